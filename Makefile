@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Short names for what CMake does. Needs make and sh; `make demo`, `make check` and `make deps`
+# install the rest on Debian.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+export DESTDIR
+
+.PHONY: all demo check lint format install clean deps help
+.NOTPARALLEL:
+
+all: build/build.ninja
+	cmake --build build
+
+# Only the program: the tests are for those who change it.
+demo:
+	@tools/install-deps build
+	@$(MAKE) --no-print-directory build/build.ninja
+	cmake --build build --target weir
+	tools/demo
+
+check:
+	@tools/install-deps build check
+	@tools/check
+
+lint:
+	@tools/install-deps check
+	@tools/lint
+
+format:
+	@tools/lint --format
+
+install: build/build.ninja
+	cmake -DCMAKE_INSTALL_PREFIX='$(PREFIX)' build >/dev/null
+	cmake --build build
+	cmake --install build
+
+clean:
+	rm -rf build
+
+deps:
+	@tools/install-deps build check
+
+build/build.ninja:
+	@tools/install-deps --check build
+	cmake --preset default
+
+help:
+	@echo 'make all      build into build/; the program is build/weir'
+	@echo 'make demo     install what is missing, build, run the demonstration'
+	@echo 'make check    install what is missing, build, run all tests and linters'
+	@echo 'make lint     linters alone'
+	@echo 'make format   format the C sources in place'
+	@echo 'make install  install to PREFIX (now $(PREFIX)), below DESTDIR'
+	@echo 'make clean    remove build/'
+	@echo 'make deps     install the Debian packages in tools/packages.txt'

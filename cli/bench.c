@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `weir bench`: run a workload under several managers, each on a fresh machine, and report. The
+ * output is the same byte for byte whenever the same thing is run: it holds no time but virtual
+ * time. What is run is in bench_options.c, how in bench_run.c.
+ *
+ * Exit status: 0; 1 when a run failed or its losses differ; 2 for bad input and for output that
+ * cannot be written; 128 + n when stopped by signal n. Out of memory is a result.
+ */
+#include "cli/bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bench_options.h"
+#include "cli/bench_output.h"
+#include "cli/bench_run.h"
+#include "cli/bench_signal.h"
+#include "cli/bench_table.h"
+#include "cli/options.h"
+#include "cli/result.h"
+#include "cli/size.h"
+#include "workloads/bound.h"
+
+enum { EXIT_FAILED = 1, EXIT_BAD = 2 };
+
+/* One run of the command. */
+struct bench {
+	struct bench_params params;
+	struct bench_output output; /* of JSON; without --json: stream is NULL */
+	struct bench_progress work;
+	struct bench_row *rows;
+	unsigned int nr_rows;
+	int status; /* exit status so far */
+	char err[BENCH_ERROR_BYTES];
+};
+
+/* One line on stderr, the bar out of its way. */
+static void complain(struct bench *bench, const char *text)
+{
+	progress_clear(&bench->work.bar);
+	fprintf(stderr, "weir: %s\n", text);
+}
+
+static int stop(struct bench *bench, int status)
+{
+	complain(bench, bench->err);
+	bench->status = status;
+	return -1;
+}
+
+/* ------------------------------------------------------------------ one result */
+
+/* Bit by bit; a NaN is no result to agree on. */
+static bool same_values(const struct workload_result *a, const struct workload_result *b)
+{
+	if (a->nr_epochs != b->nr_epochs ||
+	    memcmp(a->loss, b->loss, a->nr_epochs * sizeof(*a->loss)) != 0)
+		return false;
+	for (uint32_t i = 0; i < a->nr_epochs; i++)
+		if (isnan(a->loss[i]))
+			return false;
+	return isnan(a->test_accuracy) ? isnan(b->test_accuracy)
+				       : a->test_accuracy == b->test_accuracy;
+}
+
+static void fill_parameters(const struct bench_params *p, uint64_t nodes,
+			    struct result_parameters *out)
+{
+	*out = (struct result_parameters){
+		.nodes = nodes,
+		.slice = p->slice,
+		.seed = p->seed,
+		.host_budget_bytes = p->host_budget_bytes,
+		.block_bytes = p->block_bytes,
+		.epochs = p->epochs,
+		.warm_up = p->warm_up,
+		.hidden = p->hidden,
+		.data = p->data == WEIR_DATA_REAL ? "real" : "phantom",
+		.graph = p->graph_dir,
+	};
+}
+
+/* The outcome of a run as a result, which borrows from both. */
+static void fill_result(const struct bench_params *p, const struct bench_run *run,
+			const struct bench_outcome *outcome,
+			const struct bench_reference *reference, double bound_s, struct result *out)
+{
+	const struct workload_result *r = &outcome->run;
+
+	*out = (struct result){
+		.workload = "gcn",
+		.machine = &p->machine,
+		.device = p->device,
+		.manager = run->manager,
+		.policy = strncmp(run->manager, "weir", 4) == 0 ? "default" : NULL,
+		.stats = outcome->stats,
+		.gpu_budget_bytes = run->config.gpu_budget_bytes,
+		.epoch_median_s = NAN,
+		.test_accuracy = NAN,
+		.bound_s = bound_s,
+	};
+	fill_parameters(p, run->nodes, &out->parameters);
+	if (outcome->err) {
+		out->status = outcome->err == -ENOMEM ? RESULT_OUT_OF_MEMORY : RESULT_FAILED;
+		out->error = outcome->error;
+		return;
+	}
+	out->status = RESULT_OK;
+	out->epoch_s = r->epoch_s + p->warm_up;
+	out->nr_epochs = r->nr_epochs - p->warm_up;
+	out->epoch_median_s = result_median(out->epoch_s, out->nr_epochs);
+	out->loss = r->loss;
+	out->nr_losses = r->nr_epochs;
+	out->test_accuracy = r->test_accuracy;
+	if (p->data == WEIR_DATA_REAL)
+		out->check = same_values(r, &reference->real.run) ? RESULT_PASSED : RESULT_DIFFERS;
+}
+
+static void keep_row(struct bench *bench, const struct result *result, double in_memory_s)
+{
+	bench->rows[bench->nr_rows++] = (struct bench_row){
+		.nodes = result->parameters.nodes,
+		.gpu_budget_bytes = result->gpu_budget_bytes,
+		.manager = result->manager,
+		.status = result->status,
+		.check = result->check,
+		.epoch_median_s = result->epoch_median_s,
+		.in_memory_s = in_memory_s,
+		.bound_s = result->bound_s,
+		.last_loss = result->nr_losses ? result->loss[result->nr_losses - 1] : NAN,
+		.test_accuracy = result->test_accuracy,
+		.stats = result->stats,
+	};
+}
+
+/* Say at once what makes the exit status 1. */
+static void judge(struct bench *bench, const struct result *result)
+{
+	char nodes[SIZE_TEXT_BYTES];
+
+	count_format(result->parameters.nodes, nodes, sizeof(nodes));
+	if (result->status == RESULT_FAILED)
+		snprintf(bench->err, sizeof(bench->err), "%s, %s nodes: %.*s", result->manager,
+			 nodes, BENCH_ERROR_BYTES / 2, result->error);
+	else if (result->check == RESULT_DIFFERS)
+		snprintf(bench->err, sizeof(bench->err),
+			 "%s, %s nodes: losses differ from uncapped native's", result->manager,
+			 nodes);
+	else
+		return;
+	complain(bench, bench->err);
+	bench->status = EXIT_FAILED;
+}
+
+/* ------------------------------------------------------------------ the runs */
+
+/* 0, or -1: the benchmark stops. */
+static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes, uint64_t budget,
+		       const struct bench_reference *reference, double bound_s)
+{
+	const struct bench_params *p = &bench->params;
+	struct bench_run run = {
+		.params = p,
+		.machine = &p->machine,
+		.data = p->data,
+		.nodes = nodes,
+		.manager = p->manager[manager],
+		.config = {.device = p->device,
+			   .gpu_budget_bytes = budget,
+			   .host_budget_bytes = p->host_budget_bytes,
+			   .block_bytes = p->block_bytes,
+			   .options = ""},
+		.epochs = p->warm_up + p->epochs,
+		.work = &bench->work,
+		.weight = bench_run_weight(p, nodes, p->data, p->warm_up + p->epochs),
+	};
+	struct bench_outcome outcome;
+	struct result result;
+	int rc = 0;
+
+	bench_run(&run, &outcome);
+	if (!bench_signal_pending()) {
+		fill_result(p, &run, &outcome, reference, bound_s, &result);
+		judge(bench, &result);
+		keep_row(bench, &result, reference->epoch_s);
+		if (bench->output.stream) {
+			result_write(bench->output.stream, &result);
+			if (bench_output_flush(&bench->output, bench->err, sizeof(bench->err)))
+				rc = stop(bench, EXIT_BAD);
+		}
+	}
+	bench_outcome_fini(&outcome);
+	return bench_signal_pending() ? -1 : rc;
+}
+
+/* The GPU budget in bytes, which as a percentage is known only with the reference. */
+static int budget_bytes(struct bench *bench, uint64_t nodes,
+			const struct bench_reference *reference, uint64_t *out)
+{
+	const struct bench_params *p = &bench->params;
+	const struct weir_memory_desc *memory =
+		&p->machine.memory[p->machine.device[p->device].memory];
+	uint64_t least = 2 * (p->block_bytes ? p->block_bytes : p->machine.vmm.granularity_bytes);
+	char asked[SIZE_TEXT_BYTES], count[SIZE_TEXT_BYTES];
+
+	if (!(p->gpu_budget_fraction > 0)) {
+		*out = p->gpu_budget_bytes;
+		return 0;
+	}
+	*out = (uint64_t)((double)reference->peak_bytes * p->gpu_budget_fraction);
+	if (*out >= least && *out <= memory->bytes)
+		return 0;
+	size_format(*out, asked, sizeof(asked));
+	count_format(nodes, count, sizeof(count));
+	snprintf(bench->err, sizeof(bench->err),
+		 "--gpu-budget of %.6g%% is %s for %s nodes, %s; choose %s",
+		 p->gpu_budget_fraction * 100, asked, count,
+		 *out < least ? "below two blocks" : "beyond the device's memory",
+		 *out < least ? "more" : "less");
+	return stop(bench, EXIT_BAD);
+}
+
+static int run_size(struct bench *bench, uint64_t nodes)
+{
+	const struct bench_params *p = &bench->params;
+	struct bench_reference reference;
+	struct bound_result bound;
+	uint64_t budget;
+	int rc;
+
+	rc = bench_reference_run(p, nodes, &bench->work, &reference, bench->err,
+				 sizeof(bench->err));
+	if (rc)
+		return bench_signal_pending() ? -1 : stop(bench, EXIT_FAILED);
+	rc = budget_bytes(bench, nodes, &reference, &budget);
+	if (rc)
+		goto out;
+	rc = bound_compute(reference.trace, &p->machine, p->device, budget, &bound);
+	if (rc) {
+		snprintf(bench->err, sizeof(bench->err), "lower bound: %s", weir_strerror(rc));
+		rc = stop(bench, EXIT_FAILED);
+		goto out;
+	}
+	for (unsigned int i = 0; i < p->nr_managers && !rc; i++)
+		rc = run_manager(bench, i, nodes, budget, &reference, bound.bound_s);
+out:
+	bench_reference_fini(&reference);
+	return rc;
+}
+
+static int run_all(struct bench *bench)
+{
+	const struct bench_params *p = &bench->params;
+	int rc = 0;
+
+	for (unsigned int i = 0; i < p->nr_nodes; i++)
+		bench->work.total += bench_reference_weight(p, p->nodes[i]) +
+				     p->nr_managers * bench_run_weight(p, p->nodes[i], p->data,
+								       p->warm_up + p->epochs);
+	progress_start(&bench->work.bar, stderr);
+	for (unsigned int i = 0; i < p->nr_nodes && !rc; i++)
+		rc = run_size(bench, p->nodes[i]);
+	progress_clear(&bench->work.bar);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the command */
+
+/* The table goes where JSON does not. */
+static void report(struct bench *bench)
+{
+	FILE *out = bench->output.stream == stdout ? stderr : stdout;
+	int err;
+
+	bench_signal_set_partial(NULL);
+	if (bench->output.stream &&
+	    bench_output_commit(&bench->output, bench->err, sizeof(bench->err))) {
+		complain(bench, bench->err);
+		bench->status = EXIT_BAD;
+	}
+	errno = 0;
+	err = bench_table_print(out, bench->rows, bench->nr_rows, bench->params.verbose);
+	if (!err && (fflush(out) || ferror(out)))
+		err = -EIO;
+	if (err) {
+		snprintf(bench->err, sizeof(bench->err),
+			 "cannot write the table: %s; send the output elsewhere",
+			 strerror(errno ? errno : -err));
+		complain(bench, bench->err);
+		bench->status = EXIT_BAD;
+	}
+}
+
+static int run_command(struct bench *bench)
+{
+	const struct bench_params *p = &bench->params;
+	int rc;
+
+	bench->rows = calloc((size_t)p->nr_nodes * p->nr_managers, sizeof(*bench->rows));
+	if (!bench->rows) {
+		snprintf(bench->err, sizeof(bench->err), "not enough memory on this computer");
+		return stop(bench, EXIT_FAILED);
+	}
+	rc = bench_signal_init();
+	if (rc) {
+		snprintf(bench->err, sizeof(bench->err), "cannot handle signals: %s",
+			 strerror(-rc));
+		return stop(bench, EXIT_FAILED);
+	}
+	if (p->json && bench_output_open(&bench->output, p->json, bench->err, sizeof(bench->err)))
+		return stop(bench, EXIT_BAD);
+	bench_signal_set_partial(bench->output.partial);
+	return run_all(bench);
+}
+
+static int bench_gcn(int argc, char **argv)
+{
+	struct bench bench = {0};
+	int rc;
+
+	if (options_want_help(argc, argv)) {
+		bench_params_help(stdout);
+		return fflush(stdout) ? EXIT_BAD : 0;
+	}
+	if (bench_params_parse(argc, argv, &bench.params, bench.err, sizeof(bench.err))) {
+		complain(&bench, bench.err);
+		return EXIT_BAD;
+	}
+	rc = run_command(&bench);
+	if (!rc)
+		report(&bench);
+	bench_signal_set_partial(NULL);
+	bench_output_abandon(&bench.output);
+	if (rc && bench_signal_pending()) {
+		complain(&bench, "interrupted; no results were written");
+		bench.status = 128 + bench_signal_pending();
+	}
+	free(bench.rows);
+	bench_params_fini(&bench.params);
+	return bench.status;
+}
+
+/* The workloads there are. */
+static const struct workload_command {
+	const char *name, *help;
+	int (*main)(int argc, char **argv); /* argv[0]: the first option */
+} workloads[] = {
+	{"gcn", "train a graph convolutional network", bench_gcn},
+};
+
+#define NR_WORKLOADS (sizeof(workloads) / sizeof(*workloads))
+
+static int usage(void)
+{
+	fputs("usage: weir bench WORKLOAD [options]\n\nworkloads:\n", stdout);
+	for (size_t i = 0; i < NR_WORKLOADS; i++)
+		printf("  %-8s %s\n", workloads[i].name, workloads[i].help);
+	fputs("\n`weir bench WORKLOAD --help` lists a workload's options.\n", stdout);
+	return fflush(stdout) ? EXIT_BAD : 0;
+}
+
+int bench_main(int argc, char **argv)
+{
+	if (argc > 1 && argv[1][0] == '-' && options_want_help(argc - 1, argv + 1))
+		return usage();
+	if (argc < 2) {
+		fputs("weir: bench needs a workload; write weir bench gcn\n", stderr);
+		return EXIT_BAD;
+	}
+	for (size_t i = 0; i < NR_WORKLOADS; i++)
+		if (strcmp(argv[1], workloads[i].name) == 0)
+			return workloads[i].main(argc - 2, argv + 2);
+	fprintf(stderr, "weir: no workload '%s'; `weir bench --help` lists them\n", argv[1]);
+	return EXIT_BAD;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_CLI_BENCH_H
+#define WEIR_CLI_BENCH_H
+
+/* `weir bench`: argv[0] is "bench". Returns the exit status. */
+int bench_main(int argc, char **argv);
+
+#endif

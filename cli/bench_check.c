@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of bench_check.h. They leave nothing behind. */
+#include "cli/bench_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/size.h"
+#include "workloads/gcn/gcn.h"
+
+/* Phantom runs take no memory, but addresses: a peak beyond this has no room for them. */
+#define PEAK_BYTES_MAX (UINT64_C(8) << 40)
+
+/* What training needs must be a number, and with real data this computer must have it. */
+int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
+{
+	const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+	const uint64_t ram = page > 0 && pages > 0 ? (uint64_t)page * (uint64_t)pages : UINT64_MAX;
+	char count[SIZE_TEXT_BYTES], needs[SIZE_TEXT_BYTES], has[SIZE_TEXT_BYTES];
+
+	for (unsigned int i = 0; i < p->nr_nodes; i++) {
+		struct gcn_params gcn = {
+			.nodes = p->nodes[i],
+			.slice = p->slice,
+			.epochs = p->epochs,
+			.seed = p->seed,
+			.graph_dir = p->graph_dir,
+			.hidden = p->hidden,
+		};
+		uint64_t peak = gcn_peak_bytes(&gcn);
+
+		count_format(p->nodes[i], count, sizeof(count));
+		size_format(peak, needs, sizeof(needs));
+		size_format(ram, has, sizeof(has));
+		if (peak > PEAK_BYTES_MAX) {
+			snprintf(err, err_bytes,
+				 "%s nodes, %" PRIu32 " hidden and slices of %" PRIu64
+				 " are too large to run; choose fewer",
+				 count, p->hidden, p->slice);
+			return -EINVAL;
+		}
+		if (p->data == WEIR_DATA_REAL && peak > ram) {
+			snprintf(err, err_bytes,
+				 "real data of %s nodes needs %s and this computer has %s; choose "
+				 "--data phantom or fewer --nodes",
+				 count, needs, has);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Create each manager once, on a machine without bytes: what it refuses, it refuses now. */
+int bench_check_managers(const struct bench_params *p, char *err, size_t err_bytes)
+{
+	struct manager_config config = {
+		.device = p->device,
+		.gpu_budget_bytes = p->gpu_budget_bytes,
+		.host_budget_bytes = p->host_budget_bytes,
+		.block_bytes = p->block_bytes,
+		.options = "",
+	};
+	int rc = 0;
+
+	for (unsigned int i = 0; i < p->nr_managers && !rc; i++) {
+		const char *options = strchr(p->manager[i], '+');
+		struct manager *manager;
+
+		rc = weir_machine_simulate(&p->machine, WEIR_DATA_PHANTOM, &config.machine);
+		if (rc) {
+			snprintf(err, err_bytes, "machine '%s': %s", p->machine.name,
+				 weir_strerror(rc));
+			break;
+		}
+		rc = manager_create(p->manager[i], &config, &manager);
+		if (!rc)
+			manager->ops->destroy(manager);
+		else if (rc == -EINVAL && options)
+			snprintf(err, err_bytes, "manager '%s' has no such option; write '%.*s'",
+				 p->manager[i], (int)(options - p->manager[i]), p->manager[i]);
+		else
+			snprintf(
+				err, err_bytes,
+				"manager '%s' cannot run with this budget and block size: %s; change "
+				"--gpu-budget, --host-budget or --block-size",
+				p->manager[i], weir_strerror(rc));
+		weir_machine_close(config.machine);
+	}
+	return rc;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `weir bench gcn` is asked to do, read from its options and checked against the machine:
+ * whatever can be known to be wrong before anything runs is refused here.
+ */
+#ifndef WEIR_CLI_BENCH_OPTIONS_H
+#define WEIR_CLI_BENCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "managers/manager.h"
+
+#define BENCH_LIST_MAX 64 /* sizes or managers in one run */
+#define BENCH_WARM_UP 2	  /* epochs before the measured ones, of a random graph */
+
+struct bench_params {
+	struct weir_machine_desc machine;
+	uint32_t device;
+	enum weir_data data;
+
+	char *manager_text; /* owned: what manager[] points into */
+	const char *manager[BENCH_LIST_MAX];
+	unsigned int nr_managers;
+	uint64_t nodes[BENCH_LIST_MAX]; /* with a graph: its own, one */
+	unsigned int nr_nodes;
+
+	uint64_t gpu_budget_bytes;  /* never 0, unless a percentage is given */
+	double gpu_budget_fraction; /* of native's peak; 0: bytes are given */
+	uint64_t host_budget_bytes; /* never 0 */
+
+	uint64_t slice, block_bytes, seed; /* block_bytes 0: the manager's default */
+	uint32_t epochs, warm_up, hidden, threads;
+	const char *graph_dir; /* borrowed from argv; NULL: the random graph */
+	const char *json;      /* borrowed from argv; NULL: none */
+	bool check, verbose;
+};
+
+/*
+ * Read the options of `weir bench gcn` (argv[0] is the first option).
+ * @return 0 (bench_params_fini() it), or a negative errno: err has one line, culprit and remedy.
+ */
+int bench_params_parse(int argc, char **argv, struct bench_params *out, char *err,
+		       size_t err_bytes);
+void bench_params_fini(struct bench_params *params);
+
+/* The host memory that a device uses, as an index. */
+uint32_t bench_host_memory(const struct bench_params *params);
+
+void bench_params_help(FILE *out);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of results; see bench_output.h. */
+#include "cli/bench_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail(const char *name, int error, const char *remedy, char *err, size_t err_bytes)
+{
+	snprintf(err, err_bytes, "cannot write '%s': %s; %s", name, strerror(error), remedy);
+	return -error;
+}
+
+static const char *remedy_for(int error)
+{
+	switch (error) {
+	case ENOSPC:
+	case EDQUOT:
+		return "free some space or give --json another place";
+	case ENOENT:
+	case ENOTDIR:
+		return "create the directory or give --json another place";
+	default:
+		return "give --json a file that can be written";
+	}
+}
+
+/* ".NAME.PID.tmp" in the target's directory: a rename within one file system is atomic. */
+static char *partial_name(const char *target)
+{
+	const char *slash = strrchr(target, '/');
+	const char *base = slash ? slash + 1 : target;
+	char *text;
+
+	if (asprintf(&text, "%.*s.%s.%ld.tmp", (int)(base - target), target, base, (long)getpid()) <
+	    0)
+		return NULL;
+	return text;
+}
+
+static int open_partial(struct bench_output *output, const char *name, const struct stat *old,
+			char *err, size_t err_bytes)
+{
+	int fd, error;
+
+	output->partial = partial_name(output->target);
+	if (!output->partial)
+		return fail(name, ENOMEM, remedy_for(ENOMEM), err, err_bytes);
+	/* A left-over of a killed process with our number is nobody's. */
+	if (unlink(output->partial) && errno != ENOENT)
+		goto err_free;
+	fd = open(output->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		goto err_free;
+	if (old && fchmod(fd, old->st_mode & 0777))
+		goto err_unlink;
+	output->stream = fdopen(fd, "w");
+	if (!output->stream)
+		goto err_unlink;
+	return 0;
+
+err_unlink:
+	error = errno;
+	close(fd);
+	unlink(output->partial);
+	errno = error;
+err_free:
+	error = errno;
+	free(output->partial);
+	output->partial = NULL;
+	return fail(name, error, remedy_for(error), err, err_bytes);
+}
+
+int bench_output_open(struct bench_output *output, const char *name, char *err, size_t err_bytes)
+{
+	struct stat st;
+	bool exists;
+	int rc;
+
+	memset(output, 0, sizeof(*output));
+	output->name = name;
+	if (strcmp(name, "-") == 0) {
+		output->stream = stdout;
+		return 0;
+	}
+	exists = stat(name, &st) == 0;
+	if (!exists && errno != ENOENT)
+		return fail(name, errno, remedy_for(errno), err, err_bytes);
+	if (exists && S_ISDIR(st.st_mode))
+		return fail(name, EISDIR, "name a file in it", err, err_bytes);
+	if (exists && !S_ISREG(st.st_mode)) {
+		output->stream = fopen(name, "we");
+		if (!output->stream)
+			return fail(name, errno, remedy_for(errno), err, err_bytes);
+		return 0;
+	}
+	if (exists && access(name, W_OK))
+		return fail(name, errno, remedy_for(errno), err, err_bytes);
+	/* Through symbolic links, so that they stay. */
+	output->target = exists ? realpath(name, NULL) : strdup(name);
+	if (!output->target)
+		return fail(name, errno, remedy_for(errno), err, err_bytes);
+	rc = open_partial(output, name, exists ? &st : NULL, err, err_bytes);
+	if (rc) {
+		free(output->target);
+		output->target = NULL;
+	}
+	return rc;
+}
+
+/* Not every kind of file can be synced; that is no loss of data. */
+static bool sync_failed(FILE *stream)
+{
+	return fsync(fileno(stream)) && errno != EINVAL && errno != EROFS && errno != ENOTSUP;
+}
+
+int bench_output_flush(struct bench_output *output, char *err, size_t err_bytes)
+{
+	if (!fflush(output->stream) && !ferror(output->stream))
+		return 0;
+	return fail(output->name, errno ? errno : EIO, remedy_for(errno), err, err_bytes);
+}
+
+int bench_output_commit(struct bench_output *output, char *err, size_t err_bytes)
+{
+	const char *name = output->name;
+	int error = 0;
+
+	errno = 0;
+	if (fflush(output->stream) || ferror(output->stream) ||
+	    (output->partial && sync_failed(output->stream)))
+		error = errno ? errno : EIO;
+	if (output->stream != stdout) {
+		if (fclose(output->stream) && !error)
+			error = errno;
+		output->stream = NULL;
+	}
+	if (!error && output->partial) {
+		if (rename(output->partial, output->target)) {
+			error = errno;
+		} else {
+			free(output->partial);
+			output->partial = NULL;
+		}
+	}
+	bench_output_abandon(output);
+	return error ? fail(name, error, remedy_for(error), err, err_bytes) : 0;
+}
+
+void bench_output_abandon(struct bench_output *output)
+{
+	if (output->stream && output->stream != stdout)
+		fclose(output->stream);
+	if (output->partial)
+		unlink(output->partial);
+	free(output->partial);
+	free(output->target);
+	memset(output, 0, sizeof(*output));
+}

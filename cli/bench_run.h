@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Single runs of the benchmark: one workload under one manager on a fresh machine; and the
+ * reference that all runs of one size are compared with.
+ */
+#ifndef WEIR_CLI_BENCH_RUN_H
+#define WEIR_CLI_BENCH_RUN_H
+
+#include "cli/bench_options.h"
+#include "cli/progress.h"
+#include "workloads/trace.h"
+#include "workloads/workload.h"
+
+#define BENCH_ERROR_BYTES 512
+
+/* How far the whole benchmark is, in units of work of its own. */
+struct bench_progress {
+	struct progress bar;
+	double done, total;
+};
+
+/* What came of a run. */
+struct bench_outcome {
+	int err; /* 0, -ENOMEM: it does not fit, -EINTR: stopped, else it failed */
+	char error[BENCH_ERROR_BYTES];
+	struct workload_result run; /* zeroed unless err is 0 */
+	struct manager_stats stats; /* valid unless no manager could be created: then zeroed */
+};
+
+/* What to run. */
+struct bench_run {
+	const struct bench_params *params;
+	const struct weir_machine_desc *machine; /* not always the parameters' own */
+	enum weir_data data;
+	uint64_t nodes;
+	const char *manager;
+	struct manager_config config; /* its machine is not looked at */
+	uint32_t epochs;	      /* in all */
+	struct bench_progress *work;  /* moves on by weight */
+	double weight;
+	struct trace **trace; /* NULL, or where the trace of the last epoch goes; on success only,
+			       * trace_destroy() it */
+};
+
+/* Train once. out is always written; bench_outcome_fini() it. */
+void bench_run(const struct bench_run *run, struct bench_outcome *out);
+void bench_outcome_fini(struct bench_outcome *outcome);
+
+/*
+ * A GPU with enough memory: native on the same machine, but for the size of the device's memory,
+ * without a budget.
+ */
+struct bench_reference {
+	double epoch_s;		   /* after warm-up */
+	uint64_t peak_bytes;	   /* of live GPU memory */
+	struct trace *trace;	   /* of one epoch, after warm-up */
+	struct bench_outcome real; /* the same on real data; zeroed with phantom data */
+};
+
+/* 0 (bench_reference_fini() it), -EINTR, or an error: then err has one line. */
+int bench_reference_run(const struct bench_params *params, uint64_t nodes,
+			struct bench_progress *work, struct bench_reference *out, char *err,
+			size_t err_bytes);
+void bench_reference_fini(struct bench_reference *reference);
+
+/* What one run weighs beside others in the progress of the whole. */
+double bench_run_weight(const struct bench_params *params, uint64_t nodes, enum weir_data data,
+			uint32_t epochs);
+
+/* Same, of a size's reference. */
+double bench_reference_weight(const struct bench_params *params, uint64_t nodes);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signals of the bench command; see bench_signal.h. State is global because signals are. */
+#include "cli/bench_signal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t pending;
+static const char *volatile partial;
+
+static void handle(int number)
+{
+	const char *path = partial;
+
+	if (!pending) {
+		pending = number;
+		return;
+	}
+	if (path)
+		unlink(path);
+	_exit(128 + number);
+}
+
+int bench_signal_init(void)
+{
+	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = handle}, old;
+
+	sigemptyset(&action.sa_mask);
+	action.sa_flags = SA_RESTART;
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
+		if (sigaction(stops[i], NULL, &old))
+			return -errno;
+		/* Whoever started us with the signal ignored (nohup) means it. */
+		if (old.sa_handler == SIG_IGN)
+			continue;
+		if (sigaction(stops[i], &action, NULL))
+			return -errno;
+	}
+	action.sa_handler = SIG_IGN;
+	return sigaction(SIGPIPE, &action, NULL) ? -errno : 0;
+}
+
+int bench_signal_pending(void)
+{
+	return pending;
+}
+
+void bench_signal_set_partial(const char *path)
+{
+	partial = path;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The benchmark's tables; see bench_table.h. Figures are rounded here and nowhere else. */
+#include "cli/bench_table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "cli/size.h"
+#include "cli/table.h"
+
+#define GB 1e9
+
+/* Failures to add a cell are kept by the table and come out of table_print(). */
+static void add_double(struct table *table, const char *format, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), format, value);
+	(void)table_add(table, "%s", isfinite(value) ? text : "-");
+}
+
+/* Seconds with four digits. */
+static void add_seconds(struct table *table, double s)
+{
+	add_double(table, s < 1 ? "%.4g" : s < 1000 ? "%.3f" : "%.0f", s);
+}
+
+static void add_bytes(struct table *table, const struct bench_row *row, uint64_t bytes)
+{
+	if (row->status == RESULT_OK)
+		add_double(table, bytes && (double)bytes < GB ? "%.3g" : "%.1f",
+			   (double)bytes / GB);
+	else
+		(void)table_add(table, "-");
+}
+
+/* "15M" where that is the whole truth, else all digits. */
+static void add_count(struct table *table, uint64_t count)
+{
+	char text[SIZE_TEXT_BYTES];
+
+	if (count % 100000 == 0)
+		(void)table_add(table, "%s", count_format(count, text, sizeof(text)));
+	else
+		(void)table_add(table, "%" PRIu64, count);
+}
+
+static uint64_t copied(const struct bench_row *row, enum weir_direction direction)
+{
+	uint64_t sum = 0;
+
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		if (cause != WEIR_CAUSE_INPLACE)
+			sum += row->stats.bytes[direction][cause];
+	return sum;
+}
+
+static void add_check(struct table *table, const struct bench_row *row)
+{
+	static const char *const texts[] = {"-", "same", "DIFFERS"};
+
+	(void)table_add(table, "%s", row->status == RESULT_OK ? texts[row->check] : "-");
+}
+
+static void add_row(struct table *table, const struct bench_row *row, bool losses)
+{
+	char budget[SIZE_TEXT_BYTES];
+
+	size_format(row->gpu_budget_bytes, budget, sizeof(budget));
+	add_count(table, row->nodes);
+	(void)table_add(table, "%s", budget);
+	(void)table_add(table, "%s", row->manager);
+	if (row->status == RESULT_OK)
+		add_seconds(table, row->epoch_median_s);
+	else
+		(void)table_add(table, "%s", result_status_name(row->status));
+	add_double(table, "%.3f", row->epoch_median_s / row->in_memory_s);
+	add_bytes(table, row, copied(row, WEIR_TO_DEVICE));
+	add_bytes(table, row, copied(row, WEIR_TO_HOST));
+	add_bytes(table, row, row->stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE]);
+	add_bytes(table, row, row->stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE]);
+	add_seconds(table, row->bound_s);
+	add_double(table, "%.3f", row->epoch_median_s / row->bound_s);
+	add_check(table, row);
+	if (losses) {
+		add_double(table, "%.6f", row->last_loss);
+		add_double(table, "%.3f", row->test_accuracy);
+	}
+}
+
+static int print_main(FILE *out, const struct bench_row *rows, unsigned int nr)
+{
+	static const struct table_column columns[] = {
+		{"nodes", TABLE_RIGHT},	  {"GPU budget", TABLE_RIGHT}, {"manager", TABLE_LEFT},
+		{"epoch s", TABLE_RIGHT}, {"ratio", TABLE_RIGHT},      {"in GB", TABLE_RIGHT},
+		{"out GB", TABLE_RIGHT},  {"read GB", TABLE_RIGHT},    {"written GB", TABLE_RIGHT},
+		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT},   {"check", TABLE_LEFT},
+		{"loss", TABLE_RIGHT},	  {"accuracy", TABLE_RIGHT},
+	};
+	const unsigned int nr_columns = sizeof(columns) / sizeof(*columns);
+	struct table *table;
+	bool losses = false;
+	int err;
+
+	for (unsigned int i = 0; i < nr; i++)
+		losses |= isfinite(rows[i].last_loss);
+	err = table_create(columns, losses ? nr_columns : nr_columns - 2, &table);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < nr; i++)
+		add_row(table, &rows[i], losses);
+	err = table_print(table, out);
+	table_destroy(table);
+	return err;
+}
+
+static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr)
+{
+	struct table_column columns[3 + WEIR_CAUSE_NR] = {
+		{"nodes", TABLE_RIGHT}, {"manager", TABLE_LEFT}, {"direction", TABLE_LEFT}};
+	struct table *table;
+	int err;
+
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		columns[3 + cause] = (struct table_column){
+			result_cause_name((enum weir_cause)cause), TABLE_RIGHT};
+	err = table_create(columns, 3 + WEIR_CAUSE_NR, &table);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < nr * WEIR_DIRECTION_NR; i++) {
+		const struct bench_row *row = &rows[i / WEIR_DIRECTION_NR];
+		unsigned int direction = i % WEIR_DIRECTION_NR;
+
+		add_count(table, row->nodes);
+		(void)table_add(table, "%s", row->manager);
+		(void)table_add(table, "%s", direction == WEIR_TO_DEVICE ? "to device" : "to host");
+		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+			add_bytes(table, row, row->stats.bytes[direction][cause]);
+	}
+	fputs("\nGB by cause\n\n", out);
+	err = table_print(table, out);
+	table_destroy(table);
+	return err;
+}
+
+int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, bool verbose)
+{
+	int err;
+
+	err = print_main(out, rows, nr);
+	if (!err && verbose)
+		err = print_causes(out, rows, nr);
+	if (err)
+		return err;
+	fputs("\nratio: epoch time over that of a GPU with enough memory. in, out: copied to and "
+	      "from the GPU;\nread, written: used in place over the link; all over the whole run. "
+	      "distance: epoch time over\nthe lower bound for this budget.\n",
+	      out);
+	return ferror(out) ? -EIO : 0;
+}

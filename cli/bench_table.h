@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The benchmark's results for people. */
+#ifndef WEIR_CLI_BENCH_TABLE_H
+#define WEIR_CLI_BENCH_TABLE_H
+
+#include "cli/result.h"
+
+/* What the table shows of a result, kept until the end. */
+struct bench_row {
+	uint64_t nodes, gpu_budget_bytes;
+	const char *manager; /* borrowed */
+	enum result_status status;
+	enum result_check check;
+	double epoch_median_s, in_memory_s, bound_s;
+	double last_loss, test_accuracy;
+	struct manager_stats stats;
+};
+
+/* 0, -ENOMEM or -EIO. verbose: bytes by cause too. */
+int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, bool verbose);
+
+#endif

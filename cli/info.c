@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `weir info`: which machines are described, and what a description says. It simulates nothing and
+ * probes nothing.
+ */
+#include "cli/info.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/machine_file.h"
+#include "cli/options.h"
+#include "cli/size.h"
+
+#define EXIT_ERROR 2
+
+enum info_option { INFO_MACHINE, INFO_JSON, INFO_ORIGINS, INFO_HELP, INFO_NR };
+
+static const struct option_def info_options[INFO_NR] = {
+	[INFO_MACHINE] = {"machine", "M", NULL, NULL, "show this one: a name or a file's path"},
+	[INFO_JSON] = {"json", NULL, NULL, NULL, "print JSON"},
+	[INFO_ORIGINS] = {"origins", NULL, NULL, NULL, "show where each constant comes from"},
+	[INFO_HELP] = {"help", NULL, NULL, NULL, "print this"},
+};
+
+__attribute__((format(printf, 1, 2))) static int complain(const char *format, ...)
+{
+	va_list args;
+
+	/* What was printed before comes before. */
+	(void)fflush(stdout);
+	(void)fputs("weir: ", stderr);
+	va_start(args, format);
+	(void)vfprintf(stderr, format, args);
+	va_end(args);
+	(void)fputc('\n', stderr);
+	return EXIT_ERROR;
+}
+
+static void print_help(void)
+{
+	puts("usage: weir info [--machine M] [--origins] [--json]\n"
+	     "\n"
+	     "List the machines that are described, or show one description.\n");
+	options_help(stdout, info_options, INFO_NR);
+	puts("\n"
+	     "Descriptions are NAME.json in the folders of $" MACHINE_PATH_VARIABLE
+	     " and in weir's own;\n"
+	     "weir-machine(5) says how to write one.");
+}
+
+/* ------------------------------------------------------------------ the list */
+
+static void list_as_text(const struct machine_names *names)
+{
+	printf("machines (" MACHINE_DEFAULT " is the default):\n");
+	for (size_t i = 0; i < names->nr; i++) {
+		struct machine_file machine;
+		char err[512];
+
+		if (machine_file_read(names->name[i], &machine, err, sizeof(err))) {
+			printf("  %-12s unusable: %s\n", names->name[i], err);
+			continue;
+		}
+		printf("  %-12s %s\n", names->name[i], machine.about);
+		machine_file_fini(&machine);
+	}
+}
+
+static int list_as_json(const struct machine_names *names)
+{
+	json_t *list = json_array();
+	json_t *root = json_pack("{ssso}", "default", MACHINE_DEFAULT, "machines", list);
+	int bad = root ? 0 : -1;
+
+	for (size_t i = 0; i < names->nr && !bad; i++) {
+		struct machine_file machine;
+		char err[512];
+		bool usable = !machine_file_read(names->name[i], &machine, err, sizeof(err));
+
+		bad = json_array_append_new(list, json_pack("{ssss}", "name", names->name[i],
+							    usable ? "about" : "error",
+							    usable ? machine.about : err));
+		if (usable)
+			machine_file_fini(&machine);
+	}
+	if (!bad) {
+		/* Output errors show when the stream is closed. */
+		(void)json_dumpf(root, stdout, JSON_INDENT(2));
+		(void)putchar('\n');
+	}
+	json_decref(root);
+	return bad ? -ENOMEM : 0;
+}
+
+static int list_machines(bool json)
+{
+	struct machine_names names;
+	int err;
+
+	err = machine_file_list(&names);
+	if (err)
+		return complain("%s", strerror(-err));
+	if (!names.nr) {
+		machine_names_fini(&names);
+		return complain("no machine descriptions found: set " MACHINE_PATH_VARIABLE
+				" to the folder that has them");
+	}
+	if (json)
+		err = list_as_json(&names);
+	else
+		list_as_text(&names);
+	machine_names_fini(&names);
+	return err ? complain("%s", strerror(-err)) : 0;
+}
+
+/* ------------------------------------------------------------------ one machine */
+
+static void format_value(const struct machine_constant *constant, char *buf, size_t bytes)
+{
+	switch (constant->unit) {
+	case MACHINE_BYTES:
+		(void)size_format((uint64_t)constant->value, buf, bytes);
+		break;
+	case MACHINE_NS:
+		(void)duration_format((uint64_t)constant->value, buf, bytes);
+		break;
+	case MACHINE_BYTES_PER_S:
+		(void)rate_format(constant->value, "B/s", buf, bytes);
+		break;
+	case MACHINE_PER_S:
+		(void)rate_format(constant->value, "/s", buf, bytes);
+		break;
+	}
+}
+
+/* "memory host (host)", "link host - gpu0", ...: path is that of a constant in it. */
+static void print_heading(const struct weir_machine_desc *desc, const char *path)
+{
+	const char *bracket = strchr(path, '[');
+	unsigned long i = bracket ? strtoul(bracket + 1, NULL, 10) : 0;
+
+	switch (path[0]) {
+	case 'm':
+		printf("\nmemory %s (%s)\n", desc->memory[i].name,
+		       desc->memory[i].kind == WEIR_MEMORY_HOST ? "host" : "hbm");
+		break;
+	case 'd':
+		printf("\ndevice %s (its memory: %s)\n", desc->device[i].name,
+		       desc->memory[desc->device[i].memory].name);
+		break;
+	case 'l':
+		printf("\nlink %s (a) - %s (b)\n", desc->memory[desc->link[i].a].name,
+		       desc->memory[desc->link[i].b].name);
+		break;
+	default:
+		printf("\nmapping calls\n");
+		break;
+	}
+}
+
+static void show_as_text(const struct machine_file *machine, bool origins)
+{
+	size_t shown = 0; /* length of the section's path that has its heading */
+	const char *section = "";
+
+	printf("%s: %s\n", machine->desc.name, machine->about);
+	for (size_t i = 0; i < machine->nr_constants; i++) {
+		const struct machine_constant *constant = &machine->constant[i];
+		const char *key = strrchr(constant->path, '.') + 1;
+		size_t bytes = (size_t)(key - constant->path);
+		char value[SIZE_TEXT_BYTES];
+
+		if (bytes != shown || strncmp(section, constant->path, bytes) != 0) {
+			print_heading(&machine->desc, constant->path);
+			section = constant->path;
+			shown = bytes;
+		}
+		format_value(constant, value, sizeof(value));
+		if (origins)
+			printf("  %-22s %12s  %-9s  %s\n", key, value,
+			       machine_origin_name(constant->origin), constant->source);
+		else
+			printf("  %-22s %12s  %s\n", key, value, constant->help);
+	}
+}
+
+static int show_machine(const char *name, bool json, bool origins)
+{
+	struct machine_file machine;
+	char why[512];
+	char *text;
+	int status = 0;
+
+	if (machine_file_read(name, &machine, why, sizeof(why)))
+		return complain("%s", why);
+	if (json) {
+		text = machine_format(&machine);
+		if (text)
+			(void)fputs(text, stdout);
+		else
+			status = complain("out of memory");
+		free(text);
+	} else {
+		show_as_text(&machine, origins);
+	}
+	machine_file_fini(&machine);
+	return status;
+}
+
+int info_main(int argc, char **argv)
+{
+	struct option_value values[INFO_NR];
+	char why[512];
+	int status;
+
+	if (argc > 0) {
+		argc--;
+		argv++;
+	}
+	if (options_want_help(argc, argv)) {
+		print_help();
+		status = 0;
+		goto out;
+	}
+	if (options_parse(info_options, INFO_NR, argc, argv, values, why, sizeof(why)))
+		return complain("%s", why);
+	if (values[INFO_ORIGINS].text && !values[INFO_MACHINE].text)
+		return complain("--origins needs a machine: write --machine M too");
+	if (values[INFO_MACHINE].text)
+		status = show_machine(values[INFO_MACHINE].text, values[INFO_JSON].text != NULL,
+				      values[INFO_ORIGINS].text != NULL);
+	else
+		status = list_machines(values[INFO_JSON].text != NULL);
+out:
+	/* A full disk shows here at the latest. */
+	if (fflush(stdout))
+		return complain("standard output: %s: the text is not complete", strerror(errno));
+	if (ferror(stdout))
+		return complain("standard output: a write failed: the text is not complete");
+	return status;
+}

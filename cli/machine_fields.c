@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of machine_fields.h. A new constant needs a line here, one in weir-machine(5), and a
+ * value with its origin in each of machines/.
+ */
+#include "cli/machine_fields.h"
+
+#define FIELD(object, member) #member, offsetof(struct object, member)
+
+static const struct machine_field no_fields[] = {{NULL, 0, 0, 0, NULL}};
+
+static const struct machine_field memory_fields[] = {
+	{FIELD(weir_memory_desc, bytes), FIELD_U64, MACHINE_BYTES, "what programs can use of it"},
+	{NULL, 0, 0, 0, NULL},
+};
+
+static const struct machine_field device_fields[] = {
+	{FIELD(weir_device_desc, hbm_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "own memory, streaming, reads plus writes"},
+	{FIELD(weir_device_desc, hbm_random_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "own memory, whole 32-byte sectors at random"},
+	{FIELD(weir_device_desc, ops_per_s), FIELD_RATE, MACHINE_PER_S,
+	 "fp32 operations of matrix products"},
+	{FIELD(weir_device_desc, launch_ns), FIELD_U64, MACHINE_NS,
+	 "least time of a kernel on the device"},
+	{FIELD(weir_device_desc, launch_host_ns), FIELD_U64, MACHINE_NS,
+	 "a launch call on the host"},
+	{FIELD(weir_device_desc, malloc_ns), FIELD_U64, MACHINE_NS,
+	 "cudaMalloc and cudaFree of one tensor"},
+	{FIELD(weir_device_desc, malloc_2mib_ns), FIELD_U64, MACHINE_NS,
+	 "and for each 2 MiB of it"},
+	{NULL, 0, 0, 0, NULL},
+};
+
+static const struct machine_field link_fields[] = {
+	{FIELD(weir_link_desc, a_to_b_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "copy engine, a to b alone"},
+	{FIELD(weir_link_desc, b_to_a_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "copy engine, b to a alone"},
+	{FIELD(weir_link_desc, duplex_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "each way when both are busy"},
+	{FIELD(weir_link_desc, latency_ns), FIELD_U64, MACHINE_NS, "of one copy, beyond its bytes"},
+	{FIELD(weir_link_desc, copy_ns), FIELD_U64, MACHINE_NS,
+	 "engine time of one piece, beyond its bytes"},
+	{FIELD(weir_link_desc, inplace_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "kernels in place, streaming"},
+	{FIELD(weir_link_desc, inplace_small_per_s), FIELD_RATE, MACHINE_PER_S,
+	 "random accesses within reach"},
+	{FIELD(weir_link_desc, inplace_large_per_s), FIELD_RATE, MACHINE_PER_S,
+	 "random pieces beyond reach"},
+	{FIELD(weir_link_desc, inplace_reach_bytes), FIELD_U64, MACHINE_BYTES,
+	 "footprint that separates the two"},
+	{FIELD(weir_link_desc, inplace_request_bytes), FIELD_U32, MACHINE_BYTES,
+	 "at most, of one random access"},
+	{NULL, 0, 0, 0, NULL},
+};
+
+static const struct machine_field vmm_fields[] = {
+	{FIELD(weir_vmm_desc, granularity_bytes), FIELD_U64, MACHINE_BYTES,
+	 "a chunk is a multiple of it"},
+	{FIELD(weir_vmm_desc, map_ns), FIELD_U64, MACHINE_NS, "map a chunk"},
+	{FIELD(weir_vmm_desc, set_access_ns), FIELD_U64, MACHINE_NS, "give one device access"},
+	{FIELD(weir_vmm_desc, set_access_device_ns), FIELD_U64, MACHINE_NS, "each further device"},
+	{FIELD(weir_vmm_desc, unmap_ns), FIELD_U64, MACHINE_NS, "unmap a chunk"},
+	{FIELD(weir_vmm_desc, create_hbm_ns), FIELD_U64, MACHINE_NS, "create a chunk on a device"},
+	{FIELD(weir_vmm_desc, create_host_ns), FIELD_U64, MACHINE_NS,
+	 "create a chunk on the host, pinned"},
+	{NULL, 0, 0, 0, NULL},
+};
+
+#define CHECK_ROOM(fields)                                                           \
+	_Static_assert(sizeof(fields) / sizeof(*(fields)) - 1 <= MACHINE_FIELDS_MAX, \
+		       "raise MACHINE_FIELDS_MAX")
+
+CHECK_ROOM(memory_fields);
+CHECK_ROOM(device_fields);
+CHECK_ROOM(link_fields);
+CHECK_ROOM(vmm_fields);
+
+static const char *const root_keys[] = {"schema", "name", "about", "memory",
+					"device", "link", "vmm",   NULL};
+static const char *const memory_keys[] = {"name", "kind", NULL};
+static const char *const device_keys[] = {"name", "memory", NULL};
+static const char *const link_keys[] = {"a", "b", NULL};
+static const char *const vmm_keys[] = {NULL};
+static const char *const constant_keys[] = {"value", "origin", "source", NULL};
+
+const struct machine_section machine_root_section = {root_keys, no_fields};
+const struct machine_section machine_memory_section = {memory_keys, memory_fields};
+const struct machine_section machine_device_section = {device_keys, device_fields};
+const struct machine_section machine_link_section = {link_keys, link_fields};
+const struct machine_section machine_vmm_section = {vmm_keys, vmm_fields};
+const struct machine_section machine_constant_section = {constant_keys, no_fields};
+
+const char *const machine_origin_names[MACHINE_ORIGIN_NR] = {
+	[MACHINE_MEASURED] = "measured", [MACHINE_PUBLISHED] = "published",
+	[MACHINE_VENDOR] = "vendor",	 [MACHINE_FITTED] = "fitted",
+	[MACHINE_ASSUMED] = "assumed",
+};
+
+const char *const machine_kind_names[MACHINE_KIND_NR] = {
+	[WEIR_MEMORY_HOST] = "host",
+	[WEIR_MEMORY_HBM] = "hbm",
+};
+
+const char *machine_origin_name(enum machine_origin origin)
+{
+	return machine_origin_names[origin];
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Machine descriptions on disk: where they are looked for, how they are read, which there are. What
+ * is in them is machine_parse.c's business.
+ *
+ * A build tree finds the descriptions of its sources and an installed program the installed ones:
+ * the build defines WEIR_SOURCE_MACHINE_DIR, WEIR_MACHINE_DIR, or both.
+ */
+#include "cli/machine_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SUFFIX ".json"
+
+/* Directories after those of the environment variable. */
+static const char *const built_in[] = {
+#ifdef WEIR_SOURCE_MACHINE_DIR
+	WEIR_SOURCE_MACHINE_DIR,
+#endif
+#ifdef WEIR_MACHINE_DIR
+	WEIR_MACHINE_DIR,
+#endif
+	NULL,
+};
+
+/* A walk along the directories. */
+struct search {
+	const char *variable; /* what is left of its value */
+	const char *const *next;
+};
+
+static void search_start(struct search *search)
+{
+	const char *value = getenv(MACHINE_PATH_VARIABLE);
+
+	*search = (struct search){value ? value : "", built_in};
+}
+
+/* The next directory, in memory of its own; NULL at the end, or with *err set. */
+static char *search_next(struct search *search, int *err)
+{
+	char *directory = NULL;
+
+	*err = 0;
+	while (*search->variable) {
+		size_t bytes = strcspn(search->variable, ":");
+		const char *start = search->variable;
+
+		search->variable += bytes + (start[bytes] == ':');
+		/* Nothing between two colons is no directory, unlike in a shell. */
+		if (bytes) {
+			directory = strndup(start, bytes);
+			goto out;
+		}
+	}
+	if (!*search->next)
+		return NULL;
+	directory = strdup(*search->next++);
+out:
+	if (!directory)
+		*err = -ENOMEM;
+	return directory;
+}
+
+static bool has_suffix(const char *name)
+{
+	size_t bytes = strlen(name);
+
+	return bytes > strlen(SUFFIX) && !strcmp(name + bytes - strlen(SUFFIX), SUFFIX);
+}
+
+static void say(char *err, size_t err_bytes, const char *what, const char *why)
+{
+	if (!err_bytes)
+		return;
+	(void)snprintf(err, err_bytes, "%s: %s", what, why);
+	/* A name on the command line may hold anything: one line it is all the same. */
+	for (; *err; err++) {
+		if (*err < ' ' || *err > '~')
+			*err = '?';
+	}
+}
+
+/* Read a whole file of at most MACHINE_FILE_BYTES_MAX. *text is the caller's to free. */
+static int read_whole(int fd, char **text, size_t *bytes)
+{
+	/* One more than allowed, to see that there is more. */
+	size_t room = MACHINE_FILE_BYTES_MAX + 1;
+	char *buf = malloc(room);
+	size_t nr = 0;
+	int err;
+
+	if (!buf)
+		return -ENOMEM;
+	while (nr < room) {
+		ssize_t got = read(fd, buf + nr, room - nr);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			err = -errno;
+			goto err_free;
+		}
+		if (!got)
+			break;
+		nr += (size_t)got;
+	}
+	if (nr == room) {
+		err = -EFBIG;
+		goto err_free;
+	}
+	*text = buf;
+	*bytes = nr;
+	return 0;
+
+err_free:
+	free(buf);
+	return err;
+}
+
+static int read_path(const char *path, struct machine_file *out, char *err, size_t err_bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = NULL;
+	size_t bytes = 0;
+	int error;
+
+	if (fd < 0) {
+		error = -errno;
+		say(err, err_bytes, path, strerror(-error));
+		return error;
+	}
+	error = read_whole(fd, &text, &bytes);
+	(void)close(fd);
+	if (error == -EFBIG)
+		say(err, err_bytes, path, "larger than 1 MiB: no machine description");
+	else if (error)
+		say(err, err_bytes, path, strerror(-error));
+	if (error)
+		return error;
+	error = machine_parse(text, bytes, path, out, err, err_bytes);
+	free(text);
+	return error;
+}
+
+/* err for a name that no directory has: say which ones there are. */
+static void say_unknown(const char *name, char *err, size_t err_bytes)
+{
+	struct machine_names names;
+	char why[512] = "no such machine, and no descriptions found: set " MACHINE_PATH_VARIABLE
+			" to their directory, or give a file's path";
+	size_t at;
+
+	if (!err_bytes || machine_file_list(&names))
+		goto out;
+	if (names.nr) {
+		at = (size_t)snprintf(why, sizeof(why), "no such machine; there are");
+		for (size_t i = 0; i < names.nr && at < sizeof(why) - 80; i++)
+			at += (size_t)snprintf(why + at, sizeof(why) - at, "%s %.40s", i ? "," : "",
+					       names.name[i]);
+		(void)snprintf(why + at, sizeof(why) - at, "; or give a file's path");
+	}
+	machine_names_fini(&names);
+out:
+	say(err, err_bytes, *name ? name : "''", why);
+}
+
+/* A description found by name bears that name: results name the machine they ran on. */
+static int read_named(const char *path, const char *name, struct machine_file *out, char *err,
+		      size_t err_bytes)
+{
+	struct machine_file machine;
+	char why[WEIR_NAME_MAX + 48];
+	int error;
+
+	error = read_path(path, &machine, err, err_bytes);
+	if (error)
+		return error;
+	if (!strcmp(machine.desc.name, name)) {
+		*out = machine;
+		return 0;
+	}
+	(void)snprintf(why, sizeof(why), "name: is '%s', not that of the file", machine.desc.name);
+	say(err, err_bytes, path, why);
+	machine_file_fini(&machine);
+	return -WEIR_EMACHINE;
+}
+
+int machine_file_read(const char *name, struct machine_file *out, char *err, size_t err_bytes)
+{
+	struct search search;
+	char *directory;
+	int error;
+
+	if (strchr(name, '/') || has_suffix(name))
+		return read_path(name, out, err, err_bytes);
+	search_start(&search);
+	while (*name && (directory = search_next(&search, &error)) != NULL) {
+		char *path = NULL;
+
+		if (asprintf(&path, "%s/%s%s", directory, name, SUFFIX) < 0)
+			path = NULL;
+		free(directory);
+		if (!path)
+			goto err_memory;
+		error = read_named(path, name, out, err, err_bytes);
+		free(path);
+		if (error != -ENOENT && error != -ENOTDIR)
+			return error;
+	}
+	if (*name && error)
+		goto err_memory;
+	say_unknown(name, err, err_bytes);
+	return -ENOENT;
+
+err_memory:
+	say(err, err_bytes, name, "out of memory");
+	return -ENOMEM;
+}
+
+int machine_file_load(const char *name, struct weir_machine_desc *out, char *err, size_t err_bytes)
+{
+	struct machine_file machine;
+	int error;
+
+	error = machine_file_read(name, &machine, err, err_bytes);
+	if (error)
+		return error;
+	*out = machine.desc;
+	machine_file_fini(&machine);
+	return 0;
+}
+
+static int names_add(struct machine_names *names, const char *file)
+{
+	size_t bytes = strlen(file) - strlen(SUFFIX);
+	char **grown;
+	char *name;
+
+	for (size_t i = 0; i < names->nr; i++) {
+		if (!strncmp(names->name[i], file, bytes) && !names->name[i][bytes])
+			return 0;
+	}
+	grown = realloc(names->name, (names->nr + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	names->name = grown;
+	name = strndup(file, bytes);
+	if (!name)
+		return -ENOMEM;
+	names->name[names->nr++] = name;
+	return 0;
+}
+
+static int names_add_directory(struct machine_names *names, const char *directory)
+{
+	DIR *dir = opendir(directory);
+	const struct dirent *entry;
+	int err = 0;
+
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	while (!err && (entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] != '.' && has_suffix(entry->d_name))
+			err = names_add(names, entry->d_name);
+	}
+	(void)closedir(dir);
+	return err;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int machine_file_list(struct machine_names *out)
+{
+	struct machine_names names = {NULL, 0};
+	struct search search;
+	char *directory;
+	int err;
+
+	search_start(&search);
+	while ((directory = search_next(&search, &err)) != NULL) {
+		err = names_add_directory(&names, directory);
+		free(directory);
+		if (err)
+			break;
+	}
+	if (err) {
+		machine_names_fini(&names);
+		return err;
+	}
+	if (names.nr)
+		qsort(names.name, names.nr, sizeof(*names.name), compare_names);
+	*out = names;
+	return 0;
+}
+
+void machine_names_fini(struct machine_names *names)
+{
+	for (size_t i = 0; i < names->nr; i++)
+		free(names->name[i]);
+	free(names->name);
+	*names = (struct machine_names){NULL, 0};
+}

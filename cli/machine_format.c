@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Machine descriptions: struct machine_file to JSON text, the way back from machine_parse.c.
+ */
+#include "cli/machine_file.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/machine_fields.h"
+
+/* Whole numbers are written as such: 55400000000, not 55400000000.0. */
+static json_t *format_number(double value)
+{
+	if (value >= 0 && value <= (double)MACHINE_WHOLE_MAX && value == floor(value))
+		return json_integer((json_int_t)value);
+	return json_real(value);
+}
+
+/* Add the constants from *constant on, one for each of the section's fields. */
+static int format_constants(json_t *object, const struct machine_section *section,
+			    const struct machine_constant **constant)
+{
+	int bad = 0;
+
+	for (const struct machine_field *field = section->fields; field->key;
+	     field++, ++*constant) {
+		json_t *json = json_object();
+
+		bad |= json_object_set_new(json, "value", format_number((*constant)->value));
+		bad |= json_object_set_new(json, "origin",
+					   json_string(machine_origin_names[(*constant)->origin]));
+		bad |= json_object_set_new(json, "source", json_string((*constant)->source));
+		bad |= json_object_set_new(object, field->key, json);
+	}
+	return bad;
+}
+
+static int format_root(json_t *root, const struct machine_file *machine)
+{
+	const struct weir_machine_desc *desc = &machine->desc;
+	const struct machine_constant *constant = machine->constant;
+	json_t *memories = json_array();
+	json_t *devices = json_array();
+	json_t *links = json_array();
+	json_t *vmm = json_object();
+	int bad = 0;
+
+	/* jansson takes NULL for "no memory" everywhere, and owns what it was handed either way. */
+	bad |= json_object_set_new(root, "schema", json_integer(MACHINE_SCHEMA));
+	bad |= json_object_set_new(root, "name", json_string(desc->name));
+	bad |= json_object_set_new(root, "about", json_string(machine->about));
+	bad |= json_object_set_new(root, "memory", memories);
+	bad |= json_object_set_new(root, "device", devices);
+	bad |= json_object_set_new(root, "link", links);
+	bad |= json_object_set_new(root, "vmm", vmm);
+	for (uint32_t i = 0; i < desc->nr_memories && !bad; i++) {
+		json_t *json = json_pack("{ssss}", "name", desc->memory[i].name, "kind",
+					 machine_kind_names[desc->memory[i].kind]);
+
+		bad |= format_constants(json, &machine_memory_section, &constant);
+		bad |= json_array_append_new(memories, json);
+	}
+	for (uint32_t i = 0; i < desc->nr_devices && !bad; i++) {
+		json_t *json = json_pack("{ssss}", "name", desc->device[i].name, "memory",
+					 desc->memory[desc->device[i].memory].name);
+
+		bad |= format_constants(json, &machine_device_section, &constant);
+		bad |= json_array_append_new(devices, json);
+	}
+	for (uint32_t i = 0; i < desc->nr_links && !bad; i++) {
+		json_t *json = json_pack("{ssss}", "a", desc->memory[desc->link[i].a].name, "b",
+					 desc->memory[desc->link[i].b].name);
+
+		bad |= format_constants(json, &machine_link_section, &constant);
+		bad |= json_array_append_new(links, json);
+	}
+	if (!bad)
+		bad |= format_constants(vmm, &machine_vmm_section, &constant);
+	return bad;
+}
+
+char *machine_format(const struct machine_file *machine)
+{
+	json_t *root = json_object();
+	char *text = NULL;
+	char *json;
+
+	if (!root || format_root(root, machine))
+		goto out;
+	json = json_dumps(root, JSON_INDENT(2));
+	if (json && asprintf(&text, "%s\n", json) < 0)
+		text = NULL;
+	free(json);
+out:
+	json_decref(root);
+	return text;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command `weir`: finds the sub-command and leaves the rest to it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/bench.h"
+#include "cli/info.h"
+#include "cli/options.h"
+#include "weir/weir.h"
+
+#define EXIT_BAD 2
+
+static const struct command {
+	const char *name, *help;
+	int (*main)(int argc, char **argv); /* argv[0]: the name; returns the exit status */
+} commands[] = {
+	{"bench", "run a workload under weir and under the plain ways of holding memory",
+	 bench_main},
+	{"info", "show a machine: memories, devices, links", info_main},
+};
+
+#define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static int usage(void)
+{
+	fputs("usage: weir COMMAND [options]\n\n"
+	      "Unified virtual memory for GPUs, in user space.\n\ncommands:\n",
+	      stdout);
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		printf("  %-8s %s\n", commands[i].name, commands[i].help);
+	fputs("\n  --version  show the version\n  --help     show this text; also after a command\n",
+	      stdout);
+	return fflush(stdout) ? EXIT_BAD : 0;
+}
+
+static int unknown(const char *name)
+{
+	const char *names[NR_COMMANDS + 1] = {0}, *near;
+
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		names[i] = commands[i].name;
+	near = options_nearest(name, names);
+	if (near)
+		fprintf(stderr, "weir: no command '%s'; did you mean %s?\n", name, near);
+	else
+		fprintf(stderr, "weir: no command '%s'; weir --help lists the commands\n", name);
+	return EXIT_BAD;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fputs("weir: a command is missing; weir --help lists the commands\n", stderr);
+		return EXIT_BAD;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return usage();
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("weir %s\n", weir_version());
+		return fflush(stdout) ? EXIT_BAD : 0;
+	}
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	return unknown(argv[1]);
+}

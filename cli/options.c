@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parsing and printing of option tables; see options.h. Written out rather than on getopt_long():
+ * that prints its own errors, takes abbreviations, and knows nothing of the environment.
+ */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_LENGTH 32
+#define OPTIONS_MAX 64
+
+static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
+{
+	unsigned int m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+/* Levenshtein distance; names that are too long count as far. */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int row[NAME_MAX_LENGTH + 1];
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > NAME_MAX_LENGTH || lb > NAME_MAX_LENGTH)
+		return NAME_MAX_LENGTH;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = (unsigned int)j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned int diagonal = row[0];
+
+		row[0] = (unsigned int)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned int above = row[j];
+
+			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[lb];
+}
+
+const char *options_nearest(const char *typed, const char *const *names)
+{
+	const char *best = NULL;
+	unsigned int best_distance = 3; /* two slips at most */
+
+	for (; *names; names++) {
+		unsigned int d = distance(typed, *names);
+
+		if (d < best_distance && d < strlen(*names)) {
+			best = *names;
+			best_distance = d;
+		}
+	}
+	return best;
+}
+
+bool options_want_help(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+static int unknown(const struct option_def *defs, unsigned int nr, const char *arg, size_t length,
+		   char *err, size_t err_bytes)
+{
+	const char *names[OPTIONS_MAX + 1] = {0};
+	char typed[NAME_MAX_LENGTH + 1] = "";
+	const char *near;
+
+	for (unsigned int i = 0; i < nr && i < OPTIONS_MAX; i++)
+		names[i] = defs[i].name;
+	if (length <= NAME_MAX_LENGTH)
+		memcpy(typed, arg, length);
+	near = options_nearest(typed, names);
+	if (near)
+		snprintf(err, err_bytes, "no option --%.*s; did you mean --%s?", (int)length, arg,
+			 near);
+	else
+		snprintf(err, err_bytes, "no option --%.*s; --help lists the options", (int)length,
+			 arg);
+	return -EINVAL;
+}
+
+/* Set one option from the argument at *i, and step over its value. */
+static int parse_one(const struct option_def *defs, unsigned int nr, int argc, char **argv, int *i,
+		     struct option_value *values, char *err, size_t err_bytes)
+{
+	const char *arg = argv[*i] + 2, *text;
+	size_t length = strcspn(arg, "=");
+	struct option_value *value;
+	unsigned int k;
+
+	for (k = 0; k < nr; k++)
+		if (strlen(defs[k].name) == length && memcmp(defs[k].name, arg, length) == 0)
+			break;
+	if (k == nr)
+		return unknown(defs, nr, arg, length, err, err_bytes);
+	value = &values[k];
+	if (!defs[k].metavar) {
+		if (arg[length]) {
+			snprintf(err, err_bytes, "--%s takes no value: write it alone",
+				 defs[k].name);
+			return -EINVAL;
+		}
+		text = "";
+	} else if (arg[length]) {
+		text = arg + length + 1;
+	} else {
+		/* A value never begins with two dashes, so a forgotten one does not eat an option. */
+		if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0) {
+			snprintf(err, err_bytes, "--%s lacks its value: write --%s %s",
+				 defs[k].name, defs[k].name, defs[k].metavar);
+			return -EINVAL;
+		}
+		text = argv[++*i];
+	}
+	if (defs[k].metavar && !text[0]) {
+		snprintf(err, err_bytes, "--%s has an empty value: write --%s %s", defs[k].name,
+			 defs[k].name, defs[k].metavar);
+		return -EINVAL;
+	}
+	if (value->origin == OPTION_GIVEN && strcmp(value->text, text) != 0) {
+		snprintf(err, err_bytes, "--%s is given twice, as '%s' and as '%s': keep one",
+			 defs[k].name, value->text, text);
+		return -EINVAL;
+	}
+	*value = (struct option_value){.text = text, .origin = OPTION_GIVEN};
+	return 0;
+}
+
+int options_parse(const struct option_def *defs, unsigned int nr, int argc, char **argv,
+		  struct option_value *values, char *err, size_t err_bytes)
+{
+	int rc;
+
+	for (unsigned int k = 0; k < nr; k++) {
+		const char *env = defs[k].env ? getenv(defs[k].env) : NULL;
+
+		values[k] = (struct option_value){.text = defs[k].preset, .origin = OPTION_PRESET};
+		if (env && env[0])
+			values[k] = (struct option_value){.text = env, .origin = OPTION_ENV};
+	}
+	for (int i = 0; i < argc; i++) {
+		if (strncmp(argv[i], "--", 2) != 0 || !argv[i][2]) {
+			snprintf(
+				err, err_bytes,
+				"unexpected argument '%s': options begin with --, --help lists them",
+				argv[i]);
+			return -EINVAL;
+		}
+		rc = parse_one(defs, nr, argc, argv, &i, values, err, err_bytes);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+void options_help(FILE *out, const struct option_def *defs, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "--%s%s%s", defs[i].name, defs[i].metavar ? " " : "",
+			 defs[i].metavar ? defs[i].metavar : "");
+		fprintf(out, "  %-22s %s", left, defs[i].help);
+		if (defs[i].preset)
+			fprintf(out, " [%s]", defs[i].preset);
+		if (defs[i].env)
+			fprintf(out, " {%s}", defs[i].env);
+		fputc('\n', out);
+	}
+}

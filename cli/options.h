@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command-line options out of one table: the same table feeds the parser, the environment and the
+ * help text. What a value means is not known here.
+ *
+ * A value comes from the command line ("--name value" or "--name=value"), else from the option's
+ * environment variable when that is set and not empty, else from the default.
+ */
+#ifndef WEIR_CLI_OPTIONS_H
+#define WEIR_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct option_def {
+	const char *name;    /* without the dashes */
+	const char *metavar; /* NULL: a flag, takes no value */
+	const char *env;     /* NULL: none */
+	const char *preset;  /* default; NULL: none */
+	const char *help;    /* one line, no full stop */
+};
+
+enum option_origin { OPTION_PRESET, OPTION_ENV, OPTION_GIVEN };
+
+struct option_value {
+	const char *text; /* borrowed; NULL: no value; of a flag that is set: "" */
+	enum option_origin origin;
+};
+
+/*
+ * Parse arguments (argv[0] is the first of them, not a program's name).
+ *
+ * @param [out] values  nr of them, in the order of the table. Undefined on error.
+ * @param [out] err     One line that names the culprit and the remedy.
+ * @return 0, or -EINVAL: an unknown option, a value missing or not wanted, an argument that is no
+ *   option, an option given twice with different values.
+ */
+int options_parse(const struct option_def *defs, unsigned int nr, int argc, char **argv,
+		  struct option_value *values, char *err, size_t err_bytes);
+
+/* Whether --help or -h is among the arguments: then nothing else matters. */
+bool options_want_help(int argc, char **argv);
+
+/* Print the table: option, help, default, environment variable. */
+void options_help(FILE *out, const struct option_def *defs, unsigned int nr);
+
+/*
+ * Which of the names (NULL at the end) a mistyped one probably meant. NULL: none is near.
+ */
+const char *options_nearest(const char *typed, const char *const *names);
+
+#endif

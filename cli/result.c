@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results as JSON lines; see result.h. Written directly: the shape is fixed, and the only two
+ * things that can go wrong in it, texts and doubles, each have one function.
+ */
+#include "cli/result.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *result_status_name(enum result_status status)
+{
+	static const char *const names[] = {"ok", "out-of-memory", "failed"};
+
+	return names[status];
+}
+
+const char *result_cause_name(enum weir_cause cause)
+{
+	static const char *const names[WEIR_CAUSE_NR] = {
+		[WEIR_CAUSE_DEMAND] = "demand",	    [WEIR_CAUSE_PREFETCH] = "prefetch",
+		[WEIR_CAUSE_EVICTION] = "eviction", [WEIR_CAUSE_WRITEBACK] = "write-back",
+		[WEIR_CAUSE_INPLACE] = "in-place",
+	};
+
+	return names[cause];
+}
+
+uint32_t result_host_memory(const struct weir_machine_desc *machine, uint32_t device)
+{
+	uint32_t memory = machine->device[device].memory;
+
+	for (uint32_t i = 0; i < machine->nr_links; i++)
+		if (machine->link[i].b == memory &&
+		    machine->memory[machine->link[i].a].kind == WEIR_MEMORY_HOST)
+			return machine->link[i].a;
+	return memory;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double result_median(const double *values, uint32_t nr)
+{
+	double *sorted, median;
+
+	if (!nr)
+		return NAN;
+	sorted = reallocarray(NULL, nr, sizeof(*sorted));
+	if (!sorted)
+		return NAN;
+	memcpy(sorted, values, nr * sizeof(*sorted));
+	qsort(sorted, nr, sizeof(*sorted), compare_doubles);
+	median = nr % 2 ? sorted[nr / 2] : (sorted[nr / 2 - 1] + sorted[nr / 2]) / 2;
+	free(sorted);
+	return median;
+}
+
+/* ------------------------------------------------------------------ texts and doubles */
+
+/* Length of the UTF-8 sequence at text, 0 when it is none: also for overlong forms, surrogates and
+ * what lies beyond U+10FFFF. */
+static size_t utf8_length(const unsigned char *text)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t length = text[0] < 0x80	 ? 1
+			: text[0] < 0xc0 ? 0
+			: text[0] < 0xe0 ? 2
+			: text[0] < 0xf0 ? 3
+			: text[0] < 0xf8 ? 4
+					 : 0;
+	uint32_t code;
+
+	if (length <= 1)
+		return length;
+	code = text[0] & (0xffu >> (length + 1));
+	for (size_t i = 1; i < length; i++) {
+		if ((text[i] & 0xc0) != 0x80) /* the terminator too */
+			return 0;
+		code = code << 6 | (text[i] & 0x3fu);
+	}
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+		return 0;
+	return length;
+}
+
+void result_write_text(FILE *out, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	fputc('"', out);
+	while (*at) {
+		size_t length = utf8_length(at);
+
+		if (length == 0) {
+			fputs("\\ufffd", out);
+			length = 1;
+		} else if (*at == '"' || *at == '\\') {
+			fprintf(out, "\\%c", *at);
+		} else if (*at < 0x20 || *at == 0x7f) {
+			fprintf(out, "\\u%04x", *at);
+		} else {
+			fwrite(at, 1, length, out);
+		}
+		at += length;
+	}
+	fputc('"', out);
+}
+
+void result_write_double(FILE *out, double value)
+{
+	char text[40];
+
+	if (!isfinite(value)) {
+		fputs("null", out);
+		return;
+	}
+	/* 17 digits always read back the same. The program never sets a locale, so the point is a
+	 * point. */
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	fputs(text, out);
+}
+
+static void write_doubles(FILE *out, const double *values, uint32_t nr)
+{
+	fputc('[', out);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (i)
+			fputc(',', out);
+		result_write_double(out, values[i]);
+	}
+	fputc(']', out);
+}
+
+/* ------------------------------------------------------------------ the members */
+
+static void write_parameters(FILE *out, const struct result *result)
+{
+	const struct result_parameters *p = &result->parameters;
+
+	fprintf(out, ",\"parameters\":{\"nodes\":%" PRIu64 ",\"slice\":%" PRIu64, p->nodes,
+		p->slice);
+	fprintf(out, ",\"hidden\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32,
+		p->hidden, p->epochs, p->warm_up);
+	fprintf(out, ",\"seed\":%" PRIu64 ",\"data\":", p->seed);
+	result_write_text(out, p->data);
+	fputs(",\"graph\":", out);
+	if (p->graph)
+		result_write_text(out, p->graph);
+	else
+		fputs("null", out);
+	fputs(",\"device\":", out);
+	result_write_text(out, result->machine->device[result->device].name);
+	fprintf(out, ",\"host_budget_bytes\":%" PRIu64 ",\"block_bytes\":", p->host_budget_bytes);
+	if (p->block_bytes)
+		fprintf(out, "%" PRIu64 "}", p->block_bytes);
+	else
+		fputs("null}", out);
+}
+
+static void write_direction(FILE *out, const struct result *result, enum weir_direction direction)
+{
+	const struct weir_machine_desc *machine = result->machine;
+	uint32_t host = result_host_memory(machine, result->device);
+	uint32_t own = machine->device[result->device].memory;
+	bool inward = direction == WEIR_TO_DEVICE;
+	char name[2 * WEIR_NAME_MAX + 3];
+
+	snprintf(name, sizeof(name), "%.*s->%.*s", WEIR_NAME_MAX - 1,
+		 machine->memory[inward ? host : own].name, WEIR_NAME_MAX - 1,
+		 machine->memory[inward ? own : host].name);
+	result_write_text(out, name);
+	fputs(":{", out);
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		fprintf(out, "%s\"%s\":%" PRIu64, cause ? "," : "",
+			result_cause_name((enum weir_cause)cause),
+			result->stats.bytes[direction][cause]);
+	fputc('}', out);
+}
+
+static void write_peaks(FILE *out, const struct result *result)
+{
+	fputs(",\"peak_bytes\":{", out);
+	for (uint32_t i = 0; i < result->machine->nr_memories; i++) {
+		if (i)
+			fputc(',', out);
+		result_write_text(out, result->machine->memory[i].name);
+		fprintf(out, ":%" PRIu64, result->stats.peak_bytes[i]);
+	}
+	fputc('}', out);
+}
+
+static void write_check(FILE *out, const struct result *result)
+{
+	static const char *const passed[] = {"null", "true", "false"};
+
+	fputs(",\"check\":{\"loss\":", out);
+	write_doubles(out, result->loss, result->nr_losses);
+	fputs(",\"test_accuracy\":", out);
+	result_write_double(out, result->test_accuracy);
+	fprintf(out, ",\"passed\":%s}", passed[result->check]);
+}
+
+void result_write(FILE *out, const struct result *result)
+{
+	fputs("{\"schema\":\"" RESULT_SCHEMA "\",\"workload\":", out);
+	result_write_text(out, result->workload);
+	write_parameters(out, result);
+	fputs(",\"machine\":", out);
+	result_write_text(out, result->machine->name);
+	fputs(",\"manager\":", out);
+	result_write_text(out, result->manager);
+	fputs(",\"policy\":", out);
+	if (result->policy)
+		result_write_text(out, result->policy);
+	else
+		fputs("null", out);
+	fprintf(out, ",\"status\":\"%s\"", result_status_name(result->status));
+	if (result->status == RESULT_FAILED) {
+		fputs(",\"error\":", out);
+		result_write_text(out, result->error ? result->error : "");
+	}
+	fputs(",\"epoch_s\":", out);
+	write_doubles(out, result->epoch_s, result->nr_epochs);
+	fputs(",\"epoch_median_s\":", out);
+	result_write_double(out, result->epoch_median_s);
+	fputs(",\"bytes\":{", out);
+	write_direction(out, result, WEIR_TO_DEVICE);
+	fputc(',', out);
+	write_direction(out, result, WEIR_TO_HOST);
+	fprintf(out, "},\"faults\":%" PRIu64 ",\"first_touches\":%" PRIu64, result->stats.nr_faults,
+		result->stats.nr_first_touches);
+	write_peaks(out, result);
+	fprintf(out, ",\"budget_bytes\":%" PRIu64, result->gpu_budget_bytes);
+	write_check(out, result);
+	fputs(",\"bound_s\":", out);
+	result_write_double(out, result->bound_s);
+	fputs(",\"version\":", out);
+	result_write_text(out, weir_version());
+	fputs("}\n", out);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run's result, and its JSON form: one object a line, numbers in base units (bytes, seconds),
+ * members in a fixed order, nothing in it that depends on when or where it ran. docs/man/
+ * weir-bench.1.scd describes each member.
+ */
+#ifndef WEIR_CLI_RESULT_H
+#define WEIR_CLI_RESULT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "managers/manager.h"
+
+#define RESULT_SCHEMA "weir-result-1"
+
+enum result_status { RESULT_OK, RESULT_OUT_OF_MEMORY, RESULT_FAILED };
+
+enum result_check { RESULT_UNCHECKED, RESULT_PASSED, RESULT_DIFFERS };
+
+/* What was asked for. Texts are borrowed. */
+struct result_parameters {
+	uint64_t nodes, slice, seed;
+	uint64_t host_budget_bytes; /* as used: never 0 */
+	uint64_t block_bytes;	    /* 0: the manager's default */
+	uint32_t epochs, warm_up, hidden;
+	const char *data;  /* "real", "phantom" */
+	const char *graph; /* NULL: the random graph */
+};
+
+/* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
+struct result {
+	const char *workload;
+	struct result_parameters parameters;
+	const struct weir_machine_desc *machine;
+	uint32_t device;
+	const char *manager;
+	const char *policy; /* NULL: the manager has none */
+	enum result_status status;
+	const char *error;     /* RESULT_FAILED: one line */
+	const double *epoch_s; /* the measured ones */
+	uint32_t nr_epochs;
+	double epoch_median_s;
+	struct manager_stats stats;
+	uint64_t gpu_budget_bytes; /* as used: never 0 */
+	const double *loss;	   /* warm-up included */
+	uint32_t nr_losses;
+	double test_accuracy;
+	enum result_check check;
+	double bound_s;
+};
+
+/* "ok", "out-of-memory", "failed". Static. */
+const char *result_status_name(enum result_status status);
+
+/* "demand", ..., "in-place". Static. */
+const char *result_cause_name(enum weir_cause cause);
+
+/* The host memory that a device is linked to; the memory of the device itself when none is. */
+uint32_t result_host_memory(const struct weir_machine_desc *machine, uint32_t device);
+
+/* Middle of nr values, mean of the two middle ones; NaN: none, or no memory to sort a copy. */
+double result_median(const double *values, uint32_t nr);
+
+/* Write one line. Errors stay in the stream: ferror(). */
+void result_write(FILE *out, const struct result *result);
+
+/* Write a text or a number as JSON. Bytes that are no UTF-8 become U+FFFD; a double is written with
+ * the fewest digits that read back the same, NaN and infinities as null. */
+void result_write_text(FILE *out, const char *text);
+void result_write_double(FILE *out, double value);
+
+#endif

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# How everything is compiled: one interface target, weir_flags, that every other target links.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+	set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+add_library(weir_flags INTERFACE)
+target_include_directories(weir_flags INTERFACE ${PROJECT_SOURCE_DIR}
+	${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
+
+# No contraction: results are the same bits under gcc and clang, with and without fused
+# multiply-add in the instruction set.
+target_compile_options(weir_flags INTERFACE -ffp-contract=off
+	-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes)
+
+if(WEIR_WERROR)
+	target_compile_options(weir_flags INTERFACE -Werror)
+endif()
+
+if(WEIR_DEBUG_CHECKS)
+	target_compile_definitions(weir_flags INTERFACE WEIR_DEBUG_CHECKS=1)
+endif()
+
+if(WEIR_SANITIZE)
+	target_compile_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE}
+		-fno-sanitize-recover=all -fno-omit-frame-pointer)
+	target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
+endif()
+
+# Code under the fuzzers is instrumented for coverage, and so is everything else of that build:
+# one build then serves tests and fuzzers.
+if(WEIR_FUZZ)
+	include(CheckCSourceCompiles)
+	set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer)
+	set(CMAKE_REQUIRED_LINK_OPTIONS -fsanitize=fuzzer)
+	check_c_source_compiles("
+		#include <stddef.h>
+		int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+		int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+		{ (void)data; (void)size; return 0; }" WEIR_HAVE_LIBFUZZER)
+	unset(CMAKE_REQUIRED_FLAGS)
+	unset(CMAKE_REQUIRED_LINK_OPTIONS)
+	if(NOT WEIR_HAVE_LIBFUZZER)
+		unset(WEIR_HAVE_LIBFUZZER CACHE) # ask again once it is installed
+		message(FATAL_ERROR "${CMAKE_C_COMPILER} has no libFuzzer: `make check` installs clang "
+			"and libclang-rt, -DWEIR_FUZZ=OFF does without the fuzzers")
+	endif()
+	target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir: unified virtual memory for GPUs, in user space.
+ *
+ * This header is the whole host interface, and its reference. The order is the order in which a
+ * program meets it: machine, space, allocation, brackets, advice, statistics.
+ *
+ * Conventions, unless a function says otherwise:
+ *  - Sizes are bytes, times are nanoseconds, ranges of addresses are half-open.
+ *  - A function that returns int returns 0, or a negative errno, or a negative WEIR_E* code; see
+ *    weir_strerror(). Outputs are written on success only.
+ *  - Every function may be called from any thread. "Blocks" means: it may wait for work queued on
+ *    the machine. No function blocks on anything that only the calling thread could release.
+ *  - Objects are destroyed in the reverse order of creation. Destroying NULL is allowed.
+ */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_VERSION_MAJOR 0
+#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_PATCH 0
+
+#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_MUST_CHECK __attribute__((warn_unused_result))
+
+/** Error codes of weir's own; all others are errno values. */
+enum weir_error {
+	WEIR_ETRAP = 256, /**< a kernel touched an address its bracket did not declare, or a moving one */
+	WEIR_ECONTRACT,	  /**< calls out of order: a bracket ended twice, a space changed while in use */
+	WEIR_EMACHINE,	  /**< a machine description contradicts itself */
+};
+
+/** "0.1.0". Never NULL, never freed. */
+WEIR_API const char *weir_version(void);
+
+/** A short text for a return value, negative or positive. Never NULL, never freed. */
+WEIR_API const char *weir_strerror(int err);
+
+enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARNING, WEIR_LOG_INFO, WEIR_LOG_DEBUG };
+
+/** One message, without a newline. Called with weir's locks held: it must not call weir. */
+typedef void (*weir_log_fn)(void *arg, enum weir_log_level level, const char *message);
+
+/**
+ * Set where messages go. The default drops them: a library does not print.
+ *
+ * @param [in] fn   NULL restores the default.
+ * @param [in] arg  Passed through. Borrowed for as long as it is set.
+ */
+WEIR_API void weir_log_set(weir_log_fn fn, void *arg);
+
+/* ------------------------------------------------------------------ machine */
+
+#define WEIR_NAME_MAX 32
+#define WEIR_MEMORIES_MAX 16
+#define WEIR_DEVICES_MAX 8
+#define WEIR_LINKS_MAX 64
+
+enum weir_memory_kind { WEIR_MEMORY_HOST, WEIR_MEMORY_HBM };
+
+/** A pool of bytes at one place. */
+struct weir_memory_desc {
+	char name[WEIR_NAME_MAX]; /**< "host", "gpu0" */
+	enum weir_memory_kind kind;
+	uint64_t bytes; /**< what programs can use of it */
+};
+
+/** A GPU. All rates are sustained ones. */
+struct weir_device_desc {
+	char name[WEIR_NAME_MAX];
+	uint32_t memory;	       /**< index of its HBM */
+	double hbm_bytes_per_s;	       /**< reads plus writes, streaming */
+	double hbm_random_bytes_per_s; /**< same, whole 32-byte sectors at random */
+	double ops_per_s;	       /**< fp32 operations, as matrix products reach them */
+	uint64_t launch_ns;	       /**< least time of a kernel on the device */
+	uint64_t launch_host_ns;       /**< time of a launch call on the host */
+	uint64_t malloc_ns;	       /**< cudaMalloc + cudaFree of one tensor, fixed part */
+	uint64_t malloc_2mib_ns;       /**< same, for each 2 MiB of it */
+};
+
+/** A path between two memories, both ways. */
+struct weir_link_desc {
+	uint32_t a, b;			 /**< memories; for a GPU's host link, a is the host */
+	double a_to_b_bytes_per_s;	 /**< copy engine, alone */
+	double b_to_a_bytes_per_s;	 /**< copy engine, alone */
+	double duplex_bytes_per_s;	 /**< each way when both ways are busy */
+	uint64_t latency_ns;		 /**< of one copy, added to its transfer time */
+	uint64_t copy_ns;		 /**< engine time of one piece beyond its bytes */
+	double inplace_bytes_per_s;	 /**< a kernel that reads or writes over the link, streaming */
+	double inplace_small_per_s;	 /**< random accesses a second while the footprint is within reach */
+	double inplace_large_per_s;	 /**< the same beyond it */
+	uint64_t inplace_reach_bytes;	 /**< translation reach: footprint that separates the two */
+	uint32_t inplace_request_bytes;	 /**< bytes of one access: a larger piece is several */
+};
+
+/** What the mapping calls cost, whatever the size mapped. */
+struct weir_vmm_desc {
+	uint64_t granularity_bytes;	 /**< a chunk's size is a multiple of this */
+	uint64_t map_ns;
+	uint64_t set_access_ns;		 /**< with one device in the access list */
+	uint64_t set_access_device_ns;	 /**< for each further one */
+	uint64_t unmap_ns;
+	uint64_t create_hbm_ns;		 /**< one chunk */
+	uint64_t create_host_ns;	 /**< one chunk of host memory, pinned */
+};
+
+/** A whole machine: what a simulated one is made from, and what a real one was found to be. */
+struct weir_machine_desc {
+	char name[WEIR_NAME_MAX];
+	uint32_t nr_memories, nr_devices, nr_links;
+	struct weir_memory_desc memory[WEIR_MEMORIES_MAX];
+	struct weir_device_desc device[WEIR_DEVICES_MAX];
+	struct weir_link_desc link[WEIR_LINKS_MAX];
+	struct weir_vmm_desc vmm;
+};
+
+/** How a simulated machine holds bytes. */
+enum weir_data {
+	WEIR_DATA_REAL,	   /**< memories are bytes and kernels run, on the CPU */
+	WEIR_DATA_PHANTOM, /**< no bytes, kernels only take time: any size fits a laptop */
+};
+
+struct weir_machine;
+
+/**
+ * Make a simulated machine.
+ *
+ * @param [in]  desc  Copied.
+ * @param [in]  data  Whether it holds bytes.
+ * @param [out] out   Owned by the caller; weir_machine_close() it.
+ * @return 0, or
+ *   -WEIR_EMACHINE  desc contradicts itself (the log says where)
+ *   -ENOMEM         no memory for its structures
+ */
+WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_desc *desc,
+						   enum weir_data data, struct weir_machine **out);
+
+/** Close a machine. Its spaces and streams are destroyed before. */
+WEIR_API void weir_machine_close(struct weir_machine *machine);
+
+/** The machine's description. Borrowed, valid until the machine is closed. */
+WEIR_API const struct weir_machine_desc *weir_machine_desc(const struct weir_machine *machine);
+
+/**
+ * Check a description: counts, indexes, names, rates and sizes above zero, one HBM a device, a
+ * host memory, a link between the host and each device.
+ *
+ * @param [out] why   Text of the first contradiction, cut to bytes. May be NULL.
+ * @return 0 or -WEIR_EMACHINE.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_machine_check(const struct weir_machine_desc *desc, char *why,
+						size_t bytes);
+
+/**
+ * Find a memory by name.
+ * @return its index, or -ENOENT.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_memory_find(const struct weir_machine *machine, const char *name);
+
+/** Time since the machine was opened: virtual on a simulated machine. */
+WEIR_API uint64_t weir_machine_now_ns(const struct weir_machine *machine);
+
+/* ------------------------------------------------------------------ streams, kernels */
+
+struct weir_stream;
+
+/**
+ * Create a stream: work queued on it runs in order.
+ *
+ * @param [in]  device  Index of the device that runs it.
+ * @param [out] out     Owned by the caller; weir_stream_destroy() it.
+ * @return 0, -EINVAL (no such device) or -ENOMEM.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, uint32_t device,
+						struct weir_stream **out);
+
+/** Destroy a stream. Blocks until its work is done. */
+WEIR_API void weir_stream_destroy(struct weir_stream *stream);
+
+/**
+ * Wait until all work queued on the stream is done. Blocks.
+ * @return 0, or the first error of that work since the last call: -WEIR_ETRAP, -EIO.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_stream_sync(struct weir_stream *stream);
+
+/** How a launch touches a range. The first four are a contract, in order of strength. */
+enum weir_use_kind {
+	WEIR_READ,	/**< reads only */
+	WEIR_WRITE,	/**< may read and write: what was there is still needed */
+	WEIR_OVERWRITE, /**< writes every byte before any read: what was there is dead */
+	WEIR_DISCARD,	/**< touches nothing; what was there is dead after the bracket */
+};
+
+/** How the touched bytes lie in the part. A hint: wrong ones cost speed only. */
+enum weir_use_pattern {
+	WEIR_STREAM, /**< in order, each once */
+	WEIR_RANDOM, /**< pieces of granule bytes, anywhere in the part */
+};
+
+/** What a bracket's launches do with one part of one range. */
+struct weir_use {
+	void *addr;		/**< first byte, any alignment */
+	uint64_t bytes;		/**< > 0, inside one range */
+	enum weir_use_kind kind;
+	enum weir_use_pattern pattern;
+	uint64_t read_bytes;	/**< bytes read in all, repeats included; hint */
+	uint64_t write_bytes;	/**< bytes written in all; hint */
+	uint32_t granule;	/**< for WEIR_RANDOM: bytes of one contiguous piece; 0: one word */
+};
+
+/** A kernel. On a simulated machine with real data, cpu runs on the host. */
+struct weir_kernel {
+	const char *name;		/**< static text, for reports */
+	void (*cpu)(const void *args);	/**< must touch only what the launch's uses name */
+};
+
+/** One execution of a kernel. */
+struct weir_launch {
+	const struct weir_kernel *kernel; /**< borrowed for as long as the machine lives */
+	const void *args;		  /**< args_bytes are copied */
+	size_t args_bytes;
+	const struct weir_use *uses;	  /**< copied */
+	uint32_t nr_uses;
+	double ops;			  /**< fp32 operations that go through matrix units */
+};
+
+/**
+ * Queue one execution of a kernel on a simulated machine. Does not block.
+ *
+ * Inside a bracket of a space the uses lie within the bracket's; the simulator traps what does
+ * not (weir_stream_sync() then returns -WEIR_ETRAP, and the log names kernel, range and block).
+ *
+ * @return 0, -EINVAL (a use outside all memory), -ENOMEM.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_launch(struct weir_stream *stream,
+					 const struct weir_launch *launch);
+
+/* ------------------------------------------------------------------ spaces */
+
+struct weir_space;
+
+enum weir_space_mode {
+	WEIR_FIXED,   /**< nothing moves: any kernel may run at any time, no brackets needed */
+	WEIR_PLANNED, /**< blocks move between brackets: a kernel runs inside a bracket */
+};
+
+struct weir_space_config {
+	uint32_t device;	    /**< whose HBM is the upper tier */
+	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all of it */
+	uint64_t host_budget_bytes; /**< of the host's memory; 0: all of it */
+	uint64_t block_bytes;	    /**< power of two, multiple of the machine's granularity; 0: 8 MiB,
+				         less where the GPU budget is below 64 blocks, if it can be */
+	enum weir_space_mode mode;
+};
+
+/**
+ * Create a space.
+ *
+ * @param [in]  machine  Outlives the space. Borrowed.
+ * @param [in]  config   Copied.
+ * @param [out] out      Owned by the caller; weir_space_destroy() it.
+ * @return 0, or
+ *   -EINVAL  a budget beyond the memory or below two blocks, a block size that is not a power of
+ *            two or not a multiple of the granularity, an unknown device or mode
+ *   -ENOMEM  no memory for its structures
+ */
+WEIR_API WEIR_MUST_CHECK int weir_space_create(struct weir_machine *machine,
+					       const struct weir_space_config *config,
+					       struct weir_space **out);
+
+/** Destroy a space and free its ranges. Blocks until work of ended brackets is done. */
+WEIR_API void weir_space_destroy(struct weir_space *space);
+
+/**
+ * Change the mode. Blocks until the brackets that ended are done and nothing moves.
+ * @return 0, or -WEIR_ECONTRACT (a bracket is open), or an error of the work waited for.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_space_set_mode(struct weir_space *space,
+						 enum weir_space_mode mode);
+
+/**
+ * Wait until every ended bracket and every migration of the space is done. Blocks.
+ * @return 0, or the first error of that work since the last call.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_space_sync(struct weir_space *space);
+
+/**
+ * Allocate a range. Its contents are undefined. It is reachable from the space's device and, in
+ * host brackets, from the CPU, at this one address until it is freed.
+ *
+ * Freed addresses are reused, exact size first, last in first out: at once for the same stream,
+ * elsewhere once the brackets that began before the free have ended and are done.
+ *
+ * @param [in]  bytes   > 0. Rounded up to whole blocks, or to 256 below one block.
+ * @param [in]  stream  Where it is used first. May be NULL: any; it may then block.
+ * @param [out] addr    Free it with weir_free().
+ * @return 0, or
+ *   -EINVAL  bytes is 0 or too large to round up
+ *   -ENOMEM  neither budget has room for it
+ */
+WEIR_API WEIR_MUST_CHECK int weir_alloc(struct weir_space *space, uint64_t bytes,
+					struct weir_stream *stream, void **addr);
+
+/**
+ * Free a range. Brackets begun before may still use it; its contents are dead when they are done.
+ *
+ * @param [in] addr    As weir_alloc() returned it. NULL is allowed.
+ * @param [in] stream  Where it was used last. May be NULL: anywhere.
+ * @return 0, or -EINVAL (no such range).
+ */
+WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream);
+
+/* ------------------------------------------------------------------ brackets */
+
+/**
+ * Open a bracket on a stream: place and pin what its launches use. In a planned space a stream
+ * has at most one open bracket, and every launch that touches the space's ranges is inside one.
+ *
+ * Kinds are a contract, never weaker than the truth; pattern and byte counts are hints. A block
+ * only partly covered by WEIR_OVERWRITE counts as WEIR_WRITE. Uses may overlap: the strongest
+ * kind that keeps the contents counts. When it returns, the mappings are final until weir_end().
+ *
+ * @param [in] uses     Copied. NULL with nr_uses 0 names the whole space, WEIR_WRITE.
+ * @return 0, or
+ *   -EINVAL          a use is empty or not inside one range
+ *   -WEIR_ECONTRACT  the stream has an open bracket
+ *   -ENOMEM          no memory for the structures; nothing was pinned
+ *   or an error of the machine. On error no bracket is open.
+ * Blocks: for brackets that ended, when blocks they used must move. Never for open ones.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_stream *stream,
+					const struct weir_use *uses, uint32_t nr_uses);
+
+/**
+ * Close the stream's bracket: what was queued on the stream up to here is what it covers. Work
+ * forked to other streams has joined before. Does not block.
+ * @return 0, or -WEIR_ECONTRACT (no bracket is open), or an error of the machine.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stream *stream);
+
+/**
+ * Open a host bracket: bring what the CPU will touch to the host. CPU access outside one faults.
+ * Blocks until it is there and no launch uses it. Any number may be open; each use is pinned on
+ * the host until weir_host_end() is called with the same uses.
+ *
+ * @return as weir_begin(); also -EBUSY when an open bracket holds a block, -ENOMEM when the host
+ *         budget has no room.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_host_begin(struct weir_space *space, const struct weir_use *uses,
+					     uint32_t nr_uses);
+
+/** Close a host bracket. @return 0, or -WEIR_ECONTRACT (it was not open). */
+WEIR_API WEIR_MUST_CHECK int weir_host_end(struct weir_space *space, const struct weir_use *uses,
+					   uint32_t nr_uses);
+
+/**
+ * Copy a buffer of the program into a range, or a range into a buffer, wherever its blocks are;
+ * nothing moves. In order with the brackets that ended, on every stream.
+ *
+ * @param [in] addr    Inside a live range.
+ * @param [in] data    bytes of them. NULL on a machine without bytes: only time and state change.
+ * @param [in] bytes   > 0. The whole of it lies inside one range.
+ * @return 0, -EINVAL (not inside one range), -EBUSY (an open bracket uses it), -ENOMEM (a block
+ *         never used before finds no room), or the error of the work waited for.
+ * Blocks.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_write(struct weir_space *space, void *addr, const void *data,
+					uint64_t bytes);
+WEIR_API WEIR_MUST_CHECK int weir_read(struct weir_space *space, void *data, const void *addr,
+				       uint64_t bytes);
+
+/* ------------------------------------------------------------------ advice, prefetch */
+
+enum weir_advice {
+	WEIR_ADVISE_DEFAULT,	      /**< undo the others */
+	WEIR_ADVISE_PREFER_MEMORY,    /**< where = memory: keep it there, in place if need be */
+	WEIR_ADVISE_READ_MOSTLY,      /**< keep the lower copy valid: evicting costs no copy */
+	WEIR_ADVISE_ACCESSED_BY,      /**< where = device: map for it ahead of its first use */
+};
+
+/**
+ * Advise on a range. Advice costs or gains speed, never correctness.
+ *
+ * @param [in] addr    Inside a live range; the advice is on the whole of it.
+ * @param [in] where   A memory or a device, as the advice says; else 0.
+ * @return 0, or -EINVAL (no such range, memory, device or advice).
+ */
+WEIR_API WEIR_MUST_CHECK int weir_advise(struct weir_space *space, void *addr,
+					 enum weir_advice advice, uint32_t where);
+
+struct weir_fence;
+
+/**
+ * Start moving part of a range into a memory ahead of use.
+ *
+ * @param [in]  addr    First byte; any alignment; widened to whole blocks.
+ * @param [in]  bytes   > 0. The whole of it lies inside one range.
+ * @param [in]  memory  Index from weir_memory_find(): the device's HBM or the host.
+ * @param [out] fence   Owned by the caller; weir_fence_put() it. May be NULL.
+ * @return 0: queued, not finished; blocks that a launch uses or that an open bracket pins stay.
+ *   On error nothing was queued:
+ *   -EINVAL  bytes is 0, or not inside one range, or no such memory
+ *   -ENOMEM  the memory is full and every candidate is pinned
+ * Blocks: no.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes,
+					   uint32_t memory, struct weir_fence **fence);
+
+/** @return 1 when done, 0 when not, or the error of the work. Does not block. */
+WEIR_API WEIR_MUST_CHECK int weir_fence_query(struct weir_fence *fence);
+
+/** Wait for a fence. Blocks. @return 0 or the error of the work. */
+WEIR_API WEIR_MUST_CHECK int weir_fence_wait(struct weir_fence *fence);
+
+/** Give a fence back, done or not. NULL is allowed. */
+WEIR_API void weir_fence_put(struct weir_fence *fence);
+
+/* ------------------------------------------------------------------ statistics, checks */
+
+/** Why bytes crossed a link. */
+enum weir_cause {
+	WEIR_CAUSE_DEMAND,    /**< copied because a bracket was about to begin */
+	WEIR_CAUSE_PREFETCH,  /**< copied ahead of use */
+	WEIR_CAUSE_EVICTION,  /**< copied out to make room */
+	WEIR_CAUSE_WRITEBACK, /**< copied out ahead of eviction; the block stays */
+	WEIR_CAUSE_INPLACE,   /**< read or written by a kernel over the link (declared bytes) */
+	WEIR_CAUSE_NR
+};
+
+enum weir_direction { WEIR_TO_DEVICE, WEIR_TO_HOST, WEIR_DIRECTION_NR };
+
+struct weir_stats {
+	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
+	uint64_t nr_moves[WEIR_CAUSE_NR];	 /**< blocks */
+	uint64_t nr_brackets, nr_waits;		 /**< brackets begun; of these, that blocked */
+	uint64_t nr_remaps;			 /**< blocks mapped elsewhere */
+	uint64_t nr_dead_dropped, nr_clean_dropped; /**< evictions that copied nothing */
+	uint64_t nr_overwrites_saved;		 /**< copy-ins saved: the block was overwritten */
+	uint64_t nr_pool_hits, nr_pool_misses;	 /**< allocations */
+	uint64_t nr_plans, nr_divergences;	 /**< repetitions recognised; plans dropped */
+	uint64_t gpu_bytes, gpu_peak_bytes;	 /**< chunks in HBM */
+	uint64_t host_bytes, host_peak_bytes;	 /**< chunks on the host */
+	uint64_t live_bytes, live_peak_bytes;	 /**< ranges, rounded up to blocks */
+	uint64_t block_bytes;
+};
+
+/** Copy the space's statistics. Does not block. */
+WEIR_API void weir_space_stats(struct weir_space *space, struct weir_stats *out);
+
+/**
+ * Walk every structure of the space and check its invariants.
+ * @return 0, or -EUCLEAN; the log says which invariant and where.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_space_check(struct weir_space *space);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

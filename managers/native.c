@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native: pooled GPU memory, the way training frameworks hold it. As fast as memory that fits can
+ * be, and out of memory as soon as it does not.
+ *
+ * Two figures, not to be confused. The budget is kept by what the pool has reserved (its segments,
+ * in use or kept for reuse), since that is what the GPU has given away: an allocation that would
+ * take the segments past it is out of memory, once nothing kept is left to give back. The peak that
+ * is reported is of live bytes, since that is what the workload needs.
+ */
+#include "managers/plain.h"
+
+static int native_create(const struct manager_config *config, struct manager **out)
+{
+	return plain_pooled_create(&manager_native, config, WEIR_MEMORY_HBM, out);
+}
+
+const struct manager_ops manager_native = {
+	.name = "native",
+	.help = "pooled GPU memory; out of memory when it does not fit",
+	.create = native_create,
+	.destroy = plain_pooled_destroy,
+	.alloc = plain_pooled_alloc,
+	.free = plain_pooled_free,
+	.launch = plain_launch,
+	.write = plain_write,
+	.read = plain_read,
+	.sync = plain_sync,
+	.stats = plain_stats,
+	.check = plain_pooled_check,
+};

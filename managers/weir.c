@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir's mapped mode: a planned space; each launch is one bracket that names the launch's uses.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "managers/manager.h"
+
+struct weir_manager {
+	struct manager base;
+	struct weir_space *space;
+	struct weir_stream *stream;
+	uint32_t gpu_memory, host_memory;
+};
+
+static int weir_create(const struct manager_config *config, struct manager **out)
+{
+	struct weir_space_config space = { .device = config->device,
+					   .gpu_budget_bytes = config->gpu_budget_bytes,
+					   .host_budget_bytes = config->host_budget_bytes,
+					   .block_bytes = config->block_bytes,
+					   .mode = WEIR_PLANNED };
+	const struct weir_machine_desc *desc = weir_machine_desc(config->machine);
+	struct weir_manager *m;
+	int err;
+
+	if (config->options[0])
+		return -EINVAL;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->base.ops = &manager_weir;
+	m->base.backend = machine_backend(config->machine);
+	m->gpu_memory = desc->device[config->device].memory;
+	while (desc->memory[m->host_memory].kind != WEIR_MEMORY_HOST)
+		m->host_memory++;
+	err = weir_stream_create(config->machine, config->device, &m->stream);
+	if (err)
+		goto err_free;
+	err = weir_space_create(config->machine, &space, &m->space);
+	if (err)
+		goto err_stream;
+	*out = &m->base;
+	return 0;
+
+err_stream:
+	weir_stream_destroy(m->stream);
+err_free:
+	free(m);
+	return err;
+}
+
+static void weir_destroy(struct manager *base)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+
+	if (!m)
+		return;
+	weir_space_destroy(m->space);
+	weir_stream_destroy(m->stream);
+	free(m);
+}
+
+static int manager_alloc(struct manager *base, uint64_t bytes, const char *name, void **addr)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+
+	(void)name;
+	return weir_alloc(m->space, bytes, m->stream, addr);
+}
+
+static void manager_free(struct manager *base, void *addr)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+
+	(void)weir_free(m->space, addr, m->stream);
+}
+
+static int manager_launch(struct manager *base, const struct weir_launch *launch)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+	int err = weir_begin(m->space, m->stream, launch->uses, launch->nr_uses);
+	int err_end;
+
+	if (err)
+		return err;
+	err = weir_launch(m->stream, launch);
+	err_end = weir_end(m->space, m->stream);
+	return err ? err : err_end;
+}
+
+static int manager_write(struct manager *base, void *addr, const void *data, uint64_t bytes)
+{
+	return weir_write(((struct weir_manager *)base)->space, addr, data, bytes);
+}
+
+static int manager_read(struct manager *base, void *data, const void *addr, uint64_t bytes)
+{
+	return weir_read(((struct weir_manager *)base)->space, data, addr, bytes);
+}
+
+static int manager_sync(struct manager *base)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+	int err = weir_stream_sync(m->stream);
+	int err_space = weir_space_sync(m->space);
+
+	return err ? err : err_space;
+}
+
+static void manager_stats(struct manager *base, struct manager_stats *out)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+	struct weir_stats stats;
+
+	weir_space_stats(m->space, &stats);
+	*out = (struct manager_stats){ 0 };
+	out->peak_bytes[m->gpu_memory] = stats.gpu_peak_bytes;
+	out->peak_bytes[m->host_memory] = stats.host_peak_bytes;
+	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+		for (int c = 0; c < WEIR_CAUSE_NR; c++)
+			out->bytes[d][c] = stats.bytes[d][c];
+}
+
+static int manager_check(struct manager *base)
+{
+	return weir_space_check(((struct weir_manager *)base)->space);
+}
+
+const struct manager_ops manager_weir = {
+	.name = "weir",
+	.help = "planned residency: blocks move ahead of use, the rest is used in place",
+	.create = weir_create,
+	.destroy = weir_destroy,
+	.alloc = manager_alloc,
+	.free = manager_free,
+	.launch = manager_launch,
+	.write = manager_write,
+	.read = manager_read,
+	.sync = manager_sync,
+	.stats = manager_stats,
+	.check = manager_check,
+};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The boundary: everything that weir asks of a machine. What is not here, core cannot do.
+ *
+ * Conventions
+ *  - Implementations: sim (virtual time), cuda (real), flaky (wraps either, fails the n-th call).
+ *  - Calls return 0 or a negative error; outputs are written on success only; a failed call
+ *    changed nothing.
+ *  - Physical memory comes as chunks. A chunk is mapped once, for good, at its alias when it is
+ *    created; copies name aliases. A chunk can also be mapped, whole and from offset 0, at block
+ *    addresses inside a reservation; those serve kernels and the CPU. A chunk may be mapped at
+ *    one block address at a time.
+ *  - Mapping calls cost time per call, whatever the size (see struct weir_vmm_desc), and do not
+ *    wait for kernels: the caller has made sure that no kernel uses the address.
+ *  - Work is queued on streams and runs in order on each. A fence marks a point of a stream;
+ *    it is a number, needs no freeing, and 0 is always done.
+ *  - Threads: every call may come from any thread. No call takes a lock of core. Only calls
+ *    marked "blocks" wait for queued work.
+ *  - The progress function (backend_set_progress) is called when work completes: by sim from
+ *    inside calls that block or that let virtual time pass, by cuda from its migrator thread. It
+ *    may call everything here but the calls that block, and must return at once when core is busy.
+ */
+#ifndef WEIR_BACKEND_H
+#define WEIR_BACKEND_H
+
+#include <stdbool.h>
+
+#include "weir/weir.h"
+
+typedef uint64_t fence_t;	  /* 0: done */
+typedef uint32_t stream_id_t;
+
+struct backend;
+
+/* Where a chunk's bytes are. Filled by chunk_create, then constant. */
+struct backend_chunk {
+	uint64_t handle; /* backend's own; never 0 */
+	void *alias;	 /* its address for copies; phantom memories have one too */
+	uint64_t bytes;
+	uint32_t memory;
+};
+
+enum backend_stream_kind {
+	BACKEND_COMPUTE,
+	BACKEND_COPY_IN,  /* copies towards the device, on a copy engine */
+	BACKEND_COPY_OUT, /* copies from the device */
+};
+
+enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* and read */ };
+
+/* Device mask bit of the host CPU, beside bits 0..7 of the devices. */
+#define BACKEND_HOST_BIT (1u << 31)
+
+/* One piece of a batched copy: between aliases, or memory from device_alloc. */
+struct backend_copy {
+	void *dst;
+	const void *src;
+	uint64_t bytes;
+};
+
+struct backend_ops {
+	const char *name;
+
+	/* Close the backend. All chunks, reservations and streams are gone. Cannot fail. */
+	void (*destroy)(struct backend *b);
+
+	/* Virtual or monotonic time since creation. */
+	uint64_t (*now_ns)(struct backend *b);
+
+	/* Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the memory
+	 * is full. Contents are undefined. Takes create_*_ns. */
+	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes,
+			    struct backend_chunk *out);
+
+	/* Destroy a chunk that is mapped at no block address and that no queued work names. */
+	void (*chunk_destroy)(struct backend *b, const struct backend_chunk *chunk);
+
+	/* Reserve addresses. unit: the size of every mapping made in it (a multiple of the
+	 * granularity); bytes: a multiple of unit. Address aligned to unit. */
+	int (*va_reserve)(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
+
+	/* Release a whole reservation in which nothing is mapped. */
+	void (*va_release)(struct backend *b, void *addr, uint64_t bytes);
+
+	/* Map a chunk at an address that has no mapping, with access for the devices in the mask (and
+	 * the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns + set_access_ns. */
+	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,
+		   enum backend_prot prot, uint32_t devices);
+
+	/* Unmap one mapping. Takes unmap_ns. */
+	int (*unmap)(struct backend *b, void *addr);
+
+	/* Change protection and devices of one mapping. Takes set_access_ns (+ more devices). */
+	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+
+	int (*stream_create)(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+			     stream_id_t *out);
+
+	/* Destroy a stream whose work is done. */
+	void (*stream_destroy)(struct backend *b, stream_id_t stream);
+
+	/* Queue a kernel. The uses say what it touches: in sim they give its time and what it may
+	 * touch; in cuda only the debug mode reads them. -EINVAL: a use names no memory. */
+	int (*launch)(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
+
+	/* Queue copies, as one batch, in order. Pieces do not overlap. */
+	int (*copy)(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+		    uint32_t nr);
+
+	/* Copy between memory of the machine and a buffer of the program, in stream order, and wait
+	 * for it. data may be NULL where the machine is phantom. Blocks. */
+	int (*upload)(struct backend *b, stream_id_t stream, void *dst, const void *data,
+		      uint64_t bytes);
+	int (*download)(struct backend *b, stream_id_t stream, void *data, const void *src,
+			uint64_t bytes);
+
+	/* Later work on the stream waits for the fence. */
+	int (*stream_wait)(struct backend *b, stream_id_t stream, fence_t fence);
+
+	/* A fence for all work queued on the stream so far. */
+	int (*fence_record)(struct backend *b, stream_id_t stream, fence_t *out);
+
+	/* 1 done, 0 not yet, or the error of the work before it. */
+	int (*fence_done)(struct backend *b, fence_t fence);
+
+	/* Wait for a fence. 0, or the error of the work before it on its stream. Blocks. */
+	int (*fence_wait)(struct backend *b, fence_t fence);
+
+	/* When a fence was reached; 0 when it is not, or was too long ago to be known. */
+	uint64_t (*fence_time_ns)(struct backend *b, fence_t fence);
+
+	/* A space tells what launches on the stream may touch from here on, until access_end: the
+	 * simulator traps other touches of planned reservations (see access_guard). Not required. */
+	int (*access_begin)(struct backend *b, stream_id_t stream, const struct weir_use *uses,
+			    uint32_t nr);
+	void (*access_end)(struct backend *b, stream_id_t stream);
+
+	/* Set whether launches may touch a reservation only inside such brackets. */
+	int (*access_guard)(struct backend *b, void *reservation, bool guarded);
+
+	/* Fill part of a chunk with a pattern that no computation expects (a signalling NaN), where
+	 * bytes are real: vacated and dead chunks show when somebody reads them. Not required.
+	 * Ordered behind queued work that names the chunk by the fence. */
+	void (*poison)(struct backend *b, const struct backend_chunk *chunk, fence_t after);
+
+	/* Plain allocation, as cudaMalloc (HBM) and cudaHostAlloc (host) do it and at their cost. Freeing
+	 * waits for all work of the device: blocks. */
+	int (*device_alloc)(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
+	void (*device_free)(struct backend *b, void *addr);
+
+	/* The driver's managed memory, for baselines. Not required. */
+	int (*managed_alloc)(struct backend *b, uint64_t bytes, void **addr);
+	int (*managed_prefetch)(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
+				uint32_t memory);
+	void (*managed_free)(struct backend *b, void *addr);
+
+	/* Bytes of a memory that are taken now, by chunks and plain allocations. */
+	uint64_t (*memory_used)(struct backend *b, uint32_t memory);
+
+	/* Let the host spend time, as a thread that computes would. */
+	void (*host_spend)(struct backend *b, uint64_t ns);
+
+	/* fn(arg) after completions; see the top. One registration a space; fn NULL removes arg's. */
+	int (*set_progress)(struct backend *b, void (*fn)(void *arg), void *arg);
+
+	/* What crossed links for kernels in place so far: declared bytes, per direction, memory pair
+	 * (host, device's HBM). Required. */
+	void (*inplace_bytes)(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
+};
+
+/* Every backend begins with this. ops and desc never change. */
+struct backend {
+	const struct backend_ops *ops;
+	struct weir_machine_desc desc;
+	enum weir_data data;
+};
+
+/* Registration: fills ops that are not required with stubs that return -ENOSYS or do nothing, so
+ * that callers never test a pointer. */
+void backend_ops_complete(struct backend_ops *ops);
+
+/* The simulator. desc passes weir_machine_check(). */
+int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out);
+
+/*
+ * Wrap a backend (owned by the wrapper from then on): the fail_at-th call, counted from 1 over all
+ * ops that can fail, returns err without being passed on; 0 never. Queries (fence_done,
+ * fence_wait) are counted too, and report err without the work having failed.
+ */
+int flaky_create(struct backend *inner, struct backend **out);
+void flaky_arm(struct backend *flaky, uint64_t fail_at, int err);
+uint64_t flaky_nr_calls(const struct backend *flaky);
+
+/* The machine handle of weir.h over any backend; it owns the backend from then on. */
+int machine_wrap(struct backend *b, struct weir_machine **out);
+struct backend *machine_backend(const struct weir_machine *machine);
+stream_id_t stream_id(const struct weir_stream *stream);
+uint32_t stream_device(const struct weir_stream *stream);
+
+#endif

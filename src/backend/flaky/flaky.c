@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A backend that passes everything on to another and fails one call when armed: with every call of
+ * a run failed in turn, every error path is walked. A failed call never reaches the inner backend,
+ * so its state is as before. Adds no state and no order of its own.
+ */
+#include "src/backend/flaky/flaky.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* nr_calls only grows; fail_at and err are set before the calls that they are meant for. */
+struct flaky {
+	struct backend base;
+	struct backend *inner; /* owned */
+	atomic_uint_fast64_t nr_calls, fail_at;
+	atomic_int err;
+};
+
+static struct backend *inner_of(const struct backend *b)
+{
+	return ((const struct flaky *)b)->inner;
+}
+
+/* Count one call. 0, or the error that it is to return. */
+static int flaky_check(struct backend *b)
+{
+	struct flaky *f = (struct flaky *)b;
+	uint64_t call = atomic_fetch_add(&f->nr_calls, 1) + 1;
+
+	return call == atomic_load(&f->fail_at) ? atomic_load(&f->err) : 0;
+}
+
+/* Count, fail or forward. */
+#define FLAKY_FORWARD(b, op, ...)                                                                  \
+	do {                                                                                       \
+		int flaky_err = flaky_check(b);                                                    \
+                                                                                                   \
+		return flaky_err ? flaky_err : inner_of(b)->ops->op(inner_of(b), __VA_ARGS__);     \
+	} while (0)
+
+static void flaky_destroy(struct backend *b)
+{
+	inner_of(b)->ops->destroy(inner_of(b));
+	free(b);
+}
+
+static uint64_t flaky_now_ns(struct backend *b)
+{
+	return inner_of(b)->ops->now_ns(inner_of(b));
+}
+
+static int flaky_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+			      struct backend_chunk *out)
+{
+	FLAKY_FORWARD(b, chunk_create, memory, bytes, out);
+}
+
+static void flaky_chunk_destroy(struct backend *b, const struct backend_chunk *chunk)
+{
+	inner_of(b)->ops->chunk_destroy(inner_of(b), chunk);
+}
+
+static int flaky_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
+{
+	FLAKY_FORWARD(b, va_reserve, bytes, unit, addr);
+}
+
+static void flaky_va_release(struct backend *b, void *addr, uint64_t bytes)
+{
+	inner_of(b)->ops->va_release(inner_of(b), addr, bytes);
+}
+
+static int flaky_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
+		     enum backend_prot prot, uint32_t devices)
+{
+	FLAKY_FORWARD(b, map, addr, chunk, prot, devices);
+}
+
+static int flaky_unmap(struct backend *b, void *addr)
+{
+	FLAKY_FORWARD(b, unmap, addr);
+}
+
+static int flaky_set_access(struct backend *b, void *addr, enum backend_prot prot,
+			    uint32_t devices)
+{
+	FLAKY_FORWARD(b, set_access, addr, prot, devices);
+}
+
+static int flaky_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+			       stream_id_t *out)
+{
+	FLAKY_FORWARD(b, stream_create, device, kind, out);
+}
+
+static void flaky_stream_destroy(struct backend *b, stream_id_t stream)
+{
+	inner_of(b)->ops->stream_destroy(inner_of(b), stream);
+}
+
+static int flaky_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch)
+{
+	FLAKY_FORWARD(b, launch, stream, launch);
+}
+
+static int flaky_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+		      uint32_t nr)
+{
+	FLAKY_FORWARD(b, copy, stream, copies, nr);
+}
+
+static int flaky_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
+			uint64_t bytes)
+{
+	FLAKY_FORWARD(b, upload, stream, dst, data, bytes);
+}
+
+static int flaky_download(struct backend *b, stream_id_t stream, void *data, const void *src,
+			  uint64_t bytes)
+{
+	FLAKY_FORWARD(b, download, stream, data, src, bytes);
+}
+
+static int flaky_stream_wait(struct backend *b, stream_id_t stream, fence_t fence)
+{
+	FLAKY_FORWARD(b, stream_wait, stream, fence);
+}
+
+static int flaky_fence_record(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	FLAKY_FORWARD(b, fence_record, stream, out);
+}
+
+static int flaky_fence_done(struct backend *b, fence_t fence)
+{
+	FLAKY_FORWARD(b, fence_done, fence);
+}
+
+static int flaky_fence_wait(struct backend *b, fence_t fence)
+{
+	FLAKY_FORWARD(b, fence_wait, fence);
+}
+
+static uint64_t flaky_fence_time_ns(struct backend *b, fence_t fence)
+{
+	return inner_of(b)->ops->fence_time_ns(inner_of(b), fence);
+}
+
+static int flaky_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
+			      uint32_t nr)
+{
+	FLAKY_FORWARD(b, access_begin, stream, uses, nr);
+}
+
+static void flaky_access_end(struct backend *b, stream_id_t stream)
+{
+	inner_of(b)->ops->access_end(inner_of(b), stream);
+}
+
+static int flaky_access_guard(struct backend *b, void *reservation, bool guarded)
+{
+	FLAKY_FORWARD(b, access_guard, reservation, guarded);
+}
+
+static void flaky_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
+{
+	inner_of(b)->ops->poison(inner_of(b), chunk, after);
+}
+
+static int flaky_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)
+{
+	FLAKY_FORWARD(b, device_alloc, memory, bytes, addr);
+}
+
+static void flaky_device_free(struct backend *b, void *addr)
+{
+	inner_of(b)->ops->device_free(inner_of(b), addr);
+}
+
+static int flaky_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
+{
+	FLAKY_FORWARD(b, managed_alloc, bytes, addr);
+}
+
+static int flaky_managed_prefetch(struct backend *b, stream_id_t stream, void *addr,
+				  uint64_t bytes, uint32_t memory)
+{
+	FLAKY_FORWARD(b, managed_prefetch, stream, addr, bytes, memory);
+}
+
+static void flaky_managed_free(struct backend *b, void *addr)
+{
+	inner_of(b)->ops->managed_free(inner_of(b), addr);
+}
+
+static uint64_t flaky_memory_used(struct backend *b, uint32_t memory)
+{
+	return inner_of(b)->ops->memory_used(inner_of(b), memory);
+}
+
+static void flaky_host_spend(struct backend *b, uint64_t ns)
+{
+	inner_of(b)->ops->host_spend(inner_of(b), ns);
+}
+
+static int flaky_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	if (!fn)
+		return inner_of(b)->ops->set_progress(inner_of(b), fn, arg);
+	FLAKY_FORWARD(b, set_progress, fn, arg);
+}
+
+static void flaky_inplace_bytes(struct backend *b, uint32_t device,
+				uint64_t bytes[WEIR_DIRECTION_NR])
+{
+	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
+}
+
+static const struct backend_ops flaky_ops = {
+	.name = "flaky",
+	.destroy = flaky_destroy,
+	.now_ns = flaky_now_ns,
+	.chunk_create = flaky_chunk_create,
+	.chunk_destroy = flaky_chunk_destroy,
+	.va_reserve = flaky_va_reserve,
+	.va_release = flaky_va_release,
+	.map = flaky_map,
+	.unmap = flaky_unmap,
+	.set_access = flaky_set_access,
+	.stream_create = flaky_stream_create,
+	.stream_destroy = flaky_stream_destroy,
+	.launch = flaky_launch,
+	.copy = flaky_copy,
+	.upload = flaky_upload,
+	.download = flaky_download,
+	.stream_wait = flaky_stream_wait,
+	.fence_record = flaky_fence_record,
+	.fence_done = flaky_fence_done,
+	.fence_wait = flaky_fence_wait,
+	.fence_time_ns = flaky_fence_time_ns,
+	.access_begin = flaky_access_begin,
+	.access_end = flaky_access_end,
+	.access_guard = flaky_access_guard,
+	.poison = flaky_poison,
+	.device_alloc = flaky_device_alloc,
+	.device_free = flaky_device_free,
+	.managed_alloc = flaky_managed_alloc,
+	.managed_prefetch = flaky_managed_prefetch,
+	.managed_free = flaky_managed_free,
+	.memory_used = flaky_memory_used,
+	.host_spend = flaky_host_spend,
+	.set_progress = flaky_set_progress,
+	.inplace_bytes = flaky_inplace_bytes,
+};
+
+int flaky_create(struct backend *inner, struct backend **out)
+{
+	struct flaky *f = malloc(sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->base.ops = &flaky_ops;
+	f->base.desc = inner->desc;
+	f->base.data = inner->data;
+	f->inner = inner;
+	atomic_init(&f->nr_calls, 0);
+	atomic_init(&f->fail_at, 0);
+	atomic_init(&f->err, 0);
+	*out = &f->base;
+	return 0;
+}
+
+void flaky_arm(struct backend *flaky, uint64_t fail_at, int err)
+{
+	struct flaky *f = (struct flaky *)flaky;
+
+	atomic_store(&f->err, err);
+	atomic_store(&f->fail_at, fail_at);
+}
+
+uint64_t flaky_nr_calls(const struct backend *flaky)
+{
+	return atomic_load(&((const struct flaky *)flaky)->nr_calls);
+}
+
+struct backend *flaky_inner(const struct backend *flaky)
+{
+	return inner_of(flaky);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulator as a backend: creation, chunks and plain allocations as the boundary names them,
+ * queries, and the end. sim.h says what is modelled.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/sim/sim_internal.h"
+#include "src/base/log.h"
+
+#define PLAIN_ALIGN 512u
+
+/* ------------------------------------------------------------------ chunks */
+
+static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes,
+			       struct backend_chunk *out)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	struct sim_piece *piece;
+	int err;
+
+	if (memory >= desc->nr_memories || !bytes || bytes % desc->vmm.granularity_bytes)
+		return -EINVAL;
+	err = memory_alloc(sim, memory, bytes, desc->vmm.granularity_bytes, true, &piece);
+	if (err)
+		return err;
+	*out = (struct backend_chunk){.handle = piece->handle,
+				      .alias = memory_alias(sim, piece),
+				      .bytes = piece->bytes,
+				      .memory = memory};
+	sim_spend_driver(sim, desc->memory[memory].kind == WEIR_MEMORY_HOST
+				      ? desc->vmm.create_host_ns
+				      : desc->vmm.create_hbm_ns);
+	return 0;
+}
+
+static int sim_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+			    struct backend_chunk *out)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = chunk_create_locked(sim, memory, bytes, out);
+	sim_leave(sim);
+	return err;
+}
+
+static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chunk)
+{
+	struct sim *sim = sim_of(b);
+	struct sim_piece *piece;
+
+	sim_enter(sim);
+	piece = memory_chunk(sim, chunk);
+	if (!piece || piece->region || piece->writes || piece->reads) {
+		log_error("sim: destroying a chunk that %s", !piece ? "is none"
+							    : piece->region ? "is mapped"
+									    : "a copy names");
+	} else {
+		poison_forget(sim, piece);
+		memory_free(sim, piece);
+	}
+	sim_leave(sim);
+}
+
+/* ------------------------------------------------------------------ plain allocations */
+
+/* Half of what allocating and freeing cost together: malloc_ns and malloc_2mib_ns for an HBM; for
+ * the host, whose pages are pinned like those of a chunk, create_host_ns for each 2 MiB. */
+static uint64_t plain_half_ns(const struct sim *sim, uint32_t memory, uint64_t bytes)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	uint64_t large = bytes / SIM_LARGE_PAGE + (bytes % SIM_LARGE_PAGE != 0);
+
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (desc->device[d].memory == memory)
+			return (desc->device[d].malloc_ns +
+				desc->device[d].malloc_2mib_ns * large) / 2;
+	return desc->vmm.create_host_ns * large / 2;
+}
+
+static int sim_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)
+{
+	struct sim *sim = sim_of(b);
+	struct sim_piece *piece;
+	int err;
+
+	if (memory >= b->desc.nr_memories || !bytes)
+		return -EINVAL;
+	sim_enter(sim);
+	err = memory_alloc(sim, memory, bytes,
+			   bytes < SIM_LARGE_PAGE ? PLAIN_ALIGN : SIM_LARGE_PAGE, false, &piece);
+	if (!err) {
+		*addr = memory_alias(sim, piece);
+		sim_spend(sim, plain_half_ns(sim, memory, bytes));
+	}
+	sim_leave(sim);
+	return err;
+}
+
+/* Whose work a free of a memory waits for: the device's, or for the host everybody's. */
+static uint32_t memory_device(const struct sim *sim, uint32_t memory)
+{
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
+		if (sim->base.desc.device[d].memory == memory)
+			return d;
+	return WEIR_DEVICES_MAX;
+}
+
+static struct sim_piece *plain_at(struct sim *sim, void *addr)
+{
+	struct sim_piece *piece = memory_piece_at(sim, addr);
+
+	return piece && !piece->handle && memory_alias(sim, piece) == addr ? piece : NULL;
+}
+
+static void sim_device_free(struct backend *b, void *addr)
+{
+	struct sim *sim = sim_of(b);
+	struct sim_piece *piece;
+	uint64_t ns;
+
+	if (!addr)
+		return;
+	sim_enter(sim);
+	piece = plain_at(sim, addr);
+	if (piece && !sim->in_progress) {
+		engine_drain(sim, memory_device(sim, piece->memory));
+		/* Progress functions ran: look again. */
+		piece = plain_at(sim, addr);
+		if (piece && (piece->writes || piece->reads))
+			engine_drain(sim, WEIR_DEVICES_MAX);
+		piece = plain_at(sim, addr);
+	}
+	if (!piece || piece->writes || piece->reads) {
+		log_error("sim: freeing %p: %s", addr,
+			  piece ? "a copy names it" : "not an allocation");
+	} else {
+		ns = plain_half_ns(sim, piece->memory, piece->asked_bytes);
+		memory_free(sim, piece);
+		sim_spend(sim, ns);
+	}
+	sim_leave(sim);
+}
+
+/* ------------------------------------------------------------------ clock, queries, progress */
+
+static uint64_t sim_now_ns(struct backend *b)
+{
+	struct sim *sim = sim_of(b);
+	uint64_t ns;
+
+	sim_enter(sim);
+	ns = sim_agent_ns(sim);
+	sim_leave(sim);
+	return ns;
+}
+
+static void sim_host_spend(struct backend *b, uint64_t ns)
+{
+	struct sim *sim = sim_of(b);
+
+	sim_enter(sim);
+	sim_spend(sim, ns);
+	sim_leave(sim);
+}
+
+static uint64_t sim_memory_used(struct backend *b, uint32_t memory)
+{
+	struct sim *sim = sim_of(b);
+	uint64_t bytes;
+
+	if (memory >= b->desc.nr_memories)
+		return 0;
+	sim_enter(sim);
+	bytes = sim->memory[memory].used_bytes;
+	sim_leave(sim);
+	return bytes;
+}
+
+static void sim_inplace_bytes(struct backend *b, uint32_t device,
+			      uint64_t bytes[WEIR_DIRECTION_NR])
+{
+	struct sim *sim = sim_of(b);
+
+	sim_enter(sim);
+	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+		bytes[i] = device < b->desc.nr_devices
+				   ? (uint64_t)(sim->device[device].inplace_bytes[i] + 0.5)
+				   : 0;
+	sim_leave(sim);
+}
+
+static int progress_add(struct sim *sim, struct sim_progress progress)
+{
+	struct sim_progress *grown =
+		realloc(sim->progress, (sim->nr_progress + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	grown[sim->nr_progress++] = progress;
+	sim->progress = grown;
+	return 0;
+}
+
+static void progress_del(struct sim *sim, const void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sim->nr_progress; i++)
+		if (sim->progress[i].arg != arg)
+			sim->progress[kept++] = sim->progress[i];
+	sim->nr_progress = kept;
+}
+
+static int sim_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	struct sim *sim = sim_of(b);
+	int err = 0;
+
+	sim_enter(sim);
+	if (fn)
+		err = progress_add(sim, (struct sim_progress){fn, arg});
+	else
+		progress_del(sim, arg);
+	sim_leave(sim);
+	return err;
+}
+
+/* ------------------------------------------------------------------ creation and end */
+
+static int leaks_count(struct sim *sim)
+{
+	uint64_t nr = sim->nr_regions;
+
+	for (uint32_t i = 0; i < sim->base.desc.nr_memories; i++)
+		nr += sim->memory[i].nr_pieces;
+	for (size_t i = 0; i < sim->nr_regions; i++)
+		nr += sim->region[i]->nr_mapped;
+	for (uint32_t i = 0; i < sim->nr_streams; i++)
+		nr += sim->stream[i] != NULL;
+	return (int)nr;
+}
+
+int sim_leaks(struct backend *b)
+{
+	struct sim *sim = sim_of(b);
+	int nr;
+
+	sim_enter(sim);
+	nr = leaks_count(sim);
+	sim_leave(sim);
+	return nr;
+}
+
+/* What is left over, by kind, before it is freed. */
+static void leaks_report(struct sim *sim)
+{
+	uint32_t nr_streams = 0;
+
+	for (uint32_t i = 0; i < sim->base.desc.nr_memories; i++)
+		if (sim->memory[i].nr_pieces)
+			log_error("sim: left over in memory '%s': %zu chunks and allocations, %llu bytes",
+				  sim->base.desc.memory[i].name, sim->memory[i].nr_pieces,
+				  (unsigned long long)sim->memory[i].used_bytes);
+	for (size_t i = 0; i < sim->nr_regions; i++)
+		log_error("sim: left over: reservation %p of %llu bytes, %llu blocks mapped",
+			  (void *)sim->region[i]->base, (unsigned long long)sim->region[i]->bytes,
+			  (unsigned long long)sim->region[i]->nr_mapped);
+	for (uint32_t i = 0; i < sim->nr_streams; i++)
+		nr_streams += sim->stream[i] != NULL;
+	if (nr_streams)
+		log_error("sim: left over: %u streams", nr_streams);
+}
+
+static void streams_drop(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->nr_streams; i++) {
+		struct sim_stream *stream = sim->stream[i];
+
+		while (stream && stream->head) {
+			struct sim_op *op = stream->head;
+
+			stream->head = op->next;
+			if (op->kind == SIM_OP_COPY)
+				copy_detach((struct sim_copy *)op);
+			op_free(op);
+		}
+		if (stream)
+			stream_free(stream);
+	}
+}
+
+static void sim_free(struct sim *sim)
+{
+	poison_forget(sim, NULL);
+	streams_drop(sim);
+	for (size_t i = 0; i < sim->nr_regions; i++)
+		region_free(sim->region[i]);
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
+		memory_fini(sim, i);
+	free(sim->region);
+	free(sim->stream);
+	free(sim->active);
+	free(sim->progress);
+	pthread_cond_destroy(&sim->idle);
+	pthread_mutex_destroy(&sim->lock);
+	free(sim);
+}
+
+static void sim_destroy(struct backend *b)
+{
+	leaks_report(sim_of(b));
+	sim_free(sim_of(b));
+}
+
+static const struct backend_ops sim_ops = {
+	.name = "sim",
+	.destroy = sim_destroy,
+	.now_ns = sim_now_ns,
+	.chunk_create = sim_chunk_create,
+	.chunk_destroy = sim_chunk_destroy,
+	.va_reserve = sim_va_reserve,
+	.va_release = sim_va_release,
+	.map = sim_map,
+	.unmap = sim_unmap,
+	.set_access = sim_set_access,
+	.stream_create = sim_stream_create,
+	.stream_destroy = sim_stream_destroy,
+	.launch = sim_launch,
+	.copy = sim_copy,
+	.upload = sim_upload,
+	.download = sim_download,
+	.stream_wait = sim_stream_wait,
+	.fence_record = sim_fence_record,
+	.fence_done = sim_fence_done,
+	.fence_wait = sim_fence_wait,
+	.fence_time_ns = sim_fence_time_ns,
+	.access_begin = sim_access_begin,
+	.access_end = sim_access_end,
+	.access_guard = sim_access_guard,
+	.poison = sim_poison,
+	.device_alloc = sim_device_alloc,
+	.device_free = sim_device_free,
+	.memory_used = sim_memory_used,
+	.host_spend = sim_host_spend,
+	.set_progress = sim_set_progress,
+	.inplace_bytes = sim_inplace_bytes,
+};
+
+int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out)
+{
+	struct sim *sim = calloc(1, sizeof(*sim));
+	int err;
+
+	if (!sim)
+		return -ENOMEM;
+	sim->ops = sim_ops;
+	backend_ops_complete(&sim->ops);
+	sim->base.ops = &sim->ops;
+	sim->base.desc = *desc;
+	sim->base.data = data;
+	sim->wake_ns = SIM_NEVER;
+	for (uint32_t i = 0; i < WEIR_LINKS_MAX; i++)
+		sim->link[i].end_ns = SIM_NEVER;
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
+		sim->memory[i].fd = -1;
+	pthread_mutex_init(&sim->lock, NULL);
+	pthread_cond_init(&sim->idle, NULL);
+	for (uint32_t i = 0; i < desc->nr_memories; i++) {
+		err = memory_init(sim, i);
+		if (err) {
+			log_error("sim: no addresses for memory '%s'", desc->memory[i].name);
+			goto err_free;
+		}
+	}
+	*out = &sim->base;
+	return 0;
+
+err_free:
+	sim_free(sim);
+	return err;
+}

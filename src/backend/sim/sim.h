@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated machine; backend.h declares how it is made. What it models:
+ *
+ *  - Memories are sparse files mapped at their aliases (real), or addresses alone (phantom). A
+ *    memory is a number of bytes: like a driver that maps any physical pages, it does not fragment.
+ *  - Time is virtual. The application's clock moves by what its calls cost and by what they wait
+ *    for. Progress functions are a second agent, the migrator, with a clock of its own: it starts
+ *    when work completes, or when it is done with what it did before. Mapping and creating calls
+ *    of both agents take turns.
+ *  - A device runs one kernel at a time, in the order in which kernels became ready, for the time
+ *    that src/core/cost.h gives with the mappings at its start. Copy streams run beside it, one
+ *    batch at a time each.
+ *  - Flows over a link (one for each copy, one for a kernel's use in place each way) share each
+ *    direction max-min fairly. A direction carries its own rate, or the link's duplex rate while
+ *    the other direction is busy.
+ *  - Copies within one HBM go at half its streaming rate, within host memory at the duplex rate of
+ *    the stream's host link; neither takes part of a link.
+ *  - Effects come in the order of virtual time: a kernel's function runs at its start, a copy's
+ *    bytes move at its end. A dependency left out shows as wrong bytes, or is trapped.
+ *
+ * What is trapped: a launch whose use names a block that is not mapped, not mapped for its device,
+ * or read-only and written; or one that moves (a copy writes it, or reads what the launch writes,
+ * and is neither complete nor ordered behind the launch); a use of a guarded reservation that the
+ * stream's bracket does not cover; with real bytes, a touch of a guarded reservation beyond the
+ * launch's uses; and a block unmapped under a running kernel. The kernel is not run, or goes on
+ * with scratch pages; its stream reports -WEIR_ETRAP; the log names kernel, reservation and block.
+ *
+ * Not modelled: caches, the driver's own threads, contention for HBM between copies and kernels.
+ */
+#ifndef WEIR_BACKEND_SIM_H
+#define WEIR_BACKEND_SIM_H
+
+#include "src/backend/backend.h"
+
+/* Chunks, mappings, reservations, plain allocations and streams that are alive. b is a simulator. */
+int sim_leaks(struct backend *b);
+
+#endif

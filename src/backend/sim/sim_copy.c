@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies: batches between aliases, transfers from and to buffers of the program, poison. A batch
+ * runs in segments of moves between the same two memories: overhead first, then all of its bytes
+ * as one flow, then the bytes are there. A transfer to block addresses finds the chunks behind
+ * them as it starts.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/sim/sim_internal.h"
+#include "src/base/log.h"
+
+#define POISON_WORD UINT32_C(0x7fa0dead) /* a signalling NaN */
+
+/* ------------------------------------------------------------------ moves and their pieces */
+
+static void move_attach(struct sim_move *move)
+{
+	if (move->dst_piece) {
+		region_piece_count(move->dst_piece, -1);
+		move->next_write = move->dst_piece->writes;
+		move->dst_piece->writes = move;
+		region_piece_count(move->dst_piece, 1);
+	}
+	if (move->src_piece) {
+		region_piece_count(move->src_piece, -1);
+		move->next_read = move->src_piece->reads;
+		move->src_piece->reads = move;
+		region_piece_count(move->src_piece, 1);
+	}
+}
+
+static void move_detach(struct sim_move *move)
+{
+	struct sim_move **at;
+
+	if (move->dst_piece) {
+		region_piece_count(move->dst_piece, -1);
+		for (at = &move->dst_piece->writes; *at != move; at = &(*at)->next_write)
+			;
+		*at = move->next_write;
+		region_piece_count(move->dst_piece, 1);
+	}
+	if (move->src_piece) {
+		region_piece_count(move->src_piece, -1);
+		for (at = &move->src_piece->reads; *at != move; at = &(*at)->next_read)
+			;
+		*at = move->next_read;
+		region_piece_count(move->src_piece, 1);
+	}
+}
+
+void copy_detach(struct sim_copy *copy)
+{
+	if (copy->kind != SIM_COPY_BATCH && !copy->op.started)
+		return;
+	for (; copy->next < copy->nr; copy->next++)
+		move_detach(&copy->move[copy->next]);
+}
+
+/* The piece that [alias, alias + bytes) lies in, or NULL. */
+static struct sim_piece *piece_of(struct sim *sim, const void *alias, uint64_t bytes)
+{
+	struct sim_piece *piece = memory_piece_at(sim, alias);
+
+	if (!piece)
+		return NULL;
+	return bytes <= piece->bytes - (uint64_t)((const char *)alias - memory_alias(sim, piece))
+		       ? piece
+		       : NULL;
+}
+
+static bool memories_joined(const struct sim *sim, uint32_t a, uint32_t b)
+{
+	return a == b || cost_link_find(&sim->base.desc, a, b) >= 0;
+}
+
+/* ------------------------------------------------------------------ running a batch */
+
+/* Whose overhead a move has: its link's, or within a memory the device's host link's. */
+static uint32_t overhead_link(const struct sim *sim, const struct sim_copy *copy,
+			      const struct sim_move *move)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	uint32_t own = desc->device[copy->op.stream->device].memory;
+
+	if (move->dst_memory != move->src_memory)
+		return (uint32_t)cost_link_find(desc, move->src_memory, move->dst_memory);
+	return (uint32_t)cost_link_find(desc, cost_host_memory(desc), own);
+}
+
+/* Time of bytes within one memory. */
+static uint64_t inside_ns(const struct sim *sim, uint32_t memory, uint32_t link, double bytes)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	double rate = desc->link[link].duplex_bytes_per_s;
+
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (desc->device[d].memory == memory)
+			rate = desc->device[d].hbm_bytes_per_s / 2;
+	return ns_ceil(bytes / rate * 1e9);
+}
+
+static void segment_begin(struct sim *sim, struct sim_copy *copy)
+{
+	const struct sim_move *first = &copy->move[copy->next];
+	uint32_t link = overhead_link(sim, copy, first);
+	const struct weir_link_desc *desc = &sim->base.desc.link[link];
+	uint64_t ns = copy->next ? 0 : desc->latency_ns;
+	double bytes = 0;
+
+	copy->segment = copy->next;
+	while (copy->segment < copy->nr &&
+	       copy->move[copy->segment].dst_memory == first->dst_memory &&
+	       copy->move[copy->segment].src_memory == first->src_memory)
+		bytes += (double)copy->move[copy->segment++].bytes;
+	ns += (copy->segment - copy->next) * desc->copy_ns;
+	copy->over_link = first->dst_memory != first->src_memory;
+	copy->setting_up = copy->over_link;
+	if (copy->over_link)
+		copy->flow = (struct sim_flow){
+			.op = &copy->op,
+			.link = link,
+			.back = first->src_memory == desc->b,
+			.remaining = bytes,
+			.cap = cost_copy_bytes_per_s(desc, first->src_memory) / 1e9,
+		};
+	else
+		ns += inside_ns(sim, first->dst_memory, link, bytes);
+	engine_timer(&copy->op, sim->now_ns + ns);
+}
+
+static void copy_finish(struct sim *sim, struct sim_copy *copy, int err)
+{
+	if (copy->outcome)
+		*copy->outcome = (struct sim_outcome){true, err};
+	/* A transfer's error is its caller's, who waits for it; the stream has none. */
+	engine_done(sim, &copy->op, copy->outcome ? 0 : err);
+}
+
+static void segment_end(struct sim *sim, struct sim_copy *copy)
+{
+	for (; copy->next < copy->segment; copy->next++) {
+		struct sim_move *move = &copy->move[copy->next];
+
+		if (sim->base.data == WEIR_DATA_REAL)
+			memmove(move->dst, move->src, move->bytes);
+		move_detach(move);
+	}
+	if (copy->next < copy->nr)
+		segment_begin(sim, copy);
+	else
+		copy_finish(sim, copy, 0);
+}
+
+/* Find the chunk behind the machine's side of a transfer's move. */
+static bool move_resolve(struct sim *sim, struct sim_copy *copy, struct sim_move *move)
+{
+	bool upload = copy->kind == SIM_COPY_UPLOAD;
+	const char *addr = upload ? move->dst : move->src;
+	struct sim_piece *piece = piece_of(sim, addr, move->bytes);
+	uint32_t host = cost_host_memory(&sim->base.desc);
+	const struct sim_region *region;
+	char *alias = (char *)(uintptr_t)addr;
+
+	if (!piece) {
+		uint64_t offset;
+
+		region = region_at(sim, addr);
+		if (!region)
+			return false;
+		offset = (uint64_t)(addr - region->base);
+		piece = region->mapping[offset / region->unit].piece;
+		if (!piece || move->bytes > region->unit - offset % region->unit)
+			return false;
+		alias = memory_alias(sim, piece) + offset % region->unit;
+	}
+	if (!memories_joined(sim, piece->memory, host))
+		return false;
+	move->dst_memory = upload ? piece->memory : host;
+	move->src_memory = upload ? host : piece->memory;
+	move->dst_piece = upload ? piece : NULL;
+	move->src_piece = upload ? NULL : piece;
+	if (upload)
+		move->dst = alias;
+	else
+		move->src = alias;
+	return true;
+}
+
+static int transfer_resolve(struct sim *sim, struct sim_copy *copy)
+{
+	for (uint32_t i = 0; i < copy->nr; i++)
+		if (!move_resolve(sim, copy, &copy->move[i])) {
+			log_error("sim: transfer at %p: nothing is mapped there",
+				  copy->kind == SIM_COPY_UPLOAD ? (const void *)copy->move[i].dst
+								: (const void *)copy->move[i].src);
+			return -WEIR_ETRAP;
+		}
+	for (uint32_t i = 0; i < copy->nr; i++)
+		move_attach(&copy->move[i]);
+	return 0;
+}
+
+void copy_start(struct sim *sim, struct sim_copy *copy)
+{
+	if (copy->kind != SIM_COPY_BATCH && transfer_resolve(sim, copy)) {
+		copy->nr = 0;
+		engine_timer(&copy->op, sim->now_ns);
+		return;
+	}
+	kernels_check_copy(sim, copy);
+	segment_begin(sim, copy);
+}
+
+void copy_event(struct sim *sim, struct sim_copy *copy)
+{
+	if (!copy->nr) {
+		copy_finish(sim, copy, -WEIR_ETRAP);
+	} else if (copy->setting_up) {
+		copy->setting_up = false;
+		flow_start(sim, &copy->flow);
+	} else {
+		segment_end(sim, copy);
+	}
+}
+
+void copy_flow_ended(struct sim *sim, struct sim_copy *copy)
+{
+	segment_end(sim, copy);
+}
+
+/* ------------------------------------------------------------------ queueing */
+
+static struct sim_copy *copy_alloc(uint64_t nr)
+{
+	struct sim_copy *copy;
+
+	if (!nr || nr > UINT32_MAX)
+		return NULL;
+	copy = calloc(1, sizeof(*copy) + nr * sizeof(copy->move[0]));
+	if (!copy)
+		return NULL;
+	copy->op.kind = SIM_OP_COPY;
+	copy->nr = (uint32_t)nr;
+	for (uint32_t i = 0; i < nr; i++)
+		copy->move[i].op = &copy->op;
+	return copy;
+}
+
+static int move_fill(struct sim *sim, struct sim_move *move, const struct backend_copy *from)
+{
+	uintptr_t dst = (uintptr_t)from->dst, src = (uintptr_t)from->src;
+
+	if (!from->bytes)
+		return -EINVAL;
+	move->dst_piece = piece_of(sim, from->dst, from->bytes);
+	move->src_piece = piece_of(sim, from->src, from->bytes);
+	if (!move->dst_piece || !move->src_piece ||
+	    (dst < src + from->bytes && src < dst + from->bytes) ||
+	    !memories_joined(sim, move->dst_piece->memory, move->src_piece->memory))
+		return -EINVAL;
+	move->dst = from->dst;
+	move->src = from->src;
+	move->bytes = from->bytes;
+	move->dst_memory = move->dst_piece->memory;
+	move->src_memory = move->src_piece->memory;
+	return 0;
+}
+
+static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_copy *copies,
+		       uint32_t nr)
+{
+	struct sim_stream *stream = stream_find(sim, id);
+	struct sim_copy *copy;
+	int err;
+
+	if (!stream || !copies || !nr)
+		return -EINVAL;
+	copy = copy_alloc(nr);
+	if (!copy)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		err = move_fill(sim, &copy->move[i], &copies[i]);
+		if (err)
+			goto err_free;
+	}
+	for (uint32_t i = 0; i < nr; i++)
+		move_attach(&copy->move[i]);
+	engine_queue(sim, stream, &copy->op, 0);
+	return 0;
+
+err_free:
+	free(copy);
+	return err;
+}
+
+int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = copy_locked(sim, id, copies, nr);
+	sim_leave(sim);
+	return err;
+}
+
+/* Cut a transfer where blocks end. 0, or -EINVAL: not all of it is mapped. */
+static int transfer_fill(struct sim *sim, struct sim_copy *copy, char *addr, char *buffer,
+			 uint64_t bytes, uint64_t unit, uint64_t offset)
+{
+	for (uint32_t i = 0; i < copy->nr; i++) {
+		struct sim_move *move = &copy->move[i], probe;
+		uint64_t part = unit - offset % unit;
+
+		part = part < bytes ? part : bytes;
+		*move = (struct sim_move){.bytes = part, .op = &copy->op};
+		move->dst = copy->kind == SIM_COPY_UPLOAD ? addr : buffer;
+		move->src = copy->kind == SIM_COPY_UPLOAD ? buffer : addr;
+		probe = *move;
+		if (!move_resolve(sim, copy, &probe))
+			return -EINVAL;
+		addr += part;
+		offset += part;
+		bytes -= part;
+		buffer = buffer ? buffer + part : NULL;
+	}
+	return 0;
+}
+
+static int transfer_locked(struct sim *sim, stream_id_t id, bool upload, char *addr, char *buffer,
+			   uint64_t bytes)
+{
+	struct sim_stream *stream = stream_find(sim, id);
+	const struct sim_region *region = region_at(sim, addr);
+	struct sim_outcome outcome = {false, 0};
+	uint64_t unit = UINT64_MAX, offset = 0;
+	struct sim_copy *copy;
+	int err;
+
+	if (!stream || !bytes || (!buffer && sim->base.data == WEIR_DATA_REAL))
+		return -EINVAL;
+	if (sim->in_progress)
+		return -EDEADLK;
+	if (region) {
+		unit = region->unit;
+		offset = (uint64_t)(addr - region->base);
+		if (bytes > region->bytes - offset)
+			return -EINVAL;
+	}
+	copy = copy_alloc(region ? (offset + bytes - 1) / unit - offset / unit + 1 : 1);
+	if (!copy)
+		return -ENOMEM;
+	copy->kind = upload ? SIM_COPY_UPLOAD : SIM_COPY_DOWNLOAD;
+	copy->outcome = &outcome;
+	err = transfer_fill(sim, copy, addr, buffer, bytes, unit, offset);
+	if (err) {
+		free(copy);
+		return err;
+	}
+	engine_queue(sim, stream, &copy->op, 0);
+	while (!outcome.done && engine_step(sim, SIM_NEVER))
+		;
+	if (outcome.done)
+		return outcome.err;
+	copy->outcome = NULL;
+	log_error("sim: a transfer waits for what never happens");
+	return -EDEADLK;
+}
+
+int sim_upload(struct backend *b, stream_id_t id, void *dst, const void *data, uint64_t bytes)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = transfer_locked(sim, id, true, dst, (char *)(uintptr_t)data, bytes);
+	sim_leave(sim);
+	return err;
+}
+
+int sim_download(struct backend *b, stream_id_t id, void *data, const void *src, uint64_t bytes)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = transfer_locked(sim, id, false, (char *)(uintptr_t)src, data, bytes);
+	sim_leave(sim);
+	return err;
+}
+
+/* ------------------------------------------------------------------ poison */
+
+void poison_apply(struct sim *sim)
+{
+	struct sim_poison **at = &sim->poison;
+
+	while (*at) {
+		struct sim_poison *poison = *at;
+		uint32_t *word = (uint32_t *)(void *)memory_alias(sim, poison->piece);
+
+		if (!fence_reached(sim, poison->after)) {
+			at = &poison->next;
+			continue;
+		}
+		for (uint64_t i = 0; i < poison->piece->bytes / sizeof(*word); i++)
+			word[i] = POISON_WORD;
+		*at = poison->next;
+		free(poison);
+	}
+}
+
+void poison_forget(struct sim *sim, const struct sim_piece *piece)
+{
+	struct sim_poison **at = &sim->poison;
+
+	while (*at) {
+		struct sim_poison *poison = *at;
+
+		if (piece && poison->piece != piece) {
+			at = &poison->next;
+			continue;
+		}
+		*at = poison->next;
+		free(poison);
+	}
+}
+
+void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
+{
+	struct sim *sim = sim_of(b);
+	struct sim_poison *poison;
+	struct sim_piece *piece;
+
+	if (b->data != WEIR_DATA_REAL)
+		return;
+	poison = malloc(sizeof(*poison));
+	if (!poison)
+		return;
+	sim_enter(sim);
+	piece = memory_chunk(sim, chunk);
+	if (!piece || fence_reached(sim, after) < 0) {
+		log_error("sim: poison: no such chunk or fence");
+		free(poison);
+	} else {
+		*poison = (struct sim_poison){sim->poison, piece, after};
+		sim->poison = poison;
+		poison_apply(sim);
+	}
+	sim_leave(sim);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event engine: clocks, streams as queues of ops, and the order in which things happen. An
+ * event is the next point of a stream's head, the end of a flow, or the migrator's turn; there are
+ * as many candidates as busy streams and links, so the earliest is found by looking. Events at one
+ * time happen flows first, then streams in the order in which they became busy, then the migrator.
+ * What kernels and copies do is theirs (sim_kernel.c, sim_copy.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/sim/sim_internal.h"
+
+uint64_t ns_ceil(double ns)
+{
+	uint64_t whole;
+
+	if (!(ns < 9e18))
+		return UINT64_C(9000000000000000000);
+	whole = (uint64_t)ns;
+	/* Rounding errors are far below this, and must not cost a nanosecond. */
+	return ns - (double)whole > 1e-6 ? whole + 1 : whole;
+}
+
+static uint64_t ns_add(uint64_t a, uint64_t b)
+{
+	return b < SIM_NEVER - 1 - a ? a + b : SIM_NEVER - 1;
+}
+
+/* ------------------------------------------------------------------ agents */
+
+void sim_enter(struct sim *sim)
+{
+	pthread_mutex_lock(&sim->lock);
+	while (sim->in_progress && !pthread_equal(sim->progress_thread, pthread_self()))
+		pthread_cond_wait(&sim->idle, &sim->lock);
+}
+
+void sim_leave(struct sim *sim)
+{
+	pthread_mutex_unlock(&sim->lock);
+}
+
+uint64_t sim_agent_ns(const struct sim *sim)
+{
+	return sim->in_progress ? sim->migrator_ns : sim->now_ns;
+}
+
+void sim_spend(struct sim *sim, uint64_t ns)
+{
+	uint64_t until = ns_add(sim_agent_ns(sim), ns);
+
+	if (sim->in_progress) {
+		sim->migrator_ns = until;
+		return;
+	}
+	while (engine_step(sim, until))
+		;
+	if (sim->now_ns < until)
+		sim->now_ns = until;
+}
+
+void sim_spend_driver(struct sim *sim, uint64_t ns)
+{
+	uint64_t now = sim_agent_ns(sim);
+	uint64_t begin = now > sim->driver_ns ? now : sim->driver_ns;
+
+	sim->driver_ns = ns_add(begin, ns);
+	sim_spend(sim, sim->driver_ns - now);
+}
+
+/* Give the migrator its turn. The lock is free while its functions run. */
+static void progress_run(struct sim *sim)
+{
+	sim->now_ns = sim->wake_ns;
+	sim->migrator_ns = sim->wake_ns;
+	sim->wake_ns = SIM_NEVER;
+	sim->in_progress = true;
+	sim->progress_thread = pthread_self();
+	for (size_t i = 0; i < sim->nr_progress; i++) {
+		struct sim_progress progress = sim->progress[i];
+
+		pthread_mutex_unlock(&sim->lock);
+		progress.fn(progress.arg);
+		pthread_mutex_lock(&sim->lock);
+	}
+	sim->in_progress = false;
+	pthread_cond_broadcast(&sim->idle);
+}
+
+/* ------------------------------------------------------------------ streams as queues */
+
+static void stream_activate(struct sim *sim, struct sim_stream *stream)
+{
+	sim->active[sim->nr_active++] = stream;
+}
+
+static void stream_deactivate(struct sim *sim, const struct sim_stream *stream)
+{
+	uint32_t i = 0;
+
+	while (sim->active[i] != stream)
+		i++;
+	sim->nr_active--;
+	memmove(&sim->active[i], &sim->active[i + 1],
+		(sim->nr_active - i) * sizeof(struct sim_stream *));
+}
+
+void op_free(struct sim_op *op)
+{
+	free(op);
+}
+
+void engine_timer(struct sim_op *op, uint64_t at_ns)
+{
+	op->stream->next_ns = at_ns;
+}
+
+void engine_done(struct sim *sim, struct sim_op *op, int err)
+{
+	struct sim_stream *stream = op->stream;
+
+	if (err && !stream->error) {
+		stream->error = err;
+		stream->error_fence = stream->nr_done + 1;
+	}
+	stream->head = op->next;
+	stream->next_ns = SIM_NEVER;
+	if (!stream->head) {
+		stream->tail = NULL;
+		stream_deactivate(sim, stream);
+	}
+	sim->rescan = true;
+	op_free(op);
+}
+
+static void fence_done(struct sim *sim, struct sim_op *op)
+{
+	struct sim_stream *stream = op->stream;
+
+	stream->nr_done = op->fence;
+	stream->fence_ns[op->fence & (stream->max_fences - 1)] = sim->now_ns;
+	engine_done(sim, op, 0);
+	poison_apply(sim);
+	/* A fence that is done as it is recorded is no news. */
+	if (sim->stepping && sim->nr_progress && sim->wake_ns == SIM_NEVER)
+		sim->wake_ns = sim->now_ns > sim->migrator_ns ? sim->now_ns : sim->migrator_ns;
+}
+
+/* Whether it is this kernel's turn: kernels run in the order in which they became ready. */
+static bool kernel_turn(struct sim *sim, struct sim_op *op)
+{
+	uint32_t device = op->stream->device;
+
+	if (!op->waiting) {
+		op->waiting = true;
+		op->ready_ns = sim->now_ns;
+	}
+	if (sim->device[device].running)
+		return false;
+	for (uint32_t i = 0; i < sim->nr_active; i++) {
+		const struct sim_op *other = sim->active[i]->head;
+
+		if (sim->active[i]->device != device || !other->waiting || other == op)
+			continue;
+		if (other->ready_ns < op->ready_ns ||
+		    (other->ready_ns == op->ready_ns && other->seq < op->seq))
+			return false;
+	}
+	op->waiting = false;
+	return true;
+}
+
+/* Start what can start at the head of a stream. */
+static void stream_try(struct sim *sim, struct sim_stream *stream)
+{
+	struct sim_op *op;
+
+	while ((op = stream->head) && !op->started) {
+		if (op->earliest_ns > sim->now_ns) {
+			stream->next_ns = op->earliest_ns;
+			return;
+		}
+		stream->next_ns = SIM_NEVER;
+		switch (op->kind) {
+		case SIM_OP_FENCE:
+			fence_done(sim, op);
+			break;
+		case SIM_OP_WAIT:
+			if (!fence_reached(sim, op->fence))
+				return;
+			engine_done(sim, op, 0);
+			break;
+		case SIM_OP_KERNEL:
+			if (!kernel_turn(sim, op))
+				return;
+			op->started = true;
+			kernel_start(sim, (struct sim_kernel *)op);
+			break;
+		case SIM_OP_COPY:
+			op->started = true;
+			copy_start(sim, (struct sim_copy *)op);
+			break;
+		}
+	}
+}
+
+/* Start everything that can start now. */
+static void engine_pump(struct sim *sim)
+{
+	do {
+		sim->rescan = false;
+		for (uint32_t i = 0; i < sim->nr_active;) {
+			struct sim_stream *stream = sim->active[i];
+
+			stream_try(sim, stream);
+			if (i < sim->nr_active && sim->active[i] == stream)
+				i++;
+		}
+	} while (sim->rescan);
+}
+
+void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op, uint64_t delay_ns)
+{
+	op->next = NULL;
+	op->stream = stream;
+	op->started = false;
+	op->waiting = false;
+	op->seq = ++sim->last_seq;
+	op->earliest_ns = ns_add(sim_agent_ns(sim), delay_ns);
+	if (stream->head) {
+		stream->tail->next = op;
+	} else {
+		stream->head = op;
+		stream_activate(sim, stream);
+	}
+	stream->tail = op;
+	engine_pump(sim);
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void flow_ended(struct sim *sim, const struct sim_flow *flow)
+{
+	if (flow->op->kind == SIM_OP_KERNEL)
+		kernel_flow_ended(sim, (struct sim_kernel *)flow->op);
+	else
+		copy_flow_ended(sim, (struct sim_copy *)flow->op);
+}
+
+static void stream_event(struct sim *sim, struct sim_stream *stream)
+{
+	stream->next_ns = SIM_NEVER;
+	if (stream->head->kind == SIM_OP_KERNEL)
+		kernel_event(sim, (struct sim_kernel *)stream->head);
+	else
+		copy_event(sim, (struct sim_copy *)stream->head);
+}
+
+/* Everything that happens to flows and started ops at now_ns. */
+static void engine_happen(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->base.desc.nr_links; i++) {
+		struct sim_flow *flow;
+
+		while ((flow = flow_take_ended(sim, i)))
+			flow_ended(sim, flow);
+	}
+	for (uint32_t i = 0; i < sim->nr_active;) {
+		struct sim_stream *stream = sim->active[i];
+
+		if (stream->head->started && stream->next_ns <= sim->now_ns)
+			stream_event(sim, stream);
+		if (i < sim->nr_active && sim->active[i] == stream)
+			i++;
+	}
+}
+
+static uint64_t engine_next_ns(const struct sim *sim)
+{
+	uint64_t next = SIM_NEVER;
+
+	for (uint32_t i = 0; i < sim->base.desc.nr_links; i++)
+		if (sim->link[i].end_ns < next)
+			next = sim->link[i].end_ns;
+	for (uint32_t i = 0; i < sim->nr_active; i++)
+		if (sim->active[i]->next_ns < next)
+			next = sim->active[i]->next_ns;
+	return next;
+}
+
+bool engine_step(struct sim *sim, uint64_t limit_ns)
+{
+	uint64_t next = engine_next_ns(sim);
+
+	if (sim->wake_ns < next) {
+		if (sim->wake_ns > limit_ns)
+			return false;
+		progress_run(sim);
+		return true;
+	}
+	if (next == SIM_NEVER || next > limit_ns)
+		return false;
+	sim->now_ns = next;
+	sim->stepping = true;
+	engine_happen(sim);
+	engine_pump(sim);
+	sim->stepping = false;
+	return true;
+}
+
+void engine_drain(struct sim *sim, uint32_t device)
+{
+	uint64_t last = sim->last_seq;
+	bool busy;
+
+	do {
+		busy = false;
+		for (uint32_t i = 0; i < sim->nr_active; i++)
+			busy |= (device == WEIR_DEVICES_MAX || sim->active[i]->device == device) &&
+				sim->active[i]->head->seq <= last;
+	} while (busy && engine_step(sim, SIM_NEVER));
+}

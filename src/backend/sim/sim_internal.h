@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulator's structures, shared by its files alone. One lock, sim->lock, guards everything
+ * here; functions below are called with it held unless they say otherwise.
+ */
+#ifndef WEIR_BACKEND_SIM_INTERNAL_H
+#define WEIR_BACKEND_SIM_INTERNAL_H
+
+#include <pthread.h>
+
+#include "src/backend/sim/sim.h"
+#include "src/core/cost.h"
+
+#define SIM_NEVER      UINT64_MAX
+#define SIM_GROUP      64u /* units of a region that are counted together */
+#define SIM_LARGE_PAGE (UINT64_C(2) << 20)
+
+struct sim_region;
+struct sim_op;
+struct sim_stream;
+
+/* ------------------------------------------------------------------ memory (sim_memory.c) */
+
+/* One piece of a queued copy. It is in the lists of both pieces until its bytes have moved. */
+struct sim_move {
+	char *dst;
+	const char *src;
+	uint64_t bytes;
+	uint32_t dst_memory, src_memory;
+	struct sim_piece *dst_piece, *src_piece; /* NULL: a buffer of the program */
+	struct sim_move *next_write, *next_read; /* in the pieces' lists */
+	struct sim_op *op;
+};
+
+/* A chunk, or a plain allocation. Immovable; found by its offset in its memory. */
+struct sim_piece {
+	uint64_t handle; /* 0: a plain allocation */
+	uint64_t offset, bytes;
+	uint64_t asked_bytes; /* <= bytes; uses of a plain allocation lie in these */
+	uint32_t memory;
+	struct sim_region *region; /* where it is mapped, or NULL */
+	uint64_t unit;
+	struct sim_move *writes, *reads; /* queued or running copies to and from it */
+};
+
+struct sim_extent {
+	uint64_t offset, bytes;
+};
+
+/*
+ * used_bytes = sum of bytes over pieces <= the description's bytes. Pieces and free extents are
+ * sorted by offset and together cover [0, alias_bytes) without overlap; no two free extents touch.
+ */
+struct sim_memory {
+	int fd; /* -1: phantom */
+	char *alias;
+	uint64_t alias_bytes;
+	uint64_t used_bytes;
+	struct sim_piece **pieces;
+	size_t nr_pieces, max_pieces;
+	struct sim_extent *free; /* room for one more than max_pieces: freeing cannot fail */
+	size_t nr_free;
+};
+
+struct sim;
+
+int memory_init(struct sim *sim, uint32_t memory);
+void memory_fini(struct sim *sim, uint32_t memory);
+int memory_alloc(struct sim *sim, uint32_t memory, uint64_t bytes, uint64_t align, bool chunk,
+		 struct sim_piece **out);
+void memory_free(struct sim *sim, struct sim_piece *piece);
+/* The piece that an alias lies in; NULL: none. */
+struct sim_piece *memory_piece_at(struct sim *sim, const void *alias);
+char *memory_alias(const struct sim *sim, const struct sim_piece *piece);
+/* The live chunk that core means, or NULL. */
+struct sim_piece *memory_chunk(struct sim *sim, const struct backend_chunk *chunk);
+
+/* ------------------------------------------------------------------ regions (sim_region.c) */
+
+struct sim_mapping {
+	struct sim_piece *piece; /* NULL: unmapped */
+	uint32_t devices;
+	enum backend_prot prot;
+	int scratched; /* set by the fault handler: holds scratch pages */
+};
+
+/* Counts over SIM_GROUP units: a use that covers them all asks these. */
+struct sim_group {
+	uint8_t in_memory[WEIR_MEMORIES_MAX];
+	uint8_t readable[WEIR_DEVICES_MAX], writable[WEIR_DEVICES_MAX];
+	uint8_t moving; /* units whose piece has queued copies */
+};
+
+/* A reservation. Group counts agree with the mappings; nr_mapped and nr_host likewise. */
+struct sim_region {
+	char *base;
+	uint64_t bytes, unit, nr_units;
+	uint64_t nr_mapped;
+	uint64_t nr_host; /* mappings that the CPU may use at any time */
+	bool guarded;
+	int scratched; /* some mapping is */
+	struct sim_mapping *mapping;
+	struct sim_group *group;
+};
+
+struct sim_region *region_at(struct sim *sim, const void *addr);
+/* The counts that copies queued to or from a mapped piece change: call before and after. */
+void region_piece_count(struct sim_piece *piece, int sign);
+/* CPU protection of a mapping outside kernels. */
+int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping);
+/* Put a unit's pages back to what its mapping says. 0 or -ENOMEM, then as before. */
+int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit);
+void region_free(struct sim_region *region);
+bool use_reads(const struct weir_use *use);
+bool use_writes(const struct weir_use *use);
+
+int sim_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
+void sim_va_release(struct backend *b, void *addr, uint64_t bytes);
+int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
+	    enum backend_prot prot, uint32_t devices);
+int sim_unmap(struct backend *b, void *addr);
+int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+int sim_access_guard(struct backend *b, void *reservation, bool guarded);
+
+/* ------------------------------------------------------------------ brackets (sim_access.c) */
+
+struct sim_interval {
+	uintptr_t begin, end;
+};
+
+/* What an open bracket declared, as disjoint sorted intervals. Brackets of several spaces nest. */
+struct sim_bracket {
+	struct sim_bracket *outer;
+	struct sim_interval *reads, *writes;
+	size_t nr_reads, nr_writes;
+};
+
+bool bracket_covers(const struct sim_bracket *bracket, const struct weir_use *use);
+void bracket_free(struct sim_bracket *bracket);
+int sim_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
+		     uint32_t nr);
+void sim_access_end(struct backend *b, stream_id_t stream);
+
+/* ------------------------------------------------------------------ flows (sim_flow.c) */
+
+/* Bytes that cross a link in one direction for one op. remaining is as of the link's since_ns. */
+struct sim_flow {
+	struct sim_flow *next;
+	struct sim_op *op;
+	uint32_t link;
+	uint32_t back; /* direction: 0 from a to b, 1 from b to a */
+	double remaining, cap, rate; /* bytes, bytes a ns, bytes a ns */
+	uint64_t end_ns;
+};
+
+struct sim_link {
+	struct sim_flow *flows[2];
+	uint64_t since_ns;
+	uint64_t end_ns; /* the first end of a flow; SIM_NEVER: none */
+};
+
+void flow_start(struct sim *sim, struct sim_flow *flow);
+/* Take one flow that ends by now off its link, or NULL. */
+struct sim_flow *flow_take_ended(struct sim *sim, uint32_t link);
+
+/* ------------------------------------------------------------------ ops (sim_engine.c) */
+
+enum sim_op_kind { SIM_OP_KERNEL, SIM_OP_COPY, SIM_OP_WAIT, SIM_OP_FENCE };
+
+/* Something queued on a stream. The head of a stream's queue is started or blocked. */
+struct sim_op {
+	struct sim_op *next;
+	struct sim_stream *stream;
+	enum sim_op_kind kind;
+	bool started;
+	bool waiting;	       /* a kernel for which the device is busy, since ready_ns */
+	uint64_t ready_ns;
+	uint64_t seq;	       /* in the order of queueing, over all streams */
+	uint64_t earliest_ns;
+	fence_t fence;	       /* SIM_OP_WAIT: what for; SIM_OP_FENCE: sequence number */
+};
+
+/* A kernel. uses, args and flows lie behind it. */
+struct sim_kernel {
+	struct sim_op op;
+	const struct weir_kernel *kernel;
+	void *args;
+	struct weir_use *uses;
+	struct cost_use *costs;
+	uint32_t nr_uses;
+	uint32_t nr_flows; /* still running */
+	double ops;
+	bool timed_out; /* the time beside the flows has passed */
+	int err;	/* what its stream will report */
+	struct sim_flow flow[];
+};
+
+/* What a caller that waits for a copy hears. */
+struct sim_outcome {
+	bool done;
+	int err;
+};
+
+/* A batch of moves; those from next on have not moved. [next, segment) move together. */
+struct sim_copy {
+	struct sim_op op;
+	struct sim_flow flow;
+	enum { SIM_COPY_BATCH, SIM_COPY_UPLOAD, SIM_COPY_DOWNLOAD } kind;
+	bool over_link;	 /* the segment has a flow */
+	bool setting_up; /* its flow has not started */
+	struct sim_outcome *outcome;
+	uint32_t next, segment, nr;
+	struct sim_move move[];
+};
+
+/* fences: numbers 1..nr_done are done. active <=> head. */
+struct sim_stream {
+	stream_id_t id;
+	uint32_t device;
+	enum backend_stream_kind kind;
+	struct sim_op *head, *tail;
+	uint64_t next_ns; /* the head's next event; SIM_NEVER: it waits for another's */
+	uint64_t nr_recorded, nr_done;
+	uint64_t *fence_ns; /* times of the last max_fences fences, by number */
+	uint64_t max_fences;
+	int error;		/* first unreported one, of work before fence number error_fence */
+	uint64_t error_fence;
+	struct sim_bracket *bracket;
+};
+
+struct sim_device {
+	struct sim_kernel *running;
+	double inplace_bytes[WEIR_DIRECTION_NR];
+};
+
+struct sim_poison {
+	struct sim_poison *next;
+	struct sim_piece *piece;
+	fence_t after;
+};
+
+struct sim_progress {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+/*
+ * now_ns is the application's clock and the engine's: events up to it have happened. While
+ * in_progress, the thread that runs the progress functions is the migrator and every other one
+ * waits to get in.
+ */
+struct sim {
+	struct backend base;
+	struct backend_ops ops;
+	pthread_mutex_t lock;
+	pthread_cond_t idle; /* in_progress has become false */
+	uint64_t now_ns;
+	uint64_t migrator_ns;
+	uint64_t driver_ns; /* the driver's lock is free from here on */
+	uint64_t wake_ns;   /* when the migrator runs next */
+	bool in_progress;
+	bool stepping; /* an event happens: not a call that queues */
+	bool rescan;   /* an op is done: others may start */
+	pthread_t progress_thread;
+	struct sim_progress *progress;
+	size_t nr_progress;
+	struct sim_memory memory[WEIR_MEMORIES_MAX];
+	struct sim_device device[WEIR_DEVICES_MAX];
+	struct sim_link link[WEIR_LINKS_MAX];
+	struct sim_region **region; /* sorted by address */
+	size_t nr_regions, max_regions;
+	struct sim_stream **stream; /* by id; NULL: destroyed */
+	struct sim_stream **active; /* with something queued; room for all */
+	uint32_t nr_streams, max_streams, nr_active;
+	struct sim_poison *poison;
+	uint64_t last_handle, last_seq;
+};
+
+static inline struct sim *sim_of(struct backend *b)
+{
+	return (struct sim *)b;
+}
+
+/* Take the lock, as the application or, from a progress function, as the migrator. */
+void sim_enter(struct sim *sim);
+void sim_leave(struct sim *sim);
+/* The caller's clock. */
+uint64_t sim_agent_ns(const struct sim *sim);
+/* Let the caller spend time. Runs events, and progress functions without the lock. */
+void sim_spend(struct sim *sim, uint64_t ns);
+/* The same, in a call that takes the driver's lock. */
+void sim_spend_driver(struct sim *sim, uint64_t ns);
+/* Let the next event happen; false: there is none by limit_ns. */
+bool engine_step(struct sim *sim, uint64_t limit_ns);
+/* Queue an op; it is filled but for seq and earliest_ns (after the caller's clock by delay_ns). */
+void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op,
+		  uint64_t delay_ns);
+/* The started op's next event. */
+void engine_timer(struct sim_op *op, uint64_t at_ns);
+/* The started op is done; err is what its stream reports. */
+void engine_done(struct sim *sim, struct sim_op *op, int err);
+void op_free(struct sim_op *op);
+uint64_t ns_ceil(double ns);
+
+/* Run until what is queued now on a device (or on all: WEIR_DEVICES_MAX) is done. */
+void engine_drain(struct sim *sim, uint32_t device);
+
+/* ------------------------------------------------------------------ streams (sim_stream.c) */
+
+struct sim_stream *stream_find(struct sim *sim, stream_id_t id);
+void stream_free(struct sim_stream *stream);
+/* 1: a fence is done; 0: not yet; -EINVAL: there is none such. */
+int fence_reached(struct sim *sim, fence_t fence);
+int sim_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+		      stream_id_t *out);
+void sim_stream_destroy(struct backend *b, stream_id_t id);
+int sim_stream_wait(struct backend *b, stream_id_t id, fence_t fence);
+int sim_fence_record(struct backend *b, stream_id_t id, fence_t *out);
+int sim_fence_done(struct backend *b, fence_t fence);
+int sim_fence_wait(struct backend *b, fence_t fence);
+uint64_t sim_fence_time_ns(struct backend *b, fence_t fence);
+
+/* ------------------------------------------------------------------ copies (sim_copy.c) */
+
+/* Start, next event, end of its flow. */
+void copy_start(struct sim *sim, struct sim_copy *copy);
+void copy_event(struct sim *sim, struct sim_copy *copy);
+void copy_flow_ended(struct sim *sim, struct sim_copy *copy);
+/* Take its moves off the pieces' lists, done or dropped. */
+void copy_detach(struct sim_copy *copy);
+void poison_apply(struct sim *sim);
+void poison_forget(struct sim *sim, const struct sim_piece *piece);
+int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr);
+int sim_upload(struct backend *b, stream_id_t id, void *dst, const void *data, uint64_t bytes);
+int sim_download(struct backend *b, stream_id_t id, void *data, const void *src, uint64_t bytes);
+void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after);
+
+/* ------------------------------------------------------------------ kernels (sim_kernel.c) */
+
+void kernel_start(struct sim *sim, struct sim_kernel *kernel);
+void kernel_event(struct sim *sim, struct sim_kernel *kernel);
+void kernel_flow_ended(struct sim *sim, struct sim_kernel *kernel);
+/* Trap a running kernel that needs more of a unit than it has from here on. */
+void kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
+			  enum backend_prot prot, uint32_t devices);
+/* Trap running kernels that use what the copy is about to move. */
+void kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
+int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch);
+
+/* ------------------------------------------------------------------ execution (sim_exec.c) */
+
+/* Where a kernel first touched what it had not declared; addr NULL: nowhere. */
+struct sim_fault {
+	const char *addr;
+	bool write;
+};
+
+/*
+ * Run a kernel's function with access to its uses and to what is open to kernels anyway. Its uses
+ * are mapped. 0, faults or not; -ENOMEM: the host refused to change protections, and it did not run.
+ */
+int exec_run(struct sim *sim, const struct sim_kernel *kernel, struct sim_fault *fault);
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels: what a launch may name, what it finds as it starts, what it costs, and what traps it.
+ * A kernel's mappings are looked at once, at its start; changes under it are looked at as they are
+ * made. A use that covers whole groups of blocks costs a look at their counts.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/sim/sim_internal.h"
+#include "src/base/log.h"
+
+/* ------------------------------------------------------------------ traps */
+
+static void kernel_trap(struct sim *sim, struct sim_kernel *kernel, const char *addr,
+			const char *reason)
+{
+	const struct sim_region *region = region_at(sim, addr);
+
+	if (kernel->err)
+		return;
+	kernel->err = -WEIR_ETRAP;
+	if (region)
+		log_error("kernel '%s' on stream %u: block %llu of reservation %p (address %p): %s",
+			  kernel->kernel->name, kernel->op.stream->id,
+			  (unsigned long long)((uint64_t)(addr - region->base) / region->unit),
+			  (void *)region->base, (const void *)addr, reason);
+	else
+		log_error("kernel '%s' on stream %u: address %p: %s", kernel->kernel->name,
+			  kernel->op.stream->id, (const void *)addr, reason);
+}
+
+/* Whether [addr, addr + bytes) meets a use. */
+static bool use_meets(const struct weir_use *use, const char *addr, uint64_t bytes)
+{
+	uintptr_t begin = (uintptr_t)use->addr, other = (uintptr_t)addr;
+
+	return use_reads(use) && begin < other + bytes && other < begin + use->bytes;
+}
+
+/* Where kernels see a byte of a piece; NULL: nowhere. */
+static const char *piece_seen_at(const struct sim *sim, const struct sim_piece *piece,
+				 const char *alias)
+{
+	if (!piece->handle)
+		return alias;
+	if (!piece->region)
+		return NULL;
+	return piece->region->base + piece->unit * piece->region->unit +
+	       (alias - memory_alias(sim, piece));
+}
+
+/* Whether a move is neither done nor ordered behind the kernel, and the two meet in a use. */
+static bool move_collides(const struct sim *sim, const struct sim_kernel *kernel,
+			  const struct weir_use *use, const struct sim_move *move, bool written)
+{
+	const struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
+	const char *addr = piece_seen_at(sim, piece, written ? move->dst : move->src);
+
+	if (!move->op->started && move->op->seq > kernel->op.seq)
+		return false;
+	return addr && use_meets(use, addr, move->bytes) && (written || use_writes(use));
+}
+
+static void piece_check_moves(struct sim *sim, struct sim_kernel *kernel,
+			      const struct weir_use *use, const struct sim_piece *piece)
+{
+	for (const struct sim_move *m = piece->writes; m; m = m->next_write)
+		if (move_collides(sim, kernel, use, m, true))
+			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->dst),
+				    "it moves: a copy that is not done writes it");
+	for (const struct sim_move *m = piece->reads; m; m = m->next_read)
+		if (move_collides(sim, kernel, use, m, false))
+			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->src),
+				    "it moves: a copy that is not done reads what the kernel writes");
+}
+
+/* A unit's mapping against a use of it; traps the kernel where it falls short. */
+static void unit_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
+		       const struct sim_region *region, uint64_t unit)
+{
+	const struct sim_mapping *mapping = &region->mapping[unit];
+	const char *addr = region->base + unit * region->unit;
+
+	if (addr < (const char *)use->addr)
+		addr = use->addr;
+	if (!mapping->piece)
+		kernel_trap(sim, kernel, addr, "it is not mapped");
+	else if (!(mapping->devices & (1u << kernel->op.stream->device)) ||
+		 mapping->prot == BACKEND_PROT_NONE)
+		kernel_trap(sim, kernel, addr, "it is not mapped for this device");
+	else if (use_writes(use) && mapping->prot == BACKEND_PROT_READ)
+		kernel_trap(sim, kernel, addr, "it is read-only, and the use writes it");
+	else
+		piece_check_moves(sim, kernel, use, mapping->piece);
+}
+
+/* Whether a whole group of units lets a kernel have what a use wants, with nothing to look at. */
+static bool group_open(const struct sim_group *group, uint32_t device, bool write, uint64_t nr)
+{
+	return !group->moving && (write ? group->writable[device] : group->readable[device]) == nr;
+}
+
+static void region_survey(struct sim *sim, struct sim_kernel *kernel, struct cost_use *cost,
+			  const struct sim_region *region)
+{
+	const struct weir_use *use = cost->use;
+	uint64_t begin = (uintptr_t)use->addr - (uintptr_t)region->base, end = begin + use->bytes;
+	uint64_t unit = begin / region->unit, last = (end - 1) / region->unit;
+
+	while (!kernel->err && unit <= last) {
+		const struct sim_group *group = &region->group[unit / SIM_GROUP];
+		uint64_t from = unit * region->unit, to = from + region->unit;
+		uint64_t nr = region->nr_units - unit;
+
+		nr = nr < SIM_GROUP ? nr : SIM_GROUP;
+		if (unit % SIM_GROUP == 0 && from >= begin && from + nr * region->unit <= end &&
+		    group_open(group, kernel->op.stream->device, use_writes(use), nr)) {
+			for (uint32_t m = 0; m < sim->base.desc.nr_memories; m++)
+				cost->bytes[m] += group->in_memory[m] * region->unit;
+			unit += nr;
+			continue;
+		}
+		unit_check(sim, kernel, use, region, unit);
+		if (kernel->err)
+			return;
+		from = from > begin ? from : begin;
+		to = to < end ? to : end;
+		cost->bytes[region->mapping[unit].piece->memory] += to - from;
+		unit++;
+	}
+}
+
+/* Look at everything that a kernel names, as it starts. */
+static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
+{
+	for (uint32_t i = 0; i < kernel->nr_uses && !kernel->err; i++) {
+		const struct weir_use *use = &kernel->uses[i];
+		const struct sim_region *region;
+		struct sim_piece *piece;
+
+		if (!use_reads(use))
+			continue;
+		region = region_at(sim, use->addr);
+		if (region && use->bytes <= region->bytes - ((uintptr_t)use->addr -
+							     (uintptr_t)region->base)) {
+			region_survey(sim, kernel, &kernel->costs[i], region);
+			continue;
+		}
+		piece = region ? NULL : memory_piece_at(sim, use->addr);
+		if (!piece || piece->handle) {
+			kernel_trap(sim, kernel, use->addr, "it is no longer allocated");
+			return;
+		}
+		kernel->costs[i].bytes[piece->memory] = use->bytes;
+		piece_check_moves(sim, kernel, use, piece);
+	}
+}
+
+void kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
+			  enum backend_prot prot, uint32_t devices)
+{
+	const char *addr = region->base + unit * region->unit;
+
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++) {
+		struct sim_kernel *kernel = sim->device[d].running;
+
+		for (uint32_t i = 0; kernel && i < kernel->nr_uses; i++) {
+			const struct weir_use *use = &kernel->uses[i];
+
+			if (!use_meets(use, addr, region->unit))
+				continue;
+			if (!(devices & (1u << d)) || prot == BACKEND_PROT_NONE ||
+			    (prot == BACKEND_PROT_READ && use_writes(use)))
+				kernel_trap(sim, kernel, addr,
+					    "its mapping was changed under the running kernel");
+		}
+	}
+}
+
+/* One move that starts while a kernel runs. */
+static void kernel_check_move(struct sim *sim, struct sim_kernel *kernel,
+			      const struct sim_move *move)
+{
+	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
+		const struct weir_use *use = &kernel->uses[i];
+
+		if (move->dst_piece && move_collides(sim, kernel, use, move, true))
+			kernel_trap(sim, kernel, piece_seen_at(sim, move->dst_piece, move->dst),
+				    "a copy began to write it under the running kernel");
+		if (move->src_piece && move_collides(sim, kernel, use, move, false))
+			kernel_trap(sim, kernel, piece_seen_at(sim, move->src_piece, move->src),
+				    "a copy began to read what the running kernel writes");
+	}
+}
+
+void kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
+{
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
+		for (uint32_t i = 0; sim->device[d].running && i < copy->nr; i++)
+			kernel_check_move(sim, sim->device[d].running, &copy->move[i]);
+}
+
+/* ------------------------------------------------------------------ running */
+
+/* Run the kernel's function, and say where it went astray. */
+static void kernel_execute(struct sim *sim, struct sim_kernel *kernel)
+{
+	struct sim_fault fault = {NULL, false};
+	bool named = false;
+
+	if (exec_run(sim, kernel, &fault)) {
+		log_error("kernel '%s': the host refused to open its memory", kernel->kernel->name);
+		kernel->err = -EIO;
+		return;
+	}
+	if (!fault.addr)
+		return;
+	for (uint32_t i = 0; i < kernel->nr_uses; i++)
+		named |= use_meets(&kernel->uses[i], fault.addr, 1);
+	if (named)
+		kernel_trap(sim, kernel, fault.addr,
+			    fault.write ? "it is read-only, and the kernel writes it"
+					: "the kernel was denied what its use names");
+	else
+		kernel_trap(sim, kernel, fault.addr,
+			    fault.write ? "an undeclared write" : "an undeclared read");
+}
+
+static void kernel_count_inplace(struct sim *sim, struct sim_device *device,
+				 const struct cost_kernel *cost)
+{
+	uint32_t host = cost_host_memory(&sim->base.desc);
+
+	device->inplace_bytes[WEIR_TO_DEVICE] += cost->read_bytes[host];
+	device->inplace_bytes[WEIR_TO_HOST] += cost->written_bytes[host];
+}
+
+void kernel_start(struct sim *sim, struct sim_kernel *kernel)
+{
+	struct sim_device *device = &sim->device[kernel->op.stream->device];
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	struct cost_kernel cost = {.nr_flows = 0};
+	double ns;
+
+	device->running = kernel;
+	if (!kernel->err)
+		kernel_survey(sim, kernel);
+	if (!kernel->err && cost_kernel(desc, kernel->op.stream->device, kernel->costs,
+					kernel->nr_uses, kernel->ops, &cost)) {
+		cost.nr_flows = 0;
+		kernel_trap(sim, kernel, kernel->uses[0].addr,
+			    "the device has no link to the memory that a use lies in");
+	}
+	if (!kernel->err && sim->base.data == WEIR_DATA_REAL)
+		kernel_execute(sim, kernel);
+	kernel_count_inplace(sim, device, &cost);
+	ns = (double)desc->device[kernel->op.stream->device].launch_ns;
+	ns = cost.hbm_ns > ns ? cost.hbm_ns : ns;
+	ns = cost.ops_ns > ns ? cost.ops_ns : ns;
+	engine_timer(&kernel->op, sim->now_ns + ns_ceil(ns));
+	kernel->nr_flows = cost.nr_flows;
+	for (uint32_t i = 0; i < cost.nr_flows; i++) {
+		kernel->flow[i] = (struct sim_flow){
+			.op = &kernel->op,
+			.link = cost.flow[i].link,
+			.back = !cost.flow[i].a_to_b,
+			.remaining = cost.flow[i].bytes,
+			.cap = cost.flow[i].bytes_per_s / 1e9,
+		};
+		flow_start(sim, &kernel->flow[i]);
+	}
+}
+
+static void kernel_finish(struct sim *sim, struct sim_kernel *kernel)
+{
+	if (kernel->nr_flows || !kernel->timed_out)
+		return;
+	sim->device[kernel->op.stream->device].running = NULL;
+	engine_done(sim, &kernel->op, kernel->err);
+}
+
+void kernel_event(struct sim *sim, struct sim_kernel *kernel)
+{
+	kernel->timed_out = true;
+	kernel_finish(sim, kernel);
+}
+
+void kernel_flow_ended(struct sim *sim, struct sim_kernel *kernel)
+{
+	kernel->nr_flows--;
+	kernel_finish(sim, kernel);
+}
+
+/* ------------------------------------------------------------------ queueing */
+
+static bool use_valid(struct sim *sim, uint32_t device, const struct weir_use *use)
+{
+	const struct sim_region *region = region_at(sim, use->addr);
+	const struct sim_piece *piece;
+	uint64_t offset;
+
+	if (!use->bytes || use->kind > WEIR_DISCARD || use->pattern > WEIR_RANDOM)
+		return false;
+	if (region)
+		return use->bytes <=
+		       region->bytes - ((uintptr_t)use->addr - (uintptr_t)region->base);
+	piece = memory_piece_at(sim, use->addr);
+	if (!piece || piece->handle)
+		return false;
+	offset = (uint64_t)((const char *)use->addr - memory_alias(sim, piece));
+	return offset < piece->asked_bytes && use->bytes <= piece->asked_bytes - offset &&
+	       (piece->memory == sim->base.desc.device[device].memory ||
+		cost_link_find(&sim->base.desc, piece->memory,
+			       sim->base.desc.device[device].memory) >= 0);
+}
+
+static bool launch_valid(struct sim *sim, uint32_t device, const struct weir_launch *launch)
+{
+	if (!launch || !launch->kernel || !launch->kernel->name ||
+	    (!launch->args && launch->args_bytes) || (!launch->uses && launch->nr_uses) ||
+	    !(launch->ops >= 0) || !isfinite(launch->ops))
+		return false;
+	if (sim->base.data == WEIR_DATA_REAL && !launch->kernel->cpu)
+		return false;
+	for (uint32_t i = 0; i < launch->nr_uses; i++)
+		if (!use_valid(sim, device, &launch->uses[i]))
+			return false;
+	return true;
+}
+
+/* One block of memory: the op, its flows, costs, uses and arguments, in falling alignment. */
+static struct sim_kernel *kernel_alloc(const struct sim *sim, const struct weir_launch *launch)
+{
+	size_t flows = 2 * (size_t)sim->base.desc.nr_memories * sizeof(struct sim_flow);
+	size_t costs = launch->nr_uses * sizeof(struct cost_use);
+	size_t uses = launch->nr_uses * sizeof(struct weir_use);
+	size_t before = (sizeof(struct sim_kernel) + flows + costs + uses + 15) / 16 * 16;
+	struct sim_kernel *kernel;
+	char *at;
+
+	if (launch->args_bytes > SIZE_MAX - before)
+		return NULL;
+	kernel = calloc(1, before + launch->args_bytes);
+	if (!kernel)
+		return NULL;
+	at = (char *)kernel;
+	kernel->costs = (struct cost_use *)(void *)(at + sizeof(*kernel) + flows);
+	kernel->uses = (struct weir_use *)(void *)(at + sizeof(*kernel) + flows + costs);
+	kernel->args = at + before;
+	kernel->op.kind = SIM_OP_KERNEL;
+	kernel->kernel = launch->kernel;
+	kernel->nr_uses = launch->nr_uses;
+	kernel->ops = launch->ops;
+	if (uses)
+		memcpy(kernel->uses, launch->uses, uses);
+	if (launch->args_bytes)
+		memcpy(kernel->args, launch->args, launch->args_bytes);
+	for (uint32_t i = 0; i < kernel->nr_uses; i++)
+		kernel->costs[i].use = &kernel->uses[i];
+	return kernel;
+}
+
+/* What touches a guarded reservation is covered by the stream's bracket, or the launch traps. */
+static void kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
+				 struct sim_kernel *kernel)
+{
+	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
+		const struct weir_use *use = &kernel->uses[i];
+		const struct sim_region *region = region_at(sim, use->addr);
+
+		if (region && region->guarded && use_reads(use) &&
+		    !bracket_covers(stream->bracket, use))
+			kernel_trap(sim, kernel, use->addr,
+				    use_writes(use) ? "the bracket does not declare that it is written"
+						    : "the bracket does not declare that it is read");
+	}
+}
+
+static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_launch *launch)
+{
+	struct sim_stream *stream = stream_find(sim, id);
+	struct sim_kernel *kernel;
+	uint64_t host_ns;
+
+	if (!stream || !launch_valid(sim, stream->device, launch))
+		return -EINVAL;
+	kernel = kernel_alloc(sim, launch);
+	if (!kernel)
+		return -ENOMEM;
+	kernel->op.stream = stream;
+	kernel_check_bracket(sim, stream, kernel);
+	host_ns = sim->base.desc.device[stream->device].launch_host_ns;
+	engine_queue(sim, stream, &kernel->op, host_ns);
+	sim_spend(sim, host_ns);
+	return 0;
+}
+
+int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = launch_locked(sim, id, launch);
+	sim_leave(sim);
+	return err;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations and the mappings in them. With real bytes a mapping is the chunk's part of its
+ * memory's file, mapped a second time; outside kernels the CPU reaches it only where the mapping
+ * says so or the reservation is not guarded. One function changes a mapping, mapping_set(), and
+ * keeps the counts in step.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "src/backend/sim/sim_internal.h"
+#include "src/base/log.h"
+
+#define RESERVE_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+/* Index of the first region that begins beyond an address. */
+static size_t region_after(const struct sim *sim, uintptr_t addr)
+{
+	size_t low = 0, high = sim->nr_regions;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((uintptr_t)sim->region[middle]->base <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct sim_region *region_at(struct sim *sim, const void *addr)
+{
+	size_t at = region_after(sim, (uintptr_t)addr);
+	struct sim_region *region;
+
+	if (!at)
+		return NULL;
+	region = sim->region[at - 1];
+	return (uintptr_t)addr - (uintptr_t)region->base < region->bytes ? region : NULL;
+}
+
+/* ------------------------------------------------------------------ mappings */
+
+static void group_count_access(struct sim_group *group, const struct sim_mapping *mapping, int sign)
+{
+	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++) {
+		if (!(mapping->devices & (1u << d)) || mapping->prot == BACKEND_PROT_NONE)
+			continue;
+		group->readable[d] = (uint8_t)(group->readable[d] + sign);
+		if (mapping->prot == BACKEND_PROT_WRITE)
+			group->writable[d] = (uint8_t)(group->writable[d] + sign);
+	}
+}
+
+void region_piece_count(struct sim_piece *piece, int sign)
+{
+	struct sim_group *group;
+
+	if (!piece->region || (!piece->writes && !piece->reads))
+		return;
+	group = &piece->region->group[piece->unit / SIM_GROUP];
+	group->moving = (uint8_t)(group->moving + sign);
+}
+
+static void mapping_count(struct sim_region *region, uint64_t unit, int sign)
+{
+	const struct sim_mapping *mapping = &region->mapping[unit];
+	struct sim_group *group = &region->group[unit / SIM_GROUP];
+
+	if (!mapping->piece)
+		return;
+	group->in_memory[mapping->piece->memory] =
+		(uint8_t)(group->in_memory[mapping->piece->memory] + sign);
+	group_count_access(group, mapping, sign);
+	region_piece_count(mapping->piece, sign);
+	region->nr_mapped += (uint64_t)(int64_t)sign;
+	if (mapping->devices & BACKEND_HOST_BIT)
+		region->nr_host += (uint64_t)(int64_t)sign;
+}
+
+static void mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping)
+{
+	struct sim_mapping *now = &region->mapping[unit];
+
+	mapping_count(region, unit, -1);
+	if (now->piece)
+		now->piece->region = NULL;
+	*now = mapping;
+	if (mapping.piece) {
+		mapping.piece->region = region;
+		mapping.piece->unit = unit;
+	}
+	mapping_count(region, unit, 1);
+}
+
+int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping)
+{
+	bool open = mapping->devices & BACKEND_HOST_BIT || (!region->guarded && mapping->devices);
+
+	if (!mapping->piece || !open || mapping->prot == BACKEND_PROT_NONE)
+		return PROT_NONE;
+	return mapping->prot == BACKEND_PROT_READ ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+/* Make a unit's pages what a mapping says. */
+static int unit_place(struct sim *sim, const struct sim_region *region, uint64_t unit,
+		      const struct sim_mapping *mapping)
+{
+	char *addr = region->base + unit * region->unit;
+	void *got;
+
+	if (sim->base.data != WEIR_DATA_REAL)
+		return 0;
+	if (mapping->piece)
+		got = mmap(addr, region->unit, region_cpu_prot(region, mapping),
+			   MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+			   sim->memory[mapping->piece->memory].fd, (off_t)mapping->piece->offset);
+	else
+		got = mmap(addr, region->unit, PROT_NONE, RESERVE_FLAGS | MAP_FIXED, -1, 0);
+	return got == MAP_FAILED ? -ENOMEM : 0;
+}
+
+int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit)
+{
+	return unit_place(sim, region, unit, &region->mapping[unit]);
+}
+
+/* The unit that begins at an address; false: none does. */
+static bool unit_at(struct sim *sim, const void *addr, struct sim_region **region, uint64_t *unit)
+{
+	struct sim_region *found = region_at(sim, addr);
+	uint64_t offset;
+
+	if (!found)
+		return false;
+	offset = (uintptr_t)addr - (uintptr_t)found->base;
+	if (offset % found->unit)
+		return false;
+	*region = found;
+	*unit = offset / found->unit;
+	return true;
+}
+
+/* Whether a memory's chunks can be mapped so: every device reaches it, the CPU only the host's. */
+static bool access_valid(const struct sim *sim, uint32_t memory, enum backend_prot prot,
+			 uint32_t devices)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	if (prot != BACKEND_PROT_NONE && prot != BACKEND_PROT_READ && prot != BACKEND_PROT_WRITE)
+		return false;
+	if (devices & BACKEND_HOST_BIT && desc->memory[memory].kind != WEIR_MEMORY_HOST)
+		return false;
+	devices &= ~BACKEND_HOST_BIT;
+	if (devices >> desc->nr_devices)
+		return false;
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (devices & (1u << d) && desc->device[d].memory != memory &&
+		    cost_link_find(desc, memory, desc->device[d].memory) < 0)
+			return false;
+	return true;
+}
+
+static uint64_t access_ns(const struct sim *sim, uint32_t devices)
+{
+	uint32_t nr = (uint32_t)__builtin_popcount(devices & ~BACKEND_HOST_BIT);
+
+	return sim->base.desc.vmm.set_access_ns +
+	       (nr > 1 ? nr - 1 : 0) * sim->base.desc.vmm.set_access_device_ns;
+}
+
+static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *chunk,
+		      enum backend_prot prot, uint32_t devices)
+{
+	struct sim_mapping mapping = {.devices = devices, .prot = prot};
+	struct sim_region *region;
+	uint64_t unit;
+	int err;
+
+	mapping.piece = memory_chunk(sim, chunk);
+	if (!mapping.piece || mapping.piece->region || !unit_at(sim, addr, &region, &unit) ||
+	    region->mapping[unit].piece || mapping.piece->bytes != region->unit ||
+	    !access_valid(sim, mapping.piece->memory, prot, devices))
+		return -EINVAL;
+	err = unit_place(sim, region, unit, &mapping);
+	if (err)
+		return err;
+	mapping_set(region, unit, mapping);
+	sim_spend_driver(sim, sim->base.desc.vmm.map_ns + access_ns(sim, devices));
+	return 0;
+}
+
+int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
+	    enum backend_prot prot, uint32_t devices)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = map_locked(sim, addr, chunk, prot, devices);
+	sim_leave(sim);
+	return err;
+}
+
+static int unmap_locked(struct sim *sim, void *addr)
+{
+	struct sim_mapping nothing = {0};
+	struct sim_region *region;
+	uint64_t unit;
+	int err;
+
+	if (!unit_at(sim, addr, &region, &unit) || !region->mapping[unit].piece)
+		return -EINVAL;
+	err = unit_place(sim, region, unit, &nothing);
+	if (err)
+		return err;
+	kernels_check_access(sim, region, unit, BACKEND_PROT_NONE, 0);
+	mapping_set(region, unit, nothing);
+	sim_spend_driver(sim, sim->base.desc.vmm.unmap_ns);
+	return 0;
+}
+
+int sim_unmap(struct backend *b, void *addr)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = unmap_locked(sim, addr);
+	sim_leave(sim);
+	return err;
+}
+
+static int set_access_locked(struct sim *sim, void *addr, enum backend_prot prot, uint32_t devices)
+{
+	struct sim_region *region;
+	struct sim_mapping mapping;
+	uint64_t unit;
+
+	if (!unit_at(sim, addr, &region, &unit) || !region->mapping[unit].piece)
+		return -EINVAL;
+	mapping = region->mapping[unit];
+	mapping.prot = prot;
+	mapping.devices = devices;
+	if (!access_valid(sim, mapping.piece->memory, prot, devices))
+		return -EINVAL;
+	if (sim->base.data == WEIR_DATA_REAL &&
+	    mprotect(addr, region->unit, region_cpu_prot(region, &mapping)))
+		return -ENOMEM;
+	kernels_check_access(sim, region, unit, prot, devices);
+	mapping_set(region, unit, mapping);
+	sim_spend_driver(sim, access_ns(sim, devices));
+	return 0;
+}
+
+int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = set_access_locked(sim, addr, prot, devices);
+	sim_leave(sim);
+	return err;
+}
+
+/* ------------------------------------------------------------------ reservations */
+
+/* Addresses aligned to unit, a power of two or not. */
+static char *addresses_reserve(uint64_t bytes, uint64_t unit)
+{
+	char *all = mmap(NULL, bytes + unit, PROT_NONE, RESERVE_FLAGS, -1, 0);
+	uint64_t before;
+
+	if (all == MAP_FAILED)
+		return NULL;
+	before = (unit - (uintptr_t)all % unit) % unit;
+	if (before)
+		munmap(all, before);
+	if (unit > before)
+		munmap(all + before + bytes, unit - before);
+	return all + before;
+}
+
+void region_free(struct sim_region *region)
+{
+	if (region->base)
+		munmap(region->base, region->bytes);
+	free(region->mapping);
+	free(region->group);
+	free(region);
+}
+
+static int region_create(uint64_t bytes, uint64_t unit, struct sim_region **out)
+{
+	struct sim_region *region = calloc(1, sizeof(*region));
+
+	if (!region)
+		return -ENOMEM;
+	region->bytes = bytes;
+	region->unit = unit;
+	region->nr_units = bytes / unit;
+	region->mapping = calloc(region->nr_units, sizeof(*region->mapping));
+	region->group = calloc((region->nr_units + SIM_GROUP - 1) / SIM_GROUP,
+			       sizeof(*region->group));
+	if (!region->mapping || !region->group)
+		goto err_free;
+	region->base = addresses_reserve(bytes, unit);
+	if (!region->base)
+		goto err_free;
+	*out = region;
+	return 0;
+
+err_free:
+	region_free(region);
+	return -ENOMEM;
+}
+
+static int region_add(struct sim *sim, struct sim_region *region)
+{
+	size_t at = region_after(sim, (uintptr_t)region->base);
+
+	if (sim->nr_regions == sim->max_regions) {
+		size_t max = sim->max_regions ? 2 * sim->max_regions : 16;
+		struct sim_region **grown = realloc(sim->region, max * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		sim->region = grown;
+		sim->max_regions = max;
+	}
+	memmove(&sim->region[at + 1], &sim->region[at],
+		(sim->nr_regions - at) * sizeof(struct sim_region *));
+	sim->region[at] = region;
+	sim->nr_regions++;
+	return 0;
+}
+
+int sim_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
+{
+	struct sim *sim = sim_of(b);
+	struct sim_region *region;
+	int err;
+
+	if (!unit || unit % b->desc.vmm.granularity_bytes || !bytes || bytes % unit)
+		return -EINVAL;
+	if (bytes > SIZE_MAX - unit)
+		return -ENOMEM;
+	err = region_create(bytes, unit, &region);
+	if (err)
+		return err;
+	sim_enter(sim);
+	err = region_add(sim, region);
+	sim_leave(sim);
+	if (err)
+		region_free(region);
+	else
+		*addr = region->base;
+	return err;
+}
+
+void sim_va_release(struct backend *b, void *addr, uint64_t bytes)
+{
+	struct sim *sim = sim_of(b);
+	struct sim_region *region;
+	size_t at;
+
+	sim_enter(sim);
+	region = region_at(sim, addr);
+	if (!region || region->base != addr || region->bytes != bytes || region->nr_mapped) {
+		log_error("sim: release of %p: not a reservation of %llu bytes, or not empty", addr,
+			  (unsigned long long)bytes);
+		sim_leave(sim);
+		return;
+	}
+	at = region_after(sim, (uintptr_t)addr) - 1;
+	sim->nr_regions--;
+	memmove(&sim->region[at], &sim->region[at + 1],
+		(sim->nr_regions - at) * sizeof(struct sim_region *));
+	region_free(region);
+	sim_leave(sim);
+}
+
+static int guard_locked(struct sim *sim, void *reservation, bool guarded)
+{
+	struct sim_region *region = region_at(sim, reservation);
+	int err = 0;
+
+	if (!region || region->base != reservation)
+		return -EINVAL;
+	if (region->guarded == guarded)
+		return 0;
+	region->guarded = guarded;
+	if (sim->base.data != WEIR_DATA_REAL)
+		return 0;
+	for (uint64_t i = 0; !err && i < region->nr_units; i++)
+		if (region->mapping[i].piece &&
+		    mprotect(region->base + i * region->unit, region->unit,
+			     region_cpu_prot(region, &region->mapping[i])))
+			err = -ENOMEM;
+	if (!err)
+		return 0;
+	/* Splitting a host mapping failed: join what was split. */
+	region->guarded = !guarded;
+	for (uint64_t i = 0; i < region->nr_units; i++)
+		if (region->mapping[i].piece)
+			(void)mprotect(region->base + i * region->unit, region->unit,
+				       region_cpu_prot(region, &region->mapping[i]));
+	return err;
+}
+
+int sim_access_guard(struct backend *b, void *reservation, bool guarded)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = guard_locked(sim, reservation, guarded);
+	sim_leave(sim);
+	return err;
+}

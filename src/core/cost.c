@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cost model; cost.h gives its formulas.
+ */
+#include "src/core/cost.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SECTOR_BYTES 32u
+#define WORD_BYTES   4u
+#define NS_PER_S     1e9
+
+static double min_double(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static double max_double(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b)
+{
+	for (uint32_t i = 0; i < desc->nr_links; i++) {
+		const struct weir_link_desc *link = &desc->link[i];
+
+		if ((link->a == a && link->b == b) || (link->a == b && link->b == a))
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+uint32_t cost_host_memory(const struct weir_machine_desc *desc)
+{
+	for (uint32_t i = 0; i < desc->nr_memories; i++)
+		if (desc->memory[i].kind == WEIR_MEMORY_HOST)
+			return i;
+	return 0;
+}
+
+double cost_copy_bytes_per_s(const struct weir_link_desc *link, uint32_t from)
+{
+	return from == link->a ? link->a_to_b_bytes_per_s : link->b_to_a_bytes_per_s;
+}
+
+double cost_sector_bytes(uint32_t granule)
+{
+	uint32_t align;
+
+	if (!granule)
+		granule = WORD_BYTES;
+	align = granule & (0u - granule);
+	if (align > SECTOR_BYTES)
+		align = SECTOR_BYTES;
+	/* 32 bytes times (g + 32 - a) / 32 sectors */
+	return (double)granule + (double)(SECTOR_BYTES - align);
+}
+
+double cost_expansion(const struct weir_use *use)
+{
+	if (use->pattern != WEIR_RANDOM)
+		return 1;
+	return cost_sector_bytes(use->granule) / (use->granule ? use->granule : WORD_BYTES);
+}
+
+double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use *use,
+		   double fraction)
+{
+	double bytes = ((double)use->read_bytes + (double)use->write_bytes) * cost_expansion(use);
+	double rate = use->pattern == WEIR_RANDOM ? device->hbm_random_bytes_per_s
+						  : device->hbm_bytes_per_s;
+
+	return fraction * bytes / rate * NS_PER_S;
+}
+
+double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,
+				uint32_t granule, uint64_t footprint)
+{
+	double piece = cost_sector_bytes(granule);
+	double rate = link->inplace_bytes_per_s;
+
+	if (pattern != WEIR_RANDOM)
+		return rate;
+	rate = min_double(rate, link->inplace_small_per_s *
+					min_double(piece, (double)link->inplace_request_bytes));
+	if (footprint > link->inplace_reach_bytes)
+		rate = min_double(rate, link->inplace_large_per_s * piece);
+	return rate;
+}
+
+/* The flow over a link in a direction, made on first use. Until cost_kernel() is done its
+ * bytes_per_s holds seconds. */
+static struct cost_flow *flow_get(struct cost_kernel *cost, uint32_t memory, uint32_t link,
+				  bool a_to_b)
+{
+	struct cost_flow *flow;
+
+	for (uint32_t i = 0; i < cost->nr_flows; i++)
+		if (cost->flow[i].memory == memory && cost->flow[i].a_to_b == a_to_b)
+			return &cost->flow[i];
+	flow = &cost->flow[cost->nr_flows++];
+	*flow = (struct cost_flow){.memory = memory, .link = link, .a_to_b = a_to_b};
+	return flow;
+}
+
+static int use_in_place(const struct weir_machine_desc *desc, uint32_t own,
+			const struct cost_use *part, uint32_t memory, struct cost_kernel *cost)
+{
+	const struct weir_use *use = part->use;
+	double fraction = (double)part->bytes[memory] / (double)use->bytes;
+	double expansion = cost_expansion(use);
+	int found = cost_link_find(desc, memory, own);
+	const struct weir_link_desc *link;
+	double rate;
+
+	if (found < 0)
+		return -EINVAL;
+	link = &desc->link[found];
+	rate = cost_inplace_bytes_per_s(link, use->pattern, use->granule, part->bytes[memory]);
+	for (int out = 0; out < 2; out++) {
+		double declared = fraction * (double)(out ? use->write_bytes : use->read_bytes);
+		struct cost_flow *flow;
+
+		if (!(declared > 0))
+			continue;
+		*(out ? &cost->written_bytes[memory] : &cost->read_bytes[memory]) += declared;
+		flow = flow_get(cost, memory, (uint32_t)found, (link->a == memory) != out);
+		flow->bytes += declared * expansion;
+		flow->bytes_per_s += declared * expansion / rate;
+	}
+	return 0;
+}
+
+int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const struct cost_use *uses,
+		uint32_t nr_uses, double ops, struct cost_kernel *out)
+{
+	const struct weir_device_desc *dev = &desc->device[device];
+	struct cost_kernel cost;
+
+	memset(&cost, 0, sizeof(cost));
+	cost.ops_ns = ops / dev->ops_per_s * NS_PER_S;
+	cost.launch_ns = (double)dev->launch_ns;
+	for (uint32_t i = 0; i < nr_uses; i++) {
+		const struct weir_use *use = uses[i].use;
+
+		cost.hbm_ns += cost_hbm_ns(dev, use, (double)uses[i].bytes[dev->memory] /
+							     (double)use->bytes);
+		for (uint32_t m = 0; m < desc->nr_memories; m++) {
+			int err;
+
+			if (m == dev->memory || !uses[i].bytes[m])
+				continue;
+			err = use_in_place(desc, dev->memory, &uses[i], m, &cost);
+			if (err)
+				return err;
+		}
+	}
+	for (uint32_t i = 0; i < cost.nr_flows; i++)
+		cost.flow[i].bytes_per_s = cost.flow[i].bytes / cost.flow[i].bytes_per_s;
+	*out = cost;
+	return 0;
+}
+
+/* Time of up to two opposite flows over one link; back may be NULL. */
+static double flows_ns(const struct weir_link_desc *link, const struct cost_flow *flow,
+		       const struct cost_flow *back)
+{
+	double alone, back_alone, shared, back_shared, first;
+
+	alone = min_double(flow->bytes_per_s,
+			   flow->a_to_b ? link->a_to_b_bytes_per_s : link->b_to_a_bytes_per_s);
+	if (!back)
+		return flow->bytes / alone * NS_PER_S;
+	back_alone = min_double(back->bytes_per_s, back->a_to_b ? link->a_to_b_bytes_per_s
+								: link->b_to_a_bytes_per_s);
+	shared = min_double(alone, link->duplex_bytes_per_s);
+	back_shared = min_double(back_alone, link->duplex_bytes_per_s);
+	/* Both at the shared rate until the shorter is done, then the rest at its own. */
+	first = min_double(flow->bytes / shared, back->bytes / back_shared);
+	return (first + max_double((flow->bytes - first * shared) / alone,
+				   (back->bytes - first * back_shared) / back_alone)) *
+	       NS_PER_S;
+}
+
+double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
+{
+	double ns = max_double(max_double(cost->hbm_ns, cost->ops_ns), cost->launch_ns);
+
+	for (uint32_t i = 0; i < cost->nr_flows; i++) {
+		const struct cost_flow *flow = &cost->flow[i], *back = NULL;
+
+		for (uint32_t j = 0; j < cost->nr_flows; j++)
+			if (j != i && cost->flow[j].link == flow->link)
+				back = &cost->flow[j];
+		ns = max_double(ns, flows_ns(&desc->link[flow->link], flow, back));
+	}
+	return ns;
+}

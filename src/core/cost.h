@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What kernels cost: the arithmetic that the simulator, the planner and the lower bound share. Pure
+ * functions of a machine description; no state, no clock, no contention between kernels and copies.
+ *
+ * Terms, for a use with declared bytes R read and W written, of a part that lies partly in the
+ * device's own HBM and partly in other memories m (f_m: the share of the part's bytes in m):
+ *
+ *   granule     g = use->granule, or one word (4 bytes) when it is 0
+ *   sectors     a piece of g bytes that starts at a multiple of a (the largest power of two that
+ *               divides g, 32 at most) covers (g + 32 - a) / 32 sectors of 32 bytes on average
+ *   expansion   x = 1 for a streaming use, 32 * sectors / g for a random one
+ *   HBM time    f_own * x * (R + W) / (hbm_bytes_per_s or hbm_random_bytes_per_s); sums over uses
+ *   link bytes  f_m * x * R from m, f_m * x * W to m
+ *   link rate   streaming: inplace_bytes_per_s. Random, with e = 32 * sectors bytes moved a piece:
+ *                 the least of inplace_bytes_per_s,
+ *                             inplace_small_per_s * min(e, inplace_request_bytes),
+ *                 and, when the part's bytes in m are beyond inplace_reach_bytes (each piece then
+ *                 misses the translation cache once),
+ *                             inplace_large_per_s * e
+ *   flow        for a kernel, a memory and a direction: the uses' link bytes and link times add
+ *               up; the flow's rate is the quotient
+ *   kernel      the largest of HBM time, every flow's time, ops / ops_per_s, and launch_ns
+ */
+#ifndef WEIR_CORE_COST_H
+#define WEIR_CORE_COST_H
+
+#include <stdbool.h>
+
+#include "weir/weir.h"
+
+/* Two directions to each other memory. */
+#define COST_FLOWS_MAX (2 * (WEIR_MEMORIES_MAX - 1))
+
+/* A use and where its part lies. */
+struct cost_use {
+	const struct weir_use *use;
+	uint64_t bytes[WEIR_MEMORIES_MAX]; /* of the part, by memory; they add up to use->bytes */
+};
+
+/* What a kernel moves over one link, one way. */
+struct cost_flow {
+	uint32_t memory;    /* the far end */
+	uint32_t link;	    /* index in the description */
+	bool a_to_b;	    /* direction in the link's terms */
+	double bytes;	    /* expanded; > 0 */
+	double bytes_per_s; /* the most the kernel can move, with the link to itself */
+};
+
+/* A kernel's cost in its components. */
+struct cost_kernel {
+	double hbm_ns, ops_ns, launch_ns;
+	uint32_t nr_flows;
+	struct cost_flow flow[COST_FLOWS_MAX];
+	double read_bytes[WEIR_MEMORIES_MAX];	 /* declared, in place, by memory */
+	double written_bytes[WEIR_MEMORIES_MAX]; /* same */
+};
+
+/* The link between two memories, or -ENOENT. */
+int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b);
+
+/* The first memory of kind WEIR_MEMORY_HOST; a checked description has one. Else 0. */
+uint32_t cost_host_memory(const struct weir_machine_desc *desc);
+
+/* One way rate of a copy over a link that is idle otherwise; from: one of its memories. */
+double cost_copy_bytes_per_s(const struct weir_link_desc *link, uint32_t from);
+
+/* Bytes of 32-byte sectors that one random piece of granule bytes (0: 4) covers, on average. */
+double cost_sector_bytes(uint32_t granule);
+
+/* Bytes moved for one declared byte of a use: 1, or more for small random pieces. */
+double cost_expansion(const struct weir_use *use);
+
+/* HBM time of a use of which the fraction (0..1) lies in the device's HBM. */
+double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use *use,
+		   double fraction);
+
+/* The rate at which expanded bytes of a use in place cross an idle link. footprint: bytes of the
+ * part that are there. */
+double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,
+				uint32_t granule, uint64_t footprint);
+
+/*
+ * The components of a kernel's cost on a device.
+ * @return 0, or -EINVAL: a use lies in a memory that the device has no link to.
+ */
+int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const struct cost_use *uses,
+		uint32_t nr_uses, double ops, struct cost_kernel *out);
+
+/* Its time on a machine that does nothing else; flows of both directions share a link's duplex
+ * rate while both last. */
+double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moving one block between tiers: remap its address, queue the copy between the chunks' aliases,
+ * finish when the copy is done. Decides nothing about which block, when or why.
+ *
+ * Copies are gathered into batches, since each batch costs the link one latency; a block whose
+ * copy waits in a batch is already mapped to its new chunk, and migrate_flush() must come before
+ * any stream that uses it goes on.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/core/space.h"
+
+static int map_block(struct weir_space *space, const struct range *range, uint32_t i,
+		     const struct chunk *chunk)
+{
+	return space->backend->ops->map(space->backend, range_block_addr(space, range, i),
+					&chunk->backend, BACKEND_PROT_WRITE, range->devices);
+}
+
+static int unmap_block(struct weir_space *space, const struct range *range, uint32_t i)
+{
+	return space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
+}
+
+int migrate_mend(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	int err;
+
+	if (!block->unmapped)
+		return 0;
+	err = map_block(space, range, i, block->chunk[block_tier(block)]);
+	if (!err)
+		block->unmapped = false;
+	return err;
+}
+
+/* Map the block to another chunk. On error it is mapped as before, or marked unmapped. */
+static int remap_block(struct weir_space *space, struct range *range, uint32_t i,
+		       const struct chunk *to)
+{
+	struct block *block = &range->block[i];
+	const struct chunk *from = block->chunk[block_tier(block)];
+	int err;
+
+	if (!block->unmapped) {
+		err = unmap_block(space, range, i);
+		if (err)
+			return err;
+	}
+	err = map_block(space, range, i, to);
+	if (err) {
+		block->unmapped = map_block(space, range, i, from) != 0;
+		space->mend |= block->unmapped;
+		return err;
+	}
+	block->unmapped = false;
+	space->stats.nr_remaps++;
+	return 0;
+}
+
+/* A move failed after the remap: map the block to where its contents are, or leave it unmapped; in
+ * no case to the chunk that goes back. */
+static void unplug(struct weir_space *space, struct range *range, uint32_t i,
+		   const struct chunk *home)
+{
+	struct block *block = &range->block[i];
+
+	if (!block->unmapped && unmap_block(space, range, i))
+		(void)unmap_block(space, range, i); /* once more: nothing else is left to try */
+	block->unmapped = map_block(space, range, i, home) != 0;
+	space->mend |= block->unmapped;
+}
+
+/* A chunk whose contents nobody needs any more goes back to its pool. */
+static void chunk_vacate(struct weir_space *space, enum tier tier, struct chunk *chunk)
+{
+	if (space->poison && chunk)
+		space->backend->ops->poison(space->backend, &chunk->backend, 0);
+	pmm_chunk_put(&space->pmm[tier], chunk);
+}
+
+int migrate_back(struct weir_space *space, struct range *range, uint32_t i, enum tier tier,
+		 struct chunk *chunk)
+{
+	struct block *block = &range->block[i];
+	int err;
+
+	assert(block->state == BLOCK_UNBACKED);
+	err = map_block(space, range, i, chunk);
+	if (err)
+		return err;
+	block->chunk[tier] = chunk;
+	block->ready = 0;
+	block_set_state(range, block, tier == TIER_HBM ? BLOCK_HBM : BLOCK_HOST);
+	return 0;
+}
+
+int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	int err;
+
+	assert(block->dead && !block_is_moving(block) && !block->clean);
+	if (!block->unmapped) {
+		err = unmap_block(space, range, i);
+		if (err)
+			return err;
+	}
+	for (int tier = 0; tier < TIER_NR; tier++) {
+		if (block->chunk[tier])
+			chunk_vacate(space, (enum tier)tier, block->chunk[tier]);
+		block->chunk[tier] = NULL;
+	}
+	block->unmapped = false;
+	block_set_state(range, block, BLOCK_UNBACKED);
+	return 0;
+}
+
+void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block)
+{
+	if (!block->clean)
+		return;
+	block_set_clean(range, block, false);
+	if (block->state == BLOCK_TO_HBM)
+		return; /* still being read: move_finish() drops it */
+	chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
+	block->chunk[TIER_HOST] = NULL;
+}
+
+static void count_move(struct weir_space *space, enum tier to, enum weir_cause cause)
+{
+	enum weir_direction direction = to == TIER_HBM ? WEIR_TO_DEVICE : WEIR_TO_HOST;
+
+	space->stats.bytes[direction][cause] += space->block_bytes;
+	space->stats.nr_moves[cause]++;
+}
+
+/* Add the block's copy towards a tier to that tier's batch; it holds both chunks. */
+static int batch_add(struct weir_space *space, struct range *range, uint32_t i, enum tier to)
+{
+	struct copy_batch *batch = &space->batch[to];
+	struct block *block = &range->block[i];
+	int err;
+
+	if (batch->nr == SPACE_BATCH_MAX) {
+		err = migrate_flush(space);
+		if (err)
+			return err;
+	}
+	batch->copy[batch->nr] = (struct backend_copy){
+		.dst = block->chunk[to]->backend.alias,
+		.src = block->chunk[to == TIER_HBM ? TIER_HOST : TIER_HBM]->backend.alias,
+		.bytes = space->block_bytes,
+	};
+	batch->move[batch->nr++] = (struct move){ .range = range, .block = i };
+	return 0;
+}
+
+int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
+		  enum weir_cause cause)
+{
+	struct block *block = &range->block[i];
+	struct chunk *lower = block->chunk[TIER_HOST];
+	bool copied = !block->dead && WEIR_MUTANT != 1;
+	int err;
+
+	assert(block->state == BLOCK_HOST);
+	err = remap_block(space, range, i, chunk);
+	if (err)
+		return err;
+	block->chunk[TIER_HBM] = chunk;
+	if (!copied) {
+		block->chunk[TIER_HOST] = NULL;
+		block->ready = 0;
+		block_set_state(range, block, BLOCK_HBM);
+		chunk_vacate(space, TIER_HOST, lower);
+		return 0;
+	}
+	err = batch_add(space, range, i, TIER_HBM);
+	if (err) {
+		block->chunk[TIER_HBM] = NULL;
+		unplug(space, range, i, lower);
+		return err;
+	}
+	block_set_state(range, block, BLOCK_TO_HBM);
+	block_set_clean(range, block, true);
+	count_move(space, TIER_HBM, cause);
+	return 0;
+}
+
+/* The part of an eviction that copies. */
+static int evict_dirty(struct weir_space *space, struct range *range, uint32_t i,
+		       struct chunk *lower, enum weir_cause cause)
+{
+	struct block *block = &range->block[i];
+	struct chunk *upper = block->chunk[TIER_HBM];
+	int err;
+
+	err = remap_block(space, range, i, lower);
+	if (err)
+		return err;
+	block->chunk[TIER_HOST] = lower;
+	err = batch_add(space, range, i, TIER_HOST);
+	if (err) {
+		block->chunk[TIER_HOST] = NULL;
+		unplug(space, range, i, upper);
+		return err;
+	}
+	block_set_state(range, block, BLOCK_TO_HOST);
+	count_move(space, TIER_HOST, cause);
+	return 0;
+}
+
+int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
+		  enum weir_cause cause, bool *freed)
+{
+	struct block *block = &range->block[i];
+	struct chunk *upper = block->chunk[TIER_HBM];
+	int err;
+
+	assert(block->state == BLOCK_HBM);
+	if (WEIR_MUTANT == 3 && !range->pooled && !block->clean && range->nr_blocks > 1 && i == 0)
+		block_set_dead(range, block, true);
+	if (block->dead) {
+		err = migrate_unback(space, range, i);
+		if (err)
+			return err;
+		space->stats.nr_dead_dropped++;
+		*freed = true;
+		return 0;
+	}
+	if (!block->clean) {
+		*freed = false;
+		return evict_dirty(space, range, i, lower, cause);
+	}
+	err = remap_block(space, range, i, block->chunk[TIER_HOST]);
+	if (err)
+		return err;
+	block_set_clean(range, block, false);
+	block->chunk[TIER_HBM] = NULL;
+	block->ready = 0;
+	block_set_state(range, block, BLOCK_HOST);
+	chunk_vacate(space, TIER_HBM, upper);
+	space->stats.nr_clean_dropped++;
+	*freed = true;
+	return 0;
+}
+
+static void queue_push(struct move_queue *queue, const struct move *move)
+{
+	/* Room was reserved: see queue_reserve(). */
+	assert(queue->nr < queue->max);
+	queue->move[(queue->head + queue->nr++) % queue->max] = *move;
+}
+
+static int queue_reserve(struct move_queue *queue, uint32_t more)
+{
+	uint32_t max = MAX(64u, queue->max * 2);
+	struct move *move;
+
+	if (queue->nr + more <= queue->max)
+		return 0;
+	while (max < queue->nr + more)
+		max *= 2;
+	move = malloc(max * sizeof(*move));
+	if (!move)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < queue->nr; i++)
+		move[i] = queue->move[(queue->head + i) % queue->max];
+	free(queue->move);
+	queue->move = move;
+	queue->max = max;
+	queue->head = 0;
+	return 0;
+}
+
+/* The batch could not be queued: put its blocks back to where their contents are. */
+static void batch_undo(struct weir_space *space, enum tier to)
+{
+	enum tier from = to == TIER_HBM ? TIER_HOST : TIER_HBM;
+	struct copy_batch *batch = &space->batch[to];
+
+	for (uint32_t n = 0; n < batch->nr; n++) {
+		struct range *range = batch->move[n].range;
+		struct block *block = &range->block[batch->move[n].block];
+		struct chunk *chunk = block->chunk[to];
+
+		unplug(space, range, batch->move[n].block, block->chunk[from]);
+		block->chunk[to] = NULL;
+		block_set_clean(range, block, false);
+		block_set_state(range, block, from == TIER_HBM ? BLOCK_HBM : BLOCK_HOST);
+		chunk_vacate(space, to, chunk);
+	}
+	batch->nr = 0;
+}
+
+static int batch_flush(struct weir_space *space, enum tier to)
+{
+	struct copy_batch *batch = &space->batch[to];
+	struct backend *b = space->backend;
+	fence_t fence;
+	int err;
+
+	if (!batch->nr)
+		return 0;
+	err = queue_reserve(&space->moving[to], batch->nr);
+	if (err)
+		goto err_undo;
+	/* No waits: both chunks of a block that may move are idle (see residency/room.c). */
+	if (WEIR_MUTANT != 2 || to != TIER_HOST) {
+		err = b->ops->copy(b, space->copy_stream[to], batch->copy, batch->nr);
+		if (err)
+			goto err_undo;
+	}
+	err = space_fence_record(space, space->copy_stream[to], &fence);
+	if (err) {
+		/* Queued, but nobody will know when it is done: wait it out by what comes after. */
+		space_note_error(space, err);
+		fence = 0;
+	}
+	for (uint32_t n = 0; n < batch->nr; n++) {
+		struct move *move = &batch->move[n];
+
+		move->fence = fence;
+		move->range->block[move->block].ready = fence;
+		move->range->ready[to] = fence;
+		queue_push(&space->moving[to], move);
+	}
+	batch->nr = 0;
+	return 0;
+
+err_undo:
+	batch_undo(space, to);
+	return err;
+}
+
+int migrate_flush(struct weir_space *space)
+{
+	int err = batch_flush(space, TIER_HOST);
+	int err_up = batch_flush(space, TIER_HBM);
+
+	return err ? err : err_up;
+}
+
+/* The block's copy is done: it is where it is mapped. */
+static void move_finish(struct weir_space *space, const struct move *move)
+{
+	struct range *range = move->range;
+	struct block *block = &range->block[move->block];
+
+	if (block->state == BLOCK_TO_HOST) {
+		struct chunk *upper = block->chunk[TIER_HBM];
+
+		block->chunk[TIER_HBM] = NULL;
+		block_set_state(range, block, BLOCK_HOST);
+		chunk_vacate(space, TIER_HBM, upper);
+	} else {
+		assert(block->state == BLOCK_TO_HBM);
+		block_set_state(range, block, BLOCK_HBM);
+		if (block->clean)
+			return;
+		/* Written, freed or overwritten meanwhile. */
+		chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
+		block->chunk[TIER_HOST] = NULL;
+	}
+}
+
+void migrate_retire(struct weir_space *space)
+{
+	for (int tier = 0; tier < TIER_NR; tier++) {
+		struct move_queue *queue = &space->moving[tier];
+
+		while (queue->nr) {
+			struct move *move = &queue->move[queue->head];
+
+			if (!space_fence_done(space, move->fence))
+				break;
+			move_finish(space, move);
+			queue->head = (queue->head + 1) % queue->max;
+			queue->nr--;
+		}
+	}
+}
+
+int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host)
+{
+	uint32_t devices = range->devices | (host ? BACKEND_HOST_BIT : 0);
+
+	return space->backend->ops->set_access(space->backend, range_block_addr(space, range, i),
+					       BACKEND_PROT_WRITE, devices);
+}
+
+int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t devices)
+{
+	uint32_t old = range->devices;
+
+	if ((old & devices) == devices)
+		return 0;
+	range->devices |= devices;
+	for (uint32_t i = 0; i < range->nr_blocks; i++) {
+		struct block *block = &range->block[i];
+		int err;
+
+		if (block->state == BLOCK_UNBACKED || block->unmapped)
+			continue;
+		err = migrate_set_access(space, range, i, block->host_pins != 0);
+		if (err) {
+			range->devices = old;
+			return err;
+		}
+	}
+	return 0;
+}

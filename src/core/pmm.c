@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunk pools: see pmm.h. */
+#include "src/core/pmm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+
+void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chunk_bytes,
+	      uint64_t budget_bytes)
+{
+	*pmm = (struct pmm){ .backend = b,
+			     .memory = memory,
+			     .chunk_bytes = chunk_bytes,
+			     .max_chunks = budget_bytes / chunk_bytes };
+}
+
+void pmm_fini(struct pmm *pmm)
+{
+	while (pmm->free) {
+		struct chunk *chunk = pmm->free;
+
+		pmm->free = chunk->next;
+		pmm->backend->ops->chunk_destroy(pmm->backend, &chunk->backend);
+		free(chunk);
+		pmm->nr_free--;
+		pmm->nr_created--;
+	}
+}
+
+static struct chunk *chunk_new(struct pmm *pmm)
+{
+	struct chunk *chunk = malloc(sizeof(*chunk));
+	int err;
+
+	if (!chunk)
+		return NULL;
+	err = pmm->backend->ops->chunk_create(pmm->backend, pmm->memory, pmm->chunk_bytes,
+					      &chunk->backend);
+	if (err) {
+		/* Another program may hold the rest of the memory: make do with what we have. */
+		log_warning("%s: cannot create a chunk beyond %llu of %llu: %s",
+			    pmm->backend->desc.memory[pmm->memory].name,
+			    (unsigned long long)pmm->nr_created,
+			    (unsigned long long)pmm->max_chunks, weir_strerror(err));
+		free(chunk);
+		return NULL;
+	}
+	chunk->next = NULL;
+	pmm->nr_created++;
+	return chunk;
+}
+
+struct chunk *pmm_chunk_get(struct pmm *pmm)
+{
+	struct chunk *chunk = pmm->free;
+
+	if (chunk) {
+		pmm->free = chunk->next;
+		chunk->next = NULL;
+		pmm->nr_free--;
+	} else if (pmm->nr_created < pmm->max_chunks) {
+		chunk = chunk_new(pmm);
+	}
+	if (chunk)
+		pmm->nr_peak = MAX(pmm->nr_peak, pmm_nr_out(pmm));
+	return chunk;
+}
+
+void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk)
+{
+	if (!chunk)
+		return;
+	chunk->next = pmm->free;
+	pmm->free = chunk;
+	pmm->nr_free++;
+}
+
+uint64_t pmm_nr_available(const struct pmm *pmm)
+{
+	return pmm->max_chunks - pmm_nr_out(pmm);
+}
+
+int pmm_check(const struct pmm *pmm, uint64_t nr_out)
+{
+	const char *name = pmm->backend->desc.memory[pmm->memory].name;
+	uint64_t nr_free = 0;
+
+	for (const struct chunk *chunk = pmm->free; chunk; chunk = chunk->next) {
+		nr_free++;
+		if (chunk->backend.memory != pmm->memory ||
+		    chunk->backend.bytes != pmm->chunk_bytes) {
+			log_error("pmm %s: a foreign chunk is on the free list", name);
+			return -EUCLEAN;
+		}
+	}
+	if (nr_free != pmm->nr_free || pmm->nr_created != nr_free + nr_out ||
+	    pmm->nr_created > pmm->max_chunks) {
+		log_error("pmm %s: %llu created, %llu free (%llu counted), %llu in blocks, budget %llu",
+			  name, (unsigned long long)pmm->nr_created,
+			  (unsigned long long)pmm->nr_free, (unsigned long long)nr_free,
+			  (unsigned long long)nr_out, (unsigned long long)pmm->max_chunks);
+		return -EUCLEAN;
+	}
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks of one memory, all of one size, pooled: creating one costs up to 0.4 ms, so a chunk that
+ * is put back is kept for the next get. Owns free lists only; who holds a chunk otherwise is the
+ * block's business, and what to evict is residency's.
+ *
+ * Invariants (pmm_check): nr_created = nr_free + chunks handed out; nr_created <= max_chunks;
+ * every chunk on the free list is of this memory and size.
+ */
+#ifndef WEIR_CORE_PMM_H
+#define WEIR_CORE_PMM_H
+
+#include "src/core/types.h"
+
+struct chunk {
+	struct backend_chunk backend; /* never changes */
+	struct chunk *next;	      /* free list */
+};
+
+/* Guarded by the space's lock. */
+struct pmm {
+	struct backend *backend;
+	uint32_t memory;
+	uint64_t chunk_bytes;
+	uint64_t max_chunks; /* the budget */
+	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out, at most */
+	struct chunk *free;  /* last in, first out */
+};
+
+void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chunk_bytes,
+	      uint64_t budget_bytes);
+
+/* Destroy all chunks. None is handed out. */
+void pmm_fini(struct pmm *pmm);
+
+/* A chunk, with undefined contents; NULL when the budget or the memory is used up. */
+struct chunk *pmm_chunk_get(struct pmm *pmm);
+
+/* Give a chunk back. It is mapped at no block and no queued work names it. NULL is allowed. */
+void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk);
+
+/* Chunks that pmm_chunk_get could still hand out. */
+uint64_t pmm_nr_available(const struct pmm *pmm);
+
+static inline uint64_t pmm_nr_out(const struct pmm *pmm)
+{
+	return pmm->nr_created - pmm->nr_free;
+}
+
+/* 0 or -EUCLEAN, logged. nr_out: chunks that the caller counted in use. */
+int pmm_check(const struct pmm *pmm, uint64_t nr_out);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranges: creation, the table by address, the pool of freed ones. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/core/space.h"
+
+/* A step near the golden section that visits every block: its multiples lie evenly for any count. */
+static uint32_t pick_stride(uint32_t nr_blocks)
+{
+	uint32_t stride = (uint32_t)((double)nr_blocks * 0.6180339887498949);
+
+	for (stride = MAX(stride, 1u);; stride++) {
+		uint32_t a = nr_blocks, b = stride;
+
+		while (b) {
+			uint32_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		if (a == 1)
+			return stride;
+	}
+}
+
+/* Index of the first range above addr. */
+static uint32_t table_upper(const struct weir_space *space, const void *addr)
+{
+	uint32_t low = 0, high = space->nr_ranges;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if ((uintptr_t)space->range[mid]->addr <= (uintptr_t)addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int table_add(struct weir_space *space, struct range *range)
+{
+	uint32_t at;
+
+	if (space->nr_ranges == space->max_ranges) {
+		uint32_t max = MAX(64u, space->max_ranges * 2);
+		struct range **table = realloc(space->range, max * sizeof(struct range *));
+
+		if (!table)
+			return -ENOMEM;
+		space->range = table;
+		space->max_ranges = max;
+	}
+	at = table_upper(space, range->addr);
+	memmove(&space->range[at + 1], &space->range[at],
+		(space->nr_ranges - at) * sizeof(struct range *));
+	space->range[at] = range;
+	space->nr_ranges++;
+	return 0;
+}
+
+static void table_del(struct weir_space *space, const struct range *range)
+{
+	uint32_t at = table_upper(space, range->addr) - 1;
+
+	space->nr_ranges--;
+	memmove(&space->range[at], &space->range[at + 1],
+		(space->nr_ranges - at) * sizeof(struct range *));
+}
+
+struct range *range_find(struct weir_space *space, const void *addr)
+{
+	uint32_t above = table_upper(space, addr);
+	struct range *range;
+
+	if (!above)
+		return NULL;
+	range = space->range[above - 1];
+	if ((uintptr_t)addr - (uintptr_t)range->addr >= range->nr_blocks * space->block_bytes)
+		return NULL;
+	return range;
+}
+
+int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **out)
+{
+	struct backend *b = space->backend;
+	uint64_t bytes = nr_blocks * space->block_bytes;
+	struct range *range = calloc(1, sizeof(*range) + nr_blocks * sizeof(struct block));
+	int err;
+
+	if (!range)
+		return -ENOMEM;
+	range->nr_blocks = nr_blocks;
+	range->stride = pick_stride(nr_blocks);
+	range->devices = space_device_bit(space);
+	range->prefer = -1;
+	range->plan_life = -1;
+	range->nr_state[BLOCK_UNBACKED] = nr_blocks;
+	range->nr_dead = nr_blocks;
+	for (uint32_t i = 0; i < nr_blocks; i++)
+		range->block[i].dead = true;
+	err = b->ops->va_reserve(b, bytes, space->block_bytes, &range->addr);
+	if (err)
+		goto err_free;
+	err = table_add(space, range);
+	if (err)
+		goto err_release;
+	*out = range;
+	return 0;
+
+err_release:
+	b->ops->va_release(b, range->addr, bytes);
+err_free:
+	free(range);
+	return err;
+}
+
+void range_destroy(struct weir_space *space, struct range *range)
+{
+	struct backend *b = space->backend;
+
+	for (uint32_t i = 0; i < range->nr_blocks; i++) {
+		struct block *block = &range->block[i];
+
+		migrate_drop_lower(space, range, block);
+		block_set_dead(range, block, true);
+		/* An unmap that fails now leaves the mapping to the end of the address space. */
+		if (block->state != BLOCK_UNBACKED && migrate_unback(space, range, i))
+			(void)migrate_unback(space, range, i);
+	}
+	if (range->pooled) {
+		struct range **at = &space->pooled;
+
+		while (*at != range)
+			at = &(*at)->next_pooled;
+		*at = range->next_pooled;
+	}
+	table_del(space, range);
+	b->ops->va_release(b, range->addr, range->nr_blocks * space->block_bytes);
+	arena_destroy(range->small);
+	free(range);
+}
+
+void range_pool_add(struct weir_space *space, struct range *range)
+{
+	for (uint32_t i = 0; i < range->nr_blocks; i++) {
+		struct block *block = &range->block[i];
+
+		migrate_drop_lower(space, range, block);
+		block_set_dead(range, block, true);
+	}
+	range->pooled = true;
+	range->free_pending = false;
+	range->prefer = -1;
+	range->read_mostly = false;
+	range->life = 0;
+	range->plan_life = -1;
+	range->next_pooled = space->pooled;
+	space->pooled = range;
+	space->nr_live_blocks -= range->nr_blocks;
+}
+
+struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
+			     const struct weir_stream *stream)
+{
+	struct range **pick = NULL, *range;
+
+	for (struct range **at = &space->pooled; *at; at = &(*at)->next_pooled) {
+		range = *at;
+		if (range->nr_blocks != nr_blocks)
+			continue;
+		if (!pick)
+			pick = at;
+		if ((stream && range->stream == stream) ||
+		    MAX(range->last_use, range->last_part_use) <= space->done_seq) {
+			pick = at;
+			break;
+		}
+	}
+	if (!pick)
+		return NULL;
+	range = *pick;
+	*pick = range->next_pooled;
+	range->next_pooled = NULL;
+	range->pooled = false;
+	space->nr_live_blocks += nr_blocks;
+	return range;
+}
+
+int range_check(const struct weir_space *space, const struct range *range)
+{
+	uint32_t nr_state[BLOCK_STATE_NR] = { 0 }, nr_dead = 0, nr_clean = 0, pins = 0;
+
+	for (uint32_t i = 0; i < range->nr_blocks; i++) {
+		const struct block *block = &range->block[i];
+
+		if (block_check(range, block))
+			return -EUCLEAN;
+		nr_state[block->state]++;
+		nr_dead += block->dead;
+		nr_clean += block->clean;
+		pins += block->pins;
+	}
+	if (memcmp(nr_state, range->nr_state, sizeof(nr_state)) || nr_dead != range->nr_dead ||
+	    nr_clean != range->nr_clean || pins != range->part_pins) {
+		log_error("range %p: its counts differ from its blocks'", range->addr);
+		return -EUCLEAN;
+	}
+	if (range->pooled && (range->pins || pins || nr_dead != range->nr_blocks)) {
+		log_error("range %p is pooled but pinned or not dead", range->addr);
+		return -EUCLEAN;
+	}
+	if (MAX(range->last_use, range->last_part_use) > space->last_seq) {
+		log_error("range %p was used by a bracket that has not ended", range->addr);
+		return -EUCLEAN;
+	}
+	return range->arena ? arena_check(range) : 0;
+}

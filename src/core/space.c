@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is core's in a space: its parts' creation, progress, waiting, the brackets that ended, the
+ * checker. Allocation and brackets are the mode's (src/residency).
+ */
+#include "src/core/space.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/core/cost.h"
+
+/* The backend's progress function. Whoever holds the lock makes the progress itself. */
+static void progress_entry(void *arg)
+{
+	struct weir_space *space = arg;
+
+	if (pthread_mutex_trylock(&space->lock))
+		return;
+	space_progress(space);
+	pthread_mutex_unlock(&space->lock);
+}
+
+int space_init(struct weir_space *space, struct weir_machine *machine,
+	       const struct weir_space_config *config)
+{
+	struct backend *b = machine_backend(machine);
+	int err;
+
+	space->machine = machine;
+	space->backend = b;
+	space->device = config->device;
+	space->block_bytes = config->block_bytes;
+	space->mode = config->mode;
+	pmm_init(&space->pmm[TIER_HBM], b, b->desc.device[config->device].memory,
+		 config->block_bytes, config->gpu_budget_bytes);
+	pmm_init(&space->pmm[TIER_HOST], b, cost_host_memory(&b->desc), config->block_bytes,
+		 config->host_budget_bytes);
+	if (pthread_mutex_init(&space->lock, NULL))
+		return -ENOMEM;
+	if (pthread_cond_init(&space->placed, NULL)) {
+		pthread_mutex_destroy(&space->lock);
+		return -ENOMEM;
+	}
+	err = b->ops->stream_create(b, config->device, BACKEND_COPY_IN,
+				    &space->copy_stream[TIER_HBM]);
+	if (err)
+		goto err_mutex;
+	err = b->ops->stream_create(b, config->device, BACKEND_COPY_OUT,
+				    &space->copy_stream[TIER_HOST]);
+	if (err)
+		goto err_in;
+	err = b->ops->set_progress(b, progress_entry, space);
+	if (err)
+		goto err_out;
+	return 0;
+
+err_out:
+	b->ops->stream_destroy(b, space->copy_stream[TIER_HOST]);
+err_in:
+	b->ops->stream_destroy(b, space->copy_stream[TIER_HBM]);
+err_mutex:
+	pthread_cond_destroy(&space->placed);
+	pthread_mutex_destroy(&space->lock);
+	return err;
+}
+
+void space_fini(struct weir_space *space)
+{
+	struct backend *b = space->backend;
+
+	assert(!space->nr_ranges);
+	(void)b->ops->set_progress(b, NULL, space);
+	for (int tier = 0; tier < TIER_NR; tier++) {
+		b->ops->stream_destroy(b, space->copy_stream[tier]);
+		pmm_fini(&space->pmm[tier]);
+		free(space->moving[tier].move);
+	}
+	for (uint32_t i = 0; i < space->nr_slots; i++) {
+		free(space->slot[i]->use);
+		free(space->slot[i]);
+	}
+	free(space->slot);
+	free(space->ended);
+	free(space->range);
+	pthread_cond_destroy(&space->placed);
+	pthread_mutex_destroy(&space->lock);
+}
+
+void space_note_error(struct weir_space *space, int err)
+{
+	if (!space->error)
+		space->error = err;
+}
+
+bool space_fence_done(struct weir_space *space, fence_t fence)
+{
+	struct backend *b = space->backend;
+	int done = b->ops->fence_done(b, fence);
+
+	if (done >= 0)
+		return done != 0;
+	/* The query or the work failed. Waiting tells the two apart, and is short: it only happens
+	 * here, after an error. */
+	space_note_error(space, done);
+	done = b->ops->fence_wait(b, fence);
+	if (done)
+		space_note_error(space, done);
+	return true;
+}
+
+int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out)
+{
+	struct backend *b = space->backend;
+
+	return b->ops->fence_record(b, stream, out);
+}
+
+int space_ended_reserve(struct weir_space *space)
+{
+	uint64_t nr = space->last_seq - space->done_seq;
+	uint32_t max = MAX(256u, space->max_ended * 2);
+	struct ended_bracket *ended;
+
+	if (nr < space->max_ended)
+		return 0;
+	ended = malloc(max * sizeof(*ended));
+	if (!ended)
+		return -ENOMEM;
+	for (bracket_seq_t seq = space->done_seq + 1; seq <= space->last_seq; seq++)
+		ended[seq % max] = space->ended[seq % space->max_ended];
+	free(space->ended);
+	space->ended = ended;
+	space->max_ended = max;
+	return 0;
+}
+
+bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket)
+{
+	bracket_seq_t seq = ++space->last_seq;
+
+	assert(seq - space->done_seq <= space->max_ended);
+	space->ended[seq % space->max_ended] = *bracket;
+	return seq;
+}
+
+static void retire_brackets(struct weir_space *space)
+{
+	while (space->done_seq < space->last_seq) {
+		const struct ended_bracket *bracket =
+			&space->ended[(space->done_seq + 1) % space->max_ended];
+
+		if (!space_fence_done(space, bracket->end))
+			break;
+		space->done_seq++;
+		space->bracket_done(space, bracket);
+	}
+}
+
+void space_progress(struct weir_space *space)
+{
+	migrate_retire(space);
+	retire_brackets(space);
+	space->advance(space);
+}
+
+void space_wait_fence(struct weir_space *space, fence_t fence)
+{
+	struct backend *b = space->backend;
+	int err;
+
+	space->nr_waits++;
+	pthread_mutex_unlock(&space->lock);
+	err = b->ops->fence_wait(b, fence);
+	pthread_mutex_lock(&space->lock);
+	if (err)
+		space_note_error(space, err);
+	space_progress(space);
+}
+
+void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
+{
+	assert(seq <= space->last_seq);
+	while (space->done_seq < seq)
+		space_wait_fence(space, space->ended[seq % space->max_ended].end);
+}
+
+void space_placing_begin(struct weir_space *space)
+{
+	while (space->placing)
+		pthread_cond_wait(&space->placed, &space->lock);
+	space->placing = true;
+	space->mark++; /* nothing is named yet */
+}
+
+void space_placing_end(struct weir_space *space)
+{
+	space->placing = false;
+	pthread_cond_signal(&space->placed);
+}
+
+struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream)
+{
+	struct stream_slot *slot;
+
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		if (space->slot[i]->stream == stream)
+			return space->slot[i];
+	if (space->nr_slots == space->max_slots) {
+		uint32_t max = MAX(4u, space->max_slots * 2);
+		struct stream_slot **table = realloc(space->slot, max * sizeof(slot));
+
+		if (!table)
+			return NULL;
+		space->slot = table;
+		space->max_slots = max;
+	}
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	slot->stream = stream;
+	slot->number = space->nr_slots;
+	space->slot[space->nr_slots++] = slot;
+	return slot;
+}
+
+static int check_counts(const struct weir_space *space, uint64_t live, const uint64_t out[TIER_NR])
+{
+	uint32_t nr_open = space->nr_host_open;
+
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		nr_open += space->slot[i]->open;
+	if (nr_open != space->nr_open || live != space->nr_live_blocks) {
+		log_error("space: %u brackets open, %u counted; %llu live blocks, %llu counted",
+			  space->nr_open, nr_open, (unsigned long long)space->nr_live_blocks,
+			  (unsigned long long)live);
+		return -EUCLEAN;
+	}
+	for (int tier = 0; tier < TIER_NR; tier++) {
+		int err = pmm_check(&space->pmm[tier], out[tier]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int space_check(const struct weir_space *space)
+{
+	uint64_t out[TIER_NR] = { 0 }, live = 0;
+	uintptr_t end = 0;
+
+	for (uint32_t i = 0; i < space->nr_ranges; i++) {
+		const struct range *range = space->range[i];
+		int err = range_check(space, range);
+
+		if (err)
+			return err;
+		if ((uintptr_t)range->addr < end) {
+			log_error("range %p overlaps the one below it", range->addr);
+			return -EUCLEAN;
+		}
+		end = (uintptr_t)range->addr + range->nr_blocks * space->block_bytes;
+		live += range->pooled ? 0 : range->nr_blocks;
+		for (uint32_t n = 0; n < range->nr_blocks; n++) {
+			out[TIER_HBM] += range->block[n].chunk[TIER_HBM] != NULL;
+			out[TIER_HOST] += range->block[n].chunk[TIER_HOST] != NULL;
+		}
+	}
+	return check_counts(space, live, out);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A space and its ranges, as core and the mapped mode see them.
+ *
+ * Lock: one, space.lock, a leaf as far as weir is concerned: nothing of weir's is taken while it
+ * is held but the log's. It protects every field of the space, its ranges, blocks and pools.
+ * Allowed while it is held: backend calls that do not block. Not allowed: backend calls that
+ * block (they would keep the migrator out; space_wait_fence() drops the lock around them).
+ */
+#ifndef WEIR_CORE_SPACE_H
+#define WEIR_CORE_SPACE_H
+
+#include <pthread.h>
+
+#include "src/core/block.h"
+
+/* Smallest allocation unit of ranges below one block. */
+#define SPACE_SMALL_ALIGN 256u
+
+/*
+ * One allocation, or an arena that small allocations are cut from.
+ * Invariants (range_check): the counts are those of a walk over block[]; a pooled range has no
+ * pins; nr_state sums up to nr_blocks.
+ */
+struct range {
+	void *addr;	       /* block-aligned; never changes */
+	uint64_t bytes;	       /* as asked for; an arena: all of it */
+	uint32_t nr_blocks;    /* never changes */
+	uint32_t stride;       /* of the order blocks are chosen in: see range_nth_block() */
+	bool arena;
+	bool pooled;	       /* free, waiting for reuse */
+	bool free_pending;     /* freed inside an open bracket that names it */
+	uint32_t pins;	       /* open brackets that name all of it */
+	uint32_t part_pins;    /* sum of its blocks' pins */
+	bracket_seq_t last_use;      /* newest bracket that named all of it */
+	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
+	struct weir_stream *stream;  /* where it was freed; NULL: anywhere */
+	life_t life;		     /* its present allocation; 0 while pooled */
+	int32_t plan_life;	     /* what the plan knows it as, or -1 */
+	uint32_t devices;	     /* access list of its mappings */
+	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean;
+	fence_t ready[TIER_NR];	     /* newest copy towards each tier */
+	uint64_t mark;		     /* bracket being placed that names it */
+	uint32_t mark_first, mark_last; /* hull of the blocks it names */
+	int32_t prefer;		     /* memory it is advised to stay in, or -1 */
+	bool read_mostly;
+	struct range *next_pooled;
+	struct arena *small;	     /* an arena's allocations */
+	struct block block[];
+};
+
+/* A use of a bracket, resolved. */
+struct space_use {
+	struct range *range;
+	uint32_t first, nr;	/* blocks */
+	bool head_part, tail_part; /* first or last block only partly covered */
+	enum weir_use_kind kind;
+	enum weir_use_pattern pattern;
+	uint32_t granule;
+	uint64_t offset, bytes;	/* in the range */
+	double read_bytes, write_bytes;
+};
+
+/* What a stream is doing. */
+struct stream_slot {
+	uint32_t number;
+	struct weir_stream *stream;
+	bool open;
+	uint64_t event;		/* the open bracket's event in the record; 0: none */
+	fence_t begin;		/* the stream reached the open bracket */
+	struct space_use *use;
+	uint32_t nr_uses, max_uses;
+	bool whole_space;
+};
+
+/* A bracket that ended and may not be done. */
+struct ended_bracket {
+	fence_t begin, end;
+	uint64_t event;		/* its event in the record */
+	bool in_place;		/* something it named was not resident */
+};
+
+/* A block on its way; completes in the order queued, for each direction. */
+struct move {
+	struct range *range;
+	uint32_t block;
+	fence_t fence;
+};
+
+/* First in, first out, grows. */
+struct move_queue {
+	struct move *move;
+	uint32_t head, nr, max;
+};
+
+/* Copies that wait to be queued as one batch towards one tier. */
+#define SPACE_BATCH_MAX 16
+struct copy_batch {
+	struct backend_copy copy[SPACE_BATCH_MAX];
+	struct move move[SPACE_BATCH_MAX];
+	uint32_t nr;
+};
+
+struct weir_space {
+	struct weir_machine *machine; /* these never change */
+	struct backend *backend;
+	uint32_t device;
+	uint64_t block_bytes;
+	stream_id_t copy_stream[TIER_NR]; /* towards each tier */
+
+	pthread_mutex_t lock;
+	pthread_cond_t placed;	/* placing became false */
+	bool placing;		/* one weir_begin() makes its uses ready; may drop the lock */
+	enum weir_space_mode mode;
+	struct pmm pmm[TIER_NR];
+	struct range **range;	/* by address, pooled ones and arenas included */
+	uint32_t nr_ranges, max_ranges;
+	struct range *pooled;	/* last freed first */
+	uint64_t nr_live_blocks; /* of ranges that are not pooled */
+	life_t last_life;
+
+	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */
+	uint32_t nr_slots, max_slots;
+	uint32_t nr_open;	/* brackets, host ones included */
+	uint32_t nr_host_open;
+
+	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. */
+	struct ended_bracket *ended;
+	uint32_t max_ended;
+	bracket_seq_t last_seq, done_seq;
+
+	struct copy_batch batch[TIER_NR];
+	struct move_queue moving[TIER_NR];
+	uint64_t nr_waits;	/* for fences, ever */
+	uint64_t mark;		/* last value given to a range's mark */
+	int error;		/* first error of finished work, until reported */
+	bool mend;		/* some block may be marked unmapped */
+	bool poison;		/* fill vacated and dead chunks */
+
+	/* The mode's part; core calls up through these two. Set at creation, then constant. */
+	void (*advance)(struct weir_space *space);
+	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
+	struct residency *residency;
+
+	struct weir_stats stats;
+};
+
+/* ---- range.c: ranges, pool, addresses */
+
+/* Order in which blocks of a range are kept resident: any first n of them lie evenly. */
+static inline uint32_t range_nth_block(const struct range *range, uint32_t n)
+{
+	return (uint32_t)((uint64_t)n * range->stride % range->nr_blocks);
+}
+
+static inline uint32_t range_nr_resident(const struct range *range)
+{
+	return range->nr_state[BLOCK_HBM] + range->nr_state[BLOCK_TO_HBM];
+}
+
+static inline void *range_block_addr(const struct weir_space *space, const struct range *range,
+				     uint32_t i)
+{
+	return (char *)range->addr + (uint64_t)i * space->block_bytes;
+}
+
+/* Newest bracket that named the block. */
+static inline bracket_seq_t range_block_last_use(const struct range *range, uint32_t i)
+{
+	return MAX(range->last_use, range->block[i].last_use);
+}
+
+/* Whether an open bracket names the block. */
+static inline bool range_block_is_pinned(const struct range *range, uint32_t i)
+{
+	return range->pins || range->block[i].pins;
+}
+
+/* A new range, unbacked. -ENOMEM. */
+int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **out);
+
+/* Give back everything a range has. It is idle: not pinned, its brackets done, nothing moving. */
+void range_destroy(struct weir_space *space, struct range *range);
+
+/* The range that holds addr, pooled or not; NULL: none. */
+struct range *range_find(struct weir_space *space, const void *addr);
+
+/* Put a free range aside for reuse: its contents are dead. */
+void range_pool_add(struct weir_space *space, struct range *range);
+
+/* Take the last freed range of this size out of the pool; NULL: none. Prefers one that the stream
+ * may reuse at once. */
+struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
+			     const struct weir_stream *stream);
+
+int range_check(const struct weir_space *space, const struct range *range);
+
+/* ---- arena.c: allocations below one block, cut from ranges that are no eviction candidates */
+
+int arena_alloc(struct weir_space *space, uint64_t bytes, void **addr);
+int arena_free(struct weir_space *space, struct range *range, void *addr);
+/* Size of the small allocation that begins at addr or holds it; 0: none. */
+uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offset);
+bool arena_is_empty(const struct range *range);
+void arena_destroy(struct arena *arena);
+int arena_check(const struct range *range);
+
+/* ---- space.c */
+
+/* What core does on completions and in every call that enters it; the one place where it advances.
+ * Lock held. */
+void space_progress(struct weir_space *space);
+
+/* Wait for a fence, with the lock dropped meanwhile; then progress. An error of the work stays in
+ * space->error. */
+void space_wait_fence(struct weir_space *space, fence_t fence);
+
+/* Wait until brackets up to seq are done. All of them have ended. */
+void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
+
+/* Whether a fence is reached; an error of its work is noted, and it then counts as reached. */
+bool space_fence_done(struct weir_space *space, fence_t fence);
+
+/* A fence for what is queued on one of the backend's streams. */
+int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out);
+
+/*
+ * Create the parts of a space that are core's. config is checked and its defaults are filled in.
+ * space_fini: all ranges are destroyed, all brackets done.
+ */
+int space_init(struct weir_space *space, struct weir_machine *machine,
+	       const struct weir_space_config *config);
+void space_fini(struct weir_space *space);
+
+/* Give the ended bracket its number; room was reserved by space_ended_reserve(). */
+bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket);
+int space_ended_reserve(struct weir_space *space);
+
+/* Every structure of the space; 0 or -EUCLEAN, logged. */
+int space_check(const struct weir_space *space);
+
+/* One caller at a time makes blocks ready; the others wait their turn, which comes, since it waits
+ * for brackets that ended and for copies only. */
+void space_placing_begin(struct weir_space *space);
+void space_placing_end(struct weir_space *space);
+
+/* The slot of a stream, created at first. NULL: no memory. */
+struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream);
+
+/* Note an error of finished work. */
+void space_note_error(struct weir_space *space, int err);
+
+static inline uint32_t space_device_bit(const struct weir_space *space)
+{
+	return 1u << space->device;
+}
+
+/* ---- migrate.c: one block from here to there. Lock held throughout. */
+
+/*
+ * Give an unbacked block a chunk of the tier and map it. The chunk is consumed on success only.
+ */
+int migrate_back(struct weir_space *space, struct range *range, uint32_t i, enum tier tier,
+		 struct chunk *chunk);
+
+/*
+ * Move a host block into the chunk of HBM: remap, and queue the copy unless its contents are dead.
+ * The block is not pinned, and the brackets that named it are done. The chunk is consumed on
+ * success only.
+ */
+int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
+		  enum weir_cause cause);
+
+/*
+ * Move a resident block out of HBM; not pinned, the brackets that named it done. A dead one is
+ * unbacked, a clean one keeps its lower copy, both at once; a dirty one goes to `lower` (consumed
+ * on success only when the block is dirty; else unused). *freed: whether its HBM chunk came free
+ * at once.
+ */
+int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
+		  enum weir_cause cause, bool *freed);
+
+/* Take away the chunk of a dead block, of either tier; idle as above. */
+int migrate_unback(struct weir_space *space, struct range *range, uint32_t i);
+
+/* Drop the lower copy of a clean block. */
+void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block);
+
+/*
+ * Queue the copies gathered so far towards both tiers. When that fails the blocks of the batch are
+ * where they were before, and the error is returned.
+ */
+int migrate_flush(struct weir_space *space);
+
+/* Map a block again that a failed call left unmapped. */
+int migrate_mend(struct weir_space *space, struct range *range, uint32_t i);
+
+/* Let the CPU touch a host block, or not. */
+int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host);
+
+/* Give the mappings of a range access for further devices. */
+int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t devices);
+
+/* Finish the moves that are done. */
+void migrate_retire(struct weir_space *space);
+
+#endif

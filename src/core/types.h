@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words, one meaning each; the rest of the source uses no others for these things.
+ *
+ *   machine    devices, memories and links
+ *   memory     a pool of bytes at one place: a GPU's HBM, the host's DRAM
+ *   tier       a memory's rank for a space: its device's HBM above, the host below
+ *   budget     how much of a memory a space may use
+ *   chunk      a piece of physical memory, one backend handle, one block in size
+ *   space      one unified address space
+ *   range      one allocation in it
+ *   block      the unit of residency: so many bytes of a range, mapped to one chunk
+ *   life       a range from one allocation to its free: what the record knows a range as
+ *   resident   in HBM
+ *   migrate    move a block and change its residency; fetch: up; evict: down, to make room
+ *   in place   used where it is, over a link
+ *   dirty      differs from the copy below; clean: a valid copy is below
+ *   dead       contents not needed: never copied
+ *   pin        forbid migration for now
+ *   bracket    begin, launches, end; use: what it declares about a part of a range
+ *   step       a bracket's position in the record; stage: a step, or a loop of alike steps
+ */
+#ifndef WEIR_CORE_TYPES_H
+#define WEIR_CORE_TYPES_H
+
+#include "src/backend/backend.h"
+
+enum tier { TIER_HBM, TIER_HOST, TIER_NR };
+
+/* Number of a bracket in the order of their ends; 0: none. */
+typedef uint64_t bracket_seq_t;
+
+/* Number of an allocation in the order they were made; 0: none. */
+typedef uint64_t life_t;
+
+struct chunk;
+struct block;
+struct range;
+struct space_use;
+struct residency;
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/*
+ * Deliberate faults, for the tests that must notice them: compiled in only by those tests.
+ * 1: a copy-in left out. 2: a write-back lost. 3: a live block taken for dead.
+ */
+#ifndef WEIR_MUTANT
+#define WEIR_MUTANT 0
+#endif
+
+#endif

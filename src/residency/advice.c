@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs say of ranges beyond brackets: advice, prefetch, explicit copies. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/residency/residency.h"
+
+/* Find the range that holds the whole of a part, and the part's blocks. */
+static int resolve_part(struct weir_space *space, const void *addr, uint64_t bytes,
+			struct space_use *out)
+{
+	struct weir_use use = { .addr = (void *)(uintptr_t)addr, .bytes = bytes };
+
+	return bracket_resolve(space, &use, 1, out);
+}
+
+int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, uint32_t where)
+{
+	const struct weir_machine_desc *desc = weir_machine_desc(space->machine);
+	struct space_use part;
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	err = resolve_part(space, addr, 1, &part);
+	if (err)
+		goto out;
+	switch (advice) {
+	case WEIR_ADVISE_DEFAULT:
+		part.range->prefer = -1;
+		part.range->read_mostly = false;
+		break;
+	case WEIR_ADVISE_PREFER_MEMORY:
+		if (where != space->pmm[TIER_HBM].memory && where != space->pmm[TIER_HOST].memory)
+			err = -EINVAL;
+		else
+			part.range->prefer = (int32_t)where;
+		break;
+	case WEIR_ADVISE_READ_MOSTLY:
+		part.range->read_mostly = true;
+		break;
+	case WEIR_ADVISE_ACCESSED_BY:
+		if (where >= desc->nr_devices)
+			err = -EINVAL;
+		else
+			err = migrate_set_devices(space, part.range, 1u << where);
+		break;
+	default:
+		err = -EINVAL;
+	}
+	if (err)
+		log_error("advice %d on %p: no such memory, device or advice", (int)advice, addr);
+out:
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+/* ------------------------------------------------------------------ prefetch */
+
+/* A prefetch the program asked for; the program's handle and the space's list each hold it. */
+struct weir_fence {
+	struct weir_space *space;
+	struct weir_fence *next;
+	struct range *range;
+	life_t life;	      /* the range's then: it may be freed before the prefetch is through */
+	uint32_t at, end;     /* blocks still to be moved */
+	enum tier tier;
+	fence_t fence;	      /* the newest copy */
+	bool queued;	      /* every copy is queued; fence counts */
+	uint32_t nr_holders;
+};
+
+static void fence_put(struct weir_fence *fence)
+{
+	if (--fence->nr_holders == 0)
+		free(fence);
+}
+
+/* Bring one block up. @return 0; -EAGAIN: not now; else the prefetch cannot go on. */
+static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	struct chunk *chunk;
+	int err;
+
+	if (block_is_resident(block))
+		return 0;
+	if (block_is_moving(block))
+		return -EAGAIN;
+	if (range_block_is_pinned(range, i))
+		return 0; /* an open bracket uses it where it is */
+	if (block->state == BLOCK_HOST && !room_is_idle(space, range, i))
+		return -EAGAIN;
+	chunk = room_hbm_or_evict(space);
+	if (!chunk)
+		return space->moving[TIER_HOST].nr || space->batch[TIER_HOST].nr ? -EAGAIN
+										  : -ENOMEM;
+	if (block->state == BLOCK_UNBACKED)
+		err = migrate_back(space, range, i, TIER_HBM, chunk);
+	else
+		err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
+	if (err)
+		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+	return err;
+}
+
+static int prefetch_down(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	bool freed;
+
+	if (!block_is_resident(block) || range_block_is_pinned(range, i))
+		return 0;
+	if (!room_is_idle(space, range, i))
+		return -EAGAIN;
+	return room_evict(space, range, i, WEIR_CAUSE_PREFETCH, &freed);
+}
+
+/* @return whether the prefetch is through with queueing. */
+static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
+{
+	int err = 0;
+
+	if (p->range && (p->range->life != p->life || p->range->pooled))
+		return true;
+	for (; p->at < p->end; p->at++) {
+		err = p->tier == TIER_HBM ? prefetch_up(space, p->range, p->at)
+					  : prefetch_down(space, p->range, p->at);
+		if (err)
+			break;
+	}
+	if (migrate_flush(space))
+		return true;
+	p->fence = p->range->ready[p->tier];
+	return err != -EAGAIN;
+}
+
+void advice_advance(struct weir_space *space)
+{
+	struct weir_fence **at = &space->residency->prefetch;
+
+	while (*at) {
+		struct weir_fence *p = *at;
+
+		if (!prefetch_run(space, p)) {
+			at = &p->next;
+			continue;
+		}
+		p->queued = true;
+		*at = p->next;
+		fence_put(p);
+	}
+}
+
+void advice_cancel(struct weir_space *space)
+{
+	while (space->residency->prefetch) {
+		struct weir_fence *p = space->residency->prefetch;
+
+		space->residency->prefetch = p->next;
+		p->queued = true;
+		fence_put(p);
+	}
+}
+
+int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t memory,
+		  struct weir_fence **out)
+{
+	struct weir_fence *p = calloc(1, sizeof(*p)), **last;
+	struct space_use part;
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_lock(&space->lock);
+	err = resolve_part(space, addr, bytes, &part);
+	if (!err && memory != space->pmm[TIER_HBM].memory && memory != space->pmm[TIER_HOST].memory)
+		err = -EINVAL;
+	if (err)
+		goto err_free;
+	*p = (struct weir_fence){ .space = space,
+				  .range = part.range,
+				  .life = part.range->life,
+				  .at = part.first,
+				  .end = part.first + part.nr,
+				  .tier = memory == space->pmm[TIER_HBM].memory ? TIER_HBM
+										: TIER_HOST,
+				  .nr_holders = out ? 2 : 1 };
+	/* Nothing moves in a fixed space, and arenas stay where they are. */
+	if (space->mode == WEIR_FIXED || part.range->arena)
+		p->at = p->end;
+	space_progress(space);
+	if (p->at < p->end && p->tier == TIER_HBM && !room_exists(space)) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	for (last = &space->residency->prefetch; *last;)
+		last = &(*last)->next;
+	*last = p;
+	advice_advance(space);
+	if (out)
+		*out = p;
+	pthread_mutex_unlock(&space->lock);
+	return 0;
+
+err_free:
+	pthread_mutex_unlock(&space->lock);
+	free(p);
+	return err;
+}
+
+int weir_fence_query(struct weir_fence *fence)
+{
+	struct weir_space *space = fence->space;
+	int done;
+
+	pthread_mutex_lock(&space->lock);
+	space_progress(space);
+	done = fence->queued && space_fence_done(space, fence->fence);
+	if (done && space->error) {
+		done = space->error;
+		space->error = 0;
+	}
+	pthread_mutex_unlock(&space->lock);
+	return done;
+}
+
+int weir_fence_wait(struct weir_fence *fence)
+{
+	struct weir_space *space = fence->space;
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	space_progress(space);
+	while (!fence->queued) {
+		struct move_queue *out = &space->moving[TIER_HOST];
+		struct range *range = fence->range;
+		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
+
+		if (out->nr)
+			space_wait_fence(space, out->move[out->head].fence);
+		else if (seq > space->done_seq)
+			space_wait_seq(space, seq);
+		else if (range->nr_state[BLOCK_TO_HBM] || space->done_seq < space->last_seq)
+			space_wait_seq(space, space->done_seq + 1 <= space->last_seq
+						      ? space->done_seq + 1
+						      : space->done_seq);
+		else
+			break; /* what is left waits for an open bracket: it stays where it is */
+		space_progress(space);
+	}
+	if (fence->fence)
+		space_wait_fence(space, fence->fence);
+	err = space->error;
+	space->error = 0;
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+void weir_fence_put(struct weir_fence *fence)
+{
+	struct weir_space *space;
+
+	if (!fence)
+		return;
+	space = fence->space;
+	pthread_mutex_lock(&space->lock);
+	fence_put(fence);
+	pthread_mutex_unlock(&space->lock);
+}
+
+/* ------------------------------------------------------------------ explicit copies */
+
+/* Make the part's blocks stand still, backed and pinned. */
+static int copy_begin(struct weir_space *space, const struct space_use *part)
+{
+	struct range *range = part->range;
+	int err;
+
+	for (uint32_t i = part->first; i < part->first + part->nr; i++)
+		if (range_block_is_pinned(range, i))
+			return -EBUSY;
+	space_wait_seq(space, MAX(range->last_use, range->last_part_use));
+	err = place_back_part(space, part);
+	if (!err)
+		err = migrate_flush(space);
+	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++) {
+		while (block_is_moving(&range->block[i]))
+			space_wait_fence(space, range->block[i].ready);
+		err = migrate_mend(space, range, i);
+	}
+	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++)
+		range->block[i].pins++;
+	if (!err)
+		range->part_pins += part->nr;
+	return err;
+}
+
+static void copy_end(struct weir_space *space, const struct space_use *part, bool written)
+{
+	struct range *range = part->range;
+
+	for (uint32_t i = part->first; i < part->first + part->nr; i++) {
+		range->block[i].pins--;
+		if (!written)
+			continue;
+		migrate_drop_lower(space, range, &range->block[i]);
+		block_set_dead(range, &range->block[i], false);
+	}
+	range->part_pins -= part->nr;
+	if (range->free_pending && !range->pins && !range->part_pins)
+		range_pool_add(space, range);
+}
+
+/* Copy in the direction that is given: in: to the range; out: from it. */
+static int copy(struct weir_space *space, const void *addr, const void *in, void *out,
+		uint64_t bytes, bool write)
+{
+	struct backend *b = space->backend;
+	struct space_use part;
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	space_placing_begin(space);
+	space_progress(space);
+	err = resolve_part(space, addr, bytes, &part);
+	if (!err)
+		err = copy_begin(space, &part);
+	space_placing_end(space);
+	if (err)
+		goto out;
+	pthread_mutex_unlock(&space->lock);
+	if (write)
+		err = b->ops->upload(b, space->copy_stream[TIER_HBM], (void *)(uintptr_t)addr, in,
+				     bytes);
+	else
+		err = b->ops->download(b, space->copy_stream[TIER_HOST], out, addr, bytes);
+	pthread_mutex_lock(&space->lock);
+	copy_end(space, &part, write);
+	space_progress(space);
+out:
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+int weir_write(struct weir_space *space, void *addr, const void *data, uint64_t bytes)
+{
+	return copy(space, addr, data, NULL, bytes, true);
+}
+
+int weir_read(struct weir_space *space, void *data, const void *addr, uint64_t bytes)
+{
+	return copy(space, addr, NULL, data, bytes, false);
+}

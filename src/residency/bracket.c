@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brackets on streams and on the host: the contract of weir_begin() and weir_end(). */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/residency/residency.h"
+
+/* One use as declared, as blocks. */
+static int resolve_one(struct weir_space *space, const struct weir_use *use, struct space_use *out)
+{
+	struct range *range = range_find(space, use->addr);
+	uint64_t offset, begin = 0, size, end;
+
+	if (!range || range->pooled || range->free_pending || !use->bytes ||
+	    use->kind > WEIR_DISCARD || use->pattern > WEIR_RANDOM)
+		goto invalid;
+	offset = (uint64_t)((const char *)use->addr - (const char *)range->addr);
+	size = range->arena ? arena_find(range, use->addr, &begin) : range->bytes;
+	if (offset - begin >= size || use->bytes > size - (offset - begin))
+		goto invalid;
+	end = offset + use->bytes;
+	*out = (struct space_use){
+		.range = range,
+		.first = (uint32_t)(offset / space->block_bytes),
+		.kind = use->kind,
+		.pattern = use->pattern,
+		.granule = use->granule,
+		.offset = offset,
+		.bytes = use->bytes,
+		.read_bytes = (double)use->read_bytes,
+		.write_bytes = (double)use->write_bytes,
+	};
+	out->nr = (uint32_t)((end - 1) / space->block_bytes) - out->first + 1;
+	out->head_part = offset % space->block_bytes != 0;
+	/* What lies behind the end of a range in its last block belongs to nobody. */
+	out->tail_part = end % space->block_bytes != 0 && (end != range->bytes || range->arena);
+	return 0;
+
+invalid:
+	log_error("use of %llu bytes at %p: not inside one range, or of no known kind",
+		  (unsigned long long)use->bytes, use->addr);
+	return -EINVAL;
+}
+
+static bool overlap(const struct space_use *a, const struct space_use *b)
+{
+	return a->range == b->range && a->first < b->first + b->nr && b->first < a->first + a->nr;
+}
+
+/* Contents that one use overwrites or discards and another one needs are needed. */
+static void strengthen(struct space_use *uses, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (uses[i].kind != WEIR_OVERWRITE && uses[i].kind != WEIR_DISCARD)
+			continue;
+		for (uint32_t n = 0; n < nr; n++)
+			if (n != i && uses[n].kind <= WEIR_WRITE && overlap(&uses[i], &uses[n]))
+				uses[i].kind = WEIR_WRITE;
+	}
+}
+
+int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
+		    struct space_use *out)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		int err = resolve_one(space, &uses[i], &out[i]);
+
+		if (err)
+			return err;
+	}
+	strengthen(out, nr);
+	return 0;
+}
+
+static int slot_reserve(struct stream_slot *slot, uint32_t nr)
+{
+	struct space_use *use;
+
+	if (nr <= slot->max_uses)
+		return 0;
+	use = realloc(slot->use, nr * sizeof(*use));
+	if (!use)
+		return -ENOMEM;
+	slot->use = use;
+	slot->max_uses = nr;
+	return 0;
+}
+
+/* The bracket that names the whole space: a use of every range. */
+static int resolve_all(struct weir_space *space, struct stream_slot *slot)
+{
+	int err = slot_reserve(slot, space->nr_ranges + 1);
+
+	if (err)
+		return err;
+	slot->nr_uses = 0;
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+
+		if (range->pooled || range->free_pending)
+			continue;
+		slot->use[slot->nr_uses++] = (struct space_use){
+			.range = range,
+			.nr = range->nr_blocks,
+			.kind = WEIR_WRITE,
+			.bytes = range->bytes,
+		};
+	}
+	return 0;
+}
+
+static int resolve_slot(struct weir_space *space, struct stream_slot *slot,
+			const struct weir_use *uses, uint32_t nr_uses)
+{
+	int err;
+
+	slot->whole_space = !uses && !nr_uses;
+	if (slot->whole_space)
+		return resolve_all(space, slot);
+	if (!uses || !nr_uses)
+		return -EINVAL;
+	err = slot_reserve(slot, nr_uses);
+	if (err)
+		return err;
+	slot->nr_uses = nr_uses;
+	return bracket_resolve(space, uses, nr_uses, slot->use);
+}
+
+/* Record the bracket; false: it is not recorded. */
+static void record_bracket(struct weir_space *space, const struct stream_slot *slot,
+			   enum event_kind kind)
+{
+	struct residency *r = space->residency;
+
+	if (!r->recording)
+		return;
+	for (uint32_t u = 0; u < slot->nr_uses; u++) {
+		const struct space_use *use = &slot->use[u];
+		struct record_use recorded = {
+			.life = use->range->life,
+			.nr_range_blocks = use->range->nr_blocks,
+			.first = use->first,
+			.nr = use->nr,
+			.kind = use->kind,
+			.pattern = use->pattern,
+			.granule = use->granule,
+			.offset = use->offset,
+			.bytes = use->bytes,
+			.read_bytes = use->read_bytes,
+			.write_bytes = use->write_bytes,
+		};
+
+		if (!use->range->arena)
+			record_add_use(&r->record, &recorded);
+	}
+	if (record_add(&r->record, kind, slot->number, 0, 0))
+		follow_event(space, NULL);
+	else
+		learn_forget(space);
+}
+
+static void pin(struct range *range, const struct space_use *use, int by)
+{
+	if (use->nr == range->nr_blocks) {
+		range->pins += (uint32_t)by;
+		return;
+	}
+	for (uint32_t i = use->first; i < use->first + use->nr; i++)
+		range->block[i].pins += (uint32_t)by;
+	range->part_pins += (uint32_t)by * use->nr;
+}
+
+/* What is about to be written is neither dead nor the same as its lower copy. */
+static void expect_writes(struct weir_space *space, const struct space_use *use)
+{
+	struct range *range = use->range;
+
+	if (use->kind != WEIR_WRITE && use->kind != WEIR_OVERWRITE)
+		return;
+	for (uint32_t i = use->first;
+	     i < use->first + use->nr && (range->nr_dead || range->nr_clean); i++) {
+		migrate_drop_lower(space, range, &range->block[i]);
+		block_set_dead(range, &range->block[i], false);
+	}
+}
+
+/* Make the stream wait for copies into what the use names. */
+static int wait_for_copies(struct weir_space *space, stream_id_t stream,
+			   const struct space_use *use)
+{
+	const struct range *range = use->range;
+	struct backend *b = space->backend;
+	int err = 0;
+
+	if (!range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST])
+		return 0;
+	if (use->nr == range->nr_blocks) {
+		for (int tier = 0; tier < TIER_NR && !err; tier++)
+			err = b->ops->stream_wait(b, stream, range->ready[tier]);
+		return err;
+	}
+	for (uint32_t i = use->first; i < use->first + use->nr && !err; i++)
+		if (block_is_moving(&range->block[i]))
+			err = b->ops->stream_wait(b, stream, range->block[i].ready);
+	return err;
+}
+
+/* After the placing: what the stream needs before its launches. */
+static int open_bracket(struct weir_space *space, struct stream_slot *slot,
+			const struct weir_use *uses, uint32_t nr_uses)
+{
+	struct backend *b = space->backend;
+	stream_id_t stream = stream_id(slot->stream);
+	uint32_t bit = 1u << stream_device(slot->stream);
+	int err;
+
+	for (uint32_t u = 0; u < slot->nr_uses; u++) {
+		if (!(slot->use[u].range->devices & bit)) {
+			err = migrate_set_devices(space, slot->use[u].range, bit);
+			if (err)
+				return err;
+		}
+		err = wait_for_copies(space, stream, &slot->use[u]);
+		if (err)
+			return err;
+	}
+	err = space_ended_reserve(space);
+	if (err)
+		return err;
+	err = b->ops->access_begin(b, stream, uses, nr_uses);
+	if (err && err != -ENOSYS)
+		return err;
+	err = space_fence_record(space, stream, &slot->begin);
+	if (err)
+		b->ops->access_end(b, stream);
+	return err;
+}
+
+int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
+	       uint32_t nr_uses)
+{
+	struct stream_slot *slot;
+	uint64_t waits;
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	space_placing_begin(space);
+	slot = space_slot(space, stream);
+	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : 0;
+	if (err)
+		goto out;
+	err = resolve_slot(space, slot, uses, nr_uses);
+	if (err)
+		goto out;
+	waits = space->nr_waits;
+	space_progress(space);
+	record_bracket(space, slot, EVENT_BEGIN);
+	err = follow_due(space);
+	if (!err)
+		err = place_uses(space, slot->use, slot->nr_uses);
+	if (!err)
+		err = open_bracket(space, slot, uses, slot->whole_space ? 0 : nr_uses);
+	if (err)
+		goto out;
+	for (uint32_t u = 0; u < slot->nr_uses; u++) {
+		pin(slot->use[u].range, &slot->use[u], 1);
+		expect_writes(space, &slot->use[u]);
+	}
+	slot->open = true;
+	slot->event = space->residency->recording ? space->residency->record.next_event - 1 : 0;
+	space->nr_open++;
+	space->stats.nr_brackets++;
+	space->stats.nr_waits += space->nr_waits != waits;
+out:
+	space_placing_end(space);
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+/* Whether some of what a use names is not resident. */
+static bool is_in_place(const struct space_use *use)
+{
+	const struct range *range = use->range;
+
+	if (range_nr_resident(range) == range->nr_blocks)
+		return false;
+	for (uint32_t i = use->first; use->nr < range->nr_blocks && i < use->first + use->nr; i++)
+		if (!block_is_resident(&range->block[i]))
+			return true;
+	return use->nr == range->nr_blocks;
+}
+
+/* A bracket that ended: unpin, and note who used what last. */
+static void release_use(struct weir_space *space, const struct space_use *use, bracket_seq_t seq)
+{
+	struct range *range = use->range;
+
+	pin(range, use, -1);
+	if (use->nr == range->nr_blocks) {
+		range->last_use = seq;
+	} else {
+		range->last_part_use = seq;
+		for (uint32_t i = use->first; i < use->first + use->nr; i++)
+			range->block[i].last_use = seq;
+	}
+	for (uint32_t i = use->first; use->kind == WEIR_DISCARD && i < use->first + use->nr; i++) {
+		if ((use->head_part && i == use->first) ||
+		    (use->tail_part && i == use->first + use->nr - 1))
+			continue;
+		migrate_drop_lower(space, range, &range->block[i]);
+		block_set_dead(range, &range->block[i], true);
+	}
+	if (range->free_pending && !range->pins && !range->part_pins)
+		range_pool_add(space, range);
+}
+
+int weir_end(struct weir_space *space, struct weir_stream *stream)
+{
+	struct ended_bracket bracket = { 0 };
+	struct stream_slot *slot;
+	bracket_seq_t seq;
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	slot = space_slot(space, stream);
+	err = !slot ? -ENOMEM : !slot->open ? -WEIR_ECONTRACT : 0;
+	if (!err)
+		err = space_ended_reserve(space);
+	if (!err)
+		err = space_fence_record(space, stream_id(stream), &bracket.end);
+	if (err)
+		goto out;
+	space->backend->ops->access_end(space->backend, stream_id(stream));
+	bracket.begin = slot->begin;
+	bracket.event = slot->event;
+	for (uint32_t u = 0; u < slot->nr_uses; u++)
+		bracket.in_place |= is_in_place(&slot->use[u]);
+	seq = space_ended_add(space, &bracket);
+	for (uint32_t u = 0; u < slot->nr_uses; u++)
+		release_use(space, &slot->use[u], seq);
+	slot->open = false;
+	space->nr_open--;
+	space_progress(space);
+out:
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+/* ------------------------------------------------------------------ the host */
+
+/* Bring one block home. */
+static int host_fetch(struct weir_space *space, const struct space_use *use, uint32_t i)
+{
+	struct range *range = use->range;
+	struct block *block = &range->block[i];
+	bool freed;
+	int err;
+
+	if (range_block_is_pinned(range, i) && block_is_resident(block))
+		return -EBUSY;
+	space_wait_seq(space, range_block_last_use(range, i));
+	while (block_is_moving(block))
+		space_wait_fence(space, block->ready);
+	if (use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
+	    !(use->tail_part && i == use->first + use->nr - 1) && !block->pins && !range->pins) {
+		migrate_drop_lower(space, range, block);
+		block_set_dead(range, block, true);
+	}
+	if (block->state == BLOCK_HBM) {
+		err = room_evict(space, range, i, WEIR_CAUSE_DEMAND, &freed);
+		if (err)
+			return err;
+	}
+	if (block->state == BLOCK_UNBACKED) {
+		struct chunk *chunk = room_host(space);
+
+		if (!chunk)
+			return -ENOMEM;
+		err = migrate_back(space, range, i, TIER_HOST, chunk);
+		if (err) {
+			pmm_chunk_put(&space->pmm[TIER_HOST], chunk);
+			return err;
+		}
+	}
+	return migrate_mend(space, range, i);
+}
+
+/* Undo host pins of the first nr_blocks blocks of a use. */
+static void host_unpin(struct weir_space *space, const struct space_use *use, uint32_t nr_blocks)
+{
+	struct range *range = use->range;
+
+	for (uint32_t n = 0; n < nr_blocks; n++) {
+		uint32_t i = use->first + n;
+		struct block *block = &range->block[i];
+
+		block->pins--;
+		range->part_pins--;
+		if (--block->host_pins == 0)
+			(void)migrate_set_access(space, range, i, false);
+	}
+	if (range->free_pending && !range->pins && !range->part_pins)
+		range_pool_add(space, range);
+}
+
+static int host_pin(struct weir_space *space, const struct space_use *use)
+{
+	struct range *range = use->range;
+	uint32_t n;
+	int err;
+
+	for (n = 0; n < use->nr; n++) {
+		uint32_t i = use->first + n;
+
+		err = host_fetch(space, use, i);
+		if (!err && !range->block[i].host_pins)
+			err = migrate_set_access(space, range, i, true);
+		if (err)
+			goto err_unpin;
+		range->block[i].host_pins++;
+		range->block[i].pins++;
+		range->part_pins++;
+	}
+	expect_writes(space, use);
+	return 0;
+
+err_unpin:
+	host_unpin(space, use, n);
+	return err;
+}
+
+/* Wait for the copies home. */
+static int host_settle(struct weir_space *space, const struct space_use *use)
+{
+	int err = migrate_flush(space);
+
+	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++)
+		while (block_is_moving(&use->range->block[i]))
+			space_wait_fence(space, use->range->block[i].ready);
+	return err;
+}
+
+static int host_begin_locked(struct weir_space *space, const struct space_use *uses,
+			     uint32_t nr_uses)
+{
+	uint32_t nr_pinned = 0;
+	int err = 0;
+
+	for (; nr_pinned < nr_uses; nr_pinned++) {
+		err = host_pin(space, &uses[nr_pinned]);
+		if (err)
+			break;
+	}
+	for (uint32_t u = 0; !err && u < nr_uses; u++)
+		err = host_settle(space, &uses[u]);
+	if (err)
+		goto err_unpin;
+	space->nr_open++;
+	space->nr_host_open++;
+	return 0;
+
+err_unpin:
+	(void)migrate_flush(space);
+	while (nr_pinned-- > 0)
+		host_unpin(space, &uses[nr_pinned], uses[nr_pinned].nr);
+	return err;
+}
+
+int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
+{
+	struct space_use *resolved = calloc(nr_uses + 1u, sizeof(*resolved));
+	int err;
+
+	if (!resolved)
+		return -ENOMEM;
+	pthread_mutex_lock(&space->lock);
+	err = uses && nr_uses ? bracket_resolve(space, uses, nr_uses, resolved) : -EINVAL;
+	if (!err) {
+		space_progress(space);
+		err = host_begin_locked(space, resolved, nr_uses);
+	}
+	pthread_mutex_unlock(&space->lock);
+	free(resolved);
+	return err;
+}
+
+int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
+{
+	struct space_use *resolved = calloc(nr_uses + 1u, sizeof(*resolved));
+	int err;
+
+	if (!resolved)
+		return -ENOMEM;
+	pthread_mutex_lock(&space->lock);
+	err = uses && nr_uses ? bracket_resolve(space, uses, nr_uses, resolved) : -EINVAL;
+	for (uint32_t u = 0; !err && u < nr_uses; u++)
+		for (uint32_t n = 0; !err && n < resolved[u].nr; n++)
+			if (!resolved[u].range->block[resolved[u].first + n].host_pins)
+				err = -WEIR_ECONTRACT;
+	if (!err && !space->nr_host_open)
+		err = -WEIR_ECONTRACT;
+	if (!err) {
+		for (uint32_t u = 0; u < nr_uses; u++)
+			host_unpin(space, &resolved[u], resolved[u].nr);
+		space->nr_open--;
+		space->nr_host_open--;
+		space_progress(space);
+	}
+	pthread_mutex_unlock(&space->lock);
+	free(resolved);
+	return err;
+}

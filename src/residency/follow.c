@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following a plan: keeping count of where the program and the device are in it, and carrying out
+ * its actions. An action begins when the device enters its stage, and at the latest when the
+ * program begins the bracket that it is due for, which then waits for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/residency/residency.h"
+
+/* Plans made for one repetition: the first from times measured without a plan, and better ones. */
+#define PLANS_MAX 3
+
+/* Event of the period, and which period. */
+static uint64_t plan_position(const struct residency *r, uint64_t event, uint64_t *period)
+{
+	*period = (event - r->plan_event) / r->record.period;
+	return (event - r->plan_event) % r->record.period;
+}
+
+static uint64_t stage_of(const struct residency *r, uint64_t period, uint32_t step)
+{
+	if (step == r->plan->nr_steps) {
+		step = 0;
+		period++;
+	}
+	return period * r->plan->nr_stages + r->plan->stage_of_step[step];
+}
+
+/* The newest event agrees with the plan. */
+static void follow_position(struct weir_space *space, struct range *range)
+{
+	struct residency *r = space->residency;
+	uint64_t number = r->record.next_event - 1, period, k = plan_position(r, number, &period);
+	const struct event *event = record_event(&r->record, number);
+
+	switch (event->kind) {
+	case EVENT_ALLOC:
+		if (range && r->life_of_event[k] != UINT32_MAX) {
+			range->plan_life = (int32_t)r->life_of_event[k];
+			r->life[range->plan_life] = range;
+		}
+		break;
+	case EVENT_FREE:
+		if (range && range->plan_life >= 0 && r->life[range->plan_life] == range)
+			r->life[range->plan_life] = NULL;
+		break;
+	case EVENT_BEGIN:
+		r->host_stage = stage_of(r, period, r->step_of_event[k]);
+		break;
+	case EVENT_HOST:
+		break;
+	}
+}
+
+void follow_event(struct weir_space *space, struct range *range)
+{
+	struct residency *r = space->residency;
+	enum record_state state = record_follow(&r->record);
+	int err = 0;
+
+	switch (state) {
+	case RECORD_RECOGNISED:
+		err = learn_plan(space);
+		break;
+	case RECORD_FOLLOWED:
+		if (!r->plan)
+			break;
+		follow_position(space, range);
+		/* At the end of a period, with better times: before anything of the next begins. */
+		if (r->record.followed % r->record.period == 0 && r->nr_plans_made < PLANS_MAX)
+			err = learn_plan(space);
+		break;
+	case RECORD_DIVERGED:
+		space->stats.nr_divergences++;
+		learn_forget(space);
+		break;
+	case RECORD_UNKNOWN:
+		break;
+	}
+	if (err) {
+		log_warning("plan: none: %s", weir_strerror(err));
+		record_drop(&r->record);
+	}
+}
+
+void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
+{
+	struct residency *r = space->residency;
+	struct backend *b = space->backend;
+	uint64_t begin, end, period, k;
+
+	if (!bracket->event || bracket->event < r->record.first_event)
+		return;
+	begin = b->ops->fence_time_ns(b, bracket->begin);
+	end = b->ops->fence_time_ns(b, bracket->end);
+	if (begin && end > begin) {
+		struct event *event = record_event(&r->record, bracket->event);
+
+		event->ns = (double)(end - begin);
+		event->in_place = bracket->in_place;
+	}
+	if (!r->plan || bracket->event < r->plan_event)
+		return;
+	k = plan_position(r, bracket->event, &period);
+	r->gpu_stage = MAX(r->gpu_stage, stage_of(r, period, r->step_of_event[k] + 1));
+}
+
+/* Add the actions whose stage the program has reached. */
+static void pending_fill(struct residency *r)
+{
+	while (r->plan->nr_actions) {
+		const struct plan_action *action = &r->plan->action[r->next_action];
+		uint64_t base = r->action_period * r->plan->nr_stages;
+
+		if (base + action->from > r->host_stage)
+			return;
+		if (r->nr_pending == r->max_pending) {
+			uint32_t max = MAX(64u, r->max_pending * 2);
+			struct pending_action *pending =
+				realloc(r->pending, max * sizeof(*pending));
+
+			if (!pending)
+				return; /* later, or never: speed only */
+			r->pending = pending;
+			r->max_pending = max;
+		}
+		r->pending[r->nr_pending++] = (struct pending_action){
+			.life = action->life,
+			.nr_resident = action->nr_resident,
+			.from = base + action->from,
+			.due = base + action->due +
+			       (action->due < action->from ? r->plan->nr_stages : 0),
+			.fetch = action->fetch,
+		};
+		if (++r->next_action == r->plan->nr_actions) {
+			r->next_action = 0;
+			r->action_period++;
+		}
+	}
+}
+
+/* Evict towards the action's level. @return whether it is finished. */
+static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
+{
+	while (range_nr_resident(range) > a->nr_resident && a->cursor < range->nr_blocks) {
+		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - a->cursor);
+		bool freed;
+		int err;
+
+		if (block_is_resident(&range->block[i])) {
+			if (!room_is_idle(space, range, i))
+				return false;
+			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
+			if (err == -ENOMEM)
+				return true; /* the host is full */
+			if (err) {
+				space->residency->error = err;
+				return true;
+			}
+		}
+		a->cursor++;
+	}
+	return true;
+}
+
+/* Fetch towards the action's level. @return whether it is finished. */
+static bool run_fetch(struct weir_space *space, struct pending_action *a, struct range *range)
+{
+	while (range_nr_resident(range) < a->nr_resident && a->cursor < range->nr_blocks) {
+		uint32_t i = range_nth_block(range, a->cursor);
+
+		if (range->block[i].state == BLOCK_TO_HOST)
+			return false;
+		if (range->block[i].state == BLOCK_HOST) {
+			struct chunk *chunk;
+			int err;
+
+			if (!room_is_idle(space, range, i))
+				return false;
+			chunk = room_hbm_try(space);
+			if (!chunk)
+				return false;
+			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
+			if (err) {
+				pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+				space->residency->error = err;
+				return true;
+			}
+		}
+		a->cursor++;
+	}
+	return true;
+}
+
+static bool run_action(struct weir_space *space, struct pending_action *a)
+{
+	struct range *range = space->residency->life[a->life];
+
+	if (!range)
+		return true;
+	return a->fetch ? run_fetch(space, a, range) : run_evict(space, a, range);
+}
+
+/* One pass over what is pending, in order; a fetch that waits keeps later ones from its chunk. */
+static void pending_run(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+	uint32_t kept = 0;
+	bool fetch_waits = false;
+
+	for (uint32_t i = 0; i < r->nr_pending; i++) {
+		struct pending_action *a = &r->pending[i];
+		bool may = r->gpu_stage >= a->from || r->host_stage >= a->due;
+
+		if (may && !(a->fetch && fetch_waits) && run_action(space, a))
+			continue;
+		fetch_waits |= a->fetch;
+		r->pending[kept++] = *a;
+	}
+	r->nr_pending = kept;
+}
+
+void follow_advance(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+	int err;
+
+	if (!r->plan)
+		return;
+	pending_fill(r);
+	if (!r->nr_pending)
+		return;
+	pending_run(space);
+	err = migrate_flush(space);
+	if (err)
+		r->error = err;
+}
+
+/* Wait for what a due action waits for. @return whether there was anything. */
+static bool wait_for_action(struct weir_space *space, const struct pending_action *a)
+{
+	struct move_queue *out = &space->moving[TIER_HOST];
+	const struct range *range = space->residency->life[a->life];
+	bracket_seq_t seq = range ? MAX(range->last_use, range->last_part_use) : 0;
+
+	if (a->fetch && out->nr) {
+		space_wait_fence(space, out->move[out->head].fence);
+		return true;
+	}
+	if (seq > space->done_seq) {
+		/* Ended, all of them: a range's last use is set when a bracket ends. */
+		space_wait_seq(space, seq);
+		return true;
+	}
+	return false;
+}
+
+int follow_due(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+	int err;
+
+	while (r->plan) {
+		struct pending_action due;
+		uint32_t i = 0;
+
+		follow_advance(space);
+		while (i < r->nr_pending && r->pending[i].due > r->host_stage)
+			i++;
+		if (i == r->nr_pending)
+			break;
+		due = r->pending[i];
+		if (wait_for_action(space, &due))
+			continue;
+		/* It cannot be done: what it was for happens in place. */
+		for (r->nr_pending--; i < r->nr_pending; i++)
+			r->pending[i] = r->pending[i + 1];
+	}
+	err = r->error;
+	r->error = 0;
+	return err;
+}
+
+uint32_t follow_level(const struct weir_space *space, const struct range *range)
+{
+	const struct residency *r = space->residency;
+	uint64_t at;
+
+	if (!r->plan || range->plan_life < 0 || r->plan->temporary[range->plan_life])
+		return range->nr_blocks;
+	at = r->host_stage % r->plan->nr_stages * r->plan->nr_lives + (uint32_t)range->plan_life;
+	return r->plan->level[at];
+}
+
+uint32_t follow_next_use(const struct weir_space *space, const struct range *range)
+{
+	const struct residency *r = space->residency;
+	uint64_t at;
+
+	if (!r->plan || range->plan_life < 0)
+		return UINT32_MAX;
+	if (r->plan->temporary[range->plan_life])
+		return 0;
+	at = r->host_stage % r->plan->nr_stages * r->plan->nr_lives + (uint32_t)range->plan_life;
+	return r->plan->next_use[at];
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the record to the plan's input: the events of the period become steps with uses of lives,
+ * with link times from the declared bytes and computation times from what was measured.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/core/cost.h"
+#include "src/residency/residency.h"
+
+#define NO_LIFE UINT32_MAX
+/* A life of at most so many steps may be a loop's temporary: any such one has the same shape. */
+#define SHORT_LIFE 16
+
+/* Everything that learning holds while it works. */
+struct learning {
+	struct weir_space *space;
+	const struct record *record;
+	uint64_t first;	   /* event; the period is first .. first + period - 1 */
+	uint64_t period;
+	uint32_t *born;	   /* by event of the period: the life it allocates, or NO_LIFE */
+	life_t *old;	   /* lives allocated before the period and used in it */
+	uint32_t *old_life;
+	uint32_t nr_old, max_old;
+	uint64_t *freed;   /* by event of the period: the life that ends, canonical, or 0 */
+	struct plan_step *step;
+	struct plan_use *use;
+	struct plan_life *life;
+	struct range **range;
+	uint32_t *step_of_event;
+	uint32_t nr_steps, nr_uses, nr_lives, max_lives;
+};
+
+static void learning_fini(struct learning *l)
+{
+	free(l->born);
+	free(l->old);
+	free(l->old_life);
+	free(l->freed);
+	free(l->step);
+	free(l->use);
+	free(l->life);
+	free(l->range);
+	free(l->step_of_event);
+}
+
+static int learning_init(struct learning *l, struct weir_space *space)
+{
+	const struct record *record = &space->residency->record;
+	uint64_t nr_uses = 0;
+
+	*l = (struct learning){ .space = space, .record = record, .period = record->period };
+	l->first = record->next_event - record->period;
+	for (uint64_t k = 0; k < l->period; k++)
+		nr_uses += record_event(record, l->first + k)->nr_uses;
+	l->max_lives = (uint32_t)(l->period + nr_uses);
+	l->max_old = l->max_lives;
+	l->born = malloc(l->period * sizeof(*l->born));
+	l->freed = calloc(l->period, sizeof(*l->freed));
+	l->old = malloc((l->max_old + 1u) * sizeof(*l->old));
+	l->old_life = malloc((l->max_old + 1u) * sizeof(*l->old_life));
+	l->step = calloc(l->period, sizeof(*l->step));
+	l->use = calloc(nr_uses + 1, sizeof(*l->use));
+	l->life = calloc(l->max_lives + 1u, sizeof(*l->life));
+	l->range = calloc(l->max_lives + 1u, sizeof(struct range *));
+	l->step_of_event = calloc(l->period, sizeof(uint32_t));
+	if (!l->born || !l->freed || !l->old || !l->old_life || !l->step || !l->use || !l->life ||
+	    !l->range || !l->step_of_event) {
+		learning_fini(l);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A life freed in the period whose next incarnation is born in it, is that one. */
+static life_t canonical(const struct learning *l, life_t life, bool freed)
+{
+	while (freed && life < l->first && life + l->period < l->first + l->period)
+		life += l->period;
+	return life;
+}
+
+static uint32_t find_old(const struct learning *l, life_t life)
+{
+	for (uint32_t i = 0; i < l->nr_old; i++)
+		if (l->old[i] == life)
+			return l->old_life[i];
+	return NO_LIFE;
+}
+
+/* The plan's number of a life, added at need. */
+static uint32_t life_index(struct learning *l, life_t life, uint32_t nr_blocks)
+{
+	uint32_t index;
+
+	if (life >= l->first && l->born[life - l->first] != NO_LIFE)
+		return l->born[life - l->first];
+	index = find_old(l, life);
+	if (index != NO_LIFE)
+		return index;
+	index = l->nr_lives++;
+	l->life[index] = (struct plan_life){ .nr_blocks = nr_blocks, .permanent = true };
+	l->old[l->nr_old] = life;
+	l->old_life[l->nr_old++] = index;
+	return index;
+}
+
+/* First walk: births, deaths, the numbers of steps. */
+static void learn_lives(struct learning *l)
+{
+	for (uint64_t k = 0; k < l->period; k++) {
+		const struct event *event = record_event(l->record, l->first + k);
+
+		l->born[k] = NO_LIFE;
+		l->step_of_event[k] = l->nr_steps;
+		if (event->kind == EVENT_BEGIN) {
+			l->nr_steps++;
+		} else if (event->kind == EVENT_ALLOC) {
+			l->born[k] = l->nr_lives;
+			/* Until a free is found: to the end of the period. */
+			l->life[l->nr_lives++] = (struct plan_life){ .nr_blocks = event->nr_blocks,
+								     .birth = l->nr_steps,
+								     .death = UINT32_MAX };
+		}
+	}
+	for (uint64_t k = 0; k < l->period; k++) {
+		const struct event *event = record_event(l->record, l->first + k);
+		life_t life;
+
+		if (event->kind != EVENT_FREE || !event->life)
+			continue;
+		life = canonical(l, event->life, true);
+		if (life >= l->first && l->born[life - l->first] != NO_LIFE) {
+			l->life[l->born[life - l->first]].death = l->step_of_event[k];
+			if (life != event->life) {
+				l->old[l->nr_old] = event->life;
+				l->old_life[l->nr_old++] = l->born[life - l->first];
+			}
+		}
+	}
+	for (uint32_t i = 0; i < l->nr_lives; i++)
+		if (l->life[i].death == UINT32_MAX)
+			l->life[i].death = l->nr_steps;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+	return hash ^ (hash >> 32);
+}
+
+static bool is_short(const struct plan_life *life)
+{
+	return !life->permanent && life->death > life->birth &&
+	       life->death - life->birth <= SHORT_LIFE;
+}
+
+/* A recorded use as the cost model takes it. */
+static struct weir_use as_declared(const struct record_use *use)
+{
+	return (struct weir_use){ .bytes = use->bytes,
+				  .kind = use->kind,
+				  .pattern = use->pattern,
+				  .read_bytes = (uint64_t)use->read_bytes,
+				  .write_bytes = (uint64_t)use->write_bytes,
+				  .granule = use->granule };
+}
+
+/* The link between the space's two tiers. */
+static const struct weir_link_desc *tier_link(const struct weir_space *space)
+{
+	int link = cost_link_find(&space->backend->desc, space->pmm[TIER_HOST].memory,
+				  space->pmm[TIER_HBM].memory);
+
+	return &space->backend->desc.link[link];
+}
+
+static void learn_use(struct learning *l, const struct record_use *recorded, struct plan_use *out)
+{
+	const struct weir_link_desc *link = tier_link(l->space);
+	struct weir_use use = as_declared(recorded);
+	/* Of what lies in place, a quarter of the part is a fair guess at how far it reaches. */
+	double rate = cost_inplace_bytes_per_s(link, use.pattern, use.granule, use.bytes / 4);
+	double ns = cost_expansion(&use) * 1e9 / rate;
+
+	out->life = life_index(l, recorded->life, recorded->nr_range_blocks);
+	out->kind = recorded->kind;
+	out->whole = recorded->nr == recorded->nr_range_blocks;
+	out->in_ns = recorded->read_bytes * ns;
+	out->out_ns = recorded->write_bytes * ns;
+}
+
+/* Computation time of a bracket: as measured with everything resident, or from its bytes. */
+static double learn_compute(const struct learning *l, uint64_t number)
+{
+	const struct weir_device_desc *device = &l->space->backend->desc.device[l->space->device];
+	const struct event *event = record_event(l->record, number);
+	const struct record_use *uses = record_uses(l->record, event);
+	double model = (double)device->launch_ns;
+	double ns = event->ns;
+	bool in_place = event->in_place;
+
+	if (ns <= 0 && number >= l->record->first_event + l->period) {
+		ns = record_event(l->record, number - l->period)->ns;
+		in_place = record_event(l->record, number - l->period)->in_place;
+	}
+	if (ns > 0 && !in_place)
+		return ns;
+	for (uint32_t i = 0; i < event->nr_uses; i++) {
+		struct weir_use use = as_declared(&uses[i]);
+
+		model += cost_hbm_ns(device, &use, 1);
+	}
+	return ns > 0 ? MIN(ns, model) : model;
+}
+
+/* Second walk: steps and their uses. */
+static void learn_steps(struct learning *l)
+{
+	for (uint64_t k = 0; k < l->period; k++) {
+		const struct event *event = record_event(l->record, l->first + k);
+		const struct record_use *uses = record_uses(l->record, event);
+		struct plan_step *step = &l->step[l->step_of_event[k]];
+
+		if (event->kind != EVENT_BEGIN)
+			continue;
+		*step = (struct plan_step){ .first_use = l->nr_uses,
+					    .nr_uses = event->nr_uses,
+					    .compute_ns = learn_compute(l, l->first + k) };
+		step->shape = mix(event->nr_uses, event->stream);
+		for (uint32_t i = 0; i < event->nr_uses; i++) {
+			struct plan_use *use = &l->use[l->nr_uses++];
+			const struct plan_life *life;
+
+			learn_use(l, &uses[i], use);
+			life = &l->life[use->life];
+			step->shape = mix(step->shape, uses[i].bytes);
+			step->shape = mix(step->shape, uses[i].granule * 64u + uses[i].kind * 2u +
+							       (uint64_t)uses[i].pattern);
+			step->shape = mix(step->shape, is_short(life) ? life->nr_blocks
+								      : use->life + (1ull << 40));
+		}
+	}
+}
+
+/* Tie the plan's lives to the ranges they are now, and what was advised on these. */
+static void learn_ranges(struct learning *l)
+{
+	struct weir_space *space = l->space;
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+		uint32_t index = NO_LIFE;
+
+		range->plan_life = -1;
+		if (!range->life || range->pooled)
+			continue;
+		if (range->life >= l->first)
+			index = l->born[range->life - l->first];
+		else
+			index = find_old(l, range->life);
+		if (index == NO_LIFE)
+			continue;
+		range->plan_life = (int32_t)index;
+		l->range[index] = range;
+		l->life[index].host = range->prefer == (int32_t)space->pmm[TIER_HOST].memory;
+		l->life[index].read_mostly = range->read_mostly;
+	}
+}
+
+/* Blocks that the plan may count on: all but the arenas', and some for copies on their way. */
+static uint32_t plan_budget(const struct weir_space *space)
+{
+	uint64_t budget = space->pmm[TIER_HBM].max_chunks;
+	uint64_t reserve = MIN(8u, budget / 32);
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		if (space->range[r]->arena)
+			reserve += space->range[r]->nr_blocks;
+	return (uint32_t)(budget > reserve + 1 ? budget - reserve : 1);
+}
+
+static int make_plan(const struct learning *l, struct plan **out)
+{
+	const struct weir_link_desc *link = tier_link(l->space);
+	double bytes = (double)l->space->block_bytes;
+	double piece = (double)link->copy_ns;
+	struct plan_input input = {
+		.step = l->step,
+		.use = l->use,
+		.life = l->life,
+		.nr_steps = l->nr_steps,
+		.nr_uses = l->nr_uses,
+		.nr_lives = l->nr_lives,
+		.budget_blocks = plan_budget(l->space),
+		.in_ns = bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HOST].memory) +
+			 piece,
+		.out_ns = bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HBM].memory) +
+			  piece,
+		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
+	};
+
+	return plan_create(&input, out);
+}
+
+int learn_plan(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+	uint32_t nr_made = r->nr_plans_made;
+	struct plan *plan = NULL;
+	struct learning l;
+	int err;
+
+	learn_forget(space);
+	err = learning_init(&l, space);
+	if (err)
+		return err;
+	learn_lives(&l);
+	learn_steps(&l);
+	learn_ranges(&l);
+	err = l.nr_steps ? make_plan(&l, &plan) : -ENOENT;
+	if (err)
+		goto out;
+	r->plan = plan;
+	r->life = l.range;
+	r->life_of_event = l.born;
+	r->step_of_event = l.step_of_event;
+	l.range = NULL;
+	l.born = NULL;
+	l.step_of_event = NULL;
+	r->plan_event = space->residency->record.next_event;
+	r->nr_plans_made = nr_made + 1;
+	space->stats.nr_plans++;
+	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
+		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,
+		 plan->compute_ns / 1e6);
+out:
+	learning_fini(&l);
+	return err;
+}
+
+void learn_forget(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+
+	if (!r->plan)
+		return;
+	plan_destroy(r->plan);
+	free(r->life);
+	free(r->life_of_event);
+	free(r->step_of_event);
+	r->plan = NULL;
+	r->life = NULL;
+	r->life_of_event = r->step_of_event = NULL;
+	r->host_stage = r->gpu_stage = 0;
+	r->nr_pending = r->next_action = 0;
+	r->action_period = 0;
+	r->nr_plans_made = 0;
+}

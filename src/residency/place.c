@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a bracket's uses ready. For each block that is not resident: bring it in (copying only
+ * contents that are needed), or leave it in place. With a plan, as many blocks of each range are
+ * resident as the plan says. Without one: what is written first or touched densely comes in, what
+ * is touched sparsely comes in only where there is room anyway.
+ */
+#include <errno.h>
+
+#include "src/residency/residency.h"
+
+static bool is_whole(const struct space_use *use, uint32_t i)
+{
+	return !(use->head_part && i == use->first) &&
+	       !(use->tail_part && i == use->first + use->nr - 1);
+}
+
+/* Whether the bytes touched are worth a copy: at least as many as the part has. */
+static bool is_dense(const struct space_use *use)
+{
+	return use->read_bytes + use->write_bytes >= (double)use->bytes;
+}
+
+/* How many blocks of the use's range should be resident. */
+static uint32_t wanted_level(const struct weir_space *space, const struct space_use *use)
+{
+	const struct range *range = use->range;
+
+	if (range->prefer == (int32_t)space->pmm[TIER_HOST].memory)
+		return 0;
+	if (range->prefer == (int32_t)space->pmm[TIER_HBM].memory || range->arena)
+		return range->nr_blocks;
+	return follow_level(space, range);
+}
+
+/* A chunk of HBM for a block of the use; NULL: leave it in place. */
+static struct chunk *chunk_for(struct weir_space *space, const struct space_use *use,
+			       uint32_t level, uint32_t left)
+{
+	if (range_nr_resident(use->range) >= level)
+		return NULL;
+	if (space->mode == WEIR_FIXED || (!space->residency->plan && !is_dense(use)))
+		return room_hbm_try(space);
+	return room_hbm_wait(space, left);
+}
+
+static int place_unbacked(struct weir_space *space, const struct space_use *use, uint32_t i,
+			  uint32_t level, uint32_t left)
+{
+	struct range *range = use->range;
+	enum tier tier = TIER_HBM;
+	struct chunk *chunk = chunk_for(space, use, level, left);
+	int err;
+
+	if (!chunk) {
+		tier = TIER_HOST;
+		chunk = room_host(space);
+	}
+	if (!chunk) {
+		tier = TIER_HBM;
+		chunk = room_hbm_wait(space, left);
+	}
+	if (!chunk)
+		return -ENOMEM;
+	err = migrate_back(space, range, i, tier, chunk);
+	if (err)
+		pmm_chunk_put(&space->pmm[tier], chunk);
+	return err;
+}
+
+/* A block on the host, no open bracket on it: up, or in place. */
+static int place_host(struct weir_space *space, const struct space_use *use, uint32_t i,
+		      uint32_t level, uint32_t left)
+{
+	struct range *range = use->range;
+	struct block *block = &range->block[i];
+	bool overwritten = use->kind == WEIR_OVERWRITE && is_whole(use, i);
+	struct chunk *chunk = chunk_for(space, use, level, left);
+	int err;
+
+	if (!chunk)
+		return 0;
+	/* Its brackets have ended: not pinned. Waiting may change everything but that. */
+	space_wait_seq(space, range_block_last_use(range, i));
+	if (block->state != BLOCK_HOST || range_block_is_pinned(range, i)) {
+		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+		return 0;
+	}
+	if (overwritten && !block->dead) {
+		block_set_dead(range, block, true);
+		space->stats.nr_overwrites_saved++;
+	}
+	err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
+	if (err)
+		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+	return err;
+}
+
+static int place_block(struct weir_space *space, const struct space_use *use, uint32_t i,
+		       uint32_t level, uint32_t left)
+{
+	struct range *range = use->range;
+	struct block *block = &range->block[i];
+
+	if (block->state == BLOCK_UNBACKED)
+		return place_unbacked(space, use, i, level, left);
+	if (block->state == BLOCK_HOST && space->mode == WEIR_PLANNED && !range_block_is_pinned(range, i) &&
+	    range_nr_resident(range) < level)
+		return place_host(space, use, i, level, left);
+	return 0;
+}
+
+static int place_use(struct weir_space *space, const struct space_use *use)
+{
+	struct range *range = use->range;
+	uint32_t level = wanted_level(space, use), resident = range_nr_resident(range);
+	uint32_t left = level > resident ? MIN(level - resident, use->nr) : 0;
+	bool whole = use->nr == range->nr_blocks;
+
+	if (!range->nr_state[BLOCK_UNBACKED] &&
+	    (resident >= level || !range->nr_state[BLOCK_HOST]))
+		return 0;
+	for (uint32_t n = 0; n < use->nr; n++) {
+		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
+		int err = place_block(space, use, i, level, left);
+
+		if (err)
+			return err;
+		resident = range_nr_resident(range);
+		left = level > resident ? MIN(level - resident, use->nr - n) : 0;
+		if (!range->nr_state[BLOCK_UNBACKED] && !left)
+			break;
+	}
+	return 0;
+}
+
+/* Mark what the bracket names, so that making room for one use does not evict another. */
+static void mark_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+{
+	space->mark++;
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		struct range *range = uses[u].range;
+		uint32_t last = uses[u].first + uses[u].nr - 1;
+
+		if (range->mark != space->mark) {
+			range->mark = space->mark;
+			range->mark_first = uses[u].first;
+			range->mark_last = last;
+		}
+		range->mark_first = MIN(range->mark_first, uses[u].first);
+		range->mark_last = MAX(range->mark_last, last);
+	}
+}
+
+/* Map what failed calls left unmapped. */
+static int mend_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+{
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		for (uint32_t n = 0; n < uses[u].nr; n++) {
+			int err = migrate_mend(space, uses[u].range, uses[u].first + n);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+{
+	mark_uses(space, uses, nr_uses);
+	if (space->mend) {
+		int err = mend_uses(space, uses, nr_uses);
+
+		if (err)
+			return err;
+	}
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		int err;
+
+		if (uses[u].kind == WEIR_DISCARD)
+			continue;
+		err = place_use(space, &uses[u]);
+		if (err)
+			return err;
+	}
+	return migrate_flush(space);
+}
+
+int place_back_part(struct weir_space *space, const struct space_use *part)
+{
+	for (uint32_t n = 0; n < part->nr; n++) {
+		/* All of a range: in its order, so that what HBM has room for lies evenly. */
+		uint32_t i = part->nr == part->range->nr_blocks ? range_nth_block(part->range, n)
+								: part->first + n;
+		enum tier tier = TIER_HBM;
+		struct chunk *chunk;
+		int err;
+
+		if (part->range->block[i].state != BLOCK_UNBACKED)
+			continue;
+		chunk = room_hbm_try(space);
+		if (!chunk) {
+			tier = TIER_HOST;
+			chunk = room_host(space);
+		}
+		if (!chunk)
+			return -ENOMEM;
+		err = migrate_back(space, part->range, i, tier, chunk);
+		if (err) {
+			pmm_chunk_put(&space->pmm[tier], chunk);
+			return err;
+		}
+	}
+	return 0;
+}
+
+int place_back_all(struct weir_space *space, struct range *range)
+{
+	struct space_use all = { .range = range, .nr = range->nr_blocks };
+
+	return place_back_part(space, &all);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan for a program that repeats itself: how much of each range is resident while it is used,
+ * and which blocks move when. A pure function of the recorded period and the machine's rates: it
+ * knows no space, and takes no clock.
+ *
+ * Input    the period as steps (brackets) with uses of lives, cyclic.
+ * Stages   loops of alike steps are folded, so that a period of thousands of steps becomes some
+ *          dozens of stages (plan_stages.c).
+ * Levels   for each stage and each life used in it: the blocks that are resident there. The rest is
+ *          used in place. These are what is searched for (plan_search.c).
+ * Model    given the levels, one pass over the stages decides all else: evict what is used
+ *          farthest ahead, early enough to be out of the way, fetch ahead of use when there is room
+ *          until then; and gives the time (plan_model.c). A stage takes the larger of its steps'
+ *          computation and link time; copies fill what its link time leaves.
+ */
+#ifndef WEIR_RESIDENCY_PLAN_H
+#define WEIR_RESIDENCY_PLAN_H
+
+#include "src/core/types.h"
+
+/* What a step does with one life. Link times: of the part's touched bytes, all in place. */
+struct plan_use {
+	uint32_t life;
+	enum weir_use_kind kind;
+	bool whole; /* the part is all of the life */
+	double in_ns, out_ns;
+};
+
+struct plan_step {
+	double compute_ns; /* with everything resident */
+	uint64_t shape;	   /* equal for steps that may belong to one loop */
+	uint32_t first_use, nr_uses;
+};
+
+/*
+ * A range from its allocation to its free. Alive at steps birth..death-1, cyclically when death <=
+ * birth; a permanent one is always alive.
+ */
+struct plan_life {
+	uint32_t nr_blocks;
+	uint32_t birth, death;
+	bool permanent;
+	bool host;	  /* advised to stay on the host */
+	bool read_mostly; /* its lower copy is always valid */
+};
+
+/* Everything the plan depends on. Arrays are the caller's. */
+struct plan_input {
+	const struct plan_step *step;
+	const struct plan_use *use;
+	const struct plan_life *life;
+	uint32_t nr_steps, nr_uses, nr_lives;
+	uint32_t budget_blocks;
+	double in_ns, out_ns, duplex_ns; /* link time of a block's copy; duplex: each way, both busy */
+};
+
+/* One move: evict or fetch until so many blocks of the life are resident, from stage `from` on, to
+ * be under way by `due`. Stages are counted from the period's begin; due < from means in the next
+ * period. */
+struct plan_action {
+	uint32_t life, nr_resident;
+	uint32_t from, due;
+	bool fetch;
+};
+
+struct plan {
+	uint32_t nr_stages, nr_steps, nr_lives;
+	uint32_t *stage_of_step;
+	uint32_t *level;	    /* [stage * nr_lives + life], where the life is used */
+	uint32_t *next_use;	    /* [stage * nr_lives + life]: stages until its next use after this
+				     * stage; UINT32_MAX: none before it dies */
+	struct plan_action *action; /* by from, evictions first */
+	uint32_t nr_actions;
+	bool *temporary;	    /* by life: resident from birth to death */
+	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
+};
+
+/* Make a plan. @return 0 or -ENOMEM. */
+int plan_create(const struct plan_input *input, struct plan **out);
+void plan_destroy(struct plan *plan);
+
+/* ---- between the plan's own files */
+
+/* A life in a stage. */
+struct stage_life {
+	uint32_t life;
+	bool overwritten; /* its first use in the stage overwrites all of it */
+	bool written;	  /* dirty afterwards */
+};
+
+/* What a life's use in place adds to one step of a stage's body, over all iterations. */
+struct stage_use {
+	uint32_t step; /* of the body */
+	uint32_t life;
+	double in_ns, out_ns;
+};
+
+struct stage {
+	uint32_t first_step, nr_body, nr_iterations;
+	uint32_t first_compute;		 /* body steps' computation, in stages->compute_ns */
+	uint32_t first_use, nr_uses;	 /* stage_use */
+	uint32_t first_life, nr_lives;	 /* stage_life */
+	double temporary_blocks;	 /* of lives that are born and die inside the stage */
+};
+
+struct stages {
+	struct stage *stage;
+	struct stage_use *use;
+	struct stage_life *life;
+	double *compute_ns;
+	uint32_t *stage_of_step;
+	bool *temporary;	/* by life */
+	uint32_t nr_stages, nr_uses, nr_lives;
+	/* For each life, [stage * input->nr_lives + life]: */
+	uint8_t *alive;
+	uint32_t *next_use; /* as in struct plan */
+};
+
+int stages_create(const struct plan_input *input, struct stages *out);
+void stages_destroy(struct stages *stages);
+
+/* Model one period in its steady state. level: [index of stage_life]; action: NULL, or room for
+ * `*nr_actions` of them (updated; -ENOSPC when short). */
+struct plan_model;
+int model_create(const struct plan_input *input, const struct stages *stages,
+		 struct plan_model **out);
+void model_destroy(struct plan_model *model);
+double model_run(struct plan_model *model, const double *level);
+int model_actions(struct plan_model *model, const double *level, struct plan_action **out,
+		  uint32_t *nr);
+
+/* Find levels. level: [index of stage_life], out. @return modelled time. */
+double plan_search(const struct plan_input *input, const struct stages *stages,
+		   struct plan_model *model, double *level);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The model of one period under given levels: which blocks move in which stage, and the time.
+ *
+ * Blocks of a life are alike here, so its state is how many are resident and how many of those are
+ * dirty, as real numbers. For each stage, in order:
+ *
+ *   settle      what must be resident and is not comes in first, what must make room for it goes out
+ *               first: the stage waits for both (a stall)
+ *   run         each step takes the largest of computation and link time of what is in place
+ *   look ahead  what the link has left during the stage serves the stages to come, the nearest
+ *               first: evict what some stage will have no room for, farthest next use first; fetch
+ *               what it will use, where there is room from now until then
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/residency/plan.h"
+
+/* Stages looked ahead. */
+#define AHEAD_MAX 32
+/* Blocks; less is nothing. */
+#define TINY 1e-6
+
+struct plan_model {
+	const struct plan_input *input;
+	const struct stages *stages;
+	double *resident, *dirty, *ahead; /* by life */
+	const double *level;		  /* by stage_life, of this run */
+	double *wanted;			  /* by life: level in the stage looked at, or -1 */
+	bool *used;			  /* by life: used in the stage that runs, or up to the one
+					   * looked at */
+	double time_ns, copied_ns;
+	/* What is left of the link during the stage, in blocks. */
+	double slack_in, slack_out;
+	struct plan_action *action;
+	uint32_t nr_actions, max_actions;
+	bool recording;
+	int err;
+};
+
+int model_create(const struct plan_input *input, const struct stages *stages,
+		 struct plan_model **out)
+{
+	struct plan_model *m = calloc(1, sizeof(*m));
+	uint64_t nr = input->nr_lives + 1u;
+
+	if (!m)
+		return -ENOMEM;
+	m->input = input;
+	m->stages = stages;
+	m->resident = calloc(nr, sizeof(double));
+	m->dirty = calloc(nr, sizeof(double));
+	m->ahead = calloc(nr, sizeof(double));
+	m->wanted = calloc(nr, sizeof(double));
+	m->used = calloc(nr, sizeof(bool));
+	if (!m->resident || !m->dirty || !m->ahead || !m->wanted || !m->used) {
+		model_destroy(m);
+		return -ENOMEM;
+	}
+	*out = m;
+	return 0;
+}
+
+void model_destroy(struct plan_model *m)
+{
+	if (!m)
+		return;
+	free(m->resident);
+	free(m->dirty);
+	free(m->ahead);
+	free(m->wanted);
+	free(m->used);
+	free(m->action);
+	free(m);
+}
+
+/* Note that blocks of a life have just come in or gone out. */
+static void record_action(struct plan_model *m, uint32_t life, double blocks, uint32_t from,
+			  uint32_t due, bool fetch)
+{
+	uint32_t resident = (uint32_t)(m->resident[life] + 0.5);
+
+	if (!m->recording || blocks < TINY)
+		return;
+	for (uint32_t i = m->nr_actions; i-- > 0 && m->action[i].from == from;) {
+		struct plan_action *a = &m->action[i];
+
+		if (a->life == life && a->due == due && a->fetch == fetch) {
+			a->nr_resident = resident;
+			return;
+		}
+	}
+	if (m->nr_actions == m->max_actions) {
+		uint32_t max = MAX(64u, m->max_actions * 2);
+		struct plan_action *action = realloc(m->action, max * sizeof(*action));
+
+		if (!action) {
+			m->err = -ENOMEM;
+			return;
+		}
+		m->action = action;
+		m->max_actions = max;
+	}
+	m->action[m->nr_actions++] = (struct plan_action){
+		.life = life, .nr_resident = resident, .from = from, .due = due, .fetch = fetch
+	};
+}
+
+/* Whether what the life holds after stage g is not needed: its next use overwrites it, or none
+ * comes. */
+static bool is_dead_after(const struct plan_model *m, uint32_t g, uint32_t life)
+{
+	const struct stages *s = m->stages;
+	uint32_t distance = s->next_use[g * m->input->nr_lives + life];
+	const struct stage *next;
+
+	if (distance == UINT32_MAX)
+		return true;
+	next = &s->stage[(g + distance) % s->nr_stages];
+	for (uint32_t i = 0; i < next->nr_lives; i++)
+		if (s->life[next->first_life + i].life == life)
+			return s->life[next->first_life + i].overwritten;
+	return false;
+}
+
+/* Link time of copies both ways, where both overlap. */
+static double copy_ns(const struct plan_input *input, double in, double out)
+{
+	double both = MIN(in, out);
+
+	return both * input->duplex_ns + (in - both) * input->in_ns + (out - both) * input->out_ns;
+}
+
+/* Take blocks of a life out after stage g. @return blocks that must be copied. */
+static double take_out(struct plan_model *m, uint32_t g, uint32_t life, double blocks)
+{
+	double share = blocks / m->resident[life], dirty = m->dirty[life] * share;
+
+	m->resident[life] -= blocks;
+	m->dirty[life] -= dirty;
+	return is_dead_after(m, g, life) ? 0 : dirty;
+}
+
+/* The life to evict from: dead contents first, then the farthest next use. Not one that is used
+ * (as m->used says), unless it is above its level. */
+static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double *resident)
+{
+	uint32_t best = UINT32_MAX, nr_lives = m->input->nr_lives;
+	double best_key = -1;
+
+	for (uint32_t l = 0; l < nr_lives; l++) {
+		uint32_t distance = m->stages->next_use[g * nr_lives + l];
+		double key;
+
+		if (resident[l] < TINY || m->used[l])
+			continue;
+		key = distance == UINT32_MAX ? 1e9 : distance;
+		if (is_dead_after(m, g, l))
+			key += 1e6;
+		else if (m->dirty[l] < TINY)
+			key += 0.5; /* of two alike, the one that costs no copy */
+		if (key > best_key) {
+			best_key = key;
+			best = l;
+		}
+	}
+	return best;
+}
+
+/* Bring the lives used in stage g up to their levels, at once. @return the stall. */
+static double settle(struct plan_model *m, uint32_t g)
+{
+	const struct plan_input *input = m->input;
+	const struct stage *stage = &m->stages->stage[g];
+	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1;
+	double need = 0, taken = stage->temporary_blocks, in = 0, out = 0, share, missing;
+
+	for (uint32_t l = 0; l < input->nr_lives; l++) {
+		if (!m->stages->alive[g * input->nr_lives + l])
+			m->resident[l] = m->dirty[l] = 0;
+		taken += m->resident[l];
+		m->used[l] = false;
+	}
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		uint32_t l = m->stages->life[stage->first_life + i].life;
+
+		m->used[l] = true;
+		need += MAX(0, m->level[stage->first_life + i] - m->resident[l]);
+	}
+	missing = need + taken - input->budget_blocks;
+	while (missing > TINY) {
+		uint32_t l = pick_victim(m, before, m->resident);
+		double blocks;
+
+		if (l == UINT32_MAX)
+			break;
+		blocks = MIN(missing, m->resident[l]);
+		out += take_out(m, before, l, blocks);
+		record_action(m, l, blocks, g, g, false);
+		missing -= blocks;
+	}
+	/* What is above its level in this stage goes last: it is about to be used. */
+	for (uint32_t i = 0; i < stage->nr_lives && missing > TINY; i++) {
+		uint32_t l = m->stages->life[stage->first_life + i].life;
+		double blocks = MIN(missing, m->resident[l] - m->level[stage->first_life + i]);
+
+		if (blocks < TINY)
+			continue;
+		out += take_out(m, before, l, blocks);
+		record_action(m, l, blocks, g, g, false);
+		missing -= blocks;
+	}
+	share = missing > TINY ? MAX(0, 1 - missing / MAX(need, TINY)) : 1;
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		const struct stage_life *life = &m->stages->life[stage->first_life + i];
+		double blocks = MAX(0, m->level[stage->first_life + i] -
+					       m->resident[life->life]) * share;
+
+		m->resident[life->life] += blocks;
+		if (life->overwritten)
+			continue;
+		in += blocks;
+		record_action(m, life->life, blocks, g, g, true);
+	}
+	m->copied_ns += copy_ns(input, in, out);
+	return copy_ns(input, in, out);
+}
+
+/* The stage itself. Sets what the link has left. @return its time. */
+static double run(struct plan_model *m, uint32_t g)
+{
+	const struct plan_input *input = m->input;
+	const struct stage *stage = &m->stages->stage[g];
+	double total = 0, total_in = 0, total_out = 0;
+
+	for (uint32_t b = 0; b < stage->nr_body; b++) {
+		double in = 0, out = 0, both, link;
+
+		for (uint32_t i = 0; i < stage->nr_uses; i++) {
+			const struct stage_use *use = &m->stages->use[stage->first_use + i];
+			double away;
+
+			if (use->step != b)
+				continue;
+			away = 1 - m->resident[use->life] / input->life[use->life].nr_blocks;
+			in += use->in_ns * away;
+			out += use->out_ns * away;
+		}
+		both = MIN(in, out);
+		link = both * input->duplex_ns * 2 / (input->in_ns + input->out_ns) +
+		       MAX(in, out) - both;
+		total += MAX(m->stages->compute_ns[stage->first_compute + b], link);
+		total_in += in;
+		total_out += out;
+	}
+	m->slack_in = MAX(0, total - total_in) / input->in_ns;
+	m->slack_out = MAX(0, total - total_out) / input->out_ns;
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		const struct stage_life *life = &m->stages->life[stage->first_life + i];
+
+		if (life->written)
+			m->dirty[life->life] = m->resident[life->life];
+	}
+	return total;
+}
+
+/* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go. */
+static void evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing)
+{
+	while (missing > TINY) {
+		uint32_t l = pick_victim(m, g, m->ahead);
+		double blocks, copied;
+		bool costs;
+
+		if (l == UINT32_MAX)
+			return;
+		blocks = MIN(missing, m->ahead[l]);
+		missing -= blocks;
+		m->ahead[l] -= blocks;
+		costs = m->dirty[l] > TINY && !is_dead_after(m, g, l);
+		blocks = MIN(blocks, m->resident[l]);
+		if (costs)
+			blocks = MIN(blocks, m->slack_out);
+		if (blocks < TINY)
+			continue;
+		copied = take_out(m, g, l, blocks);
+		m->slack_out -= copied;
+		m->copied_ns += copied * m->input->out_ns;
+		record_action(m, l, blocks, g, j, false);
+	}
+}
+
+/* Fetch for stage j what there is room for from now on. @return the room left. */
+static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double room)
+{
+	const struct stage *stage = &m->stages->stage[j];
+
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		const struct stage_life *life = &m->stages->life[stage->first_life + i];
+		uint32_t l = life->life;
+		double blocks = m->level[stage->first_life + i] - m->resident[l];
+
+		if (m->used[l] || life->overwritten ||
+		    !m->stages->alive[g * m->input->nr_lives + l])
+			continue;
+		blocks = MIN(MIN(blocks, room), m->slack_in);
+		if (blocks < TINY)
+			continue;
+		m->resident[l] += blocks;
+		m->ahead[l] += blocks;
+		m->slack_in -= blocks;
+		m->copied_ns += blocks * m->input->in_ns;
+		room -= blocks;
+		record_action(m, l, blocks, g, j, true);
+	}
+	return room;
+}
+
+/* Use what the link has left during stage g for the stages after it. */
+static void look_ahead(struct plan_model *m, uint32_t g)
+{
+	const struct plan_input *input = m->input;
+	uint32_t nr_lives = input->nr_lives, nr_stages = m->stages->nr_stages;
+	double room = input->budget_blocks - m->stages->stage[g].temporary_blocks;
+
+	for (uint32_t l = 0; l < nr_lives; l++) {
+		m->ahead[l] = m->resident[l];
+		room -= m->resident[l];
+	}
+	for (uint32_t n = 1; n < nr_stages && n <= AHEAD_MAX; n++) {
+		uint32_t j = (g + n) % nr_stages;
+		const struct stage *stage = &m->stages->stage[j];
+		double taken = stage->temporary_blocks;
+
+		for (uint32_t i = 0; i < stage->nr_lives; i++) {
+			uint32_t l = m->stages->life[stage->first_life + i].life;
+
+			m->wanted[l] = MAX(m->ahead[l], m->level[stage->first_life + i]);
+		}
+		for (uint32_t l = 0; l < nr_lives; l++) {
+			if (!m->stages->alive[j * nr_lives + l])
+				m->ahead[l] = 0;
+			taken += m->wanted[l] >= 0 ? m->wanted[l] : m->ahead[l];
+		}
+		room = fetch_ahead(m, g, j, MAX(0, room));
+		for (uint32_t i = 0; i < stage->nr_lives; i++) {
+			uint32_t l = m->stages->life[stage->first_life + i].life;
+
+			/* Used from here on: no longer one that can go now. */
+			m->used[l] = true;
+			m->ahead[l] = m->wanted[l];
+			m->wanted[l] = -1;
+		}
+		if (taken > input->budget_blocks + TINY)
+			evict_ahead(m, g, j, taken - input->budget_blocks);
+		room = MIN(room, MAX(0, input->budget_blocks - taken));
+		if (m->slack_in < TINY && m->slack_out < TINY)
+			break;
+	}
+}
+
+static void run_period(struct plan_model *m)
+{
+	m->time_ns = m->copied_ns = 0;
+	for (uint32_t g = 0; g < m->stages->nr_stages; g++) {
+		m->time_ns += settle(m, g);
+		m->time_ns += run(m, g);
+		look_ahead(m, g);
+	}
+}
+
+static void start(struct plan_model *m, const double *level)
+{
+	m->level = level;
+	for (uint32_t l = 0; l < m->input->nr_lives; l++) {
+		m->resident[l] = m->dirty[l] = 0;
+		m->wanted[l] = -1;
+	}
+	run_period(m); /* into the steady state */
+}
+
+double model_run(struct plan_model *m, const double *level)
+{
+	start(m, level);
+	run_period(m);
+	/* Between plans that take equally long, the one that copies less. */
+	return m->time_ns + 1e-4 * m->copied_ns;
+}
+
+int model_actions(struct plan_model *m, const double *level, struct plan_action **out,
+		  uint32_t *nr)
+{
+	m->nr_actions = 0;
+	m->err = 0;
+	start(m, level);
+	m->recording = true;
+	run_period(m);
+	m->recording = false;
+	if (m->err)
+		return m->err;
+	*out = m->action;
+	*nr = m->nr_actions;
+	m->action = NULL;
+	m->max_actions = 0;
+	return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search for levels: begin with everything resident that fits, then move levels by ever smaller
+ * amounts for as long as the modelled time falls. The time is (nearly) convex in the levels, so a
+ * descent along single levels, pairs within a stage, and a life's levels together, gets close.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/residency/plan.h"
+
+/* Amounts tried: the budget halved so many times. */
+#define STEP_FIRST 3
+#define STEP_LAST 8
+#define PASSES_MAX 3
+/* Lives below this share of the budget are not worth a search. */
+#define SMALL_SHARE 0.002
+#define GAIN_MIN 1e-5
+
+struct search {
+	const struct plan_input *input;
+	const struct stages *stages;
+	struct plan_model *model;
+	double *level;
+	double best_ns;
+	double step;
+};
+
+static double life_blocks(const struct search *s, uint32_t i)
+{
+	return s->input->life[s->stages->life[i].life].nr_blocks;
+}
+
+static bool is_small(const struct search *s, uint32_t i)
+{
+	return life_blocks(s, i) < s->input->budget_blocks * SMALL_SHARE;
+}
+
+/* Keep the levels as they are now if they are better. */
+static bool accept(struct search *s)
+{
+	double ns = model_run(s->model, s->level);
+
+	if (ns >= s->best_ns * (1 - GAIN_MIN))
+		return false;
+	s->best_ns = ns;
+	return true;
+}
+
+static double clip(double value, double max)
+{
+	return value < 0 ? 0 : value > max ? max : value;
+}
+
+/* Try level i higher or lower by the step. */
+static bool try_one(struct search *s, uint32_t i, double by)
+{
+	double old = s->level[i];
+
+	s->level[i] = clip(old + by, life_blocks(s, i));
+	if (s->level[i] != old && accept(s))
+		return true;
+	s->level[i] = old;
+	return false;
+}
+
+/* Try to shift the step from level i to level j. */
+static bool try_pair(struct search *s, uint32_t i, uint32_t j)
+{
+	double old_i = s->level[i], old_j = s->level[j];
+	double by = MIN(s->step, MIN(old_i, life_blocks(s, j) - old_j));
+
+	if (by <= 0)
+		return false;
+	s->level[i] -= by;
+	s->level[j] += by;
+	if (accept(s))
+		return true;
+	s->level[i] = old_i;
+	s->level[j] = old_j;
+	return false;
+}
+
+/* Try all levels of one life, by the step, at once. saved: room for all levels. */
+static bool try_life(struct search *s, uint32_t life, double by, double *saved)
+{
+	memcpy(saved, s->level, s->stages->nr_lives * sizeof(double));
+	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
+		if (s->stages->life[i].life == life)
+			s->level[i] = clip(s->level[i] + by, life_blocks(s, i));
+	if (accept(s))
+		return true;
+	memcpy(s->level, saved, s->stages->nr_lives * sizeof(double));
+	return false;
+}
+
+static bool pass(struct search *s, double *saved)
+{
+	bool better = false;
+
+	for (uint32_t l = 0; l < s->input->nr_lives; l++) {
+		if (s->stages->temporary[l] || s->input->life[l].nr_blocks <
+						       s->input->budget_blocks * SMALL_SHARE)
+			continue;
+		better |= try_life(s, l, -s->step, saved) || try_life(s, l, s->step, saved);
+	}
+	for (uint32_t g = 0; g < s->stages->nr_stages; g++) {
+		uint32_t first = s->stages->stage[g].first_life;
+		uint32_t end = first + s->stages->stage[g].nr_lives;
+
+		for (uint32_t i = first; i < end; i++) {
+			if (is_small(s, i))
+				continue;
+			better |= try_one(s, i, -s->step) || try_one(s, i, s->step);
+			for (uint32_t j = first; j < end; j++)
+				if (j != i && !is_small(s, j))
+					better |= try_pair(s, i, j);
+		}
+	}
+	return better;
+}
+
+/* Everything resident; where a stage is too large, each life in proportion. */
+static void start_levels(struct search *s)
+{
+	for (uint32_t g = 0; g < s->stages->nr_stages; g++) {
+		const struct stage *stage = &s->stages->stage[g];
+		double sum = 0, room = MAX(0, s->input->budget_blocks - stage->temporary_blocks);
+
+		for (uint32_t i = 0; i < stage->nr_lives; i++)
+			sum += life_blocks(s, stage->first_life + i);
+		for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+			s->level[i] = life_blocks(s, i) * (sum > room ? room / sum : 1);
+			if (s->input->life[s->stages->life[i].life].host)
+				s->level[i] = 0;
+		}
+	}
+}
+
+double plan_search(const struct plan_input *input, const struct stages *stages,
+		   struct plan_model *model, double *level)
+{
+	struct search s = { .input = input, .stages = stages, .model = model, .level = level };
+	double *saved = malloc((stages->nr_lives + 1u) * sizeof(double)), compute_ns = 0;
+
+	start_levels(&s);
+	s.best_ns = model_run(model, level);
+	for (uint32_t i = 0; i < input->nr_steps; i++)
+		compute_ns += input->step[i].compute_ns;
+	for (int n = STEP_FIRST; saved && n <= STEP_LAST; n++) {
+		s.step = (double)input->budget_blocks / (double)(1 << n);
+		for (int i = 0; i < PASSES_MAX; i++)
+			if (s.best_ns <= compute_ns * 1.001 || !pass(&s, saved))
+				break;
+	}
+	free(saved);
+	return s.best_ns;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record of what a program did with a space: allocations, frees and brackets, in order, and
+ * the recognition that it repeats itself.
+ *
+ * An event is recognised by its kind and sizes and by which lives it names, never by address. A
+ * life is known by the event that allocated it: two events name "the same" life when it is the
+ * same one (allocated before the repetition), or when each was allocated equally long before.
+ *
+ * Recognition: when no repetition is known, the events just recorded are compared with earlier
+ * ones that had the same context; of those the longest match wins, so that the end of an inner
+ * loop is not taken for its beginning. While one is followed each event must equal the one a
+ * period before; the first that does not ends it.
+ */
+#ifndef WEIR_RESIDENCY_RECORD_H
+#define WEIR_RESIDENCY_RECORD_H
+
+#include "src/core/types.h"
+
+enum event_kind { EVENT_ALLOC, EVENT_FREE, EVENT_BEGIN, EVENT_HOST };
+
+/* A part of a range that a bracket named. */
+struct record_use {
+	life_t life;
+	uint32_t nr_range_blocks; /* of the whole range */
+	uint32_t first, nr;	  /* blocks */
+	enum weir_use_kind kind;
+	enum weir_use_pattern pattern;
+	uint32_t granule;
+	uint64_t offset, bytes;
+	double read_bytes, write_bytes;
+};
+
+struct event {
+	enum event_kind kind;
+	uint32_t stream;	/* slot; 0 for allocations */
+	uint32_t nr_uses;
+	life_t life;		/* ALLOC: its own number; FREE: the life that ends */
+	uint32_t nr_blocks;	/* ALLOC */
+	uint64_t first_use;	/* number in the record's uses */
+	uint64_t context;	/* hash of the last CONTEXT events, without lives */
+	uint64_t shape;		/* hash of this one */
+	uint64_t previous;	/* number of an earlier event in the same bucket; 0: none */
+	double ns;		/* BEGIN: how long it ran; 0: not known yet */
+	bool in_place;		/* BEGIN: ns was measured with something not resident */
+};
+
+/* Opaque but for its readers in residency/: numbers are 1 and up, and only grow. */
+struct record {
+	struct event *event;	/* number n is at event[n - first_event] */
+	uint64_t first_event, next_event;
+	uint64_t max_events;
+	struct record_use *use;
+	uint64_t first_use, next_use, max_uses;
+	uint64_t *bucket;	/* by context: the newest event */
+	uint64_t period;	/* events; 0: no repetition is followed */
+	uint64_t followed;	/* events that agreed since it was recognised */
+};
+
+int record_init(struct record *record);
+void record_fini(struct record *record);
+
+/*
+ * Add an event. On BEGIN and HOST its uses were added by record_add_use() just before.
+ * @return its number, or 0: no memory; the record is then empty and starts anew.
+ */
+uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream, life_t life,
+		    uint32_t nr_blocks);
+
+/* Add a use of the event that comes next. Failing shows in that event. */
+void record_add_use(struct record *record, const struct record_use *use);
+
+enum record_state {
+	RECORD_UNKNOWN,	   /* no repetition */
+	RECORD_RECOGNISED, /* the newest event made one known: record->period */
+	RECORD_FOLLOWED,   /* the newest event agrees with it */
+	RECORD_DIVERGED,   /* it did not: the repetition is dropped */
+};
+
+/* What the newest event says. Call once after each record_add(). */
+enum record_state record_follow(struct record *record);
+
+/* Give up the repetition that is followed. */
+void record_drop(struct record *record);
+
+static inline struct event *record_event(const struct record *record, uint64_t number)
+{
+	return &record->event[number - record->first_event];
+}
+
+static inline const struct record_use *record_uses(const struct record *record,
+						   const struct event *event)
+{
+	return &record->use[event->first_use - record->first_use];
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Planned residency: what the mapped mode keeps of a space beyond core, and what its files call of
+ * each other. Everything is guarded by the space's lock.
+ *
+ *   record.c   what the program did, and whether it repeats itself
+ *   plan*.c    what to do about it, as a pure function
+ *   learn.c    from the record to the plan's input
+ *   follow.c   carrying a plan out, step by step
+ *   room.c     where a chunk comes from when none is free
+ *   place.c    making a bracket's uses ready
+ *   bracket.c  weir_begin and weir_end, host brackets
+ *   advice.c   advice, prefetch, fences, copies to and from the program's buffers
+ *   api.c      spaces, allocation
+ */
+#ifndef WEIR_RESIDENCY_RESIDENCY_H
+#define WEIR_RESIDENCY_RESIDENCY_H
+
+#include "src/core/space.h"
+#include "src/residency/plan.h"
+#include "src/residency/record.h"
+
+/* An action of the plan that is under way. */
+struct pending_action {
+	uint32_t life;
+	uint32_t nr_resident; /* to be reached */
+	uint64_t from, due;   /* stages, counted since the plan began */
+	bool fetch;
+	uint32_t cursor;      /* blocks of the range looked at, in its order */
+};
+
+/*
+ * A plan being followed. Steps and stages are counted since the plan began, through all periods:
+ * stage number = period * nr_stages + stage.
+ */
+struct residency {
+	struct record record;
+	bool recording;	       /* off in a fixed space */
+
+	struct plan *plan;     /* NULL: none is followed */
+	struct range **life;   /* by the plan's life: its range now, or NULL */
+	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
+	uint32_t *step_of_event; /* by event of the period: BEGIN only */
+	uint64_t plan_event;   /* the first event of the plan's first period */
+	uint64_t host_stage;   /* of the newest bracket begun */
+	uint64_t gpu_stage;    /* of the first bracket that is not done */
+	uint32_t nr_plans_made; /* for this repetition */
+	struct pending_action *pending;
+	uint32_t nr_pending, max_pending;
+	uint32_t next_action;  /* of the plan's list */
+	uint64_t action_period; /* the period that next_action belongs to */
+	int error;	       /* of a move made by progress: reported by the next bracket */
+	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
+};
+
+/* ---- learn.c */
+
+/* The plan for the record's period. @return 0, -ENOMEM. */
+int learn_plan(struct weir_space *space);
+
+/* Forget the plan. */
+void learn_forget(struct weir_space *space);
+
+/* ---- follow.c */
+
+/* The newest event was recorded: recognise, follow, or drop the plan. range: what it allocated or
+ * frees, or NULL. */
+void follow_event(struct weir_space *space, struct range *range);
+
+/* Carry out the plan's actions that can be carried out now. Never waits. */
+void follow_advance(struct weir_space *space);
+
+/* Carry out what is due by the bracket just recorded, waiting for brackets that ended. */
+int follow_due(struct weir_space *space);
+
+/* A bracket is done. */
+void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
+
+/* Blocks of the range that the plan wants resident in the bracket being placed; the range's
+ * nr_blocks when it has no opinion. */
+uint32_t follow_level(const struct weir_space *space, const struct range *range);
+
+/* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
+uint32_t follow_next_use(const struct weir_space *space, const struct range *range);
+
+/* ---- room.c */
+
+/* A free chunk of HBM without evicting live blocks: from the pool, or from an idle freed range.
+ * NULL: none. */
+struct chunk *room_hbm_try(struct weir_space *space);
+
+/*
+ * The same, evicting what is used farthest ahead (or was used longest ago) outside the bracket
+ * being placed, and waiting for brackets that ended and for copies. NULL: every candidate is
+ * pinned. wanted: how many the caller is going to ask for, so that evictions come in batches.
+ */
+struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted);
+
+/* The same without waiting: starts an eviction when no chunk is free, and then may return NULL. */
+struct chunk *room_hbm_or_evict(struct weir_space *space);
+
+/* Whether HBM has a free chunk, one on its way, or an unpinned block that could go. */
+bool room_exists(const struct weir_space *space);
+
+/* A chunk on the host: free, from a freed range, or a clean block's lower copy. NULL: none. */
+struct chunk *room_host(struct weir_space *space);
+
+/* Whether the block may be moved now: not pinned, not moving, its brackets done. */
+bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i);
+
+/* Evict one idle block, with a chunk below it if it needs one. -ENOMEM: the host is full. */
+int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
+	       bool *freed);
+
+/* ---- place.c */
+
+/* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
+int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+
+/* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
+int place_back_part(struct weir_space *space, const struct space_use *part);
+
+/* Back every block of a range that has no chunk, HBM first. */
+int place_back_all(struct weir_space *space, struct range *range);
+
+/* ---- bracket.c */
+
+/* Turn uses as declared into blocks. out: room for nr of them. */
+int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
+		    struct space_use *out);
+
+/* ---- advice.c */
+
+/* Go on with the prefetches that the program asked for. Never waits. */
+void advice_advance(struct weir_space *space);
+
+/* Finish them, done or not: the space goes. */
+void advice_cancel(struct weir_space *space);
+
+#endif

@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir bench gcn` as its users run it: tables, JSON lines, the same output twice, checked losses.
+# Needs WEIR, the program, and SOURCE_DIR, the source tree. Prints a line a test.
+set -u
+
+: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
+	HIDDEN THREADS; do
+	unset "WEIR_$name"
+done
+
+fail()
+{
+	echo "not ok - $1"
+	shift
+	for file in "$@"; do
+		sed "s|^|# |" "$file"
+	done
+	exit 1
+}
+
+# run NAME ARGS...: bench into $dir/NAME.json, .out and .err; the status must be 0.
+run()
+{
+	name=$1
+	shift
+	"$WEIR" bench gcn "$@" --json "$dir/$name.json" >"$dir/$name.out" 2>"$dir/$name.err" ||
+		fail "bench gcn $* exits with $?" "$dir/$name.out" "$dir/$name.err"
+}
+
+# has FILE PATTERN...: each pattern is in the file.
+has()
+{
+	file=$1
+	shift
+	for pattern in "$@"; do
+		grep -Eq -- "$pattern" "$file" || fail "no /$pattern/ in $file" "$file"
+	done
+}
+
+lines()
+{
+	[ "$(wc -l <"$1")" -eq "$2" ] || fail "$1 has not $2 lines" "$1"
+}
+
+run plain --nodes 1M,8M --manager native,malloc,zerocopy
+lines "$dir/plain.json" 6
+[ -s "$dir/plain.err" ] && fail "a pipe is not silent" "$dir/plain.err"
+has "$dir/plain.out" '1M .*native' '8M .*native +out-of-memory' '8M .*malloc +out-of-memory' \
+	'8M .*zerocopy +[0-9]'
+has "$dir/plain.json" '"manager":"native".*"status":"ok"' \
+	'"nodes":8000000.*"manager":"native".*"status":"out-of-memory","epoch_s":\[\]' \
+	'^\{"schema":"weir-result-1","workload":"gcn","parameters":\{' \
+	'"host->gpu0":\{"demand":0,"prefetch":0,"eviction":0,"write-back":0,"in-place":[1-9]' \
+	'"budget_bytes":33670000000,' '"check":\{"loss":\[null,null,null,null\]'
+echo "ok - plain managers, sizes that fit and that do not"
+
+run again --nodes 1M,8M --manager native,malloc,zerocopy
+cmp -s "$dir/plain.json" "$dir/again.json" || fail "JSON differs between two runs"
+cmp -s "$dir/plain.out" "$dir/again.out" || fail "the table differs between two runs"
+echo "ok - two runs give the same bytes"
+
+"$WEIR" bench gcn --nodes 1M --manager native --json - >"$dir/stdout" 2>"$dir/stderr" ||
+	fail "--json - fails" "$dir/stderr"
+lines "$dir/stdout" 1
+has "$dir/stdout" '^\{.*\}$'
+has "$dir/stderr" '1M .*native'
+echo "ok - JSON on standard output, the table beside it"
+
+small="--nodes 8000 --slice 20000 --seed 7"
+# shellcheck disable=SC2086 # words are meant to be split
+run small $small --data real --manager native,zerocopy --epochs 1
+has "$dir/small.json" '"manager":"native".*"loss":\[2\.[0-9]*,.*"passed":true' \
+	'"manager":"zerocopy".*"passed":true'
+has "$dir/small.out" 'zerocopy .* same '
+echo "ok - real data: losses are compared, and the same"
+
+# shellcheck disable=SC2086
+run capped $small --check --manager native,malloc,zerocopy,weir --epochs 1 --gpu-budget 50% \
+	--verbose
+has "$dir/capped.json" '"manager":"native".*"status":"out-of-memory"' \
+	'"manager":"malloc".*"status":"out-of-memory"' '"manager":"zerocopy".*"passed":true' \
+	'"manager":"weir".*"status":"ok".*"passed":true'
+has "$dir/capped.out" 'GB by cause' 'demand +prefetch +eviction +write-back +in-place'
+echo "ok - half of native's peak: out of memory plainly, the same losses under weir"
+
+one=$(grep -o '"loss":\[[^]]*\]' "$dir/small.json" | sort -u | wc -l)
+[ "$one" -eq 1 ] || fail "losses differ between managers" "$dir/small.json"
+echo "ok - one series of losses"
+
+mkdir "$dir/graph"
+awk 'BEGIN {
+	for (i = 0; i < 40; i++)
+		printf "%s %d 2 %d %d\n", i < 20 ? "train" : "test", i % 2, i % 2, 2 + i % 3
+}' >"$dir/graph/nodes.txt"
+awk 'BEGIN { for (i = 0; i + 2 < 40; i++) print i, i + 2 }' >"$dir/graph/edges.txt"
+run graph --graph "$dir/graph" --hidden 8 --epochs 20 --manager native,zerocopy
+has "$dir/graph.json" '"nodes":40,.*"hidden":8,"epochs":20,"warm_up":0' '"test_accuracy":[01]' \
+	'"manager":"zerocopy".*"passed":true'
+has "$dir/graph.out" 'accuracy'
+echo "ok - a graph directory, every epoch listed"
+
+WEIR_MANAGER=native WEIR_NODES=3M run environment --epochs 1
+lines "$dir/environment.json" 1
+has "$dir/environment.json" '"nodes":3000000.*"manager":"native"'
+echo "ok - options from the environment"
+
+ln -s "$dir/link.target" "$dir/link.json"
+echo old >"$dir/link.target"
+run link --nodes 1M --manager native
+[ -L "$dir/link.json" ] || fail "a symbolic link was replaced"
+has "$dir/link.target" '^\{'
+find "$dir" -name '.*.tmp' | grep -q . && fail "a partial file is left"
+echo "ok - the target of a link is replaced, nothing partial is left"

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Option tables: where values come from, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options.h"
+
+enum { MACHINE, NODES, CHECK, NR };
+
+static const struct option_def defs[NR] = {
+	{"machine", "M", "WEIR_TEST_MACHINE", "laptop", "where to run"},
+	{"nodes", "N", NULL, NULL, "how many"},
+	{"check", NULL, NULL, NULL, "compare"},
+};
+
+static struct option_value values[NR];
+static char err[256];
+
+#define PARSE(...) parse((char *[]){__VA_ARGS__, NULL})
+
+static int parse(char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	err[0] = '\0';
+	return options_parse(defs, NR, argc, argv, values, err, sizeof(err));
+}
+
+static void assert_refused(int rc, const char *part)
+{
+	assert_int_equal(rc, -EINVAL);
+	assert_non_null(strstr(err, part));
+	assert_null(strchr(err, '\n'));
+}
+
+static int unset(void **state)
+{
+	(void)state;
+	return unsetenv("WEIR_TEST_MACHINE");
+}
+
+static void test_options_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(options_parse(defs, NR, 0, NULL, values, err, sizeof(err)), 0);
+	assert_string_equal(values[MACHINE].text, "laptop");
+	assert_int_equal(values[MACHINE].origin, OPTION_PRESET);
+	assert_null(values[NODES].text);
+	assert_null(values[CHECK].text);
+}
+
+static void test_options_both_forms(void **state)
+{
+	(void)state;
+	assert_int_equal(PARSE("--machine", "h200", "--nodes=5M,8M", "--check"), 0);
+	assert_string_equal(values[MACHINE].text, "h200");
+	assert_int_equal(values[MACHINE].origin, OPTION_GIVEN);
+	assert_string_equal(values[NODES].text, "5M,8M");
+	assert_non_null(values[CHECK].text);
+	assert_int_equal(PARSE("--nodes", "-"), 0);
+	assert_string_equal(values[NODES].text, "-");
+}
+
+static void test_options_environment(void **state)
+{
+	(void)state;
+	assert_int_equal(setenv("WEIR_TEST_MACHINE", "h200x4", 1), 0);
+	assert_int_equal(PARSE("--check"), 0);
+	assert_string_equal(values[MACHINE].text, "h200x4");
+	assert_int_equal(values[MACHINE].origin, OPTION_ENV);
+	assert_int_equal(PARSE("--machine", "laptop"), 0);
+	assert_string_equal(values[MACHINE].text, "laptop");
+	assert_int_equal(setenv("WEIR_TEST_MACHINE", "", 1), 0);
+	assert_int_equal(PARSE("--check"), 0);
+	assert_int_equal(values[MACHINE].origin, OPTION_PRESET);
+}
+
+static void test_options_refuses(void **state)
+{
+	(void)state;
+	assert_refused(PARSE("--node", "5"), "did you mean --nodes?");
+	assert_refused(PARSE("--frobnicate"), "no option --frobnicate");
+	assert_refused(PARSE("--a-very-long-option-name-that-nobody-would-ever-write=1"),
+		       "no option");
+	assert_refused(PARSE("--=1"), "no option --");
+	assert_refused(PARSE("--nodes"), "--nodes lacks its value");
+	assert_refused(PARSE("--nodes", "--check"), "--nodes lacks its value");
+	assert_refused(PARSE("--nodes="), "empty value");
+	assert_refused(PARSE("--nodes", ""), "empty value");
+	assert_refused(PARSE("--check=yes"), "takes no value");
+	assert_refused(PARSE("5M"), "unexpected argument '5M'");
+	assert_refused(PARSE("--"), "unexpected argument '--'");
+	assert_refused(PARSE("-x"), "unexpected argument '-x'");
+}
+
+static void test_options_given_twice(void **state)
+{
+	(void)state;
+	assert_refused(PARSE("--nodes", "5", "--nodes", "6"), "given twice, as '5' and as '6'");
+	assert_int_equal(PARSE("--nodes", "5", "--nodes=5", "--check", "--check"), 0);
+}
+
+static void test_options_nearest(void **state)
+{
+	static const char *const names[] = {"bench", "info", NULL};
+
+	(void)state;
+	assert_string_equal(options_nearest("bensh", names), "bench");
+	assert_string_equal(options_nearest("ifno", names), "info");
+	assert_null(options_nearest("train", names));
+	assert_null(options_nearest("", names));
+}
+
+static void test_options_help_shows_the_table(void **state)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	assert_non_null(out);
+	options_help(out, defs, NR);
+	fclose(out);
+	assert_non_null(strstr(text, "--machine M"));
+	assert_non_null(strstr(text, "where to run [laptop] {WEIR_TEST_MACHINE}"));
+	assert_non_null(strstr(text, "--check "));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_options_defaults, unset),
+		cmocka_unit_test_setup(test_options_both_forms, unset),
+		cmocka_unit_test_setup(test_options_environment, unset),
+		cmocka_unit_test_setup(test_options_refuses, unset),
+		cmocka_unit_test_setup(test_options_given_twice, unset),
+		cmocka_unit_test(test_options_nearest),
+		cmocka_unit_test(test_options_help_shows_the_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

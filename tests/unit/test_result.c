@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results as JSON: read back with an independent reader. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/result.h"
+
+static const double epochs[] = {0.1, 1.0 / 3, 1e-9};
+static const double losses[] = {2.3025850929940459, NAN};
+
+static struct weir_machine_desc machine(void)
+{
+	struct weir_machine_desc desc = {
+		.name = "small",
+		.nr_memories = 2,
+		.nr_devices = 1,
+		.nr_links = 1,
+		.memory = {{.name = "host"}, {.name = "gpu0", .kind = WEIR_MEMORY_HBM}},
+		.device = {{.name = "gpu0", .memory = 1}},
+		.link = {{.a = 0, .b = 1}},
+	};
+
+	return desc;
+}
+
+static struct result sample(const struct weir_machine_desc *desc)
+{
+	struct result result = {
+		.workload = "gcn",
+		.parameters = {.nodes = 15000000,
+			       .slice = 2000000,
+			       .seed = UINT64_C(9007199254740991),
+			       .epochs = 3,
+			       .warm_up = 2,
+			       .hidden = 256,
+			       .data = "phantom"},
+		.machine = desc,
+		.manager = "weir",
+		.policy = "default",
+		.epoch_s = epochs,
+		.nr_epochs = 3,
+		.epoch_median_s = 0.1,
+		.gpu_budget_bytes = UINT64_C(33670000000),
+		.loss = losses,
+		.nr_losses = 2,
+		.test_accuracy = NAN,
+		.check = RESULT_PASSED,
+		.bound_s = 2.5,
+	};
+
+	result.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] = 7;
+	result.stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE] = 9;
+	result.stats.peak_bytes[1] = 11;
+	return result;
+}
+
+/* One line of JSON, parsed. */
+static json_t *written(const struct result *result)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	json_t *json;
+
+	assert_non_null(out);
+	result_write(out, result);
+	fclose(out);
+	assert_ptr_equal(strchr(text, '\n'), text + bytes - 1);
+	json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	free(text);
+	return json;
+}
+
+static json_int_t integer(json_t *json, const char *a, const char *b, const char *c)
+{
+	json_t *at = json_object_get(json, a);
+
+	at = b ? json_object_get(at, b) : at;
+	at = c ? json_object_get(at, c) : at;
+	assert_true(json_is_integer(at));
+	return json_integer_value(at);
+}
+
+static void test_result_has_every_member(void **state)
+{
+	static const char *const members[] = {
+		"schema",  "workload",	    "parameters", "machine",	    "manager",
+		"policy",  "status",	    "epoch_s",	  "epoch_median_s", "bytes",
+		"faults",  "first_touches", "peak_bytes", "budget_bytes",   "check",
+		"bound_s", "version"};
+	const size_t nr = sizeof(members) / sizeof(*members);
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result);
+
+	(void)state;
+	for (size_t i = 0; i < nr; i++)
+		assert_non_null(json_object_get(json, members[i]));
+	assert_int_equal(json_object_size(json), nr);
+	assert_string_equal(json_string_value(json_object_get(json, "status")), "ok");
+	assert_string_equal(json_string_value(json_object_get(json, "machine")), "small");
+	assert_int_equal(integer(json, "parameters", "nodes", NULL), 15000000);
+	assert_int_equal(integer(json, "parameters", "seed", NULL), 9007199254740991);
+	assert_int_equal(integer(json, "budget_bytes", NULL, NULL), 33670000000);
+	assert_int_equal(integer(json, "bytes", "host->gpu0", "prefetch"), 7);
+	assert_int_equal(integer(json, "bytes", "gpu0->host", "in-place"), 9);
+	assert_int_equal(integer(json, "bytes", "gpu0->host", "write-back"), 0);
+	assert_int_equal(integer(json, "peak_bytes", "gpu0", NULL), 11);
+	json_decref(json);
+}
+
+static void test_result_numbers_read_back_the_same(void **state)
+{
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result);
+	json_t *epoch_s = json_object_get(json, "epoch_s");
+	json_t *check = json_object_get(json, "check");
+	json_t *loss = json_object_get(check, "loss");
+
+	(void)state;
+	assert_int_equal(json_array_size(epoch_s), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(json_real_value(json_array_get(epoch_s, i)) == epochs[i]);
+	assert_true(json_real_value(json_array_get(loss, 0)) == losses[0]);
+	assert_true(json_is_null(json_array_get(loss, 1)));
+	assert_true(json_is_null(json_object_get(check, "test_accuracy")));
+	assert_true(json_is_true(json_object_get(check, "passed")));
+	json_decref(json);
+}
+
+static void test_result_of_a_failed_run(void **state)
+{
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json;
+
+	(void)state;
+	result.status = RESULT_FAILED;
+	result.error = "kernel \"x\"\ttrapped";
+	result.policy = NULL;
+	result.nr_epochs = result.nr_losses = 0;
+	result.epoch_median_s = NAN;
+	result.check = RESULT_UNCHECKED;
+	json = written(&result);
+	assert_string_equal(json_string_value(json_object_get(json, "status")), "failed");
+	assert_string_equal(json_string_value(json_object_get(json, "error")), result.error);
+	assert_true(json_is_null(json_object_get(json, "policy")));
+	assert_true(json_is_null(json_object_get(json, "epoch_median_s")));
+	assert_int_equal(json_array_size(json_object_get(json, "epoch_s")), 0);
+	json_decref(json);
+}
+
+static void assert_text(const char *text, const char *expected)
+{
+	char *out = NULL;
+	size_t bytes;
+	FILE *stream = open_memstream(&out, &bytes);
+
+	assert_non_null(stream);
+	result_write_text(stream, text);
+	fclose(stream);
+	assert_string_equal(out, expected);
+	free(out);
+}
+
+static void test_result_text_is_always_valid(void **state)
+{
+	(void)state;
+	assert_text("a\"b\\c\n\x7f", "\"a\\\"b\\\\c\\u000a\\u007f\"");
+	assert_text("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+		    "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+	assert_text("\xff\xc3", "\"\\ufffd\\ufffd\"");
+	assert_text("\xc0\xaf", "\"\\ufffd\\ufffd\"");		  /* overlong */
+	assert_text("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""); /* a surrogate */
+	assert_text("\xe2\x82", "\"\\ufffd\\ufffd\"");		  /* cut short */
+}
+
+static void assert_double(double value, const char *expected)
+{
+	char *out = NULL;
+	size_t bytes;
+	FILE *stream = open_memstream(&out, &bytes);
+
+	assert_non_null(stream);
+	result_write_double(stream, value);
+	fclose(stream);
+	assert_string_equal(out, expected);
+	free(out);
+}
+
+static void test_result_double_is_short(void **state)
+{
+	(void)state;
+	assert_double(0.1, "0.1");
+	assert_double(0, "0");
+	assert_double(2.798, "2.798");
+	assert_double(1.0 / 3, "0.3333333333333333");
+	assert_double(NAN, "null");
+	assert_double(-INFINITY, "null");
+}
+
+static void test_result_median(void **state)
+{
+	static const double values[] = {3, 1, 2, 10};
+
+	(void)state;
+	assert_true(result_median(values, 3) == 2);
+	assert_true(result_median(values, 4) == 2.5);
+	assert_true(isnan(result_median(values, 0)));
+	assert_true(values[0] == 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_result_has_every_member),
+		cmocka_unit_test(test_result_numbers_read_back_the_same),
+		cmocka_unit_test(test_result_of_a_failed_run),
+		cmocka_unit_test(test_result_text_is_always_valid),
+		cmocka_unit_test(test_result_double_is_short),
+		cmocka_unit_test(test_result_median),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small machine whose rates are whole bytes a nanosecond, for tests that compute times by hand:
+ * a host and two GPUs, each with its host link, and a link between the GPUs.
+ */
+#ifndef WEIR_TEST_SIM_MACHINE_H
+#define WEIR_TEST_SIM_MACHINE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/backend/sim/sim.h"
+
+#define KIB(n) ((uint64_t)(n) << 10)
+#define MIB(n) ((uint64_t)(n) << 20)
+
+enum { HOST, GPU0, GPU1 };
+
+static inline void test_machine(struct weir_machine_desc *desc)
+{
+	const struct weir_link_desc host_link = {
+		.a = HOST,
+		.b = GPU0,
+		.a_to_b_bytes_per_s = 4e9,
+		.b_to_a_bytes_per_s = 2e9,
+		.duplex_bytes_per_s = 1e9,
+		.latency_ns = 1000,
+		.copy_ns = 100,
+		.inplace_bytes_per_s = 2e9,
+		.inplace_small_per_s = 10e6,
+		.inplace_large_per_s = 1e6,
+		.inplace_reach_bytes = KIB(64),
+		.inplace_request_bytes = 128,
+	};
+
+	memset(desc, 0, sizeof(*desc));
+	strcpy(desc->name, "test");
+	desc->nr_memories = 3;
+	desc->nr_devices = 2;
+	desc->nr_links = 3;
+	desc->memory[HOST] = (struct weir_memory_desc){"host", WEIR_MEMORY_HOST, MIB(64)};
+	for (uint32_t d = 0; d < 2; d++) {
+		struct weir_device_desc *device = &desc->device[d];
+
+		desc->memory[1 + d] = (struct weir_memory_desc){"", WEIR_MEMORY_HBM, MIB(16)};
+		snprintf(desc->memory[1 + d].name, WEIR_NAME_MAX, "gpu%u", d);
+		snprintf(device->name, WEIR_NAME_MAX, "gpu%u", d);
+		device->memory = 1 + d;
+		device->hbm_bytes_per_s = 100e9;
+		device->hbm_random_bytes_per_s = 50e9;
+		device->ops_per_s = 1e12;
+		device->launch_ns = 500;
+		device->launch_host_ns = 300;
+		device->malloc_ns = 2000;
+		device->malloc_2mib_ns = 1000;
+		desc->link[d] = host_link;
+		desc->link[d].b = 1 + d;
+	}
+	desc->link[2] = host_link;
+	desc->link[2].a = GPU0;
+	desc->link[2].b = GPU1;
+	desc->link[2].a_to_b_bytes_per_s = desc->link[2].b_to_a_bytes_per_s = 20e9;
+	desc->link[2].duplex_bytes_per_s = 20e9;
+	desc->vmm = (struct weir_vmm_desc){
+		.granularity_bytes = 4096,
+		.map_ns = 600,
+		.set_access_ns = 19000,
+		.set_access_device_ns = 5000,
+		.unmap_ns = 13000,
+		.create_hbm_ns = 11000,
+		.create_host_ns = 375000,
+	};
+}
+
+/* What a kernel may be asked to do, in order. */
+struct touch {
+	volatile uint8_t *read;	 /* adds this byte to sum */
+	volatile uint8_t *write; /* puts this byte to value */
+	uint8_t value;
+	uint32_t *sum;
+};
+
+static inline void touch_cpu(const void *args)
+{
+	const struct touch *touch = args;
+
+	if (touch->read)
+		*touch->sum += *touch->read;
+	if (touch->write)
+		*touch->write = touch->value;
+}
+
+static const struct weir_kernel touch_kernel = {"touch", touch_cpu};
+
+static inline int launch_touch(struct backend *b, stream_id_t stream, struct touch touch,
+			       const struct weir_use *uses, uint32_t nr_uses)
+{
+	const struct weir_launch launch = {.kernel = &touch_kernel,
+					   .args = &touch,
+					   .args_bytes = sizeof(touch),
+					   .uses = uses,
+					   .nr_uses = nr_uses};
+
+	return b->ops->launch(b, stream, &launch);
+}
+
+static inline struct weir_use use_of(void *addr, uint64_t bytes, enum weir_use_kind kind)
+{
+	return (struct weir_use){.addr = addr,
+				 .bytes = bytes,
+				 .kind = kind,
+				 .pattern = WEIR_STREAM,
+				 .read_bytes = kind == WEIR_READ || kind == WEIR_WRITE ? bytes : 0,
+				 .write_bytes = kind == WEIR_WRITE || kind == WEIR_OVERWRITE ? bytes : 0};
+}
+
+#endif

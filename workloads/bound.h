@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lower bound on the time that a trace's launches can take on a machine with a given budget of
+ * GPU memory, whatever the manager does and whatever it knows of the future. docs/bound.md states
+ * it exactly, proves it and says what is loose.
+ */
+#ifndef WEIR_BOUND_H
+#define WEIR_BOUND_H
+
+#include "workloads/trace.h"
+
+/* The argument that gave the bound. */
+enum bound_part {
+	BOUND_BY_KERNELS,  /* each kernel alone, as if the budget were infinite */
+	BOUND_BY_BRACKETS, /* the same, with what a launch uses beyond the budget used in place */
+	BOUND_BY_LINK,	   /* the link, for what capacity forces across it in the whole trace */
+	BOUND_BY_PRICES,   /* all of it together: prices of time and of capacity */
+};
+
+/* Seconds. Each but compute_s is a bound; bound_s is the largest of them. */
+struct bound_result {
+	double bound_s;
+	enum bound_part part;
+	double compute_s; /* the kernels one after another with everything in HBM. Not a bound: HBM
+			     and link together are faster than HBM alone */
+	double kernels_s, brackets_s, link_s, prices_s;
+};
+
+/*
+ * Compute the bound. Takes memory in proportion to the trace, and time in proportion up to a
+ * fixed amount of search. The same trace gives the same result.
+ *
+ * desc:	     as weir_machine_check() accepts it.
+ * device:	     that runs the trace.
+ * gpu_budget_bytes: of the device's memory, at any time; 0, or more than there is: all of it.
+ * out:		     written on success only.
+ *
+ * 0, or -EINVAL: a malformed trace (see trace_check()) or no such device; -WEIR_EMACHINE; -ENOMEM;
+ * -E2BIG: too many overlapping parts.
+ */
+int bound_compute(const struct trace *trace, const struct weir_machine_desc *desc, uint32_t device,
+		  uint64_t gpu_budget_bytes, struct bound_result *out);
+
+/* "kernels", "brackets", "link", "prices". */
+const char *bound_part_name(enum bound_part part);
+
+#endif

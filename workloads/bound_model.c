@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a trace and a machine to the numbers of the relaxation. Every number errs on the side of
+ * less time, see docs/bound.md.
+ */
+#include "workloads/bound_model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/cost.h"
+
+#define NS_PER_S 1e9
+
+static double max_double(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double min_double(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* ------------------------------------------------------------------ rates */
+
+/*
+ * With i and o bytes to move in and out, d the rate each way while both are busy: the time is at
+ * least i / in + o * c for every c <= 1 / d - 1 / in (what a byte out takes from the way in while
+ * both are busy) that does not exceed 1 / out (what it takes when it goes alone). Likewise out.
+ */
+static double duplex_share(double duplex_ns, double own_ns, double other_ns)
+{
+	return max_double(0, min_double(duplex_ns - own_ns, other_ns));
+}
+
+/* All links between the device's memory and a host memory, as if they were one. */
+static void rates_init(struct bound_rates *r, const struct weir_machine_desc *desc, uint32_t own)
+{
+	double in = 0, out = 0, duplex = 0, duplex_ns;
+
+	for (uint32_t i = 0; i < desc->nr_links; i++) {
+		const struct weir_link_desc *link = &desc->link[i];
+		uint32_t other = link->a == own ? link->b : link->a;
+
+		if ((link->a != own && link->b != own) ||
+		    desc->memory[other].kind != WEIR_MEMORY_HOST)
+			continue;
+		in += cost_copy_bytes_per_s(link, other);
+		out += cost_copy_bytes_per_s(link, own);
+		duplex += link->duplex_bytes_per_s;
+	}
+	r->in_ns = NS_PER_S / in;
+	r->out_ns = NS_PER_S / out;
+	duplex_ns = NS_PER_S / duplex;
+	r->in_of_out_ns = duplex_share(duplex_ns, r->in_ns, r->out_ns);
+	r->out_of_in_ns = duplex_share(duplex_ns, r->out_ns, r->in_ns);
+}
+
+/* The most that a use in place moves a second, over all links to host memories together. */
+static double inplace_rate(const struct weir_machine_desc *desc, uint32_t own,
+			   const struct trace_use *use, uint64_t footprint)
+{
+	double rate = 0;
+
+	for (uint32_t i = 0; i < desc->nr_links; i++) {
+		const struct weir_link_desc *link = &desc->link[i];
+		uint32_t other = link->a == own ? link->b : link->a;
+
+		if ((link->a == own || link->b == own) &&
+		    desc->memory[other].kind == WEIR_MEMORY_HOST)
+			rate += cost_inplace_bytes_per_s(link, use->pattern, use->granule,
+							 footprint);
+	}
+	return rate;
+}
+
+/* The footprint up to which every link serves at its better rate. */
+static uint64_t inplace_reach(const struct weir_machine_desc *desc, uint32_t own)
+{
+	uint64_t reach = UINT64_MAX;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < desc->nr_links; i++) {
+		const struct weir_link_desc *link = &desc->link[i];
+		uint32_t other = link->a == own ? link->b : link->a;
+
+		if ((link->a != own && link->b != own) ||
+		    desc->memory[other].kind != WEIR_MEMORY_HOST)
+			continue;
+		nr++;
+		if (link->inplace_reach_bytes < reach)
+			reach = link->inplace_reach_bytes;
+	}
+	/* spread over several links each has its own reach: claim nothing there */
+	return nr == 1 ? reach : UINT64_MAX;
+}
+
+/* ------------------------------------------------------------------ uses */
+
+/* What a use costs per share of it that is away. */
+struct use_cost {
+	double hbm_ns, hbm_base_ns;
+	double in_bytes, out_bytes;
+	double ns[4], slack_ns[4];
+};
+
+/*
+ * Time of a use in place as a function of the share y of its part that is away: y * near up to
+ * the reach y0, y * far beyond, far >= near. Two lines lie nowhere above it: y * near, and the
+ * chord from (y0, y0 * near) to (1, far), written slope * y - slack.
+ */
+static void inplace_lines(double near, double far, double y0, double ns[2], double slack_ns[2])
+{
+	ns[0] = near;
+	slack_ns[0] = 0;
+	ns[1] = near;
+	slack_ns[1] = 0;
+	if (y0 < 1 && far > near) {
+		ns[1] = (far - y0 * near) / (1 - y0);
+		slack_ns[1] = y0 * (ns[1] - near);
+	}
+}
+
+static void use_cost_init(struct use_cost *c, const struct trace_use *use,
+			  const struct weir_machine_desc *desc, uint32_t device)
+{
+	const struct weir_device_desc *dev = &desc->device[device];
+	const struct weir_use as_declared = {
+		.bytes = use->bytes,
+		.kind = use->kind,
+		.pattern = use->pattern,
+		.read_bytes = use->kind == WEIR_DISCARD ? 0 : use->read_bytes,
+		.write_bytes = use->kind == WEIR_DISCARD ? 0 : use->write_bytes,
+		.granule = use->granule,
+	};
+	uint64_t reach = inplace_reach(desc, dev->memory);
+	double x = cost_expansion(&as_declared);
+	double near_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, 1);
+	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, UINT64_MAX);
+	double y0 = reach < use->bytes ? (double)reach / (double)use->bytes : 1;
+
+	c->hbm_base_ns = cost_hbm_ns(dev, &as_declared, 0);
+	c->hbm_ns = cost_hbm_ns(dev, &as_declared, 1) - c->hbm_base_ns;
+	c->in_bytes = x * (double)as_declared.read_bytes;
+	c->out_bytes = x * (double)as_declared.write_bytes;
+	inplace_lines(c->in_bytes * near_ns, c->in_bytes * far_ns, y0, &c->ns[0], &c->slack_ns[0]);
+	inplace_lines(c->out_bytes * near_ns, c->out_bytes * far_ns, y0, &c->ns[2],
+		      &c->slack_ns[2]);
+}
+
+/* ------------------------------------------------------------------ pieces and events */
+
+struct build {
+	const struct trace *trace;
+	struct bound_model *model;
+	struct use_cost *cost; /* by use */
+	uint32_t *use_step;    /* by use */
+	uint32_t *by_life;     /* uses sorted by life, then step */
+	uint32_t *life_first;  /* by life, and one more: index in by_life */
+	uint64_t *ends;	       /* ends of the parts of one life */
+	uint32_t *fill;	       /* by piece of one life: events laid out */
+	uint32_t cap_ends, cap_fill, cap_pieces, cap_events;
+};
+
+static int cmp_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int reserve(void **array, uint32_t *cap, uint64_t want, size_t size)
+{
+	uint64_t next = *cap ? *cap : 256;
+	void *p;
+
+	if (want <= *cap)
+		return 0;
+	if (want > UINT32_MAX / 2)
+		return -E2BIG;
+	while (next < want)
+		next *= 2;
+	p = realloc(*array, next * size);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*cap = (uint32_t)next;
+	return 0;
+}
+
+/* Index of an end that is in the array. */
+static uint32_t find_end(const uint64_t *ends, uint32_t nr, uint64_t value)
+{
+	uint32_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (ends[mid] < value)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Collect the sorted distinct ends of the parts that a life's uses name; their number, or < 0. */
+static int life_ends(struct build *b, const uint32_t *uses, uint32_t nr)
+{
+	uint32_t n = 0, distinct = 0;
+	void *p = b->ends;
+	int err = reserve(&p, &b->cap_ends, 2 * (uint64_t)nr, sizeof(*b->ends));
+
+	b->ends = p;
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct trace_use *use = &b->trace->uses[uses[i]];
+
+		b->ends[n++] = use->offset;
+		b->ends[n++] = use->offset + use->bytes;
+	}
+	qsort(b->ends, n, sizeof(*b->ends), cmp_u64);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!distinct || b->ends[distinct - 1] != b->ends[i])
+			b->ends[distinct++] = b->ends[i];
+	}
+	return (int)distinct;
+}
+
+/* While a piece is built its events' flags hold the kinds seen, one bit each. */
+static uint32_t kind_bit(enum weir_use_kind kind)
+{
+	return 16u << kind;
+}
+
+static void event_add(struct bound_event *e, const struct use_cost *c, double share)
+{
+	e->hbm_ns += share * c->hbm_ns;
+	e->in_bytes += share * c->in_bytes;
+	e->out_bytes += share * c->out_bytes;
+	for (int i = 0; i < 4; i++)
+		e->ns[i] += share * c->ns[i];
+}
+
+/*
+ * Turn the kinds of a piece's events into flags. live: whether its contents are before the first.
+ * Of overlapping kinds the strongest that keeps the contents counts. What was never written is
+ * dead, however often it is read.
+ */
+static void piece_close(const struct bound_model *m, const struct bound_piece *piece, bool live)
+{
+	for (uint32_t i = 0; i < piece->nr_events; i++) {
+		struct bound_event *e = &m->events[piece->first_event + i];
+		uint32_t kinds = e->flags;
+
+		e->flags = i == 0 ? BOUND_FIRST : 0;
+		if (live && (kinds & (kind_bit(WEIR_READ) | kind_bit(WEIR_WRITE))))
+			e->flags |= BOUND_LIVE_BEFORE;
+		if (kinds & (kind_bit(WEIR_WRITE) | kind_bit(WEIR_OVERWRITE))) {
+			e->flags |= BOUND_WRITES;
+			live = true;
+		}
+		if (kinds & kind_bit(WEIR_DISCARD))
+			live = false;
+	}
+}
+
+/* Make the pieces between a life's ends, with room for the events of all uses that cover them. */
+static int pieces_reserve(struct build *b, const uint32_t *uses, uint32_t nr, uint32_t nr_ends)
+{
+	struct bound_model *m = b->model;
+	uint64_t events = m->nr_events;
+	void *p = b->fill;
+	int err = reserve(&p, &b->cap_fill, nr_ends, sizeof(*b->fill));
+
+	b->fill = p;
+	if (err)
+		return err;
+	p = m->pieces;
+	err = reserve(&p, &b->cap_pieces, (uint64_t)m->nr_pieces + nr_ends, sizeof(*m->pieces));
+	m->pieces = p;
+	if (err)
+		return err;
+	/* fill[i] counts the uses that begin at end i less those that end there */
+	memset(b->fill, 0, nr_ends * sizeof(*b->fill));
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct trace_use *use = &b->trace->uses[uses[i]];
+
+		b->fill[find_end(b->ends, nr_ends, use->offset)]++;
+		b->fill[find_end(b->ends, nr_ends, use->offset + use->bytes)]--;
+	}
+	for (uint32_t i = 0, cover = 0; i + 1 < nr_ends; i++) {
+		cover += b->fill[i];
+		if (events > UINT32_MAX / 2)
+			return -E2BIG;
+		m->pieces[m->nr_pieces + i] = (struct bound_piece){
+			.first_event = (uint32_t)events,
+			.bytes = (double)(b->ends[i + 1] - b->ends[i]),
+		};
+		events += cover;
+	}
+	p = m->events;
+	err = reserve(&p, &b->cap_events, events, sizeof(*m->events));
+	m->events = p;
+	if (err)
+		return err;
+	m->nr_events = (uint32_t)events;
+	return 0;
+}
+
+/* Lay out the pieces and events of one life. Uses come in step order. */
+static int life_build(struct build *b, uint32_t life)
+{
+	const uint32_t *uses = &b->by_life[b->life_first[life]];
+	uint32_t nr = b->life_first[life + 1] - b->life_first[life];
+	bool live = b->trace->lives[life].birth == TRACE_NEVER;
+	struct bound_model *m = b->model;
+	struct bound_piece *pieces;
+	int nr_ends, err;
+
+	if (!nr)
+		return 0;
+	nr_ends = life_ends(b, uses, nr);
+	if (nr_ends < 0)
+		return nr_ends;
+	err = pieces_reserve(b, uses, nr, (uint32_t)nr_ends);
+	if (err)
+		return err;
+	pieces = &m->pieces[m->nr_pieces];
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct trace_use *use = &b->trace->uses[uses[i]];
+		uint32_t step = b->use_step[uses[i]];
+		uint32_t at = find_end(b->ends, (uint32_t)nr_ends, use->offset);
+
+		for (; b->ends[at] < use->offset + use->bytes; at++) {
+			struct bound_piece *piece = &pieces[at];
+			struct bound_event *e =
+				&m->events[piece->first_event + piece->nr_events];
+
+			if (!piece->nr_events || e[-1].step != step) {
+				*e = (struct bound_event){.step = step};
+				piece->nr_events++;
+			} else {
+				e--;
+			}
+			e->flags |= kind_bit(use->kind);
+			event_add(e, &b->cost[uses[i]], piece->bytes / (double)use->bytes);
+		}
+	}
+	for (int i = 0; i + 1 < nr_ends; i++) {
+		if (!pieces[i].nr_events)
+			continue; /* a hole between parts */
+		piece_close(m, &pieces[i], live);
+		m->pieces[m->nr_pieces++] = pieces[i];
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static void step_build(struct build *b, const struct weir_machine_desc *desc, uint32_t device,
+		       uint32_t step)
+{
+	const struct trace_step *from = &b->trace->steps[step];
+	const struct weir_device_desc *dev = &desc->device[device];
+	struct bound_step *s = &b->model->steps[step];
+	double hbm_ns = 0;
+
+	*s = (struct bound_step){0};
+	if (from->name)
+		s->fixed_ns = max_double(from->ops / dev->ops_per_s * NS_PER_S,
+					 (double)dev->launch_ns);
+	s->fixed_ns = max_double(s->fixed_ns, from->compute_ns);
+	for (uint32_t i = from->first_use; i < from->first_use + from->nr_uses; i++) {
+		struct use_cost *c = &b->cost[i];
+
+		use_cost_init(c, &b->trace->uses[i], desc, device);
+		b->use_step[i] = step;
+		s->hbm_ns += c->hbm_base_ns;
+		hbm_ns += c->hbm_base_ns + c->hbm_ns;
+		for (int l = 0; l < 4; l++)
+			s->slack_ns[l] += c->slack_ns[l];
+	}
+	b->model->compute_ns += max_double(hbm_ns, s->fixed_ns);
+}
+
+/* Sort the uses by life; within one they stay in step order. */
+static void sort_uses(struct build *b)
+{
+	const struct trace *t = b->trace;
+
+	for (uint32_t s = 0; s < t->nr_steps; s++) {
+		const struct trace_step *step = &t->steps[s];
+
+		for (uint32_t i = 0; i < step->nr_uses; i++)
+			b->life_first[t->uses[step->first_use + i].life + 1]++;
+	}
+	for (uint32_t l = 0; l < t->nr_lives; l++)
+		b->life_first[l + 1] += b->life_first[l];
+	for (uint32_t s = 0; s < t->nr_steps; s++) {
+		const struct trace_step *step = &t->steps[s];
+
+		for (uint32_t i = 0; i < step->nr_uses; i++) {
+			uint32_t u = step->first_use + i;
+
+			b->by_life[b->life_first[t->uses[u].life]++] = u;
+		}
+	}
+	/* each entry has moved to the next one's start: move them back */
+	memmove(&b->life_first[1], &b->life_first[0], t->nr_lives * sizeof(*b->life_first));
+	b->life_first[0] = 0;
+}
+
+static int build_all(struct build *b, const struct weir_machine_desc *desc, uint32_t device)
+{
+	for (uint32_t s = 0; s < b->trace->nr_steps; s++)
+		step_build(b, desc, device, s);
+	sort_uses(b);
+	for (uint32_t l = 0; l < b->trace->nr_lives; l++) {
+		int err = life_build(b, l);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int bound_model_create(const struct trace *trace, const struct weir_machine_desc *desc,
+		       uint32_t device, uint64_t budget_bytes, struct bound_model **out)
+{
+	struct build b = {.trace = trace};
+	int err = -ENOMEM;
+
+	b.model = calloc(1, sizeof(*b.model));
+	if (!b.model)
+		return -ENOMEM;
+	b.model->steps = calloc((size_t)trace->nr_steps + 1, sizeof(*b.model->steps));
+	b.cost = calloc((size_t)trace->nr_uses + 1, sizeof(*b.cost));
+	b.use_step = calloc((size_t)trace->nr_uses + 1, sizeof(*b.use_step));
+	b.by_life = calloc((size_t)trace->nr_uses + 1, sizeof(*b.by_life));
+	b.life_first = calloc((size_t)trace->nr_lives + 2, sizeof(*b.life_first));
+	if (b.model->steps && b.cost && b.use_step && b.by_life && b.life_first) {
+		b.model->nr_steps = trace->nr_steps;
+		b.model->budget_bytes = (double)budget_bytes;
+		rates_init(&b.model->rates, desc, desc->device[device].memory);
+		err = build_all(&b, desc, device);
+	}
+	free(b.cost);
+	free(b.use_step);
+	free(b.by_life);
+	free(b.life_first);
+	free(b.ends);
+	free(b.fill);
+	if (err) {
+		bound_model_destroy(b.model);
+		return err;
+	}
+	*out = b.model;
+	return 0;
+}
+
+void bound_model_destroy(struct bound_model *model)
+{
+	if (!model)
+		return;
+	free(model->steps);
+	free(model->pieces);
+	free(model->events);
+	free(model);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole run: parameters, graph, data, epochs, accuracy, and everything given back. What an epoch
+ * does is in train.c.
+ */
+#include "workloads/gcn/gcn.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "workloads/gcn/internal.h"
+
+/* Random ends are drawn from 32 bits; a phantom graph has no ends. */
+#define REAL_NODES_MAX (UINT64_C(1) << 32)
+
+static void train(struct gcn *g, struct workload_result *r)
+{
+	while (g->epoch < g->p->epochs && !g->status) {
+		double loss = NAN;
+		uint64_t begin;
+
+		gcn_sync(g);
+		begin = g->m->backend->ops->now_ns(g->m->backend);
+		gcn_epoch(g);
+		gcn_sync(g);
+		r->epoch_s[g->epoch] =
+			(double)(g->m->backend->ops->now_ns(g->m->backend) - begin) * 1e-9;
+		gcn_read(g, &loss, &g->loss, sizeof(loss));
+		r->loss[g->epoch] = loss;
+		if (g->status)
+			return;
+		g->epoch++;
+		gcn_poll(g);
+	}
+}
+
+/*
+ * Nothing queued may outlive the pool, which its arguments name. A sync that fails has either
+ * waited and reports the work, or was itself refused: a second one tells these apart.
+ */
+static void drain(struct gcn *g)
+{
+	int ret = g->m->ops->sync(g->m);
+
+	if (!ret)
+		return;
+	gcn_fail(g, ret, "gcn: waiting for the end of the run failed: %s", weir_strerror(ret));
+	(void)g->m->ops->sync(g->m);
+}
+
+static int result_alloc(struct workload_result *r, uint32_t nr_epochs)
+{
+	*r = (struct workload_result){.nr_epochs = nr_epochs, .test_accuracy = NAN};
+	r->epoch_s = calloc(nr_epochs, sizeof(*r->epoch_s));
+	r->loss = calloc(nr_epochs, sizeof(*r->loss));
+	if (!r->epoch_s || !r->loss) {
+		gcn_result_free(r);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void gcn_result_free(struct workload_result *r)
+{
+	if (!r)
+		return;
+	free(r->epoch_s);
+	free(r->loss);
+	r->epoch_s = NULL;
+	r->loss = NULL;
+	r->nr_epochs = 0;
+}
+
+static void host_init(struct gcn *g)
+{
+	int ret;
+
+	if (g->phantom || g->status)
+		return;
+	if (g->s.nodes > REAL_NODES_MAX) {
+		gcn_fail(g, -EINVAL,
+			 "gcn: %llu nodes are too many for real data: take at most %llu",
+			 (unsigned long long)g->s.nodes, (unsigned long long)REAL_NODES_MAX);
+		return;
+	}
+	openblas_set_num_threads(1);
+	ret = gcn_pool_create(g->p->threads, &g->pool);
+	if (ret)
+		gcn_fail(g, ret, "gcn: starting %u threads failed: %s: ask for fewer",
+			 g->p->threads, weir_strerror(ret));
+}
+
+/* The run itself, with a graph or without. */
+static void run(struct gcn *g, const struct graph *graph, struct workload_result *r)
+{
+	host_init(g);
+	if (g->status)
+		return;
+	gcn_data_create(g, graph);
+	train(g, r);
+	if (g->s.test && !g->status)
+		gcn_evaluate(g, graph, &r->test_accuracy);
+	drain(g);
+	gcn_free_all(g);
+	gcn_pool_destroy(g->pool);
+}
+
+int gcn_run(struct manager *m, const struct gcn_params *p, struct workload_result *out, char *err,
+	    size_t err_bytes)
+{
+	struct gcn g = {
+		.m = m,
+		.p = p,
+		.phantom = m->backend->data == WEIR_DATA_PHANTOM,
+		.err = err,
+		.err_bytes = err ? err_bytes : 0,
+	};
+	struct workload_result result;
+	struct graph graph;
+	int ret;
+
+	if (p->graph_dir) {
+		ret = graph_load(p->graph_dir, &graph, g.err, g.err_bytes);
+		if (ret)
+			return ret;
+	}
+	ret = gcn_shape_init(&g.s, p, p->graph_dir ? &graph : NULL, g.err, g.err_bytes);
+	if (ret)
+		goto err_graph;
+	ret = result_alloc(&result, p->epochs);
+	if (ret) {
+		snprintf(g.err, g.err_bytes, "gcn: no memory for the results of %u epochs",
+			 p->epochs);
+		goto err_graph;
+	}
+	run(&g, p->graph_dir ? &graph : NULL, &result);
+	ret = g.status;
+	if (ret)
+		gcn_result_free(&result);
+	else
+		*out = result;
+err_graph:
+	if (p->graph_dir)
+		graph_fini(&graph);
+	return ret;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A workload is an algorithm written once against a manager: it allocates, launches kernels with
+ * declared uses and costs, and checks its results. It knows nothing of residency.
+ */
+#ifndef WEIR_WORKLOAD_H
+#define WEIR_WORKLOAD_H
+
+#include "managers/manager.h"
+
+/* What a run hears of its own progress; may be NULL. Returning nonzero asks it to stop: the run
+ * frees what it holds and returns -EINTR. */
+typedef int (*workload_progress_fn)(void *arg, uint32_t done, uint32_t total);
+
+/* One workload run's outcome. Arrays are owned by the caller of the run. */
+struct workload_result {
+	uint32_t nr_epochs;	/* that trained, warm-up included */
+	double *epoch_s;	/* nr_epochs of them, device idle to device idle */
+	double *loss;		/* nr_epochs of them; NaN where the machine is phantom */
+	double test_accuracy;	/* 0..1; NaN where there is no test split */
+};
+
+#endif
