@@ -20,25 +20,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS	   16u /* groups of rounds in a repetition that share prices */
-#define PERIOD_MAX 8u  /* launches of a round */
+#define BUCKETS 16u   /* groups of rounds in a repetition that share prices */
+#define PERIOD_MAX 8u /* launches of a round */
 
 /* Search: the most evaluations, and the most events visited in them altogether. */
-#define NR_ROUNDS	700u
-#define NR_ROUNDS_LINK	80u
-#define NR_ROUNDS_MIN	40u
-#define NR_EVENTS	12000000u
+#define NR_ROUNDS 700u
+#define NR_ROUNDS_LINK 80u
+#define NR_ROUNDS_MIN 40u
+#define NR_EVENTS 12000000u
 
-#define STEP_FIRST	1.0
-#define STEP_LAST	0.005
-#define MOMENTUM	0.9
-#define SQUARE_MEMORY	0.99
-#define LOG_LEAST	-14.0 /* of a time price, relative to the largest of its step */
-#define PRICE_START	0.004 /* of resources that the start has no use for */
-#define IN_PLACE_SCALE	0.2   /* weight of the time in place in the unit of capacity prices */
+#define STEP_FIRST 1.0
+#define STEP_LAST 0.005
+#define MOMENTUM 0.9
+#define SQUARE_MEMORY 0.99
+#define LOG_LEAST -14.0	   /* of a time price, relative to the largest of its step */
+#define PRICE_START 0.004  /* of resources that the start has no use for */
+#define IN_PLACE_SCALE 0.2 /* weight of the time in place in the unit of capacity prices */
 
 #define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME  UINT64_C(0x100000001b3)
+#define FNV_PRIME UINT64_C(0x100000001b3)
 
 /* One coordinate: its value, and running means of its gradient and of the gradient's square. */
 struct coordinate {
@@ -203,8 +203,8 @@ static int start(struct ascent *a)
 		bound_step_alone(&m->steps[i], hbm_ns[i], relief[i], time);
 		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
 			g->time[r].x = log(fmax(time[r], PRICE_START));
-		g->scale_ns = 1 + fmax(hbm_ns[i], m->steps[i].fixed_ns) +
-			      IN_PLACE_SCALE * away_ns[i];
+		g->scale_ns =
+			1 + fmax(hbm_ns[i], m->steps[i].fixed_ns) + IN_PLACE_SCALE * away_ns[i];
 	}
 	err = 0;
 out:
@@ -216,23 +216,25 @@ out:
 
 /* ------------------------------------------------------------------ search */
 
+/* Resources before it have no price. */
+static int first_resource(enum bound_ascent_mode mode)
+{
+	return mode == BOUND_ASCENT_LINK ? BOUND_LINK_IN : BOUND_FIXED;
+}
+
 /* Turn a group's coordinates into time prices. */
 static void group_price(struct group *g, enum bound_ascent_mode mode)
 {
 	double most = -INFINITY, sum = 0;
 
-	if (mode == BOUND_ASCENT_LINK) {
-		g->price[BOUND_LINK_IN] = g->price[BOUND_LINK_OUT] = 0.5;
-		return;
-	}
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+	for (int r = first_resource(mode); r < BOUND_RESOURCE_NR; r++)
 		most = fmax(most, g->time[r].x);
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++) {
+	for (int r = first_resource(mode); r < BOUND_RESOURCE_NR; r++) {
 		g->time[r].x = fmax(g->time[r].x - most, LOG_LEAST);
 		g->price[r] = exp(g->time[r].x);
 		sum += g->price[r];
 	}
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+	for (int r = first_resource(mode); r < BOUND_RESOURCE_NR; r++)
 		g->price[r] /= sum;
 }
 
@@ -283,12 +285,10 @@ static void group_move(struct group *g, enum bound_ascent_mode mode, const struc
 {
 	double unit = 1 / (g->nr_steps * g->scale_ns), mean = 0;
 
-	if (mode == BOUND_ASCENT_ALL) {
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-			mean += g->price[r] * g->gradient[r];
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-			move(&g->time[r], (g->gradient[r] - mean) * unit, pace);
-	}
+	for (int r = first_resource(mode); r < BOUND_RESOURCE_NR; r++)
+		mean += g->price[r] * g->gradient[r];
+	for (int r = first_resource(mode); r < BOUND_RESOURCE_NR; r++)
+		move(&g->time[r], (g->gradient[r] - mean) * unit, pace);
 	move(&g->capacity, g->gradient_capacity / g->nr_steps, pace);
 	g->capacity.x = fmax(g->capacity.x, 0);
 }

@@ -9,8 +9,8 @@
 
 enum bound_ascent_mode {
 	BOUND_ASCENT_ALL,  /* all prices are looked for */
-	BOUND_ASCENT_LINK, /* time prices on the link alone, both ways alike: bounds the time in
-			      which the link carries what capacity forces across */
+	BOUND_ASCENT_LINK, /* time has a price on the link alone: bounds the time in which the link
+			      carries what capacity forces across */
 };
 
 /*

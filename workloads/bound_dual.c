@@ -27,10 +27,10 @@ enum { AWAY, CLEAN, DIRTY, NR_STATES };
 
 /* How a state was entered before an event, and used at it. */
 enum {
-	FROM_MASK = 3,	 /* state after the event before */
-	COPY_OUT = 4,	 /* copied out between */
-	COPY_IN = 8,	 /* copied in between, after it went or was away */
-	IN_PLACE = 16,	 /* clean, but used in place */
+	FROM_MASK = 3, /* state after the event before */
+	COPY_OUT = 4,  /* copied out between */
+	COPY_IN = 8,   /* copied in between, after it went or was away */
+	IN_PLACE = 16, /* clean, but used in place */
 };
 
 /* Minima over ranges of steps: level l holds the index of the least of 2^l keys from a step on. */
@@ -42,14 +42,14 @@ struct range_min {
 struct bound_dual {
 	const struct bound_model *model;
 	uint32_t nr_levels;
-	struct range_min copy_in;   /* cost of a copy in, less the capacity price of all before */
-	struct range_min copy_out;  /* cost of a copy out, plus the same */
+	struct range_min copy_in;    /* cost of a copy in, less the capacity price of all before */
+	struct range_min copy_out;   /* cost of a copy out, plus the same */
 	struct range_min write_back; /* cost of a copy out */
-	double *prefix;		    /* capacity price of a byte through all steps before */
-	double *resident;	    /* gradient: change of resident bytes from a step on */
-	double *used;		    /* gradient: resident bytes at events */
-	uint8_t (*how)[NR_STATES];  /* by event of one piece */
-	uint32_t *memory;	    /* of all levels */
+	double *prefix;		     /* capacity price of a byte through all steps before */
+	double *resident;	     /* gradient: change of resident bytes from a step on */
+	double *used;		     /* gradient: resident bytes at events */
+	uint8_t (*how)[NR_STATES];   /* by event of one piece */
+	uint32_t *memory;	     /* of all levels */
 };
 
 int bound_prices_init(struct bound_prices *p, uint32_t nr_steps)
@@ -132,8 +132,7 @@ int bound_dual_create(const struct bound_model *model, struct bound_dual **out)
 	if (!d->memory || !d->prefix || !d->resident || !d->used || !d->how)
 		goto err_dual;
 	if (range_min_init(&d->copy_in, n, d->nr_levels, d->memory) ||
-	    range_min_init(&d->copy_out, n, d->nr_levels,
-			   d->memory + (size_t)n * d->nr_levels) ||
+	    range_min_init(&d->copy_out, n, d->nr_levels, d->memory + (size_t)n * d->nr_levels) ||
 	    range_min_init(&d->write_back, n, d->nr_levels,
 			   d->memory + (size_t)n * d->nr_levels * 2))
 		goto err_dual;
@@ -189,8 +188,7 @@ static void prepare(struct bound_dual *d, const struct bound_prices *p)
 		d->copy_in.key[i] = price_in(&m->rates, p->time[i]) - d->prefix[i];
 		d->copy_out.key[i] = out + d->prefix[i];
 		d->write_back.key[i] = out;
-		d->prefix[i + 1] = d->prefix[i] +
-				   p->capacity[i] / m->budget_bytes;
+		d->prefix[i + 1] = d->prefix[i] + p->capacity[i] / m->budget_bytes;
 	}
 	range_min_fill(&d->copy_in, m->nr_steps, d->nr_levels);
 	range_min_fill(&d->copy_out, m->nr_steps, d->nr_levels);
@@ -229,7 +227,7 @@ static uint32_t gap_from(const struct bound_event *e)
 static void cross_gap(const struct bound_dual *d, const struct bound_event *e, double bytes,
 		      double cost[NR_STATES], uint8_t how[NR_STATES])
 {
-	double in[NR_STATES], stay, out, back, fetch;
+	double in[NR_STATES], stay, fetch;
 	uint32_t from = gap_from(e), j;
 
 	if (!(e->flags & BOUND_LIVE_BEFORE)) {
@@ -251,6 +249,8 @@ static void cross_gap(const struct bound_dual *d, const struct bound_event *e, d
 	in[DIRTY] = cost[DIRTY] + stay;
 	how[DIRTY] = DIRTY;
 	if (cost[DIRTY] < INFINITY) {
+		double out, back;
+
 		j = range_min_find(&d->copy_out, from, e->step);
 		out = bytes * (d->copy_out.key[j] - d->prefix[from]);
 		relax(&in[AWAY], &how[AWAY], cost[DIRTY] + out, DIRTY | COPY_OUT);
@@ -276,8 +276,7 @@ static double cost_away(const struct bound_rates *r, const double *time,
 }
 
 static void use_event(const struct bound_dual *d, const struct bound_event *e, double bytes,
-		      const struct bound_prices *p, double cost[NR_STATES],
-		      uint8_t how[NR_STATES])
+		      const struct bound_prices *p, double cost[NR_STATES], uint8_t how[NR_STATES])
 {
 	const double *time = p->time[e->step];
 	double hold = bytes * p->capacity[e->step] / d->model->budget_bytes;
@@ -341,8 +340,8 @@ static void trace_event(struct bound_dual *d, const struct bound_event *e, bool 
 }
 
 /* What a crossing of a gap adds to the gradient. */
-static void trace_gap(struct bound_dual *d, const struct bound_event *e, uint32_t state, uint32_t how,
-		      double bytes, struct bound_prices *g)
+static void trace_gap(struct bound_dual *d, const struct bound_event *e, uint32_t state,
+		      uint32_t how, double bytes, struct bound_prices *g)
 {
 	const struct bound_rates *r = &d->model->rates;
 	uint32_t from = gap_from(e), j;

@@ -161,7 +161,7 @@ struct build {
 	uint32_t *life_first;  /* by life, and one more: index in by_life */
 	uint64_t *ends;	       /* ends of the parts of one life */
 	uint32_t *fill;	       /* by piece of one life: events laid out */
-	uint32_t cap_ends, cap_fill, cap_pieces, cap_events;
+	uint32_t cap_pieces, cap_events;
 };
 
 static int cmp_u64(const void *a, const void *b)
@@ -206,16 +206,11 @@ static uint32_t find_end(const uint64_t *ends, uint32_t nr, uint64_t value)
 	return lo;
 }
 
-/* Collect the sorted distinct ends of the parts that a life's uses name; their number, or < 0. */
-static int life_ends(struct build *b, const uint32_t *uses, uint32_t nr)
+/* Collect the sorted distinct ends of the parts that a life's uses name; returns their number. */
+static uint32_t life_ends(const struct build *b, const uint32_t *uses, uint32_t nr)
 {
 	uint32_t n = 0, distinct = 0;
-	void *p = b->ends;
-	int err = reserve(&p, &b->cap_ends, 2 * (uint64_t)nr, sizeof(*b->ends));
 
-	b->ends = p;
-	if (err)
-		return err;
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct trace_use *use = &b->trace->uses[uses[i]];
 
@@ -227,7 +222,7 @@ static int life_ends(struct build *b, const uint32_t *uses, uint32_t nr)
 		if (!distinct || b->ends[distinct - 1] != b->ends[i])
 			b->ends[distinct++] = b->ends[i];
 	}
-	return (int)distinct;
+	return distinct;
 }
 
 /* While a piece is built its events' flags hold the kinds seen, one bit each. */
@@ -273,14 +268,8 @@ static int pieces_reserve(struct build *b, const uint32_t *uses, uint32_t nr, ui
 {
 	struct bound_model *m = b->model;
 	uint64_t events = m->nr_events;
-	void *p = b->fill;
-	int err = reserve(&p, &b->cap_fill, nr_ends, sizeof(*b->fill));
-
-	b->fill = p;
-	if (err)
-		return err;
-	p = m->pieces;
-	err = reserve(&p, &b->cap_pieces, (uint64_t)m->nr_pieces + nr_ends, sizeof(*m->pieces));
+	void *p = m->pieces;
+	int err = reserve(&p, &b->cap_pieces, (uint64_t)m->nr_pieces + nr_ends, sizeof(*m->pieces));
 	m->pieces = p;
 	if (err)
 		return err;
@@ -311,6 +300,27 @@ static int pieces_reserve(struct build *b, const uint32_t *uses, uint32_t nr, ui
 	return 0;
 }
 
+/* Lay out the events of one use, over the pieces that it covers. */
+static void use_build(struct build *b, uint32_t u, struct bound_piece *pieces, uint32_t nr_ends)
+{
+	const struct trace_use *use = &b->trace->uses[u];
+	uint32_t step = b->use_step[u], at = find_end(b->ends, nr_ends, use->offset);
+
+	for (; b->ends[at] < use->offset + use->bytes; at++) {
+		struct bound_piece *piece = &pieces[at];
+		struct bound_event *e = &b->model->events[piece->first_event + piece->nr_events];
+
+		if (piece->nr_events && e[-1].step == step) {
+			e--;
+		} else {
+			*e = (struct bound_event){.step = step};
+			piece->nr_events++;
+		}
+		e->flags |= kind_bit(use->kind);
+		event_add(e, &b->cost[u], piece->bytes / (double)use->bytes);
+	}
+}
+
 /* Lay out the pieces and events of one life. Uses come in step order. */
 static int life_build(struct build *b, uint32_t life)
 {
@@ -318,44 +328,34 @@ static int life_build(struct build *b, uint32_t life)
 	uint32_t nr = b->life_first[life + 1] - b->life_first[life];
 	bool live = b->trace->lives[life].birth == TRACE_NEVER;
 	struct bound_model *m = b->model;
+	uint32_t nr_events = m->nr_events;
 	struct bound_piece *pieces;
-	int nr_ends, err;
+	uint32_t nr_ends;
+	int err;
 
 	if (!nr)
 		return 0;
 	nr_ends = life_ends(b, uses, nr);
-	if (nr_ends < 0)
-		return nr_ends;
-	err = pieces_reserve(b, uses, nr, (uint32_t)nr_ends);
+	err = pieces_reserve(b, uses, nr, nr_ends);
 	if (err)
 		return err;
 	pieces = &m->pieces[m->nr_pieces];
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct trace_use *use = &b->trace->uses[uses[i]];
-		uint32_t step = b->use_step[uses[i]];
-		uint32_t at = find_end(b->ends, (uint32_t)nr_ends, use->offset);
+	for (uint32_t i = 0; i < nr; i++)
+		use_build(b, uses[i], pieces, nr_ends);
+	/* close up what uses that share an event, and holes between parts, have left free */
+	for (uint32_t i = 0; i + 1 < nr_ends; i++) {
+		struct bound_piece piece = pieces[i];
 
-		for (; b->ends[at] < use->offset + use->bytes; at++) {
-			struct bound_piece *piece = &pieces[at];
-			struct bound_event *e =
-				&m->events[piece->first_event + piece->nr_events];
-
-			if (!piece->nr_events || e[-1].step != step) {
-				*e = (struct bound_event){.step = step};
-				piece->nr_events++;
-			} else {
-				e--;
-			}
-			e->flags |= kind_bit(use->kind);
-			event_add(e, &b->cost[uses[i]], piece->bytes / (double)use->bytes);
-		}
+		if (!piece.nr_events)
+			continue;
+		memmove(&m->events[nr_events], &m->events[piece.first_event],
+			piece.nr_events * sizeof(*m->events));
+		piece.first_event = nr_events;
+		nr_events += piece.nr_events;
+		piece_close(m, &piece, live);
+		m->pieces[m->nr_pieces++] = piece;
 	}
-	for (int i = 0; i + 1 < nr_ends; i++) {
-		if (!pieces[i].nr_events)
-			continue; /* a hole between parts */
-		piece_close(m, &pieces[i], live);
-		m->pieces[m->nr_pieces++] = pieces[i];
-	}
+	m->nr_events = nr_events;
 	return 0;
 }
 
@@ -371,8 +371,8 @@ static void step_build(struct build *b, const struct weir_machine_desc *desc, ui
 
 	*s = (struct bound_step){0};
 	if (from->name)
-		s->fixed_ns = max_double(from->ops / dev->ops_per_s * NS_PER_S,
-					 (double)dev->launch_ns);
+		s->fixed_ns =
+			max_double(from->ops / dev->ops_per_s * NS_PER_S, (double)dev->launch_ns);
 	s->fixed_ns = max_double(s->fixed_ns, from->compute_ns);
 	for (uint32_t i = from->first_use; i < from->first_use + from->nr_uses; i++) {
 		struct use_cost *c = &b->cost[i];
@@ -442,7 +442,10 @@ int bound_model_create(const struct trace *trace, const struct weir_machine_desc
 	b.use_step = calloc((size_t)trace->nr_uses + 1, sizeof(*b.use_step));
 	b.by_life = calloc((size_t)trace->nr_uses + 1, sizeof(*b.by_life));
 	b.life_first = calloc((size_t)trace->nr_lives + 2, sizeof(*b.life_first));
-	if (b.model->steps && b.cost && b.use_step && b.by_life && b.life_first) {
+	b.ends = calloc(2 * (size_t)trace->nr_uses + 1, sizeof(*b.ends));
+	b.fill = calloc(2 * (size_t)trace->nr_uses + 1, sizeof(*b.fill));
+	if (b.model->steps && b.cost && b.use_step && b.by_life && b.life_first && b.ends &&
+	    b.fill) {
 		b.model->nr_steps = trace->nr_steps;
 		b.model->budget_bytes = (double)budget_bytes;
 		rates_init(&b.model->rates, desc, desc->device[device].memory);

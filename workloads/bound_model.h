@@ -40,9 +40,9 @@ enum {
 struct bound_event {
 	uint32_t step;
 	uint32_t flags;
-	double hbm_ns; /* saved in HBM when away */
+	double hbm_ns;		    /* saved in HBM when away */
 	double in_bytes, out_bytes; /* over the link when away, whole sectors */
-	double ns[4]; /* BOUND_IN_NEAR .. BOUND_OUT_FAR, when away */
+	double ns[4];		    /* BOUND_IN_NEAR .. BOUND_OUT_FAR, when away */
 };
 
 struct bound_piece {
@@ -58,8 +58,8 @@ struct bound_step {
 
 /* Rates of the links between the device's memory and the host, in ns a byte. */
 struct bound_rates {
-	double in_ns, out_ns;		    /* one way alone */
-	double in_of_out_ns, out_of_in_ns;  /* a byte out costs LINK_IN, a byte in LINK_OUT */
+	double in_ns, out_ns;		   /* one way alone */
+	double in_of_out_ns, out_of_in_ns; /* a byte out costs LINK_IN, a byte in LINK_OUT */
 };
 
 struct bound_model {

@@ -29,10 +29,10 @@ struct trace_manager {
 	struct manager *inner; /* owned; NULL: nothing runs */
 	struct live *live;     /* sorted by addr, disjoint */
 	uint32_t nr_live, cap_live;
-	uint64_t next_addr;    /* with no inner manager */
-	struct trace *trace;   /* NULL: not recording */
+	uint64_t next_addr;  /* with no inner manager */
+	struct trace *trace; /* NULL: not recording */
 	uint32_t cap_steps, cap_uses, cap_lives;
-	int error;	       /* first error of recording */
+	int error; /* first error of recording */
 };
 
 static struct trace_manager *from_manager(struct manager *m)
@@ -122,8 +122,8 @@ static int record_life(struct trace_manager *t, struct live *l, uint32_t birth)
 	if (err)
 		return err;
 	l->life = t->trace->nr_lives;
-	t->trace->lives[t->trace->nr_lives++] = (struct trace_life){
-		.bytes = l->bytes, .birth = birth, .death = TRACE_NEVER};
+	t->trace->lives[t->trace->nr_lives++] =
+		(struct trace_life){.bytes = l->bytes, .birth = birth, .death = TRACE_NEVER};
 	return 0;
 }
 
@@ -397,8 +397,7 @@ static bool use_ok(const struct trace *trace, uint32_t step, const struct trace_
 	if (use->life >= trace->nr_lives)
 		return false;
 	life = &trace->lives[use->life];
-	if (use->bytes == 0 || use->offset >= life->bytes ||
-	    use->bytes > life->bytes - use->offset)
+	if (use->bytes == 0 || use->offset >= life->bytes || use->bytes > life->bytes - use->offset)
 		return false;
 	if ((unsigned)use->kind > WEIR_DISCARD || (unsigned)use->pattern > WEIR_RANDOM)
 		return false;

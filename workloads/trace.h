@@ -24,7 +24,7 @@ struct trace_life {
 
 /* One use of one launch: struct weir_use with a place that outlives the run. */
 struct trace_use {
-	uint32_t life;	 /* index in lives[] */
+	uint32_t life; /* index in lives[] */
 	uint32_t granule;
 	uint64_t offset; /* first byte, from the start of the life */
 	uint64_t bytes;	 /* > 0; offset + bytes <= the life's bytes */
@@ -38,9 +38,9 @@ struct trace_use {
  * without a kernel: one use, WEIR_DISCARD, because it ends the life of what was there.
  */
 struct trace_step {
-	const char *name;    /* the kernel's, static text; NULL: no kernel */
-	double ops;	     /* as in struct weir_launch */
-	double compute_ns;   /* measured time with everything in HBM; 0: not measured */
+	const char *name;	     /* the kernel's, static text; NULL: no kernel */
+	double ops;		     /* as in struct weir_launch */
+	double compute_ns;	     /* measured time with everything in HBM; 0: not measured */
 	uint32_t first_use, nr_uses; /* uses[first_use] ..; steps divide the uses in order */
 };
 

@@ -17,8 +17,8 @@
 #include "src/base/log.h"
 
 struct weir_machine {
-	struct backend *backend;   /* owned */
-	atomic_uint nr_streams;	   /* live handles, for the leak report */
+	struct backend *backend; /* owned */
+	atomic_uint nr_streams;	 /* live handles, for the leak report */
 };
 
 struct weir_stream {
@@ -145,7 +145,8 @@ void weir_machine_close(struct weir_machine *machine)
 		return;
 	left = atomic_load(&machine->nr_streams);
 	if (left)
-		log_error("machine '%s' closed with %u streams left", machine->backend->desc.name, left);
+		log_error("machine '%s' closed with %u streams left", machine->backend->desc.name,
+			  left);
 	machine->backend->ops->destroy(machine->backend);
 	free(machine);
 }
@@ -316,8 +317,7 @@ static int check_memories(const struct weir_machine_desc *desc, const struct fin
 	return host ? 0 : contradiction(why, "no memory of kind host");
 }
 
-static int check_device(const struct weir_machine_desc *desc, uint32_t i,
-			const struct finding *why)
+static int check_device(const struct weir_machine_desc *desc, uint32_t i, const struct finding *why)
 {
 	const struct weir_device_desc *device = &desc->device[i];
 	const struct rate rates[] = {
@@ -411,7 +411,8 @@ static int check_granularity(const struct weir_machine_desc *desc, const struct 
 	uint64_t granularity = desc->vmm.granularity_bytes;
 
 	if (granularity < 4096 || granularity & (granularity - 1))
-		return contradiction(why, "granularity_bytes is not a power of two of 4096 or more");
+		return contradiction(why,
+				     "granularity_bytes is not a power of two of 4096 or more");
 	for (uint32_t i = 0; i < desc->nr_memories; i++)
 		if (desc->memory[i].bytes < granularity)
 			return contradiction(why, "memory '%s' is smaller than granularity_bytes",

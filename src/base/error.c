@@ -8,7 +8,7 @@
 #include "weir/weir.h"
 
 #define TEXT_OF(x) #x
-#define TEXT(x)	   TEXT_OF(x)
+#define TEXT(x) TEXT_OF(x)
 
 const char *weir_version(void)
 {

@@ -15,9 +15,9 @@
 void log_message(enum weir_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-#define log_error(...)	 log_message(WEIR_LOG_ERROR, __VA_ARGS__)
+#define log_error(...) log_message(WEIR_LOG_ERROR, __VA_ARGS__)
 #define log_warning(...) log_message(WEIR_LOG_WARNING, __VA_ARGS__)
-#define log_info(...)	 log_message(WEIR_LOG_INFO, __VA_ARGS__)
-#define log_debug(...)	 log_message(WEIR_LOG_DEBUG, __VA_ARGS__)
+#define log_info(...) log_message(WEIR_LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_message(WEIR_LOG_DEBUG, __VA_ARGS__)
 
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define SECTOR_BYTES 32u
-#define WORD_BYTES   4u
-#define NS_PER_S     1e9
+#define WORD_BYTES 4u
+#define NS_PER_S 1e9
 
 static double min_double(double a, double b)
 {
@@ -145,8 +145,8 @@ int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const str
 	for (uint32_t i = 0; i < nr_uses; i++) {
 		const struct weir_use *use = uses[i].use;
 
-		cost.hbm_ns += cost_hbm_ns(dev, use, (double)uses[i].bytes[dev->memory] /
-							     (double)use->bytes);
+		cost.hbm_ns += cost_hbm_ns(dev, use,
+					   (double)uses[i].bytes[dev->memory] / (double)use->bytes);
 		for (uint32_t m = 0; m < desc->nr_memories; m++) {
 			int err;
 
@@ -173,8 +173,8 @@ static double flows_ns(const struct weir_link_desc *link, const struct cost_flow
 			   flow->a_to_b ? link->a_to_b_bytes_per_s : link->b_to_a_bytes_per_s);
 	if (!back)
 		return flow->bytes / alone * NS_PER_S;
-	back_alone = min_double(back->bytes_per_s, back->a_to_b ? link->a_to_b_bytes_per_s
-								: link->b_to_a_bytes_per_s);
+	back_alone = min_double(back->bytes_per_s,
+				back->a_to_b ? link->a_to_b_bytes_per_s : link->b_to_a_bytes_per_s);
 	shared = min_double(alone, link->duplex_bytes_per_s);
 	back_shared = min_double(back_alone, link->duplex_bytes_per_s);
 	/* Both at the shared rate until the shorter is done, then the rest at its own. */

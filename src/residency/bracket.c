@@ -257,7 +257,7 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	waits = space->nr_waits;
 	space_progress(space);
 	record_bracket(space, slot, EVENT_BEGIN);
-	err = follow_due(space);
+	err = follow_due(space, slot->use, slot->nr_uses);
 	if (!err)
 		err = place_uses(space, slot->use, slot->nr_uses);
 	if (!err)

@@ -26,7 +26,14 @@ static uint64_t stage_of(const struct residency *r, uint64_t period, uint32_t st
 		step = 0;
 		period++;
 	}
+	if (step >= r->plan->first_step)
+		period++;
 	return period * r->plan->nr_stages + r->plan->stage_of_step[step];
+}
+
+uint64_t follow_first_stage(const struct residency *r)
+{
+	return stage_of(r, 0, 0);
 }
 
 /* The newest event agrees with the plan. */
@@ -114,9 +121,17 @@ static void pending_fill(struct residency *r)
 	while (r->plan->nr_actions) {
 		const struct plan_action *action = &r->plan->action[r->next_action];
 		uint64_t base = r->action_period * r->plan->nr_stages;
+		uint64_t due = base + action->due +
+			       (action->due < action->from ? r->plan->nr_stages : 0);
 
 		if (base + action->from > r->host_stage)
 			return;
+		if (++r->next_action == r->plan->nr_actions) {
+			r->next_action = 0;
+			r->action_period++;
+		}
+		if (due < r->first_stage)
+			continue; /* of a stage before the plan was made */
 		if (r->nr_pending == r->max_pending) {
 			uint32_t max = MAX(64u, r->max_pending * 2);
 			struct pending_action *pending =
@@ -131,14 +146,9 @@ static void pending_fill(struct residency *r)
 			.life = action->life,
 			.nr_resident = action->nr_resident,
 			.from = base + action->from,
-			.due = base + action->due +
-			       (action->due < action->from ? r->plan->nr_stages : 0),
+			.due = due,
 			.fetch = action->fetch,
 		};
-		if (++r->next_action == r->plan->nr_actions) {
-			r->next_action = 0;
-			r->action_period++;
-		}
 	}
 }
 
@@ -239,41 +249,41 @@ void follow_advance(struct weir_space *space)
 		r->error = err;
 }
 
-/* Wait for what a due action waits for. @return whether there was anything. */
-static bool wait_for_action(struct weir_space *space, const struct pending_action *a)
+/* Wait for the next thing that may give an action what it lacks: a chunk or an idle block. Short
+ * waits, since chunks that come free can be mapped meanwhile. @return whether there was any. */
+static bool wait_for_something(struct weir_space *space)
 {
-	struct move_queue *out = &space->moving[TIER_HOST];
-	const struct range *range = space->residency->life[a->life];
-	bracket_seq_t seq = range ? MAX(range->last_use, range->last_part_use) : 0;
+	for (int tier = TIER_NR - 1; tier >= 0; tier--) {
+		struct move_queue *queue = &space->moving[tier];
 
-	if (a->fetch && out->nr) {
-		space_wait_fence(space, out->move[out->head].fence);
-		return true;
+		if (queue->nr) {
+			space_wait_fence(space, queue->move[queue->head].fence);
+			return true;
+		}
 	}
-	if (seq > space->done_seq) {
-		/* Ended, all of them: a range's last use is set when a bracket ends. */
-		space_wait_seq(space, seq);
-		return true;
-	}
-	return false;
+	if (space->done_seq == space->last_seq)
+		return false;
+	space_wait_seq(space, space->done_seq + 1);
+	return true;
 }
 
-int follow_due(struct weir_space *space)
+int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	struct residency *r = space->residency;
 	int err;
 
 	while (r->plan) {
-		struct pending_action due;
 		uint32_t i = 0;
 
 		follow_advance(space);
+		err = place_fresh(space, uses, nr_uses);
+		if (err)
+			return err;
 		while (i < r->nr_pending && r->pending[i].due > r->host_stage)
 			i++;
 		if (i == r->nr_pending)
 			break;
-		due = r->pending[i];
-		if (wait_for_action(space, &due))
+		if (wait_for_something(space))
 			continue;
 		/* It cannot be done: what it was for happens in place. */
 		for (r->nr_pending--; i < r->nr_pending; i++)
@@ -284,14 +294,24 @@ int follow_due(struct weir_space *space)
 	return err;
 }
 
+/* Where the plan's tables keep a range in the stage of the newest bracket; false: nowhere. */
+static bool table_index(const struct residency *r, const struct range *range, uint64_t *at)
+{
+	uint32_t tracked = r->plan->tracked[range->plan_life];
+
+	if (tracked == PLAN_TEMPORARY)
+		return false;
+	*at = r->host_stage % r->plan->nr_stages * r->plan->nr_tracked + tracked;
+	return true;
+}
+
 uint32_t follow_level(const struct weir_space *space, const struct range *range)
 {
 	const struct residency *r = space->residency;
 	uint64_t at;
 
-	if (!r->plan || range->plan_life < 0 || r->plan->temporary[range->plan_life])
+	if (!r->plan || range->plan_life < 0 || !table_index(r, range, &at))
 		return range->nr_blocks;
-	at = r->host_stage % r->plan->nr_stages * r->plan->nr_lives + (uint32_t)range->plan_life;
 	return r->plan->level[at];
 }
 
@@ -302,8 +322,5 @@ uint32_t follow_next_use(const struct weir_space *space, const struct range *ran
 
 	if (!r->plan || range->plan_life < 0)
 		return UINT32_MAX;
-	if (r->plan->temporary[range->plan_life])
-		return 0;
-	at = r->host_stage % r->plan->nr_stages * r->plan->nr_lives + (uint32_t)range->plan_life;
-	return r->plan->next_use[at];
+	return table_index(r, range, &at) ? r->plan->next_use[at] : 0;
 }

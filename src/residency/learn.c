@@ -151,10 +151,10 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ (hash >> 32);
 }
 
-static bool is_short(const struct plan_life *life)
+static bool is_short(const struct learning *l, const struct plan_life *life)
 {
-	return !life->permanent && life->death > life->birth &&
-	       life->death - life->birth <= SHORT_LIFE;
+	return !life->permanent &&
+	       (life->death + l->nr_steps - life->birth) % l->nr_steps <= SHORT_LIFE;
 }
 
 /* A recorded use as the cost model takes it. */
@@ -213,7 +213,7 @@ static double learn_compute(const struct learning *l, uint64_t number)
 
 		model += cost_hbm_ns(device, &use, 1);
 	}
-	return ns > 0 ? MIN(ns, model) : model;
+	return model;
 }
 
 /* Second walk: steps and their uses. */
@@ -239,7 +239,7 @@ static void learn_steps(struct learning *l)
 			step->shape = mix(step->shape, uses[i].bytes);
 			step->shape = mix(step->shape, uses[i].granule * 64u + uses[i].kind * 2u +
 							       (uint64_t)uses[i].pattern);
-			step->shape = mix(step->shape, is_short(life) ? life->nr_blocks
+			step->shape = mix(step->shape, is_short(l, life) ? life->nr_blocks
 								      : use->life + (1ull << 40));
 		}
 	}
@@ -332,6 +332,7 @@ int learn_plan(struct weir_space *space)
 	l.step_of_event = NULL;
 	r->plan_event = space->residency->record.next_event;
 	r->nr_plans_made = nr_made + 1;
+	r->host_stage = r->gpu_stage = r->first_stage = follow_first_stage(r);
 	space->stats.nr_plans++;
 	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
 		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,

@@ -33,13 +33,18 @@ static uint32_t wanted_level(const struct weir_space *space, const struct space_
 	return follow_level(space, range);
 }
 
-/* A chunk of HBM for a block of the use; NULL: leave it in place. */
+/*
+ * A chunk of HBM for a block of the use; NULL: leave it in place. fresh: the block has no contents
+ * yet. A plan has made room for what it wants fetched, so a fetch does not evict under one.
+ */
 static struct chunk *chunk_for(struct weir_space *space, const struct space_use *use,
-			       uint32_t level, uint32_t left)
+			       uint32_t level, uint32_t left, bool fresh)
 {
+	bool planned = space->residency->plan != NULL;
+
 	if (range_nr_resident(use->range) >= level)
 		return NULL;
-	if (space->mode == WEIR_FIXED || (!space->residency->plan && !is_dense(use)))
+	if (space->mode == WEIR_FIXED || (planned ? !fresh : !is_dense(use)))
 		return room_hbm_try(space);
 	return room_hbm_wait(space, left);
 }
@@ -49,7 +54,7 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 {
 	struct range *range = use->range;
 	enum tier tier = TIER_HBM;
-	struct chunk *chunk = chunk_for(space, use, level, left);
+	struct chunk *chunk = chunk_for(space, use, level, left, true);
 	int err;
 
 	if (!chunk) {
@@ -75,7 +80,7 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && is_whole(use, i);
-	struct chunk *chunk = chunk_for(space, use, level, left);
+	struct chunk *chunk = chunk_for(space, use, level, left, overwritten);
 	int err;
 
 	if (!chunk)
@@ -185,6 +190,36 @@ int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t 
 			return err;
 	}
 	return migrate_flush(space);
+}
+
+int place_fresh(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+{
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		struct range *range = uses[u].range;
+		uint32_t level = wanted_level(space, &uses[u]);
+
+		if (uses[u].kind != WEIR_OVERWRITE || uses[u].nr != range->nr_blocks)
+			continue;
+		for (uint32_t n = 0; n < range->nr_blocks && range->nr_state[BLOCK_UNBACKED] &&
+				     range_nr_resident(range) < level;
+		     n++) {
+			uint32_t i = range_nth_block(range, n);
+			struct chunk *chunk;
+			int err;
+
+			if (range->block[i].state != BLOCK_UNBACKED)
+				continue;
+			chunk = room_hbm_try(space);
+			if (!chunk)
+				return 0;
+			err = migrate_back(space, range, i, TIER_HBM, chunk);
+			if (err) {
+				pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+				return err;
+			}
+		}
+	}
+	return 0;
 }
 
 int place_back_part(struct weir_space *space, const struct space_use *part)

@@ -64,15 +64,19 @@ struct plan_action {
 	bool fetch;
 };
 
+/* A life that is not tracked: resident from birth to death, inside one loop. */
+#define PLAN_TEMPORARY UINT32_MAX
+
 struct plan {
-	uint32_t nr_stages, nr_steps, nr_lives;
+	uint32_t nr_stages, nr_steps, nr_tracked;
+	uint32_t first_step;	    /* stage 0 begins here, so that no loop is cut in two */
 	uint32_t *stage_of_step;
-	uint32_t *level;	    /* [stage * nr_lives + life], where the life is used */
-	uint32_t *next_use;	    /* [stage * nr_lives + life]: stages until its next use after this
+	uint32_t *tracked;	    /* by life: its number t among the tracked; PLAN_TEMPORARY */
+	uint32_t *level;	    /* [stage * nr_tracked + t], where the life is used */
+	uint32_t *next_use;	    /* [stage * nr_tracked + t]: stages until its next use after this
 				     * stage; UINT32_MAX: none before it dies */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
-	bool *temporary;	    /* by life: resident from birth to death */
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
 };
 
@@ -81,6 +85,8 @@ int plan_create(const struct plan_input *input, struct plan **out);
 void plan_destroy(struct plan *plan);
 
 /* ---- between the plan's own files */
+
+/* Lives below are numbers among the tracked ones. */
 
 /* A life in a stage. */
 struct stage_life {
@@ -94,6 +100,7 @@ struct stage_use {
 	uint32_t step; /* of the body */
 	uint32_t life;
 	double in_ns, out_ns;
+	bool window; /* of another part in each iteration: there or not, not a share of it */
 };
 
 struct stage {
@@ -110,25 +117,34 @@ struct stages {
 	struct stage_life *life;
 	double *compute_ns;
 	uint32_t *stage_of_step;
-	bool *temporary;	/* by life */
-	uint32_t nr_stages, nr_uses, nr_lives;
-	/* For each life, [stage * input->nr_lives + life]: */
+	uint32_t *tracked;	/* by life, as in struct plan */
+	uint32_t *life_of;	/* by tracked life: the input's */
+	double *blocks;		/* by tracked life: its size */
+	uint32_t nr_stages, nr_uses, nr_lives, nr_tracked;
+	/* For each tracked life, [stage * nr_tracked + t]: */
 	uint8_t *alive;
 	uint32_t *next_use; /* as in struct plan */
 };
 
 int stages_create(const struct plan_input *input, struct stages *out);
+
+/* The step after the longest loop. */
+uint32_t stages_pick_first(const struct plan_input *input);
+
 void stages_destroy(struct stages *stages);
 
-/* Model one period in its steady state. level: [index of stage_life]; action: NULL, or room for
- * `*nr_actions` of them (updated; -ENOSPC when short). */
+/*
+ * The model of one period in its steady state. level: [index of stage_life], blocks that should be
+ * resident. model_run: the time, ns. model_actions: the moves (owned by the caller), and what is
+ * resident at each stage in fact, since levels may add up to more than there is room for.
+ */
 struct plan_model;
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out);
 void model_destroy(struct plan_model *model);
 double model_run(struct plan_model *model, const double *level);
-int model_actions(struct plan_model *model, const double *level, struct plan_action **out,
-		  uint32_t *nr);
+int model_actions(struct plan_model *model, const double *level, double *reached,
+		  struct plan_action **out, uint32_t *nr);
 
 /* Find levels. level: [index of stage_life], out. @return modelled time. */
 double plan_search(const struct plan_input *input, const struct stages *stages,

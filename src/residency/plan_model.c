@@ -34,6 +34,7 @@ struct plan_model {
 	double time_ns, copied_ns;
 	/* What is left of the link during the stage, in blocks. */
 	double slack_in, slack_out;
+	double *reached; /* by stage_life: what is resident there, at most its level; NULL: not asked */
 	struct plan_action *action;
 	uint32_t nr_actions, max_actions;
 	bool recording;
@@ -44,7 +45,7 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
 {
 	struct plan_model *m = calloc(1, sizeof(*m));
-	uint64_t nr = input->nr_lives + 1u;
+	uint64_t nr = stages->nr_tracked + 1u;
 
 	if (!m)
 		return -ENOMEM;
@@ -87,7 +88,7 @@ static void record_action(struct plan_model *m, uint32_t life, double blocks, ui
 	for (uint32_t i = m->nr_actions; i-- > 0 && m->action[i].from == from;) {
 		struct plan_action *a = &m->action[i];
 
-		if (a->life == life && a->due == due && a->fetch == fetch) {
+		if (a->life == m->stages->life_of[life] && a->due == due && a->fetch == fetch) {
 			a->nr_resident = resident;
 			return;
 		}
@@ -104,7 +105,7 @@ static void record_action(struct plan_model *m, uint32_t life, double blocks, ui
 		m->max_actions = max;
 	}
 	m->action[m->nr_actions++] = (struct plan_action){
-		.life = life, .nr_resident = resident, .from = from, .due = due, .fetch = fetch
+		.life = m->stages->life_of[life], .nr_resident = resident, .from = from, .due = due, .fetch = fetch
 	};
 }
 
@@ -113,7 +114,7 @@ static void record_action(struct plan_model *m, uint32_t life, double blocks, ui
 static bool is_dead_after(const struct plan_model *m, uint32_t g, uint32_t life)
 {
 	const struct stages *s = m->stages;
-	uint32_t distance = s->next_use[g * m->input->nr_lives + life];
+	uint32_t distance = s->next_use[g * m->stages->nr_tracked + life];
 	const struct stage *next;
 
 	if (distance == UINT32_MAX)
@@ -147,7 +148,7 @@ static double take_out(struct plan_model *m, uint32_t g, uint32_t life, double b
  * (as m->used says), unless it is above its level. */
 static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double *resident)
 {
-	uint32_t best = UINT32_MAX, nr_lives = m->input->nr_lives;
+	uint32_t best = UINT32_MAX, nr_lives = m->stages->nr_tracked;
 	double best_key = -1;
 
 	for (uint32_t l = 0; l < nr_lives; l++) {
@@ -177,8 +178,8 @@ static double settle(struct plan_model *m, uint32_t g)
 	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1;
 	double need = 0, taken = stage->temporary_blocks, in = 0, out = 0, share, missing;
 
-	for (uint32_t l = 0; l < input->nr_lives; l++) {
-		if (!m->stages->alive[g * input->nr_lives + l])
+	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
+		if (!m->stages->alive[g * m->stages->nr_tracked + l])
 			m->resident[l] = m->dirty[l] = 0;
 		taken += m->resident[l];
 		m->used[l] = false;
@@ -213,12 +214,27 @@ static double settle(struct plan_model *m, uint32_t g)
 		missing -= blocks;
 	}
 	share = missing > TINY ? MAX(0, 1 - missing / MAX(need, TINY)) : 1;
+	/* The levels are more than there is room for even so: as much of each goes. */
+	missing -= need * (1 - share);
+	for (uint32_t i = 0; i < stage->nr_lives && missing > TINY; i++) {
+		uint32_t l = m->stages->life[stage->first_life + i].life;
+		double used = taken - stage->temporary_blocks;
+		double blocks = MIN(m->resident[l], m->resident[l] / MAX(used, TINY) * missing);
+
+		if (blocks < TINY)
+			continue;
+		out += take_out(m, before, l, blocks);
+		record_action(m, l, blocks, g, g, false);
+	}
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
 		double blocks = MAX(0, m->level[stage->first_life + i] -
 					       m->resident[life->life]) * share;
 
 		m->resident[life->life] += blocks;
+		if (m->reached)
+			m->reached[stage->first_life + i] =
+				MIN(m->resident[life->life], m->level[stage->first_life + i]);
 		if (life->overwritten)
 			continue;
 		in += blocks;
@@ -228,35 +244,59 @@ static double settle(struct plan_model *m, uint32_t g)
 	return copy_ns(input, in, out);
 }
 
+/* Time of in-place traffic both ways, given each way's time with the link to itself. */
+static double link_ns(const struct plan_input *input, double in, double out)
+{
+	double both = MIN(in, out);
+
+	return both * input->duplex_ns * 2 / (input->in_ns + input->out_ns) + MAX(in, out) - both;
+}
+
+/* One step of a stage's body, over all iterations. Adds its link time each way. */
+static double run_step(const struct plan_model *m, const struct stage *stage, uint32_t body,
+		       double *total_in, double *total_out)
+{
+	double compute = m->stages->compute_ns[stage->first_compute + body];
+	double in = 0, out = 0, window_in = 0, window_out = 0, window_away = 0, away;
+
+	for (uint32_t i = 0; i < stage->nr_uses; i++) {
+		const struct stage_use *use = &m->stages->use[stage->first_use + i];
+
+		if (use->step != body)
+			continue;
+		away = 1 - m->resident[use->life] / m->stages->blocks[use->life];
+		*total_in += use->in_ns * away;
+		*total_out += use->out_ns * away;
+		if (!use->window) {
+			in += use->in_ns * away;
+			out += use->out_ns * away;
+			continue;
+		}
+		window_away += (use->in_ns + use->out_ns) * away;
+		window_in += use->in_ns;
+		window_out += use->out_ns;
+	}
+	away = window_in + window_out > 0 ? window_away / (window_in + window_out) : 0;
+	return away * MAX(compute, link_ns(m->input, in + window_in, out + window_out)) +
+	       (1 - away) * MAX(compute, link_ns(m->input, in, out));
+}
+
 /* The stage itself. Sets what the link has left. @return its time. */
 static double run(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
-	double total = 0, total_in = 0, total_out = 0;
+	double total = 0, in = 0, out = 0;
 
-	for (uint32_t b = 0; b < stage->nr_body; b++) {
-		double in = 0, out = 0, both, link;
-
-		for (uint32_t i = 0; i < stage->nr_uses; i++) {
-			const struct stage_use *use = &m->stages->use[stage->first_use + i];
-			double away;
-
-			if (use->step != b)
-				continue;
-			away = 1 - m->resident[use->life] / input->life[use->life].nr_blocks;
-			in += use->in_ns * away;
-			out += use->out_ns * away;
-		}
-		both = MIN(in, out);
-		link = both * input->duplex_ns * 2 / (input->in_ns + input->out_ns) +
-		       MAX(in, out) - both;
-		total += MAX(m->stages->compute_ns[stage->first_compute + b], link);
-		total_in += in;
-		total_out += out;
-	}
-	m->slack_in = MAX(0, total - total_in) / input->in_ns;
-	m->slack_out = MAX(0, total - total_out) / input->out_ns;
+	for (uint32_t body = 0; body < stage->nr_body; body++)
+		total += run_step(m, stage, body, &in, &out);
+	/* While one way is busy, the other runs at the rate of both. */
+	in = MIN(in, total);
+	out = MIN(out, total);
+	m->slack_in = out / input->duplex_ns + (total - out) / input->in_ns - in / input->in_ns;
+	m->slack_out = in / input->duplex_ns + (total - in) / input->out_ns - out / input->out_ns;
+	m->slack_in = MAX(m->slack_in, 0);
+	m->slack_out = MAX(m->slack_out, 0);
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
 
@@ -303,7 +343,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 		double blocks = m->level[stage->first_life + i] - m->resident[l];
 
 		if (m->used[l] || life->overwritten ||
-		    !m->stages->alive[g * m->input->nr_lives + l])
+		    !m->stages->alive[g * m->stages->nr_tracked + l])
 			continue;
 		blocks = MIN(MIN(blocks, room), m->slack_in);
 		if (blocks < TINY)
@@ -322,7 +362,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
-	uint32_t nr_lives = input->nr_lives, nr_stages = m->stages->nr_stages;
+	uint32_t nr_lives = m->stages->nr_tracked, nr_stages = m->stages->nr_stages;
 	double room = input->budget_blocks - m->stages->stage[g].temporary_blocks;
 
 	for (uint32_t l = 0; l < nr_lives; l++) {
@@ -374,7 +414,7 @@ static void run_period(struct plan_model *m)
 static void start(struct plan_model *m, const double *level)
 {
 	m->level = level;
-	for (uint32_t l = 0; l < m->input->nr_lives; l++) {
+	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
 		m->resident[l] = m->dirty[l] = 0;
 		m->wanted[l] = -1;
 	}
@@ -389,14 +429,16 @@ double model_run(struct plan_model *m, const double *level)
 	return m->time_ns + 1e-4 * m->copied_ns;
 }
 
-int model_actions(struct plan_model *m, const double *level, struct plan_action **out,
-		  uint32_t *nr)
+int model_actions(struct plan_model *m, const double *level, double *reached,
+		  struct plan_action **out, uint32_t *nr)
 {
 	m->nr_actions = 0;
 	m->err = 0;
 	start(m, level);
 	m->recording = true;
+	m->reached = reached;
 	run_period(m);
+	m->reached = NULL;
 	m->recording = false;
 	if (m->err)
 		return m->err;

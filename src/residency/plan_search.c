@@ -12,7 +12,7 @@
 /* Amounts tried: the budget halved so many times. */
 #define STEP_FIRST 3
 #define STEP_LAST 8
-#define PASSES_MAX 3
+#define PASSES_MAX 12
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
@@ -28,7 +28,7 @@ struct search {
 
 static double life_blocks(const struct search *s, uint32_t i)
 {
-	return s->input->life[s->stages->life[i].life].nr_blocks;
+	return s->stages->blocks[s->stages->life[i].life];
 }
 
 static bool is_small(const struct search *s, uint32_t i)
@@ -98,11 +98,10 @@ static bool pass(struct search *s, double *saved)
 {
 	bool better = false;
 
-	for (uint32_t l = 0; l < s->input->nr_lives; l++) {
-		if (s->stages->temporary[l] || s->input->life[l].nr_blocks <
-						       s->input->budget_blocks * SMALL_SHARE)
+	for (uint32_t t = 0; t < s->stages->nr_tracked; t++) {
+		if (s->stages->blocks[t] < s->input->budget_blocks * SMALL_SHARE)
 			continue;
-		better |= try_life(s, l, -s->step, saved) || try_life(s, l, s->step, saved);
+		better |= try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
 	}
 	for (uint32_t g = 0; g < s->stages->nr_stages; g++) {
 		uint32_t first = s->stages->stage[g].first_life;
@@ -131,7 +130,7 @@ static void start_levels(struct search *s)
 			sum += life_blocks(s, stage->first_life + i);
 		for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 			s->level[i] = life_blocks(s, i) * (sum > room ? room / sum : 1);
-			if (s->input->life[s->stages->life[i].life].host)
+			if (s->input->life[s->stages->life_of[s->stages->life[i].life]].host)
 				s->level[i] = 0;
 		}
 	}

@@ -39,6 +39,25 @@ static void pick_stage(const struct plan_input *input, uint32_t at, struct stage
 	}
 }
 
+uint32_t stages_pick_first(const struct plan_input *input)
+{
+	uint32_t first = 0, longest = 1;
+
+	for (uint32_t at = 0; at < input->nr_steps;) {
+		struct stage stage;
+		uint32_t length;
+
+		pick_stage(input, at, &stage);
+		length = stage.nr_body * stage.nr_iterations;
+		at += length;
+		if (length > longest) {
+			longest = length;
+			first = at % input->nr_steps;
+		}
+	}
+	return first;
+}
+
 static int alloc_arrays(const struct plan_input *input, struct stages *s)
 {
 	uint64_t nr_steps = input->nr_steps, nr_lives = input->nr_lives;
@@ -48,24 +67,37 @@ static int alloc_arrays(const struct plan_input *input, struct stages *s)
 	s->life = calloc(input->nr_uses + 1u, sizeof(*s->life));
 	s->compute_ns = calloc(nr_steps + 1, sizeof(double));
 	s->stage_of_step = calloc(nr_steps + 1, sizeof(uint32_t));
-	s->temporary = calloc(nr_lives + 1, sizeof(bool));
-	return s->stage && s->use && s->life && s->compute_ns && s->stage_of_step && s->temporary
+	s->tracked = calloc(nr_lives + 1, sizeof(uint32_t));
+	s->life_of = calloc(nr_lives + 1, sizeof(uint32_t));
+	s->blocks = calloc(nr_lives + 1, sizeof(double));
+	return s->stage && s->use && s->life && s->compute_ns && s->stage_of_step && s->tracked &&
+			       s->life_of && s->blocks
 		       ? 0
 		       : -ENOMEM;
 }
 
-/* A life that lives inside one loop's stage is a temporary: resident while it lives. */
-static void find_temporaries(const struct plan_input *input, struct stages *s)
+/* Number the lives to be tracked. One that lives inside one loop's stage is not: it is a temporary,
+ * resident while it lives; one that no step uses holds nothing. */
+static void number_lives(const struct plan_input *input, struct stages *s)
 {
+	for (uint32_t i = 0; i < input->nr_uses; i++)
+		s->tracked[input->use[i].life] = 1;
 	for (uint32_t l = 0; l < input->nr_lives; l++) {
 		const struct plan_life *life = &input->life[l];
-		uint32_t g;
+		bool used = s->tracked[l] != 0;
 
-		if (life->permanent || life->birth >= life->death || life->death > input->nr_steps)
+		s->tracked[l] = PLAN_TEMPORARY;
+		if (!used)
 			continue;
-		g = s->stage_of_step[life->birth];
-		s->temporary[l] = s->stage[g].nr_iterations > 1 &&
-				  s->stage_of_step[life->death - 1] == g;
+		if (!life->permanent && life->birth < life->death) {
+			uint32_t g = s->stage_of_step[life->birth];
+
+			if (s->stage[g].nr_iterations > 1 && s->stage_of_step[life->death - 1] == g)
+				continue;
+		}
+		s->tracked[l] = s->nr_tracked;
+		s->life_of[s->nr_tracked] = l;
+		s->blocks[s->nr_tracked++] = life->nr_blocks;
 	}
 }
 
@@ -77,7 +109,7 @@ static void count_temporaries(const struct plan_input *input, struct stages *s)
 	if (!delta)
 		return; /* the plan is then a little too hopeful */
 	for (uint32_t l = 0; l < input->nr_lives; l++) {
-		if (!s->temporary[l])
+		if (s->tracked[l] != PLAN_TEMPORARY || input->life[l].birth >= input->life[l].death)
 			continue;
 		delta[input->life[l].birth] += input->life[l].nr_blocks;
 		delta[input->life[l].death] -= input->life[l].nr_blocks;
@@ -106,7 +138,8 @@ static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
 		       const struct plan_use *use)
 {
 	uint32_t nr_lives = stage->nr_lives;
-	struct stage_life *life = stage_life_get(s, stage, use->life);
+	uint32_t tracked = s->tracked[use->life];
+	struct stage_life *life = stage_life_get(s, stage, tracked);
 	struct stage_use *sum = NULL;
 
 	if (stage->nr_lives > nr_lives)
@@ -115,14 +148,15 @@ static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
 	for (uint32_t i = 0; i < stage->nr_uses && !sum; i++) {
 		struct stage_use *candidate = &s->use[stage->first_use + i];
 
-		if (candidate->step == body && candidate->life == use->life)
+		if (candidate->step == body && candidate->life == tracked)
 			sum = candidate;
 	}
 	if (!sum) {
 		sum = &s->use[stage->first_use + stage->nr_uses++];
-		*sum = (struct stage_use){ .step = body, .life = use->life };
+		*sum = (struct stage_use){ .step = body, .life = tracked };
 		s->nr_uses++;
 	}
+	sum->window |= !use->whole && stage->nr_iterations > 1;
 	sum->in_ns += use->in_ns;
 	sum->out_ns += use->out_ns;
 }
@@ -142,7 +176,7 @@ static void gather_stage(const struct plan_input *input, struct stages *s, struc
 		for (uint32_t n = 0; n < step->nr_uses; n++) {
 			const struct plan_use *use = &input->use[step->first_use + n];
 
-			if (!s->temporary[use->life])
+			if (s->tracked[use->life] != PLAN_TEMPORARY)
 				gather_use(s, stage, body, use);
 		}
 	}
@@ -159,8 +193,7 @@ static bool is_alive(const struct plan_life *life, uint32_t step)
 
 static int index_lives(const struct plan_input *input, struct stages *s)
 {
-	uint32_t nr_lives = input->nr_lives;
-	uint64_t nr = (uint64_t)s->nr_stages * nr_lives;
+	uint64_t nr = (uint64_t)s->nr_stages * s->nr_tracked;
 
 	s->alive = calloc(nr + 1, 1);
 	s->next_use = malloc((nr + 1) * sizeof(uint32_t));
@@ -169,27 +202,27 @@ static int index_lives(const struct plan_input *input, struct stages *s)
 	for (uint32_t g = 0; g < s->nr_stages; g++) {
 		const struct stage *stage = &s->stage[g];
 
-		for (uint32_t l = 0; l < nr_lives; l++)
-			s->alive[g * nr_lives + l] =
-				!s->temporary[l] && is_alive(&input->life[l], stage->first_step);
+		for (uint32_t t = 0; t < s->nr_tracked; t++)
+			s->alive[g * s->nr_tracked + t] =
+				is_alive(&input->life[s->life_of[t]], stage->first_step);
 		for (uint32_t i = 0; i < stage->nr_lives; i++)
-			s->alive[g * nr_lives + s->life[stage->first_life + i].life] = 1;
+			s->alive[g * s->nr_tracked + s->life[stage->first_life + i].life] = 1;
 	}
 	/* Twice round, backwards: the second time knows what comes after the period's end. */
-	for (uint32_t l = 0; l < nr_lives; l++) {
+	for (uint32_t t = 0; t < s->nr_tracked; t++) {
 		uint32_t distance = UINT32_MAX;
 
 		for (uint32_t n = 2 * s->nr_stages; n-- > 0;) {
 			uint32_t g = n % s->nr_stages;
 			const struct stage *stage = &s->stage[g];
 
-			s->next_use[g * nr_lives + l] = distance;
+			s->next_use[g * s->nr_tracked + t] = distance;
 			if (distance != UINT32_MAX)
 				distance++;
-			if (!s->alive[g * nr_lives + l])
+			if (!s->alive[g * s->nr_tracked + t])
 				distance = UINT32_MAX;
 			for (uint32_t i = 0; i < stage->nr_lives; i++)
-				if (s->life[stage->first_life + i].life == l)
+				if (s->life[stage->first_life + i].life == t)
 					distance = 1;
 		}
 	}
@@ -214,7 +247,7 @@ int stages_create(const struct plan_input *input, struct stages *s)
 			s->stage_of_step[at++] = s->nr_stages;
 		s->nr_stages++;
 	}
-	find_temporaries(input, s);
+	number_lives(input, s);
 	count_temporaries(input, s);
 	for (uint32_t g = 0; g < s->nr_stages; g++)
 		gather_stage(input, s, &s->stage[g]);
@@ -235,7 +268,9 @@ void stages_destroy(struct stages *s)
 	free(s->life);
 	free(s->compute_ns);
 	free(s->stage_of_step);
-	free(s->temporary);
+	free(s->tracked);
+	free(s->life_of);
+	free(s->blocks);
 	free(s->alive);
 	free(s->next_use);
 }

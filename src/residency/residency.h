@@ -42,6 +42,7 @@ struct residency {
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
 	uint64_t plan_event;   /* the first event of the plan's first period */
+	uint64_t first_stage;  /* that the plan was made in */
 	uint64_t host_stage;   /* of the newest bracket begun */
 	uint64_t gpu_stage;    /* of the first bracket that is not done */
 	uint32_t nr_plans_made; /* for this repetition */
@@ -70,8 +71,12 @@ void follow_event(struct weir_space *space, struct range *range);
 /* Carry out the plan's actions that can be carried out now. Never waits. */
 void follow_advance(struct weir_space *space);
 
-/* Carry out what is due by the bracket just recorded, waiting for brackets that ended. */
-int follow_due(struct weir_space *space);
+/* Carry out what is due by the bracket just recorded, waiting for brackets that ended. While it
+ * waits, what the bracket overwrites is backed from chunks that come free. */
+int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+
+/* The stage that a plan made now begins in. */
+uint64_t follow_first_stage(const struct residency *r);
 
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
@@ -116,6 +121,10 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 
 /* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+
+/* Back what the uses overwrite, as far as the plan wants it resident, without waiting: mapping calls
+ * made while the device is still busy cost no time. */
+int place_fresh(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
 /* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
 int place_back_part(struct weir_space *space, const struct space_use *part);

@@ -244,11 +244,12 @@ static void test_upload_kernel_download(void **state)
 	assert_int_equal(b->ops->va_reserve(b, 2 * UNIT, UNIT, (void **)&va), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(b->ops->chunk_create(b, i ? HOST : GPU0, UNIT, &chunk[i]), 0);
-		assert_int_equal(b->ops->map(b, va + i * UNIT, &chunk[i], BACKEND_PROT_WRITE, 1), 0);
+		assert_int_equal(b->ops->map(b, va + i * UNIT, &chunk[i], BACKEND_PROT_WRITE, 1),
+				 0);
 	}
 	/* Across the border between a block in HBM and one on the host, unaligned. */
-	assert_int_equal(b->ops->upload(b, c->compute, va + 3, c->real ? bytes : NULL,
-					2 * UNIT - 3), 0);
+	assert_int_equal(
+		b->ops->upload(b, c->compute, va + 3, c->real ? bytes : NULL, 2 * UNIT - 3), 0);
 	uses[0] = use_of(va, UNIT, WEIR_READ);
 	uses[1] = use_of(va + UNIT, UNIT, WEIR_WRITE);
 	assert_int_equal(launch_touch(b, c->compute,
@@ -258,8 +259,8 @@ static void test_upload_kernel_download(void **state)
 						     .sum = &sum},
 				      uses, 2),
 			 0);
-	assert_int_equal(b->ops->download(b, c->compute, c->real ? back : NULL, va + 3,
-					  2 * UNIT - 3), 0);
+	assert_int_equal(
+		b->ops->download(b, c->compute, c->real ? back : NULL, va + 3, 2 * UNIT - 3), 0);
 	if (c->real) {
 		assert_int_equal(sum, bytes[100]);
 		bytes[UNIT + 10 - 3] = 99;
@@ -328,18 +329,18 @@ static void test_fence_orders_streams(void **state)
 		memset(gpu.alias, 2, MIB(1));
 		memset(back.alias, 3, MIB(1));
 	}
-	assert_int_equal(b->ops->copy(b, c->in,
-				      &(struct backend_copy){gpu.alias, host.alias, MIB(1)}, 1),
-			 0);
+	assert_int_equal(
+		b->ops->copy(b, c->in, &(struct backend_copy){gpu.alias, host.alias, MIB(1)}, 1),
+		0);
 	assert_int_equal(b->ops->fence_record(b, c->in, &first), 0);
 	assert_int_not_equal(first, 0);
 	assert_int_equal(b->ops->fence_done(b, first), 0);
 	assert_int_equal(b->ops->fence_time_ns(b, first), 0);
 	assert_int_equal(b->ops->stream_wait(b, c->out, first), 0);
 	assert_int_equal(b->ops->stream_wait(b, c->out, 0), 0);
-	assert_int_equal(b->ops->copy(b, c->out,
-				      &(struct backend_copy){back.alias, gpu.alias, MIB(1)}, 1),
-			 0);
+	assert_int_equal(
+		b->ops->copy(b, c->out, &(struct backend_copy){back.alias, gpu.alias, MIB(1)}, 1),
+		0);
 	assert_int_equal(b->ops->fence_record(b, c->out, &second), 0);
 	now = b->ops->now_ns(b);
 	assert_int_equal(b->ops->fence_wait(b, second), 0);
@@ -414,8 +415,8 @@ static void test_free_waits(void **state)
 
 	assert_int_equal(b->ops->device_alloc(b, GPU0, MIB(2), (void **)&addr), 0);
 	use = use_of(addr, MIB(2), WEIR_WRITE);
-	assert_int_equal(launch_touch(b, c->compute, (struct touch){.read = addr, .sum = &sum}, &use, 1),
-			 0);
+	assert_int_equal(
+		launch_touch(b, c->compute, (struct touch){.read = addr, .sum = &sum}, &use, 1), 0);
 	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
 	assert_int_equal(b->ops->fence_done(b, fence), 0);
 	b->ops->device_free(b, addr);
@@ -495,9 +496,8 @@ static void test_poison_behind_fence(void **state)
 		memset(gpu.alias, 7, UNIT);
 		memset(host.alias, 0, UNIT);
 	}
-	assert_int_equal(b->ops->copy(b, c->out,
-				      &(struct backend_copy){host.alias, gpu.alias, UNIT}, 1),
-			 0);
+	assert_int_equal(
+		b->ops->copy(b, c->out, &(struct backend_copy){host.alias, gpu.alias, UNIT}, 1), 0);
 	assert_int_equal(b->ops->fence_record(b, c->out, &fence), 0);
 	b->ops->poison(b, &gpu, fence);
 	assert_int_equal(b->ops->fence_wait(b, fence), 0);
@@ -664,8 +664,8 @@ static int scripted_run(struct backend *b)
 	       (err = b->ops->access_guard(b, va, true)) ||
 	       (err = b->ops->access_begin(b, stream, &use, 1)));
 	(void)(err || (err = launch_touch(b, stream, (struct touch){0}, &use, 1)) ||
-	       (err = b->ops->copy(b, stream,
-				   &(struct backend_copy){gpu.alias, host.alias, UNIT}, 1)) ||
+	       (err = b->ops->copy(b, stream, &(struct backend_copy){gpu.alias, host.alias, UNIT},
+				   1)) ||
 	       (err = b->ops->upload(b, stream, plain, &byte, 1)) ||
 	       (err = b->ops->download(b, stream, &byte, plain, 1)) ||
 	       (err = b->ops->fence_record(b, stream, &fence)) ||
@@ -711,18 +711,21 @@ static void test_flaky_fails_each_call(void **state)
 
 /* ------------------------------------------------------------------ */
 
-#define CASE(test, setup) {#test " (" #setup ")", test, setup, teardown, NULL}
-#define SUITE(setup)                                                                               \
-	CASE(test_chunk_account_exact, setup), CASE(test_chunk_bad_arguments, setup),              \
-		CASE(test_plain_account, setup), CASE(test_reserve_bad_arguments, setup),          \
-		CASE(test_map_rules, setup), CASE(test_map_cost, setup),                           \
-		CASE(test_upload_kernel_download, setup), CASE(test_copy_moves_bytes, setup),      \
-		CASE(test_fence_orders_streams, setup), CASE(test_fence_bad_arguments, setup),     \
-		CASE(test_launch_bad_arguments, setup), CASE(test_free_waits, setup),              \
-		CASE(test_trap_is_reported_once, setup), CASE(test_guard_needs_bracket, setup),    \
-		CASE(test_poison_behind_fence, setup), CASE(test_progress_after_completion, setup), \
-		CASE(test_time_is_monotone, setup), CASE(test_managed_is_optional, setup),         \
-		CASE(test_threads, setup)
+#define CASE(test, setup)                                          \
+	{                                                          \
+#test " (" #setup ")", test, setup, teardown, NULL \
+	}
+#define SUITE(setup)                                                                             \
+	CASE(test_chunk_account_exact, setup), CASE(test_chunk_bad_arguments, setup),            \
+		CASE(test_plain_account, setup), CASE(test_reserve_bad_arguments, setup),        \
+		CASE(test_map_rules, setup), CASE(test_map_cost, setup),                         \
+		CASE(test_upload_kernel_download, setup), CASE(test_copy_moves_bytes, setup),    \
+		CASE(test_fence_orders_streams, setup), CASE(test_fence_bad_arguments, setup),   \
+		CASE(test_launch_bad_arguments, setup), CASE(test_free_waits, setup),            \
+		CASE(test_trap_is_reported_once, setup), CASE(test_guard_needs_bracket, setup),  \
+		CASE(test_poison_behind_fence, setup),                                           \
+		CASE(test_progress_after_completion, setup), CASE(test_time_is_monotone, setup), \
+		CASE(test_managed_is_optional, setup), CASE(test_threads, setup)
 
 int main(void)
 {

@@ -438,9 +438,9 @@ static void ref_loss(const void *p)
 	for (uint64_t i = 0; i < a->nr; i++) {
 		float *row = ref_load(a->rows + i * a->width, a->width);
 		int64_t node = LD(a->index + i), label = LD(a->label + node);
-		double sum = 0;
+		double sum = exp((double)row[0]);
 
-		for (uint32_t j = 0; j < a->width; j++)
+		for (uint32_t j = 1; j < a->width; j++)
 			sum += exp((double)row[j]);
 		for (uint32_t j = 0; j < a->width; j++)
 			ST(a->log_p + i * a->width + j, (float)((double)row[j] - log(sum)));
@@ -629,6 +629,23 @@ static void check_use_shape(const struct weir_launch *launch)
 	}
 }
 
+/* What is declared as read and written is read: other contents, another result. */
+static void check_updates(struct fake *f, const struct weir_launch *launch)
+{
+	for (uint32_t i = 0; i < launch->nr_uses; i++) {
+		const struct weir_use *use = &launch->uses[i];
+
+		if (use->kind != WEIR_WRITE)
+			continue;
+		prepare(f, launch, 0x5a);
+		memset(use->addr, 0x3e, use->bytes);
+		launch->kernel->cpu(launch->args);
+		if (!memcmp(output[i], use->addr, use->bytes))
+			fail_msg("%s: use %u overwrites, and declares to read as well",
+				 launch->kernel->name, i);
+	}
+}
+
 static void examine(struct fake *f, const struct weir_launch *launch)
 {
 	size_t kernel = kernel_index(launch);
@@ -645,6 +662,7 @@ static void examine(struct fake *f, const struct weir_launch *launch)
 	prepare(f, launch, 0x5a);
 	launch->kernel->cpu(launch->args);
 	outputs_check(launch);
+	check_updates(f, launch);
 	prepare(f, launch, 0x77);
 	check_counts(launch, kernel);
 	outputs_restore(launch);

@@ -83,20 +83,12 @@ static inline int planted_edges(const char *path, uint32_t nr_nodes, uint64_t *s
 	return fclose(f);
 }
 
-/* Write a graph into a fresh directory; dir: PLANTED_DIR_BYTES, receives its name. */
-static inline int planted_create(char *dir, uint32_t nr_nodes, uint64_t seed)
+/* The directory to be removed when a test that failed did not: the last one made. */
+static inline char *planted_left(void)
 {
-	uint64_t state = seed * 2 + 1;
-	char path[128];
+	static char dir[PLANTED_DIR_BYTES];
 
-	snprintf(dir, PLANTED_DIR_BYTES, "/tmp/weir-planted-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/nodes.txt", dir);
-	if (planted_nodes(path, nr_nodes, &state))
-		return -1;
-	snprintf(path, sizeof(path), "%s/edges.txt", dir);
-	return planted_edges(path, nr_nodes, &state);
+	return dir;
 }
 
 static inline void planted_remove(const char *dir)
@@ -108,6 +100,30 @@ static inline void planted_remove(const char *dir)
 	snprintf(path, sizeof(path), "%s/edges.txt", dir);
 	unlink(path);
 	rmdir(dir);
+}
+
+static inline void planted_clean(void)
+{
+	planted_remove(planted_left());
+}
+
+/* Write a graph into a fresh directory; dir: PLANTED_DIR_BYTES, receives its name. */
+static inline int planted_create(char *dir, uint32_t nr_nodes, uint64_t seed)
+{
+	uint64_t state = seed * 2 + 1;
+	char path[128];
+
+	snprintf(dir, PLANTED_DIR_BYTES, "/tmp/weir-planted-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	if (!*planted_left())
+		atexit(planted_clean);
+	snprintf(planted_left(), PLANTED_DIR_BYTES, "%s", dir);
+	snprintf(path, sizeof(path), "%s/nodes.txt", dir);
+	if (planted_nodes(path, nr_nodes, &state))
+		return -1;
+	snprintf(path, sizeof(path), "%s/edges.txt", dir);
+	return planted_edges(path, nr_nodes, &state);
 }
 
 #endif

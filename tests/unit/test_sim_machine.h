@@ -117,7 +117,8 @@ static inline struct weir_use use_of(void *addr, uint64_t bytes, enum weir_use_k
 				 .kind = kind,
 				 .pattern = WEIR_STREAM,
 				 .read_bytes = kind == WEIR_READ || kind == WEIR_WRITE ? bytes : 0,
-				 .write_bytes = kind == WEIR_WRITE || kind == WEIR_OVERWRITE ? bytes : 0};
+				 .write_bytes =
+					 kind == WEIR_WRITE || kind == WEIR_OVERWRITE ? bytes : 0};
 }
 
 #endif

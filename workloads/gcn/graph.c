@@ -157,7 +157,7 @@ static uint64_t *claim_named(struct claims *c, const char *word, size_t length, 
 		{"classes", &c->classes, GRAPH_CLASSES_MAX},
 	};
 
-	while (length && memchr(",;.:)", word[length - 1], 5))
+	while (length && word[length - 1] && strchr(",;.:)", word[length - 1]))
 		length--;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (length == strlen(table[i].name) && !memcmp(word, table[i].name, length)) {

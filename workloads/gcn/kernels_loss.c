@@ -17,11 +17,12 @@ static uint64_t loss_unit(uint64_t nr)
 
 static void log_softmax(const float *restrict row, float *restrict log_p, uint32_t width)
 {
-	float max = row[0], sum = 0, log_sum;
+	float max = row[0], sum, log_sum;
 
 	for (uint32_t j = 1; j < width; j++)
 		max = row[j] > max ? row[j] : max;
-	for (uint32_t j = 0; j < width; j++)
+	sum = expf(row[0] - max);
+	for (uint32_t j = 1; j < width; j++)
 		sum += expf(row[j] - max);
 	log_sum = logf(sum) + max;
 	for (uint32_t j = 0; j < width; j++)

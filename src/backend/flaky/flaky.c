@@ -33,11 +33,11 @@ static int flaky_check(struct backend *b)
 }
 
 /* Count, fail or forward. */
-#define FLAKY_FORWARD(b, op, ...)                                                                  \
-	do {                                                                                       \
-		int flaky_err = flaky_check(b);                                                    \
-                                                                                                   \
-		return flaky_err ? flaky_err : inner_of(b)->ops->op(inner_of(b), __VA_ARGS__);     \
+#define FLAKY_FORWARD(b, op, ...)                                                              \
+	do {                                                                                   \
+		int flaky_err = flaky_check(b);                                                \
+                                                                                               \
+		return flaky_err ? flaky_err : inner_of(b)->ops->op(inner_of(b), __VA_ARGS__); \
 	} while (0)
 
 static void flaky_destroy(struct backend *b)
@@ -83,8 +83,7 @@ static int flaky_unmap(struct backend *b, void *addr)
 	FLAKY_FORWARD(b, unmap, addr);
 }
 
-static int flaky_set_access(struct backend *b, void *addr, enum backend_prot prot,
-			    uint32_t devices)
+static int flaky_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
 {
 	FLAKY_FORWARD(b, set_access, addr, prot, devices);
 }
@@ -184,8 +183,8 @@ static int flaky_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 	FLAKY_FORWARD(b, managed_alloc, bytes, addr);
 }
 
-static int flaky_managed_prefetch(struct backend *b, stream_id_t stream, void *addr,
-				  uint64_t bytes, uint32_t memory)
+static int flaky_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
+				  uint32_t memory)
 {
 	FLAKY_FORWARD(b, managed_prefetch, stream, addr, bytes, memory);
 }

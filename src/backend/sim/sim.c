@@ -56,9 +56,13 @@ static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chu
 	sim_enter(sim);
 	piece = memory_chunk(sim, chunk);
 	if (!piece || piece->region || piece->writes || piece->reads) {
-		log_error("sim: destroying a chunk that %s", !piece ? "is none"
-							    : piece->region ? "is mapped"
-									    : "a copy names");
+		const char *why = "a copy names";
+
+		if (!piece)
+			why = "is none";
+		else if (piece->region)
+			why = "is mapped";
+		log_error("sim: destroying a chunk that %s", why);
 	} else {
 		poison_forget(sim, piece);
 		memory_free(sim, piece);
@@ -78,7 +82,8 @@ static uint64_t plain_half_ns(const struct sim *sim, uint32_t memory, uint64_t b
 	for (uint32_t d = 0; d < desc->nr_devices; d++)
 		if (desc->device[d].memory == memory)
 			return (desc->device[d].malloc_ns +
-				desc->device[d].malloc_2mib_ns * large) / 2;
+				desc->device[d].malloc_2mib_ns * large) /
+			       2;
 	return desc->vmm.create_host_ns * large / 2;
 }
 
@@ -181,8 +186,7 @@ static uint64_t sim_memory_used(struct backend *b, uint32_t memory)
 	return bytes;
 }
 
-static void sim_inplace_bytes(struct backend *b, uint32_t device,
-			      uint64_t bytes[WEIR_DIRECTION_NR])
+static void sim_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
 {
 	struct sim *sim = sim_of(b);
 
@@ -263,7 +267,7 @@ static void leaks_report(struct sim *sim)
 
 	for (uint32_t i = 0; i < sim->base.desc.nr_memories; i++)
 		if (sim->memory[i].nr_pieces)
-			log_error("sim: left over in memory '%s': %zu chunks and allocations, %llu bytes",
+			log_error("sim: left over in '%s': %zu chunks and allocations, %llu bytes",
 				  sim->base.desc.memory[i].name, sim->memory[i].nr_pieces,
 				  (unsigned long long)sim->memory[i].used_bytes);
 	for (size_t i = 0; i < sim->nr_regions; i++)

@@ -116,9 +116,10 @@ void engine_timer(struct sim_op *op, uint64_t at_ns)
 	op->stream->next_ns = at_ns;
 }
 
-void engine_done(struct sim *sim, struct sim_op *op, int err)
+/* The head of a stream is done; err is what the stream reports. */
+static void stream_pop(struct sim *sim, struct sim_stream *stream, int err)
 {
-	struct sim_stream *stream = op->stream;
+	struct sim_op *op = stream->head;
 
 	if (err && !stream->error) {
 		stream->error = err;
@@ -134,13 +135,17 @@ void engine_done(struct sim *sim, struct sim_op *op, int err)
 	op_free(op);
 }
 
-static void fence_done(struct sim *sim, struct sim_op *op)
+void engine_done(struct sim *sim, struct sim_op *op, int err)
 {
-	struct sim_stream *stream = op->stream;
+	stream_pop(sim, op->stream, err);
+}
 
-	stream->nr_done = op->fence;
-	stream->fence_ns[op->fence & (stream->max_fences - 1)] = sim->now_ns;
-	engine_done(sim, op, 0);
+/* A stream has come to the fence at its head. */
+static void fence_done(struct sim *sim, struct sim_stream *stream)
+{
+	stream->nr_done = stream->head->fence;
+	stream->fence_ns[stream->nr_done & (stream->max_fences - 1)] = sim->now_ns;
+	stream_pop(sim, stream, 0);
 	poison_apply(sim);
 	/* A fence that is done as it is recorded is no news. */
 	if (sim->stepping && sim->nr_progress && sim->wake_ns == SIM_NEVER)
@@ -184,12 +189,12 @@ static void stream_try(struct sim *sim, struct sim_stream *stream)
 		stream->next_ns = SIM_NEVER;
 		switch (op->kind) {
 		case SIM_OP_FENCE:
-			fence_done(sim, op);
+			fence_done(sim, stream);
 			break;
 		case SIM_OP_WAIT:
 			if (!fence_reached(sim, op->fence))
 				return;
-			engine_done(sim, op, 0);
+			stream_pop(sim, stream, 0);
 			break;
 		case SIM_OP_KERNEL:
 			if (!kernel_turn(sim, op))

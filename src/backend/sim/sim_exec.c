@@ -18,7 +18,7 @@
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
 
-#define PAGE_BYTES	   4096u
+#define PAGE_BYTES 4096u
 #define FAULTS_BY_THE_PAGE 256u /* then by the block: the host's mappings are limited */
 
 /* Held while a kernel runs; guards the rest, which the handler reads. */
@@ -49,8 +49,8 @@ static bool scratch_at(struct sim_region *region, char *addr)
 
 	if (nr_faults++ >= FAULTS_BY_THE_PAGE)
 		bytes = region->unit;
-	if (mmap(region->base + offset / bytes * bytes, bytes, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+	if (!pages_replace(region->base + offset / bytes * bytes, bytes, PROT_READ | PROT_WRITE, -1,
+			   0))
 		return false;
 	mapping->scratched = 1;
 	region->scratched = 1;
@@ -62,7 +62,8 @@ static void exec_chain(int sig, siginfo_t *info, void *context)
 	if (exec_before.sa_flags & SA_SIGINFO)
 		exec_before.sa_sigaction(sig, info, context);
 	else if (exec_before.sa_handler == SIG_DFL || exec_before.sa_handler == SIG_IGN)
-		sigaction(sig, &exec_before, NULL); /* the fault comes again, and ends the process */
+		/* The fault comes again, and ends the process. */
+		sigaction(sig, &exec_before, NULL);
 	else
 		exec_before.sa_handler(sig);
 }

@@ -11,8 +11,8 @@
 #include "src/backend/sim/sim.h"
 #include "src/core/cost.h"
 
-#define SIM_NEVER      UINT64_MAX
-#define SIM_GROUP      64u /* units of a region that are counted together */
+#define SIM_NEVER UINT64_MAX
+#define SIM_GROUP 64u /* units of a region that are counted together */
 #define SIM_LARGE_PAGE (UINT64_C(2) << 20)
 
 struct sim_region;
@@ -108,6 +108,8 @@ struct sim_region *region_at(struct sim *sim, const void *addr);
 void region_piece_count(struct sim_piece *piece, int sign);
 /* CPU protection of a mapping outside kernels. */
 int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping);
+/* Replace pages of a reservation: by a file's, or with fd -1 by fresh ones. Async-signal-safe. */
+bool pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset);
 /* Put a unit's pages back to what its mapping says. 0 or -ENOMEM, then as before. */
 int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit);
 void region_free(struct sim_region *region);
@@ -148,7 +150,7 @@ struct sim_flow {
 	struct sim_flow *next;
 	struct sim_op *op;
 	uint32_t link;
-	uint32_t back; /* direction: 0 from a to b, 1 from b to a */
+	uint32_t back;		     /* direction: 0 from a to b, 1 from b to a */
 	double remaining, cap, rate; /* bytes, bytes a ns, bytes a ns */
 	uint64_t end_ns;
 };
@@ -173,11 +175,11 @@ struct sim_op {
 	struct sim_stream *stream;
 	enum sim_op_kind kind;
 	bool started;
-	bool waiting;	       /* a kernel for which the device is busy, since ready_ns */
+	bool waiting; /* a kernel for which the device is busy, since ready_ns */
 	uint64_t ready_ns;
-	uint64_t seq;	       /* in the order of queueing, over all streams */
+	uint64_t seq; /* in the order of queueing, over all streams */
 	uint64_t earliest_ns;
-	fence_t fence;	       /* SIM_OP_WAIT: what for; SIM_OP_FENCE: sequence number */
+	fence_t fence; /* SIM_OP_WAIT: what for; SIM_OP_FENCE: sequence number */
 };
 
 /* A kernel. uses, args and flows lie behind it. */
@@ -223,7 +225,7 @@ struct sim_stream {
 	uint64_t nr_recorded, nr_done;
 	uint64_t *fence_ns; /* times of the last max_fences fences, by number */
 	uint64_t max_fences;
-	int error;		/* first unreported one, of work before fence number error_fence */
+	int error; /* first unreported one, of work before fence number error_fence */
 	uint64_t error_fence;
 	struct sim_bracket *bracket;
 };
@@ -293,8 +295,7 @@ void sim_spend_driver(struct sim *sim, uint64_t ns);
 /* Let the next event happen; false: there is none by limit_ns. */
 bool engine_step(struct sim *sim, uint64_t limit_ns);
 /* Queue an op; it is filled but for seq and earliest_ns (after the caller's clock by delay_ns). */
-void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op,
-		  uint64_t delay_ns);
+void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op, uint64_t delay_ns);
 /* The started op's next event. */
 void engine_timer(struct sim_op *op, uint64_t at_ns);
 /* The started op is done; err is what its stream reports. */

@@ -67,14 +67,15 @@ static bool move_collides(const struct sim *sim, const struct sim_kernel *kernel
 static void piece_check_moves(struct sim *sim, struct sim_kernel *kernel,
 			      const struct weir_use *use, const struct sim_piece *piece)
 {
+	static const char written[] = "it moves: a copy that is not done writes it";
+	static const char read[] = "it moves: a copy that is not done reads what the kernel writes";
+
 	for (const struct sim_move *m = piece->writes; m; m = m->next_write)
 		if (move_collides(sim, kernel, use, m, true))
-			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->dst),
-				    "it moves: a copy that is not done writes it");
+			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->dst), written);
 	for (const struct sim_move *m = piece->reads; m; m = m->next_read)
 		if (move_collides(sim, kernel, use, m, false))
-			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->src),
-				    "it moves: a copy that is not done reads what the kernel writes");
+			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->src), read);
 }
 
 /* A unit's mapping against a use of it; traps the kernel where it falls short. */
@@ -367,15 +368,16 @@ static struct sim_kernel *kernel_alloc(const struct sim *sim, const struct weir_
 static void kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
 				 struct sim_kernel *kernel)
 {
+	static const char written[] = "the bracket does not declare that it is written";
+	static const char read[] = "the bracket does not declare that it is read";
+
 	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
 		const struct weir_use *use = &kernel->uses[i];
 		const struct sim_region *region = region_at(sim, use->addr);
 
 		if (region && region->guarded && use_reads(use) &&
 		    !bracket_covers(stream->bracket, use))
-			kernel_trap(sim, kernel, use->addr,
-				    use_writes(use) ? "the bracket does not declare that it is written"
-						    : "the bracket does not declare that it is read");
+			kernel_trap(sim, kernel, use->addr, use_writes(use) ? written : read);
 	}
 }
 

@@ -25,8 +25,8 @@ int memory_init(struct sim *sim, uint32_t index)
 {
 	struct sim_memory *memory = &sim->memory[index];
 	bool real = sim->base.data == WEIR_DATA_REAL;
-	uint64_t bytes = round_up(2 * sim->base.desc.memory[index].bytes, SIM_LARGE_PAGE) +
-			 ALIAS_SPARE;
+	uint64_t bytes =
+		round_up(2 * sim->base.desc.memory[index].bytes, SIM_LARGE_PAGE) + ALIAS_SPARE;
 	void *alias;
 
 	memory->fd = -1;

@@ -105,22 +105,30 @@ int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *m
 	return mapping->prot == BACKEND_PROT_READ ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
+bool pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset)
+{
+	int flags = fd >= 0 ? MAP_SHARED | MAP_NORESERVE : RESERVE_FLAGS;
+	void *got = mmap(addr, bytes, prot, flags | MAP_FIXED, fd, (off_t)offset);
+	bool replaced = got != MAP_FAILED;
+
+	/* No leak: the pages are the reservation's, and go with it. */
+	/* cppcheck-suppress memleak */
+	return replaced;
+}
+
 /* Make a unit's pages what a mapping says. */
 static int unit_place(struct sim *sim, const struct sim_region *region, uint64_t unit,
 		      const struct sim_mapping *mapping)
 {
-	char *addr = region->base + unit * region->unit;
-	void *got;
+	const struct sim_piece *piece = mapping->piece;
+	int fd = piece ? sim->memory[piece->memory].fd : -1;
 
 	if (sim->base.data != WEIR_DATA_REAL)
 		return 0;
-	if (mapping->piece)
-		got = mmap(addr, region->unit, region_cpu_prot(region, mapping),
-			   MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			   sim->memory[mapping->piece->memory].fd, (off_t)mapping->piece->offset);
-	else
-		got = mmap(addr, region->unit, PROT_NONE, RESERVE_FLAGS | MAP_FIXED, -1, 0);
-	return got == MAP_FAILED ? -ENOMEM : 0;
+	if (!pages_replace(region->base + unit * region->unit, region->unit,
+			   region_cpu_prot(region, mapping), fd, piece ? piece->offset : 0))
+		return -ENOMEM;
+	return 0;
 }
 
 int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit)
@@ -272,17 +280,16 @@ int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32
 /* Addresses aligned to unit, a power of two or not. */
 static char *addresses_reserve(uint64_t bytes, uint64_t unit)
 {
-	char *all = mmap(NULL, bytes + unit, PROT_NONE, RESERVE_FLAGS, -1, 0);
-	uint64_t before;
+	char *all = mmap(NULL, bytes + unit, PROT_NONE, RESERVE_FLAGS, -1, 0), *begin;
 
 	if (all == MAP_FAILED)
 		return NULL;
-	before = (unit - (uintptr_t)all % unit) % unit;
-	if (before)
-		munmap(all, before);
-	if (unit > before)
-		munmap(all + before + bytes, unit - before);
-	return all + before;
+	begin = all + (unit - (uintptr_t)all % unit) % unit;
+	/* Give back what lies before and behind. */
+	if (begin > all)
+		munmap(all, (size_t)(begin - all));
+	munmap(begin + bytes, (size_t)(all + unit - begin));
+	return begin;
 }
 
 void region_free(struct sim_region *region)
@@ -304,8 +311,8 @@ static int region_create(uint64_t bytes, uint64_t unit, struct sim_region **out)
 	region->unit = unit;
 	region->nr_units = bytes / unit;
 	region->mapping = calloc(region->nr_units, sizeof(*region->mapping));
-	region->group = calloc((region->nr_units + SIM_GROUP - 1) / SIM_GROUP,
-			       sizeof(*region->group));
+	region->group =
+		calloc((region->nr_units + SIM_GROUP - 1) / SIM_GROUP, sizeof(*region->group));
 	if (!region->mapping || !region->group)
 		goto err_free;
 	region->base = addresses_reserve(bytes, unit);

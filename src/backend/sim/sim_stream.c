@@ -10,8 +10,8 @@
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
 
-#define FENCE_BITS	 40
-#define STREAMS_MAX	 ((UINT32_C(1) << (64 - FENCE_BITS)) - 2)
+#define FENCE_BITS 40
+#define STREAMS_MAX ((UINT32_C(1) << (64 - FENCE_BITS)) - 2)
 #define FENCE_TIMES_MIN UINT64_C(64)
 #define FENCE_TIMES_MAX UINT64_C(65536)
 
