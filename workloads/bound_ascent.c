@@ -33,7 +33,7 @@
 #define STEP_LAST 0.005
 #define MOMENTUM 0.9
 #define SQUARE_MEMORY 0.99
-#define LOG_LEAST -14.0	   /* of a time price, relative to the largest of its step */
+#define LOG_LEAST (-14.0)  /* of a time price, relative to the largest of its step */
 #define PRICE_START 0.004  /* of resources that the start has no use for */
 #define IN_PLACE_SCALE 0.2 /* weight of the time in place in the unit of capacity prices */
 

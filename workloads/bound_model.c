@@ -6,6 +6,7 @@
 #include "workloads/bound_model.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,27 +36,36 @@ static double duplex_share(double duplex_ns, double own_ns, double other_ns)
 	return max_double(0, min_double(duplex_ns - own_ns, other_ns));
 }
 
-/* All links between the device's memory and a host memory, as if they were one. */
+/*
+ * All links between the device's memory and a host memory together. On each link l, with in_l its
+ * rate, time * in_l >= i_l + o_l * c_l * in_l; the sum over the links gives the whole, with the
+ * least c_l * in_l.
+ */
 static void rates_init(struct bound_rates *r, const struct weir_machine_desc *desc, uint32_t own)
 {
-	double in = 0, out = 0, duplex = 0, duplex_ns;
+	double in = 0, out = 0, of_out = INFINITY, of_in = INFINITY;
 
 	for (uint32_t i = 0; i < desc->nr_links; i++) {
 		const struct weir_link_desc *link = &desc->link[i];
 		uint32_t other = link->a == own ? link->b : link->a;
+		double link_in, link_out, duplex_ns = NS_PER_S / link->duplex_bytes_per_s;
 
 		if ((link->a != own && link->b != own) ||
 		    desc->memory[other].kind != WEIR_MEMORY_HOST)
 			continue;
-		in += cost_copy_bytes_per_s(link, other);
-		out += cost_copy_bytes_per_s(link, own);
-		duplex += link->duplex_bytes_per_s;
+		link_in = cost_copy_bytes_per_s(link, other);
+		link_out = cost_copy_bytes_per_s(link, own);
+		in += link_in;
+		out += link_out;
+		of_out = min_double(of_out, link_in * duplex_share(duplex_ns, NS_PER_S / link_in,
+								   NS_PER_S / link_out));
+		of_in = min_double(of_in, link_out * duplex_share(duplex_ns, NS_PER_S / link_out,
+								  NS_PER_S / link_in));
 	}
 	r->in_ns = NS_PER_S / in;
 	r->out_ns = NS_PER_S / out;
-	duplex_ns = NS_PER_S / duplex;
-	r->in_of_out_ns = duplex_share(duplex_ns, r->in_ns, r->out_ns);
-	r->out_of_in_ns = duplex_share(duplex_ns, r->out_ns, r->in_ns);
+	r->in_of_out_ns = of_out / in;
+	r->out_of_in_ns = of_in / out;
 }
 
 /* The most that a use in place moves a second, over all links to host memories together. */
@@ -141,8 +151,8 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use,
 	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, UINT64_MAX);
 	double y0 = reach < use->bytes ? (double)reach / (double)use->bytes : 1;
 
-	c->hbm_base_ns = cost_hbm_ns(dev, &as_declared, 0);
-	c->hbm_ns = cost_hbm_ns(dev, &as_declared, 1) - c->hbm_base_ns;
+	c->hbm_base_ns = cost_hbm_ns(dev, &as_declared);
+	c->hbm_ns = 0;
 	c->in_bytes = x * (double)as_declared.read_bytes;
 	c->out_bytes = x * (double)as_declared.write_bytes;
 	inplace_lines(c->in_bytes * near_ns, c->in_bytes * far_ns, y0, &c->ns[0], &c->slack_ns[0]);
@@ -158,7 +168,7 @@ struct build {
 	struct use_cost *cost; /* by use */
 	uint32_t *use_step;    /* by use */
 	uint32_t *by_life;     /* uses sorted by life, then step */
-	uint32_t *life_first;  /* by life, and one more: index in by_life */
+	uint32_t *life_first;  /* by life, and two more: index in by_life */
 	uint64_t *ends;	       /* ends of the parts of one life */
 	uint32_t *fill;	       /* by piece of one life: events laid out */
 	uint32_t cap_pieces, cap_events;
@@ -268,9 +278,12 @@ static int pieces_reserve(struct build *b, const uint32_t *uses, uint32_t nr, ui
 {
 	struct bound_model *m = b->model;
 	uint64_t events = m->nr_events;
+	uint32_t cap = b->cap_pieces;
 	void *p = m->pieces;
-	int err = reserve(&p, &b->cap_pieces, (uint64_t)m->nr_pieces + nr_ends, sizeof(*m->pieces));
+	int err = reserve(&p, &cap, (uint64_t)m->nr_pieces + nr_ends, sizeof(*m->pieces));
+
 	m->pieces = p;
+	b->cap_pieces = cap;
 	if (err)
 		return err;
 	/* fill[i] counts the uses that begin at end i less those that end there */
@@ -292,8 +305,10 @@ static int pieces_reserve(struct build *b, const uint32_t *uses, uint32_t nr, ui
 		events += cover;
 	}
 	p = m->events;
-	err = reserve(&p, &b->cap_events, events, sizeof(*m->events));
+	cap = b->cap_events;
+	err = reserve(&p, &cap, events, sizeof(*m->events));
 	m->events = p;
+	b->cap_events = cap;
 	if (err)
 		return err;
 	m->nr_events = (uint32_t)events;
@@ -306,7 +321,7 @@ static void use_build(struct build *b, uint32_t u, struct bound_piece *pieces, u
 	const struct trace_use *use = &b->trace->uses[u];
 	uint32_t step = b->use_step[u], at = find_end(b->ends, nr_ends, use->offset);
 
-	for (; b->ends[at] < use->offset + use->bytes; at++) {
+	for (; at + 1 < nr_ends && b->ends[at] < use->offset + use->bytes; at++) {
 		struct bound_piece *piece = &pieces[at];
 		struct bound_event *e = &b->model->events[piece->first_event + piece->nr_events];
 
@@ -321,12 +336,10 @@ static void use_build(struct build *b, uint32_t u, struct bound_piece *pieces, u
 	}
 }
 
-/* Lay out the pieces and events of one life. Uses come in step order. */
-static int life_build(struct build *b, uint32_t life)
+/* Lay out the pieces and events of one life. Uses come in step order; live: its contents are
+ * before the first. */
+static int life_build(struct build *b, const uint32_t *uses, uint32_t nr, bool live)
 {
-	const uint32_t *uses = &b->by_life[b->life_first[life]];
-	uint32_t nr = b->life_first[life + 1] - b->life_first[life];
-	bool live = b->trace->lives[life].birth == TRACE_NEVER;
 	struct bound_model *m = b->model;
 	uint32_t nr_events = m->nr_events;
 	struct bound_piece *pieces;
@@ -391,27 +404,15 @@ static void step_build(struct build *b, const struct weir_machine_desc *desc, ui
 static void sort_uses(struct build *b)
 {
 	const struct trace *t = b->trace;
+	uint32_t *first = b->life_first;
 
-	for (uint32_t s = 0; s < t->nr_steps; s++) {
-		const struct trace_step *step = &t->steps[s];
-
-		for (uint32_t i = 0; i < step->nr_uses; i++)
-			b->life_first[t->uses[step->first_use + i].life + 1]++;
-	}
+	/* two places ahead, so that first[l + 1] can count from life l's start to its end below */
+	for (uint32_t u = 0; u < t->nr_uses; u++)
+		first[t->uses[u].life + 2]++;
 	for (uint32_t l = 0; l < t->nr_lives; l++)
-		b->life_first[l + 1] += b->life_first[l];
-	for (uint32_t s = 0; s < t->nr_steps; s++) {
-		const struct trace_step *step = &t->steps[s];
-
-		for (uint32_t i = 0; i < step->nr_uses; i++) {
-			uint32_t u = step->first_use + i;
-
-			b->by_life[b->life_first[t->uses[u].life]++] = u;
-		}
-	}
-	/* each entry has moved to the next one's start: move them back */
-	memmove(&b->life_first[1], &b->life_first[0], t->nr_lives * sizeof(*b->life_first));
-	b->life_first[0] = 0;
+		first[l + 2] += first[l + 1];
+	for (uint32_t u = 0; u < t->nr_uses; u++)
+		b->by_life[first[t->uses[u].life + 1]++] = u;
 }
 
 static int build_all(struct build *b, const struct weir_machine_desc *desc, uint32_t device)
@@ -420,7 +421,11 @@ static int build_all(struct build *b, const struct weir_machine_desc *desc, uint
 		step_build(b, desc, device, s);
 	sort_uses(b);
 	for (uint32_t l = 0; l < b->trace->nr_lives; l++) {
-		int err = life_build(b, l);
+		uint32_t first = b->life_first[l];
+		/* the analyzer forgets what b holds across the call; build_fini() frees it */
+		// NOLINTNEXTLINE(clang-analyzer-unix.Malloc)
+		int err = life_build(b, b->by_life + first, b->life_first[l + 1] - first,
+				     b->trace->lives[l].birth == TRACE_NEVER);
 
 		if (err)
 			return err;
@@ -428,41 +433,58 @@ static int build_all(struct build *b, const struct weir_machine_desc *desc, uint
 	return 0;
 }
 
+static int build_init(struct build *b, const struct trace *trace)
+{
+	size_t nr_uses = trace->nr_uses;
+
+	b->trace = trace;
+	b->model = calloc(1, sizeof(*b->model));
+	b->cost = calloc(nr_uses + 1, sizeof(*b->cost));
+	b->use_step = calloc(nr_uses + 1, sizeof(*b->use_step));
+	b->by_life = calloc(nr_uses + 1, sizeof(*b->by_life));
+	b->life_first = calloc((size_t)trace->nr_lives + 2, sizeof(*b->life_first));
+	b->ends = calloc(2 * nr_uses + 1, sizeof(*b->ends));
+	b->fill = calloc(2 * nr_uses + 1, sizeof(*b->fill));
+	if (!b->model || !b->cost || !b->use_step || !b->by_life || !b->life_first || !b->ends ||
+	    !b->fill)
+		return -ENOMEM;
+	b->model->steps = calloc((size_t)trace->nr_steps + 1, sizeof(*b->model->steps));
+	return b->model->steps ? 0 : -ENOMEM;
+}
+
+/* All but the model. */
+static void build_fini(struct build *b)
+{
+	free(b->cost);
+	free(b->use_step);
+	free(b->by_life);
+	free(b->life_first);
+	free(b->ends);
+	free(b->fill);
+}
+
 int bound_model_create(const struct trace *trace, const struct weir_machine_desc *desc,
 		       uint32_t device, uint64_t budget_bytes, struct bound_model **out)
 {
-	struct build b = {.trace = trace};
-	int err = -ENOMEM;
+	struct build b = {0};
+	int err = build_init(&b, trace);
 
-	b.model = calloc(1, sizeof(*b.model));
-	if (!b.model)
-		return -ENOMEM;
-	b.model->steps = calloc((size_t)trace->nr_steps + 1, sizeof(*b.model->steps));
-	b.cost = calloc((size_t)trace->nr_uses + 1, sizeof(*b.cost));
-	b.use_step = calloc((size_t)trace->nr_uses + 1, sizeof(*b.use_step));
-	b.by_life = calloc((size_t)trace->nr_uses + 1, sizeof(*b.by_life));
-	b.life_first = calloc((size_t)trace->nr_lives + 2, sizeof(*b.life_first));
-	b.ends = calloc(2 * (size_t)trace->nr_uses + 1, sizeof(*b.ends));
-	b.fill = calloc(2 * (size_t)trace->nr_uses + 1, sizeof(*b.fill));
-	if (b.model->steps && b.cost && b.use_step && b.by_life && b.life_first && b.ends &&
-	    b.fill) {
-		b.model->nr_steps = trace->nr_steps;
-		b.model->budget_bytes = (double)budget_bytes;
-		rates_init(&b.model->rates, desc, desc->device[device].memory);
-		err = build_all(&b, desc, device);
-	}
-	free(b.cost);
-	free(b.use_step);
-	free(b.by_life);
-	free(b.life_first);
-	free(b.ends);
-	free(b.fill);
-	if (err) {
-		bound_model_destroy(b.model);
-		return err;
-	}
+	if (err)
+		goto err_build;
+	b.model->nr_steps = trace->nr_steps;
+	b.model->budget_bytes = (double)budget_bytes;
+	rates_init(&b.model->rates, desc, desc->device[device].memory);
+	err = build_all(&b, desc, device);
+	if (err)
+		goto err_build;
+	build_fini(&b);
 	*out = b.model;
 	return 0;
+
+err_build:
+	build_fini(&b);
+	bound_model_destroy(b.model);
+	return err;
 }
 
 void bound_model_destroy(struct bound_model *model)

@@ -333,7 +333,8 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  *   -EINVAL          a use is empty or not inside one range
  *   -WEIR_ECONTRACT  the stream has an open bracket
  *   -ENOMEM          no memory for the structures; nothing was pinned
- *   or an error of the machine. On error no bracket is open.
+ *   or an error of the machine. On error no bracket is open, and what it was to overwrite may be
+ *   lost.
  * Blocks: for brackets that ended, when blocks they used must move. Never for open ones.
  */
 WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_stream *stream,

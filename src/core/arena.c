@@ -119,6 +119,8 @@ int arena_alloc(struct weir_space *space, uint64_t bytes, void **addr)
 		if (err != -ENOSPC)
 			return err;
 	}
+	if (!space_has_room(space, 1))
+		return -ENOMEM;
 	err = arena_create(space, &range);
 	if (err)
 		return err;

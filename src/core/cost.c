@@ -65,14 +65,13 @@ double cost_expansion(const struct weir_use *use)
 	return cost_sector_bytes(use->granule) / (use->granule ? use->granule : WORD_BYTES);
 }
 
-double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use *use,
-		   double fraction)
+double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use *use)
 {
 	double bytes = ((double)use->read_bytes + (double)use->write_bytes) * cost_expansion(use);
 	double rate = use->pattern == WEIR_RANDOM ? device->hbm_random_bytes_per_s
 						  : device->hbm_bytes_per_s;
 
-	return fraction * bytes / rate * NS_PER_S;
+	return bytes / rate * NS_PER_S;
 }
 
 double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,
@@ -145,8 +144,7 @@ int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const str
 	for (uint32_t i = 0; i < nr_uses; i++) {
 		const struct weir_use *use = uses[i].use;
 
-		cost.hbm_ns += cost_hbm_ns(dev, use,
-					   (double)uses[i].bytes[dev->memory] / (double)use->bytes);
+		cost.hbm_ns += cost_hbm_ns(dev, use);
 		for (uint32_t m = 0; m < desc->nr_memories; m++) {
 			int err;
 

@@ -128,8 +128,7 @@ void range_destroy(struct weir_space *space, struct range *range)
 
 		migrate_drop_lower(space, range, block);
 		block_set_dead(range, block, true);
-		/* An unmap that fails now leaves the mapping to the end of the address space. */
-		if (block->state != BLOCK_UNBACKED && migrate_unback(space, range, i))
+		for (int t = 0; t < SPACE_TRIES && block->state != BLOCK_UNBACKED; t++)
 			(void)migrate_unback(space, range, i);
 	}
 	if (range->pooled) {
@@ -165,20 +164,26 @@ void range_pool_add(struct weir_space *space, struct range *range)
 }
 
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
-			     const struct weir_stream *stream)
+			     const struct weir_stream *stream, uint32_t nr_resident)
 {
+	uint64_t best = UINT64_MAX;
 	struct range **pick = NULL, *range;
 
-	for (struct range **at = &space->pooled; *at; at = &(*at)->next_pooled) {
+	for (struct range **at = &space->pooled; *at && best; at = &(*at)->next_pooled) {
+		uint32_t resident;
+		uint64_t cost;
+
 		range = *at;
 		if (range->nr_blocks != nr_blocks)
 			continue;
-		if (!pick)
+		resident = range_nr_resident(range);
+		cost = resident > nr_resident ? resident - nr_resident : nr_resident - resident;
+		if ((!stream || range->stream != stream) &&
+		    MAX(range->last_use, range->last_part_use) > space->done_seq)
+			cost += UINT32_MAX; /* would have to be waited for */
+		if (cost < best) {
+			best = cost;
 			pick = at;
-		if ((stream && range->stream == stream) ||
-		    MAX(range->last_use, range->last_part_use) <= space->done_seq) {
-			pick = at;
-			break;
 		}
 	}
 	if (!pick)

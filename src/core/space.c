@@ -92,31 +92,41 @@ void space_fini(struct weir_space *space)
 
 void space_note_error(struct weir_space *space, int err)
 {
-	if (!space->error)
+	if (err && !space->error)
 		space->error = err;
 }
 
 bool space_fence_done(struct weir_space *space, fence_t fence)
 {
 	struct backend *b = space->backend;
-	int done = b->ops->fence_done(b, fence);
+	int done = 0;
 
-	if (done >= 0)
-		return done != 0;
-	/* The query or the work failed. Waiting tells the two apart, and is short: it only happens
-	 * here, after an error. */
-	space_note_error(space, done);
-	done = b->ops->fence_wait(b, fence);
-	if (done)
+	/* An error says that the work failed, hence is done; or that the query failed, and then it
+	 * succeeds when it is asked again. */
+	for (int i = 0; i < SPACE_TRIES; i++) {
+		done = b->ops->fence_done(b, fence);
+		if (done >= 0)
+			return done != 0;
 		space_note_error(space, done);
+	}
 	return true;
 }
 
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out)
 {
 	struct backend *b = space->backend;
+	int err = b->ops->fence_record(b, stream, out);
 
-	return b->ops->fence_record(b, stream, out);
+	/* Work that was queued and has no fence would never be known to be done. */
+	for (int i = 1; err && i < SPACE_TRIES; i++)
+		err = b->ops->fence_record(b, stream, out);
+	return err;
+}
+
+bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
+{
+	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <=
+	       space->pmm[TIER_HBM].max_chunks + space->pmm[TIER_HOST].max_chunks;
 }
 
 int space_ended_reserve(struct weir_space *space)

@@ -14,6 +14,10 @@
 
 #include "src/core/block.h"
 
+/* Times that a call is made which must not fail, before it is given up. */
+#define SPACE_TRIES 4
+/* Chunks that no allocation may count on: copies on their way hold two. */
+#define SPACE_CHUNKS_SPARE 2u
 /* Smallest allocation unit of ranges below one block. */
 #define SPACE_SMALL_ALIGN 256u
 
@@ -188,10 +192,13 @@ struct range *range_find(struct weir_space *space, const void *addr);
 /* Put a free range aside for reuse: its contents are dead. */
 void range_pool_add(struct weir_space *space, struct range *range);
 
-/* Take the last freed range of this size out of the pool; NULL: none. Prefers one that the stream
- * may reuse at once. */
+/*
+ * Take a range of this size out of the pool; NULL: none. Prefers one that the stream may reuse at
+ * once, then one with about so many resident blocks (each other one is a mapping call), then the
+ * last freed.
+ */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
-			     const struct weir_stream *stream);
+			     const struct weir_stream *stream, uint32_t nr_resident);
 
 int range_check(const struct weir_space *space, const struct range *range);
 
@@ -221,7 +228,7 @@ void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
 /* Whether a fence is reached; an error of its work is noted, and it then counts as reached. */
 bool space_fence_done(struct weir_space *space, fence_t fence);
 
-/* A fence for what is queued on one of the backend's streams. */
+/* A fence for what is queued on one of the backend's streams; tries more than once. */
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out);
 
 /*
@@ -235,6 +242,9 @@ void space_fini(struct weir_space *space);
 /* Give the ended bracket its number; room was reserved by space_ended_reserve(). */
 bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket);
 int space_ended_reserve(struct weir_space *space);
+
+/* Whether the budgets have room for so many more blocks of ranges. */
+bool space_has_room(const struct weir_space *space, uint32_t nr_blocks);
 
 /* Every structure of the space; 0 or -EUCLEAN, logged. */
 int space_check(const struct weir_space *space);

@@ -67,6 +67,7 @@ struct weir_fence {
 	enum tier tier;
 	fence_t fence;	      /* the newest copy */
 	bool queued;	      /* every copy is queued; fence counts */
+	int err;	      /* what ended it early */
 	uint32_t nr_holders;
 };
 
@@ -129,8 +130,13 @@ static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 		if (err)
 			break;
 	}
-	if (migrate_flush(space))
+	if (err && err != -EAGAIN)
+		p->err = err;
+	err = err == -EAGAIN ? err : 0;
+	if (migrate_flush(space)) {
+		p->err = p->err ? p->err : -EIO;
 		return true;
+	}
 	p->fence = p->range->ready[p->tier];
 	return err != -EAGAIN;
 }
@@ -217,10 +223,8 @@ int weir_fence_query(struct weir_fence *fence)
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
 	done = fence->queued && space_fence_done(space, fence->fence);
-	if (done && space->error) {
-		done = space->error;
-		space->error = 0;
-	}
+	if (done && fence->err)
+		done = fence->err;
 	pthread_mutex_unlock(&space->lock);
 	return done;
 }
@@ -251,8 +255,7 @@ int weir_fence_wait(struct weir_fence *fence)
 	}
 	if (fence->fence)
 		space_wait_fence(space, fence->fence);
-	err = space->error;
-	space->error = 0;
+	err = fence->err;
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }

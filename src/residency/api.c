@@ -12,8 +12,6 @@
 #define BLOCKS_MIN 64u
 /* Freed ranges kept for reuse: beyond this, the one freed first goes. */
 #define POOLED_MAX 1024u
-/* Chunks that no allocation may count on: copies on their way hold two. */
-#define CHUNKS_SPARE 2u
 
 static bool is_power_of_two(uint64_t n)
 {
@@ -111,7 +109,10 @@ err_free:
 /* Wait until everything that was queued is done. Lock held. */
 static void quiesce(struct weir_space *space)
 {
-	(void)migrate_flush(space);
+	int err = migrate_flush(space);
+
+	if (err)
+		space_note_error(space, err);
 	space_wait_seq(space, space->last_seq);
 	for (int tier = 0; tier < TIER_NR; tier++)
 		while (space->moving[tier].nr) {
@@ -136,7 +137,8 @@ void weir_space_destroy(struct weir_space *space)
 			continue;
 		log_warning("space: destroyed with an open bracket; waiting for its stream");
 		space->backend->ops->access_end(space->backend, stream_id(slot->stream));
-		space_note_error(space, weir_stream_sync(slot->stream));
+		for (int t = 0; t < SPACE_TRIES && weir_stream_sync(slot->stream); t++)
+			;
 	}
 	quiesce(space);
 	while (space->nr_ranges)
@@ -201,8 +203,11 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	err = take_error(space);
 	for (uint32_t r = 0; !err && r < space->nr_ranges; r++)
 		err = range_set_mode(space, space->range[r], mode);
-	if (err)
+	if (err) {
+		for (uint32_t r = 0; r < space->nr_ranges; r++)
+			(void)range_set_mode(space, space->range[r], space->mode);
 		goto out;
+	}
 	space->mode = mode;
 	space->residency->recording = mode == WEIR_PLANNED;
 out:
@@ -252,10 +257,9 @@ static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_str
 	struct range *range;
 	int err;
 
-	if (space->nr_live_blocks + nr_blocks + CHUNKS_SPARE >
-	    space->pmm[TIER_HBM].max_chunks + space->pmm[TIER_HOST].max_chunks)
+	if (!space_has_room(space, nr_blocks))
 		return -ENOMEM;
-	range = range_pool_get(space, nr_blocks, stream);
+	range = range_pool_get(space, nr_blocks, stream, follow_expected_level(space, nr_blocks));
 	if (range) {
 		space->stats.nr_pool_hits++;
 		if (!stream || range->stream != stream)
@@ -295,9 +299,6 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	void *piece;
 	int err;
 
-	if (space->nr_live_blocks + 1 + CHUNKS_SPARE >
-	    space->pmm[TIER_HBM].max_chunks + space->pmm[TIER_HOST].max_chunks)
-		return -ENOMEM;
 	err = arena_alloc(space, bytes, &piece);
 	if (err)
 		return err;

@@ -207,6 +207,28 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 	return err;
 }
 
+/* Tell the backend what launches may touch. */
+static int declare_uses(struct weir_space *space, const struct stream_slot *slot,
+			const struct weir_use *uses, uint32_t nr_uses)
+{
+	struct backend *b = space->backend;
+	struct weir_use *all;
+	int err;
+
+	if (!slot->whole_space)
+		return b->ops->access_begin(b, stream_id(slot->stream), uses, nr_uses);
+	all = calloc(slot->nr_uses + 1u, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t u = 0; u < slot->nr_uses; u++)
+		all[u] = (struct weir_use){ .addr = slot->use[u].range->addr,
+					    .bytes = slot->use[u].range->bytes,
+					    .kind = WEIR_WRITE };
+	err = b->ops->access_begin(b, stream_id(slot->stream), all, slot->nr_uses);
+	free(all);
+	return err;
+}
+
 /* After the placing: what the stream needs before its launches. */
 static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 			const struct weir_use *uses, uint32_t nr_uses)
@@ -229,7 +251,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	err = space_ended_reserve(space);
 	if (err)
 		return err;
-	err = b->ops->access_begin(b, stream, uses, nr_uses);
+	err = declare_uses(space, slot, uses, nr_uses);
 	if (err && err != -ENOSYS)
 		return err;
 	err = space_fence_record(space, stream, &slot->begin);
@@ -260,8 +282,10 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	err = follow_due(space, slot->use, slot->nr_uses);
 	if (!err)
 		err = place_uses(space, slot->use, slot->nr_uses);
+	if (err)
+		(void)migrate_flush(space); /* what moved before the error moves on */
 	if (!err)
-		err = open_bracket(space, slot, uses, slot->whole_space ? 0 : nr_uses);
+		err = open_bracket(space, slot, uses, nr_uses);
 	if (err)
 		goto out;
 	for (uint32_t u = 0; u < slot->nr_uses; u++) {
@@ -361,6 +385,9 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 	if (range_block_is_pinned(range, i) && block_is_resident(block))
 		return -EBUSY;
 	space_wait_seq(space, range_block_last_use(range, i));
+	err = migrate_flush(space);
+	if (err)
+		return err;
 	while (block_is_moving(block))
 		space_wait_fence(space, block->ready);
 	if (use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
@@ -399,7 +426,7 @@ static void host_unpin(struct weir_space *space, const struct space_use *use, ui
 		block->pins--;
 		range->part_pins--;
 		if (--block->host_pins == 0)
-			(void)migrate_set_access(space, range, i, false);
+			space_note_error(space, migrate_set_access(space, range, i, false));
 	}
 	if (range->free_pending && !range->pins && !range->part_pins)
 		range_pool_add(space, range);

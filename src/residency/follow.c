@@ -10,6 +10,12 @@
 #include "src/base/log.h"
 #include "src/residency/residency.h"
 
+/*
+ * Moves under way in one direction at a time: enough to keep the link busy until the next of them
+ * completes, few enough that the mapping calls of a long action do not hold up the program's own.
+ */
+#define MOVES_MAX (3u * SPACE_BATCH_MAX)
+
 /* Plans made for one repetition: the first from times measured without a plan, and better ones. */
 #define PLANS_MAX 3
 
@@ -34,6 +40,26 @@ static uint64_t stage_of(const struct residency *r, uint64_t period, uint32_t st
 uint64_t follow_first_stage(const struct residency *r)
 {
 	return stage_of(r, 0, 0);
+}
+
+uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_blocks)
+{
+	const struct residency *r = space->residency;
+	const struct event *expected;
+	uint64_t period, k;
+	uint32_t life, stage;
+
+	if (!r->plan)
+		return nr_blocks;
+	expected = record_event(&r->record, r->record.next_event - r->record.period);
+	if (expected->kind != EVENT_ALLOC || expected->nr_blocks != nr_blocks)
+		return nr_blocks;
+	k = plan_position(r, r->record.next_event, &period);
+	life = r->life_of_event[k];
+	if (life == UINT32_MAX || r->plan->tracked[life] == PLAN_UNTRACKED)
+		return nr_blocks;
+	stage = r->plan->stage_of_step[r->step_of_event[k] % r->plan->nr_steps];
+	return r->plan->level[stage * r->plan->nr_tracked + r->plan->tracked[life]];
 }
 
 /* The newest event agrees with the plan. */
@@ -152,6 +178,11 @@ static void pending_fill(struct residency *r)
 	}
 }
 
+static bool is_busy(const struct weir_space *space, enum tier towards)
+{
+	return space->moving[towards].nr + space->batch[towards].nr >= MOVES_MAX;
+}
+
 /* Evict towards the action's level. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
 {
@@ -161,7 +192,10 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 		int err;
 
 		if (block_is_resident(&range->block[i])) {
-			if (!room_is_idle(space, range, i))
+			bool copies = !range->block[i].dead && !range->block[i].clean;
+
+			if (!room_is_idle(space, range, i) ||
+			    (copies && is_busy(space, TIER_HOST)))
 				return false;
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
 			if (err == -ENOMEM)
@@ -188,7 +222,7 @@ static bool run_fetch(struct weir_space *space, struct pending_action *a, struct
 			struct chunk *chunk;
 			int err;
 
-			if (!room_is_idle(space, range, i))
+			if (!room_is_idle(space, range, i) || is_busy(space, TIER_HBM))
 				return false;
 			chunk = room_hbm_try(space);
 			if (!chunk)
@@ -299,7 +333,7 @@ static bool table_index(const struct residency *r, const struct range *range, ui
 {
 	uint32_t tracked = r->plan->tracked[range->plan_life];
 
-	if (tracked == PLAN_TEMPORARY)
+	if (tracked == PLAN_UNTRACKED)
 		return false;
 	*at = r->host_stage % r->plan->nr_stages * r->plan->nr_tracked + tracked;
 	return true;

@@ -181,15 +181,20 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 {
 	const struct weir_link_desc *link = tier_link(l->space);
 	struct weir_use use = as_declared(recorded);
-	/* Of what lies in place, a quarter of the part is a fair guess at how far it reaches. */
-	double rate = cost_inplace_bytes_per_s(link, use.pattern, use.granule, use.bytes / 4);
-	double ns = cost_expansion(&use) * 1e9 / rate;
+	double near = cost_inplace_bytes_per_s(link, use.pattern, use.granule, 1);
+	double far = cost_inplace_bytes_per_s(link, use.pattern, use.granule, UINT64_MAX);
+	double ns = cost_expansion(&use) * 1e9 / far;
 
 	out->life = life_index(l, recorded->life, recorded->nr_range_blocks);
 	out->kind = recorded->kind;
 	out->whole = recorded->nr == recorded->nr_range_blocks;
+	out->in = recorded->read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
+	out->out = recorded->write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
+	out->near = far / near;
+	/* Two blocks less: levels are rounded. */
+	out->near_blocks = (double)(link->inplace_reach_bytes / l->space->block_bytes) - 2;
 }
 
 /* Computation time of a bracket: as measured with everything resident, or from its bytes. */
@@ -211,7 +216,7 @@ static double learn_compute(const struct learning *l, uint64_t number)
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		struct weir_use use = as_declared(&uses[i]);
 
-		model += cost_hbm_ns(device, &use, 1);
+		model += cost_hbm_ns(device, &use);
 	}
 	return model;
 }

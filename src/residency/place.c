@@ -115,20 +115,47 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	return 0;
 }
 
+/*
+ * A range about to be overwritten may hold more chunks than the plan gives it, from its last life.
+ * Give them back before it has contents that would have to be copied.
+ */
+static int trim_fresh(struct weir_space *space, const struct space_use *use, uint32_t level)
+{
+	struct range *range = use->range;
+
+	if (!space->residency->plan || use->kind != WEIR_OVERWRITE || use->nr != range->nr_blocks)
+		return 0;
+	for (uint32_t n = range->nr_blocks; n-- > 0 && range_nr_resident(range) > level;) {
+		uint32_t i = range_nth_block(range, n);
+		struct block *block = &range->block[i];
+		int err;
+
+		if (block->state != BLOCK_HBM || !block->dead || range_block_is_pinned(range, i))
+			continue;
+		space_wait_seq(space, range_block_last_use(range, i));
+		err = migrate_unback(space, range, i);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int place_use(struct weir_space *space, const struct space_use *use)
 {
 	struct range *range = use->range;
 	uint32_t level = wanted_level(space, use), resident = range_nr_resident(range);
 	uint32_t left = level > resident ? MIN(level - resident, use->nr) : 0;
 	bool whole = use->nr == range->nr_blocks;
+	int err = trim_fresh(space, use, level);
 
+	if (err)
+		return err;
 	if (!range->nr_state[BLOCK_UNBACKED] &&
 	    (resident >= level || !range->nr_state[BLOCK_HOST]))
 		return 0;
 	for (uint32_t n = 0; n < use->nr; n++) {
 		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
-		int err = place_block(space, use, i, level, left);
-
+		err = place_block(space, use, i, level, left);
 		if (err)
 			return err;
 		resident = range_nr_resident(range);
@@ -192,6 +219,28 @@ int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t 
 	return migrate_flush(space);
 }
 
+/* Give a block without contents a chunk of HBM. -EAGAIN: none is free. */
+static int place_fresh_block(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	struct chunk *chunk;
+	int err;
+
+	if (!block->dead || block_is_resident(block) ||
+	    (block->state != BLOCK_UNBACKED && !room_is_idle(space, range, i)))
+		return 0;
+	chunk = room_hbm_try(space);
+	if (!chunk)
+		return -EAGAIN;
+	if (block->state == BLOCK_UNBACKED)
+		err = migrate_back(space, range, i, TIER_HBM, chunk);
+	else
+		err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
+	if (err)
+		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+	return err;
+}
+
 int place_fresh(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	for (uint32_t u = 0; u < nr_uses; u++) {
@@ -200,23 +249,11 @@ int place_fresh(struct weir_space *space, const struct space_use *uses, uint32_t
 
 		if (uses[u].kind != WEIR_OVERWRITE || uses[u].nr != range->nr_blocks)
 			continue;
-		for (uint32_t n = 0; n < range->nr_blocks && range->nr_state[BLOCK_UNBACKED] &&
-				     range_nr_resident(range) < level;
-		     n++) {
-			uint32_t i = range_nth_block(range, n);
-			struct chunk *chunk;
-			int err;
+		for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level; n++) {
+			int err = place_fresh_block(space, range, range_nth_block(range, n));
 
-			if (range->block[i].state != BLOCK_UNBACKED)
-				continue;
-			chunk = room_hbm_try(space);
-			if (!chunk)
-				return 0;
-			err = migrate_back(space, range, i, TIER_HBM, chunk);
-			if (err) {
-				pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
-				return err;
-			}
+			if (err)
+				return err == -EAGAIN ? 0 : err;
 		}
 	}
 	return 0;
@@ -232,8 +269,12 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 		struct chunk *chunk;
 		int err;
 
-		if (part->range->block[i].state != BLOCK_UNBACKED)
+		if (part->range->block[i].state != BLOCK_UNBACKED) {
+			err = migrate_mend(space, part->range, i);
+			if (err)
+				return err;
 			continue;
+		}
 		chunk = room_hbm_try(space);
 		if (!chunk) {
 			tier = TIER_HOST;

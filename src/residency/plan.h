@@ -19,12 +19,18 @@
 
 #include "src/core/types.h"
 
-/* What a step does with one life. Link times: of the part's touched bytes, all in place. */
+/*
+ * What a step does with one life. in and out: the part's touched bytes, all in place, in blocks,
+ * and the time a kernel takes to move them; that is `near` times as long (at most 1) while no more
+ * than near_blocks are in place (translation reach).
+ */
 struct plan_use {
 	uint32_t life;
 	enum weir_use_kind kind;
 	bool whole; /* the part is all of the life */
+	double in, out;
 	double in_ns, out_ns;
+	double near, near_blocks;
 };
 
 struct plan_step {
@@ -64,14 +70,14 @@ struct plan_action {
 	bool fetch;
 };
 
-/* A life that is not tracked: resident from birth to death, inside one loop. */
-#define PLAN_TEMPORARY UINT32_MAX
+/* A life that is not tracked, since no step uses it. */
+#define PLAN_UNTRACKED UINT32_MAX
 
 struct plan {
 	uint32_t nr_stages, nr_steps, nr_tracked;
 	uint32_t first_step;	    /* stage 0 begins here, so that no loop is cut in two */
 	uint32_t *stage_of_step;
-	uint32_t *tracked;	    /* by life: its number t among the tracked; PLAN_TEMPORARY */
+	uint32_t *tracked;	    /* by life: its number t among the tracked; PLAN_UNTRACKED */
 	uint32_t *level;	    /* [stage * nr_tracked + t], where the life is used */
 	uint32_t *next_use;	    /* [stage * nr_tracked + t]: stages until its next use after this
 				     * stage; UINT32_MAX: none before it dies */
@@ -99,7 +105,8 @@ struct stage_life {
 struct stage_use {
 	uint32_t step; /* of the body */
 	uint32_t life;
-	double in_ns, out_ns;
+	double in, out, in_ns, out_ns;
+	double near, near_blocks;
 	bool window; /* of another part in each iteration: there or not, not a share of it */
 };
 
@@ -108,7 +115,6 @@ struct stage {
 	uint32_t first_compute;		 /* body steps' computation, in stages->compute_ns */
 	uint32_t first_use, nr_uses;	 /* stage_use */
 	uint32_t first_life, nr_lives;	 /* stage_life */
-	double temporary_blocks;	 /* of lives that are born and die inside the stage */
 };
 
 struct stages {

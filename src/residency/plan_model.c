@@ -34,7 +34,7 @@ struct plan_model {
 	double time_ns, copied_ns;
 	/* What is left of the link during the stage, in blocks. */
 	double slack_in, slack_out;
-	double *reached; /* by stage_life: what is resident there, at most its level; NULL: not asked */
+	double *reached; /* by stage_life: what is resident there; NULL: not asked */
 	struct plan_action *action;
 	uint32_t nr_actions, max_actions;
 	bool recording;
@@ -109,9 +109,9 @@ static void record_action(struct plan_model *m, uint32_t life, double blocks, ui
 	};
 }
 
-/* Whether what the life holds after stage g is not needed: its next use overwrites it, or none
- * comes. */
-static bool is_dead_after(const struct plan_model *m, uint32_t g, uint32_t life)
+/* Whether nobody is going to read what the life holds after stage g: its next use overwrites it, or
+ * none comes. */
+static bool is_unread_after(const struct plan_model *m, uint32_t g, uint32_t life)
 {
 	const struct stages *s = m->stages;
 	uint32_t distance = s->next_use[g * m->stages->nr_tracked + life];
@@ -134,14 +134,17 @@ static double copy_ns(const struct plan_input *input, double in, double out)
 	return both * input->duplex_ns + (in - both) * input->in_ns + (out - both) * input->out_ns;
 }
 
-/* Take blocks of a life out after stage g. @return blocks that must be copied. */
-static double take_out(struct plan_model *m, uint32_t g, uint32_t life, double blocks)
+/*
+ * Take blocks of a life out. @return blocks that must be copied: the dirty ones, even where the
+ * record says that nobody will read them. The program may do otherwise this time.
+ */
+static double take_out(struct plan_model *m, uint32_t life, double blocks)
 {
 	double share = blocks / m->resident[life], dirty = m->dirty[life] * share;
 
 	m->resident[life] -= blocks;
 	m->dirty[life] -= dirty;
-	return is_dead_after(m, g, life) ? 0 : dirty;
+	return dirty;
 }
 
 /* The life to evict from: dead contents first, then the farthest next use. Not one that is used
@@ -158,7 +161,7 @@ static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double
 		if (resident[l] < TINY || m->used[l])
 			continue;
 		key = distance == UINT32_MAX ? 1e9 : distance;
-		if (is_dead_after(m, g, l))
+		if (is_unread_after(m, g, l))
 			key += 1e6;
 		else if (m->dirty[l] < TINY)
 			key += 0.5; /* of two alike, the one that costs no copy */
@@ -176,7 +179,7 @@ static double settle(struct plan_model *m, uint32_t g)
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
 	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1;
-	double need = 0, taken = stage->temporary_blocks, in = 0, out = 0, share, missing;
+	double need = 0, taken = 0, in = 0, out = 0, share, missing;
 
 	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
 		if (!m->stages->alive[g * m->stages->nr_tracked + l])
@@ -198,7 +201,7 @@ static double settle(struct plan_model *m, uint32_t g)
 		if (l == UINT32_MAX)
 			break;
 		blocks = MIN(missing, m->resident[l]);
-		out += take_out(m, before, l, blocks);
+		out += take_out(m, l, blocks);
 		record_action(m, l, blocks, g, g, false);
 		missing -= blocks;
 	}
@@ -209,7 +212,7 @@ static double settle(struct plan_model *m, uint32_t g)
 
 		if (blocks < TINY)
 			continue;
-		out += take_out(m, before, l, blocks);
+		out += take_out(m, l, blocks);
 		record_action(m, l, blocks, g, g, false);
 		missing -= blocks;
 	}
@@ -218,12 +221,11 @@ static double settle(struct plan_model *m, uint32_t g)
 	missing -= need * (1 - share);
 	for (uint32_t i = 0; i < stage->nr_lives && missing > TINY; i++) {
 		uint32_t l = m->stages->life[stage->first_life + i].life;
-		double used = taken - stage->temporary_blocks;
-		double blocks = MIN(m->resident[l], m->resident[l] / MAX(used, TINY) * missing);
+		double blocks = MIN(m->resident[l], m->resident[l] / MAX(taken, TINY) * missing);
 
 		if (blocks < TINY)
 			continue;
-		out += take_out(m, before, l, blocks);
+		out += take_out(m, l, blocks);
 		record_action(m, l, blocks, g, g, false);
 	}
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
@@ -233,8 +235,7 @@ static double settle(struct plan_model *m, uint32_t g)
 
 		m->resident[life->life] += blocks;
 		if (m->reached)
-			m->reached[stage->first_life + i] =
-				MIN(m->resident[life->life], m->level[stage->first_life + i]);
+			m->reached[stage->first_life + i] = m->resident[life->life];
 		if (life->overwritten)
 			continue;
 		in += blocks;
@@ -244,41 +245,58 @@ static double settle(struct plan_model *m, uint32_t g)
 	return copy_ns(input, in, out);
 }
 
-/* Time of in-place traffic both ways, given each way's time with the link to itself. */
-static double link_ns(const struct plan_input *input, double in, double out)
-{
-	double both = MIN(in, out);
+/* In-place traffic: blocks, and the time that moving them takes kernels. */
+struct traffic {
+	double in, out, in_ns, out_ns;
+};
 
-	return both * input->duplex_ns * 2 / (input->in_ns + input->out_ns) + MAX(in, out) - both;
+static void traffic_add(struct traffic *t, const struct stage_use *use, double share, double slow)
+{
+	t->in += use->in * share;
+	t->out += use->out * share;
+	t->in_ns += use->in_ns * share * slow;
+	t->out_ns += use->out_ns * share * slow;
 }
 
-/* One step of a stage's body, over all iterations. Adds its link time each way. */
+/* The larger of computation, what kernels can move each way, and what the link carries both ways. */
+static double traffic_ns(const struct plan_input *input, const struct traffic *t, double compute)
+{
+	double ns = MAX(compute, copy_ns(input, t->in, t->out));
+
+	return MAX(ns, MAX(t->in_ns, t->out_ns));
+}
+
+/* One step of a stage's body, over all iterations. Adds its traffic to the total. */
 static double run_step(const struct plan_model *m, const struct stage *stage, uint32_t body,
-		       double *total_in, double *total_out)
+		       struct traffic *total)
 {
 	double compute = m->stages->compute_ns[stage->first_compute + body];
-	double in = 0, out = 0, window_in = 0, window_out = 0, window_away = 0, away;
+	struct traffic base = { 0 }, with_windows = { 0 }, windows = { 0 }, windows_away = { 0 };
+	double away, all;
 
 	for (uint32_t i = 0; i < stage->nr_uses; i++) {
 		const struct stage_use *use = &m->stages->use[stage->first_use + i];
+		double slow = 1;
 
 		if (use->step != body)
 			continue;
 		away = 1 - m->resident[use->life] / m->stages->blocks[use->life];
-		*total_in += use->in_ns * away;
-		*total_out += use->out_ns * away;
-		if (!use->window) {
-			in += use->in_ns * away;
-			out += use->out_ns * away;
-			continue;
+		if (away * m->stages->blocks[use->life] <= use->near_blocks)
+			slow = use->near;
+		traffic_add(total, use, away, slow);
+		traffic_add(&with_windows, use, use->window ? 1 : away, slow);
+		if (use->window) {
+			traffic_add(&windows, use, 1, 1);
+			traffic_add(&windows_away, use, away, 1);
+		} else {
+			traffic_add(&base, use, away, slow);
 		}
-		window_away += (use->in_ns + use->out_ns) * away;
-		window_in += use->in_ns;
-		window_out += use->out_ns;
 	}
-	away = window_in + window_out > 0 ? window_away / (window_in + window_out) : 0;
-	return away * MAX(compute, link_ns(m->input, in + window_in, out + window_out)) +
-	       (1 - away) * MAX(compute, link_ns(m->input, in, out));
+	/* The iterations whose windows are in place, and the others. */
+	all = windows.in + windows.out;
+	away = all > 0 ? (windows_away.in + windows_away.out) / all : 0;
+	return away * traffic_ns(m->input, &with_windows, compute) +
+	       (1 - away) * traffic_ns(m->input, &base, compute);
 }
 
 /* The stage itself. Sets what the link has left. @return its time. */
@@ -286,13 +304,14 @@ static double run(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
-	double total = 0, in = 0, out = 0;
+	struct traffic t = { 0 };
+	double total = 0, in, out;
 
 	for (uint32_t body = 0; body < stage->nr_body; body++)
-		total += run_step(m, stage, body, &in, &out);
+		total += run_step(m, stage, body, &t);
 	/* While one way is busy, the other runs at the rate of both. */
-	in = MIN(in, total);
-	out = MIN(out, total);
+	in = MIN(t.in * input->in_ns, total);
+	out = MIN(t.out * input->out_ns, total);
 	m->slack_in = out / input->duplex_ns + (total - out) / input->in_ns - in / input->in_ns;
 	m->slack_out = in / input->duplex_ns + (total - in) / input->out_ns - out / input->out_ns;
 	m->slack_in = MAX(m->slack_in, 0);
@@ -319,13 +338,13 @@ static void evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double mis
 		blocks = MIN(missing, m->ahead[l]);
 		missing -= blocks;
 		m->ahead[l] -= blocks;
-		costs = m->dirty[l] > TINY && !is_dead_after(m, g, l);
+		costs = m->dirty[l] > TINY;
 		blocks = MIN(blocks, m->resident[l]);
 		if (costs)
 			blocks = MIN(blocks, m->slack_out);
 		if (blocks < TINY)
 			continue;
-		copied = take_out(m, g, l, blocks);
+		copied = take_out(m, l, blocks);
 		m->slack_out -= copied;
 		m->copied_ns += copied * m->input->out_ns;
 		record_action(m, l, blocks, g, j, false);
@@ -363,7 +382,7 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	uint32_t nr_lives = m->stages->nr_tracked, nr_stages = m->stages->nr_stages;
-	double room = input->budget_blocks - m->stages->stage[g].temporary_blocks;
+	double room = input->budget_blocks;
 
 	for (uint32_t l = 0; l < nr_lives; l++) {
 		m->ahead[l] = m->resident[l];
@@ -372,7 +391,7 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 	for (uint32_t n = 1; n < nr_stages && n <= AHEAD_MAX; n++) {
 		uint32_t j = (g + n) % nr_stages;
 		const struct stage *stage = &m->stages->stage[j];
-		double taken = stage->temporary_blocks;
+		double taken = 0;
 
 		for (uint32_t i = 0; i < stage->nr_lives; i++) {
 			uint32_t l = m->stages->life[stage->first_life + i].life;

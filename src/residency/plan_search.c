@@ -4,6 +4,7 @@
  * amounts for as long as the modelled time falls. The time is (nearly) convex in the levels, so a
  * descent along single levels, pairs within a stage, and a life's levels together, gets close.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,36 @@ static bool try_pair(struct search *s, uint32_t i, uint32_t j)
 	return false;
 }
 
+/* Blocks that may be in place in stage g before the slow rate sets in; 0: no such limit. */
+static double near_blocks(const struct search *s, uint32_t g, uint32_t i)
+{
+	const struct stage *stage = &s->stages->stage[g];
+
+	for (uint32_t u = 0; u < stage->nr_uses; u++) {
+		const struct stage_use *use = &s->stages->use[stage->first_use + u];
+
+		if (use->life == s->stages->life[i].life && use->near < 1)
+			return use->near_blocks;
+	}
+	return 0;
+}
+
+/* Try to have just so much of i in place as is fast, and the difference in j. */
+static bool try_near(struct search *s, uint32_t g, uint32_t i, uint32_t j)
+{
+	double old_i = s->level[i], old_j = s->level[j], near = near_blocks(s, g, i);
+
+	if (near <= 0 || near >= life_blocks(s, i))
+		return false;
+	s->level[i] = life_blocks(s, i) - near;
+	s->level[j] = clip(old_j + old_i - s->level[i], life_blocks(s, j));
+	if (s->level[i] != old_i && accept(s))
+		return true;
+	s->level[i] = old_i;
+	s->level[j] = old_j;
+	return false;
+}
+
 /* Try all levels of one life, by the step, at once. saved: room for all levels. */
 static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 {
@@ -113,7 +144,7 @@ static bool pass(struct search *s, double *saved)
 			better |= try_one(s, i, -s->step) || try_one(s, i, s->step);
 			for (uint32_t j = first; j < end; j++)
 				if (j != i && !is_small(s, j))
-					better |= try_pair(s, i, j);
+					better |= try_pair(s, i, j) || try_near(s, g, i, j);
 		}
 	}
 	return better;
@@ -124,7 +155,7 @@ static void start_levels(struct search *s)
 {
 	for (uint32_t g = 0; g < s->stages->nr_stages; g++) {
 		const struct stage *stage = &s->stages->stage[g];
-		double sum = 0, room = MAX(0, s->input->budget_blocks - stage->temporary_blocks);
+		double sum = 0, room = s->input->budget_blocks;
 
 		for (uint32_t i = 0; i < stage->nr_lives; i++)
 			sum += life_blocks(s, stage->first_life + i);
@@ -134,6 +165,20 @@ static void start_levels(struct search *s)
 				s->level[i] = 0;
 		}
 	}
+}
+
+/* Lower levels that are never reached to what is: they would only draw on room that others make. */
+static void normalise(struct search *s, double *reached)
+{
+	struct plan_action *action = NULL;
+	uint32_t nr;
+
+	if (model_actions(s->model, s->level, reached, &action, &nr))
+		return;
+	free(action);
+	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
+		s->level[i] = MIN(s->level[i], reached[i]);
+	s->best_ns = model_run(s->model, s->level);
 }
 
 double plan_search(const struct plan_input *input, const struct stages *stages,
@@ -148,10 +193,26 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 		compute_ns += input->step[i].compute_ns;
 	for (int n = STEP_FIRST; saved && n <= STEP_LAST; n++) {
 		s.step = (double)input->budget_blocks / (double)(1 << n);
-		for (int i = 0; i < PASSES_MAX; i++)
-			if (s.best_ns <= compute_ns * 1.001 || !pass(&s, saved))
+		for (int i = 0; i < PASSES_MAX; i++) {
+			if (s.best_ns <= compute_ns * 1.001)
 				break;
+			normalise(&s, saved);
+			if (!pass(&s, saved))
+				break;
+		}
 	}
+#ifdef WEIR_DUMP
+	if (getenv("WEIR_DUMP")) for (uint32_t g = 0; g < stages->nr_stages; g++) {
+		const struct stage *st = &stages->stage[g];
+		if (st->nr_iterations < 100) continue;
+		fprintf(stderr, "SEARCH stage %u best %.2f step %.1f:", g, s.best_ns/1e6, s.step);
+		for (uint32_t i = st->first_life; i < st->first_life+st->nr_lives; i++) fprintf(stderr, " t%u %.1f/%.0f", stages->life[i].life, level[i], stages->blocks[stages->life[i].life]);
+		fprintf(stderr, "\n");
+		for (uint32_t i = st->first_life; i < st->first_life+st->nr_lives; i++) for (uint32_t j = st->first_life; j < st->first_life+st->nr_lives; j++) if (i!=j) {
+			double a=level[i], b=level[j], by=MIN(10, MIN(a, life_blocks(&s,j)-b)); level[i]-=by; level[j]+=by;
+			fprintf(stderr, "   t%u->t%u by %.1f: %+.2f ms\n", stages->life[i].life, stages->life[j].life, by, (model_run(model, level)-s.best_ns)/1e6); level[i]=a; level[j]=b; }
+	}
+#endif
 	free(saved);
 	return s.best_ns;
 }

@@ -76,51 +76,75 @@ static int alloc_arrays(const struct plan_input *input, struct stages *s)
 		       : -ENOMEM;
 }
 
-/* Number the lives to be tracked. One that lives inside one loop's stage is not: it is a temporary,
- * resident while it lives; one that no step uses holds nothing. */
-static void number_lives(const struct plan_input *input, struct stages *s)
+/* Whether a life lives inside one iteration of a loop; its stage. */
+static bool is_temporary(const struct plan_input *input, const struct stages *s, uint32_t l,
+			 uint32_t *stage)
 {
-	for (uint32_t i = 0; i < input->nr_uses; i++)
-		s->tracked[input->use[i].life] = 1;
-	for (uint32_t l = 0; l < input->nr_lives; l++) {
-		const struct plan_life *life = &input->life[l];
-		bool used = s->tracked[l] != 0;
+	const struct plan_life *life = &input->life[l];
 
-		s->tracked[l] = PLAN_TEMPORARY;
-		if (!used)
-			continue;
-		if (!life->permanent && life->birth < life->death) {
-			uint32_t g = s->stage_of_step[life->birth];
-
-			if (s->stage[g].nr_iterations > 1 && s->stage_of_step[life->death - 1] == g)
-				continue;
-		}
-		s->tracked[l] = s->nr_tracked;
-		s->life_of[s->nr_tracked] = l;
-		s->blocks[s->nr_tracked++] = life->nr_blocks;
-	}
+	if (life->permanent || life->birth >= life->death)
+		return false;
+	*stage = s->stage_of_step[life->birth];
+	return s->stage[*stage].nr_iterations > 1 && s->stage_of_step[life->death - 1] == *stage;
 }
 
-/* The most blocks of temporaries alive at one step of the stage. */
-static void count_temporaries(const struct plan_input *input, struct stages *s)
+/* An earlier iteration's life that is born at the same place of the body, and is as large. */
+static uint32_t find_twin(const struct plan_input *input, const struct stages *s, uint32_t l,
+			  uint32_t g, const uint32_t *stage_of, const uint32_t *nth)
 {
-	double *delta = calloc(input->nr_steps + 1u, sizeof(double)), blocks = 0;
+	const struct stage *stage = &s->stage[g];
+	uint32_t body = (input->life[l].birth - stage->first_step) % stage->nr_body;
 
-	if (!delta)
-		return; /* the plan is then a little too hopeful */
-	for (uint32_t l = 0; l < input->nr_lives; l++) {
-		if (s->tracked[l] != PLAN_TEMPORARY || input->life[l].birth >= input->life[l].death)
+	for (uint32_t t = 0; t < s->nr_tracked; t++) {
+		uint32_t other = s->life_of[t];
+
+		if (stage_of[other] == g && nth[other] == nth[l] &&
+		    input->life[other].nr_blocks == input->life[l].nr_blocks &&
+		    (input->life[other].birth - stage->first_step) % stage->nr_body == body)
+			return t;
+	}
+	return UINT32_MAX;
+}
+
+/*
+ * Number the lives to be tracked. Those of one loop that are alike in each iteration are tracked
+ * as one; one that no step uses holds nothing, and is not.
+ */
+static int number_lives(const struct plan_input *input, struct stages *s)
+{
+	uint32_t nr = input->nr_lives, last_birth = UINT32_MAX, last_nth = 0;
+	uint32_t *stage_of = malloc((nr + 1u) * sizeof(*stage_of));
+	uint32_t *nth = calloc(nr + 1u, sizeof(*nth)); /* among those born at the same step */
+
+	if (!stage_of || !nth) {
+		free(stage_of);
+		free(nth);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < input->nr_uses; i++)
+		s->tracked[input->use[i].life] = 1;
+	for (uint32_t l = 0; l < nr; l++) {
+		bool used = s->tracked[l] != 0;
+
+		stage_of[l] = UINT32_MAX;
+		s->tracked[l] = PLAN_UNTRACKED;
+		if (!used)
 			continue;
-		delta[input->life[l].birth] += input->life[l].nr_blocks;
-		delta[input->life[l].death] -= input->life[l].nr_blocks;
+		if (is_temporary(input, s, l, &stage_of[l])) {
+			last_nth = input->life[l].birth == last_birth ? last_nth + 1 : 0;
+			last_birth = input->life[l].birth;
+			nth[l] = last_nth;
+			s->tracked[l] = find_twin(input, s, l, stage_of[l], stage_of, nth);
+		}
+		if (s->tracked[l] != PLAN_UNTRACKED)
+			continue;
+		s->tracked[l] = s->nr_tracked;
+		s->life_of[s->nr_tracked] = l;
+		s->blocks[s->nr_tracked++] = input->life[l].nr_blocks;
 	}
-	for (uint32_t i = 0; i < input->nr_steps; i++) {
-		struct stage *stage = &s->stage[s->stage_of_step[i]];
-
-		blocks += delta[i];
-		stage->temporary_blocks = MAX(stage->temporary_blocks, blocks);
-	}
-	free(delta);
+	free(stage_of);
+	free(nth);
+	return 0;
 }
 
 /* Find the entry of a life in the stage being gathered, or add it. */
@@ -153,10 +177,15 @@ static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
 	}
 	if (!sum) {
 		sum = &s->use[stage->first_use + stage->nr_uses++];
-		*sum = (struct stage_use){ .step = body, .life = tracked };
+		*sum = (struct stage_use){ .step = body,
+					   .life = tracked,
+					   .near = use->near,
+					   .near_blocks = use->near_blocks };
 		s->nr_uses++;
 	}
 	sum->window |= !use->whole && stage->nr_iterations > 1;
+	sum->in += use->in;
+	sum->out += use->out;
 	sum->in_ns += use->in_ns;
 	sum->out_ns += use->out_ns;
 }
@@ -176,8 +205,7 @@ static void gather_stage(const struct plan_input *input, struct stages *s, struc
 		for (uint32_t n = 0; n < step->nr_uses; n++) {
 			const struct plan_use *use = &input->use[step->first_use + n];
 
-			if (s->tracked[use->life] != PLAN_TEMPORARY)
-				gather_use(s, stage, body, use);
+			gather_use(s, stage, body, use);
 		}
 	}
 }
@@ -201,9 +229,11 @@ static int index_lives(const struct plan_input *input, struct stages *s)
 		return -ENOMEM;
 	for (uint32_t g = 0; g < s->nr_stages; g++) {
 		const struct stage *stage = &s->stage[g];
+		uint32_t own;
 
 		for (uint32_t t = 0; t < s->nr_tracked; t++)
 			s->alive[g * s->nr_tracked + t] =
+				!is_temporary(input, s, s->life_of[t], &own) &&
 				is_alive(&input->life[s->life_of[t]], stage->first_step);
 		for (uint32_t i = 0; i < stage->nr_lives; i++)
 			s->alive[g * s->nr_tracked + s->life[stage->first_life + i].life] = 1;
@@ -247,8 +277,9 @@ int stages_create(const struct plan_input *input, struct stages *s)
 			s->stage_of_step[at++] = s->nr_stages;
 		s->nr_stages++;
 	}
-	number_lives(input, s);
-	count_temporaries(input, s);
+	err = number_lives(input, s);
+	if (err)
+		goto err_destroy;
 	for (uint32_t g = 0; g < s->nr_stages; g++)
 		gather_stage(input, s, &s->stage[g]);
 	err = index_lives(input, s);

@@ -78,6 +78,10 @@ int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t 
 /* The stage that a plan made now begins in. */
 uint64_t follow_first_stage(const struct residency *r);
 
+/* Blocks that the plan wants resident of the allocation it expects next, if that is of this size;
+ * else nr_blocks. */
+uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_blocks);
+
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 

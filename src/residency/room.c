@@ -23,6 +23,14 @@ bool room_is_idle(const struct weir_space *space, const struct range *range, uin
 	       !is_marked(space, range, i) && range_block_last_use(range, i) <= space->done_seq;
 }
 
+/* An error that only costs speed here is still one that weir_space_sync() tells. */
+static int note(struct weir_space *space, int err)
+{
+	if (err && err != -ENOMEM)
+		space_note_error(space, err);
+	return err;
+}
+
 /* Take a chunk of the tier from a freed range that is idle, the one freed first. */
 static struct chunk *take_from_pooled(struct weir_space *space, enum tier tier)
 {
@@ -40,7 +48,7 @@ static struct chunk *take_from_pooled(struct weir_space *space, enum tier tier)
 
 		if (oldest->block[i].state != held || !room_is_idle(space, oldest, i))
 			continue;
-		if (migrate_unback(space, oldest, i))
+		if (note(space, migrate_unback(space, oldest, i)))
 			return NULL;
 		return pmm_chunk_get(&space->pmm[tier]);
 	}
@@ -176,7 +184,7 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 			if (!room_is_idle(space, range, i) || range->block[i].state != BLOCK_HBM)
 				continue;
 		}
-		if (room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed))
+		if (note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
 		any = true;
 		coming++;
@@ -190,7 +198,7 @@ static bool wait_for_room(struct weir_space *space)
 	struct move_queue *queue = &space->moving[TIER_HOST];
 	struct range *range = space->pooled;
 
-	if (migrate_flush(space))
+	if (note(space, migrate_flush(space)))
 		return false;
 	if (queue->nr) {
 		space_wait_fence(space, queue->move[queue->head].fence);
@@ -235,7 +243,8 @@ struct chunk *room_hbm_or_evict(struct weir_space *space)
 	if (chunk || space->mode == WEIR_FIXED)
 		return chunk;
 	range = pick_range(space, true, &i);
-	if (!range || room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed) || !freed)
+	if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)) ||
+	    !freed)
 		return NULL;
 	return room_hbm_try(space);
 }

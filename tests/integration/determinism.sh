@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two runs give the same output byte for byte, with real bytes and without, whatever the number of
+# threads that compute. Needs WEIR, the program. Prints a line a test.
+set -u
+
+: "${WEIR:?is the program to test}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
+	HIDDEN THREADS; do
+	unset "WEIR_$name"
+done
+
+# twice NAME ARGS...: bench under two names, in different surroundings, and compare.
+twice()
+{
+	name=$1
+	shift
+	for n in 1 2; do
+		# shellcheck disable=SC2086 # so many words
+		OPENBLAS_NUM_THREADS=$n WEIR_THREADS=$n PADDING=$(printf "%0$((n * 777))d" 0) \
+			"$WEIR" bench gcn "$@" --verbose --json "$dir/$name.$n.json" \
+			>"$dir/$name.$n.out" 2>"$dir/$name.$n.err" || {
+			echo "not ok - bench gcn $* exits with $?"
+			sed 's|^|# |' "$dir/$name.$n.err"
+			exit 1
+		}
+	done
+	for kind in json out err; do
+		cmp "$dir/$name.1.$kind" "$dir/$name.2.$kind" || {
+			echo "not ok - $name: two runs differ"
+			diff "$dir/$name.1.$kind" "$dir/$name.2.$kind" | sed 's|^|# |'
+			exit 1
+		}
+	done
+	[ -s "$dir/$name.1.json" ] || {
+		echo "not ok - $name: nothing to compare"
+		exit 1
+	}
+	echo "ok - $name"
+}
+
+twice phantom --nodes 5M,15M --gpu-budget 33.67GB --manager native,malloc,zerocopy,weir
+twice phantom-tight --machine laptop --nodes 2M --gpu-budget 30% --manager weir
+twice real --machine laptop --nodes 6k --slice 4k --block-size 16KiB --data real --epochs 2 \
+	--gpu-budget 40% --manager native,zerocopy,weir

@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every backend call of a scripted run fails in turn: once with each of two error codes, together
+ * with the call after it, and with a program that gives up what failed instead of trying again.
+ * After each call of the program the space's structures are whole; at the end the bytes are right,
+ * everything could be torn down and the simulator has nothing left. The script allocates more than
+ * the budget, repeats itself until a plan is followed, and walks every entry of the public header
+ * that takes a space. Single-threaded; what threads do to each other is not looked at.
+ *
+ * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
+ * argument is a pattern of the tests to run.
+ *
+ * Labels: slow
+ * Timeout: 300
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "src/core/space.h"
+#include "tests/property/test_faults_hook.h"
+#include "tests/unit/test_sim_machine.h"
+
+#define BLOCK 4096u
+#define WORDS (BLOCK / 4u)
+#define GPU_BLOCKS 16u
+#define HOST_BLOCKS 48u
+#define NR_ITERATIONS 7
+#define NR_STREAMS 3
+/* A run may hang only by a bug: nothing in it waits for more than the simulator's virtual time. */
+#define RUN_SECONDS 20
+#define TRIES 5
+
+/* ------------------------------------------------------------------ the script */
+
+/* Ranges by letter, as the script names them. */
+enum { A, B, C, D, SMALL, NR_RANGES };
+
+static const uint32_t range_words[NR_RANGES] = {
+	[A] = 10 * WORDS, [B] = 9 * WORDS - 100, [C] = 5 * WORDS, [D] = 4 * WORDS, [SMALL] = 300};
+
+enum action {
+	ALLOC,	  /* x */
+	FREE,	  /* x */
+	FILL,	  /* x is overwritten */
+	ADD,	  /* x += y, in one bracket */
+	GATHER,	  /* x += a few words of y */
+	TWICE,	  /* x += y and y += x in one bracket that names the whole space */
+	FIXED_ADD, /* x += y without a bracket */
+	HOST_ADD, /* the CPU: x += y */
+	HOST_FILL, /* the CPU overwrites x */
+	DISCARD,  /* x is dead */
+	WRITE,	  /* part of x from a buffer */
+	READ,	  /* x into a buffer, and compare */
+	UP,	  /* prefetch x */
+	DOWN,
+	PREFER_HOST,
+	READ_MOSTLY,
+	ACCESSED_BY, /* device 1 */
+	ADVISE_NOTHING,
+	SET_FIXED,
+	SET_PLANNED,
+	SYNC,	  /* the stream */
+	SYNC_ALL, /* the space */
+	LEAVE_OPEN, /* begin a bracket on x and never end it */
+};
+
+static const char *const action_name[] = {
+	[ALLOC] = "alloc", [FREE] = "free", [FILL] = "fill", [ADD] = "add", [GATHER] = "gather",
+	[TWICE] = "twice", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
+	[HOST_FILL] = "host-fill", [DISCARD] = "discard", [WRITE] = "write", [READ] = "read",
+	[UP] = "up", [DOWN] = "down", [PREFER_HOST] = "prefer-host",
+	[READ_MOSTLY] = "read-mostly", [ACCESSED_BY] = "accessed-by",
+	[ADVISE_NOTHING] = "advise-nothing", [SET_FIXED] = "set-fixed",
+	[SET_PLANNED] = "set-planned", [SYNC] = "sync", [SYNC_ALL] = "sync-all",
+	[LEAVE_OPEN] = "leave-open"};
+
+struct step {
+	enum action action;
+	uint8_t x, y;
+	uint8_t stream;
+};
+
+/* clang-format off */
+static const struct step before[] = {
+	{ALLOC, A, 0, 0}, {ALLOC, B, 0, 0}, {ALLOC, C, 0, 0}, {ALLOC, SMALL, 0, 0},
+	{FILL, A, 0, 0}, {WRITE, A, 0, 0}, {FILL, B, 0, 0}, {HOST_FILL, C, 0, 0},
+	{FILL, SMALL, 0, 0}, {READ_MOSTLY, C, 0, 0},
+};
+
+/* What repeats: more than the budget in all, and in one bracket. */
+static const struct step repeated[] = {
+	{ALLOC, D, 0, 0}, {FILL, D, 0, 0}, {ADD, D, A, 0}, {ADD, B, A, 0}, {ADD, C, D, 0},
+	{GATHER, SMALL, B, 0}, {FREE, D, 0, 0}, {ADD, A, C, 0},
+};
+
+static const struct step after[] = {
+	{READ, B, 0, 0}, {HOST_ADD, A, C, 0}, {UP, A, 0, 0}, {ADD, A, B, 0}, {DOWN, A, 0, 0},
+	{SYNC, 0, 0, 0}, {ADD, A, C, 1}, {SYNC, 0, 0, 1}, {ACCESSED_BY, B, 0, 0}, {ADD, C, B, 2},
+	{SYNC, 0, 0, 2}, {PREFER_HOST, B, 0, 0}, {ADD, B, C, 0}, {ADVISE_NOTHING, B, 0, 0},
+	{SYNC_ALL, 0, 0, 0},
+	{SET_FIXED, 0, 0, 0}, {ALLOC, D, 0, 0}, {FIXED_ADD, A, B, 0}, {FREE, C, 0, 0},
+	{SYNC, 0, 0, 0}, {ALLOC, C, 0, 0}, {SET_PLANNED, 0, 0, 0},
+	{FILL, C, 0, 0}, {FILL, D, 0, 0}, {ADD, C, A, 0}, {HOST_FILL, D, 0, 0}, {ADD, B, D, 0},
+	{FILL, A, 0, 0}, {DISCARD, D, 0, 0}, {FREE, SMALL, 0, 0}, {ADD, A, B, 0}, {SYNC_ALL, 0, 0, 0},
+	{READ, A, 0, 0}, {READ, B, 0, 0}, {READ, C, 0, 0}, {SYNC_ALL, 0, 0, 0}, {LEAVE_OPEN, A, 0, 0},
+};
+/* clang-format on */
+
+/* ------------------------------------------------------------------ one run */
+
+/* undefined: its contents are not known, and not compared. */
+struct shadow {
+	uint32_t *addr;	 /* in the space; NULL: not allocated */
+	uint32_t *words; /* what it should hold */
+	bool undefined;
+};
+
+static struct run {
+	struct backend *flaky;
+	struct weir_machine *machine;
+	struct weir_space *space;
+	struct weir_stream *stream[NR_STREAMS];
+	struct shadow range[NR_RANGES];
+	struct weir_stats stats; /* at the end */
+	uint32_t nr_statuses;
+	int last_status;
+	const struct step *step; /* being run */
+	uint32_t nr_steps;
+	uint32_t value; /* of the next fill */
+	uint64_t nr_calls;
+	char sim_error[256]; /* what the simulator complained of */
+} run;
+
+/* ---- what goes wrong is said with what was made to fail */
+
+static void describe(void)
+{
+	print_error("backend call %llu (%s) and %d more fail with %d, the program %s; "
+		    "at step %u: %s %c %c: ",
+		    (unsigned long long)hook.faults.at, hook.op ? hook.op : "not reached",
+		    (int)hook.faults.nr - 1, hook.faults.err,
+		    hook.faults.give_up ? "gives up" : "tries again", run.nr_steps,
+		    run.step ? action_name[run.step->action] : "begin or end",
+		    run.step ? "ABCDs"[run.step->x] : ' ', run.step ? "ABCDs"[run.step->y] : ' ');
+}
+
+#define EXPECT(what, ...)                      \
+	do {                                   \
+		if (!(what)) {                 \
+			describe();            \
+			fail_msg(__VA_ARGS__); \
+		}                              \
+	} while (0)
+
+static void on_alarm(int signal_number)
+{
+	(void)signal_number;
+	/* Not safe in a signal handler, and better than nothing: the run is stuck. */
+	describe();
+	print_error("the run hangs\n");
+	_exit(1);
+}
+
+static void on_log(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)arg;
+	if (level == WEIR_LOG_ERROR && !strncmp(message, "sim", 3) && !run.sim_error[0])
+		snprintf(run.sim_error, sizeof(run.sim_error), "%s", message);
+}
+
+/* After each public call: its status is one that was injected or follows from it, and the space is
+ * whole. @return whether it failed. */
+static bool called(int err)
+{
+	if (run.space)
+		EXPECT(!weir_space_check(run.space), "the space is broken");
+	EXPECT(!run.sim_error[0], "%s", run.sim_error);
+	if (!err)
+		return false;
+	EXPECT(hook.nr_failed, "status %d (%s) and nothing was injected", err, weir_strerror(err));
+	EXPECT(err == hook.faults.err || err == -ENOMEM, "status %d (%s) is not what was injected",
+	       err, weir_strerror(err));
+	run.nr_statuses++;
+	run.last_status = err;
+	return true;
+}
+
+/* Call until it works: failures do not last. With give_up, once. @return whether it worked. */
+#define ATTEMPT(worked, tries, call)                                                  \
+	do {                                                                          \
+		int tries_left = (tries);                                             \
+                                                                                      \
+		while (!((worked) = !called(call)) && --tries_left > 0)               \
+			;                                                             \
+		EXPECT((worked) || hook.faults.give_up, "it stays at %d", run.last_status);            \
+	} while (0)
+
+/* For what may be left undone, and for what must not. */
+#define TRY(worked, call) ATTEMPT(worked, hook.faults.give_up ? 1 : TRIES, call)
+#define MUST(call)                                                                    \
+	do {                                                                          \
+		bool must_worked;                                                     \
+                                                                                      \
+		ATTEMPT(must_worked, TRIES, call);                                    \
+		EXPECT(must_worked, "it stays at %d", run.last_status); \
+	} while (0)
+
+/* ------------------------------------------------------------------ kernels */
+
+struct kernel_args {
+	uint32_t *dst;
+	const uint32_t *src;
+	uint32_t nr, value;
+};
+
+static void fill_cpu(const void *arg)
+{
+	const struct kernel_args *a = arg;
+
+	for (uint32_t i = 0; i < a->nr; i++)
+		a->dst[i] = a->value * 2654435761u + i;
+}
+
+static void add_cpu(const void *arg)
+{
+	const struct kernel_args *a = arg;
+
+	for (uint32_t i = 0; i < a->nr; i++)
+		a->dst[i] += 3u * a->src[i] + 1u;
+}
+
+static void gather_cpu(const void *arg)
+{
+	const struct kernel_args *a = arg;
+
+	for (uint32_t i = 0; i < 8; i++)
+		a->dst[i] += a->src[i * 997u % a->nr];
+}
+
+static const struct weir_kernel fill_kernel = {"fill", fill_cpu}, add_kernel = {"add", add_cpu},
+				gather_kernel = {"gather", gather_cpu};
+
+static const struct weir_kernel *kernel_of(enum action action)
+{
+	switch (action) {
+	case FILL:
+	case HOST_FILL:
+		return &fill_kernel;
+	case GATHER:
+		return &gather_kernel;
+	default:
+		return &add_kernel;
+	}
+}
+
+/* On the space's bytes, or on what they should be. */
+static struct kernel_args args_of(const struct step *step, bool shadow)
+{
+	const struct shadow *x = &run.range[step->x], *y = &run.range[step->y];
+	uint32_t nr = range_words[step->x];
+
+	if (step->action == GATHER)
+		nr = range_words[step->y];
+	else if (step->action != FILL && step->action != HOST_FILL)
+		nr = MIN(nr, range_words[step->y]);
+	return (struct kernel_args){.dst = shadow ? x->words : x->addr,
+				    .src = shadow ? y->words : y->addr,
+				    .nr = nr,
+				    .value = run.value};
+}
+
+static uint32_t uses_of(const struct step *step, struct weir_use use[2])
+{
+	struct kernel_args args = args_of(step, false);
+
+	if (step->action == FILL || step->action == HOST_FILL) {
+		use[0] = use_of(args.dst, args.nr * 4u, WEIR_OVERWRITE);
+		return 1;
+	}
+	use[0] = use_of(args.dst, step->action == GATHER ? 32 : args.nr * 4u, WEIR_WRITE);
+	use[1] = use_of((void *)(uintptr_t)args.src, args.nr * 4u, WEIR_READ);
+	if (step->action == GATHER) {
+		use[1].pattern = WEIR_RANDOM;
+		use[1].granule = 4;
+		use[1].read_bytes = 32;
+	}
+	return 2;
+}
+
+/* The step has run: so it should be. */
+static void expect_effect(const struct step *step)
+{
+	struct kernel_args args = args_of(step, true);
+	struct shadow *x = &run.range[step->x];
+
+	kernel_of(step->action)->cpu(&args);
+	if (args.dst == x->words && kernel_of(step->action) == &fill_kernel)
+		x->undefined = false;
+	else
+		x->undefined |= run.range[step->y].undefined;
+	run.value++;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static int launch(const struct step *step)
+{
+	struct kernel_args args = args_of(step, false);
+	struct weir_use use[2];
+	struct weir_launch launch = {.kernel = kernel_of(step->action),
+				     .args = &args,
+				     .args_bytes = sizeof(args),
+				     .uses = use,
+				     .nr_uses = uses_of(step, use)};
+
+	return weir_launch(run.stream[step->stream], &launch);
+}
+
+static void step_bracket(const struct step *step)
+{
+	struct weir_stream *stream = run.stream[step->stream];
+	struct step back = {ADD, step->y, step->x, step->stream};
+	bool whole = step->action == TWICE, worked;
+	struct weir_use use[2];
+	uint32_t nr = uses_of(step, use);
+
+	TRY(worked, weir_begin(run.space, stream, whole ? NULL : use, whole ? 0 : nr));
+	if (!worked)
+		return;
+	TRY(worked, launch(step));
+	if (worked)
+		expect_effect(step);
+	else if (use[0].kind == WEIR_OVERWRITE)
+		run.range[step->x].undefined = true; /* declared, and not done */
+	if (whole) {
+		TRY(worked, launch(&back));
+		if (worked)
+			expect_effect(&back);
+	}
+	MUST(weir_end(run.space, stream));
+}
+
+static void step_discard(const struct step *step)
+{
+	struct weir_use use = use_of(run.range[step->x].addr, range_words[step->x] * 4u, WEIR_DISCARD);
+	bool worked;
+
+	TRY(worked, weir_begin(run.space, run.stream[step->stream], &use, 1));
+	if (!worked)
+		return;
+	MUST(weir_end(run.space, run.stream[step->stream]));
+	run.range[step->x].undefined = true;
+}
+
+static void step_host(const struct step *step)
+{
+	struct kernel_args args = args_of(step, false);
+	struct weir_use use[2];
+	uint32_t nr = uses_of(step, use);
+	bool worked;
+
+	TRY(worked, weir_host_begin(run.space, use, nr));
+	if (!worked)
+		return;
+	kernel_of(step->action)->cpu(&args);
+	expect_effect(step);
+	MUST(weir_host_end(run.space, use, nr));
+}
+
+static void step_alloc(const struct step *step)
+{
+	struct shadow *x = &run.range[step->x];
+	void *addr = NULL;
+	bool worked;
+
+	/* Nothing after it would make sense without. */
+	MUST(weir_alloc(run.space, range_words[step->x] * 4u, run.stream[step->stream], &addr));
+	x->addr = addr;
+	x->undefined = true;
+	(void)worked;
+}
+
+static void step_free(const struct step *step)
+{
+	struct shadow *x = &run.range[step->x];
+
+	EXPECT(!called(weir_free(run.space, x->addr, run.stream[step->stream])),
+	       "a range cannot be freed");
+	x->addr = NULL;
+}
+
+static void step_write(const struct step *step)
+{
+	struct shadow *x = &run.range[step->x];
+	uint32_t first = WORDS / 2, nr = 3 * WORDS;
+	uint32_t *data = malloc(nr * sizeof(*data));
+	bool worked;
+
+	assert_non_null(data);
+	for (uint32_t i = 0; i < nr; i++)
+		data[i] = run.value * 40503u + i;
+	TRY(worked, weir_write(run.space, x->addr + first, data, nr * sizeof(*data)));
+	if (worked)
+		memcpy(x->words + first, data, nr * sizeof(*data));
+	free(data);
+}
+
+static void step_read(const struct step *step)
+{
+	struct shadow *x = &run.range[step->x];
+	uint32_t nr = range_words[step->x];
+	uint32_t *data = malloc(nr * sizeof(*data));
+	bool worked;
+
+	assert_non_null(data);
+	MUST(weir_read(run.space, data, x->addr, nr * sizeof(*data)));
+	for (uint32_t i = 0; !x->undefined && i < nr; i++)
+		EXPECT(data[i] == x->words[i], "word %u of range %d is %08x and should be %08x", i,
+		       step->x, data[i], x->words[i]);
+	free(data);
+	(void)worked;
+}
+
+static void step_prefetch(const struct step *step)
+{
+	int memory = weir_memory_find(run.machine, step->action == UP ? "gpu0" : "host");
+	struct weir_fence *fence;
+	bool worked;
+
+	assert_true(memory >= 0);
+	TRY(worked, weir_prefetch(run.space, run.range[step->x].addr, range_words[step->x] * 4u,
+				  (uint32_t)memory, &fence));
+	if (!worked)
+		return;
+	(void)called(MIN(weir_fence_query(fence), 0));
+	/* Once: what the prefetch met stays its result. */
+	(void)called(weir_fence_wait(fence));
+	weir_fence_put(fence);
+}
+
+static void step_advise(const struct step *step)
+{
+	enum weir_advice advice = WEIR_ADVISE_DEFAULT;
+	uint32_t where = 0;
+	bool worked;
+
+	if (step->action == READ_MOSTLY)
+		advice = WEIR_ADVISE_READ_MOSTLY;
+	if (step->action == PREFER_HOST)
+		advice = WEIR_ADVISE_PREFER_MEMORY; /* memory 0 */
+	if (step->action == ACCESSED_BY) {
+		advice = WEIR_ADVISE_ACCESSED_BY;
+		where = 1;
+	}
+	TRY(worked, weir_advise(run.space, run.range[step->x].addr, advice, where));
+}
+
+/* In a space whose mode could not be changed, what is for a fixed one needs its bracket. */
+static void step_fixed(const struct step *step)
+{
+	bool worked;
+
+	if (run.space->mode != WEIR_FIXED) {
+		step_bracket(step);
+		return;
+	}
+	TRY(worked, launch(step));
+	if (worked)
+		expect_effect(step);
+	/* What follows is not ordered by brackets. */
+	MUST(weir_stream_sync(run.stream[step->stream]));
+}
+
+static void step_open(const struct step *step)
+{
+	struct weir_use use[2];
+	struct step add = {ADD, step->x, B, step->stream};
+	bool worked;
+
+	(void)uses_of(&add, use);
+	TRY(worked, weir_begin(run.space, run.stream[step->stream], use, 2));
+	if (worked)
+		TRY(worked, launch(&add));
+}
+
+static void step_run(const struct step *step)
+{
+	bool worked;
+
+	run.step = step;
+	run.nr_steps++;
+	switch (step->action) {
+	case ALLOC:
+		step_alloc(step);
+		break;
+	case FREE:
+		step_free(step);
+		break;
+	case FILL:
+	case ADD:
+	case GATHER:
+	case TWICE:
+		step_bracket(step);
+		break;
+	case FIXED_ADD:
+		step_fixed(step);
+		break;
+	case HOST_ADD:
+	case HOST_FILL:
+		step_host(step);
+		break;
+	case DISCARD:
+		step_discard(step);
+		break;
+	case WRITE:
+		step_write(step);
+		break;
+	case READ:
+		step_read(step);
+		break;
+	case UP:
+	case DOWN:
+		step_prefetch(step);
+		break;
+	case PREFER_HOST:
+	case READ_MOSTLY:
+	case ACCESSED_BY:
+	case ADVISE_NOTHING:
+		step_advise(step);
+		break;
+	case SET_FIXED:
+		TRY(worked, weir_space_set_mode(run.space, WEIR_FIXED));
+		break;
+	case SET_PLANNED:
+		/* It must: the steps behind it use brackets. A fixed space takes them as well. */
+		TRY(worked, weir_space_set_mode(run.space, WEIR_PLANNED));
+		break;
+	case SYNC:
+		MUST(weir_stream_sync(run.stream[step->stream]));
+		break;
+	case SYNC_ALL:
+		MUST(weir_space_sync(run.space));
+		break;
+	case LEAVE_OPEN:
+		step_open(step);
+		break;
+	}
+}
+
+/* ------------------------------------------------------------------ the whole of a run */
+
+static void run_create(const struct faults *faults)
+{
+	const struct weir_space_config config = {.device = 0,
+						 .gpu_budget_bytes = GPU_BLOCKS * BLOCK,
+						 .host_budget_bytes = HOST_BLOCKS * BLOCK,
+						 .block_bytes = BLOCK,
+						 .mode = WEIR_PLANNED};
+	struct weir_machine_desc desc;
+	struct backend *sim;
+
+	memset(&run, 0, sizeof(run));
+	run.value = 1;
+	test_machine(&desc);
+	assert_int_equal(sim_create(&desc, WEIR_DATA_REAL, &sim), 0);
+	assert_int_equal(flaky_create(sim, &run.flaky), 0);
+	hook_install(run.flaky, faults);
+	assert_int_equal(machine_wrap(run.flaky, &run.machine), 0);
+	for (uint32_t s = 0; s < NR_STREAMS; s++)
+		MUST(weir_stream_create(run.machine, s == 2, &run.stream[s]));
+	MUST(weir_space_create(run.machine, &config, &run.space));
+	run.space->poison = true;
+	for (uint32_t x = 0; x < NR_RANGES; x++) {
+		run.range[x].words = calloc(range_words[x], 4);
+		assert_non_null(run.range[x].words);
+	}
+}
+
+static void run_destroy(void)
+{
+	run.step = NULL;
+	weir_space_stats(run.space, &run.stats);
+	weir_space_destroy(run.space);
+	run.space = NULL;
+	for (uint32_t s = 0; s < NR_STREAMS; s++)
+		weir_stream_destroy(run.stream[s]);
+	EXPECT(!run.sim_error[0], "%s", run.sim_error);
+	EXPECT(!sim_leaks(flaky_inner(run.flaky)), "the simulator has %d things left",
+	       sim_leaks(flaky_inner(run.flaky)));
+	run.nr_calls = flaky_nr_calls(run.flaky);
+	weir_machine_close(run.machine);
+	for (uint32_t x = 0; x < NR_RANGES; x++)
+		free(run.range[x].words);
+}
+
+static void run_script(const struct faults *faults)
+{
+	alarm(RUN_SECONDS);
+	run_create(faults);
+	for (size_t i = 0; i < ARRAY_LEN(before); i++)
+		step_run(&before[i]);
+	for (uint32_t n = 0; n < NR_ITERATIONS; n++)
+		for (size_t i = 0; i < ARRAY_LEN(repeated); i++)
+			step_run(&repeated[i]);
+	for (size_t i = 0; i < ARRAY_LEN(after); i++)
+		step_run(&after[i]);
+	run_destroy();
+	alarm(0);
+}
+
+/* ------------------------------------------------------------------ tests */
+
+/* Without faults the script does what it is meant to walk. */
+static void faults_none(void **state)
+{
+	static const struct faults none = {0};
+	const struct weir_stats *stats = &run.stats;
+
+	(void)state;
+	run_script(&none);
+	print_message("%llu calls; plans %llu, up %llu+%llu, down %llu+%llu, in place %llu/%llu, dead %llu, clean %llu, saved %llu\n",
+		(unsigned long long)run.nr_calls,
+		(unsigned long long)stats->nr_plans,
+		(unsigned long long)stats->nr_moves[WEIR_CAUSE_DEMAND],
+		(unsigned long long)stats->nr_moves[WEIR_CAUSE_PREFETCH],
+		(unsigned long long)stats->nr_moves[WEIR_CAUSE_EVICTION],
+		(unsigned long long)stats->nr_moves[WEIR_CAUSE_WRITEBACK],
+		(unsigned long long)stats->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE],
+		(unsigned long long)stats->bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE],
+		(unsigned long long)stats->nr_dead_dropped,
+		(unsigned long long)stats->nr_clean_dropped,
+		(unsigned long long)stats->nr_overwrites_saved);
+	assert_true(stats->nr_plans > 0);
+	assert_true(stats->nr_moves[WEIR_CAUSE_DEMAND] > 0);
+	assert_true(stats->nr_moves[WEIR_CAUSE_PREFETCH] > 0);
+	assert_true(stats->nr_moves[WEIR_CAUSE_EVICTION] > 0);
+	assert_true(stats->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
+	assert_true(stats->bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE] > 0);
+	assert_true(stats->nr_dead_dropped > 0);
+	assert_true(stats->nr_clean_dropped > 0);
+	assert_true(stats->nr_overwrites_saved > 0);
+}
+
+/*
+ * Failures that no call of the program reported: where there is another way to go on, that is taken
+ * (memory that is not had, a copy or a remapping that can be left out, a question asked again), and
+ * what destroys has no status. In none of these may anything else fail unseen.
+ */
+static bool may_go_unseen(const char *op)
+{
+	static const char *const ops[] = {"chunk_create", "map", "unmap", "set_access", "copy",
+					  "fence_record", "fence_done", "fence_wait"};
+
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		if (!strcmp(op, ops[i]))
+			return true;
+	return false;
+}
+
+static void each_call(uint32_t nr, int err, bool give_up)
+{
+	const char *only = getenv("FAULT_AT");
+	struct faults faults = {.nr = nr, .err = err, .give_up = give_up};
+	uint32_t nr_unseen = 0;
+
+	if (only) {
+		faults.at = strtoull(only, NULL, 10);
+		run_script(&faults);
+		print_message("%s, %u statuses\n", hook.op ? hook.op : "not reached",
+			      run.nr_statuses);
+		return;
+	}
+
+	for (;;) {
+		faults.at++;
+		run_script(&faults);
+		if (!hook.nr_failed)
+			break;
+		nr_unseen += !run.nr_statuses;
+		if (!run.nr_statuses)
+			EXPECT(may_go_unseen(hook.op), "no call reports it");
+	}
+	print_message("%llu calls failed in turn, %u of them without a status\n",
+		      (unsigned long long)faults.at - 1, nr_unseen);
+	assert_true(faults.at > 500);
+}
+
+static void faults_each_call(void **state)
+{
+	(void)state;
+	each_call(1, -EIO, false);
+}
+
+static void faults_each_call_no_memory(void **state)
+{
+	(void)state;
+	each_call(1, -ENOMEM, false);
+}
+
+static void faults_each_call_given_up(void **state)
+{
+	(void)state;
+	each_call(1, -EIO, true);
+}
+
+static void faults_each_pair(void **state)
+{
+	(void)state;
+	each_call(2, -EIO, false);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(faults_none),
+		cmocka_unit_test(faults_each_call),
+		cmocka_unit_test(faults_each_call_no_memory),
+		cmocka_unit_test(faults_each_call_given_up),
+		cmocka_unit_test(faults_each_pair),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	signal(SIGALRM, on_alarm);
+	weir_log_set(on_log, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

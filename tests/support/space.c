@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A space on a small simulated machine, for tests: see space.h. */
+#include "tests/support/space.h"
+
+#include <stdlib.h>
+
+#define CELLS_MAX 64u
+
+/* ------------------------------------------------------------------ kernels */
+
+struct cells_args {
+	uint64_t *addr;
+	uint64_t words; /* of a cell */
+	uint32_t *nr_wrong;
+	uint32_t nr;
+	struct test_cell cell[CELLS_MAX]; /* so many as nr says are passed */
+};
+
+uint64_t pattern_word(uint32_t seed, const void *addr)
+{
+	uint64_t word = seed * 0x9e3779b97f4a7c15u + (uintptr_t)addr;
+
+	return word ^ (word >> 31);
+}
+
+void pattern_put(void *buffer, const void *addr, uint64_t bytes, uint32_t seed)
+{
+	uint64_t *words = buffer;
+
+	for (uint64_t i = 0; i < bytes / 8; i++)
+		words[i] = pattern_word(seed, (const uint64_t *)addr + i);
+}
+
+uint32_t pattern_wrong(const void *buffer, const void *addr, uint64_t bytes, uint32_t seed)
+{
+	const uint64_t *words = buffer;
+	uint32_t nr = 0;
+
+	for (uint64_t i = 0; i < bytes / 8; i++)
+		nr += words[i] != pattern_word(seed, (const uint64_t *)addr + i);
+	return nr;
+}
+
+static void cells_cpu(const void *args)
+{
+	const struct cells_args *a = args;
+
+	for (uint32_t i = 0; i < a->nr; i++) {
+		uint64_t *at = a->addr + i * a->words;
+		uint32_t wrong = 0;
+
+		if (a->cell[i].expect)
+			wrong = pattern_wrong(at, at, a->words * 8, a->cell[i].expect);
+		if (wrong)
+			__atomic_fetch_add(a->nr_wrong, wrong, __ATOMIC_RELAXED);
+		if (a->cell[i].put)
+			pattern_put(at, at, a->words * 8, a->cell[i].put);
+	}
+}
+
+static const struct weir_kernel cells_kernel = {"cells", cells_cpu};
+
+int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
+			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind)
+{
+	struct weir_use use = use_of(addr, cell_bytes * nr, kind);
+	struct cells_args args = {
+		.addr = addr, .words = cell_bytes / 8, .nr_wrong = &t->nr_wrong, .nr = nr};
+	struct weir_launch launch = {.kernel = &cells_kernel,
+				     .args = &args,
+				     .args_bytes = offsetof(struct cells_args, cell) +
+						   nr * sizeof(struct test_cell),
+				     .uses = &use,
+				     .nr_uses = 1};
+
+	assert_true(nr <= CELLS_MAX);
+	memcpy(args.cell, cells, nr * sizeof(*cells));
+	return weir_launch(t->stream[stream], &launch);
+}
+
+void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+	       enum weir_use_kind kind, uint32_t expect, uint32_t put)
+{
+	struct test_cell cell = {expect, put};
+
+	assert_int_equal(do_launch_cells_try(t, stream, addr, bytes, &cell, 1, kind), 0);
+}
+
+/* ------------------------------------------------------------------ machine and space */
+
+static void show_log(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)arg;
+	if (level <= WEIR_LOG_WARNING)
+		fprintf(stderr, "weir: %s\n", message);
+}
+
+void test_machine_open(struct test_space *t, enum weir_data data)
+{
+	weir_log_set(getenv("WEIR_TEST_LOG") ? show_log : NULL, NULL);
+	memset(t, 0, sizeof(*t));
+	test_machine(&t->desc);
+	assert_int_equal(weir_machine_simulate(&t->desc, data, &t->machine), 0);
+	t->backend = machine_backend(t->machine);
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		assert_int_equal(weir_stream_create(t->machine, i == 2, &t->stream[i]), 0);
+}
+
+void test_machine_close(struct test_space *t)
+{
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		weir_stream_destroy(t->stream[i]);
+	assert_int_equal(sim_leaks(t->backend), 0);
+	weir_machine_close(t->machine);
+	assert_int_equal(t->nr_wrong, 0);
+}
+
+int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
+			  uint64_t gpu_bytes, uint64_t host_bytes)
+{
+	struct weir_space_config config = {.gpu_budget_bytes = gpu_bytes,
+					   .host_budget_bytes = host_bytes,
+					   .block_bytes = block_bytes,
+					   .mode = mode};
+	int err = weir_space_create(t->machine, &config, &t->space);
+
+	if (err)
+		return err;
+	t->block_bytes = t->space->block_bytes;
+	t->space->poison = true;
+	return 0;
+}
+
+void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_mode mode,
+		     uint64_t block_bytes, uint32_t gpu_blocks, uint32_t host_blocks)
+{
+	test_machine_open(t, data);
+	assert_int_equal(test_space_create_try(t, mode, block_bytes, gpu_blocks * block_bytes,
+					       host_blocks * block_bytes),
+			 0);
+}
+
+void test_space_close(struct test_space *t)
+{
+	do_check(t);
+	weir_space_destroy(t->space);
+	test_machine_close(t);
+}
+
+void do_check(struct test_space *t)
+{
+	assert_int_equal(weir_space_check(t->space), 0);
+}
+
+/* ------------------------------------------------------------------ calls */
+
+void *do_alloc(struct test_space *t, uint64_t bytes, uint32_t stream)
+{
+	void *addr = NULL;
+
+	assert_int_equal(weir_alloc(t->space, bytes, t->stream[stream], &addr), 0);
+	assert_non_null(addr);
+	do_check(t);
+	return addr;
+}
+
+void do_free(struct test_space *t, void *addr, uint32_t stream)
+{
+	assert_int_equal(weir_free(t->space, addr, t->stream[stream]), 0);
+	do_check(t);
+}
+
+void do_begin(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+	      enum weir_use_kind kind)
+{
+	struct weir_use use = use_of(addr, bytes, kind);
+
+	assert_int_equal(weir_begin(t->space, t->stream[stream], &use, 1), 0);
+	do_check(t);
+}
+
+void do_end(struct test_space *t, uint32_t stream)
+{
+	assert_int_equal(weir_end(t->space, t->stream[stream]), 0);
+	do_check(t);
+}
+
+static void run(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+		enum weir_use_kind kind, uint32_t expect, uint32_t put)
+{
+	do_begin(t, stream, addr, bytes, kind);
+	do_launch(t, stream, addr, bytes, kind, expect, put);
+	do_end(t, stream);
+}
+
+void do_fill(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t seed)
+{
+	run(t, stream, addr, bytes, WEIR_OVERWRITE, 0, seed);
+}
+
+void do_expect(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t seed)
+{
+	run(t, stream, addr, bytes, WEIR_READ, seed, 0);
+}
+
+void do_change(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t expect,
+	       uint32_t put)
+{
+	run(t, stream, addr, bytes, WEIR_WRITE, expect, put);
+}
+
+void do_discard(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes)
+{
+	do_begin(t, stream, addr, bytes, WEIR_DISCARD);
+	do_end(t, stream);
+}
+
+void do_sync(struct test_space *t)
+{
+	assert_int_equal(weir_space_sync(t->space), 0);
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		assert_int_equal(weir_stream_sync(t->stream[i]), 0);
+	assert_int_equal(t->nr_wrong, 0);
+	do_check(t);
+}
+
+void do_write(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed)
+{
+	void *buffer = malloc(bytes);
+
+	assert_non_null(buffer);
+	pattern_put(buffer, addr, bytes, seed);
+	assert_int_equal(weir_write(t->space, addr, buffer, bytes), 0);
+	free(buffer);
+	do_check(t);
+}
+
+void do_read(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed)
+{
+	void *buffer = malloc(bytes);
+
+	assert_non_null(buffer);
+	assert_int_equal(weir_read(t->space, buffer, addr, bytes), 0);
+	assert_int_equal(pattern_wrong(buffer, addr, bytes, seed), 0);
+	free(buffer);
+	do_check(t);
+}
+
+struct weir_stats get_stats(struct test_space *t)
+{
+	struct weir_stats stats;
+
+	weir_space_stats(t->space, &stats);
+	return stats;
+}
+
+uint64_t get_copied(const struct weir_stats *stats, enum weir_direction direction)
+{
+	uint64_t bytes = 0;
+
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		if (cause != WEIR_CAUSE_INPLACE)
+			bytes += stats->bytes[direction][cause];
+	return bytes;
+}
+
+enum block_state get_block_state(struct test_space *t, const void *addr)
+{
+	struct range *range = range_find(t->space, addr);
+	uint64_t offset;
+
+	assert_non_null(range);
+	offset = (uint64_t)((const char *)addr - (const char *)range->addr);
+	return (enum block_state)range->block[offset / t->block_bytes].state;
+}
+
+uint32_t random_below(struct test_random *r, uint32_t below)
+{
+	r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(((r->state >> 33) * below) >> 31);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tests of a space share: a space on a small simulated machine, kernels that check and write a
+ * pattern, brackets around one such kernel. The pattern of a word depends on a seed and on the
+ * word's address, so that a block taken for another shows as well as a copy left out. Seed 0 means
+ * "not looked at" where bytes are checked, and "left alone" where they are written.
+ *
+ * With WEIR_TEST_LOG in the environment, weir's errors and warnings go to the standard error.
+ * Helpers assert; they do not return errors, but for those whose name ends in _try.
+ */
+#ifndef WEIR_TEST_SPACE_H
+#define WEIR_TEST_SPACE_H
+
+#include "src/core/space.h"
+#include "tests/unit/test_sim_machine.h"
+
+#define TEST_STREAMS 3
+
+struct test_space {
+	struct weir_machine_desc desc;
+	struct weir_machine *machine;
+	struct backend *backend;
+	struct weir_space *space;
+	struct weir_stream *stream[TEST_STREAMS]; /* two on device 0, one on device 1 */
+	uint64_t block_bytes;
+	uint32_t nr_wrong; /* words that a kernel found wrong */
+};
+
+/* A piece of a kernel's part: what is expected in it and what is put there. */
+struct test_cell {
+	uint32_t expect, put;
+};
+
+/* Machine, streams and a space with so many blocks of each budget. */
+void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_mode mode,
+		     uint64_t block_bytes, uint32_t gpu_blocks, uint32_t host_blocks);
+
+/* Destroy all of it; nothing is leaked, and no kernel found a wrong word. */
+void test_space_close(struct test_space *t);
+
+/* The same in two steps, for tests that use a machine for many spaces. */
+void test_machine_open(struct test_space *t, enum weir_data data);
+void test_machine_close(struct test_space *t);
+int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
+			  uint64_t gpu_bytes, uint64_t host_bytes);
+
+/* weir_space_check() passes. */
+void do_check(struct test_space *t);
+
+void *do_alloc(struct test_space *t, uint64_t bytes, uint32_t stream);
+void do_free(struct test_space *t, void *addr, uint32_t stream);
+
+/* The word that a seed puts at an address. */
+uint64_t pattern_word(uint32_t seed, const void *addr);
+
+/* On the CPU: put a pattern into a buffer as if it were at addr; words that are not as expected. */
+void pattern_put(void *buffer, const void *addr, uint64_t bytes, uint32_t seed);
+uint32_t pattern_wrong(const void *buffer, const void *addr, uint64_t bytes, uint32_t seed);
+
+/* Launch a kernel over bytes = nr * cell_bytes at addr. Nothing is opened or waited for. */
+int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
+			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind);
+void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+	       enum weir_use_kind kind, uint32_t expect, uint32_t put);
+
+void do_begin(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+	      enum weir_use_kind kind);
+void do_end(struct test_space *t, uint32_t stream);
+
+/* One bracket with one kernel. */
+void do_fill(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t seed);
+void do_expect(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t seed);
+void do_change(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t expect,
+	       uint32_t put);
+void do_discard(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes);
+
+/* All work done, without error; no kernel found a wrong word. */
+void do_sync(struct test_space *t);
+
+/* weir_write and weir_read of a pattern. */
+void do_write(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed);
+void do_read(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed);
+
+struct weir_stats get_stats(struct test_space *t);
+
+/* Copies of blocks, in all, towards a side. */
+uint64_t get_copied(const struct weir_stats *stats, enum weir_direction direction);
+
+/* The state of the block at an address. */
+enum block_state get_block_state(struct test_space *t, const void *addr);
+
+/* A small, fast, deterministic generator. */
+struct test_random {
+	uint64_t state;
+};
+uint32_t random_below(struct test_random *r, uint32_t below);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spaces and allocation through the public interface: what a configuration may be, budgets, the
+ * pool of freed addresses and who may reuse them when, allocations below one block.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+
+static void open_default(struct test_space *t)
+{
+	test_space_open(t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 8);
+}
+
+static void test_space_config_is_checked(void **state)
+{
+	struct weir_space_config config = {.device = 2};
+	struct test_space t;
+
+	(void)state;
+	test_machine_open(&t, WEIR_DATA_PHANTOM);
+	assert_int_equal(weir_space_create(t.machine, &config, &t.space), -EINVAL);
+	config = (struct weir_space_config){.mode = (enum weir_space_mode)2};
+	assert_int_equal(weir_space_create(t.machine, &config, &t.space), -EINVAL);
+	/* block size: power of two, multiple of the granularity */
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, KIB(12), 0, 0), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, KIB(2), 0, 0), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, 3, 0, 0), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, UINT64_C(1) << 63, 0, 0), -EINVAL);
+	/* budgets: within the memories, two blocks at least */
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, BLOCK, MIB(16) + 1, 0), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, BLOCK, 0, MIB(64) + 1), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, BLOCK, 2 * BLOCK - 1, 0), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, BLOCK, 0, 2 * BLOCK - 1), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, 0, 4095, 0), -EINVAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_FIXED, BLOCK, 2 * BLOCK, 2 * BLOCK), 0);
+	weir_space_destroy(t.space);
+	test_machine_close(&t);
+}
+
+static void test_space_default_block_shrinks_with_the_budget(void **state)
+{
+	static const struct {
+		uint64_t gpu_bytes, block_bytes;
+	} row[] = {{0, KIB(256)},	  {MIB(16), KIB(256)}, {MIB(8), KIB(128)},
+		   {KIB(256), KIB(4)},	  {KIB(16), KIB(4)},   {MIB(8) - 1, KIB(64)},
+		   {KIB(512) - 1, KIB(4)}};
+	struct test_space t;
+
+	(void)state;
+	test_machine_open(&t, WEIR_DATA_PHANTOM);
+	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+		assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, 0, row[i].gpu_bytes, 0),
+				 0);
+		assert_int_equal(get_stats(&t).block_bytes, row[i].block_bytes);
+		weir_space_destroy(t.space);
+	}
+	weir_space_destroy(NULL);
+	test_machine_close(&t);
+}
+
+static void test_space_alloc_sizes(void **state)
+{
+	struct test_space t;
+	void *addr = NULL, *a;
+
+	(void)state;
+	open_default(&t);
+	assert_int_equal(weir_alloc(t.space, 0, NULL, &addr), -EINVAL);
+	assert_int_equal(weir_alloc(t.space, UINT64_MAX, NULL, &addr), -EINVAL);
+	assert_int_equal(weir_alloc(t.space, UINT64_MAX - BLOCK, NULL, &addr), -EINVAL);
+	assert_int_equal(weir_alloc(t.space, UINT64_C(1) << 40, NULL, &addr), -ENOMEM);
+	assert_null(addr);
+	a = do_alloc(&t, BLOCK + 1, 0);
+	assert_int_equal((uintptr_t)a % BLOCK, 0);
+	assert_int_equal(get_stats(&t).live_bytes, 2 * BLOCK);
+	do_free(&t, a, 0);
+	assert_int_equal(get_stats(&t).live_bytes, 0);
+	assert_int_equal(get_stats(&t).live_peak_bytes, 2 * BLOCK);
+	test_space_close(&t);
+}
+
+static void test_space_free_errors(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *small;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	small = do_alloc(&t, 300, 0);
+	assert_int_equal(weir_free(t.space, NULL, NULL), 0);
+	assert_int_equal(weir_free(t.space, &t, NULL), -EINVAL);
+	assert_int_equal(weir_free(t.space, a + BLOCK, NULL), -EINVAL);
+	assert_int_equal(weir_free(t.space, a + 1, NULL), -EINVAL);
+	assert_int_equal(weir_free(t.space, small + 256, NULL), -EINVAL);
+	assert_int_equal(weir_free(t.space, small + 512, NULL), -EINVAL);
+	do_free(&t, a, 0);
+	assert_int_equal(weir_free(t.space, a, NULL), -EINVAL);
+	do_free(&t, small, 0);
+	assert_int_equal(weir_free(t.space, small, NULL), -EINVAL);
+	test_space_close(&t);
+}
+
+static void test_space_out_of_memory_when_both_are_full(void **state)
+{
+	void *range[16], *addr;
+	struct test_space t;
+	uint32_t nr = 0;
+
+	(void)state;
+	open_default(&t);
+	while (nr < 16 && !weir_alloc(t.space, BLOCK, t.stream[0], &range[nr])) {
+		do_fill(&t, 0, range[nr], BLOCK, 1 + nr);
+		nr++;
+	}
+	/* Copies on their way may hold a chunk or two back, not more. */
+	assert_in_range(nr, 4 + 8 - 2, 4 + 8);
+	assert_int_equal(weir_alloc(t.space, BLOCK, t.stream[0], &addr), -ENOMEM);
+	assert_int_equal(weir_alloc(t.space, 64 * BLOCK, t.stream[0], &addr), -ENOMEM);
+	for (uint32_t i = 0; i < nr; i++)
+		do_expect(&t, 0, range[i], BLOCK, 1 + i);
+	do_sync(&t);
+	do_free(&t, range[3], 0);
+	range[3] = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, range[3], BLOCK, 99);
+	for (uint32_t i = 0; i < nr; i++)
+		do_read(&t, range[i], BLOCK, i == 3 ? 99 : 1 + i);
+	assert_true(get_stats(&t).gpu_peak_bytes <= 4 * BLOCK);
+	assert_true(get_stats(&t).host_peak_bytes <= 8 * BLOCK);
+	test_space_close(&t);
+}
+
+/* A small allocation needs no block of its own when an arena has room for it. */
+static void test_space_small_alloc_in_a_full_space(void **state)
+{
+	struct test_space t;
+	void *small, *addr;
+
+	(void)state;
+	open_default(&t);
+	small = do_alloc(&t, 256, 0);
+	while (!weir_alloc(t.space, BLOCK, t.stream[0], &addr))
+		do_fill(&t, 0, addr, BLOCK, 1);
+	assert_int_equal(weir_alloc(t.space, 256, t.stream[0], &addr), 0);
+	assert_ptr_equal(addr, (uint8_t *)small + 256);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* ------------------------------------------------------------------ pool */
+
+static void test_space_pool_is_last_in_first_out_by_size(void **state)
+{
+	struct test_space t;
+	void *a, *b, *c;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, BLOCK, 0);
+	b = do_alloc(&t, BLOCK, 0);
+	c = do_alloc(&t, 2 * BLOCK, 0);
+	do_free(&t, a, 0);
+	do_free(&t, b, 0);
+	do_free(&t, c, 0);
+	assert_ptr_equal(do_alloc(&t, BLOCK, 0), b);
+	assert_ptr_equal(do_alloc(&t, 2 * BLOCK - 8, 0), c);
+	assert_ptr_equal(do_alloc(&t, BLOCK, 0), a);
+	assert_int_equal(get_stats(&t).nr_pool_hits, 3);
+	assert_int_equal(get_stats(&t).nr_pool_misses, 3);
+	test_space_close(&t);
+}
+
+/* Queue a bracket whose kernels are not done when the call returns. */
+static void queue_work(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes)
+{
+	do_begin(t, stream, addr, bytes, WEIR_WRITE);
+	for (int i = 0; i < 8; i++)
+		do_launch(t, stream, addr, bytes, WEIR_WRITE, 0, 7);
+	do_end(t, stream);
+	assert_true(t->space->done_seq < t->space->last_seq);
+}
+
+static void test_space_pool_same_stream_does_not_wait(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, a, BLOCK, 1);
+	do_sync(&t);
+	queue_work(&t, 0, a, BLOCK);
+	do_free(&t, a, 0);
+	assert_ptr_equal(do_alloc(&t, BLOCK, 0), a);
+	assert_true(t.space->done_seq < t.space->last_seq);
+	do_fill(&t, 0, a, BLOCK, 2);
+	do_expect(&t, 0, a, BLOCK, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static void test_space_pool_other_stream_waits(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, a, BLOCK, 1);
+	queue_work(&t, 0, a, BLOCK);
+	do_free(&t, a, 0);
+	assert_ptr_equal(do_alloc(&t, BLOCK, 1), a);
+	assert_true(t.space->done_seq == t.space->last_seq);
+	/* The same where the free named no stream. */
+	queue_work(&t, 1, a, BLOCK);
+	assert_int_equal(weir_free(t.space, a, NULL), 0);
+	assert_ptr_equal(do_alloc(&t, BLOCK, 1), a);
+	assert_true(t.space->done_seq == t.space->last_seq);
+	/* And where the allocation names none. */
+	queue_work(&t, 1, a, BLOCK);
+	do_free(&t, a, 1);
+	assert_int_equal(weir_alloc(t.space, BLOCK, NULL, &a), 0);
+	assert_true(t.space->done_seq == t.space->last_seq);
+	test_space_close(&t);
+}
+
+/* An address freed in an open bracket that names it is used until the bracket's end. */
+static void test_space_free_inside_its_bracket(void **state)
+{
+	struct test_space t;
+	void *a, *b;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	do_fill(&t, 0, a, 2 * BLOCK, 1);
+	do_begin(&t, 0, a, 2 * BLOCK, WEIR_READ);
+	do_free(&t, a, 0);
+	assert_int_equal(weir_free(t.space, a, t.stream[0]), -EINVAL);
+	b = do_alloc(&t, 2 * BLOCK, 0);
+	assert_ptr_not_equal(a, b);
+	do_launch(&t, 0, a, 2 * BLOCK, WEIR_READ, 1, 0);
+	do_end(&t, 0);
+	do_fill(&t, 0, b, 2 * BLOCK, 2);
+	assert_ptr_equal(do_alloc(&t, 2 * BLOCK, 0), a);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* The chunk of a freed range serves another size at once when it is idle. */
+static void test_space_freed_range_gives_its_chunks(void **state)
+{
+	struct test_space t;
+	struct weir_stats stats;
+	void *a, *b;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_sync(&t);
+	do_free(&t, a, 0);
+	b = do_alloc(&t, 3 * BLOCK, 0);
+	do_fill(&t, 0, b, 3 * BLOCK, 2);
+	do_expect(&t, 0, b, 3 * BLOCK, 2);
+	do_sync(&t);
+	stats = get_stats(&t);
+	assert_int_equal(get_copied(&stats, WEIR_TO_HOST), 0);
+	assert_int_equal(get_copied(&stats, WEIR_TO_DEVICE), 0);
+	assert_int_equal(stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE], 0);
+	assert_int_equal(get_block_state(&t, b), BLOCK_HBM);
+	test_space_close(&t);
+}
+
+/* More freed sizes than the pool keeps: the oldest go, nothing else does. */
+static void test_space_pool_is_trimmed(void **state)
+{
+	struct test_space t;
+	void *keep;
+
+	(void)state;
+	test_machine_open(&t, WEIR_DATA_PHANTOM);
+	assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, KIB(4), MIB(8), MIB(16)), 0);
+	keep = do_alloc(&t, KIB(8), 0);
+	for (uint32_t i = 1; i < 1200; i++) {
+		void *addr;
+
+		assert_int_equal(weir_alloc(t.space, KIB(4) * (2 + i), t.stream[0], &addr), 0);
+		assert_int_equal(weir_free(t.space, addr, t.stream[0]), 0);
+	}
+	assert_true(t.space->nr_ranges < 1100);
+	do_fill(&t, 0, keep, KIB(8), 1);
+	test_space_close(&t);
+}
+
+/* ------------------------------------------------------------------ small allocations */
+
+static void test_space_small_share_a_block(void **state)
+{
+	uint8_t *small[64];
+	struct test_space t;
+
+	(void)state;
+	open_default(&t);
+	for (uint32_t i = 0; i < 64; i++)
+		small[i] = do_alloc(&t, 8 + 3 * i, 0);
+	assert_int_equal(get_stats(&t).live_bytes, BLOCK);
+	for (uint32_t i = 0; i < 64; i++) {
+		assert_int_equal((uintptr_t)small[i] % 256, 0);
+		do_fill(&t, 0, small[i], 8, 1 + i);
+	}
+	for (uint32_t i = 0; i < 64; i++)
+		do_read(&t, small[i], 8, 1 + i);
+	for (uint32_t i = 0; i < 64; i += 2)
+		do_free(&t, small[i], 0);
+	for (uint32_t i = 1; i < 64; i += 2)
+		do_expect(&t, 0, small[i], 8, 1 + i);
+	do_sync(&t);
+	assert_ptr_equal(do_alloc(&t, 100, 0), small[0]);
+	test_space_close(&t);
+}
+
+/* What a stream still reads is not handed to another one, whatever was freed in between. */
+static void test_space_small_other_stream_waits(void **state)
+{
+	void *a, *b, *c, *busy, *again;
+	struct test_space t;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 8);
+	a = do_alloc(&t, 256, 0);
+	b = do_alloc(&t, 256, 0);
+	c = do_alloc(&t, 256, 0);
+	busy = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 1, a, 256, 1);
+	do_fill(&t, 1, busy, BLOCK, 2);
+	do_sync(&t);
+	queue_work(&t, 1, busy, BLOCK);
+	do_expect(&t, 1, a, 256, 1);
+	do_free(&t, a, 1);
+	do_free(&t, b, 0);
+	do_free(&t, c, 0);
+	again = do_alloc(&t, 256, 0);
+	assert_ptr_equal(again, a);
+	do_fill(&t, 0, again, 256, 3);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static void test_space_small_freed_inside_its_bracket(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 256, 0);
+	do_fill(&t, 0, a, 256, 1);
+	do_begin(&t, 0, a, 256, WEIR_READ);
+	do_free(&t, a, 0);
+	assert_int_equal(weir_free(t.space, a, t.stream[0]), -EINVAL);
+	assert_ptr_not_equal(do_alloc(&t, 256, 0), a);
+	do_launch(&t, 0, a, 256, WEIR_READ, 1, 0);
+	do_end(&t, 0);
+	do_sync(&t);
+	assert_ptr_equal(do_alloc(&t, 256, 0), a);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_config_is_checked),
+		cmocka_unit_test(test_space_default_block_shrinks_with_the_budget),
+		cmocka_unit_test(test_space_alloc_sizes),
+		cmocka_unit_test(test_space_free_errors),
+		cmocka_unit_test(test_space_out_of_memory_when_both_are_full),
+		cmocka_unit_test(test_space_small_alloc_in_a_full_space),
+		cmocka_unit_test(test_space_pool_is_last_in_first_out_by_size),
+		cmocka_unit_test(test_space_pool_same_stream_does_not_wait),
+		cmocka_unit_test(test_space_pool_other_stream_waits),
+		cmocka_unit_test(test_space_free_inside_its_bracket),
+		cmocka_unit_test(test_space_freed_range_gives_its_chunks),
+		cmocka_unit_test(test_space_pool_is_trimmed),
+		cmocka_unit_test(test_space_small_share_a_block),
+		cmocka_unit_test(test_space_small_other_stream_waits),
+		cmocka_unit_test(test_space_small_freed_inside_its_bracket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fixed and planned spaces: what may run in which, what moves, the change between them. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+
+static void set_mode(struct test_space *t, enum weir_space_mode mode)
+{
+	assert_int_equal(weir_space_set_mode(t->space, mode), 0);
+	do_check(t);
+}
+
+/* Everything is mapped from its allocation on, partly on the host, and stays there. */
+static void test_space_fixed_nothing_moves(void **state)
+{
+	struct test_space t;
+	struct weir_stats stats;
+	uint8_t *a, *b;
+	uint64_t remaps;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_FIXED, BLOCK, 4, 12);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	b = do_alloc(&t, 3 * BLOCK, 0);
+	stats = get_stats(&t);
+	assert_int_equal(stats.gpu_bytes, 4 * BLOCK);
+	assert_int_equal(stats.host_bytes, 5 * BLOCK);
+	remaps = stats.nr_remaps;
+	/* No bracket is needed. */
+	do_launch(&t, 0, a, 6 * BLOCK, WEIR_OVERWRITE, 0, 1);
+	do_launch(&t, 0, b, 3 * BLOCK, WEIR_OVERWRITE, 0, 2);
+	do_launch(&t, 0, a, 6 * BLOCK, WEIR_WRITE, 1, 3);
+	do_sync(&t);
+	/* One is allowed, and so are hints: they move nothing. */
+	do_expect(&t, 0, b, 3 * BLOCK, 2);
+	do_discard(&t, 0, b, 3 * BLOCK);
+	assert_int_equal(weir_prefetch(t.space, b, 3 * BLOCK, GPU0, NULL), 0);
+	do_fill(&t, 0, b, 3 * BLOCK, 4);
+	do_sync(&t);
+	do_read(&t, a, 6 * BLOCK, 3);
+	do_write(&t, a, BLOCK, 5);
+	do_launch(&t, 0, a, BLOCK, WEIR_READ, 5, 0);
+	do_sync(&t);
+	stats = get_stats(&t);
+	assert_int_equal(stats.nr_remaps, remaps);
+	assert_int_equal(get_copied(&stats, WEIR_TO_DEVICE), 0);
+	assert_int_equal(get_copied(&stats, WEIR_TO_HOST), 0);
+	test_space_close(&t);
+}
+
+static void test_space_fixed_out_of_memory(void **state)
+{
+	struct test_space t;
+	void *addr = NULL, *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_FIXED, BLOCK, 4, 4);
+	a = do_alloc(&t, 5 * BLOCK, 0);
+	assert_int_equal(weir_alloc(t.space, 4 * BLOCK, t.stream[0], &addr), -ENOMEM);
+	assert_null(addr);
+	do_check(&t);
+	do_free(&t, a, 0);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	do_launch(&t, 0, a, 6 * BLOCK, WEIR_OVERWRITE, 0, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* Planned, then fixed: launches without brackets run, on contents as they were. */
+static void test_space_mode_planned_to_fixed(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *b, *unused;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 0);
+	unused = do_alloc(&t, 2 * BLOCK, 0);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_fill(&t, 0, b, 4 * BLOCK, 2);
+	do_expect(&t, 0, a, 4 * BLOCK, 1);
+	set_mode(&t, WEIR_FIXED);
+	set_mode(&t, WEIR_FIXED);
+	do_launch(&t, 0, a, 4 * BLOCK, WEIR_READ, 1, 0);
+	do_launch(&t, 1, b, 4 * BLOCK, WEIR_WRITE, 2, 3);
+	do_launch(&t, 0, unused, 2 * BLOCK, WEIR_OVERWRITE, 0, 4);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* What launches without brackets wrote is still there when blocks move again. */
+static void test_space_mode_fixed_to_planned_keeps_contents(void **state)
+{
+	uint8_t *a, *b, *later, *other;
+	struct test_space t;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 16);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	b = do_alloc(&t, 2 * BLOCK, 0);
+	other = do_alloc(&t, 4 * BLOCK, 0);
+	/* a is clean in HBM, b has no contents */
+	do_fill(&t, 0, a, 2 * BLOCK, 1);
+	do_fill(&t, 0, other, 4 * BLOCK, 2);
+	do_expect(&t, 0, a, 2 * BLOCK, 1);
+	do_discard(&t, 0, other, 4 * BLOCK);
+	do_sync(&t);
+	set_mode(&t, WEIR_FIXED);
+	later = do_alloc(&t, 2 * BLOCK, 0);
+	do_launch(&t, 0, a, 2 * BLOCK, WEIR_WRITE, 1, 3);
+	do_launch(&t, 0, b, 2 * BLOCK, WEIR_OVERWRITE, 0, 4);
+	do_launch(&t, 0, later, 2 * BLOCK, WEIR_OVERWRITE, 0, 5);
+	do_sync(&t);
+	set_mode(&t, WEIR_PLANNED);
+	for (int i = 0; i < 2; i++) {
+		do_fill(&t, 0, other, 4 * BLOCK, 6);
+		do_sync(&t);
+		do_expect(&t, 0, a, 2 * BLOCK, 3);
+		do_expect(&t, 0, b, 2 * BLOCK, 4);
+		do_sync(&t);
+		do_expect(&t, 0, later, 2 * BLOCK, 5);
+		do_expect(&t, 0, other, 4 * BLOCK, 6);
+		do_sync(&t);
+	}
+	/* Guarded again. */
+	do_launch(&t, 0, a, 2 * BLOCK, WEIR_READ, 0, 0);
+	assert_int_equal(weir_stream_sync(t.stream[0]), -WEIR_ETRAP);
+	(void)!weir_space_sync(t.space);
+	test_space_close(&t);
+}
+
+static void test_space_mode_errors(void **state)
+{
+	struct test_space t;
+	struct weir_use use;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+	a = do_alloc(&t, BLOCK, 0);
+	assert_int_equal(weir_space_set_mode(t.space, (enum weir_space_mode)2), -EINVAL);
+	do_begin(&t, 0, a, BLOCK, WEIR_OVERWRITE);
+	assert_int_equal(weir_space_set_mode(t.space, WEIR_FIXED), -WEIR_ECONTRACT);
+	assert_int_equal(weir_space_set_mode(t.space, WEIR_PLANNED), -WEIR_ECONTRACT);
+	do_end(&t, 0);
+	use = use_of(a, BLOCK, WEIR_READ);
+	assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+	assert_int_equal(weir_space_set_mode(t.space, WEIR_FIXED), -WEIR_ECONTRACT);
+	assert_int_equal(weir_host_end(t.space, &use, 1), 0);
+	set_mode(&t, WEIR_FIXED);
+	test_space_close(&t);
+}
+
+/* Work in flight is done before the mode changes; its error is reported. */
+static void test_space_mode_change_quiesces(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 1);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_begin(&t, 0, a, 4 * BLOCK, WEIR_WRITE);
+	for (uint32_t i = 1; i < 10; i++)
+		do_launch(&t, 0, a, 4 * BLOCK, WEIR_WRITE, i, i + 1);
+	do_end(&t, 0);
+	do_fill(&t, 1, b, BLOCK, 2);
+	set_mode(&t, WEIR_FIXED);
+	assert_true(t.space->done_seq == t.space->last_seq);
+	do_launch(&t, 1, a, 4 * BLOCK, WEIR_READ, 10, 0);
+	do_launch(&t, 1, b, BLOCK, WEIR_READ, 2, 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* A space destroyed with everything open and queued leaves nothing behind. */
+static void test_space_destroy_in_the_middle(void **state)
+{
+	struct test_space t;
+	struct weir_use use;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 1);
+	(void)do_alloc(&t, 100, 1);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_fill(&t, 0, b, 2 * BLOCK, 2);
+	assert_int_equal(weir_prefetch(t.space, a, 4 * BLOCK, GPU0, NULL), 0);
+	do_begin(&t, 1, b, BLOCK, WEIR_WRITE);
+	do_launch(&t, 1, b, BLOCK, WEIR_WRITE, 2, 3);
+	do_begin(&t, 0, a, BLOCK, WEIR_READ);
+	do_launch(&t, 0, a, BLOCK, WEIR_READ, 1, 0);
+	use = use_of(b + 2 * BLOCK, BLOCK, WEIR_OVERWRITE);
+	assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+	do_free(&t, b, 1);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_fixed_nothing_moves),
+		cmocka_unit_test(test_space_fixed_out_of_memory),
+		cmocka_unit_test(test_space_mode_planned_to_fixed),
+		cmocka_unit_test(test_space_mode_fixed_to_planned_keeps_contents),
+		cmocka_unit_test(test_space_mode_errors),
+		cmocka_unit_test(test_space_mode_change_quiesces),
+		cmocka_unit_test(test_space_destroy_in_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
