@@ -36,6 +36,8 @@ void block_set_state(struct range *range, struct block *block, enum block_state 
 	range->nr_state[block->state]--;
 	range->nr_state[state]++;
 	block->state = (uint8_t)state;
+	if (state == BLOCK_HBM)
+		range->top = range->nr_blocks;
 }
 
 void block_set_dead(struct range *range, struct block *block, bool dead)
@@ -52,6 +54,14 @@ void block_set_clean(struct range *range, struct block *block, bool clean)
 		return;
 	block->clean = clean;
 	range->nr_clean += clean ? 1 : (uint32_t)-1;
+}
+
+void block_set_unmapped(struct range *range, struct block *block, bool unmapped)
+{
+	if (block->unmapped == unmapped)
+		return;
+	block->unmapped = unmapped;
+	range->nr_unmapped += unmapped ? 1 : (uint32_t)-1;
 }
 
 int block_check(const struct range *range, const struct block *block)

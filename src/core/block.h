@@ -5,7 +5,8 @@
  * State         mapped to      chunks held             meaning
  * UNBACKED      nothing        none                    no contents (dead)
  * HBM           upper          upper (lower if clean)  resident
- * HOST          lower          lower                   not resident: used in place
+ * HOST          lower          lower                   not resident: used in place. May be left
+ *                                                      unmapped until a bracket names it
  * TO_HBM        upper          both                    resident once `ready` is reached
  * TO_HOST       lower          both                    on the host once `ready` is reached
  *
@@ -40,12 +41,13 @@ struct block {
 	uint8_t state;		/* enum block_state */
 	bool dead;
 	bool clean;
-	bool unmapped;		/* a mapping call failed and so did its undoing: map before use */
+	bool unmapped;		/* mapped nowhere: see migrate_evict() */
 };
 
 void block_set_state(struct range *range, struct block *block, enum block_state state);
 void block_set_dead(struct range *range, struct block *block, bool dead);
 void block_set_clean(struct range *range, struct block *block, bool clean);
+void block_set_unmapped(struct range *range, struct block *block, bool unmapped);
 
 static inline bool block_is_resident(const struct block *block)
 {

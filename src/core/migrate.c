@@ -34,45 +34,45 @@ int migrate_mend(struct weir_space *space, struct range *range, uint32_t i)
 		return 0;
 	err = map_block(space, range, i, block->chunk[block_tier(block)]);
 	if (!err)
-		block->unmapped = false;
+		block_set_unmapped(range, block, false);
 	return err;
 }
 
-/* Map the block to another chunk. On error it is mapped as before, or marked unmapped. */
-static int remap_block(struct weir_space *space, struct range *range, uint32_t i,
-		       const struct chunk *to)
+static int unplug_block(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
-	const struct chunk *from = block->chunk[block_tier(block)];
 	int err;
 
-	if (!block->unmapped) {
-		err = unmap_block(space, range, i);
-		if (err)
-			return err;
-	}
-	err = map_block(space, range, i, to);
-	if (err) {
-		block->unmapped = map_block(space, range, i, from) != 0;
-		space->mend |= block->unmapped;
+	if (block->unmapped)
+		return 0;
+	err = unmap_block(space, range, i);
+	if (err)
 		return err;
-	}
-	block->unmapped = false;
+	block_set_unmapped(range, block, true);
 	space->stats.nr_remaps++;
 	return 0;
 }
 
-/* A move failed after the remap: map the block to where its contents are, or leave it unmapped; in
- * no case to the chunk that goes back. */
-static void unplug(struct weir_space *space, struct range *range, uint32_t i,
-		   const struct chunk *home)
+/* Map the block to another chunk. On error it is mapped as before, or unmapped. */
+static int remap_block(struct weir_space *space, struct range *range, uint32_t i,
+		       const struct chunk *to)
 {
-	struct block *block = &range->block[i];
+	int err = unplug_block(space, range, i);
 
-	if (!block->unmapped && unmap_block(space, range, i))
-		(void)unmap_block(space, range, i); /* once more: nothing else is left to try */
-	block->unmapped = map_block(space, range, i, home) != 0;
-	space->mend |= block->unmapped;
+	if (err)
+		return err;
+	err = map_block(space, range, i, to);
+	if (err)
+		return err;
+	block_set_unmapped(range, &range->block[i], false);
+	return 0;
+}
+
+/* A move failed after the remap: the block must not stay mapped to the chunk that goes back. */
+static void unplug_surely(struct weir_space *space, struct range *range, uint32_t i)
+{
+	for (int t = 0; t < SPACE_TRIES && unplug_block(space, range, i); t++)
+		;
 }
 
 /* A chunk whose contents nobody needs any more goes back to its pool. */
@@ -105,17 +105,15 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 	int err;
 
 	assert(block->dead && !block_is_moving(block) && !block->clean);
-	if (!block->unmapped) {
-		err = unmap_block(space, range, i);
-		if (err)
-			return err;
-	}
+	err = unplug_block(space, range, i);
+	if (err)
+		return err;
 	for (int tier = 0; tier < TIER_NR; tier++) {
 		if (block->chunk[tier])
 			chunk_vacate(space, (enum tier)tier, block->chunk[tier]);
 		block->chunk[tier] = NULL;
 	}
-	block->unmapped = false;
+	block_set_unmapped(range, block, false);
 	block_set_state(range, block, BLOCK_UNBACKED);
 	return 0;
 }
@@ -183,7 +181,7 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	err = batch_add(space, range, i, TIER_HBM);
 	if (err) {
 		block->chunk[TIER_HBM] = NULL;
-		unplug(space, range, i, lower);
+		unplug_surely(space, range, i);
 		return err;
 	}
 	block_set_state(range, block, BLOCK_TO_HBM);
@@ -197,17 +195,15 @@ static int evict_dirty(struct weir_space *space, struct range *range, uint32_t i
 		       struct chunk *lower, enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
-	struct chunk *upper = block->chunk[TIER_HBM];
-	int err;
+	int err = unplug_block(space, range, i);
 
-	err = remap_block(space, range, i, lower);
 	if (err)
 		return err;
 	block->chunk[TIER_HOST] = lower;
 	err = batch_add(space, range, i, TIER_HOST);
 	if (err) {
 		block->chunk[TIER_HOST] = NULL;
-		unplug(space, range, i, upper);
+		unplug_surely(space, range, i);
 		return err;
 	}
 	block_set_state(range, block, BLOCK_TO_HOST);
@@ -237,7 +233,7 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 		*freed = false;
 		return evict_dirty(space, range, i, lower, cause);
 	}
-	err = remap_block(space, range, i, block->chunk[TIER_HOST]);
+	err = unplug_block(space, range, i);
 	if (err)
 		return err;
 	block_set_clean(range, block, false);
@@ -289,7 +285,7 @@ static void batch_undo(struct weir_space *space, enum tier to)
 		struct block *block = &range->block[batch->move[n].block];
 		struct chunk *chunk = block->chunk[to];
 
-		unplug(space, range, batch->move[n].block, block->chunk[from]);
+		unplug_surely(space, range, batch->move[n].block);
 		block->chunk[to] = NULL;
 		block_set_clean(range, block, false);
 		block_set_state(range, block, from == TIER_HBM ? BLOCK_HBM : BLOCK_HOST);
@@ -352,6 +348,7 @@ static void move_finish(struct weir_space *space, const struct move *move)
 	struct range *range = move->range;
 	struct block *block = &range->block[move->block];
 
+	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
 	if (block->state == BLOCK_TO_HOST) {
 		struct chunk *upper = block->chunk[TIER_HBM];
 

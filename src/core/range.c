@@ -152,6 +152,7 @@ void range_pool_add(struct weir_space *space, struct range *range)
 		migrate_drop_lower(space, range, block);
 		block_set_dead(range, block, true);
 	}
+	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
 	range->pooled = true;
 	range->free_pending = false;
 	range->prefer = -1;
@@ -178,7 +179,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			continue;
 		resident = range_nr_resident(range);
 		cost = resident > nr_resident ? resident - nr_resident : nr_resident - resident;
-		if ((!stream || range->stream != stream) &&
+		if (!range_is_free_for(range, stream) &&
 		    MAX(range->last_use, range->last_part_use) > space->done_seq)
 			cost += UINT32_MAX; /* would have to be waited for */
 		if (cost < best) {
@@ -199,6 +200,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 int range_check(const struct weir_space *space, const struct range *range)
 {
 	uint32_t nr_state[BLOCK_STATE_NR] = { 0 }, nr_dead = 0, nr_clean = 0, pins = 0;
+	uint32_t nr_unmapped = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		const struct block *block = &range->block[i];
@@ -208,10 +210,12 @@ int range_check(const struct weir_space *space, const struct range *range)
 		nr_state[block->state]++;
 		nr_dead += block->dead;
 		nr_clean += block->clean;
+		nr_unmapped += block->unmapped;
 		pins += block->pins;
 	}
 	if (memcmp(nr_state, range->nr_state, sizeof(nr_state)) || nr_dead != range->nr_dead ||
-	    nr_clean != range->nr_clean || pins != range->part_pins) {
+	    nr_clean != range->nr_clean ||
+	    nr_unmapped != range->nr_unmapped || pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}

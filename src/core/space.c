@@ -109,6 +109,8 @@ bool space_fence_done(struct weir_space *space, fence_t fence)
 			return done != 0;
 		space_note_error(space, done);
 	}
+	/* Take the error off the stream, or all later work of it would seem to have failed. */
+	(void)b->ops->fence_wait(b, fence);
 	return true;
 }
 
@@ -194,8 +196,26 @@ void space_wait_fence(struct weir_space *space, fence_t fence)
 void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
 {
 	assert(seq <= space->last_seq);
+	/* In the order of their ends, since that is how they are counted. */
 	while (space->done_seq < seq)
-		space_wait_fence(space, space->ended[seq % space->max_ended].end);
+		space_wait_fence(space,
+				 space->ended[(space->done_seq + 1) % space->max_ended].end);
+}
+
+bool space_wait_any(struct weir_space *space)
+{
+	for (int tier = TIER_NR - 1; tier >= 0; tier--) {
+		struct move_queue *queue = &space->moving[tier];
+
+		if (queue->nr) {
+			space_wait_fence(space, queue->move[queue->head].fence);
+			return true;
+		}
+	}
+	if (space->done_seq == space->last_seq)
+		return false;
+	space_wait_seq(space, space->done_seq + 1);
+	return true;
 }
 
 void space_placing_begin(struct weir_space *space)

@@ -38,11 +38,13 @@ struct range {
 	uint32_t part_pins;    /* sum of its blocks' pins */
 	bracket_seq_t last_use;      /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
-	struct weir_stream *stream;  /* where it was freed; NULL: anywhere */
+	struct weir_stream *stream;  /* where it, or pieces of the arena, were freed; NULL: nowhere */
+	bool stream_any;	     /* ... and elsewhere too, or nobody said where */
 	life_t life;		     /* its present allocation; 0 while pooled */
 	int32_t plan_life;	     /* what the plan knows it as, or -1 */
 	uint32_t devices;	     /* access list of its mappings */
-	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean;
+	uint32_t top;		     /* no block from here on, in its order, is in state HBM */
+	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
 	fence_t ready[TIER_NR];	     /* newest copy towards each tier */
 	uint64_t mark;		     /* bracket being placed that names it */
 	uint32_t mark_first, mark_last; /* hull of the blocks it names */
@@ -138,13 +140,13 @@ struct weir_space {
 	uint64_t nr_waits;	/* for fences, ever */
 	uint64_t mark;		/* last value given to a range's mark */
 	int error;		/* first error of finished work, until reported */
-	bool mend;		/* some block may be marked unmapped */
 	bool poison;		/* fill vacated and dead chunks */
 
 	/* The mode's part; core calls up through these two. Set at creation, then constant. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
 	struct residency *residency;
+	bool pool_dry[TIER_NR]; /* no freed range holds a chunk of the tier */
 
 	struct weir_stats stats;
 };
@@ -166,6 +168,19 @@ static inline void *range_block_addr(const struct weir_space *space, const struc
 				     uint32_t i)
 {
 	return (char *)range->addr + (uint64_t)i * space->block_bytes;
+}
+
+/* Whether a stream may reuse what was freed there without waiting. */
+static inline bool range_is_free_for(const struct range *range, const struct weir_stream *stream)
+{
+	return stream && range->stream == stream && !range->stream_any;
+}
+
+/* Note where the range, or a piece of the arena, was freed. */
+static inline void range_freed_on(struct range *range, struct weir_stream *stream)
+{
+	range->stream_any |= !stream || (range->stream && range->stream != stream);
+	range->stream = stream;
 }
 
 /* Newest bracket that named the block. */
@@ -224,6 +239,9 @@ void space_wait_fence(struct weir_space *space, fence_t fence);
 
 /* Wait until brackets up to seq are done. All of them have ended. */
 void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
+
+/* Wait for the next copy or bracket that is under way. @return whether there was any. */
+bool space_wait_any(struct weir_space *space);
 
 /* Whether a fence is reached; an error of its work is noted, and it then counts as reached. */
 bool space_fence_done(struct weir_space *space, fence_t fence);
@@ -285,7 +303,8 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
  * Move a resident block out of HBM; not pinned, the brackets that named it done. A dead one is
  * unbacked, a clean one keeps its lower copy, both at once; a dirty one goes to `lower` (consumed
  * on success only when the block is dirty; else unused). *freed: whether its HBM chunk came free
- * at once.
+ * at once. A block that goes to the host is left unmapped: most are fetched before anybody uses
+ * them there, and are spared a mapping call each way.
  */
 int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
 		  enum weir_cause cause, bool *freed);
@@ -302,7 +321,7 @@ void migrate_drop_lower(struct weir_space *space, struct range *range, struct bl
  */
 int migrate_flush(struct weir_space *space);
 
-/* Map a block again that a failed call left unmapped. */
+/* Map a block that is unmapped. */
 int migrate_mend(struct weir_space *space, struct range *range, uint32_t i);
 
 /* Let the CPU touch a host block, or not. */

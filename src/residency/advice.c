@@ -86,16 +86,13 @@ static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i
 
 	if (block_is_resident(block))
 		return 0;
-	if (block_is_moving(block))
-		return -EAGAIN;
 	if (range_block_is_pinned(range, i))
 		return 0; /* an open bracket uses it where it is */
-	if (block->state == BLOCK_HOST && !room_is_idle(space, range, i))
+	if (!room_is_idle(space, range, i))
 		return -EAGAIN;
 	chunk = room_hbm_or_evict(space);
 	if (!chunk)
-		return space->moving[TIER_HOST].nr || space->batch[TIER_HOST].nr ? -EAGAIN
-										  : -ENOMEM;
+		return room_exists(space) ? -EAGAIN : -ENOMEM;
 	if (block->state == BLOCK_UNBACKED)
 		err = migrate_back(space, range, i, TIER_HBM, chunk);
 	else
@@ -124,12 +121,14 @@ static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 
 	if (p->range && (p->range->life != p->life || p->range->pooled))
 		return true;
+	space->residency->keep = p->range;
 	for (; p->at < p->end; p->at++) {
 		err = p->tier == TIER_HBM ? prefetch_up(space, p->range, p->at)
 					  : prefetch_down(space, p->range, p->at);
 		if (err)
 			break;
 	}
+	space->residency->keep = NULL;
 	if (err && err != -EAGAIN)
 		p->err = err;
 	err = err == -EAGAIN ? err : 0;
@@ -236,23 +235,9 @@ int weir_fence_wait(struct weir_fence *fence)
 
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
-	while (!fence->queued) {
-		struct move_queue *out = &space->moving[TIER_HOST];
-		struct range *range = fence->range;
-		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
-
-		if (out->nr)
-			space_wait_fence(space, out->move[out->head].fence);
-		else if (seq > space->done_seq)
-			space_wait_seq(space, seq);
-		else if (range->nr_state[BLOCK_TO_HBM] || space->done_seq < space->last_seq)
-			space_wait_seq(space, space->done_seq + 1 <= space->last_seq
-						      ? space->done_seq + 1
-						      : space->done_seq);
-		else
-			break; /* what is left waits for an open bracket: it stays where it is */
+	/* What nothing is waited for any more stays where an open bracket holds it. */
+	while (!fence->queued && space_wait_any(space))
 		space_progress(space);
-	}
 	if (fence->fence)
 		space_wait_fence(space, fence->fence);
 	err = fence->err;
@@ -274,31 +259,6 @@ void weir_fence_put(struct weir_fence *fence)
 
 /* ------------------------------------------------------------------ explicit copies */
 
-/* Make the part's blocks stand still, backed and pinned. */
-static int copy_begin(struct weir_space *space, const struct space_use *part)
-{
-	struct range *range = part->range;
-	int err;
-
-	for (uint32_t i = part->first; i < part->first + part->nr; i++)
-		if (range_block_is_pinned(range, i))
-			return -EBUSY;
-	space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-	err = place_back_part(space, part);
-	if (!err)
-		err = migrate_flush(space);
-	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++) {
-		while (block_is_moving(&range->block[i]))
-			space_wait_fence(space, range->block[i].ready);
-		err = migrate_mend(space, range, i);
-	}
-	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++)
-		range->block[i].pins++;
-	if (!err)
-		range->part_pins += part->nr;
-	return err;
-}
-
 static void copy_end(struct weir_space *space, const struct space_use *part, bool written)
 {
 	struct range *range = part->range;
@@ -313,6 +273,46 @@ static void copy_end(struct weir_space *space, const struct space_use *part, boo
 	range->part_pins -= part->nr;
 	if (range->free_pending && !range->pins && !range->part_pins)
 		range_pool_add(space, range);
+}
+
+static bool part_is_pinned(const struct space_use *part)
+{
+	for (uint32_t i = part->first; i < part->first + part->nr; i++)
+		if (range_block_is_pinned(part->range, i))
+			return true;
+	return false;
+}
+
+/*
+ * Make the part's blocks stand still: backed, pinned, then waited for. Pins come before the waits,
+ * since these drop the lock, and a pinned block does not begin to move.
+ */
+static int copy_begin(struct weir_space *space, const struct space_use *part)
+{
+	struct range *range = part->range;
+	int err;
+
+	if (part_is_pinned(part))
+		return -EBUSY;
+	space_wait_seq(space, MAX(range->last_use, range->last_part_use));
+	err = place_back_part(space, part);
+	if (!err)
+		err = migrate_flush(space);
+	if (err)
+		return err;
+	if (part_is_pinned(part))
+		return -EBUSY;
+	for (uint32_t i = part->first; i < part->first + part->nr; i++)
+		range->block[i].pins++;
+	range->part_pins += part->nr;
+	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++) {
+		while (block_is_moving(&range->block[i]))
+			space_wait_fence(space, range->block[i].ready);
+		err = migrate_mend(space, range, i);
+	}
+	if (err)
+		copy_end(space, part, false);
+	return err;
 }
 
 /* Copy in the direction that is given: in: to the range; out: from it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spaces and allocation: the public calls that begin and end things. */
+/* Spaces: creation, modes, waiting, statistics. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,8 +10,6 @@
 #define BLOCK_DEFAULT (8u << 20)
 /* The default block size shrinks until the budget has so many of them. */
 #define BLOCKS_MIN 64u
-/* Freed ranges kept for reuse: beyond this, the one freed first goes. */
-#define POOLED_MAX 1024u
 
 static bool is_power_of_two(uint64_t n)
 {
@@ -182,6 +180,7 @@ static int range_set_mode(struct weir_space *space, struct range *range, enum we
 		err = place_back_all(space, range);
 		if (err)
 			return err;
+		alloc_expect_anything(space, range);
 	}
 	err = b->ops->access_guard(b, range->addr, mode == WEIR_PLANNED);
 	return err == -ENOSYS ? 0 : err;
@@ -210,162 +209,11 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	}
 	space->mode = mode;
 	space->residency->recording = mode == WEIR_PLANNED;
+	/* What was allocated while nothing was recorded has no number yet. */
+	for (uint32_t r = 0; r < space->nr_ranges && mode == WEIR_PLANNED; r++)
+		if (!space->range[r]->pooled && !space->range[r]->arena)
+			alloc_record(space, EVENT_ALLOC, space->range[r]);
 out:
-	pthread_mutex_unlock(&space->lock);
-	return err;
-}
-
-/* Record an allocation or a free. */
-static void record_life(struct weir_space *space, enum event_kind kind, struct range *range)
-{
-	struct residency *r = space->residency;
-	uint64_t number;
-
-	if (!r->recording)
-		return;
-	number = record_add(&r->record, kind, 0, range->life, range->nr_blocks);
-	if (!number) {
-		learn_forget(space);
-		return;
-	}
-	if (kind == EVENT_ALLOC)
-		range->life = number;
-	follow_event(space, range);
-}
-
-/* Keep the pool small: addresses cost bookkeeping, idle freed ranges nothing else. */
-static void trim_pool(struct weir_space *space)
-{
-	struct range *oldest = NULL;
-	uint32_t nr = 0;
-
-	for (struct range *range = space->pooled; range; range = range->next_pooled) {
-		nr++;
-		if (MAX(range->last_use, range->last_part_use) <= space->done_seq &&
-		    !range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST])
-			oldest = range;
-	}
-	if (nr > POOLED_MAX && oldest)
-		range_destroy(space, oldest);
-}
-
-static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_stream *stream,
-		       struct range **out)
-{
-	uint32_t nr_blocks = (uint32_t)((bytes - 1) / space->block_bytes + 1);
-	struct backend *b = space->backend;
-	struct range *range;
-	int err;
-
-	if (!space_has_room(space, nr_blocks))
-		return -ENOMEM;
-	range = range_pool_get(space, nr_blocks, stream, follow_expected_level(space, nr_blocks));
-	if (range) {
-		space->stats.nr_pool_hits++;
-		if (!stream || range->stream != stream)
-			space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-		goto found;
-	}
-	space->stats.nr_pool_misses++;
-	trim_pool(space);
-	err = range_create(space, nr_blocks, &range);
-	if (err)
-		return err;
-	space->nr_live_blocks += nr_blocks;
-	err = b->ops->access_guard(b, range->addr, space->mode == WEIR_PLANNED);
-	if (err && err != -ENOSYS)
-		goto err_pool;
-found:
-	range->bytes = bytes;
-	range->stream = NULL;
-	if (space->mode == WEIR_FIXED) {
-		err = place_back_all(space, range);
-		if (err)
-			goto err_pool;
-	}
-	*out = range;
-	return 0;
-
-err_pool:
-	range_pool_add(space, range);
-	return err;
-}
-
-/* A piece of an arena; the arena is backed at once, since it does not move. */
-static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream,
-		       void **addr)
-{
-	struct range *range;
-	void *piece;
-	int err;
-
-	err = arena_alloc(space, bytes, &piece);
-	if (err)
-		return err;
-	range = range_find(space, piece);
-	err = place_back_all(space, range);
-	if (err) {
-		(void)arena_free(space, range, piece);
-		return err;
-	}
-	/* What was freed here may still be in use on another stream. */
-	if (!stream || range->stream != stream)
-		space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-	*addr = piece;
-	return 0;
-}
-
-int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream, void **addr)
-{
-	struct range *range;
-	int err;
-
-	if (!bytes || bytes > (uint64_t)UINT32_MAX * space->block_bytes)
-		return -EINVAL;
-	pthread_mutex_lock(&space->lock);
-	space_placing_begin(space);
-	space_progress(space);
-	if (bytes < space->block_bytes) {
-		err = small_alloc(space, bytes, stream, addr);
-	} else {
-		err = alloc_range(space, bytes, stream, &range);
-		if (!err) {
-			*addr = range->addr;
-			record_life(space, EVENT_ALLOC, range);
-		}
-	}
-	space->stats.live_peak_bytes = MAX(space->stats.live_peak_bytes,
-					   space->nr_live_blocks * space->block_bytes);
-	space_placing_end(space);
-	pthread_mutex_unlock(&space->lock);
-	return err;
-}
-
-int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream)
-{
-	struct range *range;
-	int err = 0;
-
-	if (!addr)
-		return 0;
-	pthread_mutex_lock(&space->lock);
-	range = range_find(space, addr);
-	if (!range || range->pooled || range->free_pending) {
-		err = -EINVAL;
-	} else if (range->arena) {
-		range->stream = range->stream && range->stream != stream ? NULL : stream;
-		err = arena_free(space, range, addr);
-	} else if (range->addr != addr) {
-		err = -EINVAL;
-	} else {
-		record_life(space, EVENT_FREE, range);
-		range->stream = stream;
-		range->free_pending = true;
-		if (!range->pins && !range->part_pins)
-			range_pool_add(space, range);
-	}
-	if (err)
-		log_error("free: nothing was allocated at %p", addr);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }

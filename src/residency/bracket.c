@@ -8,12 +8,13 @@
 #include "src/residency/residency.h"
 
 /* One use as declared, as blocks. */
-static int resolve_one(struct weir_space *space, const struct weir_use *use, struct space_use *out)
+static int resolve_one(struct weir_space *space, const struct weir_use *use, bool ending,
+		       struct space_use *out)
 {
 	struct range *range = range_find(space, use->addr);
 	uint64_t offset, begin = 0, size, end;
 
-	if (!range || range->pooled || range->free_pending || !use->bytes ||
+	if (!range || range->pooled || (range->free_pending && !ending) || !use->bytes ||
 	    use->kind > WEIR_DISCARD || use->pattern > WEIR_RANDOM)
 		goto invalid;
 	offset = (uint64_t)((const char *)use->addr - (const char *)range->addr);
@@ -56,22 +57,28 @@ static void strengthen(struct space_use *uses, uint32_t nr)
 		if (uses[i].kind != WEIR_OVERWRITE && uses[i].kind != WEIR_DISCARD)
 			continue;
 		for (uint32_t n = 0; n < nr; n++)
-			if (n != i && uses[n].kind <= WEIR_WRITE && overlap(&uses[i], &uses[n]))
+			if (n != i && uses[n].kind < uses[i].kind && overlap(&uses[i], &uses[n]))
 				uses[i].kind = WEIR_WRITE;
 	}
 }
 
-int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
-		    struct space_use *out)
+static int resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr, bool ending,
+		   struct space_use *out)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		int err = resolve_one(space, &uses[i], &out[i]);
+		int err = resolve_one(space, &uses[i], ending, &out[i]);
 
 		if (err)
 			return err;
 	}
 	strengthen(out, nr);
 	return 0;
+}
+
+int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
+		    struct space_use *out)
+{
+	return resolve(space, uses, nr, false, out);
 }
 
 static int slot_reserve(struct stream_slot *slot, uint32_t nr)
@@ -161,8 +168,11 @@ static void record_bracket(struct weir_space *space, const struct stream_slot *s
 		learn_forget(space);
 }
 
+/* A discarded part is not touched, so it may move, and need not even be backed. */
 static void pin(struct range *range, const struct space_use *use, int by)
 {
+	if (use->kind == WEIR_DISCARD)
+		return;
 	if (use->nr == range->nr_blocks) {
 		range->pins += (uint32_t)by;
 		return;
@@ -374,6 +384,32 @@ out:
 
 /* ------------------------------------------------------------------ the host */
 
+/*
+ * Wait until no launch uses the block and it stands still. The waits drop the lock, so all is looked
+ * at again after each. -EBUSY: an open bracket on a stream names it.
+ */
+static int host_wait(struct weir_space *space, const struct range *range, uint32_t i)
+{
+	const struct block *block = &range->block[i];
+	int err = 0;
+
+	while (!err) {
+		if (range->pins || block->pins > block->host_pins)
+			return -EBUSY;
+		if (range_block_last_use(range, i) > space->done_seq) {
+			space_wait_seq(space, range_block_last_use(range, i));
+		} else if (block_is_moving(block)) {
+			err = migrate_flush(space);
+			if (!err)
+				space_wait_fence(space, block->ready);
+		} else {
+			/* Nothing moves in a fixed space. */
+			return space->mode == WEIR_FIXED && block_is_resident(block) ? -EBUSY : 0;
+		}
+	}
+	return err;
+}
+
 /* Bring one block home. */
 static int host_fetch(struct weir_space *space, const struct space_use *use, uint32_t i)
 {
@@ -382,16 +418,11 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 	bool freed;
 	int err;
 
-	if (range_block_is_pinned(range, i) && block_is_resident(block))
-		return -EBUSY;
-	space_wait_seq(space, range_block_last_use(range, i));
-	err = migrate_flush(space);
+	err = host_wait(space, range, i);
 	if (err)
 		return err;
-	while (block_is_moving(block))
-		space_wait_fence(space, block->ready);
 	if (use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
-	    !(use->tail_part && i == use->first + use->nr - 1) && !block->pins && !range->pins) {
+	    !(use->tail_part && i == use->first + use->nr - 1) && !block->pins) {
 		migrate_drop_lower(space, range, block);
 		block_set_dead(range, block, true);
 	}
@@ -513,6 +544,26 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 	return err;
 }
 
+/* Whether each block named has as many host pins as the uses name it times. */
+static bool host_is_open(const struct space_use *uses, uint32_t nr_uses)
+{
+	bool open = true;
+	uint32_t u;
+
+	/* Take the pins away, and give them back: that counts them. */
+	for (u = 0; open && u < nr_uses; u++)
+		for (uint32_t n = 0; n < uses[u].nr; n++) {
+			struct block *block = &uses[u].range->block[uses[u].first + n];
+
+			open &= block->host_pins != 0;
+			block->host_pins--; /* may wrap; it comes back */
+		}
+	while (u-- > 0)
+		for (uint32_t n = 0; n < uses[u].nr; n++)
+			uses[u].range->block[uses[u].first + n].host_pins++;
+	return open;
+}
+
 int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
 {
 	struct space_use *resolved = calloc(nr_uses + 1u, sizeof(*resolved));
@@ -521,11 +572,9 @@ int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_
 	if (!resolved)
 		return -ENOMEM;
 	pthread_mutex_lock(&space->lock);
-	err = uses && nr_uses ? bracket_resolve(space, uses, nr_uses, resolved) : -EINVAL;
-	for (uint32_t u = 0; !err && u < nr_uses; u++)
-		for (uint32_t n = 0; !err && n < resolved[u].nr; n++)
-			if (!resolved[u].range->block[resolved[u].first + n].host_pins)
-				err = -WEIR_ECONTRACT;
+	err = uses && nr_uses ? resolve(space, uses, nr_uses, true, resolved) : -EINVAL;
+	if (!err && !host_is_open(resolved, nr_uses))
+		err = -WEIR_ECONTRACT;
 	if (!err && !space->nr_host_open)
 		err = -WEIR_ECONTRACT;
 	if (!err) {

@@ -111,9 +111,11 @@ void follow_event(struct weir_space *space, struct range *range)
 		learn_forget(space);
 		break;
 	case RECORD_UNKNOWN:
+		learn_forget(space);
 		break;
 	}
-	if (err) {
+	/* A repetition without brackets is followed without a plan. */
+	if (err && err != -ENOENT) {
 		log_warning("plan: none: %s", weir_strerror(err));
 		record_drop(&r->record);
 	}
@@ -283,24 +285,6 @@ void follow_advance(struct weir_space *space)
 		r->error = err;
 }
 
-/* Wait for the next thing that may give an action what it lacks: a chunk or an idle block. Short
- * waits, since chunks that come free can be mapped meanwhile. @return whether there was any. */
-static bool wait_for_something(struct weir_space *space)
-{
-	for (int tier = TIER_NR - 1; tier >= 0; tier--) {
-		struct move_queue *queue = &space->moving[tier];
-
-		if (queue->nr) {
-			space_wait_fence(space, queue->move[queue->head].fence);
-			return true;
-		}
-	}
-	if (space->done_seq == space->last_seq)
-		return false;
-	space_wait_seq(space, space->done_seq + 1);
-	return true;
-}
-
 int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	struct residency *r = space->residency;
@@ -310,14 +294,15 @@ int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t 
 		uint32_t i = 0;
 
 		follow_advance(space);
-		err = place_fresh(space, uses, nr_uses);
+		err = place_ahead(space, uses, nr_uses);
 		if (err)
 			return err;
 		while (i < r->nr_pending && r->pending[i].due > r->host_stage)
 			i++;
 		if (i == r->nr_pending)
 			break;
-		if (wait_for_something(space))
+		/* Short waits: chunks that come free meanwhile are mapped at once. */
+		if (space_wait_any(space))
 			continue;
 		/* It cannot be done: what it was for happens in place. */
 		for (r->nr_pending--; i < r->nr_pending; i++)

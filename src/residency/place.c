@@ -67,13 +67,19 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 	}
 	if (!chunk)
 		return -ENOMEM;
-	err = migrate_back(space, range, i, tier, chunk);
-	if (err)
+	err = 0;
+	/* Looking for room may drop the lock; somebody else may have backed it. */
+	if (range->block[i].state == BLOCK_UNBACKED)
+		err = migrate_back(space, range, i, tier, chunk);
+	if (range->block[i].chunk[tier] != chunk)
 		pmm_chunk_put(&space->pmm[tier], chunk);
 	return err;
 }
 
-/* A block on the host, no open bracket on it: up, or in place. */
+/*
+ * A block on the host, no open bracket on it: up, or in place. @return 0, 1 when there is no room,
+ * or an error.
+ */
 static int place_host(struct weir_space *space, const struct space_use *use, uint32_t i,
 		      uint32_t level, uint32_t left)
 {
@@ -83,10 +89,14 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 	struct chunk *chunk = chunk_for(space, use, level, left, overwritten);
 	int err;
 
+	if (chunk && range_block_last_use(range, i) > space->done_seq) {
+		/* No chunk is held across a wait. */
+		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+		space_wait_seq(space, range_block_last_use(range, i));
+		chunk = chunk_for(space, use, level, left, overwritten);
+	}
 	if (!chunk)
-		return 0;
-	/* Its brackets have ended: not pinned. Waiting may change everything but that. */
-	space_wait_seq(space, range_block_last_use(range, i));
+		return 1;
 	if (block->state != BLOCK_HOST || range_block_is_pinned(range, i)) {
 		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
 		return 0;
@@ -133,6 +143,8 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 		if (block->state != BLOCK_HBM || !block->dead || range_block_is_pinned(range, i))
 			continue;
 		space_wait_seq(space, range_block_last_use(range, i));
+		if (block->state != BLOCK_HBM || !block->dead || range_block_is_pinned(range, i))
+			continue;
 		err = migrate_unback(space, range, i);
 		if (err)
 			return err;
@@ -145,7 +157,7 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 	struct range *range = use->range;
 	uint32_t level = wanted_level(space, use), resident = range_nr_resident(range);
 	uint32_t left = level > resident ? MIN(level - resident, use->nr) : 0;
-	bool whole = use->nr == range->nr_blocks;
+	bool whole = use->nr == range->nr_blocks, room = true;
 	int err = trim_fresh(space, use, level);
 
 	if (err)
@@ -155,12 +167,15 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 		return 0;
 	for (uint32_t n = 0; n < use->nr; n++) {
 		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
+		if (!room && range->block[i].state != BLOCK_UNBACKED)
+			continue;
 		err = place_block(space, use, i, level, left);
-		if (err)
+		if (err < 0)
 			return err;
+		room &= !err;
 		resident = range_nr_resident(range);
 		left = level > resident ? MIN(level - resident, use->nr - n) : 0;
-		if (!range->nr_state[BLOCK_UNBACKED] && !left)
+		if (!range->nr_state[BLOCK_UNBACKED] && (!left || !room))
 			break;
 	}
 	return 0;
@@ -184,16 +199,14 @@ static void mark_uses(struct weir_space *space, const struct space_use *uses, ui
 	}
 }
 
-/* Map what failed calls left unmapped. */
-static int mend_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+/* Map what is used in place and was left unmapped. */
+static int mend_use(struct weir_space *space, const struct space_use *use)
 {
-	for (uint32_t u = 0; u < nr_uses; u++) {
-		for (uint32_t n = 0; n < uses[u].nr; n++) {
-			int err = migrate_mend(space, uses[u].range, uses[u].first + n);
+	for (uint32_t i = use->first; use->range->nr_unmapped && i < use->first + use->nr; i++) {
+		int err = migrate_mend(space, use->range, i);
 
-			if (err)
-				return err;
-		}
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -201,18 +214,14 @@ static int mend_uses(struct weir_space *space, const struct space_use *uses, uin
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	mark_uses(space, uses, nr_uses);
-	if (space->mend) {
-		int err = mend_uses(space, uses, nr_uses);
-
-		if (err)
-			return err;
-	}
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		int err;
 
 		if (uses[u].kind == WEIR_DISCARD)
 			continue;
 		err = place_use(space, &uses[u]);
+		if (!err)
+			err = mend_use(space, &uses[u]);
 		if (err)
 			return err;
 	}
@@ -241,17 +250,35 @@ static int place_fresh_block(struct weir_space *space, struct range *range, uint
 	return err;
 }
 
-int place_fresh(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+/* Map what the use will find in place: the blocks beyond its level. */
+static int mend_ahead(struct weir_space *space, const struct space_use *use, uint32_t level)
+{
+	struct range *range = use->range;
+
+	if (use->nr != range->nr_blocks || use->kind == WEIR_DISCARD)
+		return 0;
+	for (uint32_t n = level; n < range->nr_blocks && range->nr_unmapped; n++) {
+		int err = migrate_mend(space, range, range_nth_block(range, n));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int place_ahead(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		struct range *range = uses[u].range;
 		uint32_t level = wanted_level(space, &uses[u]);
+		int err = mend_ahead(space, &uses[u], level);
 
+		if (err)
+			return err;
 		if (uses[u].kind != WEIR_OVERWRITE || uses[u].nr != range->nr_blocks)
 			continue;
 		for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level; n++) {
-			int err = place_fresh_block(space, range, range_nth_block(range, n));
-
+			err = place_fresh_block(space, range, range_nth_block(range, n));
 			if (err)
 				return err == -EAGAIN ? 0 : err;
 		}
@@ -279,6 +306,11 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 		if (!chunk) {
 			tier = TIER_HOST;
 			chunk = room_host(space);
+		}
+		if (!chunk && space->mode == WEIR_FIXED) {
+			/* A freed range may still be in use, and then be free. */
+			tier = TIER_HBM;
+			chunk = room_hbm_wait(space, 1);
 		}
 		if (!chunk)
 			return -ENOMEM;

@@ -145,6 +145,8 @@ void stages_destroy(struct stages *stages);
  * resident at each stage in fact, since levels may add up to more than there is room for.
  */
 struct plan_model;
+/* What a run costs, about: lives looked at. */
+uint64_t model_work(const struct stages *stages);
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out);
 void model_destroy(struct plan_model *model);

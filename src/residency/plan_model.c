@@ -41,6 +41,11 @@ struct plan_model {
 	int err;
 };
 
+uint64_t model_work(const struct stages *stages)
+{
+	return 2ull * stages->nr_stages * MIN(stages->nr_stages, AHEAD_MAX) * stages->nr_tracked;
+}
+
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
 {

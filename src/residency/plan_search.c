@@ -17,6 +17,8 @@
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
+/* What a search may cost, in lives looked at: about half a second. */
+#define WORK_MAX 1000000000u
 
 struct search {
 	const struct plan_input *input;
@@ -25,6 +27,7 @@ struct search {
 	double *level;
 	double best_ns;
 	double step;
+	uint64_t work; /* done so far, in lives looked at by the model */
 };
 
 static double life_blocks(const struct search *s, uint32_t i)
@@ -32,16 +35,27 @@ static double life_blocks(const struct search *s, uint32_t i)
 	return s->stages->blocks[s->stages->life[i].life];
 }
 
-static bool is_small(const struct search *s, uint32_t i)
+/* Whether a life is not searched for: it is small, or advised to stay on the host. */
+static bool is_set(const struct search *s, uint32_t tracked)
 {
-	return life_blocks(s, i) < s->input->budget_blocks * SMALL_SHARE;
+	return s->stages->blocks[tracked] < s->input->budget_blocks * SMALL_SHARE ||
+	       s->input->life[s->stages->life_of[tracked]].host;
+}
+
+static bool is_done(const struct search *s)
+{
+	return s->work > WORK_MAX;
 }
 
 /* Keep the levels as they are now if they are better. */
 static bool accept(struct search *s)
 {
-	double ns = model_run(s->model, s->level);
+	double ns;
 
+	if (is_done(s))
+		return false;
+	s->work += model_work(s->stages);
+	ns = model_run(s->model, s->level);
 	if (ns >= s->best_ns * (1 - GAIN_MIN))
 		return false;
 	s->best_ns = ns;
@@ -130,7 +144,7 @@ static bool pass(struct search *s, double *saved)
 	bool better = false;
 
 	for (uint32_t t = 0; t < s->stages->nr_tracked; t++) {
-		if (s->stages->blocks[t] < s->input->budget_blocks * SMALL_SHARE)
+		if (is_set(s, t))
 			continue;
 		better |= try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
 	}
@@ -139,11 +153,11 @@ static bool pass(struct search *s, double *saved)
 		uint32_t end = first + s->stages->stage[g].nr_lives;
 
 		for (uint32_t i = first; i < end; i++) {
-			if (is_small(s, i))
+			if (is_set(s, s->stages->life[i].life))
 				continue;
 			better |= try_one(s, i, -s->step) || try_one(s, i, s->step);
 			for (uint32_t j = first; j < end; j++)
-				if (j != i && !is_small(s, j))
+				if (j != i && !is_set(s, s->stages->life[j].life))
 					better |= try_pair(s, i, j) || try_near(s, g, i, j);
 		}
 	}
@@ -194,25 +208,13 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 	for (int n = STEP_FIRST; saved && n <= STEP_LAST; n++) {
 		s.step = (double)input->budget_blocks / (double)(1 << n);
 		for (int i = 0; i < PASSES_MAX; i++) {
-			if (s.best_ns <= compute_ns * 1.001)
+			if (s.best_ns <= compute_ns * 1.001 || is_done(&s))
 				break;
 			normalise(&s, saved);
 			if (!pass(&s, saved))
 				break;
 		}
 	}
-#ifdef WEIR_DUMP
-	if (getenv("WEIR_DUMP")) for (uint32_t g = 0; g < stages->nr_stages; g++) {
-		const struct stage *st = &stages->stage[g];
-		if (st->nr_iterations < 100) continue;
-		fprintf(stderr, "SEARCH stage %u best %.2f step %.1f:", g, s.best_ns/1e6, s.step);
-		for (uint32_t i = st->first_life; i < st->first_life+st->nr_lives; i++) fprintf(stderr, " t%u %.1f/%.0f", stages->life[i].life, level[i], stages->blocks[stages->life[i].life]);
-		fprintf(stderr, "\n");
-		for (uint32_t i = st->first_life; i < st->first_life+st->nr_lives; i++) for (uint32_t j = st->first_life; j < st->first_life+st->nr_lives; j++) if (i!=j) {
-			double a=level[i], b=level[j], by=MIN(10, MIN(a, life_blocks(&s,j)-b)); level[i]-=by; level[j]+=by;
-			fprintf(stderr, "   t%u->t%u by %.1f: %+.2f ms\n", stages->life[i].life, stages->life[j].life, by, (model_run(model, level)-s.best_ns)/1e6); level[i]=a; level[j]=b; }
-	}
-#endif
 	free(saved);
 	return s.best_ns;
 }

@@ -34,6 +34,7 @@ static void record_clear(struct record *record)
 	record->first_event = record->next_event;
 	record->first_use = record->next_use;
 	record->period = 0;
+	record->broken = false;
 	memset(record->bucket, 0, NR_BUCKETS * sizeof(uint64_t));
 }
 
@@ -82,7 +83,7 @@ void record_add_use(struct record *record, const struct record_use *use)
 		struct record_use *uses = realloc(record->use, max * sizeof(*uses));
 
 		if (!uses) {
-			record_clear(record);
+			record->broken = true;
 			return;
 		}
 		record->use = uses;
@@ -131,7 +132,7 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 	uint64_t number, first_use, *bucket;
 	struct event *event;
 
-	if (record_grow(record)) {
+	if (record->broken || record_grow(record)) {
 		record_clear(record);
 		return 0;
 	}

@@ -55,6 +55,7 @@ struct record {
 	uint64_t *bucket;	/* by context: the newest event */
 	uint64_t period;	/* events; 0: no repetition is followed */
 	uint64_t followed;	/* events that agreed since it was recognised */
+	bool broken;		/* a use was lost: no memory */
 };
 
 int record_init(struct record *record);

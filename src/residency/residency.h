@@ -11,7 +11,8 @@
  *   place.c    making a bracket's uses ready
  *   bracket.c  weir_begin and weir_end, host brackets
  *   advice.c   advice, prefetch, fences, copies to and from the program's buffers
- *   api.c      spaces, allocation
+ *   alloc.c    allocation and freeing
+ *   api.c      spaces
  */
 #ifndef WEIR_RESIDENCY_RESIDENCY_H
 #define WEIR_RESIDENCY_RESIDENCY_H
@@ -51,6 +52,7 @@ struct residency {
 	uint32_t next_action;  /* of the plan's list */
 	uint64_t action_period; /* the period that next_action belongs to */
 	int error;	       /* of a move made by progress: reported by the next bracket */
+	const struct range *keep; /* not to be evicted from just now */
 	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
 };
 
@@ -126,15 +128,24 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 /* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
-/* Back what the uses overwrite, as far as the plan wants it resident, without waiting: mapping calls
- * made while the device is still busy cost no time. */
-int place_fresh(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+/* Map ahead of place_uses(), without waiting: mapping calls made while the device is still busy cost
+ * no time. Backs what the uses overwrite, as far as the plan wants it resident, and maps what they
+ * will find in place. */
+int place_ahead(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
 /* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
 int place_back_part(struct weir_space *space, const struct space_use *part);
 
 /* Back every block of a range that has no chunk, HBM first. */
 int place_back_all(struct weir_space *space, struct range *range);
+
+/* ---- alloc.c */
+
+/* Record an allocation or a free, and see what it means for the plan. */
+void alloc_record(struct weir_space *space, enum event_kind kind, struct range *range);
+
+/* Kernels outside brackets may write any block at any time: none counts as dead or clean. */
+void alloc_expect_anything(struct weir_space *space, struct range *range);
 
 /* ---- bracket.c */
 

@@ -31,28 +31,62 @@ static int note(struct weir_space *space, int err)
 	return err;
 }
 
+/* The last block in the range's order that is in state HBM, below n; nr_blocks: none. */
+static uint32_t last_resident(struct range *range, uint32_t n)
+{
+	bool top = n >= range->top;
+
+	for (n = MIN(n, range->top); n-- > 0;) {
+		uint32_t i = range_nth_block(range, n);
+
+		if (range->block[i].state == BLOCK_HBM)
+			return n;
+		if (top)
+			range->top = n;
+	}
+	return range->nr_blocks;
+}
+
+/* A block of a freed range that holds a chunk of the tier and may give it; nr_blocks: none. */
+static uint32_t pooled_block(struct weir_space *space, struct range *range, enum tier tier)
+{
+	if (tier == TIER_HBM) {
+		uint32_t n = last_resident(range, range->nr_blocks);
+
+		while (n < range->nr_blocks && !room_is_idle(space, range, range_nth_block(range, n)))
+			n = last_resident(range, n);
+		return n < range->nr_blocks ? range_nth_block(range, n) : n;
+	}
+	for (uint32_t i = 0; i < range->nr_blocks; i++)
+		if (range->block[i].state == BLOCK_HOST && room_is_idle(space, range, i))
+			return i;
+	return range->nr_blocks;
+}
+
 /* Take a chunk of the tier from a freed range that is idle, the one freed first. */
 static struct chunk *take_from_pooled(struct weir_space *space, enum tier tier)
 {
 	enum block_state held = tier == TIER_HBM ? BLOCK_HBM : BLOCK_HOST;
 	struct range *oldest = NULL;
+	bool any = false;
+	uint32_t i;
 
-	for (struct range *range = space->pooled; range; range = range->next_pooled)
+	if (space->pool_dry[tier])
+		return NULL;
+	for (struct range *range = space->pooled; range; range = range->next_pooled) {
+		any |= range->nr_state[held] || range->nr_state[BLOCK_TO_HBM] ||
+		       range->nr_state[BLOCK_TO_HOST];
 		if (range->nr_state[held] &&
 		    MAX(range->last_use, range->last_part_use) <= space->done_seq)
 			oldest = range;
+	}
+	space->pool_dry[tier] = !any;
 	if (!oldest)
 		return NULL;
-	for (uint32_t n = oldest->nr_blocks; n-- > 0;) {
-		uint32_t i = range_nth_block(oldest, n);
-
-		if (oldest->block[i].state != held || !room_is_idle(space, oldest, i))
-			continue;
-		if (note(space, migrate_unback(space, oldest, i)))
-			return NULL;
-		return pmm_chunk_get(&space->pmm[tier]);
-	}
-	return NULL;
+	i = pooled_block(space, oldest, tier);
+	if (i == oldest->nr_blocks || note(space, migrate_unback(space, oldest, i)))
+		return NULL;
+	return pmm_chunk_get(&space->pmm[tier]);
 }
 
 struct chunk *room_hbm_try(struct weir_space *space)
@@ -102,64 +136,67 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 /* Distance that ranks a range as a victim: larger goes first. 0: not at all. */
 static uint64_t victim_rank(const struct weir_space *space, const struct range *range)
 {
-	uint32_t distance = follow_next_use(space, range);
 	bool host = range->prefer == (int32_t)space->pmm[TIER_HOST].memory;
 
-	if (range->arena || range->pooled || !range->nr_state[BLOCK_HBM])
+	if (range->arena || range->pooled || !range->nr_state[BLOCK_HBM] ||
+	    range == space->residency->keep)
 		return 0;
 	if (space->residency->plan)
-		return ((uint64_t)distance << 1 | (range->nr_clean != 0)) + 1;
+		return ((uint64_t)follow_next_use(space, range) << 1 | (range->nr_clean != 0)) + 1;
 	if (range->prefer == (int32_t)space->pmm[TIER_HBM].memory)
 		return 1;
 	return (host ? UINT64_MAX / 2 : UINT64_MAX / 4) -
 	       MAX(range->last_use, range->last_part_use);
 }
 
-/* The next block to evict; waits for nothing. range: the one to begin with, updated. */
-static bool pick_block(const struct weir_space *space, struct range *range, bool idle,
-		       uint32_t *block)
+/* The next block of a range to evict; nr_blocks: none. idle: only one that can go now. */
+static uint32_t pick_block(const struct weir_space *space, struct range *range, bool idle)
 {
-	for (uint32_t n = range->nr_blocks; n-- > 0;) {
+	uint32_t n = last_resident(range, range->nr_blocks);
+
+	for (; n < range->nr_blocks; n = last_resident(range, n)) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (range->block[i].state != BLOCK_HBM || is_marked(space, range, i) ||
-		    range_block_is_pinned(range, i))
+		if (is_marked(space, range, i) || range_block_is_pinned(range, i))
 			continue;
-		if (idle && !room_is_idle(space, range, i))
-			continue;
-		*block = i;
-		return true;
+		if (!idle || room_is_idle(space, range, i))
+			return i;
 	}
-	return false;
+	return range->nr_blocks;
 }
 
-/* The highest ranked range below a rank that has a block to evict. */
+/* The highest ranked range that has a block to evict; of equals, the first. */
 static struct range *pick_range(const struct weir_space *space, bool idle, uint32_t *block)
 {
 	uint64_t below = UINT64_MAX;
+	uint32_t after = 0; /* of those ranked `below`, the ones from here on */
 
 	for (;;) {
-		struct range *best = NULL;
 		uint64_t best_rank = 0;
+		uint32_t best = 0;
 
 		for (uint32_t r = 0; r < space->nr_ranges; r++) {
 			uint64_t rank = victim_rank(space, space->range[r]);
 
-			if (rank > best_rank && rank < below) {
-				best = space->range[r];
+			if (rank > best_rank && (rank < below || (rank == below && r >= after))) {
+				best = r;
 				best_rank = rank;
 			}
 		}
-		if (!best)
+		if (!best_rank)
 			return NULL;
-		if (pick_block(space, best, idle, block))
-			return best;
+		*block = pick_block(space, space->range[best], idle);
+		if (*block < space->range[best]->nr_blocks)
+			return space->range[best];
 		below = best_rank;
+		after = best + 1;
 	}
 }
 
-/* Start evictions for `wanted` chunks beyond those already on their way. Waits for brackets that
- * ended when no idle block is left. @return whether any chunk came free or is on its way. */
+/*
+ * Start evictions for `wanted` chunks beyond those already on their way. Waits for brackets that
+ * ended when no idle block is left. @return whether any chunk came free or is on its way.
+ */
 static bool evict_some(struct weir_space *space, uint32_t wanted)
 {
 	uint32_t coming = space->moving[TIER_HOST].nr + space->batch[TIER_HOST].nr;
@@ -179,10 +216,9 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 			range = pick_range(space, false, &i);
 			if (!range)
 				break;
-			/* Ended, since it is not pinned; not done yet. */
+			/* Ended, since it is not pinned; not done yet. The wait may change all. */
 			space_wait_seq(space, range_block_last_use(range, i));
-			if (!room_is_idle(space, range, i) || range->block[i].state != BLOCK_HBM)
-				continue;
+			continue;
 		}
 		if (note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
@@ -192,27 +228,33 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 	return any;
 }
 
-/* Wait until one of the freed ranges, or of the copies under way, gives a chunk. */
-static bool wait_for_room(struct weir_space *space)
+/*
+ * Wait until a copy under way, or the freed range that is used for the shortest time, gives a
+ * chunk. @return 1: waited; 0: there is nothing to wait for; or an error of queueing copies.
+ */
+static int wait_for_room(struct weir_space *space)
 {
-	struct move_queue *queue = &space->moving[TIER_HOST];
-	struct range *range = space->pooled;
+	struct move_queue *out = &space->moving[TIER_HOST], *in = &space->moving[TIER_HBM];
+	bracket_seq_t first = UINT64_MAX;
+	int err = note(space, migrate_flush(space));
 
-	if (note(space, migrate_flush(space)))
-		return false;
-	if (queue->nr) {
-		space_wait_fence(space, queue->move[queue->head].fence);
-		return true;
-	}
-	for (; range; range = range->next_pooled) {
+	if (err)
+		return err;
+	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
 
-		if (range->nr_state[BLOCK_HBM] && seq > space->done_seq) {
-			space_wait_seq(space, seq);
-			return true;
-		}
+		if (range->nr_state[BLOCK_HBM] && seq > space->done_seq)
+			first = MIN(first, seq);
 	}
-	return false;
+	if (out->nr)
+		space_wait_fence(space, out->move[out->head].fence);
+	else if (first != UINT64_MAX)
+		space_wait_seq(space, first);
+	else if (in->nr) /* what has come in may go again */
+		space_wait_fence(space, in->move[in->head].fence);
+	else
+		return 0;
+	return 1;
 }
 
 struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
@@ -221,6 +263,7 @@ struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
 	for (;;) {
 		struct chunk *chunk = room_hbm_try(space);
 		bool any;
+		int waited;
 
 		if (chunk)
 			return chunk;
@@ -228,7 +271,8 @@ struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
 		chunk = room_hbm_try(space);
 		if (chunk)
 			return chunk;
-		if (!wait_for_room(space) && !any)
+		waited = wait_for_room(space);
+		if (waited < 0 || (!waited && !any))
 			return NULL;
 	}
 }
@@ -253,7 +297,8 @@ bool room_exists(const struct weir_space *space)
 {
 	uint32_t i;
 
-	if (pmm_nr_available(&space->pmm[TIER_HBM]) || space->moving[TIER_HOST].nr)
+	if (pmm_nr_available(&space->pmm[TIER_HBM]) || space->moving[TIER_HOST].nr ||
+	    space->moving[TIER_HBM].nr)
 		return true;
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
 		if (range->nr_state[BLOCK_HBM])

@@ -105,8 +105,7 @@ static void fill(uint32_t s, const struct twin *x, uint32_t first, uint32_t nr)
 
 static void add(uint32_t s, const struct twin *x, const struct twin *y)
 {
-	struct args args = {
-		.dst = x->addr, .src = y->addr, .nr = MIN(x->nr_words, y->nr_words)};
+	struct args args = {.dst = x->addr, .src = y->addr, .nr = MIN(x->nr_words, y->nr_words)};
 	struct weir_use uses[2] = {use_of(x->addr, args.nr * 4u, WEIR_WRITE),
 				   use_of(y->addr, args.nr * 4u, WEIR_READ)};
 
@@ -164,8 +163,7 @@ static void put(const struct twin *x, uint32_t first, uint32_t nr)
 
 static void host_add(const struct twin *x, const struct twin *y)
 {
-	struct args args = {
-		.dst = x->addr, .src = y->addr, .nr = MIN(x->nr_words, y->nr_words)};
+	struct args args = {.dst = x->addr, .src = y->addr, .nr = MIN(x->nr_words, y->nr_words)};
 	struct weir_use uses[2] = {use_of(x->addr, args.nr * 4u, WEIR_WRITE),
 				   use_of(y->addr, args.nr * 4u, WEIR_READ)};
 

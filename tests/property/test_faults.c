@@ -41,19 +41,19 @@ static const uint32_t range_words[NR_RANGES] = {
 	[A] = 10 * WORDS, [B] = 9 * WORDS - 100, [C] = 5 * WORDS, [D] = 4 * WORDS, [SMALL] = 300};
 
 enum action {
-	ALLOC,	  /* x */
-	FREE,	  /* x */
-	FILL,	  /* x is overwritten */
-	ADD,	  /* x += y, in one bracket */
-	GATHER,	  /* x += a few words of y */
-	TWICE,	  /* x += y and y += x in one bracket that names the whole space */
+	ALLOC,	   /* x */
+	FREE,	   /* x */
+	FILL,	   /* x is overwritten */
+	ADD,	   /* x += y, in one bracket */
+	GATHER,	   /* x += a few words of y */
+	TWICE,	   /* x += y and y += x in one bracket that names the whole space */
 	FIXED_ADD, /* x += y without a bracket */
-	HOST_ADD, /* the CPU: x += y */
+	HOST_ADD,  /* the CPU: x += y */
 	HOST_FILL, /* the CPU overwrites x */
-	DISCARD,  /* x is dead */
-	WRITE,	  /* part of x from a buffer */
-	READ,	  /* x into a buffer, and compare */
-	UP,	  /* prefetch x */
+	DISCARD,   /* x is dead */
+	WRITE,	   /* part of x from a buffer */
+	READ,	   /* x into a buffer, and compare */
+	UP,	   /* prefetch x */
 	DOWN,
 	PREFER_HOST,
 	READ_MOSTLY,
@@ -61,20 +61,34 @@ enum action {
 	ADVISE_NOTHING,
 	SET_FIXED,
 	SET_PLANNED,
-	SYNC,	  /* the stream */
-	SYNC_ALL, /* the space */
+	SYNC,	    /* the stream */
+	SYNC_ALL,   /* the space */
 	LEAVE_OPEN, /* begin a bracket on x and never end it */
 };
 
-static const char *const action_name[] = {
-	[ALLOC] = "alloc", [FREE] = "free", [FILL] = "fill", [ADD] = "add", [GATHER] = "gather",
-	[TWICE] = "twice", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
-	[HOST_FILL] = "host-fill", [DISCARD] = "discard", [WRITE] = "write", [READ] = "read",
-	[UP] = "up", [DOWN] = "down", [PREFER_HOST] = "prefer-host",
-	[READ_MOSTLY] = "read-mostly", [ACCESSED_BY] = "accessed-by",
-	[ADVISE_NOTHING] = "advise-nothing", [SET_FIXED] = "set-fixed",
-	[SET_PLANNED] = "set-planned", [SYNC] = "sync", [SYNC_ALL] = "sync-all",
-	[LEAVE_OPEN] = "leave-open"};
+static const char *const action_name[] = {[ALLOC] = "alloc",
+					  [FREE] = "free",
+					  [FILL] = "fill",
+					  [ADD] = "add",
+					  [GATHER] = "gather",
+					  [TWICE] = "twice",
+					  [FIXED_ADD] = "fixed-add",
+					  [HOST_ADD] = "host-add",
+					  [HOST_FILL] = "host-fill",
+					  [DISCARD] = "discard",
+					  [WRITE] = "write",
+					  [READ] = "read",
+					  [UP] = "up",
+					  [DOWN] = "down",
+					  [PREFER_HOST] = "prefer-host",
+					  [READ_MOSTLY] = "read-mostly",
+					  [ACCESSED_BY] = "accessed-by",
+					  [ADVISE_NOTHING] = "advise-nothing",
+					  [SET_FIXED] = "set-fixed",
+					  [SET_PLANNED] = "set-planned",
+					  [SYNC] = "sync",
+					  [SYNC_ALL] = "sync-all",
+					  [LEAVE_OPEN] = "leave-open"};
 
 struct step {
 	enum action action;
@@ -99,7 +113,7 @@ static const struct step after[] = {
 	{READ, B, 0, 0}, {HOST_ADD, A, C, 0}, {UP, A, 0, 0}, {ADD, A, B, 0}, {DOWN, A, 0, 0},
 	{SYNC, 0, 0, 0}, {ADD, A, C, 1}, {SYNC, 0, 0, 1}, {ACCESSED_BY, B, 0, 0}, {ADD, C, B, 2},
 	{SYNC, 0, 0, 2}, {PREFER_HOST, B, 0, 0}, {ADD, B, C, 0}, {ADVISE_NOTHING, B, 0, 0},
-	{SYNC_ALL, 0, 0, 0},
+	{TWICE, A, B, 0}, {SYNC_ALL, 0, 0, 0},
 	{SET_FIXED, 0, 0, 0}, {ALLOC, D, 0, 0}, {FIXED_ADD, A, B, 0}, {FREE, C, 0, 0},
 	{SYNC, 0, 0, 0}, {ALLOC, C, 0, 0}, {SET_PLANNED, 0, 0, 0},
 	{FILL, C, 0, 0}, {FILL, D, 0, 0}, {ADD, C, A, 0}, {HOST_FILL, D, 0, 0}, {ADD, B, D, 0},
@@ -188,22 +202,22 @@ static bool called(int err)
 }
 
 /* Call until it works: failures do not last. With give_up, once. @return whether it worked. */
-#define ATTEMPT(worked, tries, call)                                                  \
-	do {                                                                          \
-		int tries_left = (tries);                                             \
-                                                                                      \
-		while (!((worked) = !called(call)) && --tries_left > 0)               \
-			;                                                             \
-		EXPECT((worked) || hook.faults.give_up, "it stays at %d", run.last_status);            \
+#define ATTEMPT(worked, tries, call)                                                        \
+	do {                                                                                \
+		int tries_left = (tries);                                                   \
+                                                                                            \
+		while (!((worked) = !called(call)) && --tries_left > 0)                     \
+			;                                                                   \
+		EXPECT((worked) || hook.faults.give_up, "it stays at %d", run.last_status); \
 	} while (0)
 
 /* For what may be left undone, and for what must not. */
 #define TRY(worked, call) ATTEMPT(worked, hook.faults.give_up ? 1 : TRIES, call)
-#define MUST(call)                                                                    \
-	do {                                                                          \
-		bool must_worked;                                                     \
-                                                                                      \
-		ATTEMPT(must_worked, TRIES, call);                                    \
+#define MUST(call)                                                      \
+	do {                                                            \
+		bool must_worked;                                       \
+                                                                        \
+		ATTEMPT(must_worked, TRIES, call);                      \
 		EXPECT(must_worked, "it stays at %d", run.last_status); \
 	} while (0)
 
@@ -344,7 +358,8 @@ static void step_bracket(const struct step *step)
 
 static void step_discard(const struct step *step)
 {
-	struct weir_use use = use_of(run.range[step->x].addr, range_words[step->x] * 4u, WEIR_DISCARD);
+	struct weir_use use =
+		use_of(run.range[step->x].addr, range_words[step->x] * 4u, WEIR_DISCARD);
 	bool worked;
 
 	TRY(worked, weir_begin(run.space, run.stream[step->stream], &use, 1));
@@ -620,9 +635,9 @@ static void faults_none(void **state)
 
 	(void)state;
 	run_script(&none);
-	print_message("%llu calls; plans %llu, up %llu+%llu, down %llu+%llu, in place %llu/%llu, dead %llu, clean %llu, saved %llu\n",
-		(unsigned long long)run.nr_calls,
-		(unsigned long long)stats->nr_plans,
+	print_message(
+		"%llu calls; plans %llu, up %llu+%llu, down %llu+%llu, in place %llu/%llu, dead %llu, clean %llu, saved %llu\n",
+		(unsigned long long)run.nr_calls, (unsigned long long)stats->nr_plans,
 		(unsigned long long)stats->nr_moves[WEIR_CAUSE_DEMAND],
 		(unsigned long long)stats->nr_moves[WEIR_CAUSE_PREFETCH],
 		(unsigned long long)stats->nr_moves[WEIR_CAUSE_EVICTION],
@@ -650,8 +665,9 @@ static void faults_none(void **state)
  */
 static bool may_go_unseen(const char *op)
 {
-	static const char *const ops[] = {"chunk_create", "map", "unmap", "set_access", "copy",
-					  "fence_record", "fence_done", "fence_wait"};
+	static const char *const ops[] = {"chunk_create", "map",       "unmap",
+					  "set_access",	  "copy",      "fence_record",
+					  "fence_done",	  "fence_wait"};
 
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		if (!strcmp(op, ops[i]))

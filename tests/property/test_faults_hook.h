@@ -39,15 +39,15 @@ static inline void hook_note(struct backend *b, const char *op)
 }
 
 #define PASS(...) __VA_ARGS__
-#define HOOK(op, params, args)                                   \
-	static inline int hook_##op(struct backend *b, PASS params)     \
-	{                                                        \
-		bool fails = hook_is_failing(b);                      \
-		int err = hook.flaky->op(b, PASS args);       \
-                                                                 \
-		if (fails)                                       \
-			hook_note(b, #op);                     \
-		return err;                                      \
+#define HOOK(op, params, args)                                      \
+	static inline int hook_##op(struct backend *b, PASS params) \
+	{                                                           \
+		bool fails = hook_is_failing(b);                    \
+		int err = hook.flaky->op(b, PASS args);             \
+                                                                    \
+		if (fails)                                          \
+			hook_note(b, #op);                          \
+		return err;                                         \
 	}
 
 HOOK(chunk_create, (uint32_t memory, uint64_t bytes, struct backend_chunk *out),

@@ -51,8 +51,13 @@ static void cells_cpu(const void *args)
 
 		if (a->cell[i].expect)
 			wrong = pattern_wrong(at, at, a->words * 8, a->cell[i].expect);
-		if (wrong)
+		if (wrong) {
 			__atomic_fetch_add(a->nr_wrong, wrong, __ATOMIC_RELAXED);
+			if (getenv("WEIR_TEST_LOG"))
+				fprintf(stderr, "cell at %p: %u of %llu words wrong, first %llx\n",
+					(void *)at, wrong, (unsigned long long)a->words,
+					(unsigned long long)*at);
+		}
 		if (a->cell[i].put)
 			pattern_put(at, at, a->words * 8, a->cell[i].put);
 	}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A signal at any moment of a run under weir: the exit status is 128 + its number, standard error has
+# one line, a file that was there is as it was, a file that was not there is not, nothing partial
+# stays, and lines already written to a pipe are whole. Needs WEIR. Prints a line a test.
+set -u
+
+: "${WEIR:?is the program to test}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+
+for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
+	HIDDEN THREADS; do
+	unset "WEIR_$name"
+done
+
+# Runs for ever, as far as this test goes: bytes move in every epoch.
+args="bench gcn --machine laptop --nodes 6k --slice 4k --block-size 16KiB --data real
+	--gpu-budget 15MB --epochs 1000000"
+
+fail()
+{
+	echo "not ok - $1"
+	[ -f err ] && sed 's|^|# |' err
+	exit 1
+}
+
+# stopped PID NUMBER WHAT: it ends soon, with that signal's status and one line.
+stopped()
+{
+	tries=0
+	while kill -0 "$1" 2>/dev/null; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || {
+			kill -s KILL "$1"
+			fail "$3: still running after 10 seconds"
+		}
+		sleep 0.1
+	done
+	wait "$1"
+	status=$?
+	[ $status -eq $((128 + $2)) ] || fail "$3: exit status $status"
+	[ "$(wc -l <err)" -eq 1 ] || fail "$3: not one line on standard error"
+	grep -q '^weir: .*interrupted' err || fail "$3: no word of an interrupt"
+	find . -name '*.tmp' | grep -q . && fail "$3: a partial file is left"
+}
+
+# start JSON MANAGERS: in the background, where a shell has commands ignore SIGINT: env undoes that.
+start()
+{
+	# shellcheck disable=SC2086 # words are meant to be split
+	env --default-signal=INT "$WEIR" $args --manager "$2" --json "$1" >out 2>err &
+	pid=$!
+	tries=0
+	until ls ".$1".*.tmp >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || fail "no partial file appears"
+		sleep 0.1
+	done
+}
+
+for signal in INT:2 TERM:15 HUP:1; do
+	for delay in 0 0.13 0.5 1.1; do
+		echo old >kept.json
+		start kept.json weir
+		sleep $delay
+		kill -s "${signal%:*}" $pid
+		stopped $pid "${signal#*:}" "SIG${signal%:*} after $delay s"
+		[ "$(cat kept.json)" = old ] || fail "SIG${signal%:*}: the file changed"
+		[ -s out ] && fail "SIG${signal%:*}: a table on standard output"
+	done
+	echo "ok - SIG${signal%:*} at four moments"
+done
+
+start new.json native,weir
+sleep 0.3
+kill -s INT $pid
+stopped $pid 2 'no file before'
+[ -e new.json ] && fail "an interrupted run leaves a file"
+echo "ok - no file where there was none"
+
+# What is out already when the signal comes, if anything, is whole lines.
+# shellcheck disable=SC2086
+env --default-signal=INT "$WEIR" $args --manager native,weir --json - >out 2>err &
+pid=$!
+sleep 1
+kill -s INT $pid
+stopped $pid 2 'lines to a pipe'
+[ -s out ] && [ "$(tail -c 1 out | od -An -tx1 | tr -d ' ')" != 0a ] &&
+	fail "half a line on standard output"
+grep -vq '^{.*}$' out && fail "something beside JSON lines on standard output"
+echo "ok - no half lines on standard output"
