@@ -153,8 +153,8 @@ static void measure(const struct weir_use *all, uint32_t range_blocks, uint32_t 
 		    enum order order, uint32_t nr_samples)
 {
 	uint64_t *sample = calloc(nr_samples, sizeof(*sample));
-	struct weir_use uses[MAX_USES];
-	struct weir_stats before, after;
+	struct weir_use uses[MAX_USES] = {{0}};
+	struct weir_stats before = {0}, after;
 
 	if (!sample)
 		must(-1, "no memory for samples");

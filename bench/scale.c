@@ -2,12 +2,12 @@
 /*
  * What planning and simulating costs the host as a workload grows: GCN training without bytes,
  * under weir with half of the memory it needs, from 5 to 60 million nodes. Each size runs in a
- * process of its own, so that its peak of memory is its own. The last line fits cost = a + b * nodes
- * to each figure and says by how much the sizes are off that line at most, as a fraction of the
- * largest: 0 is linear.
+ * process of its own, so that its peak of memory is its own. The last line fits a + b * nodes to
+ * each figure and says how far the sizes are off that line at most, as a fraction of the largest:
+ * 0 is linear.
  *
  * Usage: bench_scale [MACHINE]. One JSON object a line. "cpu_s" are seconds of processor time, of
- * the whole run and of each epoch; the first two epochs are warm-up, before a plan is followed.
+ * the whole run and of each epoch; plans are made at the ends of the first few.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@
 #define EPOCHS 6u
 #define WARM_UP 2u
 
-static const uint64_t sizes[] = {5000000,  10000000, 15000000, 20000000,
-				 30000000, 45000000, 60000000};
+#define NR_SIZES 7
 
-#define NR_SIZES (sizeof(sizes) / sizeof(*sizes))
+static const uint64_t sizes[NR_SIZES] = {5000000,  10000000, 15000000, 20000000,
+					 30000000, 45000000, 60000000};
 
 /* What a size's process reports. */
 struct cost {
@@ -152,7 +152,7 @@ static void print_fit(const char *name, const double figure[NR_SIZES])
 	double n = (double)NR_SIZES, x = 0, y = 0, xx = 0, xy = 0, slope, off = 0, most = 0;
 
 	for (size_t i = 0; i < NR_SIZES; i++) {
-		double nodes = (double)sizes[i] / 1e6;
+		double nodes = (double)sizes[i] * 1e-6;
 
 		x += nodes;
 		y += figure[i];
@@ -161,7 +161,7 @@ static void print_fit(const char *name, const double figure[NR_SIZES])
 	}
 	slope = (n * xy - x * y) / (n * xx - x * x);
 	for (size_t i = 0; i < NR_SIZES; i++) {
-		double line = (y - slope * x) / n + slope * (double)sizes[i] / 1e6;
+		double line = (y - slope * x) / n + slope * (double)sizes[i] * 1e-6;
 		double distance = figure[i] > line ? figure[i] - line : line - figure[i];
 
 		off = distance > off ? distance : off;
@@ -173,7 +173,7 @@ static void print_fit(const char *name, const double figure[NR_SIZES])
 
 int main(int argc, char **argv)
 {
-	double run_s[NR_SIZES], steady_s[NR_SIZES], peak[NR_SIZES];
+	double run_s[NR_SIZES], first_s[NR_SIZES], steady_s[NR_SIZES], peak[NR_SIZES];
 	struct weir_machine_desc desc;
 	char why[256];
 
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 	for (uint32_t m = 0; m < desc.nr_memories; m++)
 		desc.memory[m].bytes = UINT64_C(1) << 40;
 	for (size_t i = 0; i < NR_SIZES; i++) {
-		struct cost cost;
+		struct cost cost = {0};
 
 		if (run_apart(&desc, sizes[i], &cost)) {
 			fprintf(stderr, "bench_scale: %llu nodes: the run failed\n",
@@ -198,11 +198,14 @@ int main(int argc, char **argv)
 		}
 		print_cost(&desc, sizes[i], &cost);
 		run_s[i] = cost.total_s;
+		first_s[i] = cost.epoch_s[0];
 		steady_s[i] = cost.steady_s;
 		peak[i] = cost.peak_bytes;
 	}
 	printf("{\"schema\":\"weir-bench-scale-fit-1\",");
 	print_fit("run_cpu_s", run_s);
+	printf(",");
+	print_fit("first_epoch_cpu_s", first_s);
 	printf(",");
 	print_fit("steady_epoch_cpu_s", steady_s);
 	printf(",");

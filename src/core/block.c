@@ -56,6 +56,13 @@ void block_set_clean(struct range *range, struct block *block, bool clean)
 	range->nr_clean += clean ? 1 : (uint32_t)-1;
 }
 
+void block_set_cleaning(struct range *range, struct block *block, enum block_cleaning cleaning)
+{
+	range->nr_cleaning += cleaning != CLEANING_NONE ? 1 : 0;
+	range->nr_cleaning -= block->cleaning != CLEANING_NONE ? 1 : 0;
+	block->cleaning = (uint8_t)cleaning;
+}
+
 void block_set_unmapped(struct range *range, struct block *block, bool unmapped)
 {
 	if (block->unmapped == unmapped)
@@ -75,7 +82,7 @@ int block_check(const struct range *range, const struct block *block)
 			broken = "is unbacked but holds a chunk or is not dead";
 		break;
 	case BLOCK_HBM:
-		if (!upper || lower != block->clean)
+		if (!upper || lower != (block->clean || block->cleaning != CLEANING_NONE))
 			broken = "is resident but has no upper chunk, or a lower one and is not clean";
 		break;
 	case BLOCK_HOST:

@@ -7,6 +7,7 @@
  * HBM           upper          upper (lower if clean)  resident
  * HOST          lower          lower                   not resident: used in place. May be left
  *                                                      unmapped until a bracket names it
+ * HBM, cleaning upper          both                    resident; being copied to the host, too
  * TO_HBM        upper          both                    resident once `ready` is reached
  * TO_HOST       lower          both                    on the host once `ready` is reached
  *
@@ -27,6 +28,10 @@ enum block_state {
 	BLOCK_STATE_NR
 };
 
+/* A copy out while the block stays resident: it makes the block clean, unless it is written before
+ * the copy is done. */
+enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
+
 /*
  * All fields are guarded by the space's lock.
  * Invariants: chunks and mapping as the table says; clean implies state HBM or TO_HBM and a lower
@@ -36,17 +41,20 @@ struct block {
 	struct chunk *chunk[TIER_NR];
 	fence_t ready;		/* the last copy into the mapped chunk; streams wait for it */
 	bracket_seq_t last_use; /* by brackets that named only a part of the range */
+	bracket_seq_t last_write; /* of these, the newest that may have written it */
 	uint32_t pins;		/* open brackets that named only a part of the range */
 	uint32_t host_pins;	/* of these, host brackets: the CPU has access */
 	uint8_t state;		/* enum block_state */
 	bool dead;
 	bool clean;
+	uint8_t cleaning;	/* enum block_cleaning */
 	bool unmapped;		/* mapped nowhere: see migrate_evict() */
 };
 
 void block_set_state(struct range *range, struct block *block, enum block_state state);
 void block_set_dead(struct range *range, struct block *block, bool dead);
 void block_set_clean(struct range *range, struct block *block, bool clean);
+void block_set_cleaning(struct range *range, struct block *block, enum block_cleaning cleaning);
 void block_set_unmapped(struct range *range, struct block *block, bool unmapped);
 
 static inline bool block_is_resident(const struct block *block)

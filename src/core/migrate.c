@@ -104,7 +104,7 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 	struct block *block = &range->block[i];
 	int err;
 
-	assert(block->dead && !block_is_moving(block) && !block->clean);
+	assert(block->dead && !block_is_moving(block) && !block->clean && !block->cleaning);
 	err = unplug_block(space, range, i);
 	if (err)
 		return err;
@@ -120,6 +120,8 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block)
 {
+	if (block->cleaning != CLEANING_NONE)
+		block_set_cleaning(range, block, CLEANING_CANCELLED); /* until it is done */
 	if (!block->clean)
 		return;
 	block_set_clean(range, block, false);
@@ -187,6 +189,23 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	block_set_state(range, block, BLOCK_TO_HBM);
 	block_set_clean(range, block, true);
 	count_move(space, TIER_HBM, cause);
+	return 0;
+}
+
+int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower)
+{
+	struct block *block = &range->block[i];
+	int err;
+
+	assert(block->state == BLOCK_HBM && !block->clean && !block->dead && !block->cleaning);
+	block->chunk[TIER_HOST] = lower;
+	err = batch_add(space, range, i, TIER_HOST);
+	if (err) {
+		block->chunk[TIER_HOST] = NULL;
+		return err;
+	}
+	block_set_cleaning(range, block, CLEANING_ACTIVE);
+	count_move(space, TIER_HOST, WEIR_CAUSE_WRITEBACK);
 	return 0;
 }
 
@@ -285,6 +304,12 @@ static void batch_undo(struct weir_space *space, enum tier to)
 		struct block *block = &range->block[batch->move[n].block];
 		struct chunk *chunk = block->chunk[to];
 
+		if (block->cleaning != CLEANING_NONE) {
+			block_set_cleaning(range, block, CLEANING_NONE);
+			block->chunk[to] = NULL;
+			chunk_vacate(space, to, chunk);
+			continue;
+		}
 		unplug_surely(space, range, batch->move[n].block);
 		block->chunk[to] = NULL;
 		block_set_clean(range, block, false);
@@ -322,8 +347,12 @@ static int batch_flush(struct weir_space *space, enum tier to)
 		struct move *move = &batch->move[n];
 
 		move->fence = fence;
-		move->range->block[move->block].ready = fence;
-		move->range->ready[to] = fence;
+		if (move->range->block[move->block].cleaning != CLEANING_NONE) {
+			move->range->cleaned = fence;
+		} else {
+			move->range->block[move->block].ready = fence;
+			move->range->ready[to] = fence;
+		}
 		queue_push(&space->moving[to], move);
 	}
 	batch->nr = 0;
@@ -349,7 +378,17 @@ static void move_finish(struct weir_space *space, const struct move *move)
 	struct block *block = &range->block[move->block];
 
 	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
-	if (block->state == BLOCK_TO_HOST) {
+	if (block->cleaning != CLEANING_NONE) {
+		bool cancelled = block->cleaning == CLEANING_CANCELLED;
+
+		block_set_cleaning(range, block, CLEANING_NONE);
+		if (!cancelled) {
+			block_set_clean(range, block, true);
+			return;
+		}
+		chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
+		block->chunk[TIER_HOST] = NULL;
+	} else if (block->state == BLOCK_TO_HOST) {
 		struct chunk *upper = block->chunk[TIER_HBM];
 
 		block->chunk[TIER_HBM] = NULL;
@@ -395,9 +434,9 @@ int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t 
 {
 	uint32_t old = range->devices;
 
-	if ((old & devices) == devices)
+	if (old == devices)
 		return 0;
-	range->devices |= devices;
+	range->devices = devices;
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		struct block *block = &range->block[i];
 		int err;

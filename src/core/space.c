@@ -35,6 +35,9 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 	space->device = config->device;
 	space->block_bytes = config->block_bytes;
 	space->mode = config->mode;
+#ifdef WEIR_DEBUG_CHECKS
+	space->poison = true;
+#endif
 	pmm_init(&space->pmm[TIER_HBM], b, b->desc.device[config->device].memory,
 		 config->block_bytes, config->gpu_budget_bytes);
 	pmm_init(&space->pmm[TIER_HOST], b, cost_host_memory(&b->desc), config->block_bytes,
@@ -223,12 +226,13 @@ void space_placing_begin(struct weir_space *space)
 	while (space->placing)
 		pthread_cond_wait(&space->placed, &space->lock);
 	space->placing = true;
+	space->keep_marked = false;
 	space->mark++; /* nothing is named yet */
 }
 
 void space_placing_end(struct weir_space *space)
 {
-	space->placing = false;
+	space->placing = space->keep_marked = false;
 	pthread_cond_signal(&space->placed);
 }
 

@@ -36,6 +36,7 @@ struct range {
 	bool free_pending;     /* freed inside an open bracket that names it */
 	uint32_t pins;	       /* open brackets that name all of it */
 	uint32_t part_pins;    /* sum of its blocks' pins */
+	uint32_t nr_discards;	     /* open brackets that discard some of it */
 	bracket_seq_t last_use;      /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
 	struct weir_stream *stream;  /* where it, or pieces of the arena, were freed; NULL: nowhere */
@@ -45,6 +46,9 @@ struct range {
 	uint32_t devices;	     /* access list of its mappings */
 	uint32_t top;		     /* no block from here on, in its order, is in state HBM */
 	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
+	uint32_t nr_cleaning;
+	fence_t cleaned;	     /* newest copy that cleans; writers wait for it */
+	bracket_seq_t last_write;    /* newest bracket that named all of it and may have written */
 	fence_t ready[TIER_NR];	     /* newest copy towards each tier */
 	uint64_t mark;		     /* bracket being placed that names it */
 	uint32_t mark_first, mark_last; /* hull of the blocks it names */
@@ -117,6 +121,7 @@ struct weir_space {
 	pthread_mutex_t lock;
 	pthread_cond_t placed;	/* placing became false */
 	bool placing;		/* one weir_begin() makes its uses ready; may drop the lock */
+	bool keep_marked;	/* ... and what it names is not to be moved for others */
 	enum weir_space_mode mode;
 	struct pmm pmm[TIER_NR];
 	struct range **range;	/* by address, pooled ones and arenas included */
@@ -183,10 +188,23 @@ static inline void range_freed_on(struct range *range, struct weir_stream *strea
 	range->stream = stream;
 }
 
+/* Whether an open bracket, or the one being placed, names any of the range. */
+static inline bool range_is_named(const struct weir_space *space, const struct range *range)
+{
+	return range->pins || range->part_pins || range->nr_discards ||
+	       (space->placing && range->mark == space->mark);
+}
+
 /* Newest bracket that named the block. */
 static inline bracket_seq_t range_block_last_use(const struct range *range, uint32_t i)
 {
 	return MAX(range->last_use, range->block[i].last_use);
+}
+
+/* Newest bracket that may have written the block. */
+static inline bracket_seq_t range_block_last_write(const struct range *range, uint32_t i)
+{
+	return MAX(range->last_write, range->block[i].last_write);
 }
 
 /* Whether an open bracket names the block. */
@@ -309,6 +327,12 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
 		  enum weir_cause cause, bool *freed);
 
+/*
+ * Copy a resident, dirty block to the chunk below while it stays: evicting it then costs no copy.
+ * No bracket that may write it is open or not done. The chunk is consumed on success only.
+ */
+int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower);
+
 /* Take away the chunk of a dead block, of either tier; idle as above. */
 int migrate_unback(struct weir_space *space, struct range *range, uint32_t i);
 
@@ -327,7 +351,7 @@ int migrate_mend(struct weir_space *space, struct range *range, uint32_t i);
 /* Let the CPU touch a host block, or not. */
 int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host);
 
-/* Give the mappings of a range access for further devices. */
+/* Give the mappings of a range access for these devices. */
 int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t devices);
 
 /* Finish the moves that are done. */

@@ -15,6 +15,13 @@ static int resolve_part(struct weir_space *space, const void *addr, uint64_t byt
 	return bracket_resolve(space, &use, 1, out);
 }
 
+static void advise_read_mostly(struct weir_space *space, struct range *range, bool read_mostly)
+{
+	if (range->read_mostly != read_mostly)
+		space->residency->nr_read_mostly += read_mostly ? 1 : (uint32_t)-1;
+	range->read_mostly = read_mostly;
+}
+
 int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, uint32_t where)
 {
 	const struct weir_machine_desc *desc = weir_machine_desc(space->machine);
@@ -28,7 +35,8 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 	switch (advice) {
 	case WEIR_ADVISE_DEFAULT:
 		part.range->prefer = -1;
-		part.range->read_mostly = false;
+		advise_read_mostly(space, part.range, false);
+		err = migrate_set_devices(space, part.range, space_device_bit(space));
 		break;
 	case WEIR_ADVISE_PREFER_MEMORY:
 		if (where != space->pmm[TIER_HBM].memory && where != space->pmm[TIER_HOST].memory)
@@ -37,13 +45,14 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 			part.range->prefer = (int32_t)where;
 		break;
 	case WEIR_ADVISE_READ_MOSTLY:
-		part.range->read_mostly = true;
+		advise_read_mostly(space, part.range, true);
 		break;
 	case WEIR_ADVISE_ACCESSED_BY:
 		if (where >= desc->nr_devices)
 			err = -EINVAL;
 		else
-			err = migrate_set_devices(space, part.range, 1u << where);
+			err = migrate_set_devices(space, part.range,
+						  part.range->devices | 1u << where);
 		break;
 	default:
 		err = -EINVAL;
@@ -140,10 +149,32 @@ static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 	return err != -EAGAIN;
 }
 
+/* Keep the lower copies of ranges that are read mostly valid, while the link is idle. */
+static void clean_read_mostly(struct weir_space *space)
+{
+	for (uint32_t r = 0; r < space->nr_ranges && !space->moving[TIER_HOST].nr; r++) {
+		struct range *range = space->range[r];
+		int err = 0;
+
+		if (!range->read_mostly || range->arena || range->pooled)
+			continue;
+		for (uint32_t i = 0; !err && i < range->nr_blocks &&
+				     space->batch[TIER_HOST].nr < SPACE_BATCH_MAX;
+		     i++)
+			err = room_clean(space, range, i);
+		if (!err || err == -EAGAIN)
+			err = migrate_flush(space);
+		if (err && err != -ENOMEM)
+			space_note_error(space, err);
+	}
+}
+
 void advice_advance(struct weir_space *space)
 {
 	struct weir_fence **at = &space->residency->prefetch;
 
+	if (space->residency->nr_read_mostly)
+		clean_read_mostly(space);
 	while (*at) {
 		struct weir_fence *p = *at;
 
@@ -271,7 +302,7 @@ static void copy_end(struct weir_space *space, const struct space_use *part, boo
 		block_set_dead(range, &range->block[i], false);
 	}
 	range->part_pins -= part->nr;
-	if (range->free_pending && !range->pins && !range->part_pins)
+	if (range->free_pending && !range_is_named(space, range))
 		range_pool_add(space, range);
 }
 
@@ -280,7 +311,7 @@ static bool part_is_pinned(const struct space_use *part)
 	for (uint32_t i = part->first; i < part->first + part->nr; i++)
 		if (range_block_is_pinned(part->range, i))
 			return true;
-	return false;
+	return part->range->nr_discards != 0;
 }
 
 /*

@@ -43,7 +43,8 @@ static void trim_pool(struct weir_space *space)
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		nr++;
 		if (MAX(range->last_use, range->last_part_use) <= space->done_seq &&
-		    !range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST])
+		    !range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST] &&
+		    !range->nr_cleaning)
 			oldest = range;
 	}
 	if (nr > POOLED_MAX && oldest)
@@ -116,8 +117,11 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	/* What was freed here may still be in use elsewhere. */
 	if ((range->stream || range->stream_any) && !range_is_free_for(range, stream)) {
 		space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-		range->stream = NULL;
-		range->stream_any = false;
+		/* Unless pieces were freed inside a bracket that is still open. */
+		if (!range_is_named(space, range)) {
+			range->stream = NULL;
+			range->stream_any = false;
+		}
 	}
 	*addr = piece;
 	return 0;
@@ -172,11 +176,16 @@ static int note_fixed_use(struct weir_space *space, struct range *range,
 /* An arena without pieces becomes a freed range like any other. */
 static void retire_arena(struct weir_space *space, struct range *range)
 {
-	if (!arena_is_empty(range) || range->pins || range->part_pins)
+	int err;
+
+	if (!arena_is_empty(range) || range_is_named(space, range))
 		return;
-	if (space->backend->ops->access_guard(space->backend, range->addr,
-					      space->mode == WEIR_PLANNED))
+	err = space->backend->ops->access_guard(space->backend, range->addr,
+						space->mode == WEIR_PLANNED);
+	if (err && err != -ENOSYS) {
+		space_note_error(space, err);
 		return;
+	}
 	arena_destroy(range->small);
 	range->small = NULL;
 	range->arena = false;
@@ -210,9 +219,10 @@ int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream)
 		err = -EINVAL;
 	} else {
 		alloc_record(space, EVENT_FREE, range);
+		follow_freed(space, range);
 		range_freed_on(range, stream);
 		range->free_pending = true;
-		if (!range->pins && !range->part_pins)
+		if (!range_is_named(space, range))
 			range_pool_add(space, range);
 	}
 	if (err)

@@ -135,16 +135,17 @@ static int resolve_slot(struct weir_space *space, struct stream_slot *slot,
 	return bracket_resolve(space, uses, nr_uses, slot->use);
 }
 
-/* Record the bracket; false: it is not recorded. */
-static void record_bracket(struct weir_space *space, const struct stream_slot *slot,
-			   enum event_kind kind)
+/* Record a bracket. @return its event's number; 0: it is not recorded. */
+static uint64_t record_bracket(struct weir_space *space, enum event_kind kind, uint32_t stream,
+			       const struct space_use *uses, uint32_t nr_uses)
 {
 	struct residency *r = space->residency;
+	uint64_t number;
 
 	if (!r->recording)
-		return;
-	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		const struct space_use *use = &slot->use[u];
+		return 0;
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		const struct space_use *use = &uses[u];
 		struct record_use recorded = {
 			.life = use->range->life,
 			.nr_range_blocks = use->range->nr_blocks,
@@ -162,17 +163,21 @@ static void record_bracket(struct weir_space *space, const struct stream_slot *s
 		if (!use->range->arena)
 			record_add_use(&r->record, &recorded);
 	}
-	if (record_add(&r->record, kind, slot->number, 0, 0))
+	number = record_add(&r->record, kind, stream, 0, 0);
+	if (number)
 		follow_event(space, NULL);
 	else
 		learn_forget(space);
+	return number;
 }
 
-/* A discarded part is not touched, so it may move, and need not even be backed. */
 static void pin(struct range *range, const struct space_use *use, int by)
 {
-	if (use->kind == WEIR_DISCARD)
+	/* A discarded part is not touched: it may move, and need not even be backed. */
+	if (use->kind == WEIR_DISCARD) {
+		range->nr_discards += (uint32_t)by;
 		return;
+	}
 	if (use->nr == range->nr_blocks) {
 		range->pins += (uint32_t)by;
 		return;
@@ -190,7 +195,9 @@ static void expect_writes(struct weir_space *space, const struct space_use *use)
 	if (use->kind != WEIR_WRITE && use->kind != WEIR_OVERWRITE)
 		return;
 	for (uint32_t i = use->first;
-	     i < use->first + use->nr && (range->nr_dead || range->nr_clean); i++) {
+	     i < use->first + use->nr &&
+	     (range->nr_dead || range->nr_clean || range->nr_cleaning);
+	     i++) {
 		migrate_drop_lower(space, range, &range->block[i]);
 		block_set_dead(range, &range->block[i], false);
 	}
@@ -202,8 +209,14 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 {
 	const struct range *range = use->range;
 	struct backend *b = space->backend;
+	bool writes = use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
 	int err = 0;
 
+	if (writes && range->nr_cleaning) {
+		err = b->ops->stream_wait(b, stream, range->cleaned);
+		if (err)
+			return err;
+	}
 	if (!range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST])
 		return 0;
 	if (use->nr == range->nr_blocks) {
@@ -250,7 +263,8 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 
 	for (uint32_t u = 0; u < slot->nr_uses; u++) {
 		if (!(slot->use[u].range->devices & bit)) {
-			err = migrate_set_devices(space, slot->use[u].range, bit);
+			err = migrate_set_devices(space, slot->use[u].range,
+						  slot->use[u].range->devices | bit);
 			if (err)
 				return err;
 		}
@@ -270,10 +284,22 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	return err;
 }
 
+/* What was freed while the bracket was being placed, which then failed, goes to the pool. */
+static void pool_freed(struct weir_space *space, const struct stream_slot *slot)
+{
+	for (uint32_t u = 0; u < slot->nr_uses; u++) {
+		struct range *range = slot->use[u].range;
+
+		if (range->free_pending && !range_is_named(space, range))
+			range_pool_add(space, range);
+	}
+}
+
 int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
 	       uint32_t nr_uses)
 {
 	struct stream_slot *slot;
+	bool resolved = false;
 	uint64_t waits;
 	int err;
 
@@ -286,9 +312,11 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	err = resolve_slot(space, slot, uses, nr_uses);
 	if (err)
 		goto out;
+	resolved = true;
+	place_mark(space, slot->use, slot->nr_uses);
 	waits = space->nr_waits;
 	space_progress(space);
-	record_bracket(space, slot, EVENT_BEGIN);
+	slot->event = record_bracket(space, EVENT_BEGIN, slot->number, slot->use, slot->nr_uses);
 	err = follow_due(space, slot->use, slot->nr_uses);
 	if (!err)
 		err = place_uses(space, slot->use, slot->nr_uses);
@@ -303,12 +331,13 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 		expect_writes(space, &slot->use[u]);
 	}
 	slot->open = true;
-	slot->event = space->residency->recording ? space->residency->record.next_event - 1 : 0;
 	space->nr_open++;
 	space->stats.nr_brackets++;
 	space->stats.nr_waits += space->nr_waits != waits;
 out:
 	space_placing_end(space);
+	if (resolved)
+		pool_freed(space, slot);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
@@ -329,15 +358,20 @@ static bool is_in_place(const struct space_use *use)
 /* A bracket that ended: unpin, and note who used what last. */
 static void release_use(struct weir_space *space, const struct space_use *use, bracket_seq_t seq)
 {
+	bool writes = use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
 	struct range *range = use->range;
 
 	pin(range, use, -1);
 	if (use->nr == range->nr_blocks) {
 		range->last_use = seq;
+		range->last_write = writes ? seq : range->last_write;
 	} else {
 		range->last_part_use = seq;
-		for (uint32_t i = use->first; i < use->first + use->nr; i++)
+		for (uint32_t i = use->first; i < use->first + use->nr; i++) {
 			range->block[i].last_use = seq;
+			if (writes)
+				range->block[i].last_write = seq;
+		}
 	}
 	for (uint32_t i = use->first; use->kind == WEIR_DISCARD && i < use->first + use->nr; i++) {
 		if ((use->head_part && i == use->first) ||
@@ -346,7 +380,7 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 		migrate_drop_lower(space, range, &range->block[i]);
 		block_set_dead(range, &range->block[i], true);
 	}
-	if (range->free_pending && !range->pins && !range->part_pins)
+	if (range->free_pending && !range_is_named(space, range))
 		range_pool_add(space, range);
 }
 
@@ -394,20 +428,47 @@ static int host_wait(struct weir_space *space, const struct range *range, uint32
 	int err = 0;
 
 	while (!err) {
-		if (range->pins || block->pins > block->host_pins)
+		if (range->pins || range->nr_discards || block->pins > block->host_pins)
 			return -EBUSY;
 		if (range_block_last_use(range, i) > space->done_seq) {
 			space_wait_seq(space, range_block_last_use(range, i));
-		} else if (block_is_moving(block)) {
+		} else if (block_is_moving(block) || block->cleaning != CLEANING_NONE) {
 			err = migrate_flush(space);
 			if (!err)
-				space_wait_fence(space, block->ready);
+				(void)space_wait_any(space);
 		} else {
 			/* Nothing moves in a fixed space. */
 			return space->mode == WEIR_FIXED && block_is_resident(block) ? -EBUSY : 0;
 		}
 	}
 	return err;
+}
+
+/*
+ * Wait until the host has a chunk to spare for the block, if it needs one. The block stands still,
+ * and does again afterwards.
+ */
+static int host_room(struct weir_space *space, const struct range *range, uint32_t i)
+{
+	const struct block *block = &range->block[i];
+
+	while (block->state == BLOCK_UNBACKED ||
+	       (block->state == BLOCK_HBM && !block->dead && !block->clean)) {
+		struct chunk *chunk = room_host(space);
+		int err;
+
+		pmm_chunk_put(&space->pmm[TIER_HOST], chunk);
+		if (chunk)
+			return 0;
+		err = migrate_flush(space);
+		if (!err && !space_wait_any(space))
+			return -ENOMEM;
+		if (!err)
+			err = host_wait(space, range, i);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* Bring one block home. */
@@ -419,6 +480,8 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 	int err;
 
 	err = host_wait(space, range, i);
+	if (!err)
+		err = host_room(space, range, i);
 	if (err)
 		return err;
 	if (use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
@@ -456,10 +519,10 @@ static void host_unpin(struct weir_space *space, const struct space_use *use, ui
 
 		block->pins--;
 		range->part_pins--;
-		if (--block->host_pins == 0)
+		if (--block->host_pins == 0 && !block->unmapped)
 			space_note_error(space, migrate_set_access(space, range, i, false));
 	}
-	if (range->free_pending && !range->pins && !range->part_pins)
+	if (range->free_pending && !range_is_named(space, range))
 		range_pool_add(space, range);
 }
 
@@ -494,9 +557,13 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 {
 	int err = migrate_flush(space);
 
-	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++)
+	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++) {
 		while (block_is_moving(&use->range->block[i]))
 			space_wait_fence(space, use->range->block[i].ready);
+		/* A flush that failed, maybe another thread's, put it back. */
+		if (block_is_resident(&use->range->block[i]))
+			err = space->error ? space->error : -EIO;
+	}
 	return err;
 }
 
@@ -506,6 +573,12 @@ static int host_begin_locked(struct weir_space *space, const struct space_use *u
 	uint32_t nr_pinned = 0;
 	int err = 0;
 
+	/* Before anything is given up for being overwritten. */
+	for (uint32_t u = 0; !err && u < nr_uses; u++)
+		for (uint32_t n = 0; !err && n < uses[u].nr; n++)
+			err = host_wait(space, uses[u].range, uses[u].first + n);
+	if (err)
+		return err;
 	for (; nr_pinned < nr_uses; nr_pinned++) {
 		err = host_pin(space, &uses[nr_pinned]);
 		if (err)
@@ -537,6 +610,7 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 	err = uses && nr_uses ? bracket_resolve(space, uses, nr_uses, resolved) : -EINVAL;
 	if (!err) {
 		space_progress(space);
+		(void)record_bracket(space, EVENT_HOST, 0, resolved, nr_uses);
 		err = host_begin_locked(space, resolved, nr_uses);
 	}
 	pthread_mutex_unlock(&space->lock);

@@ -17,7 +17,7 @@
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
 
 /* Plans made for one repetition: the first from times measured without a plan, and better ones. */
-#define PLANS_MAX 3
+#define PLANS_MAX 2
 
 /* Event of the period, and which period. */
 static uint64_t plan_position(const struct residency *r, uint64_t event, uint64_t *period)
@@ -76,9 +76,7 @@ static void follow_position(struct weir_space *space, struct range *range)
 			r->life[range->plan_life] = range;
 		}
 		break;
-	case EVENT_FREE:
-		if (range && range->plan_life >= 0 && r->life[range->plan_life] == range)
-			r->life[range->plan_life] = NULL;
+	case EVENT_FREE: /* follow_freed() comes next */
 		break;
 	case EVENT_BEGIN:
 		r->host_stage = stage_of(r, period, r->step_of_event[k]);
@@ -119,6 +117,15 @@ void follow_event(struct weir_space *space, struct range *range)
 		log_warning("plan: none: %s", weir_strerror(err));
 		record_drop(&r->record);
 	}
+}
+
+void follow_freed(struct weir_space *space, struct range *range)
+{
+	struct residency *r = space->residency;
+
+	if (r->plan && range->plan_life >= 0 && r->life[range->plan_life] == range)
+		r->life[range->plan_life] = NULL;
+	range->plan_life = -1;
 }
 
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
@@ -171,11 +178,11 @@ static void pending_fill(struct residency *r)
 			r->max_pending = max;
 		}
 		r->pending[r->nr_pending++] = (struct pending_action){
+			.move = action->move,
 			.life = action->life,
-			.nr_resident = action->nr_resident,
+			.nr_blocks = action->nr_blocks,
 			.from = base + action->from,
 			.due = due,
-			.fetch = action->fetch,
 		};
 	}
 }
@@ -188,7 +195,7 @@ static bool is_busy(const struct weir_space *space, enum tier towards)
 /* Evict towards the action's level. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
 {
-	while (range_nr_resident(range) > a->nr_resident && a->cursor < range->nr_blocks) {
+	while (range_nr_resident(range) > a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - a->cursor);
 		bool freed;
 		int err;
@@ -215,7 +222,7 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct pending_action *a, struct range *range)
 {
-	while (range_nr_resident(range) < a->nr_resident && a->cursor < range->nr_blocks) {
+	while (range_nr_resident(range) < a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, a->cursor);
 
 		if (range->block[i].state == BLOCK_TO_HOST)
@@ -247,7 +254,7 @@ static bool run_action(struct weir_space *space, struct pending_action *a)
 
 	if (!range)
 		return true;
-	return a->fetch ? run_fetch(space, a, range) : run_evict(space, a, range);
+	return a->move == PLAN_FETCH ? run_fetch(space, a, range) : run_evict(space, a, range);
 }
 
 /* One pass over what is pending, in order; a fetch that waits keeps later ones from its chunk. */
@@ -261,9 +268,9 @@ static void pending_run(struct weir_space *space)
 		struct pending_action *a = &r->pending[i];
 		bool may = r->gpu_stage >= a->from || r->host_stage >= a->due;
 
-		if (may && !(a->fetch && fetch_waits) && run_action(space, a))
+		if (may && !(a->move == PLAN_FETCH && fetch_waits) && run_action(space, a))
 			continue;
-		fetch_waits |= a->fetch;
+		fetch_waits |= a->move == PLAN_FETCH;
 		r->pending[kept++] = *a;
 	}
 	r->nr_pending = kept;
@@ -288,6 +295,7 @@ void follow_advance(struct weir_space *space)
 int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
 	struct residency *r = space->residency;
+	bracket_seq_t last = space->last_seq; /* later ones are not waited for: no end to them */
 	int err;
 
 	while (r->plan) {
@@ -302,7 +310,9 @@ int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t 
 		if (i == r->nr_pending)
 			break;
 		/* Short waits: chunks that come free meanwhile are mapped at once. */
-		if (space_wait_any(space))
+		if ((space->moving[TIER_HOST].nr || space->moving[TIER_HBM].nr ||
+		     space->done_seq < last) &&
+		    space_wait_any(space))
 			continue;
 		/* It cannot be done: what it was for happens in place. */
 		for (r->nr_pending--; i < r->nr_pending; i++)
@@ -329,7 +339,9 @@ uint32_t follow_level(const struct weir_space *space, const struct range *range)
 	const struct residency *r = space->residency;
 	uint64_t at;
 
-	if (!r->plan || range->plan_life < 0 || !table_index(r, range, &at))
+	/* A plan that the very bracket being placed brought about does not speak of it. */
+	if (!r->plan || r->plan_event == r->record.next_event || range->plan_life < 0 ||
+	    !table_index(r, range, &at))
 		return range->nr_blocks;
 	return r->plan->level[at];
 }

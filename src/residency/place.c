@@ -181,10 +181,8 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 	return 0;
 }
 
-/* Mark what the bracket names, so that making room for one use does not evict another. */
-static void mark_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
-	space->mark++;
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		struct range *range = uses[u].range;
 		uint32_t last = uses[u].first + uses[u].nr - 1;
@@ -213,19 +211,23 @@ static int mend_use(struct weir_space *space, const struct space_use *use)
 
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
-	mark_uses(space, uses, nr_uses);
-	for (uint32_t u = 0; u < nr_uses; u++) {
-		int err;
+	int err;
 
+	/* Making room for one use must not evict another. */
+	space->keep_marked = true;
+	for (uint32_t u = 0; u < nr_uses; u++) {
 		if (uses[u].kind == WEIR_DISCARD)
 			continue;
 		err = place_use(space, &uses[u]);
-		if (!err)
-			err = mend_use(space, &uses[u]);
 		if (err)
 			return err;
 	}
-	return migrate_flush(space);
+	err = migrate_flush(space);
+	/* Last, since a flush that fails leaves the blocks of its batch unmapped. */
+	for (uint32_t u = 0; !err && u < nr_uses; u++)
+		if (uses[u].kind != WEIR_DISCARD)
+			err = mend_use(space, &uses[u]);
+	return err;
 }
 
 /* Give a block without contents a chunk of HBM. -EAGAIN: none is free. */
@@ -307,13 +309,16 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 			tier = TIER_HOST;
 			chunk = room_host(space);
 		}
-		if (!chunk && space->mode == WEIR_FIXED) {
-			/* A freed range may still be in use, and then be free. */
-			tier = TIER_HBM;
-			chunk = room_hbm_wait(space, 1);
+		if (!chunk) {
+			/* Copies and freed ranges that are still in use will give some back. */
+			err = migrate_flush(space);
+			if (err)
+				return err;
+			if (!space_wait_any(space))
+				return -ENOMEM;
+			n--;
+			continue;
 		}
-		if (!chunk)
-			return -ENOMEM;
 		err = migrate_back(space, part->range, i, tier, chunk);
 		if (err) {
 			pmm_chunk_put(&space->pmm[tier], chunk);

@@ -61,13 +61,17 @@ struct plan_input {
 	double in_ns, out_ns, duplex_ns; /* link time of a block's copy; duplex: each way, both busy */
 };
 
-/* One move: evict or fetch until so many blocks of the life are resident, from stage `from` on, to
- * be under way by `due`. Stages are counted from the period's begin; due < from means in the next
- * period. */
+enum plan_move {
+	PLAN_EVICT, /* until at most so many blocks are resident */
+	PLAN_FETCH, /* until at least so many are */
+};
+
+/* Some moves of one life's blocks, from stage `from` on, to be under way by `due`. Stages are counted
+ * from the period's begin; due < from means in the next period. */
 struct plan_action {
-	uint32_t life, nr_resident;
+	enum plan_move move;
+	uint32_t life, nr_blocks;
 	uint32_t from, due;
-	bool fetch;
 };
 
 /* A life that is not tracked, since no step uses it. */

@@ -82,36 +82,38 @@ void model_destroy(struct plan_model *m)
 	free(m);
 }
 
-/* Note that blocks of a life have just come in or gone out. */
-static void record_action(struct plan_model *m, uint32_t life, double blocks, uint32_t from,
-			  uint32_t due, bool fetch)
+/* Note that blocks of a life have just moved. */
+static void record_action(struct plan_model *m, enum plan_move move, uint32_t life, double blocks,
+			  uint32_t from, uint32_t due)
 {
-	uint32_t resident = (uint32_t)(m->resident[life] + 0.5);
+	struct plan_action action = { .move = move,
+				      .life = m->stages->life_of[life],
+				      .nr_blocks = (uint32_t)(m->resident[life] + 0.5),
+				      .from = from,
+				      .due = due };
 
 	if (!m->recording || blocks < TINY)
 		return;
 	for (uint32_t i = m->nr_actions; i-- > 0 && m->action[i].from == from;) {
 		struct plan_action *a = &m->action[i];
 
-		if (a->life == m->stages->life_of[life] && a->due == due && a->fetch == fetch) {
-			a->nr_resident = resident;
+		if (a->life == action.life && a->due == due && a->move == move) {
+			a->nr_blocks = action.nr_blocks;
 			return;
 		}
 	}
 	if (m->nr_actions == m->max_actions) {
 		uint32_t max = MAX(64u, m->max_actions * 2);
-		struct plan_action *action = realloc(m->action, max * sizeof(*action));
+		struct plan_action *grown = realloc(m->action, max * sizeof(*grown));
 
-		if (!action) {
+		if (!grown) {
 			m->err = -ENOMEM;
 			return;
 		}
-		m->action = action;
+		m->action = grown;
 		m->max_actions = max;
 	}
-	m->action[m->nr_actions++] = (struct plan_action){
-		.life = m->stages->life_of[life], .nr_resident = resident, .from = from, .due = due, .fetch = fetch
-	};
+	m->action[m->nr_actions++] = action;
 }
 
 /* Whether nobody is going to read what the life holds after stage g: its next use overwrites it, or
@@ -207,7 +209,7 @@ static double settle(struct plan_model *m, uint32_t g)
 			break;
 		blocks = MIN(missing, m->resident[l]);
 		out += take_out(m, l, blocks);
-		record_action(m, l, blocks, g, g, false);
+		record_action(m, PLAN_EVICT, l, blocks, g, g);
 		missing -= blocks;
 	}
 	/* What is above its level in this stage goes last: it is about to be used. */
@@ -218,7 +220,7 @@ static double settle(struct plan_model *m, uint32_t g)
 		if (blocks < TINY)
 			continue;
 		out += take_out(m, l, blocks);
-		record_action(m, l, blocks, g, g, false);
+		record_action(m, PLAN_EVICT, l, blocks, g, g);
 		missing -= blocks;
 	}
 	share = missing > TINY ? MAX(0, 1 - missing / MAX(need, TINY)) : 1;
@@ -231,7 +233,7 @@ static double settle(struct plan_model *m, uint32_t g)
 		if (blocks < TINY)
 			continue;
 		out += take_out(m, l, blocks);
-		record_action(m, l, blocks, g, g, false);
+		record_action(m, PLAN_EVICT, l, blocks, g, g);
 	}
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
@@ -244,7 +246,7 @@ static double settle(struct plan_model *m, uint32_t g)
 		if (life->overwritten)
 			continue;
 		in += blocks;
-		record_action(m, life->life, blocks, g, g, true);
+		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
 	}
 	m->copied_ns += copy_ns(input, in, out);
 	return copy_ns(input, in, out);
@@ -339,7 +341,7 @@ static void evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double mis
 		bool costs;
 
 		if (l == UINT32_MAX)
-			return;
+			break;
 		blocks = MIN(missing, m->ahead[l]);
 		missing -= blocks;
 		m->ahead[l] -= blocks;
@@ -352,7 +354,7 @@ static void evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double mis
 		copied = take_out(m, l, blocks);
 		m->slack_out -= copied;
 		m->copied_ns += copied * m->input->out_ns;
-		record_action(m, l, blocks, g, j, false);
+		record_action(m, PLAN_EVICT, l, blocks, g, j);
 	}
 }
 
@@ -377,7 +379,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 		m->slack_in -= blocks;
 		m->copied_ns += blocks * m->input->in_ns;
 		room -= blocks;
-		record_action(m, l, blocks, g, j, true);
+		record_action(m, PLAN_FETCH, l, blocks, g, j);
 	}
 	return room;
 }

@@ -4,7 +4,6 @@
  * amounts for as long as the modelled time falls. The time is (nearly) convex in the levels, so a
  * descent along single levels, pairs within a stage, and a life's levels together, gets close.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +16,8 @@
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
-/* What a search may cost, in lives looked at: about half a second. */
-#define WORK_MAX 1000000000u
+/* What a search may cost, in lives looked at: a quarter of a second. */
+#define WORK_MAX 500000000u
 
 struct search {
 	const struct plan_input *input;

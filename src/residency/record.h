@@ -92,7 +92,7 @@ static inline struct event *record_event(const struct record *record, uint64_t n
 static inline const struct record_use *record_uses(const struct record *record,
 						   const struct event *event)
 {
-	return &record->use[event->first_use - record->first_use];
+	return event->nr_uses ? &record->use[event->first_use - record->first_use] : NULL;
 }
 
 #endif

@@ -23,10 +23,10 @@
 
 /* An action of the plan that is under way. */
 struct pending_action {
+	enum plan_move move;
 	uint32_t life;
-	uint32_t nr_resident; /* to be reached */
+	uint32_t nr_blocks;   /* to be reached */
 	uint64_t from, due;   /* stages, counted since the plan began */
-	bool fetch;
 	uint32_t cursor;      /* blocks of the range looked at, in its order */
 };
 
@@ -52,6 +52,7 @@ struct residency {
 	uint32_t next_action;  /* of the plan's list */
 	uint64_t action_period; /* the period that next_action belongs to */
 	int error;	       /* of a move made by progress: reported by the next bracket */
+	uint32_t nr_read_mostly; /* ranges advised so, those freed since included */
 	const struct range *keep; /* not to be evicted from just now */
 	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
 };
@@ -83,6 +84,9 @@ uint64_t follow_first_stage(const struct residency *r);
 /* Blocks that the plan wants resident of the allocation it expects next, if that is of this size;
  * else nr_blocks. */
 uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_blocks);
+
+/* A range is freed: the plan does not move it any more. */
+void follow_freed(struct weir_space *space, struct range *range);
 
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
@@ -116,6 +120,10 @@ bool room_exists(const struct weir_space *space);
 /* A chunk on the host: free, from a freed range, or a clean block's lower copy. NULL: none. */
 struct chunk *room_host(struct weir_space *space);
 
+/* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or not
+ * it needed any; -EAGAIN: not now; or an error. */
+int room_clean(struct weir_space *space, struct range *range, uint32_t i);
+
 /* Whether the block may be moved now: not pinned, not moving, its brackets done. */
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i);
 
@@ -124,6 +132,9 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 	       bool *freed);
 
 /* ---- place.c */
+
+/* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. */
+void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
 /* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);

@@ -13,13 +13,14 @@
 /* Whether the bracket being placed names the block. */
 static bool is_marked(const struct weir_space *space, const struct range *range, uint32_t i)
 {
-	return space->placing && range->mark == space->mark && i >= range->mark_first &&
+	return space->keep_marked && range->mark == space->mark && i >= range->mark_first &&
 	       i <= range->mark_last;
 }
 
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i)
 {
 	return !range_block_is_pinned(range, i) && !block_is_moving(&range->block[i]) &&
+	       range->block[i].cleaning == CLEANING_NONE &&
 	       !is_marked(space, range, i) && range_block_last_use(range, i) <= space->done_seq;
 }
 
@@ -102,9 +103,12 @@ struct chunk *room_host(struct weir_space *space)
 
 	if (!chunk)
 		chunk = take_from_pooled(space, TIER_HOST);
-	for (uint32_t r = 0; !chunk && r < space->nr_ranges; r++) {
-		struct range *range = space->range[r];
+	/* Lower copies last, and those of ranges that are read mostly after all others. */
+	for (uint32_t n = 0; !chunk && n < 2 * space->nr_ranges; n++) {
+		struct range *range = space->range[n % space->nr_ranges];
 
+		if (range->read_mostly != (n >= space->nr_ranges))
+			continue;
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
 			if (!range->block[i].clean || range->block[i].state != BLOCK_HBM)
 				continue;
@@ -129,6 +133,27 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 	}
 	err = migrate_evict(space, range, i, lower, cause, freed);
 	if (lower && block->chunk[TIER_HOST] != lower)
+		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
+	return err;
+}
+
+int room_clean(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	struct chunk *lower;
+	int err;
+
+	if (block->state != BLOCK_HBM || block->dead || block->clean ||
+	    block->cleaning != CLEANING_NONE)
+		return 0;
+	if (range_block_is_pinned(range, i) || is_marked(space, range, i) ||
+	    range_block_last_write(range, i) > space->done_seq)
+		return -EAGAIN;
+	lower = pmm_chunk_get(&space->pmm[TIER_HOST]);
+	if (!lower)
+		return -ENOMEM; /* not at the cost of other lower copies */
+	err = migrate_clean(space, range, i, lower);
+	if (err)
 		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
 	return err;
 }
@@ -216,8 +241,10 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 			range = pick_range(space, false, &i);
 			if (!range)
 				break;
-			/* Ended, since it is not pinned; not done yet. The wait may change all. */
-			space_wait_seq(space, range_block_last_use(range, i));
+			/* Ended, since it is not pinned, and not done; or being cleaned. The wait may
+			 * change all. */
+			if (note(space, migrate_flush(space)) || !space_wait_any(space))
+				break;
 			continue;
 		}
 		if (note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))

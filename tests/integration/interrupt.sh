@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A signal at any moment of a run under weir: the exit status is 128 + its number, standard error has
-# one line, a file that was there is as it was, a file that was not there is not, nothing partial
-# stays, and lines already written to a pipe are whole. Needs WEIR. Prints a line a test.
+# A signal at any moment of a run under weir: the exit status is 128 + its number, standard error
+# has one line, a file that was there is as it was, a file that was not there is not, nothing
+# partial stays, and what went to a pipe before is whole lines. Needs WEIR. Prints a line a test.
 set -u
 
 : "${WEIR:?is the program to test}"

@@ -2,9 +2,9 @@
 /*
  * A program whose bytes come out wrong when the library moves them wrongly: more data than budget,
  * all kinds of uses, whole blocks and parts, two streams, the host, addresses that are reused, and
- * everything repeated until a plan is followed, with vacated chunks poisoned. Its kernels run twice:
- * in the space, and in order on ordinary arrays; the two must agree. mutants.sh builds it with
- * deliberate faults in the library.
+ * everything repeated until a plan is followed, with vacated chunks poisoned. Its kernels run
+ * twice, in the space and in order on ordinary arrays; the two must agree. mutants.sh builds it
+ * with deliberate faults in the library.
  *
  * Exit status: 0 the bytes are right, 1 they are not or the simulator trapped a kernel, 2 the run
  * itself did not work.
@@ -17,6 +17,8 @@
 
 #define BLOCK 4096u
 #define WORDS (BLOCK / 4u)
+/* Of so many words. */
+#define BYTES(nr) ((uint64_t)(nr) * sizeof(uint32_t))
 #define NR_ITERATIONS 12
 #define PERMANENT 3
 
@@ -29,7 +31,7 @@ struct twin {
 static struct weir_machine *machine;
 static struct weir_space *space;
 static struct weir_stream *stream[2];
-static uint32_t value;
+static uint32_t value = 1;
 static double ops; /* of each kernel: how long it takes at least */
 
 static void must(int err, const char *what)
@@ -95,19 +97,20 @@ static void launch_in_bracket(uint32_t s, const struct weir_kernel *kernel, cons
 /* Overwrite words [first, first + nr). */
 static void fill(uint32_t s, const struct twin *x, uint32_t first, uint32_t nr)
 {
-	struct args args = {.dst = x->addr + first, .nr = nr, .value = ++value};
-	struct weir_use use = use_of(args.dst, nr * 4u, WEIR_OVERWRITE);
+	struct args args = {.dst = x->addr + first, .nr = nr, .value = value};
+	struct weir_use use = use_of(args.dst, BYTES(nr), WEIR_OVERWRITE);
 
 	launch_in_bracket(s, &fill_kernel, &args, &use, 1);
 	args.dst = x->words + first;
 	fill_cpu(&args);
+	value++;
 }
 
 static void add(uint32_t s, const struct twin *x, const struct twin *y)
 {
 	struct args args = {.dst = x->addr, .src = y->addr, .nr = MIN(x->nr_words, y->nr_words)};
-	struct weir_use uses[2] = {use_of(x->addr, args.nr * 4u, WEIR_WRITE),
-				   use_of(y->addr, args.nr * 4u, WEIR_READ)};
+	struct weir_use uses[2] = {use_of(x->addr, BYTES(args.nr), WEIR_WRITE),
+				   use_of(y->addr, BYTES(args.nr), WEIR_READ)};
 
 	launch_in_bracket(s, &add_kernel, &args, uses, 2);
 	args.dst = x->words;
@@ -120,7 +123,7 @@ static void gather(uint32_t s, const struct twin *x, const struct twin *y)
 {
 	struct args args = {.dst = x->addr, .src = y->addr, .nr = y->nr_words};
 	struct weir_use uses[2] = {use_of(x->addr, 64, WEIR_WRITE),
-				   use_of(y->addr, args.nr * 4u, WEIR_READ)};
+				   use_of(y->addr, BYTES(args.nr), WEIR_READ)};
 
 	uses[1].pattern = WEIR_RANDOM;
 	uses[1].granule = 4;
@@ -135,8 +138,8 @@ static void gather(uint32_t s, const struct twin *x, const struct twin *y)
 static void scale(uint32_t s, const struct twin *x)
 {
 	struct args args = {.dst = x->addr, .src = x->addr, .nr = x->nr_words};
-	struct weir_use uses[2] = {use_of(x->addr, args.nr * 4u, WEIR_OVERWRITE),
-				   use_of(x->addr, args.nr * 4u, WEIR_READ)};
+	struct weir_use uses[2] = {use_of(x->addr, BYTES(args.nr), WEIR_OVERWRITE),
+				   use_of(x->addr, BYTES(args.nr), WEIR_READ)};
 
 	launch_in_bracket(s, &add_kernel, &args, uses, 2);
 	args.dst = x->words;
@@ -147,7 +150,7 @@ static void scale(uint32_t s, const struct twin *x)
 /* Parts of blocks at both ends keep what they hold; the rest is dead until it is filled. */
 static void discard(uint32_t s, const struct twin *x, uint32_t first, uint32_t nr)
 {
-	struct weir_use use = use_of(x->addr + first, nr * 4u, WEIR_DISCARD);
+	struct weir_use use = use_of(x->addr + first, BYTES(nr), WEIR_DISCARD);
 
 	must(weir_begin(space, stream[s], &use, 1), "begin");
 	must(weir_end(space, stream[s]), "end");
@@ -155,17 +158,18 @@ static void discard(uint32_t s, const struct twin *x, uint32_t first, uint32_t n
 
 static void put(const struct twin *x, uint32_t first, uint32_t nr)
 {
-	struct args args = {.dst = x->words + first, .nr = nr, .value = ++value};
+	struct args args = {.dst = x->words + first, .nr = nr, .value = value};
 
 	fill_cpu(&args);
-	must(weir_write(space, x->addr + first, x->words + first, nr * 4u), "write");
+	value++;
+	must(weir_write(space, x->addr + first, x->words + first, BYTES(nr)), "write");
 }
 
 static void host_add(const struct twin *x, const struct twin *y)
 {
 	struct args args = {.dst = x->addr, .src = y->addr, .nr = MIN(x->nr_words, y->nr_words)};
-	struct weir_use uses[2] = {use_of(x->addr, args.nr * 4u, WEIR_WRITE),
-				   use_of(y->addr, args.nr * 4u, WEIR_READ)};
+	struct weir_use uses[2] = {use_of(x->addr, BYTES(args.nr), WEIR_WRITE),
+				   use_of(y->addr, BYTES(args.nr), WEIR_READ)};
 
 	must(weir_host_begin(space, uses, 2), "host begin");
 	add_cpu(&args);
@@ -182,7 +186,7 @@ static struct twin twin_alloc(uint32_t nr_words, uint32_t s)
 
 	if (!x.words)
 		must(-ENOMEM, "array");
-	must(weir_alloc(space, nr_words * 4u, stream[s], &addr), "alloc");
+	must(weir_alloc(space, BYTES(nr_words), stream[s], &addr), "alloc");
 	x.addr = addr;
 	return x;
 }
@@ -216,8 +220,8 @@ static void compare(const struct twin *x, const char *when)
 static void add_and_free(const struct twin *x, struct twin *t)
 {
 	struct args args = {.dst = x->addr, .src = t->addr, .nr = MIN(x->nr_words, t->nr_words)};
-	struct weir_use uses[2] = {use_of(x->addr, args.nr * 4u, WEIR_WRITE),
-				   use_of(t->addr, args.nr * 4u, WEIR_READ)};
+	struct weir_use uses[2] = {use_of(x->addr, BYTES(args.nr), WEIR_WRITE),
+				   use_of(t->addr, BYTES(args.nr), WEIR_READ)};
 	struct weir_launch launch = {.kernel = &add_kernel,
 				     .args = &args,
 				     .args_bytes = sizeof(args),
@@ -294,8 +298,8 @@ static void interlude(struct twin x[PERMANENT])
 
 static void create(void)
 {
-	const struct weir_space_config config = {.gpu_budget_bytes = 16 * BLOCK,
-						 .host_budget_bytes = 64 * BLOCK,
+	const struct weir_space_config config = {.gpu_budget_bytes = (uint64_t)16 * BLOCK,
+						 .host_budget_bytes = (uint64_t)64 * BLOCK,
 						 .block_bytes = BLOCK,
 						 .mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;

@@ -60,6 +60,12 @@ bytes()
 	result "$1" "$2" | sed "s/.*\"$3\":{\([^}]*\)}.*/\1/; s/.*\"$4\":\([0-9]*\).*/\1/"
 }
 
+# peak FILE MANAGER: bytes of the GPU's memory.
+peak()
+{
+	result "$1" "$2" | sed 's/.*"peak_bytes":{\([^}]*\)}.*/\1/; s/.*"gpu0":\([0-9]*\).*/\1/'
+}
+
 # at_least WHAT VALUE LEAST FILE
 at_least()
 {
@@ -68,9 +74,9 @@ at_least()
 
 run whole --manager native
 want=$(losses "$dir/whole.json" native)
-echo "$want" | grep -Eq '^"loss":\[(2\.[0-9]{10,},?){4}\]$' || fail "no four losses" "$dir/whole.json"
-peak=$(result "$dir/whole.json" native |
-	sed 's/.*"peak_bytes":{\([^}]*\)}.*/\1/; s/.*"gpu0":\([0-9]*\).*/\1/')
+echo "$want" | grep -Eq '^"loss":\[(2\.[0-9]{10,},?){4}\]$' ||
+	fail "no four losses" "$dir/whole.json"
+peak=$(peak "$dir/whole.json" native)
 at_least "native's peak, bytes" "$peak" $((500 * block)) "$dir/whole.json"
 echo "ok - native in all of the GPU's memory: $peak bytes"
 
@@ -87,13 +93,14 @@ for percent in 50 25; do
 		[ "$(losses "$file" $manager)" = "$want" ] ||
 			fail "$manager's losses at $percent % are not native's: $want" "$file"
 	done
-	in=$(($(bytes "$file" weir 'host->gpu0' demand) + $(bytes "$file" weir 'host->gpu0' prefetch)))
-	out=$(($(bytes "$file" weir 'gpu0->host' eviction) + \
-		$(bytes "$file" weir 'gpu0->host' write-back)))
+	in=$(bytes "$file" weir 'host->gpu0' demand)
+	in=$((in + $(bytes "$file" weir 'host->gpu0' prefetch)))
+	out=$(bytes "$file" weir 'gpu0->host' eviction)
+	out=$((out + $(bytes "$file" weir 'gpu0->host' write-back)))
 	at_least 'blocks copied in' $((in / block)) 300 "$file"
 	at_least 'blocks copied out' $((out / block)) 300 "$file"
-	taken=$(result "$file" weir | sed 's/.*"peak_bytes":{\([^}]*\)}.*/\1/; s/.*"gpu0":\([0-9]*\).*/\1/')
-	[ "$taken" -le $((peak * percent / 100)) ] || fail "weir takes more than its budget" "$file"
+	[ "$(peak "$file" weir)" -le $((peak * percent / 100)) ] ||
+		fail "weir takes more than its budget" "$file"
 	echo "ok - $percent %: $((in / block)) blocks in, $((out / block)) out, the same losses"
 done
 

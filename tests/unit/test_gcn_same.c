@@ -12,13 +12,13 @@
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/gcn/gcn.h"
 
-#define BLOCK 4096u
+#define BLOCK UINT64_C(4096)
 #define EPOCHS 4u
 
 static const struct gcn_params params = {
 	.nodes = 1500, .slice = 3000, .epochs = EPOCHS, .seed = 11, .hidden = 48, .threads = 2};
 
-/* ------------------------------------------------------------------ poison in the manager's space */
+/* ------------------------------------------------------------------ poison in its space */
 
 static struct weir_space *space;
 static const struct backend_ops *sim_ops;
@@ -117,8 +117,8 @@ static void same_with(unsigned int percent)
 	assert_true(part.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
 	print_message("%u %% of %llu bytes: %llu blocks in, %llu out\n", percent,
 		      (unsigned long long)whole.stats.peak_bytes[GPU0],
-		      (unsigned long long)copied(&part, WEIR_TO_DEVICE) / BLOCK,
-		      (unsigned long long)copied(&part, WEIR_TO_HOST) / BLOCK);
+		      (unsigned long long)(copied(&part, WEIR_TO_DEVICE) / BLOCK),
+		      (unsigned long long)(copied(&part, WEIR_TO_HOST) / BLOCK));
 }
 
 static void gcn_same_with_half(void **state)

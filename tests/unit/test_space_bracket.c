@@ -180,6 +180,34 @@ static void test_space_bracket_discard_of_the_unused(void **state)
 	test_space_close(&t);
 }
 
+/* Freed inside the bracket that discards it: what comes to its address next keeps its contents. */
+static void test_space_bracket_discard_of_the_freed(void **state)
+{
+	struct weir_use uses[2];
+	struct test_space t;
+	uint8_t *a, *b, *next;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	b = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, a, 2 * BLOCK, 1);
+	do_fill(&t, 0, b, BLOCK, 2);
+	uses[0] = use_of(a, 2 * BLOCK, WEIR_DISCARD);
+	uses[1] = use_of(b, BLOCK, WEIR_READ);
+	assert_int_equal(weir_begin(t.space, t.stream[0], uses, 2), 0);
+	do_check(&t);
+	do_free(&t, a, 0);
+	next = do_alloc(&t, 2 * BLOCK, 0);
+	do_write(&t, next, 2 * BLOCK, 3);
+	do_launch(&t, 0, b, BLOCK, WEIR_READ, 2, 0);
+	do_end(&t, 0);
+	push_out(&t);
+	do_read(&t, next, 2 * BLOCK, 3);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 static void test_space_bracket_whole_space(void **state)
 {
 	uint8_t *a, *small, *range[3];
@@ -410,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_space_bracket_overwrite_to_the_ragged_end),
 		cmocka_unit_test(test_space_bracket_overlapping_uses),
 		cmocka_unit_test(test_space_bracket_discard_of_the_unused),
+		cmocka_unit_test(test_space_bracket_discard_of_the_freed),
 		cmocka_unit_test(test_space_bracket_whole_space),
 		cmocka_unit_test(test_space_bracket_larger_than_the_budget),
 		cmocka_unit_test(test_space_streams_share_a_range_they_read),

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans of tiny periods whose best answer is known, or found by trying all levels; folding of loops;
+ * and what holds for any plan, on random periods.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/residency/plan.h"
+#include "tests/support/space.h"
+
+#define STEPS_MAX 64u
+#define USES_MAX 256u
+#define LIVES_MAX 32u
+
+/* A period under construction. */
+struct period {
+	struct plan_step step[STEPS_MAX];
+	struct plan_use use[USES_MAX];
+	struct plan_life life[LIVES_MAX];
+	struct plan_input input;
+};
+
+/* A block's copy takes 100 ns each way, alone or not. */
+static void period_init(struct period *p, uint32_t budget_blocks)
+{
+	memset(p, 0, sizeof(*p));
+	p->input = (struct plan_input){.step = p->step,
+				       .use = p->use,
+				       .life = p->life,
+				       .budget_blocks = budget_blocks,
+				       .in_ns = 100,
+				       .out_ns = 100,
+				       .duplex_ns = 100};
+}
+
+static uint32_t add_life(struct period *p, uint32_t nr_blocks)
+{
+	p->life[p->input.nr_lives] = (struct plan_life){.nr_blocks = nr_blocks, .permanent = true};
+	return p->input.nr_lives++;
+}
+
+static uint32_t add_temporary(struct period *p, uint32_t nr_blocks, uint32_t birth, uint32_t death)
+{
+	uint32_t life = add_life(p, nr_blocks);
+
+	p->life[life].permanent = false;
+	p->life[life].birth = birth;
+	p->life[life].death = death;
+	return life;
+}
+
+static void add_step(struct period *p, double compute_ns, uint64_t shape)
+{
+	p->step[p->input.nr_steps++] = (struct plan_step){
+		.compute_ns = compute_ns, .shape = shape, .first_use = p->input.nr_uses};
+}
+
+/* All of the life, so many times over. In place it costs what a copy of as many bytes does. */
+static void add_use(struct period *p, uint32_t life, enum weir_use_kind kind, double times)
+{
+	double blocks = times * p->life[life].nr_blocks;
+	bool read = kind == WEIR_READ || kind == WEIR_WRITE;
+	bool write = kind == WEIR_WRITE || kind == WEIR_OVERWRITE;
+
+	p->use[p->input.nr_uses++] = (struct plan_use){.life = life,
+						       .kind = kind,
+						       .whole = true,
+						       .in = read ? blocks : 0,
+						       .out = write ? blocks : 0,
+						       .in_ns = read ? 100 * blocks : 0,
+						       .out_ns = write ? 100 * blocks : 0,
+						       .near = 1};
+	p->step[p->input.nr_steps - 1].nr_uses++;
+}
+
+static struct plan *make(struct period *p)
+{
+	struct plan *plan = NULL;
+
+	assert_int_equal(plan_create(&p->input, &plan), 0);
+	assert_non_null(plan);
+	return plan;
+}
+
+/* Level of a life in the stage of a step. */
+static uint32_t level(const struct plan *plan, uint32_t step, uint32_t life)
+{
+	assert_int_not_equal(plan->tracked[life], PLAN_UNTRACKED);
+	return plan->level[plan->stage_of_step[step] * plan->nr_tracked + plan->tracked[life]];
+}
+
+static uint32_t next_use(const struct plan *plan, uint32_t step, uint32_t life)
+{
+	return plan->next_use[plan->stage_of_step[step] * plan->nr_tracked + plan->tracked[life]];
+}
+
+static bool has_move(const struct plan *plan, uint32_t life, enum plan_move move)
+{
+	for (uint32_t i = 0; i < plan->nr_actions; i++)
+		if (plan->action[i].life == life && plan->action[i].move == move)
+			return true;
+	return false;
+}
+
+/* What holds for any plan. */
+static void check_plan(const struct period *p, const struct plan *plan)
+{
+	const struct plan_input *in = &p->input;
+	double compute = 0;
+
+	assert_int_equal(plan->nr_steps, in->nr_steps);
+	assert_true(plan->nr_stages <= in->nr_steps && plan->first_step < in->nr_steps);
+	for (uint32_t i = 0; i < in->nr_steps; i++) {
+		assert_true(plan->stage_of_step[i] < plan->nr_stages);
+		compute += p->step[i].compute_ns;
+	}
+	assert_true(fabs(plan->compute_ns - compute) <= compute * 1e-9);
+	assert_true(plan->modelled_ns >= compute * (1 - 1e-9));
+	for (uint32_t g = 0; g < plan->nr_stages; g++) {
+		uint64_t sum = 0;
+
+		for (uint32_t l = 0; l < in->nr_lives; l++) {
+			uint32_t t = plan->tracked[l];
+
+			if (t == PLAN_UNTRACKED)
+				continue;
+			assert_true(t < plan->nr_tracked);
+			assert_true(plan->level[g * plan->nr_tracked + t] <= p->life[l].nr_blocks);
+			sum += plan->level[g * plan->nr_tracked + t];
+		}
+		assert_true(sum <= in->budget_blocks);
+	}
+	for (uint32_t i = 0; i < plan->nr_actions; i++) {
+		const struct plan_action *a = &plan->action[i];
+
+		assert_true(a->life < in->nr_lives && a->move <= PLAN_CLEAN);
+		assert_true(a->nr_blocks <= p->life[a->life].nr_blocks);
+		assert_true(a->from < plan->nr_stages && a->due < plan->nr_stages);
+		if (i)
+			assert_true(plan->action[i - 1].from <= a->from);
+	}
+}
+
+/* ------------------------------------------------------------------ known answers */
+
+static void test_plan_everything_fits(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a, b;
+
+	(void)state;
+	period_init(&p, 16);
+	a = add_life(&p, 6);
+	b = add_life(&p, 10);
+	for (int i = 0; i < 3; i++) {
+		add_step(&p, 1000, (uint64_t)i);
+		add_use(&p, a, WEIR_READ, 1);
+		add_use(&p, b, WEIR_WRITE, 1);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(plan->nr_actions, 0);
+	assert_true(fabs(plan->modelled_ns - 3000) < 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(level(plan, i, a), 6);
+		assert_int_equal(level(plan, i, b), 10);
+		assert_int_equal(next_use(plan, i, a), 1);
+	}
+	plan_destroy(plan);
+	plan_destroy(NULL);
+}
+
+/* Many ranges in turn, each read once: what does not fit is read in place, nothing goes round. */
+static void test_plan_cyclic_scan(void **state)
+{
+	struct period p;
+	struct plan *plan;
+
+	(void)state;
+	period_init(&p, 20);
+	for (uint32_t i = 0; i < 8; i++) {
+		uint32_t life = add_life(&p, 5);
+
+		add_step(&p, 100, i);
+		add_use(&p, life, WEIR_READ, 1);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	/* 40 blocks, 20 fit: at least 20 cross in a period, whatever is done. */
+	assert_true(plan->modelled_ns >= 2000 - 1e-6);
+	assert_true(plan->modelled_ns <= 2000 * 1.1 + 400);
+	plan_destroy(plan);
+}
+
+/* The same behind enough computation: it costs nothing. */
+static void test_plan_hides_the_link(void **state)
+{
+	struct period p;
+	struct plan *plan;
+
+	(void)state;
+	period_init(&p, 20);
+	for (uint32_t i = 0; i < 8; i++) {
+		uint32_t life = add_life(&p, 5);
+
+		add_step(&p, 2000, i);
+		add_use(&p, life, WEIR_READ, 1);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_true(plan->modelled_ns <= 16000 * 1.01);
+	plan_destroy(plan);
+}
+
+/* Read many times over in one step: worth a copy, which is hidden behind the step before. */
+static void test_plan_fetches_what_is_read_often(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a, b;
+
+	(void)state;
+	period_init(&p, 10);
+	a = add_life(&p, 10);
+	b = add_life(&p, 10);
+	/* each long enough to hide its own bytes in place once, not twenty times */
+	add_step(&p, 1500, 1);
+	add_use(&p, a, WEIR_READ, 20);
+	add_step(&p, 1500, 2);
+	add_use(&p, b, WEIR_READ, 20);
+	plan = make(&p);
+	check_plan(&p, plan);
+	/* All in place would be 40,000; all copied, nothing hidden, 5,000. */
+	assert_true(plan->modelled_ns <= 5000 + 1);
+	assert_true(has_move(plan, a, PLAN_FETCH) || has_move(plan, b, PLAN_FETCH));
+	plan_destroy(plan);
+}
+
+/* What its next use overwrites is neither copied out nor in. */
+static void test_plan_overwritten_is_never_copied(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a, b, x;
+
+	(void)state;
+	period_init(&p, 10);
+	a = add_life(&p, 8);
+	b = add_life(&p, 8);
+	x = add_life(&p, 2);
+	add_step(&p, 1000, 1);
+	add_use(&p, a, WEIR_OVERWRITE, 1);
+	add_use(&p, x, WEIR_READ, 1);
+	add_step(&p, 1000, 2);
+	add_use(&p, b, WEIR_OVERWRITE, 1);
+	add_use(&p, x, WEIR_READ, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_false(has_move(plan, a, PLAN_FETCH));
+	assert_false(has_move(plan, b, PLAN_FETCH));
+	assert_true(plan->modelled_ns <= 2000 * 1.01);
+	plan_destroy(plan);
+}
+
+/* A range that dies leaves nothing to be copied out. */
+static void test_plan_dead_costs_nothing(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a, b;
+
+	(void)state;
+	period_init(&p, 10);
+	a = add_temporary(&p, 10, 0, 2);
+	b = add_temporary(&p, 10, 2, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		add_step(&p, 1000, i);
+		add_use(&p, i < 2 ? a : b, i & 1 ? WEIR_READ : WEIR_OVERWRITE, 10);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_true(fabs(plan->modelled_ns - 4000) < 1);
+	assert_false(has_move(plan, a, PLAN_FETCH));
+	assert_false(has_move(plan, b, PLAN_FETCH));
+	assert_int_equal(next_use(plan, 0, a), 1);
+	assert_int_equal(next_use(plan, 1, a), UINT32_MAX);
+	plan_destroy(plan);
+}
+
+static void test_plan_advised_to_the_host(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a;
+
+	(void)state;
+	period_init(&p, 10);
+	a = add_life(&p, 4);
+	p.life[a].host = true;
+	add_step(&p, 1000, 1);
+	add_use(&p, a, WEIR_READ, 1);
+	add_step(&p, 1000, 2);
+	add_use(&p, a, WEIR_READ, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(level(plan, 0, a), 0);
+	assert_int_equal(level(plan, 1, a), 0);
+	assert_false(has_move(plan, a, PLAN_FETCH));
+	plan_destroy(plan);
+}
+
+static void test_plan_next_use_goes_round(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a, unused;
+
+	(void)state;
+	period_init(&p, 10);
+	a = add_life(&p, 4);
+	unused = add_life(&p, 4);
+	for (uint32_t i = 0; i < 5; i++) {
+		add_step(&p, 1000, i);
+		if (i == 1)
+			add_use(&p, a, WEIR_READ, 1);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(plan->tracked[unused], PLAN_UNTRACKED);
+	assert_int_equal(next_use(plan, 0, a), 1);
+	assert_int_equal(next_use(plan, 1, a), 5);
+	assert_int_equal(next_use(plan, 2, a), 4);
+	assert_int_equal(next_use(plan, 4, a), 2);
+	plan_destroy(plan);
+}
+
+static void test_plan_of_one_step(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a;
+
+	(void)state;
+	period_init(&p, 4);
+	a = add_life(&p, 10);
+	add_step(&p, 100, 1);
+	add_use(&p, a, WEIR_READ, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(plan->nr_stages, 1);
+	/* six blocks in place */
+	assert_true(fabs(plan->modelled_ns - 600) <= 6);
+	plan_destroy(plan);
+}
+
+/* ------------------------------------------------------------------ stages */
+
+static void test_plan_folds_a_loop(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a;
+
+	(void)state;
+	period_init(&p, 10);
+	a = add_life(&p, 4);
+	add_step(&p, 100, 1);
+	add_use(&p, a, WEIR_READ, 1);
+	for (uint32_t i = 0; i < 40; i++) {
+		add_step(&p, 100, 7 + (i & 1));
+		add_use(&p, a, WEIR_READ, 1);
+	}
+	add_step(&p, 100, 2);
+	add_use(&p, a, WEIR_READ, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(plan->nr_stages, 3);
+	for (uint32_t i = 1; i < 41; i++)
+		assert_int_equal(plan->stage_of_step[i], plan->stage_of_step[1]);
+	assert_int_not_equal(plan->stage_of_step[0], plan->stage_of_step[1]);
+	assert_int_not_equal(plan->stage_of_step[41], plan->stage_of_step[1]);
+	assert_true(fabs(plan->modelled_ns - 4200) < 1);
+	plan_destroy(plan);
+}
+
+/* A loop that the period's edge cuts in two is one stage all the same. */
+static void test_plan_rotates_to_keep_a_loop_whole(void **state)
+{
+	for (uint32_t cut = 0; cut < 24; cut += 3) {
+		struct period p;
+		struct plan *plan;
+		uint32_t a;
+
+		(void)state;
+		period_init(&p, 10);
+		a = add_life(&p, 4);
+		/* 20 steps of a loop, begun `cut` steps before the edge, and 4 others */
+		for (uint32_t i = 0; i < 24; i++) {
+			uint32_t at = (i + cut) % 24;
+
+			add_step(&p, 100, at < 20 ? 1000 : at);
+			add_use(&p, a, WEIR_READ, 1);
+		}
+		plan = make(&p);
+		check_plan(&p, plan);
+		assert_int_equal(plan->nr_stages, 5);
+		plan_destroy(plan);
+	}
+}
+
+/* A temporary of a loop's iterations takes room for one of them, not for all. */
+static void test_plan_temporaries_of_a_loop(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t a;
+
+	(void)state;
+	period_init(&p, 12);
+	a = add_life(&p, 8);
+	for (uint32_t i = 0; i < 10; i++) {
+		uint32_t t = add_temporary(&p, 4, 2 * i, 2 * i + 2);
+
+		add_step(&p, 100, 1);
+		add_use(&p, t, WEIR_OVERWRITE, 1);
+		add_use(&p, a, WEIR_READ, 1);
+		add_step(&p, 100, 2);
+		add_use(&p, t, WEIR_READ, 1);
+		add_use(&p, a, WEIR_WRITE, 1);
+	}
+	plan = make(&p);
+	assert_int_equal(plan->nr_stages, 1);
+	assert_int_equal(level(plan, 0, a), 8);
+	assert_true(fabs(plan->modelled_ns - 2000) < 20);
+	plan_destroy(plan);
+}
+
+/* ------------------------------------------------------------------ against all levels */
+
+/* The best modelled time over all whole levels. */
+static double brute_force(const struct period *p)
+{
+	struct plan_model *model;
+	struct stages stages;
+	double best = INFINITY, *levels;
+	uint32_t nr;
+
+	assert_int_equal(stages_create(&p->input, &stages), 0);
+	assert_int_equal(model_create(&p->input, &stages, &model), 0);
+	nr = stages.nr_lives;
+	levels = calloc(nr + 1u, sizeof(*levels));
+	assert_non_null(levels);
+	for (;;) {
+		uint32_t i = 0;
+
+		best = fmin(best, model_run(model, levels));
+		while (i < nr && levels[i] >= stages.blocks[stages.life[i].life])
+			levels[i++] = 0;
+		if (i == nr)
+			break;
+		levels[i]++;
+	}
+	free(levels);
+	model_destroy(model);
+	stages_destroy(&stages);
+	return best;
+}
+
+/* No loops, so that stages are steps, and few enough levels. */
+static void random_period(struct period *p, struct test_random *r, uint32_t nr_steps,
+			  uint32_t nr_lives, uint32_t blocks_max)
+{
+	static const double times[] = {0.25, 1, 1, 4};
+
+	period_init(p, 2 + random_below(r, nr_lives * blocks_max));
+	p->input.duplex_ns = 100 + random_below(r, 100);
+	for (uint32_t l = 0; l < nr_lives; l++)
+		add_life(p, 1 + random_below(r, blocks_max));
+	for (uint32_t i = 0; i < nr_steps; i++) {
+		uint32_t first = random_below(r, nr_lives);
+		uint32_t nr = 1 + random_below(r, 2);
+
+		add_step(p, random_below(r, 800), 1000 + i);
+		for (uint32_t n = 0; n < nr && n < nr_lives; n++)
+			add_use(p, (first + n) % nr_lives, (enum weir_use_kind)random_below(r, 3),
+				times[random_below(r, 4)]);
+	}
+}
+
+static void test_plan_is_close_to_the_best(void **state)
+{
+	struct test_random random = {7};
+	double worst = 1, sum = 0;
+
+	(void)state;
+	for (int n = 0; n < 60; n++) {
+		struct period p;
+		struct plan *plan;
+		double best;
+
+		random_period(&p, &random, 2 + random_below(&random, 2), 3, 4);
+		best = brute_force(&p);
+		plan = make(&p);
+		check_plan(&p, plan);
+		worst = fmax(worst, plan->modelled_ns / fmax(best, 1));
+		sum += plan->modelled_ns / fmax(best, 1);
+		plan_destroy(plan);
+	}
+	print_message("mean %.3f, worst %.3f of the best\n", sum / 60, worst);
+	assert_true(sum / 60 <= 1.05);
+	assert_true(worst <= 1.35);
+}
+
+/* Any period at all: the invariants hold, with loops, temporaries and windows in it. */
+static void test_plan_random_periods(void **state)
+{
+	struct test_random random = {11};
+
+	(void)state;
+	for (int n = 0; n < 300; n++) {
+		uint32_t nr_steps = 1 + random_below(&random, 20);
+		uint32_t nr_lives = 1 + random_below(&random, 8);
+		struct period p;
+		struct plan *plan;
+
+		random_period(&p, &random, nr_steps, nr_lives, 30);
+		for (uint32_t i = 0; i < nr_steps; i++)
+			p.step[i].shape =
+				random_below(&random, 3) ? 1 + random_below(&random, 2) : i;
+		for (uint32_t l = 0; l < nr_lives; l++) {
+			p.life[l].permanent = random_below(&random, 2);
+			p.life[l].birth = random_below(&random, nr_steps);
+			p.life[l].death = 1 + random_below(&random, nr_steps);
+			p.life[l].host = !random_below(&random, 8);
+		}
+		for (uint32_t u = 0; u < p.input.nr_uses; u++) {
+			p.use[u].whole = random_below(&random, 4);
+			p.use[u].near = random_below(&random, 4) ? 1 : 0.1;
+			p.use[u].near_blocks = random_below(&random, 10);
+		}
+		plan = make(&p);
+		check_plan(&p, plan);
+		plan_destroy(plan);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plan_everything_fits),
+		cmocka_unit_test(test_plan_cyclic_scan),
+		cmocka_unit_test(test_plan_hides_the_link),
+		cmocka_unit_test(test_plan_fetches_what_is_read_often),
+		cmocka_unit_test(test_plan_overwritten_is_never_copied),
+		cmocka_unit_test(test_plan_dead_costs_nothing),
+		cmocka_unit_test(test_plan_advised_to_the_host),
+		cmocka_unit_test(test_plan_next_use_goes_round),
+		cmocka_unit_test(test_plan_of_one_step),
+		cmocka_unit_test(test_plan_folds_a_loop),
+		cmocka_unit_test(test_plan_rotates_to_keep_a_loop_whole),
+		cmocka_unit_test(test_plan_temporaries_of_a_loop),
+		cmocka_unit_test(test_plan_is_close_to_the_best),
+		cmocka_unit_test(test_plan_random_periods),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
