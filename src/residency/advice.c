@@ -126,7 +126,7 @@ static int prefetch_down(struct weir_space *space, struct range *range, uint32_t
 /* @return whether the prefetch is through with queueing. */
 static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 {
-	int err = 0;
+	int err = 0, err_flush;
 
 	if (p->range && (p->range->life != p->life || p->range->pooled))
 		return true;
@@ -139,14 +139,12 @@ static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 	}
 	space->residency->keep = NULL;
 	if (err && err != -EAGAIN)
-		p->err = err;
-	err = err == -EAGAIN ? err : 0;
-	if (migrate_flush(space)) {
-		p->err = p->err ? p->err : -EIO;
-		return true;
-	}
+		p->err = err == -ENOSPC ? -ENOMEM : err;
+	err_flush = migrate_flush(space);
+	if (err_flush && !p->err)
+		p->err = err_flush;
 	p->fence = p->range->ready[p->tier];
-	return err != -EAGAIN;
+	return err != -EAGAIN || err_flush;
 }
 
 /* Keep the lower copies of ranges that are read mostly valid, while the link is idle. */
@@ -164,7 +162,7 @@ static void clean_read_mostly(struct weir_space *space)
 			err = room_clean(space, range, i);
 		if (!err || err == -EAGAIN)
 			err = migrate_flush(space);
-		if (err && err != -ENOMEM)
+		if (err && err != -ENOSPC)
 			space_note_error(space, err);
 	}
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/log.h"
 #include "src/residency/residency.h"
@@ -492,7 +493,7 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 	if (block->state == BLOCK_HBM) {
 		err = room_evict(space, range, i, WEIR_CAUSE_DEMAND, &freed);
 		if (err)
-			return err;
+			return err == -ENOSPC ? -ENOMEM : err;
 	}
 	if (block->state == BLOCK_UNBACKED) {
 		struct chunk *chunk = room_host(space);
@@ -567,13 +568,28 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 	return err;
 }
 
-static int host_begin_locked(struct weir_space *space, const struct space_use *uses,
-			     uint32_t nr_uses)
+/* What is overwritten comes last: by then nothing else can fail for want of room, and its contents are
+ * not given up for nothing. */
+static void overwrites_last(struct space_use *uses, uint32_t nr_uses)
+{
+	for (uint32_t u = 0, n = 0; n < nr_uses; n++) {
+		struct space_use use = uses[u];
+
+		if (use.kind != WEIR_OVERWRITE) {
+			u++;
+			continue;
+		}
+		memmove(&uses[u], &uses[u + 1], (nr_uses - u - 1) * sizeof(use));
+		uses[nr_uses - 1] = use;
+	}
+}
+
+static int host_begin_locked(struct weir_space *space, struct space_use *uses, uint32_t nr_uses)
 {
 	uint32_t nr_pinned = 0;
 	int err = 0;
 
-	/* Before anything is given up for being overwritten. */
+	overwrites_last(uses, nr_uses);
 	for (uint32_t u = 0; !err && u < nr_uses; u++)
 		for (uint32_t n = 0; !err && n < uses[u].nr; n++)
 			err = host_wait(space, uses[u].range, uses[u].first + n);

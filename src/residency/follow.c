@@ -207,8 +207,8 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 			    (copies && is_busy(space, TIER_HOST)))
 				return false;
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
-			if (err == -ENOMEM)
-				return true; /* the host is full */
+			if (err == -ENOSPC)
+				return true;
 			if (err) {
 				space->residency->error = err;
 				return true;

@@ -28,7 +28,7 @@ static int plan_fill(struct plan *plan, const struct plan_input *input, struct s
 
 		for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++)
 			plan->level[g * stages->nr_tracked + stages->life[i].life] =
-				(uint32_t)(reached[i] + 0.5);
+				(uint32_t)(reached[i] + 1e-6);
 	}
 err_free:
 	free(level);

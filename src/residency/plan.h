@@ -119,6 +119,7 @@ struct stage {
 	uint32_t first_compute;		 /* body steps' computation, in stages->compute_ns */
 	uint32_t first_use, nr_uses;	 /* stage_use */
 	uint32_t first_life, nr_lives;	 /* stage_life */
+	uint32_t first_death, nr_deaths; /* lives alive in the stage before and not in this one */
 };
 
 struct stages {
@@ -128,6 +129,7 @@ struct stages {
 	double *compute_ns;
 	uint32_t *stage_of_step;
 	uint32_t *tracked;	/* by life, as in struct plan */
+	uint32_t *death;	/* tracked lives, by stage */
 	uint32_t *life_of;	/* by tracked life: the input's */
 	double *blocks;		/* by tracked life: its size */
 	uint32_t nr_stages, nr_uses, nr_lives, nr_tracked;

@@ -43,7 +43,8 @@ struct plan_model {
 
 uint64_t model_work(const struct stages *stages)
 {
-	return 2ull * stages->nr_stages * MIN(stages->nr_stages, AHEAD_MAX) * stages->nr_tracked;
+	return 2ull * stages->nr_stages *
+	       (MIN(stages->nr_stages, AHEAD_MAX) * 8ull + stages->nr_tracked * 4ull);
 }
 
 int model_create(const struct plan_input *input, const struct stages *stages,
@@ -188,9 +189,12 @@ static double settle(struct plan_model *m, uint32_t g)
 	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1;
 	double need = 0, taken = 0, in = 0, out = 0, share, missing;
 
+	for (uint32_t i = 0; i < stage->nr_deaths; i++) {
+		uint32_t l = m->stages->death[stage->first_death + i];
+
+		m->resident[l] = m->dirty[l] = 0;
+	}
 	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
-		if (!m->stages->alive[g * m->stages->nr_tracked + l])
-			m->resident[l] = m->dirty[l] = 0;
 		taken += m->resident[l];
 		m->used[l] = false;
 	}
@@ -332,8 +336,9 @@ static double run(struct plan_model *m, uint32_t g)
 	return total;
 }
 
-/* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go. */
-static void evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing)
+/* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go; the rest is
+ * expected to go later. @return what nothing can be found for. */
+static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing)
 {
 	while (missing > TINY) {
 		uint32_t l = pick_victim(m, g, m->ahead);
@@ -356,6 +361,7 @@ static void evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double mis
 		m->copied_ns += copied * m->input->out_ns;
 		record_action(m, PLAN_EVICT, l, blocks, g, j);
 	}
+	return MAX(0, missing);
 }
 
 /* Fetch for stage j what there is room for from now on. @return the room left. */
@@ -389,26 +395,29 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	uint32_t nr_lives = m->stages->nr_tracked, nr_stages = m->stages->nr_stages;
-	double room = input->budget_blocks;
+	double room, taken = 0;
 
 	for (uint32_t l = 0; l < nr_lives; l++) {
 		m->ahead[l] = m->resident[l];
-		room -= m->resident[l];
+		taken += m->resident[l];
 	}
+	room = input->budget_blocks - taken;
 	for (uint32_t n = 1; n < nr_stages && n <= AHEAD_MAX; n++) {
 		uint32_t j = (g + n) % nr_stages;
 		const struct stage *stage = &m->stages->stage[j];
-		double taken = 0;
+		double evicted;
 
+		for (uint32_t i = 0; i < stage->nr_deaths; i++) {
+			uint32_t l = m->stages->death[stage->first_death + i];
+
+			taken -= m->ahead[l];
+			m->ahead[l] = 0;
+		}
 		for (uint32_t i = 0; i < stage->nr_lives; i++) {
 			uint32_t l = m->stages->life[stage->first_life + i].life;
 
 			m->wanted[l] = MAX(m->ahead[l], m->level[stage->first_life + i]);
-		}
-		for (uint32_t l = 0; l < nr_lives; l++) {
-			if (!m->stages->alive[j * nr_lives + l])
-				m->ahead[l] = 0;
-			taken += m->wanted[l] >= 0 ? m->wanted[l] : m->ahead[l];
+			taken += m->wanted[l] - m->ahead[l];
 		}
 		room = fetch_ahead(m, g, j, MAX(0, room));
 		for (uint32_t i = 0; i < stage->nr_lives; i++) {
@@ -419,8 +428,9 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 			m->ahead[l] = m->wanted[l];
 			m->wanted[l] = -1;
 		}
-		if (taken > input->budget_blocks + TINY)
-			evict_ahead(m, g, j, taken - input->budget_blocks);
+		evicted = MAX(0, taken - input->budget_blocks);
+		if (evicted > TINY)
+			taken -= evicted - evict_ahead(m, g, j, evicted);
 		room = MIN(room, MAX(0, input->budget_blocks - taken));
 		if (m->slack_in < TINY && m->slack_out < TINY)
 			break;

@@ -194,26 +194,86 @@ static void normalise(struct search *s, double *reached)
 	s->best_ns = model_run(s->model, s->level);
 }
 
+/* What one block of a life costs when it is never resident, ns: by tracked life. */
+static double in_place_ns(const struct search *s, uint32_t tracked)
+{
+	double ns = 0;
+
+	for (uint32_t u = 0; u < s->stages->nr_uses; u++)
+		if (s->stages->use[u].life == tracked)
+			ns += MAX(s->stages->use[u].in_ns, s->stages->use[u].out_ns);
+	return ns / s->stages->blocks[tracked];
+}
+
+/* Another start: the lives that cost most in place are resident always, the others never. room:
+ * room for a value of each tracked life. */
+static void start_static(struct search *s, double *room)
+{
+	double left = s->input->budget_blocks;
+
+	for (uint32_t t = 0; t < s->stages->nr_tracked; t++)
+		room[t] = -1;
+	for (;;) {
+		uint32_t best = UINT32_MAX;
+
+		for (uint32_t t = 0; t < s->stages->nr_tracked; t++)
+			if (room[t] < 0 && (best == UINT32_MAX ||
+					    in_place_ns(s, t) > in_place_ns(s, best)))
+				best = t;
+		if (best == UINT32_MAX)
+			break;
+		room[best] = MIN(left, s->stages->blocks[best]);
+		if (s->input->life[s->stages->life_of[best]].host)
+			room[best] = 0;
+		left -= room[best];
+	}
+	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
+		s->level[i] = room[s->stages->life[i].life];
+}
+
+static void descend(struct search *s, double compute_ns, double *saved)
+{
+	s->work = 0;
+	s->best_ns = model_run(s->model, s->level);
+	for (int n = STEP_FIRST; n <= STEP_LAST; n++) {
+		s->step = (double)s->input->budget_blocks / (double)(1 << n);
+		for (int i = 0; i < PASSES_MAX; i++) {
+			if (s->best_ns <= compute_ns * 1.001 || is_done(s))
+				return;
+			normalise(s, saved);
+			if (!pass(s, saved))
+				break;
+		}
+	}
+}
+
 double plan_search(const struct plan_input *input, const struct stages *stages,
 		   struct plan_model *model, double *level)
 {
 	struct search s = { .input = input, .stages = stages, .model = model, .level = level };
-	double *saved = malloc((stages->nr_lives + 1u) * sizeof(double)), compute_ns = 0;
+	uint64_t nr = stages->nr_lives + 1u, nr_saved = MAX(nr, stages->nr_tracked + 1u);
+	double *saved = malloc(nr_saved * sizeof(double)), *first = malloc(nr * sizeof(double));
+	double compute_ns = 0, first_ns;
 
-	start_levels(&s);
-	s.best_ns = model_run(model, level);
 	for (uint32_t i = 0; i < input->nr_steps; i++)
 		compute_ns += input->step[i].compute_ns;
-	for (int n = STEP_FIRST; saved && n <= STEP_LAST; n++) {
-		s.step = (double)input->budget_blocks / (double)(1 << n);
-		for (int i = 0; i < PASSES_MAX; i++) {
-			if (s.best_ns <= compute_ns * 1.001 || is_done(&s))
-				break;
-			normalise(&s, saved);
-			if (!pass(&s, saved))
-				break;
-		}
+	start_levels(&s);
+	s.best_ns = model_run(model, level);
+	if (!saved || !first)
+		goto out; /* a worse plan */
+	descend(&s, compute_ns, saved);
+	if (s.best_ns <= compute_ns * 1.001)
+		goto out;
+	memcpy(first, level, stages->nr_lives * sizeof(double));
+	first_ns = s.best_ns;
+	start_static(&s, saved);
+	descend(&s, compute_ns, saved);
+	if (s.best_ns > first_ns) {
+		memcpy(level, first, stages->nr_lives * sizeof(double));
+		s.best_ns = first_ns;
 	}
+out:
+	free(first);
 	free(saved);
 	return s.best_ns;
 }

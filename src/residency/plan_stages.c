@@ -41,7 +41,7 @@ static void pick_stage(const struct plan_input *input, uint32_t at, struct stage
 
 uint32_t stages_pick_first(const struct plan_input *input)
 {
-	uint32_t first = 0, longest = 1;
+	uint32_t nr = input->nr_steps, first = 0, longest = 1, body = 1;
 
 	for (uint32_t at = 0; at < input->nr_steps;) {
 		struct stage stage;
@@ -52,8 +52,15 @@ uint32_t stages_pick_first(const struct plan_input *input)
 		at += length;
 		if (length > longest) {
 			longest = length;
-			first = at % input->nr_steps;
+			body = stage.nr_body;
+			first = at % nr;
 		}
+	}
+	/* The loop may go on beyond the period's end. */
+	for (uint32_t n = 0; n < nr && longest > 1; n++) {
+		if (input->step[first].shape != input->step[(first + nr - body) % nr].shape)
+			break;
+		first = (first + 1) % nr;
 	}
 	return first;
 }
@@ -259,6 +266,25 @@ static int index_lives(const struct plan_input *input, struct stages *s)
 	return 0;
 }
 
+static int index_deaths(struct stages *s)
+{
+	uint32_t nr = 0, nr_tracked = s->nr_tracked;
+
+	s->death = malloc(((uint64_t)s->nr_stages * nr_tracked + 1) * sizeof(uint32_t));
+	if (!s->death)
+		return -ENOMEM;
+	for (uint32_t g = 0; g < s->nr_stages; g++) {
+		uint32_t before = g ? g - 1 : s->nr_stages - 1;
+
+		s->stage[g].first_death = nr;
+		for (uint32_t t = 0; t < nr_tracked; t++)
+			if (s->alive[before * nr_tracked + t] && !s->alive[g * nr_tracked + t])
+				s->death[nr++] = t;
+		s->stage[g].nr_deaths = nr - s->stage[g].first_death;
+	}
+	return 0;
+}
+
 int stages_create(const struct plan_input *input, struct stages *s)
 {
 	int err;
@@ -283,6 +309,8 @@ int stages_create(const struct plan_input *input, struct stages *s)
 	for (uint32_t g = 0; g < s->nr_stages; g++)
 		gather_stage(input, s, &s->stage[g]);
 	err = index_lives(input, s);
+	if (!err)
+		err = index_deaths(s);
 	if (err)
 		goto err_destroy;
 	return 0;
@@ -302,6 +330,7 @@ void stages_destroy(struct stages *s)
 	free(s->tracked);
 	free(s->life_of);
 	free(s->blocks);
+	free(s->death);
 	free(s->alive);
 	free(s->next_use);
 }

@@ -121,13 +121,13 @@ bool room_exists(const struct weir_space *space);
 struct chunk *room_host(struct weir_space *space);
 
 /* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or not
- * it needed any; -EAGAIN: not now; or an error. */
+ * it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
 int room_clean(struct weir_space *space, struct range *range, uint32_t i);
 
 /* Whether the block may be moved now: not pinned, not moving, its brackets done. */
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i);
 
-/* Evict one idle block, with a chunk below it if it needs one. -ENOMEM: the host is full. */
+/* Evict one idle block, with a chunk below it if it needs one. -ENOSPC: the host is full. */
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
 	       bool *freed);
 

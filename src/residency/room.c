@@ -27,7 +27,7 @@ bool room_is_idle(const struct weir_space *space, const struct range *range, uin
 /* An error that only costs speed here is still one that weir_space_sync() tells. */
 static int note(struct weir_space *space, int err)
 {
-	if (err && err != -ENOMEM)
+	if (err && err != -ENOSPC)
 		space_note_error(space, err);
 	return err;
 }
@@ -129,7 +129,7 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 	if (!block->dead && !block->clean) {
 		lower = room_host(space);
 		if (!lower)
-			return -ENOMEM;
+			return -ENOSPC;
 	}
 	err = migrate_evict(space, range, i, lower, cause, freed);
 	if (lower && block->chunk[TIER_HOST] != lower)
@@ -151,7 +151,7 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 		return -EAGAIN;
 	lower = pmm_chunk_get(&space->pmm[TIER_HOST]);
 	if (!lower)
-		return -ENOMEM; /* not at the cost of other lower copies */
+		return -ENOSPC; /* not at the cost of other lower copies */
 	err = migrate_clean(space, range, i, lower);
 	if (err)
 		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
