@@ -16,11 +16,11 @@ struct weir_manager {
 
 static int weir_create(const struct manager_config *config, struct manager **out)
 {
-	struct weir_space_config space = { .device = config->device,
-					   .gpu_budget_bytes = config->gpu_budget_bytes,
-					   .host_budget_bytes = config->host_budget_bytes,
-					   .block_bytes = config->block_bytes,
-					   .mode = WEIR_PLANNED };
+	struct weir_space_config space = {.device = config->device,
+					  .gpu_budget_bytes = config->gpu_budget_bytes,
+					  .host_budget_bytes = config->host_budget_bytes,
+					  .block_bytes = config->block_bytes,
+					  .mode = WEIR_PLANNED};
 	const struct weir_machine_desc *desc = weir_machine_desc(config->machine);
 	struct weir_manager *m;
 	int err;
@@ -115,7 +115,7 @@ static void manager_stats(struct manager *base, struct manager_stats *out)
 	struct weir_stats stats;
 
 	weir_space_stats(m->space, &stats);
-	*out = (struct manager_stats){ 0 };
+	*out = (struct manager_stats){0};
 	out->peak_bytes[m->gpu_memory] = stats.gpu_peak_bytes;
 	out->peak_bytes[m->host_memory] = stats.host_peak_bytes;
 	for (int d = 0; d < WEIR_DIRECTION_NR; d++)

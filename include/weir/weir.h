@@ -33,9 +33,12 @@ extern "C" {
 
 /** Error codes of weir's own; all others are errno values. */
 enum weir_error {
-	WEIR_ETRAP = 256, /**< a kernel touched an address its bracket did not declare, or a moving one */
-	WEIR_ECONTRACT,	  /**< calls out of order: a bracket ended twice, a space changed while in use */
-	WEIR_EMACHINE,	  /**< a machine description contradicts itself */
+	/** A kernel touched an address that its bracket did not declare, or a moving one. */
+	WEIR_ETRAP = 256,
+	/** Calls out of order: a bracket ended twice, a space changed while in use. */
+	WEIR_ECONTRACT,
+	/** A machine description contradicts itself. */
+	WEIR_EMACHINE,
 };
 
 /** "0.1.0". Never NULL, never freed. */
@@ -88,28 +91,28 @@ struct weir_device_desc {
 
 /** A path between two memories, both ways. */
 struct weir_link_desc {
-	uint32_t a, b;			 /**< memories; for a GPU's host link, a is the host */
-	double a_to_b_bytes_per_s;	 /**< copy engine, alone */
-	double b_to_a_bytes_per_s;	 /**< copy engine, alone */
-	double duplex_bytes_per_s;	 /**< each way when both ways are busy */
-	uint64_t latency_ns;		 /**< of one copy, added to its transfer time */
-	uint64_t copy_ns;		 /**< engine time of one piece beyond its bytes */
-	double inplace_bytes_per_s;	 /**< a kernel that reads or writes over the link, streaming */
-	double inplace_small_per_s;	 /**< random accesses a second while the footprint is within reach */
-	double inplace_large_per_s;	 /**< the same beyond it */
-	uint64_t inplace_reach_bytes;	 /**< translation reach: footprint that separates the two */
-	uint32_t inplace_request_bytes;	 /**< bytes of one access: a larger piece is several */
+	uint32_t a, b;		      /**< memories; for a GPU's host link, a is the host */
+	double a_to_b_bytes_per_s;    /**< copy engine, alone */
+	double b_to_a_bytes_per_s;    /**< copy engine, alone */
+	double duplex_bytes_per_s;    /**< each way when both ways are busy */
+	uint64_t latency_ns;	      /**< of one copy, added to its transfer time */
+	uint64_t copy_ns;	      /**< engine time of one piece beyond its bytes */
+	double inplace_bytes_per_s;   /**< a kernel that reads or writes over the link, streaming */
+	double inplace_small_per_s;   /**< random accesses a second, footprint within reach */
+	double inplace_large_per_s;   /**< the same beyond it */
+	uint64_t inplace_reach_bytes; /**< translation reach: what separates the two */
+	uint32_t inplace_request_bytes; /**< bytes of one access: a larger piece is several */
 };
 
 /** What the mapping calls cost, whatever the size mapped. */
 struct weir_vmm_desc {
-	uint64_t granularity_bytes;	 /**< a chunk's size is a multiple of this */
+	uint64_t granularity_bytes; /**< a chunk's size is a multiple of this */
 	uint64_t map_ns;
-	uint64_t set_access_ns;		 /**< with one device in the access list */
-	uint64_t set_access_device_ns;	 /**< for each further one */
+	uint64_t set_access_ns;	       /**< with one device in the access list */
+	uint64_t set_access_device_ns; /**< for each further one */
 	uint64_t unmap_ns;
-	uint64_t create_hbm_ns;		 /**< one chunk */
-	uint64_t create_host_ns;	 /**< one chunk of host memory, pinned */
+	uint64_t create_hbm_ns;	 /**< one chunk */
+	uint64_t create_host_ns; /**< one chunk of host memory, pinned */
 };
 
 /** A whole machine: what a simulated one is made from, and what a real one was found to be. */
@@ -207,19 +210,19 @@ enum weir_use_pattern {
 
 /** What a bracket's launches do with one part of one range. */
 struct weir_use {
-	void *addr;		/**< first byte, any alignment */
-	uint64_t bytes;		/**< > 0, inside one range */
+	void *addr;	/**< first byte, any alignment */
+	uint64_t bytes; /**< > 0, inside one range */
 	enum weir_use_kind kind;
 	enum weir_use_pattern pattern;
-	uint64_t read_bytes;	/**< bytes read in all, repeats included; hint */
-	uint64_t write_bytes;	/**< bytes written in all; hint */
-	uint32_t granule;	/**< for WEIR_RANDOM: bytes of one contiguous piece; 0: one word */
+	uint64_t read_bytes;  /**< bytes read in all, repeats included; hint */
+	uint64_t write_bytes; /**< bytes written in all; hint */
+	uint32_t granule;     /**< for WEIR_RANDOM: bytes of one contiguous piece; 0: one word */
 };
 
 /** A kernel. On a simulated machine with real data, cpu runs on the host. */
 struct weir_kernel {
-	const char *name;		/**< static text, for reports */
-	void (*cpu)(const void *args);	/**< must touch only what the launch's uses name */
+	const char *name;	       /**< static text, for reports */
+	void (*cpu)(const void *args); /**< must touch only what the launch's uses name */
 };
 
 /** One execution of a kernel. */
@@ -227,9 +230,9 @@ struct weir_launch {
 	const struct weir_kernel *kernel; /**< borrowed for as long as the machine lives */
 	const void *args;		  /**< args_bytes are copied */
 	size_t args_bytes;
-	const struct weir_use *uses;	  /**< copied */
+	const struct weir_use *uses; /**< copied */
 	uint32_t nr_uses;
-	double ops;			  /**< fp32 operations that go through matrix units */
+	double ops; /**< fp32 operations that go through matrix units */
 };
 
 /**
@@ -256,7 +259,7 @@ struct weir_space_config {
 	uint32_t device;	    /**< whose HBM is the upper tier */
 	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all of it */
 	uint64_t host_budget_bytes; /**< of the host's memory; 0: all of it */
-	uint64_t block_bytes;	    /**< power of two, multiple of the machine's granularity; 0: 8 MiB,
+	uint64_t block_bytes; /**< power of two, multiple of the machine's granularity; 0: 8 MiB,
 				         less where the GPU budget is below 64 blocks, if it can be */
 	enum weir_space_mode mode;
 };
@@ -381,10 +384,10 @@ WEIR_API WEIR_MUST_CHECK int weir_read(struct weir_space *space, void *data, con
 /* ------------------------------------------------------------------ advice, prefetch */
 
 enum weir_advice {
-	WEIR_ADVISE_DEFAULT,	      /**< undo the others */
-	WEIR_ADVISE_PREFER_MEMORY,    /**< where = memory: keep it there, in place if need be */
-	WEIR_ADVISE_READ_MOSTLY,      /**< keep the lower copy valid: evicting costs no copy */
-	WEIR_ADVISE_ACCESSED_BY,      /**< where = device: map for it ahead of its first use */
+	WEIR_ADVISE_DEFAULT,	   /**< undo the others */
+	WEIR_ADVISE_PREFER_MEMORY, /**< where = memory: keep it there, in place if need be */
+	WEIR_ADVISE_READ_MOSTLY,   /**< keep the lower copy valid: evicting costs no copy */
+	WEIR_ADVISE_ACCESSED_BY,   /**< where = device: map for it ahead of its first use */
 };
 
 /**
@@ -440,16 +443,16 @@ enum weir_direction { WEIR_TO_DEVICE, WEIR_TO_HOST, WEIR_DIRECTION_NR };
 
 struct weir_stats {
 	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
-	uint64_t nr_moves[WEIR_CAUSE_NR];	 /**< blocks */
-	uint64_t nr_brackets, nr_waits;		 /**< brackets begun; of these, that blocked */
-	uint64_t nr_remaps;			 /**< blocks mapped elsewhere */
+	uint64_t nr_moves[WEIR_CAUSE_NR];	    /**< blocks */
+	uint64_t nr_brackets, nr_waits;		    /**< brackets begun; that blocked */
+	uint64_t nr_remaps;			    /**< blocks mapped elsewhere */
 	uint64_t nr_dead_dropped, nr_clean_dropped; /**< evictions that copied nothing */
-	uint64_t nr_overwrites_saved;		 /**< copy-ins saved: the block was overwritten */
-	uint64_t nr_pool_hits, nr_pool_misses;	 /**< allocations */
-	uint64_t nr_plans, nr_divergences;	 /**< repetitions recognised; plans dropped */
-	uint64_t gpu_bytes, gpu_peak_bytes;	 /**< chunks in HBM */
-	uint64_t host_bytes, host_peak_bytes;	 /**< chunks on the host */
-	uint64_t live_bytes, live_peak_bytes;	 /**< ranges, rounded up to blocks */
+	uint64_t nr_overwrites_saved;		    /**< copies in saved so */
+	uint64_t nr_pool_hits, nr_pool_misses;	    /**< allocations */
+	uint64_t nr_plans, nr_divergences;	    /**< repetitions recognised; plans dropped */
+	uint64_t gpu_bytes, gpu_peak_bytes;	    /**< chunks in HBM */
+	uint64_t host_bytes, host_peak_bytes;	    /**< chunks on the host */
+	uint64_t live_bytes, live_peak_bytes;	    /**< ranges, rounded up to blocks */
 	uint64_t block_bytes;
 };
 

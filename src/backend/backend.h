@@ -27,7 +27,7 @@
 
 #include "weir/weir.h"
 
-typedef uint64_t fence_t;	  /* 0: done */
+typedef uint64_t fence_t; /* 0: done */
 typedef uint32_t stream_id_t;
 
 struct backend;
@@ -67,8 +67,8 @@ struct backend_ops {
 	/* Virtual or monotonic time since creation. */
 	uint64_t (*now_ns)(struct backend *b);
 
-	/* Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the memory
-	 * is full. Contents are undefined. Takes create_*_ns. */
+	/* Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the
+	 * memory is full. Contents are undefined. Takes create_*_ns. */
 	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes,
 			    struct backend_chunk *out);
 
@@ -82,8 +82,8 @@ struct backend_ops {
 	/* Release a whole reservation in which nothing is mapped. */
 	void (*va_release)(struct backend *b, void *addr, uint64_t bytes);
 
-	/* Map a chunk at an address that has no mapping, with access for the devices in the mask (and
-	 * the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns + set_access_ns. */
+	/* Map a chunk at an address that has no mapping, with access for the devices in the mask
+	 * (and the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns + set_access_ns. */
 	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,
 		   enum backend_prot prot, uint32_t devices);
 
@@ -130,7 +130,8 @@ struct backend_ops {
 	uint64_t (*fence_time_ns)(struct backend *b, fence_t fence);
 
 	/* A space tells what launches on the stream may touch from here on, until access_end: the
-	 * simulator traps other touches of planned reservations (see access_guard). Not required. */
+	 * simulator traps other touches of planned reservations (see access_guard). Not required.
+	 * */
 	int (*access_begin)(struct backend *b, stream_id_t stream, const struct weir_use *uses,
 			    uint32_t nr);
 	void (*access_end)(struct backend *b, stream_id_t stream);
@@ -143,8 +144,8 @@ struct backend_ops {
 	 * Ordered behind queued work that names the chunk by the fence. */
 	void (*poison)(struct backend *b, const struct backend_chunk *chunk, fence_t after);
 
-	/* Plain allocation, as cudaMalloc (HBM) and cudaHostAlloc (host) do it and at their cost. Freeing
-	 * waits for all work of the device: blocks. */
+	/* Plain allocation, as cudaMalloc (HBM) and cudaHostAlloc (host) do it and at their cost.
+	 * Freeing waits for all work of the device: blocks. */
 	int (*device_alloc)(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
 	void (*device_free)(struct backend *b, void *addr);
 
@@ -160,12 +161,14 @@ struct backend_ops {
 	/* Let the host spend time, as a thread that computes would. */
 	void (*host_spend)(struct backend *b, uint64_t ns);
 
-	/* fn(arg) after completions; see the top. One registration a space; fn NULL removes arg's. */
+	/* fn(arg) after completions; see the top. One registration a space; fn NULL removes arg's.
+	 * */
 	int (*set_progress)(struct backend *b, void (*fn)(void *arg), void *arg);
 
-	/* What crossed links for kernels in place so far: declared bytes, per direction, memory pair
-	 * (host, device's HBM). Required. */
-	void (*inplace_bytes)(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
+	/* What crossed links for kernels in place so far: declared bytes, per direction, memory
+	 * pair (host, device's HBM). Required. */
+	void (*inplace_bytes)(struct backend *b, uint32_t device,
+			      uint64_t bytes[WEIR_DIRECTION_NR]);
 };
 
 /* Every backend begins with this. ops and desc never change. */

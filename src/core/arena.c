@@ -69,8 +69,8 @@ static int arena_cut(struct range *range, uint32_t bytes, void **addr)
 				extent = &arena->extent[i];
 			}
 			memmove(extent + 2, extent + 1, (arena->nr - i - 1) * sizeof(*extent));
-			extent[1] = (struct extent){ .offset = extent->offset + bytes,
-						     .bytes = extent->bytes - bytes };
+			extent[1] = (struct extent){.offset = extent->offset + bytes,
+						    .bytes = extent->bytes - bytes};
 			extent->bytes = bytes;
 			arena->nr++;
 		}
@@ -91,7 +91,7 @@ static int arena_create(struct weir_space *space, struct range **out)
 		return -ENOMEM;
 	arena->nr = 1;
 	arena->max = 16;
-	arena->extent[0] = (struct extent){ .bytes = (uint32_t)space->block_bytes };
+	arena->extent[0] = (struct extent){.bytes = (uint32_t)space->block_bytes};
 	err = range_create(space, 1, &range);
 	if (err) {
 		free(arena);

@@ -24,15 +24,18 @@ static const uint8_t block_transitions[BLOCK_STATE_NR] = {
 
 const char *block_state_name(enum block_state state)
 {
-	static const char *const names[BLOCK_STATE_NR] = { "unbacked", "hbm", "host", "to-hbm",
-							   "to-host" };
+	static const char *const names[BLOCK_STATE_NR] = {"unbacked", "hbm", "host", "to-hbm",
+							  "to-host"};
 
 	return state < BLOCK_STATE_NR ? names[state] : "?";
 }
 
 void block_set_state(struct range *range, struct block *block, enum block_state state)
 {
-	assert(block_transitions[block->state] & TO(state));
+	bool legal = (block_transitions[block->state] & TO(state)) != 0;
+
+	assert(legal);
+	(void)legal;
 	range->nr_state[block->state]--;
 	range->nr_state[state]++;
 	block->state = (uint8_t)state;
@@ -83,7 +86,8 @@ int block_check(const struct range *range, const struct block *block)
 		break;
 	case BLOCK_HBM:
 		if (!upper || lower != (block->clean || block->cleaning != CLEANING_NONE))
-			broken = "is resident but has no upper chunk, or a lower one and is not clean";
+			broken =
+				"is resident without an upper chunk, or not clean with a lower one";
 		break;
 	case BLOCK_HOST:
 		if (upper || !lower)

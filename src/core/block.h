@@ -39,16 +39,16 @@ enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
  */
 struct block {
 	struct chunk *chunk[TIER_NR];
-	fence_t ready;		/* the last copy into the mapped chunk; streams wait for it */
-	bracket_seq_t last_use; /* by brackets that named only a part of the range */
+	fence_t ready;		  /* the last copy into the mapped chunk */
+	bracket_seq_t last_use;	  /* by brackets that named only a part of the range */
 	bracket_seq_t last_write; /* of these, the newest that may have written it */
-	uint32_t pins;		/* open brackets that named only a part of the range */
-	uint32_t host_pins;	/* of these, host brackets: the CPU has access */
-	uint8_t state;		/* enum block_state */
+	uint32_t pins;		  /* open brackets that named only a part of the range */
+	uint32_t host_pins;	  /* of these, host brackets: the CPU has access */
+	uint8_t state;		  /* enum block_state */
 	bool dead;
 	bool clean;
-	uint8_t cleaning;	/* enum block_cleaning */
-	bool unmapped;		/* mapped nowhere: see migrate_evict() */
+	uint8_t cleaning; /* enum block_cleaning */
+	bool unmapped;	  /* mapped nowhere: see migrate_evict() */
 };
 
 void block_set_state(struct range *range, struct block *block, enum block_state state);

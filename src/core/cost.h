@@ -10,7 +10,8 @@
  *   sectors     a piece of g bytes that starts at a multiple of a (the largest power of two that
  *               divides g, 32 at most) covers (g + 32 - a) / 32 sectors of 32 bytes on average
  *   expansion   x = 1 for a streaming use, 32 * sectors / g for a random one
- *   HBM time    x * (R + W) / (hbm_bytes_per_s or hbm_random_bytes_per_s); sums over uses. It counts
+ *   HBM time    x * (R + W) / (hbm_bytes_per_s or hbm_random_bytes_per_s); sums over uses. It
+ * counts
  *               bytes in place too: a kernel gets no faster when some of its data is elsewhere
  *               (measured on an H200: gather and scatter-add with 2 % of the rows in host memory)
  *   link bytes  f_m * x * R from m, f_m * x * W to m

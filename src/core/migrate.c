@@ -156,7 +156,7 @@ static int batch_add(struct weir_space *space, struct range *range, uint32_t i, 
 		.src = block->chunk[to == TIER_HBM ? TIER_HOST : TIER_HBM]->backend.alias,
 		.bytes = space->block_bytes,
 	};
-	batch->move[batch->nr++] = (struct move){ .range = range, .block = i };
+	batch->move[batch->nr++] = (struct move){.range = range, .block = i};
 	return 0;
 }
 

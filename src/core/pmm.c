@@ -10,10 +10,10 @@
 void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chunk_bytes,
 	      uint64_t budget_bytes)
 {
-	*pmm = (struct pmm){ .backend = b,
-			     .memory = memory,
-			     .chunk_bytes = chunk_bytes,
-			     .max_chunks = budget_bytes / chunk_bytes };
+	*pmm = (struct pmm){.backend = b,
+			    .memory = memory,
+			    .chunk_bytes = chunk_bytes,
+			    .max_chunks = budget_bytes / chunk_bytes};
 }
 
 void pmm_fini(struct pmm *pmm)
@@ -97,7 +97,7 @@ int pmm_check(const struct pmm *pmm, uint64_t nr_out)
 	}
 	if (nr_free != pmm->nr_free || pmm->nr_created != nr_free + nr_out ||
 	    pmm->nr_created > pmm->max_chunks) {
-		log_error("pmm %s: %llu created, %llu free (%llu counted), %llu in blocks, budget %llu",
+		log_error("pmm %s: %llu created, %llu free (counted: %llu), %llu in use of %llu",
 			  name, (unsigned long long)pmm->nr_created,
 			  (unsigned long long)pmm->nr_free, (unsigned long long)nr_free,
 			  (unsigned long long)nr_out, (unsigned long long)pmm->max_chunks);

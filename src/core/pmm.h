@@ -22,9 +22,9 @@ struct pmm {
 	struct backend *backend;
 	uint32_t memory;
 	uint64_t chunk_bytes;
-	uint64_t max_chunks; /* the budget */
+	uint64_t max_chunks;		       /* the budget */
 	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out, at most */
-	struct chunk *free;  /* last in, first out */
+	struct chunk *free;		       /* last in, first out */
 };
 
 void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chunk_bytes,

@@ -7,7 +7,8 @@
 #include "src/base/log.h"
 #include "src/core/space.h"
 
-/* A step near the golden section that visits every block: its multiples lie evenly for any count. */
+/* A step near the golden section that visits every block: its multiples lie evenly for any count.
+ * */
 static uint32_t pick_stride(uint32_t nr_blocks)
 {
 	uint32_t stride = (uint32_t)((double)nr_blocks * 0.6180339887498949);
@@ -199,7 +200,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 
 int range_check(const struct weir_space *space, const struct range *range)
 {
-	uint32_t nr_state[BLOCK_STATE_NR] = { 0 }, nr_dead = 0, nr_clean = 0, pins = 0;
+	uint32_t nr_state[BLOCK_STATE_NR] = {0}, nr_dead = 0, nr_clean = 0, pins = 0;
 	uint32_t nr_unmapped = 0, nr_cleaning = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
@@ -215,9 +216,8 @@ int range_check(const struct weir_space *space, const struct range *range)
 		pins += block->pins;
 	}
 	if (memcmp(nr_state, range->nr_state, sizeof(nr_state)) || nr_dead != range->nr_dead ||
-	    nr_clean != range->nr_clean ||
-	    nr_unmapped != range->nr_unmapped || nr_cleaning != range->nr_cleaning ||
-	    pins != range->part_pins) {
+	    nr_clean != range->nr_clean || nr_unmapped != range->nr_unmapped ||
+	    nr_cleaning != range->nr_cleaning || pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}

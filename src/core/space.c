@@ -201,8 +201,7 @@ void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
 	assert(seq <= space->last_seq);
 	/* In the order of their ends, since that is how they are counted. */
 	while (space->done_seq < seq)
-		space_wait_fence(space,
-				 space->ended[(space->done_seq + 1) % space->max_ended].end);
+		space_wait_fence(space, space->ended[(space->done_seq + 1) % space->max_ended].end);
 }
 
 bool space_wait_any(struct weir_space *space)
@@ -284,7 +283,7 @@ static int check_counts(const struct weir_space *space, uint64_t live, const uin
 
 int space_check(const struct weir_space *space)
 {
-	uint64_t out[TIER_NR] = { 0 }, live = 0;
+	uint64_t out[TIER_NR] = {0}, live = 0;
 	uintptr_t end = 0;
 
 	for (uint32_t i = 0; i < space->nr_ranges; i++) {

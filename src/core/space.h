@@ -27,47 +27,48 @@
  * pins; nr_state sums up to nr_blocks.
  */
 struct range {
-	void *addr;	       /* block-aligned; never changes */
-	uint64_t bytes;	       /* as asked for; an arena: all of it */
-	uint32_t nr_blocks;    /* never changes */
-	uint32_t stride;       /* of the order blocks are chosen in: see range_nth_block() */
+	void *addr;	    /* block-aligned; never changes */
+	uint64_t bytes;	    /* as asked for; an arena: all of it */
+	uint32_t nr_blocks; /* never changes */
+	uint32_t stride;    /* of the order blocks are chosen in: see range_nth_block() */
 	bool arena;
-	bool pooled;	       /* free, waiting for reuse */
-	bool free_pending;     /* freed inside an open bracket that names it */
-	uint32_t pins;	       /* open brackets that name all of it */
-	uint32_t part_pins;    /* sum of its blocks' pins */
+	bool pooled;		     /* free, waiting for reuse */
+	bool free_pending;	     /* freed inside an open bracket that names it */
+	uint32_t pins;		     /* open brackets that name all of it */
+	uint32_t part_pins;	     /* sum of its blocks' pins */
 	uint32_t nr_discards;	     /* open brackets that discard some of it */
-	bracket_seq_t last_use;      /* newest bracket that named all of it */
+	bracket_seq_t last_use;	     /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
-	struct weir_stream *stream;  /* where it, or pieces of the arena, were freed; NULL: nowhere */
-	bool stream_any;	     /* ... and elsewhere too, or nobody said where */
-	life_t life;		     /* its present allocation; 0 while pooled */
-	int32_t plan_life;	     /* what the plan knows it as, or -1 */
-	uint32_t devices;	     /* access list of its mappings */
-	uint32_t top;		     /* no block from here on, in its order, is in state HBM */
+	struct weir_stream
+		*stream;   /* where it, or pieces of the arena, were freed; NULL: nowhere */
+	bool stream_any;   /* ... and elsewhere too, or nobody said where */
+	life_t life;	   /* its present allocation; 0 while pooled */
+	int32_t plan_life; /* what the plan knows it as, or -1 */
+	uint32_t devices;  /* access list of its mappings */
+	uint32_t top;	   /* no block from here on, in its order, is in state HBM */
 	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
 	uint32_t nr_cleaning;
-	fence_t cleaned;	     /* newest copy that cleans; writers wait for it */
-	bracket_seq_t last_write;    /* newest bracket that named all of it and may have written */
-	fence_t ready[TIER_NR];	     /* newest copy towards each tier */
-	uint64_t mark;		     /* bracket being placed that names it */
+	fence_t cleaned;	  /* newest copy that cleans; writers wait for it */
+	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
+	fence_t ready[TIER_NR];	  /* newest copy towards each tier */
+	uint64_t mark;		  /* bracket being placed that names it */
 	uint32_t mark_first, mark_last; /* hull of the blocks it names */
-	int32_t prefer;		     /* memory it is advised to stay in, or -1 */
+	int32_t prefer;			/* memory it is advised to stay in, or -1 */
 	bool read_mostly;
 	struct range *next_pooled;
-	struct arena *small;	     /* an arena's allocations */
+	struct arena *small; /* an arena's allocations */
 	struct block block[];
 };
 
 /* A use of a bracket, resolved. */
 struct space_use {
 	struct range *range;
-	uint32_t first, nr;	/* blocks */
+	uint32_t first, nr;	   /* blocks */
 	bool head_part, tail_part; /* first or last block only partly covered */
 	enum weir_use_kind kind;
 	enum weir_use_pattern pattern;
 	uint32_t granule;
-	uint64_t offset, bytes;	/* in the range */
+	uint64_t offset, bytes; /* in the range */
 	double read_bytes, write_bytes;
 };
 
@@ -76,8 +77,8 @@ struct stream_slot {
 	uint32_t number;
 	struct weir_stream *stream;
 	bool open;
-	uint64_t event;		/* the open bracket's event in the record; 0: none */
-	fence_t begin;		/* the stream reached the open bracket */
+	uint64_t event; /* the open bracket's event in the record; 0: none */
+	fence_t begin;	/* the stream reached the open bracket */
 	struct space_use *use;
 	uint32_t nr_uses, max_uses;
 	bool whole_space;
@@ -86,8 +87,8 @@ struct stream_slot {
 /* A bracket that ended and may not be done. */
 struct ended_bracket {
 	fence_t begin, end;
-	uint64_t event;		/* its event in the record */
-	bool in_place;		/* something it named was not resident */
+	uint64_t event; /* its event in the record */
+	bool in_place;	/* something it named was not resident */
 };
 
 /* A block on its way; completes in the order queued, for each direction. */
@@ -119,20 +120,20 @@ struct weir_space {
 	stream_id_t copy_stream[TIER_NR]; /* towards each tier */
 
 	pthread_mutex_t lock;
-	pthread_cond_t placed;	/* placing became false */
-	bool placing;		/* one weir_begin() makes its uses ready; may drop the lock */
-	bool keep_marked;	/* ... and what it names is not to be moved for others */
+	pthread_cond_t placed; /* placing became false */
+	bool placing;	       /* one weir_begin() makes its uses ready; may drop the lock */
+	bool keep_marked;      /* ... and what it names is not to be moved for others */
 	enum weir_space_mode mode;
 	struct pmm pmm[TIER_NR];
-	struct range **range;	/* by address, pooled ones and arenas included */
+	struct range **range; /* by address, pooled ones and arenas included */
 	uint32_t nr_ranges, max_ranges;
-	struct range *pooled;	/* last freed first */
+	struct range *pooled;	 /* last freed first */
 	uint64_t nr_live_blocks; /* of ranges that are not pooled */
 	life_t last_life;
 
 	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */
 	uint32_t nr_slots, max_slots;
-	uint32_t nr_open;	/* brackets, host ones included */
+	uint32_t nr_open; /* brackets, host ones included */
 	uint32_t nr_host_open;
 
 	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. */
@@ -142,10 +143,10 @@ struct weir_space {
 
 	struct copy_batch batch[TIER_NR];
 	struct move_queue moving[TIER_NR];
-	uint64_t nr_waits;	/* for fences, ever */
-	uint64_t mark;		/* last value given to a range's mark */
-	int error;		/* first error of finished work, until reported */
-	bool poison;		/* fill vacated and dead chunks */
+	uint64_t nr_waits; /* for fences, ever */
+	uint64_t mark;	   /* last value given to a range's mark */
+	int error;	   /* first error of finished work, until reported */
+	bool poison;	   /* fill vacated and dead chunks */
 
 	/* The mode's part; core calls up through these two. Set at creation, then constant. */
 	void (*advance)(struct weir_space *space);

@@ -10,7 +10,7 @@
 static int resolve_part(struct weir_space *space, const void *addr, uint64_t bytes,
 			struct space_use *out)
 {
-	struct weir_use use = { .addr = (void *)(uintptr_t)addr, .bytes = bytes };
+	struct weir_use use = {.addr = (void *)(uintptr_t)addr, .bytes = bytes};
 
 	return bracket_resolve(space, &use, 1, out);
 }
@@ -71,12 +71,12 @@ struct weir_fence {
 	struct weir_space *space;
 	struct weir_fence *next;
 	struct range *range;
-	life_t life;	      /* the range's then: it may be freed before the prefetch is through */
-	uint32_t at, end;     /* blocks still to be moved */
+	life_t life;	  /* the range's then: it may be freed before the prefetch is through */
+	uint32_t at, end; /* blocks still to be moved */
 	enum tier tier;
-	fence_t fence;	      /* the newest copy */
-	bool queued;	      /* every copy is queued; fence counts */
-	int err;	      /* what ended it early */
+	fence_t fence; /* the newest copy */
+	bool queued;   /* every copy is queued; fence counts */
+	int err;       /* what ended it early */
 	uint32_t nr_holders;
 };
 
@@ -128,7 +128,7 @@ static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 {
 	int err = 0, err_flush;
 
-	if (p->range && (p->range->life != p->life || p->range->pooled))
+	if ((p->range->life != p->life || p->range->pooled))
 		return true;
 	space->residency->keep = p->range;
 	for (; p->at < p->end; p->at++) {
@@ -156,8 +156,8 @@ static void clean_read_mostly(struct weir_space *space)
 
 		if (!range->read_mostly || range->arena || range->pooled)
 			continue;
-		for (uint32_t i = 0; !err && i < range->nr_blocks &&
-				     space->batch[TIER_HOST].nr < SPACE_BATCH_MAX;
+		for (uint32_t i = 0;
+		     !err && i < range->nr_blocks && space->batch[TIER_HOST].nr < SPACE_BATCH_MAX;
 		     i++)
 			err = room_clean(space, range, i);
 		if (!err || err == -EAGAIN)
@@ -212,14 +212,14 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 		err = -EINVAL;
 	if (err)
 		goto err_free;
-	*p = (struct weir_fence){ .space = space,
-				  .range = part.range,
-				  .life = part.range->life,
-				  .at = part.first,
-				  .end = part.first + part.nr,
-				  .tier = memory == space->pmm[TIER_HBM].memory ? TIER_HBM
-										: TIER_HOST,
-				  .nr_holders = out ? 2 : 1 };
+	*p = (struct weir_fence){.space = space,
+				 .range = part.range,
+				 .life = part.range->life,
+				 .at = part.first,
+				 .end = part.first + part.nr,
+				 .tier = memory == space->pmm[TIER_HBM].memory ? TIER_HBM
+									       : TIER_HOST,
+				 .nr_holders = out ? 2 : 1};
 	/* Nothing moves in a fixed space, and arenas stay where they are. */
 	if (space->mode == WEIR_FIXED || part.range->arena)
 		p->at = p->end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation: ranges from the pool or new, small ones from arenas, and what freeing does to both. */
+/* Allocation: ranges from the pool or new, small ones from arenas, and what freeing does to both.
+ * */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -146,8 +147,8 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
 			alloc_record(space, EVENT_ALLOC, range);
 		}
 	}
-	space->stats.live_peak_bytes = MAX(space->stats.live_peak_bytes,
-					   space->nr_live_blocks * space->block_bytes);
+	space->stats.live_peak_bytes =
+		MAX(space->stats.live_peak_bytes, space->nr_live_blocks * space->block_bytes);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
@@ -157,10 +158,9 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
  * In a fixed space no bracket says what launches use: what is queued on the stream so far may. A
  * range freed without a stream is no longer in use.
  */
-static int note_fixed_use(struct weir_space *space, struct range *range,
-			  struct weir_stream *stream)
+static int note_fixed_use(struct weir_space *space, struct range *range, struct weir_stream *stream)
 {
-	struct ended_bracket bracket = { 0 };
+	struct ended_bracket bracket = {0};
 	int err;
 
 	if (space->mode != WEIR_FIXED || !stream)

@@ -196,8 +196,7 @@ static void expect_writes(struct weir_space *space, const struct space_use *use)
 	if (use->kind != WEIR_WRITE && use->kind != WEIR_OVERWRITE)
 		return;
 	for (uint32_t i = use->first;
-	     i < use->first + use->nr &&
-	     (range->nr_dead || range->nr_clean || range->nr_cleaning);
+	     i < use->first + use->nr && (range->nr_dead || range->nr_clean || range->nr_cleaning);
 	     i++) {
 		migrate_drop_lower(space, range, &range->block[i]);
 		block_set_dead(range, &range->block[i], false);
@@ -245,9 +244,9 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t u = 0; u < slot->nr_uses; u++)
-		all[u] = (struct weir_use){ .addr = slot->use[u].range->addr,
-					    .bytes = slot->use[u].range->bytes,
-					    .kind = WEIR_WRITE };
+		all[u] = (struct weir_use){.addr = slot->use[u].range->addr,
+					   .bytes = slot->use[u].range->bytes,
+					   .kind = WEIR_WRITE};
 	err = b->ops->access_begin(b, stream_id(slot->stream), all, slot->nr_uses);
 	free(all);
 	return err;
@@ -387,7 +386,7 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 
 int weir_end(struct weir_space *space, struct weir_stream *stream)
 {
-	struct ended_bracket bracket = { 0 };
+	struct ended_bracket bracket = {0};
 	struct stream_slot *slot;
 	bracket_seq_t seq;
 	int err;
@@ -420,8 +419,8 @@ out:
 /* ------------------------------------------------------------------ the host */
 
 /*
- * Wait until no launch uses the block and it stands still. The waits drop the lock, so all is looked
- * at again after each. -EBUSY: an open bracket on a stream names it.
+ * Wait until no launch uses the block and it stands still. The waits drop the lock, so all is
+ * looked at again after each. -EBUSY: an open bracket on a stream names it.
  */
 static int host_wait(struct weir_space *space, const struct range *range, uint32_t i)
 {
@@ -568,8 +567,8 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 	return err;
 }
 
-/* What is overwritten comes last: by then nothing else can fail for want of room, and its contents are
- * not given up for nothing. */
+/* What is overwritten comes last: by then nothing else can fail for want of room, and its contents
+ * are not given up for nothing. */
 static void overwrites_last(struct space_use *uses, uint32_t nr_uses)
 {
 	for (uint32_t u = 0, n = 0; n < nr_uses; n++) {

@@ -156,8 +156,8 @@ static void pending_fill(struct residency *r)
 	while (r->plan->nr_actions) {
 		const struct plan_action *action = &r->plan->action[r->next_action];
 		uint64_t base = r->action_period * r->plan->nr_stages;
-		uint64_t due = base + action->due +
-			       (action->due < action->from ? r->plan->nr_stages : 0);
+		uint64_t due =
+			base + action->due + (action->due < action->from ? r->plan->nr_stages : 0);
 
 		if (base + action->from > r->host_stage)
 			return;
@@ -203,8 +203,7 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 		if (block_is_resident(&range->block[i])) {
 			bool copies = !range->block[i].dead && !range->block[i].clean;
 
-			if (!room_is_idle(space, range, i) ||
-			    (copies && is_busy(space, TIER_HOST)))
+			if (!room_is_idle(space, range, i) || (copies && is_busy(space, TIER_HOST)))
 				return false;
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
 			if (err == -ENOSPC)

@@ -18,13 +18,13 @@
 struct learning {
 	struct weir_space *space;
 	const struct record *record;
-	uint64_t first;	   /* event; the period is first .. first + period - 1 */
+	uint64_t first; /* event; the period is first .. first + period - 1 */
 	uint64_t period;
-	uint32_t *born;	   /* by event of the period: the life it allocates, or NO_LIFE */
-	life_t *old;	   /* lives allocated before the period and used in it */
+	uint32_t *born; /* by event of the period: the life it allocates, or NO_LIFE */
+	life_t *old;	/* lives allocated before the period and used in it */
 	uint32_t *old_life;
 	uint32_t nr_old, max_old;
-	uint64_t *freed;   /* by event of the period: the life that ends, canonical, or 0 */
+	uint64_t *freed; /* by event of the period: the life that ends, canonical, or 0 */
 	struct plan_step *step;
 	struct plan_use *use;
 	struct plan_life *life;
@@ -51,21 +51,21 @@ static int learning_init(struct learning *l, struct weir_space *space)
 	const struct record *record = &space->residency->record;
 	uint64_t nr_uses = 0;
 
-	*l = (struct learning){ .space = space, .record = record, .period = record->period };
+	*l = (struct learning){.space = space, .record = record, .period = record->period};
 	l->first = record->next_event - record->period;
 	for (uint64_t k = 0; k < l->period; k++)
 		nr_uses += record_event(record, l->first + k)->nr_uses;
 	l->max_lives = (uint32_t)(l->period + nr_uses);
 	l->max_old = l->max_lives;
-	l->born = malloc(l->period * sizeof(*l->born));
-	l->freed = calloc(l->period, sizeof(*l->freed));
+	l->born = malloc((l->period + 1) * sizeof(*l->born));
+	l->freed = calloc(l->period + 1, sizeof(*l->freed));
 	l->old = malloc((l->max_old + 1u) * sizeof(*l->old));
 	l->old_life = malloc((l->max_old + 1u) * sizeof(*l->old_life));
-	l->step = calloc(l->period, sizeof(*l->step));
+	l->step = calloc(l->period + 1, sizeof(*l->step));
 	l->use = calloc(nr_uses + 1, sizeof(*l->use));
 	l->life = calloc(l->max_lives + 1u, sizeof(*l->life));
 	l->range = calloc(l->max_lives + 1u, sizeof(struct range *));
-	l->step_of_event = calloc(l->period, sizeof(uint32_t));
+	l->step_of_event = calloc(l->period + 1, sizeof(uint32_t));
 	if (!l->born || !l->freed || !l->old || !l->old_life || !l->step || !l->use || !l->life ||
 	    !l->range || !l->step_of_event) {
 		learning_fini(l);
@@ -101,7 +101,7 @@ static uint32_t life_index(struct learning *l, life_t life, uint32_t nr_blocks)
 	if (index != NO_LIFE)
 		return index;
 	index = l->nr_lives++;
-	l->life[index] = (struct plan_life){ .nr_blocks = nr_blocks, .permanent = true };
+	l->life[index] = (struct plan_life){.nr_blocks = nr_blocks, .permanent = true};
 	l->old[l->nr_old] = life;
 	l->old_life[l->nr_old++] = index;
 	return index;
@@ -120,9 +120,9 @@ static void learn_lives(struct learning *l)
 		} else if (event->kind == EVENT_ALLOC) {
 			l->born[k] = l->nr_lives;
 			/* Until a free is found: to the end of the period. */
-			l->life[l->nr_lives++] = (struct plan_life){ .nr_blocks = event->nr_blocks,
-								     .birth = l->nr_steps,
-								     .death = UINT32_MAX };
+			l->life[l->nr_lives++] = (struct plan_life){.nr_blocks = event->nr_blocks,
+								    .birth = l->nr_steps,
+								    .death = UINT32_MAX};
 		}
 	}
 	for (uint64_t k = 0; k < l->period; k++) {
@@ -160,12 +160,12 @@ static bool is_short(const struct learning *l, const struct plan_life *life)
 /* A recorded use as the cost model takes it. */
 static struct weir_use as_declared(const struct record_use *use)
 {
-	return (struct weir_use){ .bytes = use->bytes,
-				  .kind = use->kind,
-				  .pattern = use->pattern,
-				  .read_bytes = (uint64_t)use->read_bytes,
-				  .write_bytes = (uint64_t)use->write_bytes,
-				  .granule = use->granule };
+	return (struct weir_use){.bytes = use->bytes,
+				 .kind = use->kind,
+				 .pattern = use->pattern,
+				 .read_bytes = (uint64_t)use->read_bytes,
+				 .write_bytes = (uint64_t)use->write_bytes,
+				 .granule = use->granule};
 }
 
 /* The link between the space's two tiers. */
@@ -194,7 +194,7 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 	out->out_ns = recorded->write_bytes * ns;
 	out->near = far / near;
 	/* Two blocks less: levels are rounded. */
-	out->near_blocks = (double)(link->inplace_reach_bytes / l->space->block_bytes) - 2;
+	out->near_blocks = (double)link->inplace_reach_bytes / (double)l->space->block_bytes - 2;
 }
 
 /* Computation time of a bracket: as measured with everything resident, or from its bytes. */
@@ -231,9 +231,9 @@ static void learn_steps(struct learning *l)
 
 		if (event->kind != EVENT_BEGIN)
 			continue;
-		*step = (struct plan_step){ .first_use = l->nr_uses,
-					    .nr_uses = event->nr_uses,
-					    .compute_ns = learn_compute(l, l->first + k) };
+		*step = (struct plan_step){.first_use = l->nr_uses,
+					   .nr_uses = event->nr_uses,
+					   .compute_ns = learn_compute(l, l->first + k)};
 		step->shape = mix(event->nr_uses, event->stream);
 		for (uint32_t i = 0; i < event->nr_uses; i++) {
 			struct plan_use *use = &l->use[l->nr_uses++];
@@ -244,8 +244,9 @@ static void learn_steps(struct learning *l)
 			step->shape = mix(step->shape, uses[i].bytes);
 			step->shape = mix(step->shape, uses[i].granule * 64u + uses[i].kind * 2u +
 							       (uint64_t)uses[i].pattern);
-			step->shape = mix(step->shape, is_short(l, life) ? life->nr_blocks
-								      : use->life + (1ull << 40));
+			step->shape =
+				mix(step->shape,
+				    is_short(l, life) ? life->nr_blocks : use->life + (1ull << 40));
 		}
 	}
 }
@@ -300,10 +301,12 @@ static int make_plan(const struct learning *l, struct plan **out)
 		.nr_uses = l->nr_uses,
 		.nr_lives = l->nr_lives,
 		.budget_blocks = plan_budget(l->space),
-		.in_ns = bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HOST].memory) +
-			 piece,
-		.out_ns = bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HBM].memory) +
-			  piece,
+		.in_ns =
+			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HOST].memory) +
+			piece,
+		.out_ns =
+			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HBM].memory) +
+			piece,
 		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
 	};
 

@@ -119,8 +119,8 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 
 	if (block->state == BLOCK_UNBACKED)
 		return place_unbacked(space, use, i, level, left);
-	if (block->state == BLOCK_HOST && space->mode == WEIR_PLANNED && !range_block_is_pinned(range, i) &&
-	    range_nr_resident(range) < level)
+	if (block->state == BLOCK_HOST && space->mode == WEIR_PLANNED &&
+	    !range_block_is_pinned(range, i) && range_nr_resident(range) < level)
 		return place_host(space, use, i, level, left);
 	return 0;
 }
@@ -162,8 +162,7 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 
 	if (err)
 		return err;
-	if (!range->nr_state[BLOCK_UNBACKED] &&
-	    (resident >= level || !range->nr_state[BLOCK_HOST]))
+	if (!range->nr_state[BLOCK_UNBACKED] && (resident >= level || !range->nr_state[BLOCK_HOST]))
 		return 0;
 	for (uint32_t n = 0; n < use->nr; n++) {
 		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
@@ -279,7 +278,8 @@ int place_ahead(struct weir_space *space, const struct space_use *uses, uint32_t
 			return err;
 		if (uses[u].kind != WEIR_OVERWRITE || uses[u].nr != range->nr_blocks)
 			continue;
-		for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level; n++) {
+		for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level;
+		     n++) {
 			err = place_fresh_block(space, range, range_nth_block(range, n));
 			if (err)
 				return err == -EAGAIN ? 0 : err;
@@ -330,7 +330,7 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 
 int place_back_all(struct weir_space *space, struct range *range)
 {
-	struct space_use all = { .range = range, .nr = range->nr_blocks };
+	struct space_use all = {.range = range, .nr = range->nr_blocks};
 
 	return place_back_part(space, &all);
 }

@@ -12,7 +12,8 @@ static int plan_fill(struct plan *plan, const struct plan_input *input, struct s
 	double *reached = calloc(stages->nr_lives + 1u, sizeof(double));
 	int err;
 
-	plan->level = calloc((uint64_t)stages->nr_stages * stages->nr_tracked + 1, sizeof(uint32_t));
+	plan->level =
+		calloc((uint64_t)stages->nr_stages * stages->nr_tracked + 1, sizeof(uint32_t));
 	if (!level || !reached || !plan->level) {
 		err = -ENOMEM;
 		goto err_free;
@@ -91,6 +92,10 @@ int plan_create(const struct plan_input *given, struct plan **out)
 
 	if (!plan)
 		return -ENOMEM;
+	if (!given->nr_steps) {
+		err = -EINVAL;
+		goto err_free;
+	}
 	plan->nr_steps = given->nr_steps;
 	plan->first_step = stages_pick_first(given);
 	err = rotate(given, plan->first_step, &input);

@@ -58,7 +58,8 @@ struct plan_input {
 	const struct plan_life *life;
 	uint32_t nr_steps, nr_uses, nr_lives;
 	uint32_t budget_blocks;
-	double in_ns, out_ns, duplex_ns; /* link time of a block's copy; duplex: each way, both busy */
+	double in_ns, out_ns,
+		duplex_ns; /* link time of a block's copy; duplex: each way, both busy */
 };
 
 enum plan_move {
@@ -66,8 +67,8 @@ enum plan_move {
 	PLAN_FETCH, /* until at least so many are */
 };
 
-/* Some moves of one life's blocks, from stage `from` on, to be under way by `due`. Stages are counted
- * from the period's begin; due < from means in the next period. */
+/* Some moves of one life's blocks, from stage `from` on, to be under way by `due`. Stages are
+ * counted from the period's begin; due < from means in the next period. */
 struct plan_action {
 	enum plan_move move;
 	uint32_t life, nr_blocks;
@@ -79,18 +80,18 @@ struct plan_action {
 
 struct plan {
 	uint32_t nr_stages, nr_steps, nr_tracked;
-	uint32_t first_step;	    /* stage 0 begins here, so that no loop is cut in two */
+	uint32_t first_step; /* stage 0 begins here, so that no loop is cut in two */
 	uint32_t *stage_of_step;
-	uint32_t *tracked;	    /* by life: its number t among the tracked; PLAN_UNTRACKED */
-	uint32_t *level;	    /* [stage * nr_tracked + t], where the life is used */
-	uint32_t *next_use;	    /* [stage * nr_tracked + t]: stages until its next use after this
+	uint32_t *tracked;  /* by life: its number t among the tracked; PLAN_UNTRACKED */
+	uint32_t *level;    /* [stage * nr_tracked + t], where the life is used */
+	uint32_t *next_use; /* [stage * nr_tracked + t]: stages until its next use after this
 				     * stage; UINT32_MAX: none before it dies */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
 };
 
-/* Make a plan. @return 0 or -ENOMEM. */
+/* Make a plan. @return 0, -EINVAL (no steps) or -ENOMEM. */
 int plan_create(const struct plan_input *input, struct plan **out);
 void plan_destroy(struct plan *plan);
 
@@ -128,10 +129,10 @@ struct stages {
 	struct stage_life *life;
 	double *compute_ns;
 	uint32_t *stage_of_step;
-	uint32_t *tracked;	/* by life, as in struct plan */
-	uint32_t *death;	/* tracked lives, by stage */
-	uint32_t *life_of;	/* by tracked life: the input's */
-	double *blocks;		/* by tracked life: its size */
+	uint32_t *tracked; /* by life, as in struct plan */
+	uint32_t *death;   /* tracked lives, by stage */
+	uint32_t *life_of; /* by tracked life: the input's */
+	double *blocks;	   /* by tracked life: its size */
 	uint32_t nr_stages, nr_uses, nr_lives, nr_tracked;
 	/* For each tracked life, [stage * nr_tracked + t]: */
 	uint8_t *alive;

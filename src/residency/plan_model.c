@@ -5,7 +5,8 @@
  * Blocks of a life are alike here, so its state is how many are resident and how many of those are
  * dirty, as real numbers. For each stage, in order:
  *
- *   settle      what must be resident and is not comes in first, what must make room for it goes out
+ *   settle      what must be resident and is not comes in first, what must make room for it goes
+ * out
  *               first: the stage waits for both (a stall)
  *   run         each step takes the largest of computation and link time of what is in place
  *   look ahead  what the link has left during the stage serves the stages to come, the nearest
@@ -29,8 +30,7 @@ struct plan_model {
 	double *resident, *dirty, *ahead; /* by life */
 	const double *level;		  /* by stage_life, of this run */
 	double *wanted;			  /* by life: level in the stage looked at, or -1 */
-	bool *used;			  /* by life: used in the stage that runs, or up to the one
-					   * looked at */
+	bool *used; /* by life: in the stage that runs, or up to the one looked at */
 	double time_ns, copied_ns;
 	/* What is left of the link during the stage, in blocks. */
 	double slack_in, slack_out;
@@ -87,11 +87,11 @@ void model_destroy(struct plan_model *m)
 static void record_action(struct plan_model *m, enum plan_move move, uint32_t life, double blocks,
 			  uint32_t from, uint32_t due)
 {
-	struct plan_action action = { .move = move,
-				      .life = m->stages->life_of[life],
-				      .nr_blocks = (uint32_t)(m->resident[life] + 0.5),
-				      .from = from,
-				      .due = due };
+	struct plan_action action = {.move = move,
+				     .life = m->stages->life_of[life],
+				     .nr_blocks = (uint32_t)(m->resident[life] + 0.5),
+				     .from = from,
+				     .due = due};
 
 	if (!m->recording || blocks < TINY)
 		return;
@@ -241,8 +241,8 @@ static double settle(struct plan_model *m, uint32_t g)
 	}
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
-		double blocks = MAX(0, m->level[stage->first_life + i] -
-					       m->resident[life->life]) * share;
+		double blocks =
+			MAX(0, m->level[stage->first_life + i] - m->resident[life->life]) * share;
 
 		m->resident[life->life] += blocks;
 		if (m->reached)
@@ -269,7 +269,8 @@ static void traffic_add(struct traffic *t, const struct stage_use *use, double s
 	t->out_ns += use->out_ns * share * slow;
 }
 
-/* The larger of computation, what kernels can move each way, and what the link carries both ways. */
+/* The larger of computation, what kernels can move each way, and what the link carries both ways.
+ * */
 static double traffic_ns(const struct plan_input *input, const struct traffic *t, double compute)
 {
 	double ns = MAX(compute, copy_ns(input, t->in, t->out));
@@ -282,7 +283,7 @@ static double run_step(const struct plan_model *m, const struct stage *stage, ui
 		       struct traffic *total)
 {
 	double compute = m->stages->compute_ns[stage->first_compute + body];
-	struct traffic base = { 0 }, with_windows = { 0 }, windows = { 0 }, windows_away = { 0 };
+	struct traffic base = {0}, with_windows = {0}, windows = {0}, windows_away = {0};
 	double away, all;
 
 	for (uint32_t i = 0; i < stage->nr_uses; i++) {
@@ -315,7 +316,7 @@ static double run(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
-	struct traffic t = { 0 };
+	struct traffic t = {0};
 	double total = 0, in, out;
 
 	for (uint32_t body = 0; body < stage->nr_body; body++)
@@ -336,8 +337,8 @@ static double run(struct plan_model *m, uint32_t g)
 	return total;
 }
 
-/* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go; the rest is
- * expected to go later. @return what nothing can be found for. */
+/* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go; the rest
+ * is expected to go later. @return what nothing can be found for. */
 static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing)
 {
 	while (missing > TINY) {

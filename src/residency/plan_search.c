@@ -217,8 +217,8 @@ static void start_static(struct search *s, double *room)
 		uint32_t best = UINT32_MAX;
 
 		for (uint32_t t = 0; t < s->stages->nr_tracked; t++)
-			if (room[t] < 0 && (best == UINT32_MAX ||
-					    in_place_ns(s, t) > in_place_ns(s, best)))
+			if (room[t] < 0 &&
+			    (best == UINT32_MAX || in_place_ns(s, t) > in_place_ns(s, best)))
 				best = t;
 		if (best == UINT32_MAX)
 			break;
@@ -250,7 +250,7 @@ static void descend(struct search *s, double compute_ns, double *saved)
 double plan_search(const struct plan_input *input, const struct stages *stages,
 		   struct plan_model *model, double *level)
 {
-	struct search s = { .input = input, .stages = stages, .model = model, .level = level };
+	struct search s = {.input = input, .stages = stages, .model = model, .level = level};
 	uint64_t nr = stages->nr_lives + 1u, nr_saved = MAX(nr, stages->nr_tracked + 1u);
 	double *saved = malloc(nr_saved * sizeof(double)), *first = malloc(nr * sizeof(double));
 	double compute_ns = 0, first_ns;

@@ -27,7 +27,7 @@ static void pick_stage(const struct plan_input *input, uint32_t at, struct stage
 {
 	uint32_t best = 0;
 
-	*stage = (struct stage){ .first_step = at, .nr_body = 1, .nr_iterations = 1 };
+	*stage = (struct stage){.first_step = at, .nr_body = 1, .nr_iterations = 1};
 	for (uint32_t body = 1; body <= BODY_MAX; body++) {
 		uint32_t length = loop_length(input, at, body);
 
@@ -161,7 +161,7 @@ static struct stage_life *stage_life_get(struct stages *s, struct stage *stage, 
 		if (s->life[stage->first_life + i].life == life)
 			return &s->life[stage->first_life + i];
 	s->nr_lives++;
-	s->life[stage->first_life + stage->nr_lives] = (struct stage_life){ .life = life };
+	s->life[stage->first_life + stage->nr_lives] = (struct stage_life){.life = life};
 	return &s->life[stage->first_life + stage->nr_lives++];
 }
 
@@ -184,10 +184,10 @@ static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
 	}
 	if (!sum) {
 		sum = &s->use[stage->first_use + stage->nr_uses++];
-		*sum = (struct stage_use){ .step = body,
-					   .life = tracked,
-					   .near = use->near,
-					   .near_blocks = use->near_blocks };
+		*sum = (struct stage_use){.step = body,
+					  .life = tracked,
+					  .near = use->near,
+					  .near_blocks = use->near_blocks};
 		s->nr_uses++;
 	}
 	sum->window |= !use->whole && stage->nr_iterations > 1;
@@ -289,7 +289,7 @@ int stages_create(const struct plan_input *input, struct stages *s)
 {
 	int err;
 
-	*s = (struct stages){ 0 };
+	*s = (struct stages){0};
 	err = alloc_arrays(input, s);
 	if (err)
 		goto err_destroy;

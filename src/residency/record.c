@@ -17,7 +17,7 @@
 
 int record_init(struct record *record)
 {
-	*record = (struct record){ .first_event = 1, .next_event = 1, .first_use = 1, .next_use = 1 };
+	*record = (struct record){.first_event = 1, .next_event = 1, .first_use = 1, .next_use = 1};
 	record->bucket = calloc(NR_BUCKETS, sizeof(uint64_t));
 	return record->bucket ? 0 : -1;
 }
@@ -108,8 +108,8 @@ static uint64_t shape_hash(const struct record *record, const struct event *even
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		hash = mix(hash, use[i].offset);
 		hash = mix(hash, use[i].bytes);
-		hash = mix(hash, use[i].nr_range_blocks * 16u + (uint64_t)use[i].kind * 2u +
-					 (uint64_t)use[i].pattern);
+		hash = mix(hash, use[i].nr_range_blocks);
+		hash = mix(hash, (uint64_t)use[i].kind * 2 + (uint64_t)use[i].pattern);
 	}
 	return hash;
 }
@@ -145,12 +145,12 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 
 		first_use = last->first_use + last->nr_uses;
 	}
-	*event = (struct event){ .kind = kind,
-				 .stream = stream,
-				 .life = kind == EVENT_ALLOC ? number : life,
-				 .nr_blocks = nr_blocks,
-				 .first_use = first_use,
-				 .nr_uses = (uint32_t)(record->next_use - first_use) };
+	*event = (struct event){.kind = kind,
+				.stream = stream,
+				.life = kind == EVENT_ALLOC ? number : life,
+				.nr_blocks = nr_blocks,
+				.first_use = first_use,
+				.nr_uses = (uint32_t)(record->next_use - first_use)};
 	event->shape = shape_hash(record, event);
 	event->context = context_hash(record);
 	bucket = &record->bucket[event->context % NR_BUCKETS];

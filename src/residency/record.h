@@ -33,29 +33,29 @@ struct record_use {
 
 struct event {
 	enum event_kind kind;
-	uint32_t stream;	/* slot; 0 for allocations */
+	uint32_t stream; /* slot; 0 for allocations */
 	uint32_t nr_uses;
-	life_t life;		/* ALLOC: its own number; FREE: the life that ends */
-	uint32_t nr_blocks;	/* ALLOC */
-	uint64_t first_use;	/* number in the record's uses */
-	uint64_t context;	/* hash of the last CONTEXT events, without lives */
-	uint64_t shape;		/* hash of this one */
-	uint64_t previous;	/* number of an earlier event in the same bucket; 0: none */
-	double ns;		/* BEGIN: how long it ran; 0: not known yet */
-	bool in_place;		/* BEGIN: ns was measured with something not resident */
+	life_t life;	    /* ALLOC: its own number; FREE: the life that ends */
+	uint32_t nr_blocks; /* ALLOC */
+	uint64_t first_use; /* number in the record's uses */
+	uint64_t context;   /* hash of the last CONTEXT events, without lives */
+	uint64_t shape;	    /* hash of this one */
+	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
+	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
+	bool in_place;	    /* BEGIN: ns was measured with something not resident */
 };
 
 /* Opaque but for its readers in residency/: numbers are 1 and up, and only grow. */
 struct record {
-	struct event *event;	/* number n is at event[n - first_event] */
+	struct event *event; /* number n is at event[n - first_event] */
 	uint64_t first_event, next_event;
 	uint64_t max_events;
 	struct record_use *use;
 	uint64_t first_use, next_use, max_uses;
-	uint64_t *bucket;	/* by context: the newest event */
-	uint64_t period;	/* events; 0: no repetition is followed */
-	uint64_t followed;	/* events that agreed since it was recognised */
-	bool broken;		/* a use was lost: no memory */
+	uint64_t *bucket;  /* by context: the newest event */
+	uint64_t period;   /* events; 0: no repetition is followed */
+	uint64_t followed; /* events that agreed since it was recognised */
+	bool broken;	   /* a use was lost: no memory */
 };
 
 int record_init(struct record *record);

@@ -25,9 +25,9 @@
 struct pending_action {
 	enum plan_move move;
 	uint32_t life;
-	uint32_t nr_blocks;   /* to be reached */
-	uint64_t from, due;   /* stages, counted since the plan began */
-	uint32_t cursor;      /* blocks of the range looked at, in its order */
+	uint32_t nr_blocks; /* to be reached */
+	uint64_t from, due; /* stages, counted since the plan began */
+	uint32_t cursor;    /* blocks of the range looked at, in its order */
 };
 
 /*
@@ -36,24 +36,24 @@ struct pending_action {
  */
 struct residency {
 	struct record record;
-	bool recording;	       /* off in a fixed space */
+	bool recording; /* off in a fixed space */
 
-	struct plan *plan;     /* NULL: none is followed */
-	struct range **life;   /* by the plan's life: its range now, or NULL */
+	struct plan *plan;	 /* NULL: none is followed */
+	struct range **life;	 /* by the plan's life: its range now, or NULL */
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
-	uint64_t plan_event;   /* the first event of the plan's first period */
-	uint64_t first_stage;  /* that the plan was made in */
-	uint64_t host_stage;   /* of the newest bracket begun */
-	uint64_t gpu_stage;    /* of the first bracket that is not done */
-	uint32_t nr_plans_made; /* for this repetition */
+	uint64_t plan_event;	 /* the first event of the plan's first period */
+	uint64_t first_stage;	 /* that the plan was made in */
+	uint64_t host_stage;	 /* of the newest bracket begun */
+	uint64_t gpu_stage;	 /* of the first bracket that is not done */
+	uint32_t nr_plans_made;	 /* for this repetition */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
-	uint32_t next_action;  /* of the plan's list */
-	uint64_t action_period; /* the period that next_action belongs to */
-	int error;	       /* of a move made by progress: reported by the next bracket */
-	uint32_t nr_read_mostly; /* ranges advised so, those freed since included */
-	const struct range *keep; /* not to be evicted from just now */
+	uint32_t next_action;	     /* of the plan's list */
+	uint64_t action_period;	     /* the period that next_action belongs to */
+	int error;		     /* of a move made by progress, for the next bracket */
+	uint32_t nr_read_mostly;     /* ranges advised so, those freed since included */
+	const struct range *keep;    /* not to be evicted from just now */
 	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
 };
 
@@ -120,8 +120,8 @@ bool room_exists(const struct weir_space *space);
 /* A chunk on the host: free, from a freed range, or a clean block's lower copy. NULL: none. */
 struct chunk *room_host(struct weir_space *space);
 
-/* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or not
- * it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
+/* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or
+ * not it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
 int room_clean(struct weir_space *space, struct range *range, uint32_t i);
 
 /* Whether the block may be moved now: not pinned, not moving, its brackets done. */
@@ -139,9 +139,9 @@ void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t
 /* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
-/* Map ahead of place_uses(), without waiting: mapping calls made while the device is still busy cost
- * no time. Backs what the uses overwrite, as far as the plan wants it resident, and maps what they
- * will find in place. */
+/* Map ahead of place_uses(), without waiting: mapping calls made while the device is still busy
+ * cost no time. Backs what the uses overwrite, as far as the plan wants it resident, and maps what
+ * they will find in place. */
 int place_ahead(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
 /* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */

@@ -20,8 +20,8 @@ static bool is_marked(const struct weir_space *space, const struct range *range,
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i)
 {
 	return !range_block_is_pinned(range, i) && !block_is_moving(&range->block[i]) &&
-	       range->block[i].cleaning == CLEANING_NONE &&
-	       !is_marked(space, range, i) && range_block_last_use(range, i) <= space->done_seq;
+	       range->block[i].cleaning == CLEANING_NONE && !is_marked(space, range, i) &&
+	       range_block_last_use(range, i) <= space->done_seq;
 }
 
 /* An error that only costs speed here is still one that weir_space_sync() tells. */
@@ -54,7 +54,8 @@ static uint32_t pooled_block(struct weir_space *space, struct range *range, enum
 	if (tier == TIER_HBM) {
 		uint32_t n = last_resident(range, range->nr_blocks);
 
-		while (n < range->nr_blocks && !room_is_idle(space, range, range_nth_block(range, n)))
+		while (n < range->nr_blocks &&
+		       !room_is_idle(space, range, range_nth_block(range, n)))
 			n = last_resident(range, n);
 		return n < range->nr_blocks ? range_nth_block(range, n) : n;
 	}
@@ -97,17 +98,13 @@ struct chunk *room_hbm_try(struct weir_space *space)
 	return chunk ? chunk : take_from_pooled(space, TIER_HBM);
 }
 
-struct chunk *room_host(struct weir_space *space)
+/* The lower copy of a clean block, of ranges that are read mostly or of the others. */
+static struct chunk *take_lower_copy(struct weir_space *space, bool read_mostly)
 {
-	struct chunk *chunk = pmm_chunk_get(&space->pmm[TIER_HOST]);
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
 
-	if (!chunk)
-		chunk = take_from_pooled(space, TIER_HOST);
-	/* Lower copies last, and those of ranges that are read mostly after all others. */
-	for (uint32_t n = 0; !chunk && n < 2 * space->nr_ranges; n++) {
-		struct range *range = space->range[n % space->nr_ranges];
-
-		if (range->read_mostly != (n >= space->nr_ranges))
+		if (range->read_mostly != read_mostly)
 			continue;
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
 			if (!range->block[i].clean || range->block[i].state != BLOCK_HBM)
@@ -116,7 +113,18 @@ struct chunk *room_host(struct weir_space *space)
 			return pmm_chunk_get(&space->pmm[TIER_HOST]);
 		}
 	}
-	return chunk;
+	return NULL;
+}
+
+struct chunk *room_host(struct weir_space *space)
+{
+	struct chunk *chunk = pmm_chunk_get(&space->pmm[TIER_HOST]);
+
+	if (!chunk)
+		chunk = take_from_pooled(space, TIER_HOST);
+	if (!chunk)
+		chunk = take_lower_copy(space, false);
+	return chunk ? chunk : take_lower_copy(space, true);
 }
 
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
@@ -241,8 +249,8 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 			range = pick_range(space, false, &i);
 			if (!range)
 				break;
-			/* Ended, since it is not pinned, and not done; or being cleaned. The wait may
-			 * change all. */
+			/* Ended, since it is not pinned, and not done; or being cleaned. The wait
+			 * may change all. */
 			if (note(space, migrate_flush(space)) || !space_wait_any(space))
 				break;
 			continue;
