@@ -434,9 +434,10 @@ int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t 
 {
 	uint32_t old = range->devices;
 
-	if (old == devices)
-		return 0;
 	range->devices = devices;
+	/* Fewer: mappings follow when they are made anew, since launches may be using them. */
+	if (!(devices & ~old))
+		return 0;
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		struct block *block = &range->block[i];
 		int err;

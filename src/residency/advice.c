@@ -171,7 +171,8 @@ void advice_advance(struct weir_space *space)
 {
 	struct weir_fence **at = &space->residency->prefetch;
 
-	if (space->residency->nr_read_mostly)
+	/* In a fixed space any kernel may write at any time. */
+	if (space->residency->nr_read_mostly && space->mode == WEIR_PLANNED)
 		clean_read_mostly(space);
 	while (*at) {
 		struct weir_fence *p = *at;

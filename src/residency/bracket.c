@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/log.h"
 #include "src/residency/residency.h"
@@ -471,8 +470,8 @@ static int host_room(struct weir_space *space, const struct range *range, uint32
 	return 0;
 }
 
-/* Bring one block home. */
-static int host_fetch(struct weir_space *space, const struct space_use *use, uint32_t i)
+/* Bring one block home. drop: contents about to be overwritten need not come. */
+static int host_fetch(struct weir_space *space, const struct space_use *use, uint32_t i, bool drop)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
@@ -484,7 +483,7 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 		err = host_room(space, range, i);
 	if (err)
 		return err;
-	if (use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
+	if (drop && use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
 	    !(use->tail_part && i == use->first + use->nr - 1) && !block->pins) {
 		migrate_drop_lower(space, range, block);
 		block_set_dead(range, block, true);
@@ -526,7 +525,7 @@ static void host_unpin(struct weir_space *space, const struct space_use *use, ui
 		range_pool_add(space, range);
 }
 
-static int host_pin(struct weir_space *space, const struct space_use *use)
+static int host_pin(struct weir_space *space, const struct space_use *use, bool drop)
 {
 	struct range *range = use->range;
 	uint32_t n;
@@ -535,7 +534,7 @@ static int host_pin(struct weir_space *space, const struct space_use *use)
 	for (n = 0; n < use->nr; n++) {
 		uint32_t i = use->first + n;
 
-		err = host_fetch(space, use, i);
+		err = host_fetch(space, use, i, drop);
 		if (!err && !range->block[i].host_pins)
 			err = migrate_set_access(space, range, i, true);
 		if (err)
@@ -567,35 +566,25 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 	return err;
 }
 
-/* What is overwritten comes last: by then nothing else can fail for want of room, and its contents
- * are not given up for nothing. */
-static void overwrites_last(struct space_use *uses, uint32_t nr_uses)
-{
-	for (uint32_t u = 0, n = 0; n < nr_uses; n++) {
-		struct space_use use = uses[u];
-
-		if (use.kind != WEIR_OVERWRITE) {
-			u++;
-			continue;
-		}
-		memmove(&uses[u], &uses[u + 1], (nr_uses - u - 1) * sizeof(use));
-		uses[nr_uses - 1] = use;
-	}
-}
-
-static int host_begin_locked(struct weir_space *space, struct space_use *uses, uint32_t nr_uses)
+static int host_begin_locked(struct weir_space *space, const struct space_use *uses,
+			     uint32_t nr_uses)
 {
 	uint32_t nr_pinned = 0;
+	uint64_t nr_blocks = 0;
+	bool drop;
 	int err = 0;
 
-	overwrites_last(uses, nr_uses);
-	for (uint32_t u = 0; !err && u < nr_uses; u++)
+	/* All that can be refused is refused before anything is given up for being overwritten. */
+	for (uint32_t u = 0; !err && u < nr_uses; u++) {
+		nr_blocks += uses[u].nr;
 		for (uint32_t n = 0; !err && n < uses[u].nr; n++)
 			err = host_wait(space, uses[u].range, uses[u].first + n);
+	}
 	if (err)
 		return err;
+	drop = pmm_nr_available(&space->pmm[TIER_HOST]) >= nr_blocks;
 	for (; nr_pinned < nr_uses; nr_pinned++) {
-		err = host_pin(space, &uses[nr_pinned]);
+		err = host_pin(space, &uses[nr_pinned], drop);
 		if (err)
 			break;
 	}

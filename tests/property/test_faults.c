@@ -257,8 +257,11 @@ static void step_bracket(const struct step *step)
 	uint32_t nr = uses_of(step, use);
 
 	TRY(worked, weir_begin(run.space, stream, whole ? NULL : use, whole ? 0 : nr));
-	if (!worked)
+	if (!worked) {
+		/* Its header: what it was to overwrite may be lost. */
+		run.range[step->x].undefined |= use[0].kind == WEIR_OVERWRITE;
 		return;
+	}
 	TRY(worked, launch(step));
 	if (worked)
 		expect_effect(step);
@@ -293,8 +296,10 @@ static void step_host(const struct step *step)
 	bool worked;
 
 	TRY(worked, weir_host_begin(run.space, use, nr));
-	if (!worked)
+	if (!worked) {
+		run.range[step->x].undefined |= use[0].kind == WEIR_OVERWRITE;
 		return;
+	}
 	kernel_of(step->action)->cpu(&args);
 	expect_effect(step);
 	MUST(weir_host_end(run.space, use, nr));

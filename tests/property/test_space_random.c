@@ -35,7 +35,7 @@
 #define CELLS_MAX (CELLS_PER_BLOCK * BLOCKS_MAX)
 #define SMALL_CELL 256u
 #define PARTS_MAX 4u
-#define NR_STREAMS 2u
+#define NR_STREAMS 3u /* the last one on another device */
 
 struct model_range {
 	bool live;
@@ -263,10 +263,10 @@ static void free_range(struct model *m, struct model_range *range)
 {
 	uint32_t busy = range->readers | range->writers, stream = below(m, NR_STREAMS + 1);
 
-	if (busy == 3)
+	if (busy & (busy - 1))
 		stream = NR_STREAMS;
 	else if (busy && stream < NR_STREAMS)
-		stream = busy >> 1;
+		stream = (uint32_t)__builtin_ctz(busy);
 	trace("free %p stream %u\n", (void *)range->addr, stream);
 	assert_int_equal(weir_free(m->t.space, range->addr,
 				   stream < NR_STREAMS ? m->t.stream[stream] : NULL),
@@ -338,7 +338,7 @@ static void forbidden(struct model *m, uint32_t stream, const struct part *part)
 	do_check(&m->t);
 }
 
-/* A bracket inside the open one, on the other stream, on what does not conflict. */
+/* A bracket inside the open one, on another stream, on what does not conflict. */
 static void nested_bracket(struct model *m, uint32_t stream)
 {
 	struct part part;
@@ -369,7 +369,7 @@ static void run_bracket(struct model *m, uint32_t stream, const struct part *par
 	for (uint32_t i = 0; i < nr; i++)
 		parts[i].range->writers |= 1u << stream;
 	if (!m->quiet && one_in(m, 6))
-		nested_bracket(m, !stream);
+		nested_bracket(m, (stream + 1) % NR_STREAMS);
 	if (!m->quiet && one_in(m, 8))
 		some_op(m);
 	if (!m->quiet && one_in(m, 16) && parts[0].range->live)
@@ -419,7 +419,7 @@ static void op_whole_space(struct model *m)
 static void op_launch_alone(struct model *m)
 {
 	struct model_range *range = pick_live(m);
-	uint32_t stream = below(m, NR_STREAMS);
+	uint32_t stream = below(m, NR_STREAMS - 1); /* of the space's own device */
 	struct part part;
 
 	if (!range || m->mode != WEIR_FIXED)
@@ -701,6 +701,8 @@ static void script_host(struct model *m, const struct part *part)
 	struct weir_use use = use_of(part_addr(part), part_bytes(part), part->kind);
 	int err = weir_host_begin(m->t.space, &use, 1);
 
+	trace("host %s %u+%u at %p: %d\n", kind_name[part->kind], part->first, part->nr,
+	      (void *)part->range->addr, err);
 	do_check(&m->t);
 	if (err) {
 		assert_int_equal(err, -ENOMEM);

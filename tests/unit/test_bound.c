@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "workloads/bound.h"
+#include "workloads/bound_dual.h"
+#include "workloads/bound_soft.h"
 
 #define MB UINT64_C(1000000)
 #define GB (1000 * MB)
@@ -556,6 +558,128 @@ static void test_bound_repeats(void **state)
 	trace_destroy(t);
 }
 
+/* ------------------------------------------------------------------ inside */
+
+static double random_unit(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (double)(*state >> 11) * 0x1p-53;
+}
+
+static struct bound_model *model(const struct trace *t, const struct weir_machine_desc *d,
+				 uint64_t budget)
+{
+	struct bound_model *m;
+
+	assert_int_equal(bound_model_create(t, d, 0, budget, &m), 0);
+	return m;
+}
+
+/* Any prices: time adds up to one a step. */
+static void random_prices(const struct bound_model *m, uint64_t *state, struct bound_prices *p)
+{
+	for (uint32_t i = 0; i < m->nr_steps; i++) {
+		double sum = 0;
+
+		for (int r = 0; r < BOUND_RESOURCE_NR; r++) {
+			p->time[i][r] = pow(random_unit(state), 3);
+			sum += p->time[i][r];
+		}
+		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+			p->time[i][r] /= sum;
+		p->capacity[i] = 1e8 * pow(random_unit(state), 4);
+	}
+}
+
+static void test_tables_find_minima(void **state)
+{
+	struct trace *t = sliced_trace(8 * GB, GB);
+	struct weir_machine_desc d;
+	struct bound_tables tables;
+	struct bound_prices p;
+	struct bound_model *m;
+	uint64_t random = 1;
+
+	(void)state;
+	machine(&d);
+	m = model(t, &d, 8 * GB);
+	assert_int_equal(bound_tables_init(&tables, m), 0);
+	assert_int_equal(bound_prices_init(&p, m->nr_steps), 0);
+	random_prices(m, &random, &p);
+	bound_tables_fill(&tables, &p);
+	for (uint32_t from = 0; from < m->nr_steps; from++) {
+		uint32_t best = from;
+
+		for (uint32_t to = from; to < m->nr_steps; to++) {
+			if (tables.copy_out.key[to] < tables.copy_out.key[best])
+				best = to;
+			assert_int_equal(bound_range_least(&tables.copy_out, from, to), best);
+		}
+	}
+	bound_prices_fini(&p);
+	bound_tables_fini(&tables);
+	bound_model_destroy(m);
+	trace_destroy(t);
+}
+
+/* What the softened slope promises between two sets of prices. */
+static double promised(const struct bound_model *m, const struct bound_prices *usage,
+		       const struct bound_prices *from, const struct bound_prices *to)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < m->nr_steps; i++) {
+		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+			sum += usage->time[i][r] * (to->time[i][r] - from->time[i][r]);
+		sum += usage->capacity[i] * (to->capacity[i] - from->capacity[i]);
+	}
+	return sum;
+}
+
+/* With next to no softness the slope is one of the dual, which is concave: no prices give more
+ * than it promises. That holds only if both walks count the same costs. */
+static void test_soft_slope_bounds_the_dual(void **state)
+{
+	struct trace *t = sliced_trace(20 * GB, GB);
+	struct bound_prices at, other, usage;
+	struct weir_machine_desc d;
+	struct bound_tables tables;
+	struct bound_soft *soft;
+	struct bound_model *m;
+	uint64_t random = 7;
+
+	(void)state;
+	machine(&d);
+	m = model(t, &d, 16 * GB);
+	assert_int_equal(bound_tables_init(&tables, m), 0);
+	assert_int_equal(bound_soft_create(m, &soft), 0);
+	assert_int_equal(bound_prices_init(&at, m->nr_steps), 0);
+	assert_int_equal(bound_prices_init(&other, m->nr_steps), 0);
+	assert_int_equal(bound_prices_init(&usage, m->nr_steps), 0);
+	for (int k = 0; k < 200; k++) {
+		double value, most, there;
+
+		random_prices(m, &random, &at);
+		random_prices(m, &random, &other);
+		bound_tables_fill(&tables, &at);
+		value = bound_dual_value(&tables, &at);
+		bound_soft_usage(soft, &tables, &at, 1e-9, &usage);
+		most = value + promised(m, &usage, &at, &other);
+		bound_tables_fill(&tables, &other);
+		there = bound_dual_value(&tables, &other);
+		if (!(there <= most + 1e-6 * (fabs(most) + m->compute_ns)))
+			fail_msg("case %d: %.12g ns where at most %.12g were promised", k, there,
+				 most);
+	}
+	bound_prices_fini(&usage);
+	bound_prices_fini(&other);
+	bound_prices_fini(&at);
+	bound_soft_destroy(soft);
+	bound_tables_fini(&tables);
+	bound_model_destroy(m);
+	trace_destroy(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,6 +697,8 @@ int main(void)
 		cmocka_unit_test(test_bound_sliced_aggregation),
 		cmocka_unit_test(test_bound_less_budget_takes_longer),
 		cmocka_unit_test(test_bound_repeats),
+		cmocka_unit_test(test_tables_find_minima),
+		cmocka_unit_test(test_soft_slope_bounds_the_dual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ static void check_plan(const struct period *p, const struct plan *plan)
 	for (uint32_t i = 0; i < plan->nr_actions; i++) {
 		const struct plan_action *a = &plan->action[i];
 
-		assert_true(a->life < in->nr_lives && a->move <= PLAN_CLEAN);
+		assert_true(a->life < in->nr_lives);
 		assert_true(a->nr_blocks <= p->life[a->life].nr_blocks);
 		assert_true(a->from < plan->nr_stages && a->due < plan->nr_stages);
 		if (i)

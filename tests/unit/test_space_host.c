@@ -295,6 +295,23 @@ static void test_space_host_failing_overwrite_loses_nothing(void **state)
 	test_space_close(&t);
 }
 
+/* The same where the host has no room for all of it. */
+static void test_space_host_overwrite_without_room_loses_nothing(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 3);
+	a = do_alloc(&t, 5 * BLOCK, 0);
+	do_fill(&t, 0, a, 5 * BLOCK, 1);
+	do_sync(&t);
+	assert_int_equal(host_begin_try(&t, a, 5 * BLOCK, WEIR_OVERWRITE), -ENOMEM);
+	do_expect(&t, 0, a, 5 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* A kernel uses in place what the CPU holds; the block stays. */
 static void test_space_host_bracket_beside_a_stream_bracket(void **state)
 {
@@ -466,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_space_host_end_names_a_block_twice),
 		cmocka_unit_test(test_space_host_block_in_an_open_bracket_is_busy),
 		cmocka_unit_test(test_space_host_failing_overwrite_loses_nothing),
+		cmocka_unit_test(test_space_host_overwrite_without_room_loses_nothing),
 		cmocka_unit_test(test_space_host_bracket_beside_a_stream_bracket),
 		cmocka_unit_test(test_space_host_free_inside_its_bracket),
 		cmocka_unit_test(test_space_host_budget_is_kept),

@@ -133,6 +133,35 @@ static void test_space_mode_fixed_to_planned_keeps_contents(void **state)
 	test_space_close(&t);
 }
 
+/* A lower copy is not kept where kernels write without saying so. */
+static void test_space_fixed_read_mostly(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *other;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 16);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	other = do_alloc(&t, 4 * BLOCK, 0);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_READ_MOSTLY, 0), 0);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	set_mode(&t, WEIR_FIXED);
+	do_change(&t, 0, a, 4 * BLOCK, 1, 2);
+	do_launch(&t, 0, a, 4 * BLOCK, WEIR_WRITE, 2, 3);
+	do_sync(&t);
+	do_expect(&t, 0, a, 4 * BLOCK, 3);
+	do_launch(&t, 1, a, BLOCK, WEIR_WRITE, 3, 4);
+	do_sync(&t);
+	set_mode(&t, WEIR_PLANNED);
+	do_expect(&t, 0, a, BLOCK, 4);
+	do_fill(&t, 0, other, 4 * BLOCK, 5);
+	do_sync(&t);
+	do_expect(&t, 0, a + BLOCK, 3 * BLOCK, 3);
+	do_expect(&t, 0, a, BLOCK, 4);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 static void test_space_mode_errors(void **state)
 {
 	struct test_space t;
@@ -211,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_space_fixed_out_of_memory),
 		cmocka_unit_test(test_space_mode_planned_to_fixed),
 		cmocka_unit_test(test_space_mode_fixed_to_planned_keeps_contents),
+		cmocka_unit_test(test_space_fixed_read_mostly),
 		cmocka_unit_test(test_space_mode_errors),
 		cmocka_unit_test(test_space_mode_change_quiesces),
 		cmocka_unit_test(test_space_destroy_in_the_middle),

@@ -424,6 +424,24 @@ static void test_space_advice_accessed_by(void **state)
 	do_sync(&f->t);
 }
 
+/* Undone while the other device still works on it: that work goes on. */
+static void test_space_advice_undone_in_use(void **state)
+{
+	struct fixture *f = *state;
+
+	do_fill(&f->t, 0, f->a, 2 * BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_ACCESSED_BY, 1), 0);
+	do_begin(&f->t, 2, f->a, 2 * BLOCK, WEIR_WRITE);
+	do_launch(&f->t, 2, f->a, 2 * BLOCK, WEIR_WRITE, 1, 2);
+	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_DEFAULT, 0), 0);
+	do_launch(&f->t, 2, f->a, 2 * BLOCK, WEIR_WRITE, 2, 3);
+	do_end(&f->t, 2);
+	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_DEFAULT, 0), 0);
+	do_expect(&f->t, 2, f->a, 2 * BLOCK, 3);
+	do_sync(&f->t);
+}
+
 #define move_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -445,6 +463,7 @@ int main(void)
 		move_test(test_space_advice_prefer_hbm),
 		move_test(test_space_advice_read_mostly),
 		move_test(test_space_advice_accessed_by),
+		move_test(test_space_advice_undone_in_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
