@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound and its simple parts; the model, its dual and the search for prices are in
- * bound_model.c, bound_dual.c and bound_ascent.c.
+ * The bound and its simple parts. The model is in bound_model.c; the relaxation's dual in
+ * bound_dual.c, over the tables of bound_tables.c; the search for its prices in bound_ascent.c,
+ * guided by bound_soft.c.
  */
 #include "workloads/bound.h"
 
@@ -18,35 +19,20 @@
 #define ROUNDING_SHARE 1e-9
 #define ROUNDING_STEP_NS 1.0
 
-/* By step, for the bounds that look at one step at a time. */
-struct alone {
-	double *hbm_ns, *relief;
-	double *used_bytes; /* of the pieces that cost something in place */
-	double *least_ns;   /* of such a byte: half of its time in and out */
-};
-
-static int alone_init(struct alone *a, uint32_t nr_steps)
+/*
+ * The longer of a kernel alone and, of the bytes that it uses and the budget cannot hold, the time
+ * in place, in and out at once and the cheapest bytes.
+ */
+static int bound_brackets(const struct bound_model *m, double *out)
 {
-	size_t n = (size_t)nr_steps + 1;
+	size_t n = (size_t)m->nr_steps + 1;
+	double *used_bytes = calloc(n, sizeof(*used_bytes)); /* that cost something in place */
+	double *least_ns = calloc(n, sizeof(*least_ns));     /* of such a byte */
+	double sum = 0;
+	int err = -ENOMEM;
 
-	a->hbm_ns = calloc(n, sizeof(*a->hbm_ns));
-	a->relief = calloc(n, sizeof(*a->relief));
-	a->used_bytes = calloc(n, sizeof(*a->used_bytes));
-	a->least_ns = calloc(n, sizeof(*a->least_ns));
-	return a->hbm_ns && a->relief && a->used_bytes && a->least_ns ? 0 : -ENOMEM;
-}
-
-static void alone_fini(struct alone *a)
-{
-	free(a->hbm_ns);
-	free(a->relief);
-	free(a->used_bytes);
-	free(a->least_ns);
-}
-
-static void alone_fill(struct alone *a, const struct bound_model *m)
-{
-	bound_step_reliefs(m, a->hbm_ns, a->relief);
+	if (!used_bytes || !least_ns)
+		goto out;
 	for (uint32_t p = 0; p < m->nr_pieces; p++) {
 		const struct bound_piece *piece = &m->pieces[p];
 
@@ -56,35 +42,47 @@ static void alone_fill(struct alone *a, const struct bound_model *m)
 
 			if (!(ns > 0))
 				continue;
-			if (!(a->used_bytes[e->step] > 0) || ns < a->least_ns[e->step])
-				a->least_ns[e->step] = ns;
-			a->used_bytes[e->step] += piece->bytes;
+			if (!(used_bytes[e->step] > 0) || ns < least_ns[e->step])
+				least_ns[e->step] = ns;
+			used_bytes[e->step] += piece->bytes;
 		}
 	}
+	for (uint32_t i = 0; i < m->nr_steps; i++)
+		sum += fmax(m->steps[i].alone_ns,
+			    fmax(0, used_bytes[i] - m->budget_bytes) * least_ns[i]);
+	*out = sum;
+	err = 0;
+out:
+	free(used_bytes);
+	free(least_ns);
+	return err;
 }
 
-/* The kernels, and the brackets: the longer of a kernel alone and, of the bytes that it uses and
- * the budget cannot hold, the time in place, in and out at once and the cheapest bytes. */
-static int bound_alone(const struct bound_model *m, double *kernels_ns, double *brackets_ns)
+/*
+ * Whether the budget holds, at every step, each piece from its first use to its last, and from the
+ * start where its contents are from before. Then nothing need cross the link and no relaxation
+ * gives more than the kernels' time: 1, or 0, or -ENOMEM.
+ */
+static int all_fits(const struct bound_model *m)
 {
-	struct alone a = {0};
-	int err = alone_init(&a, m->nr_steps);
+	double *change = calloc((size_t)m->nr_steps + 1, sizeof(*change)), held = 0;
+	int fits = 1;
 
-	if (err)
-		goto out;
-	alone_fill(&a, m);
-	*kernels_ns = *brackets_ns = 0;
-	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		double time[BOUND_RESOURCE_NR];
-		double ns = bound_step_alone(&m->steps[i], a.hbm_ns[i], a.relief[i], time);
-		double beyond = fmax(0, a.used_bytes[i] - m->budget_bytes);
+	if (!change)
+		return -ENOMEM;
+	for (uint32_t p = 0; p < m->nr_pieces; p++) {
+		const struct bound_piece *piece = &m->pieces[p];
+		const struct bound_event *first = &m->events[piece->first_event];
 
-		*kernels_ns += ns;
-		*brackets_ns += fmax(ns, beyond * a.least_ns[i]);
+		change[first->flags & BOUND_LIVE_BEFORE ? 0 : first->step] += piece->bytes;
+		change[first[piece->nr_events - 1].step + 1] -= piece->bytes;
 	}
-out:
-	alone_fini(&a);
-	return err;
+	for (uint32_t i = 0; i < m->nr_steps; i++) {
+		held += change[i];
+		fits &= held <= m->budget_bytes;
+	}
+	free(change);
+	return fits;
 }
 
 static double seconds(const struct bound_model *m, double ns)
@@ -97,13 +95,12 @@ static double seconds(const struct bound_model *m, double ns)
 static void choose(struct bound_result *r)
 {
 	const double part[] = {
-		[BOUND_BY_KERNELS] = r->kernels_s,
+		[BOUND_BY_COMPUTE] = r->compute_s,
 		[BOUND_BY_BRACKETS] = r->brackets_s,
-		[BOUND_BY_LINK] = r->link_s,
 		[BOUND_BY_PRICES] = r->prices_s,
 	};
 
-	r->part = BOUND_BY_KERNELS;
+	r->part = BOUND_BY_COMPUTE;
 	for (int p = BOUND_BY_BRACKETS; p <= BOUND_BY_PRICES; p++) {
 		if (part[p] > part[r->part])
 			r->part = (enum bound_part)p;
@@ -111,24 +108,24 @@ static void choose(struct bound_result *r)
 	r->bound_s = part[r->part];
 }
 
-static int bound_of_model(const struct bound_model *m, const struct trace *trace,
-			  struct bound_result *out)
+static int bound_of_model(const struct bound_model *m, struct bound_result *out)
 {
-	struct bound_result r = {.compute_s = m->compute_ns / NS_PER_S};
-	double kernels_ns, brackets_ns, link_ns, prices_ns;
-	int err = bound_alone(m, &kernels_ns, &brackets_ns);
+	double brackets_ns, prices_ns = m->compute_ns;
+	struct bound_result r;
+	int err = bound_brackets(m, &brackets_ns), fits;
 
 	if (err)
 		return err;
-	err = bound_ascent(m, trace, BOUND_ASCENT_LINK, &link_ns);
-	if (err)
-		return err;
-	err = bound_ascent(m, trace, BOUND_ASCENT_ALL, &prices_ns);
-	if (err)
-		return err;
-	r.kernels_s = seconds(m, kernels_ns);
+	fits = all_fits(m);
+	if (fits < 0)
+		return fits;
+	if (!fits) {
+		err = bound_ascent(m, &prices_ns);
+		if (err)
+			return err;
+	}
+	r.compute_s = seconds(m, m->compute_ns);
 	r.brackets_s = seconds(m, brackets_ns);
-	r.link_s = seconds(m, link_ns);
 	r.prices_s = seconds(m, prices_ns);
 	choose(&r);
 	*out = r;
@@ -155,7 +152,7 @@ int bound_compute(const struct trace *trace, const struct weir_machine_desc *des
 	err = bound_model_create(trace, desc, device, gpu_budget_bytes, &model);
 	if (err)
 		return err;
-	err = bound_of_model(model, trace, out);
+	err = bound_of_model(model, out);
 	bound_model_destroy(model);
 	return err;
 }
@@ -163,9 +160,8 @@ int bound_compute(const struct trace *trace, const struct weir_machine_desc *des
 const char *bound_part_name(enum bound_part part)
 {
 	static const char *const names[] = {
-		[BOUND_BY_KERNELS] = "kernels",
+		[BOUND_BY_COMPUTE] = "compute",
 		[BOUND_BY_BRACKETS] = "brackets",
-		[BOUND_BY_LINK] = "link",
 		[BOUND_BY_PRICES] = "prices",
 	};
 

@@ -11,19 +11,16 @@
 
 /* The argument that gave the bound. */
 enum bound_part {
-	BOUND_BY_KERNELS,  /* each kernel alone, as if the budget were infinite */
+	BOUND_BY_COMPUTE,  /* the kernels one after another, as if everything were in HBM */
 	BOUND_BY_BRACKETS, /* the same, with what a launch uses beyond the budget used in place */
-	BOUND_BY_LINK,	   /* the link, for what capacity forces across it in the whole trace */
-	BOUND_BY_PRICES,   /* all of it together: prices of time and of capacity */
+	BOUND_BY_PRICES,   /* the relaxation: kernels, link, budget and contents together */
 };
 
-/* Seconds. Each but compute_s is a bound; bound_s is the largest of them. */
+/* Seconds. Each is a bound; bound_s is the largest of them. */
 struct bound_result {
 	double bound_s;
 	enum bound_part part;
-	double compute_s; /* the kernels one after another with everything in HBM. Not a bound: HBM
-			     and link together are faster than HBM alone */
-	double kernels_s, brackets_s, link_s, prices_s;
+	double compute_s, brackets_s, prices_s;
 };
 
 /*
@@ -41,7 +38,7 @@ struct bound_result {
 int bound_compute(const struct trace *trace, const struct weir_machine_desc *desc, uint32_t device,
 		  uint64_t gpu_budget_bytes, struct bound_result *out);
 
-/* "kernels", "brackets", "link", "prices". */
+/* "compute", "brackets", "prices". */
 const char *bound_part_name(enum bound_part part);
 
 #endif

@@ -111,7 +111,7 @@ static uint64_t inplace_reach(const struct weir_machine_desc *desc, uint32_t own
 
 /* What a use costs per share of it that is away. */
 struct use_cost {
-	double hbm_ns, hbm_base_ns;
+	double hbm_ns; /* wherever it is */
 	double in_bytes, out_bytes;
 	double ns[4], slack_ns[4];
 };
@@ -151,8 +151,7 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use,
 	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, UINT64_MAX);
 	double y0 = reach < use->bytes ? (double)reach / (double)use->bytes : 1;
 
-	c->hbm_base_ns = cost_hbm_ns(dev, &as_declared);
-	c->hbm_ns = 0;
+	c->hbm_ns = cost_hbm_ns(dev, &as_declared);
 	c->in_bytes = x * (double)as_declared.read_bytes;
 	c->out_bytes = x * (double)as_declared.write_bytes;
 	inplace_lines(c->in_bytes * near_ns, c->in_bytes * far_ns, y0, &c->ns[0], &c->slack_ns[0]);
@@ -243,7 +242,6 @@ static uint32_t kind_bit(enum weir_use_kind kind)
 
 static void event_add(struct bound_event *e, const struct use_cost *c, double share)
 {
-	e->hbm_ns += share * c->hbm_ns;
 	e->in_bytes += share * c->in_bytes;
 	e->out_bytes += share * c->out_bytes;
 	for (int i = 0; i < 4; i++)
@@ -383,21 +381,21 @@ static void step_build(struct build *b, const struct weir_machine_desc *desc, ui
 	double hbm_ns = 0;
 
 	*s = (struct bound_step){0};
-	if (from->name)
-		s->fixed_ns =
-			max_double(from->ops / dev->ops_per_s * NS_PER_S, (double)dev->launch_ns);
-	s->fixed_ns = max_double(s->fixed_ns, from->compute_ns);
 	for (uint32_t i = from->first_use; i < from->first_use + from->nr_uses; i++) {
 		struct use_cost *c = &b->cost[i];
 
 		use_cost_init(c, &b->trace->uses[i], desc, device);
 		b->use_step[i] = step;
-		s->hbm_ns += c->hbm_base_ns;
-		hbm_ns += c->hbm_base_ns + c->hbm_ns;
+		hbm_ns += c->hbm_ns;
 		for (int l = 0; l < 4; l++)
 			s->slack_ns[l] += c->slack_ns[l];
 	}
-	b->model->compute_ns += max_double(hbm_ns, s->fixed_ns);
+	if (from->compute_ns > 0)
+		s->alone_ns = from->compute_ns;
+	else if (from->name)
+		s->alone_ns = max_double(max_double(hbm_ns, from->ops / dev->ops_per_s * NS_PER_S),
+					 (double)dev->launch_ns);
+	b->model->compute_ns += s->alone_ns;
 }
 
 /* Sort the uses by life; within one they stay in step order. */

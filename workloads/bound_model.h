@@ -19,8 +19,7 @@
 /* The resources of a step whose use takes time: the step lasts at least as long as each of them
  * is busy. A step's time prices are weights over these that add up to one. */
 enum bound_resource {
-	BOUND_FIXED,	/* arithmetic, launch, or the measured time */
-	BOUND_HBM,	/* HBM, for what is resident */
+	BOUND_ALONE,	/* the kernel with everything in HBM: it is never faster */
 	BOUND_IN_NEAR,	/* the kernel's reads in place, within translation reach everywhere */
 	BOUND_IN_FAR,	/* the same, the minorant that is tight beyond it */
 	BOUND_OUT_NEAR, /* the kernel's writes in place */
@@ -40,7 +39,6 @@ enum {
 struct bound_event {
 	uint32_t step;
 	uint32_t flags;
-	double hbm_ns;		    /* saved in HBM when away */
 	double in_bytes, out_bytes; /* over the link when away, whole sectors */
 	double ns[4];		    /* BOUND_IN_NEAR .. BOUND_OUT_FAR, when away */
 };
@@ -51,8 +49,7 @@ struct bound_piece {
 };
 
 struct bound_step {
-	double fixed_ns;
-	double hbm_ns; /* HBM time whatever is resident; 0 where only resident bytes take any */
+	double alone_ns;    /* HBM time, arithmetic, launch, or the measured time: the largest */
 	double slack_ns[4]; /* BOUND_IN_NEAR .. BOUND_OUT_FAR: the minorants' constants, >= 0 */
 };
 
@@ -69,7 +66,7 @@ struct bound_model {
 	uint32_t nr_steps, nr_pieces, nr_events;
 	struct bound_rates rates;
 	double budget_bytes;
-	double compute_ns; /* with everything in HBM, all steps */
+	double compute_ns; /* alone_ns of all steps */
 };
 
 /*

@@ -9,8 +9,12 @@
 #define CONTEXT 24
 /* Where a comparison of two candidates ends. */
 #define MATCH_MAX 4096
-/* Candidates looked at for one event. */
-#define CANDIDATES_MAX 8
+/* Candidates looked at for one event; most differ in their first event. */
+#define CANDIDATES_MAX 1024
+/* So few are cheap enough to be looked at for every event. */
+#define CANDIDATES_CHEAP 64
+/* Events from one look to the next, at most. */
+#define PAUSE_MAX 16u
 /* The record is cut down when it is this long, beyond what is followed. */
 #define EVENTS_MAX (1u << 18)
 #define NR_BUCKETS (1u << 12)
@@ -151,6 +155,8 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 				.nr_blocks = nr_blocks,
 				.first_use = first_use,
 				.nr_uses = (uint32_t)(record->next_use - first_use)};
+	if (kind == EVENT_FREE && life >= record->first_event && life < number)
+		record_event(record, life)->ended = true;
 	event->shape = shape_hash(record, event);
 	event->context = context_hash(record);
 	bucket = &record->bucket[event->context % NR_BUCKETS];
@@ -160,10 +166,17 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 	return number;
 }
 
-/* Whether life a at event number i is to it what life b is to event number j. */
-static bool same_life(life_t a, uint64_t i, life_t b, uint64_t j)
+/*
+ * Whether life a is to event number i what life b is to event number j. The same one is; and so is
+ * one allocated as long before, provided that b has ended or is young: else a program that walks
+ * over equal ranges, allocated one after the other and kept, would seem to stand still.
+ */
+static bool same_life(const struct record *record, life_t a, uint64_t i, life_t b, uint64_t j)
 {
-	return a == b || (a && b && i - a == j - b);
+	if (a == b)
+		return true;
+	return a && b && i - a == j - b && b >= record->first_event &&
+	       (record_event(record, b)->ended || i - a <= 2 * (i - j));
 }
 
 static bool same_event(const struct record *record, uint64_t i, uint64_t j)
@@ -173,12 +186,12 @@ static bool same_event(const struct record *record, uint64_t i, uint64_t j)
 
 	if (a->shape != b->shape || a->kind != b->kind || a->stream != b->stream ||
 	    a->nr_blocks != b->nr_blocks || a->nr_uses != b->nr_uses ||
-	    !same_life(a->life, i, b->life, j))
+	    !same_life(record, a->life, i, b->life, j))
 		return false;
 	for (uint32_t n = 0; n < a->nr_uses; n++)
 		if (x[n].offset != y[n].offset || x[n].bytes != y[n].bytes ||
 		    x[n].nr_range_blocks != y[n].nr_range_blocks || x[n].kind != y[n].kind ||
-		    !same_life(x[n].life, i, y[n].life, j))
+		    !same_life(record, x[n].life, i, y[n].life, j))
 			return false;
 	return true;
 }
@@ -192,13 +205,26 @@ static uint64_t match_length(const struct record *record, uint64_t i, uint64_t j
 	return nr;
 }
 
+/* The next event at which it is worth looking for a repetition. Looking is dear where all events
+ * have one shape, so the longer there was none, the rarer it is done. */
+static void try_later(struct record *record, uint64_t newest, uint32_t nr_candidates)
+{
+	if (nr_candidates < CANDIDATES_CHEAP)
+		return;
+	record->pause = MIN(record->pause * 2 + 1, PAUSE_MAX);
+	record->next_try = newest + record->pause;
+}
+
 static enum record_state recognise(struct record *record)
 {
 	uint64_t newest = record->next_event - 1, best = 0, best_length = CONTEXT - 1;
 	uint64_t context = record_event(record, newest)->context;
 	uint64_t n = record_event(record, newest)->previous;
+	uint32_t i = 0;
 
-	for (int i = 0; context && i < CANDIDATES_MAX && n > record->first_event; i++) {
+	if (!context || newest < record->next_try)
+		return RECORD_UNKNOWN;
+	for (; i < CANDIDATES_MAX && n > record->first_event; i++) {
 		const struct event *event = record_event(record, n);
 
 		if (event->context == context) {
@@ -208,11 +234,16 @@ static enum record_state recognise(struct record *record)
 				best = n;
 				best_length = length;
 			}
+			if (length == MATCH_MAX)
+				break;
 		}
 		n = event->previous;
 	}
-	if (!best)
+	if (!best) {
+		try_later(record, newest, i);
 		return RECORD_UNKNOWN;
+	}
+	record->pause = 0;
 	record->period = newest - best;
 	record->followed = 0;
 	return RECORD_RECOGNISED;

@@ -5,7 +5,8 @@
  *
  * An event is recognised by its kind and sizes and by which lives it names, never by address. A
  * life is known by the event that allocated it: two events name "the same" life when it is the
- * same one (allocated before the repetition), or when each was allocated equally long before.
+ * same one (allocated before the repetition), or when each was allocated equally long before and
+ * the earlier one has ended.
  *
  * Recognition: when no repetition is known, the events just recorded are compared with earlier
  * ones that had the same context; of those the longest match wins, so that the end of an inner
@@ -43,6 +44,7 @@ struct event {
 	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
 	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
 	bool in_place;	    /* BEGIN: ns was measured with something not resident */
+	bool ended;	    /* ALLOC: its life was freed */
 };
 
 /* Opaque but for its readers in residency/: numbers are 1 and up, and only grow. */
@@ -54,6 +56,8 @@ struct record {
 	uint64_t first_use, next_use, max_uses;
 	uint64_t *bucket;  /* by context: the newest event */
 	uint64_t period;   /* events; 0: no repetition is followed */
+	uint64_t next_try; /* no repetition is looked for before this event */
+	uint32_t pause;	   /* events between the last two looks */
 	uint64_t followed; /* events that agreed since it was recognised */
 	bool broken;	   /* a use was lost: no memory */
 };

@@ -329,7 +329,8 @@ static void test_record_diverges_on_another_event(void **state)
 	expect_divergence(f);
 }
 
-/* After a divergence the same loop is found again, and a new one too. */
+/* After a divergence the same loop is found again, at the latest when it has gone on for longer than
+ * before; and a new one too. */
 static void test_record_recovers(void **state)
 {
 	struct fixture *f = *state;
@@ -337,7 +338,7 @@ static void test_record_recovers(void **state)
 
 	c = do_alloc(f, 9);
 	expect_divergence(f);
-	for (int i = 0; i < 30; i++) {
+	for (int i = 0; i < 200; i++) {
 		bracket(f, a, 1);
 		bracket(f, b, 2);
 	}

@@ -399,6 +399,51 @@ static void test_space_advice_read_mostly(void **state)
 	do_sync(&f->t);
 }
 
+/* Lower copies, and those still being made, give way where the host has no room for more. */
+static void test_space_advice_read_mostly_in_a_full_space(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 3, 11);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	do_fill(&t, 0, a, 6 * BLOCK, 1);
+	do_sync(&t);
+	b = do_alloc(&t, 6 * BLOCK, 0);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_READ_MOSTLY, 0), 0);
+	assert_int_equal(weir_begin(t.space, t.stream[0], NULL, 0), 0);
+	do_check(&t);
+	do_launch(&t, 0, a, 6 * BLOCK, WEIR_READ, 1, 0);
+	do_launch(&t, 0, b, 6 * BLOCK, WEIR_OVERWRITE, 0, 2);
+	do_end(&t, 0);
+	do_expect(&t, 0, a, 6 * BLOCK, 1);
+	do_expect(&t, 0, b, 6 * BLOCK, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* As many lower copies as the host has room for; all of them are queued, and end with the space. */
+static void test_space_advice_read_mostly_with_little_room(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 2);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_READ_MOSTLY, 0), 0);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_sync(&t);
+	do_expect(&t, 0, a, 4 * BLOCK, 1);
+	do_sync(&t);
+	assert_int_equal(t.space->batch[TIER_HOST].nr, 0);
+	assert_true(get_stats(&t).host_bytes <= 2 * BLOCK);
+	do_change(&t, 0, a, 4 * BLOCK, 1, 2);
+	do_expect(&t, 0, a, 4 * BLOCK, 2);
+	test_space_close(&t);
+}
+
 /* Mapped ahead: the other device's first bracket makes no mapping call. */
 static void test_space_advice_accessed_by(void **state)
 {
@@ -462,6 +507,8 @@ int main(void)
 		move_test(test_space_advice_prefer_host),
 		move_test(test_space_advice_prefer_hbm),
 		move_test(test_space_advice_read_mostly),
+		cmocka_unit_test(test_space_advice_read_mostly_in_a_full_space),
+		cmocka_unit_test(test_space_advice_read_mostly_with_little_room),
 		move_test(test_space_advice_accessed_by),
 		move_test(test_space_advice_undone_in_use),
 	};

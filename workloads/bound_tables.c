@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prices of copies by when they are made, with minima over ranges of steps.
+ */
+#include "workloads/bound_tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define CHUNK 16u /* keys that the lowest level takes together */
+
+int bound_prices_init(struct bound_prices *p, uint32_t nr_steps)
+{
+	p->time = calloc((size_t)nr_steps + 1, sizeof(*p->time));
+	p->capacity = calloc((size_t)nr_steps + 1, sizeof(*p->capacity));
+	if (p->time && p->capacity)
+		return 0;
+	bound_prices_fini(p);
+	return -ENOMEM;
+}
+
+void bound_prices_fini(struct bound_prices *p)
+{
+	free(p->time);
+	free(p->capacity);
+	p->time = NULL;
+	p->capacity = NULL;
+}
+
+/* ------------------------------------------------------------------ ranges */
+
+static uint32_t log2_floor(uint32_t v)
+{
+	return 31 - (uint32_t)__builtin_clz(v);
+}
+
+static int range_init(struct bound_range *r, uint32_t nr_keys)
+{
+	uint32_t nr_chunks = nr_keys / CHUNK;
+
+	r->nr_keys = nr_keys;
+	r->nr_levels = nr_chunks ? log2_floor(nr_chunks) + 1 : 0;
+	r->key = calloc((size_t)nr_keys + 1, sizeof(*r->key));
+	r->level = calloc((size_t)r->nr_levels + 1, sizeof(*r->level));
+	if (!r->key || !r->level)
+		return -ENOMEM;
+	for (uint32_t l = 0; l < r->nr_levels; l++) {
+		r->level[l] = calloc(nr_chunks, sizeof(*r->level[l]));
+		if (!r->level[l])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void range_fini(struct bound_range *r)
+{
+	for (uint32_t l = 0; r->level && l < r->nr_levels; l++)
+		free(r->level[l]);
+	free(r->level);
+	free(r->key);
+}
+
+/* The index with the lesser key, a of equals. */
+static uint32_t lesser(const struct bound_range *r, uint32_t a, uint32_t b)
+{
+	return r->key[b] < r->key[a] ? b : a;
+}
+
+/* As bound_range_least(), one by one. */
+static uint32_t scan(const struct bound_range *r, uint32_t from, uint32_t to)
+{
+	uint32_t best = from;
+
+	for (uint32_t i = from + 1; i <= to; i++)
+		best = lesser(r, best, i);
+	return best;
+}
+
+static void range_fill(struct bound_range *r)
+{
+	uint32_t nr_chunks = r->nr_keys / CHUNK;
+
+	for (uint32_t i = 0; i < nr_chunks; i++)
+		r->level[0][i] = scan(r, i * CHUNK, i * CHUNK + CHUNK - 1);
+	for (uint32_t l = 1; l < r->nr_levels; l++) {
+		const uint32_t *below = r->level[l - 1];
+		uint32_t half = 1u << (l - 1);
+
+		for (uint32_t i = 0; i + 2 * half <= nr_chunks; i++)
+			r->level[l][i] = lesser(r, below[i], below[i + half]);
+	}
+}
+
+uint32_t bound_range_least(const struct bound_range *r, uint32_t from, uint32_t to)
+{
+	/* whole chunks inside: first .. end - 1 */
+	uint32_t first = (from + CHUNK - 1) / CHUNK, end = (to + 1) / CHUNK, best, l;
+
+	if (first >= end)
+		return scan(r, from, to);
+	l = log2_floor(end - first);
+	best = lesser(r, r->level[l][first], r->level[l][end - (1u << l)]);
+	if (from < first * CHUNK)
+		best = lesser(r, scan(r, from, first * CHUNK - 1), best);
+	if (end * CHUNK <= to)
+		best = lesser(r, best, scan(r, end * CHUNK, to));
+	return best;
+}
+
+/* ------------------------------------------------------------------ tables */
+
+int bound_tables_init(struct bound_tables *t, const struct bound_model *model)
+{
+	uint32_t n = model->nr_steps;
+
+	*t = (struct bound_tables){.model = model};
+	t->price_in = calloc((size_t)n + 1, sizeof(*t->price_in));
+	t->prefix = calloc((size_t)n + 1, sizeof(*t->prefix));
+	if (!t->price_in || !t->prefix)
+		goto err_tables;
+	if (range_init(&t->copy_in, n) || range_init(&t->copy_out, n) ||
+	    range_init(&t->write_back, n))
+		goto err_tables;
+	return 0;
+
+err_tables:
+	bound_tables_fini(t);
+	return -ENOMEM;
+}
+
+void bound_tables_fini(struct bound_tables *t)
+{
+	range_fini(&t->copy_in);
+	range_fini(&t->copy_out);
+	range_fini(&t->write_back);
+	free(t->price_in);
+	free(t->prefix);
+	*t = (struct bound_tables){0};
+}
+
+void bound_tables_fill(struct bound_tables *t, const struct bound_prices *p)
+{
+	const struct bound_model *m = t->model;
+	const struct bound_rates *r = &m->rates;
+
+	t->prefix[0] = 0;
+	for (uint32_t i = 0; i < m->nr_steps; i++) {
+		double link_in = p->time[i][BOUND_LINK_IN], link_out = p->time[i][BOUND_LINK_OUT];
+		double in = link_in * r->in_ns + link_out * r->out_of_in_ns;
+		double out = link_out * r->out_ns + link_in * r->in_of_out_ns;
+
+		t->price_in[i] = in;
+		t->copy_in.key[i] = in - t->prefix[i];
+		t->copy_out.key[i] = out + t->prefix[i];
+		t->write_back.key[i] = out;
+		t->prefix[i + 1] = t->prefix[i] + p->capacity[i] / m->budget_bytes;
+	}
+	range_fill(&t->copy_in);
+	range_fill(&t->copy_out);
+	range_fill(&t->write_back);
+}
+
+double bound_price_away(const struct bound_tables *t, const double *time,
+			const struct bound_event *e)
+{
+	double price =
+		e->in_bytes * t->price_in[e->step] + e->out_bytes * t->write_back.key[e->step];
+
+	for (int i = 0; i < 4; i++)
+		price += e->ns[i] * time[BOUND_IN_NEAR + i];
+	return price;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prices, and what copies cost at them by when they are made: shared by the exact evaluation
+ * (bound_dual.c) and the softened one (bound_soft.c). Internal to workloads/bound*.c.
+ */
+#ifndef WEIR_BOUND_TABLES_H
+#define WEIR_BOUND_TABLES_H
+
+#include "workloads/bound_model.h"
+
+/* Where the valid contents of a byte are: the host alone, both, HBM alone. */
+enum bound_state { BOUND_AWAY, BOUND_CLEAN, BOUND_DIRTY, BOUND_STATE_NR };
+
+/*
+ * Prices, or amounts of what they are paid for, by step of a model.
+ *
+ * Invariants of prices: time[] >= 0 and adds up to one over the resources of a step; capacity >= 0.
+ */
+struct bound_prices {
+	double (*time)[BOUND_RESOURCE_NR];
+	double *capacity; /* ns for the whole budget during the step */
+};
+
+/* -ENOMEM. All zero. */
+int bound_prices_init(struct bound_prices *p, uint32_t nr_steps);
+void bound_prices_fini(struct bound_prices *p);
+
+/*
+ * Minima over ranges of steps. Level l of the table holds the index of the least of 2^l chunks of
+ * keys from a chunk on; what a range has beyond whole chunks is looked through.
+ */
+struct bound_range {
+	double *key;
+	uint32_t **level;
+	uint32_t nr_keys, nr_levels;
+};
+
+/* The step in from .. to, inclusive, with the least key; the earliest of equals. */
+uint32_t bound_range_least(const struct bound_range *r, uint32_t from, uint32_t to);
+
+/*
+ * What follows from a set of prices, for a byte:
+ *
+ *   a copy in at step j, kept until step s     copy_in.key[j]    + prefix[s]
+ *   a copy out at step j, kept since step s    copy_out.key[j]   - prefix[s]
+ *   a copy out at step j, kept all the same    write_back.key[j]
+ *   kept during steps a .. b - 1               prefix[b] - prefix[a]
+ */
+struct bound_tables {
+	const struct bound_model *model;
+	struct bound_range copy_in, copy_out, write_back;
+	double *price_in; /* of a byte that goes in during a step; of one that goes out: write_back.key */
+	double *prefix; /* capacity price of all steps before */
+};
+
+/* The model is borrowed. -ENOMEM. */
+int bound_tables_init(struct bound_tables *t, const struct bound_model *model);
+void bound_tables_fini(struct bound_tables *t);
+
+/* Set the tables for a set of prices. */
+void bound_tables_fill(struct bound_tables *t, const struct bound_prices *p);
+
+/* Price of an event in place. time: of its step. */
+double bound_price_away(const struct bound_tables *t, const double *time,
+			const struct bound_event *e);
+
+/* The first step between the event before and this one. */
+static inline uint32_t bound_gap_from(const struct bound_event *e)
+{
+	return e->flags & BOUND_FIRST ? 0 : e[-1].step + 1;
+}
+
+/* The first step in which a copy in may flow: during the event before if that only reads. */
+static inline uint32_t bound_copy_in_from(const struct bound_event *e)
+{
+	if (e->flags & BOUND_FIRST)
+		return 0;
+	return e[-1].flags & BOUND_WRITES ? e[-1].step + 1 : e[-1].step;
+}
+
+#endif
