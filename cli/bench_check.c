@@ -82,11 +82,10 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 			snprintf(err, err_bytes, "manager '%s' has no such option; write '%.*s'",
 				 p->manager[i], (int)(options - p->manager[i]), p->manager[i]);
 		else
-			snprintf(
-				err, err_bytes,
-				"manager '%s' cannot run with this budget and block size: %s; change "
-				"--gpu-budget, --host-budget or --block-size",
-				p->manager[i], weir_strerror(rc));
+			snprintf(err, err_bytes,
+				 "manager '%s' cannot run with this budget and block size: %s; "
+				 "change --gpu-budget, --host-budget or --block-size",
+				 p->manager[i], weir_strerror(rc));
 		weir_machine_close(config.machine);
 	}
 	return rc;

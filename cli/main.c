@@ -28,7 +28,8 @@ static int usage(void)
 	      stdout);
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		printf("  %-8s %s\n", commands[i].name, commands[i].help);
-	fputs("\n  --version  show the version\n  --help     show this text; also after a command\n",
+	fputs("\n  --version  show the version\n"
+	      "  --help     show this text; also after a command\n",
 	      stdout);
 	return fflush(stdout) ? EXIT_BAD : 0;
 }

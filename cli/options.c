@@ -113,7 +113,7 @@ static int parse_one(const struct option_def *defs, unsigned int nr, int argc, c
 	} else if (arg[length]) {
 		text = arg + length + 1;
 	} else {
-		/* A value never begins with two dashes, so a forgotten one does not eat an option. */
+		/* No value begins with two dashes, so a forgotten one does not eat an option. */
 		if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0) {
 			snprintf(err, err_bytes, "--%s lacks its value: write --%s %s",
 				 defs[k].name, defs[k].name, defs[k].metavar);
@@ -149,10 +149,9 @@ int options_parse(const struct option_def *defs, unsigned int nr, int argc, char
 	}
 	for (int i = 0; i < argc; i++) {
 		if (strncmp(argv[i], "--", 2) != 0 || !argv[i][2]) {
-			snprintf(
-				err, err_bytes,
-				"unexpected argument '%s': options begin with --, --help lists them",
-				argv[i]);
+			snprintf(err, err_bytes,
+				 "unexpected argument '%s': options begin with --; see --help",
+				 argv[i]);
 			return -EINVAL;
 		}
 		rc = parse_one(defs, nr, argc, argv, &i, values, err, err_bytes);

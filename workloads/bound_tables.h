@@ -49,8 +49,8 @@ uint32_t bound_range_least(const struct bound_range *r, uint32_t from, uint32_t 
 struct bound_tables {
 	const struct bound_model *model;
 	struct bound_range copy_in, copy_out, write_back;
-	double *price_in; /* of a byte that goes in during a step; of one that goes out: write_back.key */
-	double *prefix; /* capacity price of all steps before */
+	double *price_in; /* of a byte that goes in during a step; out: write_back.key */
+	double *prefix;	  /* capacity price of all steps before */
 };
 
 /* The model is borrowed. -ENOMEM. */

@@ -259,8 +259,9 @@ struct weir_space_config {
 	uint32_t device;	    /**< whose HBM is the upper tier */
 	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all of it */
 	uint64_t host_budget_bytes; /**< of the host's memory; 0: all of it */
-	uint64_t block_bytes; /**< power of two, multiple of the machine's granularity; 0: 8 MiB,
-				         less where the GPU budget is below 64 blocks, if it can be */
+	/** Power of two, multiple of the machine's granularity. 0: 8 MiB, less where the GPU budget
+	 *  is below 64 blocks, if it can be. */
+	uint64_t block_bytes;
 	enum weir_space_mode mode;
 };
 

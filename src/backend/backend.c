@@ -217,8 +217,8 @@ void weir_stream_destroy(struct weir_stream *stream)
 	if (!stream)
 		return;
 	b = stream->machine->backend;
-	/* An error is either that of the work, which nobody asks for any more, or that of a call which
-	 * may work when tried again. */
+	/* An error is either that of the work, which nobody asks for any more, or that of a call
+	 * which may work when tried again. */
 	for (int tries = 0; tries < 4 && weir_stream_sync(stream); tries++)
 		;
 	b->ops->stream_destroy(b, stream->id);

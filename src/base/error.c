@@ -26,7 +26,7 @@ const char *weir_strerror(int err)
 
 	switch (err) {
 	case WEIR_ETRAP:
-		return "A kernel touched memory that its bracket did not declare, or that was moving";
+		return "A kernel touched memory that its bracket did not declare, or that moved";
 	case WEIR_ECONTRACT:
 		return "Calls out of order";
 	case WEIR_EMACHINE:

@@ -71,7 +71,7 @@ double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use 
 	double rate = use->pattern == WEIR_RANDOM ? device->hbm_random_bytes_per_s
 						  : device->hbm_bytes_per_s;
 
-	return bytes / rate * NS_PER_S;
+	return use->kind == WEIR_DISCARD ? 0 : bytes / rate * NS_PER_S;
 }
 
 double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,

@@ -160,10 +160,9 @@ static void clean_read_mostly(struct weir_space *space)
 		     !err && i < range->nr_blocks && space->batch[TIER_HOST].nr < SPACE_BATCH_MAX;
 		     i++)
 			err = room_clean(space, range, i);
-		if (!err || err == -EAGAIN)
-			err = migrate_flush(space);
-		if (err && err != -ENOSPC)
+		if (err && err != -EAGAIN && err != -ENOSPC)
 			space_note_error(space, err);
+		space_note_error(space, migrate_flush(space));
 	}
 }
 

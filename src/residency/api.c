@@ -107,17 +107,10 @@ err_free:
 /* Wait until everything that was queued is done. Lock held. */
 static void quiesce(struct weir_space *space)
 {
-	int err = migrate_flush(space);
-
-	if (err)
-		space_note_error(space, err);
-	space_wait_seq(space, space->last_seq);
-	for (int tier = 0; tier < TIER_NR; tier++)
-		while (space->moving[tier].nr) {
-			struct move_queue *queue = &space->moving[tier];
-
-			space_wait_fence(space, queue->move[queue->head].fence);
-		}
+	/* What comes in between may queue more. */
+	do {
+		space_note_error(space, migrate_flush(space));
+	} while (space_wait_any(space));
 }
 
 void weir_space_destroy(struct weir_space *space)

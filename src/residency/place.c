@@ -65,6 +65,11 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 		tier = TIER_HBM;
 		chunk = room_hbm_wait(space, left);
 	}
+	if (!chunk) {
+		/* The waits may have made copies clean, whose lower chunks can go. */
+		tier = TIER_HOST;
+		chunk = room_host(space);
+	}
 	if (!chunk)
 		return -ENOMEM;
 	err = 0;

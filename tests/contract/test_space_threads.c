@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Four threads on one space, each with a stream and ranges of its own and one range that all of them
- * read: random work for a bounded time. Contents are right, checkers hold in the middle of it, no
- * call blocks for ever, and the thread sanitizer is silent.
+ * Four threads on one space, each with a stream and ranges of its own and one range that all of
+ * them read: random work for a bounded time. Contents are right, checkers hold in the middle of it,
+ * no call blocks for ever, and the thread sanitizer is silent.
  *
  * Labels: threads
  * Timeout: 120

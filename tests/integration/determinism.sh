@@ -3,6 +3,7 @@
 #
 # Two runs give the same output byte for byte, with real bytes and without, whatever the number of
 # threads that compute. Needs WEIR, the program. Prints a line a test.
+# Labels: slow
 set -u
 
 : "${WEIR:?is the program to test}"

@@ -5,6 +5,7 @@
 # with a half and a quarter of the memory it needs, are bit for bit those of a GPU that holds all
 # of it, and those of host memory used in place. That blocks moved, and were used in place, is
 # checked beside it. Needs WEIR, the program. Prints a line a test.
+# Labels: slow
 set -u
 
 : "${WEIR:?is the program to test}"

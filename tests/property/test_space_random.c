@@ -372,7 +372,7 @@ static void run_bracket(struct model *m, uint32_t stream, const struct part *par
 		nested_bracket(m, (stream + 1) % NR_STREAMS);
 	if (!m->quiet && one_in(m, 8))
 		some_op(m);
-	if (!m->quiet && one_in(m, 16) && parts[0].range->live)
+	if (!m->quiet && one_in(m, 16) && nr && parts[0].range->live)
 		free_range(m, parts[0].range);
 	end_parts(m, stream, parts, nr);
 	m->nr_pinned = 0;
@@ -756,7 +756,7 @@ static void op_phase(struct model *m)
 	struct script s;
 
 	script_make(m, &s);
-	nr_iterations = 5 + 60 / s.nr_ops;
+	nr_iterations = 5 + 60 / (s.nr_ops ? s.nr_ops : 1);
 	trace("phase of %u operations, %u times\n", s.nr_ops, nr_iterations);
 	for (uint32_t i = 0; i < nr_iterations; i++)
 		for (uint32_t n = 0; n < s.nr_ops; n++) {

@@ -5,8 +5,8 @@
  * word's address, so that a block taken for another shows as well as a copy left out. Seed 0 means
  * "not looked at" where bytes are checked, and "left alone" where they are written.
  *
- * With WEIR_TEST_LOG in the environment, the errors and warnings of weir, and what kernels find wrong,
- * go to the standard error.
+ * With WEIR_TEST_LOG in the environment, the errors and warnings of weir, and what kernels find
+ * wrong, go to the standard error.
  * Helpers assert; they do not return errors, but for those whose name ends in _try.
  */
 #ifndef WEIR_TEST_SPACE_H

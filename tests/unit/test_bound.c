@@ -395,7 +395,9 @@ static void test_bound_measured(void **state)
 
 	(void)state;
 	machine(&d);
-	for (double ns = 2e5; ns < 3e7; ns *= 100) {
+	for (uint32_t n = 0; n < 2; n++) {
+		double ns = n ? 2e7 : 2e5;
+
 		for (uint32_t s = 0; s < t->nr_steps; s++)
 			t->steps[s].compute_ns = ns;
 		assert_near(bound(t, &d, 0, &r), t->nr_steps * ns * 1e-9, 1e-5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of tiny periods whose best answer is known, or found by trying all levels; folding of loops;
- * and what holds for any plan, on random periods.
+ * Plans of tiny periods whose best answer is known, or found by trying all levels; folding of
+ * loops; and what holds for any plan, on random periods.
  */
 #include <errno.h>
 #include <math.h>

@@ -329,8 +329,8 @@ static void test_record_diverges_on_another_event(void **state)
 	expect_divergence(f);
 }
 
-/* After a divergence the same loop is found again, at the latest when it has gone on for longer than
- * before; and a new one too. */
+/* After a divergence the same loop is found again, at the latest when it has gone on for longer
+ * than before; and a new one too. */
 static void test_record_recovers(void **state)
 {
 	struct fixture *f = *state;

@@ -33,7 +33,8 @@
 
 #include "src/backend/backend.h"
 
-/* Chunks, mappings, reservations, plain allocations and streams that are alive. b is a simulator. */
+/* Chunks, mappings, reservations, plain allocations and streams that are alive. b is a simulator.
+ * */
 int sim_leaks(struct backend *b);
 
 #endif

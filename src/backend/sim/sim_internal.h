@@ -358,7 +358,8 @@ struct sim_fault {
 
 /*
  * Run a kernel's function with access to its uses and to what is open to kernels anyway. Its uses
- * are mapped. 0, faults or not; -ENOMEM: the host refused to change protections, and it did not run.
+ * are mapped. 0, faults or not; -ENOMEM: the host refused to change protections, and it did not
+ * run.
  */
 int exec_run(struct sim *sim, const struct sim_kernel *kernel, struct sim_fault *fault);
 
