@@ -190,7 +190,8 @@ WEIR_API void weir_stream_destroy(struct weir_stream *stream);
 
 /**
  * Wait until all work queued on the stream is done. Blocks.
- * @return 0, or the first error of that work since the last call: -WEIR_ETRAP, -EIO.
+ * @return 0, or the first error of that work since the last call: -WEIR_ETRAP, -EIO. Where a space
+ *         has waited for the work before, to reuse what it used, weir_space_sync() has the error.
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_sync(struct weir_stream *stream);
 
@@ -317,8 +318,10 @@ WEIR_API WEIR_MUST_CHECK int weir_alloc(struct weir_space *space, uint64_t bytes
  * Free a range. Brackets begun before may still use it; its contents are dead when they are done.
  *
  * @param [in] addr    As weir_alloc() returned it. NULL is allowed.
- * @param [in] stream  Where it was used last. May be NULL: anywhere.
- * @return 0, or -EINVAL (no such range).
+ * @param [in] stream  Where it was used last. May be NULL: anywhere; in a fixed space: no longer in
+ *                     use, since no bracket tells.
+ * @return 0, -EINVAL (no such range), or in a fixed space an error of the machine. On error nothing
+ *         was freed.
  */
 WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream);
 
@@ -356,8 +359,9 @@ WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stre
  * Blocks until it is there and no launch uses it. Any number may be open; each use is pinned on
  * the host until weir_host_end() is called with the same uses.
  *
- * @return as weir_begin(); also -EBUSY when an open bracket holds a block, -ENOMEM when the host
- *         budget has no room.
+ * @return as weir_begin(); also -EBUSY when an open bracket on a stream holds a block, or when a
+ *         block of a fixed space is not on the host (weir_read() and weir_write() reach it there),
+ *         -ENOMEM when the host budget has no room.
  */
 WEIR_API WEIR_MUST_CHECK int weir_host_begin(struct weir_space *space, const struct weir_use *uses,
 					     uint32_t nr_uses);
