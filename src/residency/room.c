@@ -227,35 +227,21 @@ static struct range *pick_range(const struct weir_space *space, bool idle, uint3
 }
 
 /*
- * Start evictions for `wanted` chunks beyond those already on their way. Waits for brackets that
- * ended when no idle block is left. @return whether any chunk came free or is on its way.
+ * Start evictions of idle blocks for `wanted` chunks beyond those already on their way. @return
+ * whether any chunk came free or is on its way.
  */
 static bool evict_some(struct weir_space *space, uint32_t wanted)
 {
 	uint32_t coming = space->moving[TIER_HOST].nr + space->batch[TIER_HOST].nr;
 	bool any = coming != 0;
 
-	if (space->mode == WEIR_FIXED)
-		return any;
-	while (coming < wanted) {
+	while (coming < wanted && space->mode != WEIR_FIXED) {
 		struct range *range;
 		uint32_t i;
 		bool freed;
 
 		range = pick_range(space, true, &i);
-		if (!range && any)
-			break;
-		if (!range) {
-			range = pick_range(space, false, &i);
-			if (!range)
-				break;
-			/* Ended, since it is not pinned, and not done; or being cleaned. The wait
-			 * may change all. */
-			if (note(space, migrate_flush(space)) || !space_wait_any(space))
-				break;
-			continue;
-		}
-		if (note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
+		if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
 		any = true;
 		coming++;
@@ -263,32 +249,43 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 	return any;
 }
 
+/* The first bracket that must be done for a freed range to give chunks; 0: none holds any. */
+static bracket_seq_t first_pooled_use(const struct weir_space *space)
+{
+	bracket_seq_t first = 0;
+
+	for (const struct range *range = space->pooled; range; range = range->next_pooled) {
+		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
+
+		if (range->nr_state[BLOCK_HBM] && seq > space->done_seq && (!first || seq < first))
+			first = seq;
+	}
+	return first;
+}
+
 /*
- * Wait until a copy under way, or the freed range that is used for the shortest time, gives a
- * chunk. @return 1: waited; 0: there is nothing to wait for; or an error of queueing copies.
+ * Wait for what gives a chunk: a copy out, the freed range that is used for the shortest time, a
+ * copy in that may go again, a block that is in use or being cleaned. @return 1: waited; 0: there
+ * is nothing to wait for; or an error of queueing copies.
  */
 static int wait_for_room(struct weir_space *space)
 {
 	struct move_queue *out = &space->moving[TIER_HOST], *in = &space->moving[TIER_HBM];
-	bracket_seq_t first = UINT64_MAX;
+	bracket_seq_t first = first_pooled_use(space);
 	int err = note(space, migrate_flush(space));
+	uint32_t i;
 
 	if (err)
 		return err;
-	for (struct range *range = space->pooled; range; range = range->next_pooled) {
-		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
-
-		if (range->nr_state[BLOCK_HBM] && seq > space->done_seq)
-			first = MIN(first, seq);
-	}
 	if (out->nr)
 		space_wait_fence(space, out->move[out->head].fence);
-	else if (first != UINT64_MAX)
+	else if (first)
 		space_wait_seq(space, first);
-	else if (in->nr) /* what has come in may go again */
+	else if (in->nr)
 		space_wait_fence(space, in->move[in->head].fence);
 	else
-		return 0;
+		return space->mode != WEIR_FIXED && pick_range(space, false, &i) &&
+		       space_wait_any(space);
 	return 1;
 }
 
