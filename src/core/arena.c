@@ -140,11 +140,10 @@ static struct extent *extent_at(const struct range *range, const void *addr)
 	return NULL;
 }
 
-int arena_free(struct weir_space *space, struct range *range, void *addr)
+int arena_free(struct range *range, void *addr)
 {
 	struct extent *extent = extent_at(range, addr);
 
-	(void)space;
 	if (!extent || !extent->used || extent->pending ||
 	    (char *)range->addr + extent->offset != (char *)addr)
 		return -EINVAL;

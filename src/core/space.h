@@ -239,7 +239,7 @@ int range_check(const struct weir_space *space, const struct range *range);
 /* ---- arena.c: allocations below one block, cut from ranges that are no eviction candidates */
 
 int arena_alloc(struct weir_space *space, uint64_t bytes, void **addr);
-int arena_free(struct weir_space *space, struct range *range, void *addr);
+int arena_free(struct range *range, void *addr);
 /* Size of the small allocation that begins at addr or holds it; 0: none. */
 uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offset);
 bool arena_is_empty(const struct range *range);

@@ -12,7 +12,7 @@ static int resolve_part(struct weir_space *space, const void *addr, uint64_t byt
 {
 	struct weir_use use = {.addr = (void *)(uintptr_t)addr, .bytes = bytes};
 
-	return bracket_resolve(space, &use, 1, out);
+	return bracket_resolve(space, &use, 1, false, out);
 }
 
 static void advise_read_mostly(struct weir_space *space, struct range *range, bool read_mostly)

@@ -110,7 +110,7 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	range = range_find(space, piece);
 	err = place_back_all(space, range);
 	if (err) {
-		(void)arena_free(space, range, piece);
+		(void)arena_free(range, piece);
 		return err;
 	}
 	if (space->mode == WEIR_FIXED)
@@ -210,7 +210,7 @@ int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream)
 	if (!range || range->pooled || range->free_pending) {
 		err = -EINVAL;
 	} else if (range->arena) {
-		err = arena_free(space, range, addr);
+		err = arena_free(range, addr);
 		if (!err) {
 			range_freed_on(range, stream);
 			retire_arena(space, range);

@@ -272,7 +272,6 @@ static void learn_ranges(struct learning *l)
 		range->plan_life = (int32_t)index;
 		l->range[index] = range;
 		l->life[index].host = range->prefer == (int32_t)space->pmm[TIER_HOST].memory;
-		l->life[index].read_mostly = range->read_mostly;
 	}
 }
 

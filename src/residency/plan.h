@@ -47,8 +47,7 @@ struct plan_life {
 	uint32_t nr_blocks;
 	uint32_t birth, death;
 	bool permanent;
-	bool host;	  /* advised to stay on the host */
-	bool read_mostly; /* its lower copy is always valid */
+	bool host; /* advised to stay on the host */
 };
 
 /* Everything the plan depends on. Arrays are the caller's. */

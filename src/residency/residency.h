@@ -9,7 +9,8 @@
  *   follow.c   carrying a plan out, step by step
  *   room.c     where a chunk comes from when none is free
  *   place.c    making a bracket's uses ready
- *   bracket.c  weir_begin and weir_end, host brackets
+ *   bracket.c  weir_begin and weir_end
+ *   host.c     weir_host_begin and weir_host_end
  *   advice.c   advice, prefetch, fences, copies to and from the program's buffers
  *   alloc.c    allocation and freeing
  *   api.c      spaces
@@ -160,9 +161,17 @@ void alloc_expect_anything(struct weir_space *space, struct range *range);
 
 /* ---- bracket.c */
 
-/* Turn uses as declared into blocks. out: room for nr of them. */
-int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
+/* Turn uses as declared into blocks. ending: ranges freed inside the bracket are found, too. out:
+ * room for nr of them. */
+int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr, bool ending,
 		    struct space_use *out);
+
+/* Record a bracket. @return its event's number; 0: it is not recorded. */
+uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t stream,
+			const struct space_use *uses, uint32_t nr_uses);
+
+/* What is about to be written is neither dead nor the same as its lower copy. */
+void bracket_expect_writes(struct weir_space *space, const struct space_use *use);
 
 /* ---- advice.c */
 

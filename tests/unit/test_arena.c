@@ -38,7 +38,7 @@ static uint8_t *cut(struct test_space *t, uint64_t bytes)
 static int give_try(struct test_space *t, void *addr)
 {
 	struct range *range = range_find(t->space, addr);
-	int err = arena_free(t->space, range, addr);
+	int err = arena_free(range, addr);
 
 	assert_int_equal(arena_check(range), 0);
 	return err;
