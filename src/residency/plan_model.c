@@ -269,13 +269,19 @@ static void traffic_add(struct traffic *t, const struct stage_use *use, double s
 	t->out_ns += use->out_ns * share * slow;
 }
 
-/* The larger of computation, what kernels can move each way, and what the link carries both ways.
- * */
+/*
+ * The largest of computation, what kernels can move each way, and both ways at once: at the rate of
+ * both for as long as both last, then at the kernel's own.
+ */
 static double traffic_ns(const struct plan_input *input, const struct traffic *t, double compute)
 {
-	double ns = MAX(compute, copy_ns(input, t->in, t->out));
+	double both = MIN(t->in, t->out), link = both * input->duplex_ns;
 
-	return MAX(ns, MAX(t->in_ns, t->out_ns));
+	if (t->in > both)
+		link += (t->in - both) * t->in_ns / t->in;
+	if (t->out > both)
+		link += (t->out - both) * t->out_ns / t->out;
+	return MAX(MAX(compute, link), MAX(t->in_ns, t->out_ns));
 }
 
 /* One step of a stage's body, over all iterations. Adds its traffic to the total. */
