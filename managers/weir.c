@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "managers/manager.h"
+#include "src/core/cost.h"
 
 struct weir_manager {
 	struct manager base;
@@ -33,8 +34,7 @@ static int weir_create(const struct manager_config *config, struct manager **out
 	m->base.ops = &manager_weir;
 	m->base.backend = machine_backend(config->machine);
 	m->gpu_memory = desc->device[config->device].memory;
-	while (desc->memory[m->host_memory].kind != WEIR_MEMORY_HOST)
-		m->host_memory++;
+	m->host_memory = cost_host_memory(desc);
 	err = weir_stream_create(config->machine, config->device, &m->stream);
 	if (err)
 		goto err_free;

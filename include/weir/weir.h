@@ -400,7 +400,7 @@ enum weir_advice {
  *
  * @param [in] addr    Inside a live range; the advice is on the whole of it.
  * @param [in] where   A memory or a device, as the advice says; else 0.
- * @return 0, or -EINVAL (no such range, memory, device or advice).
+ * @return 0, -EINVAL (no such range, memory, device or advice), or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_advise(struct weir_space *space, void *addr,
 					 enum weir_advice advice, uint32_t where);

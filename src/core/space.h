@@ -72,6 +72,18 @@ struct space_use {
 	double read_bytes, write_bytes;
 };
 
+/* Whether the use names all of a block that is one of its blocks. */
+static inline bool use_covers(const struct space_use *use, uint32_t i)
+{
+	return !(use->head_part && i == use->first) &&
+	       !(use->tail_part && i == use->first + use->nr - 1);
+}
+
+static inline bool use_writes(const struct space_use *use)
+{
+	return use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
+}
+
 /* What a stream is doing. */
 struct stream_slot {
 	uint32_t number;

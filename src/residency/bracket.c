@@ -184,7 +184,7 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 {
 	struct range *range = use->range;
 
-	if (use->kind != WEIR_WRITE && use->kind != WEIR_OVERWRITE)
+	if (!use_writes(use))
 		return;
 	for (uint32_t i = use->first;
 	     i < use->first + use->nr && (range->nr_dead || range->nr_clean || range->nr_cleaning);
@@ -200,7 +200,7 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 {
 	const struct range *range = use->range;
 	struct backend *b = space->backend;
-	bool writes = use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
+	bool writes = use_writes(use);
 	int err = 0;
 
 	if (writes && range->nr_cleaning) {
@@ -349,7 +349,7 @@ static bool is_in_place(const struct space_use *use)
 /* A bracket that ended: unpin, and note who used what last. */
 static void release_use(struct weir_space *space, const struct space_use *use, bracket_seq_t seq)
 {
-	bool writes = use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
+	bool writes = use_writes(use);
 	struct range *range = use->range;
 
 	pin(range, use, -1);
@@ -365,8 +365,7 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 		}
 	}
 	for (uint32_t i = use->first; use->kind == WEIR_DISCARD && i < use->first + use->nr; i++) {
-		if ((use->head_part && i == use->first) ||
-		    (use->tail_part && i == use->first + use->nr - 1))
+		if (!use_covers(use, i))
 			continue;
 		migrate_drop_lower(space, range, &range->block[i]);
 		block_set_dead(range, &range->block[i], true);

@@ -75,8 +75,7 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 		err = host_room(space, range, i);
 	if (err)
 		return err;
-	if (drop && use->kind == WEIR_OVERWRITE && !(use->head_part && i == use->first) &&
-	    !(use->tail_part && i == use->first + use->nr - 1) && !block->pins) {
+	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins) {
 		migrate_drop_lower(space, range, block);
 		block_set_dead(range, block, true);
 	}

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/residency/residency.h"
@@ -145,12 +146,6 @@ static void learn_lives(struct learning *l)
 			l->life[i].death = l->nr_steps;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-	return hash ^ (hash >> 32);
-}
-
 static bool is_short(const struct learning *l, const struct plan_life *life)
 {
 	return !life->permanent &&
@@ -234,19 +229,20 @@ static void learn_steps(struct learning *l)
 		*step = (struct plan_step){.first_use = l->nr_uses,
 					   .nr_uses = event->nr_uses,
 					   .compute_ns = learn_compute(l, l->first + k)};
-		step->shape = mix(event->nr_uses, event->stream);
+		step->shape = hash_mix(event->nr_uses, event->stream);
 		for (uint32_t i = 0; i < event->nr_uses; i++) {
 			struct plan_use *use = &l->use[l->nr_uses++];
 			const struct plan_life *life;
 
 			learn_use(l, &uses[i], use);
 			life = &l->life[use->life];
-			step->shape = mix(step->shape, uses[i].bytes);
-			step->shape = mix(step->shape, uses[i].granule * 64u + uses[i].kind * 2u +
-							       (uint64_t)uses[i].pattern);
+			step->shape = hash_mix(step->shape, uses[i].bytes);
 			step->shape =
-				mix(step->shape,
-				    is_short(l, life) ? life->nr_blocks : use->life + (1ull << 40));
+				hash_mix(step->shape, uses[i].granule * 64u + uses[i].kind * 2u +
+							      (uint64_t)uses[i].pattern);
+			step->shape =
+				hash_mix(step->shape, is_short(l, life) ? life->nr_blocks
+									: use->life + (1ull << 40));
 		}
 	}
 }

@@ -9,12 +9,6 @@
 
 #include "src/residency/residency.h"
 
-static bool is_whole(const struct space_use *use, uint32_t i)
-{
-	return !(use->head_part && i == use->first) &&
-	       !(use->tail_part && i == use->first + use->nr - 1);
-}
-
 /* Whether the bytes touched are worth a copy: at least as many as the part has. */
 static bool is_dense(const struct space_use *use)
 {
@@ -90,7 +84,7 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
-	bool overwritten = use->kind == WEIR_OVERWRITE && is_whole(use, i);
+	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
 	struct chunk *chunk = chunk_for(space, use, level, left, overwritten);
 	int err;
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash.h"
+
 /* Events that are compared before a repetition is believed. */
 #define CONTEXT 24
 /* Where a comparison of two candidates ends. */
@@ -97,23 +99,17 @@ void record_add_use(struct record *record, const struct record_use *use)
 	record->next_use++;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-	return hash ^ (hash >> 29);
-}
-
 static uint64_t shape_hash(const struct record *record, const struct event *event)
 {
 	const struct record_use *use = record_uses(record, event);
-	uint64_t hash = mix(event->kind + 1u, event->nr_blocks);
+	uint64_t hash = hash_mix(event->kind + 1u, event->nr_blocks);
 
-	hash = mix(hash, event->stream);
+	hash = hash_mix(hash, event->stream);
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
-		hash = mix(hash, use[i].offset);
-		hash = mix(hash, use[i].bytes);
-		hash = mix(hash, use[i].nr_range_blocks);
-		hash = mix(hash, (uint64_t)use[i].kind * 2 + (uint64_t)use[i].pattern);
+		hash = hash_mix(hash, use[i].offset);
+		hash = hash_mix(hash, use[i].bytes);
+		hash = hash_mix(hash, use[i].nr_range_blocks);
+		hash = hash_mix(hash, (uint64_t)use[i].kind * 2 + (uint64_t)use[i].pattern);
 	}
 	return hash;
 }
@@ -126,7 +122,7 @@ static uint64_t context_hash(const struct record *record)
 	if (record->next_event - record->first_event < CONTEXT)
 		return 0;
 	for (uint64_t n = record->next_event - CONTEXT; n < record->next_event; n++)
-		hash = mix(hash, record_event(record, n)->shape);
+		hash = hash_mix(hash, record_event(record, n)->shape);
 	return hash | 1;
 }
 
