@@ -200,7 +200,7 @@ enum weir_use_kind {
 	WEIR_READ,	/**< reads only */
 	WEIR_WRITE,	/**< may read and write: what was there is still needed */
 	WEIR_OVERWRITE, /**< writes every byte before any read: what was there is dead */
-	WEIR_DISCARD,	/**< touches nothing; what was there is dead after the bracket */
+	WEIR_DISCARD,	/**< touches nothing; what was there is dead from the begin on */
 };
 
 /** How the touched bytes lie in the part. A hint: wrong ones cost speed only. */
@@ -340,8 +340,8 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  *   -EINVAL          a use is empty or not inside one range
  *   -WEIR_ECONTRACT  the stream has an open bracket
  *   -ENOMEM          no memory for the structures; nothing was pinned
- *   or an error of the machine. On error no bracket is open, and what it was to overwrite may be
- *   lost.
+ *   or an error of the machine. On error no bracket is open, and what it was to overwrite or to
+ *   discard may be lost.
  * Blocks: for brackets that ended, when blocks they used must move. Never for open ones.
  */
 WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_stream *stream,

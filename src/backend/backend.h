@@ -9,7 +9,7 @@
  *  - Physical memory comes as chunks. A chunk is mapped once, for good, at its alias when it is
  *    created; copies name aliases. A chunk can also be mapped, whole and from offset 0, at block
  *    addresses inside a reservation; those serve kernels and the CPU. A chunk may be mapped at
- *    one block address at a time.
+ *    two block addresses at a time.
  *  - Mapping calls cost time per call, whatever the size (see struct weir_vmm_desc), and do not
  *    wait for kernels: the caller has made sure that no kernel uses the address.
  *  - Work is queued on streams and runs in order on each. A fence marks a point of a stream;

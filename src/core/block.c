@@ -103,6 +103,10 @@ int block_check(const struct range *range, const struct block *block)
 	}
 	if (!broken && block->clean && (block->dead || !block_is_resident(block)))
 		broken = "is clean but dead or not resident";
+	if (!broken && block->stale &&
+	    (!block->stale->stale || (block->state == BLOCK_HOST && !block->unmapped) ||
+	     (block->state != BLOCK_HOST && block->state != BLOCK_UNBACKED)))
+		broken = "is mapped to a chunk of another block, but its state does not say so";
 	if (!broken && block->pins && block->state == BLOCK_UNBACKED)
 		broken = "is pinned but unbacked";
 	if (!broken)

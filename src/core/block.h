@@ -8,6 +8,8 @@
  * HOST          lower          lower                   not resident: used in place. May be left
  *                                                      unmapped until a bracket names it
  * HBM, cleaning upper          both                    resident; being copied to the host, too
+ * HOST or UNBACKED, stale      as above; mapped to an upper chunk that another block took, for
+ *                              launches that began before
  * TO_HBM        upper          both                    resident once `ready` is reached
  * TO_HOST       lower          both                    on the host once `ready` is reached
  *
@@ -39,6 +41,7 @@ enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
  */
 struct block {
 	struct chunk *chunk[TIER_NR];
+	struct chunk *stale;	  /* not its own, but mapped: see migrate_take(); or NULL */
 	fence_t ready;		  /* the last copy into the mapped chunk */
 	bracket_seq_t last_use;	  /* by brackets that named only a part of the range */
 	bracket_seq_t last_write; /* of these, the newest that may have written it */

@@ -13,9 +13,52 @@
 
 #include "src/core/space.h"
 
-static int map_block(struct weir_space *space, const struct range *range, uint32_t i,
+/* Blocks unmapped by one migrate_drop_stale(): the calls take time that a launch may wait for. */
+#define DROP_MAX 16u
+
+int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	int err;
+
+	if (!block->stale)
+		return 0;
+	assert(!range_block_is_held(space, range, i));
+	err = space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
+	if (err)
+		return err;
+	block->stale->stale = false;
+	block->stale = NULL;
+	range->nr_stale--;
+	space->nr_stale--;
+	space->stats.nr_remaps++;
+	return 0;
+}
+
+void migrate_drop_stale(struct weir_space *space)
+{
+	uint32_t left = DROP_MAX;
+
+	for (uint32_t r = 0; r < space->nr_ranges && space->nr_stale; r++) {
+		struct range *range = space->range[r];
+
+		for (uint32_t i = 0; i < range->nr_blocks && range->nr_stale; i++) {
+			if (!range->block[i].stale || range_block_is_held(space, range, i))
+				continue;
+			if (!left--)
+				return;
+			space_note_error(space, migrate_unstale(space, range, i));
+		}
+	}
+}
+
+static int map_block(struct weir_space *space, struct range *range, uint32_t i,
 		     const struct chunk *chunk)
 {
+	int err = migrate_unstale(space, range, i);
+
+	if (err)
+		return err;
 	return space->backend->ops->map(space->backend, range_block_addr(space, range, i),
 					&chunk->backend, BACKEND_PROT_WRITE, range->devices);
 }
@@ -262,6 +305,45 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	chunk_vacate(space, TIER_HBM, upper);
 	space->stats.nr_clean_dropped++;
 	*freed = true;
+	return 0;
+}
+
+int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struct range *to,
+		 uint32_t n)
+{
+	struct block *giver = &from->block[i], *taker = &to->block[n];
+	struct chunk *chunk = giver->chunk[TIER_HBM], *lower = taker->chunk[TIER_HOST];
+	int err;
+
+	assert(giver->state == BLOCK_HBM && (giver->dead || giver->clean) && !chunk->stale);
+	assert(taker->dead && (taker->state == BLOCK_UNBACKED || taker->state == BLOCK_HOST));
+	if (taker->state == BLOCK_UNBACKED)
+		err = map_block(space, to, n, chunk);
+	else
+		err = remap_block(space, to, n, chunk);
+	if (err)
+		return err;
+	giver->chunk[TIER_HBM] = NULL;
+	giver->ready = 0;
+	giver->stale = chunk;
+	chunk->stale = true;
+	from->nr_stale++;
+	space->nr_stale++;
+	if (giver->clean) {
+		block_set_clean(from, giver, false);
+		block_set_unmapped(from, giver, true);
+		block_set_state(from, giver, BLOCK_HOST);
+		space->stats.nr_clean_dropped++;
+	} else {
+		block_set_state(from, giver, BLOCK_UNBACKED);
+		space->stats.nr_dead_dropped++;
+	}
+	taker->chunk[TIER_HBM] = chunk;
+	taker->chunk[TIER_HOST] = NULL;
+	taker->ready = 0;
+	block_set_state(to, taker, BLOCK_HBM);
+	if (lower)
+		chunk_vacate(space, TIER_HOST, lower);
 	return 0;
 }
 

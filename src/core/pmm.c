@@ -48,6 +48,7 @@ static struct chunk *chunk_new(struct pmm *pmm)
 		return NULL;
 	}
 	chunk->next = NULL;
+	chunk->stale = false;
 	pmm->nr_created++;
 	return chunk;
 }

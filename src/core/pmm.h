@@ -15,6 +15,7 @@
 struct chunk {
 	struct backend_chunk backend; /* never changes */
 	struct chunk *next;	      /* free list */
+	bool stale; /* some block that gave it away is still mapped to it: block->stale */
 };
 
 /* Guarded by the space's lock. */
@@ -36,7 +37,8 @@ void pmm_fini(struct pmm *pmm);
 /* A chunk, with undefined contents; NULL when the budget or the memory is used up. */
 struct chunk *pmm_chunk_get(struct pmm *pmm);
 
-/* Give a chunk back. It is mapped at no block and no queued work names it. NULL is allowed. */
+/* Give a chunk back. No block holds it (one may be mapped to it and no longer used, see
+ * migrate_take()), and no queued work names it. NULL is allowed. */
 void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk);
 
 /* Chunks that pmm_chunk_get could still hand out. */

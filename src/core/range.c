@@ -131,6 +131,8 @@ void range_destroy(struct weir_space *space, struct range *range)
 		block_set_dead(range, block, true);
 		for (int t = 0; t < SPACE_TRIES && block->state != BLOCK_UNBACKED; t++)
 			(void)migrate_unback(space, range, i);
+		for (int t = 0; t < SPACE_TRIES && block->stale; t++)
+			(void)migrate_unstale(space, range, i);
 	}
 	if (range->pooled) {
 		struct range **at = &space->pooled;
@@ -174,14 +176,15 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 	for (struct range **at = &space->pooled; *at && best; at = &(*at)->next_pooled) {
 		uint32_t resident;
 		uint64_t cost;
+		bool idle;
 
 		range = *at;
-		if (range->nr_blocks != nr_blocks)
+		idle = MAX(range->last_use, range->last_part_use) <= space->done_seq;
+		if (range->nr_blocks != nr_blocks || (range->nr_stale && !idle))
 			continue;
 		resident = range_nr_resident(range);
 		cost = resident > nr_resident ? resident - nr_resident : nr_resident - resident;
-		if (!range_is_free_for(range, stream) &&
-		    MAX(range->last_use, range->last_part_use) > space->done_seq)
+		if (!range_is_free_for(range, stream) && !idle)
 			cost += UINT32_MAX; /* would have to be waited for */
 		if (cost < best) {
 			best = cost;
@@ -201,7 +204,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 int range_check(const struct weir_space *space, const struct range *range)
 {
 	uint32_t nr_state[BLOCK_STATE_NR] = {0}, nr_dead = 0, nr_clean = 0, pins = 0;
-	uint32_t nr_unmapped = 0, nr_cleaning = 0;
+	uint32_t nr_unmapped = 0, nr_cleaning = 0, nr_stale = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		const struct block *block = &range->block[i];
@@ -213,11 +216,13 @@ int range_check(const struct weir_space *space, const struct range *range)
 		nr_clean += block->clean;
 		nr_unmapped += block->unmapped;
 		nr_cleaning += block->cleaning != CLEANING_NONE;
+		nr_stale += block->stale != NULL;
 		pins += block->pins;
 	}
 	if (memcmp(nr_state, range->nr_state, sizeof(nr_state)) || nr_dead != range->nr_dead ||
 	    nr_clean != range->nr_clean || nr_unmapped != range->nr_unmapped ||
-	    nr_cleaning != range->nr_cleaning || pins != range->part_pins) {
+	    nr_cleaning != range->nr_cleaning || nr_stale != range->nr_stale ||
+	    pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}

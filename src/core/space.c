@@ -128,6 +128,15 @@ int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *ou
 	return err;
 }
 
+bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
+		     const struct stream_slot *slot)
+{
+	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
+		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq)
+			return false;
+	return true;
+}
+
 bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
 {
 	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <=
@@ -179,6 +188,7 @@ void space_progress(struct weir_space *space)
 {
 	migrate_retire(space);
 	retire_brackets(space);
+	migrate_drop_stale(space);
 	space->advance(space);
 }
 
@@ -283,7 +293,7 @@ static int check_counts(const struct weir_space *space, uint64_t live, const uin
 
 int space_check(const struct weir_space *space)
 {
-	uint64_t out[TIER_NR] = {0}, live = 0;
+	uint64_t out[TIER_NR] = {0}, live = 0, stale = 0;
 	uintptr_t end = 0;
 
 	for (uint32_t i = 0; i < space->nr_ranges; i++) {
@@ -298,10 +308,16 @@ int space_check(const struct weir_space *space)
 		}
 		end = (uintptr_t)range->addr + range->nr_blocks * space->block_bytes;
 		live += range->pooled ? 0 : range->nr_blocks;
+		stale += range->nr_stale;
 		for (uint32_t n = 0; n < range->nr_blocks; n++) {
 			out[TIER_HBM] += range->block[n].chunk[TIER_HBM] != NULL;
 			out[TIER_HOST] += range->block[n].chunk[TIER_HOST] != NULL;
 		}
+	}
+	if (stale != space->nr_stale) {
+		log_error("space: %llu stale blocks, %llu counted", (unsigned long long)stale,
+			  (unsigned long long)space->nr_stale);
+		return -EUCLEAN;
 	}
 	return check_counts(space, live, out);
 }

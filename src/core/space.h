@@ -47,7 +47,7 @@ struct range {
 	uint32_t devices;  /* access list of its mappings */
 	uint32_t top;	   /* no block from here on, in its order, is in state HBM */
 	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
-	uint32_t nr_cleaning;
+	uint32_t nr_cleaning, nr_stale;
 	fence_t cleaned;	  /* newest copy that cleans; writers wait for it */
 	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
 	fence_t ready[TIER_NR];	  /* newest copy towards each tier */
@@ -94,6 +94,7 @@ struct stream_slot {
 	struct space_use *use;
 	uint32_t nr_uses, max_uses;
 	bool whole_space;
+	bracket_seq_t last_seq; /* the last bracket that ended on it */
 };
 
 /* A bracket that ended and may not be done. */
@@ -141,6 +142,7 @@ struct weir_space {
 	uint32_t nr_ranges, max_ranges;
 	struct range *pooled;	 /* last freed first */
 	uint64_t nr_live_blocks; /* of ranges that are not pooled */
+	uint64_t nr_stale;	 /* blocks, over all ranges */
 	life_t last_life;
 
 	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */
@@ -220,6 +222,14 @@ static inline bracket_seq_t range_block_last_write(const struct range *range, ui
 	return MAX(range->last_write, range->block[i].last_write);
 }
 
+/* Whether a launch may be using the block at an address that is mapped to a chunk it gave away: it
+ * cannot be mapped to another one now. */
+static inline bool range_block_is_held(const struct weir_space *space, const struct range *range,
+				       uint32_t i)
+{
+	return range->block[i].stale && range_block_last_use(range, i) > space->done_seq;
+}
+
 /* Whether an open bracket names the block. */
 static inline bool range_block_is_pinned(const struct range *range, uint32_t i)
 {
@@ -239,9 +249,9 @@ struct range *range_find(struct weir_space *space, const void *addr);
 void range_pool_add(struct weir_space *space, struct range *range);
 
 /*
- * Take a range of this size out of the pool; NULL: none. Prefers one that the stream may reuse at
- * once, then one with about so many resident blocks (each other one is a mapping call), then the
- * last freed.
+ * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
+ * (range_block_is_held()). Prefers one that the stream may reuse at once, then one with about so
+ * many resident blocks (each other one is a mapping call), then the last freed.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			     const struct weir_stream *stream, uint32_t nr_resident);
@@ -292,6 +302,11 @@ void space_fini(struct weir_space *space);
 bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket);
 int space_ended_reserve(struct weir_space *space);
 
+/* Whether brackets up to seq are done, or their launches come before those that are going to be
+ * queued on the slot's stream. */
+bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
+		     const struct stream_slot *slot);
+
 /* Whether the budgets have room for so many more blocks of ranges. */
 bool space_has_room(const struct weir_space *space, uint32_t nr_blocks);
 
@@ -314,7 +329,10 @@ static inline uint32_t space_device_bit(const struct weir_space *space)
 	return 1u << space->device;
 }
 
-/* ---- migrate.c: one block from here to there. Lock held throughout. */
+/*
+ * ---- migrate.c: one block from here to there. Lock held throughout. No block that is mapped anew
+ * is held (range_block_is_held()).
+ */
 
 /*
  * Give an unbacked block a chunk of the tier and map it. The chunk is consumed on success only.
@@ -339,6 +357,22 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
  */
 int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
 		  enum weir_cause cause, bool *freed);
+
+/*
+ * Give the HBM chunk of block i of `from` to block n of `to`, at once, though launches may still be
+ * using it where it was: mapped at both addresses until they are done. from: resident, dead or
+ * clean, not pinned, its chunk not stale. to: dead, unbacked or on the host, idle. The launches
+ * that use `to` must come after those that used `from` (space_is_before()). So a chunk changes
+ * hands without the device being idle meanwhile.
+ */
+int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struct range *to,
+		 uint32_t n);
+
+/* Unmap what migrate_take() left mapped and nobody uses any more, some at a time. */
+void migrate_drop_stale(struct weir_space *space);
+
+/* Unmap one such block, if it is one; it is not held. */
+int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i);
 
 /*
  * Copy a resident, dirty block to the chunk below while it stays: evicting it then costs no copy.

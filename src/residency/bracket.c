@@ -180,6 +180,19 @@ static void pin(struct range *range, const struct space_use *use, int by)
 	range->part_pins += (uint32_t)by * use->nr;
 }
 
+/* What a bracket discards is dead, and its chunks are there for what the bracket overwrites. */
+static void discard(struct weir_space *space, const struct space_use *use)
+{
+	struct range *range = use->range;
+
+	for (uint32_t i = use->first; i < use->first + use->nr; i++) {
+		if (!use_covers(use, i))
+			continue;
+		migrate_drop_lower(space, range, &range->block[i]);
+		block_set_dead(range, &range->block[i], true);
+	}
+}
+
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use)
 {
 	struct range *range = use->range;
@@ -308,7 +321,10 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	waits = space->nr_waits;
 	space_progress(space);
 	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, slot->use, slot->nr_uses);
-	err = follow_due(space, slot->use, slot->nr_uses);
+	for (uint32_t u = 0; u < slot->nr_uses; u++)
+		if (slot->use[u].kind == WEIR_DISCARD)
+			discard(space, &slot->use[u]);
+	err = follow_due(space, slot);
 	if (!err)
 		err = place_uses(space, slot->use, slot->nr_uses);
 	if (err)
@@ -364,12 +380,6 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 				range->block[i].last_write = seq;
 		}
 	}
-	for (uint32_t i = use->first; use->kind == WEIR_DISCARD && i < use->first + use->nr; i++) {
-		if (!use_covers(use, i))
-			continue;
-		migrate_drop_lower(space, range, &range->block[i]);
-		block_set_dead(range, &range->block[i], true);
-	}
 	if (range->free_pending && !range_is_named(space, range))
 		range_pool_add(space, range);
 }
@@ -395,7 +405,7 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	bracket.event = slot->event;
 	for (uint32_t u = 0; u < slot->nr_uses; u++)
 		bracket.in_place |= is_in_place(&slot->use[u]);
-	seq = space_ended_add(space, &bracket);
+	seq = slot->last_seq = space_ended_add(space, &bracket);
 	for (uint32_t u = 0; u < slot->nr_uses; u++)
 		release_use(space, &slot->use[u], seq);
 	slot->open = false;

@@ -291,7 +291,21 @@ void follow_advance(struct weir_space *space)
 		r->error = err;
 }
 
-int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+bool follow_evicts(const struct weir_space *space, const struct range *range)
+{
+	const struct residency *r = space->residency;
+
+	for (uint32_t i = 0; i < r->nr_pending; i++) {
+		const struct pending_action *a = &r->pending[i];
+
+		if (a->move == PLAN_EVICT && a->due <= r->host_stage && r->life[a->life] == range &&
+		    range_nr_resident(range) > a->nr_blocks)
+			return true;
+	}
+	return false;
+}
+
+int follow_due(struct weir_space *space, const struct stream_slot *slot)
 {
 	struct residency *r = space->residency;
 	bracket_seq_t last = space->last_seq; /* later ones are not waited for: no end to them */
@@ -299,12 +313,18 @@ int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t 
 
 	while (r->plan) {
 		uint32_t i = 0;
+		int placed;
 
-		follow_advance(space);
-		err = place_ahead(space, uses, nr_uses);
-		if (err)
-			return err;
-		while (i < r->nr_pending && r->pending[i].due > r->host_stage)
+		space_progress(space);
+		placed = place_ahead(space, slot);
+		if (placed < 0)
+			return placed;
+		if (placed == PLACE_MORE)
+			continue;
+		/* Evictions are waited for when somebody needs the room. */
+		while (i < r->nr_pending &&
+		       (r->pending[i].due > r->host_stage ||
+			(placed == PLACE_DONE && r->pending[i].move == PLAN_EVICT)))
 			i++;
 		if (i == r->nr_pending)
 			break;

@@ -31,6 +31,7 @@ struct learning {
 	struct plan_life *life;
 	struct range **range;
 	uint32_t *step_of_event;
+	uint32_t *used, *discarded; /* by life: steps from its birth to its last use, discard */
 	uint32_t nr_steps, nr_uses, nr_lives, max_lives;
 };
 
@@ -45,6 +46,8 @@ static void learning_fini(struct learning *l)
 	free(l->life);
 	free(l->range);
 	free(l->step_of_event);
+	free(l->used);
+	free(l->discarded);
 }
 
 static int learning_init(struct learning *l, struct weir_space *space)
@@ -67,8 +70,10 @@ static int learning_init(struct learning *l, struct weir_space *space)
 	l->life = calloc(l->max_lives + 1u, sizeof(*l->life));
 	l->range = calloc(l->max_lives + 1u, sizeof(struct range *));
 	l->step_of_event = calloc(l->period + 1, sizeof(uint32_t));
+	l->used = calloc(l->max_lives + 1u, sizeof(*l->used));
+	l->discarded = calloc(l->max_lives + 1u, sizeof(*l->discarded));
 	if (!l->born || !l->freed || !l->old || !l->old_life || !l->step || !l->use || !l->life ||
-	    !l->range || !l->step_of_event) {
+	    !l->range || !l->step_of_event || !l->used || !l->discarded) {
 		learning_fini(l);
 		return -ENOMEM;
 	}
@@ -216,6 +221,31 @@ static double learn_compute(const struct learning *l, uint64_t number)
 	return model;
 }
 
+/* Note where the contents of a life end: its last whole discard, if no use follows it. */
+static void learn_end(struct learning *l, const struct plan_use *use, uint32_t step)
+{
+	const struct plan_life *life = &l->life[use->life];
+	/* Counted from the birth, since a period may begin in the middle of a life. */
+	uint32_t age = (step + l->nr_steps - life->birth) % l->nr_steps + 1;
+
+	if (use->kind != WEIR_DISCARD)
+		l->used[use->life] = MAX(l->used[use->life], age);
+	else if (use->whole)
+		l->discarded[use->life] = MAX(l->discarded[use->life], age);
+}
+
+/* Contents that a program discards need no room until it frees the range. */
+static void learn_discards(struct learning *l)
+{
+	for (uint32_t i = 0; i < l->nr_lives; i++) {
+		struct plan_life *life = &l->life[i];
+
+		if (!life->permanent && l->discarded[i] > l->used[i])
+			life->death =
+				(life->birth + l->discarded[i] + l->nr_steps - 2) % l->nr_steps + 1;
+	}
+}
+
 /* Second walk: steps and their uses. */
 static void learn_steps(struct learning *l)
 {
@@ -227,15 +257,19 @@ static void learn_steps(struct learning *l)
 		if (event->kind != EVENT_BEGIN)
 			continue;
 		*step = (struct plan_step){.first_use = l->nr_uses,
-					   .nr_uses = event->nr_uses,
 					   .compute_ns = learn_compute(l, l->first + k)};
 		step->shape = hash_mix(event->nr_uses, event->stream);
 		for (uint32_t i = 0; i < event->nr_uses; i++) {
-			struct plan_use *use = &l->use[l->nr_uses++];
+			struct plan_use *use = &l->use[l->nr_uses];
 			const struct plan_life *life;
 
 			learn_use(l, &uses[i], use);
 			life = &l->life[use->life];
+			learn_end(l, use, l->step_of_event[k]);
+			if (use->kind != WEIR_DISCARD) {
+				step->nr_uses++;
+				l->nr_uses++;
+			}
 			step->shape = hash_mix(step->shape, uses[i].bytes);
 			step->shape =
 				hash_mix(step->shape, uses[i].granule * 64u + uses[i].kind * 2u +
@@ -322,6 +356,7 @@ int learn_plan(struct weir_space *space)
 		return err;
 	learn_lives(&l);
 	learn_steps(&l);
+	learn_discards(&l);
 	learn_ranges(&l);
 	err = l.nr_steps ? make_plan(&l, &plan) : -ENOENT;
 	if (err)

@@ -43,14 +43,23 @@ static struct chunk *chunk_for(struct weir_space *space, const struct space_use 
 	return room_hbm_wait(space, left);
 }
 
+/* Wait until the block can be mapped. */
+static void wait_if_held(struct weir_space *space, const struct range *range, uint32_t i)
+{
+	if (range_block_is_held(space, range, i))
+		space_wait_seq(space, range_block_last_use(range, i));
+}
+
 static int place_unbacked(struct weir_space *space, const struct space_use *use, uint32_t i,
 			  uint32_t level, uint32_t left)
 {
 	struct range *range = use->range;
 	enum tier tier = TIER_HBM;
-	struct chunk *chunk = chunk_for(space, use, level, left, true);
+	struct chunk *chunk;
 	int err;
 
+	wait_if_held(space, range, i);
+	chunk = chunk_for(space, use, level, left, true);
 	if (!chunk) {
 		tier = TIER_HOST;
 		chunk = room_host(space);
@@ -124,11 +133,20 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	return 0;
 }
 
+/* Whether the block holds a chunk of HBM for nothing, and no open bracket names it. */
+static bool is_spare(const struct range *range, uint32_t i)
+{
+	return range->block[i].state == BLOCK_HBM && range->block[i].dead &&
+	       !range_block_is_pinned(range, i);
+}
+
 /*
  * A range about to be overwritten may hold more chunks than the plan gives it, from its last life.
- * Give them back before it has contents that would have to be copied.
+ * Give them back before it has contents that would have to be copied. wait: for launches that used
+ * them, too.
  */
-static int trim_fresh(struct weir_space *space, const struct space_use *use, uint32_t level)
+static int trim_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
+		      bool wait)
 {
 	struct range *range = use->range;
 
@@ -136,13 +154,11 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 		return 0;
 	for (uint32_t n = range->nr_blocks; n-- > 0 && range_nr_resident(range) > level;) {
 		uint32_t i = range_nth_block(range, n);
-		struct block *block = &range->block[i];
 		int err;
 
-		if (block->state != BLOCK_HBM || !block->dead || range_block_is_pinned(range, i))
-			continue;
-		space_wait_seq(space, range_block_last_use(range, i));
-		if (block->state != BLOCK_HBM || !block->dead || range_block_is_pinned(range, i))
+		if (wait && is_spare(range, i))
+			space_wait_seq(space, range_block_last_use(range, i));
+		if (!is_spare(range, i) || range_block_last_use(range, i) > space->done_seq)
 			continue;
 		err = migrate_unback(space, range, i);
 		if (err)
@@ -157,7 +173,7 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 	uint32_t level = wanted_level(space, use), resident = range_nr_resident(range);
 	uint32_t left = level > resident ? MIN(level - resident, use->nr) : 0;
 	bool whole = use->nr == range->nr_blocks, room = true;
-	int err = trim_fresh(space, use, level);
+	int err = trim_fresh(space, use, level, true);
 
 	if (err)
 		return err;
@@ -199,8 +215,10 @@ void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t
 static int mend_use(struct weir_space *space, const struct space_use *use)
 {
 	for (uint32_t i = use->first; use->range->nr_unmapped && i < use->first + use->nr; i++) {
-		int err = migrate_mend(space, use->range, i);
+		int err;
 
+		wait_if_held(space, use->range, i);
+		err = migrate_mend(space, use->range, i);
 		if (err)
 			return err;
 	}
@@ -228,19 +246,25 @@ int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t 
 	return err;
 }
 
-/* Give a block without contents a chunk of HBM. -EAGAIN: none is free. */
-static int place_fresh_block(struct weir_space *space, struct range *range, uint32_t i)
+/* Give a block without contents a chunk of HBM: a free one, or one that launches before the
+ * bracket's are the last to use. @return PLACE_DONE, PLACE_WAITS or an error. */
+static int place_fresh_block(struct weir_space *space, const struct stream_slot *slot,
+			     struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
+	struct range *giver;
 	struct chunk *chunk;
+	uint32_t given;
 	int err;
 
-	if (!block->dead || block_is_resident(block) ||
+	if (!block->dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
 	    (block->state != BLOCK_UNBACKED && !room_is_idle(space, range, i)))
 		return 0;
-	chunk = room_hbm_try(space);
-	if (!chunk)
-		return -EAGAIN;
+	chunk = pmm_chunk_get(&space->pmm[TIER_HBM]);
+	if (!chunk) {
+		giver = room_giver(space, slot, &given);
+		return giver ? migrate_take(space, giver, given, range, i) : PLACE_WAITS;
+	}
 	if (block->state == BLOCK_UNBACKED)
 		err = migrate_back(space, range, i, TIER_HBM, chunk);
 	else
@@ -258,7 +282,8 @@ static int mend_ahead(struct weir_space *space, const struct space_use *use, uin
 	if (use->nr != range->nr_blocks || use->kind == WEIR_DISCARD)
 		return 0;
 	for (uint32_t n = level; n < range->nr_blocks && range->nr_unmapped; n++) {
-		int err = migrate_mend(space, range, range_nth_block(range, n));
+		uint32_t i = range_nth_block(range, n);
+		int err = range_block_is_held(space, range, i) ? 0 : migrate_mend(space, range, i);
 
 		if (err)
 			return err;
@@ -266,25 +291,49 @@ static int mend_ahead(struct weir_space *space, const struct space_use *use, uin
 	return 0;
 }
 
-int place_ahead(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+/*
+ * Give what the use overwrites its chunks of HBM, as far as its level, a batch at a time: mapping
+ * calls take long, and copies must be queued in between. @return as place_ahead().
+ */
+static int place_fresh(struct weir_space *space, const struct stream_slot *slot,
+		       const struct space_use *use, uint32_t level)
 {
-	for (uint32_t u = 0; u < nr_uses; u++) {
-		struct range *range = uses[u].range;
-		uint32_t level = wanted_level(space, &uses[u]);
-		int err = mend_ahead(space, &uses[u], level);
+	struct range *range = use->range;
+	uint32_t end = range_nr_resident(range) + SPACE_BATCH_MAX;
 
+	for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level; n++) {
+		int err;
+
+		if (range_nr_resident(range) >= end)
+			return PLACE_MORE;
+		err = place_fresh_block(space, slot, range, range_nth_block(range, n));
 		if (err)
 			return err;
-		if (uses[u].kind != WEIR_OVERWRITE || uses[u].nr != range->nr_blocks)
-			continue;
-		for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level;
-		     n++) {
-			err = place_fresh_block(space, range, range_nth_block(range, n));
-			if (err)
-				return err == -EAGAIN ? 0 : err;
-		}
 	}
-	return 0;
+	return PLACE_DONE;
+}
+
+int place_ahead(struct weir_space *space, const struct stream_slot *slot)
+{
+	int done = PLACE_DONE;
+
+	for (uint32_t u = 0; u < slot->nr_uses; u++) {
+		const struct space_use *use = &slot->use[u];
+		uint32_t level = wanted_level(space, use);
+		int err = mend_ahead(space, use, level);
+
+		if (!err)
+			err = trim_fresh(space, use, level, false);
+		if (err)
+			return err;
+		if (use->kind != WEIR_OVERWRITE || use->nr != use->range->nr_blocks)
+			continue;
+		if (done == PLACE_DONE)
+			done = place_fresh(space, slot, use, level);
+		if (done < 0)
+			return done;
+	}
+	return done;
 }
 
 int place_back_part(struct weir_space *space, const struct space_use *part)
@@ -297,6 +346,7 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 		struct chunk *chunk;
 		int err;
 
+		wait_if_held(space, part->range, i);
 		if (part->range->block[i].state != BLOCK_UNBACKED) {
 			err = migrate_mend(space, part->range, i);
 			if (err)

@@ -77,7 +77,10 @@ void follow_advance(struct weir_space *space);
 
 /* Carry out what is due by the bracket just recorded, waiting for brackets that ended. While it
  * waits, what the bracket overwrites is backed from chunks that come free. */
-int follow_due(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+int follow_due(struct weir_space *space, const struct stream_slot *slot);
+
+/* Whether an eviction that is due wants blocks of the range gone. */
+bool follow_evicts(const struct weir_space *space, const struct range *range);
 
 /* The stage that a plan made now begins in. */
 uint64_t follow_first_stage(const struct residency *r);
@@ -115,6 +118,14 @@ struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted);
 /* The same without waiting: starts an eviction when no chunk is free, and then may return NULL. */
 struct chunk *room_hbm_or_evict(struct weir_space *space);
 
+/*
+ * A resident block without contents of its own to lose, which is going to lose its chunk anyway,
+ * and whose launches come before those of the slot's next bracket, if they are not done: for
+ * migrate_take(). Of a range that the bracket discards or the plan evicts from now, or the range
+ * freed longest ago. NULL: none.
+ */
+struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i);
+
 /* Whether HBM has a free chunk, one on its way, or an unpinned block that could go. */
 bool room_exists(const struct weir_space *space);
 
@@ -140,10 +151,15 @@ void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t
 /* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
-/* Map ahead of place_uses(), without waiting: mapping calls made while the device is still busy
+/* PLACE_WAITS: blocks are left for which there is no chunk yet. PLACE_MORE: others are left. */
+enum { PLACE_DONE, PLACE_WAITS, PLACE_MORE };
+
+/*
+ * Map ahead of place_uses(), without waiting: mapping calls made while the device is still busy
  * cost no time. Backs what the uses overwrite, as far as the plan wants it resident, and maps what
- * they will find in place. */
-int place_ahead(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+ * they will find in place. @return one of the above, or an error.
+ */
+int place_ahead(struct weir_space *space, const struct stream_slot *slot);
 
 /* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
 int place_back_part(struct weir_space *space, const struct space_use *part);

@@ -98,6 +98,64 @@ struct chunk *room_hbm_try(struct weir_space *space)
 	return chunk ? chunk : take_from_pooled(space, TIER_HBM);
 }
 
+/* Whether the slot's bracket discards the block; then it names it in no other use. */
+static bool is_discarded(const struct stream_slot *slot, const struct range *range, uint32_t i)
+{
+	for (uint32_t u = 0; u < slot->nr_uses; u++) {
+		const struct space_use *use = &slot->use[u];
+
+		if (use->range == range && use->kind == WEIR_DISCARD && i >= use->first &&
+		    i < use->first + use->nr)
+			return true;
+	}
+	return false;
+}
+
+/* The last block of a range, in its order, that can give its chunk away; nr_blocks: none. */
+static uint32_t giving_block(const struct weir_space *space, struct range *range,
+			     const struct stream_slot *slot)
+{
+	if (range->pins ||
+	    !space_is_before(space, MAX(range->last_use, range->last_part_use), slot))
+		return range->nr_blocks;
+	for (uint32_t n = last_resident(range, range->nr_blocks); n < range->nr_blocks;
+	     n = last_resident(range, n)) {
+		uint32_t i = range_nth_block(range, n);
+		const struct block *block = &range->block[i];
+
+		if ((block->dead || block->clean) && block->cleaning == CLEANING_NONE &&
+		    !block->pins && !block->chunk[TIER_HBM]->stale &&
+		    (range->mark != space->mark || is_discarded(slot, range, i)))
+			return i;
+	}
+	return range->nr_blocks;
+}
+
+struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i)
+{
+	struct range *giver = NULL;
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+
+		if (range->pooled || range->arena ||
+		    (range->mark != space->mark && !follow_evicts(space, range)))
+			continue;
+		*i = giving_block(space, range, slot);
+		if (*i < range->nr_blocks)
+			return range;
+	}
+	for (struct range *range = space->pooled; range; range = range->next_pooled) {
+		uint32_t block = giving_block(space, range, slot);
+
+		if (block < range->nr_blocks) {
+			giver = range;
+			*i = block;
+		}
+	}
+	return giver;
+}
+
 /* The lower copy of a clean block, of ranges that are read mostly or of the others. */
 static struct chunk *take_lower_copy(struct weir_space *space, bool read_mostly)
 {
@@ -299,8 +357,13 @@ struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
 
 		if (chunk)
 			return chunk;
-		any = evict_some(space, wanted);
-		chunk = room_hbm_try(space);
+		/* A plan has made room: wait for it rather than evict what it wants to keep. */
+		any = space->residency->plan &&
+		      (first_pooled_use(space) || space->moving[TIER_HOST].nr);
+		if (!any) {
+			any = evict_some(space, wanted);
+			chunk = room_hbm_try(space);
+		}
 		if (chunk)
 			return chunk;
 		waited = wait_for_room(space);

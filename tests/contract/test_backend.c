@@ -178,8 +178,7 @@ static void test_map_rules(void **state)
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1u << 2), -EINVAL);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, BACKEND_HOST_BIT), -EINVAL);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
-	/* One chunk at one address, one address for one chunk. */
-	assert_int_equal(b->ops->map(b, va + UNIT, &chunk, BACKEND_PROT_WRITE, 1), -EINVAL);
+	/* One address for one chunk. */
 	assert_int_equal(b->ops->map(b, va, &other, BACKEND_PROT_WRITE, 1), -EINVAL);
 	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 3), 0);
 	assert_int_equal(b->ops->set_access(b, va + UNIT, BACKEND_PROT_READ, 1), -EINVAL);
@@ -195,6 +194,44 @@ static void test_map_rules(void **state)
 	b->ops->chunk_destroy(b, &other);
 	b->ops->chunk_destroy(b, &small);
 	b->ops->va_release(b, va, 4 * UNIT);
+}
+
+/* A chunk changes hands: a kernel writes it at its old address, the next one reads it at its new
+ * one, and the old mapping goes when the first is done. */
+static void test_map_at_two_addresses(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk;
+	struct weir_use use;
+	uint32_t sum = 0;
+	fence_t first;
+	uint8_t *va;
+
+	assert_int_equal(b->ops->va_reserve(b, 2 * UNIT, UNIT, (void **)&va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, &chunk), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	use = use_of(va, UNIT, WEIR_WRITE);
+	assert_int_equal(
+		launch_touch(b, c->compute, (struct touch){.write = va + 5, .value = 77}, &use, 1),
+		0);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &first), 0);
+	assert_int_equal(b->ops->map(b, va + UNIT, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	use = use_of(va + UNIT, UNIT, WEIR_READ);
+	assert_int_equal(launch_touch(b, c->compute,
+				      (struct touch){.read = va + UNIT + 5, .sum = &sum}, &use, 1),
+			 0);
+	assert_int_equal(b->ops->fence_wait(b, first), 0);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	wait_for(b, c->compute);
+	if (c->real)
+		assert_int_equal(sum, 77);
+	assert_int_equal(b->ops->unmap(b, va), -EINVAL);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	assert_int_equal(b->ops->unmap(b, va + UNIT), 0);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, 2 * UNIT);
 }
 
 static void test_map_cost(void **state)
@@ -715,16 +752,16 @@ static void test_flaky_fails_each_call(void **state)
 	{                                                          \
 #test " (" #setup ")", test, setup, teardown, NULL \
 	}
-#define SUITE(setup)                                                                             \
-	CASE(test_chunk_account_exact, setup), CASE(test_chunk_bad_arguments, setup),            \
-		CASE(test_plain_account, setup), CASE(test_reserve_bad_arguments, setup),        \
-		CASE(test_map_rules, setup), CASE(test_map_cost, setup),                         \
-		CASE(test_upload_kernel_download, setup), CASE(test_copy_moves_bytes, setup),    \
-		CASE(test_fence_orders_streams, setup), CASE(test_fence_bad_arguments, setup),   \
-		CASE(test_launch_bad_arguments, setup), CASE(test_free_waits, setup),            \
-		CASE(test_trap_is_reported_once, setup), CASE(test_guard_needs_bracket, setup),  \
-		CASE(test_poison_behind_fence, setup),                                           \
-		CASE(test_progress_after_completion, setup), CASE(test_time_is_monotone, setup), \
+#define SUITE(setup)                                                                              \
+	CASE(test_chunk_account_exact, setup), CASE(test_chunk_bad_arguments, setup),             \
+		CASE(test_plain_account, setup), CASE(test_reserve_bad_arguments, setup),         \
+		CASE(test_map_rules, setup), CASE(test_map_cost, setup),                          \
+		CASE(test_map_at_two_addresses, setup), CASE(test_upload_kernel_download, setup), \
+		CASE(test_copy_moves_bytes, setup), CASE(test_fence_orders_streams, setup),       \
+		CASE(test_fence_bad_arguments, setup), CASE(test_launch_bad_arguments, setup),    \
+		CASE(test_free_waits, setup), CASE(test_trap_is_reported_once, setup),            \
+		CASE(test_guard_needs_bracket, setup), CASE(test_poison_behind_fence, setup),     \
+		CASE(test_progress_after_completion, setup), CASE(test_time_is_monotone, setup),  \
 		CASE(test_managed_is_optional, setup), CASE(test_threads, setup)
 
 int main(void)

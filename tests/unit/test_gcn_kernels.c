@@ -106,7 +106,7 @@ static void check_page(const struct weir_launch *launch, const struct fake_tenso
 	const struct weir_use *use = use_of_page(launch, t->base + page * PAGE);
 	bool wrong = false;
 
-	if (!use)
+	if (!use || use->kind == WEIR_DISCARD)
 		wrong = state != PAGE_UNTOUCHED;
 	else if (use->kind == WEIR_READ)
 		wrong = state == PAGE_WRITTEN ||
@@ -155,7 +155,7 @@ static void snapshot_drop(void)
 	}
 }
 
-/* Back to the snapshot, with garbage in what is declared as overwritten. */
+/* Back to the snapshot, with garbage in what is declared as overwritten or discarded. */
 static void prepare(struct fake *f, const struct weir_launch *launch, int garbage)
 {
 	for (int i = 0; i < FAKE_TENSORS_MAX; i++) {
@@ -163,7 +163,7 @@ static void prepare(struct fake *f, const struct weir_launch *launch, int garbag
 			memcpy(f->tensor[i].base, snapshot[i], f->tensor[i].mapped_bytes);
 	}
 	for (uint32_t i = 0; i < launch->nr_uses; i++) {
-		if (launch->uses[i].kind == WEIR_OVERWRITE)
+		if (launch->uses[i].kind == WEIR_OVERWRITE || launch->uses[i].kind == WEIR_DISCARD)
 			memset(launch->uses[i].addr, garbage, launch->uses[i].bytes);
 	}
 }
@@ -176,7 +176,7 @@ static void outputs_save(const struct weir_launch *launch)
 		const struct weir_use *use = &launch->uses[i];
 
 		output[i] = NULL;
-		if (use->kind == WEIR_READ)
+		if (use->kind == WEIR_READ || use->kind == WEIR_DISCARD)
 			continue;
 		output[i] = malloc(use->bytes);
 		assert_non_null(output[i]);
@@ -207,7 +207,7 @@ static void outputs_restore(const struct weir_launch *launch)
 	}
 }
 
-/* No byte outside the written parts has changed, tails of pages included. */
+/* No byte outside the written and discarded parts has changed, tails of pages included. */
 static void check_bystanders(struct fake *f, const struct weir_launch *launch)
 {
 	for (uint32_t i = 0; i < launch->nr_uses; i++) {
@@ -593,7 +593,7 @@ static void check_counts(const struct weir_launch *launch, size_t kernel)
 				 (unsigned long long)use->write_bytes,
 				 (unsigned long long)read_bytes[i],
 				 (unsigned long long)write_bytes[i]);
-		if (use->kind != WEIR_READ)
+		if (output[i])
 			check_results(launch, kernel, i);
 	}
 	counted = NULL;

@@ -104,7 +104,8 @@ void gcn_select(struct gcn *g, const struct gcn_tensor *mask, struct gcn_tensor 
 
 void gcn_linear(struct gcn *g, const struct gcn_layer *layer, const struct gcn_tensor *in,
 		struct gcn_tensor *out);
-void gcn_linear_grad_in(struct gcn *g, const struct gcn_layer *layer,
+/* Discards in, the layer's input: nobody reads it after the gradients of the weights. */
+void gcn_linear_grad_in(struct gcn *g, const struct gcn_layer *layer, const struct gcn_tensor *in,
 			const struct gcn_tensor *grad_out, struct gcn_tensor *grad_in);
 /* Adds to the gradients of the layer's parameters. */
 void gcn_linear_grad_weight(struct gcn *g, struct gcn_layer *layer, const struct gcn_tensor *in,

@@ -46,6 +46,12 @@ static struct weir_use use_overwrite(const struct gcn_tensor *t)
 	};
 }
 
+/* Not touched, and nobody needs it any more. */
+static struct weir_use use_discard(const struct gcn_tensor *t)
+{
+	return (struct weir_use){.addr = t->addr, .bytes = t->bytes, .kind = WEIR_DISCARD};
+}
+
 /* Read and written, each byte once. */
 static struct weir_use use_update(const struct gcn_tensor *t)
 {
@@ -192,7 +198,7 @@ void gcn_linear(struct gcn *g, const struct gcn_layer *layer, const struct gcn_t
 	LAUNCH(g, &gcn_kernel_linear, args, uses, product_ops(g, layer));
 }
 
-void gcn_linear_grad_in(struct gcn *g, const struct gcn_layer *layer,
+void gcn_linear_grad_in(struct gcn *g, const struct gcn_layer *layer, const struct gcn_tensor *in,
 			const struct gcn_tensor *grad_out, struct gcn_tensor *grad_in)
 {
 	const struct gcn_tensor *weight = &layer->weight.value;
@@ -205,7 +211,12 @@ void gcn_linear_grad_in(struct gcn *g, const struct gcn_layer *layer,
 		.width_in = layer->width_in,
 		.width_out = layer->width_out,
 	};
-	struct weir_use uses[] = {use_read(grad_out), use_read(weight), use_overwrite(grad_in)};
+	struct weir_use uses[] = {
+		use_read(grad_out),
+		use_read(weight),
+		use_overwrite(grad_in),
+		use_discard(in),
+	};
 
 	LAUNCH(g, &gcn_kernel_linear_grad_in, args, uses, product_ops(g, layer));
 }

@@ -126,7 +126,7 @@ static void backward(struct gcn *g, struct saved *s, struct gcn_tensor *grad_o2)
 	aggregate_grad(g, grad_o2, g->s.classes, "grad A2", &grad_a2);
 	gcn_linear_grad_weight(g, &g->layer[1], &s->dropout, &grad_a2);
 	gcn_alloc(g, &grad_d, "grad D", bytes); /* the peak */
-	gcn_linear_grad_in(g, &g->layer[1], &grad_a2, &grad_d);
+	gcn_linear_grad_in(g, &g->layer[1], &s->dropout, &grad_a2, &grad_d);
 	gcn_free(g, &s->dropout);
 	gcn_free(g, &grad_a2);
 	gcn_free(g, grad_o2);

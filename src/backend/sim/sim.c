@@ -55,12 +55,12 @@ static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chu
 
 	sim_enter(sim);
 	piece = memory_chunk(sim, chunk);
-	if (!piece || piece->region || piece->writes || piece->reads) {
+	if (!piece || piece->place[0].region || piece->writes || piece->reads) {
 		const char *why = "a copy names";
 
 		if (!piece)
 			why = "is none";
-		else if (piece->region)
+		else if (piece->place[0].region)
 			why = "is mapped";
 		log_error("sim: destroying a chunk that %s", why);
 	} else {

@@ -32,15 +32,23 @@ struct sim_move {
 	struct sim_op *op;
 };
 
+/* A unit of a reservation; region NULL: none. */
+struct sim_place {
+	struct sim_region *region;
+	uint64_t unit;
+};
+
+/* Block addresses that a chunk may be mapped at, at a time. */
+#define SIM_PLACES_MAX 2
+
 /* A chunk, or a plain allocation. Immovable; found by its offset in its memory. */
 struct sim_piece {
 	uint64_t handle; /* 0: a plain allocation */
 	uint64_t offset, bytes;
 	uint64_t asked_bytes; /* <= bytes; uses of a plain allocation lie in these */
 	uint32_t memory;
-	struct sim_region *region; /* where it is mapped, or NULL */
-	uint64_t unit;
-	struct sim_move *writes, *reads; /* queued or running copies to and from it */
+	struct sim_place place[SIM_PLACES_MAX]; /* where it is mapped; the first ones are set */
+	struct sim_move *writes, *reads;	/* queued or running copies to and from it */
 };
 
 struct sim_extent {

@@ -40,42 +40,48 @@ static bool use_meets(const struct weir_use *use, const char *addr, uint64_t byt
 	return use_reads(use) && begin < other + bytes && other < begin + use->bytes;
 }
 
-/* Where kernels see a byte of a piece; NULL: nowhere. */
-static const char *piece_seen_at(const struct sim *sim, const struct sim_piece *piece,
-				 const char *alias)
+/* Where kernels see bytes of a piece that a use meets; NULL: nowhere. */
+static const char *piece_met_at(const struct sim *sim, const struct sim_piece *piece,
+				const char *alias, uint64_t bytes, const struct weir_use *use)
 {
 	if (!piece->handle)
-		return alias;
-	if (!piece->region)
-		return NULL;
-	return piece->region->base + piece->unit * piece->region->unit +
-	       (alias - memory_alias(sim, piece));
+		return use_meets(use, alias, bytes) ? alias : NULL;
+	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++) {
+		const struct sim_region *region = piece->place[i].region;
+		const char *addr = region->base + piece->place[i].unit * region->unit +
+				   (alias - memory_alias(sim, piece));
+
+		if (use_meets(use, addr, bytes))
+			return addr;
+	}
+	return NULL;
 }
 
-/* Whether a move is neither done nor ordered behind the kernel, and the two meet in a use. */
-static bool move_collides(const struct sim *sim, const struct sim_kernel *kernel,
-			  const struct weir_use *use, const struct sim_move *move, bool written)
+/* Trap the kernel if a move that is neither done nor ordered behind it meets a use of it. written:
+ * whether what the move writes is looked at, or what it reads. */
+static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
+		       const struct sim_move *move, bool written, const char *why)
 {
 	const struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
-	const char *addr = piece_seen_at(sim, piece, written ? move->dst : move->src);
+	const char *at;
 
-	if (!move->op->started && move->op->seq > kernel->op.seq)
-		return false;
-	return addr && use_meets(use, addr, move->bytes) && (written || use_writes(use));
+	if (!piece || (!move->op->started && move->op->seq > kernel->op.seq) ||
+	    (!written && !use_writes(use)))
+		return;
+	at = piece_met_at(sim, piece, written ? move->dst : move->src, move->bytes, use);
+	if (at)
+		kernel_trap(sim, kernel, at, why);
 }
 
 static void piece_check_moves(struct sim *sim, struct sim_kernel *kernel,
 			      const struct weir_use *use, const struct sim_piece *piece)
 {
-	static const char written[] = "it moves: a copy that is not done writes it";
-	static const char read[] = "it moves: a copy that is not done reads what the kernel writes";
-
 	for (const struct sim_move *m = piece->writes; m; m = m->next_write)
-		if (move_collides(sim, kernel, use, m, true))
-			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->dst), written);
+		move_check(sim, kernel, use, m, true,
+			   "it moves: a copy that is not done writes it");
 	for (const struct sim_move *m = piece->reads; m; m = m->next_read)
-		if (move_collides(sim, kernel, use, m, false))
-			kernel_trap(sim, kernel, piece_seen_at(sim, piece, m->src), read);
+		move_check(sim, kernel, use, m, false,
+			   "it moves: a copy that is not done reads what the kernel writes");
 }
 
 /* A unit's mapping against a use of it; traps the kernel where it falls short. */
@@ -188,12 +194,10 @@ static void kernel_check_move(struct sim *sim, struct sim_kernel *kernel,
 	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
 		const struct weir_use *use = &kernel->uses[i];
 
-		if (move->dst_piece && move_collides(sim, kernel, use, move, true))
-			kernel_trap(sim, kernel, piece_seen_at(sim, move->dst_piece, move->dst),
-				    "a copy began to write it under the running kernel");
-		if (move->src_piece && move_collides(sim, kernel, use, move, false))
-			kernel_trap(sim, kernel, piece_seen_at(sim, move->src_piece, move->src),
-				    "a copy began to read what the running kernel writes");
+		move_check(sim, kernel, use, move, true,
+			   "a copy began to write it under the running kernel");
+		move_check(sim, kernel, use, move, false,
+			   "a copy began to read what the running kernel writes");
 	}
 }
 

@@ -55,14 +55,18 @@ static void group_count_access(struct sim_group *group, const struct sim_mapping
 	}
 }
 
+static void place_count(const struct sim_piece *piece, const struct sim_place *place, int sign)
+{
+	struct sim_group *group = &place->region->group[place->unit / SIM_GROUP];
+
+	if (piece->writes || piece->reads)
+		group->moving = (uint8_t)(group->moving + sign);
+}
+
 void region_piece_count(struct sim_piece *piece, int sign)
 {
-	struct sim_group *group;
-
-	if (!piece->region || (!piece->writes && !piece->reads))
-		return;
-	group = &piece->region->group[piece->unit / SIM_GROUP];
-	group->moving = (uint8_t)(group->moving + sign);
+	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++)
+		place_count(piece, &piece->place[i], sign);
 }
 
 static void mapping_count(struct sim_region *region, uint64_t unit, int sign)
@@ -75,10 +79,37 @@ static void mapping_count(struct sim_region *region, uint64_t unit, int sign)
 	group->in_memory[mapping->piece->memory] =
 		(uint8_t)(group->in_memory[mapping->piece->memory] + sign);
 	group_count_access(group, mapping, sign);
-	region_piece_count(mapping->piece, sign);
+	place_count(mapping->piece, &(struct sim_place){region, unit}, sign);
 	region->nr_mapped += (uint64_t)(int64_t)sign;
 	if (mapping->devices & BACKEND_HOST_BIT)
 		region->nr_host += (uint64_t)(int64_t)sign;
+}
+
+/* Take a place off a piece's list; those that are set stay the first. */
+static void piece_leave(struct sim_piece *piece, const struct sim_region *region, uint64_t unit)
+{
+	int last = SIM_PLACES_MAX - 1, i = 0;
+
+	while (last > 0 && !piece->place[last].region)
+		last--;
+	while (i < last && (piece->place[i].region != region || piece->place[i].unit != unit))
+		i++;
+	piece->place[i] = piece->place[last];
+	piece->place[last].region = NULL;
+}
+
+static bool piece_has_room(const struct sim_piece *piece)
+{
+	return !piece->place[SIM_PLACES_MAX - 1].region;
+}
+
+static void piece_enter(struct sim_piece *piece, struct sim_region *region, uint64_t unit)
+{
+	int i = 0;
+
+	while (piece->place[i].region)
+		i++;
+	piece->place[i] = (struct sim_place){region, unit};
 }
 
 static void mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping)
@@ -87,12 +118,10 @@ static void mapping_set(struct sim_region *region, uint64_t unit, struct sim_map
 
 	mapping_count(region, unit, -1);
 	if (now->piece)
-		now->piece->region = NULL;
+		piece_leave(now->piece, region, unit);
 	*now = mapping;
-	if (mapping.piece) {
-		mapping.piece->region = region;
-		mapping.piece->unit = unit;
-	}
+	if (mapping.piece)
+		piece_enter(mapping.piece, region, unit);
 	mapping_count(region, unit, 1);
 }
 
@@ -189,8 +218,9 @@ static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *c
 	int err;
 
 	mapping.piece = memory_chunk(sim, chunk);
-	if (!mapping.piece || mapping.piece->region || !unit_at(sim, addr, &region, &unit) ||
-	    region->mapping[unit].piece || mapping.piece->bytes != region->unit ||
+	if (!mapping.piece || !piece_has_room(mapping.piece) ||
+	    !unit_at(sim, addr, &region, &unit) || region->mapping[unit].piece ||
+	    mapping.piece->bytes != region->unit ||
 	    !access_valid(sim, mapping.piece->memory, prot, devices))
 		return -EINVAL;
 	err = unit_place(sim, region, unit, &mapping);
