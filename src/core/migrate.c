@@ -31,6 +31,7 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 	block->stale = NULL;
 	range->nr_stale--;
 	space->nr_stale--;
+	space->give_epoch++;
 	space->stats.nr_remaps++;
 	return 0;
 }
@@ -42,12 +43,21 @@ void migrate_drop_stale(struct weir_space *space)
 	for (uint32_t r = 0; r < space->nr_ranges && space->nr_stale; r++) {
 		struct range *range = space->range[r];
 
-		for (uint32_t i = 0; i < range->nr_blocks && range->nr_stale; i++) {
-			if (!range->block[i].stale || range_block_is_held(space, range, i))
+		bool all = true; /* up to here */
+
+		for (uint32_t i = range->first_stale; i < range->nr_blocks && range->nr_stale;
+		     i++) {
+			if (!range->block[i].stale)
 				continue;
-			if (!left--)
+			if (!left)
 				return;
-			space_note_error(space, migrate_unstale(space, range, i));
+			if (!range_block_is_held(space, range, i)) {
+				space_note_error(space, migrate_unstale(space, range, i));
+				left--;
+			}
+			all &= !range->block[i].stale;
+			if (all)
+				range->first_stale = i + 1;
 		}
 	}
 }
@@ -327,7 +337,7 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	giver->ready = 0;
 	giver->stale = chunk;
 	chunk->stale = true;
-	from->nr_stale++;
+	from->first_stale = from->nr_stale++ ? MIN(from->first_stale, i) : i;
 	space->nr_stale++;
 	if (giver->clean) {
 		block_set_clean(from, giver, false);

@@ -216,7 +216,7 @@ int range_check(const struct weir_space *space, const struct range *range)
 		nr_clean += block->clean;
 		nr_unmapped += block->unmapped;
 		nr_cleaning += block->cleaning != CLEANING_NONE;
-		nr_stale += block->stale != NULL;
+		nr_stale += block->stale != NULL && i >= range->first_stale;
 		pins += block->pins;
 	}
 	if (memcmp(nr_state, range->nr_state, sizeof(nr_state)) || nr_dead != range->nr_dead ||

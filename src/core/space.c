@@ -237,6 +237,7 @@ void space_placing_begin(struct weir_space *space)
 	space->placing = true;
 	space->keep_marked = false;
 	space->mark++; /* nothing is named yet */
+	space->give_epoch++;
 }
 
 void space_placing_end(struct weir_space *space)

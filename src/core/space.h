@@ -48,7 +48,10 @@ struct range {
 	uint32_t top;	   /* no block from here on, in its order, is in state HBM */
 	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
 	uint32_t nr_cleaning, nr_stale;
-	fence_t cleaned;	  /* newest copy that cleans; writers wait for it */
+	uint32_t first_stale; /* no block below it is stale */
+	uint32_t give;	      /* no block from here on, in its order, can give its chunk away ... */
+	uint64_t give_epoch;  /* ... in this epoch of the space */
+	fence_t cleaned;      /* newest copy that cleans; writers wait for it */
 	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
 	fence_t ready[TIER_NR];	  /* newest copy towards each tier */
 	uint64_t mark;		  /* bracket being placed that names it */
@@ -159,8 +162,10 @@ struct weir_space {
 	struct move_queue moving[TIER_NR];
 	uint64_t nr_waits; /* for fences, ever */
 	uint64_t mark;	   /* last value given to a range's mark */
-	int error;	   /* first error of finished work, until reported */
-	bool poison;	   /* fill vacated and dead chunks */
+	uint64_t
+		give_epoch; /* grows when blocks may be able to give chunks that could not before */
+	int error;	    /* first error of finished work, until reported */
+	bool poison;	    /* fill vacated and dead chunks */
 
 	/* The mode's part; core calls up through these two. Set at creation, then constant. */
 	void (*advance)(struct weir_space *space);

@@ -111,20 +111,29 @@ static bool is_discarded(const struct stream_slot *slot, const struct range *ran
 	return false;
 }
 
-/* The last block of a range, in its order, that can give its chunk away; nr_blocks: none. */
+/*
+ * The last block of a range, in its order, that can give its chunk away; nr_blocks: none. What could
+ * not is not looked at again in the same epoch.
+ */
 static uint32_t giving_block(const struct weir_space *space, struct range *range,
 			     const struct stream_slot *slot)
 {
-	if (range->pins ||
+	if (range->pins || (!range->nr_dead && !range->nr_clean) ||
 	    !space_is_before(space, MAX(range->last_use, range->last_part_use), slot))
 		return range->nr_blocks;
-	for (uint32_t n = last_resident(range, range->nr_blocks); n < range->nr_blocks;
-	     n = last_resident(range, n)) {
+	if (range->give_epoch != space->give_epoch) {
+		range->give_epoch = space->give_epoch;
+		range->give = range->nr_blocks;
+	}
+	while (range->give) {
+		uint32_t n = last_resident(range, range->give);
 		uint32_t i = range_nth_block(range, n);
 		const struct block *block = &range->block[i];
 
-		if ((block->dead || block->clean) && block->cleaning == CLEANING_NONE &&
-		    !block->pins && !block->chunk[TIER_HBM]->stale &&
+		range->give = n < range->nr_blocks ? n : 0;
+		if (n < range->nr_blocks && (block->dead || block->clean) &&
+		    block->cleaning == CLEANING_NONE && !block->pins &&
+		    !block->chunk[TIER_HBM]->stale &&
 		    (range->mark != space->mark || is_discarded(slot, range, i)))
 			return i;
 	}
