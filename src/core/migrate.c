@@ -45,6 +45,8 @@ void migrate_drop_stale(struct weir_space *space)
 
 		bool all = true; /* up to here */
 
+		if (range->last_use > space->done_seq)
+			continue; /* all are held */
 		for (uint32_t i = range->first_stale; i < range->nr_blocks && range->nr_stale;
 		     i++) {
 			if (!range->block[i].stale)
@@ -351,6 +353,9 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	taker->chunk[TIER_HBM] = chunk;
 	taker->chunk[TIER_HOST] = NULL;
 	taker->ready = 0;
+	/* The chunk is in use by what used the giver. */
+	taker->last_use = MAX(taker->last_use, range_block_last_use(from, i));
+	to->last_part_use = MAX(to->last_part_use, taker->last_use);
 	block_set_state(to, taker, BLOCK_HBM);
 	if (lower)
 		chunk_vacate(space, TIER_HOST, lower);
@@ -469,6 +474,8 @@ static void move_finish(struct weir_space *space, const struct move *move)
 	struct range *range = move->range;
 	struct block *block = &range->block[move->block];
 
+	if (block->state != BLOCK_TO_HOST)
+		space->give_epoch++; /* resident, or clean, from now on */
 	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
 	if (block->cleaning != CLEANING_NONE) {
 		bool cancelled = block->cleaning == CLEANING_CANCELLED;
@@ -516,7 +523,7 @@ void migrate_retire(struct weir_space *space)
 
 int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host)
 {
-	uint32_t devices = range->devices | (host ? BACKEND_HOST_BIT : 0);
+	uint32_t devices = range->granted | (host ? BACKEND_HOST_BIT : 0);
 
 	return space->backend->ops->set_access(space->backend, range_block_addr(space, range, i),
 					       BACKEND_PROT_WRITE, devices);
@@ -527,7 +534,8 @@ int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t 
 	uint32_t old = range->devices;
 
 	range->devices = devices;
-	/* Fewer: mappings follow when they are made anew, since launches may be using them. */
+	range->granted |= devices;
+	/* Fewer: mappings follow when they are made anew. */
 	if (!(devices & ~old))
 		return 0;
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {

@@ -97,7 +97,7 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 		return -ENOMEM;
 	range->nr_blocks = nr_blocks;
 	range->stride = pick_stride(nr_blocks);
-	range->devices = space_device_bit(space);
+	range->devices = range->granted = space_device_bit(space);
 	range->prefer = -1;
 	range->plan_life = -1;
 	range->nr_state[BLOCK_UNBACKED] = nr_blocks;

@@ -44,7 +44,8 @@ struct range {
 	bool stream_any;   /* ... and elsewhere too, or nobody said where */
 	life_t life;	   /* its present allocation; 0 while pooled */
 	int32_t plan_life; /* what the plan knows it as, or -1 */
-	uint32_t devices;  /* access list of its mappings */
+	uint32_t devices;  /* access list of mappings made from now on */
+	uint32_t granted;  /* ... and of those that stand, at most: launches may be using them */
 	uint32_t top;	   /* no block from here on, in its order, is in state HBM */
 	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
 	uint32_t nr_cleaning, nr_stale;
@@ -73,6 +74,7 @@ struct space_use {
 	uint32_t granule;
 	uint64_t offset, bytes; /* in the range */
 	double read_bytes, write_bytes;
+	uint32_t placed; /* blocks looked at ahead of placing, in the range's order */
 };
 
 /* Whether the use names all of a block that is one of its blocks. */

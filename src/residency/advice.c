@@ -314,9 +314,10 @@ static bool part_is_pinned(const struct space_use *part)
 
 /*
  * Make the part's blocks stand still: backed, pinned, then waited for. Pins come before the waits,
- * since these drop the lock, and a pinned block does not begin to move.
+ * since these drop the lock, and a pinned block does not begin to move. What is written is not
+ * being cleaned, either.
  */
-static int copy_begin(struct weir_space *space, const struct space_use *part)
+static int copy_begin(struct weir_space *space, const struct space_use *part, bool write)
 {
 	struct range *range = part->range;
 	int err;
@@ -337,6 +338,8 @@ static int copy_begin(struct weir_space *space, const struct space_use *part)
 	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++) {
 		while (block_is_moving(&range->block[i]))
 			space_wait_fence(space, range->block[i].ready);
+		while (write && range->block[i].cleaning != CLEANING_NONE)
+			space_wait_fence(space, range->cleaned);
 		err = migrate_mend(space, range, i);
 	}
 	if (err)
@@ -357,7 +360,7 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	space_progress(space);
 	err = resolve_part(space, addr, bytes, &part);
 	if (!err)
-		err = copy_begin(space, &part);
+		err = copy_begin(space, &part, write);
 	space_placing_end(space);
 	if (err)
 		goto out;

@@ -107,10 +107,16 @@ err_free:
 /* Wait until everything that was queued is done. Lock held. */
 static void quiesce(struct weir_space *space)
 {
+	uint64_t stale;
+
 	/* What comes in between may queue more. */
 	do {
 		space_note_error(space, migrate_flush(space));
 	} while (space_wait_any(space));
+	do {
+		stale = space->nr_stale;
+		migrate_drop_stale(space);
+	} while (space->nr_stale < stale);
 }
 
 void weir_space_destroy(struct weir_space *space)
@@ -135,10 +141,11 @@ void weir_space_destroy(struct weir_space *space)
 	while (space->nr_ranges)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
 	pthread_mutex_unlock(&space->lock);
+	/* First: until then the backend's thread may call space_progress(). */
+	space_fini(space);
 	record_fini(&space->residency->record);
 	free(space->residency->pending);
 	free(space->residency);
-	space_fini(space);
 	free(space);
 }
 

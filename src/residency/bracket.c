@@ -342,6 +342,9 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	space->stats.nr_brackets++;
 	space->stats.nr_waits += space->nr_waits != waits;
 out:
+	/* What was taken may still be used where it was; nothing orders other uses behind that. */
+	if (err && resolved && space->nr_stale)
+		space_wait_seq(space, slot->last_seq);
 	space_placing_end(space);
 	if (resolved)
 		pool_freed(space, slot);

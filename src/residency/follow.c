@@ -305,7 +305,7 @@ bool follow_evicts(const struct weir_space *space, const struct range *range)
 	return false;
 }
 
-int follow_due(struct weir_space *space, const struct stream_slot *slot)
+int follow_due(struct weir_space *space, struct stream_slot *slot)
 {
 	struct residency *r = space->residency;
 	bracket_seq_t last = space->last_seq; /* later ones are not waited for: no end to them */

@@ -296,29 +296,29 @@ static int mend_ahead(struct weir_space *space, const struct space_use *use, uin
  * calls take long, and copies must be queued in between. @return as place_ahead().
  */
 static int place_fresh(struct weir_space *space, const struct stream_slot *slot,
-		       const struct space_use *use, uint32_t level)
+		       struct space_use *use, uint32_t level)
 {
 	struct range *range = use->range;
 	uint32_t end = range_nr_resident(range) + SPACE_BATCH_MAX;
 
-	for (uint32_t n = 0; n < range->nr_blocks && range_nr_resident(range) < level; n++) {
+	for (; use->placed < range->nr_blocks && range_nr_resident(range) < level; use->placed++) {
 		int err;
 
 		if (range_nr_resident(range) >= end)
 			return PLACE_MORE;
-		err = place_fresh_block(space, slot, range, range_nth_block(range, n));
+		err = place_fresh_block(space, slot, range, range_nth_block(range, use->placed));
 		if (err)
 			return err;
 	}
 	return PLACE_DONE;
 }
 
-int place_ahead(struct weir_space *space, const struct stream_slot *slot)
+int place_ahead(struct weir_space *space, struct stream_slot *slot)
 {
 	int done = PLACE_DONE;
 
 	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		const struct space_use *use = &slot->use[u];
+		struct space_use *use = &slot->use[u];
 		uint32_t level = wanted_level(space, use);
 		int err = mend_ahead(space, use, level);
 

@@ -77,7 +77,7 @@ void follow_advance(struct weir_space *space);
 
 /* Carry out what is due by the bracket just recorded, waiting for brackets that ended. While it
  * waits, what the bracket overwrites is backed from chunks that come free. */
-int follow_due(struct weir_space *space, const struct stream_slot *slot);
+int follow_due(struct weir_space *space, struct stream_slot *slot);
 
 /* Whether an eviction that is due wants blocks of the range gone. */
 bool follow_evicts(const struct weir_space *space, const struct range *range);
@@ -159,7 +159,7 @@ enum { PLACE_DONE, PLACE_WAITS, PLACE_MORE };
  * cost no time. Backs what the uses overwrite, as far as the plan wants it resident, and maps what
  * they will find in place. @return one of the above, or an error.
  */
-int place_ahead(struct weir_space *space, const struct stream_slot *slot);
+int place_ahead(struct weir_space *space, struct stream_slot *slot);
 
 /* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
 int place_back_part(struct weir_space *space, const struct space_use *part);

@@ -112,8 +112,8 @@ static bool is_discarded(const struct stream_slot *slot, const struct range *ran
 }
 
 /*
- * The last block of a range, in its order, that can give its chunk away; nr_blocks: none. What could
- * not is not looked at again in the same epoch.
+ * The last block of a range, in its order, that can give its chunk away; nr_blocks: none. What
+ * could not is not looked at again in the same epoch.
  */
 static uint32_t giving_block(const struct weir_space *space, struct range *range,
 			     const struct stream_slot *slot)
