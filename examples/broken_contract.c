@@ -19,7 +19,7 @@ static void touch(const void *data)
 	*word *= 2;
 }
 
-static const struct weir_kernel touch_kernel = {"touch", touch};
+static const struct weir_kernel touch_kernel = {.name = "touch", .cpu = touch};
 
 /* A bracket that names one range; the launch in it declares one use, and touches one word. */
 static int run(struct weir_space *space, struct weir_stream *stream, const struct weir_use *bracket,

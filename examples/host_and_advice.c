@@ -27,7 +27,7 @@ static void count_odd(const void *data)
 	*args->result = nr;
 }
 
-static const struct weir_kernel count_kernel = {"count_odd", count_odd};
+static const struct weir_kernel count_kernel = {.name = "count_odd", .cpu = count_odd};
 
 /* The CPU writes a table in place: between these calls it may use the address as its own. */
 static void fill_on_host(struct weir_space *space, uint32_t *table)

@@ -44,7 +44,7 @@ static void add(const void *data)
 		args->to[i] += args->from[i];
 }
 
-static const struct weir_kernel add_kernel = {"add", add};
+static const struct weir_kernel add_kernel = {.name = "add", .cpu = add};
 
 /* One bracket: say what will be touched and how, launch, say that it is over. */
 static void launch_add(struct weir_space *space, struct weir_stream *stream,

@@ -146,6 +146,24 @@ struct weir_machine;
 WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_desc *desc,
 						   enum weir_data data, struct weir_machine **out);
 
+/**
+ * Open the GPUs of this computer, as many of them as the process may see, as one machine. The CUDA
+ * driver is opened here, and needed nowhere else. It uses the devices' primary contexts, as the
+ * program's own CUDA calls do; addresses of spaces serve any kernel that runs there.
+ *
+ * @param [in]  measured  Rates and costs that were measured on this very computer; copied. NULL:
+ *                        estimates. Sizes are always the computer's own.
+ * @param [out] out       Owned by the caller; weir_machine_close() it.
+ * @return 0, or
+ *   -ENODEV   no driver, or no GPU that this process may see
+ *   -ENOTSUP  the driver or a GPU is too old
+ *   -EIO      the driver does not start
+ *   -ENOMEM   no memory for its structures
+ *   The log says what to do about it.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_machine_cuda(const struct weir_machine_desc *measured,
+					       struct weir_machine **out);
+
 /** Close a machine. Its spaces and streams are destroyed before. */
 WEIR_API void weir_machine_close(struct weir_machine *machine);
 
@@ -220,10 +238,16 @@ struct weir_use {
 	uint32_t granule;     /**< for WEIR_RANDOM: bytes of one contiguous piece; 0: one word */
 };
 
-/** A kernel. On a simulated machine with real data, cpu runs on the host. */
+/**
+ * A kernel. It must touch only what the launch's uses name. On a simulated machine with real data,
+ * cpu runs on the host.
+ */
 struct weir_kernel {
-	const char *name;	       /**< static text, for reports */
-	void (*cpu)(const void *args); /**< must touch only what the launch's uses name */
+	const char *name; /**< static text, for reports */
+	void (*cpu)(const void *args);
+	/** Queue it on a CUstream of the device whose context is current. It has read args when it
+	 * returns 0 or a negative error. NULL: it does not run on real GPUs. */
+	int (*cuda)(void *stream, const void *args);
 };
 
 /** One execution of a kernel. */

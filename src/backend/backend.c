@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lies between the public header and a backend: stubs for ops that a backend leaves out, the
- * machine and stream handles, and the check of machine descriptions. Knows no implementation but
- * the one that weir_machine_simulate() asks for.
+ * machine and stream handles, and the check of machine descriptions. Knows no
+ * implementation but those that weir_machine_simulate() and weir_machine_cuda() ask for.
  */
 #include "src/backend/backend.h"
 
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/backend/cuda/cuda.h"
 #include "src/base/log.h"
 
 struct weir_machine {
@@ -108,6 +109,17 @@ struct backend *machine_backend(const struct weir_machine *machine)
 	return machine->backend;
 }
 
+/* The handle of a backend that was just created, or not. */
+static int wrap_new(int err, struct backend *const *b, struct weir_machine **out)
+{
+	if (err)
+		return err;
+	err = machine_wrap(*b, out);
+	if (err)
+		(*b)->ops->destroy(*b);
+	return err;
+}
+
 int weir_machine_simulate(const struct weir_machine_desc *desc, enum weir_data data,
 			  struct weir_machine **out)
 {
@@ -124,17 +136,15 @@ int weir_machine_simulate(const struct weir_machine_desc *desc, enum weir_data d
 		log_error("machine description: %s", why);
 		return err;
 	}
-	err = sim_create(desc, data, &b);
-	if (err)
-		return err;
-	err = machine_wrap(b, out);
-	if (err)
-		goto err_destroy;
-	return 0;
+	return wrap_new(sim_create(desc, data, &b), &b, out);
+}
 
-err_destroy:
-	b->ops->destroy(b);
-	return err;
+int weir_machine_cuda(const struct weir_machine_desc *measured, struct weir_machine **out)
+{
+	const struct cuda_config config = {.measured = measured};
+	struct backend *b;
+
+	return wrap_new(cuda_create(&config, &b), &b, out);
 }
 
 void weir_machine_close(struct weir_machine *machine)

@@ -169,8 +169,9 @@ static void gather_cpu(const void *arg)
 		a->dst[i] += a->src[i * 997u % a->nr];
 }
 
-static const struct weir_kernel fill_kernel = {"fill", fill_cpu}, add_kernel = {"add", add_cpu},
-				gather_kernel = {"gather", gather_cpu};
+static const struct weir_kernel fill_kernel = {.name = "fill", .cpu = fill_cpu},
+				add_kernel = {.name = "add", .cpu = add_cpu},
+				gather_kernel = {.name = "gather", .cpu = gather_cpu};
 
 static const struct weir_kernel *kernel_of(enum action action)
 {

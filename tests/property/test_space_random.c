@@ -879,7 +879,8 @@ static int teardown(void **state)
 
 static void test_space_random_sequences(void **state)
 {
-	const char *only = getenv("WEIR_SEED");
+	const char *only = getenv("WEIR_SEED"), *few = getenv("WEIR_SEQUENCES");
+	uint32_t nr = few ? (uint32_t)strtoul(few, NULL, 10) : NR_SEQUENCES;
 
 	(void)state;
 	signal(SIGABRT, on_signal);
@@ -890,27 +891,27 @@ static void test_space_random_sequences(void **state)
 		finished = true;
 		return;
 	}
-	printf("seeds 1 to %u\n", NR_SEQUENCES);
-	for (uint64_t seed = 1; seed <= NR_SEQUENCES; seed++)
+	printf("seeds 1 to %u\n", nr);
+	for (uint64_t seed = 1; seed <= nr; seed++)
 		run_sequence(seed);
 	finished = true;
 	printf("%llu brackets, %llu waits, %llu plans, %llu divergences\n",
 	       (unsigned long long)total.nr_brackets, (unsigned long long)total.nr_waits,
 	       (unsigned long long)total.nr_plans, (unsigned long long)total.nr_divergences);
 	/* Each of them was met often. */
-	assert_true(total.nr_plans > NR_SEQUENCES / 20);
-	assert_true(total.nr_divergences > NR_SEQUENCES / 50);
-	assert_true(total.nr_waits > NR_SEQUENCES / 10);
-	assert_true(total.nr_pool_hits > NR_SEQUENCES / 10);
-	assert_true(total.nr_dead_dropped > NR_SEQUENCES / 10);
-	assert_true(total.nr_clean_dropped > NR_SEQUENCES / 10);
-	assert_true(total.nr_overwrites_saved > NR_SEQUENCES / 10);
+	assert_true(total.nr_plans > nr / 20);
+	assert_true(total.nr_divergences > nr / 50);
+	assert_true(total.nr_waits > nr / 10);
+	assert_true(total.nr_pool_hits > nr / 10);
+	assert_true(total.nr_dead_dropped > nr / 10);
+	assert_true(total.nr_clean_dropped > nr / 10);
+	assert_true(total.nr_overwrites_saved > nr / 10);
 	for (int d = 0; d < WEIR_DIRECTION_NR; d++) {
-		assert_true(total.bytes[d][WEIR_CAUSE_DEMAND] > NR_SEQUENCES * KIB(1));
-		assert_true(total.bytes[d][WEIR_CAUSE_PREFETCH] > NR_SEQUENCES * 256);
-		assert_true(total.bytes[d][WEIR_CAUSE_INPLACE] > NR_SEQUENCES * KIB(1));
+		assert_true(total.bytes[d][WEIR_CAUSE_DEMAND] > nr * KIB(1));
+		assert_true(total.bytes[d][WEIR_CAUSE_PREFETCH] > nr * 256);
+		assert_true(total.bytes[d][WEIR_CAUSE_INPLACE] > nr * KIB(1));
 	}
-	assert_true(total.bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > NR_SEQUENCES * KIB(1));
+	assert_true(total.bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > nr * KIB(1));
 }
 
 int main(void)

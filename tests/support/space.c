@@ -2,7 +2,12 @@
 /* A space on a small simulated machine, for tests: see space.h. */
 #include "tests/support/space.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
+
+#include "src/backend/cuda/cuda.h"
+#include "tests/fakecuda/fakecuda.h"
 
 #define CELLS_MAX 64u
 
@@ -63,7 +68,71 @@ static void cells_cpu(const void *args)
 	}
 }
 
-static const struct weir_kernel cells_kernel = {"cells", cells_cpu};
+/* ------------------------------------------------------------------ on CUDA, without a GPU */
+
+/* The fake driver's functions, found where the tests' environment says; not set: the simulator is
+ * used. */
+static struct {
+	__typeof__(&fakecuda_reset) reset;
+	__typeof__(&fakecuda_launch) launch;
+	__typeof__(&fakecuda_leaks) leaks;
+	__typeof__(&fakecuda_problem) problem;
+} cuda;
+
+static bool on_cuda(void)
+{
+	const char *machine = getenv("WEIR_TEST_MACHINE");
+
+	return machine && strcmp(machine, "cuda") == 0;
+}
+
+static int cells_cuda(void *stream, const void *args)
+{
+	const struct cells_args *a = args;
+	struct fakecuda_touch touch = {.addr = a->addr, .bytes = a->nr * a->words * 8};
+
+	for (uint32_t i = 0; i < a->nr; i++)
+		touch.write |= a->cell[i].put != 0;
+	return cuda.launch(stream, cells_cpu, args,
+			   offsetof(struct cells_args, cell) + a->nr * sizeof(struct test_cell),
+			   &touch, 1)
+		       ? -EIO
+		       : 0;
+}
+
+static void *find(void *library, const char *symbol)
+{
+	void *found = dlsym(library, symbol);
+
+	assert_non_null(found);
+	return found;
+}
+
+static int cuda_machine_open(const struct weir_machine_desc *desc, struct weir_machine **out)
+{
+	const char *path = getenv("FAKECUDA");
+	const struct fakecuda_config config = {
+		.devices = (int)desc->nr_devices,
+		.hbm_bytes = desc->memory[GPU0].bytes,
+		.host_bytes = desc->memory[HOST].bytes,
+		.granularity = desc->vmm.granularity_bytes,
+	};
+	void *library = path ? dlopen(path, RTLD_NOW) : NULL;
+	struct backend *b;
+	int err;
+
+	assert_non_null(library);
+	*(void **)&cuda.reset = find(library, "fakecuda_reset");
+	*(void **)&cuda.launch = find(library, "fakecuda_launch");
+	*(void **)&cuda.leaks = find(library, "fakecuda_leaks");
+	*(void **)&cuda.problem = find(library, "fakecuda_problem");
+	cuda.reset(&config);
+	err = cuda_create(&(struct cuda_config){.library = path}, &b);
+	return err ? err : machine_wrap(b, out);
+}
+
+static const struct weir_kernel cells_kernel = {
+	.name = "cells", .cpu = cells_cpu, .cuda = cells_cuda};
 
 int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
 			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind)
@@ -105,7 +174,10 @@ void test_machine_open(struct test_space *t, enum weir_data data)
 	weir_log_set(getenv("WEIR_TEST_LOG") ? show_log : NULL, NULL);
 	memset(t, 0, sizeof(*t));
 	test_machine(&t->desc);
-	assert_int_equal(weir_machine_simulate(&t->desc, data, &t->machine), 0);
+	if (on_cuda() && data == WEIR_DATA_REAL)
+		assert_int_equal(cuda_machine_open(&t->desc, &t->machine), 0);
+	else
+		assert_int_equal(weir_machine_simulate(&t->desc, data, &t->machine), 0);
 	t->backend = machine_backend(t->machine);
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
 		assert_int_equal(weir_stream_create(t->machine, i == 2, &t->stream[i]), 0);
@@ -113,10 +185,20 @@ void test_machine_open(struct test_space *t, enum weir_data data)
 
 void test_machine_close(struct test_space *t)
 {
+	bool real = strcmp(t->backend->ops->name, "cuda") == 0;
+
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
 		weir_stream_destroy(t->stream[i]);
-	assert_int_equal(sim_leaks(t->backend), 0);
+	if (!real)
+		assert_int_equal(sim_leaks(t->backend), 0);
 	weir_machine_close(t->machine);
+	if (real) {
+		char problem[256];
+
+		cuda.problem(problem, sizeof(problem));
+		assert_string_equal(problem, "");
+		assert_int_equal(cuda.leaks(stderr), 0);
+	}
 	assert_int_equal(t->nr_wrong, 0);
 }
 

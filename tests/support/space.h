@@ -7,6 +7,8 @@
  *
  * With WEIR_TEST_LOG in the environment, the errors and warnings of weir, and what kernels find
  * wrong, go to the standard error.
+ * With WEIR_TEST_MACHINE=cuda, machines with bytes are the CUDA backend on the fake driver that
+ * FAKECUDA names, instead of simulated ones: what moves is then also watched for races.
  * Helpers assert; they do not return errors, but for those whose name ends in _try.
  */
 #ifndef WEIR_TEST_SPACE_H

@@ -96,7 +96,7 @@ static inline void touch_cpu(const void *args)
 		*touch->write = touch->value;
 }
 
-static const struct weir_kernel touch_kernel = {"touch", touch_cpu};
+static const struct weir_kernel touch_kernel = {.name = "touch", .cpu = touch_cpu};
 
 static inline int launch_touch(struct backend *b, stream_id_t stream, struct touch touch,
 			       const struct weir_use *uses, uint32_t nr_uses)

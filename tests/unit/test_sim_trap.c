@@ -216,8 +216,8 @@ static void threads_cpu(const void *args)
 static void test_touch_of_everything(void **state)
 {
 	struct fixture *f = *state;
-	const struct weir_kernel kernels[] = {{"touch", sweep_cpu},
-					      {"'touch' threads", threads_cpu}};
+	const struct weir_kernel kernels[] = {{.name = "touch", .cpu = sweep_cpu},
+					      {.name = "'touch' threads", .cpu = threads_cpu}};
 
 	for (int k = 0; k < 2; k++) {
 		struct weir_use use = use_of(f->va + UNIT, UNIT, WEIR_WRITE);
@@ -497,7 +497,8 @@ static void test_foreign_faults_are_passed_on(void **state)
 {
 	struct fixture *f = *state;
 	struct sigaction action = {.sa_sigaction = on_foreign, .sa_flags = SA_SIGINFO}, before;
-	const struct weir_kernel own = {"own", foreign_cpu}, touch = {"touch", foreign_touch_cpu};
+	const struct weir_kernel own = {.name = "own", .cpu = foreign_cpu},
+				 touch = {.name = "touch", .cpu = foreign_touch_cpu};
 	struct weir_launch launch = {.kernel = &own};
 
 	foreign_page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

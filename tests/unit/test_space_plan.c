@@ -110,7 +110,7 @@ static void iterate(struct test_space *t, void **range, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		struct weir_use use = use_of(range[i], 4 * BLOCK, WEIR_READ);
-		static const struct weir_kernel kernel = {"compute", NULL};
+		static const struct weir_kernel kernel = {.name = "compute", .cpu = NULL};
 		struct weir_launch launch = {
 			.kernel = &kernel, .uses = &use, .nr_uses = 1, .ops = 1e9};
 

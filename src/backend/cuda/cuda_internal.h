@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA backend's state.
+ *
+ *   driver.c         the driver library, results
+ *   cuda.c           opening, the machine's description, the table of operations
+ *   cuda_memory.c    chunks, plain and managed allocations
+ *   cuda_map.c       reservations and the mappings in them
+ *   cuda_stream.c    streams, fences, copies, launches
+ *   cuda_migrator.c  the thread that notices what is done
+ *
+ * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
+ * the device is made. It protects every list and count below. A region's mappings are changed by
+ * their space alone, one call at a time; they are read under the lock.
+ */
+#ifndef WEIR_CUDA_INTERNAL_H
+#define WEIR_CUDA_INTERNAL_H
+
+#include <pthread.h>
+
+#include "src/backend/backend.h"
+#include "src/backend/cuda/driver.h"
+
+/* Reached fences of a stream whose times are kept. */
+#define CUDA_TIMES 8192u
+/* Managed memory of the process, at most, as a share of a card: more can hang the GPU. */
+#define CUDA_MANAGED_SHARE 8u
+
+/* A piece of physical memory. */
+struct cuda_chunk {
+	uint64_t number; /* its handle in struct backend_chunk, see table_add() */
+	cu_handle handle;
+	cu_ptr alias;
+	uint64_t bytes;
+	uint32_t memory;
+};
+
+/* A unit of a reservation; chunk NULL: nothing is mapped. */
+struct cuda_mapping {
+	const struct cuda_chunk *chunk;
+	uint32_t devices;
+	enum backend_prot prot;
+};
+
+struct cuda_region {
+	cu_ptr base;
+	uint64_t bytes, unit;
+	uint64_t nr_mapped, nr_host; /* units; those of host memory */
+	struct cuda_mapping mapping[];
+};
+
+enum cuda_plain_kind { CUDA_PLAIN_HBM, CUDA_PLAIN_HOST, CUDA_PLAIN_MANAGED };
+
+/* An allocation that is no chunk. */
+struct cuda_plain {
+	cu_ptr addr;
+	uint64_t bytes;
+	uint32_t memory;
+	enum cuda_plain_kind kind;
+	struct cuda_plain *next;
+};
+
+/* An event of a fence that is not known to be reached. waiters: threads that are blocked on it; the
+ * last of them puts it back when the fence is reached meanwhile. */
+struct cuda_event {
+	cu_event event;
+	uint32_t waiters;
+	bool retired;
+	struct cuda_event *next; /* free list */
+};
+
+/*
+ * A stream. Fence numbers are its number and a sequence; those up to `done` are reached, the events
+ * of the later ones are in a ring. Streams keep their number when they are destroyed, since fences
+ * outlive them.
+ */
+struct cuda_stream {
+	cu_stream stream; /* NULL: destroyed, everything is reached */
+	uint32_t device;
+	uint64_t last, done;
+	struct cuda_event **event; /* [seq % max_events], done < seq <= last */
+	uint64_t max_events;	   /* a power of two */
+	uint64_t *time_ns;	   /* [seq % CUDA_TIMES], of the newest reached */
+	int error;		   /* of work before the last reached fence, not reported yet */
+};
+
+struct cuda_device {
+	cu_device device;
+	cu_context context;
+	struct cuda_event *base; /* reached at base_ns: times are counted from it */
+	uint64_t base_ns;
+	struct cuda_event *free_events;
+};
+
+/* A function to call when work is done. */
+struct cuda_progress {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct cuda {
+	struct backend base;
+	struct backend_ops ops;
+	struct cuda_driver driver;
+	uint64_t start_ns; /* CLOCK_MONOTONIC when it was opened */
+	int host_node;	   /* NUMA node of host chunks */
+	struct cuda_device device[WEIR_DEVICES_MAX];
+
+	pthread_mutex_t lock;
+	struct cuda_chunk **chunk;		    /* NULL: a free place */
+	uint32_t nr_chunks, max_chunks, free_place; /* places; none below free_place is free */
+	uint64_t nr_created;
+	struct cuda_plain *plains;
+	struct cuda_region **region; /* by address */
+	uint32_t nr_regions, max_regions;
+	struct cuda_stream **stream; /* by number */
+	uint32_t nr_streams, max_streams;
+	uint64_t used_bytes[WEIR_MEMORIES_MAX];
+	uint64_t managed_bytes;
+	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_DIRECTION_NR];
+
+	pthread_t migrator;
+	pthread_cond_t wake, idle; /* the migrator has work; it is between two calls */
+	struct cuda_progress *progress;
+	uint32_t nr_progress, max_progress;
+	bool running, stop, calling;
+};
+
+static inline struct cuda *cuda_of(struct backend *b)
+{
+	return (struct cuda *)(void *)b; /* base comes first */
+}
+
+/* Make a device's context the thread's, and put back the one before. */
+int cuda_enter(struct cuda *cuda, uint32_t device);
+void cuda_leave(struct cuda *cuda);
+
+/* The same where giving something back depends on it: tried more than once. */
+int cuda_enter_surely(struct cuda *cuda, uint32_t device);
+
+uint64_t cuda_monotonic_ns(void);
+
+/* ---- cuda_memory.c */
+
+int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+		      struct backend_chunk *out);
+void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *chunk);
+int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
+void cuda_device_free(struct backend *b, void *addr);
+int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
+int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
+			  uint32_t memory);
+void cuda_managed_free(struct backend *b, void *addr);
+uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
+
+/* The plain allocation that holds all of [addr, addr + bytes); NULL: none. Lock held. */
+const struct cuda_plain *cuda_plain_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes);
+
+/* The chunk that core means; NULL: there is none of this handle. Lock held. */
+struct cuda_chunk *cuda_chunk_find(const struct cuda *cuda, const struct backend_chunk *chunk);
+
+/* ---- cuda_map.c */
+
+int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
+void cuda_va_release(struct backend *b, void *addr, uint64_t bytes);
+int cuda_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
+	     enum backend_prot prot, uint32_t devices);
+int cuda_unmap(struct backend *b, void *addr);
+int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+
+/*
+ * Where a copy of bytes from addr on finds them: the address in an alias or a plain allocation, and
+ * how many bytes lie together there. -EINVAL: memory of nobody. Lock held.
+ */
+int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, cu_ptr *at,
+		 uint64_t *together);
+
+/* Bytes of a use that are in host memory, as a share of the use. -EINVAL: it is no memory of this
+ * machine. Lock held. */
+int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share);
+
+/* The access list of a mask of devices. @return its length. */
+size_t cuda_access_list(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+			struct cu_access list[WEIR_DEVICES_MAX + 1]);
+
+/* ---- cuda_stream.c */
+
+int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+		       stream_id_t *out);
+void cuda_stream_destroy(struct backend *b, stream_id_t stream);
+int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
+int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+	      uint32_t nr);
+int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
+int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
+		  uint64_t bytes);
+int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
+int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
+int cuda_fence_done(struct backend *b, fence_t fence);
+int cuda_fence_wait(struct backend *b, fence_t fence);
+uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
+
+/* The driver's stream, and its device. -EINVAL: no such stream. */
+int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint32_t *device);
+
+/* Begin to count a device's times. Its context is current; before there are threads. */
+int cuda_time_base(struct cuda *cuda, uint32_t device);
+
+/* Notice what is reached on all streams. any: whether anything was; waits: whether fences are left.
+ * Lock held. */
+void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits);
+
+/* Give back everything that streams and fences hold; nobody uses them any more. */
+void cuda_streams_fini(struct cuda *cuda);
+
+/* ---- cuda_migrator.c */
+
+int cuda_set_progress(struct backend *b, void (*fn)(void *arg), void *arg);
+
+/* A fence was recorded: the migrator looks out for it. Lock held. */
+void cuda_migrator_wake(struct cuda *cuda);
+
+/* Stop the thread, if it runs. */
+void cuda_migrator_stop(struct cuda *cuda);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reservations of addresses, the mappings in them, and what they say about an address. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/cuda/cuda_internal.h"
+#include "src/base/log.h"
+
+size_t cuda_access_list(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+			struct cu_access list[WEIR_DEVICES_MAX + 1])
+{
+	int flags = prot == BACKEND_PROT_NONE	? CU_ACCESS_NONE
+		    : prot == BACKEND_PROT_READ ? CU_ACCESS_READ
+						: CU_ACCESS_READWRITE;
+	size_t nr = 0;
+
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
+		if (devices & (1u << d))
+			list[nr++] = (struct cu_access){
+				.location = {CU_LOCATION_DEVICE, cuda->device[d].device},
+				.flags = flags,
+			};
+	if (devices & BACKEND_HOST_BIT)
+		list[nr++] = (struct cu_access){
+			.location = {CU_LOCATION_HOST_NUMA, cuda->host_node},
+			.flags = flags,
+		};
+	return nr;
+}
+
+/* ------------------------------------------------------------------ regions */
+
+/* Index of the first region above addr. */
+static uint32_t region_upper(const struct cuda *cuda, cu_ptr addr)
+{
+	uint32_t low = 0, high = cuda->nr_regions;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (cuda->region[mid]->base <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static struct cuda_region *region_at(const struct cuda *cuda, cu_ptr addr)
+{
+	uint32_t above = region_upper(cuda, addr);
+	struct cuda_region *region = above ? cuda->region[above - 1] : NULL;
+
+	return region && addr - region->base < region->bytes ? region : NULL;
+}
+
+/* Put a region into the table. */
+static int region_add(struct cuda *cuda, struct cuda_region *region)
+{
+	uint32_t at;
+
+	if (cuda->nr_regions == cuda->max_regions) {
+		uint32_t max = cuda->max_regions ? cuda->max_regions * 2 : 64;
+		struct cuda_region **table =
+			realloc(cuda->region, max * sizeof(struct cuda_region *));
+
+		if (!table)
+			return -ENOMEM;
+		cuda->region = table;
+		cuda->max_regions = max;
+	}
+	at = region_upper(cuda, region->base);
+	memmove(&cuda->region[at + 1], &cuda->region[at],
+		(cuda->nr_regions - at) * sizeof(struct cuda_region *));
+	cuda->region[at] = region;
+	cuda->nr_regions++;
+	return 0;
+}
+
+int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_region *region;
+	int err;
+
+	if (!unit || unit % b->desc.vmm.granularity_bytes || !bytes || bytes % unit)
+		return -EINVAL;
+	region = calloc(1, sizeof(*region) + bytes / unit * sizeof(region->mapping[0]));
+	if (!region)
+		return -ENOMEM;
+	region->bytes = bytes;
+	region->unit = unit;
+	err = cuda_error(driver, driver->mem_reserve(&region->base, bytes, unit, 0, 0),
+			 "cuMemAddressReserve");
+	if (err)
+		goto err_free;
+	pthread_mutex_lock(&cuda->lock);
+	err = region_add(cuda, region);
+	pthread_mutex_unlock(&cuda->lock);
+	if (err)
+		goto err_release;
+	*addr = (void *)(uintptr_t)region->base;
+	return 0;
+
+err_release:
+	(void)cuda_error(driver, driver->mem_unreserve(region->base, bytes), "cuMemAddressFree");
+err_free:
+	free(region);
+	return err;
+}
+
+void cuda_va_release(struct backend *b, void *addr, uint64_t bytes)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_driver *driver = &cuda->driver;
+	cu_ptr base = (cu_ptr)(uintptr_t)addr;
+	struct cuda_region *region;
+	uint32_t at;
+
+	pthread_mutex_lock(&cuda->lock);
+	at = region_upper(cuda, base);
+	region = at ? cuda->region[at - 1] : NULL;
+	if (!region || region->base != base || region->bytes != bytes || region->nr_mapped) {
+		pthread_mutex_unlock(&cuda->lock);
+		log_error("cuda: %p is released but is no reservation, or something is mapped in "
+			  "it",
+			  addr);
+		return;
+	}
+	cuda->nr_regions--;
+	memmove(&cuda->region[at - 1], &cuda->region[at],
+		(cuda->nr_regions - (at - 1)) * sizeof(struct cuda_region *));
+	pthread_mutex_unlock(&cuda->lock);
+	(void)cuda_error(driver, driver->mem_unreserve(base, bytes), "cuMemAddressFree");
+	free(region);
+}
+
+/* ------------------------------------------------------------------ mappings */
+
+/* The unit that begins at an address. Its mapping is the caller's to change: see the top of
+ * cuda_internal.h. -EINVAL: there is none. */
+static int unit_at(struct cuda *cuda, const void *addr, struct cuda_region **region,
+		   struct cuda_mapping **mapping)
+{
+	cu_ptr at = (cu_ptr)(uintptr_t)addr;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&cuda->lock);
+	*region = region_at(cuda, at);
+	if (*region && (at - (*region)->base) % (*region)->unit == 0) {
+		*mapping = &(*region)->mapping[(at - (*region)->base) / (*region)->unit];
+		err = 0;
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
+}
+
+static bool is_host(const struct cuda *cuda, const struct cuda_chunk *chunk)
+{
+	return chunk && cuda->base.desc.memory[chunk->memory].kind == WEIR_MEMORY_HOST;
+}
+
+static void mapping_set(struct cuda *cuda, struct cuda_region *region, struct cuda_mapping *mapping,
+			struct cuda_mapping value)
+{
+	pthread_mutex_lock(&cuda->lock);
+	region->nr_mapped += value.chunk != NULL;
+	region->nr_mapped -= mapping->chunk != NULL;
+	region->nr_host += is_host(cuda, value.chunk);
+	region->nr_host -= is_host(cuda, mapping->chunk);
+	*mapping = value;
+	pthread_mutex_unlock(&cuda->lock);
+}
+
+/* Whether a chunk can be mapped so: the CPU reaches the host's memory only. */
+static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_prot prot,
+			 uint32_t devices)
+{
+	const struct weir_machine_desc *desc = &cuda->base.desc;
+
+	if (prot != BACKEND_PROT_NONE && prot != BACKEND_PROT_READ && prot != BACKEND_PROT_WRITE)
+		return false;
+	if (devices & BACKEND_HOST_BIT && desc->memory[memory].kind != WEIR_MEMORY_HOST)
+		return false;
+	return (devices & ~BACKEND_HOST_BIT) >> desc->nr_devices == 0;
+}
+
+static int give_access(struct cuda *cuda, void *addr, uint64_t bytes, enum backend_prot prot,
+		       uint32_t devices)
+{
+	struct cu_access access[WEIR_DEVICES_MAX + 1];
+	size_t nr = cuda_access_list(cuda, prot, devices, access);
+
+	if (!nr)
+		return 0;
+	return cuda_error(&cuda->driver,
+			  cuda->driver.mem_access((cu_ptr)(uintptr_t)addr, bytes, access, nr),
+			  "cuMemSetAccess");
+}
+
+int cuda_map(struct backend *b, void *addr, const struct backend_chunk *named,
+	     enum backend_prot prot, uint32_t devices)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_chunk *chunk;
+	struct cuda_mapping *mapping;
+	struct cuda_region *region;
+	int err = unit_at(cuda, addr, &region, &mapping);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cuda->lock);
+	chunk = cuda_chunk_find(cuda, named);
+	pthread_mutex_unlock(&cuda->lock);
+	if (!chunk || mapping->chunk || chunk->bytes != region->unit ||
+	    !access_valid(cuda, chunk->memory, prot, devices))
+		return -EINVAL;
+	err = cuda_error(
+		driver, driver->mem_map((cu_ptr)(uintptr_t)addr, region->unit, 0, chunk->handle, 0),
+		"cuMemMap");
+	if (err)
+		return err;
+	err = give_access(cuda, addr, region->unit, prot, devices);
+	if (err) {
+		(void)cuda_error(driver, driver->mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
+				 "cuMemUnmap");
+		return err;
+	}
+	mapping_set(cuda, region, mapping,
+		    (struct cuda_mapping){.chunk = chunk, .devices = devices, .prot = prot});
+	return 0;
+}
+
+int cuda_unmap(struct backend *b, void *addr)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_mapping *mapping;
+	struct cuda_region *region;
+	int err = unit_at(cuda, addr, &region, &mapping);
+
+	if (err || !mapping->chunk)
+		return -EINVAL;
+	err = cuda_error(&cuda->driver,
+			 cuda->driver.mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
+			 "cuMemUnmap");
+	if (!err)
+		mapping_set(cuda, region, mapping, (struct cuda_mapping){0});
+	return err;
+}
+
+int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_mapping *mapping, value;
+	struct cuda_region *region;
+	uint32_t dropped;
+	int err = unit_at(cuda, addr, &region, &mapping);
+
+	if (err || !mapping->chunk || !access_valid(cuda, mapping->chunk->memory, prot, devices))
+		return -EINVAL;
+	/* The driver leaves those alone that a call does not name. */
+	dropped = mapping->devices & ~devices;
+	err = give_access(cuda, addr, region->unit, prot, devices);
+	if (!err)
+		err = give_access(cuda, addr, region->unit, BACKEND_PROT_NONE, dropped);
+	if (err)
+		return err;
+	value = *mapping;
+	value.devices = devices;
+	value.prot = prot;
+	mapping_set(cuda, region, mapping, value);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ what an address is */
+
+int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, cu_ptr *at,
+		 uint64_t *together)
+{
+	const struct cuda_region *region = region_at(cuda, addr);
+	const struct cuda_mapping *mapping;
+	uint64_t offset;
+
+	if (!region) {
+		if (!cuda_plain_at(cuda, addr, bytes))
+			return -EINVAL;
+		*at = addr;
+		*together = bytes;
+		return 0;
+	}
+	if (bytes > region->bytes - (addr - region->base))
+		return -EINVAL;
+	mapping = &region->mapping[(addr - region->base) / region->unit];
+	if (!mapping->chunk)
+		return -EINVAL;
+	offset = (addr - region->base) % region->unit;
+	*at = mapping->chunk->alias + offset;
+	*together = region->unit - offset < bytes ? region->unit - offset : bytes;
+	return 0;
+}
+
+int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share)
+{
+	cu_ptr addr = (cu_ptr)(uintptr_t)use->addr;
+	const struct cuda_region *region = region_at(cuda, addr);
+	uint64_t first, last, nr_host = 0;
+
+	if (!region) {
+		const struct cuda_plain *plain = cuda_plain_at(cuda, addr, use->bytes);
+
+		if (!plain)
+			return -EINVAL;
+		*share = plain->kind == CUDA_PLAIN_HOST;
+		return 0;
+	}
+	if (!use->bytes || use->bytes > region->bytes - (addr - region->base))
+		return -EINVAL;
+	*share = 0;
+	if (!region->nr_host)
+		return 0;
+	first = (addr - region->base) / region->unit;
+	last = (addr - region->base + use->bytes - 1) / region->unit;
+	for (uint64_t unit = first; unit <= last; unit++)
+		nr_host += is_host(cuda, region->mapping[unit].chunk);
+	*share = (double)nr_host / (double)(last - first + 1);
+	return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one thread of the backend: it looks out for fences and calls the progress functions when some
+ * are reached. It sleeps while no fence is left, and between two looks, since the driver can only
+ * be waited for one event at a time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "src/backend/cuda/cuda_internal.h"
+#include "src/base/log.h"
+
+/* From one look to the next. A look takes about 2 us, so this is 4 % of one core. */
+#define LOOK_NS 50000
+
+static void nap(void)
+{
+	struct timespec t = {.tv_nsec = LOOK_NS};
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+/* Call every progress function. Lock held on entry and exit, not while they run. */
+static void call_progress(struct cuda *cuda)
+{
+	cuda->calling = true;
+	for (uint32_t i = 0; i < cuda->nr_progress; i++) {
+		struct cuda_progress progress = cuda->progress[i];
+
+		pthread_mutex_unlock(&cuda->lock);
+		progress.fn(progress.arg);
+		pthread_mutex_lock(&cuda->lock);
+	}
+	cuda->calling = false;
+	pthread_cond_broadcast(&cuda->idle);
+}
+
+static void *migrator(void *arg)
+{
+	struct cuda *cuda = arg;
+
+	pthread_mutex_lock(&cuda->lock);
+	while (!cuda->stop) {
+		bool any, waits;
+
+		cuda_streams_retire(cuda, &any, &waits);
+		if (any) {
+			call_progress(cuda);
+		} else if (waits) {
+			pthread_mutex_unlock(&cuda->lock);
+			nap();
+			pthread_mutex_lock(&cuda->lock);
+		} else {
+			pthread_cond_wait(&cuda->wake, &cuda->lock);
+		}
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return NULL;
+}
+
+void cuda_migrator_wake(struct cuda *cuda)
+{
+	if (cuda->running)
+		pthread_cond_signal(&cuda->wake);
+}
+
+/* Remove the entry of arg; wait until it is not being called. Lock held. */
+static void progress_del(struct cuda *cuda, void *arg)
+{
+	while (cuda->calling && !pthread_equal(pthread_self(), cuda->migrator))
+		pthread_cond_wait(&cuda->idle, &cuda->lock);
+	for (uint32_t i = 0; i < cuda->nr_progress; i++) {
+		if (cuda->progress[i].arg != arg)
+			continue;
+		cuda->progress[i] = cuda->progress[--cuda->nr_progress];
+		return;
+	}
+}
+
+static int progress_add(struct cuda *cuda, void (*fn)(void *arg), void *arg)
+{
+	if (cuda->nr_progress == cuda->max_progress) {
+		uint32_t max = cuda->max_progress ? cuda->max_progress * 2 : 4;
+		struct cuda_progress *table = realloc(cuda->progress, max * sizeof(*table));
+
+		if (!table)
+			return -ENOMEM;
+		cuda->progress = table;
+		cuda->max_progress = max;
+	}
+	if (!cuda->running) {
+		int err = pthread_create(&cuda->migrator, NULL, migrator, cuda);
+
+		if (err) {
+			log_error("cuda: no thread for the migrator: %s", weir_strerror(-err));
+			return -err;
+		}
+		cuda->running = true;
+	}
+	cuda->progress[cuda->nr_progress++] = (struct cuda_progress){fn, arg};
+	return 0;
+}
+
+int cuda_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	struct cuda *cuda = cuda_of(b);
+	int err = 0;
+
+	pthread_mutex_lock(&cuda->lock);
+	progress_del(cuda, arg);
+	if (fn)
+		err = progress_add(cuda, fn, arg);
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
+}
+
+void cuda_migrator_stop(struct cuda *cuda)
+{
+	bool running;
+
+	pthread_mutex_lock(&cuda->lock);
+	running = cuda->running;
+	cuda->stop = true;
+	pthread_cond_signal(&cuda->wake);
+	pthread_mutex_unlock(&cuda->lock);
+	if (running)
+		pthread_join(cuda->migrator, NULL);
+	free(cuda->progress);
+}

@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams, fences, copies and launches. A fence is an event, until it is known to be reached: then
+ * its time is kept and the event used again. Events of a stream are reached in order, so that one
+ * number says which are.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/cuda/cuda_internal.h"
+#include "src/base/log.h"
+
+/* A fence: the stream's number above, the sequence below; sequences begin with 1. */
+#define SEQ_BITS 40
+#define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
+#define MAX_STREAMS (1u << (64 - SEQ_BITS))
+#define FIRST_EVENTS 64u
+/* Pieces of a copy handed to the driver in one call. */
+#define BATCH 64u
+/* Times are counted anew after so long, since the driver gives them as float. */
+#define BASE_MAX_NS UINT64_C(2000000000)
+
+/* ------------------------------------------------------------------ streams */
+
+/* A stream that is not destroyed. Lock held. */
+static struct cuda_stream *stream_of(const struct cuda *cuda, stream_id_t id)
+{
+	struct cuda_stream *stream = id < cuda->nr_streams ? cuda->stream[id] : NULL;
+
+	return stream && stream->stream ? stream : NULL;
+}
+
+int cuda_stream_get(struct cuda *cuda, stream_id_t id, cu_stream *out, uint32_t *device)
+{
+	const struct cuda_stream *stream;
+
+	pthread_mutex_lock(&cuda->lock);
+	stream = stream_of(cuda, id);
+	if (stream) {
+		*out = stream->stream;
+		*device = stream->device;
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return stream ? 0 : -EINVAL;
+}
+
+static int table_add(struct cuda *cuda, struct cuda_stream *stream, stream_id_t *out)
+{
+	if (cuda->nr_streams == MAX_STREAMS)
+		return -ENOMEM;
+	if (cuda->nr_streams == cuda->max_streams) {
+		uint32_t max = cuda->max_streams ? cuda->max_streams * 2 : 16;
+		struct cuda_stream **table =
+			realloc(cuda->stream, max * sizeof(struct cuda_stream *));
+
+		if (!table)
+			return -ENOMEM;
+		cuda->stream = table;
+		cuda->max_streams = max;
+	}
+	*out = cuda->nr_streams;
+	cuda->stream[cuda->nr_streams++] = stream;
+	return 0;
+}
+
+static void stream_free(struct cuda_stream *stream)
+{
+	free(stream->event);
+	free(stream->time_ns);
+	free(stream);
+}
+
+int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+		       stream_id_t *out)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_stream *stream;
+	int err;
+
+	if (device >= b->desc.nr_devices || kind > BACKEND_COPY_OUT)
+		return -EINVAL;
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return -ENOMEM;
+	stream->device = device;
+	stream->max_events = FIRST_EVENTS;
+	stream->event = calloc(FIRST_EVENTS, sizeof(struct cuda_event *));
+	stream->time_ns = calloc(CUDA_TIMES, sizeof(*stream->time_ns));
+	err = stream->event && stream->time_ns ? cuda_enter(cuda, device) : -ENOMEM;
+	if (err)
+		goto err_free;
+	err = cuda_error(driver, driver->stream_create(&stream->stream, CU_STREAM_NON_BLOCKING),
+			 "cuStreamCreate");
+	if (err)
+		goto err_leave;
+	pthread_mutex_lock(&cuda->lock);
+	err = table_add(cuda, stream, out);
+	pthread_mutex_unlock(&cuda->lock);
+	if (err)
+		goto err_stream;
+	cuda_leave(cuda);
+	return 0;
+
+err_stream:
+	(void)cuda_error(driver, driver->stream_destroy(stream->stream), "cuStreamDestroy");
+err_leave:
+	cuda_leave(cuda);
+err_free:
+	stream_free(stream);
+	return err;
+}
+
+/* ------------------------------------------------------------------ events */
+
+/* An event to record. NULL: there is none to be had. Lock held, the device's context current. */
+static struct cuda_event *event_get(struct cuda *cuda, uint32_t device)
+{
+	struct cuda_event *event = cuda->device[device].free_events;
+
+	if (event) {
+		cuda->device[device].free_events = event->next;
+		event->retired = false;
+		return event;
+	}
+	event = calloc(1, sizeof(*event));
+	if (!event)
+		return NULL;
+	if (cuda_error(&cuda->driver,
+		       cuda->driver.event_create(&event->event, CU_EVENT_BLOCKING_SYNC),
+		       "cuEventCreate")) {
+		free(event);
+		return NULL;
+	}
+	return event;
+}
+
+static void event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event)
+{
+	event->next = cuda->device[device].free_events;
+	cuda->device[device].free_events = event;
+}
+
+/* When a reached event was, by the clock of now_ns(). */
+static uint64_t event_time_ns(struct cuda *cuda, uint32_t device, struct cuda_event *event)
+{
+	struct cuda_device *dev = &cuda->device[device];
+	float ms = 0;
+
+	if (dev->base &&
+	    !cuda_error(&cuda->driver,
+			cuda->driver.event_elapsed(&ms, dev->base->event, event->event),
+			"cuEventElapsedTime"))
+		return dev->base_ns + (uint64_t)(int64_t)((double)ms * 1e6);
+	return 0;
+}
+
+/*
+ * A fence is reached: keep its time, 0 if that is not known. The event becomes the base of later
+ * times when the present base is old, else it is used again.
+ */
+static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t seq, uint64_t ns)
+{
+	struct cuda_device *dev = &cuda->device[stream->device];
+	struct cuda_event *event = stream->event[seq % stream->max_events];
+
+	stream->time_ns[seq % CUDA_TIMES] = ns;
+	stream->event[seq % stream->max_events] = NULL;
+	stream->done = seq;
+	event->retired = true;
+	if (event->waiters)
+		return;
+	if (ns > dev->base_ns + BASE_MAX_NS) {
+		event_put(cuda, stream->device, dev->base);
+		dev->base = event;
+		dev->base_ns = ns;
+	} else {
+		event_put(cuda, stream->device, event);
+	}
+}
+
+/*
+ * Notice which of a stream's fences are reached. An error is the stream's, and kept until it is
+ * asked for: what was queued is over. Lock held, the context current.
+ */
+static bool stream_retire(struct cuda *cuda, struct cuda_stream *stream)
+{
+	uint64_t before = stream->done;
+
+	while (stream->done < stream->last) {
+		uint64_t seq = stream->done + 1, ns = 0;
+		struct cuda_event *event = stream->event[seq % stream->max_events];
+		int err = stream->error;
+
+		if (!err)
+			err = cuda_error(&cuda->driver, cuda->driver.event_query(event->event),
+					 "cuEventQuery");
+		if (err == -EAGAIN)
+			break;
+		if (err)
+			stream->error = err;
+		else
+			ns = event_time_ns(cuda, stream->device, event);
+		event_retire(cuda, stream, seq, ns);
+	}
+	return stream->done != before;
+}
+
+void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits)
+{
+	*any = *waits = false;
+	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
+		struct cuda_stream *stream = cuda->stream[i];
+
+		if (stream->done == stream->last)
+			continue;
+		if (cuda_enter(cuda, stream->device))
+			continue;
+		*any |= stream_retire(cuda, stream);
+		cuda_leave(cuda);
+		*waits |= stream->done != stream->last;
+	}
+}
+
+void cuda_stream_destroy(struct backend *b, stream_id_t id)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_stream *stream;
+	cu_stream queue;
+
+	pthread_mutex_lock(&cuda->lock);
+	stream = stream_of(cuda, id);
+	pthread_mutex_unlock(&cuda->lock);
+	if (!stream) {
+		log_error("cuda: destroying a stream that is none");
+		return;
+	}
+	if (cuda_enter_surely(cuda, stream->device))
+		return;
+	(void)cuda_error(driver, driver->stream_sync(stream->stream), "cuStreamSynchronize");
+	pthread_mutex_lock(&cuda->lock);
+	(void)stream_retire(cuda, stream);
+	queue = stream->stream;
+	stream->stream = NULL;
+	pthread_mutex_unlock(&cuda->lock);
+	(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
+	cuda_leave(cuda);
+}
+
+/* Destroy the events of a list. */
+static void events_destroy(struct cuda *cuda, struct cuda_event *event)
+{
+	while (event) {
+		struct cuda_event *next = event->next;
+
+		(void)cuda_error(&cuda->driver, cuda->driver.event_destroy(event->event),
+				 "cuEventDestroy");
+		free(event);
+		event = next;
+	}
+}
+
+void cuda_streams_fini(struct cuda *cuda)
+{
+	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
+		struct cuda_stream *stream = cuda->stream[i];
+
+		for (uint64_t seq = stream->done + 1; seq <= stream->last; seq++)
+			event_put(cuda, stream->device, stream->event[seq % stream->max_events]);
+		stream_free(stream);
+	}
+	free(cuda->stream);
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
+		struct cuda_device *dev = &cuda->device[d];
+
+		if (!dev->context || cuda_enter_surely(cuda, d))
+			continue;
+		if (dev->base) {
+			dev->base->next = NULL;
+			events_destroy(cuda, dev->base);
+		}
+		events_destroy(cuda, dev->free_events);
+		cuda_leave(cuda);
+	}
+}
+
+int cuda_time_base(struct cuda *cuda, uint32_t device)
+{
+	struct cuda_device *dev = &cuda->device[device];
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_event *event = event_get(cuda, device);
+	uint64_t before = cuda_monotonic_ns();
+	int err;
+
+	if (!event)
+		return -ENOMEM;
+	err = cuda_error(driver, driver->event_record(event->event, NULL), "cuEventRecord");
+	if (!err)
+		err = cuda_error(driver, driver->event_sync(event->event), "cuEventSynchronize");
+	if (err) {
+		event_put(cuda, device, event);
+		return err;
+	}
+	dev->base = event;
+	/* Before rather than after: no fence then seems to be reached in the future. */
+	dev->base_ns = before - cuda->start_ns;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ fences */
+
+/* Whether there is such a fence. */
+static bool fence_exists(const struct cuda *cuda, fence_t fence)
+{
+	uint64_t id = fence >> SEQ_BITS;
+
+	return !fence || (id < cuda->nr_streams && (fence & SEQ_MASK) <= cuda->stream[id]->last);
+}
+
+/* The stream of a fence that is not known to be reached; NULL: it is. */
+static struct cuda_stream *fence_stream(const struct cuda *cuda, fence_t fence)
+{
+	struct cuda_stream *stream = fence ? cuda->stream[fence >> SEQ_BITS] : NULL;
+
+	return stream && (fence & SEQ_MASK) > stream->done ? stream : NULL;
+}
+
+/* The error that a stream's work left, once. */
+static int take_error(const struct cuda *cuda, fence_t fence)
+{
+	struct cuda_stream *stream = fence ? cuda->stream[fence >> SEQ_BITS] : NULL;
+	int err = 0;
+
+	if (stream) {
+		err = stream->error;
+		stream->error = 0;
+	}
+	return err;
+}
+
+/* Room for one more event that is not reached. */
+static int ring_reserve(struct cuda_stream *stream)
+{
+	uint64_t max = stream->max_events * 2;
+	struct cuda_event **event;
+
+	if (stream->last - stream->done < stream->max_events)
+		return 0;
+	event = calloc(max, sizeof(struct cuda_event *));
+	if (!event)
+		return -ENOMEM;
+	for (uint64_t seq = stream->done + 1; seq <= stream->last; seq++)
+		event[seq % max] = stream->event[seq % stream->max_events];
+	free(stream->event);
+	stream->event = event;
+	stream->max_events = max;
+	return 0;
+}
+
+/* Record a fence. Lock held, the context current. */
+static int record(struct cuda *cuda, struct cuda_stream *stream, uint64_t *seq)
+{
+	struct cuda_event *event;
+	int err = ring_reserve(stream);
+
+	if (err)
+		return err;
+	event = event_get(cuda, stream->device);
+	if (!event)
+		return -ENOMEM;
+	err = cuda_error(&cuda->driver, cuda->driver.event_record(event->event, stream->stream),
+			 "cuEventRecord");
+	if (err) {
+		event_put(cuda, stream->device, event);
+		return err;
+	}
+	*seq = ++stream->last;
+	stream->event[*seq % stream->max_events] = event;
+	cuda_migrator_wake(cuda);
+	return 0;
+}
+
+int cuda_fence_record(struct backend *b, stream_id_t id, fence_t *out)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_stream *stream;
+	uint64_t seq = 0;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&cuda->lock);
+	stream = stream_of(cuda, id);
+	if (stream)
+		err = cuda_enter(cuda, stream->device);
+	if (!err) {
+		err = record(cuda, stream, &seq);
+		cuda_leave(cuda);
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	if (!err)
+		*out = (uint64_t)id << SEQ_BITS | seq;
+	return err;
+}
+
+int cuda_fence_done(struct backend *b, fence_t fence)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_stream *stream;
+	int done = -EINVAL, err;
+
+	pthread_mutex_lock(&cuda->lock);
+	if (!fence_exists(cuda, fence))
+		goto out;
+	stream = fence_stream(cuda, fence);
+	if (stream && !cuda_enter(cuda, stream->device)) {
+		(void)stream_retire(cuda, stream);
+		cuda_leave(cuda);
+	}
+	done = !fence_stream(cuda, fence);
+	err = done ? take_error(cuda, fence) : 0;
+	done = err ? err : done;
+out:
+	pthread_mutex_unlock(&cuda->lock);
+	return done;
+}
+
+/* Block until the event of a fence that is not reached is. Lock held on entry and exit, not while
+ * it waits. */
+static int event_wait(struct cuda *cuda, struct cuda_stream *stream, fence_t fence)
+{
+	struct cuda_event *event = stream->event[(fence & SEQ_MASK) % stream->max_events];
+	int err;
+
+	event->waiters++;
+	pthread_mutex_unlock(&cuda->lock);
+	err = cuda_enter(cuda, stream->device);
+	/* What went wrong with the work is found again, and kept, by the query. */
+	if (!err)
+		(void)cuda->driver.event_sync(event->event);
+	pthread_mutex_lock(&cuda->lock);
+	if (!err) {
+		if (!event->retired)
+			(void)stream_retire(cuda, stream);
+		cuda_leave(cuda);
+	}
+	if (--event->waiters == 0 && event->retired)
+		event_put(cuda, stream->device, event);
+	return err;
+}
+
+int cuda_fence_wait(struct backend *b, fence_t fence)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_stream *stream;
+	int err = -EINVAL, work;
+
+	pthread_mutex_lock(&cuda->lock);
+	if (fence_exists(cuda, fence)) {
+		stream = fence_stream(cuda, fence);
+		err = stream ? event_wait(cuda, stream, fence) : 0;
+		work = err ? 0 : take_error(cuda, fence);
+		err = err ? err : work;
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
+}
+
+uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence)
+{
+	struct cuda *cuda = cuda_of(b);
+	uint64_t id = fence >> SEQ_BITS, seq = fence & SEQ_MASK, ns = 0;
+
+	pthread_mutex_lock(&cuda->lock);
+	if (fence && fence_exists(cuda, fence)) {
+		const struct cuda_stream *stream = cuda->stream[id];
+
+		if (seq <= stream->done && stream->done - seq < CUDA_TIMES)
+			ns = stream->time_ns[seq % CUDA_TIMES];
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return ns;
+}
+
+int cuda_stream_wait(struct backend *b, stream_id_t id, fence_t fence)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_stream *stream, *other;
+	int err = 0;
+
+	pthread_mutex_lock(&cuda->lock);
+	stream = stream_of(cuda, id);
+	other = fence_exists(cuda, fence) ? fence_stream(cuda, fence) : NULL;
+	if (!stream || !fence_exists(cuda, fence))
+		err = -EINVAL;
+	else if (other && other != stream)
+		err = cuda_enter(cuda, stream->device);
+	if (!err && other && other != stream) {
+		struct cuda_event *event = other->event[(fence & SEQ_MASK) % other->max_events];
+
+		err = cuda_error(&cuda->driver,
+				 cuda->driver.stream_wait(stream->stream, event->event, 0),
+				 "cuStreamWaitEvent");
+		cuda_leave(cuda);
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
+}
+
+/* ------------------------------------------------------------------ copies */
+
+/* Queue pieces whose addresses are the driver's. The context is current. */
+static int copy_pieces(struct cuda *cuda, cu_stream stream, cu_ptr *dst, cu_ptr *src, size_t *bytes,
+		       size_t nr)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	struct cu_copy_attributes attributes = {.source_order = CU_SOURCE_ORDER_STREAM};
+	size_t first = 0;
+	int err = 0;
+
+	if (driver->copy_batch && nr > 1)
+		return cuda_error(
+			driver,
+			driver->copy_batch(dst, src, bytes, nr, &attributes, &first, 1, stream),
+			"cuMemcpyBatchAsync");
+	for (size_t i = 0; i < nr && !err; i++)
+		err = cuda_error(driver, driver->copy(dst[i], src[i], bytes[i], stream),
+				 "cuMemcpyAsync");
+	/* A failed call leaves nothing queued that the caller would have to know of. */
+	if (err)
+		(void)driver->stream_sync(stream);
+	return err;
+}
+
+int cuda_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr)
+{
+	struct cuda *cuda = cuda_of(b);
+	cu_ptr dst[BATCH], src[BATCH];
+	size_t bytes[BATCH];
+	cu_stream stream;
+	uint32_t device;
+	int err = cuda_stream_get(cuda, id, &stream, &device);
+
+	if (!err)
+		err = cuda_enter(cuda, device);
+	if (err)
+		return err;
+	for (uint32_t at = 0; at < nr && !err;) {
+		uint32_t n = 0;
+
+		for (; n < BATCH && at < nr; n++, at++) {
+			dst[n] = (cu_ptr)(uintptr_t)copies[at].dst;
+			src[n] = (cu_ptr)(uintptr_t)copies[at].src;
+			bytes[n] = copies[at].bytes;
+		}
+		err = copy_pieces(cuda, stream, dst, src, bytes, n);
+		if (err && at > n)
+			(void)cuda->driver.stream_sync(stream);
+	}
+	cuda_leave(cuda);
+	return err;
+}
+
+/* Whether all of it can be copied to or from. */
+static int check_range(struct cuda *cuda, cu_ptr addr, uint64_t bytes)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&cuda->lock);
+	while (bytes && !err) {
+		uint64_t together = 0;
+		cu_ptr at;
+
+		err = cuda_resolve(cuda, addr, bytes, &at, &together);
+		addr += together;
+		bytes -= together;
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
+}
+
+/* Copy between the program's buffer and the machine's memory, piece by piece, since what lies
+ * together for a kernel is many chunks; then wait. */
+static int transfer(struct cuda *cuda, stream_id_t id, cu_ptr machine, cu_ptr buffer,
+		    uint64_t bytes, bool in)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	cu_stream stream;
+	uint32_t device;
+	int err = cuda_stream_get(cuda, id, &stream, &device), synced;
+
+	if (err || !buffer || !bytes || check_range(cuda, machine, bytes))
+		return -EINVAL;
+	err = cuda_enter(cuda, device);
+	if (err)
+		return err;
+	while (bytes && !err) {
+		uint64_t together = 0;
+		cu_ptr at = 0;
+
+		pthread_mutex_lock(&cuda->lock);
+		err = cuda_resolve(cuda, machine, bytes, &at, &together);
+		pthread_mutex_unlock(&cuda->lock);
+		if (err)
+			break;
+		err = cuda_error(driver,
+				 driver->copy(in ? at : buffer, in ? buffer : at, together, stream),
+				 "cuMemcpyAsync");
+		machine += together;
+		buffer += together;
+		bytes -= together;
+	}
+	synced = cuda_error(driver, driver->stream_sync(stream), "cuStreamSynchronize");
+	cuda_leave(cuda);
+	return err ? err : synced;
+}
+
+int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes)
+{
+	return transfer(cuda_of(b), stream, (cu_ptr)(uintptr_t)dst, (cu_ptr)(uintptr_t)data, bytes,
+			true);
+}
+
+int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
+		  uint64_t bytes)
+{
+	return transfer(cuda_of(b), stream, (cu_ptr)(uintptr_t)src, (cu_ptr)(uintptr_t)data, bytes,
+			false);
+}
+
+/* ------------------------------------------------------------------ launches */
+
+/* Count what a launch is going to move over the link in place. Lock held. */
+static int count_inplace(struct cuda *cuda, uint32_t device, const struct weir_launch *launch)
+{
+	double in = 0, out = 0;
+
+	for (uint32_t i = 0; i < launch->nr_uses; i++) {
+		const struct weir_use *use = &launch->uses[i];
+		double share;
+		int err;
+
+		if (use->kind == WEIR_DISCARD)
+			continue;
+		err = cuda_host_share(cuda, use, &share);
+		if (err)
+			return err;
+		in += share * (double)use->read_bytes;
+		out += share * (double)use->write_bytes;
+	}
+	cuda->inplace_bytes[device][WEIR_TO_DEVICE] += (uint64_t)in;
+	cuda->inplace_bytes[device][WEIR_TO_HOST] += (uint64_t)out;
+	return 0;
+}
+
+int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch)
+{
+	struct cuda *cuda = cuda_of(b);
+	cu_stream stream;
+	uint32_t device;
+	int err = cuda_stream_get(cuda, id, &stream, &device);
+
+	if (err || !launch->kernel || (launch->nr_uses && !launch->uses))
+		return -EINVAL;
+	if (!launch->kernel->cuda) {
+		log_error("cuda: there is no CUDA version of kernel %s", launch->kernel->name);
+		return -ENOSYS;
+	}
+	pthread_mutex_lock(&cuda->lock);
+	err = count_inplace(cuda, device, launch);
+	pthread_mutex_unlock(&cuda->lock);
+	if (!err)
+		err = cuda_enter(cuda, device);
+	if (err)
+		return err;
+	err = launch->kernel->cuda(stream, launch->args);
+	cuda_leave(cuda);
+	return err;
+}
+
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
+{
+	struct cuda *cuda = cuda_of(b);
+
+	pthread_mutex_lock(&cuda->lock);
+	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+		bytes[d] = device < WEIR_DEVICES_MAX ? cuda->inplace_bytes[device][d] : 0;
+	pthread_mutex_unlock(&cuda->lock);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the fake driver. One lock guards everything; it is given up only while an operation does
+ * its work (a copy, a fill, a kernel) and in waits. Functions here are called with it held, but for
+ * the driver's own, which take it by call_enter() and give it back by call_leave().
+ */
+#ifndef WEIR_TESTS_FAKE_H
+#define WEIR_TESTS_FAKE_H
+
+#include <pthread.h>
+
+#include "src/backend/cuda/driver.h"
+#include "tests/fakecuda/fakecuda.h"
+
+/* More results and values of cuda.h, which driver.h has no use for. */
+enum {
+	CU_INVALID_CONTEXT = 201,
+	CU_INVALID_HANDLE = 400,
+	CU_CONTEXT_IS_DESTROYED = 709,
+};
+enum { CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
+
+/* The driver's functions: fake_<member>(), which the linker knows by the driver's name. */
+#define FAKE_DECLARE(member, symbol, parameters) \
+	FAKECUDA_API cu_result fake_##member parameters __asm__(symbol);
+CUDA_FUNCTIONS(FAKE_DECLARE, FAKE_DECLARE)
+#undef FAKE_DECLARE
+
+#define FAKE_CALL(member, symbol, parameters) CALL_##member,
+enum call { CUDA_FUNCTIONS(FAKE_CALL, FAKE_CALL) CALL_launch, CALL_NR };
+#undef FAKE_CALL
+
+enum {
+	DEVICES_MAX = FAKECUDA_DEVICES_MAX,
+	STREAMS_MAX = FAKECUDA_STREAMS_MAX,
+	FAULTS_MAX = 8,
+	MEMORY_HOST = DEVICES_MAX, /* before it, the devices' */
+	MEMORY_MANAGED,
+	MEMORY_NR,
+};
+
+/* ------------------------------------------------------------------ memory.c */
+
+/* One file, whose offsets are given out once: what is freed is punched out of it. */
+struct memory {
+	int fd;
+	uint64_t bytes, used_bytes, end;
+};
+
+/* Physical memory: a part of a file. Lives as long as its handle, a mapping, or running work. */
+struct piece {
+	unsigned memory;
+	int location; /* CU_LOCATION_* that it was created with */
+	uint64_t offset, bytes;
+	char *shadow; /* always readable and writable: the fake's own view */
+	unsigned refs;
+};
+
+/* bytes is a multiple of the page. One reference is the caller's. CU_SUCCESS or an error. */
+cu_result piece_create(unsigned memory, int location, uint64_t bytes, struct piece **out);
+void piece_get(struct piece *piece);
+void piece_put(struct piece *piece);
+uint64_t page_up(uint64_t bytes);
+cu_result memories_init(void);
+void memories_fini(void);
+
+/* Pointers under numbers that are never used twice: handles of memory, streams and events. */
+struct table {
+	void **at;
+	size_t nr, max;
+};
+
+uint64_t table_add(struct table *table, uint64_t base, void *thing);  /* 0: no memory */
+void **table_at(struct table *table, uint64_t base, uint64_t number); /* NULL: none there */
+
+/* ------------------------------------------------------------------ mapping.c */
+
+struct range {
+	uint64_t addr, bytes;
+};
+
+/* Ranges that do not overlap, sorted; of mappings or of reservations, which begin with theirs. */
+struct ranges {
+	struct range **at;
+	size_t nr, max;
+};
+
+enum mapping_kind { MAPPING_VMM, MAPPING_PLAIN, MAPPING_HOST, MAPPING_MANAGED };
+
+struct mapping {
+	struct range range; /* as asked for; its pages may go on */
+	struct piece *piece;
+	enum mapping_kind kind;
+	uint8_t device[DEVICES_MAX]; /* CU_ACCESS_* */
+	uint8_t host;		     /* the same, for the CPU outside kernels */
+	int prot;		     /* what the pages have now, with kernels that run */
+};
+
+static inline bool ranges_meet(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+	return a < b + b_bytes && b < a + a_bytes;
+}
+
+struct range *ranges_find(const struct ranges *ranges, uint64_t addr);
+size_t ranges_after(const struct ranges *ranges, uint64_t addr); /* first that ends beyond addr */
+
+/* Map a new piece by itself, at an address of the system's choice. */
+cu_result mapping_create(enum mapping_kind kind, unsigned memory, uint64_t bytes, int device,
+			 struct mapping **out);
+void mapping_destroy(struct mapping *mapping);
+
+/* Bring the pages of a range in line with the kernels that run now. */
+void pages_update(uint64_t addr, uint64_t bytes);
+
+/* Close what was unmapped under kernels that have ended. */
+void graves_close(void);
+void mappings_fini(void);
+
+/* ------------------------------------------------------------------ work.c */
+
+/* Per slot, how much of that stream is ordered before a point. */
+struct clock {
+	uint64_t at[STREAMS_MAX];
+};
+
+/* One cuEventRecord(). Held by the event, while it is the last, and by operations. */
+struct record {
+	unsigned refs;
+	bool done;
+	uint64_t time_ns;
+	struct clock clock;
+};
+
+struct touch {
+	uint64_t addr, bytes;
+	bool write;
+};
+
+/* Where a touch lies: bytes of a piece, or of the program (piece NULL, begin is the address). */
+struct span {
+	struct piece *piece;
+	uint64_t begin, bytes;
+	char *data;
+	bool write;
+	int owner; /* for comparing two lists */
+};
+
+struct spans {
+	struct span *at;
+	size_t nr, max;
+};
+
+enum op_kind { OP_NOTHING, OP_RECORD, OP_COPY, OP_FILL, OP_KERNEL };
+
+/* In touch, a copy has pairs: what it writes, what it reads. */
+struct op {
+	struct op *next;
+	enum op_kind kind;
+	int device;
+	uint64_t seq;	  /* in its slot, from 1 */
+	uint64_t stamp;	  /* when it was queued, */
+	uint64_t started; /* and begun, among all; 0: not yet */
+	uint64_t ready_ns;
+	struct clock clock;    /* what must be done first, itself included */
+	struct record *record; /* of OP_RECORD */
+	struct touch *touch;
+	size_t nr_touches;
+	struct spans spans; /* while it runs */
+	uint32_t word;
+	void (*fn)(const void *args);
+	void *args;
+	bool disturbed; /* its memory was taken away while it ran */
+};
+
+struct stream;
+
+struct op *op_create(enum op_kind kind, size_t nr_touches);
+void op_free(struct op *op);
+void record_put(struct record *record);
+
+/* Do what a stream's first operation says; gives up the lock meanwhile. */
+void op_run(struct stream *stream, struct op *op);
+
+/* CU_ACCESS_* that kernels which run now have on addresses. */
+int kernels_access(uint64_t addr, uint64_t bytes);
+
+/* Work that names addresses is about to lose them; counts once. */
+void work_check_unmap(uint64_t addr, uint64_t bytes);
+
+/* The mapping's access for devices is about to change. */
+void work_check_access(const struct mapping *mapping, const uint8_t device[DEVICES_MAX]);
+
+/* Whether an address is none of the driver's: ordinary memory of the program. */
+bool addr_is_program(uint64_t addr);
+
+void problem_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ------------------------------------------------------------------ stream.c, event.c, submit.c */
+
+/* A slot goes to another stream when this one has ended; sequence numbers go on. */
+struct stream {
+	uint64_t number; /* the handle */
+	unsigned slot;
+	int device;
+	unsigned generation; /* of the context */
+	struct op *first, *last, *running;
+	struct clock clock;
+	pthread_cond_t wake;
+	uint64_t delay_ns;
+	bool gate_closed, closing;
+	bool blocking; /* ordered with the context's stream 0 */
+	bool waiting;  /* for work of other streams */
+};
+
+struct event {
+	unsigned flags;
+	int device;
+	unsigned generation;
+	struct record *record; /* NULL: never recorded */
+};
+
+/* A stream by its handle, or NULL with the result to return; where a device is given, NULL is its
+ * stream 0, else no stream. */
+struct stream *stream_find(const void *handle, int device, cu_result *result);
+
+/* Append; the operation is the stream's then, and waits for what its clock says. */
+void stream_add(struct stream *stream, struct op *op);
+bool stream_is_dead(const struct stream *stream);
+
+/* Wait until what is queued now on a device's streams is done; -1: on all. */
+void streams_wait(int device);
+void slots_wait(const uint64_t until[STREAMS_MAX]);
+void streams_wake(void);
+void stream_close(struct stream *stream);
+void streams_end(void);
+void events_fini(void);
+
+/* ------------------------------------------------------------------ call.c, device.c */
+
+struct context {
+	unsigned retains;
+	unsigned generation; /* the streams and events of an older one are gone */
+	cu_result error;     /* sticky */
+	struct stream *zero; /* stream 0, from its first use on */
+};
+
+struct fault {
+	enum call call;
+	uint64_t skip;
+	cu_result result; /* 0: not in use */
+};
+
+extern struct fake {
+	pthread_mutex_t lock;
+	pthread_cond_t finished; /* an operation is done, or a stream has ended */
+	bool configured, initialised, resetting;
+	unsigned generation; /* of the whole driver; a reset begins another */
+	struct fakecuda_config asked, config;
+
+	struct memory memory[MEMORY_NR];
+	struct context context[DEVICES_MAX];
+	struct ranges reservations, mappings;
+	struct table handles, streams, events;
+
+	struct stream *slot[STREAMS_MAX];
+	uint64_t queued[STREAMS_MAX], done[STREAMS_MAX]; /* sequence numbers */
+	uint64_t stamp;
+	bool gate_closed;
+	uint64_t delay_ns;
+
+	struct fault fault[FAULTS_MAX];
+	uint64_t fail_at; /* 0: never, else counts down */
+	cu_result fail_result;
+	uint64_t nr_calls, nr_calls_of[CALL_NR];
+	uint64_t nr_races, nr_unmaps_in_use;
+	char problem[256];
+} fake;
+
+#define HANDLE_BASE UINT64_C(0x4d00000000)
+#define STREAM_BASE UINT64_C(0x5700000000)
+#define EVENT_BASE UINT64_C(0xe700000000)
+
+/* Begin a driver call: take the lock, count, and say whether it fails before it does anything. */
+cu_result call_enter(enum call call);
+cu_result call_leave(cu_result result);
+
+/* The device of the thread's current context; CU_SUCCESS, or that there is none, or its error. */
+cu_result context_current(int *device);
+
+/* The same for calls that undo something: they do their work and then report the error. */
+cu_result context_current_undo(int *device, cu_result *error);
+cu_result device_check(int device);
+void context_break(int device, cu_result error);
+uint64_t now_ns(void);
+
+/* Cannot go on: the fake itself failed. */
+void fake_panic(const char *what) __attribute__((noreturn));
+
+#endif

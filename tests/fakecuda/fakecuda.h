@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How tests steer libcuda-fake.so.1, a CUDA driver for machines without a GPU (see call.c for what
+ * it is and is not). Two ways to these functions: link the library, with the line
+ *
+ *   Links: cuda-fake
+ *
+ * in a test's head comment, or dlsym() them by name on the handle that dlopen(FAKECUDA_PATH) gave;
+ * __typeof__(&fakecuda_gate) is the type then. Both reach the same state: the library is loaded
+ * once in a process, and stays loaded with its state when it is closed.
+ *
+ * Streams are named by what cuStreamCreate() gave, as void *. Results are CUresult, as int.
+ * Threads: every function may be called from any thread, kernels too; fakecuda_reset() only while
+ * no other thread is inside the driver.
+ */
+#ifndef WEIR_TESTS_FAKECUDA_H
+#define WEIR_TESTS_FAKECUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The build says where the library is; this is for tools that read single files. */
+#ifndef FAKECUDA_PATH
+#define FAKECUDA_PATH "libcuda-fake.so.1"
+#endif
+
+#define FAKECUDA_API __attribute__((visibility("default")))
+
+enum { FAKECUDA_DEVICES_MAX = 4, FAKECUDA_STREAMS_MAX = 64 };
+
+/** What the machine is; 0 asks for the environment variable, and where that is not set the value
+ *  in brackets. */
+struct fakecuda_config {
+	int devices;	      /**< FAKECUDA_DEVICES [1], up to 4; negative: none */
+	uint64_t hbm_bytes;   /**< FAKECUDA_HBM_BYTES [64 MiB], of each device */
+	uint64_t host_bytes;  /**< FAKECUDA_HOST_BYTES [256 MiB], of handles and pinned memory */
+	uint64_t granularity; /**< FAKECUDA_GRANULARITY [64 KiB]; power of two, whole pages */
+	int version;	      /**< FAKECUDA_VERSION [13000] */
+	bool pageable_blocks; /**< a copy that names program memory waits until it is done */
+};
+
+/**
+ * Back to a driver that was never used: abandon what is queued, wait for what runs, open all gates,
+ * free everything, forget counters and faults. cuInit() is needed again.
+ *
+ * @param [in]  config  Copied. NULL: all from the environment, read at the next call.
+ */
+FAKECUDA_API void fakecuda_reset(const struct fakecuda_config *config);
+
+/* ------------------------------------------------------------------ work */
+
+/** Memory that a kernel touches: all bytes of it, for the checks. */
+struct fakecuda_touch {
+	const void *addr;
+	size_t bytes;
+	bool write; /**< false: only read */
+};
+
+/**
+ * Queue a function of the CPU on a stream, as cuLaunchKernel() would a kernel. When its turn comes
+ * each touch is looked up: if a byte is not mapped, or not for the stream's device in this way, fn
+ * does not run and the context is broken (CUDA_ERROR_ILLEGAL_ADDRESS, see call.c). While fn runs,
+ * the CPU reaches the touched mappings at their addresses; any other device memory is a SIGSEGV.
+ *
+ * @param [in]  args   bytes are copied; fn gets the copy
+ * @param [in]  touch  Copied.
+ * @return 0, 201 no current context, 400 no such stream, or one of another context
+ */
+FAKECUDA_API int fakecuda_launch(void *stream, void (*fn)(const void *args), const void *args,
+				 size_t bytes, const struct fakecuda_touch *touch, unsigned nr);
+
+/** Close or open a stream's gate: behind a closed one nothing starts; what runs goes on. NULL: one
+ *  gate before all streams, also those that are created later. Destroying a stream opens its own.
+ *  400: no such stream. */
+FAKECUDA_API int fakecuda_gate(void *stream, bool closed);
+
+/** Wait this long before each operation of a stream, once it could run. NULL: of all streams, also
+ *  later ones; the longer of the two counts. 400: no such stream. */
+FAKECUDA_API int fakecuda_delay(void *stream, uint64_t ns);
+
+/** The n-th of the streams that live, in the order of their creation; NULL: there are fewer. */
+FAKECUDA_API void *fakecuda_stream(unsigned n);
+
+/** Device of a stream; -1: no such stream. */
+FAKECUDA_API int fakecuda_stream_device(void *stream);
+
+/** Operations of a stream that are not done, NULL: of all, destroyed ones included. */
+FAKECUDA_API uint64_t fakecuda_nr_pending(void *stream);
+
+/* ------------------------------------------------------------------ what went wrong */
+
+/**
+ * Pairs of operations that met in memory without an order between them, at least one a copy or a
+ * fill, and at least one writing. Looked at when one of them starts: the other runs, or is queued
+ * and no event makes it wait for this one. Bytes are compared, not addresses. Two kernels are never
+ * a pair. Copies of one batch that depend on each other count as well, and so does a change of
+ * access that takes from work, running or queued, what it needs.
+ */
+FAKECUDA_API uint64_t fakecuda_nr_races(void);
+
+/** Calls that unmapped or released addresses that running or queued work names. */
+FAKECUDA_API uint64_t fakecuda_nr_unmaps_in_use(void);
+
+/** One line on the first race, unmap in use or illegal address since the reset; empty: none. */
+FAKECUDA_API void fakecuda_problem(char *text, size_t bytes);
+
+/* ------------------------------------------------------------------ faults */
+
+/**
+ * Make the n-th driver call from now, counted from 1 over all that can fail, return result without
+ * doing anything; once. 0: never. Calls that undo something (unmap, release, free, destroy, pop)
+ * and those that only tell names and the version are not counted.
+ */
+FAKECUDA_API void fakecuda_fail_at(uint64_t n, int result);
+
+/** Make a function, named "cuMemCreate" and so on, fail after skip more calls, from then on every
+ *  time; result 0 ends it. Any function can fail in this way. "cuLaunchKernel" is
+ *  fakecuda_launch(). False: no such function, or 8 others are set. */
+FAKECUDA_API bool fakecuda_fail_symbol(const char *symbol, uint64_t skip, int result);
+
+/** Calls that fakecuda_fail_at() counts, since the reset. */
+FAKECUDA_API uint64_t fakecuda_nr_calls(void);
+
+/** Calls of one function since the reset, failed ones included. */
+FAKECUDA_API uint64_t fakecuda_nr_calls_of(const char *symbol);
+
+/* ------------------------------------------------------------------ memory */
+
+/** Bytes taken of a device's memory, or with -1 of the host's: handles, also released ones that are
+ *  mapped, and plain allocations. */
+FAKECUDA_API uint64_t fakecuda_used_bytes(int device);
+
+/** Bytes of managed memory; they count nowhere else and have no limit. */
+FAKECUDA_API uint64_t fakecuda_managed_bytes(void);
+
+/**
+ * What the caller may do at an address: CU_ACCESS_* bits (1 read, 3 read and write).
+ *
+ * @param [in]  device  -1: the CPU, outside kernels
+ */
+FAKECUDA_API int fakecuda_access(const void *addr, int device);
+
+/** Number of things alive: handles, mappings, reservations, allocations, streams, events, retains
+ *  of contexts. file: one line on each; may be NULL. */
+FAKECUDA_API unsigned fakecuda_leaks(FILE *file);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

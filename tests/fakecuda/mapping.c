@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses: reservations, what is mapped in them, who may touch it, and the pages that the CPU
+ * sees. Device memory is closed to the CPU but for kernels that run and name it; then the whole
+ * mapping is open, to all threads. Addresses that are unmapped under a running kernel get pages of
+ * their own until it ends, so that it breaks the context and not the process.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/fakecuda/fake.h"
+
+#define RESERVE_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+/* Addresses that were unmapped under running kernels. */
+static struct grave {
+	struct grave *next;
+	struct range range;
+} * graves;
+
+static void *pointer(uint64_t addr)
+{
+	return (void *)(uintptr_t)addr;
+}
+
+/* ------------------------------------------------------------------ ranges */
+
+size_t ranges_after(const struct ranges *ranges, uint64_t addr)
+{
+	size_t low = 0, high = ranges->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (ranges->at[middle]->addr + ranges->at[middle]->bytes <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct range *ranges_find(const struct ranges *ranges, uint64_t addr)
+{
+	size_t at = ranges_after(ranges, addr);
+
+	return at < ranges->nr && ranges->at[at]->addr <= addr ? ranges->at[at] : NULL;
+}
+
+static bool ranges_any(const struct ranges *ranges, uint64_t addr, uint64_t bytes)
+{
+	size_t at = ranges_after(ranges, addr);
+
+	return at < ranges->nr && ranges->at[at]->addr < addr + bytes;
+}
+
+static bool ranges_add(struct ranges *ranges, struct range *range)
+{
+	size_t at = ranges_after(ranges, range->addr);
+
+	if (ranges->nr == ranges->max) {
+		size_t max = ranges->max ? 2 * ranges->max : 64;
+		struct range **grown = realloc(ranges->at, max * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		ranges->at = grown;
+		ranges->max = max;
+	}
+	memmove(&ranges->at[at + 1], &ranges->at[at], (ranges->nr - at) * sizeof(*ranges->at));
+	ranges->at[at] = range;
+	ranges->nr++;
+	return true;
+}
+
+static void ranges_del(struct ranges *ranges, const struct range *range)
+{
+	size_t at = ranges_after(ranges, range->addr);
+
+	ranges->nr--;
+	memmove(&ranges->at[at], &ranges->at[at + 1], (ranges->nr - at) * sizeof(*ranges->at));
+}
+
+/* ------------------------------------------------------------------ pages */
+
+static struct mapping *mapping_nth(size_t n)
+{
+	return (struct mapping *)fake.mappings.at[n];
+}
+
+static int access_prot(int access)
+{
+	if (access == CU_ACCESS_READWRITE)
+		return PROT_READ | PROT_WRITE;
+	return access == CU_ACCESS_READ ? PROT_READ : PROT_NONE;
+}
+
+static int mapping_prot(const struct mapping *mapping)
+{
+	return access_prot(mapping->host |
+			   kernels_access(mapping->range.addr, mapping->range.bytes));
+}
+
+/* fd -1: pages of nobody. */
+static bool pages_replace(uint64_t addr, uint64_t bytes, int prot, int fd, uint64_t offset)
+{
+	int flags = fd >= 0 ? MAP_SHARED | MAP_NORESERVE : RESERVE_FLAGS;
+	void *got = mmap(pointer(addr), bytes, prot, flags | MAP_FIXED, fd, (off_t)offset);
+	bool replaced = got != MAP_FAILED;
+
+	/* No leak: the pages are the reservation's, and go with it. */
+	/* cppcheck-suppress memleak */
+	return replaced;
+}
+
+/* Replace pages by the mapping's part of its memory. */
+static bool mapping_place(struct mapping *mapping)
+{
+	const struct piece *piece = mapping->piece;
+
+	mapping->prot = mapping_prot(mapping);
+	return pages_replace(mapping->range.addr, piece->bytes, mapping->prot,
+			     fake.memory[piece->memory].fd, piece->offset);
+}
+
+static void pages_close(uint64_t addr, uint64_t bytes)
+{
+	if (!pages_replace(addr, bytes, PROT_NONE, -1, 0))
+		fake_panic("mmap: too many mappings");
+}
+
+/* Replace pages by nothing; where kernels run that use them, by others until these have ended. */
+static void pages_clear(uint64_t addr, uint64_t bytes)
+{
+	struct grave *grave;
+
+	if (!kernels_access(addr, bytes)) {
+		pages_close(addr, bytes);
+		return;
+	}
+	grave = malloc(sizeof(*grave));
+	if (!grave || !pages_replace(addr, bytes, PROT_READ | PROT_WRITE, -1, 0))
+		fake_panic("no memory");
+	*grave = (struct grave){.next = graves, .range = {addr, bytes}};
+	graves = grave;
+}
+
+/* Close what lies between the mappings that may have come to a grave's addresses. */
+static void grave_close(const struct range *range)
+{
+	uint64_t addr = range->addr, end = range->addr + range->bytes;
+
+	for (size_t i = ranges_after(&fake.mappings, addr); addr < end; i++) {
+		bool none = i >= fake.mappings.nr || mapping_nth(i)->range.addr >= end;
+		uint64_t next = none ? end : mapping_nth(i)->range.addr;
+
+		if (next > addr)
+			pages_close(addr, next - addr);
+		addr = none ? end : next + mapping_nth(i)->piece->bytes;
+	}
+}
+
+void graves_close(void)
+{
+	for (struct grave **at = &graves; *at;) {
+		struct grave *grave = *at;
+
+		if (kernels_access(grave->range.addr, grave->range.bytes)) {
+			at = &grave->next;
+			continue;
+		}
+		grave_close(&grave->range);
+		*at = grave->next;
+		free(grave);
+	}
+}
+
+void pages_update(uint64_t addr, uint64_t bytes)
+{
+	for (size_t i = ranges_after(&fake.mappings, addr); i < fake.mappings.nr; i++) {
+		struct mapping *mapping = mapping_nth(i);
+		int prot;
+
+		if (mapping->range.addr >= addr + bytes)
+			break;
+		prot = mapping_prot(mapping);
+		if (prot == mapping->prot)
+			continue;
+		if (mprotect(pointer(mapping->range.addr), mapping->piece->bytes, prot))
+			fake_panic("mprotect: too many mappings");
+		mapping->prot = prot;
+	}
+}
+
+/* ------------------------------------------------------------------ plain mappings */
+
+cu_result mapping_create(enum mapping_kind kind, unsigned memory, uint64_t bytes, int device,
+			 struct mapping **out)
+{
+	struct mapping *mapping = calloc(1, sizeof(*mapping));
+	int location = memory < MEMORY_HOST ? CU_LOCATION_DEVICE : CU_LOCATION_HOST;
+	cu_result result;
+	void *addr;
+
+	if (!mapping)
+		return CU_OUT_OF_MEMORY;
+	result = bytes > UINT64_C(1) << 40
+			 ? CU_OUT_OF_MEMORY
+			 : piece_create(memory, location, page_up(bytes), &mapping->piece);
+	if (result)
+		goto err_free;
+	result = CU_OUT_OF_MEMORY;
+	addr = mmap(NULL, mapping->piece->bytes, PROT_NONE, RESERVE_FLAGS, -1, 0);
+	if (addr == MAP_FAILED)
+		goto err_piece;
+	mapping->range = (struct range){(uintptr_t)addr, bytes};
+	mapping->kind = kind;
+	mapping->host = kind == MAPPING_PLAIN ? CU_ACCESS_NONE : CU_ACCESS_READWRITE;
+	for (int i = 0; i < DEVICES_MAX; i++)
+		if (kind != MAPPING_PLAIN || i == device)
+			mapping->device[i] = CU_ACCESS_READWRITE;
+	if (!mapping_place(mapping) || !ranges_add(&fake.mappings, &mapping->range))
+		goto err_unmap;
+	*out = mapping;
+	return CU_SUCCESS;
+
+err_unmap:
+	munmap(addr, mapping->piece->bytes);
+err_piece:
+	piece_put(mapping->piece);
+err_free:
+	free(mapping);
+	return result;
+}
+
+void mapping_destroy(struct mapping *mapping)
+{
+	ranges_del(&fake.mappings, &mapping->range);
+	munmap(pointer(mapping->range.addr), mapping->piece->bytes);
+	piece_put(mapping->piece);
+	free(mapping);
+}
+
+void mappings_fini(void)
+{
+	while (fake.mappings.nr)
+		mapping_destroy(mapping_nth(fake.mappings.nr - 1));
+	for (size_t i = 0; i < fake.reservations.nr; i++) {
+		munmap(pointer(fake.reservations.at[i]->addr), fake.reservations.at[i]->bytes);
+		free(fake.reservations.at[i]);
+	}
+	free(fake.mappings.at);
+	free(fake.reservations.at);
+	fake.mappings = fake.reservations = (struct ranges){0};
+}
+
+/* ------------------------------------------------------------------ reservations */
+
+/* Aligned addresses, at the hint if they are free there; MAP_FAILED. */
+static void *addresses_reserve(uint64_t bytes, uint64_t align, uint64_t hint)
+{
+	char *all, *begin;
+
+	if (hint && !(hint & (align - 1))) {
+		void *there = mmap(pointer(hint), bytes, PROT_NONE,
+				   RESERVE_FLAGS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (there != MAP_FAILED)
+			return there;
+	}
+	all = mmap(NULL, bytes + align, PROT_NONE, RESERVE_FLAGS, -1, 0);
+	if (all == MAP_FAILED)
+		return MAP_FAILED;
+	begin = all + (align - (uintptr_t)all % align) % align;
+	if (begin > all)
+		munmap(all, (size_t)(begin - all));
+	munmap(begin + bytes, (size_t)(all + align - begin));
+	return begin;
+}
+
+static cu_result reserve(cu_ptr *addr, size_t bytes, size_t align, cu_ptr hint,
+			 unsigned long long flags)
+{
+	struct range *range;
+	void *begin;
+
+	if (!addr || !bytes || bytes != page_up(bytes) || hint != page_up(hint) ||
+	    (align & (align - 1)) || flags)
+		return CU_INVALID_VALUE;
+	if (align < fake.config.granularity)
+		align = fake.config.granularity;
+	if (bytes > SIZE_MAX / 4 || align > SIZE_MAX / 4)
+		return CU_OUT_OF_MEMORY;
+	range = malloc(sizeof(*range));
+	if (!range)
+		return CU_OUT_OF_MEMORY;
+	begin = addresses_reserve(bytes, align, hint);
+	if (begin == MAP_FAILED)
+		goto err_free;
+	*range = (struct range){(uintptr_t)begin, bytes};
+	if (!ranges_add(&fake.reservations, range))
+		goto err_unmap;
+	*addr = range->addr;
+	return CU_SUCCESS;
+
+err_unmap:
+	munmap(begin, bytes);
+err_free:
+	free(range);
+	return CU_OUT_OF_MEMORY;
+}
+
+cu_result fake_mem_reserve(cu_ptr *addr, size_t bytes, size_t align, cu_ptr hint,
+			   unsigned long long flags)
+{
+	cu_result result = call_enter(CALL_mem_reserve);
+
+	return call_leave(result ? result : reserve(addr, bytes, align, hint, flags));
+}
+
+static cu_result unreserve(uint64_t addr, size_t bytes)
+{
+	struct range *range = ranges_find(&fake.reservations, addr);
+
+	if (!range || range->addr != addr || range->bytes != bytes ||
+	    ranges_any(&fake.mappings, addr, bytes))
+		return CU_INVALID_VALUE;
+	work_check_unmap(addr, bytes);
+	/* A kernel may still run there: the addresses stay, and are lost. */
+	if (!kernels_access(addr, bytes))
+		munmap(pointer(addr), bytes);
+	ranges_del(&fake.reservations, range);
+	free(range);
+	return CU_SUCCESS;
+}
+
+cu_result fake_mem_unreserve(cu_ptr addr, size_t bytes)
+{
+	cu_result result = call_enter(CALL_mem_unreserve);
+
+	return call_leave(result ? result : unreserve(addr, bytes));
+}
+
+/* ------------------------------------------------------------------ mapping */
+
+static cu_result piece_error(const struct piece *piece)
+{
+	return piece->memory < MEMORY_HOST ? fake.context[piece->memory].error : CU_SUCCESS;
+}
+
+static cu_result map(uint64_t addr, size_t bytes, size_t offset, cu_handle handle,
+		     unsigned long long flags)
+{
+	void **piece = table_at(&fake.handles, HANDLE_BASE, handle);
+	const struct range *range = ranges_find(&fake.reservations, addr);
+	struct mapping *mapping;
+
+	if (!piece || !range || addr % fake.config.granularity || offset || flags ||
+	    bytes != ((struct piece *)*piece)->bytes || bytes > range->bytes ||
+	    addr + bytes > range->addr + range->bytes || ranges_any(&fake.mappings, addr, bytes))
+		return CU_INVALID_VALUE;
+	if (piece_error(*piece))
+		return piece_error(*piece);
+	mapping = calloc(1, sizeof(*mapping));
+	if (!mapping)
+		return CU_OUT_OF_MEMORY;
+	mapping->range = (struct range){addr, bytes};
+	mapping->piece = *piece;
+	if (!ranges_add(&fake.mappings, &mapping->range))
+		goto err_free;
+	if (!mapping_place(mapping))
+		goto err_del;
+	piece_get(mapping->piece);
+	return CU_SUCCESS;
+
+err_del:
+	ranges_del(&fake.mappings, &mapping->range);
+err_free:
+	free(mapping);
+	return CU_OUT_OF_MEMORY;
+}
+
+cu_result fake_mem_map(cu_ptr addr, size_t bytes, size_t offset, cu_handle handle,
+		       unsigned long long flags)
+{
+	cu_result result = call_enter(CALL_mem_map);
+
+	return call_leave(result ? result : map(addr, bytes, offset, handle, flags));
+}
+
+/* The mappings that make up a range, whole and without a gap; false: they do not. */
+static bool mappings_of(uint64_t addr, uint64_t bytes, size_t *first, size_t *nr)
+{
+	size_t i = ranges_after(&fake.mappings, addr);
+	uint64_t end = addr;
+
+	*first = i;
+	for (; i < fake.mappings.nr && end - addr < bytes; i++) {
+		const struct mapping *mapping = mapping_nth(i);
+
+		if (mapping->range.addr != end || mapping->kind != MAPPING_VMM)
+			return false;
+		end += mapping->range.bytes;
+	}
+	*nr = i - *first;
+	return bytes && end - addr == bytes;
+}
+
+static cu_result unmap(uint64_t addr, uint64_t bytes)
+{
+	cu_result error = CU_SUCCESS;
+	size_t first, nr;
+
+	if (!mappings_of(addr, bytes, &first, &nr))
+		return CU_INVALID_VALUE;
+	work_check_unmap(addr, bytes);
+	while (nr--) {
+		struct mapping *mapping = mapping_nth(first);
+
+		pages_clear(mapping->range.addr, mapping->range.bytes);
+		ranges_del(&fake.mappings, &mapping->range);
+		if (piece_error(mapping->piece))
+			error = piece_error(mapping->piece);
+		piece_put(mapping->piece);
+		free(mapping);
+	}
+	return error;
+}
+
+cu_result fake_mem_unmap(cu_ptr addr, size_t bytes)
+{
+	cu_result result = call_enter(CALL_mem_unmap);
+
+	return call_leave(result ? result : unmap(addr, bytes));
+}
+
+/* ------------------------------------------------------------------ access */
+
+static cu_result access_check(const struct mapping *mapping, const struct cu_access *access)
+{
+	if (access->flags != CU_ACCESS_NONE && access->flags != CU_ACCESS_READ &&
+	    access->flags != CU_ACCESS_READWRITE)
+		return CU_INVALID_VALUE;
+	switch (access->location.type) {
+	case CU_LOCATION_DEVICE:
+		return device_check(access->location.id) ? CU_INVALID_DEVICE
+							 : fake.context[access->location.id].error;
+	case CU_LOCATION_HOST:
+	case CU_LOCATION_HOST_NUMA:
+		if (mapping->piece->location == CU_LOCATION_DEVICE)
+			return CU_NOT_SUPPORTED;
+		if (access->location.type == CU_LOCATION_HOST_NUMA &&
+		    mapping->piece->location == CU_LOCATION_HOST)
+			return CU_INVALID_VALUE;
+		return CU_SUCCESS;
+	default:
+		return CU_INVALID_VALUE;
+	}
+}
+
+static void access_apply(struct mapping *mapping, const struct cu_access *access, size_t nr)
+{
+	uint8_t device[DEVICES_MAX];
+
+	memcpy(device, mapping->device, sizeof(device));
+	for (size_t i = 0; i < nr; i++)
+		if (access[i].location.type == CU_LOCATION_DEVICE)
+			device[access[i].location.id] = (uint8_t)access[i].flags;
+		else
+			mapping->host = (uint8_t)access[i].flags;
+	work_check_access(mapping, device);
+	memcpy(mapping->device, device, sizeof(device));
+}
+
+static cu_result set_access(uint64_t addr, uint64_t bytes, const struct cu_access *access,
+			    size_t nr)
+{
+	size_t first, nr_mappings;
+
+	if (!access || !nr || !mappings_of(addr, bytes, &first, &nr_mappings))
+		return CU_INVALID_VALUE;
+	for (size_t i = 0; i < nr_mappings; i++)
+		for (size_t j = 0; j < nr; j++) {
+			cu_result result = access_check(mapping_nth(first + i), &access[j]);
+
+			if (result)
+				return result;
+		}
+	for (size_t i = 0; i < nr_mappings; i++)
+		access_apply(mapping_nth(first + i), access, nr);
+	pages_update(addr, bytes);
+	return CU_SUCCESS;
+}
+
+cu_result fake_mem_access(cu_ptr addr, size_t bytes, const struct cu_access *access, size_t nr)
+{
+	cu_result result = call_enter(CALL_mem_access);
+
+	return call_leave(result ? result : set_access(addr, bytes, access, nr));
+}
+
+int fakecuda_access(const void *addr, int device)
+{
+	const struct mapping *mapping;
+	int access = CU_ACCESS_NONE;
+
+	pthread_mutex_lock(&fake.lock);
+	mapping = (const struct mapping *)ranges_find(&fake.mappings, (uintptr_t)addr);
+	if (mapping && device < DEVICES_MAX)
+		access = device < 0 ? mapping->host : mapping->device[device];
+	pthread_mutex_unlock(&fake.lock);
+	return access;
+}

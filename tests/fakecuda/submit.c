@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that queue work: copies, fills, prefetches, kernels. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakecuda/fake.h"
+
+/* The stream for an operation, in a call that needs a context. */
+static cu_result stream_for(cu_stream handle, struct stream **stream, int *device)
+{
+	cu_result result = context_current(device);
+
+	if (result)
+		return result;
+	*stream = stream_find(handle, *device, &result);
+	return *stream ? fake.context[(*stream)->device].error : result;
+}
+
+/* Wait for what was just queued, where program memory makes the call block. */
+static cu_result pageable_wait(const struct stream *stream, const struct op *op)
+{
+	uint64_t until[STREAMS_MAX] = {0};
+	bool program = false;
+	int device = stream->device;
+
+	for (size_t i = 0; fake.config.pageable_blocks && i < op->nr_touches; i++)
+		program |= addr_is_program(op->touch[i].addr);
+	if (!program)
+		return CU_SUCCESS;
+	until[stream->slot] = op->seq;
+	slots_wait(until);
+	return fake.context[device].error;
+}
+
+static cu_result copy(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream handle)
+{
+	struct stream *stream;
+	struct op *op;
+	int device;
+	cu_result result = stream_for(handle, &stream, &device);
+
+	if (result || !bytes)
+		return result;
+	if (!dst || !src)
+		return CU_INVALID_VALUE;
+	op = op_create(OP_COPY, 2);
+	if (!op)
+		return CU_OUT_OF_MEMORY;
+	op->touch[0] = (struct touch){dst, bytes, true};
+	op->touch[1] = (struct touch){src, bytes, false};
+	stream_add(stream, op);
+	return pageable_wait(stream, op);
+}
+
+cu_result fake_copy(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream handle)
+{
+	cu_result result = call_enter(CALL_copy);
+
+	return call_leave(result ? result : copy(dst, src, bytes, handle));
+}
+
+static bool batch_is_valid(const cu_ptr *dst, const cu_ptr *src, const size_t *bytes, size_t nr,
+			   const struct cu_copy_attributes *attributes, const size_t *first,
+			   size_t nr_attributes)
+{
+	if (!dst || !src || !bytes || !nr || !attributes || !first || !nr_attributes ||
+	    nr_attributes > nr || first[0])
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!dst[i] || !src[i] || !bytes[i])
+			return false;
+	for (size_t i = 0; i < nr_attributes; i++)
+		if (attributes[i].source_order < CU_SOURCE_ORDER_STREAM ||
+		    attributes[i].source_order > 3 || (i && first[i] <= first[i - 1]) ||
+		    first[i] >= nr)
+			return false;
+	return true;
+}
+
+cu_result fake_copy_batch(cu_ptr *dst, cu_ptr *src, size_t *bytes, size_t nr,
+			  struct cu_copy_attributes *attributes, size_t *first,
+			  size_t nr_attributes, cu_stream handle)
+{
+	cu_result result = call_enter(CALL_copy_batch);
+	struct stream *stream;
+	struct op *op;
+	int device;
+
+	if (!result)
+		result = stream_for(handle, &stream, &device);
+	if (!result &&
+	    (!handle || !batch_is_valid(dst, src, bytes, nr, attributes, first, nr_attributes)))
+		result = CU_INVALID_VALUE;
+	if (result)
+		return call_leave(result);
+	op = op_create(OP_COPY, 2 * nr);
+	if (!op)
+		return call_leave(CU_OUT_OF_MEMORY);
+	/* Their order is not promised: last to first. */
+	for (size_t i = 0; i < nr; i++) {
+		op->touch[2 * i] = (struct touch){dst[nr - 1 - i], bytes[nr - 1 - i], true};
+		op->touch[2 * i + 1] = (struct touch){src[nr - 1 - i], bytes[nr - 1 - i], false};
+	}
+	stream_add(stream, op);
+	return call_leave(pageable_wait(stream, op));
+}
+
+static cu_result fill(cu_ptr addr, unsigned int word, size_t nr_words, cu_stream handle)
+{
+	struct stream *stream;
+	struct op *op;
+	int device;
+	cu_result result = stream_for(handle, &stream, &device);
+
+	if (result || !nr_words)
+		return result;
+	if (!addr || addr % sizeof(op->word) || nr_words > SIZE_MAX / sizeof(op->word))
+		return CU_INVALID_VALUE;
+	op = op_create(OP_FILL, 1);
+	if (!op)
+		return CU_OUT_OF_MEMORY;
+	op->word = word;
+	op->touch[0] = (struct touch){addr, nr_words * sizeof(op->word), true};
+	stream_add(stream, op);
+	return CU_SUCCESS;
+}
+
+cu_result fake_fill(cu_ptr addr, unsigned int word, size_t nr_words, cu_stream handle)
+{
+	cu_result result = call_enter(CALL_fill);
+
+	return call_leave(result ? result : fill(addr, word, nr_words, handle));
+}
+
+static cu_result prefetch(cu_ptr addr, size_t bytes, struct cu_location to, unsigned int flags,
+			  cu_stream handle)
+{
+	const struct mapping *mapping = (const struct mapping *)ranges_find(&fake.mappings, addr);
+	struct stream *stream;
+	struct op *op;
+	int device;
+	cu_result result = stream_for(handle, &stream, &device);
+
+	if (result)
+		return result;
+	if (flags || !bytes || !mapping || mapping->kind != MAPPING_MANAGED ||
+	    bytes > mapping->range.addr + mapping->range.bytes - addr)
+		return CU_INVALID_VALUE;
+	if (to.type == CU_LOCATION_DEVICE ? device_check(to.id)
+					  : to.type == CU_LOCATION_HOST_NUMA && to.id)
+		return CU_INVALID_DEVICE;
+	if (to.type < CU_LOCATION_DEVICE || to.type > CU_LOCATION_HOST_NUMA)
+		return CU_INVALID_VALUE;
+	op = op_create(OP_NOTHING, 0);
+	if (!op)
+		return CU_OUT_OF_MEMORY;
+	stream_add(stream, op);
+	return CU_SUCCESS;
+}
+
+cu_result fake_managed_prefetch(cu_ptr addr, size_t bytes, struct cu_location to,
+				unsigned int flags, cu_stream handle)
+{
+	cu_result result = call_enter(CALL_managed_prefetch);
+
+	return call_leave(result ? result : prefetch(addr, bytes, to, flags, handle));
+}
+
+static cu_result launch(void *handle, void (*fn)(const void *args), const void *args, size_t bytes,
+			const struct fakecuda_touch *touch, unsigned nr)
+{
+	struct stream *stream;
+	struct op *op;
+	int device;
+	cu_result result = stream_for(handle, &stream, &device);
+
+	if (result)
+		return result;
+	if (!fn || (bytes && !args) || (nr && !touch))
+		return CU_INVALID_VALUE;
+	if (stream->device != device)
+		return CU_INVALID_HANDLE;
+	op = op_create(OP_KERNEL, nr);
+	if (!op)
+		return CU_OUT_OF_MEMORY;
+	op->args = malloc(bytes + 1);
+	if (!op->args) {
+		op_free(op);
+		return CU_OUT_OF_MEMORY;
+	}
+	if (bytes)
+		memcpy(op->args, args, bytes);
+	op->fn = fn;
+	op->nr_touches = 0;
+	for (unsigned i = 0; i < nr; i++)
+		if (touch[i].bytes)
+			op->touch[op->nr_touches++] = (struct touch){
+				(uintptr_t)touch[i].addr, touch[i].bytes, touch[i].write};
+	stream_add(stream, op);
+	return CU_SUCCESS;
+}
+
+int fakecuda_launch(void *stream, void (*fn)(const void *args), const void *args, size_t bytes,
+		    const struct fakecuda_touch *touch, unsigned nr)
+{
+	cu_result result = call_enter(CALL_launch);
+
+	return call_leave(result ? result : launch(stream, fn, args, bytes, touch, nr));
+}

@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The CUDA backend without a GPU: random programs against the shadow model, threads, and each call
+# of the backend failing in turn, all on the fake driver, which also watches for copies, kernels and
+# mapping calls that meet.
+#
+# Timeout: 300
+set -euo pipefail
+
+export WEIR_TEST_MACHINE=cuda
+# Sanitizers make threads slow to start, and the fake has one for each stream.
+WEIR_SEQUENCES=${WEIR_SEQUENCES:-2000} "$BUILD_DIR/tests/property/test_space_random"
+"$BUILD_DIR/tests/contract/test_space_threads"
