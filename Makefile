@@ -8,11 +8,15 @@ DESTDIR ?=
 
 export DESTDIR
 
-.PHONY: all demo check lint format install clean deps help
+.PHONY: all cuda demo check lint format install clean deps help
 .NOTPARALLEL:
 
 all: build/build.ninja
 	cmake --build build
+
+# The kernels for real GPUs, where nvcc is.
+cuda: build/build.ninja
+	cmake --build build --target cuda
 
 # Only the program: the tests are for those who change it.
 demo:
@@ -49,6 +53,7 @@ build/build.ninja:
 
 help:
 	@echo 'make all      build into build/; the program is build/weir'
+	@echo 'make cuda     compile the CUDA kernels into build/, where nvcc is'
 	@echo 'make demo     install what is missing, build, run the demonstration'
 	@echo 'make check    install what is missing, build, run all tests and linters'
 	@echo 'make lint     linters alone'

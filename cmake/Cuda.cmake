@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Target `cuda`: compile every .cu of the tree into an object, to know that it compiles. Nothing
-# links them here. Without nvcc the target says so and does nothing.
+# Target `cuda`: what needs nvcc. Every .cu of the tree is compiled into an object, to know that it
+# compiles. Of these are linked
+#
+#   workloads/gcn/cuda/*.cu   libweir-gcn-cuda.so, which the program opens at run time
+#   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
+#
+# Both carry the runtimes of CUDA and C++ in themselves: where they run, they need the driver alone,
+# and cuBLAS for the linear layers. Without nvcc the target says so and does nothing.
 
 find_program(WEIR_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
 set(WEIR_CUDA_FLAGS "-gencode;arch=compute_80,code=sm_80;-gencode;arch=compute_90,code=[sm_90,compute_90]"
@@ -21,12 +27,22 @@ if(NOT WEIR_NVCC)
 endif()
 
 set(cuda_options -std=c++17 -O2 -lineinfo ${WEIR_CUDA_FLAGS} -I${PROJECT_SOURCE_DIR}
-	-I${PROJECT_SOURCE_DIR}/include -Xcompiler -Wall,-Wextra)
+	-I${PROJECT_SOURCE_DIR}/include -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden)
 if(WEIR_WERROR)
 	list(APPEND cuda_options -Werror all-warnings)
 endif()
 
-set(cuda_objects)
+set(cuda_link_options ${WEIR_CUDA_FLAGS} -cudart static -cudadevrt none
+	-Xcompiler -static-libstdc++,-static-libgcc)
+
+# Sanitized archives would need the sanitizer's runtime.
+set(cuda_link_tests FALSE)
+if(TARGET weir_tools AND NOT WEIR_SANITIZE)
+	set(cuda_link_tests TRUE)
+endif()
+
+set(cuda_outputs)
+set(cuda_gcn_objects)
 foreach(source IN LISTS cuda_sources)
 	cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
 	set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
@@ -35,6 +51,32 @@ foreach(source IN LISTS cuda_sources)
 	add_custom_command(OUTPUT ${object}
 		COMMAND ${WEIR_NVCC} ${cuda_options} -MD -MF ${object}.d -c ${source} -o ${object}
 		DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name}")
-	list(APPEND cuda_objects ${object})
+	list(APPEND cuda_outputs ${object})
+
+	if(name MATCHES "^workloads/gcn/cuda/")
+		list(APPEND cuda_gcn_objects ${object})
+	elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
+		cmake_path(GET source STEM stem)
+		set(program ${CMAKE_BINARY_DIR}/gpu/${stem})
+		file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/gpu)
+		add_custom_command(OUTPUT ${program}
+			COMMAND ${WEIR_NVCC} ${cuda_link_options} -o ${program} ${object}
+				$<TARGET_FILE:weir_tools> $<TARGET_FILE:weir_internal>
+				-lpthread -ldl -lm
+			DEPENDS ${object} weir_tools weir_internal
+			VERBATIM COMMENT "Linking gpu/${stem}")
+		list(APPEND cuda_outputs ${program})
+	endif()
 endforeach()
-add_custom_target(cuda DEPENDS ${cuda_objects})
+
+# Visible are the functions that plugin.h exports, and nothing of the CUDA runtime.
+if(cuda_gcn_objects)
+	set(plugin ${CMAKE_BINARY_DIR}/libweir-gcn-cuda.so)
+	add_custom_command(OUTPUT ${plugin}
+		COMMAND ${WEIR_NVCC} ${cuda_link_options} -shared -Xlinker --exclude-libs,ALL
+			-Xlinker -z,defs -o ${plugin} ${cuda_gcn_objects}
+		DEPENDS ${cuda_gcn_objects} VERBATIM COMMENT "Linking libweir-gcn-cuda.so")
+	list(APPEND cuda_outputs ${plugin})
+endif()
+
+add_custom_target(cuda DEPENDS ${cuda_outputs})

@@ -46,7 +46,7 @@ struct gcn_scale_args {
 };
 extern const struct weir_kernel gcn_kernel_scale;
 
-/* out[index[i]] += in[i]: each row receives its additions in the order of i. */
+/* out[index[i]] += in[i]: each row receives its additions in the order of i; on CUDA in any. */
 struct gcn_scatter_add_args {
 	struct gcn_pool *pool;
 	const int64_t *index;

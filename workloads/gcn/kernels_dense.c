@@ -7,6 +7,7 @@
 #include <cblas.h>
 
 #include "workloads/gcn/kernels.h"
+#include "workloads/gcn/cuda.h"
 #include "workloads/gcn/parts.h"
 
 /* Few enough that a call's counts are small, many enough that packing the weights is amortised. */
@@ -35,7 +36,8 @@ static void linear_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, DENSE_ROWS), linear_part, a);
 }
 
-const struct weir_kernel gcn_kernel_linear = {"linear", linear_cpu};
+const struct weir_kernel gcn_kernel_linear = {
+	.name = "linear", .cpu = linear_cpu, .cuda = gcn_cuda_run_linear};
 
 static void linear_grad_in_part(const void *p, uint64_t part)
 {
@@ -55,7 +57,8 @@ static void linear_grad_in_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, DENSE_ROWS), linear_grad_in_part, a);
 }
 
-const struct weir_kernel gcn_kernel_linear_grad_in = {"linear_grad_in", linear_grad_in_cpu};
+const struct weir_kernel gcn_kernel_linear_grad_in = {
+	.name = "linear_grad_in", .cpu = linear_grad_in_cpu, .cuda = gcn_cuda_run_linear_grad_in};
 
 static uint64_t grad_weight_partial(const struct gcn_linear_grad_weight_args *a)
 {
@@ -105,5 +108,6 @@ static void linear_grad_weight_cpu(const void *p)
 	gcn_pool_run(a->pool, (uint64_t)a->width_in + 1, linear_grad_weight_sum, a);
 }
 
-const struct weir_kernel gcn_kernel_linear_grad_weight = {"linear_grad_weight",
-							  linear_grad_weight_cpu};
+const struct weir_kernel gcn_kernel_linear_grad_weight = {.name = "linear_grad_weight",
+							  .cpu = linear_grad_weight_cpu,
+							  .cuda = gcn_cuda_run_linear_grad_weight};

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "workloads/gcn/cuda.h"
 #include "workloads/gcn/parts.h"
 #include "workloads/gcn/shape.h"
 
@@ -57,7 +58,8 @@ static void loss_cpu(const void *p)
 	a->loss[0] = sum / (double)a->nr;
 }
 
-const struct weir_kernel gcn_kernel_loss = {"loss", loss_cpu};
+const struct weir_kernel gcn_kernel_loss = {
+	.name = "loss", .cpu = loss_cpu, .cuda = gcn_cuda_run_loss};
 
 static void loss_grad_part(const void *p, uint64_t part)
 {
@@ -82,7 +84,8 @@ static void loss_grad_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, gcn_rows_unit(a->width)), loss_grad_part, a);
 }
 
-const struct weir_kernel gcn_kernel_loss_grad = {"loss_grad", loss_grad_cpu};
+const struct weir_kernel gcn_kernel_loss_grad = {
+	.name = "loss_grad", .cpu = loss_grad_cpu, .cuda = gcn_cuda_run_loss_grad};
 
 /* One thread: it runs once a training, over a split. */
 static void accuracy_cpu(const void *p)
@@ -101,4 +104,5 @@ static void accuracy_cpu(const void *p)
 	*a->right = right;
 }
 
-const struct weir_kernel gcn_kernel_accuracy = {"accuracy", accuracy_cpu};
+const struct weir_kernel gcn_kernel_accuracy = {
+	.name = "accuracy", .cpu = accuracy_cpu, .cuda = gcn_cuda_run_accuracy};

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "workloads/gcn/cuda.h"
 #include "workloads/gcn/parts.h"
 #include "workloads/gcn/rng.h"
 
@@ -28,7 +29,8 @@ static void relu_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, UNIT), relu_part, a);
 }
 
-const struct weir_kernel gcn_kernel_relu = {"relu", relu_cpu};
+const struct weir_kernel gcn_kernel_relu = {
+	.name = "relu", .cpu = relu_cpu, .cuda = gcn_cuda_run_relu};
 
 static void relu_grad_part(const void *p, uint64_t part)
 {
@@ -50,7 +52,8 @@ static void relu_grad_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, UNIT), relu_grad_part, a);
 }
 
-const struct weir_kernel gcn_kernel_relu_grad = {"relu_grad", relu_grad_cpu};
+const struct weir_kernel gcn_kernel_relu_grad = {
+	.name = "relu_grad", .cpu = relu_grad_cpu, .cuda = gcn_cuda_run_relu_grad};
 
 static void dropout_part(const void *p, uint64_t part)
 {
@@ -78,7 +81,8 @@ static void dropout_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, UNIT), dropout_part, a);
 }
 
-const struct weir_kernel gcn_kernel_dropout = {"dropout", dropout_cpu};
+const struct weir_kernel gcn_kernel_dropout = {
+	.name = "dropout", .cpu = dropout_cpu, .cuda = gcn_cuda_run_dropout};
 
 static void dropout_grad_part(const void *p, uint64_t part)
 {
@@ -99,7 +103,8 @@ static void dropout_grad_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, UNIT), dropout_grad_part, a);
 }
 
-const struct weir_kernel gcn_kernel_dropout_grad = {"dropout_grad", dropout_grad_cpu};
+const struct weir_kernel gcn_kernel_dropout_grad = {
+	.name = "dropout_grad", .cpu = dropout_grad_cpu, .cuda = gcn_cuda_run_dropout_grad};
 
 /* The complements are not computed: 1 - 0.999f is off by 1e-5 of itself. */
 #define ADAM_BETA1 0.9f
@@ -131,4 +136,5 @@ static void adam_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, UNIT), adam_part, a);
 }
 
-const struct weir_kernel gcn_kernel_adam = {"adam", adam_cpu};
+const struct weir_kernel gcn_kernel_adam = {
+	.name = "adam", .cpu = adam_cpu, .cuda = gcn_cuda_run_adam};

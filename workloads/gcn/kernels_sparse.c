@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "workloads/gcn/cuda.h"
 #include "workloads/gcn/parts.h"
 
 #define ZERO_UNIT (UINT64_C(1) << 20)
@@ -26,7 +27,8 @@ static void zero_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->bytes, ZERO_UNIT), zero_part, a);
 }
 
-const struct weir_kernel gcn_kernel_zero = {"zero", zero_cpu};
+const struct weir_kernel gcn_kernel_zero = {
+	.name = "zero", .cpu = zero_cpu, .cuda = gcn_cuda_run_zero};
 
 static void gather_part(const void *p, uint64_t part)
 {
@@ -45,7 +47,8 @@ static void gather_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, gcn_rows_unit(a->width)), gather_part, a);
 }
 
-const struct weir_kernel gcn_kernel_gather = {"gather", gather_cpu};
+const struct weir_kernel gcn_kernel_gather = {
+	.name = "gather", .cpu = gather_cpu, .cuda = gcn_cuda_run_gather};
 
 static void scale_part(const void *p, uint64_t part)
 {
@@ -69,7 +72,8 @@ static void scale_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->nr, gcn_rows_unit(a->width)), scale_part, a);
 }
 
-const struct weir_kernel gcn_kernel_scale = {"scale", scale_cpu};
+const struct weir_kernel gcn_kernel_scale = {
+	.name = "scale", .cpu = scale_cpu, .cuda = gcn_cuda_run_scale};
 
 /*
  * A part owns a run of destination rows and passes over all entries for those of its own. Reading
@@ -103,7 +107,8 @@ static void scatter_add_cpu(const void *p)
 	gcn_pool_run(a->pool, gcn_nr_parts(a->out_rows, unit), scatter_add_part, a);
 }
 
-const struct weir_kernel gcn_kernel_scatter_add = {"scatter_add", scatter_add_cpu};
+const struct weir_kernel gcn_kernel_scatter_add = {
+	.name = "scatter_add", .cpu = scatter_add_cpu, .cuda = gcn_cuda_run_scatter_add};
 
 /* One thread: where a selected row goes depends on all before it, and the mask is small. */
 static void select_cpu(const void *p)
@@ -117,4 +122,5 @@ static void select_cpu(const void *p)
 	}
 }
 
-const struct weir_kernel gcn_kernel_select = {"select", select_cpu};
+const struct weir_kernel gcn_kernel_select = {
+	.name = "select", .cpu = select_cpu, .cuda = gcn_cuda_run_select};
