@@ -150,6 +150,22 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	r->gpu_stage = MAX(r->gpu_stage, stage_of(r, period, r->step_of_event[k] + 1));
 }
 
+/* false: no memory. What is pending costs speed only: it comes later, or never. */
+static bool pending_add(struct residency *r, const struct pending_action *action)
+{
+	if (r->nr_pending == r->max_pending) {
+		uint32_t max = MAX(64u, r->max_pending * 2);
+		struct pending_action *pending = realloc(r->pending, max * sizeof(*pending));
+
+		if (!pending)
+			return false;
+		r->pending = pending;
+		r->max_pending = max;
+	}
+	r->pending[r->nr_pending++] = *action;
+	return true;
+}
+
 /* Add the actions whose stage the program has reached. */
 static void pending_fill(struct residency *r)
 {
@@ -161,29 +177,50 @@ static void pending_fill(struct residency *r)
 
 		if (base + action->from > r->host_stage)
 			return;
+		/* Those of a stage before the plan was made are left out. */
+		if (due >= r->first_stage &&
+		    !pending_add(r, &(struct pending_action){.move = action->move,
+							     .life = action->life,
+							     .nr_blocks = action->nr_blocks,
+							     .from = base + action->from,
+							     .due = due}))
+			return;
 		if (++r->next_action == r->plan->nr_actions) {
 			r->next_action = 0;
 			r->action_period++;
 		}
-		if (due < r->first_stage)
-			continue; /* of a stage before the plan was made */
-		if (r->nr_pending == r->max_pending) {
-			uint32_t max = MAX(64u, r->max_pending * 2);
-			struct pending_action *pending =
-				realloc(r->pending, max * sizeof(*pending));
+	}
+}
 
-			if (!pending)
-				return; /* later, or never: speed only */
-			r->pending = pending;
-			r->max_pending = max;
-		}
-		r->pending[r->nr_pending++] = (struct pending_action){
-			.move = action->move,
-			.life = action->life,
-			.nr_blocks = action->nr_blocks,
-			.from = base + action->from,
-			.due = due,
-		};
+/* Whether the plan ever moves a life so. */
+static bool plan_moves(const struct plan *plan, uint32_t life, enum plan_move move)
+{
+	for (uint32_t a = 0; a < plan->nr_actions; a++)
+		if (plan->action[a].life == life && plan->action[a].move == move)
+			return true;
+	return false;
+}
+
+void follow_start(struct weir_space *space, uint32_t nr_lives)
+{
+	struct residency *r = space->residency;
+	const struct plan *plan = r->plan;
+
+	for (uint32_t life = 0; life < nr_lives; life++) {
+		uint32_t level = 0, tracked = plan->tracked[life], resident;
+		struct pending_action action = {.life = life,
+						.from = r->first_stage,
+						.due = r->first_stage + plan->nr_stages};
+
+		if (!r->life[life] || tracked == PLAN_UNTRACKED)
+			continue;
+		for (uint32_t g = 0; g < plan->nr_stages; g++)
+			level = MAX(level, plan->level[g * plan->nr_tracked + tracked]);
+		resident = range_nr_resident(r->life[life]);
+		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
+		action.nr_blocks = level;
+		if (resident != level && !plan_moves(plan, life, action.move))
+			(void)pending_add(r, &action);
 	}
 }
 
@@ -218,6 +255,17 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 	return true;
 }
 
+/* A chunk for one of so many blocks. The plan has made room, but for what it does not know of. */
+static struct chunk *fetch_room(struct weir_space *space, uint32_t wanted)
+{
+	struct chunk *chunk = room_hbm_try(space);
+
+	if (!chunk && space->moving[TIER_HOST].nr + space->batch[TIER_HOST].nr < wanted &&
+	    room_evict_unplanned(space))
+		chunk = room_hbm_try(space);
+	return chunk;
+}
+
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct pending_action *a, struct range *range)
 {
@@ -232,7 +280,7 @@ static bool run_fetch(struct weir_space *space, struct pending_action *a, struct
 
 			if (!room_is_idle(space, range, i) || is_busy(space, TIER_HBM))
 				return false;
-			chunk = room_hbm_try(space);
+			chunk = fetch_room(space, a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
 				return false;
 			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);

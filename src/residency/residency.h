@@ -68,6 +68,12 @@ void learn_forget(struct weir_space *space);
 
 /* ---- follow.c */
 
+/*
+ * A plan was made. It speaks of a period that follows one like it: what it holds resident all the
+ * time, or never, it does not move. Bring that to where it thinks it is. nr_lives: the plan's.
+ */
+void follow_start(struct weir_space *space, uint32_t nr_lives);
+
 /* The newest event was recorded: recognise, follow, or drop the plan. range: what it allocated or
  * frees, or NULL. */
 void follow_event(struct weir_space *space, struct range *range);
@@ -125,6 +131,10 @@ struct chunk *room_hbm_or_evict(struct weir_space *space);
  * freed longest ago. NULL: none.
  */
 struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i);
+
+/* Evict one idle block of a range that the plan does not know, since its period does not use it.
+ * @return whether there was one. */
+bool room_evict_unplanned(struct weir_space *space);
 
 /* Whether HBM has a free chunk, one on its way, or an unpinned block that could go. */
 bool room_exists(const struct weir_space *space);

@@ -293,6 +293,23 @@ static struct range *pick_range(const struct weir_space *space, bool idle, uint3
 	}
 }
 
+bool room_evict_unplanned(struct weir_space *space)
+{
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+		uint32_t i;
+		bool freed;
+
+		if (range->plan_life >= 0 || !victim_rank(space, range))
+			continue;
+		i = pick_block(space, range, true);
+		if (i < range->nr_blocks)
+			return !note(space,
+				     room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed));
+	}
+	return false;
+}
+
 /*
  * Start evictions of idle blocks for `wanted` chunks beyond those already on their way. @return
  * whether any chunk came free or is on its way.

@@ -105,6 +105,42 @@ static void test_space_plan_copies_out_nothing_that_is_clean_or_dead(void **stat
 	test_space_close(&t);
 }
 
+/* What was used before the repetition, and not in it, makes room for what is: touched too sparsely
+ * to come in without a plan, it comes in with one. */
+static void test_space_plan_evicts_what_it_does_not_know(void **state)
+{
+	struct delta before = {0}, delta;
+	struct test_space t;
+	struct weir_use use;
+	uint8_t *old, *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 16, 32);
+	old = do_alloc(&t, 12 * BLOCK, 0);
+	do_fill(&t, 0, old, 12 * BLOCK, 1);
+	a = do_alloc(&t, 12 * BLOCK, 0);
+	do_write(&t, a, 12 * BLOCK, 2);
+	do_fill(&t, 0, old, 12 * BLOCK, 3);
+	do_sync(&t);
+	assert_true(get_stats(&t).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] == 0);
+	use = use_of(a, 12 * BLOCK, WEIR_READ);
+	use.read_bytes /= 2;
+	for (uint32_t i = 1; i < 2 * WARM_UP; i++) {
+		if (i == WARM_UP)
+			(void)since(&t, &before);
+		assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), 0);
+		do_launch(&t, 0, a, 12 * BLOCK, WEIR_READ, 2, 0);
+		do_end(&t, 0);
+	}
+	do_sync(&t);
+	delta = since(&t, &before);
+	assert_int_equal(delta.in, 0);
+	assert_int_equal(range_nr_resident(range_find(t.space, a)), 12);
+	assert_int_equal(range_nr_resident(range_find(t.space, old)), 4);
+	do_read(&t, old, 12 * BLOCK, 3);
+	test_space_close(&t);
+}
+
 /* Read often, behind computation: with the plan an iteration takes no longer than without. */
 static void iterate(struct test_space *t, void **range, uint32_t nr)
 {
@@ -350,6 +386,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_plan_that_fits_moves_nothing),
+		cmocka_unit_test(test_space_plan_evicts_what_it_does_not_know),
 		cmocka_unit_test(test_space_plan_copies_out_nothing_that_is_clean_or_dead),
 		cmocka_unit_test(test_space_plan_hides_copies),
 		cmocka_unit_test(test_space_plan_divergence_is_harmless),
