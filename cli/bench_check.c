@@ -42,7 +42,7 @@ int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 				 count, p->hidden, p->slice);
 			return -EINVAL;
 		}
-		if (p->data == WEIR_DATA_REAL && peak > ram) {
+		if (p->data == WEIR_DATA_REAL && !p->real_gpu && peak > ram) {
 			snprintf(err, err_bytes,
 				 "real data of %s nodes needs %s and this computer has %s; choose "
 				 "--data phantom or fewer --nodes",

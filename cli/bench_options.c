@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
+#include "workloads/gcn/cuda.h"
 #include "workloads/gcn/gcn.h"
 #include "workloads/gcn/graph.h"
 
@@ -24,6 +25,7 @@
 #define EPOCHS_GRAPH 200u
 #define THREADS_MAX 1024u
 #define PERCENT_MAX 1000.0
+#define WHY_BYTES 256
 
 enum option_id {
 	MACHINE,
@@ -48,8 +50,9 @@ enum option_id {
 };
 
 static const struct option_def option_table[OPTION_NR] = {
-	[MACHINE] = {"machine", "M", "WEIR_MACHINE", MACHINE_DEFAULT,
-		     "simulated machine: a name or a description file"},
+	[MACHINE] =
+		{"machine", "M", "WEIR_MACHINE", MACHINE_DEFAULT,
+		 "simulated machine: a name or a description file; or cuda: this computer's GPUs"},
 	[DEVICE] = {"device", "D", "WEIR_DEVICE", "0", "device that trains: index or name"},
 	[MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", "native,malloc,zerocopy,weir",
 		     "ways of holding memory, each run in turn"},
@@ -356,7 +359,7 @@ static int read_data(const struct reader *r, struct bench_params *p)
 	const struct option_value *value = &r->values[DATA];
 
 	p->check = r->values[CHECK].text != NULL;
-	p->data = p->check || p->graph_dir ? WEIR_DATA_REAL : WEIR_DATA_PHANTOM;
+	p->data = p->check || p->graph_dir || p->real_gpu ? WEIR_DATA_REAL : WEIR_DATA_PHANTOM;
 	if (!value->text || (value->origin == OPTION_ENV && p->check))
 		return 0;
 	if (strcmp(value->text, "real") == 0)
@@ -365,6 +368,8 @@ static int read_data(const struct reader *r, struct bench_params *p)
 		p->data = WEIR_DATA_PHANTOM;
 	else
 		return refuse(r, DATA, "no such kind of data; choose real or phantom");
+	if (p->real_gpu && p->data == WEIR_DATA_PHANTOM)
+		return refuse(r, DATA, "a real GPU has real data only; choose real");
 	if (p->check && p->data == WEIR_DATA_PHANTOM) {
 		snprintf(r->err, r->err_bytes,
 			 "--check and --data phantom contradict each other: phantom data has no "
@@ -448,17 +453,60 @@ static int read_training(struct reader *r, struct bench_params *p)
 	return err;
 }
 
-static int read_all(struct reader *r, struct bench_params *p)
+static void keep_first_error(void *arg, enum weir_log_level level, const char *message)
 {
-	char why[256];
+	char *text = arg;
+
+	if (level == WEIR_LOG_ERROR && !text[0])
+		snprintf(text, WHY_BYTES, "%s", message);
+}
+
+/* This computer's GPUs, and the kernels for them. */
+static int read_cuda(struct reader *r, struct bench_params *p)
+{
+	struct weir_machine *machine;
+	char why[WHY_BYTES] = "";
 	int err;
 
-	err = machine_file_load(r->values[MACHINE].text, &p->machine, why, sizeof(why));
+	weir_log_set(keep_first_error, why);
+	err = weir_machine_cuda(NULL, &machine);
+	if (!err) {
+		p->machine = *weir_machine_desc(machine);
+		weir_machine_close(machine);
+		err = gcn_cuda_load();
+	}
+	weir_log_set(NULL, NULL);
 	if (err) {
-		snprintf(r->err, r->err_bytes, "%s", why);
+		snprintf(r->err, r->err_bytes,
+			 "machine '" MACHINE_CUDA "': %s; or choose a simulated one, `weir info` "
+			 "lists them",
+			 why[0] ? why : weir_strerror(err));
 		return err;
 	}
-	err = read_device(r, p);
+	p->real_gpu = true;
+	return 0;
+}
+
+static int read_machine(struct reader *r, struct bench_params *p)
+{
+	const char *name = r->values[MACHINE].text;
+	char why[WHY_BYTES];
+	int err;
+
+	if (strcmp(name, MACHINE_CUDA) == 0)
+		return read_cuda(r, p);
+	err = machine_file_load(name, &p->machine, why, sizeof(why));
+	if (err)
+		snprintf(r->err, r->err_bytes, "%s", why);
+	return err;
+}
+
+static int read_all(struct reader *r, struct bench_params *p)
+{
+	int err = read_machine(r, p);
+
+	if (!err)
+		err = read_device(r, p);
 	if (!err)
 		err = read_managers(r, p);
 	if (!err)

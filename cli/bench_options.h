@@ -35,6 +35,7 @@ struct bench_params {
 	const char *graph_dir; /* borrowed from argv; NULL: the random graph */
 	const char *json;      /* borrowed from argv; NULL: none */
 	bool check, verbose;
+	bool real_gpu; /* the machine is this computer's, not a simulated one */
 };
 
 /*
@@ -44,6 +45,12 @@ struct bench_params {
 int bench_params_parse(int argc, char **argv, struct bench_params *out, char *err,
 		       size_t err_bytes);
 void bench_params_fini(struct bench_params *params);
+
+/* Whether losses are compared with those of a simulated machine that holds everything. */
+static inline bool bench_has_losses(const struct bench_params *params)
+{
+	return params->data == WEIR_DATA_REAL && (!params->real_gpu || params->check);
+}
 
 /* The host memory that a device uses, as an index. */
 uint32_t bench_host_memory(const struct bench_params *params);

@@ -124,10 +124,14 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 	weir_log_set(keep_first_error, NULL);
 	progress_set(&run->work->bar, run->work->done / run->work->total, run->manager);
 
-	err = weir_machine_simulate(run->machine, run->data, &config.machine);
+	if (run->real_gpu)
+		err = weir_machine_cuda(NULL, &config.machine);
+	else
+		err = weir_machine_simulate(run->machine, run->data, &config.machine);
 	if (err) {
 		set_error(out, err == -ENOMEM ? -EAGAIN : err,
-			  "the machine cannot be simulated here");
+			  run->real_gpu ? "the GPU cannot be opened"
+					: "the machine cannot be simulated here");
 		goto out_log;
 	}
 	err = manager_create(run->manager, &config, &manager);
@@ -183,7 +187,7 @@ double bench_reference_weight(const struct bench_params *params, uint64_t nodes)
 {
 	double weight = bench_run_weight(params, nodes, WEIR_DATA_PHANTOM, REFERENCE_EPOCHS);
 
-	if (params->data == WEIR_DATA_REAL)
+	if (bench_has_losses(params))
 		weight += bench_run_weight(params, nodes, WEIR_DATA_REAL,
 					   params->warm_up + params->epochs);
 	return weight;
@@ -248,7 +252,7 @@ int bench_reference_run(const struct bench_params *params, uint64_t nodes,
 		out->epoch_s = phantom.run.epoch_s[phantom.run.nr_epochs - 1];
 	out->peak_bytes = phantom.stats.peak_bytes[machine.device[params->device].memory];
 	bench_outcome_fini(&phantom);
-	if (rc || params->data == WEIR_DATA_PHANTOM)
+	if (rc || !bench_has_losses(params))
 		return rc;
 
 	run.data = WEIR_DATA_REAL;

@@ -32,6 +32,7 @@ struct bench_run {
 	const struct bench_params *params;
 	const struct weir_machine_desc *machine; /* not always the parameters' own */
 	enum weir_data data;
+	bool real_gpu; /* this computer's: machine and data are not looked at */
 	uint64_t nodes;
 	const char *manager;
 	struct manager_config config; /* its machine is not looked at */

@@ -17,6 +17,9 @@
 /* The machine that is taken where none is named. */
 #define MACHINE_DEFAULT "rtx5090"
 
+/* The GPUs of this computer: no description. */
+#define MACHINE_CUDA "cuda"
+
 /* Names searched along: directories, colon separated. It comes before the built-in ones. */
 #define MACHINE_PATH_VARIABLE "WEIR_MACHINE_PATH"
 

@@ -68,6 +68,8 @@ bad 'enigma' --machine enigma
 bad 'no-such.json' --machine ./no-such.json
 echo '{"name": 5' >broken.json
 bad 'broken.json' --machine ./broken.json
+# With a GPU, the kernels are what is missing.
+WEIR_CUDA_KERNELS=/none.so bad "machine 'cuda'.*or choose a simulated one" --machine cuda
 bad "--device '7'" --device 7
 bad "--device '-1'" --device -1
 
