@@ -192,11 +192,11 @@ static void pending_fill(struct residency *r)
 	}
 }
 
-/* Whether the plan ever moves a life so. */
-static bool plan_moves(const struct plan *plan, uint32_t life, enum plan_move move)
+/* Whether the plan ever moves a life. */
+static bool plan_moves(const struct plan *plan, uint32_t life)
 {
 	for (uint32_t a = 0; a < plan->nr_actions; a++)
-		if (plan->action[a].life == life && plan->action[a].move == move)
+		if (plan->action[a].life == life)
 			return true;
 	return false;
 }
@@ -219,7 +219,7 @@ void follow_start(struct weir_space *space, uint32_t nr_lives)
 		resident = range_nr_resident(r->life[life]);
 		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
 		action.nr_blocks = level;
-		if (resident != level && !plan_moves(plan, life, action.move))
+		if (resident != level && !plan_moves(plan, life))
 			(void)pending_add(r, &action);
 	}
 }
