@@ -146,8 +146,10 @@ int migrate_back(struct weir_space *space, struct range *range, uint32_t i, enum
 
 	assert(block->state == BLOCK_UNBACKED);
 	err = map_block(space, range, i, chunk);
-	if (err)
+	if (err) {
+		pmm_chunk_put(&space->pmm[tier], chunk);
 		return err;
+	}
 	block->chunk[tier] = chunk;
 	block->ready = 0;
 	block_set_state(range, block, tier == TIER_HBM ? BLOCK_HBM : BLOCK_HOST);
@@ -226,7 +228,7 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	assert(block->state == BLOCK_HOST);
 	err = remap_block(space, range, i, chunk);
 	if (err)
-		return err;
+		goto err_put;
 	block->chunk[TIER_HBM] = chunk;
 	if (!copied) {
 		block->chunk[TIER_HOST] = NULL;
@@ -239,12 +241,24 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	if (err) {
 		block->chunk[TIER_HBM] = NULL;
 		unplug_surely(space, range, i);
-		return err;
+		goto err_put;
 	}
 	block_set_state(range, block, BLOCK_TO_HBM);
 	block_set_clean(range, block, true);
 	count_move(space, TIER_HBM, cause);
 	return 0;
+
+err_put:
+	pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+	return err;
+}
+
+int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
+	       enum weir_cause cause)
+{
+	if (range->block[i].state == BLOCK_UNBACKED)
+		return migrate_back(space, range, i, TIER_HBM, chunk);
+	return migrate_fetch(space, range, i, chunk, cause);
 }
 
 int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower)
@@ -257,6 +271,7 @@ int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, str
 	err = batch_add(space, range, i, TIER_HOST);
 	if (err) {
 		block->chunk[TIER_HOST] = NULL;
+		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
 		return err;
 	}
 	block_set_cleaning(range, block, CLEANING_ACTIVE);

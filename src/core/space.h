@@ -342,18 +342,22 @@ static inline uint32_t space_device_bit(const struct weir_space *space)
  */
 
 /*
- * Give an unbacked block a chunk of the tier and map it. The chunk is consumed on success only.
+ * Give an unbacked block a chunk of the tier and map it. The chunk is consumed; on an error it is
+ * back in its pool.
  */
 int migrate_back(struct weir_space *space, struct range *range, uint32_t i, enum tier tier,
 		 struct chunk *chunk);
 
 /*
  * Move a host block into the chunk of HBM: remap, and queue the copy unless its contents are dead.
- * The block is not pinned, and the brackets that named it are done. The chunk is consumed on
- * success only.
+ * The block is not pinned, and the brackets that named it are done. The chunk is consumed as above.
  */
 int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
 		  enum weir_cause cause);
+
+/* Either, by where the block is: it is not resident. */
+int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
+	       enum weir_cause cause);
 
 /*
  * Move a resident block out of HBM; not pinned, the brackets that named it done. A dead one is
@@ -383,7 +387,7 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i);
 
 /*
  * Copy a resident, dirty block to the chunk below while it stays: evicting it then costs no copy.
- * No bracket that may write it is open or not done. The chunk is consumed on success only.
+ * No bracket that may write it is open or not done. The chunk is consumed as above.
  */
 int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower);
 

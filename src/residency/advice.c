@@ -91,7 +91,6 @@ static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i
 {
 	struct block *block = &range->block[i];
 	struct chunk *chunk;
-	int err;
 
 	if (block_is_resident(block))
 		return 0;
@@ -102,13 +101,7 @@ static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i
 	chunk = room_hbm_or_evict(space);
 	if (!chunk)
 		return room_exists(space) ? -EAGAIN : -ENOMEM;
-	if (block->state == BLOCK_UNBACKED)
-		err = migrate_back(space, range, i, TIER_HBM, chunk);
-	else
-		err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
-	if (err)
-		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
-	return err;
+	return migrate_up(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
 }
 
 static int prefetch_down(struct weir_space *space, struct range *range, uint32_t i)

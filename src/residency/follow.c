@@ -285,7 +285,6 @@ static bool run_fetch(struct weir_space *space, struct pending_action *a, struct
 				return false;
 			err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
 			if (err) {
-				pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
 				space->residency->error = err;
 				return true;
 			}

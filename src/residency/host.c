@@ -90,10 +90,8 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 		if (!chunk)
 			return -ENOMEM;
 		err = migrate_back(space, range, i, TIER_HOST, chunk);
-		if (err) {
-			pmm_chunk_put(&space->pmm[TIER_HOST], chunk);
+		if (err)
 			return err;
-		}
 	}
 	return migrate_mend(space, range, i);
 }

@@ -56,7 +56,6 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 	struct range *range = use->range;
 	enum tier tier = TIER_HBM;
 	struct chunk *chunk;
-	int err;
 
 	wait_if_held(space, range, i);
 	chunk = chunk_for(space, use, level, left, true);
@@ -75,13 +74,11 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 	}
 	if (!chunk)
 		return -ENOMEM;
-	err = 0;
 	/* Looking for room may drop the lock; somebody else may have backed it. */
 	if (range->block[i].state == BLOCK_UNBACKED)
-		err = migrate_back(space, range, i, tier, chunk);
-	if (range->block[i].chunk[tier] != chunk)
-		pmm_chunk_put(&space->pmm[tier], chunk);
-	return err;
+		return migrate_back(space, range, i, tier, chunk);
+	pmm_chunk_put(&space->pmm[tier], chunk);
+	return 0;
 }
 
 /*
@@ -95,7 +92,6 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
 	struct chunk *chunk = chunk_for(space, use, level, left, overwritten);
-	int err;
 
 	if (chunk && range_block_last_use(range, i) > space->done_seq) {
 		/* No chunk is held across a wait. */
@@ -113,10 +109,7 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 		block_set_dead(range, block, true);
 		space->stats.nr_overwrites_saved++;
 	}
-	err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
-	if (err)
-		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
-	return err;
+	return migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
 }
 
 static int place_block(struct weir_space *space, const struct space_use *use, uint32_t i,
@@ -255,7 +248,6 @@ static int place_fresh_block(struct weir_space *space, const struct stream_slot 
 	struct range *giver;
 	struct chunk *chunk;
 	uint32_t given;
-	int err;
 
 	if (!block->dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
 	    (block->state != BLOCK_UNBACKED && !room_is_idle(space, range, i)))
@@ -265,13 +257,7 @@ static int place_fresh_block(struct weir_space *space, const struct stream_slot 
 		giver = room_giver(space, slot, &given);
 		return giver ? migrate_take(space, giver, given, range, i) : PLACE_WAITS;
 	}
-	if (block->state == BLOCK_UNBACKED)
-		err = migrate_back(space, range, i, TIER_HBM, chunk);
-	else
-		err = migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
-	if (err)
-		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
-	return err;
+	return migrate_up(space, range, i, chunk, WEIR_CAUSE_DEMAND);
 }
 
 /* Map what the use will find in place: the blocks beyond its level. */
@@ -369,10 +355,8 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 			continue;
 		}
 		err = migrate_back(space, part->range, i, tier, chunk);
-		if (err) {
-			pmm_chunk_put(&space->pmm[tier], chunk);
+		if (err)
 			return err;
-		}
 	}
 	return 0;
 }

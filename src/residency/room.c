@@ -216,7 +216,6 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	struct chunk *lower;
-	int err;
 
 	if (block->state != BLOCK_HBM || block->dead || block->clean ||
 	    block->cleaning != CLEANING_NONE)
@@ -227,10 +226,7 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 	lower = pmm_chunk_get(&space->pmm[TIER_HOST]);
 	if (!lower)
 		return -ENOSPC; /* not at the cost of other lower copies */
-	err = migrate_clean(space, range, i, lower);
-	if (err)
-		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
-	return err;
+	return migrate_clean(space, range, i, lower);
 }
 
 /* Distance that ranks a range as a victim: larger goes first. 0: not at all. */
