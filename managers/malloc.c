@@ -144,6 +144,7 @@ const struct manager_ops manager_malloc = {
 	.destroy = malloc_destroy,
 	.alloc = malloc_alloc,
 	.free = malloc_free,
+	.stream = plain_stream,
 	.launch = plain_launch,
 	.write = plain_write,
 	.read = plain_read,

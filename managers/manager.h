@@ -46,6 +46,9 @@ struct manager_ops {
 	/* Queued work may still use it. */
 	void (*free)(struct manager *m, void *addr);
 
+	/* The CUstream that kernels are queued on; NULL on a simulated machine. Not required. */
+	void *(*stream)(struct manager *m);
+
 	/* Queue a kernel. Returns at once, or when there is room for what it touches. */
 	int (*launch)(struct manager *m, const struct weir_launch *launch);
 

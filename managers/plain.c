@@ -95,6 +95,11 @@ void plain_put(struct plain *plain, void *addr, uint64_t bytes)
 	plain->taken_bytes -= bytes;
 }
 
+void *plain_stream(struct manager *m)
+{
+	return m->backend->ops->stream_native(m->backend, plain_of(m)->stream);
+}
+
 int plain_launch(struct manager *m, const struct weir_launch *launch)
 {
 	return m->backend->ops->launch(m->backend, plain_of(m)->stream, launch);

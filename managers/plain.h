@@ -40,6 +40,7 @@ void plain_fini(struct plain *plain);
 int plain_get(struct plain *plain, uint64_t bytes, void **addr);
 void plain_put(struct plain *plain, void *addr, uint64_t bytes);
 
+void *plain_stream(struct manager *m);
 int plain_launch(struct manager *m, const struct weir_launch *launch);
 int plain_write(struct manager *m, void *addr, const void *data, uint64_t bytes);
 int plain_read(struct manager *m, void *data, const void *addr, uint64_t bytes);

@@ -77,6 +77,11 @@ static void manager_free(struct manager *base, void *addr)
 	(void)weir_free(m->space, addr, m->stream);
 }
 
+static void *manager_stream(struct manager *base)
+{
+	return weir_stream_native(((struct weir_manager *)base)->stream);
+}
+
 static int manager_launch(struct manager *base, const struct weir_launch *launch)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
@@ -135,6 +140,7 @@ const struct manager_ops manager_weir = {
 	.destroy = weir_destroy,
 	.alloc = manager_alloc,
 	.free = manager_free,
+	.stream = manager_stream,
 	.launch = manager_launch,
 	.write = manager_write,
 	.read = manager_read,

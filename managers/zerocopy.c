@@ -18,6 +18,7 @@ const struct manager_ops manager_zerocopy = {
 	.destroy = plain_pooled_destroy,
 	.alloc = plain_pooled_alloc,
 	.free = plain_pooled_free,
+	.stream = plain_stream,
 	.launch = plain_launch,
 	.write = plain_write,
 	.read = plain_read,

@@ -230,6 +230,13 @@ static void trace_free(struct manager *m, void *addr)
 		t->inner->ops->free(t->inner, addr);
 }
 
+static void *trace_stream(struct manager *m)
+{
+	const struct manager *inner = from_manager(m)->inner;
+
+	return inner && inner->ops->stream ? inner->ops->stream(from_manager(m)->inner) : NULL;
+}
+
 static int trace_launch(struct manager *m, const struct weir_launch *launch)
 {
 	struct trace_manager *t = from_manager(m);
@@ -317,6 +324,7 @@ static const struct manager_ops trace_ops = {
 	.destroy = trace_manager_destroy,
 	.alloc = trace_alloc,
 	.free = trace_free,
+	.stream = trace_stream,
 	.launch = trace_launch,
 	.write = trace_write,
 	.read = trace_read,

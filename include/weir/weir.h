@@ -207,6 +207,12 @@ WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, ui
 WEIR_API void weir_stream_destroy(struct weir_stream *stream);
 
 /**
+ * The CUstream that stands behind a stream of weir_machine_cuda(), for the program's own kernels and
+ * copies. Borrowed: valid until the stream is destroyed. NULL on a simulated machine.
+ */
+WEIR_API void *weir_stream_native(const struct weir_stream *stream);
+
+/**
  * Wait until all work queued on the stream is done. Blocks.
  * @return 0, or the first error of that work since the last call: -WEIR_ETRAP, -EIO. Where a space
  *         has waited for the work before, to reuse what it used, weir_space_sync() has the error.

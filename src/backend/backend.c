@@ -48,6 +48,12 @@ static int stub_access_guard(struct backend *b, void *reservation, bool guarded)
 	return 0;
 }
 
+static void *stub_stream_native(struct backend *b, stream_id_t stream)
+{
+	(void)b, (void)stream;
+	return NULL;
+}
+
 static void stub_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
 {
 	(void)b, (void)chunk, (void)after;
@@ -80,6 +86,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->access_end = stub_access_end;
 	if (!ops->access_guard)
 		ops->access_guard = stub_access_guard;
+	if (!ops->stream_native)
+		ops->stream_native = stub_stream_native;
 	if (!ops->poison)
 		ops->poison = stub_poison;
 	if (!ops->managed_alloc)
@@ -239,6 +247,13 @@ void weir_stream_destroy(struct weir_stream *stream)
 stream_id_t stream_id(const struct weir_stream *stream)
 {
 	return stream->id;
+}
+
+void *weir_stream_native(const struct weir_stream *stream)
+{
+	struct backend *b = stream->machine->backend;
+
+	return b->ops->stream_native(b, stream->id);
 }
 
 uint32_t stream_device(const struct weir_stream *stream)

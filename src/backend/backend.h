@@ -99,6 +99,10 @@ struct backend_ops {
 	/* Destroy a stream whose work is done. */
 	void (*stream_destroy)(struct backend *b, stream_id_t stream);
 
+	/* The driver's own stream (a CUstream), for kernels that do not come through launch. Not
+	 * required: NULL, there is none. */
+	void *(*stream_native)(struct backend *b, stream_id_t stream);
+
 	/* Queue a kernel. The uses say what it touches: in sim they give its time and what it may
 	 * touch; in cuda only the debug mode reads them. -EINVAL: a use names no memory. */
 	int (*launch)(struct backend *b, stream_id_t stream, const struct weir_launch *launch);

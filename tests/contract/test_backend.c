@@ -408,6 +408,7 @@ static void test_fence_bad_arguments(void **state)
 	assert_int_equal(b->ops->stream_wait(b, c->compute, fence + 1), -EINVAL);
 	assert_int_equal(b->ops->stream_wait(b, 99, fence), -EINVAL);
 	assert_int_equal(b->ops->stream_create(b, 2, BACKEND_COMPUTE, &gone), -EINVAL);
+	assert_null(b->ops->stream_native(b, c->compute));
 	/* A fence outlives its stream. */
 	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COMPUTE, &gone), 0);
 	assert_int_equal(b->ops->fence_record(b, gone, &fence), 0);

@@ -497,6 +497,8 @@ static void test_fence_arguments(void **state)
 	assert_int_equal(b->ops->stream_wait(b, c->compute, fence + 1), -EINVAL);
 	assert_int_equal(b->ops->stream_wait(b, 99, fence), -EINVAL);
 	assert_int_equal(b->ops->stream_create(b, 2, BACKEND_COMPUTE, &gone), -EINVAL);
+	assert_ptr_equal(b->ops->stream_native(b, c->compute), fakecuda_stream(0));
+	assert_null(b->ops->stream_native(b, 99));
 	/* A fence outlives its stream. */
 	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COMPUTE, &gone), 0);
 	assert_int_equal(b->ops->fence_record(b, gone, &fence), 0);

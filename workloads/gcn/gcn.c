@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "workloads/gcn/cuda.h"
 #include "workloads/gcn/internal.h"
 
 /* Random ends are drawn from 32 bits; a phantom graph has no ends. */
@@ -93,17 +94,41 @@ static void host_init(struct gcn *g)
 			 g->p->threads, weir_strerror(ret));
 }
 
+/* What the kernels need on a real GPU. @return the stream they run on, or NULL. */
+static void *device_init(struct gcn *g)
+{
+	void *stream = g->m->ops->stream ? g->m->ops->stream(g->m) : NULL;
+	int ret;
+
+	if (!stream || g->status)
+		return NULL;
+	ret = gcn_cuda_load();
+	if (!ret)
+		ret = gcn_cuda_prepare(stream);
+	if (ret)
+		gcn_fail(g, ret, "gcn: preparing the GPU for its kernels failed: %s",
+			 weir_strerror(ret));
+	return ret ? NULL : stream;
+}
+
 /* The run itself, with a graph or without. */
 static void run(struct gcn *g, const struct graph *graph, struct workload_result *r)
 {
+	void *stream;
+
 	host_init(g);
-	if (g->status)
+	stream = device_init(g);
+	if (g->status) {
+		gcn_pool_destroy(g->pool);
 		return;
+	}
 	gcn_data_create(g, graph);
 	train(g, r);
 	if (g->s.test && !g->status)
 		gcn_evaluate(g, graph, &r->test_accuracy);
 	drain(g);
+	if (stream)
+		gcn_cuda_forget(stream);
 	gcn_free_all(g);
 	gcn_pool_destroy(g->pool);
 }

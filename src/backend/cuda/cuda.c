@@ -364,6 +364,7 @@ static const struct backend_ops cuda_ops = {
 	.set_access = cuda_set_access,
 	.stream_create = cuda_stream_create,
 	.stream_destroy = cuda_stream_destroy,
+	.stream_native = cuda_stream_native,
 	.launch = cuda_launch,
 	.copy = cuda_copy,
 	.upload = cuda_upload,

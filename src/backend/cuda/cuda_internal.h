@@ -188,6 +188,7 @@ size_t cuda_access_list(const struct cuda *cuda, enum backend_prot prot, uint32_
 int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 		       stream_id_t *out);
 void cuda_stream_destroy(struct backend *b, stream_id_t stream);
+void *cuda_stream_native(struct backend *b, stream_id_t stream);
 int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
 int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
 	      uint32_t nr);

@@ -45,6 +45,14 @@ int cuda_stream_get(struct cuda *cuda, stream_id_t id, cu_stream *out, uint32_t 
 	return stream ? 0 : -EINVAL;
 }
 
+void *cuda_stream_native(struct backend *b, stream_id_t id)
+{
+	cu_stream stream;
+	uint32_t device;
+
+	return cuda_stream_get(cuda_of(b), id, &stream, &device) ? NULL : stream;
+}
+
 static int table_add(struct cuda *cuda, struct cuda_stream *stream, stream_id_t *out)
 {
 	if (cuda->nr_streams == MAX_STREAMS)

@@ -46,6 +46,11 @@ static void flaky_destroy(struct backend *b)
 	free(b);
 }
 
+static void *flaky_stream_native(struct backend *b, stream_id_t stream)
+{
+	return inner_of(b)->ops->stream_native(inner_of(b), stream);
+}
+
 static uint64_t flaky_now_ns(struct backend *b)
 {
 	return inner_of(b)->ops->now_ns(inner_of(b));
@@ -221,6 +226,7 @@ static const struct backend_ops flaky_ops = {
 	.name = "flaky",
 	.destroy = flaky_destroy,
 	.now_ns = flaky_now_ns,
+	.stream_native = flaky_stream_native,
 	.chunk_create = flaky_chunk_create,
 	.chunk_destroy = flaky_chunk_destroy,
 	.va_reserve = flaky_va_reserve,
