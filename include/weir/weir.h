@@ -207,8 +207,8 @@ WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, ui
 WEIR_API void weir_stream_destroy(struct weir_stream *stream);
 
 /**
- * The CUstream that stands behind a stream of weir_machine_cuda(), for the program's own kernels and
- * copies. Borrowed: valid until the stream is destroyed. NULL on a simulated machine.
+ * The CUstream that stands behind a stream of weir_machine_cuda(), for the program's own kernels
+ * and copies. Borrowed: valid until the stream is destroyed. NULL on a simulated machine.
  */
 WEIR_API void *weir_stream_native(const struct weir_stream *stream);
 
