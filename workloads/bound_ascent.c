@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search: ascent on the softened dual (bound_soft.c), by steps along its slope with momentum,
- * each coordinate scaled by its recent slopes (as Adam does). Softness and step length fall
- * together, geometrically. Every few steps the exact dual is evaluated, and the best value counts:
- * every point on the way is a bound, so nothing depends on convergence.
- *
- * Time prices of a step are kept positive and adding up to one by writing them as exp(x_r) over
- * the sum of all exp(x_r); capacity prices are cut off at 0.
+ * The search: ascent on the softened dual (bound_soft.c), by steps along its slope
+ * (bound_place.h). Softness and step length fall together, geometrically. Every few steps the
+ * exact dual is evaluated, and the best value counts: every point on the way is a bound, so
+ * nothing depends on convergence.
  */
 #include "workloads/bound_ascent.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "workloads/bound_dual.h"
+#include "workloads/bound_place.h"
 #include "workloads/bound_soft.h"
 
 /* Steps of the search; and events and launches visited in them altogether, which has it shorter
  * for very long traces. */
-#define NR_ROUNDS 560u
+#define NR_ROUNDS 800u
 #define NR_ROUNDS_MIN 60u
 #define NR_VISITS 20000000u
 #define NR_ROUNDS_EXACT 10u /* from one exact evaluation to the next */
@@ -28,93 +27,31 @@
 #define SOFTNESS_LAST 3e-4
 #define STEP_FIRST 2.0
 #define STEP_LAST 0.01
-#define MOMENTUM 0.9f
-#define SQUARE_MEMORY 0.97f
-#define LOG_LEAST (-14.0f) /* of a time price, relative to the largest of its step */
-#define LOG_START (-5.5f)  /* the same, of all resources but the kernel alone, at the start */
-#define IN_PLACE_SCALE 0.2 /* weight of the time in place in the unit of capacity prices */
-
-enum { CAPACITY = BOUND_RESOURCE_NR, NR_COORDINATES };
-
-/* The coordinates of a step: logarithms of time prices but for a constant, and the capacity price
- * in units of scale_ns; with running means of their slopes and of the slopes' squares. */
-struct place {
-	float x[NR_COORDINATES], mean[NR_COORDINATES], square[NR_COORDINATES];
-	double scale_ns; /* about how long the step lasts */
-};
+#define TIME_START 4e-3 /* price of all resources but the kernel alone, relative to that */
 
 struct ascent {
 	const struct bound_model *model;
 	struct bound_tables tables;
 	struct bound_soft *soft;
 	struct bound_prices prices, usage;
-	struct place *places;
+	struct bound_place *places;
 };
 
 static void start(struct ascent *a)
 {
 	const struct bound_model *m = a->model;
+	double time[BOUND_RESOURCE_NR];
 
-	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		struct place *p = &a->places[i];
-
-		p->scale_ns = 1 + m->steps[i].alone_ns;
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-			p->x[r] = r == BOUND_ALONE ? 0 : LOG_START;
-	}
-	for (uint32_t i = 0; i < m->nr_events; i++) {
-		const struct bound_event *e = &m->events[i];
-
-		a->places[e->step].scale_ns += IN_PLACE_SCALE * (e->ns[0] + e->ns[2]);
-	}
+	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+		time[r] = r == BOUND_ALONE ? 1 : TIME_START;
+	for (uint32_t i = 0; i < m->nr_steps; i++)
+		bound_place_set(&a->places[i], &m->steps[i], time, 0);
 }
 
-/* Turn coordinates into prices. */
 static void set_prices(struct ascent *a)
 {
-	for (uint32_t i = 0; i < a->model->nr_steps; i++) {
-		struct place *p = &a->places[i];
-		double *time = a->prices.time[i], sum = 0;
-		float most = p->x[0];
-
-		for (int r = 1; r < BOUND_RESOURCE_NR; r++)
-			most = p->x[r] > most ? p->x[r] : most;
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++) {
-			p->x[r] = p->x[r] - most > LOG_LEAST ? p->x[r] - most : LOG_LEAST;
-			time[r] = (double)expf(p->x[r]);
-			sum += time[r];
-		}
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-			time[r] /= sum;
-		a->prices.capacity[i] = (double)p->x[CAPACITY] * p->scale_ns;
-	}
-}
-
-/* How far to go; corrections for the running means' start from 0. */
-struct pace {
-	float step, mean, square;
-};
-
-static void move(struct place *p, const double *time, const double *busy, double beyond,
-		 const struct pace *pace)
-{
-	float slope[NR_COORDINATES];
-	double mean = 0;
-
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-		mean += time[r] * busy[r];
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-		slope[r] = (float)((busy[r] - mean) / p->scale_ns);
-	slope[CAPACITY] = (float)beyond;
-	for (int c = 0; c < NR_COORDINATES; c++) {
-		p->mean[c] = MOMENTUM * p->mean[c] + (1 - MOMENTUM) * slope[c];
-		p->square[c] =
-			SQUARE_MEMORY * p->square[c] + (1 - SQUARE_MEMORY) * slope[c] * slope[c];
-		p->x[c] += pace->step * p->mean[c] * pace->mean /
-			   (sqrtf(p->square[c] * pace->square) + 1e-12f);
-	}
-	if (p->x[CAPACITY] < 0)
-		p->x[CAPACITY] = 0;
+	for (uint32_t i = 0; i < a->model->nr_steps; i++)
+		bound_place_get(&a->places[i], a->prices.time[i], &a->prices.capacity[i]);
 }
 
 static uint32_t nr_rounds(const struct bound_model *m)
@@ -126,35 +63,39 @@ static uint32_t nr_rounds(const struct bound_model *m)
 	return nr < NR_ROUNDS_MIN ? NR_ROUNDS_MIN : nr;
 }
 
-static double fall(double first, double last, double share)
+/* Evaluate the prices; where they are better than those in out, put them there. */
+static void keep_better(const struct ascent *a, struct bound_prices *out, double *value)
 {
-	return first * pow(last / first, share);
+	double here = bound_dual_value(&a->tables, &a->prices);
+	size_t nr = a->model->nr_steps;
+
+	if (!(here > *value))
+		return;
+	*value = here;
+	memcpy(out->time, a->prices.time, nr * sizeof(*out->time));
+	memcpy(out->capacity, a->prices.capacity, nr * sizeof(*out->capacity));
 }
 
-static double climb(struct ascent *a)
+static double climb(struct ascent *a, struct bound_prices *out)
 {
 	const struct bound_model *m = a->model;
+	struct bound_pace pace = {0};
 	uint32_t nr = nr_rounds(m);
-	double best = 0, mean = 1, square = 1;
+	double best = -INFINITY;
 
 	for (uint32_t k = 0; k < nr; k++) {
 		double share = (double)k / nr;
-		double softness = m->rates.in_ns * fall(SOFTNESS_FIRST, SOFTNESS_LAST, share);
-		struct pace pace;
+		double softness = m->rates.in_ns * bound_fall(SOFTNESS_FIRST, SOFTNESS_LAST, share);
 
 		set_prices(a);
 		bound_tables_fill(&a->tables, &a->prices);
 		if (k % NR_ROUNDS_EXACT == 0 || k + 1 == nr)
-			best = fmax(best, bound_dual_value(&a->tables, &a->prices));
+			keep_better(a, out, &best);
 		bound_soft_usage(a->soft, &a->tables, &a->prices, softness, &a->usage);
-		mean *= (double)MOMENTUM;
-		square *= (double)SQUARE_MEMORY;
-		pace.step = (float)fall(STEP_FIRST, STEP_LAST, share);
-		pace.mean = (float)(1 / (1 - mean));
-		pace.square = (float)(1 / (1 - square));
+		bound_pace_next(&pace, bound_fall(STEP_FIRST, STEP_LAST, share));
 		for (uint32_t i = 0; i < m->nr_steps; i++)
-			move(&a->places[i], a->prices.time[i], a->usage.time[i],
-			     a->usage.capacity[i], &pace);
+			bound_place_move(&a->places[i], a->prices.time[i], a->usage.time[i],
+					 a->usage.capacity[i], &pace);
 	}
 	return best;
 }
@@ -188,14 +129,14 @@ static void ascent_fini(struct ascent *a)
 	free(a->places);
 }
 
-int bound_ascent(const struct bound_model *model, double *out)
+int bound_ascent(const struct bound_model *model, struct bound_prices *prices, double *value)
 {
 	struct ascent a = {.model = model};
 	int err = ascent_init(&a);
 
 	if (!err) {
 		start(&a);
-		*out = climb(&a);
+		*value = climb(&a, prices);
 	}
 	ascent_fini(&a);
 	return err;

@@ -45,7 +45,7 @@ static void cross_gap(const struct bound_tables *t, const struct bound_event *e,
 		j = bound_range_least(&t->write_back, from, e->step);
 		clean = min_double(clean, cost[BOUND_DIRTY] + bytes * t->write_back.key[j]);
 	}
-	j = bound_range_least(&t->copy_in, bound_copy_in_from(e), e->step);
+	j = bound_range_least(&t->copy_in, from, e->step);
 	cost[BOUND_AWAY] = away;
 	cost[BOUND_CLEAN] =
 		min_double(clean + stay, away + bytes * (t->copy_in.key[j] + t->prefix[e->step]));
@@ -55,9 +55,10 @@ static void cross_gap(const struct bound_tables *t, const struct bound_event *e,
 static void use_event(const struct bound_tables *t, const struct bound_event *e, double bytes,
 		      const struct bound_prices *p, double cost[BOUND_STATE_NR])
 {
-	double hold = bytes * p->capacity[e->step] / t->model->budget_bytes;
+	const struct bound_charge *c = &t->charge[e->step];
+	double hold = bytes * c->hold;
 
-	cost[BOUND_AWAY] += bound_price_away(t, p->time[e->step], e);
+	cost[BOUND_AWAY] += bound_price_away(e, p->time[e->step], c);
 	cost[BOUND_CLEAN] += hold;
 	cost[BOUND_DIRTY] += hold;
 	if (e->flags & BOUND_WRITES) {
@@ -80,18 +81,22 @@ static double piece_value(const struct bound_tables *t, const struct bound_piece
 	return min_double(min_double(cost[BOUND_AWAY], cost[BOUND_CLEAN]), cost[BOUND_DIRTY]);
 }
 
+double bound_step_value(const struct bound_step *s, const double *time, double capacity)
+{
+	double value = time[BOUND_ALONE] * s->alone_ns - capacity;
+
+	for (int l = 0; l < 4; l++)
+		value -= time[BOUND_IN_NEAR + l] * s->slack_ns[l];
+	return value;
+}
+
 double bound_dual_value(const struct bound_tables *tables, const struct bound_prices *prices)
 {
 	const struct bound_model *m = tables->model;
 	double value = 0;
 
-	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		const struct bound_step *s = &m->steps[i];
-
-		value += prices->time[i][BOUND_ALONE] * s->alone_ns - prices->capacity[i];
-		for (int l = 0; l < 4; l++)
-			value -= prices->time[i][BOUND_IN_NEAR + l] * s->slack_ns[l];
-	}
+	for (uint32_t i = 0; i < m->nr_steps; i++)
+		value += bound_step_value(&m->steps[i], prices->time[i], prices->capacity[i]);
 	for (uint32_t i = 0; i < m->nr_pieces; i++)
 		value += piece_value(tables, &m->pieces[i], prices);
 	return value;

@@ -58,23 +58,22 @@ static double falloff(double above)
 	return above < FARTHEST ? (double)expf(-(float)above) : 0;
 }
 
-/* Softened minimum, the first of v is finite; share: how much each takes. */
-static double soft_least(const struct walk *w, const double v[BOUND_STATE_NR],
-			 double share[BOUND_STATE_NR])
+double bound_soft_least(const double v[BOUND_STATE_NR], double per_softness,
+			double share[BOUND_STATE_NR])
 {
 	double least = v[0], sum = 0;
 
 	for (int i = 1; i < BOUND_STATE_NR; i++)
 		least = v[i] < least ? v[i] : least;
 	for (int i = 0; i < BOUND_STATE_NR; i++) {
-		share[i] = v[i] > least ? falloff((v[i] - least) * w->per_softness) : 1;
+		share[i] = v[i] > least ? falloff((v[i] - least) * per_softness) : 1;
 		sum += share[i];
 	}
 	if (sum <= 1)
 		return least;
 	for (int i = 0; i < BOUND_STATE_NR; i++)
 		share[i] /= sum;
-	return least - (double)logf((float)sum) / w->per_softness;
+	return least - (double)logf((float)sum) / per_softness;
 }
 
 /* Softened minimum of the keys in from .. to, inclusive. */
@@ -100,7 +99,8 @@ static void cross_gap(const struct walk *w, const struct bound_event *e,
 	uint32_t from = bound_gap_from(e);
 
 	if (!(e->flags & BOUND_LIVE_BEFORE)) {
-		cost[BOUND_AWAY] = cost[BOUND_CLEAN] = soft_least(w, cost, s->away);
+		cost[BOUND_AWAY] = cost[BOUND_CLEAN] =
+			bound_soft_least(cost, w->per_softness, s->away);
 		cost[BOUND_DIRTY] = INFINITY; /* as good as clean, which it need not be beside */
 		return;
 	}
@@ -111,31 +111,31 @@ static void cross_gap(const struct walk *w, const struct bound_event *e,
 		back = w->bytes *
 		       t->write_back.key[bound_range_least(&t->write_back, from, e->step)];
 	}
-	s->in_key = soft_key(w, &t->copy_in, bound_copy_in_from(e), e->step);
+	s->in_key = soft_key(w, &t->copy_in, from, e->step);
 	fetch = w->bytes * (s->in_key + t->prefix[e->step]);
 	const double away[] = {cost[BOUND_AWAY], cost[BOUND_CLEAN], cost[BOUND_DIRTY] + out};
 
-	cost[BOUND_AWAY] = soft_least(w, away, s->away);
+	cost[BOUND_AWAY] = bound_soft_least(away, w->per_softness, s->away);
 	const double clean[] = {cost[BOUND_AWAY] + fetch, cost[BOUND_CLEAN] + stay,
 				cost[BOUND_DIRTY] + stay + back};
 
-	cost[BOUND_CLEAN] = soft_least(w, clean, s->clean);
+	cost[BOUND_CLEAN] = bound_soft_least(clean, w->per_softness, s->clean);
 	cost[BOUND_DIRTY] += stay;
 }
 
 static void use_event(const struct walk *w, const struct bound_event *e,
 		      double cost[BOUND_STATE_NR], struct shares *s)
 {
-	double hold = w->bytes * w->prices->capacity[e->step] / w->soft->model->budget_bytes;
-	double share[BOUND_STATE_NR];
+	const struct bound_charge *c = &w->tables->charge[e->step];
+	double hold = w->bytes * c->hold, share[BOUND_STATE_NR];
 
-	cost[BOUND_AWAY] += bound_price_away(w->tables, w->prices->time[e->step], e);
+	cost[BOUND_AWAY] += bound_price_away(e, w->prices->time[e->step], c);
 	cost[BOUND_CLEAN] += hold;
 	cost[BOUND_DIRTY] += hold;
 	if (e->flags & BOUND_WRITES) {
 		const double dirty[] = {cost[BOUND_CLEAN], cost[BOUND_DIRTY], INFINITY};
 
-		cost[BOUND_DIRTY] = soft_least(w, dirty, share);
+		cost[BOUND_DIRTY] = bound_soft_least(dirty, w->per_softness, share);
 		cost[BOUND_CLEAN] = INFINITY;
 		s->written_clean = share[0];
 	}
@@ -143,20 +143,9 @@ static void use_event(const struct walk *w, const struct bound_event *e,
 
 /* ------------------------------------------------------------------ backwards */
 
-static void add_in(const struct walk *w, uint32_t step, double bytes)
+static void add_link(const struct walk *w, uint32_t step, double in_bytes, double out_bytes)
 {
-	const struct bound_rates *r = &w->soft->model->rates;
-
-	w->usage->time[step][BOUND_LINK_IN] += bytes * r->in_ns;
-	w->usage->time[step][BOUND_LINK_OUT] += bytes * r->out_of_in_ns;
-}
-
-static void add_out(const struct walk *w, uint32_t step, double bytes)
-{
-	const struct bound_rates *r = &w->soft->model->rates;
-
-	w->usage->time[step][BOUND_LINK_OUT] += bytes * r->out_ns;
-	w->usage->time[step][BOUND_LINK_IN] += bytes * r->in_of_out_ns;
+	bound_link_busy(&w->soft->model->rates, in_bytes, out_bytes, w->usage->time[step]);
 }
 
 /* Resident during steps from .. to - 1. */
@@ -170,7 +159,7 @@ static void add_copy_in(const struct walk *w, const struct bound_event *e, doubl
 			double share)
 {
 	const struct bound_range *r = &w->tables->copy_in;
-	uint32_t from = bound_copy_in_from(e);
+	uint32_t from = bound_gap_from(e);
 
 	if (share < LEAST_SHARE)
 		return;
@@ -180,7 +169,7 @@ static void add_copy_in(const struct walk *w, const struct bound_event *e, doubl
 		double bytes = share * w->bytes * falloff((r->key[j] - in_key) / w->softness);
 
 		if (bytes > 0) {
-			add_in(w, j, bytes);
+			add_link(w, j, bytes, 0);
 			add_resident(w, j, e->step, bytes);
 		}
 	}
@@ -201,7 +190,7 @@ static void add_copy_out(const struct walk *w, const struct bound_event *e, doub
 		double bytes = share * w->bytes * falloff((r->key[j] - out_key) / w->softness);
 
 		if (bytes > 0) {
-			add_out(w, j, bytes);
+			add_link(w, j, 0, bytes);
 			add_resident(w, since, j, bytes);
 		}
 	}
@@ -221,8 +210,7 @@ static void back_event(const struct walk *w, const struct bound_event *e, const 
 	w->soft->used[e->step] += w->bytes * (share[BOUND_CLEAN] + share[BOUND_DIRTY]);
 	if (share[BOUND_AWAY] < LEAST_SHARE)
 		return;
-	add_in(w, e->step, share[BOUND_AWAY] * e->in_bytes);
-	add_out(w, e->step, share[BOUND_AWAY] * e->out_bytes);
+	add_link(w, e->step, share[BOUND_AWAY] * e->in_bytes, share[BOUND_AWAY] * e->out_bytes);
 	for (int i = 0; i < 4; i++)
 		time[BOUND_IN_NEAR + i] += share[BOUND_AWAY] * e->ns[i];
 }
@@ -251,8 +239,8 @@ static void back_gap(const struct walk *w, const struct bound_event *e, const st
 	add_copy_in(w, e, s->in_key, fetched);
 	add_copy_out(w, e, s->out_key, left);
 	if (back >= LEAST_SHARE)
-		add_out(w, bound_range_least(&w->tables->write_back, bound_gap_from(e), e->step),
-			back * w->bytes);
+		add_link(w, bound_range_least(&w->tables->write_back, bound_gap_from(e), e->step),
+			 0, back * w->bytes);
 	share[BOUND_AWAY] = away * s->away[BOUND_AWAY];
 	share[BOUND_CLEAN] = clean + away * s->away[BOUND_CLEAN];
 	share[BOUND_DIRTY] = dirty + left;
@@ -270,7 +258,7 @@ static void walk_piece(const struct walk *w, const struct bound_piece *piece)
 		cross_gap(w, &events[i], cost, &shares[i]);
 		use_event(w, &events[i], cost, &shares[i]);
 	}
-	soft_least(w, cost, share);
+	bound_soft_least(cost, w->per_softness, share);
 	for (uint32_t i = piece->nr_events; i-- > 0;) {
 		back_event(w, &events[i], &shares[i], share);
 		back_gap(w, &events[i], &shares[i], share);

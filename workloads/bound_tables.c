@@ -114,9 +114,9 @@ int bound_tables_init(struct bound_tables *t, const struct bound_model *model)
 	uint32_t n = model->nr_steps;
 
 	*t = (struct bound_tables){.model = model};
-	t->price_in = calloc((size_t)n + 1, sizeof(*t->price_in));
+	t->charge = calloc((size_t)n + 1, sizeof(*t->charge));
 	t->prefix = calloc((size_t)n + 1, sizeof(*t->prefix));
-	if (!t->price_in || !t->prefix)
+	if (!t->charge || !t->prefix)
 		goto err_tables;
 	if (range_init(&t->copy_in, n) || range_init(&t->copy_out, n) ||
 	    range_init(&t->write_back, n))
@@ -133,40 +133,54 @@ void bound_tables_fini(struct bound_tables *t)
 	range_fini(&t->copy_in);
 	range_fini(&t->copy_out);
 	range_fini(&t->write_back);
-	free(t->price_in);
+	free(t->charge);
 	free(t->prefix);
 	*t = (struct bound_tables){0};
+}
+
+struct bound_charge bound_charge(const struct bound_model *m, const double *time, double capacity)
+{
+	const struct bound_rates *r = &m->rates;
+	double link_in = time[BOUND_LINK_IN], link_out = time[BOUND_LINK_OUT];
+
+	return (struct bound_charge){
+		.in = link_in * r->in_ns + link_out * r->out_of_in_ns,
+		.out = link_out * r->out_ns + link_in * r->in_of_out_ns,
+		.hold = capacity / m->budget_bytes,
+	};
 }
 
 void bound_tables_fill(struct bound_tables *t, const struct bound_prices *p)
 {
 	const struct bound_model *m = t->model;
-	const struct bound_rates *r = &m->rates;
 
 	t->prefix[0] = 0;
 	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		double link_in = p->time[i][BOUND_LINK_IN], link_out = p->time[i][BOUND_LINK_OUT];
-		double in = link_in * r->in_ns + link_out * r->out_of_in_ns;
-		double out = link_out * r->out_ns + link_in * r->in_of_out_ns;
+		struct bound_charge c = bound_charge(m, p->time[i], p->capacity[i]);
 
-		t->price_in[i] = in;
-		t->copy_in.key[i] = in - t->prefix[i];
-		t->copy_out.key[i] = out + t->prefix[i];
-		t->write_back.key[i] = out;
-		t->prefix[i + 1] = t->prefix[i] + p->capacity[i] / m->budget_bytes;
+		t->charge[i] = c;
+		t->copy_in.key[i] = c.in - t->prefix[i];
+		t->copy_out.key[i] = c.out + t->prefix[i];
+		t->write_back.key[i] = c.out;
+		t->prefix[i + 1] = t->prefix[i] + c.hold;
 	}
 	range_fill(&t->copy_in);
 	range_fill(&t->copy_out);
 	range_fill(&t->write_back);
 }
 
-double bound_price_away(const struct bound_tables *t, const double *time,
-			const struct bound_event *e)
+double bound_price_away(const struct bound_event *e, const double *time,
+			const struct bound_charge *c)
 {
-	double price =
-		e->in_bytes * t->price_in[e->step] + e->out_bytes * t->write_back.key[e->step];
+	double price = e->in_bytes * c->in + e->out_bytes * c->out;
 
 	for (int i = 0; i < 4; i++)
 		price += e->ns[i] * time[BOUND_IN_NEAR + i];
 	return price;
+}
+
+void bound_link_busy(const struct bound_rates *r, double in_bytes, double out_bytes, double *time)
+{
+	time[BOUND_LINK_IN] += in_bytes * r->in_ns + out_bytes * r->in_of_out_ns;
+	time[BOUND_LINK_OUT] += out_bytes * r->out_ns + in_bytes * r->out_of_in_ns;
 }

@@ -21,6 +21,14 @@ struct bound_prices {
 	double *capacity; /* ns for the whole budget during the step */
 };
 
+/* What a byte pays in a step: to go in, to go out, to be resident. */
+struct bound_charge {
+	double in, out, hold;
+};
+
+/* time, capacity: the prices of the step. */
+struct bound_charge bound_charge(const struct bound_model *m, const double *time, double capacity);
+
 /* -ENOMEM. All zero. */
 int bound_prices_init(struct bound_prices *p, uint32_t nr_steps);
 void bound_prices_fini(struct bound_prices *p);
@@ -49,8 +57,8 @@ uint32_t bound_range_least(const struct bound_range *r, uint32_t from, uint32_t 
 struct bound_tables {
 	const struct bound_model *model;
 	struct bound_range copy_in, copy_out, write_back;
-	double *price_in; /* of a byte that goes in during a step; out: write_back.key */
-	double *prefix;	  /* capacity price of all steps before */
+	struct bound_charge *charge; /* by step */
+	double *prefix;		     /* what it costs to be resident in all steps before */
 };
 
 /* The model is borrowed. -ENOMEM. */
@@ -60,22 +68,19 @@ void bound_tables_fini(struct bound_tables *t);
 /* Set the tables for a set of prices. */
 void bound_tables_fill(struct bound_tables *t, const struct bound_prices *p);
 
-/* Price of an event in place. time: of its step. */
-double bound_price_away(const struct bound_tables *t, const double *time,
-			const struct bound_event *e);
+/* Price of an event in place. time and c: of its step. */
+double bound_price_away(const struct bound_event *e, const double *time,
+			const struct bound_charge *c);
 
-/* The first step between the event before and this one. */
+/* Add the time that bytes over the link keep it busy to a step's times. */
+void bound_link_busy(const struct bound_rates *r, double in_bytes, double out_bytes, double *time);
+
+/* The first step between the event before and this one: that in which copies may begin. A copy in
+ * during an event before that only reads costs no less than the same copy before that event, which
+ * then need not read in place. */
 static inline uint32_t bound_gap_from(const struct bound_event *e)
 {
 	return e->flags & BOUND_FIRST ? 0 : e[-1].step + 1;
-}
-
-/* The first step in which a copy in may flow: during the event before if that only reads. */
-static inline uint32_t bound_copy_in_from(const struct bound_event *e)
-{
-	if (e->flags & BOUND_FIRST)
-		return 0;
-	return e[-1].flags & BOUND_WRITES ? e[-1].step + 1 : e[-1].step;
 }
 
 #endif
