@@ -125,18 +125,18 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 		range->give_epoch = space->give_epoch;
 		range->give = range->nr_blocks;
 	}
-	while (range->give) {
-		uint32_t n = last_resident(range, range->give);
+	for (uint32_t n = last_resident(range, range->give); n < range->nr_blocks;
+	     n = last_resident(range, n)) {
 		uint32_t i = range_nth_block(range, n);
 		const struct block *block = &range->block[i];
 
-		range->give = n < range->nr_blocks ? n : 0;
-		if (n < range->nr_blocks && (block->dead || block->clean) &&
-		    block->cleaning == CLEANING_NONE && !block->pins &&
-		    !block->chunk[TIER_HBM]->stale &&
+		range->give = n + 1;
+		if ((block->dead || block->clean) && block->cleaning == CLEANING_NONE &&
+		    !block->pins && !block->chunk[TIER_HBM]->stale &&
 		    (range->mark != space->mark || is_discarded(slot, range, i)))
 			return i;
 	}
+	range->give = 0;
 	return range->nr_blocks;
 }
 

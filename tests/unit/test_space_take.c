@@ -928,6 +928,40 @@ static void test_space_take_each_call_fails(void **state)
 	}
 }
 
+/* No one range that died is as large as the one that is born. */
+static void test_space_take_from_several(void **state)
+{
+	struct test_space t;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, HBM_BLOCKS, 16);
+	for (uint32_t i = 1; i < WARM_UP; i++) {
+		uint8_t *x[3], *y;
+		struct weir_use use;
+
+		for (uint32_t k = 0; k < 3; k++) {
+			x[k] = do_alloc(&t, 2 * BLOCK, 0);
+			do_fill(&t, 0, x[k], 2 * BLOCK, 1000 + 3 * i + k);
+		}
+		for (uint32_t k = 0; k < 3; k++)
+			do_expect_late(&t, 0, x[k], 2 * BLOCK, 1000 + 3 * i + k);
+		for (uint32_t k = 0; k < 3; k++)
+			do_free(&t, x[k], 0);
+		y = do_alloc(&t, Y_BYTES, 0);
+		use = use_of(y, Y_BYTES, WEIR_OVERWRITE);
+		do_begin_uses(&t, 0, &use, 1);
+		if (i == WARM_UP - 1) {
+			assert_true(has_plan(&t));
+			assert_int_equal(t.space->nr_stale, Y_BYTES / BLOCK);
+		}
+		do_fill_and_end(&t, y, Y_BYTES, 2000 + i);
+		do_expect(&t, 0, y, Y_BYTES, 2000 + i);
+		do_free(&t, y, 0);
+		do_sync(&t);
+	}
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ taken, and lost again */
 
 /* A begin fails after it took chunks that launches still use, and the program gives up what it was
@@ -1084,6 +1118,7 @@ int main(void)
 		cmocka_unit_test(test_space_take_not_from_another_stream),
 		cmocka_unit_test(test_space_take_not_from_an_open_bracket),
 		cmocka_unit_test(test_space_take_each_call_fails),
+		cmocka_unit_test(test_space_take_from_several),
 		cmocka_unit_test(test_space_take_then_begin_fails),
 		cmocka_unit_test(test_space_take_beside_a_prefetch),
 		cmocka_unit_test(test_space_discard_leaves_room_in_the_plan),
