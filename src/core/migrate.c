@@ -42,7 +42,6 @@ void migrate_drop_stale(struct weir_space *space)
 
 	for (uint32_t r = 0; r < space->nr_ranges && space->nr_stale; r++) {
 		struct range *range = space->range[r];
-
 		bool all = true; /* up to here */
 
 		if (range->last_use > space->done_seq)
@@ -186,6 +185,12 @@ void migrate_drop_lower(struct weir_space *space, struct range *range, struct bl
 		return; /* still being read: move_finish() drops it */
 	chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
 	block->chunk[TIER_HOST] = NULL;
+}
+
+void migrate_set_dead(struct weir_space *space, struct range *range, struct block *block, bool dead)
+{
+	migrate_drop_lower(space, range, block);
+	block_set_dead(range, block, dead);
 }
 
 static void count_move(struct weir_space *space, enum tier to, enum weir_cause cause)

@@ -127,8 +127,7 @@ void range_destroy(struct weir_space *space, struct range *range)
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		struct block *block = &range->block[i];
 
-		migrate_drop_lower(space, range, block);
-		block_set_dead(range, block, true);
+		migrate_set_dead(space, range, block, true);
 		for (int t = 0; t < SPACE_TRIES && block->state != BLOCK_UNBACKED; t++)
 			(void)migrate_unback(space, range, i);
 		for (int t = 0; t < SPACE_TRIES && block->stale; t++)
@@ -152,8 +151,7 @@ void range_pool_add(struct weir_space *space, struct range *range)
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		struct block *block = &range->block[i];
 
-		migrate_drop_lower(space, range, block);
-		block_set_dead(range, block, true);
+		migrate_set_dead(space, range, block, true);
 	}
 	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
 	range->pooled = true;

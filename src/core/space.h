@@ -397,6 +397,10 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i);
 /* Drop the lower copy of a clean block. */
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block);
 
+/* The block is written, or its contents die (`dead`): its lower copy is none any more. */
+void migrate_set_dead(struct weir_space *space, struct range *range, struct block *block,
+		      bool dead);
+
 /*
  * Queue the copies gathered so far towards both tiers. When that fails the blocks of the batch are
  * where they were before, and the error is returned.

@@ -287,10 +287,8 @@ static void copy_end(struct weir_space *space, const struct space_use *part, boo
 
 	for (uint32_t i = part->first; i < part->first + part->nr; i++) {
 		range->block[i].pins--;
-		if (!written)
-			continue;
-		migrate_drop_lower(space, range, &range->block[i]);
-		block_set_dead(range, &range->block[i], false);
+		if (written)
+			migrate_set_dead(space, range, &range->block[i], false);
 	}
 	range->part_pins -= part->nr;
 	if (range->free_pending && !range_is_named(space, range))

@@ -13,8 +13,7 @@
 void alloc_expect_anything(struct weir_space *space, struct range *range)
 {
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
-		migrate_drop_lower(space, range, &range->block[i]);
-		block_set_dead(range, &range->block[i], false);
+		migrate_set_dead(space, range, &range->block[i], false);
 	}
 }
 

@@ -188,8 +188,7 @@ static void discard(struct weir_space *space, const struct space_use *use)
 	for (uint32_t i = use->first; i < use->first + use->nr; i++) {
 		if (!use_covers(use, i))
 			continue;
-		migrate_drop_lower(space, range, &range->block[i]);
-		block_set_dead(range, &range->block[i], true);
+		migrate_set_dead(space, range, &range->block[i], true);
 	}
 }
 
@@ -202,8 +201,7 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 	for (uint32_t i = use->first;
 	     i < use->first + use->nr && (range->nr_dead || range->nr_clean || range->nr_cleaning);
 	     i++) {
-		migrate_drop_lower(space, range, &range->block[i]);
-		block_set_dead(range, &range->block[i], false);
+		migrate_set_dead(space, range, &range->block[i], false);
 	}
 }
 

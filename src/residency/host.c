@@ -76,8 +76,7 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 	if (err)
 		return err;
 	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins) {
-		migrate_drop_lower(space, range, block);
-		block_set_dead(range, block, true);
+		migrate_set_dead(space, range, block, true);
 	}
 	if (block->state == BLOCK_HBM) {
 		err = room_evict(space, range, i, WEIR_CAUSE_DEMAND, &freed);

@@ -251,7 +251,7 @@ static int place_fresh_block(struct weir_space *space, const struct stream_slot 
 
 	if (!block->dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
 	    (block->state != BLOCK_UNBACKED && !room_is_idle(space, range, i)))
-		return 0;
+		return PLACE_DONE;
 	chunk = pmm_chunk_get(&space->pmm[TIER_HBM]);
 	if (!chunk) {
 		giver = room_giver(space, slot, &given);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels of the GCN workload and their arguments. launch.c declares what each one touches;
+ * The kernels of the GCN workload and their arguments. steps.c declares what each one touches;
  * nothing here allocates. Matrices are dense, by rows, fp32; index arrays are int64.
  *
  * Results depend on the data alone: work is cut into parts that write disjoint memory, and where
