@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ struct source {
 	uint32_t features, classes;
 	uint64_t seed;
 	uint64_t key; /* of the tensor that is filled */
-	const uint32_t *degree;
+	const _Atomic uint32_t *degree;
 	enum graph_split split;
 	float limit; /* of initial weights */
 };
@@ -192,33 +193,51 @@ static void fill_weights(const struct source *s, uint64_t first, uint64_t nr, vo
 {
 	for (uint64_t i = 0; i < nr; i++) {
 		struct ends e = entry_at(s, first + i);
-		double product = (double)s->degree[e.src] * (double)s->degree[e.dst];
+		uint32_t src = atomic_load_explicit(&s->degree[e.src], memory_order_relaxed);
+		uint32_t dst = atomic_load_explicit(&s->degree[e.dst], memory_order_relaxed);
 
-		((float *)out)[i] = (float)(1 / sqrt(product));
+		((float *)out)[i] = (float)(1 / sqrt((double)src * (double)dst));
+	}
+}
+
+/* Ends of edges, counted by node. */
+struct degrees {
+	const struct source *source;
+	_Atomic uint32_t *degree;
+};
+
+#define DEGREE_EDGES (UINT64_C(1) << 16) /* of one part */
+
+/* Sums of whole numbers: the order does not show, and the pool's end orders them before reads. */
+static void count_part(const void *p, uint64_t part)
+{
+	const struct degrees *d = p;
+	struct gcn_run r = gcn_part(part, DEGREE_EDGES, d->source->edges);
+
+	for (uint64_t i = r.first; i < r.end; i++) {
+		struct ends e = edge_at(d->source, i);
+
+		atomic_fetch_add_explicit(&d->degree[e.src], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&d->degree[e.dst], 1, memory_order_relaxed);
 	}
 }
 
 /* The number of entries that end at each node: at least 1, its own. NULL: no memory. */
-static uint32_t *count_degrees(const struct source *s)
+static _Atomic uint32_t *count_degrees(const struct gcn *g, const struct source *s)
 {
-	uint32_t *degree = malloc(s->nodes * sizeof(*degree));
+	struct degrees d = {.source = s, .degree = malloc(s->nodes * sizeof(*d.degree))};
 
-	if (!degree)
+	if (!d.degree)
 		return NULL;
 	for (uint64_t i = 0; i < s->nodes; i++)
-		degree[i] = 1;
-	for (uint64_t i = 0; i < s->edges; i++) {
-		struct ends e = edge_at(s, i);
-
-		degree[e.src]++;
-		degree[e.dst]++;
-	}
-	return degree;
+		atomic_init(&d.degree[i], 1);
+	gcn_pool_run(g->pool, gcn_nr_parts(s->edges, DEGREE_EDGES), count_part, &d);
+	return d.degree;
 }
 
 static void create_edges(struct gcn *g, struct source *s)
 {
-	uint32_t *degree = NULL;
+	_Atomic uint32_t *degree = NULL;
 
 	gcn_alloc(g, &g->edge, "edges", 16 * s->edges);
 	fill(g, &g->edge, s, 8, fill_edges);
@@ -228,7 +247,7 @@ static void create_edges(struct gcn *g, struct source *s)
 	fill(g, &g->dst, s, 8, fill_dst);
 	gcn_alloc(g, &g->weight, "weight", 4 * g->s.entries);
 	if (!g->phantom && !g->status) {
-		degree = count_degrees(s);
+		degree = count_degrees(g, s);
 		if (!degree)
 			gcn_fail(g, -ENOMEM, "gcn: no memory on the host for the degrees");
 	}
