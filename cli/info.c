@@ -136,6 +136,9 @@ static void format_value(const struct machine_constant *constant, char *buf, siz
 	case MACHINE_PER_S:
 		(void)rate_format(constant->value, "/s", buf, bytes);
 		break;
+	case MACHINE_TIMES:
+		(void)snprintf(buf, bytes, "%.4g", constant->value);
+		break;
 	}
 }
 
@@ -157,6 +160,9 @@ static void print_heading(const struct weir_machine_desc *desc, const char *path
 	case 'l':
 		printf("\nlink %s (a) - %s (b)\n", desc->memory[desc->link[i].a].name,
 		       desc->memory[desc->link[i].b].name);
+		break;
+	case 'k':
+		printf("\nkernel %s\n", desc->kernel[i].name);
 		break;
 	default:
 		printf("\nmapping calls\n");

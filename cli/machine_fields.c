@@ -68,6 +68,12 @@ static const struct machine_field vmm_fields[] = {
 	{NULL, 0, 0, 0, NULL},
 };
 
+static const struct machine_field kernel_fields[] = {
+	{FIELD(weir_kernel_rate, factor), FIELD_RATE, MACHINE_TIMES,
+	 "its time in own memory, over the rates'"},
+	{NULL, 0, 0, 0, NULL},
+};
+
 #define CHECK_ROOM(fields)                                                           \
 	_Static_assert(sizeof(fields) / sizeof(*(fields)) - 1 <= MACHINE_FIELDS_MAX, \
 		       "raise MACHINE_FIELDS_MAX")
@@ -76,6 +82,7 @@ CHECK_ROOM(memory_fields);
 CHECK_ROOM(device_fields);
 CHECK_ROOM(link_fields);
 CHECK_ROOM(vmm_fields);
+CHECK_ROOM(kernel_fields);
 
 static const char *const root_keys[] = {"schema", "name", "about", "memory",
 					"device", "link", "vmm",   NULL};
@@ -83,14 +90,16 @@ static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
 static const char *const vmm_keys[] = {NULL};
+static const char *const kernel_keys[] = {"name", NULL};
 static const char *const constant_keys[] = {"value", "origin", "source", NULL};
 
-const struct machine_section machine_root_section = {root_keys, no_fields};
-const struct machine_section machine_memory_section = {memory_keys, memory_fields};
-const struct machine_section machine_device_section = {device_keys, device_fields};
-const struct machine_section machine_link_section = {link_keys, link_fields};
-const struct machine_section machine_vmm_section = {vmm_keys, vmm_fields};
-const struct machine_section machine_constant_section = {constant_keys, no_fields};
+const struct machine_section machine_root_section = {root_keys, no_fields, "kernel"};
+const struct machine_section machine_memory_section = {memory_keys, memory_fields, NULL};
+const struct machine_section machine_device_section = {device_keys, device_fields, NULL};
+const struct machine_section machine_link_section = {link_keys, link_fields, NULL};
+const struct machine_section machine_vmm_section = {vmm_keys, vmm_fields, NULL};
+const struct machine_section machine_kernel_section = {kernel_keys, kernel_fields, NULL};
+const struct machine_section machine_constant_section = {constant_keys, no_fields, NULL};
 
 const char *const machine_origin_names[MACHINE_ORIGIN_NR] = {
 	[MACHINE_MEASURED] = "measured", [MACHINE_PUBLISHED] = "published",

@@ -33,10 +33,12 @@ struct machine_field {
 struct machine_section {
 	const char *const *plain; /* keys that are no constants */
 	const struct machine_field *fields;
+	const char *optional; /* a key that need not be there; NULL: none */
 };
 
 extern const struct machine_section machine_root_section, machine_memory_section,
-	machine_device_section, machine_link_section, machine_vmm_section, machine_constant_section;
+	machine_device_section, machine_link_section, machine_vmm_section, machine_kernel_section,
+	machine_constant_section;
 
 /* By enum machine_origin, and by enum weir_memory_kind. */
 extern const char *const machine_origin_names[MACHINE_ORIGIN_NR];

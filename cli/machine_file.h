@@ -44,6 +44,7 @@ enum machine_unit {
 	MACHINE_NS,
 	MACHINE_BYTES_PER_S,
 	MACHINE_PER_S, /* of whatever the key counts */
+	MACHINE_TIMES, /* one over another */
 };
 
 /* One number of a description. */
@@ -80,6 +81,19 @@ int machine_parse(const char *text, size_t bytes, const char *file, struct machi
 
 /** Release what machine_parse() or machine_file_read() filled. */
 void machine_file_fini(struct machine_file *machine);
+
+/**
+ * Put other kernels into a description, each with one origin and source, in place of those that it
+ * has.
+ *
+ * @param [in] kernel  nr of them, up to WEIR_KERNELS_MAX, as weir_machine_check() accepts them.
+ *                     Copied.
+ * @param [in] source  Copied; 1 to 1024 characters of printable ASCII.
+ * @return 0, or -ENOMEM: then nothing changed.
+ */
+int machine_set_kernels(struct machine_file *machine, const struct weir_kernel_rate *kernel,
+			uint32_t nr, enum machine_origin origin,
+			const char *source) WEIR_MUST_CHECK;
 
 /**
  * A description as the JSON that machine_parse() reads back to the same.

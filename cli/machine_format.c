@@ -38,6 +38,26 @@ static int format_constants(json_t *object, const struct machine_section *sectio
 	return bad;
 }
 
+/* Kernels come last, and only where there are any. */
+static int format_kernels(json_t *root, const struct weir_machine_desc *desc,
+			  const struct machine_constant *constant)
+{
+	json_t *kernels;
+	int bad;
+
+	if (!desc->nr_kernels)
+		return 0;
+	kernels = json_array();
+	bad = json_object_set_new(root, "kernel", kernels);
+	for (uint32_t i = 0; i < desc->nr_kernels && !bad; i++) {
+		json_t *json = json_pack("{ss}", "name", desc->kernel[i].name);
+
+		bad |= format_constants(json, &machine_kernel_section, &constant);
+		bad |= json_array_append_new(kernels, json);
+	}
+	return bad;
+}
+
 static int format_root(json_t *root, const struct machine_file *machine)
 {
 	const struct weir_machine_desc *desc = &machine->desc;
@@ -79,6 +99,8 @@ static int format_root(json_t *root, const struct machine_file *machine)
 	}
 	if (!bad)
 		bad |= format_constants(vmm, &machine_vmm_section, &constant);
+	if (!bad)
+		bad |= format_kernels(root, desc, constant);
 	return bad;
 }
 

@@ -108,10 +108,10 @@ static bool section_has(const struct machine_section *section, const char *key)
 		if (!strcmp(field->key, key))
 			return true;
 	}
-	return false;
+	return section->optional && !strcmp(section->optional, key);
 }
 
-/* An object with all of the section's keys and no others. */
+/* An object with all of the section's keys, but for the optional one, and no others. */
 static int check_keys(struct parse *p, const char *path, json_t *object,
 		      const struct machine_section *section)
 {
@@ -376,6 +376,20 @@ static int parse_link(struct parse *p, const char *path, json_t *object, uint32_
 	return parse_constants(p, path, object, &machine_link_section, link);
 }
 
+static int parse_kernel(struct parse *p, const char *path, json_t *object, uint32_t i)
+{
+	struct weir_kernel_rate *kernel = &p->out->desc.kernel[i];
+	int err;
+
+	err = check_keys(p, path, object, &machine_kernel_section);
+	if (err)
+		return err;
+	err = parse_name(p, path, object, "name", kernel->name);
+	if (err)
+		return err;
+	return parse_constants(p, path, object, &machine_kernel_section, kernel);
+}
+
 static int parse_array(struct parse *p, const json_t *root, const char *key, uint32_t max,
 		       uint32_t *nr,
 		       int (*parse)(struct parse *p, const char *path, json_t *object, uint32_t i))
@@ -404,7 +418,8 @@ static int parse_array(struct parse *p, const json_t *root, const char *key, uin
 /* Room for the constants of the most that the arrays may hold. */
 static int reserve_constants(struct parse *p)
 {
-	const size_t nr_objects = WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + 1;
+	const size_t nr_objects =
+		WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + WEIR_KERNELS_MAX + 1;
 
 	p->out->constant = calloc(nr_objects * MACHINE_FIELDS_MAX, sizeof(*p->out->constant));
 	return p->out->constant ? 0 : fail_memory(p);
@@ -442,6 +457,10 @@ static int find_named(const struct weir_machine_desc *desc, const char *kind, co
 	}
 	for (uint32_t i = 0; i < desc->nr_devices && !strcmp(kind, "device"); i++) {
 		if (!strcmp(desc->device[i].name, name))
+			return (int)i;
+	}
+	for (uint32_t i = 0; i < desc->nr_kernels && !strcmp(kind, "kernel"); i++) {
+		if (!strcmp(desc->kernel[i].name, name))
 			return (int)i;
 	}
 	for (uint32_t i = 0; i < desc->nr_links && !strcmp(kind, "link"); i++) {
@@ -512,6 +531,9 @@ static int parse_root(struct parse *p, json_t *root)
 	if (err)
 		return err;
 	err = parse_constants(p, "vmm", vmm, &machine_vmm_section, &desc->vmm);
+	if (!err && json_object_get(root, "kernel"))
+		err = parse_array(p, root, "kernel", WEIR_KERNELS_MAX, &desc->nr_kernels,
+				  parse_kernel);
 	if (err)
 		return err;
 	return check_machine(p);

@@ -422,8 +422,8 @@ static void step_build(struct build *b, const struct weir_machine_desc *desc, ui
 	if (from->compute_ns > 0)
 		s->alone_ns = from->compute_ns;
 	else if (from->name)
-		s->alone_ns = max_double(max_double(hbm_ns, from->ops / dev->ops_per_s * NS_PER_S),
-					 (double)dev->launch_ns);
+		s->alone_ns = cost_resident_ns(dev, cost_kernel_factor(desc, from->name), hbm_ns,
+					       from->ops);
 	b->model->compute_ns += s->alone_ns;
 	jump_build(b, step);
 }

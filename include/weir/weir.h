@@ -66,6 +66,7 @@ WEIR_API void weir_log_set(weir_log_fn fn, void *arg);
 #define WEIR_MEMORIES_MAX 16
 #define WEIR_DEVICES_MAX 8
 #define WEIR_LINKS_MAX 64
+#define WEIR_KERNELS_MAX 64
 
 enum weir_memory_kind { WEIR_MEMORY_HOST, WEIR_MEMORY_HBM };
 
@@ -115,14 +116,24 @@ struct weir_vmm_desc {
 	uint64_t create_host_ns; /**< one chunk of host memory, pinned */
 };
 
+/**
+ * How a kernel compares with what the device's rates make of its declared bytes and operations. For
+ * kernels that are not listed: 1.
+ */
+struct weir_kernel_rate {
+	char name[WEIR_NAME_MAX]; /**< of struct weir_kernel */
+	double factor; /**< time of its bytes in HBM and of its operations, over the modelled */
+};
+
 /** A whole machine: what a simulated one is made from, and what a real one was found to be. */
 struct weir_machine_desc {
 	char name[WEIR_NAME_MAX];
-	uint32_t nr_memories, nr_devices, nr_links;
+	uint32_t nr_memories, nr_devices, nr_links, nr_kernels;
 	struct weir_memory_desc memory[WEIR_MEMORIES_MAX];
 	struct weir_device_desc device[WEIR_DEVICES_MAX];
 	struct weir_link_desc link[WEIR_LINKS_MAX];
 	struct weir_vmm_desc vmm;
+	struct weir_kernel_rate kernel[WEIR_KERNELS_MAX]; /**< no name twice */
 };
 
 /** How a simulated machine holds bytes. */
@@ -171,8 +182,8 @@ WEIR_API void weir_machine_close(struct weir_machine *machine);
 WEIR_API const struct weir_machine_desc *weir_machine_desc(const struct weir_machine *machine);
 
 /**
- * Check a description: counts, indexes, names, rates and sizes above zero, one HBM a device, a
- * host memory, a link between the host and each device.
+ * Check a description: counts, indexes, names, rates, sizes and factors above zero, one HBM a
+ * device, a host memory, a link between the host and each device.
  *
  * @param [out] why   Text of the first contradiction, cut to bytes. May be NULL.
  * @return 0 or -WEIR_EMACHINE.

@@ -26,6 +26,7 @@ struct weir_stream {
 	struct weir_machine *machine;
 	stream_id_t id;
 	uint32_t device;
+	_Atomic(const char *) kernel; /* see stream_kernel_take() */
 };
 
 /* ------------------------------------------------------------------ ops that may be left out */
@@ -209,6 +210,7 @@ int weir_stream_create(struct weir_machine *machine, uint32_t device, struct wei
 		goto err_free;
 	stream->machine = machine;
 	stream->device = device;
+	atomic_init(&stream->kernel, NULL);
 	atomic_fetch_add(&machine->nr_streams, 1);
 	*out = stream;
 	return 0;
@@ -264,8 +266,19 @@ uint32_t stream_device(const struct weir_stream *stream)
 int weir_launch(struct weir_stream *stream, const struct weir_launch *launch)
 {
 	struct backend *b = stream->machine->backend;
+	int err = b->ops->launch(b, stream->id, launch);
+	const char *before = NULL;
 
-	return b->ops->launch(b, stream->id, launch);
+	if (!err && launch->kernel->name &&
+	    !atomic_compare_exchange_strong(&stream->kernel, &before, launch->kernel->name) &&
+	    strcmp(before, launch->kernel->name) != 0)
+		atomic_store(&stream->kernel, "");
+	return err;
+}
+
+const char *stream_kernel_take(struct weir_stream *stream)
+{
+	return atomic_exchange(&stream->kernel, NULL);
 }
 
 /* ------------------------------------------------------------------ check of a description */
@@ -431,6 +444,24 @@ static int check_hbms_owned(const struct weir_machine_desc *desc, const struct f
 	return 0;
 }
 
+static int check_kernels(const struct weir_machine_desc *desc, const struct finding *why)
+{
+	for (uint32_t i = 0; i < desc->nr_kernels; i++) {
+		const struct weir_kernel_rate *kernel = &desc->kernel[i];
+
+		if (!name_valid(kernel->name))
+			return contradiction(why, "kernel %u: no name, or one that is too long", i);
+		for (uint32_t j = 0; j < i; j++)
+			if (!strcmp(kernel->name, desc->kernel[j].name))
+				return contradiction(why, "kernel '%s' is there twice",
+						     kernel->name);
+		if (!rate_valid(kernel->factor))
+			return contradiction(why, "kernel '%s': factor is not above zero",
+					     kernel->name);
+	}
+	return 0;
+}
+
 static int check_granularity(const struct weir_machine_desc *desc, const struct finding *why)
 {
 	uint64_t granularity = desc->vmm.granularity_bytes;
@@ -463,6 +494,9 @@ int weir_machine_check(const struct weir_machine_desc *desc, char *why, size_t b
 	if (desc->nr_links > WEIR_LINKS_MAX)
 		return contradiction(&finding, "%u links; up to %d can be", desc->nr_links,
 				     WEIR_LINKS_MAX);
+	if (desc->nr_kernels > WEIR_KERNELS_MAX)
+		return contradiction(&finding, "%u kernels; up to %d can be", desc->nr_kernels,
+				     WEIR_KERNELS_MAX);
 	err = check_memories(desc, &finding);
 	for (uint32_t i = 0; !err && i < desc->nr_devices; i++)
 		err = check_device(desc, i, &finding);
@@ -472,6 +506,8 @@ int weir_machine_check(const struct weir_machine_desc *desc, char *why, size_t b
 		err = check_hbms_owned(desc, &finding);
 	if (!err)
 		err = check_granularity(desc, &finding);
+	if (!err)
+		err = check_kernels(desc, &finding);
 	for (uint32_t i = 0; !err && i < desc->nr_devices; i++)
 		if (!host_link_exists(desc, desc->device[i].memory))
 			err = contradiction(&finding, "device '%s' has no link to the host",

@@ -204,4 +204,8 @@ struct backend *machine_backend(const struct weir_machine *machine);
 stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
 
+/* The kernel that was launched by weir_launch() since the last call of this: its name, "" if there
+ * were several, NULL if none. */
+const char *stream_kernel_take(struct weir_stream *stream);
+
 #endif

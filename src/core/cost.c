@@ -65,6 +65,14 @@ double cost_expansion(const struct weir_use *use)
 	return cost_sector_bytes(use->granule) / (use->granule ? use->granule : WORD_BYTES);
 }
 
+double cost_kernel_factor(const struct weir_machine_desc *desc, const char *kernel)
+{
+	for (uint32_t i = 0; kernel && i < desc->nr_kernels; i++)
+		if (!strcmp(desc->kernel[i].name, kernel))
+			return desc->kernel[i].factor;
+	return 1;
+}
+
 double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use *use)
 {
 	double bytes = ((double)use->read_bytes + (double)use->write_bytes) * cost_expansion(use);
@@ -72,6 +80,13 @@ double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use 
 						  : device->hbm_bytes_per_s;
 
 	return use->kind == WEIR_DISCARD ? 0 : bytes / rate * NS_PER_S;
+}
+
+double cost_resident_ns(const struct weir_device_desc *device, double factor, double hbm_ns,
+			double ops)
+{
+	return max_double(factor * max_double(hbm_ns, ops / device->ops_per_s * NS_PER_S),
+			  (double)device->launch_ns);
 }
 
 double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,
@@ -132,19 +147,20 @@ static int use_in_place(const struct weir_machine_desc *desc, uint32_t own,
 	return 0;
 }
 
-int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const struct cost_use *uses,
-		uint32_t nr_uses, double ops, struct cost_kernel *out)
+int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const char *kernel,
+		const struct cost_use *uses, uint32_t nr_uses, double ops, struct cost_kernel *out)
 {
 	const struct weir_device_desc *dev = &desc->device[device];
+	double factor = cost_kernel_factor(desc, kernel);
 	struct cost_kernel cost;
 
 	memset(&cost, 0, sizeof(cost));
-	cost.ops_ns = ops / dev->ops_per_s * NS_PER_S;
+	cost.ops_ns = factor * (ops / dev->ops_per_s * NS_PER_S);
 	cost.launch_ns = (double)dev->launch_ns;
 	for (uint32_t i = 0; i < nr_uses; i++) {
 		const struct weir_use *use = uses[i].use;
 
-		cost.hbm_ns += cost_hbm_ns(dev, use);
+		cost.hbm_ns += factor * cost_hbm_ns(dev, use);
 		for (uint32_t m = 0; m < desc->nr_memories; m++) {
 			int err;
 

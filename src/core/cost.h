@@ -10,10 +10,12 @@
  *   sectors     a piece of g bytes that starts at a multiple of a (the largest power of two that
  *               divides g, 32 at most) covers (g + 32 - a) / 32 sectors of 32 bytes on average
  *   expansion   x = 1 for a streaming use, 32 * sectors / g for a random one
- *   HBM time    x * (R + W) / (hbm_bytes_per_s or hbm_random_bytes_per_s); sums over uses. It
- * counts
- *               bytes in place too: a kernel gets no faster when some of its data is elsewhere
- *               (measured on an H200: gather and scatter-add with 2 % of the rows in host memory)
+ *   factor      k of the kernel's name in the description's list, 1 when it is not there
+ *   HBM time    k * x * (R + W) / (hbm_bytes_per_s or hbm_random_bytes_per_s); sums over uses. It
+ *               counts bytes in place too: a kernel gets no faster when some of its data is
+ *               elsewhere (measured on an H200: gather and scatter-add with 2 % of the rows in host
+ *               memory)
+ *   operations  k * ops / ops_per_s
  *   link bytes  f_m * x * R from m, f_m * x * W to m
  *   link rate   streaming: inplace_bytes_per_s. Random, with e = 32 * sectors bytes moved a piece:
  *                 the least of inplace_bytes_per_s,
@@ -23,7 +25,7 @@
  *                             inplace_large_per_s * e
  *   flow        for a kernel, a memory and a direction: the uses' link bytes and link times add
  *               up; the flow's rate is the quotient
- *   kernel      the largest of HBM time, every flow's time, ops / ops_per_s, and launch_ns
+ *   kernel      the largest of HBM time, every flow's time, operations, and launch_ns
  */
 #ifndef WEIR_CORE_COST_H
 #define WEIR_CORE_COST_H
@@ -74,8 +76,16 @@ double cost_sector_bytes(uint32_t granule);
 /* Bytes moved for one declared byte of a use: 1, or more for small random pieces. */
 double cost_expansion(const struct weir_use *use);
 
-/* HBM time of a use. */
+/* The factor of a kernel by its name. NULL: 1. */
+double cost_kernel_factor(const struct weir_machine_desc *desc, const char *kernel);
+
+/* HBM time of a use, without a kernel's factor. */
 double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use *use);
+
+/* A kernel's time with everything in HBM, of the HBM times of its uses (without factor), its
+ * operations and its factor. */
+double cost_resident_ns(const struct weir_device_desc *device, double factor, double hbm_ns,
+			double ops);
 
 /* The rate at which expanded bytes of a use in place cross an idle link. footprint: bytes of the
  * part that are there. */
@@ -83,11 +93,11 @@ double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use
 				uint32_t granule, uint64_t footprint);
 
 /*
- * The components of a kernel's cost on a device.
+ * The components of a kernel's cost on a device. kernel: its name; NULL: one without a factor.
  * @return 0, or -EINVAL: a use lies in a memory that the device has no link to.
  */
-int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const struct cost_use *uses,
-		uint32_t nr_uses, double ops, struct cost_kernel *out);
+int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const char *kernel,
+		const struct cost_use *uses, uint32_t nr_uses, double ops, struct cost_kernel *out);
 
 /* Its time on a machine that does nothing else; flows of both directions share a link's duplex
  * rate while both last. */

@@ -319,6 +319,7 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	waits = space->nr_waits;
 	space_progress(space);
 	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, slot->use, slot->nr_uses);
+	(void)stream_kernel_take(stream); /* what was launched before belongs to no bracket */
 	for (uint32_t u = 0; u < slot->nr_uses; u++)
 		if (slot->use[u].kind == WEIR_DISCARD)
 			discard(space, &slot->use[u]);
@@ -402,6 +403,7 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	if (err)
 		goto out;
 	space->backend->ops->access_end(space->backend, stream_id(stream));
+	follow_launched(space, slot->event, stream_kernel_take(stream));
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;
 	for (uint32_t u = 0; u < slot->nr_uses; u++)

@@ -128,6 +128,14 @@ void follow_freed(struct weir_space *space, struct range *range)
 	range->plan_life = -1;
 }
 
+void follow_launched(struct weir_space *space, uint64_t event, const char *kernel)
+{
+	struct record *record = &space->residency->record;
+
+	if (event && event >= record->first_event)
+		record_event(record, event)->kernel = kernel;
+}
+
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 {
 	struct residency *r = space->residency;

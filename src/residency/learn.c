@@ -203,20 +203,18 @@ static double learn_compute(const struct learning *l, uint64_t number)
 	const struct weir_device_desc *device = &l->space->backend->desc.device[l->space->device];
 	const struct event *event = record_event(l->record, number);
 	const struct record_use *uses = record_uses(l->record, event);
-	double model = (double)device->launch_ns;
-	double ns = event->ns;
-	bool in_place = event->in_place;
+	const struct event *known = event; /* the same a period earlier, if this is not over */
+	double model = (double)device->launch_ns, factor;
 
-	if (ns <= 0 && number >= l->record->first_event + l->period) {
-		ns = record_event(l->record, number - l->period)->ns;
-		in_place = record_event(l->record, number - l->period)->in_place;
-	}
-	if (ns > 0 && !in_place)
-		return ns;
+	if (event->ns <= 0 && number >= l->record->first_event + l->period)
+		known = record_event(l->record, number - l->period);
+	if (known->ns > 0 && !known->in_place)
+		return known->ns;
+	factor = cost_kernel_factor(&l->space->backend->desc, known->kernel);
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		struct weir_use use = as_declared(&uses[i]);
 
-		model += cost_hbm_ns(device, &use);
+		model += factor * cost_hbm_ns(device, &use);
 	}
 	return model;
 }

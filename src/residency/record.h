@@ -44,6 +44,7 @@ struct event {
 	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
 	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
 	bool in_place;	    /* BEGIN: ns was measured with something not resident */
+	const char *kernel; /* BEGIN: the one that was launched, "": several; NULL: not known yet */
 	bool ended;	    /* ALLOC: its life was freed */
 };
 

@@ -98,6 +98,9 @@ uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_block
 /* A range is freed: the plan does not move it any more. */
 void follow_freed(struct weir_space *space, struct range *range);
 
+/* The kernel launched in a bracket that ends, as stream_kernel_take() has it; event may be 0. */
+void follow_launched(struct weir_space *space, uint64_t event, const char *kernel);
+
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "src/backend/cuda/cuda.h"
+#include "src/core/cost.h"
 #include "src/backend/cuda/driver.h"
 #include "tests/fakecuda/fakecuda.h"
 
@@ -189,6 +190,8 @@ static void test_description(void **state)
 	measured.memory[GPU0].bytes = MIB(1);
 	measured.vmm.unmap_ns = 77;
 	measured.vmm.granularity_bytes = 1;
+	measured.nr_kernels = 1;
+	measured.kernel[0] = (struct weir_kernel_rate){"touch", 2};
 	assert_int_equal(
 		cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH, .measured = &measured},
 			    &b),
@@ -197,6 +200,7 @@ static void test_description(void **state)
 	assert_true(b->desc.device[0].hbm_bytes_per_s == 54321);
 	assert_int_equal(b->desc.memory[GPU0].bytes, MIB(16));
 	assert_int_equal(b->desc.vmm.unmap_ns, 77);
+	assert_true(cost_kernel_factor(&b->desc, "touch") == 2);
 	assert_int_equal(b->desc.vmm.granularity_bytes, KIB(4));
 	b->ops->destroy(b);
 }

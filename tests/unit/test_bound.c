@@ -389,6 +389,28 @@ static void test_bound_fits(void **state)
 	trace_destroy(t);
 }
 
+/* A kernel's factor counts in its time in HBM, where no time was measured. */
+static void test_bound_factor(void **state)
+{
+	struct trace *t = fitting_trace();
+	struct weir_machine_desc d;
+	struct bound_result plain, r;
+
+	(void)state;
+	machine(&d);
+	(void)bound(t, &d, 0, &plain);
+	d.nr_kernels = 1;
+	d.kernel[0] = (struct weir_kernel_rate){"kernel", 3};
+	assert_near(bound(t, &d, 0, &r), 30 * (3 * (6e9 / 1500e9 + 1e12 / 60e12) + 2e-6), 1e-6);
+	d.kernel[0] = (struct weir_kernel_rate){"other", 3};
+	assert_true(bound(t, &d, 0, &r) == plain.bound_s);
+	d.kernel[0] = (struct weir_kernel_rate){"kernel", 3};
+	for (uint32_t s = 0; s < t->nr_steps; s++)
+		t->steps[s].compute_ns = 1e6;
+	assert_near(bound(t, &d, 0, &r), t->nr_steps * 1e-3, 1e-5);
+	trace_destroy(t);
+}
+
 /* A measured time counts in place of the model's, longer or shorter. */
 static void test_bound_measured(void **state)
 {
@@ -881,6 +903,7 @@ int main(void)
 		cmocka_unit_test(test_trace_check_refuses),
 		cmocka_unit_test(test_bound_bad_arguments),
 		cmocka_unit_test(test_bound_fits),
+		cmocka_unit_test(test_bound_factor),
 		cmocka_unit_test(test_bound_measured),
 		cmocka_unit_test(test_bound_one_long_stream),
 		cmocka_unit_test(test_bound_just_beyond_reach),

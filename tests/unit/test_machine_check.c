@@ -111,6 +111,33 @@ static void count_message(void *arg, enum weir_log_level level, const char *mess
 		++*(int *)arg;
 }
 
+/* n kernels, named apart. */
+static void list_kernels(struct weir_machine_desc *m, uint32_t n)
+{
+	m->nr_kernels = n;
+	for (uint32_t i = 0; i < n && i < WEIR_KERNELS_MAX; i++) {
+		snprintf(m->kernel[i].name, WEIR_NAME_MAX, "kernel%u", i);
+		m->kernel[i].factor = 0.5 + i;
+	}
+}
+
+static void test_check_kernels(void **state)
+{
+	struct weir_machine_desc sound;
+
+	(void)state;
+	test_machine(&sound);
+	list_kernels(&sound, WEIR_KERNELS_MAX);
+	assert_int_equal(weir_machine_check(&sound, NULL, 0), 0);
+	BROKEN("65 kernels", list_kernels(&m, WEIR_KERNELS_MAX + 1));
+	BROKEN("kernel 1: no name", list_kernels(&m, 2), m.kernel[1].name[0] = 0);
+	BROKEN("kernel 0", list_kernels(&m, 1), memset(m.kernel[0].name, 'x', WEIR_NAME_MAX));
+	BROKEN("'kernel0' is there twice", list_kernels(&m, 2), m.kernel[1] = m.kernel[0]);
+	BROKEN("kernel 'kernel1': factor", list_kernels(&m, 2), m.kernel[1].factor = 0);
+	BROKEN("factor", list_kernels(&m, 1), m.kernel[0].factor = INFINITY);
+	BROKEN("factor", list_kernels(&m, 1), m.kernel[0].factor = NAN);
+}
+
 static void test_machine_handles(void **state)
 {
 	struct weir_machine_desc desc;
@@ -200,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_check_memories),
 		cmocka_unit_test(test_check_devices),
 		cmocka_unit_test(test_check_links),
+		cmocka_unit_test(test_check_kernels),
 		cmocka_unit_test(test_machine_handles),
 		cmocka_unit_test(test_machine_leak_is_reported),
 		cmocka_unit_test(test_strings),

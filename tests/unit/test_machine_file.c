@@ -210,6 +210,102 @@ static void test_machine_values_and_origins(void **state)
 	machine_file_fini(&machine);
 }
 
+/* The laptop with two kernels. */
+#define TWO_KERNELS                                                                     \
+	"\"kernel\": [\n"                                                               \
+	"{\"name\": \"gather\", \"factor\": {\"value\": 1.25, \"origin\": \"fitted\", " \
+	"\"source\": \"a run\"}},\n"                                                    \
+	"{\"name\": \"relu\", \"factor\": {\"value\": 2, \"origin\": \"assumed\", "     \
+	"\"source\": \"a guess\"}}],\n\"memory\": ["
+
+static void parse_kernels(struct machine_file *out)
+{
+	char *text = edited(laptop, "\"memory\": [", TWO_KERNELS);
+	char err[ERR_BYTES] = "";
+
+	if (machine_parse(text, strlen(text), "m.json", out, err, sizeof(err)))
+		fail_msg("%s", err);
+	free(text);
+}
+
+static void test_machine_kernels(void **state)
+{
+	struct machine_file machine, again;
+	char err[ERR_BYTES] = "";
+	char *text;
+
+	(void)state;
+	parse_kernels(&machine);
+	assert_int_equal(machine.desc.nr_kernels, 2);
+	assert_string_equal(machine.desc.kernel[0].name, "gather");
+	assert_true(machine.desc.kernel[0].factor == 1.25);
+	assert_string_equal(machine.desc.kernel[1].name, "relu");
+	assert_string_equal(machine.constant[machine.nr_constants - 1].path, "kernel[1].factor");
+	text = machine_format(&machine);
+	assert_non_null(text);
+	assert_int_equal(machine_parse(text, strlen(text), "again", &again, err, sizeof(err)), 0);
+	check_same(&machine, &again);
+	free(text);
+	machine_file_fini(&again);
+	machine_file_fini(&machine);
+}
+
+/* Other kernels in place of those that were there, whatever their number. */
+static void test_machine_set_kernels(void **state)
+{
+	struct weir_kernel_rate kernel[WEIR_KERNELS_MAX] = {{"a", 3}, {"b", 0.5}, {"c", 1e-3}};
+	struct machine_file machine, again;
+	char err[ERR_BYTES] = "";
+
+	(void)state;
+	parse_kernels(&machine);
+	for (uint32_t i = 3; i < WEIR_KERNELS_MAX; i++) {
+		(void)snprintf(kernel[i].name, WEIR_NAME_MAX, "k%u", i);
+		kernel[i].factor = i;
+	}
+	for (uint32_t nr = WEIR_KERNELS_MAX;; nr = nr == 3 ? 0 : 3) {
+		char *text;
+
+		assert_int_equal(
+			machine_set_kernels(&machine, kernel, nr, MACHINE_MEASURED, "a run"), 0);
+		assert_int_equal(machine.desc.nr_kernels, nr);
+		assert_memory_equal(machine.desc.kernel, kernel, nr * sizeof(*kernel));
+		text = machine_format(&machine);
+		assert_non_null(text);
+		if (machine_parse(text, strlen(text), "again", &again, err, sizeof(err)))
+			fail_msg("%s", err);
+		check_same(&machine, &again);
+		assert_true(!strstr(text, "gather") && (nr > 0) == !!strstr(text, "\"kernel\""));
+		free(text);
+		machine_file_fini(&again);
+		if (!nr)
+			break;
+	}
+	machine_file_fini(&machine);
+}
+
+static void test_machine_wrong_kernels(void **state)
+{
+	(void)state;
+	check_edit("\"memory\": [", "\"kernel\": {}, \"memory\": [", "kernel: must be an array");
+	check_edit("\"memory\": [", "\"kernel\": [{}], \"memory\": [",
+		   "kernel[0].name: is missing");
+	check_edit("\"memory\": [", "\"kernel\": [{\"name\": \"x\"}], \"memory\": [",
+		   "kernel[0].factor: is missing");
+	check_edit("\"memory\": [",
+		   "\"kernel\": [{\"name\": \"a b\", \"factor\": 1}], \"memory\": [", "is no name");
+	check_edit("\"memory\": [",
+		   "\n\"kernel\": [{\"name\": \"a\", \"factor\": {\"value\": 0, "
+		   "\"origin\": \"fitted\", \"source\": \"x\"}}], \"memory\": [",
+		   "m.json:6: kernel[0].factor.value: must be above 0");
+	check_edit("\"memory\": [",
+		   "\"kernel\": [{\"name\": \"a\", \"factor\": {\"value\": 1, "
+		   "\"origin\": \"fitted\", \"source\": \"x\"}}, {\"name\": \"a\", "
+		   "\"factor\": {\"value\": 1, \"origin\": \"fitted\", \"source\": \"x\"}}], "
+		   "\"memory\": [",
+		   "kernel 'a' is there twice");
+}
+
 /* Whole numbers may be written as 8e9, whatever the locale. */
 static void test_machine_whole_real(void **state)
 {
@@ -539,6 +635,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_machine_shipped),
 		cmocka_unit_test(test_machine_values_and_origins),
+		cmocka_unit_test(test_machine_kernels),
+		cmocka_unit_test(test_machine_set_kernels),
+		cmocka_unit_test(test_machine_wrong_kernels),
 		cmocka_unit_test(test_machine_whole_real),
 		cmocka_unit_test(test_machine_not_json),
 		cmocka_unit_test(test_machine_cut_anywhere),

@@ -123,6 +123,31 @@ static void test_kernel_is_the_largest(void **state)
 	assert_int_equal(kernel_ns(f, &use, 1, 0), 500);
 }
 
+/* A listed kernel takes its factor of time in HBM and of operations, and others do not; what it
+ * moves in place, and the least time of a kernel, stay. */
+static void test_kernel_has_a_factor(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_machine_desc desc = f->b->desc;
+	struct weir_use use = use_of(f->hbm, MIB(1), WEIR_READ);
+	struct weir_use away = use_of(f->host, MIB(1), WEIR_READ);
+	uint64_t away_ns = kernel_ns(f, &away, 1, 0);
+
+	f->b->desc.nr_kernels = 2;
+	f->b->desc.kernel[0] = (struct weir_kernel_rate){"touch-not", 9};
+	f->b->desc.kernel[1] = (struct weir_kernel_rate){"touch", 2};
+	assert_int_equal(kernel_ns(f, &use, 1, 0), 20972);
+	assert_int_equal(kernel_ns(f, &use, 1, 1e8), 200000);
+	assert_int_equal(kernel_ns(f, &away, 1, 0), away_ns);
+	use.read_bytes = 100;
+	assert_int_equal(kernel_ns(f, &use, 1, 0), 500);
+	assert_true(cost_kernel_factor(&f->b->desc, "touch") == 2);
+	assert_true(cost_kernel_factor(&f->b->desc, "tou") == 1);
+	assert_true(cost_kernel_factor(&f->b->desc, "") == 1);
+	assert_true(cost_kernel_factor(&f->b->desc, NULL) == 1);
+	f->b->desc = desc;
+}
+
 static void test_kernel_random_moves_sectors(void **state)
 {
 	struct fixture *f = *state;
@@ -401,11 +426,11 @@ static void test_cost_alone_is_the_simulator(void **state)
 		costs[i].use = &use[i];
 		costs[i].bytes[i == 1 ? GPU0 : HOST] = use[i].bytes;
 	}
-	assert_int_equal(cost_kernel(&f->desc, 0, costs, 3, 0, &cost), 0);
+	assert_int_equal(cost_kernel(&f->desc, 0, NULL, costs, 3, 0, &cost), 0);
 	assert_true(cost_kernel_alone_ns(&f->desc, &cost) <= (double)kernel_ns(f, use, 3, 0));
 	assert_true(cost_kernel_alone_ns(&f->desc, &cost) > (double)kernel_ns(f, use, 3, 0) - 3);
 	f->desc.nr_links = 0;
-	assert_int_equal(cost_kernel(&f->desc, 0, costs, 3, 0, &cost), -EINVAL);
+	assert_int_equal(cost_kernel(&f->desc, 0, NULL, costs, 3, 0, &cost), -EINVAL);
 }
 
 /* ------------------------------------------------------------------ host, migrator */
@@ -599,6 +624,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_kernel_is_the_largest),
+		CASE(test_kernel_has_a_factor),
 		CASE(test_kernel_random_moves_sectors),
 		CASE(test_kernels_take_turns),
 		CASE(test_kernel_in_place),

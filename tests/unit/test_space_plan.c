@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/residency/plan.h"
+#include "src/residency/residency.h"
 #include "tests/support/space.h"
 
 #define BLOCK KIB(16)
@@ -103,6 +105,40 @@ static void test_space_plan_copies_out_nothing_that_is_clean_or_dead(void **stat
 	assert_true(delta.in <= WARM_UP * 4);
 	assert_int_equal(get_stats(&t).nr_divergences, 0);
 	test_space_close(&t);
+}
+
+/* What a plan takes for the computation of a kernel that reads more than fits, whose name has a
+ * factor. */
+static double planned_compute_ns(double factor)
+{
+	struct test_space t;
+	double compute_ns;
+	uint8_t *a;
+
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	t.backend->desc.nr_kernels = 1;
+	t.backend->desc.kernel[0] = (struct weir_kernel_rate){"cells", factor};
+	a = do_alloc(&t, 12 * BLOCK, 0);
+	do_write(&t, a, 12 * BLOCK, 1);
+	for (uint32_t i = 0; i < WARM_UP; i++)
+		do_expect(&t, 0, a, 12 * BLOCK, 1);
+	do_sync(&t);
+	assert_non_null(t.space->residency->plan);
+	compute_ns = t.space->residency->plan->compute_ns;
+	test_space_close(&t);
+	return compute_ns;
+}
+
+/* A bracket that never ran with everything resident is modelled with its kernel's factor. */
+static void test_space_plan_knows_the_factor_of_a_kernel(void **state)
+{
+	double hbm_ns = 12.0 * BLOCK / 100, plain = planned_compute_ns(1);
+	double nr = plain / (500 + hbm_ns); /* kernels in a period */
+
+	(void)state;
+	assert_true(nr > 0.999);
+	assert_true(planned_compute_ns(3) - plain > 0.999 * nr * 2 * hbm_ns);
+	assert_true(planned_compute_ns(3) - plain < 1.001 * nr * 2 * hbm_ns);
 }
 
 /* What was used before the repetition, and not in it, makes room for what is: touched too sparsely
@@ -386,6 +422,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_plan_that_fits_moves_nothing),
+		cmocka_unit_test(test_space_plan_knows_the_factor_of_a_kernel),
 		cmocka_unit_test(test_space_plan_evicts_what_it_does_not_know),
 		cmocka_unit_test(test_space_plan_copies_out_nothing_that_is_clean_or_dead),
 		cmocka_unit_test(test_space_plan_hides_copies),

@@ -220,6 +220,8 @@ static void take_measured(struct weir_machine_desc *desc, const struct weir_mach
 	}
 	desc->vmm = measured->vmm;
 	desc->vmm.granularity_bytes = granularity;
+	desc->nr_kernels = measured->nr_kernels;
+	memcpy(desc->kernel, measured->kernel, sizeof(desc->kernel));
 }
 
 static uint64_t host_bytes(void)

@@ -253,8 +253,8 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 	device->running = kernel;
 	if (!kernel->err)
 		kernel_survey(sim, kernel);
-	if (!kernel->err && cost_kernel(desc, kernel->op.stream->device, kernel->costs,
-					kernel->nr_uses, kernel->ops, &cost)) {
+	if (!kernel->err && cost_kernel(desc, kernel->op.stream->device, kernel->kernel->name,
+					kernel->costs, kernel->nr_uses, kernel->ops, &cost)) {
 		cost.nr_flows = 0;
 		kernel_trap(sim, kernel, kernel->uses[0].addr,
 			    "the device has no link to the memory that a use lies in");
