@@ -49,6 +49,11 @@ static int stub_access_guard(struct backend *b, void *reservation, bool guarded)
 	return 0;
 }
 
+static int stub_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	return b->ops->fence_record(b, stream, out);
+}
+
 static void *stub_stream_native(struct backend *b, stream_id_t stream)
 {
 	(void)b, (void)stream;
@@ -87,6 +92,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->access_end = stub_access_end;
 	if (!ops->access_guard)
 		ops->access_guard = stub_access_guard;
+	if (!ops->fence_mark)
+		ops->fence_mark = stub_fence_mark;
 	if (!ops->stream_native)
 		ops->stream_native = stub_stream_native;
 	if (!ops->poison)
@@ -116,6 +123,11 @@ int machine_wrap(struct backend *b, struct weir_machine **out)
 struct backend *machine_backend(const struct weir_machine *machine)
 {
 	return machine->backend;
+}
+
+void machine_set_backend(struct weir_machine *machine, struct backend *wrapper)
+{
+	machine->backend = wrapper;
 }
 
 /* The handle of a backend that was just created, or not. */

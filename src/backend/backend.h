@@ -3,7 +3,8 @@
  * The boundary: everything that weir asks of a machine. What is not here, core cannot do.
  *
  * Conventions
- *  - Implementations: sim (virtual time), cuda (real), flaky (wraps either, fails the n-th call).
+ *  - Implementations: sim (virtual time), cuda (real); flaky and watch wrap either, to fail the n-th
+ *    call and to record what happens.
  *  - Calls return 0 or a negative error; outputs are written on success only; a failed call
  *    changed nothing.
  *  - Physical memory comes as chunks. A chunk is mapped once, for good, at its alias when it is
@@ -124,6 +125,10 @@ struct backend_ops {
 	/* A fence for all work queued on the stream so far. */
 	int (*fence_record)(struct backend *b, stream_id_t stream, fence_t *out);
 
+	/* A fence that is only to be asked for its time: that it is reached is no completion, and
+	 * calls no progress function. Not required: fence_record. */
+	int (*fence_mark)(struct backend *b, stream_id_t stream, fence_t *out);
+
 	/* 1 done, 0 not yet, or the error of the work before it. */
 	int (*fence_done)(struct backend *b, fence_t fence);
 
@@ -201,6 +206,9 @@ uint64_t flaky_nr_calls(const struct backend *flaky);
 /* The machine handle of weir.h over any backend; it owns the backend from then on. */
 int machine_wrap(struct backend *b, struct weir_machine **out);
 struct backend *machine_backend(const struct weir_machine *machine);
+
+/* Put a wrapper of a machine's backend in its place, before anything is made on the machine. */
+void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
 stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "src/backend/flaky/flaky.h"
+#include "src/backend/watch/watch.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define UNIT KIB(64)
@@ -21,7 +22,9 @@ struct contract {
 	bool real;
 };
 
-static int setup(void **state, enum weir_data data, bool flaky)
+enum wrapper { BARE, FLAKY, WATCHED };
+
+static int setup(void **state, enum weir_data data, enum wrapper wrapper)
 {
 	struct contract *c = calloc(1, sizeof(*c));
 	struct weir_machine_desc desc;
@@ -30,8 +33,12 @@ static int setup(void **state, enum weir_data data, bool flaky)
 	test_machine(&desc);
 	assert_int_equal(sim_create(&desc, data, &c->sim), 0);
 	c->b = c->sim;
-	if (flaky)
+	if (wrapper == FLAKY)
 		assert_int_equal(flaky_create(c->sim, &c->b), 0);
+	if (wrapper == WATCHED) {
+		assert_int_equal(watch_create(c->sim, &c->b), 0);
+		assert_int_equal(watch_start(c->b, 1000), 0);
+	}
 	c->real = data == WEIR_DATA_REAL;
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COMPUTE, &c->compute), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COPY_IN, &c->in), 0);
@@ -42,17 +49,23 @@ static int setup(void **state, enum weir_data data, bool flaky)
 
 static int setup_real(void **state)
 {
-	return setup(state, WEIR_DATA_REAL, false);
+	return setup(state, WEIR_DATA_REAL, BARE);
 }
 
 static int setup_phantom(void **state)
 {
-	return setup(state, WEIR_DATA_PHANTOM, false);
+	return setup(state, WEIR_DATA_PHANTOM, BARE);
 }
 
 static int setup_flaky(void **state)
 {
-	return setup(state, WEIR_DATA_REAL, true);
+	return setup(state, WEIR_DATA_REAL, FLAKY);
+}
+
+/* It records, and is torn down while it does. */
+static int setup_watched(void **state)
+{
+	return setup(state, WEIR_DATA_REAL, WATCHED);
 }
 
 static int teardown(void **state)
@@ -593,6 +606,29 @@ static void test_progress_after_completion(void **state)
 	assert_int_equal(p.nr, nr);
 }
 
+/* A mark is reached in its place on the stream, has a time, and calls nobody. */
+static void test_marks(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct progress p = {.b = b};
+	fence_t before, after;
+
+	assert_int_equal(b->ops->set_progress(b, progress_count, &p), 0);
+	b->ops->host_spend(b, 1000);
+	assert_int_equal(b->ops->fence_mark(b, c->compute, &before), 0);
+	assert_int_equal(launch_touch(b, c->compute, (struct touch){0}, NULL, 0), 0);
+	assert_int_equal(b->ops->fence_mark(b, c->compute, &after), 0);
+	assert_int_equal(b->ops->fence_time_ns(b, after), 0);
+	b->ops->host_spend(b, 100000);
+	assert_int_equal(p.nr, 0);
+	assert_true(b->ops->fence_time_ns(b, before) > 0);
+	/* A launch call of 300 ns, and the least time of a kernel. */
+	assert_int_equal(b->ops->fence_time_ns(b, after) - b->ops->fence_time_ns(b, before), 800);
+	assert_int_equal(b->ops->fence_mark(b, 99, &before), -EINVAL);
+	assert_int_equal(b->ops->set_progress(b, NULL, &p), 0);
+}
+
 static void test_time_is_monotone(void **state)
 {
 	struct contract *c = *state;
@@ -762,8 +798,9 @@ static void test_flaky_fails_each_call(void **state)
 		CASE(test_fence_bad_arguments, setup), CASE(test_launch_bad_arguments, setup),    \
 		CASE(test_free_waits, setup), CASE(test_trap_is_reported_once, setup),            \
 		CASE(test_guard_needs_bracket, setup), CASE(test_poison_behind_fence, setup),     \
-		CASE(test_progress_after_completion, setup), CASE(test_time_is_monotone, setup),  \
-		CASE(test_managed_is_optional, setup), CASE(test_threads, setup)
+		CASE(test_progress_after_completion, setup), CASE(test_marks, setup),             \
+		CASE(test_time_is_monotone, setup), CASE(test_managed_is_optional, setup),        \
+		CASE(test_threads, setup)
 
 int main(void)
 {
@@ -771,6 +808,7 @@ int main(void)
 		SUITE(setup_real),
 		SUITE(setup_phantom),
 		SUITE(setup_flaky),
+		SUITE(setup_watched),
 		CASE(test_flaky_fails_each_call, setup_flaky),
 	};
 

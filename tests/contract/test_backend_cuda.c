@@ -19,8 +19,9 @@
 #include <cmocka.h>
 
 #include "src/backend/cuda/cuda.h"
-#include "src/core/cost.h"
 #include "src/backend/cuda/driver.h"
+#include "src/backend/watch/watch.h"
+#include "src/core/cost.h"
 #include "tests/fakecuda/fakecuda.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)
@@ -46,18 +47,35 @@ static int open_backend(struct backend **out)
 	return cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH}, out);
 }
 
-static int setup(void **state)
+static int setup_wrapped(void **state, bool watched)
 {
 	struct contract *c = calloc(1, sizeof(*c));
+	struct backend *cuda;
 
 	assert_non_null(c);
 	fakecuda_reset(&fake);
-	assert_int_equal(open_backend(&c->b), 0);
+	assert_int_equal(open_backend(&cuda), 0);
+	c->b = cuda;
+	if (watched) {
+		assert_int_equal(watch_create(cuda, &c->b), 0);
+		assert_int_equal(watch_start(c->b, 1000), 0);
+	}
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COMPUTE, &c->compute), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COPY_IN, &c->in), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COPY_OUT, &c->out), 0);
 	*state = c;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_wrapped(state, false);
+}
+
+/* Behind the backend that records, which does while it is torn down. */
+static int setup_watched(void **state)
+{
+	return setup_wrapped(state, true);
 }
 
 static void assert_no_problem(void)
@@ -619,6 +637,45 @@ static void test_progress(void **state)
 	assert_int_equal(p.nr, nr);
 }
 
+/* When a fence was reached, waiting for it as one who only asks for times does. */
+static uint64_t time_of(struct backend *b, fence_t fence)
+{
+	uint64_t ns;
+
+	while (!(ns = b->ops->fence_time_ns(b, fence)))
+		b->ops->host_spend(b, 100000);
+	return ns;
+}
+
+/* A mark calls nobody; a fence does, also when somebody who asked for its time noticed it first. */
+static void test_marks(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct progress p = {
+		.b = b, .lock = PTHREAD_MUTEX_INITIALIZER, .called = PTHREAD_COND_INITIALIZER};
+	void *stream = fakecuda_stream(0);
+	fence_t before, after, fence;
+
+	assert_int_equal(b->ops->set_progress(b, count, &p), 0);
+	fakecuda_gate(stream, true);
+	assert_int_equal(b->ops->fence_mark(b, c->compute, &before), 0);
+	assert_int_equal(b->ops->fence_mark(b, c->compute, &after), 0);
+	assert_int_equal(b->ops->fence_time_ns(b, before), 0);
+	fakecuda_gate(stream, false);
+	assert_true(time_of(b, after) >= time_of(b, before));
+	assert_true(b->ops->now_ns(b) >= time_of(b, after));
+	b->ops->host_spend(b, 2000000);
+	assert_int_equal(p.nr, 0);
+	for (uint64_t i = 0; i < 20; i++) {
+		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+		while (!b->ops->fence_time_ns(b, fence))
+			;
+		wait_until_called(&p, i);
+	}
+	assert_int_equal(b->ops->set_progress(b, NULL, &p), 0);
+}
+
 static void *hammer(void *arg)
 {
 	struct contract *c = arg;
@@ -820,28 +877,27 @@ static void test_planned_space(void **state)
 
 /* ------------------------------------------------------------------ */
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test, setup)                                          \
+	{                                                          \
+#test " (" #setup ")", test, setup, teardown, NULL \
+	}
+#define SUITE(setup)                                                                              \
+	CASE(test_description, setup), CASE(test_chunks, setup), CASE(test_plain, setup),         \
+		CASE(test_managed_guard, setup), CASE(test_map_rules, setup),                     \
+		CASE(test_map_at_two_addresses, setup), CASE(test_upload_kernel_download, setup), \
+		CASE(test_no_cuda_version, setup), CASE(test_copies_and_fences, setup),           \
+		CASE(test_fence_arguments, setup), CASE(test_many_fences, setup),                 \
+		CASE(test_trap_is_reported, setup), CASE(test_progress, setup),                   \
+		CASE(test_marks, setup), CASE(test_threads, setup)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_driver),
-		CASE(test_description),
-		CASE(test_chunks),
-		CASE(test_plain),
-		CASE(test_managed_guard),
-		CASE(test_map_rules),
-		CASE(test_map_at_two_addresses),
-		CASE(test_upload_kernel_download),
-		CASE(test_no_cuda_version),
-		CASE(test_copies_and_fences),
-		CASE(test_fence_arguments),
-		CASE(test_many_fences),
-		CASE(test_trap_is_reported),
-		CASE(test_progress),
-		CASE(test_threads),
+		SUITE(setup),
+		SUITE(setup_watched),
 		cmocka_unit_test(test_each_driver_call_fails),
-		CASE(test_planned_space),
+		CASE(test_planned_space, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,6 +373,7 @@ static const struct backend_ops cuda_ops = {
 	.download = cuda_download,
 	.stream_wait = cuda_stream_wait,
 	.fence_record = cuda_fence_record,
+	.fence_mark = cuda_fence_mark,
 	.fence_done = cuda_fence_done,
 	.fence_wait = cuda_fence_wait,
 	.fence_time_ns = cuda_fence_time_ns,

@@ -66,6 +66,7 @@ struct cuda_event {
 	cu_event event;
 	uint32_t waiters;
 	bool retired;
+	bool mark;		 /* nobody is told when it is reached */
 	struct cuda_event *next; /* free list */
 };
 
@@ -124,6 +125,7 @@ struct cuda {
 	struct cuda_progress *progress;
 	uint32_t nr_progress, max_progress;
 	bool running, stop, calling;
+	bool noticed; /* fences were found reached, and the migrator does not know yet */
 };
 
 static inline struct cuda *cuda_of(struct backend *b)
@@ -197,6 +199,7 @@ int cuda_download(struct backend *b, stream_id_t stream, void *data, const void 
 		  uint64_t bytes);
 int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
 int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
+int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);
 int cuda_fence_wait(struct backend *b, fence_t fence);
 uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
@@ -208,8 +211,8 @@ int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint3
 /* Begin to count a device's times. Its context is current; before there are threads. */
 int cuda_time_base(struct cuda *cuda, uint32_t device);
 
-/* Notice what is reached on all streams. any: whether anything was; waits: whether fences are left.
- * Lock held. */
+/* Notice what is reached on all streams. any: whether anything but marks was; waits: whether fences
+ * are left. Lock held. */
 void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits);
 
 /* Give back everything that streams and fences hold; nobody uses them any more. */

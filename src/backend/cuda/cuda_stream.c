@@ -191,10 +191,11 @@ static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t
 /*
  * Notice which of a stream's fences are reached. An error is the stream's, and kept until it is
  * asked for: what was queued is over. Lock held, the context current.
+ * @return whether any but marks are.
  */
 static bool stream_retire(struct cuda *cuda, struct cuda_stream *stream)
 {
-	uint64_t before = stream->done;
+	bool any = false;
 
 	while (stream->done < stream->last) {
 		uint64_t seq = stream->done + 1, ns = 0;
@@ -210,14 +211,16 @@ static bool stream_retire(struct cuda *cuda, struct cuda_stream *stream)
 			stream->error = err;
 		else
 			ns = event_time_ns(cuda, stream->device, event);
+		any |= !event->mark;
 		event_retire(cuda, stream, seq, ns);
 	}
-	return stream->done != before;
+	return any;
 }
 
 void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits)
 {
-	*any = *waits = false;
+	*any = cuda->noticed;
+	*waits = cuda->noticed = false;
 	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
 		struct cuda_stream *stream = cuda->stream[i];
 
@@ -367,8 +370,8 @@ static int ring_reserve(struct cuda_stream *stream)
 	return 0;
 }
 
-/* Record a fence. Lock held, the context current. */
-static int record(struct cuda *cuda, struct cuda_stream *stream, uint64_t *seq)
+/* Record a fence or a mark. Lock held, the context current. */
+static int record(struct cuda *cuda, struct cuda_stream *stream, bool mark, uint64_t *seq)
 {
 	struct cuda_event *event;
 	int err = ring_reserve(stream);
@@ -384,15 +387,15 @@ static int record(struct cuda *cuda, struct cuda_stream *stream, uint64_t *seq)
 		event_put(cuda, stream->device, event);
 		return err;
 	}
+	event->mark = mark;
 	*seq = ++stream->last;
 	stream->event[*seq % stream->max_events] = event;
 	cuda_migrator_wake(cuda);
 	return 0;
 }
 
-int cuda_fence_record(struct backend *b, stream_id_t id, fence_t *out)
+static int fence_queue(struct cuda *cuda, stream_id_t id, bool mark, fence_t *out)
 {
-	struct cuda *cuda = cuda_of(b);
 	struct cuda_stream *stream;
 	uint64_t seq = 0;
 	int err = -EINVAL;
@@ -402,13 +405,23 @@ int cuda_fence_record(struct backend *b, stream_id_t id, fence_t *out)
 	if (stream)
 		err = cuda_enter(cuda, stream->device);
 	if (!err) {
-		err = record(cuda, stream, &seq);
+		err = record(cuda, stream, mark, &seq);
 		cuda_leave(cuda);
 	}
 	pthread_mutex_unlock(&cuda->lock);
 	if (!err)
 		*out = (uint64_t)id << SEQ_BITS | seq;
 	return err;
+}
+
+int cuda_fence_record(struct backend *b, stream_id_t id, fence_t *out)
+{
+	return fence_queue(cuda_of(b), id, false, out);
+}
+
+int cuda_fence_mark(struct backend *b, stream_id_t id, fence_t *out)
+{
+	return fence_queue(cuda_of(b), id, true, out);
 }
 
 int cuda_fence_done(struct backend *b, fence_t fence)
@@ -481,8 +494,12 @@ uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence)
 
 	pthread_mutex_lock(&cuda->lock);
 	if (fence && fence_exists(cuda, fence)) {
-		const struct cuda_stream *stream = cuda->stream[id];
+		struct cuda_stream *stream = cuda->stream[id];
 
+		if (fence_stream(cuda, fence) && !cuda_enter(cuda, stream->device)) {
+			cuda->noticed |= stream_retire(cuda, stream);
+			cuda_leave(cuda);
+		}
 		if (seq <= stream->done && stream->done - seq < CUDA_TIMES)
 			ns = stream->time_ns[seq % CUDA_TIMES];
 	}

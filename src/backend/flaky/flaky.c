@@ -137,6 +137,11 @@ static int flaky_fence_record(struct backend *b, stream_id_t stream, fence_t *ou
 	FLAKY_FORWARD(b, fence_record, stream, out);
 }
 
+static int flaky_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	FLAKY_FORWARD(b, fence_mark, stream, out);
+}
+
 static int flaky_fence_done(struct backend *b, fence_t fence)
 {
 	FLAKY_FORWARD(b, fence_done, fence);
@@ -242,6 +247,7 @@ static const struct backend_ops flaky_ops = {
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,
 	.fence_record = flaky_fence_record,
+	.fence_mark = flaky_fence_mark,
 	.fence_done = flaky_fence_done,
 	.fence_wait = flaky_fence_wait,
 	.fence_time_ns = flaky_fence_time_ns,

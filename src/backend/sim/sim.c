@@ -340,6 +340,7 @@ static const struct backend_ops sim_ops = {
 	.download = sim_download,
 	.stream_wait = sim_stream_wait,
 	.fence_record = sim_fence_record,
+	.fence_mark = sim_fence_mark,
 	.fence_done = sim_fence_done,
 	.fence_wait = sim_fence_wait,
 	.fence_time_ns = sim_fence_time_ns,

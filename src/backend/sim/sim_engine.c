@@ -143,9 +143,13 @@ void engine_done(struct sim *sim, struct sim_op *op, int err)
 /* A stream has come to the fence at its head. */
 static void fence_done(struct sim *sim, struct sim_stream *stream)
 {
+	bool mark = stream->head->kind == SIM_OP_MARK;
+
 	stream->nr_done = stream->head->fence;
 	stream->fence_ns[stream->nr_done & (stream->max_fences - 1)] = sim->now_ns;
 	stream_pop(sim, stream, 0);
+	if (mark)
+		return;
 	poison_apply(sim);
 	/* A fence that is done as it is recorded is no news. */
 	if (sim->stepping && sim->nr_progress && sim->wake_ns == SIM_NEVER)
@@ -189,6 +193,7 @@ static void stream_try(struct sim *sim, struct sim_stream *stream)
 		stream->next_ns = SIM_NEVER;
 		switch (op->kind) {
 		case SIM_OP_FENCE:
+		case SIM_OP_MARK:
 			fence_done(sim, stream);
 			break;
 		case SIM_OP_WAIT:

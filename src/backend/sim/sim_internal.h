@@ -175,7 +175,8 @@ struct sim_flow *flow_take_ended(struct sim *sim, uint32_t link);
 
 /* ------------------------------------------------------------------ ops (sim_engine.c) */
 
-enum sim_op_kind { SIM_OP_KERNEL, SIM_OP_COPY, SIM_OP_WAIT, SIM_OP_FENCE };
+/* A mark is a fence that wakes nobody. */
+enum sim_op_kind { SIM_OP_KERNEL, SIM_OP_COPY, SIM_OP_WAIT, SIM_OP_FENCE, SIM_OP_MARK };
 
 /* Something queued on a stream. The head of a stream's queue is started or blocked. */
 struct sim_op {
@@ -187,7 +188,7 @@ struct sim_op {
 	uint64_t ready_ns;
 	uint64_t seq; /* in the order of queueing, over all streams */
 	uint64_t earliest_ns;
-	fence_t fence; /* SIM_OP_WAIT: what for; SIM_OP_FENCE: sequence number */
+	fence_t fence; /* SIM_OP_WAIT: what for; SIM_OP_FENCE, _MARK: sequence number */
 };
 
 /* A kernel. uses, args and flows lie behind it. */
@@ -325,6 +326,7 @@ int sim_stream_create(struct backend *b, uint32_t device, enum backend_stream_ki
 void sim_stream_destroy(struct backend *b, stream_id_t id);
 int sim_stream_wait(struct backend *b, stream_id_t id, fence_t fence);
 int sim_fence_record(struct backend *b, stream_id_t id, fence_t *out);
+int sim_fence_mark(struct backend *b, stream_id_t id, fence_t *out);
 int sim_fence_done(struct backend *b, fence_t fence);
 int sim_fence_wait(struct backend *b, fence_t fence);
 uint64_t sim_fence_time_ns(struct backend *b, fence_t fence);

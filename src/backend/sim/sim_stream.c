@@ -184,7 +184,7 @@ static int op_queue(struct sim *sim, stream_id_t id, enum sim_op_kind kind, fenc
 	if (!op)
 		return -ENOMEM;
 	op->kind = kind;
-	op->fence = kind == SIM_OP_FENCE ? ++stream->nr_recorded : fence;
+	op->fence = kind == SIM_OP_WAIT ? fence : ++stream->nr_recorded;
 	if (out)
 		*out = fence_pack(id, op->fence);
 	engine_queue(sim, stream, op, 0);
@@ -203,15 +203,24 @@ int sim_stream_wait(struct backend *b, stream_id_t id, fence_t fence)
 	return err;
 }
 
-int sim_fence_record(struct backend *b, stream_id_t id, fence_t *out)
+static int fence_queue(struct sim *sim, stream_id_t id, enum sim_op_kind kind, fence_t *out)
 {
-	struct sim *sim = sim_of(b);
 	int err;
 
 	sim_enter(sim);
-	err = op_queue(sim, id, SIM_OP_FENCE, 0, out);
+	err = op_queue(sim, id, kind, 0, out);
 	sim_leave(sim);
 	return err;
+}
+
+int sim_fence_record(struct backend *b, stream_id_t id, fence_t *out)
+{
+	return fence_queue(sim_of(b), id, SIM_OP_FENCE, out);
+}
+
+int sim_fence_mark(struct backend *b, stream_id_t id, fence_t *out)
+{
+	return fence_queue(sim_of(b), id, SIM_OP_MARK, out);
 }
 
 /* The unreported error of the work before a fence that is done; 0: none. */

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The watching backend's operations; see watch.h for what it records. Each passes its call on, in
+ * the order in which it came and with what it came, and returns what the other returned.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/backend/watch/watch_internal.h"
+
+static struct backend *inner_of(struct backend *b)
+{
+	return watch_of(b)->inner;
+}
+
+/* ------------------------------------------------------------------ memory and addresses */
+
+static int op_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+			   struct backend_chunk *out)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->chunk_create(w->inner, memory, bytes, out);
+
+	watch_call_end(w, WATCH_CREATE, begin, bytes);
+	if (!err)
+		watch_chunk_add(w, out);
+	return err;
+}
+
+static void op_chunk_destroy(struct backend *b, const struct backend_chunk *chunk)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+
+	/* Before: afterwards its addresses may be somebody else's. */
+	watch_place_del(w, chunk->alias);
+	w->inner->ops->chunk_destroy(w->inner, chunk);
+	watch_call_end(w, WATCH_DESTROY, begin, chunk->bytes);
+}
+
+static int op_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
+{
+	struct watch *w = watch_of(b);
+	int err = w->inner->ops->va_reserve(w->inner, bytes, unit, addr);
+
+	if (!err)
+		watch_region_add(w, *addr, bytes, unit);
+	return err;
+}
+
+static void op_va_release(struct backend *b, void *addr, uint64_t bytes)
+{
+	watch_place_del(watch_of(b), addr);
+	inner_of(b)->ops->va_release(inner_of(b), addr, bytes);
+}
+
+static int op_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
+		  enum backend_prot prot, uint32_t devices)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->map(w->inner, addr, chunk, prot, devices);
+
+	watch_call_end(w, WATCH_MAP, begin, chunk->bytes);
+	if (!err)
+		watch_map(w, addr, chunk);
+	return err;
+}
+
+static int op_unmap(struct backend *b, void *addr)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->unmap(w->inner, addr);
+
+	watch_call_end(w, WATCH_UNMAP, begin, 0);
+	if (!err)
+		watch_unmap(w, addr);
+	return err;
+}
+
+static int op_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->set_access(w->inner, addr, prot, devices);
+
+	watch_call_end(w, WATCH_ACCESS, begin, 0);
+	return err;
+}
+
+static int op_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->device_alloc(w->inner, memory, bytes, addr);
+
+	watch_call_end(w, WATCH_ALLOC, begin, bytes);
+	if (!err)
+		watch_plain_add(w, *addr, bytes, memory);
+	return err;
+}
+
+static void op_device_free(struct backend *b, void *addr)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+
+	if (addr)
+		watch_place_del(w, addr);
+	w->inner->ops->device_free(w->inner, addr);
+	watch_call_end(w, WATCH_FREE, begin, 0);
+}
+
+static int op_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
+{
+	return inner_of(b)->ops->managed_alloc(inner_of(b), bytes, addr);
+}
+
+static int op_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
+			       uint32_t memory)
+{
+	return inner_of(b)->ops->managed_prefetch(inner_of(b), stream, addr, bytes, memory);
+}
+
+static void op_managed_free(struct backend *b, void *addr)
+{
+	inner_of(b)->ops->managed_free(inner_of(b), addr);
+}
+
+static uint64_t op_memory_used(struct backend *b, uint32_t memory)
+{
+	return inner_of(b)->ops->memory_used(inner_of(b), memory);
+}
+
+/* ------------------------------------------------------------------ work */
+
+static int op_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+			    stream_id_t *out)
+{
+	struct watch *w = watch_of(b);
+	stream_id_t stream;
+	int err = w->inner->ops->stream_create(w->inner, device, kind, &stream);
+
+	if (err)
+		return err;
+	err = watch_stream_add(w, stream, device, kind);
+	if (err)
+		w->inner->ops->stream_destroy(w->inner, stream);
+	else
+		*out = stream;
+	return err;
+}
+
+static void op_stream_destroy(struct backend *b, stream_id_t stream)
+{
+	watch_collect(watch_of(b), stream);
+	inner_of(b)->ops->stream_destroy(inner_of(b), stream);
+}
+
+static void *op_stream_native(struct backend *b, stream_id_t stream)
+{
+	return inner_of(b)->ops->stream_native(inner_of(b), stream);
+}
+
+/* Bytes of a launch's uses over the link, as they are declared and where they lie now. */
+static void launch_bytes(struct watch *w, const struct weir_launch *launch,
+			 uint64_t bytes[WEIR_DIRECTION_NR])
+{
+	double in = 0, out = 0;
+
+	for (uint32_t i = 0; launch->uses && i < launch->nr_uses; i++) {
+		const struct weir_use *use = &launch->uses[i];
+		double share;
+
+		if (use->kind == WEIR_DISCARD || !use->bytes)
+			continue;
+		share = (double)watch_host_bytes(w, use->addr, use->bytes) / (double)use->bytes;
+		in += share * (double)use->read_bytes;
+		out += share * (double)use->write_bytes;
+	}
+	bytes[WEIR_TO_DEVICE] = (uint64_t)in;
+	bytes[WEIR_TO_HOST] = (uint64_t)out;
+}
+
+/* The device of a stream that the log knows; 0 where it is none. */
+static uint32_t device_of(struct watch *w, stream_id_t stream)
+{
+	uint32_t device = 0;
+
+	pthread_mutex_lock(&w->lock);
+	for (uint32_t i = 0; i < w->nr_streams; i++)
+		if (w->stream[i].id == stream)
+			device = w->stream[i].device;
+	pthread_mutex_unlock(&w->lock);
+	return device;
+}
+
+static int op_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch)
+{
+	struct watch_event event = {.kind = WATCH_LAUNCH};
+	struct watch *w = watch_of(b);
+	struct watch_work work;
+	int err;
+
+	watch_work_begin(w, stream, &work);
+	if (work.on && launch) {
+		launch_bytes(w, launch, event.bytes);
+		event.name = launch->kernel ? launch->kernel->name : NULL;
+		event.least_ns = b->desc.device[device_of(w, stream)].launch_host_ns;
+	}
+	err = w->inner->ops->launch(w->inner, stream, launch);
+	watch_work_end(w, &work, err, &event);
+	watch_collect(w, stream);
+	return err;
+}
+
+static int op_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+		   uint32_t nr)
+{
+	struct watch_event event = {.kind = WATCH_COPY, .pieces = nr};
+	struct watch *w = watch_of(b);
+	struct watch_work work;
+	int err;
+
+	watch_work_begin(w, stream, &work);
+	for (uint32_t i = 0; work.on && copies && i < nr; i++) {
+		uint64_t bytes = copies[i].bytes;
+		uint64_t from = watch_host_bytes(w, copies[i].src, bytes);
+		uint64_t to = watch_host_bytes(w, copies[i].dst, bytes);
+
+		if (from > to)
+			event.bytes[WEIR_TO_DEVICE] += from - to;
+		else
+			event.bytes[WEIR_TO_HOST] += to - from;
+	}
+	err = w->inner->ops->copy(w->inner, stream, copies, nr);
+	watch_work_end(w, &work, err, &event);
+	watch_collect(w, stream);
+	return err;
+}
+
+static int op_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
+		     uint64_t bytes)
+{
+	struct watch_event event = {.kind = WATCH_UPLOAD};
+	struct watch *w = watch_of(b);
+	struct watch_work work;
+	int err;
+
+	watch_work_begin(w, stream, &work);
+	if (work.on)
+		event.bytes[WEIR_TO_DEVICE] = bytes - watch_host_bytes(w, dst, bytes);
+	err = w->inner->ops->upload(w->inner, stream, dst, data, bytes);
+	watch_call_end(w, WATCH_WAIT, work.called_ns, bytes);
+	watch_work_end(w, &work, err, &event);
+	watch_collect(w, stream);
+	return err;
+}
+
+static int op_download(struct backend *b, stream_id_t stream, void *data, const void *src,
+		       uint64_t bytes)
+{
+	struct watch_event event = {.kind = WATCH_DOWNLOAD};
+	struct watch *w = watch_of(b);
+	struct watch_work work;
+	int err;
+
+	watch_work_begin(w, stream, &work);
+	if (work.on)
+		event.bytes[WEIR_TO_HOST] = bytes - watch_host_bytes(w, src, bytes);
+	err = w->inner->ops->download(w->inner, stream, data, src, bytes);
+	watch_call_end(w, WATCH_WAIT, work.called_ns, bytes);
+	watch_work_end(w, &work, err, &event);
+	watch_collect(w, stream);
+	return err;
+}
+
+/* ------------------------------------------------------------------ order and time */
+
+static uint64_t op_now_ns(struct backend *b)
+{
+	return inner_of(b)->ops->now_ns(inner_of(b));
+}
+
+static void op_host_spend(struct backend *b, uint64_t ns)
+{
+	inner_of(b)->ops->host_spend(inner_of(b), ns);
+}
+
+static int op_stream_wait(struct backend *b, stream_id_t stream, fence_t fence)
+{
+	return inner_of(b)->ops->stream_wait(inner_of(b), stream, fence);
+}
+
+static int op_fence_record(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	return inner_of(b)->ops->fence_record(inner_of(b), stream, out);
+}
+
+static int op_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	return inner_of(b)->ops->fence_mark(inner_of(b), stream, out);
+}
+
+static int op_fence_done(struct backend *b, fence_t fence)
+{
+	return inner_of(b)->ops->fence_done(inner_of(b), fence);
+}
+
+static int op_fence_wait(struct backend *b, fence_t fence)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->fence_wait(w->inner, fence);
+
+	watch_call_end(w, WATCH_WAIT, begin, 0);
+	watch_collect_all(w);
+	return err;
+}
+
+static uint64_t op_fence_time_ns(struct backend *b, fence_t fence)
+{
+	return inner_of(b)->ops->fence_time_ns(inner_of(b), fence);
+}
+
+/* ------------------------------------------------------------------ the rest */
+
+static int op_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
+			   uint32_t nr)
+{
+	return inner_of(b)->ops->access_begin(inner_of(b), stream, uses, nr);
+}
+
+static void op_access_end(struct backend *b, stream_id_t stream)
+{
+	inner_of(b)->ops->access_end(inner_of(b), stream);
+}
+
+static int op_access_guard(struct backend *b, void *reservation, bool guarded)
+{
+	return inner_of(b)->ops->access_guard(inner_of(b), reservation, guarded);
+}
+
+static void op_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
+{
+	inner_of(b)->ops->poison(inner_of(b), chunk, after);
+}
+
+static void op_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
+{
+	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
+}
+
+/* What the inner backend calls: calls of the host that are made in it are the migrator's. */
+static void progress_entry(void *arg)
+{
+	const struct watch_progress *progress = arg;
+
+	watch_migrating(true);
+	watch_collect_all(progress->watch);
+	progress->fn(progress->arg);
+	watch_migrating(false);
+}
+
+/* Take the registration of arg out of the list; NULL: there is none. */
+static struct watch_progress *progress_take(struct watch *w, const void *arg)
+{
+	struct watch_progress **at, *found;
+
+	pthread_mutex_lock(&w->lock);
+	for (at = &w->progress; *at && (*at)->arg != arg; at = &(*at)->next)
+		;
+	found = *at;
+	if (found)
+		*at = found->next;
+	pthread_mutex_unlock(&w->lock);
+	return found;
+}
+
+static int op_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
+{
+	struct watch *w = watch_of(b);
+	struct watch_progress *before, *progress = NULL;
+	int err = 0;
+
+	if (fn) {
+		progress = malloc(sizeof(*progress));
+		if (!progress)
+			return -ENOMEM;
+		*progress = (struct watch_progress){.watch = w, .fn = fn, .arg = arg};
+		err = w->inner->ops->set_progress(w->inner, progress_entry, progress);
+		if (err) {
+			free(progress);
+			return err;
+		}
+	}
+	before = progress_take(w, arg);
+	if (before)
+		err = w->inner->ops->set_progress(w->inner, NULL, before);
+	free(before);
+	if (progress) {
+		pthread_mutex_lock(&w->lock);
+		progress->next = w->progress;
+		w->progress = progress;
+		pthread_mutex_unlock(&w->lock);
+	}
+	return err;
+}
+
+static void op_destroy(struct backend *b)
+{
+	struct watch *w = watch_of(b);
+
+	w->inner->ops->destroy(w->inner);
+	while (w->progress) {
+		struct watch_progress *next = w->progress->next;
+
+		free(w->progress);
+		w->progress = next;
+	}
+	watch_log_free(w->log);
+	watch_places_free(w);
+	free(w->stream);
+	pthread_mutex_destroy(&w->lock);
+	pthread_mutex_destroy(&w->collecting);
+	free(w);
+}
+
+static const struct backend_ops watch_ops = {
+	.name = "watch",
+	.destroy = op_destroy,
+	.now_ns = op_now_ns,
+	.stream_native = op_stream_native,
+	.chunk_create = op_chunk_create,
+	.chunk_destroy = op_chunk_destroy,
+	.va_reserve = op_va_reserve,
+	.va_release = op_va_release,
+	.map = op_map,
+	.unmap = op_unmap,
+	.set_access = op_set_access,
+	.stream_create = op_stream_create,
+	.stream_destroy = op_stream_destroy,
+	.launch = op_launch,
+	.copy = op_copy,
+	.upload = op_upload,
+	.download = op_download,
+	.stream_wait = op_stream_wait,
+	.fence_record = op_fence_record,
+	.fence_mark = op_fence_mark,
+	.fence_done = op_fence_done,
+	.fence_wait = op_fence_wait,
+	.fence_time_ns = op_fence_time_ns,
+	.access_begin = op_access_begin,
+	.access_end = op_access_end,
+	.access_guard = op_access_guard,
+	.poison = op_poison,
+	.device_alloc = op_device_alloc,
+	.device_free = op_device_free,
+	.managed_alloc = op_managed_alloc,
+	.managed_prefetch = op_managed_prefetch,
+	.managed_free = op_managed_free,
+	.memory_used = op_memory_used,
+	.host_spend = op_host_spend,
+	.set_progress = op_set_progress,
+	.inplace_bytes = op_inplace_bytes,
+};
+
+int watch_create(struct backend *inner, struct backend **out)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	if (pthread_mutex_init(&w->lock, NULL))
+		goto err_free;
+	if (pthread_mutex_init(&w->collecting, NULL))
+		goto err_lock;
+	w->base.ops = &watch_ops;
+	w->base.desc = inner->desc;
+	w->base.data = inner->data;
+	w->inner = inner;
+	w->nr_names = 1;
+	atomic_init(&w->recording, false);
+	*out = &w->base;
+	return 0;
+
+err_lock:
+	pthread_mutex_destroy(&w->lock);
+err_free:
+	free(w);
+	return -ENOMEM;
+}
