@@ -4,9 +4,10 @@
 # compiles. Of these are linked
 #
 #   workloads/gcn/cuda/*.cu   libweir-gcn-cuda.so, which the program opens at run time
+#   tests/gpu/kernels.cu      gpu/libweir-test-cuda.so, which test programs open at run time
 #   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
 #
-# Both carry the runtimes of CUDA and C++ in themselves: where they run, they need the driver alone,
+# All carry the runtimes of CUDA and C++ in themselves: where they run, they need the driver alone,
 # and cuBLAS for the linear layers. Without nvcc the target says so and does nothing.
 
 find_program(WEIR_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
@@ -43,6 +44,7 @@ endif()
 
 set(cuda_outputs)
 set(cuda_gcn_objects)
+set(cuda_test_objects)
 foreach(source IN LISTS cuda_sources)
 	cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
 	set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
@@ -55,6 +57,8 @@ foreach(source IN LISTS cuda_sources)
 
 	if(name MATCHES "^workloads/gcn/cuda/")
 		list(APPEND cuda_gcn_objects ${object})
+	elseif(name STREQUAL tests/gpu/kernels.cu)
+		set(cuda_test_objects ${object})
 	elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
 		cmake_path(GET source STEM stem)
 		set(program ${CMAKE_BINARY_DIR}/gpu/${stem})
@@ -69,14 +73,23 @@ foreach(source IN LISTS cuda_sources)
 	endif()
 endforeach()
 
-# Visible are the functions that plugin.h exports, and nothing of the CUDA runtime.
-if(cuda_gcn_objects)
-	set(plugin ${CMAKE_BINARY_DIR}/libweir-gcn-cuda.so)
-	add_custom_command(OUTPUT ${plugin}
+# A library to be opened at run time. Visible is what its header exports, and nothing of the CUDA
+# runtime.
+function(weir_cuda_plugin path)
+	if(NOT ARGN)
+		return()
+	endif()
+	cmake_path(GET path PARENT_PATH folder)
+	cmake_path(GET path FILENAME name)
+	file(MAKE_DIRECTORY ${folder})
+	add_custom_command(OUTPUT ${path}
 		COMMAND ${WEIR_NVCC} ${cuda_link_options} -shared -Xlinker --exclude-libs,ALL
-			-Xlinker -z,defs -o ${plugin} ${cuda_gcn_objects}
-		DEPENDS ${cuda_gcn_objects} VERBATIM COMMENT "Linking libweir-gcn-cuda.so")
-	list(APPEND cuda_outputs ${plugin})
-endif()
+			-Xlinker -z,defs -o ${path} ${ARGN}
+		DEPENDS ${ARGN} VERBATIM COMMENT "Linking ${name}")
+	set(cuda_outputs ${cuda_outputs} ${path} PARENT_SCOPE)
+endfunction()
+
+weir_cuda_plugin(${CMAKE_BINARY_DIR}/libweir-gcn-cuda.so ${cuda_gcn_objects})
+weir_cuda_plugin(${CMAKE_BINARY_DIR}/gpu/libweir-test-cuda.so ${cuda_test_objects})
 
 add_custom_target(cuda DEPENDS ${cuda_outputs})

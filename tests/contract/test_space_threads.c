@@ -241,7 +241,7 @@ static void finish_worker(struct worker *w)
 		if (w->range[i].addr && w->range[i].seed)
 			do_read(&w->t, w->range[i].addr, w->range[i].bytes, w->range[i].seed);
 	assert_int_equal(weir_stream_sync(w->t.stream[0]), 0);
-	assert_int_equal(w->t.nr_wrong, 0);
+	assert_int_equal(get_nr_wrong(&w->t), 0);
 	assert_true(w->nr_steps > 0);
 }
 

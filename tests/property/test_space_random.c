@@ -156,7 +156,7 @@ static bool is_pinned(const struct model *m, const struct model_range *range)
 static void sync_stream(struct model *m, uint32_t stream)
 {
 	assert_int_equal(weir_stream_sync(m->t.stream[stream]), 0);
-	assert_int_equal(m->t.nr_wrong, 0);
+	assert_int_equal(get_nr_wrong(&m->t), 0);
 	for (uint32_t i = 0; i < NR_RANGES; i++) {
 		m->range[i].readers &= ~(1u << stream);
 		m->range[i].writers &= ~(1u << stream);

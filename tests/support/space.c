@@ -1,39 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A space on a small simulated machine, for tests: see space.h. */
+/* A space on a small machine, for tests: see space.h. */
 #include "tests/support/space.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "src/backend/cuda/cuda.h"
-#include "tests/fakecuda/fakecuda.h"
+#include "tests/support/driver.h"
 
-#define CELLS_MAX 64u
-
-/* ------------------------------------------------------------------ kernels */
-
-struct cells_args {
-	uint64_t *addr;
-	uint64_t words; /* of a cell */
-	uint32_t *nr_wrong;
-	uint32_t nr;
-	struct test_cell cell[CELLS_MAX]; /* so many as nr says are passed */
-};
-
-uint64_t pattern_word(uint32_t seed, const void *addr)
-{
-	uint64_t word = seed * 0x9e3779b97f4a7c15u + (uintptr_t)addr;
-
-	return word ^ (word >> 31);
-}
+/* ------------------------------------------------------------------ patterns */
 
 void pattern_put(void *buffer, const void *addr, uint64_t bytes, uint32_t seed)
 {
 	uint64_t *words = buffer;
 
 	for (uint64_t i = 0; i < bytes / 8; i++)
-		words[i] = pattern_word(seed, (const uint64_t *)addr + i);
+		words[i] = test_word_at(seed, (const uint64_t *)addr + i);
 }
 
 uint32_t pattern_wrong(const void *buffer, const void *addr, uint64_t bytes, uint32_t seed)
@@ -42,112 +23,29 @@ uint32_t pattern_wrong(const void *buffer, const void *addr, uint64_t bytes, uin
 	uint32_t nr = 0;
 
 	for (uint64_t i = 0; i < bytes / 8; i++)
-		nr += words[i] != pattern_word(seed, (const uint64_t *)addr + i);
+		nr += words[i] != test_word_at(seed, (const uint64_t *)addr + i);
 	return nr;
 }
 
-static void cells_cpu(const void *args)
-{
-	const struct cells_args *a = args;
-
-	for (uint32_t i = 0; i < a->nr; i++) {
-		uint64_t *at = a->addr + i * a->words;
-		uint32_t wrong = 0;
-
-		if (a->cell[i].expect)
-			wrong = pattern_wrong(at, at, a->words * 8, a->cell[i].expect);
-		if (wrong) {
-			__atomic_fetch_add(a->nr_wrong, wrong, __ATOMIC_RELAXED);
-			if (getenv("WEIR_TEST_LOG"))
-				fprintf(stderr, "cell at %p: %u of %llu words wrong, first %llx\n",
-					(void *)at, wrong, (unsigned long long)a->words,
-					(unsigned long long)*at);
-		}
-		if (a->cell[i].put)
-			pattern_put(at, at, a->words * 8, a->cell[i].put);
-	}
-}
-
-/* ------------------------------------------------------------------ on CUDA, without a GPU */
-
-/* The fake driver's functions, found where the tests' environment says; not set: the simulator is
- * used. */
-static struct {
-	__typeof__(&fakecuda_reset) reset;
-	__typeof__(&fakecuda_launch) launch;
-	__typeof__(&fakecuda_leaks) leaks;
-	__typeof__(&fakecuda_problem) problem;
-} cuda;
-
-static bool on_cuda(void)
-{
-	const char *machine = getenv("WEIR_TEST_MACHINE");
-
-	return machine && strcmp(machine, "cuda") == 0;
-}
-
-static int cells_cuda(void *stream, const void *args)
-{
-	const struct cells_args *a = args;
-	struct fakecuda_touch touch = {.addr = a->addr, .bytes = a->nr * a->words * 8};
-
-	for (uint32_t i = 0; i < a->nr; i++)
-		touch.write |= a->cell[i].put != 0;
-	return cuda.launch(stream, cells_cpu, args,
-			   offsetof(struct cells_args, cell) + a->nr * sizeof(struct test_cell),
-			   &touch, 1)
-		       ? -EIO
-		       : 0;
-}
-
-static void *find(void *library, const char *symbol)
-{
-	void *found = dlsym(library, symbol);
-
-	assert_non_null(found);
-	return found;
-}
-
-static int cuda_machine_open(const struct weir_machine_desc *desc, struct weir_machine **out)
-{
-	const char *path = getenv("FAKECUDA");
-	const struct fakecuda_config config = {
-		.devices = (int)desc->nr_devices,
-		.hbm_bytes = desc->memory[GPU0].bytes,
-		.host_bytes = desc->memory[HOST].bytes,
-		.granularity = desc->vmm.granularity_bytes,
-	};
-	void *library = path ? dlopen(path, RTLD_NOW) : NULL;
-	struct backend *b;
-	int err;
-
-	assert_non_null(library);
-	*(void **)&cuda.reset = find(library, "fakecuda_reset");
-	*(void **)&cuda.launch = find(library, "fakecuda_launch");
-	*(void **)&cuda.leaks = find(library, "fakecuda_leaks");
-	*(void **)&cuda.problem = find(library, "fakecuda_problem");
-	cuda.reset(&config);
-	err = cuda_create(&(struct cuda_config){.library = path}, &b);
-	return err ? err : machine_wrap(b, out);
-}
-
-static const struct weir_kernel cells_kernel = {
-	.name = "cells", .cpu = cells_cpu, .cuda = cells_cuda};
+/* ------------------------------------------------------------------ kernels */
 
 int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
 			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind)
 {
 	struct weir_use use = use_of(addr, cell_bytes * nr, kind);
-	struct cells_args args = {
-		.addr = addr, .words = cell_bytes / 8, .nr_wrong = &t->nr_wrong, .nr = nr};
-	struct weir_launch launch = {.kernel = &cells_kernel,
+	struct test_cells_args args = {
+		.addr = addr,
+		.words = cell_bytes / 8,
+		.nr_wrong = t->nr_wrong_cuda ? t->nr_wrong_cuda : &t->nr_wrong,
+		.nr = nr,
+	};
+	struct weir_launch launch = {.kernel = &test_kernel_cells,
 				     .args = &args,
-				     .args_bytes = offsetof(struct cells_args, cell) +
-						   nr * sizeof(struct test_cell),
+				     .args_bytes = sizeof(args),
 				     .uses = &use,
 				     .nr_uses = 1};
 
-	assert_true(nr <= CELLS_MAX);
+	assert_true(nr <= TEST_CELLS_MAX);
 	memcpy(args.cell, cells, nr * sizeof(*cells));
 	return weir_launch(t->stream[stream], &launch);
 }
@@ -162,44 +60,72 @@ void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes
 
 /* ------------------------------------------------------------------ machine and space */
 
-static void show_log(void *arg, enum weir_log_level level, const char *message)
+/* The counter of wrong words, where a GPU reaches it. */
+static void counter_create(struct test_space *t)
 {
-	(void)arg;
-	if (level <= WEIR_LOG_WARNING)
-		fprintf(stderr, "weir: %s\n", message);
+	void *counter;
+
+	assert_int_equal(
+		t->backend->ops->device_alloc(t->backend, HOST, sizeof(t->nr_wrong), &counter), 0);
+	t->nr_wrong_cuda = counter;
+	*t->nr_wrong_cuda = 0;
+}
+
+uint32_t get_nr_wrong(const struct test_space *t)
+{
+	return t->nr_wrong_cuda ? *t->nr_wrong_cuda : t->nr_wrong;
+}
+
+/* A CUDA machine of the description's sizes, where that can be chosen. */
+static int cuda_machine_open(const struct weir_machine_desc *desc, struct weir_machine **out)
+{
+	const struct fakecuda_config config = {
+		.devices = (int)desc->nr_devices,
+		.hbm_bytes = desc->memory[GPU0].bytes,
+		.host_bytes = desc->memory[HOST].bytes,
+		.granularity = desc->vmm.granularity_bytes,
+	};
+	struct backend *b;
+	int err = test_cuda_open(&config, &b);
+
+	return err ? err : machine_wrap(b, out);
 }
 
 void test_machine_open(struct test_space *t, enum weir_data data)
 {
-	weir_log_set(getenv("WEIR_TEST_LOG") ? show_log : NULL, NULL);
+	bool cuda = test_machine_kind() != TEST_SIMULATED && data == WEIR_DATA_REAL;
+
+	test_log_begin();
 	memset(t, 0, sizeof(*t));
 	test_machine(&t->desc);
-	if (on_cuda() && data == WEIR_DATA_REAL)
+	if (cuda)
 		assert_int_equal(cuda_machine_open(&t->desc, &t->machine), 0);
 	else
 		assert_int_equal(weir_machine_simulate(&t->desc, data, &t->machine), 0);
 	t->backend = machine_backend(t->machine);
+	t->desc = t->backend->desc;
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
-		assert_int_equal(weir_stream_create(t->machine, i == 2, &t->stream[i]), 0);
+		assert_int_equal(weir_stream_create(t->machine, i == 2 && t->desc.nr_devices > 1,
+						    &t->stream[i]),
+				 0);
+	if (cuda)
+		counter_create(t);
 }
 
 void test_machine_close(struct test_space *t)
 {
-	bool real = strcmp(t->backend->ops->name, "cuda") == 0;
+	bool cuda = t->nr_wrong_cuda != NULL;
 
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
 		weir_stream_destroy(t->stream[i]);
-	if (!real)
+	assert_int_equal(get_nr_wrong(t), 0);
+	if (cuda)
+		t->backend->ops->device_free(t->backend, t->nr_wrong_cuda);
+	else
 		assert_int_equal(sim_leaks(t->backend), 0);
 	weir_machine_close(t->machine);
-	if (real) {
-		char problem[256];
-
-		cuda.problem(problem, sizeof(problem));
-		assert_string_equal(problem, "");
-		assert_int_equal(cuda.leaks(stderr), 0);
-	}
-	assert_int_equal(t->nr_wrong, 0);
+	if (cuda)
+		test_cuda_nothing_left(NULL);
 }
 
 int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
@@ -307,7 +233,7 @@ void do_sync(struct test_space *t)
 	assert_int_equal(weir_space_sync(t->space), 0);
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
 		assert_int_equal(weir_stream_sync(t->stream[i]), 0);
-	assert_int_equal(t->nr_wrong, 0);
+	assert_int_equal(get_nr_wrong(t), 0);
 	do_check(t);
 }
 

@@ -7,14 +7,15 @@
  *
  * With WEIR_TEST_LOG in the environment, the errors and warnings of weir, and what kernels find
  * wrong, go to the standard error.
- * With WEIR_TEST_MACHINE=cuda, machines with bytes are the CUDA backend on the fake driver that
- * FAKECUDA names, instead of simulated ones: what moves is then also watched for races.
+ * With WEIR_TEST_MACHINE in the environment, machines with bytes are the CUDA backend's, with or
+ * without a GPU: see driver.h. A real one has its own sizes: see desc.
  * Helpers assert; they do not return errors, but for those whose name ends in _try.
  */
 #ifndef WEIR_TEST_SPACE_H
 #define WEIR_TEST_SPACE_H
 
 #include "src/core/space.h"
+#include "tests/support/kernels.h"
 #include "tests/unit/test_sim_machine.h"
 
 #define TEST_STREAMS 3
@@ -26,12 +27,8 @@ struct test_space {
 	struct weir_space *space;
 	struct weir_stream *stream[TEST_STREAMS]; /* two on device 0, one on device 1 */
 	uint64_t block_bytes;
-	uint32_t nr_wrong; /* words that a kernel found wrong */
-};
-
-/* A piece of a kernel's part: what is expected in it and what is put there. */
-struct test_cell {
-	uint32_t expect, put;
+	uint32_t nr_wrong;	 /* words that kernels found wrong, on a simulated machine */
+	uint32_t *nr_wrong_cuda; /* the same on CUDA; else NULL */
 };
 
 /* Machine, streams and a space with so many blocks of each budget. */
@@ -53,10 +50,8 @@ void do_check(struct test_space *t);
 void *do_alloc(struct test_space *t, uint64_t bytes, uint32_t stream);
 void do_free(struct test_space *t, void *addr, uint32_t stream);
 
-/* The word that a seed puts at an address. */
-uint64_t pattern_word(uint32_t seed, const void *addr);
-
-/* On the CPU: put a pattern into a buffer as if it were at addr; words that are not as expected. */
+/* On the CPU: put test_word_at() into a buffer as if it were at addr; words that are not as
+ * expected. */
 void pattern_put(void *buffer, const void *addr, uint64_t bytes, uint32_t seed);
 uint32_t pattern_wrong(const void *buffer, const void *addr, uint64_t bytes, uint32_t seed);
 
@@ -76,6 +71,9 @@ void do_expect(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes
 void do_change(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes, uint32_t expect,
 	       uint32_t put);
 void do_discard(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes);
+
+/* Words that kernels found wrong so far. */
+uint32_t get_nr_wrong(const struct test_space *t);
 
 /* All work done, without error; no kernel found a wrong word. */
 void do_sync(struct test_space *t);

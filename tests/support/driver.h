@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which CUDA driver tests run on, and that nothing of theirs is left there. WEIR_TEST_MACHINE says
+ * which machine a program runs on:
+ *
+ *   not set   simulated ones, where the program can
+ *   cuda      the CUDA backend on the driver without a GPU that FAKECUDA names
+ *   gpu       the CUDA backend on the real driver, first GPU
+ *
+ * With one of the last two, WEIR_TEST_KERNELS names the kernels' library for it. The functions here
+ * assert. On a real GPU the driver itself keeps memory that it once had, and other programs may use
+ * the card: what is free is compared with what was free at first, with some slack and patience.
+ */
+#ifndef WEIR_TEST_DRIVER_H
+#define WEIR_TEST_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/backend/backend.h"
+#include "tests/fakecuda/fakecuda.h"
+
+enum test_machine { TEST_SIMULATED, TEST_FAKE, TEST_GPU };
+
+enum test_machine test_machine_kind(void);
+
+/* The fake driver's functions; loaded with the first backend, and only with TEST_FAKE. */
+#define TEST_FAKE_FUNCTIONS(X) \
+	X(reset)               \
+	X(leaks)               \
+	X(problem)             \
+	X(nr_races)            \
+	X(nr_unmaps_in_use)    \
+	X(used_bytes)
+
+struct test_fake {
+#define MEMBER(name) __typeof__(&fakecuda_##name) name;
+	TEST_FAKE_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+extern struct test_fake test_fake;
+
+/* What the fake driver's machine is in programs that do not say; with a real GPU's proportions. */
+extern const struct fakecuda_config test_fake_config;
+
+/*
+ * Open the CUDA backend with the kernels. fake: what the fake driver's machine is, which forgets
+ * all it was before; not looked at on a real GPU. NULL: go on with what it is.
+ * @return 0, or what cuda_create() returns
+ */
+int test_cuda_open(const struct fakecuda_config *fake, struct backend **out);
+
+/*
+ * All backends are closed: nothing is left on the driver, and the fake one has seen no race, no
+ * mapping taken away under work, and no illegal address; but for what `expected` says, a part of
+ * its text, if it is not NULL.
+ */
+void test_cuda_nothing_left(const char *expected);
+
+/* Bytes that are free on the first GPU now, by the driver; the fake one's with TEST_FAKE. */
+uint64_t test_gpu_free_bytes(void);
+
+/* Whether so many bytes are free, now or in the next seconds. What other programs gave back may be
+ * some time coming. */
+bool test_gpu_free_soon(uint64_t bytes, unsigned seconds);
+
+/* Bytes by which a real GPU's free memory may differ from what it was. */
+#define TEST_GPU_SLACK (UINT64_C(32) << 20)
+
+/* Messages of weir go to standard error with WEIR_TEST_LOG in the environment, else nowhere. */
+void test_log_begin(void);
+
+#endif
