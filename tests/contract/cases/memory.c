@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of chunks and of plain allocations. */
+#include "tests/contract/cases/cases.h"
+
+#define NR_CHUNKS 16
+
+void contract_chunks(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk[NR_CHUNKS], host;
+	uint64_t before = b->ops->memory_used(b, HOST);
+
+	for (int i = 0; i < NR_CHUNKS; i++) {
+		assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk[i]), 0);
+		assert_int_not_equal(chunk[i].handle, 0);
+		assert_non_null(chunk[i].alias);
+		assert_int_equal(chunk[i].bytes, c->unit);
+		assert_int_equal(chunk[i].memory, GPU0);
+		for (int other = 0; other < i; other++)
+			assert_int_not_equal(chunk[i].handle, chunk[other].handle);
+	}
+	assert_int_equal(b->ops->memory_used(b, GPU0), NR_CHUNKS * c->unit);
+	assert_int_equal(b->ops->memory_used(b, HOST), before);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
+	assert_int_equal(b->ops->memory_used(b, HOST), before + c->unit);
+	if (can(c, CAN_BYTES))
+		memset(host.alias, 1, c->unit);
+	b->ops->chunk_destroy(b, &host);
+	for (int i = 0; i < NR_CHUNKS; i++)
+		b->ops->chunk_destroy(b, &chunk[i]);
+	assert_int_equal(b->ops->memory_used(b, GPU0), 0);
+	assert_int_equal(b->ops->memory_used(b, HOST), before);
+}
+
+void contract_chunk_arguments(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint64_t granularity = b->desc.vmm.granularity_bytes;
+	struct backend_chunk chunk = {.handle = 77};
+
+	assert_int_equal(b->ops->chunk_create(b, b->desc.nr_memories, c->unit, &chunk), -EINVAL);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, 0, &chunk), -EINVAL);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit + 1, &chunk), -EINVAL);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UINT64_MAX - granularity + 1, &chunk),
+			 -ENOMEM);
+	assert_int_equal(chunk.handle, 77);
+}
+
+/* A memory that is full says so, and holes in it are as good as any other room. */
+void contract_full_memory(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint64_t granularity = b->desc.vmm.granularity_bytes;
+	struct backend_chunk chunk[NR_CHUNKS], more = {.handle = 77};
+
+	for (int i = 0; i < NR_CHUNKS; i++)
+		assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), &chunk[i]), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, granularity, &more), -ENOMEM);
+	assert_int_equal(more.handle, 77);
+	for (int i = 0; i < NR_CHUNKS; i += 2)
+		b->ops->chunk_destroy(b, &chunk[i]);
+	assert_int_equal(b->ops->memory_used(b, GPU0), MIB(8));
+	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(8), &more), 0);
+	assert_int_equal(b->ops->memory_used(b, GPU0), MIB(16));
+	b->ops->chunk_destroy(b, &more);
+	for (int i = 1; i < NR_CHUNKS; i += 2)
+		b->ops->chunk_destroy(b, &chunk[i]);
+	assert_int_equal(b->ops->memory_used(b, GPU0), 0);
+}
+
+void contract_plain(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint32_t last = b->desc.nr_memories - 1;
+	uint64_t before = b->ops->memory_used(b, HOST);
+	void *gpu, *host, *third = &gpu;
+
+	assert_int_equal(b->ops->device_alloc(b, last, 1000, &gpu), 0);
+	assert_in_range(b->ops->memory_used(b, last), 1000, MIB(2));
+	assert_int_equal(b->ops->device_alloc(b, HOST, 1000, &host), 0);
+	assert_in_range(b->ops->memory_used(b, HOST) - before, 1000, MIB(2));
+	if (can(c, CAN_BYTES))
+		memset(host, 1, 1000);
+	assert_int_equal(b->ops->device_alloc(b, GPU0, 0, &third), -EINVAL);
+	assert_int_equal(b->ops->device_alloc(b, b->desc.nr_memories, 1, &third), -EINVAL);
+	if (can(c, CAN_FULL))
+		assert_int_equal(b->ops->device_alloc(b, GPU0, MIB(17), &third), -ENOMEM);
+	assert_ptr_equal(third, &gpu);
+	b->ops->device_free(b, gpu);
+	b->ops->device_free(b, host);
+	b->ops->device_free(b, NULL);
+	assert_int_equal(b->ops->memory_used(b, last), 0);
+	assert_int_equal(b->ops->memory_used(b, HOST), before);
+}

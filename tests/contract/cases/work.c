@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of copies, kernels, fences, and of what waits for what. */
+#include <pthread.h>
+#include <time.h>
+
+#include "tests/contract/cases/cases.h"
+
+/* More pieces than any driver is handed at once. */
+#define NR_PIECES 100u
+#define NR_FENCES 1000
+
+/* ------------------------------------------------------------------ copies */
+
+/* Two blocks side by side, the second of them on the host. */
+static uint8_t *mixed_create(struct contract *c, struct backend_chunk chunk[2])
+{
+	struct backend *b = c->b;
+	uint8_t *va;
+
+	assert_int_equal(b->ops->va_reserve(b, 2 * c->unit, c->unit, (void **)&va), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(b->ops->chunk_create(b, i ? HOST : GPU0, c->unit, &chunk[i]), 0);
+		assert_int_equal(b->ops->map(b, va + i * c->unit, &chunk[i], BACKEND_PROT_WRITE, 1),
+				 0);
+	}
+	return va;
+}
+
+static void mixed_destroy(struct contract *c, uint8_t *va, struct backend_chunk chunk[2])
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(c->b->ops->unmap(c->b, va + i * c->unit), 0);
+		c->b->ops->chunk_destroy(c->b, &chunk[i]);
+	}
+	c->b->ops->va_release(c->b, va, 2 * c->unit);
+}
+
+/* Buffers of the program, unaligned, across the border between two blocks; and a kernel that reads
+ * one of them over the link. */
+void contract_upload_kernel_download(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint64_t nr = 2 * c->unit, inplace[WEIR_DIRECTION_NR];
+	uint8_t *bytes = malloc(nr), *back = calloc(1, nr), *va;
+	struct backend_chunk chunk[2];
+
+	assert_true(bytes && back);
+	for (uint64_t i = 0; i < nr; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 256);
+	va = mixed_create(c, chunk);
+	assert_int_equal(b->ops->upload(b, c->compute, va + 3, data_of(c, bytes), nr - 3), 0);
+	assert_int_equal(contract_add(b, c->compute, va + c->unit, va, c->unit, 1), 0);
+	assert_int_equal(b->ops->download(b, c->compute, data_of(c, back), va, nr), 0);
+	b->ops->inplace_bytes(b, 0, inplace);
+	assert_int_equal(inplace[WEIR_TO_DEVICE], c->unit);
+	assert_int_equal(inplace[WEIR_TO_HOST], 0);
+	for (uint64_t i = 0; i < c->unit && can(c, CAN_BYTES); i++)
+		assert_int_equal(back[i], (uint8_t)(back[c->unit + i] + 1));
+	if (can(c, CAN_BYTES))
+		assert_memory_equal(back + c->unit, bytes + c->unit - 3, c->unit);
+	mixed_destroy(c, va, chunk);
+	free(bytes);
+	free(back);
+}
+
+void contract_copy_refused(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint8_t *back = malloc(2 * c->unit + 1), *va;
+	struct backend_chunk chunk[2];
+
+	assert_non_null(back);
+	memset(back, 9, 2 * c->unit + 1);
+	va = mixed_create(c, chunk);
+	assert_int_equal(b->ops->upload(b, c->compute, va, back, 2 * c->unit + 1), -EINVAL);
+	assert_int_equal(b->ops->upload(b, c->compute, va, back, 0), -EINVAL);
+	assert_int_equal(b->ops->upload(b, c->compute, back, back, 1), -EINVAL);
+	assert_int_equal(b->ops->upload(b, 1234, va, back, 1), -EINVAL);
+	if (can(c, CAN_BYTES))
+		assert_int_equal(b->ops->download(b, c->compute, NULL, va, 1), -EINVAL);
+	assert_int_equal(b->ops->unmap(b, va + c->unit), 0);
+	assert_int_equal(b->ops->download(b, c->compute, back, va, c->unit + 1), -EINVAL);
+	assert_int_equal(back[0], 9);
+	assert_int_equal(b->ops->map(b, va + c->unit, &chunk[1], BACKEND_PROT_WRITE, 1), 0);
+	mixed_destroy(c, va, chunk);
+	free(back);
+}
+
+/* Host to GPU in many pieces that are named backwards, from there (where there is another GPU, by
+ * way of it) back to the host. */
+void contract_copies(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint64_t piece = c->unit / 64, bytes = 2 * c->unit;
+	struct backend_chunk host, gpu, peer, back;
+	struct backend_copy pieces[NR_PIECES] = {0};
+
+	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, &back), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, bytes, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, b->desc.nr_memories - 1, bytes, &peer), 0);
+	for (uint64_t i = 0; i < bytes && can(c, CAN_BYTES); i++) {
+		((uint8_t *)host.alias)[i] = (uint8_t)(i / piece + i);
+		((uint8_t *)back.alias)[i] = 0xee;
+	}
+	for (uint32_t i = 0; i < NR_PIECES; i++) {
+		uint64_t at = (NR_PIECES - 1 - i) * piece;
+
+		pieces[i] = (struct backend_copy){(char *)gpu.alias + at, (char *)host.alias + at,
+						  piece};
+	}
+	assert_int_equal(b->ops->copy(b, c->in, pieces, NR_PIECES), 0);
+	contract_wait(b, c->in);
+	pieces[0] = (struct backend_copy){peer.alias, gpu.alias, NR_PIECES * piece};
+	pieces[1] = (struct backend_copy){back.alias, peer.alias, NR_PIECES * piece};
+	assert_int_equal(b->ops->copy(b, c->out, &pieces[0], 1), 0);
+	assert_int_equal(b->ops->copy(b, c->out, &pieces[1], 1), 0);
+	contract_wait(b, c->out);
+	if (can(c, CAN_BYTES)) {
+		assert_memory_equal(back.alias, host.alias, NR_PIECES * piece);
+		assert_int_equal(((uint8_t *)back.alias)[NR_PIECES * piece], 0xee);
+	}
+	b->ops->chunk_destroy(b, &host);
+	b->ops->chunk_destroy(b, &back);
+	b->ops->chunk_destroy(b, &gpu);
+	b->ops->chunk_destroy(b, &peer);
+}
+
+/* ------------------------------------------------------------------ fences */
+
+/* A copy on one stream waits for a copy on another, which is held back. */
+void contract_fences_order_streams(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk host, gpu, back;
+	fence_t first, second;
+
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &back), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &gpu), 0);
+	if (can(c, CAN_BYTES)) {
+		memset(host.alias, 1, c->unit);
+		memset(back.alias, 3, c->unit);
+	}
+	contract_gate_close(c, c->in);
+	assert_int_equal(
+		b->ops->copy(b, c->in, &(struct backend_copy){gpu.alias, host.alias, c->unit}, 1),
+		0);
+	assert_int_equal(b->ops->fence_record(b, c->in, &first), 0);
+	assert_int_not_equal(first, 0);
+	assert_int_equal(b->ops->stream_wait(b, c->out, first), 0);
+	assert_int_equal(b->ops->stream_wait(b, c->out, 0), 0);
+	assert_int_equal(
+		b->ops->copy(b, c->out, &(struct backend_copy){back.alias, gpu.alias, c->unit}, 1),
+		0);
+	assert_int_equal(b->ops->fence_record(b, c->out, &second), 0);
+	assert_int_equal(b->ops->fence_done(b, first), 0);
+	assert_int_equal(b->ops->fence_time_ns(b, first), 0);
+	assert_int_equal(b->ops->fence_done(b, second), 0);
+	contract_gate_open(c);
+	assert_int_equal(b->ops->fence_wait(b, second), 0);
+	assert_int_equal(b->ops->fence_done(b, first), 1);
+	assert_true(b->ops->fence_time_ns(b, first) > 0);
+	assert_true(b->ops->fence_time_ns(b, first) <= b->ops->fence_time_ns(b, second));
+	assert_true(b->ops->fence_time_ns(b, second) <= b->ops->now_ns(b));
+	if (can(c, CAN_BYTES))
+		assert_memory_equal(back.alias, host.alias, c->unit);
+	b->ops->chunk_destroy(b, &host);
+	b->ops->chunk_destroy(b, &back);
+	b->ops->chunk_destroy(b, &gpu);
+}
+
+void contract_fence_arguments(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint32_t nr = b->desc.nr_devices;
+	stream_id_t gone;
+	fence_t fence;
+
+	assert_int_equal(b->ops->fence_done(b, 0), 1);
+	assert_int_equal(b->ops->fence_wait(b, 0), 0);
+	assert_int_equal(b->ops->fence_record(b, 99, &fence), -EINVAL);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	assert_int_equal(b->ops->fence_done(b, fence + 1), -EINVAL);
+	assert_int_equal(b->ops->fence_wait(b, fence + 1), -EINVAL);
+	assert_int_equal(b->ops->stream_wait(b, c->compute, fence + 1), -EINVAL);
+	assert_int_equal(b->ops->stream_wait(b, 99, fence), -EINVAL);
+	assert_int_equal(b->ops->stream_create(b, nr, BACKEND_COMPUTE, &gone), -EINVAL);
+	assert_null(b->ops->stream_native(b, 99));
+	/* A fence outlives its stream. */
+	assert_int_equal(b->ops->stream_create(b, nr - 1, BACKEND_COMPUTE, &gone), 0);
+	assert_int_equal(b->ops->fence_record(b, gone, &fence), 0);
+	b->ops->stream_destroy(b, gone);
+	assert_int_equal(b->ops->fence_done(b, fence), 1);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+	assert_int_equal(b->ops->fence_record(b, gone, &fence), -EINVAL);
+}
+
+/* Many fences that are not reached, then all of them, again and again. */
+void contract_many_fences(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	fence_t fence[NR_FENCES];
+
+	for (int round = 0; round < 3; round++) {
+		contract_gate_close(c, c->compute);
+		assert_int_equal(contract_spin(b, c->compute), 0);
+		for (int i = 0; i < NR_FENCES; i++)
+			assert_int_equal(b->ops->fence_record(b, c->compute, &fence[i]), 0);
+		assert_int_equal(b->ops->fence_done(b, fence[0]), 0);
+		contract_gate_open(c);
+		assert_int_equal(b->ops->fence_wait(b, fence[NR_FENCES / 2]), 0);
+		assert_int_equal(b->ops->fence_done(b, fence[0]), 1);
+		assert_int_equal(b->ops->fence_wait(b, fence[NR_FENCES - 1]), 0);
+		for (int i = 1; i < NR_FENCES; i++)
+			assert_true(b->ops->fence_time_ns(b, fence[i]) >=
+				    b->ops->fence_time_ns(b, fence[i - 1]));
+	}
+}
+
+/* ------------------------------------------------------------------ launches */
+
+void contract_launch_arguments(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	const struct weir_launch none = {.kernel = &test_kernel_spin, .nr_uses = 1};
+	uint8_t own = 0, *addr;
+
+	assert_int_equal(b->ops->device_alloc(b, GPU0, 1000, (void **)&addr), 0);
+	assert_int_equal(contract_add(b, c->compute, addr, addr, 1001, 1), -EINVAL);
+	assert_int_equal(contract_add(b, c->compute, addr, addr, UINT64_MAX, 1), -EINVAL);
+	assert_int_equal(contract_add(b, c->compute, &own, addr, 1, 1), -EINVAL);
+	assert_int_equal(contract_add(b, c->compute, addr, &own, 1, 1), -EINVAL);
+	assert_int_equal(contract_add(b, 99, addr, addr, 1, 1), -EINVAL);
+	assert_int_equal(b->ops->launch(b, c->compute, &none), -EINVAL);
+	assert_int_equal(contract_spin(b, c->compute), 0);
+	contract_wait(b, c->compute);
+	assert_int_equal(own, 0);
+	b->ops->device_free(b, addr);
+}
+
+static void *open_later(void *arg)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+	contract_gate_open(arg);
+	return NULL;
+}
+
+/* Giving back a plain allocation waits for the work of the device. */
+void contract_free_waits(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	pthread_t thread;
+	fence_t fence;
+	void *addr;
+
+	assert_int_equal(b->ops->device_alloc(b, GPU0, MIB(2), &addr), 0);
+	contract_gate_close(c, c->compute);
+	assert_int_equal(contract_add(b, c->compute, addr, addr, MIB(2), 1), 0);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	assert_int_equal(b->ops->fence_done(b, fence), 0);
+	assert_int_equal(pthread_create(&thread, NULL, open_later, c), 0);
+	b->ops->device_free(b, addr);
+	assert_int_equal(b->ops->fence_done(b, fence), 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}

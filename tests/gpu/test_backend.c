@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract of src/backend/backend.h on the CUDA backend, bare, behind flaky and behind watch.
+ * What breaks the device for the rest of the process is test_trap.c.
+ *
+ * Labels: threads
+ * Links: backend-cases
+ */
+#include "src/backend/watch/watch.h"
+#include "tests/contract/cases/cases.h"
+#include "tests/support/driver.h"
+
+/* Two GPUs, where that can be chosen. */
+static const struct fakecuda_config fake = {
+	.devices = 2,
+	.hbm_bytes = MIB(16),
+	.host_bytes = MIB(64),
+	.granularity = KIB(4),
+};
+
+static int open_cuda(struct backend **out)
+{
+	return test_cuda_open(&fake, out);
+}
+
+static int open_flaky(struct backend **out)
+{
+	struct backend *b;
+	int err = open_cuda(&b);
+
+	return err ? err : flaky_create(b, out);
+}
+
+/* It records, and is torn down while it does. */
+static int open_watched(struct backend **out)
+{
+	struct backend *b;
+	int err = open_cuda(&b);
+
+	err = err ? err : watch_create(b, out);
+	return err ? err : watch_start(*out, 1000);
+}
+
+static void nothing_left(struct contract *c)
+{
+	(void)c;
+	test_cuda_nothing_left(NULL);
+}
+
+/* Beyond an eighth of the card nothing is had, and what is had can be prefetched both ways. */
+static void test_managed(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint64_t limit = b->desc.memory[GPU0].bytes / 8;
+	void *addr, *more = NULL;
+
+	assert_int_equal(b->ops->managed_alloc(b, limit + 1, &more), -EDQUOT);
+	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr), 0);
+	assert_int_equal(b->ops->managed_alloc(b, limit - MIB(1) + 1, &more), -EDQUOT);
+	assert_null(more);
+	for (int to = GPU0; to >= HOST; to--)
+		assert_int_equal(
+			b->ops->managed_prefetch(b, c->compute, addr, MIB(1), (uint32_t)to), 0);
+	contract_wait(b, c->compute);
+	assert_int_equal(b->ops->managed_prefetch(b, c->compute, &more, 1, GPU0), -EINVAL);
+	b->ops->managed_free(b, addr);
+}
+
+int main(void)
+{
+	unsigned int full = test_machine_kind() == TEST_FAKE ? CAN_FULL : 0;
+	const struct contract_target targets[] = {
+		{"cuda", open_cuda, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
+		{"flaky", open_flaky, NULL, nothing_left, CAN_BYTES | CAN_WAIT | CAN_FAIL | full},
+		{"watched", open_watched, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
+	};
+	const struct CMUnitTest tests[] = {CONTRACT_TEST(test_managed, targets[0])};
+
+	return contract_run(targets, 3, tests, 1);
+}
