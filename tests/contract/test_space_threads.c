@@ -15,7 +15,6 @@
 
 #include "tests/support/space.h"
 
-#define BLOCK KIB(4)
 #define NR_THREADS 4u
 #define NR_RANGES 4u
 #define BLOCKS_MAX 3u
@@ -36,6 +35,7 @@ struct worker {
 	struct test_random random;
 	struct owned range[NR_RANGES];
 	uint8_t *shared;
+	void *buffer; /* BLOCKS_MAX blocks */
 	bool change_mode;
 	uint64_t nr_steps;
 };
@@ -101,7 +101,7 @@ static void step_bracket(struct worker *w, struct owned *range)
 		range->seed = 0;
 		break;
 	default:
-		run(w, w->shared, SHARED_BLOCKS * BLOCK, WEIR_READ, SHARED_SEED, 0);
+		run(w, w->shared, SHARED_BLOCKS * w->t.block_bytes, WEIR_READ, SHARED_SEED, 0);
 	}
 }
 
@@ -126,19 +126,20 @@ static void step_host(struct worker *w, struct owned *range)
 
 static void step_copy(struct worker *w, struct owned *range)
 {
-	uint64_t buffer[BLOCKS_MAX * BLOCK / 8];
+	void *buffer = w->buffer;
 	uint32_t seed = fresh_seed(w);
 	int err;
 
 	if (below(w, 2)) {
 		pattern_put(buffer, range->addr, range->bytes, seed);
 		err = weir_write(w->t.space, range->addr, buffer, range->bytes);
-		require(!err || err == -ENOMEM || (err == -EBUSY && range->bytes < BLOCK));
+		require(!err || err == -ENOMEM ||
+			(err == -EBUSY && range->bytes < w->t.block_bytes));
 		range->seed = err ? range->seed : seed;
 		return;
 	}
 	err = weir_read(w->t.space, buffer, range->addr, range->bytes);
-	require(!err || err == -ENOMEM || (err == -EBUSY && range->bytes < BLOCK));
+	require(!err || err == -ENOMEM || (err == -EBUSY && range->bytes < w->t.block_bytes));
 	if (!err && range->seed)
 		require(!pattern_wrong(buffer, range->addr, range->bytes, range->seed));
 }
@@ -181,7 +182,8 @@ static void step_life(struct worker *w, struct owned *range)
 		range->addr = NULL;
 		return;
 	}
-	range->bytes = below(w, 4) ? BLOCK * (1 + below(w, BLOCKS_MAX)) : 256 * (1 + below(w, 8));
+	range->bytes = below(w, 4) ? w->t.block_bytes * (1 + below(w, BLOCKS_MAX))
+				   : 256 * (1 + below(w, 8));
 	range->seed = 0;
 	err = weir_alloc(w->t.space, range->bytes, below(w, 3) ? w->t.stream[0] : NULL, &addr);
 	require(!err || err == -ENOMEM);
@@ -245,7 +247,7 @@ static void finish_worker(struct worker *w)
 	assert_true(w->nr_steps > 0);
 }
 
-/* gpu_blocks: of 4 KiB; the threads' ranges are about 25 of them. */
+/* gpu_blocks: the threads' ranges are about 25 of them. */
 static void run_threads(uint32_t gpu_blocks, bool change_mode)
 {
 	struct worker *worker = calloc(NR_THREADS, sizeof(*worker));
@@ -256,9 +258,9 @@ static void run_threads(uint32_t gpu_blocks, bool change_mode)
 	assert_non_null(worker);
 	atomic_store(&stop, false);
 	atomic_store(&failed_line, 0);
-	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, gpu_blocks, 64);
-	shared = do_alloc(&t, SHARED_BLOCKS * BLOCK, 0);
-	do_fill(&t, 0, shared, SHARED_BLOCKS * BLOCK, SHARED_SEED);
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, 0, gpu_blocks, 64);
+	shared = do_alloc(&t, SHARED_BLOCKS * t.block_bytes, 0);
+	do_fill(&t, 0, shared, SHARED_BLOCKS * t.block_bytes, SHARED_SEED);
 	do_sync(&t);
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
 		worker[i].t = t;
@@ -266,10 +268,13 @@ static void run_threads(uint32_t gpu_blocks, bool change_mode)
 		worker[i].random.state = 2025 + i;
 		worker[i].shared = shared;
 		worker[i].change_mode = change_mode && !i;
-		/* The last one is on the other device. */
-		assert_int_equal(
-			weir_stream_create(t.machine, i == NR_THREADS - 1, &worker[i].t.stream[0]),
-			0);
+		worker[i].buffer = malloc(BLOCKS_MAX * t.block_bytes);
+		assert_non_null(worker[i].buffer);
+		/* The last one is on another device, if there is one. */
+		assert_int_equal(weir_stream_create(t.machine,
+						    i == NR_THREADS - 1 && t.desc.nr_devices > 1,
+						    &worker[i].t.stream[0]),
+				 0);
 	}
 	for (uint32_t i = 0; i < NR_THREADS; i++)
 		assert_int_equal(pthread_create(&worker[i].thread, NULL, work, &worker[i]), 0);
@@ -285,8 +290,10 @@ static void run_threads(uint32_t gpu_blocks, bool change_mode)
 	do_sync(&t);
 	do_check(&t);
 	weir_space_destroy(t.space);
-	for (uint32_t i = 0; i < NR_THREADS; i++)
+	for (uint32_t i = 0; i < NR_THREADS; i++) {
 		weir_stream_destroy(worker[i].t.stream[0]);
+		free(worker[i].buffer);
+	}
 	test_machine_close(&t);
 	free(worker);
 }

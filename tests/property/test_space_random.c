@@ -8,6 +8,9 @@
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.
  *
+ * On a real GPU (see tests/support/driver.h) blocks are 2 to 8 MiB, and part of the sequences have
+ * ranges and budgets of gigabytes; WEIR_SEQUENCES says how many run.
+ *
  * Timeout: 300
  */
 #include <errno.h>
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/support/driver.h"
 #include "tests/support/space.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -35,7 +39,8 @@
 #define CELLS_MAX (CELLS_PER_BLOCK * BLOCKS_MAX)
 #define SMALL_CELL 256u
 #define PARTS_MAX 4u
-#define NR_STREAMS 3u /* the last one on another device */
+#define NR_STREAMS 3u /* the last one on another device, if there is one */
+#define LARGE 8u      /* times as large are ranges and budgets of some sequences */
 
 struct model_range {
 	bool live;
@@ -58,6 +63,8 @@ struct model {
 	enum weir_space_mode mode;
 	bool quiet;	    /* repeating itself: nothing else happens */
 	uint64_t nr_blocks; /* both budgets */
+	uint64_t cell_bytes;
+	uint8_t *buffer; /* the largest range */
 	uint32_t last_seed;
 	struct model_range range[NR_RANGES];
 	struct weir_fence *fence[NR_FENCES];
@@ -256,7 +263,7 @@ static struct model_range *op_alloc(struct model *m)
 	if (one_in(m, 4))
 		return alloc_range(m, SMALL_CELL, 1 + below(m, 12), stream);
 	nr = nr_blocks[below(m, ARRAY_LEN(nr_blocks))] * CELLS_PER_BLOCK;
-	return alloc_range(m, m->t.block_bytes / CELLS_PER_BLOCK, nr - one_in(m, 4), stream);
+	return alloc_range(m, m->cell_bytes, nr - one_in(m, 4), stream);
 }
 
 static void free_range(struct model *m, struct model_range *range)
@@ -486,8 +493,8 @@ static void op_host(struct model *m)
 
 static void op_copy(struct model *m)
 {
-	static uint64_t buffer[BLOCKS_MAX * KIB(16) / 8];
 	struct model_range *range = pick_live(m);
+	uint8_t *buffer = m->buffer;
 	struct test_cell cells[CELLS_MAX];
 	struct part part;
 
@@ -499,7 +506,7 @@ static void op_copy(struct model *m)
 	      part.nr, range->nr_cells, (void *)range->addr);
 	plan_cells(m, &part, cells);
 	for (uint32_t i = 0; i < part.nr && part.kind == WEIR_OVERWRITE; i++)
-		pattern_put((uint8_t *)buffer + i * range->cell_bytes,
+		pattern_put(buffer + i * range->cell_bytes,
 			    (uint8_t *)part_addr(&part) + i * range->cell_bytes, range->cell_bytes,
 			    cells[i].put);
 	if (part.kind == WEIR_OVERWRITE)
@@ -512,7 +519,7 @@ static void op_copy(struct model *m)
 	for (uint32_t i = 0; i < part.nr; i++)
 		if (cells[i].expect)
 			assert_int_equal(
-				pattern_wrong((uint8_t *)buffer + i * range->cell_bytes,
+				pattern_wrong(buffer + i * range->cell_bytes,
 					      (uint8_t *)part_addr(&part) + i * range->cell_bytes,
 					      range->cell_bytes, cells[i].expect),
 				0);
@@ -720,8 +727,7 @@ static void script_step(struct model *m, struct script *s, const struct script_o
 
 	switch (op->kind) {
 	case SCRIPT_ALLOC:
-		s->slot[op->slot] = alloc_range(m, m->t.block_bytes / CELLS_PER_BLOCK,
-						s->nr_cells[op->slot], 0);
+		s->slot[op->slot] = alloc_range(m, m->cell_bytes, s->nr_cells[op->slot], 0);
 		break;
 	case SCRIPT_FREE:
 		if (s->slot[op->slot] && s->slot[op->slot]->live)
@@ -772,15 +778,23 @@ static void op_phase(struct model *m)
 
 static void open_space(struct model *m)
 {
-	uint64_t block = KIB(4) << below(m, 3);
-	uint32_t gpu = 2 + below(m, one_in(m, 2) ? 3 : 15), host = 4 + below(m, 20);
+	uint64_t block;
+	uint32_t gpu, host, scale;
 
 	test_machine_open(&m->t, WEIR_DATA_REAL);
+	block = m->t.desc.vmm.granularity_bytes << below(m, 3);
+	gpu = 2 + below(m, one_in(m, 2) ? 3 : 15);
+	host = 4 + below(m, 20);
 	m->mode = one_in(m, 8) ? WEIR_FIXED : WEIR_PLANNED;
-	m->nr_blocks = gpu + host;
-	trace("block %llu gpu %u host %u mode %d\n", (unsigned long long)block, gpu, host,
-	      (int)m->mode);
-	assert_int_equal(test_space_create_try(&m->t, m->mode, block, gpu * block, host * block),
+	scale = test_machine_kind() == TEST_GPU && one_in(m, 16) ? LARGE : 1;
+	m->nr_blocks = (gpu + host) * scale;
+	m->cell_bytes = block * scale / CELLS_PER_BLOCK;
+	m->buffer = malloc(CELLS_MAX * m->cell_bytes);
+	assert_non_null(m->buffer);
+	trace("block %llu gpu %u host %u times %u mode %d\n", (unsigned long long)block, gpu, host,
+	      scale, (int)m->mode);
+	assert_int_equal(test_space_create_try(&m->t, m->mode, block, gpu * scale * block,
+					       host * scale * block),
 			 0);
 }
 
@@ -817,6 +831,7 @@ static void close_space(struct model *m)
 	total.nr_clean_dropped += stats.nr_clean_dropped;
 	total.nr_overwrites_saved += stats.nr_overwrites_saved;
 	test_space_close(&m->t);
+	free(m->buffer);
 }
 
 static void run_sequence(uint64_t seed)
@@ -827,7 +842,7 @@ static void run_sequence(uint64_t seed)
 	memset(&m, 0, sizeof(m));
 	m.random.state = seed * 0x9e3779b97f4a7c15u;
 	current_seed = seed;
-	alarm(30);
+	alarm(60);
 	open_space(&m);
 	nr_steps = 8 + below(&m, 24);
 	for (current_step = 0; current_step < nr_steps; current_step++) {

@@ -148,6 +148,7 @@ void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_
 		     uint64_t block_bytes, uint32_t gpu_blocks, uint32_t host_blocks)
 {
 	test_machine_open(t, data);
+	block_bytes = block_bytes ? block_bytes : t->desc.vmm.granularity_bytes;
 	assert_int_equal(test_space_create_try(t, mode, block_bytes, gpu_blocks * block_bytes,
 					       host_blocks * block_bytes),
 			 0);

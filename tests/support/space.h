@@ -31,7 +31,7 @@ struct test_space {
 	uint32_t *nr_wrong_cuda; /* the same on CUDA; else NULL */
 };
 
-/* Machine, streams and a space with so many blocks of each budget. */
+/* Machine, streams and a space with so many blocks of each budget. block_bytes 0: the smallest. */
 void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_mode mode,
 		     uint64_t block_bytes, uint32_t gpu_blocks, uint32_t host_blocks);
 
