@@ -26,5 +26,5 @@ int main(void)
 						      CAN_BYTES | CAN_WAIT | CAN_TRAP};
 	const struct CMUnitTest tests[] = {CONTRACT_TEST(contract_trap_is_told_once, target)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, test_cuda_required, NULL);
 }

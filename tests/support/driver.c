@@ -18,6 +18,7 @@
 #define PATIENCE_SECONDS 5u
 
 struct test_fake test_fake;
+static uint64_t fake_hbm_bytes;
 
 const struct fakecuda_config test_fake_config = {
 	.devices = 1,
@@ -63,11 +64,23 @@ void test_log_begin(void)
 
 /* ------------------------------------------------------------------ the drivers */
 
-static const char *fake_load(void)
+int test_cuda_required(void **state)
+{
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		return 0;
+	fprintf(stderr,
+		"WEIR_TEST_MACHINE is not set: gpu, or cuda for the driver without a GPU\n");
+	return -1;
+}
+
+const char *test_cuda_library(void)
 {
 	const char *path = getenv("FAKECUDA");
 	void *library;
 
+	if (test_machine_kind() == TEST_GPU)
+		return NULL;
 	if (!path || !*path)
 		fail_msg("FAKECUDA does not name the driver without a GPU");
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -113,17 +126,16 @@ static void watch_open(void)
 
 int test_cuda_open(const struct fakecuda_config *fake, struct backend **out)
 {
-	struct cuda_config config = {0};
+	struct cuda_config config = {.library = test_cuda_library()};
 
 	assert_int_not_equal(test_machine_kind(), TEST_SIMULATED);
 	test_log_begin();
 	assert_int_equal(test_kernels_load(), 0);
-	if (test_machine_kind() == TEST_FAKE) {
-		config.library = fake_load();
-		if (fake)
-			test_fake.reset(fake);
-	} else {
+	if (test_machine_kind() == TEST_GPU) {
 		watch_open();
+	} else if (fake) {
+		test_fake.reset(fake);
+		fake_hbm_bytes = fake->hbm_bytes;
 	}
 	return cuda_create(&config, out);
 }
@@ -133,7 +145,7 @@ int test_cuda_open(const struct fakecuda_config *fake, struct backend **out)
 uint64_t test_gpu_free_bytes(void)
 {
 	if (test_machine_kind() == TEST_FAKE)
-		return test_fake_config.hbm_bytes - test_fake.used_bytes(0);
+		return fake_hbm_bytes - test_fake.used_bytes(0);
 	return free_bytes_of(&watch.driver, watch.context);
 }
 

@@ -50,6 +50,12 @@ extern const struct fakecuda_config test_fake_config;
  */
 int test_cuda_open(const struct fakecuda_config *fake, struct backend **out);
 
+/* The driver's library for cuda_create(); loads the fake one. NULL: the real one's own name. */
+const char *test_cuda_library(void);
+
+/* For cmocka's group setup: fails where WEIR_TEST_MACHINE names no CUDA driver. */
+int test_cuda_required(void **state);
+
 /*
  * All backends are closed: nothing is left on the driver, and the fake one has seen no race, no
  * mapping taken away under work, and no illegal address; but for what `expected` says, a part of
@@ -57,7 +63,7 @@ int test_cuda_open(const struct fakecuda_config *fake, struct backend **out);
  */
 void test_cuda_nothing_left(const char *expected);
 
-/* Bytes that are free on the first GPU now, by the driver; the fake one's with TEST_FAKE. */
+/* Bytes that are free on the first GPU now, by the driver. After the first test_cuda_open(). */
 uint64_t test_gpu_free_bytes(void);
 
 /* Whether so many bytes are free, now or in the next seconds. What other programs gave back may be

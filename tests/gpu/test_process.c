@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * More than one process on a card: two that work at the same time, each with more than its budget,
+ * and some that are killed in the middle of their work, whose memory must come back. This program
+ * is also the children's.
+ *
+ * Timeout: 300
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/support/child.h"
+#include "tests/support/driver.h"
+#include "tests/support/space.h"
+
+#define LIMIT_SECONDS 100u
+#define NR_WORKERS 2u
+#define NR_ROUNDS 30u
+#define NR_RANGES 3u
+#define GPU_BLOCKS 8u /* a worker's budget; its ranges take half as many each */
+#define NR_KILLS 4u
+
+static uint64_t victim_bytes(void)
+{
+	return test_machine_kind() == TEST_GPU ? MIB(1024) : MIB(4);
+}
+
+/* ------------------------------------------------------------------ children */
+
+/* Work on ranges that do not fit, for rounds or until it is killed; contents are checked. */
+static void work(uint32_t nr_rounds, uint64_t block, uint32_t gpu_blocks)
+{
+	uint64_t bytes = gpu_blocks / 2 * block;
+	void *range[NR_RANGES];
+	struct test_space t;
+
+	test_machine_open(&t, WEIR_DATA_REAL);
+	assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, block, gpu_blocks * block,
+					       2 * gpu_blocks * block),
+			 0);
+	for (uint32_t r = 0; r < NR_RANGES; r++) {
+		range[r] = do_alloc(&t, bytes, 0);
+		do_fill(&t, 0, range[r], bytes, 1 + r);
+	}
+	do_sync(&t);
+	printf("ready\n");
+	(void)fflush(stdout);
+	for (uint32_t i = 0; i < nr_rounds; i++)
+		for (uint32_t r = 0; r < NR_RANGES; r++)
+			do_change(&t, 0, range[r], bytes, i * NR_RANGES + r + 1,
+				  (i + 1) * NR_RANGES + r + 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* Kernels run, blocks move, and it does not end by itself. */
+static void be_victim(void)
+{
+	uint64_t block = test_machine_kind() == TEST_GPU ? MIB(8) : KIB(64);
+
+	work(UINT32_MAX / NR_RANGES - 1, block, (uint32_t)(victim_bytes() / block));
+}
+
+static int child_main(const char *task)
+{
+	child_begin(LIMIT_SECONDS);
+	if (strcmp(task, "worker") == 0)
+		work(NR_ROUNDS, test_machine_kind() == TEST_GPU ? MIB(2) : KIB(4), GPU_BLOCKS);
+	else if (strcmp(task, "victim") == 0)
+		be_victim();
+	else
+		return 2;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ tests */
+
+static void test_process_two_share_a_card(void **state)
+{
+	struct test_child child[NR_WORKERS];
+
+	(void)state;
+	for (uint32_t i = 0; i < NR_WORKERS; i++)
+		child_start(&child[i], "worker", NULL);
+	for (uint32_t i = 0; i < NR_WORKERS; i++) {
+		int status = child_wait(&child[i], LIMIT_SECONDS);
+
+		if (status)
+			fail_msg("worker %u ends with %d: %s", i, status, child[i].text);
+		assert_int_equal(child_count(&child[i], "ready"), 1);
+	}
+}
+
+/* What a process held is free again soon after it was killed, whatever it was doing. */
+static void test_process_killed_leaves_nothing(void **state)
+{
+	bool real = test_machine_kind() == TEST_GPU;
+	struct test_child child;
+	struct backend *b;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(test_cuda_open(&test_fake_config, &b), 0);
+	b->ops->destroy(b);
+	before = test_gpu_free_bytes();
+	for (uint32_t i = 0; i < NR_KILLS; i++) {
+		child_start(&child, "victim", NULL);
+		child_expect(&child, "ready", LIMIT_SECONDS);
+		/* It would be seen if it stayed behind. The fake driver's card is each process's. */
+		if (real)
+			assert_true(test_gpu_free_bytes() < before - victim_bytes() / 2);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000 + 13000000 * (long)i}, NULL);
+		child_kill(&child);
+		if (!test_gpu_free_soon(before - TEST_GPU_SLACK, 10))
+			fail_msg("10 seconds after a process was killed %llu bytes are free, %llu "
+				 "were before",
+				 (unsigned long long)test_gpu_free_bytes(),
+				 (unsigned long long)before);
+	}
+	/* And there is nothing wrong with the card. */
+	child_start(&child, "worker", NULL);
+	assert_int_equal(child_wait(&child, LIMIT_SECONDS), 0);
+	test_cuda_nothing_left(NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_process_two_share_a_card),
+		cmocka_unit_test(test_process_killed_leaves_nothing),
+	};
+
+	if (argc == 2)
+		return child_main(argv[1]);
+	return cmocka_run_group_tests(tests, test_cuda_required, NULL);
+}
