@@ -3,7 +3,7 @@
 # Target `cuda`: what needs nvcc. Every .cu of the tree is compiled into an object, to know that it
 # compiles. Of these are linked
 #
-#   workloads/gcn/cuda/*.cu   libweir-gcn-cuda.so, which the program opens at run time
+#   workloads/NAME/cuda/*.cu  libweir-NAME-cuda.so, which the program opens at run time
 #   tests/gpu/kernels.cu      gpu/libweir-test-cuda.so, which test programs open at run time
 #   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
 #
@@ -43,8 +43,7 @@ if(TARGET weir_tools AND NOT WEIR_SANITIZE)
 endif()
 
 set(cuda_outputs)
-set(cuda_gcn_objects)
-set(cuda_test_objects)
+set(cuda_plugins)
 foreach(source IN LISTS cuda_sources)
 	cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
 	set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
@@ -55,10 +54,14 @@ foreach(source IN LISTS cuda_sources)
 		DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name}")
 	list(APPEND cuda_outputs ${object})
 
-	if(name MATCHES "^workloads/gcn/cuda/")
-		list(APPEND cuda_gcn_objects ${object})
+	if(name MATCHES "^workloads/([a-z]+)/cuda/")
+		set(plugin ${CMAKE_BINARY_DIR}/libweir-${CMAKE_MATCH_1}-cuda.so)
+		list(APPEND cuda_plugins ${plugin})
+		list(APPEND cuda_objects_${plugin} ${object})
 	elseif(name STREQUAL tests/gpu/kernels.cu)
-		set(cuda_test_objects ${object})
+		set(plugin ${CMAKE_BINARY_DIR}/gpu/libweir-test-cuda.so)
+		list(APPEND cuda_plugins ${plugin})
+		list(APPEND cuda_objects_${plugin} ${object})
 	elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
 		cmake_path(GET source STEM stem)
 		set(program ${CMAKE_BINARY_DIR}/gpu/${stem})
@@ -73,23 +76,17 @@ foreach(source IN LISTS cuda_sources)
 	endif()
 endforeach()
 
-# A library to be opened at run time. Visible is what its header exports, and nothing of the CUDA
-# runtime.
-function(weir_cuda_plugin path)
-	if(NOT ARGN)
-		return()
-	endif()
-	cmake_path(GET path PARENT_PATH folder)
-	cmake_path(GET path FILENAME name)
+# Visible is what a library's header exports, and nothing of the CUDA runtime.
+list(REMOVE_DUPLICATES cuda_plugins)
+foreach(plugin IN LISTS cuda_plugins)
+	cmake_path(GET plugin PARENT_PATH folder)
+	cmake_path(GET plugin FILENAME name)
 	file(MAKE_DIRECTORY ${folder})
-	add_custom_command(OUTPUT ${path}
+	add_custom_command(OUTPUT ${plugin}
 		COMMAND ${WEIR_NVCC} ${cuda_link_options} -shared -Xlinker --exclude-libs,ALL
-			-Xlinker -z,defs -o ${path} ${ARGN}
-		DEPENDS ${ARGN} VERBATIM COMMENT "Linking ${name}")
-	set(cuda_outputs ${cuda_outputs} ${path} PARENT_SCOPE)
-endfunction()
-
-weir_cuda_plugin(${CMAKE_BINARY_DIR}/libweir-gcn-cuda.so ${cuda_gcn_objects})
-weir_cuda_plugin(${CMAKE_BINARY_DIR}/gpu/libweir-test-cuda.so ${cuda_test_objects})
+			-Xlinker -z,defs -o ${plugin} ${cuda_objects_${plugin}}
+		DEPENDS ${cuda_objects_${plugin}} VERBATIM COMMENT "Linking ${name}")
+	list(APPEND cuda_outputs ${plugin})
+endforeach()
 
 add_custom_target(cuda DEPENDS ${cuda_outputs})

@@ -8,16 +8,7 @@
 
 #include "workloads/gcn/cuda/plugin.h"
 
-/**
- * Open the library: the file that WEIR_CUDA_KERNELS names, if it is set; else the one beside the
- * running program, else the one in ../lib from there. Once it is open it stays open, and further
- * calls return 0. It touches no device.
- *
- * @return 0, or what is logged in one line:
- *   -ENOENT   it is not there, or the dynamic linker cannot load it
- *   -ELIBBAD  it is another version's, or not such a library at all
- * Threads: safe.
- */
+/** Open the library, as cuda_plugin_load() does; the variable is WEIR_CUDA_KERNELS. */
 int gcn_cuda_load(void);
 
 /**
