@@ -60,6 +60,11 @@ static void *stub_stream_native(struct backend *b, stream_id_t stream)
 	return NULL;
 }
 
+static void stub_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "%s", b->desc.device[device].name);
+}
+
 static void stub_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
 {
 	(void)b, (void)chunk, (void)after;
@@ -96,6 +101,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->fence_mark = stub_fence_mark;
 	if (!ops->stream_native)
 		ops->stream_native = stub_stream_native;
+	if (!ops->device_text)
+		ops->device_text = stub_device_text;
 	if (!ops->poison)
 		ops->poison = stub_poison;
 	if (!ops->managed_alloc)

@@ -84,7 +84,8 @@ struct backend_ops {
 	void (*va_release)(struct backend *b, void *addr, uint64_t bytes);
 
 	/* Map a chunk at an address that has no mapping, with access for the devices in the mask
-	 * (and the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns + set_access_ns. */
+	 * (and the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns, and unless the mask
+	 * is empty what set_access takes. */
 	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,
 		   enum backend_prot prot, uint32_t devices);
 
@@ -163,6 +164,10 @@ struct backend_ops {
 	int (*managed_prefetch)(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 				uint32_t memory);
 	void (*managed_free)(struct backend *b, void *addr);
+
+	/* What a device is, in words: its maker's name for it and the driver's version. Not
+	 * required: its name in the description. */
+	void (*device_text)(struct backend *b, uint32_t device, char *text, size_t bytes);
 
 	/* Bytes of a memory that are taken now, by chunks and plain allocations. */
 	uint64_t (*memory_used)(struct backend *b, uint32_t memory);

@@ -103,6 +103,11 @@ static void test_map_cost(void **state)
 	t = b->ops->now_ns(b);
 	assert_int_equal(b->ops->unmap(b, va), 0);
 	assert_int_equal(b->ops->now_ns(b) - t, vmm->unmap_ns);
+	/* Without access for anybody the mapping alone is made. */
+	t = b->ops->now_ns(b);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 0), 0);
+	assert_int_equal(b->ops->now_ns(b) - t, vmm->map_ns);
+	assert_int_equal(b->ops->unmap(b, va), 0);
 	t = b->ops->now_ns(b);
 	b->ops->host_spend(b, 12345);
 	assert_int_equal(b->ops->now_ns(b) - t, 12345);
@@ -196,11 +201,14 @@ static void test_empty_use(void **state)
 	b->ops->device_free(b, addr);
 }
 
-/* It has no stream of a driver's. */
-static void test_no_native_stream(void **state)
+/* It has no stream of a driver's, and no name for a device but the description's. */
+static void test_no_driver(void **state)
 {
 	struct contract *c = *state;
+	char text[WEIR_NAME_MAX];
 
+	c->b->ops->device_text(c->b, 1, text, sizeof(text));
+	assert_string_equal(text, c->b->desc.device[1].name);
 	assert_null(c->b->ops->stream_native(c->b, c->compute));
 }
 
@@ -292,7 +300,7 @@ static void test_poison_behind_fence(void **state)
 		CONTRACT_TEST(test_wait_until_fence, target),                               \
 		CONTRACT_TEST(test_copy_between_aliases_only, target),                      \
 		CONTRACT_TEST(test_empty_use, target),                                      \
-		CONTRACT_TEST(test_no_native_stream, target),                               \
+		CONTRACT_TEST(test_no_driver, target),                               \
 		CONTRACT_TEST(test_managed_is_optional, target),                            \
 		CONTRACT_TEST(test_guard_needs_bracket, target),                            \
 		CONTRACT_TEST(test_poison_behind_fence, target)

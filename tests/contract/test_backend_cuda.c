@@ -76,9 +76,12 @@ static void test_description(void **state)
 	const struct weir_machine_desc *desc = &c->b->desc;
 	struct weir_machine_desc measured = *desc;
 	struct backend *b;
+	char text[64];
 
 	assert_int_equal(weir_machine_check(desc, NULL, 0), 0);
 	assert_int_equal(desc->nr_devices, 2);
+	c->b->ops->device_text(c->b, 1, text, sizeof(text));
+	assert_string_equal(text, "Fake H200, CUDA 13.0");
 	assert_int_equal(desc->nr_memories, 3);
 	assert_int_equal(desc->memory[GPU0].bytes, MIB(16));
 	assert_int_equal(desc->vmm.granularity_bytes, KIB(4));

@@ -257,6 +257,19 @@ static int describe(struct cuda *cuda, const struct weir_machine_desc *measured)
 	return err;
 }
 
+static void cuda_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
+{
+	struct cuda *cuda = cuda_of(b);
+	const struct cuda_driver *driver = &cuda->driver;
+	char name[128] = "GPU of unknown name";
+
+	(void)cuda_error(driver,
+			 driver->device_name(name, sizeof(name), cuda->device[device].device),
+			 "cuDeviceGetName");
+	(void)snprintf(text, bytes, "%s, CUDA %d.%d", name, driver->version / 1000,
+		       driver->version % 1000 / 10);
+}
+
 /* ------------------------------------------------------------------ devices */
 
 /* Take a device's primary context, which the program's own CUDA calls use, too. */
@@ -382,6 +395,7 @@ static const struct backend_ops cuda_ops = {
 	.managed_alloc = cuda_managed_alloc,
 	.managed_prefetch = cuda_managed_prefetch,
 	.managed_free = cuda_managed_free,
+	.device_text = cuda_device_text,
 	.memory_used = cuda_memory_used,
 	.host_spend = cuda_host_spend,
 	.set_progress = cuda_set_progress,

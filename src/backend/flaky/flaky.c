@@ -51,6 +51,11 @@ static void *flaky_stream_native(struct backend *b, stream_id_t stream)
 	return inner_of(b)->ops->stream_native(inner_of(b), stream);
 }
 
+static void flaky_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
+{
+	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
+}
+
 static uint64_t flaky_now_ns(struct backend *b)
 {
 	return inner_of(b)->ops->now_ns(inner_of(b));
@@ -260,6 +265,7 @@ static const struct backend_ops flaky_ops = {
 	.managed_alloc = flaky_managed_alloc,
 	.managed_prefetch = flaky_managed_prefetch,
 	.managed_free = flaky_managed_free,
+	.device_text = flaky_device_text,
 	.memory_used = flaky_memory_used,
 	.host_spend = flaky_host_spend,
 	.set_progress = flaky_set_progress,

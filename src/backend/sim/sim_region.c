@@ -205,6 +205,8 @@ static uint64_t access_ns(const struct sim *sim, uint32_t devices)
 {
 	uint32_t nr = (uint32_t)__builtin_popcount(devices & ~BACKEND_HOST_BIT);
 
+	if (!devices)
+		return 0;
 	return sim->base.desc.vmm.set_access_ns +
 	       (nr > 1 ? nr - 1 : 0) * sim->base.desc.vmm.set_access_device_ns;
 }

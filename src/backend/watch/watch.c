@@ -129,6 +129,11 @@ static void op_managed_free(struct backend *b, void *addr)
 	inner_of(b)->ops->managed_free(inner_of(b), addr);
 }
 
+static void op_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
+{
+	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
+}
+
 static uint64_t op_memory_used(struct backend *b, uint32_t memory)
 {
 	return inner_of(b)->ops->memory_used(inner_of(b), memory);
@@ -461,6 +466,7 @@ static const struct backend_ops watch_ops = {
 	.managed_alloc = op_managed_alloc,
 	.managed_prefetch = op_managed_prefetch,
 	.managed_free = op_managed_free,
+	.device_text = op_device_text,
 	.memory_used = op_memory_used,
 	.host_spend = op_host_spend,
 	.set_progress = op_set_progress,
