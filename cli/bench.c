@@ -121,6 +121,7 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 	out->epoch_s = r->epoch_s + p->warm_up;
 	out->nr_epochs = r->nr_epochs - p->warm_up;
 	out->epoch_median_s = result_median(out->epoch_s, out->nr_epochs);
+	out->time_s = r->time_s ? outcome->time_s : NULL;
 	out->loss = r->loss;
 	out->nr_losses = r->nr_epochs;
 	out->test_accuracy = r->test_accuracy;

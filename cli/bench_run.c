@@ -112,6 +112,14 @@ static void train(const struct bench_run *run, struct manager *manager, struct l
 	manager->ops->stats(manager, &out->stats);
 }
 
+/* What the device's time went into, as means over the epochs after warm-up. */
+static void average_times(const struct workload_result *run, uint32_t warm_up, double *time_s)
+{
+	for (uint32_t e = warm_up; run->time_s && e < run->nr_epochs; e++)
+		for (int i = 0; i < BACKEND_TIME_NR; i++)
+			time_s[i] += run->time_s[e][i] / (run->nr_epochs - warm_up);
+}
+
 void bench_run(const struct bench_run *run, struct bench_outcome *out)
 {
 	struct listener listener = {.run = run, .done_before = run->work->done};
@@ -155,6 +163,7 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 		*run->trace = listener.trace;
 	else
 		trace_destroy(listener.trace);
+	average_times(&out->run, run->params->warm_up, out->time_s);
 
 out_destroy:
 	manager->ops->destroy(manager);

@@ -23,8 +23,9 @@ struct bench_progress {
 struct bench_outcome {
 	int err; /* 0, -ENOMEM: it does not fit, -EINTR: stopped, else it failed */
 	char error[BENCH_ERROR_BYTES];
-	struct workload_result run; /* zeroed unless err is 0 */
-	struct manager_stats stats; /* valid unless no manager could be created: then zeroed */
+	struct workload_result run;	/* zeroed unless err is 0 */
+	double time_s[BACKEND_TIME_NR]; /* means of the measured epochs; where run has times */
+	struct manager_stats stats;	/* valid unless no manager could be created: then zeroed */
 };
 
 /* What to run. */

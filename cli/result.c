@@ -28,6 +28,21 @@ const char *result_cause_name(enum weir_cause cause)
 	return names[cause];
 }
 
+const char *result_time_name(enum backend_time time)
+{
+	static const char *const names[BACKEND_TIME_NR] = {
+		[BACKEND_TIME_COMPUTE] = "compute",
+		[BACKEND_TIME_IN_PLACE] = "in_place",
+		[BACKEND_TIME_ALLOCATION] = "allocation",
+		[BACKEND_TIME_FIRST_TOUCH] = "first_touch",
+		[BACKEND_TIME_DEMAND] = "demand",
+		[BACKEND_TIME_EVICTION] = "eviction",
+		[BACKEND_TIME_OTHER] = "other",
+	};
+
+	return names[time];
+}
+
 uint32_t result_host_memory(const struct weir_machine_desc *machine, uint32_t device)
 {
 	uint32_t memory = machine->device[device].memory;
@@ -168,6 +183,16 @@ static void write_parameters(FILE *out, const struct result *result)
 		fputs("null}", out);
 }
 
+static void write_times(FILE *out, const double *time_s)
+{
+	fputs(",\"time_s\":", out);
+	for (int i = 0; i < BACKEND_TIME_NR; i++) {
+		fprintf(out, "%c\"%s\":", i ? ',' : '{', result_time_name((enum backend_time)i));
+		result_write_double(out, time_s[i]);
+	}
+	fputc('}', out);
+}
+
 static void write_direction(FILE *out, const struct result *result, enum weir_direction direction)
 {
 	const struct weir_machine_desc *machine = result->machine;
@@ -234,6 +259,8 @@ void result_write(FILE *out, const struct result *result)
 	write_doubles(out, result->epoch_s, result->nr_epochs);
 	fputs(",\"epoch_median_s\":", out);
 	result_write_double(out, result->epoch_median_s);
+	if (result->time_s)
+		write_times(out, result->time_s);
 	fputs(",\"bytes\":{", out);
 	write_direction(out, result, WEIR_TO_DEVICE);
 	fputc(',', out);

@@ -41,6 +41,8 @@ struct result {
 	const double *epoch_s; /* the measured ones */
 	uint32_t nr_epochs;
 	double epoch_median_s;
+	/* What the device's time went into, mean of the measured epochs; NULL: not known. */
+	const double *time_s;
 	struct manager_stats stats;
 	uint64_t gpu_budget_bytes; /* as used: never 0 */
 	const double *loss;	   /* warm-up included */
@@ -55,6 +57,9 @@ const char *result_status_name(enum result_status status);
 
 /* "demand", ..., "in-place". Static. */
 const char *result_cause_name(enum weir_cause cause);
+
+/* "compute", ..., "other". Static. */
+const char *result_time_name(enum backend_time time);
 
 /* The host memory that a device is linked to; the memory of the device itself when none is. */
 uint32_t result_host_memory(const struct weir_machine_desc *machine, uint32_t device);

@@ -70,6 +70,7 @@ struct manager_ops {
 struct manager {
 	const struct manager_ops *ops;
 	struct backend *backend;
+	uint32_t device; /* that its kernels run on */
 };
 
 extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_weir;

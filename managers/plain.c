@@ -57,11 +57,11 @@ int plain_init(struct plain *plain, const struct manager_ops *ops,
 	memset(plain, 0, sizeof(*plain));
 	plain->manager.ops = ops;
 	plain->manager.backend = b;
-	plain->device = config->device;
+	plain->manager.device = config->device;
 	plain->memory = memory;
 	plain->budget_bytes = budget_bytes ? budget_bytes : memory_bytes;
-	b->ops->inplace_bytes(b, plain->device, plain->inplace_before);
-	return b->ops->stream_create(b, plain->device, BACKEND_COMPUTE, &plain->stream);
+	b->ops->inplace_bytes(b, plain->manager.device, plain->inplace_before);
+	return b->ops->stream_create(b, plain->manager.device, BACKEND_COMPUTE, &plain->stream);
 }
 
 void plain_fini(struct plain *plain)
@@ -138,7 +138,7 @@ void plain_stats(struct manager *m, struct manager_stats *out)
 		pool_stats(plain->pool, &pool);
 		out->peak_bytes[plain->memory] = pool.live_peak_bytes;
 	}
-	m->backend->ops->inplace_bytes(m->backend, plain->device, inplace);
+	m->backend->ops->inplace_bytes(m->backend, plain->manager.device, inplace);
 	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
 		out->bytes[i][WEIR_CAUSE_INPLACE] = inplace[i] - plain->inplace_before[i];
 }

@@ -18,7 +18,7 @@ struct pool;
 struct plain {
 	struct manager manager;
 	struct pool *pool; /* NULL for a manager that does not pool */
-	uint32_t device, memory;
+	uint32_t memory;
 	stream_id_t stream;
 	uint64_t budget_bytes;
 	uint64_t taken_bytes, taken_peak_bytes;

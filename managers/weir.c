@@ -33,6 +33,7 @@ static int weir_create(const struct manager_config *config, struct manager **out
 		return -ENOMEM;
 	m->base.ops = &manager_weir;
 	m->base.backend = machine_backend(config->machine);
+	m->base.device = config->device;
 	m->gpu_memory = desc->device[config->device].memory;
 	m->host_memory = cost_host_memory(desc);
 	err = weir_stream_create(config->machine, config->device, &m->stream);

@@ -88,6 +88,12 @@ static void stub_managed_free(struct backend *b, void *addr)
 	(void)b, (void)addr;
 }
 
+static int stub_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
+{
+	(void)b, (void)device, (void)ns;
+	return -ENOSYS;
+}
+
 void backend_ops_complete(struct backend_ops *ops)
 {
 	/* A backend that cannot check access has nothing to check: that is no failure. */
@@ -111,6 +117,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->managed_prefetch = stub_managed_prefetch;
 	if (!ops->managed_free)
 		ops->managed_free = stub_managed_free;
+	if (!ops->device_times)
+		ops->device_times = stub_device_times;
 }
 
 /* ------------------------------------------------------------------ machine */

@@ -59,6 +59,22 @@ struct backend_copy {
 	uint64_t bytes;
 };
 
+/*
+ * What a device's time goes into. A kernel's time is divided into the first two and what faults on
+ * managed memory add, by cause; the rest is idle time: while the program is inside a call that
+ * allocates, frees or maps; else while a copy to the device runs; else while one from it runs.
+ */
+enum backend_time {
+	BACKEND_TIME_COMPUTE,	  /* kernels, as if all that they use were in HBM */
+	BACKEND_TIME_IN_PLACE,	  /* what use over a link adds */
+	BACKEND_TIME_ALLOCATION,  /* idle in such a call */
+	BACKEND_TIME_FIRST_TOUCH, /* managed memory that has no contents yet gets its place */
+	BACKEND_TIME_DEMAND,	  /* managed memory comes in, by a fault or prefetched; copies in */
+	BACKEND_TIME_EVICTION,	  /* managed memory goes out to make room; copies out */
+	BACKEND_TIME_OTHER,	  /* idle otherwise */
+	BACKEND_TIME_NR
+};
+
 struct backend_ops {
 	const char *name;
 
@@ -183,6 +199,10 @@ struct backend_ops {
 	 * pair (host, device's HBM). Required. */
 	void (*inplace_bytes)(struct backend *b, uint32_t device,
 			      uint64_t bytes[WEIR_DIRECTION_NR]);
+
+	/* What a device's time went into since creation, kernels that run now left out: while
+	 * none does, the times add up to now_ns. -ENOSYS: it is not known. Not required. */
+	int (*device_times)(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR]);
 };
 
 /* Every backend begins with this. ops and desc never change. */

@@ -223,6 +223,7 @@ static inline void fake_init(struct fake *f, enum weir_data data)
 
 	*f = (struct fake){.next_phantom = UINT64_C(1) << 40, .fail_with = -EIO};
 	f->backend_ops.now_ns = fake_now_ns;
+	backend_ops_complete(&f->backend_ops);
 	f->backend.ops = &f->backend_ops;
 	f->backend.data = data;
 	f->manager.ops = &ops;

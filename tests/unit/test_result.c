@@ -90,6 +90,28 @@ static json_int_t integer(json_t *json, const char *a, const char *b, const char
 	return json_integer_value(at);
 }
 
+/* Where a device's time went is there exactly when it is known. */
+static void test_result_times(void **state)
+{
+	static const double time_s[BACKEND_TIME_NR] = {
+		[BACKEND_TIME_COMPUTE] = 0.25, [BACKEND_TIME_OTHER] = 0.125};
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result), *times;
+
+	(void)state;
+	assert_null(json_object_get(json, "time_s"));
+	json_decref(json);
+	result.time_s = time_s;
+	json = written(&result);
+	times = json_object_get(json, "time_s");
+	assert_int_equal(json_object_size(times), BACKEND_TIME_NR);
+	for (int i = 0; i < BACKEND_TIME_NR; i++)
+		assert_true(json_number_value(json_object_get(
+				    times, result_time_name((enum backend_time)i))) == time_s[i]);
+	json_decref(json);
+}
+
 static void test_result_has_every_member(void **state)
 {
 	static const char *const members[] = {
@@ -224,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_result_has_every_member),
+		cmocka_unit_test(test_result_times),
 		cmocka_unit_test(test_result_numbers_read_back_the_same),
 		cmocka_unit_test(test_result_of_a_failed_run),
 		cmocka_unit_test(test_result_text_is_always_valid),

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "workloads/gcn/cuda.h"
 #include "workloads/gcn/internal.h"
@@ -17,18 +18,43 @@
 /* Random ends are drawn from 32 bits; a phantom graph has no ends. */
 #define REAL_NODES_MAX (UINT64_C(1) << 32)
 
+/* A moment between two epochs. */
+struct moment {
+	uint64_t now_ns;
+	uint64_t time_ns[BACKEND_TIME_NR];
+};
+
+static void moment_take(struct gcn *g, const struct workload_result *r, struct moment *out)
+{
+	struct backend *b = g->m->backend;
+
+	memset(out, 0, sizeof(*out));
+	out->now_ns = b->ops->now_ns(b);
+	/* Whether the machine knows was asked as the result was made. */
+	if (r->time_s)
+		(void)b->ops->device_times(b, g->m->device, out->time_ns);
+}
+
+static void epoch_note(struct workload_result *r, uint32_t epoch, const struct moment *begin,
+		       const struct moment *end)
+{
+	r->epoch_s[epoch] = (double)(end->now_ns - begin->now_ns) * 1e-9;
+	for (int i = 0; r->time_s && i < BACKEND_TIME_NR; i++)
+		r->time_s[epoch][i] = (double)(end->time_ns[i] - begin->time_ns[i]) * 1e-9;
+}
+
 static void train(struct gcn *g, struct workload_result *r)
 {
 	while (g->epoch < g->p->epochs && !g->status) {
+		struct moment begin, end;
 		double loss = NAN;
-		uint64_t begin;
 
 		gcn_sync(g);
-		begin = g->m->backend->ops->now_ns(g->m->backend);
+		moment_take(g, r, &begin);
 		gcn_epoch(g);
 		gcn_sync(g);
-		r->epoch_s[g->epoch] =
-			(double)(g->m->backend->ops->now_ns(g->m->backend) - begin) * 1e-9;
+		moment_take(g, r, &end);
+		epoch_note(r, g->epoch, &begin, &end);
 		gcn_read(g, &loss, &g->loss, sizeof(loss));
 		r->loss[g->epoch] = loss;
 		if (g->status)
@@ -52,12 +78,17 @@ static void drain(struct gcn *g)
 	(void)g->m->ops->sync(g->m);
 }
 
-static int result_alloc(struct workload_result *r, uint32_t nr_epochs)
+static int result_alloc(struct workload_result *r, struct manager *m, uint32_t nr_epochs)
 {
+	uint64_t probe[BACKEND_TIME_NR];
+	bool timed = !m->backend->ops->device_times(m->backend, m->device, probe);
+
 	*r = (struct workload_result){.nr_epochs = nr_epochs, .test_accuracy = NAN};
 	r->epoch_s = calloc(nr_epochs, sizeof(*r->epoch_s));
 	r->loss = calloc(nr_epochs, sizeof(*r->loss));
-	if (!r->epoch_s || !r->loss) {
+	if (timed)
+		r->time_s = calloc(nr_epochs, sizeof(*r->time_s));
+	if (!r->epoch_s || !r->loss || (timed && !r->time_s)) {
 		gcn_result_free(r);
 		return -ENOMEM;
 	}
@@ -70,8 +101,10 @@ void gcn_result_free(struct workload_result *r)
 		return;
 	free(r->epoch_s);
 	free(r->loss);
+	free(r->time_s);
 	r->epoch_s = NULL;
 	r->loss = NULL;
+	r->time_s = NULL;
 	r->nr_epochs = 0;
 }
 
@@ -155,7 +188,7 @@ int gcn_run(struct manager *m, const struct gcn_params *p, struct workload_resul
 	ret = gcn_shape_init(&g.s, p, p->graph_dir ? &graph : NULL, g.err, g.err_bytes);
 	if (ret)
 		goto err_graph;
-	ret = result_alloc(&result, p->epochs);
+	ret = result_alloc(&result, m, p->epochs);
 	if (ret) {
 		snprintf(g.err, g.err_bytes, "gcn: no memory for the results of %u epochs",
 			 p->epochs);

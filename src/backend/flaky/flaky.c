@@ -232,6 +232,12 @@ static void flaky_inplace_bytes(struct backend *b, uint32_t device,
 	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
 }
 
+/* A query that not every backend answers: not one that fails. */
+static int flaky_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
+{
+	return inner_of(b)->ops->device_times(inner_of(b), device, ns);
+}
+
 static const struct backend_ops flaky_ops = {
 	.name = "flaky",
 	.destroy = flaky_destroy,
@@ -270,6 +276,7 @@ static const struct backend_ops flaky_ops = {
 	.host_spend = flaky_host_spend,
 	.set_progress = flaky_set_progress,
 	.inplace_bytes = flaky_inplace_bytes,
+	.device_times = flaky_device_times,
 };
 
 int flaky_create(struct backend *inner, struct backend **out)

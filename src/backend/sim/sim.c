@@ -100,7 +100,7 @@ static int sim_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, 
 			   bytes < SIM_LARGE_PAGE ? PLAIN_ALIGN : SIM_LARGE_PAGE, false, &piece);
 	if (!err) {
 		*addr = memory_alias(sim, piece);
-		sim_spend(sim, plain_half_ns(sim, memory, bytes));
+		sim_spend_allocating(sim, plain_half_ns(sim, memory, bytes));
 	}
 	sim_leave(sim);
 	return err;
@@ -146,7 +146,7 @@ static void sim_device_free(struct backend *b, void *addr)
 	} else {
 		ns = plain_half_ns(sim, piece->memory, piece->asked_bytes);
 		memory_free(sim, piece);
-		sim_spend(sim, ns);
+		sim_spend_allocating(sim, ns);
 	}
 	sim_leave(sim);
 }
@@ -354,6 +354,7 @@ static const struct backend_ops sim_ops = {
 	.host_spend = sim_host_spend,
 	.set_progress = sim_set_progress,
 	.inplace_bytes = sim_inplace_bytes,
+	.device_times = sim_device_times,
 };
 
 int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out)

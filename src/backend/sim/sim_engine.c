@@ -27,6 +27,13 @@ static uint64_t ns_add(uint64_t a, uint64_t b)
 	return b < SIM_NEVER - 1 - a ? a + b : SIM_NEVER - 1;
 }
 
+/* Time passes: everything that happens on the way has happened. */
+static void clock_set(struct sim *sim, uint64_t now_ns)
+{
+	times_pass(sim, now_ns);
+	sim->now_ns = now_ns;
+}
+
 /* ------------------------------------------------------------------ agents */
 
 void sim_enter(struct sim *sim)
@@ -57,7 +64,16 @@ void sim_spend(struct sim *sim, uint64_t ns)
 	while (engine_step(sim, until))
 		;
 	if (sim->now_ns < until)
-		sim->now_ns = until;
+		clock_set(sim, until);
+}
+
+void sim_spend_allocating(struct sim *sim, uint64_t ns)
+{
+	bool before = sim->allocating;
+
+	sim->allocating |= !sim->in_progress;
+	sim_spend(sim, ns);
+	sim->allocating = before;
 }
 
 void sim_spend_driver(struct sim *sim, uint64_t ns)
@@ -66,13 +82,13 @@ void sim_spend_driver(struct sim *sim, uint64_t ns)
 	uint64_t begin = now > sim->driver_ns ? now : sim->driver_ns;
 
 	sim->driver_ns = ns_add(begin, ns);
-	sim_spend(sim, sim->driver_ns - now);
+	sim_spend_allocating(sim, sim->driver_ns - now);
 }
 
 /* Give the migrator its turn. The lock is free while its functions run. */
 static void progress_run(struct sim *sim)
 {
-	sim->now_ns = sim->wake_ns;
+	clock_set(sim, sim->wake_ns);
 	sim->migrator_ns = sim->wake_ns;
 	sim->wake_ns = SIM_NEVER;
 	sim->in_progress = true;
@@ -311,7 +327,7 @@ bool engine_step(struct sim *sim, uint64_t limit_ns)
 	}
 	if (next == SIM_NEVER || next > limit_ns)
 		return false;
-	sim->now_ns = next;
+	clock_set(sim, next);
 	sim->stepping = true;
 	engine_happen(sim);
 	engine_pump(sim);
@@ -321,13 +337,15 @@ bool engine_step(struct sim *sim, uint64_t limit_ns)
 
 void engine_drain(struct sim *sim, uint32_t device)
 {
+	bool before = sim->allocating, busy;
 	uint64_t last = sim->last_seq;
-	bool busy;
 
+	sim->allocating = true;
 	do {
 		busy = false;
 		for (uint32_t i = 0; i < sim->nr_active; i++)
 			busy |= (device == WEIR_DEVICES_MAX || sim->active[i]->device == device) &&
 				sim->active[i]->head->seq <= last;
 	} while (busy && engine_step(sim, SIM_NEVER));
+	sim->allocating = before;
 }

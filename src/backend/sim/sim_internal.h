@@ -191,6 +191,11 @@ struct sim_op {
 	fence_t fence; /* SIM_OP_WAIT: what for; SIM_OP_FENCE, _MARK: sequence number */
 };
 
+/* What a kernel's time is made of, but for its use in place, which its flows tell. */
+struct sim_parts {
+	uint64_t ns[BACKEND_TIME_NR];
+};
+
 /* A kernel. uses, args and flows lie behind it. */
 struct sim_kernel {
 	struct sim_op op;
@@ -201,6 +206,8 @@ struct sim_kernel {
 	uint32_t nr_uses;
 	uint32_t nr_flows; /* still running */
 	double ops;
+	uint64_t started_ns;
+	struct sim_parts parts;
 	bool timed_out; /* the time beside the flows has passed */
 	int err;	/* what its stream will report */
 	struct sim_flow flow[];
@@ -242,6 +249,7 @@ struct sim_stream {
 struct sim_device {
 	struct sim_kernel *running;
 	double inplace_bytes[WEIR_DIRECTION_NR];
+	uint64_t time_ns[BACKEND_TIME_NR]; /* of kernels that ended, and idle up to now */
 };
 
 struct sim_poison {
@@ -270,8 +278,9 @@ struct sim {
 	uint64_t driver_ns; /* the driver's lock is free from here on */
 	uint64_t wake_ns;   /* when the migrator runs next */
 	bool in_progress;
-	bool stepping; /* an event happens: not a call that queues */
-	bool rescan;   /* an op is done: others may start */
+	bool stepping;	 /* an event happens: not a call that queues */
+	bool allocating; /* the application is inside a call that allocates, frees or maps */
+	bool rescan;	 /* an op is done: others may start */
 	pthread_t progress_thread;
 	struct sim_progress *progress;
 	size_t nr_progress;
@@ -299,7 +308,9 @@ void sim_leave(struct sim *sim);
 uint64_t sim_agent_ns(const struct sim *sim);
 /* Let the caller spend time. Runs events, and progress functions without the lock. */
 void sim_spend(struct sim *sim, uint64_t ns);
-/* The same, in a call that takes the driver's lock. */
+/* The same, in a call that allocates, frees or maps. */
+void sim_spend_allocating(struct sim *sim, uint64_t ns);
+/* And takes the driver's lock for it. */
 void sim_spend_driver(struct sim *sim, uint64_t ns);
 /* Let the next event happen; false: there is none by limit_ns. */
 bool engine_step(struct sim *sim, uint64_t limit_ns);
@@ -312,8 +323,17 @@ void engine_done(struct sim *sim, struct sim_op *op, int err);
 void op_free(struct sim_op *op);
 uint64_t ns_ceil(double ns);
 
-/* Run until what is queued now on a device (or on all: WEIR_DEVICES_MAX) is done. */
+/* In a call of the application that frees: run until what is queued now on a device (or on all:
+ * WEIR_DEVICES_MAX) is done. */
 void engine_drain(struct sim *sim, uint32_t device);
+
+/* ------------------------------------------------------------------ times (sim_times.c) */
+
+/* Account for the devices' idle time up to a moment, before the clock goes there. */
+void times_pass(struct sim *sim, uint64_t until_ns);
+/* Account for a kernel that ends now. */
+void times_kernel_ended(struct sim *sim, const struct sim_kernel *kernel);
+int sim_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR]);
 
 /* ------------------------------------------------------------------ streams (sim_stream.c) */
 

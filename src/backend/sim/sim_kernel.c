@@ -265,6 +265,8 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 	ns = (double)desc->device[kernel->op.stream->device].launch_ns;
 	ns = cost.hbm_ns > ns ? cost.hbm_ns : ns;
 	ns = cost.ops_ns > ns ? cost.ops_ns : ns;
+	kernel->started_ns = sim->now_ns;
+	kernel->parts.ns[BACKEND_TIME_COMPUTE] = ns_ceil(ns);
 	engine_timer(&kernel->op, sim->now_ns + ns_ceil(ns));
 	kernel->nr_flows = cost.nr_flows;
 	for (uint32_t i = 0; i < cost.nr_flows; i++) {
@@ -283,6 +285,7 @@ static void kernel_finish(struct sim *sim, struct sim_kernel *kernel)
 {
 	if (kernel->nr_flows || !kernel->timed_out)
 		return;
+	times_kernel_ended(sim, kernel);
 	sim->device[kernel->op.stream->device].running = NULL;
 	engine_done(sim, &kernel->op, kernel->err);
 }

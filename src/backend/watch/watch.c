@@ -358,6 +358,11 @@ static void op_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[
 	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
 }
 
+static int op_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
+{
+	return inner_of(b)->ops->device_times(inner_of(b), device, ns);
+}
+
 /* What the inner backend calls: calls of the host that are made in it are the migrator's. */
 static void progress_entry(void *arg)
 {
@@ -471,6 +476,7 @@ static const struct backend_ops watch_ops = {
 	.host_spend = op_host_spend,
 	.set_progress = op_set_progress,
 	.inplace_bytes = op_inplace_bytes,
+	.device_times = op_device_times,
 };
 
 int watch_create(struct backend *inner, struct backend **out)
