@@ -119,10 +119,10 @@ static uint64_t measure_backend(const struct weir_use *uses, uint32_t nr_uses)
 	fence_t begin, end;
 	uint64_t start = host_ns();
 
-	must(b->ops->access_begin(b, id, uses, nr_uses), "access_begin");
+	must(b->ops->access_begin(b, id, NULL, uses, nr_uses), "access_begin");
 	must(b->ops->fence_record(b, id, &begin), "fence_record");
 	must(b->ops->fence_record(b, id, &end), "fence_record");
-	b->ops->access_end(b, id);
+	b->ops->access_end(b, id, NULL);
 	if (b->ops->fence_done(b, end) < 0)
 		exit(1);
 	return host_ns() - start;

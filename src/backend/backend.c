@@ -31,16 +31,16 @@ struct weir_stream {
 
 /* ------------------------------------------------------------------ ops that may be left out */
 
-static int stub_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
-			     uint32_t nr)
+static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
+			     const struct weir_use *uses, uint32_t nr)
 {
-	(void)b, (void)stream, (void)uses, (void)nr;
+	(void)b, (void)stream, (void)owner, (void)uses, (void)nr;
 	return 0;
 }
 
-static void stub_access_end(struct backend *b, stream_id_t stream)
+static void stub_access_end(struct backend *b, stream_id_t stream, const void *owner)
 {
-	(void)b, (void)stream;
+	(void)b, (void)stream, (void)owner;
 }
 
 static int stub_access_guard(struct backend *b, void *reservation, bool guarded)

@@ -155,12 +155,15 @@ struct backend_ops {
 	/* When a fence was reached; 0 when it is not, or was too long ago to be known. */
 	uint64_t (*fence_time_ns)(struct backend *b, fence_t fence);
 
-	/* A space tells what launches on the stream may touch from here on, until access_end: the
-	 * simulator traps other touches of planned reservations (see access_guard). Not required.
-	 * */
-	int (*access_begin)(struct backend *b, stream_id_t stream, const struct weir_use *uses,
-			    uint32_t nr);
-	void (*access_end)(struct backend *b, stream_id_t stream);
+	/*
+	 * A space, the owner, tells what launches on the stream may touch from here on, until it
+	 * calls access_end: one bracket an owner on a stream at a time, those of several end in any
+	 * order. Other touches of planned reservations (see access_guard) are trapped by sim and
+	 * by cuda's debug mode. -WEIR_ECONTRACT: the stream is being captured. Not required.
+	 */
+	int (*access_begin)(struct backend *b, stream_id_t stream, const void *owner,
+			    const struct weir_use *uses, uint32_t nr);
+	void (*access_end)(struct backend *b, stream_id_t stream, const void *owner);
 
 	/* Set whether launches may touch a reservation only inside such brackets. */
 	int (*access_guard)(struct backend *b, void *reservation, bool guarded);

@@ -133,7 +133,7 @@ void weir_space_destroy(struct weir_space *space)
 		if (!slot->open)
 			continue;
 		log_warning("space: destroyed with an open bracket; waiting for its stream");
-		space->backend->ops->access_end(space->backend, stream_id(slot->stream));
+		space->backend->ops->access_end(space->backend, stream_id(slot->stream), space);
 		for (int t = 0; t < SPACE_TRIES && weir_stream_sync(slot->stream); t++)
 			;
 	}

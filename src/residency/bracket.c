@@ -241,7 +241,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	int err;
 
 	if (!slot->whole_space)
-		return b->ops->access_begin(b, stream_id(slot->stream), uses, nr_uses);
+		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, nr_uses);
 	all = calloc(slot->nr_uses + 1u, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
@@ -249,7 +249,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 		all[u] = (struct weir_use){.addr = slot->use[u].range->addr,
 					   .bytes = slot->use[u].range->bytes,
 					   .kind = WEIR_WRITE};
-	err = b->ops->access_begin(b, stream_id(slot->stream), all, slot->nr_uses);
+	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->nr_uses);
 	free(all);
 	return err;
 }
@@ -282,7 +282,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 		return err;
 	err = space_fence_record(space, stream, &slot->begin);
 	if (err)
-		b->ops->access_end(b, stream);
+		b->ops->access_end(b, stream, space);
 	return err;
 }
 
@@ -402,7 +402,7 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 		err = space_fence_record(space, stream_id(stream), &bracket.end);
 	if (err)
 		goto out;
-	space->backend->ops->access_end(space->backend, stream_id(stream));
+	space->backend->ops->access_end(space->backend, stream_id(stream), space);
 	follow_launched(space, slot->event, stream_kernel_take(stream));
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;

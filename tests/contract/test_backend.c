@@ -243,16 +243,16 @@ static void test_guard_needs_bracket(void **state)
 
 		declared = use_of(va, c->unit, kind < 0 ? WEIR_READ : (enum weir_use_kind)kind);
 		if (kind >= 0)
-			assert_int_equal(b->ops->access_begin(b, c->compute, &declared, 1), 0);
+			assert_int_equal(b->ops->access_begin(b, c->compute, c, &declared, 1), 0);
 		assert_int_equal(launch_touch(b, c->compute, (struct touch){0}, &use, 1), 0);
 		if (kind >= 0)
-			b->ops->access_end(b, c->compute);
+			b->ops->access_end(b, c->compute, c);
 		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
 		assert_int_equal(b->ops->fence_wait(b, fence), enough ? 0 : -WEIR_ETRAP);
 	}
-	assert_int_equal(b->ops->access_begin(b, 99, &declared, 1), -EINVAL);
+	assert_int_equal(b->ops->access_begin(b, 99, c, &declared, 1), -EINVAL);
 	declared.bytes = 0;
-	assert_int_equal(b->ops->access_begin(b, c->compute, &declared, 1), -EINVAL);
+	assert_int_equal(b->ops->access_begin(b, c->compute, c, &declared, 1), -EINVAL);
 	assert_int_equal(b->ops->access_guard(b, va, false), 0);
 	assert_int_equal(launch_touch(b, c->compute, (struct touch){0}, &use, 1), 0);
 	contract_wait(b, c->compute);
@@ -294,15 +294,14 @@ static void test_poison_behind_fence(void **state)
 
 /* ------------------------------------------------------------------ */
 
-#define TESTS(target)                                                                       \
-	CONTRACT_TEST(test_plain_is_rounded, target), CONTRACT_TEST(test_map_cost, target), \
-		CONTRACT_TEST(test_progress_at_completion, target),                         \
-		CONTRACT_TEST(test_wait_until_fence, target),                               \
-		CONTRACT_TEST(test_copy_between_aliases_only, target),                      \
-		CONTRACT_TEST(test_empty_use, target),                                      \
-		CONTRACT_TEST(test_no_driver, target),                               \
-		CONTRACT_TEST(test_managed_is_optional, target),                            \
-		CONTRACT_TEST(test_guard_needs_bracket, target),                            \
+#define TESTS(target)                                                                         \
+	CONTRACT_TEST(test_plain_is_rounded, target), CONTRACT_TEST(test_map_cost, target),   \
+		CONTRACT_TEST(test_progress_at_completion, target),                           \
+		CONTRACT_TEST(test_wait_until_fence, target),                                 \
+		CONTRACT_TEST(test_copy_between_aliases_only, target),                        \
+		CONTRACT_TEST(test_empty_use, target), CONTRACT_TEST(test_no_driver, target), \
+		CONTRACT_TEST(test_managed_is_optional, target),                              \
+		CONTRACT_TEST(test_guard_needs_bracket, target),                              \
 		CONTRACT_TEST(test_poison_behind_fence, target)
 
 int main(void)

@@ -70,8 +70,9 @@ HOOK(stream_wait, (stream_id_t stream, fence_t fence), (stream, fence))
 HOOK(fence_record, (stream_id_t stream, fence_t *out), (stream, out))
 HOOK(fence_done, (fence_t fence), (fence))
 HOOK(fence_wait, (fence_t fence), (fence))
-HOOK(access_begin, (stream_id_t stream, const struct weir_use *uses, uint32_t nr),
-     (stream, uses, nr))
+HOOK(access_begin,
+     (stream_id_t stream, const void *owner, const struct weir_use *uses, uint32_t nr),
+     (stream, owner, uses, nr))
 HOOK(access_guard, (void *reservation, bool guarded), (reservation, guarded))
 
 static inline int hook_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)

@@ -96,9 +96,9 @@ static int sync_stream(struct fixture *f)
 /* One launch in a bracket that declares what the launch does. */
 static int run(struct fixture *f, struct touch touch, struct weir_use use)
 {
-	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, &use, 1), 0);
+	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, NULL, &use, 1), 0);
 	assert_int_equal(launch_touch(f->b, f->compute, touch, &use, 1), 0);
-	f->b->ops->access_end(f->b, f->compute);
+	f->b->ops->access_end(f->b, f->compute, NULL);
 	return sync_stream(f);
 }
 
@@ -227,9 +227,9 @@ static void test_touch_of_everything(void **state)
 					     .uses = &use,
 					     .nr_uses = 1};
 
-		assert_int_equal(f->b->ops->access_begin(f->b, f->compute, &use, 1), 0);
+		assert_int_equal(f->b->ops->access_begin(f->b, f->compute, NULL, &use, 1), 0);
 		assert_int_equal(f->b->ops->launch(f->b, f->compute, &launch), 0);
-		f->b->ops->access_end(f->b, f->compute);
+		f->b->ops->access_end(f->b, f->compute, NULL);
 		assert_int_equal(sync_stream(f), -WEIR_ETRAP);
 		assert_int_equal(f->nr_errors, 1);
 		f->nr_errors = 0;
@@ -252,7 +252,7 @@ static void test_bracket_does_not_declare(void **state)
 	struct weir_use first = use_of(f->va + KIB(4), KIB(4), WEIR_WRITE);
 	uint32_t sum = 0;
 
-	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, uses, 2), 0);
+	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, NULL, uses, 2), 0);
 	/* Over both, and read what the bracket overwrites. */
 	assert_int_equal(launch_touch(f->b, f->compute,
 				      (struct touch){.read = f->va + UNIT, .sum = &sum}, &both, 1),
@@ -264,9 +264,36 @@ static void test_bracket_does_not_declare(void **state)
 		0);
 	expect_trap(f, sync_stream(f), "does not declare that it is written", 0);
 	assert_int_equal(((uint8_t *)f->chunk[0].alias)[KIB(4)], 10);
-	f->b->ops->access_end(f->b, f->compute);
+	f->b->ops->access_end(f->b, f->compute, NULL);
 	assert_int_equal(launch_touch(f->b, f->compute, (struct touch){.sum = &sum}, &both, 1), 0);
 	expect_trap(f, sync_stream(f), "does not declare that it is read", 0);
+	expect_sound(f);
+}
+
+/* Brackets of two owners on one stream end in the order that they began in. */
+static void test_brackets_of_two_owners(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	struct weir_use first = use_of(f->va, UNIT, WEIR_READ);
+	struct weir_use second = use_of(f->va + UNIT, UNIT, WEIR_READ);
+	int owner[2] = {0};
+	uint32_t sum = 0;
+
+	assert_int_equal(b->ops->access_begin(b, f->compute, &owner[0], &first, 1), 0);
+	assert_int_equal(b->ops->access_begin(b, f->compute, &owner[1], &second, 1), 0);
+	b->ops->access_end(b, f->compute, &owner[0]);
+	assert_int_equal(launch_touch(b, f->compute,
+				      (struct touch){.read = f->va + UNIT, .sum = &sum}, &second,
+				      1),
+			 0);
+	assert_int_equal(sync_stream(f), 0);
+	assert_int_equal(
+		launch_touch(b, f->compute, (struct touch){.read = f->va, .sum = &sum}, &first, 1),
+		0);
+	expect_trap(f, sync_stream(f), "does not declare that it is read", 0);
+	b->ops->access_end(b, f->compute, &owner[0]); /* has none: nothing */
+	b->ops->access_end(b, f->compute, &owner[1]);
 	expect_sound(f);
 }
 
@@ -336,11 +363,11 @@ static void test_copy_waited_for(void **state)
 	assert_int_equal(copy_one(f, f->in, &f->chunk[0], &f->spare), 0);
 	assert_int_equal(f->b->ops->fence_record(f->b, f->in, &copied), 0);
 	assert_int_equal(f->b->ops->stream_wait(f->b, f->compute, copied), 0);
-	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, &use, 1), 0);
+	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, NULL, &use, 1), 0);
 	assert_int_equal(launch_touch(f->b, f->compute,
 				      (struct touch){.read = f->va + 9, .sum = &sum}, &use, 1),
 			 0);
-	f->b->ops->access_end(f->b, f->compute);
+	f->b->ops->access_end(f->b, f->compute, NULL);
 	assert_int_equal(f->b->ops->fence_record(f->b, f->compute, &used), 0);
 	/* A copy ordered behind the kernel is no conflict, though queued before it starts. */
 	memset(f->chunk[3].alias, 13, UNIT);
@@ -364,9 +391,9 @@ static void launch_long(struct fixture *f, struct weir_use use)
 					   .nr_uses = 1,
 					   .ops = 1e9};
 
-	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, &use, 1), 0);
+	assert_int_equal(f->b->ops->access_begin(f->b, f->compute, NULL, &use, 1), 0);
 	assert_int_equal(f->b->ops->launch(f->b, f->compute, &launch), 0);
-	f->b->ops->access_end(f->b, f->compute);
+	f->b->ops->access_end(f->b, f->compute, NULL);
 }
 
 static void test_changes_under_a_running_kernel(void **state)
@@ -527,6 +554,7 @@ int main(void)
 		CASE(test_touch_of_an_unmapped_block),
 		CASE(test_touch_of_everything),
 		CASE(test_bracket_does_not_declare),
+		CASE(test_brackets_of_two_owners),
 		CASE(test_use_of_an_unmapped_block),
 		CASE(test_copy_not_waited_for),
 		CASE(test_copy_waited_for),

@@ -162,15 +162,15 @@ static uint64_t flaky_fence_time_ns(struct backend *b, fence_t fence)
 	return inner_of(b)->ops->fence_time_ns(inner_of(b), fence);
 }
 
-static int flaky_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
-			      uint32_t nr)
+static int flaky_access_begin(struct backend *b, stream_id_t stream, const void *owner,
+			      const struct weir_use *uses, uint32_t nr)
 {
-	FLAKY_FORWARD(b, access_begin, stream, uses, nr);
+	FLAKY_FORWARD(b, access_begin, stream, owner, uses, nr);
 }
 
-static void flaky_access_end(struct backend *b, stream_id_t stream)
+static void flaky_access_end(struct backend *b, stream_id_t stream, const void *owner)
 {
-	inner_of(b)->ops->access_end(inner_of(b), stream);
+	inner_of(b)->ops->access_end(inner_of(b), stream, owner);
 }
 
 static int flaky_access_guard(struct backend *b, void *reservation, bool guarded)

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "src/backend/access.h"
 #include "src/backend/sim/sim.h"
 #include "src/core/cost.h"
 
@@ -121,8 +122,6 @@ bool pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset
 /* Put a unit's pages back to what its mapping says. 0 or -ENOMEM, then as before. */
 int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit);
 void region_free(struct sim_region *region);
-bool use_reads(const struct weir_use *use);
-bool use_writes(const struct weir_use *use);
 
 int sim_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
 void sim_va_release(struct backend *b, void *addr, uint64_t bytes);
@@ -134,22 +133,9 @@ int sim_access_guard(struct backend *b, void *reservation, bool guarded);
 
 /* ------------------------------------------------------------------ brackets (sim_access.c) */
 
-struct sim_interval {
-	uintptr_t begin, end;
-};
-
-/* What an open bracket declared, as disjoint sorted intervals. Brackets of several spaces nest. */
-struct sim_bracket {
-	struct sim_bracket *outer;
-	struct sim_interval *reads, *writes;
-	size_t nr_reads, nr_writes;
-};
-
-bool bracket_covers(const struct sim_bracket *bracket, const struct weir_use *use);
-void bracket_free(struct sim_bracket *bracket);
-int sim_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
-		     uint32_t nr);
-void sim_access_end(struct backend *b, stream_id_t stream);
+int sim_access_begin(struct backend *b, stream_id_t stream, const void *owner,
+		     const struct weir_use *uses, uint32_t nr);
+void sim_access_end(struct backend *b, stream_id_t stream, const void *owner);
 
 /* ------------------------------------------------------------------ flows (sim_flow.c) */
 
@@ -243,7 +229,7 @@ struct sim_stream {
 	uint64_t max_fences;
 	int error; /* first unreported one, of work before fence number error_fence */
 	uint64_t error_fence;
-	struct sim_bracket *bracket;
+	struct access_bracket *bracket; /* innermost */
 };
 
 struct sim_device {

@@ -383,7 +383,7 @@ static void kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
 		const struct sim_region *region = region_at(sim, use->addr);
 
 		if (region && region->guarded && use_reads(use) &&
-		    !bracket_covers(stream->bracket, use))
+		    !access_covers(stream->bracket, use))
 			kernel_trap(sim, kernel, use->addr, use_writes(use) ? written : read);
 	}
 }

@@ -121,10 +121,10 @@ int sim_stream_create(struct backend *b, uint32_t device, enum backend_stream_ki
 void stream_free(struct sim_stream *stream)
 {
 	while (stream->bracket) {
-		struct sim_bracket *bracket = stream->bracket;
+		struct access_bracket *bracket = stream->bracket;
 
 		stream->bracket = bracket->outer;
-		bracket_free(bracket);
+		access_bracket_free(bracket);
 	}
 	free(stream->fence_ns);
 	free(stream);

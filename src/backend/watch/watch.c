@@ -332,15 +332,15 @@ static uint64_t op_fence_time_ns(struct backend *b, fence_t fence)
 
 /* ------------------------------------------------------------------ the rest */
 
-static int op_access_begin(struct backend *b, stream_id_t stream, const struct weir_use *uses,
-			   uint32_t nr)
+static int op_access_begin(struct backend *b, stream_id_t stream, const void *owner,
+			   const struct weir_use *uses, uint32_t nr)
 {
-	return inner_of(b)->ops->access_begin(inner_of(b), stream, uses, nr);
+	return inner_of(b)->ops->access_begin(inner_of(b), stream, owner, uses, nr);
 }
 
-static void op_access_end(struct backend *b, stream_id_t stream)
+static void op_access_end(struct backend *b, stream_id_t stream, const void *owner)
 {
-	inner_of(b)->ops->access_end(inner_of(b), stream);
+	inner_of(b)->ops->access_end(inner_of(b), stream, owner);
 }
 
 static int op_access_guard(struct backend *b, void *reservation, bool guarded)

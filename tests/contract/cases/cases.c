@@ -195,7 +195,7 @@ static int script_work(struct script *s)
 
 	s->byte = 1;
 	(void)((err = ops->access_guard(s->b, s->va, true)) ||
-	       (err = ops->access_begin(s->b, s->stream, &use, 1)) ||
+	       (err = ops->access_begin(s->b, s->stream, s, &use, 1)) ||
 	       (err = ops->upload(s->b, s->stream, s->va, bytes ? &s->byte : NULL, 1)) ||
 	       (err = contract_add(s->b, s->stream, s->va, s->va, 1, 1)) ||
 	       (err = ops->copy(s->b, s->stream, &copy, 1)) ||
@@ -211,7 +211,7 @@ static int script_work(struct script *s)
 	}
 	if (!err && bytes)
 		assert_int_equal(s->byte, 2);
-	ops->access_end(s->b, s->stream);
+	ops->access_end(s->b, s->stream, s);
 	return err;
 }
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brackets as intervals: see access.h. Does not look at mappings. */
+#include "src/backend/access.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int interval_compare(const void *left, const void *right)
+{
+	const struct access_interval *a = left, *b = right;
+
+	return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Sort, and merge what overlaps or touches. */
+static size_t intervals_merge(struct access_interval *all, size_t nr)
+{
+	size_t last = 0;
+
+	if (!nr)
+		return 0;
+	qsort(all, nr, sizeof(*all), interval_compare);
+	for (size_t i = 1; i < nr; i++) {
+		if (all[i].begin > all[last].end)
+			all[++last] = all[i];
+		else if (all[i].end > all[last].end)
+			all[last].end = all[i].end;
+	}
+	return last + 1;
+}
+
+/* How many begin below addr. */
+static size_t intervals_below(const struct access_interval *all, size_t nr, uintptr_t addr)
+{
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (all[middle].begin < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool intervals_cover(const struct access_interval *all, size_t nr,
+			    struct access_interval what)
+{
+	size_t below = intervals_below(all, nr, what.begin + 1);
+
+	return below && all[below - 1].end >= what.end;
+}
+
+static struct access_interval interval_of(const struct weir_use *use)
+{
+	uintptr_t begin = (uintptr_t)use->addr;
+
+	return (struct access_interval){begin, begin + use->bytes};
+}
+
+bool access_covers(const struct access_bracket *bracket, const struct weir_use *use)
+{
+	struct access_interval what = interval_of(use);
+
+	for (; bracket; bracket = bracket->outer)
+		if (use_writes(use) ? intervals_cover(bracket->writes, bracket->nr_writes, what)
+				    : intervals_cover(bracket->reads, bracket->nr_reads, what))
+			return true;
+	return false;
+}
+
+bool access_meets(const struct access_bracket *bracket, uintptr_t begin, uint64_t bytes)
+{
+	size_t below = intervals_below(bracket->reads, bracket->nr_reads, begin + bytes);
+
+	return below && bracket->reads[below - 1].end > begin;
+}
+
+void access_bracket_free(struct access_bracket *bracket)
+{
+	if (!bracket)
+		return;
+	free(bracket->reads);
+	free(bracket->writes);
+	free(bracket);
+}
+
+int access_bracket_create(const void *owner, const struct weir_use *uses, uint32_t nr,
+			  struct access_bracket **out)
+{
+	struct access_bracket *bracket;
+
+	if (nr && !uses)
+		return -EINVAL;
+	for (uint32_t i = 0; i < nr; i++)
+		if (!uses[i].bytes || uses[i].bytes > UINTPTR_MAX - (uintptr_t)uses[i].addr)
+			return -EINVAL;
+	bracket = calloc(1, sizeof(*bracket));
+	if (!bracket)
+		return -ENOMEM;
+	bracket->owner = owner;
+	bracket->reads = malloc((nr + (size_t)1) * sizeof(*bracket->reads));
+	bracket->writes = malloc((nr + (size_t)1) * sizeof(*bracket->writes));
+	if (!bracket->reads || !bracket->writes) {
+		access_bracket_free(bracket);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		if (use_reads(&uses[i]))
+			bracket->reads[bracket->nr_reads++] = interval_of(&uses[i]);
+		if (use_writes(&uses[i]))
+			bracket->writes[bracket->nr_writes++] = interval_of(&uses[i]);
+	}
+	bracket->nr_reads = intervals_merge(bracket->reads, bracket->nr_reads);
+	bracket->nr_writes = intervals_merge(bracket->writes, bracket->nr_writes);
+	*out = bracket;
+	return 0;
+}
+
+struct access_bracket *access_take(struct access_bracket **innermost, const void *owner)
+{
+	struct access_bracket **at = innermost, *found;
+
+	while (*at && (*at)->owner != owner)
+		at = &(*at)->outer;
+	found = *at;
+	if (found)
+		*at = found->outer;
+	return found;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What open brackets declared, as sorted intervals, so that an address is looked up in logarithmic
+ * time even in a bracket that names a whole space. For backends that check touches.
+ */
+#ifndef WEIR_BACKEND_ACCESS_H
+#define WEIR_BACKEND_ACCESS_H
+
+#include "src/backend/backend.h"
+
+static inline bool use_reads(const struct weir_use *use)
+{
+	return use->kind != WEIR_DISCARD;
+}
+
+static inline bool use_writes(const struct weir_use *use)
+{
+	return use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
+}
+
+struct access_interval {
+	uintptr_t begin, end;
+};
+
+/*
+ * One bracket: disjoint sorted intervals of what may be read, and of the part of it that may be
+ * written. What a bracket overwrites or writes an earlier launch of it may have filled: it may be
+ * read. What it discards nobody may touch.
+ */
+struct access_bracket {
+	struct access_bracket *outer; /* another owner's, open on the same stream */
+	const void *owner;
+	struct access_interval *reads, *writes;
+	size_t nr_reads, nr_writes;
+};
+
+/* -EINVAL: a use without bytes, or beyond the end of memory. -ENOMEM. NULL is freed as well. */
+int access_bracket_create(const void *owner, const struct weir_use *uses, uint32_t nr,
+			  struct access_bracket **out);
+void access_bracket_free(struct access_bracket *bracket);
+
+/* Whether one of a chain of brackets allows the use. */
+bool access_covers(const struct access_bracket *innermost, const struct weir_use *use);
+
+/* Whether the bracket allows anything in [begin, begin + bytes). */
+bool access_meets(const struct access_bracket *bracket, uintptr_t begin, uint64_t bytes);
+
+/* Take the owner's bracket out of a chain; NULL: it has none there. */
+struct access_bracket *access_take(struct access_bracket **innermost, const void *owner);
+
+#endif
