@@ -222,7 +222,8 @@ static cu_result elapsed(float *ms, cu_event begin_handle, cu_event end_handle)
 		return CU_INVALID_HANDLE;
 	if (!begin->record->done || !end->record->done)
 		return CU_NOT_READY;
-	*ms = (float)((double)(int64_t)(end->record->time_ns - begin->record->time_ns) / 1e6);
+	*ms = (float)((double)(int64_t)(end->record->time_ns - begin->record->time_ns) *
+		      fake.config.clock_percent / 1e8);
 	return CU_SUCCESS;
 }
 

@@ -16,7 +16,6 @@
 enum {
 	CU_INVALID_CONTEXT = 201,
 	CU_INVALID_HANDLE = 400,
-	CU_CONTEXT_IS_DESTROYED = 709,
 };
 enum { CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
 
@@ -209,7 +208,8 @@ struct stream {
 	uint64_t delay_ns;
 	bool gate_closed, closing;
 	bool blocking; /* ordered with the context's stream 0 */
-	bool waiting;  /* for work of other streams */
+	bool capturing;
+	bool waiting; /* for work of other streams */
 };
 
 struct event {

@@ -43,6 +43,7 @@ struct fakecuda_config {
 	uint64_t granularity; /**< FAKECUDA_GRANULARITY [64 KiB]; power of two, whole pages */
 	int version;	      /**< FAKECUDA_VERSION [13000] */
 	bool pageable_blocks; /**< a copy that names program memory waits until it is done */
+	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
 };
 
 /**
@@ -83,6 +84,9 @@ FAKECUDA_API int fakecuda_gate(void *stream, bool closed);
 /** Wait this long before each operation of a stream, once it could run. NULL: of all streams, also
  *  later ones; the longer of the two counts. 400: no such stream. */
 FAKECUDA_API int fakecuda_delay(void *stream, uint64_t ns);
+
+/** Have a stream say that it is being captured into a graph, or no longer. 400: no such stream. */
+FAKECUDA_API int fakecuda_capture(void *stream, bool capturing);
 
 /** The n-th of the streams that live, in the order of their creation; NULL: there are fewer. */
 FAKECUDA_API void *fakecuda_stream(unsigned n);

@@ -338,6 +338,38 @@ cu_result fake_stream_sync(cu_stream handle)
 	return call_leave(fake.context[device].error);
 }
 
+/* Nothing here captures: fakecuda_capture() only says that a stream does. */
+cu_result fake_stream_capturing(cu_stream handle, int *status)
+{
+	cu_result result = call_enter(CALL_stream_capturing);
+	struct stream *stream;
+
+	if (result)
+		return call_leave(result);
+	stream = stream_find(handle, -1, &result);
+	if (stream && !status)
+		result = CU_INVALID_VALUE;
+	if (!result)
+		*status = stream->capturing ? 1 : CU_CAPTURE_NONE;
+	return call_leave(result);
+}
+
+cu_result fake_capture_mode(int *mode)
+{
+	static _Thread_local int current; /* CU_STREAM_CAPTURE_MODE_GLOBAL */
+	cu_result result = call_enter(CALL_capture_mode);
+
+	if (!result && (!mode || *mode < 0 || *mode > CU_CAPTURE_MODE_RELAXED))
+		result = CU_INVALID_VALUE;
+	if (!result) {
+		int before = current;
+
+		current = *mode;
+		*mode = before;
+	}
+	return call_leave(result);
+}
+
 void streams_end(void)
 {
 	fake.resetting = true;
@@ -365,6 +397,19 @@ int fakecuda_gate(void *handle, bool closed)
 	else if (!handle)
 		fake.gate_closed = closed;
 	streams_wake();
+	pthread_mutex_unlock(&fake.lock);
+	return result;
+}
+
+int fakecuda_capture(void *handle, bool capturing)
+{
+	cu_result result;
+	struct stream *stream;
+
+	pthread_mutex_lock(&fake.lock);
+	stream = stream_find(handle, -1, &result);
+	if (stream)
+		stream->capturing = capturing;
 	pthread_mutex_unlock(&fake.lock);
 	return result;
 }

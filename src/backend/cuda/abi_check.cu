@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 namespace weir
 {
 #include "src/backend/cuda/driver.h"
@@ -25,11 +27,25 @@ SAME(CU_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED);
 SAME(CU_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED);
 SAME(CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
 SAME(CU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE);
-SAME(CU_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
-SAME(CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+SAME(CU_STUB_LIBRARY, CUDA_ERROR_STUB_LIBRARY);
+SAME(CU_DEVICE_UNAVAILABLE, CUDA_ERROR_DEVICE_UNAVAILABLE);
+SAME(CU_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE);
+SAME(CU_NVLINK_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE);
+SAME(CU_CONTAINED, CUDA_ERROR_CONTAINED);
+SAME(CU_OPERATING_SYSTEM, CUDA_ERROR_OPERATING_SYSTEM);
 SAME(CU_NOT_READY, CUDA_ERROR_NOT_READY);
 SAME(CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
+SAME(CU_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT);
+SAME(CU_CONTEXT_IS_DESTROYED, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+SAME(CU_ASSERT, CUDA_ERROR_ASSERT);
+SAME(CU_HARDWARE_STACK_ERROR, CUDA_ERROR_HARDWARE_STACK_ERROR);
+SAME(CU_INVALID_PC, CUDA_ERROR_INVALID_PC);
 SAME(CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
+SAME(CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+SAME(CU_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_NOT_READY);
+SAME(CU_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+SAME(CU_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(CU_CAPTURE_WRONG_THREAD, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 SAME(CU_ATTRIBUTE_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 SAME(CU_ATTRIBUTE_MEMORY_CLOCK_KHZ, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
 SAME(CU_ATTRIBUTE_MEMORY_BUS_BITS, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
@@ -55,6 +71,8 @@ SAME(CU_EVENT_BLOCKING_SYNC, ::CU_EVENT_BLOCKING_SYNC);
 SAME(CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
 SAME(CU_HOST_DEVICEMAP, CU_MEMHOSTALLOC_DEVICEMAP);
 SAME(CU_ATTACH_GLOBAL, CU_MEM_ATTACH_GLOBAL);
+SAME(CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(CU_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(CU_SOURCE_ORDER_STREAM, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM);
 
 SAME_SIZE(weir::cu_result, CUresult);
@@ -67,6 +85,97 @@ SAME_PLACE(weir::cu_allocation_prop, location, CUmemAllocationProp, location);
 SAME_PLACE(weir::cu_allocation_prop, flags, CUmemAllocationProp, allocFlags);
 SAME_SIZE(weir::cu_access, CUmemAccessDesc);
 SAME_PLACE(weir::cu_access, flags, CUmemAccessDesc, flags);
+SAME_SIZE(CUstreamCaptureStatus, int);
+SAME_SIZE(CUstreamCaptureMode, int);
 SAME_SIZE(weir::cu_copy_attributes, CUmemcpyAttributes);
 SAME_PLACE(weir::cu_copy_attributes, dst, CUmemcpyAttributes, dstLocHint);
 SAME_PLACE(weir::cu_copy_attributes, flags, CUmemcpyAttributes, flags);
+
+/* ---- functions: the symbol that cuda.h gives the name today, and what it takes */
+
+template <class A, class B> constexpr bool same_parameter()
+{
+	return sizeof(A) == sizeof(B) && std::is_pointer<A>::value == std::is_pointer<B>::value;
+}
+
+template <class... A, class... B>
+constexpr bool same_shape(weir::cu_result (*)(A...), CUresult (*)(B...))
+{
+	if constexpr (sizeof...(A) == sizeof...(B))
+		return (same_parameter<A, B>() && ...);
+	else
+		return false;
+}
+
+constexpr bool same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+namespace symbol
+{
+#define SYMBOL(member, symbol, parameters) constexpr char member[] = symbol;
+CUDA_FUNCTIONS(SYMBOL, SYMBOL)
+} // namespace symbol
+
+#define SAME_SHAPE(member, function)                                           \
+	static_assert(same_shape(decltype(weir::cuda_driver::member)(nullptr), \
+				 decltype (&::function)(nullptr)),             \
+		      #member)
+#define TEXT(function) #function
+#define SAME_FUNCTION(member, function) \
+	SAME_SHAPE(member, function);   \
+	static_assert(same_text(symbol::member, TEXT(function)), #member)
+
+SAME_FUNCTION(init, cuInit);
+SAME_FUNCTION(driver_version, cuDriverGetVersion);
+SAME_FUNCTION(error_name, cuGetErrorName);
+SAME_FUNCTION(error_string, cuGetErrorString);
+SAME_FUNCTION(device_count, cuDeviceGetCount);
+SAME_FUNCTION(device_get, cuDeviceGet);
+SAME_FUNCTION(device_name, cuDeviceGetName);
+SAME_FUNCTION(device_attribute, cuDeviceGetAttribute);
+SAME_FUNCTION(device_bytes, cuDeviceTotalMem);
+SAME_FUNCTION(device_pci, cuDeviceGetPCIBusId);
+SAME_FUNCTION(device_peer, cuDeviceCanAccessPeer);
+SAME_FUNCTION(context_retain, cuDevicePrimaryCtxRetain);
+SAME_FUNCTION(context_release, cuDevicePrimaryCtxRelease);
+SAME_FUNCTION(context_push, cuCtxPushCurrent);
+SAME_FUNCTION(context_pop, cuCtxPopCurrent);
+SAME_FUNCTION(context_sync, cuCtxSynchronize);
+SAME_FUNCTION(mem_info, cuMemGetInfo);
+SAME_FUNCTION(mem_granularity, cuMemGetAllocationGranularity);
+SAME_FUNCTION(mem_reserve, cuMemAddressReserve);
+SAME_FUNCTION(mem_unreserve, cuMemAddressFree);
+SAME_FUNCTION(mem_create, cuMemCreate);
+SAME_FUNCTION(mem_release, cuMemRelease);
+SAME_FUNCTION(mem_map, cuMemMap);
+SAME_FUNCTION(mem_unmap, cuMemUnmap);
+SAME_FUNCTION(mem_access, cuMemSetAccess);
+SAME_FUNCTION(mem_alloc, cuMemAlloc);
+SAME_FUNCTION(mem_free, cuMemFree);
+SAME_FUNCTION(host_alloc, cuMemHostAlloc);
+SAME_FUNCTION(host_free, cuMemFreeHost);
+SAME_FUNCTION(managed_alloc, cuMemAllocManaged);
+SAME_FUNCTION(stream_create, cuStreamCreate);
+SAME_FUNCTION(stream_destroy, cuStreamDestroy);
+SAME_FUNCTION(stream_sync, cuStreamSynchronize);
+SAME_FUNCTION(stream_wait, cuStreamWaitEvent);
+SAME_FUNCTION(stream_capturing, cuStreamIsCapturing);
+SAME_FUNCTION(capture_mode, cuThreadExchangeStreamCaptureMode);
+SAME_FUNCTION(event_create, cuEventCreate);
+SAME_FUNCTION(event_destroy, cuEventDestroy);
+SAME_FUNCTION(event_record, cuEventRecord);
+SAME_FUNCTION(event_query, cuEventQuery);
+SAME_FUNCTION(event_sync, cuEventSynchronize);
+/* The second version, of 12.8, differs in what errors it may pass on only. */
+SAME_SHAPE(event_elapsed, cuEventElapsedTime);
+static_assert(same_text(symbol::event_elapsed, "cuEventElapsedTime"), "event_elapsed");
+SAME_FUNCTION(copy, cuMemcpyAsync);
+SAME_FUNCTION(fill, cuMemsetD32Async);
+#if CUDA_VERSION >= 13000 /* before, these names stood for other versions */
+SAME_FUNCTION(managed_prefetch, cuMemPrefetchAsync);
+SAME_FUNCTION(copy_batch, cuMemcpyBatchAsync);
+#endif

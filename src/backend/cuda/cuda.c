@@ -48,6 +48,14 @@ void cuda_leave(struct cuda *cuda)
 	(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context), "cuCtxPopCurrent");
 }
 
+void cuda_thread_init(struct cuda *cuda)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+
+	(void)cuda_error(&cuda->driver, cuda->driver.capture_mode(&mode),
+			 "cuThreadExchangeStreamCaptureMode");
+}
+
 /* ------------------------------------------------------------------ the description */
 
 static int attribute(const struct cuda *cuda, uint32_t device, int which, int *value)
@@ -363,7 +371,12 @@ static void cuda_free(struct cuda *cuda)
 
 static void cuda_destroy(struct backend *b)
 {
-	cuda_free(cuda_of(b));
+	if (cuda_of(b)->process == getpid()) {
+		cuda_free(cuda_of(b));
+		return;
+	}
+	/* The threads are the parent's, and so is all that the driver holds. */
+	log_warning("cuda: a process that fork() made cannot close its parent's machine");
 }
 
 static const struct backend_ops cuda_ops = {
@@ -437,6 +450,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	cuda->base.ops = &cuda->ops;
 	cuda->base.data = WEIR_DATA_REAL;
 	cuda->start_ns = cuda_monotonic_ns();
+	cuda->process = getpid();
 	err = cuda_error(&cuda->driver, cuda->driver.device_count(&nr), "cuDeviceGetCount");
 	nr = nr > WEIR_DEVICES_MAX ? WEIR_DEVICES_MAX : nr;
 	for (int d = 0; d < nr && !err; d++) {

@@ -6,7 +6,8 @@
  *   cuda.c           opening, the machine's description, the table of operations
  *   cuda_memory.c    chunks, plain and managed allocations
  *   cuda_map.c       reservations and the mappings in them
- *   cuda_stream.c    streams, fences, copies, launches
+ *   cuda_stream.c    streams and fences
+ *   cuda_work.c      what is queued on streams: copies, kernels
  *   cuda_migrator.c  the thread that notices what is done
  *
  * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
@@ -17,6 +18,7 @@
 #define WEIR_CUDA_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "src/backend/backend.h"
 #include "src/backend/cuda/driver.h"
@@ -64,6 +66,7 @@ struct cuda_plain {
  * last of them puts it back when the fence is reached meanwhile. */
 struct cuda_event {
 	cu_event event;
+	uint64_t recorded_ns; /* by the clock of now_ns(), just before it was recorded */
 	uint32_t waiters;
 	bool retired;
 	bool mark;		 /* nobody is told when it is reached */
@@ -104,6 +107,7 @@ struct cuda {
 	struct backend_ops ops;
 	struct cuda_driver driver;
 	uint64_t start_ns; /* CLOCK_MONOTONIC when it was opened */
+	pid_t process;	   /* that opened it */
 	int host_node;	   /* NUMA node of host chunks */
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
@@ -142,6 +146,10 @@ int cuda_enter_surely(struct cuda *cuda, uint32_t device);
 
 uint64_t cuda_monotonic_ns(void);
 
+/* Of a thread of the backend's own, first: what it asks the driver must not spoil what another
+ * thread captures into a graph meanwhile. */
+void cuda_thread_init(struct cuda *cuda);
+
 /* ---- cuda_memory.c */
 
 int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
@@ -170,20 +178,23 @@ int cuda_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
 int cuda_unmap(struct backend *b, void *addr);
 int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
 
-/*
- * Where a copy of bytes from addr on finds them: the address in an alias or a plain allocation, and
- * how many bytes lie together there. -EINVAL: memory of nobody. Lock held.
- */
-int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, cu_ptr *at,
-		 uint64_t *together);
+/* Where a copy finds bytes: in an alias or a plain allocation. */
+struct cuda_place {
+	cu_ptr at;
+	uint64_t bytes; /* so many lie together there */
+	bool host;	/* memory that the CPU reaches as well */
+};
+
+/* The first part of bytes from addr on. -EINVAL: memory of nobody. Lock held. */
+int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cuda_place *out);
 
 /* Bytes of a use that are in host memory, as a share of the use. -EINVAL: it is no memory of this
  * machine. Lock held. */
 int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share);
 
-/* The access list of a mask of devices. @return its length. */
-size_t cuda_access_list(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
-			struct cu_access list[WEIR_DEVICES_MAX + 1]);
+/* Add a mask of devices to an access list that has nr of others. @return its length. */
+size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr);
 
 /* ---- cuda_stream.c */
 
@@ -191,19 +202,12 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 		       stream_id_t *out);
 void cuda_stream_destroy(struct backend *b, stream_id_t stream);
 void *cuda_stream_native(struct backend *b, stream_id_t stream);
-int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
-int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
-	      uint32_t nr);
-int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
-int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
-		  uint64_t bytes);
 int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
 int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);
 int cuda_fence_wait(struct backend *b, fence_t fence);
 uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
 
 /* The driver's stream, and its device. -EINVAL: no such stream. */
 int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint32_t *device);
@@ -217,6 +221,16 @@ void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits);
 
 /* Give back everything that streams and fences hold; nobody uses them any more. */
 void cuda_streams_fini(struct cuda *cuda);
+
+/* ---- cuda_work.c */
+
+int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
+int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+	      uint32_t nr);
+int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
+int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
+		  uint64_t bytes);
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
 
 /* ---- cuda_migrator.c */
 

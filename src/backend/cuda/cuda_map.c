@@ -7,13 +7,12 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/log.h"
 
-size_t cuda_access_list(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
-			struct cu_access list[WEIR_DEVICES_MAX + 1])
+size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr)
 {
 	int flags = prot == BACKEND_PROT_NONE	? CU_ACCESS_NONE
 		    : prot == BACKEND_PROT_READ ? CU_ACCESS_READ
 						: CU_ACCESS_READWRITE;
-	size_t nr = 0;
 
 	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
 		if (devices & (1u << d))
@@ -187,12 +186,15 @@ static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_
 	return (devices & ~BACKEND_HOST_BIT) >> desc->nr_devices == 0;
 }
 
-static int give_access(struct cuda *cuda, void *addr, uint64_t bytes, enum backend_prot prot,
-		       uint32_t devices)
+/* Give access to devices of one mask, and take it from those of another: the driver leaves alone
+ * whom a call does not name. One call, since each costs the same however many it names. */
+static int change_access(struct cuda *cuda, void *addr, uint64_t bytes, enum backend_prot prot,
+			 uint32_t devices, uint32_t dropped)
 {
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
-	size_t nr = cuda_access_list(cuda, prot, devices, access);
+	size_t nr = cuda_access_add(cuda, prot, devices, access, 0);
 
+	nr = cuda_access_add(cuda, BACKEND_PROT_NONE, dropped & ~devices, access, nr);
 	if (!nr)
 		return 0;
 	return cuda_error(&cuda->driver,
@@ -223,7 +225,7 @@ int cuda_map(struct backend *b, void *addr, const struct backend_chunk *named,
 		"cuMemMap");
 	if (err)
 		return err;
-	err = give_access(cuda, addr, region->unit, prot, devices);
+	err = change_access(cuda, addr, region->unit, prot, devices, 0);
 	if (err) {
 		(void)cuda_error(driver, driver->mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
 				 "cuMemUnmap");
@@ -243,9 +245,9 @@ int cuda_unmap(struct backend *b, void *addr)
 
 	if (err || !mapping->chunk)
 		return -EINVAL;
-	err = cuda_error(&cuda->driver,
-			 cuda->driver.mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
-			 "cuMemUnmap");
+	err = cuda_undo_error(&cuda->driver,
+			      cuda->driver.mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
+			      "cuMemUnmap");
 	if (!err)
 		mapping_set(cuda, region, mapping, (struct cuda_mapping){0});
 	return err;
@@ -256,16 +258,11 @@ int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint3
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_mapping *mapping, value;
 	struct cuda_region *region;
-	uint32_t dropped;
 	int err = unit_at(cuda, addr, &region, &mapping);
 
 	if (err || !mapping->chunk || !access_valid(cuda, mapping->chunk->memory, prot, devices))
 		return -EINVAL;
-	/* The driver leaves those alone that a call does not name. */
-	dropped = mapping->devices & ~devices;
-	err = give_access(cuda, addr, region->unit, prot, devices);
-	if (!err)
-		err = give_access(cuda, addr, region->unit, BACKEND_PROT_NONE, dropped);
+	err = change_access(cuda, addr, region->unit, prot, devices, mapping->devices);
 	if (err)
 		return err;
 	value = *mapping;
@@ -277,18 +274,18 @@ int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint3
 
 /* ------------------------------------------------------------------ what an address is */
 
-int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, cu_ptr *at,
-		 uint64_t *together)
+int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cuda_place *out)
 {
 	const struct cuda_region *region = region_at(cuda, addr);
 	const struct cuda_mapping *mapping;
 	uint64_t offset;
 
 	if (!region) {
-		if (!cuda_plain_at(cuda, addr, bytes))
+		const struct cuda_plain *plain = cuda_plain_at(cuda, addr, bytes);
+
+		if (!plain)
 			return -EINVAL;
-		*at = addr;
-		*together = bytes;
+		*out = (struct cuda_place){addr, bytes, plain->kind == CUDA_PLAIN_HOST};
 		return 0;
 	}
 	if (bytes > region->bytes - (addr - region->base))
@@ -297,8 +294,11 @@ int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, cu_ptr *a
 	if (!mapping->chunk)
 		return -EINVAL;
 	offset = (addr - region->base) % region->unit;
-	*at = mapping->chunk->alias + offset;
-	*together = region->unit - offset < bytes ? region->unit - offset : bytes;
+	*out = (struct cuda_place){
+		.at = mapping->chunk->alias + offset,
+		.bytes = region->unit - offset < bytes ? region->unit - offset : bytes,
+		.host = is_host(cuda, mapping->chunk),
+	};
 	return 0;
 }
 

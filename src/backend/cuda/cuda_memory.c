@@ -66,7 +66,7 @@ static int alias_map(struct cuda *cuda, struct cuda_chunk *chunk)
 	struct cuda_driver *driver = &cuda->driver;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
 	size_t nr =
-		cuda_access_list(cuda, BACKEND_PROT_WRITE, reaching(cuda, chunk->memory), access);
+		cuda_access_add(cuda, BACKEND_PROT_WRITE, reaching(cuda, chunk->memory), access, 0);
 	int err = cuda_error(driver, driver->mem_reserve(&chunk->alias, chunk->bytes, 0, 0, 0),
 			     "cuMemAddressReserve");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams, fences, copies and launches. A fence is an event, until it is known to be reached: then
+ * Streams and fences. A fence is an event, until it is known to be reached: then
  * its time is kept and the event used again. Events of a stream are reached in order, so that one
  * number says which are.
  */
@@ -16,8 +16,6 @@
 #define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
 #define MAX_STREAMS (1u << (64 - SEQ_BITS))
 #define FIRST_EVENTS 64u
-/* Pieces of a copy handed to the driver in one call. */
-#define BATCH 64u
 /* Times are counted anew after so long, since the driver gives them as float. */
 #define BASE_MAX_NS UINT64_C(2000000000)
 
@@ -150,25 +148,37 @@ static void event_put(struct cuda *cuda, uint32_t device, struct cuda_event *eve
 	cuda->device[device].free_events = event;
 }
 
-/* When a reached event was, by the clock of now_ns(). */
-static uint64_t event_time_ns(struct cuda *cuda, uint32_t device, struct cuda_event *event)
+/*
+ * When a reached event was, by the clock of now_ns(); 0: the driver does not say. The device's
+ * clock does not run as the host's does, but the event lies between its record and now: that keeps
+ * the two together for as long as the machine is open. *off: it did not.
+ */
+static uint64_t event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
+			      bool *off)
 {
-	struct cuda_device *dev = &cuda->device[device];
+	const struct cuda_device *dev = &cuda->device[device];
+	uint64_t now = cuda_monotonic_ns() - cuda->start_ns, ns;
 	float ms = 0;
 
-	if (dev->base &&
-	    !cuda_error(&cuda->driver,
-			cuda->driver.event_elapsed(&ms, dev->base->event, event->event),
-			"cuEventElapsedTime"))
-		return dev->base_ns + (uint64_t)(int64_t)((double)ms * 1e6);
-	return 0;
+	*off = false;
+	if (!dev->base ||
+	    cuda_error(&cuda->driver,
+		       cuda->driver.event_elapsed(&ms, dev->base->event, event->event),
+		       "cuEventElapsedTime"))
+		return 0;
+	ns = dev->base_ns + (uint64_t)(int64_t)((double)ms * 1e6); /* may be before the base */
+	*off = (int64_t)(ns - event->recorded_ns) < 0 || (int64_t)(now - ns) < 0;
+	if (!*off)
+		return ns;
+	return (int64_t)(ns - event->recorded_ns) < 0 ? event->recorded_ns : now;
 }
 
 /*
  * A fence is reached: keep its time, 0 if that is not known. The event becomes the base of later
- * times when the present base is old, else it is used again.
+ * times when the present base is old or led to a wrong time, else it is used again.
  */
-static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t seq, uint64_t ns)
+static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t seq, uint64_t ns,
+			 bool rebase)
 {
 	struct cuda_device *dev = &cuda->device[stream->device];
 	struct cuda_event *event = stream->event[seq % stream->max_events];
@@ -179,7 +189,7 @@ static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t
 	event->retired = true;
 	if (event->waiters)
 		return;
-	if (ns > dev->base_ns + BASE_MAX_NS) {
+	if (ns && (rebase || ns > dev->base_ns + BASE_MAX_NS)) {
 		event_put(cuda, stream->device, dev->base);
 		dev->base = event;
 		dev->base_ns = ns;
@@ -201,6 +211,7 @@ static bool stream_retire(struct cuda *cuda, struct cuda_stream *stream)
 		uint64_t seq = stream->done + 1, ns = 0;
 		struct cuda_event *event = stream->event[seq % stream->max_events];
 		int err = stream->error;
+		bool off = false;
 
 		if (!err)
 			err = cuda_error(&cuda->driver, cuda->driver.event_query(event->event),
@@ -210,9 +221,9 @@ static bool stream_retire(struct cuda *cuda, struct cuda_stream *stream)
 		if (err)
 			stream->error = err;
 		else
-			ns = event_time_ns(cuda, stream->device, event);
+			ns = event_time_ns(cuda, stream->device, event, &off);
 		any |= !event->mark;
-		event_retire(cuda, stream, seq, ns);
+		event_retire(cuda, stream, seq, ns, off);
 	}
 	return any;
 }
@@ -381,6 +392,7 @@ static int record(struct cuda *cuda, struct cuda_stream *stream, bool mark, uint
 	event = event_get(cuda, stream->device);
 	if (!event)
 		return -ENOMEM;
+	event->recorded_ns = cuda_monotonic_ns() - cuda->start_ns;
 	err = cuda_error(&cuda->driver, cuda->driver.event_record(event->event, stream->stream),
 			 "cuEventRecord");
 	if (err) {
@@ -428,22 +440,25 @@ int cuda_fence_done(struct backend *b, fence_t fence)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_stream *stream;
-	int done = -EINVAL, err;
+	int done, err = -EINVAL;
 
 	pthread_mutex_lock(&cuda->lock);
 	if (!fence_exists(cuda, fence))
 		goto out;
 	stream = fence_stream(cuda, fence);
-	if (stream && !cuda_enter(cuda, stream->device)) {
+	err = stream ? cuda_enter(cuda, stream->device) : 0;
+	if (err)
+		goto out; /* who asks again and again must hear that no answer is to be had */
+	if (stream) {
 		(void)stream_retire(cuda, stream);
 		cuda_leave(cuda);
 	}
 	done = !fence_stream(cuda, fence);
 	err = done ? take_error(cuda, fence) : 0;
-	done = err ? err : done;
+	err = err ? err : done;
 out:
 	pthread_mutex_unlock(&cuda->lock);
-	return done;
+	return err;
 }
 
 /* Block until the event of a fence that is not reached is. Lock held on entry and exit, not while
@@ -530,185 +545,4 @@ int cuda_stream_wait(struct backend *b, stream_id_t id, fence_t fence)
 	}
 	pthread_mutex_unlock(&cuda->lock);
 	return err;
-}
-
-/* ------------------------------------------------------------------ copies */
-
-/* Queue pieces whose addresses are the driver's. The context is current. */
-static int copy_pieces(struct cuda *cuda, cu_stream stream, cu_ptr *dst, cu_ptr *src, size_t *bytes,
-		       size_t nr)
-{
-	struct cuda_driver *driver = &cuda->driver;
-	struct cu_copy_attributes attributes = {.source_order = CU_SOURCE_ORDER_STREAM};
-	size_t first = 0;
-	int err = 0;
-
-	if (driver->copy_batch && nr > 1)
-		return cuda_error(
-			driver,
-			driver->copy_batch(dst, src, bytes, nr, &attributes, &first, 1, stream),
-			"cuMemcpyBatchAsync");
-	for (size_t i = 0; i < nr && !err; i++)
-		err = cuda_error(driver, driver->copy(dst[i], src[i], bytes[i], stream),
-				 "cuMemcpyAsync");
-	/* A failed call leaves nothing queued that the caller would have to know of. */
-	if (err)
-		(void)driver->stream_sync(stream);
-	return err;
-}
-
-int cuda_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr)
-{
-	struct cuda *cuda = cuda_of(b);
-	cu_ptr dst[BATCH], src[BATCH];
-	size_t bytes[BATCH];
-	cu_stream stream;
-	uint32_t device;
-	int err = cuda_stream_get(cuda, id, &stream, &device);
-
-	if (!err)
-		err = cuda_enter(cuda, device);
-	if (err)
-		return err;
-	for (uint32_t at = 0; at < nr && !err;) {
-		uint32_t n = 0;
-
-		for (; n < BATCH && at < nr; n++, at++) {
-			dst[n] = (cu_ptr)(uintptr_t)copies[at].dst;
-			src[n] = (cu_ptr)(uintptr_t)copies[at].src;
-			bytes[n] = copies[at].bytes;
-		}
-		err = copy_pieces(cuda, stream, dst, src, bytes, n);
-		if (err && at > n)
-			(void)cuda->driver.stream_sync(stream);
-	}
-	cuda_leave(cuda);
-	return err;
-}
-
-/* Whether all of it can be copied to or from. */
-static int check_range(struct cuda *cuda, cu_ptr addr, uint64_t bytes)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&cuda->lock);
-	while (bytes && !err) {
-		uint64_t together = 0;
-		cu_ptr at;
-
-		err = cuda_resolve(cuda, addr, bytes, &at, &together);
-		addr += together;
-		bytes -= together;
-	}
-	pthread_mutex_unlock(&cuda->lock);
-	return err;
-}
-
-/* Copy between the program's buffer and the machine's memory, piece by piece, since what lies
- * together for a kernel is many chunks; then wait. */
-static int transfer(struct cuda *cuda, stream_id_t id, cu_ptr machine, cu_ptr buffer,
-		    uint64_t bytes, bool in)
-{
-	struct cuda_driver *driver = &cuda->driver;
-	cu_stream stream;
-	uint32_t device;
-	int err = cuda_stream_get(cuda, id, &stream, &device), synced;
-
-	if (err || !buffer || !bytes || check_range(cuda, machine, bytes))
-		return -EINVAL;
-	err = cuda_enter(cuda, device);
-	if (err)
-		return err;
-	while (bytes && !err) {
-		uint64_t together = 0;
-		cu_ptr at = 0;
-
-		pthread_mutex_lock(&cuda->lock);
-		err = cuda_resolve(cuda, machine, bytes, &at, &together);
-		pthread_mutex_unlock(&cuda->lock);
-		if (err)
-			break;
-		err = cuda_error(driver,
-				 driver->copy(in ? at : buffer, in ? buffer : at, together, stream),
-				 "cuMemcpyAsync");
-		machine += together;
-		buffer += together;
-		bytes -= together;
-	}
-	synced = cuda_error(driver, driver->stream_sync(stream), "cuStreamSynchronize");
-	cuda_leave(cuda);
-	return err ? err : synced;
-}
-
-int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes)
-{
-	return transfer(cuda_of(b), stream, (cu_ptr)(uintptr_t)dst, (cu_ptr)(uintptr_t)data, bytes,
-			true);
-}
-
-int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
-		  uint64_t bytes)
-{
-	return transfer(cuda_of(b), stream, (cu_ptr)(uintptr_t)src, (cu_ptr)(uintptr_t)data, bytes,
-			false);
-}
-
-/* ------------------------------------------------------------------ launches */
-
-/* Count what a launch is going to move over the link in place. Lock held. */
-static int count_inplace(struct cuda *cuda, uint32_t device, const struct weir_launch *launch)
-{
-	double in = 0, out = 0;
-
-	for (uint32_t i = 0; i < launch->nr_uses; i++) {
-		const struct weir_use *use = &launch->uses[i];
-		double share;
-		int err;
-
-		if (use->kind == WEIR_DISCARD)
-			continue;
-		err = cuda_host_share(cuda, use, &share);
-		if (err)
-			return err;
-		in += share * (double)use->read_bytes;
-		out += share * (double)use->write_bytes;
-	}
-	cuda->inplace_bytes[device][WEIR_TO_DEVICE] += (uint64_t)in;
-	cuda->inplace_bytes[device][WEIR_TO_HOST] += (uint64_t)out;
-	return 0;
-}
-
-int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch)
-{
-	struct cuda *cuda = cuda_of(b);
-	cu_stream stream;
-	uint32_t device;
-	int err = cuda_stream_get(cuda, id, &stream, &device);
-
-	if (err || !launch->kernel || (launch->nr_uses && !launch->uses))
-		return -EINVAL;
-	if (!launch->kernel->cuda) {
-		log_error("cuda: there is no CUDA version of kernel %s", launch->kernel->name);
-		return -ENOSYS;
-	}
-	pthread_mutex_lock(&cuda->lock);
-	err = count_inplace(cuda, device, launch);
-	pthread_mutex_unlock(&cuda->lock);
-	if (!err)
-		err = cuda_enter(cuda, device);
-	if (err)
-		return err;
-	err = launch->kernel->cuda(stream, launch->args);
-	cuda_leave(cuda);
-	return err;
-}
-
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
-{
-	struct cuda *cuda = cuda_of(b);
-
-	pthread_mutex_lock(&cuda->lock);
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
-		bytes[d] = device < WEIR_DEVICES_MAX ? cuda->inplace_bytes[device][d] : 0;
-	pthread_mutex_unlock(&cuda->lock);
 }

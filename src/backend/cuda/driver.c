@@ -4,12 +4,16 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "src/base/log.h"
 #include "weir/weir.h"
 
 #define LIBRARY "libcuda.so.1"
+
+/* That a context is lost was logged. Contexts are the process's, as this is. */
+static atomic_bool loss_is_logged;
 
 /* Where each function goes in struct cuda_driver. */
 static const struct {
@@ -53,11 +57,6 @@ static int initialise(struct cuda_driver *driver, bool quiet)
 				  "and does CUDA_VISIBLE_DEVICES hide it?");
 		return -ENODEV;
 	}
-	if (result == CU_SYSTEM_DRIVER_MISMATCH) {
-		log_error("the NVIDIA driver's library and kernel module differ in version: "
-			  "restart the machine after an update of the driver");
-		return -EIO;
-	}
 	err = cuda_error(driver, result, "cuInit");
 	if (err)
 		return -EIO;
@@ -80,12 +79,14 @@ int cuda_driver_open(struct cuda_driver *driver, const char *library, bool quiet
 
 	*driver = (struct cuda_driver){0};
 	library = library ? library : LIBRARY;
-	driver->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	/* The driver has threads and handlers of its own: once loaded it stays, closed or not. */
+	driver->library = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (!driver->library) {
 		if (!quiet)
 			log_error("no NVIDIA driver: %s", dlerror());
 		return -ENODEV;
 	}
+	atomic_store(&loss_is_logged, false);
 	err = find_functions(driver, library);
 	if (!err)
 		err = initialise(driver, quiet);
@@ -101,10 +102,57 @@ void cuda_driver_close(struct cuda_driver *driver)
 	*driver = (struct cuda_driver){0};
 }
 
-int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call)
-{
-	const char *name = NULL, *text = NULL;
+/* ------------------------------------------------------------------ results */
 
+/* What to do about a result that the driver's words do not explain. */
+static const struct {
+	cu_result first, last;
+	const char *remedy;
+} remedies[] = {
+	{CU_NOT_INITIALIZED, CU_NOT_INITIALIZED, "a process that fork() made cannot use CUDA"},
+	{CU_STUB_LIBRARY, CU_STUB_LIBRARY,
+	 "this libcuda.so.1 is for linking only: take it out of LD_LIBRARY_PATH"},
+	{CU_DEVICE_UNAVAILABLE, CU_DEVICE_UNAVAILABLE,
+	 "another process has the GPU to itself: end it, or have its compute mode changed"},
+	{CU_OPERATING_SYSTEM, CU_OPERATING_SYSTEM,
+	 "the system refused: look at `ulimit -l` and vm.max_map_count"},
+	{CU_SYSTEM_NOT_READY, CU_SYSTEM_NOT_READY,
+	 "the driver's services are not up: is nvidia-fabricmanager running?"},
+	{CU_SYSTEM_DRIVER_MISMATCH, CU_SYSTEM_DRIVER_MISMATCH,
+	 "the driver's library and kernel module differ in version: restart the machine after an "
+	 "update of the driver"},
+	{CU_CAPTURE_UNSUPPORTED, CU_CAPTURE_WRONG_THREAD,
+	 "a stream is being captured into a graph: brackets cannot be"},
+};
+
+static const char lost[] = "the GPU's context is lost and every call fails from here on: end the "
+			   "program";
+
+/* Whether the context that had it is lost for good. */
+static bool is_loss(cu_result result)
+{
+	switch (result) {
+	case CU_DEINITIALIZED:
+	case CU_ECC_UNCORRECTABLE:
+	case CU_NVLINK_UNCORRECTABLE:
+	case CU_CONTAINED:
+	case CU_ILLEGAL_ADDRESS:
+	case CU_LAUNCH_TIMEOUT:
+	case CU_CONTEXT_IS_DESTROYED:
+	case CU_ASSERT:
+	case CU_LAUNCH_FAILED:
+		return true;
+	default:
+		return result >= CU_HARDWARE_STACK_ERROR && result <= CU_INVALID_PC;
+	}
+}
+
+int cuda_errno(cu_result result)
+{
+	if (result >= CU_CAPTURE_UNSUPPORTED && result <= CU_CAPTURE_WRONG_THREAD)
+		return -WEIR_ECONTRACT;
+	if (result >= CU_HARDWARE_STACK_ERROR && result <= CU_INVALID_PC)
+		return -WEIR_ETRAP;
 	switch (result) {
 	case CU_SUCCESS:
 		return 0;
@@ -112,16 +160,6 @@ int cuda_error(const struct cuda_driver *driver, cu_result result, const char *c
 		return -EAGAIN;
 	case CU_OUT_OF_MEMORY:
 		return -ENOMEM;
-	default:
-		break;
-	}
-	if (driver->error_name(result, &name) != CU_SUCCESS)
-		name = NULL;
-	if (driver->error_string(result, &text) != CU_SUCCESS)
-		text = NULL;
-	log_error("%s: %s (%s, %d)", call, text ? text : "unknown error", name ? name : "?",
-		  result);
-	switch (result) {
 	case CU_INVALID_VALUE:
 		return -EINVAL;
 	case CU_NO_DEVICE:
@@ -130,9 +168,46 @@ int cuda_error(const struct cuda_driver *driver, cu_result result, const char *c
 	case CU_NOT_SUPPORTED:
 		return -ENOTSUP;
 	case CU_ILLEGAL_ADDRESS:
+	case CU_ASSERT:
 	case CU_LAUNCH_FAILED:
 		return -WEIR_ETRAP;
 	default:
 		return -EIO;
 	}
+}
+
+static const char *remedy_of(cu_result result)
+{
+	if (is_loss(result))
+		return lost;
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (result >= remedies[i].first && result <= remedies[i].last)
+			return remedies[i].remedy;
+	return NULL;
+}
+
+int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call)
+{
+	const char *name = NULL, *text = NULL, *remedy;
+	int err = cuda_errno(result);
+
+	if (!err || err == -EAGAIN || err == -ENOMEM)
+		return err;
+	if (is_loss(result) && atomic_exchange(&loss_is_logged, true))
+		return err;
+	if (driver->error_name(result, &name) != CU_SUCCESS)
+		name = NULL;
+	if (driver->error_string(result, &text) != CU_SUCCESS)
+		text = NULL;
+	remedy = remedy_of(result);
+	log_error("%s: %s (%s, %d)%s%s", call, text ? text : "unknown error", name ? name : "?",
+		  result, remedy ? ": " : "", remedy ? remedy : "");
+	return err;
+}
+
+int cuda_undo_error(const struct cuda_driver *driver, cu_result result, const char *call)
+{
+	int err = cuda_error(driver, result, call);
+
+	return is_loss(result) ? 0 : err;
 }

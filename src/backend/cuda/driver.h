@@ -26,13 +26,27 @@ enum {
 	CU_OUT_OF_MEMORY = 2,
 	CU_NOT_INITIALIZED = 3,
 	CU_DEINITIALIZED = 4,
+	CU_STUB_LIBRARY = 34,
+	CU_DEVICE_UNAVAILABLE = 46,
 	CU_NO_DEVICE = 100,
 	CU_INVALID_DEVICE = 101,
-	CU_SYSTEM_DRIVER_MISMATCH = 803,
-	CU_NOT_SUPPORTED = 801,
+	CU_ECC_UNCORRECTABLE = 214,
+	CU_NVLINK_UNCORRECTABLE = 220,
+	CU_CONTAINED = 226,
+	CU_OPERATING_SYSTEM = 304,
 	CU_NOT_READY = 600,
 	CU_ILLEGAL_ADDRESS = 700,
+	CU_LAUNCH_TIMEOUT = 702,
+	CU_CONTEXT_IS_DESTROYED = 709,
+	CU_ASSERT = 710,
+	CU_HARDWARE_STACK_ERROR = 714,
+	CU_INVALID_PC = 718, /* and those between: faults of a kernel */
 	CU_LAUNCH_FAILED = 719,
+	CU_NOT_SUPPORTED = 801,
+	CU_SYSTEM_NOT_READY = 802,
+	CU_SYSTEM_DRIVER_MISMATCH = 803,
+	CU_CAPTURE_UNSUPPORTED = 900,
+	CU_CAPTURE_WRONG_THREAD = 908, /* and those between: the stream is being captured */
 };
 
 /* cuDeviceGetAttribute() */
@@ -57,6 +71,8 @@ enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1 };
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2 };
 enum { CU_ATTACH_GLOBAL = 1 };
 enum { CU_SOURCE_ORDER_STREAM = 1 };
+enum { CU_CAPTURE_NONE = 0 };	      /* CUstreamCaptureStatus */
+enum { CU_CAPTURE_MODE_RELAXED = 2 }; /* CUstreamCaptureMode */
 
 struct cu_location {
 	int type, id;
@@ -138,6 +154,8 @@ struct cu_copy_attributes {
 	REQUIRED(stream_sync, "cuStreamSynchronize", (cu_stream stream))                          \
 	REQUIRED(stream_wait, "cuStreamWaitEvent",                                                \
 		 (cu_stream stream, cu_event event, unsigned int flags))                          \
+	REQUIRED(stream_capturing, "cuStreamIsCapturing", (cu_stream stream, int *status))        \
+	REQUIRED(capture_mode, "cuThreadExchangeStreamCaptureMode", (int *mode))                  \
 	REQUIRED(event_create, "cuEventCreate", (cu_event * event, unsigned int flags))           \
 	REQUIRED(event_destroy, "cuEventDestroy_v2", (cu_event event))                            \
 	REQUIRED(event_record, "cuEventRecord", (cu_event event, cu_stream stream))               \
@@ -179,8 +197,18 @@ void cuda_driver_close(struct cuda_driver *driver);
 /*
  * The one place that turns results into errors: 0, or a negative error, logged with the call and
  * the driver's own words, but for CU_NOT_READY (-EAGAIN) and CU_OUT_OF_MEMORY (-ENOMEM), which
- * callers expect.
+ * callers expect. A result that says that the context is lost is logged once for all machines that
+ * are open, since every call has it from then on.
  */
 int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call);
+
+/* The same without a message. */
+int cuda_errno(cu_result result);
+
+/*
+ * The same for a call that gives something back, where the caller goes on as if it had worked: 0
+ * also where the context is lost, and with it what it held.
+ */
+int cuda_undo_error(const struct cuda_driver *driver, cu_result result, const char *call);
 
 #endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes wrong on the CUDA backend: a context that is lost, a driver that refuses one call of
+ * several, clocks that do not agree, a process that forked. On the
+ * driver without a GPU.
+ *
+ * Labels: threads
+ * Links: cuda-fake
+ */
+#include "tests/contract/test_cuda.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ a context that is lost */
+
+struct planned {
+	struct weir_machine *machine;
+	struct weir_stream *stream;
+	struct weir_space *space;
+	uint8_t *range[3];
+};
+
+#define BLOCKS 16
+
+/* A space whose ranges are twice its budget. */
+static void planned_open(struct planned *p)
+{
+	const struct weir_space_config config = {
+		.gpu_budget_bytes = 24 * UNIT, .block_bytes = UNIT, .mode = WEIR_PLANNED};
+	struct backend *b;
+
+	fakecuda_reset(&fake);
+	assert_int_equal(open_backend(&b), 0);
+	assert_int_equal(machine_wrap(b, &p->machine), 0);
+	assert_int_equal(weir_stream_create(p->machine, 0, &p->stream), 0);
+	assert_int_equal(weir_space_create(p->machine, &config, &p->space), 0);
+	for (int r = 0; r < 3; r++)
+		assert_int_equal(
+			weir_alloc(p->space, BLOCKS * UNIT, p->stream, (void **)&p->range[r]), 0);
+}
+
+/* range[to] = range[from] + 1, but the kernel goes `beyond` bytes beyond the end. */
+static int planned_step(struct planned *p, int from, int to, uint64_t beyond)
+{
+	const struct add_args args = {p->range[from], p->range[to], BLOCKS * UNIT + beyond, 1};
+	const struct weir_use uses[] = {use_of(p->range[from], BLOCKS * UNIT, WEIR_READ),
+					use_of(p->range[to], BLOCKS * UNIT, WEIR_OVERWRITE)};
+	const struct weir_launch launch = {.kernel = &add_kernel,
+					   .args = &args,
+					   .args_bytes = sizeof(args),
+					   .uses = uses,
+					   .nr_uses = 2};
+	int err = weir_begin(p->space, p->stream, uses, 2), err_end;
+
+	if (err)
+		return err;
+	err = weir_launch(p->stream, &launch);
+	err_end = weir_end(p->space, p->stream);
+	return err ? err : err_end;
+}
+
+static void planned_close(struct planned *p)
+{
+	weir_space_destroy(p->space);
+	weir_stream_destroy(p->stream);
+	weir_machine_close(p->machine);
+	weir_log_set(NULL, NULL);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* One line, all that follows fails and nothing hangs, and nothing is left behind. */
+static void test_lost_context(void **state)
+{
+	struct planned p;
+	struct log_watch log;
+	int err;
+
+	(void)state;
+	planned_open(&p);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(planned_step(&p, i % 3, (i + 1) % 3, 0), 0);
+	log_watch(&log, WEIR_LOG_ERROR);
+	(void)planned_step(&p, 0, 1, 64 * UNIT);
+	err = weir_stream_sync(p.stream);
+	if (!err) /* the space has waited for it before */
+		err = weir_space_sync(p.space);
+	assert_int_equal(err, -WEIR_ETRAP);
+	assert_int_equal(planned_step(&p, 1, 2, 0), -WEIR_ETRAP);
+	assert_int_not_equal(weir_write(p.space, p.range[0], "x", 1), 0);
+	assert_int_not_equal(weir_stream_sync(p.stream), 0);
+	assert_int_equal(log.nr, 1);
+	assert_has(log.first, "context is lost");
+	planned_close(&p);
+	assert_int_equal(log.nr, 1);
+}
+
+/* The program resets the device under a machine that is open. */
+static void test_destroyed_context(void **state)
+{
+	struct planned p;
+	struct log_watch log;
+
+	(void)state;
+	planned_open(&p);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(planned_step(&p, i % 3, (i + 1) % 3, 0), 0);
+	log_watch(&log, WEIR_LOG_ERROR);
+	fakecuda_fail_symbol("cuCtxPushCurrent_v2", 0, CU_CONTEXT_IS_DESTROYED);
+	assert_int_not_equal(planned_step(&p, 0, 1, 0), 0);
+	assert_int_not_equal(weir_stream_sync(p.stream), 0);
+	assert_int_not_equal(weir_space_sync(p.space), 0); /* and returns */
+	assert_int_equal(log.nr, 1);
+	fakecuda_fail_symbol("cuCtxPushCurrent_v2", 0, 0);
+	planned_close(&p);
+}
+
+/* ------------------------------------------------------------------ one call of several */
+
+/* Copies of one call: the driver takes the first lot and refuses the second. */
+static void test_copy_half_refused(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_copy pieces[100];
+	struct backend_chunk host, gpu;
+
+	assert_int_equal(b->ops->chunk_create(b, HOST, 100 * KIB(4), &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, 100 * KIB(4), &gpu), 0);
+	for (uint32_t i = 0; i < 100; i++)
+		pieces[i] = (struct backend_copy){(char *)gpu.alias + i * KIB(4),
+						  (char *)host.alias + i * KIB(4), KIB(4)};
+	fakecuda_delay(fakecuda_stream(1), 5000000);
+	fakecuda_fail_symbol("cuMemcpyBatchAsync_v2", 1, CU_INVALID_VALUE);
+	assert_int_equal(b->ops->copy(b, c->in, pieces, 100), -EINVAL);
+	fakecuda_fail_symbol("cuMemcpyBatchAsync_v2", 0, 0);
+	assert_int_equal(fakecuda_nr_pending(fakecuda_stream(1)), 0);
+	b->ops->chunk_destroy(b, &host);
+	b->ops->chunk_destroy(b, &gpu);
+}
+
+/* Who gets access and who loses it: one call, so that it happens or it does not. */
+static void test_access_changes_whole(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk;
+	uint64_t nr;
+	char *va;
+
+	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, (void **)&va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, &chunk), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	nr = fakecuda_nr_calls_of("cuMemSetAccess");
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 2), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuMemSetAccess"), nr + 1);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_NONE);
+	assert_int_equal(fakecuda_access(va, 1), CU_ACCESS_READ);
+	fakecuda_fail_symbol("cuMemSetAccess", 0, CU_NOT_SUPPORTED);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 1), -ENOTSUP);
+	fakecuda_fail_symbol("cuMemSetAccess", 0, 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_NONE);
+	assert_int_equal(fakecuda_access(va, 1), CU_ACCESS_READ);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, UNIT);
+}
+
+/* What the driver may do with two buffers of the host is not relied on. */
+static void test_host_blocks_are_the_cpus(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk;
+	uint8_t *va, in = 7, out = 0;
+
+	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, (void **)&va), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, &chunk), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	fakecuda_delay(fakecuda_stream(0), 3000000);
+	assert_int_equal(b->ops->upload(b, c->compute, va, &in, 1), 0);
+	assert_int_equal(launch_add(b, c->compute, va, va, 1, 1), 0);
+	assert_int_equal(b->ops->download(b, c->compute, &out, va, 1), 0);
+	assert_int_equal(out, 8);
+	assert_int_equal(fakecuda_nr_calls_of("cuMemcpyAsync"), 0);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, UNIT);
+	assert_no_problem();
+}
+
+/* Who polls a fence hears that the driver gives no answer, instead of "not yet" for ever. */
+static void test_fence_without_answer(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	fence_t fence;
+
+	fakecuda_gate(fakecuda_stream(0), true);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	fakecuda_fail_symbol("cuCtxPushCurrent_v2", 0, CU_NOT_SUPPORTED);
+	assert_int_equal(b->ops->fence_done(b, fence), -ENOTSUP);
+	assert_int_equal(b->ops->fence_wait(b, fence), -ENOTSUP);
+	fakecuda_fail_symbol("cuCtxPushCurrent_v2", 0, 0);
+	assert_int_equal(b->ops->fence_done(b, fence), 0);
+	fakecuda_gate(fakecuda_stream(0), false);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+}
+
+/* ------------------------------------------------------------------ clocks, fork */
+
+/* A device's clock that is slow, or fast: times stay between the record and now. */
+static void test_clocks_disagree(void **state)
+{
+	static const int percents[] = {60, 170};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct fakecuda_config off = fake;
+		stream_id_t stream;
+		struct backend *b;
+
+		off.clock_percent = percents[i];
+		fakecuda_reset(&off);
+		assert_int_equal(open_backend(&b), 0);
+		assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COMPUTE, &stream), 0);
+		for (int n = 0; n < 20; n++) {
+			uint64_t before, time;
+			fence_t fence;
+
+			b->ops->host_spend(b, 2000000);
+			before = b->ops->now_ns(b);
+			assert_int_equal(b->ops->fence_record(b, stream, &fence), 0);
+			while (!b->ops->fence_done(b, fence))
+				;
+			time = b->ops->fence_time_ns(b, fence);
+			assert_in_range(time, before, b->ops->now_ns(b));
+		}
+		b->ops->stream_destroy(b, stream);
+		b->ops->destroy(b);
+		assert_int_equal(fakecuda_leaks(stderr), 0);
+	}
+}
+
+/* A child that ends like its parent would does not wait for threads that it does not have. */
+static void test_forked_process(void **state)
+{
+	struct planned p;
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	planned_open(&p);
+	child = fork();
+	if (!child) {
+		alarm(20);
+		weir_machine_close(p.machine);
+		_exit(7);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+	planned_close(&p);
+}
+
+/* ------------------------------------------------------------------ */
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lost_context),	cmocka_unit_test(test_destroyed_context),
+		CASE(test_copy_half_refused),		CASE(test_access_changes_whole),
+		CASE(test_host_blocks_are_the_cpus),	CASE(test_fence_without_answer),
+		cmocka_unit_test(test_clocks_disagree), cmocka_unit_test(test_forked_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
