@@ -27,7 +27,16 @@ struct manager_stats {
 	uint64_t peak_bytes[WEIR_MEMORIES_MAX]; /* taken of each memory, at most */
 	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_faults, nr_first_touches; /* managed memory only */
+	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
+	 * there for what moves, the rest of the budget being taken by what does not. */
+	uint64_t block_bytes, movable_blocks;
 };
+
+/*
+ * What a watched launch finds: whether each block that its use number `use` names, wholly or in
+ * part, is in the device's memory while it runs, in order of address. A discard touches nothing.
+ */
+typedef void (*manager_watch_fn)(void *arg, uint32_t use, const bool *resident, uint32_t nr_blocks);
 
 struct manager_ops {
 	const char *name; /* as written on the command line */
@@ -51,6 +60,10 @@ struct manager_ops {
 
 	/* Queue a kernel. Returns at once, or when there is room for what it touches. */
 	int (*launch)(struct manager *m, const struct weir_launch *launch);
+
+	/* Call fn for each use of each launch from now on, in order, before launch() returns; NULL:
+	 * no more. For managers that move blocks; not required. -ENOMEM. */
+	int (*watch)(struct manager *m, manager_watch_fn fn, void *arg);
 
 	/* Copy a buffer of the program into allocated memory, or back; waits for it, in order with
 	 * the launches. data is NULL on phantom machines: then only time and state change. */

@@ -7,12 +7,17 @@
 
 #include "managers/manager.h"
 #include "src/core/cost.h"
+#include "src/core/space.h"
 
 struct weir_manager {
 	struct manager base;
 	struct weir_space *space;
 	struct weir_stream *stream;
 	uint32_t gpu_memory, host_memory;
+	manager_watch_fn watch; /* NULL: nobody watches */
+	void *watch_arg;
+	bool *resident; /* of max_resident blocks, which no range exceeds; NULL: not watched yet */
+	uint32_t max_resident;
 };
 
 static int weir_create(const struct manager_config *config, struct manager **out)
@@ -60,6 +65,7 @@ static void weir_destroy(struct manager *base)
 		return;
 	weir_space_destroy(m->space);
 	weir_stream_destroy(m->stream);
+	free(m->resident);
 	free(m);
 }
 
@@ -83,6 +89,38 @@ static void *manager_stream(struct manager *base)
 	return weir_stream_native(((struct weir_manager *)base)->stream);
 }
 
+static int manager_watch(struct manager *base, manager_watch_fn fn, void *arg)
+{
+	struct weir_manager *m = (struct weir_manager *)base;
+	const struct weir_memory_desc *memory = base->backend->desc.memory;
+	struct weir_stats stats;
+
+	if (!m->resident) {
+		weir_space_stats(m->space, &stats);
+		m->max_resident =
+			(uint32_t)((memory[m->gpu_memory].bytes + memory[m->host_memory].bytes) /
+				   stats.block_bytes);
+		m->resident = malloc(m->max_resident * sizeof(*m->resident));
+		if (!m->resident)
+			return -ENOMEM;
+	}
+	m->watch = fn;
+	m->watch_arg = arg;
+	return 0;
+}
+
+/* Inside a bracket: what it names stays where it is. */
+static void tell_watcher(struct weir_manager *m, const struct weir_launch *launch)
+{
+	for (uint32_t u = 0; u < launch->nr_uses; u++) {
+		const struct weir_use *use = &launch->uses[u];
+		uint32_t nr =
+			space_where(m->space, use->addr, use->bytes, m->resident, m->max_resident);
+
+		m->watch(m->watch_arg, u, m->resident, nr);
+	}
+}
+
 static int manager_launch(struct manager *base, const struct weir_launch *launch)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
@@ -91,6 +129,8 @@ static int manager_launch(struct manager *base, const struct weir_launch *launch
 
 	if (err)
 		return err;
+	if (m->watch)
+		tell_watcher(m, launch);
 	err = weir_launch(m->stream, launch);
 	err_end = weir_end(m->space, m->stream);
 	return err ? err : err_end;
@@ -121,7 +161,8 @@ static void manager_stats(struct manager *base, struct manager_stats *out)
 	struct weir_stats stats;
 
 	weir_space_stats(m->space, &stats);
-	*out = (struct manager_stats){0};
+	*out = (struct manager_stats){.block_bytes = stats.block_bytes,
+				      .movable_blocks = space_movable_chunks(m->space)};
 	out->peak_bytes[m->gpu_memory] = stats.gpu_peak_bytes;
 	out->peak_bytes[m->host_memory] = stats.host_peak_bytes;
 	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
@@ -143,6 +184,7 @@ const struct manager_ops manager_weir = {
 	.free = manager_free,
 	.stream = manager_stream,
 	.launch = manager_launch,
+	.watch = manager_watch,
 	.write = manager_write,
 	.read = manager_read,
 	.sync = manager_sync,

@@ -31,7 +31,7 @@ struct trace_manager {
 	uint32_t nr_live, cap_live;
 	uint64_t next_addr;  /* with no inner manager */
 	struct trace *trace; /* NULL: not recording */
-	uint32_t cap_steps, cap_uses, cap_lives;
+	uint32_t cap_steps, cap_uses, cap_lives, cap_resident;
 	int error; /* first error of recording */
 };
 
@@ -237,13 +237,35 @@ static void *trace_stream(struct manager *m)
 	return inner && inner->ops->stream ? inner->ops->stream(from_manager(m)->inner) : NULL;
 }
 
+/* What a launch of the inner manager finds; it is not known yet whether it succeeds. */
+static void record_where(void *arg, uint32_t use, const bool *resident, uint32_t nr_blocks)
+{
+	struct trace_manager *t = arg;
+	struct trace *trace = t->trace;
+	void *p = trace->resident;
+
+	(void)use;
+	if (!recording(t))
+		return;
+	t->error = grow(&p, &t->cap_resident, trace->nr_resident, nr_blocks, sizeof(*resident));
+	trace->resident = p;
+	if (t->error)
+		return;
+	memcpy(&trace->resident[trace->nr_resident], resident, nr_blocks * sizeof(*resident));
+	trace->nr_resident += nr_blocks;
+}
+
 static int trace_launch(struct manager *m, const struct weir_launch *launch)
 {
 	struct trace_manager *t = from_manager(m);
+	uint32_t nr_resident = t->trace ? t->trace->nr_resident : 0;
 	int err = t->inner ? t->inner->ops->launch(t->inner, launch) : 0;
 
-	if (err)
+	if (err) {
+		if (t->trace)
+			t->trace->nr_resident = nr_resident;
 		return err;
+	}
 	if (recording(t))
 		t->error = record_step(t, launch->kernel->name, launch->ops, launch->uses,
 				       launch->nr_uses);
@@ -348,6 +370,28 @@ int trace_manager_create(struct manager *inner, struct manager **out)
 	return 0;
 }
 
+/* Be told of the inner manager's blocks, if it moves any. */
+static int watch_start(struct trace_manager *t)
+{
+	struct manager_stats stats;
+	int err;
+
+	if (!t->inner || !t->inner->ops->watch)
+		return 0;
+	err = t->inner->ops->watch(t->inner, record_where, t);
+	if (err)
+		return err;
+	t->inner->ops->stats(t->inner, &stats);
+	t->trace->block_bytes = stats.block_bytes;
+	return 0;
+}
+
+static void watch_stop(struct trace_manager *t)
+{
+	if (t->inner && t->inner->ops->watch)
+		(void)t->inner->ops->watch(t->inner, NULL, NULL); /* takes no memory any more */
+}
+
 int trace_manager_start(struct manager *m)
 {
 	struct trace_manager *t = from_manager(m);
@@ -359,12 +403,15 @@ int trace_manager_start(struct manager *m)
 	if (!t->trace)
 		return -ENOMEM;
 	t->error = 0;
-	t->cap_steps = t->cap_uses = t->cap_lives = 0;
+	t->cap_steps = t->cap_uses = t->cap_lives = t->cap_resident = 0;
 	for (uint32_t i = 0; i < t->nr_live; i++) {
 		err = record_life(t, &t->live[i], TRACE_NEVER);
 		if (err)
 			goto err_trace;
 	}
+	err = watch_start(t);
+	if (err)
+		goto err_trace;
 	return 0;
 
 err_trace:
@@ -381,6 +428,7 @@ int trace_manager_stop(struct manager *m, struct trace **out)
 	if (!trace)
 		return -EINVAL;
 	t->trace = NULL;
+	watch_stop(t);
 	if (t->error) {
 		trace_destroy(trace);
 		return t->error;
@@ -396,6 +444,7 @@ void trace_destroy(struct trace *trace)
 	free(trace->steps);
 	free(trace->uses);
 	free(trace->lives);
+	free(trace->resident);
 	free(trace);
 }
 
@@ -411,6 +460,25 @@ static bool use_ok(const struct trace *trace, uint32_t step, const struct trace_
 	if ((unsigned)use->kind > WEIR_DISCARD || (unsigned)use->pattern > WEIR_RANDOM)
 		return false;
 	return (life->birth == TRACE_NEVER || life->birth <= step) && life->death > step;
+}
+
+/* Whether what is known of blocks is known of all that the launches name. */
+static bool resident_ok(const struct trace *trace)
+{
+	uint64_t nr = 0;
+
+	if (!trace->block_bytes || !trace->resident)
+		return !trace->nr_resident;
+	for (uint32_t s = 0; s < trace->nr_steps; s++) {
+		const struct trace_step *step = &trace->steps[s];
+
+		for (uint32_t u = 0; step->name && u < step->nr_uses; u++) {
+			const struct trace_use *use = &trace->uses[step->first_use + u];
+
+			nr += trace_part_blocks(trace, use->offset, use->bytes);
+		}
+	}
+	return nr == trace->nr_resident;
 }
 
 int trace_check(const struct trace *trace)
@@ -438,5 +506,5 @@ int trace_check(const struct trace *trace)
 				return -EINVAL;
 		}
 	}
-	return nr_uses == trace->nr_uses ? 0 : -EINVAL;
+	return nr_uses == trace->nr_uses && resident_ok(trace) ? 0 : -EINVAL;
 }

@@ -2,8 +2,8 @@
 /*
  * A trace is what a workload asked for between two moments: its launches with their uses, and the
  * lives of the memory they touch. It holds no addresses of the machine, no times that depend on
- * residency, and nothing of the manager that served it, so that what can be said of a trace holds
- * for every manager.
+ * residency, and nothing of the manager that served it but where it had blocks, so that what can be
+ * said of a trace without that holds for every manager.
  *
  * A trace is taken by a manager that forwards to another one (or to none) and records between
  * trace_manager_start() and trace_manager_stop().
@@ -44,12 +44,27 @@ struct trace_step {
 	uint32_t first_use, nr_uses; /* uses[first_use] ..; steps divide the uses in order */
 };
 
+/*
+ * If the manager that served the trace moves blocks: where they were. Blocks are counted from the
+ * start of a life; a life below block_bytes lies where nothing moves.
+ */
 struct trace {
 	struct trace_step *steps;
 	struct trace_use *uses;
 	struct trace_life *lives;
 	uint32_t nr_steps, nr_uses, nr_lives;
+	uint64_t block_bytes; /* 0: the manager moves none */
+	/* For each use of each kernel, in order: whether each block that it names, wholly or in
+	 * part, was in the device's memory. NULL: the manager moves none. */
+	bool *resident;
+	uint32_t nr_resident;
 };
+
+/* Blocks that a part of a life has, wholly or in part. block_bytes > 0. */
+static inline uint64_t trace_part_blocks(const struct trace *trace, uint64_t offset, uint64_t bytes)
+{
+	return (offset + bytes - 1) / trace->block_bytes - offset / trace->block_bytes + 1;
+}
 
 /*
  * Check a trace: indexes, parts inside their lives, lives that are alive where they are used,
@@ -69,14 +84,15 @@ int trace_manager_create(struct manager *inner, struct manager **out);
 
 /*
  * Start recording, with nothing queued or between two launches; what is allocated now is alive
- * before. -EBUSY: it records already. -ENOMEM.
+ * before. Where the inner manager moves blocks, it is watched. -EBUSY: it records already. -ENOMEM.
  */
 int trace_manager_start(struct manager *m);
 
 /*
  * Stop recording. out: owned by the caller, trace_destroy() it.
  * -EINVAL: it does not record; or the first error of recording, -ENOMEM, -EINVAL (a launch used
- * memory that was not allocated through this manager), -E2BIG (more than 2^32 - 2 uses): then the
+ * memory that was not allocated through this manager), -E2BIG (more than 2^32 - 2 uses, or blocks
+ * that uses name): then the
  * record is gone and recording has stopped.
  */
 int trace_manager_stop(struct manager *m, struct trace **out);

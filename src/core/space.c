@@ -322,3 +322,38 @@ int space_check(const struct weir_space *space)
 	}
 	return check_counts(space, live, out);
 }
+
+uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, bool *resident,
+		     uint32_t max)
+{
+	const struct range *range;
+	uint64_t offset, last;
+	uint32_t nr = 0;
+
+	pthread_mutex_lock(&space->lock);
+	range = range_find(space, addr);
+	if (!range || !bytes)
+		goto out;
+	offset = (uint64_t)((const char *)addr - (const char *)range->addr);
+	last = (offset + bytes - 1) / space->block_bytes;
+	if (bytes > UINT64_MAX - offset || last >= range->nr_blocks)
+		goto out;
+	for (uint64_t i = offset / space->block_bytes; i <= last && nr < max; i++)
+		resident[nr++] = block_is_resident(&range->block[i]);
+out:
+	pthread_mutex_unlock(&space->lock);
+	return nr;
+}
+
+uint64_t space_movable_chunks(struct weir_space *space)
+{
+	uint64_t nr;
+
+	pthread_mutex_lock(&space->lock);
+	nr = space->pmm[TIER_HBM].max_chunks;
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		if (space->range[r]->arena)
+			nr -= range_nr_resident(space->range[r]);
+	pthread_mutex_unlock(&space->lock);
+	return nr;
+}

@@ -293,7 +293,12 @@ static void test_trace_check_refuses(void **state)
 	struct trace_life life = {.bytes = 100, .birth = 0, .death = 1};
 	struct trace_use use = {.life = 0, .offset = 50, .bytes = 50};
 	struct trace_step step = {.name = "kernel", .nr_uses = 1};
-	struct trace t = {&step, &use, &life, 1, 1, 1};
+	struct trace t = {.steps = &step,
+			  .uses = &use,
+			  .lives = &life,
+			  .nr_steps = 1,
+			  .nr_uses = 1,
+			  .nr_lives = 1};
 
 	(void)state;
 #define REFUSED(field, value)                               \

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a trace says of where blocks were: under weir, and under a manager made up for the test. */
+#include <errno.h>
+
+#include "tests/unit/test_sim_machine.h"
+#include "workloads/trace.h"
+
+#define BLOCK UINT64_C(4096)
+
+static void do_nothing(const void *args)
+{
+	(void)args;
+}
+
+static const struct weir_kernel kernel = {.name = "kernel", .cpu = do_nothing};
+
+/* ------------------------------------------------------------------ under weir */
+
+struct setup {
+	struct weir_machine *machine;
+	struct manager *m;
+};
+
+static void open_weir(struct setup *s, uint32_t gpu_blocks)
+{
+	struct manager_config config = {
+		.gpu_budget_bytes = gpu_blocks * BLOCK, .block_bytes = BLOCK, .options = ""};
+	struct weir_machine_desc desc;
+	struct manager *inner;
+
+	test_machine(&desc);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &s->machine), 0);
+	config.machine = s->machine;
+	assert_int_equal(manager_create("weir", &config, &inner), 0);
+	assert_int_equal(trace_manager_create(inner, &s->m), 0);
+}
+
+static void close_weir(struct setup *s)
+{
+	s->m->ops->destroy(s->m);
+	assert_int_equal(sim_leaks(machine_backend(s->machine)), 0);
+	weir_machine_close(s->machine);
+}
+
+static char *alloc(struct setup *s, uint64_t bytes)
+{
+	void *addr;
+
+	assert_int_equal(s->m->ops->alloc(s->m, bytes, "test", &addr), 0);
+	return addr;
+}
+
+static int launch_try(struct manager *m, char *addr, uint64_t bytes, enum weir_use_kind kind)
+{
+	const struct weir_use use = {
+		.addr = addr, .bytes = bytes, .kind = kind, .read_bytes = bytes};
+	const struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
+
+	return m->ops->launch(m, &launch);
+}
+
+static void launch(struct setup *s, char *addr, uint64_t bytes, enum weir_use_kind kind)
+{
+	assert_int_equal(launch_try(s->m, addr, bytes, kind), 0);
+}
+
+static uint32_t count(const struct trace *t, uint32_t first, uint32_t nr)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = first; i < first + nr; i++)
+		sum += t->resident[i];
+	return sum;
+}
+
+static void test_where_parts_begin_and_end(void **state)
+{
+	struct trace *t;
+	struct setup s;
+	char *a, *small;
+
+	(void)state;
+	open_weir(&s, 16);
+	a = alloc(&s, 4 * BLOCK - 5);
+	small = alloc(&s, 100);
+	launch(&s, a, 4 * BLOCK - 5, WEIR_OVERWRITE); /* not recorded */
+	assert_int_equal(trace_manager_start(s.m), 0);
+	launch(&s, a, 1, WEIR_READ);			/* 1 block */
+	launch(&s, a + BLOCK - 1, 2, WEIR_READ);	/* 2 */
+	launch(&s, a + 1, 4 * BLOCK - 6, WEIR_WRITE);	/* 4 */
+	launch(&s, small, 100, WEIR_OVERWRITE);		/* 1, of an arena */
+	launch(&s, a + BLOCK, 2 * BLOCK, WEIR_DISCARD); /* 2 */
+	assert_int_equal(launch_try(s.m, a + 4 * BLOCK - 5, 1, WEIR_READ), -EINVAL);
+	assert_int_equal(trace_manager_stop(s.m, &t), 0);
+	launch(&s, a, 1, WEIR_READ); /* not recorded */
+	assert_int_equal(trace_check(t), 0);
+	assert_int_equal(t->block_bytes, BLOCK);
+	assert_int_equal(t->nr_steps, 5);
+	assert_int_equal(t->nr_resident, 10);
+	assert_int_equal(count(t, 0, 10), 10);
+	t->nr_resident = 9;
+	assert_int_equal(trace_check(t), -EINVAL);
+	t->nr_resident = 10;
+	trace_destroy(t);
+	close_weir(&s);
+}
+
+/* Of more than fits, as much is resident as fits. */
+static void test_where_some_is_in_place(void **state)
+{
+	struct manager_stats stats;
+	struct trace *t;
+	struct setup s;
+	uint32_t nr;
+	char *a;
+
+	(void)state;
+	open_weir(&s, 8);
+	a = alloc(&s, 20 * BLOCK);
+	assert_int_equal(trace_manager_start(s.m), 0);
+	launch(&s, a, 20 * BLOCK, WEIR_OVERWRITE);
+	assert_int_equal(s.m->ops->sync(s.m), 0);
+	s.m->ops->stats(s.m, &stats);
+	assert_int_equal(trace_manager_stop(s.m, &t), 0);
+	assert_int_equal(stats.block_bytes, BLOCK);
+	assert_int_equal(stats.movable_blocks, 8);
+	assert_int_equal(t->nr_resident, 20);
+	nr = count(t, 0, 20);
+	assert_in_range(nr, 1, 8);
+	assert_int_equal(stats.peak_bytes[GPU0], nr * BLOCK);
+	trace_destroy(t);
+	close_weir(&s);
+}
+
+/* What an arena has of the GPU's memory is not there for what moves. */
+static void test_where_arenas_take_room(void **state)
+{
+	struct manager_stats stats;
+	struct setup s;
+	char *a;
+
+	(void)state;
+	open_weir(&s, 8);
+	a = alloc(&s, 64);
+	s.m->ops->stats(s.m, &stats);
+	assert_int_equal(stats.movable_blocks, 7);
+	s.m->ops->free(s.m, a);
+	s.m->ops->stats(s.m, &stats);
+	assert_int_equal(stats.movable_blocks, 8);
+	close_weir(&s);
+}
+
+/* ------------------------------------------------------------------ a manager that fails */
+
+struct faker {
+	struct manager base;
+	manager_watch_fn fn;
+	void *arg;
+	int err; /* of the next launch, which fails after its blocks were told */
+	char memory[2 * BLOCK];
+};
+
+static int faker_watch(struct manager *m, manager_watch_fn fn, void *arg)
+{
+	struct faker *f = (struct faker *)m;
+
+	f->fn = fn;
+	f->arg = arg;
+	return f->err;
+}
+
+static int faker_alloc(struct manager *m, uint64_t bytes, const char *name, void **addr)
+{
+	(void)name;
+	(void)bytes;
+	*addr = ((struct faker *)m)->memory;
+	return 0;
+}
+
+static int faker_launch(struct manager *m, const struct weir_launch *l)
+{
+	static const bool resident[] = {true, false};
+	struct faker *f = (struct faker *)m;
+
+	for (uint32_t u = 0; f->fn && u < l->nr_uses; u++)
+		f->fn(f->arg, u, resident, 2);
+	return f->err;
+}
+
+static void faker_stats(struct manager *m, struct manager_stats *out)
+{
+	(void)m;
+	*out = (struct manager_stats){.block_bytes = BLOCK};
+}
+
+static void faker_destroy(struct manager *m)
+{
+	(void)m;
+}
+
+static void test_where_forgets_failed_launches(void **state)
+{
+	static const struct manager_ops ops = {.watch = faker_watch,
+					       .alloc = faker_alloc,
+					       .launch = faker_launch,
+					       .stats = faker_stats,
+					       .destroy = faker_destroy};
+	struct faker f = {.base = {.ops = &ops}};
+	struct manager *m;
+	struct trace *t;
+	void *a;
+
+	(void)state;
+	assert_int_equal(trace_manager_create(&f.base, &m), 0);
+	assert_int_equal(m->ops->alloc(m, 2 * BLOCK, "test", &a), 0);
+	f.err = -ENOMEM;
+	assert_int_equal(trace_manager_start(m), -ENOMEM);
+	assert_int_equal(trace_manager_stop(m, &t), -EINVAL);
+	f.err = 0;
+	assert_int_equal(trace_manager_start(m), 0);
+	assert_int_equal(launch_try(m, a, 2 * BLOCK, WEIR_READ), 0);
+	f.err = -EIO;
+	assert_int_equal(launch_try(m, a, 2 * BLOCK, WEIR_READ), -EIO);
+	f.err = 0;
+	assert_int_equal(launch_try(m, a, 2 * BLOCK, WEIR_READ), 0);
+	assert_int_equal(trace_manager_stop(m, &t), 0);
+	assert_null(f.fn);
+	assert_int_equal(trace_check(t), 0);
+	assert_int_equal(t->nr_steps, 2);
+	assert_int_equal(t->nr_resident, 4);
+	assert_true(t->resident[2] && !t->resident[3]);
+	trace_destroy(t);
+	m->ops->destroy(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_where_parts_begin_and_end),
+		cmocka_unit_test(test_where_some_is_in_place),
+		cmocka_unit_test(test_where_arenas_take_room),
+		cmocka_unit_test(test_where_forgets_failed_launches),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
