@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cli/bench_options.h"
+#include "cli/bench_oracle.h"
 #include "cli/bench_output.h"
 #include "cli/bench_run.h"
 #include "cli/bench_signal.h"
@@ -144,6 +145,8 @@ static void keep_row(struct bench *bench, const struct result *result, double in
 		.last_loss = result->nr_losses ? result->loss[result->nr_losses - 1] : NAN,
 		.test_accuracy = result->test_accuracy,
 		.stats = result->stats,
+		.has_oracle = result->oracle != NULL,
+		.oracle = result->oracle ? *result->oracle : (struct result_oracle){0},
 	};
 }
 
@@ -168,6 +171,21 @@ static void judge(struct bench *bench, const struct result *result)
 
 /* ------------------------------------------------------------------ the runs */
 
+/* Compare with the oracle, where the manager moves blocks. */
+static void consult(struct bench *bench, const struct bench_run *run,
+		    const struct bench_outcome *outcome, const struct trace *trace,
+		    struct result_oracle *oracle, struct result *result)
+{
+	if (!trace || !trace->block_bytes)
+		return;
+	if (bench_oracle(run, outcome, trace, oracle, bench->err, sizeof(bench->err))) {
+		complain(bench, bench->err);
+		bench->status = EXIT_FAILED;
+		return;
+	}
+	result->oracle = oracle;
+}
+
 /* 0, or -1: the benchmark stops. */
 static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes, uint64_t budget,
 		       const struct bench_reference *reference, double bound_s)
@@ -188,14 +206,19 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		.epochs = p->warm_up + p->epochs,
 		.work = &bench->work,
 		.weight = bench_run_weight(p, nodes, p->data, p->warm_up + p->epochs),
+		.first_traced = BENCH_WARM_UP,
 	};
 	struct bench_outcome outcome;
+	struct result_oracle oracle;
+	struct trace *trace = NULL;
 	struct result result;
 	int rc = 0;
 
+	run.trace = p->oracle ? &trace : NULL;
 	bench_run(&run, &outcome);
 	if (!bench_signal_pending()) {
 		fill_result(p, &run, &outcome, reference, bound_s, &result);
+		consult(bench, &run, &outcome, trace, &oracle, &result);
 		judge(bench, &result);
 		keep_row(bench, &result, reference->epoch_s);
 		if (bench->output.stream) {
@@ -204,6 +227,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 				rc = stop(bench, EXIT_BAD);
 		}
 	}
+	trace_destroy(trace);
 	bench_outcome_fini(&outcome);
 	return bench_signal_pending() ? -1 : rc;
 }

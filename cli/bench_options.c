@@ -43,6 +43,7 @@ enum option_id {
 	HIDDEN,
 	THREADS,
 	CHECK,
+	ORACLE,
 	JSON,
 	VERBOSE,
 	HELP,
@@ -76,6 +77,8 @@ static const struct option_def option_table[OPTION_NR] = {
 		     "host threads that run kernels (default: one a processor)"},
 	[CHECK] = {"check", NULL, NULL, NULL,
 		   "real data; compare losses with uncapped native's, bit by bit"},
+	[ORACLE] = {"oracle", NULL, NULL, NULL,
+		    "compare copies in with the fewest that would have done (weir)"},
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[VERBOSE] = {"verbose", NULL, NULL, NULL, "show bytes by cause"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
@@ -501,6 +504,27 @@ static int read_machine(struct reader *r, struct bench_params *p)
 	return err;
 }
 
+/* What is compared are epochs after the first ones, of managers that move blocks. */
+static int read_oracle(const struct reader *r, struct bench_params *p)
+{
+	bool any = false;
+
+	p->oracle = r->values[ORACLE].text != NULL;
+	for (unsigned int i = 0; i < p->nr_managers; i++)
+		any |= manager_find(p->manager[i])->watch != NULL;
+	if (!p->oracle || (any && p->warm_up + p->epochs > BENCH_WARM_UP))
+		return 0;
+	if (any)
+		snprintf(r->err, r->err_bytes,
+			 "--oracle looks at the third epoch and those after it; give --epochs more "
+			 "than %u",
+			 BENCH_WARM_UP);
+	else
+		snprintf(r->err, r->err_bytes,
+			 "--oracle: no manager of --manager moves blocks; add weir");
+	return -EINVAL;
+}
+
 static int read_all(struct reader *r, struct bench_params *p)
 {
 	int err = read_machine(r, p);
@@ -515,6 +539,8 @@ static int read_all(struct reader *r, struct bench_params *p)
 		err = read_budgets(r, p);
 	if (!err)
 		err = read_training(r, p);
+	if (!err)
+		err = read_oracle(r, p);
 	if (!err)
 		err = bench_check_peaks(p, r->err, r->err_bytes);
 	if (!err)

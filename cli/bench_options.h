@@ -35,6 +35,7 @@ struct bench_params {
 	const char *graph_dir; /* borrowed from argv; NULL: the random graph */
 	const char *json;      /* borrowed from argv; NULL: none */
 	bool check, verbose;
+	bool oracle;   /* compare copies in with the least number of them */
 	bool real_gpu; /* the machine is this computer's, not a simulated one */
 };
 

@@ -39,20 +39,25 @@ static void keep_first_error(void *arg, enum weir_log_level level, const char *m
 struct listener {
 	const struct bench_run *run;
 	struct manager *tracer; /* NULL: no trace is wanted */
+	struct bench_outcome *out;
 	bool started;
 	struct trace *trace;
 	double done_before;
 	int err; /* of tracing */
 };
 
-/* Record the last epoch: progress is reported within epochs too, and first between two. */
+/* Record the last epochs: progress is reported within epochs too, and first between two. */
 static int listen_for_trace(struct listener *listener, uint32_t done, uint32_t total)
 {
-	if (done + 1 == total && !listener->started) {
+	struct manager *tracer = listener->tracer;
+
+	if (done == listener->run->first_traced && !listener->started) {
 		listener->started = true;
-		listener->err = trace_manager_start(listener->tracer);
+		tracer->ops->stats(tracer, &listener->out->traced_from);
+		listener->err = trace_manager_start(tracer);
 	} else if (done == total && !listener->trace) {
-		listener->err = trace_manager_stop(listener->tracer, &listener->trace);
+		tracer->ops->stats(tracer, &listener->out->traced_to);
+		listener->err = trace_manager_stop(tracer, &listener->trace);
 	}
 	return listener->err;
 }
@@ -122,7 +127,7 @@ static void average_times(const struct workload_result *run, uint32_t warm_up, d
 
 void bench_run(const struct bench_run *run, struct bench_outcome *out)
 {
-	struct listener listener = {.run = run, .done_before = run->work->done};
+	struct listener listener = {.run = run, .out = out, .done_before = run->work->done};
 	struct manager_config config = run->config;
 	struct manager *manager, *tracer;
 	int err;
@@ -158,7 +163,7 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 	}
 	train(run, manager, &listener, out);
 	if (!out->err && run->trace && !listener.trace)
-		set_error(out, -EIO, "the workload did not report its last epoch");
+		set_error(out, -EIO, "the workload did not report its epochs");
 	if (!out->err && run->trace)
 		*run->trace = listener.trace;
 	else
@@ -243,6 +248,7 @@ int bench_reference_run(const struct bench_params *params, uint64_t nodes,
 		.work = work,
 		.weight = bench_run_weight(params, nodes, WEIR_DATA_PHANTOM, REFERENCE_EPOCHS),
 		.trace = &out->trace,
+		.first_traced = REFERENCE_EPOCHS - 1,
 	};
 	int rc;
 

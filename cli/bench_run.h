@@ -26,6 +26,7 @@ struct bench_outcome {
 	struct workload_result run;	/* zeroed unless err is 0 */
 	double time_s[BACKEND_TIME_NR]; /* means of the measured epochs; where run has times */
 	struct manager_stats stats;	/* valid unless no manager could be created: then zeroed */
+	struct manager_stats traced_from, traced_to; /* when the trace began, and ended */
 };
 
 /* What to run. */
@@ -40,8 +41,10 @@ struct bench_run {
 	uint32_t epochs;	      /* in all */
 	struct bench_progress *work;  /* moves on by weight */
 	double weight;
-	struct trace **trace; /* NULL, or where the trace of the last epoch goes; on success only,
-			       * trace_destroy() it */
+	struct trace *
+		*trace; /* NULL, or where the trace goes; on success only, trace_destroy() it */
+	uint32_t first_traced; /* epoch, from 0, that the trace begins with; it ends with the last.
+				* 1 <= first_traced < epochs */
 };
 
 /* Train once. out is always written; bench_outcome_fini() it. */

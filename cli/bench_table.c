@@ -144,6 +144,54 @@ static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr
 	return err;
 }
 
+static void add_oracle(struct table *table, const struct bench_row *row)
+{
+	const struct result_oracle *oracle = &row->oracle;
+	char budget[SIZE_TEXT_BYTES];
+
+	size_format(row->gpu_budget_bytes, budget, sizeof(budget));
+	add_count(table, row->nodes);
+	(void)table_add(table, "%s", budget);
+	(void)table_add(table, "%s", row->manager);
+	(void)table_add(table, "%" PRIu64, oracle->capacity_blocks);
+	add_double(table, "%.1f", oracle->copy_ins);
+	add_double(table, oracle->exact ? "%.1f" : "~%.1f", oracle->min_copy_ins);
+	add_double(table, "%.3f", oracle->copy_ins / oracle->min_copy_ins);
+	add_double(table, "%.1f", oracle->write_backs);
+	add_double(table, "%.1f", oracle->min_write_backs);
+	add_double(table, "%.1f", oracle->in_place_bytes / GB);
+}
+
+static int print_oracles(FILE *out, const struct bench_row *rows, unsigned int nr)
+{
+	static const struct table_column columns[] = {
+		{"nodes", TABLE_RIGHT},	      {"GPU budget", TABLE_RIGHT},  {"manager", TABLE_LEFT},
+		{"room", TABLE_RIGHT},	      {"copy-ins", TABLE_RIGHT},    {"MIN", TABLE_RIGHT},
+		{"over MIN", TABLE_RIGHT},    {"write-backs", TABLE_RIGHT}, {"MIN's", TABLE_RIGHT},
+		{"in place GB", TABLE_RIGHT},
+	};
+	struct table *table;
+	bool any = false;
+	int err;
+
+	for (unsigned int i = 0; i < nr; i++)
+		any |= rows[i].has_oracle;
+	if (!any)
+		return 0;
+	err = table_create(columns, sizeof(columns) / sizeof(*columns), &table);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < nr; i++)
+		if (rows[i].has_oracle)
+			add_oracle(table, &rows[i]);
+	fputs("\nBlocks moved an epoch, against the fewest copy-ins for what was served from GPU "
+	      "memory\n\n",
+	      out);
+	err = table_print(table, out);
+	table_destroy(table);
+	return err;
+}
+
 int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, bool verbose)
 {
 	int err;
@@ -151,6 +199,8 @@ int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, 
 	err = print_main(out, rows, nr);
 	if (!err && verbose)
 		err = print_causes(out, rows, nr);
+	if (!err)
+		err = print_oracles(out, rows, nr);
 	if (err)
 		return err;
 	fputs("\nratio: epoch time over that of a GPU with enough memory. in, out: copied to and "

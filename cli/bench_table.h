@@ -14,9 +14,12 @@ struct bench_row {
 	double epoch_median_s, in_memory_s, bound_s;
 	double last_loss, test_accuracy;
 	struct manager_stats stats;
+	bool has_oracle;
+	struct result_oracle oracle;
 };
 
-/* 0, -ENOMEM or -EIO. verbose: bytes by cause too. */
+/* 0, -ENOMEM or -EIO. verbose: bytes by cause too. Rows that have one are compared with the
+ * oracle. */
 int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, bool verbose);
 
 #endif

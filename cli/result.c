@@ -236,6 +236,31 @@ static void write_check(FILE *out, const struct result *result)
 	fprintf(out, ",\"passed\":%s}", passed[result->check]);
 }
 
+static void write_oracle(FILE *out, const struct result_oracle *oracle)
+{
+	const struct {
+		const char *name;
+		double value;
+	} members[] = {
+		{"copy_ins", oracle->copy_ins},
+		{"min_copy_ins", oracle->min_copy_ins},
+		{"write_backs", oracle->write_backs},
+		{"min_write_backs", oracle->min_write_backs},
+		{"in_place_bytes", oracle->in_place_bytes},
+	};
+
+	fprintf(out, "{\"epochs\":%" PRIu32, oracle->nr_epochs);
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		fprintf(out, ",\"%s\":", members[i].name);
+		result_write_double(out, members[i].value);
+	}
+	fprintf(out,
+		",\"block_bytes\":%" PRIu64 ",\"capacity_blocks\":%" PRIu64
+		",\"largest_set_blocks\":%" PRIu64 ",\"exact\":%s}",
+		oracle->block_bytes, oracle->capacity_blocks, oracle->largest_set_blocks,
+		oracle->exact ? "true" : "false");
+}
+
 void result_write(FILE *out, const struct result *result)
 {
 	fputs("{\"schema\":\"" RESULT_SCHEMA "\",\"workload\":", out);
@@ -272,6 +297,11 @@ void result_write(FILE *out, const struct result *result)
 	write_check(out, result);
 	fputs(",\"bound_s\":", out);
 	result_write_double(out, result->bound_s);
+	fputs(",\"oracle\":", out);
+	if (result->oracle)
+		write_oracle(out, result->oracle);
+	else
+		fputs("null", out);
 	fputs(",\"version\":", out);
 	result_write_text(out, weir_version());
 	fputs("}\n", out);

@@ -28,6 +28,15 @@ struct result_parameters {
 	const char *graph; /* NULL: the random graph */
 };
 
+/* What the run moved against what it had to, in blocks an epoch but for the last four. */
+struct result_oracle {
+	double copy_ins, min_copy_ins, write_backs, min_write_backs;
+	double in_place_bytes; /* an epoch, both ways */
+	uint64_t block_bytes, capacity_blocks, largest_set_blocks;
+	uint32_t nr_epochs; /* that all this is the mean of */
+	bool exact;	    /* min_*: else estimates */
+};
+
 /* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
 struct result {
 	const char *workload;
@@ -50,6 +59,7 @@ struct result {
 	double test_accuracy;
 	enum result_check check;
 	double bound_s;
+	const struct result_oracle *oracle; /* NULL: not asked for, or none for this manager */
 };
 
 /* "ok", "out-of-memory", "failed". Static. */

@@ -118,7 +118,7 @@ static void test_result_has_every_member(void **state)
 		"schema",  "workload",	    "parameters", "machine",	    "manager",
 		"policy",  "status",	    "epoch_s",	  "epoch_median_s", "bytes",
 		"faults",  "first_touches", "peak_bytes", "budget_bytes",   "check",
-		"bound_s", "version"};
+		"bound_s", "oracle",	    "version"};
 	const size_t nr = sizeof(members) / sizeof(*members);
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
@@ -137,6 +137,42 @@ static void test_result_has_every_member(void **state)
 	assert_int_equal(integer(json, "bytes", "gpu0->host", "in-place"), 9);
 	assert_int_equal(integer(json, "bytes", "gpu0->host", "write-back"), 0);
 	assert_int_equal(integer(json, "peak_bytes", "gpu0", NULL), 11);
+	json_decref(json);
+}
+
+static void test_result_oracle(void **state)
+{
+	const struct result_oracle oracle = {.copy_ins = 1475.5,
+					     .min_copy_ins = 1449.5,
+					     .write_backs = 3,
+					     .min_write_backs = 0.25,
+					     .in_place_bytes = 1e9,
+					     .block_bytes = 8 << 20,
+					     .capacity_blocks = 4012,
+					     .largest_set_blocks = 4003,
+					     .nr_epochs = 2,
+					     .exact = true};
+	static const char *const members[] = {"copy_ins", "min_copy_ins", "write_backs",
+					      "min_write_backs", "in_place_bytes"};
+	const double values[] = {1475.5, 1449.5, 3, 0.25, 1e9};
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result), *object;
+
+	(void)state;
+	assert_true(json_is_null(json_object_get(json, "oracle")));
+	json_decref(json);
+	result.oracle = &oracle;
+	json = written(&result);
+	object = json_object_get(json, "oracle");
+	assert_int_equal(json_object_size(object), 10);
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
+		assert_true(json_number_value(json_object_get(object, members[i])) == values[i]);
+	assert_int_equal(integer(json, "oracle", "block_bytes", NULL), 8 << 20);
+	assert_int_equal(integer(json, "oracle", "capacity_blocks", NULL), 4012);
+	assert_int_equal(integer(json, "oracle", "largest_set_blocks", NULL), 4003);
+	assert_int_equal(integer(json, "oracle", "epochs", NULL), 2);
+	assert_true(json_is_true(json_object_get(object, "exact")));
 	json_decref(json);
 }
 
@@ -247,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_result_has_every_member),
 		cmocka_unit_test(test_result_times),
+		cmocka_unit_test(test_result_oracle),
 		cmocka_unit_test(test_result_numbers_read_back_the_same),
 		cmocka_unit_test(test_result_of_a_failed_run),
 		cmocka_unit_test(test_result_text_is_always_valid),

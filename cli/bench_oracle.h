@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `weir bench --oracle`: what a run copied in, against MIN on what it served from GPU memory. */
+#ifndef WEIR_CLI_BENCH_ORACLE_H
+#define WEIR_CLI_BENCH_ORACLE_H
+
+#include "cli/bench_run.h"
+#include "cli/result.h"
+
+/*
+ * Compare a run that was traced from run->first_traced on, under a manager that moves blocks.
+ * @return 0, or a negative errno: err has one line.
+ */
+int bench_oracle(const struct bench_run *run, const struct bench_outcome *outcome,
+		 const struct trace *trace, struct result_oracle *out, char *err, size_t err_bytes);
+
+#endif
