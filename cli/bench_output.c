@@ -20,12 +20,12 @@ static const char *remedy_for(int error)
 	switch (error) {
 	case ENOSPC:
 	case EDQUOT:
-		return "free some space or give --json another place";
+		return "free some space or choose another place";
 	case ENOENT:
 	case ENOTDIR:
-		return "create the directory or give --json another place";
+		return "create the directory or choose another place";
 	default:
-		return "give --json a file that can be written";
+		return "choose a file that can be written";
 	}
 }
 

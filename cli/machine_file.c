@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/file_read.h"
+
 #define SUFFIX ".json"
 
 /* Directories after those of the environment variable. */
@@ -88,43 +90,6 @@ static void say(char *err, size_t err_bytes, const char *what, const char *why)
 	}
 }
 
-/* Read a whole file of at most MACHINE_FILE_BYTES_MAX. *text is the caller's to free. */
-static int read_whole(int fd, char **text, size_t *bytes)
-{
-	/* One more than allowed, to see that there is more. */
-	size_t room = MACHINE_FILE_BYTES_MAX + 1;
-	char *buf = malloc(room);
-	size_t nr = 0;
-	int err;
-
-	if (!buf)
-		return -ENOMEM;
-	while (nr < room) {
-		ssize_t got = read(fd, buf + nr, room - nr);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0) {
-			err = -errno;
-			goto err_free;
-		}
-		if (!got)
-			break;
-		nr += (size_t)got;
-	}
-	if (nr == room) {
-		err = -EFBIG;
-		goto err_free;
-	}
-	*text = buf;
-	*bytes = nr;
-	return 0;
-
-err_free:
-	free(buf);
-	return err;
-}
-
 static int read_path(const char *path, struct machine_file *out, char *err, size_t err_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -137,7 +102,7 @@ static int read_path(const char *path, struct machine_file *out, char *err, size
 		say(err, err_bytes, path, strerror(-error));
 		return error;
 	}
-	error = read_whole(fd, &text, &bytes);
+	error = file_read(fd, MACHINE_FILE_BYTES_MAX, &text, &bytes);
 	(void)close(fd);
 	if (error == -EFBIG)
 		say(err, err_bytes, path, "larger than 1 MiB: no machine description");
