@@ -111,6 +111,8 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.epoch_median_s = NAN,
 		.test_accuracy = NAN,
 		.bound_s = bound_s,
+		.needs_bytes = reference->peak_bytes,
+		.in_memory_s = reference->epoch_s,
 	};
 	fill_parameters(p, run->nodes, &out->parameters);
 	if (outcome->err) {

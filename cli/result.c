@@ -302,6 +302,8 @@ void result_write(FILE *out, const struct result *result)
 		write_oracle(out, result->oracle);
 	else
 		fputs("null", out);
+	fprintf(out, ",\"needs_bytes\":%" PRIu64 ",\"in_memory_s\":", result->needs_bytes);
+	result_write_double(out, result->in_memory_s);
 	fputs(",\"version\":", out);
 	result_write_text(out, weir_version());
 	fputs("}\n", out);

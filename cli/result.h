@@ -60,6 +60,8 @@ struct result {
 	enum result_check check;
 	double bound_s;
 	const struct result_oracle *oracle; /* NULL: not asked for, or none for this manager */
+	uint64_t needs_bytes; /* live at the peak of uncapped native */
+	double in_memory_s;   /* an epoch of it */
 };
 
 /* "ok", "out-of-memory", "failed". Static. */

@@ -54,6 +54,8 @@ static struct result sample(const struct weir_machine_desc *desc)
 		.test_accuracy = NAN,
 		.check = RESULT_PASSED,
 		.bound_s = 2.5,
+		.needs_bytes = 13,
+		.in_memory_s = 0.5,
 	};
 
 	result.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] = 7;
@@ -115,10 +117,10 @@ static void test_result_times(void **state)
 static void test_result_has_every_member(void **state)
 {
 	static const char *const members[] = {
-		"schema",  "workload",	    "parameters", "machine",	    "manager",
-		"policy",  "status",	    "epoch_s",	  "epoch_median_s", "bytes",
-		"faults",  "first_touches", "peak_bytes", "budget_bytes",   "check",
-		"bound_s", "oracle",	    "version"};
+		"schema",   "workload",	     "parameters",  "machine",	      "manager",
+		"policy",   "status",	     "epoch_s",	    "epoch_median_s", "bytes",
+		"faults",   "first_touches", "peak_bytes",  "budget_bytes",   "check",
+		"bound_s",  "oracle",	     "needs_bytes", "in_memory_s",    "version"};
 	const size_t nr = sizeof(members) / sizeof(*members);
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
@@ -137,6 +139,8 @@ static void test_result_has_every_member(void **state)
 	assert_int_equal(integer(json, "bytes", "gpu0->host", "in-place"), 9);
 	assert_int_equal(integer(json, "bytes", "gpu0->host", "write-back"), 0);
 	assert_int_equal(integer(json, "peak_bytes", "gpu0", NULL), 11);
+	assert_int_equal(integer(json, "needs_bytes", NULL, NULL), 13);
+	assert_true(json_real_value(json_object_get(json, "in_memory_s")) == 0.5);
 	json_decref(json);
 }
 
