@@ -6,6 +6,7 @@
 #include "cli/bench.h"
 #include "cli/info.h"
 #include "cli/options.h"
+#include "cli/report.h"
 #include "weir/weir.h"
 
 #define EXIT_BAD 2
@@ -17,6 +18,7 @@ static const struct command {
 	{"bench", "run a workload under weir and under the plain ways of holding memory",
 	 bench_main},
 	{"info", "show a machine: memories, devices, links", info_main},
+	{"report", "make a page that shows results and what is in them", report_main},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(*commands))

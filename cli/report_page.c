@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page; see report_page.h. Everything that comes from input goes through html_text(). */
+#include "cli/report_page.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report_canvas.h"
+#include "cli/report_charts.h"
+#include "cli/report_format.h"
+#include "cli/report_style.h"
+#include "cli/report_text.h"
+
+/* ------------------------------------------------------------------ what is on it */
+
+static void add_chart(struct page *page, enum chart_kind kind, size_t set)
+{
+	static const char *const names[] = {"epochs", "time", "traffic", "residency"};
+	struct page_chart *chart = &page->chart[page->nr_charts++];
+
+	*chart = (struct page_chart){.kind = kind, .set = set};
+	if (kind == CHART_RESIDENCY)
+		snprintf(chart->name, sizeof(chart->name), "%s", names[kind]);
+	else
+		snprintf(chart->name, sizeof(chart->name), "%zu-%s", set + 1, names[kind]);
+}
+
+void page_plan(struct page *page, const struct report_sets *sets,
+	       const struct report_timeline *timeline)
+{
+	*page = (struct page){.sets = sets, .timeline = timeline};
+	for (size_t i = 0; i < sets->nr; i++) {
+		const struct report_set *set = &sets->set[i];
+
+		page->nr_results += set->nr_results;
+		if (chart_has_epochs(sets, set))
+			add_chart(page, CHART_EPOCHS, i);
+		if (chart_has_parts(sets, set))
+			add_chart(page, CHART_PARTS, i);
+		if (chart_has_traffic(sets, set))
+			add_chart(page, CHART_TRAFFIC, i);
+	}
+	if (timeline)
+		add_chart(page, CHART_RESIDENCY, 0);
+}
+
+void page_fini(struct page *page)
+{
+	for (size_t i = 0; i < page->nr_charts; i++) {
+		free(page->chart[i].wide);
+		free(page->chart[i].narrow);
+	}
+	*page = (struct page){0};
+}
+
+/* ------------------------------------------------------------------ head */
+
+static void put_colours(FILE *out, bool dark)
+{
+	fprintf(out, "--paper:%s;color-scheme:%s", dark ? "#15181b" : "#ffffff",
+		dark ? "dark" : "light");
+	for (int i = 0; i < COLOUR_NR; i++)
+		fprintf(out, ";--%s:%s", report_palette[i].name,
+			dark ? report_palette[i].dark : report_palette[i].light);
+}
+
+static void put_head(FILE *out)
+{
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+	      "<title>weir report: where the time goes</title>\n<style>\n:root{",
+	      out);
+	put_colours(out, false);
+	fputs("}\n@media(prefers-color-scheme:dark){:root{", out);
+	put_colours(out, true);
+	fputs("}}\n" REPORT_STYLE "</style>\n</head>\n<body>\n", out);
+}
+
+/* What a writer of sentences writes, as paragraphs. */
+struct sentences {
+	FILE *stream;
+	char *text;
+	size_t bytes;
+};
+
+static FILE *sentences_open(struct sentences *sentences)
+{
+	*sentences = (struct sentences){0};
+	sentences->stream = open_memstream(&sentences->text, &sentences->bytes);
+	return sentences->stream;
+}
+
+/* "- WHAT: ..." */
+static void put_item(FILE *out, char *line)
+{
+	char *colon = strstr(line, ": ");
+
+	fputs("<li>", out);
+	if (colon) {
+		*colon = '\0';
+		fputs("<strong>", out);
+		html_text(out, line + 2);
+		fputs("</strong>: ", out);
+		line = colon;
+	}
+	html_text(out, line + 2);
+	fputs("</li>\n", out);
+}
+
+static int sentences_put(struct sentences *sentences, FILE *out, const char *css_class)
+{
+	char *line, *rest = NULL;
+	int rc = fclose(sentences->stream) ? -ENOMEM : 0;
+	bool list = false;
+
+	for (line = rc ? NULL : strtok_r(sentences->text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		bool item = strncmp(line, "- ", 2) == 0;
+
+		if (item != list)
+			fputs(item ? "<ul>\n" : "</ul>\n", out);
+		list = item;
+		if (item) {
+			put_item(out, line);
+			continue;
+		}
+		fprintf(out, "<p%s>", css_class);
+		html_text(out, line);
+		fputs("</p>\n", out);
+	}
+	if (list)
+		fputs("</ul>\n", out);
+	free(sentences->text);
+	return rc;
+}
+
+static int put_summary(FILE *out, const struct page *page)
+{
+	const struct report_sets *sets = page->sets;
+
+	fprintf(out,
+		"<h1>Where the time goes</h1>\n<p class=\"by\">%zu result%s of <code>weir bench"
+		"</code>, by <code>weir report</code></p>\n",
+		page->nr_results, page->nr_results == 1 ? "" : "s");
+	for (size_t i = 0; i < sets->nr; i++) {
+		struct sentences sentences;
+		int rc;
+
+		if (!sentences_open(&sentences))
+			return -ENOMEM;
+		if (chart_has_parts(sets, &sets->set[i]))
+			fprintf(sentences.stream, "%s. ", sets->set[i].title);
+		text_in_short(sentences.stream, sets, &sets->set[i]);
+		rc = sentences_put(&sentences, out, " class=\"lead\"");
+		if (rc)
+			return rc;
+	}
+	if (sets->nr < 2)
+		return 0;
+	fputs("<nav aria-label=\"Sections\"><ul>\n", out);
+	for (size_t i = 0; i < sets->nr; i++) {
+		fprintf(out, "<li><a href=\"#set-%zu\">", i + 1);
+		html_text(out, sets->set[i].title);
+		fputs("</a></li>\n", out);
+	}
+	fputs("</ul></nav>\n", out);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ charts */
+
+struct chart_words {
+	const char *heading, *title, *about;
+};
+
+static const struct chart_words chart_words[] = {
+	[CHART_EPOCHS] =
+		{"Time of an epoch", "Time of an epoch over memory needed",
+		 "A curve for each manager: seconds an epoch, on a logarithmic scale, over "
+		 "how many times the GPU\xe2\x80\x99s memory the work needs, with the lower "
+		 "bound. The table of results has the figures."},
+	[CHART_PARTS] = {"Where the time goes", "Parts of the time of an epoch",
+			 "For each size a bar for each manager, divided into what the time of an "
+			 "epoch goes into. The text has the largest parts."},
+	[CHART_TRAFFIC] =
+		{"What crosses the links", "Bytes over the links by cause",
+		 "For each manager and size a bar for each link and direction, divided by "
+		 "why the bytes were moved. The table of results has the sums."},
+	[CHART_RESIDENCY] = {"What is resident when", "Resident bytes over time",
+			     "For each run a curve for each memory: bytes resident in it over the "
+			     "time of the run."},
+};
+
+static void put_sentences_of(FILE *out, const struct page *page, const struct page_chart *chart)
+{
+	const struct report_set *set = &page->sets->set[chart->set];
+
+	switch (chart->kind) {
+	case CHART_EPOCHS:
+		text_epochs(out, page->sets, set);
+		break;
+	case CHART_PARTS:
+		text_parts(out, page->sets, set);
+		break;
+	case CHART_TRAFFIC:
+		text_traffic(out, page->sets, set);
+		break;
+	case CHART_RESIDENCY:
+		text_residency(out, page->timeline);
+		break;
+	}
+}
+
+static int put_chart(FILE *out, const struct page *page, const struct page_chart *chart)
+{
+	const struct chart_words *words = &chart_words[chart->kind];
+	struct sentences sentences;
+	char id[40];
+	int rc;
+
+	fprintf(out, "<%s id=\"%s\">%s</%s>\n", chart->kind == CHART_RESIDENCY ? "h2" : "h3",
+		chart->name, words->heading, chart->kind == CHART_RESIDENCY ? "h2" : "h3");
+	if (!sentences_open(&sentences))
+		return -ENOMEM;
+	put_sentences_of(sentences.stream, page, chart);
+	rc = sentences_put(&sentences, out, "");
+	if (rc)
+		return rc;
+	fputs("<figure>\n", out);
+	snprintf(id, sizeof(id), "%s-wide", chart->name);
+	rc = plot_svg_write(out, chart->wide, id, "wide", words->title, words->about);
+	snprintf(id, sizeof(id), "%s-narrow", chart->name);
+	if (!rc)
+		rc = plot_svg_write(out, chart->narrow, id, "narrow", words->title, words->about);
+	fputs("</figure>\n", out);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ tables */
+
+static void begin_table(FILE *out, const char *about, const char *title)
+{
+	fputs("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"", out);
+	html_text(out, about);
+	fputs("\">\n<table>\n<caption>", out);
+	html_text(out, title);
+	fputs("</caption>\n<thead><tr>", out);
+}
+
+__attribute__((format(printf, 3, 4))) static void put_cell(FILE *out, bool left, const char *format,
+							   ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(out, "<td%s>", left ? " class=\"l\"" : "");
+	html_text(out, text);
+	fputs("</td>", out);
+}
+
+static void put_columns(FILE *out, const char *const *titles)
+{
+	for (; *titles; titles++)
+		fprintf(out, "<th scope=\"col\"%s>%s</th>",
+			strcmp(*titles, "manager") == 0 ? " class=\"l\"" : "", *titles);
+	fputs("</tr></thead>\n<tbody>\n", out);
+}
+
+static void put_manager(FILE *out, const struct report_sets *sets, const char *manager)
+{
+	size_t m = 0;
+
+	while (strcmp(sets->manager[m], manager) != 0)
+		m++;
+	fprintf(out,
+		"<th scope=\"row\" class=\"l\"><span class=\"swatch\" style=\"background:"
+		"var(--%s)\"></span>",
+		report_palette[COLOUR_MANAGER + sets->slot[m]].name);
+	html_text(out, manager);
+	fputs("</th>", out);
+}
+
+static double traffic_of(const struct report_result *result, enum weir_cause a, enum weir_cause b)
+{
+	double x = report_traffic(result, a), y = report_traffic(result, b);
+
+	return isnan(x) ? y : isnan(y) ? x : x + y;
+}
+
+static void put_status(FILE *out, const struct report_result *result)
+{
+	struct figure time;
+
+	if (!isnan(result->epoch_s))
+		put_cell(out, false, "%s", figure_seconds(&time, result->epoch_s));
+	else if (result->status == RESULT_FAILED)
+		put_cell(out, true, "failed: %.120s", result->error ? result->error : "no reason");
+	else if (result->status == RESULT_OUT_OF_MEMORY)
+		put_cell(out, false, "out of memory");
+	else
+		put_cell(out, false, "no time");
+}
+
+static void put_result(FILE *out, const struct report_sets *sets, const struct report_case *c,
+		       const struct report_result *result)
+{
+	static const char *const passed[] = {"-", "differs", "same"};
+	const bool ok = result->status == RESULT_OK;
+	struct figure figure;
+
+	put_cell(out, false, "%s", figure_count(&figure, c->nodes));
+	put_cell(out, false, "%s", figure_bytes(&figure, c->budget_bytes));
+	put_cell(out, false, "%s", figure_ratio(&figure, c->over));
+	put_manager(out, sets, result->manager);
+	put_status(out, result);
+	put_cell(out, false, "%s", figure_ratio(&figure, result->epoch_s / c->in_memory_s));
+	put_cell(out, false, "%s", figure_ratio(&figure, result->epoch_s / result->bound_s));
+	put_cell(out, false, "%s",
+		 figure_bytes(&figure,
+			      ok ? traffic_of(result, WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH)
+				 : NAN));
+	put_cell(out, false, "%s",
+		 figure_bytes(&figure,
+			      ok ? traffic_of(result, WEIR_CAUSE_EVICTION, WEIR_CAUSE_WRITEBACK)
+				 : NAN));
+	put_cell(out, false, "%s",
+		 figure_bytes(&figure, ok ? report_traffic(result, WEIR_CAUSE_INPLACE) : NAN));
+	put_cell(out, false, "%s", figure_count(&figure, ok ? result->faults : NAN));
+	put_cell(out, false, "%s", figure_count(&figure, ok ? result->first_touches : NAN));
+	put_cell(out, true, "%s", passed[result->passed + 1]);
+}
+
+static const struct report_case *case_of(const struct report_set *set,
+					 const struct report_result *result)
+{
+	const struct report_case like = {.nodes = result->nodes,
+					 .budget_bytes = result->budget_bytes};
+
+	return report_case_like(set, &like);
+}
+
+static void put_results(FILE *out, const struct report_sets *sets, const struct report_set *set)
+{
+	static const char *const titles[] = {"nodes",	     "GPU memory", "needs times that",
+					     "manager",	     "epoch",	   "in memory, times",
+					     "bound, times", "copied in",  "copied out",
+					     "in place",     "faults",	   "first touches",
+					     "losses",	     NULL};
+	const struct report_case *before = NULL;
+
+	begin_table(out, "All results",
+		    "All results. Bytes are an epoch\xe2\x80\x99s; faults and first touches are "
+		    "the whole run\xe2\x80\x99s.");
+	put_columns(out, titles);
+	for (size_t i = 0; i < set->nr_results; i++) {
+		const struct report_case *c = case_of(set, set->result[i]);
+
+		fputs(c != before ? "<tr class=\"first\">" : "<tr>", out);
+		put_result(out, sets, c, set->result[i]);
+		fputs("</tr>\n", out);
+		before = c;
+	}
+	fputs("</tbody>\n</table>\n</div>\n", out);
+}
+
+static void put_pair_rows(FILE *out, const struct report_sets *sets, const struct report_set *a,
+			  const struct report_set *b)
+{
+	for (size_t i = 0; i < a->nr_cases; i++) {
+		const struct report_case *c = &a->cases[i], *other = report_case_like(b, c);
+		struct figure figure;
+
+		for (size_t m = 0; other && m < sets->nr_managers; m++) {
+			double x = report_epoch_s(c, m), y = report_epoch_s(other, m);
+
+			if (isnan(x) || isnan(y))
+				continue;
+			fputs("<tr>", out);
+			put_cell(out, false, "%s", figure_count(&figure, c->nodes));
+			put_cell(out, false, "%s", figure_bytes(&figure, c->budget_bytes));
+			put_manager(out, sets, sets->manager[m]);
+			put_cell(out, false, "%s", figure_seconds(&figure, x));
+			put_cell(out, false, "%s", figure_seconds(&figure, y));
+			put_cell(out, false, "%s", figure_ratio(&figure, y / x));
+			fputs("</tr>\n", out);
+		}
+	}
+}
+
+static int put_pair(FILE *out, const struct report_sets *sets, const struct report_set *a,
+		    const struct report_set *b)
+{
+	static const char *const titles[] = {"nodes",  "GPU memory", "manager", "first",
+					     "second", "ratio",	     NULL};
+	struct sentences sentences;
+	int rc;
+
+	fputs("<h3>", out);
+	html_text(out, a->title);
+	fputs(" beside ", out);
+	html_text(out, b->title);
+	fputs("</h3>\n", out);
+	if (!sentences_open(&sentences))
+		return -ENOMEM;
+	text_comparison(sentences.stream, sets, a, b);
+	rc = sentences_put(&sentences, out, "");
+	if (rc)
+		return rc;
+	begin_table(out, "Comparison", "Times of an epoch, and the second over the first.");
+	put_columns(out, titles);
+	put_pair_rows(out, sets, a, b);
+	fputs("</tbody>\n</table>\n</div>\n", out);
+	return 0;
+}
+
+/* Each set beside the first that it meets, a simulated beside a measured one where there is. */
+static int put_comparisons(FILE *out, const struct report_sets *sets)
+{
+	bool heading = false;
+
+	for (size_t k = 1; k < sets->nr; k++) {
+		const struct report_set *partner = NULL, *b = &sets->set[k];
+		int rc;
+
+		for (size_t i = 0; i < k; i++) {
+			const struct report_set *a = &sets->set[i];
+
+			if (report_sets_meet(sets, a, b) &&
+			    (!partner ||
+			     (partner->measured == b->measured && a->measured != b->measured)))
+				partner = a;
+		}
+		if (!partner)
+			continue;
+		if (!heading)
+			fputs("<h2 id=\"beside\">Beside each other</h2>\n", out);
+		heading = true;
+		/* The simulated one first: the ratio is how far the model is off. */
+		rc = partner->measured && !b->measured ? put_pair(out, sets, b, partner)
+						       : put_pair(out, sets, partner, b);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+struct explanation {
+	const char *term, *text;
+};
+
+/* Those that the page speaks of: managers, then what is always explained. */
+static void put_words(FILE *out, const struct report_sets *sets)
+{
+	static const struct explanation managers[] = {
+		{"native", "pooled GPU memory, as training frameworks hold it"},
+		{"malloc", "one allocation of GPU memory a tensor"},
+		{"zerocopy", "pinned host memory that kernels use in place, over the link"},
+		{"uvm", "the driver\xe2\x80\x99s managed memory, moved by page faults"},
+		{"uvm+max", "the same, always fetching the largest piece that the driver moves"},
+		{"uvm+prefetch", "managed memory that is prefetched to the GPU when allocated"},
+		{"uvm+prefetch+max", "both"},
+		{"weir",
+		 "planned residency: moved before use, and used in place where that is less"},
+	};
+	static const struct explanation always[] = {
+		{"lower bound", "a time that no manager can beat with this memory on this machine"},
+		{"in memory", "native on the same GPU with memory enough"},
+		{"needs", "the peak of bytes that are live at one time"},
+	};
+
+	fputs("<h2 id=\"words\">Words</h2>\n<dl>\n", out);
+	for (size_t m = 0; m < sets->nr_managers; m++)
+		for (size_t i = 0; i < sizeof(managers) / sizeof(*managers); i++)
+			if (strcmp(sets->manager[m], managers[i].term) == 0)
+				fprintf(out,
+					"<dt><span class=\"swatch\" style=\"background:var(--%s)"
+					"\"></span>%s</dt><dd>%s</dd>\n",
+					report_palette[COLOUR_MANAGER + sets->slot[m]].name,
+					managers[i].term, managers[i].text);
+	for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
+		fprintf(out, "<dt>%s</dt><dd>%s</dd>\n", always[i].term, always[i].text);
+	fputs("</dl>\n", out);
+}
+
+static int put_set(FILE *out, const struct page *page, size_t i)
+{
+	const struct report_set *set = &page->sets->set[i];
+	int rc = 0;
+
+	fprintf(out, "<section aria-labelledby=\"set-%zu\">\n<h2 id=\"set-%zu\">", i + 1, i + 1);
+	html_text(out, set->title);
+	fputs("</h2>\n", out);
+	if (set->measured)
+		fputs("<p class=\"note\">Times are measured. The lower bound, and the time in "
+		      "memory where native has none, are estimates from the driver\xe2\x80\x99s "
+		      "figures.</p>\n",
+		      out);
+	if (!chart_has_parts(page->sets, set))
+		fputs("<p>No run got through, so there is nothing to draw.</p>\n", out);
+	for (size_t k = 0; k < page->nr_charts && !rc; k++)
+		if (page->chart[k].kind != CHART_RESIDENCY && page->chart[k].set == i)
+			rc = put_chart(out, page, &page->chart[k]);
+	put_results(out, page->sets, set);
+	fputs("</section>\n", out);
+	return rc;
+}
+
+int page_write(FILE *out, const struct page *page)
+{
+	int rc = 0;
+
+	put_head(out);
+	if (page->nr_charts)
+		rc = plot_svg_marks(out, page->chart[0].wide);
+	fputs("<main>\n", out);
+	if (!rc)
+		rc = put_summary(out, page);
+	for (size_t i = 0; i < page->sets->nr && !rc; i++)
+		rc = put_set(out, page, i);
+	for (size_t k = 0; k < page->nr_charts && !rc; k++)
+		if (page->chart[k].kind == CHART_RESIDENCY)
+			rc = put_chart(out, page, &page->chart[k]);
+	if (!rc)
+		rc = put_comparisons(out, page->sets);
+	put_words(out, page->sets);
+	fputs("</main>\n</body>\n</html>\n", out);
+	return rc;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results out of JSON lines; see report_read.h. One table names the numbers, so that a missing one
+ * and a wrong one are told apart in one place.
+ */
+#include "cli/report_read.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void report_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+int report_refuse(struct report_source *source, const char *format, ...)
+{
+	char line[16] = "";
+	va_list args;
+	int at;
+
+	if (!source->err_bytes)
+		return -EINVAL;
+	if (source->line)
+		(void)snprintf(line, sizeof(line), "%u:", source->line);
+	at = snprintf(source->err, source->err_bytes, "%.200s:%s ", source->file, line);
+	if (at > 0 && (size_t)at < source->err_bytes) {
+		va_start(args, format);
+		(void)vsnprintf(source->err + at, source->err_bytes - (size_t)at, format, args);
+		va_end(args);
+	}
+	report_printable(source->err);
+	return -EINVAL;
+}
+
+/* ------------------------------------------------------------------ members */
+
+static bool known(const json_t *json)
+{
+	return json && !json_is_null(json);
+}
+
+/* Beyond any size or time, and far from what sums of doubles cannot hold. */
+#define NUMBER_MAX 1e20
+
+static bool is_amount(const json_t *json)
+{
+	return json_is_number(json) && json_number_value(json) >= 0 &&
+	       json_number_value(json) <= NUMBER_MAX;
+}
+
+/* A member that must be a number from 0 up, where it is known. */
+static int get_number(struct report_source *source, const json_t *object, const char *name,
+		      double *out)
+{
+	json_t *json = json_object_get(object, name);
+
+	*out = NAN;
+	if (!known(json))
+		return 0;
+	if (!is_amount(json))
+		return report_refuse(
+			source,
+			"\"%.40s\" is no number from 0 to 1e20: write such a number or null", name);
+	*out = json_number_value(json);
+	return 0;
+}
+
+static int get_text(struct report_source *source, const json_t *object, const char *name,
+		    const char **out)
+{
+	json_t *json = json_object_get(object, name);
+
+	*out = NULL;
+	if (!known(json))
+		return 0;
+	if (!json_is_string(json))
+		return report_refuse(source, "\"%s\" is no text: write a text or null", name);
+	*out = json_string_value(json);
+	return 0;
+}
+
+/* Same, but it has to be there, and to say something. */
+static int need_text(struct report_source *source, const json_t *object, const char *name,
+		     const char **out)
+{
+	int err = get_text(source, object, name, out);
+
+	if (!err && (!*out || !**out))
+		err = report_refuse(source, "\"%s\" is missing: give a file of `weir bench --json`",
+				    name);
+	return err;
+}
+
+/* A member that must be an object, where it is known; else *out is NULL. */
+static int get_object(struct report_source *source, const json_t *object, const char *name,
+		      json_t **out)
+{
+	json_t *json = json_object_get(object, name);
+
+	*out = NULL;
+	if (!known(json))
+		return 0;
+	if (!json_is_object(json))
+		return report_refuse(source, "\"%.40s\" is no object: write an object or null",
+				     name);
+	*out = json;
+	return 0;
+}
+
+struct number_member {
+	const char *name;
+	size_t offset;
+};
+
+static int get_numbers(struct report_source *source, const json_t *object,
+		       const struct number_member *members, size_t nr, struct report_result *result)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++)
+		err = get_number(source, object, members[i].name,
+				 (double *)((char *)result + members[i].offset));
+	return err;
+}
+
+#define NUMBER(name)                                        \
+	{                                                   \
+#name, offsetof(struct report_result, name) \
+	}
+#define NR_OF(array) (sizeof(array) / sizeof(*(array)))
+
+static int read_parameters(struct report_source *source, struct report_result *result)
+{
+	static const struct number_member members[] = {
+		NUMBER(nodes),
+		NUMBER(slice),
+		NUMBER(hidden),
+		NUMBER(epochs),
+		NUMBER(seed),
+		NUMBER(warm_up),
+		NUMBER(host_budget_bytes),
+		NUMBER(block_bytes),
+	};
+	json_t *parameters;
+	int err;
+
+	err = get_object(source, result->json, "parameters", &parameters);
+	if (!err)
+		err = get_numbers(source, parameters, members, NR_OF(members), result);
+	if (!err)
+		err = get_text(source, parameters, "data", &result->data);
+	if (!err)
+		err = get_text(source, parameters, "graph", &result->graph);
+	if (!err)
+		err = get_text(source, parameters, "device", &result->device);
+	if (!err && !(result->nodes > 0))
+		err = report_refuse(
+			source,
+			"\"parameters\" lacks \"nodes\": give a file of `weir bench --json`");
+	return err;
+}
+
+static int read_status(struct report_source *source, struct report_result *result)
+{
+	const char *text;
+	int err = need_text(source, result->json, "status", &text);
+
+	if (err)
+		return err;
+	for (int status = RESULT_OK; status <= RESULT_FAILED; status++) {
+		if (strcmp(text, result_status_name((enum result_status)status)) == 0) {
+			result->status = (enum result_status)status;
+			return 0;
+		}
+	}
+	return report_refuse(source, "no status '%.40s': there are ok, out-of-memory, failed",
+			     text);
+}
+
+/* ------------------------------------------------------------------ what was measured */
+
+/* The median of the epochs, computed where it is not given. */
+static int read_epochs(struct report_source *source, struct report_result *result)
+{
+	json_t *epochs = json_object_get(result->json, "epoch_s");
+	size_t nr = json_array_size(epochs);
+	double *values;
+	int err;
+
+	err = get_number(source, result->json, "epoch_median_s", &result->epoch_s);
+	if (!err && known(epochs) && !json_is_array(epochs))
+		err = report_refuse(source, "\"epoch_s\" is no array: write an array of seconds");
+	if (err || !isnan(result->epoch_s) || !nr)
+		return err;
+	values = calloc(nr, sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr && !err; i++) {
+		values[i] = json_number_value(json_array_get(epochs, i));
+		if (!is_amount(json_array_get(epochs, i)))
+			err = report_refuse(
+				source, "\"epoch_s\" has an epoch that is no time: write seconds");
+	}
+	if (!err)
+		result->epoch_s = result_median(values, (uint32_t)nr);
+	free(values);
+	return err;
+}
+
+/* The parts of the time. What later versions tell apart besides counts as other. */
+static int read_parts(struct report_source *source, struct report_result *result)
+{
+	static const char *const names[REPORT_PART_NR] = {
+		"compute", "in_place", "allocation", "first_touch", "demand", "eviction", "other"};
+	const char *name;
+	json_t *parts, *part;
+	double value;
+	int err;
+
+	result->parts_s = NAN;
+	err = get_object(source, result->json, "time_s", &parts);
+	if (err || !parts)
+		return err;
+	result->parts_s = 0;
+	json_object_foreach(parts, name, part)
+	{
+		size_t i = 0;
+
+		(void)part;
+		err = get_number(source, parts, name, &value);
+		if (err)
+			return err;
+		while (i < REPORT_OTHER && strcmp(names[i], name) != 0)
+			i++;
+		if (value > 0) {
+			result->time_s[i] += value;
+			result->parts_s += value;
+		}
+	}
+	/* All of it unknown or zero: nothing is told apart. */
+	if (!(result->parts_s > 0))
+		result->parts_s = NAN;
+	return 0;
+}
+
+static int read_flows(struct report_source *source, struct report_result *result)
+{
+	const char *name;
+	json_t *flows, *causes;
+	int err;
+
+	err = get_object(source, result->json, "bytes", &flows);
+	if (err || !flows)
+		return err;
+	if (json_object_size(flows) > REPORT_FLOWS_MAX)
+		return report_refuse(
+			source, "\"bytes\" has more than %d links and directions: leave some out",
+			REPORT_FLOWS_MAX);
+	json_object_foreach(flows, name, causes)
+	{
+		struct report_flow *flow = &result->flow[result->nr_flows++];
+
+		(void)causes;
+		flow->name = name;
+		err = get_object(source, flows, name, &causes);
+		for (int cause = 0; cause < WEIR_CAUSE_NR && !err; cause++)
+			err = get_number(source, causes, result_cause_name((enum weir_cause)cause),
+					 &flow->bytes[cause]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int read_peaks(struct report_source *source, struct report_result *result)
+{
+	const char *name;
+	json_t *peaks, *peak;
+	double bytes;
+	int err;
+
+	result->peak_bytes = NAN;
+	err = get_object(source, result->json, "peak_bytes", &peaks);
+	if (err)
+		return err;
+	json_object_foreach(peaks, name, peak)
+	{
+		(void)peak;
+		err = get_number(source, peaks, name, &bytes);
+		if (err)
+			return err;
+		if (!isnan(bytes))
+			result->peak_bytes =
+				isnan(result->peak_bytes) ? bytes : result->peak_bytes + bytes;
+	}
+	return 0;
+}
+
+static int read_check(struct report_source *source, struct report_result *result)
+{
+	json_t *check, *passed;
+	int err = get_object(source, result->json, "check", &check);
+
+	passed = json_object_get(check, "passed");
+	result->passed = json_is_boolean(passed) ? json_is_true(passed) : -1;
+	if (!err && known(passed) && !json_is_boolean(passed))
+		err = report_refuse(source, "\"passed\" is no truth: write true, false or null");
+	return err;
+}
+
+static int read_measures(struct report_source *source, struct report_result *result)
+{
+	static const struct number_member members[] = {
+		NUMBER(faults),	 NUMBER(first_touches), NUMBER(budget_bytes),
+		NUMBER(bound_s), NUMBER(needs_bytes),	NUMBER(in_memory_s),
+	};
+	int err = get_numbers(source, result->json, members, NR_OF(members), result);
+
+	if (!err)
+		err = read_epochs(source, result);
+	if (!err)
+		err = read_parts(source, result);
+	if (!err)
+		err = read_flows(source, result);
+	if (!err)
+		err = read_peaks(source, result);
+	if (!err)
+		err = read_check(source, result);
+	if (result->status != RESULT_OK || !(result->epoch_s > 0))
+		result->epoch_s = result->parts_s = NAN;
+	return err;
+}
+
+/* ------------------------------------------------------------------ lines */
+
+static int read_result(struct report_source *source, struct report_result *result)
+{
+	const char *schema;
+	int err;
+
+	if (!json_is_object(result->json))
+		return report_refuse(source, "no JSON object: give a file of `weir bench --json`");
+	err = need_text(source, result->json, "schema", &schema);
+	if (!err && strcmp(schema, RESULT_SCHEMA) != 0)
+		err = report_refuse(source,
+				    "unknown schema '%.40s': this version reads " RESULT_SCHEMA,
+				    schema);
+	if (!err)
+		err = need_text(source, result->json, "workload", &result->workload);
+	if (!err)
+		err = need_text(source, result->json, "machine", &result->machine);
+	if (!err)
+		err = need_text(source, result->json, "manager", &result->manager);
+	if (!err)
+		err = get_text(source, result->json, "policy", &result->policy);
+	if (!err)
+		err = get_text(source, result->json, "version", &result->version);
+	if (!err)
+		err = get_text(source, result->json, "error", &result->error);
+	if (!err)
+		err = read_parameters(source, result);
+	if (!err)
+		err = read_status(source, result);
+	return err ? err : read_measures(source, result);
+}
+
+static int append(struct report_source *source, struct report_results *results, json_t *json,
+		  struct report_result **out)
+{
+	struct report_result *moved;
+
+	if (results->nr == REPORT_RESULTS_MAX)
+		return report_refuse(source, "more than %d results: give fewer files",
+				     REPORT_RESULTS_MAX);
+	moved = reallocarray(results->result, results->nr + 1, sizeof(*moved));
+	if (!moved)
+		return -ENOMEM;
+	results->result = moved;
+	*out = &moved[results->nr++];
+	**out = (struct report_result){
+		.json = json_incref(json), .file = source->file, .line = source->line};
+	return 0;
+}
+
+static bool is_blank(const char *line, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
+			return false;
+	return true;
+}
+
+static int read_line(struct report_source *source, const char *line, size_t bytes,
+		     struct report_results *results)
+{
+	struct report_result *result;
+	json_error_t error;
+	json_t *json;
+	int err;
+
+	if (is_blank(line, bytes))
+		return 0;
+	/* As doubles, integers of any size can be read. */
+	json = json_loadb(line, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+	if (!json)
+		return report_refuse(source,
+				     "no JSON object (%.80s): give a file of `weir bench --json`",
+				     error.text);
+	err = append(source, results, json, &result);
+	json_decref(json);
+	return err ? err : read_result(source, result);
+}
+
+int report_read(const char *text, size_t bytes, const char *file, struct report_results *results,
+		char *err, size_t err_bytes)
+{
+	struct report_source source = {.file = file, .err = err, .err_bytes = err_bytes};
+	const char *end = text + bytes;
+	int error = 0;
+
+	while (text < end && !error) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		size_t length = (size_t)((newline ? newline : end) - text);
+
+		source.line++;
+		error = read_line(&source, text, length, results);
+		text += length + 1;
+	}
+	if (error == -ENOMEM) {
+		(void)report_refuse(&source, "not enough memory on this computer");
+		return -ENOMEM;
+	}
+	return error;
+}
+
+void report_results_fini(struct report_results *results)
+{
+	for (size_t i = 0; i < results->nr; i++)
+		json_decref(results->result[i].json);
+	free(results->result);
+	*results = (struct report_results){0};
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
+ * workload, parameters.nodes, machine, manager, status. Everything else may be missing or null,
+ * which is "not known" (NaN, NULL), but not of the wrong kind. Members that are not known here are
+ * passed over, so that later versions can say more.
+ */
+#ifndef WEIR_CLI_REPORT_READ_H
+#define WEIR_CLI_REPORT_READ_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/result.h"
+
+#define REPORT_FILE_BYTES_MAX ((size_t)64 << 20)
+#define REPORT_RESULTS_MAX 2000
+#define REPORT_FLOWS_MAX 8
+
+/* What an epoch's time goes into. */
+enum report_part {
+	REPORT_COMPUTE,
+	REPORT_IN_PLACE,
+	REPORT_ALLOCATION,
+	REPORT_FIRST_TOUCH,
+	REPORT_DEMAND,
+	REPORT_EVICTION,
+	REPORT_OTHER,
+	REPORT_PART_NR
+};
+
+/* Bytes over a link, one way, of the whole run. */
+struct report_flow {
+	const char *name; /* "host->gpu0" */
+	double bytes[WEIR_CAUSE_NR];
+};
+
+/* Texts belong to json. Doubles that are NaN are not known. */
+struct report_result {
+	json_t *json;	  /* owned */
+	const char *file; /* borrowed */
+	unsigned int line;
+	const char *workload, *machine, *manager;
+	const char *policy, *version, *error, *data, *graph, *device; /* or NULL */
+	enum result_status status;
+	double nodes, slice, hidden, epochs, warm_up, seed, host_budget_bytes, block_bytes;
+	double epoch_s;				/* the median; NaN unless status is RESULT_OK */
+	double time_s[REPORT_PART_NR], parts_s; /* their sum; NaN: not told apart */
+	struct report_flow flow[REPORT_FLOWS_MAX];
+	size_t nr_flows;
+	double faults, first_touches;
+	double peak_bytes; /* of all memories together */
+	double budget_bytes, bound_s, needs_bytes, in_memory_s;
+	int passed; /* 1, 0; -1: not compared */
+};
+
+struct report_results {
+	struct report_result *result;
+	size_t nr;
+};
+
+/**
+ * Read JSON lines and append what they say. Blank lines are passed over.
+ *
+ * @param [in]  file  What the text is called in errors. Borrowed for as long as the results live.
+ * @param [out] err   One printable line that begins with the file and the line. Written on error.
+ * @return 0, -EINVAL or -ENOMEM; then what was there before and some of the new is there.
+ */
+int report_read(const char *text, size_t bytes, const char *file, struct report_results *results,
+		char *err, size_t err_bytes);
+
+void report_results_fini(struct report_results *results);
+
+/* What is being read, and where to say what is wrong with it. */
+struct report_source {
+	const char *file;  /* borrowed */
+	unsigned int line; /* 0: the file as a whole */
+	char *err;
+	size_t err_bytes;
+};
+
+/* Put one printable line into err: "FILE:LINE: ...". Always -EINVAL. */
+__attribute__((format(printf, 2, 3))) int report_refuse(struct report_source *source,
+							const char *format, ...);
+
+/* Make a text one line of printable ASCII, whatever a file name or a file put into it. */
+void report_printable(char *text);
+
+#endif
