@@ -305,8 +305,13 @@ static int write_whole(struct report *r, const char *name, const char *text, siz
 	if (rc)
 		return rc;
 	bench_signal_set_partial(output.partial);
+	errno = 0;
 	fwrite(text, 1, bytes, output.stream);
-	rc = bench_output_commit(&output, r->err, sizeof(r->err));
+	rc = bench_output_flush(&output, r->err, sizeof(r->err));
+	if (rc)
+		bench_output_abandon(&output);
+	else
+		rc = bench_output_commit(&output, r->err, sizeof(r->err));
 	bench_signal_set_partial(NULL);
 	return rc;
 }

@@ -125,24 +125,28 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 {
 	const struct report_result *result = c->cell[m];
 	double width = at->seconds_width * result->epoch_s / scale_s;
-	double middle = y + (is_narrow(canvas) ? 9 : 10);
+	double bound_x = at->seconds_x + at->seconds_width * c->bound_s / scale_s;
+	double text_x = at->seconds_x + 6, middle = y + (is_narrow(canvas) ? 9 : 10);
 	char name[NAME_BYTES];
 	struct figure total;
 
 	canvas_text(canvas, at->name_width, middle, at->name_width > 0 ? TEXT_RIGHT : TEXT_LEFT,
 		    SMALL_FONT, COLOUR_INK,
 		    shortened(sets->manager[m], NAME_CHARS, name, sizeof(name)));
-	if (isnan(result->epoch_s)) {
-		canvas_text(canvas, at->total_align == TEXT_RIGHT ? at->total_x : at->seconds_x + 6,
-			    middle, at->total_align, SMALL_FONT, COLOUR_MUTED,
-			    result->status == RESULT_OK	      ? "no time"
-			    : result->status == RESULT_FAILED ? "failed"
-							      : "out of memory");
-		return;
+	if (!isnan(result->epoch_s)) {
+		text_x = at->seconds_x + width + 6;
+		if (bound_x <= at->seconds_x + at->seconds_width && !is_narrow(canvas)) {
+			canvas_line(canvas, bound_x, y, bound_x, y + at->row_height - 1, COLOUR_INK,
+				    1.5);
+			text_x = fmax(text_x, bound_x + 6);
+		}
 	}
-	canvas_text(canvas, at->total_align == TEXT_RIGHT ? at->total_x : at->seconds_x + width + 6,
-		    middle, at->total_align, SMALL_FONT, COLOUR_INK,
-		    figure_seconds(&total, result->epoch_s));
+	canvas_text(canvas, at->total_align == TEXT_RIGHT ? at->total_x : text_x, middle,
+		    at->total_align, SMALL_FONT, isnan(result->epoch_s) ? COLOUR_MUTED : COLOUR_INK,
+		    isnan(result->epoch_s) ? report_status_word(result->status)
+					   : figure_seconds(&total, result->epoch_s));
+	if (isnan(result->epoch_s))
+		return;
 	if (isnan(result->parts_s)) {
 		canvas_box(canvas, at->seconds_x, y + at->seconds_y, width, at->seconds_height,
 			   (enum colour)(COLOUR_MANAGER + sets->slot[m]));
@@ -156,13 +160,12 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 static double draw_case(struct canvas *canvas, const struct report_sets *sets,
 			const struct report_case *c, const struct bar_layout *at, double y)
 {
-	double scale_s = 0, top, bound_x;
+	double scale_s = 0;
 	char text[80];
 
 	write_case(text, sizeof(text), c);
 	canvas_text(canvas, 0, y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK, text);
 	y += HEADING_HEIGHT;
-	top = y;
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		scale_s = fmax(scale_s, report_epoch_s(c, m));
 	for (size_t m = 0; m < sets->nr_managers; m++) {
@@ -172,9 +175,6 @@ static double draw_case(struct canvas *canvas, const struct report_sets *sets,
 		/* Where nothing is drawn below the name, nothing is left free. */
 		y += is_narrow(canvas) && isnan(report_epoch_s(c, m)) ? 20 : at->row_height;
 	}
-	bound_x = at->seconds_x + at->seconds_width * c->bound_s / scale_s;
-	if (c->bound_s <= scale_s && !is_narrow(canvas))
-		canvas_line(canvas, bound_x, top, bound_x, y - 2, COLOUR_INK, 1);
 	return y + CASE_GAP;
 }
 

@@ -80,8 +80,10 @@ static void put_quoted(FILE *out, const char *text)
 int canvas_finish(struct canvas *canvas, FILE *script, enum canvas_terminal terminal,
 		  const char *name)
 {
-	/* For screens that have two pixels where there was one. */
-	const double scale = terminal == CANVAS_PNG ? 2 : 1;
+	/* A picture stands alone: it has a margin, and two pixels where a page has one. Its letters
+	 * are measured in points of 4/3 pixels. */
+	const double scale = terminal == CANVAS_PNG ? 2 : 1, margin = scale > 1 ? 16 : 0;
+	const double width = canvas->width + 2 * margin, height = canvas->height + 2 * margin;
 
 	if (fflush(canvas->body) || fflush(canvas->curves) || ferror(canvas->body) ||
 	    ferror(canvas->curves))
@@ -91,18 +93,17 @@ int canvas_finish(struct canvas *canvas, FILE *script, enum canvas_terminal term
 		fprintf(script,
 			"set terminal pngcairo noenhanced size %.0f,%.0f fontscale %g linewidth %g "
 			"pointscale %g font 'sans,%d' background '#ffffff'\n",
-			scale * canvas->width, scale * canvas->height, scale, scale, scale,
-			CANVAS_FONT);
+			scale * width, scale * height, scale * 3 / 4, scale, scale, CANVAS_FONT);
 	else
 		fprintf(script, "set terminal svg noenhanced size %.0f,%.0f font 'sans-serif,%d'\n",
-			canvas->width, canvas->height, CANVAS_FONT);
+			width, height, CANVAS_FONT);
 	fprintf(script, "set output '%s'\n", name);
 	fprintf(script,
 		"unset border\nunset tics\nunset key\n"
 		"set lmargin at screen 0\nset rmargin at screen 1\n"
 		"set tmargin at screen 1\nset bmargin at screen 0\n"
-		"set xrange [0:%g]\nset yrange [%g:0]\n",
-		canvas->width, canvas->height);
+		"set xrange [%g:%g]\nset yrange [%g:%g]\n",
+		-margin, canvas->width + margin, canvas->height + margin, -margin);
 	fwrite(canvas->body_text, 1, canvas->body_bytes, script);
 	fprintf(script, "plot %.*s\nset output\n",
 		canvas->nr_curves ? (int)canvas->curves_bytes : 3,
@@ -155,7 +156,7 @@ double canvas_text_width(const char *text, double size)
 
 	for (; *text; text++)
 		nr += (*text & 0xc0) != 0x80; /* characters, not bytes */
-	return 0.58 * size * (double)nr;
+	return 0.62 * size * (double)nr;
 }
 
 void canvas_curve(struct canvas *canvas, enum colour colour, double line_width, int dash, int mark)

@@ -54,6 +54,17 @@ bool report_sets_meet(const struct report_sets *sets, const struct report_set *a
 	return false;
 }
 
+const char *report_status_word(enum result_status status)
+{
+	static const char *const words[] = {
+		[RESULT_OK] = "no time",
+		[RESULT_OUT_OF_MEMORY] = "out of memory",
+		[RESULT_FAILED] = "failed",
+	};
+
+	return words[status];
+}
+
 /* How far a case is from the most telling excess. */
 static double telling_distance(const struct report_case *c)
 {

@@ -3,15 +3,13 @@
 #include "cli/report_page.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
-#include "cli/report_format.h"
 #include "cli/report_style.h"
+#include "cli/report_tables.h"
 #include "cli/report_text.h"
 
 /* ------------------------------------------------------------------ what is on it */
@@ -239,165 +237,11 @@ static int put_chart(FILE *out, const struct page *page, const struct page_chart
 	return rc;
 }
 
-/* ------------------------------------------------------------------ tables */
-
-static void begin_table(FILE *out, const char *about, const char *title)
-{
-	fputs("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"", out);
-	html_text(out, about);
-	fputs("\">\n<table>\n<caption>", out);
-	html_text(out, title);
-	fputs("</caption>\n<thead><tr>", out);
-}
-
-__attribute__((format(printf, 3, 4))) static void put_cell(FILE *out, bool left, const char *format,
-							   ...)
-{
-	char text[256];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	fprintf(out, "<td%s>", left ? " class=\"l\"" : "");
-	html_text(out, text);
-	fputs("</td>", out);
-}
-
-static void put_columns(FILE *out, const char *const *titles)
-{
-	for (; *titles; titles++)
-		fprintf(out, "<th scope=\"col\"%s>%s</th>",
-			strcmp(*titles, "manager") == 0 ? " class=\"l\"" : "", *titles);
-	fputs("</tr></thead>\n<tbody>\n", out);
-}
-
-static void put_manager(FILE *out, const struct report_sets *sets, const char *manager)
-{
-	size_t m = 0;
-
-	while (strcmp(sets->manager[m], manager) != 0)
-		m++;
-	fprintf(out,
-		"<th scope=\"row\" class=\"l\"><span class=\"swatch\" style=\"background:"
-		"var(--%s)\"></span>",
-		report_palette[COLOUR_MANAGER + sets->slot[m]].name);
-	html_text(out, manager);
-	fputs("</th>", out);
-}
-
-static double traffic_of(const struct report_result *result, enum weir_cause a, enum weir_cause b)
-{
-	double x = report_traffic(result, a), y = report_traffic(result, b);
-
-	return isnan(x) ? y : isnan(y) ? x : x + y;
-}
-
-static void put_status(FILE *out, const struct report_result *result)
-{
-	struct figure time;
-
-	if (!isnan(result->epoch_s))
-		put_cell(out, false, "%s", figure_seconds(&time, result->epoch_s));
-	else if (result->status == RESULT_FAILED)
-		put_cell(out, true, "failed: %.120s", result->error ? result->error : "no reason");
-	else if (result->status == RESULT_OUT_OF_MEMORY)
-		put_cell(out, false, "out of memory");
-	else
-		put_cell(out, false, "no time");
-}
-
-static void put_result(FILE *out, const struct report_sets *sets, const struct report_case *c,
-		       const struct report_result *result)
-{
-	static const char *const passed[] = {"-", "differs", "same"};
-	const bool ok = result->status == RESULT_OK;
-	struct figure figure;
-
-	put_cell(out, false, "%s", figure_count(&figure, c->nodes));
-	put_cell(out, false, "%s", figure_bytes(&figure, c->budget_bytes));
-	put_cell(out, false, "%s", figure_ratio(&figure, c->over));
-	put_manager(out, sets, result->manager);
-	put_status(out, result);
-	put_cell(out, false, "%s", figure_ratio(&figure, result->epoch_s / c->in_memory_s));
-	put_cell(out, false, "%s", figure_ratio(&figure, result->epoch_s / result->bound_s));
-	put_cell(out, false, "%s",
-		 figure_bytes(&figure,
-			      ok ? traffic_of(result, WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH)
-				 : NAN));
-	put_cell(out, false, "%s",
-		 figure_bytes(&figure,
-			      ok ? traffic_of(result, WEIR_CAUSE_EVICTION, WEIR_CAUSE_WRITEBACK)
-				 : NAN));
-	put_cell(out, false, "%s",
-		 figure_bytes(&figure, ok ? report_traffic(result, WEIR_CAUSE_INPLACE) : NAN));
-	put_cell(out, false, "%s", figure_count(&figure, ok ? result->faults : NAN));
-	put_cell(out, false, "%s", figure_count(&figure, ok ? result->first_touches : NAN));
-	put_cell(out, true, "%s", passed[result->passed + 1]);
-}
-
-static const struct report_case *case_of(const struct report_set *set,
-					 const struct report_result *result)
-{
-	const struct report_case like = {.nodes = result->nodes,
-					 .budget_bytes = result->budget_bytes};
-
-	return report_case_like(set, &like);
-}
-
-static void put_results(FILE *out, const struct report_sets *sets, const struct report_set *set)
-{
-	static const char *const titles[] = {"nodes",	     "GPU memory", "needs times that",
-					     "manager",	     "epoch",	   "in memory, times",
-					     "bound, times", "copied in",  "copied out",
-					     "in place",     "faults",	   "first touches",
-					     "losses",	     NULL};
-	const struct report_case *before = NULL;
-
-	begin_table(out, "All results",
-		    "All results. Bytes are an epoch\xe2\x80\x99s; faults and first touches are "
-		    "the whole run\xe2\x80\x99s.");
-	put_columns(out, titles);
-	for (size_t i = 0; i < set->nr_results; i++) {
-		const struct report_case *c = case_of(set, set->result[i]);
-
-		fputs(c != before ? "<tr class=\"first\">" : "<tr>", out);
-		put_result(out, sets, c, set->result[i]);
-		fputs("</tr>\n", out);
-		before = c;
-	}
-	fputs("</tbody>\n</table>\n</div>\n", out);
-}
-
-static void put_pair_rows(FILE *out, const struct report_sets *sets, const struct report_set *a,
-			  const struct report_set *b)
-{
-	for (size_t i = 0; i < a->nr_cases; i++) {
-		const struct report_case *c = &a->cases[i], *other = report_case_like(b, c);
-		struct figure figure;
-
-		for (size_t m = 0; other && m < sets->nr_managers; m++) {
-			double x = report_epoch_s(c, m), y = report_epoch_s(other, m);
-
-			if (isnan(x) || isnan(y))
-				continue;
-			fputs("<tr>", out);
-			put_cell(out, false, "%s", figure_count(&figure, c->nodes));
-			put_cell(out, false, "%s", figure_bytes(&figure, c->budget_bytes));
-			put_manager(out, sets, sets->manager[m]);
-			put_cell(out, false, "%s", figure_seconds(&figure, x));
-			put_cell(out, false, "%s", figure_seconds(&figure, y));
-			put_cell(out, false, "%s", figure_ratio(&figure, y / x));
-			fputs("</tr>\n", out);
-		}
-	}
-}
+/* ------------------------------------------------------------------ sets beside each other */
 
 static int put_pair(FILE *out, const struct report_sets *sets, const struct report_set *a,
 		    const struct report_set *b)
 {
-	static const char *const titles[] = {"nodes",  "GPU memory", "manager", "first",
-					     "second", "ratio",	     NULL};
 	struct sentences sentences;
 	int rc;
 
@@ -412,10 +256,7 @@ static int put_pair(FILE *out, const struct report_sets *sets, const struct repo
 	rc = sentences_put(&sentences, out, "");
 	if (rc)
 		return rc;
-	begin_table(out, "Comparison", "Times of an epoch, and the second over the first.");
-	put_columns(out, titles);
-	put_pair_rows(out, sets, a, b);
-	fputs("</tbody>\n</table>\n</div>\n", out);
+	table_pair(out, sets, a, b);
 	return 0;
 }
 
@@ -508,7 +349,7 @@ static int put_set(FILE *out, const struct page *page, size_t i)
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)
 		if (page->chart[k].kind != CHART_RESIDENCY && page->chart[k].set == i)
 			rc = put_chart(out, page, &page->chart[k]);
-	put_results(out, page->sets, set);
+	table_results(out, page->sets, set);
 	fputs("</section>\n", out);
 	return rc;
 }

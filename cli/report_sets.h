@@ -57,6 +57,9 @@ void report_sets_fini(struct report_sets *sets);
 /* The time of a manager in a case; NaN: it has none. */
 double report_epoch_s(const struct report_case *c, size_t manager);
 
+/* What is shown instead of a time. */
+const char *report_status_word(enum result_status status);
+
 /* The fastest manager but for `but` (or SIZE_MAX); SIZE_MAX: none has a time. */
 size_t report_fastest(const struct report_sets *sets, const struct report_case *c, size_t but);
 

@@ -36,7 +36,8 @@
 	"font-variant-numeric:tabular-nums}\n"                                                  \
 	"caption{text-align:left;color:var(--muted);padding:8px 10px;caption-side:top}\n"       \
 	"th,td{padding:4px 10px;text-align:right;white-space:nowrap}\n"                         \
-	"thead th{color:var(--muted);font-weight:600;border-bottom:1px solid var(--grid)}\n"    \
+	"thead th{color:var(--muted);font-weight:600;border-bottom:1px solid var(--grid);"      \
+	"vertical-align:bottom;white-space:normal}\n"                                           \
 	"tbody th{font-weight:400}\n"                                                           \
 	".first td,.first th{border-top:1px solid var(--grid)}\n"                               \
 	".l{text-align:left}\n"                                                                 \

@@ -475,7 +475,7 @@ void text_comparison(FILE *out, const struct report_sets *sets, const struct rep
 	const struct report_case *least_at = NULL, *most_at = NULL;
 	double least = INFINITY, most = 0;
 	size_t least_by = 0, most_by = 0, nr = 0;
-	struct figure low, high;
+	struct figure low, high, nodes;
 
 	for (size_t i = 0; i < a->nr_cases; i++) {
 		const struct report_case *c = &a->cases[i], *other = report_case_like(b, c);
@@ -502,14 +502,11 @@ void text_comparison(FILE *out, const struct report_sets *sets, const struct rep
 		return;
 	fprintf(out, "Of %zu result%s that both have, ", nr, nr == 1 ? "" : "s");
 	if (nr == 1) {
-		fprintf(out, "the second takes %s times as long (%s). \n",
-			figure_ratio(&low, least), sets->manager[least_by]);
+		fprintf(out, "the second takes %s times as long.\n", figure_ratio(&low, least));
 		return;
 	}
-	fprintf(out, "the second takes from %s times as long (%s at ", figure_ratio(&low, least),
-		sets->manager[least_by]);
-	put_case(out, a, least_at);
-	fprintf(out, ") to %s times (%s at ", figure_ratio(&high, most), sets->manager[most_by]);
-	put_case(out, a, most_at);
-	fputs(").\n", out);
+	fprintf(out, "the second takes from %s (%s at %s nodes) to ", figure_ratio(&low, least),
+		sets->manager[least_by], figure_count(&nodes, least_at->nodes));
+	fprintf(out, "%s times as long (%s at %s nodes).\n", figure_ratio(&high, most),
+		sets->manager[most_by], figure_count(&nodes, most_at->nodes));
 }

@@ -1,0 +1,269 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir report` as its users run it: pages of real runs and of made-up ones, held against the data by
+# report_page.py; what it refuses; and that nothing is left behind. Needs WEIR and SOURCE_DIR. Prints
+# a line a test.
+set -u
+
+: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+mkdir temporary
+export TMPDIR="$dir/temporary"
+
+for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
+	HIDDEN THREADS; do
+	unset "WEIR_$name"
+done
+
+fail()
+{
+	echo "not ok - $1"
+	[ -f err ] && sed 's|^|# |' err
+	exit 1
+}
+
+empty()
+{
+	[ -z "$(ls -A temporary)" ] || fail "a temporary file is left: $(ls temporary)"
+}
+
+# page NAME RESULTS...: NAME.html of them, held against them.
+page()
+{
+	name=$1
+	shift
+	"$WEIR" report "$@" -o "$name.html" >out 2>err || fail "report $* exits with $?"
+	[ -s out ] || [ -s err ] && fail "report $* says something"
+	empty
+	python3 "$SOURCE_DIR/tests/integration/report_page.py" "$name.html" "$@" >out 2>err || {
+		cat out
+		fail "$name.html is not as it should be"
+	}
+}
+
+has()
+{
+	file=$1
+	shift
+	for pattern in "$@"; do
+		grep -Eq -- "$pattern" "$file" || fail "no /$pattern/ in $file"
+	done
+}
+
+lacks()
+{
+	file=$1
+	shift
+	for pattern in "$@"; do
+		grep -Eq -- "$pattern" "$file" && fail "/$pattern/ in $file"
+	done
+}
+
+bench()
+{
+	"$WEIR" bench gcn "$@" >out 2>err || fail "bench gcn $* exits with $?"
+}
+
+# ---------------------------------------------------------------- real runs
+
+bench --nodes 1M,5M,8M,12M --json plain.json
+page plain plain.json
+has plain.html 'id="1-epochs-wide-t"' 'id="1-time-narrow-t"' 'id="1-traffic-wide-d"' \
+	'native and malloc get through up to 5M nodes' '<strong>12M nodes \(1.61 times' \
+	'gcn on a simulated rtx5090, 33.67 GB of GPU memory'
+"$WEIR" report plain.json --output=again.html || fail "report exits with $?"
+cmp -s plain.html again.html || fail "the page differs between two runs"
+"$WEIR" report - -o - <plain.json >again.html || fail "report - exits with $?"
+cmp -s plain.html again.html || fail "the page differs through pipes"
+echo "ok - a real run; the same bytes again, and through pipes"
+
+bench --nodes 8M --gpu-budget 90% --manager weir --json sweep-90.json
+bench --nodes 8M --gpu-budget 50% --manager weir --json sweep-50.json
+page sweep sweep-90.json sweep-50.json
+has sweep.html '<title id="1-epochs-wide-t"' '\(the work needs 2.00 times that\)'
+lacks sweep.html 'id="set-2"'
+echo "ok - one size with several budgets is one set"
+
+bench --nodes 8M --manager weir --json one.json
+page one one.json
+has one.html 'id="1-time-wide-t"'
+lacks one.html 'id="1-epochs-wide-t"' ', the next,' ', the slowest,' ' alone gets'
+page two one.json plain.json
+echo "ok - one size, one manager: no curve of one point, no comparison with nothing"
+
+bench --nodes 8M --manager native,malloc --json none.json
+page none none.json
+has none.html 'No run got through' 'out of memory'
+lacks none.html '<svg class="(wide|narrow)"' ' takes? '
+echo "ok - nothing that got through: a table and no chart"
+
+# ---------------------------------------------------------------- what later versions add
+
+# with PARTS NAME: the results of weir under another manager's name, with parts of the time.
+with()
+{
+	sed -n "s/\"manager\":\"weir\"/\"manager\":\"$2\"/
+		s/\"faults\":0,\"first_touches\":0/\"time_s\":{$1},\"faults\":1300000,\"first_touches\":200000/p" \
+		plain.json | grep -F "\"manager\":\"$2\""
+}
+{
+	cat plain.json
+	with '"compute":1,"in_place":0,"allocation":0,"first_touch":1,"demand":3,"eviction":5,"other":0' \
+		uvm+prefetch
+	with '"compute":1,"in_place":null,"allocation":0.25,"first_touch":7,"demand":0,"magic":0.75' uvm
+} >parts.json
+page parts parts.json
+has parts.html '<strong>uvm\+prefetch</strong>: 50 % of 2.87 s on eviction and 30 % on copies on demand' \
+	'<strong>uvm</strong>: 78 % of 2.87 s on first touches and 11 % on computing' \
+	'Page faults of the whole run there: uvm 1.3M \(first touches: 200k\), uvm\+prefetch 1.3M' \
+	'fill = .var\(--first-touch\)' '<th scope="col">faults'
+lacks plain.html '<th scope="col">faults' 'Page faults'
+echo "ok - parts of the time, faults; unknown parts count as other"
+
+sed 's/"machine":"rtx5090"/"machine":"cuda"/
+	s/"epoch_median_s":\([0-9]*\)\./"epoch_median_s":1\1./' plain.json >cuda.json
+page both plain.json cuda.json
+has both.html 'gcn on a real GPU' 'Times are measured' '<h2 id="beside">' \
+	'<th scope="col">simulated</th><th scope="col">measured</th>' 'Of 12 results that both have'
+echo "ok - simulated beside measured"
+
+sed 's/"version":"[^"]*"/"version":"0.0.9"/' plain.json >old.json
+page versions old.json plain.json
+has versions.html 'version 0.0.9' 'the second takes from 1.00 .* to 1.00 times as long'
+echo "ok - two versions"
+
+cat >timeline.json <<'TEXT'
+{"traceEvents": [
+{"ph":"M","name":"process_name","pid":1,"args":{"name":"weir <15M> 'x' `id`"}},
+{"ph":"C","name":"resident","pid":1,"ts":0,"args":{"hbm":0,"host":30000000000}},
+{"ph":"X","name":"kernel","pid":1,"ts":5,"dur":2},
+{"ph":"C","name":"resident","pid":1,"ts":1000000,"args":{"hbm":20000000000,"host":10000000000}},
+{"ph":"C","name":"resident","pid":1,"ts":4000000,"args":{"hbm":20000000000}}]}
+TEXT
+"$WEIR" report plain.json --timeline timeline.json -o timeline.html --png pictures >out 2>err ||
+	fail "a timeline: exits with $?"
+python3 "$SOURCE_DIR/tests/integration/report_page.py" timeline.html plain.json >out ||
+	fail "timeline.html: $(cat out)"
+has timeline.html "weir &lt;15M&gt; &#39;x&#39; \`id\`</strong>: in 4.00 s" \
+	'hbm holds 15.0 GB on average, at most 20.0 GB; host holds 15.0 GB on average, at most 30.0 GB'
+for picture in 1-epochs 1-time 1-traffic residency; do
+	[ "$(head -c 4 pictures/$picture.png | tail -c 3)" = PNG ] || fail "$picture.png is no PNG"
+done
+[ "$(find pictures -type f | wc -l)" -eq 4 ] || fail "not four pictures"
+echo "ok - residency over time; pictures"
+
+# ---------------------------------------------------------------- hostile and incomplete results
+
+printf '%s\n%s\n' \
+	'{"schema":"weir-result-1","workload":"<b>w&</b>","parameters":{"nodes":5},"machine":"\"m\u0001`","manager":"<script>alert(1)</script>","status":"ok","epoch_s":[3,1,2]}' \
+	'{"schema":"weir-result-1","workload":"<b>w&</b>","parameters":{"nodes":5},"machine":"\"m\u0001`","manager":"b'"'"' . system(\"touch evil\") . '"'"'","status":"failed","error":"</table><img src=x onerror=y>"}' \
+	>hostile.json
+page hostile hostile.json
+lacks hostile.html '<script' '<img' '<b>'
+has hostile.html '&lt;script&gt;alert\(1\)&lt;/script&gt; alone gets through: it takes 2.00 s' '&lt;/table&gt;&lt;img'
+find . -name evil | grep -q . && fail "a name was run"
+python3 "$SOURCE_DIR/tests/integration/report_page.py" hostile.html plain.json >out 2>&1 &&
+	fail "report_page.py takes the page of other results"
+echo "ok - names are texts, whatever is in them; members may be missing"
+
+# ---------------------------------------------------------------- what is refused
+
+# refused PATTERN ARGS...: exit status 2, one line, no page. Programs are looked for in $search.
+search=$PATH
+refused()
+{
+	pattern=$1
+	shift
+	env PATH="$search" "$WEIR" report "$@" -o refused.html >out 2>err
+	status=$?
+	[ $status -eq 2 ] || fail "report $* exits with $status, not 2"
+	[ "$(wc -l <err)" -eq 1 ] || fail "not one line for /$pattern/"
+	grep -q '^weir: ' err || fail "no 'weir: ' for /$pattern/"
+	grep -Eq -- "$pattern" err || fail "no /$pattern/"
+	[ -e refused.html ] && fail "a page for /$pattern/"
+	empty
+	echo "ok - refused: $pattern"
+}
+
+refused 'needs results'
+refused 'missing.json: No such file' missing.json
+refused 'temporary: Is a directory' temporary
+refused 'no option --frob' plain.json --frob x
+refused 'no option -x' plain.json -x
+refused 'named 2 times' - -
+refused 'plot-timeout .soon.*seconds' plain.json --plot-timeout soon
+: >nothing.json
+refused 'nothing.json: no results' nothing.json
+{
+	head -n 2 plain.json
+	echo '{"schema":'
+} >cut.json
+refused 'cut.json:3: no JSON object' cut.json
+sed '2s/weir-result-1/weir-result-9/' plain.json >schema.json
+refused "schema.json:2: unknown schema 'weir-result-9'" schema.json
+sed '3s/"nodes":/"knots":/' plain.json >nodes.json
+refused 'nodes.json:3: "parameters" lacks "nodes"' nodes.json
+sed '1s/"faults":0/"faults":"many"/' plain.json >faults.json
+refused 'faults.json:1: "faults" is no number' faults.json
+sed '1s/"status":"ok"/"status":"fine"/' plain.json >status.json
+refused "status.json:1: no status 'fine'" status.json
+refused 'plain.json: line 2' plain.json --timeline plain.json
+echo '{"traceEvents":[]}' >idle.json
+refused 'idle.json: nothing is "resident"' plain.json --timeline idle.json
+refused 'cannot make folder .plain.json/x' plain.json --png plain.json/x
+
+mkdir without failing hanging
+cat >failing/gnuplot <<'TEXT'
+#!/bin/sh
+echo >&2
+echo "the terminal svg is not there" >&2
+exit 3
+TEXT
+cat >hanging/gnuplot <<'TEXT'
+#!/bin/sh
+exec sleep 1000
+TEXT
+chmod +x failing/gnuplot hanging/gnuplot
+search="$dir/without"
+refused "gnuplot is missing: \`make deps\` installs it" plain.json
+search="$dir/failing:$PATH"
+refused 'gnuplot failed with status 3: the terminal svg is not there' plain.json
+search="$dir/hanging:$PATH"
+refused 'gnuplot did not end within 0.2 s.*--plot-timeout' plain.json --plot-timeout 0.2
+
+for signal in INT:130 TERM:143; do
+	env --default-signal=INT PATH="$search" "$WEIR" report plain.json -o refused.html >out 2>err &
+	pid=$!
+	tries=0
+	until [ -n "$(ls -A temporary)" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || fail "gnuplot is not started"
+		sleep 0.05
+	done
+	sleep 0.1
+	kill -s "${signal%:*}" $pid
+	wait $pid
+	status=$?
+	[ $status -eq "${signal#*:}" ] || fail "SIG${signal%:*} exits with $status"
+	has err 'interrupted'
+	empty
+	echo "ok - SIG${signal%:*} ends it and gnuplot"
+done
+echo old >kept.html
+"$WEIR" report cut.json -o kept.html >out 2>err && fail "cut.json is taken"
+[ "$(cat kept.html)" = old ] || fail "an error changed the page that was there"
+"$WEIR" report plain.json -o no/such/page.html >out 2>err
+[ $? -eq 2 ] || fail "a missing folder is no error"
+has err 'cannot write .no/such/page.html'
+if [ -c /dev/full ]; then
+	"$WEIR" report plain.json -o /dev/full >out 2>err
+	[ $? -eq 2 ] || fail "a full disk is no error"
+	has err 'No space left'
+fi
+"$WEIR" report --help >out || fail "--help exits with $?"
+has out 'usage: weir report' '--timeline' '--png' '--output'
+find . -name '.*.tmp' | grep -q . && fail "a partial file is left"
+echo "ok - an old page stays until there is a new one"
