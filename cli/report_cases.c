@@ -43,6 +43,8 @@ const struct report_case *report_case_like(const struct report_set *set,
 bool report_sets_meet(const struct report_sets *sets, const struct report_set *a,
 		      const struct report_set *b)
 {
+	if (!report_same_work(a->result[0], b->result[0]))
+		return false;
 	for (size_t i = 0; i < a->nr_cases; i++) {
 		const struct report_case *other = report_case_like(b, &a->cases[i]);
 

@@ -65,12 +65,16 @@ static bool same_setup(const struct report_result *a, const struct report_result
 	       same_number(a->block_bytes, b->block_bytes);
 }
 
-/* Whether two results are of the same work: it then needs the same memory. */
-static bool same_work(const struct report_result *a, const struct report_result *b)
+bool report_same_work(const struct report_result *a, const struct report_result *b)
 {
 	return same_text(a->workload, b->workload) && same_text(a->graph, b->graph) &&
-	       a->nodes == b->nodes && same_number(a->slice, b->slice) &&
-	       same_number(a->hidden, b->hidden);
+	       same_number(a->slice, b->slice) && same_number(a->hidden, b->hidden);
+}
+
+/* Of the same size, too: it then needs the same memory. */
+static bool same_run(const struct report_result *a, const struct report_result *b)
+{
+	return a->nodes == b->nodes && report_same_work(a, b);
 }
 
 /*
@@ -84,7 +88,7 @@ static double needs_of(const struct report_results *results, const struct report
 	for (size_t i = 0; i < results->nr; i++) {
 		const struct report_result *r = &results->result[i];
 
-		if (!same_work(r, work))
+		if (!same_run(r, work))
 			continue;
 		if (r->needs_bytes > 0)
 			return r->needs_bytes;
@@ -262,7 +266,7 @@ static double in_memory_of(const struct report_results *results, const struct re
 	for (size_t i = 0; i < results->nr; i++) {
 		const struct report_result *r = &results->result[i];
 
-		if (!same_work(r, work) || !same_text(r->machine, work->machine) ||
+		if (!same_run(r, work) || !same_text(r->machine, work->machine) ||
 		    !same_text(r->version, work->version))
 			continue;
 		if (strcmp(r->manager, "native") == 0 && !isnan(r->epoch_s))

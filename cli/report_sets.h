@@ -75,7 +75,10 @@ bool report_ends(const struct report_set *set, size_t manager);
 /* Within a thousandth, or both not known. */
 bool report_same_budget(double a, double b);
 
-/* Whether two sets have a result of the same manager, size and budget. */
+/* Whether two results are of the same work, but for its size. */
+bool report_same_work(const struct report_result *a, const struct report_result *b);
+
+/* Whether two sets have a result of the same work, manager, size and budget. */
 bool report_sets_meet(const struct report_sets *sets, const struct report_set *a,
 		      const struct report_set *b);
 

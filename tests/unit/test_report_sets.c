@@ -121,6 +121,20 @@ static void test_sets_budgets_of_what_is_needed(void **state)
 			    "gcn on a simulated a, GPU memory of 20 % of what it needs");
 }
 
+static void test_sets_meet_in_the_same_work(void **state)
+{
+	(void)state;
+	add("a", 1e6, 10 * GB, "weir", 1);
+	add("b", 1e6, 10 * GB, "weir", 2);
+	add("a", 1e6, 10 * GB, "weir", 1)->hidden = 128;
+	add("c", 1e6, 10 * GB, "malloc", 1);
+	make();
+	assert_int_equal(sets.nr, 4);
+	assert_true(report_sets_meet(&sets, &sets.set[0], &sets.set[1]));
+	assert_false(report_sets_meet(&sets, &sets.set[0], &sets.set[2]));
+	assert_false(report_sets_meet(&sets, &sets.set[0], &sets.set[3]));
+}
+
 static void test_sets_too_many(void **state)
 {
 	char err[256] = "";
@@ -346,6 +360,7 @@ int main(void)
 		test(test_sets_by_machine_and_budget),
 		test(test_sets_one_size_many_budgets),
 		test(test_sets_budgets_of_what_is_needed),
+		test(test_sets_meet_in_the_same_work),
 		test(test_sets_too_many),
 		test(test_sets_managers_keep_their_slots),
 		test(test_cases_what_is_needed),
