@@ -517,7 +517,7 @@ static int read_oracle(const struct reader *r, struct bench_params *p)
 	if (any)
 		snprintf(r->err, r->err_bytes,
 			 "--oracle looks at the third epoch and those after it; give --epochs more "
-			 "than %u",
+			 "than %d",
 			 BENCH_WARM_UP);
 	else
 		snprintf(r->err, r->err_bytes,

@@ -6,7 +6,7 @@
 
 #include "workloads/oracle.h"
 
-/* Bytes that crossed the link while the trace was taken: copied one way; used in place both ways. */
+/* Bytes that were copied one way while the trace was taken. */
 static double copied(const struct bench_outcome *outcome, enum weir_direction direction)
 {
 	uint64_t bytes = 0;
@@ -18,6 +18,7 @@ static double copied(const struct bench_outcome *outcome, enum weir_direction di
 	return (double)bytes;
 }
 
+/* Bytes that were used in place meanwhile, both ways. */
 static double in_place(const struct bench_outcome *outcome)
 {
 	uint64_t bytes = 0;

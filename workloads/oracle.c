@@ -13,7 +13,7 @@
 /* A trace on its way into sets. */
 struct blocks {
 	const struct trace *trace;
-	uint32_t *first_block; /* by life; of one that does not move: its end, too */
+	uint32_t *first_block; /* by life; one that does not move has no blocks */
 	struct min_trace min;
 	uint64_t *first; /* min.first */
 	struct min_access *access;
@@ -38,17 +38,23 @@ static bool covers(const struct trace *trace, const struct trace_use *use, uint6
 	return use->offset <= begin && use->offset + use->bytes >= begin + bytes;
 }
 
-/* The step's access of the block; added at its first use, as one that needs nothing. */
-static struct min_access *access_of(struct blocks *b, uint32_t step, uint32_t block)
+/* Whether the step, which is being added, has an access of the block. */
+static bool has_access(const struct blocks *b, uint32_t step, uint32_t block)
 {
 	uint64_t at = b->at[block];
 
-	if (at < b->first[step] || at >= b->nr_accesses || b->access[at].block != block) {
-		at = b->at[block] = b->nr_accesses++;
-		b->access[at] = (struct min_access){
+	return at >= b->first[step] && at < b->nr_accesses && b->access[at].block == block;
+}
+
+/* The step's access of the block; added at its first use, as one that needs nothing. */
+static struct min_access *access_of(struct blocks *b, uint32_t step, uint32_t block)
+{
+	if (!has_access(b, step, block)) {
+		b->at[block] = b->nr_accesses++;
+		b->access[b->at[block]] = (struct min_access){
 			.block = block & (MIN_BLOCKS_MAX - 1), .in_place = true, .birth = true};
 	}
-	return &b->access[at];
+	return &b->access[b->at[block]];
 }
 
 /* A use of one block by a kernel, or (write) by the program. */

@@ -21,7 +21,7 @@ struct oracle_result {
 };
 
 /*
- * Compute it. Takes memory in proportion to the blocks that launches name, 10 bytes each.
+ * Compute it. Takes memory in proportion to the blocks that launches name, 8 bytes each.
  *
  * trace: one period of something that repeats.
  * capacity: blocks that the device's memory holds.

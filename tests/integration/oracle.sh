@@ -4,6 +4,7 @@
 # `weir bench --oracle`: copies in are never fewer than MIN's, and at the size and budget that weir
 # is measured at hardly more; looking changes nothing. Needs WEIR, the program, and SOURCE_DIR, the
 # source tree. Prints a line a test.
+# Labels: slow
 set -u
 
 : "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
@@ -55,6 +56,12 @@ grep -c '"manager":"native".*"oracle":null' "$dir/more.json" | grep -q '^3$' ||
 grep '"manager":"weir"' "$dir/more.json" >"$dir/weir.json"
 within weir 2
 echo "ok - sizes beside each other, managers that move nothing"
+
+for budget in 80% 50% 25%; do
+	run part --machine h200 --gpu-budget $budget --nodes 5M --manager weir --oracle --epochs 4
+	within part 2
+done
+echo "ok - budgets"
 
 for wrong in "--manager native,zerocopy" "--graph $dir/graph --epochs 2"; do
 	mkdir -p "$dir/graph"

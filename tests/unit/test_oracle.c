@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From launches to MIN's blocks: what counts as contents that are needed, on traces written by
- * hand; and trainings under weir, whose copies in cannot be fewer than MIN's.
+ * hand. That no run has fewer copies in is tests/integration/oracle.sh's.
  */
-#include <errno.h>
-#include <stdlib.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "tests/unit/test_sim_machine.h"
-#include "workloads/gcn/gcn.h"
+#include <cmocka.h>
+
+#include <errno.h>
+
 #include "workloads/oracle.h"
 
 #define BLOCK UINT64_C(4096)
@@ -253,92 +257,6 @@ static void test_oracle_refuses(void **state)
 	assert_int_equal(oracle_compute(&s.trace, 2, &out), -ENODATA);
 }
 
-/* ------------------------------------------------------------------ trainings under weir */
-
-#define FIRST 5u /* epoch: by then weir is in its steady state */
-#define EPOCHS 9u
-
-struct training {
-	struct manager *m;
-	struct manager_stats from, to;
-	struct trace *trace;
-	bool started;
-};
-
-static int listen(void *arg, uint32_t done, uint32_t total)
-{
-	struct training *t = arg;
-
-	if (done == FIRST && !t->started) {
-		t->started = true;
-		t->m->ops->stats(t->m, &t->from);
-		assert_int_equal(trace_manager_start(t->m), 0);
-	} else if (done == total && !t->trace) {
-		t->m->ops->stats(t->m, &t->to);
-		assert_int_equal(trace_manager_stop(t->m, &t->trace), 0);
-	}
-	return 0;
-}
-
-/* Train with so many blocks; copies in of an epoch, weir's and MIN's. */
-static void train(uint64_t gpu_blocks, double *copied, double *least)
-{
-	struct manager_config config = {
-		.gpu_budget_bytes = gpu_blocks * BLOCK, .block_bytes = BLOCK, .options = ""};
-	struct gcn_params params = {.nodes = 1500,
-				    .slice = 3000,
-				    .epochs = EPOCHS,
-				    .seed = 11,
-				    .hidden = 48,
-				    .threads = 1,
-				    .progress = listen};
-	struct training t = {0};
-	struct workload_result result;
-	struct weir_machine_desc desc;
-	struct oracle_result oracle;
-	struct manager *inner;
-	char why[256];
-
-	params.progress_arg = &t;
-	test_machine(&desc);
-	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &config.machine), 0);
-	assert_int_equal(manager_create("weir", &config, &inner), 0);
-	assert_int_equal(trace_manager_create(inner, &t.m), 0);
-	assert_int_equal(gcn_run(t.m, &params, &result, why, sizeof(why)), 0);
-	assert_non_null(t.trace);
-	assert_int_equal(oracle_compute(t.trace, t.to.movable_blocks, &oracle), 0);
-	assert_true(t.to.movable_blocks < gpu_blocks); /* there are arenas */
-	assert_true(oracle.largest_set <= t.to.movable_blocks);
-	*copied = 0;
-	for (int cause = 0; cause < WEIR_CAUSE_INPLACE; cause++)
-		*copied += (double)(t.to.bytes[WEIR_TO_DEVICE][cause] -
-				    t.from.bytes[WEIR_TO_DEVICE][cause]) /
-			   (double)BLOCK / (EPOCHS - FIRST);
-	*least = oracle.copy_ins / (EPOCHS - FIRST);
-	trace_destroy(t.trace);
-	gcn_result_free(&result);
-	t.m->ops->destroy(t.m);
-	weir_machine_close(config.machine);
-}
-
-/* Whatever weir does in its steady state, MIN does it with no more copies. */
-static void test_oracle_is_below_weir(void **state)
-{
-	uint32_t nr_copying = 0;
-
-	(void)state;
-	for (uint64_t blocks = 300; blocks <= 900; blocks += 200) {
-		double copied, least;
-
-		train(blocks, &copied, &least);
-		print_message("%4u blocks: copies in %.2f an epoch, MIN %.2f\n",
-			      (unsigned int)blocks, copied, least);
-		assert_true(copied >= least);
-		nr_copying += least > 10;
-	}
-	assert_true(nr_copying >= 3);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,7 +267,6 @@ int main(void)
 		cmocka_unit_test(test_oracle_program_writes),
 		cmocka_unit_test(test_oracle_in_place),
 		cmocka_unit_test(test_oracle_refuses),
-		cmocka_unit_test(test_oracle_is_below_weir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
