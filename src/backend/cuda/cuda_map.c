@@ -306,7 +306,7 @@ int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double 
 {
 	cu_ptr addr = (cu_ptr)(uintptr_t)use->addr;
 	const struct cuda_region *region = region_at(cuda, addr);
-	uint64_t first, last, nr_host = 0;
+	uint64_t begin, end, host_bytes = 0;
 
 	if (!region) {
 		const struct cuda_plain *plain = cuda_plain_at(cuda, addr, use->bytes);
@@ -321,10 +321,16 @@ int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double 
 	*share = 0;
 	if (!region->nr_host)
 		return 0;
-	first = (addr - region->base) / region->unit;
-	last = (addr - region->base + use->bytes - 1) / region->unit;
-	for (uint64_t unit = first; unit <= last; unit++)
-		nr_host += is_host(cuda, region->mapping[unit].chunk);
-	*share = (double)nr_host / (double)(last - first + 1);
+	begin = addr - region->base;
+	end = begin + use->bytes;
+	while (begin < end) {
+		uint64_t unit = begin / region->unit, next = (unit + 1) * region->unit;
+
+		next = next < end ? next : end;
+		if (is_host(cuda, region->mapping[unit].chunk))
+			host_bytes += next - begin;
+		begin = next;
+	}
+	*share = (double)host_bytes / (double)use->bytes;
 	return 0;
 }
