@@ -32,7 +32,9 @@ struct trace_manager {
 	uint64_t next_addr;  /* with no inner manager */
 	struct trace *trace; /* NULL: not recording */
 	uint32_t cap_steps, cap_uses, cap_lives, cap_resident;
-	int error; /* first error of recording */
+	int error;		    /* first error of recording */
+	trace_observer_fn observer; /* NULL: none */
+	void *observer_arg;
 };
 
 static struct trace_manager *from_manager(struct manager *m)
@@ -209,6 +211,8 @@ static int trace_alloc(struct manager *m, uint64_t bytes, const char *name, void
 	memmove(&t->live[at + 1], &t->live[at], (t->nr_live - at) * sizeof(*t->live));
 	t->live[at] = l;
 	t->nr_live++;
+	if (t->observer)
+		t->observer(t->observer_arg, mem, bytes, name);
 	*addr = mem;
 	return 0;
 }
@@ -223,6 +227,8 @@ static void trace_free(struct manager *m, void *addr)
 
 		if (recording(t))
 			t->trace->lives[l->life].death = t->trace->nr_steps;
+		if (t->observer)
+			t->observer(t->observer_arg, addr, l->bytes, NULL);
 		t->nr_live--;
 		memmove(l, l + 1, (t->nr_live - at) * sizeof(*l));
 	}
@@ -390,6 +396,14 @@ static void watch_stop(struct trace_manager *t)
 {
 	if (t->inner && t->inner->ops->watch)
 		(void)t->inner->ops->watch(t->inner, NULL, NULL); /* takes no memory any more */
+}
+
+void trace_manager_observe(struct manager *m, trace_observer_fn fn, void *arg)
+{
+	struct trace_manager *t = from_manager(m);
+
+	t->observer = fn;
+	t->observer_arg = arg;
 }
 
 int trace_manager_start(struct manager *m)

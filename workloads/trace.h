@@ -82,6 +82,12 @@ void trace_destroy(struct trace *trace);
  */
 int trace_manager_create(struct manager *inner, struct manager **out);
 
+/* Told of an allocation, after it was made, and before it is freed of that: then name is NULL. */
+typedef void (*trace_observer_fn)(void *arg, const void *addr, uint64_t bytes, const char *name);
+
+/* Have somebody told of what is allocated from now on, whether it records or not. arg: borrowed. */
+void trace_manager_observe(struct manager *m, trace_observer_fn fn, void *arg);
+
 /*
  * Start recording, with nothing queued or between two launches; what is allocated now is alive
  * before. Where the inner manager moves blocks, it is watched. -EBUSY: it records already. -ENOMEM.

@@ -15,10 +15,13 @@ typedef int (*workload_progress_fn)(void *arg, uint32_t done, uint32_t total);
 /* One workload run's outcome. Arrays are owned by the caller of the run. */
 struct workload_result {
 	uint32_t nr_epochs; /* that trained, warm-up included */
-	double *epoch_s;    /* nr_epochs of them, device idle to device idle */
-	/* Of each epoch, what the device's time went into; NULL: the machine does not know. */
+	/* nr_epochs of each: */
+	double *epoch_s;	  /* device idle to device idle */
+	uint64_t *epoch_begin_ns; /* by the machine's clock */
+	double *epoch_cpu_s;	  /* of this process meanwhile, user and system: this computer's */
+	double *loss;		  /* NaN where the machine is phantom */
+	/* What the device's time went into; NULL: the machine does not know. */
 	double (*time_s)[BACKEND_TIME_NR];
-	double *loss;	      /* nr_epochs of them; NaN where the machine is phantom */
 	double test_accuracy; /* 0..1; NaN where there is no test split */
 };
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "workloads/gcn/cuda.h"
 #include "workloads/gcn/internal.h"
@@ -21,14 +22,18 @@
 /* A moment between two epochs. */
 struct moment {
 	uint64_t now_ns;
+	double cpu_s; /* of the process, user and system */
 	uint64_t time_ns[BACKEND_TIME_NR];
 };
 
 static void moment_take(struct gcn *g, const struct workload_result *r, struct moment *out)
 {
 	struct backend *b = g->m->backend;
+	struct timespec cpu;
 
 	memset(out, 0, sizeof(*out));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	out->cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
 	out->now_ns = b->ops->now_ns(b);
 	/* Whether the machine knows was asked as the result was made. */
 	if (r->time_s)
@@ -39,6 +44,8 @@ static void epoch_note(struct workload_result *r, uint32_t epoch, const struct m
 		       const struct moment *end)
 {
 	r->epoch_s[epoch] = (double)(end->now_ns - begin->now_ns) * 1e-9;
+	r->epoch_begin_ns[epoch] = begin->now_ns;
+	r->epoch_cpu_s[epoch] = end->cpu_s - begin->cpu_s;
 	for (int i = 0; r->time_s && i < BACKEND_TIME_NR; i++)
 		r->time_s[epoch][i] = (double)(end->time_ns[i] - begin->time_ns[i]) * 1e-9;
 }
@@ -85,10 +92,13 @@ static int result_alloc(struct workload_result *r, struct manager *m, uint32_t n
 
 	*r = (struct workload_result){.nr_epochs = nr_epochs, .test_accuracy = NAN};
 	r->epoch_s = calloc(nr_epochs, sizeof(*r->epoch_s));
+	r->epoch_begin_ns = calloc(nr_epochs, sizeof(*r->epoch_begin_ns));
+	r->epoch_cpu_s = calloc(nr_epochs, sizeof(*r->epoch_cpu_s));
 	r->loss = calloc(nr_epochs, sizeof(*r->loss));
 	if (timed)
 		r->time_s = calloc(nr_epochs, sizeof(*r->time_s));
-	if (!r->epoch_s || !r->loss || (timed && !r->time_s)) {
+	if (!r->epoch_s || !r->epoch_begin_ns || !r->epoch_cpu_s || !r->loss ||
+	    (timed && !r->time_s)) {
 		gcn_result_free(r);
 		return -ENOMEM;
 	}
@@ -100,12 +110,11 @@ void gcn_result_free(struct workload_result *r)
 	if (!r)
 		return;
 	free(r->epoch_s);
+	free(r->epoch_begin_ns);
+	free(r->epoch_cpu_s);
 	free(r->loss);
 	free(r->time_s);
-	r->epoch_s = NULL;
-	r->loss = NULL;
-	r->time_s = NULL;
-	r->nr_epochs = 0;
+	*r = (struct workload_result){0};
 }
 
 static void host_init(struct gcn *g)
