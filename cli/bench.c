@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir bench`: run a workload under several managers, each on a fresh machine, and report. The
- * output is the same byte for byte whenever the same thing is run: it holds no time but virtual
- * time. What is run is in bench_options.c, how in bench_run.c.
+ * output is the same byte for byte whenever the same thing is simulated: it holds no time but
+ * virtual time. What is run is in bench_options.c, how in bench_run.c, what is written in
+ * bench_write.c.
  *
  * Exit status: 0; 1 when a run failed or its losses differ; 2 for bad input and for output that
  * cannot be written; 128 + n when stopped by signal n. Out of memory is a result.
@@ -17,10 +18,10 @@
 
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
-#include "cli/bench_output.h"
 #include "cli/bench_run.h"
 #include "cli/bench_signal.h"
 #include "cli/bench_table.h"
+#include "cli/bench_write.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
@@ -31,7 +32,7 @@ enum { EXIT_FAILED = 1, EXIT_BAD = 2 };
 /* One run of the command. */
 struct bench {
 	struct bench_params params;
-	struct bench_output output; /* of JSON; without --json: stream is NULL */
+	struct bench_files files;
 	struct bench_progress work;
 	struct bench_row *rows;
 	unsigned int nr_rows;
@@ -93,12 +94,21 @@ static void fill_parameters(const struct bench_params *p, uint64_t nodes,
 	};
 }
 
-/* The outcome of a run as a result, which borrows from both. */
+/* The outcome of a run as a result, which borrows from all. gpu: filled for a real one. */
 static void fill_result(const struct bench_params *p, const struct bench_run *run,
 			const struct bench_outcome *outcome,
-			const struct bench_reference *reference, double bound_s, struct result *out)
+			const struct bench_reference *reference, double bound_s,
+			struct result_real_gpu *gpu, struct result *out)
 {
 	const struct workload_result *r = &outcome->run;
+
+	*gpu = (struct result_real_gpu){
+		.in_memory_measured = reference->measured,
+		.bound_measured = reference->timed,
+		.epoch_cpu_s = outcome->err ? NULL : r->epoch_cpu_s + p->warm_up,
+		.peak_rss_bytes = outcome->host.peak_rss_bytes,
+		.bookkeeping_bytes = outcome->host.bookkeeping_bytes,
+	};
 
 	*out = (struct result){
 		.workload = "gcn",
@@ -107,6 +117,7 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.manager = run->manager,
 		.policy = strncmp(run->manager, "weir", 4) == 0 ? "default" : NULL,
 		.stats = outcome->stats,
+		.real_gpu = p->real_gpu ? gpu : NULL,
 		.gpu_budget_bytes = run->config.gpu_budget_bytes,
 		.epoch_median_s = NAN,
 		.test_accuracy = NAN,
@@ -174,13 +185,12 @@ static void judge(struct bench *bench, const struct result *result)
 /* ------------------------------------------------------------------ the runs */
 
 /* Compare with the oracle, where the manager moves blocks. */
-static void consult(struct bench *bench, const struct bench_run *run,
-		    const struct bench_outcome *outcome, const struct trace *trace,
-		    struct result_oracle *oracle, struct result *result)
+static void consult(struct bench *bench, const struct bench_run *run, struct result_oracle *oracle,
+		    struct result *result)
 {
-	if (!trace || !trace->block_bytes)
+	if (!bench->params.oracle || !run->record->trace || !run->record->trace->block_bytes)
 		return;
-	if (bench_oracle(run, outcome, trace, oracle, bench->err, sizeof(bench->err))) {
+	if (bench_oracle(run, oracle, bench->err, sizeof(bench->err))) {
 		complain(bench, bench->err);
 		bench->status = EXIT_FAILED;
 		return;
@@ -208,28 +218,27 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		.epochs = p->warm_up + p->epochs,
 		.work = &bench->work,
 		.weight = bench_run_weight(p, nodes, p->data, p->warm_up + p->epochs),
-		.first_traced = BENCH_WARM_UP,
 	};
+	struct bench_record record;
 	struct bench_outcome outcome;
 	struct result_oracle oracle;
-	struct trace *trace = NULL;
+	struct result_real_gpu gpu;
 	struct result result;
 	int rc = 0;
 
-	run.trace = p->oracle ? &trace : NULL;
+	run.record = bench_record_wanted(p, &record);
 	bench_run(&run, &outcome);
 	if (!bench_signal_pending()) {
-		fill_result(p, &run, &outcome, reference, bound_s, &result);
-		consult(bench, &run, &outcome, trace, &oracle, &result);
+		fill_result(p, &run, &outcome, reference, bound_s, &gpu, &result);
+		consult(bench, &run, &oracle, &result);
 		judge(bench, &result);
 		keep_row(bench, &result, reference->epoch_s);
-		if (bench->output.stream) {
-			result_write(bench->output.stream, &result);
-			if (bench_output_flush(&bench->output, bench->err, sizeof(bench->err)))
-				rc = stop(bench, EXIT_BAD);
-		}
+		rc = bench_write(&bench->files, &run, &outcome, &result, bench->err,
+				 sizeof(bench->err));
+		if (rc)
+			rc = stop(bench, EXIT_BAD);
 	}
-	trace_destroy(trace);
+	bench_record_fini(&record);
 	bench_outcome_fini(&outcome);
 	return bench_signal_pending() ? -1 : rc;
 }
@@ -273,6 +282,8 @@ static int run_size(struct bench *bench, uint64_t nodes)
 				 sizeof(bench->err));
 	if (rc)
 		return bench_signal_pending() ? -1 : stop(bench, EXIT_FAILED);
+	if (bench->err[0])
+		complain(bench, bench->err);
 	rc = budget_bytes(bench, nodes, &reference, &budget);
 	if (rc)
 		goto out;
@@ -310,12 +321,10 @@ static int run_all(struct bench *bench)
 /* The table goes where JSON does not. */
 static void report(struct bench *bench)
 {
-	FILE *out = bench->output.stream == stdout ? stderr : stdout;
+	FILE *out = bench->files.json.stream == stdout ? stderr : stdout;
 	int err;
 
-	bench_signal_set_partial(NULL);
-	if (bench->output.stream &&
-	    bench_output_commit(&bench->output, bench->err, sizeof(bench->err))) {
+	if (bench_files_commit(&bench->files, bench->err, sizeof(bench->err))) {
 		complain(bench, bench->err);
 		bench->status = EXIT_BAD;
 	}
@@ -334,7 +343,7 @@ static void report(struct bench *bench)
 
 static int run_command(struct bench *bench)
 {
-	const struct bench_params *p = &bench->params;
+	struct bench_params *p = &bench->params;
 	int rc;
 
 	bench->rows = calloc((size_t)p->nr_nodes * p->nr_managers, sizeof(*bench->rows));
@@ -348,9 +357,8 @@ static int run_command(struct bench *bench)
 			 strerror(-rc));
 		return stop(bench, EXIT_FAILED);
 	}
-	if (p->json && bench_output_open(&bench->output, p->json, bench->err, sizeof(bench->err)))
+	if (bench_files_open(&bench->files, p, bench->err, sizeof(bench->err)))
 		return stop(bench, EXIT_BAD);
-	bench_signal_set_partial(bench->output.partial);
 	return run_all(bench);
 }
 
@@ -370,8 +378,7 @@ static int bench_gcn(int argc, char **argv)
 	rc = run_command(&bench);
 	if (!rc)
 		report(&bench);
-	bench_signal_set_partial(NULL);
-	bench_output_abandon(&bench.output);
+	bench_files_abandon(&bench.files);
 	if (rc && bench_signal_pending()) {
 		complain(&bench, "interrupted; no results were written");
 		bench.status = 128 + bench_signal_pending();

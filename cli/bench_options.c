@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "cli/bench_check.h"
-#include "cli/machine_file.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
+#include "src/core/cost.h"
 #include "workloads/gcn/cuda.h"
 #include "workloads/gcn/gcn.h"
 #include "workloads/gcn/graph.h"
@@ -29,6 +29,7 @@
 
 enum option_id {
 	MACHINE,
+	MEASURED,
 	DEVICE,
 	MANAGER,
 	NODES,
@@ -45,6 +46,9 @@ enum option_id {
 	CHECK,
 	ORACLE,
 	JSON,
+	TIMELINE,
+	TIMELINE_ALL,
+	FIT_KERNELS,
 	VERBOSE,
 	HELP,
 	OPTION_NR
@@ -54,6 +58,8 @@ static const struct option_def option_table[OPTION_NR] = {
 	[MACHINE] =
 		{"machine", "M", "WEIR_MACHINE", MACHINE_DEFAULT,
 		 "simulated machine: a name or a description file; or cuda: this computer's GPUs"},
+	[MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,
+		      "with --machine cuda: description with this computer's measured rates"},
 	[DEVICE] = {"device", "D", "WEIR_DEVICE", "0", "device that trains: index or name"},
 	[MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", "native,malloc,zerocopy,weir",
 		     "ways of holding memory, each run in turn"},
@@ -80,6 +86,13 @@ static const struct option_def option_table[OPTION_NR] = {
 	[ORACLE] = {"oracle", NULL, NULL, NULL,
 		    "compare copies in with the fewest that would have done (weir)"},
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
+	[TIMELINE] = {"timeline", "FILE", NULL, NULL,
+		      "write what happened in the last epoch of each run, for Perfetto"},
+	[TIMELINE_ALL] = {"timeline-all", NULL, NULL, NULL,
+			  "all of each run in the timeline, set-up included"},
+	[FIT_KERNELS] =
+		{"fit-kernels", "FILE", NULL, NULL,
+		 "write the machine's description with kernels as a run of native has them"},
 	[VERBOSE] = {"verbose", NULL, NULL, NULL, "show bytes by cause"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
@@ -464,15 +477,35 @@ static void keep_first_error(void *arg, enum weir_log_level level, const char *m
 		snprintf(text, WHY_BYTES, "%s", message);
 }
 
+/* Whether each GPU that there is, and its link to the host, were measured. */
+static bool describes(const struct weir_machine_desc *measured,
+		      const struct weir_machine_desc *gpus)
+{
+	uint32_t host = cost_host_memory(gpus);
+	bool all = measured->nr_devices >= gpus->nr_devices;
+
+	for (uint32_t d = 0; d < gpus->nr_devices && all; d++)
+		all = measured->device[d].memory == gpus->device[d].memory &&
+		      cost_link_find(measured, host, gpus->device[d].memory) >= 0;
+	return all && cost_host_memory(measured) == host;
+}
+
 /* This computer's GPUs, and the kernels for them. */
 static int read_cuda(struct reader *r, struct bench_params *p)
 {
+	const char *measured = r->values[MEASURED].text;
 	struct weir_machine *machine;
 	char why[WHY_BYTES] = "";
-	int err;
+	int err = 0;
 
+	if (measured)
+		err = machine_file_read(measured, &p->file, why, sizeof(why));
+	if (err) {
+		snprintf(r->err, r->err_bytes, "%s", why);
+		return err;
+	}
 	weir_log_set(keep_first_error, why);
-	err = weir_machine_cuda(NULL, &machine);
+	err = weir_machine_cuda(measured ? &p->file.desc : NULL, &machine);
 	if (!err) {
 		p->machine = *weir_machine_desc(machine);
 		weir_machine_close(machine);
@@ -487,6 +520,10 @@ static int read_cuda(struct reader *r, struct bench_params *p)
 		return err;
 	}
 	p->real_gpu = true;
+	if (measured && !describes(&p->file.desc, &p->machine))
+		return refuse(r, MEASURED,
+			      "describes another machine: it has the host's memory first, then one "
+			      "of each GPU that is here, and its link");
 	return 0;
 }
 
@@ -498,31 +535,80 @@ static int read_machine(struct reader *r, struct bench_params *p)
 
 	if (strcmp(name, MACHINE_CUDA) == 0)
 		return read_cuda(r, p);
-	err = machine_file_load(name, &p->machine, why, sizeof(why));
+	if (r->values[MEASURED].origin == OPTION_GIVEN)
+		return refuse(r, MEASURED, "is for --machine " MACHINE_CUDA "; drop one of them");
+	err = machine_file_read(name, &p->file, why, sizeof(why));
 	if (err)
 		snprintf(r->err, r->err_bytes, "%s", why);
+	else
+		p->machine = p->file.desc;
 	return err;
 }
 
 /* What is compared are epochs after the first ones, of managers that move blocks. */
 static int read_oracle(const struct reader *r, struct bench_params *p)
 {
+	const char *what = NULL;
 	bool any = false;
 
 	p->oracle = r->values[ORACLE].text != NULL;
+	if (!p->oracle)
+		return 0;
 	for (unsigned int i = 0; i < p->nr_managers; i++)
 		any |= manager_find(p->manager[i])->watch != NULL;
-	if (!p->oracle || (any && p->warm_up + p->epochs > BENCH_WARM_UP))
+	if (!any)
+		what = "is for managers that move blocks; add weir to --manager";
+	else if (p->warm_up + p->epochs <= BENCH_WARM_UP)
+		what = "looks at the third epoch and those after it; give more --epochs";
+	else if (r->values[TIMELINE].text)
+		what = "and --timeline record different epochs; drop one of them";
+	if (!what)
 		return 0;
-	if (any)
-		snprintf(r->err, r->err_bytes,
-			 "--oracle looks at the third epoch and those after it; give --epochs more "
-			 "than %d",
-			 BENCH_WARM_UP);
-	else
-		snprintf(r->err, r->err_bytes,
-			 "--oracle: no manager of --manager moves blocks; add weir");
+	snprintf(r->err, r->err_bytes, "--oracle %s", what);
 	return -EINVAL;
+}
+
+/* Files that are written: each its own, and not the standard output, which has the table. */
+static int read_files(struct reader *r, struct bench_params *p)
+{
+	static const enum option_id ids[] = {JSON, TIMELINE, FIT_KERNELS};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+		const char *name = r->values[ids[i]].text;
+
+		if (name && ids[i] != JSON && strcmp(name, "-") == 0)
+			return refuse(r, ids[i], "not the standard output; name a file");
+		for (size_t j = 0; name && j < i; j++)
+			if (r->values[ids[j]].text && strcmp(name, r->values[ids[j]].text) == 0)
+				return refuse(r, ids[i], "two outputs cannot be one file");
+	}
+	p->json = r->values[JSON].text;
+	p->timeline = r->values[TIMELINE].text;
+	p->timeline_all = r->values[TIMELINE_ALL].text != NULL;
+	p->fit = r->values[FIT_KERNELS].text;
+	if (p->timeline_all && !p->timeline) {
+		snprintf(r->err, r->err_bytes, "--timeline-all is for --timeline; give both");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A fit takes one run of native, all in memory, and a description to put its results into. */
+static int check_fit(const struct reader *r, const struct bench_params *p)
+{
+	const char *what = NULL;
+
+	if (!p->fit)
+		return 0;
+	if (p->nr_managers != 1 || strcmp(p->manager[0], "native") != 0)
+		what = "takes a run of native; add --manager native";
+	else if (p->nr_nodes != 1)
+		what = "takes one size; choose one of --nodes";
+	else if (p->timeline)
+		what = "and --timeline record different epochs; drop one of them";
+	else if (!p->file.nr_constants)
+		what = "needs a description to add to; name this computer's with --measured";
+	return what ? refuse(r, FIT_KERNELS, what) : 0;
 }
 
 static int read_all(struct reader *r, struct bench_params *p)
@@ -545,7 +631,10 @@ static int read_all(struct reader *r, struct bench_params *p)
 		err = bench_check_peaks(p, r->err, r->err_bytes);
 	if (!err)
 		err = bench_check_managers(p, r->err, r->err_bytes);
-	p->json = r->values[JSON].text;
+	if (!err)
+		err = read_files(r, p);
+	if (!err)
+		err = check_fit(r, p);
 	p->verbose = r->values[VERBOSE].text != NULL;
 	return err;
 }
@@ -569,6 +658,7 @@ int bench_params_parse(int argc, char **argv, struct bench_params *out, char *er
 void bench_params_fini(struct bench_params *params)
 {
 	free(params->manager_text);
+	machine_file_fini(&params->file);
 	memset(params, 0, sizeof(*params));
 }
 

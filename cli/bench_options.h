@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "cli/machine_file.h"
 #include "managers/manager.h"
 
 #define BENCH_LIST_MAX 64 /* sizes or managers in one run */
@@ -17,6 +18,8 @@
 
 struct bench_params {
 	struct weir_machine_desc machine;
+	struct machine_file file; /* what machine was read from; on a real GPU what was measured of
+				   * it before, or zeroed */
 	uint32_t device;
 	enum weir_data data;
 
@@ -33,7 +36,10 @@ struct bench_params {
 	uint64_t slice, block_bytes, seed; /* block_bytes 0: the manager's default */
 	uint32_t epochs, warm_up, hidden, threads;
 	const char *graph_dir; /* borrowed from argv; NULL: the random graph */
-	const char *json;      /* borrowed from argv; NULL: none */
+	const char *json;      /* borrowed from argv, as those below; NULL: none */
+	const char *timeline;  /* file of the timeline */
+	const char *fit;       /* file of the description with fitted kernels */
+	bool timeline_all;     /* all of a run, not its last epoch */
 	bool check, verbose;
 	bool oracle;   /* compare copies in with the least number of them */
 	bool real_gpu; /* the machine is this computer's, not a simulated one */
@@ -51,6 +57,12 @@ void bench_params_fini(struct bench_params *params);
 static inline bool bench_has_losses(const struct bench_params *params)
 {
 	return params->data == WEIR_DATA_REAL && (!params->real_gpu || params->check);
+}
+
+/* What was measured of a real GPU before; NULL: nothing. */
+static inline const struct weir_machine_desc *bench_measured(const struct bench_params *params)
+{
+	return params->real_gpu && params->file.nr_constants ? &params->file.desc : NULL;
 }
 
 /* The host memory that a device uses, as an index. */

@@ -7,25 +7,25 @@
 #include "workloads/oracle.h"
 
 /* Bytes that were copied one way while the trace was taken. */
-static double copied(const struct bench_outcome *outcome, enum weir_direction direction)
+static double copied(const struct bench_record *record, enum weir_direction direction)
 {
 	uint64_t bytes = 0;
 
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 		if (cause != WEIR_CAUSE_INPLACE)
-			bytes += outcome->traced_to.bytes[direction][cause] -
-				 outcome->traced_from.bytes[direction][cause];
+			bytes += record->to.bytes[direction][cause] -
+				 record->from.bytes[direction][cause];
 	return (double)bytes;
 }
 
 /* Bytes that were used in place meanwhile, both ways. */
-static double in_place(const struct bench_outcome *outcome)
+static double in_place(const struct bench_record *record)
 {
 	uint64_t bytes = 0;
 
 	for (int direction = 0; direction < WEIR_DIRECTION_NR; direction++)
-		bytes += outcome->traced_to.bytes[direction][WEIR_CAUSE_INPLACE] -
-			 outcome->traced_from.bytes[direction][WEIR_CAUSE_INPLACE];
+		bytes += record->to.bytes[direction][WEIR_CAUSE_INPLACE] -
+			 record->from.bytes[direction][WEIR_CAUSE_INPLACE];
 	return (double)bytes;
 }
 
@@ -43,12 +43,14 @@ static const char *why(int err)
 	}
 }
 
-int bench_oracle(const struct bench_run *run, const struct bench_outcome *outcome,
-		 const struct trace *trace, struct result_oracle *out, char *err, size_t err_bytes)
+int bench_oracle(const struct bench_run *run, struct result_oracle *out, char *err,
+		 size_t err_bytes)
 {
-	const uint32_t nr = run->epochs - run->first_traced;
+	const struct bench_record *record = run->record;
+	const struct trace *trace = record->trace;
+	const uint32_t nr = run->epochs - record->first_epoch;
 	const double blocks = (double)trace->block_bytes * nr;
-	const uint64_t capacity = outcome->traced_to.movable_blocks;
+	const uint64_t capacity = record->to.movable_blocks;
 	struct oracle_result min;
 	int rc = oracle_compute(trace, capacity, &min);
 
@@ -57,11 +59,11 @@ int bench_oracle(const struct bench_run *run, const struct bench_outcome *outcom
 		return rc;
 	}
 	*out = (struct result_oracle){
-		.copy_ins = copied(outcome, WEIR_TO_DEVICE) / blocks,
+		.copy_ins = copied(record, WEIR_TO_DEVICE) / blocks,
 		.min_copy_ins = min.copy_ins / nr,
-		.write_backs = copied(outcome, WEIR_TO_HOST) / blocks,
+		.write_backs = copied(record, WEIR_TO_HOST) / blocks,
 		.min_write_backs = min.write_backs / nr,
-		.in_place_bytes = in_place(outcome) / nr,
+		.in_place_bytes = in_place(record) / nr,
 		.block_bytes = trace->block_bytes,
 		.capacity_blocks = capacity,
 		.largest_set_blocks = min.largest_set,

@@ -7,10 +7,10 @@
 #include "cli/result.h"
 
 /*
- * Compare a run that was traced from run->first_traced on, under a manager that moves blocks.
+ * Compare a run whose record has a trace, under a manager that moves blocks.
  * @return 0, or a negative errno: err has one line.
  */
-int bench_oracle(const struct bench_run *run, const struct bench_outcome *outcome,
-		 const struct trace *trace, struct result_oracle *out, char *err, size_t err_bytes);
+int bench_oracle(const struct bench_run *run, struct result_oracle *out, char *err,
+		 size_t err_bytes);
 
 #endif

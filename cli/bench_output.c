@@ -9,24 +9,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fail(const char *name, int error, const char *remedy, char *err, size_t err_bytes)
+static int fail(const struct bench_output *output, int error, char *err, size_t err_bytes)
 {
-	snprintf(err, err_bytes, "cannot write '%s': %s; %s", name, strerror(error), remedy);
-	return -error;
-}
+	const char *give = "give", *what = "a file that can be written";
 
-static const char *remedy_for(int error)
-{
-	switch (error) {
-	case ENOSPC:
-	case EDQUOT:
-		return "free some space or choose another place";
-	case ENOENT:
-	case ENOTDIR:
-		return "create the directory or choose another place";
-	default:
-		return "choose a file that can be written";
+	if (error == ENOSPC || error == EDQUOT) {
+		give = "free some space or give";
+		what = "another place";
+	} else if (error == ENOENT || error == ENOTDIR) {
+		give = "create the directory or give";
+		what = "another place";
+	} else if (error == EISDIR) {
+		what = "a file in it";
 	}
+	snprintf(err, err_bytes, "cannot write '%s': %s; %s %s %s", output->name, strerror(error),
+		 give, output->option, what);
+	return -error;
 }
 
 /* ".NAME.PID.tmp" in the target's directory: a rename within one file system is atomic. */
@@ -42,14 +40,14 @@ static char *partial_name(const char *target)
 	return text;
 }
 
-static int open_partial(struct bench_output *output, const char *name, const struct stat *old,
-			char *err, size_t err_bytes)
+static int open_partial(struct bench_output *output, const struct stat *old, char *err,
+			size_t err_bytes)
 {
 	int fd, error;
 
 	output->partial = partial_name(output->target);
 	if (!output->partial)
-		return fail(name, ENOMEM, remedy_for(ENOMEM), err, err_bytes);
+		return fail(output, ENOMEM, err, err_bytes);
 	/* A left-over of a killed process with our number is nobody's. */
 	if (unlink(output->partial) && errno != ENOENT)
 		goto err_free;
@@ -72,39 +70,39 @@ err_free:
 	error = errno;
 	free(output->partial);
 	output->partial = NULL;
-	return fail(name, error, remedy_for(error), err, err_bytes);
+	return fail(output, error, err, err_bytes);
 }
 
-int bench_output_open(struct bench_output *output, const char *name, char *err, size_t err_bytes)
+int bench_output_open(struct bench_output *output, const char *option, const char *name, char *err,
+		      size_t err_bytes)
 {
 	struct stat st;
 	bool exists;
 	int rc;
 
-	memset(output, 0, sizeof(*output));
-	output->name = name;
+	*output = (struct bench_output){.name = name, .option = option};
 	if (strcmp(name, "-") == 0) {
 		output->stream = stdout;
 		return 0;
 	}
 	exists = stat(name, &st) == 0;
 	if (!exists && errno != ENOENT)
-		return fail(name, errno, remedy_for(errno), err, err_bytes);
+		return fail(output, errno, err, err_bytes);
 	if (exists && S_ISDIR(st.st_mode))
-		return fail(name, EISDIR, "name a file in it", err, err_bytes);
+		return fail(output, EISDIR, err, err_bytes);
 	if (exists && !S_ISREG(st.st_mode)) {
 		output->stream = fopen(name, "we");
 		if (!output->stream)
-			return fail(name, errno, remedy_for(errno), err, err_bytes);
+			return fail(output, errno, err, err_bytes);
 		return 0;
 	}
 	if (exists && access(name, W_OK))
-		return fail(name, errno, remedy_for(errno), err, err_bytes);
+		return fail(output, errno, err, err_bytes);
 	/* Through symbolic links, so that they stay. */
 	output->target = exists ? realpath(name, NULL) : strdup(name);
 	if (!output->target)
-		return fail(name, errno, remedy_for(errno), err, err_bytes);
-	rc = open_partial(output, name, exists ? &st : NULL, err, err_bytes);
+		return fail(output, errno, err, err_bytes);
+	rc = open_partial(output, exists ? &st : NULL, err, err_bytes);
 	if (rc) {
 		free(output->target);
 		output->target = NULL;
@@ -122,12 +120,12 @@ int bench_output_flush(struct bench_output *output, char *err, size_t err_bytes)
 {
 	if (!fflush(output->stream) && !ferror(output->stream))
 		return 0;
-	return fail(output->name, errno ? errno : EIO, remedy_for(errno), err, err_bytes);
+	return fail(output, errno ? errno : EIO, err, err_bytes);
 }
 
 int bench_output_commit(struct bench_output *output, char *err, size_t err_bytes)
 {
-	const char *name = output->name;
+	const struct bench_output opened = *output;
 	int error = 0;
 
 	errno = 0;
@@ -148,7 +146,7 @@ int bench_output_commit(struct bench_output *output, char *err, size_t err_bytes
 		}
 	}
 	bench_output_abandon(output);
-	return error ? fail(name, error, remedy_for(error), err, err_bytes) : 0;
+	return error ? fail(&opened, error, err, err_bytes) : 0;
 }
 
 void bench_output_abandon(struct bench_output *output)

@@ -12,16 +12,19 @@
 #include <stdio.h>
 
 struct bench_output {
-	FILE *stream;
+	FILE *stream;		/* NULL: not open */
 	char *target, *partial; /* owned; partial is NULL where nothing is renamed */
 	const char *name;	/* as the user wrote it */
+	const char *option;	/* "--json": what remedies speak of */
 };
 
 /*
- * Open, so that a target that cannot be written is known before hours of work. name is borrowed.
+ * Open, so that a target that cannot be written is known before hours of work. name and option are
+ * borrowed.
  * On error (negative errno) nothing is left to undo and err has one line.
  */
-int bench_output_open(struct bench_output *output, const char *name, char *err, size_t err_bytes);
+int bench_output_open(struct bench_output *output, const char *option, const char *name, char *err,
+		      size_t err_bytes);
 
 /* Hand what is written so far to the system: a full disk shows now, not at the end. */
 int bench_output_flush(struct bench_output *output, char *err, size_t err_bytes);

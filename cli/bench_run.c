@@ -2,20 +2,25 @@
 /*
  * Runs and references of the benchmark; see bench_run.h.
  *
- * The reference always runs on phantom data, where it takes no time worth speaking of, and gives
- * the in-memory time, the peak and the trace that the bound is computed from. Real data adds a
- * second one, for the losses.
+ * The reference of a simulated machine runs on phantom data, where it takes no time worth speaking
+ * of, and gives the in-memory time, the peak and the trace that the bound is computed from. Real
+ * data adds a second one, for the losses.
  */
 #include "cli/bench_run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench_signal.h"
+#include "cli/result.h"
 #include "workloads/gcn/gcn.h"
 
 #define REFERENCE_EPOCHS (BENCH_WARM_UP + 1u)
+/* On a real GPU: warm-up, some that count, one that is recorded. */
+#define MEASURED_EPOCHS 3u
+#define MEASURED_TOTAL (BENCH_WARM_UP + MEASURED_EPOCHS + 1u)
 #define REFERENCE_SPARE_BYTES (UINT64_C(1) << 30)
 
 /* Real data computes what phantom data only counts. */
@@ -38,29 +43,10 @@ static void keep_first_error(void *arg, enum weir_log_level level, const char *m
 /* What the workload's progress callback needs. */
 struct listener {
 	const struct bench_run *run;
-	struct manager *tracer; /* NULL: no trace is wanted */
-	struct bench_outcome *out;
-	bool started;
-	struct trace *trace;
+	struct bench_outcome *outcome;
 	double done_before;
-	int err; /* of tracing */
+	int err; /* of recording */
 };
-
-/* Record the last epochs: progress is reported within epochs too, and first between two. */
-static int listen_for_trace(struct listener *listener, uint32_t done, uint32_t total)
-{
-	struct manager *tracer = listener->tracer;
-
-	if (done == listener->run->first_traced && !listener->started) {
-		listener->started = true;
-		tracer->ops->stats(tracer, &listener->out->traced_from);
-		listener->err = trace_manager_start(tracer);
-	} else if (done == total && !listener->trace) {
-		tracer->ops->stats(tracer, &listener->out->traced_to);
-		listener->err = trace_manager_stop(tracer, &listener->trace);
-	}
-	return listener->err;
-}
 
 static int listen(void *arg, uint32_t done, uint32_t total)
 {
@@ -72,7 +58,11 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 		return 1;
 	work->done = listener->done_before + run->weight * done / (total ? total : 1);
 	progress_set(&work->bar, work->done / work->total, run->manager);
-	return listener->tracer ? listen_for_trace(listener, done, total) : 0;
+	if (run->real_gpu && done == total)
+		bench_host_look(&listener->outcome->host);
+	if (run->record)
+		listener->err = bench_record_progress(run->record, done, total);
+	return listener->err;
 }
 
 static void set_error(struct bench_outcome *out, int err, const char *text)
@@ -111,7 +101,7 @@ static void train(const struct bench_run *run, struct manager *manager, struct l
 
 	err = gcn_run(manager, &gcn, &out->run, text, sizeof(text));
 	if (err == -EINTR && listener->err)
-		set_error(out, listener->err, "");
+		set_error(out, listener->err == -ENOMEM ? -EAGAIN : listener->err, "recording");
 	else if (err)
 		set_error(out, err, text);
 	manager->ops->stats(manager, &out->stats);
@@ -125,27 +115,38 @@ static void average_times(const struct workload_result *run, uint32_t warm_up, d
 			time_s[i] += run->time_s[e][i] / (run->nr_epochs - warm_up);
 }
 
+/* The machine of a run. */
+static int open_machine(const struct bench_run *run, struct weir_machine **out)
+{
+	if (run->real_gpu)
+		return weir_machine_cuda(bench_measured(run->params), out);
+	return weir_machine_simulate(run->machine, run->data, out);
+}
+
 void bench_run(const struct bench_run *run, struct bench_outcome *out)
 {
-	struct listener listener = {.run = run, .out = out, .done_before = run->work->done};
+	struct listener listener = {.run = run, .outcome = out, .done_before = run->work->done};
 	struct manager_config config = run->config;
-	struct manager *manager, *tracer;
+	struct manager *manager;
 	int err;
 
 	memset(out, 0, sizeof(*out));
 	logged[0] = '\0';
 	weir_log_set(keep_first_error, NULL);
 	progress_set(&run->work->bar, run->work->done / run->work->total, run->manager);
+	bench_host_start(&out->host);
 
-	if (run->real_gpu)
-		err = weir_machine_cuda(NULL, &config.machine);
-	else
-		err = weir_machine_simulate(run->machine, run->data, &config.machine);
+	err = open_machine(run, &config.machine);
 	if (err) {
 		set_error(out, err == -ENOMEM ? -EAGAIN : err,
 			  run->real_gpu ? "the GPU cannot be opened"
 					: "the machine cannot be simulated here");
 		goto out_log;
+	}
+	err = run->record ? bench_record_machine(run->record, config.machine) : 0;
+	if (err) {
+		set_error(out, -EAGAIN, "no memory to record the run");
+		goto out_close;
 	}
 	err = manager_create(run->manager, &config, &manager);
 	if (err) {
@@ -153,21 +154,17 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 		set_error(out, err == -ENOMEM ? -EAGAIN : err, "the manager cannot be created");
 		goto out_close;
 	}
-	if (run->trace) {
-		err = trace_manager_create(manager, &tracer);
-		if (err) {
-			set_error(out, -EAGAIN, "no memory to record a trace");
-			goto out_destroy;
-		}
-		manager = listener.tracer = tracer;
+	err = run->record ? bench_record_manager(run->record, &manager) : 0;
+	if (err) {
+		set_error(out, -EAGAIN, "no memory to record the run");
+		goto out_destroy;
 	}
 	train(run, manager, &listener, out);
-	if (!out->err && run->trace && !listener.trace)
-		set_error(out, -EIO, "the workload did not report its epochs");
-	if (!out->err && run->trace)
-		*run->trace = listener.trace;
-	else
-		trace_destroy(listener.trace);
+	err = !out->err && run->record ? bench_record_end(run->record) : 0;
+	if (err)
+		set_error(out, err == -ENOMEM ? -EAGAIN : err, "the run was not recorded whole");
+	if (out->err && run->record)
+		bench_record_fini(run->record);
 	average_times(&out->run, run->params->warm_up, out->time_s);
 
 out_destroy:
@@ -201,6 +198,8 @@ double bench_reference_weight(const struct bench_params *params, uint64_t nodes)
 {
 	double weight = bench_run_weight(params, nodes, WEIR_DATA_PHANTOM, REFERENCE_EPOCHS);
 
+	if (params->real_gpu)
+		weight += bench_run_weight(params, nodes, WEIR_DATA_REAL, MEASURED_TOTAL);
 	if (bench_has_losses(params))
 		weight += bench_run_weight(params, nodes, WEIR_DATA_REAL,
 					   params->warm_up + params->epochs);
@@ -208,7 +207,8 @@ double bench_reference_weight(const struct bench_params *params, uint64_t nodes)
 }
 
 /* The machine with as much memory on the device as training could ever take, pool and all. */
-static int enlarge(const struct bench_params *params, uint64_t nodes, struct weir_machine_desc *out)
+static int enlarge(const struct bench_params *params, uint64_t nodes, struct weir_machine_desc *out,
+		   char *err, size_t err_bytes)
 {
 	struct gcn_params gcn = {
 		.nodes = nodes,
@@ -220,8 +220,12 @@ static int enlarge(const struct bench_params *params, uint64_t nodes, struct wei
 	};
 	uint64_t peak = gcn_peak_bytes(&gcn), *bytes;
 
-	if (!peak || peak > UINT64_MAX / 8)
-		return -EINVAL; /* the graph changed since it was checked */
+	if (!peak || peak > UINT64_MAX / 8) {
+		/* It changed since it was checked. */
+		snprintf(err, err_bytes, "graph '%s' cannot be read any more",
+			 params->graph_dir ? params->graph_dir : "");
+		return -EINVAL;
+	}
 	*out = params->machine;
 	bytes = &out->memory[out->device[params->device].memory].bytes;
 	peak = peak * 4 + REFERENCE_SPARE_BYTES;
@@ -231,55 +235,160 @@ static int enlarge(const struct bench_params *params, uint64_t nodes, struct wei
 	return 0;
 }
 
-int bench_reference_run(const struct bench_params *params, uint64_t nodes,
-			struct bench_progress *work, struct bench_reference *out, char *err,
-			size_t err_bytes)
+/* native in memory without a budget, recording the last epoch; what differs between the ways to run
+ * it is for the caller to set. */
+static struct bench_run reference_run(const struct bench_params *params, uint64_t nodes,
+				      uint32_t epochs, struct bench_record *record,
+				      struct bench_progress *work)
 {
-	struct weir_machine_desc machine;
-	struct bench_outcome phantom;
-	struct bench_run run = {
+	*record = (struct bench_record){.trace_wanted = true, .first_epoch = epochs - 1};
+	return (struct bench_run){
 		.params = params,
-		.machine = &machine,
+		.machine = &params->machine,
 		.data = WEIR_DATA_PHANTOM,
 		.nodes = nodes,
 		.manager = "native",
 		.config = {.device = params->device, .options = ""},
-		.epochs = REFERENCE_EPOCHS,
+		.epochs = epochs,
 		.work = work,
-		.weight = bench_run_weight(params, nodes, WEIR_DATA_PHANTOM, REFERENCE_EPOCHS),
-		.trace = &out->trace,
-		.first_traced = REFERENCE_EPOCHS - 1,
+		.weight = bench_run_weight(params, nodes, WEIR_DATA_PHANTOM, epochs),
+		.record = record,
 	};
+}
+
+static uint64_t reference_peak(const struct bench_params *params,
+			       const struct bench_outcome *outcome)
+{
+	return outcome->stats.peak_bytes[params->machine.device[params->device].memory];
+}
+
+/* By the description, on data without bytes. */
+static int reference_model(const struct bench_params *params, uint64_t nodes,
+			   struct bench_progress *work, struct bench_reference *out, char *err,
+			   size_t err_bytes)
+{
+	struct weir_machine_desc machine;
+	struct bench_record record;
+	struct bench_outcome outcome;
+	struct bench_run run = reference_run(params, nodes, REFERENCE_EPOCHS, &record, work);
 	int rc;
 
-	memset(out, 0, sizeof(*out));
-	rc = enlarge(params, nodes, &machine);
+	rc = enlarge(params, nodes, &machine, err, err_bytes);
+	if (rc)
+		return rc;
+	run.machine = &machine;
+	bench_run(&run, &outcome);
+	rc = outcome.err;
 	if (rc) {
-		snprintf(err, err_bytes, "graph '%s' cannot be read any more",
-			 params->graph_dir ? params->graph_dir : "");
+		snprintf(err, err_bytes, "in-memory run: %s", outcome.error);
+	} else {
+		out->epoch_s = outcome.run.epoch_s[outcome.run.nr_epochs - 1];
+		out->peak_bytes = reference_peak(params, &outcome);
+		out->trace = record.trace;
+	}
+	bench_outcome_fini(&outcome);
+	return rc;
+}
+
+/*
+ * Recording makes a kernel look longer by what the GPU needs to get from one to the next. No launch
+ * may be charged more than the epochs without recording have room for.
+ */
+static void scale_times(struct trace *trace, double epoch_s)
+{
+	double sum_ns = 0;
+
+	for (uint32_t s = 0; s < trace->nr_steps; s++)
+		sum_ns += trace->steps[s].compute_ns;
+	for (uint32_t s = 0; s < trace->nr_steps && sum_ns > epoch_s * 1e9; s++)
+		trace->steps[s].compute_ns *= epoch_s * 1e9 / sum_ns;
+}
+
+/* On the GPU. -ENOMEM: it does not fit. */
+static int reference_measure(const struct bench_params *params, uint64_t nodes,
+			     struct bench_progress *work, struct bench_reference *out, char *err,
+			     size_t err_bytes)
+{
+	struct bench_record record;
+	struct bench_outcome outcome;
+	struct bench_run run = reference_run(params, nodes, MEASURED_TOTAL, &record, work);
+	int rc;
+
+	run.real_gpu = true;
+	run.weight = bench_run_weight(params, nodes, WEIR_DATA_REAL, MEASURED_TOTAL);
+	record.log_wanted = true;
+	bench_run(&run, &outcome);
+	rc = outcome.err;
+	if (rc) {
+		snprintf(err, err_bytes, "in-memory run: %s", outcome.error);
+		bench_outcome_fini(&outcome);
 		return rc;
 	}
-	bench_run(&run, &phantom);
-	rc = phantom.err;
-	if (rc)
-		snprintf(err, err_bytes, "in-memory run: %s", phantom.error);
+	out->measured = true;
+	out->epoch_s = result_median(outcome.run.epoch_s + BENCH_WARM_UP, MEASURED_EPOCHS);
+	out->peak_bytes = reference_peak(params, &outcome);
+	out->timed = bench_record_times(&record);
+	out->trace = record.trace;
+	record.trace = NULL;
+	if (out->timed)
+		scale_times(out->trace, out->epoch_s);
 	else
-		out->epoch_s = phantom.run.epoch_s[phantom.run.nr_epochs - 1];
-	out->peak_bytes = phantom.stats.peak_bytes[machine.device[params->device].memory];
-	bench_outcome_fini(&phantom);
-	if (rc || !bench_has_losses(params))
-		return rc;
+		snprintf(err, err_bytes,
+			 "not every launch of %" PRIu64
+			 " nodes was timed: the bound is the description's model; take larger "
+			 "slices",
+			 nodes);
+	bench_record_fini(&record);
+	bench_outcome_fini(&outcome);
+	return 0;
+}
 
+/* The same training on the CPU, for its losses. */
+static int reference_losses(const struct bench_params *params, uint64_t nodes,
+			    struct bench_progress *work, struct bench_reference *out, char *err,
+			    size_t err_bytes)
+{
+	uint32_t epochs = params->warm_up + params->epochs;
+	struct weir_machine_desc machine;
+	struct bench_record record;
+	struct bench_run run = reference_run(params, nodes, epochs, &record, work);
+	int rc = enlarge(params, nodes, &machine, err, err_bytes);
+
+	if (rc)
+		return rc;
+	run.machine = &machine;
 	run.data = WEIR_DATA_REAL;
-	run.epochs = params->warm_up + params->epochs;
-	run.weight = bench_run_weight(params, nodes, run.data, run.epochs);
-	run.trace = NULL;
+	run.weight = bench_run_weight(params, nodes, run.data, epochs);
+	run.record = NULL;
 	bench_run(&run, &out->real);
 	rc = out->real.err;
-	if (rc) {
+	if (rc)
 		snprintf(err, err_bytes, "in-memory run on real data: %s", out->real.error);
-		bench_reference_fini(out);
+	return rc;
+}
+
+int bench_reference_run(const struct bench_params *params, uint64_t nodes,
+			struct bench_progress *work, struct bench_reference *out, char *err,
+			size_t err_bytes)
+{
+	int rc = -ENOMEM;
+
+	memset(out, 0, sizeof(*out));
+	err[0] = '\0';
+	if (params->real_gpu)
+		rc = reference_measure(params, nodes, work, out, err, err_bytes);
+	if (rc == -ENOMEM) {
+		rc = reference_model(params, nodes, work, out, err, err_bytes);
+		if (!rc && params->real_gpu)
+			snprintf(err, err_bytes,
+				 "%" PRIu64 " nodes do not fit %s: their in-memory time and bound "
+				 "are the description's model",
+				 nodes, params->machine.device[params->device].name);
 	}
+	if (!rc && bench_has_losses(params))
+		rc = reference_losses(params, nodes, work, out, err, err_bytes);
+	if (rc)
+		bench_reference_fini(out);
 	return rc;
 }
 

@@ -6,9 +6,10 @@
 #ifndef WEIR_CLI_BENCH_RUN_H
 #define WEIR_CLI_BENCH_RUN_H
 
+#include "cli/bench_host.h"
 #include "cli/bench_options.h"
+#include "cli/bench_record.h"
 #include "cli/progress.h"
-#include "workloads/trace.h"
 #include "workloads/workload.h"
 
 #define BENCH_ERROR_BYTES 512
@@ -26,7 +27,7 @@ struct bench_outcome {
 	struct workload_result run;	/* zeroed unless err is 0 */
 	double time_s[BACKEND_TIME_NR]; /* means of the measured epochs; where run has times */
 	struct manager_stats stats;	/* valid unless no manager could be created: then zeroed */
-	struct manager_stats traced_from, traced_to; /* when the trace began, and ended */
+	struct bench_host host;		/* of a real GPU's run */
 };
 
 /* What to run. */
@@ -41,10 +42,7 @@ struct bench_run {
 	uint32_t epochs;	      /* in all */
 	struct bench_progress *work;  /* moves on by weight */
 	double weight;
-	struct trace *
-		*trace; /* NULL, or where the trace goes; on success only, trace_destroy() it */
-	uint32_t first_traced; /* epoch, from 0, that the trace begins with; it ends with the last.
-				* 1 <= first_traced < epochs */
+	struct bench_record *record; /* NULL: nothing is recorded */
 };
 
 /* Train once. out is always written; bench_outcome_fini() it. */
@@ -52,17 +50,21 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out);
 void bench_outcome_fini(struct bench_outcome *outcome);
 
 /*
- * A GPU with enough memory: native on the same machine, but for the size of the device's memory,
- * without a budget.
+ * A GPU with enough memory: native without a budget. On a simulated machine its device has as much
+ * memory as it takes. On a real GPU the same is measured: epochs without recording, and one more
+ * for the trace; where that does not fit the card, the description's model stands in.
  */
 struct bench_reference {
-	double epoch_s;		   /* after warm-up */
+	double epoch_s;		   /* after warm-up; measured: the median of some */
 	uint64_t peak_bytes;	   /* of live GPU memory */
 	struct trace *trace;	   /* of one epoch, after warm-up */
-	struct bench_outcome real; /* the same on real data; zeroed with phantom data */
+	bool measured;		   /* on a real GPU, which held it */
+	bool timed;		   /* and so were the times of all launches of the trace */
+	struct bench_outcome real; /* the same on the CPU with real data; zeroed without losses */
 };
 
-/* 0 (bench_reference_fini() it), -EINTR, or an error: then err has one line. */
+/* 0 (bench_reference_fini() it), -EINTR, or an error: then err has one line. On a real GPU err may
+ * have one with 0 as well: why something is modelled that should have been measured. */
 int bench_reference_run(const struct bench_params *params, uint64_t nodes,
 			struct bench_progress *work, struct bench_reference *out, char *err,
 			size_t err_bytes);

@@ -8,18 +8,20 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t pending;
-static const char *volatile partial;
+static const char *volatile partial[BENCH_SIGNAL_PARTIALS];
 
 static void handle(int number)
 {
-	const char *path = partial;
-
 	if (!pending) {
 		pending = number;
 		return;
 	}
-	if (path)
-		unlink(path);
+	for (unsigned int i = 0; i < BENCH_SIGNAL_PARTIALS; i++) {
+		const char *path = partial[i];
+
+		if (path)
+			unlink(path);
+	}
 	_exit(128 + number);
 }
 
@@ -48,7 +50,7 @@ int bench_signal_pending(void)
 	return pending;
 }
 
-void bench_signal_set_partial(const char *path)
+void bench_signal_set_partial(unsigned int place, const char *path)
 {
-	partial = path;
+	partial[place] = path;
 }

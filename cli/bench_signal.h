@@ -12,7 +12,9 @@ int bench_signal_init(void);
 /* The signal that asked to stop, or 0. */
 int bench_signal_pending(void);
 
-/* The file that a second signal removes. NULL: none. Borrowed until it is set again. */
-void bench_signal_set_partial(const char *path);
+/* Files that a second signal removes, in places 0 to BENCH_SIGNAL_PARTIALS - 1. NULL: none.
+ * Borrowed until the place is set again. */
+#define BENCH_SIGNAL_PARTIALS 3
+void bench_signal_set_partial(unsigned int place, const char *path);
 
 #endif

@@ -297,14 +297,15 @@ static int draw_all(struct report *r)
 
 /* ------------------------------------------------------------------ output */
 
-static int write_whole(struct report *r, const char *name, const char *text, size_t bytes)
+static int write_whole(struct report *r, const char *option, const char *name, const char *text,
+		       size_t bytes)
 {
 	struct bench_output output;
-	int rc = bench_output_open(&output, name, r->err, sizeof(r->err));
+	int rc = bench_output_open(&output, option, name, r->err, sizeof(r->err));
 
 	if (rc)
 		return rc;
-	bench_signal_set_partial(output.partial);
+	bench_signal_set_partial(0, output.partial);
 	errno = 0;
 	fwrite(text, 1, bytes, output.stream);
 	rc = bench_output_flush(&output, r->err, sizeof(r->err));
@@ -312,7 +313,7 @@ static int write_whole(struct report *r, const char *name, const char *text, siz
 		bench_output_abandon(&output);
 	else
 		rc = bench_output_commit(&output, r->err, sizeof(r->err));
-	bench_signal_set_partial(NULL);
+	bench_signal_set_partial(0, NULL);
 	return rc;
 }
 
@@ -329,7 +330,7 @@ static int write_picture(struct report *r, const struct page_chart *chart)
 		free(text);
 		return -ENOMEM;
 	}
-	rc = write_whole(r, path, text, bytes);
+	rc = write_whole(r, "--png", path, text, bytes);
 	free(path);
 	free(text);
 	return rc;
@@ -376,7 +377,7 @@ static int write_page(struct report *r)
 		rc = -EFBIG;
 	}
 	if (!rc)
-		rc = write_whole(r, r->values[OUTPUT].text, text, bytes);
+		rc = write_whole(r, "--output", r->values[OUTPUT].text, text, bytes);
 	free(text);
 	return rc;
 }

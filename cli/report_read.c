@@ -399,7 +399,7 @@ static bool is_blank(const char *line, size_t bytes)
 static int read_line(struct report_source *source, const char *line, size_t bytes,
 		     struct report_results *results)
 {
-	struct report_result *result;
+	struct report_result *result = NULL;
 	json_error_t error;
 	json_t *json;
 	int err;

@@ -261,6 +261,18 @@ static void write_oracle(FILE *out, const struct result_oracle *oracle)
 		oracle->exact ? "true" : "false");
 }
 
+static void write_real_gpu(FILE *out, const struct result *result)
+{
+	static const char *const from[] = {"modelled", "measured"};
+	const struct result_real_gpu *gpu = result->real_gpu;
+
+	fprintf(out, ",\"real_gpu\":{\"in_memory\":\"%s\",\"bound\":\"%s\",\"epoch_cpu_s\":",
+		from[gpu->in_memory_measured], from[gpu->bound_measured]);
+	write_doubles(out, gpu->epoch_cpu_s, result->nr_epochs);
+	fprintf(out, ",\"peak_rss_bytes\":%" PRIu64 ",\"bookkeeping_bytes\":%" PRIu64 "}",
+		gpu->peak_rss_bytes, gpu->bookkeeping_bytes);
+}
+
 void result_write(FILE *out, const struct result *result)
 {
 	fputs("{\"schema\":\"" RESULT_SCHEMA "\",\"workload\":", out);
@@ -304,6 +316,8 @@ void result_write(FILE *out, const struct result *result)
 		fputs("null", out);
 	fprintf(out, ",\"needs_bytes\":%" PRIu64 ",\"in_memory_s\":", result->needs_bytes);
 	result_write_double(out, result->in_memory_s);
+	if (result->real_gpu)
+		write_real_gpu(out, result);
 	fputs(",\"version\":", out);
 	result_write_text(out, weir_version());
 	fputs("}\n", out);

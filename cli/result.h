@@ -37,6 +37,14 @@ struct result_oracle {
 	bool exact;	    /* min_*: else estimates */
 };
 
+/* What only a run on a real GPU has. */
+struct result_real_gpu {
+	bool in_memory_measured; /* in_memory_s is, on this GPU; else by the description's model */
+	bool bound_measured;	 /* from measured times of kernels; else from modelled ones */
+	const double *epoch_cpu_s;
+	uint64_t peak_rss_bytes, bookkeeping_bytes; /* 0: not known */
+};
+
 /* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
 struct result {
 	const char *workload;
@@ -62,6 +70,7 @@ struct result {
 	const struct result_oracle *oracle; /* NULL: not asked for, or none for this manager */
 	uint64_t needs_bytes; /* live at the peak of uncapped native */
 	double in_memory_s;   /* an epoch of it */
+	const struct result_real_gpu *real_gpu; /* NULL: simulated */
 };
 
 /* "ok", "out-of-memory", "failed". Static. */

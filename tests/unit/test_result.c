@@ -114,6 +114,33 @@ static void test_result_times(void **state)
 	json_decref(json);
 }
 
+/* Of a real GPU there is more, and only there. */
+static void test_result_of_a_real_gpu(void **state)
+{
+	const struct result_real_gpu gpu = {
+		.in_memory_measured = true,
+		.epoch_cpu_s = epochs,
+		.peak_rss_bytes = 1234,
+		.bookkeeping_bytes = UINT64_C(1) << 40,
+	};
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result), *member;
+
+	(void)state;
+	assert_null(json_object_get(json, "real_gpu"));
+	json_decref(json);
+	result.real_gpu = &gpu;
+	json = written(&result);
+	member = json_object_get(json, "real_gpu");
+	assert_string_equal(json_string_value(json_object_get(member, "in_memory")), "measured");
+	assert_string_equal(json_string_value(json_object_get(member, "bound")), "modelled");
+	assert_int_equal(json_array_size(json_object_get(member, "epoch_cpu_s")), 3);
+	assert_int_equal(integer(json, "real_gpu", "peak_rss_bytes", NULL), 1234);
+	assert_int_equal(integer(json, "real_gpu", "bookkeeping_bytes", NULL), 1LL << 40);
+	json_decref(json);
+}
+
 static void test_result_has_every_member(void **state)
 {
 	static const char *const members[] = {
@@ -288,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_result_has_every_member),
 		cmocka_unit_test(test_result_times),
 		cmocka_unit_test(test_result_oracle),
+		cmocka_unit_test(test_result_of_a_real_gpu),
 		cmocka_unit_test(test_result_numbers_read_back_the_same),
 		cmocka_unit_test(test_result_of_a_failed_run),
 		cmocka_unit_test(test_result_text_is_always_valid),

@@ -14,8 +14,8 @@
  *    given one.
  *
  * What it costs: on a simulated machine no virtual time. On CUDA two event records a launch, a
- * batch or a transfer, and some host time a call: under 2 us, mostly the driver's; and a kernel
- * seems longer by what the GPU needs to get from one to the next.
+ * batch or a transfer, and a query of one event a call; and a kernel seems longer by what the GPU
+ * needs to get from one event to the next.
  *
  * Memory is bounded: what finds no room, and what was done before anybody could ask for its times
  * (backends keep those of the newest marks only), is dropped and counted.

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timelines as JSON; see timeline.h. Times are microseconds from the start of the record, with
+ * nanoseconds behind the point. What is counted (bytes resident, bytes a second over the link) is
+ * in timeline_counters.c.
+ */
+#include "cli/timeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/result.h"
+#include "cli/timeline_internal.h"
+
+/* Tracks of a run; those of streams follow. */
+enum { TRACK_EPOCHS = 1, TRACK_HOST = 2, TRACK_STREAMS = 10 };
+
+void timeline_begin(FILE *out)
+{
+	fprintf(out,
+		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":\"%s\"},\"traceEvents\":[\n"
+		"{\"ph\":\"M\",\"name\":\"weir\",\"pid\":0}",
+		weir_version());
+}
+
+void timeline_end(FILE *out)
+{
+	fputs("\n]}\n", out);
+}
+
+void timeline_time(FILE *out, const char *key, uint64_t ns)
+{
+	fprintf(out, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned int)(ns % 1000));
+}
+
+/* Metadata: a name with one argument. tid 0: of the process. */
+static void write_name(FILE *out, const struct timeline_run *run, uint32_t track, const char *what,
+		       const char *name)
+{
+	fprintf(out, ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":\"%s\"",
+		run->number, track, what);
+	fputs(",\"args\":{\"name\":", out);
+	result_write_text(out, name);
+	fputs("}}", out);
+}
+
+static void write_order(FILE *out, const struct timeline_run *run, uint32_t track, uint32_t order)
+{
+	fprintf(out,
+		",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
+		",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}",
+		run->number, track, order);
+}
+
+/* The beginning of a span; it is for the caller to close. */
+static void write_span(FILE *out, const struct timeline_run *run, uint32_t track, const char *name,
+		       uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t start_ns = run->log->begin_ns;
+
+	/* What began before the record is shown from its start on. */
+	if (begin_ns < start_ns)
+		begin_ns = start_ns;
+	if (end_ns < begin_ns)
+		end_ns = begin_ns;
+	fprintf(out,
+		",\n{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":", run->number,
+		track);
+	result_write_text(out, name);
+	timeline_time(out, "ts", begin_ns - start_ns);
+	timeline_time(out, "dur", end_ns - begin_ns);
+}
+
+/* ------------------------------------------------------------------ tracks */
+
+static void write_stream_name(FILE *out, const struct timeline_run *run, uint32_t stream)
+{
+	static const char *const kinds[] = {[BACKEND_COMPUTE] = "kernels",
+					    [BACKEND_COPY_IN] = "copies in",
+					    [BACKEND_COPY_OUT] = "copies out"};
+	const struct watch_stream *s = &run->log->stream[stream];
+	char name[WEIR_NAME_MAX + 32];
+
+	snprintf(name, sizeof(name), "%s %s", run->machine->device[s->device].name, kinds[s->kind]);
+	write_name(out, run, TRACK_STREAMS + stream, "thread_name", name);
+	/* Kernels first, whatever was created first. */
+	write_order(out, run, TRACK_STREAMS + stream,
+		    TRACK_STREAMS * ((uint32_t)s->kind + 1) + stream);
+}
+
+static bool on_stream(const struct watch_event *event)
+{
+	return event->kind <= WATCH_DOWNLOAD;
+}
+
+/* Name the tracks that have something on them. */
+static int write_tracks(FILE *out, const struct timeline_run *run)
+{
+	const struct watch_log *log = run->log;
+	bool *used = calloc(log->nr_streams + 1, sizeof(*used));
+	bool host[2] = {false, false};
+
+	if (!used)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < log->nr_events; i++)
+		*(on_stream(&log->event[i]) ? &used[log->event[i].track]
+					    : &host[log->event[i].track]) = true;
+	write_name(out, run, TRACK_EPOCHS, "thread_name", "epochs");
+	write_order(out, run, TRACK_EPOCHS, TRACK_EPOCHS);
+	for (uint32_t agent = 0; agent < 2; agent++) {
+		if (!host[agent])
+			continue;
+		write_name(out, run, TRACK_HOST + agent, "thread_name",
+			   agent == WATCH_PROGRAM ? "host: program" : "host: migrator");
+		write_order(out, run, TRACK_HOST + agent, TRACK_HOST + agent);
+	}
+	for (uint32_t i = 0; i < log->nr_streams; i++)
+		if (used[i])
+			write_stream_name(out, run, i);
+	free(used);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ spans */
+
+static const char *event_name(const struct watch_event *event)
+{
+	static const char *const names[] = {
+		[WATCH_UPLOAD] = "upload", [WATCH_DOWNLOAD] = "download", [WATCH_WAIT] = "wait",
+		[WATCH_MAP] = "map",	   [WATCH_UNMAP] = "unmap",	  [WATCH_ACCESS] = "access",
+		[WATCH_CREATE] = "create", [WATCH_DESTROY] = "destroy",	  [WATCH_ALLOC] = "alloc",
+		[WATCH_FREE] = "free",
+	};
+
+	if (event->kind == WATCH_LAUNCH)
+		return event->name ? event->name : "kernel";
+	if (event->kind == WATCH_COPY)
+		return event->bytes[WEIR_TO_DEVICE] ? "copy in" : "copy out";
+	return names[event->kind];
+}
+
+static void write_event(FILE *out, const struct timeline_run *run, const struct watch_event *event)
+{
+	uint32_t first = on_stream(event) ? TRACK_STREAMS : TRACK_HOST;
+
+	write_span(out, run, first + event->track, event_name(event), event->begin_ns,
+		   event->end_ns);
+	fputs(",\"args\":{", out);
+	if (event->kind == WATCH_LAUNCH)
+		fprintf(out, "\"read\":%" PRIu64 ",\"written\":%" PRIu64,
+			event->bytes[WEIR_TO_DEVICE], event->bytes[WEIR_TO_HOST]);
+	else if (on_stream(event))
+		fprintf(out, "\"in\":%" PRIu64 ",\"out\":%" PRIu64 ",\"pieces\":%" PRIu32,
+			event->bytes[WEIR_TO_DEVICE], event->bytes[WEIR_TO_HOST], event->pieces);
+	else if (event->bytes[0])
+		fprintf(out, "\"bytes\":%" PRIu64, event->bytes[0]);
+	fputs("}}", out);
+}
+
+static void write_epochs(FILE *out, const struct timeline_run *run)
+{
+	const struct workload_result *r = run->result;
+
+	for (uint32_t i = 0; i < r->nr_epochs; i++) {
+		uint64_t begin = r->epoch_begin_ns[i];
+		uint64_t end = begin + (uint64_t)(r->epoch_s[i] * 1e9 + 0.5);
+		char name[32];
+
+		if (begin < run->log->begin_ns || end > run->log->end_ns)
+			continue;
+		snprintf(name, sizeof(name), "epoch %" PRIu32, i + 1);
+		write_span(out, run, TRACK_EPOCHS, name, begin, end);
+		fputc('}', out);
+	}
+}
+
+/* What a reader of the file needs to know of the run, beside the format's own. */
+static void write_facts(FILE *out, const struct timeline_run *run)
+{
+	fprintf(out,
+		",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"name\":\"weir_run\",\"args\":{\"machine\":",
+		run->number);
+	result_write_text(out, run->machine->name);
+	fprintf(out,
+		",\"gpu_budget_bytes\":%" PRIu64 ",\"host_budget_bytes\":%" PRIu64
+		",\"dropped\":%" PRIu64 "}}",
+		run->gpu_budget_bytes, run->host_budget_bytes, run->log->nr_dropped);
+}
+
+int timeline_add(FILE *out, const struct timeline_run *run)
+{
+	int err;
+
+	write_name(out, run, 0, "process_name", run->title);
+	fprintf(out,
+		",\n{\"ph\":\"M\",\"pid\":%" PRIu32
+		",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}",
+		run->number, run->number);
+	write_facts(out, run);
+	err = write_tracks(out, run);
+	if (err)
+		return err;
+	write_epochs(out, run);
+	for (uint32_t i = 0; i < run->log->nr_events; i++)
+		write_event(out, run, &run->log->event[i]);
+	timeline_residency(out, run);
+	timeline_names(out, run);
+	return timeline_link(out, run);
+}

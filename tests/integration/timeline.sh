@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Timelines of `weir bench gcn`: what is in them fits the results, recording changes no result, bad
+# targets are refused; and the same on the CUDA backend, with a driver without a GPU. Needs WEIR,
+# SOURCE_DIR, FAKECUDA and python3. Prints a line a test.
+# Timeout: 300
+set -u
+
+: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+: "${FAKECUDA:?is the CUDA driver without a GPU}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+for name in MACHINE MEASURED DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE \
+	BLOCK_SIZE HIDDEN THREADS; do
+	unset "WEIR_$name"
+done
+
+fail()
+{
+	echo "not ok - $1"
+	shift
+	for file in "$@"; do
+		sed "s|^|# |" "$file"
+	done
+	exit 1
+}
+
+# bench NAME ARGS...: into $dir/NAME.json, .out and .err; the status must be 0.
+bench()
+{
+	name=$1
+	shift
+	"$WEIR" bench gcn "$@" --json "$dir/$name.json" >"$dir/$name.out" 2>"$dir/$name.err" ||
+		fail "bench gcn $* exits with $?" "$dir/$name.err"
+}
+
+# check NAME OPTIONS...: the timeline NAME.trace against NAME.json
+check()
+{
+	name=$1
+	shift
+	python3 "$SOURCE_DIR/tests/integration/timeline_check.py" "$@" "$dir/$name.trace" \
+		"$dir/$name.json" >"$dir/check.out" 2>&1 || fail "$name: timeline" "$dir/check.out"
+	cat "$dir/check.out"
+}
+
+bench last --nodes 2M,3M --gpu-budget 50% --timeline "$dir/last.trace"
+check last --overlap
+bench plain --nodes 2M,3M --gpu-budget 50%
+for kind in json out err; do
+	cmp "$dir/last.$kind" "$dir/plain.$kind" || fail "recording changes the $kind"
+done
+echo "ok - a process a run, the last epoch of each, and results as without"
+
+bench all --nodes 2M --gpu-budget 50% --manager weir,zerocopy --timeline "$dir/all.trace" \
+	--timeline-all
+check all --whole --overlap
+bench plain --nodes 2M --gpu-budget 50% --manager weir,zerocopy
+cmp "$dir/all.json" "$dir/plain.json" || fail "recording all changes results"
+bench all --nodes 2M --gpu-budget 50% --manager weir,zerocopy --timeline "$dir/again.trace" \
+	--timeline-all
+cmp "$dir/all.trace" "$dir/again.trace" || fail "two timelines of one run differ"
+echo "ok - whole runs: bytes add up to those of the results, and timelines repeat"
+
+real="--machine laptop --nodes 6k --slice 4k --block-size 16KiB --check --epochs 1"
+# shellcheck disable=SC2086 # so many words
+bench real $real --gpu-budget 40% --manager weir --timeline "$dir/real.trace" --timeline-all
+check real --whole --overlap
+# shellcheck disable=SC2086
+bench plain $real --gpu-budget 40% --manager weir
+cmp "$dir/real.json" "$dir/plain.json" || fail "recording changes results on real data"
+echo "ok - real data, through arenas, host copies and all"
+
+# refused WHAT ARGS...: status 2, WHAT in the one line of the error, nothing written.
+refused()
+{
+	what=$1
+	shift
+	"$WEIR" bench gcn --nodes 1M --manager native "$@" >"$dir/out" 2>"$dir/err"
+	[ $? -eq 2 ] || fail "bench gcn $* is not refused" "$dir/err"
+	grep -q -- "$what" "$dir/err" || fail "no '$what' in the error" "$dir/err"
+	[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than a line" "$dir/err"
+}
+
+refused 'give --timeline another place' --timeline "$dir/none/x"
+refused 'give --timeline a file in it' --timeline "$dir"
+refused 'not the standard output' --timeline -
+refused 'cannot be one file' --timeline "$dir/x" --json "$dir/x"
+refused 'give both' --timeline-all
+[ -e "$dir/x" ] && fail "a refused run has written its file"
+find "$dir" -name '.*.tmp' | grep -q . && fail "a partial file is left"
+echo "ok - bad targets are refused"
+
+# ------------------------------------------------------------------ CUDA, without a GPU
+
+mkdir "$dir/driver"
+ln -s "$FAKECUDA" "$dir/driver/libcuda.so.1"
+WEIR_CUDA_KERNELS=$(dirname "$FAKECUDA")/libweir-gcn-fake.so
+export LD_LIBRARY_PATH="$dir/driver" WEIR_CUDA_KERNELS FAKECUDA_GRANULARITY=4096
+gpu="--machine cuda --nodes 3k --slice 4k --hidden 48 --block-size 16KiB --epochs 2"
+
+# shellcheck disable=SC2086
+bench cuda $gpu --gpu-budget 50% --manager zerocopy,weir --check --timeline "$dir/cuda.trace"
+check cuda
+grep -q '"manager":"weir".*"passed":true' "$dir/cuda.json" || fail "losses" "$dir/cuda.json"
+[ -s "$dir/cuda.err" ] && fail "a pipe is not silent" "$dir/cuda.err"
+# shellcheck disable=SC2086
+bench whole $gpu --gpu-budget 50% --manager weir --timeline "$dir/whole.trace" --timeline-all
+check whole --whole
+echo "ok - on the CUDA backend"

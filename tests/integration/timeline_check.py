@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check a timeline against the results of the same command: timeline_check.py TIMELINE RESULTS.
+
+--whole: it has all of each run, so that its bytes add up to those of the results.
+--overlap: under weir, kernels and copies of both directions go on at the same time.
+Ends with 0 and a line on each run, or with 1 and a line on what is wrong."""
+
+import argparse
+import json
+import sys
+from decimal import Decimal
+
+
+def fail(text):
+    sys.exit("timeline_check: " + text)
+
+
+def end(span):
+    return span["ts"] + span["dur"]
+
+
+def together(a, b):
+    """Time that spans of both lists, each sorted and disjoint, go on."""
+    total, i, j = Decimal(0), 0, 0
+    while i < len(a) and j < len(b):
+        total += max(Decimal(0), min(end(a[i]), end(b[j])) - max(a[i]["ts"], b[j]["ts"]))
+        if end(a[i]) < end(b[j]):
+            i += 1
+        else:
+            j += 1
+    return total
+
+
+class Run:
+    def __init__(self, events):
+        self.title = self.facts = None
+        self.track, self.spans, self.samples = {}, {}, {}
+        for event in events:
+            if event["ph"] == "M":
+                self.metadata(event)
+            elif event["ph"] == "X":
+                self.spans.setdefault(event["tid"], []).append(event)
+            elif event["ph"] == "C":
+                self.samples.setdefault(event["name"], []).append(event)
+            else:
+                fail("an event of kind '%s'" % event["ph"])
+        for spans in self.spans.values():
+            spans.sort(key=lambda span: span["ts"])
+
+    def metadata(self, event):
+        if event["name"] == "process_name":
+            self.title = event["args"]["name"]
+        elif event["name"] == "thread_name":
+            self.track[event["tid"]] = event["args"]["name"]
+        elif event["name"] == "weir_run":
+            self.facts = event["args"]
+
+    def named(self, suffix):
+        """Spans of the one track whose name ends so; none, if there is no such track."""
+        tids = [tid for tid, name in self.track.items() if name.endswith(suffix)]
+        if len(tids) > 1:
+            fail("%s: several tracks are called %s" % (self.title, suffix))
+        return self.spans[tids[0]] if tids else []
+
+    def check_spans(self):
+        for tid, spans in self.spans.items():
+            if tid not in self.track:
+                fail("%s: track %d has no name" % (self.title, tid))
+            for before, after in zip(spans, spans[1:]):
+                if after["ts"] < end(before):
+                    fail("%s: on track '%s', %s at %s begins before %s at %s has ended" %
+                         (self.title, self.track[tid], after["name"], after["ts"],
+                          before["name"], before["ts"]))
+
+    def check_epochs(self, nr):
+        epochs = self.named("epochs")
+        if len(epochs) != nr:
+            fail("%s: %d epochs, not %d" % (self.title, len(epochs), nr))
+        for epoch in epochs:
+            busy = [span for span in self.named(" kernels")
+                    if span["ts"] >= epoch["ts"] and span["ts"] < end(epoch)
+                    and "read" in span["args"]]
+            if not busy:
+                fail("%s: no kernel in %s" % (self.title, epoch["name"]))
+            if sum(span["dur"] for span in busy) > epoch["dur"]:
+                fail("%s: kernels take longer than %s" % (self.title, epoch["name"]))
+
+    def check_counters(self, machine_memories):
+        budgets = {memory: self.facts["host_budget_bytes" if memory == "host"
+                                      else "gpu_budget_bytes"] for memory in machine_memories}
+        residents = self.samples.get("resident bytes", [])
+        if not residents:
+            fail("%s: nothing is resident at any time" % self.title)
+        for sample in residents:
+            for memory, value in sample["args"].items():
+                if not 0 <= value <= budgets[memory]:
+                    fail("%s: %d bytes in %s at %s, the budget is %d" %
+                         (self.title, value, memory, sample["ts"], budgets[memory]))
+        for name, samples in self.samples.items():
+            for before, after in zip(samples, samples[1:]):
+                if after["ts"] < before["ts"]:
+                    fail("%s: counter '%s' goes back in time" % (self.title, name))
+            for sample in samples:
+                for key, value in sample["args"].items():
+                    if value < 0 or (name.endswith("by name")
+                                     and value > self.facts["gpu_budget_bytes"]):
+                        fail("%s: counter '%s' has %d of %s" % (self.title, name, value, key))
+
+    def sum_of(self, key, kinds=None):
+        return sum(span["args"].get(key, 0) for spans in self.spans.values() for span in spans
+                   if "args" in span and (not kinds or span["name"] in kinds))
+
+    def check_bytes(self, result):
+        if self.facts["dropped"]:
+            fail("%s: %d events were dropped" % (self.title, self.facts["dropped"]))
+        kernels = sum(1 for span in self.named(" kernels") if "read" in span["args"])
+        for copied, used, direction in (("in", "read", "host->gpu0"),
+                                        ("out", "written", "gpu0->host")):
+            causes = dict(result["bytes"][direction])
+            in_place = causes.pop("in-place")
+            if self.sum_of(copied, ("copy in", "copy out")) != sum(causes.values()):
+                fail("%s: %d bytes were copied %s, the result has %d" %
+                     (self.title, self.sum_of(copied, ("copy in", "copy out")), copied,
+                      sum(causes.values())))
+            if abs(self.sum_of(used) - in_place) > kernels:
+                fail("%s: %d bytes were %s in place, the result has %d" %
+                     (self.title, self.sum_of(used), used, in_place))
+
+    def check_overlap(self):
+        kernels, into, out = (self.named(name) for name in
+                              (" kernels", " copies in", " copies out"))
+        for what, time in (("kernels and copies in", together(kernels, into)),
+                           ("kernels and copies out", together(kernels, out)),
+                           ("copies in and out", together(into, out))):
+            if not time > 0:
+                fail("%s: %s are never together" % (self.title, what))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("timeline")
+    parser.add_argument("results")
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--overlap", action="store_true")
+    args = parser.parse_args()
+    with open(args.timeline, encoding="utf-8") as file:
+        events = json.load(file, parse_float=Decimal)["traceEvents"]
+    with open(args.results, encoding="utf-8") as file:
+        results = [json.loads(line) for line in file]
+    results = [result for result in results if result["status"] == "ok"]
+    numbers = sorted({event["pid"] for event in events if event["pid"]})
+    if numbers != list(range(1, len(results) + 1)):
+        fail("processes %s for %d runs" % (numbers, len(results)))
+    for number, result in zip(numbers, results):
+        run = Run([event for event in events if event["pid"] == number])
+        parameters = result["parameters"]
+        if not run.title.startswith(result["manager"] + ", "):
+            fail("process %d is '%s', and not a run of %s" %
+                 (number, run.title, result["manager"]))
+        run.check_spans()
+        run.check_epochs(parameters["epochs"] + parameters["warm_up"] if args.whole else 1)
+        run.check_counters(result["peak_bytes"])
+        if args.whole:
+            run.check_bytes(result)
+        if args.overlap and result["manager"] == "weir":
+            run.check_overlap()
+        print("# %s: %d spans, %d samples" %
+              (run.title, sum(map(len, run.spans.values())), sum(map(len, run.samples.values()))))
+
+
+main()
