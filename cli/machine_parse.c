@@ -418,10 +418,7 @@ static int parse_array(struct parse *p, const json_t *root, const char *key, uin
 /* Room for the constants of the most that the arrays may hold. */
 static int reserve_constants(struct parse *p)
 {
-	const size_t nr_objects =
-		WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + WEIR_KERNELS_MAX + 1;
-
-	p->out->constant = calloc(nr_objects * MACHINE_FIELDS_MAX, sizeof(*p->out->constant));
+	p->out->constant = calloc(MACHINE_CONSTANTS_MAX, sizeof(*p->out->constant));
 	return p->out->constant ? 0 : fail_memory(p);
 }
 
