@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measuring through the CUDA backend, on a driver without a GPU: the figures mean nothing, but all
+ * are there, the driver sees no race and no leak, the description can be written, read, and handed
+ * to weir_machine_cuda(); and whichever driver call fails, the measurement ends with an error, or
+ * without one where there is another way, and gives everything back.
+ *
+ * Labels: threads
+ * Timeout: 300
+ * Links: cuda-fake
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/machine_fields.h"
+#include "cli/machine_make.h"
+#include "src/backend/cuda/cuda.h"
+#include "src/backend/cuda/driver.h"
+#include "tests/fakecuda/fakecuda.h"
+#include "workloads/gcn/cuda.h"
+#include "workloads/probe/cuda.h"
+#include "workloads/probe/probe.h"
+
+/* The build says where the libraries are; this is for tools that read single files. */
+#ifndef GCN_FAKE_PATH
+#define GCN_FAKE_PATH "libweir-gcn-fake.so"
+#endif
+#ifndef PROBE_FAKE_PATH
+#define PROBE_FAKE_PATH "libweir-probe-fake.so"
+#endif
+
+#define MIB(n) ((uint64_t)(n) << 20)
+#define FAILURES 60u
+
+static struct fakecuda_config fake = {
+	.devices = 1,
+	.hbm_bytes = MIB(32),
+	.host_bytes = MIB(64),
+	.granularity = 4096,
+};
+
+static const struct probe_options quick = {
+	.device = PROBE_ALL_DEVICES, .quick = true, .host_bytes = MIB(16)};
+
+/* On a driver as it was never used. */
+static struct weir_machine *machine_open(const struct weir_machine_desc *measured)
+{
+	struct cuda_config config = {.library = FAKECUDA_PATH, .measured = measured};
+	struct weir_machine *machine = NULL;
+	struct backend *b = NULL;
+
+	fakecuda_reset(&fake);
+	assert_int_equal(cuda_create(&config, &b), 0);
+	assert_int_equal(machine_wrap(b, &machine), 0);
+	return machine;
+}
+
+static void assert_nothing_left(void)
+{
+	char problem[256];
+
+	fakecuda_problem(problem, sizeof(problem));
+	assert_string_equal(problem, "");
+	assert_int_equal(fakecuda_nr_races(), 0);
+	assert_int_equal(fakecuda_nr_unmaps_in_use(), 0);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+	assert_int_equal(fakecuda_managed_bytes(), 0);
+}
+
+static void measure(struct probe_result *result)
+{
+	struct weir_machine *machine;
+	char err[256] = "";
+
+	machine = machine_open(NULL);
+	if (probe_run(machine, &quick, result, err, sizeof(err)))
+		fail_msg("%s", err);
+	weir_machine_close(machine);
+	assert_nothing_left();
+	assert_int_equal(fakecuda_nr_calls_of("cuMemAllocManaged"), 0);
+}
+
+/* ------------------------------------------------------------------ the description */
+
+static const struct probe_record *record_find(const struct probe_result *r, const char *path)
+{
+	for (uint32_t i = 0; i < r->nr_records; i++)
+		if (!strcmp(r->record[i].path, path))
+			return &r->record[i];
+	return NULL;
+}
+
+/* Every field of a section has a record. */
+static void expect_records(const struct probe_result *r, const char *object,
+			   const struct machine_section *section)
+{
+	char path[128];
+
+	for (const struct machine_field *field = section->fields; field->key; field++) {
+		const struct probe_record *record;
+
+		if (!strcmp(field->key, "granularity_bytes"))
+			continue; /* the driver says */
+		snprintf(path, sizeof(path), "%s.%s", object, field->key);
+		record = record_find(r, path);
+		if (!record) {
+			fail_msg("no record of %s", path);
+			return;
+		}
+		assert_true(!record->nr || (isfinite(record->median) && record->median >= 0));
+		assert_true(isfinite(record->estimate));
+		assert_non_null(record->how);
+	}
+}
+
+static void origin_of(void *arg, const char *path, enum machine_origin *origin, char **source)
+{
+	(void)arg;
+	*origin = MACHINE_MEASURED;
+	*source = strdup(path);
+}
+
+/* Written and read back, it is the same, and a real machine takes its rates. */
+static void expect_usable(const struct weir_machine_desc *desc)
+{
+	struct machine_file made, read;
+	struct weir_machine *machine;
+	const struct weir_machine_desc *taken;
+	char err[512] = "";
+	char *text;
+
+	assert_int_equal(machine_make(desc, "a fake", origin_of, NULL, &made), 0);
+	text = machine_format(&made);
+	assert_non_null(text);
+	if (machine_parse(text, strlen(text), "text", &read, err, sizeof(err)))
+		fail_msg("%s", err);
+	free(text);
+	machine_file_fini(&made);
+	assert_memory_equal(&read.desc.device, &desc->device, sizeof(desc->device));
+	assert_memory_equal(&read.desc.link, &desc->link, sizeof(desc->link));
+	assert_memory_equal(&read.desc.vmm, &desc->vmm, sizeof(desc->vmm));
+
+	machine = machine_open(&read.desc);
+	taken = weir_machine_desc(machine);
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		assert_memory_equal(&taken->device[d], &desc->device[d], sizeof(desc->device[d]));
+	for (uint32_t l = 0; l < desc->nr_links; l++)
+		assert_memory_equal(&taken->link[l], &desc->link[l], sizeof(desc->link[l]));
+	assert_memory_equal(&taken->vmm, &desc->vmm, sizeof(desc->vmm));
+	weir_machine_close(machine);
+	machine_file_fini(&read);
+}
+
+static void measure_whole(int nr_devices)
+{
+	struct probe_result result;
+	char object[32];
+
+	fake.devices = nr_devices;
+	measure(&result);
+	assert_int_equal(result.desc.nr_devices, nr_devices);
+	assert_int_equal(result.desc.nr_links, nr_devices * (nr_devices + 1) / 2);
+	for (uint32_t d = 0; d < result.desc.nr_devices; d++) {
+		snprintf(object, sizeof(object), "device[%u]", d);
+		expect_records(&result, object, &machine_device_section);
+	}
+	for (uint32_t l = 0; l < result.desc.nr_links; l++) {
+		snprintf(object, sizeof(object), "link[%u]", l);
+		expect_records(&result, object, &machine_link_section);
+	}
+	expect_records(&result, "vmm", &machine_vmm_section);
+	expect_usable(&result.desc);
+	probe_result_fini(&result);
+	fake.devices = 1;
+}
+
+static void test_probe_cuda_one_device(void **state)
+{
+	(void)state;
+	measure_whole(1);
+}
+
+static void test_probe_cuda_three_devices(void **state)
+{
+	(void)state;
+	measure_whole(3);
+}
+
+/* ------------------------------------------------------------------ failures */
+
+static int stop_at(void *arg, double fraction, const char *label)
+{
+	uint32_t *left = arg;
+
+	assert_true(fraction >= 0 && fraction <= 1);
+	assert_non_null(label);
+	return --*left == 0;
+}
+
+static void test_probe_cuda_stopped(void **state)
+{
+	struct probe_options options = quick;
+	struct weir_machine *machine;
+	struct probe_result result;
+	char err[256];
+
+	(void)state;
+	options.progress = stop_at;
+	for (uint32_t stop = 1; stop < 90; stop += 11) {
+		uint32_t left = stop;
+
+		options.progress_arg = &left;
+		machine = machine_open(NULL);
+		assert_int_equal(probe_run(machine, &options, &result, err, sizeof(err)), -EINTR);
+		weir_machine_close(machine);
+		assert_nothing_left();
+	}
+}
+
+static void test_probe_cuda_no_such_device(void **state)
+{
+	struct probe_options options = quick;
+	struct weir_machine *machine;
+	struct probe_result result;
+	char err[256];
+
+	(void)state;
+	options.device = 1;
+	machine = machine_open(NULL);
+	assert_int_equal(probe_run(machine, &options, &result, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "no device 1"));
+	weir_machine_close(machine);
+	assert_nothing_left();
+}
+
+/* Calls all over a measurement fail, one a run. */
+static void test_probe_cuda_driver_calls_fail(void **state)
+{
+	struct weir_machine *machine;
+	struct probe_result result;
+	uint64_t first, nr;
+	uint32_t nr_failed = 0;
+	char err[256];
+
+	(void)state;
+	machine = machine_open(NULL);
+	first = fakecuda_nr_calls();
+	assert_int_equal(probe_run(machine, &quick, &result, err, sizeof(err)), 0);
+	nr = fakecuda_nr_calls() - first;
+	probe_result_fini(&result);
+	weir_machine_close(machine);
+	for (uint64_t i = 0; i < FAILURES; i++) {
+		/* The first ones open what the rest is measured with: each of them, then here and
+		 * there. */
+		uint64_t at =
+			i < FAILURES / 2 ? i + 1 : nr / (FAILURES / 2) * (i - FAILURES / 2) + i;
+
+		machine = machine_open(NULL);
+		fakecuda_fail_at(at, i % 2 ? CU_OUT_OF_MEMORY : CU_NOT_SUPPORTED);
+		err[0] = '\0';
+		if (probe_run(machine, &quick, &result, err, sizeof(err))) {
+			assert_non_null(strstr(err, "measuring"));
+			nr_failed++;
+		} else {
+			probe_result_fini(&result);
+		}
+		fakecuda_fail_at(0, 0);
+		weir_machine_close(machine);
+		assert_int_equal(fakecuda_leaks(stderr), 0);
+	}
+	print_message("%u of %u failures showed, of %llu calls\n", nr_failed, FAILURES,
+		      (unsigned long long)nr);
+	/* How often the host is looked at to be ahead, and so how many calls there are, varies. */
+	assert_true(nr_failed > FAILURES / 3);
+}
+
+static int kernels_load(void **state)
+{
+	(void)state;
+	if (setenv("WEIR_CUDA_KERNELS", GCN_FAKE_PATH, 1) ||
+	    setenv("WEIR_PROBE_KERNELS", PROBE_FAKE_PATH, 1))
+		return -1;
+	return gcn_cuda_load() || probe_cuda_load() ? -1 : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probe_cuda_one_device),
+		cmocka_unit_test(test_probe_cuda_three_devices),
+		cmocka_unit_test(test_probe_cuda_stopped),
+		cmocka_unit_test(test_probe_cuda_no_such_device),
+		cmocka_unit_test(test_probe_cuda_driver_calls_fail),
+	};
+
+	return cmocka_run_group_tests(tests, kernels_load, NULL);
+}

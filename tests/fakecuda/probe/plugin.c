@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libweir-probe-fake.so: the CUDA kernels that measure a machine (workloads/probe/cuda/plugin.h) for
+ * the fake driver. Each is the CPU's, queued as a kernel that touches what its arguments name.
+ * WEIR_PROBE_KERNELS names it.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "tests/fakecuda/fakecuda.h"
+#include "workloads/probe/cuda/plugin.h"
+
+static _Thread_local char error_text[128];
+
+const char *probe_cuda_error(void)
+{
+	return error_text;
+}
+
+uint64_t probe_cuda_abi(void)
+{
+	return probe_cuda_abi_here();
+}
+
+static int queue(void *stream, const struct weir_kernel *kernel, const void *args, size_t bytes,
+		 const struct fakecuda_touch *touch, unsigned nr)
+{
+	int result = fakecuda_launch(stream, kernel->cpu, args, bytes, touch, nr);
+
+	if (!result)
+		return 0;
+	snprintf(error_text, sizeof(error_text), "%s: the fake driver said %d", kernel->name,
+		 result);
+	return -EIO;
+}
+
+/* Queue the CPU's kernel with these touches. */
+#define QUEUE(name, stream, a, ...)                                                \
+	do {                                                                       \
+		const struct fakecuda_touch touch[] = {__VA_ARGS__};               \
+                                                                                   \
+		return queue(stream, &probe_kernel_##name, a, sizeof(*(a)), touch, \
+			     sizeof(touch) / sizeof(touch[0]));                    \
+	} while (0)
+
+static uint64_t buffer_bytes(const struct probe_pieces *pieces)
+{
+	return (uint64_t)pieces->piece << pieces->nr_bits;
+}
+
+int probe_cuda_empty(void *stream, const void *args)
+{
+	return queue(stream, &probe_kernel_empty, args, sizeof(struct probe_empty_args), NULL, 0);
+}
+
+int probe_cuda_read(void *stream, const void *args)
+{
+	const struct probe_read_args *a = args;
+
+	QUEUE(read, stream, a, {a->in, a->bytes, false}, {a->sum, sizeof(*a->sum), true});
+}
+
+int probe_cuda_write(void *stream, const void *args)
+{
+	const struct probe_write_args *a = args;
+
+	QUEUE(write, stream, a, {a->out, a->bytes, true});
+}
+
+int probe_cuda_copy(void *stream, const void *args)
+{
+	const struct probe_copy_args *a = args;
+
+	QUEUE(copy, stream, a, {a->in, a->bytes, false}, {a->out, a->bytes, true});
+}
+
+int probe_cuda_gather(void *stream, const void *args)
+{
+	const struct probe_gather_args *a = args;
+
+	QUEUE(gather, stream, a, {a->in, buffer_bytes(&a->pieces), false},
+	      {a->sum, sizeof(*a->sum), true});
+}
+
+int probe_cuda_update(void *stream, const void *args)
+{
+	const struct probe_update_args *a = args;
+
+	QUEUE(update, stream, a, {a->data, buffer_bytes(&a->pieces), true});
+}

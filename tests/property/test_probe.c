@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measuring a simulated machine gives that machine's description: every constant within 2 %, the
+ * reach of random access within a factor of 2. That of the machines of machines/, and of machines
+ * whose constants are theirs times random factors. Seeds are printed; WEIR_TEST_SEED and
+ * WEIR_TEST_CASES change the first one and how many there are.
+ *
+ * What measuring starts from is wrong on purpose, so that a constant which is not measured shows:
+ * only those may be assumed that nothing on the machine can tell.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/machine_file.h"
+#include "src/backend/sim/sim.h"
+#include "workloads/probe/probe.h"
+
+#define FIRST_SEED 7100u
+#define CASES 60u
+#define TOLERANCE 0.02
+#define FAILURES 400u
+#define WRONG 3
+
+static uint64_t current_seed; /* of the machine that is measured; 0: none */
+
+/* ------------------------------------------------------------------ comparing */
+
+static const struct probe_record *record_find(const struct probe_result *r, const char *path)
+{
+	for (uint32_t i = 0; i < r->nr_records; i++)
+		if (!strcmp(r->record[i].path, path))
+			return &r->record[i];
+	return NULL;
+}
+
+/* A constant, by its name. may_assume: nothing can tell, so the (wrong) estimate stands. */
+static void expect(const struct probe_result *r, const char *object, uint32_t index,
+		   const char *field, double got, double truth, bool may_assume)
+{
+	const struct probe_record *record;
+	char path[PROBE_PATH_MAX];
+	double off = truth > 0 ? got / truth - 1 : got;
+
+	if (index == UINT32_MAX)
+		snprintf(path, sizeof(path), "%s.%s", object, field);
+	else
+		snprintf(path, sizeof(path), "%s[%u].%s", object, index, field);
+	record = record_find(r, path);
+	if (!record) {
+		fail_msg("%s: no record", path);
+		return;
+	}
+	if (!record->nr && may_assume)
+		return;
+	if (!record->nr)
+		fail_msg("%s: not measured: %s", path, record->how);
+	assert_true(record->min <= record->median && record->median <= record->max);
+	if (strstr(field, "reach"))
+		assert_in_range((uintmax_t)(got / truth * 1000), 500, 2000);
+	else if (off > TOLERANCE || off < -TOLERANCE)
+		fail_msg("%s: %.6g measured, is %.6g (seed %llu)", path, got, truth,
+			 (unsigned long long)current_seed);
+}
+
+#define EXPECT(object, index, got, truth, field, may_assume) \
+	expect(r, object, index, #field, (double)(got)->field, (double)(truth)->field, may_assume)
+
+static void expect_device(const struct probe_result *r, uint32_t d,
+			  const struct weir_device_desc *truth)
+{
+	const struct weir_device_desc *got = &r->desc.device[d];
+
+	assert_string_equal(got->name, truth->name);
+	EXPECT("device", d, got, truth, hbm_bytes_per_s, false);
+	EXPECT("device", d, got, truth, hbm_random_bytes_per_s, false);
+	EXPECT("device", d, got, truth, ops_per_s, false);
+	EXPECT("device", d, got, truth, launch_ns, false);
+	EXPECT("device", d, got, truth, launch_host_ns, false);
+	EXPECT("device", d, got, truth, malloc_ns, false);
+	EXPECT("device", d, got, truth, malloc_2mib_ns, false);
+}
+
+/* far: footprints that can be tried go beyond reach. */
+static void expect_link(const struct probe_result *r, uint32_t l,
+			const struct weir_link_desc *truth, bool far)
+{
+	const struct weir_link_desc *got = &r->desc.link[l];
+	bool request = truth->inplace_small_per_s * truth->inplace_request_bytes <
+		       0.88 * truth->inplace_bytes_per_s;
+
+	EXPECT("link", l, got, truth, a_to_b_bytes_per_s, false);
+	EXPECT("link", l, got, truth, b_to_a_bytes_per_s, false);
+	EXPECT("link", l, got, truth, duplex_bytes_per_s, false);
+	EXPECT("link", l, got, truth, latency_ns, false);
+	EXPECT("link", l, got, truth, copy_ns, false);
+	EXPECT("link", l, got, truth, inplace_bytes_per_s, false);
+	EXPECT("link", l, got, truth, inplace_small_per_s, false);
+	EXPECT("link", l, got, truth, inplace_large_per_s, !far);
+	EXPECT("link", l, got, truth, inplace_reach_bytes, !far);
+	EXPECT("link", l, got, truth, inplace_request_bytes, !request);
+}
+
+static void expect_vmm(const struct probe_result *r, const struct weir_machine_desc *truth)
+{
+	const struct weir_vmm_desc *got = &r->desc.vmm, *vmm = &truth->vmm;
+
+	assert_int_equal(got->granularity_bytes, vmm->granularity_bytes);
+	EXPECT("vmm", UINT32_MAX, got, vmm, map_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_device_ns, truth->nr_devices == 1);
+	EXPECT("vmm", UINT32_MAX, got, vmm, unmap_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, create_hbm_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, create_host_ns, false);
+}
+
+/* Every rate and cost is another one. */
+static void make_wrong(struct weir_machine_desc *desc)
+{
+	for (uint32_t d = 0; d < desc->nr_devices; d++) {
+		struct weir_device_desc *device = &desc->device[d];
+
+		device->hbm_bytes_per_s *= WRONG;
+		device->hbm_random_bytes_per_s *= WRONG;
+		device->ops_per_s *= WRONG;
+		device->launch_ns *= WRONG;
+		device->launch_host_ns *= WRONG;
+		device->malloc_ns *= WRONG;
+		device->malloc_2mib_ns *= WRONG;
+	}
+	for (uint32_t l = 0; l < desc->nr_links; l++) {
+		struct weir_link_desc *link = &desc->link[l];
+
+		link->a_to_b_bytes_per_s *= WRONG;
+		link->b_to_a_bytes_per_s *= WRONG;
+		link->duplex_bytes_per_s *= WRONG;
+		link->latency_ns *= WRONG;
+		link->copy_ns *= WRONG;
+		link->inplace_bytes_per_s *= WRONG;
+		link->inplace_small_per_s *= WRONG;
+		link->inplace_large_per_s *= WRONG;
+		link->inplace_reach_bytes *= WRONG;
+		link->inplace_request_bytes *= WRONG;
+	}
+	desc->vmm.map_ns *= WRONG;
+	desc->vmm.set_access_ns *= WRONG;
+	desc->vmm.set_access_device_ns *= WRONG;
+	desc->vmm.unmap_ns *= WRONG;
+	desc->vmm.create_hbm_ns *= WRONG;
+	desc->vmm.create_host_ns *= WRONG;
+}
+
+static void expect_same(const struct weir_machine_desc *truth, bool quick)
+{
+	struct weir_machine_desc wrong = *truth;
+	const struct probe_options options = {
+		.device = PROBE_ALL_DEVICES, .quick = quick, .estimates = &wrong};
+	struct weir_machine *machine;
+	struct probe_result r;
+	char err[256] = "";
+
+	make_wrong(&wrong);
+	assert_int_equal(weir_machine_simulate(truth, WEIR_DATA_PHANTOM, &machine), 0);
+	if (probe_run(machine, &options, &r, err, sizeof(err)))
+		fail_msg("%s", err);
+	assert_int_equal(sim_leaks(machine_backend(machine)), 0);
+	weir_machine_close(machine);
+	assert_int_equal(weir_machine_check(&r.desc, err, sizeof(err)), 0);
+	assert_int_equal(r.desc.nr_memories, truth->nr_memories);
+	for (uint32_t m = 0; m < truth->nr_memories; m++)
+		assert_int_equal(r.desc.memory[m].bytes, truth->memory[m].bytes);
+	for (uint32_t d = 0; d < truth->nr_devices; d++)
+		expect_device(&r, d, &truth->device[d]);
+	for (uint32_t l = 0; l < truth->nr_links; l++)
+		expect_link(&r, l, &truth->link[l],
+			    truth->memory[truth->link[l].a].kind == WEIR_MEMORY_HOST);
+	expect_vmm(&r, truth);
+	probe_result_fini(&r);
+}
+
+/* ------------------------------------------------------------------ tests */
+
+static void load(const char *name, struct weir_machine_desc *out)
+{
+	char err[512] = "";
+
+	if (machine_file_load(name, out, err, sizeof(err)))
+		fail_msg("%s", err);
+}
+
+static void test_probe_described_machines(void **state)
+{
+	static const char *const names[] = {"h200", "rtx5090", "laptop", "h200x4"};
+	struct weir_machine_desc truth;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		print_message("%s\n", names[i]);
+		load(names[i], &truth);
+		expect_same(&truth, false);
+		expect_same(&truth, true);
+	}
+}
+
+struct random {
+	uint64_t state;
+};
+
+/* From low to high, evenly in the logarithm's first approximation: x = low * (high / low)^u. */
+static double between(struct random *r, double low, double high)
+{
+	double u;
+
+	r->state = r->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	u = (double)(r->state >> 11) / (double)(UINT64_C(1) << 53);
+	return low * pow(high / low, u);
+}
+
+static void vary(struct random *r, double *x)
+{
+	*x *= between(r, 0.5, 2);
+}
+
+static void vary_ns(struct random *r, uint64_t *x)
+{
+	*x = (uint64_t)((double)*x * between(r, 0.5, 2)) + 1;
+}
+
+/* A link stays one: both ways at once no faster than one, in place no faster than copies, and
+ * random access held back by the rate of accesses before it is by the link. */
+static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
+{
+	double slower;
+
+	vary(r, &link->a_to_b_bytes_per_s);
+	vary(r, &link->b_to_a_bytes_per_s);
+	slower = fmin(link->a_to_b_bytes_per_s, link->b_to_a_bytes_per_s);
+	link->duplex_bytes_per_s = slower * between(r, 0.5, 1);
+	link->inplace_bytes_per_s = slower * between(r, 0.5, 1);
+	link->inplace_request_bytes = 32u << (unsigned int)between(r, 1, 3.99);
+	link->inplace_small_per_s = link->inplace_bytes_per_s / 32 * between(r, 0.2, 0.9);
+	vary_ns(r, &link->latency_ns);
+	vary_ns(r, &link->copy_ns);
+	if (!host)
+		return;
+	link->inplace_large_per_s = link->inplace_small_per_s * between(r, 0.02, 0.4);
+	link->inplace_reach_bytes = (uint64_t)between(r, 0x1p26, 0x1p30);
+}
+
+static void vary_machine(uint64_t seed, struct weir_machine_desc *desc)
+{
+	struct random r = {.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
+
+	for (uint32_t d = 0; d < desc->nr_devices; d++) {
+		struct weir_device_desc *device = &desc->device[d];
+
+		vary(&r, &device->hbm_bytes_per_s);
+		vary(&r, &device->hbm_random_bytes_per_s);
+		vary(&r, &device->ops_per_s);
+		vary_ns(&r, &device->launch_ns);
+		vary_ns(&r, &device->launch_host_ns);
+		vary_ns(&r, &device->malloc_ns);
+		vary_ns(&r, &device->malloc_2mib_ns);
+	}
+	for (uint32_t l = 0; l < desc->nr_links; l++)
+		vary_link(&r, &desc->link[l],
+			  desc->memory[desc->link[l].a].kind == WEIR_MEMORY_HOST);
+	vary_ns(&r, &desc->vmm.map_ns);
+	vary_ns(&r, &desc->vmm.set_access_ns);
+	vary_ns(&r, &desc->vmm.set_access_device_ns);
+	vary_ns(&r, &desc->vmm.unmap_ns);
+	vary_ns(&r, &desc->vmm.create_hbm_ns);
+	vary_ns(&r, &desc->vmm.create_host_ns);
+}
+
+static uint64_t env_u64(const char *name, uint64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+static void test_probe_perturbed_machines(void **state)
+{
+	static const char *const names[] = {"h200", "laptop", "h200x4"};
+	uint64_t first = env_u64("WEIR_TEST_SEED", FIRST_SEED);
+	uint64_t nr = env_u64("WEIR_TEST_CASES", CASES);
+	struct weir_machine_desc truth;
+
+	(void)state;
+	print_message("seeds %llu to %llu\n", (unsigned long long)first,
+		      (unsigned long long)(first + nr - 1));
+	for (uint64_t seed = first; seed < first + nr; seed++) {
+		current_seed = seed;
+		load(names[seed % 3], &truth);
+		vary_machine(seed, &truth);
+		expect_same(&truth, seed % 2);
+	}
+}
+
+/* Calls all over a measurement fail, one a run: it ends with an error, or goes on where there is
+ * another way, and gives everything back. */
+static void test_probe_calls_fail(void **state)
+{
+	const struct probe_options options = {.device = PROBE_ALL_DEVICES, .quick = true};
+	uint64_t nr = FAILURES, nr_failed = 0;
+	struct weir_machine_desc desc;
+
+	(void)state;
+	load("h200", &desc);
+	/* The first run, in which none fails, says how many there are. */
+	for (uint64_t i = 0; i <= FAILURES; i++) {
+		uint64_t at = i < FAILURES / 2 ? i : i * nr / FAILURES;
+		struct backend *sim, *flaky;
+		struct weir_machine *machine;
+		struct probe_result r;
+		char err[256] = "";
+		int ret;
+
+		assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &sim), 0);
+		assert_int_equal(flaky_create(sim, &flaky), 0);
+		assert_int_equal(machine_wrap(flaky, &machine), 0);
+		flaky_arm(flaky, at, -EIO);
+		ret = probe_run(machine, &options, &r, err, sizeof(err));
+		if (!i)
+			nr = flaky_nr_calls(flaky);
+		if (ret) {
+			assert_int_equal(ret, -EIO);
+			assert_non_null(strstr(err, "measuring "));
+			nr_failed++;
+		} else {
+			probe_result_fini(&r);
+		}
+		assert_int_equal(sim_leaks(sim), 0);
+		weir_machine_close(machine);
+	}
+	print_message("%llu of %u failures showed, of %llu calls\n", (unsigned long long)nr_failed,
+		      FAILURES, (unsigned long long)nr);
+	/* Not those of giving back, which are tried again. */
+	assert_true(nr_failed > FAILURES * 9 / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probe_described_machines),
+		cmocka_unit_test(test_probe_perturbed_machines),
+		cmocka_unit_test(test_probe_calls_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

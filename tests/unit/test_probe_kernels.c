@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels that measure, on the CPU of a simulated machine with real bytes: what they read shows
+ * in their sums, what they write in memory; pieces at random come each once. The simulator traps
+ * what they touch beyond what a measurement declares, so a whole one runs here, too.
+ */
+#include <stdlib.h>
+
+#include "tests/unit/test_sim_machine.h"
+#include "workloads/probe/kernels.h"
+#include "workloads/probe/probe.h"
+
+#define WORDS 4096u
+#define BYTES (WORDS * sizeof(uint64_t))
+
+/* ------------------------------------------------------------------ kernels */
+
+static void test_kernels_stream(void **state)
+{
+	uint64_t *data = malloc(2 * BYTES), sum = 5, expected = 0;
+	struct probe_read_args read = {data, &sum, BYTES, 3};
+	struct probe_write_args write = {data, BYTES, 77};
+	struct probe_copy_args copy = {data + WORDS, data, BYTES};
+
+	(void)state;
+	assert_non_null(data);
+	for (uint32_t i = 0; i < 2 * WORDS; i++)
+		data[i] = i * UINT64_C(0x9e3779b97f4a7c15);
+	for (uint32_t i = 0; i < WORDS; i++)
+		expected += data[i];
+	probe_kernel_read.cpu(&read);
+	assert_int_equal(sum, 5 + 3 * expected);
+	probe_kernel_copy.cpu(&copy);
+	assert_memory_equal(data, data + WORDS, BYTES);
+	probe_kernel_write.cpu(&write);
+	for (uint32_t i = 0; i < 2 * WORDS; i++)
+		assert_int_equal(data[i], i < WORDS ? 77 : i * UINT64_C(0x9e3779b97f4a7c15));
+	free(data);
+}
+
+/* Pieces of a buffer of 2^nr_bits of them come each once, whatever the salt; half of them half. */
+static void test_kernels_pieces(void **state)
+{
+	uint64_t *data = malloc(BYTES), sum = 0;
+
+	(void)state;
+	assert_non_null(data);
+	for (uint32_t piece = 32; piece <= 1024; piece *= 2)
+		for (uint32_t salt = 0; salt < 50; salt++) {
+			uint32_t nr_bits = (uint32_t)__builtin_ctz(BYTES / piece);
+			struct probe_pieces pieces = {piece, nr_bits, 1u << nr_bits, salt};
+			struct probe_update_args update = {data, pieces};
+			struct probe_gather_args gather = {data, &sum, pieces};
+			uint32_t nr_changed = 0;
+
+			memset(data, 0, BYTES);
+			probe_kernel_update.cpu(&update);
+			for (uint32_t i = 0; i < WORDS; i++)
+				assert_int_equal(data[i], 1);
+			sum = 0;
+			probe_kernel_gather.cpu(&gather);
+			assert_int_equal(sum, WORDS);
+			update.pieces.nr /= 2;
+			probe_kernel_update.cpu(&update);
+			for (uint32_t i = 0; i < WORDS; i++)
+				nr_changed += data[i] == 2;
+			assert_int_equal(nr_changed, WORDS / 2);
+		}
+	free(data);
+}
+
+/* Neighbours in order are no neighbours in memory, and another salt is another order. */
+static void test_kernels_are_random(void **state)
+{
+	struct probe_pieces pieces = {.piece = 32, .nr_bits = 20, .salt = 3}, other = pieces;
+	uint32_t nr_near = 0, nr_same = 0;
+
+	(void)state;
+	other.salt = 4;
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint32_t a = probe_piece_at(&pieces, i), b = probe_piece_at(&pieces, i + 1);
+
+		nr_near += (a > b ? a - b : b - a) < 128;
+		nr_same += a == probe_piece_at(&other, i);
+	}
+	/* 256 in a million would be so by chance. */
+	assert_true(nr_near < 200);
+	assert_true(nr_same < 10);
+}
+
+/* ------------------------------------------------------------------ with real bytes */
+
+static int nr_logged;
+
+static void log_count(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)arg;
+	if (level == WEIR_LOG_ERROR)
+		print_message("%s\n", message);
+	nr_logged += level == WEIR_LOG_ERROR;
+}
+
+static void test_probe_with_bytes(void **state)
+{
+	const struct probe_options options = {.device = PROBE_ALL_DEVICES, .quick = true};
+	struct weir_machine_desc desc;
+	struct weir_machine *machine;
+	struct probe_result result;
+	char err[256] = "";
+
+	(void)state;
+	test_machine(&desc);
+	weir_log_set(log_count, NULL);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &machine), 0);
+	if (probe_run(machine, &options, &result, err, sizeof(err)))
+		fail_msg("%s", err);
+	assert_int_equal(sim_leaks(machine_backend(machine)), 0);
+	for (uint32_t m = 0; m < desc.nr_memories; m++)
+		assert_int_equal(
+			machine_backend(machine)->ops->memory_used(machine_backend(machine), m), 0);
+	weir_machine_close(machine);
+	weir_log_set(NULL, NULL);
+	assert_int_equal(nr_logged, 0);
+	probe_result_fini(&result);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernels_stream),
+		cmocka_unit_test(test_kernels_pieces),
+		cmocka_unit_test(test_kernels_are_random),
+		cmocka_unit_test(test_probe_with_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

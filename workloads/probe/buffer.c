@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory to measure with: chunks, as core takes them, mapped side by side for kernels. Copies use
+ * their aliases.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "workloads/probe/internal.h"
+
+#define UNIT_MAX (256 * MIB)
+
+/* Neither a fence nor a mapping call may be lost where giving back depends on it. */
+#define TRIES 4
+
+uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint32_t parts)
+{
+	const struct weir_memory_desc *desc = &p->b->desc.memory[memory];
+	uint64_t used = p->b->ops->memory_used(p->b, memory);
+	uint64_t room = desc->bytes / 4, bytes = p->b->desc.vmm.granularity_bytes;
+
+	if (desc->kind == WEIR_MEMORY_HOST && room > p->host_bytes)
+		room = p->host_bytes;
+	room = room > used ? (room - used) / parts : 0;
+	room = room < most ? room : most;
+	while (bytes <= room / 2)
+		bytes *= 2;
+	return bytes;
+}
+
+int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, uint32_t devices,
+			struct probe_buffer *out)
+{
+	const struct backend_ops *ops = p->b->ops;
+	struct probe_buffer buffer = {.bytes = bytes};
+	void *addr;
+	int err;
+
+	buffer.unit = bytes < UNIT_MAX ? bytes : UNIT_MAX;
+	buffer.chunk = calloc(bytes / buffer.unit, sizeof(*buffer.chunk));
+	if (!buffer.chunk)
+		return -ENOMEM;
+	err = ops->va_reserve(p->b, bytes, buffer.unit, &addr);
+	if (err) {
+		free(buffer.chunk);
+		return err;
+	}
+	buffer.addr = addr;
+	while (!err && buffer.nr < bytes / buffer.unit) {
+		struct backend_chunk *chunk = &buffer.chunk[buffer.nr];
+
+		err = ops->chunk_create(p->b, memory, buffer.unit, chunk);
+		if (err)
+			break;
+		buffer.nr++;
+		err = ops->map(p->b, buffer.addr + buffer.nr_mapped * buffer.unit, chunk,
+			       BACKEND_PROT_WRITE, devices);
+		if (!err)
+			buffer.nr_mapped++;
+	}
+	if (err)
+		probe_buffer_destroy(p, &buffer);
+	else
+		*out = buffer;
+	return err;
+}
+
+/* Wait for all streams, whatever their work comes to. */
+static void drain(struct probe *p)
+{
+	const struct backend_ops *ops = p->b->ops;
+
+	for (uint32_t i = 0; i < p->nr_streams; i++) {
+		fence_t fence;
+
+		for (int tries = 0; tries < TRIES; tries++)
+			if (!ops->fence_record(p->b, p->stream[i], &fence) &&
+			    !ops->fence_wait(p->b, fence))
+				break;
+	}
+}
+
+void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer)
+{
+	const struct backend_ops *ops = p->b->ops;
+
+	if (!buffer->addr)
+		return;
+	drain(p);
+	for (uint32_t i = 0; i < buffer->nr_mapped; i++)
+		for (int tries = 0; tries < TRIES; tries++)
+			if (!ops->unmap(p->b, buffer->addr + i * buffer->unit))
+				break;
+	for (uint32_t i = 0; i < buffer->nr; i++)
+		ops->chunk_destroy(p->b, &buffer->chunk[i]);
+	ops->va_release(p->b, buffer->addr, buffer->bytes);
+	free(buffer->chunk);
+	*buffer = (struct probe_buffer){0};
+}

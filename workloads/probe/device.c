@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a device does with its own memory: streaming, pieces at random, products, launches,
+ * allocations. */
+#include <errno.h>
+#include <math.h>
+
+#include "workloads/gcn/cuda.h"
+#include "workloads/gcn/kernels.h"
+#include "workloads/probe/internal.h"
+
+#define BUFFER_MAX (4 * GIB)
+#define QUICK_BUFFER_MAX GIB
+
+/* A row of what gathers and scatters work on. */
+#define PIECE 1024u
+
+#define EMPTY_LAUNCHES 256u
+
+/* Rows and columns of the matrices. */
+#define PRODUCT_MAX 8192u
+#define QUICK_PRODUCT_MAX 4096u
+
+#define LARGE_PAGE (2 * MIB)
+#define ALLOCATIONS 3u
+
+static struct weir_device_desc *result(struct probe *p)
+{
+	return &p->desc->device[p->device];
+}
+
+static const struct weir_device_desc *estimate(const struct probe *p)
+{
+	return &p->estimates->device[p->device];
+}
+
+static uint32_t log2_of(uint64_t power)
+{
+	return 63u - (uint32_t)__builtin_clzll(power);
+}
+
+/* ------------------------------------------------------------------ own memory */
+
+/* A kernel over a buffer in own memory. */
+struct pass {
+	const struct weir_kernel *kernel;
+	const void *args;
+	size_t args_bytes;
+	struct weir_use use[2];
+	uint32_t nr_uses;
+};
+
+/* Add its rate, bytes read plus bytes written, to a series, but for the first. */
+static int pass_time(struct probe *p, const struct pass *pass, uint32_t repetition,
+		     struct fit_series *bytes_per_s)
+{
+	const struct weir_launch launch = {.kernel = pass->kernel,
+					   .args = pass->args,
+					   .args_bytes = pass->args_bytes,
+					   .uses = pass->use,
+					   .nr_uses = pass->nr_uses};
+	double bytes = 0, ns;
+	int err = probe_time_launch(p, &launch, 2, &ns, NULL);
+
+	for (uint32_t i = 0; i < pass->nr_uses; i++)
+		bytes += (double)(pass->use[i].read_bytes + pass->use[i].write_bytes);
+	if (!err && repetition)
+		fit_add(bytes_per_s, bytes / ns * 1e9);
+	return err;
+}
+
+/* What the sum of a reading kernel goes to. */
+static struct weir_use sum_use(const struct probe *p)
+{
+	return (struct weir_use){.addr = p->plug.addr,
+				 .bytes = sizeof(uint64_t),
+				 .kind = WEIR_WRITE,
+				 .read_bytes = sizeof(uint64_t),
+				 .write_bytes = sizeof(uint64_t)};
+}
+
+static int stream_rates(struct probe *p, const struct probe_buffer *buffer)
+{
+	const struct probe_copy_args copy = {.in = buffer->addr,
+					     .out = buffer->addr + buffer->bytes / 2,
+					     .bytes = buffer->bytes / 2};
+	const struct probe_read_args read = {.in = buffer->addr,
+					     .sum = (uint64_t *)(void *)p->plug.addr,
+					     .bytes = buffer->bytes,
+					     .passes = 1};
+	const struct pass copying = {
+		.kernel = &probe_kernel_copy,
+		.args = &copy,
+		.args_bytes = sizeof(copy),
+		.use = {{.addr = buffer->addr,
+			 .bytes = copy.bytes,
+			 .kind = WEIR_READ,
+			 .read_bytes = copy.bytes},
+			{.addr = copy.out,
+			 .bytes = copy.bytes,
+			 .kind = WEIR_OVERWRITE,
+			 .write_bytes = copy.bytes}},
+		.nr_uses = 2,
+	};
+	const struct pass reading = {
+		.kernel = &probe_kernel_read,
+		.args = &read,
+		.args_bytes = sizeof(read),
+		.use = {{.addr = buffer->addr,
+			 .bytes = read.bytes,
+			 .kind = WEIR_READ,
+			 .read_bytes = read.bytes},
+			sum_use(p)},
+		.nr_uses = 2,
+	};
+	struct fit_series copies = {0}, reads = {0};
+	int err = probe_step(p, "%s: own memory, streaming", result(p)->name);
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		err = pass_time(p, &copying, i, &copies);
+		if (!err)
+			err = pass_time(p, &reading, i, &reads);
+	}
+	if (err)
+		return err;
+	result(p)->hbm_bytes_per_s =
+		probe_keep(p, &copies, estimate(p)->hbm_bytes_per_s,
+			   "a kernel that copies within its memory, bytes read plus written",
+			   "device[%u].hbm_bytes_per_s", p->device);
+	(void)probe_keep(p, &reads, NAN, "a kernel that only reads", "device[%u].read_bytes_per_s",
+			 p->device);
+	return 0;
+}
+
+static int random_rates(struct probe *p, const struct probe_buffer *buffer)
+{
+	uint32_t nr_bits = log2_of(buffer->bytes / PIECE);
+	struct fit_series updates = {0}, reads = {0};
+	int err = probe_step(p, "%s: own memory, pieces at random", result(p)->name);
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		const struct probe_pieces pieces = {.piece = PIECE,
+						    .nr_bits = nr_bits,
+						    .nr = UINT32_C(1) << nr_bits,
+						    .salt = p->salt++};
+		const struct probe_update_args update = {buffer->addr, pieces};
+		const struct probe_gather_args gather = {buffer->addr,
+							 (uint64_t *)(void *)p->plug.addr, pieces};
+		struct pass pass = {
+			.kernel = &probe_kernel_update,
+			.args = &update,
+			.args_bytes = sizeof(update),
+			.use = {{.addr = buffer->addr,
+				 .bytes = buffer->bytes,
+				 .kind = WEIR_WRITE,
+				 .pattern = WEIR_RANDOM,
+				 .read_bytes = buffer->bytes,
+				 .write_bytes = buffer->bytes,
+				 .granule = PIECE}},
+			.nr_uses = 1,
+		};
+
+		err = pass_time(p, &pass, i, &updates);
+		if (err)
+			break;
+		pass.kernel = &probe_kernel_gather;
+		pass.args = &gather;
+		pass.args_bytes = sizeof(gather);
+		pass.use[0].kind = WEIR_READ;
+		pass.use[0].write_bytes = 0;
+		pass.use[1] = sum_use(p);
+		pass.nr_uses = 2;
+		err = pass_time(p, &pass, i, &reads);
+	}
+	if (err)
+		return err;
+	result(p)->hbm_random_bytes_per_s =
+		probe_keep(p, &updates, estimate(p)->hbm_random_bytes_per_s,
+			   "a kernel that changes pieces of 1 KiB at random, read plus written",
+			   "device[%u].hbm_random_bytes_per_s", p->device);
+	(void)probe_keep(p, &reads, NAN, "a kernel that only reads pieces of 1 KiB at random",
+			 "device[%u].random_read_bytes_per_s", p->device);
+	return 0;
+}
+
+static int own_memory(struct probe *p)
+{
+	uint32_t memory = result(p)->memory;
+	uint64_t bytes =
+		probe_room(p, memory, p->options->quick ? QUICK_BUFFER_MAX : BUFFER_MAX, 1);
+	struct probe_buffer buffer = {0};
+	int err = probe_buffer_create(p, memory, bytes, 1u << p->device, &buffer);
+
+	if (!err)
+		err = stream_rates(p, &buffer);
+	if (!err)
+		err = random_rates(p, &buffer);
+	probe_buffer_destroy(p, &buffer);
+	return err;
+}
+
+/* ------------------------------------------------------------------ launches */
+
+static int launches(struct probe *p)
+{
+	const struct probe_empty_args args = {0};
+	const struct weir_launch launch = {
+		.kernel = &probe_kernel_empty, .args = &args, .args_bytes = sizeof(args)};
+	struct fit_series device = {0}, host = {0};
+	int err = probe_step(p, "%s: launches", result(p)->name);
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		double ns, host_ns;
+
+		err = probe_time_launch(p, &launch, EMPTY_LAUNCHES, &ns, &host_ns);
+		if (err || !i)
+			continue;
+		fit_add(&device, ns);
+		fit_add(&host, host_ns);
+	}
+	if (err)
+		return err;
+	result(p)->launch_ns = probe_round(probe_keep(p, &device, (double)estimate(p)->launch_ns,
+						      "256 empty kernels that wait in line, each",
+						      "device[%u].launch_ns", p->device));
+	result(p)->launch_host_ns =
+		probe_round(probe_keep(p, &host, (double)estimate(p)->launch_host_ns,
+				       "256 launch calls beside a running kernel, each",
+				       "device[%u].launch_host_ns", p->device));
+	return 0;
+}
+
+/* ------------------------------------------------------------------ products of matrices */
+
+/* Give back what the library keeps for the stream. A kernel, since these run with the device's
+ * context. */
+static void forget_cpu(const void *args)
+{
+	(void)args;
+}
+
+static int forget_cuda(void *stream, const void *args)
+{
+	(void)args;
+	gcn_cuda_forget(stream);
+	return 0;
+}
+
+static const struct weir_kernel forget_kernel = {
+	.name = "forget", .cpu = forget_cpu, .cuda = forget_cuda};
+
+static int product_time(struct probe *p, const struct probe_buffer *buffer, uint32_t n,
+			struct fit_series *ops_per_s)
+{
+	const uint64_t matrix = (uint64_t)n * n * sizeof(float);
+	const struct gcn_linear_args args = {
+		.in = (const float *)(const void *)buffer->addr,
+		.weight = (const float *)(const void *)(buffer->addr + matrix),
+		.out = (float *)(void *)(buffer->addr + 2 * matrix),
+		.bias = (const float *)(const void *)(buffer->addr + 3 * matrix),
+		.nr = n,
+		.width_in = n,
+		.width_out = n,
+	};
+	const uint64_t bias = n * sizeof(float);
+	const struct weir_use uses[] = {
+		{.addr = buffer->addr,
+		 .bytes = 2 * matrix,
+		 .kind = WEIR_READ,
+		 .read_bytes = 2 * matrix},
+		{.addr = buffer->addr + 2 * matrix,
+		 .bytes = matrix,
+		 .kind = WEIR_OVERWRITE,
+		 .write_bytes = matrix},
+		{.addr = buffer->addr + 3 * matrix,
+		 .bytes = bias,
+		 .kind = WEIR_READ,
+		 .read_bytes = bias},
+	};
+	const struct weir_launch launch = {.kernel = &gcn_kernel_linear,
+					   .args = &args,
+					   .args_bytes = sizeof(args),
+					   .uses = uses,
+					   .nr_uses = 3,
+					   .ops = 2.0 * n * n * n};
+	int err = 0;
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		double ns;
+
+		err = probe_time_launch(p, &launch, 2, &ns, NULL);
+		if (!err && i)
+			fit_add(ops_per_s, launch.ops / ns * 1e9);
+	}
+	return err;
+}
+
+/* What stands in matrices: numbers of ordinary size. */
+static int product_fill(struct probe *p, const struct probe_buffer *buffer)
+{
+	const struct probe_write_args args = {
+		.out = buffer->addr, .bytes = buffer->bytes, .value = UINT64_C(0x3f8ccccd3f8ccccd)};
+	const struct weir_use use = {.addr = buffer->addr,
+				     .bytes = buffer->bytes,
+				     .kind = WEIR_OVERWRITE,
+				     .write_bytes = buffer->bytes};
+	const struct weir_launch launch = {.kernel = &probe_kernel_write,
+					   .args = &args,
+					   .args_bytes = sizeof(args),
+					   .uses = &use,
+					   .nr_uses = 1};
+
+	return p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &launch);
+}
+
+static int products_measure(struct probe *p, struct fit_series *ops_per_s)
+{
+	uint64_t most = p->options->quick ? QUICK_PRODUCT_MAX : PRODUCT_MAX;
+	uint32_t memory = result(p)->memory, n = 1;
+	/* Three matrices and the bias. */
+	uint64_t bytes = probe_room(p, memory, 4 * most * most * sizeof(float), 1);
+	const struct weir_launch forget = {.kernel = &forget_kernel};
+	struct probe_buffer buffer = {0};
+	int err, forgotten;
+
+	while (4 * (4 * (uint64_t)n * n) * sizeof(float) <= bytes)
+		n *= 2;
+	err = probe_buffer_create(p, memory, bytes, 1u << p->device, &buffer);
+	if (err)
+		return err;
+	err = product_fill(p, &buffer);
+	if (!err)
+		err = product_time(p, &buffer, n, ops_per_s);
+	forgotten = p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &forget);
+	probe_buffer_destroy(p, &buffer);
+	return err ? err : forgotten;
+}
+
+/* The workload that multiplies matrices has kernels of its own, which may be missing, or lack the
+ * library that they stand on. */
+static int products(struct probe *p)
+{
+	bool real = p->b->ops->stream_native(p->b, p->stream[BACKEND_COMPUTE]) != NULL;
+	struct fit_series ops_per_s = {0};
+	int err = probe_step(p, "%s: products of matrices", result(p)->name);
+
+	if (err)
+		return err;
+	err = real ? gcn_cuda_load() : 0;
+	if (!err)
+		err = products_measure(p, &ops_per_s);
+	if (real && (err == -ENOENT || err == -ELIBBAD)) {
+		probe_assume(p, estimate(p)->ops_per_s,
+			     "no kernels for products of matrices, or no cuBLAS",
+			     "device[%u].ops_per_s", p->device);
+		return 0;
+	}
+	if (err)
+		return err;
+	result(p)->ops_per_s = probe_keep(p, &ops_per_s, estimate(p)->ops_per_s,
+					  "a product of square matrices of fp32",
+					  "device[%u].ops_per_s", p->device);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ plain allocations */
+
+/* Time of taking and giving back. */
+static int allocation_time(struct probe *p, uint64_t bytes, double *ns)
+{
+	const struct backend_ops *ops = p->b->ops;
+	uint64_t begin = ops->now_ns(p->b);
+	void *addr;
+	int err = ops->device_alloc(p->b, result(p)->memory, bytes, &addr);
+
+	if (err)
+		return err;
+	ops->device_free(p->b, addr);
+	*ns = (double)(ops->now_ns(p->b) - begin);
+	*ns = *ns > 1 ? *ns : 1;
+	return 0;
+}
+
+static int allocations(struct probe *p)
+{
+	uint64_t pages = probe_room(p, result(p)->memory, 128 * LARGE_PAGE, 1) / LARGE_PAGE;
+	struct fit_series fixed = {0}, each = {0};
+	int err = probe_step(p, "%s: allocations", result(p)->name);
+
+	if (!err && pages < 4) {
+		probe_assume(p, (double)estimate(p)->malloc_ns, "too little memory",
+			     "device[%u].malloc_ns", p->device);
+		probe_assume(p, (double)estimate(p)->malloc_2mib_ns, "too little memory",
+			     "device[%u].malloc_2mib_ns", p->device);
+		return 0;
+	}
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		struct fit_point point[ALLOCATIONS];
+		double fixed_ns, each_ns;
+
+		/* One page, a quarter of what there is, and all. */
+		for (uint32_t k = 0; k < ALLOCATIONS && !err; k++) {
+			uint64_t nr = k == 0 ? 1 : k == 1 ? pages / 4 : pages;
+
+			point[k].amount = (double)nr;
+			err = allocation_time(p, nr * LARGE_PAGE, &point[k].ns);
+		}
+		if (err || !i)
+			continue;
+		fit_line(point, ALLOCATIONS, &fixed_ns, &each_ns);
+		fit_add(&fixed, fixed_ns);
+		fit_add(&each, each_ns);
+	}
+	if (err)
+		return err;
+	result(p)->malloc_ns =
+		probe_round(probe_keep(p, &fixed, (double)estimate(p)->malloc_ns,
+				       "allocating and freeing 2 to 256 MiB: a line's beginning",
+				       "device[%u].malloc_ns", p->device));
+	result(p)->malloc_2mib_ns =
+		probe_round(probe_keep(p, &each, (double)estimate(p)->malloc_2mib_ns,
+				       "allocating and freeing 2 to 256 MiB: a line's slope",
+				       "device[%u].malloc_2mib_ns", p->device));
+	return 0;
+}
+
+int probe_device(struct probe *p)
+{
+	int err = own_memory(p);
+
+	if (!err)
+		err = launches(p);
+	if (!err)
+		err = products(p);
+	return err ? err : allocations(p);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From times to constants: pure functions, on numbers alone. What the constants mean stands in
+ * src/core/cost.h and src/backend/sim/sim.h. Times are nanoseconds and above 0.
+ */
+#ifndef WEIR_PROBE_FIT_H
+#define WEIR_PROBE_FIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FIT_SAMPLES_MAX 64u
+
+/* Repetitions of one measurement. Begin with zero; what is beyond the maximum is dropped. */
+struct fit_series {
+	uint32_t nr;
+	double value[FIT_SAMPLES_MAX];
+};
+
+void fit_add(struct fit_series *series, double value);
+
+/* To five digits: there is more noise than that. */
+double fit_digits(double value);
+
+/* Of a series that is not empty. */
+double fit_median(const struct fit_series *series);
+double fit_min(const struct fit_series *series);
+double fit_max(const struct fit_series *series);
+
+/* So much of something took so long. */
+struct fit_point {
+	double amount, ns;
+};
+
+/* A line through points (two or more, of different amounts), by least squares of relative errors,
+ * so that the small ones count as much as the large ones: ns = fixed + each * amount. Neither is
+ * below 0. */
+void fit_line(const struct fit_point *points, uint32_t nr, double *fixed_ns, double *each_ns);
+
+/* Bytes a second, from a transfer and a larger one: what both take besides their bytes does not
+ * count. Where the larger one was not slower, its own quotient. */
+double fit_rate(struct fit_point less, struct fit_point more);
+
+/*
+ * What a copy takes besides its bytes. singles: copies one after the other, each one piece; batch:
+ * one copy of nr_pieces > 1, as its bytes in all.
+ *
+ * A single takes latency + piece + its bytes: the median of the singles counts. A batch takes
+ * latency + nr_pieces * piece + its bytes. Neither is below 0.
+ */
+void fit_overhead(const struct fit_point *singles, uint32_t nr, struct fit_point batch,
+		  uint32_t nr_pieces, double bytes_per_s, double *latency_ns, double *piece_ns);
+
+/*
+ * Bytes a second each way while both ways are busy, on average of the two, from transfers both ways
+ * at once (less and larger ones, as for fit_rate()). The way that was done first has left the other
+ * its own rate for the rest.
+ */
+double fit_duplex(const struct fit_point less[2], const struct fit_point more[2],
+		  const double alone_bytes_per_s[2]);
+
+/*
+ * How far random access reaches: the last footprint of memory before the rate of accesses falls, if
+ * it falls to half or less; that is where it is below the geometric mean of the first and the last.
+ * False: it does not fall, and the reach is the last footprint or more. Footprints ascend; nr > 0.
+ */
+bool fit_find_reach(const uint64_t *footprint, const double *per_s, uint32_t nr,
+		    uint64_t *reach_bytes);
+
+/* Rates of pieces of one size, with a footprint within reach and one beyond. */
+struct fit_pieces {
+	uint32_t bytes; /* of a piece */
+	double within_per_s, beyond_per_s;
+};
+
+/* Whose rate beyond reach is that of translation alone: the largest that are clearly slower there
+ * than within. @return the index, or -1: none is. Sizes ascend. */
+int fit_beyond_reach(const struct fit_pieces *pieces, uint32_t nr);
+
+/*
+ * Bytes of one access: what pieces of many bytes bring within reach, divided by the rate of
+ * accesses. Empty: the streaming rate is what limits them, so that nobody can tell.
+ */
+void fit_request(const struct fit_series *pieces_per_s, uint32_t bytes, double accesses_per_s,
+		 double streaming_bytes_per_s, struct fit_series *out);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What kernels make of memory at the other end of a link: streaming, and pieces at random with
+ * growing footprints, until the device's address translation no longer reaches. The kernels run on
+ * the device at the link's end b, the memory is that at a.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "workloads/probe/internal.h"
+
+#define BUFFER_MAX (8 * GIB)
+#define QUICK_BUFFER_MAX (4 * GIB)
+#define STREAM_MAX GIB
+#define QUICK_STREAM_MAX (256 * MIB)
+
+#define FOOTPRINT_MIN (64 * MIB)
+#define FOOTPRINTS_MAX 16u
+
+/* Pieces that a launch reads, at most. */
+#define ACCESSES_MAX (UINT32_C(1) << 22)
+#define QUICK_ACCESSES_MAX (UINT32_C(1) << 20)
+
+static const uint32_t piece_bytes[] = {32, 128, 1024};
+#define PIECES (sizeof(piece_bytes) / sizeof(piece_bytes[0]))
+
+struct inplace {
+	uint32_t link;
+	struct probe_buffer buffer; /* at the far end */
+	uint64_t footprint[FOOTPRINTS_MAX];
+	uint32_t nr_footprints;
+};
+
+static struct weir_link_desc *result(struct probe *p, const struct inplace *in)
+{
+	return &p->desc->link[in->link];
+}
+
+static const struct weir_link_desc *estimate(const struct probe *p, const struct inplace *in)
+{
+	return &p->estimates->link[in->link];
+}
+
+/* ------------------------------------------------------------------ streaming */
+
+static int stream_time(struct probe *p, const struct inplace *in, bool write, uint64_t bytes,
+		       double *bytes_per_s)
+{
+	uint64_t *sum = (uint64_t *)(void *)p->plug.addr;
+	const struct probe_read_args read = {in->buffer.addr, sum, bytes, 1};
+	const struct probe_write_args writing = {in->buffer.addr, bytes, 0};
+	const struct weir_use uses[] = {
+		{.addr = in->buffer.addr,
+		 .bytes = bytes,
+		 .kind = write ? WEIR_OVERWRITE : WEIR_READ,
+		 .read_bytes = write ? 0 : bytes,
+		 .write_bytes = write ? bytes : 0},
+		{.addr = sum,
+		 .bytes = sizeof(*sum),
+		 .kind = WEIR_WRITE,
+		 .read_bytes = sizeof(*sum),
+		 .write_bytes = sizeof(*sum)},
+	};
+	const struct weir_launch launch = {
+		.kernel = write ? &probe_kernel_write : &probe_kernel_read,
+		.args = write ? (const void *)&writing : (const void *)&read,
+		.args_bytes = write ? sizeof(writing) : sizeof(read),
+		.uses = uses,
+		.nr_uses = write ? 1 : 2,
+	};
+	double ns = 1;
+	int err = probe_time_launch(p, &launch, 1, &ns, NULL);
+
+	*bytes_per_s = (double)bytes / ns * 1e9;
+	return err;
+}
+
+static int streaming(struct probe *p, const struct inplace *in)
+{
+	uint64_t most = p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX;
+	uint64_t bytes = in->buffer.bytes < most ? in->buffer.bytes : most;
+	struct fit_series reads = {0}, writes = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		double reading, writing;
+
+		err = stream_time(p, in, false, bytes, &reading);
+		if (!err)
+			err = stream_time(p, in, true, bytes, &writing);
+		if (err || !i)
+			continue;
+		fit_add(&reads, reading);
+		fit_add(&writes, writing);
+	}
+	if (err)
+		return err;
+	result(p, in)->inplace_bytes_per_s = probe_keep(
+		p, &reads, estimate(p, in)->inplace_bytes_per_s, "a kernel that reads in place",
+		"link[%u].inplace_bytes_per_s", in->link);
+	(void)probe_keep(p, &writes, NAN, "a kernel that writes in place",
+			 "link[%u].inplace_write_bytes_per_s", in->link);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ at random */
+
+/* The rate of pieces with a footprint: the median of the repetitions. */
+static int pieces_rate(struct probe *p, const struct inplace *in, uint32_t piece,
+		       uint64_t footprint, struct fit_series *per_s)
+{
+	uint64_t *sum = (uint64_t *)(void *)p->plug.addr;
+	uint32_t most = p->options->quick ? QUICK_ACCESSES_MAX : ACCESSES_MAX;
+	struct probe_gather_args args = {
+		in->buffer.addr,
+		sum,
+		{.piece = piece, .nr_bits = 63u - (uint32_t)__builtin_clzll(footprint / piece)},
+	};
+	int err = 0;
+
+	args.pieces.nr = footprint / piece < most ? (uint32_t)(footprint / piece) : most;
+	*per_s = (struct fit_series){0};
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		const struct weir_use uses[] = {
+			{.addr = in->buffer.addr,
+			 .bytes = footprint,
+			 .kind = WEIR_READ,
+			 .pattern = WEIR_RANDOM,
+			 .read_bytes = (uint64_t)args.pieces.nr * piece,
+			 .granule = piece},
+			{.addr = sum,
+			 .bytes = sizeof(*sum),
+			 .kind = WEIR_WRITE,
+			 .read_bytes = sizeof(*sum),
+			 .write_bytes = sizeof(*sum)},
+		};
+		const struct weir_launch launch = {.kernel = &probe_kernel_gather,
+						   .args = &args,
+						   .args_bytes = sizeof(args),
+						   .uses = uses,
+						   .nr_uses = 2};
+		double ns;
+
+		args.pieces.salt = p->salt++;
+		err = probe_time_launch(p, &launch, 1, &ns, NULL);
+		if (!err && i)
+			fit_add(per_s, args.pieces.nr / ns * 1e9);
+	}
+	return err;
+}
+
+/* The rate of accesses and how far they reach, with the shortest pieces, which no rate of bytes holds
+ * back. found: whether the rate falls at all. */
+static int reach(struct probe *p, const struct inplace *in, bool *found)
+{
+	struct weir_link_desc *link = result(p, in);
+	struct fit_series near = {0}, far = {0};
+	double per_s[FOOTPRINTS_MAX];
+	uint64_t bytes = 0;
+
+	for (uint32_t f = 0; f < in->nr_footprints; f++) {
+		struct fit_series *rate = f ? &far : &near;
+		int err = pieces_rate(p, in, piece_bytes[0], in->footprint[f], rate);
+
+		if (err)
+			return err;
+		per_s[f] = probe_keep(p, rate, NAN, "pieces of 32 bytes, by footprint",
+				      "link[%u].within_%llu_mib_per_s", in->link,
+				      (unsigned long long)(in->footprint[f] / MIB));
+	}
+	link->inplace_small_per_s = probe_keep(p, &near, estimate(p, in)->inplace_small_per_s,
+					       "pieces of 32 bytes at random, smallest footprint",
+					       "link[%u].inplace_small_per_s", in->link);
+	*found = fit_find_reach(in->footprint, per_s, in->nr_footprints, &bytes);
+	if (*found) {
+		struct fit_series one = {1, {(double)bytes}};
+
+		link->inplace_reach_bytes = bytes;
+		(void)probe_keep(p, &one, (double)estimate(p, in)->inplace_reach_bytes,
+				 "the last footprint before the rate of pieces falls",
+				 "link[%u].inplace_reach_bytes", in->link);
+		return 0;
+	}
+	/* What was seen bounds what is assumed. */
+	if (link->inplace_reach_bytes < bytes)
+		link->inplace_reach_bytes = bytes;
+	if (link->inplace_large_per_s > link->inplace_small_per_s)
+		link->inplace_large_per_s = link->inplace_small_per_s;
+	probe_assume(p, (double)estimate(p, in)->inplace_reach_bytes,
+		     "no footprint that was tried is beyond reach", "link[%u].inplace_reach_bytes",
+		     in->link);
+	probe_assume(p, estimate(p, in)->inplace_large_per_s,
+		     "no footprint that was tried is beyond reach", "link[%u].inplace_large_per_s",
+		     in->link);
+	return 0;
+}
+
+/* Rates of all pieces within reach and, if there is one, beyond it. */
+static int pieces_rates(struct probe *p, const struct inplace *in, bool beyond,
+			struct fit_series near[PIECES], struct fit_series far[PIECES])
+{
+	int err = 0;
+
+	for (uint32_t k = 0; k < PIECES && !err; k++) {
+		err = pieces_rate(p, in, piece_bytes[k], in->footprint[0], &near[k]);
+		if (err)
+			break;
+		(void)probe_keep(p, &near[k], NAN, "pieces at random, smallest footprint",
+				 "link[%u].near_pieces_of_%u_per_s", in->link, piece_bytes[k]);
+		if (!beyond)
+			continue;
+		err = pieces_rate(p, in, piece_bytes[k], in->footprint[in->nr_footprints - 1],
+				  &far[k]);
+		if (!err)
+			(void)probe_keep(p, &far[k], NAN, "pieces at random, largest footprint",
+					 "link[%u].far_pieces_of_%u_per_s", in->link,
+					 piece_bytes[k]);
+	}
+	return err;
+}
+
+/* What is left once pieces of all sizes were timed. */
+static int pieces_fit(struct probe *p, const struct inplace *in, bool beyond)
+{
+	struct weir_link_desc *link = result(p, in);
+	struct fit_series near[PIECES], far[PIECES], request = {0};
+	struct fit_pieces pieces[PIECES];
+	int err = pieces_rates(p, in, beyond, near, far), k;
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < PIECES; i++)
+		pieces[i] = (struct fit_pieces){piece_bytes[i], fit_median(&near[i]),
+						beyond ? fit_median(&far[i]) : 0};
+	k = beyond ? fit_beyond_reach(pieces, PIECES) : -1;
+	if (k >= 0)
+		link->inplace_large_per_s =
+			probe_keep(p, &far[k], estimate(p, in)->inplace_large_per_s,
+				   "the largest pieces at random that are slower beyond reach",
+				   "link[%u].inplace_large_per_s", in->link);
+	fit_request(&near[PIECES - 1], piece_bytes[PIECES - 1], link->inplace_small_per_s,
+		    link->inplace_bytes_per_s, &request);
+	if (request.nr)
+		link->inplace_request_bytes = (uint32_t)probe_round(
+			probe_keep(p, &request, estimate(p, in)->inplace_request_bytes,
+				   "what pieces of 1 KiB bring, by the rate of accesses",
+				   "link[%u].inplace_request_bytes", in->link));
+	else
+		probe_assume(p, estimate(p, in)->inplace_request_bytes,
+			     "long pieces reach the streaming rate",
+			     "link[%u].inplace_request_bytes", in->link);
+	return 0;
+}
+
+int probe_link_inplace(struct probe *p, uint32_t link)
+{
+	const struct weir_link_desc *desc = &p->desc->link[link];
+	uint64_t bytes =
+		probe_room(p, desc->a, p->options->quick ? QUICK_BUFFER_MAX : BUFFER_MAX, 1);
+	struct inplace in = {.link = link};
+	bool beyond;
+	int err = probe_step(p, "%s - %s: use in place", p->desc->memory[desc->a].name,
+			     p->desc->memory[desc->b].name);
+
+	if (!err)
+		err = probe_buffer_create(p, desc->a, bytes, 1u << p->device, &in.buffer);
+	/* A machine may have less than it says, of memory that can be pinned above all. */
+	while (err == -ENOMEM && bytes > FOOTPRINT_MIN) {
+		bytes /= 2;
+		err = probe_buffer_create(p, desc->a, bytes, 1u << p->device, &in.buffer);
+	}
+	if (err)
+		return err;
+	for (uint64_t f = bytes < FOOTPRINT_MIN ? bytes : FOOTPRINT_MIN; f <= bytes; f *= 2)
+		in.footprint[in.nr_footprints++] = f;
+	err = streaming(p, &in);
+	if (!err)
+		err = reach(p, &in, &beyond);
+	if (!err)
+		err = pieces_fit(p, &in, beyond);
+	probe_buffer_destroy(p, &in.buffer);
+	return err;
+}

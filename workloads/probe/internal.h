@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A measurement on its way, shared by the files of this folder alone. One thread; functions return
+ * 0 or a negative error, which probe_run() reports with the label of the step.
+ */
+#ifndef WEIR_PROBE_INTERNAL_H
+#define WEIR_PROBE_INTERNAL_H
+
+#include "src/backend/backend.h"
+#include "workloads/probe/fit.h"
+#include "workloads/probe/kernels.h"
+#include "workloads/probe/probe.h"
+
+#define PROBE_LABEL_MAX 96
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* ------------------------------------------------------------------ buffers (buffer.c) */
+
+/* Memory at one address for kernels. Its pieces (chunks of unit bytes) have aliases for copies. */
+struct probe_buffer {
+	char *addr; /* NULL: there is none */
+	uint64_t bytes, unit;
+	uint32_t nr; /* chunks that are created; the first nr_mapped are mapped */
+	uint32_t nr_mapped;
+	struct backend_chunk *chunk; /* owned */
+};
+
+struct probe {
+	struct backend *b;
+	const struct probe_options *options;
+	const struct weir_machine_desc *estimates;
+	struct weir_machine_desc *desc; /* the result's */
+	struct probe_result *out;
+	uint32_t max_records;
+	bool no_memory;		  /* for a record */
+	struct probe_record lost; /* what is written then */
+	uint32_t repetitions;	  /* that count; one before them does not */
+	uint64_t host_bytes;
+	uint32_t nr_steps, step;
+	char label[PROBE_LABEL_MAX]; /* of the step */
+
+	/* Of the device that is being measured. */
+	uint32_t device;
+	stream_id_t stream[3]; /* by enum backend_stream_kind */
+	uint32_t nr_streams;
+	struct probe_buffer plug; /* own memory, what kernels that are not measured read */
+	double plug_pass_ns;	  /* time of one pass over it */
+	uint32_t salt;
+};
+
+/*
+ * Make a buffer that the devices in the mask may use. bytes: a power of two. Larger ones are made
+ * of chunks of 256 MiB; up to that it is one chunk. At least one granule.
+ */
+int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, uint32_t devices,
+			struct probe_buffer *out);
+
+/* Wait for the device's work, then give the buffer back. A zeroed one is allowed. */
+void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
+
+/* The largest power of two up to most that a memory has to spare for measuring: of parts buffers
+ * each. */
+uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint32_t parts);
+
+/* ------------------------------------------------------------------ bursts (burst.c) */
+
+/* Work on one stream that is timed as a whole. */
+struct probe_burst {
+	enum backend_stream_kind kind; /* which of the device's streams */
+	int (*queue)(struct probe *p, stream_id_t stream, const void *arg);
+	const void *arg;
+	uint32_t nr_calls; /* that queue makes: it must be done with them before work starts */
+	double begin_ns, end_ns; /* out: on the device; begin: everything before it was done */
+	double host_ns;		 /* out: what queueing took */
+};
+
+/*
+ * Queue bursts (1 or 2, on different streams) behind a kernel long enough for the host to be done
+ * with queueing, and wait. Where the host was too slow it is done again behind a longer one, a few
+ * times.
+ */
+int probe_burst_run(struct probe *p, struct probe_burst *bursts, uint32_t nr);
+
+/* Time of one launch on the device and (unless NULL) on the host, of nr that follow each other. */
+int probe_time_launch(struct probe *p, const struct weir_launch *launch, uint32_t nr, double *ns,
+		      double *host_ns);
+
+/* Find out how long the plug's kernel is. */
+int probe_plug_calibrate(struct probe *p);
+
+/* ------------------------------------------------------------------ what is kept (probe.c) */
+
+/* Keep what was measured under a path (printf), for the table and the file. @return the median, in five
+ * digits. */
+__attribute__((format(printf, 5, 6))) double probe_keep(struct probe *p,
+							const struct fit_series *series,
+							double estimate, const char *how,
+							const char *path, ...);
+
+/* Note why something is not measured, so that the estimate stands. */
+__attribute__((format(printf, 4, 5))) void probe_assume(struct probe *p, double estimate,
+							const char *why, const char *path, ...);
+
+/* Begin with something: it shows in the progress and in errors (printf). -EINTR: stop. */
+__attribute__((format(printf, 2, 3))) int probe_step(struct probe *p, const char *label, ...);
+
+/* -EINTR: stop, in the middle of a step. */
+int probe_continue(struct probe *p);
+
+static inline uint64_t probe_round(double x)
+{
+	return x > 0 ? (uint64_t)(x + 0.5) : 0;
+}
+
+/* ------------------------------------------------------------------ the measurements */
+
+/* Steps that each takes: calls of probe_step(). */
+#define PROBE_DEVICE_STEPS 5u
+#define PROBE_LINK_STEPS 3u
+#define PROBE_VMM_STEPS 1u
+
+int probe_device(struct probe *p);
+int probe_link_copies(struct probe *p, uint32_t link);
+int probe_link_inplace(struct probe *p, uint32_t link);
+int probe_vmm(struct probe *p);
+
+#endif

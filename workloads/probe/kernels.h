@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels that a machine is measured with, and their arguments. Each moves a known number of
+ * bytes in a known pattern, and does something that shows whether it did: what is read is summed
+ * up, what is written has a value. Nothing here measures.
+ *
+ * Sums are of 64-bit words, modulo 2^64, and added to what is there, so that neither the order nor
+ * the number of threads shows. All addresses and sizes are multiples of 32 bytes.
+ *
+ * Pieces "at random" are the first nr of a permutation of the pieces of a buffer: none comes twice,
+ * so that no cache of a real machine has seen one before, and writers do not meet.
+ */
+#ifndef WEIR_PROBE_KERNELS_H
+#define WEIR_PROBE_KERNELS_H
+
+#include <stdint.h>
+
+#include "weir/weir.h"
+
+#ifdef __CUDACC__
+#define PROBE_ANYWHERE __host__ __device__
+#else
+#define PROBE_ANYWHERE
+#endif
+
+/* Nothing. */
+struct probe_empty_args {
+	uint64_t unused;
+};
+extern const struct weir_kernel probe_kernel_empty;
+
+/* *sum += passes times the words of in. */
+struct probe_read_args {
+	const void *in;
+	uint64_t *sum;
+	uint64_t bytes, passes;
+};
+extern const struct weir_kernel probe_kernel_read;
+
+/* Every word of out = value. */
+struct probe_write_args {
+	void *out;
+	uint64_t bytes, value;
+};
+extern const struct weir_kernel probe_kernel_write;
+
+/* out = in. */
+struct probe_copy_args {
+	const void *in;
+	void *out;
+	uint64_t bytes;
+};
+extern const struct weir_kernel probe_kernel_copy;
+
+/* nr pieces of a buffer at random. */
+struct probe_pieces {
+	uint32_t piece;	   /* bytes of one: a power of two, 32 at least */
+	uint32_t nr_bits;  /* the buffer has 2^nr_bits pieces, 31 bits at most */
+	uint32_t nr, salt; /* nr <= 2^nr_bits; another salt is another permutation */
+};
+
+/* *sum += the words of the pieces. */
+struct probe_gather_args {
+	const void *in;
+	uint64_t *sum;
+	struct probe_pieces pieces;
+};
+extern const struct weir_kernel probe_kernel_gather;
+
+/* Every word of the pieces += 1. */
+struct probe_update_args {
+	void *data;
+	struct probe_pieces pieces;
+};
+extern const struct weir_kernel probe_kernel_update;
+
+/*
+ * The i-th piece. Each step (multiplying by an odd number, adding, folding the upper half down) is
+ * one to one among numbers of nr_bits bits, and so are all of them together.
+ */
+PROBE_ANYWHERE static inline uint32_t probe_piece_at(const struct probe_pieces *pieces, uint32_t i)
+{
+	const uint32_t mask = (UINT32_C(1) << pieces->nr_bits) - 1;
+	const uint32_t fold = pieces->nr_bits / 2 + 1;
+
+	i = (i + pieces->salt) * UINT32_C(0x9e3779b1) & mask;
+	i ^= i >> fold;
+	i = i * UINT32_C(0x85ebca6b) & mask;
+	i ^= i >> fold;
+	return i * UINT32_C(0xc2b2ae35) & mask;
+}
+
+#endif

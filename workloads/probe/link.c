@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the copy engines of a link do: large copies each way and both ways, single small ones, a
+ * batch of pieces. They run on streams of the device at the link's end b. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "workloads/probe/internal.h"
+
+#define LARGE_MAX (256 * MIB)
+#define QUICK_LARGE_MAX (64 * MIB)
+
+#define SINGLES 3u
+#define SINGLE_COPIES 64u
+#define PIECE (64 * KIB)
+#define PIECES_MAX 1024u
+/* Driver calls that a batch takes, at most. */
+#define BATCH_CALLS 256u
+
+static const uint64_t single_bytes[SINGLES] = {4 * KIB, 64 * KIB, 2 * MIB};
+
+/* The ends of a link: two buffers on each, so that both ways can be busy. */
+struct ends {
+	uint32_t link;
+	struct probe_buffer a[2], b[2];
+};
+
+static void ends_destroy(struct probe *p, struct ends *ends)
+{
+	for (int i = 0; i < 2; i++) {
+		probe_buffer_destroy(p, &ends->a[i]);
+		probe_buffer_destroy(p, &ends->b[i]);
+	}
+}
+
+static int ends_create(struct probe *p, uint32_t link, struct ends *out)
+{
+	const struct weir_link_desc *desc = &p->desc->link[link];
+	uint64_t most = p->options->quick ? QUICK_LARGE_MAX : LARGE_MAX;
+	uint64_t bytes = probe_room(p, desc->a, most, 2);
+	struct ends ends = {.link = link};
+	int err = 0;
+
+	bytes = probe_room(p, desc->b, bytes, 2);
+	for (int i = 0; i < 2 && !err; i++) {
+		err = probe_buffer_create(p, desc->a, bytes, 1u << p->device, &ends.a[i]);
+		if (!err)
+			err = probe_buffer_create(p, desc->b, bytes, 1u << p->device, &ends.b[i]);
+	}
+	if (err)
+		ends_destroy(p, &ends);
+	else
+		*out = ends;
+	return err;
+}
+
+/* ------------------------------------------------------------------ timing */
+
+/* The same batch, again and again. */
+struct copies {
+	const struct backend_copy *piece;
+	uint32_t nr_pieces, times;
+};
+
+static int queue_copies(struct probe *p, stream_id_t stream, const void *arg)
+{
+	const struct copies *c = arg;
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->times && !err; i++)
+		err = p->b->ops->copy(p->b, stream, c->piece, c->nr_pieces);
+	return err;
+}
+
+/* A copy of one piece, first half of the buffers: from a to b, or back. */
+static struct backend_copy piece_of(const struct ends *ends, bool back, uint64_t bytes)
+{
+	struct backend_copy copy = {
+		.dst = ends->b[0].chunk[0].alias, .src = ends->a[0].chunk[0].alias, .bytes = bytes};
+
+	if (back) {
+		copy.dst = ends->a[1].chunk[0].alias;
+		copy.src = ends->b[1].chunk[0].alias;
+	}
+	return copy;
+}
+
+static struct probe_burst burst_of(const struct copies *copies, bool back, uint32_t nr_calls)
+{
+	return (struct probe_burst){.kind = back ? BACKEND_COPY_OUT : BACKEND_COPY_IN,
+				    .queue = queue_copies,
+				    .arg = copies,
+				    .nr_calls = nr_calls};
+}
+
+static double burst_ns(const struct probe_burst *burst)
+{
+	return burst->end_ns - burst->begin_ns;
+}
+
+static int single_time(struct probe *p, const struct ends *ends, bool back, uint64_t bytes,
+		       uint32_t times, struct fit_point *out)
+{
+	const struct backend_copy piece = piece_of(ends, back, bytes);
+	const struct copies copies = {&piece, 1, times};
+	struct probe_burst burst = burst_of(&copies, back, times);
+	int err = probe_burst_run(p, &burst, 1);
+
+	*out = (struct fit_point){(double)bytes, burst_ns(&burst) / times};
+	return err;
+}
+
+/* Both ways at once. */
+static int both_time(struct probe *p, const struct ends *ends, uint64_t bytes,
+		     struct fit_point out[2])
+{
+	const struct backend_copy piece[2] = {piece_of(ends, false, bytes),
+					      piece_of(ends, true, bytes)};
+	const struct copies copies[2] = {{&piece[0], 1, 1}, {&piece[1], 1, 1}};
+	struct probe_burst both[2] = {burst_of(&copies[0], false, 1),
+				      burst_of(&copies[1], true, 1)};
+	int err = probe_burst_run(p, both, 2);
+
+	for (int back = 0; back < 2; back++)
+		out[back] = (struct fit_point){(double)bytes, burst_ns(&both[back])};
+	return err;
+}
+
+/* ------------------------------------------------------------------ large copies */
+
+static int rates_once(struct probe *p, const struct ends *ends, double alone[2], double *duplex)
+{
+	uint64_t bytes = ends->a[0].bytes;
+	struct fit_point less[2], more[2];
+	int err = 0;
+
+	for (int back = 0; back < 2 && !err; back++) {
+		err = single_time(p, ends, back, bytes / 4, 1, &less[back]);
+		if (!err)
+			err = single_time(p, ends, back, bytes, 1, &more[back]);
+		if (!err)
+			alone[back] = fit_rate(less[back], more[back]);
+	}
+	if (!err)
+		err = both_time(p, ends, bytes / 4, less);
+	if (!err)
+		err = both_time(p, ends, bytes, more);
+	if (!err)
+		*duplex = fit_duplex(less, more, alone);
+	return err;
+}
+
+static int rates(struct probe *p, const struct ends *ends)
+{
+	const struct weir_link_desc *estimate = &p->estimates->link[ends->link];
+	struct weir_link_desc *link = &p->desc->link[ends->link];
+	struct fit_series alone[2] = {0}, duplex = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		double alone_per_s[2], duplex_per_s;
+
+		err = rates_once(p, ends, alone_per_s, &duplex_per_s);
+		if (err || !i)
+			continue;
+		fit_add(&alone[0], alone_per_s[0]);
+		fit_add(&alone[1], alone_per_s[1]);
+		fit_add(&duplex, duplex_per_s);
+	}
+	if (err)
+		return err;
+	link->a_to_b_bytes_per_s =
+		probe_keep(p, &alone[0], estimate->a_to_b_bytes_per_s, "large copies from a to b",
+			   "link[%u].a_to_b_bytes_per_s", ends->link);
+	link->b_to_a_bytes_per_s =
+		probe_keep(p, &alone[1], estimate->b_to_a_bytes_per_s, "large copies from b to a",
+			   "link[%u].b_to_a_bytes_per_s", ends->link);
+	link->duplex_bytes_per_s = probe_keep(p, &duplex, estimate->duplex_bytes_per_s,
+					      "large copies both ways at once, each way on average",
+					      "link[%u].duplex_bytes_per_s", ends->link);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ small copies */
+
+/* Time of one batch of pieces, the last ones first, so that none continues the one before. */
+static int batch_time(struct probe *p, const struct ends *ends, uint32_t nr, struct fit_point *out)
+{
+	struct backend_copy *piece = malloc(nr * sizeof(*piece));
+	const struct copies copies = {piece, nr, 1};
+	struct probe_burst burst = burst_of(&copies, false, BATCH_CALLS);
+	int err;
+
+	if (!piece)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		piece[i] = piece_of(ends, false, PIECE);
+		piece[i].src = (const char *)piece[i].src + i * PIECE;
+		piece[i].dst = (char *)piece[i].dst + (nr - 1 - i) * PIECE;
+	}
+	err = probe_burst_run(p, &burst, 1);
+	free(piece);
+	*out = (struct fit_point){(double)(nr * PIECE), burst_ns(&burst)};
+	return err;
+}
+
+static int overhead(struct probe *p, const struct ends *ends)
+{
+	const struct weir_link_desc *estimate = &p->estimates->link[ends->link];
+	struct weir_link_desc *link = &p->desc->link[ends->link];
+	struct fit_series latency = {0}, copy = {0};
+	uint64_t bytes = ends->a[0].bytes;
+	uint32_t pieces = bytes / PIECE < PIECES_MAX ? (uint32_t)(bytes / PIECE) : PIECES_MAX;
+	int err = 0;
+
+	if (bytes < single_bytes[SINGLES - 1]) {
+		probe_assume(p, (double)estimate->latency_ns, "too little memory",
+			     "link[%u].latency_ns", ends->link);
+		probe_assume(p, (double)estimate->copy_ns, "too little memory", "link[%u].copy_ns",
+			     ends->link);
+		return 0;
+	}
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		struct fit_point single[SINGLES], batch;
+		double latency_ns, copy_ns;
+
+		for (uint32_t k = 0; k < SINGLES && !err; k++)
+			err = single_time(p, ends, false, single_bytes[k], SINGLE_COPIES,
+					  &single[k]);
+		if (!err)
+			err = batch_time(p, ends, pieces, &batch);
+		if (err || !i)
+			continue;
+		fit_overhead(single, SINGLES, batch, pieces, link->a_to_b_bytes_per_s, &latency_ns,
+			     &copy_ns);
+		fit_add(&latency, latency_ns);
+		fit_add(&copy, copy_ns);
+	}
+	if (err)
+		return err;
+	link->latency_ns = probe_round(
+		probe_keep(p, &latency, (double)estimate->latency_ns,
+			   "single copies of 4 KiB, 64 KiB and 2 MiB, beyond their bytes",
+			   "link[%u].latency_ns", ends->link));
+	link->copy_ns = probe_round(probe_keep(p, &copy, (double)estimate->copy_ns,
+					       "a batch of pieces of 64 KiB, beyond their bytes",
+					       "link[%u].copy_ns", ends->link));
+	return 0;
+}
+
+int probe_link_copies(struct probe *p, uint32_t link)
+{
+	const struct weir_link_desc *desc = &p->desc->link[link];
+	const char *a = p->desc->memory[desc->a].name, *b = p->desc->memory[desc->b].name;
+	struct ends ends;
+	int err = probe_step(p, "%s - %s: large copies", a, b);
+
+	if (!err)
+		err = ends_create(p, link, &ends);
+	if (err)
+		return err;
+	err = rates(p, &ends);
+	if (!err)
+		err = probe_step(p, "%s - %s: small copies", a, b);
+	if (!err)
+		err = overhead(p, &ends);
+	ends_destroy(p, &ends);
+	return err;
+}
