@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir info`: which machines are described, and what a description says. It simulates nothing and
- * probes nothing.
+ * `weir info`: which machines are described, and what a description says. With --measure, a new
+ * description, see measure.h.
  */
 #include "cli/info.h"
 
@@ -14,17 +14,35 @@
 #include <string.h>
 
 #include "cli/machine_file.h"
+#include "cli/measure.h"
 #include "cli/options.h"
 #include "cli/size.h"
+#include "workloads/probe/probe.h"
 
 #define EXIT_ERROR 2
 
-enum info_option { INFO_MACHINE, INFO_JSON, INFO_ORIGINS, INFO_HELP, INFO_NR };
+enum info_option {
+	INFO_MACHINE,
+	INFO_JSON,
+	INFO_ORIGINS,
+	INFO_MEASURE,
+	INFO_DEVICE,
+	INFO_QUICK,
+	INFO_OUTPUT,
+	INFO_HELP,
+	INFO_NR
+};
 
 static const struct option_def info_options[INFO_NR] = {
 	[INFO_MACHINE] = {"machine", "M", NULL, NULL, "show this one: a name or a file's path"},
 	[INFO_JSON] = {"json", NULL, NULL, NULL, "print JSON"},
 	[INFO_ORIGINS] = {"origins", NULL, NULL, NULL, "show where each constant comes from"},
+	[INFO_MEASURE] = {"measure", NULL, NULL, NULL,
+			  "measure this computer's GPUs (or M's simulation): a new description"},
+	[INFO_DEVICE] = {"device", "N", NULL, NULL, "measure this device and its links alone"},
+	[INFO_QUICK] = {"quick", NULL, NULL, NULL, "measure with fewer repetitions, less memory"},
+	[INFO_OUTPUT] = {"output", "FILE", NULL, NULL,
+			 "where the new description goes; -o too; - is stdout"},
 	[INFO_HELP] = {"help", NULL, NULL, NULL, "print this"},
 };
 
@@ -45,8 +63,10 @@ __attribute__((format(printf, 1, 2))) static int complain(const char *format, ..
 static void print_help(void)
 {
 	puts("usage: weir info [--machine M] [--origins] [--json]\n"
+	     "       weir info --measure [--machine M] [--device N] [--quick] [-o FILE]\n"
 	     "\n"
-	     "List the machines that are described, or show one description.\n");
+	     "List the machines that are described, or show one description, or measure a machine\n"
+	     "and write its description.\n");
 	options_help(stdout, info_options, INFO_NR);
 	puts("\n"
 	     "Descriptions are NAME.json in the folders of $" MACHINE_PATH_VARIABLE
@@ -219,6 +239,54 @@ static int show_machine(const char *name, bool json, bool origins)
 	return status;
 }
 
+/* ------------------------------------------------------------------ measuring */
+
+/* Options that make no sense together. NULL: there are none. */
+static const char *conflict(const struct option_value *values)
+{
+	static const enum info_option of_measuring[] = {INFO_DEVICE, INFO_QUICK, INFO_OUTPUT};
+
+	if (values[INFO_MEASURE].text)
+		return values[INFO_JSON].text || values[INFO_ORIGINS].text
+			       ? "--measure writes JSON with origins: leave --json and --origins out"
+			       : NULL;
+	for (size_t i = 0; i < sizeof(of_measuring) / sizeof(of_measuring[0]); i++)
+		if (values[of_measuring[i]].text)
+			return "--device, --quick and --output are for measuring: write --measure "
+			       "too";
+	if (values[INFO_ORIGINS].text && !values[INFO_MACHINE].text)
+		return "--origins needs a machine: write --machine M too";
+	return NULL;
+}
+
+static int measure(const struct option_value *values)
+{
+	const char *machine = values[INFO_MACHINE].text, *output = values[INFO_OUTPUT].text;
+	struct measure_params params = {.machine = machine ? machine : MACHINE_CUDA,
+					.output = output ? output : "-",
+					.device = PROBE_ALL_DEVICES,
+					.quick = values[INFO_QUICK].text != NULL};
+	uint64_t device;
+
+	if (values[INFO_DEVICE].text) {
+		if (count_parse(values[INFO_DEVICE].text, &device) || device >= WEIR_DEVICES_MAX)
+			return complain("--device: '%s' is no device: they are counted from 0",
+					values[INFO_DEVICE].text);
+		params.device = (uint32_t)device;
+	}
+	return measure_run(&params);
+}
+
+/* The one option with a short form is written out. */
+static void expand_output(int argc, char **argv)
+{
+	static char output[] = "--output";
+
+	for (int i = 0; i < argc; i++)
+		if (strcmp(argv[i], "-o") == 0)
+			argv[i] = output;
+}
+
 int info_main(int argc, char **argv)
 {
 	struct option_value values[INFO_NR];
@@ -229,6 +297,7 @@ int info_main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
+	expand_output(argc, argv);
 	if (options_want_help(argc, argv)) {
 		print_help();
 		status = 0;
@@ -236,9 +305,11 @@ int info_main(int argc, char **argv)
 	}
 	if (options_parse(info_options, INFO_NR, argc, argv, values, why, sizeof(why)))
 		return complain("%s", why);
-	if (values[INFO_ORIGINS].text && !values[INFO_MACHINE].text)
-		return complain("--origins needs a machine: write --machine M too");
-	if (values[INFO_MACHINE].text)
+	if (conflict(values))
+		return complain("%s", conflict(values));
+	if (values[INFO_MEASURE].text)
+		status = measure(values);
+	else if (values[INFO_MACHINE].text)
 		status = show_machine(values[INFO_MACHINE].text, values[INFO_JSON].text != NULL,
 				      values[INFO_ORIGINS].text != NULL);
 	else

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir info --measure` from the outside: a simulated machine gives its own constants, a description
+# goes where it is asked to and can be read back, and nothing is left of a measurement that fails
+# or is interrupted. The GPUs of this computer are those of the fake driver.
+set -euo pipefail
+
+weir=${WEIR:?the program}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export WEIR_MACHINE_PATH=${SOURCE_DIR:?the source tree}/machines
+
+fail() {
+	echo "FAILED: $*" >&2
+	[[ -f $scratch/err ]] && cat "$scratch/err" >&2
+	exit 1
+}
+
+# expect_error TEXT ARGUMENT...: status 2, nothing on stdout, one line on stderr that has the text.
+expect_error() {
+	local text=$1 status=0
+	shift
+	"$weir" info "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+	[[ $status == 2 ]] || fail "info $*: status $status"
+	[[ ! -s $scratch/out ]] || fail "info $*: something on stdout"
+	[[ $(wc -l <"$scratch/err") == 1 ]] || fail "info $*: not one line"
+	grep -q -e "$text" "$scratch/err" || fail "info $*: no '$text'"
+}
+
+# constants FILE: its numbers alone, without what is assumed.
+constants() {
+	"$weir" info --machine "$1" --origins | grep -v ' assumed ' | awk '/^  / { print $1, $2, $3 }'
+}
+
+# A description of its own, and a table, each where it belongs; twice the same.
+"$weir" info --measure --machine h200 -o "$scratch/again.json" >"$scratch/table" 2>"$scratch/err"
+[[ ! -s $scratch/err ]] || fail "something on stderr"
+grep -q '^constant .*estimate .*median' "$scratch/table" || fail "no table"
+grep -q '"name": "again"' "$scratch/again.json" || fail "it does not bear the file's name"
+"$weir" info --measure --machine h200 >"$scratch/h200.json" 2>"$scratch/table"
+grep -q '^constant ' "$scratch/table" || fail "no table on stderr"
+diff <(grep -v '"name": "again"' "$scratch/again.json") \
+	<(grep -v '"name": "h200"' "$scratch/h200.json") || fail "two outputs differ"
+"$weir" info --machine "$scratch/h200.json" --json | cmp - "$scratch/h200.json"
+diff <(constants h200 | sort) <(constants "$scratch/h200.json" | sort) >"$scratch/diff" || true
+# Assumed in one of them, and the reach of what was tried is exact on this machine.
+grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_request_bytes -e ' bytes ' \
+	-e ops_per_s -e launch -e malloc_ns && fail "constants differ"
+
+# What was measured can be simulated.
+"$weir" bench gcn --machine "$scratch/again.json" --nodes 10k --manager native >/dev/null
+
+# The device that is asked for, and no other.
+"$weir" info --measure --quick --machine h200x4 --device 2 -o "$scratch/one.json" >"$scratch/table"
+grep -q '^device\[2\].hbm' "$scratch/table" || fail "device 2 is not measured"
+grep -q '^device\[1\]' "$scratch/table" && fail "device 1 is measured"
+"$weir" info --machine "$scratch/one.json" --origins >"$scratch/text"
+grep -q 'assumed *simulated h200x4: an estimate: not measured' "$scratch/text" || fail "origins"
+
+# What can be wrong.
+expect_error 'for measuring: write --measure' --output "$scratch/x.json"
+expect_error 'for measuring: write --measure' --quick --machine h200
+expect_error 'leave --json and --origins out' --measure --json
+expect_error "no device" --measure --machine h200 --device x
+expect_error 'device 1: there is none such; they go from 0 to 0' --measure --machine h200 --device 1
+expect_error 'nosuch: no such machine' --measure --machine nosuch
+expect_error "cannot write '$scratch/no/x.json'" --measure --machine h200 -o "$scratch/no/x.json"
+[[ ! -e $scratch/x.json ]] || fail "a file of a measurement that failed"
+
+# This computer's GPUs: the fake driver's, under the name that is looked for.
+mkdir "$scratch/lib"
+ln -s "${FAKECUDA:?the fake driver}" "$scratch/lib/libcuda.so.1"
+fakes=$(dirname "$FAKECUDA")
+export WEIR_CUDA_KERNELS=$fakes/libweir-gcn-fake.so WEIR_PROBE_KERNELS=$fakes/libweir-probe-fake.so
+export LD_LIBRARY_PATH=$scratch/lib FAKECUDA_HBM_BYTES=33554432 FAKECUDA_HOST_BYTES=67108864
+"$weir" info --measure --quick -o "$scratch/gpu.json" >"$scratch/table" 2>"$scratch/err" ||
+	fail "the fake GPU"
+grep -q '"source": "Fake H200, CUDA 13.0.*, 20[0-9-]*: a kernel that reads in place"' \
+	"$scratch/gpu.json" || fail "no source"
+"$weir" info --machine "$scratch/gpu.json" >/dev/null
+WEIR_PROBE_KERNELS=$scratch/none.so expect_error 'measuring gpu0: .*none.so' --measure
+WEIR_CUDA_KERNELS=$scratch/none.so "$weir" info --measure --quick >"$scratch/text" 2>/dev/null ||
+	fail "without products of matrices"
+grep -q 'an estimate: no kernels for products of matrices' "$scratch/text" || fail "no reason"
+
+# An interrupt leaves nothing behind.
+for signal in INT TERM; do
+	status=0
+	env --default-signal=INT timeout --foreground --preserve-status -s $signal 0.4 \
+		"$weir" info --measure -o "$scratch/stopped.json" >"$scratch/out" 2>"$scratch/err" ||
+		status=$?
+	[[ $status == $((128 + $(kill -l $signal))) ]] || fail "SIG$signal: status $status"
+	[[ ! -s $scratch/out && $(wc -l <"$scratch/err") == 1 ]] || fail "SIG$signal: output"
+	grep -q 'interrupted; nothing was written' "$scratch/err" || fail "SIG$signal: no word of it"
+	compgen -G "$scratch/*stopped*" && fail "SIG$signal: a file is left"
+	compgen -G "$scratch/.*.tmp" && fail "SIG$signal: a partial file is left"
+done
+
+echo passed
