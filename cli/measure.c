@@ -154,6 +154,8 @@ static int on_progress(void *arg, double fraction, const char *label)
 {
 	struct measure *m = arg;
 
+	/* What was logged before was got over. */
+	logged[0] = '\0';
 	progress_set(&m->bar, fraction, label);
 	return bench_signal_pending();
 }

@@ -20,22 +20,10 @@
 
 static int plug_launch(struct probe *p, uint64_t passes)
 {
-	struct probe_read_args args = {.in = p->plug.addr,
-				       .sum = (uint64_t *)(void *)p->plug.addr,
-				       .bytes = p->plug.bytes,
-				       .passes = passes};
-	const struct weir_use use = {.addr = p->plug.addr,
-				     .bytes = p->plug.bytes,
-				     .kind = WEIR_WRITE,
-				     .read_bytes = p->plug.bytes * passes,
-				     .write_bytes = sizeof(uint64_t)};
-	const struct weir_launch launch = {.kernel = &probe_kernel_read,
-					   .args = &args,
-					   .args_bytes = sizeof(args),
-					   .uses = &use,
-					   .nr_uses = 1};
+	struct probe_work work;
 
-	return p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &launch);
+	probe_work_read(p, &work, p->plug.addr, p->plug.bytes, passes);
+	return p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &work.launch);
 }
 
 /* When a fence was reached; the fence is done. */

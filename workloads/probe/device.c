@@ -33,92 +33,35 @@ static const struct weir_device_desc *estimate(const struct probe *p)
 	return &p->estimates->device[p->device];
 }
 
-static uint32_t log2_of(uint64_t power)
-{
-	return 63u - (uint32_t)__builtin_clzll(power);
-}
-
 /* ------------------------------------------------------------------ own memory */
 
-/* A kernel over a buffer in own memory. */
-struct pass {
-	const struct weir_kernel *kernel;
-	const void *args;
-	size_t args_bytes;
-	struct weir_use use[2];
-	uint32_t nr_uses;
-};
-
-/* Add its rate, bytes read plus bytes written, to a series, but for the first. */
-static int pass_time(struct probe *p, const struct pass *pass, uint32_t repetition,
-		     struct fit_series *bytes_per_s)
+/* Time a launch and add its rate, bytes read plus written, to a series; the first does not count. */
+static int rate_add(struct probe *p, const struct probe_work *work, uint32_t repetition,
+		    struct fit_series *bytes_per_s)
 {
-	const struct weir_launch launch = {.kernel = pass->kernel,
-					   .args = pass->args,
-					   .args_bytes = pass->args_bytes,
-					   .uses = pass->use,
-					   .nr_uses = pass->nr_uses};
-	double bytes = 0, ns;
-	int err = probe_time_launch(p, &launch, 2, &ns, NULL);
+	double ns;
+	int err = probe_time_launch(p, &work->launch, 2, &ns, NULL);
 
-	for (uint32_t i = 0; i < pass->nr_uses; i++)
-		bytes += (double)(pass->use[i].read_bytes + pass->use[i].write_bytes);
 	if (!err && repetition)
-		fit_add(bytes_per_s, bytes / ns * 1e9);
+		fit_add(bytes_per_s, work->bytes / ns * 1e9);
 	return err;
-}
-
-/* What the sum of a reading kernel goes to. */
-static struct weir_use sum_use(const struct probe *p)
-{
-	return (struct weir_use){.addr = p->plug.addr,
-				 .bytes = sizeof(uint64_t),
-				 .kind = WEIR_WRITE,
-				 .read_bytes = sizeof(uint64_t),
-				 .write_bytes = sizeof(uint64_t)};
 }
 
 static int stream_rates(struct probe *p, const struct probe_buffer *buffer)
 {
-	const struct probe_copy_args copy = {.in = buffer->addr,
-					     .out = buffer->addr + buffer->bytes / 2,
-					     .bytes = buffer->bytes / 2};
-	const struct probe_read_args read = {.in = buffer->addr,
-					     .sum = (uint64_t *)(void *)p->plug.addr,
-					     .bytes = buffer->bytes,
-					     .passes = 1};
-	const struct pass copying = {
-		.kernel = &probe_kernel_copy,
-		.args = &copy,
-		.args_bytes = sizeof(copy),
-		.use = {{.addr = buffer->addr,
-			 .bytes = copy.bytes,
-			 .kind = WEIR_READ,
-			 .read_bytes = copy.bytes},
-			{.addr = copy.out,
-			 .bytes = copy.bytes,
-			 .kind = WEIR_OVERWRITE,
-			 .write_bytes = copy.bytes}},
-		.nr_uses = 2,
-	};
-	const struct pass reading = {
-		.kernel = &probe_kernel_read,
-		.args = &read,
-		.args_bytes = sizeof(read),
-		.use = {{.addr = buffer->addr,
-			 .bytes = read.bytes,
-			 .kind = WEIR_READ,
-			 .read_bytes = read.bytes},
-			sum_use(p)},
-		.nr_uses = 2,
-	};
 	struct fit_series copies = {0}, reads = {0};
+	uint64_t half = buffer->bytes / 2;
 	int err = probe_step(p, "%s: own memory, streaming", result(p)->name);
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
-		err = pass_time(p, &copying, i, &copies);
-		if (!err)
-			err = pass_time(p, &reading, i, &reads);
+		struct probe_work work;
+
+		probe_work_copy(&work, buffer->addr, buffer->addr + half, half);
+		err = rate_add(p, &work, i, &copies);
+		if (err)
+			break;
+		probe_work_read(p, &work, buffer->addr, buffer->bytes, 1);
+		err = rate_add(p, &work, i, &reads);
 	}
 	if (err)
 		return err;
@@ -133,43 +76,18 @@ static int stream_rates(struct probe *p, const struct probe_buffer *buffer)
 
 static int random_rates(struct probe *p, const struct probe_buffer *buffer)
 {
-	uint32_t nr_bits = log2_of(buffer->bytes / PIECE);
 	struct fit_series updates = {0}, reads = {0};
 	int err = probe_step(p, "%s: own memory, pieces at random", result(p)->name);
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
-		const struct probe_pieces pieces = {.piece = PIECE,
-						    .nr_bits = nr_bits,
-						    .nr = UINT32_C(1) << nr_bits,
-						    .salt = p->salt++};
-		const struct probe_update_args update = {buffer->addr, pieces};
-		const struct probe_gather_args gather = {buffer->addr,
-							 (uint64_t *)(void *)p->plug.addr, pieces};
-		struct pass pass = {
-			.kernel = &probe_kernel_update,
-			.args = &update,
-			.args_bytes = sizeof(update),
-			.use = {{.addr = buffer->addr,
-				 .bytes = buffer->bytes,
-				 .kind = WEIR_WRITE,
-				 .pattern = WEIR_RANDOM,
-				 .read_bytes = buffer->bytes,
-				 .write_bytes = buffer->bytes,
-				 .granule = PIECE}},
-			.nr_uses = 1,
-		};
+		struct probe_work work;
 
-		err = pass_time(p, &pass, i, &updates);
+		probe_work_update(p, &work, buffer->addr, buffer->bytes, PIECE, UINT32_MAX);
+		err = rate_add(p, &work, i, &updates);
 		if (err)
 			break;
-		pass.kernel = &probe_kernel_gather;
-		pass.args = &gather;
-		pass.args_bytes = sizeof(gather);
-		pass.use[0].kind = WEIR_READ;
-		pass.use[0].write_bytes = 0;
-		pass.use[1] = sum_use(p);
-		pass.nr_uses = 2;
-		err = pass_time(p, &pass, i, &reads);
+		probe_work_gather(p, &work, buffer->addr, buffer->bytes, PIECE, UINT32_MAX);
+		err = rate_add(p, &work, i, &reads);
 	}
 	if (err)
 		return err;
@@ -202,16 +120,15 @@ static int own_memory(struct probe *p)
 
 static int launches(struct probe *p)
 {
-	const struct probe_empty_args args = {0};
-	const struct weir_launch launch = {
-		.kernel = &probe_kernel_empty, .args = &args, .args_bytes = sizeof(args)};
 	struct fit_series device = {0}, host = {0};
+	struct probe_work work;
 	int err = probe_step(p, "%s: launches", result(p)->name);
 
+	probe_work_empty(&work);
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
 		double ns, host_ns;
 
-		err = probe_time_launch(p, &launch, EMPTY_LAUNCHES, &ns, &host_ns);
+		err = probe_time_launch(p, &work.launch, EMPTY_LAUNCHES, &ns, &host_ns);
 		if (err || !i)
 			continue;
 		fit_add(&device, ns);
@@ -297,32 +214,23 @@ static int product_time(struct probe *p, const struct probe_buffer *buffer, uint
 /* What stands in matrices: numbers of ordinary size. */
 static int product_fill(struct probe *p, const struct probe_buffer *buffer)
 {
-	const struct probe_write_args args = {
-		.out = buffer->addr, .bytes = buffer->bytes, .value = UINT64_C(0x3f8ccccd3f8ccccd)};
-	const struct weir_use use = {.addr = buffer->addr,
-				     .bytes = buffer->bytes,
-				     .kind = WEIR_OVERWRITE,
-				     .write_bytes = buffer->bytes};
-	const struct weir_launch launch = {.kernel = &probe_kernel_write,
-					   .args = &args,
-					   .args_bytes = sizeof(args),
-					   .uses = &use,
-					   .nr_uses = 1};
+	struct probe_work work;
 
-	return p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &launch);
+	probe_work_write(&work, buffer->addr, buffer->bytes, UINT64_C(0x3f8ccccd3f8ccccd));
+	return p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &work.launch);
 }
 
 static int products_measure(struct probe *p, struct fit_series *ops_per_s)
 {
 	uint64_t most = p->options->quick ? QUICK_PRODUCT_MAX : PRODUCT_MAX;
 	uint32_t memory = result(p)->memory, n = 1;
-	/* Three matrices and the bias. */
+	/* Three matrices, and the bias in the place of a fourth. */
 	uint64_t bytes = probe_room(p, memory, 4 * most * most * sizeof(float), 1);
 	const struct weir_launch forget = {.kernel = &forget_kernel};
 	struct probe_buffer buffer = {0};
 	int err, forgotten;
 
-	while (4 * (4 * (uint64_t)n * n) * sizeof(float) <= bytes)
+	while (4 * (2 * (uint64_t)n) * (2 * n) * sizeof(float) <= bytes)
 		n *= 2;
 	err = probe_buffer_create(p, memory, bytes, 1u << p->device, &buffer);
 	if (err)

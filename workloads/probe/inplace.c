@@ -43,38 +43,6 @@ static const struct weir_link_desc *estimate(const struct probe *p, const struct
 
 /* ------------------------------------------------------------------ streaming */
 
-static int stream_time(struct probe *p, const struct inplace *in, bool write, uint64_t bytes,
-		       double *bytes_per_s)
-{
-	uint64_t *sum = (uint64_t *)(void *)p->plug.addr;
-	const struct probe_read_args read = {in->buffer.addr, sum, bytes, 1};
-	const struct probe_write_args writing = {in->buffer.addr, bytes, 0};
-	const struct weir_use uses[] = {
-		{.addr = in->buffer.addr,
-		 .bytes = bytes,
-		 .kind = write ? WEIR_OVERWRITE : WEIR_READ,
-		 .read_bytes = write ? 0 : bytes,
-		 .write_bytes = write ? bytes : 0},
-		{.addr = sum,
-		 .bytes = sizeof(*sum),
-		 .kind = WEIR_WRITE,
-		 .read_bytes = sizeof(*sum),
-		 .write_bytes = sizeof(*sum)},
-	};
-	const struct weir_launch launch = {
-		.kernel = write ? &probe_kernel_write : &probe_kernel_read,
-		.args = write ? (const void *)&writing : (const void *)&read,
-		.args_bytes = write ? sizeof(writing) : sizeof(read),
-		.uses = uses,
-		.nr_uses = write ? 1 : 2,
-	};
-	double ns = 1;
-	int err = probe_time_launch(p, &launch, 1, &ns, NULL);
-
-	*bytes_per_s = (double)bytes / ns * 1e9;
-	return err;
-}
-
 static int streaming(struct probe *p, const struct inplace *in)
 {
 	uint64_t most = p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX;
@@ -83,15 +51,19 @@ static int streaming(struct probe *p, const struct inplace *in)
 	int err = 0;
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
-		double reading, writing;
+		struct probe_work work;
+		double read_ns, write_ns;
 
-		err = stream_time(p, in, false, bytes, &reading);
-		if (!err)
-			err = stream_time(p, in, true, bytes, &writing);
+		probe_work_read(p, &work, in->buffer.addr, bytes, 1);
+		err = probe_time_launch(p, &work.launch, 1, &read_ns, NULL);
+		if (err)
+			break;
+		probe_work_write(&work, in->buffer.addr, bytes, 0);
+		err = probe_time_launch(p, &work.launch, 1, &write_ns, NULL);
 		if (err || !i)
 			continue;
-		fit_add(&reads, reading);
-		fit_add(&writes, writing);
+		fit_add(&reads, (double)bytes / read_ns * 1e9);
+		fit_add(&writes, (double)bytes / write_ns * 1e9);
 	}
 	if (err)
 		return err;
@@ -105,52 +77,28 @@ static int streaming(struct probe *p, const struct inplace *in)
 
 /* ------------------------------------------------------------------ at random */
 
-/* The rate of pieces with a footprint: the median of the repetitions. */
+/* Rates of pieces with a footprint. */
 static int pieces_rate(struct probe *p, const struct inplace *in, uint32_t piece,
 		       uint64_t footprint, struct fit_series *per_s)
 {
-	uint64_t *sum = (uint64_t *)(void *)p->plug.addr;
 	uint32_t most = p->options->quick ? QUICK_ACCESSES_MAX : ACCESSES_MAX;
-	struct probe_gather_args args = {
-		in->buffer.addr,
-		sum,
-		{.piece = piece, .nr_bits = 63u - (uint32_t)__builtin_clzll(footprint / piece)},
-	};
 	int err = 0;
 
-	args.pieces.nr = footprint / piece < most ? (uint32_t)(footprint / piece) : most;
 	*per_s = (struct fit_series){0};
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
-		const struct weir_use uses[] = {
-			{.addr = in->buffer.addr,
-			 .bytes = footprint,
-			 .kind = WEIR_READ,
-			 .pattern = WEIR_RANDOM,
-			 .read_bytes = (uint64_t)args.pieces.nr * piece,
-			 .granule = piece},
-			{.addr = sum,
-			 .bytes = sizeof(*sum),
-			 .kind = WEIR_WRITE,
-			 .read_bytes = sizeof(*sum),
-			 .write_bytes = sizeof(*sum)},
-		};
-		const struct weir_launch launch = {.kernel = &probe_kernel_gather,
-						   .args = &args,
-						   .args_bytes = sizeof(args),
-						   .uses = uses,
-						   .nr_uses = 2};
+		struct probe_work work;
 		double ns;
 
-		args.pieces.salt = p->salt++;
-		err = probe_time_launch(p, &launch, 1, &ns, NULL);
+		probe_work_gather(p, &work, in->buffer.addr, footprint, piece, most);
+		err = probe_time_launch(p, &work.launch, 1, &ns, NULL);
 		if (!err && i)
-			fit_add(per_s, args.pieces.nr / ns * 1e9);
+			fit_add(per_s, work.args.gather.pieces.nr / ns * 1e9);
 	}
 	return err;
 }
 
-/* The rate of accesses and how far they reach, with the shortest pieces, which no rate of bytes holds
- * back. found: whether the rate falls at all. */
+/* The rate of accesses and how far they reach, with the shortest pieces, which no rate of bytes
+ * holds back. found: whether the rate falls at all. */
 static int reach(struct probe *p, const struct inplace *in, bool *found)
 {
 	struct weir_link_desc *link = result(p, in);

@@ -27,6 +27,7 @@ struct probe_buffer {
 	struct backend_chunk *chunk; /* owned */
 };
 
+/* A measurement. What probe_run() fills comes first, and then does not change but for counts. */
 struct probe {
 	struct backend *b;
 	const struct probe_options *options;
@@ -37,7 +38,7 @@ struct probe {
 	bool no_memory;		  /* for a record */
 	struct probe_record lost; /* what is written then */
 	uint32_t repetitions;	  /* that count; one before them does not */
-	uint64_t host_bytes;
+	uint64_t host_bytes;	  /* of the host's memory, at a time */
 	uint32_t nr_steps, step;
 	char label[PROBE_LABEL_MAX]; /* of the step */
 
@@ -45,7 +46,7 @@ struct probe {
 	uint32_t device;
 	stream_id_t stream[3]; /* by enum backend_stream_kind */
 	uint32_t nr_streams;
-	struct probe_buffer plug; /* own memory, what kernels that are not measured read */
+	struct probe_buffer plug; /* own memory: what plugs read, and where sums go */
 	double plug_pass_ns;	  /* time of one pass over it */
 	uint32_t salt;
 };
@@ -63,6 +64,36 @@ void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
 /* The largest power of two up to most that a memory has to spare for measuring: of parts buffers
  * each. */
 uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint32_t parts);
+
+/* ------------------------------------------------------------------ launches (work.c) */
+
+/* A launch of one of the kernels. It points into itself: it is filled where it stays. */
+struct probe_work {
+	struct weir_launch launch;
+	double bytes; /* that it reads, plus those that it writes */
+	struct weir_use use[2];
+	union {
+		struct probe_empty_args empty;
+		struct probe_read_args read;
+		struct probe_write_args write;
+		struct probe_copy_args copy;
+		struct probe_gather_args gather;
+		struct probe_update_args update;
+	} args;
+};
+
+void probe_work_empty(struct probe_work *w);
+void probe_work_read(const struct probe *p, struct probe_work *w, void *in, uint64_t bytes,
+		     uint64_t passes);
+void probe_work_write(struct probe_work *w, void *out, uint64_t bytes, uint64_t value);
+void probe_work_copy(struct probe_work *w, void *in, void *out, uint64_t bytes);
+
+/* Pieces of a footprint (a power of two) at random: all, or as many as most. No two have the same
+ * order. */
+void probe_work_gather(struct probe *p, struct probe_work *w, void *in, uint64_t footprint,
+		       uint32_t piece, uint32_t most);
+void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64_t footprint,
+		       uint32_t piece, uint32_t most);
 
 /* ------------------------------------------------------------------ bursts (burst.c) */
 
@@ -92,8 +123,8 @@ int probe_plug_calibrate(struct probe *p);
 
 /* ------------------------------------------------------------------ what is kept (probe.c) */
 
-/* Keep what was measured under a path (printf), for the table and the file. @return the median, in five
- * digits. */
+/* Keep what was measured under a path (printf), for the table and the file. @return the median, in
+ * five digits. */
 __attribute__((format(printf, 5, 6))) double probe_keep(struct probe *p,
 							const struct fit_series *series,
 							double estimate, const char *how,

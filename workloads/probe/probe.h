@@ -8,6 +8,7 @@
  *   probe.c      the order of things, what is kept of each
  *   burst.c      queues work behind something long, so that the host's pace does not show
  *   buffer.c     memory of one kind, mapped for kernels
+ *   work.c       kernels as launches
  *   device.c     a device: its memory, matrix products, launches, allocations
  *   link.c       a link: copies
  *   inplace.c    a link: kernels that use what is beyond it in place

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The measuring kernels as launches: arguments, and what each of them touches and how. */
+#include "workloads/probe/internal.h"
+
+static uint64_t *sum_of(const struct probe *p)
+{
+	return (uint64_t *)(void *)p->plug.addr;
+}
+
+/* The launch, when arguments and uses are set. */
+static void work_finish(struct probe_work *w, const struct weir_kernel *kernel, size_t args_bytes,
+			uint32_t nr_uses)
+{
+	w->launch = (struct weir_launch){.kernel = kernel,
+					 .args = &w->args,
+					 .args_bytes = args_bytes,
+					 .uses = w->use,
+					 .nr_uses = nr_uses};
+	w->bytes = 0;
+	for (uint32_t i = 0; i < nr_uses; i++)
+		w->bytes += (double)(w->use[i].read_bytes + w->use[i].write_bytes);
+}
+
+static struct weir_use stream_use(void *addr, uint64_t bytes, enum weir_use_kind kind)
+{
+	return (struct weir_use){.addr = addr,
+				 .bytes = bytes,
+				 .kind = kind,
+				 .read_bytes = kind == WEIR_OVERWRITE ? 0 : bytes,
+				 .write_bytes = kind == WEIR_READ ? 0 : bytes};
+}
+
+void probe_work_empty(struct probe_work *w)
+{
+	w->args.empty = (struct probe_empty_args){0};
+	work_finish(w, &probe_kernel_empty, sizeof(w->args.empty), 0);
+}
+
+void probe_work_read(const struct probe *p, struct probe_work *w, void *in, uint64_t bytes,
+		     uint64_t passes)
+{
+	w->args.read = (struct probe_read_args){in, sum_of(p), bytes, passes};
+	w->use[0] = stream_use(in, bytes, WEIR_READ);
+	w->use[0].read_bytes *= passes;
+	w->use[1] = stream_use(sum_of(p), sizeof(uint64_t), WEIR_WRITE);
+	work_finish(w, &probe_kernel_read, sizeof(w->args.read), 2);
+}
+
+void probe_work_write(struct probe_work *w, void *out, uint64_t bytes, uint64_t value)
+{
+	w->args.write = (struct probe_write_args){out, bytes, value};
+	w->use[0] = stream_use(out, bytes, WEIR_OVERWRITE);
+	work_finish(w, &probe_kernel_write, sizeof(w->args.write), 1);
+}
+
+void probe_work_copy(struct probe_work *w, void *in, void *out, uint64_t bytes)
+{
+	w->args.copy = (struct probe_copy_args){in, out, bytes};
+	w->use[0] = stream_use(in, bytes, WEIR_READ);
+	w->use[1] = stream_use(out, bytes, WEIR_OVERWRITE);
+	work_finish(w, &probe_kernel_copy, sizeof(w->args.copy), 2);
+}
+
+/* Pieces of a footprint, and what reading, or writing too, does with them. */
+static struct probe_pieces pieces_of(struct probe *p, struct probe_work *w, void *addr,
+				     uint64_t footprint, uint32_t piece, uint32_t most,
+				     enum weir_use_kind kind)
+{
+	uint64_t all = footprint / piece, nr = all < most ? all : most;
+
+	w->use[0] = stream_use(addr, nr * piece, kind);
+	w->use[0].bytes = footprint;
+	w->use[0].pattern = WEIR_RANDOM;
+	w->use[0].granule = piece;
+	return (struct probe_pieces){.piece = piece,
+				     .nr_bits = 63u - (uint32_t)__builtin_clzll(all),
+				     .nr = (uint32_t)nr,
+				     .salt = p->salt++};
+}
+
+void probe_work_gather(struct probe *p, struct probe_work *w, void *in, uint64_t footprint,
+		       uint32_t piece, uint32_t most)
+{
+	w->args.gather = (struct probe_gather_args){
+		in, sum_of(p), pieces_of(p, w, in, footprint, piece, most, WEIR_READ)};
+	w->use[1] = stream_use(sum_of(p), sizeof(uint64_t), WEIR_WRITE);
+	work_finish(w, &probe_kernel_gather, sizeof(w->args.gather), 2);
+}
+
+void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64_t footprint,
+		       uint32_t piece, uint32_t most)
+{
+	w->args.update = (struct probe_update_args){
+		data, pieces_of(p, w, data, footprint, piece, most, WEIR_WRITE)};
+	work_finish(w, &probe_kernel_update, sizeof(w->args.update), 1);
+}
