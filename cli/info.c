@@ -248,7 +248,7 @@ static const char *conflict(const struct option_value *values)
 
 	if (values[INFO_MEASURE].text)
 		return values[INFO_JSON].text || values[INFO_ORIGINS].text
-			       ? "--measure writes JSON with origins: leave --json and --origins out"
+			       ? "--measure writes JSON with origins: leave --json, --origins out"
 			       : NULL;
 	for (size_t i = 0; i < sizeof(of_measuring) / sizeof(of_measuring[0]); i++)
 		if (values[of_measuring[i]].text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels that measure, on a real GPU, in its own memory and in pinned host memory: each against
- * its CPU kernel, on sizes around those of a tile, and beyond 4 GiB where there is room. What they
+ * The kernels that measure, on a real GPU, in its own memory and in pinned host memory: each held
+ * against its CPU kernel, on sizes around those of a tile, and beyond 4 GiB where there is room. What they
  * write is compared whole, what they read by its sum.
  *
  * One line a case; the exit status is 1 when one differs, 2 when it cannot run.
@@ -70,7 +70,7 @@ static void wait_for(int queued, const char *name)
 	check(cudaStreamSynchronize(stream), name);
 }
 
-/* Two buffers that the GPU works on and two that the CPU does, with the same words. sum: of each. */
+/* Two buffers that the GPU works on and two that the CPU does, with the same words; a sum each. */
 struct arena {
 	const char *where;
 	uint64_t bytes;

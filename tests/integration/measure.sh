@@ -61,7 +61,7 @@ grep -q 'assumed *simulated h200x4: an estimate: not measured' "$scratch/text" |
 # What can be wrong.
 expect_error 'for measuring: write --measure' --output "$scratch/x.json"
 expect_error 'for measuring: write --measure' --quick --machine h200
-expect_error 'leave --json and --origins out' --measure --json
+expect_error 'leave --json, --origins out' --measure --json
 expect_error "no device" --measure --machine h200 --device x
 expect_error 'device 1: there is none such; they go from 0 to 0' --measure --machine h200 --device 1
 expect_error 'nosuch: no such machine' --measure --machine nosuch

@@ -35,7 +35,7 @@ static const struct weir_device_desc *estimate(const struct probe *p)
 
 /* ------------------------------------------------------------------ own memory */
 
-/* Time a launch and add its rate, bytes read plus written, to a series; the first does not count. */
+/* Time a launch and add its rate, bytes read plus written, to a series, but for the first. */
 static int rate_add(struct probe *p, const struct probe_work *work, uint32_t repetition,
 		    struct fit_series *bytes_per_s)
 {

@@ -53,7 +53,7 @@ struct probe_options {
 	bool quick;	 /* fewer repetitions, less memory */
 	/* Of host memory, at a time. 0: a quarter of what the machine has. */
 	uint64_t host_bytes;
-	/* What stands where nothing is measured; same devices and links. NULL: the machine's own. */
+	/* What stands where nothing is measured: same devices, same links. NULL: the machine's. */
 	const struct weir_machine_desc *estimates;
 	/* Called between measurements; label says what comes next. Other than 0: stop. */
 	int (*progress)(void *arg, double fraction, const char *label);

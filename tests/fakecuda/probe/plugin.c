@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libweir-probe-fake.so: the CUDA kernels that measure a machine (workloads/probe/cuda/plugin.h) for
- * the fake driver. Each is the CPU's, queued as a kernel that touches what its arguments name.
+ * libweir-probe-fake.so: the CUDA kernels that measure (workloads/probe/cuda/plugin.h) for the fake
+ * driver. Each is the CPU's, queued as a kernel that touches what its arguments name.
  * WEIR_PROBE_KERNELS names it.
  */
 #include <errno.h>
