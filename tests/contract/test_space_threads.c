@@ -148,12 +148,17 @@ static void step_hints(struct worker *w, struct owned *range)
 {
 	struct weir_fence *fence;
 	struct weir_stats stats;
+	enum weir_advice advice;
+	uint32_t where;
 	int err;
 
 	switch (below(w, 4)) {
 	case 0:
-		require(!weir_advise(w->t.space, range->addr, (enum weir_advice)below(w, 4),
-				     below(w, 2)));
+		advice = (enum weir_advice)below(w, 4);
+		where = below(w, 2);
+		if (advice == WEIR_ADVISE_ACCESSED_BY && where >= w->t.desc.nr_devices)
+			where = 0;
+		require(!weir_advise(w->t.space, range->addr, advice, where));
 		break;
 	case 1:
 		weir_space_stats(w->t.space, &stats);

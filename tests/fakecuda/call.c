@@ -87,6 +87,8 @@ static uint64_t setting(uint64_t asked, const char *name, uint64_t otherwise)
 
 static void configure(void)
 {
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	bool hidden = visible && !*visible;
 	const struct fakecuda_config *asked = &fake.asked;
 	struct fakecuda_config *config = &fake.config;
 	uint64_t page = page_up(1);
@@ -95,7 +97,7 @@ static void configure(void)
 		return;
 	config->devices = asked->devices;
 	if (!asked->devices)
-		config->devices = (int)env_number("FAKECUDA_DEVICES", 1);
+		config->devices = hidden ? 0 : (int)env_number("FAKECUDA_DEVICES", 1);
 	if (config->devices > DEVICES_MAX)
 		config->devices = DEVICES_MAX;
 	config->hbm_bytes = setting(asked->hbm_bytes, "FAKECUDA_HBM_BYTES", UINT64_C(64) << 20);

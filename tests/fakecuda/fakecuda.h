@@ -37,7 +37,9 @@ enum { FAKECUDA_DEVICES_MAX = 4, FAKECUDA_STREAMS_MAX = 64 };
 /** What the machine is; 0 asks for the environment variable, and where that is not set the value
  *  in brackets. */
 struct fakecuda_config {
-	int devices;	      /**< FAKECUDA_DEVICES [1], up to 4; negative: none */
+	/** FAKECUDA_DEVICES [1], up to 4; negative: none. None either where that is asked for and
+	 *  CUDA_VISIBLE_DEVICES is set to nothing; it is not looked at otherwise. */
+	int devices;
 	uint64_t hbm_bytes;   /**< FAKECUDA_HBM_BYTES [64 MiB], of each device */
 	uint64_t host_bytes;  /**< FAKECUDA_HOST_BYTES [256 MiB], of handles and pinned memory */
 	uint64_t granularity; /**< FAKECUDA_GRANULARITY [64 KiB]; power of two, whole pages */

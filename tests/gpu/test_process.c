@@ -18,27 +18,21 @@
 #define NR_WORKERS 2u
 #define NR_ROUNDS 30u
 #define NR_RANGES 3u
-#define GPU_BLOCKS 8u /* a worker's budget; its ranges take half as many each */
+#define WORKER_BLOCKS 8u /* budgets; the ranges take half as many each */
+#define VICTIM_BLOCKS 64u
 #define NR_KILLS 4u
-
-static uint64_t victim_bytes(void)
-{
-	return test_machine_kind() == TEST_GPU ? MIB(1024) : MIB(4);
-}
 
 /* ------------------------------------------------------------------ children */
 
 /* Work on ranges that do not fit, for rounds or until it is killed; contents are checked. */
-static void work(uint32_t nr_rounds, uint64_t block, uint32_t gpu_blocks)
+static void work(uint32_t nr_rounds, uint32_t gpu_blocks)
 {
-	uint64_t bytes = gpu_blocks / 2 * block;
 	void *range[NR_RANGES];
 	struct test_space t;
+	uint64_t bytes;
 
-	test_machine_open(&t, WEIR_DATA_REAL);
-	assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, block, gpu_blocks * block,
-					       2 * gpu_blocks * block),
-			 0);
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, 0, gpu_blocks, 2 * gpu_blocks);
+	bytes = gpu_blocks / 2 * t.block_bytes;
 	for (uint32_t r = 0; r < NR_RANGES; r++) {
 		range[r] = do_alloc(&t, bytes, 0);
 		do_fill(&t, 0, range[r], bytes, 1 + r);
@@ -57,16 +51,14 @@ static void work(uint32_t nr_rounds, uint64_t block, uint32_t gpu_blocks)
 /* Kernels run, blocks move, and it does not end by itself. */
 static void be_victim(void)
 {
-	uint64_t block = test_machine_kind() == TEST_GPU ? MIB(8) : KIB(64);
-
-	work(UINT32_MAX / NR_RANGES - 1, block, (uint32_t)(victim_bytes() / block));
+	work(UINT32_MAX / NR_RANGES - 1, VICTIM_BLOCKS);
 }
 
 static int child_main(const char *task)
 {
 	child_begin(LIMIT_SECONDS);
 	if (strcmp(task, "worker") == 0)
-		work(NR_ROUNDS, test_machine_kind() == TEST_GPU ? MIB(2) : KIB(4), GPU_BLOCKS);
+		work(NR_ROUNDS, WORKER_BLOCKS);
 	else if (strcmp(task, "victim") == 0)
 		be_victim();
 	else
@@ -95,24 +87,24 @@ static void test_process_two_share_a_card(void **state)
 /* What a process held is free again soon after it was killed, whatever it was doing. */
 static void test_process_killed_leaves_nothing(void **state)
 {
-	bool real = test_machine_kind() == TEST_GPU;
 	struct test_child child;
 	struct backend *b;
-	uint64_t before;
+	uint64_t before, bytes;
 
 	(void)state;
 	assert_int_equal(test_cuda_open(&test_fake_config, &b), 0);
+	bytes = VICTIM_BLOCKS * b->desc.vmm.granularity_bytes;
 	b->ops->destroy(b);
 	before = test_gpu_free_bytes();
 	for (uint32_t i = 0; i < NR_KILLS; i++) {
 		child_start(&child, "victim", NULL);
 		child_expect(&child, "ready", LIMIT_SECONDS);
-		/* It would be seen if it stayed behind. The fake driver's card is each process's. */
-		if (real)
-			assert_true(test_gpu_free_bytes() < before - victim_bytes() / 2);
+		/* It would be seen if it stayed behind. */
+		if (test_gpu_is_shared())
+			assert_true(test_gpu_free_bytes() <= before - bytes);
 		nanosleep(&(struct timespec){.tv_nsec = 1000000 + 13000000 * (long)i}, NULL);
 		child_kill(&child);
-		if (!test_gpu_free_soon(before - TEST_GPU_SLACK, 10))
+		if (!test_gpu_free_soon(before - test_gpu_slack(), 10))
 			fail_msg("10 seconds after a process was killed %llu bytes are free, %llu "
 				 "were before",
 				 (unsigned long long)test_gpu_free_bytes(),

@@ -16,6 +16,7 @@
 #include "tests/support/kernels.h"
 
 #define PATIENCE_SECONDS 5u
+#define SLACK (UINT64_C(32) << 20)
 
 struct test_fake test_fake;
 static uint64_t fake_hbm_bytes;
@@ -149,6 +150,22 @@ uint64_t test_gpu_free_bytes(void)
 	return free_bytes_of(&watch.driver, watch.context);
 }
 
+uint64_t test_gpu_slack(void)
+{
+	const char *text = getenv("WEIR_TEST_SLACK");
+	char *end = NULL;
+	uint64_t bytes = text ? strtoull(text, &end, 10) : SLACK;
+
+	if (text && (*end || !bytes))
+		fail_msg("WEIR_TEST_SLACK is '%s', not a number of bytes", text);
+	return bytes;
+}
+
+bool test_gpu_is_shared(void)
+{
+	return test_machine_kind() == TEST_GPU && !dlsym(watch.driver.library, "fakecuda_reset");
+}
+
 bool test_gpu_free_soon(uint64_t bytes, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds * 20 && test_gpu_free_bytes() < bytes; i++)
@@ -174,7 +191,7 @@ void test_cuda_nothing_left(const char *expected)
 {
 	if (test_machine_kind() == TEST_FAKE)
 		fake_nothing_left(expected);
-	else if (!test_gpu_free_soon(watch.free_bytes - TEST_GPU_SLACK, PATIENCE_SECONDS))
+	else if (!test_gpu_free_soon(watch.free_bytes - test_gpu_slack(), PATIENCE_SECONDS))
 		fail_msg("%llu bytes of the GPU's memory are free, %llu were at first",
 			 (unsigned long long)test_gpu_free_bytes(),
 			 (unsigned long long)watch.free_bytes);

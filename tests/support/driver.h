@@ -66,12 +66,17 @@ void test_cuda_nothing_left(const char *expected);
 /* Bytes that are free on the first GPU now, by the driver. After the first test_cuda_open(). */
 uint64_t test_gpu_free_bytes(void);
 
+/* Whether what other processes have of the GPU's memory is missing there. Each process has a fake
+ * driver's card for itself, also where that stands in for the real one. */
+bool test_gpu_is_shared(void);
+
 /* Whether so many bytes are free, now or in the next seconds. What other programs gave back may be
  * some time coming. */
 bool test_gpu_free_soon(uint64_t bytes, unsigned seconds);
 
-/* Bytes by which a real GPU's free memory may differ from what it was. */
-#define TEST_GPU_SLACK (UINT64_C(32) << 20)
+/* Bytes by which a real GPU's free memory may differ from what it was: 32 MiB, or what
+ * WEIR_TEST_SLACK says, for tools that take some of it themselves. */
+uint64_t test_gpu_slack(void);
 
 /* Messages of weir go to standard error with WEIR_TEST_LOG in the environment, else nowhere. */
 void test_log_begin(void);
