@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "src/backend/cuda/cuda.h"
 #include "tests/support/child.h"
@@ -57,14 +58,14 @@ static void over_budget(void)
 static void limit_memory(void)
 {
 	struct rlimit limit;
-	unsigned long pages = 0;
+	char pages[128];
 	FILE *file = fopen("/proc/self/statm", "r");
 
 	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%lu", &pages), 1);
+	assert_non_null(fgets(pages, sizeof(pages), file));
 	(void)fclose(file);
 	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
-	limit.rlim_cur = pages * 4096 + ROOM;
+	limit.rlim_cur = strtoul(pages, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + ROOM;
 	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 }
 

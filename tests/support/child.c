@@ -23,18 +23,36 @@
 #define EXEC_FAILED 127
 
 /* Between fork and exec: only calls that are safe in the child of a program with threads. */
-static void child_exec(const char *path, const char *task, int out)
+static void child_exec(const char *path, const char *task, char **environment, int out)
 {
 	char *const argv[] = {(char *)path, (char *)task, NULL};
 
 	if (dup2(out, STDOUT_FILENO) >= 0 && dup2(out, STDERR_FILENO) >= 0)
-		(void)execv(path, argv);
+		(void)execve(path, argv, environment);
 	_exit(EXEC_FAILED);
+}
+
+/* This program's environment with a variable set. Free the array. */
+static char **environment_with(const char *set)
+{
+	size_t length = set ? strcspn(set, "=") + 1 : 0, nr = 0, out = 0;
+	char **environment;
+
+	while (environ[nr])
+		nr++;
+	environment = calloc(nr + 2, sizeof(*environment));
+	assert_non_null(environment);
+	if (set)
+		environment[out++] = (char *)set;
+	for (size_t i = 0; i < nr; i++)
+		if (!set || strncmp(environ[i], set, length) != 0)
+			environment[out++] = environ[i];
+	return environment;
 }
 
 void child_start(struct test_child *child, const char *task, const char *set)
 {
-	char path[4096], name[64] = "", *old = NULL;
+	char path[4096], **environment = environment_with(set);
 	ssize_t nr = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	int ends[2];
 
@@ -42,21 +60,11 @@ void child_start(struct test_child *child, const char *task, const char *set)
 	path[nr] = '\0';
 	*child = (struct test_child){0};
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	if (set) {
-		size_t length = strcspn(set, "=");
-
-		assert_true(set[length] == '=' && length < sizeof(name));
-		memcpy(name, set, length);
-		old = getenv(name) ? strdup(getenv(name)) : NULL;
-		assert_int_equal(setenv(name, set + length + 1, 1), 0);
-	}
 	child->pid = fork();
 	if (child->pid == 0)
-		child_exec(path, task, ends[1]);
+		child_exec(path, task, environment, ends[1]);
 	assert_true(child->pid > 0);
-	if (set)
-		assert_int_equal(old ? setenv(name, old, 1) : unsetenv(name), 0);
-	free(old);
+	free(environment);
 	(void)close(ends[1]);
 	child->out = ends[0];
 }

@@ -19,6 +19,7 @@
 #define SLACK (UINT64_C(32) << 20)
 
 struct test_fake test_fake;
+static void *fake_library; /* stays open */
 static uint64_t fake_hbm_bytes;
 
 const struct fakecuda_config test_fake_config = {
@@ -78,17 +79,18 @@ int test_cuda_required(void **state)
 const char *test_cuda_library(void)
 {
 	const char *path = getenv("FAKECUDA");
-	void *library;
 
 	if (test_machine_kind() == TEST_GPU)
 		return NULL;
 	if (!path || !*path)
 		fail_msg("FAKECUDA does not name the driver without a GPU");
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library)
+	if (fake_library)
+		return path;
+	fake_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!fake_library)
 		fail_msg("%s", dlerror());
-#define FIND(name)                                                     \
-	*(void **)&test_fake.name = dlsym(library, "fakecuda_" #name); \
+#define FIND(name)                                                          \
+	*(void **)&test_fake.name = dlsym(fake_library, "fakecuda_" #name); \
 	assert_non_null(test_fake.name);
 	TEST_FAKE_FUNCTIONS(FIND)
 #undef FIND

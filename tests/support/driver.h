@@ -34,6 +34,7 @@ enum test_machine test_machine_kind(void);
 	X(used_bytes)
 
 struct test_fake {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a name */
 #define MEMBER(name) __typeof__(&fakecuda_##name) name;
 	TEST_FAKE_FUNCTIONS(MEMBER)
 #undef MEMBER

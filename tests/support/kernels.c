@@ -16,6 +16,7 @@ static struct {
 	uint64_t (*abi)(void);
 	const char *(*error)(void);
 	int (*prepare)(void);
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a name */
 #define MEMBER(name) int (*name)(void *stream, const void *args);
 	TEST_KERNELS(MEMBER)
 #undef MEMBER

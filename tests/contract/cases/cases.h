@@ -30,10 +30,10 @@ struct contract {
 	const struct contract_target *target;
 	struct backend *b;
 	stream_id_t compute, in, out; /* on device 0 */
-	uint64_t unit;	  /* of mappings in these cases: two of the granularity or more */
-	uint32_t devices; /* mask of all */
-	uint32_t *gate;	  /* see test_gate_args; NULL without CAN_WAIT */
-	bool trapped;	  /* something was touched that is not there */
+	uint64_t unit;		      /* of mappings: twice the granularity or more */
+	uint32_t devices;	      /* mask of all */
+	uint32_t *gate;		      /* see test_gate_args; NULL without CAN_WAIT */
+	bool trapped;		      /* something was touched that is not there */
 };
 
 /* A backend. initial_state of its tests. */
@@ -49,7 +49,8 @@ struct contract_target {
 int contract_setup(void **state);
 int contract_teardown(void **state);
 
-/* Run all cases on all targets that can do what they need, then the other tests. @return for main() */
+/* Run all cases on all targets that can do what they need, then the other tests. @return for
+ * main() */
 int contract_run(const struct contract_target *targets, size_t nr_targets,
 		 const struct CMUnitTest *tests, size_t nr_tests);
 

@@ -131,7 +131,7 @@ void contract_time_is_monotone(void **state)
 
 /* ------------------------------------------------------------------ threads */
 
-/* A block's whole life, as the others live theirs. @return calls that did not do what they should */
+/* A block's whole life, beside others'. @return calls that did not do what they should */
 static int live(struct contract *c, uint8_t add)
 {
 	struct backend *b = c->b;
