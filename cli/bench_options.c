@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
+#include "src/backend/cuda/cuda.h"
 #include "src/core/cost.h"
 #include "workloads/gcn/cuda.h"
 #include "workloads/gcn/gcn.h"
@@ -45,6 +46,7 @@ enum option_id {
 	THREADS,
 	CHECK,
 	ORACLE,
+	DEBUG,
 	JSON,
 	TIMELINE,
 	TIMELINE_ALL,
@@ -85,6 +87,8 @@ static const struct option_def option_table[OPTION_NR] = {
 		   "real data; compare losses with uncapped native's, bit by bit"},
 	[ORACLE] = {"oracle", NULL, NULL, NULL,
 		    "compare copies in with the fewest that would have done (weir)"},
+	[DEBUG] = {"debug", NULL, NULL, NULL,
+		   "on this computer's GPUs: check remaps and launches; slow"},
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[TIMELINE] = {"timeline", "FILE", NULL, NULL,
 		      "write what happened in the last epoch of each run, for Perfetto"},
@@ -504,6 +508,9 @@ static int read_cuda(struct reader *r, struct bench_params *p)
 		snprintf(r->err, r->err_bytes, "%s", why);
 		return err;
 	}
+	/* The backend reads the variable each time a machine is opened. */
+	if (r->values[DEBUG].text && setenv(CUDA_DEBUG_VARIABLE, "1", 1))
+		return -ENOMEM;
 	weir_log_set(keep_first_error, why);
 	err = weir_machine_cuda(measured ? &p->file.desc : NULL, &machine);
 	if (!err) {
@@ -537,6 +544,12 @@ static int read_machine(struct reader *r, struct bench_params *p)
 		return read_cuda(r, p);
 	if (r->values[MEASURED].origin == OPTION_GIVEN)
 		return refuse(r, MEASURED, "is for --machine " MACHINE_CUDA "; drop one of them");
+	if (r->values[DEBUG].text) {
+		snprintf(r->err, r->err_bytes,
+			 "--debug is for real GPUs: choose --machine " MACHINE_CUDA
+			 " or drop it; a simulated machine always checks");
+		return -EINVAL;
+	}
 	err = machine_file_read(name, &p->file, why, sizeof(why));
 	if (err)
 		snprintf(r->err, r->err_bytes, "%s", why);

@@ -162,6 +162,10 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
  * driver is opened here, and needed nowhere else. It uses the devices' primary contexts, as the
  * program's own CUDA calls do; addresses of spaces serve any kernel that runs there.
  *
+ * The environment variable WEIR_CUDA_DEBUG, set to 1, switches debug mode on: blocks of planned
+ * spaces can be touched only inside brackets and only as these declare, each launch is waited for
+ * and its fault told with the kernel's name. It costs time and changes no result.
+ *
  * @param [in]  measured  Rates and costs that were measured on this very computer; copied. NULL:
  *                        estimates. Sizes are always the computer's own.
  * @param [out] out       Owned by the caller; weir_machine_close() it.
@@ -169,6 +173,7 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
  *   -ENODEV   no driver, or no GPU that this process may see
  *   -ENOTSUP  the driver or a GPU is too old
  *   -EIO      the driver does not start
+ *   -EINVAL   WEIR_CUDA_DEBUG is neither 0 nor 1
  *   -ENOMEM   no memory for its structures
  *   The log says what to do about it.
  */
@@ -278,12 +283,14 @@ struct weir_launch {
 };
 
 /**
- * Queue one execution of a kernel on a simulated machine. Does not block.
+ * Queue one execution of a kernel. Does not block, but in the debug mode of weir_machine_cuda().
  *
  * Inside a bracket of a space the uses lie within the bracket's; the simulator traps what does
  * not (weir_stream_sync() then returns -WEIR_ETRAP, and the log names kernel, range and block).
  *
- * @return 0, -EINVAL (a use outside all memory), -ENOMEM.
+ * @return 0, -EINVAL (a use outside all memory), -ENOMEM; -ENOSYS: the kernel has no version for
+ *         this machine. In debug mode also -WEIR_ECONTRACT: no open bracket of the stream allows a
+ *         use, and nothing was queued; -WEIR_ETRAP: the kernel faulted. Both are logged.
  */
 WEIR_API WEIR_MUST_CHECK int weir_launch(struct weir_stream *stream,
 					 const struct weir_launch *launch);

@@ -32,6 +32,9 @@ struct access_bracket {
 	const void *owner;
 	struct access_interval *reads, *writes;
 	size_t nr_reads, nr_writes;
+	/* The backend's own: the stream's fences when it began and ended, the last kernel in it. */
+	uint64_t begin, end;
+	const struct weir_kernel *kernel;
 };
 
 /* -EINVAL: a use without bytes, or beyond the end of memory. -ENOMEM. NULL is freed as well. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What goes wrong on the CUDA backend: a context that is lost, a driver that refuses one call of
- * several, clocks that do not agree, a process that forked. On the
+ * several, clocks that do not agree, streams that are captured, a process that forked. On the
  * driver without a GPU.
  *
  * Labels: threads
@@ -207,7 +207,7 @@ static void test_fence_without_answer(void **state)
 	assert_int_equal(b->ops->fence_wait(b, fence), 0);
 }
 
-/* ------------------------------------------------------------------ clocks, fork */
+/* ------------------------------------------------------------------ clocks, capture, fork */
 
 /* A device's clock that is slow, or fast: times stay between the record and now. */
 static void test_clocks_disagree(void **state)
@@ -242,6 +242,23 @@ static void test_clocks_disagree(void **state)
 	}
 }
 
+static void test_captured_stream(void **state)
+{
+	struct planned p;
+	struct log_watch log;
+
+	(void)state;
+	planned_open(&p);
+	log_watch(&log, WEIR_LOG_ERROR);
+	assert_int_equal(fakecuda_capture(weir_stream_native(p.stream), true), 0);
+	assert_int_equal(planned_step(&p, 0, 1, 0), -WEIR_ECONTRACT);
+	assert_has(log.first, "captured");
+	assert_int_equal(log.nr, 1);
+	assert_int_equal(fakecuda_capture(weir_stream_native(p.stream), false), 0);
+	assert_int_equal(planned_step(&p, 0, 1, 0), 0);
+	planned_close(&p);
+}
+
 /* A child that ends like its parent would does not wait for threads that it does not have. */
 static void test_forked_process(void **state)
 {
@@ -273,7 +290,8 @@ int main(void)
 		cmocka_unit_test(test_lost_context),	cmocka_unit_test(test_destroyed_context),
 		CASE(test_copy_half_refused),		CASE(test_access_changes_whole),
 		CASE(test_host_blocks_are_the_cpus),	CASE(test_fence_without_answer),
-		cmocka_unit_test(test_clocks_disagree), cmocka_unit_test(test_forked_process),
+		cmocka_unit_test(test_clocks_disagree), cmocka_unit_test(test_captured_stream),
+		cmocka_unit_test(test_forked_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -403,6 +403,9 @@ static const struct backend_ops cuda_ops = {
 	.fence_done = cuda_fence_done,
 	.fence_wait = cuda_fence_wait,
 	.fence_time_ns = cuda_fence_time_ns,
+	.access_begin = cuda_access_begin,
+	.access_end = cuda_access_end,
+	.access_guard = cuda_access_guard,
 	.device_alloc = cuda_device_alloc,
 	.device_free = cuda_device_free,
 	.managed_alloc = cuda_managed_alloc,
@@ -414,6 +417,18 @@ static const struct backend_ops cuda_ops = {
 	.set_progress = cuda_set_progress,
 	.inplace_bytes = cuda_inplace_bytes,
 };
+
+/* Whether debug mode is asked for: the one place that reads its variable. */
+static int debug_wanted(const struct cuda_config *config, bool *debug)
+{
+	const char *text = getenv(CUDA_DEBUG_VARIABLE);
+
+	*debug = config->debug || (text && !strcmp(text, "1"));
+	if (!text || !*text || !strcmp(text, "0") || !strcmp(text, "1"))
+		return 0;
+	log_error(CUDA_DEBUG_VARIABLE " is '%s': write 1 to switch debug mode on, or 0", text);
+	return -EINVAL;
+}
 
 static int sync_init(struct cuda *cuda)
 {
@@ -439,7 +454,9 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 
 	if (!cuda)
 		return -ENOMEM;
-	err = cuda_driver_open(&cuda->driver, config->library, config->quiet);
+	err = debug_wanted(config, &cuda->debug);
+	if (!err)
+		err = cuda_driver_open(&cuda->driver, config->library, config->quiet);
 	if (err)
 		goto err_free;
 	err = sync_init(cuda);

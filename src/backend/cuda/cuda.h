@@ -5,17 +5,22 @@
 
 #include "src/backend/backend.h"
 
+/* Set to 1, it switches debug mode on: see cuda_debug.c. */
+#define CUDA_DEBUG_VARIABLE "WEIR_CUDA_DEBUG"
+
 struct cuda_config {
 	const char *library; /* the driver's; NULL: libcuda.so.1 */
 	/* Rates and costs found by measuring this machine; NULL: estimates. Sizes and counts are
 	 * always those of the machine. */
 	const struct weir_machine_desc *measured;
+	bool debug; /* debug mode, whatever the variable says */
 	bool quiet; /* no message when there is no driver or no GPU */
 };
 
 /*
  * Open the GPUs that this process may see as one machine.
- * @return 0, -ENODEV, -ENOTSUP or -EIO as cuda_driver_open(), or -ENOMEM.
+ * @return 0, -ENODEV, -ENOTSUP or -EIO as cuda_driver_open(), -ENOMEM, or -EINVAL (the variable for
+ *   debug mode has no such value; logged).
  */
 int cuda_create(const struct cuda_config *config, struct backend **out);
 

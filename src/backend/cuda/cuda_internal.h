@@ -8,6 +8,7 @@
  *   cuda_map.c       reservations and the mappings in them
  *   cuda_stream.c    streams and fences
  *   cuda_work.c      what is queued on streams: copies, kernels
+ *   cuda_debug.c     debug mode: brackets, and what they let devices do
  *   cuda_migrator.c  the thread that notices what is done
  *
  * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
@@ -20,7 +21,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "src/backend/backend.h"
+#include "src/backend/access.h"
 #include "src/backend/cuda/driver.h"
 
 /* Reached fences of a stream whose times are kept. */
@@ -41,13 +42,17 @@ struct cuda_chunk {
 struct cuda_mapping {
 	const struct cuda_chunk *chunk;
 	uint32_t devices;
-	enum backend_prot prot;
+	enum backend_prot prot;	 /* as core says; the CPU's */
+	enum backend_prot given; /* what the devices have: less, at times, in debug mode */
+	uint32_t readers,
+		writers; /* open brackets that do, in debug mode; also of what is unmapped */
 };
 
 struct cuda_region {
 	cu_ptr base;
 	uint64_t bytes, unit;
 	uint64_t nr_mapped, nr_host; /* units; those of host memory */
+	bool guarded;		     /* devices get in inside brackets only: see cuda_debug.c */
 	struct cuda_mapping mapping[];
 };
 
@@ -86,6 +91,10 @@ struct cuda_stream {
 	uint64_t max_events;	   /* a power of two */
 	uint64_t *time_ns;	   /* [seq % CUDA_TIMES], of the newest reached */
 	int error;		   /* of work before the last reached fence, not reported yet */
+
+	uint64_t told;		      /* the last fence that core was told is reached */
+	struct access_bracket *open;  /* in debug mode: innermost first, */
+	struct access_bracket *ended; /* and those that core does not know to be done */
 };
 
 struct cuda_device {
@@ -109,6 +118,7 @@ struct cuda {
 	uint64_t start_ns; /* CLOCK_MONOTONIC when it was opened */
 	pid_t process;	   /* that opened it */
 	int host_node;	   /* NUMA node of host chunks */
+	bool debug;
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
 	pthread_mutex_t lock;
@@ -188,6 +198,9 @@ struct cuda_place {
 /* The first part of bytes from addr on. -EINVAL: memory of nobody. Lock held. */
 int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cuda_place *out);
 
+/* The region that holds an address; NULL: none. Lock held. */
+struct cuda_region *cuda_region_at(const struct cuda *cuda, cu_ptr addr);
+
 /* Bytes of a use that are in host memory, as a share of the use. -EINVAL: it is no memory of this
  * machine. Lock held. */
 int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share);
@@ -208,6 +221,9 @@ int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);
 int cuda_fence_wait(struct backend *b, fence_t fence);
 uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
+
+/* A stream that is not destroyed, or NULL. Lock held. */
+struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t stream);
 
 /* The driver's stream, and its device. -EINVAL: no such stream. */
 int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint32_t *device);
@@ -231,6 +247,29 @@ int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *da
 int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
 		  uint64_t bytes);
 void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
+
+/* ---- cuda_debug.c */
+
+int cuda_access_begin(struct backend *b, stream_id_t stream, const void *owner,
+		      const struct weir_use *uses, uint32_t nr);
+void cuda_access_end(struct backend *b, stream_id_t stream, const void *owner);
+int cuda_access_guard(struct backend *b, void *reservation, bool guarded);
+
+/* What devices may do in a unit now. Lock held, or the region's space the caller. */
+enum backend_prot cuda_debug_allowed(const struct cuda *cuda, const struct cuda_region *region,
+				     const struct cuda_mapping *mapping);
+
+/* Whether a unit may be remapped. call: for the message. 0 or -WEIR_ECONTRACT, logged. */
+int cuda_debug_remap(struct cuda *cuda, const char *call, cu_ptr addr, uint64_t bytes);
+
+/* Before and after a kernel is queued: -WEIR_ECONTRACT, or the error of its work; logged. */
+int cuda_debug_launch_begin(struct cuda *cuda, stream_id_t stream,
+			    const struct weir_launch *launch);
+int cuda_debug_launch_end(struct cuda *cuda, cu_stream stream, uint32_t device,
+			  const struct weir_launch *launch);
+
+/* Forget a stream's brackets. Lock held, or nobody else there. */
+void cuda_debug_stream_fini(struct cuda_stream *stream);
 
 /* ---- cuda_migrator.c */
 

@@ -46,7 +46,7 @@ static uint32_t region_upper(const struct cuda *cuda, cu_ptr addr)
 	return low;
 }
 
-static struct cuda_region *region_at(const struct cuda *cuda, cu_ptr addr)
+struct cuda_region *cuda_region_at(const struct cuda *cuda, cu_ptr addr)
 {
 	uint32_t above = region_upper(cuda, addr);
 	struct cuda_region *region = above ? cuda->region[above - 1] : NULL;
@@ -147,7 +147,7 @@ static int unit_at(struct cuda *cuda, const void *addr, struct cuda_region **reg
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&cuda->lock);
-	*region = region_at(cuda, at);
+	*region = cuda_region_at(cuda, at);
 	if (*region && (at - (*region)->base) % (*region)->unit == 0) {
 		*mapping = &(*region)->mapping[(at - (*region)->base) / (*region)->unit];
 		err = 0;
@@ -161,10 +161,13 @@ static bool is_host(const struct cuda *cuda, const struct cuda_chunk *chunk)
 	return chunk && cuda->base.desc.memory[chunk->memory].kind == WEIR_MEMORY_HOST;
 }
 
+/* Set all of a mapping but what brackets count in it. */
 static void mapping_set(struct cuda *cuda, struct cuda_region *region, struct cuda_mapping *mapping,
 			struct cuda_mapping value)
 {
 	pthread_mutex_lock(&cuda->lock);
+	value.readers = mapping->readers;
+	value.writers = mapping->writers;
 	region->nr_mapped += value.chunk != NULL;
 	region->nr_mapped -= mapping->chunk != NULL;
 	region->nr_host += is_host(cuda, value.chunk);
@@ -186,15 +189,22 @@ static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_
 	return (devices & ~BACKEND_HOST_BIT) >> desc->nr_devices == 0;
 }
 
-/* Give access to devices of one mask, and take it from those of another: the driver leaves alone
- * whom a call does not name. One call, since each costs the same however many it names. */
-static int change_access(struct cuda *cuda, void *addr, uint64_t bytes, enum backend_prot prot,
-			 uint32_t devices, uint32_t dropped)
+/* Change who may do what in a unit that is mapped. One call for all, since each costs the same
+ * however many it names; the driver leaves alone whom it does not name. */
+static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
+			 const struct cuda_mapping *from, const struct cuda_mapping *to)
 {
+	uint32_t gpus = to->devices & ~BACKEND_HOST_BIT, lost = from->devices & ~to->devices;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
-	size_t nr = cuda_access_add(cuda, prot, devices, access, 0);
+	size_t nr = 0;
 
-	nr = cuda_access_add(cuda, BACKEND_PROT_NONE, dropped & ~devices, access, nr);
+	if (to->given == BACKEND_PROT_NONE) {
+		lost |= gpus & from->devices;
+		gpus = 0;
+	}
+	nr = cuda_access_add(cuda, to->given, gpus, access, nr);
+	nr = cuda_access_add(cuda, to->prot, to->devices & BACKEND_HOST_BIT, access, nr);
+	nr = cuda_access_add(cuda, BACKEND_PROT_NONE, lost, access, nr);
 	if (!nr)
 		return 0;
 	return cuda_error(&cuda->driver,
@@ -202,13 +212,29 @@ static int change_access(struct cuda *cuda, void *addr, uint64_t bytes, enum bac
 			  "cuMemSetAccess");
 }
 
+/* A mapping of the unit as core wants it. */
+static struct cuda_mapping mapping_made(const struct cuda *cuda, const struct cuda_region *region,
+					const struct cuda_mapping *mapping,
+					const struct cuda_chunk *chunk, enum backend_prot prot,
+					uint32_t devices)
+{
+	struct cuda_mapping made = *mapping;
+
+	made.chunk = chunk;
+	made.prot = prot;
+	made.devices = devices;
+	made.given = cuda_debug_allowed(cuda, region, &made);
+	return made;
+}
+
 int cuda_map(struct backend *b, void *addr, const struct backend_chunk *named,
 	     enum backend_prot prot, uint32_t devices)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_driver *driver = &cuda->driver;
+	cu_ptr at = (cu_ptr)(uintptr_t)addr;
+	struct cuda_mapping *mapping, made;
 	struct cuda_chunk *chunk;
-	struct cuda_mapping *mapping;
 	struct cuda_region *region;
 	int err = unit_at(cuda, addr, &region, &mapping);
 
@@ -220,34 +246,37 @@ int cuda_map(struct backend *b, void *addr, const struct backend_chunk *named,
 	if (!chunk || mapping->chunk || chunk->bytes != region->unit ||
 	    !access_valid(cuda, chunk->memory, prot, devices))
 		return -EINVAL;
-	err = cuda_error(
-		driver, driver->mem_map((cu_ptr)(uintptr_t)addr, region->unit, 0, chunk->handle, 0),
-		"cuMemMap");
+	err = cuda_debug_remap(cuda, "map", at, region->unit);
 	if (err)
 		return err;
-	err = change_access(cuda, addr, region->unit, prot, devices, 0);
+	err = cuda_error(driver, driver->mem_map(at, region->unit, 0, chunk->handle, 0),
+			 "cuMemMap");
+	if (err)
+		return err;
+	made = mapping_made(cuda, region, mapping, chunk, prot, devices);
+	err = change_access(cuda, addr, region->unit, mapping, &made);
 	if (err) {
-		(void)cuda_error(driver, driver->mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
-				 "cuMemUnmap");
+		(void)cuda_error(driver, driver->mem_unmap(at, region->unit), "cuMemUnmap");
 		return err;
 	}
-	mapping_set(cuda, region, mapping,
-		    (struct cuda_mapping){.chunk = chunk, .devices = devices, .prot = prot});
+	mapping_set(cuda, region, mapping, made);
 	return 0;
 }
 
 int cuda_unmap(struct backend *b, void *addr)
 {
 	struct cuda *cuda = cuda_of(b);
+	cu_ptr at = (cu_ptr)(uintptr_t)addr;
 	struct cuda_mapping *mapping;
 	struct cuda_region *region;
 	int err = unit_at(cuda, addr, &region, &mapping);
 
 	if (err || !mapping->chunk)
 		return -EINVAL;
-	err = cuda_undo_error(&cuda->driver,
-			      cuda->driver.mem_unmap((cu_ptr)(uintptr_t)addr, region->unit),
-			      "cuMemUnmap");
+	err = cuda_debug_remap(cuda, "unmap", at, region->unit);
+	if (!err)
+		err = cuda_undo_error(&cuda->driver, cuda->driver.mem_unmap(at, region->unit),
+				      "cuMemUnmap");
 	if (!err)
 		mapping_set(cuda, region, mapping, (struct cuda_mapping){0});
 	return err;
@@ -256,27 +285,30 @@ int cuda_unmap(struct backend *b, void *addr)
 int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
 {
 	struct cuda *cuda = cuda_of(b);
-	struct cuda_mapping *mapping, value;
+	struct cuda_mapping *mapping, made;
 	struct cuda_region *region;
 	int err = unit_at(cuda, addr, &region, &mapping);
 
 	if (err || !mapping->chunk || !access_valid(cuda, mapping->chunk->memory, prot, devices))
 		return -EINVAL;
-	err = change_access(cuda, addr, region->unit, prot, devices, mapping->devices);
+	/* More, and what the CPU may do, changes nothing for kernels that run. */
+	if (prot < mapping->prot || mapping->devices & ~devices & ~BACKEND_HOST_BIT)
+		err = cuda_debug_remap(cuda, "change of access", (cu_ptr)(uintptr_t)addr,
+				       region->unit);
 	if (err)
 		return err;
-	value = *mapping;
-	value.devices = devices;
-	value.prot = prot;
-	mapping_set(cuda, region, mapping, value);
-	return 0;
+	made = mapping_made(cuda, region, mapping, mapping->chunk, prot, devices);
+	err = change_access(cuda, addr, region->unit, mapping, &made);
+	if (!err)
+		mapping_set(cuda, region, mapping, made);
+	return err;
 }
 
 /* ------------------------------------------------------------------ what an address is */
 
 int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cuda_place *out)
 {
-	const struct cuda_region *region = region_at(cuda, addr);
+	const struct cuda_region *region = cuda_region_at(cuda, addr);
 	const struct cuda_mapping *mapping;
 	uint64_t offset;
 
@@ -305,7 +337,7 @@ int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cu
 int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share)
 {
 	cu_ptr addr = (cu_ptr)(uintptr_t)use->addr;
-	const struct cuda_region *region = region_at(cuda, addr);
+	const struct cuda_region *region = cuda_region_at(cuda, addr);
 	uint64_t begin, end, host_bytes = 0;
 
 	if (!region) {

@@ -21,8 +21,7 @@
 
 /* ------------------------------------------------------------------ streams */
 
-/* A stream that is not destroyed. Lock held. */
-static struct cuda_stream *stream_of(const struct cuda *cuda, stream_id_t id)
+struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t id)
 {
 	struct cuda_stream *stream = id < cuda->nr_streams ? cuda->stream[id] : NULL;
 
@@ -34,7 +33,7 @@ int cuda_stream_get(struct cuda *cuda, stream_id_t id, cu_stream *out, uint32_t 
 	const struct cuda_stream *stream;
 
 	pthread_mutex_lock(&cuda->lock);
-	stream = stream_of(cuda, id);
+	stream = cuda_stream_find(cuda, id);
 	if (stream) {
 		*out = stream->stream;
 		*device = stream->device;
@@ -72,6 +71,7 @@ static int table_add(struct cuda *cuda, struct cuda_stream *stream, stream_id_t 
 
 static void stream_free(struct cuda_stream *stream)
 {
+	cuda_debug_stream_fini(stream);
 	free(stream->event);
 	free(stream->time_ns);
 	free(stream);
@@ -253,7 +253,7 @@ void cuda_stream_destroy(struct backend *b, stream_id_t id)
 	cu_stream queue;
 
 	pthread_mutex_lock(&cuda->lock);
-	stream = stream_of(cuda, id);
+	stream = cuda_stream_find(cuda, id);
 	pthread_mutex_unlock(&cuda->lock);
 	if (!stream) {
 		log_error("cuda: destroying a stream that is none");
@@ -266,6 +266,7 @@ void cuda_stream_destroy(struct backend *b, stream_id_t id)
 	(void)stream_retire(cuda, stream);
 	queue = stream->stream;
 	stream->stream = NULL;
+	cuda_debug_stream_fini(stream);
 	pthread_mutex_unlock(&cuda->lock);
 	(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
 	cuda_leave(cuda);
@@ -349,8 +350,9 @@ static struct cuda_stream *fence_stream(const struct cuda *cuda, fence_t fence)
 	return stream && (fence & SEQ_MASK) > stream->done ? stream : NULL;
 }
 
-/* The error that a stream's work left, once. */
-static int take_error(const struct cuda *cuda, fence_t fence)
+/* Whoever asks takes the fence for reached from now on. Returns the error that the stream's work
+ * left, once. */
+static int tell(const struct cuda *cuda, fence_t fence)
 {
 	struct cuda_stream *stream = fence ? cuda->stream[fence >> SEQ_BITS] : NULL;
 	int err = 0;
@@ -358,6 +360,8 @@ static int take_error(const struct cuda *cuda, fence_t fence)
 	if (stream) {
 		err = stream->error;
 		stream->error = 0;
+		if (stream->told < (fence & SEQ_MASK))
+			stream->told = fence & SEQ_MASK;
 	}
 	return err;
 }
@@ -413,7 +417,7 @@ static int fence_queue(struct cuda *cuda, stream_id_t id, bool mark, fence_t *ou
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&cuda->lock);
-	stream = stream_of(cuda, id);
+	stream = cuda_stream_find(cuda, id);
 	if (stream)
 		err = cuda_enter(cuda, stream->device);
 	if (!err) {
@@ -454,7 +458,7 @@ int cuda_fence_done(struct backend *b, fence_t fence)
 		cuda_leave(cuda);
 	}
 	done = !fence_stream(cuda, fence);
-	err = done ? take_error(cuda, fence) : 0;
+	err = done ? tell(cuda, fence) : 0;
 	err = err ? err : done;
 out:
 	pthread_mutex_unlock(&cuda->lock);
@@ -495,7 +499,7 @@ int cuda_fence_wait(struct backend *b, fence_t fence)
 	if (fence_exists(cuda, fence)) {
 		stream = fence_stream(cuda, fence);
 		err = stream ? event_wait(cuda, stream, fence) : 0;
-		work = err ? 0 : take_error(cuda, fence);
+		work = tell(cuda, fence);
 		err = err ? err : work;
 	}
 	pthread_mutex_unlock(&cuda->lock);
@@ -529,7 +533,7 @@ int cuda_stream_wait(struct backend *b, stream_id_t id, fence_t fence)
 	int err = 0;
 
 	pthread_mutex_lock(&cuda->lock);
-	stream = stream_of(cuda, id);
+	stream = cuda_stream_find(cuda, id);
 	other = fence_exists(cuda, fence) ? fence_stream(cuda, fence) : NULL;
 	if (!stream || !fence_exists(cuda, fence))
 		err = -EINVAL;

@@ -190,12 +190,14 @@ int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *lau
 	err = count_inplace(cuda, device, launch);
 	pthread_mutex_unlock(&cuda->lock);
 	if (!err)
+		err = cuda_debug_launch_begin(cuda, id, launch);
+	if (!err)
 		err = cuda_enter(cuda, device);
 	if (err)
 		return err;
 	err = launch->kernel->cuda(stream, launch->args);
 	cuda_leave(cuda);
-	return err;
+	return err ? err : cuda_debug_launch_end(cuda, stream, device, launch);
 }
 
 void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
