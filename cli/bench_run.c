@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +32,29 @@
 /* The first error that weir logged during a run: it says where, the return value only what. */
 static char logged[BENCH_ERROR_BYTES];
 
-static void keep_first_error(void *arg, enum weir_log_level level, const char *message)
+#define PINNING "pinning "
+#define PINNING_BYTES 64
+
+/* How far a thread of weir's is with pinning memory; empty: there is none to do. */
+static char pinning[PINNING_BYTES];
+static pthread_mutex_t pinning_lock = PTHREAD_MUTEX_INITIALIZER; /* guards it */
+
+static void note_pinning(const char *text)
+{
+	pthread_mutex_lock(&pinning_lock);
+	snprintf(pinning, sizeof(pinning), "%s", text);
+	pthread_mutex_unlock(&pinning_lock);
+}
+
+static void keep_log(void *arg, enum weir_log_level level, const char *message)
 {
 	(void)arg;
 	if (level == WEIR_LOG_ERROR && !logged[0])
 		snprintf(logged, sizeof(logged), "%s", message);
+	if (level == WEIR_LOG_INFO && strncmp(message, PINNING, strlen(PINNING)) == 0)
+		note_pinning(message);
+	else if (level == WEIR_LOG_INFO && strncmp(message, "pinned ", strlen("pinned ")) == 0)
+		note_pinning("");
 }
 
 /* ------------------------------------------------------------------ one run */
@@ -48,6 +67,18 @@ struct listener {
 	int err; /* of recording */
 };
 
+/* Show how far the work is; beside it what weir does at the same time. */
+static void show_progress(const struct bench_run *run)
+{
+	char label[PINNING_BYTES + WEIR_NAME_MAX + 4];
+
+	pthread_mutex_lock(&pinning_lock);
+	snprintf(label, sizeof(label), "%.*s%s%s", WEIR_NAME_MAX, run->manager,
+		 pinning[0] ? ", " : "", pinning);
+	pthread_mutex_unlock(&pinning_lock);
+	progress_set(&run->work->bar, run->work->done / run->work->total, label);
+}
+
 static int listen(void *arg, uint32_t done, uint32_t total)
 {
 	struct listener *listener = arg;
@@ -57,7 +88,7 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	if (bench_signal_pending())
 		return 1;
 	work->done = listener->done_before + run->weight * done / (total ? total : 1);
-	progress_set(&work->bar, work->done / work->total, run->manager);
+	show_progress(run);
 	if (run->real_gpu && done == total)
 		bench_host_look(&listener->outcome->host);
 	if (run->record)
@@ -132,8 +163,9 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 
 	memset(out, 0, sizeof(*out));
 	logged[0] = '\0';
-	weir_log_set(keep_first_error, NULL);
-	progress_set(&run->work->bar, run->work->done / run->work->total, run->manager);
+	note_pinning("");
+	weir_log_set(keep_log, NULL);
+	show_progress(run);
 	bench_host_start(&out->host);
 
 	err = open_machine(run, &config.machine);

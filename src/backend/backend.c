@@ -31,6 +31,11 @@ struct weir_stream {
 
 /* ------------------------------------------------------------------ ops that may be left out */
 
+static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+{
+	(void)b, (void)memory, (void)bytes, (void)nr;
+}
+
 static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
 			     const struct weir_use *uses, uint32_t nr)
 {
@@ -96,6 +101,8 @@ static int stub_device_times(struct backend *b, uint32_t device, uint64_t ns[BAC
 
 void backend_ops_complete(struct backend_ops *ops)
 {
+	if (!ops->chunk_expect)
+		ops->chunk_expect = stub_chunk_expect;
 	/* A backend that cannot check access has nothing to check: that is no failure. */
 	if (!ops->access_begin)
 		ops->access_begin = stub_access_begin;

@@ -92,6 +92,14 @@ struct backend_ops {
 	/* Destroy a chunk that is mapped at no block address and that no queued work names. */
 	void (*chunk_destroy)(struct backend *b, const struct backend_chunk *chunk);
 
+	/*
+	 * A hint: nr more chunks of this size are going to be created there; a negative nr: so many
+	 * fewer than was said. Each that is created is one fewer by itself. A backend may make them
+	 * ahead, in the background; they count as used then, and give way to whoever needs the
+	 * room. Not required.
+	 */
+	void (*chunk_expect)(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr);
+
 	/* Reserve addresses. unit: the size of every mapping made in it (a multiple of the
 	 * granularity); bytes: a multiple of unit. Address aligned to unit. */
 	int (*va_reserve)(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);

@@ -16,8 +16,23 @@ void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chun
 			    .max_chunks = budget_bytes / chunk_bytes};
 }
 
+void pmm_expect(struct pmm *pmm, uint64_t nr)
+{
+	uint64_t most = MIN(nr, pmm->max_chunks), nr_known = pmm->nr_created + pmm->nr_expected;
+
+	if (most <= nr_known)
+		return;
+	pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
+					(int64_t)(most - nr_known));
+	pmm->nr_expected += most - nr_known;
+}
+
 void pmm_fini(struct pmm *pmm)
 {
+	if (pmm->nr_expected)
+		pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
+						-(int64_t)pmm->nr_expected);
+	pmm->nr_expected = 0;
 	while (pmm->free) {
 		struct chunk *chunk = pmm->free;
 
@@ -50,6 +65,8 @@ static struct chunk *chunk_new(struct pmm *pmm)
 	chunk->next = NULL;
 	chunk->stale = false;
 	pmm->nr_created++;
+	if (pmm->nr_expected)
+		pmm->nr_expected--;
 	return chunk;
 }
 

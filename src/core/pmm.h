@@ -25,6 +25,7 @@ struct pmm {
 	uint64_t chunk_bytes;
 	uint64_t max_chunks;		       /* the budget */
 	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out, at most */
+	uint64_t nr_expected;		       /* of those to come, known to the backend */
 	struct chunk *free;		       /* last in, first out */
 };
 
@@ -36,6 +37,10 @@ void pmm_fini(struct pmm *pmm);
 
 /* A chunk, with undefined contents; NULL when the budget or the memory is used up. */
 struct chunk *pmm_chunk_get(struct pmm *pmm);
+
+/* At least so many chunks are going to be handed out at once: the backend may make those ahead that
+ * there are not yet, within the budget. */
+void pmm_expect(struct pmm *pmm, uint64_t nr);
 
 /* Give a chunk back. No block holds it (one may be mapped to it and no longer used, see
  * migrate_take()), and no queued work names it. NULL is allowed. */

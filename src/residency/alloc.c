@@ -127,6 +127,15 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	return 0;
 }
 
+/* What the GPU's budget has no room for is going to be on the host. */
+static void expect_host_chunks(struct weir_space *space)
+{
+	uint64_t most = space->stats.live_peak_bytes / space->block_bytes + SPACE_CHUNKS_SPARE;
+
+	if (most > space->pmm[TIER_HBM].max_chunks)
+		pmm_expect(&space->pmm[TIER_HOST], most - space->pmm[TIER_HBM].max_chunks);
+}
+
 int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream, void **addr)
 {
 	struct range *range;
@@ -148,6 +157,7 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
 	}
 	space->stats.live_peak_bytes =
 		MAX(space->stats.live_peak_bytes, space->nr_live_blocks * space->block_bytes);
+	expect_host_chunks(space);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -349,6 +349,7 @@ static void cuda_free(struct cuda *cuda)
 	bool left = cuda->plains || cuda->nr_regions;
 
 	cuda_migrator_stop(cuda);
+	cuda_pin_stop(cuda);
 	cuda_streams_fini(cuda);
 	for (uint32_t i = 0; i < cuda->nr_chunks && !left; i++)
 		left = cuda->chunk[i] != NULL;
@@ -365,6 +366,7 @@ static void cuda_free(struct cuda *cuda)
 	cuda_driver_close(&cuda->driver);
 	pthread_cond_destroy(&cuda->wake);
 	pthread_cond_destroy(&cuda->idle);
+	pthread_cond_destroy(&cuda->expect);
 	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
 }
@@ -385,6 +387,7 @@ static const struct backend_ops cuda_ops = {
 	.now_ns = cuda_now_ns,
 	.chunk_create = cuda_chunk_create,
 	.chunk_destroy = cuda_chunk_destroy,
+	.chunk_expect = cuda_chunk_expect,
 	.va_reserve = cuda_va_reserve,
 	.va_release = cuda_va_release,
 	.map = cuda_map,
@@ -438,8 +441,12 @@ static int sync_init(struct cuda *cuda)
 		goto err_mutex;
 	if (pthread_cond_init(&cuda->idle, NULL))
 		goto err_wake;
+	if (pthread_cond_init(&cuda->expect, NULL))
+		goto err_idle;
 	return 0;
 
+err_idle:
+	pthread_cond_destroy(&cuda->idle);
 err_wake:
 	pthread_cond_destroy(&cuda->wake);
 err_mutex:

@@ -9,6 +9,7 @@
  *   cuda_stream.c    streams and fences
  *   cuda_work.c      what is queued on streams: copies, kernels
  *   cuda_debug.c     debug mode: brackets, and what they let devices do
+ *   cuda_pin.c       chunks made ahead, by a thread
  *   cuda_migrator.c  the thread that notices what is done
  *
  * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
@@ -36,6 +37,7 @@ struct cuda_chunk {
 	cu_ptr alias;
 	uint64_t bytes;
 	uint32_t memory;
+	struct cuda_chunk *next; /* of those made ahead */
 };
 
 /* A unit of a reservation; chunk NULL: nothing is mapped. */
@@ -134,11 +136,17 @@ struct cuda {
 	uint64_t managed_bytes;
 	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_DIRECTION_NR];
 
+	struct cuda_expected *expected; /* chunks to make ahead, by size */
+	pthread_t pinner;		/* who makes them, if pins */
+	pthread_cond_t expect;
+	bool pins;
+
 	pthread_t migrator;
 	pthread_cond_t wake, idle; /* the migrator has work; it is between two calls */
 	struct cuda_progress *progress;
 	uint32_t nr_progress, max_progress;
-	bool running, stop, calling;
+	bool running, calling;
+	bool stop;    /* both threads */
 	bool noticed; /* fences were found reached, and the migrator does not know yet */
 };
 
@@ -172,6 +180,14 @@ int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uin
 			  uint32_t memory);
 void cuda_managed_free(struct backend *b, void *addr);
 uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
+
+/* Whether there can be such a chunk. */
+bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
+
+/* A chunk that is in no table yet, and its end. quiet: failing is no message. The lock not held. */
+int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool quiet,
+		    struct cuda_chunk **out);
+void cuda_chunk_unmake(struct cuda *cuda, struct cuda_chunk *chunk);
 
 /* The plain allocation that holds all of [addr, addr + bytes); NULL: none. Lock held. */
 const struct cuda_plain *cuda_plain_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes);
@@ -270,6 +286,20 @@ int cuda_debug_launch_end(struct cuda *cuda, cu_stream stream, uint32_t device,
 
 /* Forget a stream's brackets. Lock held, or nobody else there. */
 void cuda_debug_stream_fini(struct cuda_stream *stream);
+
+/* ---- cuda_pin.c */
+
+void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr);
+
+/* A chunk is going to be created: one that was made ahead, or NULL. Lock held. */
+struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t bytes);
+
+/* A memory has no room left: give back what was made ahead there, and make no more. @return whether
+ * there was any. */
+bool cuda_ready_drop(struct cuda *cuda, uint32_t memory);
+
+/* Stop the thread, if it runs, and give back what is ready. */
+void cuda_pin_stop(struct cuda *cuda);
 
 /* ---- cuda_migrator.c */
 

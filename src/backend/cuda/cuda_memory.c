@@ -60,24 +60,30 @@ static uint32_t reaching(const struct cuda *cuda, uint32_t memory)
 	return devices;
 }
 
+/* The error of a call that makes a chunk. */
+static int made(const struct cuda *cuda, bool quiet, cu_result result, const char *call)
+{
+	return quiet ? cuda_errno(result) : cuda_error(&cuda->driver, result, call);
+}
+
 /* Map the alias: for every device that reaches the memory, so that any copy engine may use it. */
-static int alias_map(struct cuda *cuda, struct cuda_chunk *chunk)
+static int alias_map(struct cuda *cuda, struct cuda_chunk *chunk, bool quiet)
 {
 	struct cuda_driver *driver = &cuda->driver;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
 	size_t nr =
 		cuda_access_add(cuda, BACKEND_PROT_WRITE, reaching(cuda, chunk->memory), access, 0);
-	int err = cuda_error(driver, driver->mem_reserve(&chunk->alias, chunk->bytes, 0, 0, 0),
-			     "cuMemAddressReserve");
+	int err = made(cuda, quiet, driver->mem_reserve(&chunk->alias, chunk->bytes, 0, 0, 0),
+		       "cuMemAddressReserve");
 
 	if (err)
 		return err;
-	err = cuda_error(driver, driver->mem_map(chunk->alias, chunk->bytes, 0, chunk->handle, 0),
-			 "cuMemMap");
+	err = made(cuda, quiet, driver->mem_map(chunk->alias, chunk->bytes, 0, chunk->handle, 0),
+		   "cuMemMap");
 	if (err)
 		goto err_release;
-	err = cuda_error(driver, driver->mem_access(chunk->alias, chunk->bytes, access, nr),
-			 "cuMemSetAccess");
+	err = made(cuda, quiet, driver->mem_access(chunk->alias, chunk->bytes, access, nr),
+		   "cuMemSetAccess");
 	if (err)
 		goto err_unmap;
 	return 0;
@@ -144,36 +150,73 @@ static void alias_unmap(struct cuda *cuda, const struct cuda_chunk *chunk)
 			 "cuMemAddressFree");
 }
 
-int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, struct backend_chunk *out)
+bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes)
 {
-	struct cuda *cuda = cuda_of(b);
+	return memory < cuda->base.desc.nr_memories && bytes &&
+	       bytes % cuda->base.desc.vmm.granularity_bytes == 0;
+}
+
+int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool quiet,
+		    struct cuda_chunk **out)
+{
 	struct cuda_driver *driver = &cuda->driver;
-	struct cu_allocation_prop prop;
-	struct cuda_chunk *chunk;
+	struct cu_allocation_prop prop = chunk_prop(cuda, memory);
+	struct cuda_chunk *chunk = calloc(1, sizeof(*chunk));
 	int err;
 
-	if (memory >= b->desc.nr_memories || !bytes || bytes % b->desc.vmm.granularity_bytes)
-		return -EINVAL;
-	if (bytes > b->desc.memory[memory].bytes)
-		return -ENOMEM;
-	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
 	chunk->bytes = bytes;
 	chunk->memory = memory;
-	prop = chunk_prop(cuda, memory);
-	err = cuda_error(driver, driver->mem_create(&chunk->handle, bytes, &prop, 0),
-			 "cuMemCreate");
+	err = made(cuda, quiet, driver->mem_create(&chunk->handle, bytes, &prop, 0), "cuMemCreate");
 	if (err)
 		goto err_free;
-	err = alias_map(cuda, chunk);
+	err = alias_map(cuda, chunk, quiet);
 	if (err)
 		goto err_handle;
+	*out = chunk;
+	return 0;
+
+err_handle:
+	(void)cuda_error(driver, driver->mem_release(chunk->handle), "cuMemRelease");
+err_free:
+	free(chunk);
+	return err;
+}
+
+void cuda_chunk_unmake(struct cuda *cuda, struct cuda_chunk *chunk)
+{
+	alias_unmap(cuda, chunk);
+	(void)cuda_error(&cuda->driver, cuda->driver.mem_release(chunk->handle), "cuMemRelease");
+	free(chunk);
+}
+
+int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, struct backend_chunk *out)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_chunk *chunk;
+	int err = 0;
+
+	if (!cuda_chunk_valid(cuda, memory, bytes))
+		return -EINVAL;
+	if (bytes > b->desc.memory[memory].bytes)
+		return -ENOMEM;
+	pthread_mutex_lock(&cuda->lock);
+	chunk = cuda_ready_take(cuda, memory, bytes);
+	pthread_mutex_unlock(&cuda->lock);
+	if (!chunk)
+		err = cuda_chunk_make(cuda, memory, bytes, false, &chunk);
+	if (err == -ENOMEM && cuda_ready_drop(cuda, memory))
+		err = cuda_chunk_make(cuda, memory, bytes, false, &chunk);
+	if (err)
+		return err;
 	pthread_mutex_lock(&cuda->lock);
 	err = table_add(cuda, chunk);
 	pthread_mutex_unlock(&cuda->lock);
-	if (err)
-		goto err_alias;
+	if (err) {
+		cuda_chunk_unmake(cuda, chunk);
+		return err;
+	}
 	*out = (struct backend_chunk){
 		.handle = chunk->number,
 		.alias = (void *)(uintptr_t)chunk->alias,
@@ -181,14 +224,6 @@ int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, struct
 		.memory = memory,
 	};
 	return 0;
-
-err_alias:
-	alias_unmap(cuda, chunk);
-err_handle:
-	(void)cuda_error(driver, driver->mem_release(chunk->handle), "cuMemRelease");
-err_free:
-	free(chunk);
-	return err;
 }
 
 void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *named)
@@ -201,13 +236,10 @@ void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *named)
 	if (chunk)
 		table_del(cuda, chunk);
 	pthread_mutex_unlock(&cuda->lock);
-	if (!chunk) {
+	if (chunk)
+		cuda_chunk_unmake(cuda, chunk);
+	else
 		log_error("cuda: destroying a chunk that is none");
-		return;
-	}
-	alias_unmap(cuda, chunk);
-	(void)cuda_error(&cuda->driver, cuda->driver.mem_release(chunk->handle), "cuMemRelease");
-	free(chunk);
 }
 
 /* ------------------------------------------------------------------ plain allocations */
@@ -232,13 +264,28 @@ static void plain_add(struct cuda *cuda, struct cuda_plain *plain)
 	pthread_mutex_unlock(&cuda->lock);
 }
 
+/* Have the driver allocate. The context is current. */
+static int plain_make(struct cuda *cuda, bool host, struct cuda_plain *plain)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	void *at = NULL;
+	int err;
+
+	if (!host)
+		return cuda_error(driver, driver->mem_alloc(&plain->addr, plain->bytes),
+				  "cuMemAlloc");
+	err = cuda_error(
+		driver, driver->host_alloc(&at, plain->bytes, CU_HOST_PORTABLE | CU_HOST_DEVICEMAP),
+		"cuMemHostAlloc");
+	plain->addr = (cu_ptr)(uintptr_t)at;
+	return err;
+}
+
 int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)
 {
 	struct cuda *cuda = cuda_of(b);
-	struct cuda_driver *driver = &cuda->driver;
 	bool host = memory < b->desc.nr_memories && is_host(cuda, memory);
 	struct cuda_plain *plain;
-	void *at = NULL;
 	int err;
 
 	if (memory >= b->desc.nr_memories || !bytes)
@@ -246,24 +293,18 @@ int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void *
 	plain = calloc(1, sizeof(*plain));
 	if (!plain)
 		return -ENOMEM;
-	err = cuda_enter(cuda, host ? 0 : device_of(cuda, memory));
-	if (err)
-		goto err_free;
-	if (host) {
-		err = cuda_error(
-			driver,
-			driver->host_alloc(&at, bytes, CU_HOST_PORTABLE | CU_HOST_DEVICEMAP),
-			"cuMemHostAlloc");
-		plain->addr = (cu_ptr)(uintptr_t)at;
-	} else {
-		err = cuda_error(driver, driver->mem_alloc(&plain->addr, bytes), "cuMemAlloc");
-	}
-	cuda_leave(cuda);
-	if (err)
-		goto err_free;
 	plain->bytes = bytes;
 	plain->memory = memory;
 	plain->kind = host ? CUDA_PLAIN_HOST : CUDA_PLAIN_HBM;
+	err = cuda_enter(cuda, host ? 0 : device_of(cuda, memory));
+	if (err)
+		goto err_free;
+	err = plain_make(cuda, host, plain);
+	if (err == -ENOMEM && cuda_ready_drop(cuda, memory))
+		err = plain_make(cuda, host, plain);
+	cuda_leave(cuda);
+	if (err)
+		goto err_free;
 	plain_add(cuda, plain);
 	*addr = (void *)(uintptr_t)plain->addr;
 	return 0;

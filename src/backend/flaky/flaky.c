@@ -72,6 +72,11 @@ static void flaky_chunk_destroy(struct backend *b, const struct backend_chunk *c
 	inner_of(b)->ops->chunk_destroy(inner_of(b), chunk);
 }
 
+static void flaky_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+{
+	inner_of(b)->ops->chunk_expect(inner_of(b), memory, bytes, nr);
+}
+
 static int flaky_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
 {
 	FLAKY_FORWARD(b, va_reserve, bytes, unit, addr);
@@ -245,6 +250,7 @@ static const struct backend_ops flaky_ops = {
 	.stream_native = flaky_stream_native,
 	.chunk_create = flaky_chunk_create,
 	.chunk_destroy = flaky_chunk_destroy,
+	.chunk_expect = flaky_chunk_expect,
 	.va_reserve = flaky_va_reserve,
 	.va_release = flaky_va_release,
 	.map = flaky_map,

@@ -39,6 +39,11 @@ static void op_chunk_destroy(struct backend *b, const struct backend_chunk *chun
 	watch_call_end(w, WATCH_DESTROY, begin, chunk->bytes);
 }
 
+static void op_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+{
+	inner_of(b)->ops->chunk_expect(inner_of(b), memory, bytes, nr);
+}
+
 static int op_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
 {
 	struct watch *w = watch_of(b);
@@ -445,6 +450,7 @@ static const struct backend_ops watch_ops = {
 	.stream_native = op_stream_native,
 	.chunk_create = op_chunk_create,
 	.chunk_destroy = op_chunk_destroy,
+	.chunk_expect = op_chunk_expect,
 	.va_reserve = op_va_reserve,
 	.va_release = op_va_release,
 	.map = op_map,
