@@ -103,6 +103,7 @@ static const struct option_def option_table[OPTION_NR] = {
 
 /* What the readers share: where values come from and where an error goes. */
 struct reader {
+	char taken[WHY_BYTES]; /* by others, of a real GPU; or empty */
 	struct option_value values[OPTION_NR];
 	char *err;
 	size_t err_bytes;
@@ -188,7 +189,7 @@ static int read_seed(const struct reader *r, uint64_t *out)
 static int read_budget(const struct reader *r, enum option_id id,
 		       const struct weir_memory_desc *memory, uint64_t least, uint64_t *out)
 {
-	char what[160], has[SIZE_TEXT_BYTES];
+	char what[160 + WHY_BYTES], has[SIZE_TEXT_BYTES];
 	uint64_t bytes;
 	int err;
 
@@ -203,8 +204,8 @@ static int read_budget(const struct reader *r, enum option_id id,
 	if (bytes > memory->bytes) {
 		snprintf(what, sizeof(what),
 			 "beyond memory '%s', which has %s (%" PRIu64
-			 " bytes); choose less or leave the option out",
-			 memory->name, has, memory->bytes);
+			 " bytes); choose less or leave the option out%s%s",
+			 memory->name, has, memory->bytes, r->taken[0] ? "; " : "", r->taken);
 		return refuse(r, id, what);
 	}
 	if (bytes < least) {
@@ -473,12 +474,19 @@ static int read_training(struct reader *r, struct bench_params *p)
 	return err;
 }
 
-static void keep_first_error(void *arg, enum weir_log_level level, const char *message)
-{
-	char *text = arg;
+/* What opening the GPUs said first, of each kind. */
+struct heard {
+	char error[WHY_BYTES], warning[WHY_BYTES];
+};
 
-	if (level == WEIR_LOG_ERROR && !text[0])
-		snprintf(text, WHY_BYTES, "%s", message);
+static void keep_first(void *arg, enum weir_log_level level, const char *message)
+{
+	struct heard *heard = arg;
+
+	if (level == WEIR_LOG_ERROR && !heard->error[0])
+		snprintf(heard->error, WHY_BYTES, "%s", message);
+	if (level == WEIR_LOG_WARNING && !heard->warning[0])
+		snprintf(heard->warning, WHY_BYTES, "%s", message);
 }
 
 /* Whether each GPU that there is, and its link to the host, were measured. */
@@ -499,7 +507,8 @@ static int read_cuda(struct reader *r, struct bench_params *p)
 {
 	const char *measured = r->values[MEASURED].text;
 	struct weir_machine *machine;
-	char why[WHY_BYTES] = "";
+	struct heard heard = {0};
+	char why[WHY_BYTES];
 	int err = 0;
 
 	if (measured)
@@ -511,7 +520,7 @@ static int read_cuda(struct reader *r, struct bench_params *p)
 	/* The backend reads the variable each time a machine is opened. */
 	if (r->values[DEBUG].text && setenv(CUDA_DEBUG_VARIABLE, "1", 1))
 		return -ENOMEM;
-	weir_log_set(keep_first_error, why);
+	weir_log_set(keep_first, &heard);
 	err = weir_machine_cuda(measured ? &p->file.desc : NULL, &machine);
 	if (!err) {
 		p->machine = *weir_machine_desc(machine);
@@ -523,9 +532,10 @@ static int read_cuda(struct reader *r, struct bench_params *p)
 		snprintf(r->err, r->err_bytes,
 			 "machine '" MACHINE_CUDA "': %s; or choose a simulated one, `weir info` "
 			 "lists them",
-			 why[0] ? why : weir_strerror(err));
+			 heard.error[0] ? heard.error : weir_strerror(err));
 		return err;
 	}
+	memcpy(r->taken, heard.warning, sizeof(r->taken));
 	p->real_gpu = true;
 	if (measured && !describes(&p->file.desc, &p->machine))
 		return refuse(r, MEASURED,

@@ -154,6 +154,17 @@ static int open_machine(const struct bench_run *run, struct weir_machine **out)
 	return weir_machine_simulate(run->machine, run->data, out);
 }
 
+/* All that a real memory had when the command began: what it has now may be less. */
+static void ask_for_all(const struct bench_params *p, struct manager_config *config)
+{
+	const struct weir_machine_desc *machine = &p->machine;
+
+	if (config->gpu_budget_bytes == machine->memory[machine->device[p->device].memory].bytes)
+		config->gpu_budget_bytes = 0;
+	if (config->host_budget_bytes == machine->memory[bench_host_memory(p)].bytes)
+		config->host_budget_bytes = 0;
+}
+
 void bench_run(const struct bench_run *run, struct bench_outcome *out)
 {
 	struct listener listener = {.run = run, .outcome = out, .done_before = run->work->done};
@@ -168,6 +179,8 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 	show_progress(run);
 	bench_host_start(&out->host);
 
+	if (run->real_gpu)
+		ask_for_all(run->params, &config);
 	err = open_machine(run, &config.machine);
 	if (err) {
 		set_error(out, err == -ENOMEM ? -EAGAIN : err,

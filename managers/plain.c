@@ -36,7 +36,7 @@ int plain_init(struct plain *plain, const struct manager_ops *ops,
 {
 	struct backend *b = machine_backend(config->machine);
 	const struct weir_machine_desc *desc = &b->desc;
-	uint64_t budget_bytes, memory_bytes;
+	uint64_t budget_bytes;
 	uint32_t memory;
 	int err;
 
@@ -48,18 +48,18 @@ int plain_init(struct plain *plain, const struct manager_ops *ops,
 		if (err)
 			return err;
 	}
-	memory_bytes = desc->memory[memory].bytes;
 	budget_bytes =
 		kind == WEIR_MEMORY_HOST ? config->host_budget_bytes : config->gpu_budget_bytes;
-	if (budget_bytes > memory_bytes)
-		return -EINVAL;
+	err = backend_budget(b, memory, &budget_bytes);
+	if (err)
+		return err;
 
 	memset(plain, 0, sizeof(*plain));
 	plain->manager.ops = ops;
 	plain->manager.backend = b;
 	plain->manager.device = config->device;
 	plain->memory = memory;
-	plain->budget_bytes = budget_bytes ? budget_bytes : memory_bytes;
+	plain->budget_bytes = budget_bytes;
 	b->ops->inplace_bytes(b, plain->manager.device, plain->inplace_before);
 	return b->ops->stream_create(b, plain->manager.device, BACKEND_COMPUTE, &plain->stream);
 }

@@ -306,8 +306,8 @@ enum weir_space_mode {
 
 struct weir_space_config {
 	uint32_t device;	    /**< whose HBM is the upper tier */
-	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all of it */
-	uint64_t host_budget_bytes; /**< of the host's memory; 0: all of it */
+	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all that is free */
+	uint64_t host_budget_bytes; /**< of the host's memory; 0: all that is free */
 	/** Power of two, multiple of the machine's granularity. 0: 8 MiB, less where the GPU budget
 	 *  is below 64 blocks, if it can be. */
 	uint64_t block_bytes;
@@ -323,7 +323,8 @@ struct weir_space_config {
  * @return 0, or
  *   -EINVAL  a budget beyond the memory or below two blocks, a block size that is not a power of
  *            two or not a multiple of the granularity, an unknown device or mode
- *   -ENOMEM  no memory for its structures
+ *   -ENOMEM  a budget beyond what other programs leave free now (the log says how much that is,
+ *            and who they are), or no memory for its structures
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_create(struct weir_machine *machine,
 					       const struct weir_space_config *config,

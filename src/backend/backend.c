@@ -75,6 +75,18 @@ static void stub_poison(struct backend *b, const struct backend_chunk *chunk, fe
 	(void)b, (void)chunk, (void)after;
 }
 
+static uint64_t stub_memory_room(struct backend *b, uint32_t memory)
+{
+	(void)b, (void)memory;
+	return UINT64_MAX;
+}
+
+static void stub_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
+{
+	(void)b, (void)memory, (void)bytes;
+	text[0] = '\0';
+}
+
 static int stub_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 {
 	(void)b, (void)bytes, (void)addr;
@@ -118,6 +130,10 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->device_text = stub_device_text;
 	if (!ops->poison)
 		ops->poison = stub_poison;
+	if (!ops->memory_room)
+		ops->memory_room = stub_memory_room;
+	if (!ops->memory_holders)
+		ops->memory_holders = stub_memory_holders;
 	if (!ops->managed_alloc)
 		ops->managed_alloc = stub_managed_alloc;
 	if (!ops->managed_prefetch)
@@ -126,6 +142,32 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->managed_free = stub_managed_free;
 	if (!ops->device_times)
 		ops->device_times = stub_device_times;
+}
+
+int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes)
+{
+	const struct weir_memory_desc *desc = &b->desc.memory[memory];
+	uint64_t room = b->ops->memory_room(b, memory);
+	char holders[256];
+
+	if (!*bytes) {
+		*bytes = room < desc->bytes ? room : desc->bytes;
+		return 0;
+	}
+	if (*bytes > desc->bytes) {
+		log_error("a budget of %.1f MB is beyond memory '%s', which has %.1f MB: ask for "
+			  "less",
+			  (double)*bytes / 1e6, desc->name, (double)desc->bytes / 1e6);
+		return -EINVAL;
+	}
+	if (*bytes <= room)
+		return 0;
+	b->ops->memory_holders(b, memory, holders, sizeof(holders));
+	log_error("a budget of %.1f MB is beyond the %.1f MB that are free in memory '%s' now: ask "
+		  "for less, or see who holds the rest: %s",
+		  (double)*bytes / 1e6, (double)room / 1e6, desc->name,
+		  holders[0] ? holders : "processes that the system does not name");
+	return -ENOMEM;
 }
 
 /* ------------------------------------------------------------------ machine */

@@ -199,6 +199,14 @@ struct backend_ops {
 	/* Bytes of a memory that are taken now, by chunks and plain allocations. */
 	uint64_t (*memory_used)(struct backend *b, uint32_t memory);
 
+	/*
+	 * Bytes of a memory that can be taken now beside what is, which others than this machine
+	 * may change at any time; and who they are, as text, empty where nobody knows. Not
+	 * required: there are no others, UINT64_MAX.
+	 */
+	uint64_t (*memory_room)(struct backend *b, uint32_t memory);
+	void (*memory_holders)(struct backend *b, uint32_t memory, char *text, size_t bytes);
+
 	/* Let the host spend time, as a thread that computes would. */
 	void (*host_spend)(struct backend *b, uint64_t ns);
 
@@ -226,6 +234,13 @@ struct backend {
 /* Registration: fills ops that are not required with stubs that return -ENOSYS or do nothing, so
  * that callers never test a pointer. */
 void backend_ops_complete(struct backend_ops *ops);
+
+/*
+ * Check a budget of a memory against what it has and what is free there now. *bytes 0: becomes all
+ * that can be had. @return 0, -EINVAL (beyond the memory) or -ENOMEM (beyond what others left);
+ * logged, with who they are.
+ */
+int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes);
 
 /* The simulator. desc passes weir_machine_check(). */
 int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out);

@@ -54,13 +54,16 @@ static struct chunk *chunk_new(struct pmm *pmm)
 	err = pmm->backend->ops->chunk_create(pmm->backend, pmm->memory, pmm->chunk_bytes,
 					      &chunk->backend);
 	if (err) {
-		/* Another program may hold the rest of the memory: make do with what we have. */
+		/* Another program may hold the rest of the memory: make do with what we have, and
+		 * try again whenever one is wanted. */
+		if (pmm->nr_refused == pmm->nr_created + 1)
+			goto err_free;
+		pmm->nr_refused = pmm->nr_created + 1;
 		log_warning("%s: cannot create a chunk beyond %llu of %llu: %s",
 			    pmm->backend->desc.memory[pmm->memory].name,
 			    (unsigned long long)pmm->nr_created,
 			    (unsigned long long)pmm->max_chunks, weir_strerror(err));
-		free(chunk);
-		return NULL;
+		goto err_free;
 	}
 	chunk->next = NULL;
 	chunk->stale = false;
@@ -68,6 +71,10 @@ static struct chunk *chunk_new(struct pmm *pmm)
 	if (pmm->nr_expected)
 		pmm->nr_expected--;
 	return chunk;
+
+err_free:
+	free(chunk);
+	return NULL;
 }
 
 struct chunk *pmm_chunk_get(struct pmm *pmm)

@@ -26,6 +26,7 @@ struct pmm {
 	uint64_t max_chunks;		       /* the budget */
 	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out, at most */
 	uint64_t nr_expected;		       /* of those to come, known to the backend */
+	uint64_t nr_refused;		       /* nr_created when one was refused, logged; + 1 */
 	struct chunk *free;		       /* last in, first out */
 };
 

@@ -26,28 +26,25 @@ static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint64_t 
 	return MAX(bytes, desc->vmm.granularity_bytes);
 }
 
-static int check_config(const struct weir_machine_desc *desc, struct weir_space_config *config)
+static int check_config(struct backend *b, struct weir_space_config *config)
 {
+	const struct weir_machine_desc *desc = &b->desc;
 	const char *wrong = NULL;
-	uint64_t gpu, host;
+	int err;
 
 	if (config->device >= desc->nr_devices || config->mode > WEIR_PLANNED) {
 		log_error("space: no device %u, or no mode %d", config->device, (int)config->mode);
 		return -EINVAL;
 	}
-	gpu = desc->memory[desc->device[config->device].memory].bytes;
-	host = desc->memory[cost_host_memory(desc)].bytes;
-	config->gpu_budget_bytes = config->gpu_budget_bytes ? config->gpu_budget_bytes : gpu;
-	config->host_budget_bytes = config->host_budget_bytes ? config->host_budget_bytes : host;
+	err = backend_budget(b, desc->device[config->device].memory, &config->gpu_budget_bytes);
+	if (!err)
+		err = backend_budget(b, cost_host_memory(desc), &config->host_budget_bytes);
+	if (err)
+		return err;
 	if (!config->block_bytes)
 		config->block_bytes = pick_block_bytes(desc, config->gpu_budget_bytes);
-	if (config->gpu_budget_bytes > gpu)
-		wrong = "the GPU budget is larger than the GPU's memory";
-	else if (config->host_budget_bytes > host)
-		wrong = "the host budget is larger than the host's memory";
-	else if (!is_power_of_two(config->block_bytes) ||
-		 config->block_bytes % desc->vmm.granularity_bytes ||
-		 config->block_bytes > UINT32_MAX)
+	if (!is_power_of_two(config->block_bytes) ||
+	    config->block_bytes % desc->vmm.granularity_bytes || config->block_bytes > UINT32_MAX)
 		wrong = "the block size is no power of two, or no multiple of the granularity";
 	else if (config->gpu_budget_bytes / config->block_bytes < 2)
 		wrong = "the GPU budget is below two blocks";
@@ -70,7 +67,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 {
 	struct weir_space_config checked = *config;
 	struct weir_space *space;
-	int err = check_config(weir_machine_desc(machine), &checked);
+	int err = check_config(machine_backend(machine), &checked);
 
 	if (err)
 		return err;

@@ -86,7 +86,7 @@ static void test_lost_context(void **state)
 	if (!err) /* the space has waited for it before */
 		err = weir_space_sync(p.space);
 	assert_int_equal(err, -WEIR_ETRAP);
-	assert_int_equal(planned_step(&p, 1, 2, 0), -WEIR_ETRAP);
+	assert_int_not_equal(planned_step(&p, 1, 2, 0), 0);
 	assert_int_not_equal(weir_write(p.space, p.range[0], "x", 1), 0);
 	assert_int_not_equal(weir_stream_sync(p.stream), 0);
 	assert_int_equal(log.nr, 1);
@@ -207,6 +207,177 @@ static void test_fence_without_answer(void **state)
 	assert_int_equal(b->ops->fence_wait(b, fence), 0);
 }
 
+/* ------------------------------------------------------------------ what others hold */
+
+/* A management library that knows of three processes, one of them this one. */
+static const char nvml_source[] =
+	"#include <unistd.h>\n"
+	"#include <string.h>\n"
+	"struct p { unsigned pid; unsigned long long used; unsigned gi, ci; };\n"
+	"int nvmlInit_v2(void) { return 0; }\n"
+	"int nvmlShutdown(void) { return 0; }\n"
+	"int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **out)\n"
+	"{ *out = 0; return strcmp(pci, \"0000:19:00.0\") ? 6 : 0; }\n"
+	"int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *nr, struct p *out)\n"
+	"{\n"
+	"	struct p p[] = {{getpid(), 5, 0, 0}, {1, 12345678901, 0, 0}, {0x7fffffff, -1, 0, 0}};\n"
+	"	if (*nr < 3)\n"
+	"		return 7;\n"
+	"	memcpy(out, p, sizeof(p));\n"
+	"	*nr = 3;\n"
+	"	return 0;\n"
+	"}\n";
+
+/* The library, built with CC; the caller unlinks it. */
+static void nvml_build(char path[64])
+{
+	char command[512];
+	FILE *cc;
+	int fd;
+
+	strcpy(path, "/tmp/weir-nvml-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(command, sizeof(command), "%s -w -shared -fPIC -o %s -x c -",
+		 getenv("CC") ? getenv("CC") : "cc", path);
+	cc = popen(command, "w");
+	assert_non_null(cc);
+	assert_true(fputs(nvml_source, cc) >= 0);
+	assert_int_equal(pclose(cc), 0);
+}
+
+/* A budget beyond what another process leaves: told how much there is and who has the rest. */
+static void test_budget_beyond_free(void **state)
+{
+	struct weir_space_config config = {
+		.gpu_budget_bytes = MIB(8), .block_bytes = UNIT, .mode = WEIR_PLANNED};
+	struct backend *mine, *theirs;
+	struct weir_machine *machine;
+	struct weir_space *space;
+	struct log_watch log;
+	char path[64];
+	void *held;
+
+	(void)state;
+	nvml_build(path);
+	fakecuda_reset(&fake);
+	assert_int_equal(
+		cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH, .nvml = path}, &mine),
+		0);
+	assert_int_equal(machine_wrap(mine, &machine), 0);
+	assert_int_equal(open_backend(&theirs), 0);
+	assert_int_equal(theirs->ops->device_alloc(theirs, GPU0, MIB(12), &held), 0);
+	log_watch(&log, WEIR_LOG_ERROR);
+	assert_int_equal(weir_space_create(machine, &config, &space), -ENOMEM);
+	assert_int_equal(log.nr, 1);
+	assert_has(log.first, "a budget of 8.4 MB is beyond the 4.2 MB that are free in memory "
+			      "'gpu0' now");
+	assert_has(log.first, "process 1 (");
+	assert_has(log.first, "): 12.3 GB, process 2147483647");
+	config.gpu_budget_bytes = MIB(17);
+	assert_int_equal(weir_space_create(machine, &config, &space), -EINVAL);
+	assert_int_equal(log.nr, 2);
+	/* Of what is there; and all that is there, as far as it goes. */
+	config.gpu_budget_bytes = MIB(4);
+	assert_int_equal(weir_space_create(machine, &config, &space), 0);
+	weir_space_destroy(space);
+	config.gpu_budget_bytes = 0;
+	assert_int_equal(weir_space_create(machine, &config, &space), 0);
+	weir_space_destroy(space);
+	assert_int_equal(log.nr, 2);
+	weir_log_set(NULL, NULL);
+	theirs->ops->device_free(theirs, held);
+	theirs->ops->destroy(theirs);
+	weir_machine_close(machine);
+	unlink(path);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* Another process takes the rest of the GPU's memory after the budget was granted: what is missing
+ * is used on the host, with the same bytes; and when that has no room either, the call says so. */
+static void test_memory_taken_meanwhile(void **state)
+{
+	struct planned p;
+	struct backend *theirs;
+	struct log_watch log;
+	uint8_t back = 0;
+	void *held;
+	int err = 0;
+
+	(void)state;
+	planned_open(&p);
+	assert_int_equal(open_backend(&theirs), 0);
+	assert_int_equal(
+		theirs->ops->device_alloc(
+			theirs, GPU0, fake.hbm_bytes - fakecuda_used_bytes(0) - 5 * UNIT, &held),
+		0);
+	log_watch(&log, WEIR_LOG_WARNING);
+	assert_int_equal(weir_write(p.space, p.range[0], "A", 1), 0);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(planned_step(&p, i % 3, (i + 1) % 3, 0), 0);
+	assert_int_equal(weir_read(p.space, &back, p.range[0], 1), 0);
+	assert_int_equal(back, 'A' + 12);
+	assert_true(fakecuda_used_bytes(0) <= fake.hbm_bytes);
+	/* One line, not one a block. */
+	assert_int_equal(log.nr, 1);
+	assert_has(log.first, "gpu0: cannot create a chunk beyond");
+	assert_int_equal(weir_space_check(p.space), 0);
+	/* The host refuses, too. */
+	fakecuda_fail_symbol("cuMemCreate", 0, CU_OUT_OF_MEMORY);
+	for (int r = 0; r < 3; r++)
+		assert_int_equal(weir_free(p.space, p.range[r], p.stream), 0);
+	for (int r = 0; r < 3; r++)
+		assert_int_equal(weir_alloc(p.space, 24 * UNIT, p.stream, (void **)&p.range[r]), 0);
+	for (int i = 0; i < 6 && !err; i++) {
+		const struct weir_use use = use_of(p.range[i % 3], 24 * UNIT, WEIR_WRITE);
+
+		err = weir_begin(p.space, p.stream, &use, 1);
+		if (!err)
+			err = weir_end(p.space, p.stream);
+	}
+	assert_int_equal(err, -ENOMEM);
+	fakecuda_fail_symbol("cuMemCreate", 0, 0);
+	assert_int_equal(weir_space_check(p.space), 0);
+	theirs->ops->device_free(theirs, held);
+	theirs->ops->destroy(theirs);
+	planned_close(&p);
+}
+
+/* Nothing can be pinned, or the driver asks for something: one line at the start. */
+static void test_refused_at_the_start(void **state)
+{
+	static const struct {
+		const char *symbol;
+		cu_result result;
+		int err;
+		const char *says;
+	} cases[] = {
+		{"cuMemCreate", CU_OUT_OF_MEMORY, -ENOMEM, "no host memory be pinned"},
+		{"cuMemCreate", CU_OPERATING_SYSTEM, -EIO, "ulimit -l"},
+		{"cuInit", CU_SYSTEM_NOT_READY, -EIO, "nvidia-fabricmanager"},
+		{"cuInit", CU_SYSTEM_DRIVER_MISMATCH, -EIO, "restart the machine"},
+		{"cuInit", CU_STUB_LIBRARY, -EIO, "LD_LIBRARY_PATH"},
+		{"cuInit", CU_NO_DEVICE, -ENODEV, "CUDA_VISIBLE_DEVICES"},
+		{"cuDevicePrimaryCtxRetain", CU_DEVICE_UNAVAILABLE, -EIO, "to itself"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct log_watch log;
+		struct backend *b;
+
+		fakecuda_reset(&fake);
+		fakecuda_fail_symbol(cases[i].symbol, 0, cases[i].result);
+		log_watch(&log, WEIR_LOG_ERROR);
+		assert_int_equal(open_backend(&b), cases[i].err);
+		assert_int_equal(log.nr, 1);
+		assert_has(log.first, cases[i].says);
+		assert_int_equal(fakecuda_leaks(stderr), 0);
+	}
+	weir_log_set(NULL, NULL);
+}
+
 /* ------------------------------------------------------------------ clocks, capture, fork */
 
 /* A device's clock that is slow, or fast: times stay between the record and now. */
@@ -287,10 +458,17 @@ static void test_forked_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lost_context),	cmocka_unit_test(test_destroyed_context),
-		CASE(test_copy_half_refused),		CASE(test_access_changes_whole),
-		CASE(test_host_blocks_are_the_cpus),	CASE(test_fence_without_answer),
-		cmocka_unit_test(test_clocks_disagree), cmocka_unit_test(test_captured_stream),
+		cmocka_unit_test(test_lost_context),
+		cmocka_unit_test(test_destroyed_context),
+		CASE(test_copy_half_refused),
+		CASE(test_access_changes_whole),
+		CASE(test_host_blocks_are_the_cpus),
+		CASE(test_fence_without_answer),
+		cmocka_unit_test(test_budget_beyond_free),
+		cmocka_unit_test(test_memory_taken_meanwhile),
+		cmocka_unit_test(test_refused_at_the_start),
+		cmocka_unit_test(test_clocks_disagree),
+		cmocka_unit_test(test_captured_stream),
 		cmocka_unit_test(test_forked_process),
 	};
 

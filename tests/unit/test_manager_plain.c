@@ -181,6 +181,7 @@ static int setup(void **state)
 	if (!fake)
 		return -1;
 	fake->next = (uintptr_t)1 << 40;
+	backend_ops_complete(&fake_ops);
 	fake->base.ops = &fake_ops;
 	fake->base.desc = (struct weir_machine_desc){
 		.name = "counting",

@@ -15,6 +15,8 @@
 /* HBM that is left to the driver, to libraries and to the display. */
 #define HBM_SPARE (UINT64_C(512) << 20)
 #define ENTER_TRIES 4
+/* A share of a GPU's memory that is worth a word if others hold it. */
+#define TAKEN_SHARE 16u
 /* What kernels reach of the memory's nominal rate. */
 #define HBM_SHARE 0.92
 
@@ -105,14 +107,29 @@ static const struct weir_vmm_desc usual_vmm = {
 	.create_host_ns = 375000,
 };
 
+/* Say so where others hold a good part of a GPU. */
+static void tell_taken(struct cuda *cuda, uint32_t memory, uint64_t free_bytes, uint64_t bytes)
+{
+	char holders[256];
+
+	if (bytes - free_bytes < bytes / TAKEN_SHARE)
+		return;
+	cuda_memory_holders(&cuda->base, memory, holders, sizeof(holders));
+	log_warning("%s: %.1f of %.1f GB are taken by others%s%s",
+		    cuda->base.desc.memory[memory].name, (double)(bytes - free_bytes) / 1e9,
+		    (double)bytes / 1e9, holders[0] ? ": " : "", holders);
+}
+
 /* Rates of a device from its clocks. */
 static int describe_device(struct cuda *cuda, uint32_t d)
 {
 	struct weir_device_desc *desc = &cuda->base.desc.device[d];
 	struct weir_memory_desc *memory = &cuda->base.desc.memory[d + 1];
-	int memory_khz, bits, khz, processors;
+	int memory_khz, bits, khz, processors, err;
 	size_t free_bytes, bytes;
-	int err = attribute(cuda, d, CU_ATTRIBUTE_MEMORY_CLOCK_KHZ, &memory_khz);
+
+	desc->memory = d + 1;
+	err = attribute(cuda, d, CU_ATTRIBUTE_MEMORY_CLOCK_KHZ, &memory_khz);
 
 	if (!err)
 		err = attribute(cuda, d, CU_ATTRIBUTE_MEMORY_BUS_BITS, &bits);
@@ -130,10 +147,10 @@ static int describe_device(struct cuda *cuda, uint32_t d)
 		return err;
 	(void)snprintf(memory->name, sizeof(memory->name), "gpu%u", d);
 	memory->kind = WEIR_MEMORY_HBM;
+	tell_taken(cuda, d + 1, free_bytes, bytes);
 	/* What others hold is not there for us. */
 	memory->bytes = free_bytes > 2 * HBM_SPARE ? free_bytes - HBM_SPARE : free_bytes;
 	(void)snprintf(desc->name, sizeof(desc->name), "gpu%u", d);
-	desc->memory = d + 1;
 	/* Two transfers a clock; 128 multiply-adds a clock in each multiprocessor. */
 	desc->hbm_bytes_per_s = HBM_SHARE * 2e3 * memory_khz * bits / 8;
 	if (desc->hbm_bytes_per_s <= 0)
@@ -232,13 +249,6 @@ static void take_measured(struct weir_machine_desc *desc, const struct weir_mach
 	memcpy(desc->kernel, measured->kernel, sizeof(desc->kernel));
 }
 
-static uint64_t host_bytes(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 30;
-}
-
 static int describe(struct cuda *cuda, const struct weir_machine_desc *measured)
 {
 	struct weir_machine_desc *desc = &cuda->base.desc;
@@ -248,7 +258,7 @@ static int describe(struct cuda *cuda, const struct weir_machine_desc *measured)
 	(void)snprintf(desc->name, sizeof(desc->name), "cuda");
 	desc->nr_memories = desc->nr_devices + 1;
 	desc->memory[0] = (struct weir_memory_desc){.name = "host", .kind = WEIR_MEMORY_HOST};
-	desc->memory[0].bytes = host_bytes();
+	desc->memory[0].bytes = cuda_host_bytes();
 	for (uint32_t d = 0; d < desc->nr_devices && !err; d++)
 		err = describe_device(cuda, d);
 	if (!err)
@@ -324,6 +334,21 @@ static void devices_close(struct cuda *cuda)
 			(void)cuda_error(&cuda->driver,
 					 cuda->driver.context_release(cuda->device[d].device),
 					 "cuDevicePrimaryCtxRelease");
+}
+
+/* Whether host memory can be pinned at all: better told now than in the middle of a run. */
+static int try_pinning(struct cuda *cuda)
+{
+	struct cuda_chunk *chunk;
+	int err = cuda_chunk_make(cuda, 0, cuda->base.desc.vmm.granularity_bytes, false, &chunk);
+
+	if (!err)
+		cuda_chunk_unmake(cuda, chunk);
+	else if (err == -ENOMEM)
+		log_error("cuda: the system lets no host memory be pinned: is any free on node %d, "
+			  "and does a container forbid it?",
+			  cuda->host_node);
+	return err;
 }
 
 /* ------------------------------------------------------------------ the backend */
@@ -416,6 +441,8 @@ static const struct backend_ops cuda_ops = {
 	.managed_free = cuda_managed_free,
 	.device_text = cuda_device_text,
 	.memory_used = cuda_memory_used,
+	.memory_room = cuda_memory_room,
+	.memory_holders = cuda_memory_holders,
 	.host_spend = cuda_host_spend,
 	.set_progress = cuda_set_progress,
 	.inplace_bytes = cuda_inplace_bytes,
@@ -475,6 +502,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	cuda->base.data = WEIR_DATA_REAL;
 	cuda->start_ns = cuda_monotonic_ns();
 	cuda->process = getpid();
+	cuda->nvml = config->nvml;
 	err = cuda_error(&cuda->driver, cuda->driver.device_count(&nr), "cuDeviceGetCount");
 	nr = nr > WEIR_DEVICES_MAX ? WEIR_DEVICES_MAX : nr;
 	for (int d = 0; d < nr && !err; d++) {
@@ -483,6 +511,8 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	}
 	if (!err)
 		err = describe(cuda, config->measured);
+	if (!err)
+		err = try_pinning(cuda);
 	if (err) {
 		cuda_free(cuda);
 		return err;

@@ -10,6 +10,7 @@
 
 struct cuda_config {
 	const char *library; /* the driver's; NULL: libcuda.so.1 */
+	const char *nvml;    /* the management library; NULL: libnvidia-ml.so.1 */
 	/* Rates and costs found by measuring this machine; NULL: estimates. Sizes and counts are
 	 * always those of the machine. */
 	const struct weir_machine_desc *measured;

@@ -121,6 +121,7 @@ struct cuda {
 	pid_t process;	   /* that opened it */
 	int host_node;	   /* NUMA node of host chunks */
 	bool debug;
+	const char *nvml; /* see struct cuda_config */
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
 	pthread_mutex_t lock;
@@ -180,6 +181,11 @@ int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uin
 			  uint32_t memory);
 void cuda_managed_free(struct backend *b, void *addr);
 uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
+uint64_t cuda_memory_room(struct backend *b, uint32_t memory);
+void cuda_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes);
+
+/* Bytes of the host's memory, with some to spare for the system. */
+uint64_t cuda_host_bytes(void);
 
 /* Whether there can be such a chunk. */
 bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
@@ -293,6 +299,9 @@ void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64
 
 /* A chunk is going to be created: one that was made ahead, or NULL. Lock held. */
 struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t bytes);
+
+/* Bytes that were made ahead in a memory and nobody has taken. Lock held. */
+uint64_t cuda_ready_bytes(const struct cuda *cuda, uint32_t memory);
 
 /* A memory has no room left: give back what was made ahead there, and make no more. @return whether
  * there was any. */

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory: chunks, each mapped at its alias for good, and allocations of other kinds. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/backend/cuda/nvml.h"
 #include "src/base/log.h"
+
+/* What is left of the host's memory to the system and other programs. */
+#define HOST_SPARE_SHARE 16u
 
 /* ------------------------------------------------------------------ chunks */
 
@@ -470,4 +476,68 @@ uint64_t cuda_memory_used(struct backend *b, uint32_t memory)
 		bytes = cuda->used_bytes[memory];
 	pthread_mutex_unlock(&cuda->lock);
 	return bytes;
+}
+
+/* ------------------------------------------------------------------ what others leave */
+
+/* Pinned memory cannot be paged out: a system without any left would stop. */
+static uint64_t host_share(uint64_t bytes)
+{
+	return bytes - bytes / HOST_SPARE_SHARE;
+}
+
+uint64_t cuda_host_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+	return host_share(pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page
+						: UINT64_C(1) << 30);
+}
+
+static uint64_t host_room(void)
+{
+	unsigned long long kib = 0;
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[128];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
+	if (file)
+		(void)fclose(file);
+	return found ? host_share((uint64_t)kib << 10) : cuda_host_bytes();
+}
+
+uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
+{
+	struct cuda *cuda = cuda_of(b);
+	size_t room = 0, bytes;
+	uint64_t ready;
+
+	if (is_host(cuda, memory)) {
+		room = host_room();
+	} else if (!cuda_enter(cuda, device_of(cuda, memory))) {
+		(void)cuda_error(&cuda->driver, cuda->driver.mem_info(&room, &bytes),
+				 "cuMemGetInfo");
+		cuda_leave(cuda);
+	}
+	pthread_mutex_lock(&cuda->lock);
+	ready = cuda_ready_bytes(cuda, memory); /* gives way */
+	pthread_mutex_unlock(&cuda->lock);
+	return room + ready;
+}
+
+void cuda_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
+{
+	struct cuda *cuda = cuda_of(b);
+	char pci[32];
+
+	text[0] = '\0';
+	if (is_host(cuda, memory) ||
+	    cuda_error(&cuda->driver,
+		       cuda->driver.device_pci(pci, sizeof(pci),
+					       cuda->device[device_of(cuda, memory)].device),
+		       "cuDeviceGetPCIBusId"))
+		return;
+	nvml_holders(cuda->nvml, pci, text, bytes);
 }

@@ -107,6 +107,16 @@ struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t 
 	return chunk;
 }
 
+uint64_t cuda_ready_bytes(const struct cuda *cuda, uint32_t memory)
+{
+	uint64_t bytes = 0;
+
+	for (const struct cuda_expected *e = cuda->expected; e; e = e->next)
+		if (e->memory == memory)
+			bytes += e->nr_ready * e->bytes;
+	return bytes;
+}
+
 bool cuda_ready_drop(struct cuda *cuda, uint32_t memory)
 {
 	struct cuda_chunk *list = NULL;

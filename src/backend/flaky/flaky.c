@@ -214,6 +214,16 @@ static void flaky_managed_free(struct backend *b, void *addr)
 	inner_of(b)->ops->managed_free(inner_of(b), addr);
 }
 
+static uint64_t flaky_memory_room(struct backend *b, uint32_t memory)
+{
+	return inner_of(b)->ops->memory_room(inner_of(b), memory);
+}
+
+static void flaky_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
+{
+	inner_of(b)->ops->memory_holders(inner_of(b), memory, text, bytes);
+}
+
 static uint64_t flaky_memory_used(struct backend *b, uint32_t memory)
 {
 	return inner_of(b)->ops->memory_used(inner_of(b), memory);
@@ -279,6 +289,8 @@ static const struct backend_ops flaky_ops = {
 	.managed_free = flaky_managed_free,
 	.device_text = flaky_device_text,
 	.memory_used = flaky_memory_used,
+	.memory_room = flaky_memory_room,
+	.memory_holders = flaky_memory_holders,
 	.host_spend = flaky_host_spend,
 	.set_progress = flaky_set_progress,
 	.inplace_bytes = flaky_inplace_bytes,

@@ -144,6 +144,16 @@ static uint64_t op_memory_used(struct backend *b, uint32_t memory)
 	return inner_of(b)->ops->memory_used(inner_of(b), memory);
 }
 
+static uint64_t op_memory_room(struct backend *b, uint32_t memory)
+{
+	return inner_of(b)->ops->memory_room(inner_of(b), memory);
+}
+
+static void op_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
+{
+	inner_of(b)->ops->memory_holders(inner_of(b), memory, text, bytes);
+}
+
 /* ------------------------------------------------------------------ work */
 
 static int op_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
@@ -479,6 +489,8 @@ static const struct backend_ops watch_ops = {
 	.managed_free = op_managed_free,
 	.device_text = op_device_text,
 	.memory_used = op_memory_used,
+	.memory_room = op_memory_room,
+	.memory_holders = op_memory_holders,
 	.host_spend = op_host_spend,
 	.set_progress = op_set_progress,
 	.inplace_bytes = op_inplace_bytes,
