@@ -70,6 +70,12 @@ static void stub_device_text(struct backend *b, uint32_t device, char *text, siz
 	snprintf(text, bytes, "%s", b->desc.device[device].name);
 }
 
+static int stub_stream_call(struct backend *b, void *native, int (*fn)(void *native))
+{
+	(void)b, (void)native, (void)fn;
+	return -ENOSYS;
+}
+
 static void stub_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
 {
 	(void)b, (void)chunk, (void)after;
@@ -128,6 +134,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->stream_native = stub_stream_native;
 	if (!ops->device_text)
 		ops->device_text = stub_device_text;
+	if (!ops->stream_call)
+		ops->stream_call = stub_stream_call;
 	if (!ops->poison)
 		ops->poison = stub_poison;
 	if (!ops->memory_room)

@@ -129,6 +129,11 @@ struct backend_ops {
 	 * required: NULL, there is none. */
 	void *(*stream_native)(struct backend *b, stream_id_t stream);
 
+	/* Call fn with a stream of stream_native(), as launch calls a kernel's CUDA version: the
+	 * stream's device is the thread's. -EINVAL: no such stream; else what fn returns. Not
+	 * required: -ENOSYS, there are no such streams. */
+	int (*stream_call)(struct backend *b, void *native, int (*fn)(void *native));
+
 	/* Queue a kernel. The uses say what it touches: in sim they give its time and what it may
 	 * touch; in cuda only the debug mode reads them. -EINVAL: a use names no memory. */
 	int (*launch)(struct backend *b, stream_id_t stream, const struct weir_launch *launch);

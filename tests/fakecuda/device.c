@@ -338,6 +338,17 @@ cu_result fake_context_pop(cu_context *context)
 	return call_leave(CU_SUCCESS);
 }
 
+int fakecuda_current_device(void)
+{
+	int device = -1;
+
+	pthread_mutex_lock(&fake.lock);
+	if (context_current(&device))
+		device = -1;
+	pthread_mutex_unlock(&fake.lock);
+	return device;
+}
+
 cu_result fake_context_sync(void)
 {
 	cu_result result = call_enter(CALL_context_sync);

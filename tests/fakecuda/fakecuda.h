@@ -96,6 +96,9 @@ FAKECUDA_API void *fakecuda_stream(unsigned n);
 /** Device of a stream; -1: no such stream. */
 FAKECUDA_API int fakecuda_stream_device(void *stream);
 
+/** Device of the caller's current context; -1: none is. */
+FAKECUDA_API int fakecuda_current_device(void);
+
 /** Operations of a stream that are not done, NULL: of all, destroyed ones included. */
 FAKECUDA_API uint64_t fakecuda_nr_pending(void *stream);
 

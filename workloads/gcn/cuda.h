@@ -13,14 +13,15 @@ int gcn_cuda_load(void);
 
 /**
  * Make what kernels need on a stream, so that no launch has to allocate: 32 MiB of the device's
- * memory and a cuBLAS handle. The device's primary context is current.
+ * memory and a cuBLAS handle. The device's primary context is current, as stream_call of the
+ * backend makes it.
  *
  * @return 0, -ENOSYS (not loaded), or what gcn_cuda_stream_add() returns; logged.
  * Threads: safe, one at a time on a stream.
  */
 int gcn_cuda_prepare(void *stream);
 
-/* Undo it, before the stream is destroyed. Waits for the device. Nothing if it was not done. */
+/* Undo it, before the stream is destroyed; the context is current. Waits for the device. Nothing if it was not done. */
 void gcn_cuda_forget(void *stream);
 
 /*

@@ -136,6 +136,20 @@ static void host_init(struct gcn *g)
 			 g->p->threads, weir_strerror(ret));
 }
 
+/* The stream's device is whichever the manager uses, and not the thread's: hence stream_call. */
+static int device_call(struct gcn *g, void *stream, int (*fn)(void *stream))
+{
+	struct backend *b = g->m->backend;
+
+	return b->ops->stream_call(b, stream, fn);
+}
+
+static int forget(void *stream)
+{
+	gcn_cuda_forget(stream);
+	return 0;
+}
+
 /* What the kernels need on a real GPU. @return the stream they run on, or NULL. */
 static void *device_init(struct gcn *g)
 {
@@ -146,7 +160,7 @@ static void *device_init(struct gcn *g)
 		return NULL;
 	ret = gcn_cuda_load();
 	if (!ret)
-		ret = gcn_cuda_prepare(stream);
+		ret = device_call(g, stream, gcn_cuda_prepare);
 	if (ret)
 		gcn_fail(g, ret, "gcn: preparing the GPU for its kernels failed: %s",
 			 weir_strerror(ret));
@@ -169,8 +183,8 @@ static void run(struct gcn *g, const struct graph *graph, struct workload_result
 	if (g->s.test && !g->status)
 		gcn_evaluate(g, graph, &r->test_accuracy);
 	drain(g);
-	if (stream)
-		gcn_cuda_forget(stream);
+	if (stream && device_call(g, stream, forget))
+		gcn_fail(g, -EIO, "gcn: what kernels had on the GPU cannot be given back");
 	gcn_free_all(g);
 	gcn_pool_destroy(g->pool);
 }

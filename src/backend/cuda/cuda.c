@@ -421,6 +421,7 @@ static const struct backend_ops cuda_ops = {
 	.stream_create = cuda_stream_create,
 	.stream_destroy = cuda_stream_destroy,
 	.stream_native = cuda_stream_native,
+	.stream_call = cuda_stream_call,
 	.launch = cuda_launch,
 	.copy = cuda_copy,
 	.upload = cuda_upload,

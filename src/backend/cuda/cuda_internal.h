@@ -134,7 +134,6 @@ struct cuda {
 	struct cuda_stream **stream; /* by number */
 	uint32_t nr_streams, max_streams;
 	uint64_t used_bytes[WEIR_MEMORIES_MAX];
-	uint64_t managed_bytes;
 	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_DIRECTION_NR];
 
 	struct cuda_expected *expected; /* chunks to make ahead, by size */
@@ -263,6 +262,7 @@ void cuda_streams_fini(struct cuda *cuda);
 /* ---- cuda_work.c */
 
 int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
+int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native));
 int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
 	      uint32_t nr);
 int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);

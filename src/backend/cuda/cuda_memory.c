@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory: chunks, each mapped at its alias for good, and allocations of other kinds. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -250,6 +251,10 @@ void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *named)
 
 /* ------------------------------------------------------------------ plain allocations */
 
+/* Managed memory of all machines of the process: what can hang the GPU is not one machine's. Atomic
+ * by itself; nothing else depends on it. */
+static atomic_uint_fast64_t managed_total;
+
 const struct cuda_plain *cuda_plain_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes)
 {
 	for (const struct cuda_plain *p = cuda->plains; p; p = p->next)
@@ -333,9 +338,7 @@ static struct cuda_plain *plain_del(struct cuda *cuda, const void *addr)
 		*at = found->next;
 		break;
 	}
-	if (found && found->kind == CUDA_PLAIN_MANAGED)
-		cuda->managed_bytes -= found->bytes;
-	else if (found)
+	if (found && found->kind != CUDA_PLAIN_MANAGED)
 		cuda->used_bytes[found->memory] -= found->bytes;
 	pthread_mutex_unlock(&cuda->lock);
 	return found;
@@ -360,16 +363,28 @@ void cuda_device_free(struct backend *b, void *addr)
 			(void)cuda_error(driver, driver->mem_free(plain->addr), "cuMemFree");
 		cuda_leave(cuda);
 	}
+	if (plain->kind == CUDA_PLAIN_MANAGED) /* now, not before */
+		atomic_fetch_sub(&managed_total, plain->bytes);
 	free(plain);
 }
 
 /* ------------------------------------------------------------------ managed memory */
 
+static bool managed_total_take(uint64_t limit, uint64_t bytes)
+{
+	uint_fast64_t total = atomic_load(&managed_total);
+
+	do {
+		if (bytes > limit || total > limit - bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak(&managed_total, &total, total + bytes));
+	return true;
+}
+
 /* Take so much of what the process may have of managed memory. */
-static int managed_take(struct cuda *cuda, uint64_t bytes)
+static int managed_take(const struct cuda *cuda, uint64_t bytes)
 {
 	uint64_t limit = UINT64_MAX;
-	int err = 0;
 
 	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
 		uint32_t memory = cuda->base.desc.device[d].memory;
@@ -377,17 +392,12 @@ static int managed_take(struct cuda *cuda, uint64_t bytes)
 
 		limit = share < limit ? share : limit;
 	}
-	pthread_mutex_lock(&cuda->lock);
-	if (bytes > limit || cuda->managed_bytes > limit - bytes)
-		err = -EDQUOT;
-	else
-		cuda->managed_bytes += bytes;
-	pthread_mutex_unlock(&cuda->lock);
-	if (err)
-		log_error("cuda: managed memory beyond 1/%u of the card (%llu bytes) is refused: "
-			  "it can hang the GPU",
-			  CUDA_MANAGED_SHARE, (unsigned long long)limit);
-	return err;
+	if (managed_total_take(limit, bytes))
+		return 0;
+	log_error("cuda: managed memory beyond 1/%u of the card (%llu bytes, over all that the "
+		  "process has) is refused: it can hang the GPU",
+		  CUDA_MANAGED_SHARE, (unsigned long long)limit);
+	return -EDQUOT;
 }
 
 int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
@@ -421,9 +431,7 @@ int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 	return 0;
 
 err_give:
-	pthread_mutex_lock(&cuda->lock);
-	cuda->managed_bytes -= bytes;
-	pthread_mutex_unlock(&cuda->lock);
+	atomic_fetch_sub(&managed_total, bytes);
 err_free:
 	free(plain);
 	return err;

@@ -200,6 +200,28 @@ int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *lau
 	return err ? err : cuda_debug_launch_end(cuda, stream, device, launch);
 }
 
+int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native))
+{
+	struct cuda *cuda = cuda_of(b);
+	uint32_t device = 0;
+	bool found = false;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&cuda->lock);
+	for (uint32_t i = 0; i < cuda->nr_streams && native && !found; i++) {
+		found = cuda->stream[i]->stream == native;
+		device = cuda->stream[i]->device;
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	if (found)
+		err = cuda_enter(cuda, device);
+	if (err)
+		return err;
+	err = fn(native);
+	cuda_leave(cuda);
+	return err;
+}
+
 void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
 {
 	struct cuda *cuda = cuda_of(b);

@@ -56,6 +56,11 @@ static void flaky_device_text(struct backend *b, uint32_t device, char *text, si
 	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
 }
 
+static int flaky_stream_call(struct backend *b, void *native, int (*fn)(void *native))
+{
+	FLAKY_FORWARD(b, stream_call, native, fn);
+}
+
 static uint64_t flaky_now_ns(struct backend *b)
 {
 	return inner_of(b)->ops->now_ns(inner_of(b));
@@ -258,6 +263,7 @@ static const struct backend_ops flaky_ops = {
 	.destroy = flaky_destroy,
 	.now_ns = flaky_now_ns,
 	.stream_native = flaky_stream_native,
+	.stream_call = flaky_stream_call,
 	.chunk_create = flaky_chunk_create,
 	.chunk_destroy = flaky_chunk_destroy,
 	.chunk_expect = flaky_chunk_expect,

@@ -184,6 +184,11 @@ static void *op_stream_native(struct backend *b, stream_id_t stream)
 	return inner_of(b)->ops->stream_native(inner_of(b), stream);
 }
 
+static int op_stream_call(struct backend *b, void *native, int (*fn)(void *native))
+{
+	return inner_of(b)->ops->stream_call(inner_of(b), native, fn);
+}
+
 /* Bytes of a launch's uses over the link, as they are declared and where they lie now. */
 static void launch_bytes(struct watch *w, const struct weir_launch *launch,
 			 uint64_t bytes[WEIR_DIRECTION_NR])
@@ -458,6 +463,7 @@ static const struct backend_ops watch_ops = {
 	.destroy = op_destroy,
 	.now_ns = op_now_ns,
 	.stream_native = op_stream_native,
+	.stream_call = op_stream_call,
 	.chunk_create = op_chunk_create,
 	.chunk_destroy = op_chunk_destroy,
 	.chunk_expect = op_chunk_expect,

@@ -4,11 +4,13 @@
  * driver. Each is the CPU's, queued as a kernel that touches the arrays of its arguments, so that a
  * training on the CUDA backend has the bits of one on the simulator. WEIR_CUDA_KERNELS names it.
  *
- * It runs kernels on the driver's threads and without a pool. It needs nothing of a stream.
+ * It runs kernels on the driver's threads and without a pool. It needs nothing of a stream, but for
+ * the stream's device to be the thread's where the real library would take memory there.
  */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/fakecuda/fakecuda.h"
 #include "workloads/gcn/cuda/plugin.h"
@@ -33,15 +35,24 @@ uint64_t gcn_cuda_abi(void)
 	return gcn_cuda_abi_here();
 }
 
+static bool device_is_current(void *stream)
+{
+	return fakecuda_stream_device(stream) == fakecuda_current_device();
+}
+
 int gcn_cuda_stream_add(void *stream)
 {
-	(void)stream;
-	return 0;
+	if (device_is_current(stream))
+		return 0;
+	snprintf(error_text, sizeof(error_text), "the stream is of device %d, the thread of %d",
+		 fakecuda_stream_device(stream), fakecuda_current_device());
+	return -EIO;
 }
 
 void gcn_cuda_stream_del(void *stream)
 {
-	(void)stream;
+	if (!device_is_current(stream))
+		abort(); /* a call that cannot fail has no other way to tell a test */
 }
 
 /* ---- queueing */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA backend with several devices, and several machines in one process, on the driver without
+ * a GPU: whose device a thread is on, and that managed memory stays below its share whoever asks.
+ *
+ * Labels: threads
+ * Links: cuda-fake
+ */
+#include "tests/contract/test_cuda.h"
+
+/* ------------------------------------------------------------------ the thread's device */
+
+static int device_of_call = -2;
+
+static int note_device(void *native)
+{
+	assert_int_equal(fakecuda_stream_device(native), fakecuda_current_device());
+	device_of_call = fakecuda_current_device();
+	return -E2BIG;
+}
+
+static void test_call_on_a_streams_device(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+
+	for (uint32_t d = 0; d < 2; d++) {
+		stream_id_t stream;
+
+		assert_int_equal(b->ops->stream_create(b, d, BACKEND_COMPUTE, &stream), 0);
+		assert_int_equal(
+			b->ops->stream_call(b, b->ops->stream_native(b, stream), note_device),
+			-E2BIG);
+		assert_int_equal(device_of_call, d);
+		assert_int_equal(fakecuda_current_device(), -1);
+		b->ops->stream_destroy(b, stream);
+	}
+	device_of_call = -2;
+	assert_int_equal(b->ops->stream_call(b, NULL, note_device), -EINVAL);
+	assert_int_equal(b->ops->stream_call(b, c, note_device), -EINVAL);
+	assert_int_equal(device_of_call, -2);
+}
+
+/* Spaces of two devices at a time, each with its memory. */
+static void test_spaces_of_two_devices(void **state)
+{
+	struct weir_machine *machine;
+	struct weir_stream *stream[2];
+	struct weir_space *space[2];
+	struct backend *b;
+	uint8_t *range[2], back = 0;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_int_equal(open_backend(&b), 0);
+	assert_int_equal(machine_wrap(b, &machine), 0);
+	for (uint32_t d = 0; d < 2; d++) {
+		const struct weir_space_config config = {.device = d,
+							 .gpu_budget_bytes = 8 * UNIT,
+							 .block_bytes = UNIT,
+							 .mode = WEIR_PLANNED};
+
+		assert_int_equal(weir_stream_create(machine, d, &stream[d]), 0);
+		assert_int_equal(weir_space_create(machine, &config, &space[d]), 0);
+		assert_int_equal(weir_alloc(space[d], 12 * UNIT, stream[d], (void **)&range[d]), 0);
+		assert_int_equal(weir_write(space[d], range[d], &(uint8_t){7}, 1), 0);
+	}
+	for (int step = 0; step < 20; step++)
+		for (int d = 0; d < 2; d++) {
+			const struct weir_use use = use_of(range[d], 12 * UNIT, WEIR_WRITE);
+			const struct add_args args = {range[d], range[d], 1, (uint8_t)(d + 1)};
+			const struct weir_launch launch = {.kernel = &add_kernel,
+							   .args = &args,
+							   .args_bytes = sizeof(args),
+							   .uses = &use,
+							   .nr_uses = 1};
+
+			assert_int_equal(weir_begin(space[d], stream[d], &use, 1), 0);
+			assert_int_equal(weir_launch(stream[d], &launch), 0);
+			assert_int_equal(weir_end(space[d], stream[d]), 0);
+		}
+	for (int d = 0; d < 2; d++) {
+		assert_int_equal(weir_read(space[d], &back, range[d], 1), 0);
+		assert_int_equal(back, 7 + 20 * (d + 1));
+		assert_true(b->ops->memory_used(b, d ? GPU1 : GPU0) >= 8 * UNIT);
+		weir_space_destroy(space[d]);
+		weir_stream_destroy(stream[d]);
+	}
+	weir_machine_close(machine);
+	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* ------------------------------------------------------------------ managed memory */
+
+#define SHARE (MIB(16) / 8)
+
+/* At its edges: exactly the share, one byte more, sums that overflow, freed and taken again. */
+static void test_managed_edges(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct log_watch log;
+	void *addr[3], *none = c;
+
+	log_watch(&log, WEIR_LOG_ERROR);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE, &addr[0]), 0);
+	assert_int_equal(b->ops->managed_alloc(b, 1, &none), -EDQUOT);
+	assert_has(log.first, "managed memory beyond 1/8 of the card");
+	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX, &none), -EDQUOT);
+	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX - SHARE + 1, &none), -EDQUOT);
+	b->ops->managed_free(b, addr[0]);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE + 1, &none), -EDQUOT);
+	/* What the driver refuses takes nothing. */
+	fakecuda_fail_symbol("cuMemAllocManaged", 0, CU_OUT_OF_MEMORY);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(b->ops->managed_alloc(b, SHARE, &none), -ENOMEM);
+	fakecuda_fail_symbol("cuMemAllocManaged", 0, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(b->ops->managed_alloc(b, SHARE / 3, &addr[i]), 0);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE % 3 + 1, &none), -EDQUOT);
+	/* Freed twice, or never allocated: nothing comes back for that. */
+	b->ops->managed_free(b, addr[1]);
+	b->ops->managed_free(b, addr[1]);
+	b->ops->managed_free(b, &none);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE / 3, &addr[1]), 0);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE % 3 + 1, &none), -EDQUOT);
+	assert_ptr_equal(none, c);
+	for (int i = 0; i < 3; i++)
+		b->ops->managed_free(b, addr[i]);
+	assert_int_equal(fakecuda_managed_bytes(), 0);
+	weir_log_set(NULL, NULL);
+}
+
+/* Two machines of one process have one share; what a machine is closed with comes back. */
+static void test_managed_of_two_machines(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b, *second;
+	void *mine, *theirs, *none;
+
+	assert_int_equal(open_backend(&second), 0);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE / 2, &mine), 0);
+	assert_int_equal(second->ops->managed_alloc(second, SHARE / 2 + 1, &none), -EDQUOT);
+	assert_int_equal(second->ops->managed_alloc(second, SHARE / 2, &theirs), 0);
+	assert_int_equal(b->ops->managed_alloc(b, 1, &none), -EDQUOT);
+	assert_int_equal(fakecuda_managed_bytes(), SHARE);
+	second->ops->destroy(second);
+	assert_int_equal(fakecuda_managed_bytes(), SHARE / 2);
+	assert_int_equal(b->ops->managed_alloc(b, SHARE / 2, &theirs), 0);
+	assert_int_equal(b->ops->managed_alloc(b, 1, &none), -EDQUOT);
+	b->ops->managed_free(b, mine);
+	b->ops->managed_free(b, theirs);
+}
+
+static void *take_and_give(void *arg)
+{
+	struct contract *c = arg;
+	intptr_t beyond = 0;
+
+	for (int i = 0; i < 300; i++) {
+		void *addr;
+
+		if (c->b->ops->managed_alloc(c->b, SHARE / 4, &addr))
+			continue;
+		beyond += fakecuda_managed_bytes() > SHARE;
+		c->b->ops->managed_free(c->b, addr);
+	}
+	return (void *)beyond;
+}
+
+static void test_managed_threads(void **state)
+{
+	pthread_t thread[6];
+
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_and_give, *state), 0);
+	for (int i = 0; i < 6; i++) {
+		void *beyond;
+
+		pthread_join(thread[i], &beyond);
+		assert_null(beyond);
+	}
+}
+
+/* ------------------------------------------------------------------ */
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_call_on_a_streams_device),
+		cmocka_unit_test(test_spaces_of_two_devices),
+		CASE(test_managed_edges),
+		CASE(test_managed_of_two_machines),
+		CASE(test_managed_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
