@@ -38,7 +38,7 @@
 #endif
 
 #define MIB(n) ((uint64_t)(n) << 20)
-#define FAILURES 60u
+#define FAILURES 40u
 
 static struct fakecuda_config fake = {
 	.devices = 1,

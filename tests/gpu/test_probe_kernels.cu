@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernels that measure, on a real GPU, in its own memory and in pinned host memory: each held
- * against its CPU kernel, on sizes around those of a tile, and beyond 4 GiB where there is room. What they
- * write is compared whole, what they read by its sum.
+ * against its CPU kernel, on sizes around those of a tile, and beyond 4 GiB where there is room.
+ * What they write is compared whole, what they read by its sum.
  *
  * One line a case; the exit status is 1 when one differs, 2 when it cannot run.
  */

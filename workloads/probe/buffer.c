@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory to measure with: chunks, as core takes them, mapped side by side for kernels. Copies use
- * their aliases.
- */
+/* Memory for kernels to work on: chunks of the size of core's blocks, mapped side by side. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "workloads/probe/internal.h"
 
-#define UNIT_MAX (256 * MIB)
+#define UNIT_MAX (8 * MIB)
 
 /* Neither a fence nor a mapping call may be lost where giving back depends on it. */
 #define TRIES 4
@@ -28,8 +25,7 @@ uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint3
 	return bytes;
 }
 
-int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, uint32_t devices,
-			struct probe_buffer *out)
+int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	struct probe_buffer buffer = {.bytes = bytes};
@@ -54,7 +50,7 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, uint32
 			break;
 		buffer.nr++;
 		err = ops->map(p->b, buffer.addr + buffer.nr_mapped * buffer.unit, chunk,
-			       BACKEND_PROT_WRITE, devices);
+			       BACKEND_PROT_WRITE, 1u << p->device);
 		if (!err)
 			buffer.nr_mapped++;
 	}
@@ -65,8 +61,7 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, uint32
 	return err;
 }
 
-/* Wait for all streams, whatever their work comes to. */
-static void drain(struct probe *p)
+void probe_drain(struct probe *p)
 {
 	const struct backend_ops *ops = p->b->ops;
 
@@ -86,7 +81,7 @@ void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer)
 
 	if (!buffer->addr)
 		return;
-	drain(p);
+	probe_drain(p);
 	for (uint32_t i = 0; i < buffer->nr_mapped; i++)
 		for (int tries = 0; tries < TRIES; tries++)
 			if (!ops->unmap(p->b, buffer->addr + i * buffer->unit))

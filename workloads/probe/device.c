@@ -106,7 +106,7 @@ static int own_memory(struct probe *p)
 	uint64_t bytes =
 		probe_room(p, memory, p->options->quick ? QUICK_BUFFER_MAX : BUFFER_MAX, 1);
 	struct probe_buffer buffer = {0};
-	int err = probe_buffer_create(p, memory, bytes, 1u << p->device, &buffer);
+	int err = probe_buffer_create(p, memory, bytes, &buffer);
 
 	if (!err)
 		err = stream_rates(p, &buffer);
@@ -223,21 +223,22 @@ static int product_fill(struct probe *p, const struct probe_buffer *buffer)
 static int products_measure(struct probe *p, struct fit_series *ops_per_s)
 {
 	uint64_t most = p->options->quick ? QUICK_PRODUCT_MAX : PRODUCT_MAX;
-	uint32_t memory = result(p)->memory, n = 1;
+	uint32_t memory = result(p)->memory;
 	/* Three matrices, and the bias in the place of a fourth. */
 	uint64_t bytes = probe_room(p, memory, 4 * most * most * sizeof(float), 1);
 	const struct weir_launch forget = {.kernel = &forget_kernel};
 	struct probe_buffer buffer = {0};
+	uint64_t n = 1;
 	int err, forgotten;
 
-	while (4 * (2 * (uint64_t)n) * (2 * n) * sizeof(float) <= bytes)
+	while (4 * (2 * n) * (2 * n) * sizeof(float) <= bytes)
 		n *= 2;
-	err = probe_buffer_create(p, memory, bytes, 1u << p->device, &buffer);
+	err = probe_buffer_create(p, memory, bytes, &buffer);
 	if (err)
 		return err;
 	err = product_fill(p, &buffer);
 	if (!err)
-		err = product_time(p, &buffer, n, ops_per_s);
+		err = product_time(p, &buffer, (uint32_t)n, ops_per_s);
 	forgotten = p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &forget);
 	probe_buffer_destroy(p, &buffer);
 	return err ? err : forgotten;

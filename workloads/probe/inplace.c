@@ -211,11 +211,11 @@ int probe_link_inplace(struct probe *p, uint32_t link)
 			     p->desc->memory[desc->b].name);
 
 	if (!err)
-		err = probe_buffer_create(p, desc->a, bytes, 1u << p->device, &in.buffer);
+		err = probe_buffer_create(p, desc->a, bytes, &in.buffer);
 	/* A machine may have less than it says, of memory that can be pinned above all. */
 	while (err == -ENOMEM && bytes > FOOTPRINT_MIN) {
 		bytes /= 2;
-		err = probe_buffer_create(p, desc->a, bytes, 1u << p->device, &in.buffer);
+		err = probe_buffer_create(p, desc->a, bytes, &in.buffer);
 	}
 	if (err)
 		return err;

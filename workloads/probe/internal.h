@@ -18,7 +18,7 @@
 
 /* ------------------------------------------------------------------ buffers (buffer.c) */
 
-/* Memory at one address for kernels. Its pieces (chunks of unit bytes) have aliases for copies. */
+/* Memory at one address for kernels, in chunks of unit bytes. */
 struct probe_buffer {
 	char *addr; /* NULL: there is none */
 	uint64_t bytes, unit;
@@ -51,15 +51,14 @@ struct probe {
 	uint32_t salt;
 };
 
-/*
- * Make a buffer that the devices in the mask may use. bytes: a power of two. Larger ones are made
- * of chunks of 256 MiB; up to that it is one chunk. At least one granule.
- */
-int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, uint32_t devices,
-			struct probe_buffer *out);
+/* Make a buffer that the device may use. bytes: a power of two, at least one granule. */
+int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out);
 
 /* Wait for the device's work, then give the buffer back. A zeroed one is allowed. */
 void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
+
+/* Wait for the device's work, whatever comes of it. */
+void probe_drain(struct probe *p);
 
 /* The largest power of two up to most that a memory has to spare for measuring: of parts buffers
  * each. */

@@ -18,33 +18,35 @@
 
 static const uint64_t single_bytes[SINGLES] = {4 * KIB, 64 * KIB, 2 * MIB};
 
-/* The ends of a link: two buffers on each, so that both ways can be busy. */
+/* The ends of a link: two chunks on each, so that both ways can be busy. a first, then b. */
 struct ends {
 	uint32_t link;
-	struct probe_buffer a[2], b[2];
+	uint64_t bytes; /* of each chunk */
+	uint32_t nr;	/* chunks that there are */
+	struct backend_chunk chunk[4];
 };
 
 static void ends_destroy(struct probe *p, struct ends *ends)
 {
-	for (int i = 0; i < 2; i++) {
-		probe_buffer_destroy(p, &ends->a[i]);
-		probe_buffer_destroy(p, &ends->b[i]);
-	}
+	probe_drain(p);
+	while (ends->nr)
+		p->b->ops->chunk_destroy(p->b, &ends->chunk[--ends->nr]);
 }
 
 static int ends_create(struct probe *p, uint32_t link, struct ends *out)
 {
 	const struct weir_link_desc *desc = &p->desc->link[link];
 	uint64_t most = p->options->quick ? QUICK_LARGE_MAX : LARGE_MAX;
-	uint64_t bytes = probe_room(p, desc->a, most, 2);
 	struct ends ends = {.link = link};
 	int err = 0;
 
-	bytes = probe_room(p, desc->b, bytes, 2);
-	for (int i = 0; i < 2 && !err; i++) {
-		err = probe_buffer_create(p, desc->a, bytes, 1u << p->device, &ends.a[i]);
+	ends.bytes = probe_room(p, desc->a, most, 2);
+	ends.bytes = probe_room(p, desc->b, ends.bytes, 2);
+	while (ends.nr < 4 && !err) {
+		err = p->b->ops->chunk_create(p->b, ends.nr < 2 ? desc->a : desc->b, ends.bytes,
+					      &ends.chunk[ends.nr]);
 		if (!err)
-			err = probe_buffer_create(p, desc->b, bytes, 1u << p->device, &ends.b[i]);
+			ends.nr++;
 	}
 	if (err)
 		ends_destroy(p, &ends);
@@ -71,17 +73,13 @@ static int queue_copies(struct probe *p, stream_id_t stream, const void *arg)
 	return err;
 }
 
-/* A copy of one piece, first half of the buffers: from a to b, or back. */
+/* A copy of one piece: from a to b, or back between the other two chunks. */
 static struct backend_copy piece_of(const struct ends *ends, bool back, uint64_t bytes)
 {
-	struct backend_copy copy = {
-		.dst = ends->b[0].chunk[0].alias, .src = ends->a[0].chunk[0].alias, .bytes = bytes};
+	uint32_t src = back ? 3 : 0, dst = back ? 1 : 2;
 
-	if (back) {
-		copy.dst = ends->a[1].chunk[0].alias;
-		copy.src = ends->b[1].chunk[0].alias;
-	}
-	return copy;
+	return (struct backend_copy){
+		.dst = ends->chunk[dst].alias, .src = ends->chunk[src].alias, .bytes = bytes};
 }
 
 static struct probe_burst burst_of(const struct copies *copies, bool back, uint32_t nr_calls)
@@ -129,7 +127,7 @@ static int both_time(struct probe *p, const struct ends *ends, uint64_t bytes,
 
 static int rates_once(struct probe *p, const struct ends *ends, double alone[2], double *duplex)
 {
-	uint64_t bytes = ends->a[0].bytes;
+	uint64_t bytes = ends->bytes;
 	struct fit_point less[2], more[2];
 	int err = 0;
 
@@ -208,7 +206,7 @@ static int overhead(struct probe *p, const struct ends *ends)
 	const struct weir_link_desc *estimate = &p->estimates->link[ends->link];
 	struct weir_link_desc *link = &p->desc->link[ends->link];
 	struct fit_series latency = {0}, copy = {0};
-	uint64_t bytes = ends->a[0].bytes;
+	uint64_t bytes = ends->bytes;
 	uint32_t pieces = bytes / PIECE < PIECES_MAX ? (uint32_t)(bytes / PIECE) : PIECES_MAX;
 	int err = 0;
 

@@ -121,7 +121,7 @@ static int device_open(struct probe *p, uint32_t device)
 		err = probe_cuda_load();
 	if (!err)
 		err = probe_buffer_create(p, p->desc->device[device].memory,
-					  p->b->desc.vmm.granularity_bytes, 1u << device, &p->plug);
+					  p->b->desc.vmm.granularity_bytes, &p->plug);
 	if (!err)
 		err = probe_plug_calibrate(p);
 	if (err)
