@@ -56,9 +56,12 @@ static int sum_up(const struct weir_device_desc *device, const struct trace *tra
 {
 	for (uint32_t s = 0; s < trace->nr_steps; s++) {
 		const struct trace_step *step = &trace->steps[s];
-		double ns = step->name ? modelled_ns(device, trace, step) : 0;
 		struct fit *fit;
+		double ns;
 
+		if (!step->name)
+			continue;
+		ns = modelled_ns(device, trace, step);
 		if (ns <= (double)device->launch_ns)
 			continue;
 		fit = fit_of(fits, step->name);

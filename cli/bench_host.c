@@ -2,9 +2,10 @@
 /* Memory of this process; see bench_host.h. */
 #include "cli/bench_host.h"
 
-#include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* What the heap has given out. */
 static uint64_t heap_bytes(void)
@@ -17,6 +18,7 @@ static uint64_t heap_bytes(void)
 /* The process's peak, as the system counts it; 0: it does not say. */
 static uint64_t peak_rss_bytes(void)
 {
+	static const char key[] = "VmHWM:";
 	FILE *file = fopen("/proc/self/status", "re");
 	uint64_t kib = 0;
 	char line[256];
@@ -24,8 +26,8 @@ static uint64_t peak_rss_bytes(void)
 	if (!file)
 		return 0;
 	while (!kib && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmHWM: %" SCNu64, &kib) != 1)
-			kib = 0;
+		if (strncmp(line, key, strlen(key)) == 0)
+			kib = strtoull(line + strlen(key), NULL, 10);
 	(void)fclose(file);
 	return kib << 10;
 }

@@ -16,6 +16,12 @@
 /* Tracks of a run; those of streams follow. */
 enum { TRACK_EPOCHS = 1, TRACK_HOST = 2, TRACK_STREAMS = 10 };
 
+/* Threads of different processes have different numbers: not all readers tell them apart else. */
+static uint32_t thread_of(const struct timeline_run *run, uint32_t track)
+{
+	return run->number << 16 | track;
+}
+
 void timeline_begin(FILE *out)
 {
 	fprintf(out,
@@ -34,12 +40,12 @@ void timeline_time(FILE *out, const char *key, uint64_t ns)
 	fprintf(out, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned int)(ns % 1000));
 }
 
-/* Metadata: a name with one argument. tid 0: of the process. */
+/* Metadata: a name with one argument. Track 0: of the process. */
 static void write_name(FILE *out, const struct timeline_run *run, uint32_t track, const char *what,
 		       const char *name)
 {
 	fprintf(out, ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":\"%s\"",
-		run->number, track, what);
+		run->number, thread_of(run, track), what);
 	fputs(",\"args\":{\"name\":", out);
 	result_write_text(out, name);
 	fputs("}}", out);
@@ -50,7 +56,7 @@ static void write_order(FILE *out, const struct timeline_run *run, uint32_t trac
 	fprintf(out,
 		",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
 		",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}",
-		run->number, track, order);
+		run->number, thread_of(run, track), order);
 }
 
 /* The beginning of a span; it is for the caller to close. */
@@ -66,7 +72,7 @@ static void write_span(FILE *out, const struct timeline_run *run, uint32_t track
 		end_ns = begin_ns;
 	fprintf(out,
 		",\n{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":", run->number,
-		track);
+		thread_of(run, track));
 	result_write_text(out, name);
 	timeline_time(out, "ts", begin_ns - start_ns);
 	timeline_time(out, "dur", end_ns - begin_ns);

@@ -85,7 +85,7 @@ static void names_choose(struct by_name *n, const struct watch_log *log, uint32_
 		uint32_t nr_larger = 0;
 
 		for (uint32_t j = 1; j < log->nr_names; j++)
-			nr_larger += n->most[j] > n->most[i] || (n->most[j] == n->most[i] && j < i);
+			nr_larger += n->most[j] > n->most[i] || (j < i && n->most[j] == n->most[i]);
 		if (n->most[i] > 0 && nr_larger < NAMES_SHOWN)
 			n->shown[n->nr_shown++] = i;
 	}

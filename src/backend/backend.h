@@ -3,8 +3,8 @@
  * The boundary: everything that weir asks of a machine. What is not here, core cannot do.
  *
  * Conventions
- *  - Implementations: sim (virtual time), cuda (real); flaky and watch wrap either, to fail the n-th
- *    call and to record what happens.
+ *  - Implementations: sim (virtual time), cuda (real); flaky and watch wrap either, to fail the
+ *    n-th call and to record what happens.
  *  - Calls return 0 or a negative error; outputs are written on success only; a failed call
  *    changed nothing.
  *  - Physical memory comes as chunks. A chunk is mapped once, for good, at its alias when it is

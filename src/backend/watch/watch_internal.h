@@ -50,6 +50,11 @@ static inline struct watch *watch_of(struct backend *b)
 	return (struct watch *)(void *)b; /* base comes first */
 }
 
+static inline uint64_t watch_now(const struct watch *w)
+{
+	return w->inner->ops->now_ns(w->inner);
+}
+
 /* ---- watch_log.c */
 
 /* Work that is being queued on a stream. */

@@ -17,11 +17,6 @@ void watch_migrating(bool on)
 	migrating = on;
 }
 
-static uint64_t now(const struct watch *w)
-{
-	return w->inner->ops->now_ns(w->inner);
-}
-
 /* ------------------------------------------------------------------ events */
 
 /* Add an event. @return its number plus 1, or 0: there is no room, or it records no longer. Lock
@@ -53,7 +48,7 @@ void watch_change(struct watch *w, uint64_t ns, uint32_t memory, uint32_t name, 
 		log->nr_dropped++;
 		return;
 	}
-	/* Calls are told in their order; agents with clocks of their own may tell an earlier time. */
+	/* Calls are told in their order; agents with clocks of their own may be behind. */
 	if (log->nr_changes && ns < log->change[log->nr_changes - 1].ns)
 		ns = log->change[log->nr_changes - 1].ns;
 	log->change[log->nr_changes++] = (struct watch_change){
@@ -62,7 +57,7 @@ void watch_change(struct watch *w, uint64_t ns, uint32_t memory, uint32_t name, 
 
 uint64_t watch_call_begin(struct watch *w)
 {
-	return atomic_load(&w->recording) ? now(w) : WATCH_NEVER;
+	return atomic_load(&w->recording) ? watch_now(w) : WATCH_NEVER;
 }
 
 void watch_call_end(struct watch *w, enum watch_kind kind, uint64_t begin_ns, uint64_t bytes)
@@ -74,7 +69,7 @@ void watch_call_end(struct watch *w, enum watch_kind kind, uint64_t begin_ns, ui
 
 	if (begin_ns == WATCH_NEVER)
 		return;
-	event.end_ns = now(w);
+	event.end_ns = watch_now(w);
 	if (event.end_ns < begin_ns + WATCH_LEAST_NS)
 		return;
 	pthread_mutex_lock(&w->lock);
@@ -276,7 +271,7 @@ int watch_start(struct backend *b, uint32_t max_events)
 {
 	struct watch *w = watch_of(b);
 	struct watch_log *log = calloc(1, sizeof(*log));
-	uint64_t ns = now(w);
+	uint64_t ns = watch_now(w);
 	int err = -ENOMEM;
 
 	if (!log)
@@ -341,7 +336,7 @@ int watch_stop(struct backend *b, struct watch_log **out)
 	log->nr_dropped += w->nr_lost;
 	pthread_mutex_unlock(&w->lock);
 	pthread_mutex_unlock(&w->collecting);
-	log->end_ns = now(w);
+	log->end_ns = watch_now(w);
 	drop_pending(log);
 	if (log->stream)
 		*out = log;

@@ -56,19 +56,14 @@ static bool insert(void **tree, void *thing)
 	return node && *(void **)node == thing;
 }
 
-static uint64_t now(const struct watch *w)
-{
-	return w->inner->ops->now_ns(w->inner);
-}
-
 /* ------------------------------------------------------------------ residency */
 
-static uint64_t overlap(const struct interval *a, uintptr_t begin, uintptr_t end)
+static int64_t overlap(const struct interval *a, uintptr_t begin, uintptr_t end)
 {
 	uintptr_t from = a->begin > begin ? a->begin : begin;
 	uintptr_t to = a->end < end ? a->end : end;
 
-	return from < to ? to - from : 0;
+	return from < to ? (int64_t)(to - from) : 0;
 }
 
 /* Tell the parts that meet an interval that it came to a memory, or left it. */
@@ -79,7 +74,7 @@ static void parts_change(struct watch *w, uint64_t ns, uintptr_t begin, uintptr_
 
 	if (!part)
 		return;
-	watch_change(w, ns, memory, part->name, sign * (int64_t)overlap(&part->at, begin, end));
+	watch_change(w, ns, memory, part->name, sign * overlap(&part->at, begin, end));
 	parts_change(w, ns, begin, part->at.begin, memory, sign);
 	parts_change(w, ns, part->at.end, end, memory, sign);
 }
@@ -91,7 +86,7 @@ static void part_change(struct watch *w, uint64_t ns, const struct part *part, i
 
 	if (place && place->kind != PLACE_REGION)
 		watch_change(w, ns, place->memory, part->name,
-			     sign * (int64_t)overlap(&part->at, place->at.begin, place->at.end));
+			     sign * overlap(&part->at, place->at.begin, place->at.end));
 	if (!place || place->kind != PLACE_REGION)
 		return;
 	for (uintptr_t i = (part->at.begin - place->at.begin) / place->unit;; i++) {
@@ -102,9 +97,8 @@ static void part_change(struct watch *w, uint64_t ns, const struct part *part, i
 			return;
 		chunk = place->chunk[i];
 		if (chunk)
-			watch_change(
-				w, ns, chunk->memory, part->name,
-				sign * (int64_t)overlap(&part->at, begin, begin + place->unit));
+			watch_change(w, ns, chunk->memory, part->name,
+				     sign * overlap(&part->at, begin, begin + place->unit));
 	}
 }
 
@@ -140,7 +134,7 @@ void watch_chunk_add(struct watch *w, const struct backend_chunk *chunk)
 
 void watch_plain_add(struct watch *w, void *addr, uint64_t bytes, uint32_t memory)
 {
-	uint64_t ns = now(w);
+	uint64_t ns = watch_now(w);
 	struct place *place;
 
 	pthread_mutex_lock(&w->lock);
@@ -165,7 +159,7 @@ void watch_region_add(struct watch *w, void *addr, uint64_t bytes, uint64_t unit
 
 void watch_place_del(struct watch *w, void *addr)
 {
-	uint64_t ns = now(w);
+	uint64_t ns = watch_now(w);
 	struct place *place;
 
 	pthread_mutex_lock(&w->lock);
@@ -205,7 +199,7 @@ static struct place **unit_at(struct watch *w, const void *addr, uint64_t *bytes
 void watch_map(struct watch *w, void *addr, const struct backend_chunk *chunk)
 {
 	uintptr_t begin = (uintptr_t)addr, alias = (uintptr_t)chunk->alias;
-	uint64_t ns = now(w), bytes = 0;
+	uint64_t ns = watch_now(w), bytes = 0;
 	struct place **unit, *place;
 
 	pthread_mutex_lock(&w->lock);
@@ -222,7 +216,7 @@ void watch_map(struct watch *w, void *addr, const struct backend_chunk *chunk)
 void watch_unmap(struct watch *w, void *addr)
 {
 	uintptr_t begin = (uintptr_t)addr;
-	uint64_t ns = now(w), bytes = 0;
+	uint64_t ns = watch_now(w), bytes = 0;
 	struct place **unit;
 
 	pthread_mutex_lock(&w->lock);
@@ -251,7 +245,7 @@ static uint64_t region_host_bytes(const struct watch *w, const struct place *reg
 		if (begin >= at->end || begin >= region->at.end)
 			return sum;
 		if (region->chunk[i] && is_host(w, region->chunk[i]->memory))
-			sum += overlap(at, begin, begin + region->unit);
+			sum += (uint64_t)overlap(at, begin, begin + region->unit);
 	}
 }
 
@@ -312,7 +306,7 @@ static void part_add(struct watch *w, uint64_t ns, const void *addr, uint64_t by
 void watch_name(struct backend *b, const void *addr, uint64_t bytes, const char *name)
 {
 	struct watch *w = watch_of(b);
-	uint64_t ns = now(w);
+	uint64_t ns = watch_now(w);
 	struct part *part;
 
 	pthread_mutex_lock(&w->lock);
