@@ -162,8 +162,8 @@ static int read_file(struct report *r, const char *name, char **text, size_t *by
 static int read_results(struct report *r, const char *name)
 {
 	const char *called = strcmp(name, "-") == 0 ? "standard input" : name;
-	size_t bytes, before = r->results.nr;
-	char *text;
+	size_t bytes = 0, before = r->results.nr;
+	char *text = NULL;
 	int rc = read_file(r, name, &text, &bytes);
 
 	if (rc)
@@ -182,8 +182,8 @@ static int read_results(struct report *r, const char *name)
 static int read_all(struct report *r)
 {
 	const char *timeline = r->values[TIMELINE].text;
-	size_t bytes;
-	char *text;
+	size_t bytes = 0;
+	char *text = NULL;
 	int rc = 0;
 
 	for (size_t i = 0; i < r->nr_files && !rc; i++)
@@ -319,8 +319,8 @@ static int write_whole(struct report *r, const char *option, const char *name, c
 
 static int write_picture(struct report *r, const struct page_chart *chart)
 {
-	char *text, *path, name[40];
-	size_t bytes;
+	char *text = NULL, *path, name[40];
+	size_t bytes = 0;
 	int rc = read_drawn(r, chart, PICTURE, PNG_BYTES_MAX, &text, &bytes);
 
 	if (rc)

@@ -62,6 +62,12 @@ double area_y(const struct area *area, double y)
 	return area->top + area->height * (1 - part);
 }
 
+/* A tick at the very end is one, whatever it was rounded to. */
+static bool is_within(double end, double tick)
+{
+	return tick <= end * (1 + 1e-9);
+}
+
 void area_draw_x(struct canvas *canvas, const struct area *area, const char *title)
 {
 	double bottom = area->top + area->height;
@@ -69,11 +75,10 @@ void area_draw_x(struct canvas *canvas, const struct area *area, const char *tit
 	char text[32];
 
 	canvas_line(canvas, area->left, bottom, area->left + area->width, bottom, COLOUR_MUTED, 1);
-	for (double i = ceil(area->x0 / step); i * step <= area->x1 * (1 + 1e-9); i++) {
-		double x = area_x(area, i * step);
+	for (long i = lrint(ceil(area->x0 / step)); is_within(area->x1, (double)i * step); i++) {
+		double x = area_x(area, (double)i * step);
 
-		/* Nothing below 1e-12 of a step is meant. */
-		snprintf(text, sizeof(text), "%.6g", i * step);
+		snprintf(text, sizeof(text), "%.6g", (double)i * step);
 		canvas_line(canvas, x, bottom, x, bottom + 4, COLOUR_MUTED, 1);
 		canvas_text(canvas, x, bottom + 14, TEXT_MIDDLE, SMALL_FONT, COLOUR_MUTED, text);
 	}
@@ -91,6 +96,28 @@ static void draw_y_tick(struct canvas *canvas, const struct area *area, double v
 	canvas_text(canvas, area->left - 6, y, TEXT_RIGHT, SMALL_FONT, COLOUR_MUTED, text);
 }
 
+/* Fewer digits of a decade the more decades there are. */
+static bool is_shown(int digit, double decades)
+{
+	if (decades < 2)
+		return digit == 1 || digit == 2 || digit == 5;
+	return digit == 1 || (decades < 4 && digit == 3);
+}
+
+static void draw_decades(struct canvas *canvas, const struct area *area, double decades)
+{
+	long last = lrint(floor(log10(area->y1)));
+
+	for (long e = lrint(floor(log10(area->y0))); e <= last; e++) {
+		for (int digit = 1; digit < 10; digit++) {
+			double value = digit * pow(10, (double)e);
+
+			if (is_shown(digit, decades) && value >= area->y0 && value <= area->y1)
+				draw_y_tick(canvas, area, value);
+		}
+	}
+}
+
 void area_draw_y(struct canvas *canvas, const struct area *area, const char *title)
 {
 	double decades = log10(area->y1 / area->y0);
@@ -99,20 +126,10 @@ void area_draw_y(struct canvas *canvas, const struct area *area, const char *tit
 	if (!area->log_y) {
 		double step = tick_step(area->y1 - area->y0, area->height / 40);
 
-		for (double i = ceil(area->y0 / step); i * step <= area->y1 * (1 + 1e-9); i++)
-			draw_y_tick(canvas, area, i * step);
+		for (long i = lrint(ceil(area->y0 / step)); is_within(area->y1, (double)i * step);
+		     i++)
+			draw_y_tick(canvas, area, (double)i * step);
 		return;
 	}
-	for (double e = floor(log10(area->y0)); e <= log10(area->y1); e++) {
-		for (int digit = 1; digit < 10; digit++) {
-			double value = digit * pow(10, e);
-
-			/* Fewer of them the more decades there are. */
-			if (digit == 1 || (decades < 4 && digit == 3) ||
-			    (decades < 2 && (digit == 2 || digit == 5)))
-				if (value >= area->y0 && value <= area->y1 &&
-				    !(decades < 2 && digit == 3))
-					draw_y_tick(canvas, area, value);
-		}
-	}
+	draw_decades(canvas, area, decades);
 }

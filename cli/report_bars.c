@@ -46,16 +46,24 @@ static const char *shortened(const char *text, size_t chars, char *buf, size_t b
 	return buf;
 }
 
-/* "12M nodes, 1.61 times the GPU's memory". */
-static void write_case(char *text, size_t bytes, const struct report_case *c)
+/* "12M nodes, 1.61 times the GPU's memory"; of one size, "31.6 GB of GPU memory, needs ...". */
+static void write_case(char *text, size_t bytes, const struct report_set *set,
+		       const struct report_case *c)
 {
-	struct figure nodes, over;
+	bool one_size = report_one_size(set);
+	struct figure what, over;
 
-	if (isnan(c->over))
-		snprintf(text, bytes, "%s nodes", figure_count(&nodes, c->nodes));
+	if (one_size)
+		figure_bytes(&what, c->budget_bytes);
 	else
-		snprintf(text, bytes, "%s nodes, %s times the GPU\xe2\x80\x99s memory",
-			 figure_count(&nodes, c->nodes), figure_ratio(&over, c->over));
+		figure_count(&what, c->nodes);
+	if (isnan(c->over))
+		snprintf(text, bytes, "%s %s", what.text, one_size ? "of GPU memory" : "nodes");
+	else
+		snprintf(text, bytes,
+			 one_size ? "%s of GPU memory, needs %s times that"
+				  : "%s nodes, %s times the GPU\xe2\x80\x99s memory",
+			 what.text, figure_ratio(&over, c->over));
 }
 
 /* ------------------------------------------------------------------ time */
@@ -81,11 +89,11 @@ static struct bar_layout layout_of(const struct canvas *canvas, bool parts)
 {
 	if (is_narrow(canvas))
 		return (struct bar_layout){
-			.row_height = parts ? 40 : 32,
+			.row_height = parts ? 42 : 32,
 			.seconds_y = 18,
 			.seconds_width = canvas->width,
 			.seconds_height = parts ? 4 : 9,
-			.share_y = 23,
+			.share_y = 25,
 			.share_width = canvas->width,
 			.share_height = 10,
 			.total_x = canvas->width,
@@ -158,12 +166,13 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 
 /* A case's rows; returns where the next begins. */
 static double draw_case(struct canvas *canvas, const struct report_sets *sets,
-			const struct report_case *c, const struct bar_layout *at, double y)
+			const struct report_set *set, const struct report_case *c,
+			const struct bar_layout *at, double y)
 {
 	double scale_s = 0;
 	char text[80];
 
-	write_case(text, sizeof(text), c);
+	write_case(text, sizeof(text), set, c);
 	canvas_text(canvas, 0, y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK, text);
 	y += HEADING_HEIGHT;
 	for (size_t m = 0; m < sets->nr_managers; m++)
@@ -229,7 +238,7 @@ void chart_parts(struct canvas *canvas, const struct report_sets *sets,
 		y += 20;
 	}
 	for (size_t i = 0; i < nr; i++)
-		y = draw_case(canvas, sets, &set->cases[index[i]], &at, y);
+		y = draw_case(canvas, sets, set, &set->cases[index[i]], &at, y);
 	canvas->height = y;
 }
 
@@ -343,7 +352,7 @@ static double draw_panel(struct canvas *canvas, const struct report_sets *sets,
 			 double x, double y)
 {
 	double scale = longest(set, index, nr, m), from = y;
-	struct figure nodes, budget;
+	struct figure figure;
 	char name[NAME_BYTES];
 
 	canvas_text(canvas, x, y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK,
@@ -351,14 +360,18 @@ static double draw_panel(struct canvas *canvas, const struct report_sets *sets,
 	y += HEADING_HEIGHT;
 	for (size_t i = 0; i < nr; i++) {
 		const struct report_case *c = &set->cases[index[i]];
-		bool one_size = set->cases[0].nodes == set->cases[set->nr_cases - 1].nodes;
 
 		if (!c->cell[m] || !(report_traffic(c->cell[m], WEIR_CAUSE_NR) > 0) ||
 		    c->cell[m]->status != RESULT_OK)
 			continue;
-		canvas_text(canvas, x, y + 6, TEXT_LEFT, SMALL_FONT, COLOUR_INK,
-			    one_size ? figure_bytes(&budget, c->budget_bytes)
-				     : figure_count(&nodes, c->nodes));
+		if (report_one_size(set)) {
+			canvas_text(canvas, x, y + 6, TEXT_LEFT, SMALL_FONT, COLOUR_INK,
+				    figure_bytes(&figure, c->budget_bytes));
+			y += BAR_STEP;
+		} else {
+			canvas_text(canvas, x, y + 6, TEXT_LEFT, SMALL_FONT, COLOUR_INK,
+				    figure_count(&figure, c->nodes));
+		}
 		for (size_t f = 0; f < c->cell[m]->nr_flows; f++) {
 			draw_flow(canvas, x, y + 6, c->cell[m], &c->cell[m]->flow[f], scale);
 			y += BAR_STEP;

@@ -56,6 +56,11 @@ bool report_sets_meet(const struct report_sets *sets, const struct report_set *a
 	return false;
 }
 
+bool report_one_size(const struct report_set *set)
+{
+	return set->nr_cases > 1 && set->cases[0].nodes == set->cases[set->nr_cases - 1].nodes;
+}
+
 const char *report_status_word(enum result_status status)
 {
 	static const char *const words[] = {

@@ -159,7 +159,7 @@ static void label_sizes(struct canvas *canvas, const struct report_set *set,
 	double free_from = 100; /* behind the title of the y axis */
 	struct figure figure;
 
-	if (set->by_nodes || set->cases[0].nodes == set->cases[set->nr_cases - 1].nodes)
+	if (set->by_nodes || report_one_size(set))
 		return;
 	for (size_t i = 0; i < set->nr_cases; i++) {
 		const char *text = figure_count(&figure, set->cases[i].nodes);
@@ -209,8 +209,8 @@ static void shade_beyond(struct canvas *canvas, const struct area *area)
 		return;
 	canvas_box(canvas, from, area->top, to - from, area->height, COLOUR_SHADE);
 	if (to - from > 110)
-		canvas_text(canvas, from + 8, area->top + 13, TEXT_LEFT, SMALL_FONT, COLOUR_MUTED,
-			    "does not fit");
+		canvas_text(canvas, to - 8, area->top + area->height - 11, TEXT_RIGHT, SMALL_FONT,
+			    COLOUR_MUTED, "does not fit");
 }
 
 void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
@@ -227,7 +227,7 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 		shade_beyond(canvas, &area);
 	area_draw_y(canvas, &area, "s an epoch");
 	area_draw_x(canvas, &area,
-		    set->by_nodes ? "nodes, millions" : "memory that it needs / GPU memory");
+		    set->by_nodes ? "nodes, millions" : "memory needed over GPU memory");
 	label_sizes(canvas, set, &area);
 	draw_line_of(canvas, set, &area, in_memory_of, COLOUR_MANAGER, 3);
 	for (size_t m = 0; m < sets->nr_managers; m++)

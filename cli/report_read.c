@@ -115,44 +115,39 @@ static int get_object(struct report_source *source, const json_t *object, const 
 
 struct number_member {
 	const char *name;
-	size_t offset;
+	double *value;
 };
 
 static int get_numbers(struct report_source *source, const json_t *object,
-		       const struct number_member *members, size_t nr, struct report_result *result)
+		       const struct number_member *members, size_t nr)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < nr && !err; i++)
-		err = get_number(source, object, members[i].name,
-				 (double *)((char *)result + members[i].offset));
+		err = get_number(source, object, members[i].name, members[i].value);
 	return err;
 }
 
-#define NUMBER(name)                                        \
-	{                                                   \
-#name, offsetof(struct report_result, name) \
-	}
 #define NR_OF(array) (sizeof(array) / sizeof(*(array)))
 
 static int read_parameters(struct report_source *source, struct report_result *result)
 {
-	static const struct number_member members[] = {
-		NUMBER(nodes),
-		NUMBER(slice),
-		NUMBER(hidden),
-		NUMBER(epochs),
-		NUMBER(seed),
-		NUMBER(warm_up),
-		NUMBER(host_budget_bytes),
-		NUMBER(block_bytes),
+	const struct number_member members[] = {
+		{"nodes", &result->nodes},
+		{"slice", &result->slice},
+		{"hidden", &result->hidden},
+		{"epochs", &result->epochs},
+		{"seed", &result->seed},
+		{"warm_up", &result->warm_up},
+		{"host_budget_bytes", &result->host_budget_bytes},
+		{"block_bytes", &result->block_bytes},
 	};
 	json_t *parameters;
 	int err;
 
 	err = get_object(source, result->json, "parameters", &parameters);
 	if (!err)
-		err = get_numbers(source, parameters, members, NR_OF(members), result);
+		err = get_numbers(source, parameters, members, NR_OF(members));
 	if (!err)
 		err = get_text(source, parameters, "data", &result->data);
 	if (!err)
@@ -316,11 +311,15 @@ static int read_check(struct report_source *source, struct report_result *result
 
 static int read_measures(struct report_source *source, struct report_result *result)
 {
-	static const struct number_member members[] = {
-		NUMBER(faults),	 NUMBER(first_touches), NUMBER(budget_bytes),
-		NUMBER(bound_s), NUMBER(needs_bytes),	NUMBER(in_memory_s),
+	const struct number_member members[] = {
+		{"faults", &result->faults},
+		{"first_touches", &result->first_touches},
+		{"budget_bytes", &result->budget_bytes},
+		{"bound_s", &result->bound_s},
+		{"needs_bytes", &result->needs_bytes},
+		{"in_memory_s", &result->in_memory_s},
 	};
-	int err = get_numbers(source, result->json, members, NR_OF(members), result);
+	int err = get_numbers(source, result->json, members, NR_OF(members));
 
 	if (!err)
 		err = read_epochs(source, result);

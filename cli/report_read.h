@@ -41,9 +41,9 @@ struct report_result {
 	json_t *json;	  /* owned */
 	const char *file; /* borrowed */
 	unsigned int line;
+	enum result_status status;
 	const char *workload, *machine, *manager;
 	const char *policy, *version, *error, *data, *graph, *device; /* or NULL */
-	enum result_status status;
 	double nodes, slice, hidden, epochs, warm_up, seed, host_budget_bytes, block_bytes;
 	double epoch_s;				/* the median; NaN unless status is RESULT_OK */
 	double time_s[REPORT_PART_NR], parts_s; /* their sum; NaN: not told apart */

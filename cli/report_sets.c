@@ -183,7 +183,7 @@ static struct report_set *set_for(struct making *m, size_t *group_of_set, size_t
 
 static int divide(struct making *m, char *err, size_t err_bytes)
 {
-	size_t group_of_set[REPORT_SETS_MAX];
+	size_t group_of_set[REPORT_SETS_MAX] = {0};
 	enum split *split = calloc(m->nr_groups, sizeof(*split));
 	int rc = split ? 0 : -ENOMEM;
 
@@ -453,6 +453,8 @@ static int make_title(const struct report_sets *sets, struct report_set *set)
 		fprintf(out, "%s on a real GPU", own->workload);
 	else
 		fprintf(out, "%s on a simulated %s", own->workload, own->machine);
+	if (report_one_size(set))
+		fprintf(out, ", %s nodes", count_format((uint64_t)own->nodes, text, sizeof(text)));
 	if (one_budget && own->budget_bytes > 0)
 		fprintf(out, ", %s of GPU memory",
 			size_format((uint64_t)own->budget_bytes, text, sizeof(text)));

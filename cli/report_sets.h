@@ -57,6 +57,9 @@ void report_sets_fini(struct report_sets *sets);
 /* The time of a manager in a case; NaN: it has none. */
 double report_epoch_s(const struct report_case *c, size_t manager);
 
+/* Whether the budgets vary and the size does not. */
+bool report_one_size(const struct report_set *set);
+
 /* What is shown instead of a time. */
 const char *report_status_word(enum result_status status);
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/report_canvas.h"
@@ -52,18 +53,27 @@ static const char *behind(const char *text, const char *what)
 /* "rgb( 68, 170, 153)" of the palette: its name is written, and what it takes is returned. */
 static size_t write_colour(FILE *out, const char *text)
 {
-	unsigned int red, green, blue;
-	char hex[8];
-	int taken = 0;
+	unsigned long channel[3];
+	const char *at = text;
+	char hex[8], *end;
 
-	if (sscanf(text, "rgb(%3u ,%3u ,%3u)%n", &red, &green, &blue, &taken) != 3 || !taken ||
-	    red > 255 || green > 255 || blue > 255)
+	for (int i = 0; i < 3; i++) {
+		if (!begins(at, i ? "," : "rgb("))
+			return 0;
+		at += i ? 1 : strlen("rgb(");
+		channel[i] = strtoul(at, &end, 10);
+		if (end == at || channel[i] > 255)
+			return 0;
+		at = end;
+	}
+	if (*at != ')')
 		return 0;
-	snprintf(hex, sizeof(hex), "#%02x%02x%02x", red, green, blue);
+	snprintf(hex, sizeof(hex), "#%02lx%02lx%02lx", channel[0] & 255, channel[1] & 255,
+		 channel[2] & 255);
 	for (int i = 0; i < COLOUR_NR; i++) {
 		if (strcmp(report_palette[i].light, hex) == 0) {
 			fprintf(out, "var(--%s)", report_palette[i].name);
-			return (size_t)taken;
+			return (size_t)(at + 1 - text);
 		}
 	}
 	return 0;

@@ -96,11 +96,11 @@ static void put_titles(FILE *out, const struct columns *columns)
 	if (columns->budget)
 		put_title(out, "GPU memory");
 	if (columns->over)
-		put_title(out, "needs / GPU memory");
+		put_title(out, "needs over GPU memory");
 	put_title(out, "manager");
 	put_title(out, "epoch");
-	put_title(out, "/ in memory");
-	put_title(out, "/ bound");
+	put_title(out, "over in memory");
+	put_title(out, "over bound");
 	put_title(out, "copied in");
 	put_title(out, "copied out");
 	put_title(out, "in place");
@@ -147,13 +147,16 @@ static void put_result(FILE *out, const struct report_sets *sets, const struct r
 		put_cell(out, "%s", passed[result->passed + 1]);
 }
 
+/* Each result has a case. */
 static const struct report_case *case_of(const struct report_set *set,
 					 const struct report_result *result)
 {
-	const struct report_case like = {.nodes = result->nodes,
-					 .budget_bytes = result->budget_bytes};
+	const struct report_case *c = set->cases;
 
-	return report_case_like(set, &like);
+	while (c->nodes != result->nodes ||
+	       !report_same_budget(c->budget_bytes, result->budget_bytes))
+		c++;
+	return c;
 }
 
 static void put_failures(FILE *out, const struct report_set *set)
@@ -187,7 +190,7 @@ void table_results(FILE *out, const struct report_sets *sets, const struct repor
 	for (size_t i = 0; i < set->nr_results; i++) {
 		const struct report_case *c = case_of(set, set->result[i]);
 
-		fputs(c != before ? "<tr class=\"first\">" : "<tr>", out);
+		fputs(!i || c != before ? "<tr class=\"first\">" : "<tr>", out);
 		put_result(out, sets, c, set->result[i], &columns);
 		fputs("</tr>\n", out);
 		before = c;

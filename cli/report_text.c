@@ -19,15 +19,15 @@
 static void put_case(FILE *out, const struct report_set *set, const struct report_case *c)
 {
 	struct figure nodes, budget, over;
-	bool one_size = set->cases[0].nodes == set->cases[set->nr_cases - 1].nodes;
+	bool one_size = report_one_size(set);
 
-	if (one_size && set->nr_cases > 1)
+	if (one_size)
 		fprintf(out, "%s of GPU memory", figure_bytes(&budget, c->budget_bytes));
 	else
 		fprintf(out, "%s nodes", figure_count(&nodes, c->nodes));
 	if (isnan(c->over))
 		return;
-	if (one_size && set->nr_cases > 1)
+	if (one_size)
 		fprintf(out, " (the work needs %s times that)", figure_ratio(&over, c->over));
 	else
 		fprintf(out, " (%s times the GPU\xe2\x80\x99s memory)",
@@ -122,7 +122,7 @@ static void put_others(FILE *out, const struct report_sets *sets, const struct r
 /* "weir takes 2.87 s, ...; zerocopy, the next, takes ...": of a case in which a run got through. */
 static void put_case_times(FILE *out, const struct report_sets *sets, const struct report_case *c)
 {
-	size_t fastest[REPORT_MANAGERS_MAX], nr = list_fastest(sets, c, fastest), others = 0;
+	size_t fastest[REPORT_MANAGERS_MAX] = {0}, nr = list_fastest(sets, c, fastest), others = 0;
 	double s = report_epoch_s(c, report_fastest(sets, c, SIZE_MAX));
 	struct figure time;
 

@@ -4,6 +4,8 @@
 # `weir report` as its users run it: pages of real runs and of made-up ones, held against the data by
 # report_page.py; what it refuses; and that nothing is left behind. Needs WEIR and SOURCE_DIR. Prints
 # a line a test.
+#
+# Timeout: 300
 set -u
 
 : "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
