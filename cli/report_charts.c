@@ -245,9 +245,9 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 /* The colour of a run's i-th memory. */
 static enum colour memory_colour(size_t i)
 {
-	static const int slots[REPORT_MEMORIES_MAX] = {12, 13, 14, 15, 10, 11};
+	static const int slots[8] = {12, 13, 14, 15, 10, 11, 8, 9};
 
-	return (enum colour)(COLOUR_MANAGER + slots[i]);
+	return (enum colour)(COLOUR_MANAGER + slots[i % 8]);
 }
 
 /* Steps; of many samples in one column the least, the most and the last. */

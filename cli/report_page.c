@@ -340,10 +340,10 @@ static int put_set(FILE *out, const struct page *page, size_t i)
 	html_text(out, set->title);
 	fputs("</h2>\n", out);
 	if (set->measured)
-		fputs("<p class=\"note\">Times are measured. The lower bound, and the time in "
-		      "memory where native has none, are estimates from the driver\xe2\x80\x99s "
-		      "figures.</p>\n",
-		      out);
+		fprintf(out,
+			"<p class=\"note\">Times are measured; the lower bound is computed from %s "
+			"times of kernels.</p>\n",
+			set->result[0]->bound_measured ? "measured" : "estimated");
 	if (!chart_has_parts(page->sets, set))
 		fputs("<p>No run got through, so there is nothing to draw.</p>\n", out);
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)

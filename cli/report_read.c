@@ -309,6 +309,22 @@ static int read_check(struct report_source *source, struct report_result *result
 	return err;
 }
 
+/* A result of a real GPU says so, or its machine's name does. */
+static int read_real_gpu(struct report_source *source, struct report_result *result)
+{
+	const char *bound = NULL;
+	json_t *gpu;
+	int err = get_object(source, result->json, "real_gpu", &gpu);
+
+	if (!err)
+		err = get_text(source, gpu, "bound", &bound);
+	if (!err && isnan(result->in_memory_s))
+		err = get_number(source, gpu, "in_memory_s", &result->in_memory_s);
+	result->measured = gpu || strcmp(result->machine, "cuda") == 0;
+	result->bound_measured = bound && strcmp(bound, "measured") == 0;
+	return err;
+}
+
 static int read_measures(struct report_source *source, struct report_result *result)
 {
 	const struct number_member members[] = {
@@ -331,6 +347,8 @@ static int read_measures(struct report_source *source, struct report_result *res
 		err = read_peaks(source, result);
 	if (!err)
 		err = read_check(source, result);
+	if (!err)
+		err = read_real_gpu(source, result);
 	if (result->status != RESULT_OK || !(result->epoch_s > 0))
 		result->epoch_s = result->parts_s = NAN;
 	return err;

@@ -52,7 +52,8 @@ struct report_result {
 	double faults, first_touches;
 	double peak_bytes; /* of all memories together */
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
-	int passed; /* 1, 0; -1: not compared */
+	int passed;		       /* 1, 0; -1: not compared */
+	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
 };
 
 struct report_results {

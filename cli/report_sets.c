@@ -58,9 +58,10 @@ static double over_of(double needs_bytes, double budget_bytes)
 static bool same_setup(const struct report_result *a, const struct report_result *b)
 {
 	return same_text(a->workload, b->workload) && same_text(a->machine, b->machine) &&
-	       same_text(a->version, b->version) && same_text(a->data, b->data) &&
-	       same_text(a->graph, b->graph) && same_text(a->device, b->device) &&
-	       same_number(a->slice, b->slice) && same_number(a->hidden, b->hidden) &&
+	       same_text(a->version, b->version) && a->measured == b->measured &&
+	       same_text(a->data, b->data) && same_text(a->graph, b->graph) &&
+	       same_text(a->device, b->device) && same_number(a->slice, b->slice) &&
+	       same_number(a->hidden, b->hidden) &&
 	       same_number(a->host_budget_bytes, b->host_budget_bytes) &&
 	       same_number(a->block_bytes, b->block_bytes);
 }
@@ -177,7 +178,7 @@ static struct report_set *set_for(struct making *m, size_t *group_of_set, size_t
 		return NULL;
 	group_of_set[sets->nr] = m->group[i];
 	set = &sets->set[sets->nr++];
-	*set = (struct report_set){.measured = strcmp(result->machine, "cuda") == 0};
+	*set = (struct report_set){.measured = result->measured};
 	return set;
 }
 
@@ -449,10 +450,12 @@ static int make_title(const struct report_sets *sets, struct report_set *set)
 	out = open_memstream(&set->title, &bytes);
 	if (!out)
 		return -ENOMEM;
-	if (set->measured)
+	/* "cuda" stands for whatever GPU there was. */
+	if (set->measured && strcmp(own->machine, "cuda") == 0)
 		fprintf(out, "%s on a real GPU", own->workload);
 	else
-		fprintf(out, "%s on a simulated %s", own->workload, own->machine);
+		fprintf(out, "%s on a %s %s", own->workload, set->measured ? "real" : "simulated",
+			own->machine);
 	if (report_one_size(set))
 		fprintf(out, ", %s nodes", count_format((uint64_t)own->nodes, text, sizeof(text)));
 	if (one_budget && own->budget_bytes > 0)

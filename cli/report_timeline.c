@@ -106,7 +106,8 @@ static int read_event(struct reader *r, const json_t *event, size_t index)
 
 	if (!ph || !name)
 		return 0;
-	if (strcmp(ph, "C") == 0 && strcmp(name, "resident") == 0)
+	if (strcmp(ph, "C") == 0 &&
+	    (strcmp(name, "resident") == 0 || strcmp(name, "resident bytes") == 0))
 		return read_counter(r, event, index);
 	if (strcmp(ph, "M") == 0 && strcmp(name, "process_name") == 0) {
 		run = run_of(r->timeline, event);
@@ -133,7 +134,30 @@ static void run_fini(struct report_run *run)
 		free(run->residency[i].sample);
 }
 
-/* Sort the samples, and leave out runs that have none. */
+/* Sort the samples, find the extent, and leave out memories that never hold anything. */
+static void settle_run(struct report_run *run)
+{
+	size_t nr = 0;
+
+	run->start_s = INFINITY;
+	run->end_s = -INFINITY;
+	for (size_t i = 0; i < run->nr_residencies; i++) {
+		struct report_residency residency = run->residency[i];
+		double most = 0;
+
+		qsort(residency.sample, residency.nr, sizeof(*residency.sample), compare_samples);
+		run->start_s = fmin(run->start_s, residency.sample[0].s);
+		run->end_s = fmax(run->end_s, residency.sample[residency.nr - 1].s);
+		for (size_t k = 0; k < residency.nr; k++)
+			most = fmax(most, residency.sample[k].bytes);
+		if (most > 0)
+			run->residency[nr++] = residency;
+		else
+			free(residency.sample);
+	}
+	run->nr_residencies = nr;
+}
+
 static void settle(struct report_timeline *timeline)
 {
 	size_t nr = 0;
@@ -141,17 +165,8 @@ static void settle(struct report_timeline *timeline)
 	for (size_t i = 0; i < timeline->nr_runs; i++) {
 		struct report_run run = timeline->run[i];
 
-		run.start_s = INFINITY;
-		run.end_s = -INFINITY;
-		for (size_t k = 0; k < run.nr_residencies; k++) {
-			struct report_residency *residency = &run.residency[k];
-
-			qsort(residency->sample, residency->nr, sizeof(*residency->sample),
-			      compare_samples);
-			run.start_s = fmin(run.start_s, residency->sample[0].s);
-			run.end_s = fmax(run.end_s, residency->sample[residency->nr - 1].s);
-		}
-		if (run.end_s > run.start_s)
+		settle_run(&run);
+		if (run.nr_residencies && run.end_s > run.start_s)
 			timeline->run[nr++] = run;
 		else
 			run_fini(&run);

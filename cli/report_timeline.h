@@ -5,6 +5,8 @@
  *
  *   {"ph":"M", "name":"process_name", "pid":P, "args":{"name":TEXT}}       a run's name
  *   {"ph":"C", "name":"resident", "pid":P, "ts":US, "args":{MEMORY:BYTES}} resident from here on
+ *
+ * "resident bytes" is the same as "resident".
  */
 #ifndef WEIR_CLI_REPORT_TIMELINE_H
 #define WEIR_CLI_REPORT_TIMELINE_H
@@ -12,8 +14,10 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "weir/weir.h"
+
 #define REPORT_RUNS_MAX 32
-#define REPORT_MEMORIES_MAX 6
+#define REPORT_MEMORIES_MAX WEIR_MEMORIES_MAX
 
 struct report_sample {
 	double s, bytes;
@@ -34,7 +38,8 @@ struct report_run {
 	double start_s, end_s;
 };
 
-/* Runs that have a sample. Texts belong to json. */
+/* Runs that have an extent in time, and of each the memories that hold anything at any time. Texts
+ * belong to json. */
 struct report_timeline {
 	json_t *json;
 	struct report_run run[REPORT_RUNS_MAX];

@@ -99,6 +99,24 @@ static void test_report_read_no_time_without_success(void **state)
 	report_results_fini(&results);
 }
 
+static void test_report_read_of_a_real_gpu(void **state)
+{
+	struct report_results results;
+
+	(void)state;
+	assert_int_equal(read_text(MINIMAL "\n{" NEEDED "},\"real_gpu\":{\"in_memory_s\":3,"
+					   "\"bound\":\"measured\"}}\n{" NEEDED "},\"real_gpu\":{"
+					   "\"bound\":\"modelled\"},\"in_memory_s\":2}",
+				   &results),
+			 0);
+	assert_false(results.result[0].measured);
+	assert_true(results.result[1].measured && results.result[1].bound_measured);
+	assert_true(results.result[1].in_memory_s == 3);
+	assert_true(results.result[2].measured && !results.result[2].bound_measured);
+	assert_true(results.result[2].in_memory_s == 2);
+	report_results_fini(&results);
+}
+
 static void test_report_read_refuses(void **state)
 {
 	(void)state;
@@ -142,10 +160,11 @@ static void test_report_timeline_runs(void **state)
 	(void)state;
 	assert_int_equal(
 		read_timeline(
-			"[" COUNTER(7, 3e6, "\"hbm\":30,\"host\":1") "," COUNTER(7, 1e6, "\"hbm\":10") "," COUNTER(
-				8, 1e6,
-				"\"hbm\":5") ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,"
-					     "\"args\":{\"name\":\"weir\"}},{\"ph\":\"X\"},17]",
+			"[" COUNTER(7, 3e6, "\"hbm\":30,\"host\":1,\"idle\":0") "," COUNTER(
+				7, 1e6,
+				"\"hbm\":10") "," COUNTER(8, 1e6,
+							  "\"hbm\":5") ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,"
+								       "\"args\":{\"name\":\"weir\"}},{\"ph\":\"X\"},17]",
 			&timeline),
 		0);
 	/* Run 8 has no extent, and is left out. */
@@ -191,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_report_read_minimal),
 		cmocka_unit_test(test_report_read_everything),
 		cmocka_unit_test(test_report_read_no_time_without_success),
+		cmocka_unit_test(test_report_read_of_a_real_gpu),
 		cmocka_unit_test(test_report_read_refuses),
 		cmocka_unit_test(test_report_timeline_runs),
 		cmocka_unit_test(test_report_timeline_refuses),

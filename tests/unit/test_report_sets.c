@@ -288,11 +288,16 @@ static void test_text_nothing_got_through(void **state)
 
 static void test_text_below_the_bound(void **state)
 {
+	struct report_result *r[] = {add("cuda", 5e6, 1 * GB, "weir", 0.5),
+				     add("cuda", 6e6, 1 * GB, "weir", 3)};
+
 	(void)state;
-	add("cuda", 5e6, 1 * GB, "weir", 0.5)->bound_s = 1;
-	add("cuda", 6e6, 1 * GB, "weir", 3)->bound_s = 2;
+	r[0]->bound_s = 1;
+	r[1]->bound_s = 2;
+	r[0]->measured = r[1]->measured = true;
 	make();
 	assert_true(sets.set[0].measured);
+	assert_string_equal(sets.set[0].title, "gcn on a real GPU, 1 GB of GPU memory");
 	said(text_epochs,
 	     "\n- 6M nodes: weir takes 3.00 s, 1.50 times the lower bound. \n"
 	     "weir is never more than 1.50 times the lower bound, farthest at 6M nodes. At 5M nodes "
