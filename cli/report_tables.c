@@ -71,7 +71,7 @@ static void put_status(FILE *out, const struct report_result *result)
 
 /* Columns that not every table has. */
 struct columns {
-	bool budget, over, faults, losses;
+	bool budget, over, in_memory, bound, faults, losses;
 };
 
 static struct columns columns_of(const struct report_set *set)
@@ -82,6 +82,8 @@ static struct columns columns_of(const struct report_set *set)
 		columns.budget |=
 			!report_same_budget(set->cases[i].budget_bytes, set->cases[0].budget_bytes);
 		columns.over |= !isnan(set->cases[i].over);
+		columns.in_memory |= !isnan(set->cases[i].in_memory_s);
+		columns.bound |= !isnan(set->cases[i].bound_s);
 	}
 	for (size_t i = 0; i < set->nr_results; i++) {
 		columns.faults |= set->result[i]->faults > 0 || set->result[i]->first_touches > 0;
@@ -99,8 +101,10 @@ static void put_titles(FILE *out, const struct columns *columns)
 		put_title(out, "needs over GPU memory");
 	put_title(out, "manager");
 	put_title(out, "epoch");
-	put_title(out, "over in memory");
-	put_title(out, "over bound");
+	if (columns->in_memory)
+		put_title(out, "over in memory");
+	if (columns->bound)
+		put_title(out, "over bound");
 	put_title(out, "copied in");
 	put_title(out, "copied out");
 	put_title(out, "in place");
@@ -127,8 +131,10 @@ static void put_result(FILE *out, const struct report_sets *sets, const struct r
 		put_cell(out, "%s", figure_ratio(&figure, c->over));
 	put_manager(out, sets, result->manager);
 	put_status(out, result);
-	put_cell(out, "%s", figure_ratio(&figure, result->epoch_s / c->in_memory_s));
-	put_cell(out, "%s", figure_ratio(&figure, result->epoch_s / result->bound_s));
+	if (columns->in_memory)
+		put_cell(out, "%s", figure_ratio(&figure, result->epoch_s / c->in_memory_s));
+	if (columns->bound)
+		put_cell(out, "%s", figure_ratio(&figure, result->epoch_s / c->bound_s));
 	put_cell(out, "%s",
 		 figure_bytes(&figure,
 			      ok ? traffic_of(result, WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH)

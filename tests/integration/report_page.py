@@ -28,7 +28,7 @@ class Page(HTMLParser):
         super().__init__()
         self.open, self.ids, self.names, self.tags = [], [], [], []
         self.rows, self.items, self.paragraphs = [], [], []
-        self.text = None
+        self.text, self.table, self.row = None, None, None
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
@@ -47,8 +47,12 @@ class Page(HTMLParser):
         check(not any(name.startswith("on") for name in attrs), f"a handler in <{tag}>")
         if tag in ("td", "th", "li", "p"):
             self.text = ""
+        if attrs.get("class") == "table":
+            self.table = attrs["aria-label"]
         if tag == "tr":
-            self.rows.append([])
+            self.row = []
+            if self.table == "All results":
+                self.rows.append(self.row)
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
@@ -59,7 +63,7 @@ class Page(HTMLParser):
         check(self.open and self.open[-1] == tag, f"</{tag}> ends {self.open[-1:]}")
         self.open.pop()
         if tag in ("td", "th"):
-            self.rows[-1].append(self.text)
+            self.row.append(self.text)
         if tag == "li":
             self.items.append(self.text.strip())
         if tag == "p":
@@ -130,7 +134,7 @@ def check_colours(text):
 
 def check_rows(page, results):
     """Each result has a row of its own, with its time or why there is none."""
-    rows = [row for row in page.rows if len(row) > 6]
+    rows = list(page.rows)
     for result in results:
         status = {"ok": "no time", "out-of-memory": "out of memory", "failed": "failed"}
         time = result.get("epoch_median_s")
