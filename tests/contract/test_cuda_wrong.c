@@ -105,6 +105,9 @@ static void test_destroyed_context(void **state)
 	planned_open(&p);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(planned_step(&p, i % 3, (i + 1) % 3, 0), 0);
+	/* It takes with it what runs, of which there is nothing here. */
+	assert_int_equal(weir_stream_sync(p.stream), 0);
+	assert_int_equal(weir_space_sync(p.space), 0);
 	log_watch(&log, WEIR_LOG_ERROR);
 	fakecuda_fail_symbol("cuCtxPushCurrent_v2", 0, CU_CONTEXT_IS_DESTROYED);
 	assert_int_not_equal(planned_step(&p, 0, 1, 0), 0);
@@ -220,7 +223,8 @@ static const char nvml_source[] =
 	"{ *out = 0; return strcmp(pci, \"0000:19:00.0\") ? 6 : 0; }\n"
 	"int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *nr, struct p *out)\n"
 	"{\n"
-	"	struct p p[] = {{getpid(), 5, 0, 0}, {1, 12345678901, 0, 0}, {0x7fffffff, -1, 0, 0}};\n"
+	"	struct p p[] = {{getpid(), 5, 0, 0}, {1, 12345678901, 0, 0},\n"
+	"			{0x7fffffff, -1, 0, 0}};\n"
 	"	if (*nr < 3)\n"
 	"		return 7;\n"
 	"	memcpy(out, p, sizeof(p));\n"
@@ -235,7 +239,7 @@ static void nvml_build(char path[64])
 	FILE *cc;
 	int fd;
 
-	strcpy(path, "/tmp/weir-nvml-XXXXXX");
+	snprintf(path, 64, "/tmp/weir-nvml-XXXXXX");
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);

@@ -21,7 +21,8 @@ int gcn_cuda_load(void);
  */
 int gcn_cuda_prepare(void *stream);
 
-/* Undo it, before the stream is destroyed; the context is current. Waits for the device. Nothing if it was not done. */
+/* Undo it, before the stream is destroyed; the context is current. Waits for the device. Nothing if
+ * it was not done. */
 void gcn_cuda_forget(void *stream);
 
 /*

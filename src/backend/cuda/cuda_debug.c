@@ -247,7 +247,7 @@ static int check_capture(struct cuda *cuda, stream_id_t id)
 {
 	cu_stream stream;
 	uint32_t device;
-	int status, err = cuda_stream_get(cuda, id, &stream, &device);
+	int status = CU_CAPTURE_NONE, err = cuda_stream_get(cuda, id, &stream, &device);
 
 	if (!err)
 		err = cuda_error(&cuda->driver, cuda->driver.stream_capturing(stream, &status),

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "src/backend/cuda/cuda_internal.h"
@@ -504,16 +505,17 @@ uint64_t cuda_host_bytes(void)
 
 static uint64_t host_room(void)
 {
-	unsigned long long kib = 0;
+	static const char name[] = "MemAvailable:";
 	FILE *file = fopen("/proc/meminfo", "r");
+	uint64_t kib = 0;
 	char line[128];
-	bool found = false;
 
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
+	while (file && !kib && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, sizeof(name) - 1))
+			kib = strtoull(line + sizeof(name) - 1, NULL, 10);
 	if (file)
 		(void)fclose(file);
-	return found ? host_share((uint64_t)kib << 10) : cuda_host_bytes();
+	return kib ? host_share(kib << 10) : cuda_host_bytes();
 }
 
 uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
