@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams and fences. A fence is an event, until it is known to be reached: then
- * its time is kept and the event used again. Events of a stream are reached in order, so that one
- * number says which are.
+ * Streams and fences. A fence is an event, until it is known to be reached: then its time is kept
+ * and the event used again. Events of a stream are reached in order, so that one number says which
+ * are.
  */
 #include <errno.h>
 #include <stdlib.h>
