@@ -73,7 +73,7 @@ void contract_map_host(void **state)
 	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(contract_add(b, c->compute, va, va, c->unit, 1), 0);
 	contract_wait(b, c->compute);
-	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, BACKEND_HOST_BIT), 0);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, BACKEND_HOST_BIT), 0);
 	if (can(c, CAN_BYTES))
 		for (uint64_t i = 0; i < c->unit; i++)
 			assert_int_equal(va[i], 6);

@@ -7,7 +7,8 @@
 
 /* More pieces than any driver is handed at once. */
 #define NR_PIECES 100u
-#define NR_FENCES 1000
+/* More than a backend begins with; fewer than a driver queues before a call waits for room. */
+#define NR_FENCES 300
 
 /* ------------------------------------------------------------------ copies */
 
