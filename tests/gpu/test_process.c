@@ -21,8 +21,20 @@
 #define WORKER_BLOCKS 8u /* budgets; the ranges take half as many each */
 #define VICTIM_BLOCKS 64u
 #define NR_KILLS 4u
+#define LONG_NS 20000000u
 
 /* ------------------------------------------------------------------ children */
+
+/* A kernel that takes long, beside everything else; no more than one at a time. */
+static void launch_long(struct test_space *t)
+{
+	const struct test_spin_args args = {.ns = LONG_NS};
+	const struct weir_launch launch = {
+		.kernel = &test_kernel_spin, .args = &args, .args_bytes = sizeof(args)};
+
+	assert_int_equal(weir_stream_sync(t->stream[1]), 0);
+	assert_int_equal(weir_launch(t->stream[1], &launch), 0);
+}
 
 /* Work on ranges that do not fit, for rounds or until it is killed; contents are checked. */
 static void work(uint32_t nr_rounds, uint32_t gpu_blocks)
@@ -40,15 +52,17 @@ static void work(uint32_t nr_rounds, uint32_t gpu_blocks)
 	do_sync(&t);
 	printf("ready\n");
 	(void)fflush(stdout);
-	for (uint32_t i = 0; i < nr_rounds; i++)
+	for (uint32_t i = 0; i < nr_rounds; i++) {
+		launch_long(&t);
 		for (uint32_t r = 0; r < NR_RANGES; r++)
 			do_change(&t, 0, range[r], bytes, i * NR_RANGES + r + 1,
 				  (i + 1) * NR_RANGES + r + 1);
+	}
 	do_sync(&t);
 	test_space_close(&t);
 }
 
-/* Kernels run, blocks move, and it does not end by itself. */
+/* A kernel always runs, blocks move, and it does not end by itself. */
 static void be_victim(void)
 {
 	work(UINT32_MAX / NR_RANGES - 1, VICTIM_BLOCKS);
@@ -57,6 +71,7 @@ static void be_victim(void)
 static int child_main(const char *task)
 {
 	child_begin(LIMIT_SECONDS);
+	test_gpu_not_alone();
 	if (strcmp(task, "worker") == 0)
 		work(NR_ROUNDS, WORKER_BLOCKS);
 	else if (strcmp(task, "victim") == 0)

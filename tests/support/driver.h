@@ -71,6 +71,10 @@ uint64_t test_gpu_free_bytes(void);
  * driver's card for itself, also where that stands in for the real one. */
 bool test_gpu_is_shared(void);
 
+/* Another process uses the card at the same time: from now on test_cuda_nothing_left() does not
+ * look at what is free there. */
+void test_gpu_not_alone(void);
+
 /* Whether so many bytes are free, now or in the next seconds. What other programs gave back may be
  * some time coming. */
 bool test_gpu_free_soon(uint64_t bytes, unsigned seconds);

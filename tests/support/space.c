@@ -123,6 +123,8 @@ void test_machine_close(struct test_space *t)
 		t->backend->ops->device_free(t->backend, t->nr_wrong_cuda);
 	else
 		assert_int_equal(sim_leaks(t->backend), 0);
+	for (uint32_t m = 0; m < t->desc.nr_memories; m++)
+		assert_int_equal(t->backend->ops->memory_used(t->backend, m), 0);
 	weir_machine_close(t->machine);
 	if (cuda)
 		test_cuda_nothing_left(NULL);
