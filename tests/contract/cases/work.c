@@ -138,6 +138,7 @@ void contract_fences_order_streams(void **state)
 	struct contract *c = *state;
 	struct backend *b = c->b;
 	struct backend_chunk host, gpu, back;
+	uint64_t begin = b->ops->now_ns(b);
 	fence_t first, second;
 
 	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
@@ -165,9 +166,12 @@ void contract_fences_order_streams(void **state)
 	contract_gate_open(c);
 	assert_int_equal(b->ops->fence_wait(b, second), 0);
 	assert_int_equal(b->ops->fence_done(b, first), 1);
-	assert_true(b->ops->fence_time_ns(b, first) > 0);
-	assert_true(b->ops->fence_time_ns(b, first) <= b->ops->fence_time_ns(b, second));
-	assert_true(b->ops->fence_time_ns(b, second) <= b->ops->now_ns(b));
+	assert_in_range(b->ops->fence_time_ns(b, first), begin, b->ops->now_ns(b));
+	assert_in_range(b->ops->fence_time_ns(b, second), begin, b->ops->now_ns(b));
+	/* A real device's clock is not the host's, and is set by it now and then: times of two
+	 * streams may be off by as much. */
+	if (!can(c, CAN_WAIT))
+		assert_true(b->ops->fence_time_ns(b, first) < b->ops->fence_time_ns(b, second));
 	if (can(c, CAN_BYTES))
 		assert_memory_equal(back.alias, host.alias, c->unit);
 	b->ops->chunk_destroy(b, &host);
