@@ -95,11 +95,6 @@ static void write_stream_name(FILE *out, const struct timeline_run *run, uint32_
 		    TRACK_STREAMS * ((uint32_t)s->kind + 1) + stream);
 }
 
-static bool on_stream(const struct watch_event *event)
-{
-	return event->kind <= WATCH_DOWNLOAD;
-}
-
 /* Name the tracks that have something on them. */
 static int write_tracks(FILE *out, const struct timeline_run *run)
 {
@@ -110,8 +105,8 @@ static int write_tracks(FILE *out, const struct timeline_run *run)
 	if (!used)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < log->nr_events; i++)
-		*(on_stream(&log->event[i]) ? &used[log->event[i].track]
-					    : &host[log->event[i].track]) = true;
+		*(watch_on_stream(&log->event[i]) ? &used[log->event[i].track]
+						  : &host[log->event[i].track]) = true;
 	write_name(out, run, TRACK_EPOCHS, "thread_name", "epochs");
 	write_order(out, run, TRACK_EPOCHS, TRACK_EPOCHS);
 	for (uint32_t agent = 0; agent < 2; agent++) {
@@ -148,7 +143,7 @@ static const char *event_name(const struct watch_event *event)
 
 static void write_event(FILE *out, const struct timeline_run *run, const struct watch_event *event)
 {
-	uint32_t first = on_stream(event) ? TRACK_STREAMS : TRACK_HOST;
+	uint32_t first = watch_on_stream(event) ? TRACK_STREAMS : TRACK_HOST;
 
 	write_span(out, run, first + event->track, event_name(event), event->begin_ns,
 		   event->end_ns);
@@ -156,7 +151,7 @@ static void write_event(FILE *out, const struct timeline_run *run, const struct 
 	if (event->kind == WATCH_LAUNCH)
 		fprintf(out, "\"read\":%" PRIu64 ",\"written\":%" PRIu64,
 			event->bytes[WEIR_TO_DEVICE], event->bytes[WEIR_TO_HOST]);
-	else if (on_stream(event))
+	else if (watch_on_stream(event))
 		fprintf(out, "\"in\":%" PRIu64 ",\"out\":%" PRIu64 ",\"pieces\":%" PRIu32,
 			event->bytes[WEIR_TO_DEVICE], event->bytes[WEIR_TO_HOST], event->pieces);
 	else if (event->bytes[0])

@@ -162,7 +162,7 @@ int timeline_link(FILE *out, const struct timeline_run *run)
 	if (!part)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < log->nr_events && width > 0; i++)
-		for (int d = 0; log->event[i].kind <= WATCH_DOWNLOAD && d < WEIR_DIRECTION_NR; d++)
+		for (int d = 0; watch_on_stream(&log->event[i]) && d < WEIR_DIRECTION_NR; d++)
 			spread(part[d], log, width, &log->event[i], (double)log->event[i].bytes[d]);
 	for (uint32_t i = 0; i < LINK_PARTS && width > 0; i++) {
 		if (i && part[0][i] == part[0][i - 1] && part[1][i] == part[1][i - 1])

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/flaky/flaky.h"
 #include "src/backend/watch/watch.h"
 #include "tests/unit/test_sim_machine.h"
 
@@ -432,6 +433,38 @@ static void test_too_old_is_dropped(void **state)
 	watch_log_free(log);
 }
 
+/* A mark that fails costs a time, never the launch; a launch that fails is not recorded. */
+static void test_marks_that_fail(void **state)
+{
+	struct backend *sim, *flaky;
+	struct fixture f;
+	struct watch_log *log;
+
+	(void)state;
+	test_machine(&f.desc);
+	assert_int_equal(sim_create(&f.desc, WEIR_DATA_PHANTOM, &sim), 0);
+	assert_int_equal(flaky_create(sim, &flaky), 0);
+	assert_int_equal(watch_create(flaky, &f.b), 0);
+	assert_int_equal(f.b->ops->stream_create(f.b, 0, BACKEND_COMPUTE, &f.compute), 0);
+	assert_int_equal(watch_start(f.b, 100), 0);
+	for (uint64_t n = 1; n <= 3; n++) { /* mark, launch, mark */
+		const struct weir_launch l = {.kernel = &touch_kernel};
+
+		flaky_arm(flaky, flaky_nr_calls(flaky) + n, -EIO);
+		assert_int_equal(f.b->ops->launch(f.b, f.compute, &l), n == 2 ? -EIO : 0);
+	}
+	launch(&f, NULL, 0, 0);
+	sync_stream(&f, f.compute);
+	log = stop(&f);
+	assert_non_null(event_of(log, WATCH_LAUNCH, 0));
+	assert_null(event_of(log, WATCH_LAUNCH, 1));
+	assert_int_equal(log->nr_launches, 3);
+	assert_int_equal(log->nr_dropped, 2);
+	watch_log_free(log);
+	f.b->ops->stream_destroy(f.b, f.compute);
+	f.b->ops->destroy(f.b);
+}
+
 static void test_names_are_bounded(void **state)
 {
 	struct fixture *f = *state;
@@ -462,7 +495,8 @@ int main(void)
 		CASE(test_launch_bytes_in_place),	CASE(test_calls_of_the_host),
 		CASE(test_calls_of_the_migrator),	CASE(test_residency_by_memory_and_name),
 		CASE(test_memory_is_bounded),		CASE(test_unfinished_is_dropped),
-		CASE(test_too_old_is_dropped),		CASE(test_names_are_bounded),
+		CASE(test_too_old_is_dropped),		cmocka_unit_test(test_marks_that_fail),
+		CASE(test_names_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,12 @@ struct watch_event {
 	uint64_t least_ns; /* it did not begin before */
 };
 
+/* Whether it was work on a stream; else it was a call of the host. */
+static inline bool watch_on_stream(const struct watch_event *event)
+{
+	return event->kind <= WATCH_DOWNLOAD;
+}
+
 /* A change of what is resident. In order of time. */
 struct watch_change {
 	uint64_t ns;
