@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir report`: results in, a page out. What is read is in report_read.c and report_timeline.c, how
- * it is put in order in report_sets.c, what is said of it in report_text.c, what is drawn in
+ * `weir report`: results in, a page out. What is read is in report_read.c and report_timeline.c,
+ * how it is put in order in report_sets.c, what is said of it in report_text.c, what is drawn in
  * report_charts.c and report_bars.c, what the page looks like in report_page.c.
  */
 #include "cli/report.h"
@@ -58,8 +58,8 @@ static int print_help(void)
 {
 	puts("usage: weir report RESULTS... [options]\n"
 	     "\n"
-	     "Make a page out of results, as `weir bench gcn --json FILE` writes them, that shows what\n"
-	     "each manager's time goes into. - is standard input.\n");
+	     "Make a page out of results, as `weir bench gcn --json FILE` writes them, that shows\n"
+	     "what each manager's time goes into. - is standard input.\n");
 	options_help(stdout, report_options, NR_OPTIONS);
 	return fflush(stdout) ? EXIT_BAD : 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A picture that gnuplot is to draw: boxes, texts, lines, marks and curves at places in pixels, from
- * the top left corner, in colours of one palette. gnuplot's own axes are not used: charts here put
- * figures beside what they belong to, and know where everything stands.
+ * A picture that gnuplot is to draw: boxes, texts, lines, marks and curves at places in pixels,
+ * from the top left corner, in colours of one palette. gnuplot's own axes are not used: charts here
+ * put figures beside what they belong to, and know where everything stands.
  *
- * In pages a colour is the CSS variable of its name; the palette gives its values in light and dark.
- * No two colours have the same light value, since that is how they are told apart in what gnuplot
- * wrote.
+ * In pages a colour is the CSS variable of its name; the palette gives its values in light and in
+ * dark. No two colours have the same light value, since that is how they are told apart in what
+ * gnuplot wrote.
  */
 #ifndef WEIR_CLI_REPORT_CANVAS_H
 #define WEIR_CLI_REPORT_CANVAS_H

@@ -41,7 +41,8 @@ void chart_residency(struct canvas *canvas, const struct report_timeline *timeli
 /* "computing", "use in place", ...: what time is spent on. */
 const char *report_part_name(enum report_part part);
 
-/* Bytes an epoch of a result over all links, of one cause or (WEIR_CAUSE_NR) of all; NaN: not known. */
+/* Bytes an epoch of a result over all links, of one cause or (WEIR_CAUSE_NR) of all; NaN: not
+ * known. */
 double report_traffic(const struct report_result *result, enum weir_cause cause);
 
 #endif

@@ -24,7 +24,7 @@ static int decimals_of(double value)
 	return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 }
 
-/* In the largest of the units, each a thousandth of the one before, that leaves it at 1 or above. */
+/* In the largest of the units, each a thousandth of the one before, that leaves it at 1 or more. */
 static char *scaled(struct figure *figure, double value, const char *const *units)
 {
 	while (value > 0 && value < 0.9995 && units[1]) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures as a report shows them: three digits, a unit, "-" for what is not known. Each returns buf,
- * so that it can stand among the arguments of a print.
+ * Figures as a report shows them: three digits, a unit, "-" for what is not known. Each returns the
+ * text, so that it can stand among the arguments of a print.
  */
 #ifndef WEIR_CLI_REPORT_FORMAT_H
 #define WEIR_CLI_REPORT_FORMAT_H

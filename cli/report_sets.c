@@ -42,7 +42,7 @@ static bool same_number(double a, double b)
 	return a == b || (isnan(a) && isnan(b));
 }
 
-/* Budgets that are a percentage of what is needed are rounded, and what is needed varies a little. */
+/* Budgets that are a percentage of what is needed are rounded. */
 static bool same_over(double a, double b)
 {
 	return same_number(a, b) || fabs(a - b) <= 1e-2 * fmax(a, b);

@@ -4,8 +4,9 @@
  * the cases (a size with a budget), in each case one result a manager. It computes and prints
  * nothing.
  *
- * A set is one machine, workload, version and configuration. Where sizes and budgets both vary, each
- * budget is a set of its own, or, where each size has its own budget, each part of what is needed.
+ * A set is one machine, workload, version and configuration. Where sizes and budgets both vary,
+ * each budget is a set of its own, or, where each size has its own budget, each part of what is
+ * needed.
  */
 #ifndef WEIR_CLI_REPORT_SETS_H
 #define WEIR_CLI_REPORT_SETS_H
@@ -99,7 +100,8 @@ const struct report_case *report_telling_case(const struct report_sets *sets,
 size_t report_cases_pick(const struct report_sets *sets, const struct report_set *set,
 			 size_t *index, size_t nr);
 
-/* Bytes of one cause an epoch: those of the run over its epochs, warm-up included. NaN: not known. */
+/* Bytes of one cause an epoch: those of the run over its epochs, warm-up included. NaN: not
+ * known. */
 double report_flow_bytes(const struct report_result *result, const struct report_flow *flow,
 			 enum weir_cause cause);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sentences; see report_text.h. Which cases and managers are spoken of is chosen by rules that stand
- * here: the last case that fits, the one nearest to half as much again as fits, and the last.
+ * Sentences; see report_text.h. Which cases and managers are spoken of is chosen by rules that
+ * stand here: the last case that fits, the one nearest to half as much again as fits, and the last.
  */
 #include "cli/report_text.h"
 
@@ -327,8 +327,8 @@ void text_parts(FILE *out, const struct report_sets *sets, const struct report_s
 			put_case_parts(out, sets, set, telling);
 		put_case_parts(out, sets, set, last);
 		put_faults(out, sets, last);
-		fputs("Each case has a scale of seconds of its own, and each bar is there once more "
-		      "as shares of its own time. ",
+		fputs("Each case has a scale of seconds of its own, and each bar is there once "
+		      "more as shares of its own time. ",
 		      out);
 	} else {
 		fputs("These results do not say what the time goes into, so each bar is whole. ",
@@ -424,8 +424,8 @@ void text_traffic(FILE *out, const struct report_sets *sets, const struct report
 		put_managers(out, sets, managers, silent);
 		fprintf(out, " move%s nothing. ", silent == 1 ? "s" : "");
 	}
-	fputs("Bytes are those of the whole run divided by its epochs, warm-up included. Each manager "
-	      "has a scale of its own. ",
+	fputs("Bytes are those of the whole run divided by its epochs, warm-up included. Each "
+	      "manager has a scale of its own. ",
 	      out);
 	put_picked(out, set, nr);
 	fputc('\n', out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is to see in a chart, in sentences computed from the results. Plain text, a paragraph a
- * line, or "- WHAT: ...", an item of a list; nothing is escaped. Errors stay in the stream.
+ * What there is to see in a chart, in sentences computed from the results. Plain text, a paragraph
+ * a line, or "- WHAT: ...", an item of a list; nothing is escaped. Errors stay in the stream.
  */
 #ifndef WEIR_CLI_REPORT_TEXT_H
 #define WEIR_CLI_REPORT_TEXT_H

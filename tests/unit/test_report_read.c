@@ -13,9 +13,9 @@
 #include "cli/report_read.h"
 #include "cli/report_timeline.h"
 
-#define NEEDED                                                                                      \
-	"\"schema\":\"weir-result-1\",\"workload\":\"gcn\",\"machine\":\"m\",\"manager\":\"weir\"," \
-	"\"status\":\"ok\",\"parameters\":{\"nodes\":5000000"
+#define NEEDED                                                                 \
+	"\"schema\":\"weir-result-1\",\"workload\":\"gcn\",\"machine\":\"m\"," \
+	"\"manager\":\"weir\",\"status\":\"ok\",\"parameters\":{\"nodes\":5000000"
 #define MINIMAL "{" NEEDED "}}"
 
 static char err[256];
@@ -154,19 +154,19 @@ static int read_timeline(const char *text, struct report_timeline *timeline)
 
 static void test_report_timeline_runs(void **state)
 {
+	/* clang-format off */
+	static const char text[] =
+		"[" COUNTER(7, 3e6, "\"hbm\":30,\"host\":1,\"idle\":0") ","
+		COUNTER(7, 1e6, "\"hbm\":10") ","
+		COUNTER(8, 1e6, "\"hbm\":5") ","
+		"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,\"args\":{\"name\":\"weir\"}},"
+		"{\"ph\":\"X\"},17]";
+	/* clang-format on */
 	struct report_timeline timeline;
 	const struct report_run *run;
 
 	(void)state;
-	assert_int_equal(
-		read_timeline(
-			"[" COUNTER(7, 3e6, "\"hbm\":30,\"host\":1,\"idle\":0") "," COUNTER(
-				7, 1e6,
-				"\"hbm\":10") "," COUNTER(8, 1e6,
-							  "\"hbm\":5") ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,"
-								       "\"args\":{\"name\":\"weir\"}},{\"ph\":\"X\"},17]",
-			&timeline),
-		0);
+	assert_int_equal(read_timeline(text, &timeline), 0);
 	/* Run 8 has no extent, and is left out. */
 	assert_int_equal(timeline.nr_runs, 1);
 	run = &timeline.run[0];

@@ -262,8 +262,8 @@ static void test_text_epochs(void **state)
 	     "s, 16.0 times as long. \n"
 	     "- 20M nodes (2.67 times the GPU\xe2\x80\x99s memory): weir alone gets through: it "
 	     "takes 8.20 s, 1.02 times the lower bound and 1.02 times as long as in memory. \n"
-	     "weir is never more than 1.25 times the lower bound, farthest at 12M nodes (1.60 times "
-	     "the GPU\xe2\x80\x99s memory). \n");
+	     "weir is never more than 1.25 times the lower bound, farthest at 12M nodes (1.60 "
+	     "times the GPU\xe2\x80\x99s memory). \n");
 }
 
 static void test_text_without_anything_known(void **state)
@@ -300,9 +300,9 @@ static void test_text_below_the_bound(void **state)
 	assert_string_equal(sets.set[0].title, "gcn on a real GPU, 1 GB of GPU memory");
 	said(text_epochs,
 	     "\n- 6M nodes: weir takes 3.00 s, 1.50 times the lower bound. \n"
-	     "weir is never more than 1.50 times the lower bound, farthest at 6M nodes. At 5M nodes "
-	     "it is below the bound, so this machine is faster than the rates from which the bound "
-	     "is computed. \n");
+	     "weir is never more than 1.50 times the lower bound, farthest at 6M nodes. At 5M "
+	     "nodes it is below the bound, so this machine is faster than the rates from which the "
+	     "bound is computed. \n");
 }
 
 static void test_text_parts(void **state)
@@ -352,9 +352,9 @@ static void test_text_traffic(void **state)
 	     "At 5M nodes an epoch moves\n"
 	     "- zerocopy: 100 GB used in place.\n"
 	     "- weir: 2.00 GB copied to the GPU and 2.00 GB back.\n"
-	     "zerocopy moves 25.0 times as many bytes as weir. native moves nothing. Bytes are those "
-	     "of the whole run divided by its epochs, warm-up included. Each manager has a scale of "
-	     "its own. \n");
+	     "zerocopy moves 25.0 times as many bytes as weir. native moves nothing. Bytes are "
+	     "those of the whole run divided by its epochs, warm-up included. Each manager has a "
+	     "scale of its own. \n");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

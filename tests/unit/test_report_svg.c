@@ -47,11 +47,13 @@ static void test_html_text(void **state)
 static void test_svg_for_a_page(void **state)
 {
 	static const char svg[] =
-		"<?xml version=\"1.0\"?>\n<svg \n viewBox=\"0 0 760 40\"\n>\n<title>Gnuplot</title>\n"
+		"<?xml version=\"1.0\"?>\n<svg \n viewBox=\"0 0 760 40\"\n>\n"
+		"<title>Gnuplot</title>\n"
 		"<g id=\"gnuplot_canvas\">\n<defs>\n\t<path id='gpPt0'/>\n<filter id='textbox'>"
 		"</filter>\n</defs>\n<g fill=\"none\" color=\"white\">\n</g>\n"
 		"<g id=\"a_plot_1\" ><title>$curve0</title>\n"
-		"<path stroke='rgb(  0, 158, 115)'/><text font-family=\"sans-serif\">rgb(1,2,3)</text>"
+		"<path stroke='rgb(  0, 158, 115)'/>"
+		"<text font-family=\"sans-serif\">rgb(1,2,3)</text>"
 		"</g>\n</g>\n</svg>\n";
 	FILE *out = open_text();
 
