@@ -25,7 +25,7 @@
 
 enum { EXIT_BAD = 2 };
 
-/* A memory stream's SVG is at most this large: the page is smaller. */
+/* Of what gnuplot wrote. Before it is made fit for a page, SVG may be larger than a page. */
 #define SVG_BYTES_MAX ((size_t)4 << 20)
 #define PNG_BYTES_MAX ((size_t)64 << 20)
 
