@@ -375,6 +375,8 @@ static int bench_gcn(int argc, char **argv)
 		complain(&bench, bench.err);
 		return EXIT_BAD;
 	}
+	if (bench.params.note[0])
+		complain(&bench, bench.params.note);
 	rc = run_command(&bench);
 	if (!rc)
 		report(&bench);

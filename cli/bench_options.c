@@ -58,8 +58,9 @@ enum option_id {
 
 static const struct option_def option_table[OPTION_NR] = {
 	[MACHINE] =
-		{"machine", "M", "WEIR_MACHINE", MACHINE_DEFAULT,
-		 "simulated machine: a name or a description file; or cuda: this computer's GPUs"},
+		{"machine", "M", "WEIR_MACHINE", NULL,
+		 "cuda: this computer's GPUs; or a simulated machine: its name or description file "
+		 "(default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},
 	[MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,
 		      "with --machine cuda: description with this computer's measured rates"},
 	[DEVICE] = {"device", "D", "WEIR_DEVICE", "0", "device that trains: index or name"},
@@ -502,12 +503,32 @@ static bool describes(const struct weir_machine_desc *measured,
 	return all && cost_host_memory(measured) == host;
 }
 
-/* This computer's GPUs, and the kernels for them. */
+/* Look at this computer's GPUs, and load the kernels for them. measured: may be NULL. why: what is
+ * missing, of WHY_BYTES. */
+static int find_gpus(struct reader *r, const struct weir_machine_desc *measured,
+		     struct bench_params *p, char *why)
+{
+	struct weir_machine *machine;
+	struct heard heard = {0};
+	int err;
+
+	weir_log_set(keep_first, &heard);
+	err = weir_machine_cuda(measured, &machine);
+	if (!err) {
+		p->machine = *weir_machine_desc(machine);
+		weir_machine_close(machine);
+		err = gcn_cuda_load();
+	}
+	weir_log_set(NULL, NULL);
+	snprintf(why, WHY_BYTES, "%s", heard.error[0] ? heard.error : weir_strerror(err));
+	memcpy(r->taken, heard.warning, sizeof(r->taken));
+	p->real_gpu = !err;
+	return err;
+}
+
 static int read_cuda(struct reader *r, struct bench_params *p)
 {
 	const char *measured = r->values[MEASURED].text;
-	struct weir_machine *machine;
-	struct heard heard = {0};
 	char why[WHY_BYTES];
 	int err = 0;
 
@@ -520,23 +541,14 @@ static int read_cuda(struct reader *r, struct bench_params *p)
 	/* The backend reads the variable each time a machine is opened. */
 	if (r->values[DEBUG].text && setenv(CUDA_DEBUG_VARIABLE, "1", 1))
 		return -ENOMEM;
-	weir_log_set(keep_first, &heard);
-	err = weir_machine_cuda(measured ? &p->file.desc : NULL, &machine);
-	if (!err) {
-		p->machine = *weir_machine_desc(machine);
-		weir_machine_close(machine);
-		err = gcn_cuda_load();
-	}
-	weir_log_set(NULL, NULL);
+	err = find_gpus(r, measured ? &p->file.desc : NULL, p, why);
 	if (err) {
 		snprintf(r->err, r->err_bytes,
 			 "machine '" MACHINE_CUDA "': %s; or choose a simulated one, `weir info` "
 			 "lists them",
-			 heard.error[0] ? heard.error : weir_strerror(err));
+			 why);
 		return err;
 	}
-	memcpy(r->taken, heard.warning, sizeof(r->taken));
-	p->real_gpu = true;
 	if (measured && !describes(&p->file.desc, &p->machine))
 		return refuse(r, MEASURED,
 			      "describes another machine: it has the host's memory first, then one "
@@ -550,7 +562,15 @@ static int read_machine(struct reader *r, struct bench_params *p)
 	char why[WHY_BYTES];
 	int err;
 
-	if (strcmp(name, MACHINE_CUDA) == 0)
+	if (!name && !r->values[MEASURED].text && !r->values[DEBUG].text) {
+		/* A GPU where there is one; where there is none, the user hears of it. */
+		if (!find_gpus(r, NULL, p, why))
+			return 0;
+		name = MACHINE_DEFAULT;
+		snprintf(p->note, sizeof(p->note), "no GPU to run on: %s; simulating %s", why,
+			 name);
+	}
+	if (!name || strcmp(name, MACHINE_CUDA) == 0)
 		return read_cuda(r, p);
 	if (r->values[MEASURED].origin == OPTION_GIVEN)
 		return refuse(r, MEASURED, "is for --machine " MACHINE_CUDA "; drop one of them");

@@ -43,6 +43,7 @@ struct bench_params {
 	bool check, verbose;
 	bool oracle;   /* compare copies in with the least number of them */
 	bool real_gpu; /* the machine is this computer's, not a simulated one */
+	char note[384]; /* one line that the user should see; or empty */
 };
 
 /*

@@ -78,7 +78,7 @@ static void print_help(void)
 
 static void list_as_text(const struct machine_names *names)
 {
-	printf("machines (" MACHINE_DEFAULT " is the default):\n");
+	printf("machines (" MACHINE_DEFAULT " is the default where there is no GPU):\n");
 	for (size_t i = 0; i < names->nr; i++) {
 		struct machine_file machine;
 		char err[512];

@@ -14,6 +14,8 @@ for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED
 	HIDDEN THREADS; do
 	unset "WEIR_$name"
 done
+# Simulated, also where there is a GPU.
+export WEIR_MACHINE=rtx5090
 
 fail()
 {
@@ -71,7 +73,7 @@ bad 'broken.json' --machine ./broken.json
 # With a GPU, the kernels are what is missing.
 WEIR_CUDA_KERNELS=/none.so bad "machine 'cuda'.*or choose a simulated one" --machine cuda
 WEIR_CUDA_DEBUG=yes bad "WEIR_CUDA_DEBUG is 'yes'.*write 1" --machine cuda
-bad '--debug is for real GPUs' --debug
+bad '--debug is for real GPUs' --debug --machine laptop
 bad "--device '7'" --device 7
 bad "--device '-1'" --device -1
 

@@ -13,6 +13,8 @@ for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED
 	HIDDEN THREADS; do
 	unset "WEIR_$name"
 done
+# Simulated, also where there is a GPU.
+export WEIR_MACHINE=rtx5090
 
 fail()
 {
@@ -51,6 +53,12 @@ lines()
 run plain --nodes 1M,8M --manager native,malloc,zerocopy
 lines "$dir/plain.json" 6
 [ -s "$dir/plain.err" ] && fail "a pipe is not silent" "$dir/plain.err"
+(
+	unset WEIR_MACHINE
+	WEIR_CUDA_KERNELS=/none run default --nodes 10k --manager native
+) || exit 1
+lines "$dir/default.err" 1
+has "$dir/default.err" '^weir: no GPU to run on: .*; simulating rtx5090$'
 has "$dir/plain.out" '1M .*native' '8M .*native +out-of-memory' '8M .*malloc +out-of-memory' \
 	'8M .*zerocopy +[0-9]'
 has "$dir/plain.json" '"manager":"native".*"status":"ok"' \

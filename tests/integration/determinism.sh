@@ -14,6 +14,8 @@ for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED
 	HIDDEN THREADS; do
 	unset "WEIR_$name"
 done
+# Simulated, also where there is a GPU.
+export WEIR_MACHINE=rtx5090
 
 # twice NAME ARGS...: bench under two names, in different surroundings, and compare.
 twice()

@@ -15,6 +15,8 @@ for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED
 	HIDDEN THREADS; do
 	unset "WEIR_$name"
 done
+# Simulated, also where there is a GPU.
+export WEIR_MACHINE=rtx5090
 
 # Runs for ever, as far as this test goes: bytes move in every epoch.
 args="bench gcn --machine laptop --nodes 6k --slice 4k --block-size 16KiB --data real

@@ -16,6 +16,8 @@ for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED
 	HIDDEN THREADS; do
 	unset "WEIR_$name"
 done
+# Simulated, also where there is a GPU.
+export WEIR_MACHINE=rtx5090
 
 block=65536
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
