@@ -41,8 +41,8 @@ struct bench_params {
 	const char *fit;       /* file of the description with fitted kernels */
 	bool timeline_all;     /* all of a run, not its last epoch */
 	bool check, verbose;
-	bool oracle;   /* compare copies in with the least number of them */
-	bool real_gpu; /* the machine is this computer's, not a simulated one */
+	bool oracle;	/* compare copies in with the least number of them */
+	bool real_gpu;	/* the machine is this computer's, not a simulated one */
 	char note[384]; /* one line that the user should see; or empty */
 };
 

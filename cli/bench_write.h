@@ -23,7 +23,8 @@ struct bench_files {
 int bench_files_open(struct bench_files *files, struct bench_params *params, char *err,
 		     size_t err_bytes);
 
-/* What a run has to record for these files and the oracle. @return record, filled, or zeroed and NULL: nothing. */
+/* What a run has to record for these files and the oracle. @return record, filled, or zeroed and
+ * NULL: nothing. */
 struct bench_record *bench_record_wanted(const struct bench_params *params,
 					 struct bench_record *record);
 

@@ -19,9 +19,9 @@
 #define MACHINE_FIELDS_MAX 10
 
 /* Constants of a description, at most. */
-#define MACHINE_CONSTANTS_MAX                                                                     \
-	((size_t)MACHINE_FIELDS_MAX * (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + \
-				       WEIR_KERNELS_MAX + 1))
+#define MACHINE_CONSTANTS_MAX         \
+	((size_t)MACHINE_FIELDS_MAX * \
+	 (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + WEIR_KERNELS_MAX + 1))
 
 enum machine_field_type { FIELD_U64, FIELD_U32, FIELD_RATE };
 

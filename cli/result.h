@@ -67,9 +67,9 @@ struct result {
 	double test_accuracy;
 	enum result_check check;
 	double bound_s;
-	const struct result_oracle *oracle; /* NULL: not asked for, or none for this manager */
-	uint64_t needs_bytes; /* live at the peak of uncapped native */
-	double in_memory_s;   /* an epoch of it */
+	const struct result_oracle *oracle;	/* NULL: not asked for, or none for this manager */
+	uint64_t needs_bytes;			/* live at the peak of uncapped native */
+	double in_memory_s;			/* an epoch of it */
 	const struct result_real_gpu *real_gpu; /* NULL: simulated */
 };
 

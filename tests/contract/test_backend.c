@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contract of src/backend/backend.h on the simulator, with bytes and without, behind flaky and
- * behind watch; and what is the simulator's own: what calls cost and when, what it refuses, guards, poison.
+ * behind watch; and what is the simulator's own: what calls cost and when, what it refuses, guards,
+ * poison.
  *
  * Labels: threads
  * Links: backend-cases

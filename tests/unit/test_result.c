@@ -144,10 +144,10 @@ static void test_result_of_a_real_gpu(void **state)
 static void test_result_has_every_member(void **state)
 {
 	static const char *const members[] = {
-		"schema",   "workload",	     "parameters",  "machine",	      "manager",
-		"policy",   "status",	     "epoch_s",	    "epoch_median_s", "bytes",
-		"faults",   "first_touches", "peak_bytes",  "budget_bytes",   "check",
-		"bound_s",  "oracle",	     "needs_bytes", "in_memory_s",    "version"};
+		"schema",  "workload",	    "parameters",  "machine",	     "manager",
+		"policy",  "status",	    "epoch_s",	   "epoch_median_s", "bytes",
+		"faults",  "first_touches", "peak_bytes",  "budget_bytes",   "check",
+		"bound_s", "oracle",	    "needs_bytes", "in_memory_s",    "version"};
 	const size_t nr = sizeof(members) / sizeof(*members);
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
