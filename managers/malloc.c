@@ -8,36 +8,22 @@
  * to.
  */
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 
 #include "managers/plain.h"
+#include "managers/tensors.h"
 
 #define ALIGN_BYTES 512u
 
-/* One live allocation. */
-struct tensor {
-	void *addr; /* first: the tree compares keys by it */
-	uint64_t bytes;
-};
-
-/* Invariant: plain.taken_bytes = sum of the tensors' bytes. */
+/* Invariant: plain.taken_bytes = tensors.bytes. */
 struct malloc_manager {
 	struct plain plain;
-	void *tensors; /* tree of struct tensor, by address (tsearch) */
+	struct tensors tensors;
 };
 
 static struct malloc_manager *malloc_of(struct manager *m)
 {
 	return (struct malloc_manager *)m;
-}
-
-static int compare_addr(const void *a, const void *b)
-{
-	uintptr_t x = (uintptr_t)((const struct tensor *)a)->addr;
-	uintptr_t y = (uintptr_t)((const struct tensor *)b)->addr;
-
-	return (x > y) - (x < y);
 }
 
 static int malloc_create(const struct manager_config *config, struct manager **out)
@@ -56,23 +42,25 @@ static int malloc_create(const struct manager_config *config, struct manager **o
 	return 0;
 }
 
-static void tensor_delete(struct malloc_manager *self, struct tensor *tensor)
+static void malloc_free(struct manager *m, void *addr)
 {
-	tdelete(tensor, &self->tensors, compare_addr);
-	plain_put(&self->plain, tensor->addr, tensor->bytes);
-	free(tensor);
+	struct malloc_manager *self = malloc_of(m);
+	uint64_t bytes = tensors_take(&self->tensors, addr);
+
+	if (bytes)
+		plain_put(&self->plain, addr, bytes);
 }
 
 static void malloc_destroy(struct manager *m)
 {
 	struct malloc_manager *self = malloc_of(m);
+	void *addr;
 
 	if (!m)
 		return;
 	(void)plain_sync(m); /* an error of queued work has nobody left to hear it */
-	/* The tree's root node begins with the pointer to its tensor. */
-	while (self->tensors)
-		tensor_delete(self, *(struct tensor **)self->tensors);
+	while ((addr = tensors_any(&self->tensors)) != NULL)
+		malloc_free(m, addr);
 	plain_fini(&self->plain);
 	free(self);
 }
@@ -80,7 +68,7 @@ static void malloc_destroy(struct manager *m)
 static int malloc_alloc(struct manager *m, uint64_t bytes, const char *name, void **addr)
 {
 	struct malloc_manager *self = malloc_of(m);
-	struct tensor *tensor;
+	void *got;
 	int err;
 
 	(void)name;
@@ -88,53 +76,27 @@ static int malloc_alloc(struct manager *m, uint64_t bytes, const char *name, voi
 		return -EINVAL;
 	if (bytes > UINT64_MAX - ALIGN_BYTES)
 		return -ENOMEM;
-	tensor = calloc(1, sizeof(*tensor));
-	if (!tensor)
-		return -ENOMEM;
-	tensor->bytes = (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-	err = plain_get(&self->plain, tensor->bytes, &tensor->addr);
+	bytes = (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	err = plain_get(&self->plain, bytes, &got);
 	if (err)
-		goto err_free;
-	if (!tsearch(tensor, &self->tensors, compare_addr)) {
-		err = -ENOMEM;
-		goto err_put;
+		return err;
+	err = tensors_add(&self->tensors, got, bytes);
+	if (err) {
+		plain_put(&self->plain, got, bytes);
+		return err;
 	}
-	*addr = tensor->addr;
+	*addr = got;
 	return 0;
-
-err_put:
-	plain_put(&self->plain, tensor->addr, tensor->bytes);
-err_free:
-	free(tensor);
-	return err;
-}
-
-static void malloc_free(struct manager *m, void *addr)
-{
-	struct malloc_manager *self = malloc_of(m);
-	struct tensor key = {.addr = addr};
-	void *node;
-
-	node = addr ? tfind(&key, &self->tensors, compare_addr) : NULL;
-	if (node)
-		tensor_delete(self, *(struct tensor **)node);
-}
-
-static void tally(const void *node, VISIT visit, void *sum)
-{
-	if (visit == postorder || visit == leaf)
-		*(uint64_t *)sum += (*(struct tensor *const *)node)->bytes;
 }
 
 static int malloc_check(struct manager *m)
 {
 	const struct malloc_manager *self = malloc_of(m);
-	uint64_t sum = 0;
 
-	twalk_r(self->tensors, tally, &sum);
-	if (sum != self->plain.taken_bytes || sum > self->plain.budget_bytes)
+	if (self->tensors.bytes != self->plain.taken_bytes ||
+	    self->plain.taken_bytes > self->plain.budget_bytes)
 		return -EUCLEAN;
-	return 0;
+	return tensors_check(&self->tensors);
 }
 
 const struct manager_ops manager_malloc = {
