@@ -159,6 +159,9 @@ static void format_value(const struct machine_constant *constant, char *buf, siz
 	case MACHINE_TIMES:
 		(void)snprintf(buf, bytes, "%.4g", constant->value);
 		break;
+	case MACHINE_COUNT:
+		(void)snprintf(buf, bytes, "%.0f", constant->value);
+		break;
 	}
 }
 
@@ -183,6 +186,9 @@ static void print_heading(const struct weir_machine_desc *desc, const char *path
 		break;
 	case 'k':
 		printf("\nkernel %s\n", desc->kernel[i].name);
+		break;
+	case 'u':
+		printf("\nmanaged memory\n");
 		break;
 	default:
 		printf("\nmapping calls\n");

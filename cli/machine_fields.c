@@ -74,6 +74,20 @@ static const struct machine_field kernel_fields[] = {
 	{NULL, 0, 0, 0, NULL},
 };
 
+static const struct machine_field uvm_fields[] = {
+	{FIELD(weir_uvm_desc, batch_faults), FIELD_U32, MACHINE_COUNT, "at most, of one batch"},
+	{FIELD(weir_uvm_desc, batch_ns), FIELD_U64, MACHINE_NS, "one batch of faults"},
+	{FIELD(weir_uvm_desc, page_ns), FIELD_U64, MACHINE_NS,
+	 "going through a 4 KiB page, in a fault or an eviction"},
+	{FIELD(weir_uvm_desc, populate_ns), FIELD_U64, MACHINE_NS,
+	 "giving 2 MiB device memory, cleared and mapped"},
+	{FIELD(weir_uvm_desc, cpu_unmap_ns), FIELD_U64, MACHINE_NS,
+	 "taking a 4 KiB page away from the CPU"},
+	{FIELD(weir_uvm_desc, host_page_ns), FIELD_U64, MACHINE_NS,
+	 "a 4 KiB page of the host, from allocating to giving back"},
+	{NULL, 0, 0, 0, NULL},
+};
+
 #define CHECK_ROOM(fields)                                                           \
 	_Static_assert(sizeof(fields) / sizeof(*(fields)) - 1 <= MACHINE_FIELDS_MAX, \
 		       "raise MACHINE_FIELDS_MAX")
@@ -83,23 +97,26 @@ CHECK_ROOM(device_fields);
 CHECK_ROOM(link_fields);
 CHECK_ROOM(vmm_fields);
 CHECK_ROOM(kernel_fields);
+CHECK_ROOM(uvm_fields);
 
 static const char *const root_keys[] = {"schema", "name", "about", "memory",
 					"device", "link", "vmm",   NULL};
+static const char *const root_optional_keys[] = {"uvm", "kernel", NULL};
 static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
-static const char *const vmm_keys[] = {NULL};
+static const char *const no_keys[] = {NULL};
 static const char *const kernel_keys[] = {"name", NULL};
 static const char *const constant_keys[] = {"value", "origin", "source", NULL};
 
-const struct machine_section machine_root_section = {root_keys, no_fields, "kernel"};
-const struct machine_section machine_memory_section = {memory_keys, memory_fields, NULL};
-const struct machine_section machine_device_section = {device_keys, device_fields, NULL};
-const struct machine_section machine_link_section = {link_keys, link_fields, NULL};
-const struct machine_section machine_vmm_section = {vmm_keys, vmm_fields, NULL};
-const struct machine_section machine_kernel_section = {kernel_keys, kernel_fields, NULL};
-const struct machine_section machine_constant_section = {constant_keys, no_fields, NULL};
+const struct machine_section machine_root_section = {root_keys, root_optional_keys, no_fields};
+const struct machine_section machine_memory_section = {memory_keys, no_keys, memory_fields};
+const struct machine_section machine_device_section = {device_keys, no_keys, device_fields};
+const struct machine_section machine_link_section = {link_keys, no_keys, link_fields};
+const struct machine_section machine_vmm_section = {no_keys, no_keys, vmm_fields};
+const struct machine_section machine_uvm_section = {no_keys, no_keys, uvm_fields};
+const struct machine_section machine_kernel_section = {kernel_keys, no_keys, kernel_fields};
+const struct machine_section machine_constant_section = {constant_keys, no_keys, no_fields};
 
 const char *const machine_origin_names[MACHINE_ORIGIN_NR] = {
 	[MACHINE_MEASURED] = "measured", [MACHINE_PUBLISHED] = "published",

@@ -21,7 +21,7 @@
 /* Constants of a description, at most. */
 #define MACHINE_CONSTANTS_MAX         \
 	((size_t)MACHINE_FIELDS_MAX * \
-	 (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + WEIR_KERNELS_MAX + 1))
+	 (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + WEIR_KERNELS_MAX + 2))
 
 enum machine_field_type { FIELD_U64, FIELD_U32, FIELD_RATE };
 
@@ -34,16 +34,16 @@ struct machine_field {
 	const char *help;
 };
 
-/* An object of the format. Both lists end with a NULL. */
+/* An object of the format. The lists end with a NULL. */
 struct machine_section {
-	const char *const *plain; /* keys that are no constants */
+	const char *const *plain;    /* keys that are no constants */
+	const char *const *optional; /* the same, that may be left out */
 	const struct machine_field *fields;
-	const char *optional; /* a key that need not be there; NULL: none */
 };
 
 extern const struct machine_section machine_root_section, machine_memory_section,
 	machine_device_section, machine_link_section, machine_vmm_section, machine_kernel_section,
-	machine_constant_section;
+	machine_uvm_section, machine_constant_section;
 
 /* By enum machine_origin, and by enum weir_memory_kind. */
 extern const char *const machine_origin_names[MACHINE_ORIGIN_NR];

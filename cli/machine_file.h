@@ -45,6 +45,7 @@ enum machine_unit {
 	MACHINE_BYTES_PER_S,
 	MACHINE_PER_S, /* of whatever the key counts */
 	MACHINE_TIMES, /* one over another */
+	MACHINE_COUNT,
 };
 
 /* One number of a description. */

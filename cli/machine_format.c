@@ -99,6 +99,12 @@ static int format_root(json_t *root, const struct machine_file *machine)
 	}
 	if (!bad)
 		bad |= format_constants(vmm, &machine_vmm_section, &constant);
+	if (!bad && desc->uvm.batch_faults) {
+		json_t *uvm = json_object();
+
+		bad |= format_constants(uvm, &machine_uvm_section, &constant);
+		bad |= json_object_set_new(root, "uvm", uvm);
+	}
 	if (!bad)
 		bad |= format_kernels(root, desc, constant);
 	return bad;

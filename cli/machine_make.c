@@ -92,6 +92,8 @@ int machine_make(const struct weir_machine_desc *desc, const char *about, machin
 				  sizeof(desc->link[0]));
 	if (!err)
 		err = add_constants(&m, "vmm", &machine_vmm_section, &desc->vmm);
+	if (!err && desc->uvm.batch_faults)
+		err = add_constants(&m, "uvm", &machine_uvm_section, &desc->uvm);
 	if (!err)
 		err = add_objects(&m, "kernel", desc->nr_kernels, &machine_kernel_section,
 				  desc->kernel, sizeof(desc->kernel[0]));

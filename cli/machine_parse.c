@@ -104,14 +104,18 @@ static bool section_has(const struct machine_section *section, const char *key)
 		if (!strcmp(*plain, key))
 			return true;
 	}
+	for (const char *const *optional = section->optional; *optional; optional++) {
+		if (!strcmp(*optional, key))
+			return true;
+	}
 	for (const struct machine_field *field = section->fields; field->key; field++) {
 		if (!strcmp(field->key, key))
 			return true;
 	}
-	return section->optional && !strcmp(section->optional, key);
+	return false;
 }
 
-/* An object with all of the section's keys, but for the optional one, and no others. */
+/* An object with all of the section's keys, but for optional ones, and no others. */
 static int check_keys(struct parse *p, const char *path, json_t *object,
 		      const struct machine_section *section)
 {
@@ -492,6 +496,9 @@ static int check_machine(struct parse *p)
 			return fail(p, "", "%s", why);
 		(void)snprintf(path, sizeof(path), "%s[%d]", kind, index);
 		rest = strrchr(why, '\'') + 1;
+	} else if (!strncmp(why, "uvm:", 4)) {
+		memcpy(path, "uvm", sizeof("uvm"));
+		rest = why + 3;
 	}
 	if (sscanf(rest, "%*[: ]%31[a-z0-9_]", key) == 1 ||
 	    sscanf(rest, "%31[a-z0-9_]", key) == 1) {
@@ -502,10 +509,22 @@ static int check_machine(struct parse *p)
 	return fail(p, rest == why ? "" : path, "%s", why);
 }
 
+/* A section that is one object of constants. */
+static int parse_section(struct parse *p, const char *key, json_t *object,
+			 const struct machine_section *section, void *base)
+{
+	int err;
+
+	err = check_keys(p, key, object, section);
+	if (err)
+		return err;
+	return parse_constants(p, key, object, section, base);
+}
+
 static int parse_root(struct parse *p, json_t *root)
 {
 	struct weir_machine_desc *desc = &p->out->desc;
-	json_t *vmm;
+	json_t *uvm = json_object_get(root, "uvm");
 	int err;
 
 	err = parse_head(p, root);
@@ -523,17 +542,16 @@ static int parse_root(struct parse *p, json_t *root)
 	err = parse_array(p, root, "link", WEIR_LINKS_MAX, &desc->nr_links, parse_link);
 	if (err)
 		return err;
-	vmm = json_object_get(root, "vmm");
-	err = check_keys(p, "vmm", vmm, &machine_vmm_section);
-	if (err)
-		return err;
-	err = parse_constants(p, "vmm", vmm, &machine_vmm_section, &desc->vmm);
+	err = parse_section(p, "vmm", json_object_get(root, "vmm"), &machine_vmm_section,
+			    &desc->vmm);
+	if (!err && uvm)
+		err = parse_section(p, "uvm", uvm, &machine_uvm_section, &desc->uvm);
+	if (!err && uvm && !desc->uvm.batch_faults)
+		err = fail(p, "uvm.batch_faults", "must be above 0");
 	if (!err && json_object_get(root, "kernel"))
 		err = parse_array(p, root, "kernel", WEIR_KERNELS_MAX, &desc->nr_kernels,
 				  parse_kernel);
-	if (err)
-		return err;
-	return check_machine(p);
+	return err ? err : check_machine(p);
 }
 
 static int parse_json(struct parse *p, json_t **root)

@@ -116,6 +116,16 @@ struct weir_vmm_desc {
 	uint64_t create_host_ns; /**< one chunk of host memory, pinned */
 };
 
+/** What the driver's managed memory costs. Pages are of 4 KiB, blocks of 2 MiB. */
+struct weir_uvm_desc {
+	uint32_t batch_faults; /**< taken at a time, at most; 0: there is no managed memory */
+	uint64_t batch_ns;     /**< one batch: interrupt, fetching, sorting, replay */
+	uint64_t page_ns;      /**< going through one page, in a fault or an eviction */
+	uint64_t populate_ns;  /**< giving one block device memory, cleared and mapped */
+	uint64_t cpu_unmap_ns; /**< taking one page away from the CPU, in a fault */
+	uint64_t host_page_ns; /**< one page of the host: allocate, clear, map for DMA, give back */
+};
+
 /**
  * How a kernel compares with what the device's rates make of its declared bytes and operations. For
  * kernels that are not listed: 1.
@@ -133,6 +143,7 @@ struct weir_machine_desc {
 	struct weir_device_desc device[WEIR_DEVICES_MAX];
 	struct weir_link_desc link[WEIR_LINKS_MAX];
 	struct weir_vmm_desc vmm;
+	struct weir_uvm_desc uvm;
 	struct weir_kernel_rate kernel[WEIR_KERNELS_MAX]; /**< no name twice */
 };
 
@@ -188,7 +199,8 @@ WEIR_API const struct weir_machine_desc *weir_machine_desc(const struct weir_mac
 
 /**
  * Check a description: counts, indexes, names, rates, sizes and factors above zero, one HBM a
- * device, a host memory, a link between the host and each device.
+ * device, a host memory, a link between the host and each device, managed memory whole or not at
+ * all.
  *
  * @param [out] why   Text of the first contradiction, cut to bytes. May be NULL.
  * @return 0 or -WEIR_EMACHINE.

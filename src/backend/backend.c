@@ -93,6 +93,18 @@ static void stub_memory_holders(struct backend *b, uint32_t memory, char *text, 
 	text[0] = '\0';
 }
 
+static int stub_managed_setup(struct backend *b, const struct backend_managed *setup)
+{
+	(void)b, (void)setup;
+	return -ENOSYS;
+}
+
+static int stub_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out)
+{
+	(void)b, (void)device, (void)out;
+	return -ENOSYS;
+}
+
 static int stub_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 {
 	(void)b, (void)bytes, (void)addr;
@@ -142,6 +154,10 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->memory_room = stub_memory_room;
 	if (!ops->memory_holders)
 		ops->memory_holders = stub_memory_holders;
+	if (!ops->managed_setup)
+		ops->managed_setup = stub_managed_setup;
+	if (!ops->managed_stats)
+		ops->managed_stats = stub_managed_stats;
 	if (!ops->managed_alloc)
 		ops->managed_alloc = stub_managed_alloc;
 	if (!ops->managed_prefetch)
@@ -560,6 +576,33 @@ static int check_granularity(const struct weir_machine_desc *desc, const struct 
 	return 0;
 }
 
+/* Beyond a second, a cost of managed memory is a mistake, and sums of it are no times any more. */
+#define UVM_NS_MAX UINT64_C(1000000000)
+
+static int check_uvm(const struct weir_machine_desc *desc, const struct finding *why)
+{
+	const struct weir_uvm_desc *uvm = &desc->uvm;
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} costs[] = {
+		{"batch_ns", uvm->batch_ns},	     {"page_ns", uvm->page_ns},
+		{"populate_ns", uvm->populate_ns},   {"cpu_unmap_ns", uvm->cpu_unmap_ns},
+		{"host_page_ns", uvm->host_page_ns},
+	};
+
+	if (uvm->batch_faults > BACKEND_UVM_BATCH_MAX)
+		return contradiction(why, "uvm: batch_faults is beyond %u", BACKEND_UVM_BATCH_MAX);
+	for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+		if (costs[i].ns && !uvm->batch_faults)
+			return contradiction(why, "uvm: batch_faults is zero, and %s is not",
+					     costs[i].name);
+		if (costs[i].ns > UVM_NS_MAX)
+			return contradiction(why, "uvm: %s is beyond a second", costs[i].name);
+	}
+	return 0;
+}
+
 int weir_machine_check(const struct weir_machine_desc *desc, char *why, size_t bytes)
 {
 	const struct finding finding = {why, bytes};
@@ -592,6 +635,8 @@ int weir_machine_check(const struct weir_machine_desc *desc, char *why, size_t b
 		err = check_granularity(desc, &finding);
 	if (!err)
 		err = check_kernels(desc, &finding);
+	if (!err)
+		err = check_uvm(desc, &finding);
 	for (uint32_t i = 0; !err && i < desc->nr_devices; i++)
 		if (!host_link_exists(desc, desc->device[i].memory))
 			err = contradiction(&finding, "device '%s' has no link to the host",

@@ -49,6 +49,9 @@ enum backend_stream_kind {
 
 enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* and read */ };
 
+/* The most faults that a description's batch of managed memory may have. */
+#define BACKEND_UVM_BATCH_MAX 4096u
+
 /* Device mask bit of the host CPU, beside bits 0..7 of the devices. */
 #define BACKEND_HOST_BIT (1u << 31)
 
@@ -73,6 +76,21 @@ enum backend_time {
 	BACKEND_TIME_EVICTION,	  /* managed memory goes out to make room; copies out */
 	BACKEND_TIME_OTHER,	  /* idle otherwise */
 	BACKEND_TIME_NR
+};
+
+/* How managed memory is to behave on a device. */
+struct backend_managed {
+	uint32_t device;
+	bool whole_blocks;  /* a fault brings all of its 2 MiB: a policy that is not the driver's */
+	uint64_t gpu_bytes; /* of the device's memory it may fill; 0: all */
+	uint64_t host_bytes; /* the same of the host's, for all devices */
+};
+
+struct backend_managed_stats {
+	uint64_t nr_faults;	   /* that were serviced; several on one page at a time are one */
+	uint64_t nr_first_touches; /* blocks of 2 MiB that got their first place on the device */
+	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
+	uint64_t gpu_peak_bytes, host_peak_bytes; /* taken of the memories; the host's by all */
 };
 
 struct backend_ops {
@@ -191,7 +209,16 @@ struct backend_ops {
 	int (*device_alloc)(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
 	void (*device_free)(struct backend *b, void *addr);
 
-	/* The driver's managed memory, for baselines. Not required. */
+	/* The driver's managed memory, for baselines. Not required: -ENOSYS.
+	 *
+	 * setup: how it is to behave on a device; with none of it allocated. -EINVAL: no such
+	 * device, a limit beyond its memory; -EBUSY: some is allocated; -ENOTSUP: this machine's
+	 * driver cannot behave so (the log says why). Without it, limits are the memories' own.
+	 * alloc: as cudaMallocManaged. -ENOMEM; -EDQUOT: beyond what the machine lets have.
+	 * prefetch: as cudaMemPrefetchAsync, in order on the stream, to the memory of its device or
+	 * to the host's.
+	 * free: waits for all queued work: blocks. */
+	int (*managed_setup)(struct backend *b, const struct backend_managed *setup);
 	int (*managed_alloc)(struct backend *b, uint64_t bytes, void **addr);
 	int (*managed_prefetch)(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 				uint32_t memory);
@@ -200,6 +227,8 @@ struct backend_ops {
 	/* What a device is, in words: its maker's name for it and the driver's version. Not
 	 * required: its name in the description. */
 	void (*device_text)(struct backend *b, uint32_t device, char *text, size_t bytes);
+	/* What became of it on a device since creation. -ENOSYS: it is not known. Not required. */
+	int (*managed_stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
 
 	/* Bytes of a memory that are taken now, by chunks and plain allocations. */
 	uint64_t (*memory_used)(struct backend *b, uint32_t memory);

@@ -183,6 +183,31 @@ static void test_managed_guard(void **state)
 	assert_int_equal(fakecuda_managed_bytes(), 0);
 }
 
+/* A budget of it is one more limit, and policies that the driver does not have are refused. */
+static void test_managed_setup(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_managed setup = {.gpu_bytes = MIB(1)};
+	void *addr = NULL;
+
+	assert_int_equal(b->ops->managed_setup(b, &setup), 0);
+	assert_int_equal(b->ops->managed_alloc(b, MIB(1) + 1, &addr), -EDQUOT);
+	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr), 0);
+	assert_int_equal(b->ops->managed_setup(b, &setup), -EBUSY);
+	b->ops->managed_free(b, addr);
+	setup.whole_blocks = true;
+	assert_int_equal(b->ops->managed_setup(b, &setup), -ENOTSUP);
+	setup = (struct backend_managed){.device = 9};
+	assert_int_equal(b->ops->managed_setup(b, &setup), -EINVAL);
+	setup = (struct backend_managed){.gpu_bytes = UINT64_MAX};
+	assert_int_equal(b->ops->managed_setup(b, &setup), -EINVAL);
+	setup = (struct backend_managed){0};
+	assert_int_equal(b->ops->managed_setup(b, &setup), 0);
+	assert_int_equal(b->ops->managed_alloc(b, MIB(2), &addr), 0);
+	b->ops->managed_free(b, addr);
+}
+
 static void test_no_cuda_version(void **state)
 {
 	struct contract *c = *state;
@@ -268,6 +293,7 @@ int main(void)
 		CONTRACT_TEST(test_alias_access, target),
 		CONTRACT_TEST(test_mapping_access, target),
 		CONTRACT_TEST(test_managed_guard, target),
+		CONTRACT_TEST(test_managed_setup, target),
 		CONTRACT_TEST(test_no_cuda_version, target),
 		CONTRACT_TEST(test_native_stream, target),
 		CONTRACT_TEST(test_events_are_used_again, target),

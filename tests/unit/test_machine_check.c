@@ -104,6 +104,24 @@ static void test_check_links(void **state)
 	assert_int_equal(weir_machine_check(NULL, NULL, 0), -WEIR_EMACHINE);
 }
 
+static void test_check_uvm(void **state)
+{
+	struct weir_machine_desc sound;
+
+	(void)state;
+	test_machine(&sound);
+	sound.uvm = (struct weir_uvm_desc){.batch_faults = 256, .batch_ns = 1};
+	assert_int_equal(weir_machine_check(&sound, NULL, 0), 0);
+	BROKEN("uvm: batch_faults is zero", m.uvm.batch_ns = 1);
+	BROKEN("uvm: batch_faults is zero", m.uvm.page_ns = 1);
+	BROKEN("uvm: batch_faults is zero", m.uvm.populate_ns = 1);
+	BROKEN("uvm: batch_faults is zero", m.uvm.cpu_unmap_ns = 1);
+	BROKEN("uvm: batch_faults is zero", m.uvm.host_page_ns = 1);
+	BROKEN("uvm: batch_faults is beyond 4096", m.uvm.batch_faults = 4097);
+	BROKEN("uvm: populate_ns is beyond a second", m.uvm.batch_faults = 1,
+	       m.uvm.populate_ns = 1000000001);
+}
+
 static void count_message(void *arg, enum weir_log_level level, const char *message)
 {
 	(void)message;
@@ -228,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_check_devices),
 		cmocka_unit_test(test_check_links),
 		cmocka_unit_test(test_check_kernels),
+		cmocka_unit_test(test_check_uvm),
 		cmocka_unit_test(test_machine_handles),
 		cmocka_unit_test(test_machine_leak_is_reported),
 		cmocka_unit_test(test_strings),

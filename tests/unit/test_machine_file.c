@@ -138,12 +138,13 @@ static void test_machine_shipped(void **state)
 	static const struct {
 		const char *name;
 		uint32_t nr_memories, nr_devices, nr_links;
+		uint32_t nr_uvm; /* constants of managed memory */
 		uint64_t hbm_bytes, granularity;
 	} shipped[] = {
-		{"h200", 2, 1, 1, UINT64_C(139) << 30, 2 << 20},
-		{"h200x4", 5, 4, 10, UINT64_C(139) << 30, 2 << 20},
-		{"laptop", 2, 1, 1, UINT64_C(8000000000), 4096},
-		{"rtx5090", 2, 1, 1, UINT64_C(33670000000), 2 << 20},
+		{"h200", 2, 1, 1, 6, UINT64_C(139) << 30, 2 << 20},
+		{"h200x4", 5, 4, 10, 0, UINT64_C(139) << 30, 2 << 20},
+		{"laptop", 2, 1, 1, 0, UINT64_C(8000000000), 4096},
+		{"rtx5090", 2, 1, 1, 6, UINT64_C(33670000000), 2 << 20},
 	};
 	struct machine_names names;
 
@@ -163,9 +164,10 @@ static void test_machine_shipped(void **state)
 		assert_int_equal(machine.desc.memory[machine.desc.device[0].memory].bytes,
 				 shipped[i].hbm_bytes);
 		assert_int_equal(machine.desc.vmm.granularity_bytes, shipped[i].granularity);
-		assert_int_equal(machine.nr_constants, shipped[i].nr_memories +
-							       7 * shipped[i].nr_devices +
-							       10 * shipped[i].nr_links + 7);
+		assert_int_equal(machine.nr_constants,
+				 shipped[i].nr_memories + 7 * shipped[i].nr_devices +
+					 10 * shipped[i].nr_links + 7 + shipped[i].nr_uvm);
+		assert_int_equal(machine.desc.uvm.batch_faults, shipped[i].nr_uvm ? 256 : 0);
 		text = machine_format(&machine);
 		assert_non_null(text);
 		if (machine_parse(text, strlen(text), "again", &again, err, sizeof(err)))
@@ -466,6 +468,32 @@ static void test_machine_contradictory(void **state)
 		   "\"name\": \"gpu0\", \"memory\": \"host\"", "m.json:17: device[0].memory: ");
 }
 
+/* The section of managed memory is whole or not there. */
+static void test_machine_uvm(void **state)
+{
+	char path[600], *with;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/rtx5090.json", machines_dir);
+	with = read_text(path);
+	for (size_t i = 0; i < 5; i++) {
+		static const char *const edits[][3] = {
+			{"\"page_ns\": {", "\"pages_ns\": {", "uvm.pages_ns: unknown key"},
+			{"\"value\": 256,", "\"value\": 0,", "uvm.batch_faults: must be above 0"},
+			{"\"value\": 256,", "\"value\": 4097,", "uvm.batch_faults: uvm: batch_"},
+			{"\"value\": 256,", "\"value\": 1.5,", "uvm.batch_faults.value: must be"},
+			{"\"uvm\": {", "\"uvm\": 3, \"vmm2\": {", "unknown key"},
+		};
+		char *text = edited(with, edits[i][0], edits[i][1]);
+
+		check_refused(text, edits[i][2]);
+		free(text);
+	}
+	free(with);
+	check_edit("\"vmm\": {", "\"uvm\": {}, \"vmm\": {", "uvm.batch_faults: is missing");
+	check_edit("\"vmm\": {", "\"uvm\": [], \"vmm\": {", "uvm: must be an object");
+}
+
 static void test_machine_error_buffer(void **state)
 {
 	struct machine_file machine;
@@ -646,6 +674,7 @@ int main(void)
 		cmocka_unit_test(test_machine_wrong_numbers),
 		cmocka_unit_test(test_machine_too_many),
 		cmocka_unit_test(test_machine_contradictory),
+		cmocka_unit_test(test_machine_uvm),
 		cmocka_unit_test(test_machine_error_buffer),
 		cmocka_unit_test(test_machine_out_of_memory),
 		cmocka_unit_test(test_machine_file_errors),

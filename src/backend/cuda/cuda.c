@@ -437,6 +437,7 @@ static const struct backend_ops cuda_ops = {
 	.access_guard = cuda_access_guard,
 	.device_alloc = cuda_device_alloc,
 	.device_free = cuda_device_free,
+	.managed_setup = cuda_managed_setup,
 	.managed_alloc = cuda_managed_alloc,
 	.managed_prefetch = cuda_managed_prefetch,
 	.managed_free = cuda_managed_free,

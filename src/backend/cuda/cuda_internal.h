@@ -134,6 +134,8 @@ struct cuda {
 	struct cuda_stream **stream; /* by number */
 	uint32_t nr_streams, max_streams;
 	uint64_t used_bytes[WEIR_MEMORIES_MAX];
+	uint64_t managed_bytes;	      /* of this machine's */
+	uint64_t managed_limit_bytes; /* asked for, beside the guard's; 0: none */
 	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_DIRECTION_NR];
 
 	struct cuda_expected *expected; /* chunks to make ahead, by size */
@@ -175,6 +177,7 @@ int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
 void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *chunk);
 int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
 void cuda_device_free(struct backend *b, void *addr);
+int cuda_managed_setup(struct backend *b, const struct backend_managed *setup);
 int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
 int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 			  uint32_t memory);

@@ -250,11 +250,64 @@ void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *named)
 		log_error("cuda: destroying a chunk that is none");
 }
 
-/* ------------------------------------------------------------------ plain allocations */
+/* ------------------------------------------------------------------ shares of managed memory */
 
 /* Managed memory of all machines of the process: what can hang the GPU is not one machine's. Atomic
  * by itself; nothing else depends on it. */
 static atomic_uint_fast64_t managed_total;
+
+static bool managed_total_take(uint64_t limit, uint64_t bytes)
+{
+	uint_fast64_t total = atomic_load(&managed_total);
+
+	do {
+		if (bytes > limit || total > limit - bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak(&managed_total, &total, total + bytes));
+	return true;
+}
+
+/* Take so much of what the process and this machine may have of managed memory. */
+static int managed_take(struct cuda *cuda, uint64_t bytes)
+{
+	uint64_t share = UINT64_MAX, budget;
+	bool fits;
+
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
+		uint32_t memory = cuda->base.desc.device[d].memory;
+		uint64_t own = cuda->base.desc.memory[memory].bytes / CUDA_MANAGED_SHARE;
+
+		share = own < share ? own : share;
+	}
+	pthread_mutex_lock(&cuda->lock);
+	budget = cuda->managed_limit_bytes ? cuda->managed_limit_bytes : UINT64_MAX;
+	fits = bytes <= budget && cuda->managed_bytes <= budget - bytes &&
+	       managed_total_take(share, bytes);
+	if (fits)
+		cuda->managed_bytes += bytes;
+	pthread_mutex_unlock(&cuda->lock);
+	if (fits)
+		return 0;
+	if (budget < share)
+		log_error("cuda: managed memory beyond the budget of %llu bytes is refused: "
+			  "oversubscribed, it can hang the GPU",
+			  (unsigned long long)budget);
+	else
+		log_error("cuda: managed memory beyond 1/%u of the card (%llu bytes, over all that "
+			  "the process has) is refused: it can hang the GPU",
+			  CUDA_MANAGED_SHARE, (unsigned long long)share);
+	return -EDQUOT;
+}
+
+static void managed_give(struct cuda *cuda, uint64_t bytes)
+{
+	pthread_mutex_lock(&cuda->lock);
+	cuda->managed_bytes -= bytes;
+	pthread_mutex_unlock(&cuda->lock);
+	atomic_fetch_sub(&managed_total, bytes);
+}
+
+/* ------------------------------------------------------------------ plain allocations */
 
 const struct cuda_plain *cuda_plain_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes)
 {
@@ -365,40 +418,33 @@ void cuda_device_free(struct backend *b, void *addr)
 		cuda_leave(cuda);
 	}
 	if (plain->kind == CUDA_PLAIN_MANAGED) /* now, not before */
-		atomic_fetch_sub(&managed_total, plain->bytes);
+		managed_give(cuda, plain->bytes);
 	free(plain);
 }
 
 /* ------------------------------------------------------------------ managed memory */
 
-static bool managed_total_take(uint64_t limit, uint64_t bytes)
+int cuda_managed_setup(struct backend *b, const struct backend_managed *setup)
 {
-	uint_fast64_t total = atomic_load(&managed_total);
+	struct cuda *cuda = cuda_of(b);
+	int err = 0;
 
-	do {
-		if (bytes > limit || total > limit - bytes)
-			return false;
-	} while (!atomic_compare_exchange_weak(&managed_total, &total, total + bytes));
-	return true;
-}
-
-/* Take so much of what the process may have of managed memory. */
-static int managed_take(const struct cuda *cuda, uint64_t bytes)
-{
-	uint64_t limit = UINT64_MAX;
-
-	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
-		uint32_t memory = cuda->base.desc.device[d].memory;
-		uint64_t share = cuda->base.desc.memory[memory].bytes / CUDA_MANAGED_SHARE;
-
-		limit = share < limit ? share : limit;
+	if (setup->device >= b->desc.nr_devices ||
+	    setup->gpu_bytes > b->desc.memory[b->desc.device[setup->device].memory].bytes)
+		return -EINVAL;
+	if (setup->whole_blocks) {
+		log_error("cuda: the driver does not bring whole blocks at a fault: the policy max "
+			  "is for simulated machines");
+		return -ENOTSUP;
 	}
-	if (managed_total_take(limit, bytes))
-		return 0;
-	log_error("cuda: managed memory beyond 1/%u of the card (%llu bytes, over all that the "
-		  "process has) is refused: it can hang the GPU",
-		  CUDA_MANAGED_SHARE, (unsigned long long)limit);
-	return -EDQUOT;
+	/* What is within the limit is never evicted: the host needs none. */
+	pthread_mutex_lock(&cuda->lock);
+	if (cuda->managed_bytes)
+		err = -EBUSY;
+	else
+		cuda->managed_limit_bytes = setup->gpu_bytes;
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
 }
 
 int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
@@ -432,7 +478,7 @@ int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 	return 0;
 
 err_give:
-	atomic_fetch_sub(&managed_total, bytes);
+	managed_give(cuda, bytes);
 err_free:
 	free(plain);
 	return err;

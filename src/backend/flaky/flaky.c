@@ -203,6 +203,11 @@ static void flaky_device_free(struct backend *b, void *addr)
 	inner_of(b)->ops->device_free(inner_of(b), addr);
 }
 
+static int flaky_managed_setup(struct backend *b, const struct backend_managed *setup)
+{
+	FLAKY_FORWARD(b, managed_setup, setup);
+}
+
 static int flaky_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 {
 	FLAKY_FORWARD(b, managed_alloc, bytes, addr);
@@ -252,7 +257,13 @@ static void flaky_inplace_bytes(struct backend *b, uint32_t device,
 	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
 }
 
-/* A query that not every backend answers: not one that fails. */
+/* Queries that not every backend answers: not ones that fail. */
+static int flaky_managed_stats(struct backend *b, uint32_t device,
+			       struct backend_managed_stats *out)
+{
+	return inner_of(b)->ops->managed_stats(inner_of(b), device, out);
+}
+
 static int flaky_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
 {
 	return inner_of(b)->ops->device_times(inner_of(b), device, ns);
@@ -290,6 +301,8 @@ static const struct backend_ops flaky_ops = {
 	.poison = flaky_poison,
 	.device_alloc = flaky_device_alloc,
 	.device_free = flaky_device_free,
+	.managed_setup = flaky_managed_setup,
+	.managed_stats = flaky_managed_stats,
 	.managed_alloc = flaky_managed_alloc,
 	.managed_prefetch = flaky_managed_prefetch,
 	.managed_free = flaky_managed_free,

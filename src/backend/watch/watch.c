@@ -118,6 +118,16 @@ static void op_device_free(struct backend *b, void *addr)
 	watch_call_end(w, WATCH_FREE, begin, 0);
 }
 
+static int op_managed_setup(struct backend *b, const struct backend_managed *setup)
+{
+	return inner_of(b)->ops->managed_setup(inner_of(b), setup);
+}
+
+static int op_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out)
+{
+	return inner_of(b)->ops->managed_stats(inner_of(b), device, out);
+}
+
 static int op_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 {
 	return inner_of(b)->ops->managed_alloc(inner_of(b), bytes, addr);
@@ -490,6 +500,8 @@ static const struct backend_ops watch_ops = {
 	.poison = op_poison,
 	.device_alloc = op_device_alloc,
 	.device_free = op_device_free,
+	.managed_setup = op_managed_setup,
+	.managed_stats = op_managed_stats,
 	.managed_alloc = op_managed_alloc,
 	.managed_prefetch = op_managed_prefetch,
 	.managed_free = op_managed_free,
