@@ -12,6 +12,36 @@
 
 #define PLAIN_ALIGN 512u
 
+/* Whose memory it is; WEIR_DEVICES_MAX: the host's, and so everybody's. */
+static uint32_t memory_device(const struct sim *sim, uint32_t memory)
+{
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
+		if (sim->base.desc.device[d].memory == memory)
+			return d;
+	return WEIR_DEVICES_MAX;
+}
+
+/* Memory of the machine; managed memory makes room for it. */
+static int alloc_evicting(struct sim *sim, uint32_t memory, uint64_t bytes, uint64_t align,
+			  bool chunk, struct sim_piece **out)
+{
+	uint32_t device = memory_device(sim, memory);
+	uint64_t parts_ns[BACKEND_TIME_NR], ns = 0;
+	struct uvm_cost cost = {{0}};
+	int err;
+
+	if (device < WEIR_DEVICES_MAX && bytes <= sim->base.desc.memory[memory].bytes) {
+		err = uvm_make_room(sim, device, bytes, &cost);
+		if (err)
+			return err;
+		ns = uvm_service_ns(sim, device, &cost, parts_ns);
+	}
+	err = memory_alloc(sim, memory, bytes, align, chunk, out);
+	if (ns)
+		sim_spend_allocating(sim, ns);
+	return err;
+}
+
 /* ------------------------------------------------------------------ chunks */
 
 static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes,
@@ -23,7 +53,7 @@ static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes,
 
 	if (memory >= desc->nr_memories || !bytes || bytes % desc->vmm.granularity_bytes)
 		return -EINVAL;
-	err = memory_alloc(sim, memory, bytes, desc->vmm.granularity_bytes, true, &piece);
+	err = alloc_evicting(sim, memory, bytes, desc->vmm.granularity_bytes, true, &piece);
 	if (err)
 		return err;
 	*out = (struct backend_chunk){.handle = piece->handle,
@@ -96,23 +126,14 @@ static int sim_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, 
 	if (memory >= b->desc.nr_memories || !bytes)
 		return -EINVAL;
 	sim_enter(sim);
-	err = memory_alloc(sim, memory, bytes,
-			   bytes < SIM_LARGE_PAGE ? PLAIN_ALIGN : SIM_LARGE_PAGE, false, &piece);
+	err = alloc_evicting(sim, memory, bytes,
+			     bytes < SIM_LARGE_PAGE ? PLAIN_ALIGN : SIM_LARGE_PAGE, false, &piece);
 	if (!err) {
 		*addr = memory_alias(sim, piece);
 		sim_spend_allocating(sim, plain_half_ns(sim, memory, bytes));
 	}
 	sim_leave(sim);
 	return err;
-}
-
-/* Whose work a free of a memory waits for: the device's, or for the host everybody's. */
-static uint32_t memory_device(const struct sim *sim, uint32_t memory)
-{
-	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
-		if (sim->base.desc.device[d].memory == memory)
-			return d;
-	return WEIR_DEVICES_MAX;
 }
 
 static struct sim_piece *plain_at(struct sim *sim, void *addr)
@@ -238,7 +259,7 @@ static int sim_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
 
 static int leaks_count(struct sim *sim)
 {
-	uint64_t nr = sim->nr_regions;
+	uint64_t nr = sim->nr_regions + sim->uvm.nr_ranges;
 
 	for (uint32_t i = 0; i < sim->base.desc.nr_memories; i++)
 		nr += sim->memory[i].nr_pieces;
@@ -270,6 +291,8 @@ static void leaks_report(struct sim *sim)
 			log_error("sim: left over in '%s': %zu chunks and allocations, %llu bytes",
 				  sim->base.desc.memory[i].name, sim->memory[i].nr_pieces,
 				  (unsigned long long)sim->memory[i].used_bytes);
+	if (sim->uvm.nr_ranges)
+		log_error("sim: left over: %zu allocations of managed memory", sim->uvm.nr_ranges);
 	for (size_t i = 0; i < sim->nr_regions; i++)
 		log_error("sim: left over: reservation %p of %llu bytes, %llu blocks mapped",
 			  (void *)sim->region[i]->base, (unsigned long long)sim->region[i]->bytes,
@@ -302,6 +325,7 @@ static void sim_free(struct sim *sim)
 {
 	poison_forget(sim, NULL);
 	streams_drop(sim);
+	uvm_fini(sim);
 	for (size_t i = 0; i < sim->nr_regions; i++)
 		region_free(sim->region[i]);
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
@@ -350,6 +374,11 @@ static const struct backend_ops sim_ops = {
 	.poison = sim_poison,
 	.device_alloc = sim_device_alloc,
 	.device_free = sim_device_free,
+	.managed_setup = sim_managed_setup,
+	.managed_alloc = sim_managed_alloc,
+	.managed_prefetch = sim_managed_prefetch,
+	.managed_free = sim_managed_free,
+	.managed_stats = sim_managed_stats,
 	.memory_used = sim_memory_used,
 	.host_spend = sim_host_spend,
 	.set_progress = sim_set_progress,
@@ -370,6 +399,7 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	sim->base.desc = *desc;
 	sim->base.data = data;
 	sim->wake_ns = SIM_NEVER;
+	uvm_init(sim);
 	for (uint32_t i = 0; i < WEIR_LINKS_MAX; i++)
 		sim->link[i].end_ns = SIM_NEVER;
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)

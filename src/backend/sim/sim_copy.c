@@ -108,9 +108,10 @@ static void segment_begin(struct sim *sim, struct sim_copy *copy)
 	const struct sim_move *first = &copy->move[copy->next];
 	uint32_t link = overhead_link(sim, copy, first);
 	const struct weir_link_desc *desc = &sim->base.desc.link[link];
-	uint64_t ns = copy->next ? 0 : desc->latency_ns;
+	uint64_t ns = copy->service_ns + (copy->next ? 0 : desc->latency_ns);
 	double bytes = 0;
 
+	copy->service_ns = 0;
 	copy->segment = copy->next;
 	while (copy->segment < copy->nr &&
 	       copy->move[copy->segment].dst_memory == first->dst_memory &&
@@ -165,6 +166,14 @@ static bool move_resolve(struct sim *sim, struct sim_copy *copy, struct sim_move
 	const struct sim_region *region;
 	char *alias = (char *)(uintptr_t)addr;
 
+	if (uvm_range_at(sim, addr)) {
+		uint32_t own = sim->base.desc.device[copy->op.stream->device].memory;
+
+		move->dst_memory = upload ? own : host;
+		move->src_memory = upload ? host : own;
+		move->dst_piece = move->src_piece = NULL;
+		return uvm_holds(sim, addr, move->bytes);
+	}
 	if (!piece) {
 		uint64_t offset;
 
@@ -204,9 +213,35 @@ static int transfer_resolve(struct sim *sim, struct sim_copy *copy)
 	return 0;
 }
 
+/* The copy engine touches managed memory as a kernel of the stream's device would. */
+static int transfer_service(struct sim *sim, struct sim_copy *copy)
+{
+	const struct sim_move *move = &copy->move[0];
+	uint32_t device = copy->op.stream->device;
+	uint64_t parts_ns[BACKEND_TIME_NR];
+	struct uvm_cost cost = {{0}};
+	const struct weir_use use = {
+		.addr = copy->kind == SIM_COPY_UPLOAD ? move->dst : (char *)(uintptr_t)move->src,
+		.bytes = move->bytes,
+		.kind = WEIR_WRITE,
+	};
+	int err;
+
+	if (!uvm_range_at(sim, use.addr))
+		return 0;
+	err = uvm_touch(sim, device, &use, 1, &cost);
+	copy->service_ns = uvm_service_ns(sim, device, &cost, parts_ns);
+	return err;
+}
+
 void copy_start(struct sim *sim, struct sim_copy *copy)
 {
-	if (copy->kind != SIM_COPY_BATCH && transfer_resolve(sim, copy)) {
+	if (copy->kind != SIM_COPY_BATCH) {
+		copy->err = transfer_resolve(sim, copy);
+		if (!copy->err)
+			copy->err = transfer_service(sim, copy);
+	}
+	if (copy->err) {
 		copy->nr = 0;
 		engine_timer(&copy->op, sim->now_ns);
 		return;
@@ -218,7 +253,7 @@ void copy_start(struct sim *sim, struct sim_copy *copy)
 void copy_event(struct sim *sim, struct sim_copy *copy)
 {
 	if (!copy->nr) {
-		copy_finish(sim, copy, -WEIR_ETRAP);
+		copy_finish(sim, copy, copy->err);
 	} else if (copy->setting_up) {
 		copy->setting_up = false;
 		flow_start(sim, &copy->flow);
@@ -355,6 +390,7 @@ static int transfer_locked(struct sim *sim, stream_id_t id, bool upload, char *a
 	if (!copy)
 		return -ENOMEM;
 	copy->kind = upload ? SIM_COPY_UPLOAD : SIM_COPY_DOWNLOAD;
+	copy->op.stream = stream;
 	copy->outcome = &outcome;
 	err = transfer_fill(sim, copy, addr, buffer, bytes, unit, offset);
 	if (err) {

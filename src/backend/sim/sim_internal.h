@@ -10,6 +10,7 @@
 
 #include "src/backend/access.h"
 #include "src/backend/sim/sim.h"
+#include "src/backend/sim/sim_uvm.h"
 #include "src/core/cost.h"
 
 #define SIM_NEVER UINT64_MAX
@@ -57,7 +58,8 @@ struct sim_extent {
 };
 
 /*
- * used_bytes = sum of bytes over pieces <= the description's bytes. Pieces and free extents are
+ * used_bytes = sum of bytes over pieces, and of what managed memory has taken of it, <= the
+ * description's bytes. Pieces and free extents are
  * sorted by offset and together cover [0, alias_bytes) without overlap; no two free extents touch.
  */
 struct sim_memory {
@@ -190,7 +192,9 @@ struct sim_kernel {
 	struct weir_use *uses;
 	struct cost_use *costs;
 	uint32_t nr_uses;
-	uint32_t nr_flows; /* still running */
+	bool prefetch;		  /* no kernel: its use's part of managed memory is to come */
+	uint32_t prefetch_memory; /* there */
+	uint32_t nr_flows;	  /* still running */
 	double ops;
 	uint64_t started_ns;
 	struct sim_parts parts;
@@ -210,8 +214,10 @@ struct sim_copy {
 	struct sim_op op;
 	struct sim_flow flow;
 	enum { SIM_COPY_BATCH, SIM_COPY_UPLOAD, SIM_COPY_DOWNLOAD } kind;
-	bool over_link;	 /* the segment has a flow */
-	bool setting_up; /* its flow has not started */
+	uint64_t service_ns; /* of managed memory that it finds elsewhere, not yet waited for */
+	int err;	     /* found as it started */
+	bool over_link;	     /* the segment has a flow */
+	bool setting_up;     /* its flow has not started */
 	struct sim_outcome *outcome;
 	uint32_t next, segment, nr;
 	struct sim_move move[];
@@ -278,6 +284,7 @@ struct sim {
 	struct sim_stream **stream; /* by id; NULL: destroyed */
 	struct sim_stream **active; /* with something queued; room for all */
 	uint32_t nr_streams, max_streams, nr_active;
+	struct uvm uvm;
 	struct sim_poison *poison;
 	uint64_t last_handle, last_seq;
 };
@@ -363,6 +370,9 @@ void kernels_check_access(struct sim *sim, const struct sim_region *region, uint
 /* Trap running kernels that use what the copy is about to move. */
 void kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
 int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch);
+/* Takes the device as a kernel does. */
+int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t bytes,
+			 uint32_t memory);
 
 /* ------------------------------------------------------------------ execution (sim_exec.c) */
 

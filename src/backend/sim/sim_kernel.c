@@ -143,6 +143,8 @@ static void region_survey(struct sim *sim, struct sim_kernel *kernel, struct cos
 /* Look at everything that a kernel names, as it starts. */
 static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 {
+	uint32_t own = sim->base.desc.device[kernel->op.stream->device].memory;
+
 	for (uint32_t i = 0; i < kernel->nr_uses && !kernel->err; i++) {
 		const struct weir_use *use = &kernel->uses[i];
 		const struct sim_region *region;
@@ -154,6 +156,11 @@ static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 		if (region && use->bytes <= region->bytes - ((uintptr_t)use->addr -
 							     (uintptr_t)region->base)) {
 			region_survey(sim, kernel, &kernel->costs[i], region);
+			continue;
+		}
+		if (!region && uvm_holds(sim, use->addr, use->bytes)) {
+			/* By the time that it runs. */
+			kernel->costs[i].bytes[own] = use->bytes;
 			continue;
 		}
 		piece = region ? NULL : memory_piece_at(sim, use->addr);
@@ -243,12 +250,40 @@ static void kernel_count_inplace(struct sim *sim, struct sim_device *device,
 	device->inplace_bytes[WEIR_TO_HOST] += cost->written_bytes[host];
 }
 
+/* Have what a kernel, or a prefetch, needs of managed memory come. @return how long that takes. */
+static uint64_t kernel_service(struct sim *sim, struct sim_kernel *kernel)
+{
+	uint32_t device = kernel->op.stream->device;
+	struct uvm_cost cost = {{0}};
+	int err;
+
+	if (kernel->prefetch)
+		err = uvm_prefetch(sim, device, kernel->uses, kernel->prefetch_memory, &cost);
+	else
+		err = uvm_touch(sim, device, kernel->uses, kernel->nr_uses, &cost);
+	if (err)
+		kernel->err = err;
+	return uvm_service_ns(sim, device, &cost, kernel->parts.ns);
+}
+
+/* How long a kernel takes beside its flows, with everything in HBM. */
+static uint64_t kernel_alone_ns(const struct sim *sim, const struct sim_kernel *kernel,
+				const struct cost_kernel *cost)
+{
+	double ns = (double)sim->base.desc.device[kernel->op.stream->device].launch_ns;
+
+	if (kernel->prefetch)
+		return 0;
+	ns = cost->hbm_ns > ns ? cost->hbm_ns : ns;
+	return ns_ceil(cost->ops_ns > ns ? cost->ops_ns : ns);
+}
+
 void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 {
 	struct sim_device *device = &sim->device[kernel->op.stream->device];
 	const struct weir_machine_desc *desc = &sim->base.desc;
 	struct cost_kernel cost = {.nr_flows = 0};
-	double ns;
+	uint64_t service_ns = 0, alone_ns;
 
 	device->running = kernel;
 	if (!kernel->err)
@@ -259,15 +294,15 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 		kernel_trap(sim, kernel, kernel->uses[0].addr,
 			    "the device has no link to the memory that a use lies in");
 	}
-	if (!kernel->err && sim->base.data == WEIR_DATA_REAL)
+	if (!kernel->err && sim->uvm.nr_ranges)
+		service_ns = kernel_service(sim, kernel);
+	if (!kernel->err && !kernel->prefetch && sim->base.data == WEIR_DATA_REAL)
 		kernel_execute(sim, kernel);
 	kernel_count_inplace(sim, device, &cost);
-	ns = (double)desc->device[kernel->op.stream->device].launch_ns;
-	ns = cost.hbm_ns > ns ? cost.hbm_ns : ns;
-	ns = cost.ops_ns > ns ? cost.ops_ns : ns;
+	alone_ns = kernel_alone_ns(sim, kernel, &cost);
 	kernel->started_ns = sim->now_ns;
-	kernel->parts.ns[BACKEND_TIME_COMPUTE] = ns_ceil(ns);
-	engine_timer(&kernel->op, sim->now_ns + ns_ceil(ns));
+	kernel->parts.ns[BACKEND_TIME_COMPUTE] = alone_ns;
+	engine_timer(&kernel->op, sim->now_ns + service_ns + alone_ns);
 	kernel->nr_flows = cost.nr_flows;
 	for (uint32_t i = 0; i < cost.nr_flows; i++) {
 		kernel->flow[i] = (struct sim_flow){
@@ -315,6 +350,8 @@ static bool use_valid(struct sim *sim, uint32_t device, const struct weir_use *u
 	if (region)
 		return use->bytes <=
 		       region->bytes - ((uintptr_t)use->addr - (uintptr_t)region->base);
+	if (uvm_range_at(sim, use->addr))
+		return uvm_holds(sim, use->addr, use->bytes);
 	piece = memory_piece_at(sim, use->addr);
 	if (!piece || piece->handle)
 		return false;
@@ -414,6 +451,44 @@ int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *laun
 
 	sim_enter(sim);
 	err = launch_locked(sim, id, launch);
+	sim_leave(sim);
+	return err;
+}
+
+static int prefetch_locked(struct sim *sim, stream_id_t id, void *addr, uint64_t bytes,
+			   uint32_t memory)
+{
+	static const struct weir_kernel prefetch = {.name = "prefetch"};
+	const struct weir_use use = {.addr = addr, .bytes = bytes, .kind = WEIR_WRITE};
+	const struct weir_launch launch = {.kernel = &prefetch, .uses = &use, .nr_uses = 1};
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	struct sim_stream *stream = stream_find(sim, id);
+	struct sim_kernel *kernel;
+	uint64_t host_ns;
+
+	if (!stream || !bytes || !uvm_holds(sim, addr, bytes) ||
+	    (memory != desc->device[stream->device].memory && memory != cost_host_memory(desc)))
+		return -EINVAL;
+	kernel = kernel_alloc(sim, &launch);
+	if (!kernel)
+		return -ENOMEM;
+	kernel->op.stream = stream;
+	kernel->prefetch = true;
+	kernel->prefetch_memory = memory;
+	host_ns = desc->device[stream->device].launch_host_ns;
+	engine_queue(sim, stream, &kernel->op, host_ns);
+	sim_spend(sim, host_ns);
+	return 0;
+}
+
+int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t bytes,
+			 uint32_t memory)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = prefetch_locked(sim, id, addr, bytes, memory);
 	sim_leave(sim);
 	return err;
 }

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's managed memory as a model of its mechanism; docs/uvm-model.md has the whole of it.
+ * Internal to the simulator, guarded by its lock.
+ *
+ * Bytes do not move: a managed range has one address, at which kernels find them. What moves is
+ * where the model says that its pages are, in blocks of 2 MiB: on one device, on the host, or
+ * nowhere yet. What a launch touches is brought to its device as the launch starts, a batch of
+ * faults at a time, by the device's one service thread, while the launch waits.
+ *
+ * Files: sim_uvm_tree.c what a fault brings of a block; sim_uvm_move.c blocks in and out, and what
+ * that costs; sim_uvm_touch.c which blocks a launch touches, in which order; sim_uvm.c ranges and
+ * the boundary's calls.
+ */
+#ifndef WEIR_BACKEND_SIM_UVM_H
+#define WEIR_BACKEND_SIM_UVM_H
+
+#include "src/backend/backend.h"
+#include "src/backend/sim/sim_uvm_tree.h"
+
+#define UVM_NOWHERE UINT32_MAX
+
+struct sim;
+struct uvm_range;
+
+/*
+ * A block. The sets are disjoint where they say where contents are: gpu and host; a page in
+ * neither has no contents. cpu_mapped is part of host, host of backed. It has a chunk of 2 MiB on a
+ * device exactly while gpu is not empty, and is in that device's list exactly then.
+ */
+struct uvm_block {
+	struct uvm_block *older, *newer; /* in the device's list */
+	struct uvm_range *range;
+	uint32_t index; /* in the range */
+	uint32_t nr_pages;
+	uint32_t device;	     /* whose chunk it has; UVM_NOWHERE: none */
+	struct uvm_pages gpu;	     /* contents are in the chunk */
+	struct uvm_pages host;	     /* contents are on the host */
+	struct uvm_pages cpu_mapped; /* there, and the CPU has a mapping */
+	struct uvm_pages backed;     /* a host page is allocated, with contents or without */
+};
+
+/*
+ * An allocation. away has a bit for each block that is not whole on its device; bits beyond the
+ * blocks are clear.
+ */
+struct uvm_range {
+	char *base;
+	uint64_t bytes; /* asked for */
+	uint32_t nr_blocks;
+	uint64_t *away;
+	struct uvm_block block[];
+};
+
+/* A device's share. chunk_bytes = the chunks of the blocks in the list <= limit_bytes. */
+struct uvm_device {
+	struct uvm_block *oldest,
+		*newest; /* in the order of coming in, which is that of eviction */
+	uint64_t chunk_bytes, limit_bytes;
+	uint32_t threshold; /* of the tree */
+	uint64_t thread_ns; /* its service thread is free from here on */
+	struct backend_managed_stats stats;
+};
+
+/* host_bytes = 4 KiB times the backed pages of all blocks <= host_limit_bytes. */
+struct uvm {
+	struct uvm_device device[WEIR_DEVICES_MAX];
+	uint64_t host_bytes, host_limit_bytes;
+	struct uvm_range **range; /* sorted by address */
+	size_t nr_ranges, max_ranges;
+};
+
+/* What a service costs the device, by cause; others of enum backend_time stay 0. */
+struct uvm_cost {
+	double ns[BACKEND_TIME_NR];
+};
+
+/* ------------------------------------------------------------------ blocks (sim_uvm_move.c) */
+
+/* A batch of faults that is being serviced. */
+struct uvm_batch {
+	struct sim *sim;
+	uint32_t device;
+	uint32_t nr_first, nr_demand; /* faults on pages without and with contents */
+	bool copies;		      /* something came over the link */
+	struct uvm_cost *cost;
+};
+
+/*
+ * Service a fault on a page that is not on the batch's device. 0; -ENOMEM: no block can be evicted,
+ * or the host has no room for what is evicted.
+ */
+int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page);
+
+/* End a batch: what it costs beside its faults. */
+void uvm_batch_end(struct uvm_batch *batch);
+
+/* Bring the blocks of a use's part to a memory, the device's or the host's, as
+ * cudaMemPrefetchAsync does. As uvm_fault(). */
+int uvm_prefetch(struct sim *sim, uint32_t device, const struct weir_use *use, uint32_t memory,
+		 struct uvm_cost *cost);
+
+/* Evict until so many bytes of a device's memory are free, or there is nothing more to evict. */
+int uvm_make_room(struct sim *sim, uint32_t device, uint64_t bytes, struct uvm_cost *cost);
+
+/* Give back all that a block has. */
+void uvm_block_free(struct sim *sim, struct uvm_block *block);
+
+/* ------------------------------------------------------------------ touches (sim_uvm_touch.c) */
+
+/* Bring what a launch's uses touch to its device, as far as they lie in managed ranges. As
+ * uvm_fault(). */
+int uvm_touch(struct sim *sim, uint32_t device, const struct weir_use *uses, uint32_t nr_uses,
+	      struct uvm_cost *cost);
+
+/* ------------------------------------------------------------------ ranges (sim_uvm.c) */
+
+void uvm_init(struct sim *sim);
+void uvm_fini(struct sim *sim);
+
+/* The range that an address lies in, or NULL. */
+struct uvm_range *uvm_range_at(const struct sim *sim, const void *addr);
+/* Whether [addr, addr + bytes) is part of one. */
+bool uvm_holds(const struct sim *sim, const void *addr, uint64_t bytes);
+
+/* Take a device's thread for a service, behind those that it has. @return how long from now that
+ * takes; parts_ns: the same by cause, set to what it is. */
+uint64_t uvm_service_ns(struct sim *sim, uint32_t device, const struct uvm_cost *cost,
+			uint64_t parts_ns[BACKEND_TIME_NR]);
+
+int sim_managed_setup(struct backend *b, const struct backend_managed *setup);
+int sim_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
+void sim_managed_free(struct backend *b, void *addr);
+int sim_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of managed memory on their way: chunks, faults, evictions, prefetches, and what each costs
+ * the device's service thread. A chunk that came in last is evicted last; use changes nothing. What
+ * is evicted goes to the host, to pages that it keeps until it is freed.
+ */
+#include <errno.h>
+
+#include "src/backend/sim/sim_internal.h"
+#include "src/base/log.h"
+
+/* ------------------------------------------------------------------ lists, states */
+
+static void list_remove(struct uvm_device *device, struct uvm_block *block)
+{
+	*(block->older ? &block->older->newer : &device->oldest) = block->newer;
+	*(block->newer ? &block->newer->older : &device->newest) = block->older;
+}
+
+static void list_append(struct uvm_device *device, struct uvm_block *block)
+{
+	block->older = device->newest;
+	block->newer = NULL;
+	*(device->newest ? &device->newest->newer : &device->oldest) = block;
+	device->newest = block;
+}
+
+/* Set which of a block's pages are on its device, and the range's note of whether these are all. */
+static void block_set_gpu(struct uvm_block *block, const struct uvm_pages *gpu)
+{
+	uint64_t *word = &block->range->away[block->index / 64];
+	uint64_t bit = UINT64_C(1) << block->index % 64;
+
+	block->gpu = *gpu;
+	if (uvm_pages_count(gpu) < block->nr_pages)
+		*word |= bit;
+	else
+		*word &= ~bit;
+}
+
+static uint32_t device_memory(const struct sim *sim, uint32_t device)
+{
+	return sim->base.desc.device[device].memory;
+}
+
+/* ------------------------------------------------------------------ costs */
+
+static const struct weir_link_desc *host_link(const struct sim *sim, uint32_t device)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	return &desc->link[cost_link_find(desc, cost_host_memory(desc),
+					  device_memory(sim, device))];
+}
+
+/* Bytes over the link between a device and the host, without the copy's own latency. */
+static double copy_ns(const struct sim *sim, uint32_t device, uint32_t nr_pages, bool to_host)
+{
+	const struct weir_link_desc *link = host_link(sim, device);
+	uint32_t from = to_host ? device_memory(sim, device) : cost_host_memory(&sim->base.desc);
+
+	return (double)link->copy_ns +
+	       (double)nr_pages * (double)UVM_PAGE_BYTES * 1e9 / cost_copy_bytes_per_s(link, from);
+}
+
+/* ------------------------------------------------------------------ host pages */
+
+/* Back a block's pages with pages of the host. */
+static int host_back(struct sim *sim, struct uvm_block *block, const struct uvm_pages *pages,
+		     uint32_t *nr_new)
+{
+	uint32_t memory = cost_host_memory(&sim->base.desc);
+	struct uvm_pages more = uvm_pages_without(pages, &block->backed);
+	uint64_t bytes = uvm_pages_count(&more) * UVM_PAGE_BYTES;
+	struct uvm *uvm = &sim->uvm;
+
+	if (bytes > uvm->host_limit_bytes - uvm->host_bytes ||
+	    bytes > sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes) {
+		log_error("sim: memory '%s' is full: there is no room for managed memory to be "
+			  "evicted to",
+			  sim->base.desc.memory[memory].name);
+		return -ENOMEM;
+	}
+	uvm->host_bytes += bytes;
+	sim->memory[memory].used_bytes += bytes;
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
+		if (uvm->device[d].stats.host_peak_bytes < uvm->host_bytes)
+			uvm->device[d].stats.host_peak_bytes = uvm->host_bytes;
+	block->backed = uvm_pages_or(&block->backed, pages);
+	*nr_new = uvm_pages_count(&more);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ chunks */
+
+/* What a block takes of a device's memory: 2 MiB, or where it is shorter, pieces of 64 KiB. */
+static uint64_t chunk_bytes(const struct uvm_block *block)
+{
+	uint32_t nr = (block->nr_pages + UVM_GROUP_PAGES - 1) / UVM_GROUP_PAGES;
+
+	return nr * (UVM_GROUP_PAGES * UVM_PAGE_BYTES);
+}
+
+static void chunk_put(struct sim *sim, struct uvm_block *block)
+{
+	struct uvm_device *device = &sim->uvm.device[block->device];
+
+	list_remove(device, block);
+	device->chunk_bytes -= chunk_bytes(block);
+	sim->memory[device_memory(sim, block->device)].used_bytes -= chunk_bytes(block);
+	block->device = UVM_NOWHERE;
+}
+
+/* Move what a block has on its device to the host. */
+static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause cause,
+		       struct uvm_cost *cost)
+{
+	const struct weir_uvm_desc *desc = &sim->base.desc.uvm;
+	const struct uvm_pages none = {{0}};
+	uint32_t nr = uvm_pages_count(&block->gpu), nr_new = 0;
+	uint32_t device = block->device;
+	int err;
+
+	err = host_back(sim, block, &block->gpu, &nr_new);
+	if (err)
+		return err;
+	sim->uvm.device[device].stats.bytes[WEIR_TO_HOST][cause] += nr * UVM_PAGE_BYTES;
+	cost->ns[BACKEND_TIME_EVICTION] +=
+		(double)nr * (double)desc->page_ns + (double)nr_new * (double)desc->host_page_ns +
+		(double)host_link(sim, device)->latency_ns + copy_ns(sim, device, nr, true);
+	block->host = uvm_pages_or(&block->host, &block->gpu);
+	block_set_gpu(block, &none);
+	chunk_put(sim, block);
+	return 0;
+}
+
+/* Whether so many more bytes of managed memory fit a device. */
+static bool room_for(const struct sim *sim, uint32_t device, uint64_t bytes)
+{
+	const struct uvm_device *own = &sim->uvm.device[device];
+	uint32_t memory = device_memory(sim, device);
+
+	return bytes <= own->limit_bytes - own->chunk_bytes &&
+	       bytes <= sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes;
+}
+
+/* Give a block a chunk on a device; the oldest ones make room. Its contents are not there yet. */
+static int chunk_get(struct sim *sim, uint32_t device, struct uvm_block *block,
+		     struct uvm_cost *cost)
+{
+	struct uvm_device *own = &sim->uvm.device[device];
+	int err;
+
+	while (!room_for(sim, device, chunk_bytes(block))) {
+		if (!own->oldest) {
+			log_error("sim: memory '%s' has no room for a block of managed memory",
+				  sim->base.desc.memory[device_memory(sim, device)].name);
+			return -ENOMEM;
+		}
+		err = block_evict(sim, own->oldest, WEIR_CAUSE_EVICTION, cost);
+		if (err)
+			return err;
+	}
+	block->device = device;
+	list_append(own, block);
+	own->chunk_bytes += chunk_bytes(block);
+	sim->memory[device_memory(sim, device)].used_bytes += chunk_bytes(block);
+	if (own->stats.gpu_peak_bytes < own->chunk_bytes)
+		own->stats.gpu_peak_bytes = own->chunk_bytes;
+	return 0;
+}
+
+/*
+ * Have a block's chunk on a device, as its newest one. What it has on another device goes by way of
+ * the host. nr_new: chunks that it took.
+ */
+static int block_attach(struct sim *sim, uint32_t device, struct uvm_block *block,
+			struct uvm_cost *cost, uint32_t *nr_new)
+{
+	struct uvm_device *own = &sim->uvm.device[device];
+	int err;
+
+	*nr_new = block->device != device;
+	if (block->device == device) {
+		list_remove(own, block);
+		list_append(own, block);
+		return 0;
+	}
+	if (block->device != UVM_NOWHERE) {
+		err = block_evict(sim, block, WEIR_CAUSE_DEMAND, cost);
+		if (err)
+			return err;
+	}
+	err = chunk_get(sim, device, block, cost);
+	if (err)
+		return err;
+	if (!uvm_pages_count(&block->host))
+		own->stats.nr_first_touches++;
+	return 0;
+}
+
+/* Pages of a block are on its device from now on, and no longer on the host. */
+static void block_arrived(struct uvm_block *block, const struct uvm_pages *pages)
+{
+	struct uvm_pages gpu = uvm_pages_or(&block->gpu, pages);
+
+	block->host = uvm_pages_without(&block->host, pages);
+	block->cpu_mapped = uvm_pages_without(&block->cpu_mapped, pages);
+	block_set_gpu(block, &gpu);
+}
+
+/* ------------------------------------------------------------------ faults */
+
+int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page)
+{
+	struct sim *sim = batch->sim;
+	struct uvm_device *own = &sim->uvm.device[batch->device];
+	const struct weir_uvm_desc *desc = &sim->base.desc.uvm;
+	struct uvm_pages pages, moved, unmapped;
+	uint32_t nr_moved, nr_chunks;
+	double *ns = batch->cost->ns;
+	bool has_contents;
+	int err;
+
+	err = block_attach(sim, batch->device, block, batch->cost, &nr_chunks);
+	if (err)
+		return err;
+	has_contents = uvm_pages_has(&block->host, page);
+	pages = uvm_tree_bring(&block->gpu, page, block->nr_pages, own->threshold);
+	moved = uvm_pages_and(&pages, &block->host);
+	unmapped = uvm_pages_and(&pages, &block->cpu_mapped);
+	nr_moved = uvm_pages_count(&moved);
+
+	own->stats.nr_faults++;
+	*(has_contents ? &batch->nr_demand : &batch->nr_first) += 1;
+	ns[has_contents ? BACKEND_TIME_DEMAND : BACKEND_TIME_FIRST_TOUCH] +=
+		(double)nr_chunks * (double)desc->populate_ns;
+	ns[BACKEND_TIME_FIRST_TOUCH] +=
+		(double)(uvm_pages_count(&pages) - nr_moved) * (double)desc->page_ns;
+	if (nr_moved) {
+		batch->copies = true;
+		own->stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND] += nr_moved * UVM_PAGE_BYTES;
+		ns[BACKEND_TIME_DEMAND] +=
+			(double)nr_moved * (double)desc->page_ns +
+			(double)uvm_pages_count(&unmapped) * (double)desc->cpu_unmap_ns +
+			copy_ns(sim, batch->device, nr_moved, false);
+	}
+	block_arrived(block, &pages);
+	return 0;
+}
+
+void uvm_batch_end(struct uvm_batch *batch)
+{
+	const struct weir_link_desc *link = host_link(batch->sim, batch->device);
+	double fixed = (double)batch->sim->base.desc.uvm.batch_ns;
+	uint32_t nr = batch->nr_first + batch->nr_demand;
+	double *ns = batch->cost->ns;
+
+	if (!nr)
+		return;
+	ns[BACKEND_TIME_FIRST_TOUCH] += fixed * batch->nr_first / nr;
+	ns[BACKEND_TIME_DEMAND] += fixed * batch->nr_demand / nr;
+	/* Its copies run one behind the other: the last one's latency shows. */
+	if (batch->copies)
+		ns[BACKEND_TIME_DEMAND] += (double)link->latency_ns;
+	batch->nr_first = batch->nr_demand = 0;
+	batch->copies = false;
+}
+
+/* ------------------------------------------------------------------ prefetches, room, free */
+
+/* To the device: block after block is given its chunk while the one before is copied. */
+static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block,
+		       struct uvm_cost *cost)
+{
+	struct uvm_pages all = uvm_pages_range(0, block->nr_pages);
+	uint32_t nr_moved, nr_chunks;
+	double thread_ns, link_ns;
+	int err;
+
+	err = block_attach(sim, device, block, cost, &nr_chunks);
+	if (err)
+		return err;
+	nr_moved = uvm_pages_count(&block->host);
+	thread_ns = (double)nr_chunks * (double)sim->base.desc.uvm.populate_ns;
+	if (nr_moved) {
+		link_ns = (double)host_link(sim, device)->latency_ns +
+			  copy_ns(sim, device, nr_moved, false);
+		sim->uvm.device[device].stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] +=
+			nr_moved * UVM_PAGE_BYTES;
+		cost->ns[BACKEND_TIME_DEMAND] += thread_ns > link_ns ? thread_ns : link_ns;
+	} else {
+		cost->ns[BACKEND_TIME_FIRST_TOUCH] += thread_ns;
+	}
+	block_arrived(block, &all);
+	return 0;
+}
+
+static int prefetch_out(struct sim *sim, struct uvm_block *block, struct uvm_cost *cost)
+{
+	struct uvm_pages all = uvm_pages_range(0, block->nr_pages);
+	uint32_t nr_new = 0;
+	int err;
+
+	if (block->device != UVM_NOWHERE) {
+		err = block_evict(sim, block, WEIR_CAUSE_PREFETCH, cost);
+		if (err)
+			return err;
+	}
+	err = host_back(sim, block, &all, &nr_new);
+	if (err)
+		return err;
+	cost->ns[BACKEND_TIME_FIRST_TOUCH] +=
+		(double)nr_new * (double)sim->base.desc.uvm.host_page_ns;
+	block->host = block->cpu_mapped = all;
+	return 0;
+}
+
+int uvm_prefetch(struct sim *sim, uint32_t device, const struct weir_use *use, uint32_t memory,
+		 struct uvm_cost *cost)
+{
+	struct uvm_range *range = uvm_range_at(sim, use->addr);
+	uint64_t begin = (uint64_t)((const char *)use->addr - range->base);
+	uint64_t last = (begin + use->bytes - 1) / UVM_BLOCK_BYTES;
+	int err = 0;
+
+	for (uint64_t i = begin / UVM_BLOCK_BYTES; !err && i <= last; i++)
+		err = memory == device_memory(sim, device)
+			      ? prefetch_in(sim, device, &range->block[i], cost)
+			      : prefetch_out(sim, &range->block[i], cost);
+	return err;
+}
+
+int uvm_make_room(struct sim *sim, uint32_t device, uint64_t bytes, struct uvm_cost *cost)
+{
+	uint32_t memory = device_memory(sim, device);
+	int err = 0;
+
+	while (!err && sim->uvm.device[device].oldest &&
+	       bytes > sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes)
+		err = block_evict(sim, sim->uvm.device[device].oldest, WEIR_CAUSE_EVICTION, cost);
+	return err;
+}
+
+void uvm_block_free(struct sim *sim, struct uvm_block *block)
+{
+	uint64_t bytes = uvm_pages_count(&block->backed) * UVM_PAGE_BYTES;
+
+	if (block->device != UVM_NOWHERE)
+		chunk_put(sim, block);
+	sim->uvm.host_bytes -= bytes;
+	sim->memory[cost_host_memory(&sim->base.desc)].used_bytes -= bytes;
+}

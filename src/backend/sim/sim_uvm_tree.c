@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Page sets and the driver's prefetch tree; see the header. State-free.
+ */
+#include "src/backend/sim/sim_uvm_tree.h"
+
+/* Not the compiler's: without the instruction, which not every processor has, that is a call. */
+static uint32_t bits_count(uint64_t word)
+{
+	word -= word >> 1 & 0x5555555555555555u;
+	word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+	return (uint32_t)(word * 0x0101010101010101u >> 56);
+}
+
+uint32_t uvm_pages_count(const struct uvm_pages *set)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		nr += bits_count(set->word[i]);
+	return nr;
+}
+
+struct uvm_pages uvm_pages_range(uint32_t first, uint32_t nr)
+{
+	struct uvm_pages set = {{0}};
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++) {
+		uint32_t begin = 64 * i > first ? 64 * i : first;
+		uint32_t end = 64 * (i + 1) < first + nr ? 64 * (i + 1) : first + nr;
+
+		if (begin < end)
+			set.word[i] = (~UINT64_C(0) >> (64 - (end - begin))) << begin % 64;
+	}
+	return set;
+}
+
+struct uvm_pages uvm_pages_and(const struct uvm_pages *a, const struct uvm_pages *b)
+{
+	struct uvm_pages set;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		set.word[i] = a->word[i] & b->word[i];
+	return set;
+}
+
+struct uvm_pages uvm_pages_or(const struct uvm_pages *a, const struct uvm_pages *b)
+{
+	struct uvm_pages set;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		set.word[i] = a->word[i] | b->word[i];
+	return set;
+}
+
+struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_pages *b)
+{
+	struct uvm_pages set;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		set.word[i] = a->word[i] & ~b->word[i];
+	return set;
+}
+
+uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from)
+{
+	for (uint32_t i = from / 64; i < UVM_WORDS; i++) {
+		uint64_t missing = ~set->word[i];
+
+		if (i == from / 64)
+			missing &= ~UINT64_C(0) << from % 64;
+		if (missing)
+			return 64 * i + (uint32_t)__builtin_ctzll(missing);
+	}
+	return UVM_PAGES;
+}
+
+/* How many pages a set has of the subtree of nr pages, a power of two, that begins at first. */
+static uint32_t count_in(const struct uvm_pages *set, uint32_t first, uint32_t nr)
+{
+	uint32_t count = 0;
+
+	if (nr < 64)
+		return bits_count(set->word[first / 64] >> first % 64 & ((UINT64_C(1) << nr) - 1));
+	for (uint32_t i = first / 64; i < (first + nr) / 64; i++)
+		count += bits_count(set->word[i]);
+	return count;
+}
+
+struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+				uint32_t threshold)
+{
+	uint32_t group = page / UVM_GROUP_PAGES * UVM_GROUP_PAGES, first = page, nr = 1, count = 1;
+	struct uvm_pages there, out;
+
+	there = uvm_pages_range(group, nr_pages - group < UVM_GROUP_PAGES ? nr_pages - group
+									  : UVM_GROUP_PAGES);
+	there = uvm_pages_or(resident, &there);
+	for (uint32_t tree = 1; tree <= UVM_PAGES; tree *= 2) {
+		uint32_t begin = page / tree * tree;
+		uint32_t pages = nr_pages - begin < tree ? nr_pages - begin : tree;
+
+		/* The other half, beside the one that the level before has counted. */
+		if (tree > 1)
+			count += count_in(&there, begin + ((page & tree / 2) ^ tree / 2), tree / 2);
+		/* Not every level must be dense enough: the last one that is counts. */
+		if (count * 100 > pages * threshold) {
+			first = begin;
+			nr = pages;
+		}
+	}
+	out = uvm_pages_range(first, nr);
+	return uvm_pages_without(&out, resident);
+}
+
+uint32_t uvm_random_page(uint32_t k)
+{
+	/* A full cycle of k -> a k + c and two folds of its bits, each of which is a bijection of 9
+	 * bits: evenly spread like random pages, not like a stride. */
+	uint32_t page = (k * 301 + 89) % UVM_PAGES;
+
+	page ^= page >> 4;
+	page = (page * 173 + 57) % UVM_PAGES;
+	page ^= page >> 5;
+	return page * 429 % UVM_PAGES;
+}

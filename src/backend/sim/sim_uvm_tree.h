@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sets of the pages of a block, and what a fault brings of a block: pure functions.
+ */
+#ifndef WEIR_BACKEND_SIM_UVM_TREE_H
+#define WEIR_BACKEND_SIM_UVM_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UVM_PAGE_BYTES UINT64_C(4096)
+#define UVM_PAGES 512u
+#define UVM_BLOCK_BYTES (UVM_PAGES * UVM_PAGE_BYTES)
+#define UVM_GROUP_PAGES 16u /* 64 KiB: filled whole by a fault */
+
+#define UVM_WORDS (UVM_PAGES / 64)
+
+/* A set of pages of a block. */
+struct uvm_pages {
+	uint64_t word[UVM_WORDS];
+};
+
+static inline bool uvm_pages_has(const struct uvm_pages *set, uint32_t page)
+{
+	return set->word[page / 64] >> page % 64 & 1;
+}
+
+uint32_t uvm_pages_count(const struct uvm_pages *set);
+
+/* The pages in [first, first + nr). */
+struct uvm_pages uvm_pages_range(uint32_t first, uint32_t nr);
+struct uvm_pages uvm_pages_and(const struct uvm_pages *a, const struct uvm_pages *b);
+struct uvm_pages uvm_pages_or(const struct uvm_pages *a, const struct uvm_pages *b);
+/* Those of a that are not in b. */
+struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_pages *b);
+/* The first page from on that is not in the set; UVM_PAGES: none. */
+uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from);
+
+/*
+ * What the driver brings to a device for a fault on a page: the largest subtree of the binary tree
+ * over the block's pages, around the page, of which more than threshold percent are resident or in
+ * the page's group of 64 KiB; the page alone where there is none such.
+ *
+ * resident:  on the device already; not the page.
+ * nr_pages:  of the block; what lies beyond is in no subtree.
+ * threshold: the driver's own is UVM_THRESHOLD; 100 brings single pages, 0 the whole block.
+ * @return the pages that are to come: none of those resident.
+ */
+struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+				uint32_t threshold);
+
+#define UVM_THRESHOLD 51u
+#define UVM_THRESHOLD_WHOLE 0u
+
+/*
+ * The k-th page, k < UVM_PAGES, that threads touch which go anywhere in a block: a fixed
+ * permutation, so that runs repeat.
+ */
+uint32_t uvm_random_page(uint32_t k);
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Managed memory on a simulated machine whose costs are round numbers: what faults, evictions and
+ * prefetches take is worked out by hand, and so is who is evicted.
+ */
+#include <errno.h>
+
+#include "tests/unit/test_sim_machine.h"
+
+#define BLOCK MIB(2)
+#define PAGES 512u
+
+#define BATCH_NS 1000u
+#define PAGE_NS 10u
+#define POPULATE_NS 5000u
+#define CPU_UNMAP_NS 100u
+#define HOST_PAGE_NS 50u
+
+/* Of the test machine's link. */
+#define LATENCY_NS 1000u
+#define COPY_NS 100u
+#define IN_NS (BLOCK / 4)
+#define OUT_NS (BLOCK / 2)
+
+#define FIRST_NS (6 * BATCH_NS + PAGES * PAGE_NS + POPULATE_NS)
+#define DEMAND_NS (6 * (BATCH_NS + LATENCY_NS + COPY_NS) + PAGES * PAGE_NS + POPULATE_NS + IN_NS)
+#define EVICT_NS (PAGES * PAGE_NS + LATENCY_NS + COPY_NS + OUT_NS)
+
+struct fixture {
+	struct backend *b;
+	stream_id_t stream, other;
+	uint64_t seen[BACKEND_TIME_NR];
+};
+
+static int setup_data(void **state, enum weir_data data)
+{
+	static struct fixture f;
+	struct weir_machine_desc desc;
+
+	memset(&f, 0, sizeof(f));
+	test_machine(&desc);
+	desc.uvm = (struct weir_uvm_desc){256,	       BATCH_NS,     PAGE_NS,
+					  POPULATE_NS, CPU_UNMAP_NS, HOST_PAGE_NS};
+	assert_int_equal(sim_create(&desc, data, &f.b), 0);
+	assert_int_equal(f.b->ops->stream_create(f.b, 0, BACKEND_COMPUTE, &f.stream), 0);
+	assert_int_equal(f.b->ops->stream_create(f.b, 1, BACKEND_COMPUTE, &f.other), 0);
+	*state = &f;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_data(state, WEIR_DATA_PHANTOM);
+}
+
+static int setup_real(void **state)
+{
+	return setup_data(state, WEIR_DATA_REAL);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	f->b->ops->stream_destroy(f->b, f->stream);
+	f->b->ops->stream_destroy(f->b, f->other);
+	assert_int_equal(sim_leaks(f->b), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 0);
+	f->b->ops->destroy(f->b);
+	return 0;
+}
+
+static void configure(struct fixture *f, struct backend_managed managed)
+{
+	assert_int_equal(f->b->ops->managed_setup(f->b, &managed), 0);
+}
+
+static void *managed(struct fixture *f, uint64_t bytes)
+{
+	void *addr = NULL;
+
+	assert_int_equal(f->b->ops->managed_alloc(f->b, bytes, &addr), 0);
+	return addr;
+}
+
+static int wait_idle(struct fixture *f, stream_id_t stream)
+{
+	fence_t fence;
+
+	assert_int_equal(f->b->ops->fence_record(f->b, stream, &fence), 0);
+	return f->b->ops->fence_wait(f->b, fence);
+}
+
+static int touch(struct fixture *f, stream_id_t stream, void *addr, uint64_t bytes)
+{
+	const struct weir_use use = use_of(addr, bytes, WEIR_WRITE);
+
+	assert_int_equal(launch_touch(f->b, stream, (struct touch){0}, &use, 1), 0);
+	return wait_idle(f, stream);
+}
+
+/* Time since the last look that managed memory cost device 0. All times add up to the clock. */
+static void expect_costs(struct fixture *f, uint64_t first, uint64_t demand, uint64_t eviction)
+{
+	uint64_t now[BACKEND_TIME_NR], sum = 0;
+
+	assert_int_equal(f->b->ops->device_times(f->b, 0, now), 0);
+	for (int i = 0; i < BACKEND_TIME_NR; i++)
+		sum += now[i];
+	assert_int_equal(sum, f->b->ops->now_ns(f->b));
+	assert_int_equal(now[BACKEND_TIME_FIRST_TOUCH] - f->seen[BACKEND_TIME_FIRST_TOUCH], first);
+	assert_int_equal(now[BACKEND_TIME_DEMAND] - f->seen[BACKEND_TIME_DEMAND], demand);
+	assert_int_equal(now[BACKEND_TIME_EVICTION] - f->seen[BACKEND_TIME_EVICTION], eviction);
+	memcpy(f->seen, now, sizeof(now));
+}
+
+static struct backend_managed_stats stats_of(struct fixture *f, uint32_t device)
+{
+	struct backend_managed_stats stats;
+
+	assert_int_equal(f->b->ops->managed_stats(f->b, device, &stats), 0);
+	return stats;
+}
+
+static void test_uvm_first_touch(void **state)
+{
+	struct fixture *f = *state;
+	char *a = managed(f, 3 * BLOCK);
+
+	/* Six rounds a block, nothing over the link. */
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	expect_costs(f, FIRST_NS, 0, 0);
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	expect_costs(f, 0, 0, 0);
+	/* 5 pages are in the first 16; the rest of the block is somebody else's. */
+	assert_int_equal(touch(f, f->stream, a + BLOCK, 5 * KIB(4)), 0);
+	expect_costs(f, BATCH_NS + 16 * PAGE_NS + POPULATE_NS, 0, 0);
+	assert_int_equal(stats_of(f, 0).nr_faults, 7);
+	assert_int_equal(stats_of(f, 0).nr_first_touches, 2);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 2 * BLOCK);
+	assert_int_equal(touch(f, f->stream, a, 3 * BLOCK), 0);
+	expect_costs(f, 2 * FIRST_NS - BATCH_NS - 16 * PAGE_NS - POPULATE_NS, 0, 0);
+	f->b->ops->managed_free(f->b, a);
+}
+
+static void test_uvm_whole_blocks(void **state)
+{
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.whole_blocks = true});
+	a = managed(f, 2 * BLOCK);
+	assert_int_equal(touch(f, f->stream, a, KIB(4)), 0);
+	expect_costs(f, FIRST_NS - 5 * BATCH_NS, 0, 0);
+	assert_int_equal(touch(f, f->stream, a, 2 * BLOCK), 0);
+	expect_costs(f, FIRST_NS - 5 * BATCH_NS, 0, 0);
+	f->b->ops->managed_free(f->b, a);
+}
+
+/* The last block of a range takes pieces of 64 KiB. */
+static void test_uvm_short_block(void **state)
+{
+	struct fixture *f = *state;
+	char *a = managed(f, 17 * KIB(4) + 1);
+
+	assert_int_equal(touch(f, f->stream, a, 17 * KIB(4) + 1), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), KIB(128));
+	expect_costs(f, BATCH_NS + 18 * PAGE_NS + POPULATE_NS, 0, 0);
+	f->b->ops->managed_free(f->b, a);
+}
+
+static void test_uvm_demand(void **state)
+{
+	struct fixture *f = *state;
+	char *a = managed(f, 2 * BLOCK);
+
+	/* What the CPU holds is taken from it page by page. */
+	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, a, 2 * BLOCK, HOST), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	expect_costs(f, 2 * PAGES * HOST_PAGE_NS, 0, 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	expect_costs(f, 0, DEMAND_NS + PAGES * CPU_UNMAP_NS, 0);
+	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(stats_of(f, 0).nr_first_touches, 0);
+	/* A prefetch takes the larger of its thread's time and the link's. */
+	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, a, 2 * BLOCK, GPU0), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	expect_costs(f, 0, LATENCY_NS + COPY_NS + IN_NS, 0);
+	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], BLOCK);
+	/* The host keeps its pages until the end. */
+	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
+	f->b->ops->managed_free(f->b, a);
+}
+
+static void test_uvm_prefetch_first(void **state)
+{
+	struct fixture *f = *state;
+	char *a = managed(f, 3 * BLOCK);
+
+	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, a, 3 * BLOCK, GPU0), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	expect_costs(f, 3 * POPULATE_NS, 0, 0);
+	assert_int_equal(touch(f, f->stream, a, 3 * BLOCK), 0);
+	expect_costs(f, 0, 0, 0);
+	assert_int_equal(stats_of(f, 0).nr_faults, 0);
+	assert_int_equal(stats_of(f, 0).nr_first_touches, 3);
+	f->b->ops->managed_free(f->b, a);
+}
+
+/* What came in first goes out first, however much it is used. */
+static void test_uvm_eviction_order(void **state)
+{
+	struct fixture *f = *state;
+	char *a, *b, *c;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK});
+	a = managed(f, BLOCK);
+	b = managed(f, BLOCK);
+	c = managed(f, BLOCK);
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	assert_int_equal(touch(f, f->stream, b, BLOCK), 0);
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	expect_costs(f, 2 * FIRST_NS, 0, 0);
+	assert_int_equal(touch(f, f->stream, c, BLOCK), 0);
+	expect_costs(f, FIRST_NS, 0, EVICT_NS + PAGES * HOST_PAGE_NS);
+	assert_int_equal(touch(f, f->stream, b, BLOCK), 0);
+	expect_costs(f, 0, 0, 0);
+	/* a comes back, and pushes out b: no page of the CPU is involved. */
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	expect_costs(f, 0, DEMAND_NS, EVICT_NS + PAGES * HOST_PAGE_NS);
+	/* b for c, and c for a, whose host pages are there. */
+	assert_int_equal(touch(f, f->stream, b, BLOCK), 0);
+	assert_int_equal(touch(f, f->stream, c, BLOCK), 0);
+	expect_costs(f, 0, 2 * DEMAND_NS, 2 * EVICT_NS + PAGES * HOST_PAGE_NS);
+	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION], 4 * BLOCK);
+	assert_int_equal(stats_of(f, 0).gpu_peak_bytes, 2 * BLOCK);
+	assert_int_equal(stats_of(f, 0).host_peak_bytes, 3 * BLOCK);
+
+	/* Freeing throws host pages away: the next ones cost again. */
+	f->b->ops->managed_free(f->b, a);
+	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
+	a = managed(f, BLOCK);
+	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
+	assert_int_equal(touch(f, f->stream, b, BLOCK), 0);
+	assert_int_equal(touch(f, f->stream, c, BLOCK), 0);
+	expect_costs(f, FIRST_NS, 2 * DEMAND_NS, 3 * EVICT_NS + PAGES * HOST_PAGE_NS);
+	f->b->ops->managed_free(f->b, a);
+	f->b->ops->managed_free(f->b, b);
+	f->b->ops->managed_free(f->b, c);
+}
+
+static struct weir_use random_use(void *addr, uint64_t bytes, uint64_t pages)
+{
+	return (struct weir_use){.addr = addr,
+				 .bytes = bytes,
+				 .kind = WEIR_READ,
+				 .pattern = WEIR_RANDOM,
+				 .read_bytes = pages * KIB(4),
+				 .granule = KIB(4)};
+}
+
+/* Faults of many blocks share batches; a batch has one of each block. */
+static void test_uvm_random_batches(void **state)
+{
+	struct fixture *f = *state;
+	char *a = managed(f, 4 * BLOCK);
+	struct weir_use use = random_use(a, 4 * BLOCK, 100000);
+
+	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, &use, 1), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	assert_int_equal(stats_of(f, 0).nr_faults, 4 * 14);
+	expect_costs(f, 14 * BATCH_NS + 4 * (PAGES * PAGE_NS + POPULATE_NS), 0, 0);
+	f->b->ops->managed_free(f->b, a);
+}
+
+/* A few pieces touch as many pages as chance has it, the same in every run. */
+static void test_uvm_random_sparse(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t faults[2], nr;
+
+	for (int i = 0; i < 2; i++) {
+		char *a = managed(f, 6 * BLOCK);
+		struct weir_use use = random_use(a, 6 * BLOCK, 3);
+
+		nr = stats_of(f, 0).nr_faults;
+		assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, &use, 1), 0);
+		assert_int_equal(wait_idle(f, f->stream), 0);
+		faults[i] = stats_of(f, 0).nr_faults - nr;
+		assert_in_range(faults[i], 1, 4);
+		assert_int_equal(f->b->ops->memory_used(f->b, GPU0), faults[i] * BLOCK);
+		f->b->ops->managed_free(f->b, a);
+	}
+	assert_int_equal(faults[0], faults[1]);
+}
+
+/* A random use of more than fits comes to its end, and moves blocks again and again. */
+static void test_uvm_random_beyond_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_use use;
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 3 * BLOCK});
+	a = managed(f, 4 * BLOCK);
+	assert_int_equal(touch(f, f->stream, a, 4 * BLOCK), 0);
+	use = random_use(a, 4 * BLOCK, 4 * 20);
+	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, &use, 1), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	/* One of four is missing whenever the use comes by, 20 times. */
+	assert_in_range(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] / BLOCK, 15, 81);
+	f->b->ops->managed_free(f->b, a);
+}
+
+/* Several streams in one launch go on together: none evicts what it has come past. */
+static void test_uvm_streams_in_step(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_use uses[2];
+	char *a, *b;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 5 * BLOCK});
+	a = managed(f, 4 * BLOCK);
+	b = managed(f, 4 * BLOCK);
+	assert_int_equal(touch(f, f->stream, a, 4 * BLOCK), 0);
+	expect_costs(f, 4 * FIRST_NS, 0, 0);
+	uses[0] = use_of(a, 4 * BLOCK, WEIR_READ);
+	uses[1] = use_of(b, 4 * BLOCK, WEIR_OVERWRITE);
+	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, uses, 2), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	expect_costs(f, 4 * FIRST_NS, 0, 3 * (EVICT_NS + PAGES * HOST_PAGE_NS));
+	f->b->ops->managed_free(f->b, a);
+	f->b->ops->managed_free(f->b, b);
+}
+
+static void count_full(void *arg, enum weir_log_level level, const char *message)
+{
+	if (level == WEIR_LOG_ERROR && strstr(message, "memory 'host' is full"))
+		++*(int *)arg;
+}
+
+/* Other allocations push managed memory out; with a full host, nothing goes. */
+static void test_uvm_memory_full(void **state)
+{
+	struct fixture *f = *state;
+	void *plain = NULL;
+	int nr_full = 0;
+	char *a;
+
+	configure(f, (struct backend_managed){.host_bytes = 2 * BLOCK});
+	a = managed(f, MIB(16));
+	assert_int_equal(touch(f, f->stream, a, MIB(16)), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), MIB(16));
+	assert_int_equal(f->b->ops->device_alloc(f->b, GPU0, 2 * BLOCK, &plain), 0);
+	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION], 2 * BLOCK);
+	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
+	/* The first two blocks come back into pages that others must leave. */
+	weir_log_set(count_full, &nr_full);
+	assert_int_equal(touch(f, f->stream, a, BLOCK), -ENOMEM);
+	assert_int_equal(f->b->ops->device_alloc(f->b, GPU0, BLOCK, &plain), -ENOMEM);
+	weir_log_set(NULL, NULL);
+	assert_int_equal(nr_full, 2);
+	f->b->ops->device_free(f->b, plain);
+	assert_int_equal(touch(f, f->stream, a, MIB(16)), 0);
+	f->b->ops->managed_free(f->b, a);
+}
+
+/* From one GPU to the other by way of the host. */
+static void test_uvm_two_devices(void **state)
+{
+	struct fixture *f = *state;
+	char *a = managed(f, 2 * BLOCK);
+
+	assert_int_equal(touch(f, f->stream, a, 2 * BLOCK), 0);
+	assert_int_equal(touch(f, f->other, a, BLOCK), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), BLOCK);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU1), BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(stats_of(f, 1).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(touch(f, f->stream, a, 2 * BLOCK), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU1), 0);
+	f->b->ops->managed_free(f->b, a);
+}
+
+static void test_uvm_arguments(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	struct backend_managed bad = {.device = 2};
+	struct backend_managed_stats stats;
+	struct weir_use use;
+	char *a = managed(f, BLOCK);
+	void *none = NULL;
+
+	assert_int_equal(b->ops->managed_setup(b, &bad), -EINVAL);
+	bad = (struct backend_managed){.gpu_bytes = MIB(16) + 1};
+	assert_int_equal(b->ops->managed_setup(b, &bad), -EINVAL);
+	bad = (struct backend_managed){.host_bytes = MIB(64) + 1};
+	assert_int_equal(b->ops->managed_setup(b, &bad), -EINVAL);
+	bad = (struct backend_managed){.gpu_bytes = BLOCK};
+	assert_int_equal(b->ops->managed_setup(b, &bad), -EBUSY);
+	assert_int_equal(b->ops->managed_stats(b, 2, &stats), -EINVAL);
+	assert_int_equal(b->ops->managed_alloc(b, 0, &none), -EINVAL);
+	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX, &none), -ENOMEM);
+	/* Beyond what all memories hold together. */
+	assert_int_equal(b->ops->managed_alloc(b, MIB(64 + 32), &none), -ENOMEM);
+	assert_null(none);
+	use = use_of(a, BLOCK + 1, WEIR_READ);
+	assert_int_equal(launch_touch(b, f->stream, (struct touch){0}, &use, 1), -EINVAL);
+	assert_int_equal(b->ops->managed_prefetch(b, f->stream, a, BLOCK + 1, GPU0), -EINVAL);
+	assert_int_equal(b->ops->managed_prefetch(b, f->stream, a, 0, GPU0), -EINVAL);
+	assert_int_equal(b->ops->managed_prefetch(b, f->stream, a, BLOCK, GPU1), -EINVAL);
+	assert_int_equal(b->ops->managed_prefetch(b, 99, a, BLOCK, GPU0), -EINVAL);
+	b->ops->managed_free(b, NULL);
+	b->ops->managed_free(b, a);
+}
+
+/* Without the section there is no managed memory, and the log says so. */
+static void test_uvm_not_described(void **state)
+{
+	const struct backend_managed any = {0};
+	struct weir_machine_desc desc;
+	struct backend *b;
+	void *addr;
+
+	(void)state;
+	test_machine(&desc);
+	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &b), 0);
+	assert_int_equal(b->ops->managed_setup(b, &any), -ENOTSUP);
+	assert_int_equal(b->ops->managed_alloc(b, BLOCK, &addr), -ENOTSUP);
+	b->ops->destroy(b);
+}
+
+/* Bytes are what was written, wherever the model says that they are. */
+static void test_uvm_real_bytes(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *a, in[3] = {1, 2, 3}, out[3] = {0};
+	struct weir_use use;
+	uint32_t sum = 0;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK});
+	a = managed(f, 4 * BLOCK);
+	assert_int_equal(f->b->ops->upload(f->b, f->stream, a, in, 3), 0);
+	use = use_of(a + BLOCK, 3 * BLOCK, WEIR_WRITE);
+	assert_int_equal(launch_touch(f->b, f->stream,
+				      (struct touch){.write = a + 2 * BLOCK, .value = 9}, &use, 1),
+			 0);
+	use = use_of(a, 4 * BLOCK, WEIR_READ);
+	assert_int_equal(launch_touch(f->b, f->stream,
+				      (struct touch){.read = a + 2 * BLOCK, .sum = &sum}, &use, 1),
+			 0);
+	assert_int_equal(f->b->ops->download(f->b, f->stream, out, a, 3), 0);
+	assert_int_equal(sum, 9);
+	assert_memory_equal(in, out, 3);
+	assert_true(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > BLOCK);
+	f->b->ops->managed_free(f->b, a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_uvm_first_touch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_whole_blocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_short_block, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_demand, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_prefetch_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_eviction_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_random_batches, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_random_sparse, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_random_beyond_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_streams_in_step, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_memory_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_two_devices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_arguments, setup, teardown),
+		cmocka_unit_test(test_uvm_not_described),
+		cmocka_unit_test_setup_teardown(test_uvm_real_bytes, setup_real, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
