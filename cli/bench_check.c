@@ -53,6 +53,33 @@ int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 	return 0;
 }
 
+#define LOGGED_BYTES 256
+
+static void keep_first_error(void *arg, enum weir_log_level level, const char *message)
+{
+	char *kept = arg;
+
+	if (level == WEIR_LOG_ERROR && !kept[0])
+		snprintf(kept, LOGGED_BYTES, "%s", message);
+}
+
+/* Put into words why a manager was refused; logged: what it said itself, or "". */
+static void say_refused(const char *name, int rc, const char *logged, char *err, size_t err_bytes)
+{
+	const char *options = strchr(name, '+');
+
+	if (logged[0])
+		snprintf(err, err_bytes, "manager '%s': %s", name, logged);
+	else if (rc == -EINVAL && options)
+		snprintf(err, err_bytes, "manager '%s' has no such option; write '%.*s'", name,
+			 (int)(options - name), name);
+	else
+		snprintf(err, err_bytes,
+			 "manager '%s' cannot run with this budget and block size: %s; "
+			 "change --gpu-budget, --host-budget or --block-size",
+			 name, weir_strerror(rc));
+}
+
 /* Create each manager once, on a machine without bytes: what it refuses, it refuses now. */
 int bench_check_managers(const struct bench_params *p, char *err, size_t err_bytes)
 {
@@ -63,29 +90,30 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 		.block_bytes = p->block_bytes,
 		.options = "",
 	};
+	struct weir_machine_desc machine = p->machine;
+	char logged[LOGGED_BYTES];
 	int rc = 0;
 
+	/* A real GPU has managed memory, whatever it costs; nothing runs here. */
+	if (p->real_gpu)
+		machine.uvm.batch_faults = 1;
 	for (unsigned int i = 0; i < p->nr_managers && !rc; i++) {
-		const char *options = strchr(p->manager[i], '+');
 		struct manager *manager;
 
-		rc = weir_machine_simulate(&p->machine, WEIR_DATA_PHANTOM, &config.machine);
+		rc = weir_machine_simulate(&machine, WEIR_DATA_PHANTOM, &config.machine);
 		if (rc) {
 			snprintf(err, err_bytes, "machine '%s': %s", p->machine.name,
 				 weir_strerror(rc));
 			break;
 		}
+		logged[0] = '\0';
+		weir_log_set(keep_first_error, logged);
 		rc = manager_create(p->manager[i], &config, &manager);
-		if (!rc)
-			manager->ops->destroy(manager);
-		else if (rc == -EINVAL && options)
-			snprintf(err, err_bytes, "manager '%s' has no such option; write '%.*s'",
-				 p->manager[i], (int)(options - p->manager[i]), p->manager[i]);
+		weir_log_set(NULL, NULL);
+		if (rc)
+			say_refused(p->manager[i], rc, logged, err, err_bytes);
 		else
-			snprintf(err, err_bytes,
-				 "manager '%s' cannot run with this budget and block size: %s; "
-				 "change --gpu-budget, --host-budget or --block-size",
-				 p->manager[i], weir_strerror(rc));
+			manager->ops->destroy(manager);
 		weir_machine_close(config.machine);
 	}
 	return rc;

@@ -86,7 +86,8 @@ struct manager {
 	uint32_t device; /* that its kernels run on */
 };
 
-extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_weir;
+extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_uvm,
+	manager_weir;
 
 /* All managers, NULL at the end. */
 extern const struct manager_ops *const manager_list[];

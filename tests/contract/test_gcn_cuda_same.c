@@ -32,7 +32,8 @@
 static const struct gcn_params params = {
 	.nodes = 1000, .slice = 3000, .epochs = EPOCHS, .seed = 11, .hidden = 48, .threads = 2};
 
-static const struct fakecuda_config fake = {
+/* Room for what is needed; of managed memory there is an eighth. */
+static struct fakecuda_config fake = {
 	.devices = 1,
 	.hbm_bytes = MIB(16),
 	.host_bytes = MIB(64),
@@ -225,6 +226,34 @@ static void test_gcn_cuda_with_hardly_any(void **state)
 	assert_same("weir", 4 * BLOCK, &out);
 }
 
+/* Managed memory trains on a card that is eight times as large, and stops at its guard. */
+static void test_gcn_cuda_managed(void **state)
+{
+	struct manager_config config = {.options = ""};
+	uint64_t small = fake.hbm_bytes;
+	struct manager *manager;
+	struct outcome out;
+	struct backend *b;
+
+	(void)state;
+	fake.hbm_bytes = MIB(64);
+	assert_same("uvm", 0, &out);
+	assert_true(out.stats.peak_bytes[GPU0] > reference.stats.peak_bytes[GPU0] / 2);
+	assert_same("uvm+prefetch", MIB(4), &out);
+	assert_int_equal(out.stats.nr_faults, 0); /* nobody counts them here */
+	fake.hbm_bytes = small;
+
+	fakecuda_reset(&fake);
+	assert_int_equal(cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH}, &b), 0);
+	assert_int_equal(machine_wrap(b, &config.machine), 0);
+	assert_int_equal(manager_create("uvm+max", &config, &manager), -ENOTSUP);
+	assert_int_equal(manager_create("uvm", &config, &manager), 0);
+	assert_int_equal(gcn_run(manager, &params, &(struct workload_result){0}, NULL, 0), -EDQUOT);
+	manager->ops->destroy(manager);
+	weir_machine_close(config.machine);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_gcn_cuda_with_half),
 		cmocka_unit_test(test_gcn_cuda_with_quarter),
 		cmocka_unit_test(test_gcn_cuda_with_hardly_any),
+		cmocka_unit_test(test_gcn_cuda_managed),
 	};
 
 	return cmocka_run_group_tests(tests, reference_create, NULL);

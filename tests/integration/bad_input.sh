@@ -77,7 +77,7 @@ bad '--debug is for real GPUs' --debug --machine laptop
 bad "--device '7'" --device 7
 bad "--device '-1'" --device -1
 
-bad "no manager 'nativ'; there are native, malloc, zerocopy, weir" --manager nativ
+bad "no manager 'nativ'; there are native, malloc, zerocopy, uvm, weir" --manager nativ
 bad 'a name is missing' --manager native,,weir
 bad 'a name is missing' --manager native,
 bad 'native is listed twice' --manager native,malloc,native

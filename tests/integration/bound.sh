@@ -11,10 +11,10 @@ set -u
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-# holds MACHINE BUDGET NODES: run all managers, compare every measured epoch with the bound.
+# holds MACHINE BUDGET NODES MANAGERS: run them, compare every measured epoch with the bound.
 holds() {
-	if ! "$WEIR" bench gcn --machine "$1" --gpu-budget "$2" --nodes "$3" --epochs 3 \
-		--json "$dir/runs" >"$dir/out" 2>&1; then
+	if ! "$WEIR" bench gcn --machine "$1" --gpu-budget "$2" --nodes "$3" --manager "$4" \
+		--epochs 3 --json "$dir/runs" >"$dir/out" 2>&1; then
 		cat "$dir/out"
 		echo "not ok - $1, $2: the runs failed"
 		exit 1
@@ -47,7 +47,13 @@ holds() {
 	}' "$dir/runs" || exit 1
 }
 
-holds rtx5090 33.67GB 1M,5M,8M,10M,13M,15M,16M,20M
-holds rtx5090 25% 2M,5M,9M
-holds h200 33.67GB 5M,12M,15M
-holds laptop 60% 300k,1M,2M
+plain=native,malloc,zerocopy,weir
+holds rtx5090 33.67GB 1M,5M,8M,10M,13M,15M,16M,20M $plain
+holds rtx5090 25% 2M,5M,9M $plain
+holds h200 33.67GB 5M,12M,15M $plain
+holds laptop 60% 300k,1M,2M $plain
+
+driver=uvm,uvm+max,uvm+prefetch,uvm+prefetch+max
+holds rtx5090 33.67GB 1M,8M,10M,14M $driver
+holds rtx5090 75% 2M $driver
+holds h200 33.67GB 12M uvm+prefetch+max

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uvm: the driver's managed memory, one allocation per tensor, moved by the driver's own faults.
+ * Options: prefetch brings each allocation to the GPU as it is made; max is a policy that brings
+ * whole blocks of 2 MiB at each fault, which stock drivers do not have.
+ *
+ * The budgets are limits of what managed memory fills; beyond the GPU's it is evicted to the host.
+ * On a real GPU there is no such limit to set, and no more than the budget can be had.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "managers/plain.h"
+#include "managers/tensors.h"
+#include "src/base/log.h"
+#include "src/core/cost.h"
+
+struct uvm_manager {
+	struct plain plain;
+	struct tensors tensors;
+	uint64_t peak_bytes; /* of tensors.bytes */
+	struct backend_managed_stats before;
+	bool prefetch;
+};
+
+static struct uvm_manager *uvm_of(struct manager *m)
+{
+	return (struct uvm_manager *)m;
+}
+
+/* Set what options ask for, each at most once. */
+static int read_options(const char *options, bool *prefetch, bool *max)
+{
+	for (const char *at = options; *at;) {
+		size_t length = strcspn(at, "+");
+		bool *flag = NULL;
+
+		if (!strncmp(at, "prefetch", length) && length == strlen("prefetch"))
+			flag = prefetch;
+		else if (!strncmp(at, "max", length) && length == strlen("max"))
+			flag = max;
+		if (!flag || *flag || (at[length] && !at[length + 1])) {
+			log_error("no options '%s'; there are uvm, uvm+prefetch, uvm+max and "
+				  "uvm+prefetch+max",
+				  options);
+			return -EINVAL;
+		}
+		*flag = true;
+		at += length + (at[length] == '+');
+	}
+	return 0;
+}
+
+static int uvm_create(const struct manager_config *config, struct manager **out)
+{
+	struct uvm_manager *self = calloc(1, sizeof(*self));
+	struct backend_managed setup = {.device = config->device,
+					.gpu_bytes = config->gpu_budget_bytes,
+					.host_bytes = config->host_budget_bytes};
+	struct manager_config plain = *config;
+	struct backend *b;
+	int err;
+
+	if (!self)
+		return -ENOMEM;
+	err = read_options(config->options ? config->options : "", &self->prefetch,
+			   &setup.whole_blocks);
+	if (err)
+		goto err_free;
+	plain.options = "";
+	err = plain_init(&self->plain, &manager_uvm, &plain, WEIR_MEMORY_HBM);
+	if (err)
+		goto err_free;
+	b = self->plain.manager.backend;
+	err = b->ops->managed_setup(b, &setup);
+	if (err)
+		goto err_fini;
+	(void)b->ops->managed_stats(b, config->device, &self->before);
+	*out = &self->plain.manager;
+	return 0;
+
+err_fini:
+	plain_fini(&self->plain);
+err_free:
+	free(self);
+	return err;
+}
+
+static void uvm_free(struct manager *m, void *addr)
+{
+	if (tensors_take(&uvm_of(m)->tensors, addr))
+		m->backend->ops->managed_free(m->backend, addr);
+}
+
+static void uvm_destroy(struct manager *m)
+{
+	struct uvm_manager *self = uvm_of(m);
+	void *addr;
+
+	if (!m)
+		return;
+	(void)plain_sync(m); /* an error of queued work has nobody left to hear it */
+	while ((addr = tensors_any(&self->tensors)) != NULL)
+		uvm_free(m, addr);
+	plain_fini(&self->plain);
+	free(self);
+}
+
+static int uvm_alloc(struct manager *m, uint64_t bytes, const char *name, void **addr)
+{
+	struct uvm_manager *self = uvm_of(m);
+	struct backend *b = m->backend;
+	void *got;
+	int err;
+
+	(void)name;
+	if (!bytes)
+		return -EINVAL;
+	err = b->ops->managed_alloc(b, bytes, &got);
+	if (err)
+		return err;
+	if (self->prefetch) {
+		err = b->ops->managed_prefetch(b, self->plain.stream, got, bytes,
+					       self->plain.memory);
+		if (err)
+			goto err_free;
+	}
+	err = tensors_add(&self->tensors, got, bytes);
+	if (err)
+		goto err_free;
+	if (self->peak_bytes < self->tensors.bytes)
+		self->peak_bytes = self->tensors.bytes;
+	*addr = got;
+	return 0;
+
+err_free:
+	b->ops->managed_free(b, got);
+	return err;
+}
+
+static void uvm_stats(struct manager *m, struct manager_stats *out)
+{
+	const struct uvm_manager *self = uvm_of(m);
+	struct backend_managed_stats now;
+
+	plain_stats(m, out);
+	out->peak_bytes[self->plain.memory] = self->peak_bytes;
+	if (m->backend->ops->managed_stats(m->backend, m->device, &now))
+		return;
+	out->nr_faults = now.nr_faults - self->before.nr_faults;
+	out->nr_first_touches = now.nr_first_touches - self->before.nr_first_touches;
+	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+			out->bytes[i][cause] += now.bytes[i][cause] - self->before.bytes[i][cause];
+	out->peak_bytes[self->plain.memory] = now.gpu_peak_bytes;
+	out->peak_bytes[cost_host_memory(&m->backend->desc)] = now.host_peak_bytes;
+}
+
+static int uvm_check(struct manager *m)
+{
+	return tensors_check(&uvm_of(m)->tensors);
+}
+
+const struct manager_ops manager_uvm = {
+	.name = "uvm",
+	.help = "the driver's managed memory; +prefetch, +max",
+	.create = uvm_create,
+	.destroy = uvm_destroy,
+	.alloc = uvm_alloc,
+	.free = uvm_free,
+	.stream = plain_stream,
+	.launch = plain_launch,
+	.write = plain_write,
+	.read = plain_read,
+	.sync = plain_sync,
+	.stats = uvm_stats,
+	.check = uvm_check,
+};
