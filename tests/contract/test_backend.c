@@ -216,8 +216,12 @@ static void test_no_driver(void **state)
 static void test_managed_is_optional(void **state)
 {
 	struct contract *c = *state;
+	const struct backend_managed setup = {0};
+	struct backend_managed_stats stats;
 	void *addr;
 
+	assert_int_equal(c->b->ops->managed_setup(c->b, &setup), -ENOSYS);
+	assert_int_equal(c->b->ops->managed_stats(c->b, 0, &stats), -ENOSYS);
 	assert_int_equal(c->b->ops->managed_alloc(c->b, 4096, &addr), -ENOSYS);
 	assert_int_equal(c->b->ops->managed_prefetch(c->b, c->compute, NULL, 1, 0), -ENOSYS);
 }

@@ -428,8 +428,8 @@ static void test_uvm_not_described(void **state)
 	(void)state;
 	test_machine(&desc);
 	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &b), 0);
-	assert_int_equal(b->ops->managed_setup(b, &any), -ENOTSUP);
-	assert_int_equal(b->ops->managed_alloc(b, BLOCK, &addr), -ENOTSUP);
+	assert_int_equal(b->ops->managed_setup(b, &any), -ENOSYS);
+	assert_int_equal(b->ops->managed_alloc(b, BLOCK, &addr), -ENOSYS);
 	b->ops->destroy(b);
 }
 

@@ -16,8 +16,9 @@
  *    the other direction is busy.
  *  - Copies within one HBM go at half its streaming rate, within host memory at the duplex rate of
  *    the stream's host link; neither takes part of a link.
- *  - Managed memory follows the driver's mechanism (sim_uvm.h): a launch waits while what it touches
- *    comes to its device, and what came in first is evicted to make room. Its bytes do not move.
+ *  - Managed memory follows the driver's mechanism (sim_uvm.h): a launch waits while what it
+ *    touches comes to its device, and what came in first is evicted to make room. Its bytes do not
+ *    move.
  *  - Effects come in the order of virtual time: a kernel's function runs at its start, a copy's
  *    bytes move at its end. A dependency left out shows as wrong bytes, or is trapped.
  *

@@ -487,6 +487,8 @@ int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t
 	struct sim *sim = sim_of(b);
 	int err;
 
+	if (!b->desc.uvm.batch_faults)
+		return -ENOSYS;
 	sim_enter(sim);
 	err = prefetch_locked(sim, id, addr, bytes, memory);
 	sim_leave(sim);

@@ -170,7 +170,7 @@ static int uvm_ready(const struct sim *sim)
 	log_error("machine '%s' has no section \"uvm\": what managed memory costs on it is not "
 		  "known; take another machine or manager",
 		  sim->base.desc.name);
-	return -ENOTSUP;
+	return -ENOSYS;
 }
 
 static int setup_locked(struct sim *sim, const struct backend_managed *setup)
@@ -286,6 +286,8 @@ int sim_managed_stats(struct backend *b, uint32_t device, struct backend_managed
 {
 	struct sim *sim = sim_of(b);
 
+	if (!b->desc.uvm.batch_faults)
+		return -ENOSYS;
 	if (device >= b->desc.nr_devices)
 		return -EINVAL;
 	sim_enter(sim);

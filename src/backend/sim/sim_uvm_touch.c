@@ -237,8 +237,8 @@ static double visit_due(const struct touch *touch, struct visit *visit, double n
 		return visit->at < 1 && visit_find(touch, visit, visit->first, &found) ? visit->at
 										       : 1;
 	}
-	/* What it has come past may be evicted, and does not matter to it. What it comes to just now
-	 * it has not passed, however that was rounded. */
+	/* What it has come past may be evicted, and does not matter to it. What it comes to just
+	 * now it has not passed, however that was rounded. */
 	passed = visit->first + (uint32_t)ceil(fmax(now * nr - 1e-6, 0));
 	if (visit->next < passed)
 		visit->next = passed;
