@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges: creation, the table by address, the pool of freed ones. */
+/* Ranges: creation, the tables of them, the pool of freed ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static uint32_t pick_stride(uint32_t nr_blocks)
 	}
 }
 
-/* Index of the first range above addr. */
+/* Index of the first range above addr, in by_addr. */
 static uint32_t table_upper(const struct weir_space *space, const void *addr)
 {
 	uint32_t low = 0, high = space->nr_ranges;
@@ -35,7 +35,7 @@ static uint32_t table_upper(const struct weir_space *space, const void *addr)
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if ((uintptr_t)space->range[mid]->addr <= (uintptr_t)addr)
+		if ((uintptr_t)space->by_addr[mid]->addr <= (uintptr_t)addr)
 			low = mid + 1;
 		else
 			high = mid;
@@ -43,34 +43,54 @@ static uint32_t table_upper(const struct weir_space *space, const void *addr)
 	return low;
 }
 
-static int table_add(struct weir_space *space, struct range *range)
+/* Both tables have room for max_ranges, or on failure for what they had. */
+static int tables_grow(struct weir_space *space, uint32_t max_ranges)
 {
-	uint32_t at;
+	struct range ***const tables[] = {&space->range, &space->by_addr};
 
-	if (space->nr_ranges == space->max_ranges) {
-		uint32_t max = MAX(64u, space->max_ranges * 2);
-		struct range **table = realloc(space->range, max * sizeof(struct range *));
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+		struct range **table = realloc(*tables[i], max_ranges * sizeof(*table));
 
 		if (!table)
 			return -ENOMEM;
-		space->range = table;
-		space->max_ranges = max;
+		*tables[i] = table;
 	}
-	at = table_upper(space, range->addr);
-	memmove(&space->range[at + 1], &space->range[at],
-		(space->nr_ranges - at) * sizeof(struct range *));
-	space->range[at] = range;
+	space->max_ranges = max_ranges;
+	return 0;
+}
+
+static void table_insert(struct range **table, uint32_t nr, uint32_t at, struct range *range)
+{
+	memmove(&table[at + 1], &table[at], (nr - at) * sizeof(*table));
+	table[at] = range;
+}
+
+static void table_remove(struct range **table, uint32_t nr, uint32_t at)
+{
+	memmove(&table[at], &table[at + 1], (nr - at - 1) * sizeof(*table));
+}
+
+static int table_add(struct weir_space *space, struct range *range)
+{
+	uint32_t nr = space->nr_ranges;
+
+	if (nr == space->max_ranges && tables_grow(space, MAX(64u, nr * 2)))
+		return -ENOMEM;
+	table_insert(space->by_addr, nr, table_upper(space, range->addr), range);
+	table_insert(space->range, nr, 0, range);
 	space->nr_ranges++;
 	return 0;
 }
 
 static void table_del(struct weir_space *space, const struct range *range)
 {
-	uint32_t at = table_upper(space, range->addr) - 1;
+	uint32_t nr = space->nr_ranges, at = 0;
 
+	table_remove(space->by_addr, nr, table_upper(space, range->addr) - 1);
+	while (space->range[at] != range)
+		at++;
+	table_remove(space->range, nr, at);
 	space->nr_ranges--;
-	memmove(&space->range[at], &space->range[at + 1],
-		(space->nr_ranges - at) * sizeof(struct range *));
 }
 
 struct range *range_find(struct weir_space *space, const void *addr)
@@ -80,7 +100,7 @@ struct range *range_find(struct weir_space *space, const void *addr)
 
 	if (!above)
 		return NULL;
-	range = space->range[above - 1];
+	range = space->by_addr[above - 1];
 	if ((uintptr_t)addr - (uintptr_t)range->addr >= range->nr_blocks * space->block_bytes)
 		return NULL;
 	return range;

@@ -89,6 +89,7 @@ void space_fini(struct weir_space *space)
 	free(space->slot);
 	free(space->ended);
 	free(space->range);
+	free(space->by_addr);
 	pthread_cond_destroy(&space->placed);
 	pthread_mutex_destroy(&space->lock);
 }
@@ -292,22 +293,39 @@ static int check_counts(const struct weir_space *space, uint64_t live, const uin
 	return 0;
 }
 
+/* Ranges lie apart, and both tables have the same. */
+static int check_tables(const struct weir_space *space)
+{
+	uintptr_t end = 0;
+
+	for (uint32_t i = 0; i < space->nr_ranges; i++) {
+		const struct range *range = space->by_addr[i];
+		uint32_t at = 0;
+
+		while (at < space->nr_ranges && space->range[at] != range)
+			at++;
+		if ((uintptr_t)range->addr < end || at == space->nr_ranges) {
+			log_error("range %p overlaps the one below it, or is in one table only",
+				  range->addr);
+			return -EUCLEAN;
+		}
+		end = (uintptr_t)range->addr + range->nr_blocks * space->block_bytes;
+	}
+	return 0;
+}
+
 int space_check(const struct weir_space *space)
 {
 	uint64_t out[TIER_NR] = {0}, live = 0, stale = 0;
-	uintptr_t end = 0;
 
+	if (check_tables(space))
+		return -EUCLEAN;
 	for (uint32_t i = 0; i < space->nr_ranges; i++) {
 		const struct range *range = space->range[i];
 		int err = range_check(space, range);
 
 		if (err)
 			return err;
-		if ((uintptr_t)range->addr < end) {
-			log_error("range %p overlaps the one below it", range->addr);
-			return -EUCLEAN;
-		}
-		end = (uintptr_t)range->addr + range->nr_blocks * space->block_bytes;
 		live += range->pooled ? 0 : range->nr_blocks;
 		stale += range->nr_stale;
 		for (uint32_t n = 0; n < range->nr_blocks; n++) {

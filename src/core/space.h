@@ -143,7 +143,9 @@ struct weir_space {
 	bool keep_marked;      /* ... and what it names is not to be moved for others */
 	enum weir_space_mode mode;
 	struct pmm pmm[TIER_NR];
-	struct range **range; /* by address, pooled ones and arenas included */
+	/* All of them, pooled ones and arenas included. What is decided goes by the first table: the
+	 * newest comes first, wherever the backend put it. */
+	struct range **range, **by_addr;
 	uint32_t nr_ranges, max_ranges;
 	struct range *pooled;	 /* last freed first */
 	uint64_t nr_live_blocks; /* of ranges that are not pooled */

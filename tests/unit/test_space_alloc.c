@@ -372,6 +372,81 @@ static void test_space_small_freed_inside_its_bracket(void **state)
 	test_space_close(&t);
 }
 
+/* ------------------------------------------------------------------ where ranges lie */
+
+#define NR_PLACES 5
+
+/* Reserved ahead; handed out from the lowest on, or from the highest. */
+static struct {
+	const struct backend_ops *ops;
+	void *place[NR_PLACES];
+	uint32_t next;
+	bool downwards;
+} places;
+
+static int reserve_next(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)
+{
+	uint32_t i = places.next++;
+
+	(void)b, (void)bytes, (void)unit;
+	assert_true(i < NR_PLACES);
+	*addr = places.place[places.downwards ? NR_PLACES - 1 - i : i];
+	return 0;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Which of three ranges of one bracket has to make room, as a set of bits. */
+static uint32_t evicted_of_three(bool downwards)
+{
+	struct weir_use uses[3];
+	struct backend_ops ops;
+	void *addr[NR_PLACES];
+	struct test_space t;
+	uint32_t gone = 0;
+
+	open_default(&t);
+	for (uint32_t i = 0; i < NR_PLACES; i++)
+		assert_int_equal(
+			t.backend->ops->va_reserve(t.backend, BLOCK, BLOCK, &places.place[i]), 0);
+	qsort(places.place, NR_PLACES, sizeof(places.place[0]), compare_places);
+	places.ops = t.backend->ops;
+	places.next = 0;
+	places.downwards = downwards;
+	ops = *places.ops;
+	ops.va_reserve = reserve_next;
+	t.backend->ops = &ops;
+	for (uint32_t i = 0; i < NR_PLACES; i++)
+		addr[i] = do_alloc(&t, BLOCK, 0);
+	t.backend->ops = places.ops;
+
+	for (uint32_t i = 0; i < 3; i++)
+		uses[i] =
+			(struct weir_use){addr[i], BLOCK, WEIR_OVERWRITE, WEIR_STREAM, 0, BLOCK, 0};
+	assert_int_equal(weir_begin(t.space, t.stream[0], uses, 3), 0);
+	do_end(&t, 0);
+	do_fill(&t, 0, addr[3], BLOCK, 4);
+	do_fill(&t, 0, addr[4], BLOCK, 5);
+	for (uint32_t i = 0; i < 3; i++)
+		gone |= (uint32_t)(get_block_state(&t, addr[i]) != BLOCK_HBM) << i;
+	test_space_close(&t);
+	return gone;
+}
+
+static void test_space_victims_do_not_depend_on_addresses(void **state)
+{
+	uint32_t gone = evicted_of_three(false);
+
+	(void)state;
+	assert_int_equal(__builtin_popcount(gone), 1);
+	assert_int_equal(evicted_of_three(true), gone);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -390,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_space_small_share_a_block),
 		cmocka_unit_test(test_space_small_other_stream_waits),
 		cmocka_unit_test(test_space_small_freed_inside_its_bracket),
+		cmocka_unit_test(test_space_victims_do_not_depend_on_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
