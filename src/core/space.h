@@ -144,7 +144,7 @@ struct weir_space {
 	enum weir_space_mode mode;
 	struct pmm pmm[TIER_NR];
 	/* All of them, pooled ones and arenas included. What is decided goes by the first table: the
-	 * newest comes first, wherever the backend put it. */
+	 * newest come first, wherever the backend put them. */
 	struct range **range, **by_addr;
 	uint32_t nr_ranges, max_ranges;
 	struct range *pooled;	 /* last freed first */
