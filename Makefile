@@ -18,11 +18,12 @@ all: build/build.ninja
 cuda: build/build.ninja
 	cmake --build build --target cuda
 
-# Only the program: the tests are for those who change it.
+# Only the program, and its kernels where a GPU is: the tests are for those who change it.
 demo:
 	@tools/install-deps build
 	@$(MAKE) --no-print-directory build/build.ninja
 	cmake --build build --target weir
+	@if [ -e /dev/nvidia0 ]; then cmake --build build --target cuda; fi
 	tools/demo
 
 check:
