@@ -143,8 +143,8 @@ struct weir_space {
 	bool keep_marked;      /* ... and what it names is not to be moved for others */
 	enum weir_space_mode mode;
 	struct pmm pmm[TIER_NR];
-	/* All of them, pooled ones and arenas included. What is decided goes by the first table: the
-	 * newest come first, wherever the backend put them. */
+	/* All of them, pooled ones and arenas included. Decisions go by the first table: newest
+	 * first, wherever the backend put them. */
 	struct range **range, **by_addr;
 	uint32_t nr_ranges, max_ranges;
 	struct range *pooled;	 /* last freed first */

@@ -5,6 +5,7 @@
 # report_page.py; what it refuses; and that nothing is left behind. Needs WEIR and SOURCE_DIR. Prints
 # a line a test.
 #
+# Labels: slow
 # Timeout: 300
 set -u
 

@@ -2,6 +2,8 @@
 /*
  * How times under managed memory move when the machine changes: as the mechanism says, part by
  * part. GCN training without bytes, a quarter of the published sizes on a quarter of the memory.
+ *
+ * Labels: slow
  */
 #include <setjmp.h>
 #include <stdarg.h>
