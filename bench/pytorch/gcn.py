@@ -49,6 +49,21 @@ def nodes_list(text):
     return sizes
 
 
+def like(name):
+    """What ties a result to those of a file: of its first one."""
+    try:
+        with open(name, encoding="utf-8") as file:
+            first = json.loads(file.readline())
+        parameters = first["parameters"]
+        return {"device": parameters["device"],
+                "host_budget_bytes": parameters["host_budget_bytes"],
+                "machine": first["machine"], "budget_bytes": first["budget_bytes"],
+                "version": first["version"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise argparse.ArgumentTypeError(
+            f"'{name}' has no results of weir bench --json: {error}") from error
+
+
 def parse():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,7 +76,9 @@ def parse():
     parser.add_argument("--slice", type=count, default=2_000_000,
                         help="entries of a slice (default 2M)")
     parser.add_argument("--seed", type=int, default=2025, help="of the data (default 2025)")
-    parser.add_argument("--machine", default="cuda", help="machine's name in the results")
+    parser.add_argument("--like", type=like, default={}, metavar="FILE",
+                        help="results of weir bench on this GPU: bear their machine, budgets and "
+                             "version, so that weir report shows both together")
     parser.add_argument("--cpu", action="store_true",
                         help="on the CPU: to try the program, not to measure anything")
     return parser.parse_args()
@@ -200,18 +217,23 @@ def peak_bytes(torch, args, device):
     return torch.cuda.max_memory_reserved(device)
 
 
+def total_bytes(torch, args, device):
+    return None if args.cpu else torch.cuda.get_device_properties(device).total_memory
+
+
 def run(torch, nodes, args, device):
+    as_in = args.like
     result = {
         "schema": "weir-result-1",
         "workload": "gcn",
         "parameters": {
             "nodes": nodes, "slice": args.slice, "hidden": HIDDEN, "epochs": args.epochs,
             "warm_up": args.warm_up, "seed": args.seed, "data": "real", "graph": None,
-            "device": "cpu" if args.cpu else "gpu0", "host_budget_bytes": None,
-            "block_bytes": None},
-        "machine": args.machine,
+            "device": as_in.get("device", "cpu" if args.cpu else "gpu0"),
+            "host_budget_bytes": as_in.get("host_budget_bytes"), "block_bytes": None},
+        "machine": as_in.get("machine", "cuda"),
         "manager": args.manager,
-        "policy": None,
+        "policy": f"pytorch {torch.__version__}",
         "status": "ok",
     }
     times, losses = [], []
@@ -229,10 +251,10 @@ def run(torch, nodes, args, device):
         "faults": 0,
         "first_touches": 0,
         "peak_bytes": {"gpu0": peak_bytes(torch, args, device)},
-        "budget_bytes": None if args.cpu else torch.cuda.get_device_properties(device).total_memory,
+        "budget_bytes": as_in.get("budget_bytes", total_bytes(torch, args, device)),
         "check": {"loss": losses, "test_accuracy": None, "passed": None},
         "bound_s": None,
-        "version": f"pytorch {torch.__version__}",
+        "version": as_in.get("version", f"pytorch {torch.__version__}"),
     }
     # A loss that no training of random labels gives: the work was not done.
     if any(not math.isfinite(x) or abs(x - math.log(CLASSES)) > 0.5 for x in losses):
