@@ -19,9 +19,9 @@
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
 #include "cli/bench_run.h"
-#include "cli/bench_signal.h"
 #include "cli/bench_table.h"
 #include "cli/bench_write.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
@@ -228,7 +228,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 
 	run.record = bench_record_wanted(p, &record);
 	bench_run(&run, &outcome);
-	if (!bench_signal_pending()) {
+	if (!interrupt_pending()) {
 		fill_result(p, &run, &outcome, reference, bound_s, &gpu, &result);
 		consult(bench, &run, &oracle, &result);
 		judge(bench, &result);
@@ -240,7 +240,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 	}
 	bench_record_fini(&record);
 	bench_outcome_fini(&outcome);
-	return bench_signal_pending() ? -1 : rc;
+	return interrupt_pending() ? -1 : rc;
 }
 
 /* The GPU budget in bytes, which as a percentage is known only with the reference. */
@@ -281,7 +281,7 @@ static int run_size(struct bench *bench, uint64_t nodes)
 	rc = bench_reference_run(p, nodes, &bench->work, &reference, bench->err,
 				 sizeof(bench->err));
 	if (rc)
-		return bench_signal_pending() ? -1 : stop(bench, EXIT_FAILED);
+		return interrupt_pending() ? -1 : stop(bench, EXIT_FAILED);
 	if (bench->err[0])
 		complain(bench, bench->err);
 	rc = budget_bytes(bench, nodes, &reference, &budget);
@@ -351,7 +351,7 @@ static int run_command(struct bench *bench)
 		snprintf(bench->err, sizeof(bench->err), "not enough memory on this computer");
 		return stop(bench, EXIT_FAILED);
 	}
-	rc = bench_signal_init();
+	rc = interrupt_init();
 	if (rc) {
 		snprintf(bench->err, sizeof(bench->err), "cannot handle signals: %s",
 			 strerror(-rc));
@@ -381,9 +381,9 @@ static int bench_gcn(int argc, char **argv)
 	if (!rc)
 		report(&bench);
 	bench_files_abandon(&bench.files);
-	if (rc && bench_signal_pending()) {
+	if (rc && interrupt_pending()) {
 		complain(&bench, "interrupted; no results were written");
-		bench.status = 128 + bench_signal_pending();
+		bench.status = 128 + interrupt_pending();
 	}
 	free(bench.rows);
 	bench_params_fini(&bench.params);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench_signal.h"
+#include "cli/interrupt.h"
 #include "cli/result.h"
 #include "workloads/gcn/gcn.h"
 
@@ -85,7 +85,7 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	const struct bench_run *run = listener->run;
 	struct bench_progress *work = run->work;
 
-	if (bench_signal_pending())
+	if (interrupt_pending())
 		return 1;
 	work->done = listener->done_before + run->weight * done / (total ? total : 1);
 	show_progress(run);

@@ -7,20 +7,20 @@
 #include <string.h>
 
 #include "cli/bench_fit.h"
-#include "cli/bench_signal.h"
+#include "cli/interrupt.h"
 #include "cli/size.h"
 #include "cli/timeline.h"
 
-/* Places of their partial files with bench_signal.h. */
+/* Places of their partial files with interrupt.h. */
 enum { PLACE_JSON, PLACE_TIMELINE, PLACE_FIT };
 
-static int open_one(struct bench_output *output, unsigned int place, const char *option,
+static int open_one(struct output_file *output, unsigned int place, const char *option,
 		    const char *name, char *err, size_t err_bytes)
 {
-	int rc = name ? bench_output_open(output, option, name, err, err_bytes) : 0;
+	int rc = name ? output_file_open(output, option, name, err, err_bytes) : 0;
 
 	if (!rc)
-		bench_signal_set_partial(place, output->partial);
+		interrupt_set_partial(place, output->partial);
 	return rc;
 }
 
@@ -77,7 +77,7 @@ static int write_timeline(struct bench_files *files, const struct bench_run *run
 		 size_format(config->gpu_budget_bytes, budget, sizeof(budget)));
 	rc = timeline_add(files->timeline.stream, &timeline);
 	if (!rc)
-		return bench_output_flush(&files->timeline, err, err_bytes);
+		return output_file_flush(&files->timeline, err, err_bytes);
 	snprintf(err, err_bytes, "timeline: %s", weir_strerror(rc));
 	return rc;
 }
@@ -106,7 +106,7 @@ static int write_fit(struct bench_files *files, const struct bench_run *run,
 			     run->record->trace, source);
 	if (rc)
 		snprintf(err, err_bytes, "--fit-kernels: %s", weir_strerror(rc));
-	return rc ? rc : bench_output_flush(&files->fit, err, err_bytes);
+	return rc ? rc : output_file_flush(&files->fit, err, err_bytes);
 }
 
 int bench_write(struct bench_files *files, const struct bench_run *run,
@@ -117,7 +117,7 @@ int bench_write(struct bench_files *files, const struct bench_run *run,
 
 	if (files->json.stream) {
 		result_write(files->json.stream, result);
-		rc = bench_output_flush(&files->json, err, err_bytes);
+		rc = output_file_flush(&files->json, err, err_bytes);
 	}
 	/* A run that did not end well has no record. */
 	if (!rc && files->timeline.stream && !outcome->err)
@@ -129,10 +129,10 @@ int bench_write(struct bench_files *files, const struct bench_run *run,
 
 /* ------------------------------------------------------------------ the end */
 
-static int commit_one(struct bench_output *output, unsigned int place, char *err, size_t err_bytes)
+static int commit_one(struct output_file *output, unsigned int place, char *err, size_t err_bytes)
 {
-	bench_signal_set_partial(place, NULL);
-	return output->stream ? bench_output_commit(output, err, err_bytes) : 0;
+	interrupt_set_partial(place, NULL);
+	return output->stream ? output_file_commit(output, err, err_bytes) : 0;
 }
 
 int bench_files_commit(struct bench_files *files, char *err, size_t err_bytes)
@@ -151,9 +151,9 @@ int bench_files_commit(struct bench_files *files, char *err, size_t err_bytes)
 
 void bench_files_abandon(struct bench_files *files)
 {
-	for (unsigned int place = 0; place < BENCH_SIGNAL_PARTIALS; place++)
-		bench_signal_set_partial(place, NULL);
-	bench_output_abandon(&files->json);
-	bench_output_abandon(&files->timeline);
-	bench_output_abandon(&files->fit);
+	for (unsigned int place = 0; place < INTERRUPT_PARTIALS; place++)
+		interrupt_set_partial(place, NULL);
+	output_file_abandon(&files->json);
+	output_file_abandon(&files->timeline);
+	output_file_abandon(&files->fit);
 }

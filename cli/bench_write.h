@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that a benchmark writes: results, a timeline, a description with fitted kernels. Each
- * appears, or is replaced, when all of it is there (bench_output.h). Functions that can fail return
+ * appears, or is replaced, when all of it is there (output_file.h). Functions that can fail return
  * a negative errno, and err has one line.
  */
 #ifndef WEIR_CLI_BENCH_WRITE_H
 #define WEIR_CLI_BENCH_WRITE_H
 
-#include "cli/bench_output.h"
 #include "cli/bench_run.h"
+#include "cli/output_file.h"
 #include "cli/result.h"
 
 /* Those that are not asked for have no stream. */
 struct bench_files {
-	struct bench_output json, timeline, fit;
+	struct output_file json, timeline, fit;
 	struct machine_file *description; /* that kernels are fitted into; borrowed */
 	uint32_t nr_runs;		  /* in the timeline */
 };

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/bench_output.h"
-#include "cli/bench_signal.h"
+#include "cli/interrupt.h"
 #include "cli/machine_file.h"
 #include "cli/machine_make.h"
 #include "cli/measure_table.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "src/backend/backend.h"
 #include "workloads/probe/probe.h"
@@ -32,7 +32,7 @@
 /* One run of the command. */
 struct measure {
 	const struct measure_params *params;
-	struct bench_output output;
+	struct output_file output;
 	struct progress bar;
 	struct probe_result result;
 	char subject[TEXT_BYTES]; /* what was measured, when: sources begin with it */
@@ -157,7 +157,7 @@ static int on_progress(void *arg, double fraction, const char *label)
 	/* What was logged before was got over. */
 	logged[0] = '\0';
 	progress_set(&m->bar, fraction, label);
-	return bench_signal_pending();
+	return interrupt_pending();
 }
 
 static int machine_measure(struct measure *m)
@@ -265,7 +265,7 @@ static int description_write(struct measure *m)
 	}
 	(void)fputs(text, m->output.stream);
 	free(text);
-	return bench_output_commit(&m->output, m->err, sizeof(m->err));
+	return output_file_commit(&m->output, m->err, sizeof(m->err));
 }
 
 /* ------------------------------------------------------------------ the command */
@@ -277,7 +277,7 @@ static int report(struct measure *m)
 
 	/* A signal from here on no longer stops it. */
 	err = description_write(m);
-	bench_signal_set_partial(0, NULL);
+	interrupt_set_partial(0, NULL);
 	if (err)
 		return complain(m);
 	errno = 0;
@@ -294,30 +294,30 @@ static int report(struct measure *m)
 int measure_run(const struct measure_params *params)
 {
 	struct measure m = {.params = params};
-	int err = bench_signal_init(), status;
+	int err = interrupt_init(), status;
 
 	if (err) {
 		set_error(&m, "cannot handle signals: %s", strerror(-err));
 		return complain(&m);
 	}
-	if (bench_output_open(&m.output, "--output", params->output, m.err, sizeof(m.err)))
+	if (output_file_open(&m.output, "--output", params->output, m.err, sizeof(m.err)))
 		return complain(&m);
-	bench_signal_set_partial(0, m.output.partial);
+	interrupt_set_partial(0, m.output.partial);
 	logged[0] = '\0';
 	weir_log_set(keep_first_error, NULL);
 	err = machine_measure(&m);
 	weir_log_set(NULL, NULL);
 	if (!err) {
 		status = report(&m);
-	} else if (bench_signal_pending()) {
+	} else if (interrupt_pending()) {
 		set_error(&m, "interrupted; nothing was written");
 		(void)complain(&m);
-		status = 128 + bench_signal_pending();
+		status = 128 + interrupt_pending();
 	} else {
 		status = complain(&m);
 	}
-	bench_signal_set_partial(0, NULL);
-	bench_output_abandon(&m.output);
+	interrupt_set_partial(0, NULL);
+	output_file_abandon(&m.output);
 	probe_result_fini(&m.result);
 	return status;
 }

@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/bench_output.h"
-#include "cli/bench_signal.h"
 #include "cli/file_read.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/output_file.h"
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
 #include "cli/report_page.h"
@@ -300,20 +300,20 @@ static int draw_all(struct report *r)
 static int write_whole(struct report *r, const char *option, const char *name, const char *text,
 		       size_t bytes)
 {
-	struct bench_output output;
-	int rc = bench_output_open(&output, option, name, r->err, sizeof(r->err));
+	struct output_file output;
+	int rc = output_file_open(&output, option, name, r->err, sizeof(r->err));
 
 	if (rc)
 		return rc;
-	bench_signal_set_partial(0, output.partial);
+	interrupt_set_partial(0, output.partial);
 	errno = 0;
 	fwrite(text, 1, bytes, output.stream);
-	rc = bench_output_flush(&output, r->err, sizeof(r->err));
+	rc = output_file_flush(&output, r->err, sizeof(r->err));
 	if (rc)
-		bench_output_abandon(&output);
+		output_file_abandon(&output);
 	else
-		rc = bench_output_commit(&output, r->err, sizeof(r->err));
-	bench_signal_set_partial(0, NULL);
+		rc = output_file_commit(&output, r->err, sizeof(r->err));
+	interrupt_set_partial(0, NULL);
 	return rc;
 }
 
@@ -405,9 +405,9 @@ static int status_of(struct report *r, int rc)
 		snprintf(r->err, sizeof(r->err), "not enough memory on this computer");
 	else if (rc && !r->err[0])
 		snprintf(r->err, sizeof(r->err), "%s", strerror(-rc));
-	if (bench_signal_pending()) {
+	if (interrupt_pending()) {
 		fputs("weir: interrupted; no page was written\n", stderr);
-		return 128 + bench_signal_pending();
+		return 128 + interrupt_pending();
 	}
 	if (rc)
 		fprintf(stderr, "weir: %s\n", r->err);
@@ -421,7 +421,7 @@ int report_main(int argc, char **argv)
 
 	if (options_want_help(argc - 1, argv + 1))
 		return print_help();
-	rc = bench_signal_init();
+	rc = interrupt_init();
 	if (!rc)
 		rc = parse(argc - 1, argv + 1, &report);
 	if (!rc)

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/bench_signal.h"
+#include "cli/interrupt.h"
 #include "cli/report_read.h"
 
 #define SCRIPT "script"
@@ -150,7 +150,7 @@ static int wait_for(pid_t pid, double timeout_s, int *status)
 			return -errno;
 		if (got || rc)
 			continue;
-		if (bench_signal_pending())
+		if (interrupt_pending())
 			rc = -EINTR;
 		else if (now_s() > end_s)
 			rc = -ETIMEDOUT;

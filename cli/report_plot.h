@@ -26,7 +26,7 @@ char *plot_path(const struct plot *plot, const char *name);
  * @param [in]  timeout_s  It is killed after that.
  * @param [out] err        One line. Written on error.
  * @return 0; -ENOENT: it is missing; -ETIMEDOUT; -EIO: it failed; -EINTR: a signal asked to stop
- *   (bench_signal_pending()), it was killed; or what starting a process says.
+ *   (interrupt_pending()), it was killed; or what starting a process says.
  */
 int plot_run(struct plot *plot, double timeout_s, char *err, size_t err_bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals of the bench command; see bench_signal.h. State is global because signals are. */
-#include "cli/bench_signal.h"
+/* Signals that ask to stop; see interrupt.h. State is global because signals are. */
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t pending;
-static const char *volatile partial[BENCH_SIGNAL_PARTIALS];
+static const char *volatile partial[INTERRUPT_PARTIALS];
 
 static void handle(int number)
 {
@@ -16,7 +16,7 @@ static void handle(int number)
 		pending = number;
 		return;
 	}
-	for (unsigned int i = 0; i < BENCH_SIGNAL_PARTIALS; i++) {
+	for (unsigned int i = 0; i < INTERRUPT_PARTIALS; i++) {
 		const char *path = partial[i];
 
 		if (path)
@@ -25,7 +25,7 @@ static void handle(int number)
 	_exit(128 + number);
 }
 
-int bench_signal_init(void)
+int interrupt_init(void)
 {
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = handle}, old;
@@ -45,12 +45,12 @@ int bench_signal_init(void)
 	return sigaction(SIGPIPE, &action, NULL) ? -errno : 0;
 }
 
-int bench_signal_pending(void)
+int interrupt_pending(void)
 {
 	return pending;
 }
 
-void bench_signal_set_partial(unsigned int place, const char *path)
+void interrupt_set_partial(unsigned int place, const char *path)
 {
 	partial[place] = path;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of results; see bench_output.h. */
-#include "cli/bench_output.h"
+/* Files that appear whole; see output_file.h. */
+#include "cli/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fail(const struct bench_output *output, int error, char *err, size_t err_bytes)
+static int fail(const struct output_file *output, int error, char *err, size_t err_bytes)
 {
 	const char *give = "give", *what = "a file that can be written";
 
@@ -40,7 +40,7 @@ static char *partial_name(const char *target)
 	return text;
 }
 
-static int open_partial(struct bench_output *output, const struct stat *old, char *err,
+static int open_partial(struct output_file *output, const struct stat *old, char *err,
 			size_t err_bytes)
 {
 	int fd, error;
@@ -73,14 +73,14 @@ err_free:
 	return fail(output, error, err, err_bytes);
 }
 
-int bench_output_open(struct bench_output *output, const char *option, const char *name, char *err,
-		      size_t err_bytes)
+int output_file_open(struct output_file *output, const char *option, const char *name, char *err,
+		     size_t err_bytes)
 {
 	struct stat st;
 	bool exists;
 	int rc;
 
-	*output = (struct bench_output){.name = name, .option = option};
+	*output = (struct output_file){.name = name, .option = option};
 	if (strcmp(name, "-") == 0) {
 		output->stream = stdout;
 		return 0;
@@ -116,16 +116,16 @@ static bool sync_failed(FILE *stream)
 	return fsync(fileno(stream)) && errno != EINVAL && errno != EROFS && errno != ENOTSUP;
 }
 
-int bench_output_flush(struct bench_output *output, char *err, size_t err_bytes)
+int output_file_flush(struct output_file *output, char *err, size_t err_bytes)
 {
 	if (!fflush(output->stream) && !ferror(output->stream))
 		return 0;
 	return fail(output, errno ? errno : EIO, err, err_bytes);
 }
 
-int bench_output_commit(struct bench_output *output, char *err, size_t err_bytes)
+int output_file_commit(struct output_file *output, char *err, size_t err_bytes)
 {
-	const struct bench_output opened = *output;
+	const struct output_file opened = *output;
 	int error = 0;
 
 	errno = 0;
@@ -145,11 +145,11 @@ int bench_output_commit(struct bench_output *output, char *err, size_t err_bytes
 			output->partial = NULL;
 		}
 	}
-	bench_output_abandon(output);
+	output_file_abandon(output);
 	return error ? fail(&opened, error, err, err_bytes) : 0;
 }
 
-void bench_output_abandon(struct bench_output *output)
+void output_file_abandon(struct output_file *output)
 {
 	if (output->stream && output->stream != stdout)
 		fclose(output->stream);

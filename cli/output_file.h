@@ -4,14 +4,14 @@
  * renamed at the end. "-" is standard output; what is no regular file (a pipe, /dev/null) cannot be
  * replaced and is written to directly.
  */
-#ifndef WEIR_CLI_BENCH_OUTPUT_H
-#define WEIR_CLI_BENCH_OUTPUT_H
+#ifndef WEIR_CLI_OUTPUT_FILE_H
+#define WEIR_CLI_OUTPUT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-struct bench_output {
+struct output_file {
 	FILE *stream;		/* NULL: not open */
 	char *target, *partial; /* owned; partial is NULL where nothing is renamed */
 	const char *name;	/* as the user wrote it */
@@ -23,17 +23,17 @@ struct bench_output {
  * borrowed.
  * On error (negative errno) nothing is left to undo and err has one line.
  */
-int bench_output_open(struct bench_output *output, const char *option, const char *name, char *err,
-		      size_t err_bytes);
+int output_file_open(struct output_file *output, const char *option, const char *name, char *err,
+		     size_t err_bytes);
 
 /* Hand what is written so far to the system: a full disk shows now, not at the end. */
-int bench_output_flush(struct bench_output *output, char *err, size_t err_bytes);
+int output_file_flush(struct output_file *output, char *err, size_t err_bytes);
 
 /* Finish: all written, on disk and under its name, or an error and nothing under its name. Either
  * way it is closed. */
-int bench_output_commit(struct bench_output *output, char *err, size_t err_bytes);
+int output_file_commit(struct output_file *output, char *err, size_t err_bytes);
 
 /* Give up: nothing is left. A zeroed one, and a finished one, are allowed. */
-void bench_output_abandon(struct bench_output *output);
+void output_file_abandon(struct output_file *output);
 
 #endif
