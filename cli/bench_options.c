@@ -598,7 +598,7 @@ static int read_oracle(const struct reader *r, struct bench_params *p)
 	if (!p->oracle)
 		return 0;
 	for (unsigned int i = 0; i < p->nr_managers; i++)
-		any |= manager_find(p->manager[i])->watch != NULL;
+		any |= manager_find(p->manager[i])->tell_where != NULL;
 	if (!any)
 		what = "is for managers that move blocks; add weir to --manager";
 	else if (p->warm_up + p->epochs <= BENCH_WARM_UP)

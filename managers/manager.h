@@ -33,10 +33,10 @@ struct manager_stats {
 };
 
 /*
- * What a watched launch finds: whether each block that its use number `use` names, wholly or in
- * part, is in the device's memory while it runs, in order of address. A discard touches nothing.
+ * Where a launch finds its blocks: whether each that its use number `use` names, wholly or in part,
+ * is in the device's memory while it runs, in order of address. A discard touches nothing.
  */
-typedef void (*manager_watch_fn)(void *arg, uint32_t use, const bool *resident, uint32_t nr_blocks);
+typedef void (*manager_where_fn)(void *arg, uint32_t use, const bool *resident, uint32_t nr_blocks);
 
 struct manager_ops {
 	const char *name; /* as written on the command line */
@@ -63,7 +63,7 @@ struct manager_ops {
 
 	/* Call fn for each use of each launch from now on, in order, before launch() returns; NULL:
 	 * no more. For managers that move blocks; not required. -ENOMEM. */
-	int (*watch)(struct manager *m, manager_watch_fn fn, void *arg);
+	int (*tell_where)(struct manager *m, manager_where_fn fn, void *arg);
 
 	/* Copy a buffer of the program into allocated memory, or back; waits for it, in order with
 	 * the launches. data is NULL on phantom machines: then only time and state change. */

@@ -14,9 +14,9 @@ struct weir_manager {
 	struct weir_space *space;
 	struct weir_stream *stream;
 	uint32_t gpu_memory, host_memory;
-	manager_watch_fn watch; /* NULL: nobody watches */
-	void *watch_arg;
-	bool *resident; /* of max_resident blocks, which no range exceeds; NULL: not watched yet */
+	manager_where_fn where; /* NULL: nobody asked */
+	void *where_arg;
+	bool *resident; /* of max_resident blocks, which no range exceeds; NULL: not asked yet */
 	uint32_t max_resident;
 };
 
@@ -89,7 +89,7 @@ static void *manager_stream(struct manager *base)
 	return weir_stream_native(((struct weir_manager *)base)->stream);
 }
 
-static int manager_watch(struct manager *base, manager_watch_fn fn, void *arg)
+static int manager_tell_where(struct manager *base, manager_where_fn fn, void *arg)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
 	const struct weir_memory_desc *memory = base->backend->desc.memory;
@@ -104,20 +104,20 @@ static int manager_watch(struct manager *base, manager_watch_fn fn, void *arg)
 		if (!m->resident)
 			return -ENOMEM;
 	}
-	m->watch = fn;
-	m->watch_arg = arg;
+	m->where = fn;
+	m->where_arg = arg;
 	return 0;
 }
 
 /* Inside a bracket: what it names stays where it is. */
-static void tell_watcher(struct weir_manager *m, const struct weir_launch *launch)
+static void tell_uses(struct weir_manager *m, const struct weir_launch *launch)
 {
 	for (uint32_t u = 0; u < launch->nr_uses; u++) {
 		const struct weir_use *use = &launch->uses[u];
 		uint32_t nr =
 			space_where(m->space, use->addr, use->bytes, m->resident, m->max_resident);
 
-		m->watch(m->watch_arg, u, m->resident, nr);
+		m->where(m->where_arg, u, m->resident, nr);
 	}
 }
 
@@ -129,8 +129,8 @@ static int manager_launch(struct manager *base, const struct weir_launch *launch
 
 	if (err)
 		return err;
-	if (m->watch)
-		tell_watcher(m, launch);
+	if (m->where)
+		tell_uses(m, launch);
 	err = weir_launch(m->stream, launch);
 	err_end = weir_end(m->space, m->stream);
 	return err ? err : err_end;
@@ -184,7 +184,7 @@ const struct manager_ops manager_weir = {
 	.free = manager_free,
 	.stream = manager_stream,
 	.launch = manager_launch,
-	.watch = manager_watch,
+	.tell_where = manager_tell_where,
 	.write = manager_write,
 	.read = manager_read,
 	.sync = manager_sync,

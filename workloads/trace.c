@@ -377,14 +377,14 @@ int trace_manager_create(struct manager *inner, struct manager **out)
 }
 
 /* Be told of the inner manager's blocks, if it moves any. */
-static int watch_start(struct trace_manager *t)
+static int where_start(struct trace_manager *t)
 {
 	struct manager_stats stats;
 	int err;
 
-	if (!t->inner || !t->inner->ops->watch)
+	if (!t->inner || !t->inner->ops->tell_where)
 		return 0;
-	err = t->inner->ops->watch(t->inner, record_where, t);
+	err = t->inner->ops->tell_where(t->inner, record_where, t);
 	if (err)
 		return err;
 	t->inner->ops->stats(t->inner, &stats);
@@ -392,10 +392,11 @@ static int watch_start(struct trace_manager *t)
 	return 0;
 }
 
-static void watch_stop(struct trace_manager *t)
+static void where_stop(struct trace_manager *t)
 {
-	if (t->inner && t->inner->ops->watch)
-		(void)t->inner->ops->watch(t->inner, NULL, NULL); /* takes no memory any more */
+	if (t->inner && t->inner->ops->tell_where)
+		(void)t->inner->ops->tell_where(t->inner, NULL,
+						NULL); /* takes no memory any more */
 }
 
 void trace_manager_observe(struct manager *m, trace_observer_fn fn, void *arg)
@@ -423,7 +424,7 @@ int trace_manager_start(struct manager *m)
 		if (err)
 			goto err_trace;
 	}
-	err = watch_start(t);
+	err = where_start(t);
 	if (err)
 		goto err_trace;
 	return 0;
@@ -442,7 +443,7 @@ int trace_manager_stop(struct manager *m, struct trace **out)
 	if (!trace)
 		return -EINVAL;
 	t->trace = NULL;
-	watch_stop(t);
+	where_stop(t);
 	if (t->error) {
 		trace_destroy(trace);
 		return t->error;

@@ -90,7 +90,8 @@ void trace_manager_observe(struct manager *m, trace_observer_fn fn, void *arg);
 
 /*
  * Start recording, with nothing queued or between two launches; what is allocated now is alive
- * before. Where the inner manager moves blocks, it is watched. -EBUSY: it records already. -ENOMEM.
+ * before. An inner manager that moves blocks says where each launch finds them. -EBUSY: it records
+ * already. -ENOMEM.
  */
 int trace_manager_start(struct manager *m);
 

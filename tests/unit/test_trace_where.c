@@ -154,13 +154,13 @@ static void test_where_arenas_take_room(void **state)
 
 struct faker {
 	struct manager base;
-	manager_watch_fn fn;
+	manager_where_fn fn;
 	void *arg;
 	int err; /* of the next launch, which fails after its blocks were told */
 	char memory[2 * BLOCK];
 };
 
-static int faker_watch(struct manager *m, manager_watch_fn fn, void *arg)
+static int faker_tell_where(struct manager *m, manager_where_fn fn, void *arg)
 {
 	struct faker *f = (struct faker *)m;
 
@@ -200,7 +200,7 @@ static void faker_destroy(struct manager *m)
 
 static void test_where_forgets_failed_launches(void **state)
 {
-	static const struct manager_ops ops = {.watch = faker_watch,
+	static const struct manager_ops ops = {.tell_where = faker_tell_where,
 					       .alloc = faker_alloc,
 					       .launch = faker_launch,
 					       .stats = faker_stats,
