@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs in this folder share: errors, the kernels' library, and data made on the GPU.
+ * What the programs of the GCN's kernels share: opening the GPU, and data made on it.
  */
 #ifndef WEIR_TEST_GPU_CUH
 #define WEIR_TEST_GPU_CUH
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "weir/weir.h"
+#include "tests/gpu/base.cuh"
 
 extern "C" {
 #include "workloads/gcn/cuda.h"
@@ -20,38 +14,7 @@ extern "C" {
 
 typedef int (*run_fn)(void *stream, const void *args);
 
-static cudaStream_t stream;
 static char device_name[256];
-
-__attribute__((noreturn)) static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "%s: %s\n", what, why);
-	exit(2);
-}
-
-static void check(cudaError_t error, const char *what)
-{
-	if (error != cudaSuccess)
-		die(what, cudaGetErrorString(error));
-}
-
-static void log_print(void *, enum weir_log_level, const char *message)
-{
-	fprintf(stderr, "%s\n", message);
-}
-
-/* Unless WEIR_CUDA_KERNELS names them: the programs lie in gpu/ of the build, the kernels above. */
-static void name_kernels(void)
-{
-	char path[4096];
-	ssize_t nr = readlink("/proc/self/exe", path, sizeof(path) - 64);
-
-	if (nr <= 0)
-		return;
-	path[nr] = '\0';
-	strcpy(strrchr(path, '/'), "/../libweir-gcn-cuda.so");
-	setenv("WEIR_CUDA_KERNELS", path, 0);
-}
 
 /* Open the first GPU, load the kernels, prepare stream. */
 static void gpu_begin(void)
@@ -59,7 +22,7 @@ static void gpu_begin(void)
 	cudaDeviceProp properties;
 
 	weir_log_set(log_print, NULL);
-	name_kernels();
+	name_kernels("WEIR_CUDA_KERNELS", "libweir-gcn-cuda.so");
 	check(cudaSetDevice(0), "cudaSetDevice");
 	check(cudaFree(NULL), "the device's context");
 	check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");

@@ -6,13 +6,7 @@
  *
  * One line a case; the exit status is 1 when one differs, 2 when it cannot run.
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "weir/weir.h"
+#include "tests/gpu/base.cuh"
 
 extern "C" {
 #include "workloads/probe/cuda.h"
@@ -20,41 +14,7 @@ extern "C" {
 
 #define WORD UINT64_C(0x9e3779b97f4a7c15)
 
-static cudaStream_t stream;
 static uint32_t nr_failed;
-
-__attribute__((noreturn)) static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "%s: %s\n", what, why);
-	exit(2);
-}
-
-static void check(cudaError_t error, const char *what)
-{
-	if (error != cudaSuccess)
-		die(what, cudaGetErrorString(error));
-}
-
-static void log_print(void *, enum weir_log_level, const char *message)
-{
-	fprintf(stderr, "%s\n", message);
-}
-
-/* Unless the variable names them: the programs lie in gpu/ of the build, the kernels above. */
-static void load_kernels(void)
-{
-	char path[4096];
-	ssize_t nr = readlink("/proc/self/exe", path, sizeof(path) - 64);
-
-	weir_log_set(log_print, NULL);
-	if (nr > 0) {
-		path[nr] = '\0';
-		strcpy(strrchr(path, '/'), "/../libweir-probe-cuda.so");
-		setenv("WEIR_PROBE_KERNELS", path, 0);
-	}
-	if (probe_cuda_load())
-		die("kernels", "not to be had");
-}
 
 static void report(bool good, const char *name, const char *where, uint64_t bytes)
 {
@@ -192,7 +152,10 @@ int main(void)
 
 	check(cudaSetDevice(0), "cudaSetDevice");
 	check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-	load_kernels();
+	weir_log_set(log_print, NULL);
+	name_kernels("WEIR_PROBE_KERNELS", "libweir-probe-cuda.so");
+	if (probe_cuda_load())
+		die("kernels", "not to be had");
 	check(cudaMalloc((void **)&own.gpu, 2 * own.bytes), "cudaMalloc");
 	check(cudaMalloc((void **)&own.gpu_sum, sizeof(uint64_t)), "cudaMalloc");
 	check(cudaMallocHost((void **)&host.gpu, 2 * host.bytes), "cudaMallocHost");
