@@ -195,19 +195,11 @@ out:
 
 /* ------------------------------------------------------------------ the description */
 
-static const struct probe_record *record_find(const struct probe_result *result, const char *path)
-{
-	for (uint32_t i = 0; i < result->nr_records; i++)
-		if (strcmp(result->record[i].path, path) == 0)
-			return &result->record[i];
-	return NULL;
-}
-
 /* Where a constant comes from: a measurement, the machine's own word for its sizes, or nowhere. */
 static void origin_of(void *arg, const char *path, enum machine_origin *origin, char **source)
 {
 	const struct measure *m = arg;
-	const struct probe_record *record = record_find(&m->result, path);
+	const struct probe_record *record = probe_record_find(&m->result, path);
 	const char *how = "an estimate: not measured";
 
 	*origin = MACHINE_ASSUMED;

@@ -90,14 +90,6 @@ static void measure(struct probe_result *result)
 
 /* ------------------------------------------------------------------ the description */
 
-static const struct probe_record *record_find(const struct probe_result *r, const char *path)
-{
-	for (uint32_t i = 0; i < r->nr_records; i++)
-		if (!strcmp(r->record[i].path, path))
-			return &r->record[i];
-	return NULL;
-}
-
 /* Every field of a section has a record. */
 static void expect_records(const struct probe_result *r, const char *object,
 			   const struct machine_section *section)
@@ -110,7 +102,7 @@ static void expect_records(const struct probe_result *r, const char *object,
 		if (!strcmp(field->key, "granularity_bytes"))
 			continue; /* the driver says */
 		snprintf(path, sizeof(path), "%s.%s", object, field->key);
-		record = record_find(r, path);
+		record = probe_record_find(r, path);
 		if (!record) {
 			fail_msg("no record of %s", path);
 			return;

@@ -34,14 +34,6 @@ static uint64_t current_seed; /* of the machine that is measured; 0: none */
 
 /* ------------------------------------------------------------------ comparing */
 
-static const struct probe_record *record_find(const struct probe_result *r, const char *path)
-{
-	for (uint32_t i = 0; i < r->nr_records; i++)
-		if (!strcmp(r->record[i].path, path))
-			return &r->record[i];
-	return NULL;
-}
-
 /* A constant, by its name. may_assume: nothing can tell, so the (wrong) estimate stands. */
 static void expect(const struct probe_result *r, const char *object, uint32_t index,
 		   const char *field, double got, double truth, bool may_assume)
@@ -54,7 +46,7 @@ static void expect(const struct probe_result *r, const char *object, uint32_t in
 		snprintf(path, sizeof(path), "%s.%s", object, field);
 	else
 		snprintf(path, sizeof(path), "%s[%u].%s", object, index, field);
-	record = record_find(r, path);
+	record = probe_record_find(r, path);
 	if (!record) {
 		fail_msg("%s: no record", path);
 		return;

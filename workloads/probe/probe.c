@@ -266,6 +266,14 @@ int probe_run(struct weir_machine *machine, const struct probe_options *options,
 	return 0;
 }
 
+const struct probe_record *probe_record_find(const struct probe_result *result, const char *path)
+{
+	for (uint32_t i = 0; i < result->nr_records; i++)
+		if (strcmp(result->record[i].path, path) == 0)
+			return &result->record[i];
+	return NULL;
+}
+
 void probe_result_fini(struct probe_result *result)
 {
 	free(result->record);

@@ -78,6 +78,9 @@ struct probe_options {
 int probe_run(struct weir_machine *machine, const struct probe_options *options,
 	      struct probe_result *out, char *err, size_t err_bytes) WEIR_MUST_CHECK;
 
+/* What was measured of a constant, by its path in a description; NULL: nothing. */
+const struct probe_record *probe_record_find(const struct probe_result *result, const char *path);
+
 void probe_result_fini(struct probe_result *result);
 
 #endif
