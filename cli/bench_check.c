@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/first_logged.h"
 #include "cli/size.h"
 #include "workloads/gcn/gcn.h"
 
@@ -53,16 +54,6 @@ int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 	return 0;
 }
 
-#define LOGGED_BYTES 256
-
-static void keep_first_error(void *arg, enum weir_log_level level, const char *message)
-{
-	char *kept = arg;
-
-	if (level == WEIR_LOG_ERROR && !kept[0])
-		snprintf(kept, LOGGED_BYTES, "%s", message);
-}
-
 /* Put into words why a manager was refused; logged: what it said itself, or "". */
 static void say_refused(const char *name, int rc, const char *logged, char *err, size_t err_bytes)
 {
@@ -91,13 +82,13 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 		.options = "",
 	};
 	struct weir_machine_desc machine = p->machine;
-	char logged[LOGGED_BYTES];
 	int rc = 0;
 
 	/* A real GPU has managed memory, whatever it costs; nothing runs here. */
 	if (p->real_gpu)
 		machine.uvm.batch_faults = 1;
 	for (unsigned int i = 0; i < p->nr_managers && !rc; i++) {
+		struct first_logged logged = {0};
 		struct manager *manager;
 
 		rc = weir_machine_simulate(&machine, WEIR_DATA_PHANTOM, &config.machine);
@@ -106,12 +97,11 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 				 weir_strerror(rc));
 			break;
 		}
-		logged[0] = '\0';
-		weir_log_set(keep_first_error, logged);
+		weir_log_set(first_logged_keep, &logged);
 		rc = manager_create(p->manager[i], &config, &manager);
 		weir_log_set(NULL, NULL);
 		if (rc)
-			say_refused(p->manager[i], rc, logged, err, err_bytes);
+			say_refused(p->manager[i], rc, logged.error, err, err_bytes);
 		else
 			manager->ops->destroy(manager);
 		weir_machine_close(config.machine);

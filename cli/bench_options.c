@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/bench_check.h"
+#include "cli/first_logged.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
@@ -475,21 +476,6 @@ static int read_training(struct reader *r, struct bench_params *p)
 	return err;
 }
 
-/* What opening the GPUs said first, of each kind. */
-struct heard {
-	char error[WHY_BYTES], warning[WHY_BYTES];
-};
-
-static void keep_first(void *arg, enum weir_log_level level, const char *message)
-{
-	struct heard *heard = arg;
-
-	if (level == WEIR_LOG_ERROR && !heard->error[0])
-		snprintf(heard->error, WHY_BYTES, "%s", message);
-	if (level == WEIR_LOG_WARNING && !heard->warning[0])
-		snprintf(heard->warning, WHY_BYTES, "%s", message);
-}
-
 /* Whether each GPU that there is, and its link to the host, were measured. */
 static bool describes(const struct weir_machine_desc *measured,
 		      const struct weir_machine_desc *gpus)
@@ -509,10 +495,10 @@ static int find_gpus(struct reader *r, const struct weir_machine_desc *measured,
 		     struct bench_params *p, char *why)
 {
 	struct weir_machine *machine;
-	struct heard heard = {0};
+	struct first_logged logged = {0};
 	int err;
 
-	weir_log_set(keep_first, &heard);
+	weir_log_set(first_logged_keep, &logged);
 	err = weir_machine_cuda(measured, &machine);
 	if (!err) {
 		p->machine = *weir_machine_desc(machine);
@@ -520,8 +506,9 @@ static int find_gpus(struct reader *r, const struct weir_machine_desc *measured,
 		err = gcn_cuda_load();
 	}
 	weir_log_set(NULL, NULL);
-	snprintf(why, WHY_BYTES, "%s", heard.error[0] ? heard.error : weir_strerror(err));
-	memcpy(r->taken, heard.warning, sizeof(r->taken));
+	snprintf(why, WHY_BYTES, "%.*s", WHY_BYTES - 1,
+		 logged.error[0] ? logged.error : weir_strerror(err));
+	snprintf(r->taken, sizeof(r->taken), "%.*s", WHY_BYTES - 1, logged.warning);
 	p->real_gpu = !err;
 	return err;
 }

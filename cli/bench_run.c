@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "cli/result.h"
 #include "workloads/gcn/gcn.h"
@@ -29,8 +30,8 @@
 
 /* ------------------------------------------------------------------ what weir logs */
 
-/* The first error that weir logged during a run: it says where, the return value only what. */
-static char logged[BENCH_ERROR_BYTES];
+/* During a run. */
+static struct first_logged logged;
 
 #define PINNING "pinning "
 #define PINNING_BYTES 64
@@ -48,9 +49,7 @@ static void note_pinning(const char *text)
 
 static void keep_log(void *arg, enum weir_log_level level, const char *message)
 {
-	(void)arg;
-	if (level == WEIR_LOG_ERROR && !logged[0])
-		snprintf(logged, sizeof(logged), "%s", message);
+	first_logged_keep(arg, level, message);
 	if (level == WEIR_LOG_INFO && strncmp(message, PINNING, strlen(PINNING)) == 0)
 		note_pinning(message);
 	else if (level == WEIR_LOG_INFO && strncmp(message, "pinned ", strlen("pinned ")) == 0)
@@ -101,9 +100,9 @@ static void set_error(struct bench_outcome *out, int err, const char *text)
 	const char *what = text[0] ? text : weir_strerror(err);
 
 	out->err = err;
-	if (logged[0] && !strstr(what, logged))
+	if (logged.error[0] && !strstr(what, logged.error))
 		snprintf(out->error, sizeof(out->error), "%.*s (%.*s)", BENCH_ERROR_BYTES / 2 - 4,
-			 what, BENCH_ERROR_BYTES / 2 - 4, logged);
+			 what, BENCH_ERROR_BYTES / 2 - 4, logged.error);
 	else
 		snprintf(out->error, sizeof(out->error), "%s", what);
 	/* One line, whatever it was made of. */
@@ -173,9 +172,9 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	logged[0] = '\0';
+	logged = (struct first_logged){0};
 	note_pinning("");
-	weir_log_set(keep_log, NULL);
+	weir_log_set(keep_log, &logged);
 	show_progress(run);
 	bench_host_start(&out->host);
 

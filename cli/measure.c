@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "cli/machine_file.h"
 #include "cli/machine_make.h"
@@ -35,19 +36,10 @@ struct measure {
 	struct output_file output;
 	struct progress bar;
 	struct probe_result result;
+	struct first_logged logged;
 	char subject[TEXT_BYTES]; /* what was measured, when: sources begin with it */
 	char err[ERROR_BYTES];
 };
-
-/* The first error that weir logged: it says where, the return value only what. */
-static char logged[ERROR_BYTES];
-
-static void keep_first_error(void *arg, enum weir_log_level level, const char *message)
-{
-	(void)arg;
-	if (level == WEIR_LOG_ERROR && !logged[0])
-		(void)snprintf(logged, sizeof(logged), "%s", message);
-}
 
 /* One line on standard error, the bar out of its way. */
 static int complain(struct measure *m)
@@ -85,7 +77,7 @@ static int machine_open(struct measure *m, struct weir_machine **out)
 			set_error(m,
 				  "this computer's GPUs: %.300s; or measure a simulated "
 				  "machine: --machine NAME",
-				  logged[0] ? logged : weir_strerror(err));
+				  m->logged.error[0] ? m->logged.error : weir_strerror(err));
 		return err;
 	}
 	err = machine_file_load(m->params->machine, &desc, m->err, sizeof(m->err));
@@ -155,7 +147,7 @@ static int on_progress(void *arg, double fraction, const char *label)
 	struct measure *m = arg;
 
 	/* What was logged before was got over. */
-	logged[0] = '\0';
+	m->logged = (struct first_logged){0};
 	progress_set(&m->bar, fraction, label);
 	return interrupt_pending();
 }
@@ -187,7 +179,8 @@ static int machine_measure(struct measure *m)
 	err = probe_run(machine, &options, &m->result, why, sizeof(why));
 	progress_clear(&m->bar);
 	if (err)
-		set_error(m, "%.200s: %.300s", why, logged[0] ? logged : weir_strerror(err));
+		set_error(m, "%.200s: %.300s", why,
+			  m->logged.error[0] ? m->logged.error : weir_strerror(err));
 out:
 	weir_machine_close(machine);
 	return err;
@@ -295,8 +288,7 @@ int measure_run(const struct measure_params *params)
 	if (output_file_open(&m.output, "--output", params->output, m.err, sizeof(m.err)))
 		return complain(&m);
 	interrupt_set_partial(0, m.output.partial);
-	logged[0] = '\0';
-	weir_log_set(keep_first_error, NULL);
+	weir_log_set(first_logged_keep, &m.logged);
 	err = machine_measure(&m);
 	weir_log_set(NULL, NULL);
 	if (!err) {
