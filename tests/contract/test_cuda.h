@@ -1,43 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the CUDA backend on the fake driver share: a machine of two GPUs, a kernel,
- * what was logged.
+ * What the tests of the CUDA backend on the fake driver share, beside what all contract tests do: a
+ * machine of two GPUs, what was logged.
  */
 #ifndef WEIR_TESTS_TEST_CUDA_H
 #define WEIR_TESTS_TEST_CUDA_H
 
-#include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/driver.h"
+#include "tests/contract/cases/cases.h"
 #include "tests/fakecuda/fakecuda.h"
 
-#define KIB(n) ((uint64_t)(n) << 10)
-#define MIB(n) ((uint64_t)(n) << 20)
 #define UNIT KIB(64)
-
-enum { HOST, GPU0, GPU1 };
 
 static const struct fakecuda_config fake = {
 	.devices = 2,
 	.hbm_bytes = MIB(16),
 	.host_bytes = MIB(64),
 	.granularity = KIB(4),
-};
-
-struct contract {
-	struct backend *b;
-	stream_id_t compute, in, out;
 };
 
 static inline int open_backend(struct backend **out)
@@ -51,6 +33,7 @@ static inline int setup(void **state)
 
 	assert_non_null(c);
 	fakecuda_reset(&fake);
+	assert_int_equal(test_kernels_load(), 0);
 	assert_int_equal(open_backend(&c->b), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COMPUTE, &c->compute), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COPY_IN, &c->in), 0);
@@ -80,69 +63,6 @@ static inline int teardown(void **state)
 	free(c);
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 	return 0;
-}
-
-static inline void wait_for(struct backend *b, stream_id_t stream)
-{
-	fence_t fence;
-
-	assert_int_equal(b->ops->fence_record(b, stream, &fence), 0);
-	assert_int_equal(b->ops->fence_wait(b, fence), 0);
-	assert_int_equal(b->ops->fence_done(b, fence), 1);
-}
-
-/* ------------------------------------------------------------------ kernels */
-
-/* out[i] = in[i] + add, bytes; in may be out. */
-struct add_args {
-	const uint8_t *in;
-	uint8_t *out;
-	uint64_t bytes;
-	uint8_t add;
-};
-
-static inline void add_fn(const void *p)
-{
-	const struct add_args *a = p;
-
-	for (uint64_t i = 0; i < a->bytes; i++)
-		a->out[i] = (uint8_t)(a->in[i] + a->add);
-}
-
-static inline int add_cuda(void *stream, const void *p)
-{
-	const struct add_args *a = p;
-	const struct fakecuda_touch touch[] = {{a->in, a->bytes, false}, {a->out, a->bytes, true}};
-
-	return fakecuda_launch(stream, add_fn, a, sizeof(*a), touch, 2) ? -EIO : 0;
-}
-
-static const struct weir_kernel add_kernel = {.name = "add", .cuda = add_cuda};
-
-static inline struct weir_use use_of(const void *addr, uint64_t bytes, enum weir_use_kind kind)
-{
-	return (struct weir_use){
-		.addr = (void *)(uintptr_t)addr,
-		.bytes = bytes,
-		.kind = kind,
-		.read_bytes = kind == WEIR_READ || kind == WEIR_WRITE ? bytes : 0,
-		.write_bytes = kind == WEIR_WRITE || kind == WEIR_OVERWRITE ? bytes : 0,
-	};
-}
-
-static inline int launch_add(struct backend *b, stream_id_t stream, const uint8_t *in, uint8_t *out,
-			     uint64_t bytes, uint8_t add)
-{
-	const struct add_args args = {in, out, bytes, add};
-	const struct weir_use uses[] = {use_of(in, bytes, WEIR_READ),
-					use_of(out, bytes, WEIR_OVERWRITE)};
-	const struct weir_launch launch = {.kernel = &add_kernel,
-					   .args = &args,
-					   .args_bytes = sizeof(args),
-					   .uses = uses,
-					   .nr_uses = 2};
-
-	return b->ops->launch(b, stream, &launch);
 }
 
 /* ------------------------------------------------------------------ the log */

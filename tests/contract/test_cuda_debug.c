@@ -4,7 +4,7 @@
  * where and when, how a fault is told, and that results are the same.
  *
  * Labels: threads
- * Links: cuda-fake
+ * Links: cuda-fake backend-cases
  */
 #include "tests/contract/test_cuda.h"
 
@@ -38,6 +38,7 @@ static int debug_setup(void **state)
 
 	assert_non_null(d);
 	fakecuda_reset(&fake);
+	assert_int_equal(test_kernels_load(), 0);
 	assert_int_equal(open_debug(&d->b), 0);
 	b = d->b;
 	assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COMPUTE, &d->first), 0);
@@ -236,7 +237,7 @@ static void test_remap_under_a_bracket(void **state)
 	begin(d, d->second, d, use_of(at + 5, 1, WEIR_WRITE));
 	assert_int_equal(b->ops->fence_record(b, d->second, &fence), 0);
 	expect_refused(d, b->ops->unmap(b, at), "stream 1 names it and is open");
-	assert_int_equal(launch_add(b, d->second, at + 5, at + 5, 1, 1), 0);
+	assert_int_equal(contract_add(b, d->second, at + 5, at + 5, 1, 1), 0);
 	expect_refused(d, b->ops->unmap(b, at), "'add'");
 	expect_refused(d, b->ops->set_access(b, at, BACKEND_PROT_READ, 1), "is open");
 	expect_refused(d, b->ops->set_access(b, at, BACKEND_PROT_WRITE, 2), "is open");
@@ -280,18 +281,27 @@ static void test_undeclared_launch(void **state)
 {
 	struct debug *d = *state;
 
-	assert_int_equal(launch_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1), -WEIR_ECONTRACT);
+	assert_int_equal(contract_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1),
+			 -WEIR_ECONTRACT);
 	assert_has(d->log.first, "'add'");
-	assert_has(d->log.first, "declares to read");
+	assert_has(d->log.first, "declares to overwrite");
 	d->log.nr = 0;
 	begin(d, d->first, d, use_of(unit(d, 0), 2 * UNIT, WEIR_READ));
-	assert_int_equal(launch_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1), -WEIR_ECONTRACT);
+	assert_int_equal(contract_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1),
+			 -WEIR_ECONTRACT);
 	assert_has(d->log.first, "declares to overwrite");
+	assert_int_equal(d->log.nr, 1);
+	d->log.nr = 0;
+	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->first, d)), 0);
+	begin(d, d->first, d, use_of(unit(d, 1), UNIT, WEIR_WRITE));
+	assert_int_equal(contract_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1),
+			 -WEIR_ECONTRACT);
+	assert_has(d->log.first, "declares to read");
 	assert_int_equal(d->log.nr, 1);
 	/* The context lives. */
 	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->first, d)), 0);
 	begin(d, d->first, d, use_of(unit(d, 0), 2 * UNIT, WEIR_WRITE));
-	assert_int_equal(launch_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1), 0);
+	assert_int_equal(contract_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1), 0);
 	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->first, d)), 0);
 	assert_no_problem();
 }
@@ -299,10 +309,10 @@ static void test_undeclared_launch(void **state)
 /* Kernels that do not do what they say: beyond what they name, or writing what they read. */
 static int lying_cuda(void *stream, const void *p)
 {
-	const struct add_args *a = p;
+	const struct test_add_args *a = p;
 	const struct fakecuda_touch touch = {a->out, a->bytes, a->add};
 
-	return fakecuda_launch(stream, add_fn, a, 0, &touch, 1) ? -EIO : 0;
+	return fakecuda_launch(stream, test_cpu_add, a, 0, &touch, 1) ? -EIO : 0;
 }
 
 static void test_fault_names_the_kernel(void **state)
@@ -312,7 +322,7 @@ static void test_fault_names_the_kernel(void **state)
 	(void)state;
 	for (int writes = 0; writes < 2; writes++) {
 		struct debug *d;
-		struct add_args args;
+		struct test_add_args args;
 		struct weir_use use;
 		struct weir_launch launch = {
 			.kernel = &liar, .args = &args, .uses = &use, .nr_uses = 1};
@@ -321,7 +331,7 @@ static void test_fault_names_the_kernel(void **state)
 		debug_setup(&opened);
 		d = opened;
 		/* Reads on into the next block; or writes the one it has. */
-		args = (struct add_args){
+		args = (struct test_add_args){
 			.out = unit(d, 1), .bytes = writes ? 1 : UNIT + 1, .add = (uint8_t)writes};
 		use = use_of(unit(d, 1), UNIT, WEIR_READ);
 		begin(d, d->first, d, use);
@@ -356,8 +366,8 @@ static void trial_step(struct trial *t, int s, int step)
 	uint8_t *from = t->range[s][step % RANGES], *to = t->range[s][(step + 1) % RANGES];
 	const struct weir_use uses[] = {use_of(from, BLOCKS * UNIT, WEIR_READ),
 					use_of(to, BLOCKS * UNIT, WEIR_OVERWRITE)};
-	const struct add_args args = {from, to, BLOCKS * UNIT, 3};
-	const struct weir_launch launch = {.kernel = &add_kernel,
+	const struct test_add_args args = {from, to, BLOCKS * UNIT, 3};
+	const struct weir_launch launch = {.kernel = &test_kernel_add,
 					   .args = &args,
 					   .args_bytes = sizeof(args),
 					   .uses = uses,

@@ -4,7 +4,7 @@
  * a GPU: whose device a thread is on, and that managed memory stays below its share whoever asks.
  *
  * Labels: threads
- * Links: cuda-fake
+ * Links: cuda-fake backend-cases
  */
 #include "tests/contract/test_cuda.h"
 
@@ -68,8 +68,8 @@ static void test_spaces_of_two_devices(void **state)
 	for (int step = 0; step < 20; step++)
 		for (int d = 0; d < 2; d++) {
 			const struct weir_use use = use_of(range[d], 12 * UNIT, WEIR_WRITE);
-			const struct add_args args = {range[d], range[d], 1, (uint8_t)(d + 1)};
-			const struct weir_launch launch = {.kernel = &add_kernel,
+			const struct test_add_args args = {range[d], range[d], 1, (uint8_t)(d + 1)};
+			const struct weir_launch launch = {.kernel = &test_kernel_add,
 							   .args = &args,
 							   .args_bytes = sizeof(args),
 							   .uses = &use,

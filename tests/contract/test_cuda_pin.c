@@ -4,7 +4,7 @@
  * count as, when they are given back, what their failures are.
  *
  * Labels: threads
- * Links: cuda-fake
+ * Links: cuda-fake backend-cases
  */
 #include "tests/contract/test_cuda.h"
 

@@ -5,7 +5,7 @@
  * driver without a GPU.
  *
  * Labels: threads
- * Links: cuda-fake
+ * Links: cuda-fake backend-cases
  */
 #include "tests/contract/test_cuda.h"
 
@@ -31,6 +31,7 @@ static void planned_open(struct planned *p)
 	struct backend *b;
 
 	fakecuda_reset(&fake);
+	assert_int_equal(test_kernels_load(), 0);
 	assert_int_equal(open_backend(&b), 0);
 	assert_int_equal(machine_wrap(b, &p->machine), 0);
 	assert_int_equal(weir_stream_create(p->machine, 0, &p->stream), 0);
@@ -43,10 +44,10 @@ static void planned_open(struct planned *p)
 /* range[to] = range[from] + 1, but the kernel goes `beyond` bytes beyond the end. */
 static int planned_step(struct planned *p, int from, int to, uint64_t beyond)
 {
-	const struct add_args args = {p->range[from], p->range[to], BLOCKS * UNIT + beyond, 1};
+	const struct test_add_args args = {p->range[from], p->range[to], BLOCKS * UNIT + beyond, 1};
 	const struct weir_use uses[] = {use_of(p->range[from], BLOCKS * UNIT, WEIR_READ),
 					use_of(p->range[to], BLOCKS * UNIT, WEIR_OVERWRITE)};
-	const struct weir_launch launch = {.kernel = &add_kernel,
+	const struct weir_launch launch = {.kernel = &test_kernel_add,
 					   .args = &args,
 					   .args_bytes = sizeof(args),
 					   .uses = uses,
@@ -182,7 +183,7 @@ static void test_host_blocks_are_the_cpus(void **state)
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	fakecuda_delay(fakecuda_stream(0), 3000000);
 	assert_int_equal(b->ops->upload(b, c->compute, va, &in, 1), 0);
-	assert_int_equal(launch_add(b, c->compute, va, va, 1, 1), 0);
+	assert_int_equal(contract_add(b, c->compute, va, va, 1, 1), 0);
 	assert_int_equal(b->ops->download(b, c->compute, &out, va, 1), 0);
 	assert_int_equal(out, 8);
 	assert_int_equal(fakecuda_nr_calls_of("cuMemcpyAsync"), 0);
