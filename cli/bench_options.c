@@ -75,7 +75,7 @@ static const struct option_def option_table[OPTION_NR] = {
 	[EPOCHS] = {"epochs", "E", "WEIR_EPOCHS", NULL,
 		    "measured epochs (default: 2 after 2 of warm-up; with --graph 200, none)"},
 	[DATA] = {"data", "KIND", "WEIR_DATA", NULL,
-		  "real or phantom (default: phantom; real with --graph or --check)"},
+		  "real or phantom (default: phantom; real with --graph, --check or a GPU)"},
 	[SEED] = {"seed", "N", "WEIR_SEED", "2025", "of data, weights and dropout"},
 	[SLICE] = {"slice", "N", "WEIR_SLICE", "2M", "adjacency entries aggregated at a time"},
 	[BLOCK_SIZE] = {"block-size", "S", "WEIR_BLOCK_SIZE", NULL,
@@ -700,8 +700,8 @@ uint32_t bench_host_memory(const struct bench_params *params)
 void bench_params_help(FILE *out)
 {
 	fputs("usage: weir bench gcn [options]\n\n"
-	      "Train a graph convolutional network on a simulated machine under several ways of\n"
-	      "holding memory, and compare times, bytes moved and results.\n\n",
+	      "Train a graph convolutional network, on this computer's GPU or a simulated machine,\n"
+	      "under several ways of holding memory; compare times, bytes moved and results.\n\n",
 	      out);
 	options_help(out, option_table, OPTION_NR);
 	fputs("\nmanagers:\n", out);

@@ -62,7 +62,7 @@ __attribute__((format(printf, 1, 2))) static int complain(const char *format, ..
 
 static void print_help(void)
 {
-	puts("usage: weir info [--machine M] [--origins] [--json]\n"
+	puts("usage: weir info [--machine M [--origins]] [--json]\n"
 	     "       weir info --measure [--machine M] [--device N] [--quick] [-o FILE]\n"
 	     "\n"
 	     "List the machines that are described, or show one description, or measure a machine\n"

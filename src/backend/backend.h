@@ -224,13 +224,16 @@ struct backend_ops {
 				uint32_t memory);
 	void (*managed_free)(struct backend *b, void *addr);
 
+	/* What became of managed memory on a device since creation. -ENOSYS: it is not known. Not
+	 * required. */
+	int (*managed_stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
+
 	/* What a device is, in words: its maker's name for it and the driver's version. Not
 	 * required: its name in the description. */
 	void (*device_text)(struct backend *b, uint32_t device, char *text, size_t bytes);
-	/* What became of it on a device since creation. -ENOSYS: it is not known. Not required. */
-	int (*managed_stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
 
-	/* Bytes of a memory that are taken now, by chunks and plain allocations. */
+	/* Bytes of a memory that are taken now, by chunks and plain allocations, and in sim by
+	 * managed memory. */
 	uint64_t (*memory_used)(struct backend *b, uint32_t memory);
 
 	/*
@@ -244,8 +247,7 @@ struct backend_ops {
 	/* Let the host spend time, as a thread that computes would. */
 	void (*host_spend)(struct backend *b, uint64_t ns);
 
-	/* fn(arg) after completions; see the top. One registration a space; fn NULL removes arg's.
-	 * */
+	/* fn(arg) after completions; see the top. One a space; fn NULL removes that of arg. */
 	int (*set_progress)(struct backend *b, void (*fn)(void *arg), void *arg);
 
 	/* What crossed links for kernels in place so far: declared bytes, per direction, memory

@@ -11,6 +11,7 @@
  *   cuda_debug.c     debug mode: brackets, and what they let devices do
  *   cuda_pin.c       chunks made ahead, by a thread
  *   cuda_migrator.c  the thread that notices what is done
+ *   nvml.c           which other processes hold a device's memory
  *
  * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
  * the device is made. It protects every list and count below. A region's mappings are changed by

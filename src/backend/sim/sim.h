@@ -29,7 +29,7 @@
  * launch's uses; and a block unmapped under a running kernel. The kernel is not run, or goes on
  * with scratch pages; its stream reports -WEIR_ETRAP; the log names kernel, reservation and block.
  *
- * Not modelled: caches, the driver's own threads, contention for HBM between copies and kernels.
+ * What is not modelled: docs/simulator.md; of managed memory, docs/uvm-model.md.
  */
 #ifndef WEIR_BACKEND_SIM_H
 #define WEIR_BACKEND_SIM_H
