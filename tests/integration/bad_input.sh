@@ -5,17 +5,13 @@
 # stopped by a signal), and no file. Needs WEIR and SOURCE_DIR. Prints a line a test.
 set -u
 
-: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+: "${WEIR:?is the program to test}"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
-for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
-	HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 fail()
 {

@@ -5,16 +5,12 @@
 # Needs WEIR, the program, and SOURCE_DIR, the source tree. Prints a line a test.
 set -u
 
-: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+: "${WEIR:?is the program to test}"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
-	HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 fail()
 {

@@ -18,12 +18,8 @@ trap 'rm -rf "$dir"' EXIT
 cora=${WEIR_CORA_DIR:-$SOURCE_DIR/../shared/data/cora}
 seeds=${WEIR_CORA_SEEDS:-3}
 
-for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
-	HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 fail()
 {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Two runs give the same output byte for byte, with real bytes and without, whatever the number of
-# threads that compute. Needs WEIR, the program. Prints a line a test.
+# threads that compute. Needs WEIR and SOURCE_DIR. Prints a line a test.
 # Labels: slow
 set -u
 
@@ -10,12 +10,8 @@ set -u
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
-	HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 # twice NAME ARGS...: bench under two names, in different surroundings, and compare.
 twice()

@@ -7,17 +7,13 @@
 # WEIR, SOURCE_DIR, FAKECUDA and python3. Prints a line a test.
 set -u
 
-: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+: "${WEIR:?is the program to test}"
 : "${FAKECUDA:?is the CUDA driver without a GPU}"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-for name in MACHINE MEASURED DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE \
-	BLOCK_SIZE HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 fail()
 {

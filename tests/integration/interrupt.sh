@@ -3,7 +3,8 @@
 #
 # A signal at any moment of a run under weir: the exit status is 128 + its number, standard error
 # has one line, a file that was there is as it was, a file that was not there is not, nothing
-# partial stays, and what went to a pipe before is whole lines. Needs WEIR. Prints a line a test.
+# partial stays, and what went to a pipe before is whole lines. Needs WEIR and
+# SOURCE_DIR. Prints a line a test.
 set -u
 
 : "${WEIR:?is the program to test}"
@@ -11,12 +12,8 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
-for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
-	HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 # Runs for ever, as far as this test goes: bytes move in every epoch.
 args="bench gcn --machine laptop --nodes 6k --slice 4k --block-size 16KiB --data real

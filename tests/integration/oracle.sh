@@ -7,9 +7,12 @@
 # Labels: slow
 set -u
 
-: "${WEIR:?is the program to test}" "${SOURCE_DIR:?is the source tree}"
+: "${WEIR:?is the program to test}"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 fail()
 {

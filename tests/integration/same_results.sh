@@ -4,7 +4,7 @@
 # The same results wherever the bytes are: the losses of every epoch of a training run under weir,
 # with a half and a quarter of the memory it needs, are bit for bit those of a GPU that holds all
 # of it, and those of host memory used in place. That blocks moved, and were used in place, is
-# checked beside it. Needs WEIR, the program. Prints a line a test.
+# checked beside it. Needs WEIR and SOURCE_DIR. Prints a line a test.
 # Labels: slow
 set -u
 
@@ -12,12 +12,8 @@ set -u
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-for name in MACHINE DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE BLOCK_SIZE \
-	HIDDEN THREADS; do
-	unset "WEIR_$name"
-done
-# Simulated, also where there is a GPU.
-export WEIR_MACHINE=rtx5090
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
 block=65536
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of

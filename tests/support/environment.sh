@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+#
+# Sourced by the tests that run `weir bench`: no option comes from the environment of whoever runs
+# them, and the machine is a simulated one, also where there is a GPU.
+for name in MACHINE MEASURED DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE \
+	BLOCK_SIZE HIDDEN THREADS CUDA_DEBUG; do
+	unset "WEIR_$name"
+done
+export WEIR_MACHINE=rtx5090
