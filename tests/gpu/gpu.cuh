@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the programs of the GCN's kernels share: opening the GPU, and data made on it.
- */
+/* What the programs of the GCN's kernels share: opening the GPU, and data made on it. */
 #ifndef WEIR_TEST_GPU_CUH
 #define WEIR_TEST_GPU_CUH
 
