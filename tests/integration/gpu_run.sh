@@ -19,6 +19,20 @@ fail() {
 }
 
 "$SOURCE_DIR/tests/gpu/pack" --fake "$BUILD_DIR" "$dir/pack"
+
+# A cuBLAS among Python's packages is found, unless there is another.
+site=$dir/site/nvidia/cu13/lib
+mkdir -p "$site"
+touch "$site/libcublas.so.13"
+found=$(PYTHONPATH=$dir/site "$dir/pack/find-cublas")
+case $found in
+"$site") ;;
+"") ldconfig -p | grep -q libcublas || ls /usr/local/cuda/lib64/libcublas.so.1[23] >/dev/null ||
+	fail "no cuBLAS was found" ;;
+*) fail "cuBLAS was found in '$found'" ;;
+esac
+found=$(PYTHONPATH=$dir/site LD_LIBRARY_PATH=$site "$dir/pack/find-cublas")
+[ -z "$found" ] || fail "a cuBLAS that is named was looked for: '$found'"
 export OUT=$dir/out
 
 status=0
