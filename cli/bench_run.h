@@ -60,7 +60,8 @@ struct bench_reference {
 	struct trace *trace;	   /* of one epoch, after warm-up */
 	bool measured;		   /* on a real GPU, which held it */
 	bool timed;		   /* and so were the times of all launches of the trace */
-	struct bench_outcome real; /* the same on the CPU with real data; zeroed without losses */
+	struct bench_outcome real; /* whose losses are right: with --check on the CPU, else
+				    * of the measured run; zeroed where there are none */
 };
 
 /* 0 (bench_reference_fini() it), -EINTR, or an error: then err has one line. On a real GPU err may
