@@ -77,8 +77,12 @@ static int stream_create_locked(void *stream, int device, struct gcn_cuda_stream
 
 	if (nr_streams == STREAMS_MAX)
 		return gcn_cuda_fail(-ENOSPC, "more than %u streams run kernels", STREAMS_MAX);
-	ret = gcn_cuda_checked(cudaMalloc(&memory, WORKSPACE_BYTES + SCRATCH_WORDS * 8),
-			       "the workspace of a stream");
+	/* From here on the runtime holds the device's primary context itself: what it has loaded
+	 * there, cuBLAS too, outlives a machine that is closed and opened again. */
+	ret = gcn_cuda_checked(cudaSetDevice(device), "cudaSetDevice");
+	if (!ret)
+		ret = gcn_cuda_checked(cudaMalloc(&memory, WORKSPACE_BYTES + SCRATCH_WORDS * 8),
+				       "the workspace of a stream");
 	if (ret)
 		return ret;
 	s->stream = stream;
