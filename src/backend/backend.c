@@ -118,6 +118,13 @@ static int stub_managed_prefetch(struct backend *b, stream_id_t stream, void *ad
 	return -ENOSYS;
 }
 
+static int stub_managed_advise(struct backend *b, void *addr, uint64_t bytes,
+			       enum backend_advice advice, uint32_t to)
+{
+	(void)b, (void)addr, (void)bytes, (void)advice, (void)to;
+	return -ENOSYS;
+}
+
 static void stub_managed_free(struct backend *b, void *addr)
 {
 	(void)b, (void)addr;
@@ -162,10 +169,38 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->managed_alloc = stub_managed_alloc;
 	if (!ops->managed_prefetch)
 		ops->managed_prefetch = stub_managed_prefetch;
+	if (!ops->managed_advise)
+		ops->managed_advise = stub_managed_advise;
 	if (!ops->managed_free)
 		ops->managed_free = stub_managed_free;
 	if (!ops->device_times)
 		ops->device_times = stub_device_times;
+}
+
+int backend_advice_check(const struct backend *b, enum backend_advice advice, uint32_t to,
+			 uint64_t offset, uint64_t bytes, uint64_t whole)
+{
+	const struct weir_machine_desc *desc = &b->desc;
+
+	if (!bytes || offset > whole || bytes > whole - offset)
+		return -EINVAL;
+	if (offset % BACKEND_MANAGED_BLOCK_BYTES ||
+	    (bytes % BACKEND_MANAGED_BLOCK_BYTES && bytes != whole - offset))
+		return -EINVAL;
+	switch (advice) {
+	case BACKEND_ADVICE_READ_MOSTLY:
+	case BACKEND_ADVICE_UNSET_READ_MOSTLY:
+	case BACKEND_ADVICE_UNSET_PREFERRED:
+		return 0;
+	case BACKEND_ADVICE_PREFERRED:
+		return to < desc->nr_memories ? 0 : -EINVAL;
+	case BACKEND_ADVICE_ACCESSED_BY:
+	case BACKEND_ADVICE_UNSET_ACCESSED_BY:
+		return to < desc->nr_devices ? 0 : -EINVAL;
+	case BACKEND_ADVICE_NR:
+		break;
+	}
+	return -EINVAL;
 }
 
 int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes)

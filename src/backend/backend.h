@@ -86,6 +86,23 @@ struct backend_managed {
 	uint64_t host_bytes; /* the same of the host's, for all devices */
 };
 
+/*
+ * What is said of a part of managed memory, as cudaMemAdvise says it. Where several are said of one
+ * part, one that stands further up goes first; none unsays another.
+ */
+enum backend_advice {
+	BACKEND_ADVICE_READ_MOSTLY, /* who reads it gets a copy; who writes it, the only one */
+	BACKEND_ADVICE_UNSET_READ_MOSTLY,
+	BACKEND_ADVICE_PREFERRED, /* to a memory: there it stays; devices use the host's in place */
+	BACKEND_ADVICE_UNSET_PREFERRED,
+	BACKEND_ADVICE_ACCESSED_BY, /* by a device: what of it is on the host is mapped for it */
+	BACKEND_ADVICE_UNSET_ACCESSED_BY,
+	BACKEND_ADVICE_NR
+};
+
+/* The driver cuts managed memory there; a part that is advised begins and ends so. */
+#define BACKEND_MANAGED_BLOCK_BYTES (UINT64_C(2) << 20)
+
 struct backend_managed_stats {
 	uint64_t nr_faults;	   /* that were serviced; several on one page at a time are one */
 	uint64_t nr_first_touches; /* blocks of 2 MiB that got their first place on the device */
@@ -217,11 +234,18 @@ struct backend_ops {
 	 * alloc: as cudaMallocManaged. -ENOMEM; -EDQUOT: beyond what the machine lets have.
 	 * prefetch: as cudaMemPrefetchAsync, in order on the stream, to the memory of its device or
 	 * to the host's.
+	 * advise: of a part of one allocation, which begins a multiple of 2 MiB into it and ends so,
+	 * or at its end. to: the memory that is preferred, or the device that accesses, or is not to
+	 * any more; of no account for the other kinds. For what starts from then on; moves nothing
+	 * but that unset read_mostly leaves one copy. -EINVAL: no such part, kind, memory or device;
+	 * -ENOTSUP: the driver takes none.
 	 * free: waits for all queued work: blocks. */
 	int (*managed_setup)(struct backend *b, const struct backend_managed *setup);
 	int (*managed_alloc)(struct backend *b, uint64_t bytes, void **addr);
 	int (*managed_prefetch)(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 				uint32_t memory);
+	int (*managed_advise)(struct backend *b, void *addr, uint64_t bytes,
+			      enum backend_advice advice, uint32_t to);
 	void (*managed_free)(struct backend *b, void *addr);
 
 	/* What became of managed memory on a device since creation. -ENOSYS: it is not known. Not
@@ -277,6 +301,13 @@ void backend_ops_complete(struct backend_ops *ops);
  * logged, with who they are.
  */
 int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes);
+
+/*
+ * Check what managed_advise is given: the part of bytes at an offset of an allocation of whole
+ * bytes. @return 0 or -EINVAL.
+ */
+int backend_advice_check(const struct backend *b, enum backend_advice advice, uint32_t to,
+			 uint64_t offset, uint64_t bytes, uint64_t whole);
 
 /* The simulator. desc passes weir_machine_check(). */
 int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out);

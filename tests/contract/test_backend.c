@@ -224,6 +224,8 @@ static void test_managed_is_optional(void **state)
 	assert_int_equal(c->b->ops->managed_stats(c->b, 0, &stats), -ENOSYS);
 	assert_int_equal(c->b->ops->managed_alloc(c->b, 4096, &addr), -ENOSYS);
 	assert_int_equal(c->b->ops->managed_prefetch(c->b, c->compute, NULL, 1, 0), -ENOSYS);
+	assert_int_equal(c->b->ops->managed_advise(c->b, NULL, 1, BACKEND_ADVICE_READ_MOSTLY, 0),
+			 -ENOSYS);
 }
 
 /* ------------------------------------------------------------------ guards, poison */

@@ -183,6 +183,43 @@ static void test_managed_guard(void **state)
 	assert_int_equal(fakecuda_managed_bytes(), 0);
 }
 
+/* All kinds reach the driver as it knows them; what is wrong does not. */
+static void test_managed_advise(void **state)
+{
+	static const struct {
+		enum backend_advice advice;
+		uint32_t to;
+	} said[] = {
+		{BACKEND_ADVICE_READ_MOSTLY, 99},    {BACKEND_ADVICE_UNSET_READ_MOSTLY, 99},
+		{BACKEND_ADVICE_PREFERRED, HOST},    {BACKEND_ADVICE_PREFERRED, GPU0},
+		{BACKEND_ADVICE_UNSET_PREFERRED, 9}, {BACKEND_ADVICE_ACCESSED_BY, 1},
+		{BACKEND_ADVICE_ACCESSED_BY, 0},     {BACKEND_ADVICE_UNSET_ACCESSED_BY, 0},
+	};
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	void *addr;
+
+	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr), 0);
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		fakecuda_fail_symbol("cuMemAdvise_v2", 0, CU_INVALID_VALUE);
+		assert_int_not_equal(
+			b->ops->managed_advise(b, addr, MIB(1), said[i].advice, said[i].to), 0);
+		fakecuda_fail_symbol("cuMemAdvise_v2", 0, 0);
+		assert_int_equal(
+			b->ops->managed_advise(b, addr, MIB(1), said[i].advice, said[i].to), 0);
+	}
+	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1), BACKEND_ADVICE_PREFERRED, 9),
+			 -EINVAL);
+	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1), BACKEND_ADVICE_ACCESSED_BY, 9),
+			 -EINVAL);
+	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1), BACKEND_ADVICE_NR, 0), -EINVAL);
+	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1) - 1, BACKEND_ADVICE_READ_MOSTLY, 0),
+			 -EINVAL);
+	assert_int_equal(b->ops->managed_advise(b, &addr, 1, BACKEND_ADVICE_READ_MOSTLY, 0),
+			 -EINVAL);
+	b->ops->managed_free(b, addr);
+}
+
 /* A budget of it is one more limit, and policies that the driver does not have are refused. */
 static void test_managed_setup(void **state)
 {
@@ -293,6 +330,7 @@ int main(void)
 		CONTRACT_TEST(test_alias_access, target),
 		CONTRACT_TEST(test_mapping_access, target),
 		CONTRACT_TEST(test_managed_guard, target),
+		CONTRACT_TEST(test_managed_advise, target),
 		CONTRACT_TEST(test_managed_setup, target),
 		CONTRACT_TEST(test_no_cuda_version, target),
 		CONTRACT_TEST(test_native_stream, target),

@@ -166,6 +166,43 @@ cu_result fake_managed_prefetch(cu_ptr addr, size_t bytes, struct cu_location to
 	return call_leave(result ? result : prefetch(addr, bytes, to, flags, handle));
 }
 
+/* Whether managed memory may be advised of a place; the memory of a device, or the host's. */
+static cu_result advise_place(int advice, struct cu_location place)
+{
+	bool device = place.type == CU_LOCATION_DEVICE;
+
+	if (advice < CU_ADVISE_READ_MOSTLY || advice > CU_ADVISE_UNSET_ACCESSED_BY)
+		return CU_INVALID_VALUE;
+	if (advice <= CU_ADVISE_UNSET_READ_MOSTLY || advice == CU_ADVISE_UNSET_PREFERRED)
+		return CU_SUCCESS;
+	if (device)
+		return device_check(place.id);
+	if (place.type == CU_LOCATION_HOST)
+		return CU_SUCCESS;
+	/* A node of the host may be preferred; none accesses. */
+	if (place.type != CU_LOCATION_HOST_NUMA || advice != CU_ADVISE_PREFERRED)
+		return CU_INVALID_VALUE;
+	return place.id ? CU_INVALID_DEVICE : CU_SUCCESS;
+}
+
+/* Its bytes are in one place here, whatever is advised. */
+static cu_result advise(cu_ptr addr, size_t bytes, int advice, struct cu_location place)
+{
+	const struct mapping *mapping = (const struct mapping *)ranges_find(&fake.mappings, addr);
+
+	if (!bytes || !mapping || mapping->kind != MAPPING_MANAGED ||
+	    bytes > mapping->range.addr + mapping->range.bytes - addr)
+		return CU_INVALID_VALUE;
+	return advise_place(advice, place);
+}
+
+cu_result fake_managed_advise(cu_ptr addr, size_t bytes, int advice, struct cu_location place)
+{
+	cu_result result = call_enter(CALL_managed_advise);
+
+	return call_leave(result ? result : advise(addr, bytes, advice, place));
+}
+
 static cu_result launch(void *handle, void (*fn)(const void *args), const void *args, size_t bytes,
 			const struct fakecuda_touch *touch, unsigned nr)
 {

@@ -64,6 +64,10 @@ static void test_managed(void **state)
 			b->ops->managed_prefetch(b, c->compute, addr, MIB(1), (uint32_t)to), 0);
 	contract_wait(b, c->compute);
 	assert_int_equal(b->ops->managed_prefetch(b, c->compute, &more, 1, GPU0), -EINVAL);
+	/* Every kind, of the host and of the first device, which are both 0 or stand for them. */
+	for (int kind = 0; kind < BACKEND_ADVICE_NR; kind++)
+		assert_int_equal(
+			b->ops->managed_advise(b, addr, MIB(1), (enum backend_advice)kind, 0), 0);
 	b->ops->managed_free(b, addr);
 }
 

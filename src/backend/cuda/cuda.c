@@ -440,6 +440,7 @@ static const struct backend_ops cuda_ops = {
 	.managed_setup = cuda_managed_setup,
 	.managed_alloc = cuda_managed_alloc,
 	.managed_prefetch = cuda_managed_prefetch,
+	.managed_advise = cuda_managed_advise,
 	.managed_free = cuda_managed_free,
 	.device_text = cuda_device_text,
 	.memory_used = cuda_memory_used,

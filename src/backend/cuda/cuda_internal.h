@@ -182,6 +182,8 @@ int cuda_managed_setup(struct backend *b, const struct backend_managed *setup);
 int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
 int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 			  uint32_t memory);
+int cuda_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+			uint32_t to);
 void cuda_managed_free(struct backend *b, void *addr);
 uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
 uint64_t cuda_memory_room(struct backend *b, uint32_t memory);

@@ -516,6 +516,65 @@ int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uin
 	return err;
 }
 
+static int advice_check(struct cuda *cuda, void *addr, uint64_t bytes, enum backend_advice advice,
+			uint32_t to)
+{
+	const struct cuda_plain *plain;
+	cu_ptr at = (cu_ptr)(uintptr_t)addr;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&cuda->lock);
+	plain = cuda_plain_at(cuda, at, bytes);
+	if (plain && plain->kind == CUDA_PLAIN_MANAGED)
+		err = backend_advice_check(&cuda->base, advice, to, at - plain->addr, bytes,
+					   plain->bytes);
+	pthread_mutex_unlock(&cuda->lock);
+	return err;
+}
+
+/* Where advice is for: the driver does not look at it for the kinds that have no place. */
+static struct cu_location advice_place(const struct cuda *cuda, enum backend_advice advice,
+				       uint32_t to)
+{
+	const struct weir_machine_desc *desc = &cuda->base.desc;
+
+	if (advice == BACKEND_ADVICE_ACCESSED_BY || advice == BACKEND_ADVICE_UNSET_ACCESSED_BY)
+		return chunk_prop(cuda, desc->device[to].memory).location;
+	if (advice == BACKEND_ADVICE_PREFERRED)
+		return chunk_prop(cuda, to).location;
+	return chunk_prop(cuda, desc->device[0].memory).location;
+}
+
+int cuda_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+			uint32_t to)
+{
+	static const int of_driver[BACKEND_ADVICE_NR] = {
+		[BACKEND_ADVICE_READ_MOSTLY] = CU_ADVISE_READ_MOSTLY,
+		[BACKEND_ADVICE_UNSET_READ_MOSTLY] = CU_ADVISE_UNSET_READ_MOSTLY,
+		[BACKEND_ADVICE_PREFERRED] = CU_ADVISE_PREFERRED,
+		[BACKEND_ADVICE_UNSET_PREFERRED] = CU_ADVISE_UNSET_PREFERRED,
+		[BACKEND_ADVICE_ACCESSED_BY] = CU_ADVISE_ACCESSED_BY,
+		[BACKEND_ADVICE_UNSET_ACCESSED_BY] = CU_ADVISE_UNSET_ACCESSED_BY,
+	};
+	struct cuda *cuda = cuda_of(b);
+	struct cuda_driver *driver = &cuda->driver;
+	int err = advice_check(cuda, addr, bytes, advice, to);
+
+	if (err)
+		return err;
+	if (!driver->managed_advise)
+		return -ENOTSUP;
+	err = cuda_enter(cuda, 0);
+	if (err)
+		return err;
+	err = cuda_error(driver,
+			 driver->managed_advise((cu_ptr)(uintptr_t)addr, bytes, of_driver[advice],
+						advice_place(cuda, advice, to)),
+			 "cuMemAdvise");
+	cuda_leave(cuda);
+	return err;
+}
+
 void cuda_managed_free(struct backend *b, void *addr)
 {
 	cuda_device_free(b, addr);

@@ -70,6 +70,14 @@ enum { CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1 };
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2 };
 enum { CU_ATTACH_GLOBAL = 1 };
+enum {
+	CU_ADVISE_READ_MOSTLY = 1,
+	CU_ADVISE_UNSET_READ_MOSTLY = 2,
+	CU_ADVISE_PREFERRED = 3,
+	CU_ADVISE_UNSET_PREFERRED = 4,
+	CU_ADVISE_ACCESSED_BY = 5,
+	CU_ADVISE_UNSET_ACCESSED_BY = 6,
+};
 enum { CU_SOURCE_ORDER_STREAM = 1 };
 enum { CU_CAPTURE_NONE = 0 };	      /* CUstreamCaptureStatus */
 enum { CU_CAPTURE_MODE_RELAXED = 2 }; /* CUstreamCaptureMode */
@@ -149,6 +157,8 @@ struct cu_copy_attributes {
 	OPTIONAL(managed_prefetch, "cuMemPrefetchAsync_v2",                                       \
 		 (cu_ptr addr, size_t bytes, struct cu_location to, unsigned int flags,           \
 		  cu_stream stream))                                                              \
+	OPTIONAL(managed_advise, "cuMemAdvise_v2",                                                \
+		 (cu_ptr addr, size_t bytes, int advice, struct cu_location location))            \
 	REQUIRED(stream_create, "cuStreamCreate", (cu_stream * stream, unsigned int flags))       \
 	REQUIRED(stream_destroy, "cuStreamDestroy_v2", (cu_stream stream))                        \
 	REQUIRED(stream_sync, "cuStreamSynchronize", (cu_stream stream))                          \

@@ -219,6 +219,12 @@ static int flaky_managed_prefetch(struct backend *b, stream_id_t stream, void *a
 	FLAKY_FORWARD(b, managed_prefetch, stream, addr, bytes, memory);
 }
 
+static int flaky_managed_advise(struct backend *b, void *addr, uint64_t bytes,
+				enum backend_advice advice, uint32_t to)
+{
+	FLAKY_FORWARD(b, managed_advise, addr, bytes, advice, to);
+}
+
 static void flaky_managed_free(struct backend *b, void *addr)
 {
 	inner_of(b)->ops->managed_free(inner_of(b), addr);
@@ -305,6 +311,7 @@ static const struct backend_ops flaky_ops = {
 	.managed_stats = flaky_managed_stats,
 	.managed_alloc = flaky_managed_alloc,
 	.managed_prefetch = flaky_managed_prefetch,
+	.managed_advise = flaky_managed_advise,
 	.managed_free = flaky_managed_free,
 	.device_text = flaky_device_text,
 	.memory_used = flaky_memory_used,

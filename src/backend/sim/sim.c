@@ -377,6 +377,7 @@ static const struct backend_ops sim_ops = {
 	.managed_setup = sim_managed_setup,
 	.managed_alloc = sim_managed_alloc,
 	.managed_prefetch = sim_managed_prefetch,
+	.managed_advise = sim_managed_advise,
 	.managed_free = sim_managed_free,
 	.managed_stats = sim_managed_stats,
 	.memory_used = sim_memory_used,

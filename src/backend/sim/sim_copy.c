@@ -223,7 +223,7 @@ static int transfer_service(struct sim *sim, struct sim_copy *copy)
 	const struct weir_use use = {
 		.addr = copy->kind == SIM_COPY_UPLOAD ? move->dst : (char *)(uintptr_t)move->src,
 		.bytes = move->bytes,
-		.kind = WEIR_WRITE,
+		.kind = copy->kind == SIM_COPY_UPLOAD ? WEIR_WRITE : WEIR_READ,
 	};
 	int err;
 

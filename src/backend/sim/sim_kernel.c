@@ -160,7 +160,10 @@ static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 		}
 		if (!region && uvm_holds(sim, use->addr, use->bytes)) {
 			/* By the time that it runs. */
-			kernel->costs[i].bytes[own] = use->bytes;
+			uint64_t there = uvm_in_place_bytes(sim, kernel->op.stream->device, use);
+
+			kernel->costs[i].bytes[own] = use->bytes - there;
+			kernel->costs[i].bytes[cost_host_memory(&sim->base.desc)] += there;
 			continue;
 		}
 		piece = region ? NULL : memory_piece_at(sim, use->addr);

@@ -65,6 +65,7 @@ static void range_destroy(struct uvm_range *range)
 	if (range->base)
 		munmap(range->base, range_mapped_bytes(range));
 	free(range->away);
+	free(range->advice);
 	free(range);
 }
 
@@ -163,7 +164,7 @@ uint64_t uvm_service_ns(struct sim *sim, uint32_t device, const struct uvm_cost 
 
 /* ------------------------------------------------------------------ the boundary */
 
-static int uvm_ready(const struct sim *sim)
+int uvm_ready(const struct sim *sim)
 {
 	if (sim->base.desc.uvm.batch_faults)
 		return 0;

@@ -9,8 +9,8 @@
  * faults at a time, by the device's one service thread, while the launch waits.
  *
  * Files: sim_uvm_tree.c what a fault brings of a block; sim_uvm_move.c blocks in and out, and what
- * that costs; sim_uvm_touch.c which blocks a launch touches, in which order; sim_uvm.c ranges and
- * the boundary's calls.
+ * that costs; sim_uvm_touch.c which blocks a launch touches, in which order; sim_uvm_advice.c what
+ * advice says of blocks, and what it has mapped; sim_uvm.c ranges and the boundary's calls.
  */
 #ifndef WEIR_BACKEND_SIM_UVM_H
 #define WEIR_BACKEND_SIM_UVM_H
@@ -24,8 +24,20 @@ struct sim;
 struct uvm_range;
 
 /*
- * A block. The sets are disjoint where they say where contents are: gpu and host; a page in
- * neither has no contents. cpu_mapped is part of host, host of backed. It has a chunk of 2 MiB on a
+ * What has been said of a block. remote: pages whose contents are on the host alone, mapped there
+ * for a device; part of the block's host without its gpu.
+ */
+struct uvm_advice {
+	bool read_mostly;
+	uint32_t preferred;   /* memory; UVM_NOWHERE: none */
+	uint32_t accessed_by; /* mask of devices */
+	struct uvm_pages remote[WEIR_DEVICES_MAX];
+};
+
+/*
+ * A block. gpu and host say where contents are; a page in neither has none. They are disjoint
+ * unless the block is read mostly: what is in both has two copies. cpu_mapped is part of host, host
+ * of backed. It has a chunk of 2 MiB on a
  * device exactly while gpu is not empty, and is in that device's list exactly then.
  */
 struct uvm_block {
@@ -41,14 +53,15 @@ struct uvm_block {
 };
 
 /*
- * An allocation. away has a bit for each block that is not whole on its device; bits beyond the
- * blocks are clear.
+ * An allocation. away has a bit for each block that a touch must look at, since it is not whole on
+ * its device, or the range is advised; bits beyond the blocks are clear.
  */
 struct uvm_range {
 	char *base;
 	uint64_t bytes; /* asked for */
 	uint32_t nr_blocks;
 	uint64_t *away;
+	struct uvm_advice *advice; /* of each block; NULL: nothing was ever said */
 	struct uvm_block block[];
 };
 
@@ -82,15 +95,16 @@ struct uvm_batch {
 	struct sim *sim;
 	uint32_t device;
 	uint32_t nr_first, nr_demand; /* faults on pages without and with contents */
+	uint32_t nr_remote;	      /* that were mapped where they are */
 	bool copies;		      /* something came over the link */
 	struct uvm_cost *cost;
 };
 
 /*
- * Service a fault on a page that is not on the batch's device. 0; -ENOMEM: no block can be evicted,
- * or the host has no room for what is evicted.
+ * Service a fault on a page that the batch's device cannot use, see uvm_usable(). 0; -ENOMEM: no
+ * block can be evicted, or the host has no room for what is evicted or stays there.
  */
-int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page);
+int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, bool write);
 
 /* End a batch: what it costs beside its faults. */
 void uvm_batch_end(struct uvm_batch *batch);
@@ -103,6 +117,9 @@ int uvm_prefetch(struct sim *sim, uint32_t device, const struct weir_use *use, u
 /* Evict until so many bytes of a device's memory are free, or there is nothing more to evict. */
 int uvm_make_room(struct sim *sim, uint32_t device, uint64_t bytes, struct uvm_cost *cost);
 
+/* Leave one copy of each page that has two: the host's, or the device's. */
+void uvm_leave_one(struct sim *sim, struct uvm_block *block, bool host);
+
 /* Give back all that a block has. */
 void uvm_block_free(struct sim *sim, struct uvm_block *block);
 
@@ -113,11 +130,38 @@ void uvm_block_free(struct sim *sim, struct uvm_block *block);
 int uvm_touch(struct sim *sim, uint32_t device, const struct weir_use *uses, uint32_t nr_uses,
 	      struct uvm_cost *cost);
 
+/* ------------------------------------------------------------------ advice (sim_uvm_advice.c) */
+
+/* What has been said of a block, or NULL. */
+struct uvm_advice *uvm_advice_of(const struct uvm_block *block);
+/* Whether who reads a block gets a copy. */
+bool uvm_duplicates(const struct uvm_block *block);
+
+/* The pages of a block that a device can use, or write, without a fault. */
+struct uvm_pages uvm_usable(const struct uvm_block *block, uint32_t device, bool write);
+/* Those that it uses on the host: mapped there, or going to be when it touches them. */
+struct uvm_pages uvm_in_place(const struct sim *sim, const struct uvm_block *block,
+			      uint32_t device);
+/* The bytes of a use in a range that a device uses on the host. */
+uint64_t uvm_in_place_bytes(const struct sim *sim, uint32_t device, const struct weir_use *use);
+/* The threshold of the tree for a fault that moves pages of a block to a device. */
+uint32_t uvm_threshold(const struct sim *sim, const struct uvm_block *block, uint32_t device);
+
+/* Map what of a block came to the host for who accesses it. @return how many pages. */
+uint32_t uvm_map_accessed(const struct sim *sim, struct uvm_block *block);
+/* Pages of a block are on a device now: none is mapped on the host any more. */
+void uvm_unmap(struct uvm_block *block, const struct uvm_pages *pages);
+
+int sim_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+		       uint32_t to);
+
 /* ------------------------------------------------------------------ ranges (sim_uvm.c) */
 
 void uvm_init(struct sim *sim);
 void uvm_fini(struct sim *sim);
 
+/* 0; -ENOSYS: it is not described what managed memory costs, logged. */
+int uvm_ready(const struct sim *sim);
 /* The range that an address lies in, or NULL. */
 struct uvm_range *uvm_range_at(const struct sim *sim, const void *addr);
 /* Whether [addr, addr + bytes) is part of one. */

@@ -25,14 +25,15 @@ static void list_append(struct uvm_device *device, struct uvm_block *block)
 	device->newest = block;
 }
 
-/* Set which of a block's pages are on its device, and the range's note of whether these are all. */
+/* Set which of a block's pages are on its device, and the range's note of whether that is all that
+ * there is to look at. */
 static void block_set_gpu(struct uvm_block *block, const struct uvm_pages *gpu)
 {
 	uint64_t *word = &block->range->away[block->index / 64];
 	uint64_t bit = UINT64_C(1) << block->index % 64;
 
 	block->gpu = *gpu;
-	if (uvm_pages_count(gpu) < block->nr_pages)
+	if (uvm_pages_count(gpu) < block->nr_pages || block->range->advice)
 		*word |= bit;
 	else
 		*word &= ~bit;
@@ -111,26 +112,43 @@ static void chunk_put(struct sim *sim, struct uvm_block *block)
 	block->device = UVM_NOWHERE;
 }
 
-/* Move what a block has on its device to the host. */
-static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause cause,
-		       struct uvm_cost *cost)
+/* Have all that a block has on its device on the host too: what is there already is not copied. */
+static int block_copy_out(struct sim *sim, struct uvm_block *block, enum weir_cause cause,
+			  struct uvm_cost *cost)
 {
 	const struct weir_uvm_desc *desc = &sim->base.desc.uvm;
-	const struct uvm_pages none = {{0}};
-	uint32_t nr = uvm_pages_count(&block->gpu), nr_new = 0;
+	struct uvm_pages moved = uvm_pages_without(&block->gpu, &block->host);
+	uint32_t nr = uvm_pages_count(&block->gpu), nr_moved = uvm_pages_count(&moved), nr_new = 0;
 	uint32_t device = block->device;
+	double ns;
 	int err;
 
 	err = host_back(sim, block, &block->gpu, &nr_new);
 	if (err)
 		return err;
-	sim->uvm.device[device].stats.bytes[WEIR_TO_HOST][cause] += nr * UVM_PAGE_BYTES;
-	cost->ns[BACKEND_TIME_EVICTION] +=
-		(double)nr * (double)desc->page_ns + (double)nr_new * (double)desc->host_page_ns +
-		(double)host_link(sim, device)->latency_ns + copy_ns(sim, device, nr, true);
+	sim->uvm.device[device].stats.bytes[WEIR_TO_HOST][cause] += nr_moved * UVM_PAGE_BYTES;
+	ns = (double)nr * (double)desc->page_ns + (double)nr_new * (double)desc->host_page_ns;
+	if (nr_moved)
+		ns = ns + (double)host_link(sim, device)->latency_ns +
+		     copy_ns(sim, device, nr_moved, true);
+	cost->ns[BACKEND_TIME_EVICTION] += ns;
 	block->host = uvm_pages_or(&block->host, &block->gpu);
+	return 0;
+}
+
+/* Move what a block has on its device to the host. */
+static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause cause,
+		       struct uvm_cost *cost)
+{
+	const struct uvm_pages none = {{0}};
+	int err = block_copy_out(sim, block, cause, cost);
+
+	if (err)
+		return err;
 	block_set_gpu(block, &none);
 	chunk_put(sim, block);
+	/* The driver maps later and beside everything else: nobody waits for that. */
+	(void)uvm_map_accessed(sim, block);
 	return 0;
 }
 
@@ -199,24 +217,97 @@ static int block_attach(struct sim *sim, uint32_t device, struct uvm_block *bloc
 	return 0;
 }
 
-/* Pages of a block are on its device from now on, and no longer on the host. */
-static void block_arrived(struct uvm_block *block, const struct uvm_pages *pages)
+/* Pages of a block are on its device from now on; the host keeps its copies, or not. */
+static void block_arrived(struct uvm_block *block, const struct uvm_pages *pages, bool keep)
 {
 	struct uvm_pages gpu = uvm_pages_or(&block->gpu, pages);
 
-	block->host = uvm_pages_without(&block->host, pages);
+	if (!keep)
+		block->host = uvm_pages_without(&block->host, pages);
+	uvm_unmap(block, pages);
 	block->cpu_mapped = uvm_pages_without(&block->cpu_mapped, pages);
 	block_set_gpu(block, &gpu);
 }
 
 /* ------------------------------------------------------------------ faults */
 
-int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page)
+/* The pages that a fault maps on the host: all of a block without contents; else what the tree
+ * finds, but what the CPU has mapped only if it is the page itself. What the device has stays. */
+static struct uvm_pages remote_pages(const struct uvm_batch *batch, const struct uvm_block *block,
+				     uint32_t page)
+{
+	struct uvm_pages own = uvm_pages_range(page, 1);
+	struct uvm_pages beside = uvm_pages_or(&block->gpu, &block->cpu_mapped);
+	struct uvm_pages pages;
+
+	if (block->device == UVM_NOWHERE && !uvm_pages_count(&block->host))
+		return uvm_pages_range(0, block->nr_pages);
+	pages = uvm_tree_region(&block->host, page, block->nr_pages,
+				batch->sim->uvm.device[batch->device].threshold);
+	pages = uvm_pages_without(&pages, &beside);
+	return uvm_pages_or(&pages, &own);
+}
+
+/* A fault on a page that is to be used on the host. */
+static int fault_in_place(struct uvm_batch *batch, struct uvm_block *block, uint32_t page)
+{
+	struct uvm_pages *remote = &uvm_advice_of(block)->remote[batch->device];
+	const struct weir_uvm_desc *desc = &batch->sim->base.desc.uvm;
+	struct uvm_pages pages, mapped;
+	uint32_t nr_new = 0, nr_mapped;
+	double *ns = batch->cost->ns;
+	bool has_contents;
+	int err;
+
+	if (block->device != UVM_NOWHERE && block->device != batch->device) {
+		err = block_evict(batch->sim, block, WEIR_CAUSE_DEMAND, batch->cost);
+		if (err)
+			return err;
+	}
+	has_contents = uvm_pages_has(&block->host, page);
+	pages = remote_pages(batch, block, page);
+	mapped = uvm_pages_and(&pages, &block->host);
+	nr_mapped = uvm_pages_count(&mapped);
+	err = host_back(batch->sim, block, &pages, &nr_new);
+	if (err)
+		return err;
+	block->host = uvm_pages_or(&block->host, &pages);
+	*remote = uvm_pages_or(remote, &pages);
+	(void)uvm_map_accessed(batch->sim, block);
+
+	batch->sim->uvm.device[batch->device].stats.nr_faults++;
+	*(has_contents ? &batch->nr_remote : &batch->nr_first) += 1;
+	ns[BACKEND_TIME_FIRST_TOUCH] +=
+		(double)nr_new * (double)desc->host_page_ns +
+		(double)(uvm_pages_count(&pages) - nr_mapped) * (double)desc->page_ns;
+	ns[BACKEND_TIME_IN_PLACE] += (double)nr_mapped * (double)desc->page_ns;
+	return 0;
+}
+
+/* Take the host's copies of pages of which the device has one too, for it to write them. */
+static void block_collapse(struct uvm_batch *batch, struct uvm_block *block,
+			   const struct uvm_pages *pages)
+{
+	const struct weir_uvm_desc *desc = &batch->sim->base.desc.uvm;
+	struct uvm_pages twice = uvm_pages_and(&block->gpu, &block->host), unmapped;
+
+	twice = uvm_pages_and(&twice, pages);
+	unmapped = uvm_pages_and(&twice, &block->cpu_mapped);
+	batch->cost->ns[BACKEND_TIME_DEMAND] +=
+		(double)uvm_pages_count(&twice) * (double)desc->page_ns +
+		(double)uvm_pages_count(&unmapped) * (double)desc->cpu_unmap_ns;
+	block->host = uvm_pages_without(&block->host, &twice);
+	block->cpu_mapped = uvm_pages_without(&block->cpu_mapped, &twice);
+}
+
+/* A fault on a page that is to be on the device; a write leaves no other copy of what it brings. */
+static int fault_move(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, bool write)
 {
 	struct sim *sim = batch->sim;
 	struct uvm_device *own = &sim->uvm.device[batch->device];
 	const struct weir_uvm_desc *desc = &sim->base.desc.uvm;
-	struct uvm_pages pages, moved, unmapped;
+	bool keep = !write && uvm_duplicates(block);
+	struct uvm_pages region, pages, moved, unmapped;
 	uint32_t nr_moved, nr_chunks;
 	double *ns = batch->cost->ns;
 	bool has_contents;
@@ -226,7 +317,9 @@ int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page)
 	if (err)
 		return err;
 	has_contents = uvm_pages_has(&block->host, page);
-	pages = uvm_tree_bring(&block->gpu, page, block->nr_pages, own->threshold);
+	region = uvm_tree_region(&block->gpu, page, block->nr_pages,
+				 uvm_threshold(sim, block, batch->device));
+	pages = uvm_pages_without(&region, &block->gpu);
 	moved = uvm_pages_and(&pages, &block->host);
 	unmapped = uvm_pages_and(&pages, &block->cpu_mapped);
 	nr_moved = uvm_pages_count(&moved);
@@ -245,25 +338,36 @@ int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page)
 			(double)uvm_pages_count(&unmapped) * (double)desc->cpu_unmap_ns +
 			copy_ns(sim, batch->device, nr_moved, false);
 	}
-	block_arrived(block, &pages);
+	if (write)
+		block_collapse(batch, block, &region);
+	block_arrived(block, &pages, keep);
 	return 0;
+}
+
+int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, bool write)
+{
+	struct uvm_pages in_place = uvm_in_place(batch->sim, block, batch->device);
+
+	return uvm_pages_has(&in_place, page) ? fault_in_place(batch, block, page)
+					      : fault_move(batch, block, page, write);
 }
 
 void uvm_batch_end(struct uvm_batch *batch)
 {
 	const struct weir_link_desc *link = host_link(batch->sim, batch->device);
 	double fixed = (double)batch->sim->base.desc.uvm.batch_ns;
-	uint32_t nr = batch->nr_first + batch->nr_demand;
+	uint32_t nr = batch->nr_first + batch->nr_demand + batch->nr_remote;
 	double *ns = batch->cost->ns;
 
 	if (!nr)
 		return;
 	ns[BACKEND_TIME_FIRST_TOUCH] += fixed * batch->nr_first / nr;
 	ns[BACKEND_TIME_DEMAND] += fixed * batch->nr_demand / nr;
+	ns[BACKEND_TIME_IN_PLACE] += fixed * batch->nr_remote / nr;
 	/* Its copies run one behind the other: the last one's latency shows. */
 	if (batch->copies)
 		ns[BACKEND_TIME_DEMAND] += (double)link->latency_ns;
-	batch->nr_first = batch->nr_demand = 0;
+	batch->nr_first = batch->nr_demand = batch->nr_remote = 0;
 	batch->copies = false;
 }
 
@@ -273,7 +377,7 @@ void uvm_batch_end(struct uvm_batch *batch)
 static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block,
 		       struct uvm_cost *cost)
 {
-	struct uvm_pages all = uvm_pages_range(0, block->nr_pages);
+	struct uvm_pages all = uvm_pages_range(0, block->nr_pages), moved;
 	uint32_t nr_moved, nr_chunks;
 	double thread_ns, link_ns;
 	int err;
@@ -281,7 +385,8 @@ static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block
 	err = block_attach(sim, device, block, cost, &nr_chunks);
 	if (err)
 		return err;
-	nr_moved = uvm_pages_count(&block->host);
+	moved = uvm_pages_without(&block->host, &block->gpu);
+	nr_moved = uvm_pages_count(&moved);
 	thread_ns = (double)nr_chunks * (double)sim->base.desc.uvm.populate_ns;
 	if (nr_moved) {
 		link_ns = (double)host_link(sim, device)->latency_ns +
@@ -292,7 +397,7 @@ static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block
 	} else {
 		cost->ns[BACKEND_TIME_FIRST_TOUCH] += thread_ns;
 	}
-	block_arrived(block, &all);
+	block_arrived(block, &all, uvm_duplicates(block));
 	return 0;
 }
 
@@ -303,7 +408,8 @@ static int prefetch_out(struct sim *sim, struct uvm_block *block, struct uvm_cos
 	int err;
 
 	if (block->device != UVM_NOWHERE) {
-		err = block_evict(sim, block, WEIR_CAUSE_PREFETCH, cost);
+		err = uvm_duplicates(block) ? block_copy_out(sim, block, WEIR_CAUSE_PREFETCH, cost)
+					    : block_evict(sim, block, WEIR_CAUSE_PREFETCH, cost);
 		if (err)
 			return err;
 	}
@@ -313,6 +419,7 @@ static int prefetch_out(struct sim *sim, struct uvm_block *block, struct uvm_cos
 	cost->ns[BACKEND_TIME_FIRST_TOUCH] +=
 		(double)nr_new * (double)sim->base.desc.uvm.host_page_ns;
 	block->host = block->cpu_mapped = all;
+	(void)uvm_map_accessed(sim, block);
 	return 0;
 }
 
@@ -340,6 +447,21 @@ int uvm_make_room(struct sim *sim, uint32_t device, uint64_t bytes, struct uvm_c
 	       bytes > sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes)
 		err = block_evict(sim, sim->uvm.device[device].oldest, WEIR_CAUSE_EVICTION, cost);
 	return err;
+}
+
+void uvm_leave_one(struct sim *sim, struct uvm_block *block, bool host)
+{
+	struct uvm_pages twice = uvm_pages_and(&block->gpu, &block->host), gpu;
+
+	if (!host) {
+		block->host = uvm_pages_without(&block->host, &twice);
+		block->cpu_mapped = uvm_pages_without(&block->cpu_mapped, &twice);
+		return;
+	}
+	gpu = uvm_pages_without(&block->gpu, &twice);
+	block_set_gpu(block, &gpu);
+	if (block->device != UVM_NOWHERE && !uvm_pages_count(&gpu))
+		chunk_put(sim, block);
 }
 
 void uvm_block_free(struct sim *sim, struct uvm_block *block)

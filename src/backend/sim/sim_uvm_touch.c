@@ -26,7 +26,7 @@ struct visit {
 	struct uvm_range *range;
 	uint32_t first_page, last_page; /* of the range */
 	uint32_t first, last;		/* blocks */
-	bool random;
+	bool write, random;
 	double at;	    /* progress at which it next looks for what is missing; >= 1: done */
 	uint32_t next;	    /* streaming: the next block */
 	double step;	    /* random: progress between two looks */
@@ -86,6 +86,7 @@ static struct visit visit_of(struct uvm_range *range, const struct weir_use *use
 		.range = range,
 		.first_page = (uint32_t)(begin / UVM_PAGE_BYTES),
 		.last_page = (uint32_t)((begin + use->bytes - 1) / UVM_PAGE_BYTES),
+		.write = use_writes(use),
 	};
 
 	visit.first = visit.first_page / UVM_PAGES;
@@ -112,32 +113,31 @@ static bool visit_comes_to(const struct visit *visit, uint32_t index)
 	return (double)(hash_mix(hash_mix(0, index + 1), 2) >> 11) * 0x1p-53 < visit->block_share;
 }
 
-/* The next page of a pending block that a visit touches and that is not on the device; false: it
- * has them all. */
+/* The next page of a pending block that a visit touches and that the device cannot use; false: it
+ * can use them all. */
 static bool pending_page(const struct visit *visit, uint32_t device, struct pending *pending,
 			 uint32_t *page)
 {
 	const struct uvm_block *block = pending->block;
-	const struct uvm_pages none = {{0}};
-	const struct uvm_pages *there = block->device == device ? &block->gpu : &none;
+	const struct uvm_pages there = uvm_usable(block, device, visit->write);
 	uint32_t first, last;
 
 	visit_pages(visit, block->index, &first, &last);
 	if (!visit->random) {
-		*page = uvm_pages_next_missing(there,
+		*page = uvm_pages_next_missing(&there,
 					       pending->page > first ? pending->page : first);
 		pending->page = *page;
 		return *page <= last;
 	}
 	for (; pending->page < visit->pages; pending->page++) {
 		*page = uvm_random_page(pending->page);
-		if (*page >= first && *page <= last && !uvm_pages_has(there, *page))
+		if (*page >= first && *page <= last && !uvm_pages_has(&there, *page))
 			return true;
 	}
 	return false;
 }
 
-/* The first block from index on of which something is not on the device; last + 1: none. */
+/* The first block from index on that must be looked at; last + 1: none. */
 static uint32_t next_away(const struct touch *touch, const struct visit *visit, uint32_t index)
 {
 	bool alone = touch->batch.sim->base.desc.nr_devices == 1;
@@ -187,7 +187,7 @@ static int service(struct touch *touch, const struct visit *visit, uint32_t nr)
 
 			if (!pending_page(visit, touch->batch.device, pending, &page))
 				continue;
-			err = uvm_fault(&touch->batch, pending->block, page);
+			err = uvm_fault(&touch->batch, pending->block, page, visit->write);
 			if (err)
 				return err;
 			nr_faults++;

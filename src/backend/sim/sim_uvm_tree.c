@@ -88,11 +88,11 @@ static uint32_t count_in(const struct uvm_pages *set, uint32_t first, uint32_t n
 	return count;
 }
 
-struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
-				uint32_t threshold)
+struct uvm_pages uvm_tree_region(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+				 uint32_t threshold)
 {
 	uint32_t group = page / UVM_GROUP_PAGES * UVM_GROUP_PAGES, first = page, nr = 1, count = 1;
-	struct uvm_pages there, out;
+	struct uvm_pages there;
 
 	there = uvm_pages_range(group, nr_pages - group < UVM_GROUP_PAGES ? nr_pages - group
 									  : UVM_GROUP_PAGES);
@@ -110,8 +110,15 @@ struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page,
 			nr = pages;
 		}
 	}
-	out = uvm_pages_range(first, nr);
-	return uvm_pages_without(&out, resident);
+	return uvm_pages_range(first, nr);
+}
+
+struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+				uint32_t threshold)
+{
+	struct uvm_pages region = uvm_tree_region(resident, page, nr_pages, threshold);
+
+	return uvm_pages_without(&region, resident);
 }
 
 uint32_t uvm_random_page(uint32_t k)

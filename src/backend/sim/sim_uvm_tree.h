@@ -37,20 +37,24 @@ struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_p
 uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from);
 
 /*
- * What the driver brings to a device for a fault on a page: the largest subtree of the binary tree
+ * What the driver looks at for a fault of a device on a page: the largest subtree of the binary tree
  * over the block's pages, around the page, of which more than threshold percent are resident or in
  * the page's group of 64 KiB; the page alone where there is none such.
  *
- * resident:  on the device already; not the page.
+ * resident:  on the device already.
  * nr_pages:  of the block; what lies beyond is in no subtree.
  * threshold: the driver's own is UVM_THRESHOLD; 100 brings single pages, 0 the whole block.
- * @return the pages that are to come: none of those resident.
  */
+struct uvm_pages uvm_tree_region(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+				 uint32_t threshold);
+
+/* What it brings: the same without what is resident, as the page is not. */
 struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
 				uint32_t threshold);
 
 #define UVM_THRESHOLD 51u
 #define UVM_THRESHOLD_WHOLE 0u
+#define UVM_THRESHOLD_PAGE 100u
 
 /*
  * The k-th page, k < UVM_PAGES, that threads touch which go anywhere in a block: a fixed

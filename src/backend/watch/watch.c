@@ -139,6 +139,12 @@ static int op_managed_prefetch(struct backend *b, stream_id_t stream, void *addr
 	return inner_of(b)->ops->managed_prefetch(inner_of(b), stream, addr, bytes, memory);
 }
 
+static int op_managed_advise(struct backend *b, void *addr, uint64_t bytes,
+			     enum backend_advice advice, uint32_t to)
+{
+	return inner_of(b)->ops->managed_advise(inner_of(b), addr, bytes, advice, to);
+}
+
 static void op_managed_free(struct backend *b, void *addr)
 {
 	inner_of(b)->ops->managed_free(inner_of(b), addr);
@@ -504,6 +510,7 @@ static const struct backend_ops watch_ops = {
 	.managed_stats = op_managed_stats,
 	.managed_alloc = op_managed_alloc,
 	.managed_prefetch = op_managed_prefetch,
+	.managed_advise = op_managed_advise,
 	.managed_free = op_managed_free,
 	.device_text = op_device_text,
 	.memory_used = op_memory_used,

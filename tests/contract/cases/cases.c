@@ -180,7 +180,8 @@ static int script_make(struct script *s)
 	       (err = ops->device_alloc(s->b, GPU0, 100, &s->plain)) ||
 	       (err = ops->device_alloc(s->b, HOST, 100, &s->pinned)) ||
 	       (err = ops->managed_alloc(s->b, 100, &s->managed)) ||
-	       (err = ops->managed_prefetch(s->b, s->stream, s->managed, 100, GPU0)));
+	       (err = ops->managed_prefetch(s->b, s->stream, s->managed, 100, GPU0)) ||
+	       (err = ops->managed_advise(s->b, s->managed, 100, BACKEND_ADVICE_PREFERRED, HOST)));
 	return err == -ENOSYS ? 0 : err; /* managed memory is not required */
 }
 
