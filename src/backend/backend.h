@@ -234,11 +234,11 @@ struct backend_ops {
 	 * alloc: as cudaMallocManaged. -ENOMEM; -EDQUOT: beyond what the machine lets have.
 	 * prefetch: as cudaMemPrefetchAsync, in order on the stream, to the memory of its device or
 	 * to the host's.
-	 * advise: of a part of one allocation, which begins a multiple of 2 MiB into it and ends so,
-	 * or at its end. to: the memory that is preferred, or the device that accesses, or is not to
-	 * any more; of no account for the other kinds. For what starts from then on; moves nothing
-	 * but that unset read_mostly leaves one copy. -EINVAL: no such part, kind, memory or device;
-	 * -ENOTSUP: the driver takes none.
+	 * advise: of a part of one allocation, which begins a multiple of 2 MiB into it and ends
+	 * so, or at its end. to: the memory that is preferred, or the device that accesses, or is
+	 * not to any more; of no account for the other kinds. For what starts from then on; moves
+	 * nothing, but unset read mostly leaves one copy. -EINVAL: no such part, kind, memory or
+	 * device; -ENOMEM; -ENOTSUP: the driver takes none.
 	 * free: waits for all queued work: blocks. */
 	int (*managed_setup)(struct backend *b, const struct backend_managed *setup);
 	int (*managed_alloc)(struct backend *b, uint64_t bytes, void **addr);

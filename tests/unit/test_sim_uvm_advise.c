@@ -282,7 +282,8 @@ static void test_advice_read_mostly_prefetch(void **state)
 	expect_costs(f, (struct costs){.demand = BATCH_NS + PAGES_NS + PAGES * CPU_UNMAP_NS});
 	prefetch(f, a, BLOCK, HOST);
 	expect_costs(f, (struct costs){.eviction = EVICT_NS});
-	/* It is there: nothing to copy back. */
+	/* It is there: nothing to copy once more, or back. */
+	prefetch(f, a, BLOCK, HOST);
 	prefetch(f, a, BLOCK, GPU0);
 	expect_nothing(f);
 	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], 0);
@@ -550,7 +551,7 @@ static void test_advice_refused(void **state)
 	f->b->ops->managed_free(f->b, a);
 }
 
-/* With a full host nothing can stay there: the launch fails, and the next one finds all in order. */
+/* With a full host nothing can stay there: a launch fails, and the next one finds all in order. */
 static void test_advice_host_full(void **state)
 {
 	struct fixture *f = *state;

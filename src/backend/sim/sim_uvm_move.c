@@ -118,20 +118,18 @@ static int block_copy_out(struct sim *sim, struct uvm_block *block, enum weir_ca
 {
 	const struct weir_uvm_desc *desc = &sim->base.desc.uvm;
 	struct uvm_pages moved = uvm_pages_without(&block->gpu, &block->host);
-	uint32_t nr = uvm_pages_count(&block->gpu), nr_moved = uvm_pages_count(&moved), nr_new = 0;
-	uint32_t device = block->device;
-	double ns;
+	uint32_t nr = uvm_pages_count(&moved), nr_new = 0, device = block->device;
 	int err;
 
-	err = host_back(sim, block, &block->gpu, &nr_new);
+	if (!nr)
+		return 0;
+	err = host_back(sim, block, &moved, &nr_new);
 	if (err)
 		return err;
-	sim->uvm.device[device].stats.bytes[WEIR_TO_HOST][cause] += nr_moved * UVM_PAGE_BYTES;
-	ns = (double)nr * (double)desc->page_ns + (double)nr_new * (double)desc->host_page_ns;
-	if (nr_moved)
-		ns = ns + (double)host_link(sim, device)->latency_ns +
-		     copy_ns(sim, device, nr_moved, true);
-	cost->ns[BACKEND_TIME_EVICTION] += ns;
+	sim->uvm.device[device].stats.bytes[WEIR_TO_HOST][cause] += nr * UVM_PAGE_BYTES;
+	cost->ns[BACKEND_TIME_EVICTION] +=
+		(double)nr * (double)desc->page_ns + (double)nr_new * (double)desc->host_page_ns +
+		(double)host_link(sim, device)->latency_ns + copy_ns(sim, device, nr, true);
 	block->host = uvm_pages_or(&block->host, &block->gpu);
 	return 0;
 }
@@ -140,11 +138,14 @@ static int block_copy_out(struct sim *sim, struct uvm_block *block, enum weir_ca
 static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause cause,
 		       struct uvm_cost *cost)
 {
+	struct uvm_pages twice = uvm_pages_and(&block->gpu, &block->host);
 	const struct uvm_pages none = {{0}};
 	int err = block_copy_out(sim, block, cause, cost);
 
 	if (err)
 		return err;
+	cost->ns[BACKEND_TIME_EVICTION] +=
+		(double)uvm_pages_count(&twice) * (double)sim->base.desc.uvm.page_ns;
 	block_set_gpu(block, &none);
 	chunk_put(sim, block);
 	/* The driver maps later and beside everything else: nobody waits for that. */

@@ -37,7 +37,7 @@ struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_p
 uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from);
 
 /*
- * What the driver looks at for a fault of a device on a page: the largest subtree of the binary tree
+ * What the driver looks at as a device faults on a page: the largest subtree of the binary tree
  * over the block's pages, around the page, of which more than threshold percent are resident or in
  * the page's group of 64 KiB; the page alone where there is none such.
  *
