@@ -26,13 +26,7 @@ static double modelled_ns(const struct weir_device_desc *device, const struct tr
 	double hbm_ns = 0;
 
 	for (uint32_t i = step->first_use; i < step->first_use + step->nr_uses; i++) {
-		const struct trace_use *use = &trace->uses[i];
-		const struct weir_use declared = {.bytes = use->bytes,
-						  .kind = use->kind,
-						  .pattern = use->pattern,
-						  .read_bytes = use->read_bytes,
-						  .write_bytes = use->write_bytes,
-						  .granule = use->granule};
+		const struct weir_use declared = trace_use_declared(&trace->uses[i]);
 
 		hbm_ns += cost_hbm_ns(device, &declared);
 	}

@@ -21,6 +21,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "src/backend/backend.h"
+#include "src/core/cost.h"
 #include "workloads/probe/probe.h"
 
 #define EXIT_ERROR 2
@@ -89,22 +90,6 @@ static int machine_open(struct measure *m, struct weir_machine **out)
 	return err;
 }
 
-/* Bytes of host memory that could be taken now. 0: nobody knows. */
-static uint64_t memory_available(void)
-{
-	static const char key[] = "MemAvailable:";
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-	uint64_t kib = 0;
-
-	while (file && !kib && fgets(line, sizeof(line), file))
-		if (strncmp(line, key, strlen(key)) == 0)
-			kib = strtoull(line + strlen(key), NULL, 10);
-	if (file)
-		(void)fclose(file);
-	return kib * 1024;
-}
-
 /* ", driver 580.95", as the kernel module says; or nothing. */
 static void driver_text(char *text, size_t bytes)
 {
@@ -159,6 +144,7 @@ static int machine_measure(struct measure *m)
 					.progress = on_progress,
 					.progress_arg = m};
 	struct weir_machine *machine;
+	struct backend *b;
 	char why[ERROR_BYTES / 2] = "";
 	uint32_t nr_devices;
 	int err = machine_open(m, &machine);
@@ -172,8 +158,10 @@ static int machine_measure(struct measure *m)
 		err = -EINVAL;
 		goto out;
 	}
+	b = machine_backend(machine);
 	if (is_cuda(m))
-		options.host_bytes = memory_available() / HOST_SHARE;
+		options.host_bytes =
+			b->ops->memory_room(b, cost_host_memory(&b->desc)) / HOST_SHARE;
 	subject_fill(m, machine);
 	progress_start(&m->bar, stderr);
 	err = probe_run(machine, &options, &m->result, why, sizeof(why));

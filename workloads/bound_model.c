@@ -139,14 +139,7 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use,
 			  const struct weir_machine_desc *desc, uint32_t device)
 {
 	const struct weir_device_desc *dev = &desc->device[device];
-	const struct weir_use as_declared = {
-		.bytes = use->bytes,
-		.kind = use->kind,
-		.pattern = use->pattern,
-		.read_bytes = use->kind == WEIR_DISCARD ? 0 : use->read_bytes,
-		.write_bytes = use->kind == WEIR_DISCARD ? 0 : use->write_bytes,
-		.granule = use->granule,
-	};
+	const struct weir_use as_declared = trace_use_declared(use);
 	uint64_t reach = inplace_reach(desc, dev->memory);
 	double x = cost_expansion(&as_declared);
 	double near_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, 1);

@@ -66,6 +66,21 @@ static inline uint64_t trace_part_blocks(const struct trace *trace, uint64_t off
 	return (offset + bytes - 1) / trace->block_bytes - offset / trace->block_bytes + 1;
 }
 
+/* The use as it was declared, without its place; one that discards touches nothing. */
+static inline struct weir_use trace_use_declared(const struct trace_use *use)
+{
+	bool touches = use->kind != WEIR_DISCARD;
+
+	return (struct weir_use){
+		.bytes = use->bytes,
+		.kind = use->kind,
+		.pattern = use->pattern,
+		.read_bytes = touches ? use->read_bytes : 0,
+		.write_bytes = touches ? use->write_bytes : 0,
+		.granule = use->granule,
+	};
+}
+
 /*
  * Check a trace: indexes, parts inside their lives, lives that are alive where they are used,
  * finite times. 0 or -EINVAL. A recorded trace passes; one built or read otherwise may not.

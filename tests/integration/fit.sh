@@ -15,16 +15,6 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-fail()
-{
-	echo "not ok - $1"
-	shift
-	for file in "$@"; do
-		sed "s|^|# |" "$file"
-	done
-	exit 1
-}
-
 # bench ARGS...: the status must be 0.
 bench()
 {

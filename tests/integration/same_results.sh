@@ -20,16 +20,6 @@ block=65536
 # warm-up, the last two follow a plan.
 common="--machine laptop --nodes 20k --slice 4k --block-size $block --data real --epochs 2"
 
-fail()
-{
-	echo "not ok - $1"
-	shift
-	for file in "$@"; do
-		sed "s|^|# |" "$file"
-	done
-	exit 1
-}
-
 # run NAME ARGS...: bench into $dir/NAME.json; the status must be 0.
 run()
 {

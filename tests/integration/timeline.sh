@@ -16,16 +16,6 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-fail()
-{
-	echo "not ok - $1"
-	shift
-	for file in "$@"; do
-		sed "s|^|# |" "$file"
-	done
-	exit 1
-}
-
 # bench NAME ARGS...: into $dir/NAME.json, .out and .err; the status must be 0.
 bench()
 {

@@ -3,24 +3,9 @@
  * Advice on managed memory, on a simulated machine whose costs are round numbers: what is copied,
  * kept, mapped and used in place, and what that takes, is worked out by hand.
  */
-#include <errno.h>
-
-#include "tests/unit/test_sim_machine.h"
-
-#define BLOCK MIB(2)
-#define PAGES 512u
-
-#define BATCH_NS 1000u
-#define PAGE_NS 10u
-#define POPULATE_NS 5000u
-#define CPU_UNMAP_NS 100u
-#define HOST_PAGE_NS 50u
+#include "tests/unit/test_sim_uvm.h"
 
 /* Of the test machine. */
-#define LATENCY_NS 1000u
-#define COPY_NS 100u
-#define IN_NS (BLOCK / 4)
-#define OUT_NS (BLOCK / 2)
 #define IN_PLACE_NS (BLOCK / 2) /* over the link at 2 bytes a nanosecond, one way */
 #define LAUNCH_NS 500u
 /* Both ways at a time: the link has 1 byte a nanosecond for each. */
@@ -29,80 +14,13 @@
 #define HBM_READ_NS ((BLOCK + 99) / 100)
 #define HBM_BOTH_NS ((2 * BLOCK + 99) / 100)
 
-#define PAGES_NS (PAGES * PAGE_NS)
-#define FIRST_NS (6 * BATCH_NS + PAGES_NS + POPULATE_NS)
-#define DEMAND_NS (6 * (BATCH_NS + LATENCY_NS + COPY_NS) + PAGES_NS + POPULATE_NS + IN_NS)
-#define EVICT_NS (PAGES_NS + LATENCY_NS + COPY_NS + OUT_NS)
-
-struct fixture {
-	struct backend *b, *sim; /* the one, or a wrapper of it */
-	stream_id_t stream, other;
-	uint64_t seen[BACKEND_TIME_NR];
-};
-
-static int setup(void **state)
-{
-	static struct fixture f;
-	struct weir_machine_desc desc;
-
-	memset(&f, 0, sizeof(f));
-	test_machine(&desc);
-	desc.uvm = (struct weir_uvm_desc){256,	       BATCH_NS,     PAGE_NS,
-					  POPULATE_NS, CPU_UNMAP_NS, HOST_PAGE_NS};
-	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &f.sim), 0);
-	f.b = f.sim;
-	assert_int_equal(f.b->ops->stream_create(f.b, 0, BACKEND_COMPUTE, &f.stream), 0);
-	assert_int_equal(f.b->ops->stream_create(f.b, 1, BACKEND_COMPUTE, &f.other), 0);
-	*state = &f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	f->b->ops->stream_destroy(f->b, f->stream);
-	f->b->ops->stream_destroy(f->b, f->other);
-	assert_int_equal(sim_leaks(f->sim), 0);
-	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 0);
-	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 0);
-	assert_int_equal(f->b->ops->memory_used(f->b, GPU1), 0);
-	f->b->ops->destroy(f->b);
-	return 0;
-}
-
 /* ------------------------------------------------------------------ what is done */
-
-static void *managed(struct fixture *f, uint64_t bytes)
-{
-	void *addr = NULL;
-
-	assert_int_equal(f->b->ops->managed_alloc(f->b, bytes, &addr), 0);
-	return addr;
-}
 
 static void limit(struct fixture *f, uint64_t gpu_bytes)
 {
 	const struct backend_managed setup_of = {.gpu_bytes = gpu_bytes};
 
 	assert_int_equal(f->b->ops->managed_setup(f->b, &setup_of), 0);
-}
-
-static int wait_idle(struct fixture *f, stream_id_t stream)
-{
-	fence_t fence;
-
-	assert_int_equal(f->b->ops->fence_record(f->b, stream, &fence), 0);
-	return f->b->ops->fence_wait(f->b, fence);
-}
-
-static int touch_on(struct fixture *f, stream_id_t stream, void *addr, uint64_t bytes,
-		    enum weir_use_kind kind)
-{
-	const struct weir_use use = use_of(addr, bytes, kind);
-
-	assert_int_equal(launch_touch(f->b, stream, (struct touch){0}, &use, 1), 0);
-	return wait_idle(f, stream);
 }
 
 static void touch(struct fixture *f, void *addr, uint64_t bytes, enum weir_use_kind kind)
@@ -127,40 +45,9 @@ static uint64_t advise(struct fixture *f, void *addr, enum backend_advice advice
 
 /* ------------------------------------------------------------------ what is expected */
 
-struct costs {
-	uint64_t first, demand, eviction, in_place;
-};
-
-/* Time since the last look that managed memory cost device 0. All times add up to the clock. */
-static void expect_costs(struct fixture *f, struct costs want)
-{
-	uint64_t now[BACKEND_TIME_NR], sum = 0;
-
-	assert_int_equal(f->b->ops->device_times(f->b, 0, now), 0);
-	for (int i = 0; i < BACKEND_TIME_NR; i++)
-		sum += now[i];
-	assert_int_equal(sum, f->b->ops->now_ns(f->b));
-	assert_int_equal(now[BACKEND_TIME_FIRST_TOUCH] - f->seen[BACKEND_TIME_FIRST_TOUCH],
-			 want.first);
-	assert_int_equal(now[BACKEND_TIME_DEMAND] - f->seen[BACKEND_TIME_DEMAND], want.demand);
-	assert_int_equal(now[BACKEND_TIME_EVICTION] - f->seen[BACKEND_TIME_EVICTION],
-			 want.eviction);
-	assert_int_equal(now[BACKEND_TIME_IN_PLACE] - f->seen[BACKEND_TIME_IN_PLACE],
-			 want.in_place);
-	memcpy(f->seen, now, sizeof(now));
-}
-
 static void expect_nothing(struct fixture *f)
 {
-	expect_costs(f, (struct costs){0});
-}
-
-static struct backend_managed_stats stats_of(struct fixture *f, uint32_t device)
-{
-	struct backend_managed_stats stats;
-
-	assert_int_equal(f->b->ops->managed_stats(f->b, device, &stats), 0);
-	return stats;
+	expect_costs_of(f, (struct costs){0});
 }
 
 static void expect_in_place(struct fixture *f, uint64_t read, uint64_t written)
@@ -189,8 +76,8 @@ static void *evicted(struct fixture *f)
 	b = managed(f, BLOCK);
 	touch(f, a, BLOCK, WEIR_OVERWRITE);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = 2 * FIRST_NS,
-				       .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.first = 2 * FIRST_NS,
+					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
 	f->b->ops->managed_free(f->b, b);
 	return a;
 }
@@ -205,17 +92,17 @@ static void test_advice_read_mostly(void **state)
 
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0), 0);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.demand = DEMAND_NS});
+	expect_costs_of(f, (struct costs){.demand = DEMAND_NS});
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_nothing(f);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = FIRST_NS, .eviction = PAGES_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS, .eviction = PAGES_NS});
 	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION], BLOCK);
 	/* And once more, there and back. */
 	touch(f, a, BLOCK, WEIR_READ);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.demand = 2 * DEMAND_NS,
-				       .eviction = EVICT_NS + PAGES * HOST_PAGE_NS + PAGES_NS});
+	expect_costs_of(f, (struct costs){.demand = 2 * DEMAND_NS,
+					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS + PAGES_NS});
 	expect_in_place(f, 0, 0);
 	f->b->ops->managed_free(f->b, a);
 	f->b->ops->managed_free(f->b, b);
@@ -230,21 +117,21 @@ static void test_advice_write_collapses(void **state)
 
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.demand = DEMAND_NS});
+	expect_costs_of(f, (struct costs){.demand = DEMAND_NS});
 	nr = stats_of(f, 0).nr_faults;
 	touch(f, a, KIB(4), WEIR_WRITE);
-	expect_costs(f, (struct costs){.demand = BATCH_NS + PAGES_NS});
+	expect_costs_of(f, (struct costs){.demand = BATCH_NS + PAGES_NS});
 	assert_int_equal(stats_of(f, 0).nr_faults, nr + 1);
 	touch(f, a, BLOCK, WEIR_WRITE);
 	expect_nothing(f);
 	/* The only copy goes out as any, to host pages that are there. */
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = FIRST_NS, .eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS, .eviction = EVICT_NS});
 	/* A write to what the host alone has leaves it none either. */
 	touch(f, a, BLOCK, WEIR_WRITE);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.demand = 2 * DEMAND_NS,
-				       .eviction = 2 * EVICT_NS + PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.demand = 2 * DEMAND_NS,
+					  .eviction = 2 * EVICT_NS + PAGES * HOST_PAGE_NS});
 	f->b->ops->managed_free(f->b, a);
 	f->b->ops->managed_free(f->b, b);
 }
@@ -257,10 +144,10 @@ static void test_advice_write_collapses_part(void **state)
 
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	touch(f, a, KIB(64), WEIR_READ);
-	expect_costs(f, (struct costs){.demand = BATCH_NS + LATENCY_NS + COPY_NS + 16 * PAGE_NS +
-						 POPULATE_NS + IN_NS / 32});
+	expect_costs_of(f, (struct costs){.demand = BATCH_NS + LATENCY_NS + COPY_NS + 16 * PAGE_NS +
+						    POPULATE_NS + IN_NS / 32});
 	touch(f, a, KIB(4), WEIR_WRITE);
-	expect_costs(f, (struct costs){.demand = BATCH_NS + 16 * PAGE_NS});
+	expect_costs_of(f, (struct costs){.demand = BATCH_NS + 16 * PAGE_NS});
 	f->b->ops->managed_free(f->b, a);
 }
 
@@ -273,15 +160,15 @@ static void test_advice_read_mostly_prefetch(void **state)
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	touch(f, a, BLOCK, WEIR_OVERWRITE);
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs(
+	expect_costs_of(
 		f, (struct costs){.first = FIRST_NS, .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
 	expect_used(f, BLOCK, BLOCK, 0);
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_nothing(f);
 	touch(f, a, BLOCK, WEIR_WRITE);
-	expect_costs(f, (struct costs){.demand = BATCH_NS + PAGES_NS + PAGES * CPU_UNMAP_NS});
+	expect_costs_of(f, (struct costs){.demand = BATCH_NS + PAGES_NS + PAGES * CPU_UNMAP_NS});
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs(f, (struct costs){.eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.eviction = EVICT_NS});
 	/* It is there: nothing to copy once more, or back. */
 	prefetch(f, a, BLOCK, HOST);
 	prefetch(f, a, BLOCK, GPU0);
@@ -299,16 +186,16 @@ static void test_advice_unset_read_mostly(void **state)
 
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	prefetch(f, a, BLOCK, GPU0);
-	expect_costs(f, (struct costs){.demand = LATENCY_NS + COPY_NS + IN_NS});
+	expect_costs_of(f, (struct costs){.demand = LATENCY_NS + COPY_NS + IN_NS});
 	expect_used(f, BLOCK, BLOCK, 0);
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_READ_MOSTLY, 0), PAGES_NS);
 	expect_used(f, BLOCK, 0, 0);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.demand = DEMAND_NS});
+	expect_costs_of(f, (struct costs){.demand = DEMAND_NS});
 
 	advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0);
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs(f, (struct costs){.eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.eviction = EVICT_NS});
 	advise(f, a, BACKEND_ADVICE_PREFERRED, GPU0);
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_READ_MOSTLY, 0), PAGES_NS);
 	expect_used(f, BLOCK, BLOCK, 0);
@@ -328,25 +215,25 @@ static void test_advice_preferred_host_first(void **state)
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_PREFERRED, HOST), 0);
 	touch(f, a, BLOCK, WEIR_READ);
 	/* The link is busy for longer than the fault and the kernel's own time take. */
-	expect_costs(
+	expect_costs_of(
 		f, (struct costs){.first = BATCH_NS + PAGES_NS + PAGES * HOST_PAGE_NS,
 				  .in_place = IN_PLACE_NS - (BATCH_NS + PAGES_NS +
 							     PAGES * HOST_PAGE_NS + HBM_READ_NS)});
 	expect_used(f, BLOCK, 0, 0);
 	expect_in_place(f, BLOCK, 0);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	touch(f, a, BLOCK, WEIR_WRITE);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_BOTH_NS - HBM_BOTH_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_BOTH_NS - HBM_BOTH_NS});
 	expect_in_place(f, 3 * BLOCK, BLOCK);
 	assert_int_equal(stats_of(f, 0).nr_faults, 1);
 	assert_int_equal(stats_of(f, 0).nr_first_touches, 0);
 	/* The other block is not advised. */
 	touch(f, a + BLOCK, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = FIRST_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS});
 	/* Half of it is in place. */
 	touch(f, a, 2 * BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - (2 * BLOCK + 99) / 100});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - (2 * BLOCK + 99) / 100});
 	expect_in_place(f, 4 * BLOCK, BLOCK);
 	f->b->ops->managed_free(f->b, a);
 }
@@ -361,14 +248,14 @@ static void test_advice_preferred_host_faults(void **state)
 	advise(f, b, BACKEND_ADVICE_PREFERRED, HOST);
 	touch(f, a, KIB(4), WEIR_READ);
 	/* The link needs 2048 ns, beside the fault and the kernel. */
-	expect_costs(f, (struct costs){.in_place = BATCH_NS + PAGES_NS});
+	expect_costs_of(f, (struct costs){.in_place = BATCH_NS + PAGES_NS});
 	assert_int_equal(stats_of(f, 0).nr_faults, 13);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	prefetch(f, b, BLOCK, HOST);
-	expect_costs(f, (struct costs){.first = PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.first = PAGES * HOST_PAGE_NS});
 	touch(f, b, 3 * KIB(4), WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = 3 * KIB(4) / 2 - LAUNCH_NS});
+	expect_costs_of(f, (struct costs){.in_place = 3 * KIB(4) / 2 - LAUNCH_NS});
 	assert_int_equal(stats_of(f, 0).nr_faults, 16);
 	expect_used(f, 2 * BLOCK, 0, 0);
 	f->b->ops->managed_free(f->b, a);
@@ -383,17 +270,17 @@ static void test_advice_preferred_host_prefetch(void **state)
 
 	advise(f, a, BACKEND_ADVICE_PREFERRED, HOST);
 	prefetch(f, a, BLOCK, GPU0);
-	expect_costs(f, (struct costs){.demand = LATENCY_NS + COPY_NS + IN_NS});
+	expect_costs_of(f, (struct costs){.demand = LATENCY_NS + COPY_NS + IN_NS});
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_nothing(f);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = FIRST_NS, .eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS, .eviction = EVICT_NS});
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_PREFERRED, GPU0), PAGES_NS);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.demand = DEMAND_NS,
-				       .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.demand = DEMAND_NS,
+					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
 	f->b->ops->managed_free(f->b, a);
 	f->b->ops->managed_free(f->b, b);
 }
@@ -406,15 +293,15 @@ static void test_advice_preferred_gpu(void **state)
 
 	advise(f, a, BACKEND_ADVICE_PREFERRED, GPU0);
 	touch(f, a, KIB(4), WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = BATCH_NS + PAGES_NS + POPULATE_NS});
+	expect_costs_of(f, (struct costs){.first = BATCH_NS + PAGES_NS + POPULATE_NS});
 	touch(f, a, BLOCK, WEIR_WRITE);
 	expect_nothing(f);
 	prefetch(f, a, BLOCK, HOST);
 	expect_used(f, BLOCK, 0, 0);
 	advise(f, a + BLOCK, BACKEND_ADVICE_PREFERRED, GPU1);
 	touch(f, a + BLOCK, 3 * KIB(4), WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = 3 * (BATCH_NS + PAGE_NS) + POPULATE_NS,
-				       .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.first = 3 * (BATCH_NS + PAGE_NS) + POPULATE_NS,
+					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
 	f->b->ops->managed_free(f->b, a);
 }
 
@@ -448,21 +335,21 @@ static void test_advice_accessed_by(void **state)
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_ACCESSED_BY, 0), PAGES_NS);
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_ACCESSED_BY, 0), 0);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	/* Without contents, it gets its place on the device. */
 	assert_int_equal(advise(f, b, BACKEND_ADVICE_ACCESSED_BY, 0), 0);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
-	expect_costs(f, (struct costs){.first = FIRST_NS});
+	expect_costs_of(f, (struct costs){.first = FIRST_NS});
 	prefetch(f, a, BLOCK, GPU0);
-	expect_costs(f, (struct costs){.demand = LATENCY_NS + COPY_NS + IN_NS,
-				       .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
+	expect_costs_of(f, (struct costs){.demand = LATENCY_NS + COPY_NS + IN_NS,
+					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
 	touch(f, b, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	assert_int_equal(stats_of(f, 0).nr_faults, 18);
 	/* Its mappings outlive it; those of another device are not this one's. */
 	assert_int_equal(advise(f, b, BACKEND_ADVICE_UNSET_ACCESSED_BY, 0), 0);
 	touch(f, b, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	assert_int_equal(touch_on(f, f->other, b, BLOCK, WEIR_READ), 0);
 	expect_used(f, 2 * BLOCK, BLOCK, BLOCK);
 	f->b->ops->managed_free(f->b, a);
@@ -478,20 +365,20 @@ static void test_advice_precedence(void **state)
 	advise(f, a, BACKEND_ADVICE_ACCESSED_BY, 0);
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_PREFERRED, GPU0), PAGES_NS);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.demand = DEMAND_NS});
+	expect_costs_of(f, (struct costs){.demand = DEMAND_NS});
 	expect_in_place(f, 0, 0);
 	prefetch(f, a, BLOCK, HOST);
-	expect_costs(f, (struct costs){.eviction = EVICT_NS});
+	expect_costs_of(f, (struct costs){.eviction = EVICT_NS});
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_PREFERRED, 0), PAGES_NS);
 	touch(f, a, BLOCK, WEIR_READ);
-	expect_costs(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
+	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	advise(f, a, BACKEND_ADVICE_PREFERRED, HOST);
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_READ_MOSTLY, 0), PAGES_NS);
 	/* Not where it is preferred: a page a fault. The CPU's mappings become read-only. */
 	touch(f, a, 2 * KIB(4), WEIR_READ);
-	expect_costs(f, (struct costs){.demand = POPULATE_NS +
-						 2 * (BATCH_NS + LATENCY_NS + COPY_NS + PAGE_NS +
-						      CPU_UNMAP_NS + KIB(4) / 4)});
+	expect_costs_of(f, (struct costs){.demand = POPULATE_NS +
+						    2 * (BATCH_NS + LATENCY_NS + COPY_NS + PAGE_NS +
+							 CPU_UNMAP_NS + KIB(4) / 4)});
 	expect_in_place(f, BLOCK, 0);
 	/* The host keeps what it has; all of it is mapped for the device again. */
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_READ_MOSTLY, 0), (2 + PAGES) * PAGE_NS);

@@ -37,8 +37,8 @@ struct uvm_advice {
 /*
  * A block. gpu and host say where contents are; a page in neither has none. They are disjoint
  * unless the block is read mostly: what is in both has two copies. cpu_mapped is part of host, host
- * of backed. It has a chunk of 2 MiB on a
- * device exactly while gpu is not empty, and is in that device's list exactly then.
+ * of backed. It has a chunk of 2 MiB on a device exactly while gpu is not empty, and is in that
+ * device's list exactly then.
  */
 struct uvm_block {
 	struct uvm_block *older, *newer; /* in the device's list */

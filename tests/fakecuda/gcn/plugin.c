@@ -7,12 +7,10 @@
  * It runs kernels on the driver's threads and without a pool. It needs nothing of a stream, but for
  * the stream's device to be the thread's where the real library would take memory there.
  */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/fakecuda/fakecuda.h"
+#include "tests/fakecuda/plugin.h"
 #include "workloads/gcn/cuda/plugin.h"
 #include "workloads/gcn/shape.h"
 
@@ -22,8 +20,6 @@
  * layer over all nodes. Trainings on several numbers of nodes at a time are not for this library.
  */
 static atomic_uint_fast64_t nr_nodes;
-
-static _Thread_local char error_text[128];
 
 const char *gcn_cuda_error(void)
 {
@@ -57,36 +53,14 @@ void gcn_cuda_stream_del(void *stream)
 
 /* ---- queueing */
 
-/* nr elements that are only read; and that are written, or both. */
-#define READS(array, nr)                                \
-	{                                               \
-		(array), (nr) * sizeof(*(array)), false \
-	}
-#define WRITES(array, nr)                              \
-	{                                              \
-		(array), (nr) * sizeof(*(array)), true \
-	}
-
-static int queue(void *stream, const struct weir_kernel *kernel, const void *args, size_t bytes,
-		 const struct fakecuda_touch *touch, unsigned nr)
-{
-	int result = fakecuda_launch(stream, kernel->cpu, args, bytes, touch, nr);
-
-	if (!result)
-		return 0;
-	snprintf(error_text, sizeof(error_text), "%s: the fake driver said %d", kernel->name,
-		 result);
-	return -EIO;
-}
-
 /* Queue the CPU's kernel with these touches; a is a copy of the arguments. */
-#define QUEUE(name, stream, a, ...)                                              \
-	do {                                                                     \
-		const struct fakecuda_touch touch[] = {__VA_ARGS__};             \
-                                                                                 \
-		(a).pool = NULL;                                                 \
-		return queue(stream, &gcn_kernel_##name, &(a), sizeof(a), touch, \
-			     sizeof(touch) / sizeof(touch[0]));                  \
+#define QUEUE(name, stream, a, ...)                                                        \
+	do {                                                                               \
+		const struct fakecuda_touch touch[] = {__VA_ARGS__};                       \
+                                                                                           \
+		(a).pool = NULL;                                                           \
+		return queue(stream, #name, gcn_kernel_##name.cpu, &(a), sizeof(a), touch, \
+			     sizeof(touch) / sizeof(touch[0]));                            \
 	} while (0)
 
 /* ---- kernels */

@@ -3,13 +3,8 @@
  * libweir-test-fake.so: the test kernels (tests/gpu/kernels.h) for the fake driver. Each is the
  * CPU's, queued as a kernel that touches what its arguments name.
  */
-#include <errno.h>
-#include <stdio.h>
-
-#include "tests/fakecuda/fakecuda.h"
+#include "tests/fakecuda/plugin.h"
 #include "tests/support/kernels.h"
-
-static _Thread_local char error_text[128];
 
 const char *test_cuda_error(void)
 {
@@ -26,31 +21,13 @@ int test_cuda_prepare(void)
 	return 0;
 }
 
-#define READS(array, nr)                                \
-	{                                               \
-		(array), (nr) * sizeof(*(array)), false \
-	}
-#define WRITES(array, nr)                              \
-	{                                              \
-		(array), (nr) * sizeof(*(array)), true \
-	}
-
-static int outcome(int result, const char *kernel)
-{
-	if (!result)
-		return 0;
-	snprintf(error_text, sizeof(error_text), "%s: the fake driver said %d", kernel, result);
-	return -EIO;
-}
-
 /* Queue the CPU's kernel with these touches. */
-#define QUEUE(name, stream, a, ...)                                                             \
-	do {                                                                                    \
-		const struct fakecuda_touch touch[] = {__VA_ARGS__};                            \
-                                                                                                \
-		return outcome(fakecuda_launch(stream, test_cpu_##name, a, sizeof(*(a)), touch, \
-					       sizeof(touch) / sizeof(touch[0])),               \
-			       #name);                                                          \
+#define QUEUE(name, stream, a, ...)                                                  \
+	do {                                                                         \
+		const struct fakecuda_touch touch[] = {__VA_ARGS__};                 \
+                                                                                     \
+		return queue(stream, #name, test_cpu_##name, a, sizeof(*(a)), touch, \
+			     sizeof(touch) / sizeof(touch[0]));                      \
 	} while (0)
 
 int test_cuda_cells(void *stream, const void *args)
@@ -62,7 +39,7 @@ int test_cuda_cells(void *stream, const void *args)
 	/* Who only looks is no writer. */
 	for (uint32_t i = 0; i < a->nr; i++)
 		touch[0].write |= a->cell[i].put != 0;
-	return outcome(fakecuda_launch(stream, test_cpu_cells, a, sizeof(*a), touch, 2), "cells");
+	return queue(stream, "cells", test_cpu_cells, a, sizeof(*a), touch, 2);
 }
 
 int test_cuda_fill(void *stream, const void *args)
@@ -111,7 +88,7 @@ int test_cuda_spin(void *stream, const void *args)
 {
 	const struct test_spin_args *a = args;
 
-	return outcome(fakecuda_launch(stream, test_cpu_spin, a, sizeof(*a), NULL, 0), "spin");
+	return queue(stream, "spin", test_cpu_spin, a, sizeof(*a), NULL, 0);
 }
 
 int test_cuda_poke(void *stream, const void *args)

@@ -4,13 +4,8 @@
  * driver. Each is the CPU's, queued as a kernel that touches what its arguments name.
  * WEIR_PROBE_KERNELS names it.
  */
-#include <errno.h>
-#include <stdio.h>
-
-#include "tests/fakecuda/fakecuda.h"
+#include "tests/fakecuda/plugin.h"
 #include "workloads/probe/cuda/plugin.h"
-
-static _Thread_local char error_text[128];
 
 const char *probe_cuda_error(void)
 {
@@ -22,25 +17,13 @@ uint64_t probe_cuda_abi(void)
 	return probe_cuda_abi_here();
 }
 
-static int queue(void *stream, const struct weir_kernel *kernel, const void *args, size_t bytes,
-		 const struct fakecuda_touch *touch, unsigned nr)
-{
-	int result = fakecuda_launch(stream, kernel->cpu, args, bytes, touch, nr);
-
-	if (!result)
-		return 0;
-	snprintf(error_text, sizeof(error_text), "%s: the fake driver said %d", kernel->name,
-		 result);
-	return -EIO;
-}
-
 /* Queue the CPU's kernel with these touches. */
-#define QUEUE(name, stream, a, ...)                                                \
-	do {                                                                       \
-		const struct fakecuda_touch touch[] = {__VA_ARGS__};               \
-                                                                                   \
-		return queue(stream, &probe_kernel_##name, a, sizeof(*(a)), touch, \
-			     sizeof(touch) / sizeof(touch[0]));                    \
+#define QUEUE(name, stream, a, ...)                                                          \
+	do {                                                                                 \
+		const struct fakecuda_touch touch[] = {__VA_ARGS__};                         \
+                                                                                             \
+		return queue(stream, #name, probe_kernel_##name.cpu, a, sizeof(*(a)), touch, \
+			     sizeof(touch) / sizeof(touch[0]));                              \
 	} while (0)
 
 static uint64_t buffer_bytes(const struct probe_pieces *pieces)
@@ -50,7 +33,8 @@ static uint64_t buffer_bytes(const struct probe_pieces *pieces)
 
 int probe_cuda_empty(void *stream, const void *args)
 {
-	return queue(stream, &probe_kernel_empty, args, sizeof(struct probe_empty_args), NULL, 0);
+	return queue(stream, "empty", probe_kernel_empty.cpu, args, sizeof(struct probe_empty_args),
+		     NULL, 0);
 }
 
 int probe_cuda_read(void *stream, const void *args)
