@@ -28,6 +28,22 @@ static void check(cudaError_t error, const char *what)
 		die(what, cudaGetErrorString(error));
 }
 
+/*
+ * Copy, or fill, and wait until that is done: a copy from memory that is not pinned may return
+ * before, and stream does not wait for the default stream.
+ */
+static inline void copy_now(void *to, const void *from, size_t bytes, const char *what)
+{
+	check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), what);
+	check(cudaStreamSynchronize(cudaStreamLegacy), what);
+}
+
+static inline void fill_now(void *to, int value, size_t bytes)
+{
+	check(cudaMemset(to, value, bytes), "cudaMemset");
+	check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset");
+}
+
 static void log_print(void *, enum weir_log_level, const char *message)
 {
 	fprintf(stderr, "%s\n", message);

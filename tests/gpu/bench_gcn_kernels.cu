@@ -163,8 +163,8 @@ static void bench_loss(const struct bench *b)
 	measure("loss", gcn_cuda_run_loss, &loss, nr, 10, n * (16 + 80), 0);
 	measure("loss_grad", gcn_cuda_run_loss_grad, &loss_grad, nr, 10, n * (16 + 80), 0);
 	measure("accuracy", gcn_cuda_run_accuracy, &accuracy, nr, 10, n * (16 + 40), 0);
-	check(cudaMemset(b->mask, 0, b->nodes), "cudaMemset");
-	check(cudaMemset(b->mask, 1, nr), "cudaMemset");
+	fill_now(b->mask, 0, b->nodes);
+	fill_now(b->mask, 1, nr);
 	measure("select", gcn_cuda_run_select, &select, b->nodes, 1, (double)b->nodes + 8 * n, 0);
 }
 
@@ -183,7 +183,7 @@ static void bench_fill(const struct bench *b)
 	fill_values<<<grid(b->slice * 256), 256>>>(b->scaled, b->slice * 256);
 	fill_values<<<grid(b->slice), 256>>>(b->weight, b->slice);
 	fill_random_index<<<grid(b->slice), 256>>>(b->index, b->slice, b->nodes);
-	check(cudaMemset(b->label, 0, b->nodes * 8), "cudaMemset");
+	fill_now(b->label, 0, b->nodes * 8);
 	check(cudaDeviceSynchronize(), "fill");
 }
 

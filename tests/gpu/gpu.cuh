@@ -36,7 +36,7 @@ static void *gpu_alloc(size_t bytes)
 	void *p;
 
 	check(cudaMalloc(&p, bytes), "cudaMalloc");
-	check(cudaMemset(p, 0x7f, bytes), "cudaMemset");
+	fill_now(p, 0x7f, bytes);
 	return p;
 }
 

@@ -240,7 +240,7 @@ static void run_case(const struct weir_kernel *kernel, run_fn run, const void *c
 	va_start(args, format);
 	vsnprintf(shape, sizeof(shape), format, args);
 	va_end(args);
-	check(cudaMemcpy(arena.device, arena.host, arena.used, cudaMemcpyHostToDevice), "upload");
+	copy_now(arena.device, arena.host, arena.used, "upload");
 	ret = run(stream, gpu_args);
 	if (ret) {
 		report(false, kernel->name, shape, weir_strerror(ret));
@@ -248,7 +248,7 @@ static void run_case(const struct weir_kernel *kernel, run_fn run, const void *c
 	}
 	check(cudaStreamSynchronize(stream), kernel->name);
 	kernel->cpu(cpu_args);
-	check(cudaMemcpy(arena.got, arena.device, arena.used, cudaMemcpyDeviceToHost), "download");
+	copy_now(arena.got, arena.device, arena.used, "download");
 	compare(kernel->name, shape);
 }
 
@@ -751,8 +751,8 @@ static void far_report(const char *name, uint64_t nr, unsigned long long *wrong,
 	char shape[64], outcome[64];
 
 	check(cudaDeviceSynchronize(), name);
-	check(cudaMemcpy(&found, wrong, 8, cudaMemcpyDeviceToHost), name);
-	check(cudaMemset(wrong, 0, 8), name);
+	copy_now(&found, wrong, 8, name);
+	fill_now(wrong, 0, 8);
 	snprintf(shape, sizeof(shape), "%llu elements", (unsigned long long)nr);
 	snprintf(outcome, sizeof(outcome), "%llu wrong", found);
 	report(ret == 0 && found == 0, name, shape, outcome);
@@ -783,7 +783,7 @@ static void far_cases(void)
 	b = (float *)gpu_alloc(nr * 4);
 	index = (int64_t *)gpu_alloc(few * 8);
 	wrong = (unsigned long long *)gpu_alloc(8);
-	check(cudaMemset(wrong, 0, 8), "cudaMemset");
+	fill_now(wrong, 0, 8);
 	fill_values<<<grid(nr), 256>>>(a, nr);
 	fill_index<<<grid(few), 256>>>(index, few, rows);
 	check(cudaDeviceSynchronize(), "fill");
@@ -848,14 +848,12 @@ static void case_again(void)
 	loss.rows = dev(take_random(nr * 10, 0));
 	loss.log_p = dev(take_floats(nr * 10, 0));
 	loss.loss = dev((double *)take(sizeof(first), 0));
-	check(cudaMemcpy(arena.device, arena.host, arena.used, cudaMemcpyHostToDevice), "upload");
+	copy_now(arena.device, arena.host, arena.used, "upload");
 	for (int i = 0; i < 2; i++) {
 		if (gcn_cuda_run_loss(stream, &loss))
 			die("loss", "does not run");
 		check(cudaStreamSynchronize(stream), "loss");
-		check(cudaMemcpy(i ? second : first, loss.loss, sizeof(first),
-				 cudaMemcpyDeviceToHost),
-		      "loss");
+		copy_now(i ? second : first, loss.loss, sizeof(first), "loss");
 	}
 	report(memcmp(first, second, sizeof(first)) == 0, "loss", "twice", "the same bits");
 }

@@ -44,8 +44,8 @@ static void arena_fill(struct arena *a)
 
 	for (uint64_t i = 0; i < 2 * a->bytes / sizeof(*word); i++)
 		word[i] = (i + 1) * WORD;
-	check(cudaMemcpy(a->gpu, a->cpu, 2 * a->bytes, cudaMemcpyDefault), "cudaMemcpy");
-	check(cudaMemset(a->gpu_sum, 0, sizeof(*a->gpu_sum)), "cudaMemset");
+	copy_now(a->gpu, a->cpu, 2 * a->bytes, "upload");
+	fill_now(a->gpu_sum, 0, sizeof(*a->gpu_sum));
 	a->cpu_sum = 0;
 }
 
@@ -54,8 +54,8 @@ static bool arena_same(struct arena *a, char *got)
 {
 	uint64_t sum;
 
-	check(cudaMemcpy(got, a->gpu, 2 * a->bytes, cudaMemcpyDefault), "cudaMemcpy");
-	check(cudaMemcpy(&sum, a->gpu_sum, sizeof(sum), cudaMemcpyDefault), "cudaMemcpy");
+	copy_now(got, a->gpu, 2 * a->bytes, "download");
+	copy_now(&sum, a->gpu_sum, sizeof(sum), "download");
 	return memcmp(got, a->cpu, 2 * a->bytes) == 0 && sum == a->cpu_sum;
 }
 
@@ -134,13 +134,13 @@ static void run_large(struct arena *a)
 		return;
 	}
 	check(cudaMalloc((void **)&data, bytes), "cudaMalloc");
-	check(cudaMemset(a->gpu_sum, 0, sizeof(sum)), "cudaMemset");
+	fill_now(a->gpu_sum, 0, sizeof(sum));
 	write.out = data;
 	read.in = gather.in = data;
 	wait_for(probe_cuda_run_write(stream, &write), "write");
 	wait_for(probe_cuda_run_read(stream, &read), "read");
 	wait_for(probe_cuda_run_gather(stream, &gather), "gather");
-	check(cudaMemcpy(&sum, a->gpu_sum, sizeof(sum), cudaMemcpyDefault), "cudaMemcpy");
+	copy_now(&sum, a->gpu_sum, sizeof(sum), "download");
 	report(sum == expected, "large", a->where, bytes);
 	check(cudaFree(data), "cudaFree");
 }
