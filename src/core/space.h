@@ -95,7 +95,7 @@ struct stream_slot {
 	struct weir_stream *stream;
 	bool open;
 	uint64_t event; /* the open bracket's event in the record; 0: none */
-	fence_t begin;	/* the stream reached the open bracket */
+	fence_t begin;	/* the stream reached the open bracket; 0: nobody asks when */
 	struct space_use *use;
 	uint32_t nr_uses, max_uses;
 	bool whole_space;

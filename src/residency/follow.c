@@ -158,6 +158,13 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	r->gpu_stage = MAX(r->gpu_stage, stage_of(r, period, r->step_of_event[k] + 1));
 }
 
+bool follow_wants_times(const struct weir_space *space)
+{
+	const struct residency *r = space->residency;
+
+	return !r->plan || r->nr_plans_made < PLANS_MAX;
+}
+
 /* false: no memory. What is pending costs speed only: it comes later, or never. */
 static bool pending_add(struct residency *r, const struct pending_action *action)
 {

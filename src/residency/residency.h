@@ -104,6 +104,9 @@ void follow_launched(struct weir_space *space, uint64_t event, const char *kerne
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 
+/* Whether the times of brackets are of use: plans are still to be made. */
+bool follow_wants_times(const struct weir_space *space);
+
 /* Blocks of the range that the plan wants resident in the bracket being placed; the range's
  * nr_blocks when it has no opinion. */
 uint32_t follow_level(const struct weir_space *space, const struct range *range);

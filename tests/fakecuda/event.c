@@ -111,6 +111,7 @@ static cu_result event_record(cu_event handle, cu_stream stream_handle)
 		op_free(op);
 		return CU_OUT_OF_MEMORY;
 	}
+	op->sleeps = event->flags & CU_EVENT_BLOCKING_SYNC;
 	op->record->refs = 2;
 	record_put(event->record);
 	event->record = op->record;

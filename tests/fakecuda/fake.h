@@ -17,7 +17,7 @@ enum {
 	CU_INVALID_CONTEXT = 201,
 	CU_INVALID_HANDLE = 400,
 };
-enum { CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
+enum { CU_EVENT_INTERPROCESS = 4 };
 
 /* The driver's functions: fake_<member>(), which the linker knows by the driver's name. */
 #define FAKE_DECLARE(member, symbol, parameters) \
@@ -168,6 +168,7 @@ struct op {
 	uint32_t word;
 	void (*fn)(const void *args);
 	void *args;
+	bool sleeps;	/* records an event to sleep on */
 	bool disturbed; /* its memory was taken away while it ran */
 };
 
@@ -203,6 +204,7 @@ struct stream {
 	int device;
 	unsigned generation; /* of the context */
 	struct op *first, *last, *running;
+	unsigned nr_ops, nr_sleeps; /* queued; records of events to sleep on among them */
 	struct clock clock;
 	pthread_cond_t wake;
 	uint64_t delay_ns;

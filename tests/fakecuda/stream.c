@@ -46,8 +46,16 @@ static bool streams_are_ordered(const struct stream *a, const struct stream *b)
 	return a->device == b->device && ((a == zero && b->blocking) || (b == zero && a->blocking));
 }
 
+/* What a stream takes before a call waits, as found on an H200. */
+#define QUEUE_MAX 1021u
+#define SLEEPS_MAX 56u
+
 void stream_add(struct stream *stream, struct op *op)
 {
+	while (stream->nr_ops == QUEUE_MAX || (op->sleeps && stream->nr_sleeps == SLEEPS_MAX))
+		pthread_cond_wait(&fake.finished, &fake.lock);
+	stream->nr_ops++;
+	stream->nr_sleeps += op->sleeps;
 	op->device = stream->device;
 	op->seq = ++fake.queued[stream->slot];
 	op->stamp = ++fake.stamp;
@@ -75,6 +83,8 @@ static void stream_advance(struct stream *stream)
 	stream->first = op->next;
 	if (!stream->first)
 		stream->last = NULL;
+	stream->nr_ops--;
+	stream->nr_sleeps -= op->sleeps;
 	fake.done[stream->slot] = op->seq;
 	if (op->kind == OP_RECORD) {
 		op->record->time_ns = now_ns();

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/support/driver.h"
 #include "tests/support/space.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -901,6 +902,7 @@ static void test_space_random_sequences(void **state)
 {
 	const char *only = getenv("WEIR_SEED"), *few = getenv("WEIR_SEQUENCES");
 	uint32_t nr = few ? (uint32_t)strtoul(few, NULL, 10) : NR_SEQUENCES;
+	enum test_machine kind = test_machine_kind();
 
 	(void)state;
 	signal(SIGABRT, on_signal);
@@ -927,7 +929,7 @@ static void test_space_random_sequences(void **state)
 	assert_true(total.nr_pool_hits > nr / 10);
 	assert_true(total.nr_dead_dropped > nr / 10);
 	assert_true(total.nr_clean_dropped > nr / 10);
-	assert_true(total.nr_overwrites_saved > nr / 10);
+	assert_true(total.nr_overwrites_saved > (kind == TEST_GPU ? 0 : nr / 10));
 	for (int d = 0; d < WEIR_DIRECTION_NR; d++) {
 		assert_true(total.bytes[d][WEIR_CAUSE_DEMAND] > nr * KIB(1));
 		assert_true(total.bytes[d][WEIR_CAUSE_PREFETCH] > nr * 256);

@@ -291,7 +291,7 @@ static int allocation_time(struct probe *p, uint64_t bytes, double *ns)
 
 static int allocations(struct probe *p)
 {
-	uint64_t pages = probe_room(p, result(p)->memory, 128 * LARGE_PAGE, 1) / LARGE_PAGE;
+	uint64_t pages = probe_room(p, result(p)->memory, 2048 * LARGE_PAGE, 1) / LARGE_PAGE;
 	struct fit_series fixed = {0}, each = {0};
 	int err = probe_step(p, "%s: allocations", result(p)->name);
 
@@ -323,11 +323,11 @@ static int allocations(struct probe *p)
 		return err;
 	result(p)->malloc_ns =
 		probe_round(probe_keep(p, &fixed, (double)estimate(p)->malloc_ns,
-				       "allocating and freeing 2 to 256 MiB: a line's beginning",
+				       "allocating and freeing 2 MiB to 4 GiB: a line's beginning",
 				       "device[%u].malloc_ns", p->device));
 	result(p)->malloc_2mib_ns =
 		probe_round(probe_keep(p, &each, (double)estimate(p)->malloc_2mib_ns,
-				       "allocating and freeing 2 to 256 MiB: a line's slope",
+				       "allocating and freeing 2 MiB to 4 GiB: a line's slope",
 				       "device[%u].malloc_2mib_ns", p->device));
 	return 0;
 }

@@ -70,15 +70,19 @@ struct cuda_plain {
 	struct cuda_plain *next;
 };
 
-/* An event of a fence that is not known to be reached. waiters: threads that are blocked on it; the
- * last of them puts it back when the fence is reached meanwhile. */
+/* An event of a fence that is not known to be reached. */
 struct cuda_event {
 	cu_event event;
-	uint64_t recorded_ns; /* by the clock of now_ns(), just before it was recorded */
-	uint32_t waiters;
-	bool retired;
+	uint64_t recorded_ns;	 /* by the clock of now_ns(), just before it was recorded */
 	bool mark;		 /* nobody is told when it is reached */
 	struct cuda_event *next; /* free list */
+};
+
+/* What one thread waits with: an event that it sleeps on, on a stream that waits for a fence's. */
+struct cuda_waiter {
+	cu_stream stream;
+	cu_event event;
+	struct cuda_waiter *next; /* free list */
 };
 
 /*
@@ -106,6 +110,7 @@ struct cuda_device {
 	struct cuda_event *base; /* reached at base_ns: times are counted from it */
 	uint64_t base_ns;
 	struct cuda_event *free_events;
+	struct cuda_waiter *free_waiters;
 };
 
 /* A function to call when work is done. */

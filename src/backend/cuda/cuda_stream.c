@@ -120,21 +120,23 @@ err_free:
 
 /* ------------------------------------------------------------------ events */
 
-/* An event to record. NULL: there is none to be had. Lock held, the device's context current. */
+/*
+ * An event to record. It is none to sleep on: of those a stream takes 56 (measured on an H200,
+ * driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
+ * NULL: there is none to be had. Lock held, the device's context current.
+ */
 static struct cuda_event *event_get(struct cuda *cuda, uint32_t device)
 {
 	struct cuda_event *event = cuda->device[device].free_events;
 
 	if (event) {
 		cuda->device[device].free_events = event->next;
-		event->retired = false;
 		return event;
 	}
 	event = calloc(1, sizeof(*event));
 	if (!event)
 		return NULL;
-	if (cuda_error(&cuda->driver,
-		       cuda->driver.event_create(&event->event, CU_EVENT_BLOCKING_SYNC),
+	if (cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, CU_EVENT_DEFAULT),
 		       "cuEventCreate")) {
 		free(event);
 		return NULL;
@@ -147,6 +149,70 @@ static void event_put(struct cuda *cuda, uint32_t device, struct cuda_event *eve
 	event->next = cuda->device[device].free_events;
 	cuda->device[device].free_events = event;
 }
+
+/* ------------------------------------------------------------------ waiters */
+
+/* NULL: there is none to be had. Lock held, the device's context current. */
+static struct cuda_waiter *waiter_get(struct cuda *cuda, uint32_t device)
+{
+	const unsigned int flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_waiter *waiter = cuda->device[device].free_waiters;
+
+	if (waiter) {
+		cuda->device[device].free_waiters = waiter->next;
+		return waiter;
+	}
+	waiter = calloc(1, sizeof(*waiter));
+	if (!waiter)
+		return NULL;
+	if (cuda_error(driver, driver->event_create(&waiter->event, flags), "cuEventCreate"))
+		goto err_free;
+	if (cuda_error(driver, driver->stream_create(&waiter->stream, CU_STREAM_NON_BLOCKING),
+		       "cuStreamCreate"))
+		goto err_event;
+	return waiter;
+
+err_event:
+	(void)cuda_error(driver, driver->event_destroy(waiter->event), "cuEventDestroy");
+err_free:
+	free(waiter);
+	return NULL;
+}
+
+static void waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter)
+{
+	waiter->next = cuda->device[device].free_waiters;
+	cuda->device[device].free_waiters = waiter;
+}
+
+/* Have the waiter's event be reached after another, which may be recorded anew right away. */
+static int waiter_aim(struct cuda *cuda, struct cuda_waiter *waiter, const struct cuda_event *event)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	int err = cuda_error(driver, driver->stream_wait(waiter->stream, event->event, 0),
+			     "cuStreamWaitEvent");
+
+	return err ? err
+		   : cuda_error(driver, driver->event_record(waiter->event, waiter->stream),
+				"cuEventRecord");
+}
+
+static void waiters_destroy(struct cuda *cuda, struct cuda_waiter *waiter)
+{
+	struct cuda_driver *driver = &cuda->driver;
+
+	while (waiter) {
+		struct cuda_waiter *next = waiter->next;
+
+		(void)cuda_error(driver, driver->stream_destroy(waiter->stream), "cuStreamDestroy");
+		(void)cuda_error(driver, driver->event_destroy(waiter->event), "cuEventDestroy");
+		free(waiter);
+		waiter = next;
+	}
+}
+
+/* ------------------------------------------------------------------ times */
 
 /*
  * When a reached event was, by the clock of now_ns(); 0: the driver does not say. The device's
@@ -186,9 +252,6 @@ static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t
 	stream->time_ns[seq % CUDA_TIMES] = ns;
 	stream->event[seq % stream->max_events] = NULL;
 	stream->done = seq;
-	event->retired = true;
-	if (event->waiters)
-		return;
 	if (ns && (rebase || ns > dev->base_ns + BASE_MAX_NS)) {
 		event_put(cuda, stream->device, dev->base);
 		dev->base = event;
@@ -305,6 +368,7 @@ void cuda_streams_fini(struct cuda *cuda)
 			events_destroy(cuda, dev->base);
 		}
 		events_destroy(cuda, dev->free_events);
+		waiters_destroy(cuda, dev->free_waiters);
 		cuda_leave(cuda);
 	}
 }
@@ -470,23 +534,25 @@ out:
 static int event_wait(struct cuda *cuda, struct cuda_stream *stream, fence_t fence)
 {
 	struct cuda_event *event = stream->event[(fence & SEQ_MASK) % stream->max_events];
-	int err;
+	struct cuda_waiter *waiter;
+	int err = cuda_enter(cuda, stream->device);
 
-	event->waiters++;
-	pthread_mutex_unlock(&cuda->lock);
-	err = cuda_enter(cuda, stream->device);
-	/* What went wrong with the work is found again, and kept, by the query. */
-	if (!err)
-		(void)cuda->driver.event_sync(event->event);
-	pthread_mutex_lock(&cuda->lock);
+	if (err)
+		return err;
+	waiter = waiter_get(cuda, stream->device);
+	err = waiter ? waiter_aim(cuda, waiter, event) : -ENOMEM;
 	if (!err) {
-		if (!event->retired)
-			(void)stream_retire(cuda, stream);
-		cuda_leave(cuda);
+		pthread_mutex_unlock(&cuda->lock);
+		err = cuda_error(&cuda->driver, cuda->driver.event_sync(waiter->event),
+				 "cuEventSynchronize");
+		pthread_mutex_lock(&cuda->lock);
 	}
-	if (--event->waiters == 0 && event->retired)
-		event_put(cuda, stream->device, event);
-	return err;
+	if (waiter)
+		waiter_put(cuda, stream->device, waiter);
+	(void)stream_retire(cuda, stream);
+	cuda_leave(cuda);
+	/* What went wrong with the work is found again, and kept, by the query. */
+	return stream->done >= (fence & SEQ_MASK) ? 0 : err;
 }
 
 int cuda_fence_wait(struct backend *b, fence_t fence)
