@@ -105,13 +105,15 @@ struct weir_link_desc {
 	uint32_t inplace_request_bytes; /**< bytes of one access: a larger piece is several */
 };
 
-/** What the mapping calls cost, whatever the size mapped. */
+/** What the mapping calls cost. For a device's memory it does not depend on the size mapped. */
 struct weir_vmm_desc {
 	uint64_t granularity_bytes; /**< a chunk's size is a multiple of this */
 	uint64_t map_ns;
 	uint64_t set_access_ns;	       /**< with one device in the access list */
 	uint64_t set_access_device_ns; /**< for each further one */
 	uint64_t unmap_ns;
+	uint64_t set_access_host_mib_ns; /**< more for each MiB of host memory, */
+	uint64_t unmap_host_mib_ns;	 /**< and so for unmapping it: the host's pages are small */
 	uint64_t create_hbm_ns;	 /**< one chunk */
 	uint64_t create_host_ns; /**< one chunk of host memory, pinned */
 };

@@ -57,7 +57,7 @@ static void machine(struct weir_machine_desc *d)
 		.inplace_reach_bytes = GB,
 		.inplace_request_bytes = 128,
 	};
-	d->vmm = (struct weir_vmm_desc){2 << 20, 600, 19000, 53667, 13000, 11000, 375000};
+	d->vmm = (struct weir_vmm_desc){2 << 20, 600, 19000, 53667, 13000, 0, 0, 11000, 375000};
 }
 
 static struct manager *tracer(void)

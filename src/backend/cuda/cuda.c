@@ -100,9 +100,11 @@ static const struct weir_link_desc usual_peer = {
 
 static const struct weir_vmm_desc usual_vmm = {
 	.map_ns = 600,
-	.set_access_ns = 19000,
+	.set_access_ns = 43000,
 	.set_access_device_ns = 53667,
-	.unmap_ns = 13000,
+	.unmap_ns = 37000,
+	.set_access_host_mib_ns = 12000,
+	.unmap_host_mib_ns = 9000,
 	.create_hbm_ns = 11000,
 	.create_host_ns = 375000,
 };

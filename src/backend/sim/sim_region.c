@@ -201,14 +201,24 @@ static bool access_valid(const struct sim *sim, uint32_t memory, enum backend_pr
 	return true;
 }
 
-static uint64_t access_ns(const struct sim *sim, uint32_t devices)
+/* What host memory adds to a call that changes how a piece is mapped; each_ns: per MiB. */
+static uint64_t host_pages_ns(const struct sim *sim, const struct sim_piece *piece,
+			      uint64_t each_ns)
 {
+	if (sim->base.desc.memory[piece->memory].kind != WEIR_MEMORY_HOST)
+		return 0;
+	return (uint64_t)((double)piece->bytes / (1 << 20) * (double)each_ns);
+}
+
+static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t devices)
+{
+	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
 	uint32_t nr = (uint32_t)__builtin_popcount(devices & ~BACKEND_HOST_BIT);
 
 	if (!devices)
 		return 0;
-	return sim->base.desc.vmm.set_access_ns +
-	       (nr > 1 ? nr - 1 : 0) * sim->base.desc.vmm.set_access_device_ns;
+	return vmm->set_access_ns + (nr > 1 ? nr - 1 : 0) * vmm->set_access_device_ns +
+	       host_pages_ns(sim, piece, vmm->set_access_host_mib_ns);
 }
 
 static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *chunk,
@@ -229,7 +239,7 @@ static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *c
 	if (err)
 		return err;
 	mapping_set(region, unit, mapping);
-	sim_spend_driver(sim, sim->base.desc.vmm.map_ns + access_ns(sim, devices));
+	sim_spend_driver(sim, sim->base.desc.vmm.map_ns + access_ns(sim, mapping.piece, devices));
 	return 0;
 }
 
@@ -247,9 +257,10 @@ int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
 
 static int unmap_locked(struct sim *sim, void *addr)
 {
+	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
 	struct sim_mapping nothing = {0};
 	struct sim_region *region;
-	uint64_t unit;
+	uint64_t unit, cost_ns;
 	int err;
 
 	if (!unit_at(sim, addr, &region, &unit) || !region->mapping[unit].piece)
@@ -258,8 +269,10 @@ static int unmap_locked(struct sim *sim, void *addr)
 	if (err)
 		return err;
 	kernels_check_access(sim, region, unit, BACKEND_PROT_NONE, 0);
+	cost_ns = vmm->unmap_ns +
+		  host_pages_ns(sim, region->mapping[unit].piece, vmm->unmap_host_mib_ns);
 	mapping_set(region, unit, nothing);
-	sim_spend_driver(sim, sim->base.desc.vmm.unmap_ns);
+	sim_spend_driver(sim, cost_ns);
 	return 0;
 }
 
@@ -292,7 +305,7 @@ static int set_access_locked(struct sim *sim, void *addr, enum backend_prot prot
 		return -ENOMEM;
 	kernels_check_access(sim, region, unit, prot, devices);
 	mapping_set(region, unit, mapping);
-	sim_spend_driver(sim, access_ns(sim, devices));
+	sim_spend_driver(sim, access_ns(sim, mapping.piece, devices));
 	return 0;
 }
 
