@@ -79,7 +79,7 @@ static const struct option_def option_table[OPTION_NR] = {
 	[SEED] = {"seed", "N", "WEIR_SEED", "2025", "of data, weights and dropout"},
 	[SLICE] = {"slice", "N", "WEIR_SLICE", "2M", "adjacency entries aggregated at a time"},
 	[BLOCK_SIZE] = {"block-size", "S", "WEIR_BLOCK_SIZE", NULL,
-			"weir's unit of residency (default: 8 MiB, less in small budgets)"},
+			"weir's unit of residency (default: 32 MiB, less in small budgets)"},
 	[GRAPH] = {"graph", "DIR", NULL, NULL, "train on nodes.txt and edges.txt of a directory"},
 	[HIDDEN] = {"hidden", "N", "WEIR_HIDDEN", NULL,
 		    "width of the hidden layer (default: 256; 16 with --graph)"},

@@ -114,8 +114,8 @@ struct weir_vmm_desc {
 	uint64_t unmap_ns;
 	uint64_t set_access_host_mib_ns; /**< more for each MiB of host memory, */
 	uint64_t unmap_host_mib_ns;	 /**< and so for unmapping it: the host's pages are small */
-	uint64_t create_hbm_ns;	 /**< one chunk */
-	uint64_t create_host_ns; /**< one chunk of host memory, pinned */
+	uint64_t create_hbm_ns;		 /**< one chunk */
+	uint64_t create_host_ns;	 /**< one chunk of host memory, pinned */
 };
 
 /** What the driver's managed memory costs. Pages are of 4 KiB, blocks of 2 MiB. */
@@ -322,8 +322,8 @@ struct weir_space_config {
 	uint32_t device;	    /**< whose HBM is the upper tier */
 	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all that is free */
 	uint64_t host_budget_bytes; /**< of the host's memory; 0: all that is free */
-	/** Power of two, multiple of the machine's granularity. 0: 8 MiB, less where the GPU budget
-	 *  is below 64 blocks, if it can be. */
+	/** Power of two, multiple of the machine's granularity. 0: 32 MiB, halved where the GPU
+	 *  budget is below 512 blocks, down to 8 MiB, and from there where it is below 64. */
 	uint64_t block_bytes;
 	enum weir_space_mode mode;
 };

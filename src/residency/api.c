@@ -7,8 +7,13 @@
 #include "src/core/cost.h"
 #include "src/residency/residency.h"
 
-#define BLOCK_DEFAULT (8u << 20)
-/* The default block size shrinks until the budget has so many of them. */
+/*
+ * The default block size. A mapping call takes as long for a large block as for a small one, so
+ * blocks are large where the budget has many; where it has few, what their rounding wastes counts.
+ */
+#define BLOCK_MANY (32u << 20) /* if the budget has so many of them: */
+#define BLOCKS_MANY 512u
+#define BLOCK_DEFAULT (8u << 20) /* smaller while the budget has fewer than: */
 #define BLOCKS_MIN 64u
 
 static bool is_power_of_two(uint64_t n)
@@ -16,11 +21,13 @@ static bool is_power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
-/* A block size for a budget: the default, halved while blocks are few and the machine allows. */
+/* A block size for a budget: halved while blocks are few and the machine allows. */
 static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint64_t budget)
 {
-	uint64_t bytes = BLOCK_DEFAULT;
+	uint64_t bytes = BLOCK_MANY;
 
+	while (budget / bytes < BLOCKS_MANY && bytes > BLOCK_DEFAULT)
+		bytes /= 2;
 	while (budget / bytes < BLOCKS_MIN && bytes / 2 >= desc->vmm.granularity_bytes)
 		bytes /= 2;
 	return MAX(bytes, desc->vmm.granularity_bytes);

@@ -14,6 +14,8 @@
 #define NO_LIFE UINT32_MAX
 /* A life of at most so many steps may be a loop's temporary: any such one has the same shape. */
 #define SHORT_LIFE 16
+/* Left for copies on their way, where blocks are small. */
+#define RESERVE_BYTES (64u << 20)
 
 /* Everything that learning holds while it works. */
 struct learning {
@@ -303,12 +305,14 @@ static void learn_ranges(struct learning *l)
 	}
 }
 
-/* Blocks that the plan may count on: all but the arenas', and some for copies on their way. */
+/* Blocks that the plan may count on: all but the arenas', and some for copies on their way, of
+ * small blocks more. */
 static uint32_t plan_budget(const struct weir_space *space)
 {
 	uint64_t budget = space->pmm[TIER_HBM].max_chunks;
-	uint64_t reserve = MIN(8u, budget / 32);
+	uint64_t reserve = MAX(RESERVE_BYTES / space->block_bytes, SPACE_CHUNKS_SPARE);
 
+	reserve = MIN(reserve, budget / 32);
 	for (uint32_t r = 0; r < space->nr_ranges; r++)
 		if (space->range[r]->arena)
 			reserve += space->range[r]->nr_blocks;
@@ -318,7 +322,8 @@ static uint32_t plan_budget(const struct weir_space *space)
 static int make_plan(const struct learning *l, struct plan **out)
 {
 	const struct weir_link_desc *link = tier_link(l->space);
-	double bytes = (double)l->space->block_bytes;
+	const struct weir_vmm_desc *vmm = &l->space->backend->desc.vmm;
+	double bytes = (double)l->space->block_bytes, mib = bytes / (1 << 20);
 	double piece = (double)link->copy_ns;
 	struct plan_input input = {
 		.step = l->step,
@@ -335,6 +340,11 @@ static int make_plan(const struct learning *l, struct plan **out)
 			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HBM].memory) +
 			piece,
 		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
+		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns),
+		.unmap_ns = (double)vmm->unmap_ns,
+		.host_map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
+			       mib * (double)vmm->set_access_host_mib_ns,
+		.host_unmap_ns = (double)vmm->unmap_ns + mib * (double)vmm->unmap_host_mib_ns,
 	};
 
 	return plan_create(&input, out);

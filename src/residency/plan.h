@@ -59,6 +59,8 @@ struct plan_input {
 	uint32_t budget_blocks;
 	double in_ns, out_ns,
 		duplex_ns; /* link time of a block's copy; duplex: each way, both busy */
+	/* The host's time: a block of HBM, and one of host memory that is used in place. */
+	double map_ns, unmap_ns, host_map_ns, host_unmap_ns;
 };
 
 enum plan_move {

@@ -28,12 +28,14 @@ struct plan_model {
 	const struct plan_input *input;
 	const struct stages *stages;
 	double *resident, *dirty, *ahead; /* by life */
+	double *in_place;		  /* by life: blocks of the host that are mapped */
 	const double *level;		  /* by stage_life, of this run */
 	double *wanted;			  /* by life: level in the stage looked at, or -1 */
 	bool *used; /* by life: in the stage that runs, or up to the one looked at */
 	double time_ns, copied_ns;
 	/* What is left of the link during the stage, in blocks. */
 	double slack_in, slack_out;
+	double calls_ns; /* of mapping, since it was last set */
 	double *reached; /* by stage_life: what is resident there; NULL: not asked */
 	struct plan_action *action;
 	uint32_t nr_actions, max_actions;
@@ -61,8 +63,9 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->dirty = calloc(nr, sizeof(double));
 	m->ahead = calloc(nr, sizeof(double));
 	m->wanted = calloc(nr, sizeof(double));
+	m->in_place = calloc(nr, sizeof(double));
 	m->used = calloc(nr, sizeof(bool));
-	if (!m->resident || !m->dirty || !m->ahead || !m->wanted || !m->used) {
+	if (!m->resident || !m->dirty || !m->ahead || !m->wanted || !m->in_place || !m->used) {
 		model_destroy(m);
 		return -ENOMEM;
 	}
@@ -78,6 +81,7 @@ void model_destroy(struct plan_model *m)
 	free(m->dirty);
 	free(m->ahead);
 	free(m->wanted);
+	free(m->in_place);
 	free(m->used);
 	free(m->action);
 	free(m);
@@ -152,7 +156,28 @@ static double take_out(struct plan_model *m, uint32_t life, double blocks)
 
 	m->resident[life] -= blocks;
 	m->dirty[life] -= dirty;
+	m->calls_ns += blocks * m->input->unmap_ns;
 	return dirty;
+}
+
+/* Bring blocks of a life in: where they were used in place, that mapping goes. */
+static void take_in(struct plan_model *m, uint32_t life, double blocks)
+{
+	double away = m->stages->blocks[life] - m->resident[life];
+	double mapped = m->in_place[life] * MIN(1, blocks / MAX(away, TINY));
+
+	m->resident[life] += blocks;
+	m->in_place[life] -= mapped;
+	m->calls_ns += blocks * m->input->map_ns + mapped * m->input->host_unmap_ns;
+}
+
+/* Map what a stage will use in place. */
+static void map_in_place(struct plan_model *m, uint32_t life)
+{
+	double away = m->stages->blocks[life] - m->resident[life];
+
+	m->calls_ns += MAX(0, away - m->in_place[life]) * m->input->host_map_ns;
+	m->in_place[life] = MAX(away, m->in_place[life]);
 }
 
 /* The life to evict from: dead contents first, then the farthest next use. Not one that is used
@@ -192,8 +217,9 @@ static double settle(struct plan_model *m, uint32_t g)
 	for (uint32_t i = 0; i < stage->nr_deaths; i++) {
 		uint32_t l = m->stages->death[stage->first_death + i];
 
-		m->resident[l] = m->dirty[l] = 0;
+		m->resident[l] = m->dirty[l] = m->in_place[l] = 0;
 	}
+	m->calls_ns = 0;
 	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
 		taken += m->resident[l];
 		m->used[l] = false;
@@ -244,7 +270,8 @@ static double settle(struct plan_model *m, uint32_t g)
 		double blocks =
 			MAX(0, m->level[stage->first_life + i] - m->resident[life->life]) * share;
 
-		m->resident[life->life] += blocks;
+		take_in(m, life->life, blocks);
+		map_in_place(m, life->life);
 		if (m->reached)
 			m->reached[stage->first_life + i] = m->resident[life->life];
 		if (life->overwritten)
@@ -253,7 +280,7 @@ static double settle(struct plan_model *m, uint32_t g)
 		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
 	}
 	m->copied_ns += copy_ns(input, in, out);
-	return copy_ns(input, in, out);
+	return copy_ns(input, in, out) + m->calls_ns;
 }
 
 /* In-place traffic: blocks, and the time that moving them takes kernels. */
@@ -387,7 +414,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 		blocks = MIN(MIN(blocks, room), m->slack_in);
 		if (blocks < TINY)
 			continue;
-		m->resident[l] += blocks;
+		take_in(m, l, blocks);
 		m->ahead[l] += blocks;
 		m->slack_in -= blocks;
 		m->copied_ns += blocks * m->input->in_ns;
@@ -448,9 +475,13 @@ static void run_period(struct plan_model *m)
 {
 	m->time_ns = m->copied_ns = 0;
 	for (uint32_t g = 0; g < m->stages->nr_stages; g++) {
+		double run_ns;
+
 		m->time_ns += settle(m, g);
-		m->time_ns += run(m, g);
+		run_ns = run(m, g);
+		m->calls_ns = 0;
 		look_ahead(m, g);
+		m->time_ns += MAX(run_ns, m->calls_ns);
 	}
 }
 
@@ -458,7 +489,7 @@ static void start(struct plan_model *m, const double *level)
 {
 	m->level = level;
 	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
-		m->resident[l] = m->dirty[l] = 0;
+		m->resident[l] = m->dirty[l] = m->in_place[l] = 0;
 		m->wanted[l] = -1;
 	}
 	run_period(m); /* into the steady state */
