@@ -44,6 +44,8 @@ static const struct weir_machine_desc example_machine = {
 		.set_access_ns = 1000,
 		.set_access_device_ns = 1000,
 		.unmap_ns = 1000,
+		.set_access_host_mib_ns = 1000,
+		.unmap_host_mib_ns = 1000,
 		.create_hbm_ns = 11000,
 		.create_host_ns = 20000},
 };

@@ -11,8 +11,8 @@
  *    created; copies name aliases. A chunk can also be mapped, whole and from offset 0, at block
  *    addresses inside a reservation; those serve kernels and the CPU. A chunk may be mapped at
  *    two block addresses at a time.
- *  - Mapping calls cost time per call, whatever the size (see struct weir_vmm_desc), and do not
- *    wait for kernels: the caller has made sure that no kernel uses the address.
+ *  - Mapping calls cost time per call, for host memory per MiB too (see struct weir_vmm_desc), and
+ *    do not wait for kernels: the caller has made sure that no kernel uses the address.
  *  - Work is queued on streams and runs in order on each. A fence marks a point of a stream;
  *    it is a number, needs no freeing, and 0 is always done.
  *  - Threads: every call may come from any thread. No call takes a lock of core. Only calls
@@ -148,10 +148,11 @@ struct backend_ops {
 	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,
 		   enum backend_prot prot, uint32_t devices);
 
-	/* Unmap one mapping. Takes unmap_ns. */
+	/* Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns). */
 	int (*unmap)(struct backend *b, void *addr);
 
-	/* Change protection and devices of one mapping. Takes set_access_ns (+ more devices). */
+	/* Change protection and devices of one mapping. Takes set_access_ns (+ more devices, + host
+	 * memory's set_access_host_mib_ns). */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
 
 	int (*stream_create)(struct backend *b, uint32_t device, enum backend_stream_kind kind,

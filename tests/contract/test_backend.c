@@ -116,6 +116,50 @@ static void test_map_cost(void **state)
 	b->ops->va_release(b, va, c->unit);
 }
 
+/* Map a chunk for one device, change that, unmap; each takes what it takes for a device's memory,
+ * and so much more. */
+static void expect_map_cost(struct contract *c, uint32_t memory, uint64_t bytes, uint64_t access_ns,
+			    uint64_t unmap_ns)
+{
+	struct backend *b = c->b;
+	const struct weir_vmm_desc *vmm = &b->desc.vmm;
+	struct backend_chunk chunk;
+	uint64_t t;
+	void *va;
+
+	assert_int_equal(b->ops->va_reserve(b, bytes, bytes, &va), 0);
+	assert_int_equal(b->ops->chunk_create(b, memory, bytes, &chunk), 0);
+	t = b->ops->now_ns(b);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	assert_int_equal(b->ops->now_ns(b) - t, vmm->map_ns + vmm->set_access_ns + access_ns);
+	t = b->ops->now_ns(b);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 1), 0);
+	assert_int_equal(b->ops->now_ns(b) - t, vmm->set_access_ns + access_ns);
+	t = b->ops->now_ns(b);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	assert_int_equal(b->ops->now_ns(b) - t, vmm->unmap_ns + unmap_ns);
+	/* Without access for anybody the mapping alone is made. */
+	t = b->ops->now_ns(b);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 0), 0);
+	assert_int_equal(b->ops->now_ns(b) - t, vmm->map_ns);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, bytes);
+}
+
+static void test_map_cost_by_size(void **state)
+{
+	struct contract *c = *state;
+	const struct weir_vmm_desc *vmm = &c->b->desc.vmm;
+
+	assert_true(vmm->set_access_host_mib_ns > 0 && vmm->unmap_host_mib_ns > 0);
+	for (uint64_t mib = 1; mib <= 8; mib *= 2) {
+		expect_map_cost(c, GPU0, MIB(mib), 0, 0);
+		expect_map_cost(c, HOST, MIB(mib), mib * vmm->set_access_host_mib_ns,
+				mib * vmm->unmap_host_mib_ns);
+	}
+}
+
 struct progress {
 	struct backend *b;
 	fence_t fence;
@@ -303,6 +347,7 @@ static void test_poison_behind_fence(void **state)
 
 #define TESTS(target)                                                                         \
 	CONTRACT_TEST(test_plain_is_rounded, target), CONTRACT_TEST(test_map_cost, target),   \
+		CONTRACT_TEST(test_map_cost_by_size, target),                                 \
 		CONTRACT_TEST(test_progress_at_completion, target),                           \
 		CONTRACT_TEST(test_wait_until_fence, target),                                 \
 		CONTRACT_TEST(test_copy_between_aliases_only, target),                        \

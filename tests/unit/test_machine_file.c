@@ -166,7 +166,7 @@ static void test_machine_shipped(void **state)
 		assert_int_equal(machine.desc.vmm.granularity_bytes, shipped[i].granularity);
 		assert_int_equal(machine.nr_constants,
 				 shipped[i].nr_memories + 7 * shipped[i].nr_devices +
-					 10 * shipped[i].nr_links + 7 + shipped[i].nr_uvm);
+					 10 * shipped[i].nr_links + 9 + shipped[i].nr_uvm);
 		assert_int_equal(machine.desc.uvm.batch_faults, shipped[i].nr_uvm ? 256 : 0);
 		text = machine_format(&machine);
 		assert_non_null(text);
@@ -202,7 +202,7 @@ static void test_machine_values_and_origins(void **state)
 	assert_int_equal(link->inplace_reach_bytes, 1 << 30);
 	assert_int_equal(link->inplace_request_bytes, 128);
 	assert_true(desc.device[0].hbm_bytes_per_s == 4.55e12);
-	assert_int_equal(desc.vmm.set_access_ns, 19000);
+	assert_int_equal(desc.vmm.set_access_ns, 43000);
 
 	assert_int_equal(machine_file_read("h200", &machine, err, sizeof(err)), 0);
 	assert_memory_equal(&machine.desc, &desc, sizeof(desc));

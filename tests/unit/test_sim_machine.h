@@ -73,6 +73,8 @@ static inline void test_machine(struct weir_machine_desc *desc)
 		.set_access_ns = 19000,
 		.set_access_device_ns = 5000,
 		.unmap_ns = 13000,
+		.set_access_host_mib_ns = 12000,
+		.unmap_host_mib_ns = 9000,
 		.create_hbm_ns = 11000,
 		.create_host_ns = 375000,
 	};
