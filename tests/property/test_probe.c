@@ -110,6 +110,8 @@ static void expect_vmm(const struct probe_result *r, const struct weir_machine_d
 	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_device_ns, truth->nr_devices == 1);
 	EXPECT("vmm", UINT32_MAX, got, vmm, unmap_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_host_mib_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, unmap_host_mib_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_hbm_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_host_ns, false);
 }
@@ -146,6 +148,8 @@ static void make_wrong(struct weir_machine_desc *desc)
 	desc->vmm.set_access_ns *= WRONG;
 	desc->vmm.set_access_device_ns *= WRONG;
 	desc->vmm.unmap_ns *= WRONG;
+	desc->vmm.set_access_host_mib_ns *= WRONG;
+	desc->vmm.unmap_host_mib_ns *= WRONG;
 	desc->vmm.create_hbm_ns *= WRONG;
 	desc->vmm.create_host_ns *= WRONG;
 }
@@ -269,6 +273,8 @@ static void vary_machine(uint64_t seed, struct weir_machine_desc *desc)
 	vary_ns(&r, &desc->vmm.set_access_ns);
 	vary_ns(&r, &desc->vmm.set_access_device_ns);
 	vary_ns(&r, &desc->vmm.unmap_ns);
+	vary_ns(&r, &desc->vmm.set_access_host_mib_ns);
+	vary_ns(&r, &desc->vmm.unmap_host_mib_ns);
 	vary_ns(&r, &desc->vmm.create_hbm_ns);
 	vary_ns(&r, &desc->vmm.create_host_ns);
 }
@@ -296,6 +302,42 @@ static void test_probe_perturbed_machines(void **state)
 		vary_machine(seed, &truth);
 		expect_same(&truth, seed % 2);
 	}
+}
+
+/* Measured with so much of the host's memory, are there host chunks of two sizes? Else the (wrong)
+ * estimates stand. */
+static void expect_host_sizes(uint64_t granules, bool two)
+{
+	struct probe_options options = {.device = PROBE_ALL_DEVICES, .quick = true};
+	struct weir_machine_desc truth, wrong;
+	const struct weir_vmm_desc *expected;
+	struct weir_machine *machine;
+	struct probe_result result, *r = &result;
+	char err[256] = "";
+
+	load("laptop", &truth);
+	wrong = truth;
+	make_wrong(&wrong);
+	expected = two ? &truth.vmm : &wrong.vmm;
+	options.estimates = &wrong;
+	options.host_bytes = granules * truth.vmm.granularity_bytes;
+	assert_int_equal(weir_machine_simulate(&truth, WEIR_DATA_PHANTOM, &machine), 0);
+	if (probe_run(machine, &options, r, err, sizeof(err)))
+		fail_msg("%s", err);
+	weir_machine_close(machine);
+	assert_int_equal(probe_record_find(r, "vmm.unmap_host_mib_ns")->nr > 0, two);
+	EXPECT("vmm", UINT32_MAX, &r->desc.vmm, expected, set_access_host_mib_ns, !two);
+	EXPECT("vmm", UINT32_MAX, &r->desc.vmm, expected, unmap_host_mib_ns, !two);
+	if (!two)
+		assert_int_equal(r->desc.vmm.unmap_host_mib_ns, expected->unmap_host_mib_ns);
+	probe_result_fini(r);
+}
+
+static void test_probe_little_host_memory(void **state)
+{
+	(void)state;
+	expect_host_sizes(2, false);
+	expect_host_sizes(4, true);
 }
 
 /* Calls all over a measurement fail, one a run: it ends with an error, or goes on where there is
@@ -345,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probe_described_machines),
 		cmocka_unit_test(test_probe_perturbed_machines),
+		cmocka_unit_test(test_probe_little_host_memory),
 		cmocka_unit_test(test_probe_calls_fail),
 	};
 

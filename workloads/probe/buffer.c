@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for kernels to work on: chunks of the size of core's blocks, mapped side by side. */
+/* Memory for kernels to work on: chunks, of the size of core's blocks where nothing else is said,
+ * mapped side by side. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -25,31 +26,31 @@ uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint3
 	return bytes;
 }
 
-int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out)
+int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
+			   struct probe_buffer *out)
 {
 	const struct backend_ops *ops = p->b->ops;
-	struct probe_buffer buffer = {.bytes = bytes};
+	struct probe_buffer buffer = {.bytes = nr * unit, .unit = unit};
 	void *addr;
 	int err;
 
-	buffer.unit = bytes < UNIT_MAX ? bytes : UNIT_MAX;
-	buffer.chunk = calloc(bytes / buffer.unit, sizeof(*buffer.chunk));
+	buffer.chunk = calloc(nr, sizeof(*buffer.chunk));
 	if (!buffer.chunk)
 		return -ENOMEM;
-	err = ops->va_reserve(p->b, bytes, buffer.unit, &addr);
+	err = ops->va_reserve(p->b, buffer.bytes, unit, &addr);
 	if (err) {
 		free(buffer.chunk);
 		return err;
 	}
 	buffer.addr = addr;
-	while (!err && buffer.nr < bytes / buffer.unit) {
+	while (!err && buffer.nr < nr) {
 		struct backend_chunk *chunk = &buffer.chunk[buffer.nr];
 
-		err = ops->chunk_create(p->b, memory, buffer.unit, chunk);
+		err = ops->chunk_create(p->b, memory, unit, chunk);
 		if (err)
 			break;
 		buffer.nr++;
-		err = ops->map(p->b, buffer.addr + buffer.nr_mapped * buffer.unit, chunk,
+		err = ops->map(p->b, buffer.addr + buffer.nr_mapped * unit, chunk,
 			       BACKEND_PROT_WRITE, 1u << p->device);
 		if (!err)
 			buffer.nr_mapped++;
@@ -59,6 +60,13 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct
 	else
 		*out = buffer;
 	return err;
+}
+
+int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out)
+{
+	uint64_t unit = bytes < UNIT_MAX ? bytes : UNIT_MAX;
+
+	return probe_buffer_create_of(p, memory, unit, (uint32_t)(bytes / unit), out);
 }
 
 void probe_drain(struct probe *p)

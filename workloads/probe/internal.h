@@ -54,6 +54,10 @@ struct probe {
 /* Make a buffer that the device may use. bytes: a power of two, at least one granule. */
 int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out);
 
+/* The same, of nr > 0 chunks of unit bytes. unit: a multiple of the granularity. */
+int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
+			   struct probe_buffer *out);
+
 /* Wait for the device's work, then give the buffer back. A zeroed one is allowed. */
 void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
 
@@ -149,7 +153,7 @@ static inline uint64_t probe_round(double x)
 /* Steps that each takes: calls of probe_step(). */
 #define PROBE_DEVICE_STEPS 5u
 #define PROBE_LINK_STEPS 3u
-#define PROBE_VMM_STEPS 1u
+#define PROBE_VMM_STEPS 2u
 
 int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);

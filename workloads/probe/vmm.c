@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mapping calls and the creation of chunks cost the host, at the granularity, on a device. */
+/*
+ * What mapping calls and the creation of chunks cost the host, at the granularity, on a device; and
+ * what more mapping calls cost for each MiB of host memory. A driver's calls take longer the more
+ * is mapped, and a space maps thousands of blocks: so all is measured beside a crowd of mappings.
+ */
 #include <math.h>
 
 #include "workloads/probe/internal.h"
@@ -8,9 +12,17 @@
 #define CALLS 32u
 #define QUICK_CALLS 12u
 
+/* Mappings in the crowd, at most. */
+#define CROWD 2000u
+#define QUICK_CROWD 500u
+
+/* Of the larger of the two sizes of host memory, at most. */
+#define HOST_GRANULES 16u
+
 struct vmm_times {
 	struct fit_series create[2]; /* of a host chunk; of one in the device's own memory */
 	struct fit_series map, set_access, set_access_more, unmap;
+	struct fit_series set_access_host_mib, unmap_host_mib; /* empty: no room for two sizes */
 };
 
 /* The memories and devices that it is done with. */
@@ -18,7 +30,21 @@ struct vmm_case {
 	uint32_t own, host;
 	uint32_t devices;    /* all that reach the device's memory */
 	uint32_t nr_devices; /* of them */
-	void *addr;	     /* a reservation of one granule */
+};
+
+/* Of one round of calls. */
+struct call_times {
+	double map, set_access;
+	double set_access_more; /* for each device beyond one; of one device undefined */
+	double unmap;
+};
+
+/* A block that changes tiers: an address, and a chunk in each. */
+struct vmm_block {
+	void *addr; /* NULL: there is none */
+	uint64_t bytes;
+	struct backend_chunk chunk[2]; /* in the device's own memory; on the host */
+	uint32_t nr;		       /* of them that are created */
 };
 
 static double since(struct probe *p, uint64_t begin_ns)
@@ -26,86 +52,196 @@ static double since(struct probe *p, uint64_t begin_ns)
 	return (double)(p->b->ops->now_ns(p->b) - begin_ns);
 }
 
-/* Map, give access to one and to all, unmap; each alone. The chunk is left unmapped. */
-static int map_once(struct probe *p, const struct vmm_case *c, const struct backend_chunk *chunk,
-		    double ns[4])
+static uint32_t nr_calls(const struct probe *p)
+{
+	return p->options->quick ? QUICK_CALLS : CALLS;
+}
+
+/* Map, give access to the device and to all of some that it is among, unmap; each alone. The chunk
+ * is left unmapped. */
+static int map_once(struct probe *p, void *addr, const struct backend_chunk *chunk,
+		    uint32_t devices, struct call_times *out)
 {
 	const struct backend_ops *ops = p->b->ops;
+	uint32_t nr_devices = (uint32_t)__builtin_popcount(devices);
 	uint64_t begin = ops->now_ns(p->b);
-	int err = ops->map(p->b, c->addr, chunk, BACKEND_PROT_WRITE, 0), unmapped;
+	int err = ops->map(p->b, addr, chunk, BACKEND_PROT_WRITE, 0), unmapped;
 
 	if (err)
 		return err;
-	ns[0] = since(p, begin);
+	out->map = since(p, begin);
 	begin = ops->now_ns(p->b);
-	err = ops->set_access(p->b, c->addr, BACKEND_PROT_WRITE, 1u << p->device);
-	ns[1] = since(p, begin);
-	if (!err && c->nr_devices > 1) {
+	err = ops->set_access(p->b, addr, BACKEND_PROT_WRITE, 1u << p->device);
+	out->set_access = since(p, begin);
+	if (!err && nr_devices > 1) {
 		begin = ops->now_ns(p->b);
-		err = ops->set_access(p->b, c->addr, BACKEND_PROT_WRITE, c->devices);
-		ns[2] = fmax(since(p, begin) - ns[1], 0) / (c->nr_devices - 1);
+		err = ops->set_access(p->b, addr, BACKEND_PROT_WRITE, devices);
+		out->set_access_more =
+			fmax(since(p, begin) - out->set_access, 0) / (nr_devices - 1);
 	}
 	begin = ops->now_ns(p->b);
-	unmapped = ops->unmap(p->b, c->addr);
-	ns[3] = since(p, begin);
+	unmapped = ops->unmap(p->b, addr);
+	out->unmap = since(p, begin);
 	/* Once more, since the chunk could not be destroyed. */
 	if (unmapped)
-		(void)ops->unmap(p->b, c->addr);
+		(void)ops->unmap(p->b, addr);
 	return err ? err : unmapped;
 }
 
-static int chunk_once(struct probe *p, const struct vmm_case *c, bool own, double *create_ns,
-		      double map_ns[4])
+/* ------------------------------------------------------------------ a granule */
+
+/* addr: where to map it; NULL: nowhere. */
+static int chunk_once(struct probe *p, const struct vmm_case *c, uint32_t memory, void *addr,
+		      double *create_ns, struct call_times *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	uint64_t begin = ops->now_ns(p->b);
 	struct backend_chunk chunk;
-	int err = ops->chunk_create(p->b, own ? c->own : c->host, p->b->desc.vmm.granularity_bytes,
-				    &chunk);
+	int err = ops->chunk_create(p->b, memory, p->b->desc.vmm.granularity_bytes, &chunk);
 
 	if (err)
 		return err;
 	*create_ns = since(p, begin);
-	if (own)
-		err = map_once(p, c, &chunk, map_ns);
+	if (addr)
+		err = map_once(p, addr, &chunk, c->devices, out);
 	ops->chunk_destroy(p->b, &chunk);
 	return err;
 }
 
-static int vmm_measure(struct probe *p, const struct vmm_case *c, struct vmm_times *times)
+static int granule_rounds(struct probe *p, const struct vmm_case *c, void *addr,
+			  struct vmm_times *times)
 {
-	uint32_t calls = p->options->quick ? QUICK_CALLS : CALLS;
 	int err = 0;
 
-	for (uint32_t i = 0; i <= calls && !err; i++) {
-		double create_ns[2], ns[4] = {0};
+	for (uint32_t i = 0; i <= nr_calls(p) && !err; i++) {
+		struct call_times calls = {0};
+		double create_ns[2];
 
-		err = chunk_once(p, c, false, &create_ns[0], ns);
+		err = chunk_once(p, c, c->host, NULL, &create_ns[0], NULL);
 		if (!err)
-			err = chunk_once(p, c, true, &create_ns[1], ns);
+			err = chunk_once(p, c, c->own, addr, &create_ns[1], &calls);
 		if (err || !i)
 			continue;
 		fit_add(&times->create[0], create_ns[0]);
 		fit_add(&times->create[1], create_ns[1]);
-		fit_add(&times->map, ns[0]);
-		fit_add(&times->set_access, ns[1]);
+		fit_add(&times->map, calls.map);
+		fit_add(&times->set_access, calls.set_access);
 		if (c->nr_devices > 1)
-			fit_add(&times->set_access_more, ns[2]);
-		fit_add(&times->unmap, ns[3]);
+			fit_add(&times->set_access_more, calls.set_access_more);
+		fit_add(&times->unmap, calls.unmap);
 	}
 	return err;
 }
 
-static void vmm_keep(struct probe *p, const struct vmm_times *times)
+static int granule_measure(struct probe *p, const struct vmm_case *c, struct vmm_times *times)
+{
+	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
+	void *addr;
+	int err = p->b->ops->va_reserve(p->b, granularity, granularity, &addr);
+
+	if (err)
+		return err;
+	err = granule_rounds(p, c, addr, times);
+	p->b->ops->va_release(p->b, addr, granularity);
+	return err;
+}
+
+/* ------------------------------------------------------------------ host memory by the MiB */
+
+static void block_destroy(struct probe *p, struct vmm_block *block)
+{
+	while (block->nr)
+		p->b->ops->chunk_destroy(p->b, &block->chunk[--block->nr]);
+	if (block->addr)
+		p->b->ops->va_release(p->b, block->addr, block->bytes);
+}
+
+static int block_create(struct probe *p, const struct vmm_case *c, uint64_t bytes,
+			struct vmm_block *out)
+{
+	const uint32_t memory[2] = {c->own, c->host};
+	struct vmm_block block = {.bytes = bytes};
+	int err = p->b->ops->va_reserve(p->b, bytes, bytes, &block.addr);
+
+	if (err)
+		return err;
+	while (block.nr < 2 && !err) {
+		err = p->b->ops->chunk_create(p->b, memory[block.nr], bytes,
+					      &block.chunk[block.nr]);
+		if (!err)
+			block.nr++;
+	}
+	if (err)
+		block_destroy(p, &block);
+	else
+		*out = block;
+	return err;
+}
+
+/* Where host memory comes after the device's, the driver changes page tables, as in a space. Where
+ * host memory was before, it need not. */
+static int block_once(struct probe *p, const struct vmm_block *block, struct call_times *out)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < 2 && !err; i++)
+		err = map_once(p, block->addr, &block->chunk[i], 1u << p->device, out);
+	return err;
+}
+
+static int host_rounds(struct probe *p, const struct vmm_block block[2], struct vmm_times *times)
+{
+	double mib = (double)(block[1].bytes - block[0].bytes) / MIB;
+	int err = 0;
+
+	for (uint32_t i = 0; i <= nr_calls(p) && !err; i++) {
+		struct call_times less, more;
+
+		err = block_once(p, &block[0], &less);
+		if (!err)
+			err = block_once(p, &block[1], &more);
+		if (err || !i)
+			continue;
+		fit_add(&times->set_access_host_mib,
+			fmax(more.set_access - less.set_access, 0) / mib);
+		fit_add(&times->unmap_host_mib, fmax(more.unmap - less.unmap, 0) / mib);
+	}
+	return err;
+}
+
+static int host_measure(struct probe *p, const struct vmm_case *c, struct vmm_times *times)
+{
+	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
+	uint64_t most = probe_room(p, c->own, HOST_GRANULES * granularity, 2);
+	uint64_t bytes = probe_room(p, c->host, most, 2);
+	struct vmm_block block[2] = {{0}};
+	int err = probe_step(p, "mapping calls of host memory");
+
+	if (err || bytes == granularity)
+		return err;
+	err = block_create(p, c, granularity, &block[0]);
+	if (!err)
+		err = block_create(p, c, bytes, &block[1]);
+	if (!err)
+		err = host_rounds(p, block, times);
+	block_destroy(p, &block[1]);
+	block_destroy(p, &block[0]);
+	return err;
+}
+
+/* ------------------------------------------------------------------ what is kept */
+
+static void calls_keep(struct probe *p, const struct vmm_times *times)
 {
 	const struct weir_vmm_desc *estimate = &p->estimates->vmm;
 	struct weir_vmm_desc *vmm = &p->desc->vmm;
 
-	vmm->map_ns = probe_round(probe_keep(p, &times->map, (double)estimate->map_ns,
-					     "mapping a granule, without access", "vmm.map_ns"));
-	vmm->set_access_ns =
-		probe_round(probe_keep(p, &times->set_access, (double)estimate->set_access_ns,
-				       "giving one device access", "vmm.set_access_ns"));
+	vmm->map_ns = probe_round(
+		probe_keep(p, &times->map, (double)estimate->map_ns,
+			   "mapping a granule beside many mappings, without access", "vmm.map_ns"));
+	vmm->set_access_ns = probe_round(
+		probe_keep(p, &times->set_access, (double)estimate->set_access_ns,
+			   "giving one device access, beside many mappings", "vmm.set_access_ns"));
 	if (times->set_access_more.nr)
 		vmm->set_access_device_ns = probe_round(probe_keep(
 			p, &times->set_access_more, (double)estimate->set_access_device_ns,
@@ -116,7 +252,33 @@ static void vmm_keep(struct probe *p, const struct vmm_times *times)
 			     "no other device reaches this one's memory",
 			     "vmm.set_access_device_ns");
 	vmm->unmap_ns = probe_round(probe_keep(p, &times->unmap, (double)estimate->unmap_ns,
-					       "unmapping a granule", "vmm.unmap_ns"));
+					       "unmapping a granule, beside many mappings",
+					       "vmm.unmap_ns"));
+}
+
+/* What a call takes more for each MiB of host memory; path: of the constant. */
+static void host_keep(struct probe *p, const struct fit_series *series, uint64_t estimate,
+		      const char *how, const char *path, uint64_t *out)
+{
+	if (series->nr)
+		*out = probe_round(probe_keep(p, series, (double)estimate, how, "%s", path));
+	else
+		probe_assume(p, (double)estimate, "no room for host chunks of two sizes", "%s",
+			     path);
+}
+
+static void vmm_keep(struct probe *p, const struct vmm_times *times)
+{
+	const struct weir_vmm_desc *estimate = &p->estimates->vmm;
+	struct weir_vmm_desc *vmm = &p->desc->vmm;
+
+	calls_keep(p, times);
+	host_keep(p, &times->set_access_host_mib, estimate->set_access_host_mib_ns,
+		  "giving one device access to host chunks of two sizes",
+		  "vmm.set_access_host_mib_ns", &vmm->set_access_host_mib_ns);
+	host_keep(p, &times->unmap_host_mib, estimate->unmap_host_mib_ns,
+		  "unmapping host chunks of two sizes", "vmm.unmap_host_mib_ns",
+		  &vmm->unmap_host_mib_ns);
 	vmm->create_hbm_ns = probe_round(probe_keep(
 		p, &times->create[1], (double)estimate->create_hbm_ns,
 		"creating a chunk of one granule, mapped at its alias", "vmm.create_hbm_ns"));
@@ -124,6 +286,8 @@ static void vmm_keep(struct probe *p, const struct vmm_times *times)
 		p, &times->create[0], (double)estimate->create_host_ns,
 		"creating a chunk of one granule, mapped at its alias", "vmm.create_host_ns"));
 }
+
+/* ------------------------------------------------------------------ the whole */
 
 /* Whether a device may be given access to another's memory. */
 static bool reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory)
@@ -137,12 +301,9 @@ static bool reaches(const struct weir_machine_desc *desc, uint32_t device, uint3
 	return own == memory;
 }
 
-int probe_vmm(struct probe *p)
+static struct vmm_case case_of(const struct probe *p)
 {
-	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
 	struct vmm_case c = {.own = p->desc->device[p->device].memory};
-	struct vmm_times times = {0};
-	int err = probe_step(p, "mapping calls");
 
 	while (p->desc->memory[c.host].kind != WEIR_MEMORY_HOST)
 		c.host++;
@@ -151,12 +312,35 @@ int probe_vmm(struct probe *p)
 			c.devices |= 1u << d;
 			c.nr_devices++;
 		}
+	return c;
+}
+
+/* The calls that are measured need some of the memory, too. */
+static int crowd_create(struct probe *p, uint32_t memory, struct probe_buffer *out)
+{
+	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
+	uint64_t room = probe_room(p, memory, UINT64_MAX, 2) / granularity;
+	uint32_t most = p->options->quick ? QUICK_CROWD : CROWD;
+
+	return probe_buffer_create_of(p, memory, granularity, room < most ? (uint32_t)room : most,
+				      out);
+}
+
+int probe_vmm(struct probe *p)
+{
+	const struct vmm_case c = case_of(p);
+	struct probe_buffer crowd;
+	struct vmm_times times = {0};
+	int err = probe_step(p, "mapping calls");
+
 	if (!err)
-		err = p->b->ops->va_reserve(p->b, granularity, granularity, &c.addr);
+		err = crowd_create(p, c.own, &crowd);
 	if (err)
 		return err;
-	err = vmm_measure(p, &c, &times);
-	p->b->ops->va_release(p->b, c.addr, granularity);
+	err = granule_measure(p, &c, &times);
+	if (!err)
+		err = host_measure(p, &c, &times);
+	probe_buffer_destroy(p, &crowd);
 	if (!err)
 		vmm_keep(p, &times);
 	return err;
