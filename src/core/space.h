@@ -260,7 +260,8 @@ void range_pool_add(struct weir_space *space, struct range *range);
 /*
  * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
  * (range_block_is_held()). Prefers one that the stream may reuse at once, then one with about so
- * many resident blocks (each other one is a mapping call), then the last freed.
+ * many resident blocks and the others in host memory (each other one is a mapping call), then the
+ * last freed.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			     const struct weir_stream *stream, uint32_t nr_resident);

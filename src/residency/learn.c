@@ -14,8 +14,6 @@
 #define NO_LIFE UINT32_MAX
 /* A life of at most so many steps may be a loop's temporary: any such one has the same shape. */
 #define SHORT_LIFE 16
-/* Left for copies on their way, where blocks are small. */
-#define RESERVE_BYTES (64u << 20)
 
 /* Everything that learning holds while it works. */
 struct learning {
@@ -305,18 +303,15 @@ static void learn_ranges(struct learning *l)
 	}
 }
 
-/* Blocks that the plan may count on: all but the arenas', and some for copies on their way, of
- * small blocks more. */
+/* Blocks that the plan may count on: all but the arenas'. */
 static uint32_t plan_budget(const struct weir_space *space)
 {
-	uint64_t budget = space->pmm[TIER_HBM].max_chunks;
-	uint64_t reserve = MAX(RESERVE_BYTES / space->block_bytes, SPACE_CHUNKS_SPARE);
+	uint64_t budget = space->pmm[TIER_HBM].max_chunks, taken = 0;
 
-	reserve = MIN(reserve, budget / 32);
 	for (uint32_t r = 0; r < space->nr_ranges; r++)
 		if (space->range[r]->arena)
-			reserve += space->range[r]->nr_blocks;
-	return (uint32_t)(budget > reserve + 1 ? budget - reserve : 1);
+			taken += space->range[r]->nr_blocks;
+	return (uint32_t)(budget > taken ? budget - taken : 1);
 }
 
 static int make_plan(const struct learning *l, struct plan **out)

@@ -6,12 +6,15 @@
  * dirty, as real numbers. For each stage, in order:
  *
  *   settle      what must be resident and is not comes in first, what must make room for it goes
- * out
- *               first: the stage waits for both (a stall)
+ *               out first: the stage waits for both (a stall), and for the mapping calls
  *   run         each step takes the largest of computation and link time of what is in place
  *   look ahead  what the link has left during the stage serves the stages to come, the nearest
  *               first: evict what some stage will have no room for, farthest next use first; fetch
- *               what it will use, where there is room from now until then
+ *               what it will use, where there is room from now until then; the mapping calls take
+ *               place during the stage
+ *
+ * A block of host memory is mapped from when it is used in place until it is fetched, or the life
+ * ends; evicting a block only unmaps it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -163,12 +166,12 @@ static double take_out(struct plan_model *m, uint32_t life, double blocks)
 /* Bring blocks of a life in: where they were used in place, that mapping goes. */
 static void take_in(struct plan_model *m, uint32_t life, double blocks)
 {
-	double away = m->stages->blocks[life] - m->resident[life];
-	double mapped = m->in_place[life] * MIN(1, blocks / MAX(away, TINY));
+	double away = m->stages->blocks[life] - m->resident[life] - blocks;
+	double unmapped = MAX(0, m->in_place[life] - away);
 
 	m->resident[life] += blocks;
-	m->in_place[life] -= mapped;
-	m->calls_ns += blocks * m->input->map_ns + mapped * m->input->host_unmap_ns;
+	m->in_place[life] -= unmapped;
+	m->calls_ns += blocks * m->input->map_ns + unmapped * m->input->host_unmap_ns;
 }
 
 /* Map what a stage will use in place. */

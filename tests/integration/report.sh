@@ -118,8 +118,8 @@ with()
 	with '"compute":1,"in_place":null,"allocation":0.25,"first_touch":7,"demand":0,"magic":0.75' uvm
 } >parts.json
 page parts parts.json
-has parts.html '<strong>uvm\+prefetch</strong>: 50 % of 2.87 s on eviction and 30 % on copies on demand' \
-	'<strong>uvm</strong>: 78 % of 2.87 s on first touches and 11 % on computing' \
+has parts.html '<strong>uvm\+prefetch</strong>: 50 % of [0-9.]+ s on eviction and 30 % on copies on demand' \
+	'<strong>uvm</strong>: 78 % of [0-9.]+ s on first touches and 11 % on computing' \
 	'Page faults of the whole run there: uvm 1.3M \(first touches: 200k\), uvm\+prefetch 1.3M' \
 	'fill = .var\(--first-touch\)' '<th scope="col">faults'
 lacks plain.html '<th scope="col">faults' 'Page faults'
