@@ -13,8 +13,7 @@ errors. Fitted are
            and the same rate; the other two are taken over from rtx5090, since nothing that was
            measured there hangs on them.
 
-All other times are predictions, and say how good the model is. PyTorch's kernels on the H200 take
-about twice the time of the description's; beside faults that is little, and the fit absorbs it.
+All other times are predictions, and say how good the model is.
 
 usage: fit_uvm.py           print the costs found, with the residuals of the files' costs
        fit_uvm.py --check   also compare costs and docs/uvm-model.md with what was found; exit 1 if
@@ -44,8 +43,8 @@ RTX5090 = {
     10: (70.06, 26.47, 12.76, 12.17),
     12: (93.71, 39.74, 24.41, 21.82),
 }
-# PyTorch on an H200: no whole blocks there.
-H200 = {1: (8.109, None, 1.161, None), 3: (23.76, None, 3.749, None)}
+# One H200, 2026-11-20 (docs/results.md): no whole blocks there.
+H200 = {1: (5.509, None, 0.9684, None), 3: (16.55, None, 2.976, None)}
 STREAM = 6.05e9  # bytes a second
 
 COSTS = ("batch_ns", "page_ns", "populate_ns", "cpu_unmap_ns", "host_page_ns")

@@ -163,15 +163,18 @@ static double take_out(struct plan_model *m, uint32_t life, double blocks)
 	return dirty;
 }
 
-/* Bring blocks of a life in: where they were used in place, that mapping goes. */
-static void take_in(struct plan_model *m, uint32_t life, double blocks)
+/* Bring blocks of a life in: where they were used in place, that mapping goes. fresh: they come
+ * with a freed range, most of them mapped. */
+static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fresh)
 {
 	double away = m->stages->blocks[life] - m->resident[life] - blocks;
 	double unmapped = MAX(0, m->in_place[life] - away);
 
 	m->resident[life] += blocks;
 	m->in_place[life] -= unmapped;
-	m->calls_ns += blocks * m->input->map_ns + unmapped * m->input->host_unmap_ns;
+	m->calls_ns += unmapped * m->input->host_unmap_ns;
+	if (!fresh)
+		m->calls_ns += blocks * m->input->map_ns;
 }
 
 /* Map what a stage will use in place. */
@@ -273,7 +276,7 @@ static double settle(struct plan_model *m, uint32_t g)
 		double blocks =
 			MAX(0, m->level[stage->first_life + i] - m->resident[life->life]) * share;
 
-		take_in(m, life->life, blocks);
+		take_in(m, life->life, blocks, life->overwritten);
 		map_in_place(m, life->life);
 		if (m->reached)
 			m->reached[stage->first_life + i] = m->resident[life->life];
@@ -417,7 +420,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 		blocks = MIN(MIN(blocks, room), m->slack_in);
 		if (blocks < TINY)
 			continue;
-		take_in(m, l, blocks);
+		take_in(m, l, blocks, false);
 		m->ahead[l] += blocks;
 		m->slack_in -= blocks;
 		m->copied_ns += blocks * m->input->in_ns;

@@ -68,7 +68,8 @@ meets rtx5090 5M native=1.14 malloc=1.89 uvm=34.23 uvm+max=12.76 uvm+prefetch=5.
 meets rtx5090 8M uvm=55.36 uvm+max=20.51 uvm+prefetch=8.97 uvm+prefetch+max=9.10
 meets rtx5090 10M uvm=70.06 uvm+max=26.47 uvm+prefetch=12.76 uvm+prefetch+max=12.17
 meets rtx5090 12M uvm=93.71 uvm+max=39.74 uvm+prefetch=24.41 uvm+prefetch+max=21.82
-meets h200 3M uvm=23.76 uvm+prefetch=3.749
+# Measured on one: docs/results.md.
+meets h200 3M uvm=16.55 uvm+prefetch=2.976
 
 # refuses OPTIONS... -- WORDS: the run fails with one line that says so.
 refuses() {
