@@ -16,6 +16,9 @@
 #define CROWD 2000u
 #define QUICK_CROWD 500u
 
+/* From one of the crowd to the next that is mapped anew: a prime, so that all come in turn. */
+#define ROUND_STEP 1237u
+
 /* Of the larger of the two sizes of host memory, at most. */
 #define HOST_GRANULES 16u
 
@@ -57,15 +60,14 @@ static uint32_t nr_calls(const struct probe *p)
 	return p->options->quick ? QUICK_CALLS : CALLS;
 }
 
-/* Map, give access to the device and to all of some that it is among, unmap; each alone. The chunk
- * is left unmapped. */
-static int map_once(struct probe *p, void *addr, const struct backend_chunk *chunk,
-		    uint32_t devices, struct call_times *out)
+/* Map, give access to the device and to all of some that it is among, each alone. */
+static int map_timed(struct probe *p, void *addr, const struct backend_chunk *chunk,
+		     uint32_t devices, struct call_times *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	uint32_t nr_devices = (uint32_t)__builtin_popcount(devices);
 	uint64_t begin = ops->now_ns(p->b);
-	int err = ops->map(p->b, addr, chunk, BACKEND_PROT_WRITE, 0), unmapped;
+	int err = ops->map(p->b, addr, chunk, BACKEND_PROT_WRITE, 0);
 
 	if (err)
 		return err;
@@ -79,20 +81,22 @@ static int map_once(struct probe *p, void *addr, const struct backend_chunk *chu
 		out->set_access_more =
 			fmax(since(p, begin) - out->set_access, 0) / (nr_devices - 1);
 	}
-	begin = ops->now_ns(p->b);
-	unmapped = ops->unmap(p->b, addr);
+	return err;
+}
+
+static int unmap_timed(struct probe *p, void *addr, struct call_times *out)
+{
+	const struct backend_ops *ops = p->b->ops;
+	uint64_t begin = ops->now_ns(p->b);
+	int err = ops->unmap(p->b, addr);
+
 	out->unmap = since(p, begin);
-	/* Once more, since the chunk could not be destroyed. */
-	if (unmapped)
-		(void)ops->unmap(p->b, addr);
-	return err ? err : unmapped;
+	return err;
 }
 
 /* ------------------------------------------------------------------ a granule */
 
-/* addr: where to map it; NULL: nowhere. */
-static int chunk_once(struct probe *p, const struct vmm_case *c, uint32_t memory, void *addr,
-		      double *create_ns, struct call_times *out)
+static int create_once(struct probe *p, uint32_t memory, double *ns)
 {
 	const struct backend_ops *ops = p->b->ops;
 	uint64_t begin = ops->now_ns(p->b);
@@ -101,15 +105,25 @@ static int chunk_once(struct probe *p, const struct vmm_case *c, uint32_t memory
 
 	if (err)
 		return err;
-	*create_ns = since(p, begin);
-	if (addr)
-		err = map_once(p, addr, &chunk, c->devices, out);
+	*ns = since(p, begin);
 	ops->chunk_destroy(p->b, &chunk);
-	return err;
+	return 0;
 }
 
-static int granule_rounds(struct probe *p, const struct vmm_case *c, void *addr,
-			  struct vmm_times *times)
+/* One of the crowd is unmapped and mapped again, as a block that moves is. Not the same as last
+ * time: what a driver has at hand it finds sooner. */
+static int remap_once(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
+		      uint32_t round, struct call_times *out)
+{
+	uint32_t i = (uint32_t)((uint64_t)round * ROUND_STEP % crowd->nr);
+	void *addr = crowd->addr + i * crowd->unit;
+	int err = unmap_timed(p, addr, out);
+
+	return err ? err : map_timed(p, addr, &crowd->chunk[i], c->devices, out);
+}
+
+static int granule_measure(struct probe *p, const struct vmm_case *c,
+			   const struct probe_buffer *crowd, struct vmm_times *times)
 {
 	int err = 0;
 
@@ -117,9 +131,11 @@ static int granule_rounds(struct probe *p, const struct vmm_case *c, void *addr,
 		struct call_times calls = {0};
 		double create_ns[2];
 
-		err = chunk_once(p, c, c->host, NULL, &create_ns[0], NULL);
+		err = create_once(p, c->host, &create_ns[0]);
 		if (!err)
-			err = chunk_once(p, c, c->own, addr, &create_ns[1], &calls);
+			err = create_once(p, c->own, &create_ns[1]);
+		if (!err)
+			err = remap_once(p, c, crowd, i, &calls);
 		if (err || !i)
 			continue;
 		fit_add(&times->create[0], create_ns[0]);
@@ -130,19 +146,6 @@ static int granule_rounds(struct probe *p, const struct vmm_case *c, void *addr,
 			fit_add(&times->set_access_more, calls.set_access_more);
 		fit_add(&times->unmap, calls.unmap);
 	}
-	return err;
-}
-
-static int granule_measure(struct probe *p, const struct vmm_case *c, struct vmm_times *times)
-{
-	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
-	void *addr;
-	int err = p->b->ops->va_reserve(p->b, granularity, granularity, &addr);
-
-	if (err)
-		return err;
-	err = granule_rounds(p, c, addr, times);
-	p->b->ops->va_release(p->b, addr, granularity);
 	return err;
 }
 
@@ -184,8 +187,16 @@ static int block_once(struct probe *p, const struct vmm_block *block, struct cal
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < 2 && !err; i++)
-		err = map_once(p, block->addr, &block->chunk[i], 1u << p->device, out);
+	for (uint32_t i = 0; i < 2 && !err; i++) {
+		int unmapped;
+
+		err = map_timed(p, block->addr, &block->chunk[i], 1u << p->device, out);
+		unmapped = unmap_timed(p, block->addr, out);
+		/* Once more, since the chunk could not be destroyed. */
+		if (unmapped)
+			(void)p->b->ops->unmap(p->b, block->addr);
+		err = err ? err : unmapped;
+	}
 	return err;
 }
 
@@ -236,12 +247,12 @@ static void calls_keep(struct probe *p, const struct vmm_times *times)
 	const struct weir_vmm_desc *estimate = &p->estimates->vmm;
 	struct weir_vmm_desc *vmm = &p->desc->vmm;
 
-	vmm->map_ns = probe_round(
-		probe_keep(p, &times->map, (double)estimate->map_ns,
-			   "mapping a granule beside many mappings, without access", "vmm.map_ns"));
+	vmm->map_ns = probe_round(probe_keep(p, &times->map, (double)estimate->map_ns,
+					     "mapping one granule of many, without access",
+					     "vmm.map_ns"));
 	vmm->set_access_ns = probe_round(
 		probe_keep(p, &times->set_access, (double)estimate->set_access_ns,
-			   "giving one device access, beside many mappings", "vmm.set_access_ns"));
+			   "giving one device access to one granule of many", "vmm.set_access_ns"));
 	if (times->set_access_more.nr)
 		vmm->set_access_device_ns = probe_round(probe_keep(
 			p, &times->set_access_more, (double)estimate->set_access_device_ns,
@@ -252,8 +263,7 @@ static void calls_keep(struct probe *p, const struct vmm_times *times)
 			     "no other device reaches this one's memory",
 			     "vmm.set_access_device_ns");
 	vmm->unmap_ns = probe_round(probe_keep(p, &times->unmap, (double)estimate->unmap_ns,
-					       "unmapping a granule, beside many mappings",
-					       "vmm.unmap_ns"));
+					       "unmapping one granule of many", "vmm.unmap_ns"));
 }
 
 /* What a call takes more for each MiB of host memory; path: of the constant. */
@@ -315,7 +325,7 @@ static struct vmm_case case_of(const struct probe *p)
 	return c;
 }
 
-/* The calls that are measured need some of the memory, too. */
+/* What is measured besides it needs some of the memory, too. */
 static int crowd_create(struct probe *p, uint32_t memory, struct probe_buffer *out)
 {
 	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
@@ -337,7 +347,7 @@ int probe_vmm(struct probe *p)
 		err = crowd_create(p, c.own, &crowd);
 	if (err)
 		return err;
-	err = granule_measure(p, &c, &times);
+	err = granule_measure(p, &c, &crowd, &times);
 	if (!err)
 		err = host_measure(p, &c, &times);
 	probe_buffer_destroy(p, &crowd);
