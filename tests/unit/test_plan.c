@@ -239,6 +239,34 @@ static void test_plan_fetches_what_is_read_often(void **state)
 	plan_destroy(plan);
 }
 
+/* Two lives in turn, with room for one: each comes in for its step, unless mapping it takes longer
+ * than using it in place, where it is mapped once. */
+static void test_plan_counts_mapping_calls(void **state)
+{
+	(void)state;
+	for (int dear = 0; dear < 2; dear++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t a, b;
+
+		period_init(&p, 8);
+		p.input.map_ns = p.input.unmap_ns = dear ? 300 : 1;
+		p.input.host_map_ns = p.input.host_unmap_ns = dear ? 300 : 1;
+		a = add_life(&p, 8);
+		b = add_life(&p, 8);
+		add_step(&p, 10, 1);
+		add_use(&p, a, WEIR_READ, 3);
+		add_step(&p, 10, 2);
+		add_use(&p, b, WEIR_READ, 3);
+		plan = make(&p);
+		check_plan(&p, plan);
+		assert_int_equal(has_move(plan, a, PLAN_FETCH) && has_move(plan, b, PLAN_FETCH),
+				 !dear);
+		assert_true(plan->modelled_ns < (dear ? 4900 : 1700));
+		plan_destroy(plan);
+	}
+}
+
 /* What its next use overwrites is neither copied out nor in. */
 static void test_plan_overwritten_is_never_copied(void **state)
 {
@@ -477,6 +505,10 @@ static void random_period(struct period *p, struct test_random *r, uint32_t nr_s
 
 	period_init(p, 2 + random_below(r, nr_lives * blocks_max));
 	p->input.duplex_ns = 100 + random_below(r, 100);
+	p->input.map_ns = random_below(r, 30);
+	p->input.unmap_ns = random_below(r, 30);
+	p->input.host_map_ns = p->input.map_ns + random_below(r, 100);
+	p->input.host_unmap_ns = p->input.unmap_ns + random_below(r, 100);
 	for (uint32_t l = 0; l < nr_lives; l++)
 		add_life(p, 1 + random_below(r, blocks_max));
 	for (uint32_t i = 0; i < nr_steps; i++) {
@@ -554,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_plan_cyclic_scan),
 		cmocka_unit_test(test_plan_hides_the_link),
 		cmocka_unit_test(test_plan_fetches_what_is_read_often),
+		cmocka_unit_test(test_plan_counts_mapping_calls),
 		cmocka_unit_test(test_plan_overwritten_is_never_copied),
 		cmocka_unit_test(test_plan_dead_costs_nothing),
 		cmocka_unit_test(test_plan_advised_to_the_host),

@@ -262,6 +262,25 @@ static void test_space_bracket_larger_than_the_budget(void **state)
 
 /* ------------------------------------------------------------------ streams */
 
+/* The host does not get so far ahead of the device that a stream is full. */
+static void test_space_bracket_limits_the_host(void **state)
+{
+	uint64_t most = 0;
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	for (uint32_t i = 0; i < 1500; i++) {
+		do_fill(&t, 0, a, 4 * BLOCK, i);
+		most = MAX(most, t.space->last_seq - t.space->done_seq);
+	}
+	assert_true(most > 100 && most <= 480);
+	do_read(&t, a, 4 * BLOCK, 1499);
+	test_space_close(&t);
+}
+
 static void test_space_streams_share_a_range_they_read(void **state)
 {
 	struct test_space t;
@@ -441,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_space_bracket_discard_of_the_freed),
 		cmocka_unit_test(test_space_bracket_whole_space),
 		cmocka_unit_test(test_space_bracket_larger_than_the_budget),
+		cmocka_unit_test(test_space_bracket_limits_the_host),
 		cmocka_unit_test(test_space_streams_share_a_range_they_read),
 		cmocka_unit_test(test_space_streams_open_bracket_is_not_waited_for),
 		cmocka_unit_test(test_space_streams_block_held_in_place),
