@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "workloads/probe/internal.h"
 
@@ -73,6 +74,103 @@ static int streaming(struct probe *p, const struct inplace *in)
 	(void)probe_keep(p, &writes, NAN, "a kernel that writes in place",
 			 "link[%u].inplace_write_bytes_per_s", in->link);
 	return 0;
+}
+
+/* ------------------------------------------------------------------ streaming beside copies */
+
+/* A kernel that reads the far memory, and copies into another part of it. */
+struct beside {
+	struct probe_work read;
+	struct backend_copy *piece;
+	uint32_t nr;
+};
+
+static int queue_read(struct probe *p, stream_id_t stream, const void *arg)
+{
+	return p->b->ops->launch(p->b, stream, &((const struct beside *)arg)->read.launch);
+}
+
+static int queue_copies_out(struct probe *p, stream_id_t stream, const void *arg)
+{
+	const struct beside *beside = arg;
+
+	return p->b->ops->copy(p->b, stream, beside->piece, beside->nr);
+}
+
+/* What one of two that begin together does while both last, of a rate that it has alone. */
+static double shared_per_s(double bytes, double ns, double other_ns, double alone_per_s)
+{
+	double alone = ns > other_ns ? (ns - other_ns) * alone_per_s / 1e9 : 0;
+
+	return fmax(bytes - alone, 0) / fmin(ns, other_ns) * 1e9;
+}
+
+static int beside_rounds(struct probe *p, const struct inplace *in, const struct beside *beside)
+{
+	double bytes = (double)beside->nr * (double)in->buffer.unit;
+	struct fit_series reads = {0}, copies = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		struct probe_burst both[2] = {{.kind = BACKEND_COMPUTE,
+					       .queue = queue_read,
+					       .arg = beside,
+					       .nr_calls = 1},
+					      {.kind = BACKEND_COPY_OUT,
+					       .queue = queue_copies_out,
+					       .arg = beside,
+					       .nr_calls = beside->nr}};
+		double ns[2];
+
+		err = probe_burst_run(p, both, 2);
+		if (err || !i)
+			continue;
+		for (int k = 0; k < 2; k++)
+			ns[k] = fmax(both[k].end_ns - both[k].begin_ns, 1);
+		fit_add(&reads,
+			shared_per_s(bytes, ns[0], ns[1], result(p, in)->inplace_bytes_per_s));
+		fit_add(&copies,
+			shared_per_s(bytes, ns[1], ns[0], result(p, in)->b_to_a_bytes_per_s));
+	}
+	if (err)
+		return err;
+	(void)probe_keep(p, &reads, NAN, "a kernel that reads in place, beside copies from b to a",
+			 "link[%u].inplace_beside_copies_bytes_per_s", in->link);
+	(void)probe_keep(p, &copies, NAN, "copies from b to a, beside that kernel",
+			 "link[%u].copies_beside_inplace_bytes_per_s", in->link);
+	return 0;
+}
+
+/* Shown only: what it says no constant stands for. */
+static int streaming_beside_copies(struct probe *p, const struct inplace *in)
+{
+	const struct backend_ops *ops = p->b->ops;
+	uint64_t most = (p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX) / in->buffer.unit;
+	struct beside beside = {.nr = in->buffer.nr / 2 < most ? in->buffer.nr / 2
+							       : (uint32_t)most};
+	struct backend_chunk own;
+	int err;
+
+	if (!beside.nr)
+		return 0;
+	beside.piece = calloc(beside.nr, sizeof(*beside.piece));
+	if (!beside.piece)
+		return -ENOMEM;
+	err = ops->chunk_create(p->b, p->desc->link[in->link].b, in->buffer.unit, &own);
+	if (err)
+		goto out_free;
+	for (uint32_t i = 0; i < beside.nr; i++)
+		beside.piece[i] =
+			(struct backend_copy){.dst = in->buffer.chunk[beside.nr + i].alias,
+					      .src = own.alias,
+					      .bytes = in->buffer.unit};
+	probe_work_read(p, &beside.read, in->buffer.addr, beside.nr * in->buffer.unit, 1);
+	err = beside_rounds(p, in, &beside);
+	probe_drain(p);
+	ops->chunk_destroy(p->b, &own);
+out_free:
+	free(beside.piece);
+	return err;
 }
 
 /* ------------------------------------------------------------------ at random */
@@ -222,6 +320,8 @@ int probe_link_inplace(struct probe *p, uint32_t link)
 	for (uint64_t f = bytes < FOOTPRINT_MIN ? bytes : FOOTPRINT_MIN; f <= bytes; f *= 2)
 		in.footprint[in.nr_footprints++] = f;
 	err = streaming(p, &in);
+	if (!err)
+		err = streaming_beside_copies(p, &in);
 	if (!err)
 		err = reach(p, &in, &beyond);
 	if (!err)
