@@ -512,7 +512,7 @@ enum weir_direction { WEIR_TO_DEVICE, WEIR_TO_HOST, WEIR_DIRECTION_NR };
 struct weir_stats {
 	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_moves[WEIR_CAUSE_NR];	    /**< blocks */
-	uint64_t nr_brackets, nr_waits;		    /**< brackets begun; that blocked */
+	uint64_t nr_brackets, nr_waits;		    /**< begun; that waited for memory */
 	uint64_t nr_remaps;			    /**< blocks mapped elsewhere */
 	uint64_t nr_dead_dropped, nr_clean_dropped; /**< evictions that copied nothing */
 	uint64_t nr_overwrites_saved;		    /**< copies in saved so */

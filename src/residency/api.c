@@ -8,8 +8,9 @@
 #include "src/residency/residency.h"
 
 /*
- * The default block size. A mapping call takes as long for a large block as for a small one, so
- * blocks are large where the budget has many; where it has few, what their rounding wastes counts.
+ * The default block size. A mapping call takes as long for a large block of HBM as for a small
+ * one, so blocks are large where the budget has many; where it has few, what their rounding wastes
+ * counts.
  */
 #define BLOCK_MANY (32u << 20) /* if the budget has so many of them: */
 #define BLOCKS_MANY 512u

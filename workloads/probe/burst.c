@@ -132,16 +132,11 @@ int probe_burst_run(struct probe *p, struct probe_burst *bursts, uint32_t nr)
 	return err;
 }
 
-/* ------------------------------------------------------------------ launches */
+/* ------------------------------------------------------------------ launches, copies */
 
-struct launches {
-	const struct weir_launch *launch;
-	uint32_t nr;
-};
-
-static int queue_launches(struct probe *p, stream_id_t stream, const void *arg)
+int probe_queue_launches(struct probe *p, stream_id_t stream, const void *launches)
 {
-	const struct launches *l = arg;
+	const struct probe_launches *l = launches;
 	int err = 0;
 
 	for (uint32_t i = 0; i < l->nr && !err; i++)
@@ -149,12 +144,24 @@ static int queue_launches(struct probe *p, stream_id_t stream, const void *arg)
 	return err;
 }
 
+int probe_queue_copies(struct probe *p, stream_id_t stream, const void *copies)
+{
+	const struct probe_copies *c = copies;
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->times && !err; i++)
+		err = p->b->ops->copy(p->b, stream, c->piece, c->nr_pieces);
+	return err;
+}
+
 int probe_time_launch(struct probe *p, const struct weir_launch *launch, uint32_t nr, double *ns,
 		      double *host_ns)
 {
-	const struct launches launches = {launch, nr};
-	struct probe_burst burst = {
-		.kind = BACKEND_COMPUTE, .queue = queue_launches, .arg = &launches, .nr_calls = nr};
+	const struct probe_launches launches = {launch, nr};
+	struct probe_burst burst = {.kind = BACKEND_COMPUTE,
+				    .queue = probe_queue_launches,
+				    .arg = &launches,
+				    .nr_calls = nr};
 	int err = probe_burst_run(p, &burst, 1);
 
 	if (err)

@@ -78,25 +78,6 @@ static int streaming(struct probe *p, const struct inplace *in)
 
 /* ------------------------------------------------------------------ streaming beside copies */
 
-/* A kernel that reads the far memory, and copies into another part of it. */
-struct beside {
-	struct probe_work read;
-	struct backend_copy *piece;
-	uint32_t nr;
-};
-
-static int queue_read(struct probe *p, stream_id_t stream, const void *arg)
-{
-	return p->b->ops->launch(p->b, stream, &((const struct beside *)arg)->read.launch);
-}
-
-static int queue_copies_out(struct probe *p, stream_id_t stream, const void *arg)
-{
-	const struct beside *beside = arg;
-
-	return p->b->ops->copy(p->b, stream, beside->piece, beside->nr);
-}
-
 /* What one of two that begin together does while both last, of a rate that it has alone. */
 static double shared_per_s(double bytes, double ns, double other_ns, double alone_per_s)
 {
@@ -105,28 +86,31 @@ static double shared_per_s(double bytes, double ns, double other_ns, double alon
 	return fmax(bytes - alone, 0) / fmin(ns, other_ns) * 1e9;
 }
 
-static int beside_rounds(struct probe *p, const struct inplace *in, const struct beside *beside)
+static int beside_rounds(struct probe *p, const struct inplace *in, const struct weir_launch *read,
+			 const struct backend_copy *piece, uint32_t nr)
 {
-	double bytes = (double)beside->nr * (double)in->buffer.unit;
+	const struct probe_launches launches = {read, 1};
+	const struct probe_copies batch = {piece, nr, 1};
+	double bytes = (double)nr * (double)in->buffer.unit;
 	struct fit_series reads = {0}, copies = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
 		struct probe_burst both[2] = {{.kind = BACKEND_COMPUTE,
-					       .queue = queue_read,
-					       .arg = beside,
+					       .queue = probe_queue_launches,
+					       .arg = &launches,
 					       .nr_calls = 1},
 					      {.kind = BACKEND_COPY_OUT,
-					       .queue = queue_copies_out,
-					       .arg = beside,
-					       .nr_calls = beside->nr}};
+					       .queue = probe_queue_copies,
+					       .arg = &batch,
+					       .nr_calls = nr}};
 		double ns[2];
 
 		err = probe_burst_run(p, both, 2);
 		if (err || !i)
 			continue;
 		for (int k = 0; k < 2; k++)
-			ns[k] = fmax(both[k].end_ns - both[k].begin_ns, 1);
+			ns[k] = both[k].end_ns - both[k].begin_ns;
 		fit_add(&reads,
 			shared_per_s(bytes, ns[0], ns[1], result(p, in)->inplace_bytes_per_s));
 		fit_add(&copies,
@@ -141,35 +125,36 @@ static int beside_rounds(struct probe *p, const struct inplace *in, const struct
 	return 0;
 }
 
-/* Shown only: what it says no constant stands for. */
+/* The kernel reads the first half of the far buffer, the copies go to the second. Shown only: no
+ * constant stands for what comes out. */
 static int streaming_beside_copies(struct probe *p, const struct inplace *in)
 {
 	const struct backend_ops *ops = p->b->ops;
-	uint64_t most = (p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX) / in->buffer.unit;
-	struct beside beside = {.nr = in->buffer.nr / 2 < most ? in->buffer.nr / 2
-							       : (uint32_t)most};
+	uint64_t unit = in->buffer.unit;
+	uint64_t most = (p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX) / unit;
+	uint32_t nr = in->buffer.nr / 2 < most ? in->buffer.nr / 2 : (uint32_t)most;
+	struct backend_copy *piece;
 	struct backend_chunk own;
+	struct probe_work read;
 	int err;
 
-	if (!beside.nr)
+	if (!nr)
 		return 0;
-	beside.piece = calloc(beside.nr, sizeof(*beside.piece));
-	if (!beside.piece)
+	piece = calloc(nr, sizeof(*piece));
+	if (!piece)
 		return -ENOMEM;
-	err = ops->chunk_create(p->b, p->desc->link[in->link].b, in->buffer.unit, &own);
+	err = ops->chunk_create(p->b, p->desc->link[in->link].b, unit, &own);
 	if (err)
 		goto out_free;
-	for (uint32_t i = 0; i < beside.nr; i++)
-		beside.piece[i] =
-			(struct backend_copy){.dst = in->buffer.chunk[beside.nr + i].alias,
-					      .src = own.alias,
-					      .bytes = in->buffer.unit};
-	probe_work_read(p, &beside.read, in->buffer.addr, beside.nr * in->buffer.unit, 1);
-	err = beside_rounds(p, in, &beside);
+	for (uint32_t i = 0; i < nr; i++)
+		piece[i] = (struct backend_copy){
+			.dst = in->buffer.chunk[nr + i].alias, .src = own.alias, .bytes = unit};
+	probe_work_read(p, &read, in->buffer.addr, nr * unit, 1);
+	err = beside_rounds(p, in, &read.launch, piece, nr);
 	probe_drain(p);
 	ops->chunk_destroy(p->b, &own);
 out_free:
-	free(beside.piece);
+	free(piece);
 	return err;
 }
 

@@ -117,6 +117,20 @@ struct probe_burst {
  */
 int probe_burst_run(struct probe *p, struct probe_burst *bursts, uint32_t nr);
 
+/* What a burst queues: the same launch, or the same batch of copies, again and again. */
+struct probe_launches {
+	const struct weir_launch *launch;
+	uint32_t nr;
+};
+
+struct probe_copies {
+	const struct backend_copy *piece;
+	uint32_t nr_pieces, times;
+};
+
+int probe_queue_launches(struct probe *p, stream_id_t stream, const void *launches);
+int probe_queue_copies(struct probe *p, stream_id_t stream, const void *copies);
+
 /* Time of one launch on the device and (unless NULL) on the host, of nr that follow each other. */
 int probe_time_launch(struct probe *p, const struct weir_launch *launch, uint32_t nr, double *ns,
 		      double *host_ns);

@@ -57,22 +57,6 @@ static int ends_create(struct probe *p, uint32_t link, struct ends *out)
 
 /* ------------------------------------------------------------------ timing */
 
-/* The same batch, again and again. */
-struct copies {
-	const struct backend_copy *piece;
-	uint32_t nr_pieces, times;
-};
-
-static int queue_copies(struct probe *p, stream_id_t stream, const void *arg)
-{
-	const struct copies *c = arg;
-	int err = 0;
-
-	for (uint32_t i = 0; i < c->times && !err; i++)
-		err = p->b->ops->copy(p->b, stream, c->piece, c->nr_pieces);
-	return err;
-}
-
 /* A copy of one piece: from a to b, or back between the other two chunks. */
 static struct backend_copy piece_of(const struct ends *ends, bool back, uint64_t bytes)
 {
@@ -82,10 +66,10 @@ static struct backend_copy piece_of(const struct ends *ends, bool back, uint64_t
 		.dst = ends->chunk[dst].alias, .src = ends->chunk[src].alias, .bytes = bytes};
 }
 
-static struct probe_burst burst_of(const struct copies *copies, bool back, uint32_t nr_calls)
+static struct probe_burst burst_of(const struct probe_copies *copies, bool back, uint32_t nr_calls)
 {
 	return (struct probe_burst){.kind = back ? BACKEND_COPY_OUT : BACKEND_COPY_IN,
-				    .queue = queue_copies,
+				    .queue = probe_queue_copies,
 				    .arg = copies,
 				    .nr_calls = nr_calls};
 }
@@ -99,7 +83,7 @@ static int single_time(struct probe *p, const struct ends *ends, bool back, uint
 		       uint32_t times, struct fit_point *out)
 {
 	const struct backend_copy piece = piece_of(ends, back, bytes);
-	const struct copies copies = {&piece, 1, times};
+	const struct probe_copies copies = {&piece, 1, times};
 	struct probe_burst burst = burst_of(&copies, back, times);
 	int err = probe_burst_run(p, &burst, 1);
 
@@ -113,7 +97,7 @@ static int both_time(struct probe *p, const struct ends *ends, uint64_t bytes,
 {
 	const struct backend_copy piece[2] = {piece_of(ends, false, bytes),
 					      piece_of(ends, true, bytes)};
-	const struct copies copies[2] = {{&piece[0], 1, 1}, {&piece[1], 1, 1}};
+	const struct probe_copies copies[2] = {{&piece[0], 1, 1}, {&piece[1], 1, 1}};
 	struct probe_burst both[2] = {burst_of(&copies[0], false, 1),
 				      burst_of(&copies[1], true, 1)};
 	int err = probe_burst_run(p, both, 2);
@@ -184,7 +168,7 @@ static int rates(struct probe *p, const struct ends *ends)
 static int batch_time(struct probe *p, const struct ends *ends, uint32_t nr, struct fit_point *out)
 {
 	struct backend_copy *piece = malloc(nr * sizeof(*piece));
-	const struct copies copies = {piece, nr, 1};
+	const struct probe_copies copies = {piece, nr, 1};
 	struct probe_burst burst = burst_of(&copies, false, BATCH_CALLS);
 	int err;
 

@@ -14,8 +14,9 @@
  *   nvml.c           which other processes hold a device's memory
  *
  * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
- * the device is made. It protects every list and count below. A region's mappings are changed by
- * their space alone, one call at a time; they are read under the lock.
+ * the device is made (but for an event on a full stream, which core avoids). It protects every list
+ * and count below. A region's mappings are changed by their space alone, one call at a time; they
+ * are read under the lock.
  */
 #ifndef WEIR_CUDA_INTERNAL_H
 #define WEIR_CUDA_INTERNAL_H
