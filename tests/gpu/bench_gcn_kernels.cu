@@ -4,9 +4,11 @@
  *
  *   bench_gcn_kernels [NODES]
  *
- * One line of JSON a kernel: bytes is what the launch's uses declare, copy_share its rate beside
- * that of a plain copy, the first line. All samples are listed. 5 million nodes unless told, or as
- * many as the GPU has room for. Data that a cache holds (few rows) shows the cache's rate.
+ * One line of JSON a kernel: bytes is what the launch's uses declare, share its rate beside that of
+ * the baseline, the last line before it that has a share of 1: a plain copy, and for what is used in
+ * place in the host's memory bare warps that read it in the same pattern. All samples are listed.
+ * 5 million nodes unless told, or as many as the GPU has room for; 2 million in place. Data that a
+ * cache holds (few rows) shows the cache's rate.
  */
 #include <stdint.h>
 
@@ -19,7 +21,7 @@
 #define WARM_UPS 3
 #define SAMPLES 15
 
-static double copy_gb_s; /* bytes read and written a second by a plain copy */
+static double baseline_gb_s; /* 0: what is measured next is it */
 
 static int by_value(const void *a, const void *b)
 {
@@ -56,11 +58,11 @@ static double measure(const char *name, run_fn run, const void *args, uint64_t r
 	qsort(ms, SAMPLES, sizeof(ms[0]), by_value);
 	gb_s = bytes / ms[SAMPLES / 2] / 1e6;
 	printf("], \"s_min\": %.4e, \"s_median\": %.4e, \"s_p99\": %.4e, \"gb_s\": %.1f, "
-	       "\"copy_share\": %.3f, \"tflop_s\": %.2f, \"device\": \"%s\", \"version\": "
+	       "\"share\": %.3f, \"tflop_s\": %.2f, \"device\": \"%s\", \"version\": "
 	       "\"%s\"}\n",
 	       ms[0] / 1e3, ms[SAMPLES / 2] / 1e3, ms[SAMPLES - 1] / 1e3, gb_s,
-	       copy_gb_s > 0 ? gb_s / copy_gb_s : 1, ops / ms[SAMPLES / 2] / 1e9, device_name,
-	       weir_version());
+	       baseline_gb_s > 0 ? gb_s / baseline_gb_s : 1, ops / ms[SAMPLES / 2] / 1e9,
+	       device_name, weir_version());
 	return gb_s;
 }
 
@@ -174,6 +176,108 @@ __global__ void fill_random_index(int64_t *x, uint64_t nr, uint64_t below)
 		x[i] = (int64_t)(__umul64hi(gcn_rng_bits(2025, i), below));
 }
 
+/* ---- in place */
+
+#define IN_PLACE_NODES UINT64_C(2000000)
+
+/* Rows of 256 floats, read by a warp each, four at a time; index: NULL: in order. */
+__global__ void __launch_bounds__(256)
+	bare_read(const int64_t *index, const float4 *src, float *out, uint64_t nr)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const uint64_t warps = gridDim.x * 8ull;
+	float sum = 0;
+
+	for (uint64_t row = blockIdx.x * 8 + threadIdx.x / 32; row < nr; row += 4 * warps) {
+		float4 x[4][2];
+
+#pragma unroll
+		for (uint32_t r = 0; r < 4; r++) {
+			const uint64_t at = min(row + r * warps, nr - 1);
+			const float4 *from = src + (index ? (uint64_t)index[at] : at) * 64 + lane;
+
+			x[r][0] = from[0];
+			x[r][1] = from[32];
+		}
+#pragma unroll
+		for (uint32_t r = 0; r < 4; r++)
+			sum += x[r][0].x + x[r][0].w + x[r][1].y + x[r][1].z;
+	}
+	if (sum == 0.12345f) /* never: that the loads are not left out */
+		*out = sum;
+}
+
+static int run_bare_read(void *s, const void *args)
+{
+	const struct gcn_gather_args *a = (const struct gcn_gather_args *)args;
+
+	bare_read<<<2048, 256, 0, (cudaStream_t)s>>>(a->index, (const float4 *)a->src, a->out,
+						     a->nr);
+	return cudaGetLastError() != cudaSuccess;
+}
+
+static float *host_alloc(size_t bytes)
+{
+	void *p;
+
+	check(cudaHostAlloc(&p, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+	return (float *)p;
+}
+
+/* The zerocopy manager's kernels, on matrices in the host's memory. */
+static void bench_in_place(const struct bench *of)
+{
+	struct bench b = *of;
+	uint64_t nr;
+	double row = 1024;
+
+	if (b.nodes > IN_PLACE_NODES)
+		b.nodes = IN_PLACE_NODES;
+	if (b.slice > b.nodes)
+		b.slice = b.nodes;
+	nr = b.nodes * 256;
+	b.h1 = host_alloc(nr * 4);
+	b.h2 = host_alloc(nr * 4);
+	fill_values<<<grid(nr), 256>>>(b.h1, nr);
+	fill_values<<<grid(nr), 256>>>(b.h2, nr);
+	fill_random_index<<<grid(b.slice), 256>>>(b.index, b.slice, b.nodes);
+	check(cudaDeviceSynchronize(), "fill");
+	{
+		struct gcn_gather_args bare = {NULL, NULL, b.h1, (float *)b.loss, b.nodes, 256};
+		struct gcn_relu_args relu = {NULL, b.h1, b.h3, nr};
+		struct gcn_scale_args scale = {NULL, b.h1, b.weight, b.scaled, b.slice, 256};
+		struct gcn_zero_args zero = {NULL, b.h2, nr * 4};
+
+		baseline_gb_s = 0;
+		baseline_gb_s = measure("in place, in order: bare warps", run_bare_read, &bare,
+					b.nodes, 256, (double)b.nodes * row, 0);
+		measure("in place: relu, reads", gcn_cuda_run_relu, &relu, b.nodes, 256,
+			(double)b.nodes * row, 0);
+		measure("in place: scale, reads", gcn_cuda_run_scale, &scale, b.slice, 256,
+			(double)b.slice * row, 0);
+		measure("in place: zero, writes", gcn_cuda_run_zero, &zero, b.nodes, 256,
+			(double)b.nodes * row, 0);
+	}
+	{
+		struct gcn_gather_args gather = {NULL, b.index, b.h1, b.rows, b.slice, 256};
+		struct gcn_gather_args bare = {NULL, b.index, b.h1, (float *)b.loss, b.slice, 256};
+		struct gcn_scatter_add_args scatter = {NULL,	b.index, b.scaled, b.h2,
+						       b.slice, b.nodes, 256};
+		double bytes = (double)b.slice * row;
+
+		baseline_gb_s = 0;
+		baseline_gb_s = measure("in place, at random: bare warps", run_bare_read, &bare,
+					b.slice, 256, bytes, 0);
+		measure("in place: gather, reads", gcn_cuda_run_gather, &gather, b.slice, 256,
+			bytes, 0);
+		/* Read and written: each way is counted once. */
+		measure("in place: scatter_add, updates", gcn_cuda_run_scatter_add, &scatter,
+			b.slice, 256, bytes, 0);
+	}
+	check(cudaFreeHost(b.h1), "cudaFreeHost");
+	check(cudaFreeHost(b.h2), "cudaFreeHost");
+}
+
 static void bench_fill(const struct bench *b)
 {
 	fill_values<<<grid(b->nodes * 256), 256>>>(b->h1, b->nodes * 256);
@@ -214,7 +318,7 @@ static void bench_run(uint64_t nodes)
 	copy.out = b.h2;
 	copy.in = b.h1;
 	copy.bytes = nodes * 1024;
-	copy_gb_s = measure("copy", run_copy, &copy, nodes, 256, 2 * (double)copy.bytes, 0);
+	baseline_gb_s = measure("copy", run_copy, &copy, nodes, 256, 2 * (double)copy.bytes, 0);
 	bench_aggregation(&b, 256);
 	bench_aggregation(&b, 10);
 	bench_elements(&b);
@@ -223,6 +327,8 @@ static void bench_run(uint64_t nodes)
 	bench_layer(&b, 256, 10);
 	bench_fill(&b);
 	bench_loss(&b);
+	bench_fill(&b);
+	bench_in_place(&b);
 }
 
 int main(int argc, char **argv)
