@@ -99,8 +99,11 @@ double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use
 		return rate;
 	rate = min_double(rate, link->inplace_small_per_s *
 					min_double(piece, (double)link->inplace_request_bytes));
-	if (footprint > link->inplace_reach_bytes)
-		rate = min_double(rate, link->inplace_large_per_s * piece);
+	if (footprint > link->inplace_reach_bytes) {
+		double misses = 1 - (double)link->inplace_reach_bytes / (double)footprint;
+
+		rate = min_double(rate, link->inplace_large_per_s / misses * piece);
+	}
 	return rate;
 }
 

@@ -193,8 +193,7 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
 	out->near = far / near;
-	/* Two blocks less: levels are rounded. */
-	out->near_blocks = (double)link->inplace_reach_bytes / (double)l->space->block_bytes - 2;
+	out->reach_blocks = (double)link->inplace_reach_bytes / (double)l->space->block_bytes;
 }
 
 /* Computation time of a bracket: as measured with everything resident, or from its bytes. */

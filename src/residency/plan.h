@@ -21,8 +21,8 @@
 
 /*
  * What a step does with one life. in and out: the part's touched bytes, all in place, in blocks,
- * and the time a kernel takes to move them; that is `near` times as long (at most 1) while no more
- * than near_blocks are in place (translation reach).
+ * and the time a kernel takes to move them when all accesses miss the translation cache. That holds
+ * reach_blocks: with F blocks in place it takes max(near, 1 - reach_blocks / F) times as long.
  */
 struct plan_use {
 	uint32_t life;
@@ -30,7 +30,7 @@ struct plan_use {
 	bool whole; /* the part is all of the life */
 	double in, out;
 	double in_ns, out_ns;
-	double near, near_blocks;
+	double near, reach_blocks;
 };
 
 struct plan_step {
@@ -112,7 +112,7 @@ struct stage_use {
 	uint32_t step; /* of the body */
 	uint32_t life;
 	double in, out, in_ns, out_ns;
-	double near, near_blocks;
+	double near, reach_blocks;
 	bool window; /* of another part in each iteration: there or not, not a share of it */
 };
 

@@ -327,13 +327,14 @@ static double run_step(const struct plan_model *m, const struct stage *stage, ui
 
 	for (uint32_t i = 0; i < stage->nr_uses; i++) {
 		const struct stage_use *use = &m->stages->use[stage->first_use + i];
-		double slow = 1;
+		double slow = use->near, blocks;
 
 		if (use->step != body)
 			continue;
-		away = 1 - m->resident[use->life] / m->stages->blocks[use->life];
-		if (away * m->stages->blocks[use->life] <= use->near_blocks)
-			slow = use->near;
+		blocks = m->stages->blocks[use->life] - m->resident[use->life];
+		away = blocks / m->stages->blocks[use->life];
+		if (blocks > use->reach_blocks)
+			slow = MAX(slow, 1 - use->reach_blocks / blocks);
 		traffic_add(total, use, away, slow);
 		traffic_add(&with_windows, use, use->window ? 1 : away, slow);
 		if (use->window) {

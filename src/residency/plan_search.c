@@ -104,7 +104,7 @@ static double near_blocks(const struct search *s, uint32_t g, uint32_t i)
 		const struct stage_use *use = &s->stages->use[stage->first_use + u];
 
 		if (use->life == s->stages->life[i].life && use->near < 1)
-			return use->near_blocks;
+			return use->reach_blocks / (1 - use->near);
 	}
 	return 0;
 }

@@ -187,7 +187,7 @@ static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
 		*sum = (struct stage_use){.step = body,
 					  .life = tracked,
 					  .near = use->near,
-					  .near_blocks = use->near_blocks};
+					  .reach_blocks = use->reach_blocks};
 		s->nr_uses++;
 	}
 	sum->window |= !use->whole && stage->nr_iterations > 1;

@@ -571,7 +571,7 @@ static void test_plan_random_periods(void **state)
 		for (uint32_t u = 0; u < p.input.nr_uses; u++) {
 			p.use[u].whole = random_below(&random, 4);
 			p.use[u].near = random_below(&random, 4) ? 1 : 0.1;
-			p.use[u].near_blocks = random_below(&random, 10);
+			p.use[u].reach_blocks = random_below(&random, 10);
 		}
 		plan = make(&p);
 		check_plan(&p, plan);
