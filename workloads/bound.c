@@ -2,8 +2,7 @@
 /*
  * The bound and its simple parts. The model is in bound_model.c; the relaxation's dual in
  * bound_dual.c, over the tables of bound_tables.c; the search for its prices in bound_ascent.c,
- * guided by bound_soft.c, by the steps of bound_place.c. bound_cases.c adds what telling cases of
- * reach apart is worth, with the dual taken step by step in bound_chain.c.
+ * guided by bound_soft.c.
  */
 #include "workloads/bound.h"
 
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 
 #include "workloads/bound_ascent.h"
-#include "workloads/bound_cases.h"
 
 #define NS_PER_S 1e9
 
@@ -100,44 +98,19 @@ static void choose(struct bound_result *r)
 		[BOUND_BY_COMPUTE] = r->compute_s,
 		[BOUND_BY_BRACKETS] = r->brackets_s,
 		[BOUND_BY_PRICES] = r->prices_s,
-		[BOUND_BY_CASES] = r->cases_s,
 	};
 
 	r->part = BOUND_BY_COMPUTE;
-	for (int p = BOUND_BY_BRACKETS; p <= BOUND_BY_CASES; p++) {
+	for (int p = BOUND_BY_BRACKETS; p <= BOUND_BY_PRICES; p++) {
 		if (part[p] > part[r->part])
 			r->part = (enum bound_part)p;
 	}
 	r->bound_s = part[r->part];
 }
 
-/* The relaxation at good prices, and what cases add to it. */
-static int bound_prices(const struct bound_model *m, double *value, double *gain)
-{
-	struct bound_tables tables = {0};
-	struct bound_prices prices;
-	int err = bound_prices_init(&prices, m->nr_steps);
-
-	if (err)
-		return err;
-	err = bound_tables_init(&tables, m);
-	if (err)
-		goto out_prices;
-	err = bound_ascent(m, &prices, value);
-	if (err)
-		goto out_tables;
-	bound_tables_fill(&tables, &prices);
-	err = bound_cases(&tables, &prices, gain);
-out_tables:
-	bound_tables_fini(&tables);
-out_prices:
-	bound_prices_fini(&prices);
-	return err;
-}
-
 static int bound_of_model(const struct bound_model *m, struct bound_result *out)
 {
-	double brackets_ns, prices_ns = m->compute_ns, gain_ns = 0;
+	double brackets_ns, prices_ns = m->compute_ns;
 	struct bound_result r;
 	int err = bound_brackets(m, &brackets_ns), fits;
 
@@ -147,14 +120,13 @@ static int bound_of_model(const struct bound_model *m, struct bound_result *out)
 	if (fits < 0)
 		return fits;
 	if (!fits) {
-		err = bound_prices(m, &prices_ns, &gain_ns);
+		err = bound_ascent(m, &prices_ns);
 		if (err)
 			return err;
 	}
 	r.compute_s = seconds(m, m->compute_ns);
 	r.brackets_s = seconds(m, brackets_ns);
 	r.prices_s = seconds(m, prices_ns);
-	r.cases_s = seconds(m, prices_ns + gain_ns);
 	choose(&r);
 	*out = r;
 	return 0;
@@ -191,7 +163,6 @@ const char *bound_part_name(enum bound_part part)
 		[BOUND_BY_COMPUTE] = "compute",
 		[BOUND_BY_BRACKETS] = "brackets",
 		[BOUND_BY_PRICES] = "prices",
-		[BOUND_BY_CASES] = "cases",
 	};
 
 	return (unsigned)part < sizeof(names) / sizeof(names[0]) ? names[part] : "unknown";

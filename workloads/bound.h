@@ -14,14 +14,13 @@ enum bound_part {
 	BOUND_BY_COMPUTE,  /* the kernels one after another, as if everything were in HBM */
 	BOUND_BY_BRACKETS, /* the same, with what a launch uses beyond the budget used in place */
 	BOUND_BY_PRICES,   /* the relaxation: kernels, link, budget and contents together */
-	BOUND_BY_CASES,	   /* the same, with uses within translation reach told from those beyond */
 };
 
 /* Seconds. Each is a bound; bound_s is the largest of them. */
 struct bound_result {
 	double bound_s;
 	enum bound_part part;
-	double compute_s, brackets_s, prices_s, cases_s;
+	double compute_s, brackets_s, prices_s;
 };
 
 /*
@@ -39,7 +38,7 @@ struct bound_result {
 int bound_compute(const struct trace *trace, const struct weir_machine_desc *desc, uint32_t device,
 		  uint64_t gpu_budget_bytes, struct bound_result *out);
 
-/* "compute", "brackets", "prices", "cases". */
+/* "compute", "brackets", "prices". */
 const char *bound_part_name(enum bound_part part);
 
 #endif

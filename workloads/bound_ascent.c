@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search: ascent on the softened dual (bound_soft.c), by steps along its slope
- * (bound_place.h). Softness and step length fall together, geometrically. Every few steps the
- * exact dual is evaluated, and the best value counts: every point on the way is a bound, so
- * nothing depends on convergence.
+ * The search: ascent on the softened dual (bound_soft.c), by steps along its slope with momentum,
+ * each coordinate scaled by its recent slopes (as Adam does). Softness and step length fall
+ * together, geometrically. Every few steps the exact dual is evaluated, and the best value counts:
+ * every point on the way is a bound, so nothing depends on convergence.
+ *
+ * Time prices of a step are positive and add up to one because they are written as exp(x_r) over
+ * the sum of all exp(x_r); capacity prices are cut off at 0.
  */
 #include "workloads/bound_ascent.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "workloads/bound_dual.h"
-#include "workloads/bound_place.h"
 #include "workloads/bound_soft.h"
 
 /* Steps of the search; and events and launches visited in them altogether, which has it shorter
@@ -27,31 +28,112 @@
 #define SOFTNESS_LAST 3e-4
 #define STEP_FIRST 2.0
 #define STEP_LAST 0.01
-#define TIME_START 4e-3 /* price of all resources but the kernel alone, relative to that */
+#define MOMENTUM 0.9f
+#define SQUARE_MEMORY 0.97f
+#define LOG_LEAST (-14.0f) /* of a time price, relative to the largest of its step */
+#define LOG_START (-5.5f)  /* the same, of all resources but the kernel alone, at the start */
+#define IN_PLACE_SCALE 0.2 /* weight of the time in place in the unit of capacity prices */
+
+enum { CAPACITY = BOUND_RESOURCE_NR, NR_COORDINATES };
+
+/* With running means of its slopes and of the slopes' squares. */
+struct coordinate {
+	float x, mean, square;
+};
+
+/* The prices of a step: logarithms of time prices but for a constant, and the capacity price in
+ * units of scale_ns. */
+struct place {
+	struct coordinate at[NR_COORDINATES];
+	double scale_ns; /* about how long the step lasts */
+};
 
 struct ascent {
 	const struct bound_model *model;
 	struct bound_tables tables;
 	struct bound_soft *soft;
 	struct bound_prices prices, usage;
-	struct bound_place *places;
+	struct place *places;
 };
 
+/* From the kernels alone. */
 static void start(struct ascent *a)
 {
-	const struct bound_model *m = a->model;
-	double time[BOUND_RESOURCE_NR];
+	for (uint32_t i = 0; i < a->model->nr_steps; i++) {
+		const struct bound_step *s = &a->model->steps[i];
+		struct place *p = &a->places[i];
 
+		p->scale_ns = 1 + s->alone_ns + IN_PLACE_SCALE * s->place_ns;
+		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+			p->at[r].x = r == BOUND_ALONE ? 0 : LOG_START;
+	}
+}
+
+/* Turn a place into prices. */
+static void place_prices(struct place *p, double *time, double *capacity)
+{
+	float most = p->at[0].x;
+	double sum = 0;
+
+	for (int r = 1; r < BOUND_RESOURCE_NR; r++)
+		most = p->at[r].x > most ? p->at[r].x : most;
+	for (int r = 0; r < BOUND_RESOURCE_NR; r++) {
+		float x = p->at[r].x - most;
+
+		p->at[r].x = x > LOG_LEAST ? x : LOG_LEAST;
+		time[r] = (double)expf(p->at[r].x);
+		sum += time[r];
+	}
 	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
-		time[r] = r == BOUND_ALONE ? 1 : TIME_START;
-	for (uint32_t i = 0; i < m->nr_steps; i++)
-		bound_place_set(&a->places[i], &m->steps[i], time, 0);
+		time[r] /= sum;
+	*capacity = (double)p->at[CAPACITY].x * p->scale_ns;
 }
 
 static void set_prices(struct ascent *a)
 {
 	for (uint32_t i = 0; i < a->model->nr_steps; i++)
-		bound_place_get(&a->places[i], a->prices.time[i], &a->prices.capacity[i]);
+		place_prices(&a->places[i], a->prices.time[i], &a->prices.capacity[i]);
+}
+
+/* How far to go. All zero before the first step. */
+struct pace {
+	float step;
+	float mean, square;		 /* corrections for the running means' start from 0 */
+	double mean_share, square_share; /* of the means that is not of that start */
+};
+
+static void pace_next(struct pace *p, double step)
+{
+	p->mean_share = 1 - (1 - p->mean_share) * (double)MOMENTUM;
+	p->square_share = 1 - (1 - p->square_share) * (double)SQUARE_MEMORY;
+	p->step = (float)step;
+	p->mean = (float)(1 / p->mean_share);
+	p->square = (float)(1 / p->square_share);
+}
+
+static void coordinate_move(struct coordinate *c, double slope, const struct pace *p)
+{
+	float s = (float)slope;
+
+	c->mean = MOMENTUM * c->mean + (1 - MOMENTUM) * s;
+	c->square = SQUARE_MEMORY * c->square + (1 - SQUARE_MEMORY) * s * s;
+	c->x += p->step * c->mean * p->mean / (sqrtf(c->square * p->square) + 1e-12f);
+}
+
+/* Go along a slope. time: the place's prices; busy, beyond: the slope by time prices, and by the
+ * capacity price in budgets. */
+static void place_move(struct place *p, const double *time, const double *busy, double beyond,
+		       const struct pace *pace)
+{
+	double mean = 0;
+
+	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+		mean += time[r] * busy[r];
+	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+		coordinate_move(&p->at[r], (busy[r] - mean) / p->scale_ns, pace);
+	coordinate_move(&p->at[CAPACITY], beyond, pace);
+	if (p->at[CAPACITY].x < 0)
+		p->at[CAPACITY].x = 0;
 }
 
 static uint32_t nr_rounds(const struct bound_model *m)
@@ -63,39 +145,32 @@ static uint32_t nr_rounds(const struct bound_model *m)
 	return nr < NR_ROUNDS_MIN ? NR_ROUNDS_MIN : nr;
 }
 
-/* Evaluate the prices; where they are better than those in out, put them there. */
-static void keep_better(const struct ascent *a, struct bound_prices *out, double *value)
+/* From first to last, geometrically. */
+static double fall(double first, double last, double share)
 {
-	double here = bound_dual_value(&a->tables, &a->prices);
-	size_t nr = a->model->nr_steps;
-
-	if (!(here > *value))
-		return;
-	*value = here;
-	memcpy(out->time, a->prices.time, nr * sizeof(*out->time));
-	memcpy(out->capacity, a->prices.capacity, nr * sizeof(*out->capacity));
+	return first * pow(last / first, share);
 }
 
-static double climb(struct ascent *a, struct bound_prices *out)
+static double climb(struct ascent *a)
 {
 	const struct bound_model *m = a->model;
-	struct bound_pace pace = {0};
+	struct pace pace = {0};
 	uint32_t nr = nr_rounds(m);
 	double best = -INFINITY;
 
 	for (uint32_t k = 0; k < nr; k++) {
 		double share = (double)k / nr;
-		double softness = m->rates.in_ns * bound_fall(SOFTNESS_FIRST, SOFTNESS_LAST, share);
+		double softness = m->rates.in_ns * fall(SOFTNESS_FIRST, SOFTNESS_LAST, share);
 
 		set_prices(a);
 		bound_tables_fill(&a->tables, &a->prices);
 		if (k % NR_ROUNDS_EXACT == 0 || k + 1 == nr)
-			keep_better(a, out, &best);
+			best = fmax(best, bound_dual_value(&a->tables, &a->prices));
 		bound_soft_usage(a->soft, &a->tables, &a->prices, softness, &a->usage);
-		bound_pace_next(&pace, bound_fall(STEP_FIRST, STEP_LAST, share));
+		pace_next(&pace, fall(STEP_FIRST, STEP_LAST, share));
 		for (uint32_t i = 0; i < m->nr_steps; i++)
-			bound_place_move(&a->places[i], a->prices.time[i], a->usage.time[i],
-					 a->usage.capacity[i], &pace);
+			place_move(&a->places[i], a->prices.time[i], a->usage.time[i],
+				   a->usage.capacity[i], &pace);
 	}
 	return best;
 }
@@ -129,14 +204,14 @@ static void ascent_fini(struct ascent *a)
 	free(a->places);
 }
 
-int bound_ascent(const struct bound_model *model, struct bound_prices *prices, double *value)
+int bound_ascent(const struct bound_model *model, double *out)
 {
 	struct ascent a = {.model = model};
 	int err = ascent_init(&a);
 
 	if (!err) {
 		start(&a);
-		*value = climb(&a, prices);
+		*out = climb(&a);
 	}
 	ascent_fini(&a);
 	return err;

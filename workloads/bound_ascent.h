@@ -5,15 +5,14 @@
 #ifndef WEIR_BOUND_ASCENT_H
 #define WEIR_BOUND_ASCENT_H
 
-#include "workloads/bound_tables.h"
+#include "workloads/bound_model.h"
 
 /*
  * Look for prices with a high bound, the same way every time.
  *
- * prices: initialized for the model; the best found.
- * value:  the bound that they give, in ns; any give one, so more search only makes it better.
+ * out: the best bound found, in ns; any prices give one, so more search only makes it better.
  * -ENOMEM.
  */
-int bound_ascent(const struct bound_model *model, struct bound_prices *prices, double *value);
+int bound_ascent(const struct bound_model *model, double *out);
 
 #endif

@@ -81,7 +81,8 @@ static double piece_value(const struct bound_tables *t, const struct bound_piece
 	return min_double(min_double(cost[BOUND_AWAY], cost[BOUND_CLEAN]), cost[BOUND_DIRTY]);
 }
 
-double bound_step_value(const struct bound_step *s, const double *time, double capacity)
+/* What belongs to a step and to no piece. */
+static double step_value(const struct bound_step *s, const double *time, double capacity)
 {
 	double value = time[BOUND_ALONE] * s->alone_ns - capacity;
 
@@ -96,7 +97,7 @@ double bound_dual_value(const struct bound_tables *tables, const struct bound_pr
 	double value = 0;
 
 	for (uint32_t i = 0; i < m->nr_steps; i++)
-		value += bound_step_value(&m->steps[i], prices->time[i], prices->capacity[i]);
+		value += step_value(&m->steps[i], prices->time[i], prices->capacity[i]);
 	for (uint32_t i = 0; i < m->nr_pieces; i++)
 		value += piece_value(tables, &m->pieces[i], prices);
 	return value;

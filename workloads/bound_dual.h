@@ -8,9 +8,6 @@
 
 #include "workloads/bound_tables.h"
 
-/* What belongs to a step and to no piece. */
-double bound_step_value(const struct bound_step *s, const double *time, double capacity);
-
 /* The bound that prices give, in ns. tables: filled for them. */
 double bound_dual_value(const struct bound_tables *tables, const struct bound_prices *prices);
 

@@ -86,7 +86,8 @@ static double inplace_rate(const struct weir_machine_desc *desc, uint32_t own,
 	return rate;
 }
 
-/* The footprint up to which every link serves at its better rate. */
+/* The footprint up to which every link serves at its better rate. How much beyond that is slower
+ * follows from it where there is one link. */
 static uint64_t inplace_reach(const struct weir_machine_desc *desc, uint32_t own)
 {
 	uint64_t reach = UINT64_MAX;
@@ -113,26 +114,22 @@ static uint64_t inplace_reach(const struct weir_machine_desc *desc, uint32_t own
 struct use_cost {
 	double hbm_ns; /* wherever it is */
 	double in_bytes, out_bytes;
-	double reach; /* share of the part up to which the near lines hold */
 	double ns[4], slack_ns[4];
-	bool jumps; /* it is its step's jump */
 };
 
 /*
- * Time of a use in place as a function of the share y of its part that is away: y * near up to
- * the reach y0, y * far beyond, far >= near. Two lines lie nowhere above it: y * near, and the
- * chord from (y0, y0 * near) to (1, far), written slope * y - slack.
+ * Time of a use in place as a function of the share y of its part that is away, where far is what
+ * all of it takes if every access misses the translation cache, and y0 the share that this holds:
+ * the larger of near * y and far * (y - y0), each written slope * y - slack.
  */
 static void inplace_lines(double near, double far, double y0, double ns[2], double slack_ns[2])
 {
+	bool beyond = y0 < 1 && far > near;
+
 	ns[0] = near;
 	slack_ns[0] = 0;
-	ns[1] = near;
-	slack_ns[1] = 0;
-	if (y0 < 1 && far > near) {
-		ns[1] = (far - y0 * near) / (1 - y0);
-		slack_ns[1] = y0 * (ns[1] - near);
-	}
+	ns[1] = beyond ? far : near;
+	slack_ns[1] = beyond ? far * y0 : 0;
 }
 
 static void use_cost_init(struct use_cost *c, const struct trace_use *use,
@@ -144,14 +141,13 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use,
 	double x = cost_expansion(&as_declared);
 	double near_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, 1);
 	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, UINT64_MAX);
+	double y0 = reach < use->bytes ? (double)reach / (double)use->bytes : 1;
 
-	c->reach = reach < use->bytes ? (double)reach / (double)use->bytes : 1;
 	c->hbm_ns = cost_hbm_ns(dev, &as_declared);
 	c->in_bytes = x * (double)as_declared.read_bytes;
 	c->out_bytes = x * (double)as_declared.write_bytes;
-	inplace_lines(c->in_bytes * near_ns, c->in_bytes * far_ns, c->reach, &c->ns[0],
-		      &c->slack_ns[0]);
-	inplace_lines(c->out_bytes * near_ns, c->out_bytes * far_ns, c->reach, &c->ns[2],
+	inplace_lines(c->in_bytes * near_ns, c->in_bytes * far_ns, y0, &c->ns[0], &c->slack_ns[0]);
+	inplace_lines(c->out_bytes * near_ns, c->out_bytes * far_ns, y0, &c->ns[2],
 		      &c->slack_ns[2]);
 }
 
@@ -230,10 +226,10 @@ static uint32_t life_ends(const struct build *b, const uint32_t *uses, uint32_t 
 	return distinct;
 }
 
-/* While a piece is built its events' flags hold the kinds seen, one bit each, and BOUND_JUMPS. */
+/* While a piece is built its events' flags hold the kinds seen, one bit each. */
 static uint32_t kind_bit(enum weir_use_kind kind)
 {
-	return 16u << kind;
+	return 1u << kind;
 }
 
 static void event_add(struct bound_event *e, const struct use_cost *c, double share)
@@ -255,7 +251,7 @@ static void piece_close(const struct bound_model *m, const struct bound_piece *p
 		struct bound_event *e = &m->events[piece->first_event + i];
 		uint32_t kinds = e->flags;
 
-		e->flags = (kinds & BOUND_JUMPS) | (i == 0 ? BOUND_FIRST : 0);
+		e->flags = i == 0 ? BOUND_FIRST : 0;
 		if (live && (kinds & (kind_bit(WEIR_READ) | kind_bit(WEIR_WRITE))))
 			e->flags |= BOUND_LIVE_BEFORE;
 		if (kinds & (kind_bit(WEIR_WRITE) | kind_bit(WEIR_OVERWRITE))) {
@@ -325,7 +321,7 @@ static void use_build(struct build *b, uint32_t u, struct bound_piece *pieces, u
 			*e = (struct bound_event){.step = step};
 			piece->nr_events++;
 		}
-		e->flags |= kind_bit(use->kind) | (b->cost[u].jumps ? BOUND_JUMPS : 0);
+		e->flags |= kind_bit(use->kind);
 		event_add(e, &b->cost[u], piece->bytes / (double)use->bytes);
 	}
 }
@@ -368,31 +364,6 @@ static int life_build(struct build *b, const uint32_t *uses, uint32_t nr, bool l
 
 /* ------------------------------------------------------------------ steps */
 
-/* The use of a step that jumps most, if any. */
-static void jump_build(struct build *b, uint32_t step)
-{
-	const struct trace_step *from = &b->trace->steps[step];
-	struct bound_jump *jump = &b->model->steps[step].jump;
-	struct use_cost *most = NULL;
-
-	for (uint32_t i = from->first_use; i < from->first_use + from->nr_uses; i++) {
-		struct use_cost *c = &b->cost[i];
-		double slack_ns = c->slack_ns[1] + c->slack_ns[3];
-
-		if (!(slack_ns > (most ? most->slack_ns[1] + most->slack_ns[3] : 0)))
-			continue;
-		most = c;
-		jump->life = b->trace->uses[i].life;
-		jump->bytes = (double)b->trace->uses[i].bytes;
-	}
-	if (!most)
-		return;
-	most->jumps = true;
-	jump->reach = most->reach;
-	memcpy(jump->ns, most->ns, sizeof(jump->ns));
-	memcpy(jump->slack_ns, most->slack_ns, sizeof(jump->slack_ns));
-}
-
 static void step_build(struct build *b, const struct weir_machine_desc *desc, uint32_t device,
 		       uint32_t step)
 {
@@ -418,7 +389,6 @@ static void step_build(struct build *b, const struct weir_machine_desc *desc, ui
 		s->alone_ns = cost_resident_ns(dev, cost_kernel_factor(desc, from->name), hbm_ns,
 					       from->ops);
 	b->model->compute_ns += s->alone_ns;
-	jump_build(b, step);
 }
 
 /* Sort the uses by life; within one they stay in step order. */

@@ -7,7 +7,6 @@
  * Glossary
  *   piece   part of a life between two neighbouring ends of parts that uses name
  *   event   all uses of one piece at one step
- *   jump    of a use's time in place, where what is away of its part passes translation reach
  *   price   what the dual charges for a resource of a step
  */
 #ifndef WEIR_BOUND_MODEL_H
@@ -21,8 +20,8 @@
  * is busy. A step's time prices are weights over these that add up to one. */
 enum bound_resource {
 	BOUND_ALONE,	/* the kernel with everything in HBM: it is never faster */
-	BOUND_IN_NEAR,	/* the kernel's reads in place, within translation reach everywhere */
-	BOUND_IN_FAR,	/* the same, the minorant that is tight beyond it */
+	BOUND_IN_NEAR,	/* the kernel's reads in place, as if all were within translation reach */
+	BOUND_IN_FAR,	/* the same, as if all of which more is away than that missed it */
 	BOUND_OUT_NEAR, /* the kernel's writes in place */
 	BOUND_OUT_FAR,
 	BOUND_LINK_IN,	/* the link, all that goes in, and what duplex costs the other way */
@@ -35,7 +34,6 @@ enum {
 	BOUND_LIVE_BEFORE = 1, /* contents are needed from the time before */
 	BOUND_WRITES = 2,      /* a lower copy is stale afterwards */
 	BOUND_FIRST = 4,       /* of its piece */
-	BOUND_JUMPS = 8,       /* the step's jump is of a use that has a share in it */
 };
 
 struct bound_event {
@@ -50,22 +48,10 @@ struct bound_piece {
 	double bytes;
 };
 
-/*
- * A use takes ns[near] * y while the share y of its part that is away is within reach, and
- * (ns[far] - slack_ns[far]) * y beyond; the lines ns[] * y - slack_ns[] are nowhere above that.
- */
-struct bound_jump {
-	uint32_t life;
-	double bytes; /* of the part */
-	double reach; /* share of them, < 1 */
-	double ns[4], slack_ns[4];
-};
-
 struct bound_step {
 	double alone_ns;    /* HBM time, arithmetic, launch, or the measured time: the largest */
-	double slack_ns[4]; /* BOUND_IN_NEAR .. BOUND_OUT_FAR: the minorants' constants, >= 0 */
+	double slack_ns[4]; /* BOUND_IN_NEAR .. BOUND_OUT_FAR: what hits takes off, >= 0 */
 	double place_ns;    /* near, of all uses in place, in and out */
-	struct bound_jump jump; /* the largest of its uses; bytes 0: none */
 };
 
 /* Rates of the links between the device's memory and the host, in ns a byte. */

@@ -58,22 +58,23 @@ static double falloff(double above)
 	return above < FARTHEST ? (double)expf(-(float)above) : 0;
 }
 
-double bound_soft_least(const double v[BOUND_STATE_NR], double per_softness,
-			double share[BOUND_STATE_NR])
+/* The softened minimum of v, one of which is finite; share: how much each takes of it. */
+static double soft_least(const struct walk *w, const double v[BOUND_STATE_NR],
+			 double share[BOUND_STATE_NR])
 {
 	double least = v[0], sum = 0;
 
 	for (int i = 1; i < BOUND_STATE_NR; i++)
 		least = v[i] < least ? v[i] : least;
 	for (int i = 0; i < BOUND_STATE_NR; i++) {
-		share[i] = v[i] > least ? falloff((v[i] - least) * per_softness) : 1;
+		share[i] = v[i] > least ? falloff((v[i] - least) * w->per_softness) : 1;
 		sum += share[i];
 	}
 	if (sum <= 1)
 		return least;
 	for (int i = 0; i < BOUND_STATE_NR; i++)
 		share[i] /= sum;
-	return least - (double)logf((float)sum) / per_softness;
+	return least - (double)logf((float)sum) / w->per_softness;
 }
 
 /* Softened minimum of the keys in from .. to, inclusive. */
@@ -99,8 +100,7 @@ static void cross_gap(const struct walk *w, const struct bound_event *e,
 	uint32_t from = bound_gap_from(e);
 
 	if (!(e->flags & BOUND_LIVE_BEFORE)) {
-		cost[BOUND_AWAY] = cost[BOUND_CLEAN] =
-			bound_soft_least(cost, w->per_softness, s->away);
+		cost[BOUND_AWAY] = cost[BOUND_CLEAN] = soft_least(w, cost, s->away);
 		cost[BOUND_DIRTY] = INFINITY; /* as good as clean, which it need not be beside */
 		return;
 	}
@@ -115,11 +115,11 @@ static void cross_gap(const struct walk *w, const struct bound_event *e,
 	fetch = w->bytes * (s->in_key + t->prefix[e->step]);
 	const double away[] = {cost[BOUND_AWAY], cost[BOUND_CLEAN], cost[BOUND_DIRTY] + out};
 
-	cost[BOUND_AWAY] = bound_soft_least(away, w->per_softness, s->away);
+	cost[BOUND_AWAY] = soft_least(w, away, s->away);
 	const double clean[] = {cost[BOUND_AWAY] + fetch, cost[BOUND_CLEAN] + stay,
 				cost[BOUND_DIRTY] + stay + back};
 
-	cost[BOUND_CLEAN] = bound_soft_least(clean, w->per_softness, s->clean);
+	cost[BOUND_CLEAN] = soft_least(w, clean, s->clean);
 	cost[BOUND_DIRTY] += stay;
 }
 
@@ -135,7 +135,7 @@ static void use_event(const struct walk *w, const struct bound_event *e,
 	if (e->flags & BOUND_WRITES) {
 		const double dirty[] = {cost[BOUND_CLEAN], cost[BOUND_DIRTY], INFINITY};
 
-		cost[BOUND_DIRTY] = bound_soft_least(dirty, w->per_softness, share);
+		cost[BOUND_DIRTY] = soft_least(w, dirty, share);
 		cost[BOUND_CLEAN] = INFINITY;
 		s->written_clean = share[0];
 	}
@@ -143,9 +143,14 @@ static void use_event(const struct walk *w, const struct bound_event *e,
 
 /* ------------------------------------------------------------------ backwards */
 
+/* Bytes that cross the link, and for how long they keep it busy. */
 static void add_link(const struct walk *w, uint32_t step, double in_bytes, double out_bytes)
 {
-	bound_link_busy(&w->soft->model->rates, in_bytes, out_bytes, w->usage->time[step]);
+	const struct bound_rates *r = &w->soft->model->rates;
+	double *time = w->usage->time[step];
+
+	time[BOUND_LINK_IN] += in_bytes * r->in_ns + out_bytes * r->in_of_out_ns;
+	time[BOUND_LINK_OUT] += out_bytes * r->out_ns + in_bytes * r->out_of_in_ns;
 }
 
 /* Resident during steps from .. to - 1. */
@@ -258,7 +263,7 @@ static void walk_piece(const struct walk *w, const struct bound_piece *piece)
 		cross_gap(w, &events[i], cost, &shares[i]);
 		use_event(w, &events[i], cost, &shares[i]);
 	}
-	bound_soft_least(cost, w->per_softness, share);
+	soft_least(w, cost, share);
 	for (uint32_t i = piece->nr_events; i-- > 0;) {
 		back_event(w, &events[i], &shares[i], share);
 		back_gap(w, &events[i], &shares[i], share);

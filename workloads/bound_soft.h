@@ -8,13 +8,6 @@
 
 #include "workloads/bound_tables.h"
 
-/*
- * The softened minimum of v, one of which is finite; share: how much each takes of it.
- * per_softness: 1 / softness; INFINITY: the minimum itself, equals sharing alike.
- */
-double bound_soft_least(const double v[BOUND_STATE_NR], double per_softness,
-			double share[BOUND_STATE_NR]);
-
 struct bound_soft;
 
 /* The model is borrowed. -ENOMEM. */

@@ -138,7 +138,8 @@ void bound_tables_fini(struct bound_tables *t)
 	*t = (struct bound_tables){0};
 }
 
-struct bound_charge bound_charge(const struct bound_model *m, const double *time, double capacity)
+/* time, capacity: the prices of the step. */
+static struct bound_charge charge(const struct bound_model *m, const double *time, double capacity)
 {
 	const struct bound_rates *r = &m->rates;
 	double link_in = time[BOUND_LINK_IN], link_out = time[BOUND_LINK_OUT];
@@ -156,7 +157,7 @@ void bound_tables_fill(struct bound_tables *t, const struct bound_prices *p)
 
 	t->prefix[0] = 0;
 	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		struct bound_charge c = bound_charge(m, p->time[i], p->capacity[i]);
+		struct bound_charge c = charge(m, p->time[i], p->capacity[i]);
 
 		t->charge[i] = c;
 		t->copy_in.key[i] = c.in - t->prefix[i];
@@ -177,10 +178,4 @@ double bound_price_away(const struct bound_event *e, const double *time,
 	for (int i = 0; i < 4; i++)
 		price += e->ns[i] * time[BOUND_IN_NEAR + i];
 	return price;
-}
-
-void bound_link_busy(const struct bound_rates *r, double in_bytes, double out_bytes, double *time)
-{
-	time[BOUND_LINK_IN] += in_bytes * r->in_ns + out_bytes * r->in_of_out_ns;
-	time[BOUND_LINK_OUT] += out_bytes * r->out_ns + in_bytes * r->out_of_in_ns;
 }

@@ -26,9 +26,6 @@ struct bound_charge {
 	double in, out, hold;
 };
 
-/* time, capacity: the prices of the step. */
-struct bound_charge bound_charge(const struct bound_model *m, const double *time, double capacity);
-
 /* -ENOMEM. All zero. */
 int bound_prices_init(struct bound_prices *p, uint32_t nr_steps);
 void bound_prices_fini(struct bound_prices *p);
@@ -71,9 +68,6 @@ void bound_tables_fill(struct bound_tables *t, const struct bound_prices *p);
 /* Price of an event in place. time and c: of its step. */
 double bound_price_away(const struct bound_event *e, const double *time,
 			const struct bound_charge *c);
-
-/* Add the time that bytes over the link keep it busy to a step's times. */
-void bound_link_busy(const struct bound_rates *r, double in_bytes, double out_bytes, double *time);
 
 /* The first step between the event before and this one: that in which copies may begin. A copy in
  * during an event before that only reads costs no less than the same copy before that event, which
