@@ -98,6 +98,27 @@ static void run_pieces(struct arena *a, char *got, uint32_t piece, uint32_t nr_b
 	report(arena_same(a, got), "update", a->where, bytes);
 }
 
+/* Far pieces from the first half of the memory that is read, near ones from the second: as many as
+ * what is written holds. */
+static void run_mixed(struct arena *a, char *got, uint32_t piece, uint32_t rounds)
+{
+	uint64_t half = a->bytes / 2;
+	uint32_t nr_bits = 0;
+
+	while ((uint64_t)piece << nr_bits < half)
+		nr_bits++;
+
+	struct probe_pieces far = {piece, nr_bits, PROBE_MIXED_FAR * rounds, rounds};
+	struct probe_pieces near = {piece, nr_bits, PROBE_MIXED_NEAR * rounds, piece};
+	struct probe_mixed_args gpu = {a->gpu, a->gpu + half, a->gpu + a->bytes, far, near};
+	struct probe_mixed_args cpu = {a->cpu, a->cpu + half, a->cpu + a->bytes, far, near};
+
+	arena_fill(a);
+	wait_for(probe_cuda_run_mixed(stream, &gpu), "mixed");
+	probe_kernel_mixed.cpu(&cpu);
+	report(arena_same(a, got), "mixed", a->where, (uint64_t)piece * PROBE_MIXED * rounds);
+}
+
 static void run_all(struct arena *a)
 {
 	static const uint64_t sizes[] = {32, 4096, 32736, 32768, 32800, 1u << 20, (16u << 20) - 32};
@@ -113,6 +134,9 @@ static void run_all(struct arena *a)
 			run_pieces(a, got, piece, nr_bits, 1u << nr_bits);
 			run_pieces(a, got, piece, nr_bits, (1u << nr_bits) / 3 + 1);
 		}
+	for (uint32_t piece = 32; piece <= 4096; piece *= 2)
+		for (uint32_t most = (uint32_t)(a->bytes / piece / 6), n = 1; n <= most; n *= 7)
+			run_mixed(a, got, piece, n);
 	free(got);
 	free(a->cpu);
 }

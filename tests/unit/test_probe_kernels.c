@@ -69,6 +69,39 @@ static void test_kernels_pieces(void **state)
 	free(data);
 }
 
+/* Two pieces of one buffer, then three of the other, none twice. */
+static void test_kernels_mixed(void **state)
+{
+	enum { WIDTH = 8, PIECES = WORDS / WIDTH, ROUNDS = 170, OUT = ROUNDS * PROBE_MIXED };
+	uint64_t *far = malloc(2 * BYTES), *out = malloc((OUT + 1) * WIDTH * sizeof(*out));
+	struct probe_pieces far_pieces = {64, 9, PROBE_MIXED_FAR * ROUNDS, 3};
+	struct probe_pieces near_pieces = {64, 9, PROBE_MIXED_NEAR * ROUNDS, 4};
+	struct probe_mixed_args mixed = {far, far + WORDS, out, far_pieces, near_pieces};
+	bool seen[2 * PIECES] = {false};
+
+	(void)state;
+	assert_non_null(far);
+	assert_non_null(out);
+	for (uint64_t i = 0; i < 2 * WORDS; i++)
+		far[i] = i;
+	memset(out, 0xff, (OUT + 1) * WIDTH * sizeof(*out));
+	probe_kernel_mixed.cpu(&mixed);
+	for (uint32_t i = 0; i < OUT; i++) {
+		const uint64_t *word = &out[i * WIDTH];
+		uint64_t piece = word[0] / WIDTH;
+
+		for (uint32_t w = 0; w < WIDTH; w++)
+			assert_int_equal(word[w], piece * WIDTH + w);
+		assert_int_equal(piece < PIECES, i % PROBE_MIXED < PROBE_MIXED_FAR);
+		assert_false(seen[piece]);
+		seen[piece] = true;
+	}
+	for (uint32_t w = 0; w < WIDTH; w++)
+		assert_int_equal(out[OUT * WIDTH + w], UINT64_MAX);
+	free(out);
+	free(far);
+}
+
 /* Neighbours in order are no neighbours in memory, and another salt is another order. */
 static void test_kernels_are_random(void **state)
 {
@@ -127,9 +160,8 @@ static void test_probe_with_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernels_stream),
-		cmocka_unit_test(test_kernels_pieces),
-		cmocka_unit_test(test_kernels_are_random),
+		cmocka_unit_test(test_kernels_stream),	 cmocka_unit_test(test_kernels_pieces),
+		cmocka_unit_test(test_kernels_mixed),	 cmocka_unit_test(test_kernels_are_random),
 		cmocka_unit_test(test_probe_with_bytes),
 	};
 

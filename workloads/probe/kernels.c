@@ -73,6 +73,22 @@ static void update_cpu(const void *p)
 	}
 }
 
+static void mixed_cpu(const void *p)
+{
+	const struct probe_mixed_args *a = p;
+	uint32_t piece = a->far_pieces.piece, far = 0, near = 0;
+	char *out = a->out;
+
+	while (near < a->near_pieces.nr) {
+		for (uint32_t i = 0; i < PROBE_MIXED_FAR; i++, out += piece)
+			memcpy(out, (const char *)a->far + piece_offset(&a->far_pieces, far++),
+			       piece);
+		for (uint32_t i = 0; i < PROBE_MIXED_NEAR; i++, out += piece)
+			memcpy(out, (const char *)a->near + piece_offset(&a->near_pieces, near++),
+			       piece);
+	}
+}
+
 #define KERNEL(kernel)                                     \
 	const struct weir_kernel probe_kernel_##kernel = { \
 		.name = #kernel, .cpu = kernel##_cpu, .cuda = probe_cuda_run_##kernel};

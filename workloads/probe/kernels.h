@@ -74,6 +74,20 @@ struct probe_update_args {
 };
 extern const struct weir_kernel probe_kernel_update;
 
+/* Of each five pieces that the next kernel reads, so many come from each buffer. */
+#define PROBE_MIXED_FAR 2u
+#define PROBE_MIXED_NEAR 3u
+#define PROBE_MIXED (PROBE_MIXED_FAR + PROBE_MIXED_NEAR)
+
+/* out = pieces of far and near, which take turns, each at random; as a gather of rows does whose
+ * matrix lies partly far away. */
+struct probe_mixed_args {
+	const void *far, *near;
+	void *out;
+	struct probe_pieces far_pieces, near_pieces; /* of one size; nr: 2 n and 3 n, for n > 0 */
+};
+extern const struct weir_kernel probe_kernel_mixed;
+
 /*
  * The i-th piece. Each step (multiplying by an odd number, adding, folding the upper half down) is
  * one to one among numbers of nr_bits bits, and so are all of them together.

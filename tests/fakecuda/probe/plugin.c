@@ -72,3 +72,13 @@ int probe_cuda_update(void *stream, const void *args)
 
 	QUEUE(update, stream, a, {a->data, buffer_bytes(&a->pieces), true});
 }
+
+int probe_cuda_mixed(void *stream, const void *args)
+{
+	const struct probe_mixed_args *a = args;
+	uint64_t nr = (uint64_t)a->far_pieces.nr + a->near_pieces.nr;
+
+	QUEUE(mixed, stream, a, {a->far, buffer_bytes(&a->far_pieces), false},
+	      {a->near, buffer_bytes(&a->near_pieces), false},
+	      {a->out, nr * a->far_pieces.piece, true});
+}

@@ -77,12 +77,33 @@ struct at_random {
 	struct probe_pieces pieces;
 	uint32_t shift;
 
-	__device__ char *operator()(uint64_t n) const
+	/* The n-th access, were the i-th piece the one that it is in. */
+	__device__ char *in_piece(uint32_t i, uint64_t n) const
 	{
-		uint64_t piece = probe_piece_at(&pieces, (uint32_t)(n >> shift));
+		uint64_t piece = probe_piece_at(&pieces, i);
 		uint32_t within = (uint32_t)n & ((1u << shift) - 1);
 
 		return base + (piece << shift) * ACCESS_BYTES + within * ACCESS_BYTES;
+	}
+
+	__device__ char *operator()(uint64_t n) const
+	{
+		return in_piece((uint32_t)(n >> shift), n);
+	}
+};
+
+/* In pieces at random of two buffers that take turns. */
+struct in_turns {
+	struct at_random far, near;
+
+	__device__ char *operator()(uint64_t n) const
+	{
+		uint32_t i = (uint32_t)(n >> far.shift);
+		uint32_t round = i / PROBE_MIXED, turn = i % PROBE_MIXED;
+
+		if (turn < PROBE_MIXED_FAR)
+			return far.in_piece(round * PROBE_MIXED_FAR + turn, n);
+		return near.in_piece(round * PROBE_MIXED_NEAR + turn - PROBE_MIXED_FAR, n);
 	}
 };
 
@@ -186,8 +207,9 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS_MIN) update_kernel(Where where, 
 	}
 }
 
+template <class Where>
 __global__ void __launch_bounds__(BLOCK, BLOCKS_MIN)
-	copy_kernel(in_order from, in_order to, uint64_t nr)
+	copy_kernel(Where from, in_order to, uint64_t nr)
 {
 	for (uint64_t tile = blockIdx.x; tile * TILE < nr; tile += gridDim.x) {
 		ulonglong2 x[UNROLL];
@@ -304,4 +326,23 @@ int probe_cuda_update(void *stream, const void *args)
 		return refused("update", "no such pieces");
 	update_kernel<<<grid_of(nr), BLOCK, 0, (cudaStream_t)stream>>>(where, nr);
 	return launched("update");
+}
+
+int probe_cuda_mixed(void *stream, const void *args)
+{
+	const struct probe_mixed_args *a = (const struct probe_mixed_args *)args;
+	struct in_turns where;
+	uint64_t far = pieces_init(&a->far_pieces, a->far, &where.far);
+	uint64_t near = pieces_init(&a->near_pieces, a->near, &where.near);
+	uint32_t rounds = a->far_pieces.nr / PROBE_MIXED_FAR;
+
+	if (!far || !near || a->far_pieces.piece != a->near_pieces.piece ||
+	    a->far_pieces.nr != rounds * PROBE_MIXED_FAR ||
+	    a->near_pieces.nr != rounds * PROBE_MIXED_NEAR)
+		return refused("mixed", "no such pieces");
+	if (!is_aligned(a->out, a->far_pieces.piece))
+		return refused("mixed", "no whole accesses of 16 bytes");
+	copy_kernel<<<grid_of(far + near), BLOCK, 0, (cudaStream_t)stream>>>(
+		where, in_order{(char *)a->out}, far + near);
+	return launched("mixed");
 }

@@ -28,7 +28,8 @@
 	X(write)              \
 	X(copy)               \
 	X(gather)             \
-	X(update)
+	X(update)             \
+	X(mixed)
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,7 +51,7 @@ PROBE_CUDA_EXPORT const char *probe_cuda_error(void);
 /* Change the constant when a function or its meaning changes; sizes of arguments show anyway. */
 static inline uint64_t probe_cuda_abi_here(void)
 {
-	uint64_t abi = UINT64_C(1) << 32;
+	uint64_t abi = UINT64_C(2) << 32;
 
 #define ADD_SIZE(name) abi += sizeof(struct probe_##name##_args);
 	PROBE_CUDA_KERNELS(ADD_SIZE)
