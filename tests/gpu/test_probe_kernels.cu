@@ -80,9 +80,9 @@ static void run_stream(struct arena *a, char *got, uint64_t bytes)
 	report(arena_same(a, got), "write", a->where, bytes);
 }
 
-static void run_pieces(struct arena *a, char *got, uint32_t piece, uint32_t nr_bits, uint32_t nr)
+static void run_pieces(struct arena *a, char *got, uint32_t piece, uint32_t nr_all, uint32_t nr)
 {
-	struct probe_pieces pieces = {piece, nr_bits, nr, nr_bits + piece};
+	struct probe_pieces pieces = probe_pieces_of(piece, nr_all, nr, nr_all / 3 + piece);
 	struct probe_gather_args gather_gpu = {a->gpu, a->gpu_sum, pieces};
 	struct probe_gather_args gather_cpu = {a->cpu, &a->cpu_sum, pieces};
 	struct probe_update_args update_gpu = {a->gpu, pieces};
@@ -103,13 +103,10 @@ static void run_pieces(struct arena *a, char *got, uint32_t piece, uint32_t nr_b
 static void run_mixed(struct arena *a, char *got, uint32_t piece, uint32_t rounds)
 {
 	uint64_t half = a->bytes / 2;
-	uint32_t nr_bits = 0;
-
-	while ((uint64_t)piece << nr_bits < half)
-		nr_bits++;
-
-	struct probe_pieces far = {piece, nr_bits, PROBE_MIXED_FAR * rounds, rounds};
-	struct probe_pieces near = {piece, nr_bits, PROBE_MIXED_NEAR * rounds, piece};
+	uint32_t nr_all = (uint32_t)(half / piece);
+	struct probe_pieces far =
+		probe_pieces_of(piece, nr_all - 1, PROBE_MIXED_FAR * rounds, rounds);
+	struct probe_pieces near = probe_pieces_of(piece, nr_all, PROBE_MIXED_NEAR * rounds, piece);
 	struct probe_mixed_args gpu = {a->gpu, a->gpu + half, a->gpu + a->bytes, far, near};
 	struct probe_mixed_args cpu = {a->cpu, a->cpu + half, a->cpu + a->bytes, far, near};
 
@@ -130,9 +127,10 @@ static void run_all(struct arena *a)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		run_stream(a, got, sizes[i]);
 	for (uint32_t piece = 32; piece <= 4096; piece *= 2)
-		for (uint32_t nr_bits = 0; (uint64_t)piece << nr_bits <= a->bytes; nr_bits += 3) {
-			run_pieces(a, got, piece, nr_bits, 1u << nr_bits);
-			run_pieces(a, got, piece, nr_bits, (1u << nr_bits) / 3 + 1);
+		for (uint32_t nr = 1; (uint64_t)piece * nr <= a->bytes; nr *= 8) {
+			run_pieces(a, got, piece, nr, nr);
+			run_pieces(a, got, piece, nr, nr / 3 + 1);
+			run_pieces(a, got, piece, nr / 8 * 7 + 1, nr / 8 * 7 + 1);
 		}
 	for (uint32_t piece = 32; piece <= 4096; piece *= 2)
 		for (uint32_t most = (uint32_t)(a->bytes / piece / 6), n = 1; n <= most; n *= 7)
@@ -147,7 +145,8 @@ static void run_large(struct arena *a)
 	const uint64_t bytes = UINT64_C(5) << 30, pieces_bytes = UINT64_C(4) << 30;
 	struct probe_write_args write = {NULL, bytes, WORD};
 	struct probe_read_args read = {NULL, a->gpu_sum, bytes, 1};
-	struct probe_gather_args gather = {NULL, a->gpu_sum, {32, 27, 1u << 27, 9}};
+	struct probe_gather_args gather = {NULL, a->gpu_sum,
+					   probe_pieces_of(32, 1u << 27, 1u << 27, 9)};
 	uint64_t sum, expected = bytes / 8 * WORD + pieces_bytes / 8 * WORD;
 	size_t free_bytes, total;
 	char *data;

@@ -38,33 +38,42 @@ static void test_kernels_stream(void **state)
 	free(data);
 }
 
-/* Pieces of a buffer of 2^nr_bits of them come each once, whatever the salt; half of them half. */
+/* The pieces of a buffer come each once, whatever the salt; half of them half. */
+static void check_pieces(uint64_t *data, uint32_t piece, uint32_t nr_all, uint32_t salt)
+{
+	struct probe_pieces pieces = probe_pieces_of(piece, nr_all, nr_all, salt);
+	uint64_t sum = 0, words = (uint64_t)piece / sizeof(*data) * nr_all;
+	struct probe_update_args update = {data, pieces};
+	struct probe_gather_args gather = {data, &sum, pieces};
+	uint32_t nr_changed = 0;
+
+	memset(data, 0, BYTES);
+	probe_kernel_update.cpu(&update);
+	for (uint32_t i = 0; i < WORDS; i++)
+		assert_int_equal(data[i], i < words);
+	probe_kernel_gather.cpu(&gather);
+	assert_int_equal(sum, words);
+	update.pieces.nr /= 2;
+	probe_kernel_update.cpu(&update);
+	for (uint32_t i = 0; i < WORDS; i++)
+		nr_changed += data[i] == 2;
+	assert_int_equal(nr_changed, nr_all / 2 * (piece / sizeof(*data)));
+}
+
 static void test_kernels_pieces(void **state)
 {
-	uint64_t *data = malloc(BYTES), sum = 0;
+	uint64_t *data = malloc(BYTES);
 
 	(void)state;
 	assert_non_null(data);
 	for (uint32_t piece = 32; piece <= 1024; piece *= 2)
 		for (uint32_t salt = 0; salt < 50; salt++) {
-			uint32_t nr_bits = (uint32_t)__builtin_ctz(BYTES / piece);
-			struct probe_pieces pieces = {piece, nr_bits, 1u << nr_bits, salt};
-			struct probe_update_args update = {data, pieces};
-			struct probe_gather_args gather = {data, &sum, pieces};
-			uint32_t nr_changed = 0;
+			uint32_t nr_all = (uint32_t)(BYTES / piece);
 
-			memset(data, 0, BYTES);
-			probe_kernel_update.cpu(&update);
-			for (uint32_t i = 0; i < WORDS; i++)
-				assert_int_equal(data[i], 1);
-			sum = 0;
-			probe_kernel_gather.cpu(&gather);
-			assert_int_equal(sum, WORDS);
-			update.pieces.nr /= 2;
-			probe_kernel_update.cpu(&update);
-			for (uint32_t i = 0; i < WORDS; i++)
-				nr_changed += data[i] == 2;
-			assert_int_equal(nr_changed, WORDS / 2);
+			check_pieces(data, piece, nr_all, salt * UINT32_C(0x9e3779b1));
+			check_pieces(data, piece, nr_all * 7 / 8, salt);
+			check_pieces(data, piece, nr_all / 2 + 1, salt);
+			check_pieces(data, piece, 1, salt);
 		}
 	free(data);
 }
@@ -74,9 +83,9 @@ static void test_kernels_mixed(void **state)
 {
 	enum { WIDTH = 8, PIECES = WORDS / WIDTH, ROUNDS = 170, OUT = ROUNDS * PROBE_MIXED };
 	uint64_t *far = malloc(2 * BYTES), *out = malloc((OUT + 1) * WIDTH * sizeof(*out));
-	struct probe_pieces far_pieces = {64, 9, PROBE_MIXED_FAR * ROUNDS, 3};
-	struct probe_pieces near_pieces = {64, 9, PROBE_MIXED_NEAR * ROUNDS, 4};
-	struct probe_mixed_args mixed = {far, far + WORDS, out, far_pieces, near_pieces};
+	struct probe_mixed_args mixed = {far, far + WORDS, out,
+					 probe_pieces_of(64, PIECES, PROBE_MIXED_FAR * ROUNDS, 3),
+					 probe_pieces_of(64, PIECES, PROBE_MIXED_NEAR * ROUNDS, 4)};
 	bool seen[2 * PIECES] = {false};
 
 	(void)state;
@@ -105,7 +114,7 @@ static void test_kernels_mixed(void **state)
 /* Neighbours in order are no neighbours in memory, and another salt is another order. */
 static void test_kernels_are_random(void **state)
 {
-	struct probe_pieces pieces = {.piece = 32, .nr_bits = 20, .salt = 3}, other = pieces;
+	struct probe_pieces pieces = probe_pieces_of(32, 1u << 20, 1u << 20, 3), other = pieces;
 	uint32_t nr_near = 0, nr_same = 0;
 
 	(void)state;

@@ -74,7 +74,7 @@ uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint3
 struct probe_work {
 	struct weir_launch launch;
 	double bytes; /* that it reads, plus those that it writes */
-	struct weir_use use[2];
+	struct weir_use use[3];
 	union {
 		struct probe_empty_args empty;
 		struct probe_read_args read;
@@ -82,6 +82,7 @@ struct probe_work {
 		struct probe_copy_args copy;
 		struct probe_gather_args gather;
 		struct probe_update_args update;
+		struct probe_mixed_args mixed;
 	} args;
 };
 
@@ -91,12 +92,18 @@ void probe_work_read(const struct probe *p, struct probe_work *w, void *in, uint
 void probe_work_write(struct probe_work *w, void *out, uint64_t bytes, uint64_t value);
 void probe_work_copy(struct probe_work *w, void *in, void *out, uint64_t bytes);
 
-/* Pieces of a footprint (a power of two) at random: all, or as many as most. No two have the same
- * order. */
+/* Pieces of a footprint at random: all, or as many as most. No two have the same order. */
 void probe_work_gather(struct probe *p, struct probe_work *w, void *in, uint64_t footprint,
 		       uint32_t piece, uint32_t most);
 void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64_t footprint,
 		       uint32_t piece, uint32_t most);
+
+/* Pieces of a footprint of far at random, in turns with those of all of near, to out: as many as
+ * near and out allow, and most. near, out: the device's own. @return how many are of far; 0: there
+ * is no room for any, and no launch. */
+uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint64_t footprint,
+			  const struct probe_buffer *near, const struct probe_buffer *out,
+			  uint32_t piece, uint32_t most);
 
 /* ------------------------------------------------------------------ bursts (burst.c) */
 

@@ -55,9 +55,21 @@ extern const struct weir_kernel probe_kernel_copy;
 /* nr pieces of a buffer at random. */
 struct probe_pieces {
 	uint32_t piece;	   /* bytes of one: a power of two, 32 at least */
-	uint32_t nr_bits;  /* the buffer has 2^nr_bits pieces, 31 bits at most */
-	uint32_t nr, salt; /* nr <= 2^nr_bits; another salt is another permutation */
+	uint32_t nr_all;   /* the buffer has so many, 2^31 at most */
+	uint32_t nr_bits;  /* the least with 2^nr_bits >= nr_all */
+	uint32_t nr, salt; /* nr <= nr_all, salt < nr_all; another salt is another permutation */
 };
+
+/* Any salt. */
+static inline struct probe_pieces probe_pieces_of(uint32_t piece, uint32_t nr_all, uint32_t nr,
+						  uint32_t salt)
+{
+	struct probe_pieces pieces = {piece, nr_all, 0, nr, salt % nr_all};
+
+	while (UINT32_C(1) << pieces.nr_bits < nr_all)
+		pieces.nr_bits++;
+	return pieces;
+}
 
 /* *sum += the words of the pieces. */
 struct probe_gather_args {
@@ -88,20 +100,29 @@ struct probe_mixed_args {
 };
 extern const struct weir_kernel probe_kernel_mixed;
 
-/*
- * The i-th piece. Each step (multiplying by an odd number, adding, folding the upper half down) is
- * one to one among numbers of nr_bits bits, and so are all of them together.
- */
-PROBE_ANYWHERE static inline uint32_t probe_piece_at(const struct probe_pieces *pieces, uint32_t i)
+/* One to one among numbers of nr_bits bits, since each step is: multiplying by an odd number,
+ * adding, folding the upper half down. */
+PROBE_ANYWHERE static inline uint32_t probe_permute(uint32_t i, uint32_t nr_bits)
 {
-	const uint32_t mask = (UINT32_C(1) << pieces->nr_bits) - 1;
-	const uint32_t fold = pieces->nr_bits / 2 + 1;
+	const uint32_t mask = (UINT32_C(1) << nr_bits) - 1, fold = nr_bits / 2 + 1;
 
-	i = (i + pieces->salt) * UINT32_C(0x9e3779b1) & mask;
+	i = i * UINT32_C(0x9e3779b1) & mask;
 	i ^= i >> fold;
 	i = i * UINT32_C(0x85ebca6b) & mask;
 	i ^= i >> fold;
 	return i * UINT32_C(0xc2b2ae35) & mask;
+}
+
+/* The i-th piece. What is no piece's number is permuted again until it is one: that is one to one
+ * among those that are. */
+PROBE_ANYWHERE static inline uint32_t probe_piece_at(const struct probe_pieces *pieces, uint32_t i)
+{
+	i += pieces->salt;
+	i -= i < pieces->nr_all ? 0 : pieces->nr_all;
+	do
+		i = probe_permute(i, pieces->nr_bits);
+	while (i >= pieces->nr_all);
+	return i;
 }
 
 #endif

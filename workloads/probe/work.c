@@ -62,27 +62,26 @@ void probe_work_copy(struct probe_work *w, void *in, void *out, uint64_t bytes)
 }
 
 /* Pieces of a footprint, and what reading, or writing too, does with them. */
-static struct probe_pieces pieces_of(struct probe *p, struct probe_work *w, void *addr,
+static struct probe_pieces pieces_of(struct probe *p, struct weir_use *use, void *addr,
 				     uint64_t footprint, uint32_t piece, uint32_t most,
 				     enum weir_use_kind kind)
 {
 	uint64_t all = footprint / piece, nr = all < most ? all : most;
 
-	w->use[0] = stream_use(addr, nr * piece, kind);
-	w->use[0].bytes = footprint;
-	w->use[0].pattern = WEIR_RANDOM;
-	w->use[0].granule = piece;
-	return (struct probe_pieces){.piece = piece,
-				     .nr_bits = 63u - (uint32_t)__builtin_clzll(all),
-				     .nr = (uint32_t)nr,
-				     .salt = p->salt++};
+	*use = stream_use(addr, nr * piece, kind);
+	use->bytes = footprint;
+	use->pattern = WEIR_RANDOM;
+	use->granule = piece;
+	/* Far from the one before, or launches that take few pieces would all take the same. */
+	p->salt += UINT32_C(0x9e3779b1);
+	return probe_pieces_of(piece, (uint32_t)all, (uint32_t)nr, p->salt);
 }
 
 void probe_work_gather(struct probe *p, struct probe_work *w, void *in, uint64_t footprint,
 		       uint32_t piece, uint32_t most)
 {
 	w->args.gather = (struct probe_gather_args){
-		in, sum_of(p), pieces_of(p, w, in, footprint, piece, most, WEIR_READ)};
+		in, sum_of(p), pieces_of(p, &w->use[0], in, footprint, piece, most, WEIR_READ)};
 	w->use[1] = stream_use(sum_of(p), sizeof(uint64_t), WEIR_WRITE);
 	work_finish(w, &probe_kernel_gather, sizeof(w->args.gather), 2);
 }
@@ -91,6 +90,35 @@ void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64
 		       uint32_t piece, uint32_t most)
 {
 	w->args.update = (struct probe_update_args){
-		data, pieces_of(p, w, data, footprint, piece, most, WEIR_WRITE)};
+		data, pieces_of(p, &w->use[0], data, footprint, piece, most, WEIR_WRITE)};
 	work_finish(w, &probe_kernel_update, sizeof(w->args.update), 1);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint64_t footprint,
+			  const struct probe_buffer *near, const struct probe_buffer *out,
+			  uint32_t piece, uint32_t most)
+{
+	uint64_t rounds = min_u64(
+		min_u64(most, footprint / piece) / PROBE_MIXED_FAR,
+		min_u64(near->bytes / piece / PROBE_MIXED_NEAR, out->bytes / piece / PROBE_MIXED));
+	uint32_t nr = (uint32_t)rounds * PROBE_MIXED_FAR;
+
+	if (!nr)
+		return 0;
+	w->args.mixed = (struct probe_mixed_args){
+		.far = far,
+		.near = near->addr,
+		.out = out->addr,
+		.far_pieces = pieces_of(p, &w->use[0], far, footprint, piece, nr, WEIR_READ),
+		.near_pieces = pieces_of(p, &w->use[1], near->addr, near->bytes, piece,
+					 (uint32_t)rounds * PROBE_MIXED_NEAR, WEIR_READ),
+	};
+	w->use[2] = stream_use(out->addr, rounds * PROBE_MIXED * piece, WEIR_OVERWRITE);
+	work_finish(w, &probe_kernel_mixed, sizeof(w->args.mixed), 3);
+	return nr;
 }

@@ -28,7 +28,7 @@ uint64_t probe_cuda_abi(void)
 
 static uint64_t buffer_bytes(const struct probe_pieces *pieces)
 {
-	return (uint64_t)pieces->piece << pieces->nr_bits;
+	return (uint64_t)pieces->piece * pieces->nr_all;
 }
 
 int probe_cuda_empty(void *stream, const void *args)

@@ -252,7 +252,8 @@ static uint64_t pieces_init(const struct probe_pieces *pieces, const void *base,
 	uint32_t piece = pieces->piece;
 
 	if (!is_aligned(base, piece) || piece < 2 * ACCESS_BYTES || (piece & (piece - 1)) ||
-	    pieces->nr_bits > 31 || pieces->nr > UINT32_C(1) << pieces->nr_bits)
+	    pieces->nr_bits > 31 || pieces->nr_all > UINT32_C(1) << pieces->nr_bits ||
+	    pieces->nr > pieces->nr_all || pieces->salt >= pieces->nr_all)
 		return 0;
 	out->base = (char *)base;
 	out->pieces = *pieces;
