@@ -133,43 +133,51 @@ static void test_fit_duplex(void **state)
 	}
 }
 
-static void test_fit_reach(void **state)
+static void test_fit_first_miss(void **state)
 {
-	const uint64_t footprint[] = {64, 128, 256, 512, 1024, 2048};
 	const double sharp[] = {700, 690, 710, 60, 45, 45};
-	/* A cache that holds a part of what is asked for: the rate falls slowly. */
-	const double soft[] = {700, 700, 600, 200, 100, 60};
-	const double flat[] = {700, 690, 640, 600, 590, 580};
-	const double at_once[] = {700, 100, 100, 100, 100, 100};
-	uint64_t reach;
+	const double soft[] = {50, 50, 49, 44, 39, 32};
+	/* What is slower for a while is noise. */
+	const double noise[] = {50, 40, 50, 51, 49, 32};
+	const double flat[] = {700, 690, 680, 670, 690, 680};
 
 	(void)state;
-	assert_true(fit_find_reach(footprint, sharp, 6, &reach));
-	assert_int_equal(reach, 256);
-	assert_true(fit_find_reach(footprint, soft, 6, &reach));
-	assert_int_equal(reach, 256);
-	assert_true(fit_find_reach(footprint, at_once, 6, &reach));
-	assert_int_equal(reach, 64);
-	assert_false(fit_find_reach(footprint, flat, 6, &reach));
-	assert_int_equal(reach, 2048);
-	assert_false(fit_find_reach(footprint, flat, 1, &reach));
-	assert_int_equal(reach, 64);
+	assert_int_equal(fit_first_miss(sharp, 6), 3);
+	assert_int_equal(fit_first_miss(soft, 6), 3);
+	assert_int_equal(fit_first_miss(noise, 6), 5);
+	assert_int_equal(fit_first_miss(flat, 6), 6);
+	assert_int_equal(fit_first_miss(flat, 1), 1);
 }
 
-static void test_fit_beyond_reach(void **state)
+static void test_fit_misses(void **state)
 {
-	/* As on an H200: rows of 1 KiB are slower beyond, too. */
-	const struct fit_pieces h200[] = {
-		{32, 700e6, 43e6}, {128, 400e6, 45e6}, {1024, 50e6, 39e6}};
-	/* Long pieces come at the link's rate wherever they lie. */
-	const struct fit_pieces bound[] = {
-		{32, 700e6, 43e6}, {128, 400e6, 45e6}, {1024, 50e6, 49e6}};
-	const struct fit_pieces none[] = {{32, 700e6, 690e6}};
+	const uint64_t footprint[] = {1024, 2048, 4096, 8192, 16384};
+	/* An H200, in MiB and millions a second: a gather that reads 2 of 5 rows in place, and writes
+	 * all of them. */
+	const double h200[] = {49.9e6, 39.2e6, 32.2e6, 29.2e6, 27.9e6};
+	const double rising[] = {30e6, 31e6, 32e6};
+	double exact[5], misses, reach;
 
 	(void)state;
-	assert_int_equal(fit_beyond_reach(h200, 3), 2);
-	assert_int_equal(fit_beyond_reach(bound, 3), 1);
-	assert_int_equal(fit_beyond_reach(none, 1), -1);
+	for (uint32_t i = 0; i < 5; i++)
+		exact[i] = 26.8e6 / (1 - 650 / (double)footprint[i]);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_true(fit_misses(&footprint[i], &exact[i], 5 - i, &misses, &reach));
+		assert_near(misses, 26.8e6);
+		assert_near(reach, 650);
+	}
+	assert_int_equal(fit_first_miss(h200, 5), 1);
+	assert_true(fit_misses(&footprint[1], &h200[1], 4, &misses, &reach));
+	assert_in_range((uintmax_t)(misses / 1e4), 2640, 2720);
+	assert_in_range((uintmax_t)reach, 610, 680);
+	for (uint32_t i = 1; i < 5; i++) {
+		double off = misses / (1 - reach / (double)footprint[i]) / h200[i] - 1;
+
+		assert_true(fabs(off) < 0.01);
+	}
+	/* The link at 50 million holds the smallest back, not translation. */
+	assert_true(misses / (1 - reach / 1024) > 49.9e6);
+	assert_false(fit_misses(footprint, rising, 3, &misses, &reach));
 }
 
 static void test_fit_request(void **state)
@@ -191,10 +199,10 @@ static void test_fit_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fit_series),   cmocka_unit_test(test_fit_digits),
-		cmocka_unit_test(test_fit_line),     cmocka_unit_test(test_fit_rate),
-		cmocka_unit_test(test_fit_overhead), cmocka_unit_test(test_fit_duplex),
-		cmocka_unit_test(test_fit_reach),    cmocka_unit_test(test_fit_beyond_reach),
+		cmocka_unit_test(test_fit_series),     cmocka_unit_test(test_fit_digits),
+		cmocka_unit_test(test_fit_line),       cmocka_unit_test(test_fit_rate),
+		cmocka_unit_test(test_fit_overhead),   cmocka_unit_test(test_fit_duplex),
+		cmocka_unit_test(test_fit_first_miss), cmocka_unit_test(test_fit_misses),
 		cmocka_unit_test(test_fit_request),
 	};
 

@@ -10,6 +10,9 @@
 /* Below this share of another rate, a rate is limited by something else. */
 #define CLEARLY_SLOWER 0.9
 
+/* The same of rates of one kernel, which differ by less. */
+#define SLOWER 0.95
+
 /* ------------------------------------------------------------------ series */
 
 void fit_add(struct fit_series *series, double value)
@@ -63,10 +66,9 @@ double fit_max(const struct fit_series *series)
 
 /* ------------------------------------------------------------------ lines */
 
-void fit_line(const struct fit_point *points, uint32_t nr, double *fixed_ns, double *each_ns)
+static void line(const struct fit_point *points, uint32_t nr, double *fixed_ns, double *each_ns)
 {
 	double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
-	double fixed, each;
 
 	for (uint32_t i = 0; i < nr; i++) {
 		double weight = 1 / (points[i].ns * points[i].ns);
@@ -77,10 +79,15 @@ void fit_line(const struct fit_point *points, uint32_t nr, double *fixed_ns, dou
 		wy += weight * points[i].ns;
 		wxy += weight * points[i].amount * points[i].ns;
 	}
-	each = (w * wxy - wx * wy) / (w * wxx - wx * wx);
-	fixed = (wy - each * wx) / w;
-	*each_ns = fmax(each, 0);
-	*fixed_ns = fmax(fixed, 0);
+	*each_ns = (w * wxy - wx * wy) / (w * wxx - wx * wx);
+	*fixed_ns = (wy - *each_ns * wx) / w;
+}
+
+void fit_line(const struct fit_point *points, uint32_t nr, double *fixed_ns, double *each_ns)
+{
+	line(points, nr, fixed_ns, each_ns);
+	*each_ns = fmax(*each_ns, 0);
+	*fixed_ns = fmax(*fixed_ns, 0);
 }
 
 double fit_rate(struct fit_point less, struct fit_point more)
@@ -126,31 +133,27 @@ double fit_duplex(const struct fit_point less[2], const struct fit_point more[2]
 
 /* ------------------------------------------------------------------ in place */
 
-bool fit_find_reach(const uint64_t *footprint, const double *per_s, uint32_t nr,
-		    uint64_t *reach_bytes)
+uint32_t fit_first_miss(const double *per_s, uint32_t nr)
 {
-	double first = per_s[0], last = per_s[nr - 1];
-	double border = sqrt(first * last);
-	uint32_t i = 1;
-
-	if (last > first / 2) {
-		*reach_bytes = footprint[nr - 1];
-		return false;
-	}
-	while (per_s[i] >= border)
-		i++;
-	*reach_bytes = footprint[i - 1];
-	return true;
+	while (nr && per_s[nr - 1] < SLOWER * per_s[0])
+		nr--;
+	return nr;
 }
 
-int fit_beyond_reach(const struct fit_pieces *pieces, uint32_t nr)
+bool fit_misses(const uint64_t *footprint, const double *per_s, uint32_t nr, double *misses_per_s,
+		double *reach_bytes)
 {
-	int found = -1;
+	struct fit_point point[FIT_SAMPLES_MAX];
+	double fixed_ns, each_ns;
 
 	for (uint32_t i = 0; i < nr; i++)
-		if (pieces[i].beyond_per_s < CLEARLY_SLOWER * pieces[i].within_per_s)
-			found = (int)i;
-	return found;
+		point[i] = (struct fit_point){1 / (double)footprint[i], NS_PER_S / per_s[i]};
+	line(point, nr, &fixed_ns, &each_ns);
+	if (!(fixed_ns > 0 && each_ns < 0))
+		return false;
+	*misses_per_s = NS_PER_S / fixed_ns;
+	*reach_bytes = -each_ns / fixed_ns;
+	return true;
 }
 
 void fit_request(const struct fit_series *pieces_per_s, uint32_t bytes, double accesses_per_s,

@@ -60,22 +60,20 @@ double fit_duplex(const struct fit_point less[2], const struct fit_point more[2]
 		  const double alone_bytes_per_s[2]);
 
 /*
- * How far random access reaches: the last footprint of memory before the rate of accesses falls, if
- * it falls to half or less; that is where it is below the geometric mean of the first and the last.
- * False: it does not fall, and the reach is the last footprint or more. Footprints ascend; nr > 0.
+ * Where translation begins to hold random access back: the first footprint from which on the rate
+ * is clearly below that with the first one, which is limited by what is the same for all of them.
+ * @return the index; nr where that is nowhere. nr > 0.
  */
-bool fit_find_reach(const uint64_t *footprint, const double *per_s, uint32_t nr,
-		    uint64_t *reach_bytes);
+uint32_t fit_first_miss(const double *per_s, uint32_t nr);
 
-/* Rates of pieces of one size, with a footprint within reach and one beyond. */
-struct fit_pieces {
-	uint32_t bytes; /* of a piece */
-	double within_per_s, beyond_per_s;
-};
-
-/* Whose rate beyond reach is that of translation alone: the largest that are clearly slower there
- * than within. @return the index, or -1: none is. Sizes ascend. */
-int fit_beyond_reach(const struct fit_pieces *pieces, uint32_t nr);
+/*
+ * From rates of accesses with footprints (two or more, different ones) at which translation is what
+ * holds them back: misses a second, and how much memory translation reaches,
+ *   1 / rate = (1 - reach / footprint) / misses
+ * by least squares of relative errors. False: noise has left no such line.
+ */
+bool fit_misses(const uint64_t *footprint, const double *per_s, uint32_t nr, double *misses_per_s,
+		double *reach_bytes);
 
 /*
  * Bytes of one access: what pieces of many bytes bring within reach, divided by the rate of

@@ -22,12 +22,20 @@
 #define ACCESSES_MAX (UINT32_C(1) << 22)
 #define QUICK_ACCESSES_MAX (UINT32_C(1) << 20)
 
+/* Beyond reach: the device's own memory, and pieces in place that a launch reads, at most. */
+#define NEAR_MAX (16 * GIB)
+#define QUICK_NEAR_MAX (4 * GIB)
+#define OUT_MAX (4 * GIB)
+#define MIXED_MAX (UINT32_C(1) << 20)
+#define QUICK_MIXED_MAX (UINT32_C(1) << 19)
+
 static const uint32_t piece_bytes[] = {32, 128, 1024};
 #define PIECES (sizeof(piece_bytes) / sizeof(piece_bytes[0]))
 
 struct inplace {
 	uint32_t link;
-	struct probe_buffer buffer; /* at the far end */
+	struct probe_buffer buffer;    /* at the far end */
+	struct probe_buffer near, out; /* of the device, beyond reach alone */
 	uint64_t footprint[FOOTPRINTS_MAX];
 	uint32_t nr_footprints;
 };
@@ -180,95 +188,24 @@ static int pieces_rate(struct probe *p, const struct inplace *in, uint32_t piece
 	return err;
 }
 
-/* The rate of accesses and how far they reach, with the shortest pieces, which no rate of bytes
- * holds back. found: whether the rate falls at all. */
-static int reach(struct probe *p, const struct inplace *in, bool *found)
+/* Rates of pieces of all sizes with the smallest footprint, and what follows from them: with the
+ * shortest the rate of accesses, which no rate of bytes holds back, and what the longest bring. */
+static int within_reach(struct probe *p, const struct inplace *in)
 {
 	struct weir_link_desc *link = result(p, in);
-	struct fit_series near = {0}, far = {0};
-	double per_s[FOOTPRINTS_MAX];
-	uint64_t bytes = 0;
+	struct fit_series near[PIECES], request;
 
-	for (uint32_t f = 0; f < in->nr_footprints; f++) {
-		struct fit_series *rate = f ? &far : &near;
-		int err = pieces_rate(p, in, piece_bytes[0], in->footprint[f], rate);
+	for (uint32_t k = 0; k < PIECES; k++) {
+		int err = pieces_rate(p, in, piece_bytes[k], in->footprint[0], &near[k]);
 
 		if (err)
 			return err;
-		per_s[f] = probe_keep(p, rate, NAN, "pieces of 32 bytes, by footprint",
-				      "link[%u].within_%llu_mib_per_s", in->link,
-				      (unsigned long long)(in->footprint[f] / MIB));
-	}
-	link->inplace_small_per_s = probe_keep(p, &near, estimate(p, in)->inplace_small_per_s,
-					       "pieces of 32 bytes at random, smallest footprint",
-					       "link[%u].inplace_small_per_s", in->link);
-	*found = fit_find_reach(in->footprint, per_s, in->nr_footprints, &bytes);
-	if (*found) {
-		struct fit_series one = {1, {(double)bytes}};
-
-		link->inplace_reach_bytes = bytes;
-		(void)probe_keep(p, &one, (double)estimate(p, in)->inplace_reach_bytes,
-				 "the last footprint before the rate of pieces falls",
-				 "link[%u].inplace_reach_bytes", in->link);
-		return 0;
-	}
-	/* What was seen bounds what is assumed. */
-	if (link->inplace_reach_bytes < bytes)
-		link->inplace_reach_bytes = bytes;
-	if (link->inplace_large_per_s > link->inplace_small_per_s)
-		link->inplace_large_per_s = link->inplace_small_per_s;
-	probe_assume(p, (double)estimate(p, in)->inplace_reach_bytes,
-		     "no footprint that was tried is beyond reach", "link[%u].inplace_reach_bytes",
-		     in->link);
-	probe_assume(p, estimate(p, in)->inplace_large_per_s,
-		     "no footprint that was tried is beyond reach", "link[%u].inplace_large_per_s",
-		     in->link);
-	return 0;
-}
-
-/* Rates of all pieces within reach and, if there is one, beyond it. */
-static int pieces_rates(struct probe *p, const struct inplace *in, bool beyond,
-			struct fit_series near[PIECES], struct fit_series far[PIECES])
-{
-	int err = 0;
-
-	for (uint32_t k = 0; k < PIECES && !err; k++) {
-		err = pieces_rate(p, in, piece_bytes[k], in->footprint[0], &near[k]);
-		if (err)
-			break;
 		(void)probe_keep(p, &near[k], NAN, "pieces at random, smallest footprint",
 				 "link[%u].near_pieces_of_%u_per_s", in->link, piece_bytes[k]);
-		if (!beyond)
-			continue;
-		err = pieces_rate(p, in, piece_bytes[k], in->footprint[in->nr_footprints - 1],
-				  &far[k]);
-		if (!err)
-			(void)probe_keep(p, &far[k], NAN, "pieces at random, largest footprint",
-					 "link[%u].far_pieces_of_%u_per_s", in->link,
-					 piece_bytes[k]);
 	}
-	return err;
-}
-
-/* What is left once pieces of all sizes were timed. */
-static int pieces_fit(struct probe *p, const struct inplace *in, bool beyond)
-{
-	struct weir_link_desc *link = result(p, in);
-	struct fit_series near[PIECES], far[PIECES], request = {0};
-	struct fit_pieces pieces[PIECES];
-	int err = pieces_rates(p, in, beyond, near, far), k;
-
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < PIECES; i++)
-		pieces[i] = (struct fit_pieces){piece_bytes[i], fit_median(&near[i]),
-						beyond ? fit_median(&far[i]) : 0};
-	k = beyond ? fit_beyond_reach(pieces, PIECES) : -1;
-	if (k >= 0)
-		link->inplace_large_per_s =
-			probe_keep(p, &far[k], estimate(p, in)->inplace_large_per_s,
-				   "the largest pieces at random that are slower beyond reach",
-				   "link[%u].inplace_large_per_s", in->link);
+	link->inplace_small_per_s = probe_keep(p, &near[0], estimate(p, in)->inplace_small_per_s,
+					       "pieces of 32 bytes at random, smallest footprint",
+					       "link[%u].inplace_small_per_s", in->link);
 	fit_request(&near[PIECES - 1], piece_bytes[PIECES - 1], link->inplace_small_per_s,
 		    link->inplace_bytes_per_s, &request);
 	if (request.nr)
@@ -283,13 +220,146 @@ static int pieces_fit(struct probe *p, const struct inplace *in, bool beyond)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ beyond reach */
+
+/* Rates of pieces with a footprint, of a kernel that reads more pieces in its own memory and writes
+ * all of them there: what streams through the device's caches leaves less of them for translation,
+ * which a kernel that only reads in place would not show. */
+static int mixed_rate(struct probe *p, const struct inplace *in, uint32_t piece, uint64_t footprint,
+		      struct fit_series *per_s)
+{
+	uint32_t most = p->options->quick ? QUICK_MIXED_MAX : MIXED_MAX;
+	int err = 0;
+
+	*per_s = (struct fit_series){0};
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		struct probe_work work;
+		uint32_t nr = probe_work_mixed(p, &work, in->buffer.addr, footprint, &in->near,
+					       &in->out, piece, most);
+		double ns;
+
+		if (!nr)
+			return 0;
+		err = probe_time_launch(p, &work.launch, 1, &ns, NULL);
+		if (!err && i)
+			fit_add(per_s, nr / ns * 1e9);
+	}
+	return err;
+}
+
+/* The fit of each repetition, where translation holds pieces back from the first-th footprint on.
+ * @return whether there is one. */
+static bool misses_fit(struct probe *p, const struct inplace *in, uint32_t first,
+		       const struct fit_series *rate)
+{
+	struct weir_link_desc *link = result(p, in);
+	struct fit_series large = {0}, reach = {0};
+
+	for (uint32_t i = 0; i < p->repetitions; i++) {
+		double per_s[FOOTPRINTS_MAX], misses_per_s, reach_bytes;
+
+		for (uint32_t f = first; f < in->nr_footprints; f++)
+			per_s[f] = rate[f].value[i];
+		if (!fit_misses(&in->footprint[first], &per_s[first], in->nr_footprints - first,
+				&misses_per_s, &reach_bytes))
+			continue;
+		fit_add(&large, misses_per_s);
+		fit_add(&reach, reach_bytes);
+	}
+	if (!large.nr || fit_median(&reach) < MIB)
+		return false;
+	link->inplace_large_per_s =
+		probe_keep(p, &large, estimate(p, in)->inplace_large_per_s,
+			   "gathers of pieces near and far, by footprint: a line's beginning",
+			   "link[%u].inplace_large_per_s", in->link);
+	(void)probe_keep(p, &reach, (double)estimate(p, in)->inplace_reach_bytes,
+			 "gathers of pieces near and far, by footprint: a line's slope",
+			 "link[%u].inplace_reach_bytes", in->link);
+	link->inplace_reach_bytes = probe_round(fit_median(&reach) / MIB) * MIB;
+	return true;
+}
+
+/* Pieces of one size. found: whether translation holds them back with two footprints or more. */
+static int beyond_reach(struct probe *p, const struct inplace *in, uint32_t piece, bool *found)
+{
+	struct fit_series rate[FOOTPRINTS_MAX];
+	double per_s[FOOTPRINTS_MAX];
+	uint32_t first;
+
+	*found = false;
+	for (uint32_t f = 0; f < in->nr_footprints; f++) {
+		int err = mixed_rate(p, in, piece, in->footprint[f], &rate[f]);
+
+		if (err)
+			return err;
+		if (!rate[f].nr)
+			return 0;
+		per_s[f] = probe_keep(p, &rate[f], NAN, "gathers of pieces near and far",
+				      "link[%u].pieces_of_%u_within_%llu_mib_per_s", in->link,
+				      piece, (unsigned long long)(in->footprint[f] / MIB));
+	}
+	first = fit_first_miss(per_s, in->nr_footprints);
+	if (first + 1 < in->nr_footprints)
+		*found = misses_fit(p, in, first, rate);
+	return 0;
+}
+
+/* What was seen bounds what is assumed. */
+static void misses_assume(struct probe *p, const struct inplace *in)
+{
+	static const char why[] = "no two footprints that were tried are beyond reach";
+	struct weir_link_desc *link = result(p, in);
+	uint64_t most = in->footprint[in->nr_footprints - 1];
+
+	if (link->inplace_reach_bytes < most)
+		link->inplace_reach_bytes = most;
+	if (link->inplace_large_per_s > link->inplace_small_per_s)
+		link->inplace_large_per_s = link->inplace_small_per_s;
+	probe_assume(p, (double)estimate(p, in)->inplace_reach_bytes, why,
+		     "link[%u].inplace_reach_bytes", in->link);
+	probe_assume(p, estimate(p, in)->inplace_large_per_s, why, "link[%u].inplace_large_per_s",
+		     in->link);
+}
+
+/* With the largest pieces that translation, and not the link, holds back. */
+static int misses(struct probe *p, struct inplace *in)
+{
+	uint32_t own = p->desc->link[in->link].b;
+	uint64_t near = probe_room(p, own, p->options->quick ? QUICK_NEAR_MAX : NEAR_MAX, 2);
+	uint64_t out = near < OUT_MAX ? near : OUT_MAX;
+	bool found = false;
+	int err = probe_buffer_create(p, own, near, &in->near);
+
+	if (!err)
+		err = probe_buffer_create(p, own, out, &in->out);
+	for (uint32_t k = PIECES; k-- && !found && !err;)
+		err = beyond_reach(p, in, piece_bytes[k], &found);
+	if (!err && !found)
+		misses_assume(p, in);
+	probe_buffer_destroy(p, &in->out);
+	probe_buffer_destroy(p, &in->near);
+	return err;
+}
+
+/* Doubling up to all of the buffer, with two more before that: where memory is short, else only one
+ * may be beyond reach. */
+static void footprints_init(struct inplace *in)
+{
+	uint64_t most = in->buffer.bytes;
+
+	for (uint64_t f = most < FOOTPRINT_MIN ? most : FOOTPRINT_MIN; f < most; f *= 2)
+		in->footprint[in->nr_footprints++] = f;
+	for (uint64_t eighths = 6; eighths < 8 && most > FOOTPRINT_MIN; eighths++)
+		in->footprint[in->nr_footprints++] = most / 8 * eighths;
+	in->footprint[in->nr_footprints++] = most;
+}
+
 int probe_link_inplace(struct probe *p, uint32_t link)
 {
 	const struct weir_link_desc *desc = &p->desc->link[link];
 	uint64_t bytes =
 		probe_room(p, desc->a, p->options->quick ? QUICK_BUFFER_MAX : BUFFER_MAX, 1);
 	struct inplace in = {.link = link};
-	bool beyond;
 	int err = probe_step(p, "%s - %s: use in place", p->desc->memory[desc->a].name,
 			     p->desc->memory[desc->b].name);
 
@@ -302,15 +372,14 @@ int probe_link_inplace(struct probe *p, uint32_t link)
 	}
 	if (err)
 		return err;
-	for (uint64_t f = bytes < FOOTPRINT_MIN ? bytes : FOOTPRINT_MIN; f <= bytes; f *= 2)
-		in.footprint[in.nr_footprints++] = f;
+	footprints_init(&in);
 	err = streaming(p, &in);
 	if (!err)
 		err = streaming_beside_copies(p, &in);
 	if (!err)
-		err = reach(p, &in, &beyond);
+		err = within_reach(p, &in);
 	if (!err)
-		err = pieces_fit(p, &in, beyond);
+		err = misses(p, &in);
 	probe_buffer_destroy(p, &in.buffer);
 	return err;
 }
