@@ -100,8 +100,8 @@ struct weir_link_desc {
 	uint64_t copy_ns;	      /**< engine time of one piece beyond its bytes */
 	double inplace_bytes_per_s;   /**< a kernel that reads or writes over the link, streaming */
 	double inplace_small_per_s;   /**< random accesses a second, footprint within reach */
-	double inplace_large_per_s;   /**< the same beyond it */
-	uint64_t inplace_reach_bytes; /**< translation reach: what separates the two */
+	double inplace_large_per_s;   /**< those that miss address translation */
+	uint64_t inplace_reach_bytes; /**< translation reach: what it holds of a footprint */
 	uint32_t inplace_request_bytes; /**< bytes of one access: a larger piece is several */
 };
 
