@@ -4,9 +4,10 @@
  *
  *   bench_gcn_kernels [NODES]
  *
- * One line of JSON a kernel: bytes is what the launch's uses declare, share its rate beside that of
- * the baseline, the last line before it that has a share of 1: a plain copy, and for what is used in
- * place in the host's memory bare warps that read it in the same pattern. All samples are listed.
+ * One line of JSON a kernel: bytes is what the launch's uses declare, share its rate beside that
+ * of the baseline, the last line before it that has a share of 1: a plain copy, and for what is
+ * used in place in the host's memory bare warps that read it in the same pattern. All samples are
+ * listed.
  * 5 million nodes unless told, or as many as the GPU has room for; 2 million in place. Data that a
  * cache holds (few rows) shows the cache's rate.
  */

@@ -2,7 +2,8 @@
 /*
  * Measuring a simulated machine gives that machine's description: every constant within 2 %. That
  * of the machines of machines/, and of machines whose constants are theirs times random factors.
- * Seeds are printed; WEIR_TEST_SEED and WEIR_TEST_CASES change the first one and how many there are.
+ * Seeds are printed; WEIR_TEST_SEED and WEIR_TEST_CASES change the first one and how many there
+ * are.
  *
  * What measuring starts from is wrong on purpose, so that a constant which is not measured shows:
  * only those may be assumed that nothing on the machine can tell.

@@ -152,8 +152,7 @@ static void test_fit_first_miss(void **state)
 static void test_fit_misses(void **state)
 {
 	const uint64_t footprint[] = {1024, 2048, 4096, 8192, 16384};
-	/* An H200, in MiB and millions a second: a gather that reads 2 of 5 rows in place, and writes
-	 * all of them. */
+	/* An H200, footprints in MiB: a gather that reads 2 of 5 rows in place, and writes all. */
 	const double h200[] = {49.9e6, 39.2e6, 32.2e6, 29.2e6, 27.9e6};
 	const double rising[] = {30e6, 31e6, 32e6};
 	double exact[5], misses, reach;
