@@ -52,6 +52,8 @@ static const struct machine_field link_fields[] = {
 	 "memory that translation reaches"},
 	{FIELD(weir_link_desc, inplace_request_bytes), FIELD_U32, MACHINE_BYTES,
 	 "at most, of one random access"},
+	{FIELD(weir_link_desc, inplace_duplex_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "kernels that read in place, and copies against them"},
 	{NULL, 0, 0, 0, NULL},
 };
 
@@ -66,6 +68,8 @@ static const struct machine_field vmm_fields[] = {
 	 "more for each MiB of host memory"},
 	{FIELD(weir_vmm_desc, unmap_host_mib_ns), FIELD_U64, MACHINE_NS,
 	 "more for each MiB of host memory"},
+	{FIELD(weir_vmm_desc, set_access_busy_ns), FIELD_U64, MACHINE_NS,
+	 "more beside copies to the host, or use in place"},
 	{FIELD(weir_vmm_desc, create_hbm_ns), FIELD_U64, MACHINE_NS, "create a chunk on a device"},
 	{FIELD(weir_vmm_desc, create_host_ns), FIELD_U64, MACHINE_NS,
 	 "create a chunk on the host, pinned"},

@@ -103,6 +103,8 @@ struct weir_link_desc {
 	double inplace_large_per_s;   /**< those that miss address translation */
 	uint64_t inplace_reach_bytes; /**< translation reach: what it holds of a footprint */
 	uint32_t inplace_request_bytes; /**< bytes of one access: a larger piece is several */
+	/** Each way when a kernel reads in place one way and copies go the other. */
+	double inplace_duplex_bytes_per_s;
 };
 
 /** What the mapping calls cost. For a device's memory it does not depend on the size mapped. */
@@ -114,8 +116,9 @@ struct weir_vmm_desc {
 	uint64_t unmap_ns;
 	uint64_t set_access_host_mib_ns; /**< more for each MiB of host memory, */
 	uint64_t unmap_host_mib_ns;	 /**< and so for unmapping it: the host's pages are small */
-	uint64_t create_hbm_ns;		 /**< one chunk */
-	uint64_t create_host_ns;	 /**< one chunk of host memory, pinned */
+	uint64_t set_access_busy_ns; /**< more while copies go to the host or kernels read there */
+	uint64_t create_hbm_ns;	     /**< one chunk */
+	uint64_t create_host_ns;     /**< one chunk of host memory, pinned */
 };
 
 /** What the driver's managed memory costs. Pages are of 4 KiB, blocks of 2 MiB. */
@@ -322,8 +325,9 @@ struct weir_space_config {
 	uint32_t device;	    /**< whose HBM is the upper tier */
 	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all that is free */
 	uint64_t host_budget_bytes; /**< of the host's memory; 0: all that is free */
-	/** Power of two, multiple of the machine's granularity. 0: 32 MiB, halved where the GPU
-	 *  budget is below 512 blocks, down to 8 MiB, and from there where it is below 64. */
+	/** A multiple of the machine's granularity, below 4 GiB. 0: the largest of 56, 28, 16
+	 *  and 8 MiB of which the GPU budget has 512; with less than 64 of 8 MiB, halved until
+	 *  it has. */
 	uint64_t block_bytes;
 	enum weir_space_mode mode;
 };

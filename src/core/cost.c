@@ -110,7 +110,7 @@ double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use
 /* The flow over a link in a direction, made on first use. Until cost_kernel() is done its
  * bytes_per_s holds seconds. */
 static struct cost_flow *flow_get(struct cost_kernel *cost, uint32_t memory, uint32_t link,
-				  bool a_to_b)
+				  bool a_to_b, bool reads)
 {
 	struct cost_flow *flow;
 
@@ -118,7 +118,8 @@ static struct cost_flow *flow_get(struct cost_kernel *cost, uint32_t memory, uin
 		if (cost->flow[i].memory == memory && cost->flow[i].a_to_b == a_to_b)
 			return &cost->flow[i];
 	flow = &cost->flow[cost->nr_flows++];
-	*flow = (struct cost_flow){.memory = memory, .link = link, .a_to_b = a_to_b};
+	*flow = (struct cost_flow){
+		.memory = memory, .link = link, .a_to_b = a_to_b, .reads = reads};
 	return flow;
 }
 
@@ -143,7 +144,7 @@ static int use_in_place(const struct weir_machine_desc *desc, uint32_t own,
 		if (!(declared > 0))
 			continue;
 		*(out ? &cost->written_bytes[memory] : &cost->read_bytes[memory]) += declared;
-		flow = flow_get(cost, memory, (uint32_t)found, (link->a == memory) != out);
+		flow = flow_get(cost, memory, (uint32_t)found, (link->a == memory) != out, !out);
 		flow->bytes += declared * expansion;
 		flow->bytes_per_s += declared * expansion / rate;
 	}
@@ -201,9 +202,19 @@ static double flows_ns(const struct weir_link_desc *link, const struct cost_flow
 	       NS_PER_S;
 }
 
-double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
+double cost_overlap_ns(double one, double other)
 {
-	double ns = max_double(max_double(cost->hbm_ns, cost->ops_ns), cost->launch_ns);
+	double longer = max_double(one, other), share;
+
+	if (!(longer > 0))
+		return 0;
+	share = max_double(min_double(one, other) / longer - 0.2, 0) / 0.8;
+	return longer * (1 + 0.4 * share * share);
+}
+
+double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
+{
+	double ns = 0;
 
 	for (uint32_t i = 0; i < cost->nr_flows; i++) {
 		const struct cost_flow *flow = &cost->flow[i], *back = NULL;
@@ -214,4 +225,11 @@ double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct c
 		ns = max_double(ns, flows_ns(&desc->link[flow->link], flow, back));
 	}
 	return ns;
+}
+
+double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
+{
+	return max_double(cost_overlap_ns(max_double(cost->hbm_ns, cost->ops_ns),
+					  cost_kernel_link_ns(desc, cost)),
+			  cost->launch_ns);
 }

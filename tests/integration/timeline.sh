@@ -35,9 +35,9 @@ check()
 	cat "$dir/check.out"
 }
 
-bench last --nodes 2M --gpu-budget 60% --timeline "$dir/last.trace"
+bench last --nodes 2M --gpu-budget 50% --timeline "$dir/last.trace"
 check last --overlap
-bench plain --nodes 2M --gpu-budget 60%
+bench plain --nodes 2M --gpu-budget 50%
 for kind in json out err; do
 	cmp "$dir/last.$kind" "$dir/plain.$kind" || fail "recording changes the $kind"
 done

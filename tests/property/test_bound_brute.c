@@ -101,6 +101,7 @@ static void random_machine(struct random *r, bool reach, struct weir_machine_des
 	alone = fmin(alone, link->b_to_a_bytes_per_s);
 	link->duplex_bytes_per_s = random_between(r, 0.6, 1) * alone;
 	link->inplace_bytes_per_s = random_between(r, 0.5, 1) * alone;
+	link->inplace_duplex_bytes_per_s = link->duplex_bytes_per_s;
 	link->inplace_small_per_s = random_between(r, 100e6, 800e6);
 	link->inplace_large_per_s =
 		random_between(r, reach ? 0.02 : 0.1, reach ? 0.4 : 1) * link->inplace_small_per_s;

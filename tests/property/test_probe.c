@@ -97,6 +97,7 @@ static void expect_link(const struct probe_result *r, uint32_t l,
 	EXPECT("link", l, got, truth, inplace_large_per_s, !far);
 	EXPECT("link", l, got, truth, inplace_reach_bytes, !far);
 	EXPECT("link", l, got, truth, inplace_request_bytes, !request);
+	EXPECT("link", l, got, truth, inplace_duplex_bytes_per_s, false);
 }
 
 static void expect_vmm(const struct probe_result *r, const struct weir_machine_desc *truth)
@@ -110,6 +111,7 @@ static void expect_vmm(const struct probe_result *r, const struct weir_machine_d
 	EXPECT("vmm", UINT32_MAX, got, vmm, unmap_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_host_mib_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, unmap_host_mib_ns, false);
+	EXPECT("vmm", UINT32_MAX, got, vmm, set_access_busy_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_hbm_ns, false);
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_host_ns, false);
 }
@@ -141,6 +143,7 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->inplace_large_per_s *= WRONG;
 		link->inplace_reach_bytes *= WRONG;
 		link->inplace_request_bytes *= WRONG;
+		link->inplace_duplex_bytes_per_s *= WRONG;
 	}
 	desc->vmm.map_ns *= WRONG;
 	desc->vmm.set_access_ns *= WRONG;
@@ -148,6 +151,7 @@ static void make_wrong(struct weir_machine_desc *desc)
 	desc->vmm.unmap_ns *= WRONG;
 	desc->vmm.set_access_host_mib_ns *= WRONG;
 	desc->vmm.unmap_host_mib_ns *= WRONG;
+	desc->vmm.set_access_busy_ns *= WRONG;
 	desc->vmm.create_hbm_ns *= WRONG;
 	desc->vmm.create_host_ns *= WRONG;
 }
@@ -239,6 +243,8 @@ static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
 	slower = fmin(link->a_to_b_bytes_per_s, link->b_to_a_bytes_per_s);
 	link->duplex_bytes_per_s = slower * between(r, 0.5, 1);
 	link->inplace_bytes_per_s = slower * between(r, 0.5, 1);
+	link->inplace_duplex_bytes_per_s =
+		fmin(link->duplex_bytes_per_s, link->inplace_bytes_per_s) * between(r, 0.3, 1);
 	link->inplace_request_bytes = 32u << (unsigned int)between(r, 1, 3.99);
 	link->inplace_small_per_s = link->inplace_bytes_per_s / 32 * between(r, 0.2, 0.9);
 	vary_ns(r, &link->latency_ns);
@@ -273,6 +279,7 @@ static void vary_machine(uint64_t seed, struct weir_machine_desc *desc)
 	vary_ns(&r, &desc->vmm.unmap_ns);
 	vary_ns(&r, &desc->vmm.set_access_host_mib_ns);
 	vary_ns(&r, &desc->vmm.unmap_host_mib_ns);
+	vary_ns(&r, &desc->vmm.set_access_busy_ns);
 	vary_ns(&r, &desc->vmm.create_hbm_ns);
 	vary_ns(&r, &desc->vmm.create_host_ns);
 }

@@ -55,8 +55,15 @@ static void machine(struct weir_machine_desc *d)
 		.inplace_large_per_s = 39e6,
 		.inplace_reach_bytes = GB,
 		.inplace_request_bytes = 128,
+		.inplace_duplex_bytes_per_s = 50e9,
 	};
-	d->vmm = (struct weir_vmm_desc){2 << 20, 600, 19000, 53667, 13000, 0, 0, 11000, 375000};
+	d->vmm = (struct weir_vmm_desc){.granularity_bytes = 2 << 20,
+					.map_ns = 600,
+					.set_access_ns = 19000,
+					.set_access_device_ns = 53667,
+					.unmap_ns = 13000,
+					.create_hbm_ns = 11000,
+					.create_host_ns = 375000};
 }
 
 static struct manager *tracer(void)

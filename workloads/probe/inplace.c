@@ -100,7 +100,7 @@ static int beside_rounds(struct probe *p, const struct inplace *in, const struct
 	const struct probe_launches launches = {read, 1};
 	const struct probe_copies batch = {piece, nr, 1};
 	double bytes = (double)nr * (double)in->buffer.unit;
-	struct fit_series reads = {0}, copies = {0};
+	struct fit_series reads = {0}, copies = {0}, each = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
@@ -112,17 +112,18 @@ static int beside_rounds(struct probe *p, const struct inplace *in, const struct
 					       .queue = probe_queue_copies,
 					       .arg = &batch,
 					       .nr_calls = nr}};
-		double ns[2];
+		double ns[2], moved, copied;
 
 		err = probe_burst_run(p, both, 2);
 		if (err || !i)
 			continue;
 		for (int k = 0; k < 2; k++)
 			ns[k] = both[k].end_ns - both[k].begin_ns;
-		fit_add(&reads,
-			shared_per_s(bytes, ns[0], ns[1], result(p, in)->inplace_bytes_per_s));
-		fit_add(&copies,
-			shared_per_s(bytes, ns[1], ns[0], result(p, in)->b_to_a_bytes_per_s));
+		moved = shared_per_s(bytes, ns[0], ns[1], result(p, in)->inplace_bytes_per_s);
+		copied = shared_per_s(bytes, ns[1], ns[0], result(p, in)->b_to_a_bytes_per_s);
+		fit_add(&reads, moved);
+		fit_add(&copies, copied);
+		fit_add(&each, (moved + copied) / 2);
 	}
 	if (err)
 		return err;
@@ -130,11 +131,14 @@ static int beside_rounds(struct probe *p, const struct inplace *in, const struct
 			 "link[%u].inplace_beside_copies_bytes_per_s", in->link);
 	(void)probe_keep(p, &copies, NAN, "copies from b to a, beside that kernel",
 			 "link[%u].copies_beside_inplace_bytes_per_s", in->link);
+	/* A kernel with much in flight holds up copies, one with little is held up: half each. */
+	result(p, in)->inplace_duplex_bytes_per_s = probe_keep(
+		p, &each, estimate(p, in)->inplace_duplex_bytes_per_s,
+		"half of what both do together", "link[%u].inplace_duplex_bytes_per_s", in->link);
 	return 0;
 }
 
-/* The kernel reads the first half of the far buffer, the copies go to the second. Shown only: no
- * constant stands for what comes out. */
+/* The kernel reads the first half of the far buffer, the copies go to the second. */
 static int streaming_beside_copies(struct probe *p, const struct inplace *in)
 {
 	const struct backend_ops *ops = p->b->ops;
@@ -146,8 +150,12 @@ static int streaming_beside_copies(struct probe *p, const struct inplace *in)
 	struct probe_work read;
 	int err;
 
-	if (!nr)
+	if (!nr) {
+		probe_assume(p, estimate(p, in)->inplace_duplex_bytes_per_s,
+			     "no room to copy beside a kernel that reads",
+			     "link[%u].inplace_duplex_bytes_per_s", in->link);
 		return 0;
+	}
 	piece = calloc(nr, sizeof(*piece));
 	if (!piece)
 		return -ENOMEM;

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "src/core/cost.h"
 #include "workloads/probe/internal.h"
 
 /* Calls are short and the host has other things to do: many, of which the median counts. */
@@ -19,6 +20,11 @@
 /* From one of the crowd to the next that is mapped anew: a prime, so that all come in turn. */
 #define ROUND_STEP 1237u
 
+/* How long copies run meanwhile, and the size of one. */
+#define BUSY_NS 30e6
+#define BUSY_PIECE_MAX (8 * MIB)
+#define BUSY_COPIES_MAX 1024u
+
 /* Of the larger of the two sizes of host memory, at most. */
 #define HOST_GRANULES 16u
 
@@ -26,6 +32,7 @@ struct vmm_times {
 	struct fit_series create[2]; /* of a host chunk; of one in the device's own memory */
 	struct fit_series map, set_access, set_access_more, unmap;
 	struct fit_series set_access_host_mib, unmap_host_mib; /* empty: no room for two sizes */
+	struct fit_series set_access_busy;
 };
 
 /* The memories and devices that it is done with. */
@@ -240,6 +247,62 @@ static int host_measure(struct probe *p, const struct vmm_case *c, struct vmm_ti
 	return err;
 }
 
+/* ------------------------------------------------------------------ beside copies to the host */
+
+/* One call while copies run, if they still do when it is over. */
+static int busy_once(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
+		     uint32_t round, fence_t copied, struct vmm_times *times)
+{
+	struct call_times calls = {0};
+	int err = remap_once(p, c, crowd, round, &calls), done;
+
+	if (err)
+		return err;
+	done = p->b->ops->fence_done(p->b, copied);
+	if (!done)
+		fit_add(&times->set_access_busy,
+			fmax(calls.set_access - fit_median(&times->set_access), 0));
+	return done;
+}
+
+/* Copies that take BUSY_NS, and calls until they are done. */
+static int busy_round(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
+		      const struct probe_copies *copies, struct vmm_times *times)
+{
+	const struct backend_ops *ops = p->b->ops;
+	fence_t copied;
+	int done = probe_queue_copies(p, p->stream[BACKEND_COPY_OUT], copies);
+
+	if (!done)
+		done = ops->fence_record(p->b, p->stream[BACKEND_COPY_OUT], &copied);
+	for (uint32_t i = 0; i < nr_calls(p) && !done; i++)
+		done = busy_once(p, c, crowd, i, copied, times);
+	probe_drain(p);
+	return done < 0 ? done : 0;
+}
+
+static int busy_measure(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
+			struct vmm_times *times)
+{
+	uint64_t bytes = probe_room(p, c->host, BUSY_PIECE_MAX, 2);
+	int link = cost_link_find(p->desc, c->host, c->own);
+	double rate = link < 0 ? 0 : cost_copy_bytes_per_s(&p->desc->link[link], c->own), nr;
+	struct vmm_block block = {0};
+	struct probe_copies copies;
+	struct backend_copy piece;
+	int err = link < 0 ? 0 : block_create(p, c, bytes, &block);
+
+	if (link < 0 || err)
+		return err;
+	piece = (struct backend_copy){
+		.dst = block.chunk[1].alias, .src = block.chunk[0].alias, .bytes = bytes};
+	nr = fmin(BUSY_NS * rate / 1e9 / (double)bytes + 1, BUSY_COPIES_MAX);
+	copies = (struct probe_copies){&piece, 1, (uint32_t)nr};
+	err = busy_round(p, c, crowd, &copies, times);
+	block_destroy(p, &block);
+	return err;
+}
+
 /* ------------------------------------------------------------------ what is kept */
 
 static void calls_keep(struct probe *p, const struct vmm_times *times)
@@ -289,6 +352,14 @@ static void vmm_keep(struct probe *p, const struct vmm_times *times)
 	host_keep(p, &times->unmap_host_mib, estimate->unmap_host_mib_ns,
 		  "unmapping host chunks of two sizes", "vmm.unmap_host_mib_ns",
 		  &vmm->unmap_host_mib_ns);
+	if (times->set_access_busy.nr)
+		vmm->set_access_busy_ns = probe_round(probe_keep(
+			p, &times->set_access_busy, (double)estimate->set_access_busy_ns,
+			"giving one device access beside copies to the host, beyond that",
+			"vmm.set_access_busy_ns"));
+	else
+		probe_assume(p, (double)estimate->set_access_busy_ns,
+			     "no call was over before the copies were", "vmm.set_access_busy_ns");
 	vmm->create_hbm_ns = probe_round(probe_keep(
 		p, &times->create[1], (double)estimate->create_hbm_ns,
 		"creating a chunk of one granule, mapped at its alias", "vmm.create_hbm_ns"));
@@ -348,6 +419,8 @@ int probe_vmm(struct probe *p)
 	if (err)
 		return err;
 	err = granule_measure(p, &c, &crowd, &times);
+	if (!err)
+		err = busy_measure(p, &c, &crowd, &times);
 	if (!err)
 		err = host_measure(p, &c, &times);
 	probe_buffer_destroy(p, &crowd);

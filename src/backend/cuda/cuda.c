@@ -82,6 +82,7 @@ static const struct weir_link_desc usual_link = {
 	.inplace_large_per_s = 26.8e6,
 	.inplace_reach_bytes = UINT64_C(650) << 20,
 	.inplace_request_bytes = 128,
+	.inplace_duplex_bytes_per_s = 26.5e9,
 };
 
 /* The same for two GPUs on NVLink. */
@@ -96,6 +97,7 @@ static const struct weir_link_desc usual_peer = {
 	.inplace_large_per_s = 2.9e9,
 	.inplace_reach_bytes = UINT64_C(1) << 36,
 	.inplace_request_bytes = 128,
+	.inplace_duplex_bytes_per_s = 150e9,
 };
 
 static const struct weir_vmm_desc usual_vmm = {
@@ -105,6 +107,7 @@ static const struct weir_vmm_desc usual_vmm = {
 	.unmap_ns = 37000,
 	.set_access_host_mib_ns = 12000,
 	.unmap_host_mib_ns = 9000,
+	.set_access_busy_ns = 1000000,
 	.create_hbm_ns = 11000,
 	.create_host_ns = 375000,
 };

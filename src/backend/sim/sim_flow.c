@@ -5,6 +5,8 @@
  * moves on at its rate; so the work is linear in the flows of one link, and exact up to rounding
  * an end up to the next nanosecond.
  */
+#include <math.h>
+
 #include "src/backend/sim/sim_internal.h"
 
 /* Carry the link's flows on to now. */
@@ -49,6 +51,27 @@ static void direction_share(struct sim_flow *flows, double capacity)
 			f->rate = capacity / nr_left;
 }
 
+bool flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind)
+{
+	for (const struct sim_flow *f = sim->link[link].flows[back]; f; f = f->next)
+		if (f->kind == kind)
+			return true;
+	return false;
+}
+
+/* What each way of a link can carry while the other is busy. */
+static double duplex_rate(const struct sim *sim, uint32_t index)
+{
+	const struct weir_link_desc *desc = &sim->base.desc.link[index];
+
+	/* A kernel's requests for what it reads go the way of the copies. */
+	for (int back = 0; back < 2; back++)
+		if (flow_kind_runs(sim, index, back, SIM_FLOW_READ) &&
+		    flow_kind_runs(sim, index, !back, SIM_FLOW_COPY))
+			return fmin(desc->inplace_duplex_bytes_per_s, desc->duplex_bytes_per_s);
+	return desc->duplex_bytes_per_s;
+}
+
 /* Give every flow of a link its rate and its end. The link is advanced to now. */
 static void link_share(struct sim *sim, uint32_t index)
 {
@@ -61,8 +84,8 @@ static void link_share(struct sim *sim, uint32_t index)
 	for (int back = 0; back < 2; back++) {
 		double capacity = alone[back];
 
-		if (duplex && desc->duplex_bytes_per_s < capacity)
-			capacity = desc->duplex_bytes_per_s;
+		if (duplex)
+			capacity = fmin(capacity, duplex_rate(sim, index));
 		direction_share(link->flows[back], capacity / 1e9);
 		for (struct sim_flow *f = link->flows[back]; f; f = f->next) {
 			f->end_ns = sim->now_ns + ns_ceil(f->remaining / f->rate);

@@ -142,11 +142,15 @@ void sim_access_end(struct backend *b, stream_id_t stream, const void *owner);
 /* ------------------------------------------------------------------ flows (sim_flow.c) */
 
 /* Bytes that cross a link in one direction for one op. remaining is as of the link's since_ns. */
+/* A copy's, or what a kernel reads or writes in place. */
+enum sim_flow_kind { SIM_FLOW_COPY, SIM_FLOW_READ, SIM_FLOW_WRITE };
+
 struct sim_flow {
 	struct sim_flow *next;
 	struct sim_op *op;
 	uint32_t link;
-	uint32_t back;		     /* direction: 0 from a to b, 1 from b to a */
+	uint32_t back; /* direction: 0 from a to b, 1 from b to a */
+	enum sim_flow_kind kind;
 	double remaining, cap, rate; /* bytes, bytes a ns, bytes a ns */
 	uint64_t end_ns;
 };
@@ -158,6 +162,8 @@ struct sim_link {
 };
 
 void flow_start(struct sim *sim, struct sim_flow *flow);
+/* Whether there is a flow of a kind over a link, one way. */
+bool flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind);
 /* Take one flow that ends by now off its link, or NULL. */
 struct sim_flow *flow_take_ended(struct sim *sim, uint32_t link);
 

@@ -210,6 +210,19 @@ static uint64_t host_pages_ns(const struct sim *sim, const struct sim_piece *pie
 	return (uint64_t)((double)piece->bytes / (1 << 20) * (double)each_ns);
 }
 
+/* Whether copies go to the host's memory, or kernels read there. */
+static bool host_busy(const struct sim *sim)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	for (uint32_t l = 0; l < desc->nr_links; l++)
+		if (desc->memory[desc->link[l].a].kind == WEIR_MEMORY_HOST &&
+		    (flow_kind_runs(sim, l, 1, SIM_FLOW_COPY) ||
+		     flow_kind_runs(sim, l, 0, SIM_FLOW_READ)))
+			return true;
+	return false;
+}
+
 static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t devices)
 {
 	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
@@ -218,6 +231,7 @@ static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, 
 	if (!devices)
 		return 0;
 	return vmm->set_access_ns + (nr > 1 ? nr - 1 : 0) * vmm->set_access_device_ns +
+	       (host_busy(sim) ? vmm->set_access_busy_ns : 0) +
 	       host_pages_ns(sim, piece, vmm->set_access_host_mib_ns);
 }
 
