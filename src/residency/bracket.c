@@ -313,6 +313,9 @@ static void limit_ahead(struct weir_space *space)
 	uint32_t commands = follow_wants_times(space) ? 3 : 2;
 	uint64_t limit = STREAM_COMMANDS / commands;
 
+	/* The time is good for mapping calls that a bracket would wait for. */
+	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
+		space_progress(space);
 	if (space->last_seq - space->done_seq >= limit)
 		space_wait_seq(space, space->last_seq + 1 - limit);
 }
@@ -429,6 +432,8 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	bracket.event = slot->event;
 	for (uint32_t u = 0; u < slot->nr_uses; u++)
 		bracket.in_place |= is_in_place(&slot->use[u]);
+	if (bracket.in_place)
+		follow_in_place(space, slot->event, slot->use, slot->nr_uses);
 	seq = slot->last_seq = space_ended_add(space, &bracket);
 	for (uint32_t u = 0; u < slot->nr_uses; u++)
 		release_use(space, &slot->use[u], seq);

@@ -16,7 +16,8 @@
  */
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
 
-/* Plans made for one repetition: the first from times measured without a plan, and better ones. */
+/* Plans made for one repetition: the first from times measured without a plan; the others know how
+ * long kernels took under the ones before. */
 #define PLANS_MAX 2
 
 /* Event of the period, and which period. */
@@ -134,6 +135,15 @@ void follow_launched(struct weir_space *space, uint64_t event, const char *kerne
 
 	if (event && event >= record->first_event)
 		record_event(record, event)->kernel = kernel;
+}
+
+void follow_in_place(struct weir_space *space, uint64_t event, const struct space_use *uses,
+		     uint32_t nr_uses)
+{
+	struct record *record = &space->residency->record;
+
+	if (event && event >= record->first_event && follow_wants_times(space))
+		record_event(record, event)->link_ns = learn_link_ns(space, uses, nr_uses);
 }
 
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
@@ -360,7 +370,7 @@ bool follow_evicts(const struct weir_space *space, const struct range *range)
 	for (uint32_t i = 0; i < r->nr_pending; i++) {
 		const struct pending_action *a = &r->pending[i];
 
-		if (a->move == PLAN_EVICT && a->due <= r->host_stage && r->life[a->life] == range &&
+		if (a->move == PLAN_EVICT && r->life[a->life] == range &&
 		    range_nr_resident(range) > a->nr_blocks)
 			return true;
 	}
@@ -425,6 +435,18 @@ uint32_t follow_level(const struct weir_space *space, const struct range *range)
 	    !table_index(r, range, &at))
 		return range->nr_blocks;
 	return r->plan->level[at];
+}
+
+uint32_t follow_next_level(const struct weir_space *space, const struct range *range)
+{
+	const struct plan *plan = space->residency->plan;
+	uint32_t distance = follow_next_use(space, range), tracked;
+	uint64_t stage = space->residency->host_stage;
+
+	if (!plan || distance == UINT32_MAX || !distance)
+		return range->nr_blocks;
+	tracked = plan->tracked[range->plan_life];
+	return plan->level[(stage + distance) % plan->nr_stages * plan->nr_tracked + tracked];
 }
 
 uint32_t follow_next_use(const struct weir_space *space, const struct range *range)

@@ -15,6 +15,18 @@
 /* A life of at most so many steps may be a loop's temporary: any such one has the same shape. */
 #define SHORT_LIFE 16
 
+/* Kernels whose times are told apart. */
+#define KERNEL_RATES 64u
+/* A use in place is slow when it takes so many times as long as modelled, and not slower than: */
+#define SLOW_MIN 1.5
+#define SLOW_MAX 32
+
+/* What brackets of a kernel took with everything resident, and by the cost model, in all. */
+struct kernel_rate {
+	uint64_t key;
+	double measured, modelled; /* 0: unused */
+};
+
 /* Everything that learning holds while it works. */
 struct learning {
 	struct weir_space *space;
@@ -33,6 +45,7 @@ struct learning {
 	uint32_t *step_of_event;
 	uint32_t *used, *discarded; /* by life: steps from its birth to its last use, discard */
 	uint32_t nr_steps, nr_uses, nr_lives, max_lives;
+	struct kernel_rate rate[KERNEL_RATES];
 };
 
 static void learning_fini(struct learning *l)
@@ -196,26 +209,137 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 	out->reach_blocks = (double)link->inplace_reach_bytes / (double)l->space->block_bytes;
 }
 
-/* Computation time of a bracket: as measured with everything resident, or from its bytes. */
-static double learn_compute(const struct learning *l, uint64_t number)
+double learn_link_ns(const struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
-	const struct weir_device_desc *device = &l->space->backend->desc.device[l->space->device];
-	const struct event *event = record_event(l->record, number);
-	const struct record_use *uses = record_uses(l->record, event);
-	const struct event *known = event; /* the same a period earlier, if this is not over */
-	double model = (double)device->launch_ns, factor;
+	const struct weir_link_desc *link = tier_link(space);
+	double in = 0, out = 0;
+
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		const struct space_use *use = &uses[u];
+		struct weir_use declared = {.pattern = use->pattern, .granule = use->granule};
+		uint32_t away = 0;
+		double ns;
+
+		for (uint32_t i = use->first; i < use->first + use->nr; i++)
+			away += !block_is_resident(&use->range->block[i]);
+		if (!away || use->kind == WEIR_DISCARD)
+			continue;
+		ns = cost_expansion(&declared) * 1e9 /
+		     cost_inplace_bytes_per_s(link, use->pattern, use->granule,
+					      away * space->block_bytes) *
+		     away / use->nr;
+		in += use->read_bytes * ns;
+		out += use->write_bytes * ns;
+	}
+	return MAX(in, out);
+}
+
+/* A bracket's event as it was last measured: a period earlier, if this one is not over. */
+static struct event *last_measured(const struct learning *l, uint64_t number)
+{
+	struct event *event = record_event(l->record, number);
 
 	if (event->ns <= 0 && number >= l->record->first_event + l->period)
-		known = record_event(l->record, number - l->period);
-	if (known->ns > 0 && !known->in_place)
-		return known->ns;
-	factor = cost_kernel_factor(&l->space->backend->desc, known->kernel);
+		event = record_event(l->record, number - l->period);
+	return event;
+}
+
+static const struct weir_device_desc *device_of(const struct learning *l)
+{
+	return &l->space->backend->desc.device[l->space->device];
+}
+
+/* HBM time of a bracket by the cost model, without a factor. */
+static double modelled_ns(const struct learning *l, const struct event *event)
+{
+	const struct record_use *uses = record_uses(l->record, event);
+	double ns = 0;
+
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
 		struct weir_use use = as_declared(&uses[i]);
 
-		model += factor * cost_hbm_ns(device, &use);
+		ns += cost_hbm_ns(device_of(l), &use);
 	}
-	return model;
+	return ns;
+}
+
+/* Where the times of a kernel are summed up that uses its parts as this bracket's does. */
+static struct kernel_rate *kernel_rate(struct learning *l, const struct event *event,
+				       const char *kernel)
+{
+	const struct record_use *uses = record_uses(l->record, event);
+	uint64_t key = hash_mix(event->nr_uses, (uintptr_t)kernel);
+
+	for (uint32_t i = 0; i < event->nr_uses; i++)
+		key = hash_mix(key, uses[i].granule * 64u + uses[i].kind * 2u +
+					    (uint64_t)uses[i].pattern);
+	for (uint32_t i = 0; i < KERNEL_RATES; i++) {
+		struct kernel_rate *rate = &l->rate[(key + i) % KERNEL_RATES];
+
+		if (!rate->modelled)
+			rate->key = key;
+		if (rate->key == key)
+			return rate;
+	}
+	return NULL;
+}
+
+/* Sum up what kernels took with everything resident. */
+static void learn_rates(struct learning *l)
+{
+	double launch_ns = (double)device_of(l)->launch_ns;
+
+	for (uint64_t k = 0; k < l->period; k++) {
+		const struct event *event = record_event(l->record, l->first + k);
+		const struct event *known = last_measured(l, l->first + k);
+		struct kernel_rate *rate;
+
+		if (event->kind != EVENT_BEGIN || known->ns <= 0 || known->in_place)
+			continue;
+		rate = kernel_rate(l, event, known->kernel);
+		if (rate) {
+			rate->measured += MAX(known->ns - launch_ns, 0);
+			rate->modelled += modelled_ns(l, event);
+		}
+	}
+}
+
+/* Computation time of a bracket: as measured with everything resident; else from its bytes, by what
+ * other brackets of the kernel took, or by the description. */
+static double learn_compute(struct learning *l, uint64_t number)
+{
+	const struct event *event = record_event(l->record, number);
+	const struct event *known = last_measured(l, number);
+	const struct kernel_rate *rate;
+	double factor;
+
+	if (known->ns > 0 && !known->in_place)
+		return known->ns;
+	rate = kernel_rate(l, event, known->kernel);
+	factor = rate && rate->modelled > 0
+			 ? rate->measured / rate->modelled
+			 : cost_kernel_factor(&l->space->backend->desc, known->kernel);
+	return (double)device_of(l)->launch_ns + factor * modelled_ns(l, event);
+}
+
+/*
+ * How many times as long as modelled a bracket's use in place takes, as measured under this plan or
+ * one before: a kernel with few bytes in flight, such as a matrix product, gets little out of a
+ * link. Kept in its event.
+ */
+static double learn_slow(const struct learning *l, uint64_t number, double compute_ns)
+{
+	struct event *event = record_event(l->record, number);
+	const struct event *known = last_measured(l, number);
+	double slow = known->slow;
+
+	if (number >= l->record->first_event + l->period)
+		slow = MAX(slow, record_event(l->record, number - l->period)->slow);
+	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
+	    known->ns > SLOW_MIN * cost_overlap_ns(compute_ns, known->link_ns))
+		slow = MAX(slow, MIN(known->ns / known->link_ns, SLOW_MAX));
+	event->slow = slow;
+	return MAX(slow, 1);
 }
 
 /* Note where the contents of a life end: its last whole discard, if no use follows it. */
@@ -250,17 +374,21 @@ static void learn_steps(struct learning *l)
 		const struct event *event = record_event(l->record, l->first + k);
 		const struct record_use *uses = record_uses(l->record, event);
 		struct plan_step *step = &l->step[l->step_of_event[k]];
+		double compute, slow;
 
 		if (event->kind != EVENT_BEGIN)
 			continue;
-		*step = (struct plan_step){.first_use = l->nr_uses,
-					   .compute_ns = learn_compute(l, l->first + k)};
+		compute = learn_compute(l, l->first + k);
+		slow = learn_slow(l, l->first + k, compute);
+		*step = (struct plan_step){.first_use = l->nr_uses, .compute_ns = compute};
 		step->shape = hash_mix(event->nr_uses, event->stream);
 		for (uint32_t i = 0; i < event->nr_uses; i++) {
 			struct plan_use *use = &l->use[l->nr_uses];
 			const struct plan_life *life;
 
 			learn_use(l, &uses[i], use);
+			use->in_ns *= slow;
+			use->out_ns *= slow;
 			life = &l->life[use->life];
 			learn_end(l, use, l->step_of_event[k]);
 			if (use->kind != WEIR_DISCARD) {
@@ -334,6 +462,7 @@ static int make_plan(const struct learning *l, struct plan **out)
 			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HBM].memory) +
 			piece,
 		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
+		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns),
 		.unmap_ns = (double)vmm->unmap_ns,
 		.host_map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
@@ -357,6 +486,7 @@ int learn_plan(struct weir_space *space)
 	if (err)
 		return err;
 	learn_lives(&l);
+	learn_rates(&l);
 	learn_steps(&l);
 	learn_discards(&l);
 	learn_ranges(&l);

@@ -322,6 +322,28 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 	return done;
 }
 
+int place_map_ahead(struct weir_space *space)
+{
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+		uint32_t n = range->nr_blocks;
+
+		if (range->nr_unmapped && !range->pooled && !range->arena)
+			n = follow_next_level(space, range);
+		for (; n < range->nr_blocks; n++) {
+			uint32_t i = range_nth_block(range, n);
+			int err;
+
+			if (range->block[i].state != BLOCK_HOST || !range->block[i].unmapped ||
+			    range_block_is_held(space, range, i))
+				continue;
+			err = migrate_mend(space, range, i);
+			return err ? err : 1;
+		}
+	}
+	return 0;
+}
+
 int place_back_part(struct weir_space *space, const struct space_use *part)
 {
 	for (uint32_t n = 0; n < part->nr; n++) {

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cost.h"
 #include "src/residency/plan.h"
 
 /* Stages looked ahead. */
@@ -303,7 +304,7 @@ static void traffic_add(struct traffic *t, const struct stage_use *use, double s
 }
 
 /*
- * The largest of computation, what kernels can move each way, and both ways at once: at the rate of
+ * Computation, and beside it what kernels can move each way, and both ways at once: at the rate of
  * both for as long as both last, then at the kernel's own.
  */
 static double traffic_ns(const struct plan_input *input, const struct traffic *t, double compute)
@@ -314,7 +315,7 @@ static double traffic_ns(const struct plan_input *input, const struct traffic *t
 		link += (t->in - both) * t->in_ns / t->in;
 	if (t->out > both)
 		link += (t->out - both) * t->out_ns / t->out;
-	return MAX(MAX(compute, link), MAX(t->in_ns, t->out_ns));
+	return cost_overlap_ns(compute, MAX(link, MAX(t->in_ns, t->out_ns)));
 }
 
 /* One step of a stage's body, over all iterations. Adds its traffic to the total. */
@@ -357,15 +358,21 @@ static double run(struct plan_model *m, uint32_t g)
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
 	struct traffic t = {0};
-	double total = 0, in, out;
+	double total = 0, in, out, beside;
 
 	for (uint32_t body = 0; body < stage->nr_body; body++)
 		total += run_step(m, stage, body, &t);
-	/* While one way is busy, the other runs at the rate of both. */
+	/*
+	 * While one way is busy, the other runs at the rate of both. But what kernels read in place
+	 * comes first: of what both ways carry together then, copies out get what is beyond the
+	 * rate of reading alone.
+	 */
+	beside = MAX(0, 2 / input->inplace_duplex_ns - 1 / input->in_ns);
+	beside = MIN(beside, 1 / input->duplex_ns);
 	in = MIN(t.in * input->in_ns, total);
 	out = MIN(t.out * input->out_ns, total);
 	m->slack_in = out / input->duplex_ns + (total - out) / input->in_ns - in / input->in_ns;
-	m->slack_out = in / input->duplex_ns + (total - in) / input->out_ns - out / input->out_ns;
+	m->slack_out = in * beside + (total - in) / input->out_ns - out / input->out_ns;
 	m->slack_in = MAX(m->slack_in, 0);
 	m->slack_out = MAX(m->slack_out, 0);
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {

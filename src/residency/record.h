@@ -44,6 +44,8 @@ struct event {
 	uint64_t previous;  /* number of an earlier event in the same bucket; 0: none */
 	double ns;	    /* BEGIN: how long it ran; 0: not known yet */
 	bool in_place;	    /* BEGIN: ns was measured with something not resident */
+	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
+	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
 	const char *kernel; /* BEGIN: the one that was launched, "": several; NULL: not known yet */
 	bool ended;	    /* ALLOC: its life was freed */
 };

@@ -63,6 +63,10 @@ struct residency {
 /* The plan for the record's period. @return 0, -ENOMEM. */
 int learn_plan(struct weir_space *space);
 
+/* What uses take in place where they lie now, ns, by the cost model. */
+double learn_link_ns(const struct weir_space *space, const struct space_use *uses,
+		     uint32_t nr_uses);
+
 /* Forget the plan. */
 void learn_forget(struct weir_space *space);
 
@@ -104,12 +108,19 @@ void follow_launched(struct weir_space *space, uint64_t event, const char *kerne
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 
+/* The bracket that ended uses something in place: note what that should take. */
+void follow_in_place(struct weir_space *space, uint64_t event, const struct space_use *uses,
+		     uint32_t nr_uses);
+
 /* Whether the times of brackets are of use: plans are still to be made. */
 bool follow_wants_times(const struct weir_space *space);
 
 /* Blocks of the range that the plan wants resident in the bracket being placed; the range's
  * nr_blocks when it has no opinion. */
 uint32_t follow_level(const struct weir_space *space, const struct range *range);
+
+/* The same of its next use after that bracket. */
+uint32_t follow_next_level(const struct weir_space *space, const struct range *range);
 
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
 uint32_t follow_next_use(const struct weir_space *space, const struct range *range);
@@ -176,6 +187,10 @@ enum { PLACE_DONE, PLACE_WAITS, PLACE_MORE };
  * they will find in place. @return one of the above, or an error.
  */
 int place_ahead(struct weir_space *space, struct stream_slot *slot);
+
+/* Map one block of the host's that its next use will find in place, by the plan. For when there is
+ * nothing else to do. @return 1; 0: there is none; or an error. */
+int place_map_ahead(struct weir_space *space);
 
 /* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
 int place_back_part(struct weir_space *space, const struct space_use *part);

@@ -147,8 +147,8 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
-		if (range->pooled || range->arena ||
-		    (range->mark != space->mark && !follow_evicts(space, range)))
+		if (range->pooled || range->arena || range->mark == space->mark ||
+		    !follow_evicts(space, range))
 			continue;
 		*i = giving_block(space, range, slot);
 		if (*i < range->nr_blocks)
@@ -161,6 +161,16 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 			giver = range;
 			*i = block;
 		}
+	}
+	/* Last what the bracket discards: freed soon, whole, it can be the next range. */
+	for (uint32_t r = 0; r < space->nr_ranges && !giver; r++) {
+		struct range *range = space->range[r];
+
+		if (range->pooled || range->arena || range->mark != space->mark)
+			continue;
+		*i = giving_block(space, range, slot);
+		if (*i < range->nr_blocks)
+			giver = range;
 	}
 	return giver;
 }
