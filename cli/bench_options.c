@@ -79,7 +79,7 @@ static const struct option_def option_table[OPTION_NR] = {
 	[SEED] = {"seed", "N", "WEIR_SEED", "2025", "of data, weights and dropout"},
 	[SLICE] = {"slice", "N", "WEIR_SLICE", "2M", "adjacency entries aggregated at a time"},
 	[BLOCK_SIZE] = {"block-size", "S", "WEIR_BLOCK_SIZE", NULL,
-			"weir's unit of residency (default: 32 MiB, less in small budgets)"},
+			"weir's unit of residency (default: 56 MiB, less in small budgets)"},
 	[GRAPH] = {"graph", "DIR", NULL, NULL, "train on nodes.txt and edges.txt of a directory"},
 	[HIDDEN] = {"hidden", "N", "WEIR_HIDDEN", NULL,
 		    "width of the hidden layer (default: 256; 16 with --graph)"},
@@ -415,9 +415,9 @@ static int read_block_size(const struct reader *r, struct bench_params *p)
 	err = read_bytes(r, BLOCK_SIZE, &bytes);
 	if (err)
 		return err;
-	if (!bytes || bytes & (bytes - 1) || bytes % granularity) {
+	if (!bytes || bytes % granularity) {
 		snprintf(what, sizeof(what),
-			 "not a block size; choose a power of two and multiple of %" PRIu64
+			 "not a block size; choose a multiple of %" PRIu64
 			 " bytes, the machine's granularity",
 			 granularity);
 		return refuse(r, BLOCK_SIZE, what);

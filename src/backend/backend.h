@@ -136,7 +136,8 @@ struct backend_ops {
 	void (*chunk_expect)(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr);
 
 	/* Reserve addresses. unit: the size of every mapping made in it (a multiple of the
-	 * granularity); bytes: a multiple of unit. Address aligned to unit. */
+	 * granularity); bytes: a multiple of unit. Address aligned to the largest power of two
+	 * that divides unit. */
 	int (*va_reserve)(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
 
 	/* Release a whole reservation in which nothing is mapped. */

@@ -91,7 +91,7 @@ int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **add
 		return -ENOMEM;
 	region->bytes = bytes;
 	region->unit = unit;
-	err = cuda_error(driver, driver->mem_reserve(&region->base, bytes, unit, 0, 0),
+	err = cuda_error(driver, driver->mem_reserve(&region->base, bytes, unit & -unit, 0, 0),
 			 "cuMemAddressReserve");
 	if (err)
 		goto err_free;
