@@ -79,8 +79,8 @@ static const struct weir_link_desc usual_link = {
 	.copy_ns = 90,
 	.inplace_bytes_per_s = 51.3e9,
 	.inplace_small_per_s = 700e6,
-	.inplace_large_per_s = 26.8e6,
-	.inplace_reach_bytes = UINT64_C(650) << 20,
+	.inplace_large_per_s = 37.8e6,
+	.inplace_reach_bytes = UINT64_C(781) << 20,
 	.inplace_request_bytes = 128,
 	.inplace_duplex_bytes_per_s = 26.5e9,
 };
