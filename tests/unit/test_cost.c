@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cost model's functions by themselves, against values worked out by hand: what the flows of a
+ * kernel take, how they and its own work hold each other up, and pieces in place beyond reach.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "src/core/cost.h"
+#include "src/core/types.h"
+#include "tests/unit/test_sim_machine.h"
+
+static void expect_ns(double ns, double expected)
+{
+	if (!(fabs(ns - expected) <= 1e-9 * expected))
+		fail_msg("%.6f instead of %.6f", ns, expected);
+}
+
+/* Of 100 ns and another time. */
+static void test_cost_overlap(void **state)
+{
+	static const struct {
+		double other, ns;
+	} row[] = {
+		{0, 100},    {1, 100},	    {19, 100}, {20, 100}, /* not seen so far */
+		{40, 102.5},					  /* 0.4 * (1 / 4)^2 */
+		{60, 110},					  /* 0.4 * (2 / 4)^2 */
+		{80, 122.5},					  /* 0.4 * (3 / 4)^2 */
+		{100, 140},  {200, 211.25},			  /* 100 is half of it: (3 / 8)^2 */
+		{500, 500},  {1e9, 1e9},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+		expect_ns(cost_overlap_ns(100, row[i].other), row[i].ns);
+		expect_ns(cost_overlap_ns(row[i].other, 100), row[i].ns);
+	}
+	assert_true(cost_overlap_ns(0, 0) == 0);
+}
+
+/* The cost of a kernel whose uses lie where `bytes` says. */
+static struct cost_kernel cost_of(const struct weir_machine_desc *desc, const struct cost_use *uses,
+				  uint32_t nr, double ops)
+{
+	struct cost_kernel cost;
+
+	assert_int_equal(cost_kernel(desc, 0, NULL, uses, nr, ops, &cost), 0);
+	return cost;
+}
+
+/* One way at what a kernel can move, 2 bytes a ns, both ways at 1 while both last. */
+static void test_cost_flows(void **state)
+{
+	struct weir_use use = use_of(NULL, 1000000, WEIR_READ);
+	struct cost_use part = {.use = &use, .bytes[HOST] = 1000000};
+	struct weir_machine_desc desc;
+	struct cost_kernel cost;
+
+	(void)state;
+	test_machine(&desc);
+	cost = cost_of(&desc, &part, 1, 0);
+	assert_int_equal(cost.nr_flows, 1);
+	assert_true(cost.flow[0].reads && cost.flow[0].a_to_b);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 500000);
+	use = use_of(NULL, 1000000, WEIR_OVERWRITE);
+	cost = cost_of(&desc, &part, 1, 0);
+	assert_int_equal(cost.nr_flows, 1);
+	assert_true(!cost.flow[0].reads && !cost.flow[0].a_to_b);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 500000);
+	use = use_of(NULL, 1000000, WEIR_WRITE);
+	cost = cost_of(&desc, &part, 1, 0);
+	assert_int_equal(cost.nr_flows, 2);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 1000000);
+	use.write_bytes = 400000;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 400000 + 300000);
+	/* Half of it is resident. */
+	part.bytes[HOST] = part.bytes[GPU0] = 500000;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 200000 + 150000);
+	/* Nothing is away: whatever it computes is not the links' time. */
+	part.bytes[HOST] = 0;
+	part.bytes[GPU0] = 1000000;
+	cost = cost_of(&desc, &part, 1, 1e9);
+	assert_true(cost_kernel_link_ns(&desc, &cost) == 0);
+}
+
+/* Two links do not wait for each other. */
+static void test_cost_flows_of_two_links(void **state)
+{
+	struct weir_use use = use_of(NULL, 1000000, WEIR_READ);
+	struct cost_use part = {.use = &use, .bytes = {[HOST] = 400000, [GPU1] = 600000}};
+	struct weir_machine_desc desc;
+	struct cost_kernel cost;
+
+	(void)state;
+	test_machine(&desc);
+	cost = cost_of(&desc, &part, 1, 0);
+	assert_int_equal(cost.nr_flows, 2);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 300000);
+	desc.link[2].inplace_bytes_per_s = 20e9;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_link_ns(&desc, &cost), 200000);
+}
+
+/* A kernel's own work, and what it moves: the larger of the two and part of the smaller. */
+static void test_cost_alone(void **state)
+{
+	struct weir_use use = use_of(NULL, 1000000, WEIR_READ);
+	struct cost_use part = {.use = &use, .bytes[HOST] = 1000000};
+	struct weir_machine_desc desc;
+	struct cost_kernel cost;
+
+	(void)state;
+	test_machine(&desc);
+	/* 500,000 ns on the link, 10,000 in HBM */
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 500000);
+	cost = cost_of(&desc, &part, 1, 5e8);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 700000);
+	cost = cost_of(&desc, &part, 1, 1e9);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 1056250);
+	/* 50 times over from HBM */
+	use.read_bytes *= 50;
+	part.bytes[HOST] = 20000;
+	part.bytes[GPU0] = 980000;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 700000);
+	/* All of it resident; and next to nothing to do. */
+	part.bytes[HOST] = 0;
+	part.bytes[GPU0] = 1000000;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 500000);
+	use.read_bytes = 8;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 500);
+}
+
+/* Pieces beyond reach: each misses with the probability 1 - reach / footprint. */
+static void test_cost_pieces_in_place(void **state)
+{
+	struct weir_machine_desc desc;
+	const struct weir_link_desc *link;
+
+	(void)state;
+	test_machine(&desc);
+	link = &desc.link[0];
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_STREAM, 0, MIB(16)), 2e9);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, 1), 64 * 10e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, KIB(64)), 64 * 10e6);
+	/* 1 in 9 misses: 9 million pieces a second; below 1 in 10 requests are what counts. */
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, KIB(72)), 64 * 9e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, KIB(70)), 64 * 10e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, KIB(128)), 64 * 2e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, KIB(256)), 64 * 4e6 / 3);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 64, UINT64_MAX), 64 * 1e6);
+	/* A request is 128 bytes at most, a translation serves all of a piece, the link is 2e9. */
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 1024, KIB(64)), 128 * 10e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 1024, UINT64_MAX), 1024 * 1e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 65536, UINT64_MAX), 128 * 10e6);
+	/* A word moves a sector. */
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 0, KIB(64)), 32 * 10e6);
+	expect_ns(cost_inplace_bytes_per_s(link, WEIR_RANDOM, 0, KIB(128)), 32 * 2e6);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cost_overlap),
+		cmocka_unit_test(test_cost_flows),
+		cmocka_unit_test(test_cost_flows_of_two_links),
+		cmocka_unit_test(test_cost_alone),
+		cmocka_unit_test(test_cost_pieces_in_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
