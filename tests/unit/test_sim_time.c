@@ -1,109 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulator's arithmetic against times worked out by hand: kernels, copies, links that are
- * shared, use in place, the migrator's clock, determinism. On a phantom machine, where the times
- * are the same and nothing else is.
+ * The simulator's arithmetic against times worked out by hand: kernels, use in place, the
+ * migrator's clock, determinism. On a phantom machine, where the times are the same and nothing
+ * else is. For copies and links see test_sim_link.c.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "src/core/cost.h"
-#include "tests/unit/test_sim_machine.h"
-
-#define LAUNCH_HOST 300u
-#define SETUP 1100u /* latency and one piece of a copy */
-
-struct fixture {
-	struct backend *b;
-	struct weir_machine_desc desc;
-	stream_id_t compute, in, out;
-	void *hbm, *host; /* 2 MiB each */
-	struct backend_chunk chunk_hbm, chunk_host;
-	uint64_t t0;
-};
-
-static int setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
-	test_machine(&f->desc);
-	assert_int_equal(sim_create(&f->desc, WEIR_DATA_PHANTOM, &f->b), 0);
-	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COMPUTE, &f->compute), 0);
-	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_IN, &f->in), 0);
-	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_OUT, &f->out), 0);
-	assert_int_equal(f->b->ops->device_alloc(f->b, GPU0, MIB(2), &f->hbm), 0);
-	assert_int_equal(f->b->ops->device_alloc(f->b, HOST, MIB(2), &f->host), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, MIB(4), &f->chunk_hbm), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, MIB(4), &f->chunk_host), 0);
-	f->t0 = f->b->ops->now_ns(f->b);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	struct backend *b = f->b;
-
-	b->ops->device_free(b, f->hbm);
-	b->ops->device_free(b, f->host);
-	b->ops->chunk_destroy(b, &f->chunk_hbm);
-	b->ops->chunk_destroy(b, &f->chunk_host);
-	b->ops->stream_destroy(b, f->compute);
-	b->ops->stream_destroy(b, f->in);
-	b->ops->stream_destroy(b, f->out);
-	assert_int_equal(sim_leaks(b), 0);
-	b->ops->destroy(b);
-	free(f);
-	return 0;
-}
-
-static fence_t record(struct fixture *f, stream_id_t stream)
-{
-	fence_t fence;
-
-	assert_int_equal(f->b->ops->fence_record(f->b, stream, &fence), 0);
-	return fence;
-}
-
-/* Time from t0 to a fence, waited for. */
-static uint64_t since(struct fixture *f, fence_t fence)
-{
-	assert_int_equal(f->b->ops->fence_wait(f->b, fence), 0);
-	return f->b->ops->fence_time_ns(f->b, fence) - f->t0;
-}
-
-static void launch(struct fixture *f, const struct weir_use *uses, uint32_t nr, double ops)
-{
-	const struct weir_launch l = {
-		.kernel = &touch_kernel, .uses = uses, .nr_uses = nr, .ops = ops};
-
-	assert_int_equal(f->b->ops->launch(f->b, f->compute, &l), 0);
-}
-
-/* Time of one kernel by itself, from its start. */
-static uint64_t kernel_ns(struct fixture *f, const struct weir_use *uses, uint32_t nr, double ops)
-{
-	f->t0 = f->b->ops->now_ns(f->b);
-	launch(f, uses, nr, ops);
-	return since(f, record(f, f->compute)) - LAUNCH_HOST;
-}
-
-static void copy_in(struct fixture *f, stream_id_t stream, uint64_t bytes)
-{
-	const struct backend_copy copy = {f->chunk_hbm.alias, f->chunk_host.alias, bytes};
-
-	assert_int_equal(f->b->ops->copy(f->b, stream, &copy, 1), 0);
-}
-
-static void copy_out(struct fixture *f, stream_id_t stream, uint64_t bytes)
-{
-	const struct backend_copy copy = {(char *)f->chunk_host.alias + MIB(2),
-					  (char *)f->chunk_hbm.alias + MIB(2), bytes};
-
-	assert_int_equal(f->b->ops->copy(f->b, stream, &copy, 1), 0);
-}
+#include "tests/unit/test_sim_fixture.h"
 
 /* ------------------------------------------------------------------ kernels */
 
@@ -313,107 +217,7 @@ static void test_kernel_over_many_blocks(void **state)
 	b->ops->va_release(b, va, NR * unit);
 }
 
-/* ------------------------------------------------------------------ copies, links */
-
-static void test_copy_alone(void **state)
-{
-	struct fixture *f = *state;
-	struct backend_copy copies[3];
-
-	copy_in(f, f->in, MIB(1));
-	assert_int_equal(since(f, record(f, f->in)), SETUP + 262144);
-	f->t0 = f->b->ops->now_ns(f->b);
-	copy_out(f, f->out, MIB(1));
-	assert_int_equal(since(f, record(f, f->out)), SETUP + 524288);
-	/* A batch: one latency, three pieces. */
-	for (uint32_t i = 0; i < 3; i++)
-		copies[i] = (struct backend_copy){(char *)f->chunk_hbm.alias + i * KIB(4),
-						  f->chunk_host.alias, 4000};
-	f->t0 = f->b->ops->now_ns(f->b);
-	assert_int_equal(f->b->ops->copy(f->b, f->in, copies, 3), 0);
-	assert_int_equal(since(f, record(f, f->in)), 1000 + 3 * 100 + 3000);
-	/* In, and back: still one latency. */
-	copies[1] = (struct backend_copy){(char *)f->chunk_host.alias + MIB(1), f->chunk_hbm.alias,
-					  4000};
-	f->t0 = f->b->ops->now_ns(f->b);
-	assert_int_equal(f->b->ops->copy(f->b, f->in, copies, 2), 0);
-	assert_int_equal(since(f, record(f, f->in)), 1000 + 2 * 100 + 1000 + 2000);
-	/* Within the HBM: read and written, 50 bytes a ns. */
-	copies[0] = (struct backend_copy){f->chunk_hbm.alias, (char *)f->chunk_hbm.alias + MIB(1),
-					  500000};
-	f->t0 = f->b->ops->now_ns(f->b);
-	assert_int_equal(f->b->ops->copy(f->b, f->in, copies, 1), 0);
-	assert_int_equal(since(f, record(f, f->in)), SETUP + 10000);
-	f->t0 = f->b->ops->now_ns(f->b);
-	assert_int_equal(f->b->ops->upload(f->b, f->compute, f->hbm, NULL, 4000), 0);
-	assert_int_equal(f->b->ops->now_ns(f->b) - f->t0, SETUP + 1000);
-}
-
-static void test_copies_share_a_direction(void **state)
-{
-	struct fixture *f = *state;
-	fence_t a, b;
-
-	copy_in(f, f->in, MIB(1));
-	copy_in(f, f->out, KIB(512));
-	a = record(f, f->in);
-	b = record(f, f->out);
-	/* 2 a ns each until the shorter is done, then 4. */
-	assert_int_equal(since(f, b), SETUP + 262144);
-	assert_int_equal(since(f, a), SETUP + 262144 + 131072);
-}
-
-static void test_copies_both_ways(void **state)
-{
-	struct fixture *f = *state;
-	fence_t a, b;
-
-	copy_in(f, f->in, MIB(1));
-	copy_out(f, f->out, KIB(512));
-	a = record(f, f->in);
-	b = record(f, f->out);
-	assert_int_equal(since(f, b), SETUP + 524288);
-	assert_int_equal(since(f, a), SETUP + 524288 + 131072);
-}
-
-static void test_copy_beside_kernel_in_place(void **state)
-{
-	struct fixture *f = *state;
-	struct weir_use use = use_of(f->host, KIB(512), WEIR_READ);
-	fence_t a, b;
-
-	/* The kernel starts first, and can use half of the direction at most: 2 of 4 a ns. */
-	launch(f, &use, 1, 0);
-	a = record(f, f->compute);
-	copy_in(f, f->in, MIB(1));
-	b = record(f, f->in);
-	assert_int_equal(since(f, a), 300 + 262144);
-	/* Copying began at 300 + 1100, at 2 a ns until 262444, then at 4. */
-	assert_int_equal(since(f, b), 262444 + (1048576 - 2 * (262444 - 1400)) / 4);
-}
-
-static void test_links_do_not_disturb_each_other(void **state)
-{
-	struct fixture *f = *state;
-	struct backend *b = f->b;
-	struct backend_chunk peer;
-	stream_id_t stream;
-	struct backend_copy copy;
-	fence_t one, two;
-
-	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(1), &peer), 0);
-	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COPY_IN, &stream), 0);
-	f->t0 = b->ops->now_ns(b);
-	copy_in(f, f->in, MIB(1));
-	copy = (struct backend_copy){peer.alias, (char *)f->chunk_host.alias + MIB(2), MIB(1)};
-	assert_int_equal(b->ops->copy(b, stream, &copy, 1), 0);
-	one = record(f, f->in);
-	two = record(f, stream);
-	assert_int_equal(since(f, one), SETUP + 262144);
-	assert_int_equal(since(f, two), SETUP + 262144);
-	b->ops->stream_destroy(b, stream);
-	b->ops->chunk_destroy(b, &peer);
-}
+/* ------------------------------------------------------------------ the cost model */
 
 static void test_cost_alone_is_the_simulator(void **state)
 {
@@ -624,8 +428,6 @@ static void test_runs_are_deterministic(void **state)
 	teardown(&other);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -637,11 +439,6 @@ int main(void)
 		CASE(test_kernel_in_place_random),
 		CASE(test_kernel_partly_in_place),
 		CASE(test_kernel_over_many_blocks),
-		CASE(test_copy_alone),
-		CASE(test_copies_share_a_direction),
-		CASE(test_copies_both_ways),
-		CASE(test_copy_beside_kernel_in_place),
-		CASE(test_links_do_not_disturb_each_other),
 		CASE(test_cost_alone_is_the_simulator),
 		CASE(test_plain_allocation_costs),
 		CASE(test_host_runs_ahead),
