@@ -296,6 +296,77 @@ static void test_plan_overwritten_is_never_copied(void **state)
 	plan_destroy(plan);
 }
 
+/*
+ * Two lives that are overwritten in turn, with room for one, and between them a step that reads a
+ * third one in place for 1,000 ns, all the time or beside computation. What left dirty must be out
+ * before the next comes. The time of such a period.
+ */
+struct beside {
+	double inplace_duplex_ns, compute_ns;
+	uint32_t nr_blocks;
+	bool writes; /* the third one is written instead */
+};
+
+static double evict_beside_ns(struct beside b)
+{
+	struct plan *plan;
+	struct period p;
+	uint32_t a[2], host;
+	double ns;
+
+	period_init(&p, b.nr_blocks);
+	p.input.inplace_duplex_ns = b.inplace_duplex_ns;
+	a[0] = add_life(&p, b.nr_blocks);
+	a[1] = add_life(&p, b.nr_blocks);
+	host = add_life(&p, 10);
+	p.life[host].host = true;
+	for (uint32_t i = 0; i < 2; i++) {
+		add_step(&p, 100, 2 * i);
+		add_use(&p, a[i], WEIR_OVERWRITE, 20); /* not in place */
+		add_step(&p, b.compute_ns, 2 * i + 1);
+		add_use(&p, host, b.writes ? WEIR_OVERWRITE : WEIR_READ, 1);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(level(plan, 2 * i, a[i]), b.nr_blocks);
+		assert_int_equal(level(plan, 2 * i + 1, host), 0);
+		assert_true(has_move(plan, a[i], PLAN_EVICT));
+	}
+	ns = plan->modelled_ns;
+	plan_destroy(plan);
+	return ns;
+}
+
+/* Copies out have what reading in place leaves of both ways: nothing at twice the time a block, a
+ * third at one and a half times; the rest is waited for. */
+static void test_plan_reading_in_place_holds_up_copies_out(void **state)
+{
+	const double alone = 2 * (100 + 1000), beside = cost_overlap_ns(2000, 1000);
+	const struct {
+		struct beside beside;
+		double ns;
+	} row[] = {
+		{{100, 0, 10, false}, alone},
+		{{150, 0, 10, false}, alone + 2 * 2000 / 3.0},
+		{{200, 0, 10, false}, alone + 2 * 1000},
+		{{400, 0, 10, false}, alone + 2 * 1000},
+		/* It is never more than what two copies have. */
+		{{100, 0, 20, false}, alone + 2 * 1000},
+		{{50, 0, 20, false}, alone + 2 * 1000},
+		/* Nor less than what is left when reading is over. */
+		{{200, 2000, 20, false}, 2 * (100 + beside + 2000 - (beside - 1000))},
+		{{400, 2000, 20, false}, 2 * (100 + beside + 2000 - (beside - 1000))},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(row); i++)
+		assert_true(fabs(evict_beside_ns(row[i].beside) - row[i].ns) < 2);
+	/* A kernel that writes in place goes the same way as the copies, which wait anyway. */
+	assert_true(fabs(evict_beside_ns((struct beside){100, 0, 10, true}) -
+			 evict_beside_ns((struct beside){200, 0, 10, true})) < 1);
+}
+
 /* A range that dies leaves nothing to be copied out. */
 static void test_plan_dead_costs_nothing(void **state)
 {
@@ -592,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_plan_fetches_what_is_read_often),
 		cmocka_unit_test(test_plan_counts_mapping_calls),
 		cmocka_unit_test(test_plan_overwritten_is_never_copied),
+		cmocka_unit_test(test_plan_reading_in_place_holds_up_copies_out),
 		cmocka_unit_test(test_plan_dead_costs_nothing),
 		cmocka_unit_test(test_plan_advised_to_the_host),
 		cmocka_unit_test(test_plan_next_use_goes_round),
