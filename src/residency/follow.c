@@ -38,6 +38,12 @@ static uint64_t stage_of(const struct residency *r, uint64_t period, uint32_t st
 	return period * r->plan->nr_stages + r->plan->stage_of_step[step];
 }
 
+/* Whether the newest event made the plan, which begins with the next. */
+static bool is_new(const struct residency *r)
+{
+	return r->plan_event == r->record.next_event;
+}
+
 uint64_t follow_first_stage(const struct residency *r)
 {
 	return stage_of(r, 0, 0);
@@ -257,6 +263,9 @@ static bool is_busy(const struct weir_space *space, enum tier towards)
 /* Evict towards the action's level. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
 {
+	/* The bracket that made the plan is placed without it, and would take back what goes. */
+	if (is_new(space->residency) && range->mark == space->mark)
+		return false;
 	while (range_nr_resident(range) > a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - a->cursor);
 		bool freed;
@@ -431,8 +440,7 @@ uint32_t follow_level(const struct weir_space *space, const struct range *range)
 	uint64_t at;
 
 	/* A plan that the very bracket being placed brought about does not speak of it. */
-	if (!r->plan || r->plan_event == r->record.next_event || range->plan_life < 0 ||
-	    !table_index(r, range, &at))
+	if (!r->plan || is_new(r) || range->plan_life < 0 || !table_index(r, range, &at))
 		return range->nr_blocks;
 	return r->plan->level[at];
 }

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What plans learn from a program that repeats itself on a machine which is not as it is described:
+ * the space sees one description, the simulator charges by another.
+ */
+#include "src/backend/flaky/flaky.h"
+#include "src/core/cost.h"
+#include "src/residency/plan.h"
+#include "src/residency/residency.h"
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+#define GPU_BLOCKS 8u
+
+/* Iterations after which any repetition of a few events is known, and its plans are settled. */
+#define WARM_UP 40u
+
+static const struct weir_kernel work = {.name = "work"}, rest = {.name = "rest"};
+
+/*
+ * A machine where the description says that pieces at random move in place as fast as a stream,
+ * and where changing a mapping takes longer than a use in place: what is where stays there.
+ */
+static void describe(struct weir_machine_desc *desc)
+{
+	test_machine(desc);
+	desc->link[0].inplace_small_per_s = desc->link[0].inplace_bytes_per_s / 64;
+	desc->link[0].inplace_large_per_s = desc->link[0].inplace_small_per_s;
+	desc->vmm.map_ns = desc->vmm.set_access_ns = desc->vmm.unmap_ns = 50000;
+}
+
+/* A space on it, which in truth is another one. */
+static void open_other(struct test_space *t, const struct weir_machine_desc *said,
+		       const struct weir_machine_desc *truth)
+{
+	struct backend *flaky;
+
+	memset(t, 0, sizeof(*t));
+	t->desc = *said;
+	assert_int_equal(sim_create(truth, WEIR_DATA_PHANTOM, &t->backend), 0);
+	assert_int_equal(flaky_create(t->backend, &flaky), 0);
+	flaky->desc = *said;
+	assert_int_equal(machine_wrap(flaky, &t->machine), 0);
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		assert_int_equal(weir_stream_create(t->machine, i == 2, &t->stream[i]), 0);
+	assert_int_equal(
+		test_space_create_try(t, WEIR_PLANNED, BLOCK, GPU_BLOCKS * BLOCK, 32 * BLOCK), 0);
+}
+
+/* A range with contents, all of it on the host. */
+static void *do_alloc_host(struct test_space *t, uint32_t nr_blocks)
+{
+	void *addr = do_alloc(t, nr_blocks * BLOCK, 0);
+
+	assert_int_equal(weir_write(t->space, addr, NULL, nr_blocks * BLOCK), 0);
+	assert_int_equal(weir_prefetch(t->space, addr, nr_blocks * BLOCK, HOST, NULL), 0);
+	do_sync(t);
+	return addr;
+}
+
+/* A use that touches what it names so many times over. */
+static struct weir_use use_times(void *addr, uint32_t nr_blocks, enum weir_use_kind kind,
+				 double times)
+{
+	struct weir_use use = use_of(addr, nr_blocks * BLOCK, kind);
+
+	use.read_bytes = (uint64_t)((double)use.read_bytes * times);
+	use.write_bytes = (uint64_t)((double)use.write_bytes * times);
+	return use;
+}
+
+static struct weir_use at_random(struct weir_use use, uint32_t granule)
+{
+	use.pattern = WEIR_RANDOM;
+	use.granule = granule;
+	return use;
+}
+
+/* A bracket with one launch. */
+static void do_use(struct test_space *t, const struct weir_kernel *kernel,
+		   const struct weir_use *use)
+{
+	struct weir_launch launch = {.kernel = kernel, .uses = use, .nr_uses = 1};
+
+	assert_int_equal(weir_begin(t->space, t->stream[0], use, 1), 0);
+	assert_int_equal(weir_launch(t->stream[0], &launch), 0);
+	do_end(t, 0);
+}
+
+static uint32_t nr_resident(struct test_space *t, const void *addr)
+{
+	return range_nr_resident(range_find(t->space, addr));
+}
+
+/* ------------------------------------------------------------------ kernels slow in place */
+
+#define NR 6u /* blocks of each of two ranges; there is room for a few of the other beside one */
+#define ROUNDS 12 /* in a period: the first ones under a plan still move what it wants elsewhere */
+
+/*
+ * One range is read at random, so many times over, the other in order. Whether the first one is
+ * resident in the end, and not the other, if in truth pieces at random take so many times as long
+ * as described.
+ */
+static bool random_comes_in(double slow, double times, double other_times)
+{
+	struct weir_machine_desc said, truth;
+	struct weir_use use[2];
+	struct test_space t;
+	bool in;
+
+	describe(&said);
+	truth = said;
+	truth.link[0].inplace_small_per_s /= slow;
+	truth.link[0].inplace_large_per_s /= slow;
+	open_other(&t, &said, &truth);
+	use[1] = use_times(do_alloc_host(&t, NR), NR, WEIR_READ, other_times);
+	use[0] = at_random(use_times(do_alloc_host(&t, NR), NR, WEIR_READ, times), 64);
+	/* If uses are too few to come in without a plan, the other one has the room at first. */
+	assert_int_equal(weir_prefetch(t.space, use[1].addr, use[1].bytes, GPU0, NULL), 0);
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		for (int n = 0; n < 2 * ROUNDS; n++) {
+			do_use(&t, &work, &use[n % 2]);
+			do_sync(&t);
+		}
+		/* So that this, and not a part of it, is what repeats. */
+		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
+	}
+	assert_int_equal(get_stats(&t).nr_plans, 2);
+	assert_int_equal(get_stats(&t).nr_divergences, 0);
+	in = nr_resident(&t, use[0].addr) >= NR - 1;
+	assert_true(in != (nr_resident(&t, use[1].addr) >= NR - 1));
+	test_space_close(&t);
+	return in;
+}
+
+/* The first plan leaves it in place, as it is read less often; then it is seen to be slow. */
+static void test_space_learn_what_is_slow_in_place(void **state)
+{
+	(void)state;
+	assert_false(random_comes_in(1, 2, 3));
+	assert_true(random_comes_in(8, 2, 3));
+	assert_true(random_comes_in(4, 2, 3));
+	/* A little slower is taken for noise, though it would do. */
+	assert_false(random_comes_in(1.3, 2.6, 3));
+}
+
+/* Seen before there was a plan; the second plan, under which it is resident, knows it still. */
+static void test_space_learn_and_keep_it(void **state)
+{
+	(void)state;
+	assert_false(random_comes_in(1, 0.9, 1.2));
+	assert_true(random_comes_in(8, 0.9, 1.2));
+}
+
+/* ------------------------------------------------------------------ computation */
+
+#define SMALL 2u  /* blocks that are resident */
+#define LARGE 12u /* and more than there is room for */
+#define MUCH 100  /* times that the small one is read: it stays */
+
+/* How many times as long as by its bytes the plan takes a kernel's computation to be whose data
+ * never were resident. */
+struct unseen {
+	const struct weir_kernel *kernel;
+	enum weir_use_kind kind;
+	uint32_t granule; /* 0: in order */
+	double said;	  /* factor of the kernel "work" in the description */
+};
+
+static double planned_factor(struct unseen unseen)
+{
+	struct weir_machine_desc said, truth;
+	struct weir_use small, large;
+	struct test_space t;
+	double ns;
+
+	describe(&said);
+	truth = said;
+	said.nr_kernels = truth.nr_kernels = 1;
+	said.kernel[0] = (struct weir_kernel_rate){"work", unseen.said};
+	truth.kernel[0] = (struct weir_kernel_rate){"work", 3};
+	open_other(&t, &said, &truth);
+	small = use_times(do_alloc_host(&t, SMALL), SMALL, WEIR_READ, MUCH);
+	large = use_times(do_alloc_host(&t, LARGE), LARGE, unseen.kind, 1);
+	small = at_random(small, 64);
+	large = unseen.granule ? at_random(large, unseen.granule) : large;
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		do_use(&t, &work, &small);
+		do_use(&t, unseen.kernel, &large);
+		do_sync(&t);
+	}
+	assert_int_equal(nr_resident(&t, small.addr), SMALL);
+	assert_non_null(t.space->residency->plan);
+	ns = t.space->residency->plan->compute_ns / (t.space->residency->plan->nr_steps / 2.0);
+	ns -= 3 * cost_hbm_ns(&t.desc.device[0], &small);
+	test_space_close(&t);
+	return (ns - (double)t.desc.device[0].launch_ns) / cost_hbm_ns(&t.desc.device[0], &large);
+}
+
+static void test_space_learn_computation_from_its_kernel(void **state)
+{
+	static const struct {
+		struct unseen unseen;
+		double factor;
+	} row[] = {
+		{{&work, WEIR_READ, 64, 1}, 3},
+		/* What was measured counts for more than what was described, ... */
+		{{&work, WEIR_READ, 64, 5}, 3},
+		/* which is all there is for what is done in another way. */
+		{{&work, WEIR_READ, 128, 5}, 5},
+		{{&work, WEIR_READ, 0, 5}, 5},
+		{{&work, WEIR_WRITE, 64, 5}, 5},
+		{{&rest, WEIR_READ, 64, 5}, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+		double factor = planned_factor(row[i].unseen);
+
+		if (factor < 0.97 * row[i].factor || factor > 1.03 * row[i].factor)
+			fail_msg("row %zu: %.3f instead of %.1f", i, factor, row[i].factor);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_learn_what_is_slow_in_place),
+		cmocka_unit_test(test_space_learn_and_keep_it),
+		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
