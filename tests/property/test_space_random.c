@@ -8,7 +8,7 @@
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.
  *
- * On a real GPU (see tests/support/driver.h) blocks are 2 to 8 MiB, and part of the sequences have
+ * On a real GPU (see tests/support/driver.h) blocks are 2 to 14 MiB, and part of the sequences have
  * ranges and budgets of gigabytes; WEIR_SEQUENCES says how many run.
  *
  * Timeout: 300
@@ -784,11 +784,12 @@ static void op_phase(struct model *m)
 
 static void open_space(struct model *m)
 {
+	static const uint32_t granules[] = {1, 2, 4, 3, 7}; /* in a block */
 	uint64_t block;
 	uint32_t gpu, host, scale;
 
 	test_machine_open(&m->t, WEIR_DATA_REAL);
-	block = m->t.desc.vmm.granularity_bytes << below(m, 3);
+	block = m->t.desc.vmm.granularity_bytes * granules[below(m, ARRAY_LEN(granules))];
 	gpu = 2 + below(m, one_in(m, 2) ? 3 : 15);
 	host = 4 + below(m, 20);
 	m->mode = one_in(m, 8) ? WEIR_FIXED : WEIR_PLANNED;

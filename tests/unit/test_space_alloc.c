@@ -63,6 +63,58 @@ static void test_space_default_block_shrinks_with_the_budget(void **state)
 	test_machine_close(&t);
 }
 
+/* A phantom machine with large memories. */
+static void open_large(struct test_space *t, uint64_t granularity_bytes)
+{
+	struct weir_machine_desc desc;
+
+	memset(t, 0, sizeof(*t));
+	test_machine(&desc);
+	desc.vmm.granularity_bytes = granularity_bytes;
+	for (uint32_t m = 0; m < desc.nr_memories; m++)
+		desc.memory[m].bytes = MIB(1024) * 128;
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &t->machine), 0);
+}
+
+/* The largest of 56, 28, 16 and 8 MiB of which there are 512, and in small budgets less, as far as
+ * the granularity goes. */
+static void test_space_default_block_of_large_budgets(void **state)
+{
+	static const struct {
+		uint64_t granularity_bytes, gpu_bytes, block_bytes;
+	} row[] = {
+		{MIB(2), MIB(1024) * 128, MIB(56)},
+		{MIB(2), 512 * MIB(56), MIB(56)},
+		{MIB(2), 512 * MIB(56) - 1, MIB(28)},
+		{MIB(2), 512 * MIB(28), MIB(28)},
+		{MIB(2), 512 * MIB(28) - 1, MIB(16)},
+		{MIB(2), 512 * MIB(16), MIB(16)},
+		{MIB(2), 512 * MIB(16) - 1, MIB(8)},
+		{MIB(2), 64 * MIB(8), MIB(8)},
+		{MIB(2), 64 * MIB(8) - 1, MIB(4)},
+		{MIB(2), 64 * MIB(4), MIB(4)},
+		{MIB(2), 64 * MIB(4) - 1, MIB(2)},
+		{MIB(2), 2 * MIB(2), MIB(2)},
+		/* A granularity that a size is no multiple of: the next one that is. */
+		{MIB(32), 512 * MIB(56), MIB(64)},
+		{MIB(32), 512 * MIB(28), MIB(32)},
+		{MIB(32), MIB(128), MIB(32)},
+		{MIB(16), 512 * MIB(28), MIB(32)},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+		struct test_space t;
+
+		open_large(&t, row[i].granularity_bytes);
+		assert_int_equal(
+			test_space_create_try(&t, WEIR_PLANNED, 0, row[i].gpu_bytes, MIB(1024)), 0);
+		assert_int_equal(get_stats(&t).block_bytes, row[i].block_bytes);
+		weir_space_destroy(t.space);
+		weir_machine_close(t.machine);
+	}
+}
+
 static void test_space_alloc_sizes(void **state)
 {
 	struct test_space t;
@@ -453,6 +505,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_config_is_checked),
 		cmocka_unit_test(test_space_default_block_shrinks_with_the_budget),
+		cmocka_unit_test(test_space_default_block_of_large_budgets),
 		cmocka_unit_test(test_space_alloc_sizes),
 		cmocka_unit_test(test_space_free_errors),
 		cmocka_unit_test(test_space_out_of_memory_when_both_are_full),
