@@ -483,6 +483,123 @@ static void test_space_take_not_from_an_open_bracket(void **state)
 	take_beside_an_open_bracket(true);
 }
 
+/* ------------------------------------------------------------------ who gives first */
+
+/* Three ranges of two blocks each have all of HBM; all are read late. */
+enum giver { EVICTED, POOLED, IN_BRACKET, GIVERS };
+#define GIVER_BYTES (2 * BLOCK)
+
+struct givers {
+	struct test_space t;
+	uint8_t *giver[GIVERS];
+	const struct chunk *had[GIVERS][2]; /* as the newest range is born */
+};
+
+/* One is read only, one is freed and one will be discarded. */
+static void do_live(struct givers *g, uint32_t seed)
+{
+	struct test_space *t = &g->t;
+
+	for (uint32_t i = POOLED; i < GIVERS; i++) {
+		g->giver[i] = do_alloc(t, GIVER_BYTES, 0);
+		do_fill(t, 0, g->giver[i], GIVER_BYTES, seed + i);
+		do_expect_late(t, 0, g->giver[i], GIVER_BYTES, seed + i);
+	}
+	do_expect_late(t, 0, g->giver[EVICTED], GIVER_BYTES, R_SEED);
+	for (uint32_t i = 0; i < GIVERS; i++)
+		for (uint32_t n = 0; n < 2; n++)
+			g->had[i][n] = range_find(t->space, g->giver[i])->block[n].chunk[TIER_HBM];
+	do_free(t, g->giver[POOLED], 0);
+}
+
+/* Whose a chunk was; GIVERS: nobody's. */
+static uint32_t find_giver(const struct givers *g, const struct chunk *chunk)
+{
+	for (uint32_t i = 0; i < GIVERS; i++)
+		if (chunk == g->had[i][0] || chunk == g->had[i][1])
+			return i;
+	return GIVERS;
+}
+
+/* The chunks of a range that was just born, in its order: the evicted one's, the freed one's and
+ * last the discarded one's. */
+static void expect_order(const struct givers *g, const uint8_t *y)
+{
+	const struct range *range = range_find(g->t.space, y);
+	uint32_t last = EVICTED;
+
+	for (uint32_t n = 0; n < range->nr_blocks; n++) {
+		const struct block *block = &range->block[range_nth_block(range, n)];
+		uint32_t from = find_giver(g, block->chunk[TIER_HBM]);
+
+		assert_true(from < GIVERS);
+		assert_true(n ? from == last || from == last + 1 : from == EVICTED);
+		last = from;
+	}
+	assert_int_equal(last, IN_BRACKET);
+}
+
+static void test_space_take_in_order(void **state)
+{
+	struct givers g;
+	struct test_space *t = &g.t;
+
+	(void)state;
+	open_scaled(t, 1);
+	g.giver[EVICTED] = do_alloc(t, GIVER_BYTES, 0);
+	do_write(t, g.giver[EVICTED], GIVER_BYTES, R_SEED);
+	for (uint32_t i = 0; i < 2 * WARM_UP; i++) {
+		uint8_t *y;
+
+		do_live(&g, 1000 + i);
+		y = do_alloc(t, Y_BYTES, 0);
+		do_begin_discarding(t, y, Y_BYTES, g.giver[IN_BRACKET], GIVER_BYTES);
+		if (i >= WARM_UP)
+			expect_order(&g, y);
+		do_fill_and_end(t, y, Y_BYTES, 3000 + i);
+		do_free(t, g.giver[IN_BRACKET], 0);
+		do_expect_late(t, 0, y, Y_BYTES, 3000 + i);
+		do_free(t, y, 0);
+		do_sync(t);
+	}
+	assert_true(has_plan(t));
+	do_read(t, g.giver[EVICTED], GIVER_BYTES, R_SEED);
+	test_space_close(t);
+}
+
+/* What the plan evicts gives even before that is due: the freed range keeps its chunks for the next
+ * one of its size. */
+static void test_space_take_what_is_due_later(void **state)
+{
+	struct test_space t;
+	uint8_t *r;
+
+	(void)state;
+	open_scaled(&t, 1);
+	r = do_alloc(&t, GIVER_BYTES, 0);
+	do_write(&t, r, GIVER_BYTES, R_SEED);
+	for (uint32_t i = 0; i < 2 * WARM_UP; i++) {
+		uint8_t *x;
+
+		do_expect_late(&t, 0, r, GIVER_BYTES, R_SEED);
+		/* What had to come in for that has arrived. From here on the plan has no use for
+		 * all of r, and y is what needs the room. */
+		t.backend->ops->host_spend(t.backend, SPIN_NS / 2);
+		x = do_alloc(&t, BORN_BYTES, 0);
+		do_begin(&t, 0, x, BORN_BYTES, WEIR_OVERWRITE);
+		if (i >= WARM_UP)
+			assert_int_equal(get_stale(&t, r), 1);
+		do_fill_and_end(&t, x, BORN_BYTES, 1000 + i);
+		do_expect_late(&t, 0, x, BORN_BYTES, 1000 + i);
+		do_free(&t, x, 0);
+		(void)do_live_and_die(&t, Y_BYTES, 2000 + i); /* y */
+		do_sync(&t);
+	}
+	assert_true(has_plan(&t));
+	do_read(&t, r, GIVER_BYTES, R_SEED);
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ beside other moves */
 
 /* A prefetch to the host, asked for while its range was in use, goes on between the taking and the
@@ -536,6 +653,8 @@ int main(void)
 		cmocka_unit_test(test_space_take_not_from_another_stream),
 		cmocka_unit_test(test_space_take_not_from_an_open_bracket),
 		cmocka_unit_test(test_space_take_from_several),
+		cmocka_unit_test(test_space_take_in_order),
+		cmocka_unit_test(test_space_take_what_is_due_later),
 		cmocka_unit_test(test_space_take_beside_a_prefetch),
 	};
 
