@@ -199,7 +199,7 @@ static void test_machine_values_and_origins(void **state)
 	assert_int_equal(desc.memory[link->a].kind, WEIR_MEMORY_HOST);
 	assert_true(link->a_to_b_bytes_per_s == 55.4e9);
 	assert_true(link->b_to_a_bytes_per_s == 55.3e9);
-	assert_int_equal(link->inplace_reach_bytes, 650 << 20);
+	assert_int_equal(link->inplace_reach_bytes, 781 << 20);
 	assert_int_equal(link->inplace_request_bytes, 128);
 	assert_true(desc.device[0].hbm_bytes_per_s == 4.55e12);
 	assert_int_equal(desc.vmm.set_access_ns, 43000);
