@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The structures of chunk pools, shared by the files of src/mem alone. pool->lock guards everything
+ * that can change; functions below are called with it held unless they say otherwise. Those whose
+ * name ends in _unlocked drop it for calls of the backend or of an owner and take it again: the
+ * caller looks at everything anew.
+ */
+#ifndef WEIR_MEM_CHUNK_INTERNAL_H
+#define WEIR_MEM_CHUNK_INTERNAL_H
+
+#include <pthread.h>
+
+#include "src/mem/chunk.h"
+
+#define CHUNK_ORDERS 24u   /* a root has at most 2^23 least chunks */
+#define CHUNK_OWN_STEPS 8u /* size classes of roots of their own, between two powers of two */
+#define CHUNK_OWN_CLASSES (64u * CHUNK_OWN_STEPS)
+
+/* Circular, with the list itself as head. In no list: next is NULL. */
+struct chunk_link {
+	struct chunk_link *prev, *next;
+};
+
+enum chunk_state {
+	CHUNK_NONE,	 /* no chunk begins here */
+	CHUNK_FREE,	 /* in a free list, or in the root's while it is being emptied */
+	CHUNK_POOLED,	 /* in a class pool */
+	CHUNK_PENDING,	 /* in pool->pending, or in the hands of a call that has dropped the lock */
+	CHUNK_PINNED,	 /* the caller's */
+	CHUNK_PUBLISHED, /* in pool->published */
+	CHUNK_EVICTING,	 /* its owner is being asked */
+	CHUNK_STATE_NR
+};
+
+/*
+ * What begins at a least chunk of a root. Free and pooled chunks are 2^order least chunks, aligned
+ * to that; others nr of them. Of a root of its own there is one, as large as the root.
+ */
+struct mem_chunk {
+	struct chunk_link link; /* first: a link is its chunk */
+	struct chunk_root *root;
+	uint64_t owner; /* published, evicting */
+	fence_t fence;	/* pending: may be named by work before it. Handed out: of its zeroing */
+	uint32_t nr;
+	uint32_t rounding; /* of a chunk handed out: bytes that were not asked for */
+	uint8_t state, order;
+	bool zeroed;   /* free, pooled */
+	bool zeroing;  /* pending: zeroed when the fence is reached */
+	bool unfenced; /* pending: work is queued, and its fence could not be recorded */
+	bool given_up; /* evicting: chunk_free() was called */
+};
+
+/* used = sum of nr over chunks that are neither free nor pooled. idle <=> used is 0, the root is in
+ * the pool and nobody is emptying it. */
+struct chunk_root {
+	struct chunk_link all, idle_link;
+	struct backend_chunk backend;
+	uint64_t asked_bytes; /* of a root of its own that is handed out: of its chunk */
+	uint32_t nr, used, nr_pinned;
+	bool own;
+	bool emptying;		/* its free chunks are in held, and nobody is given them */
+	struct chunk_link held; /* then */
+	struct mem_chunk chunk[];
+};
+
+/*
+ * held_bytes = sum over roots = sum of bytes[] over states. bit o of nonempty[z] <=> free[z][o] is
+ * not empty; the same of pooled. published is in the order of eviction, idle the latest first.
+ */
+struct chunk_pool {
+	struct chunk_pool_config config; /* never changes, nor do the next four */
+	struct backend *backend;
+	uint64_t granularity, zero_bytes;
+	uint32_t shift;		   /* of least_bytes */
+	struct backend_chunk zero; /* the source of zeros; zero_bytes of them */
+	stream_id_t zero_stream;
+
+	/* A leaf: held for bookkeeping only. No call of the backend, no callback, no allocation, no
+	 * log but of what is a bug: all of these may take other locks or a long time. */
+	pthread_mutex_t lock;
+	struct chunk_link roots, idle, pending, published;
+	struct chunk_link free[2][CHUNK_ORDERS], pooled[2][CHUNK_ORDERS];
+	uint32_t nonempty[2], pooled_nonempty[2];
+	uint8_t nr_pooled[2][CHUNK_ORDERS];
+	struct chunk_link own[CHUNK_OWN_CLASSES]; /* free roots of their own */
+	uint64_t bytes[CHUNK_STATE_NR];
+	uint64_t zeroed_bytes;	/* of free and pooled ones */
+	uint64_t zeroing_bytes; /* being zeroed ahead of need */
+	uint64_t idle_bytes, creating_bytes, tail_bytes, rounding_bytes;
+	uint64_t nr_in_hand;	       /* pending ones that are in no list */
+	uint32_t nr_asked;	       /* of the last poll; grows while everything is ready */
+	bool progressing;	       /* some thread polls */
+	struct chunk_pool_stats stats; /* the counters and peaks */
+};
+
+/* What chunk_alloc() was asked for. */
+struct chunk_request {
+	uint64_t bytes; /* rounded */
+	uint32_t nr;	/* least chunks; 0: a root of its own */
+	uint32_t order; /* of the least power of two that holds nr */
+	bool zeroed, evict, fence;
+};
+
+/* ------------------------------------------------------------------ lists and small things */
+
+static inline void list_init(struct chunk_link *list)
+{
+	list->prev = list->next = list;
+}
+
+static inline bool list_empty(const struct chunk_link *list)
+{
+	return list->next == list;
+}
+
+static inline void list_del(struct chunk_link *link)
+{
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	link->prev = link->next = NULL;
+}
+
+/* After at: first in a list, if at is the list; before it: last. */
+static inline void list_add(struct chunk_link *at, struct chunk_link *link)
+{
+	link->prev = at;
+	link->next = at->next;
+	at->next->prev = link;
+	at->next = link;
+}
+
+static inline void list_add_tail(struct chunk_link *list, struct chunk_link *link)
+{
+	list_add(list->prev, link);
+}
+
+static inline struct mem_chunk *chunk_of(struct chunk_link *link)
+{
+	return (struct mem_chunk *)link;
+}
+
+static inline struct chunk_root *root_of_all(struct chunk_link *link)
+{
+	return (struct chunk_root *)link;
+}
+
+static inline struct chunk_root *root_of_idle(struct chunk_link *link)
+{
+	return (struct chunk_root *)((char *)link - offsetof(struct chunk_root, idle_link));
+}
+
+static inline uint32_t log2_floor(uint64_t n)
+{
+	return 63 - (uint32_t)__builtin_clzll(n);
+}
+
+static inline uint32_t log2_ceil(uint64_t n)
+{
+	return n > 1 ? log2_floor(n - 1) + 1 : 0;
+}
+
+static inline uint32_t chunk_index(const struct mem_chunk *chunk)
+{
+	return (uint32_t)(chunk - chunk->root->chunk);
+}
+
+/* Bytes that it takes of its root; a root of its own as a whole. */
+static inline uint64_t chunk_span(const struct chunk_pool *pool, const struct mem_chunk *chunk)
+{
+	return chunk->root->own ? chunk->root->backend.bytes : (uint64_t)chunk->nr << pool->shift;
+}
+
+static inline uint64_t pool_held_bytes(const struct chunk_pool *pool)
+{
+	uint64_t held = 0;
+
+	for (uint32_t s = CHUNK_FREE; s < CHUNK_STATE_NR; s++)
+		held += pool->bytes[s];
+	return held;
+}
+
+static inline uint64_t pool_allocated_bytes(const struct chunk_pool *pool)
+{
+	return pool->bytes[CHUNK_PINNED] + pool->bytes[CHUNK_PUBLISHED] +
+	       pool->bytes[CHUNK_EVICTING] - pool->tail_bytes;
+}
+
+/* ------------------------------------------------------------------ roots (chunk_root.c) */
+
+/* The one function that changes a chunk's state. Counts it there: its nr and root are set. */
+void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chunk_state state);
+
+/* A root for a request, of its own or to be cut; not in the pool. Called without the lock. */
+int root_create(struct chunk_pool *pool, uint64_t bytes, bool own, struct chunk_root **out);
+/* Called without the lock; the root is in no pool. */
+void root_destroy(struct chunk_pool *pool, struct chunk_root *root);
+/* All of it is free from here on. */
+void root_add(struct chunk_pool *pool, struct chunk_root *root);
+/* Take an idle root out of the pool, into a list. */
+void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_link *doomed);
+/* Called without the lock. */
+void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed);
+/* Put it on the idle list or take it off, as it is. */
+void root_settle(struct chunk_pool *pool, struct chunk_root *root);
+/* Doom idle roots, the oldest first, until at most so many bytes of them are left. */
+uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed);
+/* The same down to the configured limit. */
+void roots_limit(struct chunk_pool *pool, struct chunk_link *doomed);
+/* Take a root's free chunks out of reach, and give them back. */
+void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root);
+void root_empty_end(struct chunk_pool *pool, struct chunk_root *root);
+
+/* ------------------------------------------------------------------ free lists (chunk_buddy.c) */
+
+/* Free nr least chunks from a place on, merging. Nothing begins there. */
+void buddy_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		bool zeroed);
+/* Take a free chunk off its list: nothing begins there then. */
+void buddy_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+/* A chunk of a root to be cut, pinned, from class pool or free list; NULL: none. */
+struct mem_chunk *buddy_take(struct chunk_pool *pool, const struct chunk_request *request);
+/* Merge the class pools. false: they were empty. */
+bool buddy_flush(struct chunk_pool *pool);
+/* Put a chunk that nothing names any more where its size belongs. It is pending or handed out. */
+void buddy_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+/* Take a chunk out of the class pool: nothing begins there then. */
+void pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+/* Free roots of their own. */
+void own_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+struct mem_chunk *own_take(struct chunk_pool *pool, const struct chunk_request *request);
+/* Take it off its list: nothing begins there then. */
+void own_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+/* The class of a size. */
+uint32_t own_class(uint64_t bytes);
+
+/* ------------------------------------------------------------------ pending (chunk_pending.c) */
+
+/* Make the source of zeros and its stream, and give them back. Called without the lock. */
+int zero_init(struct chunk_pool *pool);
+void zero_fini(struct chunk_pool *pool);
+/*
+ * Queue zeroing of a chunk that is the caller's alone. Called without the lock. *queued: whether
+ * work may name it, by fence *fence, or 0 where that could not be recorded.
+ */
+int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued,
+	       fence_t *fence);
+/* Put a chunk that is pending, and in no list, into the list. fence 0: unfenced. */
+void pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence, bool zeroing);
+/* A pending chunk of just the size, to be handed out with its fence; NULL: none. */
+struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_request *request);
+/* Take a pending chunk back from what it waited for: free. */
+void pending_done(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+/* Ask about pending chunks, the oldest first: a few, or on while some are ready. false: none was,
+ * or another thread is at it. */
+bool pending_poll_unlocked(struct chunk_pool *pool, bool on);
+/* Wait for the pending chunks of a root, or of the pool if root is NULL. false: some stay. */
+bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root);
+/* Queue zeroing of some free memory, if there is not enough. */
+void zero_ahead_unlocked(struct chunk_pool *pool);
+bool zero_ahead_wanted(const struct chunk_pool *pool);
+
+/* ------------------------------------------------------------------ pressure (chunk_pressure.c) */
+
+/* What no free list had: a pinned chunk, or an error. */
+int pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *request,
+			   struct mem_chunk **out);
+
+/* ------------------------------------------------------------------ the pool (chunk.c) */
+
+/* A pinned chunk from what is free; NULL: none. */
+struct mem_chunk *pool_take(struct chunk_pool *pool, const struct chunk_request *request);
+/* A chunk that is handed out, and in no list, is no longer. fence: as chunk_free() is told. */
+void pool_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after);
+
+#endif

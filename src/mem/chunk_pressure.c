@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens when no free list has what is asked for: in order, what cost least first. Take what
+ * is ready by now; merge the class pools; hand out what will be ready, with its fence; create a
+ * root; give back unused ones and try again; create a smaller one; evict.
+ */
+#include <errno.h>
+
+#include "src/mem/chunk_internal.h"
+
+/* Published chunks that are looked at for one that is as large as the request. */
+#define EVICT_LOOK 16u
+
+/* ------------------------------------------------------------------ roots */
+
+/* Drops the lock. */
+static int create_take(struct chunk_pool *pool, const struct chunk_request *request, uint64_t bytes,
+		       struct mem_chunk **out)
+{
+	uint64_t max = pool->config.max_bytes, held = pool_held_bytes(pool) + pool->creating_bytes;
+	struct chunk_root *root;
+	int err;
+
+	if (max && (held > max || bytes > max - held))
+		return -ENOMEM;
+	pool->creating_bytes += bytes;
+	pthread_mutex_unlock(&pool->lock);
+	err = root_create(pool, bytes, !request->nr, &root);
+	pthread_mutex_lock(&pool->lock);
+	pool->creating_bytes -= bytes;
+	if (err) {
+		pool->stats.nr_refused++;
+		return err;
+	}
+	root_add(pool, root);
+	*out = pool_take(pool, request);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* Give back idle roots, the oldest first, until there is room for so much more. Drops the lock.
+ * false: there was none. */
+static bool give_back(struct chunk_pool *pool, uint64_t bytes)
+{
+	uint64_t idle = pool->idle_bytes;
+	struct chunk_link doomed;
+
+	if (!idle)
+		return false;
+	list_init(&doomed);
+	roots_trim(pool, idle > bytes ? idle - bytes : 0, &doomed);
+	pthread_mutex_unlock(&pool->lock);
+	roots_destroy(pool, &doomed);
+	pthread_mutex_lock(&pool->lock);
+	return true;
+}
+
+/* The smallest root that a request fits into. */
+static uint64_t least_root(const struct chunk_pool *pool, const struct chunk_request *request)
+{
+	uint64_t unit = pool->granularity, bytes;
+
+	if (pool->config.least_bytes > unit)
+		unit = pool->config.least_bytes;
+	bytes = (UINT64_C(1) << request->order) << pool->shift;
+	return (bytes + unit - 1) / unit * unit;
+}
+
+static int grow(struct chunk_pool *pool, const struct chunk_request *request,
+		struct mem_chunk **out)
+{
+	uint64_t bytes = request->nr ? pool->config.root_bytes : request->bytes;
+	int err = create_take(pool, request, bytes, out);
+
+	while (err == -ENOMEM && give_back(pool, bytes))
+		err = create_take(pool, request, bytes, out);
+	if (err == -ENOMEM && request->nr && least_root(pool, request) < bytes)
+		err = create_take(pool, request, least_root(pool, request), out);
+	return err;
+}
+
+/* ------------------------------------------------------------------ eviction */
+
+/* Ask a published chunk's owner. Drops the lock; the root is not given back meanwhile, as the chunk
+ * is in use. false: it stays. */
+static bool evict_chunk(struct chunk_pool *pool, struct mem_chunk *chunk)
+{
+	uint64_t owner = chunk->owner;
+
+	list_del(&chunk->link);
+	chunk_set_state(pool, chunk, CHUNK_EVICTING);
+	chunk->given_up = false;
+	pthread_mutex_unlock(&pool->lock);
+	/* Whether it was given up, by whom ever, shows at the chunk. */
+	(void)pool->config.evict(pool->config.evict_arg, chunk, owner);
+	pthread_mutex_lock(&pool->lock);
+	if (chunk->given_up) {
+		pool_put(pool, chunk, chunk->fence);
+		pool->stats.nr_evicted++;
+		return true;
+	}
+	chunk_set_state(pool, chunk, CHUNK_PUBLISHED);
+	list_add_tail(&pool->published, &chunk->link);
+	pool->stats.nr_evict_refused++;
+	return false;
+}
+
+/* Of the first published ones, one that the request fits into. */
+static struct mem_chunk *victim_chunk(struct chunk_pool *pool, const struct chunk_request *request)
+{
+	struct chunk_link *link = pool->published.next;
+
+	for (uint32_t i = 0; i < EVICT_LOOK && link != &pool->published; i++, link = link->next) {
+		struct mem_chunk *chunk = chunk_of(link);
+		const struct chunk_root *root = chunk->root;
+
+		if (root->emptying || root->own != !request->nr)
+			continue;
+		if (root->own ? root->backend.bytes >= request->bytes &&
+					root->backend.bytes - request->bytes <=
+						request->bytes / CHUNK_OWN_STEPS
+			      : log2_floor(chunk->nr) >= request->order)
+			return chunk;
+	}
+	return NULL;
+}
+
+/* The root of the first published chunk that has nothing pinned. */
+static struct chunk_root *victim_root(struct chunk_pool *pool)
+{
+	for (struct chunk_link *l = pool->published.next; l != &pool->published; l = l->next) {
+		struct chunk_root *root = chunk_of(l)->root;
+
+		if (!root->nr_pinned && !root->emptying)
+			return root;
+	}
+	return NULL;
+}
+
+/* Empty a root, as far as its owners let. What becomes free in it meanwhile is kept for the caller,
+ * who has it before the lock is dropped again. Counts who was asked. */
+static void evict_root(struct chunk_pool *pool, struct chunk_root *root, uint64_t *nr_asked)
+{
+	bool all = true;
+
+	root_empty_begin(pool, root);
+	for (uint32_t i = 0; i < root->nr && all && !root->nr_pinned; i++) {
+		if (root->chunk[i].state != CHUNK_PUBLISHED)
+			continue;
+		++*nr_asked;
+		all = evict_chunk(pool, &root->chunk[i]);
+	}
+	if (all && !root->nr_pinned)
+		(void)pending_wait_unlocked(pool, root);
+	root_empty_end(pool, root);
+}
+
+/* Evict a chunk of the size, and wait until the request can have it. */
+static struct mem_chunk *evict_one(struct chunk_pool *pool, const struct chunk_request *request,
+				   struct mem_chunk *victim)
+{
+	const struct chunk_root *root = victim->root;
+	struct mem_chunk *chunk = NULL;
+
+	if (!evict_chunk(pool, victim))
+		return NULL;
+	if (request->fence)
+		chunk = pending_take(pool, request);
+	if (chunk)
+		return chunk;
+	(void)pending_wait_unlocked(pool, root);
+	chunk = pool_take(pool, request);
+	if (!chunk && buddy_flush(pool))
+		chunk = pool_take(pool, request);
+	return chunk;
+}
+
+static int evict(struct chunk_pool *pool, const struct chunk_request *request,
+		 struct mem_chunk **out)
+{
+	/* Owners that refuse are asked again only as often as there were chunks to ask about. */
+	uint64_t nr_asked = 0, most = 2 * pool->stats.nr_chunks + 1;
+	int err = -ENOMEM;
+
+	while (err == -ENOMEM && nr_asked < most) {
+		struct mem_chunk *chunk = victim_chunk(pool, request);
+		struct chunk_root *root;
+
+		if (chunk) {
+			nr_asked++;
+			chunk = evict_one(pool, request, chunk);
+		} else {
+			root = victim_root(pool);
+			if (!root)
+				break;
+			evict_root(pool, root, &nr_asked);
+			chunk = pool_take(pool, request);
+		}
+		if (chunk) {
+			*out = chunk;
+			return 0;
+		}
+		err = grow(pool, request, out);
+	}
+	return err;
+}
+
+int pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *request,
+			   struct mem_chunk **out)
+{
+	struct mem_chunk *chunk = NULL;
+	int err;
+
+	if (pending_poll_unlocked(pool, true))
+		chunk = pool_take(pool, request);
+	if (!chunk && request->nr && buddy_flush(pool))
+		chunk = pool_take(pool, request);
+	if (!chunk && request->fence)
+		chunk = pending_take(pool, request);
+	if (chunk) {
+		*out = chunk;
+		return 0;
+	}
+	err = grow(pool, request, out);
+	if (err == -ENOMEM && request->evict && pool->config.evict)
+		err = evict(pool, request, out);
+	return err;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Root chunks: made, taken into a pool and out of it, idle or not; and the one function that
+ * changes a chunk's state. What is free inside a root is chunk_buddy.c's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/mem/chunk_internal.h"
+
+#define TO(state) (1u << (state))
+
+/* What may follow what. */
+static const uint8_t legal[CHUNK_STATE_NR] = {
+	[CHUNK_NONE] = TO(CHUNK_FREE) | TO(CHUNK_POOLED) | TO(CHUNK_PINNED) | TO(CHUNK_PENDING),
+	[CHUNK_FREE] = TO(CHUNK_NONE),
+	[CHUNK_POOLED] = TO(CHUNK_NONE),
+	[CHUNK_PENDING] = TO(CHUNK_NONE) | TO(CHUNK_PINNED),
+	[CHUNK_PINNED] = TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PUBLISHED),
+	[CHUNK_PUBLISHED] =
+		TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PINNED) | TO(CHUNK_EVICTING),
+	[CHUNK_EVICTING] = TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PUBLISHED),
+};
+
+static bool state_is_used(uint8_t state)
+{
+	return state >= CHUNK_PENDING;
+}
+
+void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chunk_state state)
+{
+	struct chunk_root *root = chunk->root;
+	uint64_t span = chunk_span(pool, chunk);
+
+#ifdef WEIR_DEBUG_CHECKS
+	if (!(legal[chunk->state] & TO(state))) {
+		log_error("chunk %p: from state %u to %u", (void *)chunk, chunk->state, state);
+		abort();
+	}
+#else
+	(void)legal;
+#endif
+	pool->bytes[chunk->state] -= span;
+	pool->bytes[state] += span;
+	root->used -= state_is_used(chunk->state) ? chunk->nr : 0;
+	root->used += state_is_used((uint8_t)state) ? chunk->nr : 0;
+	root->nr_pinned -= chunk->state == CHUNK_PINNED;
+	root->nr_pinned += state == CHUNK_PINNED;
+	chunk->state = (uint8_t)state;
+}
+
+/* ------------------------------------------------------------------ making */
+
+int root_create(struct chunk_pool *pool, uint64_t bytes, bool own, struct chunk_root **out)
+{
+	uint32_t nr = own ? 1 : (uint32_t)(bytes >> pool->shift);
+	struct chunk_root *root = calloc(1, sizeof(*root) + nr * sizeof(root->chunk[0]));
+	int err;
+
+	if (!root)
+		return -ENOMEM;
+	root->nr = nr;
+	root->own = own;
+	err = pool->backend->ops->chunk_create(pool->backend, pool->config.memory, bytes,
+					       &root->backend);
+	if (err) {
+		free(root);
+		return err;
+	}
+	*out = root;
+	return 0;
+}
+
+void root_destroy(struct chunk_pool *pool, struct chunk_root *root)
+{
+	pool->backend->ops->chunk_destroy(pool->backend, &root->backend);
+	free(root);
+}
+
+void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed)
+{
+	while (!list_empty(doomed)) {
+		struct chunk_root *root = root_of_all(doomed->next);
+
+		list_del(&root->all);
+		root_destroy(pool, root);
+	}
+}
+
+void root_add(struct chunk_pool *pool, struct chunk_root *root)
+{
+	list_add_tail(&pool->roots, &root->all);
+	pool->stats.nr_roots++;
+	pool->stats.nr_own += root->own;
+	pool->stats.nr_creates++;
+	if (root->own) {
+		root->chunk[0].root = root;
+		root->chunk[0].nr = 1;
+		own_put(pool, &root->chunk[0], false);
+	} else {
+		buddy_free(pool, root, 0, root->nr, false);
+	}
+	root_settle(pool, root);
+}
+
+/* ------------------------------------------------------------------ idle ones */
+
+void root_settle(struct chunk_pool *pool, struct chunk_root *root)
+{
+	bool idle = !root->used && !root->emptying;
+
+	if (idle == (root->idle_link.next != NULL))
+		return;
+	if (idle) {
+		list_add(&pool->idle, &root->idle_link);
+		pool->idle_bytes += root->backend.bytes;
+	} else {
+		list_del(&root->idle_link);
+		pool->idle_bytes -= root->backend.bytes;
+	}
+}
+
+void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_link *doomed)
+{
+	for (uint32_t i = 0; i < root->nr;) {
+		struct mem_chunk *chunk = &root->chunk[i];
+
+		i += chunk->nr;
+		if (root->own)
+			own_unlink(pool, chunk);
+		else if (chunk->state == CHUNK_POOLED)
+			pooled_unlink(pool, chunk);
+		else
+			buddy_unlink(pool, chunk);
+	}
+	list_del(&root->idle_link);
+	pool->idle_bytes -= root->backend.bytes;
+	list_del(&root->all);
+	list_add_tail(doomed, &root->all);
+	pool->stats.nr_roots--;
+	pool->stats.nr_own -= root->own;
+	pool->stats.nr_destroys++;
+}
+
+uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed)
+{
+	uint64_t before = pool->idle_bytes;
+
+	while (pool->idle_bytes > keep_bytes)
+		root_doom(pool, root_of_idle(pool->idle.prev), doomed);
+	return before - pool->idle_bytes;
+}
+
+void roots_limit(struct chunk_pool *pool, struct chunk_link *doomed)
+{
+	uint64_t floor = pool->config.idle_bytes, part;
+
+	if (pool->idle_bytes <= floor)
+		return;
+	part = pool_held_bytes(pool) / 1000 * pool->config.idle_per_mille;
+	roots_trim(pool, part > floor ? part : floor, doomed);
+}
+
+/* ------------------------------------------------------------------ emptying */
+
+void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root)
+{
+	list_init(&root->held);
+	root->emptying = true;
+	for (uint32_t i = 0; i < root->nr && !root->own; i++) {
+		struct mem_chunk *chunk = &root->chunk[i];
+
+		if (chunk->state == CHUNK_POOLED)
+			pooled_unlink(pool, chunk);
+		else if (chunk->state == CHUNK_FREE)
+			buddy_unlink(pool, chunk);
+		else
+			continue;
+		buddy_free(pool, root, i, chunk->nr, chunk->zeroed);
+	}
+	root_settle(pool, root);
+}
+
+void root_empty_end(struct chunk_pool *pool, struct chunk_root *root)
+{
+	root->emptying = false;
+	while (!list_empty(&root->held)) {
+		struct mem_chunk *chunk = chunk_of(root->held.next);
+
+		if (root->own) {
+			own_unlink(pool, chunk);
+			own_put(pool, chunk, chunk->zeroed);
+		} else {
+			buddy_unlink(pool, chunk);
+			buddy_free(pool, root, chunk_index(chunk), chunk->nr, chunk->zeroed);
+		}
+	}
+	root_settle(pool, root);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random calls of a chunk pool against a model: a list of what is handed out, with the bytes that
+ * each chunk should hold. Chunks do not overlap, keep their bytes until they are given back, are zero
+ * where that was asked for, and come ready or with a fence; figures are those of the model; the
+ * checker holds after each step; in the end nothing is left. Then the same from eight threads on one
+ * pool, where the model of each is its own and owners are asked by whoever needs memory.
+ *
+ * CHUNK_SEED=n in the environment: only that seed. CHUNK_SECONDS=n: how long the threads run.
+ *
+ * Labels: threads
+ * Timeout: 300
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "src/core/types.h"
+#include "src/mem/chunk.h"
+#include "tests/support/driver.h"
+#include "tests/support/space.h"
+#include "tests/unit/test_sim_machine.h"
+
+#define NR_SEEDS 60u
+#define NR_STEPS 600u
+#define NR_SLOTS 48u
+#define NR_THREADS 8u
+#define SECONDS 2.0
+
+/* One chunk of the model. id: what the pool knows its owner by; 0: the slot is empty. */
+struct slot {
+	struct mem_chunk *chunk;
+	uint64_t id;
+	uint64_t asked_bytes, bytes;
+	bool published;
+};
+
+/* A model: what one thread has been given. lock guards all but what only its thread changes. */
+struct model {
+	struct backend *backend;
+	struct chunk_pool *pool;
+	struct test_random random;
+	pthread_mutex_t lock;
+	struct slot slot[NR_SLOTS];
+	uint64_t last_id, number;
+	stream_id_t stream;
+	void *scratch; /* for queued copies to, as large as the largest chunk */
+	uint64_t most_bytes, nr_steps, nr_evicted;
+	bool zero, alone;
+	pthread_t thread;
+};
+
+static struct model model[NR_THREADS];
+static atomic_bool stop;
+static atomic_int failed_line;
+
+/* From any thread; the main one asserts. */
+#define require(what)                                                                  \
+	do {                                                                           \
+		int none = 0;                                                          \
+		if (!(what)) {                                                         \
+			atomic_compare_exchange_strong(&failed_line, &none, __LINE__); \
+			atomic_store(&stop, true);                                     \
+		}                                                                      \
+	} while (0)
+
+static uint32_t below(struct model *m, uint32_t n)
+{
+	return random_below(&m->random, n);
+}
+
+/* ------------------------------------------------------------------ bytes */
+
+static uint64_t word_at(uint64_t id, uint64_t i)
+{
+	return id * UINT64_C(0x9e3779b97f4a7c15) + i;
+}
+
+/* Words in which chunks are looked at: the ends, where neighbours would be met, and some between. */
+static uint64_t step_of(uint64_t nr)
+{
+	return nr > 64 ? nr / 64 : 1;
+}
+
+static void put_words(void *addr, uint64_t bytes, uint64_t id)
+{
+	uint64_t nr = bytes / 8, *word = addr;
+
+	for (uint64_t i = 0; i < nr; i += step_of(nr))
+		word[i] = word_at(id, i);
+	word[nr - 1] = word_at(id, nr - 1);
+}
+
+static bool words_are_right(const void *addr, uint64_t bytes, uint64_t id)
+{
+	const uint64_t *word = addr;
+	uint64_t nr = bytes / 8;
+
+	for (uint64_t i = 0; i < nr; i += step_of(nr))
+		if (word[i] != word_at(id, i))
+			return false;
+	return word[nr - 1] == word_at(id, nr - 1);
+}
+
+static bool is_zero(const void *addr, uint64_t bytes)
+{
+	const uint64_t *word = addr;
+
+	for (uint64_t i = 0; i < bytes / 8; i++)
+		if (word[i])
+			return false;
+	return true;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+/* Queue work that names a chunk, sometimes: 0, or its fence. */
+static fence_t some_work(struct model *m, const struct slot *slot)
+{
+	struct backend_copy copy = {m->scratch, chunk_addr(slot->chunk), slot->bytes};
+	struct backend *b = m->backend;
+	fence_t fence = 0;
+
+	if (below(m, 3))
+		return 0;
+	require(!b->ops->copy(b, m->stream, &copy, 1));
+	require(!b->ops->fence_record(b, m->stream, &fence));
+	return fence;
+}
+
+/* Give back what is in a slot, which is the caller's alone. */
+static void give_back(struct model *m, struct slot *slot)
+{
+	require(words_are_right(chunk_addr(slot->chunk), slot->bytes, slot->id));
+	chunk_free(m->pool, slot->chunk, some_work(m, slot));
+	slot->id = 0;
+}
+
+/* Any thread may ask the owner of any chunk: ids tell whose it is. */
+static int on_evict(void *arg, struct mem_chunk *chunk, uint64_t owner)
+{
+	struct model *m = &model[owner % NR_THREADS];
+	int err = -ENOENT;
+
+	(void)arg;
+	pthread_mutex_lock(&m->lock);
+	for (uint32_t i = 0; i < NR_SLOTS; i++) {
+		struct slot *slot = &m->slot[i];
+
+		if (slot->id != owner)
+			continue;
+		require(slot->chunk == chunk && slot->published);
+		err = -EBUSY;
+		if (!(owner / NR_THREADS % 5))
+			break;
+		require(words_are_right(chunk_addr(chunk), slot->bytes, slot->id));
+		slot->id = 0;
+		m->nr_evicted++;
+		/* Without the fence that some have: their copies read, and nobody looks. */
+		chunk_free(m->pool, chunk, 0);
+		err = 0;
+		break;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return err;
+}
+
+static uint64_t some_bytes(struct model *m)
+{
+	uint64_t top = UINT64_C(1) << (3 + below(m, 18)), bytes;
+
+	bytes = top + below(m, (uint32_t)top);
+	if (!below(m, 3))
+		bytes = top;
+	return MIN(bytes, m->most_bytes);
+}
+
+static void step_alloc(struct model *m, struct slot *slot)
+{
+	uint64_t bytes = some_bytes(m);
+	uint32_t flags =
+		(m->zero && !below(m, 3) ? CHUNK_ZEROED : 0) | (below(m, 2) ? CHUNK_EVICT : 0);
+	bool with_fence = below(m, 2);
+	fence_t fence = 0;
+	struct mem_chunk *chunk;
+	int err = chunk_alloc(m->pool, bytes, flags, with_fence ? &fence : NULL, &chunk);
+
+	require(!err || err == -ENOMEM || (err == -EAGAIN && !with_fence && flags & CHUNK_ZEROED));
+	if (err)
+		return;
+	if (fence && !below(m, 4)) {
+		/* Given back unused: the pool knows the fence itself. */
+		chunk_free(m->pool, chunk, below(m, 2) ? fence : 0);
+		return;
+	}
+	if (fence)
+		require(!m->backend->ops->fence_wait(m->backend, fence));
+	require(chunk_bytes(chunk) >= bytes);
+	if (flags & CHUNK_ZEROED)
+		require(is_zero(chunk_addr(chunk), chunk_bytes(chunk)));
+	pthread_mutex_lock(&m->lock);
+	*slot = (struct slot){.chunk = chunk,
+			      .id = ++m->last_id * NR_THREADS + m->number,
+			      .asked_bytes = bytes,
+			      .bytes = chunk_bytes(chunk)};
+	put_words(chunk_addr(chunk), slot->bytes, slot->id);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* With the model's lock. */
+static void step_used(struct model *m, struct slot *slot)
+{
+	int err;
+
+	switch (below(m, 6)) {
+	case 0:
+		if (!slot->published)
+			require(!chunk_publish(m->pool, slot->chunk, slot->id));
+		slot->published = true;
+		break;
+	case 1:
+		err = chunk_pin(m->pool, slot->chunk);
+		require(!err || (err == -EBUSY && !m->alone));
+		if (!err)
+			slot->published = false;
+		break;
+	case 2:
+		chunk_touch(m->pool, slot->chunk);
+		break;
+	default:
+		give_back(m, slot);
+	}
+}
+
+static void step(struct model *m)
+{
+	struct slot *slot = &m->slot[below(m, NR_SLOTS)];
+	bool used;
+
+	m->nr_steps++;
+	switch (below(m, 16)) {
+	case 0:
+		(void)chunk_pool_progress(m->pool);
+		return;
+	case 1:
+		if (!below(m, 8))
+			(void)chunk_pool_trim(m->pool, below(m, 4) * KIB(64));
+		return;
+	case 2: /* time passes */
+		m->backend->ops->host_spend(m->backend, below(m, 20000));
+		return;
+	}
+	pthread_mutex_lock(&m->lock);
+	used = slot->id;
+	if (used)
+		step_used(m, slot);
+	pthread_mutex_unlock(&m->lock);
+	if (!used)
+		step_alloc(m, slot);
+}
+
+/* ------------------------------------------------------------------ one thread */
+
+static void model_init(struct model *m, struct backend *b, struct chunk_pool *pool, uint64_t number,
+		       const struct chunk_pool_config *config)
+{
+	*m = (struct model){.backend = b,
+			    .pool = pool,
+			    .number = number,
+			    .zero = config->zero,
+			    .most_bytes = MIB(1) + KIB(100)};
+	pthread_mutex_init(&m->lock, NULL);
+	assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COPY_OUT, &m->stream), 0);
+	assert_int_equal(b->ops->device_alloc(b, HOST, MIB(2), &m->scratch), 0);
+}
+
+static void model_fini(struct model *m)
+{
+	struct backend *b = m->backend;
+	fence_t fence;
+
+	for (uint32_t i = 0; i < NR_SLOTS; i++)
+		if (m->slot[i].id)
+			give_back(m, &m->slot[i]);
+	assert_int_equal(b->ops->fence_record(b, m->stream, &fence), 0);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+}
+
+static void model_free(struct model *m)
+{
+	m->backend->ops->device_free(m->backend, m->scratch);
+	m->backend->ops->stream_destroy(m->backend, m->stream);
+	pthread_mutex_destroy(&m->lock);
+}
+
+static void expect_figures(struct model *m)
+{
+	struct chunk_pool_stats stats;
+	uint64_t asked = 0, bytes = 0, nr = 0, evictable = 0;
+
+	for (uint32_t i = 0; i < NR_SLOTS; i++) {
+		const struct slot *slot = &m->slot[i];
+
+		if (!slot->id)
+			continue;
+		nr++;
+		bytes += slot->bytes;
+		asked += slot->asked_bytes;
+		evictable += slot->published ? 1 : 0;
+	}
+	chunk_pool_stats(m->pool, &stats);
+	require(stats.nr_chunks == nr && stats.allocated_bytes == bytes);
+	require(stats.rounding_bytes == bytes - asked);
+	require(stats.held_bytes ==
+		stats.allocated_bytes + stats.tail_bytes + stats.free_bytes + stats.pending_bytes);
+	require(evictable || !stats.evictable_bytes);
+	require(!stats.nr_wrong);
+	require(!chunk_pool_check(m->pool));
+}
+
+/* Roots of several sizes, with and without limits and zeroing. */
+static void some_config(struct chunk_pool_config *config, struct backend *b,
+			struct test_random *random)
+{
+	static const uint64_t root[] = {KIB(64), KIB(384), MIB(1), KIB(8), MIB(2)};
+
+	chunk_pool_config_init(config, b, GPU0);
+	config->root_bytes = root[random_below(random, ARRAY_LEN(root))];
+	config->least_bytes = random_below(random, 2) ? 4096 : 512;
+	config->max_bytes = random_below(random, 2) ? MIB(6) : 0;
+	config->idle_bytes = random_below(random, 3) * config->root_bytes;
+	config->nr_pooled = random_below(random, 4) * 3;
+	config->zero = random_below(random, 4);
+	config->zero_ahead_bytes = random_below(random, 2) ? KIB(700) : 0;
+	config->evict = random_below(random, 4) ? on_evict : NULL;
+}
+
+static void expect_empty(struct backend *b, struct chunk_pool *pool, bool zero)
+{
+	struct chunk_pool_stats stats;
+
+	while (chunk_pool_progress(pool)) {
+		chunk_pool_stats(pool, &stats);
+		if (!stats.pending_bytes)
+			break;
+		b->ops->host_spend(b, 1000000);
+	}
+	(void)chunk_pool_trim(pool, 0);
+	chunk_pool_stats(pool, &stats);
+	assert_int_equal(stats.nr_chunks, 0);
+	/* Zeroing ahead may have begun again. */
+	assert_int_equal(stats.held_bytes, stats.pending_bytes + stats.free_bytes);
+	assert_int_equal(chunk_pool_check(pool), 0);
+	chunk_pool_destroy(pool);
+	if (!zero)
+		assert_int_equal(b->ops->memory_used(b, GPU0), 0);
+}
+
+static void run_seed(uint64_t seed)
+{
+	struct test_random random = {seed * 7919 + 1};
+	struct chunk_pool_config config;
+	struct weir_machine_desc desc;
+	struct chunk_pool *pool;
+	struct backend *b;
+
+	test_machine(&desc);
+	desc.vmm.granularity_bytes = random_below(&random, 2) ? 4096 : 512 * 16;
+	assert_int_equal(sim_create(&desc, WEIR_DATA_REAL, &b), 0);
+	some_config(&config, b, &random);
+	assert_int_equal(chunk_pool_create(&config, &pool), 0);
+	model_init(&model[0], b, pool, 0, &config);
+	model[0].random = random;
+	model[0].alone = true;
+	for (uint32_t i = 0; i < NR_STEPS && !atomic_load(&failed_line); i++) {
+		step(&model[0]);
+		expect_figures(&model[0]);
+	}
+	if (failed_line)
+		fail_msg("seed %llu, step %llu: line %d", (unsigned long long)seed,
+			 (unsigned long long)model[0].nr_steps, failed_line);
+	model_fini(&model[0]);
+	expect_empty(b, pool, config.zero);
+	model_free(&model[0]);
+	assert_int_equal(sim_leaks(b), 0);
+	b->ops->destroy(b);
+}
+
+static void test_chunk_random(void **state)
+{
+	const char *only = getenv("CHUNK_SEED");
+
+	(void)state;
+	if (only) {
+		run_seed(strtoull(only, NULL, 10));
+		return;
+	}
+	print_message("seeds 0 to %u\n", NR_SEEDS - 1);
+	for (uint64_t seed = 0; seed < NR_SEEDS; seed++)
+		run_seed(seed);
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static void *thread_main(void *arg)
+{
+	struct model *m = arg;
+
+	while (!atomic_load(&stop)) {
+		step(m);
+		if (!below(m, 64))
+			require(!chunk_pool_check(m->pool));
+	}
+	return NULL;
+}
+
+static void sleep_seconds(double seconds)
+{
+	struct timespec part = {0, 10000000};
+
+	for (double passed = 0; passed < seconds && !atomic_load(&stop); passed += 0.01)
+		nanosleep(&part, NULL);
+}
+
+static void run_threads(bool flaky)
+{
+	const char *text = getenv("CHUNK_SECONDS");
+	double seconds = text ? strtod(text, NULL) : SECONDS;
+	struct chunk_pool_config config;
+	struct weir_machine_desc desc;
+	uint64_t nr_steps = 0, nr_evicted = 0;
+	struct chunk_pool *pool;
+	struct backend *b, *inner;
+
+	test_machine(&desc);
+	assert_int_equal(sim_create(&desc, WEIR_DATA_REAL, &inner), 0);
+	b = inner;
+	if (flaky)
+		assert_int_equal(flaky_create(inner, &b), 0);
+	chunk_pool_config_init(&config, b, GPU0);
+	config.zero = true;
+	config.zero_ahead_bytes = MIB(1);
+	config.evict = on_evict;
+	assert_int_equal(chunk_pool_create(&config, &pool), 0);
+	atomic_store(&stop, false);
+	for (uint32_t i = 0; i < NR_THREADS; i++) {
+		model_init(&model[i], b, pool, i, &config);
+		model[i].random.state = 1000 + i;
+	}
+	for (uint32_t i = 0; i < NR_THREADS; i++)
+		assert_int_equal(pthread_create(&model[i].thread, NULL, thread_main, &model[i]), 0);
+	sleep_seconds(seconds);
+	atomic_store(&stop, true);
+	for (uint32_t i = 0; i < NR_THREADS; i++) {
+		pthread_join(model[i].thread, NULL);
+		nr_steps += model[i].nr_steps;
+		nr_evicted += model[i].nr_evicted;
+	}
+	if (failed_line)
+		fail_msg("line %d", failed_line);
+	print_message("%llu steps, %llu evicted\n", (unsigned long long)nr_steps,
+		      (unsigned long long)nr_evicted);
+	assert_true(nr_evicted > 0);
+	for (uint32_t i = 0; i < NR_THREADS; i++)
+		model_fini(&model[i]);
+	expect_empty(b, pool, true);
+	for (uint32_t i = 0; i < NR_THREADS; i++)
+		model_free(&model[i]);
+	assert_int_equal(sim_leaks(inner), 0);
+	b->ops->destroy(b);
+}
+
+static void test_chunk_threads(void **state)
+{
+	(void)state;
+	run_threads(false);
+}
+
+static void test_chunk_threads_flaky(void **state)
+{
+	(void)state;
+	run_threads(true);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chunk_random),
+		cmocka_unit_test(test_chunk_threads),
+		cmocka_unit_test(test_chunk_threads_flaky),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	test_log_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
