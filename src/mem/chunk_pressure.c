@@ -8,7 +8,8 @@
 
 #include "src/mem/chunk_internal.h"
 
-/* Published chunks that are looked at for one that is as large as the request. */
+/* Published chunks that are looked at for one that is as large as the request, before a root is
+ * emptied. */
 #define EVICT_LOOK 16u
 
 /* ------------------------------------------------------------------ roots */
@@ -104,12 +105,13 @@ static bool evict_chunk(struct chunk_pool *pool, struct mem_chunk *chunk)
 	return false;
 }
 
-/* Of the first published ones, one that the request fits into. */
-static struct mem_chunk *victim_chunk(struct chunk_pool *pool, const struct chunk_request *request)
+/* Of the first nr published ones, one that the request fits into. */
+static struct mem_chunk *victim_chunk(struct chunk_pool *pool, const struct chunk_request *request,
+				      uint64_t nr)
 {
 	struct chunk_link *link = pool->published.next;
 
-	for (uint32_t i = 0; i < EVICT_LOOK && link != &pool->published; i++, link = link->next) {
+	for (uint64_t i = 0; i < nr && link != &pool->published; i++, link = link->next) {
 		struct mem_chunk *chunk = chunk_of(link);
 		const struct chunk_root *root = chunk->root;
 
@@ -182,18 +184,19 @@ static int evict(struct chunk_pool *pool, const struct chunk_request *request,
 	int err = -ENOMEM;
 
 	while (err == -ENOMEM && nr_asked < most) {
-		struct mem_chunk *chunk = victim_chunk(pool, request);
-		struct chunk_root *root;
+		struct mem_chunk *chunk = victim_chunk(pool, request, EVICT_LOOK);
+		struct chunk_root *root = chunk ? NULL : victim_root(pool);
 
+		if (!chunk && !root)
+			chunk = victim_chunk(pool, request, UINT64_MAX);
 		if (chunk) {
 			nr_asked++;
 			chunk = evict_one(pool, request, chunk);
-		} else {
-			root = victim_root(pool);
-			if (!root)
-				break;
+		} else if (root) {
 			evict_root(pool, root, &nr_asked);
 			chunk = pool_take(pool, request);
+		} else {
+			break;
 		}
 		if (chunk) {
 			*out = chunk;
