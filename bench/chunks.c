@@ -234,19 +234,22 @@ static void measure_mixed(void)
 
 /* ------------------------------------------------------------------ sequences */
 
-/* bytes > 0: allocate the chunk number id; 0: free it. */
+/* Allocate chunk number id, or free it. */
 struct operation {
 	uint64_t bytes;
 	uint32_t id;
+	bool free_it;
 };
 
 struct sequence {
 	const char *name;
 	struct operation *op;
 	uint64_t nr, max, nr_ids;
+	uint64_t live_bytes, most_live_bytes; /* asked for */
 };
 
-static void sequence_add(struct sequence *s, uint64_t bytes, uint32_t id)
+/* bytes: of the chunk that is allocated, or freed. */
+static void sequence_add(struct sequence *s, bool free_it, uint64_t bytes, uint32_t id)
 {
 	if (s->nr == s->max) {
 		s->max = s->max ? 2 * s->max : 1024;
@@ -254,31 +257,31 @@ static void sequence_add(struct sequence *s, uint64_t bytes, uint32_t id)
 		if (!s->op)
 			must(-ENOMEM, "sequence");
 	}
-	s->op[s->nr++] = (struct operation){bytes, id};
+	s->live_bytes += free_it ? -bytes : bytes;
+	s->most_live_bytes = MAX(s->most_live_bytes, s->live_bytes);
+	s->op[s->nr++] = (struct operation){bytes, id, free_it};
 }
 
 static void sequence_random(struct sequence *s, uint64_t nr)
 {
-	uint64_t live_bytes = 0, *bytes = calloc(nr, sizeof(*bytes));
 	uint32_t *live = calloc(nr, sizeof(*live)), nr_live = 0;
+	uint64_t *bytes = calloc(nr, sizeof(*bytes));
 
 	if (!bytes || !live)
 		must(-ENOMEM, "sequence");
 	*s = (struct sequence){.name = "random"};
 	while (s->nr < nr) {
-		if (live_bytes < LIVE_BYTES) {
+		if (s->live_bytes < LIVE_BYTES) {
 			uint32_t id = (uint32_t)s->nr_ids++;
 
 			bytes[id] = random_bytes();
-			sequence_add(s, bytes[id], id);
-			live_bytes += bytes[id];
+			sequence_add(s, false, bytes[id], id);
 			live[nr_live++] = id;
 		} else {
 			uint32_t at = below(nr_live), id = live[at];
 
 			live[at] = live[--nr_live];
-			live_bytes -= bytes[id];
-			sequence_add(s, 0, id);
+			sequence_add(s, true, bytes[id], id);
 		}
 	}
 	free(bytes);
@@ -289,6 +292,7 @@ static void sequence_random(struct sequence *s, uint64_t nr)
 static struct {
 	struct sequence *sequence;
 	void *addr[4096];
+	uint64_t bytes[4096];
 	uint32_t id[4096];
 	uint32_t nr;
 } recorder;
@@ -302,8 +306,9 @@ static int record_alloc(struct manager *m, uint64_t bytes, const char *name, voi
 	if (recorder.nr == ARRAY_LEN(recorder.addr))
 		return -ENOMEM;
 	recorder.addr[recorder.nr] = *addr;
+	recorder.bytes[recorder.nr] = bytes;
 	recorder.id[recorder.nr++] = (uint32_t)recorder.sequence->nr_ids;
-	sequence_add(recorder.sequence, bytes, (uint32_t)recorder.sequence->nr_ids++);
+	sequence_add(recorder.sequence, false, bytes, (uint32_t)recorder.sequence->nr_ids++);
 	return 0;
 }
 
@@ -312,9 +317,10 @@ static void record_free(struct manager *m, void *addr)
 	for (uint32_t i = 0; i < recorder.nr; i++) {
 		if (recorder.addr[i] != addr)
 			continue;
-		sequence_add(recorder.sequence, 0, recorder.id[i]);
+		sequence_add(recorder.sequence, true, recorder.bytes[i], recorder.id[i]);
 		recorder.nr--;
 		recorder.addr[i] = recorder.addr[recorder.nr];
+		recorder.bytes[i] = recorder.bytes[recorder.nr];
 		recorder.id[i] = recorder.id[recorder.nr];
 		break;
 	}
@@ -351,15 +357,15 @@ static void sequence_gcn(struct sequence *s)
 /* What is seen on the way of an untimed run. */
 struct fragmentation {
 	double sum, most;
-	uint64_t nr, live_bytes, most_live_bytes;
+	uint64_t nr, live_bytes;
 };
 
-static void fragmentation_sample(struct fragmentation *f, struct bench *b)
+static void fragmentation_sample(struct fragmentation *f, const struct sequence *s, struct bench *b)
 {
 	struct chunk_pool_stats stats;
 	double part;
 
-	if (f->live_bytes < f->most_live_bytes / 2)
+	if (f->live_bytes < s->most_live_bytes / 2)
 		return;
 	chunk_pool_stats(b->pool, &stats);
 	part = 1 - (double)stats.allocated_bytes / (double)stats.held_bytes;
@@ -373,34 +379,30 @@ static void replay(struct bench *b, const struct sequence *s, uint32_t *sample,
 		   struct fragmentation *f)
 {
 	struct mem_chunk **chunk = calloc(s->nr_ids, sizeof(struct mem_chunk *));
-	uint64_t *bytes = calloc(s->nr_ids, sizeof(*bytes));
 
-	if (!chunk || !bytes)
+	if (!chunk)
 		must(-ENOMEM, "replay");
 	for (uint64_t i = 0; i < s->nr; i++) {
 		const struct operation *op = &s->op[i];
 		uint64_t start = sample ? host_ns() : 0;
 
-		if (op->bytes) {
-			must(chunk_alloc(b->pool, op->bytes, 0, NULL, &chunk[op->id]), "replay");
-		} else {
+		if (op->free_it) {
 			chunk_free(b->pool, chunk[op->id], 0);
 			chunk[op->id] = NULL;
+		} else {
+			must(chunk_alloc(b->pool, op->bytes, 0, NULL, &chunk[op->id]), "replay");
 		}
 		if (sample) {
 			sample[i] = (uint32_t)(host_ns() - start);
 			continue;
 		}
-		f->live_bytes += op->bytes ? op->bytes : -bytes[op->id];
-		bytes[op->id] = op->bytes;
-		f->most_live_bytes = MAX(f->most_live_bytes, f->live_bytes);
+		f->live_bytes += op->free_it ? -op->bytes : op->bytes;
 		if (i % SAMPLE_EVERY == 0)
-			fragmentation_sample(f, b);
+			fragmentation_sample(f, s, b);
 	}
 	for (uint64_t i = 0; i < s->nr_ids; i++)
 		chunk_free(b->pool, chunk[i], 0);
 	free(chunk);
-	free(bytes);
 }
 
 static void measure_sequence(const struct sequence *s, uint64_t root_bytes)
@@ -447,7 +449,7 @@ static void measure_sequence(const struct sequence *s, uint64_t root_bytes)
 int main(int argc, char **argv)
 {
 	static const uint64_t hit[] = {4096, 65536, 98304, 2 << 20, 48 << 20, UINT64_C(1) << 30};
-	static const uint64_t root[] = {2 << 20, 0, 128 << 20};
+	static const uint64_t root[] = {2 << 20, 0, 32 << 20};
 	uint64_t nr = argc > 1 ? strtoull(argv[1], NULL, 10) : OPERATIONS;
 	struct sequence sequence;
 	char why[256];

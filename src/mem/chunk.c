@@ -9,7 +9,8 @@
 #include "src/base/log.h"
 #include "src/mem/chunk_internal.h"
 
-#define ROOT_BYTES (UINT64_C(32) << 20)
+/* Larger ones need fewer calls of the backend; a small chunk that lives long then keeps more alive. */
+#define ROOT_BYTES (UINT64_C(8) << 20)
 #define LEAST_BYTES UINT64_C(4096)
 #define LEAST_BYTES_MIN UINT64_C(512)
 

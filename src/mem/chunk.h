@@ -51,8 +51,8 @@ struct chunk_pool_config {
 	void *evict_arg;
 };
 
-/* Defaults: roots of 32 MiB (or one granule, or the memory's 16th, see there), least size 4 KiB, no
- * limit, two roots and 5 % idle, 8 pooled, no zeroing, no eviction. */
+/* Defaults: roots of 8 MiB (a granule, if that is more; halved while they are above a 16th of the
+ * memory), least size 4 KiB, no limit, two roots and 5 % idle, 8 pooled, no zeroing, no eviction. */
 void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b, uint32_t memory);
 
 /*

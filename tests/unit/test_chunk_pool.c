@@ -413,8 +413,7 @@ static void test_chunk_pool_others_take_the_memory(void **state)
 	(void)state;
 	open_pool(NULL);
 	a = get(ROOT);
-	assert_int_equal(
-		backend->ops->chunk_create(backend, GPU0, MIB(15) - KIB(256), &others), 0);
+	assert_int_equal(backend->ops->chunk_create(backend, GPU0, MIB(15) - KIB(256), &others), 0);
 	b = get(LEAST); /* from a root of the least size */
 	chunk_pool_stats(pool, &stats);
 	assert_int_equal(stats.held_bytes, ROOT + LEAST);
@@ -465,11 +464,11 @@ static void test_chunk_pool_wrong_configuration(void **state)
 	open_backend();
 	config_default(&good);
 	open_pool(&good);
-#define WRONG(field, value)                                                    \
-	do {                                                                   \
-		config = good;                                                 \
-		config.field = (value);                                        \
-		assert_int_equal(chunk_pool_create(&config, &pool), -EINVAL);  \
+#define WRONG(field, value)                                                   \
+	do {                                                                  \
+		config = good;                                                \
+		config.field = (value);                                       \
+		assert_int_equal(chunk_pool_create(&config, &pool), -EINVAL); \
 	} while (0)
 	WRONG(memory, 3);
 	WRONG(root_bytes, 0);
