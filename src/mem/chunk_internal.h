@@ -71,8 +71,8 @@ struct chunk_pool {
 	struct chunk_pool_config config; /* never changes, nor do the next four */
 	struct backend *backend;
 	uint64_t granularity, zero_bytes;
-	uint32_t shift;		   /* of least_bytes */
-	struct backend_chunk zero; /* the source of zeros; zero_bytes of them */
+	uint32_t shift; /* of least_bytes */
+	void *zero;	/* the source of zeros: zero_bytes of them */
 	stream_id_t zero_stream;
 
 	/* A leaf: held for bookkeeping only. No call of the backend, no callback, no allocation, no

@@ -35,7 +35,7 @@ static int zero_fill(struct chunk_pool *pool)
 		if (!zeros)
 			return -ENOMEM;
 	}
-	err = b->ops->upload(b, pool->zero_stream, pool->zero.alias, zeros, pool->zero_bytes);
+	err = b->ops->upload(b, pool->zero_stream, pool->zero, zeros, pool->zero_bytes);
 	free(zeros);
 	return err;
 }
@@ -43,30 +43,27 @@ static int zero_fill(struct chunk_pool *pool)
 int zero_init(struct chunk_pool *pool)
 {
 	struct backend *b = pool->backend;
-	uint64_t bytes = pool->config.root_bytes;
 	int err;
 
 	if (!pool->config.zero)
 		return 0;
-	if (bytes > ZERO_BYTES_MAX)
-		bytes = ZERO_BYTES_MAX > pool->granularity
-				? ZERO_BYTES_MAX / pool->granularity * pool->granularity
-				: pool->granularity;
-	pool->zero_bytes = bytes;
+	pool->zero_bytes =
+		pool->config.root_bytes < ZERO_BYTES_MAX ? pool->config.root_bytes : ZERO_BYTES_MAX;
 	err = b->ops->stream_create(b, pool->config.zero_device, BACKEND_COPY_IN,
 				    &pool->zero_stream);
 	if (err)
 		return err;
-	err = b->ops->chunk_create(b, pool->config.memory, bytes, &pool->zero);
+	/* A plain allocation: what is uploaded to an alias, backends need not take. */
+	err = b->ops->device_alloc(b, pool->config.memory, pool->zero_bytes, &pool->zero);
 	if (err)
 		goto err_stream;
 	err = zero_fill(pool);
 	if (err)
-		goto err_chunk;
+		goto err_zero;
 	return 0;
 
-err_chunk:
-	b->ops->chunk_destroy(b, &pool->zero);
+err_zero:
+	b->ops->device_free(b, pool->zero);
 err_stream:
 	b->ops->stream_destroy(b, pool->zero_stream);
 	return err;
@@ -78,7 +75,7 @@ void zero_fini(struct chunk_pool *pool)
 
 	if (!pool->config.zero)
 		return;
-	b->ops->chunk_destroy(b, &pool->zero);
+	b->ops->device_free(b, pool->zero);
 	b->ops->stream_destroy(b, pool->zero_stream);
 }
 
@@ -99,7 +96,7 @@ int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *que
 		while (left && nr < ZERO_PIECES) {
 			uint64_t bytes = left < pool->zero_bytes ? left : pool->zero_bytes;
 
-			copy[nr++] = (struct backend_copy){at, pool->zero.alias, bytes};
+			copy[nr++] = (struct backend_copy){at, pool->zero, bytes};
 			at += bytes;
 			left -= bytes;
 		}

@@ -12,6 +12,7 @@ export WEIR_TEST_MACHINE=cuda
 # Sanitizers make threads slow to start, and the fake has one for each stream.
 WEIR_SEQUENCES=${WEIR_SEQUENCES:-2000} "$BUILD_DIR/tests/property/test_space_random"
 "$BUILD_DIR/tests/contract/test_space_threads"
+"$BUILD_DIR/tests/property/test_chunk_random"
 
 # The same in debug mode, which refuses what core must not do and takes access from what nobody
 # declared.

@@ -357,6 +357,15 @@ static void test_chunk_pending_questions_fail(void **state)
 	assert_false(chunk_pool_progress(pool));
 	look();
 	assert_int_equal(stats.pending_bytes, 0);
+	assert_int_equal(chunk_alloc(pool, ROOT, CHUNK_ZEROED, NULL, &chunk), -EAGAIN);
+	pass_time();
+	flaky_arm(flaky, flaky_nr_calls(flaky) + 1, -EIO);
+	assert_true(chunk_pool_progress(pool));
+	assert_false(chunk_pool_progress(pool));
+	look();
+	assert_int_equal(stats.nr_fence_errors, 2);
+	assert_int_equal(stats.free_bytes, ROOT);
+	assert_int_equal(stats.zeroed_bytes, 0);
 	/* The fence of a zeroing that was queued is not had: a later one stands for it. */
 	flaky_arm(flaky, flaky_nr_calls(flaky) + 2, -EIO);
 	assert_int_equal(chunk_alloc(pool, ROOT, CHUNK_ZEROED, &fence, &chunk), -EIO);
