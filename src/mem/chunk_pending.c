@@ -19,7 +19,7 @@
 #define ZERO_AHEAD 4u	/* chunks that a call of the progress function queues */
 #define POLL_NR 32u
 #define TAKE_LOOK 16u
-/* A wait that gets nowhere in so many rounds, because questions keep failing, is given up. */
+/* Rounds of a wait in which nothing became ready, because questions keep failing. */
 #define WAIT_ROUNDS 1000u
 
 /* ------------------------------------------------------------------ the source of zeros */
@@ -305,8 +305,9 @@ static void pending_prefer(struct chunk_pool *pool, const struct chunk_root *roo
 
 bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root)
 {
-	for (uint32_t i = 0; i < WAIT_ROUNDS; i++) {
+	for (uint32_t nr_failed = 0; nr_failed < WAIT_ROUNDS;) {
 		uint32_t nr = wait_some(pool, root);
+		bool others = !nr || pool->progressing;
 
 		if (!nr && !pool->nr_in_hand)
 			return true;
@@ -314,7 +315,8 @@ bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *roo
 			pending_prefer(pool, root);
 		if (nr && pending_poll_unlocked(pool, true))
 			continue;
-		/* Another thread may have some in hand. */
+		/* Another thread has some in hand, and will be done with them. */
+		nr_failed += !others;
 		pthread_mutex_unlock(&pool->lock);
 		sched_yield();
 		pthread_mutex_lock(&pool->lock);

@@ -3,16 +3,16 @@
  * Root chunks: made, taken into a pool and out of it, idle or not; and the one function that
  * changes a chunk's state. What is free inside a root is chunk_buddy.c's.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
 #include "src/mem/chunk_internal.h"
 
 #define TO(state) (1u << (state))
 
 /* What may follow what. */
-static const uint8_t legal[CHUNK_STATE_NR] = {
+static const uint8_t transitions[CHUNK_STATE_NR] = {
 	[CHUNK_NONE] = TO(CHUNK_FREE) | TO(CHUNK_POOLED) | TO(CHUNK_PINNED) | TO(CHUNK_PENDING),
 	[CHUNK_FREE] = TO(CHUNK_NONE),
 	[CHUNK_POOLED] = TO(CHUNK_NONE),
@@ -31,16 +31,11 @@ static bool state_is_used(uint8_t state)
 void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chunk_state state)
 {
 	struct chunk_root *root = chunk->root;
+	bool legal = (transitions[chunk->state] & TO(state)) != 0;
 	uint64_t span = chunk_span(pool, chunk);
 
-#ifdef WEIR_DEBUG_CHECKS
-	if (!(legal[chunk->state] & TO(state))) {
-		log_error("chunk %p: from state %u to %u", (void *)chunk, chunk->state, state);
-		abort();
-	}
-#else
+	assert(legal);
 	(void)legal;
-#endif
 	pool->bytes[chunk->state] -= span;
 	pool->bytes[state] += span;
 	root->used -= state_is_used(chunk->state) ? chunk->nr : 0;

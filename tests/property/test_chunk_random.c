@@ -4,7 +4,8 @@
  * each chunk should hold. Chunks do not overlap, keep their bytes until they are given back, are zero
  * where that was asked for, and come ready or with a fence; figures are those of the model; the
  * checker holds after each step; in the end nothing is left. Then the same from eight threads on one
- * pool, where the model of each is its own and owners are asked by whoever needs memory.
+ * pool, where the model of each is its own and owners are asked by whoever needs memory; once with
+ * calls of the backend that fail now and then.
  *
  * CHUNK_SEED=n in the environment: only that seed. CHUNK_SECONDS=n: how long the threads run. On the
  * machine that WEIR_TEST_MACHINE names, see tests/support/driver.h.
@@ -52,6 +53,7 @@ struct model {
 	uint64_t *buffer; /* a chunk's bytes, where the CPU does not reach them */
 	uint64_t most_bytes, nr_steps, nr_evicted;
 	bool zero, alone;
+	bool fails; /* now and then a call of the backend does */
 	pthread_t thread;
 };
 
@@ -211,7 +213,8 @@ static void step_alloc(struct model *m, struct slot *slot)
 	struct mem_chunk *chunk;
 	int err = chunk_alloc(m->pool, bytes, flags, with_fence ? &fence : NULL, &chunk);
 
-	require(!err || err == -ENOMEM || (err == -EAGAIN && !with_fence && flags & CHUNK_ZEROED));
+	require(!err || err == -ENOMEM || (err == -EIO && m->fails) ||
+		(err == -EAGAIN && !with_fence && flags & CHUNK_ZEROED));
 	if (err)
 		return;
 	if (fence && !below(m, 4)) {
@@ -465,12 +468,18 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static void sleep_seconds(double seconds)
+/* flaky NULL: nothing fails. */
+static void sleep_seconds(double seconds, struct backend *flaky)
 {
-	struct timespec part = {0, 10000000};
+	struct timespec part = {0, 1000000};
 
-	for (double passed = 0; passed < seconds && !atomic_load(&stop); passed += 0.01)
+	for (double passed = 0; passed < seconds && !atomic_load(&stop); passed += 0.001) {
 		nanosleep(&part, NULL);
+		if (flaky)
+			flaky_arm(flaky, flaky_nr_calls(flaky) + 5, -EIO);
+	}
+	if (flaky)
+		flaky_arm(flaky, 0, 0);
 }
 
 static void run_threads(bool flaky)
@@ -478,6 +487,7 @@ static void run_threads(bool flaky)
 	const char *text = getenv("CHUNK_SECONDS");
 	double seconds = text ? strtod(text, NULL) : SECONDS;
 	struct chunk_pool_config config;
+	struct chunk_pool_stats stats;
 	uint64_t nr_steps = 0, nr_evicted = 0;
 	struct backend *inner = open_backend(4096), *b = inner;
 	struct chunk_pool *pool;
@@ -492,12 +502,14 @@ static void run_threads(bool flaky)
 	assert_int_equal(chunk_pool_create(&config, &pool), 0);
 	atomic_store(&stop, false);
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
-		model_init(&model[i], b, pool, i, &config);
+		/* Of the model's own calls none fails. */
+		model_init(&model[i], inner, pool, i, &config);
 		model[i].random.state = 1000 + i;
+		model[i].fails = flaky;
 	}
 	for (uint32_t i = 0; i < NR_THREADS; i++)
 		assert_int_equal(pthread_create(&model[i].thread, NULL, thread_main, &model[i]), 0);
-	sleep_seconds(seconds);
+	sleep_seconds(seconds, flaky ? b : NULL);
 	atomic_store(&stop, true);
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
 		pthread_join(model[i].thread, NULL);
@@ -506,8 +518,10 @@ static void run_threads(bool flaky)
 	}
 	if (failed_line)
 		fail_msg("line %d", failed_line);
-	print_message("%llu steps, %llu evicted\n", (unsigned long long)nr_steps,
-		      (unsigned long long)nr_evicted);
+	chunk_pool_stats(pool, &stats);
+	print_message("%llu steps, %llu evicted, %llu questions failed\n",
+		      (unsigned long long)nr_steps, (unsigned long long)nr_evicted,
+		      (unsigned long long)stats.nr_fence_errors);
 	assert_true(nr_evicted > 0);
 	for (uint32_t i = 0; i < NR_THREADS; i++)
 		model_fini(&model[i]);
