@@ -102,9 +102,11 @@ static int compare(const void *a, const void *b)
 /* Sorts the samples, and divides each. */
 static void print_times(const char *name, uint32_t *sample, uint64_t nr, double divisor)
 {
+	uint64_t middle = nr / 2, most = nr - 1 - nr / 100;
+
 	qsort(sample, nr, sizeof(*sample), compare);
 	printf("\"%s\":{\"min\":%.1f,\"median\":%.1f,\"p99\":%.1f}", name, sample[0] / divisor,
-	       sample[nr / 2] / divisor, sample[nr - 1 - nr / 100] / divisor);
+	       sample[middle] / divisor, sample[most] / divisor);
 }
 
 static void print_begin(const char *name)
@@ -202,6 +204,7 @@ static void measure_mixed(void)
 	static struct mem_chunk *live[NR_MIXED];
 	static uint32_t sample[SAMPLES];
 	struct chunk_pool_stats before, after;
+	uint64_t nr_misses;
 	struct bench b;
 
 	bench_open(&b, 0);
@@ -221,10 +224,10 @@ static void measure_mixed(void)
 			sample[i - WARM_UP] = (uint32_t)(host_ns() - start);
 	}
 	chunk_pool_stats(b.pool, &after);
+	nr_misses = after.nr_allocs - before.nr_allocs - (after.nr_hits - before.nr_hits);
 	print_begin("mixed");
 	printf("\"live\":%u,\"samples\":%u,\"misses\":%llu,", NR_MIXED, SAMPLES,
-	       (unsigned long long)(after.nr_allocs - before.nr_allocs - after.nr_hits +
-				    before.nr_hits));
+	       (unsigned long long)nr_misses);
 	print_times("pair_ns", sample, SAMPLES, PAIRS);
 	printf("}\n");
 	for (uint32_t i = 0; i < NR_MIXED; i++)

@@ -9,7 +9,7 @@
 #include "src/base/log.h"
 #include "src/mem/chunk_internal.h"
 
-/* Larger ones need fewer calls of the backend; a small chunk that lives long then keeps more alive. */
+/* Larger ones need fewer calls of the backend, but one small chunk then keeps more of it. */
 #define ROOT_BYTES (UINT64_C(8) << 20)
 #define LEAST_BYTES UINT64_C(4096)
 #define LEAST_BYTES_MIN UINT64_C(512)

@@ -52,7 +52,7 @@ struct chunk_pool_config {
 };
 
 /* Defaults: roots of 8 MiB (a granule, if that is more; halved while they are above a 16th of the
- * memory), least size 4 KiB, no limit, two roots and 5 % idle, 8 pooled, no zeroing, no eviction. */
+ * memory), least size 4 KiB, no limit, two roots or 5 % idle, 8 pooled, no zeroing, no evict. */
 void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b, uint32_t memory);
 
 /*
@@ -79,8 +79,8 @@ void chunk_pool_destroy(struct chunk_pool *pool);
  *                     has room for, to the granularity.
  * @param [in]  flags  CHUNK_EVICT: blocks for the owners' callbacks and the work that they queued;
  *                     the caller holds no lock that those take.
- * @param [out] fence  The chunk is to be touched behind it only; 0: at once. NULL: the caller cannot
- *                     wait, and gets only what is ready.
+ * @param [out] fence  The chunk is to be touched behind it only; 0: at once. NULL: the caller
+ *                     cannot wait, and gets only what is ready.
  * @return 0, or, with every chunk as before (unused roots may have been given back):
  *   -EINVAL   bytes is 0, unknown flags
  *   -ENOMEM   the backend or the limit has no more, and nothing else could be given up
@@ -96,8 +96,8 @@ int chunk_alloc(struct chunk_pool *pool, uint64_t bytes, uint32_t flags, fence_t
  * Give a chunk back.
  * after: a fence behind all queued work that names it, and behind the fence it came with if that
  * may not be reached; 0: there is no such work. The pool waits for the chunk's own zeroing itself.
- * It is mapped at no block address. A chunk that is not handed out is logged and left alone. NULL is
- * allowed.
+ * It is mapped at no block address. A chunk that is not handed out is logged and left alone. NULL
+ * is allowed.
  */
 void chunk_free(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after);
 
@@ -119,8 +119,9 @@ uint64_t chunk_bytes(const struct mem_chunk *chunk);
 const struct backend_chunk *chunk_root_of(const struct mem_chunk *chunk, uint64_t *offset);
 
 /*
- * The progress function: takes back what became ready and queues zeroing ahead of need. To be called
- * when work completes. At once where another thread is in it. A call does a bounded amount of work.
+ * The progress function: takes back what became ready and queues zeroing ahead of need. To be
+ * called when work completes. Does little where another thread is in it; a call does a bounded
+ * amount of work.
  * @return whether there is something to come back for: pending chunks, or zeroing left to queue
  */
 bool chunk_pool_progress(struct chunk_pool *pool);

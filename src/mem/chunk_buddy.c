@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is free: buddies inside roots that are cut, class pools above them, roots of their own by
- * size. Everything on the way of a hit is here, and none of it searches or allocates: a bit map says
- * which size has something, lists are last in, first out. (Own roots look at a few of about the
- * size, for the best fit.)
+ * size. Everything on the way of a hit is here, and none of it searches or allocates: a bit map
+ * says which size has something, lists are last in, first out. (Of free roots of their own a few of
+ * about the size are looked at, for the best fit.)
  *
  * Last in, first out was preferred to the lowest address: it costs nothing, and memory that was
  * used last is the warmest. What that loses in fragmentation is bounded by keeping large requests

@@ -222,12 +222,14 @@ static bool question_settle(struct chunk_pool *pool, const struct question *q)
 /* Drops the lock. @return how many became free */
 static uint32_t poll_some(struct chunk_pool *pool, uint32_t *nr_asked)
 {
+	struct chunk_link *link = pool->pending.next;
 	struct question question[POLL_NR];
 	uint32_t nr = 0, nr_free = 0;
 
-	while (nr < POLL_NR && !list_empty(&pool->pending)) {
-		struct mem_chunk *chunk = chunk_of(pool->pending.next);
+	while (nr < POLL_NR && link != &pool->pending) {
+		struct mem_chunk *chunk = chunk_of(link);
 
+		link = link->next;
 		list_del(&chunk->link);
 		question[nr++] = (struct question){
 			.chunk = chunk, .fence = chunk->fence, .unfenced = chunk->unfenced};

@@ -75,12 +75,15 @@ void root_destroy(struct chunk_pool *pool, struct chunk_root *root)
 
 void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed)
 {
-	while (!list_empty(doomed)) {
-		struct chunk_root *root = root_of_all(doomed->next);
+	struct chunk_link *link = doomed->next;
 
-		list_del(&root->all);
+	while (link != doomed) {
+		struct chunk_root *root = root_of_all(link);
+
+		link = link->next;
 		root_destroy(pool, root);
 	}
+	list_init(doomed);
 }
 
 void root_add(struct chunk_pool *pool, struct chunk_root *root)
@@ -140,10 +143,15 @@ void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_li
 
 uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed)
 {
+	struct chunk_link *link = pool->idle.prev;
 	uint64_t before = pool->idle_bytes;
 
-	while (pool->idle_bytes > keep_bytes)
-		root_doom(pool, root_of_idle(pool->idle.prev), doomed);
+	while (pool->idle_bytes > keep_bytes && link != &pool->idle) {
+		struct chunk_root *root = root_of_idle(link);
+
+		link = link->prev;
+		root_doom(pool, root, doomed);
+	}
 	return before - pool->idle_bytes;
 }
 

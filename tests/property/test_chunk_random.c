@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random calls of a chunk pool against a model: a list of what is handed out, with the bytes that
- * each chunk should hold. Chunks do not overlap, keep their bytes until they are given back, are zero
- * where that was asked for, and come ready or with a fence; figures are those of the model; the
- * checker holds after each step; in the end nothing is left. Then the same from eight threads on one
- * pool, where the model of each is its own and owners are asked by whoever needs memory; once with
- * calls of the backend that fail now and then.
+ * each chunk should hold. Chunks do not overlap, keep their bytes until they are given back, are
+ * zero where that was asked for, and come ready or with a fence; figures are those of the model;
+ * the checker holds after each step; in the end nothing is left. Then the same from eight threads
+ * on one pool, where the model of each is its own and owners are asked by whoever needs memory;
+ * once with calls of the backend that fail now and then.
  *
- * CHUNK_SEED=n in the environment: only that seed. CHUNK_SECONDS=n: how long the threads run. On the
- * machine that WEIR_TEST_MACHINE names, see tests/support/driver.h.
+ * CHUNK_SEED=n in the environment: only that seed. CHUNK_SECONDS=n: how long the threads run. On
+ * the machine that WEIR_TEST_MACHINE names, see tests/support/driver.h.
  *
  * Labels: threads
  * Timeout: 300
@@ -45,16 +45,16 @@ struct model {
 	struct backend *backend;
 	struct chunk_pool *pool;
 	struct test_random random;
-	pthread_mutex_t lock;
-	struct slot slot[NR_SLOTS];
 	uint64_t last_id, number;
-	stream_id_t stream;
+	uint64_t most_bytes, nr_steps, nr_evicted;
 	void *scratch;	  /* for queued copies to, as large as the largest chunk */
 	uint64_t *buffer; /* a chunk's bytes, where the CPU does not reach them */
-	uint64_t most_bytes, nr_steps, nr_evicted;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	struct slot slot[NR_SLOTS];
+	stream_id_t stream;
 	bool zero, alone;
 	bool fails; /* now and then a call of the backend does */
-	pthread_t thread;
 };
 
 static struct model model[NR_THREADS];
@@ -83,7 +83,7 @@ static uint64_t word_at(uint64_t id, uint64_t i)
 	return id * UINT64_C(0x9e3779b97f4a7c15) + i;
 }
 
-/* Words in which chunks are looked at: the ends, where neighbours would be met, and some between. */
+/* Words in which chunks are looked at: the ends, where neighbours would be met, and between. */
 static uint64_t step_of(uint64_t nr)
 {
 	return nr > 64 ? nr / 64 : 1;
@@ -473,7 +473,7 @@ static void sleep_seconds(double seconds, struct backend *flaky)
 {
 	struct timespec part = {0, 1000000};
 
-	for (double passed = 0; passed < seconds && !atomic_load(&stop); passed += 0.001) {
+	for (uint32_t ms = 0; ms < seconds * 1000 && !atomic_load(&stop); ms++) {
 		nanosleep(&part, NULL);
 		if (flaky)
 			flaky_arm(flaky, flaky_nr_calls(flaky) + 5, -EIO);

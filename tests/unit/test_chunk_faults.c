@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every backend call that a chunk pool makes in a script fails in turn: once with -ENOMEM, once with
- * -EIO, once together with the call after it. After each call of the pool the checker holds; one
- * that returned an error left every chunk as it was and can be tried again; in the end the bytes
- * were right, and nothing is left in the simulator, which never complained.
+ * Every backend call that a chunk pool makes in a script fails in turn: once with -ENOMEM, once
+ * with -EIO, once together with the call after it. After each call of the pool the checker holds;
+ * one that returned an error left every chunk as it was and can be tried again; in the end the
+ * bytes were right, and nothing is left in the simulator, which never complained.
  */
 #include <errno.h>
 #include <stdlib.h>
