@@ -29,7 +29,8 @@ void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b,
 					     .root_bytes = root,
 					     .least_bytes = LEAST_BYTES,
 					     .idle_bytes = 2 * root,
-					     .idle_per_mille = 50,
+					     .idle_per_mille = 100,
+					     .hold_peak = true,
 					     .nr_pooled = 8};
 }
 
@@ -154,11 +155,13 @@ struct mem_chunk *pool_take(struct chunk_pool *pool, const struct chunk_request 
 /* Count a chunk that is about to be the caller's. */
 static void handed_out(struct chunk_pool *pool, struct mem_chunk *chunk, uint64_t asked_bytes)
 {
-	struct chunk_pool_stats *stats = &pool->stats;
+	uint64_t allocated = pool_allocated_bytes(pool);
 
 	chunk->rounding = (uint32_t)(chunk_bytes(chunk) - asked_bytes);
 	pool->rounding_bytes += chunk->rounding;
-	stats->nr_chunks++;
+	pool->stats.nr_chunks++;
+	if (allocated > pool->most_bytes)
+		pool->most_bytes = allocated;
 }
 
 /* Only creating a root can make one. */
@@ -296,7 +299,7 @@ void chunk_free(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
 			if (chunk->state == CHUNK_PUBLISHED)
 				list_del(&chunk->link);
 			pool_put(pool, chunk, after);
-			roots_limit(pool, &doomed);
+			roots_limit(pool, 0, &doomed);
 		}
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -315,6 +318,7 @@ uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t keep_bytes)
 	(void)pending_poll_unlocked(pool, true);
 	(void)buddy_flush(pool);
 	bytes = roots_trim(pool, keep_bytes, &doomed);
+	pool->most_bytes = pool_allocated_bytes(pool);
 	pthread_mutex_unlock(&pool->lock);
 	roots_destroy(pool, &doomed);
 	return bytes;
@@ -329,7 +333,7 @@ bool chunk_pool_progress(struct chunk_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	(void)pending_poll_unlocked(pool, false);
 	zero_ahead_unlocked(pool);
-	roots_limit(pool, &doomed);
+	roots_limit(pool, 0, &doomed);
 	more = !list_empty(&pool->pending) || zero_ahead_wanted(pool);
 	pthread_mutex_unlock(&pool->lock);
 	roots_destroy(pool, &doomed);

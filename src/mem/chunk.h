@@ -38,11 +38,14 @@ typedef int (*chunk_evict_fn)(void *arg, struct mem_chunk *chunk, uint64_t owner
 struct chunk_pool_config {
 	struct backend *backend; /* outlives the pool */
 	uint32_t memory;
-	uint64_t root_bytes;	   /* multiple of the granularity and of least_bytes */
-	uint64_t least_bytes;	   /* power of two */
-	uint64_t max_bytes;	   /* that the pool may hold; 0: no limit of its own */
-	uint64_t idle_bytes;	   /* unused roots that are kept in any case, */
-	uint32_t idle_per_mille;   /* or so much of the bytes held, whichever is more */
+	uint64_t root_bytes;  /* multiple of the granularity and of least_bytes */
+	uint64_t least_bytes; /* power of two */
+	uint64_t max_bytes;   /* that the pool may hold; 0: no limit of its own */
+	/* Unused roots are kept while no more is held than was ever allocated at a time (since the
+	 * last trim), or with hold_peak false is allocated now, and so much beyond it: */
+	uint64_t idle_bytes;
+	uint32_t idle_per_mille; /* or so much of it, whichever is more */
+	bool hold_peak;
 	uint32_t nr_pooled;	   /* chunks of each size that are kept unmerged; <= 255 */
 	bool zero;		   /* zeroed chunks can be asked for: makes a stream */
 	uint32_t zero_device;	   /* of that device */
@@ -52,7 +55,8 @@ struct chunk_pool_config {
 };
 
 /* Defaults: roots of 8 MiB (a granule, if that is more; halved while they are above a 16th of the
- * memory), least size 4 KiB, no limit, two roots or 5 % idle, 8 pooled, no zeroing, no evict. */
+ * memory), least size 4 KiB, no limit, two roots or a tenth beyond, the peak held, 8 pooled, no zeroing, no
+ * eviction. */
 void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b, uint32_t memory);
 
 /*
@@ -126,7 +130,8 @@ const struct backend_chunk *chunk_root_of(const struct mem_chunk *chunk, uint64_
  */
 bool chunk_pool_progress(struct chunk_pool *pool);
 
-/* Give back unused roots until at most keep_bytes of them are left. @return bytes given back */
+/* Give back unused roots until at most keep_bytes of them are left, and forget the peak that others
+ * were kept for. @return bytes given back */
 uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t keep_bytes);
 
 /*

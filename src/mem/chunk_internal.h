@@ -87,6 +87,7 @@ struct chunk_pool {
 	uint64_t zeroed_bytes;	/* of free and pooled ones */
 	uint64_t zeroing_bytes; /* being zeroed ahead of need */
 	uint64_t idle_bytes, creating_bytes, tail_bytes, rounding_bytes;
+	uint64_t most_bytes;	       /* allocated at a time, since the last trim */
 	uint64_t nr_in_hand;	       /* pending ones that are in no list */
 	uint32_t nr_asked;	       /* of the last poll; grows while everything is ready */
 	bool progressing;	       /* some thread polls */
@@ -204,8 +205,8 @@ void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed);
 void root_settle(struct chunk_pool *pool, struct chunk_root *root);
 /* Doom idle roots, the oldest first, until at most so many bytes of them are left. */
 uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed);
-/* The same down to the configured limit. */
-void roots_limit(struct chunk_pool *pool, struct chunk_link *doomed);
+/* Doom idle roots down to the configured limit, with so many more bytes about to be created. */
+void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed);
 /* Take a root's free chunks out of reach, and give them back. */
 void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root);
 void root_empty_end(struct chunk_pool *pool, struct chunk_root *root);

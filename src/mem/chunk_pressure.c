@@ -38,6 +38,21 @@ static int create_take(struct chunk_pool *pool, const struct chunk_request *requ
 	return *out ? 0 : -ENOMEM;
 }
 
+/* So much more is going to be held: give back what is then unused beyond the limit. May drop the
+ * lock. */
+static void make_way(struct chunk_pool *pool, uint64_t bytes)
+{
+	struct chunk_link doomed;
+
+	list_init(&doomed);
+	roots_limit(pool, bytes, &doomed);
+	if (list_empty(&doomed))
+		return;
+	pthread_mutex_unlock(&pool->lock);
+	roots_destroy(pool, &doomed);
+	pthread_mutex_lock(&pool->lock);
+}
+
 /* Give back idle roots, the oldest first, until there is room for so much more. Drops the lock.
  * false: there was none. */
 static bool give_back(struct chunk_pool *pool, uint64_t bytes)
@@ -70,8 +85,10 @@ static int grow(struct chunk_pool *pool, const struct chunk_request *request,
 		struct mem_chunk **out)
 {
 	uint64_t bytes = request->nr ? pool->config.root_bytes : request->bytes;
-	int err = create_take(pool, request, bytes, out);
+	int err;
 
+	make_way(pool, bytes);
+	err = create_take(pool, request, bytes, out);
 	while (err == -ENOMEM && give_back(pool, bytes))
 		err = create_take(pool, request, bytes, out);
 	if (err == -ENOMEM && request->nr && least_root(pool, request) < bytes)

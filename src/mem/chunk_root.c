@@ -155,14 +155,22 @@ uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_l
 	return before - pool->idle_bytes;
 }
 
-void roots_limit(struct chunk_pool *pool, struct chunk_link *doomed)
+void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed)
 {
-	uint64_t floor = pool->config.idle_bytes, part;
+	uint64_t held = pool_held_bytes(pool) + more_bytes;
+	uint64_t most = pool_allocated_bytes(pool) + more_bytes, beyond;
 
-	if (pool->idle_bytes <= floor)
+	if (!pool->idle_bytes)
 		return;
-	part = pool_held_bytes(pool) / 1000 * pool->config.idle_per_mille;
-	roots_trim(pool, part > floor ? part : floor, doomed);
+	/* Memories are far below 2^54 bytes. */
+	beyond = most * pool->config.idle_per_mille / 1000;
+	most += beyond > pool->config.idle_bytes ? beyond : pool->config.idle_bytes;
+	if (pool->config.hold_peak && pool->most_bytes > most)
+		most = pool->most_bytes;
+	if (held <= most)
+		return;
+	held -= most;
+	roots_trim(pool, pool->idle_bytes > held ? pool->idle_bytes - held : 0, doomed);
 }
 
 /* ------------------------------------------------------------------ emptying */

@@ -29,7 +29,7 @@ static void open_pool(uint64_t ahead_bytes)
 	assert_int_equal(sim_create(&desc, WEIR_DATA_REAL, &backend), 0);
 	chunk_pool_config_init(&config, backend, GPU0);
 	config.root_bytes = ROOT;
-	config.idle_bytes = 4 * ROOT;
+	config.idle_bytes = 8 * ROOT;
 	config.nr_pooled = 0;
 	config.zero = true;
 	config.zero_ahead_bytes = ahead_bytes;
