@@ -98,18 +98,21 @@ err_free:
 
 void chunk_pool_destroy(struct chunk_pool *pool)
 {
+	const char *name;
+	bool ended;
+
 	if (!pool)
 		return;
+	name = pool->backend->desc.memory[pool->config.memory].name;
 	pthread_mutex_lock(&pool->lock);
-	if (!pending_wait_unlocked(pool, NULL))
-		log_error("chunk pool of '%s': queued work does not end, its memory is taken back",
-			  pool->backend->desc.memory[pool->config.memory].name);
+	ended = pending_wait_unlocked(pool, NULL);
+	pthread_mutex_unlock(&pool->lock);
+	if (!ended)
+		log_error("chunk pool of '%s': queued work does not end; its memory goes", name);
 	if (pool->stats.nr_chunks)
-		log_error("chunk pool of '%s': %llu chunks of %llu bytes were not given back",
-			  pool->backend->desc.memory[pool->config.memory].name,
+		log_error("chunk pool of '%s': %llu chunks of %llu bytes were not given back", name,
 			  (unsigned long long)pool->stats.nr_chunks,
 			  (unsigned long long)pool_allocated_bytes(pool));
-	pthread_mutex_unlock(&pool->lock);
 	roots_destroy(pool, &pool->roots);
 	zero_fini(pool);
 	pthread_mutex_destroy(&pool->lock);

@@ -76,7 +76,7 @@ struct chunk_pool {
 	stream_id_t zero_stream;
 
 	/* A leaf: held for bookkeeping only. No call of the backend, no callback, no allocation, no
-	 * log but of what is a bug: all of these may take other locks or a long time. */
+	 * log: all of these may take other locks or a long time. */
 	pthread_mutex_t lock;
 	struct chunk_link roots, idle, pending, published;
 	struct chunk_link free[2][CHUNK_ORDERS], pooled[2][CHUNK_ORDERS];
