@@ -247,6 +247,10 @@ int chunk_alloc(struct chunk_pool *pool, uint64_t bytes, uint32_t flags, fence_t
 	else if (!err && request.zeroed)
 		err = zero_handed(pool, chunk, fence != NULL);
 	pthread_mutex_unlock(&pool->lock);
+	if (err == -ENOMEM) /* no more than a hint: callers have another way more often than not */
+		log_debug("chunk pool of '%s': no room for %llu bytes",
+			  pool->backend->desc.memory[pool->config.memory].name,
+			  (unsigned long long)bytes);
 	if (err)
 		return err;
 	if (fence)

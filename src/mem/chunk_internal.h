@@ -68,7 +68,8 @@ struct chunk_root {
  * not empty; the same of pooled. published is in the order of eviction, idle the latest first.
  */
 struct chunk_pool {
-	struct chunk_pool_config config; /* never changes, nor do the next four */
+	/* Nothing down to the lock ever changes. */
+	struct chunk_pool_config config;
 	struct backend *backend;
 	uint64_t granularity, zero_bytes;
 	uint32_t shift; /* of least_bytes */
@@ -85,11 +86,10 @@ struct chunk_pool {
 	struct chunk_link own[CHUNK_OWN_CLASSES]; /* free roots of their own */
 	uint64_t bytes[CHUNK_STATE_NR];
 	uint64_t zeroed_bytes;	/* of free and pooled ones */
-	uint64_t zeroing_bytes; /* being zeroed ahead of need */
+	uint64_t zeroing_bytes; /* of pending ones: being zeroed */
 	uint64_t idle_bytes, creating_bytes, tail_bytes, rounding_bytes;
 	uint64_t most_bytes;	       /* allocated at a time, since the last trim */
 	uint64_t nr_in_hand;	       /* pending ones that are in no list */
-	uint32_t nr_asked;	       /* of the last poll; grows while everything is ready */
 	bool progressing;	       /* some thread polls */
 	struct chunk_pool_stats stats; /* the counters and peaks */
 };

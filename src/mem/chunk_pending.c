@@ -220,7 +220,7 @@ static bool question_settle(struct chunk_pool *pool, const struct question *q)
 }
 
 /* Drops the lock. @return how many became free */
-static uint32_t poll_some(struct chunk_pool *pool, uint32_t *nr_asked)
+static uint32_t poll_some(struct chunk_pool *pool)
 {
 	struct chunk_link *link = pool->pending.next;
 	struct question question[POLL_NR];
@@ -234,7 +234,6 @@ static uint32_t poll_some(struct chunk_pool *pool, uint32_t *nr_asked)
 		question[nr++] = (struct question){
 			.chunk = chunk, .fence = chunk->fence, .unfenced = chunk->unfenced};
 	}
-	*nr_asked = nr;
 	if (!nr)
 		return 0;
 	pool->nr_in_hand += nr;
@@ -251,14 +250,14 @@ static uint32_t poll_some(struct chunk_pool *pool, uint32_t *nr_asked)
 
 bool pending_poll_unlocked(struct chunk_pool *pool, bool on)
 {
-	uint32_t nr_asked, nr_free;
+	uint32_t nr_free;
 	bool any = false;
 
 	if (pool->progressing)
 		return false;
 	pool->progressing = true;
 	do {
-		nr_free = poll_some(pool, &nr_asked);
+		nr_free = poll_some(pool);
 		any = any || nr_free;
 	} while (on && nr_free);
 	pool->progressing = false;

@@ -7,8 +7,8 @@
  * on one pool, where the model of each is its own and owners are asked by whoever needs memory;
  * once with calls of the backend that fail now and then.
  *
- * CHUNK_SEED=n in the environment: only that seed. CHUNK_SECONDS=n: how long the threads run. On
- * the machine that WEIR_TEST_MACHINE names, see tests/support/driver.h.
+ * CHUNK_SEED=n in the environment: only that seed; CHUNK_SEEDS=n: so many. CHUNK_SECONDS=n: how
+ * long the threads run. On the machine that WEIR_TEST_MACHINE names, see tests/support/driver.h.
  *
  * Labels: threads
  * Timeout: 300
@@ -365,6 +365,7 @@ static void some_config(struct chunk_pool_config *config, struct backend *b,
 	config->max_bytes = random_below(random, 2) ? MIB(6) : 0;
 	config->idle_bytes = random_below(random, 3) * config->root_bytes;
 	config->nr_pooled = random_below(random, 4) * 3;
+	config->hold_peak = random_below(random, 2);
 	config->zero = random_below(random, 4);
 	config->zero_ahead_bytes = random_below(random, 2) ? KIB(700) : 0;
 	config->evict = random_below(random, 4) ? on_evict : NULL;
@@ -442,15 +443,16 @@ static void run_seed(uint64_t seed)
 
 static void test_chunk_random(void **state)
 {
-	const char *only = getenv("CHUNK_SEED");
+	const char *only = getenv("CHUNK_SEED"), *seeds = getenv("CHUNK_SEEDS");
+	uint64_t nr = seeds ? strtoull(seeds, NULL, 10) : NR_SEEDS;
 
 	(void)state;
 	if (only) {
 		run_seed(strtoull(only, NULL, 10));
 		return;
 	}
-	print_message("seeds 0 to %u\n", NR_SEEDS - 1);
-	for (uint64_t seed = 0; seed < NR_SEEDS; seed++)
+	print_message("seeds 0 to %llu\n", (unsigned long long)nr - 1);
+	for (uint64_t seed = 0; seed < nr; seed++)
 		run_seed(seed);
 }
 
