@@ -31,6 +31,7 @@
 #define NR_SLOTS 48u
 #define NR_THREADS 8u
 #define SECONDS 2.0
+#define BUFFER MIB(4)
 
 /* One chunk of the model. id: what the pool knows its owner by; 0: the slot is empty. */
 struct slot {
@@ -193,9 +194,14 @@ static int on_evict(void *arg, struct mem_chunk *chunk, uint64_t owner)
 	return err;
 }
 
+static uint32_t log2_of(uint64_t n)
+{
+	return 63 - (uint32_t)__builtin_clzll(n);
+}
+
 static uint64_t some_bytes(struct model *m)
 {
-	uint64_t top = UINT64_C(1) << (3 + below(m, 18)), bytes;
+	uint64_t top = UINT64_C(1) << (3 + below(m, log2_of(m->most_bytes) - 2)), bytes;
 
 	bytes = top + below(m, (uint32_t)top);
 	if (!below(m, 3))
@@ -290,6 +296,12 @@ static void step(struct model *m)
 
 /* ------------------------------------------------------------------ one thread */
 
+/* More than a root may have, and less than a buffer. */
+static uint64_t most_bytes(const struct backend *b)
+{
+	return MAX(MIB(1) + KIB(100), b->desc.vmm.granularity_bytes * 3 / 2);
+}
+
 static void model_init(struct model *m, struct backend *b, struct chunk_pool *pool, uint64_t number,
 		       const struct chunk_pool_config *config)
 {
@@ -299,11 +311,11 @@ static void model_init(struct model *m, struct backend *b, struct chunk_pool *po
 			    .pool = pool,
 			    .number = number,
 			    .zero = config->zero,
-			    .most_bytes = MIB(1) + KIB(100)};
+			    .most_bytes = most_bytes(b)};
 	pthread_mutex_init(&m->lock, NULL);
 	assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COPY_OUT, &m->stream), 0);
-	assert_int_equal(b->ops->device_alloc(b, host, MIB(2), &m->scratch), 0);
-	assert_int_equal(b->ops->device_alloc(b, host, MIB(2), (void **)&m->buffer), 0);
+	assert_int_equal(b->ops->device_alloc(b, host, BUFFER, &m->scratch), 0);
+	assert_int_equal(b->ops->device_alloc(b, host, BUFFER, (void **)&m->buffer), 0);
 }
 
 static void model_fini(struct model *m)
@@ -358,11 +370,12 @@ static void some_config(struct chunk_pool_config *config, struct backend *b,
 	static const uint64_t root[] = {KIB(64), KIB(384), MIB(1), KIB(8), MIB(2)};
 
 	uint64_t some_root = root[random_below(random, ARRAY_LEN(root))];
+	uint64_t granularity = b->desc.vmm.granularity_bytes;
 
 	chunk_pool_config_init(config, b, b->desc.device[0].memory);
-	config->root_bytes = MAX(some_root, b->desc.vmm.granularity_bytes);
+	config->root_bytes = (some_root + granularity - 1) / granularity * granularity;
 	config->least_bytes = random_below(random, 2) ? 4096 : 512;
-	config->max_bytes = random_below(random, 2) ? MIB(6) : 0;
+	config->max_bytes = random_below(random, 2) ? MAX(MIB(6), 6 * granularity) : 0;
 	config->idle_bytes = random_below(random, 3) * config->root_bytes;
 	config->nr_pooled = random_below(random, 4) * 3;
 	config->hold_peak = random_below(random, 2);
