@@ -41,10 +41,10 @@ struct chunk_pool_config {
 	uint64_t root_bytes;  /* multiple of the granularity and of least_bytes */
 	uint64_t least_bytes; /* power of two */
 	uint64_t max_bytes;   /* that the pool may hold; 0: no limit of its own */
-	/* Unused roots are kept while no more is held than was ever allocated at a time (since the
-	 * last trim), or with hold_peak false is allocated now, and so much beyond it: */
+	/* Unused roots are kept while no more is held than is allocated and one of these beyond it,
+	 * whichever is more; or with hold_peak than was ever allocated at a time since the last trim. */
 	uint64_t idle_bytes;
-	uint32_t idle_per_mille; /* or so much of it, whichever is more */
+	uint32_t idle_per_mille; /* of what is allocated */
 	bool hold_peak;
 	uint32_t nr_pooled;	   /* chunks of each size that are kept unmerged; <= 255 */
 	bool zero;		   /* zeroed chunks can be asked for: makes a stream */
@@ -55,8 +55,8 @@ struct chunk_pool_config {
 };
 
 /* Defaults: roots of 8 MiB (a granule, if that is more; halved while they are above a 16th of the
- * memory), least size 4 KiB, no limit, two roots or a tenth beyond, the peak held, 8 pooled, no zeroing, no
- * eviction. */
+ * memory), least size 4 KiB, no limit, a tenth or two roots kept beyond what is allocated, the peak
+ * held, 8 pooled, no zeroing, no eviction. */
 void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b, uint32_t memory);
 
 /*
