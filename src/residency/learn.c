@@ -276,7 +276,7 @@ static struct kernel_rate *kernel_rate(struct learning *l, const struct event *e
 	for (uint32_t i = 0; i < KERNEL_RATES; i++) {
 		struct kernel_rate *rate = &l->rate[(key + i) % KERNEL_RATES];
 
-		if (!rate->modelled)
+		if (!(rate->modelled > 0))
 			rate->key = key;
 		if (rate->key == key)
 			return rate;
