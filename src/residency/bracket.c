@@ -313,7 +313,8 @@ static void limit_ahead(struct weir_space *space)
 	uint32_t commands = follow_wants_times(space) ? 3 : 2;
 	uint64_t limit = STREAM_COMMANDS / commands;
 
-	/* The time is good for mapping calls that a bracket would wait for. */
+	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
+	 * again by that bracket, which tells. */
 	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
 		space_progress(space);
 	if (space->last_seq - space->done_seq >= limit)

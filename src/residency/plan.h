@@ -11,8 +11,8 @@
  *          used in place. These are what is searched for (plan_search.c).
  * Model    given the levels, one pass over the stages decides all else: evict what is used
  *          farthest ahead, early enough to be out of the way, fetch ahead of use when there is room
- *          until then; and gives the time (plan_model.c). A stage takes the larger of its steps'
- *          computation and link time; copies fill what its link time leaves.
+ *          until then; and gives the time (plan_model.c). A stage takes about the larger of its
+ *          steps' computation and link time; copies fill what its link time leaves.
  */
 #ifndef WEIR_RESIDENCY_PLAN_H
 #define WEIR_RESIDENCY_PLAN_H

@@ -7,7 +7,8 @@
  *
  *   settle      what must be resident and is not comes in first, what must make room for it goes
  *               out first: the stage waits for both (a stall), and for the mapping calls
- *   run         each step takes the largest of computation and link time of what is in place
+ *   run         each step takes the largest of computation and link time of what is in place, and
+ *               a part of the smaller (cost_overlap_ns())
  *   look ahead  what the link has left during the stage serves the stages to come, the nearest
  *               first: evict what some stage will have no room for, farthest next use first; fetch
  *               what it will use, where there is room from now until then; the mapping calls take

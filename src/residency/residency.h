@@ -89,7 +89,7 @@ void follow_advance(struct weir_space *space);
  * waits, what the bracket overwrites is backed from chunks that come free. */
 int follow_due(struct weir_space *space, struct stream_slot *slot);
 
-/* Whether an eviction that is due wants blocks of the range gone. */
+/* Whether an eviction that may begin, due or not, wants blocks of the range gone. */
 bool follow_evicts(const struct weir_space *space, const struct range *range);
 
 /* The stage that a plan made now begins in. */
@@ -144,8 +144,8 @@ struct chunk *room_hbm_or_evict(struct weir_space *space);
 /*
  * A resident block without contents of its own to lose, which is going to lose its chunk anyway,
  * and whose launches come before those of the slot's next bracket, if they are not done: for
- * migrate_take(). Of a range that the bracket discards or the plan evicts from now, or the range
- * freed longest ago. NULL: none.
+ * migrate_take(). Of a range that the plan evicts from now, else of the range freed longest ago,
+ * else of one that the bracket discards. NULL: none.
  */
 struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i);
 

@@ -140,20 +140,29 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 	return range->nr_blocks;
 }
 
-struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i)
+/* A giver among the ranges that the slot's bracket names, or among those that the plan evicts. */
+static struct range *giver_in_use(struct weir_space *space, const struct stream_slot *slot,
+				  bool named, uint32_t *i)
 {
-	struct range *giver = NULL;
-
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
-		if (range->pooled || range->arena || range->mark == space->mark ||
-		    !follow_evicts(space, range))
+		if (range->pooled || range->arena || (range->mark == space->mark) != named ||
+		    (!named && !follow_evicts(space, range)))
 			continue;
 		*i = giving_block(space, range, slot);
 		if (*i < range->nr_blocks)
 			return range;
 	}
+	return NULL;
+}
+
+struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i)
+{
+	struct range *giver = giver_in_use(space, slot, false, i);
+
+	if (giver)
+		return giver;
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		uint32_t block = giving_block(space, range, slot);
 
@@ -163,16 +172,7 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 		}
 	}
 	/* Last what the bracket discards: freed soon, whole, it can be the next range. */
-	for (uint32_t r = 0; r < space->nr_ranges && !giver; r++) {
-		struct range *range = space->range[r];
-
-		if (range->pooled || range->arena || range->mark != space->mark)
-			continue;
-		*i = giving_block(space, range, slot);
-		if (*i < range->nr_blocks)
-			giver = range;
-	}
-	return giver;
+	return giver ? giver : giver_in_use(space, slot, true, i);
 }
 
 /* The lower copy of a clean block, of ranges that are read mostly or of the others. */

@@ -141,10 +141,10 @@ void sim_access_end(struct backend *b, stream_id_t stream, const void *owner);
 
 /* ------------------------------------------------------------------ flows (sim_flow.c) */
 
-/* Bytes that cross a link in one direction for one op. remaining is as of the link's since_ns. */
 /* A copy's, or what a kernel reads or writes in place. */
 enum sim_flow_kind { SIM_FLOW_COPY, SIM_FLOW_READ, SIM_FLOW_WRITE };
 
+/* Bytes that cross a link in one direction for one op. remaining is as of the link's since_ns. */
 struct sim_flow {
 	struct sim_flow *next;
 	struct sim_op *op;
