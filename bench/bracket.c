@@ -86,7 +86,9 @@ static void machine_create(void)
 			  .inplace_large_per_s = 5e7,
 			  .inplace_reach_bytes = UINT64_C(1) << 30,
 			  .inplace_request_bytes = 128,
-			  .inplace_duplex_bytes_per_s = 26.5e9}},
+			  .inplace_duplex_bytes_per_s = 26.5e9,
+			  .inplace_both_bytes_per_s = 4e10,
+			  .inplace_update_large_per_s = 3e7}},
 		.vmm = {.granularity_bytes = BLOCK, .map_ns = 600, .set_access_ns = 19000},
 	};
 	const struct weir_space_config config = {.block_bytes = BLOCK, .mode = WEIR_PLANNED};

@@ -54,6 +54,10 @@ static const struct machine_field link_fields[] = {
 	 "at most, of one random access"},
 	{FIELD(weir_link_desc, inplace_duplex_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
 	 "kernels that read in place, and copies against them"},
+	{FIELD(weir_link_desc, inplace_both_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "each way of kernels that read and write in place"},
+	{FIELD(weir_link_desc, inplace_update_large_per_s), FIELD_RATE, MACHINE_PER_S,
+	 "random pieces read and written that miss translation"},
 	{NULL, 0, 0, 0, NULL},
 };
 

@@ -70,7 +70,7 @@ static void rates_init(struct bound_rates *r, const struct weir_machine_desc *de
 
 /* The most that a use in place moves a second, over all links to host memories together. */
 static double inplace_rate(const struct weir_machine_desc *desc, uint32_t own,
-			   const struct trace_use *use, uint64_t footprint)
+			   const struct weir_use *use, uint64_t footprint)
 {
 	double rate = 0;
 
@@ -80,17 +80,17 @@ static double inplace_rate(const struct weir_machine_desc *desc, uint32_t own,
 
 		if ((link->a == own || link->b == own) &&
 		    desc->memory[other].kind == WEIR_MEMORY_HOST)
-			rate += cost_inplace_bytes_per_s(link, use->pattern, use->granule,
-							 footprint);
+			rate += cost_inplace_bytes_per_s(link, use, footprint);
 	}
 	return rate;
 }
 
 /* The footprint up to which every link serves at its better rate. How much beyond that is slower
  * follows from it where there is one link. */
-static uint64_t inplace_reach(const struct weir_machine_desc *desc, uint32_t own)
+static double inplace_reach(const struct weir_machine_desc *desc, uint32_t own,
+			    const struct weir_use *use)
 {
-	uint64_t reach = UINT64_MAX;
+	double reach = INFINITY;
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < desc->nr_links; i++) {
@@ -101,11 +101,10 @@ static uint64_t inplace_reach(const struct weir_machine_desc *desc, uint32_t own
 		    desc->memory[other].kind != WEIR_MEMORY_HOST)
 			continue;
 		nr++;
-		if (link->inplace_reach_bytes < reach)
-			reach = link->inplace_reach_bytes;
+		reach = min_double(reach, cost_reach_bytes(link, use));
 	}
 	/* spread over several links each has its own reach: claim nothing there */
-	return nr == 1 ? reach : UINT64_MAX;
+	return nr == 1 ? reach : INFINITY;
 }
 
 /* ------------------------------------------------------------------ uses */
@@ -137,11 +136,11 @@ static void use_cost_init(struct use_cost *c, const struct trace_use *use,
 {
 	const struct weir_device_desc *dev = &desc->device[device];
 	const struct weir_use as_declared = trace_use_declared(use);
-	uint64_t reach = inplace_reach(desc, dev->memory);
+	double reach = inplace_reach(desc, dev->memory, &as_declared);
 	double x = cost_expansion(&as_declared);
-	double near_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, 1);
-	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, use, UINT64_MAX);
-	double y0 = reach < use->bytes ? (double)reach / (double)use->bytes : 1;
+	double near_ns = NS_PER_S / inplace_rate(desc, dev->memory, &as_declared, 1);
+	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, &as_declared, UINT64_MAX);
+	double y0 = min_double(reach / (double)use->bytes, 1);
 
 	c->hbm_ns = cost_hbm_ns(dev, &as_declared);
 	c->in_bytes = x * (double)as_declared.read_bytes;

@@ -105,6 +105,8 @@ struct weir_link_desc {
 	uint32_t inplace_request_bytes; /**< bytes of one access: a larger piece is several */
 	/** Each way when a kernel reads in place one way and copies go the other. */
 	double inplace_duplex_bytes_per_s;
+	double inplace_both_bytes_per_s;   /**< each way when a kernel reads and writes in place */
+	double inplace_update_large_per_s; /**< random pieces read and written that miss */
 };
 
 /** What the mapping calls cost. For a device's memory it does not depend on the size mapped. */

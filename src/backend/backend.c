@@ -528,6 +528,8 @@ static int check_link(const struct weir_machine_desc *desc, uint32_t i, const st
 		{"inplace_reach_bytes", (double)link->inplace_reach_bytes},
 		{"inplace_request_bytes", (double)link->inplace_request_bytes},
 		{"inplace_duplex_bytes_per_s", link->inplace_duplex_bytes_per_s},
+		{"inplace_both_bytes_per_s", link->inplace_both_bytes_per_s},
+		{"inplace_update_large_per_s", link->inplace_update_large_per_s},
 	};
 	char name[2 * WEIR_NAME_MAX + 4];
 

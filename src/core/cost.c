@@ -89,20 +89,31 @@ double cost_resident_ns(const struct weir_device_desc *device, double factor, do
 			  (double)device->launch_ns);
 }
 
-double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,
-				uint32_t granule, uint64_t footprint)
+static bool is_update(const struct weir_use *use)
 {
-	double piece = cost_sector_bytes(granule);
+	return use->read_bytes && use->write_bytes;
+}
+
+double cost_reach_bytes(const struct weir_link_desc *link, const struct weir_use *use)
+{
+	return (double)link->inplace_reach_bytes / (is_update(use) ? 2 : 1);
+}
+
+double cost_inplace_bytes_per_s(const struct weir_link_desc *link, const struct weir_use *use,
+				uint64_t footprint)
+{
+	double piece = cost_sector_bytes(use->granule), reach = cost_reach_bytes(link, use);
 	double rate = link->inplace_bytes_per_s;
 
-	if (pattern != WEIR_RANDOM)
+	if (use->pattern != WEIR_RANDOM)
 		return rate;
 	rate = min_double(rate, link->inplace_small_per_s *
 					min_double(piece, (double)link->inplace_request_bytes));
-	if (footprint > link->inplace_reach_bytes) {
-		double misses = 1 - (double)link->inplace_reach_bytes / (double)footprint;
+	if ((double)footprint > reach) {
+		double misses_per_s = is_update(use) ? link->inplace_update_large_per_s
+						     : link->inplace_large_per_s;
 
-		rate = min_double(rate, link->inplace_large_per_s / misses * piece);
+		rate = min_double(rate, misses_per_s / (1 - reach / (double)footprint) * piece);
 	}
 	return rate;
 }
@@ -136,7 +147,7 @@ static int use_in_place(const struct weir_machine_desc *desc, uint32_t own,
 	if (found < 0)
 		return -EINVAL;
 	link = &desc->link[found];
-	rate = cost_inplace_bytes_per_s(link, use->pattern, use->granule, part->bytes[memory]);
+	rate = cost_inplace_bytes_per_s(link, use, part->bytes[memory]);
 	for (int out = 0; out < 2; out++) {
 		double declared = fraction * (double)(out ? use->write_bytes : use->read_bytes);
 		struct cost_flow *flow;
@@ -193,23 +204,13 @@ static double flows_ns(const struct weir_link_desc *link, const struct cost_flow
 		return flow->bytes / alone * NS_PER_S;
 	back_alone = min_double(back->bytes_per_s,
 				back->a_to_b ? link->a_to_b_bytes_per_s : link->b_to_a_bytes_per_s);
-	shared = min_double(alone, link->duplex_bytes_per_s);
-	back_shared = min_double(back_alone, link->duplex_bytes_per_s);
+	shared = min_double(alone, link->inplace_both_bytes_per_s);
+	back_shared = min_double(back_alone, link->inplace_both_bytes_per_s);
 	/* Both at the shared rate until the shorter is done, then the rest at its own. */
 	first = min_double(flow->bytes / shared, back->bytes / back_shared);
 	return (first + max_double((flow->bytes - first * shared) / alone,
 				   (back->bytes - first * back_shared) / back_alone)) *
 	       NS_PER_S;
-}
-
-double cost_overlap_ns(double one, double other)
-{
-	double longer = max_double(one, other), share;
-
-	if (!(longer > 0))
-		return 0;
-	share = max_double(min_double(one, other) / longer - 0.2, 0) / 0.8;
-	return longer * (1 + 0.4 * share * share);
 }
 
 double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
@@ -229,7 +230,7 @@ double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct co
 
 double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
 {
-	return max_double(cost_overlap_ns(max_double(cost->hbm_ns, cost->ops_ns),
-					  cost_kernel_link_ns(desc, cost)),
-			  cost->launch_ns);
+	return max_double(
+		max_double(max_double(cost->hbm_ns, cost->ops_ns), cost_kernel_link_ns(desc, cost)),
+		cost->launch_ns);
 }

@@ -24,15 +24,15 @@
  *                             inplace_large_per_s / (1 - inplace_reach_bytes / F) * e
  *                 since a piece then misses the translation cache with the probability in
  *                 brackets, and so many misses a second are served (an H200: within 3 % from 1 to
- *                 16 GiB)
+ *                 16 GiB). A piece that is read and written is translated twice, the second time
+ *                 when it leaves the device's cache: inplace_update_large_per_s, and half the
+ *                 reach (an H200: within 5 % from 2 to 16 GiB)
  *   flow        for a kernel, a memory and a direction: the uses' link bytes and link times add
- *               up; the flow's rate is the quotient
- *   kernel      the larger, a, of what it takes with everything in HBM (HBM time, operations)
- *               and of its flows' time, and part of the smaller, b, on top:
- *               a * (1 + 0.4 * ((b / a - 0.2) / 0.8)^2), if b > 0.2 * a. Where both are as long
- *               neither runs at its best; where one is short it does not show. The 0.4 is fitted
- *               to gather and scatter-add on an H200, whose flows took 0.4 to 2.3 times as long as
- *               their work in HBM (measured: 0.2 to 0.5). At least launch_ns
+ *               up; the flow's rate is the quotient. While it has flows both ways neither is
+ *               faster than inplace_both_bytes_per_s
+ *   kernel      the largest of what it takes with everything in HBM (HBM time, operations), of its
+ *               flows' time, and launch_ns (an H200, gather and scatter-add with flows of 0.6 to
+ *               2.6 times their work in HBM: at most 5 % more)
  */
 #ifndef WEIR_CORE_COST_H
 #define WEIR_CORE_COST_H
@@ -95,10 +95,13 @@ double cost_hbm_ns(const struct weir_device_desc *device, const struct weir_use 
 double cost_resident_ns(const struct weir_device_desc *device, double factor, double hbm_ns,
 			double ops);
 
-/* The rate at which expanded bytes of a use in place cross an idle link. footprint: bytes of the
- * part that are there. */
-double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use_pattern pattern,
-				uint32_t granule, uint64_t footprint);
+/* What translation holds of the footprint of a use in place. */
+double cost_reach_bytes(const struct weir_link_desc *link, const struct weir_use *use);
+
+/* The rate at which expanded bytes of a use in place cross an idle link, each way. footprint: bytes
+ * of the part that are there. */
+double cost_inplace_bytes_per_s(const struct weir_link_desc *link, const struct weir_use *use,
+				uint64_t footprint);
 
 /*
  * The components of a kernel's cost on a device. kernel: its name; NULL: one without a factor.
@@ -107,11 +110,7 @@ double cost_inplace_bytes_per_s(const struct weir_link_desc *link, enum weir_use
 int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const char *kernel,
 		const struct cost_use *uses, uint32_t nr_uses, double ops, struct cost_kernel *out);
 
-/* The time of what takes two parts of a kernel's time that overlap, see above. */
-double cost_overlap_ns(double one, double other);
-
-/* The time of its flows alone; those of both directions share a link's duplex rate while both
- * last. */
+/* The time of its flows alone. */
 double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost);
 
 /* Its time on a machine that does nothing else. */

@@ -11,14 +11,14 @@
  * H200, blocks of 32 MiB). */
 #define HOST_WEIGHT 8u
 
-/* A step near the golden section that visits every block: its multiples lie evenly for any count.
- * */
-static uint32_t pick_stride(uint32_t nr_blocks)
+/* A step near the golden section that visits each of nr blocks: its multiples lie evenly for any
+ * count. */
+static uint32_t pick_stride(uint32_t nr)
 {
-	uint32_t stride = (uint32_t)((double)nr_blocks * 0.6180339887498949);
+	uint32_t stride = (uint32_t)((double)nr * 0.6180339887498949);
 
 	for (stride = MAX(stride, 1u);; stride++) {
-		uint32_t a = nr_blocks, b = stride;
+		uint32_t a = nr, b = stride;
 
 		while (b) {
 			uint32_t rest = a % b;
@@ -120,7 +120,7 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 	if (!range)
 		return -ENOMEM;
 	range->nr_blocks = nr_blocks;
-	range->stride = pick_stride(nr_blocks);
+	range->stride = pick_stride(MAX(nr_blocks, 2u) - 1);
 	range->devices = range->granted = space_device_bit(space);
 	range->prefer = -1;
 	range->plan_life = -1;

@@ -182,10 +182,13 @@ struct weir_space {
 
 /* ---- range.c: ranges, pool, addresses */
 
-/* Order in which blocks of a range are kept resident: any first n of them lie evenly. */
+/* Order in which blocks of a range are kept resident: any first n of them lie evenly, but for the
+ * last one, which comes last: a part of it is hardly ever used. */
 static inline uint32_t range_nth_block(const struct range *range, uint32_t n)
 {
-	return (uint32_t)((uint64_t)n * range->stride % range->nr_blocks);
+	uint32_t last = range->nr_blocks - 1;
+
+	return n < last ? (uint32_t)((uint64_t)n * range->stride % last) : last;
 }
 
 static inline uint32_t range_nr_resident(const struct range *range)

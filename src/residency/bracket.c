@@ -7,8 +7,9 @@
 #include "src/base/log.h"
 #include "src/residency/residency.h"
 
-/* Commands that a stream is given ahead of the device: it takes 1,021 (H200, driver 580.159). */
-#define STREAM_COMMANDS 960u
+/* Brackets that the program may be ahead of the device: a stream takes 1,021 commands (H200, driver
+ * 580.159), and a bracket is five at most: a launch, two fences, and what a timeline adds. */
+#define BRACKETS_AHEAD 192u
 
 /* One use as declared, as blocks. */
 static int resolve_one(struct weir_space *space, const struct weir_use *use, bool ending,
@@ -309,9 +310,7 @@ static void pool_freed(struct weir_space *space, const struct stream_slot *slot)
  */
 static void limit_ahead(struct weir_space *space)
 {
-	/* A launch and its fence; before a plan two fences. */
-	uint32_t commands = follow_wants_times(space) ? 3 : 2;
-	uint64_t limit = STREAM_COMMANDS / commands;
+	const uint64_t limit = BRACKETS_AHEAD;
 
 	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
 	 * again by that bracket, which tells. */

@@ -346,7 +346,9 @@ static void pending_run(struct weir_space *space)
 
 	for (uint32_t i = 0; i < r->nr_pending; i++) {
 		struct pending_action *a = &r->pending[i];
-		bool may = r->gpu_stage >= a->from || r->host_stage >= a->due;
+		bool may = r->gpu_stage >= a->from || r->host_stage >= a->due ||
+			   (a->move == PLAN_EVICT && r->host_stage >= a->from &&
+			    !space->moving[TIER_HOST].nr && !space->batch[TIER_HOST].nr);
 
 		if (may && !(a->move == PLAN_FETCH && fetch_waits) && run_action(space, a))
 			continue;

@@ -194,8 +194,8 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 {
 	const struct weir_link_desc *link = tier_link(l->space);
 	struct weir_use use = as_declared(recorded);
-	double near = cost_inplace_bytes_per_s(link, use.pattern, use.granule, 1);
-	double far = cost_inplace_bytes_per_s(link, use.pattern, use.granule, UINT64_MAX);
+	double near = cost_inplace_bytes_per_s(link, &use, 1);
+	double far = cost_inplace_bytes_per_s(link, &use, UINT64_MAX);
 	double ns = cost_expansion(&use) * 1e9 / far;
 
 	out->life = life_index(l, recorded->life, recorded->nr_range_blocks);
@@ -206,7 +206,7 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
 	out->near = far / near;
-	out->reach_blocks = (double)link->inplace_reach_bytes / (double)l->space->block_bytes;
+	out->reach_blocks = cost_reach_bytes(link, &use) / (double)l->space->block_bytes;
 }
 
 double learn_link_ns(const struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
@@ -216,7 +216,10 @@ double learn_link_ns(const struct weir_space *space, const struct space_use *use
 
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		const struct space_use *use = &uses[u];
-		struct weir_use declared = {.pattern = use->pattern, .granule = use->granule};
+		struct weir_use declared = {.pattern = use->pattern,
+					    .granule = use->granule,
+					    .read_bytes = (uint64_t)use->read_bytes,
+					    .write_bytes = (uint64_t)use->write_bytes};
 		uint32_t away = 0;
 		double ns;
 
@@ -225,9 +228,8 @@ double learn_link_ns(const struct weir_space *space, const struct space_use *use
 		if (!away || use->kind == WEIR_DISCARD)
 			continue;
 		ns = cost_expansion(&declared) * 1e9 /
-		     cost_inplace_bytes_per_s(link, use->pattern, use->granule,
-					      away * space->block_bytes) *
-		     away / use->nr;
+		     cost_inplace_bytes_per_s(link, &declared, away * space->block_bytes) * away /
+		     use->nr;
 		in += use->read_bytes * ns;
 		out += use->write_bytes * ns;
 	}
@@ -336,7 +338,7 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 	if (number >= l->record->first_event + l->period)
 		slow = MAX(slow, record_event(l->record, number - l->period)->slow);
 	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
-	    known->ns > SLOW_MIN * cost_overlap_ns(compute_ns, known->link_ns))
+	    known->ns > SLOW_MIN * MAX(compute_ns, known->link_ns))
 		slow = MAX(slow, MIN(known->ns / known->link_ns, SLOW_MAX));
 	event->slow = slow;
 	return MAX(slow, 1);
@@ -463,6 +465,7 @@ static int make_plan(const struct learning *l, struct plan **out)
 			piece,
 		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
 		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
+		.inplace_both_ns = bytes * 1e9 / link->inplace_both_bytes_per_s,
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns),
 		.unmap_ns = (double)vmm->unmap_ns,
 		.host_map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +

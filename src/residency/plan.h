@@ -58,8 +58,8 @@ struct plan_input {
 	uint32_t nr_steps, nr_uses, nr_lives;
 	uint32_t budget_blocks;
 	/* Link time of a block's copy; duplex: each way, both busy; inplace_duplex: the same when a
-	 * kernel reads in place one way. */
-	double in_ns, out_ns, duplex_ns, inplace_duplex_ns;
+	 * kernel reads in place one way; inplace_both: when one reads and writes. */
+	double in_ns, out_ns, duplex_ns, inplace_duplex_ns, inplace_both_ns;
 	/* The host's time: a block of HBM, and one of host memory that is used in place. */
 	double map_ns, unmap_ns, host_map_ns, host_unmap_ns;
 };

@@ -7,8 +7,7 @@
  *
  *   settle      what must be resident and is not comes in first, what must make room for it goes
  *               out first: the stage waits for both (a stall), and for the mapping calls
- *   run         each step takes the largest of computation and link time of what is in place, and
- *               a part of the smaller (cost_overlap_ns())
+ *   run         each step takes the larger of computation and link time of what is in place
  *   look ahead  what the link has left during the stage serves the stages to come, the nearest
  *               first: evict what some stage will have no room for, farthest next use first; fetch
  *               what it will use, where there is room from now until then; the mapping calls take
@@ -21,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cost.h"
 #include "src/residency/plan.h"
 
 /* Stages looked ahead. */
@@ -310,13 +308,13 @@ static void traffic_add(struct traffic *t, const struct stage_use *use, double s
  */
 static double traffic_ns(const struct plan_input *input, const struct traffic *t, double compute)
 {
-	double both = MIN(t->in, t->out), link = both * input->duplex_ns;
+	double both = MIN(t->in, t->out), link = both * input->inplace_both_ns;
 
 	if (t->in > both)
 		link += (t->in - both) * t->in_ns / t->in;
 	if (t->out > both)
 		link += (t->out - both) * t->out_ns / t->out;
-	return cost_overlap_ns(compute, MAX(link, MAX(t->in_ns, t->out_ns)));
+	return MAX(MAX(compute, link), MAX(t->in_ns, t->out_ns));
 }
 
 /* One step of a stage's body, over all iterations. Adds its traffic to the total. */

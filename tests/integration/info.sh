@@ -83,7 +83,7 @@ sed 's/"value": 8000000000000,/"value": 0,/' "$laptop" >"$scratch/zero.json"
 expect_error 'zero.json:22: device[0].ops_per_s.value: must be above 0' \
 	--machine "$scratch/zero.json"
 sed 's/"value": 4096,/"value": 5000,/' "$laptop" >"$scratch/odd.json"
-expect_error 'odd.json:55: vmm.granularity_bytes: ' --machine "$scratch/odd.json"
+expect_error 'odd.json:59: vmm.granularity_bytes: ' --machine "$scratch/odd.json"
 
 # A broken description does not hide the others.
 cp "$laptop" "$scratch/laptop.json"

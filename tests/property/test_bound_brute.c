@@ -101,10 +101,12 @@ static void random_machine(struct random *r, bool reach, struct weir_machine_des
 	alone = fmin(alone, link->b_to_a_bytes_per_s);
 	link->duplex_bytes_per_s = random_between(r, 0.6, 1) * alone;
 	link->inplace_bytes_per_s = random_between(r, 0.5, 1) * alone;
-	link->inplace_duplex_bytes_per_s = link->duplex_bytes_per_s;
+	link->inplace_duplex_bytes_per_s = link->inplace_both_bytes_per_s =
+		link->duplex_bytes_per_s;
 	link->inplace_small_per_s = random_between(r, 100e6, 800e6);
 	link->inplace_large_per_s =
 		random_between(r, reach ? 0.02 : 0.1, reach ? 0.4 : 1) * link->inplace_small_per_s;
+	link->inplace_update_large_per_s = random_between(r, 0.5, 1) * link->inplace_large_per_s;
 	link->inplace_reach_bytes = BLOCK * (1 + random_below(r, reach ? 2 : 3)) - BLOCK / 2;
 	link->inplace_request_bytes = 128;
 	d->vmm = (struct weir_vmm_desc){
@@ -278,6 +280,7 @@ static double place_rate(const struct weir_link_desc *link, const struct trace_u
 			 double away_bytes, double *swell)
 {
 	double granule = use->granule ? use->granule : 4, moved, rate;
+	double reach = (double)link->inplace_reach_bytes, misses_per_s = link->inplace_large_per_s;
 
 	*swell = 1;
 	if (use->pattern == WEIR_STREAM)
@@ -287,9 +290,12 @@ static double place_rate(const struct weir_link_desc *link, const struct trace_u
 	moved = granule < 32 ? granule + 32 - granule : granule;
 	*swell = moved / granule;
 	rate = fmin(link->inplace_bytes_per_s, link->inplace_small_per_s * fmin(moved, 128));
-	if (away_bytes > (double)link->inplace_reach_bytes)
-		rate = fmin(rate, link->inplace_large_per_s * moved * away_bytes /
-					  (away_bytes - (double)link->inplace_reach_bytes));
+	if (use->read_bytes && use->write_bytes) {
+		reach /= 2;
+		misses_per_s = link->inplace_update_large_per_s;
+	}
+	if (away_bytes > reach)
+		rate = fmin(rate, misses_per_s * moved * away_bytes / (away_bytes - reach));
 	return rate;
 }
 

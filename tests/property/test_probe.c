@@ -98,6 +98,8 @@ static void expect_link(const struct probe_result *r, uint32_t l,
 	EXPECT("link", l, got, truth, inplace_reach_bytes, !far);
 	EXPECT("link", l, got, truth, inplace_request_bytes, !request);
 	EXPECT("link", l, got, truth, inplace_duplex_bytes_per_s, false);
+	EXPECT("link", l, got, truth, inplace_both_bytes_per_s, false);
+	EXPECT("link", l, got, truth, inplace_update_large_per_s, !far);
 }
 
 static void expect_vmm(const struct probe_result *r, const struct weir_machine_desc *truth)
@@ -144,6 +146,8 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->inplace_reach_bytes *= WRONG;
 		link->inplace_request_bytes *= WRONG;
 		link->inplace_duplex_bytes_per_s *= WRONG;
+		link->inplace_both_bytes_per_s *= WRONG;
+		link->inplace_update_large_per_s *= WRONG;
 	}
 	desc->vmm.map_ns *= WRONG;
 	desc->vmm.set_access_ns *= WRONG;
@@ -245,6 +249,8 @@ static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
 	link->inplace_bytes_per_s = slower * between(r, 0.5, 1);
 	link->inplace_duplex_bytes_per_s =
 		fmin(link->duplex_bytes_per_s, link->inplace_bytes_per_s) * between(r, 0.3, 1);
+	link->inplace_both_bytes_per_s =
+		fmin(link->duplex_bytes_per_s, link->inplace_bytes_per_s) * between(r, 0.5, 1);
 	link->inplace_request_bytes = 32u << (unsigned int)between(r, 1, 3.99);
 	link->inplace_small_per_s = link->inplace_bytes_per_s / 32 * between(r, 0.2, 0.9);
 	vary_ns(r, &link->latency_ns);
@@ -252,6 +258,7 @@ static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
 	if (!host)
 		return;
 	link->inplace_large_per_s = link->inplace_small_per_s * between(r, 0.02, 0.4);
+	link->inplace_update_large_per_s = link->inplace_large_per_s * between(r, 0.5, 1);
 	link->inplace_reach_bytes = (uint64_t)between(r, 0x1p26, 0x1p30);
 }
 

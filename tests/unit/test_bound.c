@@ -56,6 +56,8 @@ static void machine(struct weir_machine_desc *d)
 		.inplace_reach_bytes = GB,
 		.inplace_request_bytes = 128,
 		.inplace_duplex_bytes_per_s = 50e9,
+		.inplace_both_bytes_per_s = 50e9,
+		.inplace_update_large_per_s = 39e6,
 	};
 	d->vmm = (struct weir_vmm_desc){.granularity_bytes = 2 << 20,
 					.map_ns = 600,

@@ -102,6 +102,8 @@ static void test_check_links(void **state)
 	BROKEN("inplace_reach_bytes", m.link[0].inplace_reach_bytes = 0);
 	BROKEN("inplace_request_bytes", m.link[0].inplace_request_bytes = 0);
 	BROKEN("inplace_duplex_bytes_per_s", m.link[0].inplace_duplex_bytes_per_s = 0);
+	BROKEN("inplace_both_bytes_per_s", m.link[0].inplace_both_bytes_per_s = 0);
+	BROKEN("inplace_update_large_per_s", m.link[0].inplace_update_large_per_s = 0);
 	assert_int_equal(weir_machine_check(NULL, NULL, 0), -WEIR_EMACHINE);
 }
 

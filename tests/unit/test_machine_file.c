@@ -166,7 +166,7 @@ static void test_machine_shipped(void **state)
 		assert_int_equal(machine.desc.vmm.granularity_bytes, shipped[i].granularity);
 		assert_int_equal(machine.nr_constants,
 				 shipped[i].nr_memories + 7 * shipped[i].nr_devices +
-					 11 * shipped[i].nr_links + 10 + shipped[i].nr_uvm);
+					 13 * shipped[i].nr_links + 10 + shipped[i].nr_uvm);
 		assert_int_equal(machine.desc.uvm.batch_faults, shipped[i].nr_uvm ? 256 : 0);
 		text = machine_format(&machine);
 		assert_non_null(text);

@@ -38,6 +38,8 @@ static inline void test_machine(struct weir_machine_desc *desc)
 		.inplace_reach_bytes = KIB(64),
 		.inplace_request_bytes = 128,
 		.inplace_duplex_bytes_per_s = 4e9,
+		.inplace_both_bytes_per_s = 1e9,
+		.inplace_update_large_per_s = 1e6,
 	};
 
 	memset(desc, 0, sizeof(*desc));

@@ -12,7 +12,7 @@
 
 /* Brackets in a row on the same range, more than a program gets ahead. */
 #define NR_LONG 600u
-#define AHEAD_MIN 400u /* it is ahead by at least so many */
+#define AHEAD_MIN 150u /* it is ahead by at least so many */
 #define LONG_NS 20000u
 
 /* Periods after which plans are settled, and in all. */
@@ -91,7 +91,7 @@ static void expect_unmapped(struct test_space *t, void *first)
 {
 	/* Hidden behind its computation, one may be used in place. */
 	assert_true(nr_away(t, first, true) <= 1);
-	assert_true(nr_away(t, first, false) > HBM_BLOCKS / 2);
+	assert_true(nr_away(t, first, false) >= HBM_BLOCKS / 2);
 }
 
 static void test_space_ahead_maps_what_is_used_in_place(void **state)

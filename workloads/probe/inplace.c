@@ -55,13 +55,13 @@ static const struct weir_link_desc *estimate(const struct probe *p, const struct
 static int streaming(struct probe *p, const struct inplace *in)
 {
 	uint64_t most = p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX;
-	uint64_t bytes = in->buffer.bytes < most ? in->buffer.bytes : most;
-	struct fit_series reads = {0}, writes = {0};
+	uint64_t bytes = in->buffer.bytes < most ? in->buffer.bytes : most, half = bytes / 2;
+	struct fit_series reads = {0}, writes = {0}, both = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
 		struct probe_work work;
-		double read_ns, write_ns;
+		double read_ns, write_ns, both_ns;
 
 		probe_work_read(p, &work, in->buffer.addr, bytes, 1);
 		err = probe_time_launch(p, &work.launch, 1, &read_ns, NULL);
@@ -69,10 +69,15 @@ static int streaming(struct probe *p, const struct inplace *in)
 			break;
 		probe_work_write(&work, in->buffer.addr, bytes, 0);
 		err = probe_time_launch(p, &work.launch, 1, &write_ns, NULL);
+		if (err)
+			break;
+		probe_work_copy(&work, in->buffer.addr, (char *)in->buffer.addr + half, half);
+		err = probe_time_launch(p, &work.launch, 1, &both_ns, NULL);
 		if (err || !i)
 			continue;
 		fit_add(&reads, (double)bytes / read_ns * 1e9);
 		fit_add(&writes, (double)bytes / write_ns * 1e9);
+		fit_add(&both, (double)half / both_ns * 1e9);
 	}
 	if (err)
 		return err;
@@ -81,6 +86,10 @@ static int streaming(struct probe *p, const struct inplace *in)
 		"link[%u].inplace_bytes_per_s", in->link);
 	(void)probe_keep(p, &writes, NAN, "a kernel that writes in place",
 			 "link[%u].inplace_write_bytes_per_s", in->link);
+	result(p, in)->inplace_both_bytes_per_s =
+		probe_keep(p, &both, estimate(p, in)->inplace_both_bytes_per_s,
+			   "a kernel that copies from there to there, each way",
+			   "link[%u].inplace_both_bytes_per_s", in->link);
 	return 0;
 }
 
@@ -226,6 +235,78 @@ static int within_reach(struct probe *p, const struct inplace *in)
 			     "long pieces reach the streaming rate",
 			     "link[%u].inplace_request_bytes", in->link);
 	return 0;
+}
+
+/* ------------------------------------------------------------------ read and written */
+
+/* A kernel must be so much slower than the link and its requests allow for translation to be what
+ * holds it back. */
+#define UPDATE_SLOWER 0.93
+
+/* Rates of pieces that are read and written, with a footprint. */
+static int updates_rate(struct probe *p, const struct inplace *in, uint32_t piece,
+			uint64_t footprint, struct fit_series *per_s)
+{
+	uint32_t most = p->options->quick ? QUICK_MIXED_MAX : MIXED_MAX;
+	int err = 0;
+
+	*per_s = (struct fit_series){0};
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		struct probe_work work;
+		double ns;
+
+		probe_work_update(p, &work, in->buffer.addr, footprint, piece, most);
+		err = probe_time_launch(p, &work.launch, 1, &ns, NULL);
+		if (!err && i)
+			fit_add(per_s, work.args.update.pieces.nr / ns * 1e9);
+	}
+	return err;
+}
+
+/* Pieces of one size, when reach is known. found: whether translation holds them back with the
+ * largest footprint, which says most of what misses. */
+static int updates_beyond_reach(struct probe *p, const struct inplace *in, uint32_t piece,
+				bool *found)
+{
+	struct weir_link_desc *link = result(p, in);
+	uint64_t most = in->footprint[in->nr_footprints - 1];
+	double held = (double)link->inplace_reach_bytes / 2 / (double)most;
+	double link_per_s = link->inplace_both_bytes_per_s / piece;
+	double requests_per_s =
+		link->inplace_small_per_s * fmin(link->inplace_request_bytes, piece) / piece;
+	struct fit_series far, missing = {0};
+	int err = updates_rate(p, in, piece, most, &far);
+
+	if (err)
+		return err;
+	(void)probe_keep(p, &far, NAN, "pieces read and written at random",
+			 "link[%u].updates_of_%u_within_%llu_mib_per_s", in->link, piece,
+			 (unsigned long long)(most / MIB));
+	*found = fit_median(&far) < UPDATE_SLOWER * fmin(link_per_s, requests_per_s);
+	if (!*found)
+		return 0;
+	for (uint32_t i = 0; i < far.nr; i++)
+		fit_add(&missing, far.value[i] * (1 - held));
+	link->inplace_update_large_per_s = probe_keep(
+		p, &missing, estimate(p, in)->inplace_update_large_per_s,
+		"pieces read and written at random, largest footprint, and half the reach",
+		"link[%u].inplace_update_large_per_s", in->link);
+	return 0;
+}
+
+static int updates(struct probe *p, const struct inplace *in)
+{
+	bool found = false;
+	int err = 0;
+
+	if (in->footprint[in->nr_footprints - 1] > result(p, in)->inplace_reach_bytes)
+		for (uint32_t k = PIECES; k-- && !found && !err;)
+			err = updates_beyond_reach(p, in, piece_bytes[k], &found);
+	if (!err && !found)
+		probe_assume(p, estimate(p, in)->inplace_update_large_per_s,
+			     "no footprint that was tried is beyond reach",
+			     "link[%u].inplace_update_large_per_s", in->link);
+	return err;
 }
 
 /* ------------------------------------------------------------------ beyond reach */
@@ -388,6 +469,8 @@ int probe_link_inplace(struct probe *p, uint32_t link)
 		err = within_reach(p, &in);
 	if (!err)
 		err = misses(p, &in);
+	if (!err)
+		err = updates(p, &in);
 	probe_buffer_destroy(p, &in.buffer);
 	return err;
 }

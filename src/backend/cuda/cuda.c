@@ -83,6 +83,8 @@ static const struct weir_link_desc usual_link = {
 	.inplace_reach_bytes = UINT64_C(781) << 20,
 	.inplace_request_bytes = 128,
 	.inplace_duplex_bytes_per_s = 26.5e9,
+	.inplace_both_bytes_per_s = 42.1e9,
+	.inplace_update_large_per_s = 30.5e6,
 };
 
 /* The same for two GPUs on NVLink. */
@@ -98,6 +100,8 @@ static const struct weir_link_desc usual_peer = {
 	.inplace_reach_bytes = UINT64_C(1) << 36,
 	.inplace_request_bytes = 128,
 	.inplace_duplex_bytes_per_s = 150e9,
+	.inplace_both_bytes_per_s = 371e9,
+	.inplace_update_large_per_s = 2.9e9,
 };
 
 static const struct weir_vmm_desc usual_vmm = {

@@ -64,12 +64,18 @@ static double duplex_rate(const struct sim *sim, uint32_t index)
 {
 	const struct weir_link_desc *desc = &sim->base.desc.link[index];
 
-	/* A kernel's requests for what it reads go the way of the copies. */
-	for (int back = 0; back < 2; back++)
-		if (flow_kind_runs(sim, index, back, SIM_FLOW_READ) &&
-		    flow_kind_runs(sim, index, !back, SIM_FLOW_COPY))
-			return fmin(desc->inplace_duplex_bytes_per_s, desc->duplex_bytes_per_s);
-	return desc->duplex_bytes_per_s;
+	double rate = desc->duplex_bytes_per_s;
+
+	/* A kernel's requests for what it reads go the way of the copies, and of what it writes. */
+	for (int back = 0; back < 2; back++) {
+		if (!flow_kind_runs(sim, index, back, SIM_FLOW_READ))
+			continue;
+		if (flow_kind_runs(sim, index, !back, SIM_FLOW_COPY))
+			rate = fmin(rate, desc->inplace_duplex_bytes_per_s);
+		if (flow_kind_runs(sim, index, !back, SIM_FLOW_WRITE))
+			rate = fmin(rate, desc->inplace_both_bytes_per_s);
+	}
+	return rate;
 }
 
 /* Give every flow of a link its rate and its end. The link is advanced to now. */

@@ -269,25 +269,16 @@ static uint64_t kernel_service(struct sim *sim, struct sim_kernel *kernel)
 	return uvm_service_ns(sim, device, &cost, kernel->parts.ns);
 }
 
-/* How long a kernel takes beside its flows, of which `slower` says how they hold it up. */
+/* How long a kernel takes beside its flows. */
 static uint64_t kernel_alone_ns(const struct sim *sim, const struct sim_kernel *kernel,
-				const struct cost_kernel *cost, double slower)
+				const struct cost_kernel *cost)
 {
-	double ns = fmax(cost->hbm_ns, cost->ops_ns) * slower;
+	double ns = fmax(cost->hbm_ns, cost->ops_ns);
 
 	if (kernel->prefetch)
 		return 0;
 	return ns_ceil(
 		fmax(ns, (double)sim->base.desc.device[kernel->op.stream->device].launch_ns));
-}
-
-/* How many times as long a kernel's own work and its flows take beside each other. */
-static double kernel_overlap(const struct sim *sim, const struct cost_kernel *cost)
-{
-	double own = fmax(cost->hbm_ns, cost->ops_ns);
-	double link = cost_kernel_link_ns(&sim->base.desc, cost);
-
-	return own > 0 && link > 0 ? cost_overlap_ns(own, link) / fmax(own, link) : 1;
 }
 
 void kernel_start(struct sim *sim, struct sim_kernel *kernel)
@@ -296,7 +287,6 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 	const struct weir_machine_desc *desc = &sim->base.desc;
 	struct cost_kernel cost = {.nr_flows = 0};
 	uint64_t service_ns = 0, alone_ns;
-	double slower;
 
 	device->running = kernel;
 	if (!kernel->err)
@@ -312,8 +302,7 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 	if (!kernel->err && !kernel->prefetch && sim->base.data == WEIR_DATA_REAL)
 		kernel_execute(sim, kernel);
 	kernel_count_inplace(sim, device, &cost);
-	slower = kernel_overlap(sim, &cost);
-	alone_ns = kernel_alone_ns(sim, kernel, &cost, slower);
+	alone_ns = kernel_alone_ns(sim, kernel, &cost);
 	kernel->started_ns = sim->now_ns;
 	kernel->parts.ns[BACKEND_TIME_COMPUTE] = alone_ns;
 	engine_timer(&kernel->op, sim->now_ns + service_ns + alone_ns);
@@ -324,7 +313,7 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 			.link = cost.flow[i].link,
 			.back = !cost.flow[i].a_to_b,
 			.kind = cost.flow[i].reads ? SIM_FLOW_READ : SIM_FLOW_WRITE,
-			.remaining = cost.flow[i].bytes * slower,
+			.remaining = cost.flow[i].bytes,
 			.cap = cost.flow[i].bytes_per_s / 1e9,
 		};
 		flow_start(sim, &kernel->flow[i]);

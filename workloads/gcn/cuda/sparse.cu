@@ -6,7 +6,13 @@
  */
 #include "workloads/gcn/cuda/launch.cuh"
 
-/* ---- gather */
+/*
+ * ---- gather
+ *
+ * Rows leave the caches first, though others may read them: no cache holds a matrix of such rows,
+ * and rows in the host's memory come by a third faster when the page tables stay in the cache
+ * instead (an H200, 8 GiB in place).
+ */
 
 struct gather_op {
 	const int64_t *index;
@@ -23,7 +29,7 @@ struct gather_op {
 
 	template <int V> __device__ pack<V> load(key from, uint64_t, uint32_t column) const
 	{
-		return ::load<V>(src + from + column);
+		return load_once<V>(src + from + column);
 	}
 
 	template <int V>
@@ -33,78 +39,13 @@ struct gather_op {
 	}
 };
 
-/*
- * Rows of 128 * P floats, the usual hidden widths: a warp takes 8 / P rows at a time, P packs of
- * each a lane, with their indexes loaded one round ahead. No division, no address computed twice.
- * Rows leave the caches first, though others may read them: no cache holds a matrix of such rows,
- * and rows in the host's memory come by a third faster when the page tables stay in the cache
- * instead (an H200, 8 GiB in place).
- */
-template <int P>
-__global__ void __launch_bounds__(BLOCK, BLOCKS_MIN)
-	gather_warp_kernel(const int64_t *index, const float *src, float *out, uint64_t nr)
-{
-	constexpr uint32_t at_once = 8 / P, width = 128 * P;
-	const uint32_t lane = threadIdx.x % 32;
-	const uint64_t step = gridDim.x * (uint64_t)(BLOCK / 32) * at_once;
-	uint64_t row = (blockIdx.x * (BLOCK / 32) + threadIdx.x / 32) * (uint64_t)at_once;
-	uint64_t ahead = 0;
-
-	/* Beyond the end the last row is loaded again, so that nothing branches. */
-	if (lane < at_once)
-		ahead = load_index(index + min(row + lane, nr - 1));
-	for (; row < nr; row += step) {
-		const uint64_t mine = ahead;
-		pack<4> x[at_once][P];
-
-		if (lane < at_once)
-			ahead = load_index(index + min(row + step + lane, nr - 1));
-#pragma unroll
-		for (uint32_t r = 0; r < at_once; r++) {
-			const uint64_t from = __shfl_sync(~0u, mine, r) * width;
-
-#pragma unroll
-			for (uint32_t p = 0; p < P; p++)
-				x[r][p] = load_once<4>(src + from + (p * 32 + lane) * 4);
-		}
-#pragma unroll
-		for (uint32_t r = 0; r < at_once; r++) {
-			float *to = out + (row + r) * width + lane * 4;
-
-#pragma unroll
-			for (uint32_t p = 0; p < P; p++)
-				store_once<4>(to + p * 128, x[r][p], row + r < nr);
-		}
-	}
-}
-
-template <int P> static int gather_warp_launch(void *stream, const struct gcn_gather_args *a)
-{
-	uint64_t tile = (BLOCK / 32) * (8 / P);
-
-	gather_warp_kernel<P>
-		<<<grid_of(div_round_up(a->nr, tile)), BLOCK, 0, (cudaStream_t)stream>>>(
-			a->index, a->src, a->out, a->nr);
-	return gcn_cuda_launched("gather");
-}
-
 int gcn_cuda_gather(void *stream, const void *args)
 {
 	const struct gcn_gather_args *a = (const struct gcn_gather_args *)args;
-	uintptr_t bits = address(a->src) | address(a->out);
 	struct gather_op op = {a->index, a->src, a->out, a->width};
 
-	if (a->nr > 0 && bits % 16 == 0) {
-		switch (a->width) {
-		case 128:
-			return gather_warp_launch<1>(stream, a);
-		case 256:
-			return gather_warp_launch<2>(stream, a);
-		case 512:
-			return gather_warp_launch<4>(stream, a);
-		}
-	}
-	return rows_launch("gather", stream, op, a->nr, a->width, bits);
+	return rows_launch("gather", stream, op, a->nr, a->width,
+			   address(a->src) | address(a->out));
 }
 
 /* ---- scale */
