@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps that concern epochs: coming online, quiescent points, leaving, and advancing the global
+ * epoch, which one agent at a time tries and nobody waits for. See pt_step.h.
+ */
+#ifndef WEIR_PAGING_PT_EPOCH_H
+#define WEIR_PAGING_PT_EPOCH_H
+
+#include "src/paging/pt_agent.h"
+
+/* Whether the agent with this slot keeps the epoch from going beyond `global`. */
+PT_FN bool pt_slot_lags(const struct pt_table *t, uint32_t slot, uint64_t global)
+{
+	uint64_t epoch = pt_load(&t->slot[slot], PT_ACQUIRE);
+
+	return epoch && epoch != global;
+}
+
+PT_FN enum pt_do pt_step_scan_lock(const struct pt_table *t, struct pt_agent *a)
+{
+	uint64_t free = 0;
+
+	a->scanned = true;
+	return pt_go(a, pt_cas(&t->shared->scan, &free, 1) ? PT_PC_SCAN_EPOCH : PT_PC_GIVE_UP);
+}
+
+PT_FN enum pt_do pt_step_scan_epoch(const struct pt_table *t, struct pt_agent *a)
+{
+	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
+	a->scan_ok = false;
+	return pt_go(a, PT_PC_SCAN_FENCE);
+}
+
+PT_FN enum pt_do pt_step_scan_fence(const struct pt_table *t, struct pt_agent *a)
+{
+	pt_fence_sc(&t->shared->fence);
+	a->pc = PT_PC_ADVANCE;
+	return PT_SCAN;
+}
+
+PT_FN enum pt_do pt_step_advance(const struct pt_table *t, struct pt_agent *a)
+{
+	uint64_t seen = a->global;
+
+	if (a->scan_ok && pt_cas(&t->shared->epoch, &seen, a->global + 1))
+		a->global++;
+	return pt_go(a, PT_PC_SCAN_UNLOCK);
+}
+
+PT_FN enum pt_do pt_step_scan_unlock(const struct pt_table *t, struct pt_agent *a)
+{
+	pt_store(&t->shared->scan, 0, PT_RELEASE);
+	return pt_go(a, pt_ready(a->seen, a->global) ? PT_PC_TICKET : PT_PC_GIVE_UP);
+}
+
+/* Online is who has stored an epoch and then still found it to be the global one. */
+PT_FN enum pt_do pt_step_enter_store(const struct pt_table *t, struct pt_agent *a)
+{
+	pt_store(&t->slot[a->slot], a->global, PT_RELEASE);
+	a->epoch = a->global;
+	return PT_MUTANT == 2 ? pt_end(a, PT_DONE) : pt_go(a, PT_PC_ENTER_FENCE);
+}
+
+PT_FN enum pt_do pt_step_enter_check(const struct pt_table *t, struct pt_agent *a)
+{
+	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
+	return a->global == a->epoch ? pt_end(a, PT_DONE) : pt_go(a, PT_PC_ENTER_STORE);
+}
+
+PT_FN enum pt_do pt_step_quiet_look(const struct pt_table *t, struct pt_agent *a)
+{
+	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
+	return a->global == a->epoch ? pt_end(a, PT_DONE) : pt_go(a, PT_PC_QUIET_STORE);
+}
+
+PT_FN enum pt_do pt_step_quiet_store(const struct pt_table *t, struct pt_agent *a)
+{
+	pt_store(&t->slot[a->slot], a->global, PT_MUTANT == 14 ? PT_RELAXED : PT_RELEASE);
+	a->epoch = a->global;
+	return pt_end(a, PT_DONE);
+}
+
+PT_FN enum pt_do pt_step_leave(const struct pt_table *t, struct pt_agent *a)
+{
+	pt_store(&t->slot[a->slot], 0, PT_RELEASE);
+	a->epoch = 0;
+	return pt_end(a, PT_DONE);
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the agents of a paged pool share: one 64-bit entry a page, one owner word a frame, one slot
+ * an agent, and a few words. C11 and CUDA C++. docs/paging-protocol.md has the argument.
+ *
+ * The truth about a page is its entry, and nothing else: whoever changes it compares all 64 bits,
+ * or owns the state that it leaves. Owner words only say which entry to look at.
+ */
+#ifndef WEIR_PAGING_PT_TABLE_H
+#define WEIR_PAGING_PT_TABLE_H
+
+#include "src/paging/pt_arch.h"
+
+/*
+ * An entry, from bit 0 up:
+ *
+ *   frame  28  RESIDENT, LIMBO, WRITEBACK: which. ABSENT, LOADING: how often the page was touched
+ *   tag     8  RESIDENT: the epoch of the agent that published it; LIMBO: of the one that evicted
+ *   state   3
+ *   dirty   1  differs from the host's copy
+ *   ref     1  used since the hand last came by
+ *   pins   21  at the top, so that a count gone wrong reaches the two bits that are always 0
+ */
+#define PT_FRAME_BITS 28
+#define PT_TAG_SHIFT PT_FRAME_BITS
+#define PT_STATE_SHIFT (PT_TAG_SHIFT + 8)
+#define PT_DIRTY (1ull << (PT_STATE_SHIFT + 3))
+#define PT_REF (PT_DIRTY << 1)
+#define PT_PIN_SHIFT (PT_STATE_SHIFT + 5)
+#define PT_PIN_BITS 21
+#define PT_PIN_ONE (1ull << PT_PIN_SHIFT)
+#define PT_FRAME_MASK ((1ull << PT_FRAME_BITS) - 1)
+#define PT_PIN_MASK (((1ull << PT_PIN_BITS) - 1) << PT_PIN_SHIFT)
+
+/* Pins that can be held at a time. Those in passing, one an agent, come on top. */
+#define PT_PINS_MAX (1ull << 20)
+#define PT_FRAMES_MAX (PT_FRAME_MASK + 1)
+#define PT_AGENTS_MAX (1u << 20)
+
+enum pt_state {
+	PT_ABSENT,   /* on the host. Pins: agents that use it there and must not see it move */
+	PT_LOADING,  /* an agent brings it in; the host's copy is right, and nobody may change it */
+	PT_RESIDENT, /* in a frame. Pins: agents that use it beyond their quiescent points */
+	PT_LIMBO,    /* in a frame; evicted, but some agent may not have noticed */
+	PT_WRITEBACK, /* in a frame that nobody can use any more; an agent writes it to the host */
+	PT_STATE_NR
+};
+
+/* Epochs between eviction, by the evictor's slot, and reuse of the frame. */
+#if PT_MUTANT == 1
+#define PT_GRACE 2
+#else
+#define PT_GRACE 3
+#endif
+/* A tag is 8 bits of an epoch. An agent's epoch and a tag that it can meet differ by -1 at least;
+ * the differences that could be small negative ones, or 256 more than it seems, count as none. */
+#define PT_AGE_MAX 250
+
+/* A page: its range, and its number there. */
+#define PT_PAGE_BITS 48
+#define PT_PAGE_MAX (1ull << PT_PAGE_BITS)
+#define PT_RANGES_MAX (1u << 16)
+#define PT_ID(range, page) ((uint64_t)(range) << PT_PAGE_BITS | (page))
+
+/* Owner words: free, being filled by an agent, or a page's id + 1. An id that would wrap is none:
+ * the last page of the last range does not exist. */
+#define PT_OWNER_FREE 0ull
+#define PT_OWNER_TAKEN (~0ull)
+
+#ifdef __cplusplus
+#define PT_ALIGNED(bytes) alignas(bytes)
+#else
+#define PT_ALIGNED(bytes) _Alignas(bytes)
+#endif
+#ifdef PT_ARCH_MODEL
+#define PT_LINE 8
+#else
+#define PT_LINE 128
+#endif
+
+/* Never changes while an agent is online. */
+struct pt_range {
+	uint64_t *entry; /* nr_pages of them */
+	uint64_t nr_pages;
+	void *host;	/* the range's bytes; for platforms, the machine does not look */
+	uint64_t bytes; /* of them; the last page may be cut short */
+	uint32_t admit; /* a page is brought in at this touch; >= 1 */
+	bool read_only;
+};
+
+/* Each word on a line of its own. */
+struct pt_shared {
+	PT_ALIGNED(PT_LINE) uint64_t epoch;   /* the global one; starts at 1, never wraps */
+	PT_ALIGNED(PT_LINE) uint64_t prepare; /* the hand that evicts: a position, mod frames */
+	PT_ALIGNED(PT_LINE) uint64_t take;    /* the hand that reuses, behind it */
+	PT_ALIGNED(PT_LINE) uint64_t scan;    /* an agent looks at all slots */
+	PT_ALIGNED(PT_LINE) uint64_t fence;   /* for pt_fence_sc() */
+};
+
+/* Never changes while an agent is online. A kernel gets it as an argument. */
+struct pt_table {
+	struct pt_range *range;
+	uint64_t *owner; /* of each frame */
+	uint64_t *slot;	 /* of each agent: the epoch it has announced, 0: it is offline */
+	struct pt_shared *shared;
+	const uint64_t *abort; /* the host's word: admit nothing once it is not 0 */
+	uint64_t nr_frames;    /* >= 1 */
+	uint64_t window;       /* positions by which prepare leads take; >= 1 */
+	uint32_t nr_ranges, nr_slots;
+};
+
+PT_FN enum pt_state pt_state_of(uint64_t entry)
+{
+	return (enum pt_state)(entry >> PT_STATE_SHIFT & 7);
+}
+
+PT_FN uint32_t pt_frame_of(uint64_t entry)
+{
+	return (uint32_t)(entry & PT_FRAME_MASK);
+}
+
+PT_FN uint8_t pt_tag_of(uint64_t entry)
+{
+	return (uint8_t)(entry >> PT_TAG_SHIFT);
+}
+
+PT_FN uint64_t pt_pins_of(uint64_t entry)
+{
+	return entry >> PT_PIN_SHIFT;
+}
+
+/* An entry without pins. */
+PT_FN uint64_t pt_entry(enum pt_state state, uint64_t epoch, uint64_t frame)
+{
+	return (uint64_t)state << PT_STATE_SHIFT | (epoch & 0xff) << PT_TAG_SHIFT | frame;
+}
+
+PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)
+{
+	uint64_t range = id >> PT_PAGE_BITS;
+
+	return range < t->nr_ranges && (id & (PT_PAGE_MAX - 1)) < t->range[range].nr_pages;
+}
+
+PT_FN uint64_t *pt_entry_at(const struct pt_table *t, uint64_t id)
+{
+	return t->range[id >> PT_PAGE_BITS].entry + (id & (PT_PAGE_MAX - 1));
+}
+
+/* Whether a frame in limbo may be reused, as the epoch `global` was seen. */
+PT_FN bool pt_ready(uint64_t entry, uint64_t global)
+{
+	uint8_t age = (uint8_t)(global - pt_tag_of(entry));
+
+	return age >= PT_GRACE && age <= PT_AGE_MAX;
+}
+
+/*
+ * The hit path: whether an access at this epoch may go to the frame that the entry says, without
+ * changing the entry. The entry may have been loaded relaxed, if pt_settled() too.
+ */
+PT_FN bool pt_hit(uint64_t entry, bool write)
+{
+	uint64_t want = (uint64_t)PT_RESIDENT << PT_STATE_SHIFT | PT_REF | (write ? PT_DIRTY : 0);
+
+	return (entry & ((7ull << PT_STATE_SHIFT) | PT_REF | (write ? PT_DIRTY : 0))) == want;
+}
+
+/* Whether the page was published so long ago that the agent's own epoch has acquired it; else the
+ * entry is to be loaded with acquire. */
+PT_FN bool pt_settled(uint64_t entry, uint64_t epoch)
+{
+	uint8_t age = (uint8_t)(epoch - pt_tag_of(entry));
+
+	return age >= 2 && age <= PT_AGE_MAX;
+}
+
+#endif

@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every interleaving of the paging protocol's steps, for a few agents on two pages and one frame:
+# tests/paging/model.pml, explored by spin over the step machine as it is. Nothing may be found in
+# it, and something in each of its deliberate faults (PT_MUTANT in src/paging/pt_arch.h) but those
+# of memory order alone. Needs SOURCE_DIR and CC. Prints a line a test.
+#
+# WEIR_PAGING_MODEL=full explores more: three agents with all starts and with two operations each,
+# which takes many minutes and 24 GB.
+#
+# Labels: slow
+# Timeout: 600
+set -u
+
+: "${SOURCE_DIR:?is the source tree}" "${CC:=cc}"
+model=$SOURCE_DIR/tests/paging/model.pml
+
+command -v spin >/dev/null || {
+	echo "not ok - spin is missing: make deps installs it"
+	exit 1
+}
+
+# explore NAME "MODEL DEFINITIONS" "C DEFINITIONS": prints "NAME found|nothing STATES", or why not.
+explore()
+{
+	mkdir -p "$dir/$1" && cd "$dir/$1" || exit 1
+	case $3 in
+	*-DNP*) kind="" look=-l ;;
+	*) kind=-DSAFETY look="" ;;
+	esac
+	# shellcheck disable=SC2086 # words are meant to be split
+	if spin $2 -a "$model" >log 2>&1 &&
+		$CC -std=gnu11 -O1 -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=24000 \
+			-I"$SOURCE_DIR" $3 pan.c -o pan >>log 2>&1; then
+		./pan $look -m200000 >>log 2>&1
+	fi
+	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)
+	if ! grep -q 'errors: ' log || grep -qE 'max search depth|out of memory|not completed' log &&
+		grep -q 'errors: 0' log; then
+		echo "$1 not explored: $(grep -vE '^$' log | tail -n 3 | tr '\n' ' ')"
+	elif grep -q 'errors: 0' log; then
+		echo "$1 nothing $states"
+	else
+		echo "$1 found $states"
+	fi
+	rm -f pan pan.*
+}
+
+# Two at a time. The operations: 1 reads, 2 additions, 4 pinned additions, 8 hints.
+if [ "${1-}" = explore ]; then
+	dir=$2
+	explore "$3" "$4" "$5"
+	exit
+fi
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+run()
+{
+	xargs -P 2 -n 3 sh "$0" explore "$dir" >"$dir/results"
+}
+
+{
+	echo "2-agents-3-operations -DLAST_START=0 '-DNR_OPS=3 -DENDS=1 -DADVANCES=0'"
+	echo "2-agents-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=15'"
+	echo "3-agents-1-operation '-DNR=3 -DLAST_START=0' '-DNR_OPS=1 -DNR_AGENTS=3 -DENDS=1 -DADVANCES=0'"
+	echo "no-endless-cycle -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DKINDS=7 -DNP'"
+	echo "touched-twice -DLAST_START=2 '-DNR_OPS=2 -DADMIT=2 -DENDS=1 -DADVANCES=0'"
+	if [ "${WEIR_PAGING_MODEL-}" = full ]; then
+		echo "2-agents-2-operations -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=1 -DCOLLAPSE'"
+		echo "2-agents-2-pinned -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=2 -DKINDS=5 -DCOLLAPSE'"
+		echo "3-agents-every-start -DNR=3 '-DNR_OPS=1 -DNR_AGENTS=3 -DADVANCES=0 -DCOLLAPSE'"
+		echo "3-agents-2-operations '-DNR=3 -DLAST_START=0' '-DNR_OPS=2 -DENDS=1 -DNR_AGENTS=3 -DADVANCES=0 -DCOLLAPSE'"
+	fi
+} | run
+status=0
+while read -r name result states; do
+	if [ "$result" = nothing ]; then
+		echo "ok - $name: nothing wrong in $states states"
+	else
+		echo "not ok - $name: $result $states"
+		status=1
+	fi
+done <"$dir/results"
+[ -s "$dir/results" ] || status=1
+
+# What it takes to meet each fault; one operation each by default.
+for mutant in 1 2 3 4 5 6 7 8 9 10 11 12 15; do
+	case $mutant in
+	1) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=0" ;;
+	4 | 12) how="-DNR_OPS=2" ;;
+	6) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=2 -DKINDS=4" ;;
+	*) how="-DNR_OPS=1" ;;
+	esac
+	echo "mutant-$mutant -DNR=2 '$how -DPT_MUTANT=$mutant'"
+done | run
+while read -r name result states; do
+	if [ "$result" = found ]; then
+		echo "ok - $name: found after $states states"
+	else
+		echo "not ok - $name: $result $states"
+		status=1
+	fi
+done <"$dir/results"
+[ "$(wc -l <"$dir/results")" -eq 13 ] || status=1
+exit $status
