@@ -110,13 +110,6 @@ PT_FN void pt_unpin(const struct pt_table *t, uint64_t id)
 	pt_add(pt_entry_at(t, id), 0 - PT_PIN_ONE, PT_ACQ_REL);
 }
 
-PT_FN uint64_t pt_limbo(uint64_t entry, uint64_t epoch)
-{
-	uint64_t pins = PT_MUTANT == 6 ? entry & PT_PIN_MASK : 0;
-
-	return pt_entry(PT_LIMBO, epoch, pt_frame_of(entry)) | (entry & PT_DIRTY) | pins;
-}
-
 PT_FN enum pt_do pt_step_revive(const struct pt_table *t, struct pt_agent *a)
 {
 	uint64_t keep = a->seen & (PT_PIN_MASK | PT_DIRTY);

@@ -135,6 +135,14 @@ PT_FN uint64_t pt_entry(enum pt_state state, uint64_t epoch, uint64_t frame)
 	return (uint64_t)state << PT_STATE_SHIFT | (epoch & 0xff) << PT_TAG_SHIFT | frame;
 }
 
+/* A resident page's entry, evicted at this epoch. */
+PT_FN uint64_t pt_limbo(uint64_t entry, uint64_t epoch)
+{
+	uint64_t pins = PT_MUTANT == 6 ? entry & PT_PIN_MASK : 0;
+
+	return pt_entry(PT_LIMBO, epoch, pt_frame_of(entry)) | (entry & PT_DIRTY) | pins;
+}
+
 PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)
 {
 	uint64_t range = id >> PT_PAGE_BITS;

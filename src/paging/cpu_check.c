@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statistics and dumps of paged memory on the CPU, and the walk that holds it to its invariants. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/paging/cpu.h"
+
+void paging_stats(struct paging *pool, struct paging_stats *out)
+{
+	const struct paging_stats *from = &pool->stats;
+
+	out->nr_slow = pt_load(&from->nr_slow, PT_RELAXED);
+	out->nr_in = pt_load(&from->nr_in, PT_RELAXED);
+	out->nr_out = pt_load(&from->nr_out, PT_RELAXED);
+	out->nr_in_place = pt_load(&from->nr_in_place, PT_RELAXED);
+	out->nr_waits = pt_load(&from->nr_waits, PT_RELAXED);
+	out->nr_scans = pt_load(&from->nr_scans, PT_RELAXED);
+}
+
+static void dump_pages(struct paging *pool, FILE *to)
+{
+	static const char *const names[8] = {"absent",	  "loading", "resident", "limbo",
+					     "writeback", "?",	     "?",	 "?"};
+	const struct pt_table *t = &pool->table;
+	uint64_t nr[8], nr_dirty, nr_pinned;
+
+	for (uint32_t i = 0; i < t->nr_ranges; i++) {
+		memset(nr, 0, sizeof(nr));
+		nr_dirty = nr_pinned = 0;
+		for (uint64_t page = 0; page < t->range[i].nr_pages; page++) {
+			uint64_t entry = pt_load(&t->range[i].entry[page], PT_RELAXED);
+
+			nr[pt_state_of(entry)]++;
+			nr_dirty += (entry & PT_DIRTY) != 0;
+			nr_pinned += pt_pins_of(entry) != 0;
+		}
+		fprintf(to, "range %u: %" PRIu64 " pages, %" PRIu64 " dirty, %" PRIu64 " pinned", i,
+			t->range[i].nr_pages, nr_dirty, nr_pinned);
+		for (uint32_t state = 0; state < 8; state++)
+			if (nr[state])
+				fprintf(to, ", %" PRIu64 " %s", nr[state], names[state]);
+		fputc('\n', to);
+	}
+}
+
+void paging_dump(struct paging *pool, FILE *to)
+{
+	const struct pt_table *t = &pool->table;
+
+	fprintf(to,
+		"epoch %" PRIu64 ", prepare %" PRIu64 ", take %" PRIu64 ", %" PRIu64
+		" frames, window %" PRIu64 "%s%s\n",
+		pt_load(&t->shared->epoch, PT_RELAXED), pt_load(&t->shared->prepare, PT_RELAXED),
+		pt_load(&t->shared->take, PT_RELAXED), t->nr_frames, t->window,
+		pt_load(&t->shared->scan, PT_RELAXED) ? ", scanning" : "",
+		pt_load(t->abort, PT_RELAXED) ? ", aborted" : "");
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		uint64_t epoch = pt_load(&t->slot[i], PT_RELAXED);
+
+		if (epoch)
+			fprintf(to, "agent %u: online, epoch %" PRIu64 "\n", i, epoch);
+	}
+	dump_pages(pool, to);
+}
+
+/* ------------------------------------------------------------------ the walk */
+
+/* What is wrong with a page's entry, or NULL. seen: a bit of each frame. */
+static const char *entry_wrong(const struct paging *pool, uint64_t id, uint8_t *seen)
+{
+	const struct pt_table *t = &pool->table;
+	uint64_t entry = *pt_entry_at(t, id);
+	uint64_t frame = pt_frame_of(entry);
+
+	if (pt_pins_of(entry))
+		return "is pinned, or its count of pins overflowed";
+	if (pt_state_of(entry) == PT_ABSENT)
+		return entry & ~PT_FRAME_MASK || frame >= t->range[id >> PT_PAGE_BITS].admit
+			       ? "is absent, and its entry says more than touches"
+			       : NULL;
+	if (pt_state_of(entry) != PT_RESIDENT && pt_state_of(entry) != PT_LIMBO)
+		return "is being moved, and nobody is online";
+	if (frame >= t->nr_frames)
+		return "is in a frame that there is not";
+	if (seen[frame / 8] & 1u << frame % 8)
+		return "is in a frame that another page is in";
+	seen[frame / 8] |= (uint8_t)(1u << frame % 8);
+	if (t->owner[frame] != id + 1)
+		return "is in a frame that says another owner";
+	if (t->range[id >> PT_PAGE_BITS].read_only && (entry & PT_DIRTY))
+		return "is dirty in a read-only range";
+	if (!(entry & PT_DIRTY) &&
+	    memcmp(cpu_frame(pool, frame), cpu_host(pool, id), cpu_page_bytes(pool, id)) != 0)
+		return "is clean, and differs from the host's copy";
+	return NULL;
+}
+
+static bool frames_right(const struct paging *pool, const uint8_t *seen)
+{
+	for (uint64_t i = 0; i < pool->table.nr_frames; i++) {
+		uint64_t owner = pool->table.owner[i];
+		bool in_use = seen[i / 8] & 1u << i % 8;
+
+		if ((owner != PT_OWNER_FREE) == in_use)
+			continue;
+		log_error("paging: frame %" PRIu64 " has owner word %" PRIx64 ", and %s page", i,
+			  owner, in_use ? "a" : "no");
+		return false;
+	}
+	return true;
+}
+
+static bool shared_right(const struct paging *pool)
+{
+	const struct pt_table *t = &pool->table;
+
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		if (!t->slot[i] && !pool->agent[i].used && !pool->agent[i].nr_spans)
+			continue;
+		log_error("paging: slot %u says epoch %" PRIu64 ", and nobody is online", i,
+			  t->slot[i]);
+		return false;
+	}
+	if (t->shared->epoch && !t->shared->scan)
+		return true;
+	log_error("paging: epoch %" PRIu64 ", scan lock %" PRIu64 ", and nobody is online",
+		  t->shared->epoch, t->shared->scan);
+	return false;
+}
+
+int paging_check(struct paging *pool)
+{
+	const struct pt_table *t = &pool->table;
+	int err = cpu_quiet_begin(pool, "the check");
+	uint8_t *seen = err ? NULL : calloc(t->nr_frames / 8 + 1, 1);
+
+	if (err)
+		return err;
+	if (!seen)
+		err = -ENOMEM;
+	for (uint32_t i = 0; !err && i < t->nr_ranges; i++) {
+		for (uint64_t page = 0; !err && page < t->range[i].nr_pages; page++) {
+			const char *wrong = entry_wrong(pool, PT_ID(i, page), seen);
+
+			if (!wrong)
+				continue;
+			log_error("paging: page %" PRIu64 " of range %u %s: entry %016" PRIx64,
+				  page, i, wrong, t->range[i].entry[page]);
+			err = -EUCLEAN;
+		}
+	}
+	if (!err && (!frames_right(pool, seen) || !shared_right(pool)))
+		err = -EUCLEAN;
+	free(seen);
+	cpu_quiet_end(pool);
+	return err;
+}

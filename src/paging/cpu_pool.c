@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools of paged memory on the CPU: what they are made of, and what is done while nobody is online. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "src/base/log.h"
+#include "src/paging/cpu.h"
+
+/* Zeroed on demand: a range of which few pages are touched costs few entries. NULL: no memory. */
+static void *reserve(uint64_t bytes)
+{
+	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+static void release(void *addr, uint64_t bytes)
+{
+	if (addr)
+		munmap(addr, bytes);
+}
+
+/* Frames that are evicted ahead of need; a page among them that is used comes back at once. */
+static uint64_t window_of(uint64_t nr_frames)
+{
+	return nr_frames < 16 ? 1 : nr_frames / 8;
+}
+
+static int config_check(const struct paging_config *config)
+{
+	uint64_t kib = config->page_bytes / 1024, max = config->max_frames;
+
+	if (config->page_bytes % 1024 || (kib != 4 && kib != 8 && kib != 16 && kib != 64)) {
+		log_error("paging: pages of %u bytes: choose 4, 8, 16 or 64 KiB",
+			  config->page_bytes);
+		return -EINVAL;
+	}
+	if (!config->nr_frames || (max && max < config->nr_frames) ||
+	    config->nr_frames > PT_FRAMES_MAX || max > PT_FRAMES_MAX) {
+		log_error("paging: %llu frames, at most %llu: at least 1 and at most %llu",
+			  (unsigned long long)config->nr_frames, (unsigned long long)max,
+			  (unsigned long long)PT_FRAMES_MAX);
+		return -EINVAL;
+	}
+	if (!config->max_agents || config->max_agents > 1u << 16) {
+		log_error("paging: %u agents: at least 1 and at most 65536", config->max_agents);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+_Static_assert((PAGING_SPANS_MAX + 1) * (1ull << 16) <= PT_PINS_MAX, "every span can be pinned");
+
+static void pool_free(struct paging *pool)
+{
+	struct pt_table *t = &pool->table;
+
+	for (uint32_t i = 0; i < t->nr_ranges; i++)
+		release(t->range[i].entry, t->range[i].nr_pages * sizeof(uint64_t));
+	free(t->range);
+	release(t->owner, pool->max_frames * sizeof(uint64_t));
+	free(t->slot);
+	release(pool->frames, pool->max_frames * pool->page_bytes);
+	free(pool->agent);
+	free(pool);
+}
+
+int paging_create(const struct paging_config *config, struct paging **out)
+{
+	struct paging *pool;
+	struct pt_table *t;
+	int err = config_check(config);
+
+	if (err)
+		return err;
+	pool = aligned_alloc(PT_LINE, sizeof(*pool));
+	if (!pool)
+		goto err_memory;
+	memset(pool, 0, sizeof(*pool));
+	t = &pool->table;
+	pool->page_bytes = config->page_bytes;
+	pool->max_frames = config->max_frames ? config->max_frames : config->nr_frames;
+	pool->quiesce_every = config->quiesce_every ? config->quiesce_every : 64;
+	pool->yield_every = config->yield_every;
+	pool->shared.epoch = 1;
+	t->shared = &pool->shared;
+	t->abort = &pool->abort;
+	t->nr_slots = config->max_agents;
+	t->nr_frames = config->nr_frames;
+	t->window = window_of(t->nr_frames);
+	t->owner = reserve(pool->max_frames * sizeof(uint64_t));
+	t->slot = calloc(t->nr_slots, sizeof(uint64_t));
+	pool->frames = reserve(pool->max_frames * pool->page_bytes);
+	pool->agent = aligned_alloc(PT_LINE, t->nr_slots * sizeof(*pool->agent));
+	if (!t->owner || !t->slot || !pool->frames || !pool->agent) {
+		pool_free(pool);
+		goto err_memory;
+	}
+	memset(pool->agent, 0, t->nr_slots * sizeof(*pool->agent));
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		pool->agent[i].pool = pool;
+		pool->agent[i].a.slot = i;
+	}
+	*out = pool;
+	return 0;
+
+err_memory:
+	log_error("paging: no memory for a pool of %llu frames: take fewer",
+		  (unsigned long long)config->nr_frames);
+	return -ENOMEM;
+}
+
+void paging_destroy(struct paging *pool)
+{
+	if (!pool)
+		return;
+	if (!cpu_quiet_begin(pool, "destroying the pool"))
+		for (uint64_t i = 0; i < pool->table.nr_frames; i++)
+			cpu_frame_clean(pool, i);
+	pool_free(pool);
+}
+
+static int range_check(const struct paging *pool, const struct paging_range_config *config)
+{
+	uint64_t nr_pages = config->bytes / pool->page_bytes;
+
+	if (!config->host || (uintptr_t)config->host % 8 || !config->bytes ||
+	    nr_pages >= PT_PAGE_MAX || config->admit > 1u << 20) {
+		log_error("paging: a range of %llu bytes at %p, admitted at touch %u: it must have "
+			  "bytes, at an address that 8 divides, and at most 2^20 touches",
+			  (unsigned long long)config->bytes, config->host, config->admit);
+		return -EINVAL;
+	}
+	if (pool->table.nr_ranges == PT_RANGES_MAX - 1) {
+		log_error("paging: %u ranges are all that a pool can have", PT_RANGES_MAX - 1);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+int paging_range_add(struct paging *pool, const struct paging_range_config *config, uint32_t *out)
+{
+	struct pt_table *t = &pool->table;
+	struct pt_range *range, new = {0};
+	int err = range_check(pool, config);
+
+	if (err)
+		return err;
+	err = cpu_quiet_begin(pool, "adding a range");
+	if (err)
+		return err;
+	new.nr_pages = (config->bytes - 1) / pool->page_bytes + 1;
+	new.host = config->host;
+	new.bytes = config->bytes;
+	new.admit = config->admit ? config->admit : 1;
+	new.read_only = config->read_only;
+	new.entry = reserve(new.nr_pages * sizeof(uint64_t));
+	range = new.entry ? realloc(t->range, (t->nr_ranges + 1) * sizeof(*range)) : NULL;
+	if (range) {
+		t->range = range;
+		range[t->nr_ranges] = new;
+		*out = t->nr_ranges++;
+	} else {
+		release(new.entry, new.nr_pages * sizeof(uint64_t));
+		log_error("paging: no memory for the entries of %llu pages",
+			  (unsigned long long)new.nr_pages);
+		err = -ENOMEM;
+	}
+	cpu_quiet_end(pool);
+	return err;
+}
+
+int cpu_part_check(const struct paging *pool, uint32_t range, uint64_t offset, uint64_t bytes)
+{
+	uint32_t nr = pool->table.nr_ranges;
+	uint64_t have = range < nr ? pool->table.range[range].bytes : 0;
+
+	if (offset <= have && bytes <= have - offset && range < nr)
+		return 0;
+	log_error("paging: %llu bytes at %llu of range %u, which has %llu: index out of range",
+		  (unsigned long long)bytes, (unsigned long long)offset, range,
+		  (unsigned long long)have);
+	return -EINVAL;
+}
+
+/* ------------------------------------------------------------------ while nobody is online */
+
+int cpu_quiet_begin(struct paging *pool, const char *what)
+{
+	uint64_t nobody = 0;
+
+	if (pt_cas(&pool->gate, &nobody, CPU_QUIET))
+		return 0;
+	log_error("paging: %s needs that nobody is online: %llu agents are%s", what,
+		  (unsigned long long)(nobody & ~CPU_QUIET),
+		  nobody & CPU_QUIET ? ", and another such call is" : "; leave first");
+	return -EBUSY;
+}
+
+void cpu_quiet_end(struct paging *pool)
+{
+	/* By addition: somebody who tries to come may have counted himself. */
+	pt_add(&pool->gate, 0 - CPU_QUIET, PT_ACQ_REL);
+}
+
+void cpu_frame_clean(struct paging *pool, uint64_t frame)
+{
+	uint64_t owner = pool->table.owner[frame];
+	uint64_t *entry;
+
+	if (owner == PT_OWNER_FREE)
+		return;
+	entry = pt_entry_at(&pool->table, owner - 1);
+	if (!(*entry & PT_DIRTY))
+		return;
+	memcpy(cpu_host(pool, owner - 1), cpu_frame(pool, frame), cpu_page_bytes(pool, owner - 1));
+	*entry &= ~PT_DIRTY;
+	pool->stats.nr_out++;
+}
+
+void cpu_frame_evict(struct paging *pool, uint64_t frame)
+{
+	uint64_t owner = pool->table.owner[frame];
+
+	if (owner == PT_OWNER_FREE)
+		return;
+	cpu_frame_clean(pool, frame);
+	*pt_entry_at(&pool->table, owner - 1) = pt_entry(PT_ABSENT, 0, 0);
+	pool->table.owner[frame] = PT_OWNER_FREE;
+}
+
+int paging_flush(struct paging *pool)
+{
+	int err = cpu_quiet_begin(pool, "flush");
+
+	if (err)
+		return err;
+	for (uint64_t i = 0; i < pool->table.nr_frames; i++)
+		cpu_frame_clean(pool, i);
+	cpu_quiet_end(pool);
+	return 0;
+}
+
+int paging_drain(struct paging *pool)
+{
+	int err = cpu_quiet_begin(pool, "drain");
+
+	if (err)
+		return err;
+	for (uint64_t i = 0; i < pool->table.nr_frames; i++)
+		cpu_frame_evict(pool, i);
+	cpu_quiet_end(pool);
+	return 0;
+}
+
+int paging_set_frames(struct paging *pool, uint64_t nr_frames)
+{
+	uint64_t old;
+	int err;
+
+	if (!nr_frames || nr_frames > pool->max_frames) {
+		log_error("paging: %llu frames: at least 1, and at most %llu, as the pool was made",
+			  (unsigned long long)nr_frames, (unsigned long long)pool->max_frames);
+		return -EINVAL;
+	}
+	err = cpu_quiet_begin(pool, "changing the number of frames");
+	if (err)
+		return err;
+	old = pool->table.nr_frames;
+	for (uint64_t i = nr_frames; i < old; i++)
+		cpu_frame_evict(pool, i);
+	if (nr_frames < old) /* a failure costs memory alone */
+		madvise(cpu_frame(pool, nr_frames), (old - nr_frames) * pool->page_bytes,
+			MADV_DONTNEED);
+	pool->table.nr_frames = nr_frames;
+	pool->table.window = window_of(nr_frames);
+	pool->shared.prepare = pool->shared.take = 0;
+	cpu_quiet_end(pool);
+	return 0;
+}
+
+/* Pages of a part: cleaned, or evicted. */
+static void bring_home(struct paging *pool, uint32_t range, uint64_t offset, uint64_t bytes,
+		       bool evict)
+{
+	uint64_t first = offset / pool->page_bytes, last = (offset + bytes - 1) / pool->page_bytes;
+
+	for (uint64_t page = first; bytes && page <= last; page++) {
+		uint64_t entry = *pt_entry_at(&pool->table, PT_ID(range, page));
+
+		if (pt_state_of(entry) == PT_ABSENT)
+			continue;
+		if (evict)
+			cpu_frame_evict(pool, pt_frame_of(entry));
+		else
+			cpu_frame_clean(pool, pt_frame_of(entry));
+	}
+}
+
+int paging_host_read(struct paging *pool, uint32_t range, uint64_t offset, void *to, uint64_t bytes)
+{
+	int err = cpu_quiet_begin(pool, "reading on the host");
+
+	if (err)
+		return err;
+	err = cpu_part_check(pool, range, offset, bytes);
+	if (!err) {
+		bring_home(pool, range, offset, bytes, false);
+		memcpy(to, (uint8_t *)pool->table.range[range].host + offset, bytes);
+	}
+	cpu_quiet_end(pool);
+	return err;
+}
+
+int paging_host_write(struct paging *pool, uint32_t range, uint64_t offset, const void *from,
+		      uint64_t bytes)
+{
+	int err = cpu_quiet_begin(pool, "writing on the host");
+
+	if (err)
+		return err;
+	err = cpu_part_check(pool, range, offset, bytes);
+	if (!err) {
+		bring_home(pool, range, offset, bytes, true);
+		memcpy((uint8_t *)pool->table.range[range].host + offset, from, bytes);
+	}
+	cpu_quiet_end(pool);
+	return err;
+}
