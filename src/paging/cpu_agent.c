@@ -143,7 +143,8 @@ void paging_quiesce(struct paging_agent *agent)
 
 /* ------------------------------------------------------------------ reaching a page */
 
-/* Where the byte is. agent->a.pinned: pt_unpin() is due. 0, or -EOVERFLOW: the page's pins. */
+/* Where the byte is. agent->a.pinned: pt_unpin() is due. 0, -EINVAL: the agent left, -EOVERFLOW: the
+ * page has all the pins that it can have. */
 static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, unsigned op,
 		 uint8_t **addr)
 {
@@ -151,6 +152,10 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 	uint64_t id = PT_ID(range, offset / pool->page_bytes), rest = offset % pool->page_bytes;
 	uint64_t entry = pt_load(pt_entry_at(&pool->table, id), PT_RELAXED);
 
+	if (!agent->a.epoch) {
+		log_error("paging: agent %u is used after it left", agent->a.slot);
+		return -EINVAL;
+	}
 	agent->a.pinned = false;
 	if (!(op & PT_PIN) && pt_hit(entry, op & PT_WRITE) && pt_settled(entry, agent->a.epoch)) {
 		*addr = cpu_frame(pool, pt_frame_of(entry)) + rest;
@@ -301,33 +306,30 @@ int paging_cas(struct paging_agent *agent, uint32_t range, uint64_t offset, uint
 
 /* ------------------------------------------------------------------ more than elements */
 
-/* Copy a part page by page: from the range to `to`, or from `from` to the range. */
+/* Copy a part page by page: from the range to `to`, or, if that is NULL, from `from` to it. */
 static int copy_n(struct paging_agent *agent, uint32_t range, uint64_t offset, uint8_t *to,
 		  const uint8_t *from, uint64_t bytes)
 {
-	uint64_t page_bytes = agent->pool->page_bytes;
+	uint64_t page_bytes = agent->pool->page_bytes, done = 0;
 	int err = cpu_part_check(agent->pool, range, offset, bytes);
 
 	if (!err)
-		err = may_write(agent->pool, range, from != NULL);
-	while (!err && bytes) {
-		uint64_t nr = page_bytes - offset % page_bytes;
+		err = may_write(agent->pool, range, !to);
+	while (!err && done < bytes) {
+		uint64_t nr = page_bytes - (offset + done) % page_bytes;
 		uint8_t *addr;
 
-		nr = nr < bytes ? nr : bytes;
-		err = reach(agent, range, offset, PT_SPAN | (from ? PT_WRITE : PT_READ), &addr);
+		nr = nr < bytes - done ? nr : bytes - done;
+		err = reach(agent, range, offset + done, PT_SPAN | (to ? PT_READ : PT_WRITE),
+			    &addr);
 		if (err)
 			return err;
-		if (from) {
-			memcpy(addr, from, nr);
-			from += nr;
-		} else {
-			memcpy(to, addr, nr);
-			to += nr;
-		}
+		if (to)
+			memcpy(to + done, addr, nr);
+		else if (from)
+			memcpy(addr, from + done, nr);
 		reached(agent);
-		offset += nr;
-		bytes -= nr;
+		done += nr;
 	}
 	return err;
 }

@@ -14,7 +14,9 @@ static void *reserve(uint64_t bytes)
 	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return addr == MAP_FAILED ? NULL : addr;
+	if (addr == MAP_FAILED)
+		return NULL;
+	return addr;
 }
 
 static void release(void *addr, uint64_t bytes)

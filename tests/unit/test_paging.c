@@ -319,6 +319,8 @@ static void paging_wrong_use(void **unused)
 	*(uint64_t *)span[0].addr = 4711;
 	assert_int_equal(paging_flush(f.pool), -EBUSY);
 	paging_abandon(f.agent);
+	assert_int_equal(paging_read(f.agent, 0, 0, &value, 8), -EINVAL);
+	assert_int_equal(paging_write_n(f.agent, 0, 0, &value, 8), -EINVAL);
 	f.agent = NULL;
 	assert_int_equal(paging_flush(f.pool), 0);
 	assert_int_equal(*(uint64_t *)(void *)f.host, 4711);
