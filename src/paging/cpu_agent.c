@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads as agents of paged memory: coming online, elements, spans, hints. Everything that concerns
- * a page but for the plain hit is the step machine's; here it is driven, and bytes are copied.
+ * Threads as agents of paged memory: coming online, elements, spans, hints. Everything about a
+ * page but for the plain hit is the step machine's; here it is driven, and bytes are copied.
  */
 #include <errno.h>
 #include <sched.h>
@@ -143,8 +143,8 @@ void paging_quiesce(struct paging_agent *agent)
 
 /* ------------------------------------------------------------------ reaching a page */
 
-/* Where the byte is. agent->a.pinned: pt_unpin() is due. 0, -EINVAL: the agent left, -EOVERFLOW: the
- * page has all the pins that it can have. */
+/* Where the byte is. agent->a.pinned: pt_unpin() is due. 0, -EINVAL: the agent left, -EOVERFLOW:
+ * the page has all the pins that it can have. */
 static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, unsigned op,
 		 uint8_t **addr)
 {

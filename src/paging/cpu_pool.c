@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of paged memory on the CPU: what they are made of, and what is done while nobody is online. */
+/* Pools of paged memory on the CPU, and what is done with them while nobody is online. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

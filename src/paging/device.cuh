@@ -4,9 +4,10 @@
  * compiled, and the registers that it takes are checked; it has not run on a GPU yet. It becomes a
  * public header once it has.
  *
- * A warp comes online with all its lanes together, uses elements and spans, passes quiescent points,
- * and leaves. Lanes that want the same page at the same time form a group: its first lane steps, the
- * verdict goes to all, and all of them copy. A hit is one load of the entry a lane, without a group.
+ * A warp comes online with all its lanes together, uses elements and spans, passes quiescent
+ * points, and leaves. Lanes that want the same page at the same time form a group: its first lane
+ * steps, the verdict goes to all, and all of them copy. A hit is one load of the entry a lane,
+ * without a group.
  *
  *     struct paged_warp w;
  *     paged_enter(&w, &view, warp_number);
@@ -99,7 +100,7 @@ __device__ __noinline__ static bool paged_scan(const struct pt_table *t, uint64_
 	return !__any_sync(group, lags);
 }
 
-/* To where other lanes are needed. Not inlined, and the agent in local memory, for the same reason. */
+/* Step to where other lanes are needed. Not inlined, for the same reason. */
 __device__ __noinline__ static int paged_steps(const struct pt_table *t, struct pt_agent *a)
 {
 	enum pt_do verdict;
@@ -219,7 +220,7 @@ __device__ __noinline__ static void paged_reach(const struct paged_view *v, uint
 					       : nullptr;
 }
 
-/* A read of one element, which is never pinned. By values alone: what has an address is in memory. */
+/* A read of one element, which is never pinned. By values: what has an address is in memory. */
 __device__ __noinline__ static unsigned char *paged_reach_read(const struct paged_view *v,
 							       uint64_t epoch, uint32_t slot,
 							       uint64_t id, uint32_t rest)

@@ -64,7 +64,7 @@ int paging_leave(struct paging_agent *agent);
 /* Leave for an agent whose thread ended without: its spans are given back. No thread is in a call
  * with it. */
 void paging_abandon(struct paging_agent *agent);
-/* Pass a quiescent point, if no unpinned span is held; else nothing. Elements do so by themselves. */
+/* Pass a quiescent point, if no unpinned span is held; else nothing. Elements do so themselves. */
 void paging_quiesce(struct paging_agent *agent);
 
 /*
@@ -78,7 +78,7 @@ int paging_read(struct paging_agent *agent, uint32_t range, uint64_t offset, voi
 		uint32_t bytes);
 int paging_write(struct paging_agent *agent, uint32_t range, uint64_t offset, const void *value,
 		 uint32_t bytes);
-/* 4 or 8 bytes, relaxed. *old: what was there. paging_cas() stores `value` if that was `expected`. */
+/* 4 or 8 bytes, relaxed. *old: what was there. paging_cas() stores if that was `expected`. */
 int paging_add(struct paging_agent *agent, uint32_t range, uint64_t offset, uint32_t bytes,
 	       uint64_t value, uint64_t *old);
 int paging_cas(struct paging_agent *agent, uint32_t range, uint64_t offset, uint32_t bytes,

@@ -27,7 +27,7 @@
  *   3  write-back before the grace        4  no host pin for what is changed in place
  *   5  a limbo page is read on the host   6  pins are ignored by eviction
  *   7  a write does not set DIRTY         8  a claim does not look at what it replaces
- *   9  publish before the copy           10  DIRTY is cleared after the copy, without a state for it
+ *   9  publish before the copy           10  DIRTY is cleared after the copy, with no state for it
  *  11  a frame is taken without compare  12  a claim overlooks host pins
  *  13  publishing does not release       14  a quiescent point does not release
  *  15  touching a page that is being loaded goes in place

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps that concern the page that an agent wants: how its entry is judged, marked, pinned, revived,
- * claimed and published. See pt_step.h.
+ * Steps that concern the page that an agent wants: how its entry is judged, marked, pinned,
+ * revived, claimed and published. See pt_step.h.
  */
 #ifndef WEIR_PAGING_PT_PAGE_H
 #define WEIR_PAGING_PT_PAGE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The world of the model checker: agents that run the real step machine (src/paging/pt_step.h), two
- * pages and one frame, of one number each. model.pml chooses who goes next and what an agent begins;
- * all the rest is here. One call of world_step() is one operation on what agents share.
+ * The world of the model checker: agents that run the real step machine (src/paging/pt_step.h),
+ * two pages and one frame, of one number each. model.pml chooses who goes next and what an agent
+ * begins; all the rest is here. One call of world_step() is one operation on what agents share.
  *
  * What is checked: each page's number is only added to, so
  *   - a read gives no less than what was there when it began, and no more than there is now;
@@ -41,7 +41,7 @@ enum kind {
 #ifndef KINDS
 #define KINDS (1 << KIND_READ | 1 << KIND_ADD)
 #endif
-/* How often somebody else, of whom nothing more is seen, advances the epoch when that is allowed. */
+/* How often somebody else, who does nothing more, advances the epoch when that is allowed. */
 #ifndef ADVANCES
 #define ADVANCES 3
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads as agents of paged memory, in pools that are far too small: each keeps a shadow of what it
- * wrote, and looks at what others wrote. Nothing is lost, nothing is older than what the reader was
- * told of, the checker holds, and the thread sanitizer is silent. A page is shared by all threads;
- * in it each word has one writer:
+ * Threads as agents of paged memory, in pools that are far too small: each keeps a shadow of what
+ * it wrote, and looks at what others wrote. Nothing is lost, nothing is older than what the reader
+ * was told of, the checker holds, and the thread sanitizer is silent. A page is shared by all
+ * threads; in it each word has one writer:
  *
  *   words   0 to   7  counters that all add to
  *   words   8 to  71  stamps: written by their thread, read by all, as elements
