@@ -66,6 +66,7 @@ run()
 	echo "2-agents-3-operations -DLAST_START=0 '-DNR_OPS=3 -DENDS=1 -DADVANCES=0'"
 	echo "2-agents-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=15'"
 	echo "3-agents-1-operation '-DNR=3 -DLAST_START=0' '-DNR_OPS=1 -DNR_AGENTS=3 -DENDS=1 -DADVANCES=0'"
+	echo "aborted-at-any-time -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DABORTS=1'"
 	echo "no-endless-cycle -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DKINDS=7 -DNP'"
 	echo "touched-twice -DLAST_START=2 '-DNR_OPS=2 -DADMIT=2 -DENDS=1 -DADVANCES=0'"
 	if [ "${WEIR_PAGING_MODEL-}" = full ]; then

@@ -45,6 +45,10 @@ enum kind {
 #ifndef ADVANCES
 #define ADVANCES 3
 #endif
+/* Whether the abort word may be set, at any time. */
+#ifndef ABORTS
+#define ABORTS 0
+#endif
 /* Ends of an operation: pass a quiescent point; leave and come back. 1, 2, or 3 for both. */
 #ifndef ENDS
 #define ENDS 3
@@ -80,14 +84,15 @@ static struct world {
 	uint64_t entry[NR_PAGES], owner[NR_FRAMES], slot[NR_AGENTS];
 	struct actor actor[NR_AGENTS];
 	uint8_t frame[NR_FRAMES], host[NR_PAGES], right[NR_PAGES];
+	uint64_t abort;
 	uint8_t nr_advances;
 	uint8_t wrong; /* the line that found it */
 } world;
 
-static const uint64_t no_abort;
 static struct pt_range world_range = {world.entry, NR_PAGES, 0, 0, ADMIT, false};
 static const struct pt_table world_table = {
-	&world_range, world.owner, world.slot, &world.shared, &no_abort, NR_FRAMES, 1, 1, NR_AGENTS,
+	&world_range, world.owner, world.slot, &world.shared, &world.abort,
+	NR_FRAMES,    1,	   1,	       NR_AGENTS,
 };
 
 #define EXPECT(what)                                     \
@@ -473,6 +478,16 @@ static inline void world_advance(void)
 {
 	world.shared.epoch++;
 	world.nr_advances++;
+}
+
+static inline bool may_abort(void)
+{
+	return ABORTS && !world.abort;
+}
+
+static inline void world_abort(void)
+{
+	world.abort = 1;
 }
 
 static inline bool is_done(uint8_t me)

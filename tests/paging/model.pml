@@ -57,6 +57,10 @@ proctype agent(byte me)
 		c_expr { (may_advance() > 0) } ->
 		c_code { world_advance(); }
 	}
+	:: d_step {
+		c_expr { (may_abort() > 0) } ->
+		c_code { world_abort(); }
+	}
 	:: c_expr { (is_done(Pagent->me) > 0) } -> break
 	od
 	c_code { world_finish(); }

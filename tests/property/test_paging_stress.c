@@ -321,7 +321,8 @@ static void pause_for(double seconds)
 		;
 }
 
-static void run(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_t admit)
+static void run_aborted(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_t admit,
+			bool aborts)
 {
 	const char *option = getenv("WEIR_PAGING_SECONDS");
 	double seconds = option ? strtod(option, NULL) : 0.3;
@@ -335,7 +336,12 @@ static void run(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_
 		s.worker[i].random = 7919 * (i + 1) + nr_frames;
 		assert_int_equal(pthread_create(&s.worker[i].thread, NULL, work, &s.worker[i]), 0);
 	}
-	pause_for(seconds);
+	for (uint32_t i = 0; aborts && i < 100; i++) {
+		pause_for(seconds / 100);
+		paging_abort(s.pool, i % 2);
+	}
+	if (!aborts)
+		pause_for(seconds);
 	atomic_store(&s.stop, true);
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
 		pthread_join(s.worker[i].thread, NULL);
@@ -356,6 +362,11 @@ static void run(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_
 	assert_true(stats.nr_in > 0);
 	free(s.host);
 	free(s.walk);
+}
+
+static void run(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_t admit)
+{
+	run_aborted(nr_frames, nr_pages, pages, admit, false);
 }
 
 static void paging_one_frame(void **state)
@@ -400,13 +411,23 @@ static void paging_third_touch(void **state)
 	run(8, 96, PAGES_ANY, 3);
 }
 
+static void paging_aborted_again_and_again(void **state)
+{
+	(void)state;
+	run_aborted(8, 96, PAGES_ANY, 1, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paging_one_frame),    cmocka_unit_test(paging_two_frames),
-		cmocka_unit_test(paging_eight_frames), cmocka_unit_test(paging_many_frames),
-		cmocka_unit_test(paging_one_page),     cmocka_unit_test(paging_pages_of_its_own),
+		cmocka_unit_test(paging_one_frame),
+		cmocka_unit_test(paging_two_frames),
+		cmocka_unit_test(paging_eight_frames),
+		cmocka_unit_test(paging_many_frames),
+		cmocka_unit_test(paging_one_page),
+		cmocka_unit_test(paging_pages_of_its_own),
 		cmocka_unit_test(paging_third_touch),
+		cmocka_unit_test(paging_aborted_again_and_again),
 	};
 
 	alarm(240); /* a hang fails */
