@@ -327,6 +327,43 @@ static void paging_wrong_use(void **unused)
 	destroy(&f);
 }
 
+/* Address space runs out: an error, nothing lost, and what was there works on. */
+static void paging_out_of_memory(void **unused)
+{
+	struct paging_config config = {.page_bytes = 64 * KIB,
+				       .max_agents = 1,
+				       .nr_frames = 1,
+				       .max_frames = PT_FRAMES_MAX};
+	struct paging_range_config range = {.bytes = 1ull << 59};
+	struct paging *pool[64];
+	uint32_t nr = 0, number = 77;
+	struct fixture f;
+
+	(void)unused;
+	make(&f, 4 * KIB, 2, 64 * KIB, 1);
+	assert_int_equal(paging_leave(f.agent), 0);
+	f.agent = NULL;
+	range.host = f.host;
+	assert_int_equal(paging_range_add(f.pool, &range, &number), -ENOMEM);
+	assert_int_equal(number, 77);
+	for (uint32_t round = 0; round < 2; round++) {
+		uint32_t before = nr;
+
+		nr = 0;
+		while (nr < 64 && !paging_create(&config, &pool[nr]))
+			nr++;
+		assert_in_range(nr, 0, 63);
+		if (round)
+			assert_int_equal(nr, before);
+		for (uint32_t i = 0; i < nr; i++)
+			paging_destroy(pool[i]);
+	}
+	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
+	write8(&f, 0, 3);
+	assert_int_equal(read8(&f, 0), 3);
+	destroy(&f);
+}
+
 static void paging_frames_grow_and_shrink(void **unused)
 {
 	static const uint64_t numbers[] = {1, 4, 2, 3, 1};
@@ -562,6 +599,7 @@ int main(void)
 		cmocka_unit_test(paging_abort_goes_in_place),
 		cmocka_unit_test(paging_pinned_span_stays),
 		cmocka_unit_test(paging_wrong_use),
+		cmocka_unit_test(paging_out_of_memory),
 		cmocka_unit_test(paging_frames_grow_and_shrink),
 		cmocka_unit_test(paging_host_between_launches),
 		cmocka_unit_test(paging_pins_do_not_overflow),
