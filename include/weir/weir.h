@@ -3,7 +3,7 @@
  * weir: unified virtual memory for GPUs, in user space.
  *
  * This header is the whole host interface, and its reference. The order is the order in which a
- * program meets it: machine, space, allocation, brackets, advice, statistics.
+ * program meets it: machine, space, allocation, brackets, advice, plain memory, statistics.
  *
  * Conventions, unless a function says otherwise:
  *  - Sizes are bytes, times are nanoseconds, ranges of addresses are half-open.
@@ -500,6 +500,242 @@ WEIR_API WEIR_MUST_CHECK int weir_fence_wait(struct weir_fence *fence);
 
 /** Give a fence back, done or not. NULL is allowed. */
 WEIR_API void weir_fence_put(struct weir_fence *fence);
+
+/* ------------------------------------------------------------------ plain memory */
+
+/*
+ * Memory that is where the program wants it, and stays: shared by the CPU and several GPUs at one
+ * address, or used by copy engines alone. A pool allocates objects of it; docs/memory.md says how.
+ */
+
+struct weir_pool;
+struct weir_mem;
+
+enum weir_guard {
+	WEIR_GUARD_DEFAULT, /**< on in builds that check invariants, else off */
+	WEIR_GUARD_OFF,
+	WEIR_GUARD_ON, /**< a pattern behind each object shows who wrote beyond its end */
+};
+
+struct weir_pool_config {
+	const char *name;			 /**< for reports; copied, cut. NULL: "pool" */
+	uint64_t limit_bytes[WEIR_MEMORIES_MAX]; /**< of objects, by memory; 0: all there is */
+	enum weir_guard guard;
+};
+
+/**
+ * Make a pool of plain memory. It takes memory of the machine as objects need it.
+ *
+ * The environment variable WEIR_MEMORY_FILE, set to 1, has each pool keep a file that says what is
+ * in it, for `weir info --memory`; only the user can read it.
+ *
+ * @param [in]  machine  Outlives the pool. Borrowed.
+ * @param [in]  config   Copied. NULL: all zero.
+ * @param [out] out      Owned by the caller; weir_pool_destroy() it.
+ * @return 0, -EINVAL (no such guard mode, WEIR_MEMORY_FILE is neither 0 nor 1) or -ENOMEM.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_pool_create(struct weir_machine *machine,
+					      const struct weir_pool_config *config,
+					      struct weir_pool **out);
+
+/**
+ * Destroy a pool. Objects that are left are told as warnings, each with its size, age, owner and
+ * the line that allocated it, and freed: no queued work uses them. In another process than the one
+ * that created it (after a fork) it does nothing. Blocks until the pool's own work is done.
+ */
+WEIR_API void weir_pool_destroy(struct weir_pool *pool);
+
+/** Tell each live object of the pool as a message of level WEIR_LOG_INFO. @return how many. */
+WEIR_API uint64_t weir_pool_report(struct weir_pool *pool);
+
+/** Give back memory that no object uses. @return bytes given back to the machine. */
+WEIR_API uint64_t weir_pool_trim(struct weir_pool *pool);
+
+struct weir_pool_stats {
+	uint64_t nr_objects[WEIR_MEMORIES_MAX];
+	uint64_t object_bytes[WEIR_MEMORIES_MAX]; /**< of their pages */
+	uint64_t held_bytes[WEIR_MEMORIES_MAX];	  /**< had from the machine, unused ones too */
+	/** By device: of objects not in its own memory, what its copy engines may use. */
+	uint64_t dma_bytes[WEIR_DEVICES_MAX];
+	uint64_t nr_unmaps_late; /**< frees that wait for work, or for an unmapping that failed */
+};
+
+/** Copy the pool's statistics. Does not block. */
+WEIR_API void weir_pool_stats(struct weir_pool *pool, struct weir_pool_stats *out);
+
+/**
+ * Walk every structure of the pool, and with guards look at each object's. Objects are neither
+ * freed nor written beyond their end meanwhile.
+ * @return 0; -EUCLEAN: the log says which invariant, or which object was written beyond its end; or
+ *         an error of the machine, which did not let guards be read.
+ * Blocks: with guards.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_pool_check(struct weir_pool *pool);
+
+/** For struct weir_mem_params: let weir choose the memory by the use. */
+#define WEIR_MEMORY_ANY UINT32_MAX
+
+/** How an object is going to be used; for the choice of its memory. */
+struct weir_mem_use {
+	uint32_t devices; /**< bits of those that use it; 0: the CPU alone */
+	int cpu;	  /**< the CPU uses it too, at its address */
+	enum weir_use_pattern pattern;
+	uint32_t granule; /**< for WEIR_RANDOM: bytes of one contiguous piece; 0: one word */
+	uint32_t times;	  /**< each device goes through it, once it is filled; 0: often */
+};
+
+/** Why a memory was chosen. */
+enum weir_choice {
+	WEIR_CHOICE_ASKED,    /**< the program named it */
+	WEIR_CHOICE_CPU,      /**< the CPU uses it, and reaches the host's memory alone */
+	WEIR_CHOICE_OWN,      /**< one device uses it: its own memory is the fastest */
+	WEIR_CHOICE_SHARED,   /**< several do: together they are fastest with it there */
+	WEIR_CHOICE_SELDOM,   /**< left on the host: it is used too seldom to pay for a copy */
+	WEIR_CHOICE_PRESSURE, /**< the memory that would be better has no room */
+	WEIR_CHOICE_NR
+};
+
+/** A choice in words: "one device uses it". Never NULL, never freed. */
+WEIR_API const char *weir_choice_text(enum weir_choice choice);
+
+/**
+ * Choose a memory. A pure function of its arguments: the one that gives the least time of all uses
+ * and of filling it from the host, among those that every user reaches and that have room.
+ *
+ * @param [in]  room    Free bytes by memory.
+ * @param [in]  bytes   > 0.
+ * @param [in]  use     What is going to be done with it.
+ * @param [out] memory  Its index.
+ * @param [out] choice  Why.
+ * @return 0, -EINVAL (bytes is 0, no such device or pattern) or -ENOMEM (none has room).
+ */
+WEIR_API WEIR_MUST_CHECK int weir_memory_choose(const struct weir_machine_desc *desc,
+						const uint64_t room[WEIR_MEMORIES_MAX],
+						uint64_t bytes, const struct weir_mem_use *use,
+						uint32_t *memory, enum weir_choice *choice);
+
+struct weir_mem_params {
+	uint64_t bytes;		 /**< > 0 */
+	uint32_t memory;	 /**< index, or WEIR_MEMORY_ANY */
+	int zero;		 /**< contents are zero; else undefined */
+	uint64_t page_bytes;	 /**< a power of two from 4 KiB on; 0: chosen, see below */
+	const char *owner;	 /**< for reports; copied, cut. May be NULL */
+	struct weir_mem_use use; /**< read with WEIR_MEMORY_ANY alone */
+};
+
+/**
+ * Allocate an object. It is mapped nowhere.
+ *
+ * Pages are contiguous in physical memory and aligned to their size; an object is as many of them
+ * as it takes. With page_bytes 0 they are of 4 KiB in the host's memory; in a GPU's of 4 KiB below
+ * 64 KiB, of 64 KiB below 2 MiB, else of 2 MiB. What is larger than 2 MiB (or the machine's
+ * granularity) is made of whole pieces of that size, or of its pages where those are larger.
+ *
+ * @param [in]  pool    Live pool. Borrowed.
+ * @param [in]  params  Copied.
+ * @param [out] mem     Owned by the caller; weir_mem_free() it.
+ * @return 0, or, and nothing was allocated:
+ *   -EINVAL  bytes is 0, no such memory or device, a page that is no power of two, below 4 KiB, no
+ *            multiple of the granularity above it, or larger than the memory
+ *   -ENOMEM  the memory, or the pool's limit of it, has no room
+ *   -ECHILD  the pool is the parent process's
+ *   or an error of the machine.
+ * Blocks: with zero; and with guards, until they are written.
+ */
+#define weir_mem_alloc(pool, params, mem) \
+	weir_mem_alloc_at((pool), (params), __FILE__, __LINE__, (mem))
+
+/** What weir_mem_alloc() calls. file: for reports; copied, its end. May be NULL. */
+WEIR_API WEIR_MUST_CHECK int weir_mem_alloc_at(struct weir_pool *pool,
+					       const struct weir_mem_params *params,
+					       const char *file, unsigned line,
+					       struct weir_mem **mem);
+
+/**
+ * Free an object, mapped or not. Cannot fail: what cannot be unmapped now is, later.
+ *
+ * @param [in] mem     NULL is allowed. A guard that was written over is logged, as an error.
+ * @param [in] stream  What is queued on it so far may still use the object. NULL: no work does.
+ * Blocks: with guards, until the work is done and they are read.
+ */
+WEIR_API void weir_mem_free(struct weir_mem *mem, struct weir_stream *stream);
+
+/** Who may use an object: bits for weir_mem_map(). */
+#define WEIR_MEM_DEVICE(device) (1u << (device))    /**< kernels, at its address; implies DMA */
+#define WEIR_MEM_DMA(device) (1u << (8 + (device))) /**< copy engines */
+#define WEIR_MEM_CPU (1u << 31)			    /**< at its address; host memory only */
+#define WEIR_MEM_ALL (1u << 30) /**< all devices, and with host memory the CPU */
+
+/**
+ * Let the CPU, devices or copy engines use an object: all that are named or none. Who may already
+ * use it is no error.
+ *
+ * @param [in]  who   Bits.
+ * @param [out] addr  The object's address: the same for all, contiguous, aligned to its pages, and
+ *                    the same whenever it is mapped again. May be NULL; not written if nobody but
+ *                    copy engines is named.
+ * @return 0, or, and nothing changed:
+ *   -EINVAL   who is 0 or has other bits, no such device
+ *   -ENOTSUP  the CPU and a GPU's memory; a device without a link to the memory
+ *   -ECHILD   the pool is the parent process's
+ *   or an error of the machine: -ENOMEM and others.
+ * Blocks: no.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_mem_map(struct weir_mem *mem, uint32_t who, void **addr);
+
+/**
+ * Take back what weir_mem_map() gave; from a copy engine, the device's address too. Those who may
+ * not use it are left alone, and so are bits that name nobody. No queued work of theirs uses the
+ * object. Objects up to 2 MiB share their mappings: others may keep one alive.
+ */
+WEIR_API void weir_mem_unmap(struct weir_mem *mem, uint32_t who);
+
+struct weir_mem_info {
+	uint32_t memory;
+	uint32_t mapped;	 /**< who may use it: bits, without WEIR_MEM_ALL */
+	uint64_t bytes;		 /**< as asked for */
+	uint64_t page_bytes;	 /**< of its pages, */
+	uint64_t physical_bytes; /**< and of all of them */
+	void *addr;		 /**< NULL: never mapped at an address */
+	uint64_t age_ns;	 /**< real time since it was allocated */
+	enum weir_choice choice; /**< of its memory */
+};
+
+/** Copy what is known of an object. Does not block. */
+WEIR_API void weir_mem_info(const struct weir_mem *mem, struct weir_mem_info *out);
+
+/**
+ * Whether a part of an object is contiguous in physical memory for certain.
+ * @return 1, 0 (it may be), or -EINVAL: the part is empty or not inside the object.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_mem_contiguous(const struct weir_mem *mem, uint64_t offset,
+						 uint64_t bytes);
+
+/**
+ * Copy between an object and a buffer of the program, by a device's copy engine.
+ *
+ * @param [in] device  Its engine may use the object: see weir_mem_map().
+ * @param [in] data    bytes of them. NULL on a machine without bytes.
+ * @return 0, -EINVAL (not inside the object, no data), -EACCES (the engine may not use it), -ENOMEM
+ *         (no room for a buffer between) or an error of the machine.
+ * Blocks. Behind no other work: that is for the caller to wait for.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_mem_write(struct weir_mem *mem, uint32_t device, uint64_t offset,
+					    const void *data, uint64_t bytes);
+WEIR_API WEIR_MUST_CHECK int weir_mem_read(struct weir_mem *mem, uint32_t device, uint64_t offset,
+					   void *data, uint64_t bytes);
+
+/**
+ * Queue a copy from one object to another, by the copy engine of the stream's device. Of objects of
+ * one machine; the parts do not overlap.
+ *
+ * @return 0, -EINVAL (not inside the objects, or of two machines), -EACCES (the engine may not use
+ *         one of them), or an error of the machine: then part of it may have been queued.
+ * Blocks: no.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_mem_copy(struct weir_stream *stream, struct weir_mem *dst,
+					   uint64_t dst_offset, struct weir_mem *src,
+					   uint64_t src_offset, uint64_t bytes);
 
 /* ------------------------------------------------------------------ statistics, checks */
 

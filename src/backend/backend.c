@@ -398,6 +398,11 @@ uint32_t stream_device(const struct weir_stream *stream)
 	return stream->device;
 }
 
+struct weir_machine *stream_machine(const struct weir_stream *stream)
+{
+	return stream->machine;
+}
+
 int weir_launch(struct weir_stream *stream, const struct weir_launch *launch)
 {
 	struct backend *b = stream->machine->backend;

@@ -331,6 +331,7 @@ struct backend *machine_backend(const struct weir_machine *machine);
 void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
 stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
+struct weir_machine *stream_machine(const struct weir_stream *stream);
 
 /* The kernel that was launched by weir_launch() since the last call of this: its name, "" if there
  * were several, NULL if none. */

@@ -86,12 +86,22 @@ int contract_teardown(void **state)
 		assert_int_equal(b->ops->memory_used(b, m), 0);
 	if (c->target->check)
 		c->target->check(c);
-	b->ops->destroy(b);
+	if (c->machine)
+		weir_machine_close(c->machine);
+	else
+		b->ops->destroy(b);
 	if (c->target->closed)
 		c->target->closed(c);
 	free(c);
 	assert_false(late);
 	return 0;
+}
+
+struct weir_machine *contract_machine(struct contract *c)
+{
+	if (!c->machine)
+		assert_int_equal(machine_wrap(c->b, &c->machine), 0);
+	return c->machine;
 }
 
 /* ------------------------------------------------------------------ launches */

@@ -7,6 +7,7 @@
  *   cases.c    the list, opening and closing, what the others share
  *   memory.c   chunks and plain allocations      mapping.c  reservations and mappings
  *   work.c     copies, kernels, fences           life.c     progress, threads, failing calls
+ *   plain.c    objects of plain memory (weir.h), which behave alike on all of them
  */
 #ifndef WEIR_CONTRACT_CASES_H
 #define WEIR_CONTRACT_CASES_H
@@ -29,6 +30,7 @@ enum {
 struct contract {
 	const struct contract_target *target;
 	struct backend *b;
+	struct weir_machine *machine; /* NULL until contract_machine() is called */
 	stream_id_t compute, in, out; /* on device 0 */
 	uint64_t unit;		      /* of mappings: twice the granularity or more */
 	uint32_t devices;	      /* mask of all */
@@ -53,6 +55,9 @@ int contract_teardown(void **state);
  * main() */
 int contract_run(const struct contract_target *targets, size_t nr_targets,
 		 const struct CMUnitTest *tests, size_t nr_tests);
+
+/* The backend as a machine; closed with it. */
+struct weir_machine *contract_machine(struct contract *c);
 
 /* One of these tests. */
 #define CONTRACT_TEST(test, target)                                                                \
@@ -125,11 +130,28 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(each_call_fails, CAN_FAIL) \
 	X(trap_is_told_once, CAN_TRAP)
 
+#define CASES_OF_PLAIN(X)            \
+	X(plain_pages, 0)            \
+	X(plain_sizes_refused, 0)    \
+	X(plain_cpu, 0)              \
+	X(plain_devices, 0)          \
+	X(plain_all, 0)              \
+	X(plain_paths_agree, 0)      \
+	X(plain_small_ones, 0)       \
+	X(plain_zeroed, 0)           \
+	X(plain_contiguous, 0)       \
+	X(plain_dma_counted, 0)      \
+	X(plain_free_behind_work, 0) \
+	X(plain_guards, CAN_BYTES)   \
+	X(plain_pressure, CAN_FULL)  \
+	X(plain_each_call_fails, CAN_FAIL)
+
 #define CONTRACT_CASES(X)   \
 	CASES_OF_MEMORY(X)  \
 	CASES_OF_MAPPING(X) \
 	CASES_OF_WORK(X)    \
-	CASES_OF_LIFE(X)
+	CASES_OF_LIFE(X)    \
+	CASES_OF_PLAIN(X)
 
 #define DECLARE(name, needs) void contract_##name(void **state);
 CONTRACT_CASES(DECLARE)

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plain memory: objects of one memory each, made of equal pieces of physical memory, and windows of
+ * addresses in which they are mapped. weir.h says what objects do for their users; this is how the
+ * files of it share the work:
+ *
+ *   mem_pool.c    pools
+ *   mem.c         objects: made, freed, doomed
+ *   mem_map.c     windows, and who may use an object
+ *   mem_copy.c    reading and writing by copy engines, guards
+ *   mem_report.c  leak reports, statistics, the checker
+ *   mem_file.c    the file for `weir info --memory`
+ *   choose.c      which memory an object goes to
+ */
+#ifndef WEIR_MEM_MEM_H
+#define WEIR_MEM_MEM_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "src/mem/chunk.h"
+#include "src/mem/mem_file.h"
+
+#define MEM_PAGE_MIN UINT64_C(4096)
+#define MEM_PAGE_MIDDLE (UINT64_C(64) << 10)
+#define MEM_PAGE_LARGE (UINT64_C(2) << 20)
+#define MEM_CLASSES 64u /* of pages above a root: one for each power of two */
+#define MEM_WINDOW_BUCKETS 256u
+#define MEM_USERS (WEIR_DEVICES_MAX + 1) /* devices, then the CPU */
+#define MEM_GUARD_BYTES 64u		 /* at least so many behind an object */
+#define MEM_GUARD_MOST 512u
+#define MEM_FILE_VARIABLE "WEIR_MEMORY_FILE"
+
+/*
+ * Addresses for whole roots, nr_units of unit bytes each. Small objects share the window of the
+ * root that they lie in; it is found by the root's handle. A larger object has one of its own. Made
+ * when the first object is mapped at an address, gone with the last that was.
+ *
+ * wanted = the users u with nr_users[u] > 0; wanted is a part of access[i] for each unit i, and is
+ * access[i] but where taking something back failed. nr_users[u] = objects of the window that u may
+ * use. All of it is guarded by the pool's lock.
+ */
+struct mem_window {
+	struct mem_window *next; /* in its bucket */
+	uint64_t handle;	 /* of the shared root; 0: one object's own */
+	char *base;
+	uint64_t unit;
+	uint32_t nr_units;
+	uint32_t nr_objects;
+	uint32_t nr_users[MEM_USERS];
+	struct {
+		struct backend_chunk chunk;
+		uint32_t access; /* mask for the backend; 0: not mapped */
+	} at[];
+};
+
+/* Circular, with the list itself as head. */
+struct mem_link {
+	struct mem_link *prev, *next;
+};
+
+/* An object. Nothing changes but what is marked so, which the pool's lock guards. */
+struct weir_mem {
+	struct mem_link link; /* first; guarded: in pool->live or pool->doomed, or none */
+	struct weir_pool *pool;
+	struct chunk_pool *chunks;
+	uint32_t memory;
+	uint64_t bytes, page_bytes, physical_bytes;
+	uint64_t offset; /* in its window; 0 unless it has one piece */
+	uint64_t created_ns;
+	enum weir_choice choice;
+	unsigned line;
+	uint32_t guard_bytes; /* behind bytes; 0: none */
+	uint32_t slot;	      /* in the pool's file; MEM_FILE_RECORDS: none. Guarded */
+	char owner[MEM_FILE_OWNER];
+	char file[MEM_FILE_SOURCE];
+	uint32_t mapped;	   /* bits of weir.h. Guarded */
+	struct mem_window *window; /* NULL: never mapped at an address. Guarded */
+	fence_t fence;		   /* doomed: not before that. Guarded */
+	stream_id_t stream;	   /* doomed and unfenced: not before what is queued there */
+	bool unfenced;		   /* Guarded */
+	uint32_t nr_pieces;
+	struct mem_chunk *piece[];
+};
+
+/*
+ * allocated_bytes[m] = sum of physical_bytes over objects in m, live and doomed, and of those being
+ * made; dma_bytes[d] = the same of those not in d's own memory that have WEIR_MEM_DMA(d).
+ */
+struct weir_pool {
+	/* Nothing down to the lock ever changes. */
+	struct weir_machine *machine;
+	struct backend *backend;
+	uint64_t root_bytes;
+	uint64_t limit_bytes[WEIR_MEMORIES_MAX];
+	char name[MEM_FILE_OWNER];
+	bool guard;
+	pid_t pid;
+
+	/* Taken with a space's lock held or without; calls of the backend that do not block, calls
+	 * of chunk pools without CHUNK_EVICT, and the log are allowed under it. */
+	pthread_mutex_t lock;
+	struct chunk_pool *chunks[WEIR_MEMORIES_MAX][MEM_CLASSES]; /* made once, then constant */
+	struct mem_link live, doomed;
+	struct mem_window *window[MEM_WINDOW_BUCKETS];
+	stream_id_t stream[WEIR_DEVICES_MAX]; /* for copies of the pool's own */
+	bool has_stream[WEIR_DEVICES_MAX];
+	uint64_t nr_objects[WEIR_MEMORIES_MAX], allocated_bytes[WEIR_MEMORIES_MAX];
+	uint64_t dma_bytes[WEIR_DEVICES_MAX];
+	uint64_t nr_late;
+	struct mem_file_writer *writer; /* NULL: there is no file */
+};
+
+static inline struct weir_mem *mem_of(struct mem_link *link)
+{
+	return (struct weir_mem *)link;
+}
+
+static inline bool mem_is_host(const struct weir_pool *pool, uint32_t memory)
+{
+	return pool->backend->desc.memory[memory].kind == WEIR_MEMORY_HOST;
+}
+
+/* ------------------------------------------------------------------ pools, small things */
+
+static inline void mem_list_init(struct mem_link *list)
+{
+	list->prev = list->next = list;
+}
+
+static inline void mem_list_add(struct mem_link *list, struct mem_link *link)
+{
+	link->prev = list->prev;
+	link->next = list;
+	list->prev->next = link;
+	list->prev = link;
+}
+
+static inline void mem_list_del(struct mem_link *link)
+{
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	link->prev = link->next = link;
+}
+
+static inline uint64_t mem_round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Free bytes of each memory, as far as is known, within the pool's limits. With the lock. */
+void pool_room(struct weir_pool *pool, uint64_t room[WEIR_MEMORIES_MAX]);
+
+/* Whether this process made the pool; else logged. */
+bool pool_is_mine(const struct weir_pool *pool);
+
+/* CLOCK_MONOTONIC: the age of an object is real time, on simulated machines too. */
+uint64_t mem_now_ns(void);
+
+/* ------------------------------------------------------------------ objects (mem.c) */
+
+/* An object without guard or zeros, of pages of a size that fits, in no list. Does not block. */
+int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
+	     struct weir_mem **out);
+
+/* Take an object from the live ones. With the lock. */
+void mem_retire(struct weir_mem *mem);
+
+/* Give an object up that is in no list: at once or, if that is not possible, doomed. With the lock.
+ * What it may not be given up before is set in it. */
+void mem_give_up(struct weir_mem *mem);
+
+/* Try the doomed ones again. With the lock. */
+void pool_reap(struct weir_pool *pool);
+
+/* The page that an object of a size gets in a memory where none is asked for. */
+uint64_t mem_default_page(enum weir_memory_kind kind, uint64_t bytes);
+
+/* ------------------------------------------------------------------ mapping (mem_map.c) */
+
+/* Whether a device has a memory, or a link to it. */
+bool mem_reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory);
+
+/* What weir_mem_unmap() does. With the lock. */
+void mem_unmap_locked(struct weir_mem *mem, uint32_t who);
+
+/* Take an object from all who may use it, and out of its window. With the lock. false: some of it
+ * could not be unmapped, and it is still in its window: to be tried again. */
+bool mem_leave_window(struct weir_mem *mem);
+
+/* ------------------------------------------------------------------ copies (mem_copy.c) */
+
+/* Where a part of an object is for copy engines, and how many bytes of it lie there. offset is
+ * inside its physical bytes. */
+void *mem_dma_addr(const struct weir_mem *mem, uint64_t offset, uint64_t *bytes);
+
+/* The pool's own stream of a device. Takes the lock. */
+int pool_stream(struct weir_pool *pool, uint32_t device, stream_id_t *out);
+
+/* Make an object's bytes zero, where the chunk pool did not; put its guard behind it. Block. */
+void mem_zero_host(struct weir_mem *mem);
+int mem_guard_put(struct weir_mem *mem);
+
+/* Whether the guard is as it was: 0, -EUCLEAN (logged), or an error of the machine. Blocks. */
+int mem_guard_check(struct weir_mem *mem);
+
+/* ------------------------------------------------------------------ reports (mem_report.c) */
+
+/* Begin the pool's file, if one is wanted; that it cannot be made is a warning. */
+int pool_file_begin(struct weir_pool *pool);
+
+/* Write an object into it, or out of it. With the lock. */
+void mem_file_show(struct weir_mem *mem);
+void mem_file_hide(struct weir_mem *mem);
+
+/* Log each live object. With the lock. @return how many */
+uint64_t pool_tell(struct weir_pool *pool, enum weir_log_level level, const char *what);
+
+#endif

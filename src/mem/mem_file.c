@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing the file that says what is in a pool, and the folder of such files. Nothing here may keep
+ * a pool from working: what fails is a warning, and the pool goes on without its file.
+ */
+#include "src/mem/mem_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/mem/mem.h"
+
+struct mem_file_writer {
+	int fd, dir;
+	bool broken;
+	uint32_t next; /* where to look for a free record first */
+	char name[48];
+	struct mem_file_header header;
+	bool used[MEM_FILE_RECORDS];
+	uint64_t nr_used;
+};
+
+int mem_file_wanted(bool *wanted)
+{
+	const char *text = secure_getenv(MEM_FILE_VARIABLE);
+
+	*wanted = text && !strcmp(text, "1");
+	if (!text || !*text || !strcmp(text, "0") || !strcmp(text, "1"))
+		return 0;
+	log_error(MEM_FILE_VARIABLE " is '%s': write 1 to have files of what pools hold, or 0",
+		  text);
+	return -EINVAL;
+}
+
+uint64_t mem_file_start_ticks(pid_t pid)
+{
+	char path[64], text[1024];
+	uint64_t ticks = 0;
+	const char *at;
+	FILE *file;
+	size_t nr;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	nr = fread(text, 1, sizeof(text) - 1, file);
+	(void)fclose(file);
+	text[nr] = '\0';
+	/* The second field is a name in brackets, which may hold anything; this is the 22nd. */
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		ticks = strtoull(at + 1, NULL, 10);
+	return ticks;
+}
+
+/* ------------------------------------------------------------------ the folder */
+
+static void folder_path(char *path, size_t bytes)
+{
+	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+
+	if (runtime && runtime[0] == '/')
+		(void)snprintf(path, bytes, "%s/weir", runtime);
+	else
+		(void)snprintf(path, bytes, "/tmp/weir-%lu", (unsigned long)geteuid());
+}
+
+int mem_file_dir(bool make, char *path, size_t path_bytes, char *why, size_t why_bytes)
+{
+	struct stat stat;
+	int dir, err;
+
+	folder_path(path, path_bytes);
+	if (make && mkdir(path, 0700) && errno != EEXIST) {
+		err = -errno;
+		(void)snprintf(why, why_bytes, "%s cannot be made: %s", path,
+			       strerrordesc_np(-err));
+		return err;
+	}
+	/* Not through a link that somebody else has put there. */
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0) {
+		err = -errno;
+		(void)snprintf(why, why_bytes, "%s cannot be opened: %s", path,
+			       strerrordesc_np(-err));
+		return err;
+	}
+	if (fstat(dir, &stat) || stat.st_uid != geteuid() || stat.st_mode & 077) {
+		(void)close(dir);
+		(void)snprintf(why, why_bytes,
+			       "%s is open to others than you: remove it, or have it 0700", path);
+		return -EPERM;
+	}
+	return dir;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+static bool write_at(const struct mem_file_writer *writer, const void *data, size_t bytes,
+		     size_t offset)
+{
+	return pwrite(writer->fd, data, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* Make the file and its size, empty. */
+static int file_open(struct mem_file_writer *writer, char *why, size_t why_bytes)
+{
+	static atomic_uint last;
+	char path[4096];
+	int err;
+
+	writer->dir = mem_file_dir(true, path, sizeof(path), why, why_bytes);
+	if (writer->dir < 0)
+		return writer->dir;
+	(void)snprintf(writer->name, sizeof(writer->name), MEM_FILE_PREFIX "%ld-%u", (long)getpid(),
+		       atomic_fetch_add(&last, 1));
+	/* Of a process that had the number before. */
+	(void)unlinkat(writer->dir, writer->name, 0);
+	writer->fd = openat(writer->dir, writer->name,
+			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (writer->fd >= 0 && !ftruncate(writer->fd, sizeof(struct mem_file)))
+		return 0;
+	err = -errno;
+	(void)snprintf(why, why_bytes, "%s/%s cannot be made: %s", path, writer->name,
+		       strerrordesc_np(-err));
+	if (writer->fd >= 0) {
+		(void)unlinkat(writer->dir, writer->name, 0);
+		(void)close(writer->fd);
+	}
+	(void)close(writer->dir);
+	return err;
+}
+
+int mem_file_create(const struct mem_file_header *header, struct mem_file_writer **out)
+{
+	struct mem_file_writer *writer = calloc(1, sizeof(*writer));
+	char why[4200];
+	int err;
+
+	if (!writer)
+		return -ENOMEM;
+	writer->header = *header;
+	memcpy(writer->header.magic, MEM_FILE_MAGIC, sizeof(writer->header.magic));
+	writer->header.version = MEM_FILE_VERSION;
+	writer->header.header_bytes = sizeof(struct mem_file_header);
+	writer->header.record_bytes = sizeof(struct mem_file_record);
+	writer->header.nr_records = MEM_FILE_RECORDS;
+	writer->header.pid = getpid();
+	writer->header.start_ticks = mem_file_start_ticks(getpid());
+	err = file_open(writer, why, sizeof(why));
+	if (err) {
+		log_warning("what is in pools is not shown: %s", why);
+		free(writer);
+		return err;
+	}
+	mem_file_update(writer, header, MEM_FILE_RECORDS, NULL);
+	*out = writer;
+	return 0;
+}
+
+void mem_file_update(struct mem_file_writer *writer, const struct mem_file_header *header,
+		     uint32_t slot, const struct mem_file_record *record)
+{
+	struct mem_file_header *mine = &writer->header;
+	bool done;
+
+	if (slot < MEM_FILE_RECORDS && !record->bytes) {
+		writer->used[slot] = false;
+		writer->nr_used--;
+	}
+	if (writer->broken)
+		return;
+	memcpy(mine->memory, header->memory, sizeof(mine->memory));
+	memcpy(mine->dma_bytes, header->dma_bytes, sizeof(mine->dma_bytes));
+	mine->nr_unlisted = 0;
+	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
+		mine->nr_unlisted += header->memory[m].nr_objects;
+	mine->nr_unlisted -= writer->nr_used;
+	mine->updated_ns = mem_now_ns();
+	mine->seq++;
+	done = write_at(writer, &mine->seq, sizeof(mine->seq),
+			offsetof(struct mem_file_header, seq));
+	if (done && slot < MEM_FILE_RECORDS)
+		done = write_at(writer, record, sizeof(*record),
+				offsetof(struct mem_file, record) + slot * sizeof(*record));
+	done = done && write_at(writer, mine, sizeof(*mine), 0);
+	mine->seq++;
+	done = done && write_at(writer, &mine->seq, sizeof(mine->seq),
+				offsetof(struct mem_file_header, seq));
+	if (done)
+		return;
+	log_warning("%s cannot be written: what is in the pool is no longer shown", writer->name);
+	writer->broken = true;
+	(void)unlinkat(writer->dir, writer->name, 0);
+}
+
+uint32_t mem_file_slot(struct mem_file_writer *writer)
+{
+	for (uint32_t i = 0; i < MEM_FILE_RECORDS; i++) {
+		uint32_t slot = (writer->next + i) % MEM_FILE_RECORDS;
+
+		if (writer->used[slot])
+			continue;
+		writer->used[slot] = true;
+		writer->nr_used++;
+		writer->next = (slot + 1) % MEM_FILE_RECORDS;
+		return slot;
+	}
+	return MEM_FILE_RECORDS;
+}
+
+void mem_file_destroy(struct mem_file_writer *writer)
+{
+	if (!writer)
+		return;
+	(void)unlinkat(writer->dir, writer->name, 0);
+	(void)close(writer->fd);
+	(void)close(writer->dir);
+	free(writer);
+}

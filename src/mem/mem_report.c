@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a pool says about itself: objects, statistics, the file that others read, and the checker.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/mem/mem.h"
+
+void weir_mem_info(const struct weir_mem *mem, struct weir_mem_info *out)
+{
+	struct weir_pool *pool = mem->pool;
+
+	*out = (struct weir_mem_info){.memory = mem->memory,
+				      .bytes = mem->bytes,
+				      .page_bytes = mem->page_bytes,
+				      .physical_bytes = mem->physical_bytes,
+				      .age_ns = mem_now_ns() - mem->created_ns,
+				      .choice = mem->choice};
+	pthread_mutex_lock(&pool->lock);
+	out->mapped = mem->mapped;
+	if (mem->window)
+		out->addr = mem->window->base + mem->offset;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* ------------------------------------------------------------------ objects that live */
+
+uint64_t pool_tell(struct weir_pool *pool, enum weir_log_level level, const char *what)
+{
+	uint64_t nr = 0;
+
+	for (struct mem_link *l = pool->live.next; l != &pool->live; l = l->next, nr++) {
+		const struct weir_mem *mem = mem_of(l);
+
+		log_message(level,
+			    "pool '%s': %llu bytes in '%s' %s: owner '%s', allocated at %s:%u, "
+			    "%.3f s ago",
+			    pool->name, (unsigned long long)mem->bytes,
+			    pool->backend->desc.memory[mem->memory].name, what, mem->owner,
+			    mem->file, mem->line, (double)(mem_now_ns() - mem->created_ns) / 1e9);
+	}
+	return nr;
+}
+
+uint64_t weir_pool_report(struct weir_pool *pool)
+{
+	uint64_t nr;
+
+	if (!pool || !pool_is_mine(pool))
+		return 0;
+	pthread_mutex_lock(&pool->lock);
+	nr = pool_tell(pool, WEIR_LOG_INFO, "is in use");
+	pthread_mutex_unlock(&pool->lock);
+	return nr;
+}
+
+/* ------------------------------------------------------------------ statistics */
+
+/* With the lock. */
+static void stats_take(struct weir_pool *pool, struct weir_pool_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->nr_unmaps_late = pool->nr_late;
+	memcpy(out->dma_bytes, pool->dma_bytes, sizeof(out->dma_bytes));
+	for (uint32_t m = 0; m < pool->backend->desc.nr_memories; m++) {
+		out->nr_objects[m] = pool->nr_objects[m];
+		out->object_bytes[m] = pool->allocated_bytes[m];
+		for (uint32_t c = 0; c < MEM_CLASSES; c++) {
+			struct chunk_pool_stats stats;
+
+			if (!pool->chunks[m][c])
+				continue;
+			chunk_pool_stats(pool->chunks[m][c], &stats);
+			out->held_bytes[m] += stats.held_bytes;
+		}
+	}
+}
+
+void weir_pool_stats(struct weir_pool *pool, struct weir_pool_stats *out)
+{
+	pthread_mutex_lock(&pool->lock);
+	stats_take(pool, out);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* ------------------------------------------------------------------ the file */
+
+static void header_fill(struct weir_pool *pool, struct mem_file_header *header)
+{
+	const struct weir_machine_desc *desc = &pool->backend->desc;
+	struct weir_pool_stats stats;
+
+	stats_take(pool, &stats);
+	memset(header, 0, sizeof(*header));
+	memcpy(header->pool, pool->name, sizeof(header->pool));
+	header->nr_memories = desc->nr_memories;
+	header->nr_devices = desc->nr_devices;
+	for (uint32_t m = 0; m < desc->nr_memories; m++) {
+		memcpy(header->memory[m].name, desc->memory[m].name, WEIR_NAME_MAX);
+		header->memory[m].nr_objects = stats.nr_objects[m];
+		header->memory[m].object_bytes = stats.object_bytes[m];
+		header->memory[m].held_bytes = stats.held_bytes[m];
+	}
+	for (uint32_t d = 0; d < desc->nr_devices; d++) {
+		memcpy(header->device[d], desc->device[d].name, WEIR_NAME_MAX);
+		header->dma_bytes[d] = stats.dma_bytes[d];
+	}
+}
+
+int pool_file_begin(struct weir_pool *pool)
+{
+	struct mem_file_header header;
+	bool wanted;
+	int err = mem_file_wanted(&wanted);
+
+	if (err || !wanted)
+		return err;
+	header_fill(pool, &header);
+	/* A pool without its file is as good, and the log has the reason. */
+	(void)mem_file_create(&header, &pool->writer);
+	return 0;
+}
+
+/* One record, and the figures. */
+static void file_write(struct weir_mem *mem, const struct mem_file_record *record)
+{
+	struct mem_file_header header;
+
+	header_fill(mem->pool, &header);
+	mem_file_update(mem->pool->writer, &header, mem->slot, record);
+}
+
+void mem_file_show(struct weir_mem *mem)
+{
+	struct mem_file_record record = {.bytes = mem->bytes,
+					 .physical_bytes = mem->physical_bytes,
+					 .page_bytes = mem->page_bytes,
+					 .created_ns = mem->created_ns,
+					 .memory = mem->memory,
+					 .mapped = mem->mapped,
+					 .line = mem->line,
+					 .choice = (uint32_t)mem->choice};
+
+	if (!mem->pool->writer)
+		return;
+	if (mem->slot == MEM_FILE_RECORDS)
+		mem->slot = mem_file_slot(mem->pool->writer);
+	memcpy(record.owner, mem->owner, sizeof(record.owner));
+	memcpy(record.source, mem->file, sizeof(record.source));
+	file_write(mem, &record);
+}
+
+void mem_file_hide(struct weir_mem *mem)
+{
+	static const struct mem_file_record none;
+
+	if (!mem->pool->writer)
+		return;
+	file_write(mem, &none);
+	mem->slot = MEM_FILE_RECORDS;
+}
+
+/* ------------------------------------------------------------------ the checker */
+
+/* What the walk counts, to be held against what the pool says. */
+struct account {
+	uint64_t nr_objects[WEIR_MEMORIES_MAX], bytes[WEIR_MEMORIES_MAX];
+	uint64_t dma_bytes[WEIR_DEVICES_MAX];
+	uint64_t nr_in_windows, nr_users; /* of all windows */
+};
+
+static int broken(const struct weir_pool *pool, const char *what)
+{
+	log_error("pool '%s': %s", pool->name, what);
+	return -EUCLEAN;
+}
+
+static int mem_account(const struct weir_mem *mem, struct account *account)
+{
+	const struct weir_pool *pool = mem->pool;
+	const struct weir_machine_desc *desc = &pool->backend->desc;
+	uint32_t addresses = mem->mapped & ~(((1u << WEIR_DEVICES_MAX) - 1) << WEIR_DEVICES_MAX);
+
+	account->bytes[mem->memory] += mem->physical_bytes;
+	for (uint32_t d = 0; d < desc->nr_devices; d++) {
+		if (mem->mapped & WEIR_MEM_DEVICE(d) && !(mem->mapped & WEIR_MEM_DMA(d)))
+			return broken(pool, "a device has an address, and no DMA");
+		if (mem->mapped & WEIR_MEM_DMA(d) && desc->device[d].memory != mem->memory)
+			account->dma_bytes[d] += mem->physical_bytes;
+	}
+	if (addresses && !mem->window)
+		return broken(pool, "an object is mapped outside windows");
+	account->nr_in_windows += mem->window != NULL;
+	account->nr_users += (uint32_t)__builtin_popcount(addresses);
+	if (mem->bytes + mem->guard_bytes > mem->physical_bytes ||
+	    mem->physical_bytes % mem->page_bytes || mem->physical_bytes % mem->nr_pieces)
+		return broken(pool, "an object's bytes are not its pieces'");
+	if (mem->window && ((uintptr_t)mem->window->base + mem->offset) % mem->page_bytes)
+		return broken(pool, "an object's address is not aligned to its pages");
+	return 0;
+}
+
+/* Whether an object's window has its roots, and gives them to all that may use it. */
+static int mem_check_window(const struct weir_mem *mem)
+{
+	const struct mem_window *window = mem->window;
+	uint64_t offset;
+
+	if (!window)
+		return 0;
+	if (window->nr_units != mem->nr_pieces)
+		return broken(mem->pool, "an object has pieces that its window has not");
+	for (uint32_t i = 0; i < mem->nr_pieces; i++) {
+		const struct backend_chunk *root = chunk_root_of(mem->piece[i], &offset);
+		uint32_t access =
+			mem->mapped & ~(((1u << WEIR_DEVICES_MAX) - 1) << WEIR_DEVICES_MAX);
+
+		if (root->handle != window->at[i].chunk.handle || offset != mem->offset)
+			return broken(mem->pool, "an object is not where its window says");
+		if (access & ~window->at[i].access)
+			return broken(mem->pool, "an object is mapped for fewer than it should be");
+	}
+	return 0;
+}
+
+static int list_check(const struct weir_pool *pool, const struct mem_link *list, bool live,
+		      struct account *account)
+{
+	for (const struct mem_link *l = list->next; l != list; l = l->next) {
+		const struct weir_mem *mem = (const struct weir_mem *)l;
+		int err = mem->pool == pool ? mem_account(mem, account) : -EUCLEAN;
+
+		if (!err)
+			err = mem_check_window(mem);
+		if (err)
+			return err;
+		account->nr_objects[mem->memory] += live;
+	}
+	return 0;
+}
+
+/* Of the shared windows what only they know. */
+static int windows_check(const struct weir_pool *pool)
+{
+	for (uint32_t i = 0; i < MEM_WINDOW_BUCKETS; i++)
+		for (const struct mem_window *w = pool->window[i]; w; w = w->next)
+			if (!w->handle || !w->nr_objects || w->nr_units != 1 ||
+			    w->at[0].chunk.handle != w->handle)
+				return broken(pool, "a shared window of no root, or of no object");
+	return 0;
+}
+
+static int counts_check(const struct weir_pool *pool, const struct account *account)
+{
+	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
+		/* Objects that are being made are counted, and in no list. */
+		if (account->bytes[m] > pool->allocated_bytes[m] ||
+		    account->nr_objects[m] != pool->nr_objects[m])
+			return broken(pool, "objects do not add up to what is allocated");
+	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
+		if (account->dma_bytes[d] != pool->dma_bytes[d])
+			return broken(pool, "objects do not add up to what is mapped for DMA");
+	return 0;
+}
+
+static int guards_check(struct weir_pool *pool)
+{
+	struct mem_link *link;
+	int err = 0, bad;
+
+	/* Reading blocks, so the lock is dropped for it; no object goes meanwhile. */
+	pthread_mutex_lock(&pool->lock);
+	for (link = pool->live.next; link != &pool->live; link = link->next) {
+		if (!mem_of(link)->guard_bytes)
+			continue;
+		pthread_mutex_unlock(&pool->lock);
+		bad = mem_guard_check(mem_of(link));
+		if (bad == -EUCLEAN || (bad && !err))
+			err = bad;
+		pthread_mutex_lock(&pool->lock);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+int weir_pool_check(struct weir_pool *pool)
+{
+	struct account account;
+	int err;
+
+	if (!pool_is_mine(pool))
+		return -ECHILD;
+	memset(&account, 0, sizeof(account));
+	pthread_mutex_lock(&pool->lock);
+	err = list_check(pool, &pool->live, true, &account);
+	if (!err)
+		err = list_check(pool, &pool->doomed, false, &account);
+	if (!err)
+		err = windows_check(pool);
+	if (!err)
+		err = counts_check(pool, &account);
+	for (uint32_t m = 0; !err && m < pool->backend->desc.nr_memories; m++)
+		for (uint32_t c = 0; !err && c < MEM_CLASSES; c++)
+			if (pool->chunks[m][c])
+				err = chunk_pool_check(pool->chunks[m][c]);
+	pthread_mutex_unlock(&pool->lock);
+	if (!err && pool->guard)
+		err = guards_check(pool);
+	return err;
+}
