@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir info`: which machines are described, and what a description says. With --measure, a new
- * description, see measure.h.
+ * description, see measure.h; with --memory, what a process holds, see info_memory.h.
  */
 #include "cli/info.h"
 
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/info_memory.h"
 #include "cli/machine_file.h"
 #include "cli/measure.h"
 #include "cli/options.h"
@@ -25,6 +26,7 @@ enum info_option {
 	INFO_MACHINE,
 	INFO_JSON,
 	INFO_ORIGINS,
+	INFO_MEMORY,
 	INFO_MEASURE,
 	INFO_DEVICE,
 	INFO_QUICK,
@@ -37,6 +39,8 @@ static const struct option_def info_options[INFO_NR] = {
 	[INFO_MACHINE] = {"machine", "M", NULL, NULL, "show this one: a name or a file's path"},
 	[INFO_JSON] = {"json", NULL, NULL, NULL, "print JSON"},
 	[INFO_ORIGINS] = {"origins", NULL, NULL, NULL, "show where each constant comes from"},
+	[INFO_MEMORY] = {"memory", "PID", NULL, NULL,
+			 "show what is in the memory pools of a running process"},
 	[INFO_MEASURE] = {"measure", NULL, NULL, NULL,
 			  "measure this computer's GPUs (or M's simulation): a new description"},
 	[INFO_DEVICE] = {"device", "N", NULL, NULL, "measure this device and its links alone"},
@@ -64,9 +68,10 @@ static void print_help(void)
 {
 	puts("usage: weir info [--machine M [--origins]] [--json]\n"
 	     "       weir info --measure [--machine M] [--device N] [--quick] [-o FILE]\n"
+	     "       weir info --memory PID [--json]\n"
 	     "\n"
 	     "List the machines that are described, or show one description, or measure a machine\n"
-	     "and write its description.\n");
+	     "and write its description. Or show a process's memory.\n");
 	options_help(stdout, info_options, INFO_NR);
 	puts("\n"
 	     "Descriptions are NAME.json in the folders of $" MACHINE_PATH_VARIABLE
@@ -252,6 +257,8 @@ static const char *conflict(const struct option_value *values)
 {
 	static const enum info_option of_measuring[] = {INFO_DEVICE, INFO_QUICK, INFO_OUTPUT};
 
+	if (values[INFO_MEMORY].text && (values[INFO_MACHINE].text || values[INFO_MEASURE].text))
+		return "--memory is of a process, not of a machine: leave --machine, --measure out";
 	if (values[INFO_MEASURE].text)
 		return values[INFO_JSON].text || values[INFO_ORIGINS].text
 			       ? "--measure writes JSON with origins: leave --json, --origins out"
@@ -315,6 +322,11 @@ int info_main(int argc, char **argv)
 		return complain("%s", conflict(values));
 	if (values[INFO_MEASURE].text)
 		status = measure(values);
+	else if (values[INFO_MEMORY].text)
+		status = info_memory(values[INFO_MEMORY].text, values[INFO_JSON].text != NULL, why,
+				     sizeof(why))
+				 ? complain("%s", why)
+				 : 0;
 	else if (values[INFO_MACHINE].text)
 		status = show_machine(values[INFO_MACHINE].text, values[INFO_JSON].text != NULL,
 				      values[INFO_ORIGINS].text != NULL);

@@ -4,12 +4,13 @@
  * done with it, by the cost model of kernels (src/core/cost.h):
  *
  *   cost(m) = the sum over devices d of what d takes to go through it once, with it in m
- *             + what filling it from the host takes, if m is a GPU's and it is used `times` times,
- *               divided by `times`
+ *             + what one copy that fills it from the host takes, divided by `times`, if m is a
+ *               GPU's and `times` is not 0
  *
- * Size counts twice: random pieces over a link get slower beyond the link's translation reach, and
- * what has no room is not a candidate. Memories that some user does not reach are none either; the
- * CPU reaches the host's alone. Between equals, a GPU's memory leaves the host's to others.
+ * Size counts three times: a small copy costs its latency more than its bytes, random pieces over a
+ * link get slower beyond the link's translation reach, and what has no room is not a candidate.
+ * Memories that some user does not reach are none either; the CPU reaches the host's alone. Between
+ * equals, a GPU's memory leaves the host's to others.
  */
 #include <errno.h>
 #include <math.h>
@@ -62,7 +63,7 @@ static double memory_cost(const struct weir_machine_desc *desc, uint32_t memory,
 			  const struct weir_mem_use *use)
 {
 	uint32_t host = cost_host_memory(desc);
-	double ns = 0;
+	double ns = 0, fill_ns;
 	int link;
 
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
@@ -77,8 +78,9 @@ static double memory_cost(const struct weir_machine_desc *desc, uint32_t memory,
 	link = cost_link_find(desc, host, memory);
 	if (link < 0)
 		return INFINITY;
-	return ns +
-	       (double)bytes / cost_copy_bytes_per_s(&desc->link[link], host) * 1e9 / use->times;
+	fill_ns = (double)(desc->link[link].latency_ns + desc->link[link].copy_ns) +
+		  (double)bytes / cost_copy_bytes_per_s(&desc->link[link], host) * 1e9;
+	return ns + fill_ns / use->times;
 }
 
 static int use_check(const struct weir_machine_desc *desc, uint64_t bytes,

@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/core/types.h"
 #include "src/mem/mem.h"
 
 struct mem_file_writer {
 	int fd, dir;
 	bool broken;
-	uint32_t next; /* where to look for a free record first */
+	uint32_t next; /* no record before it is free */
 	char name[48];
 	struct mem_file_header header;
 	bool used[MEM_FILE_RECORDS];
@@ -178,6 +179,7 @@ void mem_file_update(struct mem_file_writer *writer, const struct mem_file_heade
 	if (slot < MEM_FILE_RECORDS && !record->bytes) {
 		writer->used[slot] = false;
 		writer->nr_used--;
+		writer->next = MIN(writer->next, slot);
 	}
 	if (writer->broken)
 		return;
@@ -187,6 +189,9 @@ void mem_file_update(struct mem_file_writer *writer, const struct mem_file_heade
 	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
 		mine->nr_unlisted += header->memory[m].nr_objects;
 	mine->nr_unlisted -= writer->nr_used;
+	mine->nr_top = slot < MEM_FILE_RECORDS ? MAX(mine->nr_top, slot + 1) : mine->nr_top;
+	while (mine->nr_top && !writer->used[mine->nr_top - 1])
+		mine->nr_top--;
 	mine->updated_ns = mem_now_ns();
 	mine->seq++;
 	done = write_at(writer, &mine->seq, sizeof(mine->seq),
@@ -207,17 +212,13 @@ void mem_file_update(struct mem_file_writer *writer, const struct mem_file_heade
 
 uint32_t mem_file_slot(struct mem_file_writer *writer)
 {
-	for (uint32_t i = 0; i < MEM_FILE_RECORDS; i++) {
-		uint32_t slot = (writer->next + i) % MEM_FILE_RECORDS;
-
-		if (writer->used[slot])
-			continue;
-		writer->used[slot] = true;
-		writer->nr_used++;
-		writer->next = (slot + 1) % MEM_FILE_RECORDS;
-		return slot;
-	}
-	return MEM_FILE_RECORDS;
+	while (writer->next < MEM_FILE_RECORDS && writer->used[writer->next])
+		writer->next++;
+	if (writer->next == MEM_FILE_RECORDS)
+		return MEM_FILE_RECORDS;
+	writer->used[writer->next] = true;
+	writer->nr_used++;
+	return writer->next;
 }
 
 void mem_file_destroy(struct mem_file_writer *writer)

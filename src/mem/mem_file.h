@@ -6,8 +6,9 @@
  * cutting it. Numbers are in the computer's own byte order.
  *
  * A writer makes `seq` odd, writes, and makes it even (a sequence lock; Lameter, "Effective
- * synchronization on Linux/NUMA systems", 2005). A reader reads the whole file, and reads it again
- * unless `seq` was even and is still the same. It trusts nothing that it reads.
+ * synchronization on Linux/NUMA systems", 2005). A reader reads the file up to `nr_top`, and reads
+ * it again unless `seq` was even and is still the same; the writer never waits for it. It trusts
+ * nothing that it reads.
  */
 #ifndef WEIR_MEM_MEM_FILE_H
 #define WEIR_MEM_MEM_FILE_H
@@ -38,6 +39,7 @@ struct mem_file_header {
 	uint64_t start_ticks; /* of the process, since boot: numbers of processes come again */
 	uint64_t updated_ns;  /* CLOCK_MONOTONIC, as are all times here */
 	uint64_t nr_unlisted; /* live objects for which there was no record */
+	uint64_t nr_top;      /* records from there on are empty */
 	uint32_t nr_memories, nr_devices;
 	char pool[MEM_FILE_OWNER];
 	struct mem_file_memory memory[WEIR_MEMORIES_MAX];
@@ -93,7 +95,7 @@ uint64_t mem_file_start_ticks(pid_t pid);
 /* ------------------------------------------------------------------ reading */
 
 /*
- * Check what was read, and make it safe to print: text ends, and has printing characters alone.
+ * Check what was read (the header and nr_top records, or more), and make it safe to print: text ends, and has printing characters alone.
  * pid: the process that it is to be of.
  * @return 0; -EAGAIN (it was being written); -EINVAL, with what is wrong in why
  */

@@ -16,7 +16,8 @@
 
 #include "src/mem/mem_file.h"
 
-#define READ_TRIES 200u
+#define READ_TRIES 2000u
+#define READ_NAP_EVERY 10u
 #define READ_NAP_NS 1000000
 
 /* ------------------------------------------------------------------ checking */
@@ -60,9 +61,12 @@ static int header_check(const struct mem_file_header *header, pid_t pid,
 		return -EAGAIN;
 	if (header->pid != pid)
 		return wrong(finding, "it says that it is of process %lld", (long long)header->pid);
-	if (header->nr_memories > WEIR_MEMORIES_MAX || header->nr_devices > WEIR_DEVICES_MAX)
+	if (!header->nr_memories || header->nr_memories > WEIR_MEMORIES_MAX ||
+	    header->nr_devices > WEIR_DEVICES_MAX)
 		return wrong(finding, "it has %u memories and %u devices", header->nr_memories,
 			     header->nr_devices);
+	if (header->nr_top > MEM_FILE_RECORDS)
+		return wrong(finding, "it has %llu objects", (unsigned long long)header->nr_top);
 	return 0;
 }
 
@@ -86,18 +90,26 @@ int mem_file_parse(const void *data, size_t bytes, pid_t pid, struct mem_file *o
 {
 	const struct finding finding = {why, why_bytes};
 	struct mem_file_header *header = &out->header;
+	size_t listed;
 	int err;
 
-	if (bytes != sizeof(*out))
-		return wrong(&finding, "it has %zu bytes, not %zu", bytes, sizeof(*out));
-	memcpy(out, data, sizeof(*out));
+	if (bytes < sizeof(*header))
+		return wrong(&finding, "it has %zu bytes alone", bytes);
+	memset(out, 0, sizeof(*out));
+	memcpy(header, data, sizeof(*header));
 	err = header_check(header, pid, &finding);
+	if (err)
+		return err;
+	listed = header->nr_top * sizeof(out->record[0]);
+	if (bytes - sizeof(*header) < listed)
+		return wrong(&finding, "it ends after %zu bytes", bytes);
+	memcpy(out->record, (const char *)data + sizeof(*header), listed);
 	text_tame(header->pool, sizeof(header->pool));
 	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
 		text_tame(header->memory[m].name, sizeof(header->memory[m].name));
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
 		text_tame(header->device[d], sizeof(header->device[d]));
-	for (uint32_t i = 0; !err && i < MEM_FILE_RECORDS; i++) {
+	for (uint32_t i = 0; !err && i < header->nr_top; i++) {
 		err = record_check(header, &out->record[i], &finding);
 		text_tame(out->record[i].owner, sizeof(out->record[i].owner));
 		text_tame(out->record[i].source, sizeof(out->record[i].source));
@@ -154,18 +166,27 @@ static ssize_t file_read(int fd, char *data, size_t bytes)
 static int file_try(int fd, pid_t pid, char *data, struct mem_file *out,
 		    const struct finding *finding)
 {
-	/* One byte more than there may be. */
-	ssize_t nr = file_read(fd, data, sizeof(*out) + 1);
+	struct mem_file_header *header = &out->header;
+	size_t wanted = sizeof(*header);
 	uint64_t seq;
+	ssize_t nr;
 	int err;
 
+	/* As little as there is: the less there is to read, the sooner it is between two writes. */
+	nr = file_read(fd, (char *)header, sizeof(*header));
+	if (nr == sizeof(*header) && header->nr_top <= MEM_FILE_RECORDS)
+		wanted += header->nr_top * sizeof(out->record[0]);
+	if (nr >= 0)
+		nr = file_read(fd, data, wanted);
 	if (nr < 0) {
 		errno = (int)-nr;
 		return system_error(finding);
 	}
 	err = mem_file_parse(data, (size_t)nr, pid, out, finding->why, finding->bytes);
+	if ((size_t)nr < sizeof(*header))
+		return err;
 	if (pread(fd, &seq, sizeof(seq), offsetof(struct mem_file_header, seq)) != sizeof(seq) ||
-	    seq != out->header.seq)
+	    seq != header->seq)
 		return -EAGAIN;
 	return err;
 }
@@ -183,7 +204,7 @@ int mem_file_read(int dir, const char *name, pid_t pid, struct mem_file *out, ch
 {
 	const struct timespec nap = {.tv_nsec = READ_NAP_NS};
 	const struct finding finding = {why, why_bytes};
-	char *data = malloc(sizeof(*out) + 1);
+	char *data = malloc(sizeof(*out));
 	int fd, err = -EAGAIN;
 
 	if (!data)
@@ -194,7 +215,7 @@ int mem_file_read(int dir, const char *name, pid_t pid, struct mem_file *out, ch
 		return fd;
 	}
 	for (uint32_t i = 0; i < READ_TRIES && err == -EAGAIN; i++) {
-		if (i)
+		if (i % READ_NAP_EVERY == READ_NAP_EVERY - 1)
 			(void)nanosleep(&nap, NULL);
 		err = file_try(fd, pid, data, out, &finding);
 	}
