@@ -160,26 +160,27 @@ static int pieces_get(struct weir_mem *mem, bool zero)
 
 /* ------------------------------------------------------------------ objects */
 
-/* In no list; with its pieces. zero: by the chunk pool. */
-static int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page,
-		      uint32_t guard_bytes, bool zero, struct weir_mem **out)
+/* How an object of a size is made up: of nr_pieces pieces, in all of *physical bytes. */
+static uint64_t shape(const struct weir_pool *pool, uint64_t bytes, uint64_t page,
+		      uint64_t *physical)
 {
-	uint64_t physical, piece, nr;
-	struct weir_mem *mem;
-	int err;
+	uint64_t piece = mem_round_up(bytes, page);
 
-	/* Sizes below a memory's cannot overflow when they are rounded up. */
-	if (bytes > pool->backend->desc.memory[memory].bytes)
-		return -ENOMEM;
-	physical = mem_round_up(bytes + guard_bytes, page);
-	piece = physical;
-	if (physical > pool->root_bytes || page > pool->root_bytes)
+	if (piece > pool->root_bytes)
 		piece = MAX(pool->root_bytes, page);
-	physical = mem_round_up(physical, piece);
-	nr = physical / piece;
-	mem = calloc(1, sizeof(*mem) + nr * sizeof(mem->piece[0]));
+	*physical = mem_round_up(bytes, piece);
+	return *physical / piece;
+}
+
+/* In no list, without pieces. Sizes below a memory's cannot overflow when they are rounded up. */
+static struct weir_mem *mem_new(struct weir_pool *pool, uint32_t memory, uint64_t bytes,
+				uint64_t page, uint32_t guard_bytes)
+{
+	uint64_t physical, nr = shape(pool, bytes + guard_bytes, page, &physical);
+	struct weir_mem *mem = calloc(1, sizeof(*mem) + nr * sizeof(mem->piece[0]));
+
 	if (!mem)
-		return -ENOMEM;
+		return NULL;
 	*mem = (struct weir_mem){.pool = pool,
 				 .memory = memory,
 				 .bytes = bytes,
@@ -191,28 +192,60 @@ static int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t bytes, u
 	if (guard_bytes)
 		mem->guard_bytes = (uint32_t)MIN(physical - bytes, MEM_GUARD_MOST);
 	mem_list_init(&mem->link);
-	err = limit_take(pool, memory, physical);
+	return mem;
+}
+
+/* Give it its pieces. zero: by the chunk pool. */
+static int mem_fill(struct weir_mem *mem, bool zero)
+{
+	int err = chunks_get(mem->pool, mem->memory, mem->page_bytes, &mem->chunks);
+
+	return err ? err : pieces_get(mem, zero);
+}
+
+int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
+	     struct weir_mem **out)
+{
+	struct weir_mem *mem = mem_new(pool, memory, bytes, page_bytes, 0);
+	int err;
+
+	if (!mem)
+		return -ENOMEM;
+	mem->uncounted = true;
+	err = mem_fill(mem, false);
+	if (err)
+		free(mem);
+	else
+		*out = mem;
+	return err;
+}
+
+/* What a program asks for: counted, within the limit. */
+static int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t page,
+		      const struct weir_mem_params *params, struct weir_mem **out)
+{
+	struct weir_mem *mem;
+	int err;
+
+	if (params->bytes > pool->backend->desc.memory[memory].bytes)
+		return -ENOMEM;
+	mem = mem_new(pool, memory, params->bytes, page, pool->guard ? MEM_GUARD_BYTES : 0);
+	if (!mem)
+		return -ENOMEM;
+	err = limit_take(pool, memory, mem->physical_bytes);
 	if (err)
 		goto err_free;
-	err = chunks_get(pool, memory, page, &mem->chunks);
-	if (!err)
-		err = pieces_get(mem, zero);
+	err = mem_fill(mem, params->zero && !mem_is_host(pool, memory));
 	if (err)
 		goto err_limit;
 	*out = mem;
 	return 0;
 
 err_limit:
-	limit_give(pool, memory, physical);
+	limit_give(pool, memory, mem->physical_bytes);
 err_free:
 	free(mem);
 	return err;
-}
-
-int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
-	     struct weir_mem **out)
-{
-	return mem_create(pool, memory, bytes, page_bytes, 0, false, out);
 }
 
 /* Which memory the parameters ask for. */
@@ -291,9 +324,7 @@ int weir_mem_alloc_at(struct weir_pool *pool, const struct weir_mem_params *para
 	else
 		err = page_check(pool, memory, page);
 	if (!err)
-		err = mem_create(pool, memory, params->bytes, page,
-				 pool->guard ? MEM_GUARD_BYTES : 0,
-				 params->zero && !mem_is_host(pool, memory), &mem);
+		err = mem_create(pool, memory, page, params, &mem);
 	if (err)
 		return err;
 	mem->choice = choice;
@@ -348,7 +379,8 @@ static bool mem_free_try(struct weir_mem *mem)
 		return false;
 	for (uint32_t i = 0; i < mem->nr_pieces; i++)
 		chunk_free(mem->chunks, mem->piece[i], 0);
-	pool->allocated_bytes[mem->memory] -= mem->physical_bytes;
+	if (!mem->uncounted)
+		pool->allocated_bytes[mem->memory] -= mem->physical_bytes;
 	free(mem);
 	return true;
 }

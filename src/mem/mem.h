@@ -79,13 +79,15 @@ struct weir_mem {
 	fence_t fence;		   /* doomed: not before that. Guarded */
 	stream_id_t stream;	   /* doomed and unfenced: not before what is queued there */
 	bool unfenced;		   /* Guarded */
+	bool uncounted; /* the pool's own: not in its figures, and no limit holds for it */
 	uint32_t nr_pieces;
 	struct mem_chunk *piece[];
 };
 
 /*
  * allocated_bytes[m] = sum of physical_bytes over objects in m, live and doomed, and of those being
- * made; dma_bytes[d] = the same of those not in d's own memory that have WEIR_MEM_DMA(d).
+ * made, but for uncounted ones; dma_bytes[d] = the same of those not in d's own memory that have
+ * WEIR_MEM_DMA(d).
  */
 struct weir_pool {
 	/* Nothing down to the lock ever changes. */
@@ -159,7 +161,8 @@ uint64_t mem_now_ns(void);
 
 /* ------------------------------------------------------------------ objects (mem.c) */
 
-/* An object without guard or zeros, of pages of a size that fits, in no list. Does not block. */
+/* An object of the pool's own: without guard or zeros, in no list, counted nowhere. Does not block,
+ * but for the first one of a memory. */
 int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
 	     struct weir_mem **out);
 

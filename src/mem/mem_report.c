@@ -184,7 +184,7 @@ static int mem_account(const struct weir_mem *mem, struct account *account)
 	const struct weir_machine_desc *desc = &pool->backend->desc;
 	uint32_t addresses = mem->mapped & ~(((1u << WEIR_DEVICES_MAX) - 1) << WEIR_DEVICES_MAX);
 
-	account->bytes[mem->memory] += mem->physical_bytes;
+	account->bytes[mem->memory] += mem->uncounted ? 0 : mem->physical_bytes;
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
 		if (mem->mapped & WEIR_MEM_DEVICE(d) && !(mem->mapped & WEIR_MEM_DMA(d)))
 			return broken(pool, "a device has an address, and no DMA");
