@@ -48,6 +48,7 @@ struct mem_window {
 	uint32_t nr_units;
 	uint32_t nr_objects;
 	uint32_t nr_users[MEM_USERS];
+	uint32_t found_objects, found_users[MEM_USERS]; /* by the checker */
 	struct {
 		struct backend_chunk chunk;
 		uint32_t access; /* mask for the backend; 0: not mapped */
@@ -183,6 +184,9 @@ uint64_t mem_default_page(enum weir_memory_kind kind, uint64_t bytes);
 
 /* Whether a device has a memory, or a link to it. */
 bool mem_reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory);
+
+/* The users of a window, as a mask for the backend. */
+uint32_t window_wanted(const struct mem_window *window);
 
 /* What weir_mem_unmap() does. With the lock. */
 void mem_unmap_locked(struct weir_mem *mem, uint32_t who);

@@ -50,7 +50,7 @@ static int unit_set(struct backend *b, struct mem_window *window, uint32_t unit,
 	return err;
 }
 
-static uint32_t users_wanted(const struct mem_window *window)
+uint32_t window_wanted(const struct mem_window *window)
 {
 	uint32_t access = window->nr_users[CPU_USER] ? BACKEND_HOST_BIT : 0;
 
@@ -72,7 +72,7 @@ static void users_count(struct mem_window *window, uint32_t access, uint32_t by)
 /* All units get what is wanted, or keep what they had. */
 static int window_open(struct backend *b, struct mem_window *window, uint32_t had)
 {
-	uint32_t wanted = users_wanted(window);
+	uint32_t wanted = window_wanted(window);
 
 	for (uint32_t i = 0; i < window->nr_units; i++) {
 		int err = unit_set(b, window, i, wanted);
@@ -90,7 +90,7 @@ static int window_open(struct backend *b, struct mem_window *window, uint32_t ha
 /* true: all units have just what is wanted. */
 static bool window_close(struct backend *b, struct mem_window *window)
 {
-	uint32_t wanted = users_wanted(window);
+	uint32_t wanted = window_wanted(window);
 	bool all = true;
 
 	for (uint32_t i = 0; i < window->nr_units; i++)
@@ -263,7 +263,7 @@ static int map_locked(struct weir_mem *mem, uint32_t who)
 		err = window_join(mem);
 		if (err)
 			return err;
-		had = users_wanted(mem->window);
+		had = window_wanted(mem->window);
 		users_count(mem->window, access, 1);
 		err = window_open(mem->pool->backend, mem->window, had);
 		if (err) {

@@ -169,7 +169,6 @@ void mem_file_hide(struct weir_mem *mem)
 struct account {
 	uint64_t nr_objects[WEIR_MEMORIES_MAX], bytes[WEIR_MEMORIES_MAX];
 	uint64_t dma_bytes[WEIR_DEVICES_MAX];
-	uint64_t nr_in_windows, nr_users; /* of all windows */
 };
 
 static int broken(const struct weir_pool *pool, const char *what)
@@ -178,11 +177,16 @@ static int broken(const struct weir_pool *pool, const char *what)
 	return -EUCLEAN;
 }
 
+/* Who may use an object at its address, as a mask for the backend. */
+static uint32_t access_of(const struct weir_mem *mem)
+{
+	return mem->mapped & (((1u << WEIR_DEVICES_MAX) - 1) | WEIR_MEM_CPU);
+}
+
 static int mem_account(const struct weir_mem *mem, struct account *account)
 {
 	const struct weir_pool *pool = mem->pool;
 	const struct weir_machine_desc *desc = &pool->backend->desc;
-	uint32_t addresses = mem->mapped & ~(((1u << WEIR_DEVICES_MAX) - 1) << WEIR_DEVICES_MAX);
 
 	account->bytes[mem->memory] += mem->uncounted ? 0 : mem->physical_bytes;
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
@@ -191,22 +195,18 @@ static int mem_account(const struct weir_mem *mem, struct account *account)
 		if (mem->mapped & WEIR_MEM_DMA(d) && desc->device[d].memory != mem->memory)
 			account->dma_bytes[d] += mem->physical_bytes;
 	}
-	if (addresses && !mem->window)
+	if (access_of(mem) && !mem->window)
 		return broken(pool, "an object is mapped outside windows");
-	account->nr_in_windows += mem->window != NULL;
-	account->nr_users += (uint32_t)__builtin_popcount(addresses);
 	if (mem->bytes + mem->guard_bytes > mem->physical_bytes ||
 	    mem->physical_bytes % mem->page_bytes || mem->physical_bytes % mem->nr_pieces)
 		return broken(pool, "an object's bytes are not its pieces'");
-	if (mem->window && ((uintptr_t)mem->window->base + mem->offset) % mem->page_bytes)
-		return broken(pool, "an object's address is not aligned to its pages");
 	return 0;
 }
 
-/* Whether an object's window has its roots, and gives them to all that may use it. */
+/* Whether an object's window has its roots. Counts it there. */
 static int mem_check_window(const struct weir_mem *mem)
 {
-	const struct mem_window *window = mem->window;
+	struct mem_window *window = mem->window;
 	uint64_t offset;
 
 	if (!window)
@@ -215,14 +215,16 @@ static int mem_check_window(const struct weir_mem *mem)
 		return broken(mem->pool, "an object has pieces that its window has not");
 	for (uint32_t i = 0; i < mem->nr_pieces; i++) {
 		const struct backend_chunk *root = chunk_root_of(mem->piece[i], &offset);
-		uint32_t access =
-			mem->mapped & ~(((1u << WEIR_DEVICES_MAX) - 1) << WEIR_DEVICES_MAX);
 
 		if (root->handle != window->at[i].chunk.handle || offset != mem->offset)
 			return broken(mem->pool, "an object is not where its window says");
-		if (access & ~window->at[i].access)
-			return broken(mem->pool, "an object is mapped for fewer than it should be");
 	}
+	if (((uintptr_t)window->base + mem->offset) % mem->page_bytes)
+		return broken(mem->pool, "an object's address is not aligned to its pages");
+	window->found_objects++;
+	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
+		window->found_users[d] += (mem->mapped & WEIR_MEM_DEVICE(d)) != 0;
+	window->found_users[WEIR_DEVICES_MAX] += (mem->mapped & WEIR_MEM_CPU) != 0;
 	return 0;
 }
 
@@ -242,8 +244,38 @@ static int list_check(const struct weir_pool *pool, const struct mem_link *list,
 	return 0;
 }
 
-/* Of the shared windows what only they know. */
-static int windows_check(const struct weir_pool *pool)
+static void windows_forget(const struct mem_link *list)
+{
+	for (const struct mem_link *l = list->next; l != list; l = l->next) {
+		struct mem_window *window = ((const struct weir_mem *)l)->window;
+
+		if (!window)
+			continue;
+		window->found_objects = 0;
+		memset(window->found_users, 0, sizeof(window->found_users));
+	}
+}
+
+/* The windows of a list's objects, once these are counted. */
+static int windows_check(const struct weir_pool *pool, const struct mem_link *list)
+{
+	for (const struct mem_link *l = list->next; l != list; l = l->next) {
+		const struct mem_window *window = ((const struct weir_mem *)l)->window;
+
+		if (!window)
+			continue;
+		if (window->found_objects != window->nr_objects ||
+		    memcmp(window->found_users, window->nr_users, sizeof(window->nr_users)) != 0)
+			return broken(pool, "a window counts objects that it has not");
+		for (uint32_t i = 0; i < window->nr_units; i++)
+			if (window_wanted(window) & ~window->at[i].access)
+				return broken(pool, "a root is mapped for fewer than it should be");
+	}
+	return 0;
+}
+
+/* The shared windows: each is of a root, and of some object. */
+static int buckets_check(const struct weir_pool *pool)
 {
 	for (uint32_t i = 0; i < MEM_WINDOW_BUCKETS; i++)
 		for (const struct mem_window *w = pool->window[i]; w; w = w->next)
@@ -295,11 +327,17 @@ int weir_pool_check(struct weir_pool *pool)
 		return -ECHILD;
 	memset(&account, 0, sizeof(account));
 	pthread_mutex_lock(&pool->lock);
+	windows_forget(&pool->live);
+	windows_forget(&pool->doomed);
 	err = list_check(pool, &pool->live, true, &account);
 	if (!err)
 		err = list_check(pool, &pool->doomed, false, &account);
 	if (!err)
-		err = windows_check(pool);
+		err = windows_check(pool, &pool->live);
+	if (!err)
+		err = windows_check(pool, &pool->doomed);
+	if (!err)
+		err = buckets_check(pool);
 	if (!err)
 		err = counts_check(pool, &account);
 	for (uint32_t m = 0; !err && m < pool->backend->desc.nr_memories; m++)

@@ -380,8 +380,14 @@ static void model_fini(struct model *m)
 static void expect_figures(struct model *m)
 {
 	uint64_t nr[WEIR_MEMORIES_MAX] = {0}, dma[WEIR_DEVICES_MAX] = {0};
+	bool rest = m->nr_steps % 16 == 0;
 	struct weir_pool_stats stats;
 
+	if (rest) {
+		for (uint32_t d = 0; d < nr_devices(m); d++)
+			require(!weir_stream_sync(m->stream[d]));
+		(void)weir_pool_trim(m->pool);
+	}
 	for (uint32_t i = 0; i < NR_SLOTS; i++) {
 		const struct slot *slot = &m->slot[i];
 		struct weir_mem_info info;
@@ -397,7 +403,11 @@ static void expect_figures(struct model *m)
 	}
 	weir_pool_stats(m->pool, &stats);
 	require(!memcmp(stats.nr_objects, nr, sizeof(nr)));
-	require(!memcmp(stats.dma_bytes, dma, sizeof(dma)));
+	/* What was freed behind a stream may still wait for it, where time is real. */
+	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
+		require(stats.dma_bytes[d] == dma[d] ||
+			(!rest && test_machine_kind() != TEST_SIMULATED &&
+			 stats.dma_bytes[d] > dma[d]));
 	require(!weir_pool_check(m->pool));
 }
 
