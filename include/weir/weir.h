@@ -198,7 +198,7 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
 WEIR_API WEIR_MUST_CHECK int weir_machine_cuda(const struct weir_machine_desc *measured,
 					       struct weir_machine **out);
 
-/** Close a machine. Its spaces and streams are destroyed before. */
+/** Close a machine. Its spaces, pools and streams are destroyed before. */
 WEIR_API void weir_machine_close(struct weir_machine *machine);
 
 /** The machine's description. Borrowed, valid until the machine is closed. */
@@ -624,7 +624,7 @@ struct weir_mem_params {
 };
 
 /**
- * Allocate an object. It is mapped nowhere.
+ * Allocate an object: weir_mem_alloc(pool, params, &mem). It is mapped nowhere.
  *
  * Pages are contiguous in physical memory and aligned to their size; an object is as many of them
  * as it takes. With page_bytes 0 they are of 4 KiB in the host's memory; in a GPU's of 4 KiB below
@@ -642,13 +642,12 @@ struct weir_mem_params {
  *   or an error of the machine.
  * Blocks: with zero; and with guards, until they are written.
  */
-#define weir_mem_alloc(pool, params, mem) \
-	weir_mem_alloc_at((pool), (params), __FILE__, __LINE__, (mem))
+#define weir_mem_alloc(...) weir_mem_alloc_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /** What weir_mem_alloc() calls. file: for reports; copied, its end. May be NULL. */
-WEIR_API WEIR_MUST_CHECK int weir_mem_alloc_at(struct weir_pool *pool,
+WEIR_API WEIR_MUST_CHECK int weir_mem_alloc_at(const char *file, unsigned line,
+					       struct weir_pool *pool,
 					       const struct weir_mem_params *params,
-					       const char *file, unsigned line,
 					       struct weir_mem **mem);
 
 /**

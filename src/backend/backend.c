@@ -20,6 +20,7 @@
 struct weir_machine {
 	struct backend *backend; /* owned */
 	atomic_uint nr_streams;	 /* live handles, for the leak report */
+	atomic_uint nr_pools;	 /* the same */
 };
 
 struct weir_stream {
@@ -239,6 +240,7 @@ int machine_wrap(struct backend *b, struct weir_machine **out)
 		return -ENOMEM;
 	machine->backend = b;
 	atomic_init(&machine->nr_streams, 0);
+	atomic_init(&machine->nr_pools, 0);
 	*out = machine;
 	return 0;
 }
@@ -251,6 +253,14 @@ struct backend *machine_backend(const struct weir_machine *machine)
 void machine_set_backend(struct weir_machine *machine, struct backend *wrapper)
 {
 	machine->backend = wrapper;
+}
+
+void machine_pool_count(struct weir_machine *machine, bool more)
+{
+	if (more)
+		atomic_fetch_add(&machine->nr_pools, 1);
+	else
+		atomic_fetch_sub(&machine->nr_pools, 1);
 }
 
 /* The handle of a backend that was just created, or not. */
@@ -301,6 +311,10 @@ void weir_machine_close(struct weir_machine *machine)
 	if (left)
 		log_error("machine '%s' closed with %u streams left", machine->backend->desc.name,
 			  left);
+	left = atomic_load(&machine->nr_pools);
+	if (left)
+		log_error("machine '%s' closed with %u pools left: their memory goes",
+			  machine->backend->desc.name, left);
 	machine->backend->ops->destroy(machine->backend);
 	free(machine);
 }

@@ -327,6 +327,9 @@ uint64_t flaky_nr_calls(const struct backend *flaky);
 int machine_wrap(struct backend *b, struct weir_machine **out);
 struct backend *machine_backend(const struct weir_machine *machine);
 
+/* Pools of plain memory that the machine has: one more, or one fewer. */
+void machine_pool_count(struct weir_machine *machine, bool more);
+
 /* Put a wrapper of a machine's backend in its place, before anything is made on the machine. */
 void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
 stream_id_t stream_id(const struct weir_stream *stream);

@@ -305,8 +305,8 @@ static int alloc_check(const struct weir_pool *pool, const struct weir_mem_param
 	return -EINVAL;
 }
 
-int weir_mem_alloc_at(struct weir_pool *pool, const struct weir_mem_params *params,
-		      const char *file, unsigned line, struct weir_mem **out)
+int weir_mem_alloc_at(const char *file, unsigned line, struct weir_pool *pool,
+		      const struct weir_mem_params *params, struct weir_mem **out)
 {
 	enum weir_choice choice;
 	struct weir_mem *mem;

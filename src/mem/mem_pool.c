@@ -75,6 +75,7 @@ int weir_pool_create(struct weir_machine *machine, const struct weir_pool_config
 	err = pool_file_begin(pool);
 	if (err)
 		goto err_lock;
+	machine_pool_count(machine, true);
 	*out = pool;
 	return 0;
 
@@ -137,6 +138,7 @@ void weir_pool_destroy(struct weir_pool *pool)
 	for (uint32_t m = 0; m < b->desc.nr_memories; m++)
 		for (uint32_t c = 0; c < MEM_CLASSES; c++)
 			chunk_pool_destroy(pool->chunks[m][c]);
+	machine_pool_count(pool->machine, false);
 	mem_file_destroy(pool->writer);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);

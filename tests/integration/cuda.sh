@@ -13,6 +13,7 @@ export WEIR_TEST_MACHINE=cuda
 WEIR_SEQUENCES=${WEIR_SEQUENCES:-2000} "$BUILD_DIR/tests/property/test_space_random"
 "$BUILD_DIR/tests/contract/test_space_threads"
 "$BUILD_DIR/tests/property/test_chunk_random"
+MEM_SEEDS=10 MEM_SECONDS=0.7 "$BUILD_DIR/tests/property/test_mem_random"
 
 # The same in debug mode, which refuses what core must not do and takes access from what nobody
 # declared.

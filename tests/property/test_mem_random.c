@@ -25,11 +25,11 @@
 #include "tests/support/kernels.h"
 #include "tests/support/space.h"
 
-#define NR_SEEDS 30u
+#define NR_SEEDS 20u
 #define NR_STEPS 250u
 #define NR_SLOTS 16u
 #define NR_THREADS 8u
-#define SECONDS 1.5
+#define SECONDS 1.0
 #define MOST_BYTES (MIB(2) + KIB(700))
 #define TRIES 1000
 

@@ -221,13 +221,13 @@ static void test_mem_names(void **state)
 	strcpy(file + 280, "/end.c");
 	memset(owner, 'o', sizeof(owner));
 	owner[299] = '\0';
-	assert_int_equal(weir_mem_alloc_at(pool, &params, file, 7, &mem), 0);
+	assert_int_equal(weir_mem_alloc_at(file, 7, pool, &params, &mem), 0);
 	(void)weir_pool_report(pool);
 	assert_non_null(strstr(lines[0].text, "d/end.c:7"));
 	expect_line(WEIR_LOG_INFO, "owner 'ooooo");
 	weir_mem_free(mem, NULL);
 	params.owner = NULL;
-	assert_int_equal(weir_mem_alloc_at(pool, &params, NULL, 0, &mem), 0);
+	assert_int_equal(weir_mem_alloc_at(NULL, 0, pool, &params, &mem), 0);
 	(void)weir_pool_report(pool);
 	expect_line(WEIR_LOG_INFO, "owner '', allocated at :0");
 	weir_mem_free(mem, NULL);

@@ -43,12 +43,10 @@ static void close_pool(struct weir_pool *pool)
 
 static struct weir_mem *get(struct weir_pool *pool, uint32_t memory, uint64_t bytes)
 {
+	const struct weir_mem_params params = {.bytes = bytes, .memory = memory};
 	struct weir_mem *mem;
 
-	assert_int_equal(
-		weir_mem_alloc(pool, (&(struct weir_mem_params){.bytes = bytes, .memory = memory}),
-			       &mem),
-		0);
+	assert_int_equal(weir_mem_alloc(pool, &params, &mem), 0);
 	return mem;
 }
 
