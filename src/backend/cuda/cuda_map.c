@@ -189,12 +189,13 @@ static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_
 	return (devices & ~BACKEND_HOST_BIT) >> desc->nr_devices == 0;
 }
 
-/* Change who may do what in a unit that is mapped. One call for all, since each costs the same
- * however many it names; the driver leaves alone whom it does not name. */
+/* Change who may do what in a unit that is mapped: in one call, which names those for whom something
+ * changes. The driver leaves the others alone, whose kernels may be running. */
 static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 			 const struct cuda_mapping *from, const struct cuda_mapping *to)
 {
 	uint32_t gpus = to->devices & ~BACKEND_HOST_BIT, lost = from->devices & ~to->devices;
+	uint32_t host = to->devices & BACKEND_HOST_BIT;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
 	size_t nr = 0;
 
@@ -202,8 +203,12 @@ static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 		lost |= gpus & from->devices;
 		gpus = 0;
 	}
+	if (from->chunk && from->given == to->given)
+		gpus &= ~from->devices;
+	if (from->chunk && from->prot == to->prot)
+		host &= ~from->devices;
 	nr = cuda_access_add(cuda, to->given, gpus, access, nr);
-	nr = cuda_access_add(cuda, to->prot, to->devices & BACKEND_HOST_BIT, access, nr);
+	nr = cuda_access_add(cuda, to->prot, host, access, nr);
 	nr = cuda_access_add(cuda, BACKEND_PROT_NONE, lost, access, nr);
 	if (!nr)
 		return 0;
