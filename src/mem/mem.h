@@ -100,7 +100,8 @@ struct weir_pool {
 	bool guard;
 	pid_t pid;
 
-	/* Taken with a space's lock held or without; calls of the backend that do not block, calls
+	/* Taken with a space's lock held or without, never in a progress function, which may run
+	 * inside a call that is made under it. Calls of the backend that do not block, calls
 	 * of chunk pools without CHUNK_EVICT, and the log are allowed under it. */
 	pthread_mutex_t lock;
 	struct chunk_pool *chunks[WEIR_MEMORIES_MAX][MEM_CLASSES]; /* made once, then constant */
