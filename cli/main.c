@@ -17,7 +17,7 @@ static const struct command {
 } commands[] = {
 	{"bench", "run a workload under weir and under the plain ways of holding memory",
 	 bench_main},
-	{"info", "show a machine: memories, devices, links; or measure one", info_main},
+	{"info", "show a machine or measure one; show what a process holds", info_main},
 	{"report", "make a page that shows results and what is in them", report_main},
 };
 

@@ -93,9 +93,9 @@ static int limit_take(struct weir_pool *pool, uint32_t memory, uint64_t bytes)
 		*allocated += bytes;
 	pthread_mutex_unlock(&pool->lock);
 	if (err)
-		log_error("pool '%s': %llu bytes more are beyond its limit of %llu in '%s'",
-			  pool->name, (unsigned long long)bytes, (unsigned long long)limit,
-			  pool->backend->desc.memory[memory].name);
+		log_warning("pool '%s': %llu bytes more are beyond its limit of %llu in '%s'",
+			    pool->name, (unsigned long long)bytes, (unsigned long long)limit,
+			    pool->backend->desc.memory[memory].name);
 	return err;
 }
 
@@ -149,9 +149,6 @@ static int pieces_get(struct weir_mem *mem, bool zero)
 			return -ENOMEM;
 	}
 	err = pieces_take(mem, fences);
-	/* Pools of other pages, and doomed objects, may have what is missing. */
-	if (err == -ENOMEM && weir_pool_trim(mem->pool))
-		err = pieces_take(mem, fences);
 	if (!err && fences)
 		err = zeroing_wait(mem, fences);
 	free(fences);
@@ -195,12 +192,22 @@ static struct weir_mem *mem_new(struct weir_pool *pool, uint32_t memory, uint64_
 	return mem;
 }
 
-/* Give it its pieces. zero: by the chunk pool. */
-static int mem_fill(struct weir_mem *mem, bool zero)
+static int mem_fill_try(struct weir_mem *mem, bool zero)
 {
 	int err = chunks_get(mem->pool, mem->memory, mem->page_bytes, &mem->chunks);
 
 	return err ? err : pieces_get(mem, zero);
+}
+
+/* Give it its pieces. zero: by the chunk pool. */
+static int mem_fill(struct weir_mem *mem, bool zero)
+{
+	int err = mem_fill_try(mem, zero);
+
+	/* Pools of other pages, and doomed objects, may have what is missing. */
+	if (err == -ENOMEM && weir_pool_trim(mem->pool))
+		err = mem_fill_try(mem, zero);
+	return err;
 }
 
 int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
@@ -220,6 +227,17 @@ int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t p
 	return err;
 }
 
+/* A program may have another way: a warning. */
+static void no_room(const struct weir_pool *pool, uint32_t memory, uint64_t bytes)
+{
+	struct backend *b = pool->backend;
+
+	log_warning("pool '%s': no room for %llu bytes in '%s', of which %llu of %llu are taken",
+		    pool->name, (unsigned long long)bytes, b->desc.memory[memory].name,
+		    (unsigned long long)b->ops->memory_used(b, memory),
+		    (unsigned long long)b->desc.memory[memory].bytes);
+}
+
 /* What a program asks for: counted, within the limit. */
 static int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t page,
 		      const struct weir_mem_params *params, struct weir_mem **out)
@@ -227,8 +245,10 @@ static int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t page,
 	struct weir_mem *mem;
 	int err;
 
-	if (params->bytes > pool->backend->desc.memory[memory].bytes)
+	if (params->bytes > pool->backend->desc.memory[memory].bytes) {
+		no_room(pool, memory, params->bytes);
 		return -ENOMEM;
+	}
 	mem = mem_new(pool, memory, params->bytes, page, pool->guard ? MEM_GUARD_BYTES : 0);
 	if (!mem)
 		return -ENOMEM;
@@ -242,6 +262,8 @@ static int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t page,
 	return 0;
 
 err_limit:
+	if (err == -ENOMEM)
+		no_room(pool, memory, mem->physical_bytes);
 	limit_give(pool, memory, mem->physical_bytes);
 err_free:
 	free(mem);

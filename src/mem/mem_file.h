@@ -95,8 +95,8 @@ uint64_t mem_file_start_ticks(pid_t pid);
 /* ------------------------------------------------------------------ reading */
 
 /*
- * Check what was read (the header and nr_top records, or more), and make it safe to print: text ends, and has printing characters alone.
- * pid: the process that it is to be of.
+ * Check what was read (the header and nr_top records, or more), and make it safe to print: text
+ * ends, and has printing characters alone. pid: the process that it is to be of.
  * @return 0; -EAGAIN (it was being written); -EINVAL, with what is wrong in why
  */
 int mem_file_parse(const void *data, size_t bytes, pid_t pid, struct mem_file *out, char *why,

@@ -144,12 +144,12 @@ static int file_open(int dir, const char *name, const struct finding *finding)
 }
 
 /* Read all of it. @return bytes, or a negative error */
-static ssize_t file_read(int fd, char *data, size_t bytes)
+static ssize_t file_read(int fd, void *data, size_t bytes)
 {
 	size_t at = 0;
 
 	while (at < bytes) {
-		ssize_t nr = pread(fd, data + at, bytes - at, (off_t)at);
+		ssize_t nr = pread(fd, (char *)data + at, bytes - at, (off_t)at);
 
 		if (nr < 0 && errno == EINTR)
 			continue;
@@ -163,7 +163,7 @@ static ssize_t file_read(int fd, char *data, size_t bytes)
 }
 
 /* Once. -EAGAIN: it was being written. */
-static int file_try(int fd, pid_t pid, char *data, struct mem_file *out,
+static int file_try(int fd, pid_t pid, struct mem_file *data, struct mem_file *out,
 		    const struct finding *finding)
 {
 	struct mem_file_header *header = &out->header;
@@ -173,7 +173,7 @@ static int file_try(int fd, pid_t pid, char *data, struct mem_file *out,
 	int err;
 
 	/* As little as there is: the less there is to read, the sooner it is between two writes. */
-	nr = file_read(fd, (char *)header, sizeof(*header));
+	nr = file_read(fd, header, sizeof(*header));
 	if (nr == sizeof(*header) && header->nr_top <= MEM_FILE_RECORDS)
 		wanted += header->nr_top * sizeof(out->record[0]);
 	if (nr >= 0)
@@ -204,7 +204,7 @@ int mem_file_read(int dir, const char *name, pid_t pid, struct mem_file *out, ch
 {
 	const struct timespec nap = {.tv_nsec = READ_NAP_NS};
 	const struct finding finding = {why, why_bytes};
-	char *data = malloc(sizeof(*out));
+	struct mem_file *data = malloc(sizeof(*data));
 	int fd, err = -EAGAIN;
 
 	if (!data)

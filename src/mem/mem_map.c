@@ -19,6 +19,7 @@
 #define CPU_USER WEIR_DEVICES_MAX
 #define UNMAP_TRIES 4
 
+/* NOLINTNEXTLINE(misc-redundant-expression): that they are the same is the point */
 _Static_assert(WEIR_MEM_CPU == BACKEND_HOST_BIT, "one bit for the CPU");
 _Static_assert(WEIR_MEM_DMA(0) == 1u << DMA_SHIFT, "DMA bits lie above the devices'");
 

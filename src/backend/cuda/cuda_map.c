@@ -189,7 +189,7 @@ static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_
 	return (devices & ~BACKEND_HOST_BIT) >> desc->nr_devices == 0;
 }
 
-/* Change who may do what in a unit that is mapped: in one call, which names those for whom something
+/* Change who may do what in a unit that is mapped: in one call, which names those for whom it
  * changes. The driver leaves the others alone, whose kernels may be running. */
 static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 			 const struct cuda_mapping *from, const struct cuda_mapping *to)

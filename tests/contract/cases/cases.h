@@ -130,20 +130,21 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(each_call_fails, CAN_FAIL) \
 	X(trap_is_told_once, CAN_TRAP)
 
-#define CASES_OF_PLAIN(X)            \
-	X(plain_pages, 0)            \
-	X(plain_sizes_refused, 0)    \
-	X(plain_cpu, 0)              \
-	X(plain_devices, 0)          \
-	X(plain_all, 0)              \
-	X(plain_paths_agree, 0)      \
-	X(plain_small_ones, 0)       \
-	X(plain_zeroed, 0)           \
-	X(plain_contiguous, 0)       \
-	X(plain_dma_counted, 0)      \
-	X(plain_free_behind_work, 0) \
-	X(plain_guards, CAN_BYTES)   \
-	X(plain_pressure, CAN_FULL)  \
+#define CASES_OF_PLAIN(X)                 \
+	X(plain_pages, 0)                 \
+	X(plain_sizes_refused, 0)         \
+	X(plain_cpu, 0)                   \
+	X(plain_devices, 0)               \
+	X(plain_all, 0)                   \
+	X(plain_paths_agree, 0)           \
+	X(plain_small_ones, 0)            \
+	X(plain_zeroed, 0)                \
+	X(plain_contiguous, 0)            \
+	X(plain_unmapped_traps, CAN_TRAP) \
+	X(plain_dma_counted, 0)           \
+	X(plain_free_behind_work, 0)      \
+	X(plain_guards, CAN_BYTES)        \
+	X(plain_pressure, CAN_FULL)       \
 	X(plain_each_call_fails, CAN_FAIL)
 
 #define CONTRACT_CASES(X)   \

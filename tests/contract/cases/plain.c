@@ -462,6 +462,34 @@ void contract_plain_contiguous(void **state)
 	close_pool(pool);
 }
 
+/* Who is taken off, or never was on, cannot use the address. */
+void contract_plain_unmapped_traps(void **state)
+{
+	struct contract *c = *state;
+	struct weir_pool *pool = open_pool(c, WEIR_GUARD_OFF);
+	struct weir_mem *mem = get(pool, GPU0, 100);
+	void *addr;
+
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), &addr), 0);
+	kernel_adds(c, mem, 0);
+	for (uint32_t d = 0; d < c->b->desc.nr_devices; d++) {
+		stream_id_t stream;
+		fence_t fence;
+
+		if (d == 0)
+			weir_mem_unmap(mem, WEIR_MEM_DEVICE(0));
+		else
+			assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), NULL), 0);
+		assert_int_equal(c->b->ops->stream_create(c->b, d, BACKEND_COMPUTE, &stream), 0);
+		assert_int_equal(contract_add(c->b, stream, addr, addr, 100, 1), 0);
+		assert_int_equal(c->b->ops->fence_record(c->b, stream, &fence), 0);
+		assert_int_equal(c->b->ops->fence_wait(c->b, fence), -WEIR_ETRAP);
+		c->b->ops->stream_destroy(c->b, stream);
+	}
+	weir_mem_free(mem, NULL);
+	close_pool(pool);
+}
+
 void contract_plain_dma_counted(void **state)
 {
 	struct contract *c = *state;
