@@ -635,8 +635,8 @@ struct weir_mem_params {
  * @param [in]  params  Copied.
  * @param [out] mem     Owned by the caller; weir_mem_free() it.
  * @return 0, or, and nothing was allocated:
- *   -EINVAL  bytes is 0, no such memory or device, a page that is no power of two, below 4 KiB, no
- *            multiple of the granularity above it, or larger than the memory
+ *   -EINVAL  bytes is 0, no such memory or device, or a page that is no power of two, below 4 KiB
+ *            or larger than the memory
  *   -ENOMEM  the memory, or the pool's limit of it, has no room
  *   -ECHILD  the pool is the parent process's
  *   or an error of the machine.

@@ -98,8 +98,12 @@ static void pool_empty(struct weir_pool *pool)
 		mem_give_up(mem);
 	}
 	for (uint32_t i = 0; i < REAP_ROUNDS && pool->doomed.next != &pool->doomed; i++) {
-		fence_t fence = mem_of(pool->doomed.next)->fence;
+		struct mem_link *link = pool->doomed.next;
+		fence_t fence = mem_of(link)->fence;
 
+		/* Another one's turn next: this may be one that cannot be unmapped. */
+		mem_list_del(link);
+		mem_list_add(&pool->doomed, link);
 		pthread_mutex_unlock(&pool->lock);
 		/* Whether it is reached is asked again: an error is no answer. */
 		if (fence && b->ops->fence_wait(b, fence))

@@ -448,17 +448,26 @@ static void test_mem_unmap_fails(void **state)
 	weir_mem_free(next, NULL);
 }
 
-/* One that never can is told, and kept. */
+/* One that never can is told, and kept; another that only waits for work is freed. */
 static void test_mem_never_unmapped(void **state)
 {
 	static struct weir_pool *kept; /* found here by leak checkers */
-	struct weir_mem *mem = get(HOST, 10, 0);
+	struct weir_mem *mem = get(HOST, 10, 0), *from = get(HOST, MIB(1), 0);
+	struct weir_mem *to = get(GPU0, MIB(1), 0);
+	struct weir_stream *stream;
 
 	(void)state;
 	flaky->ops = &stubborn;
+	assert_int_equal(weir_stream_create(machine, 0, &stream), 0);
 	assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, NULL), 0);
+	assert_int_equal(weir_mem_map(from, WEIR_MEM_DMA(0), NULL), 0);
+	assert_int_equal(weir_mem_map(to, WEIR_MEM_DMA(0), NULL), 0);
 	unmaps_fail = true;
 	weir_mem_free(mem, NULL);
+	assert_int_equal(weir_mem_copy(stream, to, 0, from, 0, MIB(1)), 0);
+	weir_mem_free(from, stream);
+	weir_mem_free(to, stream);
+	assert_int_equal(stats_of().object_bytes[GPU0], MIB(1));
 	kept = pool;
 	weir_pool_destroy(pool);
 	expect_line(WEIR_LOG_ERROR, "cannot be unmapped");
@@ -466,6 +475,7 @@ static void test_mem_never_unmapped(void **state)
 	unmaps_fail = false;
 	weir_pool_destroy(kept);
 	kept = pool = NULL;
+	weir_stream_destroy(stream);
 }
 
 /* Whatever is wrong at the end is told. */
