@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What objects of plain memory cost, on a simulated machine without bytes: pairs of a call and the
- * one that undoes it, beside a thousand other objects of the size. "host" is the host's own time, of
- * the simulator too; "machine" what the calls of the driver take by the machine's description.
+ * one that undoes it, beside a thousand other objects of the size. "host" is the host's own time,
+ * the simulator's too; "machine" what the calls of the driver take by the machine's description.
  *
  *   alloc     weir_mem_alloc(), weir_mem_free()
  *   joined    the same, mapped for device 0 in between, for which the root is mapped already
@@ -83,7 +83,7 @@ static void measure(struct weir_machine *machine, const char *what, uint32_t mem
 			pair(&params, map);
 		sample[s] = (host_ns() - begin) / PAIRS;
 	}
-	machine_ns = (weir_machine_now_ns(machine) - machine_ns) / (SAMPLES * PAIRS);
+	machine_ns = (weir_machine_now_ns(machine) - machine_ns) / ((uint64_t)SAMPLES * PAIRS);
 	qsort(sample, SAMPLES, sizeof(sample[0]), by_size);
 	printf("{\"what\": \"%s\", \"memory\": \"%s\", \"bytes\": %llu, \"host_min_ns\": %llu, "
 	       "\"host_median_ns\": %llu, \"host_p99_ns\": %llu, \"machine_ns\": %llu}\n",
