@@ -106,11 +106,12 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(full_memory, CAN_FULL) \
 	X(plain, 0)
 
-#define CASES_OF_MAPPING(X)     \
-	X(reserve_arguments, 0) \
-	X(map_rules, 0)         \
-	X(map_host, 0)          \
-	X(map_at_two_addresses, 0)
+#define CASES_OF_MAPPING(X)        \
+	X(reserve_arguments, 0)    \
+	X(map_rules, 0)            \
+	X(map_host, 0)             \
+	X(map_at_two_addresses, 0) \
+	X(access_of_others, 0)
 
 #define CASES_OF_WORK(X)             \
 	X(upload_kernel_download, 0) \

@@ -123,3 +123,38 @@ void contract_map_at_two_addresses(void **state)
 	b->ops->chunk_destroy(b, &sum);
 	b->ops->va_release(b, va, 3 * c->unit);
 }
+
+/* Access is given to all and taken back from them under a kernel that is held back: it keeps its
+ * own, and nobody waits for it. */
+void contract_access_of_others(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk;
+	uint8_t byte = 40;
+	fence_t fence;
+	void *va;
+
+	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, &va), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &chunk), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
+	assert_int_equal(b->ops->upload(b, c->compute, va, data_of(c, &byte), 1), 0);
+	contract_gate_close(c, c->compute);
+	assert_int_equal(contract_add(b, c->compute, va, va, 1, 1), 0);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE,
+						    c->devices | BACKEND_HOST_BIT),
+				 0);
+		assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 1), 0);
+	}
+	if (can(c, CAN_WAIT))
+		assert_int_equal(b->ops->fence_done(b, fence), 0);
+	contract_gate_open(c);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+	assert_int_equal(b->ops->download(b, c->compute, data_of(c, &byte), va, 1), 0);
+	assert_int_equal(byte, can(c, CAN_BYTES) ? 41 : 40);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, c->unit);
+}
