@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What chunk pools cost the host and how much of what they hold is used, on a simulated machine
- * without bytes:
+ * without bytes, or on a GPU (--machine cuda), where the driver's calls are in the times:
  *
  *   hit       pairs of an allocation and a free that need no call of the backend, by size; a sample
  *             is 16 pairs. "mixed" are random sizes in random order among a thousand live chunks.
@@ -13,9 +13,13 @@
  * on average and at most over the samples in which at least half of the most was live; rounding at
  * that peak.
  *
- * Usage: bench_chunks [OPERATIONS [SEED]]. One JSON object a line; times are nanoseconds.
+ * What allocators of CUDA and PyTorch make of the same: tests/gpu/bench_malloc.cu and
+ * bench/pytorch/alloc.py, which read the sequences that --write leaves.
+ *
+ * One JSON object a line; times are nanoseconds.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +27,7 @@
 
 #include "cli/machine_file.h"
 #include "managers/manager.h"
+#include "src/backend/cuda/cuda.h"
 #include "src/core/types.h"
 #include "src/mem/chunk.h"
 #include "workloads/gcn/gcn.h"
@@ -40,6 +45,7 @@
 #define SAMPLE_EVERY 64u
 
 static struct weir_machine_desc desc;
+static bool on_cuda;
 static uint64_t random_state;
 
 static void must(int err, const char *what)
@@ -113,7 +119,7 @@ static void print_begin(const char *name)
 {
 	printf("{\"schema\":\"weir-bench-chunks-1\",\"version\":\"%s\",\"machine\":\"%s\","
 	       "\"test\":\"%s\",",
-	       weir_version(), desc.name, name);
+	       weir_version(), on_cuda ? "cuda" : desc.name, name);
 }
 
 /* ------------------------------------------------------------------ pools */
@@ -124,18 +130,24 @@ struct bench {
 	struct chunk_pool_config config;
 };
 
-/* root_bytes 0: the default. */
-static void bench_open(struct bench *b, uint64_t root_bytes)
+/* 0: the default. */
+static void bench_open(struct bench *b, uint64_t root_bytes, uint32_t idle_per_mille)
 {
 	int memory;
 
-	must(sim_create(&desc, WEIR_DATA_PHANTOM, &b->backend), "machine");
-	memory = (int)desc.device[0].memory;
+	const struct cuda_config config = {.quiet = false};
+
+	must(on_cuda ? cuda_create(&config, &b->backend)
+		     : sim_create(&desc, WEIR_DATA_PHANTOM, &b->backend),
+	     "machine");
+	memory = (int)b->backend->desc.device[0].memory;
 	chunk_pool_config_init(&b->config, b->backend, (uint32_t)memory);
 	if (root_bytes) {
 		b->config.root_bytes = root_bytes;
 		b->config.idle_bytes = 2 * root_bytes;
 	}
+	if (idle_per_mille)
+		b->config.idle_per_mille = idle_per_mille;
 	must(chunk_pool_create(&b->config, &b->pool), "pool");
 }
 
@@ -163,7 +175,7 @@ static void measure_hit(uint64_t bytes, uint32_t nr_pooled)
 	struct mem_chunk *others[8];
 	struct bench b;
 
-	bench_open(&b, 0);
+	bench_open(&b, 0, 0);
 	chunk_pool_destroy(b.pool);
 	b.config.nr_pooled = nr_pooled;
 	b.config.idle_bytes = MAX(b.config.idle_bytes, bytes);
@@ -207,7 +219,7 @@ static void measure_mixed(void)
 	uint64_t nr_misses;
 	struct bench b;
 
-	bench_open(&b, 0);
+	bench_open(&b, 0, 0);
 	for (uint32_t i = 0; i < NR_MIXED; i++)
 		live[i] = get(&b, 1 + below(256 << 10));
 	chunk_pool_stats(b.pool, &before);
@@ -408,7 +420,7 @@ static void replay(struct bench *b, const struct sequence *s, uint32_t *sample,
 	free(chunk);
 }
 
-static void measure_sequence(const struct sequence *s, uint64_t root_bytes)
+static void measure_sequence(const struct sequence *s, uint64_t root_bytes, uint32_t idle_per_mille)
 {
 	uint32_t *sample = calloc(s->nr, sizeof(*sample));
 	struct fragmentation f = {0};
@@ -418,10 +430,12 @@ static void measure_sequence(const struct sequence *s, uint64_t root_bytes)
 
 	if (!sample)
 		must(-ENOMEM, "samples");
-	bench_open(&b, root_bytes);
-	replay(&b, s, NULL, &f);
-	bench_close(&b);
-	bench_open(&b, root_bytes);
+	if (!on_cuda) { /* where calls cost nothing that counts here */
+		bench_open(&b, root_bytes, idle_per_mille);
+		replay(&b, s, NULL, &f);
+		bench_close(&b);
+	}
+	bench_open(&b, root_bytes, idle_per_mille);
 	machine_ns = b.backend->ops->now_ns(b.backend);
 	replay(&b, s, sample, NULL);
 	machine_ns = b.backend->ops->now_ns(b.backend) - machine_ns;
@@ -449,20 +463,108 @@ static void measure_sequence(const struct sequence *s, uint64_t root_bytes)
 	free(sample);
 }
 
+/* For the allocators of others: "+ ID BYTES" or "- ID" a line. */
+static void sequence_write(const struct sequence *s, const char *folder)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s.txt", folder, s->name);
+	file = fopen(path, "w");
+	if (!file)
+		must(-errno, path);
+	for (uint64_t i = 0; i < s->nr; i++) {
+		if (s->op[i].free_it)
+			fprintf(file, "- %u\n", s->op[i].id);
+		else
+			fprintf(file, "+ %u %llu\n", s->op[i].id,
+				(unsigned long long)s->op[i].bytes);
+	}
+	if (fclose(file))
+		must(-errno, path);
+}
+
+/* With all sizes of roots on a simulated machine. On a GPU as they are by default, and with as much
+ * kept unused as is allocated. */
+static void measure_sequences(struct sequence *s, const char *folder)
+{
+	if (folder)
+		sequence_write(s, folder);
+	measure_sequence(s, 0, 0);
+	if (on_cuda) {
+		measure_sequence(s, 0, 1000);
+	} else {
+		measure_sequence(s, 2 << 20, 0);
+		measure_sequence(s, 32 << 20, 0);
+	}
+	free(s->op);
+}
+
+static void usage(FILE *to)
+{
+	fputs("usage: bench_chunks [--machine NAME] [--operations N] [--seed N] [--write FOLDER]\n"
+	      "\n"
+	      "  --machine NAME   a description to simulate, or cuda: the first GPU [" MACHINE "]\n"
+	      "  --operations N   of the random sequence [1000000]\n"
+	      "  --seed N         not 0 [2026]\n"
+	      "  --write FOLDER   leave the sequences there, as random.txt and gcn.txt\n",
+	      to);
+}
+
+static const char *folder_to_write, *machine_name = MACHINE;
+static uint64_t nr_operations = OPERATIONS;
+
+static void parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"machine", required_argument, NULL, 'm'},
+		{"operations", required_argument, NULL, 'n'},
+		{"seed", required_argument, NULL, 's'},
+		{"write", required_argument, NULL, 'w'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int c;
+
+	random_state = SEED;
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		switch (c) {
+		case 'm':
+			machine_name = optarg;
+			break;
+		case 'n':
+			nr_operations = strtoull(optarg, NULL, 10);
+			break;
+		case 's':
+			random_state = strtoull(optarg, NULL, 10);
+			break;
+		case 'w':
+			folder_to_write = optarg;
+			break;
+		case 'h':
+			usage(stdout);
+			exit(0);
+		default:
+			usage(stderr);
+			exit(2);
+		}
+	}
+	if (optind < argc || !nr_operations || !random_state) {
+		usage(stderr);
+		exit(2);
+	}
+	on_cuda = !strcmp(machine_name, "cuda");
+}
+
 int main(int argc, char **argv)
 {
 	static const uint64_t hit[] = {4096, 65536, 98304, 2 << 20, 48 << 20, UINT64_C(1) << 30};
-	static const uint64_t root[] = {2 << 20, 0, 32 << 20};
-	uint64_t nr = argc > 1 ? strtoull(argv[1], NULL, 10) : OPERATIONS;
 	struct sequence sequence;
 	char why[256];
 
-	random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : SEED;
-	if (argc > 3 || !nr || !random_state) {
-		fprintf(stderr, "usage: bench_chunks [OPERATIONS [SEED]]\n");
-		return 2;
-	}
-	if (machine_file_load(MACHINE, &desc, why, sizeof(why))) {
+	parse(argc, argv);
+	/* The GCN is recorded on a simulated one in any case. */
+	if (machine_file_load(on_cuda ? MACHINE : machine_name, &desc, why, sizeof(why))) {
 		fprintf(stderr, "bench_chunks: %s\n", why);
 		return 2;
 	}
@@ -474,13 +576,9 @@ int main(int argc, char **argv)
 		measure_hit(hit[i], 0);
 	}
 	measure_mixed();
-	sequence_random(&sequence, nr);
-	for (size_t i = 0; i < ARRAY_LEN(root); i++)
-		measure_sequence(&sequence, root[i]);
-	free(sequence.op);
 	sequence_gcn(&sequence);
-	for (size_t i = 0; i < ARRAY_LEN(root); i++)
-		measure_sequence(&sequence, root[i]);
-	free(sequence.op);
+	measure_sequences(&sequence, folder_to_write);
+	sequence_random(&sequence, nr_operations);
+	measure_sequences(&sequence, folder_to_write);
 	return 0;
 }
