@@ -133,15 +133,14 @@ struct bench {
 /* 0: the default. */
 static void bench_open(struct bench *b, uint64_t root_bytes, uint32_t idle_per_mille)
 {
-	int memory;
-
 	const struct cuda_config config = {.quiet = false};
+	struct backend *backend = NULL;
 
-	must(on_cuda ? cuda_create(&config, &b->backend)
-		     : sim_create(&desc, WEIR_DATA_PHANTOM, &b->backend),
+	must(on_cuda ? cuda_create(&config, &backend)
+		     : sim_create(&desc, WEIR_DATA_PHANTOM, &backend),
 	     "machine");
-	memory = (int)b->backend->desc.device[0].memory;
-	chunk_pool_config_init(&b->config, b->backend, (uint32_t)memory);
+	b->backend = backend;
+	chunk_pool_config_init(&b->config, backend, backend->desc.device[0].memory);
 	if (root_bytes) {
 		b->config.root_bytes = root_bytes;
 		b->config.idle_bytes = 2 * root_bytes;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What PyTorch's caching allocator takes for the sequences of `bench_chunks --write`.
 
-Its functions for raw memory are called, not tensors; what calling a function from Python takes is
-measured beside them, with one that does nothing, and given as overhead_ns. One JSON object a line,
-times in nanoseconds of the host. Needs PyTorch with CUDA.
+Its functions for raw memory are called, not tensors, but from Python: some hundred nanoseconds of
+each call are the interpreter's. One JSON object a line, times in nanoseconds of the host. Needs
+PyTorch with CUDA.
 """
 
 import argparse
@@ -23,15 +23,6 @@ def read(path):
         for line in file:
             word = line.split()
             yield int(word[1]), int(word[2]) if word[0] == "+" else 0
-
-
-def overhead_ns():
-    """Of one call of a function of PyTorch's from a loop like replay()'s."""
-    nothing, nr = torch._C._cuda_getDevice, 200_000
-    begin = time.perf_counter_ns()
-    for _ in range(nr):
-        nothing()
-    return (time.perf_counter_ns() - begin) / nr
 
 
 def measure_hit(size):
@@ -77,8 +68,7 @@ def main():
     parser.add_argument("sequence", nargs="*", help="a file of bench_chunks --write")
     options = parser.parse_args()
     torch.cuda.init()
-    common = {"schema": "weir-bench-alloc-1", "pytorch": torch.__version__,
-              "overhead_ns": overhead_ns()}
+    common = {"schema": "weir-bench-alloc-1", "pytorch": torch.__version__}
     for size in SIZES:
         print(json.dumps(common | measure_hit(size)), flush=True)
     for path in options.sequence:

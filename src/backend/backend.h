@@ -152,8 +152,8 @@ struct backend_ops {
 	/* Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns). */
 	int (*unmap)(struct backend *b, void *addr);
 
-	/* Change protection and devices of one mapping. Kernels of devices that keep what they had may
-	 * be using it. Takes set_access_ns (+ more devices, + host memory's
+	/* Change protection and devices of one mapping. Kernels of devices that keep what they had
+	 * may be using it. Takes set_access_ns (+ more devices, + host memory's
 	 * set_access_host_mib_ns). */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
 

@@ -5,8 +5,8 @@
  *
  *   bench_malloc [SEQUENCE...]
  *
- * SEQUENCE is a file of bench_chunks --write. Pairs of an allocation and a free of each size, beside
- * 8 live ones; then the sequences: all of each asynchronously, and its first operations with
+ * SEQUENCE is a file of bench_chunks --write. Pairs of an allocation and a free of each size,
+ * beside 8 live ones; then the sequences: all of each asynchronously, and its first operations with
  * cudaMalloc(). One JSON object a line, times in nanoseconds of the host.
  */
 #include <errno.h>
