@@ -1,58 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paged memory for CUDA kernels, over the same step machine as the CPU's agents: a draft. It is
- * compiled, and the registers that it takes are checked; it has not run on a GPU yet. It becomes a
- * public header once it has.
+ * Paged memory for CUDA kernels, over the same step machine as the CPU's agents. It becomes a
+ * public header with the host's side of it.
  *
  * A warp comes online with all its lanes together, uses elements and spans, passes quiescent
  * points, and leaves. Lanes that want the same page at the same time form a group: its first lane
  * steps, the verdict goes to all, and all of them copy. A hit is one load of the entry a lane,
  * without a group.
  *
- *     struct paged_warp w;
- *     paged_enter(&w, &view, warp_number);
+ *     struct paged_warp w = paged_enter(&view);
  *     for (...) {
  *             x = paged_read<float>(&w, range, index);
  *             ...
  *             paged_quiesce(&w);
  *     }
  *     paged_leave(&w);
+ *
+ * What a kernel has of its own stays in registers: what is called out of line takes and gives
+ * values, and no address of a kernel's variable.
  */
 #ifndef WEIR_PAGING_DEVICE_CUH
 #define WEIR_PAGING_DEVICE_CUH
 
 #include "src/paging/pt_step.h"
 
-/* What a kernel gets, as a __grid_constant__ argument. */
+#define PAGED_RANGES_MAX 16u
+#define PAGED_POLL_EVERY 64u	/* calls of paged_quiesce() between looks at the epoch */
+#define PAGED_ADVANCE_EVERY 32u /* looks after a slow access, of which one tries to advance it */
+#define PAGED_STATS_NR 64u
+
+enum paged_event { PAGED_IN, PAGED_OUT, PAGED_IN_PLACE, PAGED_WAIT, PAGED_SCAN, PAGED_EVENT_NR };
+
+/* Of the warps whose slot says so; added up by the host. */
+struct paged_stats {
+	PT_ALIGNED(PT_LINE) uint64_t nr[PAGED_EVENT_NR];
+};
+
+/* What a kernel gets, as a __grid_constant__ argument: so a hit finds its range in registers or in
+ * the constant bank. slots: at least as many as warps can be resident at a time. */
 struct paged_view {
-	struct pt_table table;
-	unsigned char *frames; /* each aligned to 16, as the hosts' bytes are */
+	struct pt_table table;			 /* its ranges are in the GPU's memory, */
+	struct pt_range range[PAGED_RANGES_MAX]; /* and here, the others without bytes */
+	unsigned char *frames;			 /* each aligned to 16, as the hosts' bytes are */
+	struct paged_stats *stats;		 /* PAGED_STATS_NR of them */
 	uint32_t page_shift;
 };
 
-/* A warp's; the same in all its lanes. */
+/* A warp's; the same in all its lanes, but for what is said to be a lane's. */
 struct paged_warp {
 	const struct paged_view *view;
 	uint64_t epoch;
 	uint32_t slot;
-	uint32_t lanes;	  /* that were together at paged_enter() */
-	uint32_t nr_held; /* this lane's unpinned spans */
+	uint32_t lanes;	   /* that were together at paged_enter() */
+	uint32_t nr_held;  /* this lane's unpinned spans */
+	uint32_t nr_since; /* a lane's: calls of paged_quiesce() since the epoch was looked at */
 };
+
+#define PAGED_PINNED 1u /* paged_done() gives a pin back */
+#define PAGED_FRAME 2u	/* it is in a frame: as good as a hit */
 
 /* Where an access may go; for those that hold a pin, until paged_done(). */
 struct paged_place {
-	unsigned char *addr;
+	unsigned char *addr; /* NULL: there is no such element, or it may not be written */
 	uint64_t id;
 	uint32_t group;
-	bool pinned;
+	uint32_t flags;
 };
 
+/* ------------------------------------------------------------------ lanes */
+
+#ifdef __CUDACC__
 __device__ static inline uint32_t paged_lane()
 {
 	uint32_t lane;
 
 	asm("mov.u32 %0, %%laneid;" : "=r"(lane));
 	return lane;
+}
+
+/* Most warps that are resident have another one, and a warp keeps its own most of the time. */
+__device__ static inline uint32_t paged_hint()
+{
+	uint32_t sm, warp;
+
+	asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+	asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+	return sm * 64 + warp;
+}
+
+__device__ static inline uint32_t paged_clock()
+{
+	return (uint32_t)clock();
+}
+#endif
+
+__device__ static inline bool paged_leads(uint32_t group)
+{
+	return paged_lane() == (uint32_t)__ffs(group) - 1;
 }
 
 __device__ static inline unsigned char *paged_host(const struct paged_view *v, uint64_t id)
@@ -66,18 +110,27 @@ __device__ static inline unsigned char *paged_frame(const struct paged_view *v, 
 	return v->frames + ((uint64_t)frame << v->page_shift);
 }
 
-/* Copy a page with all lanes of the group: to its frame, or from it. Not unrolled, since what is
- * called sets a kernel's registers; enough warps keep the link busy without. */
-__device__ __noinline__ static void paged_copy(const struct paged_view *v, uint64_t id,
-					       uint32_t frame, bool in, uint32_t group)
+/* Bytes of a page: the last one of a range may be cut short. */
+__device__ static inline uint32_t paged_bytes(const struct paged_view *v, uint64_t id)
 {
-	uint32_t rank = __popc(group & ((1u << paged_lane()) - 1)), lanes = __popc(group);
 	uint64_t left = v->table.range[id >> PT_PAGE_BITS].bytes -
 			((id & (PT_PAGE_MAX - 1)) << v->page_shift);
-	uint32_t bytes = left >> v->page_shift ? 1u << v->page_shift : (uint32_t)left;
-	unsigned char *host = paged_host(v, id), *there = paged_frame(v, frame);
-	const unsigned char *from = in ? host : there;
-	unsigned char *to = in ? there : host;
+
+	return left >> v->page_shift ? 1u << v->page_shift : (uint32_t)left;
+}
+
+__device__ static inline void paged_count(const struct paged_view *v, uint32_t slot,
+					  enum paged_event event)
+{
+	pt_add(&v->stats[slot % PAGED_STATS_NR].nr[event], 1, PT_RELAXED);
+}
+
+/* Copy a page's bytes with all lanes of the group. Not unrolled, since what is called sets a
+ * kernel's registers; enough warps keep the link busy without. */
+__device__ __noinline__ static void paged_copy(unsigned char *to, const unsigned char *from,
+					       uint32_t bytes, uint32_t group)
+{
+	uint32_t rank = __popc(group & ((1u << paged_lane()) - 1)), lanes = __popc(group);
 
 #pragma unroll 1
 	for (uint32_t at = rank * 16; at < (bytes & ~15u); at += lanes * 16)
@@ -87,16 +140,21 @@ __device__ __noinline__ static void paged_copy(const struct paged_view *v, uint6
 		to[at] = from[at];
 }
 
-/* Whether every slot is at this epoch, or offline. */
+/* Whether every slot is at this epoch, or offline: pt_slot_lags() of all of them, but with one
+ * fence for what was loaded relaxed. */
 __device__ __noinline__ static bool paged_scan(const struct pt_table *t, uint64_t global,
 					       uint32_t group)
 {
 	uint32_t rank = __popc(group & ((1u << paged_lane()) - 1)), lanes = __popc(group);
 	bool lags = false;
 
-#pragma unroll 1
-	for (uint32_t i = rank; i < t->nr_slots; i += lanes)
-		lags |= pt_slot_lags(t, i, global);
+#pragma unroll 2
+	for (uint32_t i = rank; i < t->nr_slots; i += lanes) {
+		uint64_t epoch = pt_load(&t->slot[i], PT_RELAXED);
+
+		lags |= epoch && epoch != global;
+	}
+	pt_fence_sc(&t->shared->fence);
 	return !__any_sync(group, lags);
 }
 
@@ -108,15 +166,50 @@ __device__ __noinline__ static int paged_steps(const struct pt_table *t, struct 
 #pragma unroll 1
 	do {
 		verdict = pt_step(t, a);
-		if (verdict == PT_WAIT)
-			__nanosleep(100);
-	} while (verdict <= PT_WAIT);
+	} while (verdict == PT_AGAIN);
 	return verdict;
 }
 
-/* Lead a group's agent to the end of what it began. Every lane of the group has a copy of the
+/* What all lanes of the group do together, as the leader's agent says. */
+__device__ __noinline__ static void paged_help(const struct paged_view *v, struct pt_agent *a,
+					       uint32_t group, enum pt_do verdict)
+{
+	int leader = __ffs(group) - 1;
+	enum paged_event event = PAGED_WAIT;
+
+	a->frame = __shfl_sync(group, a->frame, leader);
+	if (verdict == PT_COPY_IN) {
+		event = PAGED_IN;
+		paged_copy(paged_frame(v, a->frame), paged_host(v, a->id), paged_bytes(v, a->id),
+			   group);
+	} else if (verdict == PT_COPY_OUT) {
+		event = PAGED_OUT;
+		a->victim = __shfl_sync(group, a->victim, leader);
+		paged_copy(paged_host(v, a->victim), paged_frame(v, a->frame),
+			   paged_bytes(v, a->victim), group);
+	} else if (verdict == PT_SCAN) {
+		event = PAGED_SCAN;
+		a->global = __shfl_sync(group, a->global, leader);
+		a->scan_ok = paged_scan(&v->table, a->global, group);
+	} else if (verdict == PT_WAIT) {
+		__nanosleep(100);
+	} else if (verdict == PT_IN_PLACE) {
+		event = PAGED_IN_PLACE;
+	} else {
+		return;
+	}
+	if (paged_lane() == (uint32_t)leader)
+		paged_count(v, a->slot, event);
+}
+
+/*
+ * Lead a group's agent to the end of what it began. Every lane of the group has a copy of the
  * agent; the leader's is the one that is stepped. Lanes' stores are ordered before the leader's
- * next step by the barrier, and the leader's loads before the lanes' by the one after it. */
+ * next step by the barrier, and the leader's loads before the lanes' by the one after it.
+ *
+ * A leader that waits for another agent comes back to its group meanwhile, so that no group of the
+ * warp is held up where lanes come together again.
+ */
 __device__ __noinline__ static enum pt_do paged_drive(const struct paged_view *v,
 						      struct pt_agent *a, uint32_t group)
 {
@@ -129,16 +222,7 @@ __device__ __noinline__ static enum pt_do paged_drive(const struct paged_view *v
 			verdict = paged_steps(&v->table, a);
 		__syncwarp(group);
 		verdict = __shfl_sync(group, verdict, leader);
-		a->frame = __shfl_sync(group, a->frame, leader);
-		if (verdict == PT_COPY_IN) {
-			paged_copy(v, a->id, a->frame, true, group);
-		} else if (verdict == PT_COPY_OUT) {
-			a->victim = __shfl_sync(group, a->victim, leader);
-			paged_copy(v, a->victim, a->frame, false, group);
-		} else if (verdict == PT_SCAN) {
-			a->global = __shfl_sync(group, a->global, leader);
-			a->scan_ok = paged_scan(&v->table, a->global, group);
-		}
+		paged_help(v, a, group, (enum pt_do)verdict);
 		__syncwarp(group);
 	}
 	a->pinned = __shfl_sync(group, a->pinned, leader);
@@ -147,126 +231,190 @@ __device__ __noinline__ static enum pt_do paged_drive(const struct paged_view *v
 
 /* ------------------------------------------------------------------ epochs */
 
-/* With all lanes that will ever use it together; slot: a number that no other online warp has. */
-__device__ __noinline__ static void paged_enter(struct paged_warp *w, const struct paged_view *v,
-						uint32_t slot)
-{
-	struct pt_agent a = {};
+struct paged_online {
+	uint64_t epoch;
+	uint32_t slot;
+};
 
-	a.slot = slot;
-	w->view = v;
-	w->slot = slot;
-	w->lanes = __activemask();
-	w->nr_held = 0;
-	pt_enter(&a);
-	paged_drive(v, &a, w->lanes);
-	w->epoch = __shfl_sync(w->lanes, a.epoch, __ffs(w->lanes) - 1);
+/* A slot that no online warp has, by one lane, which announces in it. There are as many as warps
+ * can be resident, so one is free at any time; and who has one is resident: nobody waits for a warp
+ * that has not started. */
+__device__ static inline void paged_slot_take(const struct pt_table *t, struct pt_agent *a)
+{
+	uint64_t nobody = 0;
+
+	a->slot = paged_hint() % t->nr_slots;
+	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
+#pragma unroll 1
+	while (!pt_cas(&t->slot[a->slot], &nobody, a->global)) {
+		a->slot = a->slot + 1 == t->nr_slots ? 0 : a->slot + 1;
+		nobody = 0;
+	}
+	pt_entered(a);
 }
 
-/* The epoch moved on to `global`, or beyond, as each lane has acquired: announce what all have. */
-__device__ __noinline__ static uint64_t paged_announce(const struct paged_view *v, uint64_t epoch,
-						       uint64_t global, uint32_t slot,
-						       uint32_t lanes)
+__device__ __noinline__ static struct paged_online paged_come_online(const struct paged_view *v,
+								     uint32_t lanes)
 {
+	struct pt_agent a = {};
+	struct paged_online online;
+	int leader = __ffs(lanes) - 1;
+
+	if (paged_leads(lanes))
+		paged_slot_take(&v->table, &a);
+	paged_drive(v, &a, lanes);
+	online.epoch = __shfl_sync(lanes, a.epoch, leader);
+	online.slot = __shfl_sync(lanes, a.slot, leader);
+	return online;
+}
+
+/* With all lanes that will ever use it together. */
+__device__ static inline struct paged_warp paged_enter(const struct paged_view *v)
+{
+	uint32_t lanes = __activemask();
+	struct paged_online online = paged_come_online(v, lanes);
+	struct paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0};
+
+	return w;
+}
+
+/*
+ * Look at the epoch. If it moved on, announce what all lanes have acquired; if it did not, and a
+ * page was met that is too young for plain hits (slow), try sometimes to advance it: otherwise it
+ * would stay so while nobody needs frames.
+ */
+__device__ __noinline__ static uint64_t paged_look(const struct paged_view *v, uint64_t epoch,
+						   uint32_t slot, uint32_t lanes, bool slow)
+{
+	uint64_t global = pt_load(&v->table.shared->epoch, PT_RELAXED);
+	struct pt_agent a = {};
+
+	if (__all_sync(lanes, global == epoch)) {
+		uint32_t leader = (uint32_t)__ffs(lanes) - 1;
+
+		slow = slow &&
+		       __shfl_sync(lanes, paged_clock(), leader) / 64 % PAGED_ADVANCE_EVERY == 0;
+		if (!slow)
+			return epoch;
+		a.slot = slot;
+		pt_advance(&a);
+		paged_drive(v, &a, lanes);
+	}
+	global = pt_load(&v->table.shared->epoch, PT_ACQUIRE);
 	global = epoch + __reduce_min_sync(lanes, (unsigned)(global - epoch));
 	__syncwarp(lanes);
-	if (global != epoch && paged_lane() == (uint32_t)__ffs(lanes) - 1)
+	if (global != epoch && paged_leads(lanes))
 		pt_store(&v->table.slot[slot], global, PT_RELEASE);
 	__syncwarp(lanes);
 	return global;
 }
 
 /* Pass a quiescent point, if all lanes are together and none holds an unpinned span; else nothing:
- * frames are then reused later. */
+ * frames are then reused later. Cheap: the epoch is looked at now and then, or after a slow
+ * access. */
 __device__ static inline void paged_quiesce(struct paged_warp *w)
 {
-	uint64_t global;
+	bool slow;
 
-	if (__activemask() != w->lanes || __any_sync(w->lanes, w->nr_held != 0))
+	w->nr_since++;
+	if (__activemask() != w->lanes || !__any_sync(w->lanes, w->nr_since >= PAGED_POLL_EVERY) ||
+	    __any_sync(w->lanes, w->nr_held != 0))
 		return;
-	global = pt_load(&w->view->table.shared->epoch, PT_ACQUIRE);
-	if (__all_sync(w->lanes, global == w->epoch))
-		return;
-	w->epoch = paged_announce(w->view, w->epoch, global, w->slot, w->lanes);
+	slow = __any_sync(w->lanes, w->nr_since > PAGED_POLL_EVERY);
+	w->nr_since = 0;
+	w->epoch = paged_look(w->view, w->epoch, w->slot, w->lanes, slow);
 }
 
 __device__ static inline void paged_leave(struct paged_warp *w)
 {
 	__syncwarp(w->lanes);
-	if (paged_lane() == (uint32_t)__ffs(w->lanes) - 1)
+	if (paged_leads(w->lanes))
 		pt_store(&w->view->table.slot[w->slot], 0, PT_RELEASE);
 }
 
 /* ------------------------------------------------------------------ places */
 
-/* The slow path. place->addr: NULL if there is no such page, or it may not be written. */
-__device__ __noinline__ static void paged_reach(const struct paged_view *v, uint64_t epoch,
-						uint32_t slot, uint64_t id, uint32_t rest,
-						unsigned op, struct paged_place *place)
+struct paged_reached {
+	unsigned char *addr;
+	uint32_t group;
+	uint32_t flags;
+};
+
+/* The slow path. Lanes together are those that want the same of the same page of the same pool:
+ * compilers may make one call of several. */
+__device__ __noinline__ static struct paged_reached paged_reach(const struct paged_view *v,
+								uint64_t epoch, uint32_t slot,
+								uint64_t id, uint32_t rest,
+								uint32_t op)
 {
+	struct paged_reached to = {};
 	struct pt_agent a = {};
 	enum pt_do verdict;
 
-	place->group = __match_any_sync(__activemask(), id);
+	to.group = __match_any_sync(__activemask(), id);
+	to.group = __match_any_sync(to.group, (unsigned long long)(uintptr_t)v << 5 | op);
 	a.slot = slot;
 	a.epoch = epoch;
 	verdict = pt_begin(&v->table, &a, id, op);
 	if (!pt_final(verdict))
-		verdict = paged_drive(v, &a, place->group);
-	place->id = id;
-	place->pinned = a.pinned;
-	place->addr = verdict == PT_HIT	       ? paged_frame(v, a.frame) + rest
-		      : verdict == PT_IN_PLACE ? paged_host(v, id) + rest
-					       : nullptr;
+		verdict = paged_drive(v, &a, to.group);
+	to.flags = (a.pinned ? PAGED_PINNED : 0) | (verdict == PT_HIT ? PAGED_FRAME : 0);
+	if (verdict == PT_HIT)
+		to.addr = paged_frame(v, a.frame) + rest;
+	else if (verdict == PT_IN_PLACE)
+		to.addr = paged_host(v, id) + rest;
+	return to;
 }
 
-/* A read of one element, which is never pinned. By values: what has an address is in memory. */
-__device__ __noinline__ static unsigned char *paged_reach_read(const struct paged_view *v,
-							       uint64_t epoch, uint32_t slot,
-							       uint64_t id, uint32_t rest)
+/* Whether there is such an element. */
+template <typename T>
+__device__ static inline bool paged_there(const struct paged_warp *w, uint32_t range,
+					  uint64_t index)
 {
-	struct paged_place place;
-
-	paged_reach(v, epoch, slot, id, rest, PT_READ, &place);
-	return place.addr;
+	return range < PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T);
 }
 
-/* The hit path: NULL if it is no hit. */
+/* The hit path, of what is there: NULL if it is no hit. */
 __device__ static inline unsigned char *paged_hit(const struct paged_warp *w, uint32_t range,
-						  uint64_t page, uint32_t rest, bool write)
+						  uint64_t offset, bool write)
 {
 	const struct paged_view *v = w->view;
-	uint64_t entry;
+	uint64_t entry = pt_load(&v->range[range].entry[offset >> v->page_shift], PT_RELAXED);
 
-	if (page >= v->table.range[range].nr_pages)
-		return nullptr;
-	entry = pt_load(&v->table.range[range].entry[page], PT_RELAXED);
 	if (!pt_hit(entry, write) || !pt_settled(entry, w->epoch))
 		return nullptr;
-	return paged_frame(v, pt_frame_of(entry)) + rest;
+	return paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
 }
 
-__device__ static inline void paged_place(const struct paged_warp *w, uint32_t range,
-					  uint64_t offset, unsigned op, struct paged_place *place)
+/* offset is inside the range. */
+__device__ static inline struct paged_place paged_find(struct paged_warp *w, uint32_t range,
+						       uint64_t offset, uint32_t op)
 {
 	const struct paged_view *v = w->view;
-	uint64_t page = offset >> v->page_shift;
-	uint32_t rest = (uint32_t)(offset & ((1ull << v->page_shift) - 1));
+	struct paged_place place = {nullptr, PT_ID(range, offset >> v->page_shift), 0, PAGED_FRAME};
+	struct paged_reached reached;
 
-	place->pinned = false;
-	place->addr = op & PT_PIN ? nullptr : paged_hit(w, range, page, rest, op & PT_WRITE);
-	if (!place->addr)
-		paged_reach(v, w->epoch, w->slot, PT_ID(range, page), rest, op, place);
+	if (!(op & PT_PIN))
+		place.addr = paged_hit(w, range, offset, op & PT_WRITE);
+	if (place.addr)
+		return place;
+	w->nr_since = PAGED_POLL_EVERY;
+	reached = paged_reach(v, w->epoch, w->slot, place.id,
+			      (uint32_t)(offset & ((1ull << v->page_shift) - 1)), op);
+	place.addr = reached.addr;
+	place.group = reached.group;
+	place.flags = reached.flags;
+	return place;
 }
 
 /* The access to a place is over. The group's pin is given back by one lane, after all of them. */
 __device__ static inline void paged_done(const struct paged_warp *w,
 					 const struct paged_place *place)
 {
-	if (!place->pinned)
+	if (!(place->flags & PAGED_PINNED))
 		return;
 	__syncwarp(place->group);
-	if (paged_lane() == (uint32_t)__ffs(place->group) - 1)
+	if (paged_leads(place->group))
 		pt_unpin(&w->view->table, place->id);
 }
 
@@ -274,41 +422,43 @@ __device__ static inline void paged_done(const struct paged_warp *w,
 
 /* index: in elements of T, whose size divides the page's. What is outside the range reads as 0. */
 template <typename T>
-__device__ static inline T paged_read(const struct paged_warp *w, uint32_t range, uint64_t index)
+__device__ static inline T paged_read(struct paged_warp *w, uint32_t range, uint64_t index)
 {
-	const struct paged_view *v = w->view;
-	uint64_t offset = index * sizeof(T), page = offset >> v->page_shift;
-	uint32_t rest = (uint32_t)(offset & ((1ull << v->page_shift) - 1));
-	unsigned char *addr = paged_hit(w, range, page, rest, false);
+	struct paged_place place;
 
-	if (!addr)
-		addr = paged_reach_read(v, w->epoch, w->slot, PT_ID(range, page), rest);
-	return addr ? *(volatile const T *)addr : T();
+	if (!paged_there<T>(w, range, index))
+		return T();
+	place = paged_find(w, range, index * sizeof(T), PT_READ);
+	return place.addr ? *(const T *)place.addr : T();
 }
 
 /* @return whether it was written: not outside the range, nor if that is read-only */
 template <typename T>
-__device__ static inline bool paged_write(const struct paged_warp *w, uint32_t range,
-					  uint64_t index, T value)
+__device__ static inline bool paged_write(struct paged_warp *w, uint32_t range, uint64_t index,
+					  T value)
 {
 	struct paged_place place;
 
-	paged_place(w, range, index * sizeof(T), PT_WRITE, &place);
+	if (!paged_there<T>(w, range, index))
+		return false;
+	place = paged_find(w, range, index * sizeof(T), PT_WRITE);
 	if (!place.addr)
 		return false;
-	*(volatile T *)place.addr = value;
+	*(T *)place.addr = value;
 	paged_done(w, &place);
 	return true;
 }
 
 /* atomicAdd(), at device scope, in the frame or in place. */
 template <typename T>
-__device__ static inline bool paged_atomic_add(const struct paged_warp *w, uint32_t range,
-					       uint64_t index, T value)
+__device__ static inline bool paged_atomic_add(struct paged_warp *w, uint32_t range, uint64_t index,
+					       T value)
 {
 	struct paged_place place;
 
-	paged_place(w, range, index * sizeof(T), PT_WRITE, &place);
+	if (!paged_there<T>(w, range, index))
+		return false;
+	place = paged_find(w, range, index * sizeof(T), PT_WRITE);
 	if (!place.addr)
 		return false;
 	atomicAdd((T *)place.addr, value);
@@ -316,21 +466,54 @@ __device__ static inline bool paged_atomic_add(const struct paged_warp *w, uint3
 	return true;
 }
 
+/* A lane's translation of one page, for elements that lie together. Zeroed at first. */
+struct paged_cursor {
+	unsigned char *page; /* where it begins */
+	uint64_t number;
+	uint64_t epoch; /* at which it was found: it is good as long as the warp is at that */
+};
+
+/* paged_read() of what is mostly in the page of the read before, in the same range. */
+template <typename T>
+__device__ static inline T paged_read_near(struct paged_warp *w, struct paged_cursor *c,
+					   uint32_t range, uint64_t index)
+{
+	uint64_t offset = index * sizeof(T), number = offset >> w->view->page_shift;
+	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
+	struct paged_place place;
+
+	if (!paged_there<T>(w, range, index))
+		return T();
+	if (number == c->number && w->epoch == c->epoch)
+		return *(const T *)(c->page + rest);
+	place = paged_find(w, range, offset, PT_READ);
+	if (place.addr && place.flags & PAGED_FRAME) {
+		c->page = place.addr - rest;
+		c->number = number;
+		c->epoch = w->epoch;
+	}
+	return place.addr ? *(const T *)place.addr : T();
+}
+
 /*
  * An address up to the end of its page, until paged_span_put() by the same lanes together. op:
- * PT_READ or PT_WRITE, with PT_PIN to pass quiescent points meanwhile.
+ * PT_READ or PT_WRITE, with PT_PIN to pass quiescent points meanwhile. NULL: outside the range, or
+ * it is read-only.
  */
 __device__ static inline void *paged_span_get(struct paged_warp *w, uint32_t range, uint64_t offset,
-					      unsigned op, struct paged_place *span)
+					      uint32_t op, struct paged_place *span)
 {
-	paged_place(w, range, offset, op | PT_SPAN, span);
-	w->nr_held += span->addr && !span->pinned;
+	*span = {};
+	if (!paged_there<unsigned char>(w, range, offset))
+		return nullptr;
+	*span = paged_find(w, range, offset, op | PT_SPAN);
+	w->nr_held += span->addr && !(span->flags & PAGED_PINNED);
 	return span->addr;
 }
 
 __device__ static inline void paged_span_put(struct paged_warp *w, const struct paged_place *span)
 {
-	w->nr_held -= span->addr && !span->pinned;
+	w->nr_held -= span->addr && !(span->flags & PAGED_PINNED);
 	paged_done(w, span);
 }
 

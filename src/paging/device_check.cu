@@ -18,14 +18,12 @@ __global__ void device_check_read(const __grid_constant__ struct paged_view view
 {
 	uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
 	uint64_t first = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
-	struct paged_warp w;
+	struct paged_warp w = paged_enter(&view);
 
-	paged_enter(&w, &view, (uint32_t)(first / 32));
 	for (uint64_t i = first; i < nr; i += stride) {
 		out[i] = paged_read<float>(&w, 0, index[i]);
 		paged_quiesce(&w);
 	}
-	__syncwarp(w.lanes);
 	paged_leave(&w);
 }
 
@@ -34,14 +32,12 @@ __global__ void device_check_add(const __grid_constant__ struct paged_view view,
 {
 	uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
 	uint64_t first = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
-	struct paged_warp w;
+	struct paged_warp w = paged_enter(&view);
 
-	paged_enter(&w, &view, (uint32_t)(first / 32));
 	for (uint64_t i = first; i < nr; i += stride) {
 		paged_atomic_add<float>(&w, 0, index[i], 1.0f);
 		paged_write<float>(&w, 1, index[i], 1.0f);
 	}
-	__syncwarp(w.lanes);
 	paged_leave(&w);
 }
 
@@ -51,11 +47,10 @@ __global__ void device_check_span(const __grid_constant__ struct paged_view view
 {
 	uint64_t warp = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / 32;
 	uint64_t nr_warps = (uint64_t)gridDim.x * blockDim.x / 32;
+	struct paged_warp w = paged_enter(&view);
 	struct paged_place span;
-	struct paged_warp w;
 	float sum = 0;
 
-	paged_enter(&w, &view, (uint32_t)warp);
 	for (uint64_t page = warp; page < nr_pages; page += nr_warps) {
 		const float *at = (const float *)paged_span_get(&w, 0, page << view.page_shift,
 								PT_READ, &span);

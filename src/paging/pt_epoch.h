@@ -21,7 +21,9 @@ PT_FN enum pt_do pt_step_scan_lock(const struct pt_table *t, struct pt_agent *a)
 	uint64_t free = 0;
 
 	a->scanned = true;
-	return pt_go(a, pt_cas(&t->shared->scan, &free, 1) ? PT_PC_SCAN_EPOCH : PT_PC_GIVE_UP);
+	if (pt_cas(&t->shared->scan, &free, 1))
+		return pt_go(a, PT_PC_SCAN_EPOCH);
+	return a->op == PT_ADVANCE ? pt_end(a, PT_DONE) : pt_go(a, PT_PC_GIVE_UP);
 }
 
 PT_FN enum pt_do pt_step_scan_epoch(const struct pt_table *t, struct pt_agent *a)
@@ -50,6 +52,8 @@ PT_FN enum pt_do pt_step_advance(const struct pt_table *t, struct pt_agent *a)
 PT_FN enum pt_do pt_step_scan_unlock(const struct pt_table *t, struct pt_agent *a)
 {
 	pt_store(&t->shared->scan, 0, PT_RELEASE);
+	if (a->op == PT_ADVANCE)
+		return pt_end(a, PT_DONE);
 	return pt_go(a, pt_ready(a->seen, a->global) ? PT_PC_TICKET : PT_PC_GIVE_UP);
 }
 

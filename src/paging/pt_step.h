@@ -38,6 +38,13 @@ PT_FN enum pt_do pt_enter(struct pt_agent *a)
 	return pt_go(a, PT_PC_ENTER_LOOK);
 }
 
+/* As pt_enter(), by a platform that has stored a->global in the slot when it took that. */
+PT_FN enum pt_do pt_entered(struct pt_agent *a)
+{
+	a->epoch = a->global;
+	return pt_go(a, PT_PC_ENTER_FENCE);
+}
+
 PT_FN enum pt_do pt_quiesce(struct pt_agent *a)
 {
 	return pt_go(a, PT_PC_QUIET_LOOK);
@@ -46,6 +53,14 @@ PT_FN enum pt_do pt_quiesce(struct pt_agent *a)
 PT_FN enum pt_do pt_leave(struct pt_agent *a)
 {
 	return pt_go(a, PT_PC_LEAVE);
+}
+
+/* Try once to advance the epoch; nothing needs it, but pages that were published in this epoch or
+ * the last are no plain hits. */
+PT_FN enum pt_do pt_advance(struct pt_agent *a)
+{
+	a->op = PT_ADVANCE;
+	return pt_go(a, PT_PC_SCAN_LOCK);
 }
 
 /* Steps that concern the page. */

@@ -44,13 +44,13 @@ static inline void fill_now(void *to, int value, size_t bytes)
 	check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset");
 }
 
-static void log_print(void *, enum weir_log_level, const char *message)
+static inline void log_print(void *, enum weir_log_level, const char *message)
 {
 	fprintf(stderr, "%s\n", message);
 }
 
 /* Unless the variable names it: the programs lie in gpu/ of the build, the library above. */
-static void name_kernels(const char *variable, const char *library)
+static inline void name_kernels(const char *variable, const char *library)
 {
 	char path[4096];
 	ssize_t nr = readlink("/proc/self/exe", path, sizeof(path));

@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paged memory on a real GPU: warps that read, write and add through pools of 1 to 4,096 frames
+ * with many more pages, spans, pins, divergent lanes, offsets beyond 4 GiB, more warps than fit.
+ * Words say which one they are and how often they were written, so that a wrong one names its page.
+ * After each case the bytes on the host and the whole table must be right.
+ *
+ *   test_paging [--small]     small: a few hundred kilobytes, for tools under which all is slow
+ *
+ * One line a case; the exit status is 1 when one is wrong or does not end, 2 when it cannot run.
+ */
+#include <stdarg.h>
+
+#include "tests/gpu/paging.cuh"
+
+static bool small;
+static uint32_t nr_cases, nr_failed;
+
+/* ------------------------------------------------------------------ words */
+
+#define VERSION_BITS 24
+
+/* Word `index` after it was written `version` times. */
+__host__ __device__ static inline uint64_t stamp(uint64_t index, uint64_t version)
+{
+	return index << VERSION_BITS | version;
+}
+
+/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
+__host__ __device__ static inline uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* What kernels find wrong. */
+struct found {
+	unsigned long long nr, index, got, wanted;
+};
+
+__device__ static void expect(struct found *found, uint64_t index, uint64_t got, uint64_t wanted)
+{
+	if (got == wanted || atomicAdd(&found->nr, 1ull))
+		return;
+	found->index = index;
+	found->got = got;
+	found->wanted = wanted;
+}
+
+__device__ static inline uint64_t thread_nr()
+{
+	return blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
+}
+
+__device__ static inline uint64_t nr_threads()
+{
+	return (uint64_t)gridDim.x * blockDim.x;
+}
+
+/* ------------------------------------------------------------------ a case */
+
+/* A pool with one range of words on the host; result: of kernels. */
+struct test {
+	struct pool pool;
+	uint64_t *words, nr_words;
+	uint32_t range, blocks, threads;
+	struct found *found;
+};
+
+static void words_fill(struct test *t)
+{
+	for (uint64_t i = 0; i < t->nr_words; i++)
+		t->words[i] = stamp(i, 0);
+}
+
+/* nr_words: not whole pages, so that the last one is cut short. */
+static void test_begin(struct test *t, uint32_t page_shift, uint64_t nr_frames, uint64_t nr_words,
+		       uint32_t admit)
+{
+	pool_create(&t->pool, page_shift, nr_frames);
+	t->nr_words = nr_words;
+	t->words = pool_host_alloc(nr_words * sizeof(uint64_t));
+	words_fill(t);
+	t->range = pool_range_add(&t->pool, t->words, nr_words * sizeof(uint64_t), admit, false);
+	t->found = (struct found *)pool_zeroed(sizeof(*t->found));
+	t->blocks = small ? 4 : 2 * t->pool.nr_sms;
+	t->threads = small ? 64 : 256;
+}
+
+static void test_end(struct test *t)
+{
+	pool_destroy(&t->pool);
+	check(cudaFreeHost(t->words), "cudaFreeHost");
+	check(cudaFree(t->found), "cudaFree");
+}
+
+static bool found_nothing(struct test *t, const char *name)
+{
+	struct found found;
+
+	copy_now(&found, t->found, sizeof(found), "download");
+	if (found.nr)
+		fprintf(stderr, "%s: %llu wrong; word %llu (page %llu) is %llx, not %llx\n", name,
+			found.nr, found.index,
+			found.index * sizeof(uint64_t) >> t->pool.view.page_shift, found.got,
+			found.wanted);
+	return !found.nr;
+}
+
+/* After a kernel: what it found, the table before and after a flush, and the line of the case. */
+static bool test_settle(struct test *t, const char *name)
+{
+	bool good;
+
+	pool_wait(&t->pool, name);
+	good = found_nothing(t, name) && pool_right(&t->pool);
+	pool_flush(&t->pool);
+	return good && pool_right(&t->pool);
+}
+
+__attribute__((format(printf, 4, 5))) static void report(struct test *t, bool good,
+							 const char *name, const char *format, ...)
+{
+	struct paged_stats stats = pool_stats(&t->pool);
+	char shape[128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(shape, sizeof(shape), format, args);
+	va_end(args);
+	nr_cases++;
+	nr_failed += !good;
+	printf("%-4s %-16s %-40s in %llu, out %llu, in place %llu, waits %llu\n",
+	       good ? "ok" : "FAIL", name, shape, (unsigned long long)stats.nr[PAGED_IN],
+	       (unsigned long long)stats.nr[PAGED_OUT],
+	       (unsigned long long)stats.nr[PAGED_IN_PLACE],
+	       (unsigned long long)stats.nr[PAGED_WAIT]);
+	fflush(stdout);
+}
+
+/* Whether each word on the host is the one that it should be, at this version. */
+static bool words_are(const struct test *t, uint64_t version)
+{
+	for (uint64_t i = 0; i < t->nr_words; i++)
+		if (t->words[i] != stamp(i, version)) {
+			fprintf(stderr, "word %llu on the host is %llx, not %llx\n",
+				(unsigned long long)i, (unsigned long long)t->words[i],
+				(unsigned long long)stamp(i, version));
+			return false;
+		}
+	return true;
+}
+
+/* ------------------------------------------------------------------ reads */
+
+/* Each word must be at the version. seed: 0: in order. */
+__global__ void kernel_read(const __grid_constant__ struct paged_view view, uint32_t range,
+			    uint64_t nr_words, uint64_t nr_reads, uint64_t seed, uint64_t version,
+			    struct found *found)
+{
+	struct paged_warp w = paged_enter(&view);
+
+	for (uint64_t i = thread_nr(); i < nr_reads; i += nr_threads()) {
+		uint64_t index = seed ? mix(i + seed) % nr_words : i % nr_words;
+
+		expect(found, index, paged_read<uint64_t>(&w, range, index), stamp(index, version));
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
+/* The same through cursors: each thread reads words in a row. */
+__global__ void kernel_read_near(const __grid_constant__ struct paged_view view, uint32_t range,
+				 uint64_t nr_words, uint32_t row, struct found *found)
+{
+	struct paged_warp w = paged_enter(&view);
+	struct paged_cursor cursor = {};
+
+	for (uint64_t at = thread_nr() * row; at < nr_words; at += nr_threads() * row) {
+		for (uint64_t i = at; i < at + row && i < nr_words; i++)
+			expect(found, i, paged_read_near<uint64_t>(&w, &cursor, range, i),
+			       stamp(i, 0));
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
+/* A warp a page, through spans. */
+__global__ void kernel_read_span(const __grid_constant__ struct paged_view view, uint32_t range,
+				 uint64_t nr_words, struct found *found)
+{
+	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
+	struct paged_warp w = paged_enter(&view);
+	struct paged_place span;
+
+	for (uint64_t at = thread_nr() / 32 * per_page; at < nr_words;
+	     at += nr_threads() / 32 * per_page) {
+		const uint64_t *word = (const uint64_t *)paged_span_get(
+			&w, range, at * sizeof(uint64_t), PT_READ, &span);
+
+		for (uint64_t i = paged_lane(); i < per_page && at + i < nr_words; i += 32)
+			expect(found, at + i, word ? word[i] : 0, stamp(at + i, 0));
+		__syncwarp();
+		paged_span_put(&w, &span);
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
+/* One warp, one frame. */
+static void case_one(void)
+{
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, 1, 5 * 512 + 100, 1);
+	LAUNCH(kernel_read, 1, 32, t.pool.view, t.range, t.nr_words, t.nr_words, 0, 0, t.found);
+	good = test_settle(&t, "one warp");
+	report(&t, good && words_are(&t, 0), "one warp", "in order");
+	LAUNCH(kernel_read, 1, 32, t.pool.view, t.range, t.nr_words, 4096, 1, 0, t.found);
+	good = test_settle(&t, "one warp");
+	report(&t, good && words_are(&t, 0), "one warp", "at random");
+	test_end(&t);
+}
+
+static void case_read(uint32_t page_shift, uint64_t nr_frames, uint64_t nr_words, uint32_t admit)
+{
+	uint64_t nr_reads = small ? 20000 : nr_words;
+	struct test t;
+	bool good;
+
+	test_begin(&t, page_shift, nr_frames, nr_words, admit);
+	LAUNCH(kernel_read, t.blocks, t.threads, t.pool.view, t.range, nr_words, nr_words, 0, 0,
+	       t.found);
+	good = test_settle(&t, "read");
+	LAUNCH(kernel_read, t.blocks, t.threads, t.pool.view, t.range, nr_words, nr_reads, 7, 0,
+	       t.found);
+	good &= test_settle(&t, "read");
+	LAUNCH(kernel_read_near, t.blocks, t.threads, t.pool.view, t.range, nr_words, 64, t.found);
+	good &= test_settle(&t, "read near");
+	LAUNCH(kernel_read_span, t.blocks, t.threads, t.pool.view, t.range, nr_words, t.found);
+	good &= test_settle(&t, "read spans");
+	report(&t, good && words_are(&t, 0), "read", "%u KiB, %llu frames, admit %u",
+	       1u << page_shift >> 10, (unsigned long long)nr_frames, admit);
+	test_end(&t);
+}
+
+/* All warps want the same page, again and again. */
+static void case_hot(void)
+{
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, 2, 3 * 512, 1);
+	LAUNCH(kernel_read, t.blocks, t.threads, t.pool.view, t.range, 32,
+	       64ull * t.blocks * t.threads, 3, 0, t.found);
+	good = test_settle(&t, "hot");
+	report(&t, good && words_are(&t, 0), "hot page", "2 frames");
+	test_end(&t);
+}
+
+/* ------------------------------------------------------------------ writes */
+
+#define OWN_PRIME 7919 /* the order in which a warp visits what is its own */
+
+/* Of nr_words from `begin`, each 32 belong to one warp, each word to one lane: it finds there what it wrote before. By
+ * elements and by spans in turn. */
+__global__ void kernel_update(const __grid_constant__ struct paged_view view, uint32_t range,
+			      uint64_t begin, uint64_t nr_words, uint64_t from, uint32_t rounds,
+			      struct found *found)
+{
+	uint64_t warp = thread_nr() / 32, nr_warps = nr_threads() / 32;
+	uint64_t nr_rows = (nr_words + 31) / 32;
+	uint64_t nr = warp < nr_rows ? (nr_rows - warp - 1) / nr_warps + 1 : 0;
+	struct paged_warp w = paged_enter(&view);
+	struct paged_place span;
+
+	for (uint64_t i = 0; i < nr * rounds; i++) {
+		uint64_t row = warp + nr_warps * (i % nr * OWN_PRIME % nr);
+		uint64_t index = begin + row * 32 + paged_lane(), version = from + i / nr;
+
+		if (i / nr % 2) {
+			uint64_t *word = (uint64_t *)paged_span_get(
+				&w, range, (begin + row * 32) * sizeof(uint64_t), PT_WRITE, &span);
+
+			if (index < begin + nr_words) {
+				expect(found, index, word[paged_lane()], stamp(index, version));
+				word[paged_lane()] = stamp(index, version + 1);
+			}
+			__syncwarp();
+			paged_span_put(&w, &span);
+		} else if (index < begin + nr_words) {
+			expect(found, index, paged_read<uint64_t>(&w, range, index),
+			       stamp(index, version));
+			if (!paged_write<uint64_t>(&w, range, index, stamp(index, version + 1)))
+				expect(found, index, 0, 1);
+		}
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
+static void case_update(uint32_t page_shift, uint64_t nr_frames, uint64_t nr_words, uint32_t admit)
+{
+	const uint32_t rounds = 4;
+	struct test t;
+	bool good;
+
+	test_begin(&t, page_shift, nr_frames, nr_words, admit);
+	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, nr_words, 0, rounds,
+	       t.found);
+	pool_wait(&t.pool, "update");
+	good = found_nothing(&t, "update");
+	LAUNCH(kernel_read, t.blocks, t.threads, t.pool.view, t.range, nr_words, nr_words, 5,
+	       rounds, t.found); /* by others than their owners */
+	good &= test_settle(&t, "update");
+	report(&t, good && words_are(&t, rounds), "update", "%u KiB, %llu frames, admit %u",
+	       1u << page_shift >> 10, (unsigned long long)nr_frames, admit);
+	test_end(&t);
+}
+
+/* The host writes between launches; and what it reads is right, before and after. */
+static void case_host(void)
+{
+	struct test t;
+	bool good = true;
+
+	test_begin(&t, 12, 16, 100 * 512, 1);
+	for (uint32_t i = 0; i < 4; i++) {
+		LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 0,
+		       3, t.found);
+		pool_wait(&t.pool, "host");
+		pool_drain(&t.pool);
+		good &= found_nothing(&t, "host") && pool_right(&t.pool) && words_are(&t, 3);
+		words_fill(&t);
+	}
+	report(&t, good, "host writes", "between launches");
+	test_end(&t);
+}
+
+/* With admissions stopped, all is done in place. */
+static void case_abort(void)
+{
+	struct paged_stats stats;
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, 64, 100 * 512, 1);
+	pool_set_abort(&t.pool, true);
+	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 0, 2,
+	       t.found);
+	good = test_settle(&t, "abort");
+	stats = pool_stats(&t.pool);
+	good &= !stats.nr[PAGED_IN] && stats.nr[PAGED_IN_PLACE];
+	pool_set_abort(&t.pool, false);
+	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 2, 2,
+	       t.found);
+	good &= test_settle(&t, "abort");
+	report(&t, good && words_are(&t, 4), "abort", "set, then taken back");
+	test_end(&t);
+}
+
+/* ------------------------------------------------------------------ atomics */
+
+__host__ __device__ static inline uint64_t add_target(uint64_t thread, uint32_t i, uint64_t nr)
+{
+	return mix(thread * 1000003 + i) % nr;
+}
+
+/* Counters lie `apart` elements from each other. */
+template <typename T>
+__global__ void kernel_add(const __grid_constant__ struct paged_view view, uint32_t range,
+			   uint64_t nr_counters, uint64_t apart, uint32_t adds, struct found *found)
+{
+	struct paged_warp w = paged_enter(&view);
+
+	for (uint32_t i = 0; i < adds; i++) {
+		uint64_t counter = add_target(thread_nr(), i, nr_counters);
+
+		if (!paged_atomic_add<T>(&w, range, counter * apart, (T)1))
+			expect(found, counter, 0, 1);
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
+template <typename T>
+static void case_add(const char *type, uint64_t nr_frames, uint64_t nr_counters, uint64_t apart)
+{
+	const uint32_t adds = small ? 8 : 64;
+	std::vector<uint64_t> wanted(nr_counters);
+	bool good;
+	struct test t;
+	T *counter;
+
+	test_begin(&t, 12, nr_frames, (nr_counters * apart * sizeof(T) + 7) / 8, 1);
+	memset(t.words, 0, t.nr_words * sizeof(uint64_t));
+	counter = (T *)t.words;
+	LAUNCH(kernel_add<T>, t.blocks, t.threads, t.pool.view, t.range, nr_counters, apart, adds,
+	       t.found);
+	for (uint64_t thread = 0; thread < (uint64_t)t.blocks * t.threads; thread++)
+		for (uint32_t i = 0; i < adds; i++)
+			wanted[add_target(thread, i, nr_counters)]++;
+	good = test_settle(&t, "add");
+	for (uint64_t i = 0; i < nr_counters && good; i++) {
+		good = (uint64_t)counter[i * apart] == wanted[i];
+		if (!good)
+			fprintf(stderr, "counter %llu is %llu, not %llu\n", (unsigned long long)i,
+				(unsigned long long)counter[i * apart],
+				(unsigned long long)wanted[i]);
+	}
+	report(&t, good, "atomic add", "%s, %llu frames, %llu pages", type,
+	       (unsigned long long)nr_frames,
+	       (unsigned long long)t.pool.view.range[t.range].nr_pages);
+	test_end(&t);
+}
+
+/* ------------------------------------------------------------------ lanes that part */
+
+/* Each thread has a word in every page, and counts in it how often it came by. Half of the lanes,
+ * others each time, go to a page of their own at random; the other half reads a word of another. */
+__global__ void kernel_divergent(const __grid_constant__ struct paged_view view, uint32_t range,
+				 uint64_t nr_pages, uint32_t rounds, struct found *found)
+{
+	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
+	uint64_t mine = thread_nr(), value;
+	struct paged_warp w = paged_enter(&view);
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		uint64_t random = mix(mine * rounds + i);
+		uint64_t index = random % nr_pages * per_page + mine;
+
+		if (random >> 40 & 1) {
+			value = paged_read<uint64_t>(&w, range, index);
+			expect(found, index, value >> VERSION_BITS, index);
+			if (!paged_write<uint64_t>(&w, range, index, value + 1))
+				expect(found, index, 0, 1);
+		} else {
+			index = index - mine + (mine + i) % nr_threads();
+			value = paged_read<uint64_t>(&w, range, index);
+			expect(found, index, value >> VERSION_BITS, index);
+		}
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
+static bool divergent_right(const struct test *t, uint64_t nr_pages, uint32_t rounds)
+{
+	uint64_t per_page = pool_page_bytes(&t->pool) / sizeof(uint64_t);
+	std::vector<uint64_t> wanted(t->nr_words);
+
+	for (uint64_t thread = 0; thread < (uint64_t)t->blocks * t->threads; thread++)
+		for (uint32_t i = 0; i < rounds; i++) {
+			uint64_t random = mix(thread * rounds + i);
+
+			if (random >> 40 & 1)
+				wanted[random % nr_pages * per_page + thread]++;
+		}
+	for (uint64_t i = 0; i < t->nr_words; i++)
+		if (t->words[i] != stamp(i, wanted[i])) {
+			fprintf(stderr, "word %llu on the host is %llx, not %llx\n",
+				(unsigned long long)i, (unsigned long long)t->words[i],
+				(unsigned long long)stamp(i, wanted[i]));
+			return false;
+		}
+	return true;
+}
+
+static void case_divergent(uint64_t nr_frames, uint64_t nr_pages)
+{
+	const uint32_t rounds = small ? 30 : 200;
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, nr_frames, nr_pages * 512, 1);
+	t.blocks = small ? 2 : 8; /* threads: as many as words in a page at most */
+	t.threads = 64;
+	LAUNCH(kernel_divergent, t.blocks, t.threads, t.pool.view, t.range, nr_pages, rounds,
+	       t.found);
+	good = test_settle(&t, "divergent");
+	report(&t, good && divergent_right(&t, nr_pages, rounds), "divergent",
+	       "%llu frames, %llu pages", (unsigned long long)nr_frames,
+	       (unsigned long long)nr_pages);
+	test_end(&t);
+}
+
+/* ------------------------------------------------------------------ pins */
+
+/* Each warp holds a page to write and one to read over many quiescent points, while it reads others;
+ * the warps of a block meet at a barrier while they hold them. */
+__global__ void kernel_pinned(const __grid_constant__ struct paged_view view, uint32_t range,
+			      uint64_t nr_pages, uint32_t rounds, struct found *found)
+{
+	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
+	uint64_t warp = thread_nr() / 32;
+	uint64_t first = warp % nr_pages * per_page + warp / nr_pages * 32;
+	uint64_t far = (warp * 5 + 1) % nr_pages * per_page + per_page - 32;
+	uint64_t mine = first + paged_lane();
+	struct paged_warp w = paged_enter(&view);
+	struct paged_place out, in;
+	uint64_t *word = (uint64_t *)paged_span_get(&w, range, first * sizeof(uint64_t),
+						    PT_WRITE | PT_PIN, &out);
+	uint64_t *other = (uint64_t *)paged_span_get(&w, range, far * sizeof(uint64_t),
+						     PT_READ | PT_PIN, &in);
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		uint64_t random = mix(thread_nr() * rounds + i) % nr_pages * per_page;
+
+		expect(found, mine, word[paged_lane()], stamp(mine, i));
+		word[paged_lane()] = stamp(mine, i + 1);
+		expect(found, far, other[paged_lane()], stamp(far + paged_lane(), 0));
+		random += per_page - 1 - paged_lane(); /* nobody writes there */
+		expect(found, random, paged_read<uint64_t>(&w, range, random), stamp(random, 0));
+		if (i == rounds / 2)
+			__syncthreads();
+		paged_quiesce(&w);
+	}
+	paged_span_put(&w, &in);
+	paged_span_put(&w, &out);
+	paged_leave(&w);
+}
+
+static void case_pinned(uint64_t nr_frames, uint64_t nr_pages)
+{
+	const uint32_t rounds = 40;
+	uint64_t wanted;
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, nr_frames, nr_pages * 512, 1);
+	t.blocks = small ? 4 : 32; /* at most 15 warps write in a page */
+	t.threads = 128;
+	LAUNCH(kernel_pinned, t.blocks, t.threads, t.pool.view, t.range, nr_pages, rounds, t.found);
+	good = test_settle(&t, "pinned");
+	for (uint64_t i = 0; i < t.nr_words && good; i++) {
+		wanted = i % 512 / 32 * nr_pages + i / 512 < t.blocks * t.threads / 32 ? rounds : 0;
+		good = t.words[i] == stamp(i, wanted);
+	}
+	report(&t, good, "pinned spans", "%llu frames, %llu pages", (unsigned long long)nr_frames,
+	       (unsigned long long)nr_pages);
+	test_end(&t);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+enum { LIMIT_NR = 12 };
+
+/* Range 0 can be written, 1 cannot; there is no other. All lanes see the same. */
+__global__ void kernel_limits(const __grid_constant__ struct paged_view view, uint64_t nr_words,
+			      uint64_t *outcome)
+{
+	struct paged_warp w = paged_enter(&view);
+	struct paged_place span;
+	uint64_t seen[LIMIT_NR];
+
+	seen[0] = paged_read<uint64_t>(&w, 0, nr_words - 1);
+	seen[1] = paged_read<uint64_t>(&w, 0, nr_words);
+	seen[2] = paged_read<uint64_t>(&w, 0, 1ull << 61); /* its offset would wrap */
+	seen[3] = paged_read<uint64_t>(&w, 2, 0);
+	seen[4] = paged_read<uint64_t>(&w, PAGED_RANGES_MAX, 0);
+	seen[5] = paged_write<uint64_t>(&w, 0, nr_words, 1);
+	seen[6] = paged_write<uint64_t>(&w, 1, 0, 1);
+	seen[7] = paged_atomic_add<unsigned long long>(&w, 1, 0, 1);
+	seen[8] = paged_span_get(&w, 0, nr_words * 8, PT_READ, &span) != nullptr;
+	paged_span_put(&w, &span);
+	seen[9] = paged_span_get(&w, 1, 0, PT_WRITE, &span) != nullptr;
+	paged_span_put(&w, &span);
+	seen[10] = *(const uint64_t *)paged_span_get(&w, 1, 8, PT_READ, &span);
+	paged_span_put(&w, &span);
+	seen[11] = paged_read<uint64_t>(&w, 1, 2);
+	paged_quiesce(&w);
+	paged_leave(&w);
+	for (uint32_t i = 0; i < LIMIT_NR; i++)
+		outcome[i * 32 + paged_lane()] = seen[i];
+}
+
+static void case_limits(uint64_t nr_frames)
+{
+	const uint64_t nr = 512 + 100;
+	const uint64_t wanted[LIMIT_NR] = {stamp(nr - 1, 0), 0,		 0, 0, 0, 0, 0, 0, 0, 0,
+					   stamp(1, 0),	     stamp(2, 0)};
+	uint64_t outcome[LIMIT_NR * 32], *device;
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, nr_frames, nr, 1);
+	pool_range_add(&t.pool, t.words, nr * sizeof(uint64_t), 1, true);
+	device = (uint64_t *)pool_zeroed(sizeof(outcome));
+	LAUNCH(kernel_limits, 1, 32, t.pool.view, nr, device);
+	good = test_settle(&t, "limits");
+	copy_now(outcome, device, sizeof(outcome), "download");
+	for (uint32_t i = 0; i < LIMIT_NR * 32; i++)
+		if (outcome[i] != wanted[i / 32]) {
+			fprintf(stderr, "limit %u, lane %u: %llx, not %llx\n", i / 32, i % 32,
+				(unsigned long long)outcome[i], (unsigned long long)wanted[i / 32]);
+			good = false;
+		}
+	report(&t, good && words_are(&t, 0), "limits", "%llu frames",
+	       (unsigned long long)nr_frames);
+	check(cudaFree(device), "cudaFree");
+	test_end(&t);
+}
+
+/* ------------------------------------------------------------------ far and many */
+
+__global__ void kernel_fill(uint64_t *words, uint64_t nr)
+{
+	for (uint64_t i = thread_nr(); i < nr; i += nr_threads())
+		words[i] = stamp(i, 0);
+}
+
+/* Offsets beyond 32 bits: reads of the whole range at random, and updates of its last pages. */
+static void case_far(void)
+{
+	const uint64_t bytes = UINT64_C(5) << 30, nr_reads = 1 << 22, tail = 300 * 512;
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, 4096, 512, 1);
+	check(cudaFreeHost(t.words), "cudaFreeHost");
+	t.words = pool_host_alloc(bytes);
+	t.nr_words = bytes / sizeof(uint64_t);
+	LAUNCH(kernel_fill, t.blocks, t.threads, t.words, t.nr_words);
+	pool_wait(&t.pool, "far");
+	t.range = pool_range_add(&t.pool, t.words, bytes, 1, false);
+	LAUNCH(kernel_read, t.blocks, t.threads, t.pool.view, t.range, t.nr_words, nr_reads, 11, 0,
+	       t.found);
+	good = test_settle(&t, "far");
+	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, t.nr_words - tail, tail, 0,
+	       2, t.found);
+	good &= test_settle(&t, "far");
+	for (uint64_t i = t.nr_words - 2 * tail; i < t.nr_words && good; i++)
+		good = t.words[i] == stamp(i, i < t.nr_words - tail ? 0 : 2);
+	report(&t, good, "far", "5 GiB, 4096 frames");
+	test_end(&t);
+}
+
+/* More warps than fit at a time. */
+static void case_many(uint64_t nr_frames, uint32_t nr_warps)
+{
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, nr_frames, nr_warps * 32ull, 1);
+	LAUNCH(kernel_update, nr_warps / 4, 128, t.pool.view, t.range, 0, t.nr_words, 0, 2,
+	       t.found);
+	good = test_settle(&t, "many");
+	report(&t, good && words_are(&t, 2), "many warps", "%u, %llu frames", nr_warps,
+	       (unsigned long long)nr_frames);
+	test_end(&t);
+}
+
+int main(int argc, char **argv)
+{
+	static const uint64_t frames[] = {1, 2, 8, 64, 4096};
+
+	small = argc == 2 && strcmp(argv[1], "--small") == 0;
+	if (argc > 1 && !small)
+		die("usage", "test_paging [--small]");
+	check(cudaSetDevice(0), "cudaSetDevice");
+	check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+	case_one();
+	case_limits(1);
+	case_limits(4);
+	case_hot();
+	for (uint64_t nr : frames) {
+		uint64_t nr_words = small ? (nr < 64 ? 40 : 130) * 512 + 100 : 8000 * 512 + 100;
+
+		if (nr > 64 && small)
+			break;
+		case_read(12, nr, nr_words, 1);
+		case_update(12, nr, nr_words, 1);
+		case_divergent(nr, small ? 50 : 3 * nr + 50);
+		case_pinned(nr, small ? 17 : 60);
+		case_add<unsigned int>("32 bits", nr, 100, 1);
+		case_add<unsigned int>("32 bits", nr, small ? 60 : 3 * nr + 60, 1024);
+		case_add<unsigned long long>("64 bits", nr, small ? 60 : 3 * nr + 60, 512);
+		case_add<float>("float", nr, small ? 60 : 3 * nr + 60, 1024);
+	}
+	case_update(12, 8, small ? 40 * 512 : 400 * 512, 3);
+	case_read(12, 8, small ? 40 * 512 : 400 * 512, 3);
+	for (uint32_t shift = 13; shift <= 16; shift += shift == 14 ? 2 : 1) {
+		case_read(shift, 8, (small ? 20u : 200u) << (shift - 3), 1);
+		case_update(shift, 8, (small ? 20u : 200u) << (shift - 3), 1);
+	}
+	case_host();
+	case_abort();
+	case_many(2, small ? 400 : 100000);
+	case_many(64, small ? 400 : 100000);
+	if (!small)
+		case_far();
+	printf("%u cases, %u failed\n", nr_cases, nr_failed);
+	return nr_failed ? 1 : 0;
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Warps without a GPU: enough of CUDA C++ and of its runtime, for a C++ compiler, that
+ * tests/gpu/test_paging.cu runs on the CPU. Included before anything else in its place.
+ *
+ * Every lane is a fiber, and all run in one thread, in an order drawn from WEIR_SEED: a lane can be
+ * left at each atomic operation and wherever lanes meet. Lanes that are together (__activemask())
+ * are some of those that wait at one place: divergence is what chance makes it. What real hardware
+ * would hang on, or leave undefined, ends the program with a line: lanes that meet with different
+ * masks or in different operations, and lanes that none can release.
+ *
+ * It knows nothing of memory order or caches: those are for a GPU.
+ */
+#ifndef WEIR_TEST_PAGING_WARPS_H
+#define WEIR_TEST_PAGING_WARPS_H
+
+#include <csetjmp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+#include <ucontext.h>
+#include <vector>
+
+#define __global__ static
+#define __device__
+#define __host__
+#define __noinline__ __attribute__((noinline))
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+/* ------------------------------------------------------------------ lanes as fibers */
+
+namespace warps
+{
+constexpr uint32_t nr_sms = 2, warps_per_sm = 6, lanes_max = nr_sms * warps_per_sm * 32;
+constexpr size_t stack_bytes = 128 << 10;
+
+enum kind { NONE, ACTIVE, MEET, BLOCK }; /* what a lane waits for */
+
+struct lane {
+	jmp_buf where;
+	void *stack;
+	bool alive, started, runnable;
+	bool begins; /* ACTIVE: for the first time */
+	bool begun;
+	enum kind kind;
+	const void *site; /* ACTIVE: the place; MEET: the operation */
+	uint32_t mask;
+	uint64_t value, result;
+	uint32_t block, thread;
+};
+
+static std::vector<struct lane> lanes(lanes_max);
+static struct lane *self;
+static jmp_buf scheduler;
+static ucontext_t scheduler_context;
+static std::function<void()> kernel;
+static uint32_t nr_blocks, block_threads, next_block;
+static uint64_t random_state = 1;
+
+__attribute__((noreturn)) static void die_of(const char *what)
+{
+	fprintf(stderr, "warps: %s\n", what);
+	for (struct lane &l : lanes)
+		if (l.alive && (self ? &l - &lanes[0] : 0) / 32 == (&l - &lanes[0]) / 32)
+			fprintf(stderr, "  block %u thread %u: kind %d, mask %08x%s\n", l.block,
+				l.thread, l.kind, l.mask, &l == self ? " (here)" : "");
+	_Exit(3);
+}
+
+/* xorshift64* (Vigna, 2016) */
+static uint64_t chance(uint64_t below)
+{
+	random_state ^= random_state >> 12;
+	random_state ^= random_state << 25;
+	random_state ^= random_state >> 27;
+	return (random_state * 0x2545f4914f6cdd1dull >> 33) % below;
+}
+
+static void leave()
+{
+	if (!_setjmp(self->where))
+		_longjmp(scheduler, 1);
+}
+
+static inline void perhaps_leave()
+{
+	if (self && chance(4) == 0)
+		leave();
+}
+
+static uint64_t wait_for(enum kind kind, const void *site, uint32_t mask, uint64_t value)
+{
+	self->kind = kind;
+	self->site = site;
+	self->mask = mask;
+	self->value = value;
+	self->runnable = false;
+	leave();
+	return self->result;
+}
+
+static void lane_main()
+{
+	kernel();
+	self->alive = false;
+	_longjmp(scheduler, 1);
+}
+
+static void lane_run(struct lane *l)
+{
+	ucontext_t context;
+
+	self = l;
+	if (_setjmp(scheduler)) {
+		self = nullptr;
+		return;
+	}
+	if (l->started)
+		_longjmp(l->where, 1);
+	l->started = true;
+	if (getcontext(&context))
+		die_of("no context");
+	if (!l->stack)
+		l->stack = malloc(stack_bytes);
+	context.uc_stack.ss_sp = l->stack;
+	context.uc_stack.ss_size = stack_bytes;
+	context.uc_link = &scheduler_context;
+	makecontext(&context, lane_main, 0);
+	setcontext(&context);
+}
+
+/* Each operation at which lanes meet is called so. */
+using meet_fn = uint64_t (*)(const struct lane *warp, uint32_t mask, const struct lane *l);
+
+static uint64_t meet_sync(const struct lane *, uint32_t, const struct lane *)
+{
+	return 0;
+}
+
+static uint64_t meet_any(const struct lane *warp, uint32_t mask, const struct lane *)
+{
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1 && warp[i].value)
+			return 1;
+	return 0;
+}
+
+static uint64_t meet_all(const struct lane *warp, uint32_t mask, const struct lane *)
+{
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1 && !warp[i].value)
+			return 0;
+	return 1;
+}
+
+static uint64_t meet_match(const struct lane *warp, uint32_t mask, const struct lane *l)
+{
+	uint32_t same = 0;
+
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1 && warp[i].value == l->value)
+			same |= 1u << i;
+	return same;
+}
+
+static uint64_t meet_min(const struct lane *warp, uint32_t mask, const struct lane *)
+{
+	uint64_t least = ~0ull;
+
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1 && warp[i].value < least)
+			least = warp[i].value;
+	return least;
+}
+
+template <int from>
+static uint64_t meet_from(const struct lane *warp, uint32_t, const struct lane *)
+{
+	return warp[from].value;
+}
+
+static void release(struct lane *l, uint64_t result)
+{
+	l->result = result;
+	l->kind = NONE;
+	l->runnable = true;
+}
+
+/* A meeting that all lanes of its mask have come to. */
+static bool release_meeting(struct lane *warp)
+{
+	uint32_t first = (uint32_t)chance(32);
+	uint64_t result[32];
+
+	for (uint32_t n = 0; n < 32; n++) {
+		uint32_t i = (first + n) % 32, mask = warp[i].mask, here = 0;
+
+		if (!warp[i].alive || warp[i].kind != MEET)
+			continue;
+		if (!(mask >> i & 1))
+			die_of("a lane meets others with a mask that does not name it");
+		for (uint32_t j = 0; j < 32; j++) {
+			if (!(mask >> j & 1))
+				continue;
+			if (!warp[j].alive)
+				die_of("a lane waits for one that has ended");
+			if (warp[j].kind != MEET)
+				continue;
+			if (warp[j].mask != mask && warp[j].mask & 1u << i)
+				die_of("two lanes meet with different masks");
+			if (warp[j].mask != mask)
+				continue; /* others, before it comes here */
+			if (warp[j].site != warp[i].site)
+				die_of("two lanes meet in different operations");
+			here |= 1u << j;
+		}
+		if (here != mask)
+			continue;
+		for (uint32_t j = 0; j < 32; j++)
+			if (mask >> j & 1)
+				result[j] =
+					((meet_fn)(uintptr_t)warp[i].site)(warp, mask, &warp[j]);
+		for (uint32_t j = 0; j < 32; j++)
+			if (mask >> j & 1)
+				release(&warp[j], result[j]);
+		return true;
+	}
+	return false;
+}
+
+/* Those that ask who is together: some, by chance, of those who ask at one place. Where a warp
+ * begins all are; idle: no lane of it can go on. */
+static bool release_active(struct lane *warp, bool idle)
+{
+	uint32_t first = (uint32_t)chance(32), mask = 0;
+	bool all = chance(4) != 0;
+
+	for (uint32_t n = 0; n < 32; n++) {
+		uint32_t i = (first + n) % 32;
+
+		if (!warp[i].alive || warp[i].kind != ACTIVE || (warp[i].begins && !idle))
+			continue;
+		if (mask && warp[i].site != warp[__builtin_ctz(mask)].site)
+			continue;
+		if (!mask || all || warp[i].begins || chance(2))
+			mask |= 1u << i;
+	}
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1)
+			release(&warp[i], mask);
+	return mask != 0;
+}
+
+/* A barrier of the warp's block that all of it has come to. */
+static bool release_block(const struct lane *warp)
+{
+	uint32_t block = warp->block;
+
+	for (struct lane &l : lanes)
+		if (l.alive && l.block == block && l.kind != BLOCK)
+			return false;
+	for (struct lane &l : lanes)
+		if (l.alive && l.block == block)
+			release(&l, 0);
+	return true;
+}
+
+/* One lane of a warp that can go on; if there is none, some are made to, and now and then so too:
+ * one that waits for another in a loop must not keep it from going on. */
+static bool warp_run(struct lane *warp)
+{
+	uint32_t first = (uint32_t)chance(32), nr_alive = 0;
+
+	if (chance(8) == 0)
+		release_meeting(warp);
+	if (chance(512) == 0)
+		release_active(warp, false);
+	for (uint32_t n = 0; n < 32; n++) {
+		struct lane *l = &warp[(first + n) % 32];
+
+		nr_alive += l->alive;
+		if (!l->alive || !l->runnable)
+			continue;
+		lane_run(l);
+		return true;
+	}
+	return nr_alive &&
+	       (release_meeting(warp) || release_active(warp, true) || release_block(warp));
+}
+
+/* Places for a block's warps are next to each other. */
+static void start_blocks()
+{
+	uint32_t warps = (block_threads + 31) / 32;
+
+	for (uint32_t at = 0; at + warps * 32 <= lanes_max && next_block < nr_blocks;
+	     at += warps * 32) {
+		bool used = false;
+
+		for (uint32_t i = 0; i < warps * 32; i++)
+			used |= lanes[at + i].alive;
+		if (used)
+			continue;
+		for (uint32_t i = 0; i < block_threads; i++) {
+			struct lane *l = &lanes[at + i];
+
+			l->alive = l->runnable = true;
+			l->started = l->begun = false;
+			l->kind = NONE;
+			l->block = next_block;
+			l->thread = i;
+		}
+		next_block++;
+	}
+}
+
+static void launch(uint32_t blocks, uint32_t threads, std::function<void()> run)
+{
+	const uint64_t idle_max = 1000000;
+	const char *seed = getenv("WEIR_SEED");
+
+	if (random_state == 1 && seed)
+		random_state = strtoull(seed, NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+	if (threads % 32 || threads > lanes_max)
+		die_of("blocks are of whole warps, as many as are resident at most");
+	kernel = run;
+	nr_blocks = blocks;
+	block_threads = threads;
+	next_block = 0;
+	for (uint64_t idle = 0; idle < idle_max; idle++) {
+		bool alive = false;
+
+		start_blocks();
+		for (uint32_t n = 0; n < 64; n++) {
+			struct lane *warp = &lanes[chance(lanes_max / 32) * 32];
+
+			if (warp_run(warp))
+				idle = 0;
+		}
+		for (struct lane &l : lanes)
+			alive |= l.alive;
+		if (!alive && next_block == nr_blocks)
+			return;
+	}
+	for (struct lane &l : lanes)
+		if (l.alive && !l.runnable) {
+			self = &l;
+			die_of("lanes wait for each other");
+		}
+	die_of("no lane comes to an end");
+}
+} // namespace warps
+
+#define LAUNCH(kernel, blocks, threads, ...) \
+	warps::launch(blocks, threads, [=]() { kernel(__VA_ARGS__); })
+
+/* ------------------------------------------------------------------ CUDA C++ */
+
+struct warps_dim {
+	uint32_t x;
+};
+#define threadIdx (warps_dim{warps::self->thread})
+#define blockIdx (warps_dim{warps::self->block})
+#define blockDim (warps_dim{warps::block_threads})
+#define gridDim (warps_dim{warps::nr_blocks})
+
+struct int4 {
+	int x, y, z, w;
+};
+
+/* A warp's first call: all of its lanes. */
+__attribute__((noinline)) static uint32_t __activemask()
+{
+	warps::self->begins = !warps::self->begun;
+	warps::self->begun = true;
+	return (uint32_t)warps::wait_for(warps::ACTIVE, __builtin_return_address(0), 0, 0);
+}
+
+#define WARPS_MEET(fn, mask, value) \
+	warps::wait_for(warps::MEET, (const void *)(uintptr_t)(warps::fn), mask, (uint64_t)(value))
+
+static inline void __syncwarp(uint32_t mask = ~0u)
+{
+	WARPS_MEET(meet_sync, mask, 0);
+}
+
+static inline bool __any_sync(uint32_t mask, bool value)
+{
+	return WARPS_MEET(meet_any, mask, value);
+}
+
+static inline bool __all_sync(uint32_t mask, bool value)
+{
+	return WARPS_MEET(meet_all, mask, value);
+}
+
+static inline uint32_t __match_any_sync(uint32_t mask, unsigned long long value)
+{
+	return (uint32_t)WARPS_MEET(meet_match, mask, value);
+}
+
+static inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t value)
+{
+	return (uint32_t)WARPS_MEET(meet_min, mask, value);
+}
+
+template <typename T> static inline T __shfl_sync(uint32_t mask, T value, int from)
+{
+	/* All name the same lane: which one it is, is part of the operation. */
+	static const warps::meet_fn by_lane[32] = {
+#define WARPS_4(i)                                                             \
+	warps::meet_from<i>, warps::meet_from<i + 1>, warps::meet_from<i + 2>, \
+		warps::meet_from<i + 3>
+		WARPS_4(0),  WARPS_4(4),  WARPS_4(8),  WARPS_4(12),
+		WARPS_4(16), WARPS_4(20), WARPS_4(24), WARPS_4(28),
+	};
+
+	return (T)warps::wait_for(warps::MEET, (const void *)(uintptr_t)by_lane[from], mask,
+				  (uint64_t)value);
+}
+
+static inline void __syncthreads()
+{
+	warps::wait_for(warps::BLOCK, nullptr, 0, 0);
+}
+
+static inline void __nanosleep(unsigned)
+{
+	warps::leave();
+}
+
+static inline int __ffs(uint32_t x)
+{
+	return __builtin_ffs((int)x);
+}
+
+static inline int __popc(uint32_t x)
+{
+	return __builtin_popcount(x);
+}
+
+template <typename T> static inline T atomicAdd(T *at, T value)
+{
+	T old = *at;
+
+	*at = old + value;
+	warps::perhaps_leave();
+	return old;
+}
+
+static inline uint32_t paged_lane()
+{
+	return warps::self->thread % 32;
+}
+
+static inline uint32_t paged_hint()
+{
+	return (uint32_t)(warps::self - &warps::lanes[0]) / 32;
+}
+
+static inline uint32_t paged_clock()
+{
+	return (uint32_t)warps::chance(1u << 20);
+}
+
+/* ------------------------------------------------------------------ the runtime */
+
+typedef int cudaStream_t;
+typedef enum { cudaSuccess, cudaErrorNotReady, cudaErrorMemoryAllocation } cudaError_t;
+struct cudaDeviceProp {
+	int multiProcessorCount, maxThreadsPerMultiProcessor;
+};
+enum { cudaMemcpyDefault, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
+#define cudaStreamLegacy 0
+#define cudaStreamNonBlocking 1
+#define cudaHostAllocDefault 0
+
+static inline cudaError_t warps_alloc(void **p, size_t bytes)
+{
+	*p = aligned_alloc(256, (bytes + 255) / 256 * 256);
+	if (!*p)
+		return cudaErrorMemoryAllocation;
+	memset(*p, 0xa5, bytes);
+	return cudaSuccess;
+}
+
+static inline cudaError_t warps_free(void *p)
+{
+	free(p);
+	return cudaSuccess;
+}
+
+static inline cudaError_t warps_copy(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return cudaSuccess;
+}
+
+static inline cudaError_t warps_fill(void *to, int value, size_t bytes)
+{
+	memset(to, value, bytes);
+	return cudaSuccess;
+}
+
+static inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *gpu, int)
+{
+	gpu->multiProcessorCount = warps::nr_sms;
+	gpu->maxThreadsPerMultiProcessor = warps::warps_per_sm * 32;
+	return cudaSuccess;
+}
+
+#define cudaMalloc(p, bytes) warps_alloc((void **)(p), bytes)
+#define cudaHostAlloc(p, bytes, flags) warps_alloc((void **)(p), bytes)
+#define cudaFree(p) warps_free(p)
+#define cudaFreeHost(p) warps_free(p)
+#define cudaMemcpy(to, from, bytes, way) warps_copy(to, from, bytes)
+#define cudaMemcpyAsync(to, from, bytes, way, stream) ((void)(stream), warps_copy(to, from, bytes))
+#define cudaMemsetAsync(to, value, bytes, stream) ((void)(stream), warps_fill(to, value, bytes))
+#define cudaMemset(to, value, bytes) warps_fill(to, value, bytes)
+#define cudaSetDevice(device) cudaSuccess
+#define cudaStreamCreateWithFlags(stream, flags) (*(stream) = 1, cudaSuccess)
+#define cudaStreamDestroy(stream) cudaSuccess
+#define cudaStreamSynchronize(stream) cudaSuccess
+#define cudaStreamQuery(stream) cudaSuccess
+#define cudaGetLastError() cudaSuccess
+#define cudaGetErrorString(error) "no memory"
+
+/* ------------------------------------------------------------------ atomics */
+
+/* A lane can be left before each of them. */
+#include "src/paging/pt_arch.h"
+
+#define pt_load(...) (warps::perhaps_leave(), pt_load(__VA_ARGS__))
+#define pt_store(...) (warps::perhaps_leave(), pt_store(__VA_ARGS__))
+#define pt_cas(...) (warps::perhaps_leave(), pt_cas(__VA_ARGS__))
+#define pt_add(...) (warps::perhaps_leave(), pt_add(__VA_ARGS__))
+
+#endif
