@@ -4,9 +4,9 @@
  * public header with the host's side of it.
  *
  * A warp comes online with all its lanes together, uses elements and spans, passes quiescent
- * points, and leaves. Lanes that want the same page at the same time form a group: its first lane
- * steps, the verdict goes to all, and all of them copy. A hit is one load of the entry a lane,
- * without a group.
+ * points, and leaves. Lanes that want the same page at the same time form a group, whose first
+ * lane steps; all lanes that miss at the same time copy for each of them. A hit is one load of the
+ * entry a lane, without the others.
  *
  *     struct paged_warp w = paged_enter(&view);
  *     for (...) {
@@ -170,63 +170,65 @@ __device__ __noinline__ static int paged_steps(const struct pt_table *t, struct 
 	return verdict;
 }
 
-/* What all lanes of the group do together, as the leader's agent says. */
+/* What lane `who` needs all lanes for, as its agent says. */
 __device__ __noinline__ static void paged_help(const struct paged_view *v, struct pt_agent *a,
-					       uint32_t group, enum pt_do verdict)
+					       uint32_t lanes, int who, int verdict)
 {
-	int leader = __ffs(group) - 1;
-	enum paged_event event = PAGED_WAIT;
+	uint32_t frame = __shfl_sync(lanes, a->frame, who);
+	uint64_t page;
+	bool ok;
 
-	a->frame = __shfl_sync(group, a->frame, leader);
+	verdict = __shfl_sync(lanes, verdict, who);
 	if (verdict == PT_COPY_IN) {
-		event = PAGED_IN;
-		paged_copy(paged_frame(v, a->frame), paged_host(v, a->id), paged_bytes(v, a->id),
-			   group);
+		page = __shfl_sync(lanes, a->id, who);
+		paged_copy(paged_frame(v, frame), paged_host(v, page), paged_bytes(v, page), lanes);
 	} else if (verdict == PT_COPY_OUT) {
-		event = PAGED_OUT;
-		a->victim = __shfl_sync(group, a->victim, leader);
-		paged_copy(paged_host(v, a->victim), paged_frame(v, a->frame),
-			   paged_bytes(v, a->victim), group);
-	} else if (verdict == PT_SCAN) {
-		event = PAGED_SCAN;
-		a->global = __shfl_sync(group, a->global, leader);
-		a->scan_ok = paged_scan(&v->table, a->global, group);
-	} else if (verdict == PT_WAIT) {
-		__nanosleep(100);
-	} else if (verdict == PT_IN_PLACE) {
-		event = PAGED_IN_PLACE;
+		page = __shfl_sync(lanes, a->victim, who);
+		paged_copy(paged_host(v, page), paged_frame(v, frame), paged_bytes(v, page), lanes);
 	} else {
-		return;
+		ok = paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
+		if (paged_lane() == (uint32_t)who)
+			a->scan_ok = ok;
 	}
-	if (paged_lane() == (uint32_t)leader)
-		paged_count(v, a->slot, event);
+	if (paged_lane() == (uint32_t)who)
+		paged_count(v, a->slot,
+			    verdict == PT_COPY_IN    ? PAGED_IN
+			    : verdict == PT_COPY_OUT ? PAGED_OUT
+						     : PAGED_SCAN);
 }
 
 /*
- * Lead a group's agent to the end of what it began. Every lane of the group has a copy of the
- * agent; the leader's is the one that is stepped. Lanes' stores are ordered before the leader's
- * next step by the barrier, and the leader's loads before the lanes' by the one after it.
+ * Bring the agents of some lanes (verdict: not final) to the end of what they began. All lanes call
+ * it: agents are stepped by their own lanes at the same time, then all lanes copy for each in turn.
+ * Lanes' stores are ordered before an agent's next step by the barrier.
  *
- * A leader that waits for another agent comes back to its group meanwhile, so that no group of the
- * warp is held up where lanes come together again.
+ * An agent that waits for another warp's holds no claim, and is stepped again only after those of
+ * this warp that have one are served: so nobody waits for a warp that waits.
  */
-__device__ __noinline__ static enum pt_do paged_drive(const struct paged_view *v,
-						      struct pt_agent *a, uint32_t group)
+__device__ __noinline__ static int paged_drive(const struct paged_view *v, struct pt_agent *a,
+					       uint32_t lanes, int verdict)
 {
-	int leader = __ffs(group) - 1;
-	int verdict = PT_AGAIN;
+	uint32_t scans, todo;
 
 #pragma unroll 1
-	while (!pt_final((enum pt_do)verdict)) {
-		if (paged_lane() == (uint32_t)leader)
+	while (__any_sync(lanes, !pt_final((enum pt_do)verdict))) {
+		if (!pt_final((enum pt_do)verdict))
 			verdict = paged_steps(&v->table, a);
-		__syncwarp(group);
-		verdict = __shfl_sync(group, verdict, leader);
-		paged_help(v, a, group, (enum pt_do)verdict);
-		__syncwarp(group);
+		__syncwarp(lanes);
+		scans = __ballot_sync(lanes, verdict == PT_SCAN);
+		todo = __ballot_sync(lanes, verdict == PT_COPY_IN || verdict == PT_COPY_OUT);
+		if (scans) /* first: it holds a lock */
+			todo = scans;
+		if (!todo && verdict == PT_WAIT) {
+			paged_count(v, a->slot, PAGED_WAIT);
+			__nanosleep(100);
+		}
+#pragma unroll 1
+		for (; todo; todo &= todo - 1)
+			paged_help(v, a, lanes, __ffs(todo) - 1, verdict);
+		__syncwarp(lanes);
 	}
-	a->pinned = __shfl_sync(group, a->pinned, leader);
-	return (enum pt_do)verdict;
+	return verdict;
 }
 
 /* ------------------------------------------------------------------ epochs */
@@ -262,7 +264,7 @@ __device__ __noinline__ static struct paged_online paged_come_online(const struc
 
 	if (paged_leads(lanes))
 		paged_slot_take(&v->table, &a);
-	paged_drive(v, &a, lanes);
+	paged_drive(v, &a, lanes, paged_leads(lanes) ? PT_AGAIN : PT_DONE);
 	online.epoch = __shfl_sync(lanes, a.epoch, leader);
 	online.slot = __shfl_sync(lanes, a.slot, leader);
 	return online;
@@ -298,7 +300,7 @@ __device__ __noinline__ static uint64_t paged_look(const struct paged_view *v, u
 			return epoch;
 		a.slot = slot;
 		pt_advance(&a);
-		paged_drive(v, &a, lanes);
+		paged_drive(v, &a, lanes, paged_leads(lanes) ? PT_AGAIN : PT_DONE);
 	}
 	global = pt_load(&v->table.shared->epoch, PT_ACQUIRE);
 	global = epoch + __reduce_min_sync(lanes, (unsigned)(global - epoch));
@@ -340,29 +342,39 @@ struct paged_reached {
 	uint32_t flags;
 };
 
-/* The slow path. Lanes together are those that want the same of the same page of the same pool:
- * compilers may make one call of several. */
+/*
+ * The slow path. Lanes that are here together, for the same of one pool (compilers may make one
+ * call of several), help each other; of those that want the same page the first one has the agent.
+ */
 __device__ __noinline__ static struct paged_reached paged_reach(const struct paged_view *v,
 								uint64_t epoch, uint32_t slot,
 								uint64_t id, uint32_t rest,
 								uint32_t op)
 {
+	uint32_t lanes =
+		__match_any_sync(__activemask(), (unsigned long long)(uintptr_t)v << 5 | op);
 	struct paged_reached to = {};
 	struct pt_agent a = {};
-	enum pt_do verdict;
+	int verdict = PT_DONE, leader;
 
-	to.group = __match_any_sync(__activemask(), id);
-	to.group = __match_any_sync(to.group, (unsigned long long)(uintptr_t)v << 5 | op);
-	a.slot = slot;
-	a.epoch = epoch;
-	verdict = pt_begin(&v->table, &a, id, op);
-	if (!pt_final(verdict))
-		verdict = paged_drive(v, &a, to.group);
+	to.group = __match_any_sync(lanes, (unsigned long long)id);
+	leader = __ffs(to.group) - 1;
+	if (paged_leads(to.group)) {
+		a.slot = slot;
+		a.epoch = epoch;
+		verdict = pt_begin(&v->table, &a, id, op);
+	}
+	verdict = paged_drive(v, &a, lanes, verdict);
+	verdict = __shfl_sync(lanes, verdict, leader);
+	a.frame = __shfl_sync(lanes, a.frame, leader);
+	a.pinned = __shfl_sync(lanes, a.pinned, leader);
 	to.flags = (a.pinned ? PAGED_PINNED : 0) | (verdict == PT_HIT ? PAGED_FRAME : 0);
 	if (verdict == PT_HIT)
 		to.addr = paged_frame(v, a.frame) + rest;
 	else if (verdict == PT_IN_PLACE)
 		to.addr = paged_host(v, id) + rest;
+	if (verdict == PT_IN_PLACE && paged_leads(to.group))
+		paged_count(v, slot, PAGED_IN_PLACE);
 	return to;
 }
 
@@ -430,6 +442,40 @@ __device__ static inline T paged_read(struct paged_warp *w, uint32_t range, uint
 		return T();
 	place = paged_find(w, range, index * sizeof(T), PT_READ);
 	return place.addr ? *(const T *)place.addr : T();
+}
+
+/* paged_read() of several elements, whose loads are under way at the same time. */
+template <typename T, uint32_t nr>
+__device__ static inline void paged_read_n(struct paged_warp *w, uint32_t range,
+					   const uint64_t (&index)[nr], T (&value)[nr])
+{
+	const struct paged_view *v = w->view;
+	uint64_t entry[nr];
+	uint32_t missed = 0;
+
+	static_assert(nr <= 32, "a bit each");
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++)
+		entry[i] = !paged_there<T>(w, range, index[i])
+				   ? 0
+				   : pt_load(&v->range[range]
+						      .entry[index[i] * sizeof(T) >> v->page_shift],
+					     PT_RELAXED);
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++) {
+		if (pt_hit(entry[i], false) && pt_settled(entry[i], w->epoch))
+			value[i] = *(
+				const T *)(paged_frame(v, pt_frame_of(entry[i])) +
+					   (index[i] * sizeof(T) & ((1ull << v->page_shift) - 1)));
+		else
+			missed |= 1u << i;
+	}
+	if (!missed)
+		return;
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++)
+		if (missed >> i & 1)
+			value[i] = paged_read<T>(w, range, index[i]);
 }
 
 /* @return whether it was written: not outside the range, nor if that is read-only */

@@ -50,6 +50,7 @@ struct lane {
 	const void *site; /* ACTIVE: the place; MEET: the operation */
 	uint32_t mask;
 	uint64_t value, result;
+	uint32_t from; /* whose value __shfl_sync() wants */
 	uint32_t block, thread;
 };
 
@@ -149,6 +150,16 @@ static uint64_t meet_any(const struct lane *warp, uint32_t mask, const struct la
 	return 0;
 }
 
+static uint64_t meet_ballot(const struct lane *warp, uint32_t mask, const struct lane *)
+{
+	uint64_t set = 0;
+
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1 && warp[i].value)
+			set |= 1ull << i;
+	return set;
+}
+
 static uint64_t meet_all(const struct lane *warp, uint32_t mask, const struct lane *)
 {
 	for (uint32_t i = 0; i < 32; i++)
@@ -177,10 +188,11 @@ static uint64_t meet_min(const struct lane *warp, uint32_t mask, const struct la
 	return least;
 }
 
-template <int from>
-static uint64_t meet_from(const struct lane *warp, uint32_t, const struct lane *)
+static uint64_t meet_from(const struct lane *warp, uint32_t mask, const struct lane *l)
 {
-	return warp[from].value;
+	if (!(mask >> l->from & 1))
+		die_of("a lane asks one that its mask does not name");
+	return warp[l->from].value;
 }
 
 static void release(struct lane *l, uint64_t result)
@@ -393,6 +405,11 @@ static inline bool __any_sync(uint32_t mask, bool value)
 	return WARPS_MEET(meet_any, mask, value);
 }
 
+static inline uint32_t __ballot_sync(uint32_t mask, bool value)
+{
+	return (uint32_t)WARPS_MEET(meet_ballot, mask, value);
+}
+
 static inline bool __all_sync(uint32_t mask, bool value)
 {
 	return WARPS_MEET(meet_all, mask, value);
@@ -410,17 +427,8 @@ static inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t value)
 
 template <typename T> static inline T __shfl_sync(uint32_t mask, T value, int from)
 {
-	/* All name the same lane: which one it is, is part of the operation. */
-	static const warps::meet_fn by_lane[32] = {
-#define WARPS_4(i)                                                             \
-	warps::meet_from<i>, warps::meet_from<i + 1>, warps::meet_from<i + 2>, \
-		warps::meet_from<i + 3>
-		WARPS_4(0),  WARPS_4(4),  WARPS_4(8),  WARPS_4(12),
-		WARPS_4(16), WARPS_4(20), WARPS_4(24), WARPS_4(28),
-	};
-
-	return (T)warps::wait_for(warps::MEET, (const void *)(uintptr_t)by_lane[from], mask,
-				  (uint64_t)value);
+	warps::self->from = (uint32_t)from & 31;
+	return (T)WARPS_MEET(meet_from, mask, value);
 }
 
 static inline void __syncthreads()
