@@ -541,6 +541,29 @@ __device__ static inline T paged_read_near(struct paged_warp *w, struct paged_cu
 	return place.addr ? *(const T *)place.addr : T();
 }
 
+/* paged_read_near() of several elements, `apart` from each other, in order: at once where they lie
+ * in the page of the read before. */
+template <typename T, uint32_t nr>
+__device__ static inline void paged_read_row(struct paged_warp *w, struct paged_cursor *c,
+					     uint32_t range, uint64_t index, uint32_t apart,
+					     T (&value)[nr])
+{
+	uint64_t offset = index * sizeof(T), last = index + (uint64_t)(nr - 1) * apart;
+	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
+
+	if (offset >> w->view->page_shift == c->number && w->epoch == c->epoch &&
+	    last * sizeof(T) >> w->view->page_shift == c->number &&
+	    paged_there<T>(w, range, last)) {
+#pragma unroll
+		for (uint32_t i = 0; i < nr; i++)
+			value[i] = ((const T *)(c->page + rest))[i * apart];
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++)
+		value[i] = paged_read_near<T>(w, c, range, index + (uint64_t)i * apart);
+}
+
 /*
  * An address up to the end of its page, until paged_span_put() by the same lanes together. op:
  * PT_READ or PT_WRITE, with PT_PIN to pass quiescent points meanwhile. NULL: outside the range, or

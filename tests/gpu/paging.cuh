@@ -263,7 +263,7 @@ static const char *pool_page_wrong(const struct pool *pool, uint64_t id, uint64_
 }
 
 /* Walk all of it; nobody is online. Downloads the frames. */
-static bool pool_right(const struct pool *pool)
+static inline bool pool_right(const struct pool *pool)
 {
 	const struct pt_table *t = &pool->view.table;
 	struct pt_shared shared = pool_download(pool, t->shared, 1)[0];

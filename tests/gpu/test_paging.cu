@@ -187,6 +187,31 @@ __global__ void kernel_read_near(const __grid_constant__ struct paged_view view,
 	paged_leave(&w);
 }
 
+/* Rows of a warp, 8 words a lane; and as many at random. */
+__global__ void kernel_read_more(const __grid_constant__ struct paged_view view, uint32_t range,
+				 uint64_t nr_words, struct found *found)
+{
+	struct paged_warp w = paged_enter(&view);
+	struct paged_cursor cursor = {};
+	uint64_t index[8], value[8];
+
+	for (uint64_t at = thread_nr() / 32 * 256 + paged_lane(); at < nr_words;
+	     at += nr_threads() * 8) {
+		paged_read_row<uint64_t, 8>(&w, &cursor, range, at, 32, value);
+		for (uint32_t i = 0; i < 8; i++)
+			expect(found, at + i * 32, value[i],
+			       at + i * 32 < nr_words ? stamp(at + i * 32, 0) : 0);
+		for (uint32_t i = 0; i < 8; i++)
+			index[i] = mix(at + i) % (nr_words + 5);
+		paged_read_n<uint64_t, 8>(&w, range, index, value);
+		for (uint32_t i = 0; i < 8; i++)
+			expect(found, index[i], value[i],
+			       index[i] < nr_words ? stamp(index[i], 0) : 0);
+		paged_quiesce(&w);
+	}
+	paged_leave(&w);
+}
+
 /* A warp a page, through spans. */
 __global__ void kernel_read_span(const __grid_constant__ struct paged_view view, uint32_t range,
 				 uint64_t nr_words, struct found *found)
@@ -240,6 +265,8 @@ static void case_read(uint32_t page_shift, uint64_t nr_frames, uint64_t nr_words
 	good &= test_settle(&t, "read");
 	LAUNCH(kernel_read_near, t.blocks, t.threads, t.pool.view, t.range, nr_words, 64, t.found);
 	good &= test_settle(&t, "read near");
+	LAUNCH(kernel_read_more, t.blocks, t.threads, t.pool.view, t.range, nr_words, t.found);
+	good &= test_settle(&t, "read more");
 	LAUNCH(kernel_read_span, t.blocks, t.threads, t.pool.view, t.range, nr_words, t.found);
 	good &= test_settle(&t, "read spans");
 	report(&t, good && words_are(&t, 0), "read", "%u KiB, %llu frames, admit %u",
