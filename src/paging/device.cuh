@@ -49,7 +49,7 @@ struct paged_view {
 /* A warp's; the same in all its lanes, but for what is said to be a lane's. */
 struct paged_warp {
 	const struct paged_view *view;
-	uint64_t epoch;
+	uint32_t epoch; /* its low half: the whole one is in the slot, which nobody else writes */
 	uint32_t slot;
 	uint32_t lanes;	   /* that were together at paged_enter() */
 	uint32_t nr_held;  /* this lane's unpinned spans */
@@ -234,7 +234,7 @@ __device__ __noinline__ static int paged_drive(const struct paged_view *v, struc
 /* ------------------------------------------------------------------ epochs */
 
 struct paged_online {
-	uint64_t epoch;
+	uint32_t epoch;
 	uint32_t slot;
 };
 
@@ -265,7 +265,7 @@ __device__ __noinline__ static struct paged_online paged_come_online(const struc
 	if (paged_leads(lanes))
 		paged_slot_take(&v->table, &a);
 	paged_drive(v, &a, lanes, paged_leads(lanes) ? PT_AGAIN : PT_DONE);
-	online.epoch = __shfl_sync(lanes, a.epoch, leader);
+	online.epoch = (uint32_t)__shfl_sync(lanes, a.epoch, leader);
 	online.slot = __shfl_sync(lanes, a.slot, leader);
 	return online;
 }
@@ -285,9 +285,10 @@ __device__ static inline struct paged_warp paged_enter(const struct paged_view *
  * page was met that is too young for plain hits (slow), try sometimes to advance it: otherwise it
  * would stay so while nobody needs frames.
  */
-__device__ __noinline__ static uint64_t paged_look(const struct paged_view *v, uint64_t epoch,
-						   uint32_t slot, uint32_t lanes, bool slow)
+__device__ __noinline__ static uint32_t paged_look(const struct paged_view *v, uint32_t slot,
+						   uint32_t lanes, bool slow)
 {
+	uint64_t epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 	uint64_t global = pt_load(&v->table.shared->epoch, PT_RELAXED);
 	struct pt_agent a = {};
 
@@ -297,7 +298,7 @@ __device__ __noinline__ static uint64_t paged_look(const struct paged_view *v, u
 		slow = slow &&
 		       __shfl_sync(lanes, paged_clock(), leader) / 64 % PAGED_ADVANCE_EVERY == 0;
 		if (!slow)
-			return epoch;
+			return (uint32_t)epoch;
 		a.slot = slot;
 		pt_advance(&a);
 		paged_drive(v, &a, lanes, paged_leads(lanes) ? PT_AGAIN : PT_DONE);
@@ -308,7 +309,7 @@ __device__ __noinline__ static uint64_t paged_look(const struct paged_view *v, u
 	if (global != epoch && paged_leads(lanes))
 		pt_store(&v->table.slot[slot], global, PT_RELEASE);
 	__syncwarp(lanes);
-	return global;
+	return (uint32_t)global;
 }
 
 /* Pass a quiescent point, if all lanes are together and none holds an unpinned span; else nothing:
@@ -324,7 +325,7 @@ __device__ static inline void paged_quiesce(struct paged_warp *w)
 		return;
 	slow = __any_sync(w->lanes, w->nr_since > PAGED_POLL_EVERY);
 	w->nr_since = 0;
-	w->epoch = paged_look(w->view, w->epoch, w->slot, w->lanes, slow);
+	w->epoch = paged_look(w->view, w->slot, w->lanes, slow);
 }
 
 __device__ static inline void paged_leave(struct paged_warp *w)
@@ -346,10 +347,8 @@ struct paged_reached {
  * The slow path. Lanes that are here together, for the same of one pool (compilers may make one
  * call of several), help each other; of those that want the same page the first one has the agent.
  */
-__device__ __noinline__ static struct paged_reached paged_reach(const struct paged_view *v,
-								uint64_t epoch, uint32_t slot,
-								uint64_t id, uint32_t rest,
-								uint32_t op)
+__device__ __noinline__ static struct paged_reached
+paged_reach(const struct paged_view *v, uint32_t slot, uint64_t id, uint32_t rest, uint32_t op)
 {
 	uint32_t lanes =
 		__match_any_sync(__activemask(), (unsigned long long)(uintptr_t)v << 5 | op);
@@ -361,7 +360,7 @@ __device__ __noinline__ static struct paged_reached paged_reach(const struct pag
 	leader = __ffs(to.group) - 1;
 	if (paged_leads(to.group)) {
 		a.slot = slot;
-		a.epoch = epoch;
+		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 		verdict = pt_begin(&v->table, &a, id, op);
 	}
 	verdict = paged_drive(v, &a, lanes, verdict);
@@ -411,7 +410,7 @@ __device__ static inline struct paged_place paged_find(struct paged_warp *w, uin
 	if (place.addr)
 		return place;
 	w->nr_since = PAGED_POLL_EVERY;
-	reached = paged_reach(v, w->epoch, w->slot, place.id,
+	reached = paged_reach(v, w->slot, place.id,
 			      (uint32_t)(offset & ((1ull << v->page_shift) - 1)), op);
 	place.addr = reached.addr;
 	place.group = reached.group;
@@ -516,7 +515,7 @@ __device__ static inline bool paged_atomic_add(struct paged_warp *w, uint32_t ra
 struct paged_cursor {
 	unsigned char *page; /* where it begins */
 	uint64_t number;
-	uint64_t epoch; /* at which it was found: it is good as long as the warp is at that */
+	uint32_t epoch; /* at which it was found: it is good as long as the warp is at that */
 };
 
 /* paged_read() of what is mostly in the page of the read before, in the same range. */

@@ -292,8 +292,8 @@ static void case_hot(void)
 
 #define OWN_PRIME 7919 /* the order in which a warp visits what is its own */
 
-/* Of nr_words from `begin`, each 32 belong to one warp, each word to one lane: it finds there what it wrote before. By
- * elements and by spans in turn. */
+/* Of nr_words from `begin`, each 32 belong to one warp, each word to one lane: it finds there what it
+ * wrote before. By elements and by spans in turn. */
 __global__ void kernel_update(const __grid_constant__ struct paged_view view, uint32_t range,
 			      uint64_t begin, uint64_t nr_words, uint64_t from, uint32_t rounds,
 			      struct found *found)
@@ -516,7 +516,7 @@ static void case_divergent(uint64_t nr_frames, uint64_t nr_pages)
 
 /* ------------------------------------------------------------------ pins */
 
-/* Each warp holds a page to write and one to read over many quiescent points, while it reads others;
+/* Each warp holds a page to write and one to read over many quiescent points and reads others then;
  * the warps of a block meet at a barrier while they hold them. */
 __global__ void kernel_pinned(const __grid_constant__ struct paged_view view, uint32_t range,
 			      uint64_t nr_pages, uint32_t rounds, struct found *found)

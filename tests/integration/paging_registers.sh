@@ -7,7 +7,7 @@
 set -u
 
 : "${SOURCE_DIR:?is the source tree}"
-most=42
+most=50
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin

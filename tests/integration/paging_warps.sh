@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The test of GPU-driven paging on a GPU, on warps without one (tests/paging/warps.h), in an order
-# of lanes drawn from a seed. WEIR_SEEDS
-# names other seeds. Needs SOURCE_DIR; without a C++ compiler there is nothing to ask.
+# of lanes drawn from a seed; WEIR_SEEDS names others. Needs SOURCE_DIR; without a C++ compiler there
+# is nothing to ask.
 #
 # Labels: slow
 set -u
