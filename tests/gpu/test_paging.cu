@@ -292,8 +292,8 @@ static void case_hot(void)
 
 #define OWN_PRIME 7919 /* the order in which a warp visits what is its own */
 
-/* Of nr_words from `begin`, each 32 belong to one warp, each word to one lane: it finds there what it
- * wrote before. By elements and by spans in turn. */
+/* Of nr_words from `begin`, each 32 belong to one warp, each word to one lane: it finds there what
+ * it wrote before. By elements and by spans in turn. */
 __global__ void kernel_update(const __grid_constant__ struct paged_view view, uint32_t range,
 			      uint64_t begin, uint64_t nr_words, uint64_t from, uint32_t rounds,
 			      struct found *found)
