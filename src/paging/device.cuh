@@ -477,16 +477,24 @@ __device__ static inline void paged_read_n(struct paged_warp *w, uint32_t range,
 			value[i] = paged_read<T>(w, range, index[i]);
 }
 
+/* Where one element may be written; no address: outside the range, or that is read-only. */
+template <typename T>
+__device__ static inline struct paged_place paged_find_write(struct paged_warp *w, uint32_t range,
+							     uint64_t index)
+{
+	struct paged_place nowhere = {nullptr, 0, 0, 0};
+
+	return paged_there<T>(w, range, index) ? paged_find(w, range, index * sizeof(T), PT_WRITE)
+					       : nowhere;
+}
+
 /* @return whether it was written: not outside the range, nor if that is read-only */
 template <typename T>
 __device__ static inline bool paged_write(struct paged_warp *w, uint32_t range, uint64_t index,
 					  T value)
 {
-	struct paged_place place;
+	struct paged_place place = paged_find_write<T>(w, range, index);
 
-	if (!paged_there<T>(w, range, index))
-		return false;
-	place = paged_find(w, range, index * sizeof(T), PT_WRITE);
 	if (!place.addr)
 		return false;
 	*(T *)place.addr = value;
@@ -499,11 +507,8 @@ template <typename T>
 __device__ static inline bool paged_atomic_add(struct paged_warp *w, uint32_t range, uint64_t index,
 					       T value)
 {
-	struct paged_place place;
+	struct paged_place place = paged_find_write<T>(w, range, index);
 
-	if (!paged_there<T>(w, range, index))
-		return false;
-	place = paged_find(w, range, index * sizeof(T), PT_WRITE);
 	if (!place.addr)
 		return false;
 	atomicAdd((T *)place.addr, value);

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "tests/support/space.h"
+#include "tests/support/threads.h"
 
 #define NR_THREADS 4u
 #define NR_RANGES 4u
@@ -39,18 +40,6 @@ struct worker {
 	bool change_mode;
 	uint64_t nr_steps;
 };
-
-static atomic_bool stop;
-static atomic_int failed_line; /* the first that failed; asserting is for the main thread */
-
-#define require(what)                                                                  \
-	do {                                                                           \
-		int none = 0;                                                          \
-		if (!(what)) {                                                         \
-			atomic_compare_exchange_strong(&failed_line, &none, __LINE__); \
-			atomic_store(&stop, true);                                     \
-		}                                                                      \
-	} while (0)
 
 static uint32_t below(struct worker *w, uint32_t n)
 {

@@ -24,6 +24,7 @@
 #include "tests/support/driver.h"
 #include "tests/support/kernels.h"
 #include "tests/support/space.h"
+#include "tests/support/threads.h"
 
 #define NR_SEEDS 20u
 #define NR_STEPS 250u
@@ -66,18 +67,6 @@ static const struct fakecuda_config fake = {
 };
 
 static struct model model[NR_THREADS];
-static atomic_bool stop;
-static atomic_int failed_line;
-
-/* From any thread; the main one asserts. */
-#define require(what)                                                                  \
-	do {                                                                           \
-		int none = 0;                                                          \
-		if (!(what)) {                                                         \
-			atomic_compare_exchange_strong(&failed_line, &none, __LINE__); \
-			atomic_store(&stop, true);                                     \
-		}                                                                      \
-	} while (0)
 
 /* Again until it succeeds, where calls of the backend may fail. */
 #define surely(m, call)                                                    \
@@ -499,20 +488,6 @@ static void *thread_main(void *arg)
 	while (!atomic_load(&stop))
 		step(m);
 	return NULL;
-}
-
-/* flaky NULL: nothing fails. */
-static void sleep_seconds(double seconds, struct backend *flaky)
-{
-	struct timespec part = {0, 1000000};
-
-	for (uint32_t ms = 0; ms < seconds * 1000 && !atomic_load(&stop); ms++) {
-		nanosleep(&part, NULL);
-		if (flaky)
-			flaky_arm(flaky, flaky_nr_calls(flaky) + 5, -EIO);
-	}
-	if (flaky)
-		flaky_arm(flaky, 0, 0);
 }
 
 static void run_threads(bool flaky)
