@@ -4,7 +4,7 @@
 #define WEIR_PAGING_CPU_H
 
 #include "src/paging/paging.h"
-#include "src/paging/pt_step.h"
+#include "weir/paging/pt_step.h"
 
 struct cpu_span {
 	uint64_t id;

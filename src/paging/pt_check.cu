@@ -5,7 +5,7 @@
  */
 #include <cstddef>
 
-#include "src/paging/pt_step.h"
+#include "weir/paging/pt_step.h"
 
 static_assert(sizeof(struct pt_shared) == 5 * PT_LINE, "each word has a line");
 static_assert(sizeof(struct pt_range) == 40, "as in C");

@@ -89,11 +89,12 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void job_print(const struct job *job, float *ms, const struct paged_stats *stats)
+static void job_print(const struct job *job, float *ms, const struct weir_paged_stats *stats)
 {
-	double bytes = job->bytes > 0 ? job->bytes
-				      : (double)((stats->nr[PAGED_IN] + stats->nr[PAGED_OUT])
-						 << job->page_shift);
+	double bytes = job->bytes > 0
+			       ? job->bytes
+			       : (double)((stats->nr[WEIR_PAGED_IN] + stats->nr[WEIR_PAGED_OUT])
+					  << job->page_shift);
 	double gb_s;
 
 	printf("{\"part\": \"%s\", \"kernel\": \"%s\", \"page\": %u, \"pattern\": \"%s\", "
@@ -109,10 +110,11 @@ static void job_print(const struct job *job, float *ms, const struct paged_stats
 	       "\"device\": \"%s\", \"version\": \"%s\"}\n",
 	       ms[0] / 1e3, ms[SAMPLES / 2] / 1e3, gb_s,
 	       baseline_gb_s > 0 ? gb_s / baseline_gb_s : 1,
-	       (unsigned long long)stats->nr[PAGED_IN], (unsigned long long)stats->nr[PAGED_OUT],
-	       (unsigned long long)stats->nr[PAGED_IN_PLACE],
-	       (unsigned long long)stats->nr[PAGED_WAIT], (unsigned long long)stats->nr[PAGED_SCAN],
-	       device_name, weir_version());
+	       (unsigned long long)stats->nr[WEIR_PAGED_IN],
+	       (unsigned long long)stats->nr[WEIR_PAGED_OUT],
+	       (unsigned long long)stats->nr[WEIR_PAGED_IN_PLACE],
+	       (unsigned long long)stats->nr[WEIR_PAGED_WAIT],
+	       (unsigned long long)stats->nr[WEIR_PAGED_SCAN], device_name, weir_version());
 	fflush(stdout);
 	if (!(baseline_gb_s > 0))
 		baseline_gb_s = gb_s;
@@ -121,7 +123,7 @@ static void job_print(const struct job *job, float *ms, const struct paged_stats
 /* launch: of the job, on stream. */
 template <typename F> static void measure(struct job job, F launch)
 {
-	struct paged_stats stats = {};
+	struct weir_paged_stats stats = {};
 	cudaEvent_t begin, end;
 	float ms[SAMPLES];
 
@@ -209,45 +211,45 @@ struct bare {
 };
 
 struct paged {
-	const struct paged_view *view;
-	struct paged_warp w;
-	struct paged_place span;
-	struct paged_cursor cursor;
+	const struct weir_paged_view *view;
+	struct weir_paged_warp w;
+	struct weir_paged_place span;
+	struct weir_paged_cursor cursor;
 
 	__device__ void begin()
 	{
-		w = paged_enter(view);
+		w = weir_paged_enter(view);
 		cursor = {};
 	}
 	__device__ int4 *get(uint64_t page, bool write)
 	{
-		return (int4 *)paged_span_get(&w, 0, page << view->page_shift,
-					      write ? PT_WRITE : PT_READ, &span);
+		return (int4 *)weir_paged_span_get(&w, 0, page << view->page_shift,
+						   write ? PT_WRITE : PT_READ, &span);
 	}
 	__device__ void put()
 	{
-		paged_span_put(&w, &span);
+		weir_paged_span_put(&w, &span);
 	}
 	template <typename T, uint32_t nr> __device__ void row(uint64_t index, T (&value)[nr])
 	{
-		paged_read_row<T, nr>(&w, &cursor, 0, index, 32, value);
+		weir_paged_read_row<T, nr>(&w, &cursor, 0, index, 32, value);
 	}
 	template <typename T, uint32_t nr>
 	__device__ void read_n(const uint64_t (&index)[nr], T (&value)[nr])
 	{
-		paged_read_n<T, nr>(&w, 0, index, value);
+		weir_paged_read_n<T, nr>(&w, 0, index, value);
 	}
 	template <typename T> __device__ void add(uint64_t index, T value)
 	{
-		paged_atomic_add<T>(&w, 0, index, value);
+		weir_paged_atomic_add<T>(&w, 0, index, value);
 	}
 	__device__ void quiesce()
 	{
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
 	__device__ void end()
 	{
-		paged_leave(&w);
+		weir_paged_leave(&w);
 	}
 };
 
@@ -289,7 +291,7 @@ __device__ static inline void pages_body(A a, uint32_t page_shift, uint64_t nr_p
 
 template <bool write>
 __global__ void __launch_bounds__(1024, 1)
-	pages_paged(const __grid_constant__ struct paged_view view, uint64_t nr_pages,
+	pages_paged(const __grid_constant__ struct weir_paged_view view, uint64_t nr_pages,
 		    bool at_random, uint64_t *sink)
 {
 	struct paged a = {&view, {}, {}, {}};
@@ -328,7 +330,7 @@ template <typename A> __device__ static inline void stream_body(A a, uint64_t nr
 		*sink = sum;
 }
 
-__global__ void stream_paged(const __grid_constant__ struct paged_view view, uint64_t nr,
+__global__ void stream_paged(const __grid_constant__ struct weir_paged_view view, uint64_t nr,
 			     uint64_t *sink)
 {
 	struct paged a = {&view, {}, {}, {}};
@@ -366,7 +368,7 @@ __device__ static inline void random_body(A a, uint64_t mask, uint64_t nr, uint6
 		*sink = sum;
 }
 
-__global__ void random_paged(const __grid_constant__ struct paged_view view, uint64_t mask,
+__global__ void random_paged(const __grid_constant__ struct weir_paged_view view, uint64_t mask,
 			     uint64_t nr, uint64_t *sink)
 {
 	struct paged a = {&view, {}, {}, {}};
@@ -392,7 +394,7 @@ template <typename A> __device__ static inline void gups_body(A a, uint64_t mask
 	a.end();
 }
 
-__global__ void gups_paged(const __grid_constant__ struct paged_view view, uint64_t mask,
+__global__ void gups_paged(const __grid_constant__ struct weir_paged_view view, uint64_t mask,
 			   uint64_t nr)
 {
 	struct paged a = {&view, {}, {}, {}};
@@ -494,7 +496,7 @@ static void part_cold(uint64_t bytes)
 }
 
 /* Every page in the frame of its number, since long. */
-__global__ void make_resident(struct paged_view view)
+__global__ void make_resident(struct weir_paged_view view)
 {
 	for (uint64_t i = thread_nr(); i < view.range[0].nr_pages; i += nr_threads()) {
 		view.range[0].entry[i] = pt_entry(PT_RESIDENT, 1, i) | PT_REF;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <vector>
 
-#include "src/paging/device.cuh"
+#include "weir/device.cuh"
 #include "tests/gpu/base.cuh"
 
 #ifndef LAUNCH
@@ -21,7 +21,7 @@
 
 /* abort lies in the GPU's memory: who faults looks at it each time. */
 struct pool {
-	struct paged_view view;
+	struct weir_paged_view view;
 	uint64_t *abort;
 	uint32_t nr_slots; /* warps that can be resident at a time */
 	uint32_t nr_sms;
@@ -60,7 +60,7 @@ static uint64_t pool_page_bytes(const struct pool *pool)
 
 static void pool_create(struct pool *pool, uint32_t page_shift, uint64_t nr_frames)
 {
-	struct paged_view *v = &pool->view;
+	struct weir_paged_view *v = &pool->view;
 	struct pt_shared shared = {};
 	cudaDeviceProp gpu;
 
@@ -82,7 +82,7 @@ static void pool_create(struct pool *pool, uint32_t page_shift, uint64_t nr_fram
 	v->table.window = nr_frames < 16 ? 1 : nr_frames / 8;
 	v->table.nr_slots = pool->nr_slots;
 	check(cudaMalloc((void **)&v->frames, nr_frames << page_shift), "cudaMalloc: frames");
-	v->stats = (struct paged_stats *)pool_zeroed(PAGED_STATS_NR * sizeof(*v->stats));
+	v->stats = (struct weir_paged_stats *)pool_zeroed(WEIR_PAGED_STATS_NR * sizeof(*v->stats));
 }
 
 static void pool_destroy(struct pool *pool)
@@ -108,7 +108,7 @@ static uint32_t pool_range_add(struct pool *pool, void *host, uint64_t bytes, ui
 	struct pt_table *t = &pool->view.table;
 	struct pt_range *range = &pool->view.range[t->nr_ranges];
 
-	if (t->nr_ranges == PAGED_RANGES_MAX)
+	if (t->nr_ranges == WEIR_PAGED_RANGES_MAX)
 		die("pool", "no more ranges");
 	range->nr_pages = (bytes - 1) / pool_page_bytes(pool) + 1;
 	range->entry = (uint64_t *)pool_zeroed(range->nr_pages * sizeof(uint64_t));
@@ -123,7 +123,7 @@ static uint32_t pool_range_add(struct pool *pool, void *host, uint64_t bytes, ui
 /* ------------------------------------------------------------------ while no kernel runs */
 
 /* A warp a frame: write back what is dirty; and evict it. */
-__global__ void pool_flush_kernel(const __grid_constant__ struct paged_view v, bool evict)
+__global__ void pool_flush_kernel(const __grid_constant__ struct weir_paged_view v, bool evict)
 {
 	uint64_t warp = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / 32;
 	uint64_t nr_warps = (uint64_t)gridDim.x * blockDim.x / 32;
@@ -135,10 +135,11 @@ __global__ void pool_flush_kernel(const __grid_constant__ struct paged_view v, b
 			continue;
 		entry = *pt_entry_at(&v.table, owner - 1);
 		if (entry & PT_DIRTY)
-			paged_copy(paged_host(&v, owner - 1), paged_frame(&v, (uint32_t)i),
-				   paged_bytes(&v, owner - 1), ~0u);
+			weir_paged_copy(weir_paged_host(&v, owner - 1),
+					weir_paged_frame(&v, (uint32_t)i),
+					weir_paged_bytes(&v, owner - 1), ~0u);
 		__syncwarp();
-		if (paged_lane())
+		if (weir_paged_lane())
 			continue;
 		*pt_entry_at(&v.table, owner - 1) =
 			evict ? pt_entry(PT_ABSENT, 0, 0) : entry & ~PT_DIRTY;
@@ -171,14 +172,14 @@ static void pool_set_abort(struct pool *pool, bool on)
 }
 
 /* What happened since the last call. */
-static inline struct paged_stats pool_stats(struct pool *pool)
+static inline struct weir_paged_stats pool_stats(struct pool *pool)
 {
-	struct paged_stats all[PAGED_STATS_NR], sum = {};
+	struct weir_paged_stats all[WEIR_PAGED_STATS_NR], sum = {};
 
 	copy_now(all, pool->view.stats, sizeof(all), "statistics");
 	fill_now(pool->view.stats, 0, sizeof(all));
-	for (uint32_t i = 0; i < PAGED_STATS_NR; i++)
-		for (int event = 0; event < PAGED_EVENT_NR; event++)
+	for (uint32_t i = 0; i < WEIR_PAGED_STATS_NR; i++)
+		for (int event = 0; event < WEIR_PAGED_EVENT_NR; event++)
 			sum.nr[event] += all[i].nr[event];
 	return sum;
 }

@@ -123,7 +123,7 @@ static bool test_settle(struct test *t, const char *name)
 __attribute__((format(printf, 4, 5))) static void report(struct test *t, bool good,
 							 const char *name, const char *format, ...)
 {
-	struct paged_stats stats = pool_stats(&t->pool);
+	struct weir_paged_stats stats = pool_stats(&t->pool);
 	char shape[128];
 	va_list args;
 
@@ -133,10 +133,10 @@ __attribute__((format(printf, 4, 5))) static void report(struct test *t, bool go
 	nr_cases++;
 	nr_failed += !good;
 	printf("%-4s %-16s %-40s in %llu, out %llu, in place %llu, waits %llu\n",
-	       good ? "ok" : "FAIL", name, shape, (unsigned long long)stats.nr[PAGED_IN],
-	       (unsigned long long)stats.nr[PAGED_OUT],
-	       (unsigned long long)stats.nr[PAGED_IN_PLACE],
-	       (unsigned long long)stats.nr[PAGED_WAIT]);
+	       good ? "ok" : "FAIL", name, shape, (unsigned long long)stats.nr[WEIR_PAGED_IN],
+	       (unsigned long long)stats.nr[WEIR_PAGED_OUT],
+	       (unsigned long long)stats.nr[WEIR_PAGED_IN_PLACE],
+	       (unsigned long long)stats.nr[WEIR_PAGED_WAIT]);
 	fflush(stdout);
 }
 
@@ -156,82 +156,84 @@ static bool words_are(const struct test *t, uint64_t version)
 /* ------------------------------------------------------------------ reads */
 
 /* Each word must be at the version. seed: 0: in order. */
-__global__ void kernel_read(const __grid_constant__ struct paged_view view, uint32_t range,
+__global__ void kernel_read(const __grid_constant__ struct weir_paged_view view, uint32_t range,
 			    uint64_t nr_words, uint64_t nr_reads, uint64_t seed, uint64_t version,
 			    struct found *found)
 {
-	struct paged_warp w = paged_enter(&view);
+	struct weir_paged_warp w = weir_paged_enter(&view);
 
 	for (uint64_t i = thread_nr(); i < nr_reads; i += nr_threads()) {
 		uint64_t index = seed ? mix(i + seed) % nr_words : i % nr_words;
 
-		expect(found, index, paged_read<uint64_t>(&w, range, index), stamp(index, version));
-		paged_quiesce(&w);
+		expect(found, index, weir_paged_read<uint64_t>(&w, range, index),
+		       stamp(index, version));
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 /* The same through cursors: each thread reads words in a row. */
-__global__ void kernel_read_near(const __grid_constant__ struct paged_view view, uint32_t range,
-				 uint64_t nr_words, uint32_t row, struct found *found)
+__global__ void kernel_read_near(const __grid_constant__ struct weir_paged_view view,
+				 uint32_t range, uint64_t nr_words, uint32_t row,
+				 struct found *found)
 {
-	struct paged_warp w = paged_enter(&view);
-	struct paged_cursor cursor = {};
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_cursor cursor = {};
 
 	for (uint64_t at = thread_nr() * row; at < nr_words; at += nr_threads() * row) {
 		for (uint64_t i = at; i < at + row && i < nr_words; i++)
-			expect(found, i, paged_read_near<uint64_t>(&w, &cursor, range, i),
+			expect(found, i, weir_paged_read_near<uint64_t>(&w, &cursor, range, i),
 			       stamp(i, 0));
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 /* Rows of a warp, 8 words a lane; and as many at random. */
-__global__ void kernel_read_more(const __grid_constant__ struct paged_view view, uint32_t range,
-				 uint64_t nr_words, struct found *found)
+__global__ void kernel_read_more(const __grid_constant__ struct weir_paged_view view,
+				 uint32_t range, uint64_t nr_words, struct found *found)
 {
-	struct paged_warp w = paged_enter(&view);
-	struct paged_cursor cursor = {};
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_cursor cursor = {};
 	uint64_t index[8], value[8];
 
-	for (uint64_t at = thread_nr() / 32 * 256 + paged_lane(); at < nr_words;
+	for (uint64_t at = thread_nr() / 32 * 256 + weir_paged_lane(); at < nr_words;
 	     at += nr_threads() * 8) {
-		paged_read_row<uint64_t, 8>(&w, &cursor, range, at, 32, value);
+		weir_paged_read_row<uint64_t, 8>(&w, &cursor, range, at, 32, value);
 		for (uint32_t i = 0; i < 8; i++)
 			expect(found, at + i * 32, value[i],
 			       at + i * 32 < nr_words ? stamp(at + i * 32, 0) : 0);
 		for (uint32_t i = 0; i < 8; i++)
 			index[i] = mix(at + i) % (nr_words + 5);
-		paged_read_n<uint64_t, 8>(&w, range, index, value);
+		weir_paged_read_n<uint64_t, 8>(&w, range, index, value);
 		for (uint32_t i = 0; i < 8; i++)
 			expect(found, index[i], value[i],
 			       index[i] < nr_words ? stamp(index[i], 0) : 0);
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 /* A warp a page, through spans. */
-__global__ void kernel_read_span(const __grid_constant__ struct paged_view view, uint32_t range,
-				 uint64_t nr_words, struct found *found)
+__global__ void kernel_read_span(const __grid_constant__ struct weir_paged_view view,
+				 uint32_t range, uint64_t nr_words, struct found *found)
 {
 	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
-	struct paged_warp w = paged_enter(&view);
-	struct paged_place span;
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
 
 	for (uint64_t at = thread_nr() / 32 * per_page; at < nr_words;
 	     at += nr_threads() / 32 * per_page) {
-		const uint64_t *word = (const uint64_t *)paged_span_get(
+		const uint64_t *word = (const uint64_t *)weir_paged_span_get(
 			&w, range, at * sizeof(uint64_t), PT_READ, &span);
 
-		for (uint64_t i = paged_lane(); i < per_page && at + i < nr_words; i += 32)
+		for (uint64_t i = weir_paged_lane(); i < per_page && at + i < nr_words; i += 32)
 			expect(found, at + i, word ? word[i] : 0, stamp(at + i, 0));
 		__syncwarp();
-		paged_span_put(&w, &span);
-		paged_quiesce(&w);
+		weir_paged_span_put(&w, &span);
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 /* One warp, one frame. */
@@ -294,39 +296,41 @@ static void case_hot(void)
 
 /* Of nr_words from `begin`, each 32 belong to one warp, each word to one lane: it finds there what
  * it wrote before. By elements and by spans in turn. */
-__global__ void kernel_update(const __grid_constant__ struct paged_view view, uint32_t range,
+__global__ void kernel_update(const __grid_constant__ struct weir_paged_view view, uint32_t range,
 			      uint64_t begin, uint64_t nr_words, uint64_t from, uint32_t rounds,
 			      struct found *found)
 {
 	uint64_t warp = thread_nr() / 32, nr_warps = nr_threads() / 32;
 	uint64_t nr_rows = (nr_words + 31) / 32;
 	uint64_t nr = warp < nr_rows ? (nr_rows - warp - 1) / nr_warps + 1 : 0;
-	struct paged_warp w = paged_enter(&view);
-	struct paged_place span;
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
 
 	for (uint64_t i = 0; i < nr * rounds; i++) {
 		uint64_t row = warp + nr_warps * (i % nr * OWN_PRIME % nr);
-		uint64_t index = begin + row * 32 + paged_lane(), version = from + i / nr;
+		uint64_t index = begin + row * 32 + weir_paged_lane(), version = from + i / nr;
 
 		if (i / nr % 2) {
-			uint64_t *word = (uint64_t *)paged_span_get(
+			uint64_t *word = (uint64_t *)weir_paged_span_get(
 				&w, range, (begin + row * 32) * sizeof(uint64_t), PT_WRITE, &span);
 
 			if (index < begin + nr_words) {
-				expect(found, index, word[paged_lane()], stamp(index, version));
-				word[paged_lane()] = stamp(index, version + 1);
+				expect(found, index, word[weir_paged_lane()],
+				       stamp(index, version));
+				word[weir_paged_lane()] = stamp(index, version + 1);
 			}
 			__syncwarp();
-			paged_span_put(&w, &span);
+			weir_paged_span_put(&w, &span);
 		} else if (index < begin + nr_words) {
-			expect(found, index, paged_read<uint64_t>(&w, range, index),
+			expect(found, index, weir_paged_read<uint64_t>(&w, range, index),
 			       stamp(index, version));
-			if (!paged_write<uint64_t>(&w, range, index, stamp(index, version + 1)))
+			if (!weir_paged_write<uint64_t>(&w, range, index,
+							stamp(index, version + 1)))
 				expect(found, index, 0, 1);
 		}
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 static void case_update(uint32_t page_shift, uint64_t nr_frames, uint64_t nr_words, uint32_t admit)
@@ -370,7 +374,7 @@ static void case_host(void)
 /* With admissions stopped, all is done in place. */
 static void case_abort(void)
 {
-	struct paged_stats stats;
+	struct weir_paged_stats stats;
 	struct test t;
 	bool good;
 
@@ -380,7 +384,7 @@ static void case_abort(void)
 	       t.found);
 	good = test_settle(&t, "abort");
 	stats = pool_stats(&t.pool);
-	good &= !stats.nr[PAGED_IN] && stats.nr[PAGED_IN_PLACE];
+	good &= !stats.nr[WEIR_PAGED_IN] && stats.nr[WEIR_PAGED_IN_PLACE];
 	pool_set_abort(&t.pool, false);
 	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 2, 2,
 	       t.found);
@@ -398,19 +402,19 @@ __host__ __device__ static inline uint64_t add_target(uint64_t thread, uint32_t 
 
 /* Counters lie `apart` elements from each other. */
 template <typename T>
-__global__ void kernel_add(const __grid_constant__ struct paged_view view, uint32_t range,
+__global__ void kernel_add(const __grid_constant__ struct weir_paged_view view, uint32_t range,
 			   uint64_t nr_counters, uint64_t apart, uint32_t adds, struct found *found)
 {
-	struct paged_warp w = paged_enter(&view);
+	struct weir_paged_warp w = weir_paged_enter(&view);
 
 	for (uint32_t i = 0; i < adds; i++) {
 		uint64_t counter = add_target(thread_nr(), i, nr_counters);
 
-		if (!paged_atomic_add<T>(&w, range, counter * apart, (T)1))
+		if (!weir_paged_atomic_add<T>(&w, range, counter * apart, (T)1))
 			expect(found, counter, 0, 1);
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 template <typename T>
@@ -448,30 +452,31 @@ static void case_add(const char *type, uint64_t nr_frames, uint64_t nr_counters,
 
 /* Each thread has a word in every page, and counts in it how often it came by. Half of the lanes,
  * others each time, go to a page of their own at random; the other half reads a word of another. */
-__global__ void kernel_divergent(const __grid_constant__ struct paged_view view, uint32_t range,
-				 uint64_t nr_pages, uint32_t rounds, struct found *found)
+__global__ void kernel_divergent(const __grid_constant__ struct weir_paged_view view,
+				 uint32_t range, uint64_t nr_pages, uint32_t rounds,
+				 struct found *found)
 {
 	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
 	uint64_t mine = thread_nr(), value;
-	struct paged_warp w = paged_enter(&view);
+	struct weir_paged_warp w = weir_paged_enter(&view);
 
 	for (uint32_t i = 0; i < rounds; i++) {
 		uint64_t random = mix(mine * rounds + i);
 		uint64_t index = random % nr_pages * per_page + mine;
 
 		if (random >> 40 & 1) {
-			value = paged_read<uint64_t>(&w, range, index);
+			value = weir_paged_read<uint64_t>(&w, range, index);
 			expect(found, index, value >> VERSION_BITS, index);
-			if (!paged_write<uint64_t>(&w, range, index, value + 1))
+			if (!weir_paged_write<uint64_t>(&w, range, index, value + 1))
 				expect(found, index, 0, 1);
 		} else {
 			index = index - mine + (mine + i) % nr_threads();
-			value = paged_read<uint64_t>(&w, range, index);
+			value = weir_paged_read<uint64_t>(&w, range, index);
 			expect(found, index, value >> VERSION_BITS, index);
 		}
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
-	paged_leave(&w);
+	weir_paged_leave(&w);
 }
 
 static bool divergent_right(const struct test *t, uint64_t nr_pages, uint32_t rounds)
@@ -518,36 +523,37 @@ static void case_divergent(uint64_t nr_frames, uint64_t nr_pages)
 
 /* Each warp holds a page to write and one to read over many quiescent points and reads others then;
  * the warps of a block meet at a barrier while they hold them. */
-__global__ void kernel_pinned(const __grid_constant__ struct paged_view view, uint32_t range,
+__global__ void kernel_pinned(const __grid_constant__ struct weir_paged_view view, uint32_t range,
 			      uint64_t nr_pages, uint32_t rounds, struct found *found)
 {
 	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
 	uint64_t warp = thread_nr() / 32;
 	uint64_t first = warp % nr_pages * per_page + warp / nr_pages * 32;
 	uint64_t far = (warp * 5 + 1) % nr_pages * per_page + per_page - 32;
-	uint64_t mine = first + paged_lane();
-	struct paged_warp w = paged_enter(&view);
-	struct paged_place out, in;
-	uint64_t *word = (uint64_t *)paged_span_get(&w, range, first * sizeof(uint64_t),
-						    PT_WRITE | PT_PIN, &out);
-	uint64_t *other = (uint64_t *)paged_span_get(&w, range, far * sizeof(uint64_t),
-						     PT_READ | PT_PIN, &in);
+	uint64_t mine = first + weir_paged_lane();
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place out, in;
+	uint64_t *word = (uint64_t *)weir_paged_span_get(&w, range, first * sizeof(uint64_t),
+							 PT_WRITE | PT_PIN, &out);
+	uint64_t *other = (uint64_t *)weir_paged_span_get(&w, range, far * sizeof(uint64_t),
+							  PT_READ | PT_PIN, &in);
 
 	for (uint32_t i = 0; i < rounds; i++) {
 		uint64_t random = mix(thread_nr() * rounds + i) % nr_pages * per_page;
 
-		expect(found, mine, word[paged_lane()], stamp(mine, i));
-		word[paged_lane()] = stamp(mine, i + 1);
-		expect(found, far, other[paged_lane()], stamp(far + paged_lane(), 0));
-		random += per_page - 1 - paged_lane(); /* nobody writes there */
-		expect(found, random, paged_read<uint64_t>(&w, range, random), stamp(random, 0));
+		expect(found, mine, word[weir_paged_lane()], stamp(mine, i));
+		word[weir_paged_lane()] = stamp(mine, i + 1);
+		expect(found, far, other[weir_paged_lane()], stamp(far + weir_paged_lane(), 0));
+		random += per_page - 1 - weir_paged_lane(); /* nobody writes there */
+		expect(found, random, weir_paged_read<uint64_t>(&w, range, random),
+		       stamp(random, 0));
 		if (i == rounds / 2)
 			__syncthreads();
-		paged_quiesce(&w);
+		weir_paged_quiesce(&w);
 	}
-	paged_span_put(&w, &in);
-	paged_span_put(&w, &out);
-	paged_leave(&w);
+	weir_paged_span_put(&w, &in);
+	weir_paged_span_put(&w, &out);
+	weir_paged_leave(&w);
 }
 
 static void case_pinned(uint64_t nr_frames, uint64_t nr_pages)
@@ -576,32 +582,32 @@ static void case_pinned(uint64_t nr_frames, uint64_t nr_pages)
 enum { LIMIT_NR = 12 };
 
 /* Range 0 can be written, 1 cannot; there is no other. All lanes see the same. */
-__global__ void kernel_limits(const __grid_constant__ struct paged_view view, uint64_t nr_words,
-			      uint64_t *outcome)
+__global__ void kernel_limits(const __grid_constant__ struct weir_paged_view view,
+			      uint64_t nr_words, uint64_t *outcome)
 {
-	struct paged_warp w = paged_enter(&view);
-	struct paged_place span;
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
 	uint64_t seen[LIMIT_NR];
 
-	seen[0] = paged_read<uint64_t>(&w, 0, nr_words - 1);
-	seen[1] = paged_read<uint64_t>(&w, 0, nr_words);
-	seen[2] = paged_read<uint64_t>(&w, 0, 1ull << 61); /* its offset would wrap */
-	seen[3] = paged_read<uint64_t>(&w, 2, 0);
-	seen[4] = paged_read<uint64_t>(&w, PAGED_RANGES_MAX, 0);
-	seen[5] = paged_write<uint64_t>(&w, 0, nr_words, 1);
-	seen[6] = paged_write<uint64_t>(&w, 1, 0, 1);
-	seen[7] = paged_atomic_add<unsigned long long>(&w, 1, 0, 1);
-	seen[8] = paged_span_get(&w, 0, nr_words * 8, PT_READ, &span) != nullptr;
-	paged_span_put(&w, &span);
-	seen[9] = paged_span_get(&w, 1, 0, PT_WRITE, &span) != nullptr;
-	paged_span_put(&w, &span);
-	seen[10] = *(const uint64_t *)paged_span_get(&w, 1, 8, PT_READ, &span);
-	paged_span_put(&w, &span);
-	seen[11] = paged_read<uint64_t>(&w, 1, 2);
-	paged_quiesce(&w);
-	paged_leave(&w);
+	seen[0] = weir_paged_read<uint64_t>(&w, 0, nr_words - 1);
+	seen[1] = weir_paged_read<uint64_t>(&w, 0, nr_words);
+	seen[2] = weir_paged_read<uint64_t>(&w, 0, 1ull << 61); /* its offset would wrap */
+	seen[3] = weir_paged_read<uint64_t>(&w, 2, 0);
+	seen[4] = weir_paged_read<uint64_t>(&w, WEIR_PAGED_RANGES_MAX, 0);
+	seen[5] = weir_paged_write<uint64_t>(&w, 0, nr_words, 1);
+	seen[6] = weir_paged_write<uint64_t>(&w, 1, 0, 1);
+	seen[7] = weir_paged_atomic_add<unsigned long long>(&w, 1, 0, 1);
+	seen[8] = weir_paged_span_get(&w, 0, nr_words * 8, PT_READ, &span) != nullptr;
+	weir_paged_span_put(&w, &span);
+	seen[9] = weir_paged_span_get(&w, 1, 0, PT_WRITE, &span) != nullptr;
+	weir_paged_span_put(&w, &span);
+	seen[10] = *(const uint64_t *)weir_paged_span_get(&w, 1, 8, PT_READ, &span);
+	weir_paged_span_put(&w, &span);
+	seen[11] = weir_paged_read<uint64_t>(&w, 1, 2);
+	weir_paged_quiesce(&w);
+	weir_paged_leave(&w);
 	for (uint32_t i = 0; i < LIMIT_NR; i++)
-		outcome[i * 32 + paged_lane()] = seen[i];
+		outcome[i * 32 + weir_paged_lane()] = seen[i];
 }
 
 static void case_limits(uint64_t nr_frames)

@@ -3,7 +3,7 @@
 #
 # Every interleaving of the paging protocol's steps, for a few agents on two pages and one frame:
 # tests/paging/model.pml, explored by spin over the step machine as it is. Nothing may be found in
-# it, and something in each of its deliberate faults (PT_MUTANT in src/paging/pt_arch.h) but those
+# it, and something in each of its deliberate faults (PT_MUTANT in include/weir/paging/pt_arch.h) but those
 # of memory order alone. Needs SOURCE_DIR and CC. Prints a line a test.
 #
 # WEIR_PAGING_MODEL=full explores more, which takes minutes and up to 10 GB for each of two runs at a
@@ -34,7 +34,7 @@ explore()
 	# shellcheck disable=SC2086 # words are meant to be split
 	if spin $2 -a "$model" >log 2>&1 &&
 		$CC -std=gnu11 -O1 -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=10000 \
-			-I"$SOURCE_DIR" $3 pan.c -o pan >>log 2>&1; then
+			-I"$SOURCE_DIR" -I"$SOURCE_DIR/include" $3 pan.c -o pan >>log 2>&1; then
 		./pan $look -m200000 >>log 2>&1
 	fi
 	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)

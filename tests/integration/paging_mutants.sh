@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The stress of paged memory can fail: it is built with some of the protocol's deliberate faults
-# (PT_MUTANT in src/paging/pt_arch.h), and must notice each; those of memory order alone, under the
+# (PT_MUTANT in include/weir/paging/pt_arch.h), and must notice each; those of memory order alone, under the
 # thread sanitizer. Needs SOURCE_DIR and CC; clang for the sanitizer. Prints a line a test.
 #
 # Labels: slow

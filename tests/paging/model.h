@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The world of the model checker: agents that run the real step machine (src/paging/pt_step.h),
+ * The world of the model checker: agents that run the real step machine (weir/paging/pt_step.h),
  * two pages and one frame, of one number each. model.pml chooses who goes next and what an agent
  * begins; all the rest is here. One call of world_step() is one operation on what agents share.
  *
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "src/paging/pt_step.h"
+#include "weir/paging/pt_step.h"
 
 #ifndef NR_AGENTS
 #define NR_AGENTS 2

@@ -460,17 +460,17 @@ template <typename T> static inline T atomicAdd(T *at, T value)
 	return old;
 }
 
-static inline uint32_t paged_lane()
+static inline uint32_t weir_paged_lane()
 {
 	return warps::self->thread % 32;
 }
 
-static inline uint32_t paged_hint()
+static inline uint32_t weir_paged_hint()
 {
 	return (uint32_t)(warps::self - &warps::lanes[0]) / 32;
 }
 
-static inline uint32_t paged_clock()
+static inline uint32_t weir_paged_clock()
 {
 	return (uint32_t)warps::chance(1u << 20);
 }
@@ -540,7 +540,7 @@ static inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *gpu, in
 /* ------------------------------------------------------------------ atomics */
 
 /* A lane can be left before each of them. */
-#include "src/paging/pt_arch.h"
+#include "weir/paging/pt_arch.h"
 
 #define pt_load(...) (warps::perhaps_leave(), pt_load(__VA_ARGS__))
 #define pt_store(...) (warps::perhaps_leave(), pt_store(__VA_ARGS__))

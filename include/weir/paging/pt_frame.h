@@ -7,7 +7,7 @@
 #ifndef WEIR_PAGING_PT_FRAME_H
 #define WEIR_PAGING_PT_FRAME_H
 
-#include "src/paging/pt_agent.h"
+#include "weir/paging/pt_agent.h"
 
 /* Prepare while the hand that evicts leads by less than the window, then take; if neither is left
  * to this fault, there is no frame. */

@@ -15,9 +15,9 @@
 #ifndef WEIR_PAGING_PT_STEP_H
 #define WEIR_PAGING_PT_STEP_H
 
-#include "src/paging/pt_page.h"
-#include "src/paging/pt_frame.h"
-#include "src/paging/pt_epoch.h"
+#include "weir/paging/pt_page.h"
+#include "weir/paging/pt_frame.h"
+#include "weir/paging/pt_epoch.h"
 
 /* Begin to reach a page; the agent is online. op: PT_READ and so on. */
 PT_FN enum pt_do pt_begin(const struct pt_table *t, struct pt_agent *a, uint64_t id, unsigned op)

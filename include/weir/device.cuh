@@ -8,59 +8,67 @@
  * lane steps; all lanes that miss at the same time copy for each of them. A hit is one load of the
  * entry a lane, without the others.
  *
- *     struct paged_warp w = paged_enter(&view);
+ *     struct weir_paged_warp w = weir_paged_enter(&view);
  *     for (...) {
- *             x = paged_read<float>(&w, range, index);
+ *             x = weir_paged_read<float>(&w, range, index);
  *             ...
- *             paged_quiesce(&w);
+ *             weir_paged_quiesce(&w);
  *     }
- *     paged_leave(&w);
+ *     weir_paged_leave(&w);
  *
  * What a kernel has of its own stays in registers: what is called out of line takes and gives
  * values, and no address of a kernel's variable.
  */
-#ifndef WEIR_PAGING_DEVICE_CUH
-#define WEIR_PAGING_DEVICE_CUH
+#ifndef WEIR_DEVICE_CUH
+#define WEIR_DEVICE_CUH
 
-#include "src/paging/pt_step.h"
+#include "weir/paging/pt_step.h"
 
-#define PAGED_RANGES_MAX 16u
-#define PAGED_POLL_EVERY 64u	/* calls of paged_quiesce() between looks at the epoch */
-#define PAGED_ADVANCE_EVERY 32u /* looks after a slow access, of which one tries to advance it */
-#define PAGED_STATS_NR 64u
+#define WEIR_PAGED_RANGES_MAX 16u
+#define WEIR_PAGED_POLL_EVERY 64u /* calls of weir_paged_quiesce() between looks at the epoch */
+#define WEIR_PAGED_ADVANCE_EVERY \
+	32u /* looks after a slow access, of which one tries to advance it */
+#define WEIR_PAGED_STATS_NR 64u
 
-enum paged_event { PAGED_IN, PAGED_OUT, PAGED_IN_PLACE, PAGED_WAIT, PAGED_SCAN, PAGED_EVENT_NR };
+enum weir_paged_event {
+	WEIR_PAGED_IN,
+	WEIR_PAGED_OUT,
+	WEIR_PAGED_IN_PLACE,
+	WEIR_PAGED_WAIT,
+	WEIR_PAGED_SCAN,
+	WEIR_PAGED_EVENT_NR
+};
 
 /* Of the warps whose slot says so; added up by the host. */
-struct paged_stats {
-	PT_ALIGNED(PT_LINE) uint64_t nr[PAGED_EVENT_NR];
+struct weir_paged_stats {
+	PT_ALIGNED(PT_LINE) uint64_t nr[WEIR_PAGED_EVENT_NR];
 };
 
 /* What a kernel gets, as a __grid_constant__ argument: so a hit finds its range in registers or in
  * the constant bank. slots: at least as many as warps can be resident at a time. */
-struct paged_view {
-	struct pt_table table;			 /* its ranges are in the GPU's memory, */
-	struct pt_range range[PAGED_RANGES_MAX]; /* and here, the others without bytes */
-	unsigned char *frames;			 /* each aligned to 16, as the hosts' bytes are */
-	struct paged_stats *stats;		 /* PAGED_STATS_NR of them */
+struct weir_paged_view {
+	struct pt_table table;			      /* its ranges are in the GPU's memory, */
+	struct pt_range range[WEIR_PAGED_RANGES_MAX]; /* and here, the others without bytes */
+	unsigned char *frames;		/* each aligned to 16, as the hosts' bytes are */
+	struct weir_paged_stats *stats; /* WEIR_PAGED_STATS_NR of them */
 	uint32_t page_shift;
 };
 
 /* A warp's; the same in all its lanes, but for what is said to be a lane's. */
-struct paged_warp {
-	const struct paged_view *view;
+struct weir_paged_warp {
+	const struct weir_paged_view *view;
 	uint32_t epoch; /* its low half: the whole one is in the slot, which nobody else writes */
 	uint32_t slot;
-	uint32_t lanes;	   /* that were together at paged_enter() */
+	uint32_t lanes;	   /* that were together at weir_paged_enter() */
 	uint32_t nr_held;  /* this lane's unpinned spans */
-	uint32_t nr_since; /* a lane's: calls of paged_quiesce() since the epoch was looked at */
+	uint32_t nr_since; /* a lane's: quiescent points since the epoch was looked at */
 };
 
-#define PAGED_PINNED 1u /* paged_done() gives a pin back */
-#define PAGED_FRAME 2u	/* it is in a frame: as good as a hit */
+#define WEIR_PAGED_PINNED 1u /* weir_paged_done() gives a pin back */
+#define WEIR_PAGED_FRAME 2u  /* it is in a frame: as good as a hit */
 
-/* Where an access may go; for those that hold a pin, until paged_done(). */
-struct paged_place {
+/* Where an access may go; for those that hold a pin, until weir_paged_done(). */
+struct weir_paged_place {
 	unsigned char *addr; /* NULL: there is no such element, or it may not be written */
 	uint64_t id;
 	uint32_t group;
@@ -70,7 +78,7 @@ struct paged_place {
 /* ------------------------------------------------------------------ lanes */
 
 #ifdef __CUDACC__
-__device__ static inline uint32_t paged_lane()
+__device__ static inline uint32_t weir_paged_lane()
 {
 	uint32_t lane;
 
@@ -79,7 +87,7 @@ __device__ static inline uint32_t paged_lane()
 }
 
 /* Most warps that are resident have another one, and a warp keeps its own most of the time. */
-__device__ static inline uint32_t paged_hint()
+__device__ static inline uint32_t weir_paged_hint()
 {
 	uint32_t sm, warp;
 
@@ -88,30 +96,32 @@ __device__ static inline uint32_t paged_hint()
 	return sm * 64 + warp;
 }
 
-__device__ static inline uint32_t paged_clock()
+__device__ static inline uint32_t weir_paged_clock()
 {
 	return (uint32_t)clock();
 }
 #endif
 
-__device__ static inline bool paged_leads(uint32_t group)
+__device__ static inline bool weir_paged_leads(uint32_t group)
 {
-	return paged_lane() == (uint32_t)__ffs(group) - 1;
+	return weir_paged_lane() == (uint32_t)__ffs(group) - 1;
 }
 
-__device__ static inline unsigned char *paged_host(const struct paged_view *v, uint64_t id)
+__device__ static inline unsigned char *weir_paged_host(const struct weir_paged_view *v,
+							uint64_t id)
 {
 	return (unsigned char *)v->table.range[id >> PT_PAGE_BITS].host +
 	       ((id & (PT_PAGE_MAX - 1)) << v->page_shift);
 }
 
-__device__ static inline unsigned char *paged_frame(const struct paged_view *v, uint32_t frame)
+__device__ static inline unsigned char *weir_paged_frame(const struct weir_paged_view *v,
+							 uint32_t frame)
 {
 	return v->frames + ((uint64_t)frame << v->page_shift);
 }
 
 /* Bytes of a page: the last one of a range may be cut short. */
-__device__ static inline uint32_t paged_bytes(const struct paged_view *v, uint64_t id)
+__device__ static inline uint32_t weir_paged_bytes(const struct weir_paged_view *v, uint64_t id)
 {
 	uint64_t left = v->table.range[id >> PT_PAGE_BITS].bytes -
 			((id & (PT_PAGE_MAX - 1)) << v->page_shift);
@@ -119,18 +129,18 @@ __device__ static inline uint32_t paged_bytes(const struct paged_view *v, uint64
 	return left >> v->page_shift ? 1u << v->page_shift : (uint32_t)left;
 }
 
-__device__ static inline void paged_count(const struct paged_view *v, uint32_t slot,
-					  enum paged_event event)
+__device__ static inline void weir_paged_count(const struct weir_paged_view *v, uint32_t slot,
+					       enum weir_paged_event event)
 {
-	pt_add(&v->stats[slot % PAGED_STATS_NR].nr[event], 1, PT_RELAXED);
+	pt_add(&v->stats[slot % WEIR_PAGED_STATS_NR].nr[event], 1, PT_RELAXED);
 }
 
 /* Copy a page's bytes with all lanes of the group. Not unrolled, since what is called sets a
  * kernel's registers; enough warps keep the link busy without. */
-__device__ __noinline__ static void paged_copy(unsigned char *to, const unsigned char *from,
-					       uint32_t bytes, uint32_t group)
+__device__ __noinline__ static void weir_paged_copy(unsigned char *to, const unsigned char *from,
+						    uint32_t bytes, uint32_t group)
 {
-	uint32_t rank = __popc(group & ((1u << paged_lane()) - 1)), lanes = __popc(group);
+	uint32_t rank = __popc(group & ((1u << weir_paged_lane()) - 1)), lanes = __popc(group);
 
 #pragma unroll 1
 	for (uint32_t at = rank * 16; at < (bytes & ~15u); at += lanes * 16)
@@ -142,10 +152,10 @@ __device__ __noinline__ static void paged_copy(unsigned char *to, const unsigned
 
 /* Whether every slot is at this epoch, or offline: pt_slot_lags() of all of them, but with one
  * fence for what was loaded relaxed. */
-__device__ __noinline__ static bool paged_scan(const struct pt_table *t, uint64_t global,
-					       uint32_t group)
+__device__ __noinline__ static bool weir_paged_scan(const struct pt_table *t, uint64_t global,
+						    uint32_t group)
 {
-	uint32_t rank = __popc(group & ((1u << paged_lane()) - 1)), lanes = __popc(group);
+	uint32_t rank = __popc(group & ((1u << weir_paged_lane()) - 1)), lanes = __popc(group);
 	bool lags = false;
 
 #pragma unroll 2
@@ -159,7 +169,7 @@ __device__ __noinline__ static bool paged_scan(const struct pt_table *t, uint64_
 }
 
 /* Step to where other lanes are needed. Not inlined, for the same reason. */
-__device__ __noinline__ static int paged_steps(const struct pt_table *t, struct pt_agent *a)
+__device__ __noinline__ static int weir_paged_steps(const struct pt_table *t, struct pt_agent *a)
 {
 	enum pt_do verdict;
 
@@ -171,8 +181,9 @@ __device__ __noinline__ static int paged_steps(const struct pt_table *t, struct 
 }
 
 /* What lane `who` needs all lanes for, as its agent says. */
-__device__ __noinline__ static void paged_help(const struct paged_view *v, struct pt_agent *a,
-					       uint32_t lanes, int who, int verdict)
+__device__ __noinline__ static void weir_paged_help(const struct weir_paged_view *v,
+						    struct pt_agent *a, uint32_t lanes, int who,
+						    int verdict)
 {
 	uint32_t frame = __shfl_sync(lanes, a->frame, who);
 	uint64_t page;
@@ -181,20 +192,22 @@ __device__ __noinline__ static void paged_help(const struct paged_view *v, struc
 	verdict = __shfl_sync(lanes, verdict, who);
 	if (verdict == PT_COPY_IN) {
 		page = __shfl_sync(lanes, a->id, who);
-		paged_copy(paged_frame(v, frame), paged_host(v, page), paged_bytes(v, page), lanes);
+		weir_paged_copy(weir_paged_frame(v, frame), weir_paged_host(v, page),
+				weir_paged_bytes(v, page), lanes);
 	} else if (verdict == PT_COPY_OUT) {
 		page = __shfl_sync(lanes, a->victim, who);
-		paged_copy(paged_host(v, page), paged_frame(v, frame), paged_bytes(v, page), lanes);
+		weir_paged_copy(weir_paged_host(v, page), weir_paged_frame(v, frame),
+				weir_paged_bytes(v, page), lanes);
 	} else {
-		ok = paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
-		if (paged_lane() == (uint32_t)who)
+		ok = weir_paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
+		if (weir_paged_lane() == (uint32_t)who)
 			a->scan_ok = ok;
 	}
-	if (paged_lane() == (uint32_t)who)
-		paged_count(v, a->slot,
-			    verdict == PT_COPY_IN    ? PAGED_IN
-			    : verdict == PT_COPY_OUT ? PAGED_OUT
-						     : PAGED_SCAN);
+	if (weir_paged_lane() == (uint32_t)who)
+		weir_paged_count(v, a->slot,
+				 verdict == PT_COPY_IN	  ? WEIR_PAGED_IN
+				 : verdict == PT_COPY_OUT ? WEIR_PAGED_OUT
+							  : WEIR_PAGED_SCAN);
 }
 
 /*
@@ -205,27 +218,27 @@ __device__ __noinline__ static void paged_help(const struct paged_view *v, struc
  * An agent that waits for another warp's holds no claim, and is stepped again only after those of
  * this warp that have one are served: so nobody waits for a warp that waits.
  */
-__device__ __noinline__ static int paged_drive(const struct paged_view *v, struct pt_agent *a,
-					       uint32_t lanes, int verdict)
+__device__ __noinline__ static int weir_paged_drive(const struct weir_paged_view *v,
+						    struct pt_agent *a, uint32_t lanes, int verdict)
 {
 	uint32_t scans, todo;
 
 #pragma unroll 1
 	while (__any_sync(lanes, !pt_final((enum pt_do)verdict))) {
 		if (!pt_final((enum pt_do)verdict))
-			verdict = paged_steps(&v->table, a);
+			verdict = weir_paged_steps(&v->table, a);
 		__syncwarp(lanes);
 		scans = __ballot_sync(lanes, verdict == PT_SCAN);
 		todo = __ballot_sync(lanes, verdict == PT_COPY_IN || verdict == PT_COPY_OUT);
 		if (scans) /* first: it holds a lock */
 			todo = scans;
 		if (!todo && verdict == PT_WAIT) {
-			paged_count(v, a->slot, PAGED_WAIT);
+			weir_paged_count(v, a->slot, WEIR_PAGED_WAIT);
 			__nanosleep(100);
 		}
 #pragma unroll 1
 		for (; todo; todo &= todo - 1)
-			paged_help(v, a, lanes, __ffs(todo) - 1, verdict);
+			weir_paged_help(v, a, lanes, __ffs(todo) - 1, verdict);
 		__syncwarp(lanes);
 	}
 	return verdict;
@@ -233,7 +246,7 @@ __device__ __noinline__ static int paged_drive(const struct paged_view *v, struc
 
 /* ------------------------------------------------------------------ epochs */
 
-struct paged_online {
+struct weir_paged_online {
 	uint32_t epoch;
 	uint32_t slot;
 };
@@ -241,11 +254,11 @@ struct paged_online {
 /* A slot that no online warp has, by one lane, which announces in it. There are as many as warps
  * can be resident, so one is free at any time; and who has one is resident: nobody waits for a warp
  * that has not started. */
-__device__ static inline void paged_slot_take(const struct pt_table *t, struct pt_agent *a)
+__device__ static inline void weir_paged_slot_take(const struct pt_table *t, struct pt_agent *a)
 {
 	uint64_t nobody = 0;
 
-	a->slot = paged_hint() % t->nr_slots;
+	a->slot = weir_paged_hint() % t->nr_slots;
 	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
 #pragma unroll 1
 	while (!pt_cas(&t->slot[a->slot], &nobody, a->global)) {
@@ -255,27 +268,27 @@ __device__ static inline void paged_slot_take(const struct pt_table *t, struct p
 	pt_entered(a);
 }
 
-__device__ __noinline__ static struct paged_online paged_come_online(const struct paged_view *v,
-								     uint32_t lanes)
+__device__ __noinline__ static struct weir_paged_online
+weir_paged_come_online(const struct weir_paged_view *v, uint32_t lanes)
 {
 	struct pt_agent a = {};
-	struct paged_online online;
+	struct weir_paged_online online;
 	int leader = __ffs(lanes) - 1;
 
-	if (paged_leads(lanes))
-		paged_slot_take(&v->table, &a);
-	paged_drive(v, &a, lanes, paged_leads(lanes) ? PT_AGAIN : PT_DONE);
+	if (weir_paged_leads(lanes))
+		weir_paged_slot_take(&v->table, &a);
+	weir_paged_drive(v, &a, lanes, weir_paged_leads(lanes) ? PT_AGAIN : PT_DONE);
 	online.epoch = (uint32_t)__shfl_sync(lanes, a.epoch, leader);
 	online.slot = __shfl_sync(lanes, a.slot, leader);
 	return online;
 }
 
 /* With all lanes that will ever use it together. */
-__device__ static inline struct paged_warp paged_enter(const struct paged_view *v)
+__device__ static inline struct weir_paged_warp weir_paged_enter(const struct weir_paged_view *v)
 {
 	uint32_t lanes = __activemask();
-	struct paged_online online = paged_come_online(v, lanes);
-	struct paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0};
+	struct weir_paged_online online = weir_paged_come_online(v, lanes);
+	struct weir_paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0};
 
 	return w;
 }
@@ -285,8 +298,8 @@ __device__ static inline struct paged_warp paged_enter(const struct paged_view *
  * page was met that is too young for plain hits (slow), try sometimes to advance it: otherwise it
  * would stay so while nobody needs frames.
  */
-__device__ __noinline__ static uint32_t paged_look(const struct paged_view *v, uint32_t slot,
-						   uint32_t lanes, bool slow)
+__device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_view *v,
+							uint32_t slot, uint32_t lanes, bool slow)
 {
 	uint64_t epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 	uint64_t global = pt_load(&v->table.shared->epoch, PT_RELAXED);
@@ -295,18 +308,19 @@ __device__ __noinline__ static uint32_t paged_look(const struct paged_view *v, u
 	if (__all_sync(lanes, global == epoch)) {
 		uint32_t leader = (uint32_t)__ffs(lanes) - 1;
 
-		slow = slow &&
-		       __shfl_sync(lanes, paged_clock(), leader) / 64 % PAGED_ADVANCE_EVERY == 0;
+		slow = slow && __shfl_sync(lanes, weir_paged_clock(), leader) / 64 %
+					       WEIR_PAGED_ADVANCE_EVERY ==
+				       0;
 		if (!slow)
 			return (uint32_t)epoch;
 		a.slot = slot;
 		pt_advance(&a);
-		paged_drive(v, &a, lanes, paged_leads(lanes) ? PT_AGAIN : PT_DONE);
+		weir_paged_drive(v, &a, lanes, weir_paged_leads(lanes) ? PT_AGAIN : PT_DONE);
 	}
 	global = pt_load(&v->table.shared->epoch, PT_ACQUIRE);
 	global = epoch + __reduce_min_sync(lanes, (unsigned)(global - epoch));
 	__syncwarp(lanes);
-	if (global != epoch && paged_leads(lanes))
+	if (global != epoch && weir_paged_leads(lanes))
 		pt_store(&v->table.slot[slot], global, PT_RELEASE);
 	__syncwarp(lanes);
 	return (uint32_t)global;
@@ -315,29 +329,30 @@ __device__ __noinline__ static uint32_t paged_look(const struct paged_view *v, u
 /* Pass a quiescent point, if all lanes are together and none holds an unpinned span; else nothing:
  * frames are then reused later. Cheap: the epoch is looked at now and then, or after a slow
  * access. */
-__device__ static inline void paged_quiesce(struct paged_warp *w)
+__device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 {
 	bool slow;
 
 	w->nr_since++;
-	if (__activemask() != w->lanes || !__any_sync(w->lanes, w->nr_since >= PAGED_POLL_EVERY) ||
+	if (__activemask() != w->lanes ||
+	    !__any_sync(w->lanes, w->nr_since >= WEIR_PAGED_POLL_EVERY) ||
 	    __any_sync(w->lanes, w->nr_held != 0))
 		return;
-	slow = __any_sync(w->lanes, w->nr_since > PAGED_POLL_EVERY);
+	slow = __any_sync(w->lanes, w->nr_since > WEIR_PAGED_POLL_EVERY);
 	w->nr_since = 0;
-	w->epoch = paged_look(w->view, w->slot, w->lanes, slow);
+	w->epoch = weir_paged_look(w->view, w->slot, w->lanes, slow);
 }
 
-__device__ static inline void paged_leave(struct paged_warp *w)
+__device__ static inline void weir_paged_leave(struct weir_paged_warp *w)
 {
 	__syncwarp(w->lanes);
-	if (paged_leads(w->lanes))
+	if (weir_paged_leads(w->lanes))
 		pt_store(&w->view->table.slot[w->slot], 0, PT_RELEASE);
 }
 
 /* ------------------------------------------------------------------ places */
 
-struct paged_reached {
+struct weir_paged_reached {
 	unsigned char *addr;
 	uint32_t group;
 	uint32_t flags;
@@ -347,71 +362,73 @@ struct paged_reached {
  * The slow path. Lanes that are here together, for the same of one pool (compilers may make one
  * call of several), help each other; of those that want the same page the first one has the agent.
  */
-__device__ __noinline__ static struct paged_reached
-paged_reach(const struct paged_view *v, uint32_t slot, uint64_t id, uint32_t rest, uint32_t op)
+__device__ __noinline__ static struct weir_paged_reached
+weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint64_t id, uint32_t rest,
+		 uint32_t op)
 {
 	uint32_t lanes =
 		__match_any_sync(__activemask(), (unsigned long long)(uintptr_t)v << 5 | op);
-	struct paged_reached to = {};
+	struct weir_paged_reached to = {};
 	struct pt_agent a = {};
 	int verdict = PT_DONE, leader;
 
 	to.group = __match_any_sync(lanes, (unsigned long long)id);
 	leader = __ffs(to.group) - 1;
-	if (paged_leads(to.group)) {
+	if (weir_paged_leads(to.group)) {
 		a.slot = slot;
 		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 		verdict = pt_begin(&v->table, &a, id, op);
 	}
-	verdict = paged_drive(v, &a, lanes, verdict);
+	verdict = weir_paged_drive(v, &a, lanes, verdict);
 	verdict = __shfl_sync(lanes, verdict, leader);
 	a.frame = __shfl_sync(lanes, a.frame, leader);
 	a.pinned = __shfl_sync(lanes, a.pinned, leader);
-	to.flags = (a.pinned ? PAGED_PINNED : 0) | (verdict == PT_HIT ? PAGED_FRAME : 0);
+	to.flags = (a.pinned ? WEIR_PAGED_PINNED : 0) | (verdict == PT_HIT ? WEIR_PAGED_FRAME : 0);
 	if (verdict == PT_HIT)
-		to.addr = paged_frame(v, a.frame) + rest;
+		to.addr = weir_paged_frame(v, a.frame) + rest;
 	else if (verdict == PT_IN_PLACE)
-		to.addr = paged_host(v, id) + rest;
-	if (verdict == PT_IN_PLACE && paged_leads(to.group))
-		paged_count(v, slot, PAGED_IN_PLACE);
+		to.addr = weir_paged_host(v, id) + rest;
+	if (verdict == PT_IN_PLACE && weir_paged_leads(to.group))
+		weir_paged_count(v, slot, WEIR_PAGED_IN_PLACE);
 	return to;
 }
 
 /* Whether there is such an element. */
 template <typename T>
-__device__ static inline bool paged_there(const struct paged_warp *w, uint32_t range,
-					  uint64_t index)
+__device__ static inline bool weir_paged_there(const struct weir_paged_warp *w, uint32_t range,
+					       uint64_t index)
 {
-	return range < PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T);
+	return range < WEIR_PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T);
 }
 
 /* The hit path, of what is there: NULL if it is no hit. */
-__device__ static inline unsigned char *paged_hit(const struct paged_warp *w, uint32_t range,
-						  uint64_t offset, bool write)
+__device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_warp *w,
+						       uint32_t range, uint64_t offset, bool write)
 {
-	const struct paged_view *v = w->view;
+	const struct weir_paged_view *v = w->view;
 	uint64_t entry = pt_load(&v->range[range].entry[offset >> v->page_shift], PT_RELAXED);
 
 	if (!pt_hit(entry, write) || !pt_settled(entry, w->epoch))
 		return nullptr;
-	return paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
+	return weir_paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
 }
 
 /* offset is inside the range. */
-__device__ static inline struct paged_place paged_find(struct paged_warp *w, uint32_t range,
-						       uint64_t offset, uint32_t op)
+__device__ static inline struct weir_paged_place
+weir_paged_find(struct weir_paged_warp *w, uint32_t range, uint64_t offset, uint32_t op)
 {
-	const struct paged_view *v = w->view;
-	struct paged_place place = {nullptr, PT_ID(range, offset >> v->page_shift), 0, PAGED_FRAME};
-	struct paged_reached reached;
+	const struct weir_paged_view *v = w->view;
+	struct weir_paged_place place = {nullptr, PT_ID(range, offset >> v->page_shift), 0,
+					 WEIR_PAGED_FRAME};
+	struct weir_paged_reached reached;
 
 	if (!(op & PT_PIN))
-		place.addr = paged_hit(w, range, offset, op & PT_WRITE);
+		place.addr = weir_paged_hit(w, range, offset, op & PT_WRITE);
 	if (place.addr)
 		return place;
-	w->nr_since = PAGED_POLL_EVERY;
-	reached = paged_reach(v, w->slot, place.id,
-			      (uint32_t)(offset & ((1ull << v->page_shift) - 1)), op);
+	w->nr_since = WEIR_PAGED_POLL_EVERY;
+	reached = weir_paged_reach(v, w->slot, place.id,
+				   (uint32_t)(offset & ((1ull << v->page_shift) - 1)), op);
 	place.addr = reached.addr;
 	place.group = reached.group;
 	place.flags = reached.flags;
@@ -419,13 +436,13 @@ __device__ static inline struct paged_place paged_find(struct paged_warp *w, uin
 }
 
 /* The access to a place is over. The group's pin is given back by one lane, after all of them. */
-__device__ static inline void paged_done(const struct paged_warp *w,
-					 const struct paged_place *place)
+__device__ static inline void weir_paged_done(const struct weir_paged_warp *w,
+					      const struct weir_paged_place *place)
 {
-	if (!(place->flags & PAGED_PINNED))
+	if (!(place->flags & WEIR_PAGED_PINNED))
 		return;
 	__syncwarp(place->group);
-	if (paged_leads(place->group))
+	if (weir_paged_leads(place->group))
 		pt_unpin(&w->view->table, place->id);
 }
 
@@ -433,29 +450,30 @@ __device__ static inline void paged_done(const struct paged_warp *w,
 
 /* index: in elements of T, whose size divides the page's. What is outside the range reads as 0. */
 template <typename T>
-__device__ static inline T paged_read(struct paged_warp *w, uint32_t range, uint64_t index)
+__device__ static inline T weir_paged_read(struct weir_paged_warp *w, uint32_t range,
+					   uint64_t index)
 {
-	struct paged_place place;
+	struct weir_paged_place place;
 
-	if (!paged_there<T>(w, range, index))
+	if (!weir_paged_there<T>(w, range, index))
 		return T();
-	place = paged_find(w, range, index * sizeof(T), PT_READ);
+	place = weir_paged_find(w, range, index * sizeof(T), PT_READ);
 	return place.addr ? *(const T *)place.addr : T();
 }
 
-/* paged_read() of several elements, whose loads are under way at the same time. */
+/* weir_paged_read() of several elements, whose loads are under way at the same time. */
 template <typename T, uint32_t nr>
-__device__ static inline void paged_read_n(struct paged_warp *w, uint32_t range,
-					   const uint64_t (&index)[nr], T (&value)[nr])
+__device__ static inline void weir_paged_read_n(struct weir_paged_warp *w, uint32_t range,
+						const uint64_t (&index)[nr], T (&value)[nr])
 {
-	const struct paged_view *v = w->view;
+	const struct weir_paged_view *v = w->view;
 	uint64_t entry[nr];
 	uint32_t missed = 0;
 
 	static_assert(nr <= 32, "a bit each");
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++)
-		entry[i] = !paged_there<T>(w, range, index[i])
+		entry[i] = !weir_paged_there<T>(w, range, index[i])
 				   ? 0
 				   : pt_load(&v->range[range]
 						      .entry[index[i] * sizeof(T) >> v->page_shift],
@@ -464,7 +482,7 @@ __device__ static inline void paged_read_n(struct paged_warp *w, uint32_t range,
 	for (uint32_t i = 0; i < nr; i++) {
 		if (pt_hit(entry[i], false) && pt_settled(entry[i], w->epoch))
 			value[i] = *(
-				const T *)(paged_frame(v, pt_frame_of(entry[i])) +
+				const T *)(weir_paged_frame(v, pt_frame_of(entry[i])) +
 					   (index[i] * sizeof(T) & ((1ull << v->page_shift) - 1)));
 		else
 			missed |= 1u << i;
@@ -474,70 +492,72 @@ __device__ static inline void paged_read_n(struct paged_warp *w, uint32_t range,
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++)
 		if (missed >> i & 1)
-			value[i] = paged_read<T>(w, range, index[i]);
+			value[i] = weir_paged_read<T>(w, range, index[i]);
 }
 
 /* Where one element may be written; no address: outside the range, or that is read-only. */
 template <typename T>
-__device__ static inline struct paged_place paged_find_write(struct paged_warp *w, uint32_t range,
-							     uint64_t index)
+__device__ static inline struct weir_paged_place
+weir_paged_find_write(struct weir_paged_warp *w, uint32_t range, uint64_t index)
 {
-	struct paged_place nowhere = {nullptr, 0, 0, 0};
+	struct weir_paged_place nowhere = {nullptr, 0, 0, 0};
 
-	return paged_there<T>(w, range, index) ? paged_find(w, range, index * sizeof(T), PT_WRITE)
-					       : nowhere;
+	return weir_paged_there<T>(w, range, index)
+		       ? weir_paged_find(w, range, index * sizeof(T), PT_WRITE)
+		       : nowhere;
 }
 
 /* @return whether it was written: not outside the range, nor if that is read-only */
 template <typename T>
-__device__ static inline bool paged_write(struct paged_warp *w, uint32_t range, uint64_t index,
-					  T value)
+__device__ static inline bool weir_paged_write(struct weir_paged_warp *w, uint32_t range,
+					       uint64_t index, T value)
 {
-	struct paged_place place = paged_find_write<T>(w, range, index);
+	struct weir_paged_place place = weir_paged_find_write<T>(w, range, index);
 
 	if (!place.addr)
 		return false;
 	*(T *)place.addr = value;
-	paged_done(w, &place);
+	weir_paged_done(w, &place);
 	return true;
 }
 
 /* atomicAdd(), at device scope, in the frame or in place. */
 template <typename T>
-__device__ static inline bool paged_atomic_add(struct paged_warp *w, uint32_t range, uint64_t index,
-					       T value)
+__device__ static inline bool weir_paged_atomic_add(struct weir_paged_warp *w, uint32_t range,
+						    uint64_t index, T value)
 {
-	struct paged_place place = paged_find_write<T>(w, range, index);
+	struct weir_paged_place place = weir_paged_find_write<T>(w, range, index);
 
 	if (!place.addr)
 		return false;
 	atomicAdd((T *)place.addr, value);
-	paged_done(w, &place);
+	weir_paged_done(w, &place);
 	return true;
 }
 
 /* A lane's translation of one page, for elements that lie together. Zeroed at first. */
-struct paged_cursor {
+struct weir_paged_cursor {
 	unsigned char *page; /* where it begins */
 	uint64_t number;
 	uint32_t epoch; /* at which it was found: it is good as long as the warp is at that */
 };
 
-/* paged_read() of what is mostly in the page of the read before, in the same range. */
+/* weir_paged_read() of what is mostly in the page of the read before, in the same range. */
 template <typename T>
-__device__ static inline T paged_read_near(struct paged_warp *w, struct paged_cursor *c,
-					   uint32_t range, uint64_t index)
+__device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
+						struct weir_paged_cursor *c, uint32_t range,
+						uint64_t index)
 {
 	uint64_t offset = index * sizeof(T), number = offset >> w->view->page_shift;
 	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
-	struct paged_place place;
+	struct weir_paged_place place;
 
-	if (!paged_there<T>(w, range, index))
+	if (!weir_paged_there<T>(w, range, index))
 		return T();
 	if (number == c->number && w->epoch == c->epoch)
 		return *(const T *)(c->page + rest);
-	place = paged_find(w, range, offset, PT_READ);
-	if (place.addr && place.flags & PAGED_FRAME) {
+	place = weir_paged_find(w, range, offset, PT_READ);
+	if (place.addr && place.flags & WEIR_PAGED_FRAME) {
 		c->page = place.addr - rest;
 		c->number = number;
 		c->epoch = w->epoch;
@@ -545,19 +565,19 @@ __device__ static inline T paged_read_near(struct paged_warp *w, struct paged_cu
 	return place.addr ? *(const T *)place.addr : T();
 }
 
-/* paged_read_near() of several elements, `apart` from each other, in order: at once where they lie
- * in the page of the read before. */
+/* weir_paged_read_near() of several elements, `apart` from each other, in order: at once where they
+ * lie in the page of the read before. */
 template <typename T, uint32_t nr>
-__device__ static inline void paged_read_row(struct paged_warp *w, struct paged_cursor *c,
-					     uint32_t range, uint64_t index, uint32_t apart,
-					     T (&value)[nr])
+__device__ static inline void weir_paged_read_row(struct weir_paged_warp *w,
+						  struct weir_paged_cursor *c, uint32_t range,
+						  uint64_t index, uint32_t apart, T (&value)[nr])
 {
 	uint64_t offset = index * sizeof(T), last = index + (uint64_t)(nr - 1) * apart;
 	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
 
 	if (offset >> w->view->page_shift == c->number && w->epoch == c->epoch &&
 	    last * sizeof(T) >> w->view->page_shift == c->number &&
-	    paged_there<T>(w, range, last)) {
+	    weir_paged_there<T>(w, range, last)) {
 #pragma unroll
 		for (uint32_t i = 0; i < nr; i++)
 			value[i] = ((const T *)(c->page + rest))[i * apart];
@@ -565,29 +585,31 @@ __device__ static inline void paged_read_row(struct paged_warp *w, struct paged_
 	}
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++)
-		value[i] = paged_read_near<T>(w, c, range, index + (uint64_t)i * apart);
+		value[i] = weir_paged_read_near<T>(w, c, range, index + (uint64_t)i * apart);
 }
 
 /*
- * An address up to the end of its page, until paged_span_put() by the same lanes together. op:
+ * An address up to the end of its page, until weir_paged_span_put() by the same lanes together. op:
  * PT_READ or PT_WRITE, with PT_PIN to pass quiescent points meanwhile. NULL: outside the range, or
  * it is read-only.
  */
-__device__ static inline void *paged_span_get(struct paged_warp *w, uint32_t range, uint64_t offset,
-					      uint32_t op, struct paged_place *span)
+__device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, uint32_t range,
+						   uint64_t offset, uint32_t op,
+						   struct weir_paged_place *span)
 {
 	*span = {};
-	if (!paged_there<unsigned char>(w, range, offset))
+	if (!weir_paged_there<unsigned char>(w, range, offset))
 		return nullptr;
-	*span = paged_find(w, range, offset, op | PT_SPAN);
-	w->nr_held += span->addr && !(span->flags & PAGED_PINNED);
+	*span = weir_paged_find(w, range, offset, op | PT_SPAN);
+	w->nr_held += span->addr && !(span->flags & WEIR_PAGED_PINNED);
 	return span->addr;
 }
 
-__device__ static inline void paged_span_put(struct paged_warp *w, const struct paged_place *span)
+__device__ static inline void weir_paged_span_put(struct weir_paged_warp *w,
+						  const struct weir_paged_place *span)
 {
-	w->nr_held -= span->addr && !(span->flags & PAGED_PINNED);
-	paged_done(w, span);
+	w->nr_held -= span->addr && !(span->flags & WEIR_PAGED_PINNED);
+	weir_paged_done(w, span);
 }
 
 #endif

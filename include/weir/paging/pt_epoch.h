@@ -6,7 +6,7 @@
 #ifndef WEIR_PAGING_PT_EPOCH_H
 #define WEIR_PAGING_PT_EPOCH_H
 
-#include "src/paging/pt_agent.h"
+#include "weir/paging/pt_agent.h"
 
 /* Whether the agent with this slot keeps the epoch from going beyond `global`. */
 PT_FN bool pt_slot_lags(const struct pt_table *t, uint32_t slot, uint64_t global)

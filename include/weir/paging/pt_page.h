@@ -6,7 +6,7 @@
 #ifndef WEIR_PAGING_PT_PAGE_H
 #define WEIR_PAGING_PT_PAGE_H
 
-#include "src/paging/pt_agent.h"
+#include "weir/paging/pt_agent.h"
 
 /* Where it is: used there, pinned if that is for longer, or if it changes something. */
 PT_FN enum pt_do pt_in_place(struct pt_agent *a)

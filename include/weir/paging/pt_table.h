@@ -9,7 +9,7 @@
 #ifndef WEIR_PAGING_PT_TABLE_H
 #define WEIR_PAGING_PT_TABLE_H
 
-#include "src/paging/pt_arch.h"
+#include "weir/paging/pt_arch.h"
 
 /*
  * An entry, from bit 0 up:

@@ -3,7 +3,7 @@
 #ifndef WEIR_PAGING_PT_AGENT_H
 #define WEIR_PAGING_PT_AGENT_H
 
-#include "src/paging/pt_table.h"
+#include "weir/paging/pt_table.h"
 
 /* What the platform is to do. */
 enum pt_do {
