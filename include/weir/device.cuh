@@ -23,36 +23,10 @@
 #define WEIR_DEVICE_CUH
 
 #include "weir/paging/pt_step.h"
+#include "weir/paging/view.h"
 
-#define WEIR_PAGED_RANGES_MAX 16u
-#define WEIR_PAGED_POLL_EVERY 64u /* calls of weir_paged_quiesce() between looks at the epoch */
-#define WEIR_PAGED_ADVANCE_EVERY \
-	32u /* looks after a slow access, of which one tries to advance it */
-#define WEIR_PAGED_STATS_NR 64u
-
-enum weir_paged_event {
-	WEIR_PAGED_IN,
-	WEIR_PAGED_OUT,
-	WEIR_PAGED_IN_PLACE,
-	WEIR_PAGED_WAIT,
-	WEIR_PAGED_SCAN,
-	WEIR_PAGED_EVENT_NR
-};
-
-/* Of the warps whose slot says so; added up by the host. */
-struct weir_paged_stats {
-	PT_ALIGNED(PT_LINE) uint64_t nr[WEIR_PAGED_EVENT_NR];
-};
-
-/* What a kernel gets, as a __grid_constant__ argument: so a hit finds its range in registers or in
- * the constant bank. slots: at least as many as warps can be resident at a time. */
-struct weir_paged_view {
-	struct pt_table table;			      /* its ranges are in the GPU's memory, */
-	struct pt_range range[WEIR_PAGED_RANGES_MAX]; /* and here, the others without bytes */
-	unsigned char *frames;		/* each aligned to 16, as the hosts' bytes are */
-	struct weir_paged_stats *stats; /* WEIR_PAGED_STATS_NR of them */
-	uint32_t page_shift;
-};
+#define WEIR_PAGED_POLL_EVERY 64u    /* quiescent points between looks at the epoch */
+#define WEIR_PAGED_ADVANCE_EVERY 32u /* looks after a slow access, of which one advances it */
 
 /* A warp's; the same in all its lanes, but for what is said to be a lane's. */
 struct weir_paged_warp {
@@ -129,10 +103,14 @@ __device__ static inline uint32_t weir_paged_bytes(const struct weir_paged_view 
 	return left >> v->page_shift ? 1u << v->page_shift : (uint32_t)left;
 }
 
+/* id: the page that it happened to. */
 __device__ static inline void weir_paged_count(const struct weir_paged_view *v, uint32_t slot,
-					       enum weir_paged_event event)
+					       uint64_t id, enum weir_paged_event event)
 {
-	pt_add(&v->stats[slot % WEIR_PAGED_STATS_NR].nr[event], 1, PT_RELAXED);
+	uint32_t range = (uint32_t)(id >> PT_PAGE_BITS);
+
+	pt_add(&v->counts[slot % WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX + range].nr[event], 1,
+	       PT_RELAXED);
 }
 
 /* Copy a page's bytes with all lanes of the group. Not unrolled, since what is called sets a
@@ -186,7 +164,7 @@ __device__ __noinline__ static void weir_paged_help(const struct weir_paged_view
 						    int verdict)
 {
 	uint32_t frame = __shfl_sync(lanes, a->frame, who);
-	uint64_t page;
+	uint64_t page = 0;
 	bool ok;
 
 	verdict = __shfl_sync(lanes, verdict, who);
@@ -203,11 +181,13 @@ __device__ __noinline__ static void weir_paged_help(const struct weir_paged_view
 		if (weir_paged_lane() == (uint32_t)who)
 			a->scan_ok = ok;
 	}
-	if (weir_paged_lane() == (uint32_t)who)
-		weir_paged_count(v, a->slot,
-				 verdict == PT_COPY_IN	  ? WEIR_PAGED_IN
-				 : verdict == PT_COPY_OUT ? WEIR_PAGED_OUT
-							  : WEIR_PAGED_SCAN);
+	if (weir_paged_lane() != (uint32_t)who)
+		return;
+	if (verdict == PT_SCAN)
+		weir_paged_count(v, a->slot, 0, WEIR_PAGED_SCAN);
+	else
+		weir_paged_count(v, a->slot, page,
+				 verdict == PT_COPY_IN ? WEIR_PAGED_IN : WEIR_PAGED_OUT);
 }
 
 /*
@@ -233,7 +213,7 @@ __device__ __noinline__ static int weir_paged_drive(const struct weir_paged_view
 		if (scans) /* first: it holds a lock */
 			todo = scans;
 		if (!todo && verdict == PT_WAIT) {
-			weir_paged_count(v, a->slot, WEIR_PAGED_WAIT);
+			weir_paged_count(v, a->slot, a->id, WEIR_PAGED_WAIT);
 			__nanosleep(100);
 		}
 #pragma unroll 1
@@ -388,17 +368,29 @@ weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint64_t id, ui
 		to.addr = weir_paged_frame(v, a.frame) + rest;
 	else if (verdict == PT_IN_PLACE)
 		to.addr = weir_paged_host(v, id) + rest;
-	if (verdict == PT_IN_PLACE && weir_paged_leads(to.group))
-		weir_paged_count(v, slot, WEIR_PAGED_IN_PLACE);
+	if (verdict != PT_HIT && weir_paged_leads(to.group))
+		weir_paged_count(v, slot, id,
+				 verdict == PT_IN_PLACE ? WEIR_PAGED_IN_PLACE : WEIR_PAGED_REFUSED);
 	return to;
 }
 
-/* Whether there is such an element. */
+/* Count an access outside its range. */
+__device__ __noinline__ static void weir_paged_refuse(const struct weir_paged_view *v,
+						      uint32_t slot, uint32_t range)
+{
+	weir_paged_count(v, slot, PT_ID(range < WEIR_PAGED_RANGES_MAX ? range : 0, 0),
+			 WEIR_PAGED_REFUSED);
+}
+
+/* Whether there is such an element; if not, that is counted. */
 template <typename T>
 __device__ static inline bool weir_paged_there(const struct weir_paged_warp *w, uint32_t range,
 					       uint64_t index)
 {
-	return range < WEIR_PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T);
+	if (range < WEIR_PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T))
+		return true;
+	weir_paged_refuse(w->view, w->slot, range);
+	return false;
 }
 
 /* The hit path, of what is there: NULL if it is no hit. */

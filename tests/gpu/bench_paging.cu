@@ -89,7 +89,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void job_print(const struct job *job, float *ms, const struct weir_paged_stats *stats)
+static void job_print(const struct job *job, float *ms, const struct weir_paged_counts *stats)
 {
 	double bytes = job->bytes > 0
 			       ? job->bytes
@@ -123,7 +123,7 @@ static void job_print(const struct job *job, float *ms, const struct weir_paged_
 /* launch: of the job, on stream. */
 template <typename F> static void measure(struct job job, F launch)
 {
-	struct weir_paged_stats stats = {};
+	struct weir_paged_counts stats = {};
 	cudaEvent_t begin, end;
 	float ms[SAMPLES];
 
@@ -133,7 +133,7 @@ template <typename F> static void measure(struct job job, F launch)
 		if (job.before)
 			job.before(&job);
 		if (job.pool)
-			pool_stats(job.pool);
+			pool_counts(job.pool);
 		check(cudaEventRecord(begin, stream), job.kernel);
 		launch(&job);
 		check(cudaGetLastError(), job.kernel);
@@ -144,7 +144,7 @@ template <typename F> static void measure(struct job job, F launch)
 		if (i >= WARM_UPS)
 			check(cudaEventElapsedTime(&ms[i - WARM_UPS], begin, end), job.kernel);
 		if (job.pool)
-			stats = pool_stats(job.pool);
+			stats = pool_counts(job.pool);
 	}
 	check(cudaEventDestroy(begin), "cudaEventDestroy");
 	check(cudaEventDestroy(end), "cudaEventDestroy");

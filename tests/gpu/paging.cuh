@@ -18,6 +18,7 @@
 #endif
 
 #define POOL_WATCH_S 10 /* no kernel of a test takes so long */
+#define POOL_COUNTS_NR (WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX)
 
 /* abort lies in the GPU's memory: who faults looks at it each time. */
 struct pool {
@@ -82,7 +83,7 @@ static void pool_create(struct pool *pool, uint32_t page_shift, uint64_t nr_fram
 	v->table.window = nr_frames < 16 ? 1 : nr_frames / 8;
 	v->table.nr_slots = pool->nr_slots;
 	check(cudaMalloc((void **)&v->frames, nr_frames << page_shift), "cudaMalloc: frames");
-	v->stats = (struct weir_paged_stats *)pool_zeroed(WEIR_PAGED_STATS_NR * sizeof(*v->stats));
+	v->counts = (struct weir_paged_counts *)pool_zeroed(POOL_COUNTS_NR * sizeof(*v->counts));
 }
 
 static void pool_destroy(struct pool *pool)
@@ -97,7 +98,7 @@ static void pool_destroy(struct pool *pool)
 	check(cudaFree(t->shared), "cudaFree");
 	check(cudaFree(pool->abort), "cudaFree");
 	check(cudaFree(pool->view.frames), "cudaFree");
-	check(cudaFree(pool->view.stats), "cudaFree");
+	check(cudaFree(pool->view.counts), "cudaFree");
 	check(cudaStreamDestroy(pool->side), "cudaStreamDestroy");
 }
 
@@ -171,14 +172,15 @@ static void pool_set_abort(struct pool *pool, bool on)
 	check(cudaStreamSynchronize(pool->side), "the abort word");
 }
 
-/* What happened since the last call. */
-static inline struct weir_paged_stats pool_stats(struct pool *pool)
+/* What happened since the last call, in all ranges. */
+static inline struct weir_paged_counts pool_counts(struct pool *pool)
 {
-	struct weir_paged_stats all[WEIR_PAGED_STATS_NR], sum = {};
+	static struct weir_paged_counts all[POOL_COUNTS_NR];
+	struct weir_paged_counts sum = {};
 
-	copy_now(all, pool->view.stats, sizeof(all), "statistics");
-	fill_now(pool->view.stats, 0, sizeof(all));
-	for (uint32_t i = 0; i < WEIR_PAGED_STATS_NR; i++)
+	copy_now(all, pool->view.counts, sizeof(all), "counts");
+	fill_now(pool->view.counts, 0, sizeof(all));
+	for (uint32_t i = 0; i < POOL_COUNTS_NR; i++)
 		for (int event = 0; event < WEIR_PAGED_EVENT_NR; event++)
 			sum.nr[event] += all[i].nr[event];
 	return sum;

@@ -123,7 +123,7 @@ static bool test_settle(struct test *t, const char *name)
 __attribute__((format(printf, 4, 5))) static void report(struct test *t, bool good,
 							 const char *name, const char *format, ...)
 {
-	struct weir_paged_stats stats = pool_stats(&t->pool);
+	struct weir_paged_counts stats = pool_counts(&t->pool);
 	char shape[128];
 	va_list args;
 
@@ -374,7 +374,7 @@ static void case_host(void)
 /* With admissions stopped, all is done in place. */
 static void case_abort(void)
 {
-	struct weir_paged_stats stats;
+	struct weir_paged_counts stats;
 	struct test t;
 	bool good;
 
@@ -383,7 +383,7 @@ static void case_abort(void)
 	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 0, 2,
 	       t.found);
 	good = test_settle(&t, "abort");
-	stats = pool_stats(&t.pool);
+	stats = pool_counts(&t.pool);
 	good &= !stats.nr[WEIR_PAGED_IN] && stats.nr[WEIR_PAGED_IN_PLACE];
 	pool_set_abort(&t.pool, false);
 	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 2, 2,

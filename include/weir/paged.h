@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paged memory, the host's side: ranges of the host's memory that kernels page for themselves,
+ * through frames in a GPU's memory. What kernels call is weir/device.cuh; docs/paging-protocol.md
+ * says why it holds. Conventions are those of weir/weir.h.
+ *
+ *     weir_paged_create(machine, &config, &pool);
+ *     weir_paged_range_add(pool, &range_config, &range, &host);
+ *     ... fill host ...
+ *     weir_paged_begin(pool, stream, &view);
+ *     kernel<<<..., weir_stream_native(stream)>>>(view, range, ...);
+ *     weir_paged_end(pool, stream);
+ *     weir_paged_sync(pool);
+ *     weir_flush(pool);
+ *     ... read host ...
+ *
+ * A pool is *online* from weir_paged_begin() until what was queued before weir_paged_end() is done.
+ * Meanwhile the host touches no byte of its ranges, and functions that say so return -EBUSY, with
+ * nothing done. Otherwise the host's bytes are the program's, with this rule: after a kernel wrote,
+ * weir_flush() before the host reads them; weir_paged_drain() before it writes them.
+ *
+ * Every function may be called from any thread.
+ */
+#ifndef WEIR_PAGED_H
+#define WEIR_PAGED_H
+
+#include "weir/paging/view.h"
+#include "weir/weir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Frames of one GPU, all of one page size, and the ranges that share them. */
+struct weir_paged;
+
+/**
+ * Kernels of the pool's own. They are compiled with the program's, by nvcc: weir/device.cuh has
+ * them, as weir_paged_kernels. Without, on a simulated machine, the CPU does it.
+ */
+struct weir_paged_kernels {
+	/** Queue on a CUstream: write back what is dirty, and with evict make all frames free.
+	 *  Nobody is online. 0 or a negative error. */
+	int (*home)(void *stream, const struct weir_paged_view *view, int evict);
+};
+
+struct weir_paged_config {
+	uint32_t device;
+	uint32_t page_bytes;	/**< 4, 8, 16 or 64 KiB; 0: 64 KiB */
+	uint64_t gpu_bytes;	/**< for frames; at least one page, cut to whole pages */
+	uint64_t gpu_max_bytes; /**< that weir_paged_set_budget() may give; 0: gpu_bytes */
+	uint32_t watch_ms;	/**< see weir_paged_sync(); 0: 2,000 */
+	const char *name;	/**< for reports; copied, cut. NULL: "paged" */
+	const struct weir_paged_kernels *kernels; /**< borrowed for as long as the pool lives */
+};
+
+/**
+ * Make a pool. Its frames are taken of the device's memory at once; beside them it takes 8 bytes a
+ * frame, and with each range 8 bytes a page.
+ *
+ * @param [in]  machine  Outlives the pool. Borrowed.
+ * @param [in]  config   Copied.
+ * @param [out] out      Owned by the caller; weir_paged_destroy() it.
+ * @return 0, or, and nothing was made:
+ *   -EINVAL   no such device or page size, no frame, more than 2^28 of them, a maximum below them
+ *   -ENOMEM   the device's memory has no room (the log says how much is asked for), or no memory
+ *             for structures
+ *   -ENOTSUP  the machine is simulated without bytes
+ *   -ENOSYS   a GPU, and no kernels
+ *   or an error of the machine.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_paged_create(struct weir_machine *machine,
+					       const struct weir_paged_config *config,
+					       struct weir_paged **out);
+
+/** Destroy a pool, its ranges with it. What is dirty is written back first. Blocks until it is not
+ *  online. Cannot fail; what could not be written back is logged as an error. */
+WEIR_API void weir_paged_destroy(struct weir_paged *pool);
+
+struct weir_paged_range_config {
+	uint64_t bytes; /**< > 0, below 2^48 pages; the last page may be cut short */
+	/** Memory that all devices reach (pinned, mapped), aligned to 16; borrowed until the range
+	 *  is removed. NULL: weir allocates it, pinned; contents are zero. */
+	void *host;
+	uint32_t admit;	  /**< a page is brought in at this touch, up to 2^20; 0: at once */
+	int read_only;	  /**< kernels do not write it: writes are refused */
+	const char *name; /**< for reports; copied, cut. NULL: "range" */
+};
+
+/**
+ * Add a range to a pool that is not online.
+ *
+ * @param [out] range  Its number, for kernels: the least that is free, below WEIR_PAGED_RANGES_MAX.
+ * @param [out] host   Its bytes. May be NULL.
+ * @return 0, or, and nothing was added: -EINVAL (a size, alignment or touch count out of range),
+ *         -ENOSPC (WEIR_PAGED_RANGES_MAX are there), -ENOMEM, -EBUSY, or an error of the machine.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
+						  const struct weir_paged_range_config *config,
+						  uint32_t *range, void **host);
+
+/** Remove a range from a pool that is not online; what is dirty is written back first.
+ *  @return 0, -EINVAL (no such range), -EBUSY, or an error of the machine: it is still there. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_range_remove(struct weir_paged *pool, uint32_t range);
+
+/**
+ * Come online: kernels queued on the stream from here to weir_paged_end() may use the pool. One
+ * bracket is open at a time; the next may begin before the last one's kernels are done if it is on
+ * the same stream.
+ *
+ * @param [out] view  For kernels, as an argument declared const __grid_constant__; valid for this
+ *                    bracket.
+ * @return 0, -WEIR_ECONTRACT (a bracket is open), -EBUSY (online on another stream), -EINVAL (a
+ *         stream of another device), or an error of the machine.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
+					      struct weir_paged_view *view);
+
+/** Close the bracket. Does not block. @return 0, -WEIR_ECONTRACT (none is open on this stream), or
+ *  an error of the machine: then the pool is online until weir_paged_sync() succeeds. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_end(struct weir_paged *pool, struct weir_stream *stream);
+
+/**
+ * Wait until the pool is not online. Blocks, and watches: when accesses have waited for
+ * config.watch_ms and no page was moved meanwhile, admission is stopped (kernels go on in place,
+ * slower, nothing is lost), the log says so and has a dump of the table, and the statistics'
+ * nr_stalls counts it; admission is allowed again with the next bracket.
+ *
+ * @return 0, or what the kernels since the last call did wrong, logged; contents are whole:
+ *   -EFAULT          an access outside its range, or a write to a read-only one; none was made
+ *   -WEIR_ECONTRACT  a warp ended without weir_paged_leave(), or with a pinned span, and was made
+ *                    to leave; or a bracket is open
+ *   or an error of the machine.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_paged_sync(struct weir_paged *pool);
+
+/** Look once, as weir_paged_sync() does while it waits: for programs that wait by other means.
+ *  @return 1: not online; 0: online; or an error of the machine. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_watch(struct weir_paged *pool);
+
+/** Write back what kernels changed: the host's bytes are right to read. Pages stay in their frames.
+ *  Blocks. @return 0, -EBUSY (online), or an error of the machine. */
+WEIR_API WEIR_MUST_CHECK int weir_flush(struct weir_paged *pool);
+
+/** weir_flush(), and all frames become free: the host's bytes may be written, too. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
+
+/**
+ * Use another number of frames, up to the maximum the pool was made for. Pages in frames that are
+ * taken away are evicted.
+ * @param [in] gpu_bytes  At least one page.
+ * @return 0, -EINVAL, -EBUSY (online), or an error of the machine, and nothing changed.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes);
+
+/** Copy between a range and a buffer of the program, with what flush or drain has to be done first.
+ *  Read-only ranges may be written so. Blocks.
+ *  @return 0, -EINVAL (not inside the range), -EBUSY (online), or an error of the machine. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_read(struct weir_paged *pool, uint32_t range,
+					     uint64_t offset, void *data, uint64_t bytes);
+WEIR_API WEIR_MUST_CHECK int weir_paged_write(struct weir_paged *pool, uint32_t range,
+					      uint64_t offset, const void *data, uint64_t bytes);
+
+/** Counts since the range was added. Hits are not counted: they touch nothing shared. */
+struct weir_paged_range_stats {
+	uint64_t nr[WEIR_PAGED_EVENT_NR];
+	uint64_t in_bytes, out_bytes; /**< copied whole pages, the last one's bytes as they are */
+};
+
+struct weir_paged_stats {
+	struct weir_paged_range_stats range[WEIR_PAGED_RANGES_MAX];
+	uint64_t nr_frames, nr_max_frames;
+	uint64_t nr_resident; /**< frames that hold a page */
+	uint64_t epoch;
+	uint64_t nr_stalls;
+};
+
+/** What has happened so far, also while kernels run: then it is of no one moment. May wait for a
+ *  copy of some KiB, not for kernels. @return 0 or an error of the machine. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_stats(struct weir_paged *pool,
+					      struct weir_paged_stats *out);
+
+/** Log the state of the table: epoch, hands, who is online, pages by state. At any time. */
+WEIR_API void weir_paged_dump(struct weir_paged *pool);
+
+/** Walk all of it: every page's frame, every frame's owner, nothing pinned or locked, clean pages
+ *  equal to the host's. Slow. @return 0, -EUCLEAN (the log says what), -EBUSY, or an error of the
+ *  machine. */
+WEIR_API WEIR_MUST_CHECK int weir_paged_check(struct weir_paged *pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
