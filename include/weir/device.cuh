@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paged memory for CUDA kernels, over the same step machine as the CPU's agents. It becomes a
- * public header with the host's side of it.
+ * Paged memory for CUDA kernels, over the same step machine as the CPU's agents. The host's side is
+ * weir/paged.h; docs/paging-protocol.md says why it holds.
  *
  * A warp comes online with all its lanes together, uses elements and spans, passes quiescent
- * points, and leaves. Lanes that want the same page at the same time form a group, whose first
- * lane steps; all lanes that miss at the same time copy for each of them. A hit is one load of the
- * entry a lane, without the others.
+ * points, and leaves.
  *
  *     struct weir_paged_warp w = weir_paged_enter(&view);
  *     for (...) {
@@ -15,6 +13,16 @@
  *             weir_paged_quiesce(&w);
  *     }
  *     weir_paged_leave(&w);
+ *
+ * A hit is one load of the page's entry a lane. When a lane misses while all lanes are together, all
+ * help: of those that want the same page the first has an agent, agents step at the same time, and
+ * all lanes copy for each. When lanes are apart, each is on its own: its access goes in place, over
+ * the link, and the page is brought in at the next quiescent point that all pass together. So
+ * everything is right in any kernel, and at full speed in one whose warps mostly stay together:
+ * better read with an index that is in range and drop the value than leave a lane out.
+ *
+ * No lane ever waits for another one of its warp but where all of them are: that lanes in parts of
+ * a warp meet, each part with a mask of its own, did not work on an H200 (CUDA 13.0).
  *
  * What a kernel has of its own stays in registers: what is called out of line takes and gives
  * values, and no address of a kernel's variable.
@@ -34,8 +42,9 @@ struct weir_paged_warp {
 	uint32_t epoch; /* its low half: the whole one is in the slot, which nobody else writes */
 	uint32_t slot;
 	uint32_t lanes;	   /* that were together at weir_paged_enter() */
-	uint32_t nr_held;  /* this lane's unpinned spans */
+	uint32_t nr_held;  /* a lane's: unpinned spans */
 	uint32_t nr_since; /* a lane's: quiescent points since the epoch was looked at */
+	uint32_t wanted;   /* a lane's: a page to bring in then; 0: none. See weir_paged_want() */
 };
 
 #define WEIR_PAGED_PINNED 1u /* weir_paged_done() gives a pin back */
@@ -45,7 +54,6 @@ struct weir_paged_warp {
 struct weir_paged_place {
 	unsigned char *addr; /* NULL: there is no such element, or it may not be written */
 	uint64_t id;
-	uint32_t group;
 	uint32_t flags;
 };
 
@@ -75,6 +83,19 @@ __device__ static inline uint32_t weir_paged_clock()
 	return (uint32_t)clock();
 }
 #endif
+
+/*
+ * A function to call out of line, as the ABI has it: who is called saves what it uses of a kernel's
+ * registers. If the compiler sees which one it is, it gives the slow path registers that the kernel
+ * does not have, and both together set how many warps are resident.
+ */
+template <typename F> __device__ static inline F weir_paged_far(F function)
+{
+#ifdef __CUDA_ARCH__
+	asm volatile("" : "+l"(function));
+#endif
+	return function;
+}
 
 __device__ static inline bool weir_paged_leads(uint32_t group)
 {
@@ -191,9 +212,9 @@ __device__ __noinline__ static void weir_paged_help(const struct weir_paged_view
 }
 
 /*
- * Bring the agents of some lanes (verdict: not final) to the end of what they began. All lanes call
- * it: agents are stepped by their own lanes at the same time, then all lanes copy for each in turn.
- * Lanes' stores are ordered before an agent's next step by the barrier.
+ * Bring the agents of some lanes (verdict: not final) to the end of what they began. All lanes of
+ * the warp call it: agents are stepped by their own lanes at the same time, then all lanes copy for
+ * each in turn. Lanes' stores are ordered before an agent's next step by the barrier.
  *
  * An agent that waits for another warp's holds no claim, and is stepped again only after those of
  * this warp that have one are served: so nobody waits for a warp that waits.
@@ -209,16 +230,19 @@ __device__ __noinline__ static int weir_paged_drive(const struct weir_paged_view
 			verdict = weir_paged_steps(&v->table, a);
 		__syncwarp(lanes);
 		scans = __ballot_sync(lanes, verdict == PT_SCAN);
-		todo = __ballot_sync(lanes, verdict == PT_COPY_IN || verdict == PT_COPY_OUT);
-		if (scans) /* first: it holds a lock */
-			todo = scans;
+		todo = scans |
+		       __ballot_sync(lanes, verdict == PT_COPY_IN || verdict == PT_COPY_OUT);
 		if (!todo && verdict == PT_WAIT) {
 			weir_paged_count(v, a->slot, a->id, WEIR_PAGED_WAIT);
 			__nanosleep(100);
 		}
 #pragma unroll 1
-		for (; todo; todo &= todo - 1)
-			weir_paged_help(v, a, lanes, __ffs(todo) - 1, verdict);
+		for (; todo; scans &= todo) { /* scans first: they hold a lock */
+			uint32_t who = __ffs(scans ? scans : todo) - 1;
+
+			weir_paged_help(v, a, lanes, (int)who, verdict);
+			todo &= ~(1u << who);
+		}
 		__syncwarp(lanes);
 	}
 	return verdict;
@@ -267,43 +291,82 @@ weir_paged_come_online(const struct weir_paged_view *v, uint32_t lanes)
 __device__ static inline struct weir_paged_warp weir_paged_enter(const struct weir_paged_view *v)
 {
 	uint32_t lanes = __activemask();
-	struct weir_paged_online online = weir_paged_come_online(v, lanes);
-	struct weir_paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0};
+	struct weir_paged_online online = weir_paged_far(weir_paged_come_online)(v, lanes);
+	struct weir_paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0, 0};
 
 	return w;
 }
 
+#define WEIR_PAGED_WANTED_BITS 28
+
+/* What weir_paged_warp.wanted says of a page. One that is too far back is not brought in so. */
+__device__ static inline uint32_t weir_paged_want(uint64_t id)
+{
+	uint64_t page = (id & (PT_PAGE_MAX - 1)) + 1;
+
+	return page >> WEIR_PAGED_WANTED_BITS
+		       ? 0
+		       : (uint32_t)(id >> PT_PAGE_BITS) << WEIR_PAGED_WANTED_BITS | (uint32_t)page;
+}
+
+/* By all lanes: bring in what each wants. */
+__device__ __noinline__ static void weir_paged_bring(const struct weir_paged_view *v, uint32_t slot,
+						     uint32_t lanes, uint32_t wanted)
+{
+	uint32_t group = __match_any_sync(lanes, wanted);
+	struct pt_agent a = {};
+	int verdict = PT_DONE;
+
+	if (wanted && weir_paged_leads(group)) {
+		a.slot = slot;
+		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
+		verdict = pt_begin(&v->table, &a,
+				   PT_ID(wanted >> WEIR_PAGED_WANTED_BITS,
+					 (wanted & ((1u << WEIR_PAGED_WANTED_BITS) - 1)) - 1),
+				   PT_PREFETCH);
+	}
+	weir_paged_drive(v, &a, lanes, verdict);
+}
+
 /*
- * Look at the epoch. If it moved on, announce what all lanes have acquired; if it did not, and a
- * page was met that is too young for plain hits (slow), try sometimes to advance it: otherwise it
- * would stay so while nobody needs frames.
+ * By all lanes: look at the epoch. If it moved on, announce what all lanes have acquired; if it did
+ * not, and a page was met that is too young for plain hits (slow), try sometimes to advance it:
+ * otherwise it would stay so while nobody needs frames. Then bring in what lanes want.
  */
 __device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_view *v,
-							uint32_t slot, uint32_t lanes, bool slow)
+							uint32_t slot, uint32_t lanes, bool slow,
+							uint32_t wanted)
 {
 	uint64_t epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 	uint64_t global = pt_load(&v->table.shared->epoch, PT_RELAXED);
+	uint32_t leader = (uint32_t)__ffs(lanes) - 1;
 	struct pt_agent a = {};
+	bool same = __all_sync(lanes, global == epoch);
 
-	if (__all_sync(lanes, global == epoch)) {
-		uint32_t leader = (uint32_t)__ffs(lanes) - 1;
-
-		slow = slow && __shfl_sync(lanes, weir_paged_clock(), leader) / 64 %
-					       WEIR_PAGED_ADVANCE_EVERY ==
-				       0;
-		if (!slow)
-			return (uint32_t)epoch;
+	if (same && slow &&
+	    __shfl_sync(lanes, weir_paged_clock(), leader) / 64 % WEIR_PAGED_ADVANCE_EVERY == 0) {
 		a.slot = slot;
 		pt_advance(&a);
 		weir_paged_drive(v, &a, lanes, weir_paged_leads(lanes) ? PT_AGAIN : PT_DONE);
+		same = false;
 	}
-	global = pt_load(&v->table.shared->epoch, PT_ACQUIRE);
-	global = epoch + __reduce_min_sync(lanes, (unsigned)(global - epoch));
-	__syncwarp(lanes);
-	if (global != epoch && weir_paged_leads(lanes))
-		pt_store(&v->table.slot[slot], global, PT_RELEASE);
-	__syncwarp(lanes);
+	if (!same) {
+		global = pt_load(&v->table.shared->epoch, PT_ACQUIRE);
+		global = epoch + __reduce_min_sync(lanes, (unsigned)(global - epoch));
+		__syncwarp(lanes);
+		if (global != epoch && weir_paged_leads(lanes))
+			pt_store(&v->table.slot[slot], global, PT_RELEASE);
+		__syncwarp(lanes);
+	}
+	if (__any_sync(lanes, wanted))
+		weir_paged_bring(v, slot, lanes, wanted);
 	return (uint32_t)global;
+}
+
+/* Whether all lanes of the warp are here. Inlined, since "here" is a place in the code that asks. */
+__device__ static __forceinline__ bool weir_paged_together(const struct weir_paged_warp *w)
+{
+	return __activemask() == w->lanes;
 }
 
 /* Pass a quiescent point, if all lanes are together and none holds an unpinned span; else nothing:
@@ -314,13 +377,14 @@ __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 	bool slow;
 
 	w->nr_since++;
-	if (__activemask() != w->lanes ||
+	if (!weir_paged_together(w) ||
 	    !__any_sync(w->lanes, w->nr_since >= WEIR_PAGED_POLL_EVERY) ||
 	    __any_sync(w->lanes, w->nr_held != 0))
 		return;
 	slow = __any_sync(w->lanes, w->nr_since > WEIR_PAGED_POLL_EVERY);
+	w->epoch = weir_paged_far(weir_paged_look)(w->view, w->slot, w->lanes, slow, w->wanted);
 	w->nr_since = 0;
-	w->epoch = weir_paged_look(w->view, w->slot, w->lanes, slow);
+	w->wanted = 0;
 }
 
 __device__ static inline void weir_paged_leave(struct weir_paged_warp *w)
@@ -332,65 +396,118 @@ __device__ static inline void weir_paged_leave(struct weir_paged_warp *w)
 
 /* ------------------------------------------------------------------ places */
 
+/* An id of no page. What asks for it asks for nothing, or is refused: */
+#define WEIR_PAGED_NOTHING PT_ID(WEIR_PAGED_RANGES_MAX, 0)
+#define WEIR_PAGED_OUTSIDE(range) \
+	PT_ID((range) < WEIR_PAGED_RANGES_MAX ? (range) : 0, PT_PAGE_MAX - 1)
+
 struct weir_paged_reached {
 	unsigned char *addr;
-	uint32_t group;
 	uint32_t flags;
 };
 
-/*
- * The slow path. Lanes that are here together, for the same of one pool (compilers may make one
- * call of several), help each other; of those that want the same page the first one has the agent.
- */
-__device__ __noinline__ static struct weir_paged_reached
-weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint64_t id, uint32_t rest,
-		 uint32_t op)
+/* Where what was reached lies. */
+__device__ static inline struct weir_paged_reached
+weir_paged_reached_at(const struct weir_paged_view *v, uint64_t id, uint32_t rest,
+		      const struct pt_agent *a, int verdict)
 {
-	uint32_t lanes =
-		__match_any_sync(__activemask(), (unsigned long long)(uintptr_t)v << 5 | op);
 	struct weir_paged_reached to = {};
-	struct pt_agent a = {};
-	int verdict = PT_DONE, leader;
 
-	to.group = __match_any_sync(lanes, (unsigned long long)id);
-	leader = __ffs(to.group) - 1;
-	if (weir_paged_leads(to.group)) {
+	to.flags = a->pinned ? WEIR_PAGED_PINNED : 0;
+	if (verdict == PT_HIT) {
+		to.flags |= WEIR_PAGED_FRAME;
+		to.addr = weir_paged_frame(v, a->frame) + rest;
+	} else if (verdict == PT_IN_PLACE) {
+		to.addr = weir_paged_host(v, id) + rest;
+	}
+	return to;
+}
+
+__device__ static inline void weir_paged_count_verdict(const struct weir_paged_view *v,
+						       uint32_t slot, uint64_t id, int verdict)
+{
+	if (verdict == PT_IN_PLACE || verdict == PT_FAIL)
+		weir_paged_count(v, slot, id,
+				 verdict == PT_FAIL ? WEIR_PAGED_REFUSED : WEIR_PAGED_IN_PLACE);
+}
+
+/* A lane on its own: no page is brought in. */
+__device__ __noinline__ static struct weir_paged_reached
+weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t id, uint32_t rest,
+		       uint32_t op)
+{
+	struct pt_agent a = {};
+	int verdict;
+
+	a.slot = slot;
+	a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
+	verdict = pt_begin(&v->table, &a, id, op | PT_STAY);
+#pragma unroll 1
+	while (!pt_final((enum pt_do)verdict)) {
+		verdict = weir_paged_steps(&v->table, &a);
+		if (verdict == PT_WAIT) {
+			weir_paged_count(v, slot, id, WEIR_PAGED_WAIT);
+			__nanosleep(100);
+		}
+	}
+	weir_paged_count_verdict(v, slot, id, verdict);
+	return weir_paged_reached_at(v, id, rest, &a, verdict);
+}
+
+/* All lanes of the warp; those that want nothing have that as id. Of those that want the same page
+ * in the same way the first one has the agent, and each gets a pin if it gets one. */
+__device__ __noinline__ static struct weir_paged_reached
+weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes, uint64_t id,
+		 uint32_t rest, uint32_t op)
+{
+	uint32_t group = __match_any_sync(lanes, (unsigned long long)id << 8 | op);
+	struct pt_agent a = {};
+	int verdict = PT_DONE, leader = __ffs(group) - 1;
+	bool leads = weir_paged_leads(group) && id != WEIR_PAGED_NOTHING;
+
+	if (leads) {
 		a.slot = slot;
 		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 		verdict = pt_begin(&v->table, &a, id, op);
 	}
 	verdict = weir_paged_drive(v, &a, lanes, verdict);
+	if (a.pinned && group & (group - 1))
+		pt_add(pt_entry_at(&v->table, id), (__popc(group) - 1) * PT_PIN_ONE, PT_RELAXED);
+	if (leads)
+		weir_paged_count_verdict(v, slot, id, verdict);
+	__syncwarp(lanes);
 	verdict = __shfl_sync(lanes, verdict, leader);
 	a.frame = __shfl_sync(lanes, a.frame, leader);
 	a.pinned = __shfl_sync(lanes, a.pinned, leader);
-	to.flags = (a.pinned ? WEIR_PAGED_PINNED : 0) | (verdict == PT_HIT ? WEIR_PAGED_FRAME : 0);
-	if (verdict == PT_HIT)
-		to.addr = weir_paged_frame(v, a.frame) + rest;
-	else if (verdict == PT_IN_PLACE)
-		to.addr = weir_paged_host(v, id) + rest;
-	if (verdict != PT_HIT && weir_paged_leads(to.group))
-		weir_paged_count(v, slot, id,
-				 verdict == PT_IN_PLACE ? WEIR_PAGED_IN_PLACE : WEIR_PAGED_REFUSED);
-	return to;
+	return weir_paged_reached_at(v, id, rest, &a, verdict);
 }
 
-/* Count an access outside its range. */
-__device__ __noinline__ static void weir_paged_refuse(const struct weir_paged_view *v,
-						      uint32_t slot, uint32_t range)
-{
-	weir_paged_count(v, slot, PT_ID(range < WEIR_PAGED_RANGES_MAX ? range : 0, 0),
-			 WEIR_PAGED_REFUSED);
-}
-
-/* Whether there is such an element; if not, that is counted. */
+/* Whether there is such an element. */
 template <typename T>
 __device__ static inline bool weir_paged_there(const struct weir_paged_warp *w, uint32_t range,
 					       uint64_t index)
 {
-	if (range < WEIR_PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T))
-		return true;
-	weir_paged_refuse(w->view, w->slot, range);
-	return false;
+	return range < WEIR_PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T);
+}
+
+/* Load a page's entry for the hit path: relaxed. The table is small beside what is read through it:
+ * it is to stay in the L2 cache while that goes by. */
+__device__ static inline uint64_t weir_paged_entry(const struct weir_paged_warp *w, uint32_t range,
+						   uint64_t offset)
+{
+	const uint64_t *at = &w->view->range[range].entry[offset >> w->view->page_shift];
+#ifdef __CUDA_ARCH__
+	uint64_t policy, entry;
+
+	asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+	asm volatile("ld.relaxed.gpu.global.L2::cache_hint.u64 %0, [%1], %2;"
+		     : "=l"(entry)
+		     : "l"(__cvta_generic_to_global(at)), "l"(policy)
+		     : "memory");
+	return entry;
+#else
+	return pt_load(at, PT_RELAXED);
+#endif
 }
 
 /* The hit path, of what is there: NULL if it is no hit. */
@@ -398,43 +515,62 @@ __device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_w
 						       uint32_t range, uint64_t offset, bool write)
 {
 	const struct weir_paged_view *v = w->view;
-	uint64_t entry = pt_load(&v->range[range].entry[offset >> v->page_shift], PT_RELAXED);
+	uint64_t entry = weir_paged_entry(w, range, offset);
 
 	if (!pt_hit(entry, write) || !pt_settled(entry, w->epoch))
 		return nullptr;
 	return weir_paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
 }
 
-/* offset is inside the range. */
-__device__ static inline struct weir_paged_place
-weir_paged_find(struct weir_paged_warp *w, uint32_t range, uint64_t offset, uint32_t op)
+/* What is no hit for some lane that is here. place: a hit, or NULL and what page is wanted. */
+__device__ static inline void weir_paged_miss(struct weir_paged_warp *w, uint64_t offset,
+					      uint32_t op, struct weir_paged_place *place)
 {
-	const struct weir_paged_view *v = w->view;
-	struct weir_paged_place place = {nullptr, PT_ID(range, offset >> v->page_shift), 0,
-					 WEIR_PAGED_FRAME};
-	struct weir_paged_reached reached;
+	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
+	struct weir_paged_reached to = {};
 
-	if (!(op & PT_PIN))
-		place.addr = weir_paged_hit(w, range, offset, op & PT_WRITE);
-	if (place.addr)
-		return place;
+	if (weir_paged_together(w)) {
+		if (!__any_sync(w->lanes, !place->addr))
+			return;
+		to = weir_paged_far(weir_paged_reach)(w->view, w->slot, w->lanes,
+						      place->addr ? WEIR_PAGED_NOTHING : place->id,
+						      rest, op);
+	} else {
+		if (place->addr)
+			return;
+		to = weir_paged_far(weir_paged_reach_alone)(w->view, w->slot, place->id, rest, op);
+		if (to.addr && !(to.flags & WEIR_PAGED_FRAME) && !(op & PT_STAY))
+			w->wanted = weir_paged_want(place->id);
+	}
 	w->nr_since = WEIR_PAGED_POLL_EVERY;
-	reached = weir_paged_reach(v, w->slot, place.id,
-				   (uint32_t)(offset & ((1ull << v->page_shift) - 1)), op);
-	place.addr = reached.addr;
-	place.group = reached.group;
-	place.flags = reached.flags;
+	if (place->addr)
+		return;
+	place->addr = to.addr;
+	place->flags = to.flags;
+}
+
+/* Where an access to sizeof(T) bytes at index may go. */
+template <typename T>
+__device__ static inline struct weir_paged_place
+weir_paged_find(struct weir_paged_warp *w, uint32_t range, uint64_t index, uint32_t op)
+{
+	struct weir_paged_place place = {nullptr, WEIR_PAGED_OUTSIDE(range), WEIR_PAGED_FRAME};
+	uint64_t offset = index * sizeof(T);
+
+	if (weir_paged_there<T>(w, range, index)) {
+		place.id = PT_ID(range, offset >> w->view->page_shift);
+		if (!(op & PT_PIN))
+			place.addr = weir_paged_hit(w, range, offset, op & PT_WRITE);
+	}
+	weir_paged_miss(w, offset, op, &place);
 	return place;
 }
 
-/* The access to a place is over. The group's pin is given back by one lane, after all of them. */
+/* The access to a place is over. */
 __device__ static inline void weir_paged_done(const struct weir_paged_warp *w,
 					      const struct weir_paged_place *place)
 {
-	if (!(place->flags & WEIR_PAGED_PINNED))
-		return;
-	__syncwarp(place->group);
-	if (weir_paged_leads(place->group))
+	if (place->flags & WEIR_PAGED_PINNED)
 		pt_unpin(&w->view->table, place->id);
 }
 
@@ -445,58 +581,93 @@ template <typename T>
 __device__ static inline T weir_paged_read(struct weir_paged_warp *w, uint32_t range,
 					   uint64_t index)
 {
-	struct weir_paged_place place;
+	struct weir_paged_place place = weir_paged_find<T>(w, range, index, PT_READ);
 
-	if (!weir_paged_there<T>(w, range, index))
-		return T();
-	place = weir_paged_find(w, range, index * sizeof(T), PT_READ);
 	return place.addr ? *(const T *)place.addr : T();
 }
 
-/* weir_paged_read() of several elements, whose loads are under way at the same time. */
-template <typename T, uint32_t nr>
+/* weir_paged_read() of data that is touched once: a page that is not there is left where it is, and
+ * read over the link. */
+template <typename T>
+__device__ static inline T weir_paged_read_once(struct weir_paged_warp *w, uint32_t range,
+						uint64_t index)
+{
+	struct weir_paged_place place = weir_paged_find<T>(w, range, index, PT_READ | PT_STAY);
+
+	return place.addr ? *(const T *)place.addr : T();
+}
+
+/* again: whether it may be read again soon; if not, it is the first to leave the L2 cache. */
+template <bool again, typename T> __device__ static inline T weir_paged_load(const T *at)
+{
+#ifdef __CUDA_ARCH__
+	if (!again)
+		return __ldcs(at);
+#endif
+	return *at;
+}
+
+/*
+ * weir_paged_read() of several elements, whose loads are under way at the same time. Where few are
+ * read twice, say so by again: then they leave the pages' entries in the L2 cache. T is then a type
+ * that __ldcs() takes.
+ */
+template <typename T, uint32_t nr, bool again = true>
 __device__ static inline void weir_paged_read_n(struct weir_paged_warp *w, uint32_t range,
 						const uint64_t (&index)[nr], T (&value)[nr])
 {
 	const struct weir_paged_view *v = w->view;
 	uint64_t entry[nr];
 	uint32_t missed = 0;
+	bool together;
 
 	static_assert(nr <= 32, "a bit each");
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++)
-		entry[i] = !weir_paged_there<T>(w, range, index[i])
-				   ? 0
-				   : pt_load(&v->range[range]
-						      .entry[index[i] * sizeof(T) >> v->page_shift],
-					     PT_RELAXED);
+		entry[i] = weir_paged_there<T>(w, range, index[i])
+				   ? weir_paged_entry(w, range, index[i] * sizeof(T))
+				   : 0;
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t rest = index[i] * sizeof(T) & ((1ull << v->page_shift) - 1);
+
 		if (pt_hit(entry[i], false) && pt_settled(entry[i], w->epoch))
-			value[i] = *(
-				const T *)(weir_paged_frame(v, pt_frame_of(entry[i])) +
-					   (index[i] * sizeof(T) & ((1ull << v->page_shift) - 1)));
+			value[i] = weir_paged_load<again>(
+				(const T *)(weir_paged_frame(v, pt_frame_of(entry[i])) + rest));
 		else
 			missed |= 1u << i;
 	}
-	if (!missed)
+	together = weir_paged_together(w);
+	if (!(together ? __any_sync(w->lanes, missed) : missed))
 		return;
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++)
-		if (missed >> i & 1)
+		if (together ? __any_sync(w->lanes, missed >> i & 1) : missed >> i & 1)
 			value[i] = weir_paged_read<T>(w, range, index[i]);
 }
 
-/* Where one element may be written; no address: outside the range, or that is read-only. */
-template <typename T>
-__device__ static inline struct weir_paged_place
-weir_paged_find_write(struct weir_paged_warp *w, uint32_t range, uint64_t index)
+/* weir_paged_read() of index, index + apart, ...: with one translation where they lie in one page,
+ * as they do for a warp that goes through a table in order with apart = 32. */
+template <typename T, uint32_t nr, uint32_t apart>
+__device__ static inline void weir_paged_read_row(struct weir_paged_warp *w, uint32_t range,
+						  uint64_t index, T (&value)[nr])
 {
-	struct weir_paged_place nowhere = {nullptr, 0, 0, 0};
+	const uint64_t bytes = ((uint64_t)(nr - 1) * apart + 1) * sizeof(T);
+	uint64_t page_bytes = 1ull << w->view->page_shift, offset = index * sizeof(T);
+	const T *at = nullptr;
 
-	return weir_paged_there<T>(w, range, index)
-		       ? weir_paged_find(w, range, index * sizeof(T), PT_WRITE)
-		       : nowhere;
+	if ((offset & (page_bytes - 1)) + bytes <= page_bytes &&
+	    weir_paged_there<T>(w, range, index + (nr - 1) * apart))
+		at = (const T *)weir_paged_hit(w, range, offset, false);
+	if (weir_paged_together(w) ? __all_sync(w->lanes, at != nullptr) : at != nullptr) {
+#pragma unroll
+		for (uint32_t i = 0; i < nr; i++)
+			value[i] = at[i * apart];
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++)
+		value[i] = weir_paged_read<T>(w, range, index + (uint64_t)i * apart);
 }
 
 /* @return whether it was written: not outside the range, nor if that is read-only */
@@ -504,7 +675,7 @@ template <typename T>
 __device__ static inline bool weir_paged_write(struct weir_paged_warp *w, uint32_t range,
 					       uint64_t index, T value)
 {
-	struct weir_paged_place place = weir_paged_find_write<T>(w, range, index);
+	struct weir_paged_place place = weir_paged_find<T>(w, range, index, PT_WRITE);
 
 	if (!place.addr)
 		return false;
@@ -513,18 +684,78 @@ __device__ static inline bool weir_paged_write(struct weir_paged_warp *w, uint32
 	return true;
 }
 
-/* atomicAdd(), at device scope, in the frame or in place. */
+/*
+ * Atomic operations at device scope, in the frame or in place. As CUDA's functions of their names,
+ * for the same types.
+ * *old: what was there; may be NULL. @return as weir_paged_write().
+ */
+#define WEIR_PAGED_ATOMIC(name, function)                                                      \
+	template <typename T>                                                                  \
+	__device__ static inline bool name(struct weir_paged_warp *w, uint32_t range,          \
+					   uint64_t index, T value, T *old = nullptr)          \
+	{                                                                                      \
+		struct weir_paged_place place = weir_paged_find<T>(w, range, index, PT_WRITE); \
+		T was;                                                                         \
+                                                                                               \
+		if (!place.addr)                                                               \
+			return false;                                                          \
+		was = function((T *)place.addr, value);                                        \
+		if (old)                                                                       \
+			*old = was;                                                            \
+		weir_paged_done(w, &place);                                                    \
+		return true;                                                                   \
+	}
+WEIR_PAGED_ATOMIC(weir_paged_atomic_add, atomicAdd)
+WEIR_PAGED_ATOMIC(weir_paged_atomic_min, atomicMin)
+WEIR_PAGED_ATOMIC(weir_paged_atomic_max, atomicMax)
+WEIR_PAGED_ATOMIC(weir_paged_atomic_exch, atomicExch)
+WEIR_PAGED_ATOMIC(weir_paged_atomic_or, atomicOr)
+#undef WEIR_PAGED_ATOMIC
+
+/* atomicCAS(): value is stored if *expected was there; *expected becomes what was. */
 template <typename T>
-__device__ static inline bool weir_paged_atomic_add(struct weir_paged_warp *w, uint32_t range,
-						    uint64_t index, T value)
+__device__ static inline bool weir_paged_atomic_cas(struct weir_paged_warp *w, uint32_t range,
+						    uint64_t index, T *expected, T value)
 {
-	struct weir_paged_place place = weir_paged_find_write<T>(w, range, index);
+	struct weir_paged_place place = weir_paged_find<T>(w, range, index, PT_WRITE);
 
 	if (!place.addr)
 		return false;
-	atomicAdd((T *)place.addr, value);
+	*expected = atomicCAS((T *)place.addr, *expected, value);
 	weir_paged_done(w, &place);
 	return true;
+}
+
+/* A hint: the page of this element will be used (bring it in), or will not (evict it first).
+ * Contents never change by it. Lanes apart from their warp: nothing. */
+__device__ static inline void weir_paged_hint(struct weir_paged_warp *w, uint64_t id, uint32_t op)
+{
+	if (!weir_paged_together(w))
+		return;
+	weir_paged_far(weir_paged_reach)(w->view, w->slot, w->lanes, id, 0, op);
+	w->nr_since = WEIR_PAGED_POLL_EVERY;
+}
+
+template <typename T>
+__device__ static inline void weir_paged_prefetch(struct weir_paged_warp *w, uint32_t range,
+						  uint64_t index)
+{
+	weir_paged_hint(w,
+			weir_paged_there<T>(w, range, index)
+				? PT_ID(range, index * sizeof(T) >> w->view->page_shift)
+				: WEIR_PAGED_NOTHING,
+			PT_PREFETCH);
+}
+
+template <typename T>
+__device__ static inline void weir_paged_drop(struct weir_paged_warp *w, uint32_t range,
+					      uint64_t index)
+{
+	weir_paged_hint(w,
+			weir_paged_there<T>(w, range, index)
+				? PT_ID(range, index * sizeof(T) >> w->view->page_shift)
+				: WEIR_PAGED_NOTHING,
+			PT_DROP);
 }
 
 /* A lane's translation of one page, for elements that lie together. Zeroed at first. */
@@ -541,58 +772,33 @@ __device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
 						uint64_t index)
 {
 	uint64_t offset = index * sizeof(T), number = offset >> w->view->page_shift;
-	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
+	uint64_t rest = offset & ((1ull << w->view->page_shift) - 1);
+	bool near =
+		number == c->number && w->epoch == c->epoch && weir_paged_there<T>(w, range, index);
 	struct weir_paged_place place;
 
-	if (!weir_paged_there<T>(w, range, index))
-		return T();
-	if (number == c->number && w->epoch == c->epoch)
+	if (weir_paged_together(w) ? __all_sync(w->lanes, near) : near)
 		return *(const T *)(c->page + rest);
-	place = weir_paged_find(w, range, offset, PT_READ);
-	if (place.addr && place.flags & WEIR_PAGED_FRAME) {
+	place = weir_paged_find<T>(w, range, index, PT_READ);
+	if (!place.addr)
+		return T();
+	if (place.flags & WEIR_PAGED_FRAME) {
 		c->page = place.addr - rest;
 		c->number = number;
 		c->epoch = w->epoch;
 	}
-	return place.addr ? *(const T *)place.addr : T();
-}
-
-/* weir_paged_read_near() of several elements, `apart` from each other, in order: at once where they
- * lie in the page of the read before. */
-template <typename T, uint32_t nr>
-__device__ static inline void weir_paged_read_row(struct weir_paged_warp *w,
-						  struct weir_paged_cursor *c, uint32_t range,
-						  uint64_t index, uint32_t apart, T (&value)[nr])
-{
-	uint64_t offset = index * sizeof(T), last = index + (uint64_t)(nr - 1) * apart;
-	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
-
-	if (offset >> w->view->page_shift == c->number && w->epoch == c->epoch &&
-	    last * sizeof(T) >> w->view->page_shift == c->number &&
-	    weir_paged_there<T>(w, range, last)) {
-#pragma unroll
-		for (uint32_t i = 0; i < nr; i++)
-			value[i] = ((const T *)(c->page + rest))[i * apart];
-		return;
-	}
-#pragma unroll
-	for (uint32_t i = 0; i < nr; i++)
-		value[i] = weir_paged_read_near<T>(w, c, range, index + (uint64_t)i * apart);
+	return *(const T *)place.addr;
 }
 
 /*
- * An address up to the end of its page, until weir_paged_span_put() by the same lanes together. op:
- * PT_READ or PT_WRITE, with PT_PIN to pass quiescent points meanwhile. NULL: outside the range, or
- * it is read-only.
+ * An address up to the end of its page, until weir_paged_span_put(). op: PT_READ or PT_WRITE, with
+ * PT_PIN to pass quiescent points meanwhile. NULL: outside the range, or it is read-only.
  */
 __device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, uint32_t range,
 						   uint64_t offset, uint32_t op,
 						   struct weir_paged_place *span)
 {
-	*span = {};
-	if (!weir_paged_there<unsigned char>(w, range, offset))
-		return nullptr;
-	*span = weir_paged_find(w, range, offset, op | PT_SPAN);
+	*span = weir_paged_find<unsigned char>(w, range, offset, op | PT_SPAN);
 	w->nr_held += span->addr && !(span->flags & WEIR_PAGED_PINNED);
 	return span->addr;
 }

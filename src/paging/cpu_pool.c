@@ -25,12 +25,6 @@ static void release(void *addr, uint64_t bytes)
 		munmap(addr, bytes);
 }
 
-/* Frames that are evicted ahead of need; a page among them that is used comes back at once. */
-static uint64_t window_of(uint64_t nr_frames)
-{
-	return nr_frames < 16 ? 1 : nr_frames / 8;
-}
-
 static int config_check(const struct paging_config *config)
 {
 	uint64_t kib = config->page_bytes / 1024, max = config->max_frames;
@@ -92,7 +86,7 @@ int paging_create(const struct paging_config *config, struct paging **out)
 	t->abort = &pool->abort;
 	t->nr_slots = config->max_agents;
 	t->nr_frames = config->nr_frames;
-	t->window = window_of(t->nr_frames);
+	t->window = pt_window(t->nr_frames, t->nr_slots);
 	t->owner = reserve(pool->max_frames * sizeof(uint64_t));
 	t->slot = calloc(t->nr_slots, sizeof(uint64_t));
 	pool->frames = reserve(pool->max_frames * pool->page_bytes);
@@ -278,7 +272,7 @@ int paging_set_frames(struct paging *pool, uint64_t nr_frames)
 		madvise(cpu_frame(pool, nr_frames), (old - nr_frames) * pool->page_bytes,
 			MADV_DONTNEED);
 	pool->table.nr_frames = nr_frames;
-	pool->table.window = window_of(nr_frames);
+	pool->table.window = pt_window(nr_frames, pool->table.nr_slots);
 	pool->shared.prepare = pool->shared.take = 0;
 	cpu_quiet_end(pool);
 	return 0;

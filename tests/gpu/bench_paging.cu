@@ -11,8 +11,8 @@
  *          copy both ways at once
  *   gups   random read-modify-writes to 4 times the frames; beside it the same in place
  *
- * One line of JSON a kernel: bytes is what crosses the link (cold, evict), or what the kernel reads
- * (hit, gups); share its rate beside that of the baseline, the last line before it whose share is
+ * One line of JSON a kernel: bytes is what has to cross the link (cold, evict), or what the kernel
+ * reads (hit, gups); share its rate beside that of the baseline, the last line before it whose share is
  * 1. All samples are listed; pages in, out and in place are those of the last one.
  */
 #include "tests/gpu/paging.cuh"
@@ -58,7 +58,7 @@ __device__ static inline uint64_t page_at(uint64_t i, uint64_t nr, bool at_rando
 struct job {
 	const char *part, *kernel, *pattern;
 	uint32_t page_shift;
-	double bytes;		      /* 0: pages in and out */
+	double bytes;
 	struct pool *pool;	      /* NULL: bare */
 	void (*before)(struct job *); /* each launch, not timed */
 	uint32_t blocks, threads;
@@ -91,10 +91,7 @@ static int by_value(const void *a, const void *b)
 
 static void job_print(const struct job *job, float *ms, const struct weir_paged_counts *stats)
 {
-	double bytes = job->bytes > 0
-			       ? job->bytes
-			       : (double)((stats->nr[WEIR_PAGED_IN] + stats->nr[WEIR_PAGED_OUT])
-					  << job->page_shift);
+	double bytes = job->bytes;
 	double gb_s;
 
 	printf("{\"part\": \"%s\", \"kernel\": \"%s\", \"page\": %u, \"pattern\": \"%s\", "
@@ -196,7 +193,7 @@ struct bare {
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < nr; i++)
-			value[i] = ((const T *)base)[index[i]];
+			value[i] = __ldcs((const T *)base + index[i]);
 	}
 	template <typename T> __device__ void add(uint64_t index, T value)
 	{
@@ -214,12 +211,10 @@ struct paged {
 	const struct weir_paged_view *view;
 	struct weir_paged_warp w;
 	struct weir_paged_place span;
-	struct weir_paged_cursor cursor;
 
 	__device__ void begin()
 	{
 		w = weir_paged_enter(view);
-		cursor = {};
 	}
 	__device__ int4 *get(uint64_t page, bool write)
 	{
@@ -232,12 +227,12 @@ struct paged {
 	}
 	template <typename T, uint32_t nr> __device__ void row(uint64_t index, T (&value)[nr])
 	{
-		weir_paged_read_row<T, nr>(&w, &cursor, 0, index, 32, value);
+		weir_paged_read_row<T, nr, 32>(&w, 0, index, value);
 	}
 	template <typename T, uint32_t nr>
 	__device__ void read_n(const uint64_t (&index)[nr], T (&value)[nr])
 	{
-		weir_paged_read_n<T, nr>(&w, 0, index, value);
+		weir_paged_read_n<T, nr, false>(&w, 0, index, value);
 	}
 	template <typename T> __device__ void add(uint64_t index, T value)
 	{
@@ -294,7 +289,7 @@ __global__ void __launch_bounds__(1024, 1)
 	pages_paged(const __grid_constant__ struct weir_paged_view view, uint64_t nr_pages,
 		    bool at_random, uint64_t *sink)
 {
-	struct paged a = {&view, {}, {}, {}};
+	struct paged a = {&view, {}, {}};
 
 	pages_body<write>(a, view.page_shift, nr_pages, at_random, sink);
 }
@@ -330,10 +325,11 @@ template <typename A> __device__ static inline void stream_body(A a, uint64_t nr
 		*sink = sum;
 }
 
-__global__ void stream_paged(const __grid_constant__ struct weir_paged_view view, uint64_t nr,
-			     uint64_t *sink)
+__global__ void __launch_bounds__(256, 6)
+	stream_paged(const __grid_constant__ struct weir_paged_view view, uint64_t nr,
+		     uint64_t *sink)
 {
-	struct paged a = {&view, {}, {}, {}};
+	struct paged a = {&view, {}, {}};
 
 	stream_body(a, nr, sink);
 }
@@ -345,9 +341,9 @@ __global__ void stream_bare(unsigned char *base, uint64_t nr, uint64_t *sink)
 	stream_body(a, nr, sink);
 }
 
-/* Elements at random, 4 at a time. mask: of their numbers. */
+/* Elements at random, 4 at a time, of nr_elements. */
 template <typename A>
-__device__ static inline void random_body(A a, uint64_t mask, uint64_t nr, uint64_t *sink)
+__device__ static inline void random_body(A a, uint64_t nr_elements, uint64_t nr, uint64_t *sink)
 {
 	uint32_t sum = 0;
 
@@ -358,7 +354,7 @@ __device__ static inline void random_body(A a, uint64_t mask, uint64_t nr, uint6
 
 #pragma unroll
 		for (uint32_t k = 0; k < 4; k++)
-			index[k] = mix(i + k) & mask;
+			index[k] = __umul64hi(mix(i + k), nr_elements);
 		a.template read_n<uint32_t, 4>(index, x);
 		sum += x[0] ^ x[1] ^ x[2] ^ x[3];
 		a.quiesce();
@@ -368,19 +364,19 @@ __device__ static inline void random_body(A a, uint64_t mask, uint64_t nr, uint6
 		*sink = sum;
 }
 
-__global__ void random_paged(const __grid_constant__ struct weir_paged_view view, uint64_t mask,
-			     uint64_t nr, uint64_t *sink)
+__global__ void random_paged(const __grid_constant__ struct weir_paged_view view,
+			     uint64_t nr_elements, uint64_t nr, uint64_t *sink)
 {
-	struct paged a = {&view, {}, {}, {}};
+	struct paged a = {&view, {}, {}};
 
-	random_body(a, mask, nr, sink);
+	random_body(a, nr_elements, nr, sink);
 }
 
-__global__ void random_bare(unsigned char *base, uint64_t mask, uint64_t nr, uint64_t *sink)
+__global__ void random_bare(unsigned char *base, uint64_t nr_elements, uint64_t nr, uint64_t *sink)
 {
 	struct bare a = {base, 0};
 
-	random_body(a, mask, nr, sink);
+	random_body(a, nr_elements, nr, sink);
 }
 
 /* Random additions to 64-bit words. */
@@ -397,7 +393,7 @@ template <typename A> __device__ static inline void gups_body(A a, uint64_t mask
 __global__ void gups_paged(const __grid_constant__ struct weir_paged_view view, uint64_t mask,
 			   uint64_t nr)
 {
-	struct paged a = {&view, {}, {}, {}};
+	struct paged a = {&view, {}, {}};
 
 	gups_body(a, mask, nr);
 }
@@ -461,7 +457,7 @@ static void cold_page(unsigned char *host, uint64_t bytes, uint32_t page_shift)
 
 	pool_create(&pool, page_shift, bytes >> page_shift);
 	pool_range_add(&pool, host, bytes, 1, false);
-	pool.view.table.nr_slots = 512; /* warps of the launch */
+	pool_agents(&pool, 512); /* warps of the launch */
 	for (int random = 0; random < 2; random++) {
 		struct job job =
 			job_of("cold", "bare warps", patterns[random], page_shift, (double)bytes);
@@ -530,7 +526,7 @@ static void hit_stream(struct job job)
 
 static void hit_random(struct job job)
 {
-	uint64_t mask = (uint64_t)job.bytes / 4 - 1, nr = 1u << 28;
+	uint64_t nr_elements = (uint64_t)job.bytes / 4, nr = 1u << 28;
 	struct pool *pool = job.pool;
 
 	job.pattern = "4 bytes at random";
@@ -540,14 +536,15 @@ static void hit_random(struct job job)
 	job.pool = NULL;
 	job.threads = 256;
 	job.blocks = full_grid(random_bare, 256);
-	measure(job, [mask, nr](struct job *j) {
-		random_bare<<<j->blocks, j->threads, 0, stream>>>(j->bare, mask, nr, j->sink);
+	measure(job, [nr_elements, nr](struct job *j) {
+		random_bare<<<j->blocks, j->threads, 0, stream>>>(j->bare, nr_elements, nr,
+								  j->sink);
 	});
 	job.kernel = "paged elements";
 	job.pool = pool;
 	job.blocks = full_grid(random_paged, 256);
-	measure(job, [mask, nr](struct job *j) {
-		random_paged<<<j->blocks, j->threads, 0, stream>>>(j->pool->view, mask, nr,
+	measure(job, [nr_elements, nr](struct job *j) {
+		random_paged<<<j->blocks, j->threads, 0, stream>>>(j->pool->view, nr_elements, nr,
 								   j->sink);
 	});
 }
@@ -565,14 +562,17 @@ static void hit_page(uint64_t bytes, uint32_t page_shift)
 	job.bare = pool.view.frames;
 	job.nr_pages = bytes >> page_shift;
 	job.sink = sink;
-	job.threads = 1024;
-	baseline_gb_s = 0;
-	job.blocks = full_grid(pages_bare, 1024);
-	measure(job, launch_pages);
-	job.kernel = "paged spans";
-	job.pool = &pool;
-	job.blocks = full_grid(pages_paged<false>, 1024);
-	measure(job, launch_pages);
+	for (job.threads = 256; job.threads <= 1024; job.threads *= 4) {
+		job.kernel = "bare warps";
+		job.pool = NULL;
+		baseline_gb_s = 0;
+		job.blocks = full_grid(pages_bare, job.threads);
+		measure(job, launch_pages);
+		job.kernel = "paged spans";
+		job.pool = &pool;
+		job.blocks = full_grid(pages_paged<false>, job.threads);
+		measure(job, launch_pages);
+	}
 	hit_stream(job);
 	hit_random(job);
 	pool_destroy(&pool);
@@ -586,7 +586,7 @@ static void evict_page(unsigned char *host, uint64_t bytes, uint32_t page_shift,
 
 	pool_create(&pool, page_shift, nr_frames);
 	pool_range_add(&pool, host, bytes, 1, false);
-	pool.view.table.nr_slots = blocks * 32;
+	pool_agents(&pool, blocks * 32);
 	job.blocks = blocks;
 	job.threads = 1024;
 	job.bare = host;
@@ -595,7 +595,6 @@ static void evict_page(unsigned char *host, uint64_t bytes, uint32_t page_shift,
 	baseline_gb_s = 0;
 	measure(job, launch_pages);
 	job.kernel = "paged spans";
-	job.bytes = 0;
 	job.pool = &pool;
 	measure(job, launch_pages);
 
@@ -610,7 +609,7 @@ static void evict_page(unsigned char *host, uint64_t bytes, uint32_t page_shift,
 								j->page_shift, j->nr_pages);
 	});
 	job.kernel = "paged spans";
-	job.bytes = 0;
+	job.bytes = 2 * (double)bytes; /* each page comes in, and goes out */
 	job.pool = &pool;
 	job.write = true;
 	measure(job, launch_pages);
@@ -658,14 +657,14 @@ static void part_gups(uint64_t bytes)
 
 /* ------------------------------------------------------------------ main */
 
-/* A power of 2, in GiB. */
-static uint64_t gib_of(const char *text)
+/* In GiB. power: of 2. */
+static uint64_t gib_of(const char *text, bool power)
 {
 	char *end;
 	unsigned long long n = strtoull(text, &end, 10);
 
-	if (*end || !n || n > 64 || n & (n - 1))
-		die(text, "is no power of 2 of GiB, from 1 to 64");
+	if (*end || !n || n > 64 || (power && n & (n - 1)))
+		die(text, power ? "is no power of 2 of GiB, from 1 to 64" : "is not 1 to 64 GiB");
 	return (uint64_t)n << 30;
 }
 
@@ -678,9 +677,9 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (i + 1 < argc && strcmp(argv[i], "--gib") == 0) {
-			bytes = gib_of(argv[++i]);
+			bytes = gib_of(argv[++i], true);
 		} else if (i + 1 < argc && strcmp(argv[i], "--table") == 0) {
-			table = gib_of(argv[++i]);
+			table = gib_of(argv[++i], false);
 		} else if (i + 1 < argc && strcmp(argv[i], "--part") == 0) {
 			uint32_t part = 0;
 

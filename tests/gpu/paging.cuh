@@ -80,7 +80,7 @@ static void pool_create(struct pool *pool, uint32_t page_shift, uint64_t nr_fram
 	pool->abort = (uint64_t *)pool_zeroed(PT_LINE);
 	v->table.abort = pool->abort;
 	v->table.nr_frames = nr_frames;
-	v->table.window = nr_frames < 16 ? 1 : nr_frames / 8;
+	v->table.window = pt_window(nr_frames, pool->nr_slots);
 	v->table.nr_slots = pool->nr_slots;
 	check(cudaMalloc((void **)&v->frames, nr_frames << page_shift), "cudaMalloc: frames");
 	v->counts = (struct weir_paged_counts *)pool_zeroed(POOL_COUNTS_NR * sizeof(*v->counts));
@@ -119,6 +119,13 @@ static uint32_t pool_range_add(struct pool *pool, void *host, uint64_t bytes, ui
 	range->read_only = read_only;
 	copy_now(t->range, pool->view.range, sizeof(pool->view.range), "upload");
 	return t->nr_ranges++;
+}
+
+/* At most so many warps are resident at a time. */
+static inline void pool_agents(struct pool *pool, uint32_t nr)
+{
+	pool->view.table.nr_slots = nr;
+	pool->view.table.window = pt_window(pool->view.table.nr_frames, nr);
 }
 
 /* ------------------------------------------------------------------ while no kernel runs */

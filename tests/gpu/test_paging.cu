@@ -194,12 +194,11 @@ __global__ void kernel_read_more(const __grid_constant__ struct weir_paged_view 
 				 uint32_t range, uint64_t nr_words, struct found *found)
 {
 	struct weir_paged_warp w = weir_paged_enter(&view);
-	struct weir_paged_cursor cursor = {};
 	uint64_t index[8], value[8];
 
 	for (uint64_t at = thread_nr() / 32 * 256 + weir_paged_lane(); at < nr_words;
 	     at += nr_threads() * 8) {
-		weir_paged_read_row<uint64_t, 8>(&w, &cursor, range, at, 32, value);
+		weir_paged_read_row<uint64_t, 8, 32>(&w, range, at, value);
 		for (uint32_t i = 0; i < 8; i++)
 			expect(found, at + i * 32, value[i],
 			       at + i * 32 < nr_words ? stamp(at + i * 32, 0) : 0);

@@ -28,6 +28,7 @@ enum pt_do {
 #define PT_PREFETCH 8u /* a hint: bring it in, if that is possible at once */
 #define PT_DROP 16u    /* a hint: evict it first. Contents stay */
 #define PT_ADVANCE 32u /* no page: try to advance the epoch */
+#define PT_STAY 64u    /* the page is not brought in for this: in place, where it is absent */
 
 /* Positions that one fault moves each hand by at most. */
 #define PT_PREPARE_MAX 8u

@@ -46,7 +46,7 @@ PT_FN enum pt_do pt_judge_absent(const struct pt_table *t, struct pt_agent *a)
 
 	if (a->op & PT_DROP)
 		return pt_end(a, PT_DONE);
-	if (pt_pins_of(a->seen) && PT_MUTANT != 12)
+	if ((pt_pins_of(a->seen) && PT_MUTANT != 12) || a->op & PT_STAY)
 		return pt_in_place(a);
 	if (!(a->op & PT_PREFETCH) && pt_frame_of(a->seen) + 1 < admit)
 		return pt_go(a, PT_PC_TOUCH);
@@ -65,11 +65,16 @@ PT_FN enum pt_do pt_judge(const struct pt_table *t, struct pt_agent *a)
 		if (a->op & (PT_DROP | PT_PREFETCH))
 			return pt_end(a, PT_DONE);
 		return PT_MUTANT == 5 ? pt_in_place(a) : pt_go(a, PT_PC_REVIVE);
+	case PT_LOADING:
+		if (a->op & (PT_DROP | PT_PREFETCH))
+			return pt_end(a, PT_DONE);
+		if (!(a->op & (PT_WRITE | PT_SPAN | PT_PIN)) || PT_MUTANT == 15)
+			return pt_end(a, PT_IN_PLACE);
+		a->pc = PT_PC_LOAD;
+		return PT_WAIT;
 	default:
 		if (a->op & (PT_DROP | PT_PREFETCH))
 			return pt_end(a, PT_DONE);
-		if (PT_MUTANT == 15)
-			return pt_end(a, PT_IN_PLACE);
 		a->pc = PT_PC_LOAD;
 		return PT_WAIT;
 	}

@@ -143,6 +143,23 @@ PT_FN uint64_t pt_limbo(uint64_t entry, uint64_t epoch)
 	return pt_entry(PT_LIMBO, epoch, pt_frame_of(entry)) | (entry & PT_DIRTY) | pins;
 }
 
+/*
+ * How far the hand that evicts should lead. While a page waits for its frame to be reused, agents
+ * pass three quiescent points, and each may bring in a page between two of them: at least so many
+ * frames have to be in limbo, and as many again so that one slow agent does not hold up all. In at
+ * most half of the frames, since what is in limbo is used at the cost of a fault.
+ */
+PT_FN uint64_t pt_window(uint64_t nr_frames, uint64_t nr_agents)
+{
+	uint64_t window = nr_frames / 8;
+
+	if (window < 8 * nr_agents)
+		window = 8 * nr_agents;
+	if (window > nr_frames / 2)
+		window = nr_frames / 2;
+	return window ? window : 1;
+}
+
 PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)
 {
 	uint64_t range = id >> PT_PAGE_BITS;
