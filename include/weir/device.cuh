@@ -14,10 +14,10 @@
  *     }
  *     weir_paged_leave(&w);
  *
- * A hit is one load of the page's entry a lane. When a lane misses while all lanes are together, all
- * help: of those that want the same page the first has an agent, agents step at the same time, and
- * all lanes copy for each. When lanes are apart, each is on its own: its access goes in place, over
- * the link, and the page is brought in at the next quiescent point that all pass together. So
+ * A hit is one load of the page's entry a lane. When a lane misses while all lanes are together,
+ * all help: of those that want the same page the first has an agent, agents step at the same time,
+ * and all lanes copy for each. When lanes are apart, each is on its own: its access goes in place,
+ * over the link, and the page is brought in at the next quiescent point that all pass together. So
  * everything is right in any kernel, and at full speed in one whose warps mostly stay together:
  * better read with an index that is in range and drop the value than leave a lane out.
  *
@@ -363,7 +363,7 @@ __device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_
 	return (uint32_t)global;
 }
 
-/* Whether all lanes of the warp are here. Inlined, since "here" is a place in the code that asks. */
+/* Whether all lanes of the warp are here. Inlined: "here" is a place in the code that asks. */
 __device__ static __forceinline__ bool weir_paged_together(const struct weir_paged_warp *w)
 {
 	return __activemask() == w->lanes;
