@@ -6,7 +6,10 @@
  *   hit       pairs of an allocation and a free that need no call of the backend, by size; a sample
  *             is 16 pairs. "mixed" are random sizes in random order among a thousand live chunks.
  *   random    sizes log-uniform from 1 KiB to 1 GiB, live bytes kept near 32 GiB, by size of root
- *   gcn       what the GCN workload allocates and frees, recorded from a run with 15 million nodes
+ *   gcn       what the GCN workload allocates and frees, recorded from a run with 15 million nodes.
+ *             A training has 200 epochs (Kipf and Welling, 2017: "Semi-Supervised Classification with
+ *             Graph Convolutional Networks"), over which what the first one creates is spread; here
+ *             4, or as many as --epochs says.
  *
  * Of a sequence: host time of every call; time that the machine spends on creating chunks, by its
  * description; external fragmentation (1 - allocated / held) when the bytes held were the most, and
@@ -42,11 +45,13 @@
 #define LIVE_BYTES (UINT64_C(32) << 30)
 #define GCN_NODES 15000000u
 #define GCN_EPOCHS 4u
+#define GCN_EPOCHS_MAX 10000u
 #define SAMPLE_EVERY 64u
 
 static struct weir_machine_desc desc;
 static bool on_cuda;
 static uint64_t random_state;
+static uint32_t nr_epochs = GCN_EPOCHS;
 
 static void must(int err, const char *what)
 {
@@ -344,7 +349,7 @@ static void record_free(struct manager *m, void *addr)
 static void sequence_gcn(struct sequence *s)
 {
 	const struct gcn_params params = {
-		.nodes = GCN_NODES, .epochs = GCN_EPOCHS, .seed = GCN_SEED_DEFAULT};
+		.nodes = GCN_NODES, .epochs = nr_epochs, .seed = GCN_SEED_DEFAULT};
 	struct manager_config config = {.options = ""};
 	struct manager_ops ops = manager_native;
 	struct workload_result result;
@@ -501,10 +506,12 @@ static void measure_sequences(struct sequence *s, const char *folder)
 
 static void usage(FILE *to)
 {
-	fputs("usage: bench_chunks [--machine NAME] [--operations N] [--seed N] [--write FOLDER]\n"
+	fputs("usage: bench_chunks [--machine NAME] [--operations N] [--epochs N] [--seed N]\n"
+	      "                    [--write FOLDER]\n"
 	      "\n"
 	      "  --machine NAME   a description to simulate, or cuda: the first GPU [" MACHINE "]\n"
 	      "  --operations N   of the random sequence [1000000]\n"
+	      "  --epochs N       of the gcn sequence, from 1 to 10000 [4]\n"
 	      "  --seed N         not 0 [2026]\n"
 	      "  --write FOLDER   leave the sequences there, as random.txt and gcn.txt\n",
 	      to);
@@ -518,6 +525,7 @@ static void parse(int argc, char **argv)
 	static const struct option options[] = {
 		{"machine", required_argument, NULL, 'm'},
 		{"operations", required_argument, NULL, 'n'},
+		{"epochs", required_argument, NULL, 'e'},
 		{"seed", required_argument, NULL, 's'},
 		{"write", required_argument, NULL, 'w'},
 		{"help", no_argument, NULL, 'h'},
@@ -534,6 +542,9 @@ static void parse(int argc, char **argv)
 		case 'n':
 			nr_operations = strtoull(optarg, NULL, 10);
 			break;
+		case 'e':
+			nr_epochs = (uint32_t)MIN(strtoull(optarg, NULL, 10), UINT32_MAX);
+			break;
 		case 's':
 			random_state = strtoull(optarg, NULL, 10);
 			break;
@@ -548,7 +559,8 @@ static void parse(int argc, char **argv)
 			exit(2);
 		}
 	}
-	if (optind < argc || !nr_operations || !random_state) {
+	if (optind < argc || !nr_operations || !random_state || !nr_epochs ||
+	    nr_epochs > GCN_EPOCHS_MAX) {
 		usage(stderr);
 		exit(2);
 	}
