@@ -158,13 +158,9 @@ struct mem_chunk *pool_take(struct chunk_pool *pool, const struct chunk_request 
 /* Count a chunk that is about to be the caller's. */
 static void handed_out(struct chunk_pool *pool, struct mem_chunk *chunk, uint64_t asked_bytes)
 {
-	uint64_t allocated = pool_allocated_bytes(pool);
-
 	chunk->rounding = (uint32_t)(chunk_bytes(chunk) - asked_bytes);
 	pool->rounding_bytes += chunk->rounding;
 	pool->stats.nr_chunks++;
-	if (allocated > pool->most_bytes)
-		pool->most_bytes = allocated;
 }
 
 /* Only creating a root can make one. */
@@ -173,6 +169,8 @@ static void peak_update(struct chunk_pool *pool)
 	struct chunk_pool_stats *stats = &pool->stats;
 	uint64_t held = pool_held_bytes(pool);
 
+	if (held > pool->most_bytes)
+		pool->most_bytes = held;
 	if (held <= stats->peak_held_bytes)
 		return;
 	stats->peak_held_bytes = held;
@@ -325,7 +323,8 @@ uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t keep_bytes)
 	(void)pending_poll_unlocked(pool, true);
 	(void)buddy_flush(pool);
 	bytes = roots_trim(pool, keep_bytes, &doomed);
-	pool->most_bytes = pool_allocated_bytes(pool);
+	/* What is left unused is not held for a peak any more. */
+	pool->most_bytes = pool_held_bytes(pool) - pool->idle_bytes;
 	pthread_mutex_unlock(&pool->lock);
 	roots_destroy(pool, &doomed);
 	return bytes;

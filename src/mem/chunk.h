@@ -42,7 +42,8 @@ struct chunk_pool_config {
 	uint64_t least_bytes; /* power of two */
 	uint64_t max_bytes;   /* that the pool may hold; 0: no limit of its own */
 	/* Unused roots are kept while no more is held than is allocated and one of these beyond it,
-	 * whichever is more; or with hold_peak than was ever allocated since the last trim. */
+	 * whichever is more; or with hold_peak than was ever held since the last trim. So a root is
+	 * created beyond what was held before only within these two. */
 	uint64_t idle_bytes;
 	uint32_t idle_per_mille; /* of what is allocated */
 	bool hold_peak;

@@ -88,7 +88,7 @@ struct chunk_pool {
 	uint64_t zeroed_bytes;	/* of free and pooled ones */
 	uint64_t zeroing_bytes; /* of pending ones: being zeroed */
 	uint64_t idle_bytes, creating_bytes, tail_bytes, rounding_bytes;
-	uint64_t most_bytes;	       /* allocated at a time, since the last trim */
+	uint64_t most_bytes;	       /* held at a time, since the last trim */
 	uint64_t nr_in_hand;	       /* pending ones that are in no list */
 	bool progressing;	       /* some thread polls */
 	struct chunk_pool_stats stats; /* the counters and peaks */

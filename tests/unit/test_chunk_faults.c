@@ -164,6 +164,7 @@ static void run_create(const struct faults *faults)
 	chunk_pool_config_init(&config, run.flaky, GPU0);
 	config.root_bytes = ROOT;
 	config.idle_bytes = ROOT;
+	config.hold_peak = false; /* roots are given back, too */
 	config.max_bytes = 5 * ROOT;
 	config.nr_pooled = 2;
 	config.zero = true;

@@ -373,7 +373,7 @@ static void test_chunk_pool_keeps_a_part_unused(void **state)
 	close_pool();
 }
 
-/* What was once in use at a time may stay, until it is trimmed; not more. */
+/* What was once held may stay, until it is trimmed; not more. */
 static void test_chunk_pool_holds_its_peak(void **state)
 {
 	struct chunk_pool_config config;
@@ -403,6 +403,44 @@ static void test_chunk_pool_holds_its_peak(void **state)
 	chunk_free(pool, other, 0);
 	look();
 	assert_int_equal(stats.idle_bytes, ROOT);
+	close_pool();
+}
+
+/* More is created only within the limit; what was is kept, though less is used then. */
+static void test_chunk_pool_holds_what_it_held(void **state)
+{
+	struct chunk_pool_config config;
+	struct mem_chunk *a, *b, *large;
+
+	(void)state;
+	open_backend();
+	config_default(&config);
+	config.idle_bytes = 0;
+	config.idle_per_mille = 500;
+	config.hold_peak = true;
+	open_pool(&config);
+	a = get(ROOT);
+	b = get(ROOT);
+	chunk_free(pool, a, 0);
+	chunk_free(pool, b, 0);
+	/* Of three in use half may be held beside: one of the two goes. */
+	large = get(3 * ROOT);
+	look();
+	assert_int_equal(stats.held_bytes, 4 * ROOT);
+	assert_int_equal(stats.nr_destroys, 1);
+	chunk_free(pool, large, 0);
+	look();
+	assert_int_equal(stats.idle_bytes, 4 * ROOT);
+	assert_ptr_equal(get(3 * ROOT), large);
+	chunk_free(pool, large, 0);
+	assert_int_equal(chunk_pool_trim(pool, 0), 4 * ROOT);
+	/* That peak is forgotten. */
+	a = get(ROOT);
+	b = get(ROOT);
+	chunk_free(pool, b, 0);
+	chunk_free(pool, a, 0);
+	look();
+	assert_int_equal(stats.held_bytes, 2 * ROOT);
 	close_pool();
 }
 
@@ -582,6 +620,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_chunk_pool_best_of_its_own),
 		cmocka_unit_test(test_chunk_pool_keeps_a_part_unused),
 		cmocka_unit_test(test_chunk_pool_holds_its_peak),
+		cmocka_unit_test(test_chunk_pool_holds_what_it_held),
 		cmocka_unit_test(test_chunk_pool_keeps_its_limit),
 		cmocka_unit_test(test_chunk_pool_others_take_the_memory),
 		cmocka_unit_test(test_chunk_pool_wrong_calls),
