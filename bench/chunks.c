@@ -6,15 +6,15 @@
  *   hit       pairs of an allocation and a free that need no call of the backend, by size; a sample
  *             is 16 pairs. "mixed" are random sizes in random order among a thousand live chunks.
  *   random    sizes log-uniform from 1 KiB to 1 GiB, live bytes kept near 32 GiB, by size of root
- *   gcn       what the GCN workload allocates and frees, recorded from a run with 15 million nodes.
- *             A training has 200 epochs (Kipf and Welling, 2017: "Semi-Supervised Classification with
- *             Graph Convolutional Networks"), over which what the first one creates is spread; here
- *             4, or as many as --epochs says.
+ *   gcn       what the GCN workload allocates and frees, recorded from a run with 15 million nodes
+ *             and 4 epochs, or as many as --epochs says: a training has 200 (Kipf and Welling,
+ *             "Semi-Supervised Classification with Graph Convolutional Networks", 2017), over which
+ *             what the first one creates is spread
  *
- * Of a sequence: host time of every call; time that the machine spends on creating chunks, by its
- * description; external fragmentation (1 - allocated / held) when the bytes held were the most, and
- * on average and at most over the samples in which at least half of the most was live; rounding at
- * that peak.
+ * Of a sequence: host time of every call; roots that were created, and time that the machine spends
+ * on that, by its description; external fragmentation (1 - allocated / held) when the bytes held
+ * were the most, and on average and at most over the samples in which at least half of the most was
+ * live; rounding at that peak.
  *
  * What allocators of CUDA and PyTorch make of the same: tests/gpu/bench_malloc.cu and
  * bench/pytorch/alloc.py, which read the sequences that --write leaves.
@@ -135,8 +135,8 @@ struct bench {
 	struct chunk_pool_config config;
 };
 
-/* 0: the default. */
-static void bench_open(struct bench *b, uint64_t root_bytes, uint32_t idle_per_mille)
+/* root_bytes 0: the default. share: all large requests share roots, not only the smaller ones. */
+static void bench_open(struct bench *b, uint64_t root_bytes, bool share)
 {
 	const struct cuda_config config = {.quiet = false};
 	struct backend *backend = NULL;
@@ -150,8 +150,8 @@ static void bench_open(struct bench *b, uint64_t root_bytes, uint32_t idle_per_m
 		b->config.root_bytes = root_bytes;
 		b->config.idle_bytes = 2 * root_bytes;
 	}
-	if (idle_per_mille)
-		b->config.idle_per_mille = idle_per_mille;
+	if (share)
+		b->config.share_bytes = UINT64_MAX;
 	must(chunk_pool_create(&b->config, &b->pool), "pool");
 }
 
@@ -179,7 +179,7 @@ static void measure_hit(uint64_t bytes, uint32_t nr_pooled)
 	struct mem_chunk *others[8];
 	struct bench b;
 
-	bench_open(&b, 0, 0);
+	bench_open(&b, 0, false);
 	chunk_pool_destroy(b.pool);
 	b.config.nr_pooled = nr_pooled;
 	b.config.idle_bytes = MAX(b.config.idle_bytes, bytes);
@@ -223,7 +223,7 @@ static void measure_mixed(void)
 	uint64_t nr_misses;
 	struct bench b;
 
-	bench_open(&b, 0, 0);
+	bench_open(&b, 0, false);
 	for (uint32_t i = 0; i < NR_MIXED; i++)
 		live[i] = get(&b, 1 + below(256 << 10));
 	chunk_pool_stats(b.pool, &before);
@@ -424,7 +424,7 @@ static void replay(struct bench *b, const struct sequence *s, uint32_t *sample,
 	free(chunk);
 }
 
-static void measure_sequence(const struct sequence *s, uint64_t root_bytes, uint32_t idle_per_mille)
+static void measure_sequence(const struct sequence *s, uint64_t root_bytes, bool share)
 {
 	uint32_t *sample = calloc(s->nr, sizeof(*sample));
 	struct fragmentation f = {0};
@@ -435,11 +435,11 @@ static void measure_sequence(const struct sequence *s, uint64_t root_bytes, uint
 	if (!sample)
 		must(-ENOMEM, "samples");
 	if (!on_cuda) { /* where calls cost nothing that counts here */
-		bench_open(&b, root_bytes, idle_per_mille);
+		bench_open(&b, root_bytes, share);
 		replay(&b, s, NULL, &f);
 		bench_close(&b);
 	}
-	bench_open(&b, root_bytes, idle_per_mille);
+	bench_open(&b, root_bytes, share);
 	machine_ns = b.backend->ops->now_ns(b.backend);
 	replay(&b, s, sample, NULL);
 	machine_ns = b.backend->ops->now_ns(b.backend) - machine_ns;
@@ -447,13 +447,15 @@ static void measure_sequence(const struct sequence *s, uint64_t root_bytes, uint
 	for (uint64_t i = 0; i < s->nr; i++)
 		total_ns += sample[i];
 	print_begin(s->name);
-	printf("\"operations\":%llu,\"root_bytes\":%llu,\"idle_per_mille\":%u,",
+	printf("\"operations\":%llu,\"root_bytes\":%llu,\"shared\":\"%s\",",
 	       (unsigned long long)s->nr, (unsigned long long)b.config.root_bytes,
-	       b.config.idle_per_mille);
+	       share ? "all" : "some");
 	print_times("call_ns", sample, s->nr, 1);
-	printf(",\"mean_ns\":%.1f,\"hits\":%.4f,\"creates\":%llu,\"machine_ns\":%llu,",
+	printf(",\"mean_ns\":%.1f,\"hits\":%.4f,\"creates\":%llu,\"created_bytes\":%llu,"
+	       "\"machine_ns\":%llu,",
 	       (double)total_ns / (double)s->nr, (double)stats.nr_hits / (double)stats.nr_allocs,
-	       (unsigned long long)stats.nr_creates, (unsigned long long)machine_ns);
+	       (unsigned long long)stats.nr_creates, (unsigned long long)stats.created_bytes,
+	       (unsigned long long)machine_ns);
 	printf("\"peak_held_bytes\":%llu,\"peak_allocated_bytes\":%llu,"
 	       "\"peak_rounding_bytes\":%llu,",
 	       (unsigned long long)stats.peak_held_bytes,
@@ -488,18 +490,17 @@ static void sequence_write(const struct sequence *s, const char *folder)
 		must(-errno, path);
 }
 
-/* With all sizes of roots on a simulated machine. On a GPU as they are by default, and with as much
- * kept unused as is allocated. */
+/* As pools are by default, with all large requests sharing roots, and on a simulated machine with
+ * other sizes of roots. */
 static void measure_sequences(struct sequence *s, const char *folder)
 {
 	if (folder)
 		sequence_write(s, folder);
-	measure_sequence(s, 0, 0);
-	if (on_cuda) {
-		measure_sequence(s, 0, 1000);
-	} else {
-		measure_sequence(s, 2 << 20, 0);
-		measure_sequence(s, 32 << 20, 0);
+	measure_sequence(s, 0, false);
+	measure_sequence(s, 0, true);
+	if (!on_cuda) {
+		measure_sequence(s, 2 << 20, false);
+		measure_sequence(s, 32 << 20, false);
 	}
 	free(s->op);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chunk pools: what the header offers. The way of a hit is chunk_alloc(), pool_take() and
- * buddy_take(), under one lock; all that is rare is in other files.
+ * buddy_take() or large_take(), under one lock; all that is rare is in other files.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +13,13 @@
 #define ROOT_BYTES (UINT64_C(8) << 20)
 #define LEAST_BYTES UINT64_C(4096)
 #define LEAST_BYTES_MIN UINT64_C(512)
+/* Of roots that many sizes share about a third stays free. That is little of all, as long as those
+ * are a small part of it. */
+#define SHARE_BYTES (UINT64_C(64) << 20)
+#define SHARE_UNITS (UINT64_C(1) << 20) /* granules; more have a root of their own in any case */
+/* Roots that are shared are so many times the largest that shares them, up to a size. */
+#define SHARED_PER_ROOT 4u
+#define SHARED_ROOT_BYTES (UINT64_C(1) << 30)
 
 /* ------------------------------------------------------------------ making */
 
@@ -20,14 +27,19 @@ void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b,
 {
 	uint64_t granularity = b->desc.vmm.granularity_bytes;
 	uint64_t root = ROOT_BYTES > granularity ? ROOT_BYTES : granularity;
+	uint64_t share = SHARE_BYTES;
 
 	while (memory < b->desc.nr_memories && root / 2 >= granularity && root / 2 >= LEAST_BYTES &&
 	       root > b->desc.memory[memory].bytes / 16)
 		root /= 2;
+	while (memory < b->desc.nr_memories &&
+	       share * SHARED_PER_ROOT > b->desc.memory[memory].bytes / 16)
+		share /= 2;
 	*config = (struct chunk_pool_config){.backend = b,
 					     .memory = memory,
 					     .root_bytes = root,
 					     .least_bytes = LEAST_BYTES,
+					     .share_bytes = share,
 					     .idle_bytes = 2 * root,
 					     .idle_per_mille = 100,
 					     .hold_peak = true,
@@ -59,8 +71,10 @@ static void lists_init(struct chunk_pool *pool)
 			list_init(&pool->free[z][o]);
 			list_init(&pool->pooled[z][o]);
 		}
-	for (uint32_t c = 0; c < CHUNK_OWN_CLASSES; c++)
-		list_init(&pool->own[c]);
+	for (uint32_t c = 0; c < CHUNK_SIZE_CLASSES; c++) {
+		list_init(&pool->shared.list[c]);
+		list_init(&pool->own.list[c]);
+	}
 }
 
 int chunk_pool_create(const struct chunk_pool_config *config, struct chunk_pool **out)
@@ -79,6 +93,12 @@ int chunk_pool_create(const struct chunk_pool_config *config, struct chunk_pool 
 	pool->backend = config->backend;
 	pool->granularity = config->backend->desc.vmm.granularity_bytes;
 	pool->shift = log2_floor(config->least_bytes);
+	pool->share_bytes = SHARE_UNITS * pool->granularity;
+	if (pool->share_bytes > config->share_bytes)
+		pool->share_bytes = config->share_bytes;
+	pool->shared_root_bytes = SHARED_PER_ROOT * pool->share_bytes;
+	if (pool->shared_root_bytes > SHARED_ROOT_BYTES)
+		pool->shared_root_bytes = SHARED_ROOT_BYTES;
 	lists_init(pool);
 	err = zero_init(pool);
 	if (err)
@@ -132,23 +152,27 @@ static int request_init(const struct chunk_pool *pool, uint64_t bytes, uint32_t 
 		return -ENOTSUP;
 	if (bytes > pool->backend->desc.memory[pool->config.memory].bytes)
 		return -ENOMEM;
-	nr = (bytes + least - 1) >> pool->shift;
 	*request = (struct chunk_request){.zeroed = flags & CHUNK_ZEROED,
 					  .evict = flags & CHUNK_EVICT};
+	nr = (bytes + least - 1) >> pool->shift;
 	if (nr <= UINT64_C(1) << log2_floor(pool->config.root_bytes >> pool->shift)) {
+		request->kind = CHUNK_BUDDY;
 		request->nr = (uint32_t)nr;
 		request->order = log2_ceil(nr);
 		request->bytes = nr << pool->shift;
-	} else {
-		request->bytes =
-			(bytes + pool->granularity - 1) / pool->granularity * pool->granularity;
+		return 0;
 	}
+	nr = (bytes + pool->granularity - 1) / pool->granularity;
+	request->kind = bytes <= pool->share_bytes ? CHUNK_SHARED : CHUNK_OWN;
+	request->nr = request->kind == CHUNK_SHARED ? (uint32_t)nr : 1;
+	request->bytes = nr * pool->granularity;
 	return 0;
 }
 
 struct mem_chunk *pool_take(struct chunk_pool *pool, const struct chunk_request *request)
 {
-	struct mem_chunk *chunk = request->nr ? buddy_take(pool, request) : own_take(pool, request);
+	struct mem_chunk *chunk = request->kind == CHUNK_BUDDY ? buddy_take(pool, request)
+							       : large_take(pool, request);
 
 	if (chunk)
 		chunk->fence = 0;
@@ -188,7 +212,7 @@ static int zero_handed(struct chunk_pool *pool, struct mem_chunk *chunk, bool ha
 	bool queued;
 	int err;
 
-	if (!hand_over && pool->zeroing_bytes >= chunk_span(pool, chunk)) {
+	if (!hand_over && pool->zeroing_bytes >= chunk_span(chunk)) {
 		pool_put(pool, chunk, 0);
 		return -EAGAIN;
 	}
@@ -207,8 +231,7 @@ static int zero_handed(struct chunk_pool *pool, struct mem_chunk *chunk, bool ha
 	/* pool_put() would make it free, or pending without zeroing. */
 	pool->rounding_bytes -= chunk->rounding;
 	pool->stats.nr_chunks--;
-	if (chunk->root->own)
-		pool->tail_bytes -= chunk->root->backend.bytes - chunk->root->asked_bytes;
+	pool->tail_bytes -= chunk_tail(chunk);
 	chunk_set_state(pool, chunk, CHUNK_PENDING);
 	pending_add(pool, chunk, fence, !err);
 	return err ? err : -EAGAIN;
@@ -263,13 +286,12 @@ void pool_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
 {
 	pool->stats.nr_chunks--;
 	pool->rounding_bytes -= chunk->rounding;
-	if (chunk->root->own)
-		pool->tail_bytes -= chunk->root->backend.bytes - chunk->root->asked_bytes;
+	pool->tail_bytes -= chunk_tail(chunk);
 	if (after) {
 		chunk_set_state(pool, chunk, CHUNK_PENDING);
 		pending_add(pool, chunk, after, false);
 	} else {
-		buddy_put(pool, chunk, false);
+		root_put(pool, chunk, false);
 	}
 }
 
@@ -397,8 +419,7 @@ void chunk_touch(struct chunk_pool *pool, struct mem_chunk *chunk)
 
 static uint64_t chunk_offset(const struct mem_chunk *chunk)
 {
-	/* A root that is cut is nr least chunks. */
-	return chunk_index(chunk) * (chunk->root->backend.bytes / chunk->root->nr);
+	return chunk_index(chunk) * chunk->root->unit_bytes;
 }
 
 void *chunk_addr(const struct mem_chunk *chunk)
@@ -408,9 +429,7 @@ void *chunk_addr(const struct mem_chunk *chunk)
 
 uint64_t chunk_bytes(const struct mem_chunk *chunk)
 {
-	const struct chunk_root *root = chunk->root;
-
-	return root->own ? root->asked_bytes : chunk->nr * (root->backend.bytes / root->nr);
+	return chunk_span(chunk) - chunk_tail(chunk);
 }
 
 const struct backend_chunk *chunk_root_of(const struct mem_chunk *chunk, uint64_t *offset)

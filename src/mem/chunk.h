@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of physical memory of any size, cut from root chunks of a backend: a buddy allocator with
- * lazy split and eager merge. One pool serves one memory. docs/memory.md says how it works.
+ * Chunks of physical memory of any size, cut from root chunks of a backend: buddies for small ones,
+ * best fit for large ones, with lazy split and eager merge. One pool serves one memory.
+ * docs/memory.md says how it works.
  *
  * Does not know what chunks hold, nor maps them: a chunk's bytes are at its alias, for copies and,
  * where the backend lets them, for kernels.
  *
- * Metadata is 56 bytes for each least chunk of a root, from the C library when the root is created
- * and touched only where the root is split; allocating and freeing ask it for nothing.
+ * Metadata is 56 bytes for each least chunk of a root, for each granule if large requests share it,
+ * from the C library when the root is created and touched only where the root is split; allocating
+ * and freeing ask it for nothing.
  *
  * Threads: every function may be called from any thread, with any lock held but those that a
  * function says it must not have, and from progress functions where it does not block. The pool's
@@ -40,6 +42,7 @@ struct chunk_pool_config {
 	uint32_t memory;
 	uint64_t root_bytes;  /* multiple of the granularity and of least_bytes */
 	uint64_t least_bytes; /* power of two */
+	uint64_t share_bytes; /* large requests up to this share roots: see there */
 	uint64_t max_bytes;   /* that the pool may hold; 0: no limit of its own */
 	/* Unused roots are kept while no more is held than is allocated and one of these beyond it,
 	 * whichever is more; or with hold_peak than was ever held since the last trim. So a root is
@@ -56,8 +59,9 @@ struct chunk_pool_config {
 };
 
 /* Defaults: roots of 8 MiB (a granule, if that is more; halved while they are above a 16th of the
- * memory), least size 4 KiB, no limit, a tenth or two roots kept beyond what is allocated, the peak
- * held, 8 pooled, no zeroing, no eviction. */
+ * memory), least size 4 KiB, roots shared up to 64 MiB (halved while that is above a 64th of the
+ * memory), no limit, a tenth or two roots kept beyond what is allocated, the peak held, 8 pooled,
+ * no zeroing, no eviction. */
 void chunk_pool_config_init(struct chunk_pool_config *config, struct backend *b, uint32_t memory);
 
 /*
@@ -78,10 +82,12 @@ void chunk_pool_destroy(struct chunk_pool *pool);
 #define CHUNK_EVICT 2u	/* evict published chunks if need be: see there */
 
 /*
- * Hand out a chunk, pinned. Within its root it is aligned to the next power of two.
+ * Hand out a chunk, pinned. Within its root it is aligned to the next power of two; a large one to
+ * the granularity.
  *
- * @param [in]  bytes  > 0. Rounded up to the least size; above the largest power of two that a root
- *                     has room for, to the granularity.
+ * @param [in]  bytes  > 0. Rounded up to the least size. Above the largest power of two that a root
+ *                     has room for it is large: rounded up to the granularity, in a root that it
+ *                     shares with other large ones or, above share_bytes, has to itself.
  * @param [in]  flags  CHUNK_EVICT: blocks for the owners' callbacks and the work that they queued;
  *                     the caller holds no lock that those take.
  * @param [out] fence  The chunk is to be touched behind it only; 0: at once. NULL: the caller
@@ -153,11 +159,12 @@ struct chunk_pool_stats {
 	uint64_t largest_free_bytes;
 	uint64_t peak_held_bytes, peak_allocated_bytes, peak_rounding_bytes;
 	uint64_t nr_chunks; /* handed out */
-	uint64_t nr_roots;  /* of them nr_own for one request each */
-	uint64_t nr_own;
+	uint64_t nr_roots;  /* of them nr_shared for large requests, nr_own for one each */
+	uint64_t nr_shared, nr_own;
 	uint64_t nr_allocs, nr_hits; /* hits: without a call of the backend */
 	uint64_t nr_splits, nr_merges;
 	uint64_t nr_creates, nr_destroys, nr_refused; /* roots */
+	uint64_t created_bytes;			      /* of nr_creates */
 	uint64_t nr_zeroings, nr_zeroed_hits;
 	uint64_t unzeroed_bytes; /* lost their zeros by merging with what had none */
 	uint64_t nr_evicted, nr_evict_refused;

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is free: buddies inside roots that are cut, class pools above them, roots of their own by
- * size. Everything on the way of a hit is here, and none of it searches or allocates: a bit map
- * says which size has something, lists are last in, first out. (Of free roots of their own a few of
- * about the size are looked at, for the best fit.)
+ * What is free for small requests: buddies inside roots, and class pools above them. Everything on
+ * the way of their hits is here, and none of it searches or allocates: a bit map says which size
+ * has something, lists are last in, first out.
  *
  * Last in, first out was preferred to the lowest address: it costs nothing, and memory that was
  * used last is the warmest. What that loses in fragmentation is bounded by keeping large requests
  * out of here.
  */
 #include "src/mem/chunk_internal.h"
-
-/* How many roots of about the right size are looked at. */
-#define OWN_LOOK 16u
 
 /* ------------------------------------------------------------------ buddies */
 
@@ -130,8 +126,7 @@ void pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
 	chunk_set_state(pool, chunk, CHUNK_NONE);
 }
 
-/* It begins nowhere; false: the pool of its size is full, or its size has none. */
-static bool pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
+bool pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
 {
 	uint32_t order = log2_floor(chunk->nr);
 
@@ -165,18 +160,6 @@ bool buddy_flush(struct chunk_pool *pool)
 	return any;
 }
 
-void buddy_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
-{
-	struct chunk_root *root = chunk->root;
-
-	chunk_set_state(pool, chunk, CHUNK_NONE);
-	if (root->own)
-		own_put(pool, chunk, zeroed);
-	else if (!pooled_put(pool, chunk, zeroed))
-		buddy_free(pool, root, chunk_index(chunk), chunk->nr, zeroed);
-	root_settle(pool, root);
-}
-
 static struct mem_chunk *pooled_take(struct chunk_pool *pool, uint32_t order, bool zeroed)
 {
 	struct mem_chunk *chunk;
@@ -207,67 +190,4 @@ struct mem_chunk *buddy_take(struct chunk_pool *pool, const struct chunk_request
 	}
 	root_settle(pool, chunk->root);
 	return chunk;
-}
-
-/* ------------------------------------------------------------------ roots of their own */
-
-uint32_t own_class(uint64_t bytes)
-{
-	uint32_t log = log2_floor(bytes);
-	uint64_t rest = bytes - (UINT64_C(1) << log);
-
-	/* Sizes are far above 8. */
-	return log * CHUNK_OWN_STEPS + (uint32_t)(rest >> (log - 3));
-}
-
-void own_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
-{
-	struct chunk_root *root = chunk->root;
-
-	chunk->zeroed = zeroed;
-	chunk_set_state(pool, chunk, CHUNK_FREE);
-	if (zeroed)
-		pool->zeroed_bytes += root->backend.bytes;
-	list_add(root->emptying ? &root->held : &pool->own[own_class(root->backend.bytes)],
-		 &chunk->link);
-}
-
-void own_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
-{
-	list_del(&chunk->link);
-	if (chunk->zeroed)
-		pool->zeroed_bytes -= chunk->root->backend.bytes;
-	chunk_set_state(pool, chunk, CHUNK_NONE);
-}
-
-/* The least of the free ones that waste at most an eighth; zeroed ones first, if so wanted. */
-struct mem_chunk *own_take(struct chunk_pool *pool, const struct chunk_request *request)
-{
-	uint64_t most = request->bytes + request->bytes / CHUNK_OWN_STEPS;
-	struct mem_chunk *best = NULL;
-	uint32_t nr = 0;
-
-	for (uint32_t c = own_class(request->bytes); c <= own_class(most); c++)
-		for (struct chunk_link *l = pool->own[c].next; l != &pool->own[c] && nr < OWN_LOOK;
-		     l = l->next, nr++) {
-			struct mem_chunk *chunk = chunk_of(l);
-			uint64_t bytes = chunk->root->backend.bytes;
-			bool better;
-
-			if (bytes < request->bytes || bytes > most)
-				continue;
-			better = !best || bytes < best->root->backend.bytes;
-			if (best && request->zeroed && best->zeroed != chunk->zeroed)
-				better = chunk->zeroed;
-			if (better)
-				best = chunk;
-		}
-	if (!best)
-		return NULL;
-	own_unlink(pool, best);
-	chunk_set_state(pool, best, CHUNK_PINNED);
-	best->root->asked_bytes = request->bytes;
-	pool->tail_bytes += best->root->backend.bytes - request->bytes;
-	root_settle(pool, best->root);
-	return best;
 }

@@ -12,10 +12,12 @@ static uint64_t largest_free(const struct chunk_pool *pool)
 	uint32_t nonempty = pool->nonempty[0] | pool->nonempty[1];
 	uint64_t largest = nonempty ? pool->config.least_bytes << log2_floor(nonempty) : 0;
 
+	if (large_largest(pool) > largest)
+		largest = large_largest(pool);
 	for (struct chunk_link *l = pool->idle.next; l != &pool->idle; l = l->next) {
 		const struct chunk_root *root = root_of_idle(l);
 
-		if (root->own && root->backend.bytes > largest)
+		if (root->kind == CHUNK_OWN && root->backend.bytes > largest)
 			largest = root->backend.bytes;
 	}
 	return largest;
@@ -53,7 +55,8 @@ struct count {
 	uint64_t nr[CHUNK_STATE_NR];
 	uint64_t nr_free[2][CHUNK_ORDERS], nr_pooled[2][CHUNK_ORDERS]; /* in lists of the pool */
 	uint64_t zeroed_bytes, zeroing_bytes, idle_bytes, tail_bytes, rounding_bytes;
-	uint64_t nr_roots, nr_own, nr_idle, nr_own_free;
+	uint64_t nr_large[CHUNK_KIND_NR][CHUNK_SIZE_CLASSES]; /* the same; none of buddies */
+	uint64_t nr_roots, nr_kind[CHUNK_KIND_NR], nr_idle;
 };
 
 static void expect(struct count *count, bool right, const char *what, const void *where)
@@ -69,11 +72,29 @@ static bool link_is_sound(const struct chunk_link *link)
 	return link->next && link->prev && link->next->prev == link && link->prev->next == link;
 }
 
+/* A free one of a root that large requests share or own. */
+static void check_large(struct count *count, const struct mem_chunk *chunk)
+{
+	const struct chunk_root *root = chunk->root;
+	const struct mem_chunk *behind = chunk + chunk->nr;
+
+	expect(count, link_is_sound(&chunk->link), "a free piece is in no list", chunk);
+	expect(count, chunk->state == CHUNK_FREE, "a large chunk in a class pool", chunk);
+	expect(count, behind[-1].nr == chunk->nr, "a free piece has no mark at its end", chunk);
+	expect(count, chunk_index(chunk) + chunk->nr == root->nr || behind->state != CHUNK_FREE,
+	       "two free pieces are not merged", chunk);
+	count->nr_large[root->kind][size_class(chunk_span(chunk))] += !root->emptying;
+}
+
 static void check_free(struct count *count, const struct mem_chunk *chunk)
 {
 	const struct chunk_root *root = chunk->root;
 	uint32_t at = chunk_index(chunk), order = chunk->order, other = at ^ 1u << order;
 
+	if (root->kind != CHUNK_BUDDY) {
+		check_large(count, chunk);
+		return;
+	}
 	expect(count, order < CHUNK_ORDERS && chunk->nr == 1u << order && !(at & (chunk->nr - 1)),
 	       "a free chunk is no aligned power of two", chunk);
 	if (count->wrong)
@@ -94,8 +115,6 @@ static void check_free(struct count *count, const struct mem_chunk *chunk)
 /* One that is in use. */
 static void check_used(struct count *count, const struct mem_chunk *chunk)
 {
-	const struct chunk_root *root = chunk->root;
-
 	if (chunk->state == CHUNK_PUBLISHED)
 		expect(count, link_is_sound(&chunk->link), "a published chunk is in no list",
 		       chunk);
@@ -104,12 +123,11 @@ static void check_used(struct count *count, const struct mem_chunk *chunk)
 			expect(count,
 			       link_is_sound(&chunk->link) && chunk->unfenced == !chunk->fence,
 			       "a pending chunk is in no list, or has no fence", chunk);
-		count->zeroing_bytes += chunk->zeroing ? chunk_span(count->pool, chunk) : 0;
+		count->zeroing_bytes += chunk->zeroing ? chunk_span(chunk) : 0;
 		return;
 	}
 	count->rounding_bytes += chunk->rounding;
-	if (root->own)
-		count->tail_bytes += root->backend.bytes - root->asked_bytes;
+	count->tail_bytes += chunk_tail(chunk);
 	expect(count, chunk->rounding < chunk_bytes(chunk),
 	       "more is lost to rounding than there is", chunk);
 }
@@ -128,24 +146,22 @@ static void check_chunk(struct count *count, const struct chunk_root *root, uint
 	for (uint32_t i = 1; i < chunk->nr; i++)
 		expect(count, chunk[i].state == CHUNK_NONE, "a chunk begins inside another", chunk);
 	count->nr[chunk->state]++;
-	count->bytes[chunk->state] += chunk_span(count->pool, chunk);
-	if (!is_free)
-		check_used(count, chunk);
-	else if (!root->own)
+	count->bytes[chunk->state] += chunk_span(chunk);
+	if (is_free)
 		check_free(count, chunk);
 	else
-		count->nr_own_free += !root->emptying;
+		check_used(count, chunk);
 	if (is_free && chunk->zeroed)
-		count->zeroed_bytes += chunk_span(count->pool, chunk);
+		count->zeroed_bytes += chunk_span(chunk);
 }
 
 static void check_root(struct count *count, const struct chunk_root *root)
 {
 	uint32_t used = 0, nr_pinned = 0;
 
-	expect(count,
-	       root->own ? root->nr == 1
-			 : (uint64_t)root->nr << count->pool->shift == root->backend.bytes,
+	expect(count, root->kind < CHUNK_KIND_NR && (root->kind != CHUNK_OWN || root->nr == 1),
+	       "a root is of no kind", root);
+	expect(count, root->nr * root->unit_bytes == root->backend.bytes,
 	       "a root's size is not its chunks'", root);
 	for (uint32_t at = 0; at < root->nr && !count->wrong; at += root->chunk[at].nr) {
 		check_chunk(count, root, at);
@@ -157,7 +173,7 @@ static void check_root(struct count *count, const struct chunk_root *root)
 	expect(count, (!used && !root->emptying) == (root->idle_link.next != NULL),
 	       "a root is idle and in use, or neither", root);
 	count->nr_roots++;
-	count->nr_own += root->own;
+	count->nr_kind[root->kind]++;
 	if (root->idle_link.next) {
 		count->idle_bytes += root->backend.bytes;
 		count->nr_idle++;
@@ -175,10 +191,21 @@ static uint64_t list_length(struct count *count, const struct chunk_link *list)
 	return nr;
 }
 
+static void check_sizes(struct count *count, const struct chunk_sizes *sizes, enum chunk_kind kind)
+{
+	for (uint32_t c = 0; c < CHUNK_SIZE_CLASSES; c++) {
+		uint64_t nr = list_length(count, &sizes->list[c]);
+
+		expect(count, nr == count->nr_large[kind][c], "a list by size has not what is free",
+		       &sizes->list[c]);
+		expect(count, (sizes->nonempty[c / 64] >> c % 64 & 1) == (nr > 0),
+		       "a bit map is not its lists'", &sizes->list[c]);
+	}
+}
+
 static void check_lists(struct count *count)
 {
 	const struct chunk_pool *pool = count->pool;
-	uint64_t nr_own_free = 0;
 
 	for (uint32_t z = 0; z < 2; z++)
 		for (uint32_t o = 0; o < CHUNK_ORDERS; o++) {
@@ -195,9 +222,8 @@ static void check_lists(struct count *count)
 				       (pool->pooled_nonempty[z] >> o & 1) == (nr_pooled > 0),
 			       "a bit map is not its lists'", &pool->free[z][o]);
 		}
-	for (uint32_t c = 0; c < CHUNK_OWN_CLASSES; c++)
-		nr_own_free += list_length(count, &pool->own[c]);
-	expect(count, nr_own_free == count->nr_own_free, "free roots are not in their lists", pool);
+	check_sizes(count, &pool->shared, CHUNK_SHARED);
+	check_sizes(count, &pool->own, CHUNK_OWN);
 	expect(count,
 	       list_length(count, &pool->pending) + pool->nr_in_hand == count->nr[CHUNK_PENDING] &&
 		       list_length(count, &pool->published) == count->nr[CHUNK_PUBLISHED] &&
@@ -222,7 +248,9 @@ static void check_totals(struct count *count)
 		       count->rounding_bytes == pool->rounding_bytes,
 	       "bytes lost", pool);
 	expect(count,
-	       count->nr_roots == pool->stats.nr_roots && count->nr_own == pool->stats.nr_own &&
+	       count->nr_roots == pool->stats.nr_roots &&
+		       count->nr_kind[CHUNK_OWN] == pool->stats.nr_own &&
+		       count->nr_kind[CHUNK_SHARED] == pool->stats.nr_shared &&
 		       count->nr_roots == pool->stats.nr_creates - pool->stats.nr_destroys &&
 		       count->nr[CHUNK_PINNED] + count->nr[CHUNK_PUBLISHED] +
 				       count->nr[CHUNK_EVICTING] ==

@@ -12,9 +12,9 @@
 
 #include "src/mem/chunk.h"
 
-#define CHUNK_ORDERS 24u   /* a root has at most 2^23 least chunks */
-#define CHUNK_OWN_STEPS 8u /* size classes of roots of their own, between two powers of two */
-#define CHUNK_OWN_CLASSES (64u * CHUNK_OWN_STEPS)
+#define CHUNK_ORDERS 24u    /* a root has at most 2^23 least chunks */
+#define CHUNK_SIZE_STEPS 8u /* classes of large sizes, between two powers of two */
+#define CHUNK_SIZE_CLASSES (64u * CHUNK_SIZE_STEPS)
 
 /* Circular, with the list itself as head. In no list: next is NULL. */
 struct chunk_link {
@@ -32,9 +32,18 @@ enum chunk_state {
 	CHUNK_STATE_NR
 };
 
+/* Whom a root is for. */
+enum chunk_kind {
+	CHUNK_BUDDY,  /* small requests: cut in powers of two of least chunks */
+	CHUNK_SHARED, /* large ones: cut in any number of granules */
+	CHUNK_OWN,    /* one large one: never cut */
+	CHUNK_KIND_NR
+};
+
 /*
- * What begins at a least chunk of a root. Free and pooled chunks are 2^order least chunks, aligned
- * to that; others nr of them. Of a root of its own there is one, as large as the root.
+ * What begins at a unit of a root, which is nr units. Of buddies, free and pooled ones are 2^order
+ * units, aligned to that. The last unit of a free chunk, if that is not the first as well, says nr,
+ * too: so whoever is freed behind it finds it.
  */
 struct mem_chunk {
 	struct chunk_link link; /* first: a link is its chunk */
@@ -50,17 +59,24 @@ struct mem_chunk {
 	bool given_up; /* evicting: chunk_free() was called */
 };
 
-/* used = sum of nr over chunks that are neither free nor pooled. idle <=> used is 0, the root is in
- * the pool and nobody is emptying it. */
+/* nr units of unit_bytes are the root. used = sum of nr over chunks that are neither free nor
+ * pooled. idle <=> used is 0, the root is in the pool and nobody is emptying it. */
 struct chunk_root {
 	struct chunk_link all, idle_link;
 	struct backend_chunk backend;
+	uint64_t unit_bytes;  /* a least chunk; a granule; of a root of its own all of it */
 	uint64_t asked_bytes; /* of a root of its own that is handed out: of its chunk */
 	uint32_t nr, used, nr_pinned;
-	bool own;
+	enum chunk_kind kind;
 	bool emptying;		/* its free chunks are in held, and nobody is given them */
 	struct chunk_link held; /* then */
 	struct mem_chunk chunk[];
+};
+
+/* Free chunks by size. Bit c of nonempty <=> list[c] is not empty. */
+struct chunk_sizes {
+	struct chunk_link list[CHUNK_SIZE_CLASSES];
+	uint64_t nonempty[CHUNK_SIZE_CLASSES / 64];
 };
 
 /*
@@ -72,8 +88,10 @@ struct chunk_pool {
 	struct chunk_pool_config config;
 	struct backend *backend;
 	uint64_t granularity, zero_bytes;
-	uint32_t shift; /* of least_bytes */
-	void *zero;	/* the source of zeros: zero_bytes of them */
+	uint64_t share_bytes;	    /* the largest request that shares a root */
+	uint64_t shared_root_bytes; /* of such a root, unless the request or the limits say else */
+	uint32_t shift;		    /* of least_bytes */
+	void *zero;		    /* the source of zeros: zero_bytes of them */
 	stream_id_t zero_stream;
 
 	/* A leaf: held for bookkeeping only. No call of the backend, no callback, no allocation, no
@@ -83,7 +101,7 @@ struct chunk_pool {
 	struct chunk_link free[2][CHUNK_ORDERS], pooled[2][CHUNK_ORDERS];
 	uint32_t nonempty[2], pooled_nonempty[2];
 	uint8_t nr_pooled[2][CHUNK_ORDERS];
-	struct chunk_link own[CHUNK_OWN_CLASSES]; /* free roots of their own */
+	struct chunk_sizes shared, own; /* of large requests: pieces that are free, and roots */
 	uint64_t bytes[CHUNK_STATE_NR];
 	uint64_t zeroed_bytes;	/* of free and pooled ones */
 	uint64_t zeroing_bytes; /* of pending ones: being zeroed */
@@ -97,7 +115,8 @@ struct chunk_pool {
 /* What chunk_alloc() was asked for. */
 struct chunk_request {
 	uint64_t bytes; /* rounded */
-	uint32_t nr;	/* least chunks; 0: a root of its own */
+	enum chunk_kind kind;
+	uint32_t nr;	/* units of its kind of root */
 	uint32_t order; /* of the least power of two that holds nr */
 	bool zeroed, evict, fence;
 };
@@ -166,9 +185,17 @@ static inline uint32_t chunk_index(const struct mem_chunk *chunk)
 }
 
 /* Bytes that it takes of its root; a root of its own as a whole. */
-static inline uint64_t chunk_span(const struct chunk_pool *pool, const struct mem_chunk *chunk)
+static inline uint64_t chunk_span(const struct mem_chunk *chunk)
 {
-	return chunk->root->own ? chunk->root->backend.bytes : (uint64_t)chunk->nr << pool->shift;
+	return chunk->nr * chunk->root->unit_bytes;
+}
+
+/* Of these, what nobody asked for and nobody else is given. It is handed out. */
+static inline uint64_t chunk_tail(const struct mem_chunk *chunk)
+{
+	const struct chunk_root *root = chunk->root;
+
+	return root->kind == CHUNK_OWN ? root->backend.bytes - root->asked_bytes : 0;
 }
 
 static inline uint64_t pool_held_bytes(const struct chunk_pool *pool)
@@ -191,8 +218,9 @@ static inline uint64_t pool_allocated_bytes(const struct chunk_pool *pool)
 /* The one function that changes a chunk's state. Counts it there: its nr and root are set. */
 void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chunk_state state);
 
-/* A root for a request, of its own or to be cut; not in the pool. Called without the lock. */
-int root_create(struct chunk_pool *pool, uint64_t bytes, bool own, struct chunk_root **out);
+/* A root for requests of a kind; not in the pool. Called without the lock. */
+int root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
+		struct chunk_root **out);
 /* Called without the lock; the root is in no pool. */
 void root_destroy(struct chunk_pool *pool, struct chunk_root *root);
 /* All of it is free from here on. */
@@ -201,11 +229,19 @@ void root_add(struct chunk_pool *pool, struct chunk_root *root);
 void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_link *doomed);
 /* Called without the lock. */
 void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed);
+/* Free units of a root, or take a chunk of it that is free or pooled off its list, by its kind. */
+void root_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+	       bool zeroed);
+void root_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+/* Put a chunk that nothing names any more where it belongs. It is pending or handed out. */
+void root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
 /* Put it on the idle list or take it off, as it is. */
 void root_settle(struct chunk_pool *pool, struct chunk_root *root);
 /* Doom idle roots, the oldest first, until at most so many bytes of them are left. */
 uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed);
-/* Doom idle roots down to the configured limit, with so many more bytes about to be created. */
+/* What may be held, with so many more bytes about to be allocated. */
+uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes);
+/* Doom idle roots down to that, with so many more bytes about to be created. */
 void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed);
 /* Take a root's free chunks out of reach, and give them back. */
 void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root);
@@ -222,17 +258,28 @@ void buddy_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
 struct mem_chunk *buddy_take(struct chunk_pool *pool, const struct chunk_request *request);
 /* Merge the class pools. false: they were empty. */
 bool buddy_flush(struct chunk_pool *pool);
-/* Put a chunk that nothing names any more where its size belongs. It is pending or handed out. */
-void buddy_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+/* Put a chunk that is to be merged by nobody into its class pool. false: it is full, or none. */
+bool pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
 /* Take a chunk out of the class pool: nothing begins there then. */
 void pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
-/* Free roots of their own. */
-void own_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
-struct mem_chunk *own_take(struct chunk_pool *pool, const struct chunk_request *request);
-/* Take it off its list: nothing begins there then. */
-void own_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+
+/* ------------------------------------------------------------------ large (chunk_large.c) */
+
+/* As buddy_free() and buddy_unlink(), of roots that large requests share or own. */
+void large_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		bool zeroed);
+void large_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+/* A chunk of such a root, pinned; NULL: none. */
+struct mem_chunk *large_take(struct chunk_pool *pool, const struct chunk_request *request);
+/* Note what was asked for of a chunk that is about to be handed out. */
+void large_ask(struct chunk_pool *pool, const struct mem_chunk *chunk,
+	       const struct chunk_request *request);
+/* Whether a chunk, in the state that it is in, is as large as a request needs and may be. */
+bool chunk_fits(const struct mem_chunk *chunk, const struct chunk_request *request);
+/* The largest free piece of a shared root. */
+uint64_t large_largest(const struct chunk_pool *pool);
 /* The class of a size. */
-uint32_t own_class(uint64_t bytes);
+uint32_t size_class(uint64_t bytes);
 
 /* ------------------------------------------------------------------ pending (chunk_pending.c) */
 

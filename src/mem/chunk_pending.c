@@ -82,7 +82,7 @@ void zero_fini(struct chunk_pool *pool)
 int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued, fence_t *fence)
 {
 	struct backend *b = pool->backend;
-	uint64_t left = chunk_span(pool, chunk);
+	uint64_t left = chunk_span(chunk);
 	struct backend_copy copy[ZERO_PIECES];
 	char *at = chunk_addr(chunk);
 	fence_t recorded;
@@ -120,14 +120,14 @@ void pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence
 	chunk->unfenced = !fence;
 	chunk->zeroing = zeroing;
 	if (zeroing)
-		pool->zeroing_bytes += chunk_span(pool, chunk);
+		pool->zeroing_bytes += chunk_span(chunk);
 	list_add_tail(&pool->pending, &chunk->link);
 }
 
 static void zeroing_end(struct chunk_pool *pool, struct mem_chunk *chunk)
 {
 	if (chunk->zeroing)
-		pool->zeroing_bytes -= chunk_span(pool, chunk);
+		pool->zeroing_bytes -= chunk_span(chunk);
 	chunk->zeroing = false;
 }
 
@@ -135,19 +135,14 @@ void pending_done(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
 {
 	zeroing_end(pool, chunk);
 	chunk->fence = 0;
-	buddy_put(pool, chunk, zeroed);
+	root_put(pool, chunk, zeroed);
 }
 
 static bool pending_fits(const struct mem_chunk *chunk, const struct chunk_request *request)
 {
-	uint64_t bytes = chunk->root->backend.bytes;
-
 	if (chunk->unfenced || chunk->root->emptying || (request->zeroed && !chunk->zeroing))
 		return false;
-	if (chunk->root->own)
-		return !request->nr && bytes >= request->bytes &&
-		       bytes <= request->bytes + request->bytes / CHUNK_OWN_STEPS;
-	return chunk->nr == request->nr;
+	return chunk_fits(chunk, request) && chunk->nr == request->nr;
 }
 
 struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_request *request)
@@ -163,10 +158,7 @@ struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_reque
 		chunk->zeroed = chunk->zeroing;
 		zeroing_end(pool, chunk);
 		chunk_set_state(pool, chunk, CHUNK_PINNED);
-		if (chunk->root->own) {
-			chunk->root->asked_bytes = request->bytes;
-			pool->tail_bytes += chunk->root->backend.bytes - request->bytes;
-		}
+		large_ask(pool, chunk, request);
 		return chunk;
 	}
 	return NULL;
@@ -352,7 +344,7 @@ void zero_ahead_unlocked(struct chunk_pool *pool)
 		pool->nr_in_hand--;
 		pool->stats.nr_zeroings += !err;
 		if (!queued) {
-			buddy_put(pool, chunk, false);
+			root_put(pool, chunk, false);
 			return;
 		}
 		pending_add(pool, chunk, fence, !err);

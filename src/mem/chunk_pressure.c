@@ -26,7 +26,7 @@ static int create_take(struct chunk_pool *pool, const struct chunk_request *requ
 		return -ENOMEM;
 	pool->creating_bytes += bytes;
 	pthread_mutex_unlock(&pool->lock);
-	err = root_create(pool, bytes, !request->nr, &root);
+	err = root_create(pool, bytes, request->kind, &root);
 	pthread_mutex_lock(&pool->lock);
 	pool->creating_bytes -= bytes;
 	if (err) {
@@ -75,23 +75,43 @@ static uint64_t least_root(const struct chunk_pool *pool, const struct chunk_req
 {
 	uint64_t unit = pool->granularity, bytes;
 
+	if (request->kind != CHUNK_BUDDY)
+		return request->bytes;
 	if (pool->config.least_bytes > unit)
 		unit = pool->config.least_bytes;
 	bytes = (UINT64_C(1) << request->order) << pool->shift;
 	return (bytes + unit - 1) / unit * unit;
 }
 
+/* The root to create for a request. One that others are to share goes no further beyond the limits
+ * than the request does by itself. */
+static uint64_t wanted_root(const struct chunk_pool *pool, const struct chunk_request *request)
+{
+	uint64_t most = roots_most(pool, request->bytes), max = pool->config.max_bytes;
+	uint64_t held = pool_held_bytes(pool) + pool->creating_bytes, bytes;
+
+	if (request->kind != CHUNK_SHARED)
+		return request->kind == CHUNK_BUDDY ? pool->config.root_bytes : request->bytes;
+	if (max && most > max)
+		most = max;
+	bytes = most > held ? most - held : 0;
+	if (bytes > pool->shared_root_bytes)
+		bytes = pool->shared_root_bytes;
+	bytes -= bytes % pool->granularity;
+	return bytes > request->bytes ? bytes : request->bytes;
+}
+
 static int grow(struct chunk_pool *pool, const struct chunk_request *request,
 		struct mem_chunk **out)
 {
-	uint64_t bytes = request->nr ? pool->config.root_bytes : request->bytes;
+	uint64_t bytes = wanted_root(pool, request);
 	int err;
 
 	make_way(pool, bytes);
 	err = create_take(pool, request, bytes, out);
 	while (err == -ENOMEM && give_back(pool, bytes))
 		err = create_take(pool, request, bytes, out);
-	if (err == -ENOMEM && request->nr && least_root(pool, request) < bytes)
+	if (err == -ENOMEM && least_root(pool, request) < bytes)
 		err = create_take(pool, request, least_root(pool, request), out);
 	return err;
 }
@@ -130,14 +150,10 @@ static struct mem_chunk *victim_chunk(struct chunk_pool *pool, const struct chun
 
 	for (uint64_t i = 0; i < nr && link != &pool->published; i++, link = link->next) {
 		struct mem_chunk *chunk = chunk_of(link);
-		const struct chunk_root *root = chunk->root;
 
-		if (root->emptying || root->own != !request->nr)
-			continue;
-		if (root->own ? root->backend.bytes >= request->bytes &&
-					root->backend.bytes - request->bytes <=
-						request->bytes / CHUNK_OWN_STEPS
-			      : log2_floor(chunk->nr) >= request->order)
+		/* Of buddies only what is aligned can be had again: its largest power of two. */
+		if (!chunk->root->emptying && chunk_fits(chunk, request) &&
+		    (request->kind != CHUNK_BUDDY || log2_floor(chunk->nr) >= request->order))
 			return chunk;
 	}
 	return NULL;
@@ -232,7 +248,7 @@ int pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *
 
 	if (pending_poll_unlocked(pool, true))
 		chunk = pool_take(pool, request);
-	if (!chunk && request->nr && buddy_flush(pool))
+	if (!chunk && request->kind == CHUNK_BUDDY && buddy_flush(pool))
 		chunk = pool_take(pool, request);
 	if (!chunk && request->fence)
 		chunk = pending_take(pool, request);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Root chunks: made, taken into a pool and out of it, idle or not; and the one function that
- * changes a chunk's state. What is free inside a root is chunk_buddy.c's.
+ * changes a chunk's state. What is free inside a root is chunk_buddy.c's or chunk_large.c's.
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chun
 {
 	struct chunk_root *root = chunk->root;
 	bool legal = (transitions[chunk->state] & TO(state)) != 0;
-	uint64_t span = chunk_span(pool, chunk);
+	uint64_t span = chunk_span(chunk);
 
 	assert(legal);
 	(void)legal;
@@ -47,16 +47,23 @@ void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chun
 
 /* ------------------------------------------------------------------ making */
 
-int root_create(struct chunk_pool *pool, uint64_t bytes, bool own, struct chunk_root **out)
+int root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
+		struct chunk_root **out)
 {
-	uint32_t nr = own ? 1 : (uint32_t)(bytes >> pool->shift);
+	const uint64_t unit[CHUNK_KIND_NR] = {
+		[CHUNK_BUDDY] = pool->config.least_bytes,
+		[CHUNK_SHARED] = pool->granularity,
+		[CHUNK_OWN] = bytes,
+	};
+	uint64_t nr = bytes / unit[kind];
 	struct chunk_root *root = calloc(1, sizeof(*root) + nr * sizeof(root->chunk[0]));
 	int err;
 
 	if (!root)
 		return -ENOMEM;
-	root->nr = nr;
-	root->own = own;
+	root->nr = (uint32_t)nr;
+	root->unit_bytes = unit[kind];
+	root->kind = kind;
 	err = pool->backend->ops->chunk_create(pool->backend, pool->config.memory, bytes,
 					       &root->backend);
 	if (err) {
@@ -90,15 +97,42 @@ void root_add(struct chunk_pool *pool, struct chunk_root *root)
 {
 	list_add_tail(&pool->roots, &root->all);
 	pool->stats.nr_roots++;
-	pool->stats.nr_own += root->own;
+	pool->stats.nr_own += root->kind == CHUNK_OWN;
+	pool->stats.nr_shared += root->kind == CHUNK_SHARED;
 	pool->stats.nr_creates++;
-	if (root->own) {
-		root->chunk[0].root = root;
-		root->chunk[0].nr = 1;
-		own_put(pool, &root->chunk[0], false);
-	} else {
-		buddy_free(pool, root, 0, root->nr, false);
-	}
+	pool->stats.created_bytes += root->backend.bytes;
+	root_free(pool, root, 0, root->nr, false);
+	root_settle(pool, root);
+}
+
+/* ------------------------------------------------------------------ what is free in one */
+
+void root_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+	       bool zeroed)
+{
+	if (root->kind == CHUNK_BUDDY)
+		buddy_free(pool, root, at, nr, zeroed);
+	else
+		large_free(pool, root, at, nr, zeroed);
+}
+
+void root_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
+{
+	if (chunk->root->kind != CHUNK_BUDDY)
+		large_unlink(pool, chunk);
+	else if (chunk->state == CHUNK_POOLED)
+		pooled_unlink(pool, chunk);
+	else
+		buddy_unlink(pool, chunk);
+}
+
+void root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
+{
+	struct chunk_root *root = chunk->root;
+
+	chunk_set_state(pool, chunk, CHUNK_NONE);
+	if (root->kind != CHUNK_BUDDY || !pooled_put(pool, chunk, zeroed))
+		root_free(pool, root, chunk_index(chunk), chunk->nr, zeroed);
 	root_settle(pool, root);
 }
 
@@ -125,19 +159,15 @@ void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_li
 		struct mem_chunk *chunk = &root->chunk[i];
 
 		i += chunk->nr;
-		if (root->own)
-			own_unlink(pool, chunk);
-		else if (chunk->state == CHUNK_POOLED)
-			pooled_unlink(pool, chunk);
-		else
-			buddy_unlink(pool, chunk);
+		root_unlink(pool, chunk);
 	}
 	list_del(&root->idle_link);
 	pool->idle_bytes -= root->backend.bytes;
 	list_del(&root->all);
 	list_add_tail(doomed, &root->all);
 	pool->stats.nr_roots--;
-	pool->stats.nr_own -= root->own;
+	pool->stats.nr_own -= root->kind == CHUNK_OWN;
+	pool->stats.nr_shared -= root->kind == CHUNK_SHARED;
 	pool->stats.nr_destroys++;
 }
 
@@ -155,18 +185,23 @@ uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_l
 	return before - pool->idle_bytes;
 }
 
-void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed)
+uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes)
 {
-	uint64_t held = pool_held_bytes(pool) + more_bytes;
 	uint64_t most = pool_allocated_bytes(pool) + more_bytes, beyond;
 
-	if (!pool->idle_bytes)
-		return;
 	/* Memories are far below 2^54 bytes. */
 	beyond = most * pool->config.idle_per_mille / 1000;
 	most += beyond > pool->config.idle_bytes ? beyond : pool->config.idle_bytes;
-	if (pool->config.hold_peak && pool->most_bytes > most)
-		most = pool->most_bytes;
+	return pool->config.hold_peak && pool->most_bytes > most ? pool->most_bytes : most;
+}
+
+void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed)
+{
+	uint64_t held = pool_held_bytes(pool) + more_bytes, most;
+
+	if (!pool->idle_bytes)
+		return;
+	most = roots_most(pool, more_bytes);
 	if (held <= most)
 		return;
 	held -= most;
@@ -179,16 +214,13 @@ void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root)
 {
 	list_init(&root->held);
 	root->emptying = true;
-	for (uint32_t i = 0; i < root->nr && !root->own; i++) {
+	for (uint32_t i = 0; i < root->nr; i++) {
 		struct mem_chunk *chunk = &root->chunk[i];
 
-		if (chunk->state == CHUNK_POOLED)
-			pooled_unlink(pool, chunk);
-		else if (chunk->state == CHUNK_FREE)
-			buddy_unlink(pool, chunk);
-		else
+		if (chunk->state != CHUNK_POOLED && chunk->state != CHUNK_FREE)
 			continue;
-		buddy_free(pool, root, i, chunk->nr, chunk->zeroed);
+		root_unlink(pool, chunk);
+		root_free(pool, root, i, chunk->nr, chunk->zeroed);
 	}
 	root_settle(pool, root);
 }
@@ -199,13 +231,8 @@ void root_empty_end(struct chunk_pool *pool, struct chunk_root *root)
 	while (!list_empty(&root->held)) {
 		struct mem_chunk *chunk = chunk_of(root->held.next);
 
-		if (root->own) {
-			own_unlink(pool, chunk);
-			own_put(pool, chunk, chunk->zeroed);
-		} else {
-			buddy_unlink(pool, chunk);
-			buddy_free(pool, root, chunk_index(chunk), chunk->nr, chunk->zeroed);
-		}
+		root_unlink(pool, chunk);
+		root_free(pool, root, chunk_index(chunk), chunk->nr, chunk->zeroed);
 	}
 	root_settle(pool, root);
 }

@@ -58,6 +58,7 @@ static int chunks_get(struct weir_pool *pool, uint32_t memory, uint64_t page,
 	config.root_bytes = class ? page : pool->root_bytes;
 	config.least_bytes = class ? page : MEM_PAGE_MIN;
 	config.idle_bytes = 2 * config.root_bytes;
+	config.share_bytes = 0;	  /* what is mapped for whom, is by root */
 	config.hold_peak = false; /* programs that share a memory need what is not in use */
 	/* The host's memory the CPU fills. */
 	for (uint32_t d = 0; d < b->desc.nr_devices; d++)

@@ -364,6 +364,7 @@ static void some_config(struct chunk_pool_config *config, struct backend *b,
 	chunk_pool_config_init(config, b, b->desc.device[0].memory);
 	config->root_bytes = (some_root + granularity - 1) / granularity * granularity;
 	config->least_bytes = random_below(random, 2) ? 4096 : 512;
+	config->share_bytes = (uint64_t[]){0, KIB(300), UINT64_MAX}[random_below(random, 3)];
 	config->max_bytes = random_below(random, 2) ? MAX(MIB(6), 6 * granularity) : 0;
 	config->idle_bytes = random_below(random, 3) * config->root_bytes;
 	config->nr_pooled = random_below(random, 4) * 3;
@@ -485,6 +486,9 @@ static void run_threads(bool flaky)
 	if (flaky)
 		assert_int_equal(flaky_create(inner, &b), 0);
 	chunk_pool_config_init(&config, b, b->desc.device[0].memory);
+	/* Of all kinds of roots some. */
+	config.root_bytes = MAX(KIB(256), b->desc.vmm.granularity_bytes);
+	config.share_bytes = MAX(KIB(700), 2 * b->desc.vmm.granularity_bytes);
 	config.max_bytes = MIB(16);
 	config.zero = true;
 	config.zero_ahead_bytes = MIB(1);

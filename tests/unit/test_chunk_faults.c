@@ -165,6 +165,7 @@ static void run_create(const struct faults *faults)
 	config.root_bytes = ROOT;
 	config.idle_bytes = ROOT;
 	config.hold_peak = false; /* roots are given back, too */
+	config.share_bytes = KIB(400);
 	config.max_bytes = 5 * ROOT;
 	config.nr_pooled = 2;
 	config.zero = true;
@@ -209,7 +210,7 @@ static uint64_t run_script(struct faults faults)
 	get(0, KIB(4), 0);
 	get(1, KIB(100), CHUNK_ZEROED);
 	progress();
-	get(2, KIB(300), CHUNK_ZEROED); /* a root of its own */
+	get(2, KIB(300), CHUNK_ZEROED); /* a root that it shares */
 	put(1, true);
 	get(1, KIB(100), 0);
 	progress();
@@ -222,7 +223,7 @@ static uint64_t run_script(struct faults faults)
 	get(4, KIB(64), CHUNK_ZEROED | CHUNK_EVICT);
 	get(5, ROOT, CHUNK_EVICT);
 	publish(5);
-	get(6, KIB(500), CHUNK_EVICT | CHUNK_ZEROED);
+	get(6, KIB(500), CHUNK_EVICT | CHUNK_ZEROED); /* one of its own */
 	progress();
 	put(0, false);
 	put(6, true);

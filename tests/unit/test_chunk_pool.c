@@ -434,13 +434,15 @@ static void test_chunk_pool_holds_what_it_held(void **state)
 	assert_ptr_equal(get(3 * ROOT), large);
 	chunk_free(pool, large, 0);
 	assert_int_equal(chunk_pool_trim(pool, 0), 4 * ROOT);
-	/* That peak is forgotten. */
-	a = get(ROOT);
-	b = get(ROOT);
-	chunk_free(pool, b, 0);
-	chunk_free(pool, a, 0);
+	/* That peak is forgotten, and there is another. */
+	large = get(2 * ROOT);
+	chunk_free(pool, large, 0);
 	look();
 	assert_int_equal(stats.held_bytes, 2 * ROOT);
+	a = get(ROOT);
+	look();
+	assert_int_equal(stats.held_bytes, ROOT);
+	chunk_free(pool, a, 0);
 	close_pool();
 }
 
