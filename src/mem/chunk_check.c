@@ -10,10 +10,9 @@
 static uint64_t largest_free(const struct chunk_pool *pool)
 {
 	uint32_t nonempty = pool->nonempty[0] | pool->nonempty[1];
-	uint64_t largest = nonempty ? pool->config.least_bytes << log2_floor(nonempty) : 0;
+	uint64_t buddy = nonempty ? pool->config.least_bytes << log2_floor(nonempty) : 0;
+	uint64_t piece = large_largest(pool), largest = buddy > piece ? buddy : piece;
 
-	if (large_largest(pool) > largest)
-		largest = large_largest(pool);
 	for (struct chunk_link *l = pool->idle.next; l != &pool->idle; l = l->next) {
 		const struct chunk_root *root = root_of_idle(l);
 
