@@ -23,28 +23,27 @@ static void yield_sometimes(struct paging_agent *agent)
 /* Do what the machine says until it has come to an end. */
 static enum pt_do drive(struct paging_agent *agent, enum pt_do verdict)
 {
-	struct paging *pool = agent->pool;
-	const struct pt_table *t = &pool->table;
+	const struct weir_paged_view *v = &agent->pool->view;
+	const struct pt_table *t = &v->table;
 	struct pt_agent *a = &agent->a;
 
 	while (!pt_final(verdict)) {
 		switch (verdict) {
 		case PT_WAIT:
-			agent->stats.nr_waits++;
+			view_count(v, a->slot, a->id, WEIR_PAGED_WAIT);
 			sched_yield();
 			break;
 		case PT_COPY_IN:
-			agent->stats.nr_in++;
-			memcpy(cpu_frame(pool, a->frame), cpu_host(pool, a->id),
-			       cpu_page_bytes(pool, a->id));
+			view_count(v, a->slot, a->id, WEIR_PAGED_IN);
+			memcpy(view_frame(v, a->frame), view_host(v, a->id), view_bytes(v, a->id));
 			break;
 		case PT_COPY_OUT:
-			agent->stats.nr_out++;
-			memcpy(cpu_host(pool, a->victim), cpu_frame(pool, a->frame),
-			       cpu_page_bytes(pool, a->victim));
+			view_count(v, a->slot, a->victim, WEIR_PAGED_OUT);
+			memcpy(view_host(v, a->victim), view_frame(v, a->frame),
+			       view_bytes(v, a->victim));
 			break;
 		case PT_SCAN:
-			agent->stats.nr_scans++;
+			view_count(v, a->slot, 0, WEIR_PAGED_SCAN);
 			a->scan_ok = true;
 			for (uint32_t i = 0; i < t->nr_slots && a->scan_ok; i++)
 				a->scan_ok = !pt_slot_lags(t, i, a->global);
@@ -69,36 +68,33 @@ int paging_enter(struct paging *pool, struct paging_agent **out)
 		log_error("paging: coming online while the pool is being changed: try again");
 		return -EBUSY;
 	}
-	for (uint32_t i = 0; i < pool->table.nr_slots; i++) {
+	for (uint32_t i = 0; i < pool->view.table.nr_slots; i++) {
 		struct paging_agent *agent = &pool->agent[i];
 		uint64_t unused = 0;
 
+		/* A slot without an agent may say an epoch: somebody else ended without leaving. */
 		if (pt_load(&agent->used, PT_RELAXED) || !pt_cas(&agent->used, &unused, 1))
 			continue;
+		if (pt_load(&pool->view.table.slot[i], PT_RELAXED)) {
+			pt_store(&agent->used, 0, PT_RELEASE);
+			continue;
+		}
 		agent->nr_since = 0;
 		drive(agent, pt_enter(&agent->a));
 		*out = agent;
 		return 0;
 	}
 	pt_add(&pool->gate, 0 - 1ull, PT_ACQ_REL);
-	log_error("paging: all %u agents are online: make the pool for more", pool->table.nr_slots);
+	log_error("paging: all %u agents are online: make the pool for more",
+		  pool->view.table.nr_slots);
 	return -EAGAIN;
 }
 
-/* Hand what was counted to the pool, and go. */
 static void go_offline(struct paging_agent *agent)
 {
 	struct paging *pool = agent->pool;
-	struct paging_stats *to = &pool->stats;
 
 	drive(agent, pt_leave(&agent->a));
-	pt_add(&to->nr_slow, agent->stats.nr_slow, PT_RELAXED);
-	pt_add(&to->nr_in, agent->stats.nr_in, PT_RELAXED);
-	pt_add(&to->nr_out, agent->stats.nr_out, PT_RELAXED);
-	pt_add(&to->nr_in_place, agent->stats.nr_in_place, PT_RELAXED);
-	pt_add(&to->nr_waits, agent->stats.nr_waits, PT_RELAXED);
-	pt_add(&to->nr_scans, agent->stats.nr_scans, PT_RELAXED);
-	memset(&agent->stats, 0, sizeof(agent->stats));
 	pt_store(&agent->used, 0, PT_RELEASE);
 	pt_add(&pool->gate, 0 - 1ull, PT_ACQ_REL);
 }
@@ -117,7 +113,7 @@ int paging_leave(struct paging_agent *agent)
 static void span_drop(struct paging_agent *agent, struct cpu_span *span)
 {
 	if (span->pinned)
-		pt_unpin(&agent->pool->table, span->id);
+		pt_unpin(&agent->pool->view.table, span->id);
 	else
 		agent->nr_unpinned--;
 	agent->nr_spans--;
@@ -149,8 +145,10 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 		 uint8_t **addr)
 {
 	struct paging *pool = agent->pool;
-	uint64_t id = PT_ID(range, offset / pool->page_bytes), rest = offset % pool->page_bytes;
-	uint64_t entry = pt_load(pt_entry_at(&pool->table, id), PT_RELAXED);
+	const struct weir_paged_view *v = &pool->view;
+	uint64_t id = PT_ID(range, offset >> v->page_shift);
+	uint64_t rest = offset & (view_page_bytes(v) - 1);
+	uint64_t entry = pt_load(pt_entry_at(&v->table, id), PT_RELAXED);
 
 	if (!agent->a.epoch) {
 		log_error("paging: agent %u is used after it left", agent->a.slot);
@@ -158,21 +156,21 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 	}
 	agent->a.pinned = false;
 	if (!(op & PT_PIN) && pt_hit(entry, op & PT_WRITE) && pt_settled(entry, agent->a.epoch)) {
-		*addr = cpu_frame(pool, pt_frame_of(entry)) + rest;
+		*addr = view_frame(v, pt_frame_of(entry)) + rest;
 		return 0;
 	}
-	agent->stats.nr_slow++;
-	switch (drive(agent, pt_begin(&pool->table, &agent->a, id, op))) {
+	switch (drive(agent, pt_begin(&v->table, &agent->a, id, op))) {
 	case PT_HIT:
-		*addr = cpu_frame(pool, agent->a.frame) + rest;
+		*addr = view_frame(v, agent->a.frame) + rest;
 		return 0;
 	case PT_IN_PLACE:
-		agent->stats.nr_in_place++;
-		*addr = cpu_host(pool, id) + rest;
+		view_count(v, agent->a.slot, id, WEIR_PAGED_IN_PLACE);
+		*addr = view_host(v, id) + rest;
 		return 0;
 	default:
+		view_count(v, agent->a.slot, id, WEIR_PAGED_REFUSED);
 		log_error("paging: page %llu of range %u has all the pins that it can have",
-			  (unsigned long long)(offset / pool->page_bytes), range);
+			  (unsigned long long)(offset >> v->page_shift), range);
 		return -EOVERFLOW;
 	}
 }
@@ -181,16 +179,24 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 static void reached(struct paging_agent *agent)
 {
 	if (agent->a.pinned)
-		pt_unpin(&agent->pool->table, agent->a.id);
+		pt_unpin(&agent->pool->view.table, agent->a.id);
 	agent->a.pinned = false;
 	if (++agent->nr_since >= agent->pool->quiesce_every)
 		paging_quiesce(agent);
 }
 
-static int may_write(const struct paging *pool, uint32_t range, bool write)
+/* Whether the part may be used so; if not, that is counted. */
+static int may_use(const struct paging_agent *agent, uint32_t range, uint64_t offset,
+		   uint64_t bytes, bool write)
 {
-	if (!write || !pool->table.range[range].read_only)
+	const struct paging *pool = agent->pool;
+	int err = cpu_part_check(pool, range, offset, bytes);
+
+	if (!err && (!write || !pool->view.table.range[range].read_only))
 		return 0;
+	view_count(&pool->view, agent->a.slot, PT_ID(range, 0), WEIR_PAGED_REFUSED);
+	if (err)
+		return err;
 	log_error("paging: a write to range %u, which is read-only", range);
 	return -EROFS;
 }
@@ -198,16 +204,14 @@ static int may_write(const struct paging *pool, uint32_t range, bool write)
 static int reach_element(struct paging_agent *agent, uint32_t range, uint64_t offset,
 			 uint32_t bytes, unsigned op, uint8_t **addr)
 {
-	int err = cpu_part_check(agent->pool, range, offset, bytes);
+	int err;
 
-	if (err)
-		return err;
 	if (!bytes || bytes > 8 || (bytes & (bytes - 1)) || offset % bytes) {
 		log_error("paging: an element of %u bytes at %llu: 1, 2, 4 or 8, aligned", bytes,
 			  (unsigned long long)offset);
 		return -EINVAL;
 	}
-	err = may_write(agent->pool, range, op & PT_WRITE);
+	err = may_use(agent, range, offset, bytes, op & PT_WRITE);
 	return err ? err : reach(agent, range, offset, op, addr);
 }
 
@@ -310,11 +314,9 @@ int paging_cas(struct paging_agent *agent, uint32_t range, uint64_t offset, uint
 static int copy_n(struct paging_agent *agent, uint32_t range, uint64_t offset, uint8_t *to,
 		  const uint8_t *from, uint64_t bytes)
 {
-	uint64_t page_bytes = agent->pool->page_bytes, done = 0;
-	int err = cpu_part_check(agent->pool, range, offset, bytes);
+	uint64_t page_bytes = view_page_bytes(&agent->pool->view), done = 0;
+	int err = may_use(agent, range, offset, bytes, !to);
 
-	if (!err)
-		err = may_write(agent->pool, range, !to);
 	while (!err && done < bytes) {
 		uint64_t nr = page_bytes - (offset + done) % page_bytes;
 		uint8_t *addr;
@@ -351,13 +353,12 @@ int paging_span_get(struct paging_agent *agent, uint32_t range, uint64_t offset,
 {
 	unsigned op =
 		PT_SPAN | (flags & PAGING_WRITE ? PT_WRITE : 0) | (flags & PAGING_PIN ? PT_PIN : 0);
-	uint64_t rest = offset % agent->pool->page_bytes;
+	const struct weir_paged_view *v = &agent->pool->view;
+	uint64_t rest = offset & (view_page_bytes(v) - 1);
 	struct cpu_span *span = agent->span;
 	uint8_t *addr;
-	int err = cpu_part_check(agent->pool, range, offset, 1);
+	int err = may_use(agent, range, offset, 1, flags & PAGING_WRITE);
 
-	if (!err)
-		err = may_write(agent->pool, range, flags & PAGING_WRITE);
 	if (!err && agent->nr_spans == PAGING_SPANS_MAX) {
 		log_error("paging: agent %u holds %u spans: put one first", agent->a.slot,
 			  PAGING_SPANS_MAX);
@@ -370,13 +371,13 @@ int paging_span_get(struct paging_agent *agent, uint32_t range, uint64_t offset,
 	while (span->held)
 		span++;
 	span->held = true;
-	span->id = PT_ID(range, offset / agent->pool->page_bytes);
+	span->id = PT_ID(range, offset >> v->page_shift);
 	span->pinned = agent->a.pinned;
 	agent->a.pinned = false;
 	agent->nr_spans++;
 	agent->nr_unpinned += !span->pinned;
 	out->addr = addr;
-	out->bytes = cpu_page_bytes(agent->pool, span->id) - rest;
+	out->bytes = view_bytes(v, span->id) - rest;
 	out->number = (uint32_t)(span - agent->span);
 	return 0;
 }
@@ -396,11 +397,12 @@ static int hint(struct paging_agent *agent, uint32_t range, uint64_t offset, uin
 		unsigned op)
 {
 	struct paging *pool = agent->pool;
-	uint64_t page = offset / pool->page_bytes;
+	uint32_t shift = pool->view.page_shift;
+	uint64_t page = offset >> shift;
 	int err = cpu_part_check(pool, range, offset, bytes);
 
-	for (; !err && bytes && page <= (offset + bytes - 1) / pool->page_bytes; page++) {
-		drive(agent, pt_begin(&pool->table, &agent->a, PT_ID(range, page), op));
+	for (; !err && bytes && page <= (offset + bytes - 1) >> shift; page++) {
+		drive(agent, pt_begin(&pool->view.table, &agent->a, PT_ID(range, page), op));
 		reached(agent);
 	}
 	return err;
@@ -418,5 +420,6 @@ int paging_drop(struct paging_agent *agent, uint32_t range, uint64_t offset, uin
 
 void paging_abort(struct paging *pool, bool on)
 {
-	pt_store(&pool->abort, on, PT_RELEASE);
+	if (pool->words) /* else it is the owner's */
+		pt_store(&pool->words->abort, on, PT_RELEASE);
 }

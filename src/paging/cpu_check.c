@@ -10,21 +10,25 @@
 
 void paging_stats(struct paging *pool, struct paging_stats *out)
 {
-	const struct paging_stats *from = &pool->stats;
+	uint64_t nr[WEIR_PAGED_EVENT_NR] = {0};
 
-	out->nr_slow = pt_load(&from->nr_slow, PT_RELAXED);
-	out->nr_in = pt_load(&from->nr_in, PT_RELAXED);
-	out->nr_out = pt_load(&from->nr_out, PT_RELAXED);
-	out->nr_in_place = pt_load(&from->nr_in_place, PT_RELAXED);
-	out->nr_waits = pt_load(&from->nr_waits, PT_RELAXED);
-	out->nr_scans = pt_load(&from->nr_scans, PT_RELAXED);
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+		view_counts_sum(pool->view.counts, i, nr);
+	*out = (struct paging_stats){
+		.nr_in = nr[WEIR_PAGED_IN],
+		.nr_out = nr[WEIR_PAGED_OUT],
+		.nr_in_place = nr[WEIR_PAGED_IN_PLACE],
+		.nr_waits = nr[WEIR_PAGED_WAIT],
+		.nr_scans = nr[WEIR_PAGED_SCAN],
+		.nr_refused = nr[WEIR_PAGED_REFUSED],
+	};
 }
 
 static void dump_pages(struct paging *pool, FILE *to)
 {
 	static const char *const names[8] = {"absent",	  "loading", "resident", "limbo",
 					     "writeback", "?",	     "?",	 "?"};
-	const struct pt_table *t = &pool->table;
+	const struct pt_table *t = &pool->view.table;
 	uint64_t nr[8], nr_dirty, nr_pinned;
 
 	for (uint32_t i = 0; i < t->nr_ranges; i++) {
@@ -48,7 +52,7 @@ static void dump_pages(struct paging *pool, FILE *to)
 
 void paging_dump(struct paging *pool, FILE *to)
 {
-	const struct pt_table *t = &pool->table;
+	const struct pt_table *t = &pool->view.table;
 
 	fprintf(to,
 		"epoch %" PRIu64 ", prepare %" PRIu64 ", take %" PRIu64 ", %" PRIu64
@@ -71,7 +75,7 @@ void paging_dump(struct paging *pool, FILE *to)
 /* What is wrong with a page's entry, or NULL. seen: a bit of each frame. */
 static const char *entry_wrong(const struct paging *pool, uint64_t id, uint8_t *seen)
 {
-	const struct pt_table *t = &pool->table;
+	const struct pt_table *t = &pool->view.table;
 	uint64_t entry = *pt_entry_at(t, id);
 	uint64_t frame = pt_frame_of(entry);
 
@@ -93,15 +97,16 @@ static const char *entry_wrong(const struct paging *pool, uint64_t id, uint8_t *
 	if (t->range[id >> PT_PAGE_BITS].read_only && (entry & PT_DIRTY))
 		return "is dirty in a read-only range";
 	if (!(entry & PT_DIRTY) &&
-	    memcmp(cpu_frame(pool, frame), cpu_host(pool, id), cpu_page_bytes(pool, id)) != 0)
+	    memcmp(view_frame(&pool->view, frame), view_host(&pool->view, id),
+		   view_bytes(&pool->view, id)) != 0)
 		return "is clean, and differs from the host's copy";
 	return NULL;
 }
 
 static bool frames_right(const struct paging *pool, const uint8_t *seen)
 {
-	for (uint64_t i = 0; i < pool->table.nr_frames; i++) {
-		uint64_t owner = pool->table.owner[i];
+	for (uint64_t i = 0; i < pool->view.table.nr_frames; i++) {
+		uint64_t owner = pool->view.table.owner[i];
 		bool in_use = seen[i / 8] & 1u << i % 8;
 
 		if ((owner != PT_OWNER_FREE) == in_use)
@@ -115,7 +120,7 @@ static bool frames_right(const struct paging *pool, const uint8_t *seen)
 
 static bool shared_right(const struct paging *pool)
 {
-	const struct pt_table *t = &pool->table;
+	const struct pt_table *t = &pool->view.table;
 
 	for (uint32_t i = 0; i < t->nr_slots; i++) {
 		if (!t->slot[i] && !pool->agent[i].used && !pool->agent[i].nr_spans)
@@ -133,7 +138,7 @@ static bool shared_right(const struct paging *pool)
 
 int paging_check(struct paging *pool)
 {
-	const struct pt_table *t = &pool->table;
+	const struct pt_table *t = &pool->view.table;
 	int err = cpu_quiet_begin(pool, "the check");
 	uint8_t *seen = err ? NULL : calloc(t->nr_frames / 8 + 1, 1);
 

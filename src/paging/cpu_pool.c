@@ -50,78 +50,106 @@ static int config_check(const struct paging_config *config)
 
 _Static_assert((PAGING_SPANS_MAX + 1) * (1ull << 16) <= PT_PINS_MAX, "every span can be pinned");
 
-static void pool_free(struct paging *pool)
+/* What paging_create() reserved; parts may be missing. */
+static void words_free(struct weir_paged_view *v, struct cpu_words *words, uint64_t max_frames)
 {
-	struct pt_table *t = &pool->table;
+	struct pt_table *t = &v->table;
 
 	for (uint32_t i = 0; i < t->nr_ranges; i++)
 		release(t->range[i].entry, t->range[i].nr_pages * sizeof(uint64_t));
 	free(t->range);
-	release(t->owner, pool->max_frames * sizeof(uint64_t));
+	release(t->owner, max_frames * sizeof(uint64_t));
 	free(t->slot);
-	release(pool->frames, pool->max_frames * pool->page_bytes);
+	release(v->frames, max_frames << v->page_shift);
+	release(words, sizeof(*words));
+}
+
+static void pool_free(struct paging *pool)
+{
+	if (pool->words)
+		words_free(&pool->view, pool->words, pool->max_frames);
 	free(pool->agent);
 	free(pool);
 }
 
+int paging_over(const struct weir_paged_view *view, uint32_t quiesce_every, struct paging **out)
+{
+	uint32_t nr_slots = view->table.nr_slots;
+	struct paging *pool = aligned_alloc(PT_LINE, sizeof(*pool));
+	struct paging_agent *agent = aligned_alloc(PT_LINE, nr_slots * sizeof(*agent));
+
+	if (!pool || !agent) {
+		free(pool);
+		free(agent);
+		log_error("paging: no memory for %u agents: make the pool for fewer", nr_slots);
+		return -ENOMEM;
+	}
+	memset(pool, 0, sizeof(*pool));
+	memset(agent, 0, nr_slots * sizeof(*agent));
+	pool->view = *view;
+	pool->quiesce_every = quiesce_every ? quiesce_every : 64;
+	pool->agent = agent;
+	for (uint32_t i = 0; i < nr_slots; i++) {
+		agent[i].pool = pool;
+		agent[i].a.slot = i;
+	}
+	*out = pool;
+	return 0;
+}
+
 int paging_create(const struct paging_config *config, struct paging **out)
 {
-	struct paging *pool;
-	struct pt_table *t;
+	uint64_t max_frames = config->max_frames ? config->max_frames : config->nr_frames;
+	struct weir_paged_view view = {0};
+	struct pt_table *t = &view.table;
+	struct cpu_words *words;
 	int err = config_check(config);
 
 	if (err)
 		return err;
-	pool = aligned_alloc(PT_LINE, sizeof(*pool));
-	if (!pool)
-		goto err_memory;
-	memset(pool, 0, sizeof(*pool));
-	t = &pool->table;
-	pool->page_bytes = config->page_bytes;
-	pool->max_frames = config->max_frames ? config->max_frames : config->nr_frames;
-	pool->quiesce_every = config->quiesce_every ? config->quiesce_every : 64;
-	pool->yield_every = config->yield_every;
-	pool->shared.epoch = 1;
-	t->shared = &pool->shared;
-	t->abort = &pool->abort;
+	view.page_shift = (uint32_t)__builtin_ctz(config->page_bytes);
 	t->nr_slots = config->max_agents;
 	t->nr_frames = config->nr_frames;
 	t->window = pt_window(t->nr_frames, t->nr_slots);
-	t->owner = reserve(pool->max_frames * sizeof(uint64_t));
+	t->owner = reserve(max_frames * sizeof(uint64_t));
 	t->slot = calloc(t->nr_slots, sizeof(uint64_t));
-	pool->frames = reserve(pool->max_frames * pool->page_bytes);
-	pool->agent = aligned_alloc(PT_LINE, t->nr_slots * sizeof(*pool->agent));
-	if (!t->owner || !t->slot || !pool->frames || !pool->agent) {
-		pool_free(pool);
-		goto err_memory;
+	view.frames = reserve(max_frames << view.page_shift);
+	words = reserve(sizeof(*words));
+	err = -ENOMEM;
+	if (!t->owner || !t->slot || !view.frames || !words) {
+		log_error("paging: no memory for a pool of %llu frames: take fewer",
+			  (unsigned long long)config->nr_frames);
+		goto err_free;
 	}
-	memset(pool->agent, 0, t->nr_slots * sizeof(*pool->agent));
-	for (uint32_t i = 0; i < t->nr_slots; i++) {
-		pool->agent[i].pool = pool;
-		pool->agent[i].a.slot = i;
-	}
-	*out = pool;
+	words->shared.epoch = 1;
+	t->shared = &words->shared;
+	t->abort = &words->abort;
+	view.counts = words->counts;
+	err = paging_over(&view, config->quiesce_every, out);
+	if (err)
+		goto err_free;
+	(*out)->words = words;
+	(*out)->max_frames = max_frames;
+	(*out)->yield_every = config->yield_every;
 	return 0;
 
-err_memory:
-	log_error("paging: no memory for a pool of %llu frames: take fewer",
-		  (unsigned long long)config->nr_frames);
-	return -ENOMEM;
+err_free:
+	words_free(&view, words, max_frames);
+	return err;
 }
 
 void paging_destroy(struct paging *pool)
 {
 	if (!pool)
 		return;
-	if (!cpu_quiet_begin(pool, "destroying the pool"))
-		for (uint64_t i = 0; i < pool->table.nr_frames; i++)
-			cpu_frame_clean(pool, i);
+	if (pool->words && !cpu_quiet_begin(pool, "destroying the pool"))
+		view_home(&pool->view, false);
 	pool_free(pool);
 }
 
 static int range_check(const struct paging *pool, const struct paging_range_config *config)
 {
-	uint64_t nr_pages = config->bytes / pool->page_bytes;
+	uint64_t nr_pages = config->bytes >> pool->view.page_shift;
 
 	if (!config->host || (uintptr_t)config->host % 8 || !config->bytes ||
 	    nr_pages >= PT_PAGE_MAX || config->admit > 1u << 20) {
@@ -130,7 +158,7 @@ static int range_check(const struct paging *pool, const struct paging_range_conf
 			  (unsigned long long)config->bytes, config->host, config->admit);
 		return -EINVAL;
 	}
-	if (pool->table.nr_ranges == PT_RANGES_MAX - 1) {
+	if (pool->view.table.nr_ranges == PT_RANGES_MAX - 1) {
 		log_error("paging: %u ranges are all that a pool can have", PT_RANGES_MAX - 1);
 		return -ENOSPC;
 	}
@@ -139,7 +167,7 @@ static int range_check(const struct paging *pool, const struct paging_range_conf
 
 int paging_range_add(struct paging *pool, const struct paging_range_config *config, uint32_t *out)
 {
-	struct pt_table *t = &pool->table;
+	struct pt_table *t = &pool->view.table;
 	struct pt_range *range, new = {0};
 	int err = range_check(pool, config);
 
@@ -148,7 +176,7 @@ int paging_range_add(struct paging *pool, const struct paging_range_config *conf
 	err = cpu_quiet_begin(pool, "adding a range");
 	if (err)
 		return err;
-	new.nr_pages = (config->bytes - 1) / pool->page_bytes + 1;
+	new.nr_pages = ((config->bytes - 1) >> pool->view.page_shift) + 1;
 	new.host = config->host;
 	new.bytes = config->bytes;
 	new.admit = config->admit ? config->admit : 1;
@@ -171,8 +199,8 @@ int paging_range_add(struct paging *pool, const struct paging_range_config *conf
 
 int cpu_part_check(const struct paging *pool, uint32_t range, uint64_t offset, uint64_t bytes)
 {
-	uint32_t nr = pool->table.nr_ranges;
-	uint64_t have = range < nr ? pool->table.range[range].bytes : 0;
+	uint32_t nr = pool->view.table.nr_ranges;
+	uint64_t have = range < nr ? pool->view.table.range[range].bytes : 0;
 
 	if (offset <= have && bytes <= have - offset && range < nr)
 		return 0;
@@ -188,6 +216,10 @@ int cpu_quiet_begin(struct paging *pool, const char *what)
 {
 	uint64_t nobody = 0;
 
+	if (!pool->words) {
+		log_error("paging: %s is for the owner of the table alone", what);
+		return -EBUSY;
+	}
 	if (pt_cas(&pool->gate, &nobody, CPU_QUIET))
 		return 0;
 	log_error("paging: %s needs that nobody is online: %llu agents are%s", what,
@@ -202,40 +234,13 @@ void cpu_quiet_end(struct paging *pool)
 	pt_add(&pool->gate, 0 - CPU_QUIET, PT_ACQ_REL);
 }
 
-void cpu_frame_clean(struct paging *pool, uint64_t frame)
-{
-	uint64_t owner = pool->table.owner[frame];
-	uint64_t *entry;
-
-	if (owner == PT_OWNER_FREE)
-		return;
-	entry = pt_entry_at(&pool->table, owner - 1);
-	if (!(*entry & PT_DIRTY))
-		return;
-	memcpy(cpu_host(pool, owner - 1), cpu_frame(pool, frame), cpu_page_bytes(pool, owner - 1));
-	*entry &= ~PT_DIRTY;
-	pool->stats.nr_out++;
-}
-
-void cpu_frame_evict(struct paging *pool, uint64_t frame)
-{
-	uint64_t owner = pool->table.owner[frame];
-
-	if (owner == PT_OWNER_FREE)
-		return;
-	cpu_frame_clean(pool, frame);
-	*pt_entry_at(&pool->table, owner - 1) = pt_entry(PT_ABSENT, 0, 0);
-	pool->table.owner[frame] = PT_OWNER_FREE;
-}
-
 int paging_flush(struct paging *pool)
 {
 	int err = cpu_quiet_begin(pool, "flush");
 
 	if (err)
 		return err;
-	for (uint64_t i = 0; i < pool->table.nr_frames; i++)
-		cpu_frame_clean(pool, i);
+	view_home(&pool->view, false);
 	cpu_quiet_end(pool);
 	return 0;
 }
@@ -246,8 +251,7 @@ int paging_drain(struct paging *pool)
 
 	if (err)
 		return err;
-	for (uint64_t i = 0; i < pool->table.nr_frames; i++)
-		cpu_frame_evict(pool, i);
+	view_home(&pool->view, true);
 	cpu_quiet_end(pool);
 	return 0;
 }
@@ -265,15 +269,15 @@ int paging_set_frames(struct paging *pool, uint64_t nr_frames)
 	err = cpu_quiet_begin(pool, "changing the number of frames");
 	if (err)
 		return err;
-	old = pool->table.nr_frames;
+	old = pool->view.table.nr_frames;
 	for (uint64_t i = nr_frames; i < old; i++)
-		cpu_frame_evict(pool, i);
+		view_frame_evict(&pool->view, i);
 	if (nr_frames < old) /* a failure costs memory alone */
-		madvise(cpu_frame(pool, nr_frames), (old - nr_frames) * pool->page_bytes,
-			MADV_DONTNEED);
-	pool->table.nr_frames = nr_frames;
-	pool->table.window = pt_window(nr_frames, pool->table.nr_slots);
-	pool->shared.prepare = pool->shared.take = 0;
+		madvise(view_frame(&pool->view, nr_frames),
+			(old - nr_frames) << pool->view.page_shift, MADV_DONTNEED);
+	pool->view.table.nr_frames = nr_frames;
+	pool->view.table.window = pt_window(nr_frames, pool->view.table.nr_slots);
+	pool->view.table.shared->prepare = pool->view.table.shared->take = 0;
 	cpu_quiet_end(pool);
 	return 0;
 }
@@ -282,17 +286,18 @@ int paging_set_frames(struct paging *pool, uint64_t nr_frames)
 static void bring_home(struct paging *pool, uint32_t range, uint64_t offset, uint64_t bytes,
 		       bool evict)
 {
-	uint64_t first = offset / pool->page_bytes, last = (offset + bytes - 1) / pool->page_bytes;
+	uint32_t shift = pool->view.page_shift;
+	uint64_t first = offset >> shift, last = (offset + bytes - 1) >> shift;
 
 	for (uint64_t page = first; bytes && page <= last; page++) {
-		uint64_t entry = *pt_entry_at(&pool->table, PT_ID(range, page));
+		uint64_t entry = *pt_entry_at(&pool->view.table, PT_ID(range, page));
 
 		if (pt_state_of(entry) == PT_ABSENT)
 			continue;
 		if (evict)
-			cpu_frame_evict(pool, pt_frame_of(entry));
+			view_frame_evict(&pool->view, pt_frame_of(entry));
 		else
-			cpu_frame_clean(pool, pt_frame_of(entry));
+			view_frame_clean(&pool->view, pt_frame_of(entry));
 	}
 }
 
@@ -305,7 +310,7 @@ int paging_host_read(struct paging *pool, uint32_t range, uint64_t offset, void 
 	err = cpu_part_check(pool, range, offset, bytes);
 	if (!err) {
 		bring_home(pool, range, offset, bytes, false);
-		memcpy(to, (uint8_t *)pool->table.range[range].host + offset, bytes);
+		memcpy(to, (uint8_t *)pool->view.table.range[range].host + offset, bytes);
 	}
 	cpu_quiet_end(pool);
 	return err;
@@ -321,7 +326,7 @@ int paging_host_write(struct paging *pool, uint32_t range, uint64_t offset, cons
 	err = cpu_part_check(pool, range, offset, bytes);
 	if (!err) {
 		bring_home(pool, range, offset, bytes, true);
-		memcpy((uint8_t *)pool->table.range[range].host + offset, from, bytes);
+		memcpy((uint8_t *)pool->view.table.range[range].host + offset, from, bytes);
 	}
 	cpu_quiet_end(pool);
 	return err;

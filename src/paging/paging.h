@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "weir/paging/view.h"
 #include "weir/weir.h"
 
 struct paging;
@@ -41,17 +42,22 @@ struct paging_range_config {
 	bool read_only;
 };
 
-/* Of agents that have left. Hits are not counted. */
+/* Hits are not counted. */
 struct paging_stats {
-	uint64_t nr_slow;	/* accesses that were no plain hit */
 	uint64_t nr_in, nr_out; /* pages copied */
 	uint64_t nr_in_place;
 	uint64_t nr_waits, nr_scans;
+	uint64_t nr_refused; /* outside a range, to a read-only one, or without pins left */
 };
 
 /* Pool. @return 0, -EINVAL: a figure out of range, -ENOMEM. */
 int paging_create(const struct paging_config *config, struct paging **out);
-/* Everybody has left. What is dirty is written to the host first. NULL is allowed. */
+/* Agents over words that are another's, who has made them and outlives the pool: weir_paged_begin()
+ * gives them to a kernel on a simulated machine. No other pool over them has agents online. Of what
+ * needs quiet nothing may be called: that is the owner's. @return 0, -ENOMEM. */
+int paging_over(const struct weir_paged_view *view, uint32_t quiesce_every, struct paging **out);
+/* Everybody has left. What is dirty is written to the host first, but by the words' owner alone.
+ * NULL is allowed. */
 void paging_destroy(struct paging *pool);
 /* Ranges live as long as the pool. @return 0, -EINVAL, -ENOMEM, -ENOSPC: too many, -EBUSY */
 int paging_range_add(struct paging *pool, const struct paging_range_config *config, uint32_t *out);

@@ -80,8 +80,8 @@ static void pool_create(struct pool *pool, uint32_t page_shift, uint64_t nr_fram
 	pool->abort = (uint64_t *)pool_zeroed(PT_LINE);
 	v->table.abort = pool->abort;
 	v->table.nr_frames = nr_frames;
-	v->table.window = pt_window(nr_frames, pool->nr_slots);
 	v->table.nr_slots = pool->nr_slots;
+	v->table.window = pt_window(nr_frames, pool->nr_slots);
 	check(cudaMalloc((void **)&v->frames, nr_frames << page_shift), "cudaMalloc: frames");
 	v->counts = (struct weir_paged_counts *)pool_zeroed(POOL_COUNTS_NR * sizeof(*v->counts));
 }

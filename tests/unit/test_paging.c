@@ -69,7 +69,7 @@ static void write8(struct fixture *f, uint64_t offset, uint64_t value)
 
 static enum pt_state state(const struct fixture *f, uint64_t page)
 {
-	return pt_state_of(*pt_entry_at(&f->pool->table, PT_ID(f->range, page)));
+	return pt_state_of(*pt_entry_at(&f->pool->view.table, PT_ID(f->range, page)));
 }
 
 /* The same work at every page size gives the same bytes, the cut last page too. */
@@ -416,7 +416,7 @@ static void paging_pins_do_not_overflow(void **unused)
 	for (uint32_t resident = 0; resident < 2; resident++) {
 		if (resident)
 			(void)read8(&f, 0);
-		entry = pt_entry_at(&f.pool->table, PT_ID(0, 0));
+		entry = pt_entry_at(&f.pool->view.table, PT_ID(0, 0));
 		*entry += PT_PINS_MAX << PT_PIN_SHIFT;
 		before = *entry | (resident ? PT_REF : 0);
 		assert_int_equal(paging_span_get(f.agent, 0, 0, PAGING_PIN, &span), -EOVERFLOW);
@@ -457,14 +457,14 @@ static void paging_runs_across_wrap(void **unused)
 	(void)unused;
 	make(&f, 4 * KIB, 2, 64 * KIB, 1);
 	assert_int_equal(paging_leave(f.agent), 0);
-	f.pool->shared.epoch = (1ull << 40) - 100;
-	f.pool->shared.prepare = f.pool->shared.take = ~0ull - 300;
+	f.pool->view.table.shared->epoch = (1ull << 40) - 100;
+	f.pool->view.table.shared->prepare = f.pool->view.table.shared->take = ~0ull - 300;
 	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
 	for (uint64_t i = 0; i < 4000; i++)
 		write8(&f, 4096 * (i % 16) + 8 * (i / 16), i);
 	for (uint64_t i = 0; i < 4000; i++)
 		assert_int_equal(read8(&f, 4096 * (i % 16) + 8 * (i / 16)), i);
-	assert_true(f.pool->shared.epoch > 1ull << 40);
+	assert_true(f.pool->view.table.shared->epoch > 1ull << 40);
 	destroy(&f);
 }
 
@@ -502,7 +502,7 @@ static void paging_beyond_32_bits(void **unused)
 	{
 		struct pt_range beyond[2] = {{NULL, 0, NULL, 0, 1, false},
 					     {far, nr_pages, NULL, 0, 1, false}};
-		struct pt_table t = pool->table;
+		struct pt_table t = pool->view.table;
 		struct pt_agent a = {0};
 		enum pt_do verdict = pt_enter(&a);
 
@@ -539,7 +539,7 @@ static void paging_check_finds(void **unused)
 	(void)read8(&f, 4096);
 	assert_int_equal(paging_leave(f.agent), 0);
 	f.agent = NULL;
-	entry = pt_entry_at(&f.pool->table, PT_ID(0, 0));
+	entry = pt_entry_at(&f.pool->view.table, PT_ID(0, 0));
 	right = *entry;
 	{
 		const uint64_t wrong[] = {
@@ -557,15 +557,15 @@ static void paging_check_finds(void **unused)
 		}
 	}
 	*entry = right;
-	f.pool->shared.scan = 1;
+	f.pool->view.table.shared->scan = 1;
 	assert_int_equal(paging_check(f.pool), -EUCLEAN);
-	f.pool->shared.scan = 0;
-	f.pool->table.slot[1] = 4;
+	f.pool->view.table.shared->scan = 0;
+	f.pool->view.table.slot[1] = 4;
 	assert_int_equal(paging_check(f.pool), -EUCLEAN);
-	f.pool->table.slot[1] = 0;
-	*cpu_frame(f.pool, pt_frame_of(right)) ^= 1; /* clean, and not the host's */
+	f.pool->view.table.slot[1] = 0;
+	*view_frame(&f.pool->view, pt_frame_of(right)) ^= 1; /* clean, and not the host's */
 	assert_int_equal(paging_check(f.pool), -EUCLEAN);
-	*cpu_frame(f.pool, pt_frame_of(right)) ^= 1;
+	*view_frame(&f.pool->view, pt_frame_of(right)) ^= 1;
 	destroy(&f);
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See view.h. Words are plain where nobody is online; counts are atomic, each for itself. */
+#include <string.h>
+
+#include "src/paging/view.h"
+
+void view_count(const struct weir_paged_view *v, uint32_t slot, uint64_t id,
+		enum weir_paged_event event)
+{
+	uint32_t range = (uint32_t)(id >> PT_PAGE_BITS);
+
+	if (range >= WEIR_PAGED_RANGES_MAX)
+		range = 0;
+	pt_add(&v->counts[slot % WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX + range].nr[event], 1,
+	       PT_RELAXED);
+}
+
+void view_counts_sum(const struct weir_paged_counts *counts, uint32_t range,
+		     uint64_t nr[WEIR_PAGED_EVENT_NR])
+{
+	for (uint32_t i = 0; i < WEIR_PAGED_STATS_NR; i++)
+		for (uint32_t event = 0; event < WEIR_PAGED_EVENT_NR; event++)
+			nr[event] += pt_load(&counts[i * WEIR_PAGED_RANGES_MAX + range].nr[event],
+					     PT_RELAXED);
+}
+
+void view_frame_clean(const struct weir_paged_view *v, uint64_t frame)
+{
+	uint64_t owner = v->table.owner[frame];
+	uint64_t *entry;
+
+	if (owner == PT_OWNER_FREE)
+		return;
+	entry = pt_entry_at(&v->table, owner - 1);
+	if (!(*entry & PT_DIRTY))
+		return;
+	memcpy(view_host(v, owner - 1), view_frame(v, frame), view_bytes(v, owner - 1));
+	*entry &= ~PT_DIRTY;
+	view_count(v, (uint32_t)(frame % WEIR_PAGED_STATS_NR), owner - 1, WEIR_PAGED_OUT);
+}
+
+void view_frame_evict(const struct weir_paged_view *v, uint64_t frame)
+{
+	uint64_t owner = v->table.owner[frame];
+
+	if (owner == PT_OWNER_FREE)
+		return;
+	view_frame_clean(v, frame);
+	*pt_entry_at(&v->table, owner - 1) = pt_entry(PT_ABSENT, 0, 0);
+	v->table.owner[frame] = PT_OWNER_FREE;
+}
+
+void view_home(const struct weir_paged_view *v, bool evict)
+{
+	for (uint64_t i = 0; i < v->table.nr_frames; i++) {
+		if (evict)
+			view_frame_evict(v, i);
+		else
+			view_frame_clean(v, i);
+	}
+}
