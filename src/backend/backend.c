@@ -71,6 +71,12 @@ static void stub_device_text(struct backend *b, uint32_t device, char *text, siz
 	snprintf(text, bytes, "%s", b->desc.device[device].name);
 }
 
+static uint32_t stub_device_warps(struct backend *b, uint32_t device)
+{
+	(void)b, (void)device;
+	return 64;
+}
+
 static int stub_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 {
 	(void)b, (void)native, (void)fn;
@@ -154,6 +160,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->stream_native = stub_stream_native;
 	if (!ops->device_text)
 		ops->device_text = stub_device_text;
+	if (!ops->device_warps)
+		ops->device_warps = stub_device_warps;
 	if (!ops->stream_call)
 		ops->stream_call = stub_stream_call;
 	if (!ops->poison)

@@ -19,6 +19,8 @@
 #define TAKEN_SHARE 16u
 /* What kernels reach of the memory's nominal rate. */
 #define HBM_SHARE 0.92
+/* That can be resident on one multiprocessor; on some there are fewer. */
+#define MULTIPROCESSOR_WARPS 64u
 
 uint64_t cuda_monotonic_ns(void)
 {
@@ -156,6 +158,7 @@ static int describe_device(struct cuda *cuda, uint32_t d)
 		return err;
 	(void)snprintf(memory->name, sizeof(memory->name), "gpu%u", d);
 	memory->kind = WEIR_MEMORY_HBM;
+	cuda->device[d].nr_warps = (uint32_t)processors * MULTIPROCESSOR_WARPS;
 	tell_taken(cuda, d + 1, free_bytes, bytes);
 	/* What others hold is not there for us. */
 	memory->bytes = free_bytes > 2 * HBM_SPARE ? free_bytes - HBM_SPARE : free_bytes;
@@ -377,6 +380,11 @@ static void cuda_host_spend(struct backend *b, uint64_t ns)
 		;
 }
 
+static uint32_t cuda_device_warps(struct backend *b, uint32_t device)
+{
+	return cuda_of(b)->device[device].nr_warps;
+}
+
 /* Give everything back. What is left of others' was reported by those who should have. */
 static void cuda_free(struct cuda *cuda)
 {
@@ -452,6 +460,7 @@ static const struct backend_ops cuda_ops = {
 	.managed_advise = cuda_managed_advise,
 	.managed_free = cuda_managed_free,
 	.device_text = cuda_device_text,
+	.device_warps = cuda_device_warps,
 	.memory_used = cuda_memory_used,
 	.memory_room = cuda_memory_room,
 	.memory_holders = cuda_memory_holders,

@@ -56,6 +56,11 @@ static void flaky_device_text(struct backend *b, uint32_t device, char *text, si
 	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
 }
 
+static uint32_t flaky_device_warps(struct backend *b, uint32_t device)
+{
+	return inner_of(b)->ops->device_warps(inner_of(b), device);
+}
+
 static int flaky_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 {
 	FLAKY_FORWARD(b, stream_call, native, fn);
@@ -314,6 +319,7 @@ static const struct backend_ops flaky_ops = {
 	.managed_advise = flaky_managed_advise,
 	.managed_free = flaky_managed_free,
 	.device_text = flaky_device_text,
+	.device_warps = flaky_device_warps,
 	.memory_used = flaky_memory_used,
 	.memory_room = flaky_memory_room,
 	.memory_holders = flaky_memory_holders,

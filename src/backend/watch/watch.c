@@ -150,6 +150,11 @@ static void op_managed_free(struct backend *b, void *addr)
 	inner_of(b)->ops->managed_free(inner_of(b), addr);
 }
 
+static uint32_t op_device_warps(struct backend *b, uint32_t device)
+{
+	return inner_of(b)->ops->device_warps(inner_of(b), device);
+}
+
 static void op_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
 {
 	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
@@ -513,6 +518,7 @@ static const struct backend_ops watch_ops = {
 	.managed_advise = op_managed_advise,
 	.managed_free = op_managed_free,
 	.device_text = op_device_text,
+	.device_warps = op_device_warps,
 	.memory_used = op_memory_used,
 	.memory_room = op_memory_room,
 	.memory_holders = op_memory_holders,
