@@ -35,13 +35,18 @@ extern "C" {
 struct weir_paged;
 
 /**
- * Kernels of the pool's own. They are compiled with the program's, by nvcc: weir/device.cuh has
- * them, as weir_paged_kernels. Without, on a simulated machine, the CPU does it.
+ * Kernels of the pool's own. They are compiled with the program's, by nvcc: weir/paged_home.cuh has
+ * them, as weir_paged_kernels_cuda. On a simulated machine the CPU does what they do, and nobody
+ * calls them. Nobody is online. Both return 0 or a negative error.
  */
 struct weir_paged_kernels {
-	/** Queue on a CUstream: write back what is dirty, and with evict make all frames free.
-	 *  Nobody is online. 0 or a negative error. */
+	/** Queue on a CUstream: write back what is dirty, and with evict make the frames free: those
+	 *  of the view, which may be some of the pool's. */
 	int (*home)(void *stream, const struct weir_paged_view *view, int evict);
+	/** Queue on a CUstream: take all slots and pins back, and add how many there were to *left,
+	 *  in the GPU's memory. */
+	int (*settle)(void *stream, const struct weir_paged_view *view,
+		      struct weir_paged_left *left);
 };
 
 struct weir_paged_config {

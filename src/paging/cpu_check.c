@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/paging/cpu.h"
+#include "src/paging/walk.h"
 
 void paging_stats(struct paging *pool, struct paging_stats *out)
 {
@@ -26,27 +27,16 @@ void paging_stats(struct paging *pool, struct paging_stats *out)
 
 static void dump_pages(struct paging *pool, FILE *to)
 {
-	static const char *const names[8] = {"absent",	  "loading", "resident", "limbo",
-					     "writeback", "?",	     "?",	 "?"};
 	const struct pt_table *t = &pool->view.table;
-	uint64_t nr[8], nr_dirty, nr_pinned;
+	char text[256];
 
 	for (uint32_t i = 0; i < t->nr_ranges; i++) {
-		memset(nr, 0, sizeof(nr));
-		nr_dirty = nr_pinned = 0;
-		for (uint64_t page = 0; page < t->range[i].nr_pages; page++) {
-			uint64_t entry = pt_load(&t->range[i].entry[page], PT_RELAXED);
+		struct walk_tally tally = {.nr_dirty = 0};
 
-			nr[pt_state_of(entry)]++;
-			nr_dirty += (entry & PT_DIRTY) != 0;
-			nr_pinned += pt_pins_of(entry) != 0;
-		}
-		fprintf(to, "range %u: %" PRIu64 " pages, %" PRIu64 " dirty, %" PRIu64 " pinned", i,
-			t->range[i].nr_pages, nr_dirty, nr_pinned);
-		for (uint32_t state = 0; state < 8; state++)
-			if (nr[state])
-				fprintf(to, ", %" PRIu64 " %s", nr[state], names[state]);
-		fputc('\n', to);
+		for (uint64_t page = 0; page < t->range[i].nr_pages; page++)
+			walk_count(&tally, pt_load(&t->range[i].entry[page], PT_RELAXED));
+		walk_text(&tally, text, sizeof(text));
+		fprintf(to, "range %u: %s\n", i, text);
 	}
 }
 
@@ -72,50 +62,32 @@ void paging_dump(struct paging *pool, FILE *to)
 
 /* ------------------------------------------------------------------ the walk */
 
-/* What is wrong with a page's entry, or NULL. seen: a bit of each frame. */
-static const char *entry_wrong(const struct paging *pool, uint64_t id, uint8_t *seen)
+/* What is wrong with a page, or NULL. seen: a bit of each frame. */
+static const char *page_wrong(const struct paging *pool, uint64_t id, uint8_t *seen)
 {
-	const struct pt_table *t = &pool->view.table;
+	const struct weir_paged_view *v = &pool->view;
+	const struct pt_table *t = &v->table;
 	uint64_t entry = *pt_entry_at(t, id);
-	uint64_t frame = pt_frame_of(entry);
+	const char *wrong =
+		walk_entry(&t->range[id >> PT_PAGE_BITS], id, entry, t->owner, t->nr_frames, seen);
 
-	if (pt_pins_of(entry))
-		return "is pinned, or its count of pins overflowed";
-	if (pt_state_of(entry) == PT_ABSENT)
-		return entry & ~PT_FRAME_MASK || frame >= t->range[id >> PT_PAGE_BITS].admit
-			       ? "is absent, and its entry says more than touches"
-			       : NULL;
-	if (pt_state_of(entry) != PT_RESIDENT && pt_state_of(entry) != PT_LIMBO)
-		return "is being moved, and nobody is online";
-	if (frame >= t->nr_frames)
-		return "is in a frame that there is not";
-	if (seen[frame / 8] & 1u << frame % 8)
-		return "is in a frame that another page is in";
-	seen[frame / 8] |= (uint8_t)(1u << frame % 8);
-	if (t->owner[frame] != id + 1)
-		return "is in a frame that says another owner";
-	if (t->range[id >> PT_PAGE_BITS].read_only && (entry & PT_DIRTY))
-		return "is dirty in a read-only range";
-	if (!(entry & PT_DIRTY) &&
-	    memcmp(view_frame(&pool->view, frame), view_host(&pool->view, id),
-		   view_bytes(&pool->view, id)) != 0)
-		return "is clean, and differs from the host's copy";
-	return NULL;
+	if (wrong || pt_state_of(entry) == PT_ABSENT || entry & PT_DIRTY)
+		return wrong;
+	return memcmp(view_frame(v, pt_frame_of(entry)), view_host(v, id), view_bytes(v, id)) == 0
+		       ? NULL
+		       : "is clean, and differs from the host's copy";
 }
 
 static bool frames_right(const struct paging *pool, const uint8_t *seen)
 {
-	for (uint64_t i = 0; i < pool->view.table.nr_frames; i++) {
-		uint64_t owner = pool->view.table.owner[i];
-		bool in_use = seen[i / 8] & 1u << i % 8;
+	const struct pt_table *t = &pool->view.table;
+	uint64_t i = walk_frames(t->owner, t->nr_frames, seen);
 
-		if ((owner != PT_OWNER_FREE) == in_use)
-			continue;
-		log_error("paging: frame %" PRIu64 " has owner word %" PRIx64 ", and %s page", i,
-			  owner, in_use ? "a" : "no");
-		return false;
-	}
-	return true;
+	if (i == t->nr_frames)
+		return true;
+	log_error("paging: frame %" PRIu64 " has owner word %" PRIx64 ", and %s page", i,
+		  t->owner[i], seen[i / 8] >> i % 8 & 1 ? "a" : "no");
+	return false;
 }
 
 static bool shared_right(const struct paging *pool)
@@ -148,7 +120,7 @@ int paging_check(struct paging *pool)
 		err = -ENOMEM;
 	for (uint32_t i = 0; !err && i < t->nr_ranges; i++) {
 		for (uint64_t page = 0; !err && page < t->range[i].nr_pages; page++) {
-			const char *wrong = entry_wrong(pool, PT_ID(i, page), seen);
+			const char *wrong = page_wrong(pool, PT_ID(i, page), seen);
 
 			if (!wrong)
 				continue;

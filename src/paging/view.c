@@ -59,3 +59,20 @@ void view_home(const struct weir_paged_view *v, bool evict)
 			view_frame_clean(v, i);
 	}
 }
+
+void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left)
+{
+	const struct pt_table *t = &v->table;
+
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		left->nr_slots += t->slot[i] != 0;
+		t->slot[i] = 0;
+	}
+	for (uint32_t i = 0; i < t->nr_ranges; i++)
+		for (uint64_t page = 0; page < t->range[i].nr_pages; page++) {
+			uint64_t *entry = &t->range[i].entry[page];
+
+			left->nr_pages += pt_pins_of(*entry) != 0;
+			*entry &= ~PT_PIN_MASK;
+		}
+}

@@ -54,4 +54,7 @@ void view_frame_evict(const struct weir_paged_view *v, uint64_t frame);
 /* The same with all frames. */
 void view_home(const struct weir_paged_view *v, bool evict);
 
+/* Nobody is online. Take slots and pins back that are left; count them. */
+void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left);
+
 #endif

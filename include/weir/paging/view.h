@@ -23,6 +23,12 @@ struct weir_paged_counts {
 	PT_ALIGNED(PT_LINE) uint64_t nr[WEIR_PAGED_EVENT_NR];
 };
 
+/* What agents left behind that ended without weir_paged_leave(), or with a pinned span. */
+struct weir_paged_left {
+	uint64_t nr_slots; /* that still said an epoch */
+	uint64_t nr_pages; /* that were pinned */
+};
+
 /* A kernel's argument, declared const __grid_constant__: so a hit finds its range in the constant
  * bank. table.nr_slots: at least as many as warps can be resident at a time. */
 struct weir_paged_view {

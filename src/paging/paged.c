@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools of paged memory: made and destroyed, their ranges, their budget. See paged.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/core/cost.h"
+#include "src/paging/paged.h"
+
+#define PAGE_BYTES_USUAL (64u << 10)
+#define WATCH_MS_USUAL 2000u
+#define ZERO_BYTES (UINT64_C(1) << 20)
+#define TOUCHES_MAX (1u << 20)
+
+/* ------------------------------------------------------------------ the device's memory */
+
+int paged_put(struct weir_paged *pool, void *to, const void *data, uint64_t bytes)
+{
+	return pool->backend->ops->upload(pool->backend, pool->side, to, data, bytes);
+}
+
+int paged_get(struct weir_paged *pool, void *data, const void *from, uint64_t bytes)
+{
+	return pool->backend->ops->download(pool->backend, pool->side, data, from, bytes);
+}
+
+int paged_zero(struct weir_paged *pool, void *to, uint64_t bytes)
+{
+	uint64_t most = bytes < ZERO_BYTES ? bytes : ZERO_BYTES;
+	void *zeros = calloc(1, most);
+	int err = zeros ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0; !err && at < bytes; at += most)
+		err = paged_put(pool, (uint8_t *)to + at, zeros,
+				bytes - at < most ? bytes - at : most);
+	free(zeros);
+	return err;
+}
+
+int paged_counts_get(struct weir_paged *pool)
+{
+	return paged_get(pool, pool->counts, pool->words->counts,
+			 PAGED_COUNTS_NR * sizeof(*pool->counts));
+}
+
+/* ------------------------------------------------------------------ making */
+
+/* Cut to what fits, as all names. */
+static void name_set(char name[WEIR_NAME_MAX], const char *from, const char *usual)
+{
+	(void)snprintf(name, WEIR_NAME_MAX, "%s", from ? from : usual);
+}
+
+static int config_check(const struct backend *b, const struct weir_paged_config *config,
+			uint32_t page_bytes)
+{
+	uint64_t max = config->gpu_max_bytes ? config->gpu_max_bytes : config->gpu_bytes;
+	uint32_t kib = page_bytes / 1024;
+
+	if (config->device >= b->desc.nr_devices) {
+		log_error("paged pool: no device %u: the machine has %u", config->device,
+			  b->desc.nr_devices);
+		return -EINVAL;
+	}
+	if (page_bytes % 1024 || (kib != 4 && kib != 8 && kib != 16 && kib != 64)) {
+		log_error("paged pool: pages of %u bytes: choose 4, 8, 16 or 64 KiB", page_bytes);
+		return -EINVAL;
+	}
+	if (config->gpu_bytes < page_bytes || max < config->gpu_bytes ||
+	    max / page_bytes > PT_FRAMES_MAX) {
+		log_error("paged pool: %llu bytes for frames of %u, at most %llu: it needs one at "
+			  "least, 2^28 at most, and a maximum that is not below",
+			  (unsigned long long)config->gpu_bytes, page_bytes,
+			  (unsigned long long)max);
+		return -EINVAL;
+	}
+	if (b->data == WEIR_DATA_REAL)
+		return 0;
+	log_error("paged pool: the simulated machine has no bytes: make it with WEIR_DATA_REAL");
+	return -ENOTSUP;
+}
+
+static uint64_t words_bytes(const struct weir_paged *pool)
+{
+	return sizeof(struct paged_words) +
+	       (pool->view.table.nr_slots + pool->max_frames) * sizeof(uint64_t);
+}
+
+/* Lay the words out, and set them as they are at first. */
+static int words_make(struct weir_paged *pool)
+{
+	const uint64_t epoch = 1;
+	struct pt_table *t = &pool->view.table;
+	void *addr;
+	int err = pool->backend->ops->device_alloc(pool->backend, pool->memory, words_bytes(pool),
+						   &addr);
+
+	if (err)
+		return err;
+	pool->words = addr;
+	t->shared = &pool->words->shared;
+	t->abort = &pool->words->abort;
+	t->range = pool->words->range;
+	pool->view.counts = pool->words->counts;
+	t->slot = (uint64_t *)(pool->words + 1);
+	t->owner = t->slot + t->nr_slots;
+	err = paged_zero(pool, addr, words_bytes(pool));
+	return err ? err : paged_put(pool, &t->shared->epoch, &epoch, sizeof(epoch));
+}
+
+/* What all of a pool's memory is taken through; parts may be missing. */
+static void pool_free(struct weir_paged *pool)
+{
+	struct backend *b = pool->backend;
+
+	paged_frames_release(pool);
+	if (pool->words)
+		b->ops->device_free(b, pool->words);
+	b->ops->stream_destroy(b, pool->side);
+	free(pool->counts);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}
+
+/* Frames and words, of the device's memory. */
+static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
+{
+	uint64_t bytes = pool->view.table.nr_frames << pool->view.page_shift;
+	uint64_t need = bytes + words_bytes(pool);
+	int err = backend_budget(pool->backend, pool->memory, &need) ? -ENOMEM : 0;
+
+	if (!err)
+		err = paged_frames_reserve(pool, pool->max_frames << pool->view.page_shift);
+	if (!err)
+		err = paged_frames_resize(pool, bytes);
+	pool->view.frames = pool->frames.base;
+	if (!err)
+		err = words_make(pool);
+	if (err)
+		log_error("paged pool '%s': %llu bytes for frames and %llu beside them are not to "
+			  "be had of '%s': %s",
+			  pool->name, (unsigned long long)gpu_bytes,
+			  (unsigned long long)words_bytes(pool),
+			  pool->backend->desc.memory[pool->memory].name, weir_strerror(err));
+	return err;
+}
+
+/* What never changes. The side is there after it, if it returns 0. */
+static int pool_init(struct weir_paged *pool, struct weir_machine *machine,
+		     const struct weir_paged_config *config, uint32_t page_bytes)
+{
+	struct backend *b = machine_backend(machine);
+	uint64_t max = config->gpu_max_bytes ? config->gpu_max_bytes : config->gpu_bytes;
+	struct pt_table *t = &pool->view.table;
+	int err = b->ops->stream_create(b, config->device, BACKEND_COMPUTE, &pool->side);
+
+	if (err)
+		return err;
+	name_set(pool->name, config->name, "paged");
+	pool->machine = machine;
+	pool->backend = b;
+	pool->device = config->device;
+	pool->memory = b->desc.device[config->device].memory;
+	pool->host_memory = cost_host_memory(&b->desc);
+	pool->simulated = !b->ops->stream_native(b, pool->side);
+	pool->kernels = config->kernels;
+	pool->watch_ns = (config->watch_ms ? config->watch_ms : WATCH_MS_USUAL) * UINT64_C(1000000);
+	pool->settled = true;
+	pool->stream = UINT32_MAX;
+	pool->view.page_shift = (uint32_t)__builtin_ctz(page_bytes);
+	pool->max_frames = max >> pool->view.page_shift;
+	t->nr_frames = config->gpu_bytes >> pool->view.page_shift;
+	t->nr_slots = b->ops->device_warps(b, config->device);
+	t->window = pt_window(t->nr_frames, t->nr_slots);
+	return 0;
+}
+
+int weir_paged_create(struct weir_machine *machine, const struct weir_paged_config *config,
+		      struct weir_paged **out)
+{
+	uint32_t page_bytes = config->page_bytes ? config->page_bytes : PAGE_BYTES_USUAL;
+	int err = config_check(machine_backend(machine), config, page_bytes);
+	struct weir_paged *pool;
+
+	if (err)
+		return err;
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return -ENOMEM;
+	pool->counts = aligned_alloc(PT_LINE, PAGED_COUNTS_NR * sizeof(*pool->counts));
+	err = pool->counts && !pthread_mutex_init(&pool->lock, NULL) ? 0 : -ENOMEM;
+	if (err)
+		goto err_free;
+	err = pool_init(pool, machine, config, page_bytes);
+	if (err)
+		goto err_lock;
+	if (!pool->simulated &&
+	    (!pool->kernels || !pool->kernels->home || !pool->kernels->settle)) {
+		log_error("paged pool '%s': a GPU needs the pool's kernels: compile "
+			  "weir/paged_home.cuh and name weir_paged_kernels_cuda",
+			  pool->name);
+		err = -ENOSYS;
+	} else {
+		err = pool_fill(pool, config->gpu_bytes);
+	}
+	if (err) {
+		pool_free(pool);
+		return err;
+	}
+	machine_pool_count(machine, true);
+	*out = pool;
+	return 0;
+
+err_lock:
+	pthread_mutex_destroy(&pool->lock);
+err_free:
+	free(pool->counts);
+	free(pool);
+	return err;
+}
+
+/* ------------------------------------------------------------------ ranges */
+
+static int range_check(const struct weir_paged *pool, const struct weir_paged_range_config *config)
+{
+	uint64_t host = (uintptr_t)config->host;
+
+	if (config->bytes && (config->bytes - 1) >> pool->view.page_shift < PT_PAGE_MAX - 1 &&
+	    host % 16 == 0 && host <= UINT64_MAX - config->bytes && config->admit <= TOUCHES_MAX)
+		return 0;
+	log_error("paged pool '%s': a range of %llu bytes at %p, admitted at touch %u: it needs "
+		  "bytes, fewer than 2^48 pages of them, an address that 16 divides, and at most "
+		  "2^20 touches",
+		  pool->name, (unsigned long long)config->bytes, config->host, config->admit);
+	return -EINVAL;
+}
+
+/* Give back what range_make() took. */
+static void range_free(struct weir_paged *pool, const struct pt_range *range, void *host)
+{
+	struct backend *b = pool->backend;
+
+	if (range->entry)
+		b->ops->device_free(b, range->entry);
+	if (host)
+		b->ops->device_free(b, host);
+}
+
+/* A range that no table has yet. *host: weir's own memory, or NULL. */
+static int range_make(struct weir_paged *pool, const struct weir_paged_range_config *config,
+		      struct pt_range *range, void **host)
+{
+	struct backend *b = pool->backend;
+	void *entry = NULL;
+	int err = 0;
+
+	*host = NULL;
+	*range = (struct pt_range){
+		.nr_pages = ((config->bytes - 1) >> pool->view.page_shift) + 1,
+		.host = config->host,
+		.bytes = config->bytes,
+		.admit = config->admit ? config->admit : 1,
+		.read_only = config->read_only != 0,
+	};
+	if (!config->host) {
+		err = b->ops->device_alloc(b, pool->host_memory, config->bytes, host);
+		if (err)
+			return err;
+		memset(*host, 0, config->bytes);
+		range->host = *host;
+	}
+	err = b->ops->device_alloc(b, pool->memory, range->nr_pages * sizeof(uint64_t), &entry);
+	range->entry = entry;
+	if (!err)
+		err = paged_zero(pool, entry, range->nr_pages * sizeof(uint64_t));
+	if (err)
+		range_free(pool, range, *host);
+	return err;
+}
+
+/* Put a range, or none, in the place of one, for the device first. */
+static int range_set(struct weir_paged *pool, uint32_t i, const struct pt_range *range)
+{
+	struct pt_range table[WEIR_PAGED_RANGES_MAX];
+	uint32_t nr = WEIR_PAGED_RANGES_MAX;
+	int err;
+
+	memcpy(table, pool->view.range, sizeof(table));
+	table[i] = *range;
+	err = paged_put(pool, pool->words->range, table, sizeof(table));
+	if (err)
+		return err;
+	memcpy(pool->view.range, table, sizeof(table));
+	while (nr && !table[nr - 1].nr_pages)
+		nr--;
+	pool->view.table.nr_ranges = nr;
+	return 0;
+}
+
+static int range_add(struct weir_paged *pool, const struct weir_paged_range_config *config,
+		     uint32_t *out)
+{
+	struct pt_range range;
+	void *host;
+	uint32_t i = 0;
+	int err = paged_quiet(pool, "weir_paged_range_add()");
+
+	while (i < WEIR_PAGED_RANGES_MAX && pool->view.range[i].nr_pages)
+		i++;
+	if (!err && i == WEIR_PAGED_RANGES_MAX) {
+		log_error("paged pool '%s': %u ranges are all that it can have", pool->name, i);
+		err = -ENOSPC;
+	}
+	if (!err)
+		err = paged_counts_get(pool);
+	if (err)
+		return err;
+	err = range_make(pool, config, &range, &host);
+	if (!err) {
+		err = range_set(pool, i, &range);
+		if (err)
+			range_free(pool, &range, host);
+	}
+	if (err) {
+		log_error(
+			"paged pool '%s': no range of %llu bytes, with 8 bytes of '%s' a page: %s",
+			pool->name, (unsigned long long)config->bytes,
+			pool->backend->desc.memory[pool->memory].name, weir_strerror(err));
+		return err;
+	}
+	pool->range[i] = (struct paged_range){.host = host};
+	view_counts_sum(pool->counts, i, pool->range[i].before);
+	pool->range[i].nr_refused = pool->range[i].before[WEIR_PAGED_REFUSED];
+	name_set(pool->range[i].name, config->name, "range");
+	*out = i;
+	return 0;
+}
+
+int weir_paged_range_add(struct weir_paged *pool, const struct weir_paged_range_config *config,
+			 uint32_t *range, void **host)
+{
+	int err = range_check(pool, config);
+	uint32_t i;
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&pool->lock);
+	err = range_add(pool, config, &i);
+	if (!err) {
+		*range = i;
+		if (host)
+			*host = pool->view.range[i].host;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+static int range_remove(struct weir_paged *pool, uint32_t i)
+{
+	const struct pt_range none = {.nr_pages = 0};
+	struct pt_range range;
+	int err;
+
+	if (i >= WEIR_PAGED_RANGES_MAX || !pool->view.range[i].nr_pages) {
+		log_error("paged pool '%s': there is no range %u", pool->name, i);
+		return -EINVAL;
+	}
+	range = pool->view.range[i];
+	err = paged_quiet(pool, "weir_paged_range_remove()");
+	if (!err)
+		err = paged_home(pool, 0, true);
+	if (!err)
+		err = range_set(pool, i, &none);
+	if (err)
+		return err;
+	range_free(pool, &range, pool->range[i].host);
+	memset(&pool->range[i], 0, sizeof(pool->range[i]));
+	return 0;
+}
+
+int weir_paged_range_remove(struct weir_paged *pool, uint32_t range)
+{
+	int err;
+
+	pthread_mutex_lock(&pool->lock);
+	err = range_remove(pool, range);
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+/* ------------------------------------------------------------------ budget, the end */
+
+/* Positions of hands mean other frames now: both begin anew, in one copy, since one alone would let
+ * the hand that takes wait for the other. */
+static int hands_reset(struct weir_paged *pool)
+{
+	_Static_assert(offsetof(struct pt_shared, take) ==
+			       offsetof(struct pt_shared, prepare) + PT_LINE,
+		       "they are neighbours");
+	return paged_zero(pool, &pool->words->shared.prepare, PT_LINE + sizeof(uint64_t));
+}
+
+static int set_frames(struct weir_paged *pool, uint64_t nr_frames)
+{
+	struct pt_table *t = &pool->view.table;
+	uint32_t shift = pool->view.page_shift;
+	int err = paged_quiet(pool, "weir_paged_set_budget()");
+
+	if (!err && nr_frames < t->nr_frames)
+		err = paged_home(pool, nr_frames, true);
+	else if (!err)
+		err = paged_frames_resize(pool, nr_frames << shift);
+	if (err)
+		return err;
+	err = hands_reset(pool);
+	if (!err) {
+		t->nr_frames = nr_frames;
+		t->window = pt_window(nr_frames, t->nr_slots);
+	}
+	/* What is too much goes: memory of frames that there are no more, or that are not to be. */
+	(void)paged_frames_resize(pool, t->nr_frames << shift);
+	return err;
+}
+
+int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes)
+{
+	uint64_t nr_frames = gpu_bytes >> pool->view.page_shift;
+	int err;
+
+	if (!nr_frames || nr_frames > pool->max_frames) {
+		log_error("paged pool '%s': a budget of %llu bytes: at least one page, and at most "
+			  "%llu, as the pool was made",
+			  pool->name, (unsigned long long)gpu_bytes,
+			  (unsigned long long)(pool->max_frames << pool->view.page_shift));
+		return -EINVAL;
+	}
+	pthread_mutex_lock(&pool->lock);
+	err = set_frames(pool, nr_frames);
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+void weir_paged_destroy(struct weir_paged *pool)
+{
+	int err = -EIO;
+
+	if (!pool)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	if (pool->open)
+		log_error("paged pool '%s': destroyed with a bracket open", pool->name);
+	pool->unfenced |= pool->open;
+	pool->open = false;
+	pthread_mutex_unlock(&pool->lock);
+	/* What kernels did wrong is logged. A call of the machine may work when tried again. */
+	for (int tries = 0; err && tries < PAGED_TRIES; tries++) {
+		(void)!weir_paged_sync(pool);
+		err = weir_flush(pool);
+	}
+	if (err)
+		log_error("paged pool '%s': pages that kernels changed could not be written back "
+			  "and are lost: %s",
+			  pool->name, weir_strerror(err));
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+		range_free(pool, &pool->view.range[i], pool->range[i].host);
+	machine_pool_count(pool->machine, false);
+	pool_free(pool);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools of paged memory as weir/paged.h has them, over the boundary to a machine:
+ *
+ *   paged.c         made and destroyed, ranges, budget
+ *   paged_frames.c  the memory that frames lie in
+ *   paged_run.c     brackets, waiting and watching, what kernels left behind
+ *   paged_home.c    flush and drain, reading and writing by the host
+ *   paged_report.c  statistics, dumps, the walk that checks
+ *
+ * A pool's words and frames are the device's memory, which the host reaches by copies alone: of a
+ * simulated machine's, too, so that there is one way of doing it.
+ */
+#ifndef WEIR_PAGING_PAGED_H
+#define WEIR_PAGING_PAGED_H
+
+#include <pthread.h>
+
+#include "src/backend/backend.h"
+#include "src/paging/view.h"
+#include "weir/paged.h"
+
+#define PAGED_COUNTS_NR (WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX)
+#define PAGED_TRIES 4		/* where giving something back depends on a call that can fail */
+#define PAGED_PIECE_WORDS 8192u /* of an array that is looked at piece by piece */
+
+/* In the device's memory, in one piece; slots and owners lie behind. */
+struct paged_words {
+	struct pt_shared shared;
+	PT_ALIGNED(PT_LINE) uint64_t abort;
+	PT_ALIGNED(PT_LINE) struct weir_paged_left left;
+	PT_ALIGNED(PT_LINE) struct pt_range range[WEIR_PAGED_RANGES_MAX];
+	PT_ALIGNED(PT_LINE) struct weir_paged_counts counts[PAGED_COUNTS_NR];
+};
+
+/* Addresses for all frames that there may be, with memory behind the first of them. */
+struct paged_frames {
+	uint8_t *base;
+	uint64_t reserved_bytes;
+	uint64_t unit; /* of one chunk */
+	uint64_t nr_chunks, max_chunks;
+	struct backend_chunk *chunk; /* max_chunks of them, nr_chunks mapped */
+};
+
+/* What the host alone knows of a range. nr_pages in the view is 0: there is none. */
+struct paged_range {
+	void *host;			      /* weir's own allocation, or NULL */
+	uint64_t before[WEIR_PAGED_EVENT_NR]; /* counts when it was added */
+	uint64_t nr_refused;		      /* of them that were told */
+	char name[WEIR_NAME_MAX];
+};
+
+struct weir_paged {
+	/* Nothing down to the lock ever changes. */
+	struct weir_machine *machine;
+	struct backend *backend;
+	uint32_t device, memory, host_memory;
+	stream_id_t side; /* for work of the pool's own */
+	bool simulated;	  /* there is no native stream, and kernels end by themselves */
+	const struct weir_paged_kernels *kernels;
+	struct paged_words *words; /* in the device's memory */
+	uint64_t max_frames, watch_ns;
+	char name[WEIR_NAME_MAX];
+
+	/* Guards the rest. Held while the pool's own copies and kernels are waited for, never while
+	 * the program's are; calls of the backend and the log are allowed under it. */
+	pthread_mutex_t lock;
+	struct weir_paged_view view; /* as kernels get it */
+	struct paged_range range[WEIR_PAGED_RANGES_MAX];
+	struct paged_frames frames;
+	struct weir_paged_counts *counts; /* as they were downloaded last */
+
+	/* Online: open, or unfenced, or the fence is not reached. */
+	bool open;	    /* a bracket is */
+	bool unfenced;	    /* it was ended, and its fence could not be recorded */
+	bool settled;	    /* nothing was begun since what kernels left was looked at */
+	bool busy;	    /* work on the side may not be done */
+	stream_id_t stream; /* of the last bracket */
+	fence_t fence;	    /* behind it; 0: reached */
+	int wrong;	    /* what kernels did that weir_paged_sync() has not told */
+
+	/* What watching saw last; see watch_counts(). */
+	bool watching, stalled;
+	uint64_t looked_ns, since_ns, nr_moved, nr_waits;
+	uint64_t nr_stalls;
+};
+
+/* Between the host and the device's memory, on the side; waits for it. 0 or an error of the
+ * machine, as of all functions here that return int and say nothing else. Lock held, as for all. */
+int paged_put(struct weir_paged *pool, void *to, const void *data, uint64_t bytes);
+int paged_get(struct weir_paged *pool, void *data, const void *from, uint64_t bytes);
+int paged_zero(struct weir_paged *pool, void *to, uint64_t bytes);
+
+/* Download the counts, to pool->counts. */
+int paged_counts_get(struct weir_paged *pool);
+
+/* ---- paged_frames.c */
+
+/* Addresses for so many bytes, and no memory. 0 or -ENOMEM too. */
+int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes);
+/* Memory behind so many bytes and no more. More: or nothing changed. Fewer: cannot fail; what cannot
+ * be given back stays for a later call. */
+int paged_frames_resize(struct weir_paged *pool, uint64_t bytes);
+void paged_frames_release(struct weir_paged *pool);
+
+/* ---- paged_run.c */
+
+/* Begin what needs that nobody is online; what kernels left is taken back. what: for the message.
+ * -EBUSY, logged. */
+int paged_quiet(struct weir_paged *pool, const char *what);
+
+/* ---- paged_home.c */
+
+/* Nobody is online. Write back what is dirty in frames from `first` on, and with evict make them
+ * free; wait for it. */
+int paged_home(struct weir_paged *pool, uint64_t first, bool evict);
+
+/* Take back what agents left, and tell how much that was. */
+int paged_settle(struct weir_paged *pool, struct weir_paged_left *left);
+
+/* Wait for what may be under way on the side. */
+int paged_side_wait(struct weir_paged *pool);
+
+/* ---- paged_report.c */
+
+void paged_dump(struct weir_paged *pool);
+
+#endif
