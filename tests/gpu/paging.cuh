@@ -10,7 +10,7 @@
 #include <time.h>
 #include <vector>
 
-#include "weir/device.cuh"
+#include "weir/paged_home.cuh"
 #include "tests/gpu/base.cuh"
 
 #ifndef LAUNCH
@@ -130,35 +130,9 @@ static inline void pool_agents(struct pool *pool, uint32_t nr)
 
 /* ------------------------------------------------------------------ while no kernel runs */
 
-/* A warp a frame: write back what is dirty; and evict it. */
-__global__ void pool_flush_kernel(const __grid_constant__ struct weir_paged_view v, bool evict)
-{
-	uint64_t warp = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / 32;
-	uint64_t nr_warps = (uint64_t)gridDim.x * blockDim.x / 32;
-
-	for (uint64_t i = warp; i < v.table.nr_frames; i += nr_warps) {
-		uint64_t owner = v.table.owner[i], entry;
-
-		if (owner == PT_OWNER_FREE)
-			continue;
-		entry = *pt_entry_at(&v.table, owner - 1);
-		if (entry & PT_DIRTY)
-			weir_paged_copy(weir_paged_host(&v, owner - 1),
-					weir_paged_frame(&v, (uint32_t)i),
-					weir_paged_bytes(&v, owner - 1), ~0u);
-		__syncwarp();
-		if (weir_paged_lane())
-			continue;
-		*pt_entry_at(&v.table, owner - 1) =
-			evict ? pt_entry(PT_ABSENT, 0, 0) : entry & ~PT_DIRTY;
-		if (evict)
-			v.table.owner[i] = PT_OWNER_FREE;
-	}
-}
-
 static void pool_home(struct pool *pool, bool evict)
 {
-	LAUNCH(pool_flush_kernel, pool->nr_sms, 256, pool->view, evict);
+	LAUNCH(weir_paged_home_kernel, pool->nr_sms, 256, pool->view, evict);
 	check(cudaGetLastError(), "flush");
 	check(cudaStreamSynchronize(stream), "flush");
 }
