@@ -376,7 +376,7 @@ static int range_remove(struct weir_paged *pool, uint32_t i)
 	if (err)
 		return err;
 	range_free(pool, &range, pool->range[i].host);
-	memset(&pool->range[i], 0, sizeof(pool->range[i]));
+	pool->range[i].host = NULL; /* what was refused stays told */
 	return 0;
 }
 

@@ -54,11 +54,11 @@ static void tell_refused(struct weir_paged *pool)
 		view_counts_sum(pool->counts, i, nr);
 		if (nr[WEIR_PAGED_REFUSED] == range->nr_refused)
 			continue;
-		log_error("paged pool '%s': kernels made %llu accesses outside range %u ('%s') or "
+		log_error("paged pool '%s': kernels made %llu accesses outside range %u (%s) or "
 			  "writes to it that it does not allow: none was made; check their indices",
 			  pool->name,
 			  (unsigned long long)(nr[WEIR_PAGED_REFUSED] - range->nr_refused), i,
-			  range->name);
+			  pool->view.range[i].nr_pages ? range->name : "there is none");
 		range->nr_refused = nr[WEIR_PAGED_REFUSED];
 		pool->wrong = -EFAULT;
 	}

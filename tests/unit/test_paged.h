@@ -178,6 +178,38 @@ static inline int paged_run(struct paged_test *t, bool stays, const struct paged
 	paged_run(t, stays, (const struct paged_op[]){__VA_ARGS__}, \
 		  sizeof((const struct paged_op[]){__VA_ARGS__}) / sizeof(struct paged_op))
 
+/* ------------------------------------------------------------------ the log */
+
+/* Messages since paged_log_begin(), one a line; of all levels. */
+struct paged_log {
+	char text[8192];
+	size_t nr;
+};
+
+static inline void paged_log_take(void *arg, enum weir_log_level level, const char *message)
+{
+	struct paged_log *log = arg;
+	int nr = snprintf(log->text + log->nr, sizeof(log->text) - log->nr, "%s\n", message);
+
+	(void)level;
+	if (nr > 0 && log->nr + (size_t)nr < sizeof(log->text))
+		log->nr += (size_t)nr;
+}
+
+static inline void paged_log_begin(struct paged_log *log)
+{
+	memset(log, 0, sizeof(*log));
+	weir_log_set(paged_log_take, log);
+}
+
+/* It said this; begin anew. */
+static inline void paged_log_has(struct paged_log *log, const char *part)
+{
+	if (!strstr(log->text, part))
+		fail_msg("no '%s' in '%s'", part, log->text);
+	memset(log, 0, sizeof(*log));
+}
+
 static inline struct weir_paged_stats paged_stats(struct paged_test *t)
 {
 	struct weir_paged_stats stats;
