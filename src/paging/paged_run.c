@@ -140,7 +140,12 @@ static int watch_counts(struct weir_paged *pool)
 	bool fresh;
 	int err;
 
-	if (pool->stalled || (pool->watching && now - pool->looked_ns < pool->watch_ns / 8))
+	if (!pool->watching) { /* short kernels end before anything is downloaded */
+		pool->watching = true;
+		pool->looked_ns = now;
+		pool->nr_moved = UINT64_MAX;
+	}
+	if (pool->stalled || now - pool->looked_ns < pool->watch_ns / 8)
 		return 0;
 	err = paged_counts_get(pool);
 	if (err)
@@ -148,8 +153,7 @@ static int watch_counts(struct weir_paged *pool)
 	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
 		view_counts_sum(pool->counts, i, nr);
 	moved = nr[WEIR_PAGED_IN] + nr[WEIR_PAGED_OUT] + nr[WEIR_PAGED_IN_PLACE];
-	fresh = !pool->watching || moved != pool->nr_moved || nr[WEIR_PAGED_WAIT] == pool->nr_waits;
-	pool->watching = true;
+	fresh = moved != pool->nr_moved || nr[WEIR_PAGED_WAIT] == pool->nr_waits;
 	pool->looked_ns = now;
 	pool->nr_moved = moved;
 	pool->nr_waits = nr[WEIR_PAGED_WAIT];

@@ -93,21 +93,29 @@ struct paged_test {
 	struct backend *flaky; /* of its machine */
 	struct weir_paged *pool;
 	struct weir_stream *stream, *other;
+	const struct weir_kernel *kernel; /* paged_kernel, or the machine's version of it */
 	uint32_t nr_wrong;
 };
+
+/* Over any backend, which is the test's from then on. */
+static inline void paged_machine_over(struct paged_test *t, struct backend *backend)
+{
+	memset(t, 0, sizeof(*t));
+	t->kernel = &paged_kernel;
+	assert_int_equal(flaky_create(backend, &t->flaky), 0);
+	assert_int_equal(machine_wrap(t->flaky, &t->machine), 0);
+	assert_int_equal(weir_stream_create(t->machine, 0, &t->stream), 0);
+	assert_int_equal(weir_stream_create(t->machine, 0, &t->other), 0);
+}
 
 static inline void paged_machine_open(struct paged_test *t, enum weir_data data)
 {
 	struct weir_machine_desc desc;
 	struct backend *sim;
 
-	memset(t, 0, sizeof(*t));
 	test_machine(&desc);
 	assert_int_equal(sim_create(&desc, data, &sim), 0);
-	assert_int_equal(flaky_create(sim, &t->flaky), 0);
-	assert_int_equal(machine_wrap(t->flaky, &t->machine), 0);
-	assert_int_equal(weir_stream_create(t->machine, 0, &t->stream), 0);
-	assert_int_equal(weir_stream_create(t->machine, 0, &t->other), 0);
+	paged_machine_over(t, sim);
 }
 
 static inline void paged_machine_close(struct paged_test *t)
@@ -155,7 +163,7 @@ static inline int paged_launch(struct paged_test *t, const struct weir_paged_vie
 {
 	struct paged_kernel k = {.view = *view, .nr = nr, .stays = stays, .nr_wrong = &t->nr_wrong};
 	const struct weir_launch launch = {
-		.kernel = &paged_kernel, .args = &k, .args_bytes = sizeof(k)};
+		.kernel = t->kernel, .args = &k, .args_bytes = sizeof(k)};
 
 	assert_true(nr <= PAGED_OPS_MAX);
 	memcpy(k.op, ops, nr * sizeof(*ops));
