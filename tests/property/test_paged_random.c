@@ -5,7 +5,7 @@
  * without leaving; flush, drain, reading and writing by the host, other budgets, ranges added and
  * removed, calls while online. After each sequence the bytes and the whole table are right.
  *
- *   PAGED_SEEDS    sequences [150]
+ *   PAGED_SEEDS    sequences [100]
  *   PAGED_SEED     the first one's seed [1]
  *
  * Labels: threads
@@ -368,7 +368,7 @@ static uint64_t number_of(const char *name, uint64_t usual)
 
 static void test_paged_random(void **unused)
 {
-	uint64_t first = number_of("PAGED_SEED", 1), nr = number_of("PAGED_SEEDS", 150);
+	uint64_t first = number_of("PAGED_SEED", 1), nr = number_of("PAGED_SEEDS", 100);
 
 	(void)unused;
 	for (uint64_t i = 0; i < nr; i++)

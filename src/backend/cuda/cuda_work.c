@@ -131,6 +131,8 @@ static int transfer(struct cuda *cuda, stream_id_t id, cu_ptr machine, cu_ptr bu
 		bytes -= place.bytes;
 	}
 	synced = cuda_error(driver, driver->stream_sync(stream), "cuStreamSynchronize");
+	if (synced) /* the buffer is the caller's again: nothing may be under way to or from it */
+		(void)driver->stream_sync(stream);
 	cuda_leave(cuda);
 	return err ? err : synced;
 }
