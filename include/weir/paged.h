@@ -37,13 +37,13 @@ struct weir_paged;
 /**
  * Kernels of the pool's own. They are compiled with the program's, by nvcc: weir/paged_home.cuh has
  * them, as weir_paged_kernels_cuda. On a simulated machine the CPU does what they do, and nobody
- * calls them. Nobody is online. Both return 0 or a negative error.
+ * calls them. Nobody is online. Streams are CUstreams. Both return 0 or a negative error.
  */
 struct weir_paged_kernels {
-	/** Queue on a CUstream: write back what is dirty, and with evict make the frames free: those
+	/** Queue on a stream: write back what is dirty, and with evict make the frames free; those
 	 *  of the view, which may be some of the pool's. */
 	int (*home)(void *stream, const struct weir_paged_view *view, int evict);
-	/** Queue on a CUstream: take all slots and pins back, and add how many there were to *left,
+	/** Queue on a stream: take all slots and pins back, and add how many there were to *left,
 	 *  in the GPU's memory. */
 	int (*settle)(void *stream, const struct weir_paged_view *view,
 		      struct weir_paged_left *left);
@@ -60,8 +60,9 @@ struct weir_paged_config {
 };
 
 /**
- * Make a pool. Its frames are taken of the device's memory at once; beside them it takes 8 bytes a
- * frame, and with each range 8 bytes a page.
+ * Make a pool. Its frames are taken of the device's memory at once, in pieces of at most 64 MiB
+ * that are at most a 512th of the maximum, or the least that the machine gives; beside them it
+ * takes 8 bytes a frame of the maximum and some 200 KB, and with each range 8 bytes a page.
  *
  * @param [in]  machine  Outlives the pool. Borrowed.
  * @param [in]  config   Copied.
@@ -104,7 +105,7 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
 						  const struct weir_paged_range_config *config,
 						  uint32_t *range, void **host);
 
-/** Remove a range from a pool that is not online; what is dirty is written back first.
+/** Remove a range from a pool that is not online; weir_paged_drain() is done first. Blocks.
  *  @return 0, -EINVAL (no such range), -EBUSY, or an error of the machine: it is still there. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_range_remove(struct weir_paged *pool, uint32_t range);
 
@@ -140,7 +141,8 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_end(struct weir_paged *pool, struct weir
 WEIR_API WEIR_MUST_CHECK int weir_paged_sync(struct weir_paged *pool);
 
 /** Look once, as weir_paged_sync() does while it waits: for programs that wait by other means.
- *  @return 1: not online; 0: online; or an error of the machine. */
+ *  It asks the machine for more than whether kernels are done every eighth of config.watch_ms at
+ *  most. @return 1: not online; 0: online; or an error of the machine, or of the kernels. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_watch(struct weir_paged *pool);
 
 /** Write back what kernels changed: the host's bytes are right to read. Pages stay in their frames.
@@ -152,14 +154,14 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
 
 /**
  * Use another number of frames, up to the maximum the pool was made for. Pages in frames that are
- * taken away are evicted.
+ * taken away are evicted, and their memory is given back. Blocks.
  * @param [in] gpu_bytes  At least one page.
  * @return 0, -EINVAL, -EBUSY (online), or an error of the machine, and nothing changed.
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes);
 
-/** Copy between a range and a buffer of the program, with what flush or drain has to be done first.
- *  Read-only ranges may be written so. Blocks.
+/** Copy between a range and a buffer of the program: to read, weir_flush() is done first, to write
+ *  weir_paged_drain(). Read-only ranges may be written so. Blocks.
  *  @return 0, -EINVAL (not inside the range), -EBUSY (online), or an error of the machine. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_read(struct weir_paged *pool, uint32_t range,
 					     uint64_t offset, void *data, uint64_t bytes);
@@ -169,7 +171,7 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_write(struct weir_paged *pool, uint32_t 
 /** Counts since the range was added. Hits are not counted: they touch nothing shared. */
 struct weir_paged_range_stats {
 	uint64_t nr[WEIR_PAGED_EVENT_NR];
-	uint64_t in_bytes, out_bytes; /**< copied whole pages, the last one's bytes as they are */
+	uint64_t in_bytes, out_bytes; /**< of those pages; one that is cut short counts whole */
 };
 
 struct weir_paged_stats {
@@ -181,11 +183,13 @@ struct weir_paged_stats {
 };
 
 /** What has happened so far, also while kernels run: then it is of no one moment. May wait for a
- *  copy of some KiB, not for kernels. @return 0 or an error of the machine. */
+ *  copy of 128 KiB and 8 bytes a frame, not for the program's kernels; on a simulated machine a
+ *  kernel runs within a call, which is waited for. @return 0 or an error of the machine. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_stats(struct weir_paged *pool,
 					      struct weir_paged_stats *out);
 
-/** Log the state of the table: epoch, hands, who is online, pages by state. At any time. */
+/** Log the state of the table, as warnings: epoch, hands, who is online, pages by state. At any
+ *  time. */
 WEIR_API void weir_paged_dump(struct weir_paged *pool);
 
 /** Walk all of it: every page's frame, every frame's owner, nothing pinned or locked, clean pages

@@ -255,8 +255,8 @@ struct backend_ops {
 	 * required. */
 	int (*managed_stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
 
-	/* Warps that can be resident on a device at a time, at most. Not required: 64, as a simulated
-	 * device has. */
+	/* Warps that can be resident on a device at a time, at most. Not required: 64, as many as a
+	 * simulated device has. */
 	uint32_t (*device_warps)(struct backend *b, uint32_t device);
 
 	/* What a device is, in words: its maker's name for it and the driver's version. Not

@@ -20,7 +20,7 @@
 #include "src/paging/view.h"
 #include "weir/paged.h"
 
-#define PAGED_COUNTS_NR (WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX)
+#define PAGED_COUNTS_NR ((size_t)WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX)
 #define PAGED_TRIES 4		/* where giving something back depends on a call that can fail */
 #define PAGED_PIECE_WORDS 8192u /* of an array that is looked at piece by piece */
 
@@ -98,8 +98,8 @@ int paged_counts_get(struct weir_paged *pool);
 
 /* Addresses for so many bytes, and no memory. 0 or -ENOMEM too. */
 int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes);
-/* Memory behind so many bytes and no more. More: or nothing changed. Fewer: cannot fail; what cannot
- * be given back stays for a later call. */
+/* Memory behind so many bytes and no more. More: or nothing changed. Fewer: cannot fail; what stays
+ * mapped then goes with a later call. */
 int paged_frames_resize(struct weir_paged *pool, uint64_t bytes);
 void paged_frames_release(struct weir_paged *pool);
 

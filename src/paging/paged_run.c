@@ -29,7 +29,7 @@ static int fence_late(struct weir_paged *pool)
 	return 0;
 }
 
-/* 1: nobody is online; 0: somebody is, or may be; or the error of the kernels, or of the machine. */
+/* 1: nobody is online; 0: somebody is, or may be; or the error of kernels, or of the machine. */
 static int offline(struct weir_paged *pool)
 {
 	struct backend *b = pool->backend;

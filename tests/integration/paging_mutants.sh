@@ -26,7 +26,7 @@ build()
 	if [ ! -d "$dir/$1" ]; then
 		mkdir -p "$dir/$1"
 		for source in tests/property/test_paging_stress.c src/paging/cpu_pool.c \
-			src/paging/{cpu_check,view,walk}.c src/base/*.c; do
+			src/paging/cpu_check.c src/paging/view.c src/paging/walk.c src/base/*.c; do
 			$compile -c "$source" -o "$dir/$1/$(basename "$source").o" || return 1
 		done
 	fi

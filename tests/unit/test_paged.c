@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paged memory's host side on a simulated machine: what weir/paged.h promises, function by function,
- * and what it says to wrong use. Brackets are test_paged_run.c's.
+ * Paged memory's host side on a simulated machine: what weir/paged.h promises, function by
+ * function, and what it says to wrong use. Brackets are test_paged_run.c's.
  */
 #include "tests/unit/test_paged.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brackets of paged memory on a simulated machine: when a pool is online, what may not be done then,
+/* Brackets of paged memory on a simulated machine: when a pool is online, what is refused then,
  * what is told of kernels that do wrong, and the watchdog. */
 #include "tests/unit/test_paged.h"
 

@@ -108,7 +108,7 @@ struct cuda_stream {
 struct cuda_device {
 	cu_device device;
 	cu_context context;
-	uint32_t nr_warps; /* that can be resident */
+	uint32_t nr_warps;	 /* that can be resident */
 	struct cuda_event *base; /* reached at base_ns: times are counted from it */
 	uint64_t base_ns;
 	struct cuda_event *free_events;
