@@ -35,7 +35,7 @@ struct weir_paged_view {
 	struct pt_table table;			      /* its ranges are in the GPU's memory, */
 	struct pt_range range[WEIR_PAGED_RANGES_MAX]; /* and here; others have no bytes */
 	unsigned char *frames; /* each aligned to 16, as the hosts' bytes are */
-	/* [WEIR_PAGED_STATS_NR][WEIR_PAGED_RANGES_MAX]. A range that does not exist: range 0's. */
+	/* [WEIR_PAGED_STATS_NR][WEIR_PAGED_RANGES_MAX]. A range beyond them: range 0's. */
 	struct weir_paged_counts *counts;
 	uint32_t page_shift;
 };
