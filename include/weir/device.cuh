@@ -126,11 +126,12 @@ __device__ static inline uint32_t weir_paged_bytes(const struct weir_paged_view 
 
 /* id: the page that it happened to. */
 __device__ static inline void weir_paged_count(const struct weir_paged_view *v, uint32_t slot,
-					       uint64_t id, enum weir_paged_event event)
+					       uint64_t id, enum weir_paged_event event,
+					       uint32_t nr = 1)
 {
 	uint32_t range = (uint32_t)(id >> PT_PAGE_BITS);
 
-	pt_add(&v->counts[slot % WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX + range].nr[event], 1,
+	pt_add(&v->counts[slot % WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX + range].nr[event], nr,
 	       PT_RELAXED);
 }
 
@@ -423,12 +424,15 @@ weir_paged_reached_at(const struct weir_paged_view *v, uint64_t id, uint32_t res
 	return to;
 }
 
+/* nr: of lanes. */
 __device__ static inline void weir_paged_count_verdict(const struct weir_paged_view *v,
-						       uint32_t slot, uint64_t id, int verdict)
+						       uint32_t slot, uint64_t id, int verdict,
+						       uint32_t nr)
 {
-	if (verdict == PT_IN_PLACE || verdict == PT_FAIL)
-		weir_paged_count(v, slot, id,
-				 verdict == PT_FAIL ? WEIR_PAGED_REFUSED : WEIR_PAGED_IN_PLACE);
+	if (verdict == PT_FAIL)
+		weir_paged_count(v, slot, id, WEIR_PAGED_REFUSED, nr);
+	else if (verdict == PT_IN_PLACE)
+		weir_paged_count(v, slot, id, WEIR_PAGED_IN_PLACE);
 }
 
 /* A lane on its own: no page is brought in. */
@@ -450,7 +454,7 @@ weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t 
 			__nanosleep(100);
 		}
 	}
-	weir_paged_count_verdict(v, slot, id, verdict);
+	weir_paged_count_verdict(v, slot, id, verdict, 1);
 	return weir_paged_reached_at(v, id, rest, &a, verdict);
 }
 
@@ -474,7 +478,7 @@ weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes,
 	if (a.pinned && group & (group - 1))
 		pt_add(pt_entry_at(&v->table, id), (__popc(group) - 1) * PT_PIN_ONE, PT_RELAXED);
 	if (leads)
-		weir_paged_count_verdict(v, slot, id, verdict);
+		weir_paged_count_verdict(v, slot, id, verdict, __popc(group));
 	__syncwarp(lanes);
 	verdict = __shfl_sync(lanes, verdict, leader);
 	a.frame = __shfl_sync(lanes, a.frame, leader);

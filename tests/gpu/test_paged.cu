@@ -132,13 +132,17 @@ __global__ void kernel_wrong(const __grid_constant__ struct weir_paged_view view
 		weir_paged_leave(&w);
 }
 
-/* One warp reads words of one page. */
-__global__ void kernel_read_page(const __grid_constant__ struct weir_paged_view view,
-				 uint64_t first, uint64_t times, unsigned long long *found)
+/* One warp reads words of one page, which does not wait for a page that is on its way, and writes
+ * them, which does. */
+__global__ void kernel_one_page(const __grid_constant__ struct weir_paged_view view, uint64_t first,
+				uint64_t times, unsigned long long *found)
 {
 	struct weir_paged_warp w = weir_paged_enter(&view);
+	uint64_t i = first + threadIdx.x;
 
-	if (weir_paged_read<uint64_t>(&w, 0, first + threadIdx.x) != (first + threadIdx.x) * times)
+	if (weir_paged_read<uint64_t>(&w, 0, i) != i * times)
+		atomicAdd(found, 1ull);
+	if (!weir_paged_write<uint64_t>(&w, 0, i, i * times))
 		atomicAdd(found, 1ull);
 	weir_paged_leave(&w);
 }
@@ -324,8 +328,8 @@ static void case_while_running(void)
 	EXPECT_ERR(weir_paged_check(t.pool), -EBUSY);
 	EXPECT_ERR(weir_paged_read(t.pool, 0, 0, &word, 8), -EBUSY);
 	EXPECT_ERR(weir_paged_range_add(t.pool, &config, &number, NULL), -EBUSY);
-	before = stats().range[0].nr[WEIR_PAGED_IN];
-	while (stats().range[0].nr[WEIR_PAGED_IN] < before + 100 && looks++ < PATIENCE)
+	before = stats().range[0].nr[WEIR_PAGED_IN_PLACE];
+	while (stats().range[0].nr[WEIR_PAGED_IN_PLACE] < before + 100 && looks++ < PATIENCE)
 		usleep(1000);
 	EXPECT(looks < PATIENCE);
 	EXPECT_ERR(weir_paged_watch(t.pool), 0);
@@ -338,7 +342,7 @@ static void case_while_running(void)
 	report("while a kernel runs");
 }
 
-/* An entry that says that its page is being brought in, by nobody: who reads it waits, and that is
+/* An entry that says that its page is being brought in, by nobody: who writes it waits, and that is
  * noticed. Once the entry is as it was, all goes on, and was in order. */
 static void case_stall(void)
 {
@@ -354,8 +358,8 @@ static void case_stall(void)
 		t.words[i] = i * 3;
 	view = begin();
 	copy_now(view.range[0].entry + 3, &loading, sizeof(loading), "plant");
-	kernel_read_page<<<1, 32, 0, stream>>>(view, 3 * 512, 3, t.found);
-	end("kernel_read_page");
+	kernel_one_page<<<1, 32, 0, stream>>>(view, 3 * 512, 3, t.found);
+	end("kernel_one_page");
 	while (!running && stats().nr_stalls == 0 && looks++ < PATIENCE) {
 		running = weir_paged_watch(t.pool);
 		usleep(1000);

@@ -11,7 +11,8 @@
 enum weir_paged_event {
 	WEIR_PAGED_IN,	     /* a page was copied into a frame */
 	WEIR_PAGED_OUT,	     /* a dirty page was written back */
-	WEIR_PAGED_IN_PLACE, /* an access, or a span, went to the host's memory */
+	WEIR_PAGED_IN_PLACE, /* an access, or a span, went to the host's memory; lanes
+			      * together that did so to one page count once */
 	WEIR_PAGED_WAIT,     /* a look at a page that another agent copies at the moment */
 	WEIR_PAGED_SCAN,     /* all slots were looked at, to advance the epoch; range 0's count */
 	WEIR_PAGED_REFUSED,  /* outside the range, or a write to a read-only one */
