@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir bench`: run a workload under several managers, each on a fresh machine, and report. The
+ * `weir bench`, and in it the GCN; others are in bench_touch.c. Run a workload under several managers, each on a fresh machine, and report. The
  * output is the same byte for byte whenever the same thing is simulated: it holds no time but
  * virtual time. What is run is in bench_options.c, how in bench_run.c, what is written in
  * bench_write.c.
@@ -20,14 +20,13 @@
 #include "cli/bench_oracle.h"
 #include "cli/bench_run.h"
 #include "cli/bench_table.h"
+#include "cli/bench_touch.h"
 #include "cli/bench_write.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
 #include "workloads/bound.h"
-
-enum { EXIT_FAILED = 1, EXIT_BAD = 2 };
 
 /* One run of the command. */
 struct bench {
@@ -182,7 +181,7 @@ static void judge(struct bench *bench, const struct result *result)
 	else
 		return;
 	complain(bench, bench->err);
-	bench->status = EXIT_FAILED;
+	bench->status = BENCH_EXIT_FAILED;
 }
 
 /* ------------------------------------------------------------------ the runs */
@@ -195,7 +194,7 @@ static void consult(struct bench *bench, const struct bench_run *run, struct res
 		return;
 	if (bench_oracle(run, oracle, bench->err, sizeof(bench->err))) {
 		complain(bench, bench->err);
-		bench->status = EXIT_FAILED;
+		bench->status = BENCH_EXIT_FAILED;
 		return;
 	}
 	result->oracle = oracle;
@@ -239,7 +238,7 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		rc = bench_write(&bench->files, &run, &outcome, &result, bench->err,
 				 sizeof(bench->err));
 		if (rc)
-			rc = stop(bench, EXIT_BAD);
+			rc = stop(bench, BENCH_EXIT_BAD);
 	}
 	bench_record_fini(&record);
 	bench_outcome_fini(&outcome);
@@ -270,7 +269,7 @@ static int budget_bytes(struct bench *bench, uint64_t nodes,
 		 p->gpu_budget_fraction * 100, asked, count,
 		 *out < least ? "below two blocks" : "beyond the device's memory",
 		 *out < least ? "more" : "less");
-	return stop(bench, EXIT_BAD);
+	return stop(bench, BENCH_EXIT_BAD);
 }
 
 static int run_size(struct bench *bench, uint64_t nodes)
@@ -284,7 +283,7 @@ static int run_size(struct bench *bench, uint64_t nodes)
 	rc = bench_reference_run(p, nodes, &bench->work, &reference, bench->err,
 				 sizeof(bench->err));
 	if (rc)
-		return interrupt_pending() ? -1 : stop(bench, EXIT_FAILED);
+		return interrupt_pending() ? -1 : stop(bench, BENCH_EXIT_FAILED);
 	if (bench->err[0])
 		complain(bench, bench->err);
 	rc = budget_bytes(bench, nodes, &reference, &budget);
@@ -293,7 +292,7 @@ static int run_size(struct bench *bench, uint64_t nodes)
 	rc = bound_compute(reference.trace, &p->machine, p->device, budget, &bound);
 	if (rc) {
 		snprintf(bench->err, sizeof(bench->err), "lower bound: %s", weir_strerror(rc));
-		rc = stop(bench, EXIT_FAILED);
+		rc = stop(bench, BENCH_EXIT_FAILED);
 		goto out;
 	}
 	for (unsigned int i = 0; i < p->nr_managers && !rc; i++)
@@ -329,7 +328,7 @@ static void report(struct bench *bench)
 
 	if (bench_files_commit(&bench->files, bench->err, sizeof(bench->err))) {
 		complain(bench, bench->err);
-		bench->status = EXIT_BAD;
+		bench->status = BENCH_EXIT_BAD;
 	}
 	errno = 0;
 	err = bench_table_print(out, bench->rows, bench->nr_rows, bench->params.verbose);
@@ -340,7 +339,7 @@ static void report(struct bench *bench)
 			 "cannot write the table: %s; send the output elsewhere",
 			 strerror(errno ? errno : -err));
 		complain(bench, bench->err);
-		bench->status = EXIT_BAD;
+		bench->status = BENCH_EXIT_BAD;
 	}
 }
 
@@ -352,16 +351,16 @@ static int run_command(struct bench *bench)
 	bench->rows = calloc((size_t)p->nr_nodes * p->nr_managers, sizeof(*bench->rows));
 	if (!bench->rows) {
 		snprintf(bench->err, sizeof(bench->err), "not enough memory on this computer");
-		return stop(bench, EXIT_FAILED);
+		return stop(bench, BENCH_EXIT_FAILED);
 	}
 	rc = interrupt_init();
 	if (rc) {
 		snprintf(bench->err, sizeof(bench->err), "cannot handle signals: %s",
 			 strerror(-rc));
-		return stop(bench, EXIT_FAILED);
+		return stop(bench, BENCH_EXIT_FAILED);
 	}
 	if (bench_files_open(&bench->files, p, bench->err, sizeof(bench->err)))
-		return stop(bench, EXIT_BAD);
+		return stop(bench, BENCH_EXIT_BAD);
 	return run_all(bench);
 }
 
@@ -372,11 +371,11 @@ static int bench_gcn(int argc, char **argv)
 
 	if (options_want_help(argc, argv)) {
 		bench_params_help(stdout);
-		return fflush(stdout) ? EXIT_BAD : 0;
+		return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 	}
 	if (bench_params_parse(argc, argv, &bench.params, bench.err, sizeof(bench.err))) {
 		complain(&bench, bench.err);
-		return EXIT_BAD;
+		return BENCH_EXIT_BAD;
 	}
 	if (bench.params.note[0])
 		complain(&bench, bench.params.note);
@@ -399,6 +398,8 @@ static const struct workload_command {
 	int (*main)(int argc, char **argv); /* argv[0]: the first option */
 } workloads[] = {
 	{"gcn", "train a graph convolutional network", bench_gcn},
+	{"pagein", "touch every page of a table", bench_pagein},
+	{"gups", "add to random words of a table", bench_gups},
 };
 
 #define NR_WORKLOADS (sizeof(workloads) / sizeof(*workloads))
@@ -409,7 +410,7 @@ static int usage(void)
 	for (size_t i = 0; i < NR_WORKLOADS; i++)
 		printf("  %-8s %s\n", workloads[i].name, workloads[i].help);
 	fputs("\n`weir bench WORKLOAD --help` lists a workload's options.\n", stdout);
-	return fflush(stdout) ? EXIT_BAD : 0;
+	return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 }
 
 int bench_main(int argc, char **argv)
@@ -418,11 +419,11 @@ int bench_main(int argc, char **argv)
 		return usage();
 	if (argc < 2) {
 		fputs("weir: bench needs a workload; write weir bench gcn\n", stderr);
-		return EXIT_BAD;
+		return BENCH_EXIT_BAD;
 	}
 	for (size_t i = 0; i < NR_WORKLOADS; i++)
 		if (strcmp(argv[1], workloads[i].name) == 0)
 			return workloads[i].main(argc - 2, argv + 2);
 	fprintf(stderr, "weir: no workload '%s'; `weir bench --help` lists them\n", argv[1]);
-	return EXIT_BAD;
+	return BENCH_EXIT_BAD;
 }

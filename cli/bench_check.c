@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/bench_reader.h"
 #include "cli/first_logged.h"
 #include "cli/size.h"
 #include "workloads/gcn/gcn.h"
@@ -91,6 +92,9 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 		struct first_logged logged = {0};
 		struct manager *manager;
 
+		/* What pages real bytes alone has nothing to be created on. */
+		if (bench_manager_find(p->manager[i])->paged_begin)
+			continue;
 		rc = weir_machine_simulate(&machine, WEIR_DATA_PHANTOM, &config.machine);
 		if (rc) {
 			snprintf(err, err_bytes, "machine '%s': %s", p->machine.name,

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/result_touch.h"
+
 const char *result_status_name(enum result_status status)
 {
 	static const char *const names[] = {"ok", "out-of-memory", "failed"};
@@ -159,21 +161,32 @@ static void write_doubles(FILE *out, const double *values, uint32_t nr)
 
 /* ------------------------------------------------------------------ the members */
 
+static void write_gcn_parameters(FILE *out, const struct result_parameters *p)
+{
+	fprintf(out, "\"nodes\":%" PRIu64 ",\"slice\":%" PRIu64, p->nodes, p->slice);
+	fprintf(out, ",\"hidden\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32,
+		p->hidden, p->epochs, p->warm_up);
+	fprintf(out, ",\"seed\":%" PRIu64, p->seed);
+}
+
 static void write_parameters(FILE *out, const struct result *result)
 {
 	const struct result_parameters *p = &result->parameters;
 
-	fprintf(out, ",\"parameters\":{\"nodes\":%" PRIu64 ",\"slice\":%" PRIu64, p->nodes,
-		p->slice);
-	fprintf(out, ",\"hidden\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32,
-		p->hidden, p->epochs, p->warm_up);
-	fprintf(out, ",\"seed\":%" PRIu64 ",\"data\":", p->seed);
-	result_write_text(out, p->data);
-	fputs(",\"graph\":", out);
-	if (p->graph)
-		result_write_text(out, p->graph);
+	fputs(",\"parameters\":{", out);
+	if (result->touch)
+		result_touch_parameters(out, result->touch);
 	else
-		fputs("null", out);
+		write_gcn_parameters(out, p);
+	fputs(",\"data\":", out);
+	result_write_text(out, p->data);
+	if (!result->touch) {
+		fputs(",\"graph\":", out);
+		if (p->graph)
+			result_write_text(out, p->graph);
+		else
+			fputs("null", out);
+	}
 	fputs(",\"device\":", out);
 	result_write_text(out, result->machine->device[result->device].name);
 	fprintf(out, ",\"host_budget_bytes\":%" PRIu64 ",\"block_bytes\":", p->host_budget_bytes);
@@ -229,10 +242,19 @@ static void write_check(FILE *out, const struct result *result)
 {
 	static const char *const passed[] = {"null", "true", "false"};
 
-	fputs(",\"check\":{\"loss\":", out);
-	write_doubles(out, result->loss, result->nr_losses);
-	fputs(",\"test_accuracy\":", out);
-	result_write_double(out, result->test_accuracy);
+	fputs(",\"check\":{", out);
+	if (result->touch) {
+		fputs("\"wrong\":", out);
+		if (result->touch->wrong && result->touch->wrong[0])
+			result_write_text(out, result->touch->wrong);
+		else
+			fputs("null", out);
+	} else {
+		fputs("\"loss\":", out);
+		write_doubles(out, result->loss, result->nr_losses);
+		fputs(",\"test_accuracy\":", out);
+		result_write_double(out, result->test_accuracy);
+	}
 	fprintf(out, ",\"passed\":%s}", passed[result->check]);
 }
 
@@ -316,6 +338,8 @@ void result_write(FILE *out, const struct result *result)
 		fputs("null", out);
 	fprintf(out, ",\"needs_bytes\":%" PRIu64 ",\"in_memory_s\":", result->needs_bytes);
 	result_write_double(out, result->in_memory_s);
+	if (result->touch)
+		result_touch_members(out, result->touch);
 	if (result->real_gpu)
 		write_real_gpu(out, result);
 	fputs(",\"version\":", out);

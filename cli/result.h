@@ -45,10 +45,13 @@ struct result_real_gpu {
 	uint64_t peak_rss_bytes, bookkeeping_bytes; /* 0: not known */
 };
 
+struct result_touch;
+
 /* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
 struct result {
 	const char *workload;
-	struct result_parameters parameters;
+	const struct result_touch *touch;    /* of pagein and gups, else NULL */
+	struct result_parameters parameters; /* with touch: host_budget_bytes and data */
 	const struct weir_machine_desc *machine;
 	uint32_t device;
 	const char *manager;

@@ -10,6 +10,7 @@
 #define WEIR_MANAGER_H
 
 #include "src/backend/backend.h"
+#include "weir/paged.h"
 
 struct manager;
 
@@ -19,7 +20,18 @@ struct manager_config {
 	uint64_t gpu_budget_bytes;  /* 0: all of the device's memory */
 	uint64_t host_budget_bytes; /* 0: all of the host's */
 	uint64_t block_bytes;	    /* 0: the manager's default */
-	const char *options;	    /* text after '+' in the name, or "" */
+	uint32_t page_bytes;	    /* of memory that kernels page; 0: the manager's default */
+	/* Of the workload, for memory that its kernels page for themselves; borrowed for as long as
+	 * the manager lives. NULL: its kernels do not. */
+	const struct weir_paged_kernels *paged_kernels;
+	const char *options; /* text after '+' in the name, or "" */
+};
+
+/* What kernels did that page for themselves. */
+struct manager_pages {
+	uint64_t nr_in, nr_out; /* pages copied by them */
+	uint64_t nr_in_place;	/* accesses to the host's memory */
+	uint64_t nr_waits;	/* looks at a page that was being copied */
 };
 
 /* What a manager reports after a run; bytes and counts since creation. */
@@ -30,6 +42,7 @@ struct manager_stats {
 	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
 	 * there for what moves, the rest of the budget being taken by what does not. */
 	uint64_t block_bytes, movable_blocks;
+	struct manager_pages pages; /* of managers whose memory kernels page, else 0 */
 };
 
 /*
@@ -64,6 +77,20 @@ struct manager_ops {
 	/* Call fn for each use of each launch from now on, in order, before launch() returns; NULL:
 	 * no more. For managers that move blocks; not required. -ENOMEM. */
 	int (*tell_where)(struct manager *m, manager_where_fn fn, void *arg);
+
+	/*
+	 * Launches between these two are of kernels that page the memory at addr, from alloc(), for
+	 * themselves: as range *range of *view. Their uses say what they ask for; granule is the
+	 * bytes of one access, whatever the pattern. For managers whose memory is paged; others lack
+	 * both, and kernels use addresses. -EINVAL: no such address.
+	 */
+	int (*paged_begin)(struct manager *m, const void *addr, struct weir_paged_view *view,
+			   uint32_t *range);
+	int (*paged_end)(struct manager *m);
+
+	/* Have nothing in the device's memory that can be elsewhere: as before it was ever used
+	 * there. Waits for queued work. For managers that move contents; not required. */
+	int (*drain)(struct manager *m);
 
 	/* Copy a buffer of the program into allocated memory, or back; waits for it, in order with
 	 * the launches. data is NULL on phantom machines: then only time and state change. */

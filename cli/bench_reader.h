@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the options of all workloads of `weir bench` share: the machine, its device, the managers,
+ * and how single values are read. A function that fails returns a negative errno and leaves one
+ * line, culprit and remedy.
+ */
+#ifndef WEIR_CLI_BENCH_READER_H
+#define WEIR_CLI_BENCH_READER_H
+
+#include "cli/bench_options.h"
+#include "cli/options.h"
+
+#define BENCH_WHY_BYTES 256
+
+/* Every workload's table of options begins with these. */
+enum bench_option {
+	BENCH_MACHINE,
+	BENCH_MEASURED,
+	BENCH_DEVICE,
+	BENCH_MANAGER,
+	BENCH_DEBUG,
+	BENCH_OPTION_NR
+};
+
+#define BENCH_OPTIONS(device_help, managers)                                                    \
+	[BENCH_MACHINE] =                                                                       \
+		{"machine", "M", "WEIR_MACHINE", NULL,                                          \
+		 "cuda: this computer's GPUs; or a simulated machine: its name or description " \
+		 "file (default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},        \
+	[BENCH_MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,                          \
+			    "with --machine cuda: description with this computer's measured "   \
+			    "rates"},                                                           \
+	[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},                      \
+	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                      \
+			   "ways of holding memory, each run in turn"},                         \
+	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                             \
+			 "on this computer's GPUs: check remaps and launches; slow"}
+
+/* What the readers share: where values come from and where an error goes. */
+struct bench_reader {
+	const struct option_def *defs;
+	struct option_value *values;
+	int (*load_kernels)(void);   /* of the workload, for real GPUs */
+	bool pages;		     /* the workload's kernels can page for themselves */
+	char taken[BENCH_WHY_BYTES]; /* by others, of a real GPU; or empty */
+	char *err;
+	size_t err_bytes;
+};
+
+/* Fail over one option's value: "--nodes '0': " and what is wrong, with the remedy. */
+int bench_refuse(const struct bench_reader *r, unsigned int id, const char *what);
+
+/* Single values, of options that have one. read_count: within limits. */
+int bench_read_count(const struct bench_reader *r, unsigned int id, uint64_t least, uint64_t most,
+		     uint64_t *out);
+int bench_read_bytes(const struct bench_reader *r, unsigned int id, uint64_t *out);
+int bench_read_seed(const struct bench_reader *r, unsigned int id, uint64_t *out);
+
+/* "40%" as a fraction. */
+int bench_read_percent(const struct bench_reader *r, unsigned int id, double *out);
+
+/* Step through a comma-separated list, in place: the next item, never empty; NULL: a bad list. */
+char *bench_next_item(char **rest);
+
+/* p->machine, file, real_gpu and note; the device of the machine; manager_text and manager. */
+int bench_read_machine(struct bench_reader *r, struct bench_params *p);
+int bench_read_device(const struct bench_reader *r, struct bench_params *p);
+int bench_read_managers(const struct bench_reader *r, struct bench_params *p);
+
+/* By its name, options behind it left aside. NULL: none. */
+const struct manager_ops *bench_manager_find(const char *name);
+
+/* What stands under a table of options: managers, units, exit status. */
+void bench_help_end(FILE *out, bool pages);
+
+#endif

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run: parameters, the table, passes and their times, what was right, everything given back. */
+#include "workloads/touch/touch.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "workloads/touch/cuda.h"
+#include "workloads/touch/internal.h"
+
+static const char *const pattern_names[] = {"stream", "random", "strided"};
+static const char *const access_names[] = {"read", "write", "both"};
+
+const char *touch_pattern_name(enum touch_pattern pattern)
+{
+	return pattern_names[pattern];
+}
+
+const char *touch_access_name(enum touch_access access)
+{
+	return access_names[access];
+}
+
+void touch_fail(struct touch *t, int status, const char *format, ...)
+{
+	const char *name = t->p->kind == TOUCH_GUPS ? "gups: " : "pagein: ";
+	size_t used = strlen(name);
+	va_list ap;
+
+	if (t->status)
+		return;
+	t->status = status;
+	snprintf(t->err, t->err_bytes, "%s", name);
+	if (used >= t->err_bytes)
+		return;
+	va_start(ap, format);
+	vsnprintf(t->err + used, t->err_bytes - used, format, ap);
+	va_end(ap);
+}
+
+/* ------------------------------------------------------------------ parameters */
+
+static bool is_page(uint32_t bytes)
+{
+	uint32_t kib = bytes / 1024;
+
+	return bytes % 1024 == 0 && (kib == 4 || kib == 8 || kib == 16 || kib == 64);
+}
+
+int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes)
+{
+	const struct touch_shape *s = &p->shape;
+	bool gups = p->kind == TOUCH_GUPS;
+	const char *what = NULL;
+
+	if (!is_page(p->page_bytes))
+		what = "pages have 4, 8, 16 or 64 KiB";
+	else if (!p->bytes || p->bytes % p->page_bytes || p->bytes > TOUCH_BYTES_MAX)
+		what = "the table has whole pages, at least one and up to 1 TiB";
+	else if (gups && p->bytes & (p->bytes - 1))
+		what = "the table of gups has a power of two bytes";
+	else if (gups && (!p->updates || p->updates > TOUCH_UPDATES_MAX))
+		what = "a pass has 1 to 2^32 updates";
+	else if (!gups && (p->pattern >= TOUCH_PATTERN_NR || p->access >= TOUCH_ACCESS_NR))
+		what = "no such pattern or access";
+	else if (p->passes <= p->warm_up)
+		what = "no pass is left after the warm-up";
+	else if (s->blocks > TOUCH_BLOCKS_MAX)
+		what = "a launch has up to 65536 blocks";
+	else if (!s->threads || s->threads % 32 || s->threads > TOUCH_THREADS_MAX)
+		what = "a block has whole warps: a multiple of 32 threads, up to 1024";
+	else if (!s->agents || s->agents > TOUCH_AGENTS_MAX)
+		what = "1 to 64 agents page on the CPU";
+	if (!what)
+		return 0;
+	snprintf(err, err ? err_bytes : 0, "%s: %s", gups ? "gups" : "pagein", what);
+	return -EINVAL;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static struct touch_order order_of(const struct touch_params *p)
+{
+	struct touch_order order = {.nr = p->bytes / p->page_bytes, .stride = 1};
+
+	if (p->kind == TOUCH_PAGEIN && p->pattern == TOUCH_STRIDED) {
+		order.stride = TOUCH_STRIDE_MIN;
+		while (common_divisor(order.nr, order.stride) != 1)
+			order.stride++;
+	}
+	if (p->kind == TOUCH_PAGEIN && p->pattern == TOUCH_RANDOM) {
+		order.nr_bits = 1;
+		while (UINT64_C(1) << order.nr_bits < order.nr)
+			order.nr_bits++;
+	}
+	return order;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void *table_alloc(struct touch *t, const char *name, uint64_t bytes)
+{
+	void *addr = NULL;
+	int err = t->status ? 0 : t->m->ops->alloc(t->m, bytes, name, &addr);
+
+	if (err)
+		touch_fail(t, err, "no memory for '%s' (%.3f MB): %s", name, (double)bytes / 1e6,
+			   weir_strerror(err));
+	return err ? NULL : addr;
+}
+
+static void table_create(struct touch *t)
+{
+	t->sum = table_alloc(t, "sum", sizeof(*t->sum));
+	t->words = table_alloc(t, "table", t->p->bytes);
+	t->buffer_bytes = t->p->bytes < TOUCH_BUFFER_BYTES ? t->p->bytes : TOUCH_BUFFER_BYTES;
+	if (t->status || t->phantom)
+		return;
+	t->buffer = malloc(t->buffer_bytes);
+	if (!t->buffer)
+		touch_fail(t, -EAGAIN, "this computer has no memory for a buffer of %llu bytes",
+			   (unsigned long long)t->buffer_bytes);
+}
+
+/*
+ * Nothing queued may outlive the run. A sync that fails has either waited and reports the work, or
+ * was itself refused: a second one tells these apart.
+ */
+static void table_destroy(struct touch *t)
+{
+	int err = t->m->ops->sync(t->m);
+
+	if (err) {
+		touch_fail(t, err, "waiting for the end of the run failed: %s", weir_strerror(err));
+		(void)t->m->ops->sync(t->m);
+	}
+	if (t->words)
+		t->m->ops->free(t->m, t->words);
+	if (t->sum)
+		t->m->ops->free(t->m, t->sum);
+	free(t->buffer);
+}
+
+/* ------------------------------------------------------------------ launches */
+
+/* What the kernel does with the table. granule: bytes of one access. */
+static struct weir_use table_use(const struct touch *t, uint32_t granule)
+{
+	const struct touch_params *p = t->p;
+	struct weir_use use = {
+		.addr = t->words,
+		.bytes = p->bytes,
+		.kind = WEIR_WRITE,
+		.pattern = WEIR_RANDOM,
+		.granule = granule,
+	};
+
+	if (p->kind == TOUCH_GUPS) {
+		use.read_bytes = use.write_bytes = p->updates * sizeof(uint64_t);
+		return use;
+	}
+	if (p->pattern == TOUCH_STREAM)
+		use.pattern = WEIR_STREAM;
+	if (p->access == TOUCH_READ)
+		use.kind = WEIR_READ;
+	else if (p->access == TOUCH_WRITE)
+		use.kind = WEIR_OVERWRITE;
+	use.read_bytes = p->access == TOUCH_WRITE ? 0 : p->bytes;
+	use.write_bytes = p->access == TOUCH_READ ? 0 : p->bytes;
+	return use;
+}
+
+static struct touch_pages_args pages_args(const struct touch *t, int *status)
+{
+	struct touch_pages_args args = {
+		.words = t->words,
+		.sum = t->sum,
+		.order = t->order,
+		.seed = t->p->seed,
+		.times = t->times + (t->p->access != TOUCH_READ),
+		.page_bytes = t->p->page_bytes,
+		.access = t->p->access,
+		.elements = t->p->elements,
+		.shape = t->p->shape,
+	};
+
+	args.shape.status = status;
+	return args;
+}
+
+static struct touch_updates_args updates_args(const struct touch *t, int *status)
+{
+	struct touch_updates_args args = {
+		.words = t->words,
+		.nr_words = t->p->bytes / sizeof(uint64_t),
+		.nr = t->p->updates,
+		.seed = t->p->seed,
+		.shape = t->p->shape,
+	};
+
+	args.shape.status = status;
+	return args;
+}
+
+static int launch(struct touch *t, const struct weir_kernel *kernel, const void *args, size_t bytes,
+		  uint32_t granule)
+{
+	bool sums = t->p->kind == TOUCH_PAGEIN;
+	const struct weir_use uses[] = {
+		table_use(t, granule),
+		{.addr = t->sum,
+		 .bytes = sizeof(*t->sum),
+		 .kind = WEIR_WRITE,
+		 .read_bytes = sizeof(*t->sum),
+		 .write_bytes = sizeof(*t->sum)},
+	};
+	struct weir_launch l = {
+		.kernel = kernel,
+		.args = args,
+		.args_bytes = bytes,
+		.uses = uses,
+		.nr_uses = sums ? 2 : 1,
+	};
+
+	return t->m->ops->launch(t->m, &l);
+}
+
+static int launch_bare(struct touch *t, int *status)
+{
+	if (t->p->kind == TOUCH_GUPS) {
+		struct touch_updates_args args = updates_args(t, status);
+
+		return launch(t, &touch_kernel_updates, &args, sizeof(args), sizeof(uint64_t));
+	} else {
+		struct touch_pages_args args = pages_args(t, status);
+
+		return launch(t, &touch_kernel_pages, &args, sizeof(args), t->p->page_bytes);
+	}
+}
+
+static int launch_paged(struct touch *t, int *status)
+{
+	struct weir_paged_view view;
+	uint32_t range;
+	int err = t->m->ops->paged_begin(t->m, t->words, &view, &range), err_end;
+
+	if (err)
+		return err;
+	if (t->p->kind == TOUCH_GUPS) {
+		struct touch_paged_updates_args args = {view, range, updates_args(t, status)};
+
+		err = launch(t, &touch_kernel_paged_updates, &args, sizeof(args), sizeof(uint64_t));
+	} else {
+		struct touch_paged_pages_args args = {view, range, pages_args(t, status)};
+
+		err = launch(t, &touch_kernel_paged_pages, &args, sizeof(args),
+			     t->p->elements ? (uint32_t)sizeof(uint64_t) : t->p->page_bytes);
+	}
+	err_end = t->m->ops->paged_end(t->m);
+	return err ? err : err_end;
+}
+
+/* ------------------------------------------------------------------ passes */
+
+/* A moment between two passes. */
+struct moment {
+	uint64_t now_ns;
+	double cpu_s; /* of the process, user and system */
+	struct manager_pages pages;
+};
+
+static void moment_take(struct touch *t, struct moment *out)
+{
+	struct manager_stats stats;
+	struct timespec cpu;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	out->cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
+	t->m->ops->stats(t->m, &stats);
+	out->pages = stats.pages;
+	out->now_ns = t->m->backend->ops->now_ns(t->m->backend);
+}
+
+static void pass_note(struct touch_result *r, uint32_t pass, const struct moment *begin,
+		      const struct moment *end)
+{
+	r->pass_s[pass] = (double)(end->now_ns - begin->now_ns) * 1e-9;
+	r->pass_cpu_s[pass] = end->cpu_s - begin->cpu_s;
+	r->pages.nr_in += end->pages.nr_in - begin->pages.nr_in;
+	r->pages.nr_out += end->pages.nr_out - begin->pages.nr_out;
+	r->pages.nr_in_place += end->pages.nr_in_place - begin->pages.nr_in_place;
+	r->pages.nr_waits += end->pages.nr_waits - begin->pages.nr_waits;
+}
+
+/* Do a step of a pass unless one failed. */
+static void step(struct touch *t, int err, const char *what)
+{
+	if (err)
+		touch_fail(t, err, "%s failed: %s", what, weir_strerror(err));
+}
+
+/* Where the table is before a pass, and an empty sum. */
+static void pass_prepare(struct touch *t, uint32_t pass)
+{
+	const uint64_t zero = 0;
+
+	if (t->m->ops->drain && (!t->p->warm || !pass))
+		step(t, t->m->ops->drain(t->m), "emptying the device's memory");
+	if (!t->status)
+		step(t, t->m->ops->write(t->m, t->sum, t->phantom ? NULL : &zero, sizeof(zero)),
+		     "clearing the sum");
+	if (!t->status)
+		step(t, t->m->ops->sync(t->m), "waiting");
+}
+
+static void sum_check(struct touch *t, struct touch_result *r, uint64_t want)
+{
+	uint64_t sum = 0;
+
+	step(t, t->m->ops->read(t->m, t->phantom ? NULL : &sum, t->sum, sizeof(sum)),
+	     "reading the sum");
+	if (t->status || t->phantom || t->p->access == TOUCH_WRITE)
+		return;
+	r->checked = true;
+	if (sum == want || r->wrong[0])
+		return;
+	r->passed = false;
+	snprintf(r->wrong, sizeof(r->wrong), "the words read add up to %016llx and not to %016llx",
+		 (unsigned long long)sum, (unsigned long long)want);
+}
+
+static void pass_run(struct touch *t, struct touch_result *r, uint32_t pass)
+{
+	bool pagein = t->p->kind == TOUCH_PAGEIN;
+	uint64_t want = pagein && !t->phantom ? touch_sum(t) : 0;
+	struct moment begin, end;
+	int failed = 0;
+
+	pass_prepare(t, pass);
+	if (t->status)
+		return;
+	moment_take(t, &begin);
+	step(t, t->m->ops->paged_begin ? launch_paged(t, &failed) : launch_bare(t, &failed),
+	     "launching the kernel");
+	step(t, t->m->ops->sync(t->m), "the kernel");
+	if (failed)
+		touch_fail(t, failed, "an agent failed: %s", weir_strerror(failed));
+	moment_take(t, &end);
+	if (t->status)
+		return;
+	if (pass >= t->p->warm_up)
+		pass_note(r, pass - t->p->warm_up, &begin, &end);
+	t->times += !pagein || t->p->access != TOUCH_READ;
+	if (pagein)
+		sum_check(t, r, want);
+}
+
+static void passes_run(struct touch *t, struct touch_result *r)
+{
+	bool writes = t->p->kind == TOUCH_GUPS || t->p->access != TOUCH_READ;
+
+	for (uint32_t pass = 0; pass < t->p->passes && !t->status; pass++) {
+		if (t->p->progress && t->p->progress(t->p->progress_arg, pass, t->p->passes)) {
+			touch_fail(t, -EINTR, "interrupted after %u of %u passes", pass,
+				   t->p->passes);
+			return;
+		}
+		pass_run(t, r, pass);
+	}
+	if (t->status || t->phantom || !writes || !t->p->check || r->wrong[0])
+		return;
+	r->checked = true;
+	r->passed = touch_check(t, r->wrong, sizeof(r->wrong));
+}
+
+/* ------------------------------------------------------------------ a run */
+
+/* What the kernels need where they are CUDA's. */
+static void kernels_load(struct touch *t)
+{
+	void *stream = t->m->ops->stream ? t->m->ops->stream(t->m) : NULL;
+	int err = stream ? touch_cuda_load() : 0;
+
+	if (err)
+		touch_fail(t, err, "no kernels for the GPU: %s", weir_strerror(err));
+}
+
+static int result_init(struct touch_result *r, const struct touch_params *p)
+{
+	bool gups = p->kind == TOUCH_GUPS;
+	int err = 0;
+
+	memset(r, 0, sizeof(*r));
+	r->passed = true;
+	r->nr_passes = p->passes - p->warm_up;
+	r->read_bytes = gups ? p->updates * sizeof(uint64_t) : p->bytes;
+	r->write_bytes = r->read_bytes;
+	if (!gups && p->access == TOUCH_READ)
+		r->write_bytes = 0;
+	else if (!gups && p->access == TOUCH_WRITE)
+		r->read_bytes = 0;
+	r->distinct_bytes = p->bytes;
+	if (gups) {
+		err = touch_distinct(p, &r->distinct_bytes);
+		r->distinct_bytes *= sizeof(uint64_t);
+	}
+	r->pass_s = calloc(r->nr_passes, sizeof(*r->pass_s));
+	r->pass_cpu_s = calloc(r->nr_passes, sizeof(*r->pass_cpu_s));
+	if (!err && r->pass_s && r->pass_cpu_s)
+		return 0;
+	touch_result_free(r);
+	return -EAGAIN;
+}
+
+void touch_result_free(struct touch_result *r)
+{
+	free(r->pass_s);
+	free(r->pass_cpu_s);
+	memset(r, 0, sizeof(*r));
+}
+
+int touch_run(struct manager *m, const struct touch_params *p, struct touch_result *out, char *err,
+	      size_t err_bytes)
+{
+	struct touch t = {
+		.m = m,
+		.p = p,
+		.phantom = m->backend->data == WEIR_DATA_PHANTOM,
+		.err = err,
+		.err_bytes = err ? err_bytes : 0,
+	};
+	struct touch_result result;
+	int ret = touch_params_check(p, err, err_bytes);
+
+	if (ret)
+		return ret;
+	ret = result_init(&result, p);
+	if (ret) {
+		touch_fail(&t, ret, "this computer has no memory for what a run keeps");
+		return ret;
+	}
+	t.order = order_of(p);
+	kernels_load(&t);
+	table_create(&t);
+	if (!t.status)
+		touch_fill(&t);
+	if (!t.status)
+		passes_run(&t, &result);
+	if (!t.status && p->progress)
+		(void)p->progress(p->progress_arg, p->passes, p->passes);
+	table_destroy(&t);
+	if (t.status)
+		touch_result_free(&result);
+	else
+		*out = result;
+	return t.status;
+}
