@@ -164,16 +164,23 @@ static void run_one(struct bench_touch *bench, struct outcome *out)
 
 /* ------------------------------------------------------------------ one result */
 
-/* What a pass may find and leave of the table in the device's memory. */
+/* What a pass may find and leave of the table in the device's memory. On a real GPU nothing limits
+ * what the driver keeps there of managed memory. */
 static struct touch_bound resident(const struct bench_touch *bench, const struct outcome *o)
 {
+	const struct bench_params *p = &bench->params.base;
 	const struct manager_ops *ops = bench_manager_find(o->manager);
-	bool stays =
-		!ops->drain && o->stats.peak_bytes[bench_host_memory(&bench->params.base)] == 0;
-	struct touch_bound all = {o->params.bytes, o->params.bytes};
-	struct touch_bound some = {o->params.warm ? o->budget_bytes : 0, o->budget_bytes};
+	const uint64_t *peak = o->stats.peak_bytes;
+	uint64_t all = o->params.bytes, most = o->budget_bytes;
+	bool driver = p->real_gpu && ops == &manager_uvm;
 
-	return stays ? all : some;
+	if (!peak[p->machine.device[p->device].memory])
+		return (struct touch_bound){0, 0};
+	if (!ops->paged_begin)
+		most = bench_touch_room(&bench->params, most);
+	if (!most || driver || (!ops->drain && !peak[bench_host_memory(p)]))
+		most = all;
+	return (struct touch_bound){ops->drain && !o->params.warm ? 0 : most, most};
 }
 
 static void fill_touch(const struct outcome *o, double median_s, struct result_touch *out)

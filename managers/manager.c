@@ -8,7 +8,13 @@
 #include <string.h>
 
 const struct manager_ops *const manager_list[] = {
-	&manager_native, &manager_malloc, &manager_zerocopy, &manager_uvm, &manager_weir, NULL,
+	&manager_native,
+	&manager_malloc,
+	&manager_zerocopy,
+	&manager_uvm,
+	&manager_weir,
+	&manager_weir_paged,
+	NULL,
 };
 
 int manager_create(const char *name, const struct manager_config *config, struct manager **out)

@@ -100,6 +100,10 @@ struct manager_ops {
 	/* Wait for all queued work. 0, or its first error. */
 	int (*sync)(struct manager *m);
 
+	/* After sync(): when the last launch was done, by the machine's clock; 0: not known. Not
+	 * required: as sync() returns. */
+	uint64_t (*done_ns)(struct manager *m);
+
 	void (*stats)(struct manager *m, struct manager_stats *out);
 
 	/* For tests: check every structure; 0 or -EUCLEAN. */
@@ -114,7 +118,7 @@ struct manager {
 };
 
 extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_uvm,
-	manager_weir;
+	manager_weir, manager_weir_paged;
 
 /* All managers, NULL at the end. */
 extern const struct manager_ops *const manager_list[];

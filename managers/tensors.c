@@ -59,16 +59,38 @@ void *tensors_any(const struct tensors *t)
 	return t->tree ? (void *)(uintptr_t)(*(struct tensor **)t->tree)->addr : NULL;
 }
 
-static void tally(const void *node, VISIT visit, void *sum)
+struct visitor {
+	void (*fn)(void *arg, void *addr, uint64_t bytes);
+	void *arg;
+};
+
+static void visit_one(const void *node, VISIT visit, void *arg)
 {
+	const struct tensor *tensor = *(struct tensor *const *)node;
+	const struct visitor *visitor = arg;
+
 	if (visit == postorder || visit == leaf)
-		*(uint64_t *)sum += (*(struct tensor *const *)node)->bytes;
+		visitor->fn(visitor->arg, (void *)(uintptr_t)tensor->addr, tensor->bytes);
+}
+
+void tensors_each(const struct tensors *t, void (*fn)(void *arg, void *addr, uint64_t bytes),
+		  void *arg)
+{
+	struct visitor visitor = {fn, arg};
+
+	twalk_r(t->tree, visit_one, &visitor);
+}
+
+static void tally(void *sum, void *addr, uint64_t bytes)
+{
+	(void)addr;
+	*(uint64_t *)sum += bytes;
 }
 
 int tensors_check(const struct tensors *t)
 {
 	uint64_t sum = 0;
 
-	twalk_r(t->tree, tally, &sum);
+	tensors_each(t, tally, &sum);
 	return sum == t->bytes ? 0 : -EUCLEAN;
 }

@@ -23,6 +23,10 @@ uint64_t tensors_take(struct tensors *t, const void *addr);
 /* Any one that is in; NULL: none is. */
 void *tensors_any(const struct tensors *t);
 
+/* Call fn for each, in order of address. */
+void tensors_each(const struct tensors *t, void (*fn)(void *arg, void *addr, uint64_t bytes),
+		  void *arg);
+
 /* 0, or -EUCLEAN: bytes is not the sum. */
 int tensors_check(const struct tensors *t);
 

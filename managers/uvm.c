@@ -140,6 +140,34 @@ err_free:
 	return err;
 }
 
+/* Draining, on its way. */
+struct draining {
+	struct uvm_manager *self;
+	int err; /* the first */
+};
+
+static void drain_one(void *arg, void *addr, uint64_t bytes)
+{
+	struct draining *draining = arg;
+	const struct plain *plain = &draining->self->plain;
+	struct backend *b = plain->manager.backend;
+
+	if (!draining->err)
+		draining->err = b->ops->managed_prefetch(b, plain->stream, addr, bytes,
+							 cost_host_memory(&b->desc));
+}
+
+/* All of it to the host, as a program may prefetch what it does not need for a while. */
+static int uvm_drain(struct manager *m)
+{
+	struct draining draining = {.self = uvm_of(m)};
+	int err;
+
+	tensors_each(&draining.self->tensors, drain_one, &draining);
+	err = plain_sync(m);
+	return draining.err ? draining.err : err;
+}
+
 static void uvm_stats(struct manager *m, struct manager_stats *out)
 {
 	const struct uvm_manager *self = uvm_of(m);
@@ -172,6 +200,7 @@ const struct manager_ops manager_uvm = {
 	.free = uvm_free,
 	.stream = plain_stream,
 	.launch = plain_launch,
+	.drain = uvm_drain,
 	.write = plain_write,
 	.read = plain_read,
 	.sync = plain_sync,

@@ -119,7 +119,8 @@ static int shares_run(const struct weir_paged_view *view, struct share all, uint
 	struct share share[TOUCH_AGENTS_MAX];
 	pthread_t thread[TOUCH_AGENTS_MAX];
 	bool started[TOUCH_AGENTS_MAX] = {false};
-	int err = paging_over(view, 0, &all.pool);
+	/* After each page, since few of them are many accesses; elements as agents usually do. */
+	int err = paging_over(view, all.pages && !all.pages->elements, &all.pool);
 
 	if (err)
 		return err;

@@ -282,16 +282,39 @@ struct moment {
 	struct manager_pages pages;
 };
 
-static void moment_take(struct touch *t, struct moment *out)
+static void clocks_take(struct touch *t, struct moment *out)
 {
-	struct manager_stats stats;
 	struct timespec cpu;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	out->cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
+	out->now_ns = t->m->backend->ops->now_ns(t->m->backend);
+}
+
+static void pages_take(struct touch *t, struct moment *out)
+{
+	struct manager_stats stats;
+
 	t->m->ops->stats(t->m, &stats);
 	out->pages = stats.pages;
-	out->now_ns = t->m->backend->ops->now_ns(t->m->backend);
+}
+
+/* Reading statistics is no part of a pass, nor is what a manager does between the end of its last
+ * launch and the return of its sync(). */
+static void pass_begin(struct touch *t, struct moment *out)
+{
+	pages_take(t, out);
+	clocks_take(t, out);
+}
+
+static void pass_end(struct touch *t, struct moment *out)
+{
+	uint64_t done_ns = t->m->ops->done_ns ? t->m->ops->done_ns(t->m) : 0;
+
+	clocks_take(t, out);
+	if (done_ns)
+		out->now_ns = done_ns;
+	pages_take(t, out);
 }
 
 static void pass_note(struct touch_result *r, uint32_t pass, const struct moment *begin,
@@ -352,13 +375,13 @@ static void pass_run(struct touch *t, struct touch_result *r, uint32_t pass)
 	pass_prepare(t, pass);
 	if (t->status)
 		return;
-	moment_take(t, &begin);
+	pass_begin(t, &begin);
 	step(t, t->m->ops->paged_begin ? launch_paged(t, &failed) : launch_bare(t, &failed),
 	     "launching the kernel");
 	step(t, t->m->ops->sync(t->m), "the kernel");
 	if (failed)
 		touch_fail(t, failed, "an agent failed: %s", weir_strerror(failed));
-	moment_take(t, &end);
+	pass_end(t, &end);
 	if (t->status)
 		return;
 	if (pass >= t->p->warm_up)

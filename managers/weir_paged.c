@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir's paged mode: each allocation is a range of one pool, its bytes are in the host's memory,
+ * pinned, and kernels page it for themselves through frames in the GPU's. The GPU budget is one of
+ * frames. Launches of other kernels are refused: their addresses would be the host's.
+ *
+ * On a simulated machine, kernels page on the CPU, and what that moves is known when they are done.
+ * So a launch there is two: the kernel's function, which takes no time but that of a launch; and
+ * one without a function that is charged with what was moved, as a kernel of these uses.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "managers/manager.h"
+#include "src/backend/backend.h"
+#include "src/base/log.h"
+#include "src/core/cost.h"
+#include "src/paging/view.h"
+
+struct paged_range {
+	char *host; /* NULL: there is none of this number */
+	uint64_t bytes;
+	/* What the last launch said of it: bytes of one access, and which ways. */
+	uint64_t granule;
+	bool reads, writes;
+};
+
+struct paged_manager {
+	struct manager base;
+	struct weir_paged *pool;
+	struct weir_stream *stream;
+	uint32_t gpu_memory, host_memory;
+	uint64_t host_budget_bytes, host_bytes; /* of ranges */
+	uint64_t before_bytes[WEIR_MEMORIES_MAX], peak_bytes[WEIR_MEMORIES_MAX];
+	struct paged_range range[WEIR_PAGED_RANGES_MAX];
+	struct weir_paged_view view; /* of the open bracket */
+	uint32_t open;		     /* the range that it is for; WEIR_PAGED_RANGES_MAX: none is */
+	fence_t done;		     /* behind the last launch */
+	uint64_t home_bytes;	     /* written back outside kernels */
+	struct weir_paged_stats stats; /* as they were got last */
+	struct manager_stats gone;     /* of ranges that were freed */
+};
+
+static struct paged_manager *paged_of(struct manager *m)
+{
+	return (struct paged_manager *)m;
+}
+
+/* ------------------------------------------------------------------ made and destroyed */
+
+static void peaks_note(struct paged_manager *m)
+{
+	struct backend *b = m->base.backend;
+
+	for (uint32_t i = 0; i < b->desc.nr_memories; i++) {
+		uint64_t used = b->ops->memory_used(b, i);
+		uint64_t own = used > m->before_bytes[i] ? used - m->before_bytes[i] : 0;
+
+		if (m->peak_bytes[i] < own)
+			m->peak_bytes[i] = own;
+	}
+}
+
+static int pool_create(struct paged_manager *m, const struct manager_config *config)
+{
+	struct backend *b = m->base.backend;
+	struct weir_paged_config pool = {
+		.device = config->device,
+		.page_bytes = config->page_bytes,
+		.gpu_bytes = config->gpu_budget_bytes,
+		.name = "table",
+		.kernels = config->paged_kernels,
+	};
+	int err = backend_budget(b, m->gpu_memory, &pool.gpu_bytes);
+
+	/* All there is: a sixteenth of it is for what a pool needs beside frames. */
+	if (!err && !config->gpu_budget_bytes)
+		pool.gpu_bytes -= pool.gpu_bytes / 16;
+	return err ? err : weir_paged_create(config->machine, &pool, &m->pool);
+}
+
+static int paged_create(const struct manager_config *config, struct manager **out)
+{
+	struct backend *b = machine_backend(config->machine);
+	struct paged_manager *m;
+	int err;
+
+	if (config->device >= b->desc.nr_devices || (config->options && config->options[0]))
+		return -EINVAL;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->base.ops = &manager_weir_paged;
+	m->base.backend = b;
+	m->base.device = config->device;
+	m->gpu_memory = b->desc.device[config->device].memory;
+	m->host_memory = cost_host_memory(&b->desc);
+	m->host_budget_bytes = config->host_budget_bytes;
+	m->open = WEIR_PAGED_RANGES_MAX;
+	for (uint32_t i = 0; i < b->desc.nr_memories; i++)
+		m->before_bytes[i] = b->ops->memory_used(b, i);
+	err = backend_budget(b, m->host_memory, &m->host_budget_bytes);
+	if (err)
+		goto err_free;
+	err = weir_stream_create(config->machine, config->device, &m->stream);
+	if (err)
+		goto err_free;
+	err = pool_create(m, config);
+	if (err)
+		goto err_stream;
+	peaks_note(m);
+	*out = &m->base;
+	return 0;
+
+err_stream:
+	weir_stream_destroy(m->stream);
+err_free:
+	free(m);
+	return err;
+}
+
+static void paged_destroy(struct manager *base)
+{
+	struct paged_manager *m = paged_of(base);
+
+	if (!m)
+		return;
+	weir_paged_destroy(m->pool);
+	weir_stream_destroy(m->stream);
+	free(m);
+}
+
+static int paged_alloc(struct manager *base, uint64_t bytes, const char *name, void **addr)
+{
+	struct paged_manager *m = paged_of(base);
+	struct weir_paged_range_config config = {.bytes = bytes, .name = name};
+	uint32_t number;
+	void *host;
+	int err;
+
+	if (bytes > m->host_budget_bytes - m->host_bytes)
+		return -ENOMEM;
+	err = weir_paged_range_add(m->pool, &config, &number, &host);
+	if (err)
+		return err;
+	m->range[number] = (struct paged_range){.host = host, .bytes = bytes};
+	m->host_bytes += bytes;
+	peaks_note(m);
+	*addr = host;
+	return 0;
+}
+
+/* The range that has these bytes; WEIR_PAGED_RANGES_MAX: none. */
+static uint32_t range_at(const struct paged_manager *m, const void *addr)
+{
+	uint32_t i = 0;
+
+	while (i < WEIR_PAGED_RANGES_MAX &&
+	       (!m->range[i].host || (uintptr_t)addr < (uintptr_t)m->range[i].host ||
+		(uintptr_t)addr - (uintptr_t)m->range[i].host >= m->range[i].bytes))
+		i++;
+	return i;
+}
+
+/* ------------------------------------------------------------------ launches */
+
+static void *paged_stream(struct manager *base)
+{
+	return weir_stream_native(paged_of(base)->stream);
+}
+
+static int paged_begin(struct manager *base, const void *addr, struct weir_paged_view *view,
+		       uint32_t *range)
+{
+	struct paged_manager *m = paged_of(base);
+	uint32_t number = range_at(m, addr);
+	int err;
+
+	if (number == WEIR_PAGED_RANGES_MAX || m->open != WEIR_PAGED_RANGES_MAX)
+		return -EINVAL;
+	err = weir_paged_begin(m->pool, m->stream, &m->view);
+	if (err)
+		return err;
+	m->open = number;
+	*view = m->view;
+	*range = number;
+	return 0;
+}
+
+static int paged_end(struct manager *base)
+{
+	struct paged_manager *m = paged_of(base);
+
+	m->open = WEIR_PAGED_RANGES_MAX;
+	return weir_paged_end(m->pool, m->stream);
+}
+
+/* ---- simulated: the kernel runs, and is charged for what it moved */
+
+/* What a kernel counts in one range. */
+struct moved {
+	uint64_t nr[WEIR_PAGED_EVENT_NR];
+};
+
+/* A kernel of the program, and what the counts were before and after it. */
+struct run {
+	const struct weir_launch *launch;
+	const struct weir_paged_view *view;
+	uint32_t range;
+	struct moved *before, *after;
+};
+
+static void run_cpu(const void *args)
+{
+	const struct run *run = args;
+
+	view_counts_sum(run->view->counts, run->range, run->before->nr);
+	run->launch->kernel->cpu(run->launch->args);
+	view_counts_sum(run->view->counts, run->range, run->after->nr);
+}
+
+static void nothing_cpu(const void *args)
+{
+	(void)args;
+}
+
+static const struct weir_kernel run_kernel = {.name = "paged_run", .cpu = run_cpu};
+static const struct weir_kernel charge_kernel = {.name = "paged_traffic", .cpu = nothing_cpu};
+
+#define CHARGES_MAX 8u
+
+struct charge {
+	struct weir_use use[CHARGES_MAX];
+	uint32_t nr;
+};
+
+/* granule 0: in order. */
+static void charge_add(struct charge *c, void *addr, uint64_t bytes, uint32_t granule,
+		       uint64_t read_bytes, uint64_t write_bytes)
+{
+	if (!read_bytes && !write_bytes)
+		return;
+	c->use[c->nr++] = (struct weir_use){
+		.addr = addr,
+		.bytes = bytes,
+		.kind = write_bytes ? WEIR_WRITE : WEIR_READ,
+		.pattern = granule ? WEIR_RANDOM : WEIR_STREAM,
+		.read_bytes = read_bytes,
+		.write_bytes = write_bytes,
+		.granule = granule,
+	};
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/*
+ * Pages in and out, and whole pages in place, go over the link in order; smaller pieces in place
+ * one by one. Those in and out take HBM time as well, since that is where they go; and so do
+ * accesses to frames, all that are not in place.
+ */
+static void charge_range(const struct paged_manager *m, const struct weir_use *use,
+			 const struct moved *before, const struct moved *after, struct charge *c)
+{
+	const struct paged_range *r = &m->range[m->open];
+	const struct weir_paged_view *v = &m->view;
+	uint64_t nr[WEIR_PAGED_EVENT_NR], page_bytes = view_page_bytes(v);
+	uint32_t granule = r->granule < page_bytes ? (uint32_t)r->granule : 0;
+	uint64_t in_place;
+
+	for (int i = 0; i < WEIR_PAGED_EVENT_NR; i++)
+		nr[i] = after->nr[i] - before->nr[i];
+	in_place = nr[WEIR_PAGED_IN_PLACE] * r->granule;
+	charge_add(c, r->host, r->bytes, 0, nr[WEIR_PAGED_IN] * page_bytes, 0);
+	charge_add(c, r->host, r->bytes, 0, 0, nr[WEIR_PAGED_OUT] * page_bytes);
+	charge_add(c, r->host, r->bytes, granule, r->reads ? in_place : 0,
+		   r->writes ? in_place : 0);
+	charge_add(c, v->frames, v->table.nr_frames * page_bytes,
+		   use->pattern == WEIR_RANDOM ? (uint32_t)r->granule : 0,
+		   r->reads ? less(use->read_bytes, in_place) : 0,
+		   r->writes ? less(use->write_bytes, in_place) : 0);
+}
+
+static int launch_simulated(struct paged_manager *m, const struct weir_launch *launch,
+			    const struct weir_use *paged)
+{
+	struct moved before = {{0}}, after = {{0}};
+	struct run args = {launch, &m->view, m->open, &before, &after};
+	struct weir_launch run = {.kernel = &run_kernel, .args = &args, .args_bytes = sizeof(args)};
+	struct weir_launch traffic = {.kernel = &charge_kernel, .ops = launch->ops};
+	struct charge charge = {.nr = 0};
+	int err = weir_launch(m->stream, &run);
+
+	if (!err)
+		err = weir_stream_sync(m->stream);
+	if (err)
+		return err;
+	charge_range(m, paged, &before, &after, &charge);
+	for (uint32_t i = 0; i < launch->nr_uses && charge.nr < CHARGES_MAX; i++)
+		if (&launch->uses[i] != paged)
+			charge.use[charge.nr++] = launch->uses[i];
+	traffic.uses = charge.use;
+	traffic.nr_uses = charge.nr;
+	return weir_launch(m->stream, &traffic);
+}
+
+static int paged_launch(struct manager *base, const struct weir_launch *launch)
+{
+	struct paged_manager *m = paged_of(base);
+	struct backend *b = base->backend;
+	const struct weir_use *use = NULL;
+	struct paged_range *range;
+	int err;
+
+	for (uint32_t i = 0; i < launch->nr_uses && m->open != WEIR_PAGED_RANGES_MAX; i++)
+		if (launch->uses[i].addr == m->range[m->open].host)
+			use = &launch->uses[i];
+	if (!use) {
+		log_error("weir-paged: '%s' does not page for itself: run it under another manager",
+			  launch->kernel->name);
+		return -EINVAL;
+	}
+	range = &m->range[m->open];
+	range->granule = use->granule ? use->granule : view_page_bytes(&m->view);
+	range->reads = use->read_bytes > 0;
+	range->writes = use->write_bytes > 0;
+	err = paged_stream(base) ? weir_launch(m->stream, launch)
+				 : launch_simulated(m, launch, use);
+	if (err)
+		return err;
+	/* Without it the end is that of the wait. */
+	if (b->ops->fence_mark(b, stream_id(m->stream), &m->done))
+		m->done = 0;
+	return 0;
+}
+
+static uint64_t paged_done_ns(struct manager *base)
+{
+	const struct paged_manager *m = paged_of(base);
+
+	return m->done ? base->backend->ops->fence_time_ns(base->backend, m->done) : 0;
+}
+
+/* ------------------------------------------------------------------ home */
+
+static int paged_sync(struct manager *base)
+{
+	struct paged_manager *m = paged_of(base);
+	int err = weir_paged_sync(m->pool);
+	int err_stream = weir_stream_sync(m->stream);
+
+	return err ? err : err_stream;
+}
+
+static uint64_t out_bytes(const struct paged_manager *m)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+		bytes += m->stats.range[i].out_bytes;
+	return bytes;
+}
+
+/* What is written back between these two is not the kernels'. */
+static int home_begin(struct paged_manager *m, uint64_t *before)
+{
+	int err = paged_sync(&m->base);
+
+	if (!err)
+		err = weir_paged_stats(m->pool, &m->stats);
+	if (!err)
+		*before = out_bytes(m);
+	return err;
+}
+
+static int home_end(struct paged_manager *m, int err, uint64_t before)
+{
+	int err_stats = weir_paged_stats(m->pool, &m->stats);
+
+	if (!err_stats)
+		m->home_bytes += less(out_bytes(m), before);
+	return err ? err : err_stats;
+}
+
+static int paged_drain(struct manager *base)
+{
+	struct paged_manager *m = paged_of(base);
+	uint64_t before;
+	int err = home_begin(m, &before);
+
+	return err ? err : home_end(m, weir_paged_drain(m->pool), before);
+}
+
+static int paged_write(struct manager *base, void *addr, const void *data, uint64_t bytes)
+{
+	struct paged_manager *m = paged_of(base);
+	uint32_t number = range_at(m, addr);
+	uint64_t before;
+	int err;
+
+	if (number == WEIR_PAGED_RANGES_MAX)
+		return -EINVAL;
+	err = home_begin(m, &before);
+	if (err)
+		return err;
+	err = weir_paged_write(m->pool, number, (uint64_t)((char *)addr - m->range[number].host),
+			       data, bytes);
+	return home_end(m, err, before);
+}
+
+static int paged_read(struct manager *base, void *data, const void *addr, uint64_t bytes)
+{
+	struct paged_manager *m = paged_of(base);
+	uint32_t number = range_at(m, addr);
+	uint64_t before;
+	int err;
+
+	if (number == WEIR_PAGED_RANGES_MAX)
+		return -EINVAL;
+	err = home_begin(m, &before);
+	if (err)
+		return err;
+	err = weir_paged_read(m->pool, number,
+			      (uint64_t)((const char *)addr - m->range[number].host), data, bytes);
+	return home_end(m, err, before);
+}
+
+/* ------------------------------------------------------------------ statistics */
+
+/* Of one range, added to what there is. In place, a count is an access of as many bytes as the last
+ * launch said. */
+static void range_stats_add(const struct paged_manager *m, uint32_t i, struct manager_stats *out)
+{
+	const struct weir_paged_range_stats *s = &m->stats.range[i];
+	const struct paged_range *r = &m->range[i];
+	uint64_t in_place = s->nr[WEIR_PAGED_IN_PLACE] * r->granule;
+
+	out->pages.nr_in += s->nr[WEIR_PAGED_IN];
+	out->pages.nr_out += s->nr[WEIR_PAGED_OUT];
+	out->pages.nr_in_place += s->nr[WEIR_PAGED_IN_PLACE];
+	out->pages.nr_waits += s->nr[WEIR_PAGED_WAIT];
+	out->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND] += s->in_bytes;
+	out->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] += r->reads ? in_place : 0;
+	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE] += r->writes ? in_place : 0;
+	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] += s->out_bytes;
+}
+
+static void paged_free(struct manager *base, void *addr)
+{
+	struct paged_manager *m = paged_of(base);
+	uint32_t number = range_at(m, addr);
+	uint64_t before;
+	int err;
+
+	if (number == WEIR_PAGED_RANGES_MAX || home_begin(m, &before))
+		return;
+	/* What is dirty is home before the counts are taken, which go with the range. */
+	err = home_end(m, weir_flush(m->pool), before);
+	/* What cannot be removed now, the pool takes with it. */
+	if (err || weir_paged_range_remove(m->pool, number))
+		return;
+	range_stats_add(m, number, &m->gone);
+	m->host_bytes -= m->range[number].bytes;
+	m->range[number] = (struct paged_range){.host = NULL};
+}
+
+static void paged_stats(struct manager *base, struct manager_stats *out)
+{
+	struct paged_manager *m = paged_of(base);
+	uint64_t *evicted;
+
+	*out = m->gone;
+	/* If they cannot be had, as they were. */
+	(void)!weir_paged_stats(m->pool, &m->stats);
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+		range_stats_add(m, i, out);
+	/* What was written back between kernels is no eviction of theirs. */
+	evicted = &out->bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION];
+	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_WRITEBACK] = m->home_bytes;
+	*evicted = less(*evicted, m->home_bytes);
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
+		out->peak_bytes[i] = m->peak_bytes[i];
+}
+
+static int paged_check(struct manager *base)
+{
+	return weir_paged_check(paged_of(base)->pool);
+}
+
+const struct manager_ops manager_weir_paged = {
+	.name = "weir-paged",
+	.help = "paged: kernels bring pages into frames themselves (pagein, gups)",
+	.create = paged_create,
+	.destroy = paged_destroy,
+	.alloc = paged_alloc,
+	.free = paged_free,
+	.stream = paged_stream,
+	.launch = paged_launch,
+	.paged_begin = paged_begin,
+	.paged_end = paged_end,
+	.done_ns = paged_done_ns,
+	.drain = paged_drain,
+	.write = paged_write,
+	.read = paged_read,
+	.sync = paged_sync,
+	.stats = paged_stats,
+	.check = paged_check,
+};
