@@ -63,7 +63,7 @@ _Static_assert((int)GUPS_NR <= (int)PAGEIN_NR, "values of either fit");
 			  "keep what a pass brought to the GPU for the next"},                 \
 		[BLOCKS] = {"blocks", "N", "WEIR_BLOCKS", blocks,                              \
 			    "blocks of a launch; 0: as many as are resident"},                 \
-		[THREADS] = {"threads", "N", "WEIR_THREADS", threads, "threads of a block"},   \
+		[THREADS] = {"threads", "N", "WEIR_BLOCK_THREADS", threads, "threads of a block"},   \
 		[AGENTS] = {"agents", "N", "WEIR_AGENTS", "1",                                 \
 			    "simulated: host threads that page (weir-paged)"},                 \
 		[SEED] = {"seed", "N", "WEIR_SEED", "2025", "of contents and updates"},        \

@@ -15,6 +15,7 @@
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/driver.h"
 #include "tests/fakecuda/fakecuda.h"
+#include "tests/fakecuda/paged.h"
 #include "tests/unit/test_paged.h"
 
 #define PAGE 512u /* words of it */
@@ -22,81 +23,22 @@
 
 /* ------------------------------------------------------------------ kernels for this driver */
 
-/* What a kernel over a view touches: all of the table, frames and ranges. */
-static unsigned view_touches(const struct weir_paged_view *v, struct fakecuda_touch *touch)
-{
-	const struct pt_table *t = &v->table;
-	unsigned nr = 0;
-
-	touch[nr++] = (struct fakecuda_touch){
-		t->shared,
-		sizeof(struct paged_words) + (t->nr_slots + MAX_FRAMES) * sizeof(uint64_t), true};
-	touch[nr++] = (struct fakecuda_touch){v->frames, t->nr_frames << v->page_shift, true};
-	for (uint32_t i = 0; i < t->nr_ranges; i++) {
-		const struct pt_range *range = &v->range[i];
-
-		if (!range->nr_pages)
-			continue;
-		touch[nr++] = (struct fakecuda_touch){range->entry, range->nr_pages * 8, true};
-		touch[nr++] = (struct fakecuda_touch){range->host, range->bytes, true};
-	}
-	return nr;
-}
-
-static int queue(void *stream, void (*fn)(const void *), const void *args, size_t bytes,
-		 const struct weir_paged_view *v)
-{
-	struct fakecuda_touch touch[2 + 2 * WEIR_PAGED_RANGES_MAX];
-	unsigned nr = view_touches(v, touch);
-
-	return fakecuda_launch(stream, fn, args, bytes, touch, nr) ? -EIO : 0;
-}
-
-struct home {
-	struct weir_paged_view view;
-	struct weir_paged_left *left;
-	int evict;
-};
-
-static void home_fn(const void *args)
-{
-	const struct home *home = args;
-
-	view_home(&home->view, home->evict);
-}
-
-static void settle_fn(const void *args)
-{
-	const struct home *home = args;
-
-	view_settle(&home->view, home->left);
-}
-
 static int nr_home_fails; /* so many times it does */
 
 static int home(void *stream, const struct weir_paged_view *view, int evict)
 {
-	const struct home args = {.view = *view, .evict = evict};
-
 	if (nr_home_fails && nr_home_fails--)
 		return -EPERM;
-	return queue(stream, home_fn, &args, sizeof(args), view);
+	return fake_home(stream, view, evict);
 }
 
-static int settle(void *stream, const struct weir_paged_view *view, struct weir_paged_left *left)
-{
-	const struct home args = {.view = *view, .left = left};
-
-	return queue(stream, settle_fn, &args, sizeof(args), view);
-}
-
-static const struct weir_paged_kernels kernels = {home, settle};
+static const struct weir_paged_kernels kernels = {home, fake_settle};
 
 static int paged_cuda(void *stream, const void *args)
 {
 	const struct paged_kernel *k = args;
 
-	return queue(stream, paged_kernel_cpu, k, sizeof(*k), &k->view);
+	return fake_view_queue(stream, paged_kernel_cpu, k, sizeof(*k), &k->view);
 }
 
 static const struct weir_kernel cuda_kernel = {.name = "paged", .cuda = paged_cuda};
@@ -114,7 +56,7 @@ static void stuck_fn(const void *args)
 
 static int stuck_cuda(void *stream, const void *args)
 {
-	return queue(stream, stuck_fn, args, sizeof(struct weir_paged_view), args);
+	return fake_view_queue(stream, stuck_fn, args, sizeof(struct weir_paged_view), args);
 }
 
 static const struct weir_kernel stuck_kernel = {.name = "stuck", .cuda = stuck_cuda};

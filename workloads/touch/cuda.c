@@ -8,6 +8,8 @@
 /* The library's kernels, by the names of their symbols. */
 static struct {
 	int (*touch_cuda_home)(void *stream, const struct weir_paged_view *view, int evict);
+	int (*touch_cuda_settle)(void *stream, const struct weir_paged_view *view,
+				 struct weir_paged_left *left);
 #define MEMBER(name) int (*touch_cuda_##name)(void *stream, const void *args);
 	TOUCH_CUDA_KERNELS(MEMBER)
 #undef MEMBER
@@ -15,7 +17,8 @@ static struct {
 
 #define SYMBOL(name) CUDA_PLUGIN_SYMBOL(table, touch_cuda_##name),
 
-static const struct cuda_plugin_symbol symbols[] = {SYMBOL(home) TOUCH_CUDA_KERNELS(SYMBOL)};
+static const struct cuda_plugin_symbol symbols[] = {SYMBOL(home) SYMBOL(settle)
+							    TOUCH_CUDA_KERNELS(SYMBOL)};
 
 static struct cuda_plugin plugin = {
 	.what = "touch",
@@ -40,7 +43,15 @@ static int home(void *stream, const struct weir_paged_view *view, int evict)
 	return err ? err : cuda_plugin_outcome(&plugin, table.touch_cuda_home(stream, view, evict));
 }
 
-const struct weir_paged_kernels touch_cuda_kernels = {.home = home};
+static int settle(void *stream, const struct weir_paged_view *view, struct weir_paged_left *left)
+{
+	int err = cuda_plugin_ready(&plugin);
+
+	return err ? err
+		   : cuda_plugin_outcome(&plugin, table.touch_cuda_settle(stream, view, left));
+}
+
+const struct weir_paged_kernels touch_cuda_kernels = {.home = home, .settle = settle};
 
 #define FORWARD(name)                                                                             \
 	int touch_cuda_run_##name(void *stream, const void *args)                                 \

@@ -38,8 +38,10 @@ extern "C" {
 TOUCH_CUDA_KERNELS(DECLARE)
 #undef DECLARE
 
-/* What a pool of paged memory needs to bring pages home: as struct weir_paged_kernels has it. */
+/* What a pool of paged memory needs: as struct weir_paged_kernels has them. */
 TOUCH_CUDA_EXPORT int touch_cuda_home(void *stream, const struct weir_paged_view *view, int evict);
+TOUCH_CUDA_EXPORT int touch_cuda_settle(void *stream, const struct weir_paged_view *view,
+					struct weir_paged_left *left);
 
 /* touch_cuda_abi_here() of the library: another number means that the two do not belong together.
  */

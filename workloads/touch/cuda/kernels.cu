@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels that touch a table, on the GPU. Each is one template over two ways to the table, by
+ * address and paged, with the same loops, width and unrolling: so what they differ by is paging.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "weir/device.cuh"
+#include "weir/paged_home.cuh"
+#include "workloads/touch/cuda/plugin.h"
+
+#define SPAN_UNROLL 4u	  /* 16 bytes each */
+#define ELEMENT_UNROLL 4u /* words */
+#define TOUCH_CUDA_THREADS_MAX 1024
+
+/* ---- errors */
+
+static thread_local char error_text[256];
+
+const char *touch_cuda_error(void)
+{
+	return error_text;
+}
+
+uint64_t touch_cuda_abi(void)
+{
+	return touch_cuda_abi_here();
+}
+
+static int refused(const char *kernel, const char *why)
+{
+	snprintf(error_text, sizeof(error_text), "%s: %s", kernel, why);
+	return -EINVAL;
+}
+
+/* The outcome of the launch just made by this thread. */
+static int launched(const char *kernel)
+{
+	cudaError_t result = cudaGetLastError();
+
+	if (result == cudaSuccess)
+		return 0;
+	snprintf(error_text, sizeof(error_text), "%s: %s (%s)", kernel, cudaGetErrorString(result),
+		 cudaGetErrorName(result));
+	return -EIO;
+}
+
+/* ---- two ways to a table */
+
+struct bare {
+	uint64_t *words;
+	uint32_t page_bytes;
+
+	__device__ void begin()
+	{
+	}
+	__device__ ulonglong2 *get(uint64_t page, bool)
+	{
+		return (ulonglong2 *)((char *)words + page * page_bytes);
+	}
+	__device__ void put()
+	{
+	}
+	template <uint32_t nr>
+	__device__ void read_n(const uint64_t (&index)[nr], uint64_t (&value)[nr])
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < nr; i++)
+			value[i] = words[index[i]];
+	}
+	__device__ void write(uint64_t index, uint64_t value)
+	{
+		words[index] = value;
+	}
+	__device__ void add(uint64_t index, uint64_t value)
+	{
+		atomicAdd((unsigned long long *)words + index, (unsigned long long)value);
+	}
+	__device__ void quiesce()
+	{
+	}
+	__device__ void end()
+	{
+	}
+};
+
+struct paged {
+	const struct weir_paged_view *view;
+	uint32_t range;
+	struct weir_paged_warp w;
+	struct weir_paged_place span;
+
+	__device__ void begin()
+	{
+		w = weir_paged_enter(view);
+	}
+	__device__ ulonglong2 *get(uint64_t page, bool write)
+	{
+		return (ulonglong2 *)weir_paged_span_get(&w, range, page << view->page_shift,
+							 write ? PT_WRITE : PT_READ, &span);
+	}
+	__device__ void put()
+	{
+		weir_paged_span_put(&w, &span);
+	}
+	template <uint32_t nr>
+	__device__ void read_n(const uint64_t (&index)[nr], uint64_t (&value)[nr])
+	{
+		weir_paged_read_n<uint64_t, nr>(&w, range, index, value);
+	}
+	__device__ void write(uint64_t index, uint64_t value)
+	{
+		weir_paged_write<uint64_t>(&w, range, index, value);
+	}
+	__device__ void add(uint64_t index, uint64_t value)
+	{
+		weir_paged_atomic_add<unsigned long long>(&w, range, index, value);
+	}
+	__device__ void quiesce()
+	{
+		weir_paged_quiesce(&w);
+	}
+	__device__ void end()
+	{
+		weir_paged_leave(&w);
+	}
+};
+
+/* ---- loops */
+
+__device__ static inline uint64_t thread_nr()
+{
+	return blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
+}
+
+__device__ static inline uint64_t nr_threads()
+{
+	return (uint64_t)gridDim.x * blockDim.x;
+}
+
+/* Add up over a warp, all of whose lanes are here, and to *sum. */
+__device__ static inline void sum_add(uint64_t *sum, uint64_t value)
+{
+	for (uint32_t apart = 16; apart; apart /= 2)
+		value += __shfl_down_sync(~0u, value, apart);
+	if (threadIdx.x % 32 == 0)
+		atomicAdd((unsigned long long *)sum, (unsigned long long)value);
+}
+
+/* A warp's page as a span, 16 bytes a lane. @return what its lane read, added up */
+template <uint32_t access, typename A>
+__device__ static inline uint64_t page_span(A &a, const struct touch_pages_args &p, uint64_t page)
+{
+	const uint64_t first = touch_first(p.seed, page, p.times);
+	const uint32_t nr = p.page_bytes / sizeof(ulonglong2);
+	ulonglong2 *at = a.get(page, access != TOUCH_READ);
+	uint64_t sum = 0;
+
+#pragma unroll 1
+	for (uint32_t j = threadIdx.x % 32; at && j < nr; j += 32 * SPAN_UNROLL) {
+		ulonglong2 x[SPAN_UNROLL];
+
+#pragma unroll
+		for (uint32_t k = 0; k < SPAN_UNROLL && access != TOUCH_WRITE; k++)
+			x[k] = at[j + k * 32];
+#pragma unroll
+		for (uint32_t k = 0; k < SPAN_UNROLL; k++) {
+			if (access == TOUCH_WRITE) {
+				x[k].x = first + 2 * (j + k * 32) * TOUCH_STEP;
+				x[k].y = x[k].x + TOUCH_STEP;
+			} else {
+				sum += x[k].x + x[k].y;
+				x[k].x += TOUCH_TIMES;
+				x[k].y += TOUCH_TIMES;
+			}
+			if (access != TOUCH_READ)
+				at[j + k * 32] = x[k];
+		}
+	}
+	a.put();
+	a.quiesce();
+	return sum;
+}
+
+/* The same word by word. */
+template <uint32_t access, typename A>
+__device__ static inline uint64_t page_elements(A &a, const struct touch_pages_args &p,
+						uint64_t page)
+{
+	const uint64_t first = touch_first(p.seed, page, p.times);
+	const uint32_t nr = p.page_bytes / sizeof(uint64_t);
+	uint64_t sum = 0;
+
+#pragma unroll 1
+	for (uint32_t j = threadIdx.x % 32; j < nr; j += 32 * ELEMENT_UNROLL) {
+		uint64_t index[ELEMENT_UNROLL], x[ELEMENT_UNROLL];
+
+#pragma unroll
+		for (uint32_t k = 0; k < ELEMENT_UNROLL; k++)
+			index[k] = page * nr + j + k * 32;
+		if (access != TOUCH_WRITE)
+			a.template read_n<ELEMENT_UNROLL>(index, x);
+#pragma unroll
+		for (uint32_t k = 0; k < ELEMENT_UNROLL; k++) {
+			if (access == TOUCH_WRITE)
+				x[k] = first + (j + k * 32) * TOUCH_STEP;
+			else
+				sum += x[k];
+			if (access != TOUCH_READ)
+				a.write(index[k],
+					access == TOUCH_WRITE ? x[k] : x[k] + TOUCH_TIMES);
+		}
+		a.quiesce();
+	}
+	return sum;
+}
+
+/* A warp a page. */
+template <uint32_t access, bool elements, typename A>
+__device__ static inline void pages_body(A a, const struct touch_pages_args &p)
+{
+	uint64_t sum = 0;
+
+	a.begin();
+	for (uint64_t i = thread_nr() / 32; i < p.order.nr; i += nr_threads() / 32) {
+		uint64_t page = touch_page_at(&p.order, i);
+
+		sum += elements ? page_elements<access>(a, p, page) : page_span<access>(a, p, page);
+	}
+	a.end();
+	if (access != TOUCH_WRITE)
+		sum_add(p.sum, sum);
+}
+
+template <uint32_t access, bool elements>
+__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+	pages_bare(const __grid_constant__ struct touch_pages_args p)
+{
+	struct bare a = {p.words, p.page_bytes};
+
+	pages_body<access, elements>(a, p);
+}
+
+template <uint32_t access, bool elements>
+__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+	pages_paged(const __grid_constant__ struct touch_paged_pages_args p)
+{
+	struct paged a = {&p.view, p.range, {}, {}};
+
+	pages_body<access, elements>(a, p.pages);
+}
+
+template <typename A>
+__device__ static inline void updates_body(A a, const struct touch_updates_args &u)
+{
+	a.begin();
+	for (uint64_t i = thread_nr(); i < u.nr; i += nr_threads()) {
+		uint64_t update = touch_update(u.seed, i);
+
+		a.add(update & (u.nr_words - 1), update);
+		a.quiesce();
+	}
+	a.end();
+}
+
+__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+	updates_bare(const __grid_constant__ struct touch_updates_args u)
+{
+	struct bare a = {u.words, 0};
+
+	updates_body(a, u);
+}
+
+__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+	updates_paged(const __grid_constant__ struct touch_paged_updates_args p)
+{
+	struct paged a = {&p.view, p.range, {}, {}};
+
+	updates_body(a, p.updates);
+}
+
+/* ---- launches */
+
+/* As asked for, or as many blocks as the device runs at a time. */
+template <typename K>
+static int blocks_of(K kernel, const struct touch_shape &shape, uint32_t *blocks)
+{
+	int device, nr_sms, resident;
+	cudaError_t result;
+
+	*blocks = shape.blocks;
+	if (*blocks)
+		return 0;
+	result = cudaGetDevice(&device);
+	if (result == cudaSuccess)
+		result = cudaDeviceGetAttribute(&nr_sms, cudaDevAttrMultiProcessorCount, device);
+	if (result == cudaSuccess)
+		result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel,
+								       (int)shape.threads, 0);
+	if (result == cudaSuccess && resident > 0) {
+		*blocks = (uint32_t)(nr_sms * resident);
+		return 0;
+	}
+	cudaGetLastError();
+	snprintf(error_text, sizeof(error_text), "%u threads a block: %s", shape.threads,
+		 result == cudaSuccess ? "more than one multiprocessor runs"
+				       : cudaGetErrorString(result));
+	return -EIO;
+}
+
+template <typename K, typename A>
+static int launch(const char *name, K kernel, const struct touch_shape &shape, void *stream,
+		  const A *args)
+{
+	uint32_t blocks;
+	int err;
+
+	if (!shape.threads || shape.threads % 32 || shape.threads > TOUCH_CUDA_THREADS_MAX)
+		return refused(name, "no whole warps");
+	err = blocks_of(kernel, shape, &blocks);
+	if (err)
+		return err;
+	kernel<<<blocks, shape.threads, 0, (cudaStream_t)stream>>>(*args);
+	return launched(name);
+}
+
+static bool pages_valid(const struct touch_pages_args *p)
+{
+	return p->page_bytes >= 4096 && p->page_bytes % 4096 == 0 && p->order.nr && p->sum &&
+	       p->access < TOUCH_ACCESS_NR;
+}
+
+/* The kernel for an access, by spans or by elements. */
+#define BY_ACCESS(kernel, access, elements)                                   \
+	((elements) ? ((access) == TOUCH_READ	 ? kernel<TOUCH_READ, true>   \
+		       : (access) == TOUCH_WRITE ? kernel<TOUCH_WRITE, true>  \
+						 : kernel<TOUCH_BOTH, true>)  \
+		    : ((access) == TOUCH_READ	 ? kernel<TOUCH_READ, false>  \
+		       : (access) == TOUCH_WRITE ? kernel<TOUCH_WRITE, false> \
+						 : kernel<TOUCH_BOTH, false>))
+
+int touch_cuda_pages(void *stream, const void *args)
+{
+	const struct touch_pages_args *p = (const struct touch_pages_args *)args;
+
+	if (!pages_valid(p) || (uintptr_t)p->words % 16)
+		return refused("pages", "no such table");
+	return launch("pages", BY_ACCESS(pages_bare, p->access, p->elements), p->shape, stream, p);
+}
+
+int touch_cuda_paged_pages(void *stream, const void *args)
+{
+	const struct touch_paged_pages_args *p = (const struct touch_paged_pages_args *)args;
+
+	if (!pages_valid(&p->pages) || p->range >= WEIR_PAGED_RANGES_MAX ||
+	    1u << p->view.page_shift != p->pages.page_bytes)
+		return refused("paged_pages", "no such table");
+	return launch("paged_pages", BY_ACCESS(pages_paged, p->pages.access, p->pages.elements),
+		      p->pages.shape, stream, p);
+}
+
+static bool updates_valid(const struct touch_updates_args *u)
+{
+	return u->nr_words && !(u->nr_words & (u->nr_words - 1));
+}
+
+int touch_cuda_updates(void *stream, const void *args)
+{
+	const struct touch_updates_args *u = (const struct touch_updates_args *)args;
+
+	if (!updates_valid(u) || (uintptr_t)u->words % 8)
+		return refused("updates", "no such table");
+	return launch("updates", updates_bare, u->shape, stream, u);
+}
+
+int touch_cuda_paged_updates(void *stream, const void *args)
+{
+	const struct touch_paged_updates_args *p = (const struct touch_paged_updates_args *)args;
+
+	if (!updates_valid(&p->updates) || p->range >= WEIR_PAGED_RANGES_MAX)
+		return refused("paged_updates", "no such table");
+	return launch("paged_updates", updates_paged, p->updates.shape, stream, p);
+}
+
+/* ---- of pools */
+
+int touch_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
+{
+	int err = weir_paged_kernels_cuda.home(stream, view, evict);
+
+	if (err)
+		snprintf(error_text, sizeof(error_text), "bringing pages home failed");
+	return err;
+}
+
+int touch_cuda_settle(void *stream, const struct weir_paged_view *view,
+		      struct weir_paged_left *left)
+{
+	int err = weir_paged_kernels_cuda.settle(stream, view, left);
+
+	if (err)
+		snprintf(error_text, sizeof(error_text), "taking pins back failed");
+	return err;
+}
