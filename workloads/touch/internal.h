@@ -13,6 +13,7 @@ struct touch {
 	uint64_t *words; /* of the manager, as sum; NULL: not allocated */
 	uint64_t *sum;
 	struct touch_order order;
+	uint64_t want;	  /* of *sum */
 	uint64_t times;	  /* that the table was written, or updates were made */
 	uint64_t *buffer; /* of TOUCH_BUFFER_BYTES or the table's, the fewer; NULL if phantom */
 	uint64_t buffer_bytes;
@@ -29,7 +30,7 @@ __attribute__((format(printf, 3, 4))) void touch_fail(struct touch *t, int statu
 
 /* ---- right.c: what is in the table, and what it has to be */
 
-/* Write what is there before the first pass. */
+/* Write what is there before the first pass, and an empty sum. */
 void touch_fill(struct touch *t);
 
 /* What a pass that reads, of a table written t->times times, adds to *sum. */

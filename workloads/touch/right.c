@@ -23,7 +23,11 @@ static void page_make(const struct touch *t, uint64_t page, uint64_t times, uint
 void touch_fill(struct touch *t)
 {
 	uint64_t nr_pages = t->buffer_bytes / t->p->page_bytes;
+	const uint64_t zero = 0;
+	int ret = t->m->ops->write(t->m, t->sum, t->phantom ? NULL : &zero, sizeof(zero));
 
+	if (ret)
+		touch_fail(t, ret, "clearing the sum failed: %s", weir_strerror(ret));
 	for (uint64_t page = 0; page < t->order.nr && !t->status; page += nr_pages) {
 		uint64_t nr = t->order.nr - page < nr_pages ? t->order.nr - page : nr_pages;
 		int err;
