@@ -81,8 +81,8 @@ struct manager_ops {
 	/*
 	 * Launches between these two are of kernels that page the memory at addr, from alloc(), for
 	 * themselves: as range *range of *view. Their uses say what they ask for; granule is the
-	 * bytes of one access, whatever the pattern. For managers whose memory is paged; others lack
-	 * both, and kernels use addresses. -EINVAL: no such address.
+	 * bytes of one access, whatever the pattern. For managers whose memory is paged; others
+	 * lack both, and kernels use addresses. -EINVAL: no such address.
 	 */
 	int (*paged_begin)(struct manager *m, const void *addr, struct weir_paged_view *view,
 			   uint32_t *range);

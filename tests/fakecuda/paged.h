@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels over a pool of paged memory for the fake driver: how they are queued with what they touch,
- * and the pool's own (struct weir_paged_kernels), which are the CPU's.
+ * Kernels over a pool of paged memory for the fake driver: how they are queued with what they
+ * touch, and the pool's own (struct weir_paged_kernels), which are the CPU's.
  */
 #ifndef WEIR_FAKECUDA_PAGED_H
 #define WEIR_FAKECUDA_PAGED_H

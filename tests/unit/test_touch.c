@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workloads that touch a table, on a simulated machine: the same words under every manager, as a
- * plain model has them, for parameters at random; what is wrong is found; every failure of a
+ * The workloads that touch a table, on a simulated machine: the same words under every manager, as
+ * a plain model has them, for parameters at random; what is wrong is found; every failure of a
  * backend leaves nothing behind.
  *
  * Labels: threads

@@ -45,22 +45,26 @@ static int page_span(struct paging_agent *agent, struct share *s, uint64_t page)
 	return paging_span_put(agent, &span);
 }
 
+/* A word that is read and changed is one access. */
 static int page_elements(struct paging_agent *agent, struct share *s, uint64_t page)
 {
 	const struct touch_pages_args *a = s->pages;
-	uint64_t value = touch_first(a->seed, page, a->times), word = 0;
+	uint64_t value = touch_first(a->seed, page, a->times);
 	int err = 0;
 
-	for (uint32_t j = 0; j < a->page_bytes / sizeof(word) && !err; j++) {
-		uint64_t offset = page * a->page_bytes + j * sizeof(word);
+	for (uint32_t j = 0; j < a->page_bytes / sizeof(value) && !err; j++) {
+		uint64_t offset = page * a->page_bytes + j * sizeof(value), word = 0;
 
-		if (a->access != TOUCH_WRITE)
+		if (a->access == TOUCH_BOTH) {
+			err = paging_add(agent, s->range, offset, sizeof(word), TOUCH_TIMES, &word);
+		} else if (a->access == TOUCH_READ) {
 			err = paging_read(agent, s->range, offset, &word, sizeof(word));
+		} else {
+			uint64_t new = value + j *TOUCH_STEP;
+
+			err = paging_write(agent, s->range, offset, &new, sizeof(new));
+		}
 		s->sum += word;
-		word = a->access == TOUCH_BOTH ? word + TOUCH_TIMES : value + j * TOUCH_STEP;
-		if (!err && a->access != TOUCH_READ)
-			err = paging_write(agent, s->range, offset, &word, sizeof(word));
-		word = 0;
 	}
 	return err;
 }

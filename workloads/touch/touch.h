@@ -54,7 +54,7 @@ struct touch_result {
 	char wrong[128];		  /* what was not, else empty */
 };
 
-/* -EINVAL: a figure out of range, err says which. For programs that want to know before they run. */
+/* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */
 WEIR_MUST_CHECK int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes);
 
 /*
