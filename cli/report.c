@@ -22,6 +22,7 @@
 #include "cli/report_page.h"
 #include "cli/report_plot.h"
 #include "cli/report_read.h"
+#include "cli/report_touch.h"
 
 enum { EXIT_BAD = 2 };
 
@@ -162,7 +163,7 @@ static int read_file(struct report *r, const char *name, char **text, size_t *by
 static int read_results(struct report *r, const char *name)
 {
 	const char *called = strcmp(name, "-") == 0 ? "standard input" : name;
-	size_t bytes = 0, before = r->results.nr;
+	size_t bytes = 0, before = r->results.nr + r->results.nr_touch;
 	char *text = NULL;
 	int rc = read_file(r, name, &text, &bytes);
 
@@ -170,7 +171,7 @@ static int read_results(struct report *r, const char *name)
 		return rc;
 	rc = report_read(text, bytes, called, &r->results, r->err, sizeof(r->err));
 	free(text);
-	if (!rc && r->results.nr == before) {
+	if (!rc && r->results.nr + r->results.nr_touch == before) {
 		snprintf(r->err, sizeof(r->err),
 			 "%.200s: no results in it: give a file of `weir bench --json`", called);
 		report_printable(r->err);
@@ -204,7 +205,8 @@ static int read_all(struct report *r)
 
 static void draw(struct canvas *canvas, const struct page *page, const struct page_chart *chart)
 {
-	const struct report_set *set = &page->sets->set[chart->set];
+	const struct report_sets *sets = page->sets;
+	const struct report_set *set = &sets->set[chart->set];
 
 	switch (chart->kind) {
 	case CHART_EPOCHS:
@@ -215,6 +217,9 @@ static void draw(struct canvas *canvas, const struct page *page, const struct pa
 		break;
 	case CHART_TRAFFIC:
 		chart_traffic(canvas, page->sets, set);
+		break;
+	case CHART_TOUCH:
+		touch_chart(canvas, sets->results);
 		break;
 	case CHART_RESIDENCY:
 		chart_residency(canvas, page->timeline);

@@ -11,16 +11,17 @@
 #include "cli/report_style.h"
 #include "cli/report_tables.h"
 #include "cli/report_text.h"
+#include "cli/report_touch.h"
 
 /* ------------------------------------------------------------------ what is on it */
 
 static void add_chart(struct page *page, enum chart_kind kind, size_t set)
 {
-	static const char *const names[] = {"epochs", "time", "traffic", "residency"};
+	static const char *const names[] = {"epochs", "time", "traffic", "table", "residency"};
 	struct page_chart *chart = &page->chart[page->nr_charts++];
 
 	*chart = (struct page_chart){.kind = kind, .set = set};
-	if (kind == CHART_RESIDENCY)
+	if (kind == CHART_RESIDENCY || kind == CHART_TOUCH)
 		snprintf(chart->name, sizeof(chart->name), "%s", names[kind]);
 	else
 		snprintf(chart->name, sizeof(chart->name), "%zu-%s", set + 1, names[kind]);
@@ -41,6 +42,9 @@ void page_plan(struct page *page, const struct report_sets *sets,
 		if (chart_has_traffic(sets, set))
 			add_chart(page, CHART_TRAFFIC, i);
 	}
+	page->nr_results += sets->results->nr_touch;
+	if (touch_has_chart(sets->results))
+		add_chart(page, CHART_TOUCH, 0);
 	if (timeline)
 		add_chart(page, CHART_RESIDENCY, 0);
 }
@@ -187,6 +191,9 @@ static const struct chart_words chart_words[] = {
 		{"What crosses the links", "Bytes over the links by cause",
 		 "For each manager and size a bar for each link and direction, divided by "
 		 "why the bytes were moved. The table of results has the sums."},
+	[CHART_TOUCH] = {"A table that is touched", "Bytes a second by manager",
+			 "For each case a row for each manager: what its kernel read and wrote a "
+			 "second, on a logarithmic scale. The table has the figures."},
 	[CHART_RESIDENCY] = {"What is resident when", "Resident bytes over time",
 			     "For each run a curve for each memory: bytes resident in it over the "
 			     "time of the run."},
@@ -206,10 +213,18 @@ static void put_sentences_of(FILE *out, const struct page *page, const struct pa
 	case CHART_TRAFFIC:
 		text_traffic(out, page->sets, set);
 		break;
+	case CHART_TOUCH:
+		touch_text(out, page->sets->results);
+		break;
 	case CHART_RESIDENCY:
 		text_residency(out, page->timeline);
 		break;
 	}
+}
+
+static bool of_a_set(const struct page_chart *chart)
+{
+	return chart->kind != CHART_RESIDENCY && chart->kind != CHART_TOUCH;
 }
 
 static int put_chart(FILE *out, const struct page *page, const struct page_chart *chart)
@@ -219,8 +234,8 @@ static int put_chart(FILE *out, const struct page *page, const struct page_chart
 	char id[40];
 	int rc;
 
-	fprintf(out, "<%s id=\"%s\">%s</%s>\n", chart->kind == CHART_RESIDENCY ? "h2" : "h3",
-		chart->name, words->heading, chart->kind == CHART_RESIDENCY ? "h2" : "h3");
+	fprintf(out, "<%s id=\"%s\">%s</%s>\n", of_a_set(chart) ? "h3" : "h2", chart->name,
+		words->heading, of_a_set(chart) ? "h3" : "h2");
 	if (!sentences_open(&sentences))
 		return -ENOMEM;
 	put_sentences_of(sentences.stream, page, chart);
@@ -310,6 +325,7 @@ static void put_words(FILE *out, const struct report_sets *sets)
 		{"uvm+prefetch+max", "both"},
 		{"weir",
 		 "planned residency: moved before use, and used in place where that is less"},
+		{"weir-paged", "kernels bring pages from the host into frames themselves"},
 	};
 	static const struct explanation always[] = {
 		{"lower bound", "a time that no manager can beat with this memory on this machine"},
@@ -347,7 +363,7 @@ static int put_set(FILE *out, const struct page *page, size_t i)
 	if (!chart_has_parts(page->sets, set))
 		fputs("<p>No run got through, so there is nothing to draw.</p>\n", out);
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)
-		if (page->chart[k].kind != CHART_RESIDENCY && page->chart[k].set == i)
+		if (of_a_set(&page->chart[k]) && page->chart[k].set == i)
 			rc = put_chart(out, page, &page->chart[k]);
 	table_results(out, page->sets, set);
 	fputs("</section>\n", out);
@@ -367,8 +383,10 @@ int page_write(FILE *out, const struct page *page)
 	for (size_t i = 0; i < page->sets->nr && !rc; i++)
 		rc = put_set(out, page, i);
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)
-		if (page->chart[k].kind == CHART_RESIDENCY)
+		if (!of_a_set(&page->chart[k]))
 			rc = put_chart(out, page, &page->chart[k]);
+	if (page->sets->results->nr_touch)
+		touch_table(out, page->sets->results);
 	if (!rc)
 		rc = put_comparisons(out, page->sets);
 	put_words(out, page->sets);

@@ -11,7 +11,7 @@
 
 #define REPORT_PAGE_BYTES_MAX 1000000
 
-enum chart_kind { CHART_EPOCHS, CHART_PARTS, CHART_TRAFFIC, CHART_RESIDENCY };
+enum chart_kind { CHART_EPOCHS, CHART_PARTS, CHART_TRAFFIC, CHART_TOUCH, CHART_RESIDENCY };
 
 /* A chart that the page shows. gnuplot's files of it are named after it. */
 struct page_chart {
@@ -21,7 +21,7 @@ struct page_chart {
 	char *wide, *narrow; /* gnuplot's SVG; owned */
 };
 
-#define PAGE_CHARTS_MAX (3 * REPORT_SETS_MAX + 1)
+#define PAGE_CHARTS_MAX (3 * REPORT_SETS_MAX + 2)
 
 struct page {
 	const struct report_sets *sets;

@@ -130,6 +130,11 @@ static int get_numbers(struct report_source *source, const json_t *object,
 
 #define NR_OF(array) (sizeof(array) / sizeof(*(array)))
 
+static bool is_touch(const struct report_result *result)
+{
+	return strcmp(result->workload, "pagein") == 0 || strcmp(result->workload, "gups") == 0;
+}
+
 static int read_parameters(struct report_source *source, struct report_result *result)
 {
 	const struct number_member members[] = {
@@ -154,11 +159,52 @@ static int read_parameters(struct report_source *source, struct report_result *r
 		err = get_text(source, parameters, "graph", &result->graph);
 	if (!err)
 		err = get_text(source, parameters, "device", &result->device);
-	if (!err && !(result->nodes > 0))
+	if (!err && !is_touch(result) && !(result->nodes > 0))
 		err = report_refuse(
 			source,
 			"\"parameters\" lacks \"nodes\": give a file of `weir bench --json`");
 	return err;
+}
+
+/* What only pagein and gups have. */
+static int read_touch(struct report_source *source, struct report_result *result)
+{
+	json_t *parameters, *pages;
+	int err = get_object(source, result->json, "parameters", &parameters);
+
+	if (!err)
+		err = get_object(source, result->json, "pages", &pages);
+	if (!err) {
+		const struct number_member of[] = {{"bytes", &result->bytes},
+						   {"page_bytes", &result->page_bytes}};
+		const struct number_member moved[] = {{"in", &result->pages_in},
+						      {"out", &result->pages_out},
+						      {"in_place", &result->pages_in_place}};
+		const struct number_member rates[] = {
+			{"useful_bytes_per_s", &result->useful_bytes_per_s},
+			{"updates_per_s", &result->updates_per_s}};
+
+		err = get_numbers(source, parameters, of, NR_OF(of));
+		if (!err)
+			err = get_numbers(source, pages, moved, NR_OF(moved));
+		if (!err)
+			err = get_numbers(source, result->json, rates, NR_OF(rates));
+	}
+	if (!err)
+		err = get_text(source, parameters, "pattern", &result->pattern);
+	if (!err)
+		err = get_text(source, parameters, "access", &result->access);
+	if (err)
+		return err;
+	result->elements = json_is_true(json_object_get(parameters, "elements"));
+	result->warm = json_is_true(json_object_get(parameters, "warm"));
+	/* Sizes that can be told in bytes. */
+	if (result->bytes >= 1 && result->page_bytes >= 1 && result->bytes < 1e18 &&
+	    result->page_bytes < 1e18 && !(result->budget_bytes >= 1e18))
+		return 0;
+	return report_refuse(source,
+			     "\"parameters\" lacks \"bytes\" or \"page_bytes\", or they are "
+			     "no sizes: give a file of `weir bench --json`");
 }
 
 static int read_status(struct report_source *source, struct report_result *result)
@@ -384,7 +430,25 @@ static int read_result(struct report_source *source, struct report_result *resul
 		err = read_parameters(source, result);
 	if (!err)
 		err = read_status(source, result);
-	return err ? err : read_measures(source, result);
+	if (!err)
+		err = read_measures(source, result);
+	return !err && is_touch(result) ? read_touch(source, result) : err;
+}
+
+/* The last result was read whole: one of pagein or gups goes to its own. */
+static int set_apart(struct report_results *results)
+{
+	struct report_result *last = &results->result[results->nr - 1], *moved;
+
+	if (!is_touch(last))
+		return 0;
+	moved = reallocarray(results->touch, results->nr_touch + 1, sizeof(*moved));
+	if (!moved)
+		return -ENOMEM;
+	results->touch = moved;
+	moved[results->nr_touch++] = *last;
+	results->nr--;
+	return 0;
 }
 
 static int append(struct report_source *source, struct report_results *results, json_t *json,
@@ -392,7 +456,7 @@ static int append(struct report_source *source, struct report_results *results, 
 {
 	struct report_result *moved;
 
-	if (results->nr == REPORT_RESULTS_MAX)
+	if (results->nr + results->nr_touch == REPORT_RESULTS_MAX)
 		return report_refuse(source, "more than %d results: give fewer files",
 				     REPORT_RESULTS_MAX);
 	moved = reallocarray(results->result, results->nr + 1, sizeof(*moved));
@@ -431,7 +495,9 @@ static int read_line(struct report_source *source, const char *line, size_t byte
 				     error.text);
 	err = append(source, results, json, &result);
 	json_decref(json);
-	return err ? err : read_result(source, result);
+	if (!err)
+		err = read_result(source, result);
+	return err ? err : set_apart(results);
 }
 
 int report_read(const char *text, size_t bytes, const char *file, struct report_results *results,
@@ -460,6 +526,9 @@ void report_results_fini(struct report_results *results)
 {
 	for (size_t i = 0; i < results->nr; i++)
 		json_decref(results->result[i].json);
+	for (size_t i = 0; i < results->nr_touch; i++)
+		json_decref(results->touch[i].json);
 	free(results->result);
+	free(results->touch);
 	*results = (struct report_results){0};
 }

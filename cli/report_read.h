@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
- * workload, parameters.nodes, machine, manager, status. Everything else may be missing or null,
+ * workload, parameters.nodes (of pagein and gups bytes and page_bytes), machine, manager, status. Everything else may be missing or null,
  * which is "not known" (NaN, NULL), but not of the wrong kind. Members that are not known here are
  * passed over, so that later versions can say more.
  */
@@ -52,13 +52,19 @@ struct report_result {
 	double faults, first_touches;
 	double peak_bytes; /* of all memories together */
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
+	/* Of pagein and gups alone: */
+	const char *pattern, *access; /* or NULL */
+	bool elements, warm;
+	double bytes, page_bytes, useful_bytes_per_s, updates_per_s;
+	double pages_in, pages_out, pages_in_place;
 	int passed;		       /* 1, 0; -1: not compared */
 	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
 };
 
+/* Those of pagein and gups, which have no nodes, are kept apart. */
 struct report_results {
-	struct report_result *result;
-	size_t nr;
+	struct report_result *result, *touch;
+	size_t nr, nr_touch;
 };
 
 /**

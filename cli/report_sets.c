@@ -235,6 +235,15 @@ static void add_manager(struct report_sets *sets, const char *name, size_t slot)
 	sets->manager[sets->nr_managers++] = name;
 }
 
+size_t report_manager_slot(const char *name)
+{
+	size_t slot = 0;
+
+	while (slot < NR_KNOWN && strcmp(known_managers[slot], name) != 0)
+		slot++;
+	return slot;
+}
+
 static int list_managers(const struct report_results *results, struct report_sets *sets, char *err,
 			 size_t err_bytes)
 {
@@ -475,8 +484,8 @@ int report_sets_make(const struct report_results *results, struct report_sets *s
 	struct making m = {.results = results, .sets = sets};
 	int rc;
 
-	*sets = (struct report_sets){0};
-	m.group = calloc(results->nr, sizeof(*m.group));
+	*sets = (struct report_sets){.results = results};
+	m.group = calloc(results->nr + 1, sizeof(*m.group));
 	if (!m.group)
 		return -ENOMEM;
 	group_results(&m);

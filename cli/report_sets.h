@@ -37,6 +37,7 @@ struct report_set {
 
 struct report_sets {
 	const char *manager[REPORT_MANAGERS_MAX]; /* those that weir has first, in its order */
+	const struct report_results *results;	  /* that they are of; borrowed */
 	size_t slot[REPORT_MANAGERS_MAX]; /* of colours and marks, the same in every report */
 	size_t nr_managers;
 	struct report_set set[REPORT_SETS_MAX];
@@ -54,6 +55,10 @@ int report_sets_make(const struct report_results *results, struct report_sets *s
 		     size_t err_bytes);
 
 void report_sets_fini(struct report_sets *sets);
+
+/* The slot of a manager by its name, the same in every report; the first that is left for those
+ * that have none. */
+size_t report_manager_slot(const char *name);
 
 /* The time of a manager in a case; NaN: it has none. */
 double report_epoch_s(const struct report_case *c, size_t manager);

@@ -117,6 +117,23 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	bench gups 2 --manager zerocopy,weir-paged --bytes 1MiB --updates 1k --gpu-budget 50%
 )
 
+# A page of all of them: a row a result with its rate, and a chart.
+"$weir" report "$dir/all.json" -o "$dir/page.html" || fail "no page"
+python3 - "$dir/all.json" "$dir/page.html" <<'PY' || fail "the page is not right"
+import json, re, sys
+
+results = [json.loads(line) for line in open(sys.argv[1])]
+page = open(sys.argv[2]).read()
+rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
+rows = [row for row in rows if row and row[0].startswith(("pagein, ", "gups, "))]
+assert len(rows) == len(results) > 40, (len(rows), len(results))
+for row, r in zip(rows, results):
+    assert row[1].endswith(r["manager"]), (row, r)
+    assert row[3] == "%.4g" % (r["useful_bytes_per_s"] / 1e9), (row, r)
+    assert row[-1] == "right", (row, r)
+assert page.count('class="wide"') >= 1 and page.count("A table that is touched") >= 1
+PY
+
 # ---------------------------------------------------------------- refused
 
 # refused TEXT ARGUMENT...: status 2 and one line with the text.

@@ -12,11 +12,11 @@
 
 struct share {
 	struct paging *pool;
-	uint32_t range;
 	const struct touch_pages_args *pages;	  /* or NULL */
 	const struct touch_updates_args *updates; /* or NULL */
-	uint32_t first, nr;			  /* which of how many shares it is */
 	uint64_t sum;
+	uint32_t range;
+	uint32_t first, nr; /* which of how many shares it is */
 	int err;
 };
 
