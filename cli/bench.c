@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir bench`, and in it the GCN; others are in bench_touch.c. Run a workload under several managers, each on a fresh machine, and report. The
+ * `weir bench`: run a workload under several managers, each on a fresh machine, and report. The
  * output is the same byte for byte whenever the same thing is simulated: it holds no time but
- * virtual time. What is run is in bench_options.c, how in bench_run.c, what is written in
- * bench_write.c.
+ * virtual time. Here is the GCN, others are in bench_touch.c. What is run is in bench_options.c,
+ * how in bench_run.c, what is written in bench_write.c.
  *
  * Exit status: 0; 1 when a run failed or its losses differ; 2 for bad input and for output that
  * cannot be written; 128 + n when stopped by signal n. Out of memory is a result.

@@ -63,7 +63,7 @@ _Static_assert((int)GUPS_NR <= (int)PAGEIN_NR, "values of either fit");
 			  "keep what a pass brought to the GPU for the next"},                 \
 		[BLOCKS] = {"blocks", "N", "WEIR_BLOCKS", blocks,                              \
 			    "blocks of a launch; 0: as many as are resident"},                 \
-		[THREADS] = {"threads", "N", "WEIR_BLOCK_THREADS", threads, "threads of a block"},   \
+		[THREADS] = {"threads", "N", "WEIR_BLOCK_THREADS", threads, "of a block"},     \
 		[AGENTS] = {"agents", "N", "WEIR_AGENTS", "1",                                 \
 			    "simulated: host threads that page (weir-paged)"},                 \
 		[SEED] = {"seed", "N", "WEIR_SEED", "2025", "of contents and updates"},        \
@@ -441,13 +441,13 @@ void bench_touch_help(enum touch_kind kind, FILE *out)
 	if (kind == TOUCH_PAGEIN) {
 		fputs("usage: weir bench pagein [options]\n\n"
 		      "Touch every page of a table in the host's memory once a pass, on this\n"
-		      "computer's GPU or a simulated machine, under several ways of holding it.\n\n",
+		      "computer's GPU or a simulated machine, under several ways to hold it.\n\n",
 		      out);
 		options_help(out, pagein_table, PAGEIN_NR);
 	} else {
 		fputs("usage: weir bench gups [options]\n\n"
-		      "Add to random words of a table in the host's memory, on this computer's GPU\n"
-		      "or a simulated machine, under several ways of holding it.\n\n",
+		      "Add to random words of a table in the host's memory, on this computer's\n"
+		      "GPU or a simulated machine, under several ways to hold it.\n\n",
 		      out);
 		options_help(out, gups_table, GUPS_NR);
 	}

@@ -168,8 +168,8 @@ void touch_table(FILE *out, const struct report_results *results)
 					     "pages in",	"out",	   "in place",
 					     "times the bound", "contents"};
 
-	fputs("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"Results of pagein and "
-	      "gups\">\n<table>\n<caption>Results of pagein and gups</caption>\n<thead><tr>"
+	fputs("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"Results of pagein "
+	      "and gups\">\n<table>\n<caption>Results of pagein and gups</caption>\n<thead><tr>"
 	      "<th scope=\"col\" class=\"l\">case</th><th scope=\"col\" class=\"l\">manager</th>",
 	      out);
 	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++)

@@ -77,7 +77,7 @@ static int run(struct weir_machine *machine, const char *name, const struct touc
 static void run_everywhere(const struct touch_params *p, uint64_t frame_bytes)
 {
 	struct manager_stats stats;
-	struct touch_result r;
+	struct touch_result r = {0};
 	char err[256];
 
 	for (size_t i = 0; i < NR_MANAGERS; i++) {
@@ -173,7 +173,7 @@ static void wrong_found(const struct touch_params *p, uint64_t least, uint64_t a
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct manager_config config = {.machine = machine, .options = ""};
 	struct manager_ops ops;
-	struct touch_result r;
+	struct touch_result r = {0};
 	struct manager *m;
 	char err[256];
 
@@ -214,7 +214,7 @@ static void test_touch_pages(void **state)
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct touch_params p = usual;
 	struct manager_stats stats;
-	struct touch_result r;
+	struct touch_result r = {0};
 	char err[256];
 
 	(void)state;
@@ -256,7 +256,7 @@ static void test_touch_bound(void **state)
 			struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 			struct touch_bound held = {0, frames};
 			struct touch_params p = usual;
-			struct touch_result r;
+			struct touch_result r = {0};
 			char err[256];
 			double bound_s;
 
@@ -282,7 +282,7 @@ static void test_touch_refused(void **state)
 	struct weir_machine *machine = open_machine(WEIR_DATA_PHANTOM);
 	struct touch_params p = usual;
 	struct manager_stats stats;
-	struct touch_result r;
+	struct touch_result r = {0};
 	char err[256];
 
 	(void)state;
@@ -322,7 +322,7 @@ static void test_touch_interrupted(void **state)
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct touch_params p = usual;
 	struct manager_stats stats;
-	struct touch_result r;
+	struct touch_result r = {0};
 	char err[256];
 
 	(void)state;
@@ -345,7 +345,7 @@ static void faults(const char *name, const struct touch_params *p)
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;
 		struct manager_stats stats;
-		struct touch_result r;
+		struct touch_result r = {0};
 		char err[256];
 		int ret;
 

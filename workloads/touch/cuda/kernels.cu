@@ -3,6 +3,7 @@
  * The kernels that touch a table, on the GPU. Each is one template over two ways to the table, by
  * address and paged, with the same loops, width and unrolling: so what they differ by is paging.
  */
+#include <atomic>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +45,27 @@ static int launched(const char *kernel)
 		return 0;
 	snprintf(error_text, sizeof(error_text), "%s: %s (%s)", kernel, cudaGetErrorString(result),
 		 cudaGetErrorName(result));
+	return -EIO;
+}
+
+/*
+ * Have the runtime hold the device's primary context itself, so that what it has loaded there
+ * outlives a machine that is closed and opened again. Once for each device that is used.
+ */
+static int context_hold(void)
+{
+	static std::atomic<uint64_t> held; /* relaxed: doing it twice does no harm */
+	int device;
+	cudaError_t result = cudaGetDevice(&device);
+
+	if (result == cudaSuccess && !(held.load(std::memory_order_relaxed) >> device % 64 & 1)) {
+		result = cudaSetDevice(device);
+		held.fetch_or(UINT64_C(1) << device % 64, std::memory_order_relaxed);
+	}
+	if (result == cudaSuccess)
+		return 0;
+	cudaGetLastError();
+	snprintf(error_text, sizeof(error_text), "cudaSetDevice: %s", cudaGetErrorString(result));
 	return -EIO;
 }
 
@@ -319,7 +341,9 @@ static int launch(const char *name, K kernel, const struct touch_shape &shape, v
 
 	if (!shape.threads || shape.threads % 32 || shape.threads > TOUCH_CUDA_THREADS_MAX)
 		return refused(name, "no whole warps");
-	err = blocks_of(kernel, shape, &blocks);
+	err = context_hold();
+	if (!err)
+		err = blocks_of(kernel, shape, &blocks);
 	if (err)
 		return err;
 	kernel<<<blocks, shape.threads, 0, (cudaStream_t)stream>>>(*args);
@@ -388,8 +412,11 @@ int touch_cuda_paged_updates(void *stream, const void *args)
 
 int touch_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
 {
-	int err = weir_paged_kernels_cuda.home(stream, view, evict);
+	int err = context_hold();
 
+	if (err)
+		return err;
+	err = weir_paged_kernels_cuda.home(stream, view, evict);
 	if (err)
 		snprintf(error_text, sizeof(error_text), "bringing pages home failed");
 	return err;
@@ -398,8 +425,11 @@ int touch_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
 int touch_cuda_settle(void *stream, const struct weir_paged_view *view,
 		      struct weir_paged_left *left)
 {
-	int err = weir_paged_kernels_cuda.settle(stream, view, left);
+	int err = context_hold();
 
+	if (err)
+		return err;
+	err = weir_paged_kernels_cuda.settle(stream, view, left);
 	if (err)
 		snprintf(error_text, sizeof(error_text), "taking pins back failed");
 	return err;
