@@ -42,8 +42,9 @@ void page_plan(struct page *page, const struct report_sets *sets,
 		if (chart_has_traffic(sets, set))
 			add_chart(page, CHART_TRAFFIC, i);
 	}
-	page->nr_results += sets->results->nr_touch;
-	if (touch_has_chart(sets->results))
+	if (sets->results)
+		page->nr_results += sets->results->nr_touch;
+	if (sets->results && touch_has_chart(sets->results))
 		add_chart(page, CHART_TOUCH, 0);
 	if (timeline)
 		add_chart(page, CHART_RESIDENCY, 0);
@@ -385,7 +386,7 @@ int page_write(FILE *out, const struct page *page)
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)
 		if (!of_a_set(&page->chart[k]))
 			rc = put_chart(out, page, &page->chart[k]);
-	if (page->sets->results->nr_touch)
+	if (page->sets->results && page->sets->results->nr_touch)
 		touch_table(out, page->sets->results);
 	if (!rc)
 		rc = put_comparisons(out, page->sets);

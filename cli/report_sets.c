@@ -185,7 +185,7 @@ static struct report_set *set_for(struct making *m, size_t *group_of_set, size_t
 static int divide(struct making *m, char *err, size_t err_bytes)
 {
 	size_t group_of_set[REPORT_SETS_MAX] = {0};
-	enum split *split = calloc(m->nr_groups, sizeof(*split));
+	enum split *split = calloc(m->nr_groups + 1, sizeof(*split));
 	int rc = split ? 0 : -ENOMEM;
 
 	for (size_t g = 0; g < m->nr_groups && !rc; g++)

@@ -37,7 +37,7 @@ struct report_set {
 
 struct report_sets {
 	const char *manager[REPORT_MANAGERS_MAX]; /* those that weir has first, in its order */
-	const struct report_results *results;	  /* that they are of; borrowed */
+	const struct report_results *results;	  /* that they are of; borrowed; NULL: none */
 	size_t slot[REPORT_MANAGERS_MAX]; /* of colours and marks, the same in every report */
 	size_t nr_managers;
 	struct report_set set[REPORT_SETS_MAX];

@@ -12,6 +12,7 @@
 #include "cli/report_charts.h"
 #include "cli/report_page.h"
 #include "cli/report_read.h"
+#include "cli/report_touch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -43,6 +44,8 @@ static void draw(const struct page *page, const struct page_chart *chart, double
 		chart_parts(&canvas, page->sets, set);
 	else if (chart->kind == CHART_TRAFFIC)
 		chart_traffic(&canvas, page->sets, set);
+	else if (chart->kind == CHART_TOUCH)
+		touch_chart(&canvas, page->sets->results);
 	else
 		chart_residency(&canvas, page->timeline);
 	check(canvas.height > 0 && canvas.height < 1e6);

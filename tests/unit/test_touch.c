@@ -76,7 +76,7 @@ static int run(struct weir_machine *machine, const char *name, const struct touc
 
 static void run_everywhere(const struct touch_params *p, uint64_t frame_bytes)
 {
-	struct manager_stats stats;
+	struct manager_stats stats = {.block_bytes = 0};
 	struct touch_result r = {0};
 	char err[256];
 
@@ -213,7 +213,7 @@ static void test_touch_pages(void **state)
 {
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct touch_params p = usual;
-	struct manager_stats stats;
+	struct manager_stats stats = {.block_bytes = 0};
 	struct touch_result r = {0};
 	char err[256];
 
@@ -247,7 +247,7 @@ static void test_touch_pages(void **state)
 static void test_touch_bound(void **state)
 {
 	struct weir_machine_desc desc;
-	struct manager_stats stats;
+	struct manager_stats stats = {.block_bytes = 0};
 
 	(void)state;
 	machine_of(&desc);
@@ -281,7 +281,7 @@ static void test_touch_refused(void **state)
 {
 	struct weir_machine *machine = open_machine(WEIR_DATA_PHANTOM);
 	struct touch_params p = usual;
-	struct manager_stats stats;
+	struct manager_stats stats = {.block_bytes = 0};
 	struct touch_result r = {0};
 	char err[256];
 
@@ -321,7 +321,7 @@ static void test_touch_interrupted(void **state)
 	uint32_t at = 2;
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct touch_params p = usual;
-	struct manager_stats stats;
+	struct manager_stats stats = {.block_bytes = 0};
 	struct touch_result r = {0};
 	char err[256];
 
@@ -344,7 +344,7 @@ static void faults(const char *name, const struct touch_params *p)
 		struct weir_machine_desc desc;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;
-		struct manager_stats stats;
+		struct manager_stats stats = {.block_bytes = 0};
 		struct touch_result r = {0};
 		char err[256];
 		int ret;
