@@ -2,8 +2,8 @@
 /*
  * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
  * workload, parameters.nodes (of pagein and gups bytes and page_bytes), machine, manager, status.
- * Everything else may be missing or null, which is "not known" (NaN, NULL), but not of the wrong kind. Members that are not known here are
- * passed over, so that later versions can say more.
+ * Everything else may be missing or null, which is "not known" (NaN, NULL), but not of the wrong
+ * kind. Members that are not known here are passed over, so that later versions can say more.
  */
 #ifndef WEIR_CLI_REPORT_READ_H
 #define WEIR_CLI_REPORT_READ_H
