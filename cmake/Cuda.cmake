@@ -32,6 +32,11 @@ set(cuda_options -std=c++17 -O2 -lineinfo ${WEIR_CUDA_FLAGS} -I${PROJECT_SOURCE_
 if(WEIR_WERROR)
 	list(APPEND cuda_options -Werror all-warnings)
 endif()
+# A tenth of the size, where nvcc can do it: what is built here may be carried to a GPU.
+execute_process(COMMAND ${WEIR_NVCC} --help OUTPUT_VARIABLE nvcc_help ERROR_QUIET)
+if(nvcc_help MATCHES "-compress-mode")
+	list(APPEND cuda_options -compress-mode=size)
+endif()
 
 set(cuda_link_options ${WEIR_CUDA_FLAGS} -cudart static -cudadevrt none
 	-Xcompiler -static-libstdc++,-static-libgcc)
