@@ -41,7 +41,7 @@ enum touch_option {
 	SHARED_NR
 };
 
-enum pagein_option { PATTERN = SHARED_NR, ACCESS, ELEMENTS, PAGEIN_NR };
+enum pagein_option { PATTERN = SHARED_NR, ACCESS, TOUCH, ELEMENTS, PAGEIN_NR };
 enum gups_option { UPDATES = SHARED_NR, GUPS_NR };
 
 _Static_assert((int)GUPS_NR <= (int)PAGEIN_NR, "values of either fit");
@@ -78,6 +78,8 @@ static const struct option_def pagein_table[PAGEIN_NR] = {
 	[PATTERN] = {"pattern", "P,...", "WEIR_PATTERN", "stream", "stream, random or strided"},
 	[ACCESS] = {"access", "A", "WEIR_ACCESS", "read",
 		    "read, write (every word overwritten) or both"},
+	[TOUCH] = {"touch", "P%", "WEIR_TOUCH", "100%",
+		   "of the pages in a pass, the first of the pattern; others: read only"},
 	[ELEMENTS] = {"elements", NULL, NULL, NULL, "access word by word, not page by page"},
 };
 
@@ -268,11 +270,16 @@ struct touch_params bench_touch_case(const struct bench_touch_params *p, uint64_
 				     uint64_t page_bytes, enum touch_pattern pattern)
 {
 	uint64_t updates = bytes / sizeof(uint64_t) * UPDATES_A_WORD;
+	const uint64_t nr_pages = bytes / page_bytes;
+	double pages = p->touch_fraction < 1 ? p->touch_fraction * (double)nr_pages : 0;
 
 	if (updates > UPDATES_PRESET_MAX)
 		updates = UPDATES_PRESET_MAX;
+	if (pages && pages < 1)
+		pages = 1;
 	return (struct touch_params){
 		.kind = p->kind,
+		.pages = (uint64_t)pages,
 		.bytes = bytes,
 		.page_bytes = (uint32_t)page_bytes,
 		.updates = p->updates ? p->updates : updates,
@@ -349,6 +356,8 @@ static int read_table(struct bench_reader *r, struct bench_touch_params *p)
 		err = read_list(r, PATTERN, TOUCH_PATTERN_NR, read_pattern, p, &p->nr_patterns);
 		if (!err)
 			err = read_access(r, p);
+		if (!err)
+			err = bench_read_percent(r, TOUCH, &p->touch_fraction);
 	} else if (!err) {
 		p->pattern[0] = TOUCH_RANDOM;
 		p->nr_patterns = 1;

@@ -20,6 +20,7 @@ struct bench_touch_params {
 	enum touch_pattern pattern[TOUCH_PATTERN_NR];
 	unsigned int nr_bytes, nr_page_bytes, nr_patterns;
 	enum touch_access access;
+	double touch_fraction; /* of the pages, in a pass; 0: gups */
 	bool elements, warm;
 	uint64_t updates; /* a pass; 0: by the table */
 	uint32_t blocks, threads, agents;

@@ -176,7 +176,8 @@ static int read_touch(struct report_source *source, struct report_result *result
 		err = get_object(source, result->json, "pages", &pages);
 	if (!err) {
 		const struct number_member of[] = {{"bytes", &result->bytes},
-						   {"page_bytes", &result->page_bytes}};
+						   {"page_bytes", &result->page_bytes},
+						   {"touched_pages", &result->touched_pages}};
 		const struct number_member moved[] = {{"in", &result->pages_in},
 						      {"out", &result->pages_out},
 						      {"in_place", &result->pages_in_place}};

@@ -52,13 +52,13 @@ struct report_result {
 	double faults, first_touches;
 	double peak_bytes; /* of all memories together */
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
-	/* Of pagein and gups alone: */
-	const char *pattern, *access; /* or NULL */
-	bool elements, warm;
-	double bytes, page_bytes, useful_bytes_per_s, updates_per_s;
-	double pages_in, pages_out, pages_in_place;
 	int passed;		       /* 1, 0; -1: not compared */
 	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
+	/* Of pagein and gups alone: */
+	bool elements, warm;
+	const char *pattern, *access; /* or NULL */
+	double bytes, page_bytes, touched_pages, useful_bytes_per_s, updates_per_s;
+	double pages_in, pages_out, pages_in_place;
 };
 
 /* Those of pagein and gups, which have no nodes, are kept apart. */

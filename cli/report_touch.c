@@ -22,6 +22,12 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Or neither is known. */
+static bool same_number(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b));
+}
+
 /* All but the manager. */
 static bool same_case(const struct report_result *a, const struct report_result *b)
 {
@@ -29,18 +35,24 @@ static bool same_case(const struct report_result *a, const struct report_result 
 	       same_text(a->pattern, b->pattern) && same_text(a->access, b->access) &&
 	       a->bytes == b->bytes && a->page_bytes == b->page_bytes &&
 	       a->elements == b->elements && a->warm == b->warm &&
+	       same_number(a->touched_pages, b->touched_pages) &&
 	       report_same_budget(a->budget_bytes, b->budget_bytes);
 }
 
 static const char *case_text(const struct report_result *r, char *text, size_t bytes)
 {
 	char table[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES] = "not known";
+	char part[40] = "";
 
+	if (r->touched_pages * r->page_bytes < r->bytes)
+		snprintf(part, sizeof(part), ", %.3g %% of it",
+			 100 * r->touched_pages * r->page_bytes / r->bytes);
 	if (!isnan(r->budget_bytes))
 		size_format((uint64_t)r->budget_bytes, budget, sizeof(budget));
-	snprintf(text, bytes, "%s, %s%s%s%s%s: %s in pages of %s, budget %s, on %.40s", r->workload,
-		 r->pattern ? r->pattern : "", r->access ? " " : "", r->access ? r->access : "",
-		 r->elements ? ", word by word" : "", r->warm ? ", warm" : "",
+	snprintf(text, bytes, "%s, %s%s%s%s%s%s: %s in pages of %s, budget %s, on %.40s",
+		 r->workload, r->pattern ? r->pattern : "", r->access ? " " : "",
+		 r->access ? r->access : "", r->elements ? ", word by word" : "",
+		 r->warm ? ", warm" : "", part,
 		 size_format((uint64_t)r->bytes, table, sizeof(table)),
 		 size_format((uint64_t)r->page_bytes, page, sizeof(page)), budget, r->machine);
 	return text;

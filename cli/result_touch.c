@@ -15,6 +15,9 @@ void result_touch_parameters(FILE *out, const struct result_touch *touch)
 	fprintf(out, "\"bytes\":%" PRIu64 ",\"page_bytes\":%" PRIu32, p->bytes, p->page_bytes);
 	fprintf(out, ",\"pattern\":\"%s\",\"access\":\"%s\",\"elements\":%s",
 		touch_pattern_name(p->pattern), touch_access_name(p->access), truth(p->elements));
+	if (p->kind == TOUCH_PAGEIN)
+		fprintf(out, ",\"touched_pages\":%" PRIu64,
+			p->pages ? p->pages : p->bytes / p->page_bytes);
 	if (p->kind == TOUCH_GUPS)
 		fprintf(out, ",\"updates\":%" PRIu64, p->updates);
 	fprintf(out, ",\"warm\":%s,\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32, truth(p->warm),

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "managers/manager.h"
 #include "src/backend/backend.h"
@@ -23,6 +24,8 @@ struct paged_range {
 	/* What the last launch said of it: bytes of one access, and which ways. */
 	uint64_t granule;
 	bool reads, writes;
+	/* Of launches before that said otherwise: accesses in place, and their bytes. */
+	uint64_t nr_in_place, in_place_bytes[WEIR_DIRECTION_NR];
 };
 
 struct paged_manager {
@@ -306,12 +309,43 @@ static int launch_simulated(struct paged_manager *m, const struct weir_launch *l
 	return weir_launch(m->stream, &traffic);
 }
 
+static void in_place_add(const struct paged_range *r, uint64_t nr_in_place,
+			 uint64_t bytes[WEIR_DIRECTION_NR])
+{
+	uint64_t in_place = (nr_in_place - r->nr_in_place) * r->granule;
+
+	bytes[WEIR_TO_DEVICE] += r->reads ? in_place : 0;
+	bytes[WEIR_TO_HOST] += r->writes ? in_place : 0;
+}
+
+/* A launch says what an access in place is. What was counted before it is told by the last one. */
+static int range_said(struct paged_manager *m, const struct weir_use *use)
+{
+	struct paged_range *r = &m->range[m->open];
+	uint64_t granule = use->granule ? use->granule : view_page_bytes(&m->view);
+	bool reads = use->read_bytes > 0, writes = use->write_bytes > 0;
+	uint64_t nr;
+	int err;
+
+	if (r->granule == granule && r->reads == reads && r->writes == writes)
+		return 0;
+	err = r->granule ? weir_paged_stats(m->pool, &m->stats) : 0;
+	if (err)
+		return err;
+	nr = r->granule ? m->stats.range[m->open].nr[WEIR_PAGED_IN_PLACE] : 0;
+	in_place_add(r, nr, r->in_place_bytes);
+	r->nr_in_place = nr;
+	r->granule = granule;
+	r->reads = reads;
+	r->writes = writes;
+	return 0;
+}
+
 static int paged_launch(struct manager *base, const struct weir_launch *launch)
 {
 	struct paged_manager *m = paged_of(base);
 	struct backend *b = base->backend;
 	const struct weir_use *use = NULL;
-	struct paged_range *range;
 	int err;
 
 	for (uint32_t i = 0; i < launch->nr_uses && m->open != WEIR_PAGED_RANGES_MAX; i++)
@@ -322,10 +356,9 @@ static int paged_launch(struct manager *base, const struct weir_launch *launch)
 			  launch->kernel->name);
 		return -EINVAL;
 	}
-	range = &m->range[m->open];
-	range->granule = use->granule ? use->granule : view_page_bytes(&m->view);
-	range->reads = use->read_bytes > 0;
-	range->writes = use->write_bytes > 0;
+	err = range_said(m, use);
+	if (err)
+		return err;
 	err = paged_stream(base) ? weir_launch(m->stream, launch)
 				 : launch_simulated(m, launch, use);
 	if (err)
@@ -429,21 +462,24 @@ static int paged_read(struct manager *base, void *data, const void *addr, uint64
 
 /* ------------------------------------------------------------------ statistics */
 
-/* Of one range, added to what there is. In place, a count is an access of as many bytes as the last
+/* Of one range, added to what there is. In place, a count is an access of as many bytes as its
  * launch said. */
 static void range_stats_add(const struct paged_manager *m, uint32_t i, struct manager_stats *out)
 {
 	const struct weir_paged_range_stats *s = &m->stats.range[i];
 	const struct paged_range *r = &m->range[i];
-	uint64_t in_place = s->nr[WEIR_PAGED_IN_PLACE] * r->granule;
+	uint64_t in_place[WEIR_DIRECTION_NR];
+
+	memcpy(in_place, r->in_place_bytes, sizeof(in_place));
+	in_place_add(r, s->nr[WEIR_PAGED_IN_PLACE], in_place);
 
 	out->pages.nr_in += s->nr[WEIR_PAGED_IN];
 	out->pages.nr_out += s->nr[WEIR_PAGED_OUT];
 	out->pages.nr_in_place += s->nr[WEIR_PAGED_IN_PLACE];
 	out->pages.nr_waits += s->nr[WEIR_PAGED_WAIT];
 	out->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND] += s->in_bytes;
-	out->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] += r->reads ? in_place : 0;
-	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE] += r->writes ? in_place : 0;
+	for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+		out->bytes[way][WEIR_CAUSE_INPLACE] += in_place[way];
 	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] += s->out_bytes;
 }
 

@@ -30,9 +30,6 @@ __attribute__((format(printf, 3, 4))) void touch_fail(struct touch *t, int statu
 
 /* ---- right.c: what is in the table, and what it has to be */
 
-/* Write what is there before the first pass, and an empty sum. */
-void touch_fill(struct touch *t);
-
 /* What a pass that reads, of a table written t->times times, adds to *sum. */
 uint64_t touch_sum(const struct touch *t);
 

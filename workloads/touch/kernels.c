@@ -10,7 +10,7 @@ static void pages_cpu(const void *p)
 	const uint32_t nr = a->page_bytes / sizeof(*a->words);
 	uint64_t sum = 0;
 
-	for (uint64_t i = 0; i < a->order.nr; i++) {
+	for (uint64_t i = 0; i < a->order.nr_touched; i++) {
 		uint64_t page = touch_page_at(&a->order, i);
 		uint64_t *word = a->words + page * nr;
 		uint64_t value = touch_first(a->seed, page, a->times);

@@ -52,9 +52,9 @@ TOUCH_ANYWHERE uint64_t touch_update(uint64_t seed, uint64_t i)
 
 /* ------------------------------------------------------------------ orders */
 
-/* Pages 0 to nr - 1, each once. */
+/* Pages 0 to nr - 1, each once; the first nr_touched of this order are touched. */
 struct touch_order {
-	uint64_t nr;
+	uint64_t nr, nr_touched;
 	uint64_t stride;  /* from each to the next, modulo nr; has no divisor in common with it */
 	uint32_t nr_bits; /* at random: the least with 2^nr_bits >= nr; 0: not at random */
 };
@@ -95,9 +95,9 @@ struct touch_shape {
 };
 
 /*
- * Every word of every page once: read, and added to *sum; overwritten with what it is after `times`
- * writes; or both: read and added to the sum, then TOUCH_TIMES is added to it. elements: word by
- * word; else by whole pages.
+ * Every word of every page that is touched once: read, and added to *sum; overwritten with what it
+ * is after `times` writes; or both: read and added to the sum, then TOUCH_TIMES is added to it.
+ * elements: word by word; else by whole pages.
  */
 struct touch_pages_args {
 	uint64_t *words; /* aligned to 16; not looked at where the table is paged */

@@ -74,7 +74,7 @@ static int share_pages(struct paging_agent *agent, struct share *s)
 	const struct touch_pages_args *a = s->pages;
 	int err = 0;
 
-	for (uint64_t i = s->first; i < a->order.nr && !err; i += s->nr) {
+	for (uint64_t i = s->first; i < a->order.nr_touched && !err; i += s->nr) {
 		uint64_t page = touch_page_at(&a->order, i);
 
 		err = a->elements ? page_elements(agent, s, page) : page_span(agent, s, page);

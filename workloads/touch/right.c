@@ -11,45 +11,15 @@ static uint64_t page_words(const struct touch *t)
 	return t->p->page_bytes / sizeof(uint64_t);
 }
 
-/* The words of one page, written `times` times. */
-static void page_make(const struct touch *t, uint64_t page, uint64_t times, uint64_t *word)
-{
-	uint64_t value = touch_first(t->p->seed, page, times);
-
-	for (uint64_t j = 0; j < page_words(t); j++)
-		word[j] = value + j * TOUCH_STEP;
-}
-
-void touch_fill(struct touch *t)
-{
-	uint64_t nr_pages = t->buffer_bytes / t->p->page_bytes;
-	const uint64_t zero = 0;
-	int ret = t->m->ops->write(t->m, t->sum, t->phantom ? NULL : &zero, sizeof(zero));
-
-	if (ret)
-		touch_fail(t, ret, "clearing the sum failed: %s", weir_strerror(ret));
-	for (uint64_t page = 0; page < t->order.nr && !t->status; page += nr_pages) {
-		uint64_t nr = t->order.nr - page < nr_pages ? t->order.nr - page : nr_pages;
-		int err;
-
-		for (uint64_t i = 0; i < nr && !t->phantom; i++)
-			page_make(t, page + i, 0, t->buffer + i * page_words(t));
-		err = t->m->ops->write(t->m, t->words + page * page_words(t), t->buffer,
-				       nr * t->p->page_bytes);
-		if (err)
-			touch_fail(t, err, "filling the table failed: %s", weir_strerror(err));
-	}
-}
-
 uint64_t touch_sum(const struct touch *t)
 {
 	uint64_t nr = page_words(t), sum = 0;
 
 	if (t->p->access == TOUCH_WRITE)
 		return 0;
-	for (uint64_t page = 0; page < t->order.nr; page++)
-		sum += touch_first(t->p->seed, page, t->times);
-	return sum * nr + t->order.nr * (nr * (nr - 1) / 2) * TOUCH_STEP;
+	for (uint64_t i = 0; i < t->order.nr_touched; i++)
+		sum += touch_first(t->p->seed, touch_page_at(&t->order, i), t->times);
+	return sum * nr + t->order.nr_touched * (nr * (nr - 1) / 2) * TOUCH_STEP;
 }
 
 /* ------------------------------------------------------------------ the whole table */

@@ -67,6 +67,10 @@ int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes
 		what = "a pass has 1 to 2^32 updates";
 	else if (!gups && (p->pattern >= TOUCH_PATTERN_NR || p->access >= TOUCH_ACCESS_NR))
 		what = "no such pattern or access";
+	else if (!gups && p->pages > p->bytes / p->page_bytes)
+		what = "a pass touches at most the pages that there are";
+	else if (!gups && p->pages && p->access != TOUCH_READ)
+		what = "what is not wholly touched can be read only";
 	else if (p->passes <= p->warm_up)
 		what = "no pass is left after the warm-up";
 	else if (s->blocks > TOUCH_BLOCKS_MAX)
@@ -96,6 +100,7 @@ static struct touch_order order_of(const struct touch_params *p)
 {
 	struct touch_order order = {.nr = p->bytes / p->page_bytes, .stride = 1};
 
+	order.nr_touched = p->pages ? p->pages : order.nr;
 	if (p->kind == TOUCH_PAGEIN && p->pattern == TOUCH_STRIDED) {
 		order.stride = TOUCH_STRIDE_MIN;
 		while (common_divisor(order.nr, order.stride) != 1)
@@ -156,71 +161,51 @@ static void table_destroy(struct touch *t)
 
 /* ------------------------------------------------------------------ launches */
 
-/* What the kernel does with the table. granule: bytes of one access. */
-static struct weir_use table_use(const struct touch *t, uint32_t granule)
+/* What a kernel does with the table. granule: bytes of one access. */
+static struct weir_use updates_use(const struct touch *t, uint32_t granule)
 {
-	const struct touch_params *p = t->p;
+	uint64_t bytes = t->p->updates * sizeof(uint64_t);
+
+	return (struct weir_use){
+		.addr = t->words,
+		.bytes = t->p->bytes,
+		.kind = WEIR_WRITE,
+		.pattern = WEIR_RANDOM,
+		.granule = granule,
+		.read_bytes = bytes,
+		.write_bytes = bytes,
+	};
+}
+
+static struct weir_use pages_use(const struct touch *t, const struct touch_pages_args *args,
+				 uint32_t granule)
+{
+	uint64_t bytes = args->order.nr_touched * args->page_bytes;
 	struct weir_use use = {
 		.addr = t->words,
-		.bytes = p->bytes,
+		.bytes = t->p->bytes,
 		.kind = WEIR_WRITE,
 		.pattern = WEIR_RANDOM,
 		.granule = granule,
 	};
 
-	if (p->kind == TOUCH_GUPS) {
-		use.read_bytes = use.write_bytes = p->updates * sizeof(uint64_t);
-		return use;
-	}
-	if (p->pattern == TOUCH_STREAM)
+	if (!args->order.nr_bits && args->order.stride == 1)
 		use.pattern = WEIR_STREAM;
-	if (p->access == TOUCH_READ)
+	if (args->access == TOUCH_READ)
 		use.kind = WEIR_READ;
-	else if (p->access == TOUCH_WRITE)
+	else if (args->access == TOUCH_WRITE)
 		use.kind = WEIR_OVERWRITE;
-	use.read_bytes = p->access == TOUCH_WRITE ? 0 : p->bytes;
-	use.write_bytes = p->access == TOUCH_READ ? 0 : p->bytes;
+	use.read_bytes = args->access == TOUCH_WRITE ? 0 : bytes;
+	use.write_bytes = args->access == TOUCH_READ ? 0 : bytes;
 	return use;
 }
 
-static struct touch_pages_args pages_args(const struct touch *t, int *status)
-{
-	struct touch_pages_args args = {
-		.words = t->words,
-		.sum = t->sum,
-		.order = t->order,
-		.seed = t->p->seed,
-		.times = t->times + (t->p->access != TOUCH_READ),
-		.page_bytes = t->p->page_bytes,
-		.access = t->p->access,
-		.elements = t->p->elements,
-		.shape = t->p->shape,
-	};
-
-	args.shape.status = status;
-	return args;
-}
-
-static struct touch_updates_args updates_args(const struct touch *t, int *status)
-{
-	struct touch_updates_args args = {
-		.words = t->words,
-		.nr_words = t->p->bytes / sizeof(uint64_t),
-		.nr = t->p->updates,
-		.seed = t->p->seed,
-		.shape = t->p->shape,
-	};
-
-	args.shape.status = status;
-	return args;
-}
-
+/* A kernel by either way to the table. */
 static int launch(struct touch *t, const struct weir_kernel *kernel, const void *args, size_t bytes,
-		  uint32_t granule)
+		  const struct weir_use *table, bool sums)
 {
-	bool sums = t->p->kind == TOUCH_PAGEIN;
 	const struct weir_use uses[] = {
-		table_use(t, granule),
+		*table,
 		{.addr = t->sum,
 		 .bytes = sizeof(*t->sum),
 		 .kind = WEIR_WRITE,
@@ -238,39 +223,97 @@ static int launch(struct touch *t, const struct weir_kernel *kernel, const void 
 	return t->m->ops->launch(t->m, &l);
 }
 
-static int launch_bare(struct touch *t, int *status)
+static int launch_updates(struct touch *t, const struct touch_updates_args *args)
 {
-	if (t->p->kind == TOUCH_GUPS) {
-		struct touch_updates_args args = updates_args(t, status);
+	struct weir_use use = updates_use(t, sizeof(uint64_t));
+	struct touch_paged_updates_args paged = {.updates = *args};
+	int err, err_end;
 
-		return launch(t, &touch_kernel_updates, &args, sizeof(args), sizeof(uint64_t));
-	} else {
-		struct touch_pages_args args = pages_args(t, status);
-
-		return launch(t, &touch_kernel_pages, &args, sizeof(args), t->p->page_bytes);
-	}
-}
-
-static int launch_paged(struct touch *t, int *status)
-{
-	struct weir_paged_view view;
-	uint32_t range;
-	int err = t->m->ops->paged_begin(t->m, t->words, &view, &range), err_end;
-
+	if (!t->m->ops->paged_begin)
+		return launch(t, &touch_kernel_updates, args, sizeof(*args), &use, false);
+	err = t->m->ops->paged_begin(t->m, t->words, &paged.view, &paged.range);
 	if (err)
 		return err;
-	if (t->p->kind == TOUCH_GUPS) {
-		struct touch_paged_updates_args args = {view, range, updates_args(t, status)};
-
-		err = launch(t, &touch_kernel_paged_updates, &args, sizeof(args), sizeof(uint64_t));
-	} else {
-		struct touch_paged_pages_args args = {view, range, pages_args(t, status)};
-
-		err = launch(t, &touch_kernel_paged_pages, &args, sizeof(args),
-			     t->p->elements ? (uint32_t)sizeof(uint64_t) : t->p->page_bytes);
-	}
+	err = launch(t, &touch_kernel_paged_updates, &paged, sizeof(paged), &use, false);
 	err_end = t->m->ops->paged_end(t->m);
 	return err ? err : err_end;
+}
+
+static int launch_pages(struct touch *t, const struct touch_pages_args *args)
+{
+	struct weir_use use = pages_use(t, args, args->page_bytes);
+	struct touch_paged_pages_args paged = {.pages = *args};
+	int err, err_end;
+
+	if (!t->m->ops->paged_begin)
+		return launch(t, &touch_kernel_pages, args, sizeof(*args), &use, true);
+	err = t->m->ops->paged_begin(t->m, t->words, &paged.view, &paged.range);
+	if (err)
+		return err;
+	if (args->elements)
+		use.granule = sizeof(uint64_t);
+	err = launch(t, &touch_kernel_paged_pages, &paged, sizeof(paged), &use, true);
+	err_end = t->m->ops->paged_end(t->m);
+	return err ? err : err_end;
+}
+
+/* All of the table once, in order, as it is before the first pass. By a kernel: the host would take
+ * longer for a large one than all passes do. */
+static int fill(struct touch *t)
+{
+	struct touch_pages_args args = {
+		.words = t->words,
+		.sum = t->sum,
+		.order = {.nr = t->order.nr, .nr_touched = t->order.nr, .stride = 1},
+		.seed = t->p->seed,
+		.page_bytes = t->p->page_bytes,
+		.access = TOUCH_WRITE,
+		.shape = t->p->shape,
+	};
+	int failed = 0, err;
+
+	args.shape.status = &failed;
+	err = launch_pages(t, &args);
+	if (!err)
+		err = t->m->ops->sync(t->m);
+	return err ? err : failed;
+}
+
+static void table_fill(struct touch *t)
+{
+	const uint64_t zero = 0;
+	int err = t->m->ops->write(t->m, t->sum, t->phantom ? NULL : &zero, sizeof(zero));
+
+	if (err)
+		touch_fail(t, err, "clearing the sum failed: %s", weir_strerror(err));
+	err = t->status ? 0 : fill(t);
+	if (err)
+		touch_fail(t, err, "filling the table failed: %s", weir_strerror(err));
+}
+
+static int launch_pass(struct touch *t, int *status)
+{
+	struct touch_updates_args updates = {
+		.words = t->words,
+		.nr_words = t->p->bytes / sizeof(uint64_t),
+		.nr = t->p->updates,
+		.seed = t->p->seed,
+		.shape = t->p->shape,
+	};
+	struct touch_pages_args pages = {
+		.words = t->words,
+		.sum = t->sum,
+		.order = t->order,
+		.seed = t->p->seed,
+		.times = t->times + (t->p->access != TOUCH_READ),
+		.page_bytes = t->p->page_bytes,
+		.access = t->p->access,
+		.elements = t->p->elements,
+		.shape = t->p->shape,
+	};
+
+	updates.shape.status = pages.shape.status = status;
+	return t->p->kind == TOUCH_GUPS ? launch_updates(t, &updates) : launch_pages(t, &pages);
 }
 
 /* ------------------------------------------------------------------ passes */
@@ -371,8 +414,7 @@ static void pass_run(struct touch *t, struct touch_result *r, uint32_t pass)
 	if (t->status)
 		return;
 	pass_begin(t, &begin);
-	step(t, t->m->ops->paged_begin ? launch_paged(t, &failed) : launch_bare(t, &failed),
-	     "launching the kernel");
+	step(t, launch_pass(t, &failed), "launching the kernel");
 	step(t, t->m->ops->sync(t->m), "the kernel");
 	if (failed)
 		touch_fail(t, failed, "an agent failed: %s", weir_strerror(failed));
@@ -426,13 +468,13 @@ static int result_init(struct touch_result *r, const struct touch_params *p)
 	memset(r, 0, sizeof(*r));
 	r->passed = true;
 	r->nr_passes = p->passes - p->warm_up;
-	r->read_bytes = gups ? p->updates * sizeof(uint64_t) : p->bytes;
+	r->distinct_bytes = p->pages && !gups ? p->pages * p->page_bytes : p->bytes;
+	r->read_bytes = gups ? p->updates * sizeof(uint64_t) : r->distinct_bytes;
 	r->write_bytes = r->read_bytes;
 	if (!gups && p->access == TOUCH_READ)
 		r->write_bytes = 0;
 	else if (!gups && p->access == TOUCH_WRITE)
 		r->read_bytes = 0;
-	r->distinct_bytes = p->bytes;
 	if (gups) {
 		err = touch_distinct(p, &r->distinct_bytes);
 		r->distinct_bytes *= sizeof(uint64_t);
@@ -476,7 +518,7 @@ int touch_run(struct manager *m, const struct touch_params *p, struct touch_resu
 	kernels_load(&t);
 	table_create(&t);
 	if (!t.status)
-		touch_fill(&t);
+		table_fill(&t);
 	if (!t.status)
 		passes_run(&t, &result);
 	if (!t.status && p->progress)

@@ -33,6 +33,8 @@ struct touch_params {
 	uint32_t warm_up;	    /* of them */
 	enum touch_pattern pattern; /* pagein, as those below */
 	enum touch_access access;
+	uint64_t
+		pages; /* touched in a pass, the first of the pattern; 0: all. Others: reads only */
 	bool elements; /* word by word, not by pages */
 	bool warm;     /* what a pass left on the device is there for the next one */
 	bool check;    /* read the table back at the end */

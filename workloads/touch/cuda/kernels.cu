@@ -246,7 +246,7 @@ __device__ static inline void pages_body(A a, const struct touch_pages_args &p)
 	uint64_t sum = 0;
 
 	a.begin();
-	for (uint64_t i = thread_nr() / 32; i < p.order.nr; i += nr_threads() / 32) {
+	for (uint64_t i = thread_nr() / 32; i < p.order.nr_touched; i += nr_threads() / 32) {
 		uint64_t page = touch_page_at(&p.order, i);
 
 		sum += elements ? page_elements<access>(a, p, page) : page_span<access>(a, p, page);
