@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "cli/graph.h"
 #include "cli/info.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -17,6 +18,7 @@ static const struct command {
 } commands[] = {
 	{"bench", "run a workload under weir and under the plain ways of holding memory",
 	 bench_main},
+	{"graph", "make graph files out of text or at random; show what is in one", graph_main},
 	{"info", "show a machine or measure one; show what a process holds", info_main},
 	{"report", "make a page that shows results and what is in them", report_main},
 };

@@ -51,7 +51,8 @@ static int open_partial(struct output_file *output, const struct stat *old, char
 	/* A left-over of a killed process with our number is nobody's. */
 	if (unlink(output->partial) && errno != ENOENT)
 		goto err_free;
-	fd = open(output->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	/* Some files are written in stretches, which are looked at again. */
+	fd = open(output->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		goto err_free;
 	if (old && fchmod(fd, old->st_mode & 0777))
