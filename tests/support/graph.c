@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs for tests; see graph.h. */
+#include "tests/support/graph.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int graph_file(const void *bytes, size_t nr_bytes)
+{
+	int fd = memfd_create("graph", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(section_write_all(fd, bytes, nr_bytes, 0), 0);
+	return fd;
+}
+
+int graph_open(int fd, struct csr *out, char *err, size_t err_bytes)
+{
+	char name[64];
+	int rc;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	rc = csr_open(name, out, err, err_bytes);
+	close(fd);
+	return rc;
+}
+
+int graph_spool(const char *text, bool keep_weights, struct spool *spool, bool *symmetric,
+		char *err, size_t err_bytes)
+{
+	int fd = graph_file(text, strlen(text)), rc;
+	struct lines lines;
+
+	assert_int_equal(spool_init(spool, graph_file("", 0), 65536), 0);
+	assert_int_equal(lines_open(&lines, "test", fd, NULL, err, err_bytes), 0);
+	*symmetric = false;
+	if (lines_begin_with(&lines, TEXT_MATRIX_BANNER, strlen(TEXT_MATRIX_BANNER)))
+		rc = text_read_matrix(&lines, keep_weights, spool, symmetric);
+	else
+		rc = text_read_edges(&lines, keep_weights, spool);
+	lines_close(&lines);
+	close(fd);
+	return rc;
+}
+
+void graph_unspool(struct spool *spool)
+{
+	close(spool->fd);
+	spool_fini(spool);
+}
+
+int graph_build(const struct csr_build *build, struct csr *out, struct csr_built *built, char *err,
+		size_t err_bytes)
+{
+	int fd = graph_file("", 0), rc = csr_build(build, fd, built, err, err_bytes);
+
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	rc = graph_open(fd, out, err, err_bytes);
+	return rc ? rc : csr_check("test", out, NULL, err, err_bytes);
+}
+
+static int array_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)
+{
+	memcpy(out, (const struct edge *)arg + first, nr * sizeof(*out));
+	return 0;
+}
+
+void graph_of(uint64_t nr_vertices, const struct edge *edge, uint64_t nr_edges, bool weighted,
+	      bool symmetrize, struct csr *out)
+{
+	const struct edge_source source = {.nr_vertices = nr_vertices,
+					   .nr_edges = nr_edges,
+					   .weighted = weighted,
+					   .read = array_read,
+					   .arg = edge};
+	const struct csr_build build = {.source = &source,
+					.symmetrize = symmetrize,
+					.weights = CSR_WEIGHTS_KEEP,
+					.memory_bytes = 1 << 24};
+	char err[256] = "";
+
+	if (graph_build(&build, out, NULL, err, sizeof(err)))
+		fail_msg("%s", err);
+}
