@@ -15,6 +15,13 @@
 
 #include "tests/support/graph.h"
 
+/* Memory that is not had is an error, under the address sanitizer too. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 /* A star: vertex 0 has edges to all others. */
 static int star_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)
 {
@@ -100,6 +107,20 @@ static void test_graph_build_damaged_graph(void **state)
 	csr_close(&good);
 }
 
+/* More vertices than there are addresses. */
+static void test_graph_build_no_memory(void **state)
+{
+	struct edge_source source = star();
+	const struct csr_build build = {.source = &source, .memory_bytes = 1 << 20};
+	char err[256] = "";
+	struct csr g;
+
+	(void)state;
+	source.nr_vertices = CSR_VERTICES_MAX;
+	assert_int_equal(graph_build(&build, &g, NULL, err, sizeof(err)), -ENOMEM);
+	assert_non_null(strstr(err, "no memory on the host"));
+}
+
 struct stopper {
 	int left; /* looks until it stops */
 };
@@ -179,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_graph_build_large_vertex),
 		cmocka_unit_test(test_graph_build_broken_source),
 		cmocka_unit_test(test_graph_build_damaged_graph),
+		cmocka_unit_test(test_graph_build_no_memory),
 		cmocka_unit_test(test_graph_build_stopped),
 		cmocka_unit_test(test_graph_build_full_disk),
 		cmocka_unit_test(test_graph_build_not_for_reading),

@@ -278,6 +278,11 @@ static int write_range(struct builder *b)
 
 /* ------------------------------------------------------------------ ranges */
 
+static uint64_t entry_bytes(const struct builder *b)
+{
+	return b->wide ? sizeof(struct wide_entry) : sizeof(uint64_t);
+}
+
 static int fail_vertex(const struct builder *b, uint64_t vertex, uint64_t bytes)
 {
 	return graph_fail(b->err, b->err_bytes, -ENOMEM,
@@ -285,22 +290,28 @@ static int fail_vertex(const struct builder *b, uint64_t vertex, uint64_t bytes)
 			  (unsigned long long)vertex, (unsigned long long)bytes);
 }
 
-/* The end of the range from first on: as many vertices as fit, counts turned into places. */
-static int plan_range(struct builder *b, uint64_t room)
+/* That the edges of any one vertex fit: known before hours of work. */
+static int check_room(const struct builder *b, uint64_t room)
 {
-	uint64_t nr = 0, entry_bytes = b->wide ? sizeof(struct wide_entry) : sizeof(uint64_t);
+	for (uint64_t v = 0; v < b->source->nr_vertices; v++)
+		if (place_of(b, v) > room)
+			return fail_vertex(b, v, place_of(b, v) * entry_bytes(b));
+	return 0;
+}
+
+/* The end of the range from first on: as many vertices as fit, counts turned into places. */
+static void plan_range(struct builder *b, uint64_t room)
+{
+	uint64_t nr = 0;
 
 	for (b->end = b->first; b->end < b->source->nr_vertices; b->end++) {
 		uint64_t degree = place_of(b, b->end);
 
-		if (degree > room)
-			return fail_vertex(b, b->end, degree * entry_bytes);
-		if (nr + degree > room)
+		if (degree > room - nr)
 			break;
 		atomic_store_explicit(&b->place[b->end], nr, memory_order_relaxed);
 		nr += degree;
 	}
-	return 0;
 }
 
 static int build_range(struct builder *b)
@@ -315,19 +326,18 @@ static int build_range(struct builder *b)
 
 static int build_ranges(struct builder *b, uint64_t nr_placed)
 {
-	uint64_t entry_bytes = b->wide ? sizeof(struct wide_entry) : sizeof(uint64_t);
-	uint64_t room = b->build->memory_bytes / entry_bytes;
-	int rc = 0;
+	uint64_t room = b->build->memory_bytes / entry_bytes(b);
+	int rc = check_room(b, room);
 
+	if (rc)
+		return rc;
 	if (room > nr_placed)
 		room = nr_placed;
-	b->entries = malloc((room ? room : 1) * entry_bytes);
+	b->entries = malloc((room ? room : 1) * entry_bytes(b));
 	if (!b->entries)
 		return fail_memory(b);
 	for (b->first = 0; !rc && b->first < b->source->nr_vertices; b->first = b->end) {
-		rc = plan_range(b, room);
-		if (rc)
-			break;
+		plan_range(b, room);
 		b->built.nr_passes++;
 		rc = build_range(b);
 	}

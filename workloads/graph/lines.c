@@ -3,6 +3,7 @@
 #include "workloads/graph/lines.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define WORD_SHOWN 40 /* of a word that is quoted */
 #define WEIGHT_CHARS 63
 #define WATCH_LINES 65536
+#define LOOK_MS 100
 
 int lines_fail(const struct lines *l, const char *format, ...)
 {
@@ -28,12 +30,33 @@ int lines_fail(const struct lines *l, const char *format, ...)
 			  (unsigned long long)l->line, text);
 }
 
+static bool should_stop(const struct lines *l)
+{
+	double fraction = l->file_bytes ? (double)l->bytes / (double)l->file_bytes : 0;
+
+	return graph_watch_stop(l->watch, fraction, "reading");
+}
+
+/* Wait until a pipe or a terminal has something, or whoever watches has enough. */
+static int wait_for_input(const struct lines *l)
+{
+	struct pollfd from = {.fd = l->fd, .events = POLLIN};
+
+	while (!l->file_bytes && poll(&from, 1, LOOK_MS) <= 0)
+		if (should_stop(l))
+			return -ECANCELED;
+	return 0;
+}
+
 /* Read as much as there is room for. */
 static int fill(struct lines *l)
 {
 	while (!l->ended && l->used < LINES_BUFFER_BYTES) {
-		ssize_t got = read(l->fd, l->buffer + l->used, LINES_BUFFER_BYTES - l->used);
+		ssize_t got;
 
+		if (wait_for_input(l))
+			return -ECANCELED;
+		got = read(l->fd, l->buffer + l->used, LINES_BUFFER_BYTES - l->used);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -85,19 +108,12 @@ static int refill(struct lines *l)
 	return fill(l);
 }
 
-static bool should_stop(const struct lines *l)
-{
-	double fraction = l->file_bytes ? (double)l->bytes / (double)l->file_bytes : 0;
-
-	return l->line % WATCH_LINES == 0 && graph_watch_stop(l->watch, fraction, "reading");
-}
-
 int lines_next(struct lines *l)
 {
 	const char *end = memchr(l->buffer + l->next, '\n', l->used - l->next);
 	int rc;
 
-	if (should_stop(l))
+	if (l->line % WATCH_LINES == 0 && should_stop(l))
 		return -ECANCELED;
 	if (!end && !l->ended) {
 		rc = refill(l);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fuzz target: lists of edges. What is accepted must be edges between vertices
+ * that are there, and become a graph file that checks; what is refused must be explained in one line.
+ */
+#include <stdint.h>
+
+#include "tests/fuzz/fuzz_graph_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	fuzz_graph_text(data, bytes, false);
+	return 0;
+}
