@@ -34,8 +34,8 @@ static int print_help(void)
 {
 	puts("usage: weir graph generate (--kron SCALE | --uniform SCALE) [options] OUTPUT\n"
 	     "\n"
-	     "Make a graph file of a random graph, as the GAP benchmark suite defines them: edges in\n"
-	     "both directions, without loops and duplicates. A seed gives the same file everywhere.\n");
+	     "Make a graph file of a random graph, as the GAP benchmark suite defines them: edges\n"
+	     "in both directions, no loops, no duplicates. A seed gives one file everywhere.\n");
 	options_help(stdout, generate_options, NR_OPTIONS);
 	return graph_flushed(0);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/interrupt.h"
 #include "cli/size.h"
@@ -101,7 +102,7 @@ int graph_parse_weights(const char *text, bool keep, enum csr_weights *out, char
 					    [CSR_WEIGHTS_GEN] = "gen"};
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(text, names[i]) == 0 && (keep || i != CSR_WEIGHTS_KEEP)) {
+		if (strcasecmp(text, names[i]) == 0 && (keep || i != CSR_WEIGHTS_KEEP)) {
 			*out = (enum csr_weights)i;
 			return 0;
 		}

@@ -3,7 +3,8 @@
  * Fuzz target: graph files. An input is the header, then what each section begins with, without
  * the zeros between them: a word of 16 bits says how much of it there is. The first byte says
  * whether the checksum is made right. What is accepted must keep the invariants of struct csr, and
- * then have statistics and pass for a source of edges; what is refused must be explained in one line.
+ * then have statistics and pass for a source of edges; what is refused must be explained in one
+ * line.
  */
 #include <errno.h>
 #include <stdint.h>

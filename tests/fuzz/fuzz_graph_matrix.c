@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target: matrices of the Matrix Market. What is accepted must be edges between vertices
- * that are there, and become a graph file that checks; what is refused must be explained in one line.
+ * that are there, and become a graph file that checks; what is refused must be explained in one
+ * line.
  */
 #include <stdint.h>
 

@@ -109,7 +109,7 @@ static void check_components(const struct csr *g, const struct matrix *m)
 static void check_pagerank(const struct csr *transposed, const struct matrix *m)
 {
 	const double d = REFERENCE_PAGERANK_DAMPING, n = (double)m->nr;
-	double rank[VERTICES_MAX], next[VERTICES_MAX], got[VERTICES_MAX], sum = 0;
+	double rank[VERTICES_MAX], next[VERTICES_MAX] = {0}, got[VERTICES_MAX], sum = 0;
 
 	for (uint64_t v = 0; v < m->nr; v++)
 		rank[v] = 1 / n;
@@ -137,8 +137,8 @@ static void check_pagerank(const struct csr *transposed, const struct matrix *m)
 
 static void check_stats(const struct csr *g, const struct matrix *m)
 {
-	uint64_t nr_loops = 0, nr_duplicates = 0, nr_isolated = 0, label[VERTICES_MAX];
-	uint64_t degree[VERTICES_MAX] = {0}, nr_components = 0, sorted[VERTICES_MAX];
+	uint64_t nr_loops = 0, nr_duplicates = 0, nr_isolated = 0, label[VERTICES_MAX] = {0};
+	uint64_t degree[VERTICES_MAX] = {0}, nr_components = 0, sorted[VERTICES_MAX] = {0};
 	bool symmetric = true;
 	struct csr_degrees degrees;
 	struct csr_stats stats;
@@ -164,7 +164,7 @@ static void check_stats(const struct csr *g, const struct matrix *m)
 			sorted[k] = sorted[k - 1];
 		sorted[k] = degree[i];
 	}
-	reference_cc(g, label);
+	assert_int_equal(reference_cc(g, label), 0);
 	for (uint64_t v = 0; v < m->nr; v++)
 		nr_components += label[v] == v;
 	csr_degrees(g, &degrees);

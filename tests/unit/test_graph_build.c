@@ -107,6 +107,48 @@ static void test_graph_build_damaged_graph(void **state)
 	csr_close(&good);
 }
 
+/* Each edge four times, of weights 9 to 12. */
+static int fourfold_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)
+{
+	(void)arg;
+	for (uint64_t i = 0; i < nr; i++)
+		out[i] = (struct edge){.u = (first + i) / 4 % NR_EDGES,
+				       .v = NR_EDGES,
+				       .weight = 12 - (uint32_t)(first + i) % 4};
+	return 0;
+}
+
+/* So many duplicates that the weights begin elsewhere than they would with them. */
+static void test_graph_build_shrinks(void **state)
+{
+	const struct edge_source source = {.nr_vertices = NR_EDGES + 1,
+					   .nr_edges = 4 * NR_EDGES,
+					   .weighted = true,
+					   .read = fourfold_read};
+	struct csr_build build = {
+		.source = &source, .weights = CSR_WEIGHTS_KEEP, .memory_bytes = 1 << 16};
+	struct csr_built built;
+	struct csr all, g;
+
+	(void)state;
+	assert_int_equal(graph_build(&build, &all, NULL, NULL, 0), 0);
+	build.dedupe = true;
+	assert_int_equal(graph_build(&build, &g, &built, NULL, 0), 0);
+	assert_int_equal(built.nr_duplicates_dropped, 3 * NR_EDGES);
+	assert_true(all.map_bytes - g.map_bytes >= 3 * CSR_ALIGN);
+	for (uint64_t e = 0; e < NR_EDGES; e++) {
+		assert_int_equal(all.weight[4 * e + 3], 12);
+		assert_int_equal(csr_neighbour(&g, e), NR_EDGES);
+		assert_int_equal(g.weight[e], 9);
+	}
+	/* Nothing is left of what was moved. */
+	for (size_t i = (size_t)((const char *)(g.weight + NR_EDGES) - (const char *)g.map);
+	     i < g.map_bytes; i++)
+		assert_int_equal(((const char *)g.map)[i], 0);
+	csr_close(&all);
+	csr_close(&g);
+}
+
 /* More vertices than there are addresses. */
 static void test_graph_build_no_memory(void **state)
 {
@@ -200,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_graph_build_large_vertex),
 		cmocka_unit_test(test_graph_build_broken_source),
 		cmocka_unit_test(test_graph_build_damaged_graph),
+		cmocka_unit_test(test_graph_build_shrinks),
 		cmocka_unit_test(test_graph_build_no_memory),
 		cmocka_unit_test(test_graph_build_stopped),
 		cmocka_unit_test(test_graph_build_full_disk),

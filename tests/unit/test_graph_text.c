@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +217,7 @@ static void test_graph_text_long(void **state)
 	graph_unspool(&spool);
 
 	memset(text, '#', LINES_BUFFER_BYTES - 1);
-	strcpy(text + LINES_BUFFER_BYTES - 1, "\n1 2\n");
+	memcpy(text + LINES_BUFFER_BYTES - 1, "\n1 2\n", sizeof("\n1 2\n"));
 	assert_int_equal(graph_spool(text, true, &spool, &symmetric, err, sizeof(err)), 0);
 	graph_unspool(&spool);
 	text[LINES_BUFFER_BYTES - 1] = '#';
@@ -252,6 +253,29 @@ static void test_graph_text_many_ids(void **state)
 	graph_unspool(&spool);
 }
 
+/* The scratch file cannot be written: the line that was read when that showed is named. */
+static void test_graph_text_no_scratch(void **state)
+{
+	char text[32768] = "", err[256] = "";
+	int fd, scratch = open("/dev/null", O_RDONLY);
+	struct lines lines;
+	struct spool spool;
+
+	(void)state;
+	for (size_t used = 0; used + 5 < sizeof(text); used += 4)
+		memcpy(text + used, "1 2\n", 5);
+	fd = graph_file(text, strlen(text));
+	assert_true(scratch >= 0);
+	assert_int_equal(spool_init(&spool, scratch, 65536), 0);
+	assert_int_equal(lines_open(&lines, "test", fd, NULL, err, sizeof(err)), 0);
+	assert_int_equal(text_read_edges(&lines, false, &spool), -EBADF);
+	/* The buffer of 65,536 bytes holds 2,730 edges. */
+	assert_non_null(strstr(err, "test:2731: cannot write the scratch file"));
+	lines_close(&lines);
+	close(fd);
+	graph_unspool(&spool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_graph_text_value_missing),
 		cmocka_unit_test(test_graph_text_long),
 		cmocka_unit_test(test_graph_text_many_ids),
+		cmocka_unit_test(test_graph_text_no_scratch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

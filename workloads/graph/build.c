@@ -7,8 +7,7 @@
  *
  * place[v] is, in turn: the number of edges of v; where the next of them goes among those of its
  * range, so that once all are placed it is the end of v's list and the beginning of the next; and
- * the number of edges of v that were written. What threads place in an unforeseeable order is in order
- * once it is sorted.
+ * the number of edges of v that were written. Threads place in any order; sorting makes it one.
  */
 #include "workloads/graph/build.h"
 
@@ -20,6 +19,7 @@
 
 #include "workloads/graph/fail.h"
 #include "workloads/graph/section.h"
+#include "workloads/graph/sort.h"
 
 #define CHUNK_EDGES UINT64_C(2048)  /* read at once by a thread, on its stack */
 #define TURN_CHUNKS UINT64_C(512)   /* between two looks at who watches */
@@ -151,13 +151,6 @@ static void place_edge(struct builder *b, uint64_t u, uint64_t v, uint32_t weigh
 
 /* ------------------------------------------------------------------ sorting */
 
-static int compare_narrow(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int compare_wide(const void *a, const void *b)
 {
 	const struct wide_entry *x = a, *y = b;
@@ -193,7 +186,7 @@ static void sort_run(const void *arg, uint64_t part)
 			qsort((struct wide_entry *)b->entries + at, nr, sizeof(struct wide_entry),
 			      compare_wide);
 		else
-			qsort((uint64_t *)b->entries + at, nr, sizeof(uint64_t), compare_narrow);
+			sort_words((uint64_t *)b->entries + at, nr);
 	}
 }
 
@@ -211,14 +204,15 @@ static struct wide_entry entry_at(const struct builder *b, uint64_t i)
 
 static int write_entry(struct builder *b, struct wide_entry entry)
 {
+	const uint32_t narrow = (uint32_t)entry.v, weight = (uint32_t)entry.weight;
 	int rc;
 
 	if (b->wide)
-		rc = section_put(&b->neighbours, &entry.v, 8);
+		rc = section_put(&b->neighbours, &entry.v, sizeof(entry.v));
 	else
-		rc = section_put(&b->neighbours, &(uint32_t){(uint32_t)entry.v}, 4);
+		rc = section_put(&b->neighbours, &narrow, sizeof(narrow));
 	if (!rc && b->weighted)
-		rc = section_put(&b->weights, &(uint32_t){(uint32_t)entry.weight}, 4);
+		rc = section_put(&b->weights, &weight, sizeof(weight));
 	return rc;
 }
 

@@ -8,7 +8,8 @@
  * output, and what comes out depends neither on the memory nor on the number of threads.
  *
  * Memory: memory_bytes, or what all edges need if that is less (8 bytes an edge that is written, 16
- * with wide ids); 8 bytes a vertex; less than 1 MiB a thread.
+ * with wide ids, of which qsort() may take as much again for each list); 8 bytes a vertex; less
+ * than 1 MiB a thread.
  */
 #ifndef WEIR_GRAPH_BUILD_H
 #define WEIR_GRAPH_BUILD_H

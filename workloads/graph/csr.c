@@ -138,7 +138,7 @@ int csr_view(const char *name, const void *bytes, size_t nr_bytes, struct csr *o
 	     size_t err_bytes)
 {
 	const unsigned char *base = bytes;
-	struct csr_header header;
+	struct csr_header header = {0};
 	struct csr g = {0};
 	int rc = check_header(name, bytes, nr_bytes, &header, err, err_bytes);
 

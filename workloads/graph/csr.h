@@ -4,7 +4,8 @@
  * numbered from 0; the edges of a vertex are one list, in ascending order. docs/graph.md has the
  * file byte by byte.
  *
- * The file must not be cut while it is mapped: reading beyond its end is a bus error.
+ * The file must not be changed while it is mapped: what was checked would not hold, and reading
+ * beyond the end of one that was cut is a bus error. weir replaces files whole, which is no change.
  */
 #ifndef WEIR_GRAPH_CSR_H
 #define WEIR_GRAPH_CSR_H

@@ -75,7 +75,7 @@ GEN_FN struct gen gen_init(enum gen_kind kind, uint32_t scale, uint64_t seed)
 	gen.kind = kind;
 	gen.scale = scale;
 	gen.key = gen_key(seed, GEN_EDGES);
-	for (uint32_t r = 0; r < GEN_ROUNDS; r++) {
+	for (uint64_t r = 0; r < GEN_ROUNDS; r++) {
 		gen.a[r] = gen_bits(key, 2 * r) | 1;
 		gen.c[r] = gen_bits(key, 2 * r + 1);
 	}

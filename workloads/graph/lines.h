@@ -40,7 +40,7 @@ void lines_close(struct lines *l);
 /* Before the first line: whether the file begins with this. */
 bool lines_begin_with(const struct lines *l, const void *bytes, size_t nr_bytes);
 
-/* Step to the next line: 1, 0 at the end of the file, or a negative errno; -ECANCELED as watched. */
+/* Step to the next line: 1, 0 at the end of the file, or a negative errno, -ECANCELED too. */
 int lines_next(struct lines *l);
 
 /* Complain about the current line. Returns -EINVAL. */
@@ -53,8 +53,8 @@ size_t lines_word(struct lines *l, const char **word);
 /* A whole number that the line must have, called what in messages. 0 or -EINVAL. */
 int lines_number(struct lines *l, const char *what, uint64_t *out);
 
-/* A weight that the line must have: a whole number of 32 bits, however it is written (3, 3.0,
- * 3e0). 0 or -EINVAL. */
+/* A weight that the line must have: a whole number of 32 bits, however it is written (3, 3.0, 3e0),
+ * to the precision of a double. 0 or -EINVAL. */
 int lines_weight(struct lines *l, uint32_t *out);
 
 /* That the line has nothing more. 0 or -EINVAL. */

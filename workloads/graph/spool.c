@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/graph/sort.h"
+
 /* Fewer ids than this are not worth a merge. */
 #define RECENT_MIN UINT64_C(4096)
 
@@ -34,19 +36,12 @@ void spool_fini(struct spool *spool)
 
 /* ------------------------------------------------------------------ the set of ids */
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Sort, and keep one of each. How many are left. */
 static uint64_t sort_set(uint64_t *id, uint64_t nr)
 {
 	uint64_t kept = 0;
 
-	qsort(id, nr, sizeof(*id), compare);
+	sort_words(id, nr);
 	for (uint64_t i = 0; i < nr; i++)
 		if (!i || id[i] != id[i - 1])
 			id[kept++] = id[i];

@@ -20,8 +20,8 @@ enum spool_weights { SPOOL_WEIGHTS_UNKNOWN, SPOOL_UNWEIGHTED, SPOOL_WEIGHTED };
 
 struct spool {
 	int fd; /* borrowed */
-	/* Set by who adds edges, before the first one. Ids are numbers below nr_vertices, and vertices
-	 * may be without edges; 0: the vertices are those that edges have. */
+	/* Set by who adds edges, before the first one. Ids are numbers below nr_vertices, and
+	 * vertices may be without edges; 0: the vertices are those that edges have. */
 	uint64_t nr_vertices;
 	enum spool_weights weights;
 	uint64_t nr_edges;

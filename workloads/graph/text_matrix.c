@@ -14,7 +14,7 @@ struct matrix {
 	uint64_t nr, nr_entries; /* rows, and as many columns */
 };
 
-/* The next word of the banner, which is one of some: its place among them, or -EINVAL. NULL ends. */
+/* The next word of the banner: its place among those known (NULL ends them), or -EINVAL. */
 static int banner_word(struct lines *l, const char *what, const char *const *known)
 {
 	const char *word;
