@@ -11,8 +11,8 @@
  *          copy both ways at once
  *   gups   random read-modify-writes to 4 times the frames; beside it the same in place
  *
- * One line of JSON a kernel: bytes is what has to cross the link (cold, evict), or what is
- * read (hit, gups); share its rate beside that of the baseline, the last line before of share 1.
+ * One line of JSON a kernel. bytes: what has to cross the link (cold, evict), or what the kernel
+ * reads (hit, gups). share: its rate beside that of the baseline, the last line before of share 1.
  * All samples are listed; pages in, out and in place are those of the last one.
  */
 #include "tests/gpu/paging.cuh"
