@@ -275,7 +275,7 @@ struct touch_params bench_touch_case(const struct bench_touch_params *p, uint64_
 
 	if (updates > UPDATES_PRESET_MAX)
 		updates = UPDATES_PRESET_MAX;
-	if (pages && pages < 1)
+	if (pages > 0 && pages < 1)
 		pages = 1;
 	return (struct touch_params){
 		.kind = p->kind,
