@@ -295,6 +295,19 @@ struct touch_params bench_touch_case(const struct bench_touch_params *p, uint64_
 	};
 }
 
+/* Whether a case would be simulated fault by fault, each evicting a block: for minutes and more. */
+static bool too_slow(const struct bench_touch_params *p, uint64_t bytes, uint64_t budget)
+{
+	bool in_order = p->nr_patterns == 1 && p->pattern[0] == TOUCH_STREAM;
+
+	if (p->base.real_gpu || in_order || budget >= bytes)
+		return false;
+	for (unsigned int i = 0; i < p->base.nr_managers; i++)
+		if (strncmp(p->base.manager[i], "uvm", 3) == 0)
+			return true;
+	return false;
+}
+
 /* The table, its copy in frames, and what is read back. */
 static int check_case(const struct bench_touch_params *p, uint64_t bytes, uint64_t page_bytes,
 		      char *err, size_t err_bytes)
@@ -317,6 +330,14 @@ static int check_case(const struct bench_touch_params *p, uint64_t bytes, uint64
 			 "--gpu-budget: %s for a table of %s: choose at least a page, and no more "
 			 "than the device's memory",
 			 frames, table);
+		return -EINVAL;
+	}
+	if (too_slow(p, bytes, budget)) {
+		snprintf(
+			err, err_bytes,
+			"--manager: simulating uvm out of order with a table of %s in %s takes too "
+			"long; leave it out, or choose a larger --gpu-budget",
+			table, frames);
 		return -EINVAL;
 	}
 	if (p->base.data == WEIR_DATA_REAL && bytes > ram / 2) {
