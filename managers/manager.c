@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The managers there are, in one visible array, and finding one by its name on the command line.
+ * The managers there are, in one visible array, and finding one by its name on the command line;
+ * and what they need not all implement.
  */
 #include "managers/manager.h"
 
@@ -34,4 +35,10 @@ int manager_create(const char *name, const struct manager_config *config, struct
 		return ops->create(&own, out);
 	}
 	return -ENOENT;
+}
+
+int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr)
+{
+	return m->ops->alloc_constant ? m->ops->alloc_constant(m, bytes, name, addr)
+				      : m->ops->alloc(m, bytes, name, addr);
 }

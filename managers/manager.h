@@ -65,6 +65,10 @@ struct manager_ops {
 	 * reports. -ENOMEM: it does not fit, under this manager's rules. */
 	int (*alloc)(struct manager *m, uint64_t bytes, const char *name, void **addr);
 
+	/* The same, of memory that kernels only read; write() may change it. Not required:
+	 * manager_alloc_constant() is what to call. */
+	int (*alloc_constant)(struct manager *m, uint64_t bytes, const char *name, void **addr);
+
 	/* Queued work may still use it. */
 	void (*free)(struct manager *m, void *addr);
 
@@ -79,13 +83,16 @@ struct manager_ops {
 	int (*tell_where)(struct manager *m, manager_where_fn fn, void *arg);
 
 	/*
-	 * Launches between these two are of kernels that page the memory at addr, from alloc(), for
-	 * themselves: as range *range of *view. Their uses say what they ask for; granule is the
-	 * bytes of one access, whatever the pattern. For managers whose memory is paged; others
-	 * lack both, and kernels use addresses. -EINVAL: no such address.
+	 * Launches between these two are of kernels that page memory for themselves, through the
+	 * view: what alloc() gave, as range *range of it, addr being where it begins. Their uses say
+	 * what they ask for of each; granule is the bytes of one access, whatever the pattern, and
+	 * the uses of one memory agree on it. Memory whose range nobody asked for is used by its
+	 * address; other memory no more, and outside brackets none. For managers whose memory is
+	 * paged; others lack all three, and kernels use addresses. paged_range() may be called at
+	 * any time; -EINVAL: no such address.
 	 */
-	int (*paged_begin)(struct manager *m, const void *addr, struct weir_paged_view *view,
-			   uint32_t *range);
+	int (*paged_begin)(struct manager *m, struct weir_paged_view *view);
+	int (*paged_range)(struct manager *m, const void *addr, uint32_t *range);
 	int (*paged_end)(struct manager *m);
 
 	/* Have nothing in the device's memory that can be elsewhere: as before it was ever used
@@ -128,5 +135,8 @@ extern const struct manager_ops *const manager_list[];
  * manager; otherwise as ops->create.
  */
 int manager_create(const char *name, const struct manager_config *config, struct manager **out);
+
+/* As ops->alloc(), of memory that kernels only read. */
+int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr);
 
 #endif

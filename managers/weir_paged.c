@@ -2,47 +2,18 @@
 /*
  * weir's paged mode: each allocation is a range of one pool, its bytes are in the host's memory,
  * pinned, and kernels page it for themselves through frames in the GPU's. The GPU budget is one of
- * frames. Launches of other kernels are refused: their addresses would be the host's.
- *
- * On a simulated machine, kernels page on the CPU, and what that moves is known when they are done.
- * So a launch there is two: the kernel's function, which takes no time but that of a launch; and
- * one without a function that is charged with what was moved, as a kernel of these uses.
+ * frames. Launches of other kernels are refused: their addresses would be the host's. What a kernel
+ * that pages some memory does not page, it uses there, over the link.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "managers/manager.h"
+#include "managers/weir_paged.h"
 #include "src/backend/backend.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/paging/view.h"
-
-struct paged_range {
-	char *host; /* NULL: there is none of this number */
-	uint64_t bytes;
-	/* What the last launch said of it: bytes of one access, and which ways. */
-	uint64_t granule;
-	bool reads, writes;
-	/* Of launches before that said otherwise: accesses in place, and their bytes. */
-	uint64_t nr_in_place, in_place_bytes[WEIR_DIRECTION_NR];
-};
-
-struct paged_manager {
-	struct manager base;
-	struct weir_paged *pool;
-	struct weir_stream *stream;
-	uint32_t gpu_memory, host_memory;
-	uint64_t host_budget_bytes, host_bytes; /* of ranges */
-	uint64_t before_bytes[WEIR_MEMORIES_MAX], peak_bytes[WEIR_MEMORIES_MAX];
-	struct paged_range range[WEIR_PAGED_RANGES_MAX];
-	struct weir_paged_view view; /* of the open bracket */
-	uint32_t open;		     /* the range that it is for; WEIR_PAGED_RANGES_MAX: none is */
-	fence_t done;		     /* behind the last launch */
-	uint64_t home_bytes;	     /* written back outside kernels */
-	struct weir_paged_stats stats; /* as they were got last */
-	struct manager_stats gone;     /* of ranges that were freed */
-};
 
 static struct paged_manager *paged_of(struct manager *m)
 {
@@ -99,7 +70,6 @@ static int paged_create(const struct manager_config *config, struct manager **ou
 	m->gpu_memory = b->desc.device[config->device].memory;
 	m->host_memory = cost_host_memory(&b->desc);
 	m->host_budget_bytes = config->host_budget_bytes;
-	m->open = WEIR_PAGED_RANGES_MAX;
 	for (uint32_t i = 0; i < b->desc.nr_memories; i++)
 		m->before_bytes[i] = b->ops->memory_used(b, i);
 	err = backend_budget(b, m->host_memory, &m->host_budget_bytes);
@@ -133,24 +103,38 @@ static void paged_destroy(struct manager *base)
 	free(m);
 }
 
-static int paged_alloc(struct manager *base, uint64_t bytes, const char *name, void **addr)
+static int range_alloc(struct paged_manager *m, const struct weir_paged_range_config *config,
+		       void **addr)
 {
-	struct paged_manager *m = paged_of(base);
-	struct weir_paged_range_config config = {.bytes = bytes, .name = name};
 	uint32_t number;
 	void *host;
 	int err;
 
-	if (bytes > m->host_budget_bytes - m->host_bytes)
+	if (config->bytes > m->host_budget_bytes - m->host_bytes)
 		return -ENOMEM;
-	err = weir_paged_range_add(m->pool, &config, &number, &host);
+	err = weir_paged_range_add(m->pool, config, &number, &host);
 	if (err)
 		return err;
-	m->range[number] = (struct paged_range){.host = host, .bytes = bytes};
-	m->host_bytes += bytes;
+	m->range[number] = (struct paged_manager_range){.host = host, .bytes = config->bytes};
+	m->host_bytes += config->bytes;
 	peaks_note(m);
 	*addr = host;
 	return 0;
+}
+
+static int paged_alloc(struct manager *base, uint64_t bytes, const char *name, void **addr)
+{
+	const struct weir_paged_range_config config = {.bytes = bytes, .name = name};
+
+	return range_alloc(paged_of(base), &config, addr);
+}
+
+static int paged_alloc_constant(struct manager *base, uint64_t bytes, const char *name, void **addr)
+{
+	const struct weir_paged_range_config config = {
+		.bytes = bytes, .name = name, .read_only = true};
+
+	return range_alloc(paged_of(base), &config, addr);
 }
 
 /* The range that has these bytes; WEIR_PAGED_RANGES_MAX: none. */
@@ -172,20 +156,26 @@ static void *paged_stream(struct manager *base)
 	return weir_stream_native(paged_of(base)->stream);
 }
 
-static int paged_begin(struct manager *base, const void *addr, struct weir_paged_view *view,
-		       uint32_t *range)
+static int paged_begin(struct manager *base, struct weir_paged_view *view)
+{
+	struct paged_manager *m = paged_of(base);
+	int err = weir_paged_begin(m->pool, m->stream, &m->view);
+
+	if (err)
+		return err;
+	m->open = true;
+	*view = m->view;
+	return 0;
+}
+
+static int paged_range(struct manager *base, const void *addr, uint32_t *range)
 {
 	struct paged_manager *m = paged_of(base);
 	uint32_t number = range_at(m, addr);
-	int err;
 
-	if (number == WEIR_PAGED_RANGES_MAX || m->open != WEIR_PAGED_RANGES_MAX)
+	if (number == WEIR_PAGED_RANGES_MAX || m->range[number].host != addr)
 		return -EINVAL;
-	err = weir_paged_begin(m->pool, m->stream, &m->view);
-	if (err)
-		return err;
-	m->open = number;
-	*view = m->view;
+	m->range[number].paged = true;
 	*range = number;
 	return 0;
 }
@@ -194,122 +184,42 @@ static int paged_end(struct manager *base)
 {
 	struct paged_manager *m = paged_of(base);
 
-	m->open = WEIR_PAGED_RANGES_MAX;
+	m->open = false;
 	return weir_paged_end(m->pool, m->stream);
 }
 
-/* ---- simulated: the kernel runs, and is charged for what it moved */
-
-/* What a kernel counts in one range. */
-struct moved {
-	uint64_t nr[WEIR_PAGED_EVENT_NR];
-};
-
-/* A kernel of the program, and what the counts were before and after it. */
-struct run {
-	const struct weir_launch *launch;
-	const struct weir_paged_view *view;
-	uint32_t range;
-	struct moved *before, *after;
-};
-
-static void run_cpu(const void *args)
+uint32_t paged_use_range(const struct paged_manager *m, const struct weir_use *use)
 {
-	const struct run *run = args;
+	uint32_t number = range_at(m, use->addr);
 
-	view_counts_sum(run->view->counts, run->range, run->before->nr);
-	run->launch->kernel->cpu(run->launch->args);
-	view_counts_sum(run->view->counts, run->range, run->after->nr);
+	return number < WEIR_PAGED_RANGES_MAX && m->range[number].paged ? number
+									: WEIR_PAGED_RANGES_MAX;
 }
 
-static void nothing_cpu(const void *args)
+/* said: of all ranges. @return whether it says something of one */
+static bool launch_said(const struct paged_manager *m, const struct weir_launch *launch,
+			struct paged_said *said)
 {
-	(void)args;
+	bool any = false;
+
+	memset(said, 0, WEIR_PAGED_RANGES_MAX * sizeof(*said));
+	for (uint32_t i = 0; i < launch->nr_uses; i++) {
+		const struct weir_use *use = &launch->uses[i];
+		uint32_t number = paged_use_range(m, use);
+		struct paged_said *s = said + number;
+
+		if (number == WEIR_PAGED_RANGES_MAX)
+			continue;
+		any = true;
+		s->read_bytes += use->read_bytes;
+		s->write_bytes += use->write_bytes;
+		s->granule = use->granule ? use->granule : view_page_bytes(&m->view);
+		s->random |= use->pattern == WEIR_RANDOM;
+	}
+	return any;
 }
 
-static const struct weir_kernel run_kernel = {.name = "paged_run", .cpu = run_cpu};
-static const struct weir_kernel charge_kernel = {.name = "paged_traffic", .cpu = nothing_cpu};
-
-#define CHARGES_MAX 8u
-
-struct charge {
-	struct weir_use use[CHARGES_MAX];
-	uint32_t nr;
-};
-
-/* granule 0: in order. */
-static void charge_add(struct charge *c, void *addr, uint64_t bytes, uint32_t granule,
-		       uint64_t read_bytes, uint64_t write_bytes)
-{
-	if (!read_bytes && !write_bytes)
-		return;
-	c->use[c->nr++] = (struct weir_use){
-		.addr = addr,
-		.bytes = bytes,
-		.kind = write_bytes ? WEIR_WRITE : WEIR_READ,
-		.pattern = granule ? WEIR_RANDOM : WEIR_STREAM,
-		.read_bytes = read_bytes,
-		.write_bytes = write_bytes,
-		.granule = granule,
-	};
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-/*
- * Pages in and out, and whole pages in place, go over the link in order; smaller pieces in place
- * one by one. Those in and out take HBM time as well, since that is where they go; and so do
- * accesses to frames, all that are not in place.
- */
-static void charge_range(const struct paged_manager *m, const struct weir_use *use,
-			 const struct moved *before, const struct moved *after, struct charge *c)
-{
-	const struct paged_range *r = &m->range[m->open];
-	const struct weir_paged_view *v = &m->view;
-	uint64_t nr[WEIR_PAGED_EVENT_NR], page_bytes = view_page_bytes(v);
-	uint32_t granule = r->granule < page_bytes ? (uint32_t)r->granule : 0;
-	uint64_t in_place;
-
-	for (int i = 0; i < WEIR_PAGED_EVENT_NR; i++)
-		nr[i] = after->nr[i] - before->nr[i];
-	in_place = nr[WEIR_PAGED_IN_PLACE] * r->granule;
-	charge_add(c, r->host, r->bytes, 0, nr[WEIR_PAGED_IN] * page_bytes, 0);
-	charge_add(c, r->host, r->bytes, 0, 0, nr[WEIR_PAGED_OUT] * page_bytes);
-	charge_add(c, r->host, r->bytes, granule, r->reads ? in_place : 0,
-		   r->writes ? in_place : 0);
-	charge_add(c, v->frames, v->table.nr_frames * page_bytes,
-		   use->pattern == WEIR_RANDOM ? (uint32_t)r->granule : 0,
-		   r->reads ? less(use->read_bytes, in_place) : 0,
-		   r->writes ? less(use->write_bytes, in_place) : 0);
-}
-
-static int launch_simulated(struct paged_manager *m, const struct weir_launch *launch,
-			    const struct weir_use *paged)
-{
-	struct moved before = {{0}}, after = {{0}};
-	struct run args = {launch, &m->view, m->open, &before, &after};
-	struct weir_launch run = {.kernel = &run_kernel, .args = &args, .args_bytes = sizeof(args)};
-	struct weir_launch traffic = {.kernel = &charge_kernel, .ops = launch->ops};
-	struct charge charge = {.nr = 0};
-	int err = weir_launch(m->stream, &run);
-
-	if (!err)
-		err = weir_stream_sync(m->stream);
-	if (err)
-		return err;
-	charge_range(m, paged, &before, &after, &charge);
-	for (uint32_t i = 0; i < launch->nr_uses && charge.nr < CHARGES_MAX; i++)
-		if (&launch->uses[i] != paged)
-			charge.use[charge.nr++] = launch->uses[i];
-	traffic.uses = charge.use;
-	traffic.nr_uses = charge.nr;
-	return weir_launch(m->stream, &traffic);
-}
-
-static void in_place_add(const struct paged_range *r, uint64_t nr_in_place,
+static void in_place_add(const struct paged_manager_range *r, uint64_t nr_in_place,
 			 uint64_t bytes[WEIR_DIRECTION_NR])
 {
 	uint64_t in_place = (nr_in_place - r->nr_in_place) * r->granule;
@@ -319,25 +229,37 @@ static void in_place_add(const struct paged_range *r, uint64_t nr_in_place,
 }
 
 /* A launch says what an access in place is. What was counted before it is told by the last one. */
-static int range_said(struct paged_manager *m, const struct weir_use *use)
+static int range_said(struct paged_manager *m, uint32_t number, const struct paged_said *said)
 {
-	struct paged_range *r = &m->range[m->open];
-	uint64_t granule = use->granule ? use->granule : view_page_bytes(&m->view);
-	bool reads = use->read_bytes > 0, writes = use->write_bytes > 0;
+	struct paged_manager_range *r = &m->range[number];
+	bool reads = said->read_bytes > 0, writes = said->write_bytes > 0;
 	uint64_t nr;
 	int err;
 
-	if (r->granule == granule && r->reads == reads && r->writes == writes)
+	if (r->granule == said->granule && r->reads == reads && r->writes == writes)
 		return 0;
 	err = r->granule ? weir_paged_stats(m->pool, &m->stats) : 0;
 	if (err)
 		return err;
-	nr = r->granule ? m->stats.range[m->open].nr[WEIR_PAGED_IN_PLACE] : 0;
+	nr = r->granule ? m->stats.range[number].nr[WEIR_PAGED_IN_PLACE] : 0;
 	in_place_add(r, nr, r->in_place_bytes);
 	r->nr_in_place = nr;
-	r->granule = granule;
+	r->granule = said->granule;
 	r->reads = reads;
 	r->writes = writes;
+	return 0;
+}
+
+/* 0, or -EINVAL, logged: outside a bracket a kernel would use what kernels page by its address. */
+static int launch_check(const struct paged_manager *m, const struct weir_launch *launch)
+{
+	for (uint32_t i = 0; i < launch->nr_uses && !m->open; i++) {
+		if (range_at(m, launch->uses[i].addr) == WEIR_PAGED_RANGES_MAX)
+			continue;
+		log_error("weir-paged: '%s' does not page for itself: run it under another manager",
+			  launch->kernel->name);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -345,22 +267,17 @@ static int paged_launch(struct manager *base, const struct weir_launch *launch)
 {
 	struct paged_manager *m = paged_of(base);
 	struct backend *b = base->backend;
-	const struct weir_use *use = NULL;
-	int err;
+	struct paged_said said[WEIR_PAGED_RANGES_MAX];
+	bool pages = launch_said(m, launch, said);
+	int err = launch_check(m, launch);
 
-	for (uint32_t i = 0; i < launch->nr_uses && m->open != WEIR_PAGED_RANGES_MAX; i++)
-		if (launch->uses[i].addr == m->range[m->open].host)
-			use = &launch->uses[i];
-	if (!use) {
-		log_error("weir-paged: '%s' does not page for itself: run it under another manager",
-			  launch->kernel->name);
-		return -EINVAL;
-	}
-	err = range_said(m, use);
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX && !err; i++)
+		if (said[i].granule)
+			err = range_said(m, i, &said[i]);
 	if (err)
 		return err;
-	err = paged_stream(base) ? weir_launch(m->stream, launch)
-				 : launch_simulated(m, launch, use);
+	err = pages && !paged_stream(base) ? paged_sim_launch(m, launch, said)
+					   : weir_launch(m->stream, launch);
 	if (err)
 		return err;
 	/* Without it the end is that of the wait. */
@@ -413,7 +330,7 @@ static int home_end(struct paged_manager *m, int err, uint64_t before)
 	int err_stats = weir_paged_stats(m->pool, &m->stats);
 
 	if (!err_stats)
-		m->home_bytes += less(out_bytes(m), before);
+		m->home_bytes += paged_less(out_bytes(m), before);
 	return err ? err : err_stats;
 }
 
@@ -467,7 +384,7 @@ static int paged_read(struct manager *base, void *data, const void *addr, uint64
 static void range_stats_add(const struct paged_manager *m, uint32_t i, struct manager_stats *out)
 {
 	const struct weir_paged_range_stats *s = &m->stats.range[i];
-	const struct paged_range *r = &m->range[i];
+	const struct paged_manager_range *r = &m->range[i];
 	uint64_t in_place[WEIR_DIRECTION_NR];
 
 	memcpy(in_place, r->in_place_bytes, sizeof(in_place));
@@ -499,7 +416,7 @@ static void paged_free(struct manager *base, void *addr)
 		return;
 	range_stats_add(m, number, &m->gone);
 	m->host_bytes -= m->range[number].bytes;
-	m->range[number] = (struct paged_range){.host = NULL};
+	m->range[number] = (struct paged_manager_range){.host = NULL};
 }
 
 static void paged_stats(struct manager *base, struct manager_stats *out)
@@ -515,7 +432,7 @@ static void paged_stats(struct manager *base, struct manager_stats *out)
 	/* What was written back between kernels is no eviction of theirs. */
 	evicted = &out->bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION];
 	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_WRITEBACK] = m->home_bytes;
-	*evicted = less(*evicted, m->home_bytes);
+	*evicted = paged_less(*evicted, m->home_bytes);
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
 		out->peak_bytes[i] = m->peak_bytes[i];
 }
@@ -531,10 +448,12 @@ const struct manager_ops manager_weir_paged = {
 	.create = paged_create,
 	.destroy = paged_destroy,
 	.alloc = paged_alloc,
+	.alloc_constant = paged_alloc_constant,
 	.free = paged_free,
 	.stream = paged_stream,
 	.launch = paged_launch,
 	.paged_begin = paged_begin,
+	.paged_range = paged_range,
 	.paged_end = paged_end,
 	.done_ns = paged_done_ns,
 	.drain = paged_drain,

@@ -223,6 +223,14 @@ static int launch(struct touch *t, const struct weir_kernel *kernel, const void 
 	return t->m->ops->launch(t->m, &l);
 }
 
+/* Let the next launch page the table. */
+static int paged_begin(struct touch *t, struct weir_paged_view *view, uint32_t *range)
+{
+	int err = t->m->ops->paged_range(t->m, t->words, range);
+
+	return err ? err : t->m->ops->paged_begin(t->m, view);
+}
+
 static int launch_updates(struct touch *t, const struct touch_updates_args *args)
 {
 	struct weir_use use = updates_use(t, sizeof(uint64_t));
@@ -231,7 +239,7 @@ static int launch_updates(struct touch *t, const struct touch_updates_args *args
 
 	if (!t->m->ops->paged_begin)
 		return launch(t, &touch_kernel_updates, args, sizeof(*args), &use, false);
-	err = t->m->ops->paged_begin(t->m, t->words, &paged.view, &paged.range);
+	err = paged_begin(t, &paged.view, &paged.range);
 	if (err)
 		return err;
 	err = launch(t, &touch_kernel_paged_updates, &paged, sizeof(paged), &use, false);
@@ -247,7 +255,7 @@ static int launch_pages(struct touch *t, const struct touch_pages_args *args)
 
 	if (!t->m->ops->paged_begin)
 		return launch(t, &touch_kernel_pages, args, sizeof(*args), &use, true);
-	err = t->m->ops->paged_begin(t->m, t->words, &paged.view, &paged.range);
+	err = paged_begin(t, &paged.view, &paged.range);
 	if (err)
 		return err;
 	if (args->elements)
