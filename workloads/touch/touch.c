@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "workloads/moment.h"
 #include "workloads/touch/cuda.h"
 #include "workloads/touch/internal.h"
 
@@ -326,57 +326,12 @@ static int launch_pass(struct touch *t, int *status)
 
 /* ------------------------------------------------------------------ passes */
 
-/* A moment between two passes. */
-struct moment {
-	uint64_t now_ns;
-	double cpu_s; /* of the process, user and system */
-	struct manager_pages pages;
-};
-
-static void clocks_take(struct touch *t, struct moment *out)
-{
-	struct timespec cpu;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	out->cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
-	out->now_ns = t->m->backend->ops->now_ns(t->m->backend);
-}
-
-static void pages_take(struct touch *t, struct moment *out)
-{
-	struct manager_stats stats;
-
-	t->m->ops->stats(t->m, &stats);
-	out->pages = stats.pages;
-}
-
-/* Reading statistics is no part of a pass, nor is what a manager does between the end of its last
- * launch and the return of its sync(). */
-static void pass_begin(struct touch *t, struct moment *out)
-{
-	pages_take(t, out);
-	clocks_take(t, out);
-}
-
-static void pass_end(struct touch *t, struct moment *out)
-{
-	uint64_t done_ns = t->m->ops->done_ns ? t->m->ops->done_ns(t->m) : 0;
-
-	clocks_take(t, out);
-	if (done_ns)
-		out->now_ns = done_ns;
-	pages_take(t, out);
-}
-
 static void pass_note(struct touch_result *r, uint32_t pass, const struct moment *begin,
 		      const struct moment *end)
 {
-	r->pass_s[pass] = (double)(end->now_ns - begin->now_ns) * 1e-9;
+	r->pass_s[pass] = moment_seconds(begin, end);
 	r->pass_cpu_s[pass] = end->cpu_s - begin->cpu_s;
-	r->pages.nr_in += end->pages.nr_in - begin->pages.nr_in;
-	r->pages.nr_out += end->pages.nr_out - begin->pages.nr_out;
-	r->pages.nr_in_place += end->pages.nr_in_place - begin->pages.nr_in_place;
-	r->pages.nr_waits += end->pages.nr_waits - begin->pages.nr_waits;
+	moment_pages_add(begin, end, &r->pages);
 }
 
 /* Do a step of a pass unless one failed. */
@@ -421,12 +376,12 @@ static void pass_run(struct touch *t, struct touch_result *r, uint32_t pass)
 	pass_prepare(t, pass);
 	if (t->status)
 		return;
-	pass_begin(t, &begin);
+	moment_begin(t->m, &begin);
 	step(t, launch_pass(t, &failed), "launching the kernel");
 	step(t, t->m->ops->sync(t->m), "the kernel");
 	if (failed)
 		touch_fail(t, failed, "an agent failed: %s", weir_strerror(failed));
-	pass_end(t, &end);
+	moment_end(t->m, &end);
 	if (t->status)
 		return;
 	if (pass >= t->p->warm_up)

@@ -3,70 +3,23 @@
  * The kernels that touch a table, on the GPU. Each is one template over two ways to the table, by
  * address and paged, with the same loops, width and unrolling: so what they differ by is paging.
  */
-#include <atomic>
-#include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "weir/device.cuh"
-#include "weir/paged_home.cuh"
+#include "workloads/cuda_pool.cuh"
 #include "workloads/touch/cuda/plugin.h"
 
 #define SPAN_UNROLL 4u	  /* 16 bytes each */
 #define ELEMENT_UNROLL 4u /* words */
-#define TOUCH_CUDA_THREADS_MAX 1024
-
-/* ---- errors */
-
-static thread_local char error_text[256];
 
 const char *touch_cuda_error(void)
 {
-	return error_text;
+	return cuda_launch_error();
 }
 
 uint64_t touch_cuda_abi(void)
 {
 	return touch_cuda_abi_here();
-}
-
-static int refused(const char *kernel, const char *why)
-{
-	snprintf(error_text, sizeof(error_text), "%s: %s", kernel, why);
-	return -EINVAL;
-}
-
-/* The outcome of the launch just made by this thread. */
-static int launched(const char *kernel)
-{
-	cudaError_t result = cudaGetLastError();
-
-	if (result == cudaSuccess)
-		return 0;
-	snprintf(error_text, sizeof(error_text), "%s: %s (%s)", kernel, cudaGetErrorString(result),
-		 cudaGetErrorName(result));
-	return -EIO;
-}
-
-/*
- * Have the runtime hold the device's primary context itself, so that what it has loaded there
- * outlives a machine that is closed and opened again. Once for each device that is used.
- */
-static int context_hold(void)
-{
-	static std::atomic<uint64_t> held; /* relaxed: doing it twice does no harm */
-	int device;
-	cudaError_t result = cudaGetDevice(&device);
-
-	if (result == cudaSuccess && !(held.load(std::memory_order_relaxed) >> device % 64 & 1)) {
-		result = cudaSetDevice(device);
-		held.fetch_or(UINT64_C(1) << device % 64, std::memory_order_relaxed);
-	}
-	if (result == cudaSuccess)
-		return 0;
-	cudaGetLastError();
-	snprintf(error_text, sizeof(error_text), "cudaSetDevice: %s", cudaGetErrorString(result));
-	return -EIO;
 }
 
 /* ---- two ways to a table */
@@ -257,7 +210,7 @@ __device__ static inline void pages_body(A a, const struct touch_pages_args &p)
 }
 
 template <uint32_t access, bool elements>
-__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	pages_bare(const __grid_constant__ struct touch_pages_args p)
 {
 	struct bare a = {p.words, p.page_bytes};
@@ -266,7 +219,7 @@ __global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
 }
 
 template <uint32_t access, bool elements>
-__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	pages_paged(const __grid_constant__ struct touch_paged_pages_args p)
 {
 	struct paged a = {&p.view, p.range, {}, {}};
@@ -287,7 +240,7 @@ __device__ static inline void updates_body(A a, const struct touch_updates_args 
 	a.end();
 }
 
-__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	updates_bare(const __grid_constant__ struct touch_updates_args u)
 {
 	struct bare a = {u.words, 0};
@@ -295,7 +248,7 @@ __global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
 	updates_body(a, u);
 }
 
-__global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	updates_paged(const __grid_constant__ struct touch_paged_updates_args p)
 {
 	struct paged a = {&p.view, p.range, {}, {}};
@@ -305,49 +258,13 @@ __global__ void __launch_bounds__(TOUCH_CUDA_THREADS_MAX, 1)
 
 /* ---- launches */
 
-/* As asked for, or as many blocks as the device runs at a time. */
-template <typename K>
-static int blocks_of(K kernel, const struct touch_shape &shape, uint32_t *blocks)
-{
-	int device, nr_sms, resident;
-	cudaError_t result;
-
-	*blocks = shape.blocks;
-	if (*blocks)
-		return 0;
-	result = cudaGetDevice(&device);
-	if (result == cudaSuccess)
-		result = cudaDeviceGetAttribute(&nr_sms, cudaDevAttrMultiProcessorCount, device);
-	if (result == cudaSuccess)
-		result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel,
-								       (int)shape.threads, 0);
-	if (result == cudaSuccess && resident > 0) {
-		*blocks = (uint32_t)(nr_sms * resident);
-		return 0;
-	}
-	cudaGetLastError();
-	snprintf(error_text, sizeof(error_text), "%u threads a block: %s", shape.threads,
-		 result == cudaSuccess ? "more than one multiprocessor runs"
-				       : cudaGetErrorString(result));
-	return -EIO;
-}
-
 template <typename K, typename A>
 static int launch(const char *name, K kernel, const struct touch_shape &shape, void *stream,
 		  const A *args)
 {
-	uint32_t blocks;
-	int err;
-
-	if (!shape.threads || shape.threads % 32 || shape.threads > TOUCH_CUDA_THREADS_MAX)
-		return refused(name, "no whole warps");
-	err = context_hold();
-	if (!err)
-		err = blocks_of(kernel, shape, &blocks);
-	if (err)
-		return err;
-	kernel<<<blocks, shape.threads, 0, (cudaStream_t)stream>>>(*args);
-	return launched(name);
+	if (shape.threads % 32)
+		return cuda_launch_refused(name, "no whole warps");
+	return cuda_launch(name, kernel, shape.blocks, shape.threads, stream, args);
 }
 
 static bool pages_valid(const struct touch_pages_args *p)
@@ -370,7 +287,7 @@ int touch_cuda_pages(void *stream, const void *args)
 	const struct touch_pages_args *p = (const struct touch_pages_args *)args;
 
 	if (!pages_valid(p) || (uintptr_t)p->words % 16)
-		return refused("pages", "no such table");
+		return cuda_launch_refused("pages", "no such table");
 	return launch("pages", BY_ACCESS(pages_bare, p->access, p->elements), p->shape, stream, p);
 }
 
@@ -380,7 +297,7 @@ int touch_cuda_paged_pages(void *stream, const void *args)
 
 	if (!pages_valid(&p->pages) || p->range >= WEIR_PAGED_RANGES_MAX ||
 	    1u << p->view.page_shift != p->pages.page_bytes)
-		return refused("paged_pages", "no such table");
+		return cuda_launch_refused("paged_pages", "no such table");
 	return launch("paged_pages", BY_ACCESS(pages_paged, p->pages.access, p->pages.elements),
 		      p->pages.shape, stream, p);
 }
@@ -395,7 +312,7 @@ int touch_cuda_updates(void *stream, const void *args)
 	const struct touch_updates_args *u = (const struct touch_updates_args *)args;
 
 	if (!updates_valid(u) || (uintptr_t)u->words % 8)
-		return refused("updates", "no such table");
+		return cuda_launch_refused("updates", "no such table");
 	return launch("updates", updates_bare, u->shape, stream, u);
 }
 
@@ -404,7 +321,7 @@ int touch_cuda_paged_updates(void *stream, const void *args)
 	const struct touch_paged_updates_args *p = (const struct touch_paged_updates_args *)args;
 
 	if (!updates_valid(&p->updates) || p->range >= WEIR_PAGED_RANGES_MAX)
-		return refused("paged_updates", "no such table");
+		return cuda_launch_refused("paged_updates", "no such table");
 	return launch("paged_updates", updates_paged, p->updates.shape, stream, p);
 }
 
@@ -412,25 +329,11 @@ int touch_cuda_paged_updates(void *stream, const void *args)
 
 int touch_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
 {
-	int err = context_hold();
-
-	if (err)
-		return err;
-	err = weir_paged_kernels_cuda.home(stream, view, evict);
-	if (err)
-		snprintf(error_text, sizeof(error_text), "bringing pages home failed");
-	return err;
+	return cuda_pool_home(stream, view, evict);
 }
 
 int touch_cuda_settle(void *stream, const struct weir_paged_view *view,
 		      struct weir_paged_left *left)
 {
-	int err = context_hold();
-
-	if (err)
-		return err;
-	err = weir_paged_kernels_cuda.settle(stream, view, left);
-	if (err)
-		snprintf(error_text, sizeof(error_text), "taking pins back failed");
-	return err;
+	return cuda_pool_settle(stream, view, left);
 }

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels of the algorithms on graphs, on the GPU. Expanding is one template over two ways to
+ * the edges, by address and paged, with the same loops, width and unrolling: so what they differ
+ * by is paging.
+ *
+ * A warp takes ITEMS_A_WARP items at a time, and expands one after the other with all lanes, by
+ * whole lines of 128 bytes from the one that an item begins in: what a link moves best (Min,
+ * Mailthody, Qureshi et al., "EMOGI: Efficient Memory-access for Out-of-memory Graph-traversal in
+ * GPUs", VLDB 2021).
+ */
+#include <stdint.h>
+
+#include "weir/device.cuh"
+#include "workloads/cuda_pool.cuh"
+#include "workloads/graph/cuda/plugin.h"
+#include "workloads/graph/ops.h"
+
+#define ITEMS_A_WARP 32u
+#define LINES_AHEAD 4u /* loads of a lane under way */
+#define VERTEX_THREADS 256
+
+/* ---- two ways to edges */
+
+struct bare {
+	const struct graph_args *g;
+
+	__device__ void begin()
+	{
+	}
+	__device__ const uint32_t *neighbours(uint64_t edge)
+	{
+		return g->neighbour + edge;
+	}
+	__device__ const uint32_t *weights(uint64_t edge)
+	{
+		return g->weight + edge;
+	}
+	__device__ void put()
+	{
+	}
+	__device__ void end()
+	{
+	}
+};
+
+struct paged {
+	const struct graph_paged_args *a;
+	struct weir_paged_warp w;
+	struct weir_paged_place span[2];
+
+	__device__ void begin()
+	{
+		w = weir_paged_enter(&a->view);
+		span[1].addr = nullptr;
+	}
+	__device__ const uint32_t *neighbours(uint64_t edge)
+	{
+		return (const uint32_t *)weir_paged_span_get(&w, a->neighbour,
+							     edge * sizeof(uint32_t), PT_READ,
+							     &span[0]);
+	}
+	__device__ const uint32_t *weights(uint64_t edge)
+	{
+		return (const uint32_t *)weir_paged_span_get(&w, a->weight, edge * sizeof(uint32_t),
+							     PT_READ, &span[1]);
+	}
+	__device__ void put()
+	{
+		weir_paged_span_put(&w, &span[0]);
+		if (a->args.weight)
+			weir_paged_span_put(&w, &span[1]);
+		weir_paged_quiesce(&w);
+	}
+	__device__ void end()
+	{
+		weir_paged_leave(&w);
+	}
+};
+
+/* ---- expanding */
+
+/* The sum over a warp, all of whose lanes are here; right in its first lane. */
+__device__ static inline double warp_sum(double value)
+{
+	for (uint32_t apart = 16; apart; apart /= 2)
+		value += __shfl_down_sync(~0u, value, apart);
+	return value;
+}
+
+/* One item by all lanes. */
+template <uint32_t algorithm, typename A>
+__device__ static inline void expand_item(A &a, const struct graph_args &g,
+					  const struct graph_item &item, uint64_t from)
+{
+	const bool weighs = algorithm == GRAPH_SSSP && g.weight;
+	const uint32_t *neighbour = a.neighbours(item.begin);
+	const uint32_t *weight = weighs ? a.weights(item.begin) : nullptr;
+	/* From the beginning of the line. Lanes in front of the item have a number that wraps. */
+	const uint32_t lead = (uint32_t)(item.begin % GRAPH_LINE_EDGES);
+	uint32_t j = threadIdx.x % 32 - lead;
+	double sum = 0;
+
+#pragma unroll 1
+	for (uint32_t at = 0; neighbour && at < lead + item.nr;
+	     at += LINES_AHEAD * 32, j += LINES_AHEAD * 32) {
+		uint32_t to[LINES_AHEAD], w[LINES_AHEAD];
+
+#pragma unroll
+		for (uint32_t k = 0; k < LINES_AHEAD; k++) {
+			to[k] = j + k * 32 < item.nr ? neighbour[j + k * 32] : 0;
+			w[k] = weighs && j + k * 32 < item.nr ? weight[j + k * 32] : 1;
+		}
+#pragma unroll
+		for (uint32_t k = 0; k < LINES_AHEAD; k++)
+			if (j + k * 32 < item.nr)
+				sum += graph_edge(&g, algorithm, item.vertex, from, to[k], w[k]);
+	}
+	__syncwarp();
+	a.put();
+	if (algorithm == GRAPH_PAGERANK) {
+		sum = warp_sum(sum);
+		if (threadIdx.x % 32 == 0)
+			graph_add_double(&g.sum[item.vertex], sum);
+	}
+}
+
+/* Items that no warp has taken, by all lanes: the first one's number. */
+__device__ static inline uint64_t items_take(const struct graph_args &g)
+{
+	uint64_t first = 0;
+
+	if (threadIdx.x % 32 == 0)
+		first = graph_add(&g.control->next, ITEMS_A_WARP);
+	return __shfl_sync(~0u, first, 0);
+}
+
+template <uint32_t algorithm, typename A>
+__device__ static inline void expand_body(A a, const struct graph_args &g)
+{
+	const uint64_t nr_items = g.control->nr_items;
+
+	if (algorithm == GRAPH_PAGERANK && blockIdx.x == 0 && threadIdx.x == 0)
+		g.control->spread[(g.round + 1) % 2] = 0;
+	a.begin();
+	for (uint64_t first = items_take(g); first < nr_items; first = items_take(g)) {
+		uint32_t lane = threadIdx.x % 32;
+		uint32_t nr = nr_items - first < ITEMS_A_WARP ? (uint32_t)(nr_items - first)
+							      : ITEMS_A_WARP;
+		struct graph_item mine = g.item[first + (lane < nr ? lane : 0)];
+		uint64_t from = algorithm == GRAPH_SSSP ? g.from[first + (lane < nr ? lane : 0)] : 0;
+
+#pragma unroll 1
+		for (uint32_t i = 0; i < nr; i++) {
+			struct graph_item item;
+
+			item.begin = __shfl_sync(~0u, mine.begin, i);
+			item.nr = __shfl_sync(~0u, mine.nr, i);
+			item.vertex = __shfl_sync(~0u, mine.vertex, i);
+			expand_item<algorithm>(a, g, item, __shfl_sync(~0u, from, i));
+		}
+	}
+	a.end();
+}
+
+template <uint32_t algorithm>
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
+	expand_bare(const __grid_constant__ struct graph_args g)
+{
+	struct bare a = {&g};
+
+	expand_body<algorithm>(a, g);
+}
+
+template <uint32_t algorithm>
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
+	expand_paged(const __grid_constant__ struct graph_paged_args p)
+{
+	struct paged a = {&p, {}, {}};
+
+	expand_body<algorithm>(a, p.args);
+}
+
+/* ---- vertices */
+
+__device__ static inline uint64_t thread_nr()
+{
+	return blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
+}
+
+__device__ static inline uint64_t nr_threads()
+{
+	return (uint64_t)gridDim.x * blockDim.x;
+}
+
+__global__ void clear(const __grid_constant__ struct graph_args g)
+{
+	struct graph_control *c = g.control;
+
+	c->nr_items = c->nr_edges = c->nr_left = c->next = c->nr_lines = c->nr_first = 0;
+	c->nearest = GRAPH_FAR;
+}
+
+__device__ static inline void spread_add(const struct graph_args &g, uint32_t round, double rank)
+{
+	rank = warp_sum(rank);
+	if (threadIdx.x % 32 == 0 && rank != 0)
+		graph_add_double(&g.control->spread[round % 2], rank);
+}
+
+/* spread was cleared. */
+__global__ void __launch_bounds__(VERTEX_THREADS)
+	begin(const __grid_constant__ struct graph_args g)
+{
+	double spread = 0;
+
+	for (uint64_t v = thread_nr(); v < g.nr_vertices; v += nr_threads())
+		spread += graph_vertex_begin(&g, v);
+	for (uint64_t i = thread_nr(); g.changed && i <= (g.nr_vertices - 1) / 32;
+	     i += nr_threads()) {
+		g.changed[i] = g.source / 32 == i ? 1u << g.source % 32 : 0;
+		if (g.seen)
+			g.seen[i] = 0;
+	}
+	if (g.algorithm == GRAPH_PAGERANK)
+		spread_add(g, 0, spread);
+}
+
+__global__ void __launch_bounds__(VERTEX_THREADS)
+	settle(const __grid_constant__ struct graph_args g)
+{
+	double spread = 0;
+
+	for (uint64_t v = thread_nr(); v < g.nr_vertices; v += nr_threads())
+		spread += graph_vertex_settle(&g, v);
+	if (g.algorithm == GRAPH_PAGERANK)
+		spread_add(g, g.round + 1, spread);
+	if (thread_nr() == 0)
+		g.control->next = 0;
+}
+
+__global__ void sample(const __grid_constant__ struct graph_args g)
+{
+	uint64_t i = thread_nr();
+
+	if (i < GRAPH_SAMPLES)
+		g.sample[i] = g.label[graph_sampled(&g, i)];
+}
+
+/* ---- items */
+
+/* Whether the vertex of each lane is active; those of a warp have one word of bits. v may be beyond
+ * the last vertex. */
+__device__ static inline bool activate(const struct graph_args &g, uint64_t v, uint64_t *nearest,
+				       uint32_t *nr_left)
+{
+	uint32_t bits, far, lane = threadIdx.x % 32;
+	bool active, left;
+
+	if (g.algorithm == GRAPH_CC || g.algorithm == GRAPH_PAGERANK)
+		return v < g.nr_vertices;
+	bits = v / 32 <= (g.nr_vertices - 1) / 32 ? g.changed[v / 32] : 0;
+	if (g.algorithm == GRAPH_BFS) {
+		uint32_t seen = bits ? g.seen[v / 32] : 0;
+
+		active = (bits & ~seen) >> lane & 1;
+		if (active)
+			g.level[v] = g.round;
+		if (lane == 0 && bits != seen)
+			g.seen[v / 32] = bits;
+		return active;
+	}
+	active = bits >> lane & 1;
+	left = active && g.distance[v] >= g.limit;
+	if (left) {
+		*nearest = g.distance[v] < *nearest ? g.distance[v] : *nearest;
+		++*nr_left;
+	}
+	far = __ballot_sync(~0u, left);
+	if (lane == 0 && bits != far)
+		g.changed[v / 32] = far;
+	return active && !left;
+}
+
+/* Exclusive prefix sums over a block, and the total; by all its threads. */
+__device__ static inline uint64_t block_scan(uint64_t value, uint64_t *total)
+{
+	__shared__ uint64_t of_warp[VERTEX_THREADS / 32];
+	uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+	uint64_t sum = value, before = 0;
+
+	for (uint32_t apart = 1; apart < 32; apart *= 2) {
+		uint64_t below = __shfl_up_sync(~0u, sum, apart);
+
+		sum += lane >= apart ? below : 0;
+	}
+	__syncthreads(); /* of_warp was read by all, if this is not the first time */
+	if (lane == 31)
+		of_warp[warp] = sum;
+	__syncthreads();
+	*total = 0;
+	for (uint32_t i = 0; i < VERTEX_THREADS / 32; i++) {
+		before += i < warp ? of_warp[i] : 0;
+		*total += of_warp[i];
+	}
+	return before + sum - value;
+}
+
+/* The items of a block's vertices, one a thread, in order. */
+__device__ static inline void items_put(const struct graph_args &g, uint64_t v, uint64_t nr)
+{
+	__shared__ uint64_t base;
+	uint64_t begin = nr ? g.offset[v] : 0, total;
+	uint64_t at = block_scan(graph_nr_items(begin, nr), &total);
+
+	if (!total)
+		return;
+	if (threadIdx.x == 0)
+		base = graph_add(&g.control->nr_items, total);
+	__syncthreads();
+	at += base;
+	while (nr) {
+		struct graph_item item = graph_item_at(v, begin, nr);
+
+		if (g.from)
+			g.from[at] = g.distance[v];
+		g.item[at++] = item;
+		begin += item.nr;
+		nr -= item.nr;
+	}
+}
+
+__global__ void __launch_bounds__(VERTEX_THREADS)
+	items(const __grid_constant__ struct graph_args g)
+{
+	uint64_t nearest = GRAPH_FAR, nr_edges = 0;
+	uint32_t nr_left = 0;
+
+	for (uint64_t first = blockIdx.x * (uint64_t)VERTEX_THREADS; first < g.nr_vertices;
+	     first += (uint64_t)gridDim.x * VERTEX_THREADS) {
+		uint64_t v = first + threadIdx.x, nr = 0;
+
+		if (activate(g, v, &nearest, &nr_left))
+			nr = graph_active_edges(&g, v);
+		nr_edges += nr;
+		items_put(g, v, nr);
+	}
+	if (nr_edges)
+		graph_add(&g.control->nr_edges, nr_edges);
+	if (nr_left) {
+		graph_add(&g.control->nr_left, nr_left);
+		graph_min(&g.control->nearest, nearest);
+	}
+}
+
+/* ---- counting */
+
+__global__ void __launch_bounds__(VERTEX_THREADS)
+	lines_clear(const __grid_constant__ struct graph_args g)
+{
+	for (uint64_t i = thread_nr(); i <= g.nr_edges / GRAPH_LINE_EDGES / 32; i += nr_threads())
+		g.met[i] = 0;
+}
+
+__global__ void __launch_bounds__(VERTEX_THREADS)
+	lines(const __grid_constant__ struct graph_args g)
+{
+	uint64_t nr_lines = 0, nr_first = 0;
+
+	for (uint64_t i = thread_nr(); i < g.control->nr_items; i += nr_threads()) {
+		const struct graph_item item = g.item[i];
+		uint64_t last = (item.begin + item.nr - 1) / GRAPH_LINE_EDGES;
+
+		for (uint64_t line = item.begin / GRAPH_LINE_EDGES; line <= last; line++) {
+			if (!graph_bit_set(g.met, line))
+				continue;
+			nr_lines++;
+			nr_first += graph_bit_set(g.ever, line);
+		}
+	}
+	if (nr_lines)
+		graph_add(&g.control->nr_lines, nr_lines);
+	if (nr_first)
+		graph_add(&g.control->nr_first, nr_first);
+}
+
+/* ---- launches */
+
+template <typename K>
+static int launch_vertices(const char *name, K kernel, void *stream, const struct graph_args *g)
+{
+	return cuda_launch(name, kernel, 0, VERTEX_THREADS, stream, g);
+}
+
+int graph_cuda_clear(void *stream, const void *args)
+{
+	return cuda_launch("clear", clear, 1, 1, stream, (const struct graph_args *)args);
+}
+
+int graph_cuda_begin(void *stream, const void *args)
+{
+	return launch_vertices("begin", begin, stream, (const struct graph_args *)args);
+}
+
+int graph_cuda_items(void *stream, const void *args)
+{
+	return launch_vertices("items", items, stream, (const struct graph_args *)args);
+}
+
+int graph_cuda_settle(void *stream, const void *args)
+{
+	return launch_vertices("settle", settle, stream, (const struct graph_args *)args);
+}
+
+int graph_cuda_sample(void *stream, const void *args)
+{
+	return cuda_launch("sample", sample, GRAPH_SAMPLES / VERTEX_THREADS, VERTEX_THREADS,
+			    stream, (const struct graph_args *)args);
+}
+
+int graph_cuda_lines(void *stream, const void *args)
+{
+	const struct graph_args *g = (const struct graph_args *)args;
+	int err = launch_vertices("lines_clear", lines_clear, stream, g);
+
+	return err ? err : launch_vertices("lines", lines, stream, g);
+}
+
+/* The kernel of an algorithm. */
+#define BY_ALGORITHM(kernel, algorithm)                           \
+	((algorithm) == GRAPH_BFS    ? kernel<GRAPH_BFS>          \
+	 : (algorithm) == GRAPH_SSSP ? kernel<GRAPH_SSSP>         \
+	 : (algorithm) == GRAPH_CC   ? kernel<GRAPH_CC>           \
+				     : kernel<GRAPH_PAGERANK>)
+
+int graph_cuda_expand(void *stream, const void *args)
+{
+	const struct graph_args *g = (const struct graph_args *)args;
+
+	return cuda_launch("expand", BY_ALGORITHM(expand_bare, g->algorithm), g->blocks,
+			    g->threads, stream, g);
+}
+
+int graph_cuda_expand_paged(void *stream, const void *args)
+{
+	const struct graph_paged_args *p = (const struct graph_paged_args *)args;
+
+	return cuda_launch("expand_paged", BY_ALGORITHM(expand_paged, p->args.algorithm),
+			    p->args.blocks, p->args.threads, stream, p);
+}
+
+/* ---- of the library */
+
+const char *graph_cuda_error(void)
+{
+	return cuda_launch_error();
+}
+
+uint64_t graph_cuda_abi(void)
+{
+	return graph_cuda_abi_here();
+}
+
+int graph_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
+{
+	return cuda_pool_home(stream, view, evict);
+}
+
+int graph_cuda_settle(void *stream, const struct weir_paged_view *view,
+		      struct weir_paged_left *left)
+{
+	return cuda_pool_settle(stream, view, left);
+}
