@@ -9,6 +9,8 @@
 #include "src/core/cost.h"
 #include "src/core/space.h"
 
+#define USES_MAX 64u /* of one launch, of what the space has */
+
 struct weir_manager {
 	struct manager base;
 	struct weir_space *space;
@@ -110,10 +112,10 @@ static int manager_tell_where(struct manager *base, manager_where_fn fn, void *a
 }
 
 /* Inside a bracket: what it names stays where it is. */
-static void tell_uses(struct weir_manager *m, const struct weir_launch *launch)
+static void tell_uses(struct weir_manager *m, const struct weir_use *uses, uint32_t nr_uses)
 {
-	for (uint32_t u = 0; u < launch->nr_uses; u++) {
-		const struct weir_use *use = &launch->uses[u];
+	for (uint32_t u = 0; u < nr_uses; u++) {
+		const struct weir_use *use = &uses[u];
 		uint32_t nr =
 			space_where(m->space, use->addr, use->bytes, m->resident, m->max_resident);
 
@@ -121,16 +123,28 @@ static void tell_uses(struct weir_manager *m, const struct weir_launch *launch)
 	}
 }
 
+/* Brackets are about what the space has; a launch may also use memory that is the device's own. */
 static int manager_launch(struct manager *base, const struct weir_launch *launch)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
-	int err = weir_begin(m->space, m->stream, launch->uses, launch->nr_uses);
-	int err_end;
+	struct weir_use uses[USES_MAX];
+	uint32_t nr = 0;
+	int err, err_end;
 
+	for (uint32_t i = 0; i < launch->nr_uses; i++) {
+		if (!space_has(m->space, launch->uses[i].addr))
+			continue;
+		if (nr == USES_MAX)
+			return -EINVAL;
+		uses[nr++] = launch->uses[i];
+	}
+	if (!nr)
+		return weir_launch(m->stream, launch);
+	err = weir_begin(m->space, m->stream, uses, nr);
 	if (err)
 		return err;
 	if (m->where)
-		tell_uses(m, launch);
+		tell_uses(m, uses, nr);
 	err = weir_launch(m->stream, launch);
 	err_end = weir_end(m->space, m->stream);
 	return err ? err : err_end;

@@ -363,6 +363,16 @@ out:
 	return nr;
 }
 
+bool space_has(struct weir_space *space, const void *addr)
+{
+	bool has;
+
+	pthread_mutex_lock(&space->lock);
+	has = range_find(space, addr) != NULL;
+	pthread_mutex_unlock(&space->lock);
+	return has;
+}
+
 uint64_t space_movable_chunks(struct weir_space *space)
 {
 	uint64_t nr;

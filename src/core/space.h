@@ -332,11 +332,13 @@ int space_check(const struct weir_space *space);
  * space_where: whether each block of a part is resident, in order of address. bytes > 0, all of it
  * inside one range. resident: room for max; where the part has more blocks, the first ones are
  * told. @return how many were; 0: there is no such part.
+ * space_has: whether an address is one of the space's.
  * space_movable_chunks: chunks of HBM that the budget leaves to blocks that may move: those of
  * arenas are not.
  */
 uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, bool *resident,
 		     uint32_t max);
+bool space_has(struct weir_space *space, const void *addr);
 uint64_t space_movable_chunks(struct weir_space *space);
 
 /* One caller at a time makes blocks ready; the others wait their turn, which comes, since it waits

@@ -99,13 +99,13 @@ static void expand_cpu(const void *p)
 	}
 }
 
-static void settle_cpu(const void *p)
+static void finish_cpu(const void *p)
 {
 	const struct graph_args *g = p;
 	double spread = 0;
 
 	for (uint64_t v = 0; v < g->nr_vertices; v++)
-		spread += graph_vertex_settle(g, v);
+		spread += graph_vertex_finish(g, v);
 	g->control->spread[(g->round + 1) % 2] = spread;
 	g->control->next = 0;
 }
@@ -138,13 +138,13 @@ static void lines_cpu(const void *p)
 	}
 }
 
-#define KERNEL(kernel)                                   \
-	const struct weir_kernel graph_kernel_##kernel = \
-		{.name = "graph_" #kernel, .cpu = kernel##_cpu, .cuda = graph_cuda_run_##kernel};
+#define KERNEL(kernel)                                     \
+	const struct weir_kernel graph_kernel_##kernel = { \
+		.name = "graph_" #kernel, .cpu = kernel##_cpu, .cuda = graph_cuda_run_##kernel};
 KERNEL(clear)
 KERNEL(begin)
 KERNEL(items)
 KERNEL(expand)
-KERNEL(settle)
+KERNEL(finish)
 KERNEL(sample)
 KERNEL(lines)

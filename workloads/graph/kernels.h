@@ -18,11 +18,11 @@
 #include "weir/paging/view.h"
 #include "weir/weir.h"
 
-#define GRAPH_PIECE 1024u      /* edges: 4 KiB, the smallest page */
-#define GRAPH_LINE_EDGES 32u   /* of 4 bytes in a line of 128 bytes, what a link moves at best */
-#define GRAPH_SAMPLES 1024u    /* labels that are looked at for the most frequent one */
-#define GRAPH_NEAR_EDGES 2u    /* of each list that CC links before it leaves lists out */
-#define GRAPH_FAR UINT64_MAX   /* distance: there is no path */
+#define GRAPH_PIECE 1024u    /* edges: 4 KiB, the smallest page */
+#define GRAPH_LINE_EDGES 32u /* of 4 bytes in a line of 128 bytes, what a link moves at best */
+#define GRAPH_SAMPLES 1024u  /* labels that are looked at for the most frequent one */
+#define GRAPH_NEAR_EDGES 2u  /* of each list that CC links before it leaves lists out */
+#define GRAPH_FAR UINT64_MAX /* distance: there is no path */
 #define GRAPH_LEVEL_FAR UINT32_MAX
 
 enum graph_algorithm { GRAPH_BFS, GRAPH_SSSP, GRAPH_CC, GRAPH_PAGERANK, GRAPH_ALGORITHM_NR };
@@ -36,9 +36,9 @@ struct graph_item {
 /* What rounds tell the host, and count with. */
 struct graph_control {
 	uint64_t nr_items, nr_edges; /* of this round */
-	uint64_t nr_left;	     /* sssp: vertices that changed and are too far for this round */
-	uint64_t nearest;	     /* the least distance of these */
-	uint64_t next;		     /* item that no warp has taken */
+	uint64_t nr_left; /* sssp: vertices that changed and are too far for this round */
+	uint64_t nearest; /* the least distance of these */
+	uint64_t next;	  /* item that no warp has taken */
 	uint64_t nr_lines, nr_first; /* counted: lines of this round; those never met before */
 	double spread[2];	     /* pagerank: rank of vertices without edges; by iteration */
 };
@@ -51,18 +51,18 @@ struct graph_args {
 	const uint32_t *neighbour; /* the manager's; not looked at where it is paged, as weight */
 	const uint32_t *weight;	   /* the manager's; NULL: each is 1 */
 	struct graph_item *item;   /* room for all */
-	uint64_t *from;		   /* sssp: of each item, its vertex's distance at the round's begin */
+	uint64_t *from; /* sssp: of each item, its vertex's distance at the round's begin */
 	struct graph_control *control;
-	uint32_t *seen;	   /* bits of vertices: bfs: when the last round's items were made */
-	uint32_t *changed; /* the same: bfs: reached; sssp: nearer, and not yet expanded */
-	uint32_t *level;   /* bfs */
-	uint64_t *distance; /* sssp */
-	uint32_t *label;    /* cc: parents, at last roots */
-	uint32_t *sample;   /* GRAPH_SAMPLES */
+	uint32_t *seen;		/* bits of vertices: bfs: when the last round's items were made */
+	uint32_t *changed;	/* the same: bfs: reached; sssp: nearer, and not yet expanded */
+	uint32_t *level;	/* bfs */
+	uint64_t *distance;	/* sssp */
+	uint32_t *label;	/* cc: parents, at last roots */
+	uint32_t *sample;	/* GRAPH_SAMPLES */
 	const uint32_t *degree; /* pagerank: edges out of each vertex; others: NULL */
 	float *share;		/* what each vertex gives along an edge */
 	double *sum, *rank;
-	uint32_t *met, *ever;	/* counting: bits of lines, of this round and of all */
+	uint32_t *met, *ever; /* counting: bits of lines, of this round and of all */
 
 	uint64_t limit;	 /* sssp: vertices nearer than that are expanded */
 	uint64_t source; /* bfs, sssp */
@@ -94,7 +94,7 @@ extern const struct weir_kernel graph_kernel_items;
 extern const struct weir_kernel graph_kernel_expand, graph_kernel_expand_paged;
 /* For all vertices: cc: parents become roots; pagerank: ranks of sums, and the items may be
  * expanded once more. */
-extern const struct weir_kernel graph_kernel_settle;
+extern const struct weir_kernel graph_kernel_finish;
 /* cc: sample[i] = the label of the i-th vertex of a fixed random sequence. */
 extern const struct weir_kernel graph_kernel_sample;
 /* Count the lines that this round's items go to. */

@@ -121,6 +121,5 @@ static void expand_paged_cpu(const void *p)
 		*a->args.status = err;
 }
 
-const struct weir_kernel graph_kernel_expand_paged = {.name = "graph_expand_paged",
-						      .cpu = expand_paged_cpu,
-						      .cuda = graph_cuda_run_expand_paged};
+const struct weir_kernel graph_kernel_expand_paged = {
+	.name = "graph_expand_paged", .cpu = expand_paged_cpu, .cuda = graph_cuda_run_expand_paged};

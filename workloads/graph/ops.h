@@ -242,7 +242,7 @@ GRAPH_ANYWHERE double graph_vertex_begin(const struct graph_args *g, uint64_t v)
 }
 
 /* A vertex at the end of a round. @return as graph_vertex_begin() */
-GRAPH_ANYWHERE double graph_vertex_settle(const struct graph_args *g, uint64_t v)
+GRAPH_ANYWHERE double graph_vertex_finish(const struct graph_args *g, uint64_t v)
 {
 	const double n = (double)g->nr_vertices;
 

@@ -43,10 +43,10 @@ struct graph_params {
 /* Of one pass, and the same in each. Lines are of 128 bytes of edges, and of weights where the
  * algorithm reads them; in a round (an iteration, a frontier) each counts once. */
 struct graph_work {
-	uint64_t nr_rounds;	 /* in which anything was expanded */
-	uint64_t nr_edges;	 /* expanded, repeats included */
-	uint64_t line_bytes;	 /* touched */
-	uint64_t first_bytes;	 /* of them, of lines that no round of the pass touched before */
+	uint64_t nr_rounds;   /* in which anything was expanded */
+	uint64_t nr_edges;    /* expanded, repeats included */
+	uint64_t line_bytes;  /* touched */
+	uint64_t first_bytes; /* of them, of lines that no round of the pass touched before */
 };
 
 /* Arrays are of the passes that count. */
@@ -62,10 +62,10 @@ struct graph_result {
 	 * component. rank: pagerank. */
 	uint64_t *value;
 	double *rank;
-	uint64_t nr_reached;   /* bfs, sssp: vertices; cc: components; pagerank: 0 */
-	double error;	       /* pagerank, checked: sum of differences to the reference; else 0 */
-	bool checked, passed;  /* something was compared, and was right */
-	char wrong[128];       /* what was not, else empty */
+	uint64_t nr_reached;  /* bfs, sssp: vertices; cc: components; pagerank: 0 */
+	double error;	      /* pagerank, checked: sum of differences to the reference; else 0 */
+	bool checked, passed; /* something was compared, and was right */
+	char wrong[128];      /* what was not, else empty */
 };
 
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */

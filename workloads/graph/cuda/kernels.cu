@@ -56,9 +56,8 @@ struct paged {
 	}
 	__device__ const uint32_t *neighbours(uint64_t edge)
 	{
-		return (const uint32_t *)weir_paged_span_get(&w, a->neighbour,
-							     edge * sizeof(uint32_t), PT_READ,
-							     &span[0]);
+		return (const uint32_t *)weir_paged_span_get(
+			&w, a->neighbour, edge * sizeof(uint32_t), PT_READ, &span[0]);
 	}
 	__device__ const uint32_t *weights(uint64_t edge)
 	{
@@ -148,7 +147,8 @@ __device__ static inline void expand_body(A a, const struct graph_args &g)
 		uint32_t nr = nr_items - first < ITEMS_A_WARP ? (uint32_t)(nr_items - first)
 							      : ITEMS_A_WARP;
 		struct graph_item mine = g.item[first + (lane < nr ? lane : 0)];
-		uint64_t from = algorithm == GRAPH_SSSP ? g.from[first + (lane < nr ? lane : 0)] : 0;
+		uint64_t from =
+			algorithm == GRAPH_SSSP ? g.from[first + (lane < nr ? lane : 0)] : 0;
 
 #pragma unroll 1
 		for (uint32_t i = 0; i < nr; i++) {
@@ -209,8 +209,7 @@ __device__ static inline void spread_add(const struct graph_args &g, uint32_t ro
 }
 
 /* spread was cleared. */
-__global__ void __launch_bounds__(VERTEX_THREADS)
-	begin(const __grid_constant__ struct graph_args g)
+__global__ void __launch_bounds__(VERTEX_THREADS) begin(const __grid_constant__ struct graph_args g)
 {
 	double spread = 0;
 
@@ -227,12 +226,12 @@ __global__ void __launch_bounds__(VERTEX_THREADS)
 }
 
 __global__ void __launch_bounds__(VERTEX_THREADS)
-	settle(const __grid_constant__ struct graph_args g)
+	finish(const __grid_constant__ struct graph_args g)
 {
 	double spread = 0;
 
 	for (uint64_t v = thread_nr(); v < g.nr_vertices; v += nr_threads())
-		spread += graph_vertex_settle(&g, v);
+		spread += graph_vertex_finish(&g, v);
 	if (g.algorithm == GRAPH_PAGERANK)
 		spread_add(g, g.round + 1, spread);
 	if (thread_nr() == 0)
@@ -330,8 +329,7 @@ __device__ static inline void items_put(const struct graph_args &g, uint64_t v, 
 	}
 }
 
-__global__ void __launch_bounds__(VERTEX_THREADS)
-	items(const __grid_constant__ struct graph_args g)
+__global__ void __launch_bounds__(VERTEX_THREADS) items(const __grid_constant__ struct graph_args g)
 {
 	uint64_t nearest = GRAPH_FAR, nr_edges = 0;
 	uint32_t nr_left = 0;
@@ -362,8 +360,7 @@ __global__ void __launch_bounds__(VERTEX_THREADS)
 		g.met[i] = 0;
 }
 
-__global__ void __launch_bounds__(VERTEX_THREADS)
-	lines(const __grid_constant__ struct graph_args g)
+__global__ void __launch_bounds__(VERTEX_THREADS) lines(const __grid_constant__ struct graph_args g)
 {
 	uint64_t nr_lines = 0, nr_first = 0;
 
@@ -407,15 +404,15 @@ int graph_cuda_items(void *stream, const void *args)
 	return launch_vertices("items", items, stream, (const struct graph_args *)args);
 }
 
-int graph_cuda_settle(void *stream, const void *args)
+int graph_cuda_finish(void *stream, const void *args)
 {
-	return launch_vertices("settle", settle, stream, (const struct graph_args *)args);
+	return launch_vertices("finish", finish, stream, (const struct graph_args *)args);
 }
 
 int graph_cuda_sample(void *stream, const void *args)
 {
-	return cuda_launch("sample", sample, GRAPH_SAMPLES / VERTEX_THREADS, VERTEX_THREADS,
-			    stream, (const struct graph_args *)args);
+	return cuda_launch("sample", sample, GRAPH_SAMPLES / VERTEX_THREADS, VERTEX_THREADS, stream,
+			   (const struct graph_args *)args);
 }
 
 int graph_cuda_lines(void *stream, const void *args)
@@ -427,18 +424,18 @@ int graph_cuda_lines(void *stream, const void *args)
 }
 
 /* The kernel of an algorithm. */
-#define BY_ALGORITHM(kernel, algorithm)                           \
-	((algorithm) == GRAPH_BFS    ? kernel<GRAPH_BFS>          \
-	 : (algorithm) == GRAPH_SSSP ? kernel<GRAPH_SSSP>         \
-	 : (algorithm) == GRAPH_CC   ? kernel<GRAPH_CC>           \
+#define BY_ALGORITHM(kernel, algorithm)                   \
+	((algorithm) == GRAPH_BFS    ? kernel<GRAPH_BFS>  \
+	 : (algorithm) == GRAPH_SSSP ? kernel<GRAPH_SSSP> \
+	 : (algorithm) == GRAPH_CC   ? kernel<GRAPH_CC>   \
 				     : kernel<GRAPH_PAGERANK>)
 
 int graph_cuda_expand(void *stream, const void *args)
 {
 	const struct graph_args *g = (const struct graph_args *)args;
 
-	return cuda_launch("expand", BY_ALGORITHM(expand_bare, g->algorithm), g->blocks,
-			    g->threads, stream, g);
+	return cuda_launch("expand", BY_ALGORITHM(expand_bare, g->algorithm), g->blocks, g->threads,
+			   stream, g);
 }
 
 int graph_cuda_expand_paged(void *stream, const void *args)
@@ -446,7 +443,7 @@ int graph_cuda_expand_paged(void *stream, const void *args)
 	const struct graph_paged_args *p = (const struct graph_paged_args *)args;
 
 	return cuda_launch("expand_paged", BY_ALGORITHM(expand_paged, p->args.algorithm),
-			    p->args.blocks, p->args.threads, stream, p);
+			   p->args.blocks, p->args.threads, stream, p);
 }
 
 /* ---- of the library */

@@ -28,7 +28,7 @@
 	X(items)              \
 	X(expand)             \
 	X(expand_paged)       \
-	X(settle)             \
+	X(finish)             \
 	X(sample)             \
 	X(lines)
 
