@@ -8,10 +8,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/graph_internal.h"
+#include "workloads/graph/scratch.h"
 #include "workloads/graph/text.h"
 
 enum {
@@ -127,70 +127,23 @@ static int open_scratch(struct convert *c)
 {
 	const char *target = c->job.output.target ? c->job.output.target : c->output;
 	const char *slash = strrchr(target, '/');
-	char *name;
 
-	if (asprintf(&name, "%.*s.weir-graph.XXXXXX", slash ? (int)(slash - target) + 1 : 0,
-		     target) < 0)
-		return fail(c, -ENOMEM, c->output, "no memory on the host");
-	c->scratch = mkostemp(name, O_CLOEXEC);
-	if (c->scratch < 0)
-		fail(c, -errno, c->output,
-		     "no scratch file can be made beside it: name another "
-		     "place");
-	else
-		unlink(name);
-	free(name);
-	return c->scratch < 0 ? -EIO : 0;
-}
-
-/* That a file is of text, and alone if it must be. */
-static int check_kind(struct convert *c, const struct lines *l, bool matrix)
-{
-	static const struct {
-		const char *magic, *tool;
-		size_t length;
-	} packed[] = {
-		{"\x1f\x8b", "zcat", 2},
-		{"BZh", "bzcat", 3},
-		{"\xfd"
-		 "7zXZ",
-		 "xzcat", 5},
-		{"\x28\xb5\x2f\xfd", "zstdcat", 4},
-	};
-
-	for (size_t i = 0; i < sizeof(packed) / sizeof(*packed); i++) {
-		if (lines_begin_with(l, packed[i].magic, packed[i].length))
-			return graph_fail(c->job.err, sizeof(c->job.err), -EINVAL,
-					  "%s: the file is compressed: write %s FILE | weir graph "
-					  "convert - OUTPUT",
-					  l->name, packed[i].tool);
-	}
-	if (lines_begin_with(l, CSR_MAGIC, strlen(CSR_MAGIC)))
-		return fail(c, -EINVAL, l->name,
-			    c->nr_inputs > 1 ? "a graph file is converted alone: leave the other "
-					       "inputs out"
-					     : "a graph file cannot be read from a pipe: name the "
-					       "file");
-	if (matrix && c->nr_inputs > 1)
-		return fail(c, -EINVAL, l->name,
-			    "a matrix is converted alone: leave the other inputs out");
-	return 0;
+	c->scratch = scratch_open(slash ? target : ".", slash ? (int)(slash - target) : 1);
+	return c->scratch < 0 ? fail(c, c->scratch, c->output,
+				     "no scratch file can be made beside it: name another place")
+			      : 0;
 }
 
 static int read_text(struct convert *c, const char *name, int fd)
 {
-	const bool keep = c->build.weights == CSR_WEIGHTS_KEEP;
-	bool matrix, symmetric = false;
+	bool symmetric = false;
 	struct lines lines;
 	int rc = lines_open(&lines, name, fd, &c->job.watch, c->job.err, sizeof(c->job.err));
 
 	if (rc)
 		return rc;
-	matrix = lines_begin_with(&lines, TEXT_MATRIX_BANNER, strlen(TEXT_MATRIX_BANNER));
-	rc = check_kind(c, &lines, matrix);
-	if (!rc)
-		rc = matrix ? text_read_matrix(&lines, keep, &c->spool, &symmetric)
-			    : text_read_edges(&lines, keep, &c->spool);
+	rc = text_read(&lines, c->build.weights == CSR_WEIGHTS_KEEP, c->nr_inputs > 1, &c->spool,
+		       &symmetric);
 	lines_close(&lines);
 	c->build.symmetrize |= symmetric;
 	return rc;
@@ -209,30 +162,11 @@ static int read_input(struct convert *c, const char *name)
 	return rc;
 }
 
-/* Whether a file is a graph file; one that cannot be read is not. A pipe is not opened: whoever
- * writes to it would see it closed. */
-static bool is_graph(const char *name)
-{
-	char magic[sizeof(CSR_MAGIC) - 1];
-	struct stat st;
-	bool is;
-	int fd;
-
-	if (stat(name, &st) || !S_ISREG(st.st_mode))
-		return false;
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	is = fd >= 0 && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-	     memcmp(magic, CSR_MAGIC, sizeof(magic)) == 0;
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
-
 static int read_inputs(struct convert *c, struct edge_source *source)
 {
 	int rc;
 
-	if (c->nr_inputs == 1 && is_graph(c->inputs[0])) {
+	if (c->nr_inputs == 1 && csr_is_file(c->inputs[0])) {
 		rc = csr_open(c->inputs[0], &c->graph, c->job.err, sizeof(c->job.err));
 		if (!rc)
 			*source = edge_source_csr(&c->graph);

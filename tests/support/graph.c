@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,11 +23,8 @@ int graph_file(const void *bytes, size_t nr_bytes)
 
 int graph_open(int fd, struct csr *out, char *err, size_t err_bytes)
 {
-	char name[64];
-	int rc;
+	int rc = csr_map("test", fd, out, err, err_bytes);
 
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	rc = csr_open(name, out, err, err_bytes);
 	close(fd);
 	return rc;
 }
@@ -41,11 +37,7 @@ int graph_spool(const char *text, bool keep_weights, struct spool *spool, bool *
 
 	assert_int_equal(spool_init(spool, graph_file("", 0), 65536), 0);
 	assert_int_equal(lines_open(&lines, "test", fd, NULL, err, err_bytes), 0);
-	*symmetric = false;
-	if (lines_begin_with(&lines, TEXT_MATRIX_BANNER, strlen(TEXT_MATRIX_BANNER)))
-		rc = text_read_matrix(&lines, keep_weights, spool, symmetric);
-	else
-		rc = text_read_edges(&lines, keep_weights, spool);
+	rc = text_read(&lines, keep_weights, false, spool, symmetric);
 	lines_close(&lines);
 	close(fd);
 	return rc;

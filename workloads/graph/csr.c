@@ -162,39 +162,58 @@ int csr_view(const char *name, const void *bytes, size_t nr_bytes, struct csr *o
 	return rc;
 }
 
-int csr_open(const char *name, struct csr *out, char *err, size_t err_bytes)
+int csr_map(const char *name, int fd, struct csr *out, char *err, size_t err_bytes)
 {
-	int fd = open(name, O_RDONLY | O_CLOEXEC), rc;
 	struct stat st;
 	void *map;
+	int rc;
 
-	if (fd < 0 || fstat(fd, &st)) {
-		rc = graph_fail(err, err_bytes, -errno, "%s: %s", name, strerror(errno));
-		goto out;
-	}
-	if (!S_ISREG(st.st_mode) || !st.st_size) {
-		rc = graph_fail(err, err_bytes, -EINVAL,
-				"%s: %s: name a graph file that weir graph convert made", name,
-				S_ISREG(st.st_mode) ? "the file is empty" : "no regular file");
-		goto out;
-	}
+	if (fstat(fd, &st))
+		return graph_fail(err, err_bytes, -errno, "%s: %s", name, strerror(errno));
+	if (!S_ISREG(st.st_mode) || !st.st_size)
+		return graph_fail(err, err_bytes, -EINVAL,
+				  "%s: %s: name a graph file that weir graph convert made", name,
+				  S_ISREG(st.st_mode) ? "the file is empty" : "no regular file");
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED) {
-		rc = graph_fail(err, err_bytes, -errno, "%s: cannot be mapped: %s", name,
-				strerror(errno));
-		goto out;
-	}
+	if (map == MAP_FAILED)
+		return graph_fail(err, err_bytes, -errno, "%s: cannot be mapped: %s", name,
+				  strerror(errno));
 	rc = csr_view(name, map, (size_t)st.st_size, out, err, err_bytes);
 	if (rc) {
 		munmap(map, (size_t)st.st_size);
-	} else {
-		out->map = map;
-		out->map_bytes = (size_t)st.st_size;
+		return rc;
 	}
-out:
+	out->map = map;
+	out->map_bytes = (size_t)st.st_size;
+	return 0;
+}
+
+int csr_open(const char *name, struct csr *out, char *err, size_t err_bytes)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return graph_fail(err, err_bytes, -errno, "%s: %s", name, strerror(errno));
+	rc = csr_map(name, fd, out, err, err_bytes);
+	close(fd);
+	return rc;
+}
+
+bool csr_is_file(const char *name)
+{
+	char magic[sizeof(CSR_MAGIC) - 1];
+	struct stat st;
+	bool is;
+	int fd;
+
+	if (stat(name, &st) || !S_ISREG(st.st_mode))
+		return false;
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	is = fd >= 0 && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+	     memcmp(magic, CSR_MAGIC, sizeof(magic)) == 0;
 	if (fd >= 0)
 		close(fd);
-	return rc;
+	return is;
 }
 
 void csr_close(struct csr *g)

@@ -101,7 +101,14 @@ int csr_view(const char *name, const void *bytes, size_t nr_bytes, struct csr *o
 /* Map a file, read only: as csr_view(), or what opening and mapping say. csr_close() it. */
 int csr_open(const char *name, struct csr *out, char *err, size_t err_bytes);
 
+/* The same of a file that is open for reading. fd is borrowed, and may be closed at once. */
+int csr_map(const char *name, int fd, struct csr *out, char *err, size_t err_bytes);
+
 void csr_close(struct csr *g);
+
+/* Whether a file begins as graph files do; one that cannot be read does not. A pipe is not opened:
+ * whoever writes to it would see it closed. */
+bool csr_is_file(const char *name);
 
 /**
  * Pass over all edges: neighbours in range and in order.

@@ -29,6 +29,17 @@ int text_read_edges(struct lines *l, bool keep_weights, struct spool *spool);
  */
 int text_read_matrix(struct lines *l, bool keep_weights, struct spool *spool, bool *symmetric);
 
+/*
+ * Read a list of edges, or a matrix if it begins like one. Of several files into one spool, all are
+ * lists. What is a compressed file, or a graph file, is refused.
+ *
+ * @param [in]  keep_weights  As above; so are spool and what is returned.
+ * @param [in]  several       There are other files.
+ * @param [out] symmetric     It is a matrix, of which entries off the diagonal stand for two edges.
+ */
+int text_read(struct lines *l, bool keep_weights, bool several, struct spool *spool,
+	      bool *symmetric);
+
 /* How a matrix begins. */
 #define TEXT_MATRIX_BANNER "%%MatrixMarket"
 

@@ -14,9 +14,8 @@ int text_fail_add(const struct lines *l, int rc)
 				  "%s:%llu: no memory on the host for "
 				  "the ids of so many vertices",
 				  l->name, (unsigned long long)l->line);
-	return graph_fail(l->err, l->err_bytes, rc,
-			  "%s:%llu: cannot write the scratch file beside the output: %s", l->name,
-			  (unsigned long long)l->line, strerror(-rc));
+	return graph_fail(l->err, l->err_bytes, rc, "%s:%llu: cannot write the scratch file: %s",
+			  l->name, (unsigned long long)l->line, strerror(-rc));
 }
 
 /* The third word, if there is one; the spool's weights become known with the first edge. */
