@@ -4,7 +4,6 @@
 #define WEIR_TESTS_FUZZ_GRAPH_TEXT_H
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
