@@ -15,11 +15,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "workloads/graph/fail.h"
 #include "workloads/graph/section.h"
 #include "workloads/graph/sort.h"
+#include "workloads/graph/write.h"
 
 #define CHUNK_EDGES UINT64_C(2048)  /* read at once by a thread, on its stack */
 #define TURN_CHUNKS UINT64_C(512)   /* between two looks at who watches */
@@ -216,14 +216,6 @@ static int write_entry(struct builder *b, struct wide_entry entry)
 	return rc;
 }
 
-static int fail_write(const struct builder *b, int error)
-{
-	return graph_fail(b->err, b->err_bytes, error, "cannot write the graph: %s; %s",
-			  strerror(-error),
-			  error == -ENOSPC ? "free some space or name another place"
-					   : "name a file that can be written");
-}
-
 /* Write one list. What was written of it, or a negative errno. */
 static int64_t write_list(struct builder *b, uint64_t begin, uint64_t end)
 {
@@ -241,7 +233,7 @@ static int64_t write_list(struct builder *b, uint64_t begin, uint64_t end)
 		}
 		rc = write_entry(b, entry);
 		if (rc)
-			return fail_write(b, rc);
+			return write_fail(b->err, b->err_bytes, rc);
 		last = entry.v;
 		nr++;
 	}
@@ -341,7 +333,7 @@ static int build_ranges(struct builder *b, uint64_t nr_placed)
 	rc = section_flush(&b->neighbours);
 	if (!rc && b->weighted)
 		rc = section_flush(&b->weights);
-	return rc ? fail_write(b, rc) : 0;
+	return rc ? write_fail(b->err, b->err_bytes, rc) : 0;
 }
 
 /* ------------------------------------------------------------------ the file */
@@ -364,26 +356,16 @@ static int write_offsets(const struct builder *b, int fd, const struct csr_heade
 /* All but the edges, once these are written. */
 static int finish(struct builder *b, int fd)
 {
-	const uint64_t nr = b->built.nr_edges;
 	struct csr_header header;
-	int rc = csr_layout(b->header.nr_vertices, nr, b->header.flags, &header);
+	int rc = write_settle(fd, &b->header, b->built.nr_edges, &header);
 
-	/* There may be fewer edges than there was room for. */
-	if (!rc && b->weighted)
-		rc = section_move(fd, b->header.weights_at, header.weights_at, nr * 4);
-	if (!rc &&
-	    ftruncate(fd, (off_t)(b->weighted ? header.weights_at + nr * 4
-					      : header.neighbours_at + nr * (b->wide ? 8 : 4))))
-		rc = -errno;
-	if (!rc && ftruncate(fd, (off_t)header.file_bytes))
-		rc = -errno;
 	if (!rc)
 		rc = write_offsets(b, fd, &header);
 	if (!rc && header.ids_at)
 		rc = section_write_all(fd, b->source->id, header.nr_vertices * 8, header.ids_at);
 	if (!rc)
 		rc = section_write_all(fd, &header, sizeof(header), 0);
-	return rc ? fail_write(b, rc) : 0;
+	return rc ? write_fail(b->err, b->err_bytes, rc) : 0;
 }
 
 /* Count degrees, and lay the file out for as many edges as there may be. */
