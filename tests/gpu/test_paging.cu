@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paged memory on a real GPU: warps that read, write and add through pools of 1 to 4,096 frames
- * with many more pages, spans, pins, divergent lanes, offsets beyond 4 GiB, more warps than fit.
- * Words say which one they are and how often they were written, so that a wrong one names its page.
- * After each case the bytes on the host and the whole table must be right.
+ * with many more pages, spans, pins, divergent lanes, offsets and element numbers beyond 32 bits,
+ * more warps than fit. Words say which one they are and how often they were written, so that a
+ * wrong one names its page. After each case the bytes on the host and the whole table must be right.
  *
  *   test_paging [--small]     small: a few hundred kilobytes, for tools under which all is slow
  *
@@ -644,10 +644,108 @@ __global__ void kernel_fill(uint64_t *words, uint64_t nr)
 		words[i] = stamp(i, 0);
 }
 
-/* Offsets beyond 32 bits: reads of the whole range at random, and updates of its last pages. */
+#define NUMBERS_32_BITS (UINT64_C(1) << 32)
+
+template <typename T> __host__ __device__ static inline T element(uint64_t index, uint32_t version)
+{
+	return (T)(mix(index) + version);
+}
+
+template <typename T>
+__device__ static void expect_element(struct found *found, uint64_t index, T got, uint32_t version)
+{
+	expect(found, index * sizeof(T) / sizeof(uint64_t), got, element<T>(index, version));
+}
+
+/* Each is read and written by one lane, and its neighbours by others. */
+template <typename T>
+__global__ void kernel_elements(const __grid_constant__ struct weir_paged_view view, uint32_t range,
+				uint64_t begin, uint64_t nr, struct found *found)
+{
+	struct weir_paged_warp w = weir_paged_enter(&view);
+
+	for (uint64_t i = thread_nr(); i < nr; i += nr_threads()) {
+		uint64_t index = begin + i;
+
+		expect_element<T>(found, index, weir_paged_read<T>(&w, range, index), 0);
+		if (!weir_paged_write<T>(&w, range, index, element<T>(index, 1)))
+			expect(found, index, 0, 1);
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_leave(&w);
+}
+
+/* The same elements, from the other end. */
+template <typename T>
+__global__ void kernel_elements_add(const __grid_constant__ struct weir_paged_view view,
+				    uint32_t range, uint64_t begin, uint64_t nr,
+				    struct found *found)
+{
+	struct weir_paged_warp w = weir_paged_enter(&view);
+
+	for (uint64_t i = thread_nr(); i < nr; i += nr_threads()) {
+		uint64_t index = begin + nr - 1 - i;
+		T old = 0;
+
+		if (!weir_paged_atomic_add<T>(&w, range, index, (T)1, &old))
+			expect(found, index, 0, 1);
+		expect_element<T>(found, index, old, 1);
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_leave(&w);
+}
+
+/* Elements around number 2^32 of a range. at: the first of them on the host; no page of theirs is
+ * in a frame. CUDA adds to words of 4 bytes and more. */
+template <typename T> static bool elements_right(struct test *t, uint32_t range, T *at, uint64_t nr)
+{
+	uint64_t begin = NUMBERS_32_BITS - nr / 2;
+	uint32_t version = 1;
+	bool good;
+
+	for (uint64_t i = 0; i < nr; i++)
+		at[i] = element<T>(begin + i, 0);
+	LAUNCH(kernel_elements<T>, t->blocks, t->threads, t->pool.view, range, begin, nr, t->found);
+	if constexpr (sizeof(T) >= 4) {
+		pool_wait(&t->pool, "elements");
+		LAUNCH(kernel_elements_add<T>, t->blocks, t->threads, t->pool.view, range, begin,
+		       nr, t->found);
+		version++;
+	}
+	good = test_settle(t, "elements");
+	for (uint64_t i = 0; i < nr && good; i++) {
+		good = at[i] == element<T>(begin + i, version);
+		if (!good)
+			fprintf(stderr, "element %llu on the host is %llx, not %llx\n",
+				(unsigned long long)(begin + i), (unsigned long long)at[i],
+				(unsigned long long)element<T>(begin + i, version));
+	}
+	return good;
+}
+
+/* Element numbers beyond 32 bits, however large elements are: of the range, only the pages around
+ * number 2^32 have memory on the host, and what reaches for others faults. */
+template <typename T> static void case_elements(const char *type)
+{
+	const uint64_t bytes = (small ? 6 : 600) << 12, nr = bytes / sizeof(T);
+	const uint64_t before = (NUMBERS_32_BITS - nr / 2) * sizeof(T);
+	uint32_t range;
+	struct test t;
+
+	test_begin(&t, 12, 4, bytes / sizeof(uint64_t), 1);
+	range = pool_range_add(&t.pool, (void *)((uintptr_t)t.words - before), before + bytes, 1,
+			       false);
+	report(&t, elements_right<T>(&t, range, (T *)t.words, nr), "elements",
+	       "%s, number 2^32 of %llu GiB", type, (unsigned long long)(before + bytes) >> 30);
+	test_end(&t);
+}
+
+/* Offsets beyond 32 bits: reads of the whole range at random, updates of its last pages, and bytes
+ * around number 2^32. */
 static void case_far(void)
 {
 	const uint64_t bytes = UINT64_C(5) << 30, nr_reads = 1 << 22, tail = 300 * 512;
+	const uint64_t nr_bytes = 1 << 22;
 	struct test t;
 	bool good;
 
@@ -666,6 +764,9 @@ static void case_far(void)
 	good &= test_settle(&t, "far");
 	for (uint64_t i = t.nr_words - 2 * tail; i < t.nr_words && good; i++)
 		good = t.words[i] == stamp(i, i < t.nr_words - tail ? 0 : 2);
+	pool_drain(&t.pool);
+	good &= elements_right<unsigned char>(
+		&t, t.range, (unsigned char *)t.words + NUMBERS_32_BITS - nr_bytes / 2, nr_bytes);
 	report(&t, good, "far", "5 GiB, 4096 frames");
 	test_end(&t);
 }
@@ -722,6 +823,10 @@ int main(int argc, char **argv)
 	case_abort();
 	case_many(2, small ? 400 : 100000);
 	case_many(64, small ? 400 : 100000);
+	case_elements<unsigned char>("1 byte");
+	case_elements<unsigned short>("2 bytes");
+	case_elements<unsigned int>("4 bytes");
+	case_elements<unsigned long long>("8 bytes");
 	if (!small)
 		case_far();
 	printf("%u cases, %u failed\n", nr_cases, nr_failed);
