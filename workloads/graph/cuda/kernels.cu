@@ -4,10 +4,11 @@
  * the edges, by address and paged, with the same loops, width and unrolling: so what they differ
  * by is paging.
  *
- * A warp takes ITEMS_A_WARP items at a time, and expands one after the other with all lanes, by
- * whole lines of 128 bytes from the one that an item begins in: what a link moves best (Min,
- * Mailthody, Qureshi et al., "EMOGI: Efficient Memory-access for Out-of-memory Graph-traversal in
- * GPUs", VLDB 2021).
+ * A warp takes ITEMS_A_WARP items at a time. Those whose edges lie one after the other are a run,
+ * which all lanes go through together, by whole lines of 128 bytes from the one that it begins in:
+ * what a link moves best (Min, Mailthody, Qureshi et al., "EMOGI: Efficient Memory-access for
+ * Out-of-memory Graph-traversal in GPUs", VLDB 2021). Where most vertices are active runs are long
+ * and no line is read twice.
  */
 #include <stdint.h>
 
@@ -87,41 +88,125 @@ __device__ static inline double warp_sum(double value)
 	return value;
 }
 
-/* One item by all lanes. */
-template <uint32_t algorithm, typename A>
-__device__ static inline void expand_item(A &a, const struct graph_args &g,
-					  const struct graph_item &item, uint64_t from)
+/* Items that a warp has, one a lane; `from` as graph_args has it. */
+struct batch {
+	struct graph_item mine;
+	uint64_t from;
+};
+
+/* Sums of the vertices of a run, line after line. What lanes have in `open` belongs to the item
+ * that the last line ended in. */
+struct run_sums {
+	double open;
+	uint32_t owner; /* that item's lane */
+	bool any;
+};
+
+__device__ static inline void sums_close(struct run_sums *s, const struct graph_args &g,
+					 const struct batch &b)
 {
-	const bool weighs = algorithm == GRAPH_SSSP && g.weight;
-	const uint32_t *neighbour = a.neighbours(item.begin);
-	const uint32_t *weight = weighs ? a.weights(item.begin) : nullptr;
-	/* From the beginning of the line. Lanes in front of the item have a number that wraps. */
-	const uint32_t lead = (uint32_t)(item.begin % GRAPH_LINE_EDGES);
-	uint32_t j = threadIdx.x % 32 - lead;
-	double sum = 0;
+	uint32_t vertex = __shfl_sync(~0u, b.mine.vertex, s->owner);
+	double sum = warp_sum(s->open);
+
+	if (s->any && threadIdx.x % 32 == 0)
+		graph_add_double(&g.sum[vertex], sum);
+	s->open = 0;
+	s->any = true;
+}
+
+/* A line's values, one a lane; starts: the lanes that items begin at, if any; owner: each lane's
+ * item. */
+__device__ static inline void sums_add(struct run_sums *s, const struct graph_args &g,
+				       const struct batch &b, uint32_t starts, uint32_t owner,
+				       double value)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t first = __ffs(starts) - 1, last = 31 - __clz(starts);
+	const uint32_t head = 31 - __clz(starts & ((2u << lane) - 1)); /* of the lane's item */
+	uint32_t vertex;
+
+	if (!starts) {
+		s->open += value;
+		return;
+	}
+	if (lane < first)
+		s->open += value;
+	sums_close(s, g, b);
+	s->owner = __shfl_sync(~0u, owner, last);
+	if (lane >= last)
+		s->open = value;
+	if (first == last)
+		return;
+	/* Items that begin and end within the line. */
+	for (uint32_t apart = 1; apart < 32; apart *= 2) {
+		double below = __shfl_up_sync(~0u, value, apart);
+
+		if (lane >= first && lane >= head + apart)
+			value += below;
+	}
+	vertex = __shfl_sync(~0u, b.mine.vertex, owner);
+	if (lane >= first && lane < last && starts >> (lane + 1) & 1)
+		graph_add_double(&g.sum[vertex], value);
+}
+
+/*
+ * A run: items of the lanes first to first + nr - 1, whose edges lie one after the other within
+ * GRAPH_PIECE of them. By all lanes, line by line, each once.
+ */
+template <uint32_t algorithm, typename A>
+__device__ static inline void expand_run(A &a, const struct graph_args &g, const struct batch &b,
+					 uint32_t first, uint32_t nr)
+{
+	const bool weighs = algorithm == GRAPH_SSSP && g.weight, owned = algorithm != GRAPH_BFS;
+	const uint64_t begin = __shfl_sync(~0u, b.mine.begin, first);
+	const uint32_t nr_edges =
+		(uint32_t)(__shfl_sync(~0u, b.mine.begin + b.mine.nr, first + nr - 1) - begin);
+	const uint32_t *neighbour = a.neighbours(begin);
+	const uint32_t *weight = weighs ? a.weights(begin) : nullptr;
+	const uint32_t lane = threadIdx.x % 32, lead = (uint32_t)(begin % GRAPH_LINE_EDGES);
+	/* Where this lane's item begins, from the beginning of the first line. */
+	const uint32_t start = lane - first < nr ? (uint32_t)(b.mine.begin - begin) + lead : ~0u;
+	struct run_sums sums = {0, 0, false};
+	uint32_t before = first - 1; /* the item that the line before ended in */
 
 #pragma unroll 1
-	for (uint32_t at = 0; neighbour && at < lead + item.nr;
-	     at += LINES_AHEAD * 32, j += LINES_AHEAD * 32) {
+	for (uint32_t line = 0; neighbour && line < lead + nr_edges; line += LINES_AHEAD * 32) {
+		/* Lanes in front of the run have numbers that wrap. */
+		const uint32_t j = line + lane - lead;
 		uint32_t to[LINES_AHEAD], w[LINES_AHEAD];
 
 #pragma unroll
 		for (uint32_t k = 0; k < LINES_AHEAD; k++) {
-			to[k] = j + k * 32 < item.nr ? neighbour[j + k * 32] : 0;
-			w[k] = weighs && j + k * 32 < item.nr ? weight[j + k * 32] : 1;
+			to[k] = j + k * 32 < nr_edges ? __ldcs(neighbour + (j + k * 32)) : 0;
+			w[k] = weighs && j + k * 32 < nr_edges ? __ldcs(weight + (j + k * 32)) : 1;
 		}
 #pragma unroll
-		for (uint32_t k = 0; k < LINES_AHEAD; k++)
-			if (j + k * 32 < item.nr)
-				sum += graph_edge(&g, algorithm, item.vertex, from, to[k], w[k]);
+		for (uint32_t k = 0; k < LINES_AHEAD; k++) {
+			uint32_t at = start - (line + k * 32), starts = 0, owner = 0, vertex = 0;
+			uint64_t from = 0;
+			double value = 0;
+
+			if (line + k * 32 >= lead + nr_edges)
+				break;
+			if (owned) {
+				starts = __reduce_or_sync(~0u, at < 32 ? 1u << at : 0);
+				owner = before + __popc(starts & ((2u << lane) - 1));
+				before += __popc(starts);
+			}
+			if (algorithm == GRAPH_CC)
+				vertex = __shfl_sync(~0u, b.mine.vertex, owner);
+			if (algorithm == GRAPH_SSSP)
+				from = __shfl_sync(~0u, b.from, owner);
+			if (j + k * 32 < nr_edges)
+				value = graph_edge(&g, algorithm, vertex, from, to[k], w[k]);
+			if (algorithm == GRAPH_PAGERANK)
+				sums_add(&sums, g, b, starts, owner, value);
+		}
 	}
 	__syncwarp();
 	a.put();
-	if (algorithm == GRAPH_PAGERANK) {
-		sum = warp_sum(sum);
-		if (threadIdx.x % 32 == 0)
-			graph_add_double(&g.sum[item.vertex], sum);
-	}
+	if (algorithm == GRAPH_PAGERANK)
+		sums_close(&sums, g, b);
 }
 
 /* Items that no warp has taken, by all lanes: the first one's number. */
@@ -134,6 +219,29 @@ __device__ static inline uint64_t items_take(const struct graph_args &g)
 	return __shfl_sync(~0u, first, 0);
 }
 
+/* Items one a lane, run by run. */
+template <uint32_t algorithm, typename A>
+__device__ static inline void expand_batch(A &a, const struct graph_args &g, uint64_t first,
+					   uint32_t nr)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const uint64_t mine = first + (lane < nr ? lane : 0);
+	struct batch b = {g.item[mine], algorithm == GRAPH_SSSP ? g.from[mine] : 0};
+	uint64_t end_before = __shfl_up_sync(~0u, b.mine.begin + b.mine.nr, 1);
+	bool goes_on = lane && lane < nr && b.mine.begin == end_before &&
+		       b.mine.begin % GRAPH_PIECE;
+	uint32_t starts = __ballot_sync(~0u, !goes_on && lane < nr);
+
+#pragma unroll 1
+	while (starts) {
+		uint32_t at = __ffs(starts) - 1, next;
+
+		starts &= starts - 1;
+		next = starts ? __ffs(starts) - 1 : nr;
+		expand_run<algorithm>(a, g, b, at, next - at);
+	}
+}
+
 template <uint32_t algorithm, typename A>
 __device__ static inline void expand_body(A a, const struct graph_args &g)
 {
@@ -143,22 +251,10 @@ __device__ static inline void expand_body(A a, const struct graph_args &g)
 		g.control->spread[(g.round + 1) % 2] = 0;
 	a.begin();
 	for (uint64_t first = items_take(g); first < nr_items; first = items_take(g)) {
-		uint32_t lane = threadIdx.x % 32;
-		uint32_t nr = nr_items - first < ITEMS_A_WARP ? (uint32_t)(nr_items - first)
-							      : ITEMS_A_WARP;
-		struct graph_item mine = g.item[first + (lane < nr ? lane : 0)];
-		uint64_t from =
-			algorithm == GRAPH_SSSP ? g.from[first + (lane < nr ? lane : 0)] : 0;
+		const uint32_t nr = nr_items - first < ITEMS_A_WARP ? (uint32_t)(nr_items - first)
+								    : ITEMS_A_WARP;
 
-#pragma unroll 1
-		for (uint32_t i = 0; i < nr; i++) {
-			struct graph_item item;
-
-			item.begin = __shfl_sync(~0u, mine.begin, i);
-			item.nr = __shfl_sync(~0u, mine.nr, i);
-			item.vertex = __shfl_sync(~0u, mine.vertex, i);
-			expand_item<algorithm>(a, g, item, __shfl_sync(~0u, from, i));
-		}
+		expand_batch<algorithm>(a, g, first, nr);
 	}
 	a.end();
 }
