@@ -42,7 +42,7 @@ struct weir_paged_warp {
 	uint32_t epoch; /* its low half: the whole one is in the slot, which nobody else writes */
 	uint32_t slot;
 	uint32_t lanes;	   /* that were together at weir_paged_enter() */
-	uint32_t nr_held;  /* a lane's: unpinned spans */
+	uint32_t nr_held;  /* a lane's: spans in frames, unpinned */
 	uint32_t nr_since; /* a lane's: quiescent points since the epoch was looked at */
 	uint32_t wanted;   /* a lane's: a page to bring in then; 0: none. See weir_paged_want() */
 };
@@ -370,8 +370,8 @@ __device__ static __forceinline__ bool weir_paged_together(const struct weir_pag
 	return __activemask() == w->lanes;
 }
 
-/* Pass a quiescent point, if all lanes are together and none holds an unpinned span; else nothing:
- * frames are then reused later. Cheap: the epoch is looked at now and then, or after a slow
+/* Pass a quiescent point, if all lanes are together and none holds an unpinned span in a frame; else
+ * nothing: frames are then reused later. Cheap: the epoch is looked at now and then, or after a slow
  * access. */
 __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 {
@@ -803,14 +803,14 @@ __device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, ui
 						   struct weir_paged_place *span)
 {
 	*span = weir_paged_find<unsigned char>(w, range, offset, op | PT_SPAN);
-	w->nr_held += span->addr && !(span->flags & WEIR_PAGED_PINNED);
+	w->nr_held += span->flags == WEIR_PAGED_FRAME;
 	return span->addr;
 }
 
 __device__ static inline void weir_paged_span_put(struct weir_paged_warp *w,
 						  const struct weir_paged_place *span)
 {
-	w->nr_held -= span->addr && !(span->flags & WEIR_PAGED_PINNED);
+	w->nr_held -= span->flags == WEIR_PAGED_FRAME;
 	weir_paged_done(w, span);
 }
 

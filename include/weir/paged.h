@@ -88,8 +88,13 @@ struct weir_paged_range_config {
 	/** Memory that all devices reach (pinned, mapped), aligned to 16; borrowed until the range
 	 *  is removed. NULL: weir allocates it, pinned; contents are zero. */
 	void *host;
-	uint32_t admit;	  /**< a page is brought in at this touch, up to 2^20; 0: at once */
-	int read_only;	  /**< kernels do not write it: writes are refused */
+	uint32_t admit; /**< a page is brought in at this touch, up to 2^20; 0: at once */
+	int read_only;	/**< kernels do not write it: writes are refused */
+	/** Its pages come in only while there are free frames, and nothing is evicted for them; the
+	 *  rest is used where it is. For data that is gone through again and again, in the same
+	 *  order, and does not fit: what is there stays there. Frames become free by
+	 *  weir_paged_drain() and what does that too, or by a larger budget. */
+	int fill_only;
 	const char *name; /**< for reports; copied, cut. NULL: "range" */
 };
 

@@ -11,14 +11,16 @@
 #include "weir/device.cuh"
 #include "weir/paged.h"
 
-/* A warp a frame: write back what is dirty; and evict it. What a frame holds its owner word says,
- * so that the view's frames may be some of the pool's. */
+/* A warp a frame: write back what is dirty; and evict it, so that filling begins anew. What a frame
+ * holds its owner word says, so that the view's frames may be some of the pool's. */
 __global__ static void weir_paged_home_kernel(const __grid_constant__ struct weir_paged_view v,
 					      bool evict)
 {
 	uint64_t warp = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / 32;
 	uint64_t nr_warps = (uint64_t)gridDim.x * blockDim.x / 32;
 
+	if (evict && !warp && !weir_paged_lane())
+		v.table.shared->fill = 0;
 	for (uint64_t i = warp; i < v.table.nr_frames; i += nr_warps) {
 		uint64_t owner = v.table.owner[i], entry;
 

@@ -10,15 +10,17 @@
 struct cpu_span {
 	uint64_t id;
 	bool held, pinned;
+	bool passing; /* in a frame that its agent's next quiescent point may let go */
 };
 
-/* Guarded by being one thread's, but for `used`. nr_unpinned: spans held without a pin; while there
- * is one, no quiescent point is passed. */
+/* Guarded by being one thread's, but for `used`. nr_passing: spans held that are so; while there is
+ * one, no quiescent point is passed. */
 struct paging_agent {
 	PT_ALIGNED(PT_LINE) struct pt_agent a;
 	struct paging *pool;
 	uint64_t used; /* atomic: 0 or 1 */
-	uint32_t nr_spans, nr_unpinned;
+	uint32_t nr_spans, nr_passing;
+	bool in_frame; /* what it reached last is */
 	uint32_t random;
 	uint32_t nr_since; /* accesses since the last quiescent point */
 	struct cpu_span span[PAGING_SPANS_MAX];

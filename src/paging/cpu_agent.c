@@ -114,8 +114,7 @@ static void span_drop(struct paging_agent *agent, struct cpu_span *span)
 {
 	if (span->pinned)
 		pt_unpin(&agent->pool->view.table, span->id);
-	else
-		agent->nr_unpinned--;
+	agent->nr_passing -= span->passing;
 	agent->nr_spans--;
 	span->held = false;
 }
@@ -133,13 +132,13 @@ void paging_abandon(struct paging_agent *agent)
 void paging_quiesce(struct paging_agent *agent)
 {
 	agent->nr_since = 0;
-	if (!agent->nr_unpinned)
+	if (!agent->nr_passing)
 		drive(agent, pt_quiesce(&agent->a));
 }
 
 /* ------------------------------------------------------------------ reaching a page */
 
-/* Where the byte is. agent->a.pinned: pt_unpin() is due. 0, -EINVAL: the agent left, -EOVERFLOW:
+/* Where the byte is. agent->in_frame says whether it is that; a.pinned: pt_unpin() is due. 0, -EINVAL: the agent left, -EOVERFLOW:
  * the page has all the pins that it can have. */
 static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, unsigned op,
 		 uint8_t **addr)
@@ -155,6 +154,7 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 		return -EINVAL;
 	}
 	agent->a.pinned = false;
+	agent->in_frame = true;
 	if (!(op & PT_PIN) && pt_hit(entry, op & PT_WRITE) && pt_settled(entry, agent->a.epoch)) {
 		*addr = view_frame(v, pt_frame_of(entry)) + rest;
 		return 0;
@@ -165,6 +165,7 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 		return 0;
 	case PT_IN_PLACE:
 		view_count(v, agent->a.slot, id, WEIR_PAGED_IN_PLACE);
+		agent->in_frame = false;
 		*addr = view_host(v, id) + rest;
 		return 0;
 	default:
@@ -373,9 +374,10 @@ int paging_span_get(struct paging_agent *agent, uint32_t range, uint64_t offset,
 	span->held = true;
 	span->id = PT_ID(range, offset >> v->page_shift);
 	span->pinned = agent->a.pinned;
+	span->passing = agent->in_frame && !span->pinned;
 	agent->a.pinned = false;
 	agent->nr_spans++;
-	agent->nr_unpinned += !span->pinned;
+	agent->nr_passing += span->passing;
 	out->addr = addr;
 	out->bytes = view_bytes(v, span->id) - rest;
 	out->number = (uint32_t)(span - agent->span);

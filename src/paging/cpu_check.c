@@ -45,11 +45,11 @@ void paging_dump(struct paging *pool, FILE *to)
 	const struct pt_table *t = &pool->view.table;
 
 	fprintf(to,
-		"epoch %" PRIu64 ", prepare %" PRIu64 ", take %" PRIu64 ", %" PRIu64
-		" frames, window %" PRIu64 "%s%s\n",
+		"epoch %" PRIu64 ", prepare %" PRIu64 ", take %" PRIu64 ", fill %" PRIu64
+		", %" PRIu64 " frames, window %" PRIu64 "%s%s\n",
 		pt_load(&t->shared->epoch, PT_RELAXED), pt_load(&t->shared->prepare, PT_RELAXED),
-		pt_load(&t->shared->take, PT_RELAXED), t->nr_frames, t->window,
-		pt_load(&t->shared->scan, PT_RELAXED) ? ", scanning" : "",
+		pt_load(&t->shared->take, PT_RELAXED), pt_load(&t->shared->fill, PT_RELAXED),
+		t->nr_frames, t->window, pt_load(&t->shared->scan, PT_RELAXED) ? ", scanning" : "",
 		pt_load(t->abort, PT_RELAXED) ? ", aborted" : "");
 	for (uint32_t i = 0; i < t->nr_slots; i++) {
 		uint64_t epoch = pt_load(&t->slot[i], PT_RELAXED);
@@ -82,12 +82,15 @@ static bool frames_right(const struct paging *pool, const uint8_t *seen)
 {
 	const struct pt_table *t = &pool->view.table;
 	uint64_t i = walk_frames(t->owner, t->nr_frames, seen);
+	uint64_t left = walk_fill(t->owner, t->nr_frames, t->shared->fill);
 
-	if (i == t->nr_frames)
-		return true;
-	log_error("paging: frame %" PRIu64 " has owner word %" PRIx64 ", and %s page", i,
-		  t->owner[i], seen[i / 8] >> i % 8 & 1 ? "a" : "no");
-	return false;
+	if (i < t->nr_frames)
+		log_error("paging: frame %" PRIu64 " has owner word %" PRIx64 ", and %s page", i,
+			  t->owner[i], seen[i / 8] >> i % 8 & 1 ? "a" : "no");
+	if (left < t->nr_frames)
+		log_error("paging: frame %" PRIu64 " is free, and filling is at %" PRIu64, left,
+			  t->shared->fill);
+	return i == t->nr_frames && left == t->nr_frames;
 }
 
 static bool shared_right(const struct paging *pool)

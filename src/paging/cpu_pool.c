@@ -181,6 +181,7 @@ int paging_range_add(struct paging *pool, const struct paging_range_config *conf
 	new.bytes = config->bytes;
 	new.admit = config->admit ? config->admit : 1;
 	new.read_only = config->read_only;
+	new.fill_only = config->fill_only;
 	new.entry = reserve(new.nr_pages * sizeof(uint64_t));
 	range = new.entry ? realloc(t->range, (t->nr_ranges + 1) * sizeof(*range)) : NULL;
 	if (range) {
@@ -278,6 +279,7 @@ int paging_set_frames(struct paging *pool, uint64_t nr_frames)
 	pool->view.table.nr_frames = nr_frames;
 	pool->view.table.window = pt_window(nr_frames, pool->view.table.nr_slots);
 	pool->view.table.shared->prepare = pool->view.table.shared->take = 0;
+	pool->view.table.shared->fill = 0;
 	cpu_quiet_end(pool);
 	return 0;
 }

@@ -263,6 +263,7 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 		.bytes = config->bytes,
 		.admit = config->admit ? config->admit : 1,
 		.read_only = config->read_only != 0,
+		.fill_only = config->fill_only != 0,
 	};
 	if (!config->host) {
 		err = b->ops->device_alloc(b, pool->host_memory, config->bytes, host);
@@ -392,14 +393,16 @@ int weir_paged_range_remove(struct weir_paged *pool, uint32_t range)
 
 /* ------------------------------------------------------------------ budget, the end */
 
-/* Positions of hands mean other frames now: both begin anew, in one copy, since one alone would let
+/* Positions of hands mean other frames now: all begin anew, in one copy, since one alone would let
  * the hand that takes wait for the other. */
 static int hands_reset(struct weir_paged *pool)
 {
 	_Static_assert(offsetof(struct pt_shared, take) ==
-			       offsetof(struct pt_shared, prepare) + PT_LINE,
+				       offsetof(struct pt_shared, prepare) + PT_LINE &&
+			       offsetof(struct pt_shared, fill) ==
+				       offsetof(struct pt_shared, take) + PT_LINE,
 		       "they are neighbours");
-	return paged_zero(pool, &pool->words->shared.prepare, PT_LINE + sizeof(uint64_t));
+	return paged_zero(pool, &pool->words->shared.prepare, 2 * PT_LINE + sizeof(uint64_t));
 }
 
 static int set_frames(struct weir_paged *pool, uint64_t nr_frames)

@@ -119,9 +119,10 @@ static int dump_shared(struct weir_paged *pool)
 	if (err)
 		return err;
 	log_warning("paged pool '%s': epoch %" PRIu64 ", prepare %" PRIu64 ", take %" PRIu64
-		    ", %" PRIu64 " frames, window %" PRIu64 "%s%s",
-		    pool->name, shared.epoch, shared.prepare, shared.take, t->nr_frames, t->window,
-		    shared.scan ? ", scanning" : "", pool->stalled ? ", admission stopped" : "");
+		    ", fill %" PRIu64 ", %" PRIu64 " frames, window %" PRIu64 "%s%s",
+		    pool->name, shared.epoch, shared.prepare, shared.take, shared.fill,
+		    t->nr_frames, t->window, shared.scan ? ", scanning" : "",
+		    pool->stalled ? ", admission stopped" : "");
 	err = words_walk(pool, t->slot, t->nr_slots, tell_slot, &told);
 	if (!err)
 		log_warning("paged pool '%s': %" PRIu64 " of %u slots are online", pool->name,
@@ -203,13 +204,23 @@ static int check_slot(void *arg, uint64_t i, uint64_t epoch)
 	return -EUCLEAN;
 }
 
-static int check_shared(struct weir_paged *pool)
+static int check_shared(const struct check *check)
 {
+	struct weir_paged *pool = check->pool;
+	uint64_t nr_frames = pool->view.table.nr_frames, left;
 	struct pt_shared shared;
 	int err = paged_get(pool, &shared, pool->view.table.shared, sizeof(shared));
 
-	if (err || (shared.epoch && !shared.scan))
+	if (err)
 		return err;
+	left = walk_fill(check->owner, nr_frames, shared.fill);
+	if (left < nr_frames) {
+		log_error("paged pool '%s': frame %" PRIu64 " is free, and filling is at %" PRIu64,
+			  pool->name, left, shared.fill);
+		return -EUCLEAN;
+	}
+	if (shared.epoch && !shared.scan)
+		return 0;
 	log_error("paged pool '%s': epoch %" PRIu64 ", scan lock %" PRIu64 ", and nobody is online",
 		  pool->name, shared.epoch, shared.scan);
 	return -EUCLEAN;
@@ -249,7 +260,7 @@ static int check_all(struct weir_paged *pool)
 	if (!err)
 		err = words_walk(pool, t->slot, t->nr_slots, check_slot, pool);
 	if (!err)
-		err = check_shared(pool);
+		err = check_shared(&check);
 	free(check.owner);
 	free(check.seen);
 	free(check.page);

@@ -48,6 +48,7 @@ void view_frame_evict(const struct weir_paged_view *v, uint64_t frame)
 	view_frame_clean(v, frame);
 	*pt_entry_at(&v->table, owner - 1) = pt_entry(PT_ABSENT, 0, 0);
 	v->table.owner[frame] = PT_OWNER_FREE;
+	v->table.shared->fill = 0;
 }
 
 void view_home(const struct weir_paged_view *v, bool evict)

@@ -54,6 +54,15 @@ const char *walk_entry(const struct pt_range *range, uint64_t id, uint64_t entry
 	return NULL;
 }
 
+uint64_t walk_fill(const uint64_t *owner, uint64_t nr_frames, uint64_t fill)
+{
+	uint64_t i = 0;
+
+	while (i < nr_frames && (i >= fill || owner[i] != PT_OWNER_FREE))
+		i++;
+	return i;
+}
+
 uint64_t walk_frames(const uint64_t *owner, uint64_t nr_frames, const uint8_t *seen)
 {
 	uint64_t i = 0;

@@ -27,6 +27,9 @@ void walk_text(const struct walk_tally *tally, char *text, size_t bytes);
 const char *walk_entry(const struct pt_range *range, uint64_t id, uint64_t entry,
 		       const uint64_t *owner, uint64_t nr_frames, uint8_t *seen);
 
+/* The first frame that is free, and that filling is past; or nr_frames. */
+uint64_t walk_fill(const uint64_t *owner, uint64_t nr_frames, uint64_t fill);
+
 /* After all pages: the first frame whose owner word is wrong, or nr_frames. */
 uint64_t walk_frames(const uint64_t *owner, uint64_t nr_frames, const uint8_t *seen);
 

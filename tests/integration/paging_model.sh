@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every interleaving of the paging protocol's steps, for a few agents on two pages and one frame:
+# Every interleaving of the paging protocol's steps, for a few agents on a few pages and fewer frames:
 # tests/paging/model.pml, explored by spin over the step machine as it is. Nothing may be found in
 # it, and something in each of its deliberate faults (PT_MUTANT in include/weir/paging/pt_arch.h) but those
 # of memory order alone. Needs SOURCE_DIR and CC. Prints a line a test.
@@ -49,7 +49,8 @@ explore()
 	rm -f pan pan.*
 }
 
-# Two at a time. The operations: 1 reads, 2 additions, 4 pinned additions, 8 hints.
+# Two at a time. The operations: 1 reads, 2 additions, 4 pinned additions, 8 hints, 16 spans that are
+# read. FILL_ONLY and READ_ONLY: bits of pages.
 if [ "${1-}" = explore ]; then
 	dir=$2
 	explore "$3" "$4" "$5"
@@ -69,6 +70,14 @@ run()
 	echo "aborted-at-any-time -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DABORTS=1'"
 	echo "no-endless-cycle -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DKINDS=7 -DNP'"
 	echo "touched-twice -DLAST_START=2 '-DNR_OPS=2 -DADMIT=2 -DENDS=1 -DADVANCES=0'"
+	echo "read-only-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=31 -DREAD_ONLY=2'"
+	echo "filled-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=15 -DFILL_ONLY=3'"
+	echo "filled-beside-evicting -DNR=2 '-DNR_OPS=1 -DKINDS=31 -DFILL_ONLY=2'"
+	echo "filled-read-only -DNR=2 '-DNR_OPS=1 -DKINDS=31 -DFILL_ONLY=2 -DREAD_ONLY=2'"
+	echo "filled-read-only-3-operations -DLAST_START=0 '-DNR_OPS=3 -DKINDS=7 -DFILL_ONLY=2 -DREAD_ONLY=2 -DENDS=1 -DADVANCES=0'"
+	echo "filled-no-endless-cycle -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DKINDS=23 -DFILL_ONLY=2 -DREAD_ONLY=2 -DNP'"
+	echo "filled-two-frames '-DLAST_START=0 -DNR_PAGES=3' '-DNR_OPS=2 -DKINDS=7 -DNR_PAGES=3 -DNR_FRAMES=2 -DFILL_ONLY=7 -DENDS=1 -DADVANCES=0'"
+	echo "filled-two-frames-beside-evicting '-DLAST_START=0 -DNR_PAGES=3' '-DNR_OPS=2 -DNR_PAGES=3 -DNR_FRAMES=2 -DFILL_ONLY=6 -DENDS=1 -DADVANCES=0'"
 	if [ "${WEIR_PAGING_MODEL-}" = full ]; then
 		echo "2-agents-2-operations -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=1 -DCOLLAPSE'"
 		echo "2-agents-2-pinned -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=1 -DKINDS=5 -DCOLLAPSE'"
@@ -88,11 +97,12 @@ done <"$dir/results"
 [ -s "$dir/results" ] || status=1
 
 # What it takes to meet each fault; one operation each by default.
-for mutant in 1 2 3 4 5 6 7 8 9 10 11 12 15; do
+for mutant in 1 2 3 4 5 6 7 8 9 10 11 12 15 16 17; do
 	case $mutant in
 	1) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=0" ;;
 	4 | 12) how="-DNR_OPS=2" ;;
 	6) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=2 -DKINDS=4" ;;
+	16 | 17) how="-DNR_OPS=1 -DFILL_ONLY=2" ;;
 	*) how="-DNR_OPS=1" ;;
 	esac
 	echo "mutant-$mutant -DNR=2 '$how -DPT_MUTANT=$mutant'"
@@ -105,5 +115,5 @@ while read -r name result states; do
 		status=1
 	fi
 done <"$dir/results"
-[ "$(wc -l <"$dir/results")" -eq 13 ] || status=1
+[ "$(wc -l <"$dir/results")" -eq 15 ] || status=1
 exit $status

@@ -62,7 +62,7 @@ try()
 	fi
 }
 
-for mutant in 0 3 4 7 10 12; do
+for mutant in 0 3 4 7 10 12 16; do
 	try "$CC" $mutant plain
 done
 if command -v clang >/dev/null; then

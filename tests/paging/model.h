@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The world of the model checker: agents that run the real step machine (weir/paging/pt_step.h),
- * two pages and one frame, of one number each. model.pml chooses who goes next and what an agent
- * begins; all the rest is here. One call of world_step() is one operation on what agents share.
+ * two pages, each a range of its own, and one frame, or a few more, of one number each. model.pml
+ * chooses who goes next and what an agent begins; all the rest is here. One call of actor_step() is
+ * one operation on what agents share.
  *
  * What is checked: each page's number is only added to, so
  *   - a read gives no less than what was there when it began, and no more than there is now;
  *   - in the end, with everything written back, no addition is missing;
  *   - nobody uses a frame that is not, or no longer, the page's;
+ *   - a fault of a page that is only filled evicts nothing;
  *   - in the end nothing is pinned, claimed or locked.
  * That all agents come to their end is for the checker (no invalid end state, no cycle).
  */
@@ -27,15 +29,28 @@
 #ifndef ADMIT
 #define ADMIT 1
 #endif
+#ifndef NR_PAGES
 #define NR_PAGES 2
+#endif
+#ifndef NR_FRAMES
 #define NR_FRAMES 1
+#endif
+/* Which pages' ranges are so, one bit each. Read-only: not page 0, which may begin dirty. */
+#ifndef FILL_ONLY
+#define FILL_ONLY 0
+#endif
+#ifndef READ_ONLY
+#define READ_ONLY 0
+#endif
+#define READ_ONLY_VALUE 100 /* what such a page holds */
 
 /* What agents may do, one bit each: NR_KINDS of them, chosen from by KINDS. */
 enum kind {
 	KIND_READ,
 	KIND_ADD,
-	KIND_PINNED, /* add, pass a quiescent point, add again: pinned */
+	KIND_PINNED, /* add, pass a quiescent point, add again: pinned. Of a read-only page: read */
 	KIND_HINT,   /* prefetch the page, drop the other one */
+	KIND_SPAN,   /* read twice through one address */
 	NR_KINDS
 };
 #ifndef KINDS
@@ -89,11 +104,31 @@ static struct world {
 	uint8_t wrong; /* the line that found it */
 } world;
 
-static struct pt_range world_range = {world.entry, NR_PAGES, 0, 0, ADMIT, false};
+#define RANGE(page)                                                            \
+	{                                                                      \
+		world.entry + (page), 1, 0, 0, ADMIT, (READ_ONLY) >> (page)&1, \
+			(FILL_ONLY) >> (page)&1                                \
+	}
+static struct pt_range world_range[] = {RANGE(0), RANGE(1), RANGE(2)};
 static const struct pt_table world_table = {
-	&world_range, world.owner, world.slot, &world.shared, &world.abort,
-	NR_FRAMES,    1,	   1,	       NR_AGENTS,
+	world_range, world.owner, world.slot, &world.shared, &world.abort,
+	NR_FRAMES,   1,		  NR_PAGES,   NR_AGENTS,
 };
+
+static inline uint64_t id_of(uint8_t page)
+{
+	return PT_ID(page, 0);
+}
+
+static inline uint8_t page_of(uint64_t id)
+{
+	return (uint8_t)(id >> PT_PAGE_BITS);
+}
+
+static inline bool is_read_only(uint8_t page)
+{
+	return world_range[page].read_only;
+}
 
 #define EXPECT(what)                                     \
 	do {                                             \
@@ -124,6 +159,9 @@ static inline void world_start(uint8_t start)
 		world.owner[0] = 1;
 	}
 	world.frame[0] = world.right[0] = starts[start].bits & PT_DIRTY ? 1 : 0;
+	for (uint8_t i = 1; i < NR_PAGES; i++)
+		if (is_read_only(i))
+			world.host[i] = world.right[i] = READ_ONLY_VALUE;
 	for (uint32_t i = 0; i < NR_AGENTS; i++) {
 		world.actor[i].agent.slot = i;
 		world.actor[i].verdict = (uint8_t)pt_enter(&world.actor[i].agent);
@@ -182,27 +220,31 @@ static inline void forget_scratch(struct pt_agent *a)
 		a->scan_ok = 0;
 }
 
-/* With one frame all positions are the same. */
+/* Whether hand is a position: a page that is only filled has none. */
+static inline bool has_hand(const struct actor *x)
+{
+	return x->agent.pc > PT_PC_TAKE_HAND && x->agent.pc < PT_PC_OWN &&
+	       !world_range[page_of(x->agent.id)].fill_only;
+}
+
+/* Positions a lap apart are the same; and so are all numbers that are no frame's. */
 static inline void level_hands(void)
 {
 	uint64_t least = world.shared.take;
 
 	if (world.shared.prepare < least)
 		least = world.shared.prepare;
-	for (uint32_t i = 0; i < NR_AGENTS; i++) {
-		uint8_t pc = world.actor[i].agent.pc;
-
-		if (pc > PT_PC_TAKE_HAND && pc < PT_PC_OWN && world.actor[i].agent.hand < least)
+	for (uint32_t i = 0; i < NR_AGENTS; i++)
+		if (has_hand(&world.actor[i]) && world.actor[i].agent.hand < least)
 			least = world.actor[i].agent.hand;
-	}
+	least -= least % NR_FRAMES;
 	world.shared.take -= least;
 	world.shared.prepare -= least;
-	for (uint32_t i = 0; i < NR_AGENTS; i++) {
-		uint8_t pc = world.actor[i].agent.pc;
-
-		if (pc > PT_PC_TAKE_HAND && pc < PT_PC_OWN)
+	for (uint32_t i = 0; i < NR_AGENTS; i++)
+		if (has_hand(&world.actor[i]))
 			world.actor[i].agent.hand -= least;
-	}
+	if (world.shared.fill > NR_FRAMES)
+		world.shared.fill = NR_FRAMES;
 }
 
 static inline bool has_tag(uint64_t entry)
@@ -258,7 +300,7 @@ static inline void forget(struct actor *x)
 }
 
 /* Nobody may be about to use the frame for another page than the one it holds now. */
-static inline void expect_frame_is(uint32_t frame, uint64_t id)
+static inline void expect_frame_is(uint32_t frame, uint8_t page)
 {
 	uint32_t nr = 0;
 
@@ -267,30 +309,42 @@ static inline void expect_frame_is(uint32_t frame, uint64_t id)
 
 		if ((state == PT_RESIDENT || state == PT_LIMBO || state == PT_WRITEBACK) &&
 		    pt_frame_of(world.entry[i]) == frame)
-			nr += i == id ? 1 : 16;
+			nr += i == page ? 1 : 16;
 	}
 	EXPECT(nr <= 1);
 }
 
-static inline bool may_choose(uint8_t me, uint8_t kind)
+static inline bool may_choose(uint8_t me, uint8_t kind, uint8_t page)
 {
-	return world.actor[me].phase == PHASE_CHOOSE && ((KINDS)&1 << kind);
+	return world.actor[me].phase == PHASE_CHOOSE && ((KINDS)&1 << kind) &&
+	       !(kind == KIND_ADD && is_read_only(page));
+}
+
+static inline bool is_write(uint8_t kind, uint8_t page)
+{
+	return kind == KIND_ADD || (kind == KIND_PINNED && !is_read_only(page));
+}
+
+static inline unsigned op_of(uint8_t kind, uint8_t page)
+{
+	unsigned way = is_write(kind, page) ? PT_WRITE : PT_READ;
+
+	return kind == KIND_HINT     ? PT_PREFETCH
+	       : kind == KIND_PINNED ? way | PT_PIN
+	       : kind == KIND_SPAN   ? way | PT_SPAN
+				     : way;
 }
 
 static inline void actor_choose(uint8_t me, uint8_t kind, uint8_t page)
 {
 	struct actor *x = &world.actor[me];
-	unsigned op = kind == KIND_READ	  ? PT_READ
-		      : kind == KIND_ADD  ? PT_WRITE
-		      : kind == KIND_HINT ? PT_PREFETCH
-					  : PT_WRITE | PT_PIN;
 
 	x->kind = kind;
 	x->page = page;
-	x->least = kind == KIND_READ ? world.right[page] : 0;
+	x->least = kind == KIND_HINT || is_write(kind, page) ? 0 : world.right[page];
 	x->nr_ops++;
 	x->nr_uses = 0;
-	x->verdict = (uint8_t)pt_begin(&world_table, &x->agent, page, op);
+	x->verdict = (uint8_t)pt_begin(&world_table, &x->agent, id_of(page), op_of(kind, page));
 	x->phase = PHASE_REACH;
 }
 
@@ -315,7 +369,8 @@ static inline void actor_reached(struct actor *x)
 			return;
 		} else if (x->phase == PHASE_REACH && !(x->agent.op & PT_DROP)) {
 			x->page ^= 1; /* a hint */
-			x->verdict = (uint8_t)pt_begin(&world_table, &x->agent, x->page, PT_DROP);
+			x->verdict =
+				(uint8_t)pt_begin(&world_table, &x->agent, id_of(x->page), PT_DROP);
 			return;
 		} else if (x->phase == PHASE_REACH) {
 			x->phase = PHASE_END;
@@ -330,6 +385,13 @@ static inline void actor_reached(struct actor *x)
 	default:
 		EXPECT(0);
 	}
+}
+
+/* Whether its next step is one of a fault that evicts. */
+static inline bool evicts(const struct pt_agent *a)
+{
+	return a->pc >= PT_PC_TAKE_HAND && a->pc <= PT_PC_SCAN_UNLOCK && a->pc != PT_PC_FILL &&
+	       a->pc != PT_PC_TAKE_FREE;
 }
 
 /* What the last verdict asks for. A copy is two steps, so that others come in between. */
@@ -348,16 +410,17 @@ static inline void actor_machine(struct actor *x)
 		bool in = x->verdict == PT_COPY_IN;
 
 		if (x->scan++ == 0)
-			x->half = in ? world.host[a->id] : world.frame[a->frame];
+			x->half = in ? world.host[page_of(a->id)] : world.frame[a->frame];
 		else if (in)
 			world.frame[a->frame] = x->half;
 		else
-			world.host[a->victim] = x->half;
+			world.host[page_of(a->victim)] = x->half;
 		if (x->scan == 2)
 			x->half = 0;
 		return;
 	}
 	x->scan = 0;
+	EXPECT(x->phase != PHASE_REACH || !world_range[x->page].fill_only || !evicts(a));
 	x->verdict = (uint8_t)pt_step(&world_table, a);
 	if (pt_final((enum pt_do)x->verdict))
 		actor_reached(x);
@@ -369,15 +432,15 @@ static inline void actor_use(struct actor *x)
 
 	if (!x->in_place)
 		expect_frame_is(x->agent.frame, x->page);
-	if (x->kind == KIND_READ) {
-		EXPECT(*at >= x->least && *at <= world.right[x->page]);
-	} else {
+	if (is_write(x->kind, x->page)) {
 		EXPECT(*at == world.right[x->page]);
 		++*at;
 		++world.right[x->page];
+	} else {
+		EXPECT(*at >= x->least && *at <= world.right[x->page]);
 	}
 	x->nr_uses++;
-	if (x->kind == KIND_PINNED && x->nr_uses == 1) {
+	if ((x->kind == KIND_PINNED || x->kind == KIND_SPAN) && x->nr_uses == 1) {
 		x->phase = PHASE_REST;
 	} else if (x->agent.pinned) {
 		x->phase = PHASE_UNPIN;
@@ -390,7 +453,7 @@ static inline void actor_use(struct actor *x)
 static inline bool may_step(uint8_t me)
 {
 	const struct actor *x = &world.actor[me];
-	enum pt_state state = pt_state_of(world.entry[x->agent.id]);
+	enum pt_state state = pt_state_of(world.entry[page_of(x->agent.id)]);
 
 	if (x->phase == PHASE_CHOOSE || x->phase == PHASE_REST || x->phase == PHASE_END ||
 	    x->phase == PHASE_DONE)
@@ -437,12 +500,14 @@ static inline bool may_end(uint8_t me, bool leave)
 	return x->phase == PHASE_END && (leave ? last || (ENDS & 2) : !last && (ENDS & 1));
 }
 
-/* In the middle of what is pinned, and between operations where the epoch has moved on. */
+/* In the middle of what is pinned, or needs no pin, and between operations where the epoch has moved
+ * on. */
 static inline bool may_quiesce(uint8_t me)
 {
 	const struct actor *x = &world.actor[me];
+	bool held = x->agent.pinned || (x->in_place && is_read_only(x->page));
 
-	return (x->phase == PHASE_REST || x->phase == PHASE_CHOOSE) &&
+	return ((x->phase == PHASE_REST && held) || x->phase == PHASE_CHOOSE) &&
 	       x->agent.epoch != world.shared.epoch;
 }
 
@@ -511,8 +576,8 @@ static inline void world_finish(void)
 		if (state == PT_ABSENT) {
 			EXPECT(pt_frame_of(world.entry[i]) < ADMIT);
 		} else {
-			EXPECT(world.owner[pt_frame_of(world.entry[i])] == i + 1);
-			expect_frame_is(pt_frame_of(world.entry[i]), i);
+			EXPECT(world.owner[pt_frame_of(world.entry[i])] == id_of((uint8_t)i) + 1);
+			expect_frame_is(pt_frame_of(world.entry[i]), (uint8_t)i);
 			if (world.entry[i] & PT_DIRTY)
 				world.host[i] = world.frame[pt_frame_of(world.entry[i])];
 			else
@@ -521,7 +586,8 @@ static inline void world_finish(void)
 		EXPECT(world.host[i] == world.right[i]);
 	}
 	for (uint32_t i = 0; i < NR_FRAMES; i++)
-		EXPECT(world.owner[i] != PT_OWNER_TAKEN);
+		EXPECT(world.owner[i] != PT_OWNER_TAKEN &&
+		       (world.owner[i] != PT_OWNER_FREE || i >= world.shared.fill));
 	EXPECT(!world.shared.scan);
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every interleaving of a few agents on two pages and one frame. What they do is model.h, over the
+ * Every interleaving of a few agents on a few pages and fewer frames. What they do is model.h, over the
  * step machine as it is; here stands only who goes next and what may be chosen.
  */
 #ifndef NR
 #define NR 2
+#endif
+#ifndef NR_PAGES
+#define NR_PAGES 2
 #endif
 #ifndef LAST_START
 #define LAST_START 8
@@ -17,7 +20,7 @@ c_track "&world" "sizeof(struct world)" "Matched"
 
 #define CHOOSE(kind, page)                                         \
 	d_step {                                                   \
-		c_expr { (may_choose(Pagent->me, kind) > 0) } ->         \
+		c_expr { (may_choose(Pagent->me, kind, page) > 0) } ->   \
 		c_code { actor_choose(Pagent->me, kind, page); }   \
 	}
 
@@ -32,6 +35,15 @@ proctype agent(byte me)
 	:: CHOOSE(2, 1)
 	:: CHOOSE(3, 0)
 	:: CHOOSE(3, 1)
+	:: CHOOSE(4, 0)
+	:: CHOOSE(4, 1)
+#if NR_PAGES > 2
+	:: CHOOSE(0, 2)
+	:: CHOOSE(1, 2)
+	:: CHOOSE(2, 2)
+	:: CHOOSE(3, 2)
+	:: CHOOSE(4, 2)
+#endif
 	:: d_step {
 		c_expr { (may_step(Pagent->me) > 0) } ->
 		c_code { actor_step(Pagent->me); }

@@ -176,6 +176,7 @@ static void do_add(void)
 		.bytes = (below(WORDS_MAX) + 1) * 8,
 		.admit = (uint32_t)below(3),
 		.read_only = below(4) == 0,
+		.fill_only = below(3) == 0,
 	};
 	uint64_t *mine = below(2) ? aligned_alloc(16, (config.bytes + 15) / 16 * 16) : NULL;
 	struct shadow *s;

@@ -9,6 +9,9 @@
  *   words   8 to  71  stamps: written by their thread, read by all, as elements
  *   words 128 to 511  a thread's own, used through spans and in bulk
  *
+ * Another range is read-only. Either may be one that is only filled: then it has never had more
+ * pages brought in than there are frames.
+ *
  * WEIR_PAGING_SECONDS makes each case run so long, instead of a fraction of a second.
  *
  * Labels: threads
@@ -27,7 +30,7 @@
 
 #include <cmocka.h>
 
-#include "src/paging/paging.h"
+#include "src/paging/cpu.h"
 
 #define NR_THREADS 4u
 #define NR_WORDS 512u
@@ -190,6 +193,21 @@ static void use_bulk(struct worker *w, uint32_t page)
 	require(!paging_write_n(w->agent, s.range, at(page, own_word(w)), own, sizeof(own)));
 }
 
+/* What is read-only, through a span that may be pinned over quiescent points. */
+static void look_at_walk(struct worker *w, uint32_t page)
+{
+	unsigned flags = below(w, 2) ? PAGING_PIN : 0;
+	struct paging_span span;
+
+	require(!paging_span_get(w->agent, s.walk_range, at(page, 0), flags, &span));
+	require(*(const uint64_t *)span.addr == (page + 1) % s.nr_pages);
+	paging_quiesce(w->agent);
+	add_counter(w, below(w, s.nr_pages));
+	paging_quiesce(w->agent);
+	require(*(const uint64_t *)span.addr == (page + 1) % s.nr_pages);
+	require(!paging_span_put(w->agent, &span));
+}
+
 /* A permutation that is one cycle: whoever walks so many steps is back where he began. */
 static void walk(struct worker *w)
 {
@@ -241,8 +259,10 @@ static void *work(void *arg)
 			read_stamps(w, page);
 		else if (what < 320)
 			add_counter(w, page);
-		else if (what < 350)
+		else if (what < 340)
 			use_spans(w, page, choose_page(w));
+		else if (what < 350)
+			look_at_walk(w, page);
 		else if (what < 380)
 			use_bulk(w, page);
 		else if (what < 388)
@@ -261,15 +281,25 @@ static void *work(void *arg)
 
 /* ------------------------------------------------------------------ a case */
 
-static void make(uint64_t nr_frames, uint32_t nr_pages, uint32_t admit)
+struct plan {
+	uint64_t nr_frames;
+	uint32_t nr_pages, admit;
+	enum pages pages;
+	bool fill, fill_walk; /* the ranges are only filled */
+	bool aborts;
+};
+
+static void make(const struct plan *plan)
 {
 	struct paging_config config = {.page_bytes = PAGE_BYTES,
 				       .max_agents = NR_THREADS,
-				       .nr_frames = nr_frames,
+				       .nr_frames = plan->nr_frames,
 				       .quiesce_every = 2,
 				       .yield_every = 64};
-	struct paging_range_config range = {.bytes = (uint64_t)nr_pages * PAGE_BYTES,
-					    .admit = admit};
+	struct paging_range_config range = {.bytes = (uint64_t)plan->nr_pages * PAGE_BYTES,
+					    .admit = plan->admit,
+					    .fill_only = plan->fill};
+	uint32_t nr_pages = plan->nr_pages;
 
 	memset(&s, 0, sizeof(s));
 	s.nr_pages = nr_pages;
@@ -286,6 +316,7 @@ static void make(uint64_t nr_frames, uint32_t nr_pages, uint32_t admit)
 	assert_int_equal(paging_range_add(s.pool, &range, &s.range), 0);
 	range.host = s.walk;
 	range.read_only = true;
+	range.fill_only = plan->fill_walk;
 	assert_int_equal(paging_range_add(s.pool, &range, &s.walk_range), 0);
 }
 
@@ -321,26 +352,50 @@ static void pause_for(double seconds)
 		;
 }
 
-static void run_aborted(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_t admit,
-			bool aborts)
+static uint64_t nr_in(uint32_t range)
+{
+	uint64_t nr[WEIR_PAGED_EVENT_NR] = {0};
+
+	view_counts_sum(s.pool->view.counts, range, nr);
+	return nr[WEIR_PAGED_IN];
+}
+
+/* Before anything is drained. */
+static void check_filled(const struct plan *plan)
+{
+	struct paging_stats stats;
+
+	paging_stats(s.pool, &stats);
+	if (plan->fill)
+		assert_true(nr_in(s.range) <= plan->nr_frames);
+	if (plan->fill_walk)
+		assert_true(nr_in(s.walk_range) <= plan->nr_frames);
+	if (!plan->fill || !plan->fill_walk)
+		return;
+	assert_true(stats.nr_in <= plan->nr_frames);
+	assert_int_equal(stats.nr_out, 0);
+}
+
+static void run(struct plan plan)
 {
 	const char *option = getenv("WEIR_PAGING_SECONDS");
 	double seconds = option ? strtod(option, NULL) : 0.3;
 	struct paging_stats stats;
 	uint64_t nr_ops = 0;
 
-	make(nr_frames, nr_pages, admit);
-	s.pages = pages;
+	plan.admit = plan.admit ? plan.admit : 1;
+	make(&plan);
+	s.pages = plan.pages;
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
 		s.worker[i].number = i;
-		s.worker[i].random = 7919 * (i + 1) + nr_frames;
+		s.worker[i].random = 7919 * (i + 1) + plan.nr_frames;
 		assert_int_equal(pthread_create(&s.worker[i].thread, NULL, work, &s.worker[i]), 0);
 	}
-	for (uint32_t i = 0; aborts && i < 100; i++) {
+	for (uint32_t i = 0; plan.aborts && i < 100; i++) {
 		pause_for(seconds / 100);
 		paging_abort(s.pool, i % 2);
 	}
-	if (!aborts)
+	if (!plan.aborts)
 		pause_for(seconds);
 	atomic_store(&s.stop, true);
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
@@ -348,13 +403,14 @@ static void run_aborted(uint64_t nr_frames, uint32_t nr_pages, enum pages pages,
 		nr_ops += s.worker[i].nr_ops;
 	}
 	assert_int_equal(s.failed_line, 0);
+	check_filled(&plan);
 	assert_int_equal(paging_check(s.pool), 0);
 	assert_int_equal(paging_drain(s.pool), 0);
 	assert_int_equal(paging_check(s.pool), 0);
 	paging_stats(s.pool, &stats);
 	print_message("%llu frames, %u pages: %llu operations, %llu pages in, %llu out, "
 		      "%llu in place, %llu waits\n",
-		      (unsigned long long)nr_frames, nr_pages, (unsigned long long)nr_ops,
+		      (unsigned long long)plan.nr_frames, plan.nr_pages, (unsigned long long)nr_ops,
 		      (unsigned long long)stats.nr_in, (unsigned long long)stats.nr_out,
 		      (unsigned long long)stats.nr_in_place, (unsigned long long)stats.nr_waits);
 	paging_destroy(s.pool);
@@ -364,57 +420,87 @@ static void run_aborted(uint64_t nr_frames, uint32_t nr_pages, enum pages pages,
 	free(s.walk);
 }
 
-static void run(uint64_t nr_frames, uint32_t nr_pages, enum pages pages, uint32_t admit)
-{
-	run_aborted(nr_frames, nr_pages, pages, admit, false);
-}
-
 static void paging_one_frame(void **state)
 {
 	(void)state;
-	run(1, 64, PAGES_ANY, 1);
+	run((struct plan){.nr_frames = 1, .nr_pages = 64});
 }
 
 static void paging_two_frames(void **state)
 {
 	(void)state;
-	run(2, 64, PAGES_ANY, 1);
+	run((struct plan){.nr_frames = 2, .nr_pages = 64});
 }
 
 static void paging_eight_frames(void **state)
 {
 	(void)state;
-	run(8, 96, PAGES_ANY, 1);
+	run((struct plan){.nr_frames = 8, .nr_pages = 96});
 }
 
 static void paging_many_frames(void **state)
 {
 	(void)state;
-	run(64, MAX_PAGES, PAGES_ANY, 1);
+	run((struct plan){.nr_frames = 64, .nr_pages = MAX_PAGES});
 }
 
 static void paging_one_page(void **state)
 {
 	(void)state;
-	run(1, 4, PAGES_ONE, 1);
+	run((struct plan){.nr_frames = 1, .nr_pages = 4, .pages = PAGES_ONE});
 }
 
 static void paging_pages_of_its_own(void **state)
 {
 	(void)state;
-	run(4, 64, PAGES_OF_ITS_OWN, 1);
+	run((struct plan){.nr_frames = 4, .nr_pages = 64, .pages = PAGES_OF_ITS_OWN});
 }
 
 static void paging_third_touch(void **state)
 {
 	(void)state;
-	run(8, 96, PAGES_ANY, 3);
+	run((struct plan){.nr_frames = 8, .nr_pages = 96, .admit = 3});
 }
 
 static void paging_aborted_again_and_again(void **state)
 {
 	(void)state;
-	run_aborted(8, 96, PAGES_ANY, 1, true);
+	run((struct plan){.nr_frames = 8, .nr_pages = 96, .aborts = true});
+}
+
+static const uint64_t all_frames[] = {1, 2, 8, 64};
+
+static void paging_filled(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(all_frames) / sizeof(*all_frames); i++)
+		run((struct plan){.nr_frames = all_frames[i],
+				  .nr_pages = 96,
+				  .fill = true,
+				  .fill_walk = true});
+}
+
+/* One of the ranges evicts, also what the other one has filled. */
+static void paging_filled_beside_evicting(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(all_frames) / sizeof(*all_frames); i++)
+		run((struct plan){.nr_frames = all_frames[i], .nr_pages = 96, .fill_walk = true});
+	run((struct plan){.nr_frames = 8, .nr_pages = 96, .fill = true});
+}
+
+static void paging_filled_at_second_touch(void **state)
+{
+	(void)state;
+	run((struct plan){
+		.nr_frames = 8, .nr_pages = 96, .admit = 2, .fill = true, .fill_walk = true});
+}
+
+static void paging_filled_aborted(void **state)
+{
+	(void)state;
+	run((struct plan){
+		.nr_frames = 64, .nr_pages = 96, .fill = true, .fill_walk = true, .aborts = true});
 }
 
 int main(void)
@@ -428,6 +514,10 @@ int main(void)
 		cmocka_unit_test(paging_pages_of_its_own),
 		cmocka_unit_test(paging_third_touch),
 		cmocka_unit_test(paging_aborted_again_and_again),
+		cmocka_unit_test(paging_filled),
+		cmocka_unit_test(paging_filled_beside_evicting),
+		cmocka_unit_test(paging_filled_at_second_touch),
+		cmocka_unit_test(paging_filled_aborted),
 	};
 
 	alarm(240); /* a hang fails */

@@ -265,6 +265,57 @@ static void test_range_admits_at_touch(void **unused)
 	paged_close(&t);
 }
 
+/* Read the first word of 8 pages. @return how many came in; the others must be used in place */
+static uint64_t filled(struct paged_test *t, uint32_t range)
+{
+	const struct weir_paged_range_stats before = paged_stats(t).range[range];
+	struct weir_paged_range_stats after;
+	uint64_t nr_in, nr_in_place;
+
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(PAGED_RUN(t, false, {PAGED_READ, range, i * PAGE, i}), 0);
+	after = paged_stats(t).range[range];
+	nr_in = after.nr[WEIR_PAGED_IN] - before.nr[WEIR_PAGED_IN];
+	nr_in_place = after.nr[WEIR_PAGED_IN_PLACE] - before.nr[WEIR_PAGED_IN_PLACE];
+	assert_int_equal(nr_in_place, 8 - paged_stats(t).nr_resident);
+	assert_int_equal(weir_paged_check(t->pool), 0);
+	return nr_in;
+}
+
+/* Frames are filled once, and anew whenever the host has made some free. */
+static void test_range_is_filled(void **unused)
+{
+	struct weir_paged_range_config config = {.bytes = 8 * 4096, .fill_only = true};
+	struct paged_test t;
+	uint32_t range, other;
+	uint64_t *words, value = 0;
+	void *host;
+
+	(void)unused;
+	paged_open(&t, 4, 8);
+	assert_int_equal(weir_paged_range_add(t.pool, &config, &range, &host), 0);
+	words = host;
+	for (uint64_t i = 0; i < 8; i++)
+		words[i * PAGE] = i;
+	assert_int_equal(filled(&t, range), 4);
+	assert_int_equal(filled(&t, range), 0);
+	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(filled(&t, range), 0);
+	assert_int_equal(weir_paged_drain(t.pool), 0);
+	assert_int_equal(filled(&t, range), 4);
+	assert_int_equal(weir_paged_write(t.pool, range, 0, &value, 8), 0);
+	assert_int_equal(filled(&t, range), 4);
+	assert_int_equal(weir_paged_set_budget(t.pool, 6 * 4096), 0);
+	assert_int_equal(filled(&t, range), 2);
+	assert_int_equal(weir_paged_set_budget(t.pool, 3 * 4096), 0);
+	assert_int_equal(filled(&t, range), 0);
+	assert_int_equal(paged_stats(&t).nr_resident, 3);
+	assert_int_equal(weir_paged_range_add(t.pool, &config, &other, NULL), 0);
+	assert_int_equal(weir_paged_range_remove(t.pool, other), 0);
+	assert_int_equal(filled(&t, range), 3);
+	paged_close(&t);
+}
+
 /* ------------------------------------------------------------------ budget, the host */
 
 static void test_budget(void **unused)
@@ -437,6 +488,10 @@ static void test_check_finds(void **unused)
 	*frame ^= 1; /* clean, and not the host's */
 	assert_int_equal(weir_paged_check(t.pool), -EUCLEAN);
 	*frame ^= 1;
+	assert_int_equal(weir_paged_drain(t.pool), 0);
+	t.pool->words->shared.fill = 1; /* past a frame that is free */
+	assert_int_equal(weir_paged_check(t.pool), -EUCLEAN);
+	t.pool->words->shared.fill = 0;
 	paged_close(&t);
 }
 
@@ -450,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_range_checks),
 		cmocka_unit_test(test_range_of_the_callers),
 		cmocka_unit_test(test_range_admits_at_touch),
+		cmocka_unit_test(test_range_is_filled),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_budget_beyond_memory),
 		cmocka_unit_test(test_read_and_write),

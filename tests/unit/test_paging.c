@@ -500,8 +500,8 @@ static void paging_beyond_32_bits(void **unused)
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(far != MAP_FAILED);
 	{
-		struct pt_range beyond[2] = {{NULL, 0, NULL, 0, 1, false},
-					     {far, nr_pages, NULL, 0, 1, false}};
+		struct pt_range beyond[2] = {{.admit = 1},
+					     {.entry = far, .nr_pages = nr_pages, .admit = 1}};
 		struct pt_table t = pool->view.table;
 		struct pt_agent a = {0};
 		enum pt_do verdict = pt_enter(&a);

@@ -31,6 +31,8 @@
  *  11  a frame is taken without compare  12  a claim overlooks host pins
  *  13  publishing does not release       14  a quiescent point does not release
  *  15  touching a page that is being loaded goes in place
+ *  16  a frame to fill is taken without compare
+ *  17  what is only filled is taken for read-only: no host pin
  *
  * 13 and 14 are wrong in memory order only: the thread sanitizer must notice them.
  */

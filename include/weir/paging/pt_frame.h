@@ -2,7 +2,8 @@
 /*
  * Steps that find a frame for a page that was claimed. Two hands go round the frames: `prepare`
  * evicts what was not used since it last came by, `take` follows it and reuses what has been in
- * limbo for a grace period. See pt_step.h.
+ * limbo for a grace period. Pages of ranges that are only filled take what is free instead, each
+ * frame being looked at once. See pt_step.h.
  */
 #ifndef WEIR_PAGING_PT_FRAME_H
 #define WEIR_PAGING_PT_FRAME_H
@@ -142,11 +143,33 @@ PT_FN enum pt_do pt_got(struct pt_agent *a)
 	return PT_MUTANT == 9 ? PT_AGAIN : PT_COPY_IN;
 }
 
+/* Of a range that is only filled. The number is this agent's, the frame need not be: another range
+ * may have taken it. */
+PT_FN enum pt_do pt_step_fill(const struct pt_table *t, struct pt_agent *a)
+{
+	uint64_t at;
+
+	if (a->nr_taken == PT_TAKE_MAX)
+		return pt_go(a, PT_PC_GIVE_UP);
+	at = pt_add(&t->shared->fill, 1, PT_RELAXED);
+	if (at >= t->nr_frames)
+		return pt_go(a, PT_PC_GIVE_UP);
+	a->frame = (uint32_t)at;
+	a->nr_taken++;
+	return pt_go(a, PT_PC_TAKE_FREE);
+}
+
 PT_FN enum pt_do pt_step_take_free(const struct pt_table *t, struct pt_agent *a)
 {
 	uint64_t owner = PT_OWNER_FREE;
 
-	return pt_cas(&t->owner[a->frame], &owner, PT_OWNER_TAKEN) ? pt_got(a) : pt_next(t, a);
+	if (PT_MUTANT == 16 && !a->ticket) {
+		pt_store(&t->owner[a->frame], PT_OWNER_TAKEN, PT_RELEASE);
+		return pt_got(a);
+	}
+	if (pt_cas(&t->owner[a->frame], &owner, PT_OWNER_TAKEN))
+		return pt_got(a);
+	return a->ticket ? pt_next(t, a) : pt_go(a, PT_PC_FILL);
 }
 
 PT_FN enum pt_do pt_step_take_clean(const struct pt_table *t, struct pt_agent *a)

@@ -8,12 +8,22 @@
 
 #include "weir/paging/pt_agent.h"
 
-/* Where it is: used there, pinned if that is for longer, or if it changes something. */
-PT_FN enum pt_do pt_in_place(struct pt_agent *a)
+/* Whether the access holds off changes of the host's bytes: it changes them, or uses them for
+ * longer. What is read-only changes for nobody. */
+PT_FN bool pt_host_pin(const struct pt_table *t, const struct pt_agent *a)
+{
+	const struct pt_range *range = &t->range[a->id >> PT_PAGE_BITS];
+
+	return (a->op & (PT_WRITE | PT_SPAN | PT_PIN)) && !range->read_only &&
+	       !(PT_MUTANT == 17 && range->fill_only);
+}
+
+/* Where it is: used there. */
+PT_FN enum pt_do pt_in_place(const struct pt_table *t, struct pt_agent *a)
 {
 	if (a->op & PT_PREFETCH)
 		return pt_end(a, PT_DONE);
-	if ((a->op & (PT_WRITE | PT_SPAN | PT_PIN)) && PT_MUTANT != 4)
+	if (pt_host_pin(t, a) && PT_MUTANT != 4)
 		return pt_go(a, PT_PC_PIN);
 	return pt_end(a, PT_IN_PLACE);
 }
@@ -47,7 +57,7 @@ PT_FN enum pt_do pt_judge_absent(const struct pt_table *t, struct pt_agent *a)
 	if (a->op & PT_DROP)
 		return pt_end(a, PT_DONE);
 	if ((pt_pins_of(a->seen) && PT_MUTANT != 12) || a->op & PT_STAY)
-		return pt_in_place(a);
+		return pt_in_place(t, a);
 	if (!(a->op & PT_PREFETCH) && pt_frame_of(a->seen) + 1 < admit)
 		return pt_go(a, PT_PC_TOUCH);
 	return pt_go(a, PT_PC_ADMIT);
@@ -64,11 +74,11 @@ PT_FN enum pt_do pt_judge(const struct pt_table *t, struct pt_agent *a)
 	case PT_LIMBO:
 		if (a->op & (PT_DROP | PT_PREFETCH))
 			return pt_end(a, PT_DONE);
-		return PT_MUTANT == 5 ? pt_in_place(a) : pt_go(a, PT_PC_REVIVE);
+		return PT_MUTANT == 5 ? pt_in_place(t, a) : pt_go(a, PT_PC_REVIVE);
 	case PT_LOADING:
 		if (a->op & (PT_DROP | PT_PREFETCH))
 			return pt_end(a, PT_DONE);
-		if (!(a->op & (PT_WRITE | PT_SPAN | PT_PIN)) || PT_MUTANT == 15)
+		if (!pt_host_pin(t, a) || PT_MUTANT == 15)
 			return pt_end(a, PT_IN_PLACE);
 		a->pc = PT_PC_LOAD;
 		return PT_WAIT;
@@ -123,6 +133,19 @@ PT_FN enum pt_do pt_step_revive(const struct pt_table *t, struct pt_agent *a)
 	return pt_judge(t, a);
 }
 
+PT_FN bool pt_fill_only(const struct pt_table *t, const struct pt_agent *a)
+{
+	return t->range[a->id >> PT_PAGE_BITS].fill_only;
+}
+
+/* A page that no frame is left for is not claimed, so that all read it at the same time. */
+PT_FN enum pt_do pt_step_fill_look(const struct pt_table *t, struct pt_agent *a)
+{
+	if (pt_load(&t->shared->fill, PT_RELAXED) >= t->nr_frames)
+		return pt_in_place(t, a);
+	return pt_go(a, PT_PC_CLAIM);
+}
+
 PT_FN enum pt_do pt_step_claim(const struct pt_table *t, struct pt_agent *a)
 {
 	uint64_t to = pt_entry(PT_LOADING, 0, pt_frame_of(a->seen));
@@ -135,7 +158,7 @@ PT_FN enum pt_do pt_step_claim(const struct pt_table *t, struct pt_agent *a)
 	a->nr_prepared = a->nr_taken = 0;
 	a->ticket = a->scanned = false;
 	a->global = a->epoch; /* it was that, at least */
-	return pt_go(a, PT_PC_TAKE_HAND);
+	return pt_go(a, pt_fill_only(t, a) ? PT_PC_FILL : PT_PC_TAKE_HAND);
 }
 
 /* ------------------------------------------------------------------ the end of a fault */
@@ -160,7 +183,7 @@ PT_FN enum pt_do pt_step_publish(const struct pt_table *t, struct pt_agent *a)
 /* No frame: the claim becomes a host pin, or nothing, in one operation. */
 PT_FN enum pt_do pt_step_give_up(const struct pt_table *t, struct pt_agent *a)
 {
-	bool pin = !(a->op & PT_PREFETCH) && (a->op & (PT_WRITE | PT_SPAN | PT_PIN));
+	bool pin = !(a->op & PT_PREFETCH) && pt_host_pin(t, a);
 	uint64_t old;
 
 	if (PT_MUTANT == 4)

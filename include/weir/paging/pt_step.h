@@ -87,9 +87,13 @@ PT_FN enum pt_do pt_step_page(const struct pt_table *t, struct pt_agent *a)
 		pt_change(t, a, pt_limbo(a->seen, a->epoch));
 		return pt_end(a, PT_DONE);
 	case PT_PC_TOUCH:
-		return pt_change(t, a, a->seen + 1) ? pt_in_place(a) : pt_judge(t, a);
+		return pt_change(t, a, a->seen + 1) ? pt_in_place(t, a) : pt_judge(t, a);
 	case PT_PC_ADMIT:
-		return pt_load_host(t->abort) ? pt_in_place(a) : pt_go(a, PT_PC_CLAIM);
+		if (pt_load_host(t->abort))
+			return pt_in_place(t, a);
+		return pt_go(a, pt_fill_only(t, a) ? PT_PC_FILL_LOOK : PT_PC_CLAIM);
+	case PT_PC_FILL_LOOK:
+		return pt_step_fill_look(t, a);
 	case PT_PC_CLAIM:
 		return pt_step_claim(t, a);
 	case PT_PC_OWN:
@@ -127,6 +131,8 @@ PT_FN enum pt_do pt_step_frame(const struct pt_table *t, struct pt_agent *a)
 		return pt_step_take_entry(t, a);
 	case PT_PC_TICKET:
 		return pt_step_ticket(t, a);
+	case PT_PC_FILL:
+		return pt_step_fill(t, a);
 	case PT_PC_TAKE_FREE:
 		return pt_step_take_free(t, a);
 	case PT_PC_TAKE_CLEAN:

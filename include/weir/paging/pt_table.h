@@ -85,7 +85,8 @@ struct pt_range {
 	void *host;	/* the range's bytes; for platforms, the machine does not look */
 	uint64_t bytes; /* of them; the last page may be cut short */
 	uint32_t admit; /* a page is brought in at this touch; >= 1 */
-	bool read_only;
+	bool read_only; /* nobody changes the host's bytes while an agent is online */
+	bool fill_only; /* a fault takes a frame that is free, and evicts nothing */
 };
 
 /* Each word on a line of its own. */
@@ -93,8 +94,11 @@ struct pt_shared {
 	PT_ALIGNED(PT_LINE) uint64_t epoch;   /* the global one; starts at 1, never wraps */
 	PT_ALIGNED(PT_LINE) uint64_t prepare; /* the hand that evicts: a position, mod frames */
 	PT_ALIGNED(PT_LINE) uint64_t take;    /* the hand that reuses, behind it */
-	PT_ALIGNED(PT_LINE) uint64_t scan;    /* an agent looks at all slots */
-	PT_ALIGNED(PT_LINE) uint64_t fence;   /* for pt_fence_sc() */
+	/* The next frame that a range which is only filled looks at, once; all before it have been
+	 * taken, if it is not beyond the frames. Does not go back while an agent is online. */
+	PT_ALIGNED(PT_LINE) uint64_t fill;
+	PT_ALIGNED(PT_LINE) uint64_t scan;  /* an agent looks at all slots */
+	PT_ALIGNED(PT_LINE) uint64_t fence; /* for pt_fence_sc() */
 };
 
 /* Never changes while an agent is online. A kernel gets it as an argument. */
