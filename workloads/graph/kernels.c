@@ -7,11 +7,9 @@
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/ops.h"
 
-static void clear_cpu(const void *p)
+static void round_cpu(const void *p)
 {
-	struct graph_control *c = ((const struct graph_args *)p)->control;
-
-	*c = (struct graph_control){.nearest = GRAPH_FAR, .spread = {c->spread[0], c->spread[1]}};
+	graph_round(p);
 }
 
 static void begin_cpu(const void *p)
@@ -43,11 +41,11 @@ static bool activate(const struct graph_args *g, uint64_t v)
 		if (!graph_bit(g->changed, v) || graph_bit(g->seen, v))
 			return false;
 		g->seen[v / 32] |= 1u << v % 32;
-		g->level[v] = g->round;
+		g->level[v] = c->level;
 	} else if (g->algorithm == GRAPH_SSSP) {
 		if (!graph_bit(g->changed, v))
 			return false;
-		if (g->distance[v] >= g->limit) {
+		if (g->distance[v] >= c->limit) {
 			c->nr_left++;
 			if (g->distance[v] < c->nearest)
 				c->nearest = g->distance[v];
@@ -141,7 +139,7 @@ static void lines_cpu(const void *p)
 #define KERNEL(kernel)                                     \
 	const struct weir_kernel graph_kernel_##kernel = { \
 		.name = "graph_" #kernel, .cpu = kernel##_cpu, .cuda = graph_cuda_run_##kernel};
-KERNEL(clear)
+KERNEL(round)
 KERNEL(begin)
 KERNEL(items)
 KERNEL(expand)

@@ -33,14 +33,17 @@ struct graph_item {
 	uint32_t vertex;
 };
 
-/* What rounds tell the host, and count with. */
+/* What rounds tell the host and each other. Zero before the first one, but for the limit. */
 struct graph_control {
 	uint64_t nr_items, nr_edges; /* of this round */
-	uint64_t nr_left; /* sssp: vertices that changed and are too far for this round */
-	uint64_t nearest; /* the least distance of these */
-	uint64_t next;	  /* item that no warp has taken */
+	uint64_t nr_left;	     /* sssp: vertices that changed and are too far for this round */
+	uint64_t nearest;	     /* the least distance of these */
+	uint64_t limit;		     /* sssp: vertices nearer than that are expanded */
+	uint64_t next;		     /* item that no warp has taken */
 	uint64_t nr_lines, nr_first; /* counted: lines of this round; those never met before */
 	double spread[2];	     /* pagerank: rank of vertices without edges; by iteration */
+	uint32_t level;		     /* bfs: of the vertices that are expanded */
+	uint32_t started;	     /* there was a round */
 };
 
 /* All of one run. Arrays in the device's memory, but those that are said to be the manager's. */
@@ -64,9 +67,9 @@ struct graph_args {
 	double *sum, *rank;
 	uint32_t *met, *ever; /* counting: bits of lines, of this round and of all */
 
-	uint64_t limit;	 /* sssp: vertices nearer than that are expanded */
 	uint64_t source; /* bfs, sssp */
-	uint32_t round;	 /* from 0; bfs: the level of what is expanded */
+	uint64_t delta;	 /* sssp: > 0 */
+	uint32_t round;	 /* pagerank: from 0 */
 	bool near;	 /* cc: items are the first GRAPH_NEAR_EDGES edges of each list */
 	bool skips;	 /* cc: lists of vertices with the label `skip` are left out */
 	uint32_t skip;
@@ -84,8 +87,8 @@ struct graph_paged_args {
 	struct graph_args args;
 };
 
-/* *control is new, before a run's begin; with its `spread` kept, before a round's items. */
-extern const struct weir_kernel graph_kernel_clear;
+/* A round begins: what the last one left in *control decides what it expands. */
+extern const struct weir_kernel graph_kernel_round;
 /* Before the first round: levels, distances, labels, ranks, bits. */
 extern const struct weir_kernel graph_kernel_begin;
 /* The items of a round. */

@@ -104,6 +104,30 @@ GRAPH_ANYWHERE bool graph_bit_set(uint32_t *bits, uint64_t i)
 	return !(graph_or(&bits[i / 32], bit) & bit);
 }
 
+/* ------------------------------------------------------------------ rounds */
+
+/* The end of the bucket that a distance is in. */
+GRAPH_ANYWHERE uint64_t graph_bucket_end(uint64_t distance, uint64_t delta)
+{
+	uint64_t begin = distance - distance % delta;
+
+	return begin > GRAPH_FAR - delta ? GRAPH_FAR : begin + delta;
+}
+
+/* Rounds after the last one are empty. */
+GRAPH_ANYWHERE void graph_round(const struct graph_args *g)
+{
+	struct graph_control *c = g->control;
+
+	if (c->nr_items)
+		c->level += c->started;
+	else if (c->nr_left)
+		c->limit = graph_bucket_end(c->nearest, g->delta);
+	c->started = 1;
+	c->nr_items = c->nr_edges = c->nr_left = c->next = c->nr_lines = c->nr_first = 0;
+	c->nearest = GRAPH_FAR;
+}
+
 /* ------------------------------------------------------------------ items */
 
 GRAPH_ANYWHERE uint64_t graph_degree(const struct graph_args *g, uint64_t v)

@@ -219,6 +219,7 @@ static void job_init(struct graph_job *j, int *failed)
 		.nr_vertices = p->graph->nr_vertices,
 		.nr_edges = p->graph->nr_edges,
 		.damping = p->damping,
+		.delta = p->delta,
 		.blocks = p->blocks,
 		.threads = p->threads,
 		.agents = p->agents,

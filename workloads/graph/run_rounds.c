@@ -8,6 +8,7 @@
 #include "workloads/graph/run_internal.h"
 
 #define USES_MAX 4u
+#define ROUNDS_AHEAD 4u
 #define LINE_BYTES (GRAPH_LINE_EDGES * (uint32_t)sizeof(uint32_t))
 
 /* ------------------------------------------------------------------ uses */
@@ -172,49 +173,49 @@ static void count(struct graph_job *j, uint32_t times)
 	j->work.first_bytes += j->control.nr_first * line_bytes;
 }
 
-static void items(struct graph_job *j)
+/* Make the items of a round. known: wait, and see how many there are; else there may be any. */
+static void items(struct graph_job *j, bool known)
 {
-	launch_small(j, &graph_kernel_clear);
+	launch_small(j, &graph_kernel_round);
 	launch_vertices(j, &graph_kernel_items);
-	control_get(j);
+	if (known) {
+		control_get(j);
+	} else {
+		j->control.nr_items = 1;
+		j->control.nr_edges = j->args.nr_edges;
+	}
 }
 
-/* One round. @return whether anything was expanded */
-static bool round_run(struct graph_job *j)
+static void round_run(struct graph_job *j, bool known)
 {
-	items(j);
+	items(j, known);
 	count(j, 1);
 	expand(j);
-	j->args.round++;
-	return j->control.nr_items && !j->status;
 }
 
 /* ------------------------------------------------------------------ algorithms */
 
-static void bfs(struct graph_job *j)
-{
-	while (!graph_job_stopped(j) && round_run(j))
-		;
-}
-
 /*
- * Delta-stepping (Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm",
- * 2003) without a distinction of light and heavy edges: vertices nearer than the limit are expanded
- * until there are none, then the limit goes to the end of the next bucket that has any.
+ * A search: rounds until one is empty. On a simulated machine, and when they are counted, each is
+ * known before it is launched; a real one is given ROUNDS_AHEAD at a time, since the way to the
+ * host and back takes as long as a small round, and rounds after the last one are empty.
+ *
+ * sssp is delta-stepping (Meyer, Sanders, "Delta-stepping: a parallelizable shortest path
+ * algorithm", 2003) without a distinction of light and heavy edges: vertices nearer than the limit
+ * are expanded until there are none, then the limit goes to the end of the next bucket that has
+ * any.
  */
-static void sssp(struct graph_job *j)
+static void search(struct graph_job *j)
 {
-	const uint64_t delta = j->p->delta;
+	const bool known = j->counts || !j->m->ops->stream || !j->m->ops->stream(j->m);
 
-	j->args.limit = delta;
 	while (!graph_job_stopped(j)) {
-		if (round_run(j))
-			continue;
-		if (!j->control.nr_left)
+		for (uint32_t i = 0; i < (known ? 1 : ROUNDS_AHEAD); i++)
+			round_run(j, known);
+		if (!known)
+			control_get(j);
+		if (!j->control.nr_items && !j->control.nr_left)
 			return;
-		j->args.limit = j->control.nearest - j->control.nearest % delta;
-		if (__builtin_add_overflow(j->args.limit, delta, &j->args.limit))
-			j->args.limit = GRAPH_FAR;
 	}
 }
 
@@ -246,14 +247,14 @@ static void cc(struct graph_job *j)
 {
 	if (j->p->graph->flags & CSR_SYMMETRIC) {
 		j->args.near = true;
-		(void)round_run(j);
+		round_run(j, true);
 		j->args.near = false;
 		launch_vertices(j, &graph_kernel_finish);
 		launch_small(j, &graph_kernel_sample);
 		j->args.skip = label_frequent(j);
 		j->args.skips = true;
 	}
-	(void)round_run(j);
+	round_run(j, true);
 	launch_vertices(j, &graph_kernel_finish);
 	j->args.skips = false;
 }
@@ -261,7 +262,7 @@ static void cc(struct graph_job *j)
 /* All lists in each iteration: so their items are made once. */
 static void pagerank(struct graph_job *j)
 {
-	items(j);
+	items(j, true);
 	count(j, j->p->iterations);
 	for (uint32_t i = 0; i < j->p->iterations && !graph_job_stopped(j); i++) {
 		expand(j);
@@ -273,16 +274,16 @@ static void pagerank(struct graph_job *j)
 void graph_job_rounds(struct graph_job *j, uint64_t source)
 {
 	static void (*const rounds[GRAPH_ALGORITHM_NR])(struct graph_job * j) = {
-		[GRAPH_BFS] = bfs,
-		[GRAPH_SSSP] = sssp,
+		[GRAPH_BFS] = search,
+		[GRAPH_SSSP] = search,
 		[GRAPH_CC] = cc,
 		[GRAPH_PAGERANK] = pagerank,
 	};
-	const struct graph_control zero = {0};
+	const struct graph_control first = {.limit = j->args.delta};
 
 	j->args.source = source;
 	j->args.round = 0;
-	graph_job_put(j, j->args.control, &zero, sizeof(zero), "clearing counts");
+	graph_job_put(j, j->args.control, &first, sizeof(first), "clearing counts");
 	launch_vertices(j, &graph_kernel_begin);
 	rounds[j->p->algorithm](j);
 }

@@ -289,12 +289,9 @@ __device__ static inline uint64_t nr_threads()
 	return (uint64_t)gridDim.x * blockDim.x;
 }
 
-__global__ void clear(const __grid_constant__ struct graph_args g)
+__global__ void round_begin(const __grid_constant__ struct graph_args g)
 {
-	struct graph_control *c = g.control;
-
-	c->nr_items = c->nr_edges = c->nr_left = c->next = c->nr_lines = c->nr_first = 0;
-	c->nearest = GRAPH_FAR;
+	graph_round(&g);
 }
 
 __device__ static inline void spread_add(const struct graph_args &g, uint32_t round, double rank)
@@ -360,13 +357,13 @@ __device__ static inline bool activate(const struct graph_args &g, uint64_t v, u
 
 		active = (bits & ~seen) >> lane & 1;
 		if (active)
-			g.level[v] = g.round;
+			g.level[v] = g.control->level;
 		if (lane == 0 && bits != seen)
 			g.seen[v / 32] = bits;
 		return active;
 	}
 	active = bits >> lane & 1;
-	left = active && g.distance[v] >= g.limit;
+	left = active && g.distance[v] >= g.control->limit;
 	if (left) {
 		*nearest = g.distance[v] < *nearest ? g.distance[v] : *nearest;
 		++*nr_left;
@@ -485,9 +482,9 @@ static int launch_vertices(const char *name, K kernel, void *stream, const struc
 	return cuda_launch(name, kernel, 0, VERTEX_THREADS, stream, g);
 }
 
-int graph_cuda_clear(void *stream, const void *args)
+int graph_cuda_round(void *stream, const void *args)
 {
-	return cuda_launch("clear", clear, 1, 1, stream, (const struct graph_args *)args);
+	return cuda_launch("round", round_begin, 1, 1, stream, (const struct graph_args *)args);
 }
 
 int graph_cuda_begin(void *stream, const void *args)

@@ -23,7 +23,7 @@
 
 /* All kernels: X(name) */
 #define GRAPH_CUDA_KERNELS(X) \
-	X(clear)              \
+	X(round)              \
 	X(begin)              \
 	X(items)              \
 	X(expand)             \
