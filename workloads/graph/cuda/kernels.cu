@@ -358,6 +358,7 @@ __device__ static inline bool activate(const struct graph_args &g, uint64_t v, u
 		active = (bits & ~seen) >> lane & 1;
 		if (active)
 			g.level[v] = g.control->level;
+		__syncwarp(); /* all have read `seen` */
 		if (lane == 0 && bits != seen)
 			g.seen[v / 32] = bits;
 		return active;
