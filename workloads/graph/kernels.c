@@ -20,7 +20,6 @@ static void begin_cpu(const void *p)
 	for (uint64_t v = 0; v < g->nr_vertices; v++)
 		spread += graph_vertex_begin(g, v);
 	g->control->spread[0] = spread;
-	g->control->spread[1] = 0;
 	for (uint64_t i = 0; g->changed && i <= (g->nr_vertices - 1) / 32; i++) {
 		g->changed[i] = 0;
 		if (g->seen)
@@ -83,7 +82,6 @@ static void expand_cpu(const void *p)
 {
 	const struct graph_args *g = p;
 
-	g->control->spread[(g->round + 1) % 2] = 0;
 	for (uint64_t i = 0; i < g->control->nr_items; i++) {
 		const struct graph_item *item = &g->item[i];
 		uint64_t from = g->from ? g->from[i] : 0;
@@ -104,7 +102,7 @@ static void finish_cpu(const void *p)
 
 	for (uint64_t v = 0; v < g->nr_vertices; v++)
 		spread += graph_vertex_finish(g, v);
-	g->control->spread[(g->round + 1) % 2] = spread;
+	g->control->spread[(g->round + 1) % 3] = spread;
 	g->control->next = 0;
 }
 

@@ -41,7 +41,9 @@ struct graph_control {
 	uint64_t limit;		     /* sssp: vertices nearer than that are expanded */
 	uint64_t next;		     /* item that no warp has taken */
 	uint64_t nr_lines, nr_first; /* counted: lines of this round; those never met before */
-	double spread[2];	     /* pagerank: rank of vertices without edges; by iteration */
+	/* pagerank: rank of vertices without edges. An iteration's is read, the next one's added
+	 * to, and that after it cleared, whether anything is expanded or not. */
+	double spread[3];
 	uint32_t level;		     /* bfs: of the vertices that are expanded */
 	uint32_t started;	     /* there was a round */
 };

@@ -109,10 +109,8 @@ static void expand_paged_cpu(const void *p)
 {
 	const struct graph_paged_args *a = p;
 	struct paging *pool;
-	int err;
+	int err = paging_over(&a->view, 0, &pool);
 
-	a->args.control->spread[(a->args.round + 1) % 2] = 0;
-	err = paging_over(&a->view, 0, &pool);
 	if (!err) {
 		err = shares_run(pool, a);
 		paging_destroy(pool);

@@ -275,7 +275,7 @@ GRAPH_ANYWHERE double graph_vertex_finish(const struct graph_args *g, uint64_t v
 		return 0;
 	}
 	g->rank[v] = (1 - g->damping) / n +
-		     g->damping * (g->sum[v] + g->control->spread[g->round % 2] / n);
+		     g->damping * (g->sum[v] + g->control->spread[g->round % 3] / n);
 	g->sum[v] = 0;
 	return graph_share(g, v);
 }

@@ -247,8 +247,6 @@ __device__ static inline void expand_body(A a, const struct graph_args &g)
 {
 	const uint64_t nr_items = g.control->nr_items;
 
-	if (algorithm == GRAPH_PAGERANK && blockIdx.x == 0 && threadIdx.x == 0)
-		g.control->spread[(g.round + 1) % 2] = 0;
 	a.begin();
 	for (uint64_t first = items_take(g); first < nr_items; first = items_take(g)) {
 		const uint32_t nr = nr_items - first < ITEMS_A_WARP ? (uint32_t)(nr_items - first)
@@ -298,7 +296,7 @@ __device__ static inline void spread_add(const struct graph_args &g, uint32_t ro
 {
 	rank = warp_sum(rank);
 	if (threadIdx.x % 32 == 0 && rank != 0)
-		graph_add_double(&g.control->spread[round % 2], rank);
+		graph_add_double(&g.control->spread[round % 3], rank);
 }
 
 /* spread was cleared. */
@@ -327,8 +325,10 @@ __global__ void __launch_bounds__(VERTEX_THREADS)
 		spread += graph_vertex_finish(&g, v);
 	if (g.algorithm == GRAPH_PAGERANK)
 		spread_add(g, g.round + 1, spread);
-	if (thread_nr() == 0)
+	if (thread_nr() == 0) {
 		g.control->next = 0;
+		g.control->spread[(g.round + 2) % 3] = 0;
+	}
 }
 
 __global__ void sample(const __grid_constant__ struct graph_args g)
