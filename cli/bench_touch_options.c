@@ -194,7 +194,7 @@ static int read_shape(const struct bench_reader *r, struct bench_touch_params *p
 	if (!err && p->threads % 32)
 		err = bench_refuse(r, THREADS, "no whole warps; choose a multiple of 32");
 	if (!err)
-		err = read_u32(r, AGENTS, 1, TOUCH_AGENTS_MAX, &p->agents);
+		err = read_u32(r, AGENTS, 1, AGENTS_MAX, &p->agents);
 	return err;
 }
 

@@ -77,7 +77,7 @@ int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes
 		what = "a launch has up to 65536 blocks";
 	else if (!s->threads || s->threads % 32 || s->threads > TOUCH_THREADS_MAX)
 		what = "a block has whole warps: a multiple of 32 threads, up to 1024";
-	else if (!s->agents || s->agents > TOUCH_AGENTS_MAX)
+	else if (!s->agents || s->agents > AGENTS_MAX)
 		what = "1 to 64 agents page on the CPU";
 	if (!what)
 		return 0;

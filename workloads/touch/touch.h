@@ -9,6 +9,7 @@
 #ifndef WEIR_TOUCH_H
 #define WEIR_TOUCH_H
 
+#include "workloads/agents.h"
 #include "workloads/touch/kernels.h"
 #include "workloads/workload.h"
 
@@ -18,7 +19,6 @@
 #define TOUCH_STRIDE_MIN 33u /* pages: further than what drivers bring in around a fault of 4 KiB */
 #define TOUCH_THREADS_MAX 1024u
 #define TOUCH_BLOCKS_MAX (1u << 16)
-#define TOUCH_AGENTS_MAX 64u
 
 enum touch_kind { TOUCH_PAGEIN, TOUCH_GUPS };
 enum touch_pattern { TOUCH_STREAM, TOUCH_RANDOM, TOUCH_STRIDED, TOUCH_PATTERN_NR };
