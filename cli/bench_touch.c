@@ -43,9 +43,9 @@ struct outcome {
 	struct touch_params params;
 	const char *manager;
 	uint64_t budget_bytes;
-	int err;		 /* 0, -ENOMEM: it does not fit, else it failed */
-	char error[ERROR_BYTES]; /* in words */
-	struct touch_result run; /* zeroed unless err is 0 */
+	int err;		  /* 0, -ENOMEM: it does not fit, else it failed */
+	char error[ERROR_BYTES];  /* in words */
+	struct passes_result run; /* zeroed unless err is 0 */
 	struct manager_stats stats;
 	struct bench_host host;
 };
@@ -185,7 +185,7 @@ static struct touch_bound resident(const struct bench_touch *bench, const struct
 
 static void fill_touch(const struct outcome *o, double median_s, struct result_touch *out)
 {
-	const struct touch_result *r = &o->run;
+	const struct passes_result *r = &o->run;
 	double nr = r->nr_passes;
 
 	*out = (struct result_touch){
@@ -298,7 +298,7 @@ static int run_case(struct bench_touch *bench, const struct touch_params *params
 		if (rc)
 			rc = stop(bench, BENCH_EXIT_BAD);
 	}
-	touch_result_free(&outcome.run);
+	passes_result_free(&outcome.run);
 	return interrupt_pending() ? -1 : rc;
 }
 

@@ -179,17 +179,17 @@ static void run_everywhere(const struct csr *g, const uint64_t *sources, uint64_
 			struct graph_result r = {0};
 			int ret = run(machine, managers[i], &p, frame_bytes, &r, err);
 
-			if (ret || !r.passed)
+			if (ret || !r.passes.passed)
 				fail_msg("%s, %s: %d, %s %s", graph_algorithm_name(p.algorithm),
-					 managers[i], ret, err, ret ? "" : r.wrong);
-			assert_true(r.checked);
+					 managers[i], ret, err, ret ? "" : r.passes.wrong);
+			assert_true(r.passes.checked);
 			if (i)
 				assert_memory_equal(&r.work, &work, sizeof(work));
 			else
 				check_work(&p, &r.work);
 			work = r.work;
-			for (uint32_t k = 0; k < r.nr_passes; k++)
-				assert_true(r.pass_s[k] > 0);
+			for (uint32_t k = 0; k < r.passes.nr_passes; k++)
+				assert_true(r.passes.pass_s[k] > 0);
 			graph_result_free(&r);
 			weir_machine_close(machine);
 		}
@@ -310,8 +310,8 @@ static void test_graph_run_delta(void **state)
 
 		p.delta = deltas[d];
 		assert_int_equal(run(machine, "native", &p, 0, &r, err), 0);
-		if (!r.passed)
-			fail_msg("delta %llu: %s", (unsigned long long)deltas[d], r.wrong);
+		if (!r.passes.passed)
+			fail_msg("delta %llu: %s", (unsigned long long)deltas[d], r.passes.wrong);
 		graph_result_free(&r);
 		weir_machine_close(machine);
 	}

@@ -49,7 +49,7 @@ static struct weir_machine *open_machine(enum weir_data data)
 
 /* frames: of weir-paged; others have room for all. */
 static int run(struct weir_machine *machine, const char *name, const struct touch_params *p,
-	       uint64_t frame_bytes, struct touch_result *out, struct manager_stats *stats,
+	       uint64_t frame_bytes, struct passes_result *out, struct manager_stats *stats,
 	       char *err)
 {
 	bool paged = strcmp(name, "weir-paged") == 0;
@@ -77,7 +77,7 @@ static int run(struct weir_machine *machine, const char *name, const struct touc
 static void run_everywhere(const struct touch_params *p, uint64_t frame_bytes)
 {
 	struct manager_stats stats = {.block_bytes = 0};
-	struct touch_result r = {0};
+	struct passes_result r = {0};
 	char err[256];
 
 	for (size_t i = 0; i < NR_MANAGERS; i++) {
@@ -90,7 +90,7 @@ static void run_everywhere(const struct touch_params *p, uint64_t frame_bytes)
 		assert_int_equal(r.nr_passes, p->passes - p->warm_up);
 		for (uint32_t k = 0; k < r.nr_passes; k++)
 			assert_true(r.pass_s[k] > 0);
-		touch_result_free(&r);
+		passes_result_free(&r);
 		weir_machine_close(machine);
 	}
 }
@@ -173,7 +173,7 @@ static void wrong_found(const struct touch_params *p, uint64_t least, uint64_t a
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct manager_config config = {.machine = machine, .options = ""};
 	struct manager_ops ops;
-	struct touch_result r = {0};
+	struct passes_result r = {0};
 	struct manager *m;
 	char err[256];
 
@@ -188,7 +188,7 @@ static void wrong_found(const struct touch_params *p, uint64_t least, uint64_t a
 	assert_true(r.checked);
 	assert_false(r.passed);
 	assert_true(r.wrong[0]);
-	touch_result_free(&r);
+	passes_result_free(&r);
 	m->ops = inner;
 	m->ops->destroy(m);
 	weir_machine_close(machine);
@@ -214,7 +214,7 @@ static void test_touch_pages(void **state)
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct touch_params p = usual;
 	struct manager_stats stats = {.block_bytes = 0};
-	struct touch_result r = {0};
+	struct passes_result r = {0};
 	char err[256];
 
 	(void)state;
@@ -223,11 +223,11 @@ static void test_touch_pages(void **state)
 	assert_int_equal(r.pages.nr_out + r.pages.nr_in_place, 0);
 	/* Filling the table brought its pages in, too. */
 	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], 4 * p.bytes);
-	touch_result_free(&r);
+	passes_result_free(&r);
 	p.warm = true;
 	assert_int_equal(run(machine, "weir-paged", &p, p.bytes, &r, &stats, err), 0);
 	assert_int_equal(r.pages.nr_in, 0);
-	touch_result_free(&r);
+	passes_result_free(&r);
 	/* Half of them: what does not stay is moved, or used in place. */
 	p.access = TOUCH_BOTH;
 	p.warm = false;
@@ -238,7 +238,7 @@ static void test_touch_pages(void **state)
 				 stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_WRITEBACK] +
 				 stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE],
 			 4 * p.bytes);
-	touch_result_free(&r);
+	passes_result_free(&r);
 	weir_machine_close(machine);
 }
 
@@ -257,7 +257,7 @@ static void test_touch_bound(void **state)
 			struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 			struct touch_bound held = {0, frames};
 			struct touch_params p = usual;
-			struct touch_result r = {0};
+			struct passes_result r = {0};
 			char err[256];
 			double bound_s;
 
@@ -272,7 +272,7 @@ static void test_touch_bound(void **state)
 				assert_true(fabs(bound_s -
 						 (double)p.bytes /
 							 desc.link[0].a_to_b_bytes_per_s) < 1e-12);
-			touch_result_free(&r);
+			passes_result_free(&r);
 			weir_machine_close(machine);
 		}
 	}
@@ -283,14 +283,14 @@ static void test_touch_refused(void **state)
 	struct weir_machine *machine = open_machine(WEIR_DATA_PHANTOM);
 	struct touch_params p = usual;
 	struct manager_stats stats = {.block_bytes = 0};
-	struct touch_result r = {0};
+	struct passes_result r = {0};
 	char err[256];
 
 	(void)state;
 	assert_int_equal(run(machine, "weir-paged", &p, p.bytes, &r, &stats, err), -ENOTSUP);
 	assert_int_equal(run(machine, "native", &p, 0, &r, &stats, err), 0);
 	assert_false(r.checked);
-	touch_result_free(&r);
+	passes_result_free(&r);
 	p.page_bytes = 4097;
 	assert_int_equal(run(machine, "native", &p, 0, &r, &stats, err), -EINVAL);
 	assert_string_equal(err, "pagein: pages have 4, 8, 16 or 64 KiB");
@@ -323,7 +323,7 @@ static void test_touch_interrupted(void **state)
 	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
 	struct touch_params p = usual;
 	struct manager_stats stats = {.block_bytes = 0};
-	struct touch_result r = {0};
+	struct passes_result r = {0};
 	char err[256];
 
 	(void)state;
@@ -346,7 +346,7 @@ static void faults(const char *name, const struct touch_params *p)
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;
 		struct manager_stats stats = {.block_bytes = 0};
-		struct touch_result r = {0};
+		struct passes_result r = {0};
 		char err[256];
 		int ret;
 
@@ -363,7 +363,7 @@ static void faults(const char *name, const struct touch_params *p)
 		if (!ret && !r.passed)
 			fail_msg("%s: call %llu: %s", name, (unsigned long long)at, r.wrong);
 		if (!ret)
-			touch_result_free(&r);
+			passes_result_free(&r);
 		if (!at)
 			assert_int_equal(ret, 0);
 		assert_int_equal(sim->ops->memory_used(sim, 0), 0);

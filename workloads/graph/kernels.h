@@ -36,16 +36,16 @@ struct graph_item {
 /* What rounds tell the host and each other. Zero before the first one, but for the limit. */
 struct graph_control {
 	uint64_t nr_items, nr_edges; /* of this round */
-	uint64_t nr_left;	     /* sssp: vertices that changed and are too far for this round */
-	uint64_t nearest;	     /* the least distance of these */
-	uint64_t limit;		     /* sssp: vertices nearer than that are expanded */
-	uint64_t next;		     /* item that no warp has taken */
+	uint64_t nr_left; /* sssp: vertices that changed and are too far for this round */
+	uint64_t nearest; /* the least distance of these */
+	uint64_t limit;	  /* sssp: vertices nearer than that are expanded */
+	uint64_t next;	  /* item that no warp has taken */
 	uint64_t nr_lines, nr_first; /* counted: lines of this round; those never met before */
 	/* pagerank: rank of vertices without edges. An iteration's is read, the next one's added
 	 * to, and that after it cleared, whether anything is expanded or not. */
 	double spread[3];
-	uint32_t level;		     /* bfs: of the vertices that are expanded */
-	uint32_t started;	     /* there was a round */
+	uint32_t level;	  /* bfs: of the vertices that are expanded */
+	uint32_t started; /* there was a round */
 };
 
 /* All of one run. Arrays in the device's memory, but those that are said to be the manager's. */

@@ -3,19 +3,9 @@
  * Expanding items on the CPU where the edges are paged: agents, each of which takes every nr-th
  * item. With one agent everything happens in one order.
  */
-#include <pthread.h>
-
-#include "src/paging/paging.h"
+#include "workloads/agents.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/ops.h"
-#include "workloads/graph/run.h"
-
-struct share {
-	struct paging *pool;
-	const struct graph_paged_args *args;
-	uint32_t first, nr; /* which of how many shares it is */
-	int err;
-};
 
 /* An item's edges and weights, as far as there are any, at addresses. */
 struct edges {
@@ -63,58 +53,21 @@ static int expand_item(struct paging_agent *agent, const struct graph_paged_args
 	return edges_put(agent, a, &edges);
 }
 
-static void *share_run(void *arg)
+static int expand_share(struct paging_agent *agent, uint32_t first, uint32_t nr, void *arg)
 {
-	struct share *s = arg;
-	const struct graph_args *g = &s->args->args;
-	struct paging_agent *agent;
-
-	s->err = paging_enter(s->pool, &agent);
-	if (s->err)
-		return NULL;
-	for (uint64_t i = s->first; i < g->control->nr_items && !s->err; i += s->nr)
-		s->err = expand_item(agent, s->args, i);
-	if (s->err)
-		paging_abandon(agent);
-	else
-		s->err = paging_leave(agent);
-	return NULL;
-}
-
-/* All shares; the first on this thread. A thread that does not start has its share done here. */
-static int shares_run(struct paging *pool, const struct graph_paged_args *a)
-{
-	struct share share[GRAPH_AGENTS_MAX];
-	pthread_t thread[GRAPH_AGENTS_MAX];
-	bool started[GRAPH_AGENTS_MAX] = {false};
-	const uint32_t nr = a->args.agents;
+	const struct graph_paged_args *a = arg;
 	int err = 0;
 
-	for (uint32_t i = 0; i < nr; i++) {
-		share[i] = (struct share){.pool = pool, .args = a, .first = i, .nr = nr};
-		started[i] = i && !pthread_create(&thread[i], NULL, share_run, &share[i]);
-	}
-	for (uint32_t i = 0; i < nr; i++)
-		if (!started[i])
-			share_run(&share[i]);
-	for (uint32_t i = 0; i < nr; i++) {
-		if (started[i])
-			pthread_join(thread[i], NULL);
-		err = err ? err : share[i].err;
-	}
+	for (uint64_t i = first; i < a->args.control->nr_items && !err; i += nr)
+		err = expand_item(agent, a, i);
 	return err;
 }
 
 static void expand_paged_cpu(const void *p)
 {
 	const struct graph_paged_args *a = p;
-	struct paging *pool;
-	int err = paging_over(&a->view, 0, &pool);
+	int err = agents_run(&a->view, 0, a->args.agents, expand_share, (void *)(uintptr_t)a);
 
-	if (!err) {
-		err = shares_run(pool, a);
-		paging_destroy(pool);
-	}
 	if (err)
 		*a->args.status = err;
 }

@@ -13,7 +13,6 @@
 #include "workloads/cuda_plugin.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/run_internal.h"
-#include "workloads/moment.h"
 
 static const char *const algorithm_names[] = {"bfs", "sssp", "cc", "pagerank"};
 
@@ -86,7 +85,7 @@ int graph_params_check(const struct graph_params *p, char *err, size_t err_bytes
 		what = "no pass is left after the warm-up";
 	else if (!p->threads || p->threads % 32 || p->threads > 1024)
 		what = "a block has whole warps: a multiple of 32 threads, up to 1024";
-	else if (!p->agents || p->agents > GRAPH_AGENTS_MAX)
+	else if (!p->agents || p->agents > AGENTS_MAX)
 		what = "1 to 64 agents page on the CPU";
 	if (!what)
 		return 0;
@@ -143,23 +142,19 @@ static void pass_work(struct graph_job *j, struct graph_result *r)
 
 static void pass_run(struct graph_job *j, struct graph_result *r)
 {
-	struct moment begin, end;
-	uint32_t at = j->pass - j->p->warm_up;
+	struct pass_moment begin, end;
 
 	pass_prepare(j);
 	if (j->status)
 		return;
 	j->counts = !j->pass;
-	moment_begin(j->m, &begin);
+	pass_begin(j->m, &begin);
 	pass_work(j, r);
 	if (!j->status)
 		graph_job_step(j, j->m->ops->sync(j->m), "the kernels");
-	moment_end(j->m, &end);
-	if (j->status || j->pass < j->p->warm_up)
-		return;
-	r->pass_s[at] = moment_seconds(&begin, &end);
-	r->pass_cpu_s[at] = end.cpu_s - begin.cpu_s;
-	moment_pages_add(&begin, &end, &r->pages);
+	pass_end(j->m, &end);
+	if (!j->status && j->pass >= j->p->warm_up)
+		pass_note(&r->passes, j->pass - j->p->warm_up, &begin, &end);
 }
 
 static void passes_run(struct graph_job *j, struct graph_result *r)
@@ -168,6 +163,8 @@ static void passes_run(struct graph_job *j, struct graph_result *r)
 		pass_run(j, r);
 	graph_job_answer(j, r);
 	r->work = j->work;
+	r->passes.read_bytes = j->work.line_bytes;
+	r->passes.distinct_bytes = j->work.first_bytes;
 }
 
 /* ------------------------------------------------------------------ a run */
@@ -176,16 +173,15 @@ static int result_init(struct graph_result *r, const struct graph_params *p)
 {
 	const uint64_t n = p->graph->nr_vertices;
 
+	int err;
+
 	memset(r, 0, sizeof(*r));
-	r->passed = true;
-	r->nr_passes = p->passes - p->warm_up;
-	r->pass_s = calloc(r->nr_passes, sizeof(*r->pass_s));
-	r->pass_cpu_s = calloc(r->nr_passes, sizeof(*r->pass_cpu_s));
+	err = passes_result_init(&r->passes, p->passes - p->warm_up);
 	if (p->algorithm == GRAPH_PAGERANK)
 		r->rank = malloc(n * sizeof(*r->rank));
 	else
 		r->value = malloc(n * sizeof(*r->value));
-	if (r->pass_s && r->pass_cpu_s && (r->rank || r->value))
+	if (!err && (r->rank || r->value))
 		return 0;
 	graph_result_free(r);
 	return -EAGAIN;
@@ -193,8 +189,7 @@ static int result_init(struct graph_result *r, const struct graph_params *p)
 
 void graph_result_free(struct graph_result *r)
 {
-	free(r->pass_s);
-	free(r->pass_cpu_s);
+	passes_result_free(&r->passes);
 	free(r->value);
 	free(r->rank);
 	memset(r, 0, sizeof(*r));

@@ -9,15 +9,16 @@
 #define WEIR_GRAPH_RUN_H
 
 #include "managers/manager.h"
+#include "workloads/agents.h"
 #include "workloads/graph/csr.h"
 #include "workloads/graph/kernels.h"
+#include "workloads/passes.h"
 #include "workloads/workload.h"
 
 #define GRAPH_SOURCES_MAX 4096u
 #define GRAPH_ITERATIONS 20u
 #define GRAPH_DAMPING 0.85
 #define GRAPH_THREADS 512u
-#define GRAPH_AGENTS_MAX 64u
 
 struct graph_params {
 	enum graph_algorithm algorithm;
@@ -49,23 +50,17 @@ struct graph_work {
 	uint64_t first_bytes; /* of them, of lines that no round of the pass touched before */
 };
 
-/* Arrays are of the passes that count. */
 struct graph_result {
-	uint32_t nr_passes;
-	double *pass_s;		    /* device idle to device idle */
-	double *pass_cpu_s;	    /* of this process meanwhile */
-	struct manager_pages pages; /* of these passes together */
-	uint64_t edge_bytes;	    /* of edges and weights that are the manager's */
+	struct passes_result passes; /* read_bytes, distinct_bytes: of lines, as in work */
+	uint64_t edge_bytes;	     /* of edges and weights that are the manager's */
 	struct graph_work work;
 	/* The last source's, or the only, answer; nr_vertices of one of them, the other is NULL.
 	 * value: bfs: level, sssp: distance, GRAPH_FAR: not reached; cc: the least vertex of the
 	 * component. rank: pagerank. */
 	uint64_t *value;
 	double *rank;
-	uint64_t nr_reached;  /* bfs, sssp: vertices; cc: components; pagerank: 0 */
-	double error;	      /* pagerank, checked: sum of differences to the reference; else 0 */
-	bool checked, passed; /* something was compared, and was right */
-	char wrong[128];      /* what was not, else empty */
+	uint64_t nr_reached; /* bfs, sssp: vertices; cc: components; pagerank: 0 */
+	double error;	     /* pagerank, checked: sum of differences to the reference; else 0 */
 };
 
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */
@@ -76,7 +71,7 @@ WEIR_MUST_CHECK int graph_params_check(const struct graph_params *p, char *err, 
  * and no queued work. out: written on success only; graph_result_free() it. err: on failure one
  * line, cut to err_bytes. May be NULL.
  *
- * A wrong answer is a result (out->passed), not an error.
+ * A wrong answer is a result (out->passes.passed), not an error.
  *
  * 0, or -ENOMEM: the manager cannot hold the edges, or the device the vertices (a result); -EAGAIN:
  * this computer has no memory for what a run needs beside them; -EINTR: progress asked to stop;

@@ -59,7 +59,7 @@ void graph_job_rounds(struct graph_job *j, uint64_t source);
 /* Fetch the answer into r->value or r->rank, which are allocated. */
 void graph_job_answer(struct graph_job *j, struct graph_result *r);
 
-/* Hold the answer in r to the reference: r->passed, r->wrong. */
+/* Hold the answer in r to the reference: r->passes. */
 void graph_job_check(struct graph_job *j, struct graph_result *r, uint64_t source);
 
 #endif

@@ -77,9 +77,9 @@ static void say_wrong(struct graph_result *r, uint64_t v, uint64_t is, uint64_t 
 		snprintf(a, sizeof(a), "%llu", (unsigned long long)is);
 	if (want != GRAPH_FAR)
 		snprintf(b, sizeof(b), "%llu", (unsigned long long)want);
-	r->passed = false;
-	snprintf(r->wrong, sizeof(r->wrong), "vertex %llu has %s and not %s", (unsigned long long)v,
-		 a, b);
+	r->passes.passed = false;
+	snprintf(r->passes.wrong, sizeof(r->passes.wrong), "vertex %llu has %s and not %s",
+		 (unsigned long long)v, a, b);
 }
 
 static int check_values(const struct graph_job *j, struct graph_result *r, uint64_t source)
@@ -94,7 +94,7 @@ static int check_values(const struct graph_job *j, struct graph_result *r, uint6
 		err = reference_sssp(g, source, want);
 	else if (!err)
 		err = reference_cc(g, want);
-	for (uint64_t v = 0; v < g->nr_vertices && !err && r->passed; v++)
+	for (uint64_t v = 0; v < g->nr_vertices && !err && r->passes.passed; v++)
 		if (r->value[v] != want[v])
 			say_wrong(r, v, r->value[v], want[v]);
 	free(want);
@@ -111,8 +111,8 @@ static int check_ranks(const struct graph_job *j, struct graph_result *r)
 	for (uint64_t v = 0; v < g->nr_vertices && !err; v++)
 		r->error += fabs(r->rank[v] - want[v]);
 	if (!err && !(r->error <= RANK_ERROR)) {
-		r->passed = false;
-		snprintf(r->wrong, sizeof(r->wrong),
+		r->passes.passed = false;
+		snprintf(r->passes.wrong, sizeof(r->passes.wrong),
 			 "ranks differ from the reference by %.3g in all", r->error);
 	}
 	free(want);
@@ -123,11 +123,11 @@ void graph_job_check(struct graph_job *j, struct graph_result *r, uint64_t sourc
 {
 	int err;
 
-	if (j->status || !r->passed)
+	if (j->status || !r->passes.passed)
 		return;
 	err = r->rank ? check_ranks(j, r) : check_values(j, r, source);
 	if (err == -ENOMEM)
 		graph_job_fail(j, -EAGAIN, "this computer has no memory for the reference");
 	graph_job_step(j, err, "the reference");
-	r->checked = !err;
+	r->passes.checked = !err;
 }

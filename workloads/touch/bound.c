@@ -11,7 +11,7 @@ static double beyond(uint64_t bytes, uint64_t resident)
 }
 
 double touch_bound_s(const struct weir_machine_desc *desc, uint32_t device,
-		     const struct touch_params *p, const struct touch_result *r,
+		     const struct touch_params *p, const struct passes_result *r,
 		     const struct touch_bound *resident)
 {
 	const struct weir_device_desc *dev = &desc->device[device];

@@ -26,7 +26,7 @@ struct touch_bound {
  * Caches are left out: a table that is not far larger than they are can be faster.
  */
 double touch_bound_s(const struct weir_machine_desc *desc, uint32_t device,
-		     const struct touch_params *p, const struct touch_result *r,
+		     const struct touch_params *p, const struct passes_result *r,
 		     const struct touch_bound *resident);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/moment.h"
 #include "workloads/touch/cuda.h"
 #include "workloads/touch/internal.h"
 
@@ -326,14 +325,6 @@ static int launch_pass(struct touch *t, int *status)
 
 /* ------------------------------------------------------------------ passes */
 
-static void pass_note(struct touch_result *r, uint32_t pass, const struct moment *begin,
-		      const struct moment *end)
-{
-	r->pass_s[pass] = moment_seconds(begin, end);
-	r->pass_cpu_s[pass] = end->cpu_s - begin->cpu_s;
-	moment_pages_add(begin, end, &r->pages);
-}
-
 /* Do a step of a pass unless one failed. */
 static void step(struct touch *t, int err, const char *what)
 {
@@ -351,7 +342,7 @@ static void pass_prepare(struct touch *t, uint32_t pass)
 }
 
 /* The sum of all passes so far: it is never cleared, since a write could move the table. */
-static void sum_check(struct touch *t, struct touch_result *r)
+static void sum_check(struct touch *t, struct passes_result *r)
 {
 	uint64_t sum = 0;
 
@@ -367,21 +358,21 @@ static void sum_check(struct touch *t, struct touch_result *r)
 		 (unsigned long long)sum, (unsigned long long)t->want);
 }
 
-static void pass_run(struct touch *t, struct touch_result *r, uint32_t pass)
+static void pass_run(struct touch *t, struct passes_result *r, uint32_t pass)
 {
 	bool pagein = t->p->kind == TOUCH_PAGEIN;
-	struct moment begin, end;
+	struct pass_moment begin, end;
 	int failed = 0;
 
 	pass_prepare(t, pass);
 	if (t->status)
 		return;
-	moment_begin(t->m, &begin);
+	pass_begin(t->m, &begin);
 	step(t, launch_pass(t, &failed), "launching the kernel");
 	step(t, t->m->ops->sync(t->m), "the kernel");
 	if (failed)
 		touch_fail(t, failed, "an agent failed: %s", weir_strerror(failed));
-	moment_end(t->m, &end);
+	pass_end(t->m, &end);
 	if (t->status)
 		return;
 	if (pass >= t->p->warm_up)
@@ -393,7 +384,7 @@ static void pass_run(struct touch *t, struct touch_result *r, uint32_t pass)
 		sum_check(t, r);
 }
 
-static void passes_run(struct touch *t, struct touch_result *r)
+static void passes_run(struct touch *t, struct passes_result *r)
 {
 	bool writes = t->p->kind == TOUCH_GUPS || t->p->access != TOUCH_READ;
 
@@ -423,14 +414,13 @@ static void kernels_load(struct touch *t)
 		touch_fail(t, err, "no kernels for the GPU: %s", weir_strerror(err));
 }
 
-static int result_init(struct touch_result *r, const struct touch_params *p)
+static int result_init(struct passes_result *r, const struct touch_params *p)
 {
 	bool gups = p->kind == TOUCH_GUPS;
-	int err = 0;
+	int err = passes_result_init(r, p->passes - p->warm_up);
 
-	memset(r, 0, sizeof(*r));
-	r->passed = true;
-	r->nr_passes = p->passes - p->warm_up;
+	if (err)
+		return err;
 	r->distinct_bytes = p->pages && !gups ? p->pages * p->page_bytes : p->bytes;
 	r->read_bytes = gups ? p->updates * sizeof(uint64_t) : r->distinct_bytes;
 	r->write_bytes = r->read_bytes;
@@ -442,22 +432,12 @@ static int result_init(struct touch_result *r, const struct touch_params *p)
 		err = touch_distinct(p, &r->distinct_bytes);
 		r->distinct_bytes *= sizeof(uint64_t);
 	}
-	r->pass_s = calloc(r->nr_passes, sizeof(*r->pass_s));
-	r->pass_cpu_s = calloc(r->nr_passes, sizeof(*r->pass_cpu_s));
-	if (!err && r->pass_s && r->pass_cpu_s)
-		return 0;
-	touch_result_free(r);
-	return -EAGAIN;
+	if (err)
+		passes_result_free(r);
+	return err ? -EAGAIN : 0;
 }
 
-void touch_result_free(struct touch_result *r)
-{
-	free(r->pass_s);
-	free(r->pass_cpu_s);
-	memset(r, 0, sizeof(*r));
-}
-
-int touch_run(struct manager *m, const struct touch_params *p, struct touch_result *out, char *err,
+int touch_run(struct manager *m, const struct touch_params *p, struct passes_result *out, char *err,
 	      size_t err_bytes)
 {
 	struct touch t = {
@@ -467,7 +447,7 @@ int touch_run(struct manager *m, const struct touch_params *p, struct touch_resu
 		.err = err,
 		.err_bytes = err ? err_bytes : 0,
 	};
-	struct touch_result result;
+	struct passes_result result;
 	int ret = touch_params_check(p, err, err_bytes);
 
 	if (ret)
@@ -488,7 +468,7 @@ int touch_run(struct manager *m, const struct touch_params *p, struct touch_resu
 		(void)p->progress(p->progress_arg, p->passes, p->passes);
 	table_destroy(&t);
 	if (t.status)
-		touch_result_free(&result);
+		passes_result_free(&result);
 	else
 		*out = result;
 	return t.status;

@@ -10,6 +10,7 @@
 #define WEIR_TOUCH_H
 
 #include "workloads/agents.h"
+#include "workloads/passes.h"
 #include "workloads/touch/kernels.h"
 #include "workloads/workload.h"
 
@@ -43,25 +44,12 @@ struct touch_params {
 	void *progress_arg;
 };
 
-/* Arrays are of the passes that count. */
-struct touch_result {
-	uint32_t nr_passes;
-	double *pass_s;			  /* device idle to device idle */
-	double *pass_cpu_s;		  /* of this process meanwhile */
-	struct manager_pages pages;	  /* of these passes together */
-	uint64_t read_bytes, write_bytes; /* that the kernel asks for in one */
-	uint64_t distinct_bytes;	  /* of the table that it touches */
-	bool checked;			  /* something was compared, */
-	bool passed;			  /* and was right */
-	char wrong[128];		  /* what was not, else empty */
-};
-
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */
 WEIR_MUST_CHECK int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes);
 
 /*
  * Run all passes. m: by this thread alone; on return nothing that the run allocated is left in it,
- * and no queued work. out: written on success only; touch_result_free() it. err: on failure one
+ * and no queued work. out: written on success only; passes_result_free() it. err: on failure one
  * line, cut to err_bytes. May be NULL.
  *
  * Wrong bytes are a result (out->passed), not an error. On a phantom machine nothing is compared.
@@ -70,8 +58,7 @@ WEIR_MUST_CHECK int touch_params_check(const struct touch_params *p, char *err, 
  * it; -EINTR: progress asked to stop; -EINVAL; or an error of the manager. Blocks.
  */
 WEIR_MUST_CHECK int touch_run(struct manager *m, const struct touch_params *p,
-			      struct touch_result *out, char *err, size_t err_bytes);
-void touch_result_free(struct touch_result *r);
+			      struct passes_result *out, char *err, size_t err_bytes);
 
 /* "stream", "random", "strided"; "read", "write", "both". Static. */
 const char *touch_pattern_name(enum touch_pattern pattern);
