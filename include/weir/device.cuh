@@ -24,6 +24,9 @@
  * No lane ever waits for another one of its warp but where all of them are: that lanes in parts of
  * a warp meet, each part with a mask of its own, did not work on an H200 (CUDA 13.0).
  *
+ * Reads of a range that is read-only and only filled, once frames are used up, go to the host's
+ * memory without a call: as fast as a pointer to that, but for a load of the page's entry.
+ *
  * What a kernel has of its own stays in registers: what is called out of line takes and gives
  * values, and no address of a kernel's variable.
  */
@@ -45,6 +48,7 @@ struct weir_paged_warp {
 	uint32_t nr_held;  /* a lane's: spans in frames, unpinned */
 	uint32_t nr_since; /* a lane's: quiescent points since the epoch was looked at */
 	uint32_t wanted;   /* a lane's: a page to bring in then; 0: none. See weir_paged_want() */
+	uint32_t placed;   /* a lane's: accesses in place to be counted; see weir_paged_placed() */
 };
 
 #define WEIR_PAGED_PINNED 1u /* weir_paged_done() gives a pin back */
@@ -293,7 +297,7 @@ __device__ static inline struct weir_paged_warp weir_paged_enter(const struct we
 {
 	uint32_t lanes = __activemask();
 	struct weir_paged_online online = weir_paged_far(weir_paged_come_online)(v, lanes);
-	struct weir_paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0, 0};
+	struct weir_paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0, 0, 0};
 
 	return w;
 }
@@ -308,6 +312,34 @@ __device__ static inline uint32_t weir_paged_want(uint64_t id)
 	return page >> WEIR_PAGED_WANTED_BITS
 		       ? 0
 		       : (uint32_t)(id >> PT_PAGE_BITS) << WEIR_PAGED_WANTED_BITS | (uint32_t)page;
+}
+
+/* weir_paged_warp.placed: whether the lane has seen that filling has come to its end; a range; how
+ * many accesses to that are to be counted. */
+#define WEIR_PAGED_FULL (1u << 31)
+#define WEIR_PAGED_PLACED_BITS 27
+#define WEIR_PAGED_PLACED_MASK ((1u << WEIR_PAGED_PLACED_BITS) - 1)
+
+/* Count what it says. */
+__device__ static inline void weir_paged_placed_add(const struct weir_paged_view *v, uint32_t slot,
+						    uint32_t placed)
+{
+	if (placed & WEIR_PAGED_PLACED_MASK)
+		weir_paged_count(v, slot,
+				 PT_ID((placed & ~WEIR_PAGED_FULL) >> WEIR_PAGED_PLACED_BITS, 0),
+				 WEIR_PAGED_IN_PLACE, placed & WEIR_PAGED_PLACED_MASK);
+}
+
+/* One more, which is counted together with those after it in the same range. */
+__device__ static inline void weir_paged_placed(struct weir_paged_warp *w, uint32_t range)
+{
+	const uint32_t none = WEIR_PAGED_FULL | range << WEIR_PAGED_PLACED_BITS;
+
+	if ((w->placed ^ none) >= WEIR_PAGED_PLACED_MASK) {
+		weir_paged_placed_add(w->view, w->slot, w->placed);
+		w->placed = none;
+	}
+	w->placed++;
 }
 
 /* By all lanes: bring in what each wants. */
@@ -332,11 +364,12 @@ __device__ __noinline__ static void weir_paged_bring(const struct weir_paged_vie
 /*
  * By all lanes: look at the epoch. If it moved on, announce what all lanes have acquired; if it did
  * not, and a page was met that is too young for plain hits (slow), try sometimes to advance it:
- * otherwise it would stay so while nobody needs frames. Then bring in what lanes want.
+ * otherwise it would stay so while nobody needs frames. Then bring in what lanes want. placed: is
+ * counted.
  */
 __device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_view *v,
 							uint32_t slot, uint32_t lanes, bool slow,
-							uint32_t wanted)
+							uint32_t wanted, uint32_t placed)
 {
 	uint64_t epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
 	uint64_t global = pt_load(&v->table.shared->epoch, PT_RELAXED);
@@ -344,6 +377,7 @@ __device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_
 	struct pt_agent a = {};
 	bool same = __all_sync(lanes, global == epoch);
 
+	weir_paged_placed_add(v, slot, placed);
 	if (same && slow &&
 	    __shfl_sync(lanes, weir_paged_clock(), leader) / 64 % WEIR_PAGED_ADVANCE_EVERY == 0) {
 		a.slot = slot;
@@ -383,13 +417,16 @@ __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 	    __any_sync(w->lanes, w->nr_held != 0))
 		return;
 	slow = __any_sync(w->lanes, w->nr_since > WEIR_PAGED_POLL_EVERY);
-	w->epoch = weir_paged_far(weir_paged_look)(w->view, w->slot, w->lanes, slow, w->wanted);
+	w->epoch = weir_paged_far(weir_paged_look)(w->view, w->slot, w->lanes, slow, w->wanted,
+						   w->placed);
 	w->nr_since = 0;
 	w->wanted = 0;
+	w->placed &= ~WEIR_PAGED_PLACED_MASK;
 }
 
 __device__ static inline void weir_paged_leave(struct weir_paged_warp *w)
 {
+	weir_paged_placed_add(w->view, w->slot, w->placed);
 	__syncwarp(w->lanes);
 	if (weir_paged_leads(w->lanes))
 		pt_store(&w->view->table.slot[w->slot], 0, PT_RELEASE);
@@ -514,32 +551,81 @@ __device__ static inline uint64_t weir_paged_entry(const struct weir_paged_warp 
 #endif
 }
 
-/* The hit path, of what is there: NULL if it is no hit. */
+/* The hit path, by the page's entry: NULL if it is no hit. */
 __device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_warp *w,
-						       uint32_t range, uint64_t offset, bool write)
+						       uint64_t entry, uint64_t offset, bool write)
 {
 	const struct weir_paged_view *v = w->view;
-	uint64_t entry = weir_paged_entry(w, range, offset);
 
 	if (!pt_hit(entry, write) || !pt_settled(entry, w->epoch))
 		return nullptr;
 	return weir_paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
 }
 
-/* What is no hit for some lane that is here. place: a hit, or NULL and what page is wanted. */
+/* Whether a page that is no hit is one to read where it is, for which nobody need be asked: the
+ * range does not change, and no frame is left for it. What is in a frame has better be found there. */
+__device__ static inline bool weir_paged_stays(struct weir_paged_warp *w, uint32_t range,
+					       uint64_t entry)
+{
+	const struct pt_table *t = &w->view->table;
+	const struct pt_range *r = &w->view->range[range];
+
+	if (!r->read_only || !r->fill_only ||
+	    (pt_state_of(entry) != PT_ABSENT && pt_state_of(entry) != PT_LOADING))
+		return false;
+	if (!(w->placed & WEIR_PAGED_FULL) && pt_load(&t->shared->fill, PT_RELAXED) >= t->nr_frames)
+		w->placed |= WEIR_PAGED_FULL;
+	return w->placed & WEIR_PAGED_FULL;
+}
+
+/* Without a call: a frame, or the host's bytes, which has no flags. */
+__device__ static inline void weir_paged_at_once(struct weir_paged_warp *w, uint32_t range,
+						 uint64_t offset, uint32_t op,
+						 struct weir_paged_place *place)
+{
+	uint64_t entry = weir_paged_entry(w, range, offset);
+
+	place->addr = weir_paged_hit(w, entry, offset, op & PT_WRITE);
+	if (place->addr || op & ~(PT_SPAN | PT_STAY) || !weir_paged_stays(w, range, entry))
+		return;
+	place->addr = (unsigned char *)w->view->range[range].host + offset;
+	place->flags = 0;
+}
+
+/* All lanes of the warp; placed: whether this one's access is in place. */
+__device__ static inline void weir_paged_place_together(struct weir_paged_warp *w, uint64_t id,
+							bool placed)
+{
+	uint32_t group;
+
+	if (!__any_sync(w->lanes, placed))
+		return;
+	group = __match_any_sync(w->lanes, placed ? id : WEIR_PAGED_NOTHING);
+	if (placed && weir_paged_leads(group))
+		weir_paged_placed(w, (uint32_t)(id >> PT_PAGE_BITS));
+}
+
+/* What is no hit for some lane that is here. place: a hit; or the host's bytes, to be counted; or
+ * NULL and what page is wanted. */
 __device__ static inline void weir_paged_miss(struct weir_paged_warp *w, uint64_t offset,
 					      uint32_t op, struct weir_paged_place *place)
 {
 	uint32_t rest = (uint32_t)(offset & ((1ull << w->view->page_shift) - 1));
+	bool placed = place->addr && !place->flags;
 	struct weir_paged_reached to = {};
 
 	if (weir_paged_together(w)) {
+		if (!__any_sync(w->lanes, !place->addr || placed))
+			return;
+		weir_paged_place_together(w, place->id, placed);
 		if (!__any_sync(w->lanes, !place->addr))
 			return;
 		to = weir_paged_far(weir_paged_reach)(w->view, w->slot, w->lanes,
 						      place->addr ? WEIR_PAGED_NOTHING : place->id,
 						      rest, op);
 	} else {
+		if (placed)
+			weir_paged_placed(w, (uint32_t)(place->id >> PT_PAGE_BITS));
 		if (place->addr)
 			return;
 		to = weir_paged_far(weir_paged_reach_alone)(w->view, w->slot, place->id, rest, op);
@@ -564,7 +650,7 @@ weir_paged_find(struct weir_paged_warp *w, uint32_t range, uint64_t index, uint3
 	if (weir_paged_there<T>(w, range, index)) {
 		place.id = PT_ID(range, offset >> w->view->page_shift);
 		if (!(op & PT_PIN))
-			place.addr = weir_paged_hit(w, range, offset, op & PT_WRITE);
+			weir_paged_at_once(w, range, offset, op, &place);
 	}
 	weir_paged_miss(w, offset, op, &place);
 	return place;
@@ -662,7 +748,8 @@ __device__ static inline void weir_paged_read_row(struct weir_paged_warp *w, uin
 
 	if ((offset & (page_bytes - 1)) + bytes <= page_bytes &&
 	    weir_paged_there<T>(w, range, index + (nr - 1) * apart))
-		at = (const T *)weir_paged_hit(w, range, offset, false);
+		at = (const T *)weir_paged_hit(w, weir_paged_entry(w, range, offset), offset,
+					       false);
 	if (weir_paged_together(w) ? __all_sync(w->lanes, at != nullptr) : at != nullptr) {
 #pragma unroll
 		for (uint32_t i = 0; i < nr; i++)

@@ -104,7 +104,7 @@ static void pool_destroy(struct pool *pool)
 
 /* @return its number */
 static uint32_t pool_range_add(struct pool *pool, void *host, uint64_t bytes, uint32_t admit,
-			       bool read_only)
+			       bool read_only, bool fill_only = false)
 {
 	struct pt_table *t = &pool->view.table;
 	struct pt_range *range = &pool->view.range[t->nr_ranges];
@@ -117,6 +117,7 @@ static uint32_t pool_range_add(struct pool *pool, void *host, uint64_t bytes, ui
 	range->bytes = bytes;
 	range->admit = admit;
 	range->read_only = read_only;
+	range->fill_only = fill_only;
 	copy_now(t->range, pool->view.range, sizeof(pool->view.range), "upload");
 	return t->nr_ranges++;
 }
@@ -153,17 +154,31 @@ static void pool_set_abort(struct pool *pool, bool on)
 	check(cudaStreamSynchronize(pool->side), "the abort word");
 }
 
-/* What happened since the last call, in all ranges. */
-static inline struct weir_paged_counts pool_counts(struct pool *pool)
+/* What happened in a range since the last call of pool_counts(). */
+static inline struct weir_paged_counts pool_range_counts(const struct pool *pool, uint32_t range)
 {
 	static struct weir_paged_counts all[POOL_COUNTS_NR];
 	struct weir_paged_counts sum = {};
 
 	copy_now(all, pool->view.counts, sizeof(all), "counts");
-	fill_now(pool->view.counts, 0, sizeof(all));
-	for (uint32_t i = 0; i < POOL_COUNTS_NR; i++)
+	for (uint32_t i = range; i < POOL_COUNTS_NR; i += WEIR_PAGED_RANGES_MAX)
 		for (int event = 0; event < WEIR_PAGED_EVENT_NR; event++)
 			sum.nr[event] += all[i].nr[event];
+	return sum;
+}
+
+/* What happened since the last call, in all ranges. */
+static inline struct weir_paged_counts pool_counts(struct pool *pool)
+{
+	struct weir_paged_counts sum = {};
+
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++) {
+		struct weir_paged_counts counts = pool_range_counts(pool, i);
+
+		for (int event = 0; event < WEIR_PAGED_EVENT_NR; event++)
+			sum.nr[event] += counts.nr[event];
+	}
+	fill_now(pool->view.counts, 0, POOL_COUNTS_NR * sizeof(*pool->view.counts));
 	return sum;
 }
 
@@ -189,10 +204,12 @@ static void pool_dump(const struct pool *pool)
 	struct pt_shared shared = pool_download(pool, t->shared, 1)[0];
 	std::vector<uint64_t> slot = pool_download(pool, t->slot, pool->nr_slots);
 
-	fprintf(stderr, "epoch %llu, prepare %llu, take %llu, %llu frames, window %llu%s\n",
+	fprintf(stderr,
+		"epoch %llu, prepare %llu, take %llu, fill %llu, %llu frames, window %llu%s\n",
 		(unsigned long long)shared.epoch, (unsigned long long)shared.prepare,
-		(unsigned long long)shared.take, (unsigned long long)t->nr_frames,
-		(unsigned long long)t->window, shared.scan ? ", scanning" : "");
+		(unsigned long long)shared.take, (unsigned long long)shared.fill,
+		(unsigned long long)t->nr_frames, (unsigned long long)t->window,
+		shared.scan ? ", scanning" : "");
 	for (uint32_t i = 0, nr = 0; i < pool->nr_slots && nr < 16; i++) {
 		if (!slot[i])
 			continue;
@@ -255,6 +272,12 @@ static inline bool pool_right(const struct pool *pool)
 	std::vector<unsigned char> frames =
 		pool_download(pool, pool->view.frames, t->nr_frames << pool->view.page_shift);
 
+	for (uint64_t i = 0; i < shared.fill && i < owner.size(); i++)
+		if (owner[i] == PT_OWNER_FREE) {
+			fprintf(stderr, "frame %llu is free, and filling is at %llu\n",
+				(unsigned long long)i, (unsigned long long)shared.fill);
+			return false;
+		}
 	for (uint32_t i = 0; i < t->nr_ranges; i++) {
 		std::vector<uint64_t> entry = pool_download(pool, pool->view.range[i].entry,
 							    pool->view.range[i].nr_pages);

@@ -95,6 +95,29 @@ __global__ void kernel_step(const __grid_constant__ struct weir_paged_view view,
 	weir_paged_leave(&w);
 }
 
+/* Each word is its index: a warp a page, through spans. */
+__global__ void kernel_scan(const __grid_constant__ struct weir_paged_view view, uint32_t range,
+			    uint64_t nr_words, unsigned long long *found)
+{
+	uint64_t per_page = (1ull << view.page_shift) / sizeof(uint64_t);
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
+
+	for (uint64_t at = thread_nr() / 32 * per_page; at < nr_words;
+	     at += nr_threads() / 32 * per_page) {
+		const uint64_t *word = (const uint64_t *)weir_paged_span_get(
+			&w, range, at * sizeof(uint64_t), PT_READ, &span);
+
+		for (uint64_t i = weir_paged_lane(); i < per_page && at + i < nr_words; i += 32)
+			if (!word || word[i] != at + i)
+				atomicAdd(found, 1ull);
+		__syncwarp();
+		weir_paged_span_put(&w, &span);
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_leave(&w);
+}
+
 /* Read all words again and again until the host says so. */
 __global__ void kernel_until(const __grid_constant__ struct weir_paged_view view, uint64_t nr_words,
 			     const volatile int *flag, unsigned long long *sink)
@@ -270,6 +293,71 @@ static void case_budget(void)
 	report("budget grows and shrinks");
 }
 
+/* One pass over a range. @return pages that came in; *nr_in_place: that were used in place */
+static uint64_t scan(uint32_t range, uint64_t nr_words, uint64_t *nr_in_place)
+{
+	const struct weir_paged_range_stats before = stats().range[range];
+	struct weir_paged_range_stats after;
+	struct weir_paged_view view = begin();
+
+	kernel_scan<<<t.blocks, 256, 0, stream>>>(view, range, nr_words, t.found);
+	end("kernel_scan");
+	EXPECT_ERR(weir_paged_sync(t.pool), 0);
+	EXPECT_ERR(weir_paged_check(t.pool), 0);
+	after = stats().range[range];
+	*nr_in_place = after.nr[WEIR_PAGED_IN_PLACE] - before.nr[WEIR_PAGED_IN_PLACE];
+	return after.nr[WEIR_PAGED_IN] - before.nr[WEIR_PAGED_IN];
+}
+
+/* Go through it until `wanted` pages came in; then they are what hits. */
+static void scans(uint32_t range, uint64_t nr_words, uint64_t wanted)
+{
+	const uint64_t nr_pages = (nr_words - 1) / 512 + 1;
+	uint64_t nr_in = 0, nr_in_place;
+
+	for (uint32_t i = 0; i < 4 && nr_in < wanted; i++)
+		nr_in += scan(range, nr_words, &nr_in_place);
+	EXPECT(nr_in == wanted);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t nr = nr_pages - stats().nr_resident;
+
+		EXPECT(scan(range, nr_words, &nr_in_place) == 0);
+		/* A warp whose lanes are apart counts each. */
+		EXPECT(nr_in_place >= nr && nr_in_place <= 2 * nr);
+	}
+}
+
+/* A range that is only filled: frames are filled once, and anew when the host made some free. */
+static void case_filled(void)
+{
+	const uint64_t nr_words = (small ? 40 : 2000) * 512 - 7, nr = small ? 10 : 500;
+	struct weir_paged_range_config config = {};
+	uint32_t range;
+	void *host;
+
+	pool_open(4096, nr, 2 * nr, 512);
+	config.bytes = nr_words * sizeof(uint64_t);
+	config.read_only = 1;
+	config.fill_only = 1;
+	config.name = "filled";
+	must(weir_paged_range_add(t.pool, &config, &range, &host), "weir_paged_range_add");
+	for (uint64_t i = 0; i < nr_words; i++)
+		((uint64_t *)host)[i] = i;
+	scans(range, nr_words, nr);
+	EXPECT(stats().nr_resident == nr);
+	EXPECT_ERR(weir_paged_drain(t.pool), 0);
+	scans(range, nr_words, nr);
+	EXPECT_ERR(weir_paged_set_budget(t.pool, 2 * nr * 4096), 0);
+	scans(range, nr_words, nr);
+	EXPECT(stats().nr_resident == 2 * nr);
+	EXPECT_ERR(weir_paged_set_budget(t.pool, nr / 2 * 4096), 0);
+	scans(range, nr_words, 0);
+	EXPECT(stats().nr_resident == nr / 2);
+	EXPECT(stats().range[range].nr[WEIR_PAGED_OUT] == 0);
+	pool_close();
+	report("a range that is only filled");
+}
+
 static int wrong_run(enum wrong what, uint32_t read_only)
 {
 	struct weir_paged_view view = begin();
@@ -433,6 +521,7 @@ int main(int argc, char **argv)
 	case_steps(16384, 16, (small ? 40 : 2000) * 512 + 1);
 	case_steps(65536, small ? 4 : 256, (small ? 100 : 100000) * 512 + 3);
 	case_budget();
+	case_filled();
 	case_wrong_use();
 	case_while_running();
 	case_stall();

@@ -576,6 +576,194 @@ static void case_pinned(uint64_t nr_frames, uint64_t nr_pages)
 	test_end(&t);
 }
 
+/* ------------------------------------------------------------------ what is only filled */
+
+/* Every other lane, apart from the rest, reads words at random of one range and of the next in turn,
+ * as elements and through spans. */
+__global__ void kernel_read_apart(const __grid_constant__ struct weir_paged_view view,
+				  uint32_t range, uint64_t nr_words, uint32_t rounds,
+				  struct found *found)
+{
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		uint64_t index = mix(thread_nr() * rounds + i) % nr_words;
+
+		if (weir_paged_lane() % 2 && i % 4 < 2) {
+			expect(found, index, weir_paged_read<uint64_t>(&w, range + i % 2, index),
+			       stamp(index, 0));
+		} else if (weir_paged_lane() % 2) {
+			const uint64_t *word = (const uint64_t *)weir_paged_span_get(
+				&w, range + i % 2, index * sizeof(uint64_t), PT_READ, &span);
+
+			expect(found, index, *word, stamp(index, 0));
+			weir_paged_span_put(&w, &span);
+		}
+		__syncwarp();
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_leave(&w);
+}
+
+/* How many accesses of kernel_read_apart() to range + odd are to pages that are in no frame. */
+static uint64_t apart_in_place(const struct test *t, uint32_t range, uint32_t odd, uint32_t rounds)
+{
+	std::vector<uint64_t> entry = pool_download(&t->pool, t->pool.view.range[range].entry,
+						    t->pool.view.range[range].nr_pages);
+	uint64_t nr = 0;
+
+	for (uint64_t thread = 1; thread < (uint64_t)t->blocks * t->threads; thread += 2)
+		for (uint32_t i = odd; i < rounds; i += 2)
+			nr += pt_state_of(entry[mix(thread * rounds + i) % t->nr_words *
+							sizeof(uint64_t) >>
+						t->pool.view.page_shift]) == PT_ABSENT;
+	return nr;
+}
+
+/* Of a range that has no frame nothing is called for. A pinned span in place outlives quiescent
+ * points, and keeps its warp from none. */
+__global__ void kernel_fill_pinned(const __grid_constant__ struct weir_paged_view view,
+				   uint32_t range, uint64_t nr_words, struct found *found)
+{
+	uint64_t index = mix(thread_nr() / 32) % (nr_words / 32) * 32;
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
+	const uint64_t *word;
+
+	expect(found, index, weir_paged_read<uint64_t>(&w, range, index), stamp(index, 0));
+	expect(found, index, w.nr_since, 0);
+	word = (const uint64_t *)weir_paged_span_get(&w, range, index * sizeof(uint64_t),
+						     PT_READ | PT_PIN, &span);
+	for (uint32_t i = 0; i < 2 * WEIR_PAGED_POLL_EVERY; i++) {
+		expect(found, index, word[weir_paged_lane()], stamp(index + weir_paged_lane(), 0));
+		expect(found, index, w.nr_held, 0);
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_span_put(&w, &span);
+	weir_paged_leave(&w);
+}
+
+/* Go through all pages until all frames are filled. @return how many pages came in */
+static uint64_t filled(struct test *t, uint32_t range, bool *good)
+{
+	uint64_t nr_in = 0;
+
+	for (uint32_t i = 0; i < 4 && nr_in < t->pool.view.table.nr_frames; i++) {
+		LAUNCH(kernel_read_span, t->blocks, t->threads, t->pool.view, range, t->nr_words,
+		       t->found);
+		*good &= test_settle(t, "filled");
+		nr_in += pool_counts(&t->pool).nr[WEIR_PAGED_IN];
+	}
+	return nr_in;
+}
+
+/* One pass more: what is in frames stays there, what is not is used in place, a warp at a time. */
+static bool pass_hits(struct test *t, uint32_t range)
+{
+	uint64_t nr = t->pool.view.range[range].nr_pages - t->pool.view.table.nr_frames;
+	struct weir_paged_counts counts;
+	bool good;
+
+	LAUNCH(kernel_read_span, t->blocks, t->threads, t->pool.view, range, t->nr_words, t->found);
+	good = test_settle(t, "filled, again");
+	counts = pool_counts(&t->pool);
+	/* A warp whose lanes are apart counts each. */
+	if (counts.nr[WEIR_PAGED_IN] || counts.nr[WEIR_PAGED_IN_PLACE] < nr ||
+	    counts.nr[WEIR_PAGED_IN_PLACE] > nr * (small ? 31 : 2)) {
+		fprintf(stderr, "%llu pages in, %llu in place, not 0 and %llu\n",
+			(unsigned long long)counts.nr[WEIR_PAGED_IN],
+			(unsigned long long)counts.nr[WEIR_PAGED_IN_PLACE], (unsigned long long)nr);
+		good = false;
+	}
+	return good;
+}
+
+/* Each access is counted, for its range. */
+static bool counts_are_right(struct test *t, uint32_t range)
+{
+	const uint32_t rounds = 40;
+	bool good;
+
+	(void)pool_counts(&t->pool);
+	LAUNCH(kernel_read_apart, t->blocks, t->threads, t->pool.view, range, t->nr_words, rounds,
+	       t->found);
+	good = test_settle(t, "apart");
+	for (uint32_t odd = 0; odd < 2; odd++) {
+		uint64_t got = pool_range_counts(&t->pool, range + odd).nr[WEIR_PAGED_IN_PLACE];
+		uint64_t wanted = apart_in_place(t, range + odd, odd, rounds);
+
+		if (got == wanted)
+			continue;
+		fprintf(stderr, "%llu accesses in place to range %u, not %llu\n",
+			(unsigned long long)got, range + odd, (unsigned long long)wanted);
+		good = false;
+	}
+	return good;
+}
+
+/* The second range finds no frame left. */
+static void case_fill(uint32_t page_shift, uint64_t nr_frames, uint64_t nr_pages)
+{
+	struct test t;
+	uint32_t range;
+	bool good = true;
+
+	test_begin(&t, page_shift, nr_frames, (nr_pages << (page_shift - 3)) - 100, 1);
+	range = pool_range_add(&t.pool, t.words, t.nr_words * sizeof(uint64_t), 1, true, true);
+	pool_range_add(&t.pool, t.words, t.nr_words * sizeof(uint64_t), 1, true, true);
+	for (uint32_t i = 0; i < 2; i++) {
+		good &= filled(&t, range, &good) == nr_frames;
+		good &= pass_hits(&t, range) && pass_hits(&t, range);
+		good &= counts_are_right(&t, range);
+		LAUNCH(kernel_read, t.blocks, t.threads, t.pool.view, range, t.nr_words, t.nr_words,
+		       3, 0, t.found);
+		good &= test_settle(&t, "filled, elements");
+		LAUNCH(kernel_read_near, t.blocks, t.threads, t.pool.view, range, t.nr_words, 64,
+		       t.found);
+		good &= test_settle(&t, "filled, near");
+		LAUNCH(kernel_read_more, t.blocks, t.threads, t.pool.view, range, t.nr_words,
+		       t.found);
+		good &= test_settle(&t, "filled, more");
+		good &= !pool_counts(&t.pool).nr[WEIR_PAGED_IN];
+		LAUNCH(kernel_fill_pinned, t.blocks, t.threads, t.pool.view, range + 1, t.nr_words,
+		       t.found);
+		good &= test_settle(&t, "filled, pinned");
+		pool_drain(&t.pool); /* all anew */
+		good &= pool_right(&t.pool);
+	}
+	report(&t, good && words_are(&t, 0), "filled", "%u KiB, %llu frames, %llu pages",
+	       1u << page_shift >> 10, (unsigned long long)nr_frames, (unsigned long long)nr_pages);
+	test_end(&t);
+}
+
+/* Beside a range that evicts, both are right. */
+static void case_fill_beside(uint64_t nr_frames, uint64_t nr_pages)
+{
+	struct test t;
+	uint64_t *fixed;
+	uint32_t range;
+	bool good = true;
+
+	test_begin(&t, 12, nr_frames, nr_pages * 512, 1);
+	fixed = pool_host_alloc(t.nr_words * sizeof(uint64_t));
+	memcpy(fixed, t.words, t.nr_words * sizeof(uint64_t));
+	range = pool_range_add(&t.pool, fixed, t.nr_words * sizeof(uint64_t), 1, true, true);
+	for (uint64_t i = 0; i < 3; i++) {
+		LAUNCH(kernel_read_more, t.blocks, t.threads, t.pool.view, range, t.nr_words,
+		       t.found);
+		good &= test_settle(&t, "beside, filled");
+		good &= pool_range_counts(&t.pool, range).nr[WEIR_PAGED_IN] <= nr_frames;
+		LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words,
+		       2 * i, 2, t.found);
+		good &= test_settle(&t, "beside, evicting");
+	}
+	report(&t, good && words_are(&t, 6), "filled beside", "%llu frames, %llu pages",
+	       (unsigned long long)nr_frames, (unsigned long long)nr_pages);
+	test_end(&t);
+	check(cudaFreeHost(fixed), "cudaFreeHost");
+}
+
 /* ------------------------------------------------------------------ limits */
 
 enum { LIMIT_NR = 12 };
@@ -819,6 +1007,12 @@ int main(int argc, char **argv)
 		case_read(shift, 8, (small ? 20u : 200u) << (shift - 3), 1);
 		case_update(shift, 8, (small ? 20u : 200u) << (shift - 3), 1);
 	}
+	case_fill(12, 1, small ? 20 : 400);
+	case_fill(12, 8, small ? 30 : 400);
+	case_fill(12, small ? 20 : 1000, small ? 30 : 4000);
+	case_fill(small ? 13 : 16, small ? 2 : 100, small ? 14 : 400);
+	case_fill_beside(2, small ? 20 : 100);
+	case_fill_beside(64, small ? 80 : 300);
 	case_host();
 	case_abort();
 	case_many(2, small ? 400 : 100000);
