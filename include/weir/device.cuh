@@ -495,13 +495,24 @@ weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t 
 	return weir_paged_reached_at(v, id, rest, &a, verdict);
 }
 
+/* Touches are counted one by one from so many on; of smaller accesses that say how many they are,
+ * one in a few counts as so many. */
+#define WEIR_PAGED_TOUCHES 8u
+
+__device__ static inline uint32_t weir_paged_counted(uint32_t op)
+{
+	uint32_t nr = op / PT_TOUCHES(1);
+
+	return nr && nr < WEIR_PAGED_TOUCHES ? (op & 0xff) | PT_TOUCHES(WEIR_PAGED_TOUCHES) : op;
+}
+
 /* All lanes of the warp; those that want nothing have that as id. Of those that want the same page
  * in the same way the first one has the agent, and each gets a pin if it gets one. */
 __device__ __noinline__ static struct weir_paged_reached
 weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes, uint64_t id,
 		 uint32_t rest, uint32_t op)
 {
-	uint32_t group = __match_any_sync(lanes, (unsigned long long)id << 8 | op);
+	uint32_t group = __match_any_sync(lanes, (unsigned long long)id << 8 | (op & 0xff));
 	struct pt_agent a = {};
 	int verdict = PT_DONE, leader = __ffs(group) - 1;
 	bool leads = weir_paged_leads(group) && id != WEIR_PAGED_NOTHING;
@@ -509,7 +520,7 @@ weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes,
 	if (leads) {
 		a.slot = slot;
 		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
-		verdict = pt_begin(&v->table, &a, id, op);
+		verdict = pt_begin(&v->table, &a, id, weir_paged_counted(op));
 	}
 	verdict = weir_paged_drive(v, &a, lanes, verdict);
 	if (a.pinned && group & (group - 1))
@@ -562,16 +573,32 @@ __device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_w
 	return weir_paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
 }
 
+/* Whether an access that says how many touches it is goes uncounted. By where it is and the quiescent
+ * points since the epoch was looked at: the same in all lanes that read together, and another thing
+ * each time. */
+__device__ static inline bool weir_paged_uncounted(const struct weir_paged_warp *w, uint64_t offset,
+						   uint32_t op)
+{
+	uint32_t nr = op / PT_TOUCHES(1);
+	uint32_t hash = ((uint32_t)(offset >> 7) + w->nr_since * 0x85ebca6bu) * 0x9e3779b1u;
+
+	return nr && nr < WEIR_PAGED_TOUCHES && hash % 65536 * WEIR_PAGED_TOUCHES >> 16 >= nr;
+}
+
 /* Whether a page that is no hit is one to read where it is, for which nobody need be asked: the
- * range does not change, and no frame is left for it. What is in a frame has better be found there. */
+ * range does not change, and the page is not to be brought in, or no frame is left for it. What is
+ * in a frame has better be found there. */
 __device__ static inline bool weir_paged_stays(struct weir_paged_warp *w, uint32_t range,
-					       uint64_t entry)
+					       uint64_t offset, uint64_t entry, uint32_t op)
 {
 	const struct pt_table *t = &w->view->table;
 	const struct pt_range *r = &w->view->range[range];
 
-	if (!r->read_only || !r->fill_only ||
-	    (pt_state_of(entry) != PT_ABSENT && pt_state_of(entry) != PT_LOADING))
+	if (!r->read_only || (pt_state_of(entry) != PT_ABSENT && pt_state_of(entry) != PT_LOADING))
+		return false;
+	if (op & PT_STAY || weir_paged_uncounted(w, offset, op))
+		return true;
+	if (!r->fill_only)
 		return false;
 	if (!(w->placed & WEIR_PAGED_FULL) && pt_load(&t->shared->fill, PT_RELAXED) >= t->nr_frames)
 		w->placed |= WEIR_PAGED_FULL;
@@ -586,7 +613,8 @@ __device__ static inline void weir_paged_at_once(struct weir_paged_warp *w, uint
 	uint64_t entry = weir_paged_entry(w, range, offset);
 
 	place->addr = weir_paged_hit(w, entry, offset, op & PT_WRITE);
-	if (place->addr || op & ~(PT_SPAN | PT_STAY) || !weir_paged_stays(w, range, entry))
+	if (place->addr || op & 0xff & ~(PT_SPAN | PT_STAY) ||
+	    !weir_paged_stays(w, range, offset, entry, op))
 		return;
 	place->addr = (unsigned char *)w->view->range[range].host + offset;
 	place->flags = 0;
@@ -883,7 +911,8 @@ __device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
 
 /*
  * An address up to the end of its page, until weir_paged_span_put(). op: PT_READ or PT_WRITE, with
- * PT_PIN to pass quiescent points meanwhile. NULL: outside the range, or it is read-only.
+ * PT_PIN to pass quiescent points meanwhile, and PT_TOUCHES() if it counts as more than one, or is
+ * a small part of what one would be: best in lines of 128 bytes that are used. NULL: outside the range, or it is read-only.
  */
 __device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, uint32_t range,
 						   uint64_t offset, uint32_t op,

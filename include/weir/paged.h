@@ -89,7 +89,12 @@ struct weir_paged_range_config {
 	 *  is removed. NULL: weir allocates it, pinned; contents are zero. */
 	void *host;
 	uint32_t admit; /**< a page is brought in at this touch, up to 2^20; 0: at once */
-	int read_only;	/**< kernels do not write it: writes are refused */
+	/** Of ranges that do not fit: as many pages as there are frames, evenly over the range, come
+	 *  in as admit says, and the others so many touches later, up to 2^20; 0: all alike. So of
+	 *  a pass over all of it some goes to frames and some over the link at any time, and neither
+	 *  waits for the other. */
+	uint32_t late;
+	int read_only; /**< kernels do not write it: writes are refused */
 	/** Its pages come in only while there are free frames, and nothing is evicted for them; the
 	 *  rest is used where it is. For data that is gone through again and again, in the same
 	 *  order, and does not fit: what is there stays there. Frames become free by

@@ -352,8 +352,8 @@ int paging_write_n(struct paging_agent *agent, uint32_t range, uint64_t offset, 
 int paging_span_get(struct paging_agent *agent, uint32_t range, uint64_t offset, unsigned flags,
 		    struct paging_span *out)
 {
-	unsigned op =
-		PT_SPAN | (flags & PAGING_WRITE ? PT_WRITE : 0) | (flags & PAGING_PIN ? PT_PIN : 0);
+	unsigned op = PT_SPAN | (flags & PAGING_WRITE ? PT_WRITE : 0) |
+		      (flags & PAGING_PIN ? PT_PIN : 0) | (flags & ~0xffu);
 	const struct weir_paged_view *v = &agent->pool->view;
 	uint64_t rest = offset & (view_page_bytes(v) - 1);
 	struct cpu_span *span = agent->span;

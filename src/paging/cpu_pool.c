@@ -152,7 +152,7 @@ static int range_check(const struct paging *pool, const struct paging_range_conf
 	uint64_t nr_pages = config->bytes >> pool->view.page_shift;
 
 	if (!config->host || (uintptr_t)config->host % 8 || !config->bytes ||
-	    nr_pages >= PT_PAGE_MAX || config->admit > 1u << 20) {
+	    nr_pages >= PT_PAGE_MAX || config->admit > 1u << 20 || config->late > 1u << 20) {
 		log_error("paging: a range of %llu bytes at %p, admitted at touch %u: it must have "
 			  "bytes, at an address that 8 divides, and at most 2^20 touches",
 			  (unsigned long long)config->bytes, config->host, config->admit);
@@ -180,6 +180,7 @@ int paging_range_add(struct paging *pool, const struct paging_range_config *conf
 	new.host = config->host;
 	new.bytes = config->bytes;
 	new.admit = config->admit ? config->admit : 1;
+	new.late = config->late;
 	new.read_only = config->read_only;
 	new.fill_only = config->fill_only;
 	new.entry = reserve(new.nr_pages * sizeof(uint64_t));
@@ -188,6 +189,7 @@ int paging_range_add(struct paging *pool, const struct paging_range_config *conf
 		t->range = range;
 		range[t->nr_ranges] = new;
 		*out = t->nr_ranges++;
+		view_choose(range, t->nr_ranges, t->nr_frames);
 	} else {
 		release(new.entry, new.nr_pages * sizeof(uint64_t));
 		log_error("paging: no memory for the entries of %llu pages",
@@ -280,6 +282,7 @@ int paging_set_frames(struct paging *pool, uint64_t nr_frames)
 	pool->view.table.window = pt_window(nr_frames, pool->view.table.nr_slots);
 	pool->view.table.shared->prepare = pool->view.table.shared->take = 0;
 	pool->view.table.shared->fill = 0;
+	view_choose(pool->view.table.range, pool->view.table.nr_ranges, nr_frames);
 	cpu_quiet_end(pool);
 	return 0;
 }

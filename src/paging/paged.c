@@ -228,7 +228,8 @@ static int range_check(const struct weir_paged *pool, const struct weir_paged_ra
 	uint64_t host = (uintptr_t)config->host;
 
 	if (config->bytes && (config->bytes - 1) >> pool->view.page_shift < PT_PAGE_MAX - 1 &&
-	    host % 16 == 0 && host <= UINT64_MAX - config->bytes && config->admit <= TOUCHES_MAX)
+	    host % 16 == 0 && host <= UINT64_MAX - config->bytes && config->admit <= TOUCHES_MAX &&
+	    config->late <= TOUCHES_MAX)
 		return 0;
 	log_error("paged pool '%s': a range of %llu bytes at %p, admitted at touch %u: it needs "
 		  "bytes, fewer than 2^48 pages of them, an address that 16 divides, and at most "
@@ -262,6 +263,7 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 		.host = config->host,
 		.bytes = config->bytes,
 		.admit = config->admit ? config->admit : 1,
+		.late = config->late,
 		.read_only = config->read_only != 0,
 		.fill_only = config->fill_only != 0,
 	};
@@ -290,6 +292,7 @@ static int range_set(struct weir_paged *pool, uint32_t i, const struct pt_range 
 
 	memcpy(table, pool->view.range, sizeof(table));
 	table[i] = *range;
+	view_choose(table, nr, pool->view.table.nr_frames);
 	err = paged_put(pool, pool->words->range, table, sizeof(table));
 	if (err)
 		return err;
@@ -407,6 +410,7 @@ static int hands_reset(struct weir_paged *pool)
 
 static int set_frames(struct weir_paged *pool, uint64_t nr_frames)
 {
+	const struct pt_range first = pool->view.range[0];
 	struct pt_table *t = &pool->view.table;
 	uint32_t shift = pool->view.page_shift;
 	int err = paged_quiet(pool, "weir_paged_set_budget()");
@@ -421,6 +425,8 @@ static int set_frames(struct weir_paged *pool, uint64_t nr_frames)
 	if (!err) {
 		t->nr_frames = nr_frames;
 		t->window = pt_window(nr_frames, t->nr_slots);
+		/* Other pages are late now; if that cannot be told, the same ones. */
+		(void)range_set(pool, 0, &first);
 	}
 	/* What is too much goes: memory of frames that there are no more, or that are not to be. */
 	(void)paged_frames_resize(pool, t->nr_frames << shift);

@@ -39,6 +39,7 @@ struct paging_range_config {
 	void *host;	/* borrowed until the pool is destroyed; aligned to 8 */
 	uint64_t bytes; /* > 0; the last page may be cut short */
 	uint32_t admit; /* a page is brought in at this touch; 0: at once; <= 2^20 */
+	uint32_t late;	/* as struct weir_paged_range_config has it */
 	bool read_only; /* the host's bytes do not change while an agent is online */
 	bool fill_only; /* pages take frames that are free, and evict none */
 };
@@ -104,6 +105,8 @@ struct paging_span {
 };
 #define PAGING_WRITE 1u
 #define PAGING_PIN 2u /* the agent may pass quiescent points while it is held */
+/* With these: it counts as so many touches, up to 2^16 - 1. 0: as one. */
+#define PAGING_TOUCHES(nr) ((unsigned)(nr) << 8)
 /* @return 0, -EINVAL, -EROFS as for elements, -ENOSPC: PAGING_SPANS_MAX are held */
 int paging_span_get(struct paging_agent *agent, uint32_t range, uint64_t offset, unsigned flags,
 		    struct paging_span *out);

@@ -77,3 +77,23 @@ void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left)
 			*entry &= ~PT_PIN_MASK;
 		}
 }
+
+#define CHOSEN_MORE 4u /* than frames, so that none stays free: multiples are not even to a page */
+
+void view_choose(struct pt_range *range, uint32_t nr_ranges, uint64_t nr_frames)
+{
+	double nr_pages = 0, part;
+
+	for (uint32_t i = 0; i < nr_ranges; i++)
+		nr_pages += range[i].late ? (double)range[i].nr_pages : 0;
+	for (uint32_t i = 0; i < nr_ranges; i++) {
+		struct pt_range *r = &range[i];
+
+		r->chosen = UINT32_MAX;
+		if (!r->late)
+			continue;
+		part = (double)nr_frames / nr_pages + CHOSEN_MORE / (double)r->nr_pages;
+		if (part < 1)
+			r->chosen = (uint32_t)(part * 4294967296.0);
+	}
+}

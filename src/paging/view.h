@@ -57,4 +57,8 @@ void view_home(const struct weir_paged_view *v, bool evict);
 /* Nobody is online. Take slots and pins back that are left; count them. */
 void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left);
 
+/* Choose the pages that are not late, as many as there are frames, in all ranges. Nobody is
+ * online. */
+void view_choose(struct pt_range *range, uint32_t nr_ranges, uint64_t nr_frames);
+
 #endif

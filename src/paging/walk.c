@@ -37,7 +37,7 @@ const char *walk_entry(const struct pt_range *range, uint64_t id, uint64_t entry
 	if (pt_pins_of(entry))
 		return "is pinned, or its count of pins overflowed";
 	if (pt_state_of(entry) == PT_ABSENT)
-		return entry & ~PT_FRAME_MASK || frame >= range->admit
+		return entry & ~PT_FRAME_MASK || frame >= (uint64_t)range->admit + range->late
 			       ? "is absent, and its entry says more than touches"
 			       : NULL;
 	if (pt_state_of(entry) != PT_RESIDENT && pt_state_of(entry) != PT_LIMBO)

@@ -104,10 +104,10 @@ static struct world {
 	uint8_t wrong; /* the line that found it */
 } world;
 
-#define RANGE(page)                                                            \
-	{                                                                      \
-		world.entry + (page), 1, 0, 0, ADMIT, (READ_ONLY) >> (page)&1, \
-			(FILL_ONLY) >> (page)&1                                \
+#define RANGE(page)                                                                         \
+	{                                                                                   \
+		.entry = world.entry + (page), .nr_pages = 1, .admit = ADMIT,               \
+		.read_only = (READ_ONLY) >> (page)&1, .fill_only = (FILL_ONLY) >> (page)&1, \
 	}
 static struct pt_range world_range[] = {RANGE(0), RANGE(1), RANGE(2)};
 static const struct pt_table world_table = {

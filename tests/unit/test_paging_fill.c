@@ -170,6 +170,67 @@ static void test_fill_is_what_hits(void **unused)
 	destroy(&f);
 }
 
+/* Where some pages are late, those that come in first lie evenly: of any run of them, as many as
+ * its share of the frames, within a few; and after the first pass no frame is free. */
+static void test_fill_evenly(void **unused)
+{
+	enum { PAGES = 1000, FRAMES = 300, LATE = 64 };
+	struct paging_config pool = {.page_bytes = PAGE, .max_agents = 1, .nr_frames = FRAMES};
+	struct paging_range_config range = {.bytes = (uint64_t)PAGES * PAGE,
+					    .late = LATE,
+					    .read_only = true,
+					    .fill_only = true};
+	struct fixture f = {.nr_pages = PAGES};
+	struct paging_span span;
+	uint32_t number;
+
+	(void)unused;
+	range.host = f.host[0] = aligned_alloc(64, range.bytes);
+	assert_non_null(f.host[0]);
+	memset(f.host[0], 0, range.bytes);
+	assert_int_equal(paging_create(&pool, &f.pool), 0);
+	assert_int_equal(paging_range_add(f.pool, &range, &number), 0);
+	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
+	for (uint64_t page = 0; page < PAGES; page++) {
+		assert_int_equal(paging_span_get(f.agent, number, page * PAGE,
+						 PAGING_TOUCHES(PAGE / 128), &span),
+				 0);
+		assert_int_equal(paging_span_put(f.agent, &span), 0);
+	}
+	assert_int_equal(nr_in_frames(&f, number), FRAMES);
+	for (uint64_t first = 0; first < PAGES - 100; first += 50) {
+		uint64_t nr = 0;
+
+		for (uint64_t page = first; page < first + 100; page++)
+			nr += pt_state_of(entry(&f, number, page)) == PT_RESIDENT;
+		assert_in_range(nr, 26, 34);
+	}
+	leave(&f);
+	/* With room for all of it, none is late; with less they are others. */
+	assert_int_equal(paging_set_frames(f.pool, FRAMES / 2), 0);
+	assert_true(f.pool->view.table.range[number].chosen < UINT32_MAX / 1000 * 160);
+	destroy(&f);
+}
+
+/* A late page comes in when it was gone through often enough, if a frame is free. */
+static void test_fill_late(void **unused)
+{
+	enum { PAGES = 1000, FRAMES = 300, LATE = 64 };
+	struct pt_range range = {.admit = 1, .late = LATE, .nr_pages = PAGES};
+	uint64_t nr = 0;
+
+	(void)unused;
+	view_choose(&range, 1, FRAMES);
+	for (uint64_t page = 0; page < PAGES; page++) {
+		assert_true(pt_admit(&range, page) == 1 || pt_admit(&range, page) == 1 + LATE);
+		nr += pt_admit(&range, page) == 1;
+	}
+	assert_in_range(nr, FRAMES, FRAMES + 10);
+	view_choose(&range, 1, PAGES);
+	for (uint64_t page = 0; page < PAGES; page++)
+		assert_int_equal(pt_admit(&range, page), 1);
+}
+
 static void test_fill_admits_at_touch(void **unused)
 {
 	const struct paging_config config = {.page_bytes = PAGE, .max_agents = 1, .nr_frames = 2};
@@ -410,6 +471,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fill_cyclic_scan),
 		cmocka_unit_test(test_fill_is_what_hits),
+		cmocka_unit_test(test_fill_evenly),
+		cmocka_unit_test(test_fill_late),
 		cmocka_unit_test(test_fill_admits_at_touch),
 		cmocka_unit_test(test_fill_beside_evicting),
 		cmocka_unit_test(test_fill_passes_taken_frames),

@@ -15,12 +15,14 @@ struct edges {
 static int edges_get(struct paging_agent *agent, const struct graph_paged_args *a,
 		     const struct graph_item *item, struct edges *out)
 {
-	uint64_t offset = item->begin * sizeof(uint32_t);
-	int err = paging_span_get(agent, a->neighbour, offset, 0, &out->neighbour);
+	const uint64_t offset = item->begin * sizeof(uint32_t);
+	const uint64_t last = (item->begin + item->nr - 1) / GRAPH_LINE_EDGES;
+	const unsigned flags = PAGING_TOUCHES(last - item->begin / GRAPH_LINE_EDGES + 1);
+	int err = paging_span_get(agent, a->neighbour, offset, flags, &out->neighbour);
 
 	if (err || !a->args.weight)
 		return err;
-	return paging_span_get(agent, a->weight, offset, 0, &out->weight);
+	return paging_span_get(agent, a->weight, offset, flags, &out->weight);
 }
 
 static int edges_put(struct paging_agent *agent, const struct graph_paged_args *a,

@@ -28,6 +28,12 @@ PT_FN enum pt_do pt_in_place(const struct pt_table *t, struct pt_agent *a)
 	return pt_end(a, PT_IN_PLACE);
 }
 
+/* Touches that the access counts as. */
+PT_FN uint32_t pt_weight(const struct pt_agent *a)
+{
+	return a->nr_touches ? a->nr_touches : 1;
+}
+
 /* Bits that a resident page's entry must have for the access. */
 PT_FN uint64_t pt_wanted(const struct pt_agent *a)
 {
@@ -52,13 +58,14 @@ PT_FN enum pt_do pt_judge_resident(struct pt_agent *a)
 
 PT_FN enum pt_do pt_judge_absent(const struct pt_table *t, struct pt_agent *a)
 {
-	uint32_t admit = t->range[a->id >> PT_PAGE_BITS].admit;
+	const struct pt_range *range = &t->range[a->id >> PT_PAGE_BITS];
 
 	if (a->op & PT_DROP)
 		return pt_end(a, PT_DONE);
 	if ((pt_pins_of(a->seen) && PT_MUTANT != 12) || a->op & PT_STAY)
 		return pt_in_place(t, a);
-	if (!(a->op & PT_PREFETCH) && pt_frame_of(a->seen) + 1 < admit)
+	if (!(a->op & PT_PREFETCH) &&
+	    pt_frame_of(a->seen) + pt_weight(a) < pt_admit(range, a->id & (PT_PAGE_MAX - 1)))
 		return pt_go(a, PT_PC_TOUCH);
 	return pt_go(a, PT_PC_ADMIT);
 }

@@ -28,6 +28,7 @@ PT_FN enum pt_do pt_begin(const struct pt_table *t, struct pt_agent *a, uint64_t
 		return pt_end(a, PT_FAIL);
 	a->id = id;
 	a->op = (uint8_t)op;
+	a->nr_touches = (uint16_t)(op >> 8);
 	return pt_go(a, PT_PC_LOAD);
 }
 
@@ -87,7 +88,7 @@ PT_FN enum pt_do pt_step_page(const struct pt_table *t, struct pt_agent *a)
 		pt_change(t, a, pt_limbo(a->seen, a->epoch));
 		return pt_end(a, PT_DONE);
 	case PT_PC_TOUCH:
-		return pt_change(t, a, a->seen + 1) ? pt_in_place(t, a) : pt_judge(t, a);
+		return pt_change(t, a, a->seen + pt_weight(a)) ? pt_in_place(t, a) : pt_judge(t, a);
 	case PT_PC_ADMIT:
 		if (pt_load_host(t->abort))
 			return pt_in_place(t, a);

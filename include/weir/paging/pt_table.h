@@ -84,7 +84,9 @@ struct pt_range {
 	uint64_t nr_pages;
 	void *host;	/* the range's bytes; for platforms, the machine does not look */
 	uint64_t bytes; /* of them; the last page may be cut short */
-	uint32_t admit; /* a page is brought in at this touch; >= 1 */
+	uint32_t admit; /* a page is brought in at this touch; >= 1, */
+	uint32_t late;	/* and those that are not chosen so many touches later; see pt_admit() */
+	uint32_t chosen;
 	bool read_only; /* nobody changes the host's bytes while an agent is online */
 	bool fill_only; /* a fault takes a frame that is free, and evicts nothing */
 };
@@ -162,6 +164,20 @@ PT_FN uint64_t pt_window(uint64_t nr_frames, uint64_t nr_agents)
 	if (window > nr_frames / 2)
 		window = nr_frames / 2;
 	return window ? window : 1;
+}
+
+/*
+ * The touch at which a page is brought in. Where only some pages of a range fit and nothing is
+ * evicted for them, those that come in first are chosen, `chosen` of 2^32, such that they lie
+ * evenly in the range: then accesses to frames and accesses in place go on at the same time, and
+ * neither the GPU's memory nor the link waits for the other. Multiples of the golden ratio, modulo
+ * 1, are the evenest that there are (Knuth, The Art of Computer Programming 3, 6.4).
+ */
+PT_FN uint64_t pt_admit(const struct pt_range *range, uint64_t page)
+{
+	bool chosen = (uint32_t)(page * 0x9e3779b97f4a7c15ull >> 32) <= range->chosen;
+
+	return (uint64_t)range->admit + (chosen ? 0 : range->late);
 }
 
 PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)
