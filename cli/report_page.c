@@ -327,6 +327,7 @@ static void put_words(FILE *out, const struct report_sets *sets)
 		{"weir",
 		 "planned residency: moved before use, and used in place where that is less"},
 		{"weir-paged", "kernels bring pages from the host into frames themselves"},
+		{"weir-paged+fill", "the same, until the frames are full: nothing is evicted"},
 	};
 	static const struct explanation always[] = {
 		{"lower bound", "a time that no manager can beat with this memory on this machine"},

@@ -128,10 +128,11 @@ void touch_text(FILE *out, const struct report_results *results)
 		const struct report_result *r = &results->touch[i];
 		char text[CASE_BYTES];
 
-		if (strcmp(r->manager, "weir-paged") != 0 || !(r->useful_bytes_per_s > 0))
+		if (strncmp(r->manager, "weir-paged", strlen("weir-paged")) != 0 ||
+		    !(r->useful_bytes_per_s > 0))
 			continue;
-		fprintf(out, "- %s: weir-paged moves %.3g GB/s of what is asked for",
-			case_text(r, text, sizeof(text)), r->useful_bytes_per_s / 1e9);
+		fprintf(out, "- %s: %s moves %.3g GB/s of what is asked for",
+			case_text(r, text, sizeof(text)), r->manager, r->useful_bytes_per_s / 1e9);
 		if (r->bound_s > 0)
 			fprintf(out, ", in %.2f times the lower bound", r->epoch_s / r->bound_s);
 		fputs(".\n", out);

@@ -3,7 +3,8 @@
  * weir's paged mode: each allocation is a range of one pool, its bytes are in the host's memory,
  * pinned, and kernels page it for themselves through frames in the GPU's. The GPU budget is one of
  * frames. Launches of other kernels are refused: their addresses would be the host's. What a kernel
- * that pages some memory does not page, it uses there, over the link.
+ * that pages some memory does not page, it uses there, over the link. Option: fill evicts nothing,
+ * so that what came in first stays.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,13 +54,25 @@ static int pool_create(struct paged_manager *m, const struct manager_config *con
 	return err ? err : weir_paged_create(config->machine, &pool, &m->pool);
 }
 
+static int read_options(const char *options, bool *fill_only)
+{
+	*fill_only = strcmp(options, "fill") == 0;
+	if (*fill_only || !options[0])
+		return 0;
+	log_error("no options '%s'; there are weir-paged and weir-paged+fill", options);
+	return -EINVAL;
+}
+
 static int paged_create(const struct manager_config *config, struct manager **out)
 {
 	struct backend *b = machine_backend(config->machine);
 	struct paged_manager *m;
-	int err;
+	bool fill_only;
+	int err = read_options(config->options ? config->options : "", &fill_only);
 
-	if (config->device >= b->desc.nr_devices || (config->options && config->options[0]))
+	if (err)
+		return err;
+	if (config->device >= b->desc.nr_devices)
 		return -EINVAL;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -67,6 +80,7 @@ static int paged_create(const struct manager_config *config, struct manager **ou
 	m->base.ops = &manager_weir_paged;
 	m->base.backend = b;
 	m->base.device = config->device;
+	m->fill_only = fill_only;
 	m->gpu_memory = b->desc.device[config->device].memory;
 	m->host_memory = cost_host_memory(&b->desc);
 	m->host_budget_bytes = config->host_budget_bytes;
@@ -103,20 +117,22 @@ static void paged_destroy(struct manager *base)
 	free(m);
 }
 
-static int range_alloc(struct paged_manager *m, const struct weir_paged_range_config *config,
+static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name, bool read_only,
 		       void **addr)
 {
+	const struct weir_paged_range_config config = {
+		.bytes = bytes, .name = name, .read_only = read_only, .fill_only = m->fill_only};
 	uint32_t number;
 	void *host;
 	int err;
 
-	if (config->bytes > m->host_budget_bytes - m->host_bytes)
+	if (bytes > m->host_budget_bytes - m->host_bytes)
 		return -ENOMEM;
-	err = weir_paged_range_add(m->pool, config, &number, &host);
+	err = weir_paged_range_add(m->pool, &config, &number, &host);
 	if (err)
 		return err;
-	m->range[number] = (struct paged_manager_range){.host = host, .bytes = config->bytes};
-	m->host_bytes += config->bytes;
+	m->range[number] = (struct paged_manager_range){.host = host, .bytes = bytes};
+	m->host_bytes += bytes;
 	peaks_note(m);
 	*addr = host;
 	return 0;
@@ -124,17 +140,12 @@ static int range_alloc(struct paged_manager *m, const struct weir_paged_range_co
 
 static int paged_alloc(struct manager *base, uint64_t bytes, const char *name, void **addr)
 {
-	const struct weir_paged_range_config config = {.bytes = bytes, .name = name};
-
-	return range_alloc(paged_of(base), &config, addr);
+	return range_alloc(paged_of(base), bytes, name, false, addr);
 }
 
 static int paged_alloc_constant(struct manager *base, uint64_t bytes, const char *name, void **addr)
 {
-	const struct weir_paged_range_config config = {
-		.bytes = bytes, .name = name, .read_only = true};
-
-	return range_alloc(paged_of(base), &config, addr);
+	return range_alloc(paged_of(base), bytes, name, true, addr);
 }
 
 /* The range that has these bytes; WEIR_PAGED_RANGES_MAX: none. */
@@ -444,7 +455,7 @@ static int paged_check(struct manager *base)
 
 const struct manager_ops manager_weir_paged = {
 	.name = "weir-paged",
-	.help = "paged: kernels bring pages into frames themselves (pagein, gups)",
+	.help = "paged: kernels bring pages into frames themselves; +fill: and evict none",
 	.create = paged_create,
 	.destroy = paged_destroy,
 	.alloc = paged_alloc,

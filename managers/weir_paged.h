@@ -20,6 +20,7 @@ struct paged_manager {
 	struct manager base;
 	struct weir_paged *pool;
 	struct weir_stream *stream;
+	bool fill_only; /* its ranges are */
 	uint32_t gpu_memory, host_memory;
 	uint64_t host_budget_bytes, host_bytes; /* of ranges */
 	uint64_t before_bytes[WEIR_MEMORIES_MAX], peak_bytes[WEIR_MEMORIES_MAX];

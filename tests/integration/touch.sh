@@ -18,7 +18,7 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export WEIR_MACHINE=h200
-managers=native,malloc,zerocopy,uvm,weir,weir-paged
+managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill
 
 # members FILE WORKLOAD LINES: JSON lines of a workload, all right.
 members() {
@@ -44,7 +44,7 @@ for r in lines:
         assert math.isclose(r["updates_per_s"] * r["epoch_median_s"], p["updates"]), who
     else:
         assert r["updates_per_s"] is None, who
-    paged = r["manager"] == "weir-paged"
+    paged = r["manager"].startswith("weir-paged")
     assert all((v is not None) == paged for v in r["pages"].values()), (who, r["pages"])
     moved = [sum(way.values()) for way in r["bytes"].values()]
     if paged:
@@ -74,14 +74,14 @@ bench() {
 	cat "$dir/json" >>"$dir/all.json"
 }
 
-bench pagein 36 --manager $managers --bytes 1MiB --page-size 4KiB,64KiB --access both \
+bench pagein 42 --manager $managers --bytes 1MiB --page-size 4KiB,64KiB --access both \
 	--pattern stream,random,strided --epochs 3
 grep -q '^ *1 MiB *1 MiB *64 KiB  random *both *weir-paged .* right$' "$dir/out" ||
 	fail "no such row" "$dir/out"
 bench pagein 1 --manager weir-paged --bytes 1MiB --access write --gpu-budget 25% --page-size 4KiB
 bench pagein 1 --manager weir-paged --bytes 256KiB --access both --elements --gpu-budget 50%
 bench pagein 1 --manager weir-paged --bytes 1MiB --access both --agents 3 --gpu-budget 128KiB
-bench gups 6 --manager $managers --bytes 1MiB --updates 20k --page-size 4KiB
+bench gups 7 --manager $managers --bytes 1MiB --updates 20k --page-size 4KiB
 bench gups 1 --manager weir-paged --bytes 1MiB --updates 20k --gpu-budget 12.5%
 
 # The same twice, and in the other stream with -.
@@ -94,6 +94,15 @@ grep -q '^-*$' "$dir/table" || fail "no table" "$dir/table"
 # Warm, with frames for all of it, nothing comes in.
 "$weir" bench pagein --manager weir-paged --bytes 1MiB --warm --json "$dir/json" >/dev/null
 grep -q '"pages":{"in":0,"out":0,"in_place":0,' "$dir/json" || fail "warm" "$dir/json"
+
+# With frames for a quarter, that much stays where nothing is evicted.
+"$weir" bench pagein --manager weir-paged+fill --bytes 1MiB --warm --gpu-budget 25% --pattern stream \
+	--json "$dir/json" >/dev/null
+grep -q '"pages":{"in":0,"out":0,"in_place":12,' "$dir/json" || fail "filled" "$dir/json"
+"$weir" bench pagein --manager weir-paged+full --bytes 1MiB >"$dir/out" 2>&1 &&
+	fail "an option that there is not" "$dir/out"
+grep -q "no options 'full'; there are weir-paged and weir-paged+fill" "$dir/out" ||
+	fail "what the options are" "$dir/out"
 
 # What does not fit is out of memory, and no failure.
 "$weir" bench pagein --manager native,weir-paged --bytes 16MiB --gpu-budget 1MiB >"$dir/out"

@@ -20,7 +20,8 @@
 #define RANDOM_SEED 20261u
 #define SOURCES 3u
 
-static const char *const managers[] = {"native", "malloc", "zerocopy", "uvm", "weir", "weir-paged"};
+static const char *const managers[] = {"native", "malloc",     "zerocopy",	 "uvm",
+				       "weir",	 "weir-paged", "weir-paged+fill"};
 #define NR_MANAGERS (sizeof(managers) / sizeof(*managers))
 
 static struct weir_machine *open_machine(enum weir_data data)
@@ -34,11 +35,11 @@ static struct weir_machine *open_machine(enum weir_data data)
 	return machine;
 }
 
-/* frames: of weir-paged; others have room for all. */
+/* frames: of weir-paged, with its option or not; others have room for all. */
 static int run(struct weir_machine *machine, const char *name, const struct graph_params *p,
 	       uint64_t frame_bytes, struct graph_result *out, char *err)
 {
-	bool paged = strcmp(name, "weir-paged") == 0;
+	bool paged = strncmp(name, "weir-paged", strlen("weir-paged")) == 0;
 	struct manager_config config = {.machine = machine,
 					.gpu_budget_bytes = paged ? frame_bytes : 0,
 					.page_bytes = 4096,

@@ -185,6 +185,30 @@ static void launch(struct held *h, uint32_t nr_elements, bool pin)
 	assert_int_equal(failed, 0);
 }
 
+/* ------------------------------------------------------------------ options */
+
+static void test_paged_options(void **state)
+{
+	static const char *const good[] = {"weir-paged", "weir-paged+fill"};
+	static const char *const bad[] = {"weir-paged+",	  "weir-paged+filled",
+					  "weir-paged+fill+",	  "weir-paged++fill",
+					  "weir-paged+fill+fill", "weir-paged+max"};
+	struct manager_config config = {.gpu_budget_bytes = 4 * PAGE, .page_bytes = PAGE};
+	struct weir_machine_desc desc;
+	struct manager *m;
+
+	(void)state;
+	test_machine(&desc);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &config.machine), 0);
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		assert_int_equal(manager_create(good[i], &config, &m), 0);
+		m->ops->destroy(m);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(manager_create(bad[i], &config, &m), -EINVAL);
+	weir_machine_close(config.machine);
+}
+
 /* ------------------------------------------------------------------ several ranges */
 
 static void test_paged_two_ranges(void **state)
@@ -336,6 +360,7 @@ static void test_paged_constant(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paged_options),
 		cmocka_unit_test(test_paged_two_ranges),
 		cmocka_unit_test(test_paged_two_granules),
 		cmocka_unit_test(test_paged_launch_others),
