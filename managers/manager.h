@@ -34,6 +34,16 @@ struct manager_pages {
 	uint64_t nr_waits;	/* looks at a page that was being copied */
 };
 
+#define MANAGER_PICKS_MAX 16u
+
+/* What became of one allocation where the manager picks: whether the device's memory is used for it
+ * as far as there is any. */
+struct manager_pick {
+	char name[32];
+	bool paged; /* else it was mostly left where it is */
+	uint64_t nr_pages, nr_in, nr_in_place;
+};
+
 /* What a manager reports after a run; bytes and counts since creation. */
 struct manager_stats {
 	uint64_t peak_bytes[WEIR_MEMORIES_MAX]; /* taken of each memory, at most */
@@ -43,6 +53,8 @@ struct manager_stats {
 	 * there for what moves, the rest of the budget being taken by what does not. */
 	uint64_t block_bytes, movable_blocks;
 	struct manager_pages pages; /* of managers whose memory kernels page, else 0 */
+	struct manager_pick pick[MANAGER_PICKS_MAX]; /* of those that pick, else none: */
+	uint32_t nr_picks;			      /* of allocations that there are, or were last */
 };
 
 /*

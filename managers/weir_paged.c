@@ -3,10 +3,12 @@
  * weir's paged mode: each allocation is a range of one pool, its bytes are in the host's memory,
  * pinned, and kernels page it for themselves through frames in the GPU's. The GPU budget is one of
  * frames. Launches of other kernels are refused: their addresses would be the host's. What a kernel
- * that pages some memory does not page, it uses there, over the link. Option: fill evicts nothing,
- * so that what came in first stays.
+ * that pages some memory does not page, it uses there, over the link. Options: fill evicts nothing,
+ * so that what came in first stays; auto does the same with pages that were used in place for as
+ * many bytes as they have, so that nothing is brought in that may be used only once.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,10 @@
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/paging/view.h"
+
+#define PAGE_BYTES (UINT32_C(64) << 10) /* if nothing is said: as weir/paged.h has it */
+#define LINE_BYTES 128u			/* what a link moves best */
+#define LATE_PASSES 2u
 
 static struct paged_manager *paged_of(struct manager *m)
 {
@@ -51,15 +57,23 @@ static int pool_create(struct paged_manager *m, const struct manager_config *con
 	/* All there is: a sixteenth of it is for what a pool needs beside frames. */
 	if (!err && !config->gpu_budget_bytes)
 		pool.gpu_bytes -= pool.gpu_bytes / 16;
+	m->page_bytes = pool.page_bytes ? pool.page_bytes : PAGE_BYTES;
+	m->nr_frames = pool.gpu_bytes / m->page_bytes;
 	return err ? err : weir_paged_create(config->machine, &pool, &m->pool);
 }
 
-static int read_options(const char *options, bool *fill_only)
+static int read_options(const char *options, enum paged_policy *policy)
 {
-	*fill_only = strcmp(options, "fill") == 0;
-	if (*fill_only || !options[0])
-		return 0;
-	log_error("no options '%s'; there are weir-paged and weir-paged+fill", options);
+	static const char *const names[] = {
+		[PAGED_EVICT] = "", [PAGED_FILL] = "fill", [PAGED_AUTO] = "auto"};
+
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		*policy = (enum paged_policy)i;
+		if (strcmp(options, names[i]) == 0)
+			return 0;
+	}
+	log_error("no options '%s'; there are weir-paged, weir-paged+fill and weir-paged+auto",
+		  options);
 	return -EINVAL;
 }
 
@@ -67,8 +81,8 @@ static int paged_create(const struct manager_config *config, struct manager **ou
 {
 	struct backend *b = machine_backend(config->machine);
 	struct paged_manager *m;
-	bool fill_only;
-	int err = read_options(config->options ? config->options : "", &fill_only);
+	enum paged_policy policy;
+	int err = read_options(config->options ? config->options : "", &policy);
 
 	if (err)
 		return err;
@@ -80,7 +94,7 @@ static int paged_create(const struct manager_config *config, struct manager **ou
 	m->base.ops = &manager_weir_paged;
 	m->base.backend = b;
 	m->base.device = config->device;
-	m->fill_only = fill_only;
+	m->policy = policy;
 	m->gpu_memory = b->desc.device[config->device].memory;
 	m->host_memory = cost_host_memory(&b->desc);
 	m->host_budget_bytes = config->host_budget_bytes;
@@ -117,21 +131,40 @@ static void paged_destroy(struct manager *base)
 	free(m);
 }
 
+/*
+ * Automatic: a page is rented, used in place line by line, until that has cost as much as buying it,
+ * and only then brought in: never more than twice what the better of both costs (Karlin, Manasse,
+ * Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays where it
+ * is. Touches are lines, as kernels that say how many they use count them.
+ */
+static void policy_set(const struct paged_manager *m, struct weir_paged_range_config *config)
+{
+	const uint32_t nr_lines = m->page_bytes / LINE_BYTES;
+
+	config->fill_only = m->policy != PAGED_EVICT;
+	if (m->policy == PAGED_AUTO)
+		config->admit = nr_lines + 1;
+	if (config->fill_only && config->read_only)
+		config->late = LATE_PASSES * nr_lines;
+}
+
 static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name, bool read_only,
 		       void **addr)
 {
-	const struct weir_paged_range_config config = {
-		.bytes = bytes, .name = name, .read_only = read_only, .fill_only = m->fill_only};
+	struct weir_paged_range_config config = {
+		.bytes = bytes, .name = name, .read_only = read_only};
 	uint32_t number;
 	void *host;
 	int err;
 
 	if (bytes > m->host_budget_bytes - m->host_bytes)
 		return -ENOMEM;
+	policy_set(m, &config);
 	err = weir_paged_range_add(m->pool, &config, &number, &host);
 	if (err)
 		return err;
-	m->range[number] = (struct paged_manager_range){.host = host, .bytes = bytes};
+	m->range[number] =
+		(struct paged_manager_range){.host = host, .bytes = bytes, .name = name};
 	m->host_bytes += bytes;
 	peaks_note(m);
 	*addr = host;
@@ -392,6 +425,25 @@ static int paged_read(struct manager *base, void *data, const void *addr, uint64
 
 /* Of one range, added to what there is. In place, a count is an access of as many bytes as its
  * launch said. */
+/* What was picked for a range. */
+static void pick_add(const struct paged_manager *m, uint32_t i, struct manager_stats *out)
+{
+	const uint64_t *nr = m->stats.range[i].nr;
+	const struct paged_manager_range *r = &m->range[i];
+	struct manager_pick *pick;
+	uint64_t room;
+
+	if (m->policy != PAGED_AUTO || !r->paged || out->nr_picks == MANAGER_PICKS_MAX)
+		return;
+	pick = &out->pick[out->nr_picks++];
+	snprintf(pick->name, sizeof(pick->name), "%s", r->name);
+	pick->nr_pages = (r->bytes - 1) / m->page_bytes + 1;
+	pick->nr_in = nr[WEIR_PAGED_IN];
+	pick->nr_in_place = nr[WEIR_PAGED_IN_PLACE];
+	room = pick->nr_pages < m->nr_frames ? pick->nr_pages : m->nr_frames;
+	pick->paged = pick->nr_in > room / 2;
+}
+
 static void range_stats_add(const struct paged_manager *m, uint32_t i, struct manager_stats *out)
 {
 	const struct weir_paged_range_stats *s = &m->stats.range[i];
@@ -401,6 +453,7 @@ static void range_stats_add(const struct paged_manager *m, uint32_t i, struct ma
 	memcpy(in_place, r->in_place_bytes, sizeof(in_place));
 	in_place_add(r, s->nr[WEIR_PAGED_IN_PLACE], in_place);
 
+	pick_add(m, i, out);
 	out->pages.nr_in += s->nr[WEIR_PAGED_IN];
 	out->pages.nr_out += s->nr[WEIR_PAGED_OUT];
 	out->pages.nr_in_place += s->nr[WEIR_PAGED_IN_PLACE];
@@ -455,7 +508,8 @@ static int paged_check(struct manager *base)
 
 const struct manager_ops manager_weir_paged = {
 	.name = "weir-paged",
-	.help = "paged: kernels bring pages into frames themselves; +fill: and evict none",
+	.help = "paged: kernels bring pages into frames themselves; +fill: and evict none; "
+		"+auto: where that pays",
 	.create = paged_create,
 	.destroy = paged_destroy,
 	.alloc = paged_alloc,

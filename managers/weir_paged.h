@@ -8,6 +8,7 @@
 struct paged_manager_range {
 	char *host; /* NULL: there is none of this number */
 	uint64_t bytes;
+	const char *name;
 	bool paged; /* its number was asked for: kernels page it, and do not use it by address */
 	/* What the last launch said of it: bytes of one access, and which ways. */
 	uint64_t granule;
@@ -16,11 +17,19 @@ struct paged_manager_range {
 	uint64_t nr_in_place, in_place_bytes[WEIR_DIRECTION_NR];
 };
 
+enum paged_policy {
+	PAGED_EVICT, /* bring in at the first touch, evict by second chance */
+	PAGED_FILL,  /* bring in while there are free frames */
+	PAGED_AUTO,  /* the same, once it would have paid */
+};
+
 struct paged_manager {
 	struct manager base;
 	struct weir_paged *pool;
 	struct weir_stream *stream;
-	bool fill_only; /* its ranges are */
+	enum paged_policy policy;
+	uint32_t page_bytes;
+	uint64_t nr_frames;
 	uint32_t gpu_memory, host_memory;
 	uint64_t host_budget_bytes, host_bytes; /* of ranges */
 	uint64_t before_bytes[WEIR_MEMORIES_MAX], peak_bytes[WEIR_MEMORIES_MAX];
