@@ -54,7 +54,7 @@ struct manager_stats {
 	uint64_t block_bytes, movable_blocks;
 	struct manager_pages pages; /* of managers whose memory kernels page, else 0 */
 	struct manager_pick pick[MANAGER_PICKS_MAX]; /* of those that pick, else none: */
-	uint32_t nr_picks;			      /* of allocations that there are, or were last */
+	uint32_t nr_picks; /* of allocations that there are, or were last */
 };
 
 /*

@@ -19,7 +19,7 @@
 #include "src/paging/view.h"
 
 #define PAGE_BYTES (UINT32_C(64) << 10) /* if nothing is said: as weir/paged.h has it */
-#define LINE_BYTES 128u			/* what a link moves best */
+#define SECTOR_BYTES 32u		/* the least that a link moves */
 #define LATE_PASSES 2u
 
 static struct paged_manager *paged_of(struct manager *m)
@@ -132,20 +132,20 @@ static void paged_destroy(struct manager *base)
 }
 
 /*
- * Automatic: a page is rented, used in place line by line, until that has cost as much as buying it,
+ * Automatic: a page is rented, used in place sector by sector, until that has cost as much as buying it,
  * and only then brought in: never more than twice what the better of both costs (Karlin, Manasse,
  * Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays where it
- * is. Touches are lines, as kernels that say how many they use count them.
+ * is. Touches are sectors, as kernels that say how many they use count them.
  */
 static void policy_set(const struct paged_manager *m, struct weir_paged_range_config *config)
 {
-	const uint32_t nr_lines = m->page_bytes / LINE_BYTES;
+	const uint32_t nr_sectors = m->page_bytes / SECTOR_BYTES;
 
 	config->fill_only = m->policy != PAGED_EVICT;
 	if (m->policy == PAGED_AUTO)
-		config->admit = nr_lines + 1;
+		config->admit = nr_sectors + 1;
 	if (config->fill_only && config->read_only)
-		config->late = LATE_PASSES * nr_lines;
+		config->late = LATE_PASSES * nr_sectors;
 }
 
 static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name, bool read_only,
@@ -163,8 +163,7 @@ static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name
 	err = weir_paged_range_add(m->pool, &config, &number, &host);
 	if (err)
 		return err;
-	m->range[number] =
-		(struct paged_manager_range){.host = host, .bytes = bytes, .name = name};
+	m->range[number] = (struct paged_manager_range){.host = host, .bytes = bytes, .name = name};
 	m->host_bytes += bytes;
 	peaks_note(m);
 	*addr = host;

@@ -912,7 +912,7 @@ __device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
 /*
  * An address up to the end of its page, until weir_paged_span_put(). op: PT_READ or PT_WRITE, with
  * PT_PIN to pass quiescent points meanwhile, and PT_TOUCHES() if it counts as more than one, or is
- * a small part of what one would be: best in lines of 128 bytes that are used. NULL: outside the range, or it is read-only.
+ * a small part of what one would be: best in sectors of 32 bytes that are used. NULL: outside the range, or it is read-only.
  */
 __device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, uint32_t range,
 						   uint64_t offset, uint32_t op,

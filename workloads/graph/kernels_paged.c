@@ -16,8 +16,7 @@ static int edges_get(struct paging_agent *agent, const struct graph_paged_args *
 		     const struct graph_item *item, struct edges *out)
 {
 	const uint64_t offset = item->begin * sizeof(uint32_t);
-	const uint64_t last = (item->begin + item->nr - 1) / GRAPH_LINE_EDGES;
-	const unsigned flags = PAGING_TOUCHES(last - item->begin / GRAPH_LINE_EDGES + 1);
+	const unsigned flags = PAGING_TOUCHES(graph_touches(item->begin, item->nr));
 	int err = paging_span_get(agent, a->neighbour, offset, flags, &out->neighbour);
 
 	if (err || !a->args.weight)

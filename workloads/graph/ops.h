@@ -163,6 +163,12 @@ GRAPH_ANYWHERE struct graph_item graph_item_at(uint64_t vertex, uint64_t begin, 
 	return item;
 }
 
+/* Touches that edges from `begin` on are: of sectors, the least that a link moves. */
+GRAPH_ANYWHERE uint32_t graph_touches(uint64_t begin, uint64_t nr)
+{
+	return (uint32_t)((begin + nr - 1) / GRAPH_SECTOR_EDGES - begin / GRAPH_SECTOR_EDGES + 1);
+}
+
 /* ------------------------------------------------------------------ edges */
 
 GRAPH_ANYWHERE void graph_edge_bfs(const struct graph_args *g, uint32_t to)

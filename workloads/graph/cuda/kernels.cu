@@ -55,20 +55,21 @@ struct paged {
 		w = weir_paged_enter(&a->view);
 		span[1].addr = nullptr;
 	}
-	/* From an edge on, so many lines of its page. */
-	__device__ const uint32_t *get(uint32_t range, uint64_t edge, uint32_t nr_lines,
+	/* From an edge on, as many touches of its page as graph_touches() says. */
+	__device__ const uint32_t *get(uint32_t range, uint64_t edge, uint32_t nr_touches,
 				       struct weir_paged_place *place)
 	{
 		return (const uint32_t *)weir_paged_span_get(&w, range, edge * sizeof(uint32_t),
-							     PT_READ | PT_TOUCHES(nr_lines), place);
+							     PT_READ | PT_TOUCHES(nr_touches),
+							     place);
 	}
-	__device__ const uint32_t *neighbours(uint64_t edge, uint32_t nr_lines)
+	__device__ const uint32_t *neighbours(uint64_t edge, uint32_t nr_touches)
 	{
-		return get(a->neighbour, edge, nr_lines, &span[0]);
+		return get(a->neighbour, edge, nr_touches, &span[0]);
 	}
-	__device__ const uint32_t *weights(uint64_t edge, uint32_t nr_lines)
+	__device__ const uint32_t *weights(uint64_t edge, uint32_t nr_touches)
 	{
-		return get(a->weight, edge, nr_lines, &span[1]);
+		return get(a->weight, edge, nr_touches, &span[1]);
 	}
 	__device__ void put()
 	{
@@ -167,9 +168,9 @@ __device__ static inline void expand_run(A &a, const struct graph_args &g, const
 	const uint32_t nr_edges =
 		(uint32_t)(__shfl_sync(~0u, b.mine.begin + b.mine.nr, first + nr - 1) - begin);
 	const uint32_t lane = threadIdx.x % 32, lead = (uint32_t)(begin % GRAPH_LINE_EDGES);
-	const uint32_t nr_lines = (lead + nr_edges + GRAPH_LINE_EDGES - 1) / GRAPH_LINE_EDGES;
-	const uint32_t *neighbour = a.neighbours(begin, nr_lines);
-	const uint32_t *weight = weighs ? a.weights(begin, nr_lines) : nullptr;
+	const uint32_t nr_touches = graph_touches(begin, nr_edges);
+	const uint32_t *neighbour = a.neighbours(begin, nr_touches);
+	const uint32_t *weight = weighs ? a.weights(begin, nr_touches) : nullptr;
 	/* Where this lane's item begins, from the beginning of the first line. */
 	const uint32_t start = lane - first < nr ? (uint32_t)(b.mine.begin - begin) + lead : ~0u;
 	struct run_sums sums = {0, 0, false};
