@@ -181,7 +181,7 @@ static void items(struct graph_job *j, bool known)
 	if (known) {
 		control_get(j);
 	} else {
-		j->control.nr_items = 1;
+		j->control.nr_items = j->args.nr_edges != 0;
 		j->control.nr_edges = j->args.nr_edges;
 	}
 }
