@@ -13,6 +13,7 @@
 #include "weir/paged.h"
 
 #define FAKE_VIEW_TOUCHES (2 + 2 * WEIR_PAGED_RANGES_MAX)
+#define FAKE_OWN_TOUCHES 16
 
 /* What a kernel over a view touches: all words up to the last frame's, frames, ranges. */
 static inline unsigned fake_view_touches(const struct weir_paged_view *v,
@@ -35,14 +36,24 @@ static inline unsigned fake_view_touches(const struct weir_paged_view *v,
 	return nr;
 }
 
-/* Queue a function with a copy of its arguments. 0 or -EIO. */
+/* Queue a function with a copy of its arguments, which touches up to FAKE_OWN_TOUCHES other places
+ * too. 0 or -EIO. */
+static inline int fake_view_queue_also(void *stream, void (*fn)(const void *), const void *args,
+				       size_t bytes, const struct weir_paged_view *v,
+				       const struct fakecuda_touch *own, unsigned nr_own)
+{
+	struct fakecuda_touch touch[FAKE_VIEW_TOUCHES + FAKE_OWN_TOUCHES];
+	unsigned nr = fake_view_touches(v, touch);
+
+	for (unsigned i = 0; i < nr_own; i++)
+		touch[nr++] = own[i];
+	return fakecuda_launch(stream, fn, args, bytes, touch, nr) ? -EIO : 0;
+}
+
 static inline int fake_view_queue(void *stream, void (*fn)(const void *), const void *args,
 				  size_t bytes, const struct weir_paged_view *v)
 {
-	struct fakecuda_touch touch[FAKE_VIEW_TOUCHES];
-	unsigned nr = fake_view_touches(v, touch);
-
-	return fakecuda_launch(stream, fn, args, bytes, touch, nr) ? -EIO : 0;
+	return fake_view_queue_also(stream, fn, args, bytes, v, NULL, 0);
 }
 
 struct fake_home {
