@@ -73,6 +73,7 @@ struct weir_paged {
 	/* Online: open, or unfenced, or the fence is not reached. */
 	bool open;	    /* a bracket is */
 	bool unfenced;	    /* it was ended, and its fence could not be recorded */
+	bool used;	    /* something was begun, ever: there may be pages in frames */
 	bool settled;	    /* nothing was begun since what kernels left was looked at */
 	bool busy;	    /* work on the side may not be done */
 	stream_id_t stream; /* of the last bracket */

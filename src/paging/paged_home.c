@@ -89,6 +89,8 @@ int paged_home(struct weir_paged *pool, uint64_t first, bool evict)
 {
 	struct home_args args = {.view = pool->view, .kernels = pool->kernels, .evict = evict};
 
+	if (!pool->used)
+		return 0;
 	args.view.table.owner += first;
 	args.view.table.nr_frames -= first;
 	args.view.frames += first << args.view.page_shift;

@@ -220,7 +220,7 @@ int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
 	pthread_mutex_lock(&pool->lock);
 	err = begin(pool, stream_id(stream));
 	if (!err) {
-		pool->open = true;
+		pool->open = pool->used = true;
 		pool->settled = pool->watching = false;
 		pool->stream = stream_id(stream);
 		*view = pool->view;
