@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The boundary between the program and the CUDA kernels of graphs, a shared library of
- * their own (libweir-graph-cuda.so): the program is built where no CUDA is.
+ * The boundary between the program and the CUDA kernels of graphs, a shared library of their own
+ * (libweir-graph-cuda.so): the program is built where no CUDA is.
  *
  * For each kernel of workloads/graph/kernels.h there is
  *
  *   int graph_cuda_<name>(void *stream, const void *args);
  *
  * which queues the kernel on a CUstream and does not wait. args is a struct graph_args, or for
- * names that end in _paged a struct graph_paged_args, read before the call returns. The device's primary context is current in the calling thread. Returns
- * 0, or a negative errno and a text in graph_cuda_error():
+ * names that end in _paged a struct graph_paged_args, read before the call returns. The device's
+ * primary context is current in the calling thread. Returns 0, or a negative errno and a text in
+ * graph_cuda_error():
  *
  *   -EINVAL  sizes or addresses that the kernel cannot take
  *   -EIO     anything that CUDA refuses
