@@ -129,7 +129,7 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 	};
 	fill_parameters(p, run->nodes, &out->parameters);
 	if (outcome->err) {
-		out->status = outcome->err == -ENOMEM ? RESULT_OUT_OF_MEMORY : RESULT_FAILED;
+		out->status = result_status_of(outcome->err);
 		out->error = outcome->error;
 		return;
 	}

@@ -16,11 +16,17 @@
 /* Phantom runs take no memory, but addresses: a peak beyond this has no room for them. */
 #define PEAK_BYTES_MAX (UINT64_C(8) << 40)
 
+uint64_t bench_ram_bytes(void)
+{
+	const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+
+	return page > 0 && pages > 0 ? (uint64_t)page * (uint64_t)pages : UINT64_MAX;
+}
+
 /* What training needs must be a number, and with real data this computer must have it. */
 int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 {
-	const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
-	const uint64_t ram = page > 0 && pages > 0 ? (uint64_t)page * (uint64_t)pages : UINT64_MAX;
+	const uint64_t ram = bench_ram_bytes();
 	char count[SIZE_TEXT_BYTES], needs[SIZE_TEXT_BYTES], has[SIZE_TEXT_BYTES];
 
 	for (unsigned int i = 0; i < p->nr_nodes; i++) {

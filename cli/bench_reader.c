@@ -52,6 +52,17 @@ int bench_read_count(const struct bench_reader *r, unsigned int id, uint64_t lea
 	return 0;
 }
 
+int bench_read_u32(const struct bench_reader *r, unsigned int id, uint32_t least, uint32_t most,
+		   uint32_t *out)
+{
+	uint64_t count;
+	int err = bench_read_count(r, id, least, most, &count);
+
+	if (!err)
+		*out = (uint32_t)count;
+	return err;
+}
+
 int bench_read_bytes(const struct bench_reader *r, unsigned int id, uint64_t *out)
 {
 	int err = size_parse(r->values[id].text, out);
@@ -90,6 +101,51 @@ int bench_read_percent(const struct bench_reader *r, unsigned int id, double *ou
 	return 0;
 }
 
+/* ------------------------------------------------------------------ lists */
+
+char *bench_next_item(char **rest)
+{
+	char *item = strsep(rest, ",");
+
+	return item && item[0] ? item : NULL;
+}
+
+int bench_read_list(struct bench_reader *r, unsigned int id, unsigned int most, bench_item_fn read,
+		    void *arg, unsigned int *nr)
+{
+	char *text = strdup(r->values[id].text), *rest = text;
+	struct option_value whole = r->values[id];
+	int err = 0;
+
+	if (!text)
+		return -ENOMEM;
+	while (rest && !err) {
+		char *item = bench_next_item(&rest);
+
+		if (!item) {
+			err = bench_refuse(r, id, "an item is missing; write A,B");
+			break;
+		}
+		r->values[id].text = item; /* so that an error names the one that is wrong */
+		err = *nr == most ? bench_refuse(r, id, "too many or listed twice; keep one each")
+				  : read(r, *nr, arg);
+		*nr += !err;
+		r->values[id] = whole;
+	}
+	free(text);
+	return err;
+}
+
+int bench_add_bytes(const struct bench_reader *r, unsigned int id, unsigned int nr, uint64_t *sizes)
+{
+	int err = bench_read_bytes(r, id, &sizes[nr]);
+
+	for (unsigned int i = 0; i < nr && !err; i++)
+		if (sizes[i] == sizes[nr])
+			err = bench_refuse(r, id, "listed twice; keep one");
+	return err;
+}
+
 /* ------------------------------------------------------------------ device, managers */
 
 int bench_read_device(const struct bench_reader *r, struct bench_params *p)
@@ -109,13 +165,6 @@ int bench_read_device(const struct bench_reader *r, struct bench_params *p)
 	snprintf(what, sizeof(what), "no such device; machine '%s' has 0 to %" PRIu32,
 		 p->machine.name, p->machine.nr_devices - 1);
 	return bench_refuse(r, BENCH_DEVICE, what);
-}
-
-char *bench_next_item(char **rest)
-{
-	char *item = strsep(rest, ",");
-
-	return item && item[0] ? item : NULL;
 }
 
 const struct manager_ops *bench_manager_find(const char *name)

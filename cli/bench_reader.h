@@ -53,6 +53,8 @@ int bench_refuse(const struct bench_reader *r, unsigned int id, const char *what
 /* Single values, of options that have one. read_count: within limits. */
 int bench_read_count(const struct bench_reader *r, unsigned int id, uint64_t least, uint64_t most,
 		     uint64_t *out);
+int bench_read_u32(const struct bench_reader *r, unsigned int id, uint32_t least, uint32_t most,
+		   uint32_t *out);
 int bench_read_bytes(const struct bench_reader *r, unsigned int id, uint64_t *out);
 int bench_read_seed(const struct bench_reader *r, unsigned int id, uint64_t *out);
 
@@ -61,6 +63,17 @@ int bench_read_percent(const struct bench_reader *r, unsigned int id, double *ou
 
 /* Step through a comma-separated list, in place: the next item, never empty; NULL: a bad list. */
 char *bench_next_item(char **rest);
+
+/* Read one item of a list, which is the option's text meanwhile, into place nr of wherever it goes. */
+typedef int (*bench_item_fn)(struct bench_reader *r, unsigned int nr, void *arg);
+
+/* A comma-separated list of up to `most` items. *nr: how many were read; 0 before. */
+int bench_read_list(struct bench_reader *r, unsigned int id, unsigned int most, bench_item_fn read,
+		    void *arg, unsigned int *nr);
+
+/* An item that is a size, and none of the nr before it. */
+int bench_add_bytes(const struct bench_reader *r, unsigned int id, unsigned int nr,
+		    uint64_t *sizes);
 
 /* p->machine, file, real_gpu and note; the device of the machine; manager_text and manager. */
 int bench_read_machine(struct bench_reader *r, struct bench_params *p);

@@ -11,26 +11,18 @@
 
 #define GB 1e9
 
-/* Failures to add a cell are kept by the table and come out of table_print(). */
-static void add_double(struct table *table, const char *format, double value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), format, value);
-	(void)table_add(table, "%s", isfinite(value) ? text : "-");
-}
-
-/* Seconds with four digits. */
+/* Seconds with four digits. Failures to add a cell are kept by the table and come out of
+ * table_print(). */
 static void add_seconds(struct table *table, double s)
 {
-	add_double(table, s < 1 ? "%.4g" : s < 1000 ? "%.3f" : "%.0f", s);
+	(void)table_add_double(table, s < 1 ? "%.4g" : s < 1000 ? "%.3f" : "%.0f", s);
 }
 
 static void add_bytes(struct table *table, const struct bench_row *row, uint64_t bytes)
 {
 	if (row->status == RESULT_OK)
-		add_double(table, bytes && (double)bytes < GB ? "%.3g" : "%.1f",
-			   (double)bytes / GB);
+		(void)table_add_double(table, bytes && (double)bytes < GB ? "%.3g" : "%.1f",
+				       (double)bytes / GB);
 	else
 		(void)table_add(table, "-");
 }
@@ -65,27 +57,24 @@ static void add_check(struct table *table, const struct bench_row *row)
 
 static void add_row(struct table *table, const struct bench_row *row, bool losses)
 {
-	char budget[SIZE_TEXT_BYTES];
-
-	size_format(row->gpu_budget_bytes, budget, sizeof(budget));
 	add_count(table, row->nodes);
-	(void)table_add(table, "%s", budget);
+	(void)table_add_size(table, row->gpu_budget_bytes);
 	(void)table_add(table, "%s", row->manager);
 	if (row->status == RESULT_OK)
 		add_seconds(table, row->epoch_median_s);
 	else
 		(void)table_add(table, "%s", result_status_name(row->status));
-	add_double(table, "%.3f", row->epoch_median_s / row->in_memory_s);
+	(void)table_add_double(table, "%.3f", row->epoch_median_s / row->in_memory_s);
 	add_bytes(table, row, copied(row, WEIR_TO_DEVICE));
 	add_bytes(table, row, copied(row, WEIR_TO_HOST));
 	add_bytes(table, row, row->stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE]);
 	add_bytes(table, row, row->stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE]);
 	add_seconds(table, row->bound_s);
-	add_double(table, "%.3f", row->epoch_median_s / row->bound_s);
+	(void)table_add_double(table, "%.3f", row->epoch_median_s / row->bound_s);
 	add_check(table, row);
 	if (losses) {
-		add_double(table, "%.6f", row->last_loss);
-		add_double(table, "%.3f", row->test_accuracy);
+		(void)table_add_double(table, "%.6f", row->last_loss);
+		(void)table_add_double(table, "%.3f", row->test_accuracy);
 	}
 }
 
@@ -147,19 +136,17 @@ static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr
 static void add_oracle(struct table *table, const struct bench_row *row)
 {
 	const struct result_oracle *oracle = &row->oracle;
-	char budget[SIZE_TEXT_BYTES];
 
-	size_format(row->gpu_budget_bytes, budget, sizeof(budget));
 	add_count(table, row->nodes);
-	(void)table_add(table, "%s", budget);
+	(void)table_add_size(table, row->gpu_budget_bytes);
 	(void)table_add(table, "%s", row->manager);
 	(void)table_add(table, "%" PRIu64, oracle->capacity_blocks);
-	add_double(table, "%.1f", oracle->copy_ins);
-	add_double(table, oracle->exact ? "%.1f" : "~%.1f", oracle->min_copy_ins);
-	add_double(table, "%.3f", oracle->copy_ins / oracle->min_copy_ins);
-	add_double(table, "%.1f", oracle->write_backs);
-	add_double(table, "%.1f", oracle->min_write_backs);
-	add_double(table, "%.1f", oracle->in_place_bytes / GB);
+	(void)table_add_double(table, "%.1f", oracle->copy_ins);
+	(void)table_add_double(table, oracle->exact ? "%.1f" : "~%.1f", oracle->min_copy_ins);
+	(void)table_add_double(table, "%.3f", oracle->copy_ins / oracle->min_copy_ins);
+	(void)table_add_double(table, "%.1f", oracle->write_backs);
+	(void)table_add_double(table, "%.1f", oracle->min_write_backs);
+	(void)table_add_double(table, "%.1f", oracle->in_place_bytes / GB);
 }
 
 static int print_oracles(FILE *out, const struct bench_row *rows, unsigned int nr)

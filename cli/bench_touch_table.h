@@ -3,23 +3,17 @@
 #ifndef WEIR_CLI_BENCH_TOUCH_TABLE_H
 #define WEIR_CLI_BENCH_TOUCH_TABLE_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
+#include "cli/bench_pass_table.h"
 #include "cli/result_touch.h"
 
-/* One result. manager is borrowed. */
+/* One result. */
 struct bench_touch_row {
 	bool gups;
-	uint64_t bytes, budget_bytes;
+	uint64_t bytes;
 	uint32_t page_bytes;
 	enum touch_pattern pattern;
 	enum touch_access access;
-	const char *manager;
-	enum result_status status;
-	enum result_check check;
-	double median_s, bound_s, useful_bytes_per_s, updates_per_s;
-	double in, out, in_place; /* pages, accesses: NaN: not of this manager */
+	struct bench_pass_row pass; /* its rate: GB, or millions of updates, a second */
 };
 
 struct bench_touch_row bench_touch_row(const struct result *result);

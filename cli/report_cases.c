@@ -66,6 +66,7 @@ const char *report_status_word(enum result_status status)
 	static const char *const words[] = {
 		[RESULT_OK] = "no time",
 		[RESULT_OUT_OF_MEMORY] = "out of memory",
+		[RESULT_REFUSED] = "refused",
 		[RESULT_FAILED] = "failed",
 	};
 

@@ -221,7 +221,9 @@ static int read_status(struct report_source *source, struct report_result *resul
 			return 0;
 		}
 	}
-	return report_refuse(source, "no status '%.40s': there are ok, out-of-memory, failed",
+	return report_refuse(source,
+			     "no status '%.40s': there are ok, out-of-memory, "
+			     "refused, failed",
 			     text);
 }
 

@@ -172,11 +172,13 @@ static void put_failures(FILE *out, const struct report_set *set)
 	for (size_t i = 0; i < set->nr_results; i++) {
 		const struct report_result *result = set->result[i];
 
-		if (result->status != RESULT_FAILED)
+		if (result->status != RESULT_REFUSED && result->status != RESULT_FAILED)
 			continue;
 		fputs("<p class=\"note\">", out);
 		html_text(out, result->manager);
-		fprintf(out, " failed at %s nodes: ", figure_count(&nodes, result->nodes));
+		fprintf(out, " %s at %s nodes: ",
+			result->status == RESULT_FAILED ? "failed" : "was refused",
+			figure_count(&nodes, result->nodes));
 		html_text(out, result->error ? result->error : "no reason was given");
 		fputs("</p>\n", out);
 	}

@@ -5,18 +5,31 @@
  */
 #include "cli/result.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/result_touch.h"
-
 const char *result_status_name(enum result_status status)
 {
-	static const char *const names[] = {"ok", "out-of-memory", "failed"};
+	static const char *const names[] = {"ok", "out-of-memory", "refused", "failed"};
 
 	return names[status];
+}
+
+enum result_status result_status_of(int err)
+{
+	switch (err) {
+	case 0:
+		return RESULT_OK;
+	case -ENOMEM:
+		return RESULT_OUT_OF_MEMORY;
+	case -EDQUOT:
+		return RESULT_REFUSED;
+	default:
+		return RESULT_FAILED;
+	}
 }
 
 const char *result_cause_name(enum weir_cause cause)
@@ -174,13 +187,13 @@ static void write_parameters(FILE *out, const struct result *result)
 	const struct result_parameters *p = &result->parameters;
 
 	fputs(",\"parameters\":{", out);
-	if (result->touch)
-		result_touch_parameters(out, result->touch);
+	if (result->pass)
+		result->pass->parameters(out, result->pass->of);
 	else
 		write_gcn_parameters(out, p);
 	fputs(",\"data\":", out);
 	result_write_text(out, p->data);
-	if (!result->touch) {
+	if (!result->pass) {
 		fputs(",\"graph\":", out);
 		if (p->graph)
 			result_write_text(out, p->graph);
@@ -243,10 +256,10 @@ static void write_check(FILE *out, const struct result *result)
 	static const char *const passed[] = {"null", "true", "false"};
 
 	fputs(",\"check\":{", out);
-	if (result->touch) {
+	if (result->pass) {
 		fputs("\"wrong\":", out);
-		if (result->touch->wrong && result->touch->wrong[0])
-			result_write_text(out, result->touch->wrong);
+		if (result->pass->wrong && result->pass->wrong[0])
+			result_write_text(out, result->pass->wrong);
 		else
 			fputs("null", out);
 	} else {
@@ -283,6 +296,29 @@ static void write_oracle(FILE *out, const struct result_oracle *oracle)
 		oracle->exact ? "true" : "false");
 }
 
+static void write_pass(FILE *out, const struct result_pass *pass)
+{
+	const struct {
+		const char *name;
+		double value;
+	} pages[] = {
+		{"in", pass->in},
+		{"out", pass->out},
+		{"in_place", pass->in_place},
+		{"waits", pass->waits},
+	};
+
+	fputs(",\"useful_bytes_per_s\":", out);
+	result_write_double(out, pass->useful_bytes_per_s);
+	pass->members(out, pass->of);
+	fputs(",\"pages\":", out);
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+		fprintf(out, "%c\"%s\":", i ? ',' : '{', pages[i].name);
+		result_write_double(out, pages[i].value);
+	}
+	fputc('}', out);
+}
+
 static void write_real_gpu(FILE *out, const struct result *result)
 {
 	static const char *const from[] = {"modelled", "measured"};
@@ -310,7 +346,7 @@ void result_write(FILE *out, const struct result *result)
 	else
 		fputs("null", out);
 	fprintf(out, ",\"status\":\"%s\"", result_status_name(result->status));
-	if (result->status == RESULT_FAILED) {
+	if (result->status == RESULT_REFUSED || result->status == RESULT_FAILED) {
 		fputs(",\"error\":", out);
 		result_write_text(out, result->error ? result->error : "");
 	}
@@ -338,8 +374,8 @@ void result_write(FILE *out, const struct result *result)
 		fputs("null", out);
 	fprintf(out, ",\"needs_bytes\":%" PRIu64 ",\"in_memory_s\":", result->needs_bytes);
 	result_write_double(out, result->in_memory_s);
-	if (result->touch)
-		result_touch_members(out, result->touch);
+	if (result->pass)
+		write_pass(out, result->pass);
 	if (result->real_gpu)
 		write_real_gpu(out, result);
 	fputs(",\"version\":", out);

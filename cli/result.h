@@ -14,7 +14,8 @@
 
 #define RESULT_SCHEMA "weir-result-1"
 
-enum result_status { RESULT_OK, RESULT_OUT_OF_MEMORY, RESULT_FAILED };
+/* RESULT_REFUSED: the machine does not let the manager have so much, whatever there is. */
+enum result_status { RESULT_OK, RESULT_OUT_OF_MEMORY, RESULT_REFUSED, RESULT_FAILED };
 
 enum result_check { RESULT_UNCHECKED, RESULT_PASSED, RESULT_DIFFERS };
 
@@ -45,19 +46,30 @@ struct result_real_gpu {
 	uint64_t peak_rss_bytes, bookkeeping_bytes; /* 0: not known */
 };
 
-struct result_touch;
+/* What workloads have that make passes over memory: all but the GCN. Doubles that are NaN are not
+ * known. */
+struct result_pass {
+	double in, out, in_place, waits; /* pages, of one measured pass on average */
+	double useful_bytes_per_s;	 /* asked for by the kernels, read and written */
+	const char *wrong;		 /* what was found wrong; NULL or empty: nothing */
+	/* Write what only this workload has: the members of "parameters", and others, each behind a
+	 * comma. of: theirs. */
+	void (*parameters)(FILE *out, const void *of);
+	void (*members)(FILE *out, const void *of);
+	const void *of;
+};
 
 /* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
 struct result {
 	const char *workload;
-	const struct result_touch *touch;    /* of pagein and gups, else NULL */
-	struct result_parameters parameters; /* with touch: host_budget_bytes and data */
+	const struct result_pass *pass;	     /* NULL: the GCN */
+	struct result_parameters parameters; /* with pass: host_budget_bytes and data */
 	const struct weir_machine_desc *machine;
 	uint32_t device;
 	const char *manager;
 	const char *policy; /* NULL: the manager has none */
 	enum result_status status;
-	const char *error;     /* RESULT_FAILED: one line */
+	const char *error;     /* RESULT_REFUSED, RESULT_FAILED: one line */
 	const double *epoch_s; /* the measured ones */
 	uint32_t nr_epochs;
 	double epoch_median_s;
@@ -76,8 +88,11 @@ struct result {
 	const struct result_real_gpu *real_gpu; /* NULL: simulated */
 };
 
-/* "ok", "out-of-memory", "failed". Static. */
+/* "ok", "out-of-memory", "refused", "failed". Static. */
 const char *result_status_name(enum result_status status);
+
+/* Of a run that returned err. */
+enum result_status result_status_of(int err);
 
 /* "demand", ..., "in-place". Static. */
 const char *result_cause_name(enum weir_cause cause);

@@ -8,9 +8,9 @@ static const char *truth(bool value)
 	return value ? "true" : "false";
 }
 
-void result_touch_parameters(FILE *out, const struct result_touch *touch)
+void result_touch_parameters(FILE *out, const void *of)
 {
-	const struct touch_params *p = touch->params;
+	const struct touch_params *p = ((const struct result_touch *)of)->params;
 
 	fprintf(out, "\"bytes\":%" PRIu64 ",\"page_bytes\":%" PRIu32, p->bytes, p->page_bytes);
 	fprintf(out, ",\"pattern\":\"%s\",\"access\":\"%s\",\"elements\":%s",
@@ -27,26 +27,10 @@ void result_touch_parameters(FILE *out, const struct result_touch *touch)
 	fprintf(out, ",\"seed\":%" PRIu64, p->seed);
 }
 
-void result_touch_members(FILE *out, const struct result_touch *touch)
+void result_touch_members(FILE *out, const void *of)
 {
-	const struct {
-		const char *name;
-		double value;
-	} pages[] = {
-		{"in", touch->in},
-		{"out", touch->out},
-		{"in_place", touch->in_place},
-		{"waits", touch->waits},
-	};
+	const struct result_touch *touch = of;
 
-	fputs(",\"useful_bytes_per_s\":", out);
-	result_write_double(out, touch->useful_bytes_per_s);
 	fputs(",\"updates_per_s\":", out);
 	result_write_double(out, touch->updates_per_s);
-	fputs(",\"pages\":", out);
-	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
-		fprintf(out, "%c\"%s\":", i ? ',' : '{', pages[i].name);
-		result_write_double(out, pages[i].value);
-	}
-	fputc('}', out);
 }

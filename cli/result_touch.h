@@ -6,17 +6,14 @@
 #include "cli/result.h"
 #include "workloads/touch/touch.h"
 
-/* Borrowed, as a result is. Doubles that are NaN are not known. */
+/* Borrowed, as a result is. */
 struct result_touch {
 	const struct touch_params *params;
-	double in, out, in_place, waits; /* pages, of one measured pass on average */
-	double useful_bytes_per_s;	 /* asked for by the kernel, read and written */
-	double updates_per_s;		 /* NaN: not gups */
-	const char *wrong;		 /* what was found wrong; NULL or empty: nothing */
+	double updates_per_s; /* NaN: not known, or not gups */
 };
 
-/* The members of "parameters", and those behind the ones that all results have. */
-void result_touch_parameters(FILE *out, const struct result_touch *touch);
-void result_touch_members(FILE *out, const struct result_touch *touch);
+/* For struct result_pass; of: struct result_touch. */
+void result_touch_parameters(FILE *out, const void *of);
+void result_touch_members(FILE *out, const void *of);
 
 #endif

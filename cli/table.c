@@ -3,10 +3,13 @@
 #include "cli/table.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cli/size.h"
 
 #define GAP 2 /* spaces between columns */
 
@@ -75,6 +78,21 @@ int table_add(struct table *table, const char *format, ...)
 err_failed:
 	table->failed = true;
 	return -ENOMEM;
+}
+
+int table_add_double(struct table *table, const char *format, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), format, value);
+	return table_add(table, "%s", isfinite(value) ? text : "-");
+}
+
+int table_add_size(struct table *table, uint64_t bytes)
+{
+	char text[SIZE_TEXT_BYTES];
+
+	return table_add(table, "%s", size_format(bytes, text, sizeof(text)));
 }
 
 static const char *cell(const struct table *table, size_t index)

@@ -6,6 +6,7 @@
 #ifndef WEIR_CLI_TABLE_H
 #define WEIR_CLI_TABLE_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 enum table_align { TABLE_LEFT, TABLE_RIGHT };
@@ -26,6 +27,12 @@ void table_destroy(struct table *table);
  * is not there, and table_print() will fail too, so callers may leave checking to the end.
  */
 int table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Same, of a number, by a format for one double; "-" unless it is finite. */
+int table_add_double(struct table *table, const char *format, double value);
+
+/* Same, of a number of bytes, as size_format() has it. */
+int table_add_size(struct table *table, uint64_t bytes);
 
 /* Titles, a rule, the rows. A last row that is not full is filled with empty cells. -ENOMEM: a
  * cell is missing. -EIO: the stream has an error. */

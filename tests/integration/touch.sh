@@ -81,6 +81,10 @@ grep -q '^ *1 MiB *1 MiB *64 KiB  random *both *weir-paged .* right$' "$dir/out"
 bench pagein 1 --manager weir-paged --bytes 1MiB --access write --gpu-budget 25% --page-size 4KiB
 bench pagein 1 --manager weir-paged --bytes 256KiB --access both --elements --gpu-budget 50%
 bench pagein 1 --manager weir-paged --bytes 1MiB --access both --agents 3 --gpu-budget 128KiB
+bench pagein 6 --manager native,weir-paged --bytes 1MiB --gpu-budget 100%,50%,128KiB
+grep -o '"budget_bytes":[0-9]*' "$dir/json" | uniq -c | tr -s ' \n' ' ' |
+	grep -q '^ 2 "budget_bytes":1048576 2 "budget_bytes":524288 2 "budget_bytes":131072 $' ||
+	fail "the budgets" "$dir/json"
 bench gups 7 --manager $managers --bytes 1MiB --updates 20k --page-size 4KiB
 bench gups 1 --manager weir-paged --bytes 1MiB --updates 20k --gpu-budget 12.5%
 
@@ -124,6 +128,12 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	bench pagein 3 --manager native,zerocopy,weir-paged --bytes 1MiB --access both \
 		--gpu-budget 50% --epochs 3
 	bench gups 2 --manager zerocopy,weir-paged --bytes 1MiB --updates 1k --gpu-budget 50%
+	# More managed memory than may be had is a result.
+	"$weir" bench pagein --manager uvm,zerocopy --bytes 16MiB --json "$dir/json" >"$dir/out" ||
+		fail "managed memory" "$dir/out"
+	grep -q '"manager":"uvm",.*"status":"refused","error":".*1/8 of the card' "$dir/json" ||
+		fail "not refused" "$dir/json"
+	grep -q 'uvm *refused ' "$dir/out" || fail "not refused" "$dir/out"
 )
 
 # A page of all of them: a row a result with its rate, and a chart.
@@ -159,6 +169,7 @@ refused() {
 refused "addresses; leave it out" gcn --manager weir-paged
 refused "--page-size '5KiB': no page size" pagein --page-size 5KiB
 refused "listed twice" pagein --page-size 4KiB,4KiB
+refused "--gpu-budget '50%': listed twice" pagein --gpu-budget 25%,50%,50%
 refused "an item is missing" pagein --pattern stream,
 refused "no such pattern" pagein --pattern zigzag
 refused "no such access" pagein --access peek

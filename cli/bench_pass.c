@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running workloads that make passes over memory; see bench_pass.h. */
+#include "cli/bench_pass.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/bench.h"
+#include "cli/first_logged.h"
+#include "cli/interrupt.h"
+
+void bench_pass_complain(struct bench_pass *b, const char *text)
+{
+	progress_clear(&b->bar);
+	fprintf(stderr, "weir: %s\n", text);
+}
+
+int bench_pass_stop(struct bench_pass *b, int status)
+{
+	bench_pass_complain(b, b->err);
+	b->status = status;
+	return -1;
+}
+
+/* ------------------------------------------------------------------ one run */
+
+struct listener {
+	struct bench_pass *b;
+	struct bench_pass_run *run;
+};
+
+static int listen(void *arg, uint32_t done, uint32_t total)
+{
+	const struct listener *listener = arg;
+	struct bench_pass *b = listener->b;
+
+	if (interrupt_pending())
+		return 1;
+	progress_set(&b->bar, (b->done + done) / b->total, listener->run->manager);
+	if (done == total && b->params->base.real_gpu)
+		bench_host_look(&listener->run->host);
+	return 0;
+}
+
+/* What happened, and what weir logged of it if that says more; one line. */
+static void set_error(struct bench_pass_run *run, int err, const char *text, const char *logged)
+{
+	const int half = BENCH_PASS_ERROR_BYTES / 2 - 4;
+	const char *what = text[0] ? text : weir_strerror(err);
+
+	run->err = err;
+	if (logged[0] && !strstr(what, logged))
+		snprintf(run->error, sizeof(run->error), "%.*s (%.*s)", half, what, half, logged);
+	else
+		snprintf(run->error, sizeof(run->error), "%s", what);
+	for (char *c = run->error; *c; c++)
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+}
+
+static int open_machine(const struct bench_params *p, struct weir_machine **out)
+{
+	if (p->real_gpu)
+		return weir_machine_cuda(bench_measured(p), out);
+	return weir_machine_simulate(&p->machine, p->data, out);
+}
+
+/* Create the manager and work under it. logged: what weir logs meanwhile. */
+static void run_on(struct bench_pass *b, struct weir_machine *machine, struct bench_pass_run *run,
+		   const struct first_logged *logged)
+{
+	const struct bench_params *p = &b->params->base;
+	uint64_t host = p->machine.memory[bench_host_memory(p)].bytes;
+	struct listener listener = {b, run};
+	struct manager_config config = {
+		.machine = machine,
+		.device = p->device,
+		.host_budget_bytes = p->host_budget_bytes == host ? 0 : p->host_budget_bytes,
+		.page_bytes = run->page_bytes,
+		.paged_kernels = p->real_gpu ? run->kernels : NULL,
+		.options = "",
+	};
+	char text[BENCH_PASS_ERROR_BYTES / 2] = "";
+	struct manager *manager;
+	int err;
+
+	config.gpu_budget_bytes = bench_manager_find(run->manager)->paged_begin
+					  ? run->budget_bytes
+					  : bench_pass_room(p, run->budget_bytes);
+	err = manager_create(run->manager, &config, &manager);
+	if (err) {
+		set_error(run, err, "the manager cannot be created", logged->error);
+		return;
+	}
+	err = run->work(manager, run->arg, listen, &listener, text, sizeof(text));
+	if (err)
+		set_error(run, err, text, logged->error);
+	manager->ops->stats(manager, &run->stats);
+	manager->ops->destroy(manager);
+}
+
+void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
+{
+	struct first_logged logged = {0};
+	struct weir_machine *machine;
+	int err;
+
+	weir_log_set(first_logged_keep, &logged);
+	bench_host_start(&run->host);
+	err = open_machine(&b->params->base, &machine);
+	if (err) {
+		set_error(run, err == -ENOMEM ? -EAGAIN : err, "the machine cannot be opened",
+			  logged.error);
+	} else {
+		run_on(b, machine, run, &logged);
+		weir_machine_close(machine);
+	}
+	weir_log_set(NULL, NULL);
+	b->done += run->passes;
+}
+
+/* ------------------------------------------------------------------ one result */
+
+struct bench_pass_held bench_pass_held(const struct bench_pass *b, const struct bench_pass_run *run)
+{
+	const struct bench_params *p = &b->params->base;
+	const struct manager_ops *ops = bench_manager_find(run->manager);
+	const uint64_t *peak = run->stats.peak_bytes;
+	uint64_t most = run->budget_bytes;
+	bool driver = p->real_gpu && ops == &manager_uvm;
+
+	if (!peak[p->machine.device[p->device].memory])
+		return (struct bench_pass_held){0, 0};
+	if (!ops->paged_begin)
+		most = bench_pass_room(p, most);
+	if (!most || driver || (!ops->drain && !peak[bench_host_memory(p)]))
+		most = run->needs_bytes;
+	return (struct bench_pass_held){ops->drain && !b->params->warm ? 0 : most, most};
+}
+
+static void fill_pass(const struct bench_pass_run *run, const struct passes_result *r,
+		      double median_s, struct result_pass *out)
+{
+	double nr = r->nr_passes;
+
+	*out = (struct result_pass){
+		.in = NAN,
+		.out = NAN,
+		.in_place = NAN,
+		.waits = NAN,
+		.useful_bytes_per_s = NAN,
+	};
+	if (run->err)
+		return;
+	out->useful_bytes_per_s = (double)(r->read_bytes + r->write_bytes) / median_s;
+	out->wrong = r->wrong;
+	if (!bench_manager_find(run->manager)->paged_begin)
+		return;
+	out->in = (double)r->pages.nr_in / nr;
+	out->out = (double)r->pages.nr_out / nr;
+	out->in_place = (double)r->pages.nr_in_place / nr;
+	out->waits = (double)r->pages.nr_waits / nr;
+}
+
+void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *run,
+		     const struct passes_result *r, double bound_s, struct bench_pass_result *out)
+{
+	const struct bench_params *p = &b->params->base;
+	struct result *result = &out->result;
+
+	out->gpu = (struct result_real_gpu){
+		.epoch_cpu_s = run->err ? NULL : r->pass_cpu_s,
+		.peak_rss_bytes = run->host.peak_rss_bytes,
+		.bookkeeping_bytes = run->host.bookkeeping_bytes,
+	};
+	*result = (struct result){
+		.pass = &out->pass,
+		.parameters = {.host_budget_bytes = p->host_budget_bytes,
+			       .data = p->data == WEIR_DATA_REAL ? "real" : "phantom"},
+		.machine = &p->machine,
+		.device = p->device,
+		.manager = run->manager,
+		.policy = strncmp(run->manager, "weir", 4) == 0 ? "default" : NULL,
+		.stats = run->stats,
+		.real_gpu = p->real_gpu ? &out->gpu : NULL,
+		.gpu_budget_bytes = run->budget_bytes,
+		.epoch_median_s = NAN,
+		.test_accuracy = NAN,
+		.bound_s = NAN,
+		.needs_bytes = run->needs_bytes,
+		.in_memory_s = NAN,
+		.status = result_status_of(run->err),
+		.error = run->error,
+	};
+	if (!run->err) {
+		result->epoch_s = r->pass_s;
+		result->nr_epochs = r->nr_passes;
+		result->epoch_median_s = result_median(r->pass_s, r->nr_passes);
+		result->bound_s = bound_s;
+		if (r->checked)
+			result->check = r->passed ? RESULT_PASSED : RESULT_DIFFERS;
+	}
+	fill_pass(run, r, result->epoch_median_s, &out->pass);
+}
+
+/* Say at once what makes the exit status 1. */
+static void judge(struct bench_pass *b, const struct result *result)
+{
+	if (result->status == RESULT_FAILED)
+		snprintf(b->err, sizeof(b->err), "%s: %.*s", result->manager,
+			 BENCH_PASS_ERROR_BYTES - 64, result->error);
+	else if (result->check == RESULT_DIFFERS)
+		snprintf(b->err, sizeof(b->err), "%s: wrong: %s", result->manager,
+			 result->pass->wrong);
+	else
+		return;
+	bench_pass_complain(b, b->err);
+	b->status = BENCH_EXIT_FAILED;
+}
+
+int bench_pass_add(struct bench_pass *b, const struct result *result)
+{
+	judge(b, result);
+	if (!b->json.stream)
+		return 0;
+	result_write(b->json.stream, result);
+	if (output_file_flush(&b->json, b->err, sizeof(b->err)))
+		return bench_pass_stop(b, BENCH_EXIT_BAD);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static int begin(struct bench_pass *b)
+{
+	const char *json = b->params->base.json;
+	int rc = interrupt_init();
+
+	if (rc) {
+		snprintf(b->err, sizeof(b->err), "cannot handle signals: %s", strerror(-rc));
+		return bench_pass_stop(b, BENCH_EXIT_FAILED);
+	}
+	if (json && output_file_open(&b->json, "--json", json, b->err, sizeof(b->err)))
+		return bench_pass_stop(b, BENCH_EXIT_BAD);
+	interrupt_set_partial(0, b->json.partial);
+	progress_start(&b->bar, stderr);
+	return 0;
+}
+
+/* The table goes where JSON does not. */
+static void report(struct bench_pass *b, int (*print)(void *arg, FILE *out), void *arg)
+{
+	FILE *out = b->json.stream == stdout ? stderr : stdout;
+	int err;
+
+	interrupt_set_partial(0, NULL);
+	if (b->json.stream && output_file_commit(&b->json, b->err, sizeof(b->err)))
+		(void)bench_pass_stop(b, BENCH_EXIT_BAD);
+	errno = 0;
+	err = print(arg, out);
+	if (!err && (fflush(out) || ferror(out)))
+		err = -EIO;
+	if (err) {
+		snprintf(b->err, sizeof(b->err),
+			 "cannot write the table: %s; send the output elsewhere",
+			 strerror(errno ? errno : -err));
+		(void)bench_pass_stop(b, BENCH_EXIT_BAD);
+	}
+}
+
+int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(void *arg, FILE *out),
+		    void *arg)
+{
+	int rc;
+
+	if (b->params->base.note[0])
+		bench_pass_complain(b, b->params->base.note);
+	rc = begin(b);
+	if (!rc)
+		rc = run(arg);
+	progress_clear(&b->bar);
+	if (!rc)
+		report(b, print, arg);
+	interrupt_set_partial(0, NULL);
+	output_file_abandon(&b->json);
+	if (rc && interrupt_pending()) {
+		bench_pass_complain(b, "interrupted; no results were written");
+		b->status = 128 + interrupt_pending();
+	}
+	return b->status;
+}
