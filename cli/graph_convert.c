@@ -95,8 +95,8 @@ static int parse(int argc, char **argv, struct convert *c, char *err, size_t err
 	c->inputs = calloc((size_t)argc + 1, sizeof(*c->inputs));
 	if (!c->inputs)
 		return graph_fail(err, err_bytes, -ENOMEM, "no memory on the host");
-	rc = graph_arguments(convert_options, NR_OPTIONS, argc, argv, values, c->inputs,
-			     &c->nr_inputs, err, err_bytes);
+	rc = options_parse_operands(convert_options, NR_OPTIONS, argc, argv, values, c->inputs,
+				    &c->nr_inputs, err, err_bytes);
 	if (!rc)
 		rc = parse_values(values, c, err, err_bytes);
 	if (!rc && c->nr_inputs < 2)

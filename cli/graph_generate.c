@@ -72,8 +72,8 @@ static int parse(int argc, char **argv, struct generate *g, char *err, size_t er
 
 	if (!operands)
 		return graph_fail(err, err_bytes, -ENOMEM, "no memory on the host");
-	rc = graph_arguments(generate_options, NR_OPTIONS, argc, argv, values, operands,
-			     &nr_operands, err, err_bytes);
+	rc = options_parse_operands(generate_options, NR_OPTIONS, argc, argv, values, operands,
+				    &nr_operands, err, err_bytes);
 	if (!rc)
 		rc = parse_shape(values, g, err, err_bytes);
 	if (!rc)

@@ -42,8 +42,8 @@ static int parse(int argc, char **argv, struct info *info, char *err, size_t err
 
 	if (!operands)
 		return graph_fail(err, err_bytes, -ENOMEM, "no memory on the host");
-	rc = graph_arguments(info_options, NR_OPTIONS, argc, argv, values, operands, &nr_operands,
-			     err, err_bytes);
+	rc = options_parse_operands(info_options, NR_OPTIONS, argc, argv, values, operands,
+				    &nr_operands, err, err_bytes);
 	if (!rc && nr_operands != 1)
 		rc = graph_fail(err, err_bytes, -EINVAL,
 				"info shows one file, %d are named: write weir graph info "

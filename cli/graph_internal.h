@@ -22,14 +22,6 @@ __attribute__((format(printf, 1, 2))) int graph_complain(const char *format, ...
 /* Flush standard output: status, or GRAPH_EXIT_BAD after a line where it cannot be written. */
 int graph_flushed(int status);
 
-/*
- * Parse arguments of which some are no options: these go into operands, which the caller has made
- * for argc of them. Otherwise as options_parse(). "-" is an operand.
- */
-int graph_arguments(const struct option_def *defs, unsigned int nr, int argc, char **argv,
-		    struct option_value *values, const char **operands, int *nr_operands, char *err,
-		    size_t err_bytes);
-
 /* Values of options that several commands have. 0, or -EINVAL with one line. */
 int graph_parse_memory(const char *text, uint64_t *bytes, char *err, size_t err_bytes);
 int graph_parse_threads(const char *text, uint32_t *nr, char *err, size_t err_bytes);

@@ -35,36 +35,6 @@ int graph_flushed(int status)
 
 /* ------------------------------------------------------------------ arguments */
 
-static bool takes_value(const struct option_def *defs, unsigned int nr, const char *name)
-{
-	for (unsigned int i = 0; i < nr; i++)
-		if (strcmp(defs[i].name, name) == 0)
-			return defs[i].metavar != NULL;
-	return false;
-}
-
-int graph_arguments(const struct option_def *defs, unsigned int nr, int argc, char **argv,
-		    struct option_value *values, const char **operands, int *nr_operands, char *err,
-		    size_t err_bytes)
-{
-	int nr_options = 0;
-
-	/* Options move to the front, in order. */
-	*nr_operands = 0;
-	for (int i = 0; i < argc; i++) {
-		char *arg = argv[i];
-
-		if (arg[0] != '-' || !arg[1]) {
-			operands[(*nr_operands)++] = arg;
-			continue;
-		}
-		argv[nr_options++] = arg;
-		if (strncmp(arg, "--", 2) == 0 && takes_value(defs, nr, arg + 2) && i + 1 < argc)
-			argv[nr_options++] = argv[++i];
-	}
-	return options_parse(defs, nr, nr_options, argv, values, err, err_bytes);
-}
-
 int graph_parse_memory(const char *text, uint64_t *bytes, char *err, size_t err_bytes)
 {
 	if (!size_parse(text, bytes) && *bytes >= 65536)

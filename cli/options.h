@@ -39,6 +39,14 @@ struct option_value {
 int options_parse(const struct option_def *defs, unsigned int nr, int argc, char **argv,
 		  struct option_value *values, char *err, size_t err_bytes);
 
+/*
+ * The same for arguments of which some are no options: these go into operands, in order, which the
+ * caller has made for argc of them; argv is put into another order. "-" is an operand.
+ */
+int options_parse_operands(const struct option_def *defs, unsigned int nr, int argc, char **argv,
+			   struct option_value *values, const char **operands, int *nr_operands,
+			   char *err, size_t err_bytes);
+
 /* Whether --help or -h is among the arguments: then nothing else matters. */
 bool options_want_help(int argc, char **argv);
 

@@ -136,6 +136,27 @@ static void test_options_help_shows_the_table(void **state)
 	free(text);
 }
 
+/* What is no option is an operand, wherever it stands; values of options are none. */
+static void test_options_operands(void **state)
+{
+	char *argv[] = {"a", "--nodes", "5", "-", "--check", "b", "--machine=m", "c", NULL};
+	const char *operands[8];
+	int nr;
+
+	(void)state;
+	assert_int_equal(
+		options_parse_operands(defs, NR, 8, argv, values, operands, &nr, err, sizeof(err)),
+		0);
+	assert_int_equal(nr, 4);
+	assert_string_equal(operands[0], "a");
+	assert_string_equal(operands[1], "-");
+	assert_string_equal(operands[2], "b");
+	assert_string_equal(operands[3], "c");
+	assert_string_equal(values[NODES].text, "5");
+	assert_string_equal(values[MACHINE].text, "m");
+	assert_non_null(values[CHECK].text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +165,7 @@ int main(void)
 		cmocka_unit_test_setup(test_options_environment, unset),
 		cmocka_unit_test_setup(test_options_refuses, unset),
 		cmocka_unit_test_setup(test_options_given_twice, unset),
+		cmocka_unit_test(test_options_operands),
 		cmocka_unit_test(test_options_nearest),
 		cmocka_unit_test(test_options_help_shows_the_table),
 	};
