@@ -152,9 +152,14 @@ static uint64_t device_bytes(const struct bench_params *p)
 	return p->machine.memory[p->machine.device[p->device].memory].bytes;
 }
 
+static uint64_t whole_units(uint64_t bytes)
+{
+	return (bytes + ROOM_UNIT - 1) / ROOM_UNIT * ROOM_UNIT;
+}
+
 uint64_t bench_pass_room(const struct bench_params *p, uint64_t budget_bytes)
 {
-	uint64_t room = (budget_bytes + ROOM_UNIT - 1) / ROOM_UNIT * ROOM_UNIT + ROOM_BYTES;
+	uint64_t room = whole_units(budget_bytes) + ROOM_BYTES;
 
 	return room < device_bytes(p) ? room : 0;
 }
@@ -179,6 +184,24 @@ int bench_pass_check_budgets(const struct bench_pass_params *p, const char *what
 		return -EINVAL;
 	}
 	return 0;
+}
+
+int bench_pass_check_order(const struct bench_pass_params *p, const char *what, uint64_t bytes,
+			   uint64_t budget_bytes, char *err, size_t err_bytes)
+{
+	char managed[SIZE_TEXT_BYTES], room[SIZE_TEXT_BYTES];
+	bool uvm = false;
+
+	for (unsigned int i = 0; i < p->base.nr_managers; i++)
+		uvm |= bench_manager_find(p->base.manager[i]) == &manager_uvm;
+	if (!uvm || p->base.real_gpu || whole_units(budget_bytes) >= bytes)
+		return 0;
+	snprintf(err, err_bytes,
+		 "--manager: simulating uvm out of order with %s of %s in %s takes too long; leave "
+		 "it out, or choose a larger --gpu-budget",
+		 what, size_format(bytes, managed, sizeof(managed)),
+		 size_format(budget_bytes, room, sizeof(room)));
+	return -EINVAL;
 }
 
 int bench_pass_check_managers(const struct bench_pass_params *p, uint64_t least, char *err,

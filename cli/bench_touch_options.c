@@ -115,48 +115,27 @@ struct touch_params bench_touch_case(const struct bench_touch_params *p, uint64_
 	};
 }
 
-/* Whether a case would be simulated fault by fault, each evicting a block: for minutes and more. */
-static bool too_slow(const struct bench_touch_params *p, uint64_t bytes, uint64_t budget)
-{
-	const struct bench_params *base = &p->pass.base;
-	bool in_order = p->nr_patterns == 1 && p->pattern[0] == TOUCH_STREAM;
-
-	if (base->real_gpu || in_order || budget >= bytes)
-		return false;
-	for (unsigned int i = 0; i < base->nr_managers; i++)
-		if (strncmp(base->manager[i], "uvm", 3) == 0)
-			return true;
-	return false;
-}
-
 /* The table, its copy in frames, and what is read back. least: as bench_pass_check_budgets(). */
 static int check_case(const struct bench_touch_params *p, uint64_t bytes, uint64_t page_bytes,
 		      uint64_t *least, char *err, size_t err_bytes)
 {
 	struct touch_params one = bench_touch_case(p, bytes, page_bytes, p->pattern[0]);
-	char table[SIZE_TEXT_BYTES], frames[SIZE_TEXT_BYTES];
+	bool in_order = p->nr_patterns == 1 && p->pattern[0] == TOUCH_STREAM;
+	char table[SIZE_TEXT_BYTES];
 	int rc = touch_params_check(&one, err, err_bytes);
 
 	if (!rc)
 		rc = bench_pass_check_budgets(&p->pass, "a table", bytes, page_bytes, least, err,
 					      err_bytes);
+	if (!rc && !in_order)
+		rc = bench_pass_check_order(&p->pass, "a table", bytes, *least, err, err_bytes);
 	if (rc)
 		return rc;
-	size_format(bytes, table, sizeof(table));
-	size_format(*least, frames, sizeof(frames));
-	if (too_slow(p, bytes, *least)) {
-		snprintf(
-			err, err_bytes,
-			"--manager: simulating uvm out of order with a table of %s in %s takes too "
-			"long; leave it out, or choose a larger --gpu-budget",
-			table, frames);
-		return -EINVAL;
-	}
 	if (p->pass.base.data == WEIR_DATA_REAL && bytes > bench_ram_bytes() / 2) {
 		snprintf(err, err_bytes,
 			 "--bytes: a table of %s is more than half of this computer's memory; "
 			 "choose less",
-			 table);
+			 size_format(bytes, table, sizeof(table)));
 		return -EINVAL;
 	}
 	return 0;
