@@ -85,8 +85,10 @@ static void vertices_create(struct graph_job *j)
 	const struct csr *csr = j->p->graph;
 	const uint64_t n = csr->nr_vertices, nr_lines = csr->nr_edges / GRAPH_LINE_EDGES + 1;
 	const uint64_t nr_items = items_max(csr);
+	const uint64_t item_bytes = csr->nr_edges * sizeof(*csr->narrow) / nr_items;
 	struct graph_args *g = &j->args;
 
+	j->item_bytes = item_bytes ? (uint32_t)item_bytes : sizeof(*csr->narrow);
 	g->offset = device_copy(j, csr->offset, (n + 1) * sizeof(*g->offset), "offsets");
 	g->item = device_alloc(j, nr_items * sizeof(*g->item), "items");
 	g->control = device_alloc(j, sizeof(*g->control), "counts");

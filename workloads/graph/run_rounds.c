@@ -56,16 +56,18 @@ static void use_targets(const struct graph_job *j, struct uses *u)
 	}
 }
 
-/* Edges: in order where all lists are gone through, else line by line. */
+/* Edges: in order where all lists are gone through, else line by line, or, where they are paged,
+ * item by item: one is one access. */
 static struct uses expand_uses(const struct graph_job *j)
 {
 	const struct graph_args *g = &j->args;
 	const uint64_t bytes = g->nr_edges * sizeof(uint32_t);
 	const uint64_t used = j->control.nr_edges * sizeof(uint32_t);
+	const uint32_t granule = j->m->ops->paged_begin ? j->item_bytes : LINE_BYTES;
 	struct uses u = {.nr = 0};
 
-	use_add(&u, g->neighbour, bytes, WEIR_READ, LINE_BYTES, used);
-	use_add(&u, g->weight, bytes, WEIR_READ, LINE_BYTES, used);
+	use_add(&u, g->neighbour, bytes, WEIR_READ, granule, used);
+	use_add(&u, g->weight, bytes, WEIR_READ, granule, used);
 	for (uint32_t i = 0; i < u.nr && j->control.nr_edges == g->nr_edges; i++)
 		u.use[i].pattern = WEIR_STREAM;
 	use_targets(j, &u);
@@ -161,7 +163,7 @@ static void control_get(struct graph_job *j)
 /* Lines of the items made, which are expanded `times`. */
 static void count(struct graph_job *j, uint32_t times)
 {
-	const uint64_t line_bytes = LINE_BYTES * (j->args.weight ? 2 : 1);
+	const uint64_t line_bytes = (uint64_t)LINE_BYTES * (j->args.weight ? 2 : 1);
 
 	if (!j->counts || !j->control.nr_items)
 		return;
