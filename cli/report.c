@@ -19,6 +19,7 @@
 #include "cli/output_file.h"
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
+#include "cli/report_graph.h"
 #include "cli/report_page.h"
 #include "cli/report_plot.h"
 #include "cli/report_read.h"
@@ -163,7 +164,7 @@ static int read_file(struct report *r, const char *name, char **text, size_t *by
 static int read_results(struct report *r, const char *name)
 {
 	const char *called = strcmp(name, "-") == 0 ? "standard input" : name;
-	size_t bytes = 0, before = r->results.nr + r->results.nr_touch;
+	size_t bytes = 0, before = report_results_nr(&r->results);
 	char *text = NULL;
 	int rc = read_file(r, name, &text, &bytes);
 
@@ -171,7 +172,7 @@ static int read_results(struct report *r, const char *name)
 		return rc;
 	rc = report_read(text, bytes, called, &r->results, r->err, sizeof(r->err));
 	free(text);
-	if (!rc && r->results.nr + r->results.nr_touch == before) {
+	if (!rc && report_results_nr(&r->results) == before) {
 		snprintf(r->err, sizeof(r->err),
 			 "%.200s: no results in it: give a file of `weir bench --json`", called);
 		report_printable(r->err);
@@ -220,6 +221,9 @@ static void draw(struct canvas *canvas, const struct page *page, const struct pa
 		break;
 	case CHART_TOUCH:
 		touch_chart(canvas, sets->results);
+		break;
+	case CHART_GRAPH:
+		graph_chart(canvas, sets->results);
 		break;
 	case CHART_RESIDENCY:
 		chart_residency(canvas, page->timeline);

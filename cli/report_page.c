@@ -8,6 +8,7 @@
 
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
+#include "cli/report_graph.h"
 #include "cli/report_style.h"
 #include "cli/report_tables.h"
 #include "cli/report_text.h"
@@ -15,13 +16,20 @@
 
 /* ------------------------------------------------------------------ what is on it */
 
+/* Others are of what no set has. */
+static bool of_a_set(enum chart_kind kind)
+{
+	return kind == CHART_EPOCHS || kind == CHART_PARTS || kind == CHART_TRAFFIC;
+}
+
 static void add_chart(struct page *page, enum chart_kind kind, size_t set)
 {
-	static const char *const names[] = {"epochs", "time", "traffic", "table", "residency"};
+	static const char *const names[] = {"epochs", "time",	"traffic",
+					    "table",  "graphs", "residency"};
 	struct page_chart *chart = &page->chart[page->nr_charts++];
 
 	*chart = (struct page_chart){.kind = kind, .set = set};
-	if (kind == CHART_RESIDENCY || kind == CHART_TOUCH)
+	if (!of_a_set(kind))
 		snprintf(chart->name, sizeof(chart->name), "%s", names[kind]);
 	else
 		snprintf(chart->name, sizeof(chart->name), "%zu-%s", set + 1, names[kind]);
@@ -43,9 +51,11 @@ void page_plan(struct page *page, const struct report_sets *sets,
 			add_chart(page, CHART_TRAFFIC, i);
 	}
 	if (sets->results)
-		page->nr_results += sets->results->nr_touch;
+		page->nr_results += sets->results->touch.nr + sets->results->graph.nr;
 	if (sets->results && touch_has_chart(sets->results))
 		add_chart(page, CHART_TOUCH, 0);
+	if (sets->results && graph_has_chart(sets->results))
+		add_chart(page, CHART_GRAPH, 0);
 	if (timeline)
 		add_chart(page, CHART_RESIDENCY, 0);
 }
@@ -195,6 +205,10 @@ static const struct chart_words chart_words[] = {
 	[CHART_TOUCH] = {"A table that is touched", "Bytes a second by manager",
 			 "For each case a row for each manager: what its kernel read and wrote a "
 			 "second, on a logarithmic scale. The table has the figures."},
+	[CHART_GRAPH] = {"Graphs", "Time over the lower bound by manager",
+			 "For each graph, algorithm and budget a row for each manager: the time of "
+			 "a pass over the lower bound, on a logarithmic scale. The table has the "
+			 "figures."},
 	[CHART_RESIDENCY] = {"What is resident when", "Resident bytes over time",
 			     "For each run a curve for each memory: bytes resident in it over the "
 			     "time of the run."},
@@ -217,15 +231,13 @@ static void put_sentences_of(FILE *out, const struct page *page, const struct pa
 	case CHART_TOUCH:
 		touch_text(out, page->sets->results);
 		break;
+	case CHART_GRAPH:
+		graph_text(out, page->sets->results);
+		break;
 	case CHART_RESIDENCY:
 		text_residency(out, page->timeline);
 		break;
 	}
-}
-
-static bool of_a_set(const struct page_chart *chart)
-{
-	return chart->kind != CHART_RESIDENCY && chart->kind != CHART_TOUCH;
 }
 
 static int put_chart(FILE *out, const struct page *page, const struct page_chart *chart)
@@ -235,8 +247,8 @@ static int put_chart(FILE *out, const struct page *page, const struct page_chart
 	char id[40];
 	int rc;
 
-	fprintf(out, "<%s id=\"%s\">%s</%s>\n", of_a_set(chart) ? "h3" : "h2", chart->name,
-		words->heading, of_a_set(chart) ? "h3" : "h2");
+	fprintf(out, "<%s id=\"%s\">%s</%s>\n", of_a_set(chart->kind) ? "h3" : "h2", chart->name,
+		words->heading, of_a_set(chart->kind) ? "h3" : "h2");
 	if (!sentences_open(&sentences))
 		return -ENOMEM;
 	put_sentences_of(sentences.stream, page, chart);
@@ -365,7 +377,7 @@ static int put_set(FILE *out, const struct page *page, size_t i)
 	if (!chart_has_parts(page->sets, set))
 		fputs("<p>No run got through, so there is nothing to draw.</p>\n", out);
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)
-		if (of_a_set(&page->chart[k]) && page->chart[k].set == i)
+		if (of_a_set(page->chart[k].kind) && page->chart[k].set == i)
 			rc = put_chart(out, page, &page->chart[k]);
 	table_results(out, page->sets, set);
 	fputs("</section>\n", out);
@@ -385,10 +397,12 @@ int page_write(FILE *out, const struct page *page)
 	for (size_t i = 0; i < page->sets->nr && !rc; i++)
 		rc = put_set(out, page, i);
 	for (size_t k = 0; k < page->nr_charts && !rc; k++)
-		if (!of_a_set(&page->chart[k]))
+		if (!of_a_set(page->chart[k].kind))
 			rc = put_chart(out, page, &page->chart[k]);
-	if (page->sets->results && page->sets->results->nr_touch)
+	if (page->sets->results && page->sets->results->touch.nr)
 		touch_table(out, page->sets->results);
+	if (page->sets->results && page->sets->results->graph.nr)
+		graph_table(out, page->sets->results);
 	if (!rc)
 		rc = put_comparisons(out, page->sets);
 	put_words(out, page->sets);

@@ -11,7 +11,14 @@
 
 #define REPORT_PAGE_BYTES_MAX 1000000
 
-enum chart_kind { CHART_EPOCHS, CHART_PARTS, CHART_TRAFFIC, CHART_TOUCH, CHART_RESIDENCY };
+enum chart_kind {
+	CHART_EPOCHS,
+	CHART_PARTS,
+	CHART_TRAFFIC,
+	CHART_TOUCH,
+	CHART_GRAPH,
+	CHART_RESIDENCY
+};
 
 /* A chart that the page shows. gnuplot's files of it are named after it. */
 struct page_chart {
@@ -21,7 +28,7 @@ struct page_chart {
 	char *wide, *narrow; /* gnuplot's SVG; owned */
 };
 
-#define PAGE_CHARTS_MAX (3 * REPORT_SETS_MAX + 2)
+#define PAGE_CHARTS_MAX (3 * REPORT_SETS_MAX + 3)
 
 struct page {
 	const struct report_sets *sets;

@@ -130,9 +130,25 @@ static int get_numbers(struct report_source *source, const json_t *object,
 
 #define NR_OF(array) (sizeof(array) / sizeof(*(array)))
 
+static bool is_one_of(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names != NULL;
+}
+
 static bool is_touch(const struct report_result *result)
 {
-	return strcmp(result->workload, "pagein") == 0 || strcmp(result->workload, "gups") == 0;
+	static const char *const names[] = {"pagein", "gups", NULL};
+
+	return is_one_of(result->workload, names);
+}
+
+static bool is_graph(const struct report_result *result)
+{
+	static const char *const names[] = {"bfs", "sssp", "cc", "pagerank", NULL};
+
+	return is_one_of(result->workload, names);
 }
 
 static int read_parameters(struct report_source *source, struct report_result *result)
@@ -159,53 +175,80 @@ static int read_parameters(struct report_source *source, struct report_result *r
 		err = get_text(source, parameters, "graph", &result->graph);
 	if (!err)
 		err = get_text(source, parameters, "device", &result->device);
-	if (!err && !is_touch(result) && !(result->nodes > 0))
+	result->parameters = parameters;
+	if (!err && !is_touch(result) && !is_graph(result) && !(result->nodes > 0))
 		err = report_refuse(
 			source,
 			"\"parameters\" lacks \"nodes\": give a file of `weir bench --json`");
 	return err;
 }
 
-/* What only pagein and gups have. */
+/* What all workloads have that make passes. */
+static int read_pass(struct report_source *source, struct report_result *result)
+{
+	json_t *pages;
+	int err = get_object(source, result->json, "pages", &pages);
+	const struct number_member moved[] = {{"in", &result->pages_in},
+					      {"out", &result->pages_out},
+					      {"in_place", &result->pages_in_place}};
+
+	if (!err)
+		err = get_numbers(source, pages, moved, NR_OF(moved));
+	if (!err)
+		err = get_number(source, result->parameters, "page_bytes", &result->page_bytes);
+	if (!err)
+		err = get_number(source, result->json, "useful_bytes_per_s",
+				 &result->useful_bytes_per_s);
+	result->warm = json_is_true(json_object_get(result->parameters, "warm"));
+	return err;
+}
+
+/* What can be told in bytes. */
+static bool is_size(double bytes)
+{
+	return bytes >= 1 && bytes < 1e18;
+}
+
 static int read_touch(struct report_source *source, struct report_result *result)
 {
-	json_t *parameters, *pages;
-	int err = get_object(source, result->json, "parameters", &parameters);
+	const struct number_member of[] = {{"bytes", &result->bytes},
+					   {"touched_pages", &result->touched_pages}};
+	int err = read_pass(source, result);
 
 	if (!err)
-		err = get_object(source, result->json, "pages", &pages);
-	if (!err) {
-		const struct number_member of[] = {{"bytes", &result->bytes},
-						   {"page_bytes", &result->page_bytes},
-						   {"touched_pages", &result->touched_pages}};
-		const struct number_member moved[] = {{"in", &result->pages_in},
-						      {"out", &result->pages_out},
-						      {"in_place", &result->pages_in_place}};
-		const struct number_member rates[] = {
-			{"useful_bytes_per_s", &result->useful_bytes_per_s},
-			{"updates_per_s", &result->updates_per_s}};
-
-		err = get_numbers(source, parameters, of, NR_OF(of));
-		if (!err)
-			err = get_numbers(source, pages, moved, NR_OF(moved));
-		if (!err)
-			err = get_numbers(source, result->json, rates, NR_OF(rates));
-	}
+		err = get_numbers(source, result->parameters, of, NR_OF(of));
 	if (!err)
-		err = get_text(source, parameters, "pattern", &result->pattern);
+		err = get_number(source, result->json, "updates_per_s", &result->updates_per_s);
 	if (!err)
-		err = get_text(source, parameters, "access", &result->access);
+		err = get_text(source, result->parameters, "pattern", &result->pattern);
+	if (!err)
+		err = get_text(source, result->parameters, "access", &result->access);
 	if (err)
 		return err;
-	result->elements = json_is_true(json_object_get(parameters, "elements"));
-	result->warm = json_is_true(json_object_get(parameters, "warm"));
-	/* Sizes that can be told in bytes. */
-	if (result->bytes >= 1 && result->page_bytes >= 1 && result->bytes < 1e18 &&
-	    result->page_bytes < 1e18 && !(result->budget_bytes >= 1e18))
+	result->elements = json_is_true(json_object_get(result->parameters, "elements"));
+	if (is_size(result->bytes) && is_size(result->page_bytes) &&
+	    !(result->budget_bytes >= 1e18))
 		return 0;
 	return report_refuse(source,
 			     "\"parameters\" lacks \"bytes\" or \"page_bytes\", or they are "
 			     "no sizes: give a file of `weir bench --json`");
+}
+
+static int read_graph(struct report_source *source, struct report_result *result)
+{
+	int err = read_pass(source, result);
+
+	if (!err)
+		err = get_number(source, result->json, "teps_per_s", &result->teps_per_s);
+	if (!err)
+		err = get_number(source, result->json, "edge_bytes", &result->edge_bytes);
+	if (err)
+		return err;
+	if (result->graph && is_size(result->page_bytes) && result->edge_bytes < 1e18 &&
+	    !(result->budget_bytes >= 1e18))
+		return 0;
+	return report_refuse(source, "\"graph\", \"page_bytes\" or \"edge_bytes\" is missing, or "
+				     "they are no sizes: give a file of `weir bench --json`");
 }
 
 static int read_status(struct report_source *source, struct report_result *result)
@@ -435,21 +478,28 @@ static int read_result(struct report_source *source, struct report_result *resul
 		err = read_status(source, result);
 	if (!err)
 		err = read_measures(source, result);
-	return !err && is_touch(result) ? read_touch(source, result) : err;
+	if (!err && is_touch(result))
+		err = read_touch(source, result);
+	else if (!err && is_graph(result))
+		err = read_graph(source, result);
+	return err;
 }
 
-/* The last result was read whole: one of pagein or gups goes to its own. */
+/* The last result was read whole: one of a workload that makes passes goes to its own. */
 static int set_apart(struct report_results *results)
 {
 	struct report_result *last = &results->result[results->nr - 1], *moved;
+	struct report_list *list = is_touch(last)   ? &results->touch
+				   : is_graph(last) ? &results->graph
+						    : NULL;
 
-	if (!is_touch(last))
+	if (!list)
 		return 0;
-	moved = reallocarray(results->touch, results->nr_touch + 1, sizeof(*moved));
+	moved = reallocarray(list->result, list->nr + 1, sizeof(*moved));
 	if (!moved)
 		return -ENOMEM;
-	results->touch = moved;
-	moved[results->nr_touch++] = *last;
+	list->result = moved;
+	moved[list->nr++] = *last;
 	results->nr--;
 	return 0;
 }
@@ -459,7 +509,7 @@ static int append(struct report_source *source, struct report_results *results, 
 {
 	struct report_result *moved;
 
-	if (results->nr + results->nr_touch == REPORT_RESULTS_MAX)
+	if (report_results_nr(results) == REPORT_RESULTS_MAX)
 		return report_refuse(source, "more than %d results: give fewer files",
 				     REPORT_RESULTS_MAX);
 	moved = reallocarray(results->result, results->nr + 1, sizeof(*moved));
@@ -525,13 +575,17 @@ int report_read(const char *text, size_t bytes, const char *file, struct report_
 	return error;
 }
 
+static void list_free(struct report_result *result, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		json_decref(result[i].json);
+	free(result);
+}
+
 void report_results_fini(struct report_results *results)
 {
-	for (size_t i = 0; i < results->nr; i++)
-		json_decref(results->result[i].json);
-	for (size_t i = 0; i < results->nr_touch; i++)
-		json_decref(results->touch[i].json);
-	free(results->result);
-	free(results->touch);
+	list_free(results->result, results->nr);
+	list_free(results->touch.result, results->touch.nr);
+	list_free(results->graph.result, results->graph.nr);
 	*results = (struct report_results){0};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
- * workload, parameters.nodes (of pagein and gups bytes and page_bytes), machine, manager, status.
+ * workload, parameters.nodes (of pagein and gups bytes and page_bytes, of graphs graph), machine,
+ * manager, status.
  * Everything else may be missing or null, which is "not known" (NaN, NULL), but not of the wrong
  * kind. Members that are not known here are passed over, so that later versions can say more.
  */
@@ -54,18 +55,36 @@ struct report_result {
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
 	int passed;		       /* 1, 0; -1: not compared */
 	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
+	/* Of workloads that make passes: */
+	const json_t *parameters;
+	bool warm;
+	double page_bytes, useful_bytes_per_s, pages_in, pages_out, pages_in_place;
 	/* Of pagein and gups alone: */
-	bool elements, warm;
+	bool elements;
 	const char *pattern, *access; /* or NULL */
-	double bytes, page_bytes, touched_pages, useful_bytes_per_s, updates_per_s;
-	double pages_in, pages_out, pages_in_place;
+	double bytes, touched_pages, updates_per_s;
+	/* Of graphs alone: */
+	double teps_per_s, edge_bytes;
 };
 
-/* Those of pagein and gups, which have no nodes, are kept apart. */
-struct report_results {
-	struct report_result *result, *touch;
-	size_t nr, nr_touch;
+struct report_list {
+	struct report_result *result;
+	size_t nr;
 };
+
+/* Workloads that make passes, which have no nodes, are kept apart: touch: pagein and gups; graph:
+ * bfs, sssp, cc and pagerank. */
+struct report_results {
+	struct report_result *result;
+	size_t nr;
+	struct report_list touch, graph;
+};
+
+/* All of them. */
+static inline size_t report_results_nr(const struct report_results *results)
+{
+	return results->nr + results->touch.nr + results->graph.nr;
+}
 
 /**
  * Read JSON lines and append what they say. Blank lines are passed over.

@@ -5,17 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/report_axes.h"
-#include "cli/report_format.h"
-#include "cli/report_plot.h"
+#include "cli/report_rows.h"
 #include "cli/report_sets.h"
 #include "cli/size.h"
-
-#define CASE_BYTES 192
-#define ROW_HEIGHT 17.0
-#define LABEL_WIDTH 112.0
-#define FIGURE_WIDTH 76.0
-#define CHART_ROWS 120u /* more are left to the table */
 
 static bool same_text(const char *a, const char *b)
 {
@@ -58,75 +50,41 @@ static const char *case_text(const struct report_result *r, char *text, size_t b
 	return text;
 }
 
+static double value(const struct report_result *r)
+{
+	return r->useful_bytes_per_s / 1e9;
+}
+
+static struct report_rows rows_of(const struct report_results *results)
+{
+	return (struct report_rows){
+		.list = &results->touch,
+		.value = value,
+		.format = "%.3g GB/s",
+		.same_case = same_case,
+		.case_text = case_text,
+	};
+}
+
 bool touch_has_chart(const struct report_results *results)
 {
-	for (size_t i = 0; i < results->nr_touch; i++)
-		if (results->touch[i].useful_bytes_per_s > 0)
-			return true;
-	return false;
-}
+	struct report_rows rows = rows_of(results);
 
-/* ------------------------------------------------------------------ chart */
-
-static double chart_x(const struct report_results *results, double left, double width, double rate)
-{
-	double least = INFINITY, most = 0;
-
-	for (size_t i = 0; i < results->nr_touch; i++) {
-		least = fmin(least, results->touch[i].useful_bytes_per_s);
-		most = fmax(most, results->touch[i].useful_bytes_per_s);
-	}
-	least /= 2;
-	return left + width * log(rate / least) / log(most / least);
-}
-
-static void draw_row(struct canvas *canvas, const struct report_results *results,
-		     const struct report_result *r, double y)
-{
-	enum colour colour = (enum colour)(COLOUR_MANAGER + report_manager_slot(r->manager));
-	double width = canvas->width - LABEL_WIDTH - FIGURE_WIDTH, x = LABEL_WIDTH;
-	char text[48];
-
-	canvas_text(canvas, LABEL_WIDTH - 6, y, TEXT_RIGHT, SMALL_FONT, COLOUR_INK, r->manager);
-	if (!(r->useful_bytes_per_s > 0)) {
-		canvas_text(canvas, x, y, TEXT_LEFT, SMALL_FONT, COLOUR_MUTED,
-			    report_status_word(r->status));
-		return;
-	}
-	x = chart_x(results, LABEL_WIDTH, width, r->useful_bytes_per_s);
-	canvas_line(canvas, LABEL_WIDTH, y, x, y, COLOUR_GRID, 1);
-	canvas_mark(canvas, x, y, MARK_DISC, colour);
-	snprintf(text, sizeof(text), "%.3g GB/s", r->useful_bytes_per_s / 1e9);
-	canvas_text(canvas, x + 8, y, TEXT_LEFT, SMALL_FONT, COLOUR_INK, text);
+	return rows_have_chart(&rows);
 }
 
 void touch_chart(struct canvas *canvas, const struct report_results *results)
 {
-	double y = ROW_HEIGHT / 2;
+	struct report_rows rows = rows_of(results);
 
-	for (size_t i = 0; i < results->nr_touch && i < CHART_ROWS; i++) {
-		const struct report_result *r = &results->touch[i];
-		char text[CASE_BYTES];
-
-		if (!i || !same_case(r, r - 1)) {
-			y += i ? ROW_HEIGHT / 2 : 0;
-			canvas_text(canvas, 0, y, TEXT_LEFT, SMALL_FONT, COLOUR_MUTED,
-				    case_text(r, text, sizeof(text)));
-			y += ROW_HEIGHT;
-		}
-		draw_row(canvas, results, r, y);
-		y += ROW_HEIGHT;
-	}
-	canvas->height = y;
+	rows_chart(canvas, &rows);
 }
-
-/* ------------------------------------------------------------------ text, table */
 
 void touch_text(FILE *out, const struct report_results *results)
 {
-	for (size_t i = 0; i < results->nr_touch; i++) {
-		const struct report_result *r = &results->touch[i];
-		char text[CASE_BYTES];
+	for (size_t i = 0; i < results->touch.nr; i++) {
+		const struct report_result *r = &results->touch.result[i];
+		char text[ROWS_CASE_BYTES];
 
 		if (strncmp(r->manager, "weir-paged", strlen("weir-paged")) != 0 ||
 		    !(r->useful_bytes_per_s > 0))
@@ -139,56 +97,21 @@ void touch_text(FILE *out, const struct report_results *results)
 	}
 }
 
-static void put_number(FILE *out, const char *format, double value)
-{
-	fputs("<td>", out);
-	if (isnan(value))
-		fputs("-", out);
-	else
-		fprintf(out, format, value);
-	fputs("</td>", out);
-}
-
-static void put_row(FILE *out, const struct report_result *r)
-{
-	static const char *const checks[] = {"not compared", "wrong", "right"};
-	char text[CASE_BYTES];
-
-	fputs("<tr><td class=\"l\">", out);
-	html_text(out, case_text(r, text, sizeof(text)));
-	fprintf(out,
-		"</td><th scope=\"row\" class=\"l\"><span class=\"swatch\" style=\"background:"
-		"var(--%s)\"></span>",
-		report_palette[COLOUR_MANAGER + report_manager_slot(r->manager)].name);
-	html_text(out, r->manager);
-	fputs("</th>", out);
-	if (r->status == RESULT_OK)
-		put_number(out, "%.4g", r->epoch_s);
-	else
-		fprintf(out, "<td>%s</td>", report_status_word(r->status));
-	put_number(out, "%.4g", r->useful_bytes_per_s / 1e9);
-	put_number(out, "%.4g", r->updates_per_s / 1e6);
-	put_number(out, "%.0f", r->pages_in);
-	put_number(out, "%.0f", r->pages_out);
-	put_number(out, "%.0f", r->pages_in_place);
-	put_number(out, "%.2f", r->epoch_s / r->bound_s);
-	fprintf(out, "<td>%s</td></tr>\n", checks[r->passed + 1]);
-}
-
 void touch_table(FILE *out, const struct report_results *results)
 {
-	static const char *const titles[] = {"seconds a pass",	"GB/s",	   "M updates/s",
-					     "pages in",	"out",	   "in place",
-					     "times the bound", "contents"};
+	static const char *const titles[] = {"GB/s",	 "M updates/s",	    "pages in", "out",
+					     "in place", "times the bound", "contents"};
+	struct report_rows rows = rows_of(results);
 
-	fputs("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"Results of pagein "
-	      "and gups\">\n<table>\n<caption>Results of pagein and gups</caption>\n<thead><tr>"
-	      "<th scope=\"col\" class=\"l\">case</th><th scope=\"col\" class=\"l\">manager</th>",
-	      out);
-	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++)
-		fprintf(out, "<th scope=\"col\">%s</th>", titles[i]);
-	fputs("</tr></thead>\n<tbody>\n", out);
-	for (size_t i = 0; i < results->nr_touch; i++)
-		put_row(out, &results->touch[i]);
-	fputs("</tbody>\n</table>\n</div>\n", out);
+	rows_table_begin(out, "Results of pagein and gups", titles,
+			 sizeof(titles) / sizeof(*titles));
+	for (size_t i = 0; i < results->touch.nr; i++) {
+		const struct report_result *r = &results->touch.result[i];
+
+		rows_row_begin(out, &rows, r);
+		rows_number(out, "%.4g", r->useful_bytes_per_s / 1e9);
+		rows_number(out, "%.4g", r->updates_per_s / 1e6);
+		rows_row_end(out, r);
+	}
+	rows_table_end(out);
 }
