@@ -2,8 +2,8 @@
 /*
  * `weir bench`: run a workload under several managers, each on a fresh machine, and report. The
  * output is the same byte for byte whenever the same thing is simulated: it holds no time but
- * virtual time. Here is the GCN, others are in bench_touch.c. What is run is in bench_options.c,
- * how in bench_run.c, what is written in bench_write.c.
+ * virtual time. Here is the GCN; others are in bench_touch.c and bench_graph.c. What is run is in
+ * bench_options.c, how in bench_run.c, what is written in bench_write.c.
  *
  * Exit status: 0; 1 when a run failed or its losses differ; 2 for bad input and for output that
  * cannot be written; 128 + n when stopped by signal n. Out of memory is a result.
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bench_graph.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
 #include "cli/bench_run.h"
@@ -400,6 +401,10 @@ static const struct workload_command {
 	{"gcn", "train a graph convolutional network", bench_gcn},
 	{"pagein", "touch every page of a table", bench_pagein},
 	{"gups", "add to random words of a table", bench_gups},
+	{"bfs", "search a graph, breadth first", bench_bfs},
+	{"sssp", "find shortest paths in a graph", bench_sssp},
+	{"cc", "find the components of a graph", bench_cc},
+	{"pagerank", "rank the vertices of a graph", bench_pagerank},
 };
 
 #define NR_WORKLOADS (sizeof(workloads) / sizeof(*workloads))

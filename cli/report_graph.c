@@ -79,10 +79,10 @@ void graph_text(FILE *out, const struct report_results *results)
 		const struct report_result *r = &results->graph.result[i], *other;
 		char text[ROWS_CASE_BYTES];
 
-		if (strcmp(r->manager, "weir-paged") != 0 || !(value(r) > 0))
+		if (strncmp(r->manager, "weir-paged", strlen("weir-paged")) != 0 || !(value(r) > 0))
 			continue;
-		fprintf(out, "- %s: weir-paged takes %.2f times the lower bound",
-			case_text(r, text, sizeof(text)), value(r));
+		fprintf(out, "- %s: %s takes %.2f times the lower bound",
+			case_text(r, text, sizeof(text)), r->manager, value(r));
 		other = in_place(&results->graph, r);
 		if (other)
 			fprintf(out, ", and %.2f times as long as edges used in place",

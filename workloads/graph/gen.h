@@ -59,7 +59,7 @@ GEN_FN uint64_t gen_bits(uint64_t key, uint64_t i)
 }
 
 /* Keys of one seed. Values are part of what makes graphs repeatable: append only. */
-enum gen_purpose { GEN_EDGES, GEN_RENAME, GEN_WEIGHTS };
+enum gen_purpose { GEN_EDGES, GEN_RENAME, GEN_WEIGHTS, GEN_SOURCES };
 
 GEN_FN uint64_t gen_key(uint64_t seed, enum gen_purpose purpose)
 {
