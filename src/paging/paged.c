@@ -405,7 +405,8 @@ static int hands_reset(struct weir_paged *pool)
 			       offsetof(struct pt_shared, fill) ==
 				       offsetof(struct pt_shared, take) + PT_LINE,
 		       "they are neighbours");
-	return paged_zero(pool, &pool->words->shared.prepare, 2 * PT_LINE + sizeof(uint64_t));
+	return paged_zero(pool, &pool->words->shared.prepare,
+			  (size_t)2 * PT_LINE + sizeof(uint64_t));
 }
 
 static int set_frames(struct weir_paged *pool, uint64_t nr_frames)
