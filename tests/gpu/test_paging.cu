@@ -3,7 +3,7 @@
  * Paged memory on a real GPU: warps that read, write and add through pools of 1 to 4,096 frames
  * with many more pages, spans, pins, divergent lanes, offsets and element numbers beyond 32 bits,
  * more warps than fit. Words say which one they are and how often they were written, so that a
- * wrong one names its page. After each case the bytes on the host and the whole table must be right.
+ * wrong one names its page. After each case the bytes on the host and the whole table are right.
  *
  *   test_paging [--small]     small: a few hundred kilobytes, for tools under which all is slow
  *
