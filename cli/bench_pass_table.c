@@ -4,9 +4,24 @@
 
 #include <errno.h>
 
+/* "edges paged, weights in place", or only "paged". */
+static void put_picked(char *text, size_t text_bytes, const struct manager_stats *stats)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < stats->nr_picks && used < text_bytes; i++) {
+		const struct manager_pick *pick = &stats->pick[i];
+
+		used += (size_t)snprintf(text + used, text_bytes - used, "%s%s%s%s", i ? ", " : "",
+					 stats->nr_picks > 1 ? pick->name : "",
+					 stats->nr_picks > 1 ? " " : "", result_pick_name(pick));
+	}
+}
+
 struct bench_pass_row bench_pass_row(const struct result *result, double rate)
 {
-	return (struct bench_pass_row){
+	struct bench_pass_row row = {
 		.budget_bytes = result->gpu_budget_bytes,
 		.manager = result->manager,
 		.status = result->status,
@@ -18,6 +33,9 @@ struct bench_pass_row bench_pass_row(const struct result *result, double rate)
 		.out = result->pass->out,
 		.in_place = result->pass->in_place,
 	};
+
+	put_picked(row.picked, sizeof(row.picked), &result->stats);
+	return row;
 }
 
 void bench_pass_row_add(struct table *table, const struct bench_pass_row *row)
@@ -36,6 +54,7 @@ void bench_pass_row_add(struct table *table, const struct bench_pass_row *row)
 	(void)table_add_double(table, "%.4g", row->bound_s);
 	(void)table_add_double(table, "%.3f", row->median_s / row->bound_s);
 	(void)table_add(table, "%s", row->status == RESULT_OK ? checks[row->check] : "-");
+	(void)table_add(table, "%s", row->picked[0] ? row->picked : "-");
 }
 
 int bench_pass_table_end(struct table *table, FILE *out)
@@ -47,7 +66,8 @@ int bench_pass_table_end(struct table *table, FILE *out)
 		return err;
 	fputs("\npass s: median of the measured passes. in, out: pages that the kernels moved in "
 	      "one, in place: their\naccesses to the host's memory. distance: that time over the "
-	      "lower bound for this budget.\n",
+	      "lower bound for this budget. picked: what\nweir-paged+auto did with an "
+	      "allocation.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }

@@ -10,8 +10,9 @@
 	{"manager", TABLE_LEFT}, {"pass s", TABLE_RIGHT}, {rate, TABLE_RIGHT},        \
 		{"in", TABLE_RIGHT}, {"out", TABLE_RIGHT}, {"in place", TABLE_RIGHT}, \
 		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT},                  \
+		{"check", TABLE_LEFT},                                                \
 	{                                                                             \
-		"check", TABLE_LEFT                                                   \
+		"picked", TABLE_LEFT                                                  \
 	}
 
 /* One result. manager is borrowed. */
@@ -23,6 +24,7 @@ struct bench_pass_row {
 	double median_s, bound_s;
 	double rate;		  /* in the unit of its column */
 	double in, out, in_place; /* pages, accesses: NaN: not of this manager */
+	char picked[64];	  /* by allocation; empty: the manager does not pick */
 };
 
 struct bench_pass_row bench_pass_row(const struct result *result, double rate);

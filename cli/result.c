@@ -296,6 +296,28 @@ static void write_oracle(FILE *out, const struct result_oracle *oracle)
 		oracle->exact ? "true" : "false");
 }
 
+const char *result_pick_name(const struct manager_pick *pick)
+{
+	return pick->paged ? "paged" : "in place";
+}
+
+/* What a manager that picks has picked, by allocation. */
+static void write_picks(FILE *out, const struct manager_stats *stats)
+{
+	fputs(",\"picked\":[", out);
+	for (uint32_t i = 0; i < stats->nr_picks; i++) {
+		const struct manager_pick *pick = &stats->pick[i];
+
+		fprintf(out, "%s{\"name\":", i ? "," : "");
+		result_write_text(out, pick->name);
+		fprintf(out,
+			",\"as\":\"%s\",\"pages\":%" PRIu64 ",\"in\":%" PRIu64
+			",\"in_place\":%" PRIu64 "}",
+			result_pick_name(pick), pick->nr_pages, pick->nr_in, pick->nr_in_place);
+	}
+	fputc(']', out);
+}
+
 static void write_pass(FILE *out, const struct result_pass *pass)
 {
 	const struct {
@@ -374,8 +396,10 @@ void result_write(FILE *out, const struct result *result)
 		fputs("null", out);
 	fprintf(out, ",\"needs_bytes\":%" PRIu64 ",\"in_memory_s\":", result->needs_bytes);
 	result_write_double(out, result->in_memory_s);
-	if (result->pass)
+	if (result->pass) {
 		write_pass(out, result->pass);
+		write_picks(out, &result->stats);
+	}
 	if (result->real_gpu)
 		write_real_gpu(out, result);
 	fputs(",\"version\":", out);

@@ -94,6 +94,9 @@ const char *result_status_name(enum result_status status);
 /* Of a run that returned err. */
 enum result_status result_status_of(int err);
 
+/* "paged", "in place". Static. */
+const char *result_pick_name(const struct manager_pick *pick);
+
 /* "demand", ..., "in-place". Static. */
 const char *result_cause_name(enum weir_cause cause);
 
