@@ -62,6 +62,36 @@ int graph_build(const struct csr_build *build, struct csr *out, struct csr_built
 	return rc ? rc : csr_check("test", out, NULL, err, err_bytes);
 }
 
+uint64_t graph_gpu_same(const struct graph_gpu *gpu)
+{
+	const struct edge_source source = edge_source_gen(gpu->gen, gpu->nr_edges);
+	const struct csr_build build = {.source = &source,
+					.symmetrize = !gpu->raw,
+					.dedupe = !gpu->raw,
+					.no_self_loops = !gpu->raw,
+					.weights =
+						gpu->weights ? CSR_WEIGHTS_GEN : CSR_WEIGHTS_NONE,
+					.seed = gpu->seed,
+					.memory_bytes = UINT64_C(1) << 30};
+	int fd = graph_file("", 0);
+	struct csr_built built, own;
+	struct csr g = {0}, wanted = {0};
+	char err[512] = "";
+
+	assert_int_equal(graph_build(&build, &wanted, &built, NULL, 0), 0);
+	if (graph_gpu_generate(gpu, fd, &own, err, sizeof(err)) ||
+	    graph_open(fd, &g, err, sizeof(err)))
+		fail_msg("%s", err);
+	assert_int_equal(own.nr_edges, built.nr_edges);
+	assert_int_equal(own.nr_loops_dropped, built.nr_loops_dropped);
+	assert_int_equal(own.nr_duplicates_dropped, built.nr_duplicates_dropped);
+	assert_int_equal(g.map_bytes, wanted.map_bytes);
+	assert_memory_equal(g.map, wanted.map, g.map_bytes);
+	csr_close(&g);
+	csr_close(&wanted);
+	return own.nr_passes;
+}
+
 static int array_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)
 {
 	memcpy(out, (const struct edge *)arg + first, nr * sizeof(*out));

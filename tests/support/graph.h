@@ -4,6 +4,7 @@
 #define WEIR_TESTS_SUPPORT_GRAPH_H
 
 #include "workloads/graph/build.h"
+#include "workloads/graph/gpu_gen.h"
 #include "workloads/graph/text.h"
 
 /* An empty file, or one with these bytes, to be read from the beginning. close() it. */
@@ -23,6 +24,10 @@ void graph_unspool(struct spool *spool);
 /* Build and open: as csr_build(), then csr_open() and csr_check(). */
 int graph_build(const struct csr_build *build, struct csr *out, struct csr_built *built, char *err,
 		size_t err_bytes);
+
+/* Generate on a device, and hold what comes out to csr_build()'s of the same: file and counts. How
+ * many ranges it took. */
+uint64_t graph_gpu_same(const struct graph_gpu *gpu);
 
 /* A graph of edges, given as pairs of vertices below nr_vertices. csr_close() it. */
 void graph_of(uint64_t nr_vertices, const struct edge *edge, uint64_t nr_edges, bool weighted,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that lose their name as soon as they have it; see scratch.h. O_TMPFILE would give them none,
- * but not every file system has it. */
+/* Files that lose their name as soon as they have it; see scratch.h. O_TMPFILE would give them
+ * none, but not every file system has it. */
 #include "workloads/graph/scratch.h"
 
 #include <errno.h>

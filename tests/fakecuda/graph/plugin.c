@@ -143,6 +143,55 @@ int graph_cuda_lines(void *stream, const void *args)
 	      WRITES(g->met, nr_line_words(g)), WRITES(g->ever, nr_line_words(g)));
 }
 
+/* ------------------------------------------------------------------ generating */
+
+int graph_cuda_gen_count(void *stream, const void *args)
+{
+	const struct graph_gen_count_args *a = args;
+
+	QUEUE(gen_count, stream, a,
+	      WRITES(a->count, (UINT64_C(1) << a->draw.gen.scale) >> a->shift));
+}
+
+int graph_cuda_gen_keep(void *stream, const void *args)
+{
+	const struct graph_gen_keep_args *a = args;
+
+	QUEUE(gen_keep, stream, a, WRITES(a->key, a->nr_max), WRITES(a->nr, 1));
+}
+
+int graph_cuda_gen_sort(void *stream, const void *args)
+{
+	const struct graph_gen_sort_args *a = args;
+
+	QUEUE(gen_sort, stream, a, WRITES(a->key, a->nr), WRITES(a->other, a->nr),
+	      WRITES((char *)a->temp, GRAPH_GEN_TEMP_BYTES(a->nr)));
+}
+
+int graph_cuda_gen_unique(void *stream, const void *args)
+{
+	const struct graph_gen_unique_args *a = args;
+
+	QUEUE(gen_unique, stream, a, READS(a->key, a->nr), WRITES(a->out, a->nr),
+	      WRITES((char *)a->temp, GRAPH_GEN_TEMP_BYTES(a->nr)), WRITES(a->nr_out, 1));
+}
+
+int graph_cuda_gen_lists(void *stream, const void *args)
+{
+	const struct graph_gen_lists_args *a = args;
+
+	QUEUE(gen_lists, stream, a, READS(a->key, a->nr), WRITES(a->neighbour, a->nr),
+	      WRITES(a->weight, a->nr));
+}
+
+int graph_cuda_gen_offsets(void *stream, const void *args)
+{
+	const struct graph_gen_offsets_args *a = args;
+
+	QUEUE(gen_offsets, stream, a, READS(a->nr ? a->key : NULL, a->nr),
+	      WRITES(a->offset, a->nr_vertices));
+}
+
 /* ------------------------------------------------------------------ of the library */
 
 int graph_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
