@@ -4,7 +4,7 @@
 # `weir graph` from the outside: what it makes and prints, one line and status 2 for each thing that
 # can be wrong, and that nothing partial is left. WEIR_GRAPH_DIR is a folder of more graphs, lists of
 # edges NAME.txt, which are no part of weir; without it only generated ones are used.
-# Needs WEIR. Prints a line a test.
+# Needs WEIR, and for what a GPU generates the driver without one. Prints a line a test.
 set -uo pipefail
 
 weir=${WEIR:?the program}
@@ -197,6 +197,47 @@ if [[ -c /dev/full ]]; then
 fi
 echo "ok - what is refused"
 
+# ---------------------------------------------------------------- on a GPU
+
+# Without a driver.
+mkdir driver
+printf 'not one\n' >driver/libcuda.so.1
+LD_LIBRARY_PATH=$scratch/driver refused "leave --machine out" generate --kron 3 --machine cuda out.csr
+
+ln -sf "${FAKECUDA:?the fake driver}" driver/libcuda.so.1
+export LD_LIBRARY_PATH=$scratch/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export WEIR_GRAPH_KERNELS=${BUILD_DIR:?the build}/tests/fakecuda/libweir-graph-fake.so
+export FAKECUDA_HBM_BYTES=$((64 << 20)) FAKECUDA_HOST_BYTES=$((256 << 20))
+
+# alike OPTION...: the GPU's file is the CPU's, and so is what is printed.
+alike() {
+	make generate "$@" cpu.csr
+	sed 's/cpu.csr/gpu.csr/' out >printed
+	make generate "$@" --machine cuda gpu.csr
+	cmp cpu.csr gpu.csr || fail "$*: the GPU makes another file"
+	cmp printed out || fail "$*: the GPU prints something else"
+}
+
+alike --kron 10 --seed 3
+alike --kron 12 --weights gen --threads 3
+alike --uniform 9 --degree 40 --raw --weights gen
+alike --kron 13 --memory 2MiB
+FAKECUDA_DEVICES=3 make generate --kron 13 --machine cuda --device 2 gpu.csr
+cmp cpu.csr gpu.csr || fail "another GPU makes another file"
+refused "--device 1: no such device; machine 'cuda' has 0 to 0" generate --kron 3 --machine cuda \
+	--device 1 out.csr
+refused "--device is for --machine cuda" generate --kron 3 --device 0 out.csr
+refused "--machine 'h200': write cuda" generate --kron 3 --machine h200 out.csr
+refused "up to scale 32: leave scale 33 to the CPU" generate --kron 33 --machine cuda out.csr
+refused "are too few to generate a graph" generate --kron 3 --memory 64KiB --machine cuda out.csr
+refused "that the GPU has memory for at a time" generate --kron 14 --raw --memory 1250KiB \
+	--degree 64 --machine cuda out.csr
+FAKECUDA_DEVICES=-1 refused "shows this process no GPU" generate --kron 3 --machine cuda out.csr
+FAKECUDA_HOST_BYTES=$((128 << 10)) refused "the GPU cannot generate the graph" generate --kron 18 \
+	--machine cuda out.csr
+WEIR_GRAPH_KERNELS=$scratch/none.so refused "no CUDA kernels" generate --kron 3 --machine cuda out.csr
+echo "ok - on a GPU"
+
 # ---------------------------------------------------------------- signals
 
 # interrupted COMMAND...: in the background, where a shell has commands ignore SIGINT: env undoes that.
@@ -220,6 +261,7 @@ interrupted() {
 }
 
 interrupted generate --kron 25 out.csr
+interrupted generate --kron 25 --machine cuda out.csr
 mkfifo fifo
 sleep 30 >fifo &
 sleeper=$!

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/core/cost.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/gpu_gen_internal.h"
@@ -163,15 +164,6 @@ static void cut_memory(struct generator *g)
 	g->temp = at + 2 * key_bytes;
 }
 
-static uint32_t host_memory(const struct backend *b)
-{
-	uint32_t m = 0;
-
-	while (m + 1 < b->desc.nr_memories && b->desc.memory[m].kind != WEIR_MEMORY_HOST)
-		m++;
-	return m;
-}
-
 static int alloc_memory(struct generator *g)
 {
 	struct backend *b = g->b;
@@ -193,7 +185,7 @@ static int alloc_memory(struct generator *g)
 		return generator_fail(g, rc);
 	g->memory = at;
 	cut_memory(g);
-	rc = b->ops->device_alloc(b, host_memory(b), g->staging_bytes, &at);
+	rc = b->ops->device_alloc(b, cost_host_memory(&b->desc), g->staging_bytes, &at);
 	if (rc)
 		return generator_fail(g, rc);
 	g->staging = at;
