@@ -14,6 +14,7 @@
 
 #include "tests/support/driver.h"
 #include "tests/support/graph.h"
+#include "workloads/graph/input.h"
 
 #define MIB(n) ((uint64_t)(n) << 20)
 
@@ -87,6 +88,34 @@ static void test_generate_ranges(void **state)
 	gcn_pool_destroy(gpu.pool);
 }
 
+/* A program's graph is generated on the GPU: no scratch file can be made. */
+static void test_generate_input(void **state)
+{
+	struct graph_input_params p = {.kind = GEN_KRONECKER,
+				       .scale = 10,
+				       .degree = 8,
+				       .seed = 3,
+				       .symmetrize = true,
+				       .weights = true,
+				       .memory_bytes = MIB(1),
+				       .machine = open_machine()};
+	struct graph_input gpu, cpu;
+
+	(void)state;
+	assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0);
+	assert_int_equal(graph_input_open(&p, &gpu, NULL, 0), 0);
+	weir_machine_close(p.machine);
+	test_cuda_nothing_left(NULL);
+	p.machine = NULL;
+	assert_int_equal(graph_input_open(&p, &cpu, NULL, 0), -ENOENT);
+	assert_int_equal(unsetenv("TMPDIR"), 0);
+	assert_int_equal(graph_input_open(&p, &cpu, NULL, 0), 0);
+	assert_int_equal(gpu.graph.map_bytes, cpu.graph.map_bytes);
+	assert_memory_equal(gpu.graph.map, cpu.graph.map, cpu.graph.map_bytes);
+	graph_input_close(&gpu);
+	graph_input_close(&cpu);
+}
+
 /* A vertex whose edges do not fit. */
 static void test_generate_refused(void **state)
 {
@@ -111,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_generate_same),
 		cmocka_unit_test(test_generate_ranges),
+		cmocka_unit_test(test_generate_input),
 		cmocka_unit_test(test_generate_refused),
 	};
 

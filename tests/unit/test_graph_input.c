@@ -3,13 +3,6 @@
  * Getting a graph: from files of each kind and generated, with every option, and that whatever is
  * wrong ends in one line and leaves nothing behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/support/graph.h"
+#include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/input.h"
 
@@ -363,8 +357,12 @@ static void same_as_built(const struct graph_input_params *p)
 static void test_graph_input_generated(void **state)
 {
 	struct graph_input_params p = usual();
+	struct weir_machine_desc desc;
 
 	(void)state;
+	/* A simulated machine is none to generate on. */
+	test_machine(&desc);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &p.machine), 0);
 	p.file = NULL;
 	p.scale = 9;
 	p.degree = 7;
@@ -374,6 +372,7 @@ static void test_graph_input_generated(void **state)
 		p.weights = i & 4;
 		same_as_built(&p);
 	}
+	weir_machine_close(p.machine);
 }
 
 /* ------------------------------------------------------------------ stopping */

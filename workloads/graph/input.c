@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Getting a graph; see input.h. Whatever cannot be mapped as it is becomes a source of edges, which
- * is built into a graph file without a name; the turned graph is built out of the graph.
+ * is built into a graph file without a name; the turned graph is built out of the graph. A GPU has
+ * its file in memory: where it generates in seconds, a disk would take longer.
  */
 #include "workloads/graph/input.h"
 
@@ -9,10 +10,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "workloads/graph/build.h"
 #include "workloads/graph/fail.h"
+#include "workloads/graph/gen_kernels.h"
+#include "workloads/graph/gpu_gen.h"
 #include "workloads/graph/scratch.h"
 #include "workloads/graph/text.h"
 
@@ -81,6 +85,15 @@ static struct csr_build build_of(const struct opening *o, const struct edge_sour
 	return build;
 }
 
+/* Map what was written to a file, or pass on why it was not. The file is closed. */
+static int map_written(const struct opening *o, int fd, int rc, struct csr *out)
+{
+	if (!rc)
+		rc = csr_map(o->name, fd, out, o->err, o->err_bytes);
+	close(fd);
+	return rc;
+}
+
 static int build_graph(const struct opening *o, const struct csr_build *build, struct csr *out)
 {
 	int fd = open_scratch(o), rc;
@@ -88,10 +101,7 @@ static int build_graph(const struct opening *o, const struct csr_build *build, s
 	if (fd < 0)
 		return fd;
 	rc = written(o, csr_build(build, fd, NULL, o->err, o->err_bytes));
-	if (!rc)
-		rc = csr_map(o->name, fd, out, o->err, o->err_bytes);
-	close(fd);
-	return rc;
+	return map_written(o, fd, rc, out);
 }
 
 /* Build the graph itself. symmetric: each edge of the source stands for both directions. */
@@ -106,12 +116,35 @@ static int build_input(struct opening *o, const struct edge_source *source, bool
 
 /* ------------------------------------------------------------------ where graphs come from */
 
+static int generate_on_gpu(struct opening *o, const struct gen *gen)
+{
+	const struct graph_input_params *p = o->params;
+	const struct graph_gpu gpu = {.machine = p->machine,
+				      .device = p->device,
+				      .gen = gen,
+				      .nr_edges = p->degree << p->scale,
+				      .raw = !p->symmetrize,
+				      .weights = p->weights,
+				      .seed = p->seed,
+				      .pool = p->pool,
+				      .watch = p->watch};
+	int fd = memfd_create("weir-graph", MFD_CLOEXEC), rc;
+
+	if (fd < 0)
+		return graph_fail(o->err, o->err_bytes, -errno, "%s: no memory for it: %s", o->name,
+				  strerror(errno));
+	rc = graph_gpu_generate(&gpu, fd, NULL, o->err, o->err_bytes);
+	return map_written(o, fd, rc, &o->input.graph);
+}
+
 static int generate(struct opening *o)
 {
 	const struct graph_input_params *p = o->params;
 	const struct gen gen = gen_init(p->kind, p->scale, p->seed);
 	const struct edge_source source = edge_source_gen(&gen, p->degree << p->scale);
 
+	if (p->scale <= GRAPH_GEN_SCALE_MAX && p->machine && graph_gpu_real(p->machine, p->device))
+		return generate_on_gpu(o, &gen);
 	return build_input(o, &source, false);
 }
 

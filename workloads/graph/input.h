@@ -30,8 +30,8 @@ struct graph_input_params {
 	bool transpose; /* the edges that end at a vertex are wanted, too */
 	uint64_t memory_bytes; /* for edges that are being sorted, as struct csr_build has it */
 	struct gcn_pool *pool; /* NULL: the calling thread alone */
-	/* A real GPU's device generates the graph in its own memory, if the CUDA kernels are there;
-	 * NULL, or a simulated machine: the CPU does, the same graph. Borrowed until open returns. */
+	/* If its device is a real GPU, that generates a graph of up to GRAPH_GEN_SCALE_MAX, in its
+	 * own memory; else, or NULL, the CPU does, the same graph. Borrowed until open returns. */
 	struct weir_machine *machine;
 	uint32_t device;
 	const struct graph_watch *watch; /* NULL: nobody */
@@ -47,10 +47,9 @@ struct graph_input {
 /**
  * Get a graph.
  *
- * A graph file that needs no change is mapped and must not be changed meanwhile; text, and a graph
- * file that needs one, are built into files without a name, of up to the size that
- * csr_layout() says. Text takes 24 bytes an edge more while it is read. A GPU generates into
- * memory of this process.
+ * A graph file that needs no change is mapped, and must not be changed meanwhile. A graph that a GPU
+ * generates is in memory of this process. All others are built into files without a name, of the
+ * size that csr_layout() says; text takes 24 bytes an edge more while it is read.
  *
  * @param [in]  params  Borrowed until this returns.
  * @param [out] out     graph_input_close() it. Written on success only.
@@ -61,7 +60,7 @@ struct graph_input {
  *   -ENOMEM     the host has less memory, or one vertex has more edges than memory_bytes holds
  *   -ENOSPC     no room for the file without a name
  *   -ERANGE     too many vertices or edges for the format
- *   other       what opening, reading or writing says, or the GPU
+ *   other       what opening, reading or writing says, or graph_gpu_generate()
  * Threads: safe for different out. Blocks.
  */
 WEIR_MUST_CHECK int graph_input_open(const struct graph_input_params *params,
