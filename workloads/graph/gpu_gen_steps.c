@@ -12,8 +12,11 @@
 #include "workloads/graph/section.h"
 #include "workloads/graph/write.h"
 
-#define LAUNCH_EDGES_MAX (UINT64_C(1) << 28) /* drawn by one kernel, in tens of milliseconds */
-#define WRITE_PART (UINT64_C(1) << 20)	     /* bytes that a thread writes at once */
+/* Drawn by one kernel: as many as there is room for, but within these; the most take tens of
+ * milliseconds. */
+#define LAUNCH_EDGES_MIN (UINT64_C(1) << 16)
+#define LAUNCH_EDGES_MAX (UINT64_C(1) << 28)
+#define WRITE_PART (UINT64_C(1) << 20) /* bytes that a thread writes at once */
 
 int generator_fail(const struct generator *g, int error)
 {
@@ -78,6 +81,9 @@ static struct graph_gen_draw draw_of(const struct generator *g, uint64_t first)
 {
 	uint64_t left = g->gpu->nr_edges - first;
 	uint64_t most = g->nr_keys_max < LAUNCH_EDGES_MAX ? g->nr_keys_max : LAUNCH_EDGES_MAX;
+
+	if (most < LAUNCH_EDGES_MIN)
+		most = LAUNCH_EDGES_MIN;
 
 	return (struct graph_gen_draw){.gen = *g->gpu->gen,
 				       .first = first,
