@@ -135,7 +135,7 @@ static void paged_destroy(struct manager *base)
  * Automatic: a page is rented, used in place sector by sector, until that has cost as much as buying it,
  * and only then brought in: never more than twice what the better of both costs (Karlin, Manasse,
  * Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays where it
- * is. Touches are sectors, as kernels that say how many they use count them.
+ * is: half a page more is allowed for, since what lists share of a sector counts with each of them. Touches are sectors, as kernels that say how many they use count them.
  */
 static void policy_set(const struct paged_manager *m, struct weir_paged_range_config *config)
 {
@@ -143,7 +143,7 @@ static void policy_set(const struct paged_manager *m, struct weir_paged_range_co
 
 	config->fill_only = m->policy != PAGED_EVICT;
 	if (m->policy == PAGED_AUTO)
-		config->admit = nr_sectors + 1;
+		config->admit = nr_sectors + nr_sectors / 2;
 	if (config->fill_only && config->read_only)
 		config->late = LATE_PASSES * nr_sectors;
 }
