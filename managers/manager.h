@@ -95,13 +95,13 @@ struct manager_ops {
 	int (*tell_where)(struct manager *m, manager_where_fn fn, void *arg);
 
 	/*
-	 * Launches between these two are of kernels that page memory for themselves, through the
-	 * view: what alloc() gave, as range *range of it, addr being where it begins. Their uses say
-	 * what they ask for of each; granule is the bytes of one access, whatever the pattern, and
-	 * the uses of one memory agree on it. Memory whose range nobody asked for is used by its
-	 * address; other memory no more, and outside brackets none. For managers whose memory is
-	 * paged; others lack all three, and kernels use addresses. paged_range() may be called at
-	 * any time; -EINVAL: no such address.
+	 * Launches between begin and end are of kernels that page memory for themselves, through
+	 * the view: what alloc() gave, as range *range of it, addr being where it begins. Their
+	 * uses say what they ask for of each; granule is the bytes of one access, whatever the
+	 * pattern, and the uses of one memory agree on it. Memory whose range nobody asked for is
+	 * used by its address; other memory no more, and outside brackets none. For managers whose
+	 * memory is paged; others lack all three, and kernels use addresses. paged_range() may be
+	 * called at any time; -EINVAL: no such address.
 	 */
 	int (*paged_begin)(struct manager *m, struct weir_paged_view *view);
 	int (*paged_range)(struct manager *m, const void *addr, uint32_t *range);

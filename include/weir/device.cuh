@@ -25,7 +25,7 @@
  * a warp meet, each part with a mask of its own, did not work on an H200 (CUDA 13.0).
  *
  * Reads of a range that is read-only and only filled, once frames are used up, go to the host's
- * memory without a call: as fast as a pointer to that, but for a load of the page's entry.
+ * memory without a call: a load of the page's entry tells.
  *
  * What a kernel has of its own stays in registers: what is called out of line takes and gives
  * values, and no address of a kernel's variable.
@@ -404,9 +404,9 @@ __device__ static __forceinline__ bool weir_paged_together(const struct weir_pag
 	return __activemask() == w->lanes;
 }
 
-/* Pass a quiescent point, if all lanes are together and none holds an unpinned span in a frame; else
- * nothing: frames are then reused later. Cheap: the epoch is looked at now and then, or after a slow
- * access. */
+/* Pass a quiescent point, if all lanes are together and none holds an unpinned span in a frame;
+ * else nothing: frames are then reused later. Cheap: the epoch is looked at now and then, or after
+ * a slow access. */
 __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 {
 	bool slow;

@@ -138,8 +138,8 @@ void paging_quiesce(struct paging_agent *agent)
 
 /* ------------------------------------------------------------------ reaching a page */
 
-/* Where the byte is. agent->in_frame says whether it is that; a.pinned: pt_unpin() is due. 0, -EINVAL: the agent left, -EOVERFLOW:
- * the page has all the pins that it can have. */
+/* Where the byte is. agent->in_frame: in one, and not on the host; a.pinned: pt_unpin() is due. 0,
+ * -EINVAL: the agent left, -EOVERFLOW: the page has all the pins that it can have. */
 static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, unsigned op,
 		 uint8_t **addr)
 {

@@ -578,8 +578,8 @@ static void case_pinned(uint64_t nr_frames, uint64_t nr_pages)
 
 /* ------------------------------------------------------------------ what is only filled */
 
-/* Every other lane, apart from the rest, reads words at random of one range and of the next in turn,
- * as elements and through spans. */
+/* Every other lane, apart from the rest, reads words at random of one range and of the next in
+ * turn, as elements and through spans. */
 __global__ void kernel_read_apart(const __grid_constant__ struct weir_paged_view view,
 				  uint32_t range, uint64_t nr_words, uint32_t rounds,
 				  struct found *found)

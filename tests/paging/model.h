@@ -500,8 +500,8 @@ static inline bool may_end(uint8_t me, bool leave)
 	return x->phase == PHASE_END && (leave ? last || (ENDS & 2) : !last && (ENDS & 1));
 }
 
-/* In the middle of what is pinned, or needs no pin, and between operations where the epoch has moved
- * on. */
+/* In the middle of what is pinned, or needs no pin, and between operations where the epoch has
+ * moved on. */
 static inline bool may_quiesce(uint8_t me)
 {
 	const struct actor *x = &world.actor[me];
