@@ -76,7 +76,7 @@ bench() {
 
 bench pagein 42 --manager $managers --bytes 1MiB --page-size 4KiB,64KiB --access both \
 	--pattern stream,random,strided --epochs 3
-grep -q '^ *1 MiB *1 MiB *64 KiB  random *both *weir-paged .* right$' "$dir/out" ||
+grep -q '^ *1 MiB *1 MiB *64 KiB  random *both *weir-paged .* right *-$' "$dir/out" ||
 	fail "no such row" "$dir/out"
 bench pagein 1 --manager weir-paged --bytes 1MiB --access write --gpu-budget 25% --page-size 4KiB
 bench pagein 1 --manager weir-paged --bytes 256KiB --access both --elements --gpu-budget 50%
@@ -105,7 +105,7 @@ grep -q '"pages":{"in":0,"out":0,"in_place":0,' "$dir/json" || fail "warm" "$dir
 grep -q '"pages":{"in":0,"out":0,"in_place":12,' "$dir/json" || fail "filled" "$dir/json"
 "$weir" bench pagein --manager weir-paged+full --bytes 1MiB >"$dir/out" 2>&1 &&
 	fail "an option that there is not" "$dir/out"
-grep -q "no options 'full'; there are weir-paged and weir-paged+fill" "$dir/out" ||
+grep -q "no options 'full'; there are weir-paged, weir-paged+fill and weir-paged+auto" "$dir/out" ||
 	fail "what the options are" "$dir/out"
 
 # What does not fit is out of memory, and no failure.
