@@ -2,8 +2,8 @@
 /*
  * How long generating a Kronecker graph takes on a GPU, into a file in memory, and on the CPU with
  * all its processors and as much memory as all edges need; at a smaller scale both, whose files are
- * compared. A run is from nothing to the whole file: drawing, sorting, both directions, without loops
- * and duplicates. The first one of the GPU, which loads its kernels, is warm-up.
+ * compared. A run is from nothing to the whole file: drawing, sorting, both directions, without
+ * loops and duplicates. The first one of the GPU, which loads its kernels, is warm-up.
  *
  * One JSON object a line; times are seconds, of the steps those of the last run.
  */

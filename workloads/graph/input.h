@@ -24,7 +24,7 @@ struct graph_input_params {
 	uint64_t degree;    /* edges drawn for each vertex; 1 to GRAPH_INPUT_DEGREE_MAX */
 	uint64_t seed;	    /* of generated edges, and of generated weights of any graph */
 	/* Each edge in both directions, no loops, no duplicates; but a graph file that says that it
-	 * is symmetric is taken as it is. False: edges as they are, a generated graph's as drawn. */
+	 * is symmetric is taken as it is. False: edges as they are, generated ones as drawn. */
 	bool symmetrize;
 	bool weights;	/* all edges have one: the input's, or generated ones if it has none */
 	bool transpose; /* the edges that end at a vertex are wanted, too */
@@ -39,17 +39,17 @@ struct graph_input_params {
 
 struct graph_input {
 	struct csr graph; /* the lists of the edges that begin at a vertex */
-	/* With transpose, the lists of the edges that end at a vertex: a symmetric graph's own ones,
-	 * else another graph. All zero without. */
+	/* With transpose, the lists of the edges that end at a vertex: a symmetric graph's own, or
+	 * those of another graph. All zero without. */
 	struct csr in;
 };
 
 /**
  * Get a graph.
  *
- * A graph file that needs no change is mapped, and must not be changed meanwhile. A graph that a GPU
- * generates is in memory of this process. All others are built into files without a name, of the
- * size that csr_layout() says; text takes 24 bytes an edge more while it is read.
+ * A graph file that needs no change is mapped, and must not be changed meanwhile. A graph that a
+ * GPU generates is in memory of this process. All others are built into files without a name, of
+ * the size that csr_layout() says; text takes 24 bytes an edge more while it is read.
  *
  * @param [in]  params  Borrowed until this returns.
  * @param [out] out     graph_input_close() it. Written on success only.
