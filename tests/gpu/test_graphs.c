@@ -25,7 +25,7 @@
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/input.h"
 
-#define UNDERS_MAX 20u
+#define UNDERS_MAX 24u
 #define PAGE_SMALL KIB(4)
 #define PAGE_LARGE KIB(64)
 /* Sums of ranks are added in another order, and what they give along an edge has 24 bits. */
@@ -111,25 +111,26 @@ static void under_add(struct job *j, const struct run_under *under)
 	j->under[j->nr_unders++] = *under;
 }
 
-/* Frames for nearly nothing, a part, and all of the edges; a small graph evicts or not by chance. */
+/* Frames for nearly nothing, a part, and all of the edges; in all ways of choosing what comes in,
+ * or for a small graph in one, by chance. */
 static void unders_paged(struct job *j, uint32_t page_bytes, uint64_t edge_bytes)
 {
+	static const char *const ways[] = {"weir-paged", "weir-paged+fill", "weir-paged+auto"};
 	const uint64_t nr_pages = edge_bytes / page_bytes;
 	const uint64_t frames[] = {j->large ? 16 : 1, j->large ? nr_pages / 4 + 1 : 8,
 				   2 * nr_pages + 4};
 
 	for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
-		struct run_under under = {.manager = "weir-paged",
-					  .gpu_bytes = frames[i] * page_bytes,
+		struct run_under under = {.gpu_bytes = frames[i] * page_bytes,
 					  .page_bytes = page_bytes,
 					  .kernels = &graph_cuda_kernels};
-		const bool fills = run_random(&j->random) % 2;
+		const size_t chosen = run_random(&j->random) % ARRAY_LEN(ways);
 
-		if (j->large || !fills)
-			under_add(j, &under);
-		under.manager = "weir-paged+fill";
-		if (j->large || fills)
-			under_add(j, &under);
+		for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
+			under.manager = ways[w];
+			if (j->large || w == chosen)
+				under_add(j, &under);
+		}
 	}
 }
 
@@ -387,7 +388,7 @@ int main(int argc, char **argv)
 	bool gpu = test_machine_kind() == TEST_GPU;
 
 	only_manager = argv[small ? 2 : 1];
-	largest_scale = number_of("GRAPHS_SCALE", small ? 8 : gpu ? 20 : 11);
+	largest_scale = number_of("GRAPHS_SCALE", small ? 8 : gpu ? 20 : 10);
 	nr_cases = number_of("GRAPHS_CASES", small ? 2 : gpu ? 24 : 8);
 	if (cmocka_run_group_tests(without, test_cuda_required, NULL))
 		return 1;
