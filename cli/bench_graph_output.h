@@ -8,7 +8,7 @@
 
 /*
  * Write an answer, a line a vertex: what the input calls it, a blank, and its value, as LDBC
- * Graphalytics (Iosup et al., 2016) has them: levels as whole numbers, distances too, ranks with the
+ * Graphalytics (Iosup et al., 2016) has them: levels and distances as whole numbers, ranks with the
  * digits that read back the same, components by what their least vertex is called. What was not
  * reached has the level 9223372036854775807, or the distance "infinity".
  *

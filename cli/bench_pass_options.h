@@ -88,8 +88,8 @@ uint64_t bench_pass_room(const struct bench_params *p, uint64_t budget_bytes);
 int bench_pass_check_budgets(const struct bench_pass_params *p, const char *what, uint64_t bytes,
 			     uint64_t page_bytes, uint64_t *least, char *err, size_t err_bytes);
 
-/* That uvm need not be simulated fault by fault, each evicting a block, which takes minutes and more:
- * as it would be where what is managed is not used in order, and its room is smaller. */
+/* That uvm need not be simulated fault by fault, each evicting a block, which takes minutes and
+ * more: as it would be where what is managed is not used in order, and its room is smaller. */
 int bench_pass_check_order(const struct bench_pass_params *p, const char *what, uint64_t bytes,
 			   uint64_t budget_bytes, char *err, size_t err_bytes);
 

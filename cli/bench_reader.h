@@ -64,7 +64,8 @@ int bench_read_percent(const struct bench_reader *r, unsigned int id, double *ou
 /* Step through a comma-separated list, in place: the next item, never empty; NULL: a bad list. */
 char *bench_next_item(char **rest);
 
-/* Read one item of a list, which is the option's text meanwhile, into place nr of wherever it goes. */
+/* Read one item of a list, which is the option's text meanwhile, into place nr of wherever it
+ * goes. */
 typedef int (*bench_item_fn)(struct bench_reader *r, unsigned int nr, void *arg);
 
 /* A comma-separated list of up to `most` items. *nr: how many were read; 0 before. */

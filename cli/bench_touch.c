@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir bench pagein` and `weir bench gups`: which cases there are, and what comes of each. How they
- * run is in bench_pass.c. */
+/* `weir bench pagein` and `weir bench gups`: which cases there are, and what comes of each. How
+ * they run is in bench_pass.c. */
 #include "cli/bench_touch.h"
 
 #include <math.h>

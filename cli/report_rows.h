@@ -28,8 +28,8 @@ bool rows_have_chart(const struct report_rows *rows);
 /* A row a result, by case, on a logarithmic scale. */
 void rows_chart(struct canvas *canvas, const struct report_rows *rows);
 
-/* A table: its caption and the titles behind case, manager and seconds a pass, of which the last five
- * are of what rows_row_end() puts; of each row its begin, figures of its own, and its end. */
+/* A table: its caption and the titles behind case, manager and seconds a pass, of which the last
+ * five are of what rows_row_end() puts; of each row its begin, figures of its own, and its end. */
 void rows_table_begin(FILE *out, const char *caption, const char *const *titles, size_t nr);
 void rows_row_begin(FILE *out, const struct report_rows *rows, const struct report_result *r);
 void rows_number(FILE *out, const char *format, double value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `weir bench bfs`, sssp, cc and pagerank do around their runs: options, sources that are drawn,
- * degrees of a directed graph, answers as they are written.
+ * What `weir bench bfs`, sssp, cc and pagerank do around their runs: options, sources that are
+ * drawn, degrees of a directed graph, answers as they are written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
