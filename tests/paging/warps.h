@@ -203,34 +203,46 @@ static void release(struct lane *l, uint64_t result)
 	l->runnable = true;
 }
 
+/* Who has come to the meeting of lane i. */
+static uint32_t who_came(const struct lane *warp, uint32_t i)
+{
+	uint32_t mask = warp[i].mask, here = 0, elsewhere = 0;
+
+	if (!(mask >> i & 1))
+		die_of("a lane meets others with a mask that does not name it");
+	for (uint32_t j = 0; j < 32; j++) {
+		if (!(mask >> j & 1))
+			continue;
+		if (!warp[j].alive)
+			die_of("a lane waits for one that has ended");
+		if (warp[j].kind != MEET)
+			continue;
+		if (warp[j].mask != mask) { /* others, before it comes here */
+			elsewhere |= warp[j].mask;
+			continue;
+		}
+		if (warp[j].site != warp[i].site)
+			die_of("two lanes meet in different operations");
+		here |= 1u << j;
+	}
+	if (elsewhere & here)
+		die_of("two lanes meet with different masks");
+	return here;
+}
+
 /* A meeting that all lanes of its mask have come to. */
 static bool release_meeting(struct lane *warp)
 {
-	uint32_t first = (uint32_t)chance(32);
+	uint32_t first = (uint32_t)chance(32), looked = 0;
 	uint64_t result[32];
 
 	for (uint32_t n = 0; n < 32; n++) {
-		uint32_t i = (first + n) % 32, mask = warp[i].mask, here = 0;
+		uint32_t i = (first + n) % 32, mask = warp[i].mask, here;
 
-		if (!warp[i].alive || warp[i].kind != MEET)
+		if (!warp[i].alive || warp[i].kind != MEET || looked >> i & 1)
 			continue;
-		if (!(mask >> i & 1))
-			die_of("a lane meets others with a mask that does not name it");
-		for (uint32_t j = 0; j < 32; j++) {
-			if (!(mask >> j & 1))
-				continue;
-			if (!warp[j].alive)
-				die_of("a lane waits for one that has ended");
-			if (warp[j].kind != MEET)
-				continue;
-			if (warp[j].mask != mask && warp[j].mask & 1u << i)
-				die_of("two lanes meet with different masks");
-			if (warp[j].mask != mask)
-				continue; /* others, before it comes here */
-			if (warp[j].site != warp[i].site)
-				die_of("two lanes meet in different operations");
-			here |= 1u << j;
-		}
+		here = who_came(warp, i);
+		looked |= here;
 		if (here != mask)
 			continue;
 		for (uint32_t j = 0; j < 32; j++)
