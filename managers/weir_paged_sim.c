@@ -132,7 +132,11 @@ int paged_sim_launch(struct paged_manager *m, const struct weir_launch *launch,
 		.kernel = &run_kernel, .args = &args, .args_bytes = sizeof(args)};
 	int err = weir_launch(m->stream, &run);
 
-	if (!err)
-		err = weir_stream_sync(m->stream);
+	if (err)
+		return err;
+	err = weir_stream_sync(m->stream);
+	/* It was refused, or has waited: the kernel points to what is gone after this. */
+	if (err)
+		(void)!weir_stream_sync(m->stream);
 	return err ? err : launch_traffic(m, &args);
 }
