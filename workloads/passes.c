@@ -27,6 +27,13 @@ void passes_result_free(struct passes_result *r)
 	memset(r, 0, sizeof(*r));
 }
 
+int pass_idle(struct manager *m, bool drain)
+{
+	int err = m->ops->drain && drain ? m->ops->drain(m) : 0;
+
+	return err ? err : m->ops->sync(m);
+}
+
 static void clocks_take(struct manager *m, struct pass_moment *out)
 {
 	struct timespec cpu;

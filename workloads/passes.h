@@ -33,6 +33,10 @@ struct pass_moment {
 	struct manager_pages pages;
 };
 
+/* Wait until the device is idle, and, if drain and the manager can, nothing of what is managed is in
+ * its memory. 0 or an error of the manager. */
+int pass_idle(struct manager *m, bool drain);
+
 /* Before a pass, the device idle. */
 void pass_begin(struct manager *m, struct pass_moment *out);
 

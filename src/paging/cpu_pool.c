@@ -27,9 +27,9 @@ static void release(void *addr, uint64_t bytes)
 
 static int config_check(const struct paging_config *config)
 {
-	uint64_t kib = config->page_bytes / 1024, max = config->max_frames;
+	uint64_t max = config->max_frames;
 
-	if (config->page_bytes % 1024 || (kib != 4 && kib != 8 && kib != 16 && kib != 64)) {
+	if (!view_page_valid(config->page_bytes)) {
 		log_error("paging: pages of %u bytes: choose 4, 8, 16 or 64 KiB",
 			  config->page_bytes);
 		return -EINVAL;

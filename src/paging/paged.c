@@ -57,14 +57,13 @@ static int config_check(const struct backend *b, const struct weir_paged_config 
 			uint32_t page_bytes)
 {
 	uint64_t max = config->gpu_max_bytes ? config->gpu_max_bytes : config->gpu_bytes;
-	uint32_t kib = page_bytes / 1024;
 
 	if (config->device >= b->desc.nr_devices) {
 		log_error("paged pool: no device %u: the machine has %u", config->device,
 			  b->desc.nr_devices);
 		return -EINVAL;
 	}
-	if (page_bytes % 1024 || (kib != 4 && kib != 8 && kib != 16 && kib != 64)) {
+	if (!view_page_valid(page_bytes)) {
 		log_error("paged pool: pages of %u bytes: choose 4, 8, 16 or 64 KiB", page_bytes);
 		return -EINVAL;
 	}

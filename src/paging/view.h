@@ -9,6 +9,12 @@
 
 #include "weir/paging/view.h"
 
+/* Whether a pool may have pages of so many bytes. */
+static inline bool view_page_valid(uint32_t bytes)
+{
+	return bytes == 4096 || bytes == 8192 || bytes == 16384 || bytes == 65536;
+}
+
 static inline uint64_t view_page_bytes(const struct weir_paged_view *v)
 {
 	return 1ull << v->page_shift;

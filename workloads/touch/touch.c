@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/paging/view.h"
 #include "workloads/touch/cuda.h"
 #include "workloads/touch/internal.h"
 
@@ -43,20 +44,13 @@ void touch_fail(struct touch *t, int status, const char *format, ...)
 
 /* ------------------------------------------------------------------ parameters */
 
-static bool is_page(uint32_t bytes)
-{
-	uint32_t kib = bytes / 1024;
-
-	return bytes % 1024 == 0 && (kib == 4 || kib == 8 || kib == 16 || kib == 64);
-}
-
 int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes)
 {
 	const struct touch_shape *s = &p->shape;
 	bool gups = p->kind == TOUCH_GUPS;
 	const char *what = NULL;
 
-	if (!is_page(p->page_bytes))
+	if (!view_page_valid(p->page_bytes))
 		what = "pages have 4, 8, 16 or 64 KiB";
 	else if (!p->bytes || p->bytes % p->page_bytes || p->bytes > TOUCH_BYTES_MAX)
 		what = "the table has whole pages, at least one and up to 1 TiB";
@@ -332,15 +326,6 @@ static void step(struct touch *t, int err, const char *what)
 		touch_fail(t, err, "%s failed: %s", what, weir_strerror(err));
 }
 
-/* Where the table is before a pass. */
-static void pass_prepare(struct touch *t, uint32_t pass)
-{
-	if (t->m->ops->drain && (!t->p->warm || !pass))
-		step(t, t->m->ops->drain(t->m), "emptying the device's memory");
-	if (!t->status)
-		step(t, t->m->ops->sync(t->m), "waiting");
-}
-
 /* The sum of all passes so far: it is never cleared, since a write could move the table. */
 static void sum_check(struct touch *t, struct passes_result *r)
 {
@@ -364,7 +349,7 @@ static void pass_run(struct touch *t, struct passes_result *r, uint32_t pass)
 	struct pass_moment begin, end;
 	int failed = 0;
 
-	pass_prepare(t, pass);
+	step(t, pass_idle(t->m, !t->p->warm || !pass), "emptying the device's memory");
 	if (t->status)
 		return;
 	pass_begin(t->m, &begin);
