@@ -123,7 +123,7 @@ void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
 
 /* ------------------------------------------------------------------ one result */
 
-struct bench_pass_held bench_pass_held(const struct bench_pass *b, const struct bench_pass_run *run)
+struct passes_held bench_pass_held(const struct bench_pass *b, const struct bench_pass_run *run)
 {
 	const struct bench_params *p = &b->params->base;
 	const struct manager_ops *ops = bench_manager_find(run->manager);
@@ -132,12 +132,12 @@ struct bench_pass_held bench_pass_held(const struct bench_pass *b, const struct 
 	bool driver = p->real_gpu && ops == &manager_uvm;
 
 	if (!peak[p->machine.device[p->device].memory])
-		return (struct bench_pass_held){0, 0};
+		return (struct passes_held){0, 0};
 	if (!ops->paged_begin)
 		most = bench_pass_room(p, most);
 	if (!most || driver || (!ops->drain && !peak[bench_host_memory(p)]))
 		most = run->needs_bytes;
-	return (struct bench_pass_held){ops->drain && !b->params->warm ? 0 : most, most};
+	return (struct passes_held){ops->drain && !b->params->warm ? 0 : most, most};
 }
 
 static void fill_pass(const struct bench_pass_run *run, const struct passes_result *r,

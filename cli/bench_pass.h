@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/result.h"
 #include "workloads/passes.h"
+#include "workloads/passes_bound.h"
 #include "workloads/workload.h"
 
 #define BENCH_PASS_ERROR_BYTES 512
@@ -63,14 +64,9 @@ int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(vo
 /* Run one case under its manager, on a machine opened for it. */
 void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run);
 
-/* Of what is managed, the bytes that a pass finds in the device's memory, at most, and that it
- * leaves there. On a real GPU nothing limits what the driver keeps there of managed memory. */
-struct bench_pass_held {
-	uint64_t begin_bytes, end_bytes;
-};
-
-struct bench_pass_held bench_pass_held(const struct bench_pass *b,
-				       const struct bench_pass_run *run);
+/* What a pass finds and leaves of what is managed in the device's memory, at most. On a real GPU
+ * nothing limits what the driver keeps there of managed memory. */
+struct passes_held bench_pass_held(const struct bench_pass *b, const struct bench_pass_run *run);
 
 /* What a result borrows, of one run. */
 struct bench_pass_result {

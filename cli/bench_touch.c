@@ -44,10 +44,9 @@ static double bound_s(const struct bench_touch *bench, const struct bench_pass_r
 		      const struct work *w)
 {
 	const struct bench_params *p = &bench->params.pass.base;
-	struct bench_pass_held held = bench_pass_held(&bench->pass, run);
-	struct touch_bound resident = {held.begin_bytes, held.end_bytes};
+	struct passes_held held = bench_pass_held(&bench->pass, run);
 
-	return touch_bound_s(&p->machine, p->device, &w->params, &w->result, &resident);
+	return touch_bound_s(&p->machine, p->device, &w->params, &w->result, &held);
 }
 
 static int add_result(struct bench_touch *bench, const struct bench_pass_run *run,
