@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workloads/matrix/bound.h"
+
+double matrix_bound_s(const struct weir_machine_desc *desc, uint32_t device,
+		      const struct matrix_params *p, const struct passes_held *held)
+{
+	uint64_t bytes = matrix_bytes(p);
+	const struct passes_least least = {
+		.in_bytes = passes_beyond(bytes, held->begin_bytes) +
+			    passes_beyond(bytes, held->end_bytes),
+		.asked_bytes = 2 * (double)bytes,
+		.hbm_bytes_per_s = desc->device[device].hbm_bytes_per_s,
+	};
+
+	return passes_bound_s(desc, device, &least);
+}

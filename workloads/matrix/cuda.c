@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the CUDA kernels on a matrix come from: libweir-matrix-cuda.so. Nothing here calls
+ * CUDA. */
+#include "workloads/matrix/cuda.h"
+
+#include "workloads/cuda_plugin.h"
+
+/* The library's kernels, by the names of their symbols. */
+static struct {
+	int (*matrix_cuda_home)(void *stream, const struct weir_paged_view *view, int evict);
+	int (*matrix_cuda_settle)(void *stream, const struct weir_paged_view *view,
+				  struct weir_paged_left *left);
+#define MEMBER(name) int (*matrix_cuda_##name)(void *stream, const void *args);
+	MATRIX_CUDA_KERNELS(MEMBER)
+#undef MEMBER
+} table;
+
+#define SYMBOL(name) CUDA_PLUGIN_SYMBOL(table, matrix_cuda_##name),
+
+static const struct cuda_plugin_symbol symbols[] = {SYMBOL(home) SYMBOL(settle)
+							    MATRIX_CUDA_KERNELS(SYMBOL)};
+
+static struct cuda_plugin plugin = {
+	.what = "matrix",
+	.prefix = "matrix_cuda",
+	.file = "libweir-matrix-cuda.so",
+	.variable = "WEIR_MATRIX_KERNELS",
+	.abi_here = matrix_cuda_abi_here,
+	.symbols = symbols,
+	.nr_symbols = sizeof(symbols) / sizeof(symbols[0]),
+	.table = &table,
+};
+
+int matrix_cuda_load(void)
+{
+	return cuda_plugin_load(&plugin);
+}
+
+static int home(void *stream, const struct weir_paged_view *view, int evict)
+{
+	int err = cuda_plugin_ready(&plugin);
+
+	return err ? err
+		   : cuda_plugin_outcome(&plugin, table.matrix_cuda_home(stream, view, evict));
+}
+
+static int settle(void *stream, const struct weir_paged_view *view, struct weir_paged_left *left)
+{
+	int err = cuda_plugin_ready(&plugin);
+
+	return err ? err
+		   : cuda_plugin_outcome(&plugin, table.matrix_cuda_settle(stream, view, left));
+}
+
+const struct weir_paged_kernels matrix_cuda_kernels = {.home = home, .settle = settle};
+
+#define FORWARD(name)                                                                              \
+	int matrix_cuda_run_##name(void *stream, const void *args)                                 \
+	{                                                                                          \
+		int err = cuda_plugin_ready(&plugin);                                              \
+                                                                                                   \
+		return err ? err                                                                   \
+			   : cuda_plugin_outcome(&plugin, table.matrix_cuda_##name(stream, args)); \
+	}
+MATRIX_CUDA_KERNELS(FORWARD)
