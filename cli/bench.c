@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cli/bench_graph.h"
+#include "cli/bench_matrix.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
 #include "cli/bench_run.h"
@@ -401,6 +402,9 @@ static const struct workload_command {
 	{"gcn", "train a graph convolutional network", bench_gcn},
 	{"pagein", "touch every page of a table", bench_pagein},
 	{"gups", "add to random words of a table", bench_gups},
+	{"mvt", "two products of a matrix and of its transpose", bench_mvt},
+	{"atax", "the product of a transpose and a product", bench_atax},
+	{"bicg", "the products of a step of BiCG", bench_bicg},
 	{"bfs", "search a graph, breadth first", bench_bfs},
 	{"sssp", "find shortest paths in a graph", bench_sssp},
 	{"cc", "find the components of a graph", bench_cc},

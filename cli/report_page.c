@@ -202,9 +202,9 @@ static const struct chart_words chart_words[] = {
 		{"What crosses the links", "Bytes over the links by cause",
 		 "For each manager and size a bar for each link and direction, divided by "
 		 "why the bytes were moved. The table of results has the sums."},
-	[CHART_TOUCH] = {"A table that is touched", "Bytes a second by manager",
-			 "For each case a row for each manager: what its kernel read and wrote a "
-			 "second, on a logarithmic scale. The table has the figures."},
+	[CHART_TOUCH] = {"Tables and matrices", "Bytes a second by manager",
+			 "For each case a row for each manager: what its kernels read and wrote "
+			 "a second, on a logarithmic scale. The table has the figures."},
 	[CHART_GRAPH] = {"Graphs", "Time over the lower bound by manager",
 			 "For each graph, algorithm and budget a row for each manager: the time of "
 			 "a pass over the lower bound, on a logarithmic scale. The table has the "

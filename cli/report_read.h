@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
- * workload, parameters.nodes (of pagein and gups bytes and page_bytes, of graphs graph), machine,
+ * workload, parameters.nodes (of tables and matrices bytes and page_bytes, of graphs graph), machine,
  * manager, status.
  * Everything else may be missing or null, which is "not known" (NaN, NULL), but not of the wrong
  * kind. Members that are not known here are passed over, so that later versions can say more.
@@ -59,10 +59,11 @@ struct report_result {
 	const json_t *parameters;
 	bool warm;
 	double page_bytes, useful_bytes_per_s, pages_in, pages_out, pages_in_place;
-	/* Of pagein and gups alone: */
+	/* Of pagein and gups, and of mvt, atax and bicg, alone: */
 	bool elements;
 	const char *pattern, *access; /* or NULL */
 	double bytes, touched_pages, updates_per_s;
+	double rows, columns; /* of a matrix */
 	/* Of graphs alone: */
 	double teps_per_s, edge_bytes;
 };
@@ -72,8 +73,8 @@ struct report_list {
 	size_t nr;
 };
 
-/* Workloads that make passes, which have no nodes, are kept apart: touch: pagein and gups; graph:
- * bfs, sssp, cc and pagerank. */
+/* Workloads that make passes, which have no nodes, are kept apart: touch: pagein and gups, mvt, atax
+ * and bicg; graph: bfs, sssp, cc and pagerank. */
 struct report_results {
 	struct report_result *result;
 	size_t nr;

@@ -27,24 +27,27 @@ static bool same_case(const struct report_result *a, const struct report_result 
 	       same_text(a->pattern, b->pattern) && same_text(a->access, b->access) &&
 	       a->bytes == b->bytes && a->page_bytes == b->page_bytes &&
 	       a->elements == b->elements && a->warm == b->warm &&
-	       same_number(a->touched_pages, b->touched_pages) &&
+	       same_number(a->touched_pages, b->touched_pages) && same_number(a->rows, b->rows) &&
+	       same_number(a->columns, b->columns) &&
 	       report_same_budget(a->budget_bytes, b->budget_bytes);
 }
 
 static const char *case_text(const struct report_result *r, char *text, size_t bytes)
 {
 	char table[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES] = "not known";
-	char part[40] = "";
+	char part[40] = "", sides[80] = "";
 
 	if (r->touched_pages * r->page_bytes < r->bytes)
 		snprintf(part, sizeof(part), ", %.3g %% of it",
 			 100 * r->touched_pages * r->page_bytes / r->bytes);
+	if (r->rows > 0 && r->columns > 0)
+		snprintf(sides, sizeof(sides), ", %.0f x %.0f", r->rows, r->columns);
 	if (!isnan(r->budget_bytes))
 		size_format((uint64_t)r->budget_bytes, budget, sizeof(budget));
-	snprintf(text, bytes, "%s, %s%s%s%s%s%s: %s in pages of %s, budget %s, on %.40s",
-		 r->workload, r->pattern ? r->pattern : "", r->access ? " " : "",
-		 r->access ? r->access : "", r->elements ? ", word by word" : "",
-		 r->warm ? ", warm" : "", part,
+	snprintf(text, bytes, "%s%s%s%s%s%s%s%s%s: %s in pages of %s, budget %s, on %.40s",
+		 r->workload, sides, r->pattern ? ", " : "", r->pattern ? r->pattern : "",
+		 r->access ? " " : "", r->access ? r->access : "",
+		 r->elements ? ", word by word" : "", r->warm ? ", warm" : "", part,
 		 size_format((uint64_t)r->bytes, table, sizeof(table)),
 		 size_format((uint64_t)r->page_bytes, page, sizeof(page)), budget, r->machine);
 	return text;
@@ -103,7 +106,7 @@ void touch_table(FILE *out, const struct report_results *results)
 					     "in place", "times the bound", "contents"};
 	struct report_rows rows = rows_of(results);
 
-	rows_table_begin(out, "Results of pagein and gups", titles,
+	rows_table_begin(out, "Results on tables and matrices", titles,
 			 sizeof(titles) / sizeof(*titles));
 	for (size_t i = 0; i < results->touch.nr; i++) {
 		const struct report_result *r = &results->touch.result[i];

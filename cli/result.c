@@ -332,7 +332,8 @@ static void write_pass(FILE *out, const struct result_pass *pass)
 
 	fputs(",\"useful_bytes_per_s\":", out);
 	result_write_double(out, pass->useful_bytes_per_s);
-	pass->members(out, pass->of);
+	if (pass->members)
+		pass->members(out, pass->of);
 	fputs(",\"pages\":", out);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
 		fprintf(out, "%c\"%s\":", i ? ',' : '{', pages[i].name);

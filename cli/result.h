@@ -53,7 +53,7 @@ struct result_pass {
 	double useful_bytes_per_s;	 /* asked for by the kernels, read and written */
 	const char *wrong;		 /* what was found wrong; NULL or empty: nothing */
 	/* Write what only this workload has: the members of "parameters", and others, each behind a
-	 * comma. of: theirs. */
+	 * comma, NULL: none. of: theirs. */
 	void (*parameters)(FILE *out, const void *of);
 	void (*members)(FILE *out, const void *of);
 	const void *of;

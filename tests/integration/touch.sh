@@ -150,7 +150,7 @@ for row, r in zip(rows, results):
     assert row[1].endswith(r["manager"]), (row, r)
     assert row[3] == "%.4g" % (r["useful_bytes_per_s"] / 1e9), (row, r)
     assert row[-1] == "right", (row, r)
-assert page.count('class="wide"') >= 1 and page.count("A table that is touched") >= 1
+assert page.count('class="wide"') >= 1 and page.count("Tables and matrices") >= 1
 PY
 
 # ---------------------------------------------------------------- refused
