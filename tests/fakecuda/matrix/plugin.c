@@ -18,6 +18,12 @@ uint64_t matrix_cuda_abi(void)
 	return matrix_cuda_abi_here();
 }
 
+static int refused(const char *name)
+{
+	snprintf(error_text, sizeof(error_text), "%s: no such matrix", name);
+	return -EINVAL;
+}
+
 /* The vectors. @return how many touches these are */
 static unsigned vector_touches(const struct matrix_args *a, bool columns,
 			       struct fakecuda_touch *touch)
@@ -33,6 +39,8 @@ static int sweep(void *stream, const char *name, const struct weir_kernel *kerne
 	struct fakecuda_touch touch[3] = {READS(a->elements, (size_t)a->rows * a->columns)};
 	unsigned nr = 1 + vector_touches(a, columns, touch + 1);
 
+	if (!matrix_cuda_bare_valid(a))
+		return refused(name);
 	return queue(stream, name, kernel->cpu, a, sizeof(*a), touch, nr);
 }
 
@@ -42,6 +50,8 @@ static int paged_sweep(void *stream, const char *name, const struct weir_kernel 
 	struct fakecuda_touch touch[FAKE_VIEW_TOUCHES + 2];
 	unsigned nr = fake_view_touches(&a->view, touch);
 
+	if (!matrix_cuda_paged_valid(a))
+		return refused(name);
 	nr += vector_touches(&a->matrix, columns, touch + nr);
 	return queue(stream, name, kernel->cpu, a, sizeof(*a), touch, nr);
 }

@@ -247,19 +247,11 @@ __global__ void __launch_bounds__(MATRIX_THREADS_MAX, 1)
 
 /* ---- launches */
 
-static bool valid(const struct matrix_args *p)
-{
-	return p->rows && p->rows % MATRIX_BATCH == 0 && p->columns &&
-	       p->columns % MATRIX_PIECE == 0 && p->exact >= MATRIX_BATCH && p->threads % 32 == 0 &&
-	       p->threads <= MATRIX_THREADS_MAX && (uintptr_t)p->in % 16 == 0 &&
-	       (uintptr_t)p->out % 16 == 0;
-}
-
 template <bool columns> static int launch_bare(const char *name, void *stream, const void *args)
 {
 	const struct matrix_args *p = (const struct matrix_args *)args;
 
-	if (!valid(p) || (uintptr_t)p->elements % 16)
+	if (!matrix_cuda_bare_valid(p))
 		return cuda_launch_refused(name, "no such matrix");
 	return cuda_launch(name, sweep_bare<columns>, p->blocks, p->threads, stream, p);
 }
@@ -267,15 +259,11 @@ template <bool columns> static int launch_bare(const char *name, void *stream, c
 template <bool columns> static int launch_paged(const char *name, void *stream, const void *args)
 {
 	const struct matrix_paged_args *p = (const struct matrix_paged_args *)args;
-	const struct matrix_args *m = &p->matrix;
-	uint64_t page_bytes = UINT64_C(1) << p->view.page_shift;
-	uint64_t nr_pieces = page_bytes / MATRIX_PIECE_BYTES;
 
-	if (!valid(m) || p->range >= WEIR_PAGED_RANGES_MAX || !nr_pieces ||
-	    m->threads / 32 % nr_pieces || m->columns * sizeof(float) % page_bytes ||
-	    p->view.range[p->range].bytes / sizeof(float) / m->columns < m->rows)
+	if (!matrix_cuda_paged_valid(p))
 		return cuda_launch_refused(name, "no such matrix");
-	return cuda_launch(name, sweep_paged<columns>, m->blocks, m->threads, stream, p);
+	return cuda_launch(name, sweep_paged<columns>, p->matrix.blocks, p->matrix.threads, stream,
+			   p);
 }
 
 int matrix_cuda_rows(void *stream, const void *args)

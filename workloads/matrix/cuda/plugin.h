@@ -18,6 +18,7 @@
 #ifndef WEIR_MATRIX_CUDA_PLUGIN_H
 #define WEIR_MATRIX_CUDA_PLUGIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "weir/paged.h"
@@ -57,6 +58,32 @@ MATRIX_CUDA_EXPORT const char *matrix_cuda_error(void);
 static inline uint64_t matrix_cuda_abi_here(void)
 {
 	return (UINT64_C(1) << 32) + sizeof(struct matrix_args) + sizeof(struct matrix_paged_args);
+}
+
+/* What the kernels can take. */
+static inline bool matrix_cuda_valid(const struct matrix_args *p)
+{
+	return p->rows && p->rows % MATRIX_BATCH == 0 && p->columns &&
+	       p->columns % MATRIX_PIECE == 0 && p->exact >= MATRIX_BATCH && p->threads &&
+	       p->threads % 32 == 0 && p->threads <= MATRIX_THREADS_MAX &&
+	       (uintptr_t)p->in % 16 == 0 && (uintptr_t)p->out % 16 == 0;
+}
+
+static inline bool matrix_cuda_bare_valid(const struct matrix_args *p)
+{
+	return matrix_cuda_valid(p) && (uintptr_t)p->elements % 16 == 0;
+}
+
+static inline bool matrix_cuda_paged_valid(const struct matrix_paged_args *p)
+{
+	const struct matrix_args *m = &p->matrix;
+	const uint64_t page_bytes = UINT64_C(1) << p->view.page_shift;
+	const uint64_t nr_pieces = page_bytes / MATRIX_PIECE_BYTES;
+	const uint64_t row_bytes = m->columns * sizeof(float);
+
+	return matrix_cuda_valid(m) && p->range < WEIR_PAGED_RANGES_MAX && nr_pieces &&
+	       m->threads / 32 % nr_pieces == 0 && row_bytes % page_bytes == 0 &&
+	       p->view.range[p->range].bytes / row_bytes >= m->rows;
 }
 
 #ifdef __cplusplus
