@@ -6,13 +6,12 @@
 #include "cli/result.h"
 #include "cli/table.h"
 
-#define BENCH_PASS_COLUMNS(rate)                                                      \
-	{"manager", TABLE_LEFT}, {"pass s", TABLE_RIGHT}, {rate, TABLE_RIGHT},        \
-		{"in", TABLE_RIGHT}, {"out", TABLE_RIGHT}, {"in place", TABLE_RIGHT}, \
-		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT},                  \
-		{"check", TABLE_LEFT},                                                \
-	{                                                                             \
-		"picked", TABLE_LEFT                                                  \
+#define BENCH_PASS_COLUMNS(rate)                                                            \
+	{"manager", TABLE_LEFT}, {"pass s", TABLE_RIGHT}, {rate, TABLE_RIGHT},              \
+		{"in", TABLE_RIGHT}, {"out", TABLE_RIGHT}, {"in place", TABLE_RIGHT},       \
+		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT}, {"check", TABLE_LEFT}, \
+	{                                                                                   \
+		"picked", TABLE_LEFT                                                        \
 	}
 
 /* One result. manager is borrowed. */

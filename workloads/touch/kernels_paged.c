@@ -25,7 +25,9 @@ static int page_span(struct paging_agent *agent, const struct pass *pass, uint64
 	unsigned int flags = a->access == TOUCH_READ ? 0 : PAGING_WRITE;
 	struct paging_span span;
 	uint64_t *word;
-	int err = paging_span_get(agent, pass->range, page * a->page_bytes, flags, &span);
+	int err =
+		paging_span_get(agent, pass->range, page * a->page_bytes,
+				flags | PAGING_TOUCHES(a->page_bytes / TOUCH_SECTOR_BYTES), &span);
 
 	if (err)
 		return err;

@@ -73,8 +73,11 @@ struct paged {
 	}
 	__device__ ulonglong2 *get(uint64_t page, bool write)
 	{
-		return (ulonglong2 *)weir_paged_span_get(&w, range, page << view->page_shift,
-							 write ? PT_WRITE : PT_READ, &span);
+		return (ulonglong2 *)weir_paged_span_get(
+			&w, range, page << view->page_shift,
+			(write ? PT_WRITE : PT_READ) |
+				PT_TOUCHES((1u << view->page_shift) / TOUCH_SECTOR_BYTES),
+			&span);
 	}
 	__device__ void put()
 	{
