@@ -18,7 +18,7 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export WEIR_MACHINE=h200
-managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill
+managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill,weir-paged+auto
 
 # members FILE WORKLOAD LINES: JSON lines of a workload, all right.
 members() {
@@ -74,7 +74,7 @@ bench() {
 	cat "$dir/json" >>"$dir/all.json"
 }
 
-bench pagein 42 --manager $managers --bytes 1MiB --page-size 4KiB,64KiB --access both \
+bench pagein 48 --manager $managers --bytes 1MiB --page-size 4KiB,64KiB --access both \
 	--pattern stream,random,strided --epochs 3
 grep -q '^ *1 MiB *1 MiB *64 KiB  random *both *weir-paged .* right *-$' "$dir/out" ||
 	fail "no such row" "$dir/out"
@@ -85,7 +85,7 @@ bench pagein 6 --manager native,weir-paged --bytes 1MiB --gpu-budget 100%,50%,12
 grep -o '"budget_bytes":[0-9]*' "$dir/json" | uniq -c | tr -s ' \n' ' ' |
 	grep -q '^ 2 "budget_bytes":1048576 2 "budget_bytes":524288 2 "budget_bytes":131072 $' ||
 	fail "the budgets" "$dir/json"
-bench gups 7 --manager $managers --bytes 1MiB --updates 20k --page-size 4KiB
+bench gups 8 --manager $managers --bytes 1MiB --updates 20k --page-size 4KiB
 bench gups 1 --manager weir-paged --bytes 1MiB --updates 20k --gpu-budget 12.5%
 
 # The same twice, and in the other stream with -.
