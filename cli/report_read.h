@@ -56,11 +56,11 @@ struct report_result {
 	int passed;		       /* 1, 0; -1: not compared */
 	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
 	/* Of workloads that make passes: */
-	const json_t *parameters;
 	bool warm;
+	bool elements; /* of pagein and gups */
+	const json_t *parameters;
 	double page_bytes, useful_bytes_per_s, pages_in, pages_out, pages_in_place;
 	/* Of pagein and gups, and of mvt, atax and bicg, alone: */
-	bool elements;
 	const char *pattern, *access; /* or NULL */
 	double bytes, touched_pages, updates_per_s;
 	double rows, columns; /* of a matrix */
