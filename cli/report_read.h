@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
- * workload, parameters.nodes (of tables and matrices bytes and page_bytes, of graphs graph), machine,
- * manager, status.
+ * workload, parameters.nodes (of tables and matrices bytes and page_bytes, of graphs graph),
+ * machine, manager, status.
  * Everything else may be missing or null, which is "not known" (NaN, NULL), but not of the wrong
  * kind. Members that are not known here are passed over, so that later versions can say more.
  */
@@ -73,8 +73,8 @@ struct report_list {
 	size_t nr;
 };
 
-/* Workloads that make passes, which have no nodes, are kept apart: touch: pagein and gups, mvt, atax
- * and bicg; graph: bfs, sssp, cc and pagerank. */
+/* Workloads that make passes, which have no nodes, are kept apart: touch: pagein and gups, mvt,
+ * atax and bicg; graph: bfs, sssp, cc and pagerank. */
 struct report_results {
 	struct report_result *result;
 	size_t nr;

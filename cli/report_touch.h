@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results on tables (pagein, gups) and matrices (mvt, atax, bicg) on a page: a chart of what kernels
- * got a second, and a table. */
+/* Results on tables (pagein, gups) and matrices (mvt, atax, bicg) on a page: a chart of what
+ * kernels got a second, and a table. */
 #ifndef WEIR_CLI_REPORT_TOUCH_H
 #define WEIR_CLI_REPORT_TOUCH_H
 

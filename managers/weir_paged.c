@@ -132,11 +132,11 @@ static void paged_destroy(struct manager *base)
 }
 
 /*
- * Automatic: a page is rented, used in place sector by sector, until that has cost as much as buying
- * it, and only then brought in: never more than twice what the better of both costs (Karlin, Manasse,
- * Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays where it
- * is: half a page more is allowed for, since a sector that two accesses share counts with both.
- * Touches are sectors, as kernels count them that say how many they use.
+ * Automatic: a page is rented, used in place sector by sector, until that has cost as much as
+ * buying it, and only then brought in: never more than twice what the better of both costs (Karlin,
+ * Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays
+ * where it is: half a page more is allowed for, since a sector that two accesses share counts with
+ * both. Touches are sectors, as kernels count them that say how many they use.
  */
 static void policy_set(const struct paged_manager *m, struct weir_paged_range_config *config)
 {

@@ -33,8 +33,8 @@ struct pass_moment {
 	struct manager_pages pages;
 };
 
-/* Wait until the device is idle, and, if drain and the manager can, nothing of what is managed is in
- * its memory. 0 or an error of the manager. */
+/* Wait until the device is idle, and, if drain and the manager can, nothing of what is managed is
+ * in its memory. 0 or an error of the manager. */
 int pass_idle(struct manager *m, bool drain);
 
 /* Before a pass, the device idle. */

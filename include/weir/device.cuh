@@ -573,9 +573,9 @@ __device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_w
 	return weir_paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
 }
 
-/* Whether an access that says how many touches it is goes uncounted. By where it is and the quiescent
- * points since the epoch was looked at: the same in all lanes that read together, and another thing
- * each time. */
+/* Whether an access that says how many touches it is goes uncounted. By where it is and the
+ * quiescent points since the epoch was looked at: the same in all lanes that read together, and
+ * another thing each time. */
 __device__ static inline bool weir_paged_uncounted(const struct weir_paged_warp *w, uint64_t offset,
 						   uint32_t op)
 {
@@ -912,7 +912,8 @@ __device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
 /*
  * An address up to the end of its page, until weir_paged_span_put(). op: PT_READ or PT_WRITE, with
  * PT_PIN to pass quiescent points meanwhile, and PT_TOUCHES() if it counts as more than one, or is
- * a small part of what one would be: best in sectors of 32 bytes that are used. NULL: outside the range, or it is read-only.
+ * a small part of what one would be: best in sectors of 32 bytes that are used. NULL: outside the
+ * range, or it is read-only.
  */
 __device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, uint32_t range,
 						   uint64_t offset, uint32_t op,

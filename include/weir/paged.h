@@ -89,10 +89,10 @@ struct weir_paged_range_config {
 	 *  is removed. NULL: weir allocates it, pinned; contents are zero. */
 	void *host;
 	uint32_t admit; /**< a page is brought in at this touch, up to 2^20; 0: at once */
-	/** Of ranges that do not fit: as many pages as there are frames, evenly over the range, come
-	 *  in as admit says, and the others so many touches later, up to 2^20; 0: all alike. So of
-	 *  a pass over all of it some goes to frames and some over the link at any time, and neither
-	 *  waits for the other. */
+	/** Of ranges that do not fit: as many pages as there are frames, evenly over the range,
+	 *  come in as admit says, and the others so many touches later, up to 2^20; 0: all alike.
+	 *  So of a pass over all of it some goes to frames and some over the link at any time, and
+	 *  neither waits for the other. */
 	uint32_t late;
 	int read_only; /**< kernels do not write it: writes are refused */
 	/** Its pages come in only while there are free frames, and nothing is evicted for them; the

@@ -22,8 +22,8 @@
 
 struct graph_params {
 	enum graph_algorithm algorithm;
-	/* The graph; for pagerank the lists of the edges that end at a vertex, the graph transposed.
-	 * Both borrowed, and have passed csr_check(). Up to 2^32 - 1 vertices. */
+	/* The graph; for pagerank the lists of the edges that end at a vertex, the graph
+	 * transposed. Both borrowed, and have passed csr_check(). Up to 2^32 - 1 vertices. */
 	const struct csr *graph;
 	const uint32_t *degree;	 /* pagerank: edges out of each vertex; NULL: graph's own lists' */
 	const uint64_t *sources; /* bfs, sssp: vertices. Borrowed. Each is a search of its own */

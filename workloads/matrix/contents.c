@@ -85,9 +85,9 @@ static void any_init(int64_t *vector, uint32_t nr, uint64_t key)
 }
 
 /*
- * For atax, whose sums along rows are multiplied with elements once more: signs such that these sums
- * stay small, each against what has added up. And the first one is even, so that the sums are odd:
- * none of them is 0.
+ * For atax, whose sums along rows are multiplied with elements once more: signs such that these
+ * sums stay small, each against what has added up. And the first one is even, so that the sums are
+ * odd: none of them is 0.
  */
 static void balance(const struct matrix_contents *c, int64_t *in)
 {
@@ -151,7 +151,7 @@ static int64_t largest(const int64_t *vector, uint32_t nr, int64_t most)
 int matrix_contents_init(struct matrix_contents *c, const struct matrix_params *p)
 {
 	const uint64_t bytes = matrix_vectors_bytes(p), key = gen_bits(p->seed, p->kind);
-	const int64_t element = LARGEST_FACTOR * LARGEST_FACTOR * MATRIX_RANK;
+	const int64_t element = (int64_t)LARGEST_FACTOR * LARGEST_FACTOR * MATRIX_RANK;
 	int64_t in;
 
 	*c = (struct matrix_contents){

@@ -5,8 +5,9 @@
  * Element (i, j) is the sum over k < MATRIX_RANK of f(i, k) g(j, k), where f of a row and g of a
  * column are -3, -1, 1 or 3, and those of no two rows, and of no two columns, are all the same. So
  *
- *  - sum over j of A(i, j) x(j) = sum over k of f(i, k) S(k), with S(k) = sum over j of g(j, k) x(j),
- *    and the same along columns: all sums of a pass take as many steps as there are rows and columns;
+ *  - sum over j of A(i, j) x(j) = sum over k of f(i, k) S(k), with S(k) = sum over j of g(j, k)
+ *    x(j), and the same along columns: all sums of a pass take as many steps as there are rows and
+ *    columns;
  *  - every element is odd, and so is what it is multiplied with: one that is left out, or counted
  *    twice, changes a sum;
  *  - elements are at most 81, so that sums are exact in 64 bits, and products of many of them in a

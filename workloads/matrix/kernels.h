@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels of the workloads on a dense matrix, for the CPU and for CUDA. Each is there twice: for
- * a matrix at an address, and for one that the kernel pages for itself.
+ * The kernels of the workloads on a dense matrix, for the CPU and for CUDA. Each is there twice:
+ * for a matrix at an address, and for one that the kernel pages for itself.
  *
- * Elements are small whole numbers, and so are those of vectors: sums are exact, whatever order they
- * are made in.
+ * Elements are small whole numbers, and so are those of vectors: sums are exact, whatever order
+ * they are made in.
  */
 #ifndef WEIR_MATRIX_KERNELS_H
 #define WEIR_MATRIX_KERNELS_H

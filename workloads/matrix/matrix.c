@@ -193,6 +193,15 @@ static void row_fill(const void *arg, uint64_t i)
 				      r->buffer + i * r->p->columns + j);
 }
 
+/* Contents are whole numbers: what is not equal is wrong. */
+static bool piece_right(const float *is, const float *want)
+{
+	for (uint32_t i = 0; i < MATRIX_PIECE; i++)
+		if (is[i] != want[i])
+			return false;
+	return true;
+}
+
 static void row_check(const void *arg, uint64_t i)
 {
 	const struct rows *rows = arg;
@@ -205,7 +214,7 @@ static void row_check(const void *arg, uint64_t i)
 		float want[MATRIX_PIECE];
 
 		matrix_contents_piece(&r->contents, row, j, want);
-		if (!memcmp(want, r->buffer + i * r->p->columns + j, sizeof(want)))
+		if (piece_right(r->buffer + i * r->p->columns + j, want))
 			continue;
 		while (piece < wrong && !atomic_compare_exchange_weak(rows->wrong, &wrong, piece))
 			;

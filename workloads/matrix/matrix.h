@@ -33,8 +33,8 @@ struct matrix_params {
 	uint32_t warm_up;	/* of them */
 	bool warm;		/* what a pass left on the device is there for the next one */
 	bool check;		/* read the matrix back at the end */
-	/* Of a launch on a GPU: blocks, 0: as many as are resident; threads of each, whole warps, as
-	 * many as a page has pieces or a multiple. */
+	/* Of a launch on a GPU: blocks, 0: as many as are resident; threads of each, whole warps,
+	 * as many as a page has pieces or a multiple. */
 	uint32_t blocks, threads;
 	uint32_t agents;	       /* threads that page, on the CPU */
 	workload_progress_fn progress; /* called with passes done; may be NULL */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libweir-matrix-fake.so: the CUDA kernels on a matrix (workloads/matrix/cuda/plugin.h) for the fake
- * driver. Each is the CPU's, queued as a kernel that touches what its arguments name; those that
- * page run agents over the pool's words. WEIR_MATRIX_KERNELS names it.
+ * libweir-matrix-fake.so: the CUDA kernels on a matrix (workloads/matrix/cuda/plugin.h) for the
+ * fake driver. Each is the CPU's, queued as a kernel that touches what its arguments name; those
+ * that page run agents over the pool's words. WEIR_MATRIX_KERNELS names it.
  */
 #include "tests/fakecuda/paged.h"
 #include "tests/fakecuda/plugin.h"

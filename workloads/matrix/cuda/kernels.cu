@@ -3,11 +3,11 @@
  * The kernels on a matrix, on the GPU. One template over two ways to it, by address and paged, with
  * the same loops, width and unrolling: so what they differ by is paging.
  *
- * A warp's task is MATRIX_PIECE columns of some rows: it goes down them, MATRIX_BATCH rows at a time,
- * whose places it finds first, a lane a row. What is a column's (an element of `in`, or a sum) stays
- * in registers meanwhile, 32 a lane, what is a row's is got or added once a batch. Warps that follow
- * each other have pieces that follow each other: so whichever way sums are made, whole rows are read
- * in order, by many warps.
+ * A warp's task is MATRIX_PIECE columns of some rows: it goes down them, MATRIX_BATCH rows at a
+ * time, whose places it finds first, a lane a row. What is a column's (an element of `in`, or a
+ * sum) stays in registers meanwhile, 32 a lane, what is a row's is got or added once a batch. Warps
+ * that follow each other have pieces that follow each other: so whichever way sums are made, whole
+ * rows are read in order, by many warps.
  */
 #include <stdint.h>
 
