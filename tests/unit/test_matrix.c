@@ -181,6 +181,50 @@ static void test_matrix_distinct(void **state)
 	matrix_contents_fini(&c);
 }
 
+/* Of the factors of so many columns from one on: the dimensions that they span. */
+static uint32_t rank_of(const struct matrix_contents *c, uint32_t column)
+{
+	double left[MATRIX_RANK][MATRIX_RANK] = {{0}}; /* [i]: what has its first number at i */
+	uint32_t rank = 0;
+
+	for (uint32_t j = column; j < column + MATRIX_PIECE && rank < MATRIX_RANK; j++) {
+		double v[MATRIX_RANK];
+
+		for (uint32_t k = 0; k < MATRIX_RANK; k++)
+			v[k] = (double)c->column[(size_t)k * c->columns + j];
+		for (uint32_t i = 0; i < MATRIX_RANK; i++) {
+			double times = left[i][i] != 0 ? v[i] / left[i][i] : 0;
+
+			if (fabs(v[i]) < 1e-9)
+				continue;
+			if (times == 0) {
+				memcpy(left[i], v, sizeof(v));
+				rank++;
+				break;
+			}
+			for (uint32_t k = 0; k < MATRIX_RANK; k++)
+				v[k] -= times * left[i][k];
+		}
+	}
+	return rank;
+}
+
+/* Two rows with other factors differ in each page. */
+static void test_matrix_pages_differ(void **state)
+{
+	struct matrix_params p = usual;
+	struct matrix_contents c;
+
+	(void)state;
+	p.columns = MATRIX_SIZE_MAX;
+	for (p.seed = 0; p.seed < 3; p.seed++) {
+		assert_int_equal(matrix_contents_init(&c, &p), 0);
+		for (uint32_t j = 0; j < p.columns; j += MATRIX_PIECE)
+			assert_int_equal(rank_of(&c, j), MATRIX_RANK);
+		matrix_contents_fini(&c);
+	}
+}
+
 /* ------------------------------------------------------------------ right and wrong */
 
 static void run_everywhere(const struct matrix_params *p, uint64_t frame_bytes)
@@ -551,11 +595,17 @@ static void test_matrix_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matrix_contents), cmocka_unit_test(test_matrix_balance),
-		cmocka_unit_test(test_matrix_distinct), cmocka_unit_test(test_matrix_same),
-		cmocka_unit_test(test_matrix_random),	cmocka_unit_test(test_matrix_wrong),
-		cmocka_unit_test(test_matrix_pages),	cmocka_unit_test(test_matrix_bound),
-		cmocka_unit_test(test_matrix_refused),	cmocka_unit_test(test_matrix_interrupted),
+		cmocka_unit_test(test_matrix_contents),
+		cmocka_unit_test(test_matrix_balance),
+		cmocka_unit_test(test_matrix_distinct),
+		cmocka_unit_test(test_matrix_pages_differ),
+		cmocka_unit_test(test_matrix_same),
+		cmocka_unit_test(test_matrix_random),
+		cmocka_unit_test(test_matrix_wrong),
+		cmocka_unit_test(test_matrix_pages),
+		cmocka_unit_test(test_matrix_bound),
+		cmocka_unit_test(test_matrix_refused),
+		cmocka_unit_test(test_matrix_interrupted),
 		cmocka_unit_test(test_matrix_faults),
 	};
 

@@ -58,11 +58,11 @@ static float column_factor(const struct matrix_contents *c, uint32_t column, uin
 }
 
 void matrix_contents_piece(const struct matrix_contents *c, uint32_t row, uint32_t column,
-			   float *piece)
+			   float *restrict piece)
 {
 	memset(piece, 0, MATRIX_PIECE_BYTES);
 	for (uint32_t k = 0; k < MATRIX_RANK; k++) {
-		const float *factor = c->column + (size_t)k * c->columns + column;
+		const float *restrict factor = c->column + (size_t)k * c->columns + column;
 		float times = row_factor(c, row, k);
 
 		for (uint32_t j = 0; j < MATRIX_PIECE; j++)
