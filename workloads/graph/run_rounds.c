@@ -56,19 +56,21 @@ static void use_targets(const struct graph_job *j, struct uses *u)
 	}
 }
 
-/* Edges: in order where all lists are gone through, else line by line, or, where they are paged,
- * item by item: one is one access. */
+/* Edges: in order where all lists are gone through, else line by line. Where they are paged a run is
+ * one access: where all lists are gone through a piece, else about an item. */
 static struct uses expand_uses(const struct graph_job *j)
 {
 	const struct graph_args *g = &j->args;
 	const uint64_t bytes = g->nr_edges * sizeof(uint32_t);
 	const uint64_t used = j->control.nr_edges * sizeof(uint32_t);
-	const uint32_t granule = j->m->ops->paged_begin ? j->item_bytes : LINE_BYTES;
+	const bool all = j->known && j->control.nr_edges == g->nr_edges;
+	const uint32_t run_bytes = all ? GRAPH_PIECE * sizeof(uint32_t) : j->item_bytes;
+	const uint32_t granule = j->m->ops->paged_begin ? run_bytes : LINE_BYTES;
 	struct uses u = {.nr = 0};
 
 	use_add(&u, g->neighbour, bytes, WEIR_READ, granule, used);
 	use_add(&u, g->weight, bytes, WEIR_READ, granule, used);
-	for (uint32_t i = 0; i < u.nr && j->control.nr_edges == g->nr_edges; i++)
+	for (uint32_t i = 0; i < u.nr && all; i++)
 		u.use[i].pattern = WEIR_STREAM;
 	use_targets(j, &u);
 	return u;
@@ -178,6 +180,7 @@ static void count(struct graph_job *j, uint32_t times)
 /* Make the items of a round. known: wait, and see how many there are; else there may be any. */
 static void items(struct graph_job *j, bool known)
 {
+	j->known = known;
 	launch_small(j, &graph_kernel_round);
 	launch_vertices(j, &graph_kernel_items);
 	if (known) {
