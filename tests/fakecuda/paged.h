@@ -12,18 +12,23 @@
 #include "tests/fakecuda/fakecuda.h"
 #include "weir/paged.h"
 
-#define FAKE_VIEW_TOUCHES (2 + 2 * WEIR_PAGED_RANGES_MAX)
+#define FAKE_VIEW_TOUCHES (4 + 2 * WEIR_PAGED_RANGES_MAX)
 #define FAKE_OWN_TOUCHES 16
 
-/* What a kernel over a view touches: all words up to the last frame's, frames, ranges. */
+/* What a kernel over a view touches: all words up to the last frame's, frames, ranges. Counts are
+ * said to be read: the host may look at them while kernels add to them. */
 static inline unsigned fake_view_touches(const struct weir_paged_view *v,
 					 struct fakecuda_touch *touch)
 {
 	const struct pt_table *t = &v->table;
+	char *begin = (char *)t->shared, *end = (char *)(t->owner + t->nr_frames);
+	char *counts = (char *)v->counts;
+	char *counted = (char *)(v->counts + WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX);
 	unsigned nr = 0;
 
-	touch[nr++] = (struct fakecuda_touch){
-		t->shared, (size_t)((char *)(t->owner + t->nr_frames) - (char *)t->shared), true};
+	touch[nr++] = (struct fakecuda_touch){begin, (size_t)(counts - begin), true};
+	touch[nr++] = (struct fakecuda_touch){counts, (size_t)(counted - counts), false};
+	touch[nr++] = (struct fakecuda_touch){counted, (size_t)(end - counted), true};
 	touch[nr++] = (struct fakecuda_touch){v->frames, t->nr_frames << v->page_shift, true};
 	for (uint32_t i = 0; i < t->nr_ranges; i++) {
 		const struct pt_range *range = &v->range[i];

@@ -18,8 +18,7 @@ struct graph_job {
 	void *array[GRAPH_ARRAYS_MAX]; /* what was allocated of the device's memory */
 	uint32_t nr_arrays;
 	uint32_t item_bytes;	      /* of edges in an item, on average over all lists */
-	struct graph_control control; /* as last read, */
-	bool known;		      /* or, if not, at most */
+	struct graph_control control; /* as last read */
 	bool counts;		      /* rounds add to `work` */
 	struct graph_work work;
 	uint32_t pass;

@@ -57,13 +57,13 @@ static void use_targets(const struct graph_job *j, struct uses *u)
 }
 
 /* Edges: in order where all lists are gone through, else line by line. Where they are paged a run is
- * one access: where all lists are gone through a piece, else about an item. */
+ * one access: a piece where an algorithm goes through all lists, else about an item. */
 static struct uses expand_uses(const struct graph_job *j)
 {
 	const struct graph_args *g = &j->args;
 	const uint64_t bytes = g->nr_edges * sizeof(uint32_t);
 	const uint64_t used = j->control.nr_edges * sizeof(uint32_t);
-	const bool all = j->known && j->control.nr_edges == g->nr_edges;
+	const bool all = g->algorithm == GRAPH_PAGERANK;
 	const uint32_t run_bytes = all ? GRAPH_PIECE * sizeof(uint32_t) : j->item_bytes;
 	const uint32_t granule = j->m->ops->paged_begin ? run_bytes : LINE_BYTES;
 	struct uses u = {.nr = 0};
@@ -180,7 +180,6 @@ static void count(struct graph_job *j, uint32_t times)
 /* Make the items of a round. known: wait, and see how many there are; else there may be any. */
 static void items(struct graph_job *j, bool known)
 {
-	j->known = known;
 	launch_small(j, &graph_kernel_round);
 	launch_vertices(j, &graph_kernel_items);
 	if (known) {
