@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Warps without a GPU: enough of CUDA C++ and of its runtime, for a C++ compiler, that
- * tests/gpu/test_paging.cu runs on the CPU. Included before anything else in its place.
+ * tests/gpu/test_paging.cu and tests/paging/matrix.cu run on the CPU. Included before anything else
+ * in its place.
  *
  * Every lane is a fiber, and all run in one thread, in an order drawn from WEIR_SEED: a lane can be
  * left at each atomic operation and wherever lanes meet. Lanes that are together (__activemask())
@@ -52,6 +53,7 @@ struct lane {
 	uint32_t mask;
 	uint64_t value, result;
 	uint32_t from; /* whose value __shfl_sync() wants */
+	uint32_t nr;   /* BLOCK: of threads that wait for each other; site: at which barrier */
 	uint32_t block, thread;
 };
 
@@ -189,6 +191,16 @@ static uint64_t meet_min(const struct lane *warp, uint32_t mask, const struct la
 	return least;
 }
 
+static uint64_t meet_add(const struct lane *warp, uint32_t mask, const struct lane *)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask >> i & 1)
+			sum += warp[i].value;
+	return sum;
+}
+
 static uint64_t meet_from(const struct lane *warp, uint32_t mask, const struct lane *l)
 {
 	if (!(mask >> l->from & 1))
@@ -280,18 +292,29 @@ static bool release_active(struct lane *warp, bool idle)
 	return mask != 0;
 }
 
-/* A barrier of the warp's block that all of it has come to. */
-static bool release_block(const struct lane *warp)
+/* The barrier that a thread waits at, if all that do have come to it. */
+static bool release_barrier(const struct lane *first)
 {
-	uint32_t block = warp->block;
+	const void *site = first->site;
+	uint32_t block = first->block, nr = 0;
 
 	for (struct lane &l : lanes)
-		if (l.alive && l.block == block && l.kind != BLOCK)
-			return false;
+		nr += l.alive && l.block == block && l.kind == BLOCK && l.site == site;
+	if (nr != first->nr)
+		return false;
 	for (struct lane &l : lanes)
-		if (l.alive && l.block == block)
+		if (l.alive && l.block == block && l.kind == BLOCK && l.site == site)
 			release(&l, 0);
 	return true;
+}
+
+/* A barrier that a lane of the warp has come to. */
+static bool release_block(const struct lane *warp)
+{
+	for (uint32_t i = 0; i < 32; i++)
+		if (warp[i].alive && warp[i].kind == BLOCK && release_barrier(&warp[i]))
+			return true;
+	return false;
 }
 
 /* One lane of a warp that can go on; if there is none, some are made to, and now and then so too:
@@ -396,6 +419,12 @@ struct warps_dim {
 struct int4 {
 	int x, y, z, w;
 };
+struct float4 {
+	float x, y, z, w;
+};
+struct longlong2 {
+	long long x, y;
+};
 
 /* A warp's first call: all of its lanes. */
 __attribute__((noinline)) static uint32_t __activemask()
@@ -438,15 +467,42 @@ static inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t value)
 	return (uint32_t)WARPS_MEET(meet_min, mask, value);
 }
 
+static inline int32_t __reduce_add_sync(uint32_t mask, int32_t value)
+{
+	return (int32_t)WARPS_MEET(meet_add, mask, value);
+}
+
 template <typename T> static inline T __shfl_sync(uint32_t mask, T value, int from)
 {
+	uint64_t word = 0;
+
+	memcpy(&word, &value, sizeof(value));
 	warps::self->from = (uint32_t)from & 31;
-	return (T)WARPS_MEET(meet_from, mask, value);
+	word = WARPS_MEET(meet_from, mask, word);
+	memcpy(&value, &word, sizeof(value));
+	return value;
+}
+
+/* A barrier of a block, by its number, for so many of its threads. */
+static inline void warps_barrier(uint32_t barrier, uint32_t nr_threads)
+{
+	warps::self->nr = nr_threads;
+	warps::wait_for(warps::BLOCK, (const void *)(uintptr_t)barrier, 0, 0);
 }
 
 static inline void __syncthreads()
 {
-	warps::wait_for(warps::BLOCK, nullptr, 0, 0);
+	warps_barrier(0, warps::block_threads);
+}
+
+template <typename T> static inline T __ldcs(const T *at)
+{
+	return *at;
+}
+
+template <typename T> static inline T min(T a, T b)
+{
+	return a < b ? a : b;
 }
 
 static inline void __nanosleep(unsigned)
