@@ -20,6 +20,8 @@ struct matrix_vectors matrix_vectors_at(const struct matrix_params *p, void *all
 {
 	struct matrix_vectors v = {.all = all, .row_in = all};
 
+	if (!all)
+		return v;
 	v.row_out = v.row_in + p->columns;
 	v.column_in = v.row_out + p->rows;
 	v.column_out = v.column_in + p->rows;

@@ -32,7 +32,7 @@ static inline uint64_t matrix_vectors_bytes(const struct matrix_params *p)
 	return 2 * ((uint64_t)p->rows + p->columns) * sizeof(int64_t);
 }
 
-/* Over an array of so many bytes. */
+/* Over an array of so many bytes. NULL: none of its members is set. */
 struct matrix_vectors matrix_vectors_at(const struct matrix_params *p, void *all);
 
 /* Constant once it is made. */
