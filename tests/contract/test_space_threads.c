@@ -2,7 +2,7 @@
 /*
  * Four threads on one space, each with a stream and ranges of its own and one range that all of
  * them read: random work for a bounded time. Contents are right, checkers hold in the middle of it,
- * no call blocks for ever, and the thread sanitizer is silent.
+ * no call blocks for ever, and the thread sanitizer is silent. SPACE_SECONDS=n: for so long.
  *
  * Labels: threads
  * Timeout: 120
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/support/amount.h"
 #include "tests/support/space.h"
 #include "tests/support/threads.h"
 
@@ -21,7 +22,7 @@
 #define BLOCKS_MAX 3u
 #define SHARED_BLOCKS 3u
 #define SHARED_SEED 4242u
-#define SECONDS 2.0
+#define SECONDS 1.0
 
 struct owned {
 	uint8_t *addr;
@@ -245,7 +246,7 @@ static void finish_worker(struct worker *w)
 static void run_threads(uint32_t gpu_blocks, bool change_mode)
 {
 	struct worker *worker = calloc(NR_THREADS, sizeof(*worker));
-	double end = now_s() + SECONDS;
+	double end = now_s() + test_seconds("SPACE_SECONDS", SECONDS);
 	struct test_space t;
 	uint8_t *shared;
 

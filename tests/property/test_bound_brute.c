@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/amount.h"
 #include "workloads/bound.h"
 
 #define BLOCK (UINT64_C(1) << 20)
@@ -36,7 +37,7 @@
 #define MAX_USES 3u	   /* of a step */
 #define NR_STATES 81u	   /* 3 ^ MAX_BLOCKS */
 #define FIRST_SEED 101300u /* in what follows most mistakes that were tried show */
-#define NR_CASES 4500u
+static const struct test_amount cases = {4500, 600, 4500};
 #define LEAST_RAISED 10u /* in one of so many must what misses translation raise the bound */
 
 /* Where the valid contents of a block are. */
@@ -477,7 +478,7 @@ static uint64_t env_u64(const char *name, uint64_t otherwise)
 static void test_bound_below_brute_force(void **state)
 {
 	uint64_t seed = env_u64("WEIR_TEST_SEED", FIRST_SEED),
-		 nr = env_u64("WEIR_TEST_CASES", NR_CASES);
+		 nr = test_amount("WEIR_TEST_CASES", cases);
 	uint32_t by_part[3] = {0}, nr_raised = 0;
 	uint64_t loosest = seed;
 	double sum = 0, raised = 0, least = 1;

@@ -21,6 +21,7 @@
 
 #include "src/core/types.h"
 #include "src/mem/mem.h"
+#include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "tests/support/kernels.h"
 #include "tests/support/space.h"
@@ -30,7 +31,7 @@
 #define NR_STEPS 250u
 #define NR_SLOTS 16u
 #define NR_THREADS 8u
-#define SECONDS 1.0
+#define SECONDS 0.7
 #define MOST_BYTES (MIB(2) + KIB(700))
 #define TRIES 1000
 
@@ -492,8 +493,7 @@ static void *thread_main(void *arg)
 
 static void run_threads(bool flaky)
 {
-	const char *text = getenv("MEM_SECONDS");
-	double seconds = text ? strtod(text, NULL) : SECONDS;
+	double seconds = test_seconds("MEM_SECONDS", SECONDS);
 	/* Guards are read while they are looked at: from one thread. */
 	const struct weir_pool_config config = {.limit_bytes = {MIB(40)}, .guard = WEIR_GUARD_OFF};
 	uint64_t nr_steps = 0, nr_failed = 0;

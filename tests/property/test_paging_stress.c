@@ -31,6 +31,7 @@
 #include <cmocka.h>
 
 #include "src/paging/cpu.h"
+#include "tests/support/amount.h"
 
 #define NR_THREADS 4u
 #define NR_WORDS 512u
@@ -378,8 +379,7 @@ static void check_filled(const struct plan *plan)
 
 static void run(struct plan plan)
 {
-	const char *option = getenv("WEIR_PAGING_SECONDS");
-	double seconds = option ? strtod(option, NULL) : 0.3;
+	double seconds = test_seconds("WEIR_PAGING_SECONDS", 0.3);
 	struct paging_stats stats;
 	uint64_t nr_ops = 0;
 
