@@ -4,6 +4,8 @@
 # The test of MIN against brute force can fail: MIN is built with each of its deliberate faults
 # (MIN_MUTANT in workloads/min.c) in turn, and the test must notice every one of them, and nothing
 # without. Needs SOURCE_DIR, the source tree, and CC. Prints a line a test.
+#
+# Labels: slow
 set -u
 
 : "${SOURCE_DIR:?is the source tree}" "${CC:=cc}"

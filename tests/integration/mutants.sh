@@ -4,6 +4,8 @@
 # The tests can fail: the library is built with each of its deliberate faults (WEIR_MUTANT in
 # src/core/types.h) in turn, and mutant_run.c must notice every one of them, and nothing without.
 # Needs SOURCE_DIR, the source tree, and CC. Prints a line a test.
+#
+# Labels: slow
 set -u
 
 : "${SOURCE_DIR:?is the source tree}" "${CC:=cc}"

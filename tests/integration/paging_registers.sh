@@ -5,6 +5,8 @@
 # src/paging/device_check.cu: a read of one element takes at most 24 more than the plain kernel's, and
 # no kernel spills. What the slow path, called by the ABI, saves of a kernel's is no spill of it. Needs
 # SOURCE_DIR; without nvcc there is nothing to ask.
+#
+# Labels: slow
 set -u
 
 : "${SOURCE_DIR:?is the source tree}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How times under managed memory move when the machine changes: as the mechanism says, part by
- * part. GCN training without bytes, a quarter of the published sizes on a quarter of the memory.
+ * part. GCN training without bytes, an eighth of the published sizes on an eighth of the memory.
  *
  * Labels: slow
  */
@@ -17,11 +17,11 @@
 #include "cli/machine_file.h"
 #include "workloads/gcn/gcn.h"
 
-#define SLICE 500000u
+#define SLICE 250000u
 #define EPOCHS 3u
-#define FITS 1250000u	/* 5M: nothing is evicted */
-#define BEYOND 3000000u /* 12M: tensors are evicted, and come back once */
-#define THRASH 3750000u /* 15M: the rows of an aggregation do not fit */
+#define FITS 625000u	/* 5M: nothing is evicted */
+#define BEYOND 1500000u /* 12M: tensors are evicted, and come back once */
+#define THRASH 1875000u /* 15M: the rows of an aggregation do not fit */
 
 static struct weir_machine_desc base;
 
@@ -39,7 +39,7 @@ static int setup(void **state)
 		print_error("%s\n", err);
 		return -1;
 	}
-	base.memory[base.device[0].memory].bytes /= 4;
+	base.memory[base.device[0].memory].bytes /= 8;
 	return 0;
 }
 
