@@ -79,7 +79,27 @@ GRAPH_ANYWHERE void graph_add_double(double *at, double value)
 #endif
 }
 
-/* A word that others change meanwhile. */
+/* Words that others change meanwhile: whether a change is worth trying. A GPU may read an old one out
+ * of a cache: who goes on then learns of the new one by what it exchanges. */
+GRAPH_ANYWHERE uint32_t graph_peek(const uint32_t *at)
+{
+#ifdef __CUDA_ARCH__
+	return *at;
+#else
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+#endif
+}
+
+GRAPH_ANYWHERE uint64_t graph_peek_wide(const uint64_t *at)
+{
+#ifdef __CUDA_ARCH__
+	return *at;
+#else
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+#endif
+}
+
+/* The word as it is, as far as anybody can know. */
 GRAPH_ANYWHERE uint32_t graph_load(const uint32_t *at)
 {
 #ifdef __CUDA_ARCH__
@@ -93,7 +113,7 @@ GRAPH_ANYWHERE uint32_t graph_load(const uint32_t *at)
 
 GRAPH_ANYWHERE bool graph_bit(const uint32_t *bits, uint64_t i)
 {
-	return bits[i / 32] >> i % 32 & 1;
+	return graph_peek(&bits[i / 32]) >> i % 32 & 1;
 }
 
 /* @return whether it was clear */
@@ -183,8 +203,8 @@ GRAPH_ANYWHERE void graph_edge_sssp(const struct graph_args *g, uint64_t from, u
 {
 	uint64_t distance = from + weight;
 
-	if (distance < g->distance[to] && distance < graph_min(&g->distance[to], distance) &&
-	    !graph_bit(g->changed, to))
+	if (distance < graph_peek_wide(&g->distance[to]) &&
+	    distance < graph_min(&g->distance[to], distance) && !graph_bit(g->changed, to))
 		graph_bit_set(g->changed, to);
 }
 
