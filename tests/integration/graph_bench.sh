@@ -7,6 +7,7 @@
 # 2 for each thing that can be wrong. WEIR_GRAPH_DIR is a folder of more graphs, lists of edges
 # NAME.txt, which are no part of weir.
 #
+# Labels: slow
 # Timeout: 300
 set -euo pipefail
 
