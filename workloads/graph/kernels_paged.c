@@ -7,7 +7,7 @@
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/ops.h"
 
-/* More than a warp takes: warps beside each other read in order together, an agent does so alone. */
+/* More than a warp takes: warps beside each other read in order together, an agent alone. */
 #define BATCH GRAPH_PIECE
 
 /* A run's edges and weights, as far as there are any, at addresses. */

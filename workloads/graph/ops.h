@@ -79,8 +79,8 @@ GRAPH_ANYWHERE void graph_add_double(double *at, double value)
 #endif
 }
 
-/* Words that others change meanwhile: whether a change is worth trying. A GPU may read an old one out
- * of a cache: who goes on then learns of the new one by what it exchanges. */
+/* Words that others change meanwhile: whether a change is worth trying. A GPU may read an old one
+ * out of a cache: who goes on then learns of the new one by what it exchanges. */
 GRAPH_ANYWHERE uint32_t graph_peek(const uint32_t *at)
 {
 #ifdef __CUDA_ARCH__

@@ -56,8 +56,8 @@ static void use_targets(const struct graph_job *j, struct uses *u)
 	}
 }
 
-/* Edges: in order where all lists are gone through, else line by line. Where they are paged a run is
- * one access: a piece where an algorithm goes through all lists, else about an item. */
+/* Edges: in order where all lists are gone through, else line by line. Where they are paged a run
+ * is one access: a piece where an algorithm goes through all lists, else about an item. */
 static struct uses expand_uses(const struct graph_job *j)
 {
 	const struct graph_args *g = &j->args;
