@@ -112,10 +112,10 @@ static int manager_tell_where(struct manager *base, manager_where_fn fn, void *a
 }
 
 /* Inside a bracket: what it names stays where it is. */
-static void tell_uses(struct weir_manager *m, const struct weir_use *uses, uint32_t nr_uses)
+static void tell_uses(struct weir_manager *m, const struct weir_launch *launch)
 {
-	for (uint32_t u = 0; u < nr_uses; u++) {
-		const struct weir_use *use = &uses[u];
+	for (uint32_t u = 0; u < launch->nr_uses; u++) {
+		const struct weir_use *use = &launch->uses[u];
 		uint32_t nr =
 			space_where(m->space, use->addr, use->bytes, m->resident, m->max_resident);
 
@@ -144,7 +144,7 @@ static int manager_launch(struct manager *base, const struct weir_launch *launch
 	if (err)
 		return err;
 	if (m->where)
-		tell_uses(m, uses, nr);
+		tell_uses(m, launch);
 	err = weir_launch(m->stream, launch);
 	err_end = weir_end(m->space, m->stream);
 	return err ? err : err_end;

@@ -113,17 +113,6 @@ static uint64_t delta_of(const struct graph_params *p)
 
 /* ------------------------------------------------------------------ passes */
 
-/* Where the edges are before a pass. */
-static void pass_prepare(struct graph_job *j)
-{
-	const struct manager_ops *ops = j->m->ops;
-
-	if (ops->drain && (!j->p->warm || !j->pass))
-		graph_job_step(j, ops->drain(j->m), "emptying the device's memory");
-	if (!j->status)
-		graph_job_step(j, ops->sync(j->m), "waiting");
-}
-
 /* All searches, or the algorithm. The first pass also counts, and is checked. */
 static void pass_work(struct graph_job *j, struct graph_result *r)
 {
@@ -144,7 +133,7 @@ static void pass_run(struct graph_job *j, struct graph_result *r)
 {
 	struct pass_moment begin, end;
 
-	pass_prepare(j);
+	graph_job_step(j, pass_idle(j->m, !j->p->warm || !j->pass), "emptying the device's memory");
 	if (j->status)
 		return;
 	j->counts = !j->pass;
@@ -172,7 +161,6 @@ static void passes_run(struct graph_job *j, struct graph_result *r)
 static int result_init(struct graph_result *r, const struct graph_params *p)
 {
 	const uint64_t n = p->graph->nr_vertices;
-
 	int err;
 
 	memset(r, 0, sizeof(*r));
