@@ -168,14 +168,17 @@ static int file_try(int fd, pid_t pid, struct mem_file *data, struct mem_file *o
 {
 	struct mem_file_header *header = &out->header;
 	size_t wanted = sizeof(*header);
-	uint64_t seq;
+	uint64_t seq = 0;
 	ssize_t nr;
 	int err;
 
 	/* As little as there is: the less there is to read, the sooner it is between two writes. */
 	nr = file_read(fd, header, sizeof(*header));
-	if (nr == sizeof(*header) && header->nr_top <= MEM_FILE_RECORDS)
-		wanted += header->nr_top * sizeof(out->record[0]);
+	if (nr == sizeof(*header)) {
+		seq = header->seq;
+		if (header->nr_top <= MEM_FILE_RECORDS)
+			wanted += header->nr_top * sizeof(out->record[0]);
+	}
 	if (nr >= 0)
 		nr = file_read(fd, data, wanted);
 	if (nr < 0) {
@@ -185,8 +188,10 @@ static int file_try(int fd, pid_t pid, struct mem_file *data, struct mem_file *o
 	err = mem_file_parse(data, (size_t)nr, pid, out, finding->why, finding->bytes);
 	if ((size_t)nr < sizeof(*header))
 		return err;
-	if (pread(fd, &seq, sizeof(seq), offsetof(struct mem_file_header, seq)) != sizeof(seq) ||
-	    seq != header->seq)
+	/* Before: there may be more now than was read. After: the records may be of two writes. */
+	if (header->seq != seq ||
+	    pread(fd, &seq, sizeof(seq), offsetof(struct mem_file_header, seq)) != sizeof(seq) ||
+	    header->seq != seq)
 		return -EAGAIN;
 	return err;
 }

@@ -24,7 +24,7 @@
 /* What brackets of a kernel took with everything resident, and by the cost model, in all. */
 struct kernel_rate {
 	uint64_t key;
-	double measured, modelled; /* 0: unused */
+	double measured, modelled;
 };
 
 /* Everything that learning holds while it works. */
@@ -45,7 +45,8 @@ struct learning {
 	uint32_t *step_of_event;
 	uint32_t *used, *discarded; /* by life: steps from its birth to its last use, discard */
 	uint32_t nr_steps, nr_uses, nr_lives, max_lives;
-	struct kernel_rate rate[KERNEL_RATES];
+	struct kernel_rate rate[KERNEL_RATES]; /* in the order in which they were met */
+	uint32_t nr_rates;
 };
 
 static void learning_fini(struct learning *l)
@@ -275,15 +276,13 @@ static struct kernel_rate *kernel_rate(struct learning *l, const struct event *e
 	for (uint32_t i = 0; i < event->nr_uses; i++)
 		key = hash_mix(key, uses[i].granule * 64u + uses[i].kind * 2u +
 					    (uint64_t)uses[i].pattern);
-	for (uint32_t i = 0; i < KERNEL_RATES; i++) {
-		struct kernel_rate *rate = &l->rate[(key + i) % KERNEL_RATES];
-
-		if (!(rate->modelled > 0))
-			rate->key = key;
-		if (rate->key == key)
-			return rate;
-	}
-	return NULL;
+	for (uint32_t i = 0; i < l->nr_rates; i++)
+		if (l->rate[i].key == key)
+			return &l->rate[i];
+	if (l->nr_rates == KERNEL_RATES)
+		return NULL;
+	l->rate[l->nr_rates].key = key;
+	return &l->rate[l->nr_rates++];
 }
 
 /* Sum up what kernels took with everything resident. */
