@@ -136,15 +136,19 @@ static void paged_destroy(struct manager *base)
  * buying it, and only then brought in: never more than twice what the better of both costs (Karlin,
  * Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays
  * where it is: half a page more is allowed for, since a sector that two accesses share counts with
- * both. Touches are sectors, as kernels count them that say how many they use.
+ * both. But who uses half of a page in one access may as well bring it in, which takes twice that
+ * at most, and only of pages that there are frames for. Touches are sectors, as kernels count them
+ * that say how many they use.
  */
 static void policy_set(const struct paged_manager *m, struct weir_paged_range_config *config)
 {
 	const uint32_t nr_sectors = m->page_bytes / SECTOR_BYTES;
 
 	config->fill_only = m->policy != PAGED_EVICT;
-	if (m->policy == PAGED_AUTO)
+	if (m->policy == PAGED_AUTO) {
 		config->admit = nr_sectors + nr_sectors / 2;
+		config->whole = nr_sectors / 2;
+	}
 	if (config->fill_only && config->read_only)
 		config->late = LATE_PASSES * nr_sectors;
 }

@@ -94,6 +94,10 @@ struct weir_paged_range_config {
 	 *  So of a pass over all of it some goes to frames and some over the link at any time, and
 	 *  neither waits for the other. */
 	uint32_t late;
+	/** One of those chosen comes in at an access that counts as so many touches, too, whatever
+	 *  admit says: it uses so much of the page that bringing it in moves hardly more. Up to
+	 *  2^16 - 1, what an access can say that it is; 0: not so. */
+	uint32_t whole;
 	int read_only; /**< kernels do not write it: writes are refused */
 	/** Its pages come in only while there are free frames, and nothing is evicted for them; the
 	 *  rest is used where it is. For data that is gone through again and again, in the same

@@ -8,7 +8,7 @@
 #include "weir/paging/pt_step.h"
 
 static_assert(sizeof(struct pt_shared) == 6 * PT_LINE, "each word has a line");
-static_assert(sizeof(struct pt_range) == 48, "as in C");
+static_assert(sizeof(struct pt_range) == 56, "as in C");
 static_assert(offsetof(struct pt_table, nr_slots) == 60, "as in C");
 
 /* One lane reaches a page, with nothing to copy. */

@@ -222,13 +222,13 @@ static void test_fill_late(void **unused)
 	(void)unused;
 	view_choose(&range, 1, FRAMES);
 	for (uint64_t page = 0; page < PAGES; page++) {
-		assert_true(pt_admit(&range, page) == 1 || pt_admit(&range, page) == 1 + LATE);
-		nr += pt_admit(&range, page) == 1;
+		assert_true(pt_admit(&range, page, 1) == 1 || pt_admit(&range, page, 1) == 1 + LATE);
+		nr += pt_admit(&range, page, 1) == 1;
 	}
 	assert_in_range(nr, FRAMES, FRAMES + 10);
 	view_choose(&range, 1, PAGES);
 	for (uint64_t page = 0; page < PAGES; page++)
-		assert_int_equal(pt_admit(&range, page), 1);
+		assert_int_equal(pt_admit(&range, page, 1), 1);
 }
 
 static void test_fill_admits_at_touch(void **unused)
@@ -255,6 +255,53 @@ static void test_fill_admits_at_touch(void **unused)
 	paging_stats(f.pool, &stats);
 	assert_int_equal(stats.nr_in, 2);
 	assert_int_equal(stats.nr_in_place, 4 + 3 * 2);
+	destroy(&f);
+}
+
+/* Of pages that many touches bring in, an access that uses most of one brings it in at once, if it
+ * is chosen; smaller ones do not. */
+static void test_fill_whole(void **unused)
+{
+	enum { PAGES = 1000, FRAMES = 300, SECTORS = PAGE / 32 };
+	const struct paging_config config = {
+		.page_bytes = PAGE, .max_agents = 1, .nr_frames = FRAMES};
+	struct paging_range_config range = {.bytes = (uint64_t)PAGES * PAGE,
+					    .admit = SECTORS + SECTORS / 2,
+					    .late = 2 * SECTORS,
+					    .whole = SECTORS / 2,
+					    .read_only = true,
+					    .fill_only = true};
+	static const struct {
+		unsigned touches;
+		uint64_t nr_in;
+	} pass[] = {{SECTORS / 2 - 1, 0}, {1, 0}, {SECTORS / 2, FRAMES}};
+	struct fixture f = {.nr_pages = PAGES};
+	struct paging_span span;
+
+	(void)unused;
+	range.host = f.host[0] = aligned_alloc(64, range.bytes);
+	assert_non_null(f.host[0]);
+	memset(f.host[0], 0, range.bytes);
+	assert_int_equal(paging_create(&config, &f.pool), 0);
+	assert_int_equal(paging_range_add(f.pool, &range, &(uint32_t){0}), 0);
+	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
+	for (size_t i = 0; i < sizeof(pass) / sizeof(*pass); i++) {
+		for (uint64_t page = 0; page < PAGES; page++) {
+			assert_int_equal(paging_span_get(f.agent, 0, page * PAGE,
+							 PAGING_TOUCHES(pass[i].touches), &span),
+					 0);
+			assert_int_equal(paging_span_put(f.agent, &span), 0);
+		}
+		assert_int_equal(nr_in_frames(&f, 0), pass[i].nr_in);
+	}
+	for (uint64_t page = 0; page < PAGES; page++)
+		if (pt_state_of(entry(&f, 0, page)) == PT_RESIDENT)
+			assert_int_equal(
+				pt_admit(&f.pool->view.table.range[0], page, SECTORS / 2), 1);
+	leave(&f);
+	assert_int_equal(paging_check(f.pool), 0);
+	range.whole = UINT16_MAX + 1;
+	assert_int_equal(paging_range_add(f.pool, &range, &(uint32_t){0}), -EINVAL);
 	destroy(&f);
 }
 
@@ -473,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_fill_is_what_hits),
 		cmocka_unit_test(test_fill_evenly),
 		cmocka_unit_test(test_fill_late),
+		cmocka_unit_test(test_fill_whole),
 		cmocka_unit_test(test_fill_admits_at_touch),
 		cmocka_unit_test(test_fill_beside_evicting),
 		cmocka_unit_test(test_fill_passes_taken_frames),

@@ -20,7 +20,7 @@
 #define MATRIX_BATCH 32u
 #define MATRIX_THREADS_MAX 512u /* of a block: the pieces of the largest page */
 #define MATRIX_PIECE_BYTES (MATRIX_PIECE * sizeof(float))
-#define MATRIX_PIECE_TOUCHES (MATRIX_PIECE_BYTES / 32u) /* sectors: the least that a link moves */
+#define MATRIX_SECTOR_BYTES 32u /* the least that a link moves: a touch */
 
 /* One sweep over the matrix: out += A in (rows), or out += A^T in (columns). */
 struct matrix_args {

@@ -24,15 +24,15 @@ static void out_add(int64_t *out, int64_t value)
 	__atomic_fetch_add(out, value, __ATOMIC_RELAXED);
 }
 
-/* One row's piece: sums are of its columns. */
+/* One row's piece: sums are of its columns. nr_touches: that it is of its page. */
 static int piece_sweep(struct paging_agent *agent, const struct sweep *sweep, uint64_t row,
-		       uint64_t column, int64_t *sums)
+		       uint64_t column, unsigned nr_touches, int64_t *sums)
 {
 	const struct matrix_args *a = &sweep->args->matrix;
 	uint64_t offset = (row * a->columns + column) * sizeof(float);
 	struct paging_span span;
-	int err = paging_span_get(agent, sweep->args->range, offset,
-				  PAGING_TOUCHES(MATRIX_PIECE_TOUCHES), &span);
+	int err = paging_span_get(agent, sweep->args->range, offset, PAGING_TOUCHES(nr_touches),
+				  &span);
 
 	if (err)
 		return err;
@@ -43,16 +43,17 @@ static int piece_sweep(struct paging_agent *agent, const struct sweep *sweep, ui
 	return paging_span_put(agent, &span);
 }
 
-/* sums: of width columns. */
+/* sums: of width columns, a page's. The first piece of a row says that all of it is used. */
 static int task_sweep(struct paging_agent *agent, const struct sweep *sweep, uint64_t row,
 		      uint64_t column, uint64_t width, int64_t *sums)
 {
+	const unsigned whole = (unsigned)(width * sizeof(float) / MATRIX_SECTOR_BYTES);
 	int err = 0;
 
 	memset(sums, 0, width * sizeof(*sums));
 	for (uint64_t i = row; i < row + MATRIX_BATCH; i++)
 		for (uint64_t j = 0; j < width && !err; j += MATRIX_PIECE)
-			err = piece_sweep(agent, sweep, i, column + j, sums + j);
+			err = piece_sweep(agent, sweep, i, column + j, j ? 1 : whole, sums + j);
 	for (uint64_t j = 0; j < width && sweep->columns && !err; j++)
 		out_add(&sweep->args->matrix.out[column + j], sums[j]);
 	return err;

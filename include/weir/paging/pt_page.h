@@ -65,7 +65,8 @@ PT_FN enum pt_do pt_judge_absent(const struct pt_table *t, struct pt_agent *a)
 	if ((pt_pins_of(a->seen) && PT_MUTANT != 12) || a->op & PT_STAY)
 		return pt_in_place(t, a);
 	if (!(a->op & PT_PREFETCH) &&
-	    pt_frame_of(a->seen) + pt_weight(a) < pt_admit(range, a->id & (PT_PAGE_MAX - 1)))
+	    pt_frame_of(a->seen) + pt_weight(a) <
+		    pt_admit(range, a->id & (PT_PAGE_MAX - 1), pt_weight(a)))
 		return pt_go(a, PT_PC_TOUCH);
 	return pt_go(a, PT_PC_ADMIT);
 }

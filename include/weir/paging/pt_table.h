@@ -87,6 +87,7 @@ struct pt_range {
 	uint32_t admit; /* a page is brought in at this touch; >= 1, */
 	uint32_t late;	/* and those that are not chosen so many touches later; see pt_admit() */
 	uint32_t chosen;
+	uint32_t whole; /* one that is chosen at an access of so many touches, too; 0: not so */
 	bool read_only; /* nobody changes the host's bytes while an agent is online */
 	bool fill_only; /* a fault takes a frame that is free, and evicts nothing */
 };
@@ -172,12 +173,17 @@ PT_FN uint64_t pt_window(uint64_t nr_frames, uint64_t nr_agents)
  * evenly in the range: then accesses to frames and accesses in place go on at the same time, and
  * neither the GPU's memory nor the link waits for the other. Multiples of the golden ratio, modulo
  * 1, are the evenest that there are (Knuth, The Art of Computer Programming 3, 6.4).
+ *
+ * weight: of the access that asks. One that uses most of a page moves as many bytes in place as it
+ * takes to bring the page in.
  */
-PT_FN uint64_t pt_admit(const struct pt_range *range, uint64_t page)
+PT_FN uint64_t pt_admit(const struct pt_range *range, uint64_t page, uint32_t weight)
 {
 	bool chosen = (uint32_t)(page * 0x9e3779b97f4a7c15ull >> 32) <= range->chosen;
 
-	return (uint64_t)range->admit + (chosen ? 0 : range->late);
+	if (!chosen)
+		return (uint64_t)range->admit + range->late;
+	return range->whole && weight >= range->whole ? 1 : range->admit;
 }
 
 PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)

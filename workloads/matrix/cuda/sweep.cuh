@@ -68,17 +68,22 @@ struct paged {
 
 		if (nr > 1)
 			return get_shared(offset, row_bytes, lane, nr);
-		return row_get(&span, offset + lane * row_bytes);
+		return row_get(&span, offset + lane * row_bytes, whole());
 	}
-	__device__ const float4 *row_get(struct weir_paged_place *place, uint64_t offset)
+	/* All of a page is used. */
+	__device__ uint32_t whole()
 	{
-		return (const float4 *)weir_paged_span_get(
-			&w, range, offset, PT_READ | PT_TOUCHES(MATRIX_PIECE_TOUCHES), place);
+		return PT_TOUCHES((1u << view->page_shift) / MATRIX_SECTOR_BYTES);
+	}
+	__device__ const float4 *row_get(struct weir_paged_place *place, uint64_t offset,
+					 uint32_t op)
+	{
+		return (const float4 *)weir_paged_span_get(&w, range, offset, PT_READ | op, place);
 	}
 	/*
 	 * nr warps have pieces of the same pages. Each brings in every nr-th one, and waits for the
-	 * others: who came to a page on its way would read it in place. Lanes whose turn it is not
-	 * get a neighbour's, too.
+	 * others: who came to a page on its way would read it in place. What is not there then has
+	 * been left where it is. Lanes whose turn it is not get a neighbour's, too.
 	 */
 	__device__ const float4 *get_shared(uint64_t offset, uint64_t row_bytes, uint32_t lane,
 					    uint32_t nr)
@@ -87,11 +92,11 @@ struct paged {
 		const bool mine = turn == lane;
 		struct weir_paged_place first;
 
-		row_get(&first, offset + turn * row_bytes);
+		row_get(&first, offset + turn * row_bytes, whole());
 		if (!mine)
 			weir_paged_span_put(&w, &first);
 		team_wait(warp / nr + 1, nr * 32);
-		row_get(&span, offset + (mine ? lane ^ 1 : lane) * row_bytes);
+		row_get(&span, offset + (mine ? lane ^ 1 : lane) * row_bytes, PT_STAY);
 		if (mine) {
 			weir_paged_span_put(&w, &span);
 			span = first;
