@@ -19,6 +19,7 @@
 
 #include "src/backend/cuda/cuda.h"
 #include "src/core/types.h"
+#include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "tests/support/graph_run.h"
 #include "tests/unit/test_sim_machine.h"
@@ -369,13 +370,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static uint32_t number_of(const char *variable, uint32_t otherwise)
-{
-	const char *text = getenv(variable);
-
-	return text && *text ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest without[] = {cmocka_unit_test(test_graphs_no_kernels)};
@@ -386,10 +380,12 @@ int main(int argc, char **argv)
 	};
 	bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
 	bool gpu = test_machine_kind() == TEST_GPU;
+	const struct test_amount scale = {small ? 8 : gpu ? 20 : 10, 8, gpu ? 20 : 12};
+	const struct test_amount cases = {small ? 2 : gpu ? 24 : 6, 2, 24};
 
 	only_manager = argv[small ? 2 : 1];
-	largest_scale = number_of("GRAPHS_SCALE", small ? 8 : gpu ? 20 : 10);
-	nr_cases = number_of("GRAPHS_CASES", small ? 2 : gpu ? 24 : 8);
+	largest_scale = (uint32_t)test_amount("GRAPHS_SCALE", scale);
+	nr_cases = (uint32_t)test_amount("GRAPHS_CASES", cases);
 	if (cmocka_run_group_tests(without, test_cuda_required, NULL))
 		return 1;
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "workloads/graph/gen.h"
 #include "workloads/matrix/contents.h"
@@ -96,8 +97,8 @@ static void run_one(const char *name, const struct matrix_params *p, uint64_t fr
 
 static void test_matrix_managers(void **state)
 {
-	const char *text = getenv("MATRIX_CASES");
-	const uint64_t nr = text ? strtoull(text, NULL, 10) : 24;
+	static const struct test_amount cases = {24, 6, 100};
+	const uint64_t nr = test_amount("MATRIX_CASES", cases);
 
 	(void)state;
 	assert_true(nr > 0);

@@ -50,9 +50,9 @@ holds() {
 
 plain=native,malloc,zerocopy,weir
 holds rtx5090 33.67GB 1M,8M,15M $plain
-holds rtx5090 25% 2M,5M,9M $plain
-holds h200 33.67GB 5M,12M,15M $plain
-holds laptop 60% 300k,1M,2M $plain
+holds rtx5090 25% 2M,9M $plain
+holds h200 33.67GB 5M,12M $plain
+holds laptop 60% 300k,1M $plain
 
 driver=uvm,uvm+max,uvm+prefetch,uvm+prefetch+max
 holds rtx5090 33.67GB 8M $driver
@@ -61,5 +61,8 @@ holds h200 33.67GB 12M uvm+prefetch+max
 
 if [ -n "${WEIR_TEST_LONG-}" ]; then
 	holds rtx5090 33.67GB 5M,10M,13M,16M,20M $plain
+	holds rtx5090 25% 5M $plain
+	holds h200 33.67GB 15M $plain
+	holds laptop 60% 2M $plain
 	holds rtx5090 33.67GB 1M,10M,14M $driver
 fi

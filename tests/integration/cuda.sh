@@ -10,8 +10,10 @@ set -euo pipefail
 
 export WEIR_TEST_MACHINE=cuda
 # The simulator has these at length, and is faster: the fake has a thread for each stream.
-if [ -z "${WEIR_TEST_LONG-}" ]; then
-	export WEIR_SEQUENCES=500 CHUNK_SEEDS=15 MEM_SEEDS=10
+if [ -n "${WEIR_SANITIZE-}" ]; then
+	export WEIR_SEQUENCES=80 CHUNK_SEEDS=3 MEM_SEEDS=2
+elif [ -z "${WEIR_TEST_LONG-}" ]; then
+	export WEIR_SEQUENCES=400 CHUNK_SEEDS=12 MEM_SEEDS=8
 fi
 "$BUILD_DIR/tests/property/test_space_random"
 "$BUILD_DIR/tests/contract/test_space_threads"

@@ -5,6 +5,7 @@
 # simulated run, these factors come back; and the fitted machine runs as that one does. Then the
 # same way through the CUDA backend, with a driver without a GPU: --measured and --fit-kernels. Needs
 # WEIR, SOURCE_DIR, FAKECUDA and python3. Prints a line a test.
+# Labels: slow
 set -u
 
 : "${WEIR:?is the program to test}"

@@ -4,6 +4,8 @@
 # `weir info --measure` from the outside: a simulated machine gives its own constants, a description
 # goes where it is asked to and can be read back, and nothing is left of a measurement that fails
 # or is interrupted. The GPUs of this computer are those of the fake driver.
+#
+# Labels: slow
 set -euo pipefail
 
 weir=${WEIR:?the program}

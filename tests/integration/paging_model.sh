@@ -71,7 +71,7 @@ run()
 	echo "aborted-at-any-time -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DABORTS=1'"
 	echo "no-endless-cycle -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DKINDS=7 -DNP'"
 	echo "touched-twice -DLAST_START=2 '-DNR_OPS=2 -DADMIT=2 -DENDS=1 -DADVANCES=0'"
-	echo "read-only-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=31 -DREAD_ONLY=2'"
+	echo "read-only-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=19 -DREAD_ONLY=2'"
 	echo "filled-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=15 -DFILL_ONLY=3'"
 	echo "filled-read-only -DNR=2 '-DNR_OPS=1 -DKINDS=31 -DFILL_ONLY=2 -DREAD_ONLY=2'"
 	echo "filled-no-endless-cycle -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DKINDS=23 -DFILL_ONLY=2 -DREAD_ONLY=2 -DNP'"

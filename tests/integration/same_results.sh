@@ -15,10 +15,10 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-block=32768
+block=16384
 # Small slices and blocks, so that there are 1,500 blocks and many brackets; with the two epochs of
 # warm-up, the last two follow a plan.
-common="--machine laptop --nodes 10k --slice 2k --block-size $block --data real --epochs 2"
+common="--machine laptop --nodes 5k --slice 1k --block-size $block --data real --epochs 2"
 
 # run NAME ARGS...: bench into $dir/NAME.json; the status must be 0.
 run()

@@ -4,6 +4,8 @@
  * poisoned: the losses are those of a GPU that holds everything, bit for bit. That the tests can
  * fail is shown by tests/integration/mutants.sh; the same through the program, with more blocks,
  * by tests/integration/same_results.sh.
+ *
+ * Labels: slow
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -236,7 +236,7 @@ static void test_graph_text_many_ids(void **state)
 	struct edge edge;
 
 	(void)state;
-	assert_int_equal(spool_init(&spool, graph_file("", 0), 65536), 0);
+	spool_init(&spool, graph_file("", 0), 65536);
 	for (uint64_t i = 0; i < nr; i++) {
 		/* 7919 and nr have no common factor: every multiple of 5 comes, twice. */
 		edge = (struct edge){.u = i * 7919 % nr * 5, .v = (nr - 1 - i) * 5};
@@ -266,7 +266,7 @@ static void test_graph_text_no_scratch(void **state)
 		memcpy(text + used, "1 2\n", 5);
 	fd = graph_file(text, strlen(text));
 	assert_true(scratch >= 0);
-	assert_int_equal(spool_init(&spool, scratch, 65536), 0);
+	spool_init(&spool, scratch, 65536);
 	assert_int_equal(lines_open(&lines, "test", fd, NULL, err, sizeof(err)), 0);
 	assert_int_equal(text_read_edges(&lines, false, &spool), -EBADF);
 	/* The buffer of 65,536 bytes holds 2,730 edges. */

@@ -222,7 +222,8 @@ static void test_fill_late(void **unused)
 	(void)unused;
 	view_choose(&range, 1, FRAMES);
 	for (uint64_t page = 0; page < PAGES; page++) {
-		assert_true(pt_admit(&range, page, 1) == 1 || pt_admit(&range, page, 1) == 1 + LATE);
+		assert_true(pt_admit(&range, page, 1) == 1 ||
+			    pt_admit(&range, page, 1) == 1 + LATE);
 		nr += pt_admit(&range, page, 1) == 1;
 	}
 	assert_in_range(nr, FRAMES, FRAMES + 10);
@@ -296,8 +297,8 @@ static void test_fill_whole(void **unused)
 	}
 	for (uint64_t page = 0; page < PAGES; page++)
 		if (pt_state_of(entry(&f, 0, page)) == PT_RESIDENT)
-			assert_int_equal(
-				pt_admit(&f.pool->view.table.range[0], page, SECTORS / 2), 1);
+			assert_int_equal(pt_admit(&f.pool->view.table.range[0], page, SECTORS / 2),
+					 1);
 	leave(&f);
 	assert_int_equal(paging_check(f.pool), 0);
 	range.whole = UINT16_MAX + 1;

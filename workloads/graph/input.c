@@ -172,14 +172,9 @@ static int read_lines(struct opening *o, struct lines *lines)
 
 	if (fd < 0)
 		return fd;
-	rc = spool_init(&spool, fd, o->params->memory_bytes);
-	if (rc) {
-		graph_fail(o->err, o->err_bytes, rc, "%s: no memory on the host to sort its ids",
-			   o->name);
-	} else {
-		rc = read_spool(o, lines, &spool);
-		spool_fini(&spool);
-	}
+	spool_init(&spool, fd, o->params->memory_bytes);
+	rc = read_spool(o, lines, &spool);
+	spool_fini(&spool);
 	close(fd);
 	return rc;
 }

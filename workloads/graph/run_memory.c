@@ -6,7 +6,7 @@
 
 #include "workloads/graph/run_internal.h"
 
-#define CHUNK_BYTES (UINT64_C(64) << 20)
+#define CHUNK_EDGES (UINT64_C(16) << 20)
 #define BITS_BYTES(nr) (((nr) + 31) / 32 * sizeof(uint32_t))
 
 /* ------------------------------------------------------------------ copies */
@@ -130,12 +130,12 @@ static void narrow_put(struct graph_job *j, uint32_t *to, const uint64_t *wide, 
 	graph_job_step(j, j->m->ops->write(j->m, to, buffer, nr * sizeof(*to)), "writing edges");
 }
 
-/* narrow or wide: nr_edges of them. */
+/* narrow or wide: nr_edges of them, > 0. */
 static uint32_t *edges_create(struct graph_job *j, const uint32_t *narrow, const uint64_t *wide,
 			      const char *name)
 {
-	const uint64_t nr = j->p->graph->nr_edges, chunk = CHUNK_BYTES / sizeof(uint32_t);
-	uint32_t *buffer = wide ? malloc(CHUNK_BYTES) : NULL, *to = NULL;
+	const uint64_t nr = j->p->graph->nr_edges, chunk = nr < CHUNK_EDGES ? nr : CHUNK_EDGES;
+	uint32_t *buffer = wide ? malloc(chunk * sizeof(*buffer)) : NULL, *to = NULL;
 	void *addr = NULL;
 	int err;
 

@@ -11,19 +11,14 @@
 /* Fewer ids than this are not worth a merge. */
 #define RECENT_MIN UINT64_C(4096)
 
-int spool_init(struct spool *spool, int fd, uint64_t memory_bytes)
+void spool_init(struct spool *spool, int fd, uint64_t memory_bytes)
 {
 	memset(spool, 0, sizeof(*spool));
 	spool->fd = fd;
 	spool->recent_max = memory_bytes / sizeof(*spool->recent);
 	if (spool->recent_max < RECENT_MIN)
 		spool->recent_max = RECENT_MIN;
-	/* What is not touched is not taken. */
-	spool->recent = malloc(spool->recent_max * sizeof(*spool->recent));
-	if (!spool->recent)
-		return -ENOMEM;
 	section_begin(&spool->section, fd, 0);
-	return 0;
 }
 
 void spool_fini(struct spool *spool)
@@ -85,6 +80,21 @@ static int merge(struct spool *spool)
 	return 0;
 }
 
+/* Room for twice as many recent ids, up to recent_max. */
+static int recent_grow(struct spool *spool)
+{
+	uint64_t room = spool->recent_room ? 2 * spool->recent_room : RECENT_MIN, *grown;
+
+	if (room > spool->recent_max)
+		room = spool->recent_max;
+	grown = realloc(spool->recent, room * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	spool->recent = grown;
+	spool->recent_room = room;
+	return 0;
+}
+
 static int add_id(struct spool *spool, uint64_t id)
 {
 	uint64_t nr = spool->nr_recent;
@@ -92,8 +102,8 @@ static int add_id(struct spool *spool, uint64_t id)
 	/* Lists are often in order: what was just there need not be there twice. */
 	if ((nr > 0 && spool->recent[nr - 1] == id) || (nr > 1 && spool->recent[nr - 2] == id))
 		return 0;
-	if (nr == spool->recent_max) {
-		int rc = merge(spool);
+	if (nr == spool->recent_room) {
+		int rc = nr < spool->recent_max ? recent_grow(spool) : merge(spool);
 
 		if (rc)
 			return rc;

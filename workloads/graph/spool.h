@@ -27,15 +27,15 @@ struct spool {
 	uint64_t nr_edges;
 	struct section section;
 	/* Ids: those that came last, in any order, and before them the sorted set. */
-	uint64_t *recent, nr_recent, recent_max;
+	uint64_t *recent, nr_recent, recent_room, recent_max;
 	uint64_t *id, nr_ids;
 	/* Once closed: ids whose upper bits are below i number start[i]. */
 	uint64_t *start;
 	unsigned int shift;
 };
 
-/* fd: an empty file, open for reading and writing. 0 or -ENOMEM. spool_fini() it if 0. */
-int spool_init(struct spool *spool, int fd, uint64_t memory_bytes);
+/* fd: an empty file, open for reading and writing. */
+void spool_init(struct spool *spool, int fd, uint64_t memory_bytes);
 void spool_fini(struct spool *spool);
 
 /* Add an edge between ids. 0, -ENOMEM, or what writing says. */
