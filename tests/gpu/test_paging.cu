@@ -1005,7 +1005,7 @@ int main(int argc, char **argv)
 	case_read(12, 8, small ? 40 * 512 : 400 * 512, 3);
 	for (uint32_t shift = 13; shift <= 16; shift += shift == 14 ? 2 : 1) {
 		case_read(shift, 8, (small ? 20u : 200u) << (shift - 3), 1);
-		case_update(shift, 8, (small ? 20u : 200u) << (shift - 3), 1);
+		case_update(shift, 8, (small ? 12u : 200u) << (shift - 3), 1);
 	}
 	case_fill(12, 1, small ? 20 : 400);
 	case_fill(12, 8, small ? 30 : 400);

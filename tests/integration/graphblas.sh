@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A second opinion on bfs, sssp, cc and pagerank: graphblas_run.c computes them with
-# SuiteSparse:GraphBLAS on generated graphs, directed and not. That library is large (libgraphblas-dev)
-# and not needed for anything else: without it there is nothing to do, and a line says so.
+# SuiteSparse:GraphBLAS on generated graphs, directed and not. Nothing else needs that library
+# (libgraphblas-dev): without it there is nothing to do, and a line says so.
 # Needs WEIR, SOURCE_DIR and CC. Prints a line a test.
 #
 # Labels: slow

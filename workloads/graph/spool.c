@@ -81,18 +81,20 @@ static int merge(struct spool *spool)
 }
 
 /* Room for twice as many recent ids, up to recent_max. */
-static int recent_grow(struct spool *spool)
+static bool recent_grow(struct spool *spool)
 {
 	uint64_t room = spool->recent_room ? 2 * spool->recent_room : RECENT_MIN, *grown;
 
+	if (spool->recent_room == spool->recent_max)
+		return false;
 	if (room > spool->recent_max)
 		room = spool->recent_max;
 	grown = realloc(spool->recent, room * sizeof(*grown));
 	if (!grown)
-		return -ENOMEM;
+		return false;
 	spool->recent = grown;
 	spool->recent_room = room;
-	return 0;
+	return true;
 }
 
 static int add_id(struct spool *spool, uint64_t id)
@@ -102,8 +104,8 @@ static int add_id(struct spool *spool, uint64_t id)
 	/* Lists are often in order: what was just there need not be there twice. */
 	if ((nr > 0 && spool->recent[nr - 1] == id) || (nr > 1 && spool->recent[nr - 2] == id))
 		return 0;
-	if (nr == spool->recent_room) {
-		int rc = nr < spool->recent_max ? recent_grow(spool) : merge(spool);
+	if (nr == spool->recent_room && !recent_grow(spool)) {
+		int rc = nr ? merge(spool) : -ENOMEM;
 
 		if (rc)
 			return rc;
