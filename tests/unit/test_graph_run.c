@@ -10,11 +10,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/support/amount.h"
 #include "tests/support/graph_run.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/reference.h"
-
-#define RANDOM_CASES 40
 
 static const char *const managers[] = {"native", "malloc",     "zerocopy",	 "uvm",
 				       "weir",	 "weir-paged", "weir-paged+fill"};
@@ -134,11 +133,13 @@ static void run_everywhere(const struct csr *g, const uint64_t *sources, uint64_
 
 static void test_graph_run_random(void **state)
 {
+	static const struct test_amount cases = {40, 10, 200};
+	const uint64_t nr = test_amount(NULL, cases);
 	uint64_t random = RUN_SEED;
 
 	(void)state;
 	print_message("seed %u\n", RUN_SEED);
-	for (int i = 0; i < RANDOM_CASES; i++) {
+	for (uint64_t i = 0; i < nr; i++) {
 		uint64_t sources[RUN_SOURCES], frames = 1 + run_random(&random) % 16;
 		struct csr g;
 

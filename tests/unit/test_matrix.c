@@ -11,12 +11,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/support/amount.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/gen.h"
 #include "workloads/matrix/bound.h"
 #include "workloads/matrix/contents.h"
 
-#define RANDOM_CASES 12
 #define RANDOM_SEED 20252u
 
 static const char *const managers[] = {
@@ -265,10 +265,12 @@ static void test_matrix_same(void **state)
 static void test_matrix_random(void **state)
 {
 	static const uint32_t pages[] = {4096, 8192, 16384, 65536};
+	static const struct test_amount cases = {12, 3, 50};
+	const uint64_t nr = test_amount(NULL, cases);
 
 	(void)state;
 	print_message("seed %u\n", RANDOM_SEED);
-	for (uint64_t i = 0; i < RANDOM_CASES; i++) {
+	for (uint64_t i = 0; i < nr; i++) {
 		uint64_t r = gen_bits(RANDOM_SEED, i);
 		struct matrix_params p = usual;
 		uint32_t width;

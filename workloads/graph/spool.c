@@ -85,10 +85,10 @@ static bool recent_grow(struct spool *spool)
 {
 	uint64_t room = spool->recent_room ? 2 * spool->recent_room : RECENT_MIN, *grown;
 
-	if (spool->recent_room == spool->recent_max)
-		return false;
 	if (room > spool->recent_max)
 		room = spool->recent_max;
+	if (room <= spool->recent_room)
+		return false;
 	grown = realloc(spool->recent, room * sizeof(*grown));
 	if (!grown)
 		return false;
