@@ -10,9 +10,11 @@ set -euo pipefail
 
 export WEIR_TEST_MACHINE=cuda
 # The simulator has these at length, and is faster: the fake has a thread for each stream.
-if [ -n "${WEIR_SANITIZE-}" ]; then
+if [ -n "${WEIR_TEST_LONG-}" ]; then
+	:
+elif [ -n "${WEIR_SANITIZE-}" ]; then
 	export WEIR_SEQUENCES=80 CHUNK_SEEDS=3 MEM_SEEDS=2
-elif [ -z "${WEIR_TEST_LONG-}" ]; then
+else
 	export WEIR_SEQUENCES=400 CHUNK_SEEDS=12 MEM_SEEDS=8
 fi
 "$BUILD_DIR/tests/property/test_space_random"

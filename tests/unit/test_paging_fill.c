@@ -170,45 +170,62 @@ static void test_fill_is_what_hits(void **unused)
 	destroy(&f);
 }
 
+/* A pool with one range, of zeros, and an agent online. */
+static void make_one(struct fixture *f, struct paging_range_config *range, uint64_t nr_frames)
+{
+	const struct paging_config pool = {
+		.page_bytes = PAGE, .max_agents = 1, .nr_frames = nr_frames};
+	uint32_t number;
+
+	*f = (struct fixture){.nr_pages = range->bytes / PAGE};
+	range->host = f->host[0] = aligned_alloc(64, range->bytes);
+	assert_non_null(f->host[0]);
+	memset(f->host[0], 0, range->bytes);
+	assert_int_equal(paging_create(&pool, &f->pool), 0);
+	assert_int_equal(paging_range_add(f->pool, range, &number), 0);
+	assert_int_equal(number, 0);
+	assert_int_equal(paging_enter(f->pool, &f->agent), 0);
+}
+
+/* Each of its pages, in an access that counts as so many touches. */
+static void touch_all(struct fixture *f, unsigned nr_touches)
+{
+	struct paging_span span;
+
+	for (uint64_t page = 0; page < f->nr_pages; page++) {
+		assert_int_equal(paging_span_get(f->agent, 0, page * PAGE,
+						 PAGING_TOUCHES(nr_touches), &span),
+				 0);
+		assert_int_equal(paging_span_put(f->agent, &span), 0);
+	}
+}
+
 /* Where some pages are late, those that come in first lie evenly: of any run of them, as many as
  * its share of the frames, within a few; and after the first pass no frame is free. */
 static void test_fill_evenly(void **unused)
 {
 	enum { PAGES = 1000, FRAMES = 300, LATE = 64 };
-	struct paging_config pool = {.page_bytes = PAGE, .max_agents = 1, .nr_frames = FRAMES};
 	struct paging_range_config range = {.bytes = (uint64_t)PAGES * PAGE,
 					    .late = LATE,
 					    .read_only = true,
 					    .fill_only = true};
-	struct fixture f = {.nr_pages = PAGES};
-	struct paging_span span;
-	uint32_t number;
+	struct fixture f;
 
 	(void)unused;
-	range.host = f.host[0] = aligned_alloc(64, range.bytes);
-	assert_non_null(f.host[0]);
-	memset(f.host[0], 0, range.bytes);
-	assert_int_equal(paging_create(&pool, &f.pool), 0);
-	assert_int_equal(paging_range_add(f.pool, &range, &number), 0);
-	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
-	for (uint64_t page = 0; page < PAGES; page++) {
-		assert_int_equal(paging_span_get(f.agent, number, page * PAGE,
-						 PAGING_TOUCHES(PAGE / 128), &span),
-				 0);
-		assert_int_equal(paging_span_put(f.agent, &span), 0);
-	}
-	assert_int_equal(nr_in_frames(&f, number), FRAMES);
+	make_one(&f, &range, FRAMES);
+	touch_all(&f, PAGE / 128);
+	assert_int_equal(nr_in_frames(&f, 0), FRAMES);
 	for (uint64_t first = 0; first < PAGES - 100; first += 50) {
 		uint64_t nr = 0;
 
 		for (uint64_t page = first; page < first + 100; page++)
-			nr += pt_state_of(entry(&f, number, page)) == PT_RESIDENT;
+			nr += pt_state_of(entry(&f, 0, page)) == PT_RESIDENT;
 		assert_in_range(nr, 26, 34);
 	}
 	leave(&f);
 	/* With room for all of it, none is late; with less they are others. */
 	assert_int_equal(paging_set_frames(f.pool, FRAMES / 2), 0);
-	assert_true(f.pool->view.table.range[number].chosen < UINT32_MAX / 1000 * 160);
+	assert_true(f.pool->view.table.range[0].chosen < UINT32_MAX / 1000 * 160);
 	destroy(&f);
 }
 
@@ -264,8 +281,6 @@ static void test_fill_admits_at_touch(void **unused)
 static void test_fill_whole(void **unused)
 {
 	enum { PAGES = 1000, FRAMES = 300, SECTORS = PAGE / 32 };
-	const struct paging_config config = {
-		.page_bytes = PAGE, .max_agents = 1, .nr_frames = FRAMES};
 	struct paging_range_config range = {.bytes = (uint64_t)PAGES * PAGE,
 					    .admit = SECTORS + SECTORS / 2,
 					    .late = 2 * SECTORS,
@@ -276,23 +291,12 @@ static void test_fill_whole(void **unused)
 		unsigned touches;
 		uint64_t nr_in;
 	} pass[] = {{SECTORS / 2 - 1, 0}, {1, 0}, {SECTORS / 2, FRAMES}};
-	struct fixture f = {.nr_pages = PAGES};
-	struct paging_span span;
+	struct fixture f;
 
 	(void)unused;
-	range.host = f.host[0] = aligned_alloc(64, range.bytes);
-	assert_non_null(f.host[0]);
-	memset(f.host[0], 0, range.bytes);
-	assert_int_equal(paging_create(&config, &f.pool), 0);
-	assert_int_equal(paging_range_add(f.pool, &range, &(uint32_t){0}), 0);
-	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
+	make_one(&f, &range, FRAMES);
 	for (size_t i = 0; i < sizeof(pass) / sizeof(*pass); i++) {
-		for (uint64_t page = 0; page < PAGES; page++) {
-			assert_int_equal(paging_span_get(f.agent, 0, page * PAGE,
-							 PAGING_TOUCHES(pass[i].touches), &span),
-					 0);
-			assert_int_equal(paging_span_put(f.agent, &span), 0);
-		}
+		touch_all(&f, pass[i].touches);
 		assert_int_equal(nr_in_frames(&f, 0), pass[i].nr_in);
 	}
 	for (uint64_t page = 0; page < PAGES; page++)
