@@ -27,9 +27,18 @@
 /* Blocks; less is nothing. */
 #define TINY 1e-6
 
+/* A life that may be evicted after a stage. Those with the greatest key go first: dead contents, then
+ * the farthest next use. */
+struct victim {
+	double key;
+	uint32_t life;
+	bool unread;
+};
+
 struct plan_model {
 	const struct plan_input *input;
 	const struct stages *stages;
+	struct victim *victim;		  /* [stage * nr_tracked], by falling key, then by life */
 	double *resident, *dirty, *ahead; /* by life */
 	double *in_place;		  /* by life: blocks of the host that are mapped */
 	const double *level;		  /* by stage_life, of this run */
@@ -52,11 +61,48 @@ uint64_t model_work(const struct stages *stages)
 	       (MIN(stages->nr_stages, AHEAD_MAX) * 8ull + stages->nr_tracked * 4ull);
 }
 
+/* Whether nobody is going to read what the life holds after stage g: its next use overwrites it, or
+ * none comes. */
+static bool is_unread_after(const struct stages *s, uint32_t g, uint32_t life)
+{
+	uint32_t distance = s->next_use[g * s->nr_tracked + life];
+	const struct stage *next;
+
+	if (distance == UINT32_MAX)
+		return true;
+	next = &s->stage[(g + distance) % s->nr_stages];
+	for (uint32_t i = 0; i < next->nr_lives; i++)
+		if (s->life[next->first_life + i].life == life)
+			return s->life[next->first_life + i].overwritten;
+	return false;
+}
+
+static int victim_compare(const void *a, const void *b)
+{
+	const struct victim *x = a, *y = b;
+
+	return x->key != y->key ? (x->key < y->key) - (x->key > y->key)
+				: (x->life > y->life) - (x->life < y->life);
+}
+
+static void rank_victims(const struct stages *s, uint32_t g, struct victim *victim)
+{
+	for (uint32_t l = 0; l < s->nr_tracked; l++) {
+		uint32_t distance = s->next_use[g * s->nr_tracked + l];
+		bool unread = is_unread_after(s, g, l);
+
+		victim[l] = (struct victim){.life = l, .unread = unread};
+		victim[l].key = (distance == UINT32_MAX ? 1e9 : distance) + (unread ? 1e6 : 0);
+	}
+	qsort(victim, s->nr_tracked, sizeof(*victim), victim_compare);
+}
+
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
 {
 	struct plan_model *m = calloc(1, sizeof(*m));
-	uint64_t nr = stages->nr_tracked + 1u;
+	uint32_t nr_lives = stages->nr_tracked;
+	uint64_t nr = nr_lives + 1u;
 
 	if (!m)
 		return -ENOMEM;
@@ -68,10 +114,14 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->wanted = calloc(nr, sizeof(double));
 	m->in_place = calloc(nr, sizeof(double));
 	m->used = calloc(nr, sizeof(bool));
-	if (!m->resident || !m->dirty || !m->ahead || !m->wanted || !m->in_place || !m->used) {
+	m->victim = malloc(((uint64_t)stages->nr_stages * nr_lives + 1) * sizeof(*m->victim));
+	if (!m->resident || !m->dirty || !m->ahead || !m->wanted || !m->in_place || !m->used ||
+	    !m->victim) {
 		model_destroy(m);
 		return -ENOMEM;
 	}
+	for (uint32_t g = 0; g < stages->nr_stages; g++)
+		rank_victims(stages, g, m->victim + (uint64_t)g * nr_lives);
 	*out = m;
 	return 0;
 }
@@ -86,6 +136,7 @@ void model_destroy(struct plan_model *m)
 	free(m->wanted);
 	free(m->in_place);
 	free(m->used);
+	free(m->victim);
 	free(m->action);
 	free(m);
 }
@@ -122,23 +173,6 @@ static void record_action(struct plan_model *m, enum plan_move move, uint32_t li
 		m->max_actions = max;
 	}
 	m->action[m->nr_actions++] = action;
-}
-
-/* Whether nobody is going to read what the life holds after stage g: its next use overwrites it, or
- * none comes. */
-static bool is_unread_after(const struct plan_model *m, uint32_t g, uint32_t life)
-{
-	const struct stages *s = m->stages;
-	uint32_t distance = s->next_use[g * m->stages->nr_tracked + life];
-	const struct stage *next;
-
-	if (distance == UINT32_MAX)
-		return true;
-	next = &s->stage[(g + distance) % s->nr_stages];
-	for (uint32_t i = 0; i < next->nr_lives; i++)
-		if (s->life[next->first_life + i].life == life)
-			return s->life[next->first_life + i].overwritten;
-	return false;
 }
 
 /* Link time of copies both ways, where both overlap. */
@@ -186,30 +220,29 @@ static void map_in_place(struct plan_model *m, uint32_t life)
 	m->in_place[life] = MAX(away, m->in_place[life]);
 }
 
-/* The life to evict from: dead contents first, then the farthest next use. Not one that is used
- * (as m->used says), unless it is above its level. */
-static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double *resident)
+/* The life to evict from after stage g; of two alike, one that costs no copy. Not one that is used, as
+ * m->used says. *first of those ranked cannot go, and stay so; 0 when nothing is known. */
+static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double *resident,
+			    uint32_t *first)
 {
-	uint32_t best = UINT32_MAX, nr_lives = m->stages->nr_tracked;
-	double best_key = -1;
+	uint32_t nr_lives = m->stages->nr_tracked;
+	const struct victim *victim = m->victim + (uint64_t)g * nr_lives, *best = NULL;
 
-	for (uint32_t l = 0; l < nr_lives; l++) {
-		uint32_t distance = m->stages->next_use[g * nr_lives + l];
-		double key;
+	for (uint32_t i = *first; i < nr_lives; i++) {
+		const struct victim *v = &victim[i];
 
-		if (resident[l] < TINY || m->used[l])
+		if (resident[v->life] < TINY || m->used[v->life]) {
+			*first += i == *first;
 			continue;
-		key = distance == UINT32_MAX ? 1e9 : distance;
-		if (is_unread_after(m, g, l))
-			key += 1e6;
-		else if (m->dirty[l] < TINY)
-			key += 0.5; /* of two alike, the one that costs no copy */
-		if (key > best_key) {
-			best_key = key;
-			best = l;
 		}
+		if (best && v->key < best->key)
+			break;
+		if (v->unread || m->dirty[v->life] < TINY)
+			return v->life;
+		if (!best)
+			best = v;
 	}
-	return best;
+	return best ? best->life : UINT32_MAX;
 }
 
 /* Bring the lives used in stage g up to their levels, at once. @return the stall. */
@@ -217,7 +250,7 @@ static double settle(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
-	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1;
+	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1, first = 0;
 	double need = 0, taken = 0, in = 0, out = 0, share, missing;
 
 	for (uint32_t i = 0; i < stage->nr_deaths; i++) {
@@ -238,7 +271,7 @@ static double settle(struct plan_model *m, uint32_t g)
 	}
 	missing = need + taken - input->budget_blocks;
 	while (missing > TINY) {
-		uint32_t l = pick_victim(m, before, m->resident);
+		uint32_t l = pick_victim(m, before, m->resident, &first);
 		double blocks;
 
 		if (l == UINT32_MAX)
@@ -384,11 +417,12 @@ static double run(struct plan_model *m, uint32_t g)
 }
 
 /* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go; the rest
- * is expected to go later. @return what nothing can be found for. */
-static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing)
+ * is expected to go later. first: as for pick_victim(). @return what nothing can be found for. */
+static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing,
+			  uint32_t *first)
 {
 	while (missing > TINY) {
-		uint32_t l = pick_victim(m, g, m->ahead);
+		uint32_t l = pick_victim(m, g, m->ahead, first);
 		double blocks, copied;
 		bool costs;
 
@@ -441,7 +475,8 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
-	uint32_t nr_lives = m->stages->nr_tracked, nr_stages = m->stages->nr_stages;
+	uint32_t nr_lives = m->stages->nr_tracked, nr_stages = m->stages->nr_stages, first = 0;
+	bool can_fetch, can_evict;
 	double room, taken = 0;
 
 	for (uint32_t l = 0; l < nr_lives; l++) {
@@ -477,9 +512,11 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 		}
 		evicted = MAX(0, taken - input->budget_blocks);
 		if (evicted > TINY)
-			taken -= evicted - evict_ahead(m, g, j, evicted);
+			taken -= evicted - evict_ahead(m, g, j, evicted, &first);
 		room = MIN(room, MAX(0, input->budget_blocks - taken));
-		if (m->slack_in < TINY && m->slack_out < TINY)
+		can_fetch = room >= TINY && m->slack_in >= TINY;
+		can_evict = first < nr_lives && (m->slack_in >= TINY || m->slack_out >= TINY);
+		if (!can_fetch && !can_evict)
 			break;
 	}
 }
