@@ -42,10 +42,14 @@ constexpr size_t stack_bytes = 128 << 10;
 
 enum kind { NONE, ACTIVE, MEET, BLOCK }; /* what a lane waits for */
 
+/* Those of one warp, one bit each. waits: for what kind; who waits is alive and cannot run. */
+struct warp_lanes {
+	uint32_t alive, runnable, waits[BLOCK + 1];
+};
+
 struct lane {
-	jmp_buf where;
 	void *stack;
-	bool alive, started, runnable;
+	bool started;
 	bool begins; /* ACTIVE: for the first time */
 	bool begun;
 	enum kind kind;
@@ -58,6 +62,8 @@ struct lane {
 };
 
 static std::vector<struct lane> lanes(lanes_max);
+static jmp_buf where[lanes_max]; /* where each lane was left */
+static struct warp_lanes warp_lanes[lanes_max / 32];
 static struct lane *self;
 static jmp_buf scheduler;
 static ucontext_t scheduler_context;
@@ -65,11 +71,31 @@ static std::function<void()> kernel;
 static uint32_t nr_blocks, block_threads, next_block;
 static uint64_t random_state = 1;
 
+static inline uint32_t number_of(const struct lane *l)
+{
+	return (uint32_t)(l - &lanes[0]);
+}
+
+static inline struct warp_lanes *warp_of(const struct lane *l)
+{
+	return &warp_lanes[number_of(l) / 32];
+}
+
+static inline uint32_t bit_of(const struct lane *l)
+{
+	return 1u << number_of(l) % 32;
+}
+
+static inline bool is_alive(const struct lane *l)
+{
+	return warp_of(l)->alive & bit_of(l);
+}
+
 __attribute__((noreturn)) static void die_of(const char *what)
 {
 	fprintf(stderr, "warps: %s\n", what);
 	for (struct lane &l : lanes)
-		if (l.alive && (self ? &l - &lanes[0] : 0) / 32 == (&l - &lanes[0]) / 32)
+		if (is_alive(&l) && (!self || warp_of(&l) == warp_of(self)))
 			fprintf(stderr, "  block %u thread %u: kind %d, mask %08x%s\n", l.block,
 				l.thread, l.kind, l.mask, &l == self ? " (here)" : "");
 	_Exit(3);
@@ -86,7 +112,7 @@ static uint64_t chance(uint64_t below)
 
 static void leave()
 {
-	if (!_setjmp(self->where))
+	if (!_setjmp(where[number_of(self)]))
 		_longjmp(scheduler, 1);
 }
 
@@ -102,7 +128,8 @@ static uint64_t wait_for(enum kind kind, const void *site, uint32_t mask, uint64
 	self->site = site;
 	self->mask = mask;
 	self->value = value;
-	self->runnable = false;
+	warp_of(self)->runnable &= ~bit_of(self);
+	warp_of(self)->waits[kind] |= bit_of(self);
 	leave();
 	return self->result;
 }
@@ -110,7 +137,8 @@ static uint64_t wait_for(enum kind kind, const void *site, uint32_t mask, uint64
 static void lane_main()
 {
 	kernel();
-	self->alive = false;
+	warp_of(self)->alive &= ~bit_of(self);
+	warp_of(self)->runnable &= ~bit_of(self);
 	_longjmp(scheduler, 1);
 }
 
@@ -124,7 +152,7 @@ static void lane_run(struct lane *l)
 		return;
 	}
 	if (l->started)
-		_longjmp(l->where, 1);
+		_longjmp(where[number_of(l)], 1);
 	l->started = true;
 	if (getcontext(&context))
 		die_of("no context");
@@ -137,7 +165,7 @@ static void lane_run(struct lane *l)
 	setcontext(&context);
 }
 
-/* Each operation at which lanes meet is called so. */
+/* Each operation at which lanes meet is called so: what lane l is told. */
 using meet_fn = uint64_t (*)(const struct lane *warp, uint32_t mask, const struct lane *l);
 
 static uint64_t meet_sync(const struct lane *, uint32_t, const struct lane *)
@@ -211,8 +239,9 @@ static uint64_t meet_from(const struct lane *warp, uint32_t mask, const struct l
 static void release(struct lane *l, uint64_t result)
 {
 	l->result = result;
+	warp_of(l)->waits[l->kind] &= ~bit_of(l);
+	warp_of(l)->runnable |= bit_of(l);
 	l->kind = NONE;
-	l->runnable = true;
 }
 
 /* Who has come to the meeting of lane i. */
@@ -222,13 +251,11 @@ static uint32_t who_came(const struct lane *warp, uint32_t i)
 
 	if (!(mask >> i & 1))
 		die_of("a lane meets others with a mask that does not name it");
-	for (uint32_t j = 0; j < 32; j++) {
-		if (!(mask >> j & 1))
-			continue;
-		if (!warp[j].alive)
-			die_of("a lane waits for one that has ended");
-		if (warp[j].kind != MEET)
-			continue;
+	if (mask & ~warp_of(warp)->alive)
+		die_of("a lane waits for one that has ended");
+	for (uint32_t left = mask & warp_of(warp)->waits[MEET]; left; left &= left - 1) {
+		uint32_t j = (uint32_t)__builtin_ctz(left);
+
 		if (warp[j].mask != mask) { /* others, before it comes here */
 			elsewhere |= warp[j].mask;
 			continue;
@@ -242,19 +269,24 @@ static uint32_t who_came(const struct lane *warp, uint32_t i)
 	return here;
 }
 
+/* The first of those that are left, from one on and then round. */
+static uint32_t next_of(uint32_t left, uint32_t first)
+{
+	uint32_t turned = left >> first | (first ? left << (32 - first) : 0);
+
+	return (first + (uint32_t)__builtin_ctz(turned)) % 32;
+}
+
 /* A meeting that all lanes of its mask have come to. */
 static bool release_meeting(struct lane *warp)
 {
-	uint32_t first = (uint32_t)chance(32), looked = 0;
+	uint32_t first = (uint32_t)chance(32), left = warp_of(warp)->waits[MEET];
 	uint64_t result[32];
 
-	for (uint32_t n = 0; n < 32; n++) {
-		uint32_t i = (first + n) % 32, mask = warp[i].mask, here;
+	while (left) {
+		uint32_t i = next_of(left, first), mask = warp[i].mask, here = who_came(warp, i);
 
-		if (!warp[i].alive || warp[i].kind != MEET || looked >> i & 1)
-			continue;
-		here = who_came(warp, i);
-		looked |= here;
+		left &= ~here;
 		if (here != mask)
 			continue;
 		for (uint32_t j = 0; j < 32; j++)
@@ -276,10 +308,11 @@ static bool release_active(struct lane *warp, bool idle)
 	uint32_t first = (uint32_t)chance(32), mask = 0;
 	bool all = chance(4) != 0;
 
-	for (uint32_t n = 0; n < 32; n++) {
-		uint32_t i = (first + n) % 32;
+	for (uint32_t left = warp_of(warp)->waits[ACTIVE]; left;) {
+		uint32_t i = next_of(left, first);
 
-		if (!warp[i].alive || warp[i].kind != ACTIVE || (warp[i].begins && !idle))
+		left &= ~(1u << i);
+		if (warp[i].begins && !idle)
 			continue;
 		if (mask && warp[i].site != warp[__builtin_ctz(mask)].site)
 			continue;
@@ -295,24 +328,28 @@ static bool release_active(struct lane *warp, bool idle)
 /* The barrier that a thread waits at, if all that do have come to it. */
 static bool release_barrier(const struct lane *first)
 {
-	const void *site = first->site;
-	uint32_t block = first->block, nr = 0;
+	std::vector<struct lane *> here;
 
-	for (struct lane &l : lanes)
-		nr += l.alive && l.block == block && l.kind == BLOCK && l.site == site;
-	if (nr != first->nr)
+	for (uint32_t w = 0; w < lanes_max / 32; w++) {
+		for (uint32_t left = warp_lanes[w].waits[BLOCK]; left; left &= left - 1) {
+			struct lane *l = &lanes[w * 32 + (uint32_t)__builtin_ctz(left)];
+
+			if (l->block == first->block && l->site == first->site)
+				here.push_back(l);
+		}
+	}
+	if (here.size() != first->nr)
 		return false;
-	for (struct lane &l : lanes)
-		if (l.alive && l.block == block && l.kind == BLOCK && l.site == site)
-			release(&l, 0);
+	for (struct lane *l : here)
+		release(l, 0);
 	return true;
 }
 
 /* A barrier that a lane of the warp has come to. */
 static bool release_block(const struct lane *warp)
 {
-	for (uint32_t i = 0; i < 32; i++)
-		if (warp[i].alive && warp[i].kind == BLOCK && release_barrier(&warp[i]))
+	for (uint32_t left = warp_of(warp)->waits[BLOCK]; left; left &= left - 1)
+		if (release_barrier(&warp[__builtin_ctz(left)]))
 			return true;
 	return false;
 }
@@ -321,22 +358,17 @@ static bool release_block(const struct lane *warp)
  * one that waits for another in a loop must not keep it from going on. */
 static bool warp_run(struct lane *warp)
 {
-	uint32_t first = (uint32_t)chance(32), nr_alive = 0;
+	uint32_t first = (uint32_t)chance(32);
 
 	if (chance(8) == 0)
 		release_meeting(warp);
 	if (chance(512) == 0)
 		release_active(warp, false);
-	for (uint32_t n = 0; n < 32; n++) {
-		struct lane *l = &warp[(first + n) % 32];
-
-		nr_alive += l->alive;
-		if (!l->alive || !l->runnable)
-			continue;
-		lane_run(l);
+	if (warp_of(warp)->runnable) {
+		lane_run(&warp[next_of(warp_of(warp)->runnable, first)]);
 		return true;
 	}
-	return nr_alive &&
+	return warp_of(warp)->alive &&
 	       (release_meeting(warp) || release_active(warp, true) || release_block(warp));
 }
 
@@ -349,14 +381,15 @@ static void start_blocks()
 	     at += warps * 32) {
 		bool used = false;
 
-		for (uint32_t i = 0; i < warps * 32; i++)
-			used |= lanes[at + i].alive;
+		for (uint32_t i = 0; i < warps; i++)
+			used |= warp_lanes[at / 32 + i].alive != 0;
 		if (used)
 			continue;
 		for (uint32_t i = 0; i < block_threads; i++) {
 			struct lane *l = &lanes[at + i];
 
-			l->alive = l->runnable = true;
+			warp_of(l)->alive |= bit_of(l);
+			warp_of(l)->runnable |= bit_of(l);
 			l->started = l->begun = false;
 			l->kind = NONE;
 			l->block = next_block;
@@ -389,13 +422,13 @@ static void launch(uint32_t blocks, uint32_t threads, std::function<void()> run)
 			if (warp_run(warp))
 				idle = 0;
 		}
-		for (struct lane &l : lanes)
-			alive |= l.alive;
+		for (const struct warp_lanes &w : warp_lanes)
+			alive |= w.alive != 0;
 		if (!alive && next_block == nr_blocks)
 			return;
 	}
 	for (struct lane &l : lanes)
-		if (l.alive && !l.runnable) {
+		if (l.kind != NONE) {
 			self = &l;
 			die_of("lanes wait for each other");
 		}
