@@ -27,6 +27,7 @@
 #include "workloads/graph/input.h"
 
 #define UNDERS_MAX 24u
+#define LARGE_EDGES 65536u
 #define PAGE_SMALL KIB(4)
 #define PAGE_LARGE KIB(64)
 /* Sums of ranks are added in another order, and what they give along an edge has 24 bits. */
@@ -43,7 +44,7 @@ struct job {
 	const struct csr *g;
 	uint64_t sources[RUN_SOURCES], random;
 	uint32_t *degree;
-	bool large; /* the simulated machine's answer is checked, others are held to it */
+	bool large; /* all ways to page; only the simulated machine's answer is checked */
 	struct run_under under[UNDERS_MAX];
 	uint32_t nr_unders;
 };
@@ -174,8 +175,9 @@ static struct weir_machine *machine_of(struct backend *b)
 }
 
 /* Everything on a graph; the machine is closed. */
-static void run_all(struct weir_machine *machine, const struct csr *g, uint64_t seed, bool large)
+static void run_all(struct weir_machine *machine, const struct csr *g, uint64_t seed)
 {
+	const bool large = g->nr_edges >= LARGE_EDGES;
 	struct job j = {.machine = machine, .g = g, .random = seed, .large = large};
 
 	j.simulated = run_simulated(WEIR_DATA_REAL, large ? UINT64_C(16) << 30 : 0);
@@ -191,12 +193,12 @@ static void run_all(struct weir_machine *machine, const struct csr *g, uint64_t 
 }
 
 /* The same, and nothing is left of it. */
-static void run_on(const struct csr *g, uint64_t seed, bool large)
+static void run_on(const struct csr *g, uint64_t seed)
 {
 	struct backend *b;
 
 	assert_int_equal(test_cuda_open(&test_fake_config, &b), 0);
-	run_all(machine_of(b), g, seed, large);
+	run_all(machine_of(b), g, seed);
 	test_cuda_nothing_left(NULL);
 }
 
@@ -211,7 +213,7 @@ static void test_graphs_random(void **state)
 	print_message("seed %u\n", RUN_SEED);
 	for (uint32_t i = 0; i < nr_cases; i++) {
 		run_graph_random(&random, &g);
-		run_on(&g, run_random(&random), false);
+		run_on(&g, run_random(&random));
 		csr_close(&g);
 	}
 }
@@ -223,7 +225,7 @@ static void test_graphs_long_lists(void **state)
 	(void)state;
 	for (int symmetric = 0; symmetric < 2; symmetric++) {
 		run_graph_long(symmetric, &g);
-		run_on(&g, RUN_SEED + (uint64_t)symmetric, false);
+		run_on(&g, RUN_SEED + (uint64_t)symmetric);
 		csr_close(&g);
 	}
 }
@@ -235,7 +237,7 @@ static void test_graphs_least(void **state)
 	(void)state;
 	for (int loops = 0; loops < 2; loops++) {
 		run_graph_least(loops, &g);
-		run_on(&g, RUN_SEED + (uint64_t)loops, false);
+		run_on(&g, RUN_SEED + (uint64_t)loops);
 		csr_close(&g);
 	}
 }
@@ -247,7 +249,7 @@ static void test_graphs_weights(void **state)
 
 	(void)state;
 	run_graph_weights(&random, &g);
-	run_on(&g, RUN_SEED, false);
+	run_on(&g, RUN_SEED);
 	csr_close(&g);
 }
 
@@ -258,7 +260,7 @@ static void run_input(const struct graph_input_params *params)
 
 	if (graph_input_open(params, &input, err, sizeof(err)))
 		fail_msg("%s", err);
-	run_on(&input.graph, RUN_SEED, true);
+	run_on(&input.graph, RUN_SEED);
 	graph_input_close(&input);
 }
 
@@ -365,7 +367,7 @@ static int setup(void **state)
 
 	(void)state;
 	run_graph_long(true, &g);
-	run_all(machine_first(), &g, RUN_SEED, false);
+	run_all(machine_first(), &g, RUN_SEED);
 	csr_close(&g);
 	return 0;
 }
