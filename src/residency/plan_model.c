@@ -27,8 +27,8 @@
 /* Blocks; less is nothing. */
 #define TINY 1e-6
 
-/* A life that may be evicted after a stage. Those with the greatest key go first: dead contents, then
- * the farthest next use. */
+/* A life that may be evicted after a stage. Those with the greatest key go first: dead contents,
+ * then the farthest next use. */
 struct victim {
 	double key;
 	uint32_t life;
@@ -220,8 +220,8 @@ static void map_in_place(struct plan_model *m, uint32_t life)
 	m->in_place[life] = MAX(away, m->in_place[life]);
 }
 
-/* The life to evict from after stage g; of two alike, one that costs no copy. Not one that is used, as
- * m->used says. *first of those ranked cannot go, and stay so; 0 when nothing is known. */
+/* The life to evict from after stage g; of two alike, one that costs no copy. Not one that is used,
+ * as m->used says. *first of those ranked cannot go, and stay so; 0 when nothing is known. */
 static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double *resident,
 			    uint32_t *first)
 {

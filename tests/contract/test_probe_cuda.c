@@ -206,7 +206,7 @@ static void test_probe_cuda_stopped(void **state)
 
 	(void)state;
 	options.progress = stop_at;
-	for (uint32_t stop = 1; stop < 90; stop += TEST_SANITIZED ? 40 : 11) {
+	for (uint32_t stop = 1; stop < 90; stop += TEST_SANITIZED ? 60 : 11) {
 		uint32_t left = stop;
 
 		options.progress_arg = &left;
@@ -236,7 +236,7 @@ static void test_probe_cuda_no_such_device(void **state)
 /* Calls all over a measurement fail, one a run. */
 static void test_probe_cuda_driver_calls_fail(void **state)
 {
-	static const struct test_amount failures = {40, 16, 200};
+	static const struct test_amount failures = {40, 4, 200};
 	uint64_t first, nr, nr_tried = test_amount(NULL, failures), half = nr_tried / 2;
 	struct weir_machine *machine;
 	struct probe_result result;

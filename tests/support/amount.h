@@ -9,15 +9,22 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TEST_SANITIZED 1
+#if defined(__SANITIZE_THREAD__)
+#define TEST_TSAN 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
+#elif __has_feature(address_sanitizer)
 #define TEST_SANITIZED 1
 #endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define TEST_SANITIZED 1
+#endif
+#ifndef TEST_TSAN
+#define TEST_TSAN 0 /* where what one thread does alone is of no interest */
 #endif
 #ifndef TEST_SANITIZED
-#define TEST_SANITIZED 0
+#define TEST_SANITIZED TEST_TSAN
 #endif
 
 struct test_amount {

@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "tests/support/amount.h"
 #include "tests/unit/test_gcn_fake.h"
 #include "tests/unit/test_gcn_planted.h"
 #include "workloads/gcn/gcn.h"
@@ -39,6 +40,8 @@ static void gcn_train_planted_classes(void **state)
 	char dir[PLANTED_DIR_BYTES];
 
 	(void)state;
+	if (TEST_TSAN)
+		skip();
 	assert_int_equal(planted_create(dir, 600, 7), 0);
 	p.graph_dir = dir;
 	for (p.seed = 1; p.seed <= 3; p.seed++) {
@@ -63,6 +66,8 @@ static void gcn_train_random_labels(void **state)
 	struct workload_result r;
 
 	(void)state;
+	if (TEST_TSAN)
+		skip();
 	run(&p, 0, &r);
 	for (uint32_t i = 0; i < p.epochs; i++) {
 		assert_true(fabs(r.loss[i] - log(10)) < 0.2);
