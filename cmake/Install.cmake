@@ -25,6 +25,9 @@ elseif(man_sources)
 		install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 	endforeach()
 	add_custom_target(man ALL DEPENDS ${man_pages})
+	if(TARGET tests_optimised)
+		add_dependencies(tests_optimised man) # package.install looks for them
+	endif()
 endif()
 
 if(WEIR_SANITIZE)

@@ -43,7 +43,7 @@
 #include "tests/fakecuda/fake.h"
 
 struct fake fake = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
 	.finished = PTHREAD_COND_INITIALIZER,
 };
 

@@ -176,8 +176,18 @@ void graves_close(void)
 	}
 }
 
+static void pages_protect(uint64_t addr, uint64_t end, int prot)
+{
+	if (addr < end && mprotect(pointer(addr), end - addr, prot))
+		fake_panic("mprotect: too many mappings");
+}
+
+/* Mappings that lie together change in one call. */
 void pages_update(uint64_t addr, uint64_t bytes)
 {
+	uint64_t from = 0, to = 0;
+	int now = 0;
+
 	for (size_t i = ranges_after(&fake.mappings, addr); i < fake.mappings.nr; i++) {
 		struct mapping *mapping = mapping_nth(i);
 		int prot;
@@ -187,10 +197,15 @@ void pages_update(uint64_t addr, uint64_t bytes)
 		prot = mapping_prot(mapping);
 		if (prot == mapping->prot)
 			continue;
-		if (mprotect(pointer(mapping->range.addr), mapping->piece->bytes, prot))
-			fake_panic("mprotect: too many mappings");
+		if (mapping->range.addr != to || prot != now) {
+			pages_protect(from, to, now);
+			from = mapping->range.addr;
+			now = prot;
+		}
+		to = mapping->range.addr + mapping->piece->bytes;
 		mapping->prot = prot;
 	}
+	pages_protect(from, to, now);
 }
 
 /* ------------------------------------------------------------------ plain mappings */

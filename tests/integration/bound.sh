@@ -55,14 +55,14 @@ holds h200 33.67GB 5M,12M $plain
 holds laptop 60% 300k,1M $plain
 
 driver=uvm,uvm+max,uvm+prefetch,uvm+prefetch+max
-holds rtx5090 33.67GB 8M $driver
+holds rtx5090 33.67GB 8M uvm,uvm+prefetch+max
 holds rtx5090 75% 2M $driver
-holds h200 33.67GB 12M uvm+prefetch+max
 
 if [ -n "${WEIR_TEST_LONG-}" ]; then
 	holds rtx5090 33.67GB 5M,10M,13M,16M,20M $plain
 	holds rtx5090 25% 5M $plain
 	holds h200 33.67GB 15M $plain
 	holds laptop 60% 2M $plain
-	holds rtx5090 33.67GB 1M,10M,14M $driver
+	holds rtx5090 33.67GB 1M,8M,10M,14M $driver
+	holds h200 33.67GB 12M uvm+prefetch+max
 fi

@@ -13,9 +13,9 @@ export WEIR_TEST_MACHINE=cuda
 if [ -n "${WEIR_TEST_LONG-}" ]; then
 	:
 elif [ -n "${WEIR_SANITIZE-}" ]; then
-	export WEIR_SEQUENCES=80 CHUNK_SEEDS=3 MEM_SEEDS=2
+	export WEIR_SEQUENCES=80 CHUNK_SEEDS=2 MEM_SEEDS=2
 else
-	export WEIR_SEQUENCES=400 CHUNK_SEEDS=12 MEM_SEEDS=8
+	export WEIR_SEQUENCES=400 CHUNK_SEEDS=4 MEM_SEEDS=3
 fi
 "$BUILD_DIR/tests/property/test_space_random"
 "$BUILD_DIR/tests/contract/test_space_threads"

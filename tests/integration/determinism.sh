@@ -42,7 +42,7 @@ twice()
 	echo "ok - $name"
 }
 
-twice phantom --nodes 5M,15M --gpu-budget 33.67GB --manager native,malloc,zerocopy,weir
+twice phantom --nodes 15M --gpu-budget 33.67GB --manager native,malloc,zerocopy,weir
 twice phantom-tight --machine laptop --nodes 2M --gpu-budget 30% --manager weir
 twice real --machine laptop --nodes 6k --slice 4k --block-size 16KiB --data real --epochs 2 \
 	--gpu-budget 40% --manager native,zerocopy,weir

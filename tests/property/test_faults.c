@@ -7,7 +7,7 @@
  * the budget, repeats itself until a plan is followed, and walks every entry of the public header
  * that takes a space. Single-threaded; what threads do to each other is not looked at.
  *
- * The first round takes each call; of the other three each takes a fifth of them, or all with
+ * The first round takes each call; of the other three each takes a tenth of them, or all with
  * WEIR_TEST_LONG.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
@@ -594,7 +594,7 @@ static bool may_go_unseen(void)
 
 static void each_call(uint32_t round, uint32_t nr, int err, bool give_up)
 {
-	static const struct test_amount apart_usually = {5, 5, 1};
+	static const struct test_amount apart_usually = {10, 10, 1};
 	uint64_t apart = round == 1 ? 1 : test_amount(NULL, apart_usually);
 	const char *only = getenv("FAULT_AT");
 	struct faults faults = {.nr = nr, .err = err, .give_up = give_up};

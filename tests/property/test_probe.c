@@ -22,10 +22,11 @@
 
 #include "cli/machine_file.h"
 #include "src/backend/sim/sim.h"
+#include "tests/support/amount.h"
 #include "workloads/probe/probe.h"
 
 #define FIRST_SEED 7100u
-#define CASES 60u
+static const struct test_amount cases = {60, 15, 240};
 #define TOLERANCE 0.02
 #define FAILURES 400u
 #define WRONG 3
@@ -302,7 +303,7 @@ static void test_probe_perturbed_machines(void **state)
 {
 	static const char *const names[] = {"h200", "laptop", "h200x4"};
 	uint64_t first = env_u64("WEIR_TEST_SEED", FIRST_SEED);
-	uint64_t nr = env_u64("WEIR_TEST_CASES", CASES);
+	uint64_t nr = test_amount("WEIR_TEST_CASES", cases);
 	struct weir_machine_desc truth;
 
 	(void)state;

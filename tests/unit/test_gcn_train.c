@@ -40,7 +40,7 @@ static void gcn_train_planted_classes(void **state)
 	char dir[PLANTED_DIR_BYTES];
 
 	(void)state;
-	if (TEST_TSAN)
+	if (TEST_SANITIZED)
 		skip();
 	assert_int_equal(planted_create(dir, 600, 7), 0);
 	p.graph_dir = dir;
