@@ -6,7 +6,7 @@
  * without one where there is another way, and gives everything back. The thread sanitizer, which
  * looks at every byte that is copied, does less.
  *
- * Labels: threads
+ * Labels: threads optimised
  * Timeout: 300
  * Links: cuda-fake
  */

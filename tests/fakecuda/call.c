@@ -87,14 +87,16 @@ static uint64_t setting(uint64_t asked, const char *name, uint64_t otherwise)
 
 static void configure(void)
 {
-	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-	bool hidden = visible && !*visible;
 	const struct fakecuda_config *asked = &fake.asked;
 	struct fakecuda_config *config = &fake.config;
 	uint64_t page = page_up(1);
+	const char *visible;
+	bool hidden;
 
 	if (fake.configured)
 		return;
+	visible = getenv("CUDA_VISIBLE_DEVICES");
+	hidden = visible && !*visible;
 	config->devices = asked->devices;
 	if (!asked->devices)
 		config->devices = hidden ? 0 : (int)env_number("FAKECUDA_DEVICES", 1);

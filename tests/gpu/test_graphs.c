@@ -27,7 +27,7 @@
 #include "workloads/graph/input.h"
 
 #define UNDERS_MAX 24u
-#define LARGE_EDGES 65536u
+#define LARGE_EDGES 65536u /* from so many on it is run in all ways to page */
 #define PAGE_SMALL KIB(4)
 #define PAGE_LARGE KIB(64)
 /* Sums of ranks are added in another order, and what they give along an edge has 24 bits. */

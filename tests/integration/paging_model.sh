@@ -24,19 +24,21 @@ command -v spin >/dev/null || {
 }
 
 # explore NAME "MODEL DEFINITIONS" "C DEFINITIONS": prints "NAME found|nothing STATES", or why not.
-# Every byte of a state counts: NOCOMP spares looking for those that do not.
+# Every byte of a state counts: NOCOMP spares looking for those that do not. It does not go with -l,
+# COLLAPSE or BITSTATE.
 explore()
 {
 	mkdir -p "$dir/$1" && cd "$dir/$1" || exit 1
+	kind=-DSAFETY look=""
 	case $3 in
-	*-DNP*) kind="" look=-l comp="" ;;
-	*-DBITSTATE*) kind=-DSAFETY look=-w34 comp="" ;;
-	*-DCOLLAPSE*) kind=-DSAFETY look="" comp="" ;;
-	*) kind=-DSAFETY look="" comp=-DNOCOMP ;;
+	*-DNP*) kind="" look=-l ;;
+	*-DBITSTATE*) look=-w34 ;;
+	*-DCOLLAPSE*) ;;
+	*) kind="-DSAFETY -DNOCOMP" ;;
 	esac
 	# shellcheck disable=SC2086 # words are meant to be split
 	if spin $2 -a "$model" >log 2>&1 &&
-		$CC -std=gnu11 -O1 -w $kind -DNOREDUCE $comp -DPT_ARCH_MODEL -DMEMLIM=10000 \
+		$CC -std=gnu11 -O1 -w $kind -DNOREDUCE -DPT_ARCH_MODEL -DMEMLIM=10000 \
 			-I"$SOURCE_DIR" -I"$SOURCE_DIR/include" $3 pan.c -o pan >>log 2>&1; then
 		./pan $look -m200000 >>log 2>&1
 	fi
@@ -104,13 +106,13 @@ done <"$dir/results"
 # optimising is not worth.
 for mutant in 1 2 3 4 5 6 7 8 9 10 11 12 15 16 17; do
 	case $mutant in
-	1) how="-O0 -DNR_OPS=2 -DENDS=1 -DADVANCES=0" ;;
-	4 | 12) how="-O0 -DNR_OPS=2" ;;
-	6) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=2 -DKINDS=4" ;;
-	16 | 17) how="-O0 -DNR_OPS=1 -DFILL_ONLY=2" ;;
-	*) how="-O0 -DNR_OPS=1" ;;
+	1) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=0" ;;
+	4 | 12) how="-DNR_OPS=2" ;;
+	6) how="-O1 -DNR_OPS=2 -DENDS=1 -DADVANCES=2 -DKINDS=4" ;;
+	16 | 17) how="-DNR_OPS=1 -DFILL_ONLY=2" ;;
+	*) how="-DNR_OPS=1" ;;
 	esac
-	echo "mutant-$mutant -DNR=2 '$how -DPT_MUTANT=$mutant'"
+	echo "mutant-$mutant -DNR=2 '-O0 $how -DPT_MUTANT=$mutant'"
 done | run
 while read -r name result states; do
 	if [ "$result" = found ]; then

@@ -42,9 +42,9 @@ constexpr size_t stack_bytes = 128 << 10;
 
 enum kind { NONE, ACTIVE, MEET, BLOCK }; /* what a lane waits for */
 
-/* Those of one warp, one bit each. waits: for what kind; who waits is alive and cannot run. */
-struct warp_lanes {
-	uint32_t alive, runnable, waits[BLOCK + 1];
+/* The lanes of one warp, a bit each. waits: for something of the kind; who waits is alive. */
+struct lane_bits {
+	uint32_t alive, waits[BLOCK + 1];
 };
 
 struct lane {
@@ -63,7 +63,7 @@ struct lane {
 
 static std::vector<struct lane> lanes(lanes_max);
 static jmp_buf where[lanes_max]; /* where each lane was left */
-static struct warp_lanes warp_lanes[lanes_max / 32];
+static struct lane_bits bits[lanes_max / 32];
 static struct lane *self;
 static jmp_buf scheduler;
 static ucontext_t scheduler_context;
@@ -76,9 +76,9 @@ static inline uint32_t number_of(const struct lane *l)
 	return (uint32_t)(l - &lanes[0]);
 }
 
-static inline struct warp_lanes *warp_of(const struct lane *l)
+static inline struct lane_bits *bits_of(const struct lane *l)
 {
-	return &warp_lanes[number_of(l) / 32];
+	return &bits[number_of(l) / 32];
 }
 
 static inline uint32_t bit_of(const struct lane *l)
@@ -86,16 +86,16 @@ static inline uint32_t bit_of(const struct lane *l)
 	return 1u << number_of(l) % 32;
 }
 
-static inline bool is_alive(const struct lane *l)
+static inline uint32_t runnable(const struct lane_bits *b)
 {
-	return warp_of(l)->alive & bit_of(l);
+	return b->alive & ~(b->waits[ACTIVE] | b->waits[MEET] | b->waits[BLOCK]);
 }
 
 __attribute__((noreturn)) static void die_of(const char *what)
 {
 	fprintf(stderr, "warps: %s\n", what);
 	for (struct lane &l : lanes)
-		if (is_alive(&l) && (!self || warp_of(&l) == warp_of(self)))
+		if (bits_of(&l)->alive & bit_of(&l) && (!self || bits_of(&l) == bits_of(self)))
 			fprintf(stderr, "  block %u thread %u: kind %d, mask %08x%s\n", l.block,
 				l.thread, l.kind, l.mask, &l == self ? " (here)" : "");
 	_Exit(3);
@@ -128,8 +128,7 @@ static uint64_t wait_for(enum kind kind, const void *site, uint32_t mask, uint64
 	self->site = site;
 	self->mask = mask;
 	self->value = value;
-	warp_of(self)->runnable &= ~bit_of(self);
-	warp_of(self)->waits[kind] |= bit_of(self);
+	bits_of(self)->waits[kind] |= bit_of(self);
 	leave();
 	return self->result;
 }
@@ -137,8 +136,7 @@ static uint64_t wait_for(enum kind kind, const void *site, uint32_t mask, uint64
 static void lane_main()
 {
 	kernel();
-	warp_of(self)->alive &= ~bit_of(self);
-	warp_of(self)->runnable &= ~bit_of(self);
+	bits_of(self)->alive &= ~bit_of(self);
 	_longjmp(scheduler, 1);
 }
 
@@ -239,8 +237,7 @@ static uint64_t meet_from(const struct lane *warp, uint32_t mask, const struct l
 static void release(struct lane *l, uint64_t result)
 {
 	l->result = result;
-	warp_of(l)->waits[l->kind] &= ~bit_of(l);
-	warp_of(l)->runnable |= bit_of(l);
+	bits_of(l)->waits[l->kind] &= ~bit_of(l);
 	l->kind = NONE;
 }
 
@@ -251,9 +248,9 @@ static uint32_t who_came(const struct lane *warp, uint32_t i)
 
 	if (!(mask >> i & 1))
 		die_of("a lane meets others with a mask that does not name it");
-	if (mask & ~warp_of(warp)->alive)
+	if (mask & ~bits_of(warp)->alive)
 		die_of("a lane waits for one that has ended");
-	for (uint32_t left = mask & warp_of(warp)->waits[MEET]; left; left &= left - 1) {
+	for (uint32_t left = mask & bits_of(warp)->waits[MEET]; left; left &= left - 1) {
 		uint32_t j = (uint32_t)__builtin_ctz(left);
 
 		if (warp[j].mask != mask) { /* others, before it comes here */
@@ -280,7 +277,7 @@ static uint32_t next_of(uint32_t left, uint32_t first)
 /* A meeting that all lanes of its mask have come to. */
 static bool release_meeting(struct lane *warp)
 {
-	uint32_t first = (uint32_t)chance(32), left = warp_of(warp)->waits[MEET];
+	uint32_t first = (uint32_t)chance(32), left = bits_of(warp)->waits[MEET];
 	uint64_t result[32];
 
 	while (left) {
@@ -308,7 +305,7 @@ static bool release_active(struct lane *warp, bool idle)
 	uint32_t first = (uint32_t)chance(32), mask = 0;
 	bool all = chance(4) != 0;
 
-	for (uint32_t left = warp_of(warp)->waits[ACTIVE]; left;) {
+	for (uint32_t left = bits_of(warp)->waits[ACTIVE]; left;) {
 		uint32_t i = next_of(left, first);
 
 		left &= ~(1u << i);
@@ -331,7 +328,7 @@ static bool release_barrier(const struct lane *first)
 	std::vector<struct lane *> here;
 
 	for (uint32_t w = 0; w < lanes_max / 32; w++) {
-		for (uint32_t left = warp_lanes[w].waits[BLOCK]; left; left &= left - 1) {
+		for (uint32_t left = bits[w].waits[BLOCK]; left; left &= left - 1) {
 			struct lane *l = &lanes[w * 32 + (uint32_t)__builtin_ctz(left)];
 
 			if (l->block == first->block && l->site == first->site)
@@ -348,7 +345,7 @@ static bool release_barrier(const struct lane *first)
 /* A barrier that a lane of the warp has come to. */
 static bool release_block(const struct lane *warp)
 {
-	for (uint32_t left = warp_of(warp)->waits[BLOCK]; left; left &= left - 1)
+	for (uint32_t left = bits_of(warp)->waits[BLOCK]; left; left &= left - 1)
 		if (release_barrier(&warp[__builtin_ctz(left)]))
 			return true;
 	return false;
@@ -358,17 +355,18 @@ static bool release_block(const struct lane *warp)
  * one that waits for another in a loop must not keep it from going on. */
 static bool warp_run(struct lane *warp)
 {
-	uint32_t first = (uint32_t)chance(32);
+	uint32_t first = (uint32_t)chance(32), ready;
 
 	if (chance(8) == 0)
 		release_meeting(warp);
 	if (chance(512) == 0)
 		release_active(warp, false);
-	if (warp_of(warp)->runnable) {
-		lane_run(&warp[next_of(warp_of(warp)->runnable, first)]);
+	ready = runnable(bits_of(warp));
+	if (ready) {
+		lane_run(&warp[next_of(ready, first)]);
 		return true;
 	}
-	return warp_of(warp)->alive &&
+	return bits_of(warp)->alive &&
 	       (release_meeting(warp) || release_active(warp, true) || release_block(warp));
 }
 
@@ -382,14 +380,13 @@ static void start_blocks()
 		bool used = false;
 
 		for (uint32_t i = 0; i < warps; i++)
-			used |= warp_lanes[at / 32 + i].alive != 0;
+			used |= bits[at / 32 + i].alive != 0;
 		if (used)
 			continue;
 		for (uint32_t i = 0; i < block_threads; i++) {
 			struct lane *l = &lanes[at + i];
 
-			warp_of(l)->alive |= bit_of(l);
-			warp_of(l)->runnable |= bit_of(l);
+			bits_of(l)->alive |= bit_of(l);
 			l->started = l->begun = false;
 			l->kind = NONE;
 			l->block = next_block;
@@ -422,8 +419,8 @@ static void launch(uint32_t blocks, uint32_t threads, std::function<void()> run)
 			if (warp_run(warp))
 				idle = 0;
 		}
-		for (const struct warp_lanes &w : warp_lanes)
-			alive |= w.alive != 0;
+		for (const struct lane_bits &b : bits)
+			alive |= b.alive != 0;
 		if (!alive && next_block == nr_blocks)
 			return;
 	}

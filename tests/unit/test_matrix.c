@@ -4,7 +4,7 @@
  * loops; right under every manager, for parameters at random; what is wrong is found; every failure
  * of a backend leaves nothing behind.
  *
- * Labels: threads
+ * Labels: threads optimised
  * Timeout: 300
  */
 #include <errno.h>
