@@ -254,12 +254,24 @@ WEIR_API void *weir_stream_native(const struct weir_stream *stream);
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_sync(struct weir_stream *stream);
 
+/**
+ * Make what is queued on a stream from here on wait, on the device, for what is queued on another
+ * one so far. For launches outside brackets (in a fixed space, on plain memory): brackets are
+ * ordered by themselves, see weir_begin().
+ *
+ * @param [in] other  Of the same machine, of any device. May be the stream itself.
+ * @return 0, -EINVAL (streams of two machines), or an error of the machine; then it does not wait.
+ * Blocks: no.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_stream_wait(struct weir_stream *stream,
+					      struct weir_stream *other);
+
 /** How a launch touches a range. The first four are a contract, in order of strength. */
 enum weir_use_kind {
 	WEIR_READ,	/**< reads only */
 	WEIR_WRITE,	/**< may read and write: what was there is still needed */
 	WEIR_OVERWRITE, /**< writes every byte before any read: what was there is dead */
-	WEIR_DISCARD,	/**< touches nothing; what was there is dead from the begin on */
+	WEIR_DISCARD,	/**< touches nothing; what was there is dead, see weir_begin() */
 };
 
 /** How the touched bytes lie in the part. A hint: wrong ones cost speed only. */
@@ -350,12 +362,18 @@ WEIR_API WEIR_MUST_CHECK int weir_space_create(struct weir_machine *machine,
 					       const struct weir_space_config *config,
 					       struct weir_space **out);
 
-/** Destroy a space and free its ranges. Blocks until work of ended brackets is done. */
+/**
+ * Destroy a space and free its ranges. Blocks until work of ended brackets is done. In another
+ * process than the one that created it (after a fork) it does nothing.
+ */
 WEIR_API void weir_space_destroy(struct weir_space *space);
 
 /**
- * Change the mode. Blocks until the brackets that ended are done and nothing moves.
- * @return 0, or -WEIR_ECONTRACT (a bracket is open), or an error of the work waited for.
+ * Change the mode. Blocks until the brackets that ended are done and nothing moves; brackets that
+ * other threads begin meanwhile open afterwards. In a fixed space prefetches that are not done end
+ * where they are.
+ * @return 0, or -WEIR_ECONTRACT (a bracket is open), -ENOMEM (not all ranges can be backed), or an
+ *         error of the work waited for. On error the mode is the old one.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_set_mode(struct weir_space *space,
 						 enum weir_space_mode mode);
@@ -370,15 +388,19 @@ WEIR_API WEIR_MUST_CHECK int weir_space_sync(struct weir_space *space);
  * Allocate a range. Its contents are undefined. It is reachable from the space's device and, in
  * host brackets, from the CPU, at this one address until it is freed.
  *
- * Freed addresses are reused, exact size first, last in first out: at once for the same stream,
- * elsewhere once the brackets that began before the free have ended and are done.
+ * Freed addresses are reused, exact size first, last in first out. Brackets of the new range come
+ * after those of the old one, see weir_begin(). In a fixed space, where launches need no bracket,
+ * the stream named here waits on the device for the one that weir_free() named.
  *
  * @param [in]  bytes   > 0. Rounded up to whole blocks, or to 256 below one block.
- * @param [in]  stream  Where it is used first. May be NULL: any; it may then block.
+ * @param [in]  stream  Where it is used first. May be NULL: anywhere; in a fixed space it then
+ *                      blocks until the work that weir_free() was told of is done.
  * @param [out] addr    Free it with weir_free().
  * @return 0, or
  *   -EINVAL  bytes is 0 or too large to round up
- *   -ENOMEM  neither budget has room for it
+ *   -ENOMEM  the budgets together have no room for it; the log says what each has left
+ *   or an error of the machine
+ * Blocks: in a fixed space, for chunks that freed ranges still use.
  */
 WEIR_API WEIR_MUST_CHECK int weir_alloc(struct weir_space *space, uint64_t bytes,
 					struct weir_stream *stream, void **addr);
@@ -387,10 +409,10 @@ WEIR_API WEIR_MUST_CHECK int weir_alloc(struct weir_space *space, uint64_t bytes
  * Free a range. Brackets begun before may still use it; its contents are dead when they are done.
  *
  * @param [in] addr    As weir_alloc() returned it. NULL is allowed.
- * @param [in] stream  Where it was used last. May be NULL: anywhere; in a fixed space: no longer in
- *                     use, since no bracket tells.
- * @return 0, -EINVAL (no such range), or in a fixed space an error of the machine. On error nothing
- *         was freed.
+ * @param [in] stream  In a fixed space: what is queued on it so far may still use the range. NULL:
+ *                     it is no longer in use. In a planned space brackets tell, and it may be NULL.
+ * @return 0, -EINVAL (no such range), or in a fixed space -ENOMEM or an error of the machine. On
+ *         error nothing was freed.
  */
 WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream);
 
@@ -404,10 +426,23 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * only partly covered by WEIR_OVERWRITE counts as WEIR_WRITE. Uses may overlap: the strongest
  * kind that keeps the contents counts. When it returns, the mappings are final until weir_end().
  *
+ * Order: calls are the order. Two brackets conflict where bytes that they declare overlap and one of
+ * the two uses is not WEIR_READ (a discard counts as a write). A bracket comes after every bracket
+ * that it conflicts with and whose weir_end() returned before this was called: its stream waits for
+ * that one on the device, the host does not wait. Readers do not wait for readers. weir_read(),
+ * weir_write() and host brackets keep the same order. Brackets that conflict and are open together
+ * have none: the simulator and debug mode trap launches in the second of them. What is launched
+ * outside brackets (in fixed spaces, on plain memory, by the program's own CUDA calls) the program
+ * orders, with weir_stream_wait() or as it likes; streams do not wait for CUDA's default stream.
+ *
+ * A discard takes the contents at once, but for blocks that another open bracket names, which keep
+ * them, and in a fixed space, where all do.
+ *
  * @param [in] uses     Copied. NULL with nr_uses 0 names the whole space, WEIR_WRITE.
  * @return 0, or
  *   -EINVAL          a use is empty or not inside one range
- *   -WEIR_ECONTRACT  the stream has an open bracket
+ *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured
+ *   -EBUSY           an open host bracket conflicts with it
  *   -ENOMEM          no memory for the structures; nothing was pinned
  *   or an error of the machine. On error no bracket is open, and what it was to overwrite or to
  *   discard may be lost.
@@ -419,7 +454,8 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
 /**
  * Close the stream's bracket: what was queued on the stream up to here is what it covers. Work
  * forked to other streams has joined before. Does not block.
- * @return 0, or -WEIR_ECONTRACT (no bracket is open), or an error of the machine.
+ * @return 0, or -WEIR_ECONTRACT (no bracket is open), or an error of the machine; on error what was
+ *         open is still open.
  */
 WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stream *stream);
 
@@ -435,7 +471,12 @@ WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stre
 WEIR_API WEIR_MUST_CHECK int weir_host_begin(struct weir_space *space, const struct weir_use *uses,
 					     uint32_t nr_uses);
 
-/** Close a host bracket. @return 0, or -WEIR_ECONTRACT (it was not open). */
+/**
+ * Close a host bracket. Ranges that were freed meanwhile are still named as they were.
+ *
+ * @param [in] uses  As weir_host_begin() got them: addresses, sizes, kinds, order.
+ * @return 0, -EINVAL (no uses), or -WEIR_ECONTRACT (no such bracket is open).
+ */
 WEIR_API WEIR_MUST_CHECK int weir_host_end(struct weir_space *space, const struct weir_use *uses,
 					   uint32_t nr_uses);
 

@@ -78,6 +78,45 @@ bool access_meets(const struct access_bracket *bracket, uintptr_t begin, uint64_
 	return below && bracket->reads[below - 1].end > begin;
 }
 
+/* Whether two lists of intervals meet, and where first. */
+static bool intervals_meet(const struct access_interval *a, size_t nr_a,
+			   const struct access_interval *b, size_t nr_b, uintptr_t *at)
+{
+	for (size_t i = 0, n = 0; i < nr_a && n < nr_b;) {
+		uintptr_t begin = a[i].begin > b[n].begin ? a[i].begin : b[n].begin;
+
+		if (begin < a[i].end && begin < b[n].end) {
+			*at = begin;
+			return true;
+		}
+		if (a[i].end < b[n].end)
+			i++;
+		else
+			n++;
+	}
+	return false;
+}
+
+const struct access_bracket *access_conflict(const struct access_bracket *mine,
+					     const struct access_bracket *others, uintptr_t *at)
+{
+	for (; mine; mine = mine->outer)
+		for (const struct access_bracket *o = others; o; o = o->outer)
+			if (o->kernel &&
+			    (intervals_meet(mine->writes, mine->nr_writes, o->reads, o->nr_reads,
+					    at) ||
+			     intervals_meet(mine->reads, mine->nr_reads, o->writes, o->nr_writes,
+					    at)))
+				return o;
+	return NULL;
+}
+
+void access_launched(struct access_bracket *innermost, const struct weir_kernel *kernel)
+{
+	for (; innermost; innermost = innermost->outer)
+		innermost->kernel = kernel;
+}
+
 void access_bracket_free(struct access_bracket *bracket)
 {
 	if (!bracket)

@@ -32,9 +32,9 @@ struct access_bracket {
 	const void *owner;
 	struct access_interval *reads, *writes;
 	size_t nr_reads, nr_writes;
-	/* The backend's own: the stream's fences when it began and ended, the last kernel in it. */
+	/* The last kernel in it; the backend's own: the stream's fences when it began and ended. */
 	uint64_t begin, end;
-	const struct weir_kernel *kernel;
+	const struct weir_kernel *kernel; /* NULL: none yet */
 };
 
 /* -EINVAL: a use without bytes, or beyond the end of memory. -ENOMEM. NULL is freed as well. */
@@ -47,6 +47,17 @@ bool access_covers(const struct access_bracket *innermost, const struct weir_use
 
 /* Whether the bracket allows anything in [begin, begin + bytes). */
 bool access_meets(const struct access_bracket *bracket, uintptr_t begin, uint64_t bytes);
+
+/*
+ * A bracket of `others` in which a kernel was launched and which may not be open beside one of
+ * `mine`: it may write what that one may touch, or the other way round. at: the first such address.
+ * NULL: none.
+ */
+const struct access_bracket *access_conflict(const struct access_bracket *mine,
+					     const struct access_bracket *others, uintptr_t *at);
+
+/* Note a launch in a chain of brackets. */
+void access_launched(struct access_bracket *innermost, const struct weir_kernel *kernel);
 
 /* Take the owner's bracket out of a chain; NULL: it has none there. */
 struct access_bracket *access_take(struct access_bracket **innermost, const void *owner);

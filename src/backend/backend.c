@@ -387,6 +387,18 @@ int weir_stream_sync(struct weir_stream *stream)
 	return err ? err : b->ops->fence_wait(b, fence);
 }
 
+int weir_stream_wait(struct weir_stream *stream, struct weir_stream *other)
+{
+	struct backend *b = stream->machine->backend;
+	fence_t fence;
+	int err;
+
+	if (other->machine != stream->machine)
+		return -EINVAL;
+	err = b->ops->fence_record(b, other->id, &fence);
+	return err ? err : b->ops->stream_wait(b, stream->id, fence);
+}
+
 void weir_stream_destroy(struct weir_stream *stream)
 {
 	struct backend *b;

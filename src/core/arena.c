@@ -14,117 +14,103 @@
 struct extent {
 	uint32_t offset, bytes;
 	bool used;
-	bool pending; /* freed inside an open bracket: reusable when the arena is not pinned */
+	bool pending; /* given back, and used until no open bracket names the arena */
 };
 
-/* Extents cover the block without gaps, in order; no two free ones are neighbours. */
+/* Extents cover the block without gaps, in order; settled, no two free ones are neighbours. */
 struct arena {
 	uint32_t nr, max;
+	bool pending; /* some extent is */
 	struct extent extent[];
 };
 
-static bool arena_is_pinned(const struct range *range)
-{
-	return range->pins || range->part_pins;
-}
-
-/* Merge free neighbours, and what was pending. */
-static void arena_settle(struct range *range)
+bool arena_settle(struct range *range)
 {
 	struct arena *arena = range->small;
+	bool empty = arena->pending;
 	uint32_t out = 0;
 
-	for (uint32_t i = 0; i < arena->nr; i++) {
+	for (uint32_t i = 0; arena->pending && i < arena->nr; i++) {
 		struct extent extent = arena->extent[i];
 
-		if (extent.pending && !arena_is_pinned(range))
+		if (extent.pending)
 			extent.pending = extent.used = false;
+		empty &= !extent.used;
 		if (out && !extent.used && !arena->extent[out - 1].used)
 			arena->extent[out - 1].bytes += extent.bytes;
 		else
 			arena->extent[out++] = extent;
 	}
-	arena->nr = out;
+	if (arena->pending)
+		arena->nr = out;
+	arena->pending = false;
+	return empty;
 }
 
-static int arena_cut(struct range *range, uint32_t bytes, void **addr)
+/* Cut the first bytes off a free extent. */
+static int extent_split(struct range *range, uint32_t i, uint32_t bytes)
 {
 	struct arena *arena = range->small;
+	struct extent *extent;
 
-	arena_settle(range);
-	for (uint32_t i = 0; i < arena->nr; i++) {
-		struct extent *extent = &arena->extent[i];
+	if (arena->nr == arena->max) {
+		uint32_t max = arena->max * 2;
 
-		if (extent->used || extent->bytes < bytes)
+		arena = realloc(arena, sizeof(*arena) + max * sizeof(*extent));
+		if (!arena)
+			return -ENOMEM;
+		arena->max = max;
+		range->small = arena;
+	}
+	extent = &arena->extent[i];
+	memmove(extent + 2, extent + 1, (arena->nr - i - 1) * sizeof(*extent));
+	extent[1] = (struct extent){.offset = extent->offset + bytes,
+				    .bytes = extent->bytes - bytes};
+	extent->bytes = bytes;
+	arena->nr++;
+	return 0;
+}
+
+int arena_alloc(struct range *range, uint64_t bytes, void **addr)
+{
+	uint32_t rounded =
+		(uint32_t)((bytes + SPACE_SMALL_ALIGN - 1) / SPACE_SMALL_ALIGN * SPACE_SMALL_ALIGN);
+
+	for (uint32_t i = 0; i < range->small->nr; i++) {
+		const struct extent *extent = &range->small->extent[i];
+
+		if (extent->used || extent->bytes < rounded)
 			continue;
-		if (extent->bytes > bytes) {
-			if (arena->nr == arena->max) {
-				uint32_t max = arena->max * 2;
-
-				arena = realloc(arena, sizeof(*arena) + max * sizeof(*extent));
-				if (!arena)
-					return -ENOMEM;
-				arena->max = max;
-				range->small = arena;
-				extent = &arena->extent[i];
-			}
-			memmove(extent + 2, extent + 1, (arena->nr - i - 1) * sizeof(*extent));
-			extent[1] = (struct extent){.offset = extent->offset + bytes,
-						    .bytes = extent->bytes - bytes};
-			extent->bytes = bytes;
-			arena->nr++;
-		}
-		extent->used = true;
-		*addr = (char *)range->addr + extent->offset;
+		if (extent->bytes > rounded && extent_split(range, i, rounded))
+			return -ENOMEM;
+		range->small->extent[i].used = true;
+		*addr = (char *)range->addr + range->small->extent[i].offset;
 		return 0;
 	}
 	return -ENOSPC;
 }
 
-static int arena_create(struct weir_space *space, struct range **out)
+int arena_init(struct weir_space *space, struct range *range)
 {
 	struct arena *arena = malloc(sizeof(*arena) + 16 * sizeof(struct extent));
-	struct range *range;
-	int err;
 
 	if (!arena)
 		return -ENOMEM;
 	arena->nr = 1;
 	arena->max = 16;
+	arena->pending = false;
 	arena->extent[0] = (struct extent){.bytes = (uint32_t)space->block_bytes};
-	err = range_create(space, 1, &range);
-	if (err) {
-		free(arena);
-		return err;
-	}
 	range->arena = true;
 	range->small = arena;
 	range->bytes = space->block_bytes;
-	space->nr_live_blocks++;
-	*out = range;
 	return 0;
 }
 
-int arena_alloc(struct weir_space *space, uint64_t bytes, void **addr)
+void arena_fini(struct range *range)
 {
-	uint32_t rounded =
-		(uint32_t)((bytes + SPACE_SMALL_ALIGN - 1) / SPACE_SMALL_ALIGN * SPACE_SMALL_ALIGN);
-	struct range *range;
-	int err;
-
-	for (uint32_t i = 0; i < space->nr_ranges; i++) {
-		if (!space->range[i]->arena)
-			continue;
-		err = arena_cut(space->range[i], rounded, addr);
-		if (err != -ENOSPC)
-			return err;
-	}
-	if (!space_has_room(space, 1))
-		return -ENOMEM;
-	err = arena_create(space, &range);
-	if (err)
-		return err;
-	return arena_cut(range, rounded, addr);
+	arena_destroy(range->small);
+	range->small = NULL;
+	range->arena = false;
 }
 
 static struct extent *extent_at(const struct range *range, const void *addr)
@@ -147,11 +133,7 @@ int arena_free(struct range *range, void *addr)
 	if (!extent || !extent->used || extent->pending ||
 	    (char *)range->addr + extent->offset != (char *)addr)
 		return -EINVAL;
-	if (arena_is_pinned(range))
-		extent->pending = true;
-	else
-		extent->used = false;
-	arena_settle(range);
+	extent->pending = range->small->pending = true;
 	return 0;
 }
 
@@ -163,14 +145,6 @@ uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offse
 		return 0;
 	*offset = extent->offset;
 	return extent->bytes;
-}
-
-bool arena_is_empty(const struct range *range)
-{
-	for (uint32_t i = 0; i < range->small->nr; i++)
-		if (range->small->extent[i].used)
-			return false;
-	return true;
 }
 
 void arena_destroy(struct arena *arena)

@@ -195,7 +195,7 @@ static uint64_t distance(uint32_t a, uint32_t b)
 }
 
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
-			     const struct weir_stream *stream, uint32_t nr_resident)
+			     const struct stream_slot *slot, uint32_t nr_resident)
 {
 	uint64_t best = UINT64_MAX;
 	struct range **pick = NULL, *range;
@@ -213,7 +213,9 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		host = range->nr_state[BLOCK_HOST];
 		cost = distance(resident, nr_resident) +
 		       HOST_WEIGHT * distance(host, nr_blocks - nr_resident);
-		if (!range_is_free_for(range, stream) && !idle)
+		if (!idle && !(slot && space_is_before(space,
+							MAX(range->last_use, range->last_part_use),
+							slot)))
 			cost += UINT32_MAX; /* would have to be waited for */
 		if (cost < best) {
 			best = cost;

@@ -39,9 +39,6 @@ struct range {
 	uint32_t nr_discards;	     /* open brackets that discard some of it */
 	bracket_seq_t last_use;	     /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
-	struct weir_stream
-		*stream;   /* where it, or pieces of the arena, were freed; NULL: nowhere */
-	bool stream_any;   /* ... and elsewhere too, or nobody said where */
 	life_t life;	   /* its present allocation; 0 while pooled */
 	int32_t plan_life; /* what the plan knows it as, or -1 */
 	uint32_t devices;  /* access list of mappings made from now on */
@@ -89,24 +86,33 @@ static inline bool use_writes(const struct space_use *use)
 	return use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
 }
 
+/* What a bracket names, in an array that grows and serves one bracket after another. */
+struct use_list {
+	struct space_use *use;
+	uint32_t nr, max;
+	bool all; /* it names the whole space; `use` has the ranges of then */
+};
+
 /* What a stream is doing. */
 struct stream_slot {
 	uint32_t number;
 	struct weir_stream *stream;
 	bool open;
-	uint64_t event; /* the open bracket's event in the record; 0: none */
-	fence_t begin;	/* the stream reached the open bracket; 0: nobody asks when */
-	struct space_use *use;
-	uint32_t nr_uses, max_uses;
-	bool whole_space;
+	bool placing; /* weir_begin() is at work in it */
+	uint64_t event;	      /* the open bracket's event in the record; 0: none */
+	fence_t begin;	      /* the stream reached the open bracket; 0: nobody asks when */
+	struct use_list uses; /* of the open bracket, or of the one being placed */
 	bracket_seq_t last_seq; /* the last bracket that ended on it */
+	uint64_t ordered;	/* mark of the bracket that comes after one of this stream */
 };
 
 /* A bracket that ended and may not be done. */
 struct ended_bracket {
+	struct stream_slot *slot; /* the stream it was on */
 	fence_t begin, end;
-	uint64_t event; /* its event in the record */
-	bool in_place;	/* something it named was not resident */
+	uint64_t event;	      /* its event in the record */
+	bool in_place;	      /* something it named was not resident */
+	struct use_list uses; /* kept until it is done, for the order of later brackets */
 };
 
 /* A block on its way; completes in the order queued, for each direction. */
@@ -132,6 +138,7 @@ struct copy_batch {
 
 struct weir_space {
 	struct weir_machine *machine; /* these never change */
+	pid_t process;		      /* that created it */
 	struct backend *backend;
 	uint32_t device;
 	uint64_t block_bytes;
@@ -157,7 +164,8 @@ struct weir_space {
 	uint32_t nr_open; /* brackets, host ones included */
 	uint32_t nr_host_open;
 
-	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. */
+	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. The others
+	 * have no more than an array for uses. There is room for those that are open. */
 	struct ended_bracket *ended;
 	uint32_t max_ended;
 	bracket_seq_t last_seq, done_seq;
@@ -200,19 +208,6 @@ static inline void *range_block_addr(const struct weir_space *space, const struc
 				     uint32_t i)
 {
 	return (char *)range->addr + (uint64_t)i * space->block_bytes;
-}
-
-/* Whether a stream may reuse what was freed there without waiting. */
-static inline bool range_is_free_for(const struct range *range, const struct weir_stream *stream)
-{
-	return stream && range->stream == stream && !range->stream_any;
-}
-
-/* Note where the range, or a piece of the arena, was freed. */
-static inline void range_freed_on(struct range *range, struct weir_stream *stream)
-{
-	range->stream_any |= !stream || (range->stream && range->stream != stream);
-	range->stream = stream;
 }
 
 /* Whether an open bracket, or the one being placed, names any of the range. */
@@ -262,22 +257,34 @@ void range_pool_add(struct weir_space *space, struct range *range);
 
 /*
  * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
- * (range_block_is_held()). Prefers one that the stream may reuse at once, then one with about so
- * many resident blocks and the others in host memory (each other one is a mapping call), then the
- * last freed.
+ * (range_block_is_held()). Prefers one that the slot's stream need not wait for, then one with about
+ * so many resident blocks and the others in host memory (each other one is a mapping call), then
+ * the last freed. slot: where it is used first; NULL: nobody said.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
-			     const struct weir_stream *stream, uint32_t nr_resident);
+			     const struct stream_slot *slot, uint32_t nr_resident);
 
 int range_check(const struct weir_space *space, const struct range *range);
 
 /* ---- arena.c: allocations below one block, cut from ranges that are no eviction candidates */
 
-int arena_alloc(struct weir_space *space, uint64_t bytes, void **addr);
+/* Make an arena of a range of one block, or a range again of an empty arena. -ENOMEM. */
+int arena_init(struct weir_space *space, struct range *range);
+void arena_fini(struct range *range);
+
+/* Cut a piece; -ENOSPC: there is none of the size; -ENOMEM. */
+int arena_alloc(struct range *range, uint64_t bytes, void **addr);
+
+/* Give the piece that begins at addr back: free from the next arena_settle() on. -EINVAL: there is
+ * none. */
 int arena_free(struct range *range, void *addr);
-/* Size of the small allocation that begins at addr or holds it; 0: none. */
+
+/* No open bracket names the arena: what was given back is free. @return whether anything was, and
+ * nothing is left that is not. */
+bool arena_settle(struct range *range);
+
+/* Size of the piece that begins at addr or holds it; 0: none. */
 uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offset);
-bool arena_is_empty(const struct range *range);
 void arena_destroy(struct arena *arena);
 int arena_check(const struct range *range);
 
@@ -311,8 +318,17 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 	       const struct weir_space_config *config);
 void space_fini(struct weir_space *space);
 
-/* Give the ended bracket its number; room was reserved by space_ended_reserve(). */
-bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket);
+/* Room for nr uses. -ENOMEM. */
+int use_list_reserve(struct use_list *list, uint32_t nr);
+
+/*
+ * Give the ended bracket its number; room was reserved by space_ended_reserve(). uses: its uses,
+ * swapped for an array that may be filled anew.
+ */
+bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket,
+			      struct use_list *uses);
+
+/* Room for one more bracket beyond those that are open, whose ends then cannot fail for it. */
 int space_ended_reserve(struct weir_space *space);
 
 /* Whether brackets up to seq are done, or their launches come before those that are going to be
@@ -346,7 +362,11 @@ uint64_t space_movable_chunks(struct weir_space *space);
 void space_placing_begin(struct weir_space *space);
 void space_placing_end(struct weir_space *space);
 
-/* The slot of a stream, created at first. NULL: no memory. */
+/* The slot of a stream; NULL: it has none, since it had no bracket yet. */
+struct stream_slot *space_slot_find(const struct weir_space *space,
+				    const struct weir_stream *stream);
+
+/* The same, created at first. NULL: no memory. */
 struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream);
 
 /* Note an error of finished work. */

@@ -12,7 +12,7 @@ static int resolve_part(struct weir_space *space, const void *addr, uint64_t byt
 {
 	struct weir_use use = {.addr = (void *)(uintptr_t)addr, .bytes = bytes};
 
-	return bracket_resolve(space, &use, 1, false, out);
+	return bracket_resolve(space, &use, 1, out);
 }
 
 static void advise_read_mostly(struct weir_space *space, struct range *range, bool read_mostly)
@@ -291,8 +291,6 @@ static void copy_end(struct weir_space *space, const struct space_use *part, boo
 			migrate_set_dead(space, range, &range->block[i], false);
 	}
 	range->part_pins -= part->nr;
-	if (range->free_pending && !range_is_named(space, range))
-		range_pool_add(space, range);
 }
 
 static bool part_is_pinned(const struct space_use *part)
@@ -350,11 +348,15 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	space_placing_begin(space);
 	space_progress(space);
 	err = resolve_part(space, addr, bytes, &part);
-	if (!err)
-		err = copy_begin(space, &part, write);
+	if (err) {
+		space_placing_end(space);
+		goto out;
+	}
+	place_mark(space, &part, 1);
+	err = copy_begin(space, &part, write);
 	space_placing_end(space);
 	if (err)
-		goto out;
+		goto out_settle;
 	pthread_mutex_unlock(&space->lock);
 	if (write)
 		err = b->ops->upload(b, space->copy_stream[TIER_HBM], (void *)(uintptr_t)addr, in,
@@ -364,6 +366,8 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	pthread_mutex_lock(&space->lock);
 	copy_end(space, &part, write);
 	space_progress(space);
+out_settle:
+	alloc_settle(space, part.range);
 out:
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -51,80 +51,137 @@ static void trim_pool(struct weir_space *space)
 		range_destroy(space, oldest);
 }
 
-static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_stream *stream,
-		       struct range **out)
+/* A range for a new allocation: a freed one, or a new one. slot: where it is used first; NULL:
+ * nobody said. */
+static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct stream_slot *slot,
+		      struct range **out)
 {
-	uint32_t nr_blocks = (uint32_t)((bytes - 1) / space->block_bytes + 1);
-	struct backend *b = space->backend;
-	struct range *range;
 	int err;
 
 	if (!space_has_room(space, nr_blocks))
 		return -ENOMEM;
-	range = range_pool_get(space, nr_blocks, stream, follow_expected_level(space, nr_blocks));
-	if (range) {
+	*out = range_pool_get(space, nr_blocks, slot, follow_expected_level(space, nr_blocks));
+	if (*out) {
 		space->stats.nr_pool_hits++;
-		if (!range_is_free_for(range, stream))
-			space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-		goto found;
+		return 0;
 	}
 	space->stats.nr_pool_misses++;
 	trim_pool(space);
-	err = range_create(space, nr_blocks, &range);
+	err = range_create(space, nr_blocks, out);
+	if (!err)
+		space->nr_live_blocks += nr_blocks;
+	return err;
+}
+
+/* Set whether launches may touch a range only inside brackets. */
+static int guard_range(struct weir_space *space, const struct range *range, bool guarded)
+{
+	int err = space->backend->ops->access_guard(space->backend, range->addr, guarded);
+
+	return err == -ENOSYS ? 0 : err;
+}
+
+/*
+ * In a fixed space any launch may use what was allocated: it is backed, and who uses it comes after
+ * who used the same bytes before. A stream that is named waits on the device, else the host waits.
+ * In a planned space brackets see to both.
+ */
+static int open_fixed(struct weir_space *space, struct range *range, uint64_t offset,
+		      uint64_t bytes, struct weir_stream *stream)
+{
+	struct space_use use = {.range = range,
+				.nr = range->nr_blocks,
+				.offset = offset,
+				.bytes = bytes,
+				.kind = WEIR_OVERWRITE};
+	struct use_list uses = {.use = &use, .nr = 1};
+	struct stream_slot *slot;
+	int err;
+
+	if (space->mode != WEIR_FIXED)
+		return 0;
+	err = place_back_all(space, range);
 	if (err)
 		return err;
-	space->nr_live_blocks += nr_blocks;
-	err = b->ops->access_guard(b, range->addr, space->mode == WEIR_PLANNED);
-	if (err && err != -ENOSYS)
-		goto err_pool;
-found:
+	alloc_expect_anything(space, range);
+	if (!stream) {
+		space_wait_seq(space, MAX(range->last_use, range->last_part_use));
+		return 0;
+	}
+	slot = space_slot(space, stream);
+	if (!slot)
+		return -ENOMEM;
+	place_mark(space, &use, 1);
+	return order_behind(space, slot, &uses);
+}
+
+static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_stream *stream,
+		       struct range **out)
+{
+	uint32_t nr_blocks = (uint32_t)((bytes - 1) / space->block_bytes + 1);
+	struct range *range;
+	int err = take_range(space, nr_blocks, space_slot_find(space, stream), &range);
+
+	if (err)
+		return err;
 	range->bytes = bytes;
-	range->stream = NULL;
-	range->stream_any = false;
-	if (space->mode == WEIR_FIXED) {
-		err = place_back_all(space, range);
-		if (err)
-			goto err_pool;
-		alloc_expect_anything(space, range);
+	err = guard_range(space, range, space->mode == WEIR_PLANNED);
+	if (!err)
+		err = open_fixed(space, range, 0, bytes, stream);
+	if (err) {
+		range_pool_add(space, range);
+		return err;
 	}
 	*out = range;
 	return 0;
+}
 
-err_pool:
-	range_pool_add(space, range);
+/* One more arena. */
+static int add_arena(struct weir_space *space, struct weir_stream *stream, struct range **out)
+{
+	int err = take_range(space, 1, space_slot_find(space, stream), out);
+
+	if (err)
+		return err;
+	err = guard_range(space, *out, false);
+	if (!err)
+		err = arena_init(space, *out);
+	if (err)
+		range_pool_add(space, *out);
 	return err;
 }
 
 /* A piece of an arena; the arena is backed at once, since it does not move. */
 static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream,
-		       void **addr)
+		       struct range **out, void **addr)
 {
-	struct range *range;
+	struct range *range = NULL;
+	uint64_t offset;
 	void *piece;
-	int err;
+	int err = -ENOSPC;
 
-	err = arena_alloc(space, bytes, &piece);
+	for (uint32_t i = 0; err == -ENOSPC && i < space->nr_ranges; i++) {
+		range = space->range[i];
+		if (range->arena)
+			err = arena_alloc(range, bytes, &piece);
+	}
+	if (err == -ENOSPC) {
+		err = add_arena(space, stream, &range);
+		if (!err)
+			err = arena_alloc(range, bytes, &piece);
+	}
 	if (err)
 		return err;
-	range = range_find(space, piece);
+	offset = (uint64_t)((char *)piece - (char *)range->addr);
 	err = place_back_all(space, range);
-	if (err) {
+	if (!err)
+		err = open_fixed(space, range, offset, bytes, stream);
+	if (err)
 		(void)arena_free(range, piece);
-		return err;
-	}
-	if (space->mode == WEIR_FIXED)
-		alloc_expect_anything(space, range);
-	/* What was freed here may still be in use elsewhere. */
-	if ((range->stream || range->stream_any) && !range_is_free_for(range, stream)) {
-		space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-		/* Unless pieces were freed inside a bracket that is still open. */
-		if (!range_is_named(space, range)) {
-			range->stream = NULL;
-			range->stream_any = false;
-		}
-	}
-	*addr = piece;
-	return 0;
+	else
+		*addr = piece;
+	*out = range;
+	return err;
 }
 
 /* What the GPU's budget has no room for is going to be on the host. */
@@ -136,9 +193,32 @@ static void expect_host_chunks(struct weir_space *space)
 		pmm_expect(&space->pmm[TIER_HOST], most - space->pmm[TIER_HBM].max_chunks);
 }
 
+/* Why there was no room: what each budget has that no live range holds. */
+static void log_no_room(const struct weir_space *space, uint64_t bytes)
+{
+	uint64_t held[TIER_NR] = {0}, left[TIER_NR];
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		const uint32_t *nr = space->range[r]->nr_state;
+
+		if (space->range[r]->pooled)
+			continue;
+		held[TIER_HBM] += nr[BLOCK_HBM] + nr[BLOCK_TO_HBM] + nr[BLOCK_TO_HOST];
+		held[TIER_HOST] += nr[BLOCK_HOST];
+	}
+	for (int tier = 0; tier < TIER_NR; tier++)
+		left[tier] = (space->pmm[tier].max_chunks - held[tier]) * space->block_bytes;
+	log_error("alloc: no room for %.3f MB beside %.3f MB that are allocated: of the GPU's budget "
+		  "%.3f MB are left, of the host's %.3f MB, and %.3f MB stay free for copies: free "
+		  "something, or give the space more",
+		  (double)bytes / 1e6, (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
+		  (double)left[TIER_HBM] / 1e6, (double)left[TIER_HOST] / 1e6,
+		  (double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
+}
+
 int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream, void **addr)
 {
-	struct range *range;
+	struct range *range = NULL;
 	int err;
 
 	if (!bytes || bytes > (uint64_t)UINT32_MAX * space->block_bytes)
@@ -147,7 +227,7 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
 	space_placing_begin(space);
 	space_progress(space);
 	if (bytes < space->block_bytes) {
-		err = small_alloc(space, bytes, stream, addr);
+		err = small_alloc(space, bytes, stream, &range, addr);
 	} else {
 		err = alloc_range(space, bytes, stream, &range);
 		if (!err) {
@@ -158,83 +238,108 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
 	space->stats.live_peak_bytes =
 		MAX(space->stats.live_peak_bytes, space->nr_live_blocks * space->block_bytes);
 	expect_host_chunks(space);
+	if (err == -ENOMEM)
+		log_no_room(space, bytes);
 	space_placing_end(space);
+	if (range)
+		alloc_settle(space, range); /* pieces of it that were freed meanwhile */
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
 
 /*
- * In a fixed space no bracket says what launches use: what is queued on the stream so far may. A
- * range freed without a stream is no longer in use.
+ * In a fixed space no bracket says what launches use: what is queued on the stream so far may use
+ * the part. What is freed without a stream is no longer in use.
  */
-static int note_fixed_use(struct weir_space *space, struct range *range, struct weir_stream *stream)
+static int note_fixed_use(struct weir_space *space, struct range *range, uint64_t offset,
+			  uint64_t bytes, struct weir_stream *stream)
 {
 	struct ended_bracket bracket = {0};
+	struct use_list uses = {0};
 	int err;
 
 	if (space->mode != WEIR_FIXED || !stream)
 		return 0;
+	bracket.slot = space_slot(space, stream);
+	if (!bracket.slot)
+		return -ENOMEM;
 	err = space_ended_reserve(space);
 	if (!err)
-		err = space_fence_record(space, stream_id(stream), &bracket.end);
+		err = use_list_reserve(&uses, 1);
 	if (!err)
-		range->last_part_use = space_ended_add(space, &bracket);
+		err = space_fence_record(space, stream_id(stream), &bracket.end);
+	if (!err) {
+		uses.nr = 1;
+		uses.use[0] = (struct space_use){
+			.range = range, .offset = offset, .bytes = bytes, .kind = WEIR_WRITE};
+		range->last_part_use = space_ended_add(space, &bracket, &uses);
+	}
+	free(uses.use); /* on success what it was swapped for */
 	return err;
 }
 
 /* An arena without pieces becomes a freed range like any other. */
 static void retire_arena(struct weir_space *space, struct range *range)
 {
-	int err;
+	int err = guard_range(space, range, space->mode == WEIR_PLANNED);
 
-	if (!arena_is_empty(range) || range_is_named(space, range))
-		return;
-	err = space->backend->ops->access_guard(space->backend, range->addr,
-						space->mode == WEIR_PLANNED);
-	if (err && err != -ENOSYS) {
-		space_note_error(space, err);
+	if (err) {
+		space_note_error(space, err); /* it stays an arena, and empty */
 		return;
 	}
-	arena_destroy(range->small);
-	range->small = NULL;
-	range->arena = false;
+	arena_fini(range);
 	range_pool_add(space, range);
+}
+
+void alloc_settle(struct weir_space *space, struct range *range)
+{
+	if (range_is_named(space, range))
+		return;
+	if (range->arena) {
+		if (arena_settle(range))
+			retire_arena(space, range);
+	} else if (range->free_pending) {
+		range_pool_add(space, range);
+	}
+}
+
+/* Free part of a range: all of it, or a piece of an arena. */
+static int free_part(struct weir_space *space, struct range *range, void *addr,
+		     struct weir_stream *stream)
+{
+	uint64_t offset = 0, bytes = range->bytes;
+	int err;
+
+	if (range->arena)
+		bytes = arena_find(range, addr, &offset);
+	if (!bytes || (char *)range->addr + offset != (char *)addr)
+		return -EINVAL;
+	err = note_fixed_use(space, range, offset, bytes, stream);
+	if (err)
+		return err;
+	if (range->arena) {
+		(void)arena_free(range, addr);
+	} else {
+		alloc_record(space, EVENT_FREE, range);
+		follow_freed(space, range);
+		range->free_pending = true;
+	}
+	alloc_settle(space, range);
+	return 0;
 }
 
 int weir_free(struct weir_space *space, void *addr, struct weir_stream *stream)
 {
 	struct range *range;
-	int err = 0;
+	int err = -EINVAL;
 
 	if (!addr)
 		return 0;
 	pthread_mutex_lock(&space->lock);
 	range = range_find(space, addr);
 	if (range && !range->pooled && !range->free_pending)
-		err = note_fixed_use(space, range, stream);
-	if (err) {
-		pthread_mutex_unlock(&space->lock);
-		return err;
-	}
-	if (!range || range->pooled || range->free_pending) {
-		err = -EINVAL;
-	} else if (range->arena) {
-		err = arena_free(range, addr);
-		if (!err) {
-			range_freed_on(range, stream);
-			retire_arena(space, range);
-		}
-	} else if (range->addr != addr) {
-		err = -EINVAL;
-	} else {
-		alloc_record(space, EVENT_FREE, range);
-		follow_freed(space, range);
-		range_freed_on(range, stream);
-		range->free_pending = true;
-		if (!range_is_named(space, range))
-			range_pool_add(space, range);
-	}
-	if (err)
+		err = free_part(space, range, addr, stream);
+	if (err == -EINVAL)
 		log_error("free: nothing was allocated at %p", addr);
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -2,6 +2,7 @@
 /* Spaces: creation, modes, waiting, statistics. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "src/base/log.h"
 #include "src/core/cost.h"
@@ -89,6 +90,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 		err = -ENOMEM;
 		goto err_residency;
 	}
+	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
 	space->advance = residency_advance;
 	space->bracket_done = follow_done;
@@ -122,24 +124,34 @@ static void quiesce(struct weir_space *space)
 	} while (space->nr_stale < stale);
 }
 
+/* Brackets that are open as the space is destroyed: what they launched is waited for. */
+static void settle_open(struct weir_space *space)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++) {
+		struct weir_stream *stream = space->slot[i]->stream;
+
+		if (!space->slot[i]->open)
+			continue;
+		log_warning("space: destroyed with an open bracket; waiting for its stream");
+		space->backend->ops->access_end(space->backend, stream_id(stream), space);
+		pthread_mutex_unlock(&space->lock);
+		for (int t = 0; t < SPACE_TRIES && weir_stream_sync(stream); t++)
+			;
+		pthread_mutex_lock(&space->lock);
+	}
+}
+
 void weir_space_destroy(struct weir_space *space)
 {
-	if (!space)
+	/* A child process has no GPU, and its copy of the lock may be held by nobody that is left. */
+	if (!space || space->process != getpid())
 		return;
 	pthread_mutex_lock(&space->lock);
 	learn_forget(space);
 	space->residency->recording = false;
 	advice_cancel(space);
-	for (uint32_t i = 0; i < space->nr_slots; i++) {
-		struct stream_slot *slot = space->slot[i];
-
-		if (!slot->open)
-			continue;
-		log_warning("space: destroyed with an open bracket; waiting for its stream");
-		space->backend->ops->access_end(space->backend, stream_id(slot->stream), space);
-		for (int t = 0; t < SPACE_TRIES && weir_stream_sync(slot->stream); t++)
-			;
-	}
+	host_cancel(space);
+	settle_open(space);
 	quiesce(space);
 	while (space->nr_ranges)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
@@ -175,48 +187,72 @@ int weir_space_sync(struct weir_space *space)
 static int range_set_mode(struct weir_space *space, struct range *range, enum weir_space_mode mode)
 {
 	struct backend *b = space->backend;
-	int err;
+	int err = 0;
 
-	if (range->arena)
-		return 0;
-	if (mode == WEIR_FIXED && !range->pooled) {
+	if (mode == WEIR_FIXED && !range->pooled)
 		err = place_back_all(space, range);
-		if (err)
-			return err;
+	if (err)
+		return err;
+	/* Unless it was freed in a wait. */
+	if (mode == WEIR_FIXED && !range->pooled)
 		alloc_expect_anything(space, range);
-	}
+	if (range->arena)
+		return 0; /* launches may touch it outside brackets in either mode */
 	err = b->ops->access_guard(b, range->addr, mode == WEIR_PLANNED);
 	return err == -ENOSYS ? 0 : err;
 }
 
+/*
+ * Make the space fit for the mode, and say that it is in it: before the first range is looked at
+ * where nothing may move from then on, or after the last.
+ */
+static int change_mode(struct weir_space *space, enum weir_space_mode mode)
+{
+	int err;
+
+	if (mode == WEIR_FIXED) {
+		space->mode = mode;
+		space->residency->recording = false;
+		advice_cancel(space);
+	}
+	quiesce(space);
+	err = take_error(space);
+	for (uint32_t r = 0; !err && r < space->nr_ranges; r++)
+		err = range_set_mode(space, space->range[r], mode);
+	if (!err)
+		space->mode = mode;
+	return err;
+}
+
 int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 {
+	enum weir_space_mode old;
 	int err;
 
 	if (mode > WEIR_PLANNED)
 		return -EINVAL;
 	pthread_mutex_lock(&space->lock);
+	/* Nobody else begins a bracket or allocates while this waits; others may free. */
+	space_placing_begin(space);
+	old = space->mode;
 	err = space->nr_open ? -WEIR_ECONTRACT : 0;
-	if (err || space->mode == mode)
+	if (err || old == mode)
 		goto out;
 	learn_forget(space);
 	record_drop(&space->residency->record);
-	quiesce(space);
-	err = take_error(space);
-	for (uint32_t r = 0; !err && r < space->nr_ranges; r++)
-		err = range_set_mode(space, space->range[r], mode);
+	err = change_mode(space, mode);
 	if (err) {
+		space->mode = old;
 		for (uint32_t r = 0; r < space->nr_ranges; r++)
-			(void)range_set_mode(space, space->range[r], space->mode);
-		goto out;
+			(void)range_set_mode(space, space->range[r], old);
 	}
-	space->mode = mode;
-	space->residency->recording = mode == WEIR_PLANNED;
+	space->residency->recording = space->mode == WEIR_PLANNED;
 	/* What was allocated while nothing was recorded has no number yet. */
-	for (uint32_t r = 0; r < space->nr_ranges && mode == WEIR_PLANNED; r++)
+	for (uint32_t r = 0; r < space->nr_ranges && !err && mode == WEIR_PLANNED; r++)
 		if (!space->range[r]->pooled && !space->range[r]->arena)
 			alloc_record(space, EVENT_ALLOC, space->range[r]);
 out:
+	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }

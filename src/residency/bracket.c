@@ -12,13 +12,12 @@
 #define BRACKETS_AHEAD 192u
 
 /* One use as declared, as blocks. */
-static int resolve_one(struct weir_space *space, const struct weir_use *use, bool ending,
-		       struct space_use *out)
+static int resolve_one(struct weir_space *space, const struct weir_use *use, struct space_use *out)
 {
 	struct range *range = range_find(space, use->addr);
 	uint64_t offset, begin = 0, size, end;
 
-	if (!range || range->pooled || (range->free_pending && !ending) || !use->bytes ||
+	if (!range || range->pooled || range->free_pending || !use->bytes ||
 	    use->kind > WEIR_DISCARD || use->pattern > WEIR_RANDOM)
 		goto invalid;
 	offset = (uint64_t)((const char *)use->addr - (const char *)range->addr);
@@ -66,11 +65,11 @@ static void strengthen(struct space_use *uses, uint32_t nr)
 	}
 }
 
-int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr, bool ending,
+int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
 		    struct space_use *out)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		int err = resolve_one(space, &uses[i], ending, &out[i]);
+		int err = resolve_one(space, &uses[i], &out[i]);
 
 		if (err)
 			return err;
@@ -79,34 +78,20 @@ int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint3
 	return 0;
 }
 
-static int slot_reserve(struct stream_slot *slot, uint32_t nr)
-{
-	struct space_use *use;
-
-	if (nr <= slot->max_uses)
-		return 0;
-	use = realloc(slot->use, nr * sizeof(*use));
-	if (!use)
-		return -ENOMEM;
-	slot->use = use;
-	slot->max_uses = nr;
-	return 0;
-}
-
 /* The bracket that names the whole space: a use of every range. */
-static int resolve_all(struct weir_space *space, struct stream_slot *slot)
+static int resolve_all(struct weir_space *space, struct use_list *out)
 {
-	int err = slot_reserve(slot, space->nr_ranges + 1);
+	int err = use_list_reserve(out, space->nr_ranges + 1);
 
 	if (err)
 		return err;
-	slot->nr_uses = 0;
+	out->nr = 0;
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
 		if (range->pooled || range->free_pending)
 			continue;
-		slot->use[slot->nr_uses++] = (struct space_use){
+		out->use[out->nr++] = (struct space_use){
 			.range = range,
 			.nr = range->nr_blocks,
 			.kind = WEIR_WRITE,
@@ -116,21 +101,21 @@ static int resolve_all(struct weir_space *space, struct stream_slot *slot)
 	return 0;
 }
 
-static int resolve_slot(struct weir_space *space, struct stream_slot *slot,
-			const struct weir_use *uses, uint32_t nr_uses)
+static int resolve_uses(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses,
+			struct use_list *out)
 {
 	int err;
 
-	slot->whole_space = !uses && !nr_uses;
-	if (slot->whole_space)
-		return resolve_all(space, slot);
+	out->all = !uses && !nr_uses;
+	if (out->all)
+		return resolve_all(space, out);
 	if (!uses || !nr_uses)
 		return -EINVAL;
-	err = slot_reserve(slot, nr_uses);
+	err = use_list_reserve(out, nr_uses);
 	if (err)
 		return err;
-	slot->nr_uses = nr_uses;
-	return bracket_resolve(space, uses, nr_uses, false, slot->use);
+	out->nr = nr_uses;
+	return bracket_resolve(space, uses, nr_uses, out->use);
 }
 
 uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t stream,
@@ -184,16 +169,20 @@ static void pin(struct range *range, const struct space_use *use, int by)
 	range->part_pins += (uint32_t)by * use->nr;
 }
 
-/* What a bracket discards is dead, and its chunks are there for what the bracket overwrites. */
+/*
+ * What a bracket discards is dead, and its chunks are there for what the bracket overwrites. Blocks
+ * that another open bracket names keep their contents, which that one may still read or write; and
+ * all do in a fixed space, where launches without brackets may.
+ */
 static void discard(struct weir_space *space, const struct space_use *use)
 {
 	struct range *range = use->range;
 
-	for (uint32_t i = use->first; i < use->first + use->nr; i++) {
-		if (!use_covers(use, i))
-			continue;
-		migrate_set_dead(space, range, &range->block[i], true);
-	}
+	if (use->kind != WEIR_DISCARD || space->mode == WEIR_FIXED)
+		return;
+	for (uint32_t i = use->first; i < use->first + use->nr; i++)
+		if (use_covers(use, i) && !range_block_is_pinned(range, i))
+			migrate_set_dead(space, range, &range->block[i], true);
 }
 
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use)
@@ -244,16 +233,16 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	struct weir_use *all;
 	int err;
 
-	if (!slot->whole_space)
+	if (!slot->uses.all)
 		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, nr_uses);
-	all = calloc(slot->nr_uses + 1u, sizeof(*all));
+	all = calloc(slot->uses.nr + 1u, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
-	for (uint32_t u = 0; u < slot->nr_uses; u++)
-		all[u] = (struct weir_use){.addr = slot->use[u].range->addr,
-					   .bytes = slot->use[u].range->bytes,
+	for (uint32_t u = 0; u < slot->uses.nr; u++)
+		all[u] = (struct weir_use){.addr = slot->uses.use[u].range->addr,
+					   .bytes = slot->uses.use[u].range->bytes,
 					   .kind = WEIR_WRITE};
-	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->nr_uses);
+	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->uses.nr);
 	free(all);
 	return err;
 }
@@ -265,19 +254,18 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	struct backend *b = space->backend;
 	stream_id_t stream = stream_id(slot->stream);
 	uint32_t bit = 1u << stream_device(slot->stream);
-	int err;
+	int err = order_behind(space, slot, &slot->uses);
 
-	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		if (!(slot->use[u].range->devices & bit)) {
-			err = migrate_set_devices(space, slot->use[u].range,
-						  slot->use[u].range->devices | bit);
-			if (err)
-				return err;
-		}
-		err = wait_for_copies(space, stream, &slot->use[u]);
-		if (err)
-			return err;
+	for (uint32_t u = 0; !err && u < slot->uses.nr; u++) {
+		const struct space_use *use = &slot->uses.use[u];
+
+		if (!(use->range->devices & bit))
+			err = migrate_set_devices(space, use->range, use->range->devices | bit);
+		if (!err)
+			err = wait_for_copies(space, stream, use);
 	}
+	if (err)
+		return err;
 	err = space_ended_reserve(space);
 	if (err)
 		return err;
@@ -291,17 +279,6 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	if (err)
 		b->ops->access_end(b, stream, space);
 	return err;
-}
-
-/* What was freed while the bracket was being placed, which then failed, goes to the pool. */
-static void pool_freed(struct weir_space *space, const struct stream_slot *slot)
-{
-	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		struct range *range = slot->use[u].range;
-
-		if (range->free_pending && !range_is_named(space, range))
-			range_pool_add(space, range);
-	}
 }
 
 /*
@@ -320,6 +297,38 @@ static void limit_ahead(struct weir_space *space)
 		space_wait_seq(space, space->last_seq + 1 - limit);
 }
 
+/* Whether nothing that is open forbids the slot's bracket. */
+static int check_open(const struct weir_space *space, const struct stream_slot *slot)
+{
+	const struct space_use *use = order_host_conflict(space, &slot->uses);
+
+	if (!use)
+		return 0;
+	log_error("begin: a host bracket is open that names some of the %llu bytes at %p, and one "
+		  "of the two writes: end it first",
+		  (unsigned long long)use->bytes,
+		  (void *)((char *)use->range->addr + use->offset));
+	return -EBUSY;
+}
+
+/* Record the bracket, and make what it names ready. */
+static int place_bracket(struct weir_space *space, struct stream_slot *slot)
+{
+	const struct use_list *uses = &slot->uses;
+	int err;
+
+	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, uses->use, uses->nr);
+	(void)stream_kernel_take(slot->stream); /* what was launched before is in no bracket */
+	for (uint32_t u = 0; u < uses->nr; u++)
+		discard(space, &uses->use[u]);
+	err = follow_due(space, slot);
+	if (!err)
+		err = place_uses(space, uses->use, uses->nr);
+	if (err)
+		(void)migrate_flush(space); /* what moved before the error moves on */
+	return err;
+}
+
 int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
 	       uint32_t nr_uses)
 {
@@ -334,31 +343,25 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : 0;
 	if (err)
 		goto out;
-	err = resolve_slot(space, slot, uses, nr_uses);
+	slot->placing = true;
+	err = resolve_uses(space, uses, nr_uses, &slot->uses);
+	if (!err)
+		err = check_open(space, slot);
 	if (err)
 		goto out;
 	resolved = true;
-	place_mark(space, slot->use, slot->nr_uses);
+	place_mark(space, slot->uses.use, slot->uses.nr);
 	space_progress(space);
 	limit_ahead(space);
 	waits = space->nr_waits;
-	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, slot->use, slot->nr_uses);
-	(void)stream_kernel_take(stream); /* what was launched before belongs to no bracket */
-	for (uint32_t u = 0; u < slot->nr_uses; u++)
-		if (slot->use[u].kind == WEIR_DISCARD)
-			discard(space, &slot->use[u]);
-	err = follow_due(space, slot);
-	if (!err)
-		err = place_uses(space, slot->use, slot->nr_uses);
-	if (err)
-		(void)migrate_flush(space); /* what moved before the error moves on */
+	err = place_bracket(space, slot);
 	if (!err)
 		err = open_bracket(space, slot, uses, nr_uses);
 	if (err)
 		goto out;
-	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		pin(slot->use[u].range, &slot->use[u], 1);
-		bracket_expect_writes(space, &slot->use[u]);
+	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
+		bracket_expect_writes(space, &slot->uses.use[u]);
 	}
 	slot->open = true;
 	space->nr_open++;
@@ -368,9 +371,11 @@ out:
 	/* What was taken may still be used where it was; nothing orders other uses behind that. */
 	if (err && resolved && space->nr_stale)
 		space_wait_seq(space, slot->last_seq);
+	if (slot)
+		slot->placing = false;
 	space_placing_end(space);
-	if (resolved)
-		pool_freed(space, slot);
+	for (uint32_t u = 0; err && resolved && u < slot->uses.nr; u++)
+		alloc_settle(space, slot->uses.use[u].range);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
@@ -406,39 +411,39 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 				range->block[i].last_write = seq;
 		}
 	}
-	if (range->free_pending && !range_is_named(space, range))
-		range_pool_add(space, range);
+	alloc_settle(space, range);
 }
 
 int weir_end(struct weir_space *space, struct weir_stream *stream)
 {
 	struct ended_bracket bracket = {0};
+	const struct use_list *uses;
 	struct stream_slot *slot;
 	bracket_seq_t seq;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
-	slot = space_slot(space, stream);
-	err = !slot ? -ENOMEM : !slot->open ? -WEIR_ECONTRACT : 0;
-	if (!err)
-		err = space_ended_reserve(space);
+	slot = space_slot_find(space, stream);
+	err = !slot || !slot->open ? -WEIR_ECONTRACT : 0;
 	if (!err)
 		err = space_fence_record(space, stream_id(stream), &bracket.end);
 	if (err)
 		goto out;
 	space->backend->ops->access_end(space->backend, stream_id(stream), space);
 	follow_launched(space, slot->event, stream_kernel_take(stream));
+	bracket.slot = slot;
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;
-	for (uint32_t u = 0; u < slot->nr_uses; u++)
-		bracket.in_place |= is_in_place(&slot->use[u]);
+	for (uint32_t u = 0; u < slot->uses.nr; u++)
+		bracket.in_place |= is_in_place(&slot->uses.use[u]);
 	if (bracket.in_place)
-		follow_in_place(space, slot->event, slot->use, slot->nr_uses);
-	seq = slot->last_seq = space_ended_add(space, &bracket);
-	for (uint32_t u = 0; u < slot->nr_uses; u++)
-		release_use(space, &slot->use[u], seq);
+		follow_in_place(space, slot->event, slot->uses.use, slot->uses.nr);
 	slot->open = false;
 	space->nr_open--;
+	seq = space_ended_add(space, &bracket, &slot->uses);
+	uses = &space->ended[seq % space->max_ended].uses;
+	for (uint32_t u = 0; u < uses->nr; u++)
+		release_use(space, &uses->use[u], seq);
 	space_progress(space);
 out:
 	pthread_mutex_unlock(&space->lock);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/residency/residency.h"
 
@@ -43,8 +44,7 @@ static int host_room(struct weir_space *space, const struct range *range, uint32
 {
 	const struct block *block = &range->block[i];
 
-	while (block->state == BLOCK_UNBACKED ||
-	       (block->state == BLOCK_HBM && !block->dead && !block->clean)) {
+	while (block->state == BLOCK_UNBACKED || (block->state == BLOCK_HBM && !block->clean)) {
 		struct chunk *chunk = room_host(space);
 		int err;
 
@@ -75,9 +75,8 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 		err = host_room(space, range, i);
 	if (err)
 		return err;
-	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins) {
+	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins)
 		migrate_set_dead(space, range, block, true);
-	}
 	if (block->state == BLOCK_HBM) {
 		err = room_evict(space, range, i, WEIR_CAUSE_DEMAND, &freed);
 		if (err)
@@ -109,8 +108,7 @@ static void host_unpin(struct weir_space *space, const struct space_use *use, ui
 		if (--block->host_pins == 0 && !block->unmapped)
 			space_note_error(space, migrate_set_access(space, range, i, false));
 	}
-	if (range->free_pending && !range_is_named(space, range))
-		range_pool_add(space, range);
+	alloc_settle(space, range);
 }
 
 static int host_pin(struct weir_space *space, const struct space_use *use, bool drop)
@@ -191,66 +189,107 @@ err_unpin:
 	return err;
 }
 
+static void bracket_destroy(struct host_bracket *bracket)
+{
+	free(bracket->use);
+	free(bracket);
+}
+
+static struct host_bracket *bracket_create(const struct weir_use *uses, uint32_t nr_uses)
+{
+	struct host_bracket *bracket =
+		calloc(1, sizeof(*bracket) + nr_uses * sizeof(bracket->declared[0]));
+
+	if (!bracket)
+		return NULL;
+	bracket->nr = nr_uses;
+	memcpy(bracket->declared, uses, nr_uses * sizeof(*uses));
+	bracket->use = calloc(nr_uses, sizeof(*bracket->use));
+	if (bracket->use)
+		return bracket;
+	free(bracket);
+	return NULL;
+}
+
 int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
 {
-	struct space_use *resolved = calloc(nr_uses + 1u, sizeof(*resolved));
+	struct host_bracket *bracket;
 	int err;
 
-	if (!resolved)
+	if (!uses || !nr_uses)
+		return -EINVAL;
+	bracket = bracket_create(uses, nr_uses);
+	if (!bracket)
 		return -ENOMEM;
 	pthread_mutex_lock(&space->lock);
-	err = uses && nr_uses ? bracket_resolve(space, uses, nr_uses, false, resolved) : -EINVAL;
+	space_placing_begin(space);
+	err = bracket_resolve(space, uses, nr_uses, bracket->use);
+	if (err)
+		goto out;
+	place_mark(space, bracket->use, nr_uses);
+	space_progress(space);
+	(void)bracket_record(space, EVENT_HOST, 0, bracket->use, nr_uses);
+	err = host_begin_locked(space, bracket->use, nr_uses);
 	if (!err) {
-		space_progress(space);
-		(void)bracket_record(space, EVENT_HOST, 0, resolved, nr_uses);
-		err = host_begin_locked(space, resolved, nr_uses);
+		bracket->next = space->residency->host;
+		space->residency->host = bracket;
 	}
+out:
+	space_placing_end(space);
+	/* What was freed meanwhile, and is named by nobody, since this failed. */
+	for (uint32_t u = 0; u < nr_uses; u++)
+		if (bracket->use[u].range)
+			alloc_settle(space, bracket->use[u].range);
 	pthread_mutex_unlock(&space->lock);
-	free(resolved);
+	if (err)
+		bracket_destroy(bracket);
 	return err;
 }
 
-/* Whether each block named has as many host pins as the uses name it times. */
-static bool host_is_open(const struct space_use *uses, uint32_t nr_uses)
+/* Whether the bracket was opened with these uses. */
+static bool is_same(const struct host_bracket *bracket, const struct weir_use *uses,
+		    uint32_t nr_uses)
 {
-	bool open = true;
-	uint32_t u;
+	bool same = bracket->nr == nr_uses;
 
-	/* Take the pins away, and give them back: that counts them. */
-	for (u = 0; open && u < nr_uses; u++)
-		for (uint32_t n = 0; n < uses[u].nr; n++) {
-			struct block *block = &uses[u].range->block[uses[u].first + n];
-
-			open &= block->host_pins != 0;
-			block->host_pins--; /* may wrap; it comes back */
-		}
-	while (u-- > 0)
-		for (uint32_t n = 0; n < uses[u].nr; n++)
-			uses[u].range->block[uses[u].first + n].host_pins++;
-	return open;
+	for (uint32_t u = 0; same && u < nr_uses; u++)
+		same = bracket->declared[u].addr == uses[u].addr &&
+		       bracket->declared[u].bytes == uses[u].bytes &&
+		       bracket->declared[u].kind == uses[u].kind;
+	return same;
 }
 
 int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
 {
-	struct space_use *resolved = calloc(nr_uses + 1u, sizeof(*resolved));
-	int err;
+	struct host_bracket **at = &space->residency->host, *bracket;
 
-	if (!resolved)
-		return -ENOMEM;
+	if (!uses || !nr_uses)
+		return -EINVAL;
 	pthread_mutex_lock(&space->lock);
-	err = uses && nr_uses ? bracket_resolve(space, uses, nr_uses, true, resolved) : -EINVAL;
-	if (!err && !host_is_open(resolved, nr_uses))
-		err = -WEIR_ECONTRACT;
-	if (!err && !space->nr_host_open)
-		err = -WEIR_ECONTRACT;
-	if (!err) {
+	while (*at && !is_same(*at, uses, nr_uses))
+		at = &(*at)->next;
+	bracket = *at;
+	if (bracket) {
+		*at = bracket->next;
 		for (uint32_t u = 0; u < nr_uses; u++)
-			host_unpin(space, &resolved[u], resolved[u].nr);
+			host_unpin(space, &bracket->use[u], bracket->use[u].nr);
 		space->nr_open--;
 		space->nr_host_open--;
 		space_progress(space);
 	}
 	pthread_mutex_unlock(&space->lock);
-	free(resolved);
-	return err;
+	if (!bracket)
+		return -WEIR_ECONTRACT;
+	bracket_destroy(bracket);
+	return 0;
+}
+
+void host_cancel(struct weir_space *space)
+{
+	while (space->residency->host) {
+		struct host_bracket *bracket = space->residency->host;
+
+		space->residency->host = bracket->next;
+		bracket_destroy(bracket);
+	}
 }

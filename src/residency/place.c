@@ -126,11 +126,11 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	return 0;
 }
 
-/* Whether the block holds a chunk of HBM for nothing, and no open bracket names it. */
+/* Whether the block holds a chunk of HBM for nothing: no open bracket names it, no copy reads it. */
 static bool is_spare(const struct range *range, uint32_t i)
 {
 	return range->block[i].state == BLOCK_HBM && range->block[i].dead &&
-	       !range_block_is_pinned(range, i);
+	       range->block[i].cleaning == CLEANING_NONE && !range_block_is_pinned(range, i);
 }
 
 /*
@@ -220,6 +220,7 @@ static int mend_use(struct weir_space *space, const struct space_use *use)
 
 int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
+	uint64_t waits;
 	int err;
 
 	/* Making room for one use must not evict another. */
@@ -231,11 +232,15 @@ int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t 
 		if (err)
 			return err;
 	}
-	err = migrate_flush(space);
-	/* Last, since a flush that fails leaves the blocks of its batch unmapped. */
-	for (uint32_t u = 0; !err && u < nr_uses; u++)
-		if (uses[u].kind != WEIR_DISCARD)
-			err = mend_use(space, &uses[u]);
+	/* A flush that fails leaves the blocks of its batch unmapped, and a wait lets others queue
+	 * copies: until both are over, with every copy behind a fence. */
+	do {
+		waits = space->nr_waits;
+		err = migrate_flush(space);
+		for (uint32_t u = 0; !err && u < nr_uses; u++)
+			if (uses[u].kind != WEIR_DISCARD)
+				err = mend_use(space, &uses[u]);
+	} while (!err && space->nr_waits != waits);
 	return err;
 }
 
@@ -303,8 +308,8 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 {
 	int done = PLACE_DONE;
 
-	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		struct space_use *use = &slot->use[u];
+	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+		struct space_use *use = &slot->uses.use[u];
 		uint32_t level = wanted_level(space, use);
 		int err = mend_ahead(space, use, level);
 

@@ -9,6 +9,7 @@
  *   follow.c   carrying a plan out, step by step
  *   room.c     where a chunk comes from when none is free
  *   place.c    making a bracket's uses ready
+ *   order.c    which ended brackets a new one comes after
  *   bracket.c  weir_begin and weir_end
  *   host.c     weir_host_begin and weir_host_end
  *   advice.c   advice, prefetch, fences, copies to and from the program's buffers
@@ -29,6 +30,14 @@ struct pending_action {
 	uint32_t nr_blocks; /* to be reached */
 	uint64_t from, due; /* stages, counted since the plan began */
 	uint32_t cursor;    /* blocks of the range looked at, in its order */
+};
+
+/* An open bracket of the CPU's. */
+struct host_bracket {
+	struct host_bracket *next;
+	uint32_t nr;
+	struct space_use *use; /* resolved */
+	struct weir_use declared[];
 };
 
 /*
@@ -55,6 +64,7 @@ struct residency {
 	int error;		     /* of a move made by progress, for the next bracket */
 	uint32_t nr_read_mostly;     /* ranges advised so, those freed since included */
 	const struct range *keep;    /* not to be evicted from just now */
+	struct host_bracket *host;   /* the newest first */
 	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
 };
 
@@ -198,7 +208,23 @@ int place_back_part(struct weir_space *space, const struct space_use *part);
 /* Back every block of a range that has no chunk, HBM first. */
 int place_back_all(struct weir_space *space, struct range *range);
 
+/* ---- order.c */
+
+/* Make the slot's stream wait for every bracket that ended, is not done, and conflicts with the
+ * uses, which are marked. Does not block. */
+int order_behind(struct weir_space *space, const struct stream_slot *slot,
+		 const struct use_list *uses);
+
+/* The first of the uses that conflicts with an open bracket of the CPU's; NULL: none. A discard
+ * does not: what others name keeps its contents. */
+const struct space_use *order_host_conflict(const struct weir_space *space,
+					    const struct use_list *uses);
+
 /* ---- alloc.c */
+
+/* A bracket that named the range ended, or could not begin: if no other does, what was freed
+ * meanwhile becomes free. */
+void alloc_settle(struct weir_space *space, struct range *range);
 
 /* Record an allocation or a free, and see what it means for the plan. */
 void alloc_record(struct weir_space *space, enum event_kind kind, struct range *range);
@@ -208,9 +234,8 @@ void alloc_expect_anything(struct weir_space *space, struct range *range);
 
 /* ---- bracket.c */
 
-/* Turn uses as declared into blocks. ending: ranges freed inside the bracket are found, too. out:
- * room for nr of them. */
-int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr, bool ending,
+/* Turn uses as declared into blocks. out: room for nr of them. */
+int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
 		    struct space_use *out);
 
 /* Record a bracket. @return its event's number; 0: it is not recorded. */
@@ -220,12 +245,17 @@ uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t
 /* What is about to be written is neither dead nor the same as its lower copy. */
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use);
 
+/* ---- host.c */
+
+/* Forget the host brackets that are open: the space goes. */
+void host_cancel(struct weir_space *space);
+
 /* ---- advice.c */
 
 /* Go on with the prefetches that the program asked for. Never waits. */
 void advice_advance(struct weir_space *space);
 
-/* Finish them, done or not: the space goes. */
+/* Finish them, done or not: nothing moves any more. */
 void advice_cancel(struct weir_space *space);
 
 #endif

@@ -101,8 +101,8 @@ struct chunk *room_hbm_try(struct weir_space *space)
 /* Whether the slot's bracket discards the block; then it names it in no other use. */
 static bool is_discarded(const struct stream_slot *slot, const struct range *range, uint32_t i)
 {
-	for (uint32_t u = 0; u < slot->nr_uses; u++) {
-		const struct space_use *use = &slot->use[u];
+	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+		const struct space_use *use = &slot->uses.use[u];
 
 		if (use->range == range && use->kind == WEIR_DISCARD && i >= use->first &&
 		    i < use->first + use->nr)

@@ -2,8 +2,9 @@
 /*
  * Random sequences of calls on a space with real bytes and tiny budgets, against a model that holds
  * what every live range must contain. A range is divided into cells; the model keeps each cell's
- * seed, kernels and the CPU check and write patterns. The model also knows which streams have work
- * under way on a range, and orders them as a program would have to.
+ * seed, kernels and the CPU check and write patterns. Brackets on several streams conflict as it
+ * comes, and are in the order of the calls. What is launched outside brackets the model orders, as a
+ * program would have to: it knows which streams have work under way on a range.
  *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.
@@ -162,7 +163,7 @@ static void sync_stream(struct model *m, uint32_t stream)
 	}
 }
 
-/* As a program must: wait for what other streams do with the part's range. */
+/* As a program must where no bracket does: wait for what other streams do with the part's range. */
 static void order_part(struct model *m, uint32_t stream, const struct part *part)
 {
 	for (uint32_t s = 0; s < NR_STREAMS; s++) {
@@ -262,9 +263,9 @@ static void free_range(struct model *m, struct model_range *range)
 {
 	uint32_t busy = range->readers | range->writers, stream = below(m, NR_STREAMS + 1);
 
-	if (busy & (busy - 1))
+	if (m->mode == WEIR_FIXED && busy & (busy - 1))
 		stream = NR_STREAMS;
-	else if (busy && stream < NR_STREAMS)
+	else if (m->mode == WEIR_FIXED && busy && stream < NR_STREAMS)
 		stream = (uint32_t)__builtin_ctz(busy);
 	trace("free %p stream %u\n", (void *)range->addr, stream);
 	assert_int_equal(weir_free(m->t.space, range->addr,
@@ -283,7 +284,6 @@ static void begin_parts(struct model *m, uint32_t stream, const struct part *par
 	struct weir_use uses[PARTS_MAX];
 
 	for (uint32_t i = 0; i < nr; i++) {
-		order_part(m, stream, &parts[i]);
 		uses[i] = part_use(m, &parts[i]);
 		trace("begin stream %u: %s %u+%u of %u cells at %p\n", stream,
 		      kind_name[parts[i].kind], parts[i].first, parts[i].nr,
@@ -337,6 +337,20 @@ static void forbidden(struct model *m, uint32_t stream, const struct part *part)
 	do_check(&m->t);
 }
 
+/* Whether a part conflicts with the open bracket. */
+static bool meets_pinned(const struct model *m, const struct part *part)
+{
+	for (uint32_t i = 0; i < m->nr_pinned; i++) {
+		const struct part *p = &m->pinned[i];
+
+		if (p->range == part->range && p->first < part->first + part->nr &&
+		    part->first < p->first + p->nr &&
+		    (p->kind != WEIR_READ || part->kind != WEIR_READ))
+			return true;
+	}
+	return false;
+}
+
 /* A bracket inside the open one, on another stream, on what does not conflict. */
 static void nested_bracket(struct model *m, uint32_t stream)
 {
@@ -346,10 +360,8 @@ static void nested_bracket(struct model *m, uint32_t stream)
 	if (!range)
 		return;
 	part = pick_part_of(m, range);
-	for (uint32_t i = 0; i < m->nr_pinned; i++)
-		if (m->pinned[i].range == range &&
-		    (m->pinned[i].kind != WEIR_READ || part.kind != WEIR_READ))
-			return;
+	if (meets_pinned(m, &part))
+		return;
 	begin_parts(m, stream, &part, 1);
 	launch_part(m, stream, &part);
 	end_parts(m, stream, &part, 1);
@@ -397,8 +409,6 @@ static void op_whole_space(struct model *m)
 	uint32_t stream = below(m, NR_STREAMS);
 	struct part part;
 
-	for (uint32_t s = 0; s < NR_STREAMS; s++)
-		sync_stream(m, s);
 	trace("begin stream %u: whole space\n", stream);
 	assert_int_equal(weir_begin(m->t.space, m->t.stream[stream], NULL, 0), 0);
 	do_check(&m->t);
@@ -479,6 +489,15 @@ static void op_host(struct model *m)
 	}
 	for (uint32_t i = 0; i < nr; i++)
 		cpu_part(m, &parts[i]);
+	if (one_in(m, 4)) {
+		/* Beside it a stream may not write. */
+		struct weir_use use = uses[below(m, nr)];
+
+		use.kind = one_in(m, 2) ? WEIR_WRITE : WEIR_OVERWRITE;
+		assert_int_equal(weir_begin(m->t.space, m->t.stream[below(m, NR_STREAMS)], &use, 1),
+				 -EBUSY);
+		do_check(&m->t);
+	}
 	assert_int_equal(weir_host_end(m->t.space, uses, nr), 0);
 	do_check(&m->t);
 }
@@ -806,7 +825,6 @@ static void close_space(struct model *m)
 
 		if (!m->range[i].live || m->mode == WEIR_FIXED)
 			continue;
-		order_part(m, 0, &part);
 		begin_parts(m, 0, &part, 1);
 		launch_part(m, 0, &part);
 		end_parts(m, 0, &part, 1);

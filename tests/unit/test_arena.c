@@ -29,18 +29,17 @@ static uint8_t *cut(struct test_space *t, uint64_t bytes)
 {
 	void *addr = NULL;
 
-	assert_int_equal(arena_alloc(t->space, bytes, &addr), 0);
+	assert_int_equal(weir_alloc(t->space, bytes, t->stream[0], &addr), 0);
 	assert_int_equal((uintptr_t)addr % SPACE_SMALL_ALIGN, 0);
-	assert_int_equal(arena_check(range_find(t->space, addr)), 0);
+	do_check(t);
 	return addr;
 }
 
 static int give_try(struct test_space *t, void *addr)
 {
-	struct range *range = range_find(t->space, addr);
-	int err = arena_free(range, addr);
+	int err = weir_free(t->space, addr, t->stream[0]);
 
-	assert_int_equal(arena_check(range), 0);
+	do_check(t);
 	return err;
 }
 
@@ -80,9 +79,11 @@ static void test_arena_merges_neighbours(void **state)
 	assert_ptr_equal(cut(t, 1024), piece[0]);
 	give(t, piece[0]);
 	give(t, rest);
-	assert_true(arena_is_empty(range_find(t->space, rest)));
+	/* Empty, it is a freed range, which can be the next arena. */
+	assert_true(range_find(t->space, rest)->pooled);
+	assert_int_equal(get_stats(t).live_bytes, 0);
 	assert_ptr_equal(cut(t, BLOCK - 1), piece[0]);
-	assert_false(arena_is_empty(range_find(t->space, rest)));
+	assert_int_equal(t->space->nr_ranges, 1);
 }
 
 static void test_arena_full_makes_another(void **state)
@@ -135,20 +136,55 @@ static void test_arena_free_errors(void **state)
 static void test_arena_free_waits_for_the_bracket(void **state)
 {
 	struct test_space *t = *state;
-	uint8_t *a = cut(t, 256), *b = cut(t, 256);
+	uint8_t *a = cut(t, 256), *b = cut(t, 256), *c;
+	struct weir_use use = use_of(b, 256, WEIR_OVERWRITE);
 	struct range *range = range_find(t->space, a);
 	uint64_t offset;
 
-	range->pins++;
+	do_begin(t, 0, a, 256, WEIR_OVERWRITE);
 	give(t, a);
 	assert_int_equal(give_try(t, a), -EINVAL);
 	assert_int_equal(arena_find(range, a, &offset), 0);
 	assert_ptr_equal(cut(t, 256), b + 256);
-	range->pins--;
-	range->part_pins++;
-	assert_ptr_equal(cut(t, 256), b + 512);
-	range->part_pins--;
+	do_end(t, 0);
 	assert_ptr_equal(cut(t, 256), a);
+	/* The CPU's, too, whose own piece can be freed and the bracket ended. */
+	assert_int_equal(weir_host_begin(t->space, &use, 1), 0);
+	give(t, b);
+	c = cut(t, 256);
+	assert_ptr_equal(c, b + 512);
+	assert_int_equal(weir_host_end(t->space, &use, 1), 0);
+	assert_ptr_equal(cut(t, 256), b);
+	assert_int_equal(weir_space_set_mode(t->space, WEIR_FIXED), 0);
+}
+
+/* The last piece freed inside a bracket: the arena goes with the bracket. */
+static void test_arena_emptied_in_a_bracket(void **state)
+{
+	struct test_space *t = *state;
+	uint8_t *a = cut(t, 256);
+	struct weir_use use = use_of(a, 256, WEIR_OVERWRITE);
+
+	do_begin(t, 0, a, 256, WEIR_OVERWRITE);
+	give(t, a);
+	assert_int_equal(get_stats(t).live_bytes, BLOCK);
+	do_end(t, 0);
+	assert_int_equal(get_stats(t).live_bytes, 0);
+	assert_ptr_equal(cut(t, 256), a);
+	assert_int_equal(weir_host_begin(t->space, &use, 1), 0);
+	give(t, a);
+	assert_int_equal(weir_host_end(t->space, &use, 1), 0);
+	assert_int_equal(get_stats(t).live_bytes, 0);
+}
+
+/* Allocating and freeing for ever takes no more ranges than are there at a time. */
+static void test_arena_churn_keeps_no_ranges(void **state)
+{
+	struct test_space *t = *state;
+
+	for (int i = 0; i < 2000; i++)
+		give(t, cut(t, 256));
+	assert_int_equal(t->space->nr_ranges, 1);
 }
 
 /* Against a map of the pieces: nothing overlaps, nothing is lost. */
@@ -168,7 +204,7 @@ static void test_arena_random(void **state)
 			continue;
 		}
 		bytes[i] = 1 + random_below(&random, step % 3 ? 600 : 6000);
-		if (arena_alloc(t->space, bytes[i], (void **)&addr[i])) {
+		if (weir_alloc(t->space, bytes[i], t->stream[0], (void **)&addr[i])) {
 			addr[i] = NULL;
 			continue;
 		}
@@ -181,8 +217,7 @@ static void test_arena_random(void **state)
 	for (uint32_t i = 0; i < 40; i++)
 		if (addr[i])
 			give(t, addr[i]);
-	for (uint32_t r = 0; r < t->space->nr_ranges; r++)
-		assert_true(arena_is_empty(t->space->range[r]));
+	assert_int_equal(get_stats(t).live_bytes, 0);
 }
 
 #define arena_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -196,6 +231,8 @@ int main(void)
 		arena_test(test_arena_find),
 		arena_test(test_arena_free_errors),
 		arena_test(test_arena_free_waits_for_the_bracket),
+		arena_test(test_arena_emptied_in_a_bracket),
+		arena_test(test_arena_churn_keeps_no_ranges),
 		arena_test(test_arena_random),
 	};
 

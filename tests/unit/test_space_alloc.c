@@ -257,32 +257,6 @@ static void test_space_pool_same_stream_does_not_wait(void **state)
 	test_space_close(&t);
 }
 
-static void test_space_pool_other_stream_waits(void **state)
-{
-	struct test_space t;
-	void *a;
-
-	(void)state;
-	open_default(&t);
-	a = do_alloc(&t, BLOCK, 0);
-	do_fill(&t, 0, a, BLOCK, 1);
-	queue_work(&t, 0, a, BLOCK);
-	do_free(&t, a, 0);
-	assert_ptr_equal(do_alloc(&t, BLOCK, 1), a);
-	assert_true(t.space->done_seq == t.space->last_seq);
-	/* The same where the free named no stream. */
-	queue_work(&t, 1, a, BLOCK);
-	assert_int_equal(weir_free(t.space, a, NULL), 0);
-	assert_ptr_equal(do_alloc(&t, BLOCK, 1), a);
-	assert_true(t.space->done_seq == t.space->last_seq);
-	/* And where the allocation names none. */
-	queue_work(&t, 1, a, BLOCK);
-	do_free(&t, a, 1);
-	assert_int_equal(weir_alloc(t.space, BLOCK, NULL, &a), 0);
-	assert_true(t.space->done_seq == t.space->last_seq);
-	test_space_close(&t);
-}
-
 /* An address freed in an open bracket that names it is used until the bracket's end. */
 static void test_space_free_inside_its_bracket(void **state)
 {
@@ -512,7 +486,6 @@ int main(void)
 		cmocka_unit_test(test_space_small_alloc_in_a_full_space),
 		cmocka_unit_test(test_space_pool_is_last_in_first_out_by_size),
 		cmocka_unit_test(test_space_pool_same_stream_does_not_wait),
-		cmocka_unit_test(test_space_pool_other_stream_waits),
 		cmocka_unit_test(test_space_free_inside_its_bracket),
 		cmocka_unit_test(test_space_freed_range_gives_its_chunks),
 		cmocka_unit_test(test_space_pool_is_trimmed),

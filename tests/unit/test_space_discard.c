@@ -177,9 +177,79 @@ static void test_space_discard_leaves_room_in_the_plan(void **state)
 	}
 }
 
+/* What another open bracket names, and still writes, keeps its contents. */
+static void test_space_discard_beside_an_open_bracket(void **state)
+{
+	struct test_space t;
+	struct weir_use use;
+	uint8_t *a, *other;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+	a = do_alloc(&t, 3 * BLOCK, 0);
+	other = do_alloc(&t, 4 * BLOCK, 0);
+	use = use_of(a, BLOCK, WEIR_WRITE);
+	do_begin(&t, 0, a + BLOCK, 2 * BLOCK, WEIR_WRITE);
+	do_discard(&t, 1, a, 3 * BLOCK);
+	do_launch(&t, 0, a + BLOCK, 2 * BLOCK, WEIR_WRITE, 0, 1);
+	do_end(&t, 0);
+	do_sync(&t);
+	assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+	do_discard(&t, 0, a, BLOCK);
+	pattern_put(a, a, BLOCK, 2);
+	assert_int_equal(weir_host_end(t.space, &use, 1), 0);
+	do_fill(&t, 0, other, 4 * BLOCK, 3);
+	do_sync(&t);
+	do_expect(&t, 0, a + BLOCK, 2 * BLOCK, 1);
+	do_expect(&t, 0, a, BLOCK, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/*
+ * What dies is overwritten, and the plan wants less of it than it has: a chunk that a copy for a
+ * read-mostly range still reads is not given back before the copy is done.
+ */
+static void test_space_death_while_it_is_cleaned(void **state)
+{
+	(void)state;
+	for (uint32_t discards = 0; discards < 2; discards++) {
+		uint64_t bytes = 3 * BLOCK;
+		struct test_space t;
+
+		test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 6, 40);
+		for (uint32_t i = 0; i < 3 * WARM_UP; i++) {
+			uint8_t *x = do_alloc(&t, bytes, 0), *z;
+
+			assert_int_equal(weir_advise(t.space, x, WEIR_ADVISE_READ_MOSTLY, 0), 0);
+			do_fill(&t, 0, x, bytes, 100 + i);
+			do_expect(&t, 0, x, bytes, 100 + i);
+			assert_int_equal(weir_stream_sync(t.stream[0]), 0);
+			if (discards) {
+				do_discard(&t, 0, x, bytes);
+			} else {
+				do_free(&t, x, 0);
+				x = do_alloc(&t, bytes, 0);
+			}
+			do_fill(&t, 0, x, bytes, 200 + i);
+			z = do_alloc(&t, 4 * BLOCK, 0);
+			do_fill(&t, 0, z, 4 * BLOCK, 300 + i);
+			for (int k = 0; k < 3; k++)
+				do_change(&t, 0, z, 4 * BLOCK, 300 + i, 300 + i);
+			do_expect(&t, 0, x, bytes, 200 + i);
+			do_free(&t, z, 0);
+			do_free(&t, x, 0);
+		}
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_discard_beside_an_open_bracket),
+		cmocka_unit_test(test_space_death_while_it_is_cleaned),
 		cmocka_unit_test(test_space_discard_of_a_part_keeps_the_rest),
 		cmocka_unit_test(test_space_discard_then_use_at_once),
 		cmocka_unit_test(test_space_discard_in_turn),

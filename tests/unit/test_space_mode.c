@@ -2,6 +2,8 @@
 /* Fixed and planned spaces: what may run in which, what moves, the change between them. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/space.h"
 
@@ -162,6 +164,101 @@ static void test_space_fixed_read_mostly(void **state)
 	test_space_close(&t);
 }
 
+/* An arena's worth goes with the mode, too: dead or clean, it is neither once launches write as they
+ * like. */
+static void test_space_mode_arenas(void **state)
+{
+	struct test_space t;
+	struct weir_use use;
+	uint8_t *p;
+
+	(void)state;
+	for (int clean = 0; clean < 2; clean++) {
+		test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+		p = do_alloc(&t, 1024, 0);
+		use = use_of(p, 1024, WEIR_READ);
+		if (clean) {
+			do_fill(&t, 0, p, 1024, 1);
+			assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+			assert_int_equal(weir_host_end(t.space, &use, 1), 0);
+			do_expect(&t, 0, p, 1024, 1);
+			do_sync(&t);
+		}
+		set_mode(&t, WEIR_FIXED);
+		do_launch(&t, 0, p, 1024, WEIR_WRITE, 0, 2);
+		do_sync(&t);
+		set_mode(&t, WEIR_PLANNED);
+		assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+		assert_int_equal(pattern_wrong(p, p, 1024, 2), 0);
+		assert_int_equal(weir_host_end(t.space, &use, 1), 0);
+		test_space_close(&t);
+	}
+}
+
+/* In a fixed space nothing dies, since launches may write without saying so: not by a discard, and
+ * not for a host bracket that overwrites and fails. */
+static void test_space_fixed_nothing_dies(void **state)
+{
+	struct weir_use uses[2];
+	struct test_space t;
+	uint8_t *a, *b, *other;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_FIXED, BLOCK, 4, 12);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 0);
+	do_discard(&t, 0, a, 2 * BLOCK);
+	do_launch(&t, 0, a, 2 * BLOCK, WEIR_OVERWRITE, 0, 1);
+	do_launch(&t, 0, b, 4 * BLOCK, WEIR_OVERWRITE, 0, 2);
+	do_sync(&t);
+	/* The last blocks of b are on the host, those of a are not. */
+	uses[0] = use_of(b + 3 * BLOCK, BLOCK, WEIR_OVERWRITE);
+	uses[1] = use_of(a, BLOCK, WEIR_READ);
+	assert_int_equal(get_block_state(&t, uses[0].addr), BLOCK_HOST);
+	assert_int_equal(weir_host_begin(t.space, uses, 2), -EBUSY);
+	set_mode(&t, WEIR_PLANNED);
+	other = do_alloc(&t, 4 * BLOCK, 0);
+	do_fill(&t, 0, other, 4 * BLOCK, 3);
+	do_sync(&t);
+	do_expect(&t, 0, a, 2 * BLOCK, 1);
+	do_expect(&t, 0, b, 4 * BLOCK, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* A prefetch that cannot go on ends with the mode: nothing moves from then on. */
+static void test_space_mode_ends_prefetches(void **state)
+{
+	struct weir_fence *fence;
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 16);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 0);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_fill(&t, 0, b, 4 * BLOCK, 2);
+	do_sync(&t);
+	do_begin(&t, 0, b, 4 * BLOCK, WEIR_READ);
+	do_launch(&t, 0, b, 4 * BLOCK, WEIR_READ, 2, 0);
+	do_end(&t, 0);
+	/* No room until that is done. */
+	assert_int_equal(weir_prefetch(t.space, a, 4 * BLOCK, GPU0, &fence), 0);
+	assert_int_equal(weir_fence_query(fence), 0);
+	set_mode(&t, WEIR_FIXED);
+	assert_int_equal(weir_fence_wait(fence), 0);
+	weir_fence_put(fence);
+	/* Now there would be room, and somebody looks. */
+	assert_int_equal(weir_free(t.space, b, NULL), 0);
+	(void)do_alloc(&t, 256, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(get_block_state(&t, a + i * BLOCK), BLOCK_HOST);
+	do_launch(&t, 0, a, 4 * BLOCK, WEIR_READ, 1, 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 static void test_space_mode_errors(void **state)
 {
 	struct test_space t;
@@ -208,6 +305,35 @@ static void test_space_mode_change_quiesces(void **state)
 	test_space_close(&t);
 }
 
+/* In a child process a space is as it was left, its lock perhaps with a thread that is not there:
+ * destroying it does nothing. */
+static void test_space_destroy_in_a_child(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 12);
+	a = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, a, BLOCK, 1);
+	pthread_mutex_lock(&t.space->lock);
+	pid = fork();
+	if (!pid) {
+		alarm(10);
+		weir_space_destroy(t.space);
+		_exit(0);
+	}
+	pthread_mutex_unlock(&t.space->lock);
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	do_expect(&t, 0, a, BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* A space destroyed with everything open and queued leaves nothing behind. */
 static void test_space_destroy_in_the_middle(void **state)
 {
@@ -241,8 +367,12 @@ int main(void)
 		cmocka_unit_test(test_space_mode_planned_to_fixed),
 		cmocka_unit_test(test_space_mode_fixed_to_planned_keeps_contents),
 		cmocka_unit_test(test_space_fixed_read_mostly),
+		cmocka_unit_test(test_space_mode_arenas),
+		cmocka_unit_test(test_space_fixed_nothing_dies),
+		cmocka_unit_test(test_space_mode_ends_prefetches),
 		cmocka_unit_test(test_space_mode_errors),
 		cmocka_unit_test(test_space_mode_change_quiesces),
+		cmocka_unit_test(test_space_destroy_in_a_child),
 		cmocka_unit_test(test_space_destroy_in_the_middle),
 	};
 

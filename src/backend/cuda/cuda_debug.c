@@ -18,6 +18,9 @@
  *  3. A launch whose uses of guarded reservations no open bracket of its stream allows is refused
  *     with -WEIR_ECONTRACT before it can harm the context. Else it is waited for, and a fault is
  *     reported with the kernel and what it declared.
+ *  4. So is a launch in a bracket that conflicts with one that is open on another stream, after a
+ *     launch in that one: their declared bytes overlap, one of the two writes, and nothing orders
+ *     them.
  *
  * What to know of it
  *  - Several streams, two spaces: counts add up, so a unit that one bracket reads and another one
@@ -396,10 +399,38 @@ static void uses_format(const struct weir_launch *launch, char *text, size_t byt
 	}
 }
 
+/* Whether brackets of another stream's that are open forbid a launch: one of the two writes what the
+ * other one names, and they have no order. Lock held. */
+static int check_order(struct cuda *cuda, stream_id_t id, const struct weir_kernel *kernel)
+{
+	const struct cuda_stream *stream = cuda_stream_find(cuda, id);
+
+	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
+		const struct access_bracket *bracket = NULL;
+		const struct cuda_region *region;
+		uintptr_t at;
+
+		if (cuda->stream[i] && cuda->stream[i] != stream)
+			bracket = access_conflict(stream->open, cuda->stream[i]->open, &at);
+		if (!bracket)
+			continue;
+		region = cuda_region_at(cuda, at);
+		log_error("cuda: kernel '%s' is not launched on stream %u: a bracket of stream %u, "
+			  "with kernel '%s', is open and names the byte at offset %llu of range %#llx, "
+			  "too, and one of the two writes: they have no order",
+			  kernel->name, id, i, bracket->kernel->name,
+			  (unsigned long long)(region ? at - region->base : 0),
+			  (unsigned long long)(region ? region->base : at));
+		return -WEIR_ECONTRACT;
+	}
+	return 0;
+}
+
 int cuda_debug_launch_begin(struct cuda *cuda, stream_id_t id, const struct weir_launch *launch)
 {
 	const struct weir_use *wrong = NULL;
 	const struct cuda_stream *stream;
+	int other = 0;
 
 	if (!cuda->debug)
 		return 0;
@@ -414,12 +445,14 @@ int cuda_debug_launch_begin(struct cuda *cuda, stream_id_t id, const struct weir
 		    !access_covers(stream->open, use))
 			wrong = use;
 	}
-	for (struct access_bracket *bracket = stream && !wrong ? stream->open : NULL; bracket;
-	     bracket = bracket->outer)
-		bracket->kernel = launch->kernel;
+	if (stream && !wrong) {
+		other = check_order(cuda, id, launch->kernel);
+		if (!other)
+			access_launched(stream->open, launch->kernel);
+	}
 	pthread_mutex_unlock(&cuda->lock);
 	if (!wrong)
-		return 0;
+		return other;
 	log_error("cuda: kernel '%s' is not launched: no bracket open on stream %u declares to %s "
 		  "%p+%llu",
 		  launch->kernel->name, id, kinds[wrong->kind], wrong->addr,

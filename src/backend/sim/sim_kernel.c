@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,12 @@ static void kernel_trap(struct sim *sim, struct sim_kernel *kernel, const char *
 		return;
 	kernel->err = -WEIR_ETRAP;
 	if (region)
-		log_error("kernel '%s' on stream %u: block %llu of reservation %p (address %p): %s",
+		log_error("kernel '%s' on stream %u: block %llu of reservation %p (offset %llu, "
+			  "address %p): %s",
 			  kernel->kernel->name, kernel->op.stream->id,
 			  (unsigned long long)((uint64_t)(addr - region->base) / region->unit),
-			  (void *)region->base, (const void *)addr, reason);
+			  (void *)region->base, (unsigned long long)(addr - region->base),
+			  (const void *)addr, reason);
 	else
 		log_error("kernel '%s' on stream %u: address %p: %s", kernel->kernel->name,
 			  kernel->op.stream->id, (const void *)addr, reason);
@@ -429,6 +432,30 @@ static void kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
 	}
 }
 
+/* Brackets that are open together do not write what the other one names: they have no order. */
+static void kernel_check_order(struct sim *sim, struct sim_stream *stream,
+			       struct sim_kernel *kernel)
+{
+	for (uint32_t i = 0; i < sim->nr_streams && stream->bracket; i++) {
+		const struct sim_stream *other = sim->stream[i];
+		const struct access_bracket *bracket;
+		char why[160];
+		uintptr_t at;
+
+		if (!other || other == stream || !other->bracket)
+			continue;
+		bracket = access_conflict(stream->bracket, other->bracket, &at);
+		if (!bracket)
+			continue;
+		snprintf(why, sizeof(why),
+			 "a bracket of stream %u, with kernel '%s', is open and names it, too, and "
+			 "one of the two writes: they have no order",
+			 other->id, bracket->kernel->name);
+		kernel_trap(sim, kernel, (const char *)at, why);
+	}
+	access_launched(stream->bracket, kernel->kernel);
+}
+
 static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_launch *launch)
 {
 	struct sim_stream *stream = stream_find(sim, id);
@@ -442,6 +469,7 @@ static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_laun
 		return -ENOMEM;
 	kernel->op.stream = stream;
 	kernel_check_bracket(sim, stream, kernel);
+	kernel_check_order(sim, stream, kernel);
 	host_ns = sim->base.desc.device[stream->device].launch_host_ns;
 	engine_queue(sim, stream, &kernel->op, host_ns);
 	sim_spend(sim, host_ns);

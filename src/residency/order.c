@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of brackets on different streams: calls are the order. A bracket comes after every
+ * bracket that ended before it began and that it conflicts with: their bytes overlap, and one of
+ * the two does more than read. Its stream waits on the device; the host does not wait.
+ *
+ * The uses of brackets that ended are kept until these are done, and are walked newest first: what
+ * a stream runs is in order, so one wait for each stream is enough. While one stream alone has
+ * brackets that are not done, nothing is walked. Lives of a range need no care: a freed range that
+ * is used again has the same addresses, and the brackets of its last life name it, too.
+ */
+#include "src/residency/residency.h"
+
+/* Pairs of uses compared for one bracket. Beyond that it waits for what it may conflict with: a
+ * bracket of 256 uses among 192 of the same kind would take the host longer than the device. */
+#define ORDER_WORK 16384u
+
+static bool uses_conflict(const struct space_use *a, const struct space_use *b)
+{
+	return a->range == b->range && a->offset < b->offset + b->bytes &&
+	       b->offset < a->offset + a->bytes && (a->kind != WEIR_READ || b->kind != WEIR_READ);
+}
+
+/* Whether a bracket that ended conflicts with uses that are marked (place_mark()). */
+static bool bracket_conflicts(const struct weir_space *space, const struct use_list *ended,
+			      const struct use_list *uses, uint32_t *work)
+{
+	if (ended->all || uses->all)
+		return true;
+	for (uint32_t e = 0; e < ended->nr; e++) {
+		if (ended->use[e].range->mark != space->mark)
+			continue;
+		for (uint32_t u = 0; u < uses->nr; u++) {
+			if (!*work || uses_conflict(&ended->use[e], &uses->use[u]))
+				return true;
+			--*work;
+		}
+	}
+	return false;
+}
+
+int order_behind(struct weir_space *space, const struct stream_slot *slot,
+		 const struct use_list *uses)
+{
+	struct backend *b = space->backend;
+	uint32_t work = ORDER_WORK;
+	int err = 0;
+
+	if (space_is_before(space, space->last_seq, slot))
+		return 0;
+	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
+		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+
+		if (ended->slot == slot || ended->slot->ordered == space->mark ||
+		    !bracket_conflicts(space, &ended->uses, uses, &work))
+			continue;
+		ended->slot->ordered = space->mark;
+		err = b->ops->stream_wait(b, stream_id(slot->stream), ended->end);
+	}
+	return err;
+}
+
+const struct space_use *order_host_conflict(const struct weir_space *space,
+					    const struct use_list *uses)
+{
+	for (const struct host_bracket *host = space->residency->host; host; host = host->next)
+		for (uint32_t h = 0; h < host->nr; h++)
+			for (uint32_t u = 0; u < uses->nr; u++)
+				if (uses->use[u].kind != WEIR_DISCARD &&
+				    uses_conflict(&host->use[h], &uses->use[u]))
+					return &uses->use[u];
+	return NULL;
+}
