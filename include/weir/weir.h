@@ -233,7 +233,8 @@ struct weir_stream;
  *
  * @param [in]  device  Index of the device that runs it.
  * @param [out] out     Owned by the caller; weir_stream_destroy() it.
- * @return 0, -EINVAL (no such device) or -ENOMEM.
+ * @return 0, -EINVAL (no such device) or -ENOMEM (65,536 of the machine live, those of spaces and
+ *         pools among them; or no memory).
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, uint32_t device,
 						struct weir_stream **out);
@@ -244,6 +245,11 @@ WEIR_API void weir_stream_destroy(struct weir_stream *stream);
 /**
  * The CUstream that stands behind a stream of weir_machine_cuda(), for the program's own kernels
  * and copies. Borrowed: valid until the stream is destroyed. NULL on a simulated machine.
+ *
+ * Capturing streams into CUDA graphs: while a stream is captured, no bracket begins or ends on it,
+ * since what a bracket places may move before the graph runs, and nothing waits for it. Captures of
+ * other streams, by any thread and in any mode, disturb weir in nothing and weir does not disturb
+ * them.
  */
 WEIR_API void *weir_stream_native(const struct weir_stream *stream);
 
@@ -251,6 +257,8 @@ WEIR_API void *weir_stream_native(const struct weir_stream *stream);
  * Wait until all work queued on the stream is done. Blocks.
  * @return 0, or the first error of that work since the last call: -WEIR_ETRAP, -EIO. Where a space
  *         has waited for the work before, to reuse what it used, weir_space_sync() has the error.
+ *         -WEIR_ECONTRACT: the stream is being captured into a CUDA graph, and nothing was waited
+ *         for.
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_sync(struct weir_stream *stream);
 
@@ -379,8 +387,10 @@ WEIR_API WEIR_MUST_CHECK int weir_space_set_mode(struct weir_space *space,
 						 enum weir_space_mode mode);
 
 /**
- * Wait until every ended bracket and every migration of the space is done. Blocks.
- * @return 0, or the first error of that work since the last call.
+ * Wait until every ended bracket and every migration of the space is done. Blocks. Work counts as
+ * done when the driver says that it is, or that its context is lost: while it gives no answer, this
+ * and all that waits for work in a space goes on waiting.
+ * @return 0, or the first error of that work since the last call, or of asking for it.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_sync(struct weir_space *space);
 
@@ -441,7 +451,7 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * @param [in] uses     Copied. NULL with nr_uses 0 names the whole space, WEIR_WRITE.
  * @return 0, or
  *   -EINVAL          a use is empty or not inside one range
- *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured
+ *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured into a CUDA graph
  *   -EBUSY           an open host bracket conflicts with it
  *   -ENOMEM          no memory for the structures; nothing was pinned
  *   or an error of the machine. On error no bracket is open, and what it was to overwrite or to
@@ -454,8 +464,9 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
 /**
  * Close the stream's bracket: what was queued on the stream up to here is what it covers. Work
  * forked to other streams has joined before. Does not block.
- * @return 0, or -WEIR_ECONTRACT (no bracket is open), or an error of the machine; on error what was
- *         open is still open.
+ * @return 0; or -WEIR_ECONTRACT: no bracket is open, or the stream is being captured into a CUDA
+ *         graph; or an error of the machine. On error the bracket is as it was: what it names stays
+ *         where it is until weir_end() returns 0.
  */
 WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stream *stream);
 

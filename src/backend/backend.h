@@ -157,10 +157,12 @@ struct backend_ops {
 	 * set_access_host_mib_ns). */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
 
+	/* Create a stream. -ENOMEM: also when 65,536 live, at a time; a destroyed one makes room. */
 	int (*stream_create)(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 			     stream_id_t *out);
 
-	/* Destroy a stream whose work is done. */
+	/* Destroy a stream whose work is done. Its id is that of no stream then, until 65,536
+	 * others had its place; its fences stay done. */
 	void (*stream_destroy)(struct backend *b, stream_id_t stream);
 
 	/* The driver's own stream (a CUstream), for kernels that do not come through launch. Not
@@ -190,17 +192,23 @@ struct backend_ops {
 	/* Later work on the stream waits for the fence. */
 	int (*stream_wait)(struct backend *b, stream_id_t stream, fence_t fence);
 
-	/* A fence for all work queued on the stream so far. */
+	/* A fence for all work queued on the stream so far. -EINVAL: no such stream;
+	 * -WEIR_ECONTRACT: the stream is being captured into a graph, and nothing was recorded. */
 	int (*fence_record)(struct backend *b, stream_id_t stream, fence_t *out);
 
 	/* A fence that is only to be asked for its time: that it is reached is no completion, and
 	 * calls no progress function. Not required: fence_record. */
 	int (*fence_mark)(struct backend *b, stream_id_t stream, fence_t *out);
 
-	/* 1 done, 0 not yet, or the error of the work before it. */
+	/*
+	 * 1: done, 0: not yet, or an error: of the work before it, once, and the fence is done
+	 * (asked again it is 1); or there was no answer, which says nothing of the work. Whoever
+	 * asks again finds out which. -EINVAL: there never was such a fence.
+	 */
 	int (*fence_done)(struct backend *b, fence_t fence);
 
-	/* Wait for a fence. 0, or the error of the work before it on its stream. Blocks. */
+	/* Wait for a fence. 0: done, or an error as above: of the work before it on its stream, or
+	 * of the wait. Blocks. */
 	int (*fence_wait)(struct backend *b, fence_t fence);
 
 	/* When a fence was reached; 0 when it is not, or was too long ago to be known. */

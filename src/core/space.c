@@ -17,6 +17,9 @@
  * destroy streams without telling their spaces. */
 #define SLOTS_MANY 32u
 
+/* After a wait that failed. */
+#define WAIT_NAP_NS 100000u
+
 /* The backend's progress function. Whoever holds the lock makes the progress itself. */
 static void progress_entry(void *arg)
 {
@@ -109,19 +112,17 @@ void space_note_error(struct weir_space *space, int err)
 bool space_fence_done(struct weir_space *space, fence_t fence)
 {
 	struct backend *b = space->backend;
-	int done = 0;
 
-	/* An error says that the work failed, hence is done; or that the query failed, and then it
-	 * succeeds when it is asked again. */
+	/* An error says that the work failed, hence is done, as the next answer says; or that there
+	 * was no answer. */
 	for (int i = 0; i < SPACE_TRIES; i++) {
-		done = b->ops->fence_done(b, fence);
+		int done = b->ops->fence_done(b, fence);
+
 		if (done >= 0)
 			return done != 0;
 		space_note_error(space, done);
 	}
-	/* Take the error off the stream, or all later work of it would seem to have failed. */
-	(void)b->ops->fence_wait(b, fence);
-	return true;
+	return false;
 }
 
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out)
@@ -130,7 +131,7 @@ int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *ou
 	int err = b->ops->fence_record(b, stream, out);
 
 	/* Work that was queued and has no fence would never be known to be done. */
-	for (int i = 1; err && i < SPACE_TRIES; i++)
+	for (int i = 1; err && err != -WEIR_ECONTRACT && i < SPACE_TRIES; i++)
 		err = b->ops->fence_record(b, stream, out);
 	return err;
 }
@@ -235,6 +236,8 @@ void space_wait_fence(struct weir_space *space, fence_t fence)
 	space->nr_waits++;
 	pthread_mutex_unlock(&space->lock);
 	err = b->ops->fence_wait(b, fence);
+	if (err) /* perhaps of the wait, and the caller tries again */
+		b->ops->host_spend(b, WAIT_NAP_NS);
 	pthread_mutex_lock(&space->lock);
 	if (err)
 		space_note_error(space, err);

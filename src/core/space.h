@@ -304,7 +304,7 @@ void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
 /* Wait for the next copy or bracket that is under way. @return whether there was any. */
 bool space_wait_any(struct weir_space *space);
 
-/* Whether a fence is reached; an error of its work is noted, and it then counts as reached. */
+/* Whether a fence is known to be reached. An error of its work is noted. */
 bool space_fence_done(struct weir_space *space, fence_t fence);
 
 /* A fence for what is queued on one of the backend's streams; tries more than once. */

@@ -343,6 +343,21 @@ static void test_poison_behind_fence(void **state)
 	b->ops->chunk_destroy(b, &gpu);
 }
 
+/* More streams than there are ids, one after the other. */
+static void test_ids_are_used_again(void **state)
+{
+	struct backend *b = ((struct contract *)*state)->b;
+	stream_id_t stream, first = 0;
+
+	for (uint32_t i = 0; i <= 1u << 16; i++) {
+		assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COMPUTE, &stream), 0);
+		b->ops->stream_destroy(b, stream);
+		if (!i)
+			first = stream;
+	}
+	assert_int_equal(stream, first);
+}
+
 /* ------------------------------------------------------------------ */
 
 #define TESTS(target)                                                                         \
@@ -359,7 +374,8 @@ static void test_poison_behind_fence(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TESTS(targets[0]), TESTS(targets[1]), TESTS(targets[2]),
-					   TESTS(targets[3])};
+					   TESTS(targets[3]),
+					   CONTRACT_TEST(test_ids_are_used_again, targets[1])};
 
 	return contract_run(targets, sizeof(targets) / sizeof(targets[0]), tests,
 			    sizeof(tests) / sizeof(tests[0]));

@@ -154,6 +154,7 @@ static bool call_never_fails(enum call call)
 	case CALL_error_string:
 	case CALL_context_release:
 	case CALL_context_pop:
+	case CALL_capture_mode:
 	case CALL_mem_unreserve:
 	case CALL_mem_release:
 	case CALL_mem_unmap:
@@ -184,6 +185,33 @@ static cu_result fault_of(enum call call)
 	return fake.fail_at && !--fake.fail_at ? fake.fail_result : CU_SUCCESS;
 }
 
+/* Calls that ask, wait, allocate or map: what a capture forbids. */
+static bool call_is_unsafe(enum call call)
+{
+	switch (call) {
+	case CALL_context_sync:
+	case CALL_stream_sync:
+	case CALL_event_query:
+	case CALL_event_sync:
+	case CALL_event_elapsed:
+	case CALL_mem_reserve:
+	case CALL_mem_unreserve:
+	case CALL_mem_create:
+	case CALL_mem_release:
+	case CALL_mem_map:
+	case CALL_mem_unmap:
+	case CALL_mem_access:
+	case CALL_mem_alloc:
+	case CALL_mem_free:
+	case CALL_host_alloc:
+	case CALL_host_free:
+	case CALL_managed_alloc:
+		return true;
+	default:
+		return false;
+	}
+}
+
 cu_result call_enter(enum call call)
 {
 	cu_result result;
@@ -192,6 +220,10 @@ cu_result call_enter(enum call call)
 	configure();
 	fake.nr_calls_of[call]++;
 	result = fault_of(call);
+	if (!result && call_is_unsafe(call) && capture_forbids()) {
+		captures_spoil();
+		result = CU_CAPTURE_UNSUPPORTED;
+	}
 	if (result || fake.initialised)
 		return result;
 	if (call == CALL_init || call == CALL_driver_version || call == CALL_error_name ||

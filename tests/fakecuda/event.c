@@ -103,6 +103,9 @@ static cu_result event_record(cu_event handle, cu_stream stream_handle)
 		return result;
 	if (stream->device != event->device)
 		return CU_INVALID_HANDLE;
+	event->captured = stream->capturing;
+	if (event->captured)
+		return CU_SUCCESS;
 	op = op_create(OP_RECORD, 0);
 	if (!op)
 		return CU_OUT_OF_MEMORY;
@@ -140,8 +143,14 @@ static cu_result stream_wait(cu_stream stream_handle, cu_event handle, unsigned 
 		return CU_INVALID_VALUE;
 	event = event_find(handle, &result);
 	stream = event ? stream_find(stream_handle, device, &result) : NULL;
-	if (!stream || !event->record)
+	if (!stream)
 		return result;
+	if (stream->capturing != event->captured) {
+		captures_spoil();
+		return CU_CAPTURE_ISOLATION;
+	}
+	if (!event->record || event->captured)
+		return CU_SUCCESS;
 	op = op_create(OP_NOTHING, 0);
 	if (!op)
 		return CU_OUT_OF_MEMORY;
@@ -160,6 +169,8 @@ cu_result fake_stream_wait(cu_stream stream, cu_event event, unsigned int flags)
 /* Of an event that is alive; its context's error comes first. */
 static cu_result event_state(const struct event *event)
 {
+	if (event->captured)
+		return CU_CAPTURED_EVENT;
 	if (fake.context[event->device].error)
 		return fake.context[event->device].error;
 	return event->record && !event->record->done ? CU_NOT_READY : CU_SUCCESS;
@@ -218,6 +229,8 @@ static cu_result elapsed(float *ms, cu_event begin_handle, cu_event end_handle)
 		return result;
 	if (!ms)
 		return CU_INVALID_VALUE;
+	if (begin->captured || end->captured)
+		return CU_CAPTURED_EVENT;
 	if (!begin->record || !end->record || begin->device != end->device ||
 	    (begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CU_INVALID_HANDLE;

@@ -16,6 +16,9 @@
 enum {
 	CU_INVALID_CONTEXT = 201,
 	CU_INVALID_HANDLE = 400,
+	CU_CAPTURE_INVALIDATED = 901,
+	CU_CAPTURE_ISOLATION = 905,
+	CU_CAPTURED_EVENT = 907,
 };
 enum { CU_EVENT_INTERPROCESS = 4 };
 
@@ -209,12 +212,15 @@ struct stream {
 	pthread_cond_t wake;
 	uint64_t delay_ns;
 	bool gate_closed, closing;
-	bool blocking; /* ordered with the context's stream 0 */
-	bool capturing;
+	bool blocking;		 /* ordered with the context's stream 0 */
+	bool capturing, spoiled; /* into a graph; and a forbidden call has ended that */
+	int capture_mode;
+	pthread_t capturer;
 	bool waiting; /* for work of other streams */
 };
 
 struct event {
+	bool captured; /* recorded last in a stream that is being captured: never reached */
 	unsigned flags;
 	int device;
 	unsigned generation;
@@ -224,6 +230,18 @@ struct event {
 /* A stream by its handle, or NULL with the result to return; where a device is given, NULL is its
  * stream 0, else no stream. */
 struct stream *stream_find(const void *handle, int device, cu_result *result);
+
+/* More functions of the driver, which weir has no use for and tests of captures look up. */
+struct CUgraph_st;
+FAKECUDA_API cu_result fake_capture_begin(cu_stream stream,
+					  int mode) __asm__("cuStreamBeginCapture_v2");
+FAKECUDA_API cu_result fake_capture_end(cu_stream stream,
+					struct CUgraph_st **graph) __asm__("cuStreamEndCapture");
+FAKECUDA_API cu_result fake_graph_destroy(struct CUgraph_st *graph) __asm__("cuGraphDestroy");
+
+/* Whether an ongoing capture forbids the thread what could harm it; and a thread did it yet. */
+bool capture_forbids(void);
+void captures_spoil(void);
 
 /* Append; the operation is the stream's then, and waits for what its clock says. */
 void stream_add(struct stream *stream, struct op *op);

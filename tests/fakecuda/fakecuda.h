@@ -87,8 +87,16 @@ FAKECUDA_API int fakecuda_gate(void *stream, bool closed);
  *  later ones; the longer of the two counts. 400: no such stream. */
 FAKECUDA_API int fakecuda_delay(void *stream, uint64_t ns);
 
-/** Have a stream say that it is being captured into a graph, or no longer. 400: no such stream. */
+/**
+ * Begin to capture a stream into a graph, as the calling thread and in the mode global, or end it.
+ * Until then threads whose own mode is not relaxed are refused what asks, waits, allocates or maps
+ * (900), and a refused call spoils the capture; events recorded in the stream are never reached.
+ * Other work queued on it is done as ever. 400: no such stream; at the end 901: it was spoiled.
+ */
 FAKECUDA_API int fakecuda_capture(void *stream, bool capturing);
+
+/** The calling thread's capture mode; 0: global, as at first. */
+FAKECUDA_API int fakecuda_capture_mode(void);
 
 /** The n-th of the streams that live, in the order of their creation; NULL: there are fewer. */
 FAKECUDA_API void *fakecuda_stream(unsigned n);

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spaces on one GPU: one whose blocks move by a plan while every step depends on the one before,
- * and two at a time, each with a thread and two streams of its own, both larger than their budgets.
+ * Spaces on one GPU: one whose blocks move by a plan while every step depends on the one before;
+ * two at a time, each with a thread and two streams of its own, both larger than their budgets; and
+ * one beside a thread that captures streams into graphs, which the driver lets spoil everything.
  *
  * Labels: threads
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "src/backend/cuda/driver.h"
 #include "tests/support/driver.h"
 #include "tests/support/space.h"
 
@@ -210,11 +215,104 @@ static void test_spaces_share_a_gpu(void **state)
 	test_machine_close(&t);
 }
 
+/* ------------------------------------------------------------------ beside captures */
+
+#define CAPTURE_NS 1000000
+
+/* A thread that captures a stream of its own, again and again, in the mode that is the usual one:
+ * meanwhile the driver refuses other threads many calls, and what it refuses ends the capture. */
+struct capturer {
+	struct cuda_driver driver;
+	cu_result (*begin)(cu_stream stream, int mode);
+	cu_result (*end)(cu_stream stream, void **graph);
+	cu_result (*destroy)(void *graph);
+	cu_context context;
+	cu_stream stream;
+	pthread_t thread;
+	atomic_bool stop;
+	uint32_t nr;	  /* captures that were made */
+	cu_result result; /* of the first call that failed */
+};
+
+static cu_result capture_once(struct capturer *c)
+{
+	cu_result result = c->begin(c->stream, 0);
+	void *graph = NULL;
+
+	if (result)
+		return result;
+	nanosleep(&(struct timespec){.tv_nsec = CAPTURE_NS}, NULL);
+	result = c->end(c->stream, &graph);
+	return result ? result : c->destroy(graph);
+}
+
+static void *capture(void *arg)
+{
+	struct capturer *c = arg;
+
+	c->result = c->driver.context_push(c->context);
+	while (!c->result && !atomic_load(&c->stop)) {
+		c->result = capture_once(c);
+		c->nr += !c->result;
+	}
+	return NULL;
+}
+
+static void capturer_start(struct capturer *c, struct weir_stream *stream)
+{
+	cu_device device;
+
+	assert_int_equal(cuda_driver_open(&c->driver, test_cuda_library(), false), 0);
+	*(void **)&c->begin = dlsym(c->driver.library, "cuStreamBeginCapture_v2");
+	*(void **)&c->end = dlsym(c->driver.library, "cuStreamEndCapture");
+	*(void **)&c->destroy = dlsym(c->driver.library, "cuGraphDestroy");
+	assert_true(c->begin && c->end && c->destroy);
+	assert_int_equal(c->driver.device_get(&device, 0), CU_SUCCESS);
+	assert_int_equal(c->driver.context_retain(&c->context, device), CU_SUCCESS);
+	c->stream = weir_stream_native(stream);
+	assert_int_equal(pthread_create(&c->thread, NULL, capture, c), 0);
+}
+
+static void capturer_stop(struct capturer *c)
+{
+	cu_device device;
+
+	atomic_store(&c->stop, true);
+	assert_int_equal(pthread_join(c->thread, NULL), 0);
+	assert_int_equal(c->result, CU_SUCCESS);
+	assert_true(c->nr > 0);
+	assert_int_equal(c->driver.device_get(&device, 0), CU_SUCCESS);
+	assert_int_equal(c->driver.context_release(device), CU_SUCCESS);
+	cuda_driver_close(&c->driver);
+}
+
+/* No capture is spoiled, no word is wrong. */
+static void test_spaces_beside_captures(void **state)
+{
+	struct user *user = calloc(1, sizeof(*user));
+	struct capturer capturer = {0};
+	struct test_space t;
+
+	(void)state;
+	assert_non_null(user);
+	test_machine_open(&t, WEIR_DATA_REAL);
+	user_open(user, &t, 0);
+	capturer_start(&capturer, t.stream[0]);
+	(void)work(user);
+	capturer_stop(&capturer);
+	if (user->failed_line)
+		fail_msg("line %d", user->failed_line);
+	user_close(user);
+	free(user);
+	test_machine_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spaces_follow_a_plan),
 		cmocka_unit_test(test_spaces_share_a_gpu),
+		cmocka_unit_test(test_spaces_beside_captures),
 	};
 
 	return cmocka_run_group_tests(tests, test_cuda_required, NULL);

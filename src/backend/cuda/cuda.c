@@ -30,10 +30,47 @@ uint64_t cuda_monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* How deep the thread is in calls of the driver, and the capture mode that it had before. */
+static _Thread_local struct {
+	unsigned int depth;
+	int mode;
+} inside;
+
+void cuda_relax(struct cuda *cuda)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+
+	if (inside.depth++)
+		return;
+	(void)cuda_error(&cuda->driver, cuda->driver.capture_mode(&mode),
+			 "cuThreadExchangeStreamCaptureMode");
+	inside.mode = mode;
+}
+
+void cuda_unrelax(struct cuda *cuda)
+{
+	int mode = inside.mode;
+
+	if (--inside.depth)
+		return;
+	(void)cuda_error(&cuda->driver, cuda->driver.capture_mode(&mode),
+			 "cuThreadExchangeStreamCaptureMode");
+}
+
+cu_result cuda_push(struct cuda *cuda, uint32_t device)
+{
+	cu_result result;
+
+	cuda_relax(cuda);
+	result = cuda->driver.context_push(cuda->device[device].context);
+	if (result)
+		cuda_unrelax(cuda);
+	return result;
+}
+
 int cuda_enter(struct cuda *cuda, uint32_t device)
 {
-	return cuda_error(&cuda->driver, cuda->driver.context_push(cuda->device[device].context),
-			  "cuCtxPushCurrent");
+	return cuda_error(&cuda->driver, cuda_push(cuda, device), "cuCtxPushCurrent");
 }
 
 int cuda_enter_surely(struct cuda *cuda, uint32_t device)
@@ -50,14 +87,7 @@ void cuda_leave(struct cuda *cuda)
 	cu_context context;
 
 	(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context), "cuCtxPopCurrent");
-}
-
-void cuda_thread_init(struct cuda *cuda)
-{
-	int mode = CU_CAPTURE_MODE_RELAXED;
-
-	(void)cuda_error(&cuda->driver, cuda->driver.capture_mode(&mode),
-			 "cuThreadExchangeStreamCaptureMode");
+	cuda_unrelax(cuda);
 }
 
 /* ------------------------------------------------------------------ the description */
@@ -404,7 +434,9 @@ static void cuda_free(struct cuda *cuda)
 	}
 	free(cuda->region);
 	free(cuda->chunk);
+	cuda_relax(cuda);
 	devices_close(cuda);
+	cuda_unrelax(cuda);
 	cuda_driver_close(&cuda->driver);
 	pthread_cond_destroy(&cuda->wake);
 	pthread_cond_destroy(&cuda->idle);
@@ -524,6 +556,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	cuda->start_ns = cuda_monotonic_ns();
 	cuda->process = getpid();
 	cuda->nvml = config->nvml;
+	cuda_relax(cuda);
 	err = cuda_error(&cuda->driver, cuda->driver.device_count(&nr), "cuDeviceGetCount");
 	nr = nr > WEIR_DEVICES_MAX ? WEIR_DEVICES_MAX : nr;
 	for (int d = 0; d < nr && !err; d++) {
@@ -534,6 +567,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 		err = describe(cuda, config->measured);
 	if (!err)
 		err = try_pinning(cuda);
+	cuda_unrelax(cuda);
 	if (err) {
 		cuda_free(cuda);
 		return err;

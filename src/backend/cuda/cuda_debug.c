@@ -130,10 +130,8 @@ static int run_apply(struct cuda *cuda, struct cuda_region *region, uint64_t *un
 		return 0;
 	nr = cuda_access_add(cuda, prot, devices & ~BACKEND_HOST_BIT, access, 0);
 	err = !nr ? 0
-		  : cuda_error(&cuda->driver,
-			       cuda->driver.mem_access(region->base + first * region->unit,
-						       (end - first) * region->unit, access, nr),
-			       "cuMemSetAccess");
+		  : cuda_access_set(cuda, region->base + first * region->unit,
+				    (end - first) * region->unit, access, nr);
 	if (err)
 		return err;
 	pthread_mutex_lock(&cuda->lock);
@@ -245,32 +243,18 @@ static struct access_bracket *bracket_take(struct cuda *cuda, stream_id_t id, co
 	return bracket;
 }
 
-/* Whether a stream takes launches; one that is being captured only notes them. */
-static int check_capture(struct cuda *cuda, stream_id_t id)
-{
-	cu_stream stream;
-	uint32_t device;
-	int status = CU_CAPTURE_NONE, err = cuda_stream_get(cuda, id, &stream, &device);
-
-	if (!err)
-		err = cuda_error(&cuda->driver, cuda->driver.stream_capturing(stream, &status),
-				 "cuStreamIsCapturing");
-	if (err || status == CU_CAPTURE_NONE)
-		return err;
-	log_error("cuda: stream %u is being captured into a graph: brackets cannot be, since what "
-		  "they place may move before the graph runs",
-		  id);
-	return -WEIR_ECONTRACT;
-}
-
 int cuda_access_begin(struct backend *b, stream_id_t id, const void *owner,
 		      const struct weir_use *uses, uint32_t nr)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct access_bracket *bracket;
 	struct cuda_stream *stream;
-	int err = check_capture(cuda, id);
+	cu_stream queue;
+	uint32_t device;
+	int err = cuda_stream_get(cuda, id, &queue, &device);
 
+	if (!err)
+		err = cuda_capture_check(cuda, id, queue, false);
 	if (err || !cuda->debug)
 		return err;
 	err = access_bracket_create(owner, uses, nr, &bracket);
@@ -355,14 +339,15 @@ int cuda_debug_remap(struct cuda *cuda, const char *call, cu_ptr addr, uint64_t 
 {
 	const struct access_bracket *open = NULL, *ended = NULL;
 	const struct weir_kernel *kernel = NULL;
-	uint32_t i;
+	stream_id_t id = 0;
 
 	if (!cuda->debug)
 		return 0;
 	pthread_mutex_lock(&cuda->lock);
-	for (i = 0; i < cuda->nr_streams; i++) {
+	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
 		struct cuda_stream *stream = cuda->stream[i];
 
+		id = stream->id;
 		ended_drop(stream);
 		open = list_meets(stream->open, addr, bytes);
 		ended = list_meets(stream->ended, addr, bytes);
@@ -376,7 +361,7 @@ int cuda_debug_remap(struct cuda *cuda, const char *call, cu_ptr addr, uint64_t 
 		return 0;
 	log_error("cuda: %s of the block at %#llx is refused: a bracket on stream %u names it and "
 		  "%s; the last kernel launched in it: '%s'",
-		  call, (unsigned long long)addr, i,
+		  call, (unsigned long long)addr, id,
 		  open ? "is open" : "ended, and nobody has waited for it",
 		  kernel ? kernel->name : "none");
 	return -WEIR_ECONTRACT;
@@ -465,7 +450,8 @@ int cuda_debug_launch_end(struct cuda *cuda, cu_stream stream, uint32_t device,
 {
 	char uses[200], what[320];
 
-	if (!cuda->debug)
+	/* What is only noted for a graph is not waited for. */
+	if (!cuda->debug || cuda_capture_check(cuda, 0, stream, true) == -WEIR_ECONTRACT)
 		return 0;
 	uses_format(launch, uses, sizeof(uses));
 	(void)snprintf(what, sizeof(what),

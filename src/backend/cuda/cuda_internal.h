@@ -87,18 +87,22 @@ struct cuda_waiter {
 };
 
 /*
- * A stream. Fence numbers are its number and a sequence; those up to `done` are reached, the events
- * of the later ones are in a ring. Streams keep their number when they are destroyed, since fences
- * outlive them.
+ * A stream, or the slot of one. A fence is the slot's index and a sequence number; those up to
+ * `done` are reached, the events of the later ones are in a ring. A destroyed stream's slot goes to
+ * a later one when all its fences are reached. Fences outlive their stream, so the sequence goes
+ * on; the id is another one each time.
  */
 struct cuda_stream {
-	cu_stream stream; /* NULL: destroyed, everything is reached */
+	cu_stream stream; /* NULL: destroyed */
+	stream_id_t id;
 	uint32_t device;
+	uint64_t first; /* fences up to it are of earlier streams */
 	uint64_t last, done;
 	struct cuda_event **event; /* [seq % max_events], done < seq <= last */
 	uint64_t max_events;	   /* a power of two */
 	uint64_t *time_ns;	   /* [seq % CUDA_TIMES], of the newest reached */
 	int error;		   /* of work before the last reached fence, not reported yet */
+	bool refused;		   /* the driver gave no answer, which the log has */
 
 	uint64_t told;		      /* the last fence that core was told is reached */
 	struct access_bracket *open;  /* in debug mode: innermost first, */
@@ -139,7 +143,7 @@ struct cuda {
 	struct cuda_plain *plains;
 	struct cuda_region **region; /* by address */
 	uint32_t nr_regions, max_regions;
-	struct cuda_stream **stream; /* by number */
+	struct cuda_stream **stream; /* by index; slots stay */
 	uint32_t nr_streams, max_streams;
 	uint64_t used_bytes[WEIR_MEMORIES_MAX];
 	uint64_t managed_bytes;	      /* of this machine's */
@@ -165,18 +169,25 @@ static inline struct cuda *cuda_of(struct backend *b)
 	return (struct cuda *)(void *)b; /* base comes first */
 }
 
-/* Make a device's context the thread's, and put back the one before. */
+/*
+ * Around every call of the driver: the thread's capture mode is relaxed, and put back. While any
+ * thread captures a stream into a graph, in the mode that is the usual one, the driver refuses what
+ * others ask of it in that mode (900 to 908), and the refused call spoils the capture. They nest.
+ */
+void cuda_relax(struct cuda *cuda);
+void cuda_unrelax(struct cuda *cuda);
+
+/* The same, with a device's context as the thread's; then the one before is put back. */
 int cuda_enter(struct cuda *cuda, uint32_t device);
 void cuda_leave(struct cuda *cuda);
+
+/* cuda_enter() without translation or message. */
+cu_result cuda_push(struct cuda *cuda, uint32_t device);
 
 /* The same where giving something back depends on it: tried more than once. */
 int cuda_enter_surely(struct cuda *cuda, uint32_t device);
 
 uint64_t cuda_monotonic_ns(void);
-
-/* Of a thread of the backend's own, first: what it asks the driver must not spoil what another
- * thread captures into a graph meanwhile. */
-void cuda_thread_init(struct cuda *cuda);
 
 /* ---- cuda_memory.c */
 
@@ -243,6 +254,10 @@ int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double 
 size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
 		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr);
 
+/* Have the driver set it. */
+int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
+		    size_t nr);
+
 /* ---- cuda_stream.c */
 
 int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
@@ -261,6 +276,10 @@ struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t stream
 
 /* The driver's stream, and its device. -EINVAL: no such stream. */
 int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint32_t *device);
+
+/* Whether a stream takes work, or is being captured into a graph and only notes it. 0,
+ * -WEIR_ECONTRACT, or an error of the driver. quiet: that it is captured is no message. */
+int cuda_capture_check(struct cuda *cuda, stream_id_t id, cu_stream stream, bool quiet);
 
 /* Begin to count a device's times. Its context is current; before there are threads. */
 int cuda_time_base(struct cuda *cuda, uint32_t device);

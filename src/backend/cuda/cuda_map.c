@@ -28,6 +28,18 @@ size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t
 	return nr;
 }
 
+int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
+		    size_t nr)
+{
+	int err;
+
+	cuda_relax(cuda);
+	err = cuda_error(&cuda->driver, cuda->driver.mem_access(addr, bytes, list, nr),
+			 "cuMemSetAccess");
+	cuda_unrelax(cuda);
+	return err;
+}
+
 /* ------------------------------------------------------------------ regions */
 
 /* Index of the first region above addr. */
@@ -91,6 +103,7 @@ int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **add
 		return -ENOMEM;
 	region->bytes = bytes;
 	region->unit = unit;
+	cuda_relax(cuda);
 	err = cuda_error(driver, driver->mem_reserve(&region->base, bytes, unit & -unit, 0, 0),
 			 "cuMemAddressReserve");
 	if (err)
@@ -100,12 +113,14 @@ int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **add
 	pthread_mutex_unlock(&cuda->lock);
 	if (err)
 		goto err_release;
+	cuda_unrelax(cuda);
 	*addr = (void *)(uintptr_t)region->base;
 	return 0;
 
 err_release:
 	(void)cuda_error(driver, driver->mem_unreserve(region->base, bytes), "cuMemAddressFree");
 err_free:
+	cuda_unrelax(cuda);
 	free(region);
 	return err;
 }
@@ -132,7 +147,9 @@ void cuda_va_release(struct backend *b, void *addr, uint64_t bytes)
 	memmove(&cuda->region[at - 1], &cuda->region[at],
 		(cuda->nr_regions - (at - 1)) * sizeof(struct cuda_region *));
 	pthread_mutex_unlock(&cuda->lock);
+	cuda_relax(cuda);
 	(void)cuda_error(driver, driver->mem_unreserve(base, bytes), "cuMemAddressFree");
+	cuda_unrelax(cuda);
 	free(region);
 }
 
@@ -212,9 +229,7 @@ static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 	nr = cuda_access_add(cuda, BACKEND_PROT_NONE, lost, access, nr);
 	if (!nr)
 		return 0;
-	return cuda_error(&cuda->driver,
-			  cuda->driver.mem_access((cu_ptr)(uintptr_t)addr, bytes, access, nr),
-			  "cuMemSetAccess");
+	return cuda_access_set(cuda, (cu_ptr)(uintptr_t)addr, bytes, access, nr);
 }
 
 /* A mapping of the unit as core wants it. */
@@ -254,18 +269,20 @@ int cuda_map(struct backend *b, void *addr, const struct backend_chunk *named,
 	err = cuda_debug_remap(cuda, "map", at, region->unit);
 	if (err)
 		return err;
+	cuda_relax(cuda);
 	err = cuda_error(driver, driver->mem_map(at, region->unit, 0, chunk->handle, 0),
 			 "cuMemMap");
 	if (err)
-		return err;
+		goto out;
 	made = mapping_made(cuda, region, mapping, chunk, prot, devices);
 	err = change_access(cuda, addr, region->unit, mapping, &made);
-	if (err) {
+	if (err)
 		(void)cuda_error(driver, driver->mem_unmap(at, region->unit), "cuMemUnmap");
-		return err;
-	}
-	mapping_set(cuda, region, mapping, made);
-	return 0;
+	else
+		mapping_set(cuda, region, mapping, made);
+out:
+	cuda_unrelax(cuda);
+	return err;
 }
 
 int cuda_unmap(struct backend *b, void *addr)
@@ -279,9 +296,12 @@ int cuda_unmap(struct backend *b, void *addr)
 	if (err || !mapping->chunk)
 		return -EINVAL;
 	err = cuda_debug_remap(cuda, "unmap", at, region->unit);
-	if (!err)
-		err = cuda_undo_error(&cuda->driver, cuda->driver.mem_unmap(at, region->unit),
-				      "cuMemUnmap");
+	if (err)
+		return err;
+	cuda_relax(cuda);
+	err = cuda_undo_error(&cuda->driver, cuda->driver.mem_unmap(at, region->unit),
+			      "cuMemUnmap");
+	cuda_unrelax(cuda);
 	if (!err)
 		mapping_set(cuda, region, mapping, (struct cuda_mapping){0});
 	return err;

@@ -176,26 +176,31 @@ int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool qui
 		return -ENOMEM;
 	chunk->bytes = bytes;
 	chunk->memory = memory;
+	cuda_relax(cuda);
 	err = made(cuda, quiet, driver->mem_create(&chunk->handle, bytes, &prop, 0), "cuMemCreate");
 	if (err)
 		goto err_free;
 	err = alias_map(cuda, chunk, quiet);
 	if (err)
 		goto err_handle;
+	cuda_unrelax(cuda);
 	*out = chunk;
 	return 0;
 
 err_handle:
 	(void)cuda_error(driver, driver->mem_release(chunk->handle), "cuMemRelease");
 err_free:
+	cuda_unrelax(cuda);
 	free(chunk);
 	return err;
 }
 
 void cuda_chunk_unmake(struct cuda *cuda, struct cuda_chunk *chunk)
 {
+	cuda_relax(cuda);
 	alias_unmap(cuda, chunk);
 	(void)cuda_error(&cuda->driver, cuda->driver.mem_release(chunk->handle), "cuMemRelease");
+	cuda_unrelax(cuda);
 	free(chunk);
 }
 

@@ -40,7 +40,6 @@ static void *migrator(void *arg)
 {
 	struct cuda *cuda = arg;
 
-	cuda_thread_init(cuda);
 	pthread_mutex_lock(&cuda->lock);
 	while (!cuda->stop) {
 		bool any, waits;

@@ -169,7 +169,6 @@ static void *pinner(void *arg)
 {
 	struct cuda *cuda = arg;
 
-	cuda_thread_init(cuda);
 	pthread_mutex_lock(&cuda->lock);
 	while (!cuda->stop) {
 		struct cuda_expected *e = cuda->expected;

@@ -11,10 +11,13 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/log.h"
 
-/* A fence: the stream's number above, the sequence below; sequences begin with 1. */
-#define SEQ_BITS 40
+/* A fence: the index of the stream's slot above, the sequence below; sequences begin with 1. */
+#define SEQ_BITS 48
 #define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
-#define MAX_STREAMS (1u << (64 - SEQ_BITS))
+/* A stream's id: the same index below, how often the slot was taken above. */
+#define INDEX_BITS (64 - SEQ_BITS)
+#define INDEX_MASK (MAX_STREAMS - 1)
+#define MAX_STREAMS (1u << INDEX_BITS)
 #define FIRST_EVENTS 64u
 /* Times are counted anew after so long, since the driver gives them as float. */
 #define BASE_MAX_NS UINT64_C(2000000000)
@@ -23,9 +26,10 @@
 
 struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t id)
 {
-	struct cuda_stream *stream = id < cuda->nr_streams ? cuda->stream[id] : NULL;
+	uint32_t at = id & INDEX_MASK;
+	struct cuda_stream *stream = at < cuda->nr_streams ? cuda->stream[at] : NULL;
 
-	return stream && stream->stream ? stream : NULL;
+	return stream && stream->stream && stream->id == id ? stream : NULL;
 }
 
 int cuda_stream_get(struct cuda *cuda, stream_id_t id, cu_stream *out, uint32_t *device)
@@ -50,31 +54,94 @@ void *cuda_stream_native(struct backend *b, stream_id_t id)
 	return cuda_stream_get(cuda_of(b), id, &stream, &device) ? NULL : stream;
 }
 
-static int table_add(struct cuda *cuda, struct cuda_stream *stream, stream_id_t *out)
+int cuda_capture_check(struct cuda *cuda, stream_id_t id, cu_stream stream, bool quiet)
 {
-	if (cuda->nr_streams == MAX_STREAMS)
-		return -ENOMEM;
+	int status = CU_CAPTURE_NONE, err;
+
+	cuda_relax(cuda);
+	err = cuda_error(&cuda->driver, cuda->driver.stream_capturing(stream, &status),
+			 "cuStreamIsCapturing");
+	cuda_unrelax(cuda);
+	if (err || status == CU_CAPTURE_NONE)
+		return err;
+	if (!quiet)
+		log_error("cuda: stream %u is being captured into a graph: no bracket begins or "
+			  "ends there before the capture does, since what brackets place may move "
+			  "before the graph runs",
+			  id);
+	return -WEIR_ECONTRACT;
+}
+
+static void slot_free(struct cuda_stream *slot)
+{
+	cuda_debug_stream_fini(slot);
+	free(slot->event);
+	free(slot->time_ns);
+	free(slot);
+}
+
+/* One more slot, at the end of the table. NULL: no memory. */
+static struct cuda_stream *slot_add(struct cuda *cuda)
+{
+	struct cuda_stream *slot;
+
 	if (cuda->nr_streams == cuda->max_streams) {
 		uint32_t max = cuda->max_streams ? cuda->max_streams * 2 : 16;
 		struct cuda_stream **table =
 			realloc(cuda->stream, max * sizeof(struct cuda_stream *));
 
 		if (!table)
-			return -ENOMEM;
+			return NULL;
 		cuda->stream = table;
 		cuda->max_streams = max;
 	}
-	*out = cuda->nr_streams;
-	cuda->stream[cuda->nr_streams++] = stream;
-	return 0;
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	slot->max_events = FIRST_EVENTS;
+	slot->event = calloc(FIRST_EVENTS, sizeof(struct cuda_event *));
+	slot->time_ns = calloc(CUDA_TIMES, sizeof(*slot->time_ns));
+	if (!slot->event || !slot->time_ns) {
+		slot_free(slot);
+		return NULL;
+	}
+	slot->id = cuda->nr_streams - MAX_STREAMS; /* not taken yet */
+	cuda->stream[cuda->nr_streams++] = slot;
+	return slot;
 }
 
-static void stream_free(struct cuda_stream *stream)
+/* A slot for a new stream: one of a destroyed stream whose fences are all reached, or one more. */
+static int slot_get(struct cuda *cuda, struct cuda_stream **out)
 {
-	cuda_debug_stream_fini(stream);
-	free(stream->event);
-	free(stream->time_ns);
-	free(stream);
+	for (uint32_t i = 0; i < cuda->nr_streams; i++)
+		if (!cuda->stream[i]->stream && cuda->stream[i]->done == cuda->stream[i]->last) {
+			*out = cuda->stream[i];
+			return 0;
+		}
+	if (cuda->nr_streams == MAX_STREAMS) {
+		log_error("cuda: %u streams are open, as many as there can be: destroy some",
+			  MAX_STREAMS);
+		return -ENOMEM;
+	}
+	*out = slot_add(cuda);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* Put the driver's stream in a slot. Lock held. */
+static int slot_take(struct cuda *cuda, cu_stream queue, uint32_t device, stream_id_t *out)
+{
+	struct cuda_stream *slot;
+	int err = slot_get(cuda, &slot);
+
+	if (err)
+		return err;
+	slot->stream = queue;
+	slot->device = device;
+	slot->id += MAX_STREAMS;
+	slot->first = slot->told = slot->last;
+	slot->error = 0;
+	*out = slot->id;
+	return 0;
 }
 
 int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
@@ -82,39 +149,25 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_driver *driver = &cuda->driver;
-	struct cuda_stream *stream;
+	cu_stream queue;
 	int err;
 
 	if (device >= b->desc.nr_devices || kind > BACKEND_COPY_OUT)
 		return -EINVAL;
-	stream = calloc(1, sizeof(*stream));
-	if (!stream)
-		return -ENOMEM;
-	stream->device = device;
-	stream->max_events = FIRST_EVENTS;
-	stream->event = calloc(FIRST_EVENTS, sizeof(struct cuda_event *));
-	stream->time_ns = calloc(CUDA_TIMES, sizeof(*stream->time_ns));
-	err = stream->event && stream->time_ns ? cuda_enter(cuda, device) : -ENOMEM;
+	err = cuda_enter(cuda, device);
 	if (err)
-		goto err_free;
-	err = cuda_error(driver, driver->stream_create(&stream->stream, CU_STREAM_NON_BLOCKING),
+		return err;
+	err = cuda_error(driver, driver->stream_create(&queue, CU_STREAM_NON_BLOCKING),
 			 "cuStreamCreate");
 	if (err)
-		goto err_leave;
+		goto out;
 	pthread_mutex_lock(&cuda->lock);
-	err = table_add(cuda, stream, out);
+	err = slot_take(cuda, queue, device, out);
 	pthread_mutex_unlock(&cuda->lock);
 	if (err)
-		goto err_stream;
+		(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
+out:
 	cuda_leave(cuda);
-	return 0;
-
-err_stream:
-	(void)cuda_error(driver, driver->stream_destroy(stream->stream), "cuStreamDestroy");
-err_leave:
-	cuda_leave(cuda);
-err_free:
-	stream_free(stream);
 	return err;
 }
 
@@ -261,34 +314,63 @@ static void event_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t
 	}
 }
 
-/*
- * Notice which of a stream's fences are reached. An error is the stream's, and kept until it is
- * asked for: what was queued is over. Lock held, the context current.
- * @return whether any but marks are.
- */
-static bool stream_retire(struct cuda *cuda, struct cuda_stream *stream)
+/* -EINVAL says that there is no such fence or stream: what the driver refused is something else. */
+static int refusal(int err)
 {
-	bool any = false;
+	return err == -EINVAL ? -EIO : err;
+}
 
+/* What the driver's last answer about a stream's fences was. The same refusal, again and again while
+ * somebody waits, is one message. @return 0, or that it was none. */
+static int answer_note(struct cuda *cuda, struct cuda_stream *stream, cu_result result,
+		       const char *call)
+{
+	bool again = stream->refused;
+
+	stream->refused = result != CU_SUCCESS && result != CU_NOT_READY && !cuda_is_loss(result);
+	if (!stream->refused)
+		return 0;
+	return refusal(again ? cuda_errno(result) : cuda_error(&cuda->driver, result, call));
+}
+
+/*
+ * Notice which of a stream's fences are reached: up to `known`, where somebody has waited, those of
+ * which the driver says so, and all when the context is lost, since what was queued is over then;
+ * that error is the stream's, and kept until it is asked for. Any other error is no answer, and
+ * leaves the ring as it is. Lock held.
+ * @return 0, or that there was no answer. *any is set when any but marks are reached.
+ */
+static int stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t known, bool *any)
+{
+	cu_result result = CU_SUCCESS, entered;
+	const char *call = "cuEventQuery";
+
+	if (stream->done == stream->last)
+		return 0;
+	entered = cuda_push(cuda, stream->device);
+	if (entered) {
+		result = entered;
+		call = "cuCtxPushCurrent";
+	}
 	while (stream->done < stream->last) {
 		uint64_t seq = stream->done + 1, ns = 0;
 		struct cuda_event *event = stream->event[seq % stream->max_events];
-		int err = stream->error;
 		bool off = false;
 
-		if (!err)
-			err = cuda_error(&cuda->driver, cuda->driver.event_query(event->event),
-					 "cuEventQuery");
-		if (err == -EAGAIN)
-			break;
-		if (err)
-			stream->error = err;
-		else
+		if (!entered)
+			result = seq <= known ? CU_SUCCESS : cuda->driver.event_query(event->event);
+		if (result == CU_SUCCESS)
 			ns = event_time_ns(cuda, stream->device, event, &off);
-		any |= !event->mark;
+		else if (cuda_is_loss(result))
+			stream->error = cuda_error(&cuda->driver, result, call);
+		else
+			break;
+		*any |= !event->mark;
 		event_retire(cuda, stream, seq, ns, off);
 	}
-	return any;
+	if (!entered)
+		cuda_leave(cuda);
+	return answer_note(cuda, stream, result, call);
 }
 
 void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits)
@@ -298,12 +380,7 @@ void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits)
 	for (uint32_t i = 0; i < cuda->nr_streams; i++) {
 		struct cuda_stream *stream = cuda->stream[i];
 
-		if (stream->done == stream->last)
-			continue;
-		if (cuda_enter(cuda, stream->device))
-			continue;
-		*any |= stream_retire(cuda, stream);
-		cuda_leave(cuda);
+		(void)stream_retire(cuda, stream, 0, any);
 		*waits |= stream->done != stream->last;
 	}
 }
@@ -314,23 +391,23 @@ void cuda_stream_destroy(struct backend *b, stream_id_t id)
 	struct cuda_driver *driver = &cuda->driver;
 	struct cuda_stream *stream;
 	cu_stream queue;
+	uint32_t device;
+	bool entered, synced;
 
-	pthread_mutex_lock(&cuda->lock);
-	stream = cuda_stream_find(cuda, id);
-	pthread_mutex_unlock(&cuda->lock);
-	if (!stream) {
+	if (cuda_stream_get(cuda, id, &queue, &device)) {
 		log_error("cuda: destroying a stream that is none");
 		return;
 	}
-	if (cuda_enter_surely(cuda, stream->device))
-		return;
-	(void)cuda_error(driver, driver->stream_sync(stream->stream), "cuStreamSynchronize");
+	entered = !cuda_enter_surely(cuda, device);
+	synced = entered && !cuda_error(driver, driver->stream_sync(queue), "cuStreamSynchronize");
 	pthread_mutex_lock(&cuda->lock);
-	(void)stream_retire(cuda, stream);
-	queue = stream->stream;
+	stream = cuda_stream_find(cuda, id);
+	(void)stream_retire(cuda, stream, synced ? stream->last : 0, &cuda->noticed);
 	stream->stream = NULL;
 	cuda_debug_stream_fini(stream);
 	pthread_mutex_unlock(&cuda->lock);
+	if (!entered)
+		return;
 	(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
 	cuda_leave(cuda);
 }
@@ -355,7 +432,7 @@ void cuda_streams_fini(struct cuda *cuda)
 
 		for (uint64_t seq = stream->done + 1; seq <= stream->last; seq++)
 			event_put(cuda, stream->device, stream->event[seq % stream->max_events]);
-		stream_free(stream);
+		slot_free(stream);
 	}
 	free(cuda->stream);
 	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
@@ -379,13 +456,21 @@ int cuda_time_base(struct cuda *cuda, uint32_t device)
 	struct cuda_driver *driver = &cuda->driver;
 	struct cuda_event *event = event_get(cuda, device);
 	uint64_t before = cuda_monotonic_ns();
+	cu_stream stream = NULL;
 	int err;
 
 	if (!event)
 		return -ENOMEM;
-	err = cuda_error(driver, driver->event_record(event->event, NULL), "cuEventRecord");
+	/* The default stream would spoil what the program captures of streams that wait for it. */
+	err = cuda_error(driver, driver->stream_create(&stream, CU_STREAM_NON_BLOCKING),
+			 "cuStreamCreate");
+	if (!err)
+		err = cuda_error(driver, driver->event_record(event->event, stream),
+				 "cuEventRecord");
 	if (!err)
 		err = cuda_error(driver, driver->event_sync(event->event), "cuEventSynchronize");
+	if (stream)
+		(void)cuda_error(driver, driver->stream_destroy(stream), "cuStreamDestroy");
 	if (err) {
 		event_put(cuda, device, event);
 		return err;
@@ -421,7 +506,7 @@ static int tell(const struct cuda *cuda, fence_t fence)
 	struct cuda_stream *stream = fence ? cuda->stream[fence >> SEQ_BITS] : NULL;
 	int err = 0;
 
-	if (stream) {
+	if (stream && (fence & SEQ_MASK) > stream->first) {
 		err = stream->error;
 		stream->error = 0;
 		if (stream->told < (fence & SEQ_MASK))
@@ -483,14 +568,17 @@ static int fence_queue(struct cuda *cuda, stream_id_t id, bool mark, fence_t *ou
 	pthread_mutex_lock(&cuda->lock);
 	stream = cuda_stream_find(cuda, id);
 	if (stream)
-		err = cuda_enter(cuda, stream->device);
+		err = refusal(cuda_enter(cuda, stream->device));
 	if (!err) {
-		err = record(cuda, stream, mark, &seq);
+		/* A fence in a capture would never be reached. */
+		err = refusal(cuda_capture_check(cuda, id, stream->stream, mark));
+		if (!err)
+			err = refusal(record(cuda, stream, mark, &seq));
 		cuda_leave(cuda);
 	}
 	pthread_mutex_unlock(&cuda->lock);
 	if (!err)
-		*out = (uint64_t)id << SEQ_BITS | seq;
+		*out = (uint64_t)(id & INDEX_MASK) << SEQ_BITS | seq;
 	return err;
 }
 
@@ -508,22 +596,18 @@ int cuda_fence_done(struct backend *b, fence_t fence)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_stream *stream;
-	int done, err = -EINVAL;
+	int err = -EINVAL;
+	bool any = false;
 
 	pthread_mutex_lock(&cuda->lock);
 	if (!fence_exists(cuda, fence))
 		goto out;
 	stream = fence_stream(cuda, fence);
-	err = stream ? cuda_enter(cuda, stream->device) : 0;
-	if (err)
-		goto out; /* who asks again and again must hear that no answer is to be had */
-	if (stream) {
-		(void)stream_retire(cuda, stream);
-		cuda_leave(cuda);
+	err = stream ? stream_retire(cuda, stream, 0, &any) : 0;
+	if (!fence_stream(cuda, fence)) {
+		err = tell(cuda, fence);
+		err = err ? err : 1;
 	}
-	done = !fence_stream(cuda, fence);
-	err = done ? tell(cuda, fence) : 0;
-	err = err ? err : done;
 out:
 	pthread_mutex_unlock(&cuda->lock);
 	return err;
@@ -531,15 +615,16 @@ out:
 
 /* Block until the event of a fence that is not reached is. Lock held on entry and exit, not while
  * it waits. */
-static int event_wait(struct cuda *cuda, struct cuda_stream *stream, fence_t fence)
+static int event_wait(struct cuda *cuda, const struct cuda_stream *stream, fence_t fence)
 {
 	struct cuda_event *event = stream->event[(fence & SEQ_MASK) % stream->max_events];
+	uint32_t device = stream->device; /* the stream may be destroyed meanwhile */
 	struct cuda_waiter *waiter;
-	int err = cuda_enter(cuda, stream->device);
+	int err = cuda_enter(cuda, device);
 
 	if (err)
 		return err;
-	waiter = waiter_get(cuda, stream->device);
+	waiter = waiter_get(cuda, device);
 	err = waiter ? waiter_aim(cuda, waiter, event) : -ENOMEM;
 	if (!err) {
 		pthread_mutex_unlock(&cuda->lock);
@@ -548,26 +633,31 @@ static int event_wait(struct cuda *cuda, struct cuda_stream *stream, fence_t fen
 		pthread_mutex_lock(&cuda->lock);
 	}
 	if (waiter)
-		waiter_put(cuda, stream->device, waiter);
-	(void)stream_retire(cuda, stream);
+		waiter_put(cuda, device, waiter);
 	cuda_leave(cuda);
-	/* What went wrong with the work is found again, and kept, by the query. */
-	return stream->done >= (fence & SEQ_MASK) ? 0 : err;
+	return err;
 }
 
 int cuda_fence_wait(struct backend *b, fence_t fence)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_stream *stream;
-	int err = -EINVAL, work;
+	int err = -EINVAL, asked;
+	bool any = false;
 
 	pthread_mutex_lock(&cuda->lock);
-	if (fence_exists(cuda, fence)) {
-		stream = fence_stream(cuda, fence);
-		err = stream ? event_wait(cuda, stream, fence) : 0;
-		work = tell(cuda, fence);
-		err = err ? err : work;
+	if (!fence_exists(cuda, fence))
+		goto out;
+	stream = fence_stream(cuda, fence);
+	err = stream ? refusal(event_wait(cuda, stream, fence)) : 0;
+	if (stream) {
+		asked = stream_retire(cuda, stream, err ? 0 : fence & SEQ_MASK, &any);
+		err = err ? err : asked;
 	}
+	/* Reached: what counts is how the work went, not how the wait did. */
+	if (!fence_stream(cuda, fence))
+		err = tell(cuda, fence);
+out:
 	pthread_mutex_unlock(&cuda->lock);
 	return err;
 }
@@ -581,10 +671,8 @@ uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence)
 	if (fence && fence_exists(cuda, fence)) {
 		struct cuda_stream *stream = cuda->stream[id];
 
-		if (fence_stream(cuda, fence) && !cuda_enter(cuda, stream->device)) {
-			cuda->noticed |= stream_retire(cuda, stream);
-			cuda_leave(cuda);
-		}
+		if (fence_stream(cuda, fence))
+			(void)stream_retire(cuda, stream, 0, &cuda->noticed);
 		if (seq <= stream->done && stream->done - seq < CUDA_TIMES)
 			ns = stream->time_ns[seq % CUDA_TIMES];
 	}
@@ -608,9 +696,11 @@ int cuda_stream_wait(struct backend *b, stream_id_t id, fence_t fence)
 	if (!err && other && other != stream) {
 		struct cuda_event *event = other->event[(fence & SEQ_MASK) % other->max_events];
 
-		err = cuda_error(&cuda->driver,
-				 cuda->driver.stream_wait(stream->stream, event->event, 0),
-				 "cuStreamWaitEvent");
+		err = cuda_capture_check(cuda, id, stream->stream, false);
+		if (!err)
+			err = cuda_error(&cuda->driver,
+					 cuda->driver.stream_wait(stream->stream, event->event, 0),
+					 "cuStreamWaitEvent");
 		cuda_leave(cuda);
 	}
 	pthread_mutex_unlock(&cuda->lock);

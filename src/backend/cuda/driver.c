@@ -122,14 +122,13 @@ static const struct {
 	 "the driver's library and kernel module differ in version: restart the machine after an "
 	 "update of the driver"},
 	{CU_CAPTURE_UNSUPPORTED, CU_CAPTURE_WRONG_THREAD,
-	 "a stream is being captured into a graph: brackets cannot be"},
+	 "a stream is being captured into a graph, and this cannot be part of it"},
 };
 
 static const char lost[] = "the GPU's context is lost and every call fails from here on: end the "
 			   "program";
 
-/* Whether the context that had it is lost for good. */
-static bool is_loss(cu_result result)
+bool cuda_is_loss(cu_result result)
 {
 	switch (result) {
 	case CU_DEINITIALIZED:
@@ -178,7 +177,7 @@ int cuda_errno(cu_result result)
 
 static const char *remedy_of(cu_result result)
 {
-	if (is_loss(result))
+	if (cuda_is_loss(result))
 		return lost;
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
 		if (result >= remedies[i].first && result <= remedies[i].last)
@@ -193,7 +192,7 @@ int cuda_error(const struct cuda_driver *driver, cu_result result, const char *c
 
 	if (!err || err == -EAGAIN || err == -ENOMEM)
 		return err;
-	if (is_loss(result) && atomic_exchange(&loss_is_logged, true))
+	if (cuda_is_loss(result) && atomic_exchange(&loss_is_logged, true))
 		return err;
 	if (driver->error_name(result, &name) != CU_SUCCESS)
 		name = NULL;
@@ -209,5 +208,5 @@ int cuda_undo_error(const struct cuda_driver *driver, cu_result result, const ch
 {
 	int err = cuda_error(driver, result, call);
 
-	return is_loss(result) ? 0 : err;
+	return cuda_is_loss(result) ? 0 : err;
 }

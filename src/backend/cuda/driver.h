@@ -46,7 +46,7 @@ enum {
 	CU_SYSTEM_NOT_READY = 802,
 	CU_SYSTEM_DRIVER_MISMATCH = 803,
 	CU_CAPTURE_UNSUPPORTED = 900,
-	CU_CAPTURE_WRONG_THREAD = 908, /* and those between: the stream is being captured */
+	CU_CAPTURE_WRONG_THREAD = 908, /* and those between: a stream is being captured */
 };
 
 /* cuDeviceGetAttribute() */
@@ -214,6 +214,10 @@ int cuda_error(const struct cuda_driver *driver, cu_result result, const char *c
 
 /* The same without a message. */
 int cuda_errno(cu_result result);
+
+/* Whether the context that had it is lost for good, and with it what was queued. Any other error of
+ * a question about work says nothing of the work. */
+bool cuda_is_loss(cu_result result);
 
 /*
  * The same for a call that gives something back, where the caller goes on as if it had worked: 0

@@ -265,8 +265,8 @@ static int leaks_count(struct sim *sim)
 		nr += sim->memory[i].nr_pieces;
 	for (size_t i = 0; i < sim->nr_regions; i++)
 		nr += sim->region[i]->nr_mapped;
-	for (uint32_t i = 0; i < sim->nr_streams; i++)
-		nr += sim->stream[i] != NULL;
+	for (uint32_t i = 0; i < sim->nr_slots; i++)
+		nr += sim->slot[i].stream != NULL;
 	return (int)nr;
 }
 
@@ -297,16 +297,16 @@ static void leaks_report(struct sim *sim)
 		log_error("sim: left over: reservation %p of %llu bytes, %llu blocks mapped",
 			  (void *)sim->region[i]->base, (unsigned long long)sim->region[i]->bytes,
 			  (unsigned long long)sim->region[i]->nr_mapped);
-	for (uint32_t i = 0; i < sim->nr_streams; i++)
-		nr_streams += sim->stream[i] != NULL;
+	for (uint32_t i = 0; i < sim->nr_slots; i++)
+		nr_streams += sim->slot[i].stream != NULL;
 	if (nr_streams)
 		log_error("sim: left over: %u streams", nr_streams);
 }
 
 static void streams_drop(struct sim *sim)
 {
-	for (uint32_t i = 0; i < sim->nr_streams; i++) {
-		struct sim_stream *stream = sim->stream[i];
+	for (uint32_t i = 0; i < sim->nr_slots; i++) {
+		struct sim_stream *stream = sim->slot[i].stream;
 
 		while (stream && stream->head) {
 			struct sim_op *op = stream->head;
@@ -331,7 +331,7 @@ static void sim_free(struct sim *sim)
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
 		memory_fini(sim, i);
 	free(sim->region);
-	free(sim->stream);
+	free(sim->slot);
 	free(sim->active);
 	free(sim->progress);
 	pthread_cond_destroy(&sim->idle);

@@ -162,7 +162,7 @@ static void fence_done(struct sim *sim, struct sim_stream *stream)
 	bool mark = stream->head->kind == SIM_OP_MARK;
 
 	stream->nr_done = stream->head->fence;
-	stream->fence_ns[stream->nr_done & (stream->max_fences - 1)] = sim->now_ns;
+	*fence_ns_at(stream, stream->nr_done) = sim->now_ns;
 	stream_pop(sim, stream, 0);
 	if (mark)
 		return;

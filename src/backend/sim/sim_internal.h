@@ -229,19 +229,33 @@ struct sim_copy {
 	struct sim_move move[];
 };
 
-/* fences: numbers 1..nr_done are done. active <=> head. */
+/* fences: numbers nr_before + 1..nr_done are done. active <=> head. */
 struct sim_stream {
 	stream_id_t id;
 	uint32_t device;
 	enum backend_stream_kind kind;
 	struct sim_op *head, *tail;
-	uint64_t next_ns; /* the head's next event; SIM_NEVER: it waits for another's */
-	uint64_t nr_recorded, nr_done;
-	uint64_t *fence_ns; /* times of the last max_fences fences, by number */
+	uint64_t next_ns;   /* the head's next event; SIM_NEVER: it waits for another's */
+	uint64_t nr_before; /* fences of earlier streams in its slot */
+	uint64_t nr_recorded, nr_done; /* counted with those */
+	uint64_t *fence_ns;	       /* times of the last max_fences fences, see fence_ns_at() */
 	uint64_t max_fences;
 	int error; /* first unreported one, of work before fence number error_fence */
 	uint64_t error_fence;
 	struct access_bracket *bracket; /* innermost */
+};
+
+/* Where a fence's time is kept. */
+static inline uint64_t *fence_ns_at(const struct sim_stream *stream, uint64_t number)
+{
+	return &stream->fence_ns[(number - stream->nr_before) & (stream->max_fences - 1)];
+}
+
+/* Where a stream is found. When it is destroyed, the slot goes to another one. */
+struct sim_slot {
+	struct sim_stream *stream; /* NULL: none */
+	stream_id_t id;		   /* of the last stream there */
+	uint64_t nr_fences;	   /* of those that were destroyed; all are done */
 };
 
 struct sim_device {
@@ -287,9 +301,9 @@ struct sim {
 	struct sim_link link[WEIR_LINKS_MAX];
 	struct sim_region **region; /* sorted by address */
 	size_t nr_regions, max_regions;
-	struct sim_stream **stream; /* by id; NULL: destroyed */
+	struct sim_slot *slot;	    /* of streams */
 	struct sim_stream **active; /* with something queued; room for all */
-	uint32_t nr_streams, max_streams, nr_active;
+	uint32_t nr_slots, max_slots, nr_active;
 	struct uvm uvm;
 	struct sim_poison *poison;
 	uint64_t last_handle, last_seq;

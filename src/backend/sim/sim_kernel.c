@@ -436,8 +436,8 @@ static void kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
 static void kernel_check_order(struct sim *sim, struct sim_stream *stream,
 			       struct sim_kernel *kernel)
 {
-	for (uint32_t i = 0; i < sim->nr_streams && stream->bracket; i++) {
-		const struct sim_stream *other = sim->stream[i];
+	for (uint32_t i = 0; i < sim->nr_slots && stream->bracket; i++) {
+		const struct sim_stream *other = sim->slot[i].stream;
 		const struct access_bracket *bracket;
 		char why[160];
 		uintptr_t at;

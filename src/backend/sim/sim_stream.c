@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams and fences as the boundary names them. A fence is its stream's number + 1, shifted, and
- * its own number on the stream, from 1; numbers of streams are not used again, so that a fence
- * outlives its stream: it is done then.
+ * Streams and fences as the boundary names them. A fence is the index of its stream's slot + 1,
+ * shifted, and its own number there, from 1. A slot is used again when its stream is destroyed:
+ * fences' numbers go on, so that a fence outlives its stream and is done then; streams' ids count
+ * in their upper half how often it was.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,14 +11,15 @@
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
 
-#define FENCE_BITS 40
-#define STREAMS_MAX ((UINT32_C(1) << (64 - FENCE_BITS)) - 2)
+#define FENCE_BITS 48
+#define ID_STEP (UINT32_C(1) << (64 - FENCE_BITS)) /* from one id of a slot to the next */
+#define STREAMS_MAX (ID_STEP - 1)
 #define FENCE_TIMES_MIN UINT64_C(64)
 #define FENCE_TIMES_MAX UINT64_C(65536)
 
 static fence_t fence_pack(stream_id_t id, uint64_t number)
 {
-	return ((fence_t)id + 1) << FENCE_BITS | number;
+	return ((fence_t)(id % ID_STEP) + 1) << FENCE_BITS | number;
 }
 
 static uint64_t fence_number(fence_t fence)
@@ -27,21 +29,26 @@ static uint64_t fence_number(fence_t fence)
 
 struct sim_stream *stream_find(struct sim *sim, stream_id_t id)
 {
-	return id < sim->nr_streams ? sim->stream[id] : NULL;
+	uint32_t at = id % ID_STEP;
+
+	return at < sim->nr_slots && sim->slot[at].id == id ? sim->slot[at].stream : NULL;
 }
 
 /* A fence's stream, or NULL: it is gone, and the fence is done. False: there is no such fence. */
 static bool fence_stream(struct sim *sim, fence_t fence, struct sim_stream **out)
 {
-	uint64_t id = (fence >> FENCE_BITS) - 1;
+	uint64_t at = (fence >> FENCE_BITS) - 1, number = fence_number(fence);
+	const struct sim_slot *slot;
 
 	*out = NULL;
 	if (!fence)
 		return true;
-	if (id >= sim->nr_streams || !fence_number(fence))
+	if (at >= sim->nr_slots || !number)
 		return false;
-	*out = sim->stream[id];
-	return !*out || fence_number(fence) <= (*out)->nr_recorded;
+	slot = &sim->slot[at];
+	if (slot->stream && number > slot->nr_fences)
+		*out = slot->stream;
+	return number <= (*out ? (*out)->nr_recorded : slot->nr_fences);
 }
 
 int fence_reached(struct sim *sim, fence_t fence)
@@ -55,50 +62,73 @@ int fence_reached(struct sim *sim, fence_t fence)
 
 /* ------------------------------------------------------------------ streams */
 
-static int streams_grow(struct sim *sim)
+static int slots_grow(struct sim *sim)
 {
-	uint32_t max = sim->max_streams ? 2 * sim->max_streams : 16;
-	struct sim_stream **grown;
+	uint32_t max = sim->max_slots ? 2 * sim->max_slots : 16;
+	struct sim_stream **active;
+	struct sim_slot *slot;
 
-	if (sim->nr_streams < sim->max_streams)
+	if (sim->nr_slots < sim->max_slots)
 		return 0;
-	if (sim->nr_streams >= STREAMS_MAX)
+	if (sim->nr_slots >= STREAMS_MAX) {
+		log_error("sim: %u streams are there, as many as there can be: destroy some",
+			  STREAMS_MAX);
 		return -ENOMEM;
-	grown = realloc(sim->active, max * sizeof(struct sim_stream *));
-	if (!grown)
+	}
+	active = realloc(sim->active, max * sizeof(struct sim_stream *));
+	if (!active)
 		return -ENOMEM;
-	sim->active = grown;
-	grown = realloc(sim->stream, max * sizeof(struct sim_stream *));
-	if (!grown)
+	sim->active = active;
+	slot = realloc(sim->slot, max * sizeof(*slot));
+	if (!slot)
 		return -ENOMEM;
-	sim->stream = grown;
-	sim->max_streams = max;
+	sim->slot = slot;
+	sim->max_slots = max;
+	return 0;
+}
+
+/* A slot without a stream, with the id of the next one there. */
+static int slot_get(struct sim *sim, struct sim_slot **out)
+{
+	int err;
+
+	for (uint32_t i = 0; i < sim->nr_slots; i++)
+		if (!sim->slot[i].stream) {
+			*out = &sim->slot[i];
+			(*out)->id += ID_STEP;
+			return 0;
+		}
+	err = slots_grow(sim);
+	if (err)
+		return err;
+	*out = &sim->slot[sim->nr_slots];
+	**out = (struct sim_slot){.id = sim->nr_slots++};
 	return 0;
 }
 
 static int stream_create_locked(struct sim *sim, uint32_t device, enum backend_stream_kind kind,
 				stream_id_t *out)
 {
-	struct sim_stream *stream;
-	int err;
+	struct sim_stream *stream = calloc(1, sizeof(*stream));
+	struct sim_slot *slot;
+	int err = -ENOMEM;
 
-	err = streams_grow(sim);
-	if (err)
-		return err;
-	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return -ENOMEM;
 	stream->fence_ns = malloc(FENCE_TIMES_MIN * sizeof(*stream->fence_ns));
-	if (!stream->fence_ns) {
-		free(stream);
-		return -ENOMEM;
+	if (stream->fence_ns)
+		err = slot_get(sim, &slot);
+	if (err) {
+		stream_free(stream);
+		return err;
 	}
+	stream->nr_before = stream->nr_recorded = stream->nr_done = slot->nr_fences;
 	stream->max_fences = FENCE_TIMES_MIN;
 	stream->next_ns = SIM_NEVER;
 	stream->device = device;
 	stream->kind = kind;
-	stream->id = sim->nr_streams;
-	sim->stream[sim->nr_streams++] = stream;
+	stream->id = slot->id;
+	slot->stream = stream;
 	*out = stream->id;
 	return 0;
 }
@@ -143,7 +173,8 @@ void sim_stream_destroy(struct backend *b, stream_id_t id)
 	if (!stream || stream->head) {
 		log_error("sim: destroying stream %u: %s", id, stream ? "busy" : "no such stream");
 	} else {
-		sim->stream[id] = NULL;
+		sim->slot[id % ID_STEP].stream = NULL;
+		sim->slot[id % ID_STEP].nr_fences = stream->nr_recorded;
 		stream_free(stream);
 	}
 	sim_leave(sim);
@@ -155,10 +186,10 @@ void sim_stream_destroy(struct backend *b, stream_id_t id)
  * keeps every fence where it is. */
 static int fence_times_grow(struct sim_stream *stream)
 {
-	uint64_t max = 2 * stream->max_fences;
+	uint64_t max = 2 * stream->max_fences, nr = stream->nr_recorded - stream->nr_before;
 	uint64_t *grown;
 
-	if (stream->nr_recorded + 1 < stream->max_fences || stream->max_fences >= FENCE_TIMES_MAX)
+	if (nr + 1 < stream->max_fences || stream->max_fences >= FENCE_TIMES_MAX)
 		return 0;
 	grown = realloc(stream->fence_ns, max * sizeof(*grown));
 	if (!grown)
@@ -223,8 +254,8 @@ int sim_fence_mark(struct backend *b, stream_id_t id, fence_t *out)
 	return fence_queue(sim_of(b), id, SIM_OP_MARK, out);
 }
 
-/* The unreported error of the work before a fence that is done; 0: none. */
-static int fence_error(struct sim *sim, fence_t fence, bool report)
+/* The error of the work before a fence that is done, once; 0: none. */
+static int fence_error_take(struct sim *sim, fence_t fence)
 {
 	struct sim_stream *stream;
 	int err;
@@ -233,22 +264,20 @@ static int fence_error(struct sim *sim, fence_t fence, bool report)
 	    fence_number(fence) < stream->error_fence)
 		return 0;
 	err = stream->error;
-	if (report)
-		stream->error = 0;
+	stream->error = 0;
 	return err;
 }
 
 int sim_fence_done(struct backend *b, fence_t fence)
 {
 	struct sim *sim = sim_of(b);
-	int done;
+	int done, err;
 
 	sim_enter(sim);
 	done = fence_reached(sim, fence);
-	if (done > 0 && fence_error(sim, fence, false))
-		done = fence_error(sim, fence, false);
+	err = done > 0 ? fence_error_take(sim, fence) : 0;
 	sim_leave(sim);
-	return done;
+	return err ? err : done;
 }
 
 static int fence_wait_locked(struct sim *sim, fence_t fence)
@@ -265,7 +294,7 @@ static int fence_wait_locked(struct sim *sim, fence_t fence)
 			return -EDEADLK;
 		}
 	}
-	return done < 0 ? done : fence_error(sim, fence, true);
+	return done < 0 ? done : fence_error_take(sim, fence);
 }
 
 int sim_fence_wait(struct backend *b, fence_t fence)
@@ -288,7 +317,7 @@ uint64_t sim_fence_time_ns(struct backend *b, fence_t fence)
 	sim_enter(sim);
 	if (fence_stream(sim, fence, &stream) && stream && number && number <= stream->nr_done &&
 	    number + stream->max_fences > stream->nr_done)
-		ns = stream->fence_ns[number & (stream->max_fences - 1)];
+		ns = *fence_ns_at(stream, number);
 	sim_leave(sim);
 	return ns;
 }

@@ -119,6 +119,7 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(copies, 0)                 \
 	X(fences_order_streams, 0)   \
 	X(fence_arguments, 0)        \
+	X(streams_come_and_go, 0)    \
 	X(many_fences, 0)            \
 	X(launch_arguments, 0)       \
 	X(free_waits, 0)

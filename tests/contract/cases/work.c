@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases of copies, kernels, fences, and of what waits for what. */
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/contract/cases/cases.h"
 
@@ -9,6 +11,8 @@
 #define NR_PIECES 100u
 /* More than a backend begins with; fewer than a driver queues before a call waits for room. */
 #define NR_FENCES 300
+/* As many as show in the process's memory if each left its times there. */
+#define NR_STREAMS 400u
 
 /* ------------------------------------------------------------------ copies */
 
@@ -204,6 +208,61 @@ void contract_fence_arguments(void **state)
 	assert_int_equal(b->ops->fence_done(b, fence), 1);
 	assert_int_equal(b->ops->fence_wait(b, fence), 0);
 	assert_int_equal(b->ops->fence_record(b, gone, &fence), -EINVAL);
+}
+
+/* Of the process's memory; 0: the system does not say. */
+static uint64_t resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long long pages = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*u %llu", &pages) != 1)
+		pages = 0;
+	assert_int_equal(fclose(file), 0);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Streams one after the other, beside one that stays: they take the memory of one, the ids of
+ * former ones name none, fences of former ones stay done while the present one's are not. */
+void contract_streams_come_and_go(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	fence_t fence, former = 0;
+	stream_id_t stream, gone = 0;
+	uint64_t before = 0;
+
+	for (uint32_t i = 0; i < NR_STREAMS; i++) {
+		assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COMPUTE, &stream), 0);
+		if (i) {
+			assert_int_not_equal(stream, gone);
+			assert_int_equal(b->ops->fence_record(b, gone, &fence), -EINVAL);
+			assert_int_equal(b->ops->stream_wait(b, gone, 0), -EINVAL);
+		}
+		for (uint32_t n = 0; n <= i % 3; n++)
+			assert_int_equal(b->ops->fence_record(b, stream, &fence), 0);
+		assert_true(fence != former);
+		assert_int_equal(b->ops->fence_done(b, former), 1);
+		assert_int_equal(b->ops->stream_wait(b, c->compute, former), 0);
+		assert_int_equal(b->ops->fence_wait(b, fence), 0);
+		assert_true(b->ops->fence_time_ns(b, fence) <= b->ops->now_ns(b));
+		assert_int_equal(b->ops->fence_done(b, fence + 1), -EINVAL);
+		b->ops->stream_destroy(b, stream);
+		former = fence;
+		gone = stream;
+		if (i == NR_STREAMS / 4)
+			before = resident_bytes();
+	}
+	assert_true(resident_bytes() < before + MIB(8));
+	contract_gate_close(c, c->compute);
+	assert_int_equal(contract_spin(b, c->compute), 0);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	assert_int_equal(b->ops->fence_done(b, fence), 0);
+	assert_int_equal(b->ops->fence_done(b, former), 1);
+	contract_gate_open(c);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
 }
 
 /* Many fences that are not reached, then all of them, again and again. */
