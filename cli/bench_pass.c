@@ -62,9 +62,14 @@ static void set_error(struct bench_pass_run *run, int err, const char *text, con
 
 static int open_machine(const struct bench_params *p, struct weir_machine **out)
 {
+	int err;
+
 	if (p->real_gpu)
 		return weir_machine_cuda(bench_measured(p), out);
-	return weir_machine_simulate(&p->machine, p->data, out);
+	err = weir_machine_simulate(&p->machine, p->data, out);
+	if (!err)
+		interrupt_look_in(*out);
+	return err;
 }
 
 /* Create the manager and work under it. logged: what weir logs meanwhile. */

@@ -148,9 +148,14 @@ static void average_times(const struct workload_result *run, uint32_t warm_up, d
 /* The machine of a run. */
 static int open_machine(const struct bench_run *run, struct weir_machine **out)
 {
+	int err;
+
 	if (run->real_gpu)
 		return weir_machine_cuda(bench_measured(run->params), out);
-	return weir_machine_simulate(run->machine, run->data, out);
+	err = weir_machine_simulate(run->machine, run->data, out);
+	if (!err)
+		interrupt_look_in(*out);
+	return err;
 }
 
 /* All that a real memory had when the command began: what it has now may be less. */

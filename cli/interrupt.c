@@ -7,11 +7,15 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "src/backend/sim/sim.h"
+
 static volatile sig_atomic_t pending;
 static const char *volatile partial[INTERRUPT_PARTIALS];
 
 static void handle(int number)
 {
+	static const char text[] = "weir: interrupted twice, ended at once\n";
+
 	if (!pending) {
 		pending = number;
 		return;
@@ -22,6 +26,8 @@ static void handle(int number)
 		if (path)
 			unlink(path);
 	}
+	/* Nothing can be done about a message that does not get out. */
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(128 + number);
 }
 
@@ -30,7 +36,8 @@ int interrupt_init(void)
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = handle}, old;
 
-	sigemptyset(&action.sa_mask);
+	/* One handler at a time, so that the second signal comes second. */
+	sigfillset(&action.sa_mask);
 	action.sa_flags = SA_RESTART;
 	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
 		if (sigaction(stops[i], NULL, &old))
@@ -48,6 +55,11 @@ int interrupt_init(void)
 int interrupt_pending(void)
 {
 	return pending;
+}
+
+void interrupt_look_in(const struct weir_machine *machine)
+{
+	sim_set_stop(machine_backend(machine), interrupt_pending);
 }
 
 void interrupt_set_partial(unsigned int place, const char *path)

@@ -3,8 +3,8 @@
 #
 # A signal at any moment of a run under weir: the exit status is 128 + its number, standard error
 # has one line, a file that was there is as it was, a file that was not there is not, nothing
-# partial stays, and what went to a pipe before is whole lines. Needs WEIR and
-# SOURCE_DIR. Prints a line a test.
+# partial stays, and what went to a pipe before is whole lines. So, too, while one simulated launch
+# lasts for many seconds. Needs WEIR and SOURCE_DIR. Prints a line a test.
 set -u
 
 : "${WEIR:?is the program to test}"
@@ -95,3 +95,31 @@ stopped $pid 2 'lines to a pipe'
 	fail "half a line on standard output"
 grep -vq '^{.*}$' out && fail "something beside JSON lines on standard output"
 echo "ok - no half lines on standard output"
+
+# A launch that uses rows at random, where the driver's model has memory for a part of them.
+long="bench gcn --machine rtx5090 --manager uvm --nodes 1M --slice 1M --gpu-budget 10%"
+
+# long_start: in the background, and within such a launch.
+long_start()
+{
+	# shellcheck disable=SC2086
+	env --default-signal=INT "$WEIR" $long --json long.json >out 2>err &
+	pid=$!
+	sleep 1
+	kill -0 $pid 2>/dev/null || fail "the long run has ended"
+}
+
+long_start
+kill -s TERM $pid
+stopped $pid 15 'a long launch'
+[ -e long.json ] && fail "an interrupted run leaves a file"
+echo "ok - within a long launch"
+
+# Both are there when it goes on.
+long_start
+kill -s STOP $pid
+kill -s INT $pid
+kill -s TERM $pid
+kill -s CONT $pid
+stopped $pid 15 'two signals'
+echo "ok - two signals at once"

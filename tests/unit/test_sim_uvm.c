@@ -3,6 +3,8 @@
  * Managed memory on a simulated machine whose costs are round numbers: what faults, evictions and
  * prefetches take is worked out by hand, and so is who is evicted.
  */
+#include <unistd.h>
+
 #include "tests/unit/test_sim_uvm.h"
 
 static int setup_real(void **state)
@@ -216,6 +218,65 @@ static void test_uvm_random_beyond_memory(void **state)
 	f->b->ops->managed_free(f->b, a);
 }
 
+/* As many touches of each of three blocks, where two fit. */
+static int touch_three(struct fixture *f, char *a, uint64_t touches)
+{
+	struct weir_use use = random_use(a, 3 * BLOCK, 3 * touches);
+
+	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, &use, 1), 0);
+	return wait_idle(f, f->stream);
+}
+
+/* Blocks that one batch brings, and that evict one another, have been touched by it. */
+static void test_uvm_random_beyond_batch(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t out;
+	char *a;
+
+	alarm(20);
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK, .whole_blocks = true});
+	a = managed(f, 3 * BLOCK);
+	/* The third evicts the first. Each of seven more looks finds one missing. */
+	assert_int_equal(touch_three(f, a, 8), 0);
+	assert_int_equal(stats_of(f, 0).nr_faults, 3 + 7);
+	out = stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION];
+	assert_int_equal(out, (1 + 7) * BLOCK);
+	f->b->ops->managed_free(f->b, a);
+
+	/* Without whole blocks, each look brings what it can keep: it ends, too. */
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK});
+	a = managed(f, 3 * BLOCK);
+	assert_int_equal(touch_three(f, a, 4096), 0);
+	out = stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] - out;
+	assert_in_range(out / BLOCK, 2048, 4096);
+	f->b->ops->managed_free(f->b, a);
+	alarm(0);
+}
+
+static int nr_asked;
+
+static int stop_soon(void)
+{
+	return ++nr_asked > 100;
+}
+
+/* A launch asks between its batches whether to stop; what it brought before stays. */
+static void test_uvm_stop(void **state)
+{
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK});
+	a = managed(f, 3 * BLOCK);
+	nr_asked = 0;
+	sim_set_stop(f->sim, stop_soon);
+	assert_int_equal(touch_three(f, a, 1 << 30), -EINTR);
+	assert_int_equal(nr_asked, 101);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 2 * BLOCK);
+	f->b->ops->managed_free(f->b, a);
+}
+
 /* Several streams in one launch go on together: none evicts what it has come past. */
 static void test_uvm_streams_in_step(void **state)
 {
@@ -373,6 +434,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_uvm_random_batches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_random_sparse, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_random_beyond_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_random_beyond_batch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uvm_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_streams_in_step, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_memory_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uvm_two_devices, setup, teardown),

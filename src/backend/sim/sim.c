@@ -281,6 +281,11 @@ int sim_leaks(struct backend *b)
 	return nr;
 }
 
+void sim_set_stop(struct backend *b, int (*stop)(void))
+{
+	sim_of(b)->stop = stop;
+}
+
 /* What is left over, by kind, before it is freed. */
 static void leaks_report(struct sim *sim)
 {

@@ -40,4 +40,8 @@
  * simulator. */
 int sim_leaks(struct backend *b);
 
+/* Have calls that simulate for long ask whether to stop, with the lock held: once stop() is not 0,
+ * what touches managed memory fails with -EINTR. NULL: none asks. b is a simulator, still idle. */
+void sim_set_stop(struct backend *b, int (*stop)(void));
+
 #endif

@@ -305,6 +305,7 @@ struct sim {
 	struct sim_stream **active; /* with something queued; room for all */
 	uint32_t nr_slots, max_slots, nr_active;
 	struct uvm uvm;
+	int (*stop)(void); /* see sim_set_stop(); or NULL */
 	struct sim_poison *poison;
 	uint64_t last_handle, last_seq;
 };

@@ -126,7 +126,7 @@ void uvm_block_free(struct sim *sim, struct uvm_block *block);
 /* ------------------------------------------------------------------ touches (sim_uvm_touch.c) */
 
 /* Bring what a launch's uses touch to its device, as far as they lie in managed ranges. As
- * uvm_fault(). */
+ * uvm_fault(); and -EINTR: it was asked to stop. */
 int uvm_touch(struct sim *sim, uint32_t device, const struct weir_use *uses, uint32_t nr_uses,
 	      struct uvm_cost *cost);
 

@@ -12,7 +12,8 @@
  *    fault a block and batch.
  *
  * So a block that a random use needs again, and that was evicted to make room, comes in again in
- * the same launch, and evicts others. A launch ends however little memory there is.
+ * the same launch, and evicts others. A launch ends however little memory there is: of the blocks
+ * that a batch brings, each is touched, even if others of the same batch evict it.
  */
 #include <errno.h>
 #include <math.h>
@@ -38,6 +39,7 @@ struct visit {
 struct pending {
 	struct uvm_block *block;
 	uint32_t page; /* streaming: the next page to look at; random: its ordinal */
+	bool came;     /* a fault has brought part of it to the device */
 };
 
 /* A launch. */
@@ -174,22 +176,32 @@ static bool visit_find(const struct touch *touch, const struct visit *visit, uin
 
 /* ------------------------------------------------------------------ service */
 
-/* Service what is pending to its end: a batch has one fault of each block. */
+/*
+ * Service what is pending to its end: a batch has one fault of each block. Where memory holds fewer
+ * blocks than are pending, they evict one another. One that came and went has been touched: what
+ * else of it is missing waits until the visit next comes by.
+ */
 static int service(struct touch *touch, const struct visit *visit, uint32_t nr)
 {
+	const uint32_t device = touch->batch.device;
 	uint32_t nr_faults, page;
 	int err;
 
 	do {
+		if (touch->batch.sim->stop && touch->batch.sim->stop())
+			return -EINTR;
 		nr_faults = 0;
 		for (uint32_t i = 0; i < nr; i++) {
 			struct pending *pending = &touch->pending[i];
 
-			if (!pending_page(visit, touch->batch.device, pending, &page))
+			if (pending->came && pending->block->device != device)
+				continue;
+			if (!pending_page(visit, device, pending, &page))
 				continue;
 			err = uvm_fault(&touch->batch, pending->block, page, visit->write);
 			if (err)
 				return err;
+			pending->came = pending->block->device == device;
 			nr_faults++;
 		}
 		uvm_batch_end(&touch->batch);
