@@ -436,15 +436,43 @@ static void batch_undo(struct weir_space *space, enum tier to)
 	batch->nr = 0;
 }
 
+int migrate_fence(struct weir_space *space, enum tier to)
+{
+	struct move_queue *queue = &space->moving[to];
+	fence_t fence;
+	int err;
+
+	if (!space->unfenced[to])
+		return 0;
+	err = space_fence_record(space, space->copy_stream[to], &fence);
+	if (err)
+		return err;
+	space->unfenced[to] = false;
+	for (uint32_t n = queue->nr; n-- > 0;) {
+		struct move *move = &queue->move[(queue->head + n) % queue->max];
+		struct block *block = &move->range->block[move->block];
+
+		if (move->fence)
+			break;
+		move->fence = fence;
+		if (block->cleaning != CLEANING_NONE) {
+			move->range->cleaned = fence;
+		} else {
+			block->ready = fence;
+			move->range->ready[to] = fence;
+		}
+	}
+	return 0;
+}
+
 static int batch_flush(struct weir_space *space, enum tier to)
 {
 	struct copy_batch *batch = &space->batch[to];
 	struct backend *b = space->backend;
-	fence_t fence;
 	int err;
 
 	if (!batch->nr)
-		return 0;
+		return migrate_fence(space, to);
 	err = queue_reserve(&space->moving[to], batch->nr);
 	if (err)
 		goto err_undo;
@@ -454,26 +482,13 @@ static int batch_flush(struct weir_space *space, enum tier to)
 		if (err)
 			goto err_undo;
 	}
-	err = space_fence_record(space, space->copy_stream[to], &fence);
-	if (err) {
-		/* Queued, but nobody will know when it is done: wait it out by what comes after. */
-		space_note_error(space, err);
-		fence = 0;
-	}
 	for (uint32_t n = 0; n < batch->nr; n++) {
-		struct move *move = &batch->move[n];
-
-		move->fence = fence;
-		if (move->range->block[move->block].cleaning != CLEANING_NONE) {
-			move->range->cleaned = fence;
-		} else {
-			move->range->block[move->block].ready = fence;
-			move->range->ready[to] = fence;
-		}
-		queue_push(&space->moving[to], move);
+		batch->move[n].fence = 0;
+		queue_push(&space->moving[to], &batch->move[n]);
 	}
 	batch->nr = 0;
-	return 0;
+	space->unfenced[to] = true;
+	return migrate_fence(space, to);
 
 err_undo:
 	batch_undo(space, to);
@@ -529,14 +544,46 @@ void migrate_retire(struct weir_space *space)
 	for (int tier = 0; tier < TIER_NR; tier++) {
 		struct move_queue *queue = &space->moving[tier];
 
+		/* What was queued without a fence holds up all: it is tried again at every call. */
+		if (space->unfenced[tier] && migrate_fence(space, (enum tier)tier))
+			continue;
 		while (queue->nr) {
 			struct move *move = &queue->move[queue->head];
 
-			if (!space_fence_done(space, move->fence))
+			if (!space_fence_done(space, move->fence, &move->err))
 				break;
+			if (move->err)
+				space->move_failed(space, move, (enum tier)tier, move->err);
 			move_finish(space, move);
 			queue->head = (queue->head + 1) % queue->max;
 			queue->nr--;
+		}
+	}
+}
+
+bool migrate_pending(const struct weir_space *space, enum tier to, fence_t fence)
+{
+	const struct move_queue *queue = &space->moving[to];
+
+	for (uint32_t n = 0; n < queue->nr; n++)
+		if (queue->move[(queue->head + n) % queue->max].fence == fence)
+			return true;
+	return false;
+}
+
+void migrate_note_error(struct weir_space *space, fence_t fence, int err)
+{
+	for (int tier = 0; tier < TIER_NR; tier++) {
+		struct move_queue *queue = &space->moving[tier];
+
+		if (!migrate_pending(space, (enum tier)tier, fence))
+			continue;
+		for (uint32_t n = 0; n < queue->nr; n++) {
+			struct move *move = &queue->move[(queue->head + n) % queue->max];
+
+			if (move->fence > fence)
+				break;
+			move->err = err;
 		}
 	}
 }

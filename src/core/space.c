@@ -109,17 +109,21 @@ void space_note_error(struct weir_space *space, int err)
 		space->error = err;
 }
 
-bool space_fence_done(struct weir_space *space, fence_t fence)
+bool space_fence_done(struct weir_space *space, fence_t fence, int *err)
 {
 	struct backend *b = space->backend;
+	int last = 0;
 
 	/* An error says that the work failed, hence is done, as the next answer says; or that there
 	 * was no answer. */
 	for (int i = 0; i < SPACE_TRIES; i++) {
 		int done = b->ops->fence_done(b, fence);
 
+		if (done > 0 && last && err)
+			*err = last;
 		if (done >= 0)
 			return done != 0;
+		last = done;
 		space_note_error(space, done);
 	}
 	return false;
@@ -213,7 +217,7 @@ static void retire_brackets(struct weir_space *space)
 		const struct ended_bracket *bracket =
 			&space->ended[(space->done_seq + 1) % space->max_ended];
 
-		if (!space_fence_done(space, bracket->end))
+		if (!space_fence_done(space, bracket->end, NULL))
 			break;
 		space->done_seq++;
 		space->bracket_done(space, bracket);
@@ -228,7 +232,7 @@ void space_progress(struct weir_space *space)
 	space->advance(space);
 }
 
-void space_wait_fence(struct weir_space *space, fence_t fence)
+int space_wait_fence(struct weir_space *space, fence_t fence)
 {
 	struct backend *b = space->backend;
 	int err;
@@ -236,12 +240,16 @@ void space_wait_fence(struct weir_space *space, fence_t fence)
 	space->nr_waits++;
 	pthread_mutex_unlock(&space->lock);
 	err = b->ops->fence_wait(b, fence);
-	if (err) /* perhaps of the wait, and the caller tries again */
-		b->ops->host_spend(b, WAIT_NAP_NS);
 	pthread_mutex_lock(&space->lock);
-	if (err)
+	if (err) { /* perhaps of the wait, and the caller tries again */
 		space_note_error(space, err);
+		migrate_note_error(space, fence, err);
+		pthread_mutex_unlock(&space->lock);
+		b->ops->host_spend(b, WAIT_NAP_NS);
+		pthread_mutex_lock(&space->lock);
+	}
 	space_progress(space);
+	return err;
 }
 
 void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
@@ -249,19 +257,29 @@ void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
 	assert(seq <= space->last_seq);
 	/* In the order of their ends, since that is how they are counted. */
 	while (space->done_seq < seq)
-		space_wait_fence(space, space->ended[(space->done_seq + 1) % space->max_ended].end);
+		(void)space_wait_fence(space,
+				       space->ended[(space->done_seq + 1) % space->max_ended].end);
+}
+
+bool space_wait_move(struct weir_space *space, enum tier to, int *waited)
+{
+	const struct move_queue *queue = &space->moving[to];
+	int err = migrate_fence(space, to);
+
+	space_note_error(space, err);
+	if (err || !queue->nr)
+		return false;
+	err = space_wait_fence(space, queue->move[queue->head].fence);
+	if (err && waited)
+		*waited = err;
+	return true;
 }
 
 bool space_wait_any(struct weir_space *space)
 {
-	for (int tier = TIER_NR - 1; tier >= 0; tier--) {
-		struct move_queue *queue = &space->moving[tier];
-
-		if (queue->nr) {
-			space_wait_fence(space, queue->move[queue->head].fence);
+	for (int tier = TIER_NR - 1; tier >= 0; tier--)
+		if (space_wait_move(space, (enum tier)tier, NULL))
 			return true;
-		}
-	}
 	if (space->done_seq == space->last_seq)
 		return false;
 	space_wait_seq(space, space->done_seq + 1);

@@ -120,6 +120,7 @@ struct move {
 	struct range *range;
 	uint32_t block;
 	fence_t fence;
+	int err; /* of waiting for it */
 };
 
 /* First in, first out, grows. */
@@ -172,6 +173,7 @@ struct weir_space {
 
 	struct copy_batch batch[TIER_NR];
 	struct move_queue moving[TIER_NR];
+	bool unfenced[TIER_NR]; /* the last of them are queued and have no fence yet */
 	uint64_t nr_waits; /* for fences, ever */
 	uint64_t mark;	   /* last value given to a range's mark */
 	uint64_t
@@ -179,9 +181,11 @@ struct weir_space {
 	int error;	    /* first error of finished work, until reported */
 	bool poison;	    /* fill vacated and dead chunks */
 
-	/* The mode's part; core calls up through these two. Set at creation, then constant. */
+	/* The mode's part; core calls up through these. Set at creation, then constant. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
+	void (*move_failed)(struct weir_space *space, const struct move *move, enum tier to,
+			    int err); /* it counts as done */
 	struct residency *residency;
 	bool pool_dry[TIER_NR]; /* no freed range holds a chunk of the tier */
 
@@ -294,18 +298,23 @@ int arena_check(const struct range *range);
  * Lock held. */
 void space_progress(struct weir_space *space);
 
-/* Wait for a fence, with the lock dropped meanwhile; then progress. An error of the work stays in
- * space->error. */
-void space_wait_fence(struct weir_space *space, fence_t fence);
+/* Wait for a fence, with the lock dropped meanwhile; then progress. @return the error of the work or
+ * of the wait, which is noted, too. */
+int space_wait_fence(struct weir_space *space, fence_t fence);
 
 /* Wait until brackets up to seq are done. All of them have ended. */
 void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
 
+/* Wait for the first of the moves towards a tier. @return whether there was any; false also where
+ * the driver refuses a fence for it. err: of the wait, or left alone; may be NULL. */
+bool space_wait_move(struct weir_space *space, enum tier to, int *err);
+
 /* Wait for the next copy or bracket that is under way. @return whether there was any. */
 bool space_wait_any(struct weir_space *space);
 
-/* Whether a fence is known to be reached. An error of its work is noted. */
-bool space_fence_done(struct weir_space *space, fence_t fence);
+/* Whether a fence is known to be reached. An error of its work is noted, and told: err may be
+ * NULL, and is left alone without one. */
+bool space_fence_done(struct weir_space *space, fence_t fence, int *err);
 
 /* A fence for what is queued on one of the backend's streams; tries more than once. */
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out);
@@ -443,10 +452,20 @@ void migrate_set_dead(struct weir_space *space, struct range *range, struct bloc
 		      bool dead);
 
 /*
- * Queue the copies gathered so far towards both tiers. When that fails the blocks of the batch are
- * where they were before, and the error is returned.
+ * Queue the copies gathered so far towards both tiers. On success all that is under way has its
+ * fence. On an error the blocks of the batch are where they were before; or, where no fence could be
+ * recorded, on their way until a later call records one.
  */
 int migrate_flush(struct weir_space *space);
+
+/* Record the fence of moves towards a tier that have none. @return 0 or the driver's error. */
+int migrate_fence(struct weir_space *space, enum tier to);
+
+/* Whether a move towards a tier that has this fence is under way. */
+bool migrate_pending(const struct weir_space *space, enum tier to, fence_t fence);
+
+/* A wait for the fence failed: so did the moves up to it, if it is one of theirs. */
+void migrate_note_error(struct weir_space *space, fence_t fence, int err);
 
 /* Map a block that is unmapped. */
 int migrate_mend(struct weir_space *space, struct range *range, uint32_t i);

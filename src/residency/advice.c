@@ -66,7 +66,8 @@ out:
 
 /* ------------------------------------------------------------------ prefetch */
 
-/* A prefetch the program asked for; the program's handle and the space's list each hold it. */
+/* A prefetch the program asked for; the program's handle and, until it is done, the space's list
+ * each hold it. */
 struct weir_fence {
 	struct weir_space *space;
 	struct weir_fence *next;
@@ -76,7 +77,8 @@ struct weir_fence {
 	enum tier tier;
 	fence_t fence; /* the newest copy */
 	bool queued;   /* every copy is queued; fence counts */
-	int err;       /* what ended it early */
+	bool done;     /* ... and done */
+	int err;       /* what ended it early, or of a copy */
 	uint32_t nr_holders;
 };
 
@@ -116,13 +118,14 @@ static int prefetch_down(struct weir_space *space, struct range *range, uint32_t
 	return room_evict(space, range, i, WEIR_CAUSE_PREFETCH, &freed);
 }
 
-/* @return whether the prefetch is through with queueing. */
-static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
+/* Queue what can be queued now. */
+static void prefetch_run(struct weir_space *space, struct weir_fence *p)
 {
 	int err = 0, err_flush;
 
-	if ((p->range->life != p->life || p->range->pooled))
-		return true;
+	p->queued = true;
+	if (p->range->life != p->life || p->range->pooled)
+		return;
 	space->residency->keep = p->range;
 	for (; p->at < p->end; p->at++) {
 		err = p->tier == TIER_HBM ? prefetch_up(space, p->range, p->at)
@@ -137,7 +140,17 @@ static bool prefetch_run(struct weir_space *space, struct weir_fence *p)
 	if (err_flush && !p->err)
 		p->err = err_flush;
 	p->fence = p->range->ready[p->tier];
-	return err != -EAGAIN || err_flush;
+	p->queued = err != -EAGAIN || err_flush;
+}
+
+void advice_move_failed(struct weir_space *space, const struct move *move, enum tier to, int err)
+{
+	if (move->range->block[move->block].cleaning != CLEANING_NONE)
+		return; /* no prefetch's */
+	for (struct weir_fence *p = space->residency->prefetch; p; p = p->next)
+		if (p->range == move->range && p->life == move->range->life && p->tier == to &&
+		    !p->err)
+			p->err = err;
 }
 
 /* Keep the lower copies of ranges that are read mostly valid, while the link is idle. */
@@ -169,11 +182,13 @@ void advice_advance(struct weir_space *space)
 	while (*at) {
 		struct weir_fence *p = *at;
 
-		if (!prefetch_run(space, p)) {
+		if (!p->queued)
+			prefetch_run(space, p);
+		p->done = p->queued && !migrate_pending(space, p->tier, p->fence);
+		if (!p->done) {
 			at = &p->next;
 			continue;
 		}
-		p->queued = true;
 		*at = p->next;
 		fence_put(p);
 	}
@@ -181,11 +196,17 @@ void advice_advance(struct weir_space *space)
 
 void advice_cancel(struct weir_space *space)
 {
+	for (struct weir_fence *p = space->residency->prefetch; p; p = p->next)
+		p->queued = true;
+}
+
+void advice_fini(struct weir_space *space)
+{
 	while (space->residency->prefetch) {
 		struct weir_fence *p = space->residency->prefetch;
 
 		space->residency->prefetch = p->next;
-		p->queued = true;
+		p->queued = p->done = true;
 		fence_put(p);
 	}
 }
@@ -243,9 +264,7 @@ int weir_fence_query(struct weir_fence *fence)
 
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
-	done = fence->queued && space_fence_done(space, fence->fence);
-	if (done && fence->err)
-		done = fence->err;
+	done = fence->done && fence->err ? fence->err : fence->done;
 	pthread_mutex_unlock(&space->lock);
 	return done;
 }
@@ -253,16 +272,19 @@ int weir_fence_query(struct weir_fence *fence)
 int weir_fence_wait(struct weir_fence *fence)
 {
 	struct weir_space *space = fence->space;
-	int err;
+	int err, waited = 0;
 
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
 	/* What nothing is waited for any more stays where an open bracket holds it. */
-	while (!fence->queued && space_wait_any(space))
-		space_progress(space);
-	if (fence->fence)
-		space_wait_fence(space, fence->fence);
-	err = fence->err;
+	while (!fence->done &&
+	       (fence->queued ? space_wait_move(space, fence->tier, &waited)
+			      : space_wait_any(space)))
+		;
+	/* Somebody else may have retired the copy whose error the wait got. */
+	err = fence->err = fence->err ? fence->err : waited;
+	if (!err && fence->queued && !fence->done)
+		err = -EIO; /* the driver refuses a fence for its copies, and said why */
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
@@ -301,6 +323,18 @@ static bool part_is_pinned(const struct space_use *part)
 	return part->range->nr_discards != 0;
 }
 
+/* Wait until a block stands still, and is not being cleaned if it is to be written. */
+static int copy_settle(struct weir_space *space, const struct block *block, bool write)
+{
+	while (block_is_moving(block) || (write && block->cleaning != CLEANING_NONE)) {
+		enum tier to = block->state == BLOCK_TO_HBM ? TIER_HBM : TIER_HOST;
+
+		if (!space_wait_move(space, to, NULL))
+			return space->error ? space->error : -EIO;
+	}
+	return 0;
+}
+
 /*
  * Make the part's blocks stand still: backed, pinned, then waited for. Pins come before the waits,
  * since these drop the lock, and a pinned block does not begin to move. What is written is not
@@ -325,11 +359,9 @@ static int copy_begin(struct weir_space *space, const struct space_use *part, bo
 		range->block[i].pins++;
 	range->part_pins += part->nr;
 	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++) {
-		while (block_is_moving(&range->block[i]))
-			space_wait_fence(space, range->block[i].ready);
-		while (write && range->block[i].cleaning != CLEANING_NONE)
-			space_wait_fence(space, range->cleaned);
-		err = migrate_mend(space, range, i);
+		err = copy_settle(space, &range->block[i], write);
+		if (!err)
+			err = migrate_mend(space, range, i);
 	}
 	if (err)
 		copy_end(space, part, false);

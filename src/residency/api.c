@@ -94,6 +94,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	space->residency->recording = checked.mode == WEIR_PLANNED;
 	space->advance = residency_advance;
 	space->bracket_done = follow_done;
+	space->move_failed = advice_move_failed;
 	err = space_init(space, machine, &checked);
 	if (err)
 		goto err_record;
@@ -153,6 +154,7 @@ void weir_space_destroy(struct weir_space *space)
 	host_cancel(space);
 	settle_open(space);
 	quiesce(space);
+	advice_fini(space);
 	while (space->nr_ranges)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
 	pthread_mutex_unlock(&space->lock);

@@ -143,10 +143,12 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 	int err = migrate_flush(space);
 
 	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++) {
-		while (block_is_moving(&use->range->block[i]))
-			space_wait_fence(space, use->range->block[i].ready);
-		/* A flush that failed, maybe another thread's, put it back. */
-		if (block_is_resident(&use->range->block[i]))
+		while (block_is_moving(&use->range->block[i]) && space_wait_move(space, TIER_HOST, NULL))
+			;
+		/* A flush that failed, maybe another thread's, put it back; or no fence is to be
+		 * had, and when it will be there is not known. */
+		if (block_is_resident(&use->range->block[i]) ||
+		    block_is_moving(&use->range->block[i]))
 			err = space->error ? space->error : -EIO;
 	}
 	return err;

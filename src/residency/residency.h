@@ -255,7 +255,13 @@ void host_cancel(struct weir_space *space);
 /* Go on with the prefetches that the program asked for. Never waits. */
 void advice_advance(struct weir_space *space);
 
-/* Finish them, done or not: nothing moves any more. */
+/* Queue no more of them: nothing is to move any more. What is under way is finished. */
 void advice_cancel(struct weir_space *space);
+
+/* Let go of them: the space goes, and nothing is under way. */
+void advice_fini(struct weir_space *space);
+
+/* A copy failed: the prefetch that it was for says so. */
+void advice_move_failed(struct weir_space *space, const struct move *move, enum tier to, int err);
 
 #endif

@@ -360,20 +360,17 @@ static bracket_seq_t first_pooled_use(const struct weir_space *space)
  */
 static int wait_for_room(struct weir_space *space)
 {
-	struct move_queue *out = &space->moving[TIER_HOST], *in = &space->moving[TIER_HBM];
 	bracket_seq_t first = first_pooled_use(space);
 	int err = note(space, migrate_flush(space));
 	uint32_t i;
 
 	if (err)
 		return err;
-	if (out->nr)
-		space_wait_fence(space, out->move[out->head].fence);
-	else if (first)
+	if (space_wait_move(space, TIER_HOST, NULL))
+		return 1;
+	if (first)
 		space_wait_seq(space, first);
-	else if (in->nr)
-		space_wait_fence(space, in->move[in->head].fence);
-	else
+	else if (!space_wait_move(space, TIER_HBM, NULL))
 		return space->mode != WEIR_FIXED && pick_range(space, false, &i) &&
 		       space_wait_any(space);
 	return 1;

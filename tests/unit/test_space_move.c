@@ -330,6 +330,154 @@ static void test_space_prefetch_beyond_the_budget(void **state)
 
 /* ------------------------------------------------------------------ advice */
 
+/* ------------------------------------------------------------------ what fails */
+
+/* A driver that fails as it is told, around the machine's own. */
+static struct {
+	const struct backend_ops *inner;
+	struct backend_ops ops;
+	uint32_t nr_refused; /* fences that are refused from now on */
+	stream_id_t refused; /* of this stream */
+	fence_t failed;	     /* a fence whose work failed; 0: none */
+	bool told;	     /* ... which is told once */
+} driver;
+
+static int failing_record(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	if (stream == driver.refused && driver.nr_refused && driver.nr_refused--)
+		return -EIO;
+	return driver.inner->fence_record(b, stream, out);
+}
+
+static int failing_done(struct backend *b, fence_t fence)
+{
+	int done = driver.inner->fence_done(b, fence);
+
+	if (done != 1 || fence != driver.failed || driver.told)
+		return done;
+	driver.told = true;
+	return -EIO;
+}
+
+static int failing_wait(struct backend *b, fence_t fence)
+{
+	int err = driver.inner->fence_wait(b, fence);
+
+	if (err || fence != driver.failed || driver.told)
+		return err;
+	driver.told = true;
+	return -EIO;
+}
+
+static void driver_open(struct test_space *t)
+{
+	memset(&driver, 0, sizeof(driver));
+	driver.inner = t->backend->ops;
+	driver.ops = *driver.inner;
+	driver.ops.fence_record = failing_record;
+	driver.ops.fence_done = failing_done;
+	driver.ops.fence_wait = failing_wait;
+	t->backend->ops = &driver.ops;
+}
+
+static void driver_close(struct test_space *t)
+{
+	t->backend->ops = driver.inner;
+}
+
+/* The fence of a prefetch says that its copies failed, however that comes to light. */
+static void test_space_prefetch_that_fails(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_fence *fence;
+	int err;
+
+	driver_open(&f->t);
+	for (int how = 0; how < 3; how++) {
+		do_fill(&f->t, 0, f->a, ALL, 1);
+		if (how % 2)
+			assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, HOST, NULL), 0);
+		do_sync(&f->t);
+		assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, how % 2 ? GPU0 : HOST, &fence),
+				 0);
+		driver.failed = range_find(f->t.space, f->a)->ready[how % 2 ? TIER_HBM : TIER_HOST];
+		assert_true(driver.failed);
+		driver.told = false;
+		if (how == 0) {
+			err = weir_fence_wait(fence);
+		} else if (how == 1) {
+			while (!(err = weir_fence_query(fence)))
+				f->t.backend->ops->host_spend(f->t.backend, 1000);
+		} else {
+			/* Somebody else was told before. */
+			assert_int_equal(weir_space_sync(f->t.space), -EIO);
+			err = weir_fence_query(fence);
+		}
+		assert_int_equal(err, -EIO);
+		assert_int_equal(weir_fence_wait(fence), -EIO);
+		weir_fence_put(fence);
+		assert_int_equal(weir_space_sync(f->t.space), how == 2 ? 0 : -EIO);
+		/* The next one does not. */
+		assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, how % 2 ? HOST : GPU0, &fence),
+				 0);
+		assert_int_equal(weir_fence_wait(fence), 0);
+		weir_fence_put(fence);
+	}
+	driver_close(&f->t);
+	do_expect(&f->t, 0, f->a, ALL, 1);
+	do_sync(&f->t);
+}
+
+/* Copies that no fence could be recorded for are not taken for done: what needs them fails, or waits
+ * until there is one. */
+static void test_space_copies_without_a_fence(void **state)
+{
+	static const uint32_t nr[] = {SPACE_TRIES, 3 * SPACE_TRIES, 1000};
+	struct fixture *f = *state;
+	struct weir_use use = use_of(f->a, ALL, WEIR_READ);
+
+	driver_open(&f->t);
+	for (size_t i = 0; i < ARRAY_LEN(nr); i++) {
+		int err;
+
+		do_fill(&f->t, 0, f->a, ALL, 1);
+		do_sync(&f->t);
+		driver.refused = f->t.space->copy_stream[TIER_HOST];
+		driver.nr_refused = nr[i];
+		err = weir_host_begin(f->t.space, &use, 1);
+		do_check(&f->t);
+		assert_int_equal(err, -EIO);
+		assert_true(get_block_state(&f->t, f->a) == BLOCK_TO_HOST ||
+			    get_block_state(&f->t, f->a) == BLOCK_HOST);
+		/* Once the driver gives in, all goes on. */
+		driver.nr_refused = 0;
+		assert_int_equal(weir_host_begin(f->t.space, &use, 1), 0);
+		assert_int_equal(pattern_wrong(f->a, f->a, ALL, 1), 0);
+		assert_int_equal(weir_host_end(f->t.space, &use, 1), 0);
+		(void)!weir_space_sync(f->t.space);
+		/* The same upwards: a bracket does not open on copies that it cannot wait for. */
+		driver.refused = f->t.space->copy_stream[TIER_HBM];
+		driver.nr_refused = nr[i];
+		use.read_bytes = 100 * ALL;
+		assert_int_equal(weir_begin(f->t.space, f->t.stream[0], &use, 1), -EIO);
+		do_check(&f->t);
+		driver.nr_refused = 0;
+		do_expect(&f->t, 0, f->a, ALL, 1);
+		(void)!weir_space_sync(f->t.space);
+		do_sync(&f->t);
+	}
+	/* And where it never does, nothing hangs. */
+	driver.nr_refused = UINT32_MAX;
+	do_discard(&f->t, 0, f->b, ALL);
+	(void)!weir_prefetch(f->t.space, f->a, ALL, HOST, NULL);
+	(void)!weir_prefetch(f->t.space, f->a, ALL, GPU0, NULL);
+	(void)!weir_space_sync(f->t.space);
+	driver_close(&f->t);
+	(void)!weir_space_sync(f->t.space);
+	do_expect(&f->t, 0, f->a, ALL, 1);
+	do_sync(&f->t);
+}
+
 static void test_space_advice_errors(void **state)
 {
 	struct fixture *f = *state;
@@ -503,6 +651,8 @@ int main(void)
 		move_test(test_space_prefetch_up_then_down),
 		move_test(test_space_prefetch_of_the_unused_and_the_freed),
 		move_test(test_space_prefetch_beyond_the_budget),
+		move_test(test_space_prefetch_that_fails),
+		move_test(test_space_copies_without_a_fence),
 		move_test(test_space_advice_errors),
 		move_test(test_space_advice_prefer_host),
 		move_test(test_space_advice_prefer_hbm),
