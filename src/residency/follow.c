@@ -66,7 +66,7 @@ uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_block
 	if (life == UINT32_MAX || r->plan->tracked[life] == PLAN_UNTRACKED)
 		return nr_blocks;
 	stage = r->plan->stage_of_step[r->step_of_event[k] % r->plan->nr_steps];
-	return r->plan->level[stage * r->plan->nr_tracked + r->plan->tracked[life]];
+	return plan_level(r->plan, stage, r->plan->tracked[life]);
 }
 
 /* The newest event agrees with the plan. */
@@ -223,36 +223,32 @@ static void pending_fill(struct residency *r)
 	}
 }
 
-/* Whether the plan ever moves a life. */
-static bool plan_moves(const struct plan *plan, uint32_t life)
-{
-	for (uint32_t a = 0; a < plan->nr_actions; a++)
-		if (plan->action[a].life == life)
-			return true;
-	return false;
-}
-
 void follow_start(struct weir_space *space, uint32_t nr_lives)
 {
 	struct residency *r = space->residency;
 	const struct plan *plan = r->plan;
+	bool *moved = calloc(nr_lives + 1u, sizeof(*moved)); /* by the plan, at some time */
 
+	if (!moved)
+		return; /* what is pending costs speed only */
+	for (uint32_t a = 0; a < plan->nr_actions; a++)
+		moved[plan->action[a].life] = true;
 	for (uint32_t life = 0; life < nr_lives; life++) {
-		uint32_t level = 0, tracked = plan->tracked[life], resident;
+		uint32_t level, tracked = plan->tracked[life], resident;
 		struct pending_action action = {.life = life,
 						.from = r->first_stage,
 						.due = r->first_stage + plan->nr_stages};
 
-		if (!r->life[life] || tracked == PLAN_UNTRACKED)
+		if (!r->life[life] || tracked == PLAN_UNTRACKED || moved[life])
 			continue;
-		for (uint32_t g = 0; g < plan->nr_stages; g++)
-			level = MAX(level, plan->level[g * plan->nr_tracked + tracked]);
+		level = plan_level_max(plan, tracked);
 		resident = range_nr_resident(r->life[life]);
 		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
 		action.nr_blocks = level;
-		if (resident != level && !plan_moves(plan, life))
+		if (resident != level)
 			(void)pending_add(r, &action);
 	}
+	free(moved);
 }
 
 static bool is_busy(const struct weir_space *space, enum tier towards)
@@ -425,46 +421,48 @@ int follow_due(struct weir_space *space, struct stream_slot *slot)
 	return err;
 }
 
-/* Where the plan's tables keep a range in the stage of the newest bracket; false: nowhere. */
-static bool table_index(const struct residency *r, const struct range *range, uint64_t *at)
+/* The stage of the newest bracket, in its period. */
+static uint32_t stage_now(const struct residency *r)
 {
-	uint32_t tracked = r->plan->tracked[range->plan_life];
+	return (uint32_t)(r->host_stage % r->plan->nr_stages);
+}
 
-	if (tracked == PLAN_UNTRACKED)
-		return false;
-	*at = r->host_stage % r->plan->nr_stages * r->plan->nr_tracked + tracked;
-	return true;
+/* What the plan tracks a range as. */
+static uint32_t tracked_as(const struct residency *r, const struct range *range)
+{
+	return range->plan_life < 0 ? PLAN_UNTRACKED : r->plan->tracked[range->plan_life];
 }
 
 uint32_t follow_level(const struct weir_space *space, const struct range *range)
 {
 	const struct residency *r = space->residency;
-	uint64_t at;
+	uint32_t t;
 
 	/* A plan that the very bracket being placed brought about does not speak of it. */
-	if (!r->plan || is_new(r) || range->plan_life < 0 || !table_index(r, range, &at))
+	if (!r->plan || is_new(r))
 		return range->nr_blocks;
-	return r->plan->level[at];
+	t = tracked_as(r, range);
+	return t == PLAN_UNTRACKED ? range->nr_blocks : plan_level(r->plan, stage_now(r), t);
 }
 
 uint32_t follow_next_level(const struct weir_space *space, const struct range *range)
 {
-	const struct plan *plan = space->residency->plan;
-	uint32_t distance = follow_next_use(space, range), tracked;
-	uint64_t stage = space->residency->host_stage;
+	const struct residency *r = space->residency;
+	uint32_t distance = follow_next_use(space, range);
 
-	if (!plan || distance == UINT32_MAX || !distance)
+	if (distance == UINT32_MAX || !distance)
 		return range->nr_blocks;
-	tracked = plan->tracked[range->plan_life];
-	return plan->level[(stage + distance) % plan->nr_stages * plan->nr_tracked + tracked];
+	return plan_level(r->plan, (stage_now(r) + distance) % r->plan->nr_stages,
+			  tracked_as(r, range));
 }
 
 uint32_t follow_next_use(const struct weir_space *space, const struct range *range)
 {
 	const struct residency *r = space->residency;
-	uint64_t at;
+	uint32_t t;
 
 	if (!r->plan || range->plan_life < 0)
 		return UINT32_MAX;
-	return table_index(r, range, &at) ? r->plan->next_use[at] : 0;
+	t = tracked_as(r, range);
+	return t == PLAN_UNTRACKED ? 0 : plan_next_use(r->plan, stage_now(r), t);
 }

@@ -1,36 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a plan from its parts: see plan.h. */
-#include "src/residency/plan.h"
-
+/*
+ * Making a plan from its parts: see plan.h.
+ *
+ * It is made with the space's lock held, so what it costs is limited, whatever the program does. Of
+ * S stages with E uses of lives by stages, all tables are of S + E entries, and the walks that make
+ * them are linear or sort: a life's cost in place is summed up in one walk over the uses, its next
+ * uses are a list, and places in the order of eviction are numbered ahead of time. One run of the
+ * model looks at each stage's lives and at those of the 32 stages after it, E times 33, and finds
+ * whom to evict in a set of bits (plan_victims.c). The search makes as many runs as its limit of
+ * work allows, with all that was done before it counted in; no fewer than one.
+ */
 #include <errno.h>
 #include <stdlib.h>
+
+#include "src/residency/plan_parts.h"
+
+/* Note the visits, with the blocks that are resident in them. */
+static void keep_visits(struct plan *plan, const struct stages *stages, const double *reached)
+{
+	for (uint32_t v = 0; v < stages->nr_lives; v++) {
+		uint32_t i = stages->visit[v];
+
+		plan->visit[v] = (struct plan_visit){.stage = stages->life[i].stage,
+						     .level = (uint32_t)(reached[i] + 1e-6)};
+	}
+}
 
 static int plan_fill(struct plan *plan, const struct plan_input *input, struct stages *stages,
 		     struct plan_model *model)
 {
 	double *level = calloc(stages->nr_lives + 1u, sizeof(double));
 	double *reached = calloc(stages->nr_lives + 1u, sizeof(double));
+	uint64_t work = stages->work;
 	int err;
 
-	plan->level =
-		calloc((uint64_t)stages->nr_stages * stages->nr_tracked + 1, sizeof(uint32_t));
-	if (!level || !reached || !plan->level) {
+	plan->visit = malloc((stages->nr_lives + 1u) * sizeof(*plan->visit));
+	if (!level || !reached || !plan->visit) {
 		err = -ENOMEM;
 		goto err_free;
 	}
-	plan->modelled_ns = plan_search(input, stages, model, level);
+	plan->modelled_ns = plan_search(input, stages, model, level, &work);
 	for (uint32_t i = 0; i < input->nr_steps; i++)
 		plan->compute_ns += input->step[i].compute_ns;
+	work -= model_work(model);
 	err = model_actions(model, level, reached, &plan->action, &plan->nr_actions);
 	if (err)
 		goto err_free;
-	for (uint32_t g = 0; g < stages->nr_stages; g++) {
-		const struct stage *stage = &stages->stage[g];
-
-		for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++)
-			plan->level[g * stages->nr_tracked + stages->life[i].life] =
-				(uint32_t)(reached[i] + 1e-6);
-	}
+	plan->work = work + model_work(model);
+	keep_visits(plan, stages, reached);
 err_free:
 	free(level);
 	free(reached);
@@ -75,10 +92,12 @@ static int plan_keep(struct plan *plan, struct stages *stages)
 		plan->stage_of_step[(plan->first_step + i) % nr] = stages->stage_of_step[i];
 	plan->nr_stages = stages->nr_stages;
 	plan->nr_tracked = stages->nr_tracked;
-	plan->next_use = stages->next_use;
 	plan->tracked = stages->tracked;
-	stages->next_use = NULL;
+	plan->first_visit = stages->first_visit;
+	plan->alive = stages->alive;
 	stages->tracked = NULL;
+	stages->first_visit = NULL;
+	stages->alive = NULL;
 	return 0;
 }
 
@@ -129,9 +148,53 @@ void plan_destroy(struct plan *plan)
 	if (!plan)
 		return;
 	free(plan->stage_of_step);
-	free(plan->level);
-	free(plan->next_use);
 	free(plan->tracked);
+	free(plan->first_visit);
+	free(plan->visit);
+	free(plan->alive);
 	free(plan->action);
 	free(plan);
+}
+
+/* The first visit of a life after a stage; the end of its visits: none. */
+static uint32_t visit_after(const struct plan *plan, uint32_t stage, uint32_t t)
+{
+	uint32_t low = plan->first_visit[t], high = plan->first_visit[t + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (plan->visit[middle].stage <= stage)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t)
+{
+	uint32_t after = visit_after(plan, stage, t);
+
+	if (after == plan->first_visit[t] || plan->visit[after - 1].stage != stage)
+		return 0;
+	return plan->visit[after - 1].level;
+}
+
+uint32_t plan_level_max(const struct plan *plan, uint32_t t)
+{
+	uint32_t level = 0;
+
+	for (uint32_t v = plan->first_visit[t]; v < plan->first_visit[t + 1]; v++)
+		level = MAX(level, plan->visit[v].level);
+	return level;
+}
+
+uint32_t plan_next_use(const struct plan *plan, uint32_t stage, uint32_t t)
+{
+	uint32_t after = visit_after(plan, stage, t);
+
+	if (after == plan->first_visit[t + 1])
+		after = plan->first_visit[t];
+	return span_distance(&plan->alive[t], plan->nr_stages, stage, plan->visit[after].stage);
 }

@@ -80,91 +80,47 @@ struct plan_action {
 /* A life that is not tracked, since no step uses it. */
 #define PLAN_UNTRACKED UINT32_MAX
 
+/* A stage that uses a life, and the blocks that are resident there. */
+struct plan_visit {
+	uint32_t stage, level;
+};
+
+/* Consecutive stages, cyclically; nr is at most the number of all. */
+struct plan_span {
+	uint32_t first, nr;
+};
+
+/* Its size follows steps and uses, never stages times lives. */
 struct plan {
 	uint32_t nr_stages, nr_steps, nr_tracked;
 	uint32_t first_step; /* stage 0 begins here, so that no loop is cut in two */
 	uint32_t *stage_of_step;
-	uint32_t *tracked;  /* by life: its number t among the tracked; PLAN_UNTRACKED */
-	uint32_t *level;    /* [stage * nr_tracked + t], where the life is used */
-	uint32_t *next_use; /* [stage * nr_tracked + t]: stages until its next use after this
-				     * stage; UINT32_MAX: none before it dies */
+	uint32_t *tracked;	  /* by life: its number t among the tracked; PLAN_UNTRACKED */
+	uint32_t *first_visit;	  /* [nr_tracked + 1]: t's visits begin here */
+	struct plan_visit *visit; /* by t, then by stage */
+	struct plan_span *alive;  /* by t: the life's, but for stages of its own in which it ends */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
+	uint64_t work;			/* lives looked at while it was made */
 };
 
-/* Make a plan. @return 0, -EINVAL (no steps) or -ENOMEM. */
+/*
+ * Make a plan. It takes time about linear in steps and uses, and for the search a limited amount
+ * more, whatever their number (plan.c).
+ *
+ * @return 0, -EINVAL (no steps) or -ENOMEM.
+ */
 int plan_create(const struct plan_input *input, struct plan **out);
 void plan_destroy(struct plan *plan);
 
-/* ---- between the plan's own files */
+/* Blocks of tracked life t that are resident in a stage; 0 where it is not used. */
+uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t);
 
-/* Lives below are numbers among the tracked ones. */
+/* The most blocks that any stage has of it. */
+uint32_t plan_level_max(const struct plan *plan, uint32_t t);
 
-/* A life in a stage. */
-struct stage_life {
-	uint32_t life;
-	bool overwritten; /* its first use in the stage overwrites all of it */
-	bool written;	  /* dirty afterwards */
-};
-
-/* What a life's use in place adds to one step of a stage's body, over all iterations. */
-struct stage_use {
-	uint32_t step; /* of the body */
-	uint32_t life;
-	double in, out, in_ns, out_ns;
-	double near, reach_blocks;
-	bool window; /* of another part in each iteration: there or not, not a share of it */
-};
-
-struct stage {
-	uint32_t first_step, nr_body, nr_iterations;
-	uint32_t first_compute;		 /* body steps' computation, in stages->compute_ns */
-	uint32_t first_use, nr_uses;	 /* stage_use */
-	uint32_t first_life, nr_lives;	 /* stage_life */
-	uint32_t first_death, nr_deaths; /* lives alive in the stage before and not in this one */
-};
-
-struct stages {
-	struct stage *stage;
-	struct stage_use *use;
-	struct stage_life *life;
-	double *compute_ns;
-	uint32_t *stage_of_step;
-	uint32_t *tracked; /* by life, as in struct plan */
-	uint32_t *death;   /* tracked lives, by stage */
-	uint32_t *life_of; /* by tracked life: the input's */
-	double *blocks;	   /* by tracked life: its size */
-	uint32_t nr_stages, nr_uses, nr_lives, nr_tracked;
-	/* For each tracked life, [stage * nr_tracked + t]: */
-	uint8_t *alive;
-	uint32_t *next_use; /* as in struct plan */
-};
-
-int stages_create(const struct plan_input *input, struct stages *out);
-
-/* The step after the longest loop. */
-uint32_t stages_pick_first(const struct plan_input *input);
-
-void stages_destroy(struct stages *stages);
-
-/*
- * The model of one period in its steady state. level: [index of stage_life], blocks that should be
- * resident. model_run: the time, ns. model_actions: the moves (owned by the caller), and what is
- * resident at each stage in fact, since levels may add up to more than there is room for.
- */
-struct plan_model;
-/* What a run costs, about: lives looked at. */
-uint64_t model_work(const struct stages *stages);
-int model_create(const struct plan_input *input, const struct stages *stages,
-		 struct plan_model **out);
-void model_destroy(struct plan_model *model);
-double model_run(struct plan_model *model, const double *level);
-int model_actions(struct plan_model *model, const double *level, double *reached,
-		  struct plan_action **out, uint32_t *nr);
-
-/* Find levels. level: [index of stage_life], out. @return modelled time. */
-double plan_search(const struct plan_input *input, const struct stages *stages,
-		   struct plan_model *model, double *level);
+/* Stages until its next use after this stage; UINT32_MAX: none before it dies. */
+uint32_t plan_next_use(const struct plan *plan, uint32_t stage, uint32_t t);
 
 #endif

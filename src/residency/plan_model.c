@@ -20,108 +20,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/residency/plan.h"
+#include "src/residency/plan_parts.h"
 
 /* Stages looked ahead. */
 #define AHEAD_MAX 32
 /* Blocks; less is nothing. */
 #define TINY 1e-6
 
-/* A life that may be evicted after a stage. Those with the greatest key go first: dead contents,
- * then the farthest next use. */
-struct victim {
-	double key;
-	uint32_t life;
-	bool unread;
+#define NO_ACTION UINT32_MAX
+#define NO_LIFE UINT32_MAX
+
+/* A life while the model runs. A turn is a stage, counted through all runs. */
+struct model_life {
+	double resident, dirty; /* blocks */
+	double in_place;	/* blocks of the host that are mapped */
+	double ahead;		/* blocks resident by the stage looked at */
+	double wanted;		/* level in the stage looked at */
+	uint64_t looked;	/* the turn in which `ahead` is valid; in others it is `resident` */
+	uint64_t used;	      /* the last turn whose stage, or one looked at in it, uses the life */
+	uint32_t last_action; /* recorded for it */
+};
+
+/* A walk over the lives that may be evicted after a stage. Those before a victim are of no use any
+ * more. Of lives alike, the clean ones go first: they are looked for once. */
+struct candidates {
+	struct victim victim, clean;
+	bool any, any_clean; /* there is a victim; a clean one of its group */
+	bool looked;	     /* for clean ones, in the group: */
+	uint32_t group;
 };
 
 struct plan_model {
 	const struct plan_input *input;
 	const struct stages *stages;
-	struct victim *victim;		  /* [stage * nr_tracked], by falling key, then by life */
-	double *resident, *dirty, *ahead; /* by life */
-	double *in_place;		  /* by life: blocks of the host that are mapped */
-	const double *level;		  /* by stage_life, of this run */
-	double *wanted;			  /* by life: level in the stage looked at, or -1 */
-	bool *used; /* by life: in the stage that runs, or up to the one looked at */
+	struct victims *victims; /* lives with something resident */
+	struct model_life *life;
+	const double *level; /* by stage_life, of this run */
+	double taken;	     /* blocks resident, of all lives */
 	double time_ns, copied_ns;
 	/* What is left of the link during the stage, in blocks. */
 	double slack_in, slack_out;
 	double calls_ns; /* of mapping, since it was last set */
 	double *reached; /* by stage_life: what is resident there; NULL: not asked */
+	uint64_t turn, work;
 	struct plan_action *action;
 	uint32_t nr_actions, max_actions;
 	bool recording;
 	int err;
 };
 
-uint64_t model_work(const struct stages *stages)
-{
-	return 2ull * stages->nr_stages *
-	       (MIN(stages->nr_stages, AHEAD_MAX) * 8ull + stages->nr_tracked * 4ull);
-}
-
-/* Whether nobody is going to read what the life holds after stage g: its next use overwrites it, or
- * none comes. */
-static bool is_unread_after(const struct stages *s, uint32_t g, uint32_t life)
-{
-	uint32_t distance = s->next_use[g * s->nr_tracked + life];
-	const struct stage *next;
-
-	if (distance == UINT32_MAX)
-		return true;
-	next = &s->stage[(g + distance) % s->nr_stages];
-	for (uint32_t i = 0; i < next->nr_lives; i++)
-		if (s->life[next->first_life + i].life == life)
-			return s->life[next->first_life + i].overwritten;
-	return false;
-}
-
-static int victim_compare(const void *a, const void *b)
-{
-	const struct victim *x = a, *y = b;
-
-	return x->key != y->key ? (x->key < y->key) - (x->key > y->key)
-				: (x->life > y->life) - (x->life < y->life);
-}
-
-static void rank_victims(const struct stages *s, uint32_t g, struct victim *victim)
-{
-	for (uint32_t l = 0; l < s->nr_tracked; l++) {
-		uint32_t distance = s->next_use[g * s->nr_tracked + l];
-		bool unread = is_unread_after(s, g, l);
-
-		victim[l] = (struct victim){.life = l, .unread = unread};
-		victim[l].key = (distance == UINT32_MAX ? 1e9 : distance) + (unread ? 1e6 : 0);
-	}
-	qsort(victim, s->nr_tracked, sizeof(*victim), victim_compare);
-}
-
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
 {
 	struct plan_model *m = calloc(1, sizeof(*m));
-	uint32_t nr_lives = stages->nr_tracked;
-	uint64_t nr = nr_lives + 1u;
+	int err;
 
 	if (!m)
 		return -ENOMEM;
 	m->input = input;
 	m->stages = stages;
-	m->resident = calloc(nr, sizeof(double));
-	m->dirty = calloc(nr, sizeof(double));
-	m->ahead = calloc(nr, sizeof(double));
-	m->wanted = calloc(nr, sizeof(double));
-	m->in_place = calloc(nr, sizeof(double));
-	m->used = calloc(nr, sizeof(bool));
-	m->victim = malloc(((uint64_t)stages->nr_stages * nr_lives + 1) * sizeof(*m->victim));
-	if (!m->resident || !m->dirty || !m->ahead || !m->wanted || !m->in_place || !m->used ||
-	    !m->victim) {
+	m->life = calloc(stages->nr_tracked + 1u, sizeof(*m->life));
+	err = m->life ? victims_create(stages, &m->victims) : -ENOMEM;
+	if (err) {
 		model_destroy(m);
-		return -ENOMEM;
+		return err;
 	}
-	for (uint32_t g = 0; g < stages->nr_stages; g++)
-		rank_victims(stages, g, m->victim + (uint64_t)g * nr_lives);
 	*out = m;
 	return 0;
 }
@@ -130,15 +93,15 @@ void model_destroy(struct plan_model *m)
 {
 	if (!m)
 		return;
-	free(m->resident);
-	free(m->dirty);
-	free(m->ahead);
-	free(m->wanted);
-	free(m->in_place);
-	free(m->used);
-	free(m->victim);
+	free(m->life);
+	victims_destroy(m->victims);
 	free(m->action);
 	free(m);
+}
+
+uint64_t model_work(const struct plan_model *m)
+{
+	return m->work;
 }
 
 /* Note that blocks of a life have just moved. */
@@ -147,19 +110,17 @@ static void record_action(struct plan_model *m, enum plan_move move, uint32_t li
 {
 	struct plan_action action = {.move = move,
 				     .life = m->stages->life_of[life],
-				     .nr_blocks = (uint32_t)(m->resident[life] + 0.5),
+				     .nr_blocks = (uint32_t)(m->life[life].resident + 0.5 + TINY),
 				     .from = from,
 				     .due = due};
+	uint32_t *last = &m->life[life].last_action;
 
 	if (!m->recording || blocks < TINY)
 		return;
-	for (uint32_t i = m->nr_actions; i-- > 0 && m->action[i].from == from;) {
-		struct plan_action *a = &m->action[i];
-
-		if (a->life == action.life && a->due == due && a->move == move) {
-			a->nr_blocks = action.nr_blocks;
-			return;
-		}
+	if (*last != NO_ACTION && m->action[*last].from == from && m->action[*last].due == due &&
+	    m->action[*last].move == move) {
+		m->action[*last].nr_blocks = action.nr_blocks;
+		return;
 	}
 	if (m->nr_actions == m->max_actions) {
 		uint32_t max = MAX(64u, m->max_actions * 2);
@@ -172,6 +133,7 @@ static void record_action(struct plan_model *m, enum plan_move move, uint32_t li
 		m->action = grown;
 		m->max_actions = max;
 	}
+	*last = m->nr_actions;
 	m->action[m->nr_actions++] = action;
 }
 
@@ -189,11 +151,15 @@ static double copy_ns(const struct plan_input *input, double in, double out)
  */
 static double take_out(struct plan_model *m, uint32_t life, double blocks)
 {
-	double share = blocks / m->resident[life], dirty = m->dirty[life] * share;
+	struct model_life *l = &m->life[life];
+	double share = blocks / l->resident, dirty = l->dirty * share;
 
-	m->resident[life] -= blocks;
-	m->dirty[life] -= dirty;
+	l->resident -= blocks;
+	l->dirty -= dirty;
+	m->taken -= blocks;
 	m->calls_ns += blocks * m->input->unmap_ns;
+	if (l->resident < TINY)
+		victims_drop(m->victims, life);
 	return dirty;
 }
 
@@ -201,11 +167,13 @@ static double take_out(struct plan_model *m, uint32_t life, double blocks)
  * with a freed range, most of them mapped. */
 static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fresh)
 {
-	double away = m->stages->blocks[life] - m->resident[life] - blocks;
-	double unmapped = MAX(0, m->in_place[life] - away);
+	struct model_life *l = &m->life[life];
+	double away = m->stages->blocks[life] - l->resident - blocks;
+	double unmapped = MAX(0, l->in_place - away);
 
-	m->resident[life] += blocks;
-	m->in_place[life] -= unmapped;
+	l->resident += blocks;
+	l->in_place -= unmapped;
+	m->taken += blocks;
 	m->calls_ns += unmapped * m->input->host_unmap_ns;
 	if (!fresh)
 		m->calls_ns += blocks * m->input->map_ns;
@@ -214,35 +182,101 @@ static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fre
 /* Map what a stage will use in place. */
 static void map_in_place(struct plan_model *m, uint32_t life)
 {
-	double away = m->stages->blocks[life] - m->resident[life];
+	struct model_life *l = &m->life[life];
+	double away = m->stages->blocks[life] - l->resident;
 
-	m->calls_ns += MAX(0, away - m->in_place[life]) * m->input->host_map_ns;
-	m->in_place[life] = MAX(away, m->in_place[life]);
+	m->calls_ns += MAX(0, away - l->in_place) * m->input->host_map_ns;
+	l->in_place = MAX(away, l->in_place);
 }
 
-/* The life to evict from after stage g; of two alike, one that costs no copy. Not one that is used,
- * as m->used says. *first of those ranked cannot go, and stay so; 0 when nothing is known. */
-static uint32_t pick_victim(const struct plan_model *m, uint32_t g, const double *resident,
-			    uint32_t *first)
+/* A life dies. */
+static void drop_life(struct plan_model *m, uint32_t life)
 {
-	uint32_t nr_lives = m->stages->nr_tracked;
-	const struct victim *victim = m->victim + (uint64_t)g * nr_lives, *best = NULL;
+	struct model_life *l = &m->life[life];
 
-	for (uint32_t i = *first; i < nr_lives; i++) {
-		const struct victim *v = &victim[i];
+	m->taken -= l->resident;
+	l->resident = l->dirty = l->in_place = 0;
+	victims_drop(m->victims, life);
+}
 
-		if (resident[v->life] < TINY || m->used[v->life]) {
-			*first += i == *first;
-			continue;
-		}
-		if (best && v->key < best->key)
-			break;
-		if (v->unread || m->dirty[v->life] < TINY)
-			return v->life;
-		if (!best)
-			best = v;
+/* Blocks of a life that are there when the stage looked at comes; outside of that: now. */
+static double ahead_blocks(const struct plan_model *m, uint32_t life)
+{
+	const struct model_life *l = &m->life[life];
+
+	return l->looked == m->turn ? l->ahead : l->resident;
+}
+
+static void ahead_set(struct plan_model *m, uint32_t life, double blocks)
+{
+	m->life[life].looked = m->turn;
+	m->life[life].ahead = blocks;
+}
+
+static void candidates_start(const struct plan_model *m, uint32_t g, struct candidates *c)
+{
+	*c = (struct candidates){0};
+	c->any = victims_first(m->victims, g, &c->victim);
+}
+
+/* Whether something of a life can be evicted; if not, this will not change for the walk. */
+static bool can_go(struct plan_model *m, uint32_t life)
+{
+	m->work++;
+	return ahead_blocks(m, life) >= TINY && m->life[life].used != m->turn;
+}
+
+/* The life to evict from; of two alike, one that costs no copy. */
+static uint32_t pick_victim(struct plan_model *m, struct candidates *c)
+{
+	while (c->any && !can_go(m, c->victim.life))
+		c->any = victims_next(m->victims, &c->victim);
+	if (!c->any)
+		return NO_LIFE;
+	if (c->victim.unread)
+		return c->victim.life;
+	if (!c->looked || c->group != c->victim.group) {
+		c->looked = c->any_clean = true;
+		c->group = c->victim.group;
+		c->clean = c->victim;
 	}
-	return best ? best->life : UINT32_MAX;
+	while (c->any_clean && (m->life[c->clean.life].dirty >= TINY || !can_go(m, c->clean.life)))
+		c->any_clean = victims_next(m->victims, &c->clean) && c->clean.group == c->group;
+	return c->any_clean ? c->clean.life : c->victim.life;
+}
+
+/* Make room for a stage: so many blocks are missing. @return what of them still are. */
+static double settle_evict(struct plan_model *m, uint32_t g, double missing, double *out)
+{
+	const struct stage *stage = &m->stages->stage[g];
+	struct candidates candidates;
+
+	candidates_start(m, g ? g - 1 : m->stages->nr_stages - 1, &candidates);
+	while (missing > TINY) {
+		uint32_t l = pick_victim(m, &candidates);
+		double blocks;
+
+		if (l == NO_LIFE)
+			break;
+		blocks = MIN(missing, m->life[l].resident);
+		*out += take_out(m, l, blocks);
+		record_action(m, PLAN_EVICT, l, blocks, g, g);
+		missing -= blocks;
+	}
+	/* What is above its level in this stage goes last: it is about to be used. */
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		uint32_t l = m->stages->life[i].life;
+		double blocks = MIN(missing, m->life[l].resident - m->level[i]);
+
+		if (missing <= TINY)
+			break;
+		if (blocks < TINY)
+			continue;
+		*out += take_out(m, l, blocks);
+		record_action(m, PLAN_EVICT, l, blocks, g, g);
+		missing -= blocks;
+	}
+	return missing;
 }
 
 /* Bring the lives used in stage g up to their levels, at once. @return the stall. */
@@ -250,69 +284,43 @@ static double settle(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
-	uint32_t before = g ? g - 1 : m->stages->nr_stages - 1, first = 0;
-	double need = 0, taken = 0, in = 0, out = 0, share, missing;
+	uint32_t first = stage->first_life, end = first + stage->nr_lives;
+	double need = 0, taken, in = 0, out = 0, share, missing;
 
-	for (uint32_t i = 0; i < stage->nr_deaths; i++) {
-		uint32_t l = m->stages->death[stage->first_death + i];
-
-		m->resident[l] = m->dirty[l] = m->in_place[l] = 0;
-	}
+	m->turn++;
+	m->work += stage->nr_deaths + 4ull * stage->nr_lives;
+	for (uint32_t i = 0; i < stage->nr_deaths; i++)
+		drop_life(m, m->stages->death[stage->first_death + i]);
 	m->calls_ns = 0;
-	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
-		taken += m->resident[l];
-		m->used[l] = false;
-	}
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		uint32_t l = m->stages->life[stage->first_life + i].life;
+	for (uint32_t i = first; i < end; i++) {
+		struct model_life *l = &m->life[m->stages->life[i].life];
 
-		m->used[l] = true;
-		need += MAX(0, m->level[stage->first_life + i] - m->resident[l]);
+		l->used = m->turn;
+		need += MAX(0, m->level[i] - l->resident);
 	}
-	missing = need + taken - input->budget_blocks;
-	while (missing > TINY) {
-		uint32_t l = pick_victim(m, before, m->resident, &first);
-		double blocks;
-
-		if (l == UINT32_MAX)
-			break;
-		blocks = MIN(missing, m->resident[l]);
-		out += take_out(m, l, blocks);
-		record_action(m, PLAN_EVICT, l, blocks, g, g);
-		missing -= blocks;
-	}
-	/* What is above its level in this stage goes last: it is about to be used. */
-	for (uint32_t i = 0; i < stage->nr_lives && missing > TINY; i++) {
-		uint32_t l = m->stages->life[stage->first_life + i].life;
-		double blocks = MIN(missing, m->resident[l] - m->level[stage->first_life + i]);
-
-		if (blocks < TINY)
-			continue;
-		out += take_out(m, l, blocks);
-		record_action(m, PLAN_EVICT, l, blocks, g, g);
-		missing -= blocks;
-	}
+	taken = m->taken;
+	missing = settle_evict(m, g, need + taken - input->budget_blocks, &out);
 	share = missing > TINY ? MAX(0, 1 - missing / MAX(need, TINY)) : 1;
 	/* The levels are more than there is room for even so: as much of each goes. */
 	missing -= need * (1 - share);
-	for (uint32_t i = 0; i < stage->nr_lives && missing > TINY; i++) {
-		uint32_t l = m->stages->life[stage->first_life + i].life;
-		double blocks = MIN(m->resident[l], m->resident[l] / MAX(taken, TINY) * missing);
+	for (uint32_t i = first; i < end && missing > TINY; i++) {
+		uint32_t l = m->stages->life[i].life;
+		double resident = m->life[l].resident;
+		double blocks = MIN(resident, resident / MAX(taken, TINY) * missing);
 
 		if (blocks < TINY)
 			continue;
 		out += take_out(m, l, blocks);
 		record_action(m, PLAN_EVICT, l, blocks, g, g);
 	}
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		const struct stage_life *life = &m->stages->life[stage->first_life + i];
-		double blocks =
-			MAX(0, m->level[stage->first_life + i] - m->resident[life->life]) * share;
+	for (uint32_t i = first; i < end; i++) {
+		const struct stage_life *life = &m->stages->life[i];
+		double blocks = MAX(0, m->level[i] - m->life[life->life].resident) * share;
 
 		take_in(m, life->life, blocks, life->overwritten);
 		map_in_place(m, life->life);
 		if (m->reached)
-			m->reached[stage->first_life + i] = m->resident[life->life];
+			m->reached[i] = m->life[life->life].resident;
 		if (life->overwritten)
 			continue;
 		in += blocks;
@@ -364,7 +372,7 @@ static double run_step(const struct plan_model *m, const struct stage *stage, ui
 
 		if (use->step != body)
 			continue;
-		blocks = m->stages->blocks[use->life] - m->resident[use->life];
+		blocks = m->stages->blocks[use->life] - m->life[use->life].resident;
 		away = blocks / m->stages->blocks[use->life];
 		if (blocks > use->reach_blocks)
 			slow = MAX(slow, 1 - use->reach_blocks / blocks);
@@ -392,6 +400,7 @@ static double run(struct plan_model *m, uint32_t g)
 	struct traffic t = {0};
 	double total = 0, in, out, beside;
 
+	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
 	for (uint32_t body = 0; body < stage->nr_body; body++)
 		total += run_step(m, stage, body, &t);
 	/*
@@ -409,30 +418,33 @@ static double run(struct plan_model *m, uint32_t g)
 	m->slack_out = MAX(m->slack_out, 0);
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
+		struct model_life *l = &m->life[life->life];
 
 		if (life->written)
-			m->dirty[life->life] = m->resident[life->life];
+			l->dirty = l->resident;
+		if (l->resident >= TINY)
+			victims_put(m->victims, life->life, g, life->next);
 	}
 	return total;
 }
 
 /* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go; the rest
- * is expected to go later. first: as for pick_victim(). @return what nothing can be found for. */
+ * is expected to go later. @return what nothing can be found for. */
 static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing,
-			  uint32_t *first)
+			  struct candidates *candidates)
 {
 	while (missing > TINY) {
-		uint32_t l = pick_victim(m, g, m->ahead, first);
+		uint32_t l = pick_victim(m, candidates);
 		double blocks, copied;
 		bool costs;
 
-		if (l == UINT32_MAX)
+		if (l == NO_LIFE)
 			break;
-		blocks = MIN(missing, m->ahead[l]);
+		blocks = MIN(missing, ahead_blocks(m, l));
 		missing -= blocks;
-		m->ahead[l] -= blocks;
-		costs = m->dirty[l] > TINY;
-		blocks = MIN(blocks, m->resident[l]);
+		ahead_set(m, l, ahead_blocks(m, l) - blocks);
+		costs = m->life[l].dirty > TINY;
+		blocks = MIN(blocks, m->life[l].resident);
 		if (costs)
 			blocks = MIN(blocks, m->slack_out);
 		if (blocks < TINY)
@@ -448,21 +460,23 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 /* Fetch for stage j what there is room for from now on. @return the room left. */
 static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double room)
 {
-	const struct stage *stage = &m->stages->stage[j];
+	const struct stages *s = m->stages;
+	const struct stage *stage = &s->stage[j];
 
-	for (uint32_t i = 0; i < stage->nr_lives; i++) {
-		const struct stage_life *life = &m->stages->life[stage->first_life + i];
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		const struct stage_life *life = &s->life[i];
 		uint32_t l = life->life;
-		double blocks = m->level[stage->first_life + i] - m->resident[l];
+		double blocks = m->level[i] - m->life[l].resident;
 
-		if (m->used[l] || life->overwritten ||
-		    !m->stages->alive[g * m->stages->nr_tracked + l])
+		if (m->life[l].used == m->turn || life->overwritten ||
+		    !span_has(&s->alive[l], s->nr_stages, g))
 			continue;
 		blocks = MIN(MIN(blocks, room), m->slack_in);
 		if (blocks < TINY)
 			continue;
+		ahead_set(m, l, ahead_blocks(m, l) + blocks);
 		take_in(m, l, blocks, false);
-		m->ahead[l] += blocks;
+		victims_put(m->victims, l, g, i);
 		m->slack_in -= blocks;
 		m->copied_ns += blocks * m->input->in_ns;
 		room -= blocks;
@@ -471,51 +485,58 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 	return room;
 }
 
+/* Look at stage j: what dies before it, and what it wants. taken: blocks resident by then. */
+static void look_at(struct plan_model *m, uint32_t j, double *taken)
+{
+	const struct stage *stage = &m->stages->stage[j];
+
+	m->work += stage->nr_deaths + 3ull * stage->nr_lives;
+	for (uint32_t i = 0; i < stage->nr_deaths; i++) {
+		uint32_t l = m->stages->death[stage->first_death + i];
+
+		*taken -= ahead_blocks(m, l);
+		ahead_set(m, l, 0);
+	}
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
+		uint32_t l = m->stages->life[i].life;
+		double ahead = ahead_blocks(m, l);
+
+		m->life[l].wanted = MAX(ahead, m->level[i]);
+		*taken += m->life[l].wanted - ahead;
+	}
+}
+
 /* Use what the link has left during stage g for the stages after it. */
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
-	uint32_t nr_lives = m->stages->nr_tracked, nr_stages = m->stages->nr_stages, first = 0;
+	uint32_t nr_stages = m->stages->nr_stages;
+	struct candidates candidates;
 	bool can_fetch, can_evict;
-	double room, taken = 0;
+	double taken = m->taken, room = input->budget_blocks - taken;
 
-	for (uint32_t l = 0; l < nr_lives; l++) {
-		m->ahead[l] = m->resident[l];
-		taken += m->resident[l];
-	}
-	room = input->budget_blocks - taken;
+	candidates_start(m, g, &candidates);
 	for (uint32_t n = 1; n < nr_stages && n <= AHEAD_MAX; n++) {
 		uint32_t j = (g + n) % nr_stages;
 		const struct stage *stage = &m->stages->stage[j];
 		double evicted;
 
-		for (uint32_t i = 0; i < stage->nr_deaths; i++) {
-			uint32_t l = m->stages->death[stage->first_death + i];
-
-			taken -= m->ahead[l];
-			m->ahead[l] = 0;
-		}
-		for (uint32_t i = 0; i < stage->nr_lives; i++) {
-			uint32_t l = m->stages->life[stage->first_life + i].life;
-
-			m->wanted[l] = MAX(m->ahead[l], m->level[stage->first_life + i]);
-			taken += m->wanted[l] - m->ahead[l];
-		}
+		look_at(m, j, &taken);
 		room = fetch_ahead(m, g, j, MAX(0, room));
 		for (uint32_t i = 0; i < stage->nr_lives; i++) {
-			uint32_t l = m->stages->life[stage->first_life + i].life;
+			struct model_life *l;
 
 			/* Used from here on: no longer one that can go now. */
-			m->used[l] = true;
-			m->ahead[l] = m->wanted[l];
-			m->wanted[l] = -1;
+			l = &m->life[m->stages->life[stage->first_life + i].life];
+			l->used = l->looked = m->turn;
+			l->ahead = l->wanted;
 		}
 		evicted = MAX(0, taken - input->budget_blocks);
 		if (evicted > TINY)
-			taken -= evicted - evict_ahead(m, g, j, evicted, &first);
+			taken -= evicted - evict_ahead(m, g, j, evicted, &candidates);
 		room = MIN(room, MAX(0, input->budget_blocks - taken));
 		can_fetch = room >= TINY && m->slack_in >= TINY;
-		can_evict = first < nr_lives && (m->slack_in >= TINY || m->slack_out >= TINY);
+		can_evict = candidates.any && (m->slack_in >= TINY || m->slack_out >= TINY);
 		if (!can_fetch && !can_evict)
 			break;
 	}
@@ -523,7 +544,10 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 
 static void run_period(struct plan_model *m)
 {
-	m->time_ns = m->copied_ns = 0;
+	m->time_ns = m->copied_ns = m->taken = 0;
+	/* Anew each time, or rounding would add up. */
+	for (uint32_t t = 0; t < m->stages->nr_tracked; t++)
+		m->taken += m->life[t].resident;
 	for (uint32_t g = 0; g < m->stages->nr_stages; g++) {
 		double run_ns;
 
@@ -538,10 +562,10 @@ static void run_period(struct plan_model *m)
 static void start(struct plan_model *m, const double *level)
 {
 	m->level = level;
-	for (uint32_t l = 0; l < m->stages->nr_tracked; l++) {
-		m->resident[l] = m->dirty[l] = m->in_place[l] = 0;
-		m->wanted[l] = -1;
-	}
+	m->work += m->stages->nr_tracked;
+	victims_clear(m->victims);
+	for (uint32_t t = 0; t < m->stages->nr_tracked; t++)
+		m->life[t] = (struct model_life){.last_action = NO_ACTION};
 	run_period(m); /* into the steady state */
 }
 

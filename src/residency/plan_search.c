@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/residency/plan.h"
+#include "src/residency/plan_parts.h"
 
 /* Amounts tried: the budget halved so many times. */
 #define STEP_FIRST 3
@@ -16,8 +16,8 @@
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
-/* What a search may cost, in lives looked at: a quarter of a second. */
-#define WORK_MAX 500000000u
+/* What a plan may cost, in lives looked at; its first descent half of it. */
+#define WORK_MAX 120000000u
 
 struct search {
 	const struct plan_input *input;
@@ -26,7 +26,8 @@ struct search {
 	double *level;
 	double best_ns;
 	double step;
-	uint64_t work; /* done so far, in lives looked at by the model */
+	uint64_t work;	   /* lives looked at, but for the model's */
+	uint64_t work_max; /* nothing more is tried after so much of both */
 };
 
 static double life_blocks(const struct search *s, uint32_t i)
@@ -41,9 +42,14 @@ static bool is_set(const struct search *s, uint32_t tracked)
 	       s->input->life[s->stages->life_of[tracked]].host;
 }
 
+static uint64_t all_work(const struct search *s)
+{
+	return s->work + model_work(s->model);
+}
+
 static bool is_done(const struct search *s)
 {
-	return s->work > WORK_MAX;
+	return all_work(s) > s->work_max;
 }
 
 /* Keep the levels as they are now if they are better. */
@@ -53,7 +59,6 @@ static bool accept(struct search *s)
 
 	if (is_done(s))
 		return false;
-	s->work += model_work(s->stages);
 	ns = model_run(s->model, s->level);
 	if (ns >= s->best_ns * (1 - GAIN_MIN))
 		return false;
@@ -109,10 +114,10 @@ static double near_blocks(const struct search *s, uint32_t g, uint32_t i)
 	return 0;
 }
 
-/* Try to have just so much of i in place as is fast, and the difference in j. */
-static bool try_near(struct search *s, uint32_t g, uint32_t i, uint32_t j)
+/* Try to have just so much of i in place as is fast, near, and the difference in j. */
+static bool try_near(struct search *s, double near, uint32_t i, uint32_t j)
 {
-	double old_i = s->level[i], old_j = s->level[j], near = near_blocks(s, g, i);
+	double old_i = s->level[i], old_j = s->level[j];
 
 	if (near <= 0 || near >= life_blocks(s, i))
 		return false;
@@ -128,38 +133,51 @@ static bool try_near(struct search *s, uint32_t g, uint32_t i, uint32_t j)
 /* Try all levels of one life, by the step, at once. saved: room for all levels. */
 static bool try_life(struct search *s, uint32_t life, double by, double *saved)
 {
-	memcpy(saved, s->level, s->stages->nr_lives * sizeof(double));
-	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
-		if (s->stages->life[i].life == life)
-			s->level[i] = clip(s->level[i] + by, life_blocks(s, i));
+	const struct stages *stages = s->stages;
+	uint32_t first = stages->first_visit[life], end = stages->first_visit[life + 1];
+
+	s->work += end - first;
+	for (uint32_t v = first; v < end; v++) {
+		double *level = &s->level[stages->visit[v]];
+
+		saved[v] = *level;
+		*level = clip(*level + by, stages->blocks[life]);
+	}
 	if (accept(s))
 		return true;
-	memcpy(s->level, saved, s->stages->nr_lives * sizeof(double));
+	for (uint32_t v = first; v < end; v++)
+		s->level[stages->visit[v]] = saved[v];
 	return false;
+}
+
+/* Try what level i of stage g can give others, or take. */
+static bool pass_level(struct search *s, uint32_t g, uint32_t i)
+{
+	uint32_t first = s->stages->stage[g].first_life;
+	uint32_t end = first + s->stages->stage[g].nr_lives;
+	bool better = try_one(s, i, -s->step) || try_one(s, i, s->step);
+	double near = near_blocks(s, g, i);
+
+	s->work += s->stages->stage[g].nr_uses;
+	for (uint32_t j = first; j < end && !is_done(s); j++) {
+		s->work++;
+		if (j != i && !is_set(s, s->stages->life[j].life))
+			better |= try_pair(s, i, j) || try_near(s, near, i, j);
+	}
+	return better;
 }
 
 static bool pass(struct search *s, double *saved)
 {
 	bool better = false;
 
-	for (uint32_t t = 0; t < s->stages->nr_tracked; t++) {
-		if (is_set(s, t))
-			continue;
-		better |= try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
-	}
-	for (uint32_t g = 0; g < s->stages->nr_stages; g++) {
-		uint32_t first = s->stages->stage[g].first_life;
-		uint32_t end = first + s->stages->stage[g].nr_lives;
-
-		for (uint32_t i = first; i < end; i++) {
-			if (is_set(s, s->stages->life[i].life))
-				continue;
-			better |= try_one(s, i, -s->step) || try_one(s, i, s->step);
-			for (uint32_t j = first; j < end; j++)
-				if (j != i && !is_set(s, s->stages->life[j].life))
-					better |= try_pair(s, i, j) || try_near(s, g, i, j);
-		}
-	}
+	for (uint32_t t = 0; t < s->stages->nr_tracked && !is_done(s); t++)
+		if (!is_set(s, t))
+			better |= try_life(s, t, -s->step, saved) || try_life(s, t, s->step, saved);
+	for (uint32_t i = 0; i < s->stages->nr_lives && !is_done(s); i++)
+		if (!is_set(s, s->stages->life[i].life))
+			better |= pass_level(s, s->stages->life[i].stage, i);
+	s->work += s->stages->nr_tracked + s->stages->nr_lives;
 	return better;
 }
 
@@ -194,46 +212,52 @@ static void normalise(struct search *s, double *reached)
 	s->best_ns = model_run(s->model, s->level);
 }
 
-/* What one block of a life costs when it is never resident, ns: by tracked life. */
-static double in_place_ns(const struct search *s, uint32_t tracked)
-{
-	double ns = 0;
+/* A life and what one block of it costs when it is never resident, ns. */
+struct ranked {
+	double in_place_ns;
+	uint32_t life;
+};
 
-	for (uint32_t u = 0; u < s->stages->nr_uses; u++)
-		if (s->stages->use[u].life == tracked)
-			ns += MAX(s->stages->use[u].in_ns, s->stages->use[u].out_ns);
-	return ns / s->stages->blocks[tracked];
+/* Those that cost most come first; of two alike the lower number. */
+static int ranked_compare(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	return x->in_place_ns != y->in_place_ns
+		       ? (x->in_place_ns < y->in_place_ns) - (x->in_place_ns > y->in_place_ns)
+		       : (x->life > y->life) - (x->life < y->life);
 }
 
-/* Another start: the lives that cost most in place are resident always, the others never. room:
- * room for a value of each tracked life. */
-static void start_static(struct search *s, double *room)
+/* Another start: the lives that cost most in place are resident always, the others never. rank:
+ * room for all lives. */
+static void start_static(struct search *s, struct ranked *rank)
 {
+	const struct stages *stages = s->stages;
 	double left = s->input->budget_blocks;
 
-	for (uint32_t t = 0; t < s->stages->nr_tracked; t++)
-		room[t] = -1;
-	for (;;) {
-		uint32_t best = UINT32_MAX;
+	for (uint32_t t = 0; t < stages->nr_tracked; t++)
+		rank[t] = (struct ranked){.life = t};
+	for (uint32_t u = 0; u < stages->nr_uses; u++)
+		rank[stages->use[u].life].in_place_ns +=
+			MAX(stages->use[u].in_ns, stages->use[u].out_ns);
+	for (uint32_t t = 0; t < stages->nr_tracked; t++)
+		rank[t].in_place_ns /= stages->blocks[t];
+	qsort(rank, stages->nr_tracked, sizeof(*rank), ranked_compare);
+	for (uint32_t n = 0; n < stages->nr_tracked; n++) {
+		uint32_t t = rank[n].life;
+		bool host = s->input->life[stages->life_of[t]].host;
+		double level = host ? 0 : MIN(left, stages->blocks[t]);
 
-		for (uint32_t t = 0; t < s->stages->nr_tracked; t++)
-			if (room[t] < 0 &&
-			    (best == UINT32_MAX || in_place_ns(s, t) > in_place_ns(s, best)))
-				best = t;
-		if (best == UINT32_MAX)
-			break;
-		room[best] = MIN(left, s->stages->blocks[best]);
-		if (s->input->life[s->stages->life_of[best]].host)
-			room[best] = 0;
-		left -= room[best];
+		left -= level;
+		for (uint32_t v = stages->first_visit[t]; v < stages->first_visit[t + 1]; v++)
+			s->level[stages->visit[v]] = level;
 	}
-	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
-		s->level[i] = room[s->stages->life[i].life];
+	s->work += stages->nr_uses + stages->nr_lives + 2ull * stages->nr_tracked;
 }
 
-static void descend(struct search *s, double compute_ns, double *saved)
+static void descend(struct search *s, double compute_ns, double *saved, uint64_t work_max)
 {
-	s->work = 0;
+	s->work_max = work_max;
 	s->best_ns = model_run(s->model, s->level);
 	for (int n = STEP_FIRST; n <= STEP_LAST; n++) {
 		s->step = (double)s->input->budget_blocks / (double)(1 << n);
@@ -248,32 +272,37 @@ static void descend(struct search *s, double compute_ns, double *saved)
 }
 
 double plan_search(const struct plan_input *input, const struct stages *stages,
-		   struct plan_model *model, double *level)
+		   struct plan_model *model, double *level, uint64_t *work)
 {
 	struct search s = {.input = input, .stages = stages, .model = model, .level = level};
-	uint64_t nr = stages->nr_lives + 1u, nr_saved = MAX(nr, stages->nr_tracked + 1u);
-	double *saved = malloc(nr_saved * sizeof(double)), *first = malloc(nr * sizeof(double));
+	uint64_t nr = stages->nr_lives + 1u;
+	double *saved = malloc(nr * sizeof(*saved)), *first = malloc(nr * sizeof(*first));
+	struct ranked *rank = malloc((stages->nr_tracked + 1u) * sizeof(*rank));
 	double compute_ns = 0, first_ns;
 
+	s.work = *work;
 	for (uint32_t i = 0; i < input->nr_steps; i++)
 		compute_ns += input->step[i].compute_ns;
 	start_levels(&s);
-	s.best_ns = model_run(model, level);
-	if (!saved || !first)
-		goto out; /* a worse plan */
-	descend(&s, compute_ns, saved);
-	if (s.best_ns <= compute_ns * 1.001)
+	if (!saved || !first || !rank) {
+		s.best_ns = model_run(model, level); /* a worse plan */
+		goto out;
+	}
+	descend(&s, compute_ns, saved, WORK_MAX / 2);
+	if (s.best_ns <= compute_ns * 1.001 || all_work(&s) > WORK_MAX)
 		goto out;
 	memcpy(first, level, stages->nr_lives * sizeof(double));
 	first_ns = s.best_ns;
-	start_static(&s, saved);
-	descend(&s, compute_ns, saved);
+	start_static(&s, rank);
+	descend(&s, compute_ns, saved, WORK_MAX);
 	if (s.best_ns > first_ns) {
 		memcpy(level, first, stages->nr_lives * sizeof(double));
 		s.best_ns = first_ns;
 	}
 out:
+	*work = all_work(&s);
 	free(first);
 	free(saved);
+	free(rank);
 	return s.best_ns;
 }

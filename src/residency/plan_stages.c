@@ -2,12 +2,17 @@
 /*
  * Folding a period's steps into stages. A loop is a run of steps whose shapes repeat with a short
  * period; its stage has one body, and what its iterations do is summed up.
+ *
+ * All of it takes time linear in steps, uses and lives: what is looked for is found by its number.
+ * A table of places need not be cleared between stages: an entry counts if the place that it names
+ * lies within the stage and names the life.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/residency/plan.h"
+#include "src/base/hash.h"
+#include "src/residency/plan_parts.h"
 
 #define BODY_MAX 16
 #define ITERATIONS_MIN 3
@@ -95,22 +100,68 @@ static bool is_temporary(const struct plan_input *input, const struct stages *s,
 	return s->stage[*stage].nr_iterations > 1 && s->stage_of_step[life->death - 1] == *stage;
 }
 
-/* An earlier iteration's life that is born at the same place of the body, and is as large. */
+/* Where in its stage's body a loop's temporary is born: at a step of the first iteration, and as
+ * which of those that are born there. */
+struct birthplace {
+	uint32_t step, nth;
+};
+
+/* What number_lives() works with. */
+struct numbering {
+	struct birthplace *place; /* by life */
+	uint32_t *bucket;	  /* tracked temporaries of loops, by place and size */
+	uint32_t *previous;	  /* by tracked life: another one in its bucket */
+	uint32_t last_birth, last_nth;
+};
+
+/* An earlier iteration's life that is born at the same place, and is as large. If there is none,
+ * this is one: the next that is tracked. */
 static uint32_t find_twin(const struct plan_input *input, const struct stages *s, uint32_t l,
-			  uint32_t g, const uint32_t *stage_of, const uint32_t *nth)
+			  uint32_t g, struct numbering *n)
 {
 	const struct stage *stage = &s->stage[g];
-	uint32_t body = (input->life[l].birth - stage->first_step) % stage->nr_body;
+	uint32_t birth = input->life[l].birth, blocks = input->life[l].nr_blocks, *bucket;
+	struct birthplace *place = &n->place[l];
 
-	for (uint32_t t = 0; t < s->nr_tracked; t++) {
-		uint32_t other = s->life_of[t];
+	n->last_nth = birth == n->last_birth ? n->last_nth + 1 : 0;
+	n->last_birth = birth;
+	place->nth = n->last_nth;
+	place->step = stage->first_step + (birth - stage->first_step) % stage->nr_body;
+	bucket = &n->bucket[hash_mix(hash_mix(place->step, place->nth), blocks) % input->nr_lives];
+	for (uint32_t t = *bucket; t != PLAN_UNTRACKED; t = n->previous[t]) {
+		const struct birthplace *other = &n->place[s->life_of[t]];
 
-		if (stage_of[other] == g && nth[other] == nth[l] &&
-		    input->life[other].nr_blocks == input->life[l].nr_blocks &&
-		    (input->life[other].birth - stage->first_step) % stage->nr_body == body)
+		if (other->step == place->step && other->nth == place->nth &&
+		    s->blocks[t] == blocks)
 			return t;
 	}
-	return UINT32_MAX;
+	n->previous[s->nr_tracked] = *bucket;
+	*bucket = s->nr_tracked;
+	return PLAN_UNTRACKED;
+}
+
+static void number_each(const struct plan_input *input, struct stages *s, struct numbering *n)
+{
+	for (uint32_t l = 0; l < input->nr_lives; l++)
+		n->bucket[l] = PLAN_UNTRACKED;
+	for (uint32_t i = 0; i < input->nr_uses; i++)
+		s->tracked[input->use[i].life] = 1;
+	for (uint32_t l = 0; l < input->nr_lives; l++) {
+		bool used = s->tracked[l] != 0;
+		uint32_t stage;
+
+		s->tracked[l] = PLAN_UNTRACKED;
+		if (!used)
+			continue;
+		if (is_temporary(input, s, l, &stage))
+			s->tracked[l] = find_twin(input, s, l, stage, n);
+		if (s->tracked[l] != PLAN_UNTRACKED)
+			continue;
+		s->tracked[l] = s->nr_tracked;
+		s->life_of[s->nr_tracked] = l;
+		s->blocks[s->nr_tracked++] = input->life[l].nr_blocks;
+	}
+	s->work += input->nr_uses + 2ull * input->nr_lives;
 }
 
 /*
@@ -119,77 +170,71 @@ static uint32_t find_twin(const struct plan_input *input, const struct stages *s
  */
 static int number_lives(const struct plan_input *input, struct stages *s)
 {
-	uint32_t nr = input->nr_lives, last_birth = UINT32_MAX, last_nth = 0;
-	uint32_t *stage_of = malloc((nr + 1u) * sizeof(*stage_of));
-	uint32_t *nth = calloc(nr + 1u, sizeof(*nth)); /* among those born at the same step */
+	uint64_t nr = input->nr_lives + 1u;
+	struct numbering n = {.place = malloc(nr * sizeof(*n.place)),
+			      .bucket = malloc(nr * sizeof(*n.bucket)),
+			      .previous = malloc(nr * sizeof(*n.previous)),
+			      .last_birth = UINT32_MAX};
+	int err = n.place && n.bucket && n.previous ? 0 : -ENOMEM;
 
-	if (!stage_of || !nth) {
-		free(stage_of);
-		free(nth);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < input->nr_uses; i++)
-		s->tracked[input->use[i].life] = 1;
-	for (uint32_t l = 0; l < nr; l++) {
-		bool used = s->tracked[l] != 0;
-
-		stage_of[l] = UINT32_MAX;
-		s->tracked[l] = PLAN_UNTRACKED;
-		if (!used)
-			continue;
-		if (is_temporary(input, s, l, &stage_of[l])) {
-			last_nth = input->life[l].birth == last_birth ? last_nth + 1 : 0;
-			last_birth = input->life[l].birth;
-			nth[l] = last_nth;
-			s->tracked[l] = find_twin(input, s, l, stage_of[l], stage_of, nth);
-		}
-		if (s->tracked[l] != PLAN_UNTRACKED)
-			continue;
-		s->tracked[l] = s->nr_tracked;
-		s->life_of[s->nr_tracked] = l;
-		s->blocks[s->nr_tracked++] = input->life[l].nr_blocks;
-	}
-	free(stage_of);
-	free(nth);
-	return 0;
+	if (!err)
+		number_each(input, s, &n);
+	free(n.place);
+	free(n.bucket);
+	free(n.previous);
+	return err;
 }
+
+/* Where the stage being gathered has a life, and a life in a step of its body. */
+struct gathering {
+	uint32_t *life; /* by tracked life: stage_life */
+	uint32_t *use;	/* [step * nr_tracked + life]: stage_use */
+};
 
 /* Find the entry of a life in the stage being gathered, or add it. */
-static struct stage_life *stage_life_get(struct stages *s, struct stage *stage, uint32_t life)
+static struct stage_life *stage_life_get(struct stages *s, struct stage *stage, uint32_t *place,
+					 const struct plan_use *use)
 {
-	for (uint32_t i = 0; i < stage->nr_lives; i++)
-		if (s->life[stage->first_life + i].life == life)
-			return &s->life[stage->first_life + i];
-	s->nr_lives++;
-	s->life[stage->first_life + stage->nr_lives] = (struct stage_life){.life = life};
-	return &s->life[stage->first_life + stage->nr_lives++];
+	uint32_t life = s->tracked[use->life];
+
+	if (*place < stage->first_life || *place >= s->nr_lives || s->life[*place].life != life) {
+		*place = s->nr_lives++;
+		s->life[*place] = (struct stage_life){
+			.life = life,
+			.stage = s->stage_of_step[stage->first_step],
+			.overwritten = use->kind == WEIR_OVERWRITE && use->whole,
+		};
+		stage->nr_lives++;
+	}
+	return &s->life[*place];
 }
 
-static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
-		       const struct plan_use *use)
+static struct stage_use *stage_use_get(struct stages *s, struct stage *stage, uint32_t *place,
+				       uint32_t body, const struct plan_use *use)
 {
-	uint32_t nr_lives = stage->nr_lives;
+	uint32_t life = s->tracked[use->life];
+
+	if (*place < stage->first_use || *place >= s->nr_uses || s->use[*place].step != body ||
+	    s->use[*place].life != life) {
+		*place = s->nr_uses++;
+		s->use[*place] = (struct stage_use){.step = body,
+						    .life = life,
+						    .near = use->near,
+						    .reach_blocks = use->reach_blocks};
+		stage->nr_uses++;
+	}
+	return &s->use[*place];
+}
+
+static void gather_use(struct stages *s, struct stage *stage, struct gathering *places,
+		       uint32_t body, const struct plan_use *use)
+{
 	uint32_t tracked = s->tracked[use->life];
-	struct stage_life *life = stage_life_get(s, stage, tracked);
-	struct stage_use *sum = NULL;
+	struct stage_life *life = stage_life_get(s, stage, &places->life[tracked], use);
+	uint64_t at = (uint64_t)body * s->nr_tracked + tracked;
+	struct stage_use *sum = stage_use_get(s, stage, &places->use[at], body, use);
 
-	if (stage->nr_lives > nr_lives)
-		life->overwritten = use->kind == WEIR_OVERWRITE && use->whole;
 	life->written |= use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
-	for (uint32_t i = 0; i < stage->nr_uses && !sum; i++) {
-		struct stage_use *candidate = &s->use[stage->first_use + i];
-
-		if (candidate->step == body && candidate->life == tracked)
-			sum = candidate;
-	}
-	if (!sum) {
-		sum = &s->use[stage->first_use + stage->nr_uses++];
-		*sum = (struct stage_use){.step = body,
-					  .life = tracked,
-					  .near = use->near,
-					  .reach_blocks = use->reach_blocks};
-		s->nr_uses++;
-	}
 	sum->window |= !use->whole && stage->nr_iterations > 1;
 	sum->in += use->in;
 	sum->out += use->out;
@@ -197,7 +242,8 @@ static void gather_use(struct stages *s, struct stage *stage, uint32_t body,
 	sum->out_ns += use->out_ns;
 }
 
-static void gather_stage(const struct plan_input *input, struct stages *s, struct stage *stage)
+static void gather_stage(const struct plan_input *input, struct stages *s, struct stage *stage,
+			 struct gathering *places)
 {
 	uint32_t nr_steps = stage->nr_body * stage->nr_iterations;
 
@@ -209,80 +255,158 @@ static void gather_stage(const struct plan_input *input, struct stages *s, struc
 		uint32_t body = i % stage->nr_body;
 
 		s->compute_ns[stage->first_compute + body] += step->compute_ns;
-		for (uint32_t n = 0; n < step->nr_uses; n++) {
-			const struct plan_use *use = &input->use[step->first_use + n];
-
-			gather_use(s, stage, body, use);
-		}
+		for (uint32_t n = 0; n < step->nr_uses; n++)
+			gather_use(s, stage, places, body, &input->use[step->first_use + n]);
 	}
 }
 
-static bool is_alive(const struct plan_life *life, uint32_t step)
+static int gather_stages(const struct plan_input *input, struct stages *s)
 {
+	struct gathering places = {
+		.life = calloc(s->nr_tracked + 1u, sizeof(*places.life)),
+		.use = calloc((uint64_t)BODY_MAX * s->nr_tracked + 1, sizeof(*places.use)),
+	};
+	int err = places.life && places.use ? 0 : -ENOMEM;
+
+	for (uint32_t g = 0; !err && g < s->nr_stages; g++)
+		gather_stage(input, s, &s->stage[g], &places);
+	s->work += input->nr_uses;
+	free(places.life);
+	free(places.use);
+	return err;
+}
+
+/* The first stage that begins at a step or after it; nr_stages: none. */
+static uint32_t stage_from(const struct plan_input *input, const struct stages *s, uint32_t step)
+{
+	uint32_t g;
+
+	if (step >= input->nr_steps)
+		return s->nr_stages;
+	g = s->stage_of_step[step];
+	return s->stage[g].first_step == step ? g : g + 1;
+}
+
+/* The stages that begin while a life is alive; none for one that lives inside an iteration. */
+static struct plan_span find_span(const struct plan_input *input, const struct stages *s,
+				  uint32_t l)
+{
+	const struct plan_life *life = &input->life[l];
+	uint32_t first, end, own;
+
 	if (life->permanent)
-		return true;
-	if (life->birth < life->death)
-		return step >= life->birth && step < life->death;
-	return step >= life->birth || step < life->death;
+		return (struct plan_span){0, s->nr_stages};
+	if (is_temporary(input, s, l, &own))
+		return (struct plan_span){0, 0};
+	first = stage_from(input, s, life->birth);
+	end = stage_from(input, s, life->death) + (life->death <= life->birth ? s->nr_stages : 0);
+	return (struct plan_span){first % s->nr_stages, end - first};
 }
 
-static int index_lives(const struct plan_input *input, struct stages *s)
+/* List the stages that use each life, and rank all these pairs. */
+static int index_visits(struct stages *s)
 {
-	uint64_t nr = (uint64_t)s->nr_stages * s->nr_tracked;
+	uint32_t *seen = calloc(MAX(s->nr_stages, s->nr_tracked) + 1u, sizeof(*seen));
 
-	s->alive = calloc(nr + 1, 1);
-	s->next_use = malloc((nr + 1) * sizeof(uint32_t));
-	if (!s->alive || !s->next_use)
+	s->first_visit = calloc(s->nr_tracked + 2u, sizeof(*s->first_visit));
+	s->visit = malloc((s->nr_lives + 1u) * sizeof(*s->visit));
+	s->by_rank = malloc((s->nr_lives + 1u) * sizeof(*s->by_rank));
+	if (!seen || !s->first_visit || !s->visit || !s->by_rank) {
+		free(seen);
 		return -ENOMEM;
-	for (uint32_t g = 0; g < s->nr_stages; g++) {
-		const struct stage *stage = &s->stage[g];
-		uint32_t own;
-
-		for (uint32_t t = 0; t < s->nr_tracked; t++)
-			s->alive[g * s->nr_tracked + t] =
-				!is_temporary(input, s, s->life_of[t], &own) &&
-				is_alive(&input->life[s->life_of[t]], stage->first_step);
-		for (uint32_t i = 0; i < stage->nr_lives; i++)
-			s->alive[g * s->nr_tracked + s->life[stage->first_life + i].life] = 1;
 	}
-	/* Twice round, backwards: the second time knows what comes after the period's end. */
+	for (uint32_t i = 0; i < s->nr_lives; i++)
+		s->first_visit[s->life[i].life + 1]++;
+	for (uint32_t t = 0; t < s->nr_tracked; t++)
+		s->first_visit[t + 1] += s->first_visit[t];
+	for (uint32_t i = 0; i < s->nr_lives; i++) {
+		uint32_t t = s->life[i].life;
+
+		s->visit[s->first_visit[t] + seen[t]++] = i;
+	}
+	memset(seen, 0, s->nr_stages * sizeof(*seen));
 	for (uint32_t t = 0; t < s->nr_tracked; t++) {
-		uint32_t distance = UINT32_MAX;
+		uint32_t first = s->first_visit[t], end = s->first_visit[t + 1];
 
-		for (uint32_t n = 2 * s->nr_stages; n-- > 0;) {
-			uint32_t g = n % s->nr_stages;
-			const struct stage *stage = &s->stage[g];
+		for (uint32_t v = first; v < end; v++) {
+			struct stage_life *life = &s->life[s->visit[v]];
+			const struct stage *stage = &s->stage[life->stage];
 
-			s->next_use[g * s->nr_tracked + t] = distance;
-			if (distance != UINT32_MAX)
-				distance++;
-			if (!s->alive[g * s->nr_tracked + t])
-				distance = UINT32_MAX;
-			for (uint32_t i = 0; i < stage->nr_lives; i++)
-				if (s->life[stage->first_life + i].life == t)
-					distance = 1;
+			life->next = s->visit[v + 1 < end ? v + 1 : first];
+			life->rank = s->nr_lives - stage->first_life - stage->nr_lives;
+			life->rank += seen[life->stage]++;
+			s->by_rank[life->rank] = s->visit[v];
 		}
 	}
+	s->work += 3ull * s->nr_lives;
+	free(seen);
 	return 0;
+}
+
+/* The stages in whose beginning a life is dead, and in the one before was not. @return how many;
+ * one more than its visits at most. */
+static uint32_t list_deaths(const struct stages *s, uint32_t t, uint32_t *death)
+{
+	const struct plan_span *alive = &s->alive[t];
+	uint32_t nr = 0, end = (alive->first + alive->nr) % s->nr_stages;
+	bool ends = alive->nr && alive->nr < s->nr_stages;
+
+	for (uint32_t v = s->first_visit[t]; v < s->first_visit[t + 1]; v++) {
+		const struct stage_life *life = &s->life[s->visit[v]];
+		uint32_t after = (life->stage + 1) % s->nr_stages;
+
+		if (!span_has(alive, s->nr_stages, after) && s->life[life->next].stage != after)
+			death[nr++] = after;
+		/* The end of its span is no death, or is this one. */
+		ends &= life->stage != end && after != end;
+	}
+	if (ends)
+		death[nr++] = end;
+	return nr;
 }
 
 static int index_deaths(struct stages *s)
 {
-	uint32_t nr = 0, nr_tracked = s->nr_tracked;
+	uint64_t nr_max = (uint64_t)s->nr_lives + s->nr_tracked + 1;
+	uint32_t *list = malloc((s->nr_stages + 1u) * sizeof(*list));
+	uint32_t first = 0;
 
-	s->death = malloc(((uint64_t)s->nr_stages * nr_tracked + 1) * sizeof(uint32_t));
-	if (!s->death)
+	s->death = malloc(nr_max * sizeof(*s->death));
+	if (!list || !s->death) {
+		free(list);
 		return -ENOMEM;
-	for (uint32_t g = 0; g < s->nr_stages; g++) {
-		uint32_t before = g ? g - 1 : s->nr_stages - 1;
-
-		s->stage[g].first_death = nr;
-		for (uint32_t t = 0; t < nr_tracked; t++)
-			if (s->alive[before * nr_tracked + t] && !s->alive[g * nr_tracked + t])
-				s->death[nr++] = t;
-		s->stage[g].nr_deaths = nr - s->stage[g].first_death;
 	}
+	for (uint32_t t = 0; t < s->nr_tracked; t++)
+		for (uint32_t i = list_deaths(s, t, list); i-- > 0;)
+			s->stage[list[i]].nr_deaths++;
+	for (uint32_t g = 0; g < s->nr_stages; g++) {
+		s->stage[g].first_death = first;
+		first += s->stage[g].nr_deaths;
+		s->stage[g].nr_deaths = 0;
+	}
+	for (uint32_t t = 0; t < s->nr_tracked; t++)
+		for (uint32_t i = list_deaths(s, t, list); i-- > 0;) {
+			struct stage *stage = &s->stage[list[i]];
+
+			s->death[stage->first_death + stage->nr_deaths++] = t;
+		}
+	s->work += 2ull * s->nr_lives;
+	free(list);
 	return 0;
+}
+
+static int index_lives(const struct plan_input *input, struct stages *s)
+{
+	int err = index_visits(s);
+
+	if (err)
+		return err;
+	s->alive = malloc((s->nr_tracked + 1u) * sizeof(*s->alive));
+	if (!s->alive)
+		return -ENOMEM;
+	for (uint32_t t = 0; t < s->nr_tracked; t++)
+		s->alive[t] = find_span(input, s, s->life_of[t]);
+	return index_deaths(s);
 }
 
 int stages_create(const struct plan_input *input, struct stages *s)
@@ -303,14 +427,13 @@ int stages_create(const struct plan_input *input, struct stages *s)
 			s->stage_of_step[at++] = s->nr_stages;
 		s->nr_stages++;
 	}
+	s->work = input->nr_steps;
 	err = number_lives(input, s);
 	if (err)
 		goto err_destroy;
-	for (uint32_t g = 0; g < s->nr_stages; g++)
-		gather_stage(input, s, &s->stage[g]);
-	err = index_lives(input, s);
+	err = gather_stages(input, s);
 	if (!err)
-		err = index_deaths(s);
+		err = index_lives(input, s);
 	if (err)
 		goto err_destroy;
 	return 0;
@@ -331,6 +454,8 @@ void stages_destroy(struct stages *s)
 	free(s->life_of);
 	free(s->blocks);
 	free(s->death);
+	free(s->first_visit);
+	free(s->visit);
+	free(s->by_rank);
 	free(s->alive);
-	free(s->next_use);
 }

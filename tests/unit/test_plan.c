@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "src/core/cost.h"
-#include "src/residency/plan.h"
+#include "src/residency/plan_parts.h"
 #include "tests/support/space.h"
 
 #define STEPS_MAX 64u
@@ -91,12 +91,12 @@ static struct plan *make(struct period *p)
 static uint32_t level(const struct plan *plan, uint32_t step, uint32_t life)
 {
 	assert_int_not_equal(plan->tracked[life], PLAN_UNTRACKED);
-	return plan->level[plan->stage_of_step[step] * plan->nr_tracked + plan->tracked[life]];
+	return plan_level(plan, plan->stage_of_step[step], plan->tracked[life]);
 }
 
 static uint32_t next_use(const struct plan *plan, uint32_t step, uint32_t life)
 {
-	return plan->next_use[plan->stage_of_step[step] * plan->nr_tracked + plan->tracked[life]];
+	return plan_next_use(plan, plan->stage_of_step[step], plan->tracked[life]);
 }
 
 static bool has_move(const struct plan *plan, uint32_t life, enum plan_move move)
@@ -130,8 +130,8 @@ static void check_plan(const struct period *p, const struct plan *plan)
 			if (t == PLAN_UNTRACKED)
 				continue;
 			assert_true(t < plan->nr_tracked);
-			assert_true(plan->level[g * plan->nr_tracked + t] <= p->life[l].nr_blocks);
-			sum += plan->level[g * plan->nr_tracked + t];
+			assert_true(plan_level(plan, g, t) <= p->life[l].nr_blocks);
+			sum += plan_level(plan, g, t);
 		}
 		assert_true(sum <= in->budget_blocks);
 	}

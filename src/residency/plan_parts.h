@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the plan's own files (plan*.c) call of each other. Lives are numbers among the tracked ones
+ * here. All tables are lists by stage or by life of what is there: none has an entry for each pair
+ * of the two, since a period of thousands of stages and lives would make that gigabytes.
+ *
+ * Work is counted in lives looked at, by every walk whose length grows with the period.
+ */
+#ifndef WEIR_RESIDENCY_PLAN_PARTS_H
+#define WEIR_RESIDENCY_PLAN_PARTS_H
+
+#include "src/residency/plan.h"
+
+/* A life in a stage that uses it. */
+struct stage_life {
+	uint32_t life, stage;
+	uint32_t next;	  /* the stage_life of its next use, cyclically */
+	uint32_t rank;	  /* among all: the last stage first, in a stage by life */
+	bool overwritten; /* its first use in the stage overwrites all of it */
+	bool written;	  /* dirty afterwards */
+};
+
+/* What a life's use in place adds to one step of a stage's body, over all iterations. */
+struct stage_use {
+	uint32_t step; /* of the body */
+	uint32_t life;
+	double in, out, in_ns, out_ns;
+	double near, reach_blocks;
+	bool window; /* of another part in each iteration: there or not, not a share of it */
+};
+
+struct stage {
+	uint32_t first_step, nr_body, nr_iterations;
+	uint32_t first_compute;		 /* body steps' computation, in stages->compute_ns */
+	uint32_t first_use, nr_uses;	 /* stage_use */
+	uint32_t first_life, nr_lives;	 /* stage_life */
+	uint32_t first_death, nr_deaths; /* lives alive in the stage before and not in this one */
+};
+
+struct stages {
+	struct stage *stage;
+	struct stage_use *use;
+	struct stage_life *life; /* by stage, in it by first use */
+	double *compute_ns;
+	uint32_t *stage_of_step;
+	uint32_t *tracked;     /* by life, as in struct plan */
+	uint32_t *death;       /* tracked lives, by stage */
+	uint32_t *life_of;     /* by tracked life: the input's */
+	double *blocks;	       /* by tracked life: its size */
+	uint32_t *first_visit; /* [nr_tracked + 1]: of a tracked life, in visit */
+	uint32_t *visit;       /* its stage_lives, by stage */
+	uint32_t *by_rank;     /* stage_lives */
+	/* By tracked life: the stages in which it is alive, used or not. */
+	struct plan_span *alive;
+	uint32_t nr_stages, nr_uses, nr_lives, nr_tracked;
+	uint64_t work; /* of making these tables */
+};
+
+int stages_create(const struct plan_input *input, struct stages *out);
+
+/* The step after the longest loop. */
+uint32_t stages_pick_first(const struct plan_input *input);
+
+void stages_destroy(struct stages *stages);
+
+static inline bool span_has(const struct plan_span *span, uint32_t nr_stages, uint32_t stage)
+{
+	return (stage + nr_stages - span->first) % nr_stages < span->nr;
+}
+
+/* Stages from one stage to a life's next use; UINT32_MAX: it dies in between. */
+static inline uint32_t span_distance(const struct plan_span *alive, uint32_t nr_stages,
+				     uint32_t from, uint32_t use)
+{
+	uint32_t distance = (use + nr_stages - from - 1) % nr_stages + 1;
+	uint32_t age = (from + 1 + nr_stages - alive->first) % nr_stages;
+	uint32_t left = alive->nr > age ? alive->nr - age : 0;
+
+	return distance <= left + 1 || alive->nr == nr_stages ? distance : UINT32_MAX;
+}
+
+/* ---- plan_victims.c: which life to evict from */
+
+/*
+ * The lives of which something is resident, in the order in which they go after some stage: first
+ * those that nobody is going to read, of these first those without a next use; and the farthest
+ * next use first. Of two alike, the lower number.
+ */
+struct victims;
+
+/* A place in that order; valid until a life is put or taken out. */
+struct victim {
+	uint32_t life;
+	uint32_t group; /* equal for lives that are alike */
+	bool unread;
+	/* The walk's own: */
+	uint32_t part, place;
+	uint32_t start; /* the rank that it begins with */
+	bool wrapped;	/* it goes on with the first rank */
+};
+
+int victims_create(const struct stages *stages, struct victims **out);
+void victims_destroy(struct victims *victims);
+void victims_clear(struct victims *victims);
+
+/* Put a life in its place after stage g, from the one that it had; or take it out. use: its next
+ * stage_life. */
+void victims_put(struct victims *victims, uint32_t life, uint32_t g, uint32_t use);
+void victims_drop(struct victims *victims, uint32_t life);
+
+/* Walk: false after the last one. */
+bool victims_first(const struct victims *victims, uint32_t g, struct victim *victim);
+bool victims_next(const struct victims *victims, struct victim *victim);
+
+/* ---- plan_model.c */
+
+/*
+ * The model of one period in its steady state. level: [index of stage_life], blocks that should be
+ * resident. model_run: the time, ns. model_actions: the moves (owned by the caller), and what is
+ * resident at each stage in fact, since levels may add up to more than there is room for.
+ */
+struct plan_model;
+int model_create(const struct plan_input *input, const struct stages *stages,
+		 struct plan_model **out);
+void model_destroy(struct plan_model *model);
+double model_run(struct plan_model *model, const double *level);
+int model_actions(struct plan_model *model, const double *level, double *reached,
+		  struct plan_action **out, uint32_t *nr);
+
+/* Work of all its runs so far. */
+uint64_t model_work(const struct plan_model *model);
+
+/* ---- plan_search.c */
+
+/* Find levels. level: [index of stage_life], out. work: done so far, in; with the search's and the
+ * model's, out. @return modelled time. */
+double plan_search(const struct plan_input *input, const struct stages *stages,
+		   struct plan_model *model, double *level, uint64_t *work);
+
+#endif
