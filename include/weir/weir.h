@@ -176,8 +176,10 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
 						   enum weir_data data, struct weir_machine **out);
 
 /**
- * Open the GPUs of this computer, as many of them as the process may see, as one machine. The CUDA
- * driver is opened here, and needed nowhere else. It uses the devices' primary contexts, as the
+ * Open the GPUs of this computer, as many of them as the process may see, as one machine; those that
+ * cannot map memory by handles are left out, with a warning. The memory of the host is that of the
+ * first GPU's NUMA node, within the limits of the process's control groups. Threads of weir's own
+ * take none of the program's signals. The CUDA driver is opened here, and needed nowhere else. It uses the devices' primary contexts, as the
  * program's own CUDA calls do; addresses of spaces serve any kernel that runs there.
  *
  * The environment variable WEIR_CUDA_DEBUG, set to 1, switches debug mode on: blocks of planned
@@ -189,10 +191,10 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
  * @param [out] out       Owned by the caller; weir_machine_close() it.
  * @return 0, or
  *   -ENODEV   no driver, or no GPU that this process may see
- *   -ENOTSUP  the driver or a GPU is too old
+ *   -ENOTSUP  the driver is too old, or every GPU
  *   -EIO      the driver does not start
  *   -EINVAL   WEIR_CUDA_DEBUG is neither 0 nor 1
- *   -ENOMEM   no memory for its structures
+ *   -ENOMEM   no memory for its structures or a GPU's context, or none that can be pinned
  *   The log says what to do about it.
  */
 WEIR_API WEIR_MUST_CHECK int weir_machine_cuda(const struct weir_machine_desc *measured,

@@ -244,8 +244,10 @@ int machine_wrap(struct backend *b, struct weir_machine **out)
 {
 	struct weir_machine *machine = malloc(sizeof(*machine));
 
-	if (!machine)
+	if (!machine) {
+		log_error("no memory to open a machine with");
 		return -ENOMEM;
+	}
 	machine->backend = b;
 	atomic_init(&machine->nr_streams, 0);
 	atomic_init(&machine->nr_pools, 0);

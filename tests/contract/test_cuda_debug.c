@@ -258,6 +258,30 @@ static void test_remap_under_a_bracket(void **state)
 	assert_no_problem();
 }
 
+/* Who could not wait knows no more than before. */
+static void test_remap_after_a_failed_wait(void **state)
+{
+	struct debug *d = *state;
+	struct backend *b = d->b;
+	uint8_t *at = unit(d, 2);
+	fence_t fence;
+
+	begin(d, d->first, d, use_of(at, 1, WEIR_WRITE));
+	fence = end(d, d->first, d);
+	fakecuda_fail_symbol("cuEventSynchronize", 0, CU_NOT_SUPPORTED);
+	fakecuda_fail_symbol("cuEventQuery", 0, CU_NOT_SUPPORTED);
+	assert_int_equal(b->ops->fence_wait(b, fence), -ENOTSUP);
+	assert_int_equal(b->ops->fence_done(b, fence), -ENOTSUP);
+	fakecuda_fail_symbol("cuEventSynchronize", 0, 0);
+	fakecuda_fail_symbol("cuEventQuery", 0, 0);
+	d->log.nr = 0;
+	log_watch(&d->log, WEIR_LOG_ERROR);
+	expect_refused(d, b->ops->unmap(b, at), "ended");
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+	assert_int_equal(b->ops->unmap(b, at), 0);
+	assert_int_equal(b->ops->map(b, at, &d->chunk[2], BACKEND_PROT_WRITE, 1), 0);
+}
+
 /* What a bracket discards may move under it, and so may all the rest. */
 static void test_remap_beside_a_bracket(void **state)
 {
@@ -474,6 +498,7 @@ int main(void)
 		CASE(test_guard_comes_and_goes),
 		CASE(test_begin_fails),
 		CASE(test_remap_under_a_bracket),
+		CASE(test_remap_after_a_failed_wait),
 		CASE(test_remap_beside_a_bracket),
 		CASE(test_undeclared_launch),
 		cmocka_unit_test(test_fault_names_the_kernel),

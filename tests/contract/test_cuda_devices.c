@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The CUDA backend with several devices, and several machines in one process, on the driver without
- * a GPU: whose device a thread is on, and that managed memory stays below its share whoever asks.
+ * a GPU: which devices there are and whose a thread is on, what the host's memory has, and that
+ * managed memory stays below its share whoever asks.
  *
  * Labels: threads
  * Links: cuda-fake backend-cases
  */
+#include <ftw.h>
+#include <sys/stat.h>
+
 #include "tests/contract/test_cuda.h"
 
 /* ------------------------------------------------------------------ the thread's device */
@@ -88,6 +92,101 @@ static void test_spaces_of_two_devices(void **state)
 	}
 	weir_machine_close(machine);
 	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* GPUs that cannot map are left out; the others are the machine. */
+static void test_gpu_left_out(void **state)
+{
+	struct fakecuda_config some = fake;
+	struct contract *c = calloc(1, sizeof(*c));
+	struct log_watch log;
+	stream_id_t stream;
+
+	(void)state;
+	assert_non_null(c);
+	some.devices = 4;
+	some.no_vmm = 1u << 0;
+	some.no_host_vmm = 1u << 2;
+	fakecuda_reset(&some);
+	log_watch(&log, WEIR_LOG_WARNING);
+	assert_int_equal(open_backend(&c->b), 0);
+	assert_int_equal(log.nr, 2);
+	assert_has(log.first, "GPU 0 is left out: it cannot map its memory");
+	assert_has(log.last, "GPU 2 is left out: it cannot map host memory");
+	assert_int_equal(c->b->desc.nr_devices, 2);
+	assert_int_equal(c->b->desc.nr_memories, 3);
+	for (uint32_t d = 0; d < 2; d++) {
+		assert_int_equal(c->b->ops->stream_create(c->b, d, BACKEND_COMPUTE, &stream), 0);
+		assert_int_equal(fakecuda_stream_device(c->b->ops->stream_native(c->b, stream)),
+				 2 * d + 1);
+		c->b->ops->stream_destroy(c->b, stream);
+	}
+	assert_int_equal(contract_script(c->b, UNIT), 0);
+	c->b->ops->destroy(c->b);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+	/* None is left. */
+	some.no_vmm = 0xf;
+	fakecuda_reset(&some);
+	log_watch(&log, WEIR_LOG_ERROR);
+	assert_int_equal(open_backend(&c->b), -ENOTSUP);
+	assert_int_equal(log.nr, 1);
+	assert_has(log.first, "no GPU is left");
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+	weir_log_set(NULL, NULL);
+	free(c);
+}
+
+/* ------------------------------------------------------------------ the host's memory */
+
+static void write_file(const char *root, const char *path, const char *text)
+{
+	char name[256];
+	FILE *file;
+
+	snprintf(name, sizeof(name), "%s/%s", root, path);
+	for (char *at = strchr(name + strlen(root) + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		(void)mkdir(name, 0700);
+		*at = '/';
+	}
+	file = fopen(name, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw)
+{
+	(void)s;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* A space gets what the node of host chunks has, within the process's limit. */
+static void test_host_room(void **state)
+{
+	char root[] = "/tmp/weir-host-XXXXXX";
+	const struct cuda_config config = {.library = FAKECUDA_PATH, .root = root};
+	struct backend *b;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_non_null(mkdtemp(root));
+	write_file(root, "proc/meminfo",
+		   "MemTotal:       4096000 kB\nMemFree: 1 kB\nMemAvailable:   3200000 kB\n");
+	write_file(root, "sys/devices/system/node/node0/meminfo",
+		   "Node 0 MemTotal:       2048000 kB\nNode 0 MemFree:        1600000 kB\n");
+	assert_int_equal(cuda_create(&config, &b), 0);
+	assert_int_equal(b->desc.memory[HOST].bytes, 2048000u / 16 * 15 * UINT64_C(1024));
+	assert_int_equal(b->ops->memory_room(b, HOST), 1600000u / 16 * 15 * UINT64_C(1024));
+	write_file(root, "proc/self/cgroup", "0::/job\n");
+	write_file(root, "sys/fs/cgroup/job/memory.max", "1024000000\n");
+	write_file(root, "sys/fs/cgroup/job/memory.current", "24000000\n");
+	assert_int_equal(b->ops->memory_room(b, HOST), 1000000000u / 16 * 15);
+	b->ops->destroy(b);
+	assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 }
 
@@ -192,6 +291,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_call_on_a_streams_device),
 		cmocka_unit_test(test_spaces_of_two_devices),
+		cmocka_unit_test(test_gpu_left_out),
+		cmocka_unit_test(test_host_room),
 		CASE(test_managed_edges),
 		CASE(test_managed_of_two_machines),
 		CASE(test_managed_threads),

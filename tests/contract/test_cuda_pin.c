@@ -251,6 +251,35 @@ static void test_space_expects(void **state)
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 }
 
+/* A chunk that is being made ahead has the last room: whoever asks then gets it, whichever of the
+ * two is quicker. */
+static void test_gives_way_in_the_making(void **state)
+{
+	struct fakecuda_config small = fake;
+	struct backend_chunk chunk;
+	struct backend *b;
+	void *plain;
+
+	(void)state;
+	small.host_bytes = 2 * UNIT;
+	fakecuda_reset(&small);
+	assert_int_equal(open_backend(&b), 0);
+	for (int i = 0; i < 3000; i++) {
+		b->ops->chunk_expect(b, HOST, UNIT, 2);
+		for (volatile int n = 0; n < i % 50 * 100; n++)
+			;
+		if (i % 2) {
+			assert_int_equal(b->ops->device_alloc(b, HOST, 2 * UNIT, &plain), 0);
+			b->ops->device_free(b, plain);
+		} else {
+			assert_int_equal(b->ops->chunk_create(b, HOST, 2 * UNIT, &chunk), 0);
+			b->ops->chunk_destroy(b, &chunk);
+		}
+	}
+	b->ops->destroy(b);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
 /* ------------------------------------------------------------------ */
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -261,6 +290,7 @@ int main(void)
 		CASE(test_taken_from_there),
 		CASE(test_withdrawn),
 		CASE(test_gives_way),
+		cmocka_unit_test(test_gives_way_in_the_making),
 		CASE(test_failures_are_quiet),
 		cmocka_unit_test(test_closed_meanwhile),
 		CASE(test_threads),

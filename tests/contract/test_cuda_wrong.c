@@ -360,6 +360,11 @@ static void test_refused_at_the_start(void **state)
 	} cases[] = {
 		{"cuMemCreate", CU_OUT_OF_MEMORY, -ENOMEM, "no host memory be pinned"},
 		{"cuMemCreate", CU_OPERATING_SYSTEM, -EIO, "ulimit -l"},
+		{"cuInit", CU_OUT_OF_MEMORY, -ENOMEM, "no memory to initialise with"},
+		{"cuDevicePrimaryCtxRetain", CU_OUT_OF_MEMORY, -ENOMEM,
+		 "no memory to open the GPUs"},
+		{"cuEventCreate", CU_OUT_OF_MEMORY, -ENOMEM, "no memory to open the GPUs"},
+		{"cuMemGetInfo_v2", CU_OUT_OF_MEMORY, -ENOMEM, "no memory to open the GPUs"},
 		{"cuInit", CU_SYSTEM_NOT_READY, -EIO, "nvidia-fabricmanager"},
 		{"cuInit", CU_SYSTEM_DRIVER_MISMATCH, -EIO, "restart the machine"},
 		{"cuInit", CU_STUB_LIBRARY, -EIO, "LD_LIBRARY_PATH"},

@@ -109,6 +109,8 @@ static void configure(void)
 		fake_panic("the granularity is not a power of two of whole pages");
 	config->version = (int)setting((uint64_t)asked->version, "FAKECUDA_VERSION", 13000);
 	config->pageable_blocks = asked->pageable_blocks;
+	config->no_vmm = asked->no_vmm;
+	config->no_host_vmm = asked->no_host_vmm;
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;
 	fake.configured = true;
 }

@@ -161,7 +161,7 @@ cu_result fake_device_pci(char *id, int bytes, cu_device device)
 	return call_leave(result);
 }
 
-static cu_result attribute_value(int *value, int attribute)
+static cu_result attribute_value(int *value, int attribute, cu_device device)
 {
 	switch (attribute) {
 	case CU_ATTRIBUTE_MULTIPROCESSORS:
@@ -178,9 +178,13 @@ static cu_result attribute_value(int *value, int attribute)
 		return CU_SUCCESS;
 	case CU_ATTRIBUTE_UNIFIED_ADDRESSING:
 	case CU_ATTRIBUTE_MANAGED_MEMORY:
-	case CU_ATTRIBUTE_VMM_SUPPORTED:
-	case CU_ATTRIBUTE_HOST_NUMA_VMM_SUPPORTED:
 		*value = 1;
+		return CU_SUCCESS;
+	case CU_ATTRIBUTE_VMM_SUPPORTED:
+		*value = !(fake.config.no_vmm & 1u << device);
+		return CU_SUCCESS;
+	case CU_ATTRIBUTE_HOST_NUMA_VMM_SUPPORTED:
+		*value = !(fake.config.no_host_vmm & 1u << device);
 		return CU_SUCCESS;
 	case CU_ATTRIBUTE_HOST_NUMA_ID:
 		*value = 0;
@@ -197,7 +201,7 @@ cu_result fake_device_attribute(int *value, int attribute, cu_device device)
 	if (!result)
 		result = value ? device_check(device) : CU_INVALID_VALUE;
 	if (!result)
-		result = attribute_value(value, attribute);
+		result = attribute_value(value, attribute, device);
 	return call_leave(result);
 }
 

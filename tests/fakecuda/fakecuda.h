@@ -45,6 +45,8 @@ struct fakecuda_config {
 	uint64_t granularity; /**< FAKECUDA_GRANULARITY [64 KiB]; power of two, whole pages */
 	int version;	      /**< FAKECUDA_VERSION [13000] */
 	bool pageable_blocks; /**< a copy that names program memory waits until it is done */
+	unsigned no_vmm;      /**< mask of devices that cannot map their memory by handles */
+	unsigned no_host_vmm; /**< the same of the host's */
 	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
 };
 

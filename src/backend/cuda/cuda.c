@@ -3,6 +3,7 @@
 #include "src/backend/cuda/cuda.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,21 @@ void cuda_leave(struct cuda *cuda)
 
 	(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context), "cuCtxPopCurrent");
 	cuda_unrelax(cuda);
+}
+
+int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+	sigset_t signals, before;
+	int err;
+
+	sigfillset(&signals);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&signals, own[i]);
+	pthread_sigmask(SIG_SETMASK, &signals, &before);
+	err = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
 }
 
 /* ------------------------------------------------------------------ the description */
@@ -300,7 +316,7 @@ static int describe(struct cuda *cuda, const struct weir_machine_desc *measured)
 	(void)snprintf(desc->name, sizeof(desc->name), "cuda");
 	desc->nr_memories = desc->nr_devices + 1;
 	desc->memory[0] = (struct weir_memory_desc){.name = "host", .kind = WEIR_MEMORY_HOST};
-	desc->memory[0].bytes = cuda_host_bytes();
+	desc->memory[0].bytes = cuda_host_bytes(cuda);
 	for (uint32_t d = 0; d < desc->nr_devices && !err; d++)
 		err = describe_device(cuda, d);
 	if (!err)
@@ -332,28 +348,33 @@ static void cuda_device_text(struct backend *b, uint32_t device, char *text, siz
 
 /* ------------------------------------------------------------------ devices */
 
+/* Whether a GPU can map what chunks are made of. Its place is the next one of the table. */
+static int device_maps(const struct cuda *cuda, int ordinal, bool *maps)
+{
+	uint32_t d = cuda->base.desc.nr_devices;
+	int vmm = 0, host_vmm = 0;
+	int err = attribute(cuda, d, CU_ATTRIBUTE_VMM_SUPPORTED, &vmm);
+
+	if (!err)
+		err = attribute(cuda, d, CU_ATTRIBUTE_HOST_NUMA_VMM_SUPPORTED, &host_vmm);
+	*maps = vmm && host_vmm;
+	if (!err && !*maps)
+		log_warning("cuda: GPU %d is left out: it cannot map %s memory by handles, as a "
+			    "newer GPU or driver can",
+			    ordinal, vmm ? "host" : "its");
+	return err;
+}
+
 /* Take a device's primary context, which the program's own CUDA calls use, too. */
 static int device_open(struct cuda *cuda, uint32_t d)
 {
 	struct cuda_driver *driver = &cuda->driver;
 	struct cuda_device *dev = &cuda->device[d];
-	int vmm = 0, host_vmm = 0, node = 0;
-	int err = cuda_error(driver, driver->device_get(&dev->device, (int)d), "cuDeviceGet");
+	int node = 0;
+	int err = attribute(cuda, d, CU_ATTRIBUTE_HOST_NUMA_ID, &node);
 
-	if (!err)
-		err = attribute(cuda, d, CU_ATTRIBUTE_VMM_SUPPORTED, &vmm);
-	if (!err)
-		err = attribute(cuda, d, CU_ATTRIBUTE_HOST_NUMA_VMM_SUPPORTED, &host_vmm);
-	if (!err)
-		err = attribute(cuda, d, CU_ATTRIBUTE_HOST_NUMA_ID, &node);
 	if (err)
 		return err;
-	if (!vmm || !host_vmm) {
-		log_error("cuda: GPU %u cannot map %s memory by handles: a newer GPU or driver "
-			  "can",
-			  d, vmm ? "host" : "its");
-		return -ENOTSUP;
-	}
 	/* A machine without NUMA says -1 and has node 0. */
 	if (!d)
 		cuda->host_node = node < 0 ? 0 : node;
@@ -367,6 +388,29 @@ static int device_open(struct cuda *cuda, uint32_t d)
 	err = cuda_time_base(cuda, d);
 	cuda_leave(cuda);
 	return err;
+}
+
+/* Open the GPUs that can map. */
+static int devices_open(struct cuda *cuda)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	uint32_t *nr_devices = &cuda->base.desc.nr_devices;
+	int nr = 0, err = cuda_error(driver, driver->device_count(&nr), "cuDeviceGetCount");
+
+	for (int i = 0; i < nr && !err && *nr_devices < WEIR_DEVICES_MAX; i++) {
+		bool maps = false;
+
+		err = cuda_error(driver, driver->device_get(&cuda->device[*nr_devices].device, i),
+				 "cuDeviceGet");
+		if (!err)
+			err = device_maps(cuda, i, &maps);
+		if (!err && maps)
+			err = device_open(cuda, (*nr_devices)++);
+	}
+	if (err || *nr_devices)
+		return err;
+	log_error("cuda: no GPU is left that can map memory by handles");
+	return -ENOTSUP;
 }
 
 static void devices_close(struct cuda *cuda)
@@ -441,6 +485,7 @@ static void cuda_free(struct cuda *cuda)
 	pthread_cond_destroy(&cuda->wake);
 	pthread_cond_destroy(&cuda->idle);
 	pthread_cond_destroy(&cuda->expect);
+	pthread_cond_destroy(&cuda->given);
 	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
 }
@@ -523,24 +568,48 @@ static int sync_init(struct cuda *cuda)
 		goto err_wake;
 	if (pthread_cond_init(&cuda->expect, NULL))
 		goto err_idle;
+	if (pthread_cond_init(&cuda->given, NULL))
+		goto err_expect;
 	return 0;
 
+err_expect:
+	pthread_cond_destroy(&cuda->expect);
 err_idle:
 	pthread_cond_destroy(&cuda->idle);
 err_wake:
 	pthread_cond_destroy(&cuda->wake);
 err_mutex:
 	pthread_mutex_destroy(&cuda->lock);
+	log_error("cuda: no memory for locks");
 	return -ENOMEM;
+}
+
+static int machine_open(struct cuda *cuda, const struct weir_machine_desc *measured)
+{
+	int err;
+
+	cuda_relax(cuda);
+	err = devices_open(cuda);
+	if (!err)
+		err = describe(cuda, measured);
+	if (err == -ENOMEM)
+		log_error("cuda: no memory to open the GPUs with, of theirs or of the host's: do "
+			  "others hold it?");
+	if (!err)
+		err = try_pinning(cuda);
+	cuda_unrelax(cuda);
+	return err;
 }
 
 int cuda_create(const struct cuda_config *config, struct backend **out)
 {
 	struct cuda *cuda = calloc(1, sizeof(*cuda));
-	int err, nr = 0;
+	int err;
 
-	if (!cuda)
+	if (!cuda) {
+		log_error("cuda: no memory to open a machine with");
 		return -ENOMEM;
+	}
 	err = debug_wanted(config, &cuda->debug);
 	if (!err)
 		err = cuda_driver_open(&cuda->driver, config->library, config->quiet);
@@ -556,18 +625,8 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	cuda->start_ns = cuda_monotonic_ns();
 	cuda->process = getpid();
 	cuda->nvml = config->nvml;
-	cuda_relax(cuda);
-	err = cuda_error(&cuda->driver, cuda->driver.device_count(&nr), "cuDeviceGetCount");
-	nr = nr > WEIR_DEVICES_MAX ? WEIR_DEVICES_MAX : nr;
-	for (int d = 0; d < nr && !err; d++) {
-		cuda->base.desc.nr_devices++;
-		err = device_open(cuda, (uint32_t)d);
-	}
-	if (!err)
-		err = describe(cuda, config->measured);
-	if (!err)
-		err = try_pinning(cuda);
-	cuda_unrelax(cuda);
+	cuda->root = config->root ? config->root : "";
+	err = machine_open(cuda, config->measured);
 	if (err) {
 		cuda_free(cuda);
 		return err;

@@ -11,6 +11,7 @@
 struct cuda_config {
 	const char *library; /* the driver's; NULL: libcuda.so.1 */
 	const char *nvml;    /* the management library; NULL: libnvidia-ml.so.1 */
+	const char *root;    /* where /proc and /sys are, for tests; NULL: there */
 	/* Rates and costs found by measuring this machine; NULL: estimates. Sizes and counts are
 	 * always those of the machine. */
 	const struct weir_machine_desc *measured;
@@ -19,9 +20,10 @@ struct cuda_config {
 };
 
 /*
- * Open the GPUs that this process may see as one machine.
- * @return 0, -ENODEV, -ENOTSUP or -EIO as cuda_driver_open(), -ENOMEM, or -EINVAL (the variable for
- *   debug mode has no such value; logged).
+ * Open the GPUs that this process may see as one machine; those that cannot map memory by handles
+ * are left out, with a warning.
+ * @return 0, -ENODEV, -ENOTSUP (also: no GPU can map), -EIO or -ENOMEM as cuda_driver_open(), or
+ *   -EINVAL (the variable for debug mode has no such value; logged).
  */
 int cuda_create(const struct cuda_config *config, struct backend **out);
 

@@ -10,6 +10,7 @@
  *   cuda_work.c      what is queued on streams: copies, kernels
  *   cuda_debug.c     debug mode: brackets, and what they let devices do
  *   cuda_pin.c       chunks made ahead, by a thread
+ *   host_memory.c    how much of the host's memory there is
  *   cuda_migrator.c  the thread that notices what is done
  *   nvml.c           which other processes hold a device's memory
  *
@@ -133,7 +134,7 @@ struct cuda {
 	pid_t process;	   /* that opened it */
 	int host_node;	   /* NUMA node of host chunks */
 	bool debug;
-	const char *nvml; /* see struct cuda_config */
+	const char *nvml, *root; /* see struct cuda_config */
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
 	pthread_mutex_t lock;
@@ -150,15 +151,18 @@ struct cuda {
 	uint64_t managed_limit_bytes; /* asked for, beside the guard's; 0: none */
 	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_DIRECTION_NR];
 
-	struct cuda_expected *expected; /* chunks to make ahead, by size */
-	pthread_t pinner;		/* who makes them, if pins */
-	pthread_cond_t expect;
+	struct cuda_expected *expected;	      /* chunks to make ahead, by size */
+	pthread_t pinner;		      /* who makes them, if pins */
+	pthread_cond_t expect, given;	      /* something is expected; nr_ahead is less */
+	uint32_t nr_ahead[WEIR_MEMORIES_MAX]; /* threads that make or give back such chunks */
 	bool pins;
 
 	pthread_t migrator;
-	pthread_cond_t wake, idle; /* the migrator has work; it is between two calls */
+	pthread_cond_t wake, idle; /* the migrator has work; it has called a function */
 	struct cuda_progress *progress;
 	uint32_t nr_progress, max_progress;
+	uint32_t next_progress; /* to be called in this round */
+	void *called;		/* whose function is being called, if calling */
 	bool running, calling;
 	bool stop;    /* both threads */
 	bool noticed; /* fences were found reached, and the migrator does not know yet */
@@ -189,6 +193,10 @@ int cuda_enter_surely(struct cuda *cuda, uint32_t device);
 
 uint64_t cuda_monotonic_ns(void);
 
+/* As pthread_create(). The program's signals go to its own threads: this one takes none but those
+ * that it causes itself. */
+int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
+
 /* ---- cuda_memory.c */
 
 int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
@@ -207,8 +215,8 @@ uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
 uint64_t cuda_memory_room(struct backend *b, uint32_t memory);
 void cuda_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes);
 
-/* Bytes of the host's memory, with some to spare for the system. */
-uint64_t cuda_host_bytes(void);
+/* Bytes of the host's memory that chunks may have, with some to spare for the system. */
+uint64_t cuda_host_bytes(const struct cuda *cuda);
 
 /* Whether there can be such a chunk. */
 bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
@@ -335,8 +343,9 @@ struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t 
 /* Bytes that were made ahead in a memory and nobody has taken. Lock held. */
 uint64_t cuda_ready_bytes(const struct cuda *cuda, uint32_t memory);
 
-/* A memory has no room left: give back what was made ahead there, and make no more. @return whether
- * there was any. */
+/* A memory has no room left: give back what was made ahead there, and make no more. What other
+ * threads are making ahead there just now, or are giving back, is waited for. @return whether there
+ * was any: there may be room. */
 bool cuda_ready_drop(struct cuda *cuda, uint32_t memory);
 
 /* Stop the thread, if it runs, and give back what is ready. */

@@ -2,12 +2,11 @@
 /* Physical memory: chunks, each mapped at its alias for good, and allocations of other kinds. */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/backend/cuda/host_memory.h"
 #include "src/backend/cuda/nvml.h"
 #include "src/base/log.h"
 
@@ -208,19 +207,18 @@ int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, struct
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_chunk *chunk;
-	int err = 0;
+	int err;
 
 	if (!cuda_chunk_valid(cuda, memory, bytes))
 		return -EINVAL;
 	if (bytes > b->desc.memory[memory].bytes)
 		return -ENOMEM;
-	pthread_mutex_lock(&cuda->lock);
-	chunk = cuda_ready_take(cuda, memory, bytes);
-	pthread_mutex_unlock(&cuda->lock);
-	if (!chunk)
-		err = cuda_chunk_make(cuda, memory, bytes, false, &chunk);
-	if (err == -ENOMEM && cuda_ready_drop(cuda, memory))
-		err = cuda_chunk_make(cuda, memory, bytes, false, &chunk);
+	do {
+		pthread_mutex_lock(&cuda->lock);
+		chunk = cuda_ready_take(cuda, memory, bytes);
+		pthread_mutex_unlock(&cuda->lock);
+		err = chunk ? 0 : cuda_chunk_make(cuda, memory, bytes, false, &chunk);
+	} while (err == -ENOMEM && cuda_ready_drop(cuda, memory));
 	if (err)
 		return err;
 	pthread_mutex_lock(&cuda->lock);
@@ -369,9 +367,9 @@ int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void *
 	err = cuda_enter(cuda, host ? 0 : device_of(cuda, memory));
 	if (err)
 		goto err_free;
-	err = plain_make(cuda, host, plain);
-	if (err == -ENOMEM && cuda_ready_drop(cuda, memory))
+	do
 		err = plain_make(cuda, host, plain);
+	while (err == -ENOMEM && cuda_ready_drop(cuda, memory));
 	cuda_leave(cuda);
 	if (err)
 		goto err_free;
@@ -605,27 +603,18 @@ static uint64_t host_share(uint64_t bytes)
 	return bytes - bytes / HOST_SPARE_SHARE;
 }
 
-uint64_t cuda_host_bytes(void)
+uint64_t cuda_host_bytes(const struct cuda *cuda)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	struct host_memory memory = host_memory_read(cuda->root, cuda->host_node);
 
-	return host_share(pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page
-						: UINT64_C(1) << 30);
+	return host_share(memory.bytes);
 }
 
-static uint64_t host_room(void)
+static uint64_t host_room(const struct cuda *cuda)
 {
-	static const char name[] = "MemAvailable:";
-	FILE *file = fopen("/proc/meminfo", "r");
-	uint64_t kib = 0;
-	char line[128];
+	struct host_memory memory = host_memory_read(cuda->root, cuda->host_node);
 
-	while (file && !kib && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, sizeof(name) - 1))
-			kib = strtoull(line + sizeof(name) - 1, NULL, 10);
-	if (file)
-		(void)fclose(file);
-	return kib ? host_share(kib << 10) : cuda_host_bytes();
+	return host_share(memory.room_bytes);
 }
 
 uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
@@ -635,7 +624,7 @@ uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
 	uint64_t ready;
 
 	if (is_host(cuda, memory)) {
-		room = host_room();
+		room = host_room(cuda);
 	} else if (!cuda_enter(cuda, device_of(cuda, memory))) {
 		(void)cuda_error(&cuda->driver, cuda->driver.mem_info(&room, &bytes),
 				 "cuMemGetInfo");

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "src/backend/cuda/cuda_internal.h"
@@ -24,16 +25,18 @@ static void nap(void)
 /* Call every progress function. Lock held on entry and exit, not while they run. */
 static void call_progress(struct cuda *cuda)
 {
-	cuda->calling = true;
-	for (uint32_t i = 0; i < cuda->nr_progress; i++) {
-		struct cuda_progress progress = cuda->progress[i];
+	cuda->next_progress = 0;
+	while (cuda->next_progress < cuda->nr_progress) {
+		struct cuda_progress progress = cuda->progress[cuda->next_progress++];
 
+		cuda->called = progress.arg;
+		cuda->calling = true;
 		pthread_mutex_unlock(&cuda->lock);
 		progress.fn(progress.arg);
 		pthread_mutex_lock(&cuda->lock);
+		cuda->calling = false;
+		pthread_cond_broadcast(&cuda->idle);
 	}
-	cuda->calling = false;
-	pthread_cond_broadcast(&cuda->idle);
 }
 
 static void *migrator(void *arg)
@@ -65,17 +68,23 @@ void cuda_migrator_wake(struct cuda *cuda)
 		pthread_cond_signal(&cuda->wake);
 }
 
-/* Remove the entry of arg; wait until it is not being called. Lock held. */
+/* Remove the entry of arg, so that it is not called again, however busy the migrator is; then wait
+ * for the call that is under way. Lock held. */
 static void progress_del(struct cuda *cuda, void *arg)
 {
-	while (cuda->calling && !pthread_equal(pthread_self(), cuda->migrator))
-		pthread_cond_wait(&cuda->idle, &cuda->lock);
-	for (uint32_t i = 0; i < cuda->nr_progress; i++) {
-		if (cuda->progress[i].arg != arg)
-			continue;
-		cuda->progress[i] = cuda->progress[--cuda->nr_progress];
+	uint32_t i = 0;
+
+	while (i < cuda->nr_progress && cuda->progress[i].arg != arg)
+		i++;
+	if (i == cuda->nr_progress)
 		return;
-	}
+	cuda->nr_progress--;
+	cuda->next_progress -= i < cuda->next_progress;
+	memmove(&cuda->progress[i], &cuda->progress[i + 1],
+		(cuda->nr_progress - i) * sizeof(*cuda->progress));
+	while (cuda->calling && cuda->called == arg &&
+	       !pthread_equal(pthread_self(), cuda->migrator))
+		pthread_cond_wait(&cuda->idle, &cuda->lock);
 }
 
 static int progress_add(struct cuda *cuda, void (*fn)(void *arg), void *arg)
@@ -90,7 +99,7 @@ static int progress_add(struct cuda *cuda, void (*fn)(void *arg), void *arg)
 		cuda->max_progress = max;
 	}
 	if (!cuda->running) {
-		int err = pthread_create(&cuda->migrator, NULL, migrator, cuda);
+		int err = cuda_thread_start(&cuda->migrator, migrator, cuda);
 
 		if (err) {
 			log_error("cuda: no thread for the migrator: %s", weir_strerror(-err));

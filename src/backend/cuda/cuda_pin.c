@@ -64,14 +64,36 @@ static struct cuda_chunk *ready_trim(struct cuda *cuda, struct cuda_expected *e,
 	return list;
 }
 
+/* Chunks of a memory are made ahead, or given back, from here to the other: whoever finds no room
+ * there meanwhile waits for it. Lock held on entry and exit, not in between. */
+static void ahead_begin(struct cuda *cuda, uint32_t memory)
+{
+	cuda->nr_ahead[memory]++;
+	pthread_mutex_unlock(&cuda->lock);
+}
+
+static void ahead_end(struct cuda *cuda, uint32_t memory)
+{
+	pthread_mutex_lock(&cuda->lock);
+	cuda->nr_ahead[memory]--;
+	pthread_cond_broadcast(&cuda->given);
+}
+
+/* Give back the chunks of a list, all of one memory. Lock held on entry and exit, not in between. */
 static void list_unmake(struct cuda *cuda, struct cuda_chunk *list)
 {
+	uint32_t memory = list ? list->memory : 0;
+
+	if (!list)
+		return;
+	ahead_begin(cuda, memory);
 	while (list) {
 		struct cuda_chunk *next = list->next;
 
 		cuda_chunk_unmake(cuda, list);
 		list = next;
 	}
+	ahead_end(cuda, memory);
 }
 
 /* Now and then how far it is, and at the end what it was. Lock held. */
@@ -120,6 +142,7 @@ uint64_t cuda_ready_bytes(const struct cuda *cuda, uint32_t memory)
 bool cuda_ready_drop(struct cuda *cuda, uint32_t memory)
 {
 	struct cuda_chunk *list = NULL;
+	bool any;
 
 	pthread_mutex_lock(&cuda->lock);
 	for (struct cuda_expected *e = cuda->expected; e; e = e->next) {
@@ -128,11 +151,12 @@ bool cuda_ready_drop(struct cuda *cuda, uint32_t memory)
 		e->nr_wanted = 0; /* or the thread would take the room again */
 		list = ready_trim(cuda, e, 0, list);
 	}
-	pthread_mutex_unlock(&cuda->lock);
-	if (!list)
-		return false;
+	any = list || cuda->nr_ahead[memory];
 	list_unmake(cuda, list);
-	return true;
+	while (cuda->nr_ahead[memory])
+		pthread_cond_wait(&cuda->given, &cuda->lock);
+	pthread_mutex_unlock(&cuda->lock);
+	return any;
 }
 
 /* ------------------------------------------------------------------ the thread */
@@ -143,18 +167,15 @@ static void make_ahead(struct cuda *cuda, struct cuda_expected *e)
 	struct cuda_chunk *chunk;
 	int err;
 
-	pthread_mutex_unlock(&cuda->lock);
+	ahead_begin(cuda, e->memory);
 	err = cuda_chunk_make(cuda, e->memory, e->bytes, true, &chunk);
-	pthread_mutex_lock(&cuda->lock);
+	ahead_end(cuda, e->memory);
 	if (err) {
 		log_info("pinned %s memory: no more of it ahead: %s",
 			 cuda->base.desc.memory[e->memory].name, weir_strerror(err));
 		e->nr_wanted = e->nr_ready;
 	} else if (cuda->stop || e->nr_ready >= e->nr_wanted) {
-		/* Nobody wants it any more. */
-		pthread_mutex_unlock(&cuda->lock);
-		cuda_chunk_unmake(cuda, chunk);
-		pthread_mutex_lock(&cuda->lock);
+		list_unmake(cuda, chunk); /* nobody wants it any more */
 	} else {
 		chunk->next = e->ready;
 		e->ready = chunk;
@@ -211,7 +232,7 @@ static void expect_more(struct cuda *cuda, struct cuda_expected *e, uint64_t nr)
 		e->since_ns = e->told_ns = cuda_monotonic_ns();
 	}
 	e->nr_wanted += nr;
-	if (!cuda->pins && !pthread_create(&cuda->pinner, NULL, pinner, cuda))
+	if (!cuda->pins && !cuda_thread_start(&cuda->pinner, pinner, cuda))
 		cuda->pins = true;
 	if (cuda->pins)
 		pthread_cond_signal(&cuda->expect);
@@ -222,7 +243,6 @@ static void expect_more(struct cuda *cuda, struct cuda_expected *e, uint64_t nr)
 void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
 {
 	struct cuda *cuda = cuda_of(b);
-	struct cuda_chunk *list = NULL;
 	struct cuda_expected *e;
 	uint64_t fewer = nr < 0 ? -(uint64_t)nr : 0;
 
@@ -234,10 +254,9 @@ void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64
 		expect_more(cuda, e, (uint64_t)nr);
 	} else if (e) {
 		e->nr_wanted = e->nr_wanted > fewer ? e->nr_wanted - fewer : 0;
-		list = ready_trim(cuda, e, e->nr_wanted, NULL);
+		list_unmake(cuda, ready_trim(cuda, e, e->nr_wanted, NULL));
 	}
 	pthread_mutex_unlock(&cuda->lock);
-	list_unmake(cuda, list);
 }
 
 void cuda_pin_stop(struct cuda *cuda)
@@ -251,6 +270,7 @@ void cuda_pin_stop(struct cuda *cuda)
 	pthread_mutex_unlock(&cuda->lock);
 	if (pins)
 		pthread_join(cuda->pinner, NULL);
+	pthread_mutex_lock(&cuda->lock);
 	while (cuda->expected) {
 		struct cuda_expected *e = cuda->expected;
 
@@ -258,4 +278,5 @@ void cuda_pin_stop(struct cuda *cuda)
 		list_unmake(cuda, ready_trim(cuda, e, 0, NULL));
 		free(e);
 	}
+	pthread_mutex_unlock(&cuda->lock);
 }

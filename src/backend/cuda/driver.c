@@ -58,11 +58,13 @@ static int initialise(struct cuda_driver *driver, bool quiet)
 		return -ENODEV;
 	}
 	err = cuda_error(driver, result, "cuInit");
+	if (!err)
+		err = cuda_error(driver, driver->driver_version(&driver->version),
+				 "cuDriverGetVersion");
+	if (err == -ENOMEM)
+		log_error("the NVIDIA driver finds no memory to initialise with");
 	if (err)
-		return -EIO;
-	err = cuda_error(driver, driver->driver_version(&driver->version), "cuDriverGetVersion");
-	if (err)
-		return -EIO;
+		return err == -ENOMEM ? -ENOMEM : -EIO;
 	if (driver->version < CUDA_DRIVER_MIN) {
 		log_error(
 			"the NVIDIA driver serves CUDA %d.%d, weir needs %d.%d: update the driver",
@@ -190,7 +192,7 @@ int cuda_error(const struct cuda_driver *driver, cu_result result, const char *c
 	const char *name = NULL, *text = NULL, *remedy;
 	int err = cuda_errno(result);
 
-	if (!err || err == -EAGAIN || err == -ENOMEM)
+	if (!err || err == -EAGAIN || err == -ENOMEM || result == CU_DEINITIALIZED)
 		return err;
 	if (cuda_is_loss(result) && atomic_exchange(&loss_is_logged, true))
 		return err;

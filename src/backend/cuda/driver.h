@@ -200,6 +200,7 @@ struct cuda_driver {
  *   -ENODEV   no driver library, or no device that this process may see
  *   -ENOTSUP  the driver is too old, or lacks a function; logged
  *   -EIO      it does not initialise; logged
+ *   -ENOMEM   for lack of memory; logged
  */
 int cuda_driver_open(struct cuda_driver *driver, const char *library, bool quiet);
 void cuda_driver_close(struct cuda_driver *driver);
@@ -207,8 +208,9 @@ void cuda_driver_close(struct cuda_driver *driver);
 /*
  * The one place that turns results into errors: 0, or a negative error, logged with the call and
  * the driver's own words, but for CU_NOT_READY (-EAGAIN) and CU_OUT_OF_MEMORY (-ENOMEM), which
- * callers expect. A result that says that the context is lost is logged once for all machines that
- * are open, since every call has it from then on.
+ * callers expect, and CU_DEINITIALIZED: the process is ending, and its threads outlive the driver.
+ * A result that says that the context is lost is logged once for all machines that are open, since
+ * every call has it from then on.
  */
 int cuda_error(const struct cuda_driver *driver, cu_result result, const char *call);
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA backend's own threads, on the driver without a GPU: that none takes the program's
+ * signals, that a progress function is gone when its space is, and what they say when the process
+ * ends.
+ *
+ * Labels: threads
+ * Links: cuda-fake backend-cases
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "tests/contract/test_cuda.h"
+
+/* ------------------------------------------------------------------ signals */
+
+/* What a thread of the backend's has blocked. */
+struct mask {
+	atomic_uint nr_calls,
+		nr_open; /* calls from other threads; signals that one of them takes */
+	pthread_t program;
+};
+
+static void mask_note(void *arg)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGCHLD, SIGUSR1, SIGPROF};
+	struct mask *m = arg;
+	sigset_t blocked;
+
+	if (pthread_equal(pthread_self(), m->program))
+		return;
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		atomic_fetch_add(&m->nr_open, !sigismember(&blocked, signals[i]));
+	/* A fault of its own is told whoever handles such. */
+	atomic_fetch_add(&m->nr_open, sigismember(&blocked, SIGSEGV) == 1);
+	atomic_fetch_add(&m->nr_calls, 1);
+}
+
+static void mask_note_log(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)level;
+	(void)message;
+	mask_note(arg);
+}
+
+static void wait_for_calls(struct backend *b, const struct mask *m)
+{
+	for (int i = 0; i < 5000 && !atomic_load(&m->nr_calls); i++)
+		b->ops->host_spend(b, 1000000);
+	assert_true(atomic_load(&m->nr_calls) > 0);
+	assert_int_equal(atomic_load(&m->nr_open), 0);
+}
+
+static void test_migrator_takes_no_signals(void **state)
+{
+	struct mask m = {.program = pthread_self()};
+	struct backend *b = ((struct contract *)*state)->b;
+	sigset_t before, after;
+	fence_t fence;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	assert_int_equal(b->ops->set_progress(b, mask_note, &m), 0);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+	assert_int_equal(b->ops->fence_record(b, ((struct contract *)*state)->compute, &fence), 0);
+	wait_for_calls(b, &m);
+	assert_int_equal(b->ops->set_progress(b, NULL, &m), 0);
+}
+
+/* It says how much it has pinned. */
+static void test_pinner_takes_no_signals(void **state)
+{
+	struct mask m = {.program = pthread_self()};
+	struct backend *b = ((struct contract *)*state)->b;
+
+	weir_log_set(mask_note_log, &m);
+	b->ops->chunk_expect(b, HOST, UNIT, 2);
+	wait_for_calls(b, &m);
+	weir_log_set(NULL, NULL);
+}
+
+/* ------------------------------------------------------------------ progress functions */
+
+/* Each call queues what the next one is called for. */
+struct busy {
+	struct backend *b;
+	stream_id_t stream;
+	atomic_uint nr;
+};
+
+static void keep_busy(void *arg)
+{
+	struct busy *busy = arg;
+	fence_t fence;
+
+	(void)busy->b->ops->fence_record(busy->b, busy->stream, &fence);
+	atomic_fetch_add(&busy->nr, 1);
+	do
+		busy->b->ops->host_spend(busy->b, 200000);
+	while (fakecuda_nr_pending(NULL));
+}
+
+static void nothing(void *arg)
+{
+	atomic_fetch_add(&((struct busy *)arg)->nr, 1);
+}
+
+/* However busy the migrator is with others: who removes a function does not wait for long. Here the
+ * others never leave it a pause. */
+static void test_progress_removed_from_a_busy_thread(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct busy busy[3] = {{b, c->compute, 0}, {b, c->in, 0}, {b, c->in, 0}};
+	fence_t fence;
+
+	alarm(20);
+	assert_int_equal(b->ops->set_progress(b, nothing, &busy[1]), 0);
+	assert_int_equal(b->ops->set_progress(b, keep_busy, &busy[0]), 0);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	while (atomic_load(&busy[0].nr) < 3)
+		b->ops->host_spend(b, 1000000);
+	for (int i = 0; i < 10; i++) {
+		unsigned int nr;
+
+		assert_int_equal(b->ops->set_progress(b, NULL, &busy[1]), 0);
+		nr = atomic_load(&busy[1].nr);
+		b->ops->host_spend(b, 2000000);
+		assert_int_equal(atomic_load(&busy[1].nr), nr);
+		assert_int_equal(b->ops->set_progress(b, nothing, &busy[1]), 0);
+	}
+	/* Nobody is left out. */
+	assert_int_equal(b->ops->set_progress(b, nothing, &busy[2]), 0);
+	while (!atomic_load(&busy[2].nr))
+		b->ops->host_spend(b, 1000000);
+	/* The busy one itself: it is not being called any more when this returns. */
+	assert_int_equal(b->ops->set_progress(b, NULL, &busy[0]), 0);
+	busy[0].b = NULL;
+	assert_int_equal(b->ops->set_progress(b, NULL, &busy[1]), 0);
+	assert_int_equal(b->ops->set_progress(b, NULL, &busy[2]), 0);
+	alarm(0);
+}
+
+/* ------------------------------------------------------------------ the end */
+
+/* At exit() the driver goes before the threads do. That is no lost context. */
+static void test_driver_gone_at_exit(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct busy busy = {.b = b};
+	struct log_watch log;
+	fence_t fence;
+
+	log_watch(&log, WEIR_LOG_ERROR);
+	fakecuda_gate(fakecuda_stream(0), true);
+	assert_int_equal(b->ops->set_progress(b, nothing, &busy), 0);
+	fakecuda_fail_symbol("cuEventQuery", 0, CU_DEINITIALIZED);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	while (!atomic_load(&busy.nr))
+		b->ops->host_spend(b, 1000000);
+	assert_int_equal(b->ops->fence_wait(b, fence), -EIO);
+	assert_int_equal(log.nr, 0);
+	fakecuda_fail_symbol("cuEventQuery", 0, 0);
+	fakecuda_gate(fakecuda_stream(0), false);
+	assert_int_equal(b->ops->set_progress(b, NULL, &busy), 0);
+	weir_log_set(NULL, NULL);
+}
+
+/* ------------------------------------------------------------------ */
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_migrator_takes_no_signals),
+		CASE(test_pinner_takes_no_signals),
+		CASE(test_progress_removed_from_a_busy_thread),
+		CASE(test_driver_gone_at_exit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
