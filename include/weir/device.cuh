@@ -314,8 +314,8 @@ __device__ static inline uint32_t weir_paged_want(uint64_t id)
 		       : (uint32_t)(id >> PT_PAGE_BITS) << WEIR_PAGED_WANTED_BITS | (uint32_t)page;
 }
 
-/* weir_paged_warp.placed: whether the lane has seen that filling has come to its end; a range; how
- * many accesses to that are to be counted. */
+/* weir_paged_warp.placed: whether the lane has seen that filling has come to its end, which only
+ * weir_paged_stays() says; a range; how many accesses to that are to be counted. */
 #define WEIR_PAGED_FULL (1u << 31)
 #define WEIR_PAGED_PLACED_BITS 27
 #define WEIR_PAGED_PLACED_MASK ((1u << WEIR_PAGED_PLACED_BITS) - 1)
@@ -333,7 +333,7 @@ __device__ static inline void weir_paged_placed_add(const struct weir_paged_view
 /* One more, which is counted together with those after it in the same range. */
 __device__ static inline void weir_paged_placed(struct weir_paged_warp *w, uint32_t range)
 {
-	const uint32_t none = WEIR_PAGED_FULL | range << WEIR_PAGED_PLACED_BITS;
+	const uint32_t none = (w->placed & WEIR_PAGED_FULL) | range << WEIR_PAGED_PLACED_BITS;
 
 	if ((w->placed ^ none) >= WEIR_PAGED_PLACED_MASK) {
 		weir_paged_placed_add(w->view, w->slot, w->placed);

@@ -622,6 +622,55 @@ static void case_fill_beside(uint64_t nr_frames, uint64_t nr_pages)
 	check(cudaFreeHost(fixed), "cudaFreeHost");
 }
 
+/* One warp: words of a range that is read once, then small spans of all pages of one that is only
+ * filled, over and over. */
+__global__ void kernel_fill_after(const __grid_constant__ struct weir_paged_view view,
+				  uint32_t once, uint32_t range, uint32_t passes,
+				  struct found *found)
+{
+	const uint64_t nr_pages = view.range[range].nr_pages, step = 32 * sizeof(uint64_t);
+	struct weir_paged_warp w = weir_paged_enter(&view);
+	struct weir_paged_place span;
+
+	for (uint64_t page = 0; page < view.range[once].nr_pages; page++)
+		expect(found, page << view.page_shift >> 3,
+		       weir_paged_read_once<uint64_t>(&w, once, page << view.page_shift >> 3),
+		       stamp(page << view.page_shift >> 3, 0));
+	for (uint64_t i = 0; i < passes * nr_pages; i++) {
+		uint64_t at = (i % nr_pages << view.page_shift) + i / nr_pages % 8 * step;
+		const uint64_t *word = (const uint64_t *)weir_paged_span_get(
+			&w, range, at, PT_READ | PT_TOUCHES(2), &span);
+
+		expect(found, at >> 3, *word, stamp(at >> 3, 0));
+		weir_paged_span_put(&w, &span);
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_leave(&w);
+}
+
+/* What stays in place while frames are free, since it is read once or its touch is not counted, is
+ * not taken for the end of filling: all pages come in. */
+static void case_fill_after(void)
+{
+	const uint64_t nr_pages = 24;
+	uint64_t nr_in;
+	struct test t;
+	uint32_t range;
+	bool good;
+
+	test_begin(&t, 12, 2 * nr_pages, nr_pages * 512, 1);
+	pool_range_add(&t.pool, t.words, t.nr_words * sizeof(uint64_t), 1, true);
+	range = pool_range_add(&t.pool, t.words, t.nr_words * sizeof(uint64_t), 9, true, true);
+	LAUNCH(kernel_fill_after, 1, 32, t.pool.view, range - 1, range, 64, t.found);
+	good = test_settle(&t, "filled, after others");
+	nr_in = pool_range_counts(&t.pool, range).nr[WEIR_PAGED_IN];
+	if (nr_in != nr_pages)
+		fprintf(stderr, "%llu of %llu pages came in, with as many frames free\n",
+			(unsigned long long)nr_in, (unsigned long long)nr_pages);
+	report(&t, good && nr_in == nr_pages, "filled after", "what stayed in place");
+	test_end(&t);
+}
+
 /* ------------------------------------------------------------------ limits */
 
 enum { LIMIT_NR = 12 };
@@ -871,6 +920,7 @@ int main(int argc, char **argv)
 	case_fill(small ? 13 : 16, small ? 2 : 100, small ? 14 : 400);
 	case_fill_beside(2, small ? 20 : 100);
 	case_fill_beside(64, small ? 80 : 300);
+	case_fill_after();
 	case_host();
 	case_abort();
 	case_many(2, small ? 400 : 100000);
