@@ -154,22 +154,23 @@ __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const uns
 		to[at] = from[at];
 }
 
-/* Whether every slot is at this epoch, or offline: pt_slot_lags() of all of them, but with one
- * fence for what was loaded relaxed. */
-__device__ __noinline__ static bool weir_paged_scan(const struct pt_table *t, uint64_t global,
-						    uint32_t group)
+/* A slot, or the guests', that is neither at this epoch nor offline, + 1; 0: there is none.
+ * pt_slot_lags() of all of them, but with one fence for what was loaded relaxed. */
+__device__ __noinline__ static uint32_t weir_paged_scan(const struct pt_table *t, uint64_t global,
+							uint32_t group)
 {
 	uint32_t rank = __popc(group & ((1u << weir_paged_lane()) - 1)), lanes = __popc(group);
-	bool lags = false;
+	uint32_t lagging = 0, who;
 
 #pragma unroll 2
-	for (uint32_t i = rank; i < t->nr_slots; i += lanes) {
+	for (uint32_t i = rank; i <= t->nr_slots; i += lanes) {
 		uint64_t epoch = pt_load(&t->slot[i], PT_RELAXED);
 
-		lags |= epoch && epoch != global;
+		lagging = epoch && epoch != global ? i + 1 : lagging;
 	}
 	pt_fence_sc(&t->shared->fence);
-	return !__any_sync(group, lags);
+	who = __ballot_sync(group, lagging);
+	return who ? __shfl_sync(group, lagging, __ffs(who) - 1) : 0;
 }
 
 /* Step to where other lanes are needed. Not inlined, for the same reason. */
@@ -184,14 +185,25 @@ __device__ __noinline__ static int weir_paged_steps(const struct pt_table *t, st
 	return verdict;
 }
 
+/* Tell an agent what its scan found. */
+__device__ static inline void weir_paged_scanned(const struct weir_paged_view *v,
+						 struct pt_agent *a, uint32_t lagging)
+{
+	a->scan_ok = !lagging;
+	weir_paged_count(v, a->slot, 0, WEIR_PAGED_SCAN);
+	if (!lagging)
+		return;
+	weir_paged_count(v, a->slot, 0, WEIR_PAGED_LAG);
+	pt_store(&v->counts->lagged, lagging, PT_RELAXED);
+}
+
 /* What lane `who` needs all lanes for, as its agent says. */
 __device__ __noinline__ static void weir_paged_help(const struct weir_paged_view *v,
 						    struct pt_agent *a, uint32_t lanes, int who,
 						    int verdict)
 {
-	uint32_t frame = __shfl_sync(lanes, a->frame, who);
+	uint32_t frame = __shfl_sync(lanes, a->frame, who), lagging = 0;
 	uint64_t page = 0;
-	bool ok;
 
 	verdict = __shfl_sync(lanes, verdict, who);
 	if (verdict == PT_COPY_IN) {
@@ -203,14 +215,12 @@ __device__ __noinline__ static void weir_paged_help(const struct weir_paged_view
 		weir_paged_copy(weir_paged_host(v, page), weir_paged_frame(v, frame),
 				weir_paged_bytes(v, page), lanes);
 	} else {
-		ok = weir_paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
-		if (weir_paged_lane() == (uint32_t)who)
-			a->scan_ok = ok;
+		lagging = weir_paged_scan(&v->table, __shfl_sync(lanes, a->global, who), lanes);
 	}
 	if (weir_paged_lane() != (uint32_t)who)
 		return;
 	if (verdict == PT_SCAN)
-		weir_paged_count(v, a->slot, 0, WEIR_PAGED_SCAN);
+		weir_paged_scanned(v, a, lagging);
 	else
 		weir_paged_count(v, a->slot, page,
 				 verdict == PT_COPY_IN ? WEIR_PAGED_IN : WEIR_PAGED_OUT);
@@ -260,21 +270,50 @@ struct weir_paged_online {
 	uint32_t slot;
 };
 
-/* A slot that no online warp has, by one lane, which announces in it. There are as many as warps
- * can be resident, so one is free at any time; and who has one is resident: nobody waits for a warp
- * that has not started. */
-__device__ static inline void weir_paged_slot_take(const struct pt_table *t, struct pt_agent *a)
+#define WEIR_PAGED_LAPS 4u	/* over all slots, before a warp becomes a guest */
+#define WEIR_PAGED_LAP_NS 1000u /* after the first of them; after each, twice as much */
+
+/* Announce in a slot that no online warp has. @return whether there is one */
+__device__ static inline bool weir_paged_slot_find(const struct pt_table *t, struct pt_agent *a)
 {
 	uint64_t nobody = 0;
 
-	a->slot = weir_paged_hint() % t->nr_slots;
 	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
 #pragma unroll 1
-	while (!pt_cas(&t->slot[a->slot], &nobody, a->global)) {
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		if (pt_cas(&t->slot[a->slot], &nobody, a->global))
+			return true;
 		a->slot = a->slot + 1 == t->nr_slots ? 0 : a->slot + 1;
 		nobody = 0;
 	}
-	pt_entered(a);
+	return false;
+}
+
+/* A slot, by one lane. There are as many as warps can be resident; so there is none only if warps
+ * ended without leaving, or entered twice, and one need not become free. Then the warp is a guest. */
+__device__ static inline void weir_paged_slot_take(const struct weir_paged_view *v,
+						   struct pt_agent *a)
+{
+	const struct pt_table *t = &v->table;
+
+	a->slot = weir_paged_hint() % t->nr_slots;
+#pragma unroll 1
+	for (uint32_t lap = 0; lap < WEIR_PAGED_LAPS && !pt_load_host(t->abort); lap++) {
+		if (weir_paged_slot_find(t, a)) {
+			pt_entered(a);
+			return;
+		}
+		__nanosleep(WEIR_PAGED_LAP_NS << lap);
+	}
+	weir_paged_count(v, a->slot, 0, WEIR_PAGED_NO_SLOT);
+	pt_enter_guest(t, a);
+}
+
+/* The epoch of a warp's agents. A guest's: it does not go on while there is one. */
+__device__ static inline uint64_t weir_paged_epoch(const struct weir_paged_view *v, uint32_t slot)
+{
+	return slot == v->table.nr_slots ? pt_load(&v->table.shared->epoch, PT_ACQUIRE)
+					 : pt_load(&v->table.slot[slot], PT_RELAXED);
 }
 
 __device__ __noinline__ static struct weir_paged_online
@@ -285,21 +324,26 @@ weir_paged_come_online(const struct weir_paged_view *v, uint32_t lanes)
 	int leader = __ffs(lanes) - 1;
 
 	if (weir_paged_leads(lanes))
-		weir_paged_slot_take(&v->table, &a);
+		weir_paged_slot_take(v, &a);
 	weir_paged_drive(v, &a, lanes, weir_paged_leads(lanes) ? PT_AGAIN : PT_DONE);
 	online.epoch = (uint32_t)__shfl_sync(lanes, a.epoch, leader);
 	online.slot = __shfl_sync(lanes, a.slot, leader);
 	return online;
 }
 
-/* With all lanes that will ever use it together. */
-__device__ static inline struct weir_paged_warp weir_paged_enter(const struct weir_paged_view *v)
+/*
+ * Come online. lanes: of the warp, all that will ever use it together, each of which calls this with
+ * the same bits; those that have ended do not count. They wait for each other here, so that halves
+ * of a warp that come apart are one agent.
+ */
+__device__ static inline struct weir_paged_warp weir_paged_enter(const struct weir_paged_view *v,
+								 uint32_t lanes = ~0u)
 {
-	uint32_t lanes = __activemask();
-	struct weir_paged_online online = weir_paged_far(weir_paged_come_online)(v, lanes);
-	struct weir_paged_warp w = {v, online.epoch, online.slot, lanes, 0, 0, 0, 0};
+	struct weir_paged_online online;
 
-	return w;
+	lanes = __ballot_sync(lanes, true);
+	online = weir_paged_far(weir_paged_come_online)(v, lanes);
+	return {v, online.epoch, online.slot, lanes, 0, 0, 0, 0};
 }
 
 #define WEIR_PAGED_WANTED_BITS 28
@@ -352,7 +396,7 @@ __device__ __noinline__ static void weir_paged_bring(const struct weir_paged_vie
 
 	if (wanted && weir_paged_leads(group)) {
 		a.slot = slot;
-		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
+		a.epoch = weir_paged_epoch(v, slot);
 		verdict = pt_begin(&v->table, &a,
 				   PT_ID(wanted >> WEIR_PAGED_WANTED_BITS,
 					 (wanted & ((1u << WEIR_PAGED_WANTED_BITS) - 1)) - 1),
@@ -371,14 +415,15 @@ __device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_
 							uint32_t slot, uint32_t lanes, bool slow,
 							uint32_t wanted, uint32_t placed)
 {
-	uint64_t epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
-	uint64_t global = pt_load(&v->table.shared->epoch, PT_RELAXED);
+	const bool guest = slot == v->table.nr_slots;
+	uint64_t epoch = weir_paged_epoch(v, slot);
+	uint64_t global = guest ? epoch : pt_load(&v->table.shared->epoch, PT_RELAXED);
 	uint32_t leader = (uint32_t)__ffs(lanes) - 1;
 	struct pt_agent a = {};
 	bool same = __all_sync(lanes, global == epoch);
 
 	weir_paged_placed_add(v, slot, placed);
-	if (same && slow &&
+	if (same && slow && !guest &&
 	    __shfl_sync(lanes, weir_paged_clock(), leader) / 64 % WEIR_PAGED_ADVANCE_EVERY == 0) {
 		a.slot = slot;
 		pt_advance(&a);
@@ -395,6 +440,10 @@ __device__ __noinline__ static uint32_t weir_paged_look(const struct weir_paged_
 	}
 	if (__any_sync(lanes, wanted))
 		weir_paged_bring(v, slot, lanes, wanted);
+	if (guest) { /* the epoch may have moved on once, between lanes' loads */
+		__syncwarp(lanes);
+		global = __shfl_sync(lanes, global, leader);
+	}
 	return (uint32_t)global;
 }
 
@@ -405,8 +454,9 @@ __device__ static __forceinline__ bool weir_paged_together(const struct weir_pag
 }
 
 /* Pass a quiescent point, if all lanes are together and none holds an unpinned span in a frame;
- * else nothing: frames are then reused later. Cheap: the epoch is looked at now and then, or after
- * a slow access. */
+ * else nothing: frames are then reused later. So a lane that has ended, or waits to leave, keeps the
+ * rest of its warp from it; WEIR_PAGED_APART counts that, WEIR_PAGED_LAG what it is for others.
+ * Cheap: the epoch is looked at every WEIR_PAGED_POLL_EVERY calls, or after a slow access. */
 __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 {
 	bool slow;
@@ -414,7 +464,7 @@ __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 	w->nr_since++;
 	if (!weir_paged_together(w) ||
 	    !__any_sync(w->lanes, w->nr_since >= WEIR_PAGED_POLL_EVERY) ||
-	    __any_sync(w->lanes, w->nr_held != 0))
+	    (__any_sync(w->lanes, w->nr_held != 0) && PT_MUTANT != 20))
 		return;
 	slow = __any_sync(w->lanes, w->nr_since > WEIR_PAGED_POLL_EVERY);
 	w->epoch = weir_paged_far(weir_paged_look)(w->view, w->slot, w->lanes, slow, w->wanted,
@@ -424,12 +474,39 @@ __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 	w->placed &= ~WEIR_PAGED_PLACED_MASK;
 }
 
+/* weir_paged_quiesce() that looks at the epoch in any case: for a loop that mostly hits and whose
+ * iterations are long. Until a warp has looked, no frame that was evicted meanwhile is reused. */
+__device__ static inline void weir_paged_quiesce_now(struct weir_paged_warp *w)
+{
+	if (w->nr_since < WEIR_PAGED_POLL_EVERY - 1)
+		w->nr_since = WEIR_PAGED_POLL_EVERY - 1;
+	weir_paged_quiesce(w);
+}
+
+/* By all lanes that are left. apart: the lane could not pass its last quiescent points. */
+__device__ __noinline__ static void weir_paged_go_offline(const struct weir_paged_view *v,
+							  uint32_t slot, uint32_t lanes,
+							  uint32_t placed, bool apart)
+{
+	uint32_t here = __ballot_sync(lanes, true), missed;
+	struct pt_agent a = {};
+
+	weir_paged_placed_add(v, slot, placed);
+	missed = (lanes ^ here) | __ballot_sync(here, apart);
+	if (!weir_paged_leads(here))
+		return;
+	if (missed)
+		weir_paged_count(v, slot, 0, WEIR_PAGED_APART, __popc(missed));
+	a.slot = slot;
+	pt_leave(&a);
+	weir_paged_steps(&v->table, &a);
+}
+
+/* The lanes wait for each other; those that have ended do not count. */
 __device__ static inline void weir_paged_leave(struct weir_paged_warp *w)
 {
-	weir_paged_placed_add(w->view, w->slot, w->placed);
-	__syncwarp(w->lanes);
-	if (weir_paged_leads(w->lanes))
-		pt_store(&w->view->table.slot[w->slot], 0, PT_RELEASE);
+	weir_paged_far(weir_paged_go_offline)(w->view, w->slot, w->lanes, w->placed,
+					      w->nr_since >= 2 * WEIR_PAGED_POLL_EVERY);
 }
 
 /* ------------------------------------------------------------------ places */
@@ -461,13 +538,23 @@ weir_paged_reached_at(const struct weir_paged_view *v, uint64_t id, uint32_t res
 	return to;
 }
 
+/* Whether the program may do that; if it was refused all the same, the page's pins are used up. */
+__device__ static inline bool weir_paged_allowed(const struct weir_paged_view *v, uint64_t id,
+						 uint32_t op)
+{
+	return pt_id_valid(&v->table, id) &&
+	       !(op & PT_WRITE && v->table.range[id >> PT_PAGE_BITS].read_only);
+}
+
 /* nr: of lanes. */
 __device__ static inline void weir_paged_count_verdict(const struct weir_paged_view *v,
-						       uint32_t slot, uint64_t id, int verdict,
-						       uint32_t nr)
+						       uint32_t slot, uint64_t id, uint32_t op,
+						       int verdict, uint32_t nr)
 {
 	if (verdict == PT_FAIL)
-		weir_paged_count(v, slot, id, WEIR_PAGED_REFUSED, nr);
+		weir_paged_count(
+			v, slot, id,
+			weir_paged_allowed(v, id, op) ? WEIR_PAGED_PINS : WEIR_PAGED_REFUSED, nr);
 	else if (verdict == PT_IN_PLACE)
 		weir_paged_count(v, slot, id, WEIR_PAGED_IN_PLACE);
 }
@@ -481,7 +568,7 @@ weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t 
 	int verdict;
 
 	a.slot = slot;
-	a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
+	a.epoch = weir_paged_epoch(v, slot);
 	verdict = pt_begin(&v->table, &a, id, op | PT_STAY);
 #pragma unroll 1
 	while (!pt_final((enum pt_do)verdict)) {
@@ -491,7 +578,7 @@ weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t 
 			__nanosleep(100);
 		}
 	}
-	weir_paged_count_verdict(v, slot, id, verdict, 1);
+	weir_paged_count_verdict(v, slot, id, op, verdict, 1);
 	return weir_paged_reached_at(v, id, rest, &a, verdict);
 }
 
@@ -519,14 +606,14 @@ weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes,
 
 	if (leads) {
 		a.slot = slot;
-		a.epoch = pt_load(&v->table.slot[slot], PT_RELAXED);
+		a.epoch = weir_paged_epoch(v, slot);
 		verdict = pt_begin(&v->table, &a, id, weir_paged_counted(op));
 	}
 	verdict = weir_paged_drive(v, &a, lanes, verdict);
 	if (a.pinned && group & (group - 1))
 		pt_add(pt_entry_at(&v->table, id), (__popc(group) - 1) * PT_PIN_ONE, PT_RELAXED);
 	if (leads)
-		weir_paged_count_verdict(v, slot, id, verdict, __popc(group));
+		weir_paged_count_verdict(v, slot, id, op, verdict, __popc(group));
 	__syncwarp(lanes);
 	verdict = __shfl_sync(lanes, verdict, leader);
 	a.frame = __shfl_sync(lanes, a.frame, leader);
@@ -539,6 +626,10 @@ template <typename T>
 __device__ static inline bool weir_paged_there(const struct weir_paged_warp *w, uint32_t range,
 					       uint64_t index)
 {
+	static_assert(
+		4096 % sizeof(T) == 0,
+		"an element lies in one page: read what does not divide it by its parts, with "
+		"weir_paged_read_row()");
 	return range < WEIR_PAGED_RANGES_MAX && index < w->view->range[range].bytes / sizeof(T);
 }
 
@@ -694,7 +785,8 @@ __device__ static inline void weir_paged_done(const struct weir_paged_warp *w,
 
 /* ------------------------------------------------------------------ elements and spans */
 
-/* index: in elements of T, whose size divides the page's. What is outside the range reads as 0. */
+/* index: in elements of T, whose size divides 4096, so that no page's end cuts one. What is outside
+ * the range reads as 0. */
 template <typename T>
 __device__ static inline T weir_paged_read(struct weir_paged_warp *w, uint32_t range,
 					   uint64_t index)
@@ -765,7 +857,8 @@ __device__ static inline void weir_paged_read_n(struct weir_paged_warp *w, uint3
 }
 
 /* weir_paged_read() of index, index + apart, ...: with one translation where they lie in one page,
- * as they do for a warp that goes through a table in order with apart = 32. */
+ * as they do for a warp that goes through a table in order with apart = 32. With apart = 1 it reads
+ * what a page's end may cut: the 3 words of the i-th struct of 12 bytes are those from 3 * i on. */
 template <typename T, uint32_t nr, uint32_t apart>
 __device__ static inline void weir_paged_read_row(struct weir_paged_warp *w, uint32_t range,
 						  uint64_t index, T (&value)[nr])
@@ -880,20 +973,19 @@ __device__ static inline void weir_paged_drop(struct weir_paged_warp *w, uint32_
 /* A lane's translation of one page, for elements that lie together. Zeroed at first. */
 struct weir_paged_cursor {
 	unsigned char *page; /* where it begins */
-	uint64_t number;
+	uint64_t id;
 	uint32_t epoch; /* at which it was found: it is good as long as the warp is at that */
 };
 
-/* weir_paged_read() of what is mostly in the page of the read before, in the same range. */
+/* weir_paged_read() of what is mostly in the page of the read before. */
 template <typename T>
 __device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
 						struct weir_paged_cursor *c, uint32_t range,
 						uint64_t index)
 {
-	uint64_t offset = index * sizeof(T), number = offset >> w->view->page_shift;
+	uint64_t offset = index * sizeof(T), id = PT_ID(range, offset >> w->view->page_shift);
 	uint64_t rest = offset & ((1ull << w->view->page_shift) - 1);
-	bool near =
-		number == c->number && w->epoch == c->epoch && weir_paged_there<T>(w, range, index);
+	bool near = id == c->id && w->epoch == c->epoch && weir_paged_there<T>(w, range, index);
 	struct weir_paged_place place;
 
 	if (weir_paged_together(w) ? __all_sync(w->lanes, near) : near)
@@ -903,7 +995,7 @@ __device__ static inline T weir_paged_read_near(struct weir_paged_warp *w,
 		return T();
 	if (place.flags & WEIR_PAGED_FRAME) {
 		c->page = place.addr - rest;
-		c->number = number;
+		c->id = id;
 		c->epoch = w->epoch;
 	}
 	return *(const T *)place.addr;
@@ -924,11 +1016,14 @@ __device__ static inline void *weir_paged_span_get(struct weir_paged_warp *w, ui
 	return span->addr;
 }
 
+/* The span is over. One that was put, or got NULL, may be put again, which does nothing. */
 __device__ static inline void weir_paged_span_put(struct weir_paged_warp *w,
-						  const struct weir_paged_place *span)
+						  struct weir_paged_place *span)
 {
 	w->nr_held -= span->flags == WEIR_PAGED_FRAME;
 	weir_paged_done(w, span);
+	span->addr = nullptr;
+	span->flags = 0;
 }
 
 #endif

@@ -44,7 +44,7 @@ struct weir_paged_kernels {
 	 *  of the view, which may be some of the pool's. */
 	int (*home)(void *stream, const struct weir_paged_view *view, int evict);
 	/** Queue on a stream: take all slots and pins back, and add how many there were to *left,
-	 *  in the GPU's memory. */
+	 *  in the GPU's memory. The view may have no ranges: then slots alone. */
 	int (*settle)(void *stream, const struct weir_paged_view *view,
 		      struct weir_paged_left *left);
 };
@@ -136,7 +136,8 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_range_remove(struct weir_paged *pool, ui
 WEIR_API WEIR_MUST_CHECK int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
 					      struct weir_paged_view *view);
 
-/** Close the bracket. Does not block. @return 0, -WEIR_ECONTRACT (none is open on this stream), or
+/** Close the bracket: behind its kernels a small one is queued, which takes slots back that warps
+ *  left. Does not block. @return 0, -WEIR_ECONTRACT (none is open on this stream), or
  *  an error of the machine: then the pool is online until weir_paged_sync() succeeds. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_end(struct weir_paged *pool, struct weir_stream *stream);
 
@@ -149,7 +150,8 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_end(struct weir_paged *pool, struct weir
  * @return 0, or what the kernels since the last call did wrong, logged; contents are whole:
  *   -EFAULT          an access outside its range, or a write to a read-only one; none was made
  *   -WEIR_ECONTRACT  a warp ended without weir_paged_leave(), or with a pinned span, and was made
- *                    to leave; or a bracket is open
+ *                    to leave; or accesses were refused since a page could have no more pins;
+ *                    or a bracket is open
  *   or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_sync(struct weir_paged *pool);
@@ -194,6 +196,9 @@ struct weir_paged_stats {
 	uint64_t nr_resident; /**< frames that hold a page */
 	uint64_t epoch;
 	uint64_t nr_stalls;
+	/** The slot that the last scan which failed (WEIR_PAGED_LAG, of range 0) found behind, + 1;
+	 *  0: none did. On a GPU mostly 64 times the multiprocessor, and the warp's place there. */
+	uint64_t lagged;
 };
 
 /** What has happened so far, also while kernels run: then it is of no one moment. May wait for a

@@ -43,18 +43,21 @@ __global__ static void weir_paged_home_kernel(const __grid_constant__ struct wei
 	}
 }
 
-/* A thread a slot, and a thread an entry: nobody is online, and nothing is pinned. */
+/* A thread a slot, and a thread an entry: nobody is online, and nothing is pinned. What is above
+ * the pins goes too: more of them may have been given back than there were. */
 __global__ static void weir_paged_settle_kernel(const __grid_constant__ struct weir_paged_view v,
 						struct weir_paged_left *left)
 {
 	uint64_t first = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
 	uint64_t nr_threads = (uint64_t)gridDim.x * blockDim.x;
 
-	for (uint64_t i = first; i < v.table.nr_slots; i += nr_threads) {
-		if (!v.table.slot[i])
+	for (uint64_t i = first; i <= v.table.nr_slots; i += nr_threads) {
+		uint64_t nr = pt_slot_agents(v.table.slot[i]);
+
+		if (!nr)
 			continue;
 		v.table.slot[i] = 0;
-		atomicAdd((unsigned long long *)&left->nr_slots, 1ull);
+		atomicAdd((unsigned long long *)&left->nr_slots, (unsigned long long)nr);
 	}
 	for (uint32_t r = 0; r < v.table.nr_ranges; r++)
 		for (uint64_t i = first; i < v.range[r].nr_pages; i += nr_threads) {
@@ -62,7 +65,7 @@ __global__ static void weir_paged_settle_kernel(const __grid_constant__ struct w
 
 			if (!pt_pins_of(*entry))
 				continue;
-			*entry &= ~PT_PIN_MASK;
+			*entry &= PT_PIN_ONE - 1;
 			atomicAdd((unsigned long long *)&left->nr_pages, 1ull);
 		}
 }
@@ -89,7 +92,7 @@ static int weir_paged_home_launch(void *stream, const struct weir_paged_view *vi
 static int weir_paged_settle_launch(void *stream, const struct weir_paged_view *view,
 				    struct weir_paged_left *left)
 {
-	uint64_t most = view->table.nr_slots;
+	uint64_t most = view->table.nr_slots + 1ull;
 
 	for (uint32_t r = 0; r < view->table.nr_ranges; r++)
 		most = view->range[r].nr_pages > most ? view->range[r].nr_pages : most;

@@ -680,10 +680,11 @@ struct weir_mem_params {
 /**
  * Allocate an object: weir_mem_alloc(pool, params, &mem). It is mapped nowhere.
  *
- * Pages are contiguous in physical memory and aligned to their size; an object is as many of them
- * as it takes. With page_bytes 0 they are of 4 KiB in the host's memory; in a GPU's of 4 KiB below
- * 64 KiB, of 64 KiB below 2 MiB, else of 2 MiB. What is larger than 2 MiB (or the machine's
- * granularity) is made of whole pieces of that size, or of its pages where those are larger.
+ * Pages are asked for each in one piece and aligned to its size (see weir_mem_contiguous() for what
+ * that says of physical memory); an object is as many of them as it takes. With page_bytes 0 they
+ * are of 4 KiB in the host's memory; in a GPU's of 4 KiB below 64 KiB, of 64 KiB below 2 MiB, else of
+ * 2 MiB. What is larger than 2 MiB (or the machine's granularity) is made of whole pieces of that
+ * size, or of its pages where those are larger.
  *
  * @param [in]  pool    Live pool. Borrowed.
  * @param [in]  params  Copied.
@@ -758,8 +759,11 @@ struct weir_mem_info {
 WEIR_API void weir_mem_info(const struct weir_mem *mem, struct weir_mem_info *out);
 
 /**
- * Whether a part of an object is contiguous in physical memory for certain.
- * @return 1, 0 (it may be), or -EINVAL: the part is empty or not inside the object.
+ * Whether a part of an object is in one piece of memory as weir asked for it. The driver is asked
+ * for each piece as a whole, aligned to its pages, and says nothing of where it lies: within a page
+ * of page_bytes that the hardware has, too, memory is contiguous; within a larger piece it may not be.
+ * @return 1, 0 (pieces that are next to each other may be contiguous all the same), or -EINVAL: the
+ *         part is empty or not inside the object.
  */
 WEIR_API WEIR_MUST_CHECK int weir_mem_contiguous(const struct weir_mem *mem, uint64_t offset,
 						 uint64_t bytes);

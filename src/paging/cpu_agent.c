@@ -20,6 +20,17 @@ static void yield_sometimes(struct paging_agent *agent)
 		sched_yield();
 }
 
+static void scan(const struct weir_paged_view *v, struct pt_agent *a)
+{
+	const struct pt_table *t = &v->table;
+	uint32_t i = 0;
+
+	while (i <= t->nr_slots && !pt_slot_lags(t, i, a->global))
+		i++;
+	a->scan_ok = i > t->nr_slots;
+	view_count_scan(v, a->slot, a->scan_ok ? NULL : &i);
+}
+
 /* Do what the machine says until it has come to an end. */
 static enum pt_do drive(struct paging_agent *agent, enum pt_do verdict)
 {
@@ -43,10 +54,7 @@ static enum pt_do drive(struct paging_agent *agent, enum pt_do verdict)
 			       view_bytes(v, a->victim));
 			break;
 		case PT_SCAN:
-			view_count(v, a->slot, 0, WEIR_PAGED_SCAN);
-			a->scan_ok = true;
-			for (uint32_t i = 0; i < t->nr_slots && a->scan_ok; i++)
-				a->scan_ok = !pt_slot_lags(t, i, a->global);
+			scan(v, a);
 			break;
 		default:
 			break;
@@ -169,7 +177,7 @@ static int reach(struct paging_agent *agent, uint32_t range, uint64_t offset, un
 		*addr = view_host(v, id) + rest;
 		return 0;
 	default:
-		view_count(v, agent->a.slot, id, WEIR_PAGED_REFUSED);
+		view_count(v, agent->a.slot, id, WEIR_PAGED_PINS);
 		log_error("paging: page %llu of range %u has all the pins that it can have",
 			  (unsigned long long)(offset >> v->page_shift), range);
 		return -EOVERFLOW;

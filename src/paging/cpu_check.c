@@ -21,7 +21,7 @@ void paging_stats(struct paging *pool, struct paging_stats *out)
 		.nr_in_place = nr[WEIR_PAGED_IN_PLACE],
 		.nr_waits = nr[WEIR_PAGED_WAIT],
 		.nr_scans = nr[WEIR_PAGED_SCAN],
-		.nr_refused = nr[WEIR_PAGED_REFUSED],
+		.nr_refused = nr[WEIR_PAGED_REFUSED] + nr[WEIR_PAGED_PINS],
 	};
 }
 

@@ -112,7 +112,7 @@ int paging_create(const struct paging_config *config, struct paging **out)
 	t->nr_frames = config->nr_frames;
 	t->window = pt_window(t->nr_frames, t->nr_slots);
 	t->owner = reserve(max_frames * sizeof(uint64_t));
-	t->slot = calloc(t->nr_slots, sizeof(uint64_t));
+	t->slot = calloc(t->nr_slots + 1ul, sizeof(uint64_t));
 	view.frames = reserve(max_frames << view.page_shift);
 	words = reserve(sizeof(*words));
 	err = -ENOMEM;

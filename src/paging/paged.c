@@ -85,7 +85,7 @@ static int config_check(const struct backend *b, const struct weir_paged_config 
 static uint64_t words_bytes(const struct weir_paged *pool)
 {
 	return sizeof(struct paged_words) +
-	       (pool->view.table.nr_slots + pool->max_frames) * sizeof(uint64_t);
+	       (pool->view.table.nr_slots + 1 + pool->max_frames) * sizeof(uint64_t);
 }
 
 /* Lay the words out, and set them as they are at first. */
@@ -105,7 +105,7 @@ static int words_make(struct weir_paged *pool)
 	t->range = pool->words->range;
 	pool->view.counts = pool->words->counts;
 	t->slot = (uint64_t *)(pool->words + 1);
-	t->owner = t->slot + t->nr_slots;
+	t->owner = t->slot + t->nr_slots + 1;
 	err = paged_zero(pool, addr, words_bytes(pool));
 	return err ? err : paged_put(pool, &t->shared->epoch, &epoch, sizeof(epoch));
 }
@@ -337,7 +337,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 	}
 	pool->range[i] = (struct paged_range){.host = host};
 	view_counts_sum(pool->counts, i, pool->range[i].before);
-	pool->range[i].nr_refused = pool->range[i].before[WEIR_PAGED_REFUSED];
+	memcpy(pool->range[i].told, pool->range[i].before, sizeof(pool->range[i].told));
 	name_set(pool->range[i].name, config->name, "range");
 	*out = i;
 	return 0;

@@ -45,8 +45,8 @@ struct paged_frames {
 /* What the host alone knows of a range. nr_pages in the view is 0: there is none. */
 struct paged_range {
 	void *host;			      /* weir's own allocation, or NULL */
-	uint64_t before[WEIR_PAGED_EVENT_NR]; /* counts when it was added */
-	uint64_t nr_refused;		      /* of them that were told */
+	uint64_t before[WEIR_PAGED_EVENT_NR]; /* counts when it was added, */
+	uint64_t told[WEIR_PAGED_EVENT_NR];   /* and those that weir_paged_sync() was told */
 	char name[WEIR_NAME_MAX];
 };
 
@@ -116,7 +116,11 @@ int paged_quiet(struct weir_paged *pool, const char *what);
  * free; wait for it. */
 int paged_home(struct weir_paged *pool, uint64_t first, bool evict);
 
-/* Take back what agents left, and tell how much that was. */
+/* Queue on the bracket's stream, behind its kernels: take back the slots that agents left. */
+int paged_slots_free(struct weir_paged *pool);
+
+/* Nobody is online. Take back what agents left, and tell how much that was in all since the last
+ * call that succeeded. */
 int paged_settle(struct weir_paged *pool, struct weir_paged_left *left);
 
 /* Wait for what may be under way on the side. */

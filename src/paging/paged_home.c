@@ -64,24 +64,31 @@ int paged_side_wait(struct weir_paged *pool)
 	return err;
 }
 
-static int run(struct weir_paged *pool, const struct weir_kernel *kernel,
-	       const struct home_args *args)
+static int queue(struct weir_paged *pool, stream_id_t stream, const struct weir_kernel *kernel,
+		 const struct home_args *args)
 {
 	const struct weir_launch launch = {
 		.kernel = kernel, .args = args, .args_bytes = sizeof(*args)};
 	struct backend *b = pool->backend;
+	int err = b->ops->launch(b, stream, &launch);
+
+	if (!err)
+		return 0;
+	log_error("paged pool '%s': kernel %s cannot be queued: %s", pool->name, kernel->name,
+		  weir_strerror(err));
+	return err < 0 ? err : -EIO;
+}
+
+static int run(struct weir_paged *pool, const struct weir_kernel *kernel,
+	       const struct home_args *args)
+{
 	int err = paged_side_wait(pool);
 
 	if (err)
 		return err;
 	pool->busy = true; /* a launch that failed may have queued something */
-	err = b->ops->launch(b, pool->side, &launch);
-	if (err) {
-		log_error("paged pool '%s': kernel %s cannot be queued: %s", pool->name,
-			  kernel->name, weir_strerror(err));
-		return err < 0 ? err : -EIO;
-	}
-	return paged_side_wait(pool);
+	err = queue(pool, pool->side, kernel, args);
+	return err ? err : paged_side_wait(pool);
 }
 
 /* Frames are told by their owner words alone, so that those of a view may be the later ones. */
@@ -97,15 +104,33 @@ int paged_home(struct weir_paged *pool, uint64_t first, bool evict)
 	return run(pool, &home_kernel, &args);
 }
 
+static struct home_args settle_args(struct weir_paged *pool)
+{
+	return (struct home_args){
+		.view = pool->view, .kernels = pool->kernels, .left = &pool->words->left};
+}
+
+int paged_slots_free(struct weir_paged *pool)
+{
+	struct home_args args = settle_args(pool);
+
+	args.view.table.nr_ranges = 0;
+	return queue(pool, pool->stream, &settle_kernel, &args);
+}
+
 int paged_settle(struct weir_paged *pool, struct weir_paged_left *left)
 {
-	const struct home_args args = {
-		.view = pool->view, .kernels = pool->kernels, .left = &pool->words->left};
-	int err = paged_zero(pool, args.left, sizeof(*args.left));
+	const struct home_args args = settle_args(pool);
+	struct weir_paged_left sum;
+	int err = run(pool, &settle_kernel, &args);
 
 	if (!err)
-		err = run(pool, &settle_kernel, &args);
-	return err ? err : paged_get(pool, left, args.left, sizeof(*left));
+		err = paged_get(pool, &sum, args.left, sizeof(sum));
+	if (!err)
+		err = paged_zero(pool, args.left, sizeof(*args.left));
+	if (!err)
+		*left = sum;
+	return err;
 }
 
 /* ------------------------------------------------------------------ by the host */

@@ -69,6 +69,7 @@ static int stats_get(struct weir_paged *pool, struct weir_paged_stats *out)
 	out->nr_frames = t->nr_frames;
 	out->nr_max_frames = pool->max_frames;
 	out->nr_stalls = pool->nr_stalls;
+	out->lagged = pool->counts->lagged;
 	return 0;
 }
 
@@ -96,7 +97,10 @@ static int tell_slot(void *arg, uint64_t i, uint64_t epoch)
 {
 	struct slots_told *told = arg;
 
-	if (epoch && told->nr++ < SLOTS_TOLD)
+	if (epoch >= PT_GUEST)
+		log_warning("paged pool '%s': %" PRIu64 " warps without a slot are online",
+			    told->name, pt_slot_agents(epoch));
+	else if (epoch && told->nr++ < SLOTS_TOLD)
 		log_warning("paged pool '%s': slot %" PRIu64 ": online, epoch %" PRIu64, told->name,
 			    i, epoch);
 	return 0;
@@ -123,7 +127,7 @@ static int dump_shared(struct weir_paged *pool)
 		    pool->name, shared.epoch, shared.prepare, shared.take, shared.fill,
 		    t->nr_frames, t->window, shared.scan ? ", scanning" : "",
 		    pool->stalled ? ", admission stopped" : "");
-	err = words_walk(pool, t->slot, t->nr_slots, tell_slot, &told);
+	err = words_walk(pool, t->slot, t->nr_slots + 1ull, tell_slot, &told);
 	if (!err)
 		log_warning("paged pool '%s': %" PRIu64 " of %u slots are online", pool->name,
 			    told.nr, t->nr_slots);
@@ -199,7 +203,7 @@ static int check_slot(void *arg, uint64_t i, uint64_t epoch)
 
 	if (!epoch)
 		return 0;
-	log_error("paged pool '%s': slot %" PRIu64 " says epoch %" PRIu64 ", and nobody is online",
+	log_error("paged pool '%s': slot %" PRIu64 " says %" PRIu64 ", and nobody is online",
 		  pool->name, i, epoch);
 	return -EUCLEAN;
 }
@@ -258,7 +262,7 @@ static int check_all(struct weir_paged *pool)
 	if (!err)
 		err = check_frames(&check);
 	if (!err)
-		err = words_walk(pool, t->slot, t->nr_slots, check_slot, pool);
+		err = words_walk(pool, t->slot, t->nr_slots + 1ull, check_slot, pool);
 	if (!err)
 		err = check_shared(&check);
 	free(check.owner);

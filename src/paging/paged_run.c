@@ -5,6 +5,7 @@
  * a wait there cannot look in between, and only weir_paged_watch() does.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "src/base/log.h"
 #include "src/paging/paged.h"
@@ -45,21 +46,33 @@ static int offline(struct weir_paged *pool)
 
 /* ------------------------------------------------------------------ what kernels left */
 
-static void tell_refused(struct weir_paged *pool)
+/* What kernels did in a range since this was called last. */
+static void tell_range(struct weir_paged *pool, uint32_t i)
 {
-	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++) {
-		uint64_t nr[WEIR_PAGED_EVENT_NR] = {0};
-		struct paged_range *range = &pool->range[i];
+	const char *name = pool->view.range[i].nr_pages ? pool->range[i].name : "there is none";
+	uint64_t nr[WEIR_PAGED_EVENT_NR] = {0}, *told = pool->range[i].told;
+	uint64_t refused, pins, no_slot;
 
-		view_counts_sum(pool->counts, i, nr);
-		if (nr[WEIR_PAGED_REFUSED] == range->nr_refused)
-			continue;
+	view_counts_sum(pool->counts, i, nr);
+	refused = nr[WEIR_PAGED_REFUSED] - told[WEIR_PAGED_REFUSED];
+	pins = nr[WEIR_PAGED_PINS] - told[WEIR_PAGED_PINS];
+	no_slot = nr[WEIR_PAGED_NO_SLOT] - told[WEIR_PAGED_NO_SLOT];
+	memcpy(told, nr, sizeof(nr));
+	if (no_slot)
+		log_warning("paged pool '%s': %llu warps found no slot free, and kept frames from "
+			    "being reused: a warp enters once, and leaves on every way out of a "
+			    "kernel",
+			    pool->name, (unsigned long long)no_slot);
+	if (pins) {
+		log_error("paged pool '%s': %llu accesses to pages of range %u (%s) were not made, "
+			  "since those can have no more pins: put each span, and once",
+			  pool->name, (unsigned long long)pins, i, name);
+		pool->wrong = -WEIR_ECONTRACT;
+	}
+	if (refused) {
 		log_error("paged pool '%s': kernels made %llu accesses outside range %u (%s) or "
 			  "writes to it that it does not allow: none was made; check their indices",
-			  pool->name,
-			  (unsigned long long)(nr[WEIR_PAGED_REFUSED] - range->nr_refused), i,
-			  pool->view.range[i].nr_pages ? range->name : "there is none");
-		range->nr_refused = nr[WEIR_PAGED_REFUSED];
+			  pool->name, (unsigned long long)refused, i, name);
 		pool->wrong = -EFAULT;
 	}
 }
@@ -83,7 +96,8 @@ static int settle(struct weir_paged *pool)
 			  (unsigned long long)left.nr_pages);
 		pool->wrong = -WEIR_ECONTRACT;
 	}
-	tell_refused(pool);
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+		tell_range(pool, i);
 	pool->settled = true;
 	return 0;
 }
@@ -241,8 +255,10 @@ int weir_paged_end(struct weir_paged *pool, struct weir_stream *stream)
 			  pool->name);
 	} else {
 		pool->open = false;
-		pool->unfenced = true;
-		err = pool->backend->ops->fence_record(pool->backend, pool->stream, &pool->fence);
+		err = paged_slots_free(pool);
+		if (!err)
+			err = pool->backend->ops->fence_record(pool->backend, pool->stream,
+							       &pool->fence);
 		pool->unfenced = err != 0;
 	}
 	pthread_mutex_unlock(&pool->lock);

@@ -15,6 +15,15 @@ void view_count(const struct weir_paged_view *v, uint32_t slot, uint64_t id,
 	       PT_RELAXED);
 }
 
+void view_count_scan(const struct weir_paged_view *v, uint32_t slot, const uint32_t *lagging)
+{
+	view_count(v, slot, 0, WEIR_PAGED_SCAN);
+	if (!lagging)
+		return;
+	view_count(v, slot, 0, WEIR_PAGED_LAG);
+	pt_store(&v->counts->lagged, *lagging + 1ull, PT_RELAXED);
+}
+
 void view_counts_sum(const struct weir_paged_counts *counts, uint32_t range,
 		     uint64_t nr[WEIR_PAGED_EVENT_NR])
 {
@@ -65,8 +74,8 @@ void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left)
 {
 	const struct pt_table *t = &v->table;
 
-	for (uint32_t i = 0; i < t->nr_slots; i++) {
-		left->nr_slots += t->slot[i] != 0;
+	for (uint32_t i = 0; i <= t->nr_slots; i++) {
+		left->nr_slots += pt_slot_agents(t->slot[i]);
 		t->slot[i] = 0;
 	}
 	for (uint32_t i = 0; i < t->nr_ranges; i++)
@@ -74,7 +83,7 @@ void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left)
 			uint64_t *entry = &t->range[i].entry[page];
 
 			left->nr_pages += pt_pins_of(*entry) != 0;
-			*entry &= ~PT_PIN_MASK;
+			*entry &= PT_PIN_ONE - 1;
 		}
 }
 

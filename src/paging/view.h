@@ -49,6 +49,9 @@ static inline uint64_t view_bytes(const struct weir_paged_view *v, uint64_t id)
 void view_count(const struct weir_paged_view *v, uint32_t slot, uint64_t id,
 		enum weir_paged_event event);
 
+/* A scan was made, and found this slot behind; NULL: none. */
+void view_count_scan(const struct weir_paged_view *v, uint32_t slot, const uint32_t *lagging);
+
 /* Add up what all warps have counted in a range. */
 void view_counts_sum(const struct weir_paged_counts *counts, uint32_t range,
 		     uint64_t nr[WEIR_PAGED_EVENT_NR]);
@@ -60,7 +63,7 @@ void view_frame_evict(const struct weir_paged_view *v, uint64_t frame);
 /* The same with all frames. */
 void view_home(const struct weir_paged_view *v, bool evict);
 
-/* Nobody is online. Take slots and pins back that are left; count them. */
+/* Nobody is online. Take slots and pins back that are left, and add how many there were. */
 void view_settle(const struct weir_paged_view *v, struct weir_paged_left *left);
 
 /* Choose the pages that are not late, as many as there are frames, in all ranges. Nobody is

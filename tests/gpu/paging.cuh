@@ -74,7 +74,7 @@ static void pool_create(struct pool *pool, uint32_t page_shift, uint64_t nr_fram
 	v->page_shift = page_shift;
 	v->table.range = (struct pt_range *)pool_zeroed(sizeof(v->range));
 	v->table.owner = (uint64_t *)pool_zeroed(nr_frames * sizeof(uint64_t));
-	v->table.slot = (uint64_t *)pool_zeroed(pool->nr_slots * sizeof(uint64_t));
+	v->table.slot = (uint64_t *)pool_zeroed((pool->nr_slots + 1ul) * sizeof(uint64_t));
 	v->table.shared = (struct pt_shared *)pool_zeroed(sizeof(shared));
 	copy_now(v->table.shared, &shared, sizeof(shared), "upload");
 	pool->abort = (uint64_t *)pool_zeroed(PT_LINE);
@@ -202,7 +202,7 @@ static void pool_dump(const struct pool *pool)
 					     "writeback", "?",	     "?",	 "?"};
 	const struct pt_table *t = &pool->view.table;
 	struct pt_shared shared = pool_download(pool, t->shared, 1)[0];
-	std::vector<uint64_t> slot = pool_download(pool, t->slot, pool->nr_slots);
+	std::vector<uint64_t> slot = pool_download(pool, t->slot, pool->nr_slots + 1ul);
 
 	fprintf(stderr,
 		"epoch %llu, prepare %llu, take %llu, fill %llu, %llu frames, window %llu%s\n",
@@ -210,7 +210,7 @@ static void pool_dump(const struct pool *pool)
 		(unsigned long long)shared.take, (unsigned long long)shared.fill,
 		(unsigned long long)t->nr_frames, (unsigned long long)t->window,
 		shared.scan ? ", scanning" : "");
-	for (uint32_t i = 0, nr = 0; i < pool->nr_slots && nr < 16; i++) {
+	for (uint32_t i = 0, nr = 0; i <= pool->nr_slots && nr < 16; i++) {
 		if (!slot[i])
 			continue;
 		fprintf(stderr, "slot %u: online, epoch %llu\n", i, (unsigned long long)slot[i]);
@@ -300,7 +300,7 @@ static inline bool pool_right(const struct pool *pool)
 				(unsigned long long)word);
 			return false;
 		}
-	for (uint64_t epoch : pool_download(pool, t->slot, pool->nr_slots))
+	for (uint64_t epoch : pool_download(pool, t->slot, pool->nr_slots + 1ul))
 		if (epoch) {
 			fprintf(stderr, "a slot says epoch %llu, and nobody is online\n",
 				(unsigned long long)epoch);

@@ -215,7 +215,7 @@ static void case_host(void)
 	struct test t;
 	bool good = true;
 
-	test_begin(&t, 12, 16, 100 * 512, 1);
+	test_begin(&t, 12, 16, (small ? 25 : 100) * 512, 1);
 	for (uint32_t i = 0; i < 4; i++) {
 		LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 0,
 		       3, t.found);
@@ -235,7 +235,7 @@ static void case_abort(void)
 	struct test t;
 	bool good;
 
-	test_begin(&t, 12, 64, 100 * 512, 1);
+	test_begin(&t, 12, 64, (small ? 50 : 100) * 512, 1);
 	pool_set_abort(&t.pool, true);
 	LAUNCH(kernel_update, t.blocks, t.threads, t.pool.view, t.range, 0, t.nr_words, 0, 2,
 	       t.found);
@@ -607,7 +607,7 @@ static void case_fill_beside(uint64_t nr_frames, uint64_t nr_pages)
 	fixed = pool_host_alloc(t.nr_words * sizeof(uint64_t));
 	memcpy(fixed, t.words, t.nr_words * sizeof(uint64_t));
 	range = pool_range_add(&t.pool, fixed, t.nr_words * sizeof(uint64_t), 1, true, true);
-	for (uint64_t i = 0; i < 3; i++) {
+	for (uint64_t i = 0; i < (small ? 2 : 3); i++) {
 		LAUNCH(kernel_read_more, t.blocks, t.threads, t.pool.view, range, t.nr_words,
 		       t.found);
 		good &= test_settle(&t, "beside, filled");
@@ -616,7 +616,7 @@ static void case_fill_beside(uint64_t nr_frames, uint64_t nr_pages)
 		       2 * i, 2, t.found);
 		good &= test_settle(&t, "beside, evicting");
 	}
-	report(&t, good && words_are(&t, 6), "filled beside", "%llu frames, %llu pages",
+	report(&t, good && words_are(&t, small ? 4 : 6), "filled beside", "%llu frames, %llu pages",
 	       (unsigned long long)nr_frames, (unsigned long long)nr_pages);
 	test_end(&t);
 	check(cudaFreeHost(fixed), "cudaFreeHost");

@@ -73,6 +73,10 @@ run()
 	echo "2-agents-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=15'"
 	echo "3-agents-1-operation '-DNR=3 -DLAST_START=0' '-DNR_OPS=1 -DNR_AGENTS=3 -DENDS=1 -DADVANCES=0'"
 	echo "aborted-at-any-time -DNR=2 '-DNR_OPS=1 -DADVANCES=1 -DABORTS=1'"
+	echo "2-agents-2-operations -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=1'"
+	echo "2-agents-2-hints -DNR=2 '-DNR_OPS=2 -DKINDS=9 -DENDS=1 -DADVANCES=1'"
+	echo "guest-beside-agent -DNR=2 '-DNR_OPS=1 -DGUESTS=1 -DKINDS=15'"
+	echo "guests-alone '-DNR=2 -DLAST_START=0' '-DNR_OPS=2 -DGUESTS=3 -DENDS=1'"
 	echo "touched-twice -DLAST_START=2 '-DNR_OPS=2 -DADMIT=2 -DENDS=1 -DADVANCES=0'"
 	echo "read-only-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=19 -DREAD_ONLY=2'"
 	echo "filled-every-start -DNR=2 '-DNR_OPS=1 -DKINDS=15 -DFILL_ONLY=3'"
@@ -85,7 +89,6 @@ run()
 		echo "filled-beside-evicting -DNR=2 '-DNR_OPS=1 -DKINDS=31 -DFILL_ONLY=2'"
 		echo "filled-read-only-3-operations -DLAST_START=0 '-DNR_OPS=3 -DKINDS=7 -DFILL_ONLY=2 -DREAD_ONLY=2 -DENDS=1 -DADVANCES=0'"
 		echo "filled-two-frames '-DLAST_START=0 -DNR_PAGES=3' '-DNR_OPS=2 -DKINDS=7 -DNR_PAGES=3 -DNR_FRAMES=2 -DFILL_ONLY=7 -DENDS=1 -DADVANCES=0'"
-		echo "2-agents-2-operations -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=1 -DCOLLAPSE'"
 		echo "2-agents-2-pinned -DNR=2 '-DNR_OPS=2 -DENDS=1 -DADVANCES=1 -DKINDS=5 -DCOLLAPSE'"
 		echo "3-agents-every-start -DNR=3 '-DNR_OPS=1 -DNR_AGENTS=3 -DENDS=1 -DADVANCES=0 -DCOLLAPSE'"
 		echo "3-agents-2-operations-hashed '-DNR=3 -DLAST_START=0' '-DNR_OPS=2 -DENDS=1 -DNR_AGENTS=3 -DADVANCES=0 -DBITSTATE'"
@@ -104,12 +107,14 @@ done <"$dir/results"
 
 # What it takes to meet each fault; one operation each by default. Most are met after a moment, which
 # optimising is not worth.
-for mutant in 1 2 3 4 5 6 7 8 9 10 11 12 15 16 17; do
+for mutant in 1 2 3 4 5 6 7 8 9 10 11 12 15 16 17 18 19; do
 	case $mutant in
 	1) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=0" ;;
 	4 | 12) how="-DNR_OPS=2" ;;
 	6) how="-O1 -DNR_OPS=2 -DENDS=1 -DADVANCES=2 -DKINDS=4" ;;
 	16 | 17) how="-DNR_OPS=1 -DFILL_ONLY=2" ;;
+	18) how="-DNR_OPS=1 -DGUESTS=1" ;;
+	19) how="-DNR_OPS=2 -DENDS=1 -DADVANCES=1 -DKINDS=9" ;;
 	*) how="-DNR_OPS=1" ;;
 	esac
 	echo "mutant-$mutant -DNR=2 '-O0 $how -DPT_MUTANT=$mutant'"
@@ -122,5 +127,5 @@ while read -r name result states; do
 		status=1
 	fi
 done <"$dir/results"
-[ "$(wc -l <"$dir/results")" -eq 15 ] || status=1
+[ "$(wc -l <"$dir/results")" -eq 17 ] || status=1
 exit $status

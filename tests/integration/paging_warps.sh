@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The test of GPU-driven paging on a GPU, on warps without one (tests/paging/warps.h), in an order
-# of lanes drawn from a seed, and the kernels on a matrix (tests/paging/matrix.cu); WEIR_SEEDS names
-# other seeds. Needs SOURCE_DIR; without a C++ compiler there is nothing to ask.
+# The tests of GPU-driven paging on a GPU, on warps without one (tests/paging/warps.h), in orders of
+# lanes drawn from three seeds, since one alone meets few; and the kernels on a matrix
+# (tests/paging/matrix.cu). WEIR_SEEDS names other seeds. A quiescent point that is passed with spans
+# held (PT_MUTANT 20) must be noticed. Needs SOURCE_DIR; without a C++ compiler there is nothing to
+# ask.
 #
 # Labels: slow
+# Timeout: 300
 set -u
 
 : "${SOURCE_DIR:?is the source tree}"
@@ -19,13 +22,15 @@ if ! command -v "$cxx" >/dev/null; then
 	exit 0
 fi
 
-# build PROGRAM SOURCE
+# build PROGRAM SOURCE OPTION...
 build() {
+	local program=$1 source=$2
+	shift 2
 	"$cxx" -x c++ -std=c++17 -O1 -g -Wall -Wextra -Wno-unknown-pragmas -D_GNU_SOURCE \
 		-fsanitize=undefined -fno-sanitize-recover=all -I"$SOURCE_DIR" \
-		-I"$SOURCE_DIR/include" -include tests/paging/warps.h "$SOURCE_DIR/$2" -o "$1" \
-		>"$dir/log" 2>&1 && return
-	echo "not ok - $2 does not compile for the CPU"
+		-I"$SOURCE_DIR/include" -include tests/paging/warps.h "$@" "$SOURCE_DIR/$source" \
+		-o "$program" >"$dir/log" 2>&1 && return
+	echo "not ok - $source does not compile for the CPU"
 	sed 's|^|# |' "$dir/log"
 	exit 1
 }
@@ -44,9 +49,19 @@ run() {
 }
 
 build "$dir/paging" tests/gpu/test_paging.cu
+build "$dir/paging_use" tests/gpu/test_paging_use.cu
 build "$dir/matrix" tests/paging/matrix.cu
-for seed in ${WEIR_SEEDS:-1}; do
+for seed in ${WEIR_SEEDS:-1 2 3}; do
 	run "$seed" "$dir/paging" --small
+	run "$seed" "$dir/paging_use" --small
 	run "$seed" "$dir/matrix"
 done
+build "$dir/mutant" tests/gpu/test_paging_use.cu -DPT_MUTANT=20
+if timeout 100 "$dir/mutant" --small >"$dir/out" 2>&1 ||
+	! grep -q '^FAIL spans held' "$dir/out"; then
+	echo "not ok - mutant 20 is not noticed"
+	status=1
+else
+	echo "ok - mutant 20: $(tail -n 1 "$dir/out")"
+fi
 exit $status

@@ -64,6 +64,12 @@ enum kind {
 #ifndef ABORTS
 #define ABORTS 0
 #endif
+/* Which agents have no slot of their own, one bit each. */
+#ifndef GUESTS
+#define GUESTS 0
+#endif
+#define NR_SCANNED \
+	(NR_AGENTS + ((GUESTS) != 0)) /* slots; without guests, theirs is not looked at */
 /* Ends of an operation: pass a quiescent point; leave and come back. 1, 2, or 3 for both. */
 #ifndef ENDS
 #define ENDS 3
@@ -96,7 +102,7 @@ struct actor {
 /* All that changes, for the checker to save and restore. */
 static struct world {
 	struct pt_shared shared;
-	uint64_t entry[NR_PAGES], owner[NR_FRAMES], slot[NR_AGENTS];
+	uint64_t entry[NR_PAGES], owner[NR_FRAMES], slot[NR_AGENTS + 1];
 	struct actor actor[NR_AGENTS];
 	uint8_t frame[NR_FRAMES], host[NR_PAGES], right[NR_PAGES];
 	uint64_t abort;
@@ -150,6 +156,18 @@ static const struct {
 	{PT_LIMBO, 0, PT_DIRTY},
 };
 
+static inline bool is_guest(uint8_t me)
+{
+	return (GUESTS) >> me & 1;
+}
+
+static inline uint8_t actor_enter(uint8_t me)
+{
+	struct pt_agent *a = &world.actor[me].agent;
+
+	return (uint8_t)(is_guest(me) ? pt_enter_guest(&world_table, a) : pt_enter(a));
+}
+
 static inline void world_start(uint8_t start)
 {
 	world.shared.epoch = START_EPOCH;
@@ -162,17 +180,20 @@ static inline void world_start(uint8_t start)
 	for (uint8_t i = 1; i < NR_PAGES; i++)
 		if (is_read_only(i))
 			world.host[i] = world.right[i] = READ_ONLY_VALUE;
-	for (uint32_t i = 0; i < NR_AGENTS; i++) {
+	for (uint8_t i = 0; i < NR_AGENTS; i++) {
 		world.actor[i].agent.slot = i;
-		world.actor[i].verdict = (uint8_t)pt_enter(&world.actor[i].agent);
+		world.actor[i].verdict = actor_enter(i);
 	}
 }
 
 /* An agent that is online already, in this epoch or still in the one before it. */
 static inline void start_online(uint8_t me, uint8_t behind)
 {
-	world.slot[me] = START_EPOCH - behind;
-	world.actor[me].agent.epoch = world.slot[me];
+	if (is_guest(me))
+		world.slot[NR_AGENTS] += PT_GUEST;
+	else
+		world.slot[me] = START_EPOCH - behind;
+	world.actor[me].agent.epoch = START_EPOCH - behind;
 	world.actor[me].phase = PHASE_CHOOSE;
 }
 
@@ -364,7 +385,7 @@ static inline void actor_reached(struct actor *x)
 		if (x->phase == PHASE_LEAVE && x->nr_ops == NR_OPS) {
 			x->phase = PHASE_DONE;
 		} else if (x->phase == PHASE_LEAVE) {
-			x->verdict = (uint8_t)pt_enter(&x->agent);
+			x->verdict = actor_enter((uint8_t)(x - world.actor));
 			x->phase = PHASE_ENTER;
 			return;
 		} else if (x->phase == PHASE_REACH && !(x->agent.op & PT_DROP)) {
@@ -399,10 +420,10 @@ static inline void actor_machine(struct actor *x)
 {
 	struct pt_agent *a = &x->agent;
 
-	if (x->verdict == PT_SCAN && x->scan < NR_AGENTS) {
+	if (x->verdict == PT_SCAN && x->scan < NR_SCANNED) {
 		if (pt_slot_lags(&world_table, x->scan, a->global))
-			x->scan = NR_AGENTS; /* scan_ok stays false */
-		else if (++x->scan == NR_AGENTS)
+			x->scan = NR_SCANNED; /* scan_ok stays false */
+		else if (++x->scan == NR_SCANNED)
 			a->scan_ok = true;
 		return;
 	}
@@ -533,7 +554,7 @@ static inline bool may_advance(void)
 {
 	if (world.nr_advances == ADVANCES)
 		return false;
-	for (uint32_t i = 0; i < NR_AGENTS; i++)
+	for (uint32_t i = 0; i < NR_SCANNED; i++)
 		if (pt_slot_lags(&world_table, i, world.shared.epoch))
 			return false;
 	return true;
@@ -566,7 +587,7 @@ static inline void world_finish(void)
 	for (uint32_t i = 0; i < NR_AGENTS; i++)
 		if (world.actor[i].phase != PHASE_DONE)
 			return;
-	for (uint32_t i = 0; i < NR_AGENTS; i++)
+	for (uint32_t i = 0; i <= NR_AGENTS; i++)
 		EXPECT(!world.slot[i]);
 	for (uint32_t i = 0; i < NR_PAGES; i++) {
 		enum pt_state state = pt_state_of(world.entry[i]);

@@ -8,7 +8,8 @@
  * left at each atomic operation and wherever lanes meet. Lanes that are together (__activemask())
  * are some of those that wait at one place: divergence is what chance makes it. What real hardware
  * would hang on, or leave undefined, ends the program with a line: lanes that meet with different
- * masks or in different operations, and lanes that none can release.
+ * masks or in different operations, and lanes that none can release. As there, a lane that has ended
+ * does not count where lanes meet, but that is allowed in ballots alone: elsewhere it is a mistake.
  *
  * It knows nothing of memory order or caches: those are for a GPU.
  */
@@ -50,8 +51,6 @@ struct lane_bits {
 struct lane {
 	void *stack;
 	bool started;
-	bool begins; /* ACTIVE: for the first time */
-	bool begun;
 	enum kind kind;
 	const void *site; /* ACTIVE: the place; MEET: the operation */
 	uint32_t mask;
@@ -241,15 +240,23 @@ static void release(struct lane *l, uint64_t result)
 	l->kind = NONE;
 }
 
-/* Who has come to the meeting of lane i. */
+/* Who is to come to the meeting of lane i. */
+static uint32_t who_comes(const struct lane *warp, uint32_t i)
+{
+	uint32_t mask = warp[i].mask, alive = bits_of(warp)->alive;
+
+	if (mask & ~alive && warp[i].site != (const void *)(uintptr_t)meet_ballot)
+		die_of("a lane waits for one that has ended");
+	return mask & alive;
+}
+
+/* Who has come to it. */
 static uint32_t who_came(const struct lane *warp, uint32_t i)
 {
 	uint32_t mask = warp[i].mask, here = 0, elsewhere = 0;
 
 	if (!(mask >> i & 1))
 		die_of("a lane meets others with a mask that does not name it");
-	if (mask & ~bits_of(warp)->alive)
-		die_of("a lane waits for one that has ended");
 	for (uint32_t left = mask & bits_of(warp)->waits[MEET]; left; left &= left - 1) {
 		uint32_t j = (uint32_t)__builtin_ctz(left);
 
@@ -281,7 +288,8 @@ static bool release_meeting(struct lane *warp)
 	uint64_t result[32];
 
 	while (left) {
-		uint32_t i = next_of(left, first), mask = warp[i].mask, here = who_came(warp, i);
+		uint32_t i = next_of(left, first), mask = who_comes(warp, i);
+		uint32_t here = who_came(warp, i);
 
 		left &= ~here;
 		if (here != mask)
@@ -298,9 +306,8 @@ static bool release_meeting(struct lane *warp)
 	return false;
 }
 
-/* Those that ask who is together: some, by chance, of those who ask at one place. Where a warp
- * begins all are; idle: no lane of it can go on. */
-static bool release_active(struct lane *warp, bool idle)
+/* Those that ask who is together: some, by chance, of those who ask at one place. */
+static bool release_active(struct lane *warp)
 {
 	uint32_t first = (uint32_t)chance(32), mask = 0;
 	bool all = chance(4) != 0;
@@ -309,11 +316,9 @@ static bool release_active(struct lane *warp, bool idle)
 		uint32_t i = next_of(left, first);
 
 		left &= ~(1u << i);
-		if (warp[i].begins && !idle)
-			continue;
 		if (mask && warp[i].site != warp[__builtin_ctz(mask)].site)
 			continue;
-		if (!mask || all || warp[i].begins || chance(2))
+		if (!mask || all || chance(2))
 			mask |= 1u << i;
 	}
 	for (uint32_t i = 0; i < 32; i++)
@@ -360,14 +365,14 @@ static bool warp_run(struct lane *warp)
 	if (chance(8) == 0)
 		release_meeting(warp);
 	if (chance(512) == 0)
-		release_active(warp, false);
+		release_active(warp);
 	ready = runnable(bits_of(warp));
 	if (ready) {
 		lane_run(&warp[next_of(ready, first)]);
 		return true;
 	}
 	return bits_of(warp)->alive &&
-	       (release_meeting(warp) || release_active(warp, true) || release_block(warp));
+	       (release_meeting(warp) || release_active(warp) || release_block(warp));
 }
 
 /* Places for a block's warps are next to each other. */
@@ -387,7 +392,7 @@ static void start_blocks()
 			struct lane *l = &lanes[at + i];
 
 			bits_of(l)->alive |= bit_of(l);
-			l->started = l->begun = false;
+			l->started = false;
 			l->kind = NONE;
 			l->block = next_block;
 			l->thread = i;
@@ -456,11 +461,8 @@ struct longlong2 {
 	long long x, y;
 };
 
-/* A warp's first call: all of its lanes. */
 __attribute__((noinline)) static uint32_t __activemask()
 {
-	warps::self->begins = !warps::self->begun;
-	warps::self->begun = true;
 	return (uint32_t)warps::wait_for(warps::ACTIVE, __builtin_return_address(0), 0, 0);
 }
 

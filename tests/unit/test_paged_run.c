@@ -267,6 +267,71 @@ static void test_no_leave(void **unused)
 	paged_close(&t);
 }
 
+/* Brackets follow each other on a stream, and each one's warp ends without leaving: its slot is free
+ * when the next one's comes, so none is without, and all are told in the end. */
+static void test_slots_in_stream_order(void **unused)
+{
+	const struct paged_op read = {PAGED_READ, 0, 0, 0};
+	struct weir_paged_view view;
+	struct paged_log log;
+	struct paged_test t;
+	uint64_t *words;
+	char told[64];
+	uint32_t nr;
+
+	(void)unused;
+	paged_open(&t, 2, 0);
+	assert_int_equal(paged_range(&t, 4096, 0, &words), 0);
+	nr = t.pool->view.table.nr_slots + 1;
+	paged_log_begin(&log);
+	for (uint32_t i = 0; i < nr; i++) {
+		assert_int_equal(weir_paged_begin(t.pool, t.stream, &view), 0);
+		assert_int_equal(paged_launch(&t, &view, true, &read, 1), 0);
+		assert_int_equal(weir_paged_end(t.pool, t.stream), 0);
+	}
+	assert_int_equal(weir_paged_sync(t.pool), -WEIR_ECONTRACT);
+	(void)snprintf(told, sizeof(told), "%u warps ended without weir_paged_leave()", nr);
+	paged_log_has(&log, told);
+	assert_int_equal(t.nr_wrong, 0);
+	assert_int_equal(PAGED_RUN(&t, false, {PAGED_READ, 0, 0, 0}), 0);
+	weir_log_set(NULL, NULL);
+	paged_close(&t);
+}
+
+/* More pins of a page were given back than it had; then guests, and refused pins, are told. */
+static void test_pins_gone_wrong(void **unused)
+{
+	struct weir_paged_view view;
+	struct paged_log log;
+	struct paged_test t;
+	uint64_t *words;
+	uint32_t range;
+
+	(void)unused;
+	paged_open(&t, 2, 0);
+	range = paged_range(&t, 2 * 4096, 0, &words);
+	paged_log_begin(&log);
+	assert_int_equal(weir_paged_begin(t.pool, t.stream, &view), 0);
+	*pt_entry_at(&view.table, PT_ID(range, 1)) -= PT_PIN_ONE;
+	assert_int_equal(weir_paged_end(t.pool, t.stream), 0);
+	assert_int_equal(weir_paged_sync(t.pool), -WEIR_ECONTRACT);
+	paged_log_has(&log, "1 pages are pinned");
+	assert_int_equal(PAGED_RUN(&t, false, {PAGED_ADD, range, PAGE, 3}), 0);
+	assert_int_equal(weir_paged_check(t.pool), 0);
+	t.pool->settled = false;
+	t.pool->words->counts[0].nr[WEIR_PAGED_NO_SLOT] = 7;
+	assert_int_equal(weir_paged_sync(t.pool), 0);
+	paged_log_has(&log, "7 warps found no slot free");
+	t.pool->settled = false;
+	t.pool->words->counts[range].nr[WEIR_PAGED_PINS] = 5;
+	t.pool->words->counts[0].lagged = 4;
+	assert_int_equal(weir_paged_sync(t.pool), -WEIR_ECONTRACT);
+	paged_log_has(&log, "5 accesses to pages");
+	assert_int_equal(paged_stats(&t).lagged, 4);
+	weir_log_set(NULL, NULL);
+	paged_close(&t);
+}
+
 /* ------------------------------------------------------------------ watching */
 
 /* An access has waited, as a warp would count it. */
@@ -356,6 +421,8 @@ int main(void)
 		cmocka_unit_test(test_end_that_fails),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_no_leave),
+		cmocka_unit_test(test_slots_in_stream_order),
+		cmocka_unit_test(test_pins_gone_wrong),
 		cmocka_unit_test(test_watch),
 	};
 

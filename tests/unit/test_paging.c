@@ -587,6 +587,30 @@ static void paging_dump_says(void **unused)
 	destroy(&f);
 }
 
+/* The hand that takes got ahead of the one that prepares: the next faults bring that up to it, and
+ * do not move both. */
+static void paging_hands_meet_again(void **unused)
+{
+	const uint64_t nr_pages = 2048;
+	struct paging_stats before, after;
+	struct pt_shared *shared;
+	struct fixture f;
+	uint64_t page = 0;
+
+	(void)unused;
+	make(&f, 4 * KIB, 1024, nr_pages * 4 * KIB, 1);
+	shared = f.pool->view.table.shared;
+	for (; page < 2 * nr_pages; page++)
+		read8(&f, page % nr_pages * 4 * KIB);
+	shared->take = shared->prepare + 8;
+	paging_stats(f.pool, &before);
+	for (uint32_t n = 0; n < 100; n++)
+		read8(&f, page++ % nr_pages * 4 * KIB);
+	paging_stats(f.pool, &after);
+	assert_in_range(after.nr_in_place - before.nr_in_place, 1, 5);
+	destroy(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +627,7 @@ int main(void)
 		cmocka_unit_test(paging_frames_grow_and_shrink),
 		cmocka_unit_test(paging_host_between_launches),
 		cmocka_unit_test(paging_pins_do_not_overflow),
+		cmocka_unit_test(paging_hands_meet_again),
 		cmocka_unit_test(paging_tags_wrap),
 		cmocka_unit_test(paging_runs_across_wrap),
 		cmocka_unit_test(paging_beyond_32_bits),

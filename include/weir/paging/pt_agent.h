@@ -11,7 +11,7 @@ enum pt_do {
 	PT_WAIT,     /* pause; some agent that is on its way has the page; step again */
 	PT_COPY_IN,  /* copy page agent->id from the host to agent->frame, all of it; step again */
 	PT_COPY_OUT, /* copy page agent->victim from agent->frame to the host; step again */
-	PT_SCAN,     /* agent->scan_ok = no pt_slot_lags() for any slot; step again */
+	PT_SCAN, /* agent->scan_ok = no pt_slot_lags() for any slot, the guests' too; step again */
 	/* final: */
 	PT_HIT,	     /* use agent->frame, until the next quiescent point or pt_unpin() */
 	PT_IN_PLACE, /* use the host's bytes: one access, or until pt_unpin() */
@@ -43,6 +43,9 @@ enum pt_pc {
 	PT_PC_ENTER_STORE,
 	PT_PC_ENTER_FENCE,
 	PT_PC_ENTER_CHECK,
+	PT_PC_GUEST_COUNT, /* as a guest */
+	PT_PC_GUEST_FENCE,
+	PT_PC_GUEST_LOOK,
 	PT_PC_QUIET_LOOK, /* a quiescent point */
 	PT_PC_QUIET_STORE,
 	PT_PC_LEAVE,
@@ -84,7 +87,7 @@ enum pt_pc {
 
 /* One agent's, and nobody else's. Zeroed but for slot is offline. */
 struct pt_agent {
-	uint64_t epoch;	 /* what its slot says; 0: offline */
+	uint64_t epoch;	 /* what its slot says, a guest's: the global one; 0: offline */
 	uint64_t id;	 /* the page */
 	uint64_t victim; /* the page that a frame is taken from */
 	uint64_t seen;	 /* an entry as it was last seen, of one or the other */

@@ -33,6 +33,8 @@
  *  15  touching a page that is being loaded goes in place
  *  16  a frame to fill is taken without compare
  *  17  what is only filled is taken for read-only: no host pin
+ *  18  a scan overlooks guests         19  a dropped page's tag is one epoch early
+ *  20  a warp passes a quiescent point with spans held (weir/device.cuh)
  *
  * 13 and 14 are wrong in memory order only: the thread sanitizer must notice them.
  */

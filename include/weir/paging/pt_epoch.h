@@ -8,12 +8,17 @@
 
 #include "weir/paging/pt_agent.h"
 
+PT_FN bool pt_is_guest(const struct pt_table *t, const struct pt_agent *a)
+{
+	return a->slot == t->nr_slots;
+}
+
 /* Whether the agent with this slot keeps the epoch from going beyond `global`. */
 PT_FN bool pt_slot_lags(const struct pt_table *t, uint32_t slot, uint64_t global)
 {
 	uint64_t epoch = pt_load(&t->slot[slot], PT_ACQUIRE);
 
-	return epoch && epoch != global;
+	return epoch && epoch != global && !(PT_MUTANT == 18 && slot == t->nr_slots);
 }
 
 PT_FN enum pt_do pt_step_scan_lock(const struct pt_table *t, struct pt_agent *a)
@@ -71,6 +76,20 @@ PT_FN enum pt_do pt_step_enter_check(const struct pt_table *t, struct pt_agent *
 	return a->global == a->epoch ? pt_end(a, PT_DONE) : pt_go(a, PT_PC_ENTER_STORE);
 }
 
+/* A guest announces no epoch, but that it is there: from then on no scan succeeds, so the epoch
+ * that it reads stays, or advances once if a scan is past its slot. */
+PT_FN enum pt_do pt_step_guest_count(const struct pt_table *t, struct pt_agent *a)
+{
+	pt_add(&t->slot[a->slot], PT_GUEST, PT_ACQ_REL);
+	return pt_go(a, PT_PC_GUEST_FENCE);
+}
+
+PT_FN enum pt_do pt_step_guest_look(const struct pt_table *t, struct pt_agent *a)
+{
+	a->epoch = pt_load(&t->shared->epoch, PT_ACQUIRE);
+	return pt_end(a, PT_DONE);
+}
+
 PT_FN enum pt_do pt_step_quiet_look(const struct pt_table *t, struct pt_agent *a)
 {
 	a->global = pt_load(&t->shared->epoch, PT_ACQUIRE);
@@ -79,14 +98,18 @@ PT_FN enum pt_do pt_step_quiet_look(const struct pt_table *t, struct pt_agent *a
 
 PT_FN enum pt_do pt_step_quiet_store(const struct pt_table *t, struct pt_agent *a)
 {
-	pt_store(&t->slot[a->slot], a->global, PT_MUTANT == 14 ? PT_RELAXED : PT_RELEASE);
+	if (!pt_is_guest(t, a))
+		pt_store(&t->slot[a->slot], a->global, PT_MUTANT == 14 ? PT_RELAXED : PT_RELEASE);
 	a->epoch = a->global;
 	return pt_end(a, PT_DONE);
 }
 
 PT_FN enum pt_do pt_step_leave(const struct pt_table *t, struct pt_agent *a)
 {
-	pt_store(&t->slot[a->slot], 0, PT_RELEASE);
+	if (pt_is_guest(t, a))
+		pt_add(&t->slot[a->slot], 0 - PT_GUEST, PT_ACQ_REL);
+	else
+		pt_store(&t->slot[a->slot], 0, PT_RELEASE);
 	a->epoch = 0;
 	return pt_end(a, PT_DONE);
 }

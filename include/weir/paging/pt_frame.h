@@ -34,9 +34,11 @@ PT_FN enum pt_do pt_step_prepare_hand(const struct pt_table *t, struct pt_agent 
 
 PT_FN enum pt_do pt_step_prepare(const struct pt_table *t, struct pt_agent *a)
 {
-	a->frame = (uint32_t)(pt_add(&t->shared->prepare, 1, PT_RELAXED) % t->nr_frames);
+	uint64_t at = pt_add(&t->shared->prepare, 1, PT_RELAXED);
+
+	a->frame = (uint32_t)(at % t->nr_frames);
 	a->nr_prepared++;
-	a->ahead++;
+	a->ahead += at >= a->hand; /* what is behind the other hand is nothing to take */
 	return pt_go(a, PT_PC_VICTIM_OWNER);
 }
 

@@ -39,6 +39,14 @@ PT_FN enum pt_do pt_enter(struct pt_agent *a)
 	return pt_go(a, PT_PC_ENTER_LOOK);
 }
 
+/* Come online without a slot of its own. Until it leaves the epoch does not advance, so that no
+ * frame is reused: others go in place meanwhile. */
+PT_FN enum pt_do pt_enter_guest(const struct pt_table *t, struct pt_agent *a)
+{
+	a->slot = t->nr_slots;
+	return pt_go(a, PT_PC_GUEST_COUNT);
+}
+
 /* As pt_enter(), by a platform that has stored a->global in the slot when it took that. */
 PT_FN enum pt_do pt_entered(struct pt_agent *a)
 {
@@ -85,7 +93,7 @@ PT_FN enum pt_do pt_step_page(const struct pt_table *t, struct pt_agent *a)
 	case PT_PC_REVIVE:
 		return pt_step_revive(t, a);
 	case PT_PC_DROP:
-		pt_change(t, a, pt_limbo(a->seen, a->epoch));
+		pt_change(t, a, pt_limbo(a->seen, a->epoch - (PT_MUTANT == 19)));
 		return pt_end(a, PT_DONE);
 	case PT_PC_TOUCH:
 		return pt_change(t, a, a->seen + pt_weight(a)) ? pt_in_place(t, a) : pt_judge(t, a);
@@ -159,6 +167,13 @@ PT_FN enum pt_do pt_step_epoch(const struct pt_table *t, struct pt_agent *a)
 		return pt_go(a, PT_PC_ENTER_CHECK);
 	case PT_PC_ENTER_CHECK:
 		return pt_step_enter_check(t, a);
+	case PT_PC_GUEST_COUNT:
+		return pt_step_guest_count(t, a);
+	case PT_PC_GUEST_FENCE:
+		pt_fence_sc(&t->shared->fence);
+		return pt_go(a, PT_PC_GUEST_LOOK);
+	case PT_PC_GUEST_LOOK:
+		return pt_step_guest_look(t, a);
 	case PT_PC_QUIET_LOOK:
 		return pt_step_quiet_look(t, a);
 	case PT_PC_QUIET_STORE:

@@ -37,6 +37,10 @@
 #define PT_FRAMES_MAX (PT_FRAME_MASK + 1)
 #define PT_AGENTS_MAX (1u << 20)
 
+/* What a guest adds to the slot behind the agents' own: no epoch is so large, so it lags behind any
+ * as long as there is one. */
+#define PT_GUEST (1ull << 40)
+
 enum pt_state {
 	PT_ABSENT,   /* on the host. Pins: agents that use it there and must not see it move */
 	PT_LOADING,  /* an agent brings it in; the host's copy is right, and nobody may change it */
@@ -108,7 +112,9 @@ struct pt_shared {
 struct pt_table {
 	struct pt_range *range;
 	uint64_t *owner; /* of each frame */
-	uint64_t *slot;	 /* of each agent: the epoch it has announced, 0: it is offline */
+	/* Of each agent: the epoch it has announced, 0: it is offline; and slot[nr_slots]: PT_GUEST
+	 * for each agent that is online without one of its own. */
+	uint64_t *slot;
 	struct pt_shared *shared;
 	const uint64_t *abort; /* the host's word: admit nothing once it is not 0 */
 	uint64_t nr_frames;    /* >= 1 */
@@ -184,6 +190,12 @@ PT_FN uint64_t pt_admit(const struct pt_range *range, uint64_t page, uint32_t we
 	if (!chosen)
 		return (uint64_t)range->admit + range->late;
 	return range->whole && weight >= range->whole ? 1 : range->admit;
+}
+
+/* Agents that are online by this word of a slot. */
+PT_FN uint64_t pt_slot_agents(uint64_t word)
+{
+	return word < PT_GUEST ? (uint64_t)(word != 0) : (uint64_t)(word / PT_GUEST);
 }
 
 PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)
