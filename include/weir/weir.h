@@ -176,11 +176,13 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
 						   enum weir_data data, struct weir_machine **out);
 
 /**
- * Open the GPUs of this computer, as many of them as the process may see, as one machine; those that
- * cannot map memory by handles are left out, with a warning. The memory of the host is that of the
- * first GPU's NUMA node, within the limits of the process's control groups. Threads of weir's own
- * take none of the program's signals. The CUDA driver is opened here, and needed nowhere else. It uses the devices' primary contexts, as the
+ * Open the GPUs of this computer, as many of them as the process may see, as one machine. The CUDA
+ * driver is opened here, and needed nowhere else. It uses the devices' primary contexts, as the
  * program's own CUDA calls do; addresses of spaces serve any kernel that runs there.
+ *
+ * GPUs that cannot map memory by handles are left out, with a warning. The memory of the host is
+ * that of the first GPU's NUMA node, within the limits of the process's control groups. Threads of
+ * weir's own take none of the program's signals.
  *
  * The environment variable WEIR_CUDA_DEBUG, set to 1, switches debug mode on: blocks of planned
  * spaces can be touched only inside brackets and only as these declare, each launch is waited for
@@ -235,7 +237,7 @@ struct weir_stream;
  *
  * @param [in]  device  Index of the device that runs it.
  * @param [out] out     Owned by the caller; weir_stream_destroy() it.
- * @return 0, -EINVAL (no such device) or -ENOMEM (65,536 of the machine live, those of spaces and
+ * @return 0, -EINVAL (no such device) or -ENOMEM (65,535 of the machine live, those of spaces and
  *         pools among them; or no memory).
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, uint32_t device,

@@ -157,7 +157,7 @@ struct backend_ops {
 	 * set_access_host_mib_ns). */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
 
-	/* Create a stream. -ENOMEM: also when 65,536 live, at a time; a destroyed one makes room. */
+	/* Create a stream. -ENOMEM: also when 65,535 live; a destroyed one makes room. */
 	int (*stream_create)(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 			     stream_id_t *out);
 

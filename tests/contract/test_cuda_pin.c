@@ -264,7 +264,7 @@ static void test_gives_way_in_the_making(void **state)
 	small.host_bytes = 2 * UNIT;
 	fakecuda_reset(&small);
 	assert_int_equal(open_backend(&b), 0);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 1000; i++) {
 		b->ops->chunk_expect(b, HOST, UNIT, 2);
 		for (volatile int n = 0; n < i % 50 * 100; n++)
 			;

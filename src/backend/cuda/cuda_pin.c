@@ -79,7 +79,7 @@ static void ahead_end(struct cuda *cuda, uint32_t memory)
 	pthread_cond_broadcast(&cuda->given);
 }
 
-/* Give back the chunks of a list, all of one memory. Lock held on entry and exit, not in between. */
+/* Give back the chunks of a list, all of one memory. Lock held on entry and exit, not meanwhile. */
 static void list_unmake(struct cuda *cuda, struct cuda_chunk *list)
 {
 	uint32_t memory = list ? list->memory : 0;

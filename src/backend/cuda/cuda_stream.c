@@ -320,8 +320,8 @@ static int refusal(int err)
 	return err == -EINVAL ? -EIO : err;
 }
 
-/* What the driver's last answer about a stream's fences was. The same refusal, again and again while
- * somebody waits, is one message. @return 0, or that it was none. */
+/* What the driver's last answer about a stream's fences was. Refusals one after the other, while
+ * somebody waits, are one message. @return 0, or that it was none. */
 static int answer_note(struct cuda *cuda, struct cuda_stream *stream, cu_result result,
 		       const char *call)
 {

@@ -152,13 +152,14 @@ static void path_apply(const char *root, const char *mount, const char *path,
 {
 	char group[PATH_MAX];
 	size_t top = (size_t)snprintf(group, sizeof(group), "%s/%s", root, mount);
+	size_t bytes = strlen(path);
 	char *cut;
 
 	if (top >= sizeof(group))
 		return;
 	/* A path that leads out of what is mounted names a group that is not there. */
-	if (!strstr(path, "..") && strlen(path) < sizeof(group) - top)
-		strcpy(group + top, path);
+	if (!strstr(path, "..") && bytes < sizeof(group) - top)
+		memcpy(group + top, path, bytes + 1);
 	do {
 		group_apply(group, version, out);
 		cut = strrchr(group + top, '/');

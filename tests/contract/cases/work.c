@@ -214,14 +214,14 @@ void contract_fence_arguments(void **state)
 static uint64_t resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	unsigned long long pages = 0;
+	char line[128] = "", *all;
 
 	if (!file)
 		return 0;
-	if (fscanf(file, "%*u %llu", &pages) != 1)
-		pages = 0;
+	(void)fgets(line, sizeof(line), file);
 	assert_int_equal(fclose(file), 0);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	(void)strtoull(line, &all, 10);
+	return strtoull(all, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Streams one after the other, beside one that stays: they take the memory of one, the ids of
