@@ -116,6 +116,7 @@ void follow_event(struct weir_space *space, struct range *range)
 		learn_forget(space);
 		break;
 	case RECORD_UNKNOWN:
+		space->stats.nr_given_up = r->record.nr_given_up;
 		learn_forget(space);
 		break;
 	}

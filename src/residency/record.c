@@ -17,15 +17,30 @@
 #define CANDIDATES_CHEAP 64
 /* Events from one look to the next, at most. */
 #define PAUSE_MAX 16u
-/* The record is cut down when it is this long, beyond what is followed. */
+/* The record is cut down to half when it is this long, beyond what is followed: 30 MiB of events,
+ * as much of uses. */
 #define EVENTS_MAX (1u << 18)
+#define USES_MAX (3u << 17)
 #define NR_BUCKETS (1u << 12)
+/* Lives whose newest event is known: those that share an entry with another one lose it to that. */
+#define NR_NAMED (1u << 16)
+
+/* The newest event that uses a life. */
+struct named {
+	life_t life;
+	uint64_t event;
+};
 
 int record_init(struct record *record)
 {
 	*record = (struct record){.first_event = 1, .next_event = 1, .first_use = 1, .next_use = 1};
 	record->bucket = calloc(NR_BUCKETS, sizeof(uint64_t));
-	return record->bucket ? 0 : -1;
+	record->named = calloc(NR_NAMED, sizeof(*record->named));
+	if (record->bucket && record->named)
+		return 0;
+	record_fini(record);
+	*record = (struct record){0};
+	return -1;
 }
 
 void record_fini(struct record *record)
@@ -33,6 +48,7 @@ void record_fini(struct record *record)
 	free(record->event);
 	free(record->use);
 	free(record->bucket);
+	free(record->named);
 }
 
 static void record_clear(struct record *record)
@@ -44,7 +60,7 @@ static void record_clear(struct record *record)
 	memset(record->bucket, 0, NR_BUCKETS * sizeof(uint64_t));
 }
 
-/* Forget the oldest events, but keep `keep` of them. */
+/* Forget the oldest events, but keep `keep` of them, one at least. */
 static void record_cut(struct record *record, uint64_t keep)
 {
 	uint64_t first = record->next_event - keep;
@@ -57,20 +73,49 @@ static void record_cut(struct record *record, uint64_t keep)
 	record->first_use = first_use;
 }
 
+/* How many events are worth keeping: two periods of what is followed, else as many of the newest as
+ * have half of the events and uses that there may be. */
+static uint64_t record_keep(const struct record *record)
+{
+	uint64_t nr = record->next_event - record->first_event, keep = 1;
+
+	if (record->period)
+		return MIN(nr, 2 * record->period + CONTEXT);
+	while (keep < MIN(nr, EVENTS_MAX / 2) &&
+	       record->next_use - record_event(record, record->next_event - keep - 1)->first_use <=
+		       USES_MAX / 2)
+		keep++;
+	return keep;
+}
+
+/* Cut the record, if that frees a quarter of its events or of its uses, as is asked for: less is
+ * not worth moving the rest. @return whether it did. */
+static bool record_trim(struct record *record, bool uses)
+{
+	uint64_t nr = record->next_event - record->first_event, keep;
+	uint64_t nr_uses = record->next_use - record->first_use, freed_uses;
+
+	if (!nr)
+		return false;
+	keep = record_keep(record);
+	freed_uses = record_event(record, record->next_event - keep)->first_use - record->first_use;
+	if (uses ? freed_uses < nr_uses / 4 : nr - keep < nr / 4)
+		return false;
+	/* A repetition that is longer than what is kept will not be seen. */
+	record->nr_given_up += !record->period;
+	record_cut(record, keep);
+	return true;
+}
+
 /* Make room for one more event. */
 static int record_grow(struct record *record)
 {
 	uint64_t nr = record->next_event - record->first_event;
-	uint64_t keep = record->period ? 2 * record->period + CONTEXT : EVENTS_MAX / 2;
 	struct event *event;
 	uint64_t max;
 
-	if (nr < record->max_events)
+	if (nr < record->max_events || (nr >= EVENTS_MAX && record_trim(record, false)))
 		return 0;
-	if (nr >= EVENTS_MAX && keep < nr / 2 + 1) {
-		record_cut(record, keep);
-		return 0;
-	}
 	max = MAX(1024u, record->max_events * 2);
 	event = realloc(record->event, max * sizeof(*event));
 	if (!event)
@@ -80,23 +125,42 @@ static int record_grow(struct record *record)
 	return 0;
 }
 
+/* The same for a use. */
+static int record_grow_uses(struct record *record)
+{
+	uint64_t nr = record->next_use - record->first_use, max;
+	struct record_use *use;
+
+	if (nr < (record->period ? record->max_uses : MIN(record->max_uses, USES_MAX)) ||
+	    (nr >= USES_MAX && record_trim(record, true)) || nr < record->max_uses)
+		return 0;
+	/* Half as much again: a long period that is followed may take most of it. */
+	max = MAX(4096u, record->max_uses + record->max_uses / 2);
+	if (record->max_uses < USES_MAX)
+		max = MIN(max, USES_MAX);
+	use = realloc(record->use, max * sizeof(*use));
+	if (!use)
+		return -1;
+	record->use = use;
+	record->max_uses = max;
+	return 0;
+}
+
 void record_add_use(struct record *record, const struct record_use *use)
 {
-	uint64_t nr = record->next_use - record->first_use;
+	struct named *named = &record->named[use->life % NR_NAMED];
+	struct record_use *added;
 
-	if (nr == record->max_uses) {
-		uint64_t max = MAX(4096u, record->max_uses * 2);
-		struct record_use *uses = realloc(record->use, max * sizeof(*uses));
-
-		if (!uses) {
-			record->broken = true;
-			return;
-		}
-		record->use = uses;
-		record->max_uses = max;
+	if (record_grow_uses(record)) {
+		record->broken = true;
+		return;
 	}
-	record->use[nr] = *use;
-	record->next_use++;
+	added = &record->use[record->next_use++ - record->first_use];
+	*added = *use;
+	/* Not this event, if it names the life twice. */
+	added->previous =
+		named->life == use->life && named->event < record->next_event ? named->event : 0;
+	*named = (struct named){.life = use->life, .event = record->next_event};
 }
 
 static uint64_t shape_hash(const struct record *record, const struct event *event)
@@ -211,36 +275,93 @@ static void try_later(struct record *record, uint64_t newest, uint32_t nr_candid
 	record->next_try = newest + record->pause;
 }
 
-static enum record_state recognise(struct record *record)
+/* The event that agrees with the newest over the longest stretch. */
+struct match {
+	uint64_t event, length; /* event 0: none */
+};
+
+/* Compare an event with the newest. @return false: it is useless to look at more. */
+static bool match_try(const struct record *record, struct match *match, uint64_t n)
 {
-	uint64_t newest = record->next_event - 1, best = 0, best_length = CONTEXT - 1;
-	uint64_t context = record_event(record, newest)->context;
-	uint64_t n = record_event(record, newest)->previous;
+	uint64_t length = match_length(record, record->next_event - 1, n);
+
+	if (length > match->length)
+		*match = (struct match){.event = n, .length = length};
+	return length < MATCH_MAX;
+}
+
+/* Candidates by the shapes of what came before. @return how many there were; CANDIDATES_MAX: there
+ * may be more. */
+static uint32_t match_by_context(const struct record *record, struct match *match)
+{
+	const struct event *newest = record_event(record, record->next_event - 1);
+	uint64_t n = newest->previous;
 	uint32_t i = 0;
 
-	if (!context || newest < record->next_try)
-		return RECORD_UNKNOWN;
 	for (; i < CANDIDATES_MAX && n > record->first_event; i++) {
 		const struct event *event = record_event(record, n);
 
-		if (event->context == context) {
-			uint64_t length = match_length(record, newest, n);
-
-			if (length > best_length) {
-				best = n;
-				best_length = length;
-			}
-			if (length == MATCH_MAX)
-				break;
-		}
+		if (event->context == newest->context && !match_try(record, match, n))
+			break;
 		n = event->previous;
 	}
-	if (!best) {
-		try_later(record, newest, i);
+	return i;
+}
+
+/* The use of an event that names a life (or any: 0) not named for longest. */
+static const struct record_use *rarest_use(const struct record *record, const struct event *event,
+					   life_t life)
+{
+	const struct record_use *use = record_uses(record, event), *rarest = NULL;
+
+	for (uint32_t i = 0; i < event->nr_uses; i++)
+		if (use[i].previous && (!life || use[i].life == life) &&
+		    (!rarest || use[i].previous < rarest->previous))
+			rarest = &use[i];
+	return rarest;
+}
+
+/*
+ * Candidates by a life: events that use the one which the newest event uses, and which was not used
+ * for longest. Where more brackets are alike than can be looked at, as in a walk over many ranges,
+ * this tells them apart.
+ */
+static void match_by_life(const struct record *record, struct match *match)
+{
+	const struct event *newest = record_event(record, record->next_event - 1);
+	const struct record_use *use = rarest_use(record, newest, 0);
+
+	for (uint32_t i = 0; use && i < CANDIDATES_MAX; i++) {
+		uint64_t n = use->previous;
+
+		if (n <= record->first_event || !match_try(record, match, n))
+			break;
+		use = rarest_use(record, record_event(record, n), use->life);
+	}
+}
+
+static enum record_state recognise(struct record *record)
+{
+	uint64_t newest = record->next_event - 1;
+	struct match match = {.length = CONTEXT - 1};
+	uint32_t nr_candidates;
+
+	if (!record_event(record, newest)->context || newest < record->next_try)
+		return RECORD_UNKNOWN;
+	nr_candidates = match_by_context(record, &match);
+	if (!match.event && nr_candidates == CANDIDATES_MAX) {
+		/* An event without uses says nothing of lives: look again at the next. */
+		if (!record_event(record, newest)->nr_uses)
+			return RECORD_UNKNOWN;
+		match_by_life(record, &match);
+		record->nr_given_up += !match.event;
+	}
+	if (!match.event) {
+		try_later(record, newest, nr_candidates);
 		return RECORD_UNKNOWN;
 	}
 	record->pause = 0;
-	record->period = newest - best;
+	record->period = newest - match.event;
 	record->followed = 0;
 	return RECORD_RECOGNISED;
 }

@@ -9,9 +9,13 @@
  * the earlier one has ended.
  *
  * Recognition: when no repetition is known, the events just recorded are compared with earlier
- * ones that had the same context; of those the longest match wins, so that the end of an inner
- * loop is not taken for its beginning. While one is followed each event must equal the one a
- * period before; the first that does not ends it.
+ * ones that had the same context, and where these are too many, with those that used the same life;
+ * of those the longest match wins, so that the end of an inner loop is not taken for its beginning.
+ * While one is followed each event must equal the one a period before; the first that does not ends
+ * it.
+ *
+ * Length: so many events and so many uses, of which half is kept when there are more; while a
+ * repetition is followed, two periods of it and what comes until a quarter can be forgotten.
  */
 #ifndef WEIR_RESIDENCY_RECORD_H
 #define WEIR_RESIDENCY_RECORD_H
@@ -30,7 +34,10 @@ struct record_use {
 	uint32_t granule;
 	uint64_t offset, bytes;
 	double read_bytes, write_bytes;
+	uint64_t previous; /* the event before that used the life; 0: none, or not known */
 };
+
+struct named;
 
 struct event {
 	enum event_kind kind;
@@ -57,12 +64,14 @@ struct record {
 	uint64_t max_events;
 	struct record_use *use;
 	uint64_t first_use, next_use, max_uses;
-	uint64_t *bucket;  /* by context: the newest event */
-	uint64_t period;   /* events; 0: no repetition is followed */
-	uint64_t next_try; /* no repetition is looked for before this event */
-	uint32_t pause;	   /* events between the last two looks */
-	uint64_t followed; /* events that agreed since it was recognised */
-	bool broken;	   /* a use was lost: no memory */
+	uint64_t *bucket;     /* by context: the newest event */
+	struct named *named;  /* by life: its newest use */
+	uint64_t nr_given_up; /* times that a repetition may have been missed */
+	uint64_t period;      /* events; 0: no repetition is followed */
+	uint64_t next_try;    /* no repetition is looked for before this event */
+	uint32_t pause;	      /* events between the last two looks */
+	uint64_t followed;    /* events that agreed since it was recognised */
+	bool broken;	      /* a use was lost: no memory */
 };
 
 int record_init(struct record *record);
@@ -75,7 +84,7 @@ void record_fini(struct record *record);
 uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream, life_t life,
 		    uint32_t nr_blocks);
 
-/* Add a use of the event that comes next. Failing shows in that event. */
+/* Add a use of the event that comes next; `previous` is filled in. Failing shows in that event. */
 void record_add_use(struct record *record, const struct record_use *use);
 
 enum record_state {

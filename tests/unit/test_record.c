@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/hash.h"
 #include "src/residency/record.h"
 #include "tests/unit/test_sim_machine.h"
 
@@ -412,6 +413,113 @@ static void test_record_is_cut_while_followed(void **state)
 	assert_true(f->record.next_event - f->record.first_event > f->record.period);
 }
 
+/* Brackets of many uses: what is kept of them is bounded, too. */
+static void test_record_is_cut_by_uses(void **state)
+{
+	const uint64_t bytes_max = 80u << 20;
+	struct fixture *f = *state;
+	life_t a = do_alloc(f, 1);
+
+	for (uint64_t i = 1; i <= 6000; i++) {
+		for (uint32_t n = 0; n < 256; n++)
+			use(f, a, i, WEIR_READ);
+		add(f, EVENT_BEGIN, 0, 0, 0);
+		assert_true(record_bytes(f) < bytes_max);
+	}
+	assert_int_equal(f->nr_recognised, 0);
+	assert_true(f->record.nr_given_up > 0);
+	for (uint64_t n = f->record.first_event; n < f->record.next_event; n++) {
+		const struct event *event = record_event(&f->record, n);
+
+		assert_int_equal(event->nr_uses, 256);
+		assert_int_equal(record_uses(&f->record, event)[255].bytes, n - 1);
+	}
+}
+
+/* Two periods are kept while one is followed, and not many more, however long they are. */
+static void test_record_is_cut_by_uses_while_followed(void **state)
+{
+	const uint64_t nr_period = 700ull * 256;
+	struct fixture *f = *state;
+	life_t a = do_alloc(f, 1);
+
+	for (uint64_t i = 0; i < 10 * 700; i++) {
+		for (uint32_t n = 0; n < 256; n++)
+			use(f, a, i % 700, WEIR_READ);
+		add(f, EVENT_BEGIN, 0, 0, 0);
+	}
+	assert_int_equal(f->state, RECORD_FOLLOWED);
+	assert_int_equal(f->nr_diverged, 0);
+	assert_int_equal(f->record.period, 700);
+	assert_true(f->record.next_use - f->record.first_use >= 2 * nr_period);
+	assert_true(f->record.max_uses <= 4 * nr_period);
+}
+
+/* ------------------------------------------------------------------ alike brackets */
+
+/* A walk over many equal ranges: each bracket is like any other but for its life. */
+static void walk(struct fixture *f, uint32_t nr_lives)
+{
+	life_t first = do_alloc(f, 1);
+
+	for (uint32_t i = 1; i < nr_lives; i++)
+		do_alloc(f, 1);
+	record_drop(&f->record); /* of allocations that are alike */
+	for (uint32_t i = 0; i < 2 * nr_lives; i++)
+		bracket(f, first + i % nr_lives, 1);
+}
+
+static void test_record_many_alike_brackets(void **state)
+{
+	static const uint32_t nr[] = {1000, 1100, 5000, 30000};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(nr); i++) {
+		record_fini(&f->record);
+		assert_int_equal(record_init(&f->record), 0);
+		walk(f, nr[i]);
+		assert_int_equal(f->record.period, nr[i]);
+		assert_int_equal(f->state, RECORD_FOLLOWED);
+	}
+}
+
+/* The same, with a life that every bracket names, and one that it names twice. */
+static void test_record_many_alike_brackets_with_others(void **state)
+{
+	struct fixture *f = *state;
+	life_t common = do_alloc(f, 9), first = do_alloc(f, 1);
+
+	for (uint32_t i = 1; i < 2000; i++)
+		do_alloc(f, 1);
+	record_drop(&f->record);
+	for (uint32_t i = 0; i < 4000; i++) {
+		use(f, common, 1, WEIR_READ);
+		use(f, first + i % 2000, 1, WEIR_READ);
+		use(f, first + i % 2000, 1, WEIR_WRITE);
+		add(f, EVENT_BEGIN, 0, 0, 0);
+	}
+	assert_int_equal(f->record.period, 2000);
+	assert_int_equal(f->state, RECORD_FOLLOWED);
+}
+
+/* Alike brackets in no order: that not all candidates were looked at shows. */
+static void test_record_counts_what_is_given_up(void **state)
+{
+	struct fixture *f = *state;
+	life_t first = do_alloc(f, 1);
+
+	for (uint32_t i = 1; i < 500; i++)
+		do_alloc(f, 1);
+	record_drop(&f->record);
+	assert_int_equal(f->record.nr_given_up, 0);
+	for (uint32_t i = 0; i < 3000; i++)
+		bracket(f, first + hash_mix(i, 0) % 500, 1);
+	assert_true(f->record.nr_given_up > 0);
+	assert_int_equal(f->record.period, 0);
+}
+
+/* ------------------------------------------------------------------ */
+
 /* A period that is itself longer than what is compared for it. */
 static void test_record_long_period(void **state)
 {
@@ -450,6 +558,11 @@ int main(void)
 		record_test(test_record_recovers),
 		record_test(test_record_is_cut),
 		record_test(test_record_is_cut_while_followed),
+		record_test(test_record_is_cut_by_uses),
+		record_test(test_record_is_cut_by_uses_while_followed),
+		record_test(test_record_many_alike_brackets),
+		record_test(test_record_many_alike_brackets_with_others),
+		record_test(test_record_counts_what_is_given_up),
 		record_test(test_record_long_period),
 	};
 

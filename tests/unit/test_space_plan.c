@@ -397,6 +397,36 @@ static void test_space_plan_on_two_streams(void **state)
 	test_space_close(&t);
 }
 
+/* A walk over more ranges than candidates are looked at, not in the order of their allocation; each
+ * bracket is like the others. */
+static void test_space_plan_of_many_alike_brackets(void **state)
+{
+	static const struct weir_kernel kernel = {.name = "walk"};
+	enum { NR = 1100 };
+	struct test_space t;
+	void *range[NR];
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, NR / 2, 2 * NR);
+	for (int i = 0; i < NR; i++)
+		range[i] = do_alloc(&t, BLOCK, 0);
+	for (int i = 0; i < 3 * NR; i++) {
+		struct weir_use use = use_of(range[7 * i % NR], BLOCK, WEIR_WRITE);
+		struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
+
+		assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), 0);
+		assert_int_equal(weir_launch(t.stream[0], &launch), 0);
+		assert_int_equal(weir_end(t.space, t.stream[0]), 0);
+		/* In the first round nothing is known yet, and not all was looked at. */
+		if (i == NR - 1)
+			assert_true(get_stats(&t).nr_given_up > 0);
+	}
+	assert_int_equal(t.space->residency->record.period, NR);
+	assert_non_null(t.space->residency->plan);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* Everything is freed, and the space destroyed, while a plan is in the middle of its moves. */
 static void test_space_plan_ends_in_the_middle(void **state)
 {
@@ -431,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_space_plan_with_everything_else),
 		cmocka_unit_test(test_space_plan_with_host_brackets),
 		cmocka_unit_test(test_space_plan_on_two_streams),
+		cmocka_unit_test(test_space_plan_of_many_alike_brackets),
 		cmocka_unit_test(test_space_plan_ends_in_the_middle),
 	};
 
