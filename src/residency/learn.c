@@ -34,10 +34,9 @@ struct learning {
 	uint64_t first; /* event; the period is first .. first + period - 1 */
 	uint64_t period;
 	uint32_t *born; /* by event of the period: the life it allocates, or NO_LIFE */
-	life_t *old;	/* lives allocated before the period and used in it */
-	uint32_t *old_life;
-	uint32_t nr_old, max_old;
-	uint64_t *freed; /* by event of the period: the life that ends, canonical, or 0 */
+	life_t *old; /* hash table of lives allocated before the period and used in it; 0: free */
+	uint32_t *old_life; /* the plan's number of each */
+	uint64_t old_mask;  /* the table's size less 1 */
 	struct plan_step *step;
 	struct plan_use *use;
 	struct plan_life *life;
@@ -54,7 +53,6 @@ static void learning_fini(struct learning *l)
 	free(l->born);
 	free(l->old);
 	free(l->old_life);
-	free(l->freed);
 	free(l->step);
 	free(l->use);
 	free(l->life);
@@ -74,11 +72,12 @@ static int learning_init(struct learning *l, struct weir_space *space)
 	for (uint64_t k = 0; k < l->period; k++)
 		nr_uses += record_event(record, l->first + k)->nr_uses;
 	l->max_lives = (uint32_t)(l->period + nr_uses);
-	l->max_old = l->max_lives;
+	/* A life is entered by an event or a use: half of the table stays free. */
+	while (l->old_mask < 2ull * l->max_lives)
+		l->old_mask = 2 * l->old_mask + 1;
 	l->born = malloc((l->period + 1) * sizeof(*l->born));
-	l->freed = calloc(l->period + 1, sizeof(*l->freed));
-	l->old = malloc((l->max_old + 1u) * sizeof(*l->old));
-	l->old_life = malloc((l->max_old + 1u) * sizeof(*l->old_life));
+	l->old = calloc(l->old_mask + 1, sizeof(*l->old));
+	l->old_life = malloc((l->old_mask + 1) * sizeof(*l->old_life));
 	l->step = calloc(l->period + 1, sizeof(*l->step));
 	l->use = calloc(nr_uses + 1, sizeof(*l->use));
 	l->life = calloc(l->max_lives + 1u, sizeof(*l->life));
@@ -86,28 +85,54 @@ static int learning_init(struct learning *l, struct weir_space *space)
 	l->step_of_event = calloc(l->period + 1, sizeof(uint32_t));
 	l->used = calloc(l->max_lives + 1u, sizeof(*l->used));
 	l->discarded = calloc(l->max_lives + 1u, sizeof(*l->discarded));
-	if (!l->born || !l->freed || !l->old || !l->old_life || !l->step || !l->use || !l->life ||
-	    !l->range || !l->step_of_event || !l->used || !l->discarded) {
+	if (!l->born || !l->old || !l->old_life || !l->step || !l->use || !l->life || !l->range ||
+	    !l->step_of_event || !l->used || !l->discarded) {
 		learning_fini(l);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-/* A life freed in the period whose next incarnation is born in it, is that one. */
-static life_t canonical(const struct learning *l, life_t life, bool freed)
+/*
+ * The life born in the period that is there what this one, freed in the period, was before: each
+ * was allocated a period after the last, by an event like it. 0: there is none, or the record does
+ * not go back so far.
+ */
+static life_t successor(const struct learning *l, life_t life)
 {
-	while (freed && life < l->first && life + l->period < l->first + l->period)
+	while (life < l->first) {
+		if (life < l->record->first_event ||
+		    record_event(l->record, life)->shape !=
+			    record_event(l->record, life + l->period)->shape)
+			return 0;
 		life += l->period;
-	return life;
+	}
+	return l->born[life - l->first] != NO_LIFE ? life : 0;
+}
+
+/* Where a life allocated before the period is in the table, or belongs. */
+static uint64_t old_place(const struct learning *l, life_t life)
+{
+	uint64_t at = hash_mix(0, life) & l->old_mask;
+
+	while (l->old[at] && l->old[at] != life)
+		at = (at + 1) & l->old_mask;
+	return at;
 }
 
 static uint32_t find_old(const struct learning *l, life_t life)
 {
-	for (uint32_t i = 0; i < l->nr_old; i++)
-		if (l->old[i] == life)
-			return l->old_life[i];
-	return NO_LIFE;
+	uint64_t at = old_place(l, life);
+
+	return l->old[at] ? l->old_life[at] : NO_LIFE;
+}
+
+static void add_old(struct learning *l, life_t life, uint32_t index)
+{
+	uint64_t at = old_place(l, life);
+
+	l->old[at] = life;
+	l->old_life[at] = index;
 }
 
 /* The plan's number of a life, added at need. */
@@ -122,8 +147,7 @@ static uint32_t life_index(struct learning *l, life_t life, uint32_t nr_blocks)
 		return index;
 	index = l->nr_lives++;
 	l->life[index] = (struct plan_life){.nr_blocks = nr_blocks, .permanent = true};
-	l->old[l->nr_old] = life;
-	l->old_life[l->nr_old++] = index;
+	add_old(l, life, index);
 	return index;
 }
 
@@ -147,18 +171,22 @@ static void learn_lives(struct learning *l)
 	}
 	for (uint64_t k = 0; k < l->period; k++) {
 		const struct event *event = record_event(l->record, l->first + k);
-		life_t life;
+		struct plan_life *life;
+		life_t born;
 
 		if (event->kind != EVENT_FREE || !event->life)
 			continue;
-		life = canonical(l, event->life, true);
-		if (life >= l->first && l->born[life - l->first] != NO_LIFE) {
-			l->life[l->born[life - l->first]].death = l->step_of_event[k];
-			if (life != event->life) {
-				l->old[l->nr_old] = event->life;
-				l->old_life[l->nr_old++] = l->born[life - l->first];
-			}
-		}
+		born = successor(l, event->life);
+		if (!born)
+			continue;
+		life = &l->life[l->born[born - l->first]];
+		if (born != event->life)
+			add_old(l, event->life, l->born[born - l->first]);
+		/* One that is there before its predecessor goes outlives the period. */
+		if (l->first + k - event->life > l->period)
+			life->permanent = true;
+		else
+			life->death = l->step_of_event[k];
 	}
 	for (uint32_t i = 0; i < l->nr_lives; i++)
 		if (l->life[i].death == UINT32_MAX)

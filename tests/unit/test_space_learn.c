@@ -223,12 +223,108 @@ static void test_space_learn_computation_from_its_kernel(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ lives */
+
+/* The plan's life of a range that it tracks. */
+static const struct plan_span *alive_of(struct test_space *t, const void *addr)
+{
+	const struct plan *plan = t->space->residency->plan;
+	int32_t life = range_find(t->space, addr)->plan_life;
+
+	assert_true(life >= 0);
+	assert_int_not_equal(plan->tracked[life], PLAN_UNTRACKED);
+	return &plan->alive[plan->tracked[life]];
+}
+
+/* Two buffers in turn: the new one is there, and used, before the old one is freed. Both are one
+ * life of the plan, which is alive all the time, and not only until the old one goes. */
+static void test_space_learn_lives_longer_than_a_period(void **state)
+{
+	struct weir_machine_desc desc;
+	struct test_space t;
+	void *old = NULL, *other;
+
+	(void)state;
+	describe(&desc);
+	open_other(&t, &desc, &desc);
+	other = do_alloc(&t, BLOCK, 0);
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		void *new = do_alloc(&t, 2 * BLOCK, 0);
+		struct weir_use use = use_times(new, 2, WEIR_OVERWRITE, 1);
+
+		do_use(&t, &work, &use);
+		if (old) {
+			use = use_times(old, 2, WEIR_READ, 1);
+			do_use(&t, &rest, &use);
+			do_free(&t, old, 0);
+		}
+		use = use_times(other, 1, WEIR_WRITE, 1);
+		do_use(&t, &rest, &use);
+		old = new;
+	}
+	do_sync(&t);
+	assert_non_null(t.space->residency->plan);
+	assert_int_equal(get_stats(&t).nr_divergences, 0);
+	assert_int_equal(alive_of(&t, old)->nr, t.space->residency->plan->nr_stages);
+	test_space_close(&t);
+}
+
+/* Brackets of a loop, one that frees its temporary after FREED of them. */
+#define BRACKETS 30u
+#define FREED 27u
+
+static void loop_until(struct test_space *t, uint8_t *other, void *temporary, uint32_t end)
+{
+	for (uint32_t i = 0; i < end; i++) {
+		struct weir_use use = use_of(other, (i + 1) * 256, WEIR_READ);
+
+		if (!i)
+			use = use_times(temporary, 2, WEIR_OVERWRITE, 1);
+		if (i == FREED)
+			do_free(t, temporary, 0);
+		do_use(t, &work, &use);
+	}
+}
+
+/* What was there before the loop and is freed after its first round was allocated a whole number of
+ * periods before the loop's temporary: it is not that one all the same. */
+static void test_space_learn_knows_an_old_life(void **state)
+{
+	struct weir_machine_desc desc;
+	struct test_space t;
+	void *old, *other, *temporary;
+
+	(void)state;
+	describe(&desc);
+	open_other(&t, &desc, &desc);
+	old = do_alloc(&t, 4 * BLOCK, 0);
+	other = do_alloc(&t, BLOCK, 0);
+	while (t.space->residency->record.next_event < 1 + BRACKETS + 3) {
+		struct weir_use use = use_times(other, 1, WEIR_WRITE, 1);
+
+		use.bytes = t.space->residency->record.next_event * 256;
+		do_use(&t, &rest, &use);
+	}
+	temporary = do_alloc(&t, 2 * BLOCK, 0);
+	loop_until(&t, other, temporary, BRACKETS);
+	do_free(&t, old, 0);
+	temporary = do_alloc(&t, 2 * BLOCK, 0);
+	loop_until(&t, other, temporary, FREED - 1);
+	assert_int_equal(t.space->residency->record.period, BRACKETS + 3);
+	assert_non_null(t.space->residency->plan);
+	assert_int_equal(t.space->residency->plan->nr_stages, BRACKETS);
+	assert_int_equal(alive_of(&t, temporary)->nr, FREED);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_learn_what_is_slow_in_place),
 		cmocka_unit_test(test_space_learn_and_keep_it),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
+		cmocka_unit_test(test_space_learn_lives_longer_than_a_period),
+		cmocka_unit_test(test_space_learn_knows_an_old_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
