@@ -6,6 +6,7 @@
  *
  * Labels: threads
  * Timeout: 120
+ * Long: yes
  */
 #include <errno.h>
 #include <pthread.h>

@@ -4,6 +4,8 @@
  * be, for shapes, page sizes, budgets and numbers of blocks at random, under every manager; and the
  * kernels alone, with few rows that add up exactly. WEIR_MATRIX_KERNELS names their library,
  * MATRIX_CASES says how many cases there are (24).
+ *
+ * Long: yes
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -4,6 +4,8 @@
 # `weir bench --machine cuda` from the outside, on the fake driver: what runs, also in debug mode and
 # on another device than the first, and one line and a status for each thing that can be wrong.
 #
+# Takes 5 s of a processor: each workload on the driver without a GPU.
+#
 # Timeout: 300
 set -euo pipefail
 

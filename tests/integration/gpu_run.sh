@@ -5,6 +5,8 @@
 # without a GPU: every test passes as it runs there, a failing one is counted, the summary is
 # a line of JSON each.
 #
+# Takes more than a minute: all tests for a GPU run, each as a program of its own.
+#
 # Labels: slow
 # Timeout: 300
 set -euo pipefail

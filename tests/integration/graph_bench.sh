@@ -7,6 +7,8 @@
 # 2 for each thing that can be wrong. WEIR_GRAPH_DIR is a folder of more graphs, lists of edges
 # NAME.txt, which are no part of weir.
 #
+# Takes 10 s of a processor: all algorithms under all managers.
+#
 # Labels: slow
 # Timeout: 300
 set -euo pipefail

@@ -5,6 +5,8 @@
 # has one line, a file that was there is as it was, a file that was not there is not, nothing
 # partial stays, and what went to a pipe before is whole lines. So, too, while one simulated launch
 # lasts for many seconds. Needs WEIR and SOURCE_DIR. Prints a line a test.
+#
+# Takes 8 s, most of which it sleeps: signals come at many moments.
 set -u
 
 : "${WEIR:?is the program to test}"

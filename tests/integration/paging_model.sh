@@ -11,8 +11,11 @@
 # agents with two operations and three with one, with all starts; and three agents with two operations,
 # of which states are told apart by a hash, so that some may be left out.
 #
+# Takes 90 s of a processor: every interleaving, in 27 models that are compiled and explored.
+#
 # Labels: slow
 # Timeout: 600
+# Long: WEIR_PAGING_MODEL=full
 set -u
 
 : "${SOURCE_DIR:?is the source tree}" "${CC:=cc}"

@@ -5,6 +5,8 @@
 # (PT_MUTANT in include/weir/paging/pt_arch.h), and must notice each; those of memory order alone, under the
 # thread sanitizer. Needs SOURCE_DIR and CC; clang for the sanitizer. Prints a line a test.
 #
+# Takes 14 s of a processor: a build and some tries for each fault.
+#
 # Labels: slow
 # Timeout: 300
 set -u

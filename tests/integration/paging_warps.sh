@@ -7,8 +7,11 @@
 # held (PT_MUTANT 20) must be noticed. Needs SOURCE_DIR; without a C++ compiler there is nothing to
 # ask.
 #
+# Takes more than 10 s of a processor: it compiles three large sources, one of them twice, and each lane is a fiber.
+#
 # Labels: slow
 # Timeout: 300
+# Long: yes
 set -u
 
 : "${SOURCE_DIR:?is the source tree}"
@@ -51,7 +54,8 @@ run() {
 build "$dir/paging" tests/gpu/test_paging.cu
 build "$dir/paging_use" tests/gpu/test_paging_use.cu
 build "$dir/matrix" tests/paging/matrix.cu
-for seed in ${WEIR_SEEDS:-1 2 3}; do
+# shellcheck disable=SC2086 # words are meant to be split
+for seed in ${WEIR_SEEDS:-1 2 3 ${WEIR_TEST_LONG:+4 5 6 7 8}}; do
 	run "$seed" "$dir/paging" --small
 	run "$seed" "$dir/paging_use" --small
 	run "$seed" "$dir/matrix"

@@ -5,6 +5,8 @@
 # report_page.py; what it refuses; and that nothing is left behind. Needs WEIR and SOURCE_DIR. Prints
 # a line a test.
 #
+# Takes 10 s of a processor: it makes the results first that it draws.
+#
 # Labels: slow
 # Timeout: 300
 set -u

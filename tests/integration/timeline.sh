@@ -4,6 +4,9 @@
 # Timelines of `weir bench gcn`: what is in them fits the results, recording changes no result, bad
 # targets are refused; and the same on the CUDA backend, with a driver without a GPU. Needs WEIR,
 # SOURCE_DIR, FAKECUDA and python3. Prints a line a test.
+#
+# Takes 14 s of a processor: each kind of run, with and without recording.
+#
 # Labels: slow
 # Timeout: 300
 set -u

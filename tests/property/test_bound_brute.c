@@ -14,6 +14,10 @@
  * slower beyond reach than within, and not everything fits.
  *
  * WEIR_TEST_SEED and WEIR_TEST_CASES change the seed of the first case and how many there are.
+ *
+ * Takes 9 s of a processor: brute force, and rare cases that must occur.
+ *
+ * Long: yes
  */
 #include <setjmp.h>
 #include <stdarg.h>

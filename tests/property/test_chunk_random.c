@@ -12,6 +12,7 @@
  *
  * Labels: threads
  * Timeout: 300
+ * Long: CHUNK_SEEDS=200
  */
 #include <errno.h>
 #include <pthread.h>

@@ -11,6 +11,8 @@
  * least mean cycle of the graph of states between periods.
  *
  * WEIR_TEST_SEED and WEIR_TEST_CASES change the seed of the first case and how many there are.
+ *
+ * Long: WEIR_TEST_CASES=400000
  */
 #include <setjmp.h>
 #include <stdarg.h>

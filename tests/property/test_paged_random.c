@@ -9,6 +9,7 @@
  *   PAGED_SEED     the first one's seed [1]
  *
  * Labels: threads
+ * Long: PAGED_SEEDS=2000
  */
 #include <pthread.h>
 

@@ -16,6 +16,7 @@
  *
  * Labels: threads
  * Timeout: 300
+ * Long: WEIR_PAGING_SECONDS=5
  */
 #include <errno.h>
 #include <pthread.h>

@@ -7,6 +7,10 @@
  *
  * What measuring starts from is wrong on purpose, so that a constant which is not measured shows:
  * only those may be assumed that nothing on the machine can tell.
+ *
+ * Takes 6 s of a processor: each of 60 machines is measured in whole.
+ *
+ * Long: yes
  */
 #include <errno.h>
 #include <math.h>

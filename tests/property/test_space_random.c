@@ -12,7 +12,10 @@
  * On a real GPU (see tests/support/driver.h) blocks are 2 to 14 MiB, and part of the sequences have
  * ranges and budgets of gigabytes; WEIR_SEQUENCES says how many run.
  *
+ * Takes 7 s of a processor: each sequence has a machine of its own.
+ *
  * Timeout: 300
+ * Long: yes
  */
 #include <errno.h>
 #include <signal.h>

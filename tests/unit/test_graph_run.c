@@ -5,6 +5,7 @@
  * of a backend leaves nothing behind.
  *
  * Labels: threads optimised
+ * Long: yes
  */
 #include <errno.h>
 #include <math.h>

@@ -6,6 +6,7 @@
  *
  * Labels: threads optimised
  * Timeout: 300
+ * Long: yes
  */
 #include <errno.h>
 #include <math.h>

@@ -5,6 +5,8 @@
  * an error left objects, figures, mappings, addresses and bytes as they were, and works when it is
  * tried again; taking back and freeing never fail; in the end the bytes are right, and nothing is
  * left in the simulator, which never complained.
+ *
+ * Takes 9 s of a processor under sanitizers: a run for each call that fails, four times.
  */
 #include <errno.h>
 #include <stdlib.h>

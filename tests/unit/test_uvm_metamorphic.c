@@ -3,6 +3,8 @@
  * How times under managed memory move when the machine changes: as the mechanism says, part by
  * part. GCN training without bytes, an eighth of the published sizes on an eighth of the memory.
  *
+ * Takes 13 s of a processor: a training run for each machine that is compared.
+ *
  * Labels: slow
  */
 #include <setjmp.h>
