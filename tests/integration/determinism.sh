@@ -3,6 +3,9 @@
 #
 # Two runs give the same output byte for byte, with real bytes and without, whatever the number of
 # threads that compute. Needs WEIR and SOURCE_DIR. Prints a line a test.
+#
+# Takes 13 s of a processor: everything runs twice.
+#
 # Labels: slow
 set -u
 
@@ -44,5 +47,5 @@ twice()
 
 twice phantom --nodes 15M --gpu-budget 33.67GB --manager native,malloc,zerocopy,weir
 twice phantom-tight --machine laptop --nodes 2M --gpu-budget 30% --manager weir
-twice real --machine laptop --nodes 6k --slice 4k --block-size 16KiB --data real --epochs 2 \
+twice real --machine laptop --nodes 3k --slice 2k --block-size 16KiB --data real --epochs 2 \
 	--gpu-budget 40% --manager native,zerocopy,weir
