@@ -21,14 +21,14 @@ __global__ void sum_table(const __grid_constant__ struct weir_paged_view view, u
 			  uint64_t nr, double *sum)
 {
 	uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
-	struct weir_paged_warp warp = weir_paged_enter(&view); /* all lanes together */
+	weir_paged_scope scope(view); /* all lanes together; it leaves on every way out */
+	weir_paged_array<float> values(scope, table);
 	double mine = 0;
 
 	for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < nr; i += stride) {
-		mine += weir_paged_read<float>(&warp, table, i);
-		weir_paged_quiesce(&warp); /* addresses from before are not used again */
+		mine += values[i];
+		scope.quiesce(); /* addresses from before are not used again */
 	}
-	weir_paged_leave(&warp); /* on every way out of the kernel */
 	atomicAdd(sum, mine);
 }
 

@@ -14,6 +14,8 @@
  *     }
  *     weir_paged_leave(&w);
  *
+ * The same with objects, of which the first leaves in its destructor, is in weir/paging/scope.cuh.
+ *
  * A hit is one load of the page's entry a lane. When a lane misses while all lanes are together,
  * all help: of those that want the same page the first has an agent, agents step at the same time,
  * and all lanes copy for each. When lanes are apart, each is on its own: its access goes in place,
@@ -1025,5 +1027,7 @@ __device__ static inline void weir_paged_span_put(struct weir_paged_warp *w,
 	span->addr = nullptr;
 	span->flags = 0;
 }
+
+#include "weir/paging/scope.cuh"
 
 #endif

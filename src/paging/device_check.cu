@@ -41,6 +41,21 @@ __global__ void device_check_add(const __grid_constant__ struct weir_paged_view 
 	weir_paged_leave(&w);
 }
 
+/* device_check_read() by objects: no register more. */
+__global__ void device_check_array(const __grid_constant__ struct weir_paged_view view,
+				   const uint64_t *index, float *out, uint64_t nr)
+{
+	uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+	uint64_t first = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
+	weir_paged_scope scope(view);
+	weir_paged_array<float> in(scope, 0);
+
+	for (uint64_t i = first; i < nr; i += stride) {
+		out[i] = in[index[i]];
+		scope.quiesce();
+	}
+}
+
 /* A warp a page: rows through spans. */
 __global__ void device_check_span(const __grid_constant__ struct weir_paged_view view, float *out,
 				  uint64_t nr_pages)

@@ -7,8 +7,9 @@
  *   cold   every page of N GiB (2) of pinned host memory is brought in and read, by at most 16
  *          blocks of 1,024 threads; beside it the same warps reading the same memory in place
  *   hit    a table of N GiB (16), all of it resident; beside it the frames read directly
- *   evict  frames for an eighth of it: pages come in while others go out; beside it warps that
- *          copy both ways at once
+ *   evict  frames for an eighth of it: pages come in while others go out, also when the hand that
+ *          takes frames begins 8 ahead of the one that prepares them; beside it warps that copy
+ *          both ways at once
  *   gups   random read-modify-writes to 4 times the frames; beside it the same in place
  *
  * One line of JSON a kernel. bytes: what has to cross the link (cold, evict), or what the kernel
@@ -578,6 +579,15 @@ static void hit_page(uint64_t bytes, uint32_t page_shift)
 	pool_destroy(&pool);
 }
 
+/* The hand that takes frames is ahead of the one that prepares them. */
+static void before_crossed(struct job *job)
+{
+	struct pt_shared *shared = job->pool->view.table.shared;
+	uint64_t take = pool_download(job->pool, &shared->prepare, 1)[0] + 8;
+
+	copy_now(&shared->take, &take, sizeof(take), "upload");
+}
+
 static void evict_page(unsigned char *host, uint64_t bytes, uint32_t page_shift, uint32_t blocks)
 {
 	uint64_t nr_frames = (bytes >> page_shift) / 8;
@@ -597,6 +607,10 @@ static void evict_page(unsigned char *host, uint64_t bytes, uint32_t page_shift,
 	job.kernel = "paged spans";
 	job.pool = &pool;
 	measure(job, launch_pages);
+	job.kernel = "paged spans, hands crossed";
+	job.before = before_crossed;
+	measure(job, launch_pages);
+	job.before = NULL;
 
 	baseline_gb_s = 0;
 	job.kernel = "bare warps, both ways";

@@ -404,6 +404,50 @@ __global__ void kernel_rows_of_3(const __grid_constant__ struct weir_paged_view 
 	weir_paged_leave(&w);
 }
 
+/* The same words through objects: each is read, added to through an element, and, every other time
+ * that its warp comes by, through a span. Lane 31 returns early. */
+__global__ void kernel_objects(const __grid_constant__ struct weir_paged_view view, uint32_t range,
+			       uint32_t rounds, struct found *found)
+{
+	weir_paged_scope scope(view);
+	weir_paged_array<unsigned long long> words(scope, range);
+	uint64_t nr_rows = words.size() / 32, row = thread_nr() / 32;
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		for (uint64_t at = row; at < nr_rows; at += nr_threads() / 32) {
+			uint64_t index = at * 32 + weir_paged_lane();
+
+			expect(found, index, words[index], stamp(index, 2 * i));
+			if (!words.add(index, 1) || words.set(words.size() + index, 1))
+				expect(found, index, 0, 1);
+			{
+				weir_paged_span<unsigned long long> span =
+					words.span(index, PT_WRITE);
+
+				expect(found, index, span[0], stamp(index, 2 * i + 1));
+				span[0]++;
+			}
+			scope.quiesce();
+		}
+		if (i == rounds - 1 && weir_paged_lane() == 31)
+			return;
+	}
+	expect(found, 0, weir_paged_lane() < 31, true);
+}
+
+static void case_objects(void)
+{
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, 4, 10 * 512, 1);
+	LAUNCH(kernel_objects, 2, 64, t.pool.view, t.range, 2, t.found);
+	good = test_settle(&t, "objects");
+	good &= pool_range_counts(&t.pool, t.range).nr[WEIR_PAGED_REFUSED] == 2 * t.nr_words;
+	report(&t, good && words_are(&t, 4), "objects", "scope, array, span");
+	test_end(&t);
+}
+
 static void case_elements(void)
 {
 	struct test t;
@@ -442,6 +486,7 @@ int main(int argc, char **argv)
 	case_put_twice(9);
 	case_lag();
 	case_elements();
+	case_objects();
 	printf("%u cases, %u failed\n", nr_cases, nr_failed);
 	return nr_failed ? 1 : 0;
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What paged access costs a kernel in registers, as ptxas counts them for sm_90 in
-# src/paging/device_check.cu: a read of one element takes at most 24 more than the plain kernel's, and
-# no kernel spills. What the slow path, called by the ABI, saves of a kernel's is no spill of it. Needs
+# src/paging/device_check.cu: a read of one element takes at most 24 more than the plain kernel's, as
+# many through objects as through functions, and no kernel spills. What the slow path, called by the ABI, saves of a kernel's is no spill of it. Needs
 # SOURCE_DIR; without nvcc there is nothing to ask.
 #
 # Labels: slow
@@ -35,6 +35,7 @@ registers()
 }
 raw=$(registers device_check_raw)
 read=$(registers device_check_read)
+array=$(registers device_check_array)
 status=0
 if [ -z "$raw" ] || [ -z "$read" ]; then
 	echo "not ok - ptxas does not say how many registers are used"
@@ -44,6 +45,12 @@ elif [ $((read - raw)) -gt $most ]; then
 	status=1
 else
 	echo "ok - $read registers, $raw with a plain pointer"
+fi
+if [ "$array" = "$read" ]; then
+	echo "ok - $array registers through weir_paged_array"
+else
+	echo "not ok - $array registers through weir_paged_array, $read with functions"
+	status=1
 fi
 if awk '/Function properties for/ { kernel = /for _Z[0-9]+device_check_/ }
 	kernel && /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { found = 1 }

@@ -28,9 +28,6 @@ struct bare {
 	uint64_t *words;
 	uint32_t page_bytes;
 
-	__device__ void begin()
-	{
-	}
 	__device__ ulonglong2 *get(uint64_t page, bool)
 	{
 		return (ulonglong2 *)((char *)words + page * page_bytes);
@@ -56,53 +53,44 @@ struct bare {
 	__device__ void quiesce()
 	{
 	}
-	__device__ void end()
-	{
-	}
 };
 
 struct paged {
-	const struct weir_paged_view *view;
+	weir_paged_scope &scope;
+	weir_paged_array<uint64_t> words;
 	uint32_t range;
-	struct weir_paged_warp w;
 	struct weir_paged_place span;
 
-	__device__ void begin()
-	{
-		w = weir_paged_enter(view);
-	}
 	__device__ ulonglong2 *get(uint64_t page, bool write)
 	{
+		const uint32_t shift = scope.warp.view->page_shift;
+
 		return (ulonglong2 *)weir_paged_span_get(
-			&w, range, page << view->page_shift,
+			&scope.warp, range, page << shift,
 			(write ? PT_WRITE : PT_READ) |
-				PT_TOUCHES((1u << view->page_shift) / TOUCH_SECTOR_BYTES),
+				PT_TOUCHES((1u << shift) / TOUCH_SECTOR_BYTES),
 			&span);
 	}
 	__device__ void put()
 	{
-		weir_paged_span_put(&w, &span);
+		weir_paged_span_put(&scope.warp, &span);
 	}
 	template <uint32_t nr>
 	__device__ void read_n(const uint64_t (&index)[nr], uint64_t (&value)[nr])
 	{
-		weir_paged_read_n<uint64_t, nr>(&w, range, index, value);
+		words.read_n(index, value);
 	}
 	__device__ void write(uint64_t index, uint64_t value)
 	{
-		weir_paged_write<uint64_t>(&w, range, index, value);
+		words.set(index, value);
 	}
 	__device__ void add(uint64_t index, uint64_t value)
 	{
-		weir_paged_atomic_add<unsigned long long>(&w, range, index, value);
+		weir_paged_atomic_add<unsigned long long>(&scope.warp, range, index, value);
 	}
 	__device__ void quiesce()
 	{
-		weir_paged_quiesce(&w);
-	}
-	__device__ void end()
-	{
-		weir_paged_leave(&w);
+		scope.quiesce();
 	}
 };
 
@@ -197,17 +185,15 @@ __device__ static inline uint64_t page_elements(A &a, const struct touch_pages_a
 
 /* A warp a page. */
 template <uint32_t access, bool elements, typename A>
-__device__ static inline void pages_body(A a, const struct touch_pages_args &p)
+__device__ static inline void pages_body(A &a, const struct touch_pages_args &p)
 {
 	uint64_t sum = 0;
 
-	a.begin();
 	for (uint64_t i = thread_nr() / 32; i < p.order.nr_touched; i += nr_threads() / 32) {
 		uint64_t page = touch_page_at(&p.order, i);
 
 		sum += elements ? page_elements<access>(a, p, page) : page_span<access>(a, p, page);
 	}
-	a.end();
 	if (access != TOUCH_WRITE)
 		sum_add(p.sum, sum);
 }
@@ -225,22 +211,21 @@ template <uint32_t access, bool elements>
 __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	pages_paged(const __grid_constant__ struct touch_paged_pages_args p)
 {
-	struct paged a = {&p.view, p.range, {}, {}};
+	weir_paged_scope scope(p.view);
+	struct paged a = {scope, {scope, p.range}, p.range, {}};
 
 	pages_body<access, elements>(a, p.pages);
 }
 
 template <typename A>
-__device__ static inline void updates_body(A a, const struct touch_updates_args &u)
+__device__ static inline void updates_body(A &a, const struct touch_updates_args &u)
 {
-	a.begin();
 	for (uint64_t i = thread_nr(); i < u.nr; i += nr_threads()) {
 		uint64_t update = touch_update(u.seed, i);
 
 		a.add(update & (u.nr_words - 1), update);
 		a.quiesce();
 	}
-	a.end();
 }
 
 __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
@@ -254,7 +239,8 @@ __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	updates_paged(const __grid_constant__ struct touch_paged_updates_args p)
 {
-	struct paged a = {&p.view, p.range, {}, {}};
+	weir_paged_scope scope(p.view);
+	struct paged a = {scope, {scope, p.range}, p.range, {}};
 
 	updates_body(a, p.updates);
 }
