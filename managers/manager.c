@@ -42,3 +42,8 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 	return m->ops->alloc_constant ? m->ops->alloc_constant(m, bytes, name, addr)
 				      : m->ops->alloc(m, bytes, name, addr);
 }
+
+int manager_wait(struct manager *m)
+{
+	return m->ops->wait ? m->ops->wait(m) : m->ops->sync(m);
+}

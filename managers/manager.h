@@ -119,6 +119,10 @@ struct manager_ops {
 	/* Wait for all queued work. 0, or its first error. */
 	int (*sync)(struct manager *m);
 
+	/* Wait until kernels are done, and look at nothing else that sync() looks at. Not required:
+	 * manager_wait() is what to call. */
+	int (*wait)(struct manager *m);
+
 	/* After sync(): when the last launch was done, by the machine's clock; 0: not known. Not
 	 * required: as sync() returns. */
 	uint64_t (*done_ns)(struct manager *m);
@@ -150,5 +154,8 @@ int manager_create(const char *name, const struct manager_config *config, struct
 
 /* As ops->alloc(), of memory that kernels only read. */
 int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr);
+
+/* As ops->wait(), or ops->sync(). */
+int manager_wait(struct manager *m);
 
 #endif

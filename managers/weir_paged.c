@@ -316,16 +316,16 @@ static int paged_launch(struct manager *base, const struct weir_launch *launch)
 	struct paged_manager *m = paged_of(base);
 	struct backend *b = base->backend;
 	struct paged_said said[WEIR_PAGED_RANGES_MAX];
-	bool pages = launch_said(m, launch, said);
+	bool pages = launch_said(m, launch, said), simulated = !paged_stream(base);
 	int err = launch_check(m, launch);
 
-	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX && !err; i++)
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX && !err && !simulated; i++)
 		if (said[i].granule)
 			err = range_said(m, i, &said[i]);
 	if (err)
 		return err;
-	err = pages && !paged_stream(base) ? paged_sim_launch(m, launch, said)
-					   : weir_launch(m->stream, launch);
+	err = pages && simulated ? paged_sim_launch(m, launch, said)
+				 : weir_launch(m->stream, launch);
 	if (err)
 		return err;
 	/* Without it the end is that of the wait. */
@@ -350,6 +350,11 @@ static int paged_sync(struct manager *base)
 	int err_stream = weir_stream_sync(m->stream);
 
 	return err ? err : err_stream;
+}
+
+static int paged_wait(struct manager *base)
+{
+	return weir_stream_sync(paged_of(base)->stream);
 }
 
 static uint64_t out_bytes(const struct paged_manager *m)
@@ -529,6 +534,7 @@ const struct manager_ops manager_weir_paged = {
 	.write = paged_write,
 	.read = paged_read,
 	.sync = paged_sync,
+	.wait = paged_wait,
 	.stats = paged_stats,
 	.check = paged_check,
 };

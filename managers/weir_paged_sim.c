@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * On a simulated machine, kernels page on the CPU, and what that moves is known when they are done.
- * So a launch there is two: the kernel's function, which takes no time but that of a launch; and
- * one without a function that is charged with what was moved, as a kernel of these uses.
+ * So a launch there runs the kernel's function at once, behind what was queued before, and then
+ * launches one without a function that is charged with what was moved, as a kernel of these uses.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,21 +31,11 @@ static void moved_sum(const struct run *run, struct moved *moved)
 			view_counts_sum(run->view->counts, i, moved[i].nr);
 }
 
-static void run_cpu(const void *args)
-{
-	const struct run *run = args;
-
-	moved_sum(run, run->before);
-	run->launch->kernel->cpu(run->launch->args);
-	moved_sum(run, run->after);
-}
-
 static void nothing_cpu(const void *args)
 {
 	(void)args;
 }
 
-static const struct weir_kernel run_kernel = {.name = "paged_run", .cpu = run_cpu};
 static const struct weir_kernel charge_kernel = {.name = "paged_traffic", .cpu = nothing_cpu};
 
 #define RANGE_CHARGES 4u /* of one range, at most */
@@ -73,24 +63,28 @@ static void charge_add(struct charge *c, void *addr, uint64_t bytes, uint32_t gr
 }
 
 /*
- * Pages in and out, and whole pages in place, go over the link in order; smaller pieces in place
- * one by one. Those in and out take HBM time as well, since that is where they go; and so do
+ * Pages in and out, and whole pages in place, go over the link in order; smaller pieces in place do
+ * if the launch goes through the range in order, else one by one. Pages in and out take HBM time as well, since that is where they go; and so do
  * accesses to frames, all that are not in place.
  */
-static void charge_range(const struct paged_manager *m, uint32_t number, const struct run *run,
+static void charge_range(struct paged_manager *m, uint32_t number, const struct run *run,
 			 struct charge *c)
 {
-	const struct paged_manager_range *r = &m->range[number];
+	struct paged_manager_range *r = &m->range[number];
 	const struct paged_said *said = &run->said[number];
 	const struct weir_paged_view *v = &m->view;
 	uint64_t nr[WEIR_PAGED_EVENT_NR], page_bytes = view_page_bytes(v);
-	uint32_t granule = said->granule < page_bytes ? (uint32_t)said->granule : 0;
+	const bool pieces = said->random && said->granule < page_bytes;
+	const uint32_t granule = pieces ? (uint32_t)said->granule : 0;
 	bool reads = said->read_bytes, writes = said->write_bytes;
 	uint64_t in_place;
 
 	for (int i = 0; i < WEIR_PAGED_EVENT_NR; i++)
 		nr[i] = run->after[number].nr[i] - run->before[number].nr[i];
 	in_place = nr[WEIR_PAGED_IN_PLACE] * said->granule;
+	r->nr_in_place += nr[WEIR_PAGED_IN_PLACE];
+	r->in_place_bytes[WEIR_TO_DEVICE] += reads ? in_place : 0;
+	r->in_place_bytes[WEIR_TO_HOST] += writes ? in_place : 0;
 	charge_add(c, r->host, r->bytes, 0, nr[WEIR_PAGED_IN] * page_bytes, 0);
 	charge_add(c, r->host, r->bytes, 0, 0, nr[WEIR_PAGED_OUT] * page_bytes);
 	charge_add(c, r->host, r->bytes, granule, reads ? in_place : 0, writes ? in_place : 0);
@@ -127,16 +121,13 @@ int paged_sim_launch(struct paged_manager *m, const struct weir_launch *launch,
 		     const struct paged_said *said)
 {
 	struct moved before[WEIR_PAGED_RANGES_MAX] = {0}, after[WEIR_PAGED_RANGES_MAX] = {0};
-	const struct run args = {launch, &m->view, said, before, after};
-	const struct weir_launch run = {
-		.kernel = &run_kernel, .args = &args, .args_bytes = sizeof(args)};
-	int err = weir_launch(m->stream, &run);
+	const struct run run = {launch, &m->view, said, before, after};
+	int err = weir_stream_sync(m->stream);
 
 	if (err)
 		return err;
-	err = weir_stream_sync(m->stream);
-	/* It was refused, or has waited: the kernel points to what is gone after this. */
-	if (err)
-		(void)!weir_stream_sync(m->stream);
-	return err ? err : launch_traffic(m, &args);
+	moved_sum(&run, before);
+	launch->kernel->cpu(launch->args);
+	moved_sum(&run, after);
+	return launch_traffic(m, &run);
 }

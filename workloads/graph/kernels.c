@@ -55,10 +55,21 @@ static bool activate(const struct graph_args *g, uint64_t v)
 	return true;
 }
 
+/* end: of the item before. Two items of a run may share a sector. */
+static void run_count(struct graph_control *c, uint64_t end, const struct graph_item *item)
+{
+	const bool goes_on = graph_goes_on(end, item);
+
+	c->nr_runs += !goes_on;
+	c->nr_sectors += graph_touches(item->begin, item->nr);
+	c->nr_sectors -= goes_on && item->begin % GRAPH_SECTOR_EDGES;
+}
+
 static void items_cpu(const void *p)
 {
 	const struct graph_args *g = p;
 	struct graph_control *c = g->control;
+	uint64_t end = UINT64_MAX;
 
 	for (uint64_t v = 0; v < g->nr_vertices; v++) {
 		uint64_t begin = g->offset[v], nr = activate(g, v) ? graph_active_edges(g, v) : 0;
@@ -70,7 +81,8 @@ static void items_cpu(const void *p)
 			if (g->from)
 				g->from[c->nr_items] = g->distance[v];
 			g->item[c->nr_items++] = item;
-			begin += item.nr;
+			run_count(c, end, &item);
+			end = begin += item.nr;
 			nr -= item.nr;
 		}
 	}

@@ -42,6 +42,8 @@ struct graph_control {
 	uint64_t limit;	  /* sssp: vertices nearer than that are expanded */
 	uint64_t next;	  /* item that no warp has taken */
 	uint64_t nr_lines, nr_first; /* counted: lines of this round; those never met before */
+	/* On the CPU, else 0: runs of this round's items, see graph_goes_on(), and their sectors. */
+	uint64_t nr_runs, nr_sectors;
 	/* pagerank: rank of vertices without edges. An iteration's is read, the next one's added
 	 * to, and that after it cleared, whether anything is expanded or not. */
 	double spread[3];

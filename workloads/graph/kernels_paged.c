@@ -50,14 +50,12 @@ static void expand_item(const struct graph_args *g, uint64_t i, const uint32_t *
 		graph_add_double(&g->sum[item->vertex], sum);
 }
 
-/* The items from first on, before end, whose edges lie one after the other in one piece: where they
- * end. */
+/* Where the run of the items from first on ends, at end at the latest. */
 static uint64_t run_end(const struct graph_args *g, uint64_t first, uint64_t end)
 {
 	uint64_t i = first + 1;
 
-	while (i < end && g->item[i].begin == g->item[i - 1].begin + g->item[i - 1].nr &&
-	       g->item[i].begin % GRAPH_PIECE)
+	while (i < end && graph_goes_on(g->item[i - 1].begin + g->item[i - 1].nr, &g->item[i]))
 		i++;
 	return i;
 }

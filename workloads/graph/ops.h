@@ -145,6 +145,7 @@ GRAPH_ANYWHERE void graph_round(const struct graph_args *g)
 		c->limit = graph_bucket_end(c->nearest, g->delta);
 	c->started = 1;
 	c->nr_items = c->nr_edges = c->nr_left = c->next = c->nr_lines = c->nr_first = 0;
+	c->nr_runs = c->nr_sectors = 0;
 	c->nearest = GRAPH_FAR;
 }
 
@@ -181,6 +182,13 @@ GRAPH_ANYWHERE struct graph_item graph_item_at(uint64_t vertex, uint64_t begin, 
 	item.nr = (uint32_t)(nr < room ? nr : room);
 	item.vertex = (uint32_t)vertex;
 	return item;
+}
+
+/* Whether an item goes on with the run before it, which ends at an edge: its edges follow, in the
+ * same piece. A run is gone through as one, and is one access. */
+GRAPH_ANYWHERE bool graph_goes_on(uint64_t end, const struct graph_item *item)
+{
+	return item->begin == end && item->begin % GRAPH_PIECE;
 }
 
 /* Touches that edges from `begin` on are: of sectors, the least that a link moves. */

@@ -14,7 +14,7 @@
 void graph_job_get(struct graph_job *j, void *data, const void *from, uint64_t bytes,
 		   const char *what)
 {
-	int err = j->status ? 0 : j->m->ops->sync(j->m);
+	int err = j->status ? 0 : manager_wait(j->m);
 
 	graph_job_step(j, err, "the kernels");
 	err = j->status ? 0 : j->b->ops->download(j->b, j->copies, data, from, bytes);
@@ -24,7 +24,7 @@ void graph_job_get(struct graph_job *j, void *data, const void *from, uint64_t b
 void graph_job_put(struct graph_job *j, void *to, const void *data, uint64_t bytes,
 		   const char *what)
 {
-	int err = j->status ? 0 : j->m->ops->sync(j->m);
+	int err = j->status ? 0 : manager_wait(j->m);
 
 	graph_job_step(j, err, "the kernels");
 	err = j->status ? 0 : j->b->ops->upload(j->b, j->copies, to, data, bytes);

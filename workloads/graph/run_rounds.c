@@ -10,6 +10,7 @@
 #define USES_MAX 4u
 #define ROUNDS_AHEAD 4u
 #define LINE_BYTES (GRAPH_LINE_EDGES * (uint32_t)sizeof(uint32_t))
+#define SECTOR_BYTES (GRAPH_SECTOR_EDGES * (uint32_t)sizeof(uint32_t))
 
 /* ------------------------------------------------------------------ uses */
 
@@ -56,16 +57,26 @@ static void use_targets(const struct graph_job *j, struct uses *u)
 	}
 }
 
-/* Edges: in order where all lists are gone through, else line by line. Where they are paged a run
- * is one access: a piece where an algorithm goes through all lists, else about an item. */
+/* Bytes of edges that an access takes, a run: whole sectors, on average over the round. On a GPU,
+ * where runs are not counted, a piece or about an item, by what is expanded. */
+static uint32_t run_bytes(const struct graph_job *j, bool all)
+{
+	const struct graph_control *c = &j->control;
+
+	if (c->nr_runs)
+		return (uint32_t)((c->nr_sectors + c->nr_runs / 2) / c->nr_runs) * SECTOR_BYTES;
+	return all ? GRAPH_PIECE * sizeof(uint32_t) : j->item_bytes;
+}
+
+/* Edges: in order where all lists are gone through, else run by run. */
 static struct uses expand_uses(const struct graph_job *j)
 {
 	const struct graph_args *g = &j->args;
 	const uint64_t bytes = g->nr_edges * sizeof(uint32_t);
-	const uint64_t used = j->control.nr_edges * sizeof(uint32_t);
 	const bool all = g->algorithm == GRAPH_PAGERANK;
-	const uint32_t run_bytes = all ? GRAPH_PIECE * sizeof(uint32_t) : j->item_bytes;
-	const uint32_t granule = j->m->ops->paged_begin ? run_bytes : LINE_BYTES;
+	const uint32_t granule = run_bytes(j, all);
+	const uint64_t used = j->control.nr_runs ? j->control.nr_runs * granule
+						 : j->control.nr_edges * sizeof(uint32_t);
 	struct uses u = {.nr = 0};
 
 	use_add(&u, g->neighbour, bytes, WEIR_READ, granule, used);

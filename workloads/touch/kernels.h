@@ -21,6 +21,7 @@
 
 enum touch_access { TOUCH_READ, TOUCH_WRITE, TOUCH_BOTH, TOUCH_ACCESS_NR };
 
+#define TOUCH_LANES 32u	       /* of a warp */
 #define TOUCH_SECTOR_BYTES 32u /* a touch, as far as pages are brought in by their number */
 
 /* ------------------------------------------------------------------ contents */

@@ -43,28 +43,30 @@ static int page_span(struct paging_agent *agent, const struct pass *pass, uint64
 	return paging_span_put(agent, &span);
 }
 
-/* A word that is read and changed is one access. */
+/* A word a lane: what the lanes of a warp do together is one access. */
 static int page_elements(struct paging_agent *agent, const struct pass *pass, uint64_t page,
 			 uint64_t *sum)
 {
 	const struct touch_pages_args *a = pass->pages;
-	uint64_t value = touch_first(a->seed, page, a->times);
-	uint32_t range = pass->range;
+	const uint64_t first = touch_first(a->seed, page, a->times);
+	uint64_t word[TOUCH_LANES];
 	int err = 0;
 
-	for (uint32_t j = 0; j < a->page_bytes / sizeof(value) && !err; j++) {
-		uint64_t offset = page * a->page_bytes + j * sizeof(value), word = 0;
+	for (uint32_t j = 0; j < a->page_bytes / sizeof(*word) && !err; j += TOUCH_LANES) {
+		uint64_t offset = page * a->page_bytes + j * sizeof(*word);
 
-		if (a->access == TOUCH_BOTH) {
-			err = paging_add(agent, range, offset, sizeof(word), TOUCH_TIMES, &word);
-		} else if (a->access == TOUCH_READ) {
-			err = paging_read(agent, range, offset, &word, sizeof(word));
-		} else {
-			uint64_t new = value + j *TOUCH_STEP;
-
-			err = paging_write(agent, range, offset, &new, sizeof(new));
+		if (a->access != TOUCH_WRITE)
+			err = paging_read_n(agent, pass->range, offset, word, sizeof(word));
+		for (uint32_t k = 0; k < TOUCH_LANES && !err; k++) {
+			if (a->access == TOUCH_WRITE) {
+				word[k] = first + (j + k) * TOUCH_STEP;
+			} else {
+				*sum += word[k];
+				word[k] += TOUCH_TIMES;
+			}
 		}
-		*sum += word;
+		if (a->access != TOUCH_READ && !err)
+			err = paging_write_n(agent, pass->range, offset, word, sizeof(word));
 	}
 	return err;
 }

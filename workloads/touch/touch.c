@@ -193,6 +193,15 @@ static struct weir_use pages_use(const struct touch *t, const struct touch_pages
 	return use;
 }
 
+/* Bytes that an access counts for, read or written, where a warp pages word by word: its lanes' words
+ * are one access, and two, half of the bytes each, where they are read and then written. */
+static uint32_t elements_granule(enum touch_access access)
+{
+	const uint32_t bytes = TOUCH_LANES * (uint32_t)sizeof(uint64_t);
+
+	return access == TOUCH_BOTH ? bytes / 2 : bytes;
+}
+
 /* A kernel by either way to the table. */
 static int launch(struct touch *t, const struct weir_kernel *kernel, const void *args, size_t bytes,
 		  const struct weir_use *table, bool sums)
@@ -252,7 +261,7 @@ static int launch_pages(struct touch *t, const struct touch_pages_args *args)
 	if (err)
 		return err;
 	if (args->elements)
-		use.granule = sizeof(uint64_t);
+		use.granule = elements_granule(args->access);
 	err = launch(t, &touch_kernel_paged_pages, &paged, sizeof(paged), &use, true);
 	err_end = t->m->ops->paged_end(t->m);
 	return err ? err : err_end;

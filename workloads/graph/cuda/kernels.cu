@@ -235,8 +235,7 @@ __device__ static inline void expand_batch(A &a, const struct graph_args &g, uin
 	const uint64_t mine = first + (lane < nr ? lane : 0);
 	struct batch b = {g.item[mine], algorithm == GRAPH_SSSP ? g.from[mine] : 0};
 	uint64_t end_before = __shfl_up_sync(~0u, b.mine.begin + b.mine.nr, 1);
-	bool goes_on =
-		lane && lane < nr && b.mine.begin == end_before && b.mine.begin % GRAPH_PIECE;
+	bool goes_on = lane && lane < nr && graph_goes_on(end_before, &b.mine);
 	uint32_t starts = __ballot_sync(~0u, !goes_on && lane < nr);
 
 #pragma unroll 1
