@@ -66,8 +66,8 @@ int bench_pass_table_end(struct table *table, FILE *out)
 		return err;
 	fputs("\npass s: median of the measured passes. in, out: pages that the kernels moved in "
 	      "one, in place: their\naccesses to the host's memory. distance: that time over the "
-	      "lower bound for this budget. picked: what\nweir-paged+auto did with an "
-	      "allocation.\n",
+	      "lower bound for this budget. picked: what "
+	      "was\ndone with memory that is paged once that pays.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }

@@ -338,8 +338,12 @@ static void put_words(FILE *out, const struct report_sets *sets)
 		{"uvm+prefetch+max", "both"},
 		{"weir",
 		 "planned residency: moved before use, and used in place where that is less"},
-		{"weir-paged", "kernels bring pages from the host into frames themselves"},
-		{"weir-paged+fill", "the same, until the frames are full: nothing is evicted"},
+		{"weir-paged", "kernels bring pages from the host into frames themselves; those "
+			       "that they only read once that pays"},
+		{"weir-paged+page", "the same, each page at once: others are evicted for it"},
+		{"weir-paged+fill", "each page at once, until the frames are full: nothing is "
+				    "evicted"},
+		{"weir-paged+auto", "all pages once that pays: nothing is evicted"},
 	};
 	static const struct explanation always[] = {
 		{"lower bound", "a time that no manager can beat with this memory on this machine"},

@@ -3,9 +3,8 @@
  * weir's paged mode: each allocation is a range of one pool, its bytes are in the host's memory,
  * pinned, and kernels page it for themselves through frames in the GPU's. The GPU budget is one of
  * frames. Launches of other kernels are refused: their addresses would be the host's. What a kernel
- * that pages some memory does not page, it uses there, over the link. Options: fill evicts nothing,
- * so that what came in first stays; auto does the same with pages that were used in place for as
- * many bytes as they have, so that nothing is brought in that may be used only once.
+ * that pages some memory does not page, it uses there, over the link. What kernels only read is
+ * paged once that pays, as the library chooses, the rest at once; options say the same of all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,15 +63,18 @@ static int pool_create(struct paged_manager *m, const struct manager_config *con
 
 static int read_options(const char *options, enum paged_policy *policy)
 {
-	static const char *const names[] = {
-		[PAGED_EVICT] = "", [PAGED_FILL] = "fill", [PAGED_AUTO] = "auto"};
+	static const char *const names[] = {[PAGED_USUAL] = "",
+					    [PAGED_PAGE] = "page",
+					    [PAGED_FILL] = "fill",
+					    [PAGED_AUTO] = "auto"};
 
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		*policy = (enum paged_policy)i;
 		if (strcmp(options, names[i]) == 0)
 			return 0;
 	}
-	log_error("no options '%s'; there are weir-paged, weir-paged+fill and weir-paged+auto",
+	log_error("no options '%s'; there are weir-paged, weir-paged+page, weir-paged+fill and "
+		  "weir-paged+auto",
 		  options);
 	return -EINVAL;
 }
@@ -131,26 +133,13 @@ static void paged_destroy(struct manager *base)
 	free(m);
 }
 
-/*
- * Automatic: a page is rented, used in place sector by sector, until that has cost as much as
- * buying it, and only then brought in: never more than twice what the better of both costs (Karlin,
- * Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). What was gone through once stays
- * where it is: half a page more is allowed for, since a sector that two accesses share counts with
- * both. But who uses half of a page in one access may as well bring it in, which takes twice that
- * at most, and only of pages that there are frames for. Touches are sectors, as kernels count them
- * that say how many they use.
- */
-static void policy_set(const struct paged_manager *m, struct weir_paged_range_config *config)
+/* Of what is paged at once and filled only, some pages come in a few touches later than others, so
+ * that the GPU's memory and the link are busy at the same time. */
+static void fill_set(const struct paged_manager *m, struct weir_paged_range_config *config)
 {
-	const uint32_t nr_sectors = m->page_bytes / SECTOR_BYTES;
-
-	config->fill_only = m->policy != PAGED_EVICT;
-	if (m->policy == PAGED_AUTO) {
-		config->admit = nr_sectors + nr_sectors / 2;
-		config->whole = nr_sectors / 2;
-	}
-	if (config->fill_only && config->read_only)
-		config->late = LATE_PASSES * nr_sectors;
+	config->fill_only = 1;
+	if (config->read_only)
+		config->late = LATE_PASSES * (m->page_bytes / SECTOR_BYTES);
 }
 
 static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name, bool read_only,
@@ -158,17 +147,22 @@ static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name
 {
 	struct weir_paged_range_config config = {
 		.bytes = bytes, .name = name, .read_only = read_only};
+	const bool automatic = m->policy == PAGED_AUTO || (m->policy == PAGED_USUAL && read_only);
 	uint32_t number;
 	void *host;
 	int err;
 
 	if (bytes > m->host_budget_bytes - m->host_bytes)
 		return -ENOMEM;
-	policy_set(m, &config);
+	if (automatic)
+		weir_paged_range_auto(m->pool, &config);
+	else if (m->policy == PAGED_FILL)
+		fill_set(m, &config);
 	err = weir_paged_range_add(m->pool, &config, &number, &host);
 	if (err)
 		return err;
-	m->range[number] = (struct paged_manager_range){.host = host, .bytes = bytes, .name = name};
+	m->range[number] = (struct paged_manager_range){
+		.host = host, .bytes = bytes, .name = name, .automatic = automatic};
 	m->host_bytes += bytes;
 	peaks_note(m);
 	*addr = host;
@@ -442,7 +436,7 @@ static void pick_add(const struct paged_manager *m, uint32_t i, struct manager_s
 	struct manager_pick *pick;
 	uint64_t room;
 
-	if (m->policy != PAGED_AUTO || !r->paged || out->nr_picks == MANAGER_PICKS_MAX)
+	if (!r->automatic || !r->paged || out->nr_picks == MANAGER_PICKS_MAX)
 		return;
 	pick = &out->pick[out->nr_picks++];
 	snprintf(pick->name, sizeof(pick->name), "%s", r->name);
@@ -517,8 +511,8 @@ static int paged_check(struct manager *base)
 
 const struct manager_ops manager_weir_paged = {
 	.name = "weir-paged",
-	.help = "paged: kernels bring pages into frames themselves; +fill: and evict none; "
-		"+auto: where that pays",
+	.help = "paged: kernels bring pages into frames themselves; +page: at once; +fill: and "
+		"evict none; +auto: once that pays",
 	.create = paged_create,
 	.destroy = paged_destroy,
 	.alloc = paged_alloc,

@@ -9,18 +9,21 @@ struct paged_manager_range {
 	char *host; /* NULL: there is none of this number */
 	uint64_t bytes;
 	const char *name;
+	bool automatic; /* by weir_paged_range_auto() */
 	bool paged; /* its number was asked for: kernels page it, and do not use it by address */
 	/* What the last launch said of it: bytes of one access, and which ways. */
 	uint64_t granule;
 	bool reads, writes;
-	/* Of launches before that said otherwise: accesses in place, and their bytes. */
+	/* Of launches before that said otherwise, simulated ones of all: accesses in place, and
+	 * their bytes. */
 	uint64_t nr_in_place, in_place_bytes[WEIR_DIRECTION_NR];
 };
 
 enum paged_policy {
-	PAGED_EVICT, /* bring in at the first touch, evict by second chance */
+	PAGED_USUAL, /* automatically what kernels only read, the rest at once */
+	PAGED_PAGE,  /* at once: bring in at the first touch, evict by second chance */
 	PAGED_FILL,  /* bring in while there are free frames */
-	PAGED_AUTO,  /* the same, once it would have paid */
+	PAGED_AUTO,  /* weir_paged_range_auto() */
 };
 
 struct paged_manager {

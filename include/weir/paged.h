@@ -88,7 +88,9 @@ struct weir_paged_range_config {
 	/** Memory that all devices reach (pinned, mapped), aligned to 16; borrowed until the range
 	 *  is removed. NULL: weir allocates it, pinned; contents are zero. */
 	void *host;
-	uint32_t admit; /**< a page is brought in at this touch, up to 2^20; 0: at once */
+	/** A page is brought in at this touch, up to 2^20; 0: at once. After weir_paged_drain() one
+	 *  that had come so far is brought in at the next, and others are counted anew. */
+	uint32_t admit;
 	/** Of ranges that do not fit: as many pages as there are frames, evenly over the range,
 	 *  come in as admit says, and the others so many touches later, up to 2^20; 0: all alike.
 	 *  So of a pass over all of it some goes to frames and some over the link at any time, and
@@ -98,6 +100,9 @@ struct weir_paged_range_config {
 	 *  admit says: it uses so much of the page that bringing it in moves hardly more. Up to
 	 *  2^16 - 1, what an access can say that it is; 0: not so. */
 	uint32_t whole;
+	/** Touches that an access is which does not say how many, with PT_TOUCHES(): of a word
+	 *  somewhere. Up to 2^16 - 1; 0: one. */
+	uint32_t word;
 	int read_only; /**< kernels do not write it: writes are refused */
 	/** Its pages come in only while there are free frames, and nothing is evicted for them; the
 	 *  rest is used where it is. For data that is gone through again and again, in the same
@@ -118,6 +123,19 @@ struct weir_paged_range_config {
 WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
 						  const struct weir_paged_range_config *config,
 						  uint32_t *range, void **host);
+
+/**
+ * Choose when pages of a range come in, for a range of which it is not known how it will be used:
+ * sets admit, late, whole, word and fill_only; bytes and read_only are looked at. Without it they
+ * come in at their first touch. Kernels say with PT_TOUCHES() how many sectors of 32 bytes an access
+ * uses; what is used thinly stays where it is, and what has been used in place for about as long as
+ * it takes to bring it in comes in, if a frame is free.
+ *
+ * @param [in]     pool    Borrowed.
+ * @param [in,out] config  For weir_paged_range_add(). What it set may be changed before.
+ */
+WEIR_API void weir_paged_range_auto(const struct weir_paged *pool,
+				    struct weir_paged_range_config *config);
 
 /** Remove a range from a pool that is not online; weir_paged_drain() is done first. Blocks.
  *  @return 0, -EINVAL (no such range), -EBUSY, or an error of the machine: it is still there. */

@@ -11,6 +11,23 @@
 #include "weir/device.cuh"
 #include "weir/paged.h"
 
+/* By all threads of a grid: what the entries of pages in no frame count. Those in frames may be
+ * drained meanwhile; either way an entry is what it is to be. */
+__device__ static inline void weir_paged_touches_drain(const struct weir_paged_view &v,
+						       uint32_t range)
+{
+	const struct pt_range *r = &v.range[range];
+	uint64_t first = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
+
+	for (uint64_t i = first; r->admit > 1 && i < r->nr_pages;
+	     i += (uint64_t)gridDim.x * blockDim.x) {
+		uint64_t entry = r->entry[i];
+
+		if (pt_state_of(entry) == PT_ABSENT)
+			r->entry[i] = pt_drained(r, entry);
+	}
+}
+
 /* A warp a frame: write back what is dirty; and evict it, so that filling begins anew. What a frame
  * holds its owner word says, so that the view's frames may be some of the pool's. */
 __global__ static void weir_paged_home_kernel(const __grid_constant__ struct weir_paged_view v,
@@ -21,6 +38,8 @@ __global__ static void weir_paged_home_kernel(const __grid_constant__ struct wei
 
 	if (evict && !warp && !weir_paged_lane())
 		v.table.shared->fill = 0;
+	for (uint32_t r = 0; evict && r < v.table.nr_ranges; r++)
+		weir_paged_touches_drain(v, r);
 	for (uint64_t i = warp; i < v.table.nr_frames; i += nr_warps) {
 		uint64_t owner = v.table.owner[i], entry;
 
@@ -37,7 +56,8 @@ __global__ static void weir_paged_home_kernel(const __grid_constant__ struct wei
 		if (entry & PT_DIRTY)
 			weir_paged_count(&v, (uint32_t)warp, owner - 1, WEIR_PAGED_OUT);
 		*pt_entry_at(&v.table, owner - 1) =
-			evict ? pt_entry(PT_ABSENT, 0, 0) : entry & ~PT_DIRTY;
+			evict ? pt_drained(&v.range[(owner - 1) >> PT_PAGE_BITS], entry)
+			      : entry & ~PT_DIRTY;
 		if (evict)
 			v.table.owner[i] = PT_OWNER_FREE;
 	}

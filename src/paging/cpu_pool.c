@@ -153,7 +153,7 @@ static int range_check(const struct paging *pool, const struct paging_range_conf
 
 	if (!config->host || (uintptr_t)config->host % 8 || !config->bytes ||
 	    nr_pages >= PT_PAGE_MAX || config->admit > 1u << 20 || config->late > 1u << 20 ||
-	    config->whole > UINT16_MAX) {
+	    config->whole > UINT16_MAX || config->word > UINT16_MAX) {
 		log_error("paging: a range of %llu bytes at %p, admitted at touch %u: it must have "
 			  "bytes, at an address that 8 divides, and at most 2^20 touches, of one "
 			  "access 2^16 - 1",
@@ -184,6 +184,7 @@ int paging_range_add(struct paging *pool, const struct paging_range_config *conf
 	new.admit = config->admit ? config->admit : 1;
 	new.late = config->late;
 	new.whole = config->whole;
+	new.word = config->word;
 	new.read_only = config->read_only;
 	new.fill_only = config->fill_only;
 	new.entry = reserve(new.nr_pages * sizeof(uint64_t));

@@ -13,7 +13,6 @@
 #define WATCH_MS_USUAL 2000u
 #define ZERO_BYTES (UINT64_C(1) << 20)
 #define TOUCHES_MAX (1u << 20)
-#define WHOLE_MAX UINT16_MAX
 
 /* ------------------------------------------------------------------ the device's memory */
 
@@ -229,7 +228,8 @@ static int range_check(const struct weir_paged *pool, const struct weir_paged_ra
 
 	if (config->bytes && (config->bytes - 1) >> pool->view.page_shift < PT_PAGE_MAX - 1 &&
 	    host % 16 == 0 && host <= UINT64_MAX - config->bytes && config->admit <= TOUCHES_MAX &&
-	    config->late <= TOUCHES_MAX && config->whole <= WHOLE_MAX)
+	    config->late <= TOUCHES_MAX && config->whole <= PAGED_ACCESS_MAX &&
+	    config->word <= PAGED_ACCESS_MAX)
 		return 0;
 	log_error("paged pool '%s': a range of %llu bytes at %p, admitted at touch %u: it needs "
 		  "bytes, fewer than 2^48 pages of them, an address that 16 divides, and at most "
@@ -265,6 +265,7 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 		.admit = config->admit ? config->admit : 1,
 		.late = config->late,
 		.whole = config->whole,
+		.word = config->word,
 		.read_only = config->read_only != 0,
 		.fill_only = config->fill_only != 0,
 	};

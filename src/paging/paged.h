@@ -7,6 +7,7 @@
  *   paged_run.c     brackets, waiting and watching, what kernels left behind
  *   paged_home.c    flush and drain, reading and writing by the host
  *   paged_report.c  statistics, dumps, the walk that checks
+ *   paged_auto.c    when pages come in where nobody knows how they will be used
  *
  * A pool's words and frames are the device's memory, which the host reaches by copies alone: of a
  * simulated machine's, too, so that there is one way of doing it.
@@ -21,6 +22,7 @@
 #include "weir/paged.h"
 
 #define PAGED_COUNTS_NR ((size_t)WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX)
+#define PAGED_ACCESS_MAX UINT16_MAX /* touches of one access */
 #define PAGED_TRIES 4		/* where giving something back depends on a call that can fail */
 #define PAGED_PIECE_WORDS 8192u /* of an array that is looked at piece by piece */
 

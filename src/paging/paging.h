@@ -40,7 +40,8 @@ struct paging_range_config {
 	uint64_t bytes; /* > 0; the last page may be cut short */
 	uint32_t admit; /* a page is brought in at this touch; 0: at once; <= 2^20 */
 	uint32_t late;	/* as struct weir_paged_range_config has it, */
-	uint32_t whole; /* and this */
+	uint32_t whole; /* and this, */
+	uint32_t word;	/* and this */
 	bool read_only; /* the host's bytes do not change while an agent is online */
 	bool fill_only; /* pages take frames that are free, and evict none */
 };

@@ -50,18 +50,29 @@ void view_frame_clean(const struct weir_paged_view *v, uint64_t frame)
 
 void view_frame_evict(const struct weir_paged_view *v, uint64_t frame)
 {
-	uint64_t owner = v->table.owner[frame];
+	uint64_t owner = v->table.owner[frame], *entry;
 
 	if (owner == PT_OWNER_FREE)
 		return;
 	view_frame_clean(v, frame);
-	*pt_entry_at(&v->table, owner - 1) = pt_entry(PT_ABSENT, 0, 0);
+	entry = pt_entry_at(&v->table, owner - 1);
+	*entry = pt_drained(&v->table.range[(owner - 1) >> PT_PAGE_BITS], *entry);
 	v->table.owner[frame] = PT_OWNER_FREE;
 	v->table.shared->fill = 0;
 }
 
+/* Of pages in no frame; where all come in at once there is nothing to count. */
+static void touches_drain(const struct pt_range *range)
+{
+	for (uint64_t page = 0; range->admit > 1 && page < range->nr_pages; page++)
+		if (pt_state_of(range->entry[page]) == PT_ABSENT)
+			range->entry[page] = pt_drained(range, range->entry[page]);
+}
+
 void view_home(const struct weir_paged_view *v, bool evict)
 {
+	for (uint32_t i = 0; evict && i < v->table.nr_ranges; i++)
+		touches_drain(&v->table.range[i]);
 	for (uint64_t i = 0; i < v->table.nr_frames; i++) {
 		if (evict)
 			view_frame_evict(v, i);

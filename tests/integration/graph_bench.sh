@@ -24,7 +24,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export WEIR_MACHINE=h200 TMPDIR=$dir
 cd "$dir"
-managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill,weir-paged+auto
+managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill,weir-paged+page
 
 # bench ARGUMENT...: a run that is all right and complains of nothing. Its results are in json, its
 # table in out.
@@ -145,7 +145,7 @@ each() {
 	for algorithm in bfs sssp cc pagerank; do
 		local args=("$algorithm" "$graph" --epochs 1 --gpu-budget "$budget")
 		[[ $algorithm != @(bfs|sssp) ]] || args+=("$@")
-		for manager in zerocopy weir weir-paged weir-paged+fill weir-paged+auto; do
+		for manager in zerocopy weir weir-paged weir-paged+fill weir-paged+page; do
 			bench "${args[@]}" --manager $manager --output answer
 			alike $algorithm "answer.$algorithm" answer || fail "$graph $manager: $algorithm"
 		done
@@ -275,7 +275,7 @@ for r in lines:
 bfs = [r for r in lines if r["workload"] == "bfs"]
 for member in ("nr_rounds", "edges_expanded", "line_bytes", "first_bytes", "reached"):
     assert len({r[member] for r in bfs}) == 1, member
-whole = [r for r in bfs if r["manager"] == "weir-paged" and r["budget_bytes"] >= r["edge_bytes"]]
+whole = [r for r in bfs if r["manager"] == "weir-paged+page" and r["budget_bytes"] >= r["edge_bytes"]]
 assert len(whole) == 1 and whole[0]["pages"]["in_place"] == 0, whole
 assert whole[0]["pages"]["in"] == math.ceil(whole[0]["edge_bytes"] / 4096), whole
 # Warm, nothing comes, and the bound knows.

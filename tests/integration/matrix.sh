@@ -18,7 +18,7 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export WEIR_MACHINE=h200
-managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill,weir-paged+auto
+managers=native,malloc,zerocopy,uvm,weir,weir-paged,weir-paged+fill,weir-paged+page
 
 # members FILE WORKLOAD LINES: JSON lines of a workload, all right.
 members() {
@@ -71,7 +71,7 @@ grep -q '^1024 *1024 *4 MiB *4 MiB *4 KiB  weir-paged .* right ' "$dir/out" ||
 for workload in mvt atax bicg; do
 	bench $workload 6 --size 64x16384,512x1024 --page-size 4KiB --epochs 1 \
 		--manager zerocopy,weir,weir-paged --gpu-budget 25%
-	bench $workload 4 --manager weir-paged,weir-paged+fill --size 64x16384 --page-size 8KiB,64KiB --warm \
+	bench $workload 4 --manager weir-paged+page,weir-paged+fill --size 64x16384 --page-size 8KiB,64KiB --warm \
 		--gpu-budget 50% --agents 3 --epochs 2
 done
 

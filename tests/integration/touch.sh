@@ -105,7 +105,7 @@ grep -q '"pages":{"in":0,"out":0,"in_place":0,' "$dir/json" || fail "warm" "$dir
 grep -q '"pages":{"in":0,"out":0,"in_place":12,' "$dir/json" || fail "filled" "$dir/json"
 "$weir" bench pagein --manager weir-paged+full --bytes 1MiB >"$dir/out" 2>&1 &&
 	fail "an option that there is not" "$dir/out"
-grep -q "no options 'full'; there are weir-paged, weir-paged+fill and weir-paged+auto" "$dir/out" ||
+grep -q "no options 'full'; there are weir-paged, weir-paged+page, weir-paged+fill and weir-paged+auto" "$dir/out" ||
 	fail "what the options are" "$dir/out"
 
 # What does not fit is out of memory, and no failure.

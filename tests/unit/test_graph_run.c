@@ -16,8 +16,9 @@
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/reference.h"
 
-static const char *const managers[] = {"native", "malloc",     "zerocopy",	 "uvm",
-				       "weir",	 "weir-paged", "weir-paged+fill"};
+static const char *const managers[] = {
+	"native", "malloc",	"zerocopy",	   "uvm",
+	"weir",	  "weir-paged", "weir-paged+page", "weir-paged+fill"};
 #define NR_MANAGERS (sizeof(managers) / sizeof(*managers))
 
 /* frames: of weir-paged, with its option or not; others have room for all. */
@@ -290,6 +291,37 @@ static void test_graph_run_stopped(void **state)
 	csr_close(&g);
 }
 
+/* ------------------------------------------------------------------ simulated time */
+
+/* What stays in place costs what it costs by address: with a frame, in which hardly anything is,
+ * passes take as long. */
+static void test_graph_run_in_place(void **state)
+{
+	static const uint64_t sources[RUN_SOURCES] = {0, 1, 2};
+	static const char *const names[] = {"zerocopy", "weir-paged+auto"};
+	struct csr g;
+
+	(void)state;
+	run_graph_long(true, &g);
+	for (int a = 0; a < GRAPH_ALGORITHM_NR; a++) {
+		struct graph_params p = run_params((enum graph_algorithm)a, &g, sources);
+		double pass_s[2];
+
+		for (size_t i = 0; i < 2; i++) {
+			const struct run_under under = under_of(names[i], 4096);
+			struct weir_machine *machine = run_simulated(WEIR_DATA_REAL, 0);
+			struct graph_result r;
+
+			run_under(machine, &under, &p, &r);
+			pass_s[i] = r.passes.pass_s[0];
+			graph_result_free(&r);
+			weir_machine_close(machine);
+		}
+		assert_in_range((int)(1000 * pass_s[1] / pass_s[0]), 900, 1100);
+	}
+	csr_close(&g);
+}
+
 /* ------------------------------------------------------------------ bound */
 
 static void test_graph_run_bound(void **state)
@@ -315,7 +347,8 @@ int main(void)
 		cmocka_unit_test(test_graph_run_random),  cmocka_unit_test(test_graph_run_long),
 		cmocka_unit_test(test_graph_run_least),	  cmocka_unit_test(test_graph_run_delta),
 		cmocka_unit_test(test_graph_run_refused), cmocka_unit_test(test_graph_run_phantom),
-		cmocka_unit_test(test_graph_run_stopped), cmocka_unit_test(test_graph_run_bound),
+		cmocka_unit_test(test_graph_run_stopped), cmocka_unit_test(test_graph_run_in_place),
+		cmocka_unit_test(test_graph_run_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,8 @@ static void launch(struct held *h, uint32_t nr_elements, bool pin)
 
 static void test_paged_options(void **state)
 {
-	static const char *const good[] = {"weir-paged", "weir-paged+fill"};
+	static const char *const good[] = {"weir-paged", "weir-paged+page", "weir-paged+fill",
+					   "weir-paged+auto"};
 	static const char *const bad[] = {"weir-paged+",	  "weir-paged+filled",
 					  "weir-paged+fill+",	  "weir-paged++fill",
 					  "weir-paged+fill+fill", "weir-paged+max"};
@@ -206,6 +207,41 @@ static void test_paged_options(void **state)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_int_equal(manager_create(bad[i], &config, &m), -EINVAL);
+	weir_machine_close(config.machine);
+}
+
+/* Without options a manager picks for what kernels only read, else for all or nothing. */
+static void test_paged_picks(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t nr_picks;
+	} managers[] = {{"weir-paged", 1},
+			{"weir-paged+page", 0},
+			{"weir-paged+fill", 0},
+			{"weir-paged+auto", 2}};
+	struct manager_config config = {.gpu_budget_bytes = 4 * PAGE, .page_bytes = PAGE};
+	struct weir_machine_desc desc;
+	struct manager_stats stats;
+	struct manager *m;
+	uint32_t range;
+	void *addr;
+
+	(void)state;
+	test_machine(&desc);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &config.machine), 0);
+	for (size_t i = 0; i < sizeof(managers) / sizeof(*managers); i++) {
+		assert_int_equal(manager_create(managers[i].name, &config, &m), 0);
+		assert_int_equal(m->ops->alloc(m, PAGE, "table", &addr), 0);
+		assert_int_equal(m->ops->paged_range(m, addr, &range), 0);
+		assert_int_equal(manager_alloc_constant(m, PAGE, "edges", &addr), 0);
+		assert_int_equal(m->ops->paged_range(m, addr, &range), 0);
+		m->ops->stats(m, &stats);
+		assert_int_equal(stats.nr_picks, managers[i].nr_picks);
+		if (stats.nr_picks)
+			assert_string_equal(stats.pick[stats.nr_picks - 1].name, "edges");
+		m->ops->destroy(m);
+	}
 	weir_machine_close(config.machine);
 }
 
@@ -361,6 +397,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paged_options),
+		cmocka_unit_test(test_paged_picks),
 		cmocka_unit_test(test_paged_two_ranges),
 		cmocka_unit_test(test_paged_two_granules),
 		cmocka_unit_test(test_paged_launch_others),

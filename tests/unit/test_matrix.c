@@ -22,7 +22,7 @@
 
 static const char *const managers[] = {
 	"native", "malloc",	"zerocopy",	   "uvm",
-	"weir",	  "weir-paged", "weir-paged+fill", "weir-paged+auto"};
+	"weir",	  "weir-paged", "weir-paged+fill", "weir-paged+page"};
 #define NR_MANAGERS (sizeof(managers) / sizeof(*managers))
 
 /* 1 MiB. */
@@ -406,18 +406,18 @@ static void test_matrix_pages(void **state)
 	char err[256];
 
 	(void)state;
-	assert_int_equal(run(machine, "weir-paged", &p, matrix_bytes(&p), &r, err), 0);
+	assert_int_equal(run(machine, "weir-paged+page", &p, matrix_bytes(&p), &r, err), 0);
 	assert_int_equal(r.pages.nr_in, 2 * nr_pages);
 	assert_int_equal(r.pages.nr_out + r.pages.nr_in_place, 0);
 	passes_result_free(&r);
 	p.warm = true;
-	assert_int_equal(run(machine, "weir-paged", &p, matrix_bytes(&p), &r, err), 0);
+	assert_int_equal(run(machine, "weir-paged+page", &p, matrix_bytes(&p), &r, err), 0);
 	assert_int_equal(r.pages.nr_in + r.pages.nr_in_place, 0);
 	passes_result_free(&r);
 	p.warm = false;
 	p.page_bytes = 4096; /* a piece in place is a page */
 	nr_pages *= 2;
-	assert_int_equal(run(machine, "weir-paged", &p, matrix_bytes(&p) / 2, &r, err), 0);
+	assert_int_equal(run(machine, "weir-paged+page", &p, matrix_bytes(&p) / 2, &r, err), 0);
 	assert_int_equal(r.pages.nr_out, 0);
 	assert_true(r.pages.nr_in + r.pages.nr_in_place >= 2 * (nr_pages + nr_pages / 2));
 	assert_true(r.pages.nr_in + r.pages.nr_in_place <= 2 * 2 * nr_pages);

@@ -310,6 +310,61 @@ static void test_fill_whole(void **unused)
 	destroy(&f);
 }
 
+/* Accesses that do not say how many touches they are count as their range says. */
+static void test_fill_word(void **unused)
+{
+	struct paging_range_config range = {
+		.bytes = 2 * PAGE, .admit = 100, .word = 40, .fill_only = true};
+	uint64_t value;
+	struct fixture f;
+
+	(void)unused;
+	make_one(&f, &range, 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(nr_in_frames(&f, 0), 0);
+		assert_int_equal(paging_read(f.agent, 0, i * 8, &value, 8), 0);
+	}
+	assert_int_equal(nr_in_frames(&f, 0), 1);
+	touch_all(&f, 99); /* of which the first page's is a hit */
+	assert_int_equal(nr_in_frames(&f, 0), 1);
+	assert_int_equal(paging_read(f.agent, 0, PAGE, &value, 8), 0);
+	assert_int_equal(nr_in_frames(&f, 0), 2);
+	leave(&f);
+	range.word = UINT16_MAX + 1;
+	assert_int_equal(paging_range_add(f.pool, &range, &(uint32_t){0}), -EINVAL);
+	destroy(&f);
+}
+
+/* After a drain, what came in before, or would have had a frame been free, comes in at its first
+ * touch; what was touched less is counted anew. */
+static void test_fill_after_drain(void **unused)
+{
+	enum { PAGES = 8, FRAMES = 2, ADMIT = 10 };
+	struct paging_range_config range = {
+		.bytes = (uint64_t)PAGES * PAGE, .admit = ADMIT, .fill_only = true};
+	struct paging_span span;
+	struct fixture f;
+
+	(void)unused;
+	make_one(&f, &range, FRAMES);
+	for (uint64_t page = 0; page < PAGES; page++) {
+		assert_int_equal(paging_span_get(f.agent, 0, page * PAGE,
+						 PAGING_TOUCHES(page < 4 ? ADMIT : ADMIT - 2),
+						 &span),
+				 0);
+		assert_int_equal(paging_span_put(f.agent, &span), 0);
+	}
+	assert_int_equal(nr_in_frames(&f, 0), FRAMES);
+	leave(&f);
+	assert_int_equal(paging_drain(f.pool), 0);
+	assert_int_equal(paging_enter(f.pool, &f.agent), 0);
+	touch_all(&f, 1);
+	for (uint64_t page = 0; page < PAGES; page++)
+		assert_int_equal(pt_state_of(entry(&f, 0, page)),
+				 page < FRAMES ? PT_RESIDENT : PT_ABSENT);
+	destroy(&f);
+}
+
 /* ------------------------------------------------------------------ beside other ranges */
 
 /* Another range's faults may evict its pages; its own evict nobody. */
@@ -527,6 +582,8 @@ int main(void)
 		cmocka_unit_test(test_fill_late),
 		cmocka_unit_test(test_fill_whole),
 		cmocka_unit_test(test_fill_admits_at_touch),
+		cmocka_unit_test(test_fill_word),
+		cmocka_unit_test(test_fill_after_drain),
 		cmocka_unit_test(test_fill_beside_evicting),
 		cmocka_unit_test(test_fill_passes_taken_frames),
 		cmocka_unit_test(test_fill_anew),

@@ -29,7 +29,7 @@ enum pt_do {
 #define PT_DROP 16u    /* a hint: evict it first. Contents stay */
 #define PT_ADVANCE 32u /* no page: try to advance the epoch */
 #define PT_STAY 64u    /* the page is not brought in for this: in place, where it is absent */
-/* With one of these: it counts as so many touches, up to 2^16 - 1. 0: as one. */
+/* With one of these: it counts as so many touches, up to 2^16 - 1. 0: as its range says. */
 #define PT_TOUCHES(nr) ((unsigned)(nr) << 8)
 
 /* Positions that one fault moves each hand by at most. */
@@ -97,7 +97,7 @@ struct pt_agent {
 	uint32_t frame;
 	uint32_t touches;      /* that the entry had when it was claimed */
 	uint32_t ahead;	       /* positions from hand to prepare */
-	uint16_t nr_touches;   /* that this access counts as; 0: one */
+	uint16_t nr_touches;   /* that this access counts as; 0: as its range says */
 	uint8_t pc;	       /* enum pt_pc */
 	uint8_t op;	       /* PT_READ ... */
 	uint8_t nr_prepared;   /* positions this fault moved prepare by */

@@ -29,9 +29,11 @@ PT_FN enum pt_do pt_in_place(const struct pt_table *t, struct pt_agent *a)
 }
 
 /* Touches that the access counts as. */
-PT_FN uint32_t pt_weight(const struct pt_agent *a)
+PT_FN uint32_t pt_weight(const struct pt_table *t, const struct pt_agent *a)
 {
-	return a->nr_touches ? a->nr_touches : 1;
+	uint32_t nr = a->nr_touches ? a->nr_touches : t->range[a->id >> PT_PAGE_BITS].word;
+
+	return nr ? nr : 1;
 }
 
 /* Bits that a resident page's entry must have for the access. */
@@ -59,14 +61,14 @@ PT_FN enum pt_do pt_judge_resident(struct pt_agent *a)
 PT_FN enum pt_do pt_judge_absent(const struct pt_table *t, struct pt_agent *a)
 {
 	const struct pt_range *range = &t->range[a->id >> PT_PAGE_BITS];
+	const uint32_t weight = pt_weight(t, a);
 
 	if (a->op & PT_DROP)
 		return pt_end(a, PT_DONE);
 	if ((pt_pins_of(a->seen) && PT_MUTANT != 12) || a->op & PT_STAY)
 		return pt_in_place(t, a);
 	if (!(a->op & PT_PREFETCH) &&
-	    pt_frame_of(a->seen) + pt_weight(a) <
-		    pt_admit(range, a->id & (PT_PAGE_MAX - 1), pt_weight(a)))
+	    pt_frame_of(a->seen) + weight < pt_admit(range, a->id & (PT_PAGE_MAX - 1), weight))
 		return pt_go(a, PT_PC_TOUCH);
 	return pt_go(a, PT_PC_ADMIT);
 }

@@ -96,7 +96,8 @@ PT_FN enum pt_do pt_step_page(const struct pt_table *t, struct pt_agent *a)
 		pt_change(t, a, pt_limbo(a->seen, a->epoch - (PT_MUTANT == 19)));
 		return pt_end(a, PT_DONE);
 	case PT_PC_TOUCH:
-		return pt_change(t, a, a->seen + pt_weight(a)) ? pt_in_place(t, a) : pt_judge(t, a);
+		return pt_change(t, a, a->seen + pt_weight(t, a)) ? pt_in_place(t, a)
+								  : pt_judge(t, a);
 	case PT_PC_ADMIT:
 		if (pt_load_host(t->abort))
 			return pt_in_place(t, a);

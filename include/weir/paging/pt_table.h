@@ -92,6 +92,7 @@ struct pt_range {
 	uint32_t late;	/* and those that are not chosen so many touches later; see pt_admit() */
 	uint32_t chosen;
 	uint32_t whole; /* one that is chosen at an access of so many touches, too; 0: not so */
+	uint32_t word;	/* touches that an access is which does not say how many; 0: one */
 	bool read_only; /* nobody changes the host's bytes while an agent is online */
 	bool fill_only; /* a fault takes a frame that is free, and evicts nothing */
 };
@@ -196,6 +197,17 @@ PT_FN uint64_t pt_admit(const struct pt_range *range, uint64_t page, uint32_t we
 PT_FN uint64_t pt_slot_agents(uint64_t word)
 {
 	return word < PT_GUEST ? (uint64_t)(word != 0) : (uint64_t)(word / PT_GUEST);
+}
+
+/*
+ * An entry once nobody is online and its frame, if it has one, is given up. What was touched often
+ * enough to be brought in is so at its next touch, if it is chosen; what was not is counted anew.
+ */
+PT_FN uint64_t pt_drained(const struct pt_range *range, uint64_t entry)
+{
+	bool worth = pt_state_of(entry) != PT_ABSENT || pt_frame_of(entry) >= range->admit - 1;
+
+	return pt_entry(PT_ABSENT, 0, worth ? range->admit - 1 : 0);
 }
 
 PT_FN bool pt_id_valid(const struct pt_table *t, uint64_t id)
