@@ -55,10 +55,10 @@ static bool activate(const struct graph_args *g, uint64_t v)
 	return true;
 }
 
-/* end: of the item before. Two items of a run may share a sector. */
+/* The next item; end: of the item before. Two items of a run may share a sector. */
 static void run_count(struct graph_control *c, uint64_t end, const struct graph_item *item)
 {
-	const bool goes_on = graph_goes_on(end, item);
+	const bool goes_on = graph_goes_on(end, item) && c->nr_items % GRAPH_BATCH;
 
 	c->nr_runs += !goes_on;
 	c->nr_sectors += graph_touches(item->begin, item->nr);
@@ -80,8 +80,8 @@ static void items_cpu(const void *p)
 
 			if (g->from)
 				g->from[c->nr_items] = g->distance[v];
-			g->item[c->nr_items++] = item;
 			run_count(c, end, &item);
+			g->item[c->nr_items++] = item;
 			end = begin += item.nr;
 			nr -= item.nr;
 		}

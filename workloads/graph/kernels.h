@@ -21,9 +21,12 @@
 #define GRAPH_PIECE 1024u     /* edges: 4 KiB, the smallest page */
 #define GRAPH_LINE_EDGES 32u  /* of 4 bytes in a line of 128 bytes, what a link moves at best */
 #define GRAPH_SECTOR_EDGES 8u /* of 4 bytes in a sector of 32 bytes */
-#define GRAPH_SAMPLES 1024u   /* labels that are looked at for the most frequent one */
-#define GRAPH_NEAR_EDGES 2u   /* of each list that CC links before it leaves lists out */
-#define GRAPH_FAR UINT64_MAX  /* distance: there is no path */
+/* Items that an agent on the CPU takes: more than a warp, since warps beside each other read in order
+ * together, an agent alone. */
+#define GRAPH_BATCH 1024u
+#define GRAPH_SAMPLES 1024u  /* labels that are looked at for the most frequent one */
+#define GRAPH_NEAR_EDGES 2u  /* of each list that CC links before it leaves lists out */
+#define GRAPH_FAR UINT64_MAX /* distance: there is no path */
 #define GRAPH_LEVEL_FAR UINT32_MAX
 
 enum graph_algorithm { GRAPH_BFS, GRAPH_SSSP, GRAPH_CC, GRAPH_PAGERANK, GRAPH_ALGORITHM_NR };

@@ -7,9 +7,6 @@
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/ops.h"
 
-/* More than a warp takes: warps beside each other read in order together, an agent alone. */
-#define BATCH GRAPH_PIECE
-
 /* A run's edges and weights, as far as there are any, at addresses. */
 struct edges {
 	struct paging_span neighbour, weight;
@@ -86,8 +83,9 @@ static int expand_share(struct paging_agent *agent, uint32_t first, uint32_t nr,
 	const uint64_t nr_items = a->args.control->nr_items;
 	int err = 0;
 
-	for (uint64_t i = (uint64_t)first * BATCH; i < nr_items; i += (uint64_t)nr * BATCH) {
-		uint64_t end = nr_items - i < BATCH ? nr_items : i + BATCH;
+	for (uint64_t i = (uint64_t)first * GRAPH_BATCH; i < nr_items;
+	     i += (uint64_t)nr * GRAPH_BATCH) {
+		uint64_t end = nr_items - i < GRAPH_BATCH ? nr_items : i + GRAPH_BATCH;
 
 		for (uint64_t at = i, next; at < end && !err; at = next) {
 			next = run_end(&a->args, at, end);
