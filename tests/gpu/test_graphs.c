@@ -12,7 +12,7 @@
  * Takes 30 s of a processor under sanitizers: each graph under each manager.
  *
  * Timeout: 300
- * Long: yes
+ * Long: GRAPHS_CASES=12
  */
 #include <dirent.h>
 #include <errno.h>

@@ -13,12 +13,13 @@ set -euo pipefail
 
 export WEIR_TEST_MACHINE=cuda
 # The simulator has these at length, and is faster: the fake has a thread for each stream.
-if [ -n "${WEIR_TEST_LONG-}" ]; then
-	:
-elif [ -n "${WEIR_SANITIZE-}" ]; then
-	export WEIR_SEQUENCES=80 CHUNK_SEEDS=2 MEM_SEEDS=2
+more=${WEIR_TEST_LONG:+5}
+if [ -n "${WEIR_SANITIZE-}" ]; then
+	export WEIR_SEQUENCES=$((80 * ${more:-1})) CHUNK_SEEDS=$((2 * ${more:-1}))
+	export MEM_SEEDS=$((2 * ${more:-1}))
 else
-	export WEIR_SEQUENCES=400 CHUNK_SEEDS=4 MEM_SEEDS=3
+	export WEIR_SEQUENCES=$((400 * ${more:-1})) CHUNK_SEEDS=$((4 * ${more:-1}))
+	export MEM_SEEDS=$((3 * ${more:-1}))
 fi
 "$BUILD_DIR/tests/property/test_space_random"
 "$BUILD_DIR/tests/contract/test_space_threads"

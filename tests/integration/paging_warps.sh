@@ -7,7 +7,8 @@
 # held (PT_MUTANT 20) must be noticed. Needs SOURCE_DIR; without a C++ compiler there is nothing to
 # ask.
 #
-# Takes more than 10 s of a processor: it compiles three large sources, one of them twice, and each lane is a fiber.
+# Takes 85 s of a processor: it compiles three large sources, one of them twice, and each lane is a
+# fiber.
 #
 # Labels: slow
 # Timeout: 300
