@@ -819,9 +819,7 @@ struct weir_stats {
 	uint64_t nr_overwrites_saved;		    /**< copies in saved so */
 	uint64_t nr_pool_hits, nr_pool_misses;	    /**< allocations */
 	uint64_t nr_plans, nr_divergences;	    /**< repetitions recognised; plans dropped */
-	/** Times that a repetition may have been missed: more earlier events were like the newest
-	 *  than are compared with it, or there were more than are kept. */
-	uint64_t nr_given_up;
+	uint64_t nr_given_up;			    /**< repetitions that may have been missed */
 	uint64_t gpu_bytes, gpu_peak_bytes;	    /**< chunks in HBM */
 	uint64_t host_bytes, host_peak_bytes;	    /**< chunks on the host */
 	uint64_t live_bytes, live_peak_bytes;	    /**< ranges, rounded up to blocks */

@@ -277,7 +277,7 @@ double plan_search(const struct plan_input *input, const struct stages *stages,
 	struct search s = {.input = input, .stages = stages, .model = model, .level = level};
 	uint64_t nr = stages->nr_lives + 1u;
 	double *saved = malloc(nr * sizeof(*saved)), *first = malloc(nr * sizeof(*first));
-	struct ranked *rank = malloc((stages->nr_tracked + 1u) * sizeof(*rank));
+	struct ranked *rank = calloc(stages->nr_tracked + 1u, sizeof(*rank));
 	double compute_ns = 0, first_ns;
 
 	s.work = *work;

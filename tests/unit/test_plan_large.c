@@ -107,7 +107,7 @@ static void test_plan_large_that_fits(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
-		uint32_t nr = 3000 << i;
+		uint32_t nr = 3000u << i;
 		struct plan *plan = make((struct large){nr, 3, nr / 2, nr, 1, 4});
 
 		assert_int_equal(plan->nr_stages, nr);
