@@ -292,7 +292,7 @@ __device__ static inline bool weir_paged_slot_find(const struct pt_table *t, str
 }
 
 /* A slot, by one lane. There are as many as warps can be resident; so there is none only if warps
- * ended without leaving, or entered twice, and one need not become free. Then the warp is a guest. */
+ * ended without leaving, or entered twice, and then none need become free: the warp is a guest. */
 __device__ static inline void weir_paged_slot_take(const struct weir_paged_view *v,
 						   struct pt_agent *a)
 {
@@ -495,6 +495,7 @@ __device__ __noinline__ static void weir_paged_go_offline(const struct weir_page
 
 	weir_paged_placed_add(v, slot, placed);
 	missed = (lanes ^ here) | __ballot_sync(here, apart);
+	__syncwarp(here); /* what lanes did comes before the slot's release */
 	if (!weir_paged_leads(here))
 		return;
 	if (missed)

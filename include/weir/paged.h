@@ -215,7 +215,8 @@ struct weir_paged_stats {
 	uint64_t epoch;
 	uint64_t nr_stalls;
 	/** The slot that the last scan which failed (WEIR_PAGED_LAG, of range 0) found behind, + 1;
-	 *  0: none did. On a GPU mostly 64 times the multiprocessor, and the warp's place there. */
+	 *  0: none did. On a GPU mostly 64 times the multiprocessor, and the warp's place there; the
+	 *  one behind all others is that of warps without a slot. */
 	uint64_t lagged;
 };
 

@@ -11,7 +11,7 @@
 # fiber.
 #
 # Labels: slow
-# Timeout: 300
+# Timeout: 600
 # Long: yes
 set -u
 
