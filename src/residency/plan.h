@@ -95,10 +95,10 @@ struct plan {
 	uint32_t nr_stages, nr_steps, nr_tracked;
 	uint32_t first_step; /* stage 0 begins here, so that no loop is cut in two */
 	uint32_t *stage_of_step;
-	uint32_t *tracked;	  /* by life: its number t among the tracked; PLAN_UNTRACKED */
-	uint32_t *first_visit;	  /* [nr_tracked + 1]: t's visits begin here */
-	struct plan_visit *visit; /* by t, then by stage */
-	struct plan_span *alive;  /* by t: the life's, but for stages of its own in which it ends */
+	uint32_t *tracked;	    /* by life: its number t among the tracked; PLAN_UNTRACKED */
+	uint32_t *first_visit;	    /* [nr_tracked + 1]: t's visits begin here */
+	struct plan_visit *visit;   /* by t, then by stage */
+	struct plan_span *alive;    /* by t: the stages that begin while it is alive */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */
