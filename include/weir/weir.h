@@ -278,6 +278,17 @@ WEIR_API WEIR_MUST_CHECK int weir_stream_sync(struct weir_stream *stream);
 WEIR_API WEIR_MUST_CHECK int weir_stream_wait(struct weir_stream *stream,
 					      struct weir_stream *other);
 
+/**
+ * The same, for what is queued so far on a CUstream of the program's own.
+ *
+ * @param [in] native  A CUstream (or cudaStream_t) of any context of this process. Borrowed. NULL:
+ *                     the default stream of the stream's device.
+ * @return 0; -ENOSYS: a simulated machine; -WEIR_ECONTRACT: one of the two is being captured into a
+ *         CUDA graph; or an error of the machine. On error it does not wait.
+ * Blocks: no.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_stream_wait_native(struct weir_stream *stream, void *native);
+
 /** How a launch touches a range. The first four are a contract, in order of strength. */
 enum weir_use_kind {
 	WEIR_READ,	/**< reads only */

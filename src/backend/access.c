@@ -102,11 +102,10 @@ const struct access_bracket *access_conflict(const struct access_bracket *mine,
 {
 	for (; mine; mine = mine->outer)
 		for (const struct access_bracket *o = others; o; o = o->outer)
-			if (o->kernel &&
-			    (intervals_meet(mine->writes, mine->nr_writes, o->reads, o->nr_reads,
-					    at) ||
-			     intervals_meet(mine->reads, mine->nr_reads, o->writes, o->nr_writes,
-					    at)))
+			if (o->kernel && (intervals_meet(mine->writes, mine->nr_writes, o->reads,
+							 o->nr_reads, at) ||
+					  intervals_meet(mine->reads, mine->nr_reads, o->writes,
+							 o->nr_writes, at)))
 				return o;
 	return NULL;
 }

@@ -77,6 +77,12 @@ static uint32_t stub_device_warps(struct backend *b, uint32_t device)
 	return 64;
 }
 
+static int stub_stream_wait_native(struct backend *b, stream_id_t stream, void *native)
+{
+	(void)b, (void)stream, (void)native;
+	return -ENOSYS;
+}
+
 static int stub_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 {
 	(void)b, (void)native, (void)fn;
@@ -162,6 +168,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->device_text = stub_device_text;
 	if (!ops->device_warps)
 		ops->device_warps = stub_device_warps;
+	if (!ops->stream_wait_native)
+		ops->stream_wait_native = stub_stream_wait_native;
 	if (!ops->stream_call)
 		ops->stream_call = stub_stream_call;
 	if (!ops->poison)
@@ -399,6 +407,13 @@ int weir_stream_wait(struct weir_stream *stream, struct weir_stream *other)
 		return -EINVAL;
 	err = b->ops->fence_record(b, other->id, &fence);
 	return err ? err : b->ops->stream_wait(b, stream->id, fence);
+}
+
+int weir_stream_wait_native(struct weir_stream *stream, void *native)
+{
+	struct backend *b = stream->machine->backend;
+
+	return b->ops->stream_wait_native(b, stream->id, native);
 }
 
 void weir_stream_destroy(struct weir_stream *stream)

@@ -192,6 +192,11 @@ struct backend_ops {
 	/* Later work on the stream waits for the fence. */
 	int (*stream_wait)(struct backend *b, stream_id_t stream, fence_t fence);
 
+	/* The same for what is queued so far on a driver's own stream that is not the machine's;
+	 * NULL: the default stream of the stream's device. -WEIR_ECONTRACT: one of the two is being
+	 * captured. Not required: -ENOSYS, there are no such streams. */
+	int (*stream_wait_native)(struct backend *b, stream_id_t stream, void *native);
+
 	/* A fence for all work queued on the stream so far. -EINVAL: no such stream;
 	 * -WEIR_ECONTRACT: the stream is being captured into a graph, and nothing was recorded. */
 	int (*fence_record)(struct backend *b, stream_id_t stream, fence_t *out);

@@ -261,6 +261,35 @@ static void test_native_stream(void **state)
 	assert_ptr_equal(c->b->ops->stream_native(c->b, c->compute), fakecuda_stream(0));
 }
 
+/* What is queued afterwards waits for a stream of the program's own, as far as that is. */
+static void test_waits_for_a_native_stream(void **state)
+{
+	static const char *const calls[] = {"cuStreamIsCapturing", "cuStreamGetCtx",
+					    "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"};
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	void *native = fakecuda_stream(0); /* whose it is makes no difference */
+	fence_t before, after;
+
+	fakecuda_gate(native, true);
+	assert_int_equal(b->ops->fence_record(b, c->in, &before), 0);
+	assert_int_equal(b->ops->stream_wait_native(b, c->in, native), 0);
+	assert_int_equal(b->ops->fence_record(b, c->in, &after), 0);
+	assert_int_equal(b->ops->fence_wait(b, before), 0);
+	b->ops->host_spend(b, 3000000);
+	assert_int_equal(b->ops->fence_done(b, after), 0);
+	fakecuda_gate(native, false);
+	assert_int_equal(b->ops->fence_wait(b, after), 0);
+	assert_int_equal(b->ops->stream_wait_native(b, c->in, NULL), 0);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		fakecuda_fail_symbol(calls[i], 0, CU_INVALID_VALUE);
+		assert_true(b->ops->stream_wait_native(b, c->in, native) < 0);
+		fakecuda_fail_symbol(calls[i], 0, 0);
+	}
+	assert_true(b->ops->stream_wait_native(b, 77, native) < 0);
+	assert_int_equal(b->ops->stream_wait_native(b, c->in, native), 0);
+}
+
 /* No more than were open at a time, and a few. */
 static void test_events_are_used_again(void **state)
 {
@@ -334,6 +363,7 @@ int main(void)
 		CONTRACT_TEST(test_managed_setup, target),
 		CONTRACT_TEST(test_no_cuda_version, target),
 		CONTRACT_TEST(test_native_stream, target),
+		CONTRACT_TEST(test_waits_for_a_native_stream, target),
 		CONTRACT_TEST(test_events_are_used_again, target),
 		cmocka_unit_test(test_each_driver_call_fails),
 	};

@@ -220,7 +220,7 @@ cu_result fake_device_peer(int *can, cu_device from, cu_device to)
 
 /* ------------------------------------------------------------------ contexts */
 
-static cu_context context_handle(int device)
+cu_context context_handle(int device)
 {
 	return (cu_context)(CONTEXT_BASE + 16 * (uint64_t)device);
 }

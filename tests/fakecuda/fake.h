@@ -304,6 +304,8 @@ extern struct fake {
 cu_result call_enter(enum call call);
 cu_result call_leave(cu_result result);
 
+cu_context context_handle(int device);
+
 /* The device of the thread's current context; CU_SUCCESS, or that there is none, or its error. */
 cu_result context_current(int *device);
 

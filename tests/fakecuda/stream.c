@@ -414,6 +414,31 @@ cu_result fake_graph_destroy(struct CUgraph_st *graph)
 	return graph ? CU_INVALID_VALUE : CU_SUCCESS;
 }
 
+/* NULL: the current context's default stream. */
+static struct stream *stream_or_default(cu_stream handle, cu_result *result)
+{
+	int device = -1;
+
+	if (!handle)
+		*result = context_current(&device);
+	return *result ? NULL : stream_find(handle, device, result);
+}
+
+cu_result fake_stream_context(cu_stream handle, cu_context *context)
+{
+	cu_result result = call_enter(CALL_stream_context);
+	struct stream *stream;
+
+	if (result)
+		return call_leave(result);
+	stream = stream_or_default(handle, &result);
+	if (stream && !context)
+		result = CU_INVALID_VALUE;
+	if (!result)
+		*context = context_handle(stream->device);
+	return call_leave(result);
+}
+
 cu_result fake_stream_capturing(cu_stream handle, int *status)
 {
 	cu_result result = call_enter(CALL_stream_capturing);
@@ -421,7 +446,7 @@ cu_result fake_stream_capturing(cu_stream handle, int *status)
 
 	if (result)
 		return call_leave(result);
-	stream = stream_find(handle, -1, &result);
+	stream = stream_or_default(handle, &result);
 	if (stream && !status)
 		result = CU_INVALID_VALUE;
 	if (!result)

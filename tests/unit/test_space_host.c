@@ -297,6 +297,40 @@ static void test_space_host_failing_overwrite_loses_nothing(void **state)
 }
 
 /* The same where the host has no room for all of it. */
+static const struct backend_ops *inner;
+static const void *refused; /* no access is given there */
+
+static int refusing_set_access(struct backend *b, void *addr, enum backend_prot prot,
+			       uint32_t devices)
+{
+	return addr == refused ? -EIO : inner->set_access(b, addr, prot, devices);
+}
+
+/* A bracket that is to overwrite, and fails, takes nothing from another one that is open there. */
+static void test_space_host_failing_overwrite_beside_another(void **state)
+{
+	struct backend_ops ops;
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	do_fill(&t, 0, a, 2 * BLOCK, 1);
+	host_begin(&t, a, BLOCK, WEIR_WRITE);
+	inner = t.backend->ops;
+	ops = *inner;
+	ops.set_access = refusing_set_access;
+	t.backend->ops = &ops;
+	refused = a + BLOCK;
+	assert_int_equal(host_begin_try(&t, a, 2 * BLOCK, WEIR_OVERWRITE), -EIO);
+	t.backend->ops = inner;
+	host_end(&t, a, BLOCK, WEIR_WRITE);
+	do_expect(&t, 0, a, BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 static void test_space_host_overwrite_without_room_loses_nothing(void **state)
 {
 	struct test_space t;
@@ -484,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_space_host_end_names_a_block_twice),
 		cmocka_unit_test(test_space_host_block_in_an_open_bracket_is_busy),
 		cmocka_unit_test(test_space_host_failing_overwrite_loses_nothing),
+		cmocka_unit_test(test_space_host_failing_overwrite_beside_another),
 		cmocka_unit_test(test_space_host_overwrite_without_room_loses_nothing),
 		cmocka_unit_test(test_space_host_bracket_beside_a_stream_bracket),
 		cmocka_unit_test(test_space_host_free_inside_its_bracket),

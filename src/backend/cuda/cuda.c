@@ -516,6 +516,7 @@ static const struct backend_ops cuda_ops = {
 	.stream_destroy = cuda_stream_destroy,
 	.stream_native = cuda_stream_native,
 	.stream_call = cuda_stream_call,
+	.stream_wait_native = cuda_stream_wait_native,
 	.launch = cuda_launch,
 	.copy = cuda_copy,
 	.upload = cuda_upload,

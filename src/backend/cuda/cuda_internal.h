@@ -273,6 +273,7 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 void cuda_stream_destroy(struct backend *b, stream_id_t stream);
 void *cuda_stream_native(struct backend *b, stream_id_t stream);
 int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
+int cuda_stream_wait_native(struct backend *b, stream_id_t stream, void *native);
 int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
 int cuda_fence_done(struct backend *b, fence_t fence);

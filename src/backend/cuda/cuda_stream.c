@@ -706,3 +706,52 @@ int cuda_stream_wait(struct backend *b, stream_id_t id, fence_t fence)
 	pthread_mutex_unlock(&cuda->lock);
 	return err;
 }
+
+/* Make a stream wait for a point of the native one, through an event that is there no longer than
+ * the calls: the driver keeps what it needs. The native stream's context is current. */
+static int wait_by_event(struct cuda *cuda, cu_stream stream, cu_stream native)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	cu_event event;
+	int err = cuda_error(driver, driver->event_create(&event, CU_EVENT_DISABLE_TIMING),
+			     "cuEventCreate");
+
+	if (err)
+		return err;
+	err = cuda_error(driver, driver->event_record(event, native), "cuEventRecord");
+	if (!err)
+		err = cuda_error(driver, driver->stream_wait(stream, event, 0),
+				 "cuStreamWaitEvent");
+	(void)cuda_undo_error(driver, driver->event_destroy(event), "cuEventDestroy");
+	return err;
+}
+
+int cuda_stream_wait_native(struct backend *b, stream_id_t id, void *native)
+{
+	struct cuda *cuda = cuda_of(b);
+	cu_context context;
+	cu_stream stream;
+	uint32_t device;
+	int err = cuda_stream_get(cuda, id, &stream, &device);
+
+	if (!err)
+		err = cuda_enter(cuda, device);
+	if (err)
+		return err;
+	err = cuda_capture_check(cuda, id, stream, false);
+	if (!err)
+		err = cuda_capture_check(cuda, id, native, false);
+	if (!err)
+		err = cuda_error(&cuda->driver, cuda->driver.stream_context(native, &context),
+				 "cuStreamGetCtx");
+	if (!err)
+		err = cuda_error(&cuda->driver, cuda->driver.context_push(context),
+				 "cuCtxPushCurrent");
+	if (!err) {
+		err = wait_by_event(cuda, stream, native);
+		(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context),
+				 "cuCtxPopCurrent");
+	}
+	cuda_leave(cuda);
+	return err;
+}

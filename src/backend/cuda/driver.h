@@ -164,6 +164,7 @@ struct cu_copy_attributes {
 	REQUIRED(stream_sync, "cuStreamSynchronize", (cu_stream stream))                          \
 	REQUIRED(stream_wait, "cuStreamWaitEvent",                                                \
 		 (cu_stream stream, cu_event event, unsigned int flags))                          \
+	REQUIRED(stream_context, "cuStreamGetCtx", (cu_stream stream, cu_context * context))      \
 	REQUIRED(stream_capturing, "cuStreamIsCapturing", (cu_stream stream, int *status))        \
 	REQUIRED(capture_mode, "cuThreadExchangeStreamCaptureMode", (int *mode))                  \
 	REQUIRED(event_create, "cuEventCreate", (cu_event * event, unsigned int flags))           \

@@ -66,6 +66,11 @@ static int flaky_stream_call(struct backend *b, void *native, int (*fn)(void *na
 	FLAKY_FORWARD(b, stream_call, native, fn);
 }
 
+static int flaky_stream_wait_native(struct backend *b, stream_id_t stream, void *native)
+{
+	FLAKY_FORWARD(b, stream_wait_native, stream, native);
+}
+
 static uint64_t flaky_now_ns(struct backend *b)
 {
 	return inner_of(b)->ops->now_ns(inner_of(b));
@@ -286,6 +291,7 @@ static const struct backend_ops flaky_ops = {
 	.now_ns = flaky_now_ns,
 	.stream_native = flaky_stream_native,
 	.stream_call = flaky_stream_call,
+	.stream_wait_native = flaky_stream_wait_native,
 	.chunk_create = flaky_chunk_create,
 	.chunk_destroy = flaky_chunk_destroy,
 	.chunk_expect = flaky_chunk_expect,

@@ -205,6 +205,11 @@ static void *op_stream_native(struct backend *b, stream_id_t stream)
 	return inner_of(b)->ops->stream_native(inner_of(b), stream);
 }
 
+static int op_stream_wait_native(struct backend *b, stream_id_t stream, void *native)
+{
+	return inner_of(b)->ops->stream_wait_native(inner_of(b), stream, native);
+}
+
 static int op_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 {
 	return inner_of(b)->ops->stream_call(inner_of(b), native, fn);
@@ -485,6 +490,7 @@ static const struct backend_ops watch_ops = {
 	.now_ns = op_now_ns,
 	.stream_native = op_stream_native,
 	.stream_call = op_stream_call,
+	.stream_wait_native = op_stream_wait_native,
 	.chunk_create = op_chunk_create,
 	.chunk_destroy = op_chunk_destroy,
 	.chunk_expect = op_chunk_expect,
