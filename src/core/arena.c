@@ -64,8 +64,8 @@ static int extent_split(struct range *range, uint32_t i, uint32_t bytes)
 	}
 	extent = &arena->extent[i];
 	memmove(extent + 2, extent + 1, (arena->nr - i - 1) * sizeof(*extent));
-	extent[1] = (struct extent){.offset = extent->offset + bytes,
-				    .bytes = extent->bytes - bytes};
+	extent[1] =
+		(struct extent){.offset = extent->offset + bytes, .bytes = extent->bytes - bytes};
 	extent->bytes = bytes;
 	arena->nr++;
 	return 0;

@@ -213,9 +213,9 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		host = range->nr_state[BLOCK_HOST];
 		cost = distance(resident, nr_resident) +
 		       HOST_WEIGHT * distance(host, nr_blocks - nr_resident);
-		if (!idle && !(slot && space_is_before(space,
-							MAX(range->last_use, range->last_part_use),
-							slot)))
+		if (!idle &&
+		    !(slot &&
+		      space_is_before(space, MAX(range->last_use, range->last_part_use), slot)))
 			cost += UINT32_MAX; /* would have to be waited for */
 		if (cost < best) {
 			best = cost;

@@ -39,11 +39,11 @@ struct range {
 	uint32_t nr_discards;	     /* open brackets that discard some of it */
 	bracket_seq_t last_use;	     /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
-	life_t life;	   /* its present allocation; 0 while pooled */
-	int32_t plan_life; /* what the plan knows it as, or -1 */
-	uint32_t devices;  /* access list of mappings made from now on */
-	uint32_t granted;  /* ... and of those that stand, at most: launches may be using them */
-	uint32_t top;	   /* no block from here on, in its order, is in state HBM */
+	life_t life;		     /* its present allocation; 0 while pooled */
+	int32_t plan_life;	     /* what the plan knows it as, or -1 */
+	uint32_t devices;	     /* access list of mappings made from now on */
+	uint32_t granted; /* ... and of those that stand, at most: launches may be using them */
+	uint32_t top;	  /* no block from here on, in its order, is in state HBM */
 	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
 	uint32_t nr_cleaning, nr_stale;
 	uint32_t first_stale; /* no block below it is stale */
@@ -98,10 +98,10 @@ struct stream_slot {
 	uint32_t number;
 	struct weir_stream *stream;
 	bool open;
-	bool placing; /* weir_begin() is at work in it */
-	uint64_t event;	      /* the open bracket's event in the record; 0: none */
-	fence_t begin;	      /* the stream reached the open bracket; 0: nobody asks when */
-	struct use_list uses; /* of the open bracket, or of the one being placed */
+	bool placing;		/* weir_begin() is at work in it */
+	uint64_t event;		/* the open bracket's event in the record; 0: none */
+	fence_t begin;		/* the stream reached the open bracket; 0: nobody asks when */
+	struct use_list uses;	/* of the open bracket, or of the one being placed */
 	bracket_seq_t last_seq; /* the last bracket that ended on it */
 	uint64_t ordered;	/* mark of the bracket that comes after one of this stream */
 };
@@ -174,8 +174,8 @@ struct weir_space {
 	struct copy_batch batch[TIER_NR];
 	struct move_queue moving[TIER_NR];
 	bool unfenced[TIER_NR]; /* the last of them are queued and have no fence yet */
-	uint64_t nr_waits; /* for fences, ever */
-	uint64_t mark;	   /* last value given to a range's mark */
+	uint64_t nr_waits;	/* for fences, ever */
+	uint64_t mark;		/* last value given to a range's mark */
 	uint64_t
 		give_epoch; /* grows when blocks may be able to give chunks that could not before */
 	int error;	    /* first error of finished work, until reported */

@@ -277,9 +277,8 @@ int weir_fence_wait(struct weir_fence *fence)
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
 	/* What nothing is waited for any more stays where an open bracket holds it. */
-	while (!fence->done &&
-	       (fence->queued ? space_wait_move(space, fence->tier, &waited)
-			      : space_wait_any(space)))
+	while (!fence->done && (fence->queued ? space_wait_move(space, fence->tier, &waited)
+					      : space_wait_any(space)))
 		;
 	/* Somebody else may have retired the copy whose error the wait got. */
 	err = fence->err = fence->err ? fence->err : waited;

@@ -208,12 +208,13 @@ static void log_no_room(const struct weir_space *space, uint64_t bytes)
 	}
 	for (int tier = 0; tier < TIER_NR; tier++)
 		left[tier] = (space->pmm[tier].max_chunks - held[tier]) * space->block_bytes;
-	log_error("alloc: no room for %.3f MB beside %.3f MB that are allocated: of the GPU's budget "
-		  "%.3f MB are left, of the host's %.3f MB, and %.3f MB stay free for copies: free "
-		  "something, or give the space more",
-		  (double)bytes / 1e6, (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
-		  (double)left[TIER_HBM] / 1e6, (double)left[TIER_HOST] / 1e6,
-		  (double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
+	log_error(
+		"alloc: no room for %.3f MB beside %.3f MB that are allocated: of the GPU's budget "
+		"%.3f MB are left, of the host's %.3f MB, and %.3f MB stay free for copies: free "
+		"something, or give the space more",
+		(double)bytes / 1e6, (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
+		(double)left[TIER_HBM] / 1e6, (double)left[TIER_HOST] / 1e6,
+		(double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
 }
 
 int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream, void **addr)

@@ -306,8 +306,7 @@ static int check_open(const struct weir_space *space, const struct stream_slot *
 		return 0;
 	log_error("begin: a host bracket is open that names some of the %llu bytes at %p, and one "
 		  "of the two writes: end it first",
-		  (unsigned long long)use->bytes,
-		  (void *)((char *)use->range->addr + use->offset));
+		  (unsigned long long)use->bytes, (void *)((char *)use->range->addr + use->offset));
 	return -EBUSY;
 }
 

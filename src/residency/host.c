@@ -143,7 +143,8 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 	int err = migrate_flush(space);
 
 	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++) {
-		while (block_is_moving(&use->range->block[i]) && space_wait_move(space, TIER_HOST, NULL))
+		while (block_is_moving(&use->range->block[i]) &&
+		       space_wait_move(space, TIER_HOST, NULL))
 			;
 		/* A flush that failed, maybe another thread's, put it back; or no fence is to be
 		 * had, and when it will be there is not known. */

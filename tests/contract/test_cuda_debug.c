@@ -330,6 +330,33 @@ static void test_undeclared_launch(void **state)
 	assert_no_problem();
 }
 
+/* Two streams with open brackets: what one writes the other does not name. Bytes count. */
+static void test_brackets_open_together(void **state)
+{
+	struct debug *d = *state;
+
+	begin(d, d->first, d, use_of(unit(d, 0), 2 * UNIT, WEIR_WRITE));
+	begin(d, d->second, d, use_of(unit(d, 1), 2 * UNIT, WEIR_WRITE));
+	assert_int_equal(contract_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1), 0);
+	assert_int_equal(contract_add(d->b, d->second, unit(d, 1), unit(d, 2), 1, 1),
+			 -WEIR_ECONTRACT);
+	assert_int_equal(d->log.nr, 1);
+	assert_has(d->log.first, "with kernel 'add'");
+	assert_has(d->log.first, "offset");
+	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->first, d)), 0);
+	/* Alone it may. */
+	assert_int_equal(contract_add(d->b, d->second, unit(d, 1), unit(d, 2), 1, 1), 0);
+	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->second, d)), 0);
+	/* Beside each other in a unit, and reading the same. */
+	begin(d, d->first, d, use_of(unit(d, 0), UNIT + UNIT / 2, WEIR_WRITE));
+	begin(d, d->second, d, use_of(unit(d, 1) + UNIT / 2, UNIT, WEIR_WRITE));
+	assert_int_equal(contract_add(d->b, d->first, unit(d, 0), unit(d, 1), 1, 1), 0);
+	assert_int_equal(contract_add(d->b, d->second, unit(d, 1) + UNIT / 2, unit(d, 2), 1, 1), 0);
+	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->first, d)), 0);
+	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->second, d)), 0);
+	assert_no_problem();
+}
+
 /* Kernels that do not do what they say: beyond what they name, or writing what they read. */
 static int lying_cuda(void *stream, const void *p)
 {
@@ -501,6 +528,7 @@ int main(void)
 		CASE(test_remap_after_a_failed_wait),
 		CASE(test_remap_beside_a_bracket),
 		CASE(test_undeclared_launch),
+		CASE(test_brackets_open_together),
 		cmocka_unit_test(test_fault_names_the_kernel),
 		cmocka_unit_test(test_two_spaces),
 		cmocka_unit_test(test_variable),

@@ -398,8 +398,8 @@ static void test_space_prefetch_that_fails(void **state)
 		if (how % 2)
 			assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, HOST, NULL), 0);
 		do_sync(&f->t);
-		assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, how % 2 ? GPU0 : HOST, &fence),
-				 0);
+		assert_int_equal(
+			weir_prefetch(f->t.space, f->a, ALL, how % 2 ? GPU0 : HOST, &fence), 0);
 		driver.failed = range_find(f->t.space, f->a)->ready[how % 2 ? TIER_HBM : TIER_HOST];
 		assert_true(driver.failed);
 		driver.told = false;
@@ -418,8 +418,8 @@ static void test_space_prefetch_that_fails(void **state)
 		weir_fence_put(fence);
 		assert_int_equal(weir_space_sync(f->t.space), how == 2 ? 0 : -EIO);
 		/* The next one does not. */
-		assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, how % 2 ? HOST : GPU0, &fence),
-				 0);
+		assert_int_equal(
+			weir_prefetch(f->t.space, f->a, ALL, how % 2 ? HOST : GPU0, &fence), 0);
 		assert_int_equal(weir_fence_wait(fence), 0);
 		weir_fence_put(fence);
 	}

@@ -175,7 +175,8 @@ static void test_order_of_many_uses(void **state)
 static void test_order_of_lives(void **state)
 {
 	struct test_space *t = *state;
-	char *a = do_alloc(t, 2 * BLOCK, 0), *small = do_alloc(t, 512, 0), *keep = do_alloc(t, 256, 0);
+	char *a = do_alloc(t, 2 * BLOCK, 0), *small = do_alloc(t, 512, 0),
+	     *keep = do_alloc(t, 256, 0);
 	bracket_seq_t done;
 
 	do_fill(t, 0, a, 2 * BLOCK, 1);

@@ -639,9 +639,34 @@ static void test_space_take_beside_a_prefetch(void **state)
 	test_space_close(&t);
 }
 
+/* Who took a chunk does not move before those are done that still use it where it was. */
+static void test_space_take_counts_as_used(void **state)
+{
+	struct hand_over h;
+	uint32_t nr_taken = 0;
+	struct range *y;
+
+	(void)state;
+	open_hand_over(&h, 1, FREED);
+	do_begin_birth(&h, 3000);
+	assert_false(is_reached(&h.t, h.read));
+	y = range_find(h.t.space, h.y);
+	for (uint32_t i = 0; i < y->nr_blocks; i++)
+		if (block_is_resident(&y->block[i]) && get_stale(&h.t, h.x)) {
+			assert_true(range_block_last_use(y, i) > h.t.space->done_seq);
+			nr_taken++;
+		}
+	assert_true(nr_taken > 0);
+	do_end_birth(&h, 4000);
+	do_die(&h, 4000);
+	do_sync(&h.t);
+	test_space_close(&h.t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_space_take_counts_as_used),
 		cmocka_unit_test(test_space_take_while_it_is_read),
 		cmocka_unit_test(test_space_take_nothing_that_is_needed),
 		cmocka_unit_test(test_space_take_far_ahead_of_the_device),
