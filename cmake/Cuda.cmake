@@ -41,8 +41,13 @@ if(nvcc_help MATCHES "-compress-mode")
 	list(APPEND cuda_options -compress-mode=size)
 endif()
 
-set(cuda_link_options ${WEIR_CUDA_FLAGS} -cudart static -cudadevrt none
+set(cuda_link_options ${WEIR_CUDA_FLAGS} -cudadevrt none
 	-Xcompiler -static-libstdc++,-static-libgcc)
+# A library is loaded where nothing of CUDA but the driver may be; programs, of which there are many,
+# share one runtime, which tests/gpu/pack carries.
+set(cuda_link_library -cudart static)
+cmake_path(GET WEIR_NVCC PARENT_PATH nvcc_folder)
+set(cuda_link_program -cudart shared -Xlinker -rpath,${nvcc_folder}/../lib64)
 
 # Sanitized archives would need the sanitizer's runtime.
 set(cuda_link_tests FALSE)
@@ -80,7 +85,8 @@ foreach(source IN LISTS cuda_sources)
 		set(program ${CMAKE_BINARY_DIR}/gpu/${stem})
 		file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/gpu)
 		add_custom_command(OUTPUT ${program}
-			COMMAND ${WEIR_NVCC} ${cuda_link_options} -o ${program} ${object}
+			COMMAND ${WEIR_NVCC} ${cuda_link_options} ${cuda_link_program}
+				-o ${program} ${object}
 				$<TARGET_FILE:weir_tools> $<TARGET_FILE:weir_internal>
 				-lpthread -ldl -lm
 			DEPENDS ${object} weir_tools weir_internal
@@ -96,8 +102,8 @@ foreach(plugin IN LISTS cuda_plugins)
 	cmake_path(GET plugin FILENAME name)
 	file(MAKE_DIRECTORY ${folder})
 	add_custom_command(OUTPUT ${plugin}
-		COMMAND ${WEIR_NVCC} ${cuda_link_options} -shared -Xlinker --exclude-libs,ALL
-			-Xlinker -z,defs -o ${plugin} ${cuda_objects_${plugin}}
+		COMMAND ${WEIR_NVCC} ${cuda_link_options} ${cuda_link_library} -shared
+			-Xlinker --exclude-libs,ALL -Xlinker -z,defs -o ${plugin} ${cuda_objects_${plugin}}
 		DEPENDS ${cuda_objects_${plugin}} VERBATIM COMMENT "Linking ${name}")
 	list(APPEND cuda_outputs ${plugin})
 endforeach()

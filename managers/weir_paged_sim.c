@@ -64,8 +64,8 @@ static void charge_add(struct charge *c, void *addr, uint64_t bytes, uint32_t gr
 
 /*
  * Pages in and out, and whole pages in place, go over the link in order; smaller pieces in place do
- * if the launch goes through the range in order, else one by one. Pages in and out take HBM time as well, since that is where they go; and so do
- * accesses to frames, all that are not in place.
+ * if the launch goes through the range in order, else one by one. Pages in and out take HBM time as
+ * well, since that is where they go; and so do accesses to frames, all that are not in place.
  */
 static void charge_range(struct paged_manager *m, uint32_t number, const struct run *run,
 			 struct charge *c)

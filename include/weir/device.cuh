@@ -334,9 +334,9 @@ weir_paged_come_online(const struct weir_paged_view *v, uint32_t lanes)
 }
 
 /*
- * Come online. lanes: of the warp, all that will ever use it together, each of which calls this with
- * the same bits; those that have ended do not count. They wait for each other here, so that halves
- * of a warp that come apart are one agent.
+ * Come online. lanes: of the warp, all that will ever use it together, each of which calls this
+ * with the same bits; those that have ended do not count. They wait for each other here, so that
+ * halves of a warp that come apart are one agent.
  */
 __device__ static inline struct weir_paged_warp weir_paged_enter(const struct weir_paged_view *v,
 								 uint32_t lanes = ~0u)
@@ -456,8 +456,8 @@ __device__ static __forceinline__ bool weir_paged_together(const struct weir_pag
 }
 
 /* Pass a quiescent point, if all lanes are together and none holds an unpinned span in a frame;
- * else nothing: frames are then reused later. So a lane that has ended, or waits to leave, keeps the
- * rest of its warp from it; WEIR_PAGED_APART counts that, WEIR_PAGED_LAG what it is for others.
+ * else nothing: frames are then reused later. So a lane that has ended, or waits to leave, keeps
+ * the rest of its warp from it; WEIR_PAGED_APART counts that, WEIR_PAGED_LAG what it is for others.
  * Cheap: the epoch is looked at every WEIR_PAGED_POLL_EVERY calls, or after a slow access. */
 __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 {

@@ -127,9 +127,9 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
 /**
  * Choose when pages of a range come in, for a range of which it is not known how it will be used:
  * sets admit, late, whole, word and fill_only; bytes and read_only are looked at. Without it they
- * come in at their first touch. Kernels say with PT_TOUCHES() how many sectors of 32 bytes an access
- * uses; what is used thinly stays where it is, and what has been used in place for about as long as
- * it takes to bring it in comes in, if a frame is free.
+ * come in at their first touch. Kernels say with PT_TOUCHES() how many sectors of 32 bytes an
+ * access uses; what is used thinly stays where it is, and what has been used in place for about as
+ * long as it takes to bring it in comes in, if a frame is free.
  *
  * @param [in]     pool    Borrowed.
  * @param [in,out] config  For weir_paged_range_add(). What it set may be changed before.
@@ -215,8 +215,8 @@ struct weir_paged_stats {
 	uint64_t epoch;
 	uint64_t nr_stalls;
 	/** The slot that the last scan which failed (WEIR_PAGED_LAG, of range 0) found behind, + 1;
-	 *  0: none did. On a GPU mostly 64 times the multiprocessor, and the warp's place there; the
-	 *  one behind all others is that of warps without a slot. */
+	 *  0: none did. On a GPU mostly 64 times the multiprocessor, and the warp's place there;
+	 *  the one behind all others is that of warps without a slot. */
 	uint64_t lagged;
 };
 

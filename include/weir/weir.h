@@ -451,14 +451,15 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * only partly covered by WEIR_OVERWRITE counts as WEIR_WRITE. Uses may overlap: the strongest
  * kind that keeps the contents counts. When it returns, the mappings are final until weir_end().
  *
- * Order: calls are the order. Two brackets conflict where bytes that they declare overlap and one of
- * the two uses is not WEIR_READ (a discard counts as a write). A bracket comes after every bracket
- * that it conflicts with and whose weir_end() returned before this was called: its stream waits for
- * that one on the device, the host does not wait. Readers do not wait for readers. weir_read(),
- * weir_write() and host brackets keep the same order. Brackets that conflict and are open together
- * have none: the simulator and debug mode trap launches in the second of them. What is launched
- * outside brackets (in fixed spaces, on plain memory, by the program's own CUDA calls) the program
- * orders, with weir_stream_wait() or as it likes; streams do not wait for CUDA's default stream.
+ * Order: calls are the order. Two brackets conflict where bytes that they declare overlap and one
+ * of the two uses is not WEIR_READ (a discard counts as a write). A bracket comes after every
+ * bracket that it conflicts with and whose weir_end() returned before this was called: its stream
+ * waits for that one on the device, the host does not wait. Readers do not wait for readers.
+ * weir_read(), weir_write() and host brackets keep the same order. Brackets that conflict and are
+ * open together have none: the simulator and debug mode trap launches in the second of them. What
+ * is launched outside brackets (in fixed spaces, on plain memory, by the program's own CUDA calls)
+ * the program orders, with weir_stream_wait() or as it likes; streams do not wait for CUDA's
+ * default stream.
  *
  * A discard takes the contents at once, but for blocks that another open bracket names, which keep
  * them, and in a fixed space, where all do.
@@ -695,9 +696,9 @@ struct weir_mem_params {
  *
  * Pages are asked for each in one piece and aligned to its size (see weir_mem_contiguous() for what
  * that says of physical memory); an object is as many of them as it takes. With page_bytes 0 they
- * are of 4 KiB in the host's memory; in a GPU's of 4 KiB below 64 KiB, of 64 KiB below 2 MiB, else of
- * 2 MiB. What is larger than 2 MiB (or the machine's granularity) is made of whole pieces of that
- * size, or of its pages where those are larger.
+ * are of 4 KiB in the host's memory; in a GPU's of 4 KiB below 64 KiB, of 64 KiB below 2 MiB, else
+ * of 2 MiB. What is larger than 2 MiB (or the machine's granularity) is made of whole pieces of
+ * that size, or of its pages where those are larger.
  *
  * @param [in]  pool    Live pool. Borrowed.
  * @param [in]  params  Copied.
@@ -774,7 +775,8 @@ WEIR_API void weir_mem_info(const struct weir_mem *mem, struct weir_mem_info *ou
 /**
  * Whether a part of an object is in one piece of memory as weir asked for it. The driver is asked
  * for each piece as a whole, aligned to its pages, and says nothing of where it lies: within a page
- * of page_bytes that the hardware has, too, memory is contiguous; within a larger piece it may not be.
+ * of page_bytes that the hardware has, too, memory is contiguous; within a larger piece it may not
+ * be.
  * @return 1, 0 (pieces that are next to each other may be contiguous all the same), or -EINVAL: the
  *         part is empty or not inside the object.
  */

@@ -165,8 +165,8 @@ struct weir_space {
 	uint32_t nr_open; /* brackets, host ones included */
 	uint32_t nr_host_open;
 
-	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. The others
-	 * have no more than an array for uses. There is room for those that are open. */
+	/* Ended brackets: seq s is at ended[s % max_ended], for done_seq < s <= last_seq. The
+	 * others have no more than an array for uses. There is room for those that are open. */
 	struct ended_bracket *ended;
 	uint32_t max_ended;
 	bracket_seq_t last_seq, done_seq;
@@ -261,9 +261,9 @@ void range_pool_add(struct weir_space *space, struct range *range);
 
 /*
  * Take a range of this size out of the pool; NULL: none. Not one with blocks that are held
- * (range_block_is_held()). Prefers one that the slot's stream need not wait for, then one with about
- * so many resident blocks and the others in host memory (each other one is a mapping call), then
- * the last freed. slot: where it is used first; NULL: nobody said.
+ * (range_block_is_held()). Prefers one that the slot's stream need not wait for, then one with
+ * about so many resident blocks and the others in host memory (each other one is a mapping call),
+ * then the last freed. slot: where it is used first; NULL: nobody said.
  */
 struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			     const struct stream_slot *slot, uint32_t nr_resident);
@@ -298,8 +298,8 @@ int arena_check(const struct range *range);
  * Lock held. */
 void space_progress(struct weir_space *space);
 
-/* Wait for a fence, with the lock dropped meanwhile; then progress. @return the error of the work or
- * of the wait, which is noted, too. */
+/* Wait for a fence, with the lock dropped meanwhile; then progress. @return the error of the work
+ * or of the wait, which is noted, too. */
 int space_wait_fence(struct weir_space *space, fence_t fence);
 
 /* Wait until brackets up to seq are done. All of them have ended. */
@@ -453,8 +453,8 @@ void migrate_set_dead(struct weir_space *space, struct range *range, struct bloc
 
 /*
  * Queue the copies gathered so far towards both tiers. On success all that is under way has its
- * fence. On an error the blocks of the batch are where they were before; or, where no fence could be
- * recorded, on their way until a later call records one.
+ * fence. On an error the blocks of the batch are where they were before; or, where no fence could
+ * be recorded, on their way until a later call records one.
  */
 int migrate_flush(struct weir_space *space);
 

@@ -35,8 +35,8 @@ void weir_paged_range_auto(const struct weir_paged *pool, struct weir_paged_rang
 
 	config->fill_only = 1;
 	config->admit = nr_sectors;
-	/* Who uses half of a page in one access may as well bring it in: that takes twice as long at
-	 * most, and nothing the next time. */
+	/* Who uses half of a page in one access may as well bring it in: that takes twice as long
+	 * at most, and nothing the next time. */
 	config->whole = nr_sectors / 2;
 	config->late = config->read_only ? LATE_PASSES * nr_sectors : 0;
 	config->word = word_touches(pool, config->bytes);

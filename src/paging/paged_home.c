@@ -121,7 +121,7 @@ int paged_slots_free(struct weir_paged *pool)
 int paged_settle(struct weir_paged *pool, struct weir_paged_left *left)
 {
 	const struct home_args args = settle_args(pool);
-	struct weir_paged_left sum;
+	struct weir_paged_left sum = {0};
 	int err = run(pool, &settle_kernel, &args);
 
 	if (!err)

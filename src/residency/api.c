@@ -144,7 +144,8 @@ static void settle_open(struct weir_space *space)
 
 void weir_space_destroy(struct weir_space *space)
 {
-	/* A child process has no GPU, and its copy of the lock may be held by nobody that is left. */
+	/* A child process has no GPU, and its copy of the lock may be held by nobody that is
+	 * left. */
 	if (!space || space->process != getpid())
 		return;
 	pthread_mutex_lock(&space->lock);

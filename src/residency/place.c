@@ -126,7 +126,8 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	return 0;
 }
 
-/* Whether the block holds a chunk of HBM for nothing: no open bracket names it, no copy reads it. */
+/* Whether the block holds a chunk of HBM for nothing: no open bracket names it, no copy reads
+ * it. */
 static bool is_spare(const struct range *range, uint32_t i)
 {
 	return range->block[i].state == BLOCK_HBM && range->block[i].dead &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paged memory on a real GPU, used in ways that go wrong elsewhere: warps that end without leaving
- * or enter twice until no slot is left, lanes that end early or enter apart, spans put twice or held
- * over quiescent points, cursors over two ranges, structs that a page's end cuts. Nothing hangs,
- * nothing is lost, and what was wrong is counted.
+ * or enter twice until no slot is left, lanes that end early or enter apart, spans put twice or
+ * held over quiescent points, cursors over two ranges, structs that a page's end cuts. Nothing
+ * hangs, nothing is lost, and what was wrong is counted.
  *
  *   test_paging_use [--small]     small: fewer rounds, for tools under which all is slow
  *

@@ -8,8 +8,9 @@
  * left at each atomic operation and wherever lanes meet. Lanes that are together (__activemask())
  * are some of those that wait at one place: divergence is what chance makes it. What real hardware
  * would hang on, or leave undefined, ends the program with a line: lanes that meet with different
- * masks or in different operations, and lanes that none can release. As there, a lane that has ended
- * does not count where lanes meet, but that is allowed in ballots alone: elsewhere it is a mistake.
+ * masks or in different operations, and lanes that none can release. As there, a lane that has
+ * ended does not count where lanes meet, but that is allowed in ballots alone: elsewhere it is a
+ * mistake.
  *
  * It knows nothing of memory order or caches: those are for a GPU.
  */

@@ -3,8 +3,8 @@
  * Random sequences of calls on a space with real bytes and tiny budgets, against a model that holds
  * what every live range must contain. A range is divided into cells; the model keeps each cell's
  * seed, kernels and the CPU check and write patterns. Brackets on several streams conflict as it
- * comes, and are in the order of the calls. What is launched outside brackets the model orders, as a
- * program would have to: it knows which streams have work under way on a range.
+ * comes, and are in the order of the calls. What is launched outside brackets the model orders, as
+ * a program would have to: it knows which streams have work under way on a range.
  *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.

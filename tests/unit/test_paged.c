@@ -266,7 +266,8 @@ static void test_range_admits_at_touch(void **unused)
 }
 
 /* What is chosen for a range, by its pages, whether it is read-only, and the link's rate for words
- * at random: 10 million a second of 32 bytes, where it streams 2 GB/s; 1 million beyond its reach. */
+ * at random: 10 million a second of 32 bytes, where it streams 2 GB/s; 1 million beyond its
+ * reach. */
 static void test_range_auto(void **unused)
 {
 	struct weir_paged_range_config config = {

@@ -267,8 +267,8 @@ static void test_no_leave(void **unused)
 	paged_close(&t);
 }
 
-/* Brackets follow each other on a stream, and each one's warp ends without leaving: its slot is free
- * when the next one's comes, so none is without, and all are told in the end. */
+/* Brackets follow each other on a stream, and each one's warp ends without leaving: its slot is
+ * free when the next one's comes, so none is without, and all are told in the end. */
 static void test_slots_in_stream_order(void **unused)
 {
 	const struct paged_op read = {PAGED_READ, 0, 0, 0};

@@ -164,8 +164,8 @@ static void test_space_fixed_read_mostly(void **state)
 	test_space_close(&t);
 }
 
-/* An arena's worth goes with the mode, too: dead or clean, it is neither once launches write as they
- * like. */
+/* An arena's worth goes with the mode, too: dead or clean, it is neither once launches write as
+ * they like. */
 static void test_space_mode_arenas(void **state)
 {
 	struct test_space t;

@@ -428,8 +428,8 @@ static void test_space_prefetch_that_fails(void **state)
 	do_sync(&f->t);
 }
 
-/* Copies that no fence could be recorded for are not taken for done: what needs them fails, or waits
- * until there is one. */
+/* Copies that no fence could be recorded for are not taken for done: what needs them fails, or
+ * waits until there is one. */
 static void test_space_copies_without_a_fence(void **state)
 {
 	static const uint32_t nr[] = {SPACE_TRIES, 3 * SPACE_TRIES, 1000};

@@ -169,7 +169,8 @@ static void test_order_of_many_uses(void **state)
 	do_sync(t);
 }
 
-/* ------------------------------------------------------------------ addresses that are used again */
+/* ------------------------------------------------------------------ addresses that are used
+ * again */
 
 /* Freed and allocated elsewhere: no call waits, and the device does. */
 static void test_order_of_lives(void **state)
@@ -223,8 +224,8 @@ static void test_order_of_a_piece_freed_twice(void **state)
 	do_sync(t);
 }
 
-/* In a fixed space launches have no brackets: the stream that is named at the allocation comes after
- * the one that was named at the free. */
+/* In a fixed space launches have no brackets: the stream that is named at the allocation comes
+ * after the one that was named at the free. */
 static void test_order_fixed(void **state)
 {
 	static const uint64_t bytes[] = {2 * BLOCK, 512};

@@ -21,8 +21,8 @@
 #define GRAPH_PIECE 1024u     /* edges: 4 KiB, the smallest page */
 #define GRAPH_LINE_EDGES 32u  /* of 4 bytes in a line of 128 bytes, what a link moves at best */
 #define GRAPH_SECTOR_EDGES 8u /* of 4 bytes in a sector of 32 bytes */
-/* Items that an agent on the CPU takes: more than a warp, since warps beside each other read in order
- * together, an agent alone. */
+/* Items that an agent on the CPU takes: more than a warp, since warps beside each other read in
+ * order together, an agent alone. */
 #define GRAPH_BATCH 1024u
 #define GRAPH_SAMPLES 1024u  /* labels that are looked at for the most frequent one */
 #define GRAPH_NEAR_EDGES 2u  /* of each list that CC links before it leaves lists out */
@@ -45,7 +45,8 @@ struct graph_control {
 	uint64_t limit;	  /* sssp: vertices nearer than that are expanded */
 	uint64_t next;	  /* item that no warp has taken */
 	uint64_t nr_lines, nr_first; /* counted: lines of this round; those never met before */
-	/* On the CPU, else 0: runs of this round's items, see graph_goes_on(), and their sectors. */
+	/* On the CPU, else 0: runs of this round's items, see graph_goes_on(), and their
+	 * sectors. */
 	uint64_t nr_runs, nr_sectors;
 	/* pagerank: rank of vertices without edges. An iteration's is read, the next one's added
 	 * to, and that after it cleared, whether anything is expanded or not. */

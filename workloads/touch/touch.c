@@ -193,8 +193,8 @@ static struct weir_use pages_use(const struct touch *t, const struct touch_pages
 	return use;
 }
 
-/* Bytes that an access counts for, read or written, where a warp pages word by word: its lanes' words
- * are one access, and two, half of the bytes each, where they are read and then written. */
+/* Bytes that an access counts for, read or written, where a warp pages word by word: its lanes'
+ * words are one access, and two, half of the bytes each, where they are read and then written. */
 static uint32_t elements_granule(enum touch_access access)
 {
 	const uint32_t bytes = TOUCH_LANES * (uint32_t)sizeof(uint64_t);

@@ -18,10 +18,10 @@
 #define WEIR_PAGING_SCOPE_CUH
 
 /*
- * A warp that is online as long as this lives: one a warp, made by all of its lanes together, before
- * any object that uses it. A lane that returns early waits at the end of the scope for the others,
- * which pass no quiescent point meanwhile (WEIR_PAGED_APART): let it go on with nothing to do.
- * Nobody may wait for it at a block's barrier then.
+ * A warp that is online as long as this lives: one a warp, made by all of its lanes together,
+ * before any object that uses it. A lane that returns early waits at the end of the scope for the
+ * others, which pass no quiescent point meanwhile (WEIR_PAGED_APART): let it go on with nothing to
+ * do. Nobody may wait for it at a block's barrier then.
  */
 class weir_paged_scope
 {

@@ -171,6 +171,7 @@ SAME_FUNCTION(stream_create, cuStreamCreate);
 SAME_FUNCTION(stream_destroy, cuStreamDestroy);
 SAME_FUNCTION(stream_sync, cuStreamSynchronize);
 SAME_FUNCTION(stream_wait, cuStreamWaitEvent);
+SAME_FUNCTION(stream_context, cuStreamGetCtx);
 SAME_FUNCTION(stream_capturing, cuStreamIsCapturing);
 SAME_FUNCTION(capture_mode, cuThreadExchangeStreamCaptureMode);
 SAME_FUNCTION(event_create, cuEventCreate);

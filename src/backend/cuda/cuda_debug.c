@@ -384,8 +384,8 @@ static void uses_format(const struct weir_launch *launch, char *text, size_t byt
 	}
 }
 
-/* Whether brackets of another stream's that are open forbid a launch: one of the two writes what the
- * other one names, and they have no order. Lock held. */
+/* Whether brackets of another stream's that are open forbid a launch: one of the two writes what
+ * the other one names, and they have no order. Lock held. */
 static int check_order(struct cuda *cuda, stream_id_t id, const struct weir_kernel *kernel)
 {
 	const struct cuda_stream *stream = cuda_stream_find(cuda, id);
@@ -400,13 +400,12 @@ static int check_order(struct cuda *cuda, stream_id_t id, const struct weir_kern
 		if (!bracket)
 			continue;
 		region = cuda_region_at(cuda, at);
-		log_error(
-			"cuda: kernel '%s' is not launched on stream %u: a bracket of stream %u, "
-			"with kernel '%s', is open and names the byte at offset %llu of range %#llx, "
-			"too, and one of the two writes: they have no order",
-			kernel->name, id, i, bracket->kernel->name,
-			(unsigned long long)(region ? at - region->base : 0),
-			(unsigned long long)(region ? region->base : at));
+		log_error("cuda: kernel '%s' is not launched on stream %u: a bracket of stream %u, "
+			  "with kernel '%s', is open and names, too, the byte at offset %llu of "
+			  "range %#llx, and one of the two writes: they have no order",
+			  kernel->name, id, i, bracket->kernel->name,
+			  (unsigned long long)(region ? at - region->base : 0),
+			  (unsigned long long)(region ? region->base : at));
 		return -WEIR_ECONTRACT;
 	}
 	return 0;
