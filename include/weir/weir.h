@@ -243,7 +243,7 @@ struct weir_stream;
 WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, uint32_t device,
 						struct weir_stream **out);
 
-/** Destroy a stream. Blocks until its work is done. */
+/** Destroy a stream. It has no open bracket. Blocks until its work is done. */
 WEIR_API void weir_stream_destroy(struct weir_stream *stream);
 
 /**
@@ -425,7 +425,8 @@ WEIR_API WEIR_MUST_CHECK int weir_space_sync(struct weir_space *space);
  *   -EINVAL  bytes is 0 or too large to round up
  *   -ENOMEM  the budgets together have no room for it; the log says what each has left
  *   or an error of the machine
- * Blocks: in a fixed space, for chunks that freed ranges still use.
+ * Blocks: for its turn, while another thread's call places blocks; in a fixed space and below one
+ * block, for chunks that freed ranges still use.
  */
 WEIR_API WEIR_MUST_CHECK int weir_alloc(struct weir_space *space, uint64_t bytes,
 					struct weir_stream *stream, void **addr);

@@ -269,6 +269,23 @@ int weir_fence_query(struct weir_fence *fence)
 	return done;
 }
 
+/* Wait for what the prefetch needs next. err: of waiting for its own copies. @return false: there
+ * is nothing to wait for. */
+static bool wait_for_prefetch(struct weir_space *space, const struct weir_fence *p, int *err)
+{
+	const struct move_queue *queue = &space->moving[p->tier];
+	bool own, any;
+	int waited = 0;
+
+	if (!p->queued)
+		return space_wait_any(space);
+	own = queue->nr && queue->move[queue->head].fence == p->fence;
+	any = space_wait_move(space, p->tier, &waited);
+	if (own && waited)
+		*err = waited;
+	return any;
+}
+
 int weir_fence_wait(struct weir_fence *fence)
 {
 	struct weir_space *space = fence->space;
@@ -277,8 +294,7 @@ int weir_fence_wait(struct weir_fence *fence)
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
 	/* What nothing is waited for any more stays where an open bracket holds it. */
-	while (!fence->done && (fence->queued ? space_wait_move(space, fence->tier, &waited)
-					      : space_wait_any(space)))
+	while (!fence->done && wait_for_prefetch(space, fence, &waited))
 		;
 	/* Somebody else may have retired the copy whose error the wait got. */
 	err = fence->err = fence->err ? fence->err : waited;

@@ -297,6 +297,24 @@ static void test_space_host_failing_overwrite_loses_nothing(void **state)
 }
 
 /* The same where the host has no room for all of it. */
+/* What an open bracket discards is its own, too. */
+static void test_space_host_beside_a_discard_is_busy(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	open_default(&t);
+	a = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, a, BLOCK, 1);
+	do_begin(&t, 0, a, BLOCK, WEIR_DISCARD);
+	assert_int_equal(host_begin_try(&t, a, BLOCK, WEIR_READ), -EBUSY);
+	do_end(&t, 0);
+	host_begin(&t, a, BLOCK, WEIR_OVERWRITE);
+	host_end(&t, a, BLOCK, WEIR_OVERWRITE);
+	test_space_close(&t);
+}
+
 static const struct backend_ops *inner;
 static const void *refused; /* no access is given there */
 
@@ -518,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_space_host_end_names_a_block_twice),
 		cmocka_unit_test(test_space_host_block_in_an_open_bracket_is_busy),
 		cmocka_unit_test(test_space_host_failing_overwrite_loses_nothing),
+		cmocka_unit_test(test_space_host_beside_a_discard_is_busy),
 		cmocka_unit_test(test_space_host_failing_overwrite_beside_another),
 		cmocka_unit_test(test_space_host_overwrite_without_room_loses_nothing),
 		cmocka_unit_test(test_space_host_bracket_beside_a_stream_bracket),

@@ -235,6 +235,7 @@ static void test_order_fixed(void **state)
 	char *a;
 
 	assert_int_equal(weir_space_set_mode(t->space, WEIR_FIXED), 0);
+	(void)do_alloc(t, 4096, 0); /* so that the other piece lies beyond its own size */
 	for (size_t i = 0; i < ARRAY_LEN(bytes); i++) {
 		a = do_alloc(t, bytes[i], 0);
 		do_launch(t, 0, a, bytes[i], WEIR_OVERWRITE, 0, 1);
@@ -258,6 +259,51 @@ static void test_order_fixed(void **state)
 		assert_int_equal(weir_free(t->space, a, NULL), 0);
 		do_sync(t);
 	}
+}
+
+/* There is room for the ends of brackets that are open, whatever is freed meanwhile. */
+static void test_order_has_room_for_open_brackets(void **state)
+{
+	enum { NR = 256 }; /* entries for brackets that ended, at first */
+	struct test_space *t = *state;
+	void *a = do_alloc(t, BLOCK, 0), *piece[NR];
+
+	assert_int_equal(weir_space_set_mode(t->space, WEIR_FIXED), 0);
+	for (uint32_t i = 0; i < NR; i++)
+		assert_int_equal(weir_alloc(t->space, 256, t->stream[0], &piece[i]), 0);
+	for (uint32_t s = 0; s < TEST_STREAMS; s++)
+		do_begin(t, s, a, BLOCK, WEIR_READ);
+	do_spin(t, 0, LONG_NS);
+	for (uint32_t i = 0; i < NR; i++)
+		do_free(t, piece[i], 0);
+	assert_true(t->space->last_seq - t->space->done_seq >= NR);
+	for (uint32_t s = 0; s < TEST_STREAMS; s++)
+		do_end(t, s);
+	do_sync(t);
+}
+
+/* The oldest of many freed ranges is not let go while a bracket that named a part of it runs. */
+static void test_order_keeps_ranges_in_use(void **state)
+{
+	enum { NR = 1026 };
+	uint64_t block = KIB(4);
+	void *range[NR], *other;
+	struct test_space t;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, block, 1100, 1100);
+	for (uint32_t i = 0; i < NR; i++)
+		assert_int_equal(weir_alloc(t.space, 2 * block, t.stream[0], &range[i]), 0);
+	late(&t, 0, range[0], block, WEIR_OVERWRITE, 0, 1);
+	for (uint32_t i = 0; i < NR; i++)
+		assert_int_equal(weir_free(t.space, range[i], t.stream[0]), 0);
+	assert_int_equal(weir_alloc(t.space, 3 * block, t.stream[1], &other), 0);
+	/* Its address may be another's by now, but that is not pooled. */
+	assert_non_null(range_find(t.space, range[0]));
+	assert_true(range_find(t.space, range[0])->pooled);
+	assert_int_equal(t.space->nr_ranges, NR);
+	do_fill(&t, 1, other, 3 * block, 2);
+	test_space_close(&t);
 }
 
 static void test_order_by_the_program(void **state)
@@ -372,6 +418,8 @@ int main(void)
 		order_test(test_order_of_lives),
 		order_test(test_order_of_a_piece_freed_twice),
 		order_test(test_order_fixed),
+		order_test(test_order_has_room_for_open_brackets),
+		cmocka_unit_test(test_order_keeps_ranges_in_use),
 		order_test(test_order_by_the_program),
 		order_test(test_order_beside_the_cpu),
 		order_test(test_order_open_together),
