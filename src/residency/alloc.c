@@ -73,8 +73,7 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 	return err;
 }
 
-/* Set whether launches may touch a range only inside brackets. */
-static int guard_range(struct weir_space *space, const struct range *range, bool guarded)
+int alloc_guard(struct weir_space *space, const struct range *range, bool guarded)
 {
 	int err = space->backend->ops->access_guard(space->backend, range->addr, guarded);
 
@@ -125,7 +124,7 @@ static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_str
 	if (err)
 		return err;
 	range->bytes = bytes;
-	err = guard_range(space, range, space->mode == WEIR_PLANNED);
+	err = alloc_guard(space, range, space->mode == WEIR_PLANNED);
 	if (!err)
 		err = open_fixed(space, range, 0, bytes, stream);
 	if (err) {
@@ -143,7 +142,7 @@ static int add_arena(struct weir_space *space, struct weir_stream *stream, struc
 
 	if (err)
 		return err;
-	err = guard_range(space, *out, false);
+	err = alloc_guard(space, *out, false);
 	if (!err)
 		err = arena_init(space, *out);
 	if (err)
@@ -282,7 +281,7 @@ static int note_fixed_use(struct weir_space *space, struct range *range, uint64_
 /* An arena without pieces becomes a freed range like any other. */
 static void retire_arena(struct weir_space *space, struct range *range)
 {
-	int err = guard_range(space, range, space->mode == WEIR_PLANNED);
+	int err = alloc_guard(space, range, space->mode == WEIR_PLANNED);
 
 	if (err) {
 		space_note_error(space, err); /* it stays an arena, and empty */

@@ -189,7 +189,6 @@ int weir_space_sync(struct weir_space *space)
 /* Make a range fit for the mode. */
 static int range_set_mode(struct weir_space *space, struct range *range, enum weir_space_mode mode)
 {
-	struct backend *b = space->backend;
 	int err = 0;
 
 	if (mode == WEIR_FIXED && !range->pooled)
@@ -201,8 +200,7 @@ static int range_set_mode(struct weir_space *space, struct range *range, enum we
 		alloc_expect_anything(space, range);
 	if (range->arena)
 		return 0; /* launches may touch it outside brackets in either mode */
-	err = b->ops->access_guard(b, range->addr, mode == WEIR_PLANNED);
-	return err == -ENOSYS ? 0 : err;
+	return alloc_guard(space, range, mode == WEIR_PLANNED);
 }
 
 /*

@@ -222,6 +222,9 @@ const struct space_use *order_host_conflict(const struct weir_space *space,
 
 /* ---- alloc.c */
 
+/* Set whether launches may touch a range only inside brackets. */
+int alloc_guard(struct weir_space *space, const struct range *range, bool guarded);
+
 /* A bracket that named the range ended, or could not begin: if no other does, what was freed
  * meanwhile becomes free. */
 void alloc_settle(struct weir_space *space, struct range *range);
