@@ -157,14 +157,14 @@ static void measure(const struct weir_use *all, uint32_t range_blocks, uint32_t 
 {
 	uint64_t *sample = calloc(nr_samples, sizeof(*sample));
 	struct weir_use uses[MAX_USES] = {{0}};
-	struct weir_stats before = {0}, after;
+	struct weir_space_stats before = {0}, after;
 
 	if (!sample)
 		must(-1, "no memory for samples");
 	printf("{\"schema\":\"weir-bench-bracket-1\",\"version\":\"%s\",\"machine\":\"%s\","
 	       "\"order\":\"%s\",\"uses\":%u,\"range_blocks\":%u,\"other_ranges\":%u,"
 	       "\"samples\":%u,",
-	       weir_version(), weir_machine_desc(machine)->name, order_name[order], nr_uses,
+	       weir_version(), weir_machine_describe(machine)->name, order_name[order], nr_uses,
 	       range_blocks, NR_OTHERS, nr_samples);
 	for (uint32_t n = 0; n < nr_samples; n++) {
 		choose(uses, all, nr_uses, order, n);
@@ -175,11 +175,11 @@ static void measure(const struct weir_use *all, uint32_t range_blocks, uint32_t 
 	for (uint32_t n = 0; n < WARM_UP + nr_samples; n++) {
 		choose(uses, all, nr_uses, order, n);
 		if (n == WARM_UP)
-			weir_space_stats(space, &before);
+			weir_space_query(space, &before);
 		sample[n < WARM_UP ? 0 : n - WARM_UP] = measure_bracket(uses, nr_uses);
 		must(weir_stream_sync(stream), "sync");
 	}
-	weir_space_stats(space, &after);
+	weir_space_query(space, &after);
 	if (after.nr_remaps != before.nr_remaps)
 		must(-1, "something moved");
 	printf(",");

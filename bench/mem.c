@@ -87,7 +87,7 @@ static void measure(struct weir_machine *machine, const char *what, uint32_t mem
 	qsort(sample, SAMPLES, sizeof(sample[0]), by_size);
 	printf("{\"what\": \"%s\", \"memory\": \"%s\", \"bytes\": %llu, \"host_min_ns\": %llu, "
 	       "\"host_median_ns\": %llu, \"host_p99_ns\": %llu, \"machine_ns\": %llu}\n",
-	       what, weir_machine_desc(machine)->memory[memory].name, (unsigned long long)bytes,
+	       what, weir_machine_describe(machine)->memory[memory].name, (unsigned long long)bytes,
 	       (unsigned long long)sample[0], (unsigned long long)sample[SAMPLES / 2],
 	       (unsigned long long)sample[SAMPLES - SAMPLES / 100], (unsigned long long)machine_ns);
 	for (uint32_t i = 0; i < NR_OTHERS; i++)

@@ -254,7 +254,7 @@ static int find_gpus(struct bench_reader *r, const struct weir_machine_desc *mea
 	weir_log_set(first_logged_keep, &logged);
 	err = weir_machine_cuda(measured, &machine);
 	if (!err) {
-		p->machine = *weir_machine_desc(machine);
+		p->machine = *weir_machine_describe(machine);
 		weir_machine_close(machine);
 		err = r->load_kernels();
 	}

@@ -173,7 +173,7 @@ static int open_gpus(const struct generate *g, const struct first_logged *logged
 				  "machine '" MACHINE_CUDA "': %.300s; or leave --machine out: the "
 				  "CPU makes the same file",
 				  logged->error[0] ? logged->error : weir_strerror(rc));
-	nr = weir_machine_desc(*out)->nr_devices;
+	nr = weir_machine_describe(*out)->nr_devices;
 	if (g->device < nr)
 		return 0;
 	weir_machine_close(*out);

@@ -151,7 +151,7 @@ static int machine_measure(struct measure *m)
 
 	if (err)
 		return err;
-	nr_devices = weir_machine_desc(machine)->nr_devices;
+	nr_devices = weir_machine_describe(machine)->nr_devices;
 	if (options.device != PROBE_ALL_DEVICES && options.device >= nr_devices) {
 		set_error(m, "--device %u: there is none such; they go from 0 to %u",
 			  options.device, nr_devices - 1);

@@ -33,7 +33,7 @@ static int run(struct weir_space *space, struct weir_stream *stream, const struc
 	int err;
 
 	must(weir_begin(space, stream, bracket, 1), "begin");
-	must(weir_launch(stream, &launch), "launch");
+	must(weir_stream_launch(stream, &launch), "launch");
 	must(weir_end(space, stream), "end");
 	err = weir_stream_sync(stream);
 	printf("  the stream reports: %s\n", err ? weir_strerror(err) : "nothing");

@@ -60,7 +60,7 @@ static uint32_t run(struct weir_space *space, struct weir_stream *stream, uint32
 	uint32_t value;
 
 	must(weir_begin(space, stream, uses, 2), "begin");
-	must(weir_launch(stream, &launch), "launch");
+	must(weir_stream_launch(stream, &launch), "launch");
 	must(weir_end(space, stream), "end");
 	must(weir_read(space, &value, result, sizeof(value)), "read");
 	return value;
@@ -68,9 +68,9 @@ static uint32_t run(struct weir_space *space, struct weir_stream *stream, uint32
 
 static void print_use(struct weir_space *space, const char *what, uint32_t value)
 {
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
-	weir_space_stats(space, &stats);
+	weir_space_query(space, &stats);
 	printf("%-34s counted %u; so far prefetched %llu KiB, read in place %llu KiB\n", what,
 	       value, (unsigned long long)(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] >> 10),
 	       (unsigned long long)(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] >> 10));

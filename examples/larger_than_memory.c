@@ -69,7 +69,7 @@ static void launch_add(struct weir_space *space, struct weir_stream *stream,
 					   .nr_uses = 2};
 
 	must(weir_begin(space, stream, uses, 2), "begin");
-	must(weir_launch(stream, &launch), "launch");
+	must(weir_stream_launch(stream, &launch), "launch");
 	must(weir_end(space, stream), "end");
 }
 
@@ -97,14 +97,14 @@ static void train_epoch(struct weir_space *space, struct weir_stream *stream, st
 }
 
 /* Bytes that came in between two reports, in MiB. */
-static unsigned long long mib_in(const struct weir_stats *before, const struct weir_stats *after,
-				 enum weir_cause cause)
+static unsigned long long mib_in(const struct weir_space_stats *before,
+				 const struct weir_space_stats *after, enum weir_cause cause)
 {
 	return (after->bytes[WEIR_TO_DEVICE][cause] - before->bytes[WEIR_TO_DEVICE][cause]) >> 20;
 }
 
-static void print_epoch(uint32_t epoch, uint64_t ns, const struct weir_stats *before,
-			const struct weir_stats *after)
+static void print_epoch(uint32_t epoch, uint64_t ns, const struct weir_space_stats *before,
+			const struct weir_space_stats *after)
 {
 	printf("epoch %u: %.2f ms; MiB fetched on demand %llu, ahead of use %llu; read in place "
 	       "%llu\n",
@@ -118,12 +118,12 @@ static void train(struct weir_machine *machine, struct weir_space *space,
 {
 	for (uint32_t epoch = 0; epoch < NR_EPOCHS; epoch++) {
 		uint64_t start = weir_machine_now_ns(machine);
-		struct weir_stats before, after;
+		struct weir_space_stats before, after;
 
-		weir_space_stats(space, &before);
+		weir_space_query(space, &before);
 		train_epoch(space, stream, m);
 		must(weir_stream_sync(stream), "sync");
-		weir_space_stats(space, &after);
+		weir_space_query(space, &after);
 		print_epoch(epoch, weir_machine_now_ns(machine) - start, &before, &after);
 	}
 }
@@ -181,7 +181,7 @@ int main(void)
 	struct weir_machine *machine;
 	struct weir_stream *stream;
 	struct weir_space *space;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	struct model m, on_cpu;
 	uint32_t nr_wrong;
 
@@ -197,7 +197,7 @@ int main(void)
 	train(machine, space, stream, &m);
 	nr_wrong = count_wrong_layers(space, &m, &on_cpu);
 
-	weir_space_stats(space, &stats);
+	weir_space_query(space, &stats);
 	printf("%llu MiB of data, at most %llu MiB of them in GPU memory; %u wrong layers\n",
 	       (unsigned long long)(stats.live_peak_bytes >> 20),
 	       (unsigned long long)(stats.gpu_peak_bytes >> 20), nr_wrong);

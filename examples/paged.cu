@@ -89,7 +89,7 @@ int main(void)
 		((float *)host)[i] = (float)(i % 3);
 	printf("sum: %.0f, and %.0f it should be\n", sum_of(pool, stream, table),
 	       (double)(NR_VALUES / 3) * 3 + (NR_VALUES % 3 == 2));
-	must(weir_paged_stats(pool, &stats), "weir_paged_stats");
+	must(weir_paged_query(pool, &stats), "weir_paged_query");
 	printf("pages that came in: %llu; accesses to the host's memory: %llu\n",
 	       (unsigned long long)stats.range[table].nr[WEIR_PAGED_IN],
 	       (unsigned long long)stats.range[table].nr[WEIR_PAGED_IN_PLACE]);

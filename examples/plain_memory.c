@@ -45,7 +45,7 @@ static uint64_t sum_on_gpu(struct weir_stream *stream, const uint32_t *words, ui
 					   .uses = uses,
 					   .nr_uses = 2};
 
-	must(weir_launch(stream, &launch), "launch");
+	must(weir_stream_launch(stream, &launch), "launch");
 	must(weir_stream_sync(stream), "sync");
 	return *sum;
 }
@@ -59,7 +59,7 @@ static struct weir_mem *choose(struct weir_pool *pool, const char *what, struct 
 	struct weir_mem *mem;
 
 	must(weir_mem_alloc(pool, &params, &mem), "alloc");
-	weir_mem_info(mem, &info);
+	weir_mem_query(mem, &info);
 	printf("%-18s goes to '%s': %s\n", what, example_machine.memory[info.memory].name,
 	       weir_choice_text(info.choice));
 	return mem;

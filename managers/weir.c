@@ -29,7 +29,7 @@ static int weir_create(const struct manager_config *config, struct manager **out
 					  .host_budget_bytes = config->host_budget_bytes,
 					  .block_bytes = config->block_bytes,
 					  .mode = WEIR_PLANNED};
-	const struct weir_machine_desc *desc = weir_machine_desc(config->machine);
+	const struct weir_machine_desc *desc = weir_machine_describe(config->machine);
 	struct weir_manager *m;
 	int err;
 
@@ -95,10 +95,10 @@ static int manager_tell_where(struct manager *base, manager_where_fn fn, void *a
 {
 	struct weir_manager *m = (struct weir_manager *)base;
 	const struct weir_memory_desc *memory = base->backend->desc.memory;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
 	if (!m->resident) {
-		weir_space_stats(m->space, &stats);
+		weir_space_query(m->space, &stats);
 		m->max_resident =
 			(uint32_t)((memory[m->gpu_memory].bytes + memory[m->host_memory].bytes) /
 				   stats.block_bytes);
@@ -139,13 +139,13 @@ static int manager_launch(struct manager *base, const struct weir_launch *launch
 		uses[nr++] = launch->uses[i];
 	}
 	if (!nr)
-		return weir_launch(m->stream, launch);
+		return weir_stream_launch(m->stream, launch);
 	err = weir_begin(m->space, m->stream, uses, nr);
 	if (err)
 		return err;
 	if (m->where)
 		tell_uses(m, launch);
-	err = weir_launch(m->stream, launch);
+	err = weir_stream_launch(m->stream, launch);
 	err_end = weir_end(m->space, m->stream);
 	return err ? err : err_end;
 }
@@ -172,9 +172,9 @@ static int manager_sync(struct manager *base)
 static void manager_stats(struct manager *base, struct manager_stats *out)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
-	weir_space_stats(m->space, &stats);
+	weir_space_query(m->space, &stats);
 	*out = (struct manager_stats){.block_bytes = stats.block_bytes,
 				      .movable_blocks = space_movable_chunks(m->space)};
 	out->peak_bytes[m->gpu_memory] = stats.gpu_peak_bytes;

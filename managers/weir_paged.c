@@ -280,7 +280,7 @@ static int range_said(struct paged_manager *m, uint32_t number, const struct pag
 
 	if (r->granule == said->granule && r->reads == reads && r->writes == writes)
 		return 0;
-	err = r->granule ? weir_paged_stats(m->pool, &m->stats) : 0;
+	err = r->granule ? weir_paged_query(m->pool, &m->stats) : 0;
 	if (err)
 		return err;
 	nr = r->granule ? m->stats.range[number].nr[WEIR_PAGED_IN_PLACE] : 0;
@@ -319,7 +319,7 @@ static int paged_launch(struct manager *base, const struct weir_launch *launch)
 	if (err)
 		return err;
 	err = pages && simulated ? paged_sim_launch(m, launch, said)
-				 : weir_launch(m->stream, launch);
+				 : weir_stream_launch(m->stream, launch);
 	if (err)
 		return err;
 	/* Without it the end is that of the wait. */
@@ -366,7 +366,7 @@ static int home_begin(struct paged_manager *m, uint64_t *before)
 	int err = paged_sync(&m->base);
 
 	if (!err)
-		err = weir_paged_stats(m->pool, &m->stats);
+		err = weir_paged_query(m->pool, &m->stats);
 	if (!err)
 		*before = out_bytes(m);
 	return err;
@@ -374,7 +374,7 @@ static int home_begin(struct paged_manager *m, uint64_t *before)
 
 static int home_end(struct paged_manager *m, int err, uint64_t before)
 {
-	int err_stats = weir_paged_stats(m->pool, &m->stats);
+	int err_stats = weir_paged_query(m->pool, &m->stats);
 
 	if (!err_stats)
 		m->home_bytes += paged_less(out_bytes(m), before);
@@ -493,7 +493,7 @@ static void paged_stats(struct manager *base, struct manager_stats *out)
 
 	*out = m->gone;
 	/* If they cannot be had, as they were. */
-	(void)!weir_paged_stats(m->pool, &m->stats);
+	(void)!weir_paged_query(m->pool, &m->stats);
 	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
 		range_stats_add(m, i, out);
 	/* What was written back between kernels is no eviction of theirs. */

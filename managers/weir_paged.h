@@ -61,7 +61,7 @@ static inline uint64_t paged_less(uint64_t a, uint64_t b)
 uint32_t paged_use_range(const struct paged_manager *m, const struct weir_use *use);
 
 /* Launch a kernel that pages on a simulated machine, and queue what takes its time. said: of all
- * ranges. As weir_launch(), or -ENOMEM. Blocks until it has run. */
+ * ranges. As weir_stream_launch(), or -ENOMEM. Blocks until it has run. */
 int paged_sim_launch(struct paged_manager *m, const struct weir_launch *launch,
 		     const struct paged_said *said);
 

@@ -112,7 +112,7 @@ static int launch_traffic(struct paged_manager *m, const struct run *run)
 			charge.use[charge.nr++] = launch->uses[i];
 	traffic.uses = charge.use;
 	traffic.nr_uses = charge.nr;
-	err = weir_launch(m->stream, &traffic);
+	err = weir_stream_launch(m->stream, &traffic);
 	free(charge.use);
 	return err;
 }

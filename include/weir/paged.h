@@ -223,7 +223,7 @@ struct weir_paged_stats {
 /** What has happened so far, also while kernels run: then it is of no one moment. May wait for a
  *  copy of 128 KiB and 8 bytes a frame, not for the program's kernels; on a simulated machine a
  *  kernel runs within a call, which is waited for. @return 0 or an error of the machine. */
-WEIR_API WEIR_MUST_CHECK int weir_paged_stats(struct weir_paged *pool,
+WEIR_API WEIR_MUST_CHECK int weir_paged_query(struct weir_paged *pool,
 					      struct weir_paged_stats *out);
 
 /** Log the state of the table, as warnings: epoch, hands, who is online, pages by state. At any

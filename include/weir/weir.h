@@ -206,7 +206,7 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_cuda(const struct weir_machine_desc *m
 WEIR_API void weir_machine_close(struct weir_machine *machine);
 
 /** The machine's description. Borrowed, valid until the machine is closed. */
-WEIR_API const struct weir_machine_desc *weir_machine_desc(const struct weir_machine *machine);
+WEIR_API const struct weir_machine_desc *weir_machine_describe(const struct weir_machine *machine);
 
 /**
  * Check a description: counts, indexes, names, rates, sizes and factors above zero, one HBM a
@@ -346,8 +346,8 @@ struct weir_launch {
  *         this machine. In debug mode also -WEIR_ECONTRACT: no open bracket of the stream allows a
  *         use, and nothing was queued; -WEIR_ETRAP: the kernel faulted. Both are logged.
  */
-WEIR_API WEIR_MUST_CHECK int weir_launch(struct weir_stream *stream,
-					 const struct weir_launch *launch);
+WEIR_API WEIR_MUST_CHECK int weir_stream_launch(struct weir_stream *stream,
+						const struct weir_launch *launch);
 
 /* ------------------------------------------------------------------ spaces */
 
@@ -630,7 +630,7 @@ struct weir_pool_stats {
 };
 
 /** Copy the pool's statistics. Does not block. */
-WEIR_API void weir_pool_stats(struct weir_pool *pool, struct weir_pool_stats *out);
+WEIR_API void weir_pool_query(struct weir_pool *pool, struct weir_pool_stats *out);
 
 /**
  * Walk every structure of the pool, and with guards look at each object's. Objects are neither
@@ -771,7 +771,7 @@ struct weir_mem_info {
 };
 
 /** Copy what is known of an object. Does not block. */
-WEIR_API void weir_mem_info(const struct weir_mem *mem, struct weir_mem_info *out);
+WEIR_API void weir_mem_query(const struct weir_mem *mem, struct weir_mem_info *out);
 
 /**
  * Whether a part of an object is in one piece of memory as weir asked for it. The driver is asked
@@ -824,7 +824,7 @@ enum weir_cause {
 
 enum weir_direction { WEIR_TO_DEVICE, WEIR_TO_HOST, WEIR_DIRECTION_NR };
 
-struct weir_stats {
+struct weir_space_stats {
 	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_moves[WEIR_CAUSE_NR];	    /**< blocks */
 	uint64_t nr_brackets, nr_waits;		    /**< begun; that waited for memory */
@@ -841,7 +841,7 @@ struct weir_stats {
 };
 
 /** Copy the space's statistics. Does not block. */
-WEIR_API void weir_space_stats(struct weir_space *space, struct weir_stats *out);
+WEIR_API void weir_space_query(struct weir_space *space, struct weir_space_stats *out);
 
 /**
  * Walk every structure of the space and check its invariants.

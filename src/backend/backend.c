@@ -337,7 +337,7 @@ void weir_machine_close(struct weir_machine *machine)
 	free(machine);
 }
 
-const struct weir_machine_desc *weir_machine_desc(const struct weir_machine *machine)
+const struct weir_machine_desc *weir_machine_describe(const struct weir_machine *machine)
 {
 	return &machine->backend->desc;
 }
@@ -454,7 +454,7 @@ struct weir_machine *stream_machine(const struct weir_stream *stream)
 	return stream->machine;
 }
 
-int weir_launch(struct weir_stream *stream, const struct weir_launch *launch)
+int weir_stream_launch(struct weir_stream *stream, const struct weir_launch *launch)
 {
 	struct backend *b = stream->machine->backend;
 	int err = b->ops->launch(b, stream->id, launch);

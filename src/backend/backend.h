@@ -354,7 +354,7 @@ stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
 struct weir_machine *stream_machine(const struct weir_stream *stream);
 
-/* The kernel that was launched by weir_launch() since the last call of this: its name, "" if there
+/* The kernel that weir_stream_launch() launched since the last call of this: its name, "" if there
  * were several, NULL if none. */
 const char *stream_kernel_take(struct weir_stream *stream);
 

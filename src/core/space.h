@@ -189,7 +189,7 @@ struct weir_space {
 	struct residency *residency;
 	bool pool_dry[TIER_NR]; /* no freed range holds a chunk of the tier */
 
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 };
 
 /* ---- range.c: ranges, pool, addresses */

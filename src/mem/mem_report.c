@@ -9,7 +9,7 @@
 #include "src/base/log.h"
 #include "src/mem/mem.h"
 
-void weir_mem_info(const struct weir_mem *mem, struct weir_mem_info *out)
+void weir_mem_query(const struct weir_mem *mem, struct weir_mem_info *out)
 {
 	struct weir_pool *pool = mem->pool;
 
@@ -79,7 +79,7 @@ static void stats_take(struct weir_pool *pool, struct weir_pool_stats *out)
 	}
 }
 
-void weir_pool_stats(struct weir_pool *pool, struct weir_pool_stats *out)
+void weir_pool_query(struct weir_pool *pool, struct weir_pool_stats *out)
 {
 	pthread_mutex_lock(&pool->lock);
 	stats_take(pool, out);

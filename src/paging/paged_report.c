@@ -73,7 +73,7 @@ static int stats_get(struct weir_paged *pool, struct weir_paged_stats *out)
 	return 0;
 }
 
-int weir_paged_stats(struct weir_paged *pool, struct weir_paged_stats *out)
+int weir_paged_query(struct weir_paged *pool, struct weir_paged_stats *out)
 {
 	struct weir_paged_stats stats = {.nr_frames = 0};
 	int err;

@@ -24,7 +24,7 @@ static void advise_read_mostly(struct weir_space *space, struct range *range, bo
 
 int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, uint32_t where)
 {
-	const struct weir_machine_desc *desc = weir_machine_desc(space->machine);
+	const struct weir_machine_desc *desc = weir_machine_describe(space->machine);
 	struct space_use part;
 	int err;
 

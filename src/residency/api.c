@@ -258,7 +258,7 @@ out:
 	return err;
 }
 
-void weir_space_stats(struct weir_space *space, struct weir_stats *out)
+void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 {
 	const struct pmm *hbm = &space->pmm[TIER_HBM], *host = &space->pmm[TIER_HOST];
 	struct backend *b = space->backend;

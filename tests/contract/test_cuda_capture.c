@@ -138,7 +138,7 @@ static void planned_step(struct planned *p, struct weir_stream *stream, int r)
 					   .nr_uses = 1};
 
 	assert_int_equal(weir_begin(p->space, stream, &use, 1), 0);
-	assert_int_equal(weir_launch(stream, &launch), 0);
+	assert_int_equal(weir_stream_launch(stream, &launch), 0);
 	assert_int_equal(weir_end(p->space, stream), 0);
 }
 

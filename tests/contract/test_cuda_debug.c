@@ -429,7 +429,7 @@ static void trial_step(struct trial *t, int s, int step)
 		assert_int_equal(weir_stream_sync(t->stream[0]) | weir_stream_sync(t->stream[1]),
 				 0);
 	assert_int_equal(weir_begin(t->space[s], stream, uses, 2), 0);
-	assert_int_equal(weir_launch(stream, &launch), 0);
+	assert_int_equal(weir_stream_launch(stream, &launch), 0);
 	assert_int_equal(weir_end(t->space[s], stream), 0);
 }
 

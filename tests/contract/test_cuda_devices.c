@@ -80,7 +80,7 @@ static void test_spaces_of_two_devices(void **state)
 							   .nr_uses = 1};
 
 			assert_int_equal(weir_begin(space[d], stream[d], &use, 1), 0);
-			assert_int_equal(weir_launch(stream[d], &launch), 0);
+			assert_int_equal(weir_stream_launch(stream[d], &launch), 0);
 			assert_int_equal(weir_end(space[d], stream[d]), 0);
 		}
 	for (int d = 0; d < 2; d++) {

@@ -56,7 +56,7 @@ static int planned_step(struct planned *p, int from, int to, uint64_t beyond)
 
 	if (err)
 		return err;
-	err = weir_launch(p->stream, &launch);
+	err = weir_stream_launch(p->stream, &launch);
 	err_end = weir_end(p->space, p->stream);
 	return err ? err : err_end;
 }

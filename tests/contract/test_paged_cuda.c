@@ -218,7 +218,7 @@ static void test_sync_stops_a_stall(void **unused)
 		assert_int_equal(weir_paged_begin(t.pool, t.stream, &view), 0);
 		launch.args = &view;
 		launch.args_bytes = sizeof(view);
-		assert_int_equal(weir_launch(t.stream, &launch), 0);
+		assert_int_equal(weir_stream_launch(t.stream, &launch), 0);
 		assert_int_equal(paged_launch(&t, &view, false,
 					      (struct paged_op[]){{PAGED_ADD, range, 0, 1}}, 1),
 				 0);
@@ -317,7 +317,7 @@ static void *look_main(void *arg)
 
 	(void)arg;
 	while (!atomic_load(&look.stop)) {
-		atomic_fetch_add(&look.nr_failed, weir_paged_stats(look.pool, &stats) != 0);
+		atomic_fetch_add(&look.nr_failed, weir_paged_query(look.pool, &stats) != 0);
 		atomic_fetch_add(&look.nr_failed, weir_paged_watch(look.pool) < 0);
 		weir_paged_dump(look.pool);
 		atomic_fetch_add(&look.nr_looks, 1);

@@ -145,7 +145,7 @@ static void expect_usable(const struct weir_machine_desc *desc)
 	assert_memory_equal(&read.desc.vmm, &desc->vmm, sizeof(desc->vmm));
 
 	machine = machine_open(&read.desc);
-	taken = weir_machine_desc(machine);
+	taken = weir_machine_describe(machine);
 	for (uint32_t d = 0; d < desc->nr_devices; d++)
 		assert_memory_equal(&taken->device[d], &desc->device[d], sizeof(desc->device[d]));
 	for (uint32_t l = 0; l < desc->nr_links; l++)

@@ -138,7 +138,7 @@ static void step_copy(struct worker *w, struct owned *range)
 static void step_hints(struct worker *w, struct owned *range)
 {
 	struct weir_fence *fence;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	enum weir_advice advice;
 	uint32_t where;
 	int err;
@@ -152,7 +152,7 @@ static void step_hints(struct worker *w, struct owned *range)
 		require(!weir_advise(w->t.space, range->addr, advice, where));
 		break;
 	case 1:
-		weir_space_stats(w->t.space, &stats);
+		weir_space_query(w->t.space, &stats);
 		require(stats.gpu_bytes <= stats.gpu_peak_bytes);
 		break;
 	default:

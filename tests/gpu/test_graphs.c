@@ -142,7 +142,7 @@ static void unders_paged(struct job *j, uint32_t page_bytes, uint64_t edge_bytes
 static void unders_all(struct job *j)
 {
 	static const char *const managers[] = {"native", "zerocopy", "uvm", "weir"};
-	const uint64_t block = weir_machine_desc(j->machine)->vmm.granularity_bytes;
+	const uint64_t block = weir_machine_describe(j->machine)->vmm.granularity_bytes;
 	const uint64_t edge_bytes = j->g->nr_edges * sizeof(uint32_t);
 	const bool small_pages = run_random(&j->random) % 2; /* a small graph's */
 

@@ -240,7 +240,7 @@ static struct weir_paged_stats stats(void)
 {
 	struct weir_paged_stats s;
 
-	must(weir_paged_stats(t.pool, &s), "weir_paged_stats");
+	must(weir_paged_query(t.pool, &s), "weir_paged_query");
 	return s;
 }
 

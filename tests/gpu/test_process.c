@@ -33,7 +33,7 @@ static void launch_long(struct test_space *t)
 		.kernel = &test_kernel_spin, .args = &args, .args_bytes = sizeof(args)};
 
 	assert_int_equal(weir_stream_sync(t->stream[1]), 0);
-	assert_int_equal(weir_launch(t->stream[1], &launch), 0);
+	assert_int_equal(weir_stream_launch(t->stream[1], &launch), 0);
 }
 
 /* Work on ranges that do not fit, for rounds or until it is killed; contents are checked. */

@@ -37,7 +37,7 @@ static void step(struct test_space *t, uint8_t *from, uint8_t *to, uint64_t byte
 					   .nr_uses = 2};
 
 	assert_int_equal(weir_begin(t->space, t->stream[0], uses, 2), 0);
-	assert_int_equal(weir_launch(t->stream[0], &launch), 0);
+	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 	assert_int_equal(weir_end(t->space, t->stream[0]), 0);
 }
 

@@ -91,7 +91,7 @@ static void launch_in_bracket(uint32_t s, const struct weir_kernel *kernel, cons
 				     .ops = ops};
 
 	must(weir_begin(space, stream[s], uses, nr_uses), "begin");
-	must(weir_launch(stream[s], &launch), "launch");
+	must(weir_stream_launch(stream[s], &launch), "launch");
 	must(weir_end(space, stream[s]), "end");
 }
 
@@ -237,7 +237,7 @@ static void add_and_free(const struct twin *x, struct twin *t)
 	u = twin_alloc(t->nr_words, 1);
 	fill(1, &u, 0, u.nr_words);
 	must(weir_stream_sync(stream[1]), "sync");
-	must(weir_launch(stream[0], &launch), "launch");
+	must(weir_stream_launch(stream[0], &launch), "launch");
 	must(weir_end(space, stream[0]), "end");
 	twin_free(&u, 1);
 }
@@ -317,7 +317,7 @@ int main(void)
 {
 	static const uint32_t nr_words[PERMANENT] = {9 * WORDS, 8 * WORDS - 50, 7 * WORDS};
 	struct twin x[PERMANENT];
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
 	create();
 	for (int i = 0; i < PERMANENT; i++) {
@@ -335,7 +335,7 @@ int main(void)
 		compare(&x[i], "at the end");
 	must(weir_space_sync(space), "sync");
 	must(weir_space_check(space), "check");
-	weir_space_stats(space, &stats);
+	weir_space_query(space, &stats);
 	printf("plans %llu, blocks up %llu + %llu, down %llu, dead %llu, clean %llu\n",
 	       (unsigned long long)stats.nr_plans,
 	       (unsigned long long)stats.nr_moves[WEIR_CAUSE_DEMAND],

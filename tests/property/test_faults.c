@@ -55,7 +55,7 @@ static struct run {
 	struct weir_space *space;
 	struct weir_stream *stream[NR_STREAMS];
 	struct shadow range[NR_RANGES];
-	struct weir_stats stats; /* at the end */
+	struct weir_space_stats stats; /* at the end */
 	uint32_t nr_statuses;
 	int last_status;
 	const struct step *step; /* being run */
@@ -253,7 +253,7 @@ static int launch(const struct step *step)
 				     .uses = use,
 				     .nr_uses = uses_of(step, use)};
 
-	return weir_launch(run.stream[step->stream], &launch);
+	return weir_stream_launch(run.stream[step->stream], &launch);
 }
 
 static void step_bracket(const struct step *step)
@@ -526,7 +526,7 @@ static void run_destroy(void)
 {
 	run.step = NULL;
 	run.nr_calls_alive = flaky_nr_calls(run.flaky);
-	weir_space_stats(run.space, &run.stats);
+	weir_space_query(run.space, &run.stats);
 	weir_space_destroy(run.space);
 	run.space = NULL;
 	for (uint32_t s = 0; s < NR_STREAMS; s++)
@@ -561,7 +561,7 @@ static void run_script(const struct faults *faults)
 static void faults_none(void **state)
 {
 	static const struct faults none = {0};
-	const struct weir_stats *stats = &run.stats;
+	const struct weir_space_stats *stats = &run.stats;
 
 	(void)state;
 	run_script(&none);

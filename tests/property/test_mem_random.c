@@ -159,7 +159,7 @@ static void step_kernel(struct model *m, struct slot *slot)
 
 	if (!(slot->mapped & WEIR_MEM_DEVICE(d)))
 		return;
-	surely(m, weir_launch(m->stream[d], &launch));
+	surely(m, weir_stream_launch(m->stream[d], &launch));
 	surely(m, weir_stream_sync(m->stream[d]));
 	for (uint64_t i = at; i < at + nr; i++)
 		slot->bytes[i] = (uint8_t)(slot->bytes[i] + 3);
@@ -217,7 +217,7 @@ static void step_alloc(struct model *m, struct slot *slot)
 		require(allowed(m, err) && !mem);
 		return;
 	}
-	weir_mem_info(mem, &info);
+	weir_mem_query(mem, &info);
 	require(info.bytes == params.bytes && info.physical_bytes >= info.bytes);
 	require(!info.mapped && !info.addr);
 	require(!params.page_bytes || info.page_bytes == params.page_bytes);
@@ -272,7 +272,7 @@ static void step_map(struct model *m, struct slot *slot)
 	void *addr = slot;
 	int err = weir_mem_map(slot->mem, who, &addr);
 
-	weir_mem_info(slot->mem, &info);
+	weir_mem_query(slot->mem, &info);
 	if (!who) {
 		require(err == -EINVAL);
 	} else if (all & WEIR_MEM_CPU && !mem_is_host(m->pool, slot->memory)) {
@@ -304,7 +304,7 @@ static void step_unmap(struct model *m, struct slot *slot)
 	if (who & WEIR_MEM_ALL)
 		who = UINT32_MAX;
 	slot->mapped &= ~(who | (who >> 8 & 0xff));
-	weir_mem_info(slot->mem, &info);
+	weir_mem_query(slot->mem, &info);
 	require(info.mapped == slot->mapped && info.addr == slot->addr);
 }
 
@@ -393,14 +393,14 @@ static void expect_figures(struct model *m)
 
 		if (!slot->mem)
 			continue;
-		weir_mem_info(slot->mem, &info);
+		weir_mem_query(slot->mem, &info);
 		nr[slot->memory]++;
 		for (uint32_t d = 0; d < nr_devices(m); d++)
 			if (slot->mapped & WEIR_MEM_DMA(d) &&
 			    m->backend->desc.device[d].memory != slot->memory)
 				dma[d] += info.physical_bytes;
 	}
-	weir_pool_stats(m->pool, &stats);
+	weir_pool_query(m->pool, &stats);
 	require(!memcmp(stats.nr_objects, nr, sizeof(nr)));
 	/* What was freed behind a stream may still wait for it, where time is real. */
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)

@@ -156,7 +156,7 @@ static void launch(struct weir_stream *stream, const struct weir_paged_view *vie
 	const struct weir_launch l = {
 		.kernel = &work_kernel, .args = &work, .args_bytes = sizeof(work)};
 
-	EXPECT(!weir_launch(stream, &l));
+	EXPECT(!weir_stream_launch(stream, &l));
 }
 
 /* ------------------------------------------------------------------ calls */

@@ -70,7 +70,7 @@ struct model {
 };
 
 /* What went on in all sequences, to see that they reach what they are for. */
-static struct weir_stats total;
+static struct weir_space_stats total;
 static uint64_t current_seed;
 static uint32_t current_step;
 static bool tracing;
@@ -819,7 +819,7 @@ static void open_space(struct model *m)
 
 static void close_space(struct model *m)
 {
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
 	for (uint32_t i = 0; i < NR_FENCES; i++)
 		weir_fence_put(m->fence[i]);

@@ -47,7 +47,7 @@ int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint6
 
 	assert_true(nr <= TEST_CELLS_MAX);
 	memcpy(args.cell, cells, nr * sizeof(*cells));
-	return weir_launch(t->stream[stream], &launch);
+	return weir_stream_launch(t->stream[stream], &launch);
 }
 
 void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
@@ -265,15 +265,15 @@ void do_read(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed)
 	do_check(t);
 }
 
-struct weir_stats get_stats(struct test_space *t)
+struct weir_space_stats get_stats(struct test_space *t)
 {
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
-	weir_space_stats(t->space, &stats);
+	weir_space_query(t->space, &stats);
 	return stats;
 }
 
-uint64_t get_copied(const struct weir_stats *stats, enum weir_direction direction)
+uint64_t get_copied(const struct weir_space_stats *stats, enum weir_direction direction)
 {
 	uint64_t bytes = 0;
 

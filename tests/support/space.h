@@ -82,10 +82,10 @@ void do_sync(struct test_space *t);
 void do_write(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed);
 void do_read(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed);
 
-struct weir_stats get_stats(struct test_space *t);
+struct weir_space_stats get_stats(struct test_space *t);
 
 /* Copies of blocks, in all, towards a side. */
-uint64_t get_copied(const struct weir_stats *stats, enum weir_direction direction);
+uint64_t get_copied(const struct weir_space_stats *stats, enum weir_direction direction);
 
 /* The state of the block at an address. */
 enum block_state get_block_state(struct test_space *t, const void *addr);

@@ -176,14 +176,14 @@ static void test_machine_handles(void **state)
 	assert_int_equal(weir_machine_simulate(&desc, (enum weir_data)5, &machine), -WEIR_EMACHINE);
 	assert_int_equal(nr_errors, 2);
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &machine), 0);
-	assert_string_equal(weir_machine_desc(machine)->name, "test");
+	assert_string_equal(weir_machine_describe(machine)->name, "test");
 	assert_int_equal(weir_memory_find(machine, "gpu1"), GPU1);
 	assert_int_equal(weir_memory_find(machine, "gpu2"), -ENOENT);
 	assert_int_equal(weir_memory_find(machine, NULL), -ENOENT);
 	assert_int_equal(weir_stream_create(machine, 2, &stream), -EINVAL);
 	assert_int_equal(weir_stream_create(machine, 1, &stream), 0);
 	assert_int_equal(stream_device(stream), 1);
-	assert_int_equal(weir_launch(stream, NULL), -EINVAL);
+	assert_int_equal(weir_stream_launch(stream, NULL), -EINVAL);
 	assert_int_equal(launch_touch(machine_backend(machine), stream_id(stream),
 				      (struct touch){0}, NULL, 0),
 			 0);

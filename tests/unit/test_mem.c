@@ -105,7 +105,7 @@ static struct weir_mem_info info_of(const struct weir_mem *mem)
 {
 	struct weir_mem_info info;
 
-	weir_mem_info(mem, &info);
+	weir_mem_query(mem, &info);
 	return info;
 }
 
@@ -113,7 +113,7 @@ static struct weir_pool_stats stats_of(void)
 {
 	struct weir_pool_stats stats;
 
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	return stats;
 }
 

@@ -62,10 +62,10 @@ static struct state state_now(void)
 
 	memset(&state, 0, sizeof(state));
 	if (run.pool)
-		weir_pool_stats(run.pool, &state.stats);
+		weir_pool_query(run.pool, &state.stats);
 	for (uint32_t i = 0; i < NR_SLOTS; i++)
 		if (run.mem[i]) {
-			weir_mem_info(run.mem[i], &state.info[i]);
+			weir_mem_query(run.mem[i], &state.info[i]);
 			/* A failed mapping may have reserved the address. */
 			if (!(state.info[i].mapped & ~UINT32_C(0xff00)))
 				state.info[i].addr = NULL;
@@ -128,7 +128,7 @@ static uint64_t bytes_of(uint32_t slot)
 {
 	struct weir_mem_info info;
 
-	weir_mem_info(run.mem[slot], &info);
+	weir_mem_query(run.mem[slot], &info);
 	return info.bytes;
 }
 

@@ -167,7 +167,7 @@ static inline int paged_launch(struct paged_test *t, const struct weir_paged_vie
 
 	assert_true(nr <= PAGED_OPS_MAX);
 	memcpy(k.op, ops, nr * sizeof(*ops));
-	return weir_launch(t->stream, &launch);
+	return weir_stream_launch(t->stream, &launch);
 }
 
 /* One bracket with one kernel; what weir_paged_sync() says. */
@@ -222,7 +222,7 @@ static inline struct weir_paged_stats paged_stats(struct paged_test *t)
 {
 	struct weir_paged_stats stats;
 
-	assert_int_equal(weir_paged_stats(t->pool, &stats), 0);
+	assert_int_equal(weir_paged_query(t->pool, &stats), 0);
 	return stats;
 }
 

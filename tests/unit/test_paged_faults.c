@@ -93,7 +93,7 @@ static void bracket(const struct paged_op *ops, uint32_t nr)
 static int stats_of(struct weir_paged_stats *stats)
 {
 	memset(stats, 0xee, sizeof(*stats));
-	return weir_paged_stats(t.pool, stats);
+	return weir_paged_query(t.pool, stats);
 }
 
 static void script(void)

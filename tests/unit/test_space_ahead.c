@@ -35,7 +35,7 @@ static void do_use(struct test_space *t, void *addr, enum weir_use_kind kind, do
 	use.read_bytes = (uint64_t)((double)use.read_bytes * times);
 	launch.ops = (double)ns * t->desc.device[0].ops_per_s / 1e9;
 	assert_int_equal(weir_begin(t->space, t->stream[0], &use, 1), 0);
-	assert_int_equal(weir_launch(t->stream[0], &launch), 0);
+	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 	do_end(t, 0);
 }
 

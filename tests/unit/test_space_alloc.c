@@ -284,7 +284,7 @@ static void test_space_free_inside_its_bracket(void **state)
 static void test_space_freed_range_gives_its_chunks(void **state)
 {
 	struct test_space t;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	void *a, *b;
 
 	(void)state;

@@ -118,7 +118,7 @@ static void test_space_bracket_partial_overwrite_is_a_write(void **state)
 static void test_space_bracket_overwrite_to_the_ragged_end(void **state)
 {
 	struct test_space t;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	uint8_t *a;
 
 	(void)state;
@@ -241,7 +241,7 @@ static void test_space_bracket_whole_space(void **state)
 static void test_space_bracket_larger_than_the_budget(void **state)
 {
 	struct test_space t;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	uint8_t *a;
 
 	(void)state;

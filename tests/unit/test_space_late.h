@@ -46,7 +46,7 @@ static inline int do_spin_try(struct test_space *t, uint32_t stream, void *addr,
 
 	use.read_bytes = 0;
 	launch.ops = (double)SPIN_NS * t->desc.device[0].ops_per_s / 1e9;
-	return weir_launch(t->stream[stream], &launch);
+	return weir_stream_launch(t->stream[stream], &launch);
 }
 
 /* A launch that only takes time. */
@@ -55,7 +55,7 @@ static inline void do_spin(struct test_space *t, uint32_t stream, uint64_t ns)
 	struct weir_launch launch = {.kernel = &spin_kernel};
 
 	launch.ops = (double)ns * t->desc.device[0].ops_per_s / 1e9;
-	assert_int_equal(weir_launch(t->stream[stream], &launch), 0);
+	assert_int_equal(weir_stream_launch(t->stream[stream], &launch), 0);
 }
 
 static inline void do_begin_uses(struct test_space *t, uint32_t stream, const struct weir_use *uses,
@@ -130,7 +130,7 @@ static inline bool has_plan(const struct test_space *t)
 /* Blocks that were copied out so far. */
 static inline uint64_t get_out(struct test_space *t)
 {
-	struct weir_stats stats = get_stats(t);
+	struct weir_space_stats stats = get_stats(t);
 
 	return get_copied(&stats, WEIR_TO_HOST) / BLOCK;
 }
@@ -138,7 +138,7 @@ static inline uint64_t get_out(struct test_space *t)
 /* Blocks that have crossed the link so far, copied or used in place. */
 static inline uint64_t get_crossed(struct test_space *t)
 {
-	struct weir_stats stats = get_stats(t);
+	struct weir_space_stats stats = get_stats(t);
 	uint64_t bytes = 0;
 
 	for (int d = 0; d < WEIR_DIRECTION_NR; d++)

@@ -83,7 +83,7 @@ static void do_use(struct test_space *t, const struct weir_kernel *kernel,
 	struct weir_launch launch = {.kernel = kernel, .uses = use, .nr_uses = 1};
 
 	assert_int_equal(weir_begin(t->space, t->stream[0], use, 1), 0);
-	assert_int_equal(weir_launch(t->stream[0], &launch), 0);
+	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 	do_end(t, 0);
 }
 

@@ -19,7 +19,7 @@ static void set_mode(struct test_space *t, enum weir_space_mode mode)
 static void test_space_fixed_nothing_moves(void **state)
 {
 	struct test_space t;
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	uint8_t *a, *b;
 	uint64_t remaps;
 

@@ -44,7 +44,7 @@ struct copied {
 
 static void expect_copied(struct fixture *f, struct copied *before, uint64_t in, uint64_t out)
 {
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	struct copied now;
 
 	do_sync(&f->t);
@@ -62,7 +62,7 @@ static void test_space_move_only_what_is_needed(void **state)
 {
 	struct fixture *f = *state;
 	struct copied c = {0};
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
 	/* First use: no contents, no copy. */
 	do_fill(&f->t, 0, f->a, ALL, 1);
@@ -155,7 +155,7 @@ static void test_space_move_sparse_use_stays_in_place(void **state)
 {
 	struct fixture *f = *state;
 	struct copied c = {0};
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 	struct weir_use use;
 	uint64_t inplace;
 
@@ -182,7 +182,7 @@ static void test_space_prefetch_both_ways(void **state)
 	struct fixture *f = *state;
 	struct weir_fence *fence;
 	struct copied c = {0};
-	struct weir_stats stats;
+	struct weir_space_stats stats;
 
 	do_fill(&f->t, 0, f->a, ALL, 1);
 	do_sync(&f->t);

@@ -22,7 +22,7 @@ struct delta {
 
 static struct delta since(struct test_space *t, struct delta *before)
 {
-	struct weir_stats stats = get_stats(t);
+	struct weir_space_stats stats = get_stats(t);
 	struct delta now = {.in = get_copied(&stats, WEIR_TO_DEVICE) / BLOCK,
 			    .out = get_copied(&stats, WEIR_TO_HOST) / BLOCK,
 			    .remaps = stats.nr_remaps,
@@ -188,7 +188,7 @@ static void iterate(struct test_space *t, void **range, uint32_t nr)
 
 		use.read_bytes *= 50;
 		assert_int_equal(weir_begin(t->space, t->stream[0], &use, 1), 0);
-		assert_int_equal(weir_launch(t->stream[0], &launch), 0);
+		assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
 		assert_int_equal(weir_end(t->space, t->stream[0]), 0);
 	}
 	do_check(t);
@@ -415,7 +415,7 @@ static void test_space_plan_of_many_alike_brackets(void **state)
 		struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
 
 		assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), 0);
-		assert_int_equal(weir_launch(t.stream[0], &launch), 0);
+		assert_int_equal(weir_stream_launch(t.stream[0], &launch), 0);
 		assert_int_equal(weir_end(t.space, t.stream[0]), 0);
 		/* In the first round nothing is known yet, and not all was looked at. */
 		if (i == NR - 1)

@@ -33,7 +33,7 @@ static void close_pool(struct weir_pool *pool)
 	struct weir_pool_stats stats;
 
 	assert_int_equal(weir_pool_check(pool), 0);
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
 		assert_int_equal(stats.nr_objects[m], 0);
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
@@ -54,7 +54,7 @@ static struct weir_mem_info info_of(const struct weir_mem *mem)
 {
 	struct weir_mem_info info;
 
-	weir_mem_info(mem, &info);
+	weir_mem_query(mem, &info);
 	return info;
 }
 
@@ -500,17 +500,17 @@ void contract_plain_dma_counted(void **state)
 	for (int i = 0; i < 2; i++) /* once is enough */
 		assert_int_equal(weir_mem_map(host, WEIR_MEM_DMA(0), NULL), 0);
 	assert_int_equal(weir_mem_map(gpu, WEIR_MEM_DMA(0), NULL), 0);
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.dma_bytes[0], KIB(8)); /* its own memory does not count */
 	assert_int_equal(stats.object_bytes[HOST], KIB(8));
 	assert_int_equal(stats.nr_objects[GPU0], 1);
 	assert_true(stats.held_bytes[GPU0] >= KIB(8));
 	weir_mem_unmap(host, WEIR_MEM_DMA(0));
 	weir_mem_unmap(host, WEIR_MEM_DMA(0));
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.dma_bytes[0], 0);
 	assert_int_equal(weir_mem_map(host, WEIR_MEM_DEVICE(0), NULL), 0);
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.dma_bytes[0], KIB(8));
 	weir_mem_free(host, NULL); /* mapped */
 	weir_mem_free(gpu, NULL);
@@ -532,7 +532,7 @@ void contract_plain_free_behind_work(void **state)
 	contract_gate_close(c, stream_id(stream));
 	assert_int_equal(contract_add(c->b, stream_id(stream), addr, addr, KIB(64), 1), 0);
 	weir_mem_free(mem, stream);
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.nr_objects[GPU0], 0);
 	assert_int_equal(stats.object_bytes[GPU0], KIB(64));
 	assert_int_equal(stats.nr_unmaps_late, 1);
@@ -543,7 +543,7 @@ void contract_plain_free_behind_work(void **state)
 	contract_gate_open(c);
 	assert_int_equal(weir_stream_sync(stream), 0);
 	(void)weir_pool_trim(pool);
-	weir_pool_stats(pool, &stats);
+	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.object_bytes[GPU0], KIB(64));
 	/* And with a stream that is gone by the time that it is asked for. */
 	weir_mem_free(next, stream);
@@ -599,11 +599,11 @@ void contract_plain_pressure(void **state)
 		assert_int_equal(weir_mem_map(mem[nr - 1], WEIR_MEM_DEVICE(0), NULL), 0);
 	assert_int_equal(err, -ENOMEM);
 	assert_true(nr >= 12);
-	weir_pool_stats(pool, &before);
+	weir_pool_query(pool, &before);
 	params.bytes = MIB(4);
 	params.page_bytes = MIB(4);
 	assert_int_equal(weir_mem_alloc(pool, &params, &large), -ENOMEM);
-	weir_pool_stats(pool, &after);
+	weir_pool_query(pool, &after);
 	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(weir_pool_check(pool), 0);
 	/* What other pages left unused is had again. */
