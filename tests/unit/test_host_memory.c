@@ -95,6 +95,21 @@ static void test_the_node_of_chunks(void **state)
 	expect(2, KIB(1000), KIB(900));
 }
 
+/* A virtual machine whose memory grew: its only node still tells what there was in the beginning. */
+static void test_the_only_node(void **state)
+{
+	(void)state;
+	system_file();
+	file("sys/devices/system/node/node0/meminfo",
+	     "Node 0 MemTotal:     60 kB\nNode 0 MemFree:      9 kB\n");
+	file("sys/devices/system/node/has_memory", "0\n");
+	expect(0, KIB(1000), KIB(900));
+	file("sys/devices/system/node/has_memory", "0-1\n");
+	expect(0, KIB(60), KIB(9));
+	file("sys/devices/system/node/has_memory", "");
+	expect(0, KIB(60), KIB(9));
+}
+
 /* What files say that is no number of kilobytes is not believed. */
 static void test_odd_files(void **state)
 {
@@ -250,11 +265,17 @@ static void test_this_system(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_no_files),	       CASE(test_no_nodes),
-		CASE(test_the_node_of_chunks), CASE(test_odd_files),
-		CASE(test_group_v2),	       CASE(test_group_unified),
-		CASE(test_group_v1),	       CASE(test_group_of_a_container),
-		CASE(test_odd_groups),	       CASE(test_this_system),
+		CASE(test_no_files),
+		CASE(test_no_nodes),
+		CASE(test_the_only_node),
+		CASE(test_the_node_of_chunks),
+		CASE(test_odd_files),
+		CASE(test_group_v2),
+		CASE(test_group_unified),
+		CASE(test_group_v1),
+		CASE(test_group_of_a_container),
+		CASE(test_odd_groups),
+		CASE(test_this_system),
 	};
 	int nr;
 

@@ -69,6 +69,25 @@ static bool file_kib(const char *path, const char *name, uint64_t *bytes)
 
 /* ------------------------------------------------------------------ the node */
 
+/* Whether one node alone has memory, "0" in the list of those that have. What the host has is what
+ * that node has, and its own file need not be asked: in virtual machines whose memory grew after
+ * they had started (virtio-mem) it has been seen to name what they had then, 4.5 GB of 135. */
+static bool one_node(const char *root)
+{
+	char path[PATH_MAX], list[64];
+	FILE *file = NULL;
+	bool one = false;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/sys/devices/system/node/has_memory", root) <
+	    sizeof(path))
+		file = fopen(path, "r");
+	if (file) {
+		one = fgets(list, sizeof(list), file) && list[strspn(list, "0123456789")] == '\n';
+		(void)fclose(file);
+	}
+	return one;
+}
+
 /* What a node has, and what of it is free or would be given back. False: the system has no such
  * file. */
 static bool node_read(const char *root, int node, struct host_memory *out)
@@ -99,7 +118,7 @@ static struct host_memory system_read(const char *root, int node)
 			all.room_bytes = all.bytes;
 		(void)file_kib(path, "MemAvailable:", &all.room_bytes);
 	}
-	if (node_read(root, node, &own)) {
+	if (!one_node(root) && node_read(root, node, &own)) {
 		all.bytes = own.bytes;
 		all.room_bytes = min_u64(all.room_bytes, own.room_bytes);
 	}

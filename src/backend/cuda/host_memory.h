@@ -11,10 +11,10 @@ struct host_memory {
 };
 
 /*
- * The smaller of what the node has (the whole host, where it has no nodes) and of what the limits
- * of the process's control groups leave, of version 1 and 2, those of the groups above included.
- * What the system would give back, pages of files, is room. A file that is not there, or that does
- * not read as it should, limits nothing.
+ * The smaller of what the node has (the whole host, where no other node has memory) and of what the
+ * limits of the process's control groups leave, of version 1 and 2, those of the groups above
+ * included. What the system would give back, pages of files, is room. A file that is not there, or
+ * that does not read as it should, limits nothing.
  *
  * root: the folder where /proc and /sys are found; "", but in tests.
  */
