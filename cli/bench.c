@@ -20,7 +20,7 @@
 #include "cli/bench_matrix.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
-#include "cli/bench_run.h"
+#include "cli/bench_reference.h"
 #include "cli/bench_table.h"
 #include "cli/bench_touch.h"
 #include "cli/bench_write.h"
@@ -126,7 +126,8 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.epoch_median_s = NAN,
 		.test_accuracy = NAN,
 		.bound_s = bound_s,
-		.needs_bytes = reference->peak_bytes,
+		.live_peak_bytes = reference->live_bytes,
+		.needs_bytes = reference->needs_bytes,
 		.in_memory_s = reference->epoch_s,
 	};
 	fill_parameters(p, run->nodes, &out->parameters);
@@ -261,7 +262,7 @@ static int budget_bytes(struct bench *bench, uint64_t nodes,
 		*out = p->gpu_budget_bytes;
 		return 0;
 	}
-	*out = (uint64_t)((double)reference->peak_bytes * p->gpu_budget_fraction);
+	*out = (uint64_t)((double)reference->needs_bytes * p->gpu_budget_fraction);
 	if (*out >= least && *out <= memory->bytes)
 		return 0;
 	size_format(*out, asked, sizeof(asked));

@@ -51,7 +51,7 @@ static const struct option_def option_table[OPTION_NR] = {
 	BENCH_OPTIONS("device that trains: index or name", "native,malloc,zerocopy,weir"),
 	[NODES] = {"nodes", "N,...", "WEIR_NODES", "1M", "sizes of the random graph"},
 	[GPU_BUDGET] = {"gpu-budget", "S", "WEIR_GPU_BUDGET", NULL,
-			"GPU memory to use, or P% of native's peak (default: all)"},
+			"GPU memory to use, or P% of what native needs (default: all)"},
 	[HOST_BUDGET] = {"host-budget", "S", "WEIR_HOST_BUDGET", NULL,
 			 "host memory to use (default: all)"},
 	[EPOCHS] = {"epochs", "E", "WEIR_EPOCHS", NULL,

@@ -30,7 +30,7 @@ struct bench_params {
 	unsigned int nr_nodes;
 
 	uint64_t gpu_budget_bytes;  /* never 0, unless a percentage is given */
-	double gpu_budget_fraction; /* of native's peak; 0: bytes are given */
+	double gpu_budget_fraction; /* of what native needs; 0: bytes are given */
 	uint64_t host_budget_bytes; /* never 0 */
 
 	uint64_t slice, block_bytes, seed; /* block_bytes 0: the manager's default */

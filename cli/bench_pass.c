@@ -194,6 +194,7 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		.epoch_median_s = NAN,
 		.test_accuracy = NAN,
 		.bound_s = NAN,
+		.live_peak_bytes = run->needs_bytes,
 		.needs_bytes = run->needs_bytes,
 		.in_memory_s = NAN,
 		.status = result_status_of(run->err),

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Single runs of the benchmark: one workload under one manager on a fresh machine; and the
- * reference that all runs of one size are compared with.
- */
+/* Single runs of the benchmark: one workload under one manager on a fresh machine. */
 #ifndef WEIR_CLI_BENCH_RUN_H
 #define WEIR_CLI_BENCH_RUN_H
 
@@ -49,33 +46,8 @@ struct bench_run {
 void bench_run(const struct bench_run *run, struct bench_outcome *out);
 void bench_outcome_fini(struct bench_outcome *outcome);
 
-/*
- * A GPU with enough memory: native without a budget. On a simulated machine its device has as much
- * memory as it takes. On a real GPU the same is measured: epochs without recording, and one more
- * for the trace; where that does not fit the card, the description's model stands in.
- */
-struct bench_reference {
-	double epoch_s;		   /* after warm-up; measured: the median of some */
-	uint64_t peak_bytes;	   /* of live GPU memory */
-	struct trace *trace;	   /* of one epoch, after warm-up */
-	bool measured;		   /* on a real GPU, which held it */
-	bool timed;		   /* and so were the times of all launches of the trace */
-	struct bench_outcome real; /* whose losses are right: with --check on the CPU, else
-				    * of the measured run; zeroed where there are none */
-};
-
-/* 0 (bench_reference_fini() it), -EINTR, or an error: then err has one line. On a real GPU err may
- * have one with 0 as well: why something is modelled that should have been measured. */
-int bench_reference_run(const struct bench_params *params, uint64_t nodes,
-			struct bench_progress *work, struct bench_reference *out, char *err,
-			size_t err_bytes);
-void bench_reference_fini(struct bench_reference *reference);
-
 /* What one run weighs beside others in the progress of the whole. */
 double bench_run_weight(const struct bench_params *params, uint64_t nodes, enum weir_data data,
 			uint32_t epochs);
-
-/* Same, of a size's reference. */
-double bench_reference_weight(const struct bench_params *params, uint64_t nodes);
 
 #endif

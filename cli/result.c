@@ -248,7 +248,7 @@ static void write_peaks(FILE *out, const struct result *result)
 		result_write_text(out, result->machine->memory[i].name);
 		fprintf(out, ":%" PRIu64, result->stats.peak_bytes[i]);
 	}
-	fputc('}', out);
+	fprintf(out, "},\"live_peak_bytes\":%" PRIu64, result->live_peak_bytes);
 }
 
 static void write_check(FILE *out, const struct result *result)

@@ -83,7 +83,8 @@ struct result {
 	enum result_check check;
 	double bound_s;
 	const struct result_oracle *oracle;	/* NULL: not asked for, or none for this manager */
-	uint64_t needs_bytes;			/* live at the peak of uncapped native */
+	uint64_t live_peak_bytes;		/* what the workload has allocated at its peak */
+	uint64_t needs_bytes;			/* the least GPU budget that native runs under */
 	double in_memory_s;			/* an epoch of it */
 	const struct result_real_gpu *real_gpu; /* NULL: simulated */
 };

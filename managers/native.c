@@ -3,10 +3,9 @@
  * native: pooled GPU memory, the way training frameworks hold it. As fast as memory that fits can
  * be, and out of memory as soon as it does not.
  *
- * Two figures, not to be confused. The budget is kept by what the pool has reserved (its segments,
- * in use or kept for reuse), since that is what the GPU has given away: an allocation that would
- * take the segments past it is out of memory, once nothing kept is left to give back. The peak that
- * is reported is of live bytes, since that is what the workload needs.
+ * What counts against the budget, and what the peak that is reported is of, are the pool's segments,
+ * in use or kept for reuse: what the GPU has given away. An allocation that would take the segments
+ * past the budget is out of memory, once nothing kept is left to give back.
  */
 #include "managers/plain.h"
 

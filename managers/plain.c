@@ -130,14 +130,9 @@ void plain_stats(struct manager *m, struct manager_stats *out)
 {
 	const struct plain *plain = plain_of(m);
 	uint64_t inplace[WEIR_DIRECTION_NR];
-	struct pool_stats pool;
 
 	memset(out, 0, sizeof(*out));
 	out->peak_bytes[plain->memory] = plain->taken_peak_bytes;
-	if (plain->pool) {
-		pool_stats(plain->pool, &pool);
-		out->peak_bytes[plain->memory] = pool.live_peak_bytes;
-	}
 	m->backend->ops->inplace_bytes(m->backend, plain->manager.device, inplace);
 	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
 		out->bytes[i][WEIR_CAUSE_INPLACE] = inplace[i] - plain->inplace_before[i];

@@ -280,8 +280,6 @@ static int block_get(struct pool *pool, struct bin *bin, size_t at, uint64_t byt
 		bin_insert(bin, rest);
 	}
 	pool->stats.live_bytes += asked_bytes;
-	if (pool->stats.live_peak_bytes < pool->stats.live_bytes)
-		pool->stats.live_peak_bytes = pool->stats.live_bytes;
 	*addr = block->addr;
 	return 0;
 }
@@ -408,8 +406,7 @@ int pool_check(const struct pool *pool)
 		return -EUCLEAN;
 	if (tally.reserved_bytes != pool->stats.reserved_bytes ||
 	    tally.nr_segments != pool->stats.nr_segments ||
-	    tally.live_bytes != pool->stats.live_bytes ||
-	    tally.live_bytes > pool->stats.live_peak_bytes)
+	    tally.live_bytes != pool->stats.live_bytes)
 		return -EUCLEAN;
 	return 0;
 }

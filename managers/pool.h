@@ -25,10 +25,10 @@ struct pool_source {
 	void *arg;
 };
 
-/* What counts for out of memory is reserved_bytes, live_bytes is what the program holds. */
+/* What counts for out of memory is reserved_bytes; live_bytes is what the program holds. */
 struct pool_stats {
-	uint64_t live_bytes, live_peak_bytes; /* requested, rounded up to 512 each */
-	uint64_t reserved_bytes;	      /* segments taken from the source */
+	uint64_t live_bytes;	 /* requested, rounded up to 512 each */
+	uint64_t reserved_bytes; /* segments taken from the source */
 	uint64_t nr_segments;
 };
 

@@ -83,7 +83,29 @@ has "$dir/capped.json" '"manager":"native".*"status":"out-of-memory"' \
 	'"manager":"malloc".*"status":"out-of-memory"' '"manager":"zerocopy".*"passed":true' \
 	'"manager":"weir".*"status":"ok".*"passed":true'
 has "$dir/capped.out" 'GB by cause' 'demand +prefetch +eviction +write-back +in-place'
-echo "ok - half of native's peak: out of memory plainly, the same losses under weir"
+echo "ok - half of what native needs: out of memory plainly, the same losses under weir"
+
+# needs FILE MEMBER: a number of the first result.
+needs()
+{
+	head -n 1 "$1" | sed "s/.*\"$2\":\([0-9]*\).*/\1/"
+}
+
+for nodes in 100k 1M; do
+	run needs --nodes $nodes --manager native,malloc,weir --gpu-budget 100%
+	[ "$(grep -c '"status":"ok"' "$dir/needs.json")" -eq 3 ] ||
+		fail "all that native needs is too little for $nodes nodes" "$dir/needs.json"
+	bytes=$(needs "$dir/needs.json" needs_bytes)
+	live=$(needs "$dir/needs.json" live_peak_bytes)
+	held=$(needs "$dir/needs.json" gpu0)
+	[ "$live" -lt "$held" ] && [ "$held" -le "$bytes" ] ||
+		fail "native has $live, holds $held, needs $bytes bytes" "$dir/needs.json"
+	[ "$(grep -c "\"live_peak_bytes\":$live," "$dir/needs.json")" -eq 3 ] ||
+		fail "what is live is not the same under all managers" "$dir/needs.json"
+	run less --nodes $nodes --manager native --gpu-budget $((bytes - 2097152))
+	has "$dir/less.json" '"status":"out-of-memory"'
+done
+echo "ok - 100% is what native needs, and the least"
 
 one=$(grep -o '"loss":\[[^]]*\]' "$dir/small.json" | sort -u | wc -l)
 [ "$one" -eq 1 ] || fail "losses differ between managers" "$dir/small.json"

@@ -54,6 +54,7 @@ static struct result sample(const struct weir_machine_desc *desc)
 		.test_accuracy = NAN,
 		.check = RESULT_PASSED,
 		.bound_s = 2.5,
+		.live_peak_bytes = 12,
 		.needs_bytes = 13,
 		.in_memory_s = 0.5,
 	};
@@ -144,10 +145,11 @@ static void test_result_of_a_real_gpu(void **state)
 static void test_result_has_every_member(void **state)
 {
 	static const char *const members[] = {
-		"schema",  "workload",	    "parameters",  "machine",	     "manager",
-		"policy",  "status",	    "epoch_s",	   "epoch_median_s", "bytes",
-		"faults",  "first_touches", "peak_bytes",  "budget_bytes",   "check",
-		"bound_s", "oracle",	    "needs_bytes", "in_memory_s",    "version"};
+		"schema", "workload",	   "parameters", "machine",	    "manager",
+		"policy", "status",	   "epoch_s",	 "epoch_median_s",  "bytes",
+		"faults", "first_touches", "peak_bytes", "live_peak_bytes", "budget_bytes",
+		"check",  "bound_s",	   "oracle",	 "needs_bytes",	    "in_memory_s",
+		"version"};
 	const size_t nr = sizeof(members) / sizeof(*members);
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
@@ -166,6 +168,7 @@ static void test_result_has_every_member(void **state)
 	assert_int_equal(integer(json, "bytes", "gpu0->host", "in-place"), 9);
 	assert_int_equal(integer(json, "bytes", "gpu0->host", "write-back"), 0);
 	assert_int_equal(integer(json, "peak_bytes", "gpu0", NULL), 11);
+	assert_int_equal(integer(json, "live_peak_bytes", NULL, NULL), 12);
 	assert_int_equal(integer(json, "needs_bytes", NULL, NULL), 13);
 	assert_true(json_real_value(json_object_get(json, "in_memory_s")) == 0.5);
 	json_decref(json);
