@@ -46,7 +46,7 @@ int plain_write(struct manager *m, void *addr, const void *data, uint64_t bytes)
 int plain_read(struct manager *m, void *data, const void *addr, uint64_t bytes);
 int plain_sync(struct manager *m);
 
-/* peak_bytes is of the one memory: taken_peak_bytes, which with a pool is what its segments took. */
+/* peak_bytes is of the one memory: taken_peak_bytes, with a pool what its segments took. */
 void plain_stats(struct manager *m, struct manager_stats *out);
 
 /* A manager with a pool over plain_get(); used whole by those that pool. */

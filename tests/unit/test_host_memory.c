@@ -95,7 +95,7 @@ static void test_the_node_of_chunks(void **state)
 	expect(2, KIB(1000), KIB(900));
 }
 
-/* A virtual machine whose memory grew: its only node still tells what there was in the beginning. */
+/* A virtual machine whose memory grew: its only node still tells what there was at first. */
 static void test_the_only_node(void **state)
 {
 	(void)state;
