@@ -237,11 +237,12 @@ int bench_reference_run(const struct bench_params *params, uint64_t nodes,
 			struct bench_progress *work, struct bench_reference *out, char *err,
 			size_t err_bytes)
 {
-	struct job job = {params, nodes, work, out, .err = err, .err_bytes = err_bytes};
+	struct job job;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
 	err[0] = '\0';
+	job = (struct job){params, nodes, work, out, .err = err, .err_bytes = err_bytes};
 	rc = enlarge(&job);
 	if (!rc)
 		rc = reference_needs(&job);

@@ -3,9 +3,9 @@
  * native: pooled GPU memory, the way training frameworks hold it. As fast as memory that fits can
  * be, and out of memory as soon as it does not.
  *
- * What counts against the budget, and for the peak that is reported, are the pool's segments, in use
- * or kept for reuse: what the GPU has given away. An allocation that would take them past the budget
- * is out of memory, once nothing kept is left to give back.
+ * What counts against the budget, and for the peak that is reported, are the pool's segments, in
+ * use or kept for reuse: what the GPU has given away. An allocation that would take them past the
+ * budget is out of memory, once nothing kept is left to give back.
  */
 #include "managers/plain.h"
 
