@@ -118,7 +118,8 @@ struct weir_paged_range_config {
  * @param [out] range  Its number, for kernels: the least that is free, below WEIR_PAGED_RANGES_MAX.
  * @param [out] host   Its bytes. May be NULL.
  * @return 0, or, and nothing was added: -EINVAL (a size, alignment or touch count out of range),
- *         -ENOSPC (WEIR_PAGED_RANGES_MAX are there), -ENOMEM, -EBUSY, or an error of the machine.
+ *         -ENOSPC (WEIR_PAGED_RANGES_MAX are there), -ENOMEM, -EBUSY (online), or an error of the
+ *         machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
 						  const struct weir_paged_range_config *config,
@@ -138,7 +139,8 @@ WEIR_API void weir_paged_range_auto(const struct weir_paged *pool,
 				    struct weir_paged_range_config *config);
 
 /** Remove a range from a pool that is not online; weir_paged_drain() is done first. Blocks.
- *  @return 0, -EINVAL (no such range), -EBUSY, or an error of the machine: it is still there. */
+ *  @return 0, -EINVAL (no such range), -EBUSY (online), or an error of the machine: it is still
+ *  there. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_range_remove(struct weir_paged *pool, uint32_t range);
 
 /**
@@ -183,14 +185,16 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_watch(struct weir_paged *pool);
  *  Blocks. @return 0, -EBUSY (online), or an error of the machine. */
 WEIR_API WEIR_MUST_CHECK int weir_flush(struct weir_paged *pool);
 
-/** weir_flush(), and all frames become free: the host's bytes may be written, too. */
+/** weir_flush(), and all frames become free: the host's bytes may be written, too. Blocks.
+ *  @return as weir_flush(). */
 WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
 
 /**
  * Use another number of frames, up to the maximum the pool was made for. Pages in frames that are
  * taken away are evicted, and their memory is given back. Blocks.
  * @param [in] gpu_bytes  At least one page.
- * @return 0, -EINVAL, -EBUSY (online), or an error of the machine, and nothing changed.
+ * @return 0, or, and nothing changed: -EINVAL (below one page, or beyond the maximum), -EBUSY
+ *         (online), -ENOMEM (the device's memory has no room), or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes);
 
@@ -231,8 +235,8 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_query(struct weir_paged *pool,
 WEIR_API void weir_paged_dump(struct weir_paged *pool);
 
 /** Walk all of it: every page's frame, every frame's owner, nothing pinned or locked, clean pages
- *  equal to the host's. Slow. @return 0, -EUCLEAN (the log says what), -EBUSY, or an error of the
- *  machine. */
+ *  equal to the host's. Slow. @return 0, -EUCLEAN (the log says what), -EBUSY (online), -ENOMEM,
+ *  or an error of the machine. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_check(struct weir_paged *pool);
 
 #ifdef __cplusplus

@@ -170,7 +170,8 @@ struct weir_machine;
  * @param [out] out   Owned by the caller; weir_machine_close() it.
  * @return 0, or
  *   -WEIR_EMACHINE  desc contradicts itself (the log says where)
- *   -ENOMEM         no memory for its structures
+ *   -EINVAL         data is neither of the two
+ *   -ENOMEM         no memory for its structures, or no addresses for its memories
  */
 WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_desc *desc,
 						   enum weir_data data, struct weir_machine **out);
@@ -197,7 +198,8 @@ WEIR_API WEIR_MUST_CHECK int weir_machine_simulate(const struct weir_machine_des
  *   -EIO      the driver does not start
  *   -EINVAL   WEIR_CUDA_DEBUG is neither 0 nor 1
  *   -ENOMEM   no memory for its structures or a GPU's context, or none that can be pinned
- *   The log says what to do about it.
+ *   -WEIR_EMACHINE  with measured, the description contradicts itself
+ *   or another error of the driver. The log says what to do about it.
  */
 WEIR_API WEIR_MUST_CHECK int weir_machine_cuda(const struct weir_machine_desc *measured,
 					       struct weir_machine **out);
@@ -237,8 +239,8 @@ struct weir_stream;
  *
  * @param [in]  device  Index of the device that runs it.
  * @param [out] out     Owned by the caller; weir_stream_destroy() it.
- * @return 0, -EINVAL (no such device) or -ENOMEM (65,535 of the machine live, those of spaces and
- *         pools among them; or no memory).
+ * @return 0, -EINVAL (no such device), -ENOMEM (65,535 of the machine live, those of spaces and
+ *         pools among them; or no memory), or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, uint32_t device,
 						struct weir_stream **out);
@@ -262,7 +264,7 @@ WEIR_API void *weir_stream_native(const struct weir_stream *stream);
  * @return 0, or the first error of that work since the last call: -WEIR_ETRAP, -EIO. Where a space
  *         has waited for the work before, to reuse what it used, weir_space_sync() has the error.
  *         -WEIR_ECONTRACT: the stream is being captured into a CUDA graph, and nothing was waited
- *         for.
+ *         for. Or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_sync(struct weir_stream *stream);
 
@@ -342,9 +344,16 @@ struct weir_launch {
  * Inside a bracket of a space the uses lie within the bracket's; the simulator traps what does
  * not (weir_stream_sync() then returns -WEIR_ETRAP, and the log names kernel, range and block).
  *
- * @return 0, -EINVAL (a use outside all memory), -ENOMEM; -ENOSYS: the kernel has no version for
- *         this machine. In debug mode also -WEIR_ECONTRACT: no open bracket of the stream allows a
- *         use, and nothing was queued; -WEIR_ETRAP: the kernel faulted. Both are logged.
+ * @return 0, or, and nothing was queued:
+ *   -EINVAL  a use outside all memory, or of no bytes; no kernel, or one without a name; uses or
+ *            arguments that are counted and not there. On a simulated machine also a use of no
+ *            known kind or pattern, and ops that are negative or not finite
+ *   -ENOSYS  the kernel has no version for this machine, logged: it needs cpu on a simulated one
+ *            with bytes and cuda on real GPUs; on one without bytes it needs neither
+ *   -ENOMEM
+ *   or an error of the machine, or the one that kernel->cuda returned.
+ *   In debug mode also -WEIR_ECONTRACT: no open bracket of the stream allows a use, and nothing
+ *   was queued; -WEIR_ETRAP: the kernel was queued and faulted. Both are logged.
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_launch(struct weir_stream *stream,
 						const struct weir_launch *launch);
@@ -376,10 +385,11 @@ struct weir_space_config {
  * @param [in]  config   Copied.
  * @param [out] out      Owned by the caller; weir_space_destroy() it.
  * @return 0, or
- *   -EINVAL  a budget beyond the memory or below two blocks, a block size that is not a power of
- *            two or not a multiple of the granularity, an unknown device or mode
+ *   -EINVAL  a budget beyond the memory or below two blocks, a block size that is not a multiple
+ *            of the granularity or not below 4 GiB, an unknown device or mode
  *   -ENOMEM  a budget beyond what other programs leave free now (the log says how much that is,
  *            and who they are), or no memory for its structures
+ *   or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_create(struct weir_machine *machine,
 					       const struct weir_space_config *config,
@@ -395,8 +405,9 @@ WEIR_API void weir_space_destroy(struct weir_space *space);
  * Change the mode. Blocks until the brackets that ended are done and nothing moves; brackets that
  * other threads begin meanwhile open afterwards. In a fixed space prefetches that are not done end
  * where they are.
- * @return 0, or -WEIR_ECONTRACT (a bracket is open), -ENOMEM (not all ranges can be backed), or an
- *         error of the work waited for. On error the mode is the old one.
+ * @return 0, or -EINVAL (an unknown mode), -WEIR_ECONTRACT (a bracket is open), -ENOMEM (not all
+ *         ranges can be backed), or an error of the work waited for or of the machine. On error the
+ *         mode is the old one.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_set_mode(struct weir_space *space,
 						 enum weir_space_mode mode);
@@ -467,7 +478,8 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  *
  * @param [in] uses     Copied. NULL with nr_uses 0 names the whole space, WEIR_WRITE.
  * @return 0, or
- *   -EINVAL          a use is empty or not inside one range
+ *   -EINVAL          a use is empty, not inside one range or of no known kind; nr_uses is 0 and
+ *                    uses not NULL, or the other way round
  *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured into a CUDA graph
  *   -EBUSY           an open host bracket conflicts with it
  *   -ENOMEM          no memory for the structures; nothing was pinned
@@ -480,7 +492,8 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
 
 /**
  * Close the stream's bracket: what was queued on the stream up to here is what it covers. Work
- * forked to other streams has joined before. Does not block.
+ * forked to other streams has joined before. A bracket whose launches failed is ended as any other.
+ * Does not block.
  * @return 0; or -WEIR_ECONTRACT: no bracket is open, or the stream is being captured into a CUDA
  *         graph; or an error of the machine. On error the bracket is as it was: what it names stays
  *         where it is until weir_end() returns 0.
@@ -492,9 +505,12 @@ WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stre
  * Blocks until it is there and no launch uses it. Any number may be open; each use is pinned on
  * the host until weir_host_end() is called with the same uses.
  *
- * @return as weir_begin(); also -EBUSY when an open bracket on a stream holds a block, or when a
- *         block of a fixed space is not on the host (weir_read() and weir_write() reach it there),
- *         -ENOMEM when the host budget has no room.
+ * @return 0, or
+ *   -EINVAL  no uses, or a use is empty, not inside one range or of no known kind
+ *   -EBUSY   an open bracket on a stream holds a block, or a block of a fixed space is not on the
+ *            host (weir_read() and weir_write() reach it there)
+ *   -ENOMEM  the host budget has no room, or no memory for the structures
+ *   or an error of the machine. On error no bracket is open.
  */
 WEIR_API WEIR_MUST_CHECK int weir_host_begin(struct weir_space *space, const struct weir_use *uses,
 					     uint32_t nr_uses);
@@ -515,8 +531,9 @@ WEIR_API WEIR_MUST_CHECK int weir_host_end(struct weir_space *space, const struc
  * @param [in] addr    Inside a live range.
  * @param [in] data    bytes of them. NULL on a machine without bytes: only time and state change.
  * @param [in] bytes   > 0. The whole of it lies inside one range.
- * @return 0, -EINVAL (not inside one range), -EBUSY (an open bracket uses it), -ENOMEM (a block
- *         never used before finds no room), or the error of the work waited for.
+ * @return 0, -EINVAL (not inside one range; no data on a machine with bytes), -EBUSY (an open
+ *         bracket uses it), -ENOMEM (a block never used before finds no room), or the error of the
+ *         work waited for, or of the machine.
  * Blocks.
  */
 WEIR_API WEIR_MUST_CHECK int weir_write(struct weir_space *space, void *addr, const void *data,
@@ -555,7 +572,7 @@ struct weir_fence;
  * @return 0: queued, not finished; blocks that a launch uses or that an open bracket pins stay.
  *   On error nothing was queued:
  *   -EINVAL  bytes is 0, or not inside one range, or no such memory
- *   -ENOMEM  the memory is full and every candidate is pinned
+ *   -ENOMEM  the memory is full and every candidate is pinned, or no memory for the structures
  * Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes,
@@ -635,8 +652,9 @@ WEIR_API void weir_pool_query(struct weir_pool *pool, struct weir_pool_stats *ou
 /**
  * Walk every structure of the pool, and with guards look at each object's. Objects are neither
  * freed nor written beyond their end meanwhile.
- * @return 0; -EUCLEAN: the log says which invariant, or which object was written beyond its end; or
- *         an error of the machine, which did not let guards be read.
+ * @return 0; -EUCLEAN: the log says which invariant, or which object was written beyond its end;
+ *         -ECHILD: the pool is the parent process's; or an error of the machine, which did not let
+ *         guards be read.
  * Blocks: with guards.
  */
 WEIR_API WEIR_MUST_CHECK int weir_pool_check(struct weir_pool *pool);
@@ -705,8 +723,8 @@ struct weir_mem_params {
  * @param [in]  params  Copied.
  * @param [out] mem     Owned by the caller; weir_mem_free() it.
  * @return 0, or, and nothing was allocated:
- *   -EINVAL  bytes is 0, no such memory or device, or a page that is no power of two, below 4 KiB
- *            or larger than the memory
+ *   -EINVAL  bytes is 0, no such memory, device or pattern, or a page that is no power of two,
+ *            below 4 KiB or larger than the memory
  *   -ENOMEM  the memory, or the pool's limit of it, has no room
  *   -ECHILD  the pool is the parent process's
  *   or an error of the machine.
@@ -789,8 +807,9 @@ WEIR_API WEIR_MUST_CHECK int weir_mem_contiguous(const struct weir_mem *mem, uin
  *
  * @param [in] device  Its engine may use the object: see weir_mem_map().
  * @param [in] data    bytes of them. NULL on a machine without bytes.
- * @return 0, -EINVAL (not inside the object, no data), -EACCES (the engine may not use it), -ENOMEM
- *         (no room for a buffer between) or an error of the machine.
+ * @return 0, -EINVAL (not inside the object, no such device, no data), -EACCES (the engine may not
+ *         use it), -ECHILD (the pool is the parent process's), -ENOMEM (no room for a buffer
+ *         between) or an error of the machine.
  * Blocks. Behind no other work: that is for the caller to wait for.
  */
 WEIR_API WEIR_MUST_CHECK int weir_mem_write(struct weir_mem *mem, uint32_t device, uint64_t offset,
@@ -802,8 +821,9 @@ WEIR_API WEIR_MUST_CHECK int weir_mem_read(struct weir_mem *mem, uint32_t device
  * Queue a copy from one object to another, by the copy engine of the stream's device. Of objects of
  * one machine; the parts do not overlap.
  *
- * @return 0, -EINVAL (not inside the objects, or of two machines), -EACCES (the engine may not use
- *         one of them), or an error of the machine: then part of it may have been queued.
+ * @return 0, -EINVAL (not inside the objects, parts that overlap, or of two machines), -EACCES (the
+ *         engine may not use one of them), -ECHILD (a pool is the parent process's), or an error of
+ *         the machine: then part of it may have been queued.
  * Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_mem_copy(struct weir_stream *stream, struct weir_mem *dst,

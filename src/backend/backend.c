@@ -301,7 +301,7 @@ int weir_machine_simulate(const struct weir_machine_desc *desc, enum weir_data d
 
 	if (data != WEIR_DATA_REAL && data != WEIR_DATA_PHANTOM) {
 		log_error("simulated machine: %d is not a way of holding data", (int)data);
-		return -WEIR_EMACHINE;
+		return -EINVAL;
 	}
 	err = weir_machine_check(desc, why, sizeof(why));
 	if (err) {

@@ -175,7 +175,8 @@ struct backend_ops {
 	int (*stream_call)(struct backend *b, void *native, int (*fn)(void *native));
 
 	/* Queue a kernel. The uses say what it touches: in sim they give its time and what it may
-	 * touch; in cuda only the debug mode reads them. -EINVAL: a use names no memory. */
+	 * touch; in cuda only the debug mode reads them. -EINVAL: a use names no memory; -ENOSYS:
+	 * the kernel has no version for this backend, logged. */
 	int (*launch)(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
 
 	/* Queue copies, as one batch, in order. Pieces do not overlap. */

@@ -173,7 +173,7 @@ static void test_machine_handles(void **state)
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &machine), -WEIR_EMACHINE);
 	assert_int_equal(nr_errors, 1);
 	test_machine(&desc);
-	assert_int_equal(weir_machine_simulate(&desc, (enum weir_data)5, &machine), -WEIR_EMACHINE);
+	assert_int_equal(weir_machine_simulate(&desc, (enum weir_data)5, &machine), -EINVAL);
 	assert_int_equal(nr_errors, 2);
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &machine), 0);
 	assert_string_equal(weir_machine_describe(machine)->name, "test");

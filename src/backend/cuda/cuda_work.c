@@ -182,7 +182,8 @@ int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *lau
 	uint32_t device;
 	int err = cuda_stream_get(cuda, id, &stream, &device);
 
-	if (err || !launch->kernel || (launch->nr_uses && !launch->uses))
+	if (err || !launch || !launch->kernel || !launch->kernel->name ||
+	    (launch->args_bytes && !launch->args) || (launch->nr_uses && !launch->uses))
 		return -EINVAL;
 	if (!launch->kernel->cuda) {
 		log_error("cuda: there is no CUDA version of kernel %s", launch->kernel->name);

@@ -375,8 +375,6 @@ static bool launch_valid(struct sim *sim, uint32_t device, const struct weir_lau
 	    (!launch->args && launch->args_bytes) || (!launch->uses && launch->nr_uses) ||
 	    !(launch->ops >= 0) || !isfinite(launch->ops))
 		return false;
-	if (sim->base.data == WEIR_DATA_REAL && !launch->kernel->cpu)
-		return false;
 	for (uint32_t i = 0; i < launch->nr_uses; i++)
 		if (!use_valid(sim, device, &launch->uses[i]))
 			return false;
@@ -464,6 +462,10 @@ static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_laun
 
 	if (!stream || !launch_valid(sim, stream->device, launch))
 		return -EINVAL;
+	if (sim->base.data == WEIR_DATA_REAL && !launch->kernel->cpu) {
+		log_error("sim: there is no CPU version of kernel %s", launch->kernel->name);
+		return -ENOSYS;
+	}
 	kernel = kernel_alloc(sim, launch);
 	if (!kernel)
 		return -ENOMEM;

@@ -122,6 +122,7 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(streams_come_and_go, 0)    \
 	X(many_fences, 0)            \
 	X(launch_arguments, 0)       \
+	X(launch_no_version, 0)      \
 	X(free_waits, 0)
 
 #define CASES_OF_LIFE(X)             \

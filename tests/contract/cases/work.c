@@ -290,11 +290,27 @@ void contract_many_fences(void **state)
 
 /* ------------------------------------------------------------------ launches */
 
+/* A kernel for other machines: where there are no bytes, none is called. */
+void contract_launch_no_version(void **state)
+{
+	struct contract *c = *state;
+	const struct weir_kernel kernel = {.name = "elsewhere"};
+	const struct weir_launch launch = {.kernel = &kernel};
+
+	assert_int_equal(c->b->ops->launch(c->b, c->compute, &launch),
+			 c->b->data == WEIR_DATA_REAL ? -ENOSYS : 0);
+	contract_wait(c->b, c->compute);
+}
+
 void contract_launch_arguments(void **state)
 {
 	struct contract *c = *state;
 	struct backend *b = c->b;
+	const struct weir_kernel nameless = {.cpu = test_kernel_spin.cpu,
+					     .cuda = test_kernel_spin.cuda};
 	const struct weir_launch none = {.kernel = &test_kernel_spin, .nr_uses = 1};
+	const struct weir_launch no_args = {.kernel = &test_kernel_spin, .args_bytes = 1};
+	const struct weir_launch no_name = {.kernel = &nameless}, no_kernel = {.kernel = NULL};
 	uint8_t own = 0, *addr;
 
 	assert_int_equal(b->ops->device_alloc(b, GPU0, 1000, (void **)&addr), 0);
@@ -304,6 +320,9 @@ void contract_launch_arguments(void **state)
 	assert_int_equal(contract_add(b, c->compute, addr, &own, 1, 1), -EINVAL);
 	assert_int_equal(contract_add(b, 99, addr, addr, 1, 1), -EINVAL);
 	assert_int_equal(b->ops->launch(b, c->compute, &none), -EINVAL);
+	assert_int_equal(b->ops->launch(b, c->compute, &no_args), -EINVAL);
+	assert_int_equal(b->ops->launch(b, c->compute, &no_name), -EINVAL);
+	assert_int_equal(b->ops->launch(b, c->compute, &no_kernel), -EINVAL);
 	assert_int_equal(contract_spin(b, c->compute), 0);
 	contract_wait(b, c->compute);
 	assert_int_equal(own, 0);
