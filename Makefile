@@ -8,7 +8,7 @@ DESTDIR ?=
 
 export DESTDIR
 
-.PHONY: all cuda demo check check-long lint format install clean deps help
+.PHONY: all cuda demo check check-long lint format install uninstall clean deps help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -43,8 +43,11 @@ format:
 
 install: build/build.ninja
 	cmake -DCMAKE_INSTALL_PREFIX='$(PREFIX)' build >/dev/null
-	cmake --build build
+	cmake --build build --target product
 	cmake --install build
+
+uninstall:
+	@tools/uninstall '$(PREFIX)'
 
 clean:
 	rm -rf build
@@ -65,5 +68,6 @@ help:
 	@echo 'make lint     linters alone'
 	@echo 'make format   format the C sources in place'
 	@echo 'make install  install to PREFIX (now $(PREFIX)), below DESTDIR'
+	@echo 'make uninstall  remove what that installed'
 	@echo 'make clean    remove build/'
 	@echo 'make deps     install the Debian packages in tools/packages.txt'

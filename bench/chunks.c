@@ -28,7 +28,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "managers/manager.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/core/types.h"

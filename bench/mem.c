@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "src/core/types.h"
 
 #define MACHINE "h200"

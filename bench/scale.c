@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "workloads/gcn/gcn.h"
 
 #define EPOCHS 6u

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "src/backend/backend.h"
 
 #define BUFFER_BYTES (UINT64_C(4) << 30)

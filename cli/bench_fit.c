@@ -84,7 +84,7 @@ int bench_fit_write(FILE *out, struct machine_file *machine, uint32_t device,
 		kernel[i].factor = fits.kernel[i].measured_ns / fits.kernel[i].modelled_ns;
 	}
 	if (!err)
-		err = machine_set_kernels(machine, kernel, fits.nr, MACHINE_FITTED, source);
+		err = machine_set_kernels(machine, kernel, fits.nr, WEIR_ORIGIN_FITTED, source);
 	if (err)
 		return err;
 	text = machine_format(machine);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "workloads/trace.h"
 
 /*

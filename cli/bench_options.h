@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "managers/manager.h"
 
 #define BENCH_LIST_MAX 64 /* sizes or managers in one run */

@@ -7,7 +7,7 @@
 
 #include "cli/first_logged.h"
 #include "cli/graph_internal.h"
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "workloads/graph/gpu_gen.h"
 #include "workloads/graph/input.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "cli/info_memory.h"
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "cli/measure.h"
 #include "cli/options.h"
 #include "cli/size.h"

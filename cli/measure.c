@@ -15,8 +15,8 @@
 
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
-#include "cli/machine_file.h"
-#include "cli/machine_make.h"
+#include "machine/machine_file.h"
+#include "machine/machine_make.h"
 #include "cli/measure_table.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -177,21 +177,21 @@ out:
 /* ------------------------------------------------------------------ the description */
 
 /* Where a constant comes from: a measurement, the machine's own word for its sizes, or nowhere. */
-static void origin_of(void *arg, const char *path, enum machine_origin *origin, char **source)
+static void origin_of(void *arg, const char *path, enum weir_machine_origin *origin, char **source)
 {
 	const struct measure *m = arg;
 	const struct probe_record *record = probe_record_find(&m->result, path);
 	const char *how = "an estimate: not measured";
 
-	*origin = MACHINE_ASSUMED;
+	*origin = WEIR_ORIGIN_ASSUMED;
 	if (strncmp(path, "memory", strlen("memory")) == 0) {
-		*origin = MACHINE_MEASURED;
+		*origin = WEIR_ORIGIN_MEASURED;
 		how = "what there was to use when it was measured";
 	} else if (strcmp(path, "vmm.granularity_bytes") == 0) {
-		*origin = MACHINE_VENDOR;
+		*origin = WEIR_ORIGIN_VENDOR;
 		how = "least granularity of chunks in all memories";
 	} else if (record && record->nr) {
-		*origin = MACHINE_MEASURED;
+		*origin = WEIR_ORIGIN_MEASURED;
 		how = record->how;
 	} else if (record) {
 		if (asprintf(source, "%s: an estimate: %s", m->subject, record->how) < 0)

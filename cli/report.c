@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/file_read.h"
+#include "machine/file_read.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output_file.h"

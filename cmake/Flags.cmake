@@ -26,6 +26,13 @@ if(WEIR_WERROR)
 	target_compile_options(weir_flags INTERFACE -Werror)
 endif()
 
+# What is installed says nothing of where it was built, in messages or for debuggers: run these in the
+# source tree. What is sanitized is not installed.
+if(NOT WEIR_SANITIZE)
+	target_compile_options(weir_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.
+		-ffile-prefix-map=${CMAKE_BINARY_DIR}=.)
+endif()
+
 if(WEIR_DEBUG_CHECKS)
 	target_compile_definitions(weir_flags INTERFACE WEIR_DEBUG_CHECKS=1)
 endif()
@@ -38,7 +45,7 @@ endif()
 
 # One build serves tests and fuzzers: of these sources, what reads files, and fuzzers themselves, are
 # instrumented for coverage. Other code would be three to five times as slow for it.
-set(fuzzed "/(cli|src/base|tests/fuzz|workloads/graph)/|/src/backend/backend\\.c"
+set(fuzzed "/(cli|machine|src/base|tests/fuzz|workloads/graph)/|/src/backend/backend\\.c"
 	"|/src/mem/mem_(file|report)|/workloads/gcn/graph\\.c")
 string(JOIN "" fuzzed ${fuzzed})
 function(weir_fuzzed)

@@ -2,7 +2,7 @@
 /*
  * The machine that the examples simulate: one small GPU behind a PCIe 4 link, so that a few
  * megabytes are already too much for it. A program for a real purpose reads such numbers from a
- * file (docs/machines.md) or measures them.
+ * file, as machine_file.c does (docs/machines.md says how they are measured).
  */
 #ifndef WEIR_EXAMPLES_MACHINE_H
 #define WEIR_EXAMPLES_MACHINE_H

@@ -24,8 +24,8 @@
 
 #include <cmocka.h>
 
-#include "cli/machine_fields.h"
-#include "cli/machine_make.h"
+#include "machine/machine_fields.h"
+#include "machine/machine_make.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/driver.h"
 #include "tests/fakecuda/fakecuda.h"
@@ -117,10 +117,10 @@ static void expect_records(const struct probe_result *r, const char *object,
 	}
 }
 
-static void origin_of(void *arg, const char *path, enum machine_origin *origin, char **source)
+static void origin_of(void *arg, const char *path, enum weir_machine_origin *origin, char **source)
 {
 	(void)arg;
-	*origin = MACHINE_MEASURED;
+	*origin = WEIR_ORIGIN_MEASURED;
 	*source = strdup(path);
 }
 

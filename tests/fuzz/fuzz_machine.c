@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json_where.h"
-#include "cli/machine_file.h"
+#include "machine/json_where.h"
+#include "machine/machine_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

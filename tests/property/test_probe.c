@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "src/backend/sim/sim.h"
 #include "tests/support/amount.h"
 #include "workloads/probe/probe.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/file_read.h"
+#include "machine/file_read.h"
 
 #define BYTES 200000 /* more than is read at first */
 

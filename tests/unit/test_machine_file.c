@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/json_where.h"
-#include "cli/machine_file.h"
+#include "machine/json_where.h"
+#include "machine/machine_file.h"
 
 #define ERR_BYTES 256
 
@@ -269,7 +269,8 @@ static void test_machine_set_kernels(void **state)
 		char *text;
 
 		assert_int_equal(
-			machine_set_kernels(&machine, kernel, nr, MACHINE_MEASURED, "a run"), 0);
+			machine_set_kernels(&machine, kernel, nr, WEIR_ORIGIN_MEASURED, "a run"),
+			0);
 		assert_int_equal(machine.desc.nr_kernels, nr);
 		assert_memory_equal(machine.desc.kernel, kernel, nr * sizeof(*kernel));
 		text = machine_format(&machine);

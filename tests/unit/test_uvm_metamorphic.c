@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 #include "workloads/gcn/gcn.h"
 
 #define SLICE 250000u

@@ -3,8 +3,8 @@
  * Where in a JSON text a value stands: jansson knows positions of syntax errors only, and a file
  * that is well-formed but wrong deserves a line number too.
  */
-#ifndef WEIR_CLI_JSON_WHERE_H
-#define WEIR_CLI_JSON_WHERE_H
+#ifndef WEIR_MACHINE_JSON_WHERE_H
+#define WEIR_MACHINE_JSON_WHERE_H
 
 #include <stddef.h>
 

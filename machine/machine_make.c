@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions that weir makes itself; see machine_make.h. */
-#include "cli/machine_make.h"
+#include "machine/machine_make.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/machine_fields.h"
+#include "machine/machine_fields.h"
 
 struct make {
 	struct machine_file *out;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A machine description in memory as a file's contents: what weir makes itself, to be written. */
-#ifndef WEIR_CLI_MACHINE_MAKE_H
-#define WEIR_CLI_MACHINE_MAKE_H
+#ifndef WEIR_MACHINE_MACHINE_MAKE_H
+#define WEIR_MACHINE_MACHINE_MAKE_H
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 
 /**
  * Say where one constant comes from.
@@ -13,7 +13,7 @@
  * @param [out] source  Text of 1 to 1024 characters in memory of its own; NULL: out of memory.
  *                      What is not printable ASCII is replaced.
  */
-typedef void (*machine_origin_fn)(void *arg, const char *path, enum machine_origin *origin,
+typedef void (*machine_origin_fn)(void *arg, const char *path, enum weir_machine_origin *origin,
 				  char **source);
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are read whole, up to a limit. */
-#ifndef WEIR_CLI_FILE_READ_H
-#define WEIR_CLI_FILE_READ_H
+#ifndef WEIR_MACHINE_FILE_READ_H
+#define WEIR_MACHINE_FILE_READ_H
 
 #include <stddef.h>
 

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/machine_fields.h"
+#include "machine/machine_fields.h"
 
 /* The constant of one kernel. Its source is NULL: no memory. */
 static struct machine_constant kernel_constant(uint32_t i, double factor,
-					       enum machine_origin origin, const char *source)
+					       enum weir_machine_origin origin, const char *source)
 {
 	const struct machine_field *field = &machine_kernel_section.fields[0];
 	struct machine_constant constant = {
@@ -35,7 +35,7 @@ static void constants_cut(struct machine_constant *constant, size_t *nr, size_t 
 }
 
 int machine_set_kernels(struct machine_file *machine, const struct weir_kernel_rate *kernel,
-			uint32_t nr, enum machine_origin origin, const char *source)
+			uint32_t nr, enum weir_machine_origin origin, const char *source)
 {
 	size_t before = machine->nr_constants - machine->desc.nr_kernels, nr_new = 0;
 	struct machine_constant *fresh = calloc(nr + 1, sizeof(*fresh)), *all = NULL;

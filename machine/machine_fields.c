@@ -3,7 +3,7 @@
  * The tables of machine_fields.h. A new constant needs a line here, one in weir-machine(5), and a
  * value with its origin in each of machines/.
  */
-#include "cli/machine_fields.h"
+#include "machine/machine_fields.h"
 
 #define FIELD(object, member) #member, offsetof(struct object, member)
 
@@ -130,10 +130,10 @@ const struct machine_section machine_uvm_section = {no_keys, no_keys, uvm_fields
 const struct machine_section machine_kernel_section = {kernel_keys, no_keys, kernel_fields};
 const struct machine_section machine_constant_section = {constant_keys, no_keys, no_fields};
 
-const char *const machine_origin_names[MACHINE_ORIGIN_NR] = {
-	[MACHINE_MEASURED] = "measured", [MACHINE_PUBLISHED] = "published",
-	[MACHINE_VENDOR] = "vendor",	 [MACHINE_FITTED] = "fitted",
-	[MACHINE_ASSUMED] = "assumed",
+const char *const machine_origin_names[WEIR_ORIGIN_NR] = {
+	[WEIR_ORIGIN_MEASURED] = "measured", [WEIR_ORIGIN_PUBLISHED] = "published",
+	[WEIR_ORIGIN_VENDOR] = "vendor",     [WEIR_ORIGIN_FITTED] = "fitted",
+	[WEIR_ORIGIN_ASSUMED] = "assumed",
 };
 
 const char *const machine_kind_names[MACHINE_KIND_NR] = {
@@ -141,7 +141,7 @@ const char *const machine_kind_names[MACHINE_KIND_NR] = {
 	[WEIR_MEMORY_HBM] = "hbm",
 };
 
-const char *machine_origin_name(enum machine_origin origin)
+const char *machine_origin_name(enum weir_machine_origin origin)
 {
 	return machine_origin_names[origin];
 }

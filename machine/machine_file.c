@@ -3,72 +3,101 @@
  * Machine descriptions on disk: where they are looked for, how they are read, which there are. What
  * is in them is machine_parse.c's business.
  *
- * A build tree finds the descriptions of its sources and an installed program the installed ones:
- * the build defines WEIR_SOURCE_MACHINE_DIR, WEIR_MACHINE_DIR, or both.
+ * weir's own are looked for where they are installed, which is found from where this code lies, so
+ * that an installation can be moved. The build defines how the folders lie to each other
+ * (WEIR_MACHINE_FROM_PROGRAM, WEIR_MACHINE_FROM_LIBRARY). In a build tree they are beside the
+ * program or library, by a link that the build makes. The last folder is that of the installation
+ * that was configured (WEIR_MACHINE_DIR), for programs elsewhere that have this code linked in.
  */
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/file_read.h"
+#include "machine/file_read.h"
 
 #define SUFFIX ".json"
 
-/* Directories after those of the environment variable. */
-static const char *const built_in[] = {
-#ifdef WEIR_SOURCE_MACHINE_DIR
-	WEIR_SOURCE_MACHINE_DIR,
-#endif
-#ifdef WEIR_MACHINE_DIR
-	WEIR_MACHINE_DIR,
-#endif
-	NULL,
-};
-
-/* A walk along the directories. */
+/* A walk along the directories: those of the variable, then weir's own by number. */
 struct search {
 	const char *variable; /* what is left of its value */
-	const char *const *next;
+	unsigned int next;
 };
 
 static void search_start(struct search *search)
 {
 	const char *value = getenv(MACHINE_PATH_VARIABLE);
 
-	*search = (struct search){value ? value : "", built_in};
+	*search = (struct search){value ? value : "", 0};
+}
+
+/* The directory of the shared library that this code is in, or else of the program; in memory of
+ * its own, NULL if it cannot be found. */
+static char *own_directory(bool *in_library)
+{
+	static const char here;
+	struct link_map *map;
+	void *found = NULL;
+	char *path, *slash;
+	Dl_info info;
+
+	map = dladdr1(&here, &info, &found, RTLD_DL_LINKMAP) ? found : NULL;
+	*in_library = map && map->l_name && *map->l_name;
+	path = realpath(*in_library ? map->l_name : "/proc/self/exe", NULL);
+	slash = path ? strrchr(path, '/') : NULL;
+	if (slash)
+		*slash = '\0';
+	return path;
+}
+
+/* A directory of weir's own; NULL: no such number, or with *err set. */
+static char *weir_directory(unsigned int i, int *err)
+{
+	char *own, *directory = NULL;
+	const char *from;
+	bool in_library;
+
+	if (i > 2)
+		return NULL;
+	own = i < 2 ? own_directory(&in_library) : NULL;
+	if (!own) {
+		directory = strdup(WEIR_MACHINE_DIR);
+	} else {
+		from = in_library ? WEIR_MACHINE_FROM_LIBRARY : WEIR_MACHINE_FROM_PROGRAM;
+		if (asprintf(&directory, "%s/%s", own, i ? "machines" : from) < 0)
+			directory = NULL;
+	}
+	free(own);
+	*err = directory ? 0 : -ENOMEM;
+	return directory;
 }
 
 /* The next directory, in memory of its own; NULL at the end, or with *err set. */
 static char *search_next(struct search *search, int *err)
 {
-	char *directory = NULL;
-
 	*err = 0;
 	while (*search->variable) {
 		size_t bytes = strcspn(search->variable, ":");
 		const char *start = search->variable;
+		char *directory;
 
 		search->variable += bytes + (start[bytes] == ':');
 		/* Nothing between two colons is no directory, unlike in a shell. */
-		if (bytes) {
-			directory = strndup(start, bytes);
-			goto out;
-		}
+		if (!bytes)
+			continue;
+		directory = strndup(start, bytes);
+		*err = directory ? 0 : -ENOMEM;
+		return directory;
 	}
-	if (!*search->next)
-		return NULL;
-	directory = strdup(*search->next++);
-out:
-	if (!directory)
-		*err = -ENOMEM;
-	return directory;
+	return weir_directory(search->next++, err);
 }
 
 static bool has_suffix(const char *name)
@@ -78,7 +107,7 @@ static bool has_suffix(const char *name)
 	return bytes > strlen(SUFFIX) && !strcmp(name + bytes - strlen(SUFFIX), SUFFIX);
 }
 
-static void say(char *err, size_t err_bytes, const char *what, const char *why)
+void machine_say(char *err, size_t err_bytes, const char *what, const char *why)
 {
 	if (!err_bytes)
 		return;
@@ -99,15 +128,15 @@ static int read_path(const char *path, struct machine_file *out, char *err, size
 
 	if (fd < 0) {
 		error = -errno;
-		say(err, err_bytes, path, strerror(-error));
+		machine_say(err, err_bytes, path, strerror(-error));
 		return error;
 	}
 	error = file_read(fd, MACHINE_FILE_BYTES_MAX, &text, &bytes);
 	(void)close(fd);
 	if (error == -EFBIG)
-		say(err, err_bytes, path, "larger than 1 MiB: no machine description");
+		machine_say(err, err_bytes, path, "larger than 1 MiB: no machine description");
 	else if (error)
-		say(err, err_bytes, path, strerror(-error));
+		machine_say(err, err_bytes, path, strerror(-error));
 	if (error)
 		return error;
 	error = machine_parse(text, bytes, path, out, err, err_bytes);
@@ -134,7 +163,7 @@ static void say_unknown(const char *name, char *err, size_t err_bytes)
 	}
 	machine_names_fini(&names);
 out:
-	say(err, err_bytes, *name ? name : "''", why);
+	machine_say(err, err_bytes, *name ? name : "''", why);
 }
 
 /* A description found by name bears that name: results name the machine they ran on. */
@@ -153,7 +182,7 @@ static int read_named(const char *path, const char *name, struct machine_file *o
 		return 0;
 	}
 	(void)snprintf(why, sizeof(why), "name: is '%s', not that of the file", machine.desc.name);
-	say(err, err_bytes, path, why);
+	machine_say(err, err_bytes, path, why);
 	machine_file_fini(&machine);
 	return -WEIR_EMACHINE;
 }
@@ -186,7 +215,7 @@ int machine_file_read(const char *name, struct machine_file *out, char *err, siz
 	return -ENOENT;
 
 err_memory:
-	say(err, err_bytes, name, "out of memory");
+	machine_say(err, err_bytes, name, "out of memory");
 	return -ENOMEM;
 }
 

@@ -3,7 +3,7 @@
  * Find a value's line in a JSON text by walking it along a path. It checks nothing: the text was
  * accepted by a parser before. It is bounded by the text's end all the same, and does not recurse.
  */
-#include "cli/json_where.h"
+#include "machine/json_where.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * The format of machine descriptions as tables: parsing, formatting, and the checks for unknown and
  * missing keys follow from them. Only the files that read and write the format include this.
  */
-#ifndef WEIR_CLI_MACHINE_FIELDS_H
-#define WEIR_CLI_MACHINE_FIELDS_H
+#ifndef WEIR_MACHINE_MACHINE_FIELDS_H
+#define WEIR_MACHINE_MACHINE_FIELDS_H
 
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 
 #define MACHINE_SCHEMA 1
 
@@ -45,8 +45,8 @@ extern const struct machine_section machine_root_section, machine_memory_section
 	machine_device_section, machine_link_section, machine_vmm_section, machine_kernel_section,
 	machine_uvm_section, machine_constant_section;
 
-/* By enum machine_origin, and by enum weir_memory_kind. */
-extern const char *const machine_origin_names[MACHINE_ORIGIN_NR];
+/* By enum weir_machine_origin, and by enum weir_memory_kind. */
+extern const char *const machine_origin_names[WEIR_ORIGIN_NR];
 extern const char *const machine_kind_names[MACHINE_KIND_NR];
 
 #endif

@@ -8,7 +8,7 @@
  * business; this file looks at types and ranges, and at names, because text from a file ends up on
  * terminals and in results.
  */
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -19,10 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json_where.h"
-#include "cli/machine_fields.h"
-
-#define SOURCE_BYTES_MAX 1024
+#include "machine/json_where.h"
+#include "machine/machine_fields.h"
 
 /* One parse: the text, and where its errors go. */
 struct parse {
@@ -293,10 +291,10 @@ static int parse_constant(struct parse *p, const char *path, json_t *json,
 	err = parse_number(p, path, json_object_get(json, "value"), field, &value);
 	if (err)
 		return err;
-	err = parse_word(p, path, json, "origin", machine_origin_names, MACHINE_ORIGIN_NR, &origin);
+	err = parse_word(p, path, json, "origin", machine_origin_names, WEIR_ORIGIN_NR, &origin);
 	if (err)
 		return err;
-	err = parse_text(p, path, json, "source", SOURCE_BYTES_MAX, &source);
+	err = parse_text(p, path, json, "source", MACHINE_SOURCE_MAX, &source);
 	if (err)
 		return err;
 	out->source = strdup(source);
@@ -306,7 +304,7 @@ static int parse_constant(struct parse *p, const char *path, json_t *json,
 	out->help = field->help;
 	out->unit = field->unit;
 	out->value = value;
-	out->origin = (enum machine_origin)origin;
+	out->origin = (enum weir_machine_origin)origin;
 	p->out->nr_constants++;
 	store(base, field, value);
 	return 0;

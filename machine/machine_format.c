@@ -2,14 +2,14 @@
 /*
  * Machine descriptions: struct machine_file to JSON text, the way back from machine_parse.c.
  */
-#include "cli/machine_file.h"
+#include "machine/machine_file.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/machine_fields.h"
+#include "machine/machine_fields.h"
 
 /* Whole numbers are written as such: 55400000000, not 55400000000.0. */
 static json_t *format_number(double value)

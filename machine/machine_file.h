@@ -7,12 +7,12 @@
  * ASCII, that names the file, the line and the key where there is one, and what is wrong. err may
  * be NULL when err_bytes is 0; the text is cut to err_bytes. Outputs are written on success only.
  */
-#ifndef WEIR_CLI_MACHINE_FILE_H
-#define WEIR_CLI_MACHINE_FILE_H
+#ifndef WEIR_MACHINE_MACHINE_FILE_H
+#define WEIR_MACHINE_MACHINE_FILE_H
 
 #include <stddef.h>
 
-#include "weir/weir.h"
+#include "weir/machine_file.h"
 
 /* The machine that is taken where none is named. */
 #define MACHINE_DEFAULT "rtx5090"
@@ -28,16 +28,7 @@
 
 #define MACHINE_KEY_MAX 96
 #define MACHINE_ABOUT_MAX 128
-
-/* How a constant came to be known. */
-enum machine_origin {
-	MACHINE_MEASURED,  /* by a run on such a machine */
-	MACHINE_PUBLISHED, /* in a paper or report, by others' runs */
-	MACHINE_VENDOR,	   /* the maker's figure */
-	MACHINE_FITTED,	   /* computed so that a model meets measured or published times */
-	MACHINE_ASSUMED,   /* taken from something similar, or a plain guess */
-	MACHINE_ORIGIN_NR
-};
+#define MACHINE_SOURCE_MAX 1024 /* characters */
 
 enum machine_unit {
 	MACHINE_BYTES,
@@ -54,7 +45,7 @@ struct machine_constant {
 	const char *help;	    /* static: what it means, in a few words */
 	enum machine_unit unit;
 	double value; /* exact: the format has no whole number above 2^53 */
-	enum machine_origin origin;
+	enum weir_machine_origin origin;
 	char *source; /* owned: where the origin can be looked up */
 };
 
@@ -93,7 +84,7 @@ void machine_file_fini(struct machine_file *machine);
  * @return 0, or -ENOMEM: then nothing changed.
  */
 int machine_set_kernels(struct machine_file *machine, const struct weir_kernel_rate *kernel,
-			uint32_t nr, enum machine_origin origin,
+			uint32_t nr, enum weir_machine_origin origin,
 			const char *source) WEIR_MUST_CHECK;
 
 /**
@@ -103,14 +94,14 @@ int machine_set_kernels(struct machine_file *machine, const struct weir_kernel_r
 char *machine_format(const struct machine_file *machine);
 
 /** "measured", "published", ... Static. */
-const char *machine_origin_name(enum machine_origin origin);
+const char *machine_origin_name(enum weir_machine_origin origin);
 
 /**
  * Find and parse a description.
  *
  * @param [in] name  With a '/' in it or ".json" at its end: the path of a file. Else the name of a
- *                   machine: NAME.json in the directories of $WEIR_MACHINE_PATH, then in those that
- *                   the program was built with; the first that exists counts, and must bear
+ *                   machine: NAME.json in the directories of $WEIR_MACHINE_PATH, then in weir's own
+ *                   (see weir_machine_file_read()); the first that exists counts, and must bear
  *                   the name.
  * @return 0; -ENOENT (no such machine or file: for a name, err lists what there is); as
  *         machine_parse(); -EFBIG; or what open() and read() say, -EISDIR and -EACCES among others.
@@ -137,5 +128,8 @@ struct machine_names {
 int machine_file_list(struct machine_names *out) WEIR_MUST_CHECK;
 
 void machine_names_fini(struct machine_names *names);
+
+/** Write "WHAT: WHY" to err, in printable ASCII. */
+void machine_say(char *err, size_t err_bytes, const char *what, const char *why);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading whole files; see file_read.h. Their size is not asked for: a pipe has none. */
-#include "cli/file_read.h"
+#include "machine/file_read.h"
 
 #include <errno.h>
 #include <stdlib.h>
