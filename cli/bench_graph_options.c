@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/kept.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/input.h"
 
@@ -88,6 +89,7 @@ static int read_graph(const struct bench_reader *r, const char *const *operands,
 		return bad(r, "one graph is needed: write a file, --kron SCALE or --uniform SCALE");
 	if (nr_operands) {
 		p->file = operands[0];
+		kept_add_name(p->file);
 		return r->values[DEGREE].origin == OPTION_GIVEN
 			       ? bad(r, "--degree is for --kron and --uniform; drop it")
 			       : 0;
@@ -151,7 +153,7 @@ static int read_algorithm(const struct bench_reader *r, struct bench_graph_param
 
 /* ------------------------------------------------------------------ all of it */
 
-/* Files that are written: each its own, and not the standard output, which has the table. */
+/* Not the standard output, which has the table. */
 static int read_output(const struct bench_reader *r, struct bench_graph_params *p)
 {
 	p->output = r->values[OUTPUT].text;
@@ -159,8 +161,6 @@ static int read_output(const struct bench_reader *r, struct bench_graph_params *
 		return 0;
 	if (strcmp(p->output, "-") == 0)
 		return bench_refuse(r, OUTPUT, "not the standard output; name a file");
-	if (p->pass.base.json && strcmp(p->output, p->pass.base.json) == 0)
-		return bench_refuse(r, OUTPUT, "two outputs cannot be one file");
 	return 0;
 }
 

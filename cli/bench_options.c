@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench_check.h"
 #include "cli/bench_reader.h"
+#include "cli/kept.h"
 #include "cli/result.h"
 #include "cli/size.h"
 #include "workloads/gcn/cuda.h"
@@ -166,6 +168,17 @@ static int read_nodes(struct bench_reader *r, struct bench_params *p)
 	return err;
 }
 
+/* No output replaces its files. */
+static void keep_graph(const char *dir)
+{
+	static const char *const names[] = {"nodes.txt", "edges.txt"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, names[i]) < sizeof(path))
+			kept_add_name(path);
+}
+
 /* A real graph stands for the sizes: it has one. */
 static int read_graph(const struct bench_reader *r, struct bench_params *p)
 {
@@ -185,6 +198,7 @@ static int read_graph(const struct bench_reader *r, struct bench_params *p)
 		snprintf(r->err, r->err_bytes, "--graph: %s", why);
 		return err;
 	}
+	keep_graph(p->graph_dir);
 	p->nodes[0] = graph.nr_nodes;
 	p->nr_nodes = 1;
 	graph_fini(&graph);
@@ -313,7 +327,7 @@ static int read_oracle(const struct bench_reader *r, struct bench_params *p)
 	return -EINVAL;
 }
 
-/* Files that are written: each its own, and not the standard output, which has the table. */
+/* Files that are written; not the standard output, which has the table. */
 static int read_files(struct bench_reader *r, struct bench_params *p)
 {
 	static const unsigned int ids[] = {JSON, TIMELINE, FIT_KERNELS};
@@ -323,9 +337,6 @@ static int read_files(struct bench_reader *r, struct bench_params *p)
 
 		if (name && ids[i] != JSON && strcmp(name, "-") == 0)
 			return bench_refuse(r, ids[i], "not the standard output; name a file");
-		for (size_t j = 0; name && j < i; j++)
-			if (r->values[ids[j]].text && strcmp(name, r->values[ids[j]].text) == 0)
-				return bench_refuse(r, ids[i], "two outputs cannot be one file");
 	}
 	p->json = r->values[JSON].text;
 	p->timeline = r->values[TIMELINE].text;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/graph_internal.h"
+#include "cli/kept.h"
 #include "workloads/graph/scratch.h"
 #include "workloads/graph/text.h"
 
@@ -23,6 +24,7 @@ enum {
 	SEED,
 	MEMORY,
 	THREADS,
+	FORCE,
 	HELP,
 	NR_OPTIONS,
 };
@@ -39,6 +41,7 @@ static const struct option_def convert_options[NR_OPTIONS] = {
 	[SEED] = {"seed", "S", NULL, "1", "of generated weights"},
 	[MEMORY] = {"memory", "SIZE", NULL, "1GiB", "for edges that are being sorted"},
 	[THREADS] = {"threads", "N", NULL, "0", "0: one a processor"},
+	[FORCE] = {"force", NULL, NULL, NULL, "replace a file that is no graph file, too"},
 	[HELP] = {"help", NULL, NULL, NULL, "print this"},
 };
 
@@ -48,6 +51,7 @@ struct convert {
 	const char *output; /* borrowed */
 	struct csr_build build;
 	uint32_t nr_threads;
+	bool force; /* whatever is there */
 	struct graph_job job;
 	struct spool spool;
 	struct csr graph; /* open where the input is a graph file */
@@ -77,6 +81,7 @@ static int parse_values(const struct option_value *values, struct convert *c, ch
 	build->transpose = values[TRANSPOSE].text != NULL;
 	build->dedupe = values[DEDUPE].text != NULL;
 	build->no_self_loops = values[NO_SELF_LOOPS].text != NULL;
+	c->force = values[FORCE].text != NULL;
 	if (!rc)
 		rc = graph_parse_number("seed", values[SEED].text, UINT64_MAX, &build->seed, err,
 					err_bytes);
@@ -106,8 +111,10 @@ static int parse(int argc, char **argv, struct convert *c, char *err, size_t err
 	if (rc)
 		return rc;
 	c->output = c->inputs[--c->nr_inputs];
-	for (int i = 0; i < c->nr_inputs; i++)
+	for (int i = 0; i < c->nr_inputs; i++) {
 		nr_stdin += strcmp(c->inputs[i], "-") == 0;
+		kept_add_name(c->inputs[i]);
+	}
 	if (nr_stdin > 1)
 		return graph_fail(err, err_bytes, -EINVAL,
 				  "standard input is named %d times: it can be read once",
@@ -190,7 +197,7 @@ static int convert(struct convert *c)
 {
 	struct csr_built built;
 	struct edge_source source;
-	int rc = graph_job_begin(&c->job, c->output), status;
+	int rc = graph_job_begin(&c->job, c->output, c->force), status;
 
 	c->build.watch = &c->job.watch;
 	c->build.source = &source;

@@ -22,6 +22,7 @@ enum {
 	DEVICE,
 	MEMORY,
 	THREADS,
+	FORCE,
 	HELP,
 	NR_OPTIONS,
 };
@@ -39,6 +40,7 @@ static const struct option_def generate_options[NR_OPTIONS] = {
 	[MEMORY] = {"memory", "SIZE", NULL, "1GiB",
 		    "for edges that are being sorted; on a GPU most of its own"},
 	[THREADS] = {"threads", "N", NULL, "0", "0: one a processor"},
+	[FORCE] = {"force", NULL, NULL, NULL, "replace a file that is no graph file, too"},
 	[HELP] = {"help", NULL, NULL, NULL, "print this"},
 };
 
@@ -51,6 +53,7 @@ struct generate {
 	enum csr_weights weights;
 	uint32_t nr_threads;
 	bool raw, on_gpu;
+	bool force; /* whatever is there */
 };
 
 static int print_help(void)
@@ -139,6 +142,7 @@ static int parse(int argc, char **argv, struct generate *g, char *err, size_t er
 	if (!rc) {
 		g->output = operands[0];
 		g->raw = values[RAW].text != NULL;
+		g->force = values[FORCE].text != NULL;
 	}
 	free(operands);
 	return rc;
@@ -219,7 +223,7 @@ static int generate(const struct generate *g)
 	struct gcn_pool *pool = NULL;
 	struct csr_built built;
 	struct graph_job job;
-	int rc = graph_job_begin(&job, g->output), status;
+	int rc = graph_job_begin(&job, g->output, g->force), status;
 
 	if (!rc) {
 		rc = gcn_pool_create(g->nr_threads, &pool);

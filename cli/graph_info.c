@@ -189,7 +189,7 @@ int graph_info(int argc, char **argv)
 		return print_help();
 	if (parse(argc, argv, &info, err, sizeof(err)))
 		return graph_complain("%s", err);
-	rc = graph_job_begin(&job, NULL);
+	rc = graph_job_begin(&job, NULL, false);
 	if (!rc)
 		rc = csr_open(info.name, &info.graph, job.err, sizeof(job.err));
 	if (!rc)

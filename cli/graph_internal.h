@@ -38,8 +38,11 @@ struct graph_job {
 	char err[GRAPH_ERROR_BYTES];
 };
 
-/* Begin to watch. name: the output; NULL: none. 0, or a negative errno with a line in job->err. */
-int graph_job_begin(struct graph_job *job, const char *name);
+/*
+ * Begin to watch. name: the output; NULL: none. force: whether it replaces a file that is neither
+ * empty nor a graph file. 0, or a negative errno with a line in job->err.
+ */
+int graph_job_begin(struct graph_job *job, const char *name, bool force);
 
 /* Build into the output; built is written on success only. As csr_build(). */
 int graph_job_build(struct graph_job *job, const struct csr_build *build, struct csr_built *built);

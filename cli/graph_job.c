@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "cli/interrupt.h"
 #include "cli/size.h"
@@ -91,7 +92,20 @@ static bool job_stop(void *arg, double fraction, const char *label)
 	return interrupt_pending() != 0;
 }
 
-int graph_job_begin(struct graph_job *job, const char *name)
+/* Perhaps the last input, with the output forgotten. */
+static int check_replaced(struct graph_job *job, const char *name)
+{
+	struct stat st;
+
+	if (stat(name, &st) || !S_ISREG(st.st_mode) || !st.st_size || csr_is_file(name))
+		return 0;
+	return graph_fail(job->err, sizeof(job->err), -EEXIST,
+			  "'%s', named last, is the output, and is there already and no graph "
+			  "file: name another one last, or add --force to replace it",
+			  name);
+}
+
+int graph_job_begin(struct graph_job *job, const char *name, bool force)
 {
 	int rc = interrupt_init();
 
@@ -106,7 +120,11 @@ int graph_job_begin(struct graph_job *job, const char *name)
 		return graph_fail(job->err, sizeof(job->err), -EINVAL,
 				  "a graph file is not written in sequence: name a file instead "
 				  "of -");
-	rc = output_file_open(&job->output, "OUTPUT", name, job->err, sizeof(job->err));
+	rc = output_file_check("OUTPUT", name, job->err, sizeof(job->err));
+	if (!rc && !force)
+		rc = check_replaced(job, name);
+	if (!rc)
+		rc = output_file_open(&job->output, "OUTPUT", name, job->err, sizeof(job->err));
 	if (!rc)
 		interrupt_set_partial(0, job->output.partial);
 	return rc;

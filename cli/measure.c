@@ -82,6 +82,9 @@ static int machine_open(struct measure *m, struct weir_machine **out)
 		return err;
 	}
 	err = machine_file_load(m->params->machine, &desc, m->err, sizeof(m->err));
+	/* The output is open already, and what is an input is known only now. */
+	if (!err)
+		err = output_file_check("--output", m->params->output, m->err, sizeof(m->err));
 	if (err)
 		return err;
 	err = weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, out);

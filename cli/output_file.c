@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/kept.h"
+
 static int fail(const struct output_file *output, int error, char *err, size_t err_bytes)
 {
 	const char *give = "give", *what = "a file that can be written";
@@ -27,6 +29,35 @@ static int fail(const struct output_file *output, int error, char *err, size_t e
 	return -error;
 }
 
+/* Refuse what must stay as it is. */
+static int check_kept(const struct output_file *output, const struct stat *st, char *err,
+		      size_t err_bytes)
+{
+	static const char *const whats[] = {
+		[KEPT_INPUT] = "it is an input of this command, which no output replaces",
+		[KEPT_OUTPUT] = "two outputs cannot be one file",
+	};
+	enum kept_as as = kept_find(st);
+
+	if (as == KEPT_NOT)
+		return 0;
+	if (as == KEPT_UNKNOWN)
+		return fail(output, ENOMEM, err, err_bytes);
+	snprintf(err, err_bytes, "cannot write '%s': %s; give %s another name", output->name,
+		 whats[as], output->option);
+	return -EEXIST;
+}
+
+int output_file_check(const char *option, const char *name, char *err, size_t err_bytes)
+{
+	const struct output_file output = {.name = name, .option = option};
+	struct stat st;
+
+	if (strcmp(name, "-") == 0 ? fstat(STDOUT_FILENO, &st) : stat(name, &st))
+		return 0;
+	return check_kept(&output, &st, err, err_bytes);
+}
+
 /* ".NAME.PID.tmp" in the target's directory: a rename within one file system is atomic. */
 static char *partial_name(const char *target)
 {
@@ -43,11 +74,17 @@ static char *partial_name(const char *target)
 static int open_partial(struct output_file *output, const struct stat *old, char *err,
 			size_t err_bytes)
 {
+	struct stat other;
 	int fd, error;
 
 	output->partial = partial_name(output->target);
 	if (!output->partial)
 		return fail(output, ENOMEM, err, err_bytes);
+	if (!stat(output->partial, &other) && kept_find(&other) == KEPT_OUTPUT) {
+		free(output->partial);
+		output->partial = NULL;
+		return check_kept(output, &other, err, err_bytes);
+	}
 	/* A left-over of a killed process with our number is nobody's. */
 	if (unlink(output->partial) && errno != ENOENT)
 		goto err_free;
@@ -60,6 +97,7 @@ static int open_partial(struct output_file *output, const struct stat *old, char
 	output->stream = fdopen(fd, "w");
 	if (!output->stream)
 		goto err_unlink;
+	kept_add_output(fd);
 	return 0;
 
 err_unlink:
@@ -82,6 +120,9 @@ int output_file_open(struct output_file *output, const char *option, const char 
 	int rc;
 
 	*output = (struct output_file){.name = name, .option = option};
+	rc = output_file_check(option, name, err, err_bytes);
+	if (rc)
+		return rc;
 	if (strcmp(name, "-") == 0) {
 		output->stream = stdout;
 		return 0;

@@ -2,7 +2,8 @@
 /*
  * A file that appears under its name only when it is whole: it is written beside its target and
  * renamed at the end. "-" is standard output; what is no regular file (a pipe, /dev/null) cannot be
- * replaced and is written to directly.
+ * replaced and is written to directly. What is an input of the command, or another output of it, is
+ * refused: see kept.h.
  */
 #ifndef WEIR_CLI_OUTPUT_FILE_H
 #define WEIR_CLI_OUTPUT_FILE_H
@@ -17,6 +18,12 @@ struct output_file {
 	const char *name;	/* as the user wrote it */
 	const char *option;	/* "--json": what remedies speak of */
 };
+
+/*
+ * Refuse a name that is an input or another output, before work whose result would go there.
+ * output_file_open() does so, too. Returns and err: as of that.
+ */
+int output_file_check(const char *option, const char *name, char *err, size_t err_bytes);
 
 /*
  * Open, so that a target that cannot be written is known before hours of work. name and option are

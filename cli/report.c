@@ -398,6 +398,8 @@ static int make(struct report *r)
 	int rc = read_all(r);
 
 	if (!rc)
+		rc = output_file_check("--output", r->values[OUTPUT].text, r->err, sizeof(r->err));
+	if (!rc)
 		rc = report_sets_make(&r->results, &r->sets, r->err, sizeof(r->err));
 	if (rc)
 		return rc;

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /**
- * Read what is left of a file, a pipe or a terminal.
+ * Read what is left of a file, a pipe or a terminal. No output replaces the file afterwards: see
+ * kept.h.
  *
  * @param [in]  bytes_max  More than this is an error.
  * @param [out] text       Written on success only; the caller's to free(). A NUL follows it.

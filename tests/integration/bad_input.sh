@@ -131,6 +131,40 @@ bad 'edges.txt' --graph graph
 
 bad 'no-such-directory.*create the directory' --nodes 1M --json no-such-directory/out.json
 bad "'graph'.*directory" --nodes 1M --json graph
+
+# kept FILE PATTERN ARGS...: refused, and FILE is what it was.
+kept()
+{
+	cp "$1" before
+	name=$1
+	shift
+	refused "$@"
+	cmp -s before "$name" || fail "weir $2 $3 changes $name"
+}
+
+"$WEIR" info --measure --machine laptop --quick -o machine.json >out 2>err || fail "no description"
+printf '0 1\n' >graph/edges.txt
+ln -s graph/edges.txt edges
+printf '1 2\n' >edges.txt
+for output in --json --timeline --fit-kernels; do
+	kept machine.json 'is an input of this command.*name' bench gcn --machine ./machine.json \
+		--nodes 10k --manager native $output machine.json
+	kept graph/edges.txt 'is an input of this command' bench gcn --machine laptop --graph graph \
+		--manager native $output edges
+done
+WEIR_MACHINE_PATH=. kept machine.json 'is an input of this command' bench gcn --machine machine \
+	--nodes 10k --manager native --json machine.json
+for output in --json --output; do
+	kept edges.txt 'is an input of this command' bench bfs edges.txt --machine laptop \
+		--manager native $output ./edges.txt
+done
+kept machine.json 'is an input of this command' info --measure --quick --machine ./machine.json \
+	-o machine.json
+bad 'two outputs cannot be one file' --machine laptop --nodes 10k --manager native --json one.json \
+	--timeline ./one.json
+refused 'two outputs cannot be one file' bench cc edges.txt --machine laptop --manager native \
+	--json one.json --output ./one.json
+[ -e one.json ] && fail "two outputs leave a file"
 if [ -c /dev/full ]; then
 	bad '/dev/full.*No space left' --nodes 1M --manager native --json /dev/full
 	[ -c /dev/full ] || fail "/dev/full was replaced"

@@ -120,13 +120,40 @@ printf '%%%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 4.0\n3 3 7
 make convert m.mtx m.csr
 has m.csr edges 3
 has m.csr weight_max 7
-make convert m.csr m.csr
-has m.csr edges 3
 ln -s m.csr link.csr
 make convert a.txt link.csr
 [[ -L link.csr ]] || fail "a link was replaced"
 has m.csr edges 1
-echo "ok - several inputs, pipes, matrices, a file onto itself, a link"
+echo "ok - several inputs, pipes, matrices, a link"
+
+# ---------------------------------------------------------------- what an output does not replace
+
+# kept FILE TEXT ARGUMENT...: refused, and FILE is what it was.
+kept() {
+	local file=$1
+	shift
+	cp "$file" before
+	refused "$@"
+	cmp before "$file" || fail "graph $*: changes $file"
+}
+
+kept m.csr 'is an input of this command' convert m.csr m.csr
+kept m.csr 'is an input of this command' convert link.csr ./m.csr
+kept m.csr 'is an input of this command' convert m.csr link.csr
+ln a.txt hard.txt
+kept a.txt 'is an input of this command' convert --force a.txt b.txt hard.txt
+kept a.txt 'is an input of this command' convert --force - a.txt <hard.txt
+# An output that is forgotten is not the last input.
+kept b.txt 'is there already and no graph file' convert a.txt b.txt
+kept b.txt 'is there already and no graph file' generate --kron 3 b.txt
+cp b.txt replaced.txt
+make convert --force a.txt replaced.txt
+has replaced.txt edges 1
+: >replaced.txt
+make convert a.txt replaced.txt
+has replaced.txt edges 1
+make convert a.txt replaced.txt
+echo "ok - inputs, and what is no graph file, stay"
 
 # ---------------------------------------------------------------- what is refused
 

@@ -219,6 +219,33 @@ echo '{"traceEvents":[]}' >idle.json
 refused 'idle.json: nothing is "resident"' plain.json --timeline idle.json
 refused 'cannot make folder .plain.json/x' plain.json --png plain.json/x
 
+# kept FILE ARGS...: an output that is an input is refused, and the input stays.
+kept()
+{
+	cp "$1" before
+	name=$1
+	shift
+	"$WEIR" report "$@" >out 2>err
+	[ $? -eq 2 ] || fail "report $* is not refused"
+	grep -Eq 'an input of this command|two outputs cannot be one file' err || fail "no reason for $*"
+	cmp -s before "$name" || fail "report $* changes $name"
+	empty
+}
+
+ln -s plain.json link.json
+mkdir drawn
+ln -s ../plain.json drawn/1-epochs.png
+kept plain.json plain.json -o plain.json
+kept plain.json plain.json -o link.json
+kept plain.json plain.json -o drawn.html --png drawn
+kept plain.json - -o plain.json <link.json
+kept timeline.json plain.json --timeline timeline.json -o ./timeline.json
+kept plain.json plain.json --png pictures -o pictures/1-time.png
+"$WEIR" report plain.json -o - 2>err >>link.json && fail "a page is appended to its results"
+cmp -s before plain.json || fail "plain.json was appended to"
+rm -r link.json drawn
+echo "ok - an output that is an input is refused"
+
 mkdir without failing hanging
 cat >failing/gnuplot <<'TEXT'
 #!/bin/sh
