@@ -132,7 +132,7 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 		     const struct bar_layout *at, double y)
 {
 	const struct report_result *result = c->cell[m];
-	double width = at->seconds_width * result->epoch_s / scale_s;
+	double s = report_epoch_s(c, m), width = at->seconds_width * s / scale_s;
 	double bound_x = at->seconds_x + at->seconds_width * c->bound_s / scale_s;
 	double text_x = at->seconds_x + 6, middle = y + (is_narrow(canvas) ? 9 : 10);
 	char name[NAME_BYTES];
@@ -141,7 +141,7 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 	canvas_text(canvas, at->name_width, middle, at->name_width > 0 ? TEXT_RIGHT : TEXT_LEFT,
 		    SMALL_FONT, COLOUR_INK,
 		    shortened(sets->manager[m], NAME_CHARS, name, sizeof(name)));
-	if (!isnan(result->epoch_s)) {
+	if (!isnan(s)) {
 		text_x = at->seconds_x + width + 6;
 		if (bound_x <= at->seconds_x + at->seconds_width && !is_narrow(canvas)) {
 			canvas_line(canvas, bound_x, y, bound_x, y + at->row_height - 1, COLOUR_INK,
@@ -150,10 +150,11 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 		}
 	}
 	canvas_text(canvas, at->total_align == TEXT_RIGHT ? at->total_x : text_x, middle,
-		    at->total_align, SMALL_FONT, isnan(result->epoch_s) ? COLOUR_MUTED : COLOUR_INK,
-		    isnan(result->epoch_s) ? report_status_word(result->status)
-					   : figure_seconds(&total, result->epoch_s));
-	if (isnan(result->epoch_s))
+		    at->total_align, SMALL_FONT, isnan(s) ? COLOUR_MUTED : COLOUR_INK,
+		    !result    ? "not run"
+		    : isnan(s) ? report_status_word(result->status)
+			       : figure_seconds(&total, s));
+	if (isnan(s))
 		return;
 	if (isnan(result->parts_s)) {
 		canvas_box(canvas, at->seconds_x, y + at->seconds_y, width, at->seconds_height,
@@ -178,7 +179,7 @@ static double draw_case(struct canvas *canvas, const struct report_sets *sets,
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		scale_s = fmax(scale_s, report_epoch_s(c, m));
 	for (size_t m = 0; m < sets->nr_managers; m++) {
-		if (!c->cell[m])
+		if (!report_was_run(set, m))
 			continue;
 		draw_row(canvas, sets, c, m, scale_s, at, y);
 		/* Where nothing is drawn below the name, nothing is left free. */

@@ -142,13 +142,21 @@ const struct report_case *report_last_case(const struct report_set *set, size_t 
 	return i ? &set->cases[i - 1] : NULL;
 }
 
-bool report_ends(const struct report_set *set, size_t manager)
+const struct report_case *report_first_failure(const struct report_set *set, size_t manager)
 {
-	const struct report_case *c = report_last_case(set, manager),
-				 *end = set->cases + set->nr_cases;
-	bool out = false;
+	const struct report_case *last = report_last_case(set, manager);
 
-	for (c = c ? c + 1 : end; c < end; c++)
-		out |= c->cell[manager] && c->cell[manager]->status == RESULT_OUT_OF_MEMORY;
-	return out;
+	for (const struct report_case *c = last ? last + 1 : set->cases;
+	     c < set->cases + set->nr_cases; c++)
+		if (c->cell[manager])
+			return c;
+	return NULL;
+}
+
+bool report_was_run(const struct report_set *set, size_t manager)
+{
+	for (size_t i = 0; i < set->nr_cases; i++)
+		if (set->cases[i].cell[manager])
+			return true;
+	return false;
 }

@@ -96,11 +96,26 @@ static void draw_line_of(struct canvas *canvas, const struct report_set *set,
 	canvas_curve_end(canvas);
 }
 
+/* A cross where the first case is that failed, as high as the last one that did not: it has no
+ * time. */
+static void draw_failure(struct canvas *canvas, const struct area *area, double last_x,
+			 double failure_x, double s, enum colour colour)
+{
+	double y = area_y(area, s);
+
+	canvas_curve(canvas, colour, 1, 3, 0);
+	canvas_point(canvas, area_x(area, last_x), y);
+	canvas_point(canvas, area_x(area, failure_x), y);
+	canvas_curve_end(canvas);
+	canvas_mark(canvas, area_x(area, failure_x), y, MARK_CROSS, colour);
+}
+
 static void draw_manager(struct canvas *canvas, const struct report_sets *sets,
 			 const struct report_set *set, const struct area *area, size_t m)
 {
 	enum colour colour = manager_colour(sets, m);
 	const struct report_case *last = report_last_case(set, m);
+	const struct report_case *failure = report_first_failure(set, m);
 
 	if (!last)
 		return;
@@ -113,9 +128,9 @@ static void draw_manager(struct canvas *canvas, const struct report_sets *sets,
 			     isnan(s) ? NAN : area_y(area, s));
 	}
 	canvas_curve_end(canvas);
-	if (report_ends(set, m))
-		canvas_mark(canvas, area_x(area, case_x(set, last)) + 11,
-			    area_y(area, report_epoch_s(last, m)), MARK_CROSS, colour);
+	if (failure)
+		draw_failure(canvas, area, case_x(set, last), case_x(set, failure),
+			     report_epoch_s(last, m), colour);
 }
 
 struct end_label {
@@ -174,19 +189,38 @@ static void label_sizes(struct canvas *canvas, const struct report_set *set,
 	}
 }
 
+/* What the crosses stand for; NULL: there are none. */
+static const char *cross_text(const struct report_sets *sets, const struct report_set *set)
+{
+	bool any = false, memory = true, budgets = report_one_size(set);
+
+	for (size_t m = 0; m < sets->nr_managers; m++) {
+		const struct report_case *failure = report_first_failure(set, m);
+
+		if (!failure || !report_nr_times(set, m))
+			continue;
+		any = true;
+		memory &= failure->cell[m]->status == RESULT_OUT_OF_MEMORY;
+	}
+	if (!any)
+		return NULL;
+	if (memory)
+		return budgets ? "out of memory with this budget" : "out of memory at this size";
+	return budgets ? "the first budget that failed" : "the first size that failed";
+}
+
 static double epochs_legend(struct canvas *canvas, const struct report_sets *sets,
 			    const struct report_set *set)
 {
 	struct legend_entry entries[REPORT_MANAGERS_MAX + 3];
-	bool bound = false, in_memory = false, cross = false;
+	bool bound = false, in_memory = false;
+	const char *cross = cross_text(sets, set);
 	size_t nr = 0;
 
-	for (size_t m = 0; m < sets->nr_managers; m++) {
+	for (size_t m = 0; m < sets->nr_managers; m++)
 		if (report_nr_times(set, m))
 			entries[nr++] = (struct legend_entry){
 				sets->manager[m], manager_colour(sets, m), marks[sets->slot[m]]};
-		cross |= report_nr_times(set, m) && report_ends(set, m);
-	}
 	for (size_t i = 0; i < set->nr_cases; i++) {
 		bound |= set->cases[i].bound_s > 0;
 		in_memory |= in_memory_of(&set->cases[i]) > 0;
@@ -196,8 +230,7 @@ static double epochs_legend(struct canvas *canvas, const struct report_sets *set
 	if (in_memory)
 		entries[nr++] = (struct legend_entry){"if it all fitted", COLOUR_MANAGER, -2};
 	if (cross)
-		entries[nr++] =
-			(struct legend_entry){"out of memory beyond", COLOUR_INK, MARK_CROSS};
+		entries[nr++] = (struct legend_entry){cross, COLOUR_INK, MARK_CROSS};
 	return legend_draw(canvas, 0, entries, nr);
 }
 

@@ -78,8 +78,12 @@ size_t report_nr_times(const struct report_set *set, size_t manager);
 /* The last case that a manager got through; NULL: none. */
 const struct report_case *report_last_case(const struct report_set *set, size_t manager);
 
-/* Whether a manager is out of memory in any case after that one. */
-bool report_ends(const struct report_set *set, size_t manager);
+/* The first case after that one, or of all, in which a manager was run and has no time; NULL: none,
+ * which does not say that it was run in others. */
+const struct report_case *report_first_failure(const struct report_set *set, size_t manager);
+
+/* Whether a set has any result of a manager. */
+bool report_was_run(const struct report_set *set, size_t manager);
 
 /* Within a thousandth, or both not known. */
 bool report_same_budget(double a, double b);

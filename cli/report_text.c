@@ -11,41 +11,10 @@
 
 #include "cli/report_charts.h"
 #include "cli/report_format.h"
+#include "cli/report_words.h"
 
 /* Times that are this near are called the same. */
 #define SAME 1.005
-
-/* "12M nodes (1.61 times the GPU's memory)". */
-static void put_case(FILE *out, const struct report_set *set, const struct report_case *c)
-{
-	struct figure nodes, budget, over;
-	bool one_size = report_one_size(set);
-
-	if (one_size)
-		fprintf(out, "%s of GPU memory", figure_bytes(&budget, c->budget_bytes));
-	else
-		fprintf(out, "%s nodes", figure_count(&nodes, c->nodes));
-	if (isnan(c->over))
-		return;
-	if (one_size)
-		fprintf(out, " (the work needs %s times that)", figure_ratio(&over, c->over));
-	else
-		fprintf(out, " (%s times the GPU\xe2\x80\x99s memory)",
-			figure_ratio(&over, c->over));
-}
-
-/* Between the i-th and the next of nr things. */
-static const char *joint(size_t i, size_t nr)
-{
-	return i + 1 == nr ? "" : i + 2 == nr ? " and " : ", ";
-}
-
-static void put_managers(FILE *out, const struct report_sets *sets, const size_t *manager,
-			 size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		fprintf(out, "%s%s", sets->manager[manager[i]], joint(i, nr));
-}
 
 static bool any_time(const struct report_sets *sets, const struct report_case *c)
 {
@@ -120,21 +89,19 @@ static void put_others(FILE *out, const struct report_sets *sets, const struct r
 }
 
 /* "weir takes 2.87 s, ...; zerocopy, the next, takes ...": of a case in which a run got through. */
-static void put_case_times(FILE *out, const struct report_sets *sets, const struct report_case *c)
+static void put_case_times(FILE *out, const struct report_sets *sets, const struct report_set *set,
+			   const struct report_case *c)
 {
-	size_t fastest[REPORT_MANAGERS_MAX] = {0}, nr = list_fastest(sets, c, fastest), others = 0;
+	size_t fastest[REPORT_MANAGERS_MAX] = {0}, nr = list_fastest(sets, c, fastest);
 	double s = report_epoch_s(c, report_fastest(sets, c, SIZE_MAX));
 	struct figure time;
 
-	for (size_t m = 0; m < sets->nr_managers; m++)
-		others += c->cell[m] && isnan(report_epoch_s(c, m)) ? 1 : 0;
-	put_managers(out, sets, fastest, nr);
-	if (others && report_fastest(sets, c, fastest[0]) == SIZE_MAX)
-		fputs(" alone gets through: it", out);
+	words_managers(out, sets, fastest, nr);
 	fprintf(out, " take%s %s", nr == 1 ? "s" : "", figure_seconds(&time, s));
 	put_ratios(out, c, s);
 	put_others(out, sets, c, fastest, nr);
 	fputs(". ", out);
+	words_absent(out, sets, set, c);
 }
 
 /* Same, as an item that begins with the case. */
@@ -142,9 +109,9 @@ static void put_case_item(FILE *out, const struct report_sets *sets, const struc
 			  const struct report_case *c)
 {
 	fputs("- ", out);
-	put_case(out, set, c);
+	words_case(out, set, c);
 	fputs(": ", out);
-	put_case_times(out, sets, c);
+	put_case_times(out, sets, set, c);
 	fputc('\n', out);
 }
 
@@ -155,28 +122,9 @@ void text_in_short(FILE *out, const struct report_sets *sets, const struct repor
 	if (!c)
 		return;
 	fputs("At ", out);
-	put_case(out, set, c);
+	words_case(out, set, c);
 	fputs(", ", out);
-	put_case_times(out, sets, c);
-}
-
-/* Which managers end where: those that end at one case in one sentence. */
-static void put_ends(FILE *out, const struct report_sets *sets, const struct report_set *set)
-{
-	for (size_t i = 0; i + 1 < set->nr_cases; i++) {
-		const struct report_case *c = &set->cases[i];
-		size_t managers[REPORT_MANAGERS_MAX], nr = 0;
-
-		for (size_t m = 0; m < sets->nr_managers; m++)
-			if (report_ends(set, m) && report_last_case(set, m) == c)
-				managers[nr++] = m;
-		if (!nr)
-			continue;
-		put_managers(out, sets, managers, nr);
-		fprintf(out, " get%s through up to ", nr == 1 ? "s" : "");
-		put_case(out, set, c);
-		fprintf(out, " and %s out of memory beyond. ", nr == 1 ? "is" : "are");
-	}
+	put_case_times(out, sets, set, c);
 }
 
 /* How near weir, or the only manager that there is, stays to the bound. */
@@ -199,11 +147,11 @@ static void put_distance(FILE *out, const struct report_sets *sets, const struct
 		return;
 	fprintf(out, "%s is never more than %s times the lower bound, farthest at ",
 		sets->manager[m], figure_ratio(&ratio, report_epoch_s(far, m) / far->bound_s));
-	put_case(out, set, far);
+	words_case(out, set, far);
 	fputs(". ", out);
 	if (below) {
 		fputs("At ", out);
-		put_case(out, set, below);
+		words_case(out, set, below);
 		fprintf(out, " it is below the bound, so this machine is faster than the rates "
 			     "from which the bound is computed. ");
 	}
@@ -223,7 +171,7 @@ void text_epochs(FILE *out, const struct report_sets *sets, const struct report_
 			fits = c;
 		last = c;
 	}
-	put_ends(out, sets, set);
+	words_ends(out, sets, set);
 	fputc('\n', out);
 	if (fits && fits != telling)
 		put_case_item(out, sets, set, fits);
@@ -279,7 +227,7 @@ static void put_case_parts(FILE *out, const struct report_sets *sets, const stru
 			   const struct report_case *c)
 {
 	fputs("At ", out);
-	put_case(out, set, c);
+	words_case(out, set, c);
 	fputs(" an epoch goes into\n", out);
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		if (c->cell[m] && !isnan(c->cell[m]->parts_s))
@@ -378,7 +326,7 @@ static void put_case_traffic(FILE *out, const struct report_sets *sets,
 	struct figure ratio;
 
 	fputs("At ", out);
-	put_case(out, set, c);
+	words_case(out, set, c);
 	fputs(" an epoch moves\n", out);
 	for (size_t m = 0; m < sets->nr_managers; m++) {
 		double bytes;
@@ -421,7 +369,7 @@ void text_traffic(FILE *out, const struct report_sets *sets, const struct report
 			managers[silent++] = m;
 	}
 	if (silent) {
-		put_managers(out, sets, managers, silent);
+		words_managers(out, sets, managers, silent);
 		fprintf(out, " move%s nothing. ", silent == 1 ? "s" : "");
 	}
 	fputs("Bytes are those of the whole run divided by its epochs, warm-up included. Each "

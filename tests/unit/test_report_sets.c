@@ -252,18 +252,51 @@ static void test_text_epochs(void **state)
 	add_three_sizes();
 	make();
 	said(text_epochs,
-	     "native gets through up to 5M nodes (0.67 times the GPU\xe2\x80\x99s memory) and is "
-	     "out of memory beyond. zerocopy gets through up to 12M nodes (1.60 times the "
-	     "GPU\xe2\x80\x99s memory) and is out of memory beyond. \n"
+	     "native gets through up to 5M nodes (0.67 times the GPU\xe2\x80\x99s memory) and runs "
+	     "out of memory at the next size tried, 12M nodes (1.60 times the GPU\xe2\x80\x99s "
+	     "memory). zerocopy gets through up to 12M nodes (1.60 times the GPU\xe2\x80\x99s "
+	     "memory) and runs out of memory at the next size tried, 20M nodes (2.67 times the "
+	     "GPU\xe2\x80\x99s memory). \n"
 	     "- 5M nodes (0.67 times the GPU\xe2\x80\x99s memory): native and weir take 1.00 s, "
 	     "which is the lower bound; zerocopy, the next, takes 20.0 s, 20.0 times as long. \n"
 	     "- 12M nodes (1.60 times the GPU\xe2\x80\x99s memory): weir takes 2.50 s, 1.25 times "
 	     "the lower bound and 1.25 times as long as in memory; zerocopy, the next, takes 40.0 "
-	     "s, 16.0 times as long. \n"
-	     "- 20M nodes (2.67 times the GPU\xe2\x80\x99s memory): weir alone gets through: it "
-	     "takes 8.20 s, 1.02 times the lower bound and 1.02 times as long as in memory. \n"
+	     "s, 16.0 times as long. Out of memory: native. \n"
+	     "- 20M nodes (2.67 times the GPU\xe2\x80\x99s memory): weir takes 8.20 s, 1.02 times "
+	     "the lower bound and 1.02 times as long as in memory. Out of memory: native and "
+	     "zerocopy. \n"
 	     "weir is never more than 1.25 times the lower bound, farthest at 12M nodes (1.60 "
 	     "times the GPU\xe2\x80\x99s memory). \n");
+}
+
+/* What was not tried is not said to have failed, and a failure has its reason. */
+static void test_text_what_was_not_run(void **state)
+{
+	const struct report_set *set = &sets.set[0];
+
+	(void)state;
+	add("a", 1e6, 1 * GB, "native", 1);
+	add("a", 2e6, 1 * GB, "native", 0);
+	add("a", 9e6, 1 * GB, "native", 0);
+	add("a", 1e6, 1 * GB, "malloc", 1);
+	add("a", 2e6, 1 * GB, "malloc", 0)->status = RESULT_FAILED;
+	add("a", 1e6, 1 * GB, "uvm", 3);
+	add("a", 2e6, 1 * GB, "uvm", 5);
+	add("a", 5e6, 1 * GB, "zerocopy", 0)->status = RESULT_REFUSED;
+	add("a", 1e6, 1 * GB, "weir", 1);
+	add("a", 2e6, 1 * GB, "weir", 1);
+	add("a", 9e6, 1 * GB, "weir", 7);
+	make();
+	said(text_epochs,
+	     "native gets through up to 1M nodes and runs out of memory at the next size tried, 2M "
+	     "nodes. malloc gets through up to 1M nodes and fails at the next size tried, 2M "
+	     "nodes. zerocopy is refused at the first size tried, 5M nodes. uvm gets through up to "
+	     "2M nodes, the last size at which it was run. \n"
+	     "- 9M nodes: weir takes 7.00 s. Out of memory: native. Not run at this size: malloc, "
+	     "zerocopy and uvm. \n"
+	     "\n");
+	assert_ptr_equal(report_first_failure(set, 0), &set->cases[1]);
+	assert_ptr_equal(report_first_failure(set, 3), NULL);
 }
 
 static void test_text_without_anything_known(void **state)
@@ -283,7 +316,7 @@ static void test_text_nothing_got_through(void **state)
 	add("a", 5e6, 1 * GB, "native", 0);
 	make();
 	said(text_in_short, "");
-	said(text_epochs, "\n\n");
+	said(text_epochs, "native runs out of memory at the first size tried, 5M nodes. \n\n");
 }
 
 static void test_text_below_the_bound(void **state)
@@ -372,6 +405,7 @@ int main(void)
 		test(test_cases_repeated_runs_take_the_middle),
 		test(test_cases_pick_has_ends_and_telling),
 		test(test_text_epochs),
+		test(test_text_what_was_not_run),
 		test(test_text_without_anything_known),
 		test(test_text_nothing_got_through),
 		test(test_text_below_the_bound),
