@@ -115,6 +115,8 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 	};
 
 	*out = (struct result){
+		.command = p->command,
+		.date = p->date[0] ? p->date : NULL,
 		.workload = "gcn",
 		.machine = &p->machine,
 		.device = p->device,

@@ -188,6 +188,7 @@ int bench_graph_parse(enum graph_algorithm algorithm, int argc, char **argv,
 	struct option_value values[SSSP_NR]; /* others have fewer */
 	struct bench_reader reader = {.defs = command->table,
 				      .values = values,
+				      .nr = command->nr,
 				      .load_kernels = graph_cuda_load,
 				      .pages = true,
 				      .err = err,
@@ -201,6 +202,9 @@ int bench_graph_parse(enum graph_algorithm algorithm, int argc, char **argv,
 		return -ENOMEM;
 	rc = options_parse_operands(command->table, command->nr, argc, argv, values, operands,
 				    &nr_operands, err, err_bytes);
+	if (!rc)
+		rc = bench_set_command(&reader, graph_algorithm_name(algorithm), operands,
+				       nr_operands, &out->pass.base);
 	if (!rc)
 		rc = read_all(&reader, operands, nr_operands, out);
 	free(operands);

@@ -130,6 +130,7 @@ int bench_matrix_parse(enum matrix_kind kind, int argc, char **argv,
 	struct option_value values[MATRIX_NR];
 	struct bench_reader reader = {.defs = table,
 				      .values = values,
+				      .nr = MATRIX_NR,
 				      .load_kernels = matrix_cuda_load,
 				      .pages = true,
 				      .err = err,
@@ -142,7 +143,9 @@ int bench_matrix_parse(enum matrix_kind kind, int argc, char **argv,
 	if (rc)
 		return rc;
 	snprintf(err, err_bytes, "not enough memory on this computer");
-	rc = bench_pass_read(&reader, &out->pass);
+	rc = bench_set_command(&reader, matrix_kind_name(kind), NULL, 0, &out->pass.base);
+	if (!rc)
+		rc = bench_pass_read(&reader, &out->pass);
 	if (!rc)
 		rc = read_sizes(&reader, out);
 	if (!rc)

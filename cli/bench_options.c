@@ -400,6 +400,7 @@ int bench_params_parse(int argc, char **argv, struct bench_params *out, char *er
 	struct option_value values[OPTION_NR];
 	struct bench_reader reader = {.defs = option_table,
 				      .values = values,
+				      .nr = OPTION_NR,
 				      .load_kernels = gcn_cuda_load,
 				      .err = err,
 				      .err_bytes = err_bytes};
@@ -410,7 +411,9 @@ int bench_params_parse(int argc, char **argv, struct bench_params *out, char *er
 	if (rc)
 		return rc;
 	snprintf(err, err_bytes, "not enough memory on this computer");
-	rc = read_all(&reader, out);
+	rc = bench_set_command(&reader, "gcn", NULL, 0, out);
+	if (!rc)
+		rc = read_all(&reader, out);
 	if (rc)
 		bench_params_fini(out);
 	return rc;
@@ -418,6 +421,7 @@ int bench_params_parse(int argc, char **argv, struct bench_params *out, char *er
 
 void bench_params_fini(struct bench_params *params)
 {
+	free(params->command);
 	free(params->manager_text);
 	machine_file_fini(&params->file);
 	memset(params, 0, sizeof(*params));

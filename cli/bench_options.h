@@ -43,6 +43,8 @@ struct bench_params {
 	bool check, verbose;
 	bool oracle;	/* compare copies in with the least number of them */
 	bool real_gpu;	/* the machine is this computer's, not a simulated one */
+	char *command;	/* owned: the command line that asks for the same results */
+	char date[24];	/* of the command, on a real GPU; else empty: nothing depends on it */
 	char note[384]; /* one line that the user should see; or empty */
 };
 

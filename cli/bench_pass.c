@@ -181,6 +181,8 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		.bookkeeping_bytes = run->host.bookkeeping_bytes,
 	};
 	*result = (struct result){
+		.command = p->command,
+		.date = p->date[0] ? p->date : NULL,
 		.pass = &out->pass,
 		.parameters = {.host_budget_bytes = p->host_budget_bytes,
 			       .data = p->data == WEIR_DATA_REAL ? "real" : "phantom"},

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/first_logged.h"
 #include "cli/size.h"
@@ -249,6 +250,8 @@ static int find_gpus(struct bench_reader *r, const struct weir_machine_desc *mea
 {
 	struct weir_machine *machine;
 	struct first_logged logged = {0};
+	time_t now = time(NULL);
+	struct tm tm;
 	int err;
 
 	weir_log_set(first_logged_keep, &logged);
@@ -263,6 +266,8 @@ static int find_gpus(struct bench_reader *r, const struct weir_machine_desc *mea
 		 logged.error[0] ? logged.error : weir_strerror(err));
 	snprintf(r->taken, sizeof(r->taken), "%.*s", BENCH_WHY_BYTES - 1, logged.warning);
 	p->real_gpu = !err;
+	if (!err && gmtime_r(&now, &tm))
+		(void)strftime(p->date, sizeof(p->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	return err;
 }
 
@@ -328,6 +333,26 @@ int bench_read_machine(struct bench_reader *r, struct bench_params *p)
 	else
 		p->machine = p->file.desc;
 	return err;
+}
+
+int bench_set_command(const struct bench_reader *r, const char *workload,
+		      const char *const *operands, int nr_operands, struct bench_params *p)
+{
+	/* --threads of gcn is of this computer, that of others of launches. */
+	const char *const but[] = {"json",
+				   "timeline",
+				   "timeline-all",
+				   "output",
+				   "fit-kernels",
+				   "verbose",
+				   strcmp(workload, "gcn") == 0 ? "threads" : NULL,
+				   NULL};
+	char command[64];
+
+	snprintf(command, sizeof(command), "weir bench %s", workload);
+	p->command =
+		options_command(command, r->defs, r->nr, r->values, operands, nr_operands, but);
+	return p->command ? 0 : -ENOMEM;
 }
 
 void bench_help_end(FILE *out, bool pages)

@@ -40,6 +40,7 @@ enum bench_option {
 struct bench_reader {
 	const struct option_def *defs;
 	struct option_value *values;
+	unsigned int nr;	     /* of both */
 	int (*load_kernels)(void);   /* of the workload, for real GPUs */
 	bool pages;		     /* the workload's kernels can page for themselves */
 	char taken[BENCH_WHY_BYTES]; /* by others, of a real GPU; or empty */
@@ -80,6 +81,10 @@ int bench_add_bytes(const struct bench_reader *r, unsigned int id, unsigned int 
 int bench_read_machine(struct bench_reader *r, struct bench_params *p);
 int bench_read_device(const struct bench_reader *r, struct bench_params *p);
 int bench_read_managers(const struct bench_reader *r, struct bench_params *p);
+
+/* p->command, of the options that change results. -ENOMEM. */
+int bench_set_command(const struct bench_reader *r, const char *workload,
+		      const char *const *operands, int nr_operands, struct bench_params *p);
 
 /* By its name, options behind it left aside. NULL: none. */
 const struct manager_ops *bench_manager_find(const char *name);

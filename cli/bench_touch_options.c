@@ -194,6 +194,7 @@ int bench_touch_parse(enum touch_kind kind, int argc, char **argv, struct bench_
 	struct option_value values[PAGEIN_NR]; /* gups has fewer */
 	struct bench_reader reader = {.defs = gups ? gups_table : pagein_table,
 				      .values = values,
+				      .nr = gups ? (unsigned int)GUPS_NR : (unsigned int)PAGEIN_NR,
 				      .load_kernels = touch_cuda_load,
 				      .pages = true,
 				      .err = err,
@@ -202,12 +203,13 @@ int bench_touch_parse(enum touch_kind kind, int argc, char **argv, struct bench_
 
 	memset(out, 0, sizeof(*out));
 	out->kind = kind;
-	rc = options_parse(reader.defs, gups ? (unsigned int)GUPS_NR : (unsigned int)PAGEIN_NR,
-			   argc, argv, values, err, err_bytes);
+	rc = options_parse(reader.defs, reader.nr, argc, argv, values, err, err_bytes);
 	if (rc)
 		return rc;
 	snprintf(err, err_bytes, "not enough memory on this computer");
-	rc = bench_pass_read(&reader, &out->pass);
+	rc = bench_set_command(&reader, gups ? "gups" : "pagein", NULL, 0, &out->pass.base);
+	if (!rc)
+		rc = bench_pass_read(&reader, &out->pass);
 	if (!rc)
 		rc = read_table(&reader, out);
 	if (!rc)

@@ -191,6 +191,58 @@ int options_parse_operands(const struct option_def *defs, unsigned int nr, int a
 	return options_parse(defs, nr, nr_options, argv, values, err, err_bytes);
 }
 
+/* Words that a shell leaves alone stay as they are. */
+static void put_word(FILE *out, const char *word)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				    "_./:,%+=@-";
+
+	if (*word && strspn(word, plain) == strlen(word)) {
+		fprintf(out, " %s", word);
+		return;
+	}
+	fputs(" '", out);
+	for (; *word; word++) {
+		if (*word == '\'')
+			fputs("'\\'", out);
+		fputc(*word, out);
+	}
+	fputc('\'', out);
+}
+
+static bool is_among(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names != NULL;
+}
+
+char *options_command(const char *command, const struct option_def *defs, unsigned int nr,
+		      const struct option_value *values, const char *const *operands,
+		      int nr_operands, const char *const *but)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	fputs(command, out);
+	for (int i = 0; i < nr_operands; i++)
+		put_word(out, operands[i]);
+	for (unsigned int k = 0; k < nr; k++) {
+		if (values[k].origin == OPTION_PRESET || is_among(defs[k].name, but))
+			continue;
+		fprintf(out, " --%s", defs[k].name);
+		if (defs[k].metavar)
+			put_word(out, values[k].text);
+	}
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
 void options_help(FILE *out, const struct option_def *defs, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {

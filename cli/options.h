@@ -47,6 +47,16 @@ int options_parse_operands(const struct option_def *defs, unsigned int nr, int a
 			   struct option_value *values, const char **operands, int *nr_operands,
 			   char *err, size_t err_bytes);
 
+/*
+ * The command line that asks for the same: `command`, operands, and the options whose values are no
+ * defaults, wherever they come from, but for those named in but (NULL at the end); quoted as a
+ * shell wants it.
+ * @return the text, owned by the caller; NULL: no memory.
+ */
+char *options_command(const char *command, const struct option_def *defs, unsigned int nr,
+		      const struct option_value *values, const char *const *operands,
+		      int nr_operands, const char *const *but);
+
 /* Whether --help or -h is among the arguments: then nothing else matters. */
 bool options_want_help(int argc, char **argv);
 

@@ -410,6 +410,24 @@ static int make(struct report *r)
 	return rc ? rc : write_page(r);
 }
 
+/* Say where it is, unless it is standard output. */
+static int tell(const struct report *r)
+{
+	const char *output = r->values[OUTPUT].text, *dir = r->values[PNG].text;
+	const size_t charts = r->page.nr_charts;
+
+	if (strcmp(output, "-") == 0)
+		return 0;
+	if (dir)
+		printf("%s: %zu picture%s\n", dir, charts, charts == 1 ? "" : "s");
+	printf("%s: a page of %zu result%s, with %zu chart%s\n", output, r->page.nr_results,
+	       r->page.nr_results == 1 ? "" : "s", charts, charts == 1 ? "" : "s");
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "weir: standard output: %s; the page is written\n", strerror(errno));
+	return EXIT_BAD;
+}
+
 static int status_of(struct report *r, int rc)
 {
 	if (rc == -ENOMEM && !r->err[0])
@@ -422,7 +440,7 @@ static int status_of(struct report *r, int rc)
 	}
 	if (rc)
 		fprintf(stderr, "weir: %s\n", r->err);
-	return rc ? EXIT_BAD : 0;
+	return rc ? EXIT_BAD : tell(r);
 }
 
 int report_main(int argc, char **argv)

@@ -154,7 +154,7 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 		    !result    ? "not run"
 		    : isnan(s) ? report_status_word(result->status)
 			       : figure_seconds(&total, s));
-	if (isnan(s))
+	if (!result || isnan(s))
 		return;
 	if (isnan(result->parts_s)) {
 		canvas_box(canvas, at->seconds_x, y + at->seconds_y, width, at->seconds_height,
@@ -174,7 +174,7 @@ static double draw_case(struct canvas *canvas, const struct report_sets *sets,
 	char text[80];
 
 	write_case(text, sizeof(text), set, c);
-	canvas_text(canvas, 0, y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK, text);
+	y += canvas_paragraph(canvas, 0, y + 10, canvas->width, CANVAS_FONT, COLOUR_INK, text);
 	y += HEADING_HEIGHT;
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		scale_s = fmax(scale_s, report_epoch_s(c, m));
@@ -354,10 +354,15 @@ static double draw_panel(struct canvas *canvas, const struct report_sets *sets,
 {
 	double scale = longest(set, index, nr, m), from = y;
 	struct figure figure;
-	char name[NAME_BYTES];
+	char name[NAME_BYTES], whole[64];
 
 	canvas_text(canvas, x, y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK,
 		    shortened(sets->manager[m], NAME_CHARS, name, sizeof(name)));
+	snprintf(whole, sizeof(whole), "a full bar is %s", figure_bytes(&figure, scale));
+	canvas_text(canvas, x + LINK_WIDTH + BAR_WIDTH, y + 10, TEXT_RIGHT, SMALL_FONT,
+		    COLOUR_MUTED, whole);
+	canvas_line(canvas, x + LINK_WIDTH, y + 20, x + LINK_WIDTH + BAR_WIDTH, y + 20, COLOUR_GRID,
+		    1);
 	y += HEADING_HEIGHT;
 	for (size_t i = 0; i < nr; i++) {
 		const struct report_case *c = &set->cases[index[i]];

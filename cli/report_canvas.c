@@ -150,6 +150,36 @@ void canvas_text(struct canvas *canvas, double x, double y, enum text_align alig
 		sides[align], size, report_palette[colour].light);
 }
 
+double canvas_paragraph(struct canvas *canvas, double x, double y, double width, double size,
+			enum colour colour, const char *text)
+{
+	const double from = y;
+	char line[256];
+	size_t used = 0;
+
+	while (*text && used + 1 < sizeof(line)) {
+		size_t word = strcspn(text + 1, " ") + 1; /* with the blank before it */
+
+		if (word > sizeof(line) - 1 - used)
+			word = sizeof(line) - 1 - used;
+		memcpy(line + used, text, word);
+		line[used + word] = '\0';
+		if (used && canvas_text_width(line, size) > width) {
+			line[used] = '\0';
+			canvas_text(canvas, x, y, TEXT_LEFT, size, colour, line);
+			y += size * 4 / 3;
+			used = 0;
+			text += *text == ' ';
+			continue;
+		}
+		used += word;
+		text += word;
+	}
+	line[used] = '\0';
+	canvas_text(canvas, x, y, TEXT_LEFT, size, colour, line);
+	return y - from;
+}
+
 double canvas_text_width(const char *text, double size)
 {
 	size_t nr = 0;

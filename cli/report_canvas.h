@@ -69,6 +69,11 @@ void canvas_mark(struct canvas *canvas, double x, double y, int mark, enum colou
 void canvas_text(struct canvas *canvas, double x, double y, enum text_align align, double size,
 		 enum colour colour, const char *text);
 
+/* A text whose first line is at y, broken at blanks where it would be wider than the width.
+ * @return the height of its lines but for the first. */
+double canvas_paragraph(struct canvas *canvas, double x, double y, double width, double size,
+			enum colour colour, const char *text);
+
 /* About as wide as a text will be. */
 double canvas_text_width(const char *text, double size);
 

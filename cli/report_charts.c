@@ -319,8 +319,8 @@ static void draw_run(struct canvas *canvas, const struct report_run *run, double
 	struct area area = {.left = 40, .height = is_narrow(canvas) ? 150 : 180};
 	double most = 0;
 
-	canvas_text(canvas, 0, *y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK,
-		    run->name ? run->name : "a run");
+	*y += canvas_paragraph(canvas, 0, *y + 10, canvas->width, CANVAS_FONT, COLOUR_INK,
+			       run->name ? run->name : "a run");
 	*y += 22;
 	for (size_t i = 0; i < run->nr_residencies; i++) {
 		entries[i] = (struct legend_entry){run->residency[i].memory, memory_colour(i), -1};

@@ -42,7 +42,7 @@ static struct report_rows rows_of(const struct report_results *results)
 	return (struct report_rows){
 		.list = &results->graph,
 		.value = value,
-		.format = "%.3g times",
+		.unit = "times",
 		.same_case = same_case,
 		.case_text = case_text,
 	};

@@ -9,6 +9,7 @@
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
 #include "cli/report_graph.h"
+#include "cli/report_origin.h"
 #include "cli/report_style.h"
 #include "cli/report_tables.h"
 #include "cli/report_text.h"
@@ -80,12 +81,14 @@ static void put_colours(FILE *out, bool dark)
 			dark ? report_palette[i].dark : report_palette[i].light);
 }
 
-static void put_head(FILE *out)
+static void put_head(FILE *out, const struct page *page)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-	      "<title>weir report: where the time goes</title>\n<style>\n:root{",
+	      "<title>",
 	      out);
+	origin_title(out, page->sets->results);
+	fputs(" - weir report</title>\n<style>\n:root{", out);
 	put_colours(out, false);
 	fputs("}\n@media(prefers-color-scheme:dark){:root{", out);
 	put_colours(out, true);
@@ -154,9 +157,12 @@ static int put_summary(FILE *out, const struct page *page)
 {
 	const struct report_sets *sets = page->sets;
 
+	fputs("<h1>", out);
+	origin_title(out, sets->results);
 	fprintf(out,
-		"<h1>Where the time goes</h1>\n<p class=\"by\">%zu result%s of <code>weir bench"
-		"</code>, by <code>weir report</code></p>\n",
+		": where the time goes</h1>\n<p class=\"by\">%zu result%s of <code>weir bench"
+		"</code>, by <code>weir report</code>; <a href=\"#made\">how they were made</a>"
+		"</p>\n",
 		page->nr_results, page->nr_results == 1 ? "" : "s");
 	for (size_t i = 0; i < sets->nr; i++) {
 		struct sentences sentences;
@@ -392,7 +398,7 @@ int page_write(FILE *out, const struct page *page)
 {
 	int rc = 0;
 
-	put_head(out);
+	put_head(out, page);
 	if (page->nr_charts)
 		rc = plot_svg_marks(out, page->chart[0].wide);
 	fputs("<main>\n", out);
@@ -410,6 +416,7 @@ int page_write(FILE *out, const struct page *page)
 	if (!rc)
 		rc = put_comparisons(out, page->sets);
 	put_words(out, page->sets);
+	origin_put(out, page->sets->results);
 	fputs("</main>\n</body>\n</html>\n", out);
 	return rc;
 }

@@ -476,6 +476,10 @@ static int read_result(struct report_source *source, struct report_result *resul
 	if (!err)
 		err = get_text(source, result->json, "error", &result->error);
 	if (!err)
+		err = get_text(source, result->json, "command", &result->command);
+	if (!err)
+		err = get_text(source, result->json, "date", &result->date);
+	if (!err)
 		err = read_parameters(source, result);
 	if (!err)
 		err = read_status(source, result);

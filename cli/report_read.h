@@ -45,6 +45,7 @@ struct report_result {
 	enum result_status status;
 	const char *workload, *machine, *manager;
 	const char *policy, *version, *error, *data, *graph, *device; /* or NULL */
+	const char *command, *date; /* that it was run by; or NULL */
 	double nodes, slice, hidden, epochs, warm_up, seed, host_budget_bytes, block_bytes;
 	double epoch_s;				/* the median; NaN unless status is RESULT_OK */
 	double time_s[REPORT_PART_NR], parts_s; /* their sum; NaN: not told apart */

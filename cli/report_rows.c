@@ -9,8 +9,8 @@
 #include "cli/report_sets.h"
 
 #define ROW_HEIGHT 17.0
-#define LABEL_WIDTH 112.0
-#define FIGURE_WIDTH 76.0
+#define LABEL_WIDTH 136.0 /* of the longest name of a manager, and a gap */
+#define FIGURE_WIDTH 90.0
 #define CHART_ROWS 120u /* more are left to the table */
 
 bool rows_have_chart(const struct report_rows *rows)
@@ -52,7 +52,8 @@ static void draw_row(struct canvas *canvas, const struct report_rows *rows,
 	x = chart_x(rows, LABEL_WIDTH, width, value);
 	canvas_line(canvas, LABEL_WIDTH, y, x, y, COLOUR_GRID, 1);
 	canvas_mark(canvas, x, y, MARK_DISC, colour);
-	snprintf(text, sizeof(text), rows->format, value);
+	/* Three digits, and no exponent, which nobody expects here. */
+	snprintf(text, sizeof(text), value < 999.5 ? "%.3g %s" : "%.0f %s", value, rows->unit);
 	canvas_text(canvas, x + 8, y, TEXT_LEFT, SMALL_FONT, COLOUR_INK, text);
 }
 
@@ -66,8 +67,8 @@ void rows_chart(struct canvas *canvas, const struct report_rows *rows)
 
 		if (!i || !rows->same_case(r, r - 1)) {
 			y += i ? ROW_HEIGHT / 2 : 0;
-			canvas_text(canvas, 0, y, TEXT_LEFT, SMALL_FONT, COLOUR_MUTED,
-				    rows->case_text(r, text, sizeof(text)));
+			y += canvas_paragraph(canvas, 0, y, canvas->width, SMALL_FONT, COLOUR_MUTED,
+					      rows->case_text(r, text, sizeof(text)));
 			y += ROW_HEIGHT;
 		}
 		draw_row(canvas, rows, r, y);

@@ -15,7 +15,7 @@ struct report_rows {
 	const struct report_list *list;
 	/* The figure; what is not above 0 is not known. */
 	double (*value)(const struct report_result *r);
-	const char *format; /* of it, a double */
+	const char *unit; /* of it */
 	/* Whether two results differ by no more than the manager, or how what they share is called:
 	 * into text, of ROWS_CASE_BYTES. */
 	bool (*same_case)(const struct report_result *a, const struct report_result *b);

@@ -40,6 +40,7 @@
 	"vertical-align:bottom;white-space:normal}\n"                                           \
 	"tbody th{font-weight:400}\n"                                                           \
 	".first td,.first th{border-top:1px solid var(--grid)}\n"                               \
+	"pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;margin:.5em 0}\n"     \
 	".l{text-align:left}\n"                                                                 \
 	".swatch{display:inline-block;width:.7em;height:.7em;border-radius:50%;"                \
 	"margin-right:.45em}\n"                                                                 \

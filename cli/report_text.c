@@ -373,7 +373,8 @@ void text_traffic(FILE *out, const struct report_sets *sets, const struct report
 		fprintf(out, " move%s nothing. ", silent == 1 ? "s" : "");
 	}
 	fputs("Bytes are those of the whole run divided by its epochs, warm-up included. Each "
-	      "manager has a scale of its own. ",
+	      "manager has a scale of its own, which stands above its bars: bars of one "
+	      "manager can be compared, those of two by their figures. ",
 	      out);
 	put_picked(out, set, nr);
 	fputc('\n', out);

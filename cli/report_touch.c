@@ -63,7 +63,7 @@ static struct report_rows rows_of(const struct report_results *results)
 	return (struct report_rows){
 		.list = &results->touch,
 		.value = value,
-		.format = "%.3g GB/s",
+		.unit = "GB/s",
 		.same_case = same_case,
 		.case_text = case_text,
 	};

@@ -356,7 +356,16 @@ static void write_real_gpu(FILE *out, const struct result *result)
 
 void result_write(FILE *out, const struct result *result)
 {
-	fputs("{\"schema\":\"" RESULT_SCHEMA "\",\"workload\":", out);
+	fputs("{\"schema\":\"" RESULT_SCHEMA "\"", out);
+	if (result->command) {
+		fputs(",\"command\":", out);
+		result_write_text(out, result->command);
+	}
+	if (result->date) {
+		fputs(",\"date\":", out);
+		result_write_text(out, result->date);
+	}
+	fputs(",\"workload\":", out);
 	result_write_text(out, result->workload);
 	write_parameters(out, result);
 	fputs(",\"machine\":", out);

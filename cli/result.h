@@ -61,6 +61,8 @@ struct result_pass {
 
 /* Everything is borrowed. Doubles that are NaN are not known, and null in JSON. */
 struct result {
+	const char *command; /* the command line that asks for it; NULL: not known */
+	const char *date;    /* of a real GPU: when; NULL: nothing depends on it */
 	const char *workload;
 	const struct result_pass *pass;	     /* NULL: the GCN */
 	struct result_parameters parameters; /* with pass: host_budget_bytes and data */

@@ -51,7 +51,7 @@ has "$dir/plain.out" '1M .*native' '8M .*native +out-of-memory' '8M .*malloc +ou
 	'8M .*zerocopy +[0-9]'
 has "$dir/plain.json" '"manager":"native".*"status":"ok"' \
 	'"nodes":8000000.*"manager":"native".*"status":"out-of-memory","epoch_s":\[\]' \
-	'^\{"schema":"weir-result-1","workload":"gcn","parameters":\{' \
+	'^\{"schema":"weir-result-1","command":"weir bench gcn --machine rtx5090 --manager native,malloc,zerocopy --nodes 1M,8M","workload":"gcn","parameters":\{' \
 	'"host->gpu0":\{"demand":0,"prefetch":0,"eviction":0,"write-back":0,"in-place":[1-9]' \
 	'"budget_bytes":33670000000,' '"check":\{"loss":\[null,null,null,null\]'
 echo "ok - plain managers, sizes that fit and that do not"
@@ -126,7 +126,8 @@ echo "ok - a graph directory, every epoch listed"
 
 WEIR_MANAGER=native WEIR_NODES=3M run environment --epochs 1
 lines "$dir/environment.json" 1
-has "$dir/environment.json" '"nodes":3000000.*"manager":"native"'
+has "$dir/environment.json" '"command":"weir bench gcn --machine rtx5090 --manager native --nodes 3M --epochs 1"' \
+	'"nodes":3000000.*"manager":"native"'
 echo "ok - options from the environment"
 
 ln -s "$dir/link.target" "$dir/link.json"

@@ -39,7 +39,9 @@ page()
 	name=$1
 	shift
 	"$WEIR" report "$@" -o "$name.html" >out 2>err || fail "report $* exits with $?"
-	[ -s out ] || [ -s err ] && fail "report $* says something"
+	[ -s err ] && fail "report $* says something on standard error"
+	grep -Eq "^$name.html: a page of [0-9]+ results?, with [0-9]+ charts?$" out ||
+		fail "report $* does not say where the page is"
 	empty
 	python3 "$SOURCE_DIR/tests/integration/report_page.py" "$name.html" "$@" >out 2>err || {
 		cat out
@@ -74,13 +76,16 @@ bench()
 
 bench --nodes 1M,5M,8M,12M --manager native,malloc,zerocopy,weir --json plain.json
 page plain plain.json
-has plain.html 'id="1-epochs-wide-t"' 'id="1-time-narrow-t"' 'id="1-traffic-wide-d"' \
+has plain.html '<title>gcn on a simulated rtx5090 - weir report</title>' \
+	'<h1>gcn on a simulated rtx5090: where the time goes</h1>' 'Simulated times depend on no date' \
+	'<pre>weir bench gcn --machine rtx5090 --manager native,malloc,zerocopy,weir --nodes 1M,5M,8M,12M</pre>' \
+	'id="1-epochs-wide-t"' 'id="1-time-narrow-t"' 'id="1-traffic-wide-d"' \
 	'native and malloc get through up to 5M nodes .* and run out of memory at the next size tried, 8M' \
 	'Out of memory: native and malloc\.' '>out of memory at this size<' '<strong>12M nodes \(1.64 times' \
 	'gcn on a simulated rtx5090, 33.67 GB of GPU memory'
 "$WEIR" report plain.json --output=again.html || fail "report exits with $?"
 cmp -s plain.html again.html || fail "the page differs between two runs"
-"$WEIR" report - -o - <plain.json >again.html || fail "report - exits with $?"
+"$WEIR" report - -o - <plain.json >again.html 2>err || fail "report - exits with $?"
 cmp -s plain.html again.html || fail "the page differs through pipes"
 echo "ok - a real run; the same bytes again, and through pipes"
 
@@ -133,9 +138,11 @@ lacks plain.html '<th scope="col">faults' 'Page faults'
 echo "ok - parts of the time, faults; unknown parts count as other"
 
 sed 's/"machine":"rtx5090"/"machine":"cuda"/
+	s/"workload"/"date":"2026-01-02T03:04:05Z","workload"/
 	s/"epoch_median_s":\([0-9]*\)\./"epoch_median_s":1\1./' plain.json >cuda.json
 page both plain.json cuda.json
-has both.html 'gcn on a real GPU' 'Times are measured' '<h2 id="beside">' \
+has both.html '<title>gcn on a simulated rtx5090, gcn on a real GPU - weir report' \
+	'# 2026-01-02T03:04:05Z</pre>' 'gcn on a real GPU' 'Times are measured' '<h2 id="beside">' \
 	'<th scope="col">simulated</th><th scope="col">measured</th>' 'Of 12 results that both have'
 echo "ok - simulated beside measured"
 

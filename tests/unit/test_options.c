@@ -136,6 +136,22 @@ static void test_options_help_shows_the_table(void **state)
 	free(text);
 }
 
+/* What was asked for, wherever it comes from, as a shell would take it again. */
+static void test_options_command(void **state)
+{
+	static const char *const but[] = {"check", NULL};
+	const char *operands[] = {"a b's"};
+	char *argv[] = {"--nodes", "5", "--check", NULL}, *text;
+
+	(void)state;
+	assert_int_equal(setenv("WEIR_TEST_MACHINE", "./m.json", 1), 0);
+	assert_int_equal(options_parse(defs, NR, 3, argv, values, err, sizeof(err)), 0);
+	text = options_command("run", defs, NR, values, operands, 1, but);
+	assert_non_null(text);
+	assert_string_equal(text, "run 'a b'\\''s' --machine ./m.json --nodes 5");
+	free(text);
+}
+
 /* What is no option is an operand, wherever it stands; values of options are none. */
 static void test_options_operands(void **state)
 {
@@ -165,6 +181,7 @@ int main(void)
 		cmocka_unit_test_setup(test_options_environment, unset),
 		cmocka_unit_test_setup(test_options_refuses, unset),
 		cmocka_unit_test_setup(test_options_given_twice, unset),
+		cmocka_unit_test_setup(test_options_command, unset),
 		cmocka_unit_test(test_options_operands),
 		cmocka_unit_test(test_options_nearest),
 		cmocka_unit_test(test_options_help_shows_the_table),

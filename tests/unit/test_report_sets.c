@@ -387,7 +387,8 @@ static void test_text_traffic(void **state)
 	     "- weir: 2.00 GB copied to the GPU and 2.00 GB back.\n"
 	     "zerocopy moves 25.0 times as many bytes as weir. native moves nothing. Bytes are "
 	     "those of the whole run divided by its epochs, warm-up included. Each manager has a "
-	     "scale of its own. \n");
+	     "scale of its own, which stands above its bars: bars of one manager can be compared, "
+	     "those of two by their figures. \n");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -34,6 +34,7 @@ static struct weir_machine_desc machine(void)
 static struct result sample(const struct weir_machine_desc *desc)
 {
 	struct result result = {
+		.command = "weir bench gcn --graph 'a b'",
 		.workload = "gcn",
 		.parameters = {.nodes = 15000000,
 			       .slice = 2000000,
@@ -145,11 +146,11 @@ static void test_result_of_a_real_gpu(void **state)
 static void test_result_has_every_member(void **state)
 {
 	static const char *const members[] = {
-		"schema", "workload",	   "parameters", "machine",	    "manager",
-		"policy", "status",	   "epoch_s",	 "epoch_median_s",  "bytes",
-		"faults", "first_touches", "peak_bytes", "live_peak_bytes", "budget_bytes",
-		"check",  "bound_s",	   "oracle",	 "needs_bytes",	    "in_memory_s",
-		"version"};
+		"schema",	"command", "workload",	    "parameters", "machine",
+		"manager",	"policy",  "status",	    "epoch_s",	  "epoch_median_s",
+		"bytes",	"faults",  "first_touches", "peak_bytes", "live_peak_bytes",
+		"budget_bytes", "check",   "bound_s",	    "oracle",	  "needs_bytes",
+		"in_memory_s",	"version"};
 	const size_t nr = sizeof(members) / sizeof(*members);
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
@@ -159,6 +160,8 @@ static void test_result_has_every_member(void **state)
 	for (size_t i = 0; i < nr; i++)
 		assert_non_null(json_object_get(json, members[i]));
 	assert_int_equal(json_object_size(json), nr);
+	assert_string_equal(json_string_value(json_object_get(json, "command")),
+			    "weir bench gcn --graph 'a b'");
 	assert_string_equal(json_string_value(json_object_get(json, "status")), "ok");
 	assert_string_equal(json_string_value(json_object_get(json, "machine")), "small");
 	assert_int_equal(integer(json, "parameters", "nodes", NULL), 15000000);
