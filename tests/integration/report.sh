@@ -113,6 +113,12 @@ has none.html 'No run got through' 'out of memory'
 lacks none.html '<svg class="(wide|narrow)"' ' takes? '
 echo "ok - nothing that got through: a table and no chart"
 
+"$WEIR" bench pagein --touch 50% --manager native,uvm+prefetch+max,weir-paged+page --json rows.json \
+	>out 2>err || fail "bench pagein exits with $?"
+page rows rows.json
+has rows.html 'pagein on a simulated rtx5090' '<text>[0-9]{4} GB/s</text>'
+echo "ok - a row for each result, with figures of more than three digits"
+
 # ---------------------------------------------------------------- what later versions add
 
 # with PARTS NAME: the results of weir under another manager's name, with parts of the time.

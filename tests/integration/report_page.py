@@ -5,6 +5,7 @@
 # results that it was made from: well-formed, nothing from elsewhere, both colour schemes, every
 # result in a table with the time that is in the data, and the sentences on the case that says most
 # about not fitting recomputed from the data. Exits with 1 and a line at the first that is wrong.
+import html
 import json
 import math
 import re
@@ -122,6 +123,18 @@ def check_svgs(text):
     return len(svgs)
 
 
+def check_labels(text):
+    """No text of a drawing reaches over its edge; letters are half as wide as high, at least."""
+    for svg in re.findall(r"<svg class=\"(?:wide|narrow)\".*?</svg>", text, re.S):
+        width = float(re.search(r"viewBox=\"0 0 (\d+)", svg)[1])
+        for x, size, anchor, label in re.findall(
+                r"translate\(([-\d.]+),[-\d.]+\)\"[^>]*font-size=\"([\d.]+)\""
+                r"[^>]*text-anchor=\"(\w+)\">\s*<text>(.*?)</text>", svg, re.S):
+            wide = 0.5 * float(size) * len(html.unescape(re.sub("<[^>]*>", "", label)).strip())
+            left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+            check(left >= -1 and left + wide <= width + 1, f"'{label}' is cut off at an edge")
+
+
 def check_colours(text):
     style = text[text.index("<style>"):text.index("</style>")]
     light, dark = re.findall(r":root\{([^}]*)\}", style)
@@ -190,7 +203,9 @@ def main():
     page.close()
     check_form(page, text)
     charts = check_svgs(text)
+    check_labels(text)
     check_colours(text)
+    results = [r for r in results if "nodes" in r["parameters"]]
     check_rows(page, results)
     if all(r.get("needs_bytes") and "budget_bytes" in r and "bound_s" in r for r in results):
         check_sentence(page, results)
