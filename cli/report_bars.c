@@ -13,7 +13,8 @@
 
 #define HEADING_HEIGHT 26.0
 #define CASE_GAP 14.0
-#define NAME_CHARS 22 /* of managers and links beside bars */
+#define NAME_CHARS 22	/* of managers and links above bars */
+#define COLUMN_CHARS 18 /* of managers beside them */
 #define NAME_BYTES (4 * NAME_CHARS + 8)
 
 static bool is_narrow(const struct canvas *canvas)
@@ -140,7 +141,8 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 
 	canvas_text(canvas, at->name_width, middle, at->name_width > 0 ? TEXT_RIGHT : TEXT_LEFT,
 		    SMALL_FONT, COLOUR_INK,
-		    shortened(sets->manager[m], NAME_CHARS, name, sizeof(name)));
+		    shortened(sets->manager[m], at->name_width > 0 ? COLUMN_CHARS : NAME_CHARS,
+			      name, sizeof(name)));
 	if (!isnan(s)) {
 		text_x = at->seconds_x + width + 6;
 		if (bound_x <= at->seconds_x + at->seconds_width && !is_narrow(canvas)) {

@@ -124,13 +124,13 @@ def check_svgs(text):
 
 
 def check_labels(text):
-    """No text of a drawing reaches over its edge; letters are half as wide as high, at least."""
+    """No text of a drawing reaches over its edge; letters are 0.6 times as wide as high, at most."""
     for svg in re.findall(r"<svg class=\"(?:wide|narrow)\".*?</svg>", text, re.S):
         width = float(re.search(r"viewBox=\"0 0 (\d+)", svg)[1])
         for x, size, anchor, label in re.findall(
                 r"translate\(([-\d.]+),[-\d.]+\)\"[^>]*font-size=\"([\d.]+)\""
                 r"[^>]*text-anchor=\"(\w+)\">\s*<text>(.*?)</text>", svg, re.S):
-            wide = 0.5 * float(size) * len(html.unescape(re.sub("<[^>]*>", "", label)).strip())
+            wide = 0.6 * float(size) * len(html.unescape(re.sub("<[^>]*>", "", label)).strip())
             left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
             check(left >= -1 and left + wide <= width + 1, f"'{label}' is cut off at an edge")
 
