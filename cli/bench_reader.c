@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "cli/first_logged.h"
+#include "cli/kept.h"
 #include "cli/size.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/core/cost.h"
@@ -271,6 +272,16 @@ static int find_gpus(struct bench_reader *r, const struct weir_machine_desc *mea
 	return err;
 }
 
+/* A description by its name or path; its file is an input, which no output may replace. */
+static int read_file(struct bench_reader *r, const char *name, struct bench_params *p)
+{
+	int err = machine_file_read(name, &p->file, r->err, r->err_bytes);
+
+	if (!err)
+		kept_add_name(p->file.path);
+	return err;
+}
+
 static int read_cuda(struct bench_reader *r, struct bench_params *p)
 {
 	const char *measured = r->values[BENCH_MEASURED].text;
@@ -278,11 +289,9 @@ static int read_cuda(struct bench_reader *r, struct bench_params *p)
 	int err = 0;
 
 	if (measured)
-		err = machine_file_read(measured, &p->file, why, sizeof(why));
-	if (err) {
-		snprintf(r->err, r->err_bytes, "%s", why);
+		err = read_file(r, measured, p);
+	if (err)
 		return err;
-	}
 	/* The backend reads the variable each time a machine is opened. */
 	if (r->values[BENCH_DEBUG].text && setenv(CUDA_DEBUG_VARIABLE, "1", 1))
 		return -ENOMEM;
@@ -327,10 +336,8 @@ int bench_read_machine(struct bench_reader *r, struct bench_params *p)
 			 " or drop it; a simulated machine always checks");
 		return -EINVAL;
 	}
-	err = machine_file_read(name, &p->file, why, sizeof(why));
-	if (err)
-		snprintf(r->err, r->err_bytes, "%s", why);
-	else
+	err = read_file(r, name, p);
+	if (!err)
 		p->machine = p->file.desc;
 	return err;
 }

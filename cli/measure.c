@@ -15,6 +15,7 @@
 
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
+#include "cli/kept.h"
 #include "machine/machine_file.h"
 #include "machine/machine_make.h"
 #include "cli/measure_table.h"
@@ -69,7 +70,7 @@ static bool is_cuda(const struct measure *m)
 
 static int machine_open(struct measure *m, struct weir_machine **out)
 {
-	struct weir_machine_desc desc;
+	struct machine_file machine;
 	int err;
 
 	if (is_cuda(m)) {
@@ -81,15 +82,19 @@ static int machine_open(struct measure *m, struct weir_machine **out)
 				  m->logged.error[0] ? m->logged.error : weir_strerror(err));
 		return err;
 	}
-	err = machine_file_load(m->params->machine, &desc, m->err, sizeof(m->err));
-	/* The output is open already, and what is an input is known only now. */
-	if (!err)
-		err = output_file_check("--output", m->params->output, m->err, sizeof(m->err));
+	err = machine_file_read(m->params->machine, &machine, m->err, sizeof(m->err));
 	if (err)
 		return err;
-	err = weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, out);
-	if (err)
-		set_error(m, "the machine cannot be simulated here: %.300s", weir_strerror(err));
+	/* The output is open already, and what is an input is known only now. */
+	kept_add_name(machine.path);
+	err = output_file_check("--output", m->params->output, m->err, sizeof(m->err));
+	if (!err) {
+		err = weir_machine_simulate(&machine.desc, WEIR_DATA_PHANTOM, out);
+		if (err)
+			set_error(m, "the machine cannot be simulated here: %.300s",
+				  weir_strerror(err));
+	}
+	machine_file_fini(&machine);
 	return err;
 }
 

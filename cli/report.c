@@ -15,6 +15,7 @@
 
 #include "machine/file_read.h"
 #include "cli/interrupt.h"
+#include "cli/kept.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
 #include "cli/report_canvas.h"
@@ -149,6 +150,8 @@ static int read_file(struct report *r, const char *name, char **text, size_t *by
 	int fd = standard ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : file_read(fd, REPORT_FILE_BYTES_MAX, text, bytes);
 
+	if (fd >= 0)
+		kept_add_fd(fd);
 	if (fd >= 0 && !standard)
 		(void)close(fd);
 	if (rc == -EFBIG)

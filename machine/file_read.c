@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/kept.h"
-
 #define FIRST_BYTES 65536
 
 /* Make room for more, within one byte beyond the limit, which shows that there is more. */
@@ -33,7 +31,6 @@ int file_read(int fd, size_t bytes_max, char **text, size_t *bytes)
 	ssize_t got;
 	int err;
 
-	kept_add_fd(fd);
 	do {
 		if (nr == room) {
 			err = nr > bytes_max ? -EFBIG : grow(&buf, &room, bytes_max);

@@ -141,7 +141,14 @@ static int read_path(const char *path, struct machine_file *out, char *err, size
 		return error;
 	error = machine_parse(text, bytes, path, out, err, err_bytes);
 	free(text);
-	return error;
+	if (error)
+		return error;
+	out->path = strdup(path);
+	if (out->path)
+		return 0;
+	machine_file_fini(out);
+	machine_say(err, err_bytes, path, "out of memory");
+	return -ENOMEM;
 }
 
 /* err for a name that no directory has: say which ones there are. */

@@ -53,6 +53,7 @@ struct machine_constant {
 struct machine_file {
 	struct weir_machine_desc desc;
 	char about[MACHINE_ABOUT_MAX];	   /* one line */
+	char *path;			   /* owned: the file it was read from; NULL: none */
 	struct machine_constant *constant; /* owned; in the order of desc */
 	size_t nr_constants;
 };

@@ -601,5 +601,6 @@ void machine_file_fini(struct machine_file *machine)
 	for (size_t i = 0; i < machine->nr_constants; i++)
 		free(machine->constant[i].source);
 	free(machine->constant);
+	free(machine->path);
 	*machine = (struct machine_file){.nr_constants = 0};
 }
