@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is core's in a space: its parts' creation, progress, waiting, the brackets that ended, the
- * checker. Allocation and brackets are the mode's (src/residency).
+ * What is core's in a space: its parts' creation, progress, the checker. Allocation and brackets
+ * are the mode's (src/residency).
  */
 #include "src/core/space.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/base/log.h"
 #include "src/core/cost.h"
-
-/* From so many slots on, one of a stream that is idle serves the next new stream: programs make and
- * destroy streams without telling their spaces. */
-#define SLOTS_MANY 32u
-
-/* After a wait that failed. */
-#define WAIT_NAP_NS 100000u
 
 /* The backend's progress function. Whoever holds the lock makes the progress itself. */
 static void progress_entry(void *arg)
@@ -103,114 +95,6 @@ void space_fini(struct weir_space *space)
 	pthread_mutex_destroy(&space->lock);
 }
 
-void space_note_error(struct weir_space *space, int err)
-{
-	if (err && !space->error)
-		space->error = err;
-}
-
-bool space_fence_done(struct weir_space *space, fence_t fence, int *err)
-{
-	struct backend *b = space->backend;
-	int last = 0;
-
-	/* An error says that the work failed, hence is done, as the next answer says; or that there
-	 * was no answer. */
-	for (int i = 0; i < SPACE_TRIES; i++) {
-		int done = b->ops->fence_done(b, fence);
-
-		if (done > 0 && last && err)
-			*err = last;
-		if (done >= 0)
-			return done != 0;
-		last = done;
-		space_note_error(space, done);
-	}
-	return false;
-}
-
-int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out)
-{
-	struct backend *b = space->backend;
-	int err = b->ops->fence_record(b, stream, out);
-
-	/* Work that was queued and has no fence would never be known to be done. */
-	for (int i = 1; err && err != -WEIR_ECONTRACT && i < SPACE_TRIES; i++)
-		err = b->ops->fence_record(b, stream, out);
-	return err;
-}
-
-bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
-		     const struct stream_slot *slot)
-{
-	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
-		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq)
-			return false;
-	return true;
-}
-
-bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
-{
-	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <=
-	       space->pmm[TIER_HBM].max_chunks + space->pmm[TIER_HOST].max_chunks;
-}
-
-int use_list_reserve(struct use_list *list, uint32_t nr)
-{
-	struct space_use *use;
-
-	if (nr <= list->max)
-		return 0;
-	use = realloc(list->use, nr * sizeof(*use));
-	if (!use)
-		return -ENOMEM;
-	list->use = use;
-	list->max = nr;
-	return 0;
-}
-
-int space_ended_reserve(struct weir_space *space)
-{
-	uint64_t nr = space->last_seq - space->done_seq + space->nr_open;
-	uint32_t max = MAX(256u, space->max_ended * 2);
-	struct ended_bracket *ended;
-
-	if (nr < space->max_ended)
-		return 0;
-	ended = calloc(max, sizeof(*ended));
-	if (!ended)
-		return -ENOMEM;
-	for (bracket_seq_t seq = space->done_seq + 1; seq <= space->last_seq; seq++) {
-		struct ended_bracket *old = &space->ended[seq % space->max_ended];
-
-		ended[seq % max] = *old;
-		old->uses.use = NULL;
-	}
-	for (uint32_t i = 0; i < space->max_ended; i++)
-		free(space->ended[i].uses.use);
-	free(space->ended);
-	space->ended = ended;
-	space->max_ended = max;
-	return 0;
-}
-
-bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket,
-			      struct use_list *uses)
-{
-	bracket_seq_t seq = ++space->last_seq;
-	struct ended_bracket *ended = &space->ended[seq % space->max_ended];
-	struct use_list spare = ended->uses;
-
-	assert(seq - space->done_seq <= space->max_ended);
-	*ended = *bracket;
-	ended->uses = *uses;
-	ended->slot->last_seq = seq;
-	spare.nr = 0;
-	spare.all = false;
-	*uses = spare;
-	return seq;
-}
-
 static void retire_brackets(struct weir_space *space)
 {
 	while (space->done_seq < space->last_seq) {
@@ -232,60 +116,6 @@ void space_progress(struct weir_space *space)
 	space->advance(space);
 }
 
-int space_wait_fence(struct weir_space *space, fence_t fence)
-{
-	struct backend *b = space->backend;
-	int err;
-
-	space->nr_waits++;
-	pthread_mutex_unlock(&space->lock);
-	err = b->ops->fence_wait(b, fence);
-	pthread_mutex_lock(&space->lock);
-	if (err) { /* perhaps of the wait, and the caller tries again */
-		space_note_error(space, err);
-		migrate_note_error(space, fence, err);
-		pthread_mutex_unlock(&space->lock);
-		b->ops->host_spend(b, WAIT_NAP_NS);
-		pthread_mutex_lock(&space->lock);
-	}
-	space_progress(space);
-	return err;
-}
-
-void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
-{
-	assert(seq <= space->last_seq);
-	/* In the order of their ends, since that is how they are counted. */
-	while (space->done_seq < seq)
-		(void)space_wait_fence(space,
-				       space->ended[(space->done_seq + 1) % space->max_ended].end);
-}
-
-bool space_wait_move(struct weir_space *space, enum tier to, int *waited)
-{
-	const struct move_queue *queue = &space->moving[to];
-	int err = migrate_fence(space, to);
-
-	space_note_error(space, err);
-	if (err || !queue->nr)
-		return false;
-	err = space_wait_fence(space, queue->move[queue->head].fence);
-	if (err && waited)
-		*waited = err;
-	return true;
-}
-
-bool space_wait_any(struct weir_space *space)
-{
-	for (int tier = TIER_NR - 1; tier >= 0; tier--)
-		if (space_wait_move(space, (enum tier)tier, NULL))
-			return true;
-	if (space->done_seq == space->last_seq)
-		return false;
-	space_wait_seq(space, space->done_seq + 1);
-	return true;
-}
-
 void space_placing_begin(struct weir_space *space)
 {
 	while (space->placing)
@@ -302,53 +132,10 @@ void space_placing_end(struct weir_space *space)
 	pthread_cond_signal(&space->placed);
 }
 
-struct stream_slot *space_slot_find(const struct weir_space *space,
-				    const struct weir_stream *stream)
+bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
 {
-	for (uint32_t i = 0; i < space->nr_slots; i++)
-		if (space->slot[i]->stream == stream)
-			return space->slot[i];
-	return NULL;
-}
-
-/* A slot of a stream that nothing of is under way, which may be gone; NULL: none, or there are few
- * slots yet. */
-static struct stream_slot *idle_slot(const struct weir_space *space)
-{
-	for (uint32_t i = 0; i < space->nr_slots && space->nr_slots >= SLOTS_MANY; i++)
-		if (!space->slot[i]->open && !space->slot[i]->placing &&
-		    space->slot[i]->last_seq <= space->done_seq)
-			return space->slot[i];
-	return NULL;
-}
-
-struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream)
-{
-	struct stream_slot *slot = space_slot_find(space, stream);
-
-	if (slot)
-		return slot;
-	slot = idle_slot(space);
-	if (slot) {
-		slot->stream = stream;
-		return slot;
-	}
-	if (space->nr_slots == space->max_slots) {
-		uint32_t max = MAX(4u, space->max_slots * 2);
-		struct stream_slot **table = realloc(space->slot, max * sizeof(slot));
-
-		if (!table)
-			return NULL;
-		space->slot = table;
-		space->max_slots = max;
-	}
-	slot = calloc(1, sizeof(*slot));
-	if (!slot)
-		return NULL;
-	slot->stream = stream;
-	slot->number = space->nr_slots;
-	space->slot[space->nr_slots++] = slot;
-	return slot;
+	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <=
+	       space->pmm[TIER_HBM].max_chunks + space->pmm[TIER_HOST].max_chunks;
 }
 
 static int check_counts(const struct weir_space *space, uint64_t live, const uint64_t out[TIER_NR])

@@ -292,25 +292,10 @@ uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offse
 void arena_destroy(struct arena *arena);
 int arena_check(const struct range *range);
 
-/* ---- space.c */
+/* ---- fence.c: what is known of queued work */
 
-/* What core does on completions and in every call that enters it; the one place where it advances.
- * Lock held. */
-void space_progress(struct weir_space *space);
-
-/* Wait for a fence, with the lock dropped meanwhile; then progress. @return the error of the work
- * or of the wait, which is noted, too. */
-int space_wait_fence(struct weir_space *space, fence_t fence);
-
-/* Wait until brackets up to seq are done. All of them have ended. */
-void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
-
-/* Wait for the first of the moves towards a tier. @return whether there was any; false also where
- * the driver refuses a fence for it. err: of the wait, or left alone; may be NULL. */
-bool space_wait_move(struct weir_space *space, enum tier to, int *err);
-
-/* Wait for the next copy or bracket that is under way. @return whether there was any. */
-bool space_wait_any(struct weir_space *space);
+/* Note an error of finished work. */
+void space_note_error(struct weir_space *space, int err);
 
 /* Whether a fence is known to be reached. An error of its work is noted, and told: err may be
  * NULL, and is left alone without one. */
@@ -319,13 +304,14 @@ bool space_fence_done(struct weir_space *space, fence_t fence, int *err);
 /* A fence for what is queued on one of the backend's streams; tries more than once. */
 int space_fence_record(struct weir_space *space, stream_id_t stream, fence_t *out);
 
-/*
- * Create the parts of a space that are core's. config is checked and its defaults are filled in.
- * space_fini: all ranges are destroyed, all brackets done.
- */
-int space_init(struct weir_space *space, struct weir_machine *machine,
-	       const struct weir_space_config *config);
-void space_fini(struct weir_space *space);
+/* ---- ended.c: streams, and brackets that ended on them */
+
+/* The slot of a stream; NULL: it has none, since it had no bracket yet. */
+struct stream_slot *space_slot_find(const struct weir_space *space,
+				    const struct weir_stream *stream);
+
+/* The same, created at first. NULL: no memory. */
+struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream);
 
 /* Room for nr uses. -ENOMEM. */
 int use_list_reserve(struct use_list *list, uint32_t nr);
@@ -344,6 +330,20 @@ int space_ended_reserve(struct weir_space *space);
  * queued on the slot's stream. */
 bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
 		     const struct stream_slot *slot);
+
+/* ---- space.c */
+
+/* What core does on completions and in every call that enters it; the one place where it advances.
+ * Lock held. */
+void space_progress(struct weir_space *space);
+
+/*
+ * Create the parts of a space that are core's. config is checked and its defaults are filled in.
+ * space_fini: all ranges are destroyed, all brackets done.
+ */
+int space_init(struct weir_space *space, struct weir_machine *machine,
+	       const struct weir_space_config *config);
+void space_fini(struct weir_space *space);
 
 /* Whether the budgets have room for so many more blocks of ranges. */
 bool space_has_room(const struct weir_space *space, uint32_t nr_blocks);
@@ -371,20 +371,26 @@ uint64_t space_movable_chunks(struct weir_space *space);
 void space_placing_begin(struct weir_space *space);
 void space_placing_end(struct weir_space *space);
 
-/* The slot of a stream; NULL: it has none, since it had no bracket yet. */
-struct stream_slot *space_slot_find(const struct weir_space *space,
-				    const struct weir_stream *stream);
-
-/* The same, created at first. NULL: no memory. */
-struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream);
-
-/* Note an error of finished work. */
-void space_note_error(struct weir_space *space, int err);
-
 static inline uint32_t space_device_bit(const struct weir_space *space)
 {
 	return 1u << space->device;
 }
+
+/* ---- wait.c: the lock is dropped meanwhile */
+
+/* Wait for a fence; then progress. @return the error of the work
+ * or of the wait, which is noted, too. */
+int space_wait_fence(struct weir_space *space, fence_t fence);
+
+/* Wait until brackets up to seq are done. All of them have ended. */
+void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
+
+/* Wait for the first of the moves towards a tier. @return whether there was any; false also where
+ * the driver refuses a fence for it. err: of the wait, or left alone; may be NULL. */
+bool space_wait_move(struct weir_space *space, enum tier to, int *err);
+
+/* Wait for the next copy or bracket that is under way. @return whether there was any. */
+bool space_wait_any(struct weir_space *space);
 
 /*
  * ---- migrate.c: one block from here to there. Lock held throughout. No block that is mapped anew

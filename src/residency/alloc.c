@@ -60,7 +60,7 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 
 	if (!space_has_room(space, nr_blocks))
 		return -ENOMEM;
-	*out = range_pool_get(space, nr_blocks, slot, follow_expected_level(space, nr_blocks));
+	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(space, nr_blocks));
 	if (*out) {
 		space->stats.nr_pool_hits++;
 		return 0;

@@ -273,7 +273,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	if (err && err != -ENOSYS)
 		return err;
 	slot->begin = 0;
-	if (!follow_wants_times(space))
+	if (!schedule_wants_times(space))
 		return 0;
 	err = space_fence_record(space, stream, &slot->begin);
 	if (err)

@@ -16,64 +16,12 @@
  */
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
 
-/* Plans made for one repetition: the first from times measured without a plan; the others know how
- * long kernels took under the ones before. */
-#define PLANS_MAX 2
-
-/* Event of the period, and which period. */
-static uint64_t plan_position(const struct residency *r, uint64_t event, uint64_t *period)
-{
-	*period = (event - r->plan_event) / r->record.period;
-	return (event - r->plan_event) % r->record.period;
-}
-
-static uint64_t stage_of(const struct residency *r, uint64_t period, uint32_t step)
-{
-	if (step == r->plan->nr_steps) {
-		step = 0;
-		period++;
-	}
-	if (step >= r->plan->first_step)
-		period++;
-	return period * r->plan->nr_stages + r->plan->stage_of_step[step];
-}
-
-/* Whether the newest event made the plan, which begins with the next. */
-static bool is_new(const struct residency *r)
-{
-	return r->plan_event == r->record.next_event;
-}
-
-uint64_t follow_first_stage(const struct residency *r)
-{
-	return stage_of(r, 0, 0);
-}
-
-uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_blocks)
-{
-	const struct residency *r = space->residency;
-	const struct event *expected;
-	uint64_t period, k;
-	uint32_t life, stage;
-
-	if (!r->plan)
-		return nr_blocks;
-	expected = record_event(&r->record, r->record.next_event - r->record.period);
-	if (expected->kind != EVENT_ALLOC || expected->nr_blocks != nr_blocks)
-		return nr_blocks;
-	k = plan_position(r, r->record.next_event, &period);
-	life = r->life_of_event[k];
-	if (life == UINT32_MAX || r->plan->tracked[life] == PLAN_UNTRACKED)
-		return nr_blocks;
-	stage = r->plan->stage_of_step[r->step_of_event[k] % r->plan->nr_steps];
-	return plan_level(r->plan, stage, r->plan->tracked[life]);
-}
-
 /* The newest event agrees with the plan. */
 static void follow_position(struct weir_space *space, struct range *range)
 {
 	struct residency *r = space->residency;
-	uint64_t number = r->record.next_event - 1, period, k = plan_position(r, number, &period);
+	uint64_t number = r->record.next_event - 1, period,
+		 k = schedule_position(r, number, &period);
 	const struct event *event = record_event(&r->record, number);
 
 	switch (event->kind) {
@@ -86,11 +34,69 @@ static void follow_position(struct weir_space *space, struct range *range)
 	case EVENT_FREE: /* follow_freed() comes next */
 		break;
 	case EVENT_BEGIN:
-		r->host_stage = stage_of(r, period, r->step_of_event[k]);
+		r->host_stage = schedule_stage(r, period, r->step_of_event[k]);
 		break;
 	case EVENT_HOST:
 		break;
 	}
+}
+
+/* false: no memory. What is pending costs speed only: it comes later, or never. */
+static bool pending_add(struct residency *r, const struct pending_action *action)
+{
+	if (r->nr_pending == r->max_pending) {
+		uint32_t max = MAX(64u, r->max_pending * 2);
+		struct pending_action *pending = realloc(r->pending, max * sizeof(*pending));
+
+		if (!pending)
+			return false;
+		r->pending = pending;
+		r->max_pending = max;
+	}
+	r->pending[r->nr_pending++] = *action;
+	return true;
+}
+
+/*
+ * A plan was made. It speaks of a period that follows one like it: what it holds resident all the
+ * time, or never, it does not move. Bring that to where it thinks it is.
+ */
+static void follow_start(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+	const struct plan *plan = r->plan;
+	bool *moved = calloc(r->nr_lives + 1u, sizeof(*moved)); /* by the plan, at some time */
+
+	if (!moved)
+		return; /* what is pending costs speed only */
+	for (uint32_t a = 0; a < plan->nr_actions; a++)
+		moved[plan->action[a].life] = true;
+	for (uint32_t life = 0; life < r->nr_lives; life++) {
+		uint32_t level, tracked = plan->tracked[life], resident;
+		struct pending_action action = {.life = life,
+						.from = r->first_stage,
+						.due = r->first_stage + plan->nr_stages};
+
+		if (!r->life[life] || tracked == PLAN_UNTRACKED || moved[life])
+			continue;
+		level = plan_level_max(plan, tracked);
+		resident = range_nr_resident(r->life[life]);
+		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
+		action.nr_blocks = level;
+		if (resident != level)
+			(void)pending_add(r, &action);
+	}
+	free(moved);
+}
+
+/* The plan for the record's period, in place of the one that there may be. */
+static int plan_anew(struct weir_space *space)
+{
+	int err = learn_plan(space);
+
+	if (!err)
+		follow_start(space);
+	return err;
 }
 
 void follow_event(struct weir_space *space, struct range *range)
@@ -101,15 +107,15 @@ void follow_event(struct weir_space *space, struct range *range)
 
 	switch (state) {
 	case RECORD_RECOGNISED:
-		err = learn_plan(space);
+		err = plan_anew(space);
 		break;
 	case RECORD_FOLLOWED:
 		if (!r->plan)
 			break;
 		follow_position(space, range);
 		/* At the end of a period, with better times: before anything of the next begins. */
-		if (r->record.followed % r->record.period == 0 && r->nr_plans_made < PLANS_MAX)
-			err = learn_plan(space);
+		if (r->record.followed % r->record.period == 0 && schedule_wants_times(space))
+			err = plan_anew(space);
 		break;
 	case RECORD_DIVERGED:
 		space->stats.nr_divergences++;
@@ -149,7 +155,7 @@ void follow_in_place(struct weir_space *space, uint64_t event, const struct spac
 {
 	struct record *record = &space->residency->record;
 
-	if (event && event >= record->first_event && follow_wants_times(space))
+	if (event && event >= record->first_event && schedule_wants_times(space))
 		record_event(record, event)->link_ns = learn_link_ns(space, uses, nr_uses);
 }
 
@@ -171,31 +177,8 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	}
 	if (!r->plan || bracket->event < r->plan_event)
 		return;
-	k = plan_position(r, bracket->event, &period);
-	r->gpu_stage = MAX(r->gpu_stage, stage_of(r, period, r->step_of_event[k] + 1));
-}
-
-bool follow_wants_times(const struct weir_space *space)
-{
-	const struct residency *r = space->residency;
-
-	return !r->plan || r->nr_plans_made < PLANS_MAX;
-}
-
-/* false: no memory. What is pending costs speed only: it comes later, or never. */
-static bool pending_add(struct residency *r, const struct pending_action *action)
-{
-	if (r->nr_pending == r->max_pending) {
-		uint32_t max = MAX(64u, r->max_pending * 2);
-		struct pending_action *pending = realloc(r->pending, max * sizeof(*pending));
-
-		if (!pending)
-			return false;
-		r->pending = pending;
-		r->max_pending = max;
-	}
-	r->pending[r->nr_pending++] = *action;
-	return true;
+	k = schedule_position(r, bracket->event, &period);
+	r->gpu_stage = MAX(r->gpu_stage, schedule_stage(r, period, r->step_of_event[k] + 1));
 }
 
 /* Add the actions whose stage the program has reached. */
@@ -224,34 +207,6 @@ static void pending_fill(struct residency *r)
 	}
 }
 
-void follow_start(struct weir_space *space, uint32_t nr_lives)
-{
-	struct residency *r = space->residency;
-	const struct plan *plan = r->plan;
-	bool *moved = calloc(nr_lives + 1u, sizeof(*moved)); /* by the plan, at some time */
-
-	if (!moved)
-		return; /* what is pending costs speed only */
-	for (uint32_t a = 0; a < plan->nr_actions; a++)
-		moved[plan->action[a].life] = true;
-	for (uint32_t life = 0; life < nr_lives; life++) {
-		uint32_t level, tracked = plan->tracked[life], resident;
-		struct pending_action action = {.life = life,
-						.from = r->first_stage,
-						.due = r->first_stage + plan->nr_stages};
-
-		if (!r->life[life] || tracked == PLAN_UNTRACKED || moved[life])
-			continue;
-		level = plan_level_max(plan, tracked);
-		resident = range_nr_resident(r->life[life]);
-		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
-		action.nr_blocks = level;
-		if (resident != level)
-			(void)pending_add(r, &action);
-	}
-	free(moved);
-}
-
 static bool is_busy(const struct weir_space *space, enum tier towards)
 {
 	return space->moving[towards].nr + space->batch[towards].nr >= MOVES_MAX;
@@ -261,7 +216,7 @@ static bool is_busy(const struct weir_space *space, enum tier towards)
 static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
 {
 	/* The bracket that made the plan is placed without it, and would take back what goes. */
-	if (is_new(space->residency) && range->mark == space->mark)
+	if (schedule_is_new(space->residency) && range->mark == space->mark)
 		return false;
 	while (range_nr_resident(range) > a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, range->nr_blocks - 1 - a->cursor);
@@ -371,20 +326,6 @@ void follow_advance(struct weir_space *space)
 		r->error = err;
 }
 
-bool follow_evicts(const struct weir_space *space, const struct range *range)
-{
-	const struct residency *r = space->residency;
-
-	for (uint32_t i = 0; i < r->nr_pending; i++) {
-		const struct pending_action *a = &r->pending[i];
-
-		if (a->move == PLAN_EVICT && r->life[a->life] == range &&
-		    range_nr_resident(range) > a->nr_blocks)
-			return true;
-	}
-	return false;
-}
-
 int follow_due(struct weir_space *space, struct stream_slot *slot)
 {
 	struct residency *r = space->residency;
@@ -420,50 +361,4 @@ int follow_due(struct weir_space *space, struct stream_slot *slot)
 	err = r->error;
 	r->error = 0;
 	return err;
-}
-
-/* The stage of the newest bracket, in its period. */
-static uint32_t stage_now(const struct residency *r)
-{
-	return (uint32_t)(r->host_stage % r->plan->nr_stages);
-}
-
-/* What the plan tracks a range as. */
-static uint32_t tracked_as(const struct residency *r, const struct range *range)
-{
-	return range->plan_life < 0 ? PLAN_UNTRACKED : r->plan->tracked[range->plan_life];
-}
-
-uint32_t follow_level(const struct weir_space *space, const struct range *range)
-{
-	const struct residency *r = space->residency;
-	uint32_t t;
-
-	/* A plan that the very bracket being placed brought about does not speak of it. */
-	if (!r->plan || is_new(r))
-		return range->nr_blocks;
-	t = tracked_as(r, range);
-	return t == PLAN_UNTRACKED ? range->nr_blocks : plan_level(r->plan, stage_now(r), t);
-}
-
-uint32_t follow_next_level(const struct weir_space *space, const struct range *range)
-{
-	const struct residency *r = space->residency;
-	uint32_t distance = follow_next_use(space, range);
-
-	if (distance == UINT32_MAX || !distance)
-		return range->nr_blocks;
-	return plan_level(r->plan, (stage_now(r) + distance) % r->plan->nr_stages,
-			  tracked_as(r, range));
-}
-
-uint32_t follow_next_use(const struct weir_space *space, const struct range *range)
-{
-	const struct residency *r = space->residency;
-	uint32_t t;
-
-	if (!r->plan || range->plan_life < 0)
-		return UINT32_MAX;
-	t = tracked_as(r, range);
-	return t == PLAN_UNTRACKED ? 0 : plan_next_use(r->plan, stage_now(r), t);
 }

@@ -532,8 +532,8 @@ int learn_plan(struct weir_space *space)
 	l.step_of_event = NULL;
 	r->plan_event = space->residency->record.next_event;
 	r->nr_plans_made = nr_made + 1;
-	r->host_stage = r->gpu_stage = r->first_stage = follow_first_stage(r);
-	follow_start(space, l.nr_lives);
+	r->nr_lives = l.nr_lives;
+	r->host_stage = r->gpu_stage = r->first_stage = schedule_first_stage(r);
 	space->stats.nr_plans++;
 	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
 		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,

@@ -24,7 +24,7 @@ static uint32_t wanted_level(const struct weir_space *space, const struct space_
 		return 0;
 	if (range->prefer == (int32_t)space->pmm[TIER_HBM].memory || range->arena)
 		return range->nr_blocks;
-	return follow_level(space, range);
+	return schedule_level(space, range);
 }
 
 /*
@@ -335,7 +335,7 @@ int place_map_ahead(struct weir_space *space)
 		uint32_t n = range->nr_blocks;
 
 		if (range->nr_unmapped && !range->pooled && !range->arena)
-			n = follow_next_level(space, range);
+			n = schedule_next_level(space, range);
 		for (; n < range->nr_blocks; n++) {
 			uint32_t i = range_nth_block(range, n);
 			int err;

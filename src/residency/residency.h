@@ -6,6 +6,7 @@
  *   record.c   what the program did, and whether it repeats itself
  *   plan*.c    what to do about it, as a pure function
  *   learn.c    from the record to the plan's input
+ *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
  *   room.c     where a chunk comes from when none is free
  *   place.c    making a bracket's uses ready
@@ -49,6 +50,7 @@ struct residency {
 	bool recording; /* off in a fixed space */
 
 	struct plan *plan;	 /* NULL: none is followed */
+	uint32_t nr_lives;	 /* that it has */
 	struct range **life;	 /* by the plan's life: its range now, or NULL */
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
@@ -80,13 +82,42 @@ double learn_link_ns(const struct weir_space *space, const struct space_use *use
 /* Forget the plan. */
 void learn_forget(struct weir_space *space);
 
-/* ---- follow.c */
+/* ---- schedule.c */
 
-/*
- * A plan was made. It speaks of a period that follows one like it: what it holds resident all the
- * time, or never, it does not move. Bring that to where it thinks it is. nr_lives: the plan's.
- */
-void follow_start(struct weir_space *space, uint32_t nr_lives);
+/* Where in the plan's period an event is; *period: in which one. */
+uint64_t schedule_position(const struct residency *r, uint64_t event, uint64_t *period);
+
+/* The stage of a step of the plan, or of the end of a period (step is then the plan's number of
+ * them). */
+uint64_t schedule_stage(const struct residency *r, uint64_t period, uint32_t step);
+
+/* Whether the newest event made the plan, which begins with the next. */
+bool schedule_is_new(const struct residency *r);
+
+/* Whether an eviction that may begin, due or not, wants blocks of the range gone. */
+bool schedule_evicts(const struct weir_space *space, const struct range *range);
+
+/* The stage that a plan made now begins in. */
+uint64_t schedule_first_stage(const struct residency *r);
+
+/* Blocks that the plan wants resident of the allocation it expects next, if that is of this size;
+ * else nr_blocks. */
+uint32_t schedule_expected_level(const struct weir_space *space, uint32_t nr_blocks);
+
+/* Whether the times of brackets are of use: plans are still to be made. */
+bool schedule_wants_times(const struct weir_space *space);
+
+/* Blocks of the range that the plan wants resident in the bracket being placed; the range's
+ * nr_blocks when it has no opinion. */
+uint32_t schedule_level(const struct weir_space *space, const struct range *range);
+
+/* The same of its next use after that bracket. */
+uint32_t schedule_next_level(const struct weir_space *space, const struct range *range);
+
+/* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
+uint32_t schedule_next_use(const struct weir_space *space, const struct range *range);
+
+/* ---- follow.c */
 
 /* The newest event was recorded: recognise, follow, or drop the plan. range: what it allocated or
  * frees, or NULL. */
@@ -98,16 +129,6 @@ void follow_advance(struct weir_space *space);
 /* Carry out what is due by the bracket just recorded, waiting for brackets that ended. While it
  * waits, what the bracket overwrites is backed from chunks that come free. */
 int follow_due(struct weir_space *space, struct stream_slot *slot);
-
-/* Whether an eviction that may begin, due or not, wants blocks of the range gone. */
-bool follow_evicts(const struct weir_space *space, const struct range *range);
-
-/* The stage that a plan made now begins in. */
-uint64_t follow_first_stage(const struct residency *r);
-
-/* Blocks that the plan wants resident of the allocation it expects next, if that is of this size;
- * else nr_blocks. */
-uint32_t follow_expected_level(const struct weir_space *space, uint32_t nr_blocks);
 
 /* A range is freed: the plan does not move it any more. */
 void follow_freed(struct weir_space *space, struct range *range);
@@ -121,19 +142,6 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 /* The bracket that ended uses something in place: note what that should take. */
 void follow_in_place(struct weir_space *space, uint64_t event, const struct space_use *uses,
 		     uint32_t nr_uses);
-
-/* Whether the times of brackets are of use: plans are still to be made. */
-bool follow_wants_times(const struct weir_space *space);
-
-/* Blocks of the range that the plan wants resident in the bracket being placed; the range's
- * nr_blocks when it has no opinion. */
-uint32_t follow_level(const struct weir_space *space, const struct range *range);
-
-/* The same of its next use after that bracket. */
-uint32_t follow_next_level(const struct weir_space *space, const struct range *range);
-
-/* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
-uint32_t follow_next_use(const struct weir_space *space, const struct range *range);
 
 /* ---- room.c */
 

@@ -148,7 +148,7 @@ static struct range *giver_in_use(struct weir_space *space, const struct stream_
 		struct range *range = space->range[r];
 
 		if (range->pooled || range->arena || (range->mark == space->mark) != named ||
-		    (!named && !follow_evicts(space, range)))
+		    (!named && !schedule_evicts(space, range)))
 			continue;
 		*i = giving_block(space, range, slot);
 		if (*i < range->nr_blocks)
@@ -248,7 +248,8 @@ static uint64_t victim_rank(const struct weir_space *space, const struct range *
 	    range == space->residency->keep)
 		return 0;
 	if (space->residency->plan)
-		return ((uint64_t)follow_next_use(space, range) << 1 | (range->nr_clean != 0)) + 1;
+		return ((uint64_t)schedule_next_use(space, range) << 1 | (range->nr_clean != 0)) +
+		       1;
 	if (range->prefer == (int32_t)space->pmm[TIER_HBM].memory)
 		return 1;
 	return (host ? UINT64_MAX / 2 : UINT64_MAX / 4) -

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The streams that a space has seen, and the brackets that ended on them and may not be done. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/core/space.h"
+
+/* From so many slots on, one of a stream that is idle serves the next new stream: programs make and
+ * destroy streams without telling their spaces. */
+#define SLOTS_MANY 32u
+
+bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
+		     const struct stream_slot *slot)
+{
+	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
+		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq)
+			return false;
+	return true;
+}
+
+int use_list_reserve(struct use_list *list, uint32_t nr)
+{
+	struct space_use *use;
+
+	if (nr <= list->max)
+		return 0;
+	use = realloc(list->use, nr * sizeof(*use));
+	if (!use)
+		return -ENOMEM;
+	list->use = use;
+	list->max = nr;
+	return 0;
+}
+
+int space_ended_reserve(struct weir_space *space)
+{
+	uint64_t nr = space->last_seq - space->done_seq + space->nr_open;
+	uint32_t max = MAX(256u, space->max_ended * 2);
+	struct ended_bracket *ended;
+
+	if (nr < space->max_ended)
+		return 0;
+	ended = calloc(max, sizeof(*ended));
+	if (!ended)
+		return -ENOMEM;
+	for (bracket_seq_t seq = space->done_seq + 1; seq <= space->last_seq; seq++) {
+		struct ended_bracket *old = &space->ended[seq % space->max_ended];
+
+		ended[seq % max] = *old;
+		old->uses.use = NULL;
+	}
+	for (uint32_t i = 0; i < space->max_ended; i++)
+		free(space->ended[i].uses.use);
+	free(space->ended);
+	space->ended = ended;
+	space->max_ended = max;
+	return 0;
+}
+
+bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_bracket *bracket,
+			      struct use_list *uses)
+{
+	bracket_seq_t seq = ++space->last_seq;
+	struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+	struct use_list spare = ended->uses;
+
+	assert(seq - space->done_seq <= space->max_ended);
+	*ended = *bracket;
+	ended->uses = *uses;
+	ended->slot->last_seq = seq;
+	spare.nr = 0;
+	spare.all = false;
+	*uses = spare;
+	return seq;
+}
+
+struct stream_slot *space_slot_find(const struct weir_space *space,
+				    const struct weir_stream *stream)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		if (space->slot[i]->stream == stream)
+			return space->slot[i];
+	return NULL;
+}
+
+/* A slot of a stream that nothing of is under way, which may be gone; NULL: none, or there are few
+ * slots yet. */
+static struct stream_slot *idle_slot(const struct weir_space *space)
+{
+	for (uint32_t i = 0; i < space->nr_slots && space->nr_slots >= SLOTS_MANY; i++)
+		if (!space->slot[i]->open && !space->slot[i]->placing &&
+		    space->slot[i]->last_seq <= space->done_seq)
+			return space->slot[i];
+	return NULL;
+}
+
+struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *stream)
+{
+	struct stream_slot *slot = space_slot_find(space, stream);
+
+	if (slot)
+		return slot;
+	slot = idle_slot(space);
+	if (slot) {
+		slot->stream = stream;
+		return slot;
+	}
+	if (space->nr_slots == space->max_slots) {
+		uint32_t max = MAX(4u, space->max_slots * 2);
+		struct stream_slot **table = realloc(space->slot, max * sizeof(slot));
+
+		if (!table)
+			return NULL;
+		space->slot = table;
+		space->max_slots = max;
+	}
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	slot->stream = stream;
+	slot->number = space->nr_slots;
+	space->slot[space->nr_slots++] = slot;
+	return slot;
+}
