@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Block states and the counts that ranges keep of them: see block.h. */
+/* Changes of a block's copies, and the counts that ranges keep of them: see block.h. */
 #include "src/core/block.h"
 
 #include <assert.h>
@@ -8,110 +8,112 @@
 #include "src/base/log.h"
 #include "src/core/space.h"
 
-#define TO(state) (1u << (state))
-
-/* From each state, the states that may follow. */
-static const uint8_t block_transitions[BLOCK_STATE_NR] = {
-	[BLOCK_UNBACKED] = TO(BLOCK_HBM) | TO(BLOCK_HOST),
-	/* straight to HOST: clean; to UNBACKED: dead */
-	[BLOCK_HBM] = TO(BLOCK_UNBACKED) | TO(BLOCK_HOST) | TO(BLOCK_TO_HOST),
-	/* straight to HBM: about to be overwritten, nothing to copy */
-	[BLOCK_HOST] = TO(BLOCK_UNBACKED) | TO(BLOCK_HBM) | TO(BLOCK_TO_HBM),
-	/* back again: the copy could not be queued */
-	[BLOCK_TO_HBM] = TO(BLOCK_HBM) | TO(BLOCK_HOST),
-	[BLOCK_TO_HOST] = TO(BLOCK_HOST) | TO(BLOCK_HBM),
-};
-
-const char *block_state_name(enum block_state state)
+void block_count(struct range *range, const struct block *block, uint32_t nr)
 {
-	static const char *const names[BLOCK_STATE_NR] = {"unbacked", "hbm", "host", "to-hbm",
-							  "to-host"};
-
-	return state < BLOCK_STATE_NR ? names[state] : "?";
+	if (block->at.home) {
+		range->nr_home[block->at.home->place] += nr;
+		range->nr_moving[block->at.home->place] += block->at.source ? nr : 0;
+	}
+	range->nr_dead += block->at.dead ? nr : 0;
+	range->nr_clean += block_is_clean(block) ? nr : 0;
+	range->nr_cleaning += block_is_cleaning(block) ? nr : 0;
+	range->nr_stale += block_is_stale(block) ? nr : 0;
+	range->nr_unmapped += block_is_unmapped(block) ? nr : 0;
 }
 
-void block_set_state(struct range *range, struct block *block, enum block_state state)
+/*
+ * Whether a block's home may change so. From nowhere it comes to rest somewhere, empty. At rest it
+ * goes nowhere; or to a copy that it has below; or somewhere else, filled from where it was, or
+ * empty. On its way it arrives; or goes back to the source, where its copy could not be queued.
+ */
+static bool is_legal(const struct copies *from, const struct copies *to)
 {
-	bool legal = (block_transitions[block->state] & TO(state)) != 0;
+	if (to->home == from->home)
+		return to->source == from->source || !to->source;
+	if (!from->home)
+		return !to->source;
+	if (from->source)
+		return to->home == from->source && !to->source;
+	return !to->source || (to->home && to->source == from->home);
+}
+
+void block_change(struct range *range, struct block *block, const struct copies *to)
+{
+	bool legal = is_legal(&block->at, to);
 
 	assert(legal);
 	(void)legal;
-	range->nr_state[block->state]--;
-	range->nr_state[state]++;
-	block->state = (uint8_t)state;
-	if (state == BLOCK_HBM)
+	block_count(range, block, (uint32_t)-1);
+	block->at = *to;
+	block_count(range, block, 1);
+	if (block_is_settled_at(block, TIER_HBM))
 		range->top = range->nr_blocks;
 }
 
 void block_set_dead(struct range *range, struct block *block, bool dead)
 {
-	if (block->dead == dead)
+	if (block->at.dead == dead)
 		return;
-	block->dead = dead;
+	block->at.dead = dead;
 	range->nr_dead += dead ? 1 : (uint32_t)-1;
 }
 
-void block_set_clean(struct range *range, struct block *block, bool clean)
+void block_set_mapped(struct range *range, struct block *block, struct chunk *chunk)
 {
-	if (block->clean == clean)
-		return;
-	block->clean = clean;
-	range->nr_clean += clean ? 1 : (uint32_t)-1;
+	struct copies to = block->at;
+
+	to.mapped = chunk;
+	block_change(range, block, &to);
 }
 
-void block_set_cleaning(struct range *range, struct block *block, enum block_cleaning cleaning)
+void block_set_below(struct range *range, struct block *block, struct chunk *chunk,
+		     enum block_cleaning cleaning)
 {
-	range->nr_cleaning += cleaning != CLEANING_NONE ? 1 : 0;
-	range->nr_cleaning -= block->cleaning != CLEANING_NONE ? 1 : 0;
-	block->cleaning = (uint8_t)cleaning;
+	struct copies to = block->at;
+
+	to.below = chunk;
+	to.cleaning = (uint8_t)cleaning;
+	block_change(range, block, &to);
 }
 
-void block_set_unmapped(struct range *range, struct block *block, bool unmapped)
+/* What is wrong with a block; NULL: nothing. */
+static const char *find_broken(const struct block *block)
 {
-	if (block->unmapped == unmapped)
-		return;
-	block->unmapped = unmapped;
-	range->nr_unmapped += unmapped ? 1 : (uint32_t)-1;
+	const struct copies *at = &block->at;
+
+	if (!at->home && (at->source || at->below || !at->dead))
+		return "is unbacked but has another copy or is not dead";
+	if (!at->home && block->pins)
+		return "is pinned but unbacked";
+	if (at->home && (at->home == at->source || at->home == at->below))
+		return "has its home as another copy, too";
+	if (at->source && at->below && at->source != at->below)
+		return "is moving with a third copy";
+	if (at->cleaning > CLEANING_CANCELLED || (block_is_cleaning(block) && !at->below))
+		return "is being cleaned without a lower copy";
+	if (block_is_cleaning(block) && at->source)
+		return "is being cleaned while it moves";
+	if (at->dead && block_is_clean(block))
+		return "is clean but dead";
+	if (at->below && at->home->place == at->below->place)
+		return "has a lower copy at the same place";
+	if (at->home && at->mapped == at->source && at->source)
+		return "is moving but mapped to the source";
+	if (block_is_stale(block) && !at->mapped->stale)
+		return "is mapped to a chunk of another block that does not say so";
+	return NULL;
 }
 
 int block_check(const struct range *range, const struct block *block)
 {
-	bool upper = block->chunk[TIER_HBM] != NULL, lower = block->chunk[TIER_HOST] != NULL;
-	const char *broken = NULL;
+	const struct copies *at = &block->at;
+	const char *broken = find_broken(block);
 
-	switch ((enum block_state)block->state) {
-	case BLOCK_UNBACKED:
-		if (upper || lower || !block->dead)
-			broken = "is unbacked but holds a chunk or is not dead";
-		break;
-	case BLOCK_HBM:
-		if (!upper || lower != (block->clean || block->cleaning != CLEANING_NONE))
-			broken =
-				"is resident without an upper chunk, or not clean with a lower one";
-		break;
-	case BLOCK_HOST:
-		if (upper || !lower)
-			broken = "is on the host but its chunks do not say so";
-		break;
-	case BLOCK_TO_HBM:
-	case BLOCK_TO_HOST:
-		if (!upper || !lower)
-			broken = "is moving without both chunks";
-		break;
-	default:
-		broken = "has no state";
-	}
-	if (!broken && block->clean && (block->dead || !block_is_resident(block)))
-		broken = "is clean but dead or not resident";
-	if (!broken && block->stale &&
-	    (!block->stale->stale || (block->state == BLOCK_HOST && !block->unmapped) ||
-	     (block->state != BLOCK_HOST && block->state != BLOCK_UNBACKED)))
-		broken = "is mapped to a chunk of another block, but its state does not say so";
-	if (!broken && block->pins && block->state == BLOCK_UNBACKED)
-		broken = "is pinned but unbacked";
 	if (!broken)
 		return 0;
-	log_error("block %zu of range %p (%s) %s", (size_t)(block - range->block), range->addr,
-		  block_state_name(block->state), broken);
+	log_error("block %zu of range %p (home %d, source %d, below %d) %s",
+		  (size_t)(block - range->block), range->addr, at->home ? (int)at->home->place : -1,
+		  at->source ? (int)at->source->place : -1, at->below ? (int)at->below->place : -1,
+		  broken);
 	return -EUCLEAN;
 }

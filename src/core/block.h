@@ -1,84 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block's residency: which chunks hold it, which one is mapped, what its contents are worth.
+ * A block's copies: which chunks hold it, which one its address shows, what its contents are worth.
+ * A chunk is at a place; a block has at most three:
  *
- * State         mapped to      chunks held             meaning
- * UNBACKED      nothing        none                    no contents (dead)
- * HBM           upper          upper (lower if clean)  resident
- * HOST          lower          lower                   not resident: used in place. May be left
- *                                                      unmapped until a bracket names it
- * HBM, cleaning upper          both                    resident; being copied to the host, too
- * HOST or UNBACKED, stale      as above; mapped to an upper chunk that another block took, for
- *                              launches that began before
- * TO_HBM        upper          both                    resident once `ready` is reached
- * TO_HOST       lower          both                    on the host once `ready` is reached
+ *   home     the copy that its address is for: what launches use; NULL: unbacked
+ *   source   what the copy into home reads, until that is done; NULL: home is not being filled
+ *   below    a lower copy, with which evicting home costs no copy: valid, or (cleaning) being
+ *            filled from home; while home is being filled it may be the source, which then stays
  *
- * block_set_state() is the one function that changes a state; it keeps the range's counts and
- * refuses what the table of transitions does not allow.
+ * and one chunk that the address shows, to all devices:
+ *
+ *   mapped   home; or NULL, until a bracket names the block; or a chunk that was home and that
+ *            another block took, while launches still use it here (stale; see migrate_take())
+ *
+ * What else is said of a block is an equation over these: see the functions below. block_change()
+ * is the one function that changes them; it keeps the range's counts and refuses what is no legal
+ * change.
  */
 #ifndef WEIR_CORE_BLOCK_H
 #define WEIR_CORE_BLOCK_H
 
 #include "src/core/pmm.h"
 
-enum block_state {
-	BLOCK_UNBACKED,
-	BLOCK_HBM,
-	BLOCK_HOST,
-	BLOCK_TO_HBM,
-	BLOCK_TO_HOST,
-	BLOCK_STATE_NR
-};
-
-/* A copy out while the block stays resident: it makes the block clean, unless it is written before
- * the copy is done. */
+/* A copy into below while the block stays where it is: it makes the block clean, unless it is
+ * written before the copy is done. */
 enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
 
 /*
- * All fields are guarded by the space's lock.
- * Invariants: chunks and mapping as the table says; clean implies state HBM or TO_HBM and a lower
- * chunk; dead implies not clean; UNBACKED implies dead; pins > 0 implies backed.
+ * Invariants (block_check()): unbacked implies no other copy, and dead. source, below and home are
+ * different chunks, but for a source that is below. dead implies no below, but for one whose
+ * filling was cancelled. cleaning implies below and no source. A stale chunk says so itself.
  */
+struct copies {
+	struct chunk *home, *source, *below;
+	struct chunk *mapped;
+	bool dead;	  /* contents are not needed */
+	uint8_t cleaning; /* enum block_cleaning */
+};
+
+/* All fields are guarded by the space's lock. pins > 0 implies backed. */
 struct block {
-	struct chunk *chunk[TIER_NR];
-	struct chunk *stale;	  /* not its own, but mapped: see migrate_take(); or NULL */
+	struct copies at;
 	fence_t ready;		  /* the last copy into the mapped chunk */
 	bracket_seq_t last_use;	  /* by brackets that named only a part of the range */
 	bracket_seq_t last_write; /* of these, the newest that may have written it */
 	uint32_t pins;		  /* open brackets that named only a part of the range */
 	uint32_t host_pins;	  /* of these, host brackets: the CPU has access */
-	uint8_t state;		  /* enum block_state */
-	bool dead;
-	bool clean;
-	uint8_t cleaning; /* enum block_cleaning */
-	bool unmapped;	  /* mapped nowhere: see migrate_evict() */
 };
 
-void block_set_state(struct range *range, struct block *block, enum block_state state);
-void block_set_dead(struct range *range, struct block *block, bool dead);
-void block_set_clean(struct range *range, struct block *block, bool clean);
-void block_set_cleaning(struct range *range, struct block *block, enum block_cleaning cleaning);
-void block_set_unmapped(struct range *range, struct block *block, bool unmapped);
+static inline bool block_is_backed(const struct block *block)
+{
+	return block->at.home != NULL;
+}
+
+/* Whether home is being filled. */
+static inline bool block_is_moving(const struct block *block)
+{
+	return block->at.source != NULL;
+}
+
+/* Whether the block is at a place, or moving there. */
+static inline bool block_is_at(const struct block *block, enum tier place)
+{
+	return block->at.home && block->at.home->place == place;
+}
+
+/* Whether it is there, and not moving. */
+static inline bool block_is_settled_at(const struct block *block, enum tier place)
+{
+	return block_is_at(block, place) && !block->at.source;
+}
 
 static inline bool block_is_resident(const struct block *block)
 {
-	return block->state == BLOCK_HBM || block->state == BLOCK_TO_HBM;
+	return block_is_at(block, TIER_HBM);
 }
 
-static inline bool block_is_moving(const struct block *block)
+/* Whether a valid copy is below. */
+static inline bool block_is_clean(const struct block *block)
 {
-	return block->state == BLOCK_TO_HBM || block->state == BLOCK_TO_HOST;
+	return block->at.below && block->at.cleaning == CLEANING_NONE;
 }
 
-/* The tier the block is mapped to. Not UNBACKED. */
-static inline enum tier block_tier(const struct block *block)
+/* Whether leaving home costs a copy. */
+static inline bool block_is_dirty(const struct block *block)
 {
-	return block_is_resident(block) ? TIER_HBM : TIER_HOST;
+	return !block->at.dead && !block_is_clean(block);
 }
+
+static inline bool block_is_cleaning(const struct block *block)
+{
+	return block->at.cleaning != CLEANING_NONE;
+}
+
+/* Whether its address shows a chunk that another block took. */
+static inline bool block_is_stale(const struct block *block)
+{
+	return block->at.mapped && block->at.mapped != block->at.home;
+}
+
+/* Whether it has a home that its address does not show. */
+static inline bool block_is_unmapped(const struct block *block)
+{
+	return block->at.home && block->at.mapped != block->at.home;
+}
+
+/* Change a block's copies to those. */
+void block_change(struct range *range, struct block *block, const struct copies *to);
+
+/* The same of one thing alone. */
+void block_set_dead(struct range *range, struct block *block, bool dead);
+void block_set_mapped(struct range *range, struct block *block, struct chunk *chunk);
+void block_set_below(struct range *range, struct block *block, struct chunk *chunk,
+		     enum block_cleaning cleaning);
+
+/* Add a block to a range's counts, or with nr -1 take it out. The counts are what this adds up to. */
+void block_count(struct range *range, const struct block *block, uint32_t nr);
 
 /* 0 or -EUCLEAN, logged. */
 int block_check(const struct range *range, const struct block *block);
-
-const char *block_state_name(enum block_state state);
 
 #endif

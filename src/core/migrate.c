@@ -21,15 +21,14 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 	struct block *block = &range->block[i];
 	int err;
 
-	if (!block->stale)
+	if (!block_is_stale(block))
 		return 0;
 	assert(!range_block_is_held(space, range, i));
 	err = space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
 	if (err)
 		return err;
-	block->stale->stale = false;
-	block->stale = NULL;
-	range->nr_stale--;
+	block->at.mapped->stale = false;
+	block_set_mapped(range, block, NULL);
 	space->nr_stale--;
 	space->give_epoch++;
 	space->stats.nr_remaps++;
@@ -48,7 +47,7 @@ void migrate_drop_stale(struct weir_space *space)
 			continue; /* all are held */
 		for (uint32_t i = range->first_stale; i < range->nr_blocks && range->nr_stale;
 		     i++) {
-			if (!range->block[i].stale)
+			if (!block_is_stale(&range->block[i]))
 				continue;
 			if (!left)
 				return;
@@ -56,7 +55,7 @@ void migrate_drop_stale(struct weir_space *space)
 				space_note_error(space, migrate_unstale(space, range, i));
 				left--;
 			}
-			all &= !range->block[i].stale;
+			all &= !block_is_stale(&range->block[i]);
 			if (all)
 				range->first_stale = i + 1;
 		}
@@ -74,52 +73,43 @@ static int map_block(struct weir_space *space, struct range *range, uint32_t i,
 					&chunk->backend, BACKEND_PROT_WRITE, range->devices);
 }
 
-static int unmap_block(struct weir_space *space, const struct range *range, uint32_t i)
-{
-	return space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
-}
-
 int migrate_mend(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	int err;
 
-	if (!block->unmapped)
+	if (!block_is_unmapped(block))
 		return 0;
-	err = map_block(space, range, i, block->chunk[block_tier(block)]);
+	err = map_block(space, range, i, block->at.home);
 	if (!err)
-		block_set_unmapped(range, block, false);
+		block_set_mapped(range, block, block->at.home);
 	return err;
 }
 
+/* Unmap the block, but not what is stale. */
 static int unplug_block(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	int err;
 
-	if (block->unmapped)
+	if (!block->at.mapped || block_is_stale(block))
 		return 0;
-	err = unmap_block(space, range, i);
+	err = space->backend->ops->unmap(space->backend, range_block_addr(space, range, i));
 	if (err)
 		return err;
-	block_set_unmapped(range, block, true);
+	block_set_mapped(range, block, NULL);
 	space->stats.nr_remaps++;
 	return 0;
 }
 
-/* Map the block to another chunk. On error it is mapped as before, or unmapped. */
+/* Map the block, which has a home, to another chunk, which the caller then makes its home. On error
+ * it is mapped as before, or unmapped. */
 static int remap_block(struct weir_space *space, struct range *range, uint32_t i,
 		       const struct chunk *to)
 {
 	int err = unplug_block(space, range, i);
 
-	if (err)
-		return err;
-	err = map_block(space, range, i, to);
-	if (err)
-		return err;
-	block_set_unmapped(range, &range->block[i], false);
-	return 0;
+	return err ? err : map_block(space, range, i, to);
 }
 
 /* A move failed after the remap: the block must not stay mapped to the chunk that goes back. */
@@ -129,62 +119,61 @@ static void unplug_surely(struct weir_space *space, struct range *range, uint32_
 		;
 }
 
-/* A chunk whose contents nobody needs any more goes back to its pool. */
-static void chunk_vacate(struct weir_space *space, enum tier tier, struct chunk *chunk)
+/* A chunk whose contents nobody needs any more goes back to its pool. NULL is allowed. */
+static void chunk_vacate(struct weir_space *space, struct chunk *chunk)
 {
-	if (space->poison && chunk)
+	if (!chunk)
+		return;
+	if (space->poison)
 		space->backend->ops->poison(space->backend, &chunk->backend, 0);
-	pmm_chunk_put(&space->pmm[tier], chunk);
+	pmm_chunk_put(&space->pmm[chunk->place], chunk);
 }
 
-int migrate_back(struct weir_space *space, struct range *range, uint32_t i, enum tier tier,
-		 struct chunk *chunk)
+int migrate_back(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk)
 {
 	struct block *block = &range->block[i];
 	int err;
 
-	assert(block->state == BLOCK_UNBACKED);
+	assert(!block_is_backed(block));
 	err = map_block(space, range, i, chunk);
 	if (err) {
-		pmm_chunk_put(&space->pmm[tier], chunk);
+		pmm_chunk_put(&space->pmm[chunk->place], chunk);
 		return err;
 	}
-	block->chunk[tier] = chunk;
 	block->ready = 0;
-	block_set_state(range, block, tier == TIER_HBM ? BLOCK_HBM : BLOCK_HOST);
+	block_change(range, block,
+		     &(struct copies){.home = chunk, .mapped = chunk, .dead = block->at.dead});
 	return 0;
 }
 
 int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
+	struct chunk *home = block->at.home;
 	int err;
 
-	assert(block->dead && !block_is_moving(block) && !block->clean && !block->cleaning);
+	assert(block->at.dead && !block_is_moving(block) && !block->at.below);
 	err = unplug_block(space, range, i);
 	if (err)
 		return err;
-	for (int tier = 0; tier < TIER_NR; tier++) {
-		if (block->chunk[tier])
-			chunk_vacate(space, (enum tier)tier, block->chunk[tier]);
-		block->chunk[tier] = NULL;
-	}
-	block_set_unmapped(range, block, false);
-	block_set_state(range, block, BLOCK_UNBACKED);
+	block_change(range, block, &(struct copies){.mapped = block->at.mapped, .dead = true});
+	chunk_vacate(space, home);
 	return 0;
 }
 
 void migrate_drop_lower(struct weir_space *space, struct range *range, struct block *block)
 {
-	if (block->cleaning != CLEANING_NONE)
-		block_set_cleaning(range, block, CLEANING_CANCELLED); /* until it is done */
-	if (!block->clean)
+	struct chunk *below = block->at.below;
+
+	if (block_is_cleaning(block)) { /* until it is done */
+		block_set_below(range, block, below, CLEANING_CANCELLED);
 		return;
-	block_set_clean(range, block, false);
-	if (block->state == BLOCK_TO_HBM)
-		return; /* still being read: move_finish() drops it */
-	chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
-	block->chunk[TIER_HOST] = NULL;
+	}
+	if (!below)
+		return;
+	block_set_below(range, block, NULL, CLEANING_NONE);
+	if (block->at.source != below) /* else it is still being read: move_finish() drops it */
+		chunk_vacate(space, below);
 }
 
 void migrate_set_dead(struct weir_space *space, struct range *range, struct block *block, bool dead)
@@ -201,11 +190,11 @@ static void count_move(struct weir_space *space, enum tier to, enum weir_cause c
 	space->stats.nr_moves[cause]++;
 }
 
-/* Add the block's copy towards a tier to that tier's batch; it holds both chunks. */
-static int batch_add(struct weir_space *space, struct range *range, uint32_t i, enum tier to)
+/* Add the block's copy from one of its chunks to another one to the batch of that direction. */
+static int batch_add(struct weir_space *space, struct range *range, uint32_t i,
+		     const struct chunk *to, const struct chunk *from)
 {
-	struct copy_batch *batch = &space->batch[to];
-	struct block *block = &range->block[i];
+	struct copy_batch *batch = &space->batch[to->place];
 	int err;
 
 	if (batch->nr == SPACE_BATCH_MAX) {
@@ -214,55 +203,74 @@ static int batch_add(struct weir_space *space, struct range *range, uint32_t i, 
 			return err;
 	}
 	batch->copy[batch->nr] = (struct backend_copy){
-		.dst = block->chunk[to]->backend.alias,
-		.src = block->chunk[to == TIER_HBM ? TIER_HOST : TIER_HBM]->backend.alias,
+		.dst = to->backend.alias,
+		.src = from->backend.alias,
 		.bytes = space->block_bytes,
 	};
 	batch->move[batch->nr++] = (struct move){.range = range, .block = i};
 	return 0;
 }
 
+/* The chunk that the block is mapped to is not going to be its home any more. */
+static void note_stale(struct weir_space *space, struct range *range, uint32_t i)
+{
+	range->block[i].at.mapped->stale = true;
+	range->first_stale = range->nr_stale ? MIN(range->first_stale, i) : i;
+	space->nr_stale++;
+}
+
+/* The copy into home cannot be queued: back to the source. */
+static void undo_move(struct weir_space *space, struct range *range, uint32_t i)
+{
+	struct block *block = &range->block[i];
+	struct chunk *home = block->at.home;
+
+	unplug_surely(space, range, i);
+	if (block->at.mapped)
+		note_stale(space, range, i);
+	block_change(range, block,
+		     &(struct copies){.home = block->at.source,
+				      .mapped = block->at.mapped,
+				      .dead = block->at.dead});
+	chunk_vacate(space, home);
+}
+
 int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
 		  enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
-	struct chunk *lower = block->chunk[TIER_HOST];
-	bool copied = !block->dead && WEIR_MUTANT != 1;
+	struct chunk *lower = block->at.home;
+	struct copies to = {.home = chunk, .mapped = chunk, .dead = block->at.dead};
+	bool copied = !block->at.dead && WEIR_MUTANT != 1;
 	int err;
 
-	assert(block->state == BLOCK_HOST);
+	assert(block_is_settled_at(block, TIER_HOST));
 	err = remap_block(space, range, i, chunk);
-	if (err)
-		goto err_put;
-	block->chunk[TIER_HBM] = chunk;
+	if (err) {
+		pmm_chunk_put(&space->pmm[chunk->place], chunk);
+		return err;
+	}
 	if (!copied) {
-		block->chunk[TIER_HOST] = NULL;
 		block->ready = 0;
-		block_set_state(range, block, BLOCK_HBM);
-		chunk_vacate(space, TIER_HOST, lower);
+		block_change(range, block, &to);
+		chunk_vacate(space, lower);
 		return 0;
 	}
-	err = batch_add(space, range, i, TIER_HBM);
-	if (err) {
-		block->chunk[TIER_HBM] = NULL;
-		unplug_surely(space, range, i);
-		goto err_put;
-	}
-	block_set_state(range, block, BLOCK_TO_HBM);
-	block_set_clean(range, block, true);
-	count_move(space, TIER_HBM, cause);
-	return 0;
-
-err_put:
-	pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+	to.source = to.below = lower;
+	block_change(range, block, &to);
+	err = batch_add(space, range, i, chunk, lower);
+	if (err)
+		undo_move(space, range, i);
+	else
+		count_move(space, TIER_HBM, cause);
 	return err;
 }
 
 int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
 	       enum weir_cause cause)
 {
-	if (range->block[i].state == BLOCK_UNBACKED)
-		return migrate_back(space, range, i, TIER_HBM, chunk);
+	if (!block_is_backed(&range->block[i]))
+		return migrate_back(space, range, i, chunk);
 	return migrate_fetch(space, range, i, chunk, cause);
 }
 
@@ -271,15 +279,14 @@ int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, str
 	struct block *block = &range->block[i];
 	int err;
 
-	assert(block->state == BLOCK_HBM && !block->clean && !block->dead && !block->cleaning);
-	block->chunk[TIER_HOST] = lower;
-	err = batch_add(space, range, i, TIER_HOST);
+	assert(block_is_settled_at(block, TIER_HBM) && !block->at.dead && !block->at.below);
+	block_set_below(range, block, lower, CLEANING_ACTIVE);
+	err = batch_add(space, range, i, lower, block->at.home);
 	if (err) {
-		block->chunk[TIER_HOST] = NULL;
-		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
+		block_set_below(range, block, NULL, CLEANING_NONE);
+		pmm_chunk_put(&space->pmm[lower->place], lower);
 		return err;
 	}
-	block_set_cleaning(range, block, CLEANING_ACTIVE);
 	count_move(space, TIER_HOST, WEIR_CAUSE_WRITEBACK);
 	return 0;
 }
@@ -289,18 +296,16 @@ static int evict_dirty(struct weir_space *space, struct range *range, uint32_t i
 		       struct chunk *lower, enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
+	struct copies to = {.home = lower, .source = block->at.home};
 	int err = unplug_block(space, range, i);
 
 	if (err)
 		return err;
-	block->chunk[TIER_HOST] = lower;
-	err = batch_add(space, range, i, TIER_HOST);
-	if (err) {
-		block->chunk[TIER_HOST] = NULL;
-		unplug_surely(space, range, i);
+	err = batch_add(space, range, i, lower, block->at.home);
+	if (err)
 		return err;
-	}
-	block_set_state(range, block, BLOCK_TO_HOST);
+	to.mapped = block->at.mapped;
+	block_change(range, block, &to);
 	count_move(space, TIER_HOST, cause);
 	return 0;
 }
@@ -309,13 +314,14 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 		  enum weir_cause cause, bool *freed)
 {
 	struct block *block = &range->block[i];
-	struct chunk *upper = block->chunk[TIER_HBM];
+	struct chunk *upper = block->at.home;
 	int err;
 
-	assert(block->state == BLOCK_HBM);
-	if (WEIR_MUTANT == 3 && !range->pooled && !block->clean && range->nr_blocks > 1 && i == 0)
+	assert(block_is_settled_at(block, TIER_HBM));
+	if (WEIR_MUTANT == 3 && !range->pooled && !block_is_clean(block) && range->nr_blocks > 1 &&
+	    i == 0)
 		block_set_dead(range, block, true);
-	if (block->dead) {
+	if (block->at.dead) {
 		err = migrate_unback(space, range, i);
 		if (err)
 			return err;
@@ -323,18 +329,17 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 		*freed = true;
 		return 0;
 	}
-	if (!block->clean) {
+	if (!block_is_clean(block)) {
 		*freed = false;
 		return evict_dirty(space, range, i, lower, cause);
 	}
 	err = unplug_block(space, range, i);
 	if (err)
 		return err;
-	block_set_clean(range, block, false);
-	block->chunk[TIER_HBM] = NULL;
 	block->ready = 0;
-	block_set_state(range, block, BLOCK_HOST);
-	chunk_vacate(space, TIER_HBM, upper);
+	block_change(range, block,
+		     &(struct copies){.home = block->at.below, .mapped = block->at.mapped});
+	chunk_vacate(space, upper);
 	space->stats.nr_clean_dropped++;
 	*freed = true;
 	return 0;
@@ -344,41 +349,29 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 		 uint32_t n)
 {
 	struct block *giver = &from->block[i], *taker = &to->block[n];
-	struct chunk *chunk = giver->chunk[TIER_HBM], *lower = taker->chunk[TIER_HOST];
+	struct chunk *chunk = giver->at.home, *lower = taker->at.home;
 	int err;
 
-	assert(giver->state == BLOCK_HBM && (giver->dead || giver->clean) && !chunk->stale);
-	assert(taker->dead && (taker->state == BLOCK_UNBACKED || taker->state == BLOCK_HOST));
-	if (taker->state == BLOCK_UNBACKED)
-		err = map_block(space, to, n, chunk);
-	else
-		err = remap_block(space, to, n, chunk);
+	assert(block_is_settled_at(giver, TIER_HBM) && !block_is_dirty(giver) && !chunk->stale);
+	assert(taker->at.dead && (!lower || block_is_settled_at(taker, TIER_HOST)));
+	err = lower ? remap_block(space, to, n, chunk) : map_block(space, to, n, chunk);
 	if (err)
 		return err;
-	giver->chunk[TIER_HBM] = NULL;
-	giver->ready = 0;
-	giver->stale = chunk;
-	chunk->stale = true;
-	from->first_stale = from->nr_stale++ ? MIN(from->first_stale, i) : i;
-	space->nr_stale++;
-	if (giver->clean) {
-		block_set_clean(from, giver, false);
-		block_set_unmapped(from, giver, true);
-		block_set_state(from, giver, BLOCK_HOST);
+	if (block_is_clean(giver))
 		space->stats.nr_clean_dropped++;
-	} else {
-		block_set_state(from, giver, BLOCK_UNBACKED);
+	else
 		space->stats.nr_dead_dropped++;
-	}
-	taker->chunk[TIER_HBM] = chunk;
-	taker->chunk[TIER_HOST] = NULL;
+	giver->ready = 0;
+	note_stale(space, from, i);
+	block_change(
+		from, giver,
+		&(struct copies){.home = giver->at.below, .mapped = chunk, .dead = giver->at.dead});
 	taker->ready = 0;
 	/* The chunk is in use by what used the giver. */
 	taker->last_use = MAX(taker->last_use, range_block_last_use(from, i));
 	to->last_part_use = MAX(to->last_part_use, taker->last_use);
-	block_set_state(to, taker, BLOCK_HBM);
-	if (lower)
-		chunk_vacate(space, TIER_HOST, lower);
+	block_change(to, taker, &(struct copies){.home = chunk, .mapped = chunk, .dead = true});
+	chunk_vacate(space, lower);
 	return 0;
 }
 
@@ -413,25 +406,19 @@ static int queue_reserve(struct move_queue *queue, uint32_t more)
 /* The batch could not be queued: put its blocks back to where their contents are. */
 static void batch_undo(struct weir_space *space, enum tier to)
 {
-	enum tier from = to == TIER_HBM ? TIER_HOST : TIER_HBM;
 	struct copy_batch *batch = &space->batch[to];
 
 	for (uint32_t n = 0; n < batch->nr; n++) {
 		struct range *range = batch->move[n].range;
 		struct block *block = &range->block[batch->move[n].block];
-		struct chunk *chunk = block->chunk[to];
+		struct chunk *below = block->at.below;
 
-		if (block->cleaning != CLEANING_NONE) {
-			block_set_cleaning(range, block, CLEANING_NONE);
-			block->chunk[to] = NULL;
-			chunk_vacate(space, to, chunk);
-			continue;
+		if (block_is_cleaning(block)) {
+			block_set_below(range, block, NULL, CLEANING_NONE);
+			chunk_vacate(space, below);
+		} else {
+			undo_move(space, range, batch->move[n].block);
 		}
-		unplug_surely(space, range, batch->move[n].block);
-		block->chunk[to] = NULL;
-		block_set_clean(range, block, false);
-		block_set_state(range, block, from == TIER_HBM ? BLOCK_HBM : BLOCK_HOST);
-		chunk_vacate(space, to, chunk);
 	}
 	batch->nr = 0;
 }
@@ -455,7 +442,7 @@ int migrate_fence(struct weir_space *space, enum tier to)
 		if (move->fence)
 			break;
 		move->fence = fence;
-		if (block->cleaning != CLEANING_NONE) {
+		if (block_is_cleaning(block)) {
 			move->range->cleaned = fence;
 		} else {
 			block->ready = fence;
@@ -503,40 +490,30 @@ int migrate_flush(struct weir_space *space)
 	return err ? err : err_up;
 }
 
-/* The block's copy is done: it is where it is mapped. */
+/* The block's copy is done. */
 static void move_finish(struct weir_space *space, const struct move *move)
 {
 	struct range *range = move->range;
 	struct block *block = &range->block[move->block];
+	struct copies to = block->at;
+	struct chunk *unused = NULL;
 
-	if (block->state != BLOCK_TO_HOST)
+	if (block_is_cleaning(block)) {
+		if (to.cleaning == CLEANING_CANCELLED) {
+			unused = to.below;
+			to.below = NULL;
+		}
+		to.cleaning = CLEANING_NONE;
+	} else {
+		assert(to.source);
+		unused = to.source == to.below ? NULL : to.source;
+		to.source = NULL;
+	}
+	block_change(range, block, &to);
+	chunk_vacate(space, unused);
+	if (block_is_resident(block))
 		space->give_epoch++; /* resident, or clean, from now on */
 	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
-	if (block->cleaning != CLEANING_NONE) {
-		bool cancelled = block->cleaning == CLEANING_CANCELLED;
-
-		block_set_cleaning(range, block, CLEANING_NONE);
-		if (!cancelled) {
-			block_set_clean(range, block, true);
-			return;
-		}
-		chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
-		block->chunk[TIER_HOST] = NULL;
-	} else if (block->state == BLOCK_TO_HOST) {
-		struct chunk *upper = block->chunk[TIER_HBM];
-
-		block->chunk[TIER_HBM] = NULL;
-		block_set_state(range, block, BLOCK_HOST);
-		chunk_vacate(space, TIER_HBM, upper);
-	} else {
-		assert(block->state == BLOCK_TO_HBM);
-		block_set_state(range, block, BLOCK_HBM);
-		if (block->clean)
-			return;
-		/* Written, freed or overwritten meanwhile. */
-		chunk_vacate(space, TIER_HOST, block->chunk[TIER_HOST]);
-		block->chunk[TIER_HOST] = NULL;
-	}
 }
 
 void migrate_retire(struct weir_space *space)
@@ -609,7 +586,7 @@ int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t 
 		struct block *block = &range->block[i];
 		int err;
 
-		if (block->state == BLOCK_UNBACKED || block->unmapped)
+		if (!block->at.mapped || block_is_stale(block))
 			continue;
 		err = migrate_set_access(space, range, i, block->host_pins != 0);
 		if (err) {

@@ -7,10 +7,11 @@
 
 #include "src/base/log.h"
 
-void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chunk_bytes,
-	      uint64_t budget_bytes)
+void pmm_init(struct pmm *pmm, struct backend *b, enum tier place, uint32_t memory,
+	      uint64_t chunk_bytes, uint64_t budget_bytes)
 {
 	*pmm = (struct pmm){.backend = b,
+			    .place = place,
 			    .memory = memory,
 			    .chunk_bytes = chunk_bytes,
 			    .max_chunks = budget_bytes / chunk_bytes};
@@ -65,6 +66,7 @@ static struct chunk *chunk_new(struct pmm *pmm)
 			    (unsigned long long)pmm->max_chunks, weir_strerror(err));
 		goto err_free;
 	}
+	chunk->place = pmm->place;
 	chunk->next = NULL;
 	chunk->stale = false;
 	pmm->nr_created++;

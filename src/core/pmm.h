@@ -13,14 +13,16 @@
 #include "src/core/types.h"
 
 struct chunk {
-	struct backend_chunk backend; /* never changes */
-	struct chunk *next;	      /* free list */
-	bool stale; /* some block that gave it away is still mapped to it: block->stale */
+	struct backend_chunk backend; /* these never change */
+	enum tier place;
+	struct chunk *next; /* free list */
+	bool stale;	    /* a block that gave it away is still mapped to it: block_is_stale() */
 };
 
 /* Guarded by the space's lock. */
 struct pmm {
 	struct backend *backend;
+	enum tier place; /* of its space */
 	uint32_t memory;
 	uint64_t chunk_bytes;
 	uint64_t max_chunks;		       /* the budget */
@@ -30,8 +32,8 @@ struct pmm {
 	struct chunk *free;		       /* last in, first out */
 };
 
-void pmm_init(struct pmm *pmm, struct backend *b, uint32_t memory, uint64_t chunk_bytes,
-	      uint64_t budget_bytes);
+void pmm_init(struct pmm *pmm, struct backend *b, enum tier place, uint32_t memory,
+	      uint64_t chunk_bytes, uint64_t budget_bytes);
 
 /* Destroy all chunks. None is handed out. */
 void pmm_fini(struct pmm *pmm);

@@ -124,10 +124,9 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 	range->devices = range->granted = space_device_bit(space);
 	range->prefer = -1;
 	range->plan_life = -1;
-	range->nr_state[BLOCK_UNBACKED] = nr_blocks;
 	range->nr_dead = nr_blocks;
 	for (uint32_t i = 0; i < nr_blocks; i++)
-		range->block[i].dead = true;
+		range->block[i].at.dead = true;
 	err = b->ops->va_reserve(b, bytes, space->block_bytes, &range->addr);
 	if (err)
 		goto err_free;
@@ -152,9 +151,9 @@ void range_destroy(struct weir_space *space, struct range *range)
 		struct block *block = &range->block[i];
 
 		migrate_set_dead(space, range, block, true);
-		for (int t = 0; t < SPACE_TRIES && block->state != BLOCK_UNBACKED; t++)
+		for (int t = 0; t < SPACE_TRIES && block_is_backed(block); t++)
 			(void)migrate_unback(space, range, i);
-		for (int t = 0; t < SPACE_TRIES && block->stale; t++)
+		for (int t = 0; t < SPACE_TRIES && block_is_stale(block); t++)
 			(void)migrate_unstale(space, range, i);
 	}
 	if (range->pooled) {
@@ -210,7 +209,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		if (range->nr_blocks != nr_blocks || (range->nr_stale && !idle))
 			continue;
 		resident = range_nr_resident(range);
-		host = range->nr_state[BLOCK_HOST];
+		host = range_nr_settled(range, TIER_HOST);
 		cost = distance(resident, nr_resident) +
 		       HOST_WEIGHT * distance(host, nr_blocks - nr_resident);
 		if (!idle &&
@@ -234,30 +233,29 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 
 int range_check(const struct weir_space *space, const struct range *range)
 {
-	uint32_t nr_state[BLOCK_STATE_NR] = {0}, nr_dead = 0, nr_clean = 0, pins = 0;
-	uint32_t nr_unmapped = 0, nr_cleaning = 0, nr_stale = 0;
+	struct range counted = {.nr_dead = 0};
+	uint32_t pins = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		const struct block *block = &range->block[i];
 
 		if (block_check(range, block))
 			return -EUCLEAN;
-		nr_state[block->state]++;
-		nr_dead += block->dead;
-		nr_clean += block->clean;
-		nr_unmapped += block->unmapped;
-		nr_cleaning += block->cleaning != CLEANING_NONE;
-		nr_stale += block->stale != NULL && i >= range->first_stale;
+		block_count(&counted, block, 1);
+		if (block_is_stale(block) && i < range->first_stale)
+			counted.nr_stale--;
 		pins += block->pins;
 	}
-	if (memcmp(nr_state, range->nr_state, sizeof(nr_state)) || nr_dead != range->nr_dead ||
-	    nr_clean != range->nr_clean || nr_unmapped != range->nr_unmapped ||
-	    nr_cleaning != range->nr_cleaning || nr_stale != range->nr_stale ||
+	if (memcmp(counted.nr_home, range->nr_home, sizeof(range->nr_home)) ||
+	    memcmp(counted.nr_moving, range->nr_moving, sizeof(range->nr_moving)) ||
+	    counted.nr_dead != range->nr_dead || counted.nr_clean != range->nr_clean ||
+	    counted.nr_unmapped != range->nr_unmapped ||
+	    counted.nr_cleaning != range->nr_cleaning || counted.nr_stale != range->nr_stale ||
 	    pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}
-	if (range->pooled && (range->pins || pins || nr_dead != range->nr_blocks)) {
+	if (range->pooled && (range->pins || pins || range->nr_dead != range->nr_blocks)) {
 		log_error("range %p is pooled but pinned or not dead", range->addr);
 		return -EUCLEAN;
 	}

@@ -37,10 +37,10 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 #ifdef WEIR_DEBUG_CHECKS
 	space->poison = true;
 #endif
-	pmm_init(&space->pmm[TIER_HBM], b, b->desc.device[config->device].memory,
+	pmm_init(&space->pmm[TIER_HBM], b, TIER_HBM, b->desc.device[config->device].memory,
 		 config->block_bytes, config->gpu_budget_bytes);
-	pmm_init(&space->pmm[TIER_HOST], b, cost_host_memory(&b->desc), config->block_bytes,
-		 config->host_budget_bytes);
+	pmm_init(&space->pmm[TIER_HOST], b, TIER_HOST, cost_host_memory(&b->desc),
+		 config->block_bytes, config->host_budget_bytes);
 	if (pthread_mutex_init(&space->lock, NULL))
 		return -ENOMEM;
 	if (pthread_cond_init(&space->placed, NULL)) {
@@ -195,8 +195,14 @@ int space_check(const struct weir_space *space)
 		live += range->pooled ? 0 : range->nr_blocks;
 		stale += range->nr_stale;
 		for (uint32_t n = 0; n < range->nr_blocks; n++) {
-			out[TIER_HBM] += range->block[n].chunk[TIER_HBM] != NULL;
-			out[TIER_HOST] += range->block[n].chunk[TIER_HOST] != NULL;
+			const struct copies *at = &range->block[n].at;
+
+			if (at->home)
+				out[at->home->place]++;
+			if (at->source)
+				out[at->source->place]++;
+			if (at->below && at->below != at->source)
+				out[at->below->place]++;
 		}
 	}
 	if (stale != space->nr_stale) {

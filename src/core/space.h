@@ -24,7 +24,7 @@
 /*
  * One allocation, or an arena that small allocations are cut from.
  * Invariants (range_check): the counts are those of a walk over block[]; a pooled range has no
- * pins; nr_state sums up to nr_blocks.
+ * pins.
  */
 struct range {
 	void *addr;	    /* block-aligned; never changes */
@@ -43,9 +43,10 @@ struct range {
 	int32_t plan_life;	     /* what the plan knows it as, or -1 */
 	uint32_t devices;	     /* access list of mappings made from now on */
 	uint32_t granted; /* ... and of those that stand, at most: launches may be using them */
-	uint32_t top;	  /* no block from here on, in its order, is in state HBM */
-	uint32_t nr_state[BLOCK_STATE_NR], nr_dead, nr_clean, nr_unmapped;
-	uint32_t nr_cleaning, nr_stale;
+	uint32_t top;	  /* no block from here on, in its order, is settled in HBM */
+	/* Of its blocks, by place: those that have their home there; and those on their way. */
+	uint32_t nr_home[TIER_NR], nr_moving[TIER_NR];
+	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
 	uint32_t first_stale; /* no block below it is stale */
 	uint32_t give;	      /* no block from here on, in its order, can give its chunk away ... */
 	uint64_t give_epoch;  /* ... in this epoch of the space */
@@ -205,7 +206,23 @@ static inline uint32_t range_nth_block(const struct range *range, uint32_t n)
 
 static inline uint32_t range_nr_resident(const struct range *range)
 {
-	return range->nr_state[BLOCK_HBM] + range->nr_state[BLOCK_TO_HBM];
+	return range->nr_home[TIER_HBM];
+}
+
+/* Blocks that are at a place, and not moving. */
+static inline uint32_t range_nr_settled(const struct range *range, enum tier place)
+{
+	return range->nr_home[place] - range->nr_moving[place];
+}
+
+static inline uint32_t range_nr_unbacked(const struct range *range)
+{
+	return range->nr_blocks - range->nr_home[TIER_HBM] - range->nr_home[TIER_HOST];
+}
+
+static inline bool range_is_moving(const struct range *range)
+{
+	return range->nr_moving[TIER_HBM] || range->nr_moving[TIER_HOST];
 }
 
 static inline void *range_block_addr(const struct weir_space *space, const struct range *range,
@@ -238,7 +255,7 @@ static inline bracket_seq_t range_block_last_write(const struct range *range, ui
 static inline bool range_block_is_held(const struct weir_space *space, const struct range *range,
 				       uint32_t i)
 {
-	return range->block[i].stale && range_block_last_use(range, i) > space->done_seq;
+	return block_is_stale(&range->block[i]) && range_block_last_use(range, i) > space->done_seq;
 }
 
 /* Whether an open bracket names the block. */
@@ -398,11 +415,10 @@ bool space_wait_any(struct weir_space *space);
  */
 
 /*
- * Give an unbacked block a chunk of the tier and map it. The chunk is consumed; on an error it is
+ * Give an unbacked block a chunk and map it. The chunk is consumed; on an error it is
  * back in its pool.
  */
-int migrate_back(struct weir_space *space, struct range *range, uint32_t i, enum tier tier,
-		 struct chunk *chunk);
+int migrate_back(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk);
 
 /*
  * Move a host block into the chunk of HBM: remap, and queue the copy unless its contents are dead.

@@ -145,7 +145,7 @@ static void prefetch_run(struct weir_space *space, struct weir_fence *p)
 
 void advice_move_failed(struct weir_space *space, const struct move *move, enum tier to, int err)
 {
-	if (move->range->block[move->block].cleaning != CLEANING_NONE)
+	if (block_is_cleaning(&move->range->block[move->block]))
 		return; /* no prefetch's */
 	for (struct weir_fence *p = space->residency->prefetch; p; p = p->next)
 		if (p->range == move->range && p->life == move->range->life && p->tier == to &&
@@ -341,10 +341,10 @@ static bool part_is_pinned(const struct space_use *part)
 /* Wait until a block stands still, and is not being cleaned if it is to be written. */
 static int copy_settle(struct weir_space *space, const struct block *block, bool write)
 {
-	while (block_is_moving(block) || (write && block->cleaning != CLEANING_NONE)) {
-		enum tier to = block->state == BLOCK_TO_HBM ? TIER_HBM : TIER_HOST;
+	while (block_is_moving(block) || (write && block_is_cleaning(block))) {
+		const struct chunk *to = block_is_moving(block) ? block->at.home : block->at.below;
 
-		if (!space_wait_move(space, to, NULL))
+		if (!space_wait_move(space, to->place, NULL))
 			return space->error ? space->error : -EIO;
 	}
 	return 0;

@@ -43,8 +43,7 @@ static void trim_pool(struct weir_space *space)
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		nr++;
 		if (MAX(range->last_use, range->last_part_use) <= space->done_seq &&
-		    !range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST] &&
-		    !range->nr_cleaning)
+		    !range_is_moving(range) && !range->nr_cleaning)
 			oldest = range;
 	}
 	if (nr > POOLED_MAX && oldest)
@@ -198,12 +197,12 @@ static void log_no_room(const struct weir_space *space, uint64_t bytes)
 	uint64_t held[TIER_NR] = {0}, left[TIER_NR];
 
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
-		const uint32_t *nr = space->range[r]->nr_state;
+		const struct range *range = space->range[r];
 
-		if (space->range[r]->pooled)
+		if (range->pooled)
 			continue;
-		held[TIER_HBM] += nr[BLOCK_HBM] + nr[BLOCK_TO_HBM] + nr[BLOCK_TO_HOST];
-		held[TIER_HOST] += nr[BLOCK_HOST];
+		held[TIER_HBM] += range->nr_home[TIER_HBM] + range->nr_moving[TIER_HOST];
+		held[TIER_HOST] += range_nr_settled(range, TIER_HOST);
 	}
 	for (int tier = 0; tier < TIER_NR; tier++)
 		left[tier] = (space->pmm[tier].max_chunks - held[tier]) * space->block_bytes;

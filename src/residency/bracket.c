@@ -212,7 +212,7 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 		if (err)
 			return err;
 	}
-	if (!range->nr_state[BLOCK_TO_HBM] && !range->nr_state[BLOCK_TO_HOST])
+	if (!range_is_moving(range))
 		return 0;
 	if (use->nr == range->nr_blocks) {
 		for (int tier = 0; tier < TIER_NR && !err; tier++)

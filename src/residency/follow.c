@@ -224,7 +224,7 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 		int err;
 
 		if (block_is_resident(&range->block[i])) {
-			bool copies = !range->block[i].dead && !range->block[i].clean;
+			bool copies = block_is_dirty(&range->block[i]);
 
 			if (!room_is_idle(space, range, i) || (copies && is_busy(space, TIER_HOST)))
 				return false;
@@ -258,14 +258,12 @@ static bool run_fetch(struct weir_space *space, struct pending_action *a, struct
 	while (range_nr_resident(range) < a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, a->cursor);
 
-		if (range->block[i].state == BLOCK_TO_HOST)
-			return false;
-		if (range->block[i].state == BLOCK_HOST) {
+		if (block_is_at(&range->block[i], TIER_HOST)) {
 			struct chunk *chunk;
 			int err;
 
 			if (!room_is_idle(space, range, i) || is_busy(space, TIER_HBM))
-				return false;
+				return false; /* it may still be on its way down */
 			chunk = fetch_room(space, a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
 				return false;

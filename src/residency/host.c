@@ -24,7 +24,7 @@ static int host_wait(struct weir_space *space, const struct range *range, uint32
 			return -EBUSY;
 		if (range_block_last_use(range, i) > space->done_seq) {
 			space_wait_seq(space, range_block_last_use(range, i));
-		} else if (block_is_moving(block) || block->cleaning != CLEANING_NONE) {
+		} else if (block_is_moving(block) || block_is_cleaning(block)) {
 			err = migrate_flush(space);
 			if (!err)
 				(void)space_wait_any(space);
@@ -44,7 +44,8 @@ static int host_room(struct weir_space *space, const struct range *range, uint32
 {
 	const struct block *block = &range->block[i];
 
-	while (block->state == BLOCK_UNBACKED || (block->state == BLOCK_HBM && !block->clean)) {
+	while (!block_is_backed(block) ||
+	       (block_is_settled_at(block, TIER_HBM) && !block_is_clean(block))) {
 		struct chunk *chunk = room_host(space);
 		int err;
 
@@ -77,17 +78,17 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 		return err;
 	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins)
 		migrate_set_dead(space, range, block, true);
-	if (block->state == BLOCK_HBM) {
+	if (block_is_settled_at(block, TIER_HBM)) {
 		err = room_evict(space, range, i, WEIR_CAUSE_DEMAND, &freed);
 		if (err)
 			return err == -ENOSPC ? -ENOMEM : err;
 	}
-	if (block->state == BLOCK_UNBACKED) {
+	if (!block_is_backed(block)) {
 		struct chunk *chunk = room_host(space);
 
 		if (!chunk)
 			return -ENOMEM;
-		err = migrate_back(space, range, i, TIER_HOST, chunk);
+		err = migrate_back(space, range, i, chunk);
 		if (err)
 			return err;
 	}
@@ -105,7 +106,7 @@ static void host_unpin(struct weir_space *space, const struct space_use *use, ui
 
 		block->pins--;
 		range->part_pins--;
-		if (--block->host_pins == 0 && !block->unmapped)
+		if (--block->host_pins == 0 && !block_is_unmapped(block))
 			space_note_error(space, migrate_set_access(space, range, i, false));
 	}
 	alloc_settle(space, range);

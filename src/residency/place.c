@@ -54,30 +54,22 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 			  uint32_t level, uint32_t left)
 {
 	struct range *range = use->range;
-	enum tier tier = TIER_HBM;
 	struct chunk *chunk;
 
 	wait_if_held(space, range, i);
 	chunk = chunk_for(space, use, level, left, true);
-	if (!chunk) {
-		tier = TIER_HOST;
+	if (!chunk)
 		chunk = room_host(space);
-	}
-	if (!chunk) {
-		tier = TIER_HBM;
+	if (!chunk)
 		chunk = room_hbm_wait(space, left);
-	}
-	if (!chunk) {
-		/* The waits may have made copies clean, whose lower chunks can go. */
-		tier = TIER_HOST;
+	if (!chunk) /* the waits may have made copies clean, whose lower chunks can go */
 		chunk = room_host(space);
-	}
 	if (!chunk)
 		return -ENOMEM;
 	/* Looking for room may drop the lock; somebody else may have backed it. */
-	if (range->block[i].state == BLOCK_UNBACKED)
-		return migrate_back(space, range, i, tier, chunk);
-	pmm_chunk_put(&space->pmm[tier], chunk);
+	if (!block_is_backed(&range->block[i]))
+		return migrate_back(space, range, i, chunk);
+	pmm_chunk_put(&space->pmm[chunk->place], chunk);
 	return 0;
 }
 
@@ -101,11 +93,11 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 	}
 	if (!chunk)
 		return 1;
-	if (block->state != BLOCK_HOST || range_block_is_pinned(range, i)) {
+	if (!block_is_settled_at(block, TIER_HOST) || range_block_is_pinned(range, i)) {
 		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
 		return 0;
 	}
-	if (overwritten && !block->dead) {
+	if (overwritten && !block->at.dead) {
 		block_set_dead(range, block, true);
 		space->stats.nr_overwrites_saved++;
 	}
@@ -118,9 +110,9 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 
-	if (block->state == BLOCK_UNBACKED)
+	if (!block_is_backed(block))
 		return place_unbacked(space, use, i, level, left);
-	if (block->state == BLOCK_HOST && space->mode == WEIR_PLANNED &&
+	if (block_is_settled_at(block, TIER_HOST) && space->mode == WEIR_PLANNED &&
 	    !range_block_is_pinned(range, i) && range_nr_resident(range) < level)
 		return place_host(space, use, i, level, left);
 	return 0;
@@ -130,8 +122,10 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
  * it. */
 static bool is_spare(const struct range *range, uint32_t i)
 {
-	return range->block[i].state == BLOCK_HBM && range->block[i].dead &&
-	       range->block[i].cleaning == CLEANING_NONE && !range_block_is_pinned(range, i);
+	const struct block *block = &range->block[i];
+
+	return block_is_settled_at(block, TIER_HBM) && block->at.dead &&
+	       !block_is_cleaning(block) && !range_block_is_pinned(range, i);
 }
 
 /*
@@ -171,11 +165,11 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 
 	if (err)
 		return err;
-	if (!range->nr_state[BLOCK_UNBACKED] && (resident >= level || !range->nr_state[BLOCK_HOST]))
+	if (!range_nr_unbacked(range) && (resident >= level || !range_nr_settled(range, TIER_HOST)))
 		return 0;
 	for (uint32_t n = 0; n < use->nr; n++) {
 		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
-		if (!room && range->block[i].state != BLOCK_UNBACKED)
+		if (!room && block_is_backed(&range->block[i]))
 			continue;
 		err = place_block(space, use, i, level, left);
 		if (err < 0)
@@ -183,7 +177,7 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 		room &= !err;
 		resident = range_nr_resident(range);
 		left = level > resident ? MIN(level - resident, use->nr - n) : 0;
-		if (!range->nr_state[BLOCK_UNBACKED] && (!left || !room))
+		if (!range_nr_unbacked(range) && (!left || !room))
 			break;
 	}
 	return 0;
@@ -255,8 +249,8 @@ static int place_fresh_block(struct weir_space *space, const struct stream_slot 
 	struct chunk *chunk;
 	uint32_t given;
 
-	if (!block->dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
-	    (block->state != BLOCK_UNBACKED && !room_is_idle(space, range, i)))
+	if (!block->at.dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
+	    (block_is_backed(block) && !room_is_idle(space, range, i)))
 		return PLACE_DONE;
 	chunk = pmm_chunk_get(&space->pmm[TIER_HBM]);
 	if (!chunk) {
@@ -340,7 +334,8 @@ int place_map_ahead(struct weir_space *space)
 			uint32_t i = range_nth_block(range, n);
 			int err;
 
-			if (range->block[i].state != BLOCK_HOST || !range->block[i].unmapped ||
+			if (!block_is_settled_at(&range->block[i], TIER_HOST) ||
+			    !block_is_unmapped(&range->block[i]) ||
 			    range_block_is_held(space, range, i))
 				continue;
 			err = migrate_mend(space, range, i);
@@ -356,22 +351,19 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 		/* All of a range: in its order, so that what HBM has room for lies evenly. */
 		uint32_t i = part->nr == part->range->nr_blocks ? range_nth_block(part->range, n)
 								: part->first + n;
-		enum tier tier = TIER_HBM;
 		struct chunk *chunk;
 		int err;
 
 		wait_if_held(space, part->range, i);
-		if (part->range->block[i].state != BLOCK_UNBACKED) {
+		if (block_is_backed(&part->range->block[i])) {
 			err = migrate_mend(space, part->range, i);
 			if (err)
 				return err;
 			continue;
 		}
 		chunk = room_hbm_try(space);
-		if (!chunk) {
-			tier = TIER_HOST;
+		if (!chunk)
 			chunk = room_host(space);
-		}
 		if (!chunk) {
 			/* Copies and freed ranges that are still in use will give some back. */
 			err = migrate_flush(space);
@@ -382,7 +374,7 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 			n--;
 			continue;
 		}
-		err = migrate_back(space, part->range, i, tier, chunk);
+		err = migrate_back(space, part->range, i, chunk);
 		if (err)
 			return err;
 	}

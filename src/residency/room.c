@@ -20,7 +20,7 @@ static bool is_marked(const struct weir_space *space, const struct range *range,
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i)
 {
 	return !range_block_is_pinned(range, i) && !block_is_moving(&range->block[i]) &&
-	       range->block[i].cleaning == CLEANING_NONE && !is_marked(space, range, i) &&
+	       !block_is_cleaning(&range->block[i]) && !is_marked(space, range, i) &&
 	       range_block_last_use(range, i) <= space->done_seq;
 }
 
@@ -32,7 +32,7 @@ static int note(struct weir_space *space, int err)
 	return err;
 }
 
-/* The last block in the range's order that is in state HBM, below n; nr_blocks: none. */
+/* The last block in the range's order that is settled in HBM, below n; nr_blocks: none. */
 static uint32_t last_resident(struct range *range, uint32_t n)
 {
 	bool top = n >= range->top;
@@ -40,7 +40,7 @@ static uint32_t last_resident(struct range *range, uint32_t n)
 	for (n = MIN(n, range->top); n-- > 0;) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (range->block[i].state == BLOCK_HBM)
+		if (block_is_settled_at(&range->block[i], TIER_HBM))
 			return n;
 		if (top)
 			range->top = n;
@@ -60,7 +60,8 @@ static uint32_t pooled_block(struct weir_space *space, struct range *range, enum
 		return n < range->nr_blocks ? range_nth_block(range, n) : n;
 	}
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
-		if (range->block[i].state == BLOCK_HOST && room_is_idle(space, range, i))
+		if (block_is_settled_at(&range->block[i], TIER_HOST) &&
+		    room_is_idle(space, range, i))
 			return i;
 	return range->nr_blocks;
 }
@@ -68,7 +69,6 @@ static uint32_t pooled_block(struct weir_space *space, struct range *range, enum
 /* Take a chunk of the tier from a freed range that is idle, the one freed first. */
 static struct chunk *take_from_pooled(struct weir_space *space, enum tier tier)
 {
-	enum block_state held = tier == TIER_HBM ? BLOCK_HBM : BLOCK_HOST;
 	struct range *oldest = NULL;
 	bool any = false;
 	uint32_t i;
@@ -76,10 +76,10 @@ static struct chunk *take_from_pooled(struct weir_space *space, enum tier tier)
 	if (space->pool_dry[tier])
 		return NULL;
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
-		any |= range->nr_state[held] || range->nr_state[BLOCK_TO_HBM] ||
-		       range->nr_state[BLOCK_TO_HOST];
-		if (range->nr_state[held] &&
-		    MAX(range->last_use, range->last_part_use) <= space->done_seq)
+		uint32_t settled = range_nr_settled(range, tier);
+
+		any |= settled || range_is_moving(range);
+		if (settled && MAX(range->last_use, range->last_part_use) <= space->done_seq)
 			oldest = range;
 	}
 	space->pool_dry[tier] = !any;
@@ -131,8 +131,8 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 		const struct block *block = &range->block[i];
 
 		range->give = n + 1;
-		if ((block->dead || block->clean) && block->cleaning == CLEANING_NONE &&
-		    !block->pins && !block->chunk[TIER_HBM]->stale &&
+		if (!block_is_dirty(block) && !block_is_cleaning(block) && !block->pins &&
+		    !block->at.home->stale &&
 		    (range->mark != space->mark || is_discarded(slot, range, i)))
 			return i;
 	}
@@ -184,7 +184,7 @@ static struct chunk *take_lower_copy(struct weir_space *space, bool read_mostly)
 		if (range->read_mostly != read_mostly)
 			continue;
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
-			if (!range->block[i].clean || range->block[i].state != BLOCK_HBM)
+			if (!block_is_clean(&range->block[i]) || block_is_moving(&range->block[i]))
 				continue;
 			migrate_drop_lower(space, range, &range->block[i]);
 			return pmm_chunk_get(&space->pmm[TIER_HOST]);
@@ -211,13 +211,13 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 	struct chunk *lower = NULL;
 	int err;
 
-	if (!block->dead && !block->clean) {
+	if (block_is_dirty(block)) {
 		lower = room_host(space);
 		if (!lower)
 			return -ENOSPC;
 	}
 	err = migrate_evict(space, range, i, lower, cause, freed);
-	if (lower && block->chunk[TIER_HOST] != lower)
+	if (lower && block->at.home != lower)
 		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
 	return err;
 }
@@ -227,8 +227,8 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 	struct block *block = &range->block[i];
 	struct chunk *lower;
 
-	if (block->state != BLOCK_HBM || block->dead || block->clean ||
-	    block->cleaning != CLEANING_NONE)
+	if (!block_is_settled_at(block, TIER_HBM) || !block_is_dirty(block) ||
+	    block_is_cleaning(block))
 		return 0;
 	if (range_block_is_pinned(range, i) || is_marked(space, range, i) ||
 	    range_block_last_write(range, i) > space->done_seq)
@@ -244,7 +244,7 @@ static uint64_t victim_rank(const struct weir_space *space, const struct range *
 {
 	bool host = range->prefer == (int32_t)space->pmm[TIER_HOST].memory;
 
-	if (range->arena || range->pooled || !range->nr_state[BLOCK_HBM] ||
+	if (range->arena || range->pooled || !range_nr_settled(range, TIER_HBM) ||
 	    range == space->residency->keep)
 		return 0;
 	if (space->residency->plan)
@@ -348,7 +348,8 @@ static bracket_seq_t first_pooled_use(const struct weir_space *space)
 	for (const struct range *range = space->pooled; range; range = range->next_pooled) {
 		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
 
-		if (range->nr_state[BLOCK_HBM] && seq > space->done_seq && (!first || seq < first))
+		if (range_nr_settled(range, TIER_HBM) && seq > space->done_seq &&
+		    (!first || seq < first))
 			first = seq;
 	}
 	return first;
@@ -426,7 +427,7 @@ bool room_exists(const struct weir_space *space)
 	    space->moving[TIER_HBM].nr)
 		return true;
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
-		if (range->nr_state[BLOCK_HBM])
+		if (range_nr_settled(range, TIER_HBM))
 			return true;
 	return pick_range(space, false, &i) != NULL;
 }

@@ -286,11 +286,16 @@ uint64_t get_copied(const struct weir_space_stats *stats, enum weir_direction di
 enum block_state get_block_state(struct test_space *t, const void *addr)
 {
 	struct range *range = range_find(t->space, addr);
-	uint64_t offset;
+	const struct block *block;
 
 	assert_non_null(range);
-	offset = (uint64_t)((const char *)addr - (const char *)range->addr);
-	return (enum block_state)range->block[offset / t->block_bytes].state;
+	block = &range->block[(uint64_t)((const char *)addr - (const char *)range->addr) /
+			      t->block_bytes];
+	if (!block_is_backed(block))
+		return BLOCK_UNBACKED;
+	if (block_is_resident(block))
+		return block_is_moving(block) ? BLOCK_TO_HBM : BLOCK_HBM;
+	return block_is_moving(block) ? BLOCK_TO_HOST : BLOCK_HOST;
 }
 
 uint32_t random_below(struct test_random *r, uint32_t below)

@@ -88,6 +88,7 @@ struct weir_space_stats get_stats(struct test_space *t);
 uint64_t get_copied(const struct weir_space_stats *stats, enum weir_direction direction);
 
 /* The state of the block at an address. */
+enum block_state { BLOCK_UNBACKED, BLOCK_HBM, BLOCK_HOST, BLOCK_TO_HBM, BLOCK_TO_HOST };
 enum block_state get_block_state(struct test_space *t, const void *addr);
 
 /* A small, fast, deterministic generator. */

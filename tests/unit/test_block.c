@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block's state: the counts its range keeps through every legal path, that an illegal change
- * stops a build with assertions, and that the checker finds each broken invariant.
+ * A block's copies: the counts that its range keeps through every legal path, that an illegal
+ * change stops a build with assertions, and that the checker finds each broken invariant.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,10 +14,13 @@
 
 #define NR 3u
 
+/* Where a block can be. */
+enum where { UNBACKED, UP, DOWN, COMING_UP, GOING_DOWN, WHERE_NR };
+
 struct fixture {
 	struct range *range;
 	struct block *block; /* the one in the middle */
-	struct chunk upper, lower;
+	struct chunk upper, lower, other;
 };
 
 static int setup(void **state)
@@ -28,11 +31,12 @@ static int setup(void **state)
 	f->range = calloc(1, sizeof(struct range) + NR * sizeof(struct block));
 	assert_non_null(f->range);
 	f->range->nr_blocks = NR;
-	f->range->nr_state[BLOCK_UNBACKED] = NR;
 	f->range->nr_dead = NR;
 	for (uint32_t i = 0; i < NR; i++)
-		f->range->block[i].dead = true;
+		f->range->block[i].at.dead = true;
 	f->block = &f->range->block[1];
+	f->upper.place = TIER_HBM;
+	f->lower.place = TIER_HOST;
 	*state = f;
 	return 0;
 }
@@ -46,72 +50,110 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Put the block into a state with what the table says of it. */
-static void put(struct fixture *f, enum block_state state)
+static struct copies copies_of(struct fixture *f, enum where where)
 {
-	static const bool upper[BLOCK_STATE_NR] = {false, true, false, true, true};
-	static const bool lower[BLOCK_STATE_NR] = {false, false, true, true, true};
+	const struct copies copies[WHERE_NR] = {
+		[UNBACKED] = {.dead = true},
+		[UP] = {.home = &f->upper, .mapped = &f->upper},
+		[DOWN] = {.home = &f->lower, .mapped = &f->lower},
+		[COMING_UP] = {.home = &f->upper, .source = &f->lower, .mapped = &f->upper},
+		[GOING_DOWN] = {.home = &f->lower, .source = &f->upper},
+	};
 
-	memset(f->block, 0, sizeof(*f->block));
-	memset(f->range->nr_state, 0, sizeof(f->range->nr_state));
-	f->range->nr_state[BLOCK_UNBACKED] = NR - 1;
-	f->range->nr_state[state]++;
-	f->range->nr_dead = NR - 1 + (state == BLOCK_UNBACKED);
-	f->range->nr_clean = 0;
-	f->block->state = (uint8_t)state;
-	f->block->dead = state == BLOCK_UNBACKED;
-	f->block->chunk[TIER_HBM] = upper[state] ? &f->upper : NULL;
-	f->block->chunk[TIER_HOST] = lower[state] ? &f->lower : NULL;
+	return copies[where];
 }
 
-static void test_block_counts_follow_the_state(void **state)
+/* Put the block there, whatever it was. */
+static void put(struct fixture *f, enum where where)
 {
-	static const enum block_state path[] = {
-		BLOCK_HBM,  BLOCK_TO_HOST, BLOCK_HOST,	  BLOCK_TO_HBM,	 BLOCK_HBM,
-		BLOCK_HOST, BLOCK_HBM,	   BLOCK_TO_HOST, BLOCK_HBM,	 BLOCK_UNBACKED,
-		BLOCK_HOST, BLOCK_TO_HBM,  BLOCK_HOST,	  BLOCK_UNBACKED};
+	memset(f->block, 0, sizeof(*f->block));
+	f->block->at = copies_of(f, where);
+	f->block->ready = 0;
+	memset(f->range->nr_home, 0, sizeof(f->range->nr_home));
+	memset(f->range->nr_moving, 0, sizeof(f->range->nr_moving));
+	f->range->nr_dead = f->range->nr_clean = f->range->nr_unmapped = 0;
+	f->range->nr_cleaning = f->range->nr_stale = 0;
+	for (uint32_t i = 0; i < NR; i++)
+		block_count(f->range, &f->range->block[i], 1);
+}
+
+static void change(struct fixture *f, enum where where)
+{
+	struct copies to = copies_of(f, where);
+
+	block_change(f->range, f->block, &to);
+}
+
+static void test_block_counts_follow_the_copies(void **state)
+{
+	static const enum where path[] = {UP,	GOING_DOWN, DOWN,	COMING_UP, UP,
+					  DOWN, UP,	    GOING_DOWN, UP,	   UNBACKED,
+					  DOWN, COMING_UP,  DOWN,	UNBACKED};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(path); i++) {
-		uint32_t sum = 0;
+		bool up = path[i] == UP || path[i] == COMING_UP;
+		bool moving = path[i] == COMING_UP || path[i] == GOING_DOWN;
 
-		block_set_state(f->range, f->block, path[i]);
-		assert_int_equal(f->block->state, path[i]);
-		for (int s = 0; s < BLOCK_STATE_NR; s++)
-			sum += f->range->nr_state[s];
-		assert_int_equal(sum, NR);
-		assert_int_equal(f->range->nr_state[path[i]], path[i] == BLOCK_UNBACKED ? NR : 1);
-		assert_int_equal(block_is_resident(f->block),
-				 path[i] == BLOCK_HBM || path[i] == BLOCK_TO_HBM);
-		assert_int_equal(block_is_moving(f->block),
-				 path[i] == BLOCK_TO_HOST || path[i] == BLOCK_TO_HBM);
-		assert_int_equal(range_nr_resident(f->range), block_is_resident(f->block));
-		if (path[i] != BLOCK_UNBACKED)
-			assert_int_equal(block_tier(f->block),
-					 block_is_resident(f->block) ? TIER_HBM : TIER_HOST);
+		change(f, path[i]);
+		assert_int_equal(block_is_backed(f->block), path[i] != UNBACKED);
+		assert_int_equal(block_is_resident(f->block), up);
+		assert_int_equal(block_is_moving(f->block), moving);
+		assert_int_equal(block_is_unmapped(f->block), path[i] == GOING_DOWN);
+		assert_int_equal(range_nr_unbacked(f->range), path[i] == UNBACKED ? NR : NR - 1);
+		assert_int_equal(range_nr_resident(f->range), up);
+		assert_int_equal(range_is_moving(f->range), moving);
+		assert_int_equal(range_nr_settled(f->range, TIER_HBM), path[i] == UP);
+		assert_int_equal(range_nr_settled(f->range, TIER_HOST), path[i] == DOWN);
+		assert_int_equal(f->range->nr_dead, path[i] == UNBACKED ? NR : NR - 1);
+		assert_int_equal(f->range->nr_unmapped, path[i] == GOING_DOWN);
 	}
 }
 
-static void test_block_dead_and_clean_are_counted_once(void **state)
+static void test_block_what_is_below_is_counted(void **state)
 {
 	struct fixture *f = *state;
 
-	block_set_dead(f->range, f->block, true);
-	assert_int_equal(f->range->nr_dead, NR);
-	block_set_dead(f->range, f->block, false);
-	block_set_dead(f->range, f->block, false);
-	assert_int_equal(f->range->nr_dead, NR - 1);
-	block_set_clean(f->range, f->block, true);
-	block_set_clean(f->range, f->block, true);
+	put(f, UP);
+	assert_true(block_is_dirty(f->block));
+	block_set_below(f->range, f->block, &f->lower, CLEANING_ACTIVE);
+	assert_true(block_is_dirty(f->block) && block_is_cleaning(f->block));
+	assert_int_equal(f->range->nr_cleaning, 1);
+	assert_int_equal(f->range->nr_clean, 0);
+	block_set_below(f->range, f->block, &f->lower, CLEANING_NONE);
+	assert_true(block_is_clean(f->block) && !block_is_dirty(f->block));
+	assert_int_equal(f->range->nr_cleaning, 0);
 	assert_int_equal(f->range->nr_clean, 1);
-	block_set_clean(f->range, f->block, false);
+	block_set_below(f->range, f->block, NULL, CLEANING_NONE);
 	assert_int_equal(f->range->nr_clean, 0);
 	block_set_dead(f->range, f->block, true);
+	block_set_dead(f->range, f->block, true);
 	assert_int_equal(f->range->nr_dead, NR);
+	assert_false(block_is_dirty(f->block));
 }
 
-/* Whether a change of state is refused: in a child, since refusing is an assertion. */
-static bool is_refused(struct fixture *f, enum block_state to)
+static void test_block_what_is_mapped_is_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct copies to = {.dead = true, .mapped = &f->upper};
+
+	put(f, UP);
+	block_set_mapped(f->range, f->block, NULL);
+	assert_true(block_is_unmapped(f->block) && !block_is_stale(f->block));
+	assert_int_equal(f->range->nr_unmapped, 1);
+	block_set_mapped(f->range, f->block, &f->upper);
+	assert_int_equal(f->range->nr_unmapped, 0);
+	block_change(f->range, f->block, &to);
+	assert_true(block_is_stale(f->block) && !block_is_unmapped(f->block));
+	assert_int_equal(f->range->nr_stale, 1);
+	to.home = &f->lower;
+	block_change(f->range, f->block, &to);
+	assert_true(block_is_stale(f->block) && block_is_unmapped(f->block));
+	assert_int_equal(f->range->nr_unmapped, 1);
+}
+
+/* Whether a change is refused: in a child, since refusing is an assertion. */
+static bool is_refused(struct fixture *f, enum where to)
 {
 	pid_t child = fork();
 	int status;
@@ -120,105 +162,101 @@ static bool is_refused(struct fixture *f, enum block_state to)
 	if (!child) {
 		signal(SIGABRT, SIG_DFL);
 		(void)!freopen("/dev/null", "w", stderr);
-		block_set_state(f->range, f->block, to);
+		change(f, to);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return status != 0;
 }
 
-static void test_block_refuses_what_the_table_does_not_allow(void **state)
+static void test_block_refuses_what_is_no_legal_change(void **state)
 {
 	/* [from][to] */
-	static const bool legal[BLOCK_STATE_NR][BLOCK_STATE_NR] = {
-		[BLOCK_UNBACKED] = {[BLOCK_HBM] = true, [BLOCK_HOST] = true},
-		[BLOCK_HBM] =
-			{[BLOCK_UNBACKED] = true, [BLOCK_HOST] = true, [BLOCK_TO_HOST] = true},
-		[BLOCK_HOST] = {[BLOCK_UNBACKED] = true, [BLOCK_HBM] = true, [BLOCK_TO_HBM] = true},
-		[BLOCK_TO_HBM] = {[BLOCK_HBM] = true, [BLOCK_HOST] = true},
-		[BLOCK_TO_HOST] = {[BLOCK_HOST] = true, [BLOCK_HBM] = true},
+	static const bool legal[WHERE_NR][WHERE_NR] = {
+		[UNBACKED] = {[UNBACKED] = true, [UP] = true, [DOWN] = true},
+		[UP] = {[UP] = true, [UNBACKED] = true, [DOWN] = true, [GOING_DOWN] = true},
+		[DOWN] = {[DOWN] = true, [UNBACKED] = true, [UP] = true, [COMING_UP] = true},
+		[COMING_UP] = {[COMING_UP] = true, [UP] = true, [DOWN] = true},
+		[GOING_DOWN] = {[GOING_DOWN] = true, [DOWN] = true, [UP] = true},
 	};
 	struct fixture *f = *state;
 
-	put(f, BLOCK_UNBACKED);
-	if (!is_refused(f, BLOCK_TO_HBM))
+	put(f, UNBACKED);
+	if (!is_refused(f, COMING_UP))
 		skip(); /* the library was built without assertions */
-	for (int from = 0; from < BLOCK_STATE_NR; from++)
-		for (int to = 0; to < BLOCK_STATE_NR; to++) {
-			put(f, (enum block_state)from);
-			assert_int_equal(is_refused(f, (enum block_state)to), !legal[from][to]);
+	for (int from = 0; from < WHERE_NR; from++)
+		for (int to = 0; to < WHERE_NR; to++) {
+			put(f, (enum where)from);
+			assert_int_equal(is_refused(f, (enum where)to), !legal[from][to]);
 		}
 }
 
-static void test_block_check_accepts_the_table(void **state)
+static void test_block_check_accepts(void **state)
 {
 	struct fixture *f = *state;
 
-	for (int s = 0; s < BLOCK_STATE_NR; s++) {
-		put(f, (enum block_state)s);
+	for (int w = 0; w < WHERE_NR; w++) {
+		put(f, (enum where)w);
 		assert_int_equal(block_check(f->range, f->block), 0);
-		if (s == BLOCK_UNBACKED)
+		if (w == UNBACKED)
 			continue;
 		f->block->pins = 1;
 		assert_int_equal(block_check(f->range, f->block), 0);
-		f->block->dead = true;
+		f->block->at.dead = true;
 		assert_int_equal(block_check(f->range, f->block), 0);
 	}
-	put(f, BLOCK_HBM);
-	f->block->clean = true;
-	f->block->chunk[TIER_HOST] = &f->lower;
+	put(f, UP);
+	f->block->at.below = &f->lower;
 	assert_int_equal(block_check(f->range, f->block), 0);
-	put(f, BLOCK_TO_HBM);
-	f->block->clean = true;
+	f->block->at.cleaning = CLEANING_CANCELLED;
+	f->block->at.dead = true;
+	assert_int_equal(block_check(f->range, f->block), 0);
+	put(f, COMING_UP);
+	f->block->at.below = &f->lower;
+	assert_int_equal(block_check(f->range, f->block), 0);
+	put(f, DOWN);
+	f->block->at.mapped = &f->other;
+	f->other.stale = true;
 	assert_int_equal(block_check(f->range, f->block), 0);
 }
 
 static void test_block_check_finds(void **state)
 {
 	struct fixture *f = *state;
+	const struct {
+		enum where where;
+		struct copies at; /* instead */
+		uint32_t pins;
+	} broken[] = {
+		{UNBACKED, {.dead = false}, 0},
+		{UNBACKED, {.dead = true}, 1},
+		{UNBACKED, {.dead = true, .below = &f->lower}, 0},
+		{UNBACKED, {.dead = true, .source = &f->lower}, 0},
+		{UP, {.home = &f->upper, .mapped = &f->upper, .below = &f->upper}, 0},
+		{UP, {.home = &f->upper, .mapped = &f->upper, .below = &f->other}, 0},
+		{UP, {.home = &f->upper, .mapped = &f->upper, .source = &f->upper}, 0},
+		{UP, {.home = &f->upper, .mapped = &f->upper, .cleaning = CLEANING_ACTIVE}, 0},
+		{UP, {.home = &f->upper, .mapped = &f->other}, 0},
+		{UP, {.home = &f->upper, .mapped = &f->upper, .below = &f->lower, .dead = true}, 0},
+		{COMING_UP,
+		 {.home = &f->upper, .mapped = &f->upper, .source = &f->lower, .below = &f->other},
+		 0},
+		{COMING_UP,
+		 {.home = &f->upper,
+		  .mapped = &f->upper,
+		  .source = &f->lower,
+		  .below = &f->lower,
+		  .cleaning = CLEANING_ACTIVE},
+		 0},
+		{GOING_DOWN, {.home = &f->lower, .mapped = &f->upper, .source = &f->upper}, 0},
+	};
 
-	/* one chunk too many or too few, in every state */
-	for (int s = 0; s < BLOCK_STATE_NR; s++)
-		for (int tier = 0; tier < TIER_NR; tier++) {
-			struct chunk **chunk;
-
-			put(f, (enum block_state)s);
-			chunk = &f->block->chunk[tier];
-			*chunk = *chunk ? NULL : tier == TIER_HBM ? &f->upper : &f->lower;
-			assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-		}
-	put(f, BLOCK_UNBACKED);
-	f->block->dead = false;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-	put(f, BLOCK_UNBACKED);
-	f->block->pins = 1;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-	/* clean where it cannot be */
-	put(f, BLOCK_HBM);
-	f->block->clean = true;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-	put(f, BLOCK_HOST);
-	f->block->clean = true;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-	put(f, BLOCK_TO_HOST);
-	f->block->clean = true;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-	put(f, BLOCK_TO_HBM);
-	f->block->clean = f->block->dead = true;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-	put(f, BLOCK_HBM);
-	f->block->state = BLOCK_STATE_NR;
-	assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
-}
-
-static void test_block_states_have_names(void **state)
-{
-	(void)state;
-	for (int a = 0; a < BLOCK_STATE_NR; a++)
-		for (int b = 0; b < a; b++)
-			assert_string_not_equal(block_state_name((enum block_state)a),
-						block_state_name((enum block_state)b));
-	assert_non_null(block_state_name(BLOCK_STATE_NR));
+	for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
+		put(f, broken[i].where);
+		f->block->at = broken[i].at;
+		f->block->pins = broken[i].pins;
+		assert_int_equal(block_check(f->range, f->block), -EUCLEAN);
+	}
 }
 
 #define block_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -226,12 +264,12 @@ static void test_block_states_have_names(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		block_test(test_block_counts_follow_the_state),
-		block_test(test_block_dead_and_clean_are_counted_once),
-		block_test(test_block_refuses_what_the_table_does_not_allow),
-		block_test(test_block_check_accepts_the_table),
+		block_test(test_block_counts_follow_the_copies),
+		block_test(test_block_what_is_below_is_counted),
+		block_test(test_block_what_is_mapped_is_counted),
+		block_test(test_block_refuses_what_is_no_legal_change),
+		block_test(test_block_check_accepts),
 		block_test(test_block_check_finds),
-		cmocka_unit_test(test_block_states_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,8 @@ static uint32_t nr_away(struct test_space *t, const void *addr, bool mapped)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
-		nr += range->block[i].state == BLOCK_HOST && range->block[i].unmapped != mapped;
+		nr += block_is_settled_at(&range->block[i], TIER_HOST) &&
+		      block_is_unmapped(&range->block[i]) != mapped;
 	return nr;
 }
 

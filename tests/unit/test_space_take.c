@@ -508,7 +508,7 @@ static void do_live(struct givers *g, uint32_t seed)
 	do_expect_late(t, 0, g->giver[EVICTED], GIVER_BYTES, R_SEED);
 	for (uint32_t i = 0; i < GIVERS; i++)
 		for (uint32_t n = 0; n < 2; n++)
-			g->had[i][n] = range_find(t->space, g->giver[i])->block[n].chunk[TIER_HBM];
+			g->had[i][n] = range_find(t->space, g->giver[i])->block[n].at.home;
 	do_free(t, g->giver[POOLED], 0);
 }
 
@@ -530,7 +530,7 @@ static void expect_order(const struct givers *g, const uint8_t *y)
 
 	for (uint32_t n = 0; n < range->nr_blocks; n++) {
 		const struct block *block = &range->block[range_nth_block(range, n)];
-		uint32_t from = find_giver(g, block->chunk[TIER_HBM]);
+		uint32_t from = find_giver(g, block->at.home);
 
 		assert_true(from < GIVERS);
 		assert_true(n ? from == last || from == last + 1 : from == EVICTED);
