@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "src/backend/backend.h"
+#include "src/backend/machine.h"
 
 #define BLOCK 65536u
 #define NR_OTHERS 1000u

@@ -31,6 +31,7 @@
 #include "machine/machine_file.h"
 #include "managers/manager.h"
 #include "src/backend/cuda/cuda.h"
+#include "src/backend/sim/sim.h"
 #include "src/core/types.h"
 #include "src/mem/chunk.h"
 #include "workloads/gcn/gcn.h"

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/backend/backend.h"
+#include "src/backend/machine.h"
 #include "src/core/types.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/gpu_gen.h"

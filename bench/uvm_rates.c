@@ -12,6 +12,7 @@
 
 #include "machine/machine_file.h"
 #include "src/backend/backend.h"
+#include "src/backend/machine.h"
 
 #define BUFFER_BYTES (UINT64_C(4) << 30)
 #define PAGE_BYTES UINT64_C(4096)

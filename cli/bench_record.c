@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "src/backend/machine.h"
+
 /* Events of one run, at most; 40 MB of memory when they are there, and twice that on disk. */
 #define EVENTS_MAX (1u << 19)
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "src/backend/machine.h"
 #include "src/backend/sim/sim.h"
 
 static volatile sig_atomic_t pending;

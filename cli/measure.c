@@ -22,6 +22,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "src/backend/backend.h"
+#include "src/backend/machine.h"
 #include "src/core/cost.h"
 #include "workloads/probe/probe.h"
 

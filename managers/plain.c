@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "managers/pool.h"
+#include "src/backend/machine.h"
 
 static struct plain *plain_of(struct manager *m)
 {

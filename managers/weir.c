@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "managers/manager.h"
+#include "src/backend/machine.h"
 #include "src/core/cost.h"
 #include "src/core/space.h"
 

@@ -13,6 +13,7 @@
 
 #include "managers/weir_paged.h"
 #include "src/backend/backend.h"
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/paging/view.h"

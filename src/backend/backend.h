@@ -330,33 +330,4 @@ int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes);
 int backend_advice_check(const struct backend *b, enum backend_advice advice, uint32_t to,
 			 uint64_t offset, uint64_t bytes, uint64_t whole);
 
-/* The simulator. desc passes weir_machine_check(). */
-int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out);
-
-/*
- * Wrap a backend (owned by the wrapper from then on): the fail_at-th call, counted from 1 over all
- * ops that can fail, returns err without being passed on; 0 never. Queries (fence_done,
- * fence_wait) are counted too, and report err without the work having failed.
- */
-int flaky_create(struct backend *inner, struct backend **out);
-void flaky_arm(struct backend *flaky, uint64_t fail_at, int err);
-uint64_t flaky_nr_calls(const struct backend *flaky);
-
-/* The machine handle of weir.h over any backend; it owns the backend from then on. */
-int machine_wrap(struct backend *b, struct weir_machine **out);
-struct backend *machine_backend(const struct weir_machine *machine);
-
-/* Pools of plain memory that the machine has: one more, or one fewer. */
-void machine_pool_count(struct weir_machine *machine, bool more);
-
-/* Put a wrapper of a machine's backend in its place, before anything is made on the machine. */
-void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
-stream_id_t stream_id(const struct weir_stream *stream);
-uint32_t stream_device(const struct weir_stream *stream);
-struct weir_machine *stream_machine(const struct weir_stream *stream);
-
-/* The kernel that weir_stream_launch() launched since the last call of this: its name, "" if there
- * were several, NULL if none. */
-const char *stream_kernel_take(struct weir_stream *stream);
-
 #endif

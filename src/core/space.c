@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 

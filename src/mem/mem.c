@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/types.h"
 

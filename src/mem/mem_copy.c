@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/core/types.h"

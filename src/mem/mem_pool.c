@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/types.h"
 #include "src/mem/mem.h"

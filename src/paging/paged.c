@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/paging/paged.h"

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/paging/paged.h"
 

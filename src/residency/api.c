@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/cost.h"
 #include "src/residency/residency.h"

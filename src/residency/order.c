@@ -9,6 +9,7 @@
  * brackets that are not done, nothing is walked. Lives of a range need no care: a freed range that
  * is used again has the same addresses, and the brackets of its last life name it, too.
  */
+#include "src/backend/machine.h"
 #include "src/residency/residency.h"
 
 /* Pairs of uses compared for one bracket. Beyond that it waits for what it may conflict with: a

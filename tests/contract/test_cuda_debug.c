@@ -6,6 +6,7 @@
  * Labels: threads
  * Links: cuda-fake backend-cases
  */
+#include "src/backend/machine.h"
 #include "tests/contract/test_cuda.h"
 
 #define UNITS 8u

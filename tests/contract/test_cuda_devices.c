@@ -10,6 +10,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+#include "src/backend/machine.h"
 #include "tests/contract/test_cuda.h"
 
 /* ------------------------------------------------------------------ the thread's device */

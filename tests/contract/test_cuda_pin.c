@@ -8,6 +8,7 @@
  */
 #include <stdatomic.h>
 
+#include "src/backend/machine.h"
 #include "tests/contract/test_cuda.h"
 
 #define NR 16u

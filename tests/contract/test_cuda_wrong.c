@@ -7,6 +7,7 @@
  * Labels: threads
  * Links: cuda-fake backend-cases
  */
+#include "src/backend/machine.h"
 #include "tests/contract/test_cuda.h"
 
 #include <sys/wait.h>

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "src/backend/cuda/cuda.h"
+#include "src/backend/machine.h"
 #include "src/core/space.h"
 #include "tests/fakecuda/fakecuda.h"
 #include "tests/unit/test_sim_machine.h"

@@ -28,6 +28,7 @@
 #include "machine/machine_make.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/driver.h"
+#include "src/backend/machine.h"
 #include "tests/fakecuda/fakecuda.h"
 #include "tests/support/amount.h"
 #include "workloads/gcn/cuda.h"

@@ -6,6 +6,7 @@
  * Labels: threads
  * Links: backend-cases
  */
+#include "src/backend/flaky/flaky.h"
 #include "src/backend/watch/watch.h"
 #include "tests/contract/cases/cases.h"
 #include "tests/support/driver.h"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/backend/machine.h"
 #include "tests/support/driver.h"
 #include "tests/support/graph.h"
 #include "workloads/graph/input.h"

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "src/backend/cuda/cuda.h"
+#include "src/backend/machine.h"
 #include "src/core/types.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "src/backend/machine.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "workloads/graph/gen.h"

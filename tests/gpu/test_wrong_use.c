@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/backend/cuda/cuda.h"
+#include "src/backend/machine.h"
 #include "tests/support/child.h"
 #include "tests/support/driver.h"
 #include "tests/support/space.h"

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/backend/machine.h"
 #include "src/core/space.h"
 #include "tests/property/test_faults_hook.h"
 #include "tests/property/test_faults_script.h"

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "src/backend/machine.h"
 #include "src/core/types.h"
 #include "src/mem/mem.h"
 #include "tests/support/amount.h"

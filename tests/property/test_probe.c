@@ -25,6 +25,8 @@
 #include <cmocka.h>
 
 #include "machine/machine_file.h"
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "src/backend/sim/sim.h"
 #include "tests/support/amount.h"
 #include "workloads/probe/probe.h"

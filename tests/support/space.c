@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "tests/support/driver.h"
 
 /* ------------------------------------------------------------------ patterns */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/flaky/flaky.h"
 #include "src/core/types.h"
 #include "src/mem/chunk.h"
 #include "tests/support/driver.h"

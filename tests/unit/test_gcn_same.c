@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/core/space.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/gcn/gcn.h"

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "tests/support/graph.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/fail.h"

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "tests/unit/test_sim_machine.h"
 

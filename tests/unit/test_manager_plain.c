@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "managers/manager.h"
+#include "src/backend/machine.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)

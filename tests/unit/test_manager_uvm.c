@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/gcn/gcn.h"
 

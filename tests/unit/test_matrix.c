@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "tests/support/amount.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/gen.h"

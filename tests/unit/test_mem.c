@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/core/types.h"
 #include "src/mem/mem.h"
 #include "src/backend/flaky/flaky.h"

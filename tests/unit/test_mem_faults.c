@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/core/types.h"
 #include "src/mem/mem.h"
 #include "tests/property/test_faults_hook.h"

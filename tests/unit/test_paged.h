@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "src/paging/paged.h"
 #include "src/paging/paging.h"
 #include "tests/unit/test_sim_machine.h"

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/probe/kernels.h"
 #include "workloads/probe/probe.h"

@@ -3,6 +3,7 @@
  * Advice on managed memory, on a simulated machine whose costs are round numbers: what is copied,
  * kept, mapped and used in place, and what that takes, is worked out by hand.
  */
+#include "src/backend/flaky/flaky.h"
 #include "tests/unit/test_sim_uvm.h"
 
 /* Of the test machine. */

@@ -7,6 +7,7 @@
 #ifndef WEIR_TEST_SPACE_LATE_H
 #define WEIR_TEST_SPACE_LATE_H
 
+#include "src/backend/machine.h"
 #include "src/residency/residency.h"
 #include "tests/support/space.h"
 

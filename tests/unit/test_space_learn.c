@@ -4,6 +4,7 @@
  * the space sees one description, the simulator charges by another.
  */
 #include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "src/core/cost.h"
 #include "src/residency/plan.h"
 #include "src/residency/residency.h"

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "src/paging/paging.h"
 #include "tests/support/amount.h"
 #include "tests/unit/test_sim_machine.h"

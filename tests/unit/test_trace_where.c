@@ -2,6 +2,7 @@
 /* What a trace says of where blocks were: under weir, and under a manager made up for the test. */
 #include <errno.h>
 
+#include "src/backend/machine.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/trace.h"
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/core/cost.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/fail.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "workloads/probe/cuda.h"
 #include "workloads/probe/internal.h"

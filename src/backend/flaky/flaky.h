@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The failing backend; backend.h declares how it is made and armed. Calls that are counted: every
+ * The failing backend. Calls that are counted: every
  * op that returns an error code, but for the removal of a progress function, which is part of
  * destroying and cannot fail. Everything else is passed on untouched.
  */
@@ -8,6 +8,15 @@
 #define WEIR_BACKEND_FLAKY_H
 
 #include "src/backend/backend.h"
+
+/*
+ * Wrap a backend (owned by the wrapper from then on): the fail_at-th call, counted from 1 over all
+ * ops that can fail, returns err without being passed on; 0 never. Queries (fence_done,
+ * fence_wait) are counted too, and report err without the work having failed.
+ */
+int flaky_create(struct backend *inner, struct backend **out);
+void flaky_arm(struct backend *flaky, uint64_t fail_at, int err);
+uint64_t flaky_nr_calls(const struct backend *flaky);
 
 /* The wrapped backend, still owned by the wrapper. */
 struct backend *flaky_inner(const struct backend *flaky);

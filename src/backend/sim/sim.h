@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated machine; backend.h declares how it is made. What it models:
+ * The simulated machine. What it models:
  *
  *  - Memories are sparse files mapped at their aliases (real), or addresses alone (phantom). A
  *    memory is a number of bytes: like a driver that maps any physical pages, it does not fragment.
@@ -35,6 +35,9 @@
 #define WEIR_BACKEND_SIM_H
 
 #include "src/backend/backend.h"
+
+/* desc passes weir_machine_check(). */
+int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out);
 
 /* Chunks, mappings, reservations, plain and managed allocations and streams that are alive. b is a
  * simulator. */

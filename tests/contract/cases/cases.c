@@ -2,6 +2,8 @@
 /* The list of cases, their fixtures, and what they share: see cases.h. */
 #include "tests/contract/cases/cases.h"
 
+#include "src/backend/machine.h"
+
 /* A gate that nobody opens is a failure, and must not hold the machine for long. */
 #define GATE_NS UINT64_C(10000000000)
 #define NAME_BYTES 128

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "src/backend/flaky/flaky.h"
 #include "tests/contract/cases/cases.h"
 
 #define NR_THREADS 3

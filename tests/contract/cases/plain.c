@@ -3,6 +3,8 @@
  * Cases of plain memory: pages, mappings and copies are the same on every backend. The bytes of an
  * object are written through one path and looked at through the others.
  */
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "src/mem/mem.h"
 #include "tests/contract/cases/cases.h"
 

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine's handle. Opening is here too: the one place of the library that names the backends
+ * of real and of simulated machines.
+ */
+#include "src/backend/machine.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/cuda/cuda.h"
+#include "src/backend/sim/sim.h"
+#include "src/base/log.h"
+
+struct weir_machine {
+	struct backend *backend; /* owned */
+	atomic_uint nr_streams;	 /* live handles, for the leak report */
+	atomic_uint nr_pools;	 /* the same */
+};
+
+int machine_wrap(struct backend *b, struct weir_machine **out)
+{
+	struct weir_machine *machine = malloc(sizeof(*machine));
+
+	if (!machine) {
+		log_error("no memory to open a machine with");
+		return -ENOMEM;
+	}
+	machine->backend = b;
+	atomic_init(&machine->nr_streams, 0);
+	atomic_init(&machine->nr_pools, 0);
+	*out = machine;
+	return 0;
+}
+
+struct backend *machine_backend(const struct weir_machine *machine)
+{
+	return machine->backend;
+}
+
+void machine_set_backend(struct weir_machine *machine, struct backend *wrapper)
+{
+	machine->backend = wrapper;
+}
+
+void machine_pool_count(struct weir_machine *machine, bool more)
+{
+	if (more)
+		atomic_fetch_add(&machine->nr_pools, 1);
+	else
+		atomic_fetch_sub(&machine->nr_pools, 1);
+}
+
+void machine_stream_count(struct weir_machine *machine, bool more)
+{
+	if (more)
+		atomic_fetch_add(&machine->nr_streams, 1);
+	else
+		atomic_fetch_sub(&machine->nr_streams, 1);
+}
+
+void weir_machine_close(struct weir_machine *machine)
+{
+	unsigned int left;
+
+	if (!machine)
+		return;
+	left = atomic_load(&machine->nr_streams);
+	if (left)
+		log_error("machine '%s' closed with %u streams left", machine->backend->desc.name,
+			  left);
+	left = atomic_load(&machine->nr_pools);
+	if (left)
+		log_error("machine '%s' closed with %u pools left: their memory goes",
+			  machine->backend->desc.name, left);
+	machine->backend->ops->destroy(machine->backend);
+	free(machine);
+}
+
+const struct weir_machine_desc *weir_machine_describe(const struct weir_machine *machine)
+{
+	return &machine->backend->desc;
+}
+
+int weir_memory_find(const struct weir_machine *machine, const char *name)
+{
+	const struct weir_machine_desc *desc = &machine->backend->desc;
+
+	if (!name)
+		return -ENOENT;
+	for (uint32_t i = 0; i < desc->nr_memories; i++)
+		if (!strcmp(desc->memory[i].name, name))
+			return (int)i;
+	return -ENOENT;
+}
+
+uint64_t weir_machine_now_ns(const struct weir_machine *machine)
+{
+	return machine->backend->ops->now_ns(machine->backend);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+/* The handle of a backend that was just created, or not. */
+static int wrap_new(int err, struct backend *const *b, struct weir_machine **out)
+{
+	if (err)
+		return err;
+	err = machine_wrap(*b, out);
+	if (err)
+		(*b)->ops->destroy(*b);
+	return err;
+}
+
+int weir_machine_simulate(const struct weir_machine_desc *desc, enum weir_data data,
+			  struct weir_machine **out)
+{
+	struct backend *b;
+	char why[128];
+	int err;
+
+	if (data != WEIR_DATA_REAL && data != WEIR_DATA_PHANTOM) {
+		log_error("simulated machine: %d is not a way of holding data", (int)data);
+		return -EINVAL;
+	}
+	err = weir_machine_check(desc, why, sizeof(why));
+	if (err) {
+		log_error("machine description: %s", why);
+		return err;
+	}
+	return wrap_new(sim_create(desc, data, &b), &b, out);
+}
+
+int weir_machine_cuda(const struct weir_machine_desc *measured, struct weir_machine **out)
+{
+	const struct cuda_config config = {.measured = measured};
+	struct backend *b;
+
+	return wrap_new(cuda_create(&config, &b), &b, out);
+}

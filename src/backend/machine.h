@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handles of weir.h, a machine's and a stream's, as the library sees them: what is behind. */
+#ifndef WEIR_BACKEND_MACHINE_H
+#define WEIR_BACKEND_MACHINE_H
+
+#include "src/backend/backend.h"
+
+/* The machine handle over any backend; it owns the backend from then on. -ENOMEM: it does not. */
+int machine_wrap(struct backend *b, struct weir_machine **out);
+struct backend *machine_backend(const struct weir_machine *machine);
+
+/* Put a wrapper of a machine's backend in its place, before anything is made on the machine. */
+void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
+
+/* Streams, and pools of plain memory, that the machine has: one more, or one fewer. */
+void machine_stream_count(struct weir_machine *machine, bool more);
+void machine_pool_count(struct weir_machine *machine, bool more);
+
+stream_id_t stream_id(const struct weir_stream *stream);
+uint32_t stream_device(const struct weir_stream *stream);
+struct weir_machine *stream_machine(const struct weir_stream *stream);
+
+/* The kernel that weir_stream_launch() launched since the last call of this: its name, "" if there
+ * were several, NULL if none. */
+const char *stream_kernel_take(struct weir_stream *stream);
+
+#endif

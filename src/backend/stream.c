@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stream's handle: a stream of the machine's backend, and what was launched on it by name. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/machine.h"
+
+struct weir_stream {
+	struct weir_machine *machine;
+	stream_id_t id;
+	uint32_t device;
+	_Atomic(const char *) kernel; /* see stream_kernel_take() */
+};
+
+int weir_stream_create(struct weir_machine *machine, uint32_t device, struct weir_stream **out)
+{
+	struct backend *b = machine_backend(machine);
+	struct weir_stream *stream;
+	int err;
+
+	if (device >= b->desc.nr_devices)
+		return -EINVAL;
+	stream = malloc(sizeof(*stream));
+	if (!stream)
+		return -ENOMEM;
+	err = b->ops->stream_create(b, device, BACKEND_COMPUTE, &stream->id);
+	if (err)
+		goto err_free;
+	stream->machine = machine;
+	stream->device = device;
+	atomic_init(&stream->kernel, NULL);
+	machine_stream_count(machine, true);
+	*out = stream;
+	return 0;
+
+err_free:
+	free(stream);
+	return err;
+}
+
+int weir_stream_sync(struct weir_stream *stream)
+{
+	struct backend *b = machine_backend(stream->machine);
+	fence_t fence;
+	int err;
+
+	err = b->ops->fence_record(b, stream->id, &fence);
+	return err ? err : b->ops->fence_wait(b, fence);
+}
+
+int weir_stream_wait(struct weir_stream *stream, struct weir_stream *other)
+{
+	struct backend *b = machine_backend(stream->machine);
+	fence_t fence;
+	int err;
+
+	if (other->machine != stream->machine)
+		return -EINVAL;
+	err = b->ops->fence_record(b, other->id, &fence);
+	return err ? err : b->ops->stream_wait(b, stream->id, fence);
+}
+
+int weir_stream_wait_native(struct weir_stream *stream, void *native)
+{
+	struct backend *b = machine_backend(stream->machine);
+
+	return b->ops->stream_wait_native(b, stream->id, native);
+}
+
+void weir_stream_destroy(struct weir_stream *stream)
+{
+	struct backend *b;
+
+	if (!stream)
+		return;
+	b = machine_backend(stream->machine);
+	/* An error is either that of the work, which nobody asks for any more, or that of a call
+	 * which may work when tried again. */
+	for (int tries = 0; tries < 4 && weir_stream_sync(stream); tries++)
+		;
+	b->ops->stream_destroy(b, stream->id);
+	machine_stream_count(stream->machine, false);
+	free(stream);
+}
+
+stream_id_t stream_id(const struct weir_stream *stream)
+{
+	return stream->id;
+}
+
+void *weir_stream_native(const struct weir_stream *stream)
+{
+	struct backend *b = machine_backend(stream->machine);
+
+	return b->ops->stream_native(b, stream->id);
+}
+
+uint32_t stream_device(const struct weir_stream *stream)
+{
+	return stream->device;
+}
+
+struct weir_machine *stream_machine(const struct weir_stream *stream)
+{
+	return stream->machine;
+}
+
+int weir_stream_launch(struct weir_stream *stream, const struct weir_launch *launch)
+{
+	struct backend *b = machine_backend(stream->machine);
+	int err = b->ops->launch(b, stream->id, launch);
+	const char *before = NULL;
+
+	if (!err && launch->kernel->name &&
+	    !atomic_compare_exchange_strong(&stream->kernel, &before, launch->kernel->name) &&
+	    strcmp(before, launch->kernel->name) != 0)
+		atomic_store(&stream->kernel, "");
+	return err;
+}
+
+const char *stream_kernel_take(struct weir_stream *stream)
+{
+	return atomic_exchange(&stream->kernel, NULL);
+}
