@@ -36,7 +36,7 @@ static int alloc_evicting(struct sim *sim, uint32_t memory, uint64_t bytes, uint
 			return err;
 		ns = uvm_service_ns(sim, device, &cost, parts_ns);
 	}
-	err = memory_alloc(sim, memory, bytes, align, chunk, out);
+	err = sim_memory_alloc(sim, memory, bytes, align, chunk, out);
 	if (ns)
 		sim_spend_allocating(sim, ns);
 	return err;
@@ -57,7 +57,7 @@ static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes,
 	if (err)
 		return err;
 	*out = (struct backend_chunk){.handle = piece->handle,
-				      .alias = memory_alias(sim, piece),
+				      .alias = sim_memory_alias(sim, piece),
 				      .bytes = piece->bytes,
 				      .memory = memory};
 	sim_spend_driver(sim, desc->memory[memory].kind == WEIR_MEMORY_HOST
@@ -84,7 +84,7 @@ static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chu
 	struct sim_piece *piece;
 
 	sim_enter(sim);
-	piece = memory_chunk(sim, chunk);
+	piece = sim_memory_chunk(sim, chunk);
 	if (!piece || piece->place[0].region || piece->writes || piece->reads) {
 		const char *why = "a copy names";
 
@@ -94,8 +94,8 @@ static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chu
 			why = "is mapped";
 		log_error("sim: destroying a chunk that %s", why);
 	} else {
-		poison_forget(sim, piece);
-		memory_free(sim, piece);
+		sim_poison_forget(sim, piece);
+		sim_memory_free(sim, piece);
 	}
 	sim_leave(sim);
 }
@@ -129,7 +129,7 @@ static int sim_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, 
 	err = alloc_evicting(sim, memory, bytes,
 			     bytes < SIM_LARGE_PAGE ? PLAIN_ALIGN : SIM_LARGE_PAGE, false, &piece);
 	if (!err) {
-		*addr = memory_alias(sim, piece);
+		*addr = sim_memory_alias(sim, piece);
 		sim_spend_allocating(sim, plain_half_ns(sim, memory, bytes));
 	}
 	sim_leave(sim);
@@ -138,9 +138,9 @@ static int sim_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, 
 
 static struct sim_piece *plain_at(struct sim *sim, void *addr)
 {
-	struct sim_piece *piece = memory_piece_at(sim, addr);
+	struct sim_piece *piece = sim_memory_piece_at(sim, addr);
 
-	return piece && !piece->handle && memory_alias(sim, piece) == addr ? piece : NULL;
+	return piece && !piece->handle && sim_memory_alias(sim, piece) == addr ? piece : NULL;
 }
 
 static void sim_device_free(struct backend *b, void *addr)
@@ -154,11 +154,11 @@ static void sim_device_free(struct backend *b, void *addr)
 	sim_enter(sim);
 	piece = plain_at(sim, addr);
 	if (piece && !sim->in_progress) {
-		engine_drain(sim, memory_device(sim, piece->memory));
+		sim_engine_drain(sim, memory_device(sim, piece->memory));
 		/* Progress functions ran: look again. */
 		piece = plain_at(sim, addr);
 		if (piece && (piece->writes || piece->reads))
-			engine_drain(sim, WEIR_DEVICES_MAX);
+			sim_engine_drain(sim, WEIR_DEVICES_MAX);
 		piece = plain_at(sim, addr);
 	}
 	if (!piece || piece->writes || piece->reads) {
@@ -166,7 +166,7 @@ static void sim_device_free(struct backend *b, void *addr)
 			  piece ? "a copy names it" : "not an allocation");
 	} else {
 		ns = plain_half_ns(sim, piece->memory, piece->asked_bytes);
-		memory_free(sim, piece);
+		sim_memory_free(sim, piece);
 		sim_spend_allocating(sim, ns);
 	}
 	sim_leave(sim);
@@ -217,6 +217,19 @@ static void sim_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes
 				   ? (uint64_t)(sim->device[device].inplace_bytes[i] + 0.5)
 				   : 0;
 	sim_leave(sim);
+}
+
+static int sim_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
+{
+	struct sim *sim = sim_of(b);
+
+	if (device >= b->desc.nr_devices)
+		return -EINVAL;
+	sim_enter(sim);
+	for (int i = 0; i < BACKEND_TIME_NR; i++)
+		ns[i] = sim->device[device].time_ns[i];
+	sim_leave(sim);
+	return 0;
 }
 
 static int progress_add(struct sim *sim, struct sim_progress progress)
@@ -317,24 +330,24 @@ static void streams_drop(struct sim *sim)
 			struct sim_op *op = stream->head;
 
 			stream->head = op->next;
-			if (op->kind == SIM_OP_COPY)
-				copy_detach((struct sim_copy *)op);
-			op_free(op);
+			if (op->kind->is_copy)
+				sim_copy_detach((struct sim_copy *)op);
+			free(op);
 		}
 		if (stream)
-			stream_free(stream);
+			sim_stream_free(stream);
 	}
 }
 
 static void sim_free(struct sim *sim)
 {
-	poison_forget(sim, NULL);
+	sim_poison_forget(sim, NULL);
 	streams_drop(sim);
 	uvm_fini(sim);
 	for (size_t i = 0; i < sim->nr_regions; i++)
-		region_free(sim->region[i]);
+		sim_region_free(sim->region[i]);
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
-		memory_fini(sim, i);
+		sim_memory_fini(sim, i);
 	free(sim->region);
 	free(sim->slot);
 	free(sim->active);
@@ -413,7 +426,7 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	pthread_mutex_init(&sim->lock, NULL);
 	pthread_cond_init(&sim->idle, NULL);
 	for (uint32_t i = 0; i < desc->nr_memories; i++) {
-		err = memory_init(sim, i);
+		err = sim_memory_init(sim, i);
 		if (err) {
 			log_error("sim: no addresses for memory '%s'", desc->memory[i].name);
 			goto err_free;

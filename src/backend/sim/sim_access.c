@@ -15,7 +15,7 @@ int sim_access_begin(struct backend *b, stream_id_t id, const void *owner,
 	if (err)
 		return err;
 	sim_enter(sim);
-	stream = stream_find(sim, id);
+	stream = sim_stream_find(sim, id);
 	if (stream) {
 		bracket->outer = stream->bracket;
 		stream->bracket = bracket;
@@ -35,7 +35,7 @@ void sim_access_end(struct backend *b, stream_id_t id, const void *owner)
 	struct sim_stream *stream;
 
 	sim_enter(sim);
-	stream = stream_find(sim, id);
+	stream = sim_stream_find(sim, id);
 	if (stream)
 		bracket = access_take(&stream->bracket, owner);
 	sim_leave(sim);

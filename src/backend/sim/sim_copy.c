@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies: batches between aliases, transfers from and to buffers of the program, poison. A batch
- * runs in segments of moves between the same two memories: overhead first, then all of its bytes
+ * Copies: batches between aliases, transfers from and to buffers of the program. A batch runs in
+ * segments of moves between the same two memories: overhead first, then all of its bytes
  * as one flow, then the bytes are there. A transfer to block addresses finds the chunks behind
  * them as it starts.
  */
@@ -12,23 +12,21 @@
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
 
-#define POISON_WORD UINT32_C(0x7fa0dead) /* a signalling NaN */
-
 /* ------------------------------------------------------------------ moves and their pieces */
 
 static void move_attach(struct sim_move *move)
 {
 	if (move->dst_piece) {
-		region_piece_count(move->dst_piece, -1);
+		sim_region_piece_count(move->dst_piece, -1);
 		move->next_write = move->dst_piece->writes;
 		move->dst_piece->writes = move;
-		region_piece_count(move->dst_piece, 1);
+		sim_region_piece_count(move->dst_piece, 1);
 	}
 	if (move->src_piece) {
-		region_piece_count(move->src_piece, -1);
+		sim_region_piece_count(move->src_piece, -1);
 		move->next_read = move->src_piece->reads;
 		move->src_piece->reads = move;
-		region_piece_count(move->src_piece, 1);
+		sim_region_piece_count(move->src_piece, 1);
 	}
 }
 
@@ -37,22 +35,22 @@ static void move_detach(struct sim_move *move)
 	struct sim_move **at;
 
 	if (move->dst_piece) {
-		region_piece_count(move->dst_piece, -1);
+		sim_region_piece_count(move->dst_piece, -1);
 		for (at = &move->dst_piece->writes; *at != move; at = &(*at)->next_write)
 			;
 		*at = move->next_write;
-		region_piece_count(move->dst_piece, 1);
+		sim_region_piece_count(move->dst_piece, 1);
 	}
 	if (move->src_piece) {
-		region_piece_count(move->src_piece, -1);
+		sim_region_piece_count(move->src_piece, -1);
 		for (at = &move->src_piece->reads; *at != move; at = &(*at)->next_read)
 			;
 		*at = move->next_read;
-		region_piece_count(move->src_piece, 1);
+		sim_region_piece_count(move->src_piece, 1);
 	}
 }
 
-void copy_detach(struct sim_copy *copy)
+void sim_copy_detach(struct sim_copy *copy)
 {
 	if (copy->kind != SIM_COPY_BATCH && !copy->op.started)
 		return;
@@ -63,11 +61,12 @@ void copy_detach(struct sim_copy *copy)
 /* The piece that [alias, alias + bytes) lies in, or NULL. */
 static struct sim_piece *piece_of(struct sim *sim, const void *alias, uint64_t bytes)
 {
-	struct sim_piece *piece = memory_piece_at(sim, alias);
+	struct sim_piece *piece = sim_memory_piece_at(sim, alias);
 
 	if (!piece)
 		return NULL;
-	return bytes <= piece->bytes - (uint64_t)((const char *)alias - memory_alias(sim, piece))
+	return bytes <= piece->bytes - (uint64_t)((const char *)alias -
+						  sim_memory_alias(sim, piece))
 		       ? piece
 		       : NULL;
 }
@@ -100,7 +99,7 @@ static uint64_t inside_ns(const struct sim *sim, uint32_t memory, uint32_t link,
 	for (uint32_t d = 0; d < desc->nr_devices; d++)
 		if (desc->device[d].memory == memory)
 			rate = desc->device[d].hbm_bytes_per_s / 2;
-	return ns_ceil(bytes / rate * 1e9);
+	return sim_ns_ceil(bytes / rate * 1e9);
 }
 
 static void segment_begin(struct sim *sim, struct sim_copy *copy)
@@ -130,7 +129,7 @@ static void segment_begin(struct sim *sim, struct sim_copy *copy)
 		};
 	else
 		ns += inside_ns(sim, first->dst_memory, link, bytes);
-	engine_timer(&copy->op, sim->now_ns + ns);
+	sim_engine_timer(&copy->op, sim->now_ns + ns);
 }
 
 static void copy_finish(struct sim *sim, struct sim_copy *copy, int err)
@@ -138,7 +137,7 @@ static void copy_finish(struct sim *sim, struct sim_copy *copy, int err)
 	if (copy->outcome)
 		*copy->outcome = (struct sim_outcome){true, err};
 	/* A transfer's error is its caller's, who waits for it; the stream has none. */
-	engine_done(sim, &copy->op, copy->outcome ? 0 : err);
+	sim_engine_done(sim, &copy->op, copy->outcome ? 0 : err);
 }
 
 static void segment_end(struct sim *sim, struct sim_copy *copy)
@@ -177,14 +176,14 @@ static bool move_resolve(struct sim *sim, struct sim_copy *copy, struct sim_move
 	if (!piece) {
 		uint64_t offset;
 
-		region = region_at(sim, addr);
+		region = sim_region_at(sim, addr);
 		if (!region)
 			return false;
 		offset = (uint64_t)(addr - region->base);
 		piece = region->mapping[offset / region->unit].piece;
 		if (!piece || move->bytes > region->unit - offset % region->unit)
 			return false;
-		alias = memory_alias(sim, piece) + offset % region->unit;
+		alias = sim_memory_alias(sim, piece) + offset % region->unit;
 	}
 	if (!memories_joined(sim, piece->memory, host))
 		return false;
@@ -234,8 +233,10 @@ static int transfer_service(struct sim *sim, struct sim_copy *copy)
 	return err;
 }
 
-void copy_start(struct sim *sim, struct sim_copy *copy)
+static void copy_start(struct sim *sim, struct sim_op *op)
 {
+	struct sim_copy *copy = (struct sim_copy *)op;
+
 	if (copy->kind != SIM_COPY_BATCH) {
 		copy->err = transfer_resolve(sim, copy);
 		if (!copy->err)
@@ -243,29 +244,41 @@ void copy_start(struct sim *sim, struct sim_copy *copy)
 	}
 	if (copy->err) {
 		copy->nr = 0;
-		engine_timer(&copy->op, sim->now_ns);
+		sim_engine_timer(&copy->op, sim->now_ns);
 		return;
 	}
-	kernels_check_copy(sim, copy);
+	sim_kernels_check_copy(sim, copy);
 	segment_begin(sim, copy);
 }
 
-void copy_event(struct sim *sim, struct sim_copy *copy)
+static void copy_event(struct sim *sim, struct sim_op *op)
 {
+	struct sim_copy *copy = (struct sim_copy *)op;
+
 	if (!copy->nr) {
 		copy_finish(sim, copy, copy->err);
 	} else if (copy->setting_up) {
 		copy->setting_up = false;
-		flow_start(sim, &copy->flow);
+		sim_flow_start(sim, &copy->flow);
 	} else {
 		segment_end(sim, copy);
 	}
 }
 
-void copy_flow_ended(struct sim *sim, struct sim_copy *copy)
+static void copy_flow_ended(struct sim *sim, struct sim_op *op)
 {
+	struct sim_copy *copy = (struct sim_copy *)op;
+
 	segment_end(sim, copy);
 }
+
+static const struct sim_op_kind copy_kind = {
+	.is_copy = true,
+	.ready = sim_engine_ready_always,
+	.start = copy_start,
+	.event = copy_event,
+	.flow_ended = copy_flow_ended,
+};
 
 /* ------------------------------------------------------------------ queueing */
 
@@ -278,7 +291,7 @@ static struct sim_copy *copy_alloc(uint64_t nr)
 	copy = calloc(1, sizeof(*copy) + nr * sizeof(copy->move[0]));
 	if (!copy)
 		return NULL;
-	copy->op.kind = SIM_OP_COPY;
+	copy->op.kind = &copy_kind;
 	copy->nr = (uint32_t)nr;
 	for (uint32_t i = 0; i < nr; i++)
 		copy->move[i].op = &copy->op;
@@ -308,7 +321,7 @@ static int move_fill(struct sim *sim, struct sim_move *move, const struct backen
 static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_copy *copies,
 		       uint32_t nr)
 {
-	struct sim_stream *stream = stream_find(sim, id);
+	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_copy *copy;
 	int err;
 
@@ -324,7 +337,7 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 	}
 	for (uint32_t i = 0; i < nr; i++)
 		move_attach(&copy->move[i]);
-	engine_queue(sim, stream, &copy->op, 0);
+	sim_engine_queue(sim, stream, &copy->op, 0);
 	return 0;
 
 err_free:
@@ -369,8 +382,8 @@ static int transfer_fill(struct sim *sim, struct sim_copy *copy, char *addr, cha
 static int transfer_locked(struct sim *sim, stream_id_t id, bool upload, char *addr, char *buffer,
 			   uint64_t bytes)
 {
-	struct sim_stream *stream = stream_find(sim, id);
-	const struct sim_region *region = region_at(sim, addr);
+	struct sim_stream *stream = sim_stream_find(sim, id);
+	const struct sim_region *region = sim_region_at(sim, addr);
 	struct sim_outcome outcome = {false, 0};
 	uint64_t unit = UINT64_MAX, offset = 0;
 	struct sim_copy *copy;
@@ -397,8 +410,8 @@ static int transfer_locked(struct sim *sim, stream_id_t id, bool upload, char *a
 		free(copy);
 		return err;
 	}
-	engine_queue(sim, stream, &copy->op, 0);
-	while (!outcome.done && engine_step(sim, SIM_NEVER))
+	sim_engine_queue(sim, stream, &copy->op, 0);
+	while (!outcome.done && sim_engine_step(sim, SIM_NEVER))
 		;
 	if (outcome.done)
 		return outcome.err;
@@ -427,65 +440,4 @@ int sim_download(struct backend *b, stream_id_t id, void *data, const void *src,
 	err = transfer_locked(sim, id, false, (char *)(uintptr_t)src, data, bytes);
 	sim_leave(sim);
 	return err;
-}
-
-/* ------------------------------------------------------------------ poison */
-
-void poison_apply(struct sim *sim)
-{
-	struct sim_poison **at = &sim->poison;
-
-	while (*at) {
-		struct sim_poison *poison = *at;
-		uint32_t *word = (uint32_t *)(void *)memory_alias(sim, poison->piece);
-
-		if (!fence_reached(sim, poison->after)) {
-			at = &poison->next;
-			continue;
-		}
-		for (uint64_t i = 0; i < poison->piece->bytes / sizeof(*word); i++)
-			word[i] = POISON_WORD;
-		*at = poison->next;
-		free(poison);
-	}
-}
-
-void poison_forget(struct sim *sim, const struct sim_piece *piece)
-{
-	struct sim_poison **at = &sim->poison;
-
-	while (*at) {
-		struct sim_poison *poison = *at;
-
-		if (piece && poison->piece != piece) {
-			at = &poison->next;
-			continue;
-		}
-		*at = poison->next;
-		free(poison);
-	}
-}
-
-void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after)
-{
-	struct sim *sim = sim_of(b);
-	struct sim_poison *poison;
-	struct sim_piece *piece;
-
-	if (b->data != WEIR_DATA_REAL)
-		return;
-	poison = malloc(sizeof(*poison));
-	if (!poison)
-		return;
-	sim_enter(sim);
-	piece = memory_chunk(sim, chunk);
-	if (!piece || fence_reached(sim, after) < 0) {
-		log_error("sim: poison: no such chunk or fence");
-		free(poison);
-	} else {
-		*poison = (struct sim_poison){sim->poison, piece, after};
-		sim->poison = poison;
-		poison_apply(sim);
-	}
-	sim_leave(sim);
 }

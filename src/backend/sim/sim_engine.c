@@ -4,23 +4,12 @@
  * event is the next point of a stream's head, the end of a flow, or the migrator's turn; there are
  * as many candidates as busy streams and links, so the earliest is found by looking. Events at one
  * time happen flows first, then streams in the order in which they became busy, then the migrator.
- * What kernels and copies do is theirs (sim_kernel.c, sim_copy.c).
+ * What an op does is told by the functions of its kind (struct sim_op_kind).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/backend/sim/sim_internal.h"
-
-uint64_t ns_ceil(double ns)
-{
-	uint64_t whole;
-
-	if (!(ns < 9e18))
-		return UINT64_C(9000000000000000000);
-	whole = (uint64_t)ns;
-	/* Rounding errors are far below this, and must not cost a nanosecond. */
-	return ns - (double)whole > 1e-6 ? whole + 1 : whole;
-}
 
 static uint64_t ns_add(uint64_t a, uint64_t b)
 {
@@ -30,7 +19,7 @@ static uint64_t ns_add(uint64_t a, uint64_t b)
 /* Time passes: everything that happens on the way has happened. */
 static void clock_set(struct sim *sim, uint64_t now_ns)
 {
-	times_pass(sim, now_ns);
+	sim_times_pass(sim, now_ns);
 	sim->now_ns = now_ns;
 }
 
@@ -61,7 +50,7 @@ void sim_spend(struct sim *sim, uint64_t ns)
 		sim->migrator_ns = until;
 		return;
 	}
-	while (engine_step(sim, until))
+	while (sim_engine_step(sim, until))
 		;
 	if (sim->now_ns < until)
 		clock_set(sim, until);
@@ -122,20 +111,14 @@ static void stream_deactivate(struct sim *sim, const struct sim_stream *stream)
 		(sim->nr_active - i) * sizeof(struct sim_stream *));
 }
 
-void op_free(struct sim_op *op)
-{
-	free(op);
-}
-
-void engine_timer(struct sim_op *op, uint64_t at_ns)
+void sim_engine_timer(struct sim_op *op, uint64_t at_ns)
 {
 	op->stream->next_ns = at_ns;
 }
 
-/* The head of a stream is done; err is what the stream reports. */
-static void stream_pop(struct sim *sim, struct sim_stream *stream, int err)
+void sim_engine_done(struct sim *sim, struct sim_op *op, int err)
 {
-	struct sim_op *op = stream->head;
+	struct sim_stream *stream = op->stream;
 
 	if (err && !stream->error) {
 		stream->error = err;
@@ -148,52 +131,20 @@ static void stream_pop(struct sim *sim, struct sim_stream *stream, int err)
 		stream_deactivate(sim, stream);
 	}
 	sim->rescan = true;
-	op_free(op);
+	free(op);
 }
 
-void engine_done(struct sim *sim, struct sim_op *op, int err)
+bool sim_engine_ready_always(struct sim *sim, struct sim_op *op)
 {
-	stream_pop(sim, op->stream, err);
+	(void)sim, (void)op;
+	return true;
 }
 
-/* A stream has come to the fence at its head. */
-static void fence_done(struct sim *sim, struct sim_stream *stream)
+void sim_engine_wake(struct sim *sim)
 {
-	bool mark = stream->head->kind == SIM_OP_MARK;
-
-	stream->nr_done = stream->head->fence;
-	*fence_ns_at(stream, stream->nr_done) = sim->now_ns;
-	stream_pop(sim, stream, 0);
-	if (mark)
-		return;
-	poison_apply(sim);
 	/* A fence that is done as it is recorded is no news. */
 	if (sim->stepping && sim->nr_progress && sim->wake_ns == SIM_NEVER)
 		sim->wake_ns = sim->now_ns > sim->migrator_ns ? sim->now_ns : sim->migrator_ns;
-}
-
-/* Whether it is this kernel's turn: kernels run in the order in which they became ready. */
-static bool kernel_turn(struct sim *sim, struct sim_op *op)
-{
-	uint32_t device = op->stream->device;
-
-	if (!op->waiting) {
-		op->waiting = true;
-		op->ready_ns = sim->now_ns;
-	}
-	if (sim->device[device].running)
-		return false;
-	for (uint32_t i = 0; i < sim->nr_active; i++) {
-		const struct sim_op *other = sim->active[i]->head;
-
-		if (sim->active[i]->device != device || !other->waiting || other == op)
-			continue;
-		if (other->ready_ns < op->ready_ns ||
-		    (other->ready_ns == op->ready_ns && other->seq < op->seq))
-			return false;
-	}
-	op->waiting = false;
-	return true;
 }
 
 /* Start what can start at the head of a stream. */
@@ -207,27 +158,10 @@ static void stream_try(struct sim *sim, struct sim_stream *stream)
 			return;
 		}
 		stream->next_ns = SIM_NEVER;
-		switch (op->kind) {
-		case SIM_OP_FENCE:
-		case SIM_OP_MARK:
-			fence_done(sim, stream);
-			break;
-		case SIM_OP_WAIT:
-			if (!fence_reached(sim, op->fence))
-				return;
-			stream_pop(sim, stream, 0);
-			break;
-		case SIM_OP_KERNEL:
-			if (!kernel_turn(sim, op))
-				return;
-			op->started = true;
-			kernel_start(sim, (struct sim_kernel *)op);
-			break;
-		case SIM_OP_COPY:
-			op->started = true;
-			copy_start(sim, (struct sim_copy *)op);
-			break;
-		}
+		if (!op->kind->ready(sim, op))
+			return;
+		op->started = true;
+		op->kind->start(sim, op);
 	}
 }
 
@@ -246,7 +180,8 @@ static void engine_pump(struct sim *sim)
 	} while (sim->rescan);
 }
 
-void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op, uint64_t delay_ns)
+void sim_engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op,
+		      uint64_t delay_ns)
 {
 	op->next = NULL;
 	op->stream = stream;
@@ -266,37 +201,22 @@ void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op,
 
 /* ------------------------------------------------------------------ events */
 
-static void flow_ended(struct sim *sim, const struct sim_flow *flow)
-{
-	if (flow->op->kind == SIM_OP_KERNEL)
-		kernel_flow_ended(sim, (struct sim_kernel *)flow->op);
-	else
-		copy_flow_ended(sim, (struct sim_copy *)flow->op);
-}
-
-static void stream_event(struct sim *sim, struct sim_stream *stream)
-{
-	stream->next_ns = SIM_NEVER;
-	if (stream->head->kind == SIM_OP_KERNEL)
-		kernel_event(sim, (struct sim_kernel *)stream->head);
-	else
-		copy_event(sim, (struct sim_copy *)stream->head);
-}
-
 /* Everything that happens to flows and started ops at now_ns. */
 static void engine_happen(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->base.desc.nr_links; i++) {
 		struct sim_flow *flow;
 
-		while ((flow = flow_take_ended(sim, i)))
-			flow_ended(sim, flow);
+		while ((flow = sim_flow_take_ended(sim, i)))
+			flow->op->kind->flow_ended(sim, flow->op);
 	}
 	for (uint32_t i = 0; i < sim->nr_active;) {
 		struct sim_stream *stream = sim->active[i];
 
-		if (stream->head->started && stream->next_ns <= sim->now_ns)
-			stream_event(sim, stream);
+		if (stream->head->started && stream->next_ns <= sim->now_ns) {
+			stream->next_ns = SIM_NEVER;
+			stream->head->kind->event(sim, stream->head);
+		}
 		if (i < sim->nr_active && sim->active[i] == stream)
 			i++;
 	}
@@ -315,7 +235,7 @@ static uint64_t engine_next_ns(const struct sim *sim)
 	return next;
 }
 
-bool engine_step(struct sim *sim, uint64_t limit_ns)
+bool sim_engine_step(struct sim *sim, uint64_t limit_ns)
 {
 	uint64_t next = engine_next_ns(sim);
 
@@ -335,7 +255,7 @@ bool engine_step(struct sim *sim, uint64_t limit_ns)
 	return true;
 }
 
-void engine_drain(struct sim *sim, uint32_t device)
+void sim_engine_drain(struct sim *sim, uint32_t device)
 {
 	bool before = sim->allocating, busy;
 	uint64_t last = sim->last_seq;
@@ -346,6 +266,6 @@ void engine_drain(struct sim *sim, uint32_t device)
 		for (uint32_t i = 0; i < sim->nr_active; i++)
 			busy |= (device == WEIR_DEVICES_MAX || sim->active[i]->device == device) &&
 				sim->active[i]->head->seq <= last;
-	} while (busy && engine_step(sim, SIM_NEVER));
+	} while (busy && sim_engine_step(sim, SIM_NEVER));
 	sim->allocating = before;
 }

@@ -49,8 +49,8 @@ static bool scratch_at(struct sim_region *region, char *addr)
 
 	if (nr_faults++ >= FAULTS_BY_THE_PAGE)
 		bytes = region->unit;
-	if (!pages_replace(region->base + offset / bytes * bytes, bytes, PROT_READ | PROT_WRITE, -1,
-			   0))
+	if (!sim_pages_replace(region->base + offset / bytes * bytes, bytes, PROT_READ | PROT_WRITE,
+			       -1, 0))
 		return false;
 	mapping->scratched = 1;
 	region->scratched = 1;
@@ -70,7 +70,7 @@ static void exec_chain(int sig, siginfo_t *info, void *context)
 
 static void exec_handler(int sig, siginfo_t *info, void *context)
 {
-	struct sim_region *region = region_at(exec_sim, info->si_addr);
+	struct sim_region *region = sim_region_at(exec_sim, info->si_addr);
 	int saved = errno;
 	bool scratched;
 
@@ -95,7 +95,7 @@ static void exec_handler(int sig, siginfo_t *info, void *context)
 static struct sim_region *use_pages(struct sim *sim, const struct weir_use *use, char **addr,
 				    size_t *bytes)
 {
-	struct sim_region *region = region_at(sim, use->addr);
+	struct sim_region *region = sim_region_at(sim, use->addr);
 	uintptr_t begin = (uintptr_t)use->addr, end = begin + use->bytes;
 
 	if (!region || !region->guarded || !use_reads(use))
@@ -132,7 +132,7 @@ static int unit_close(const struct sim_region *region, uint64_t unit, char *addr
 	if (end > addr + bytes)
 		end = addr + bytes;
 	return mprotect(begin, (size_t)(end - begin),
-			region_cpu_prot(region, &region->mapping[unit]));
+			sim_region_cpu_prot(region, &region->mapping[unit]));
 }
 
 static void use_close(struct sim *sim, const struct weir_use *use)
@@ -169,7 +169,7 @@ static void scratch_drop(struct sim *sim)
 			if (!region->mapping[unit].scratched)
 				continue;
 			region->mapping[unit].scratched = 0;
-			if (region_remap(sim, region, unit))
+			if (sim_region_remap(sim, region, unit))
 				log_error("sim: block %llu of reservation %p keeps scratch pages",
 					  (unsigned long long)unit, (void *)region->base);
 		}
@@ -177,7 +177,7 @@ static void scratch_drop(struct sim *sim)
 	}
 }
 
-int exec_run(struct sim *sim, const struct sim_kernel *kernel, struct sim_fault *fault)
+int sim_exec_run(struct sim *sim, const struct sim_kernel *kernel, struct sim_fault *fault)
 {
 	struct sigaction action = {.sa_sigaction = exec_handler,
 				   .sa_flags = SA_SIGINFO | SA_ONSTACK};

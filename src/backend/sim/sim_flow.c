@@ -51,7 +51,7 @@ static void direction_share(struct sim_flow *flows, double capacity)
 			f->rate = capacity / nr_left;
 }
 
-bool flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind)
+bool sim_flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind)
 {
 	for (const struct sim_flow *f = sim->link[link].flows[back]; f; f = f->next)
 		if (f->kind == kind)
@@ -68,11 +68,11 @@ static double duplex_rate(const struct sim *sim, uint32_t index)
 
 	/* A kernel's requests for what it reads go the way of the copies, and of what it writes. */
 	for (int back = 0; back < 2; back++) {
-		if (!flow_kind_runs(sim, index, back, SIM_FLOW_READ))
+		if (!sim_flow_kind_runs(sim, index, back, SIM_FLOW_READ))
 			continue;
-		if (flow_kind_runs(sim, index, !back, SIM_FLOW_COPY))
+		if (sim_flow_kind_runs(sim, index, !back, SIM_FLOW_COPY))
 			rate = fmin(rate, desc->inplace_duplex_bytes_per_s);
-		if (flow_kind_runs(sim, index, !back, SIM_FLOW_WRITE))
+		if (sim_flow_kind_runs(sim, index, !back, SIM_FLOW_WRITE))
 			rate = fmin(rate, desc->inplace_both_bytes_per_s);
 	}
 	return rate;
@@ -94,14 +94,14 @@ static void link_share(struct sim *sim, uint32_t index)
 			capacity = fmin(capacity, duplex_rate(sim, index));
 		direction_share(link->flows[back], capacity / 1e9);
 		for (struct sim_flow *f = link->flows[back]; f; f = f->next) {
-			f->end_ns = sim->now_ns + ns_ceil(f->remaining / f->rate);
+			f->end_ns = sim->now_ns + sim_ns_ceil(f->remaining / f->rate);
 			if (f->end_ns < link->end_ns)
 				link->end_ns = f->end_ns;
 		}
 	}
 }
 
-void flow_start(struct sim *sim, struct sim_flow *flow)
+void sim_flow_start(struct sim *sim, struct sim_flow *flow)
 {
 	struct sim_link *link = &sim->link[flow->link];
 	struct sim_flow **tail = &link->flows[flow->back];
@@ -114,7 +114,7 @@ void flow_start(struct sim *sim, struct sim_flow *flow)
 	link_share(sim, flow->link);
 }
 
-struct sim_flow *flow_take_ended(struct sim *sim, uint32_t index)
+struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t index)
 {
 	struct sim_link *link = &sim->link[index];
 

@@ -2,6 +2,25 @@
 /*
  * The simulator's structures, shared by its files alone. One lock, sim->lock, guards everything
  * here; functions below are called with it held unless they say otherwise.
+ *
+ * The files, each of which uses those before it only:
+ *
+ *   sim_memory.c   memories: chunks and plain allocations in them
+ *   sim_times.c    what each device's time goes into
+ *   sim_flow.c     flows over links
+ *   sim_engine.c   clocks, ops, the order in which things happen
+ *   sim_region.c   reservations and the mappings in them
+ *   sim_stream.c   streams
+ *   sim_fence.c    fences and what waits for one
+ *   sim_access.c   brackets
+ *   sim_uvm*.c     managed memory, see sim_uvm.h
+ *   sim_exec.c     running a kernel's function, fenced in
+ *   sim_kernel.c   kernels: what they cost, what traps them
+ *   sim_map.c      mapping, under kernels that may run
+ *   sim_copy.c     copies, beside kernels that may run
+ *   sim.c          the table of operations, creation and end
+ *
+ * The engine is below what it runs: an op says by its kind what is to be done.
  */
 #ifndef WEIR_BACKEND_SIM_INTERNAL_H
 #define WEIR_BACKEND_SIM_INTERNAL_H
@@ -16,10 +35,23 @@
 #define SIM_NEVER UINT64_MAX
 #define SIM_GROUP 64u /* units of a region that are counted together */
 #define SIM_LARGE_PAGE (UINT64_C(2) << 20)
+#define SIM_FENCE_BITS 48
+#define SIM_ID_STEP (UINT32_C(1) << (64 - SIM_FENCE_BITS)) /* from one id of a slot to the next */
 
 struct sim_region;
 struct sim_op;
 struct sim_stream;
+
+static inline uint64_t sim_ns_ceil(double ns)
+{
+	uint64_t whole;
+
+	if (!(ns < 9e18))
+		return UINT64_C(9000000000000000000);
+	whole = (uint64_t)ns;
+	/* Rounding errors are far below this, and must not cost a nanosecond. */
+	return ns - (double)whole > 1e-6 ? whole + 1 : whole;
+}
 
 /* ------------------------------------------------------------------ memory (sim_memory.c) */
 
@@ -75,16 +107,16 @@ struct sim_memory {
 
 struct sim;
 
-int memory_init(struct sim *sim, uint32_t memory);
-void memory_fini(struct sim *sim, uint32_t memory);
-int memory_alloc(struct sim *sim, uint32_t memory, uint64_t bytes, uint64_t align, bool chunk,
-		 struct sim_piece **out);
-void memory_free(struct sim *sim, struct sim_piece *piece);
+int sim_memory_init(struct sim *sim, uint32_t memory);
+void sim_memory_fini(struct sim *sim, uint32_t memory);
+int sim_memory_alloc(struct sim *sim, uint32_t memory, uint64_t bytes, uint64_t align, bool chunk,
+		     struct sim_piece **out);
+void sim_memory_free(struct sim *sim, struct sim_piece *piece);
 /* The piece that an alias lies in; NULL: none. */
-struct sim_piece *memory_piece_at(struct sim *sim, const void *alias);
-char *memory_alias(const struct sim *sim, const struct sim_piece *piece);
+struct sim_piece *sim_memory_piece_at(struct sim *sim, const void *alias);
+char *sim_memory_alias(const struct sim *sim, const struct sim_piece *piece);
 /* The live chunk that core means, or NULL. */
-struct sim_piece *memory_chunk(struct sim *sim, const struct backend_chunk *chunk);
+struct sim_piece *sim_memory_chunk(struct sim *sim, const struct backend_chunk *chunk);
 
 /* ------------------------------------------------------------------ regions (sim_region.c) */
 
@@ -114,24 +146,32 @@ struct sim_region {
 	struct sim_group *group;
 };
 
-struct sim_region *region_at(struct sim *sim, const void *addr);
+struct sim_region *sim_region_at(struct sim *sim, const void *addr);
 /* The counts that copies queued to or from a mapped piece change: call before and after. */
-void region_piece_count(struct sim_piece *piece, int sign);
+void sim_region_piece_count(struct sim_piece *piece, int sign);
+/* Make a unit's mapping another one: the one function that does. */
+void sim_mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping);
+/* Make a unit's pages what a mapping says. 0 or -ENOMEM, then as before. */
+int sim_unit_place(struct sim *sim, const struct sim_region *region, uint64_t unit,
+		   const struct sim_mapping *mapping);
 /* CPU protection of a mapping outside kernels. */
-int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping);
+int sim_region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping);
 /* Replace pages of a reservation: by a file's, or with fd -1 by fresh ones. Async-signal-safe. */
-bool pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset);
+bool sim_pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset);
 /* Put a unit's pages back to what its mapping says. 0 or -ENOMEM, then as before. */
-int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit);
-void region_free(struct sim_region *region);
+int sim_region_remap(struct sim *sim, struct sim_region *region, uint64_t unit);
+void sim_region_free(struct sim_region *region);
 
 int sim_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
 void sim_va_release(struct backend *b, void *addr, uint64_t bytes);
+int sim_access_guard(struct backend *b, void *reservation, bool guarded);
+
+/* ------------------------------------------------------------------ mapping (sim_map.c) */
+
 int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
 	    enum backend_prot prot, uint32_t devices);
 int sim_unmap(struct backend *b, void *addr);
 int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
-int sim_access_guard(struct backend *b, void *reservation, bool guarded);
 
 /* ------------------------------------------------------------------ brackets (sim_access.c) */
 
@@ -161,28 +201,38 @@ struct sim_link {
 	uint64_t end_ns; /* the first end of a flow; SIM_NEVER: none */
 };
 
-void flow_start(struct sim *sim, struct sim_flow *flow);
+void sim_flow_start(struct sim *sim, struct sim_flow *flow);
 /* Whether there is a flow of a kind over a link, one way. */
-bool flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind);
+bool sim_flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind);
 /* Take one flow that ends by now off its link, or NULL. */
-struct sim_flow *flow_take_ended(struct sim *sim, uint32_t link);
+struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t link);
 
 /* ------------------------------------------------------------------ ops (sim_engine.c) */
 
-/* A mark is a fence that wakes nobody. */
-enum sim_op_kind { SIM_OP_KERNEL, SIM_OP_COPY, SIM_OP_WAIT, SIM_OP_FENCE, SIM_OP_MARK };
+/* What the engine has an op do. An op without timer and flows has neither of the last two. */
+struct sim_op_kind {
+	bool is_copy; /* the op is that of a struct sim_copy */
+	/* Whether it can start, as the head of its stream whose time has come. */
+	bool (*ready)(struct sim *sim, struct sim_op *op);
+	/* Start it; it may be done with that. */
+	void (*start)(struct sim *sim, struct sim_op *op);
+	/* The time of sim_engine_timer() has come. */
+	void (*event)(struct sim *sim, struct sim_op *op);
+	/* One of its flows has ended. */
+	void (*flow_ended)(struct sim *sim, struct sim_op *op);
+};
 
 /* Something queued on a stream. The head of a stream's queue is started or blocked. */
 struct sim_op {
 	struct sim_op *next;
 	struct sim_stream *stream;
-	enum sim_op_kind kind;
+	const struct sim_op_kind *kind;
 	bool started;
 	bool waiting; /* a kernel for which the device is busy, since ready_ns */
 	uint64_t ready_ns;
 	uint64_t seq; /* in the order of queueing, over all streams */
 	uint64_t earliest_ns;
-	fence_t fence; /* SIM_OP_WAIT: what for; SIM_OP_FENCE, _MARK: sequence number */
+	fence_t fence; /* of a wait: what for; of a fence or mark: its number on the stream */
 };
 
 /* What a kernel's time is made of, but for its use in place, which its flows tell. */
@@ -238,7 +288,7 @@ struct sim_stream {
 	uint64_t next_ns;   /* the head's next event; SIM_NEVER: it waits for another's */
 	uint64_t nr_before; /* fences of earlier streams in its slot */
 	uint64_t nr_recorded, nr_done; /* counted with those */
-	uint64_t *fence_ns;	       /* times of the last max_fences fences, see fence_ns_at() */
+	uint64_t *fence_ns; /* times of the last max_fences fences, see sim_fence_ns_at() */
 	uint64_t max_fences;
 	int error; /* first unreported one, of work before fence number error_fence */
 	uint64_t error_fence;
@@ -246,7 +296,7 @@ struct sim_stream {
 };
 
 /* Where a fence's time is kept. */
-static inline uint64_t *fence_ns_at(const struct sim_stream *stream, uint64_t number)
+static inline uint64_t *sim_fence_ns_at(const struct sim_stream *stream, uint64_t number)
 {
 	return &stream->fence_ns[(number - stream->nr_before) & (stream->max_fences - 1)];
 }
@@ -327,69 +377,67 @@ void sim_spend_allocating(struct sim *sim, uint64_t ns);
 /* And takes the driver's lock for it. */
 void sim_spend_driver(struct sim *sim, uint64_t ns);
 /* Let the next event happen; false: there is none by limit_ns. */
-bool engine_step(struct sim *sim, uint64_t limit_ns);
+bool sim_engine_step(struct sim *sim, uint64_t limit_ns);
 /* Queue an op; it is filled but for seq and earliest_ns (after the caller's clock by delay_ns). */
-void engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op, uint64_t delay_ns);
+void sim_engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op,
+		      uint64_t delay_ns);
 /* The started op's next event. */
-void engine_timer(struct sim_op *op, uint64_t at_ns);
+void sim_engine_timer(struct sim_op *op, uint64_t at_ns);
 /* The started op is done; err is what its stream reports. */
-void engine_done(struct sim *sim, struct sim_op *op, int err);
-void op_free(struct sim_op *op);
-uint64_t ns_ceil(double ns);
+void sim_engine_done(struct sim *sim, struct sim_op *op, int err);
+/* For kinds of op that wait for nothing. */
+bool sim_engine_ready_always(struct sim *sim, struct sim_op *op);
+/* Have the migrator run, unless this happens in a call that queues. */
+void sim_engine_wake(struct sim *sim);
 
 /* In a call of the application that frees: run until what is queued now on a device (or on all:
  * WEIR_DEVICES_MAX) is done. */
-void engine_drain(struct sim *sim, uint32_t device);
+void sim_engine_drain(struct sim *sim, uint32_t device);
 
 /* ------------------------------------------------------------------ times (sim_times.c) */
 
 /* Account for the devices' idle time up to a moment, before the clock goes there. */
-void times_pass(struct sim *sim, uint64_t until_ns);
+void sim_times_pass(struct sim *sim, uint64_t until_ns);
 /* Account for a kernel that ends now. */
-void times_kernel_ended(struct sim *sim, const struct sim_kernel *kernel);
-int sim_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR]);
+void sim_times_kernel_ended(struct sim *sim, const struct sim_kernel *kernel);
 
 /* ------------------------------------------------------------------ streams (sim_stream.c) */
 
-struct sim_stream *stream_find(struct sim *sim, stream_id_t id);
-void stream_free(struct sim_stream *stream);
-/* 1: a fence is done; 0: not yet; -EINVAL: there is none such. */
-int fence_reached(struct sim *sim, fence_t fence);
+struct sim_stream *sim_stream_find(struct sim *sim, stream_id_t id);
+void sim_stream_free(struct sim_stream *stream);
 int sim_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 		      stream_id_t *out);
 void sim_stream_destroy(struct backend *b, stream_id_t id);
+
+/* ------------------------------------------------------------------ fences (sim_fence.c) */
+
+/* 1: a fence is done; 0: not yet; -EINVAL: there is none such. */
+int sim_fence_reached(struct sim *sim, fence_t fence);
+/* Forget what was to be poisoned of a piece, or with NULL, of all. */
+void sim_poison_forget(struct sim *sim, const struct sim_piece *piece);
 int sim_stream_wait(struct backend *b, stream_id_t id, fence_t fence);
 int sim_fence_record(struct backend *b, stream_id_t id, fence_t *out);
 int sim_fence_mark(struct backend *b, stream_id_t id, fence_t *out);
 int sim_fence_done(struct backend *b, fence_t fence);
 int sim_fence_wait(struct backend *b, fence_t fence);
 uint64_t sim_fence_time_ns(struct backend *b, fence_t fence);
+void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after);
 
 /* ------------------------------------------------------------------ copies (sim_copy.c) */
 
-/* Start, next event, end of its flow. */
-void copy_start(struct sim *sim, struct sim_copy *copy);
-void copy_event(struct sim *sim, struct sim_copy *copy);
-void copy_flow_ended(struct sim *sim, struct sim_copy *copy);
 /* Take its moves off the pieces' lists, done or dropped. */
-void copy_detach(struct sim_copy *copy);
-void poison_apply(struct sim *sim);
-void poison_forget(struct sim *sim, const struct sim_piece *piece);
+void sim_copy_detach(struct sim_copy *copy);
 int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr);
 int sim_upload(struct backend *b, stream_id_t id, void *dst, const void *data, uint64_t bytes);
 int sim_download(struct backend *b, stream_id_t id, void *data, const void *src, uint64_t bytes);
-void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t after);
 
 /* ------------------------------------------------------------------ kernels (sim_kernel.c) */
 
-void kernel_start(struct sim *sim, struct sim_kernel *kernel);
-void kernel_event(struct sim *sim, struct sim_kernel *kernel);
-void kernel_flow_ended(struct sim *sim, struct sim_kernel *kernel);
 /* Trap a running kernel that needs more of a unit than it has from here on. */
-void kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
-			  enum backend_prot prot, uint32_t devices);
+void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
+			      enum backend_prot prot, uint32_t devices);
 /* Trap running kernels that use what the copy is about to move. */
-void kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
+void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
 int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch);
 /* Takes the device as a kernel does. */
 int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t bytes,
@@ -408,6 +456,6 @@ struct sim_fault {
  * are mapped. 0, faults or not; -ENOMEM: the host refused to change protections, and it did not
  * run.
  */
-int exec_run(struct sim *sim, const struct sim_kernel *kernel, struct sim_fault *fault);
+int sim_exec_run(struct sim *sim, const struct sim_kernel *kernel, struct sim_fault *fault);
 
 #endif

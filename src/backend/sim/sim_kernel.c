@@ -18,7 +18,7 @@
 static void kernel_trap(struct sim *sim, struct sim_kernel *kernel, const char *addr,
 			const char *reason)
 {
-	const struct sim_region *region = region_at(sim, addr);
+	const struct sim_region *region = sim_region_at(sim, addr);
 
 	if (kernel->err)
 		return;
@@ -52,7 +52,7 @@ static const char *piece_met_at(const struct sim *sim, const struct sim_piece *p
 	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++) {
 		const struct sim_region *region = piece->place[i].region;
 		const char *addr = region->base + piece->place[i].unit * region->unit +
-				   (alias - memory_alias(sim, piece));
+				   (alias - sim_memory_alias(sim, piece));
 
 		if (use_meets(use, addr, bytes))
 			return addr;
@@ -155,7 +155,7 @@ static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 
 		if (!use_reads(use))
 			continue;
-		region = region_at(sim, use->addr);
+		region = sim_region_at(sim, use->addr);
 		if (region && use->bytes <= region->bytes - ((uintptr_t)use->addr -
 							     (uintptr_t)region->base)) {
 			region_survey(sim, kernel, &kernel->costs[i], region);
@@ -169,7 +169,7 @@ static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 			kernel->costs[i].bytes[cost_host_memory(&sim->base.desc)] += there;
 			continue;
 		}
-		piece = region ? NULL : memory_piece_at(sim, use->addr);
+		piece = region ? NULL : sim_memory_piece_at(sim, use->addr);
 		if (!piece || piece->handle) {
 			kernel_trap(sim, kernel, use->addr, "it is no longer allocated");
 			return;
@@ -179,8 +179,8 @@ static void kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 	}
 }
 
-void kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
-			  enum backend_prot prot, uint32_t devices)
+void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
+			      enum backend_prot prot, uint32_t devices)
 {
 	const char *addr = region->base + unit * region->unit;
 
@@ -214,7 +214,7 @@ static void kernel_check_move(struct sim *sim, struct sim_kernel *kernel,
 	}
 }
 
-void kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
+void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
 {
 	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
 		for (uint32_t i = 0; sim->device[d].running && i < copy->nr; i++)
@@ -223,13 +223,37 @@ void kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
 
 /* ------------------------------------------------------------------ running */
 
+/* Whether it is this kernel's turn: kernels run in the order in which they became ready. */
+static bool kernel_ready(struct sim *sim, struct sim_op *op)
+{
+	uint32_t device = op->stream->device;
+
+	if (!op->waiting) {
+		op->waiting = true;
+		op->ready_ns = sim->now_ns;
+	}
+	if (sim->device[device].running)
+		return false;
+	for (uint32_t i = 0; i < sim->nr_active; i++) {
+		const struct sim_op *other = sim->active[i]->head;
+
+		if (sim->active[i]->device != device || !other->waiting || other == op)
+			continue;
+		if (other->ready_ns < op->ready_ns ||
+		    (other->ready_ns == op->ready_ns && other->seq < op->seq))
+			return false;
+	}
+	op->waiting = false;
+	return true;
+}
+
 /* Run the kernel's function, and say where it went astray. */
 static void kernel_execute(struct sim *sim, struct sim_kernel *kernel)
 {
 	struct sim_fault fault = {NULL, false};
 	bool named = false;
 
-	if (exec_run(sim, kernel, &fault)) {
+	if (sim_exec_run(sim, kernel, &fault)) {
 		log_error("kernel '%s': the host refused to open its memory", kernel->kernel->name);
 		kernel->err = -EIO;
 		return;
@@ -280,13 +304,14 @@ static uint64_t kernel_alone_ns(const struct sim *sim, const struct sim_kernel *
 
 	if (kernel->prefetch)
 		return 0;
-	return ns_ceil(
+	return sim_ns_ceil(
 		fmax(ns, (double)sim->base.desc.device[kernel->op.stream->device].launch_ns));
 }
 
-void kernel_start(struct sim *sim, struct sim_kernel *kernel)
+static void kernel_start(struct sim *sim, struct sim_op *op)
 {
-	struct sim_device *device = &sim->device[kernel->op.stream->device];
+	struct sim_kernel *kernel = (struct sim_kernel *)op;
+	struct sim_device *device = &sim->device[op->stream->device];
 	const struct weir_machine_desc *desc = &sim->base.desc;
 	struct cost_kernel cost = {.nr_flows = 0};
 	uint64_t service_ns = 0, alone_ns;
@@ -308,7 +333,7 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 	alone_ns = kernel_alone_ns(sim, kernel, &cost);
 	kernel->started_ns = sim->now_ns;
 	kernel->parts.ns[BACKEND_TIME_COMPUTE] = alone_ns;
-	engine_timer(&kernel->op, sim->now_ns + service_ns + alone_ns);
+	sim_engine_timer(&kernel->op, sim->now_ns + service_ns + alone_ns);
 	kernel->nr_flows = cost.nr_flows;
 	for (uint32_t i = 0; i < cost.nr_flows; i++) {
 		kernel->flow[i] = (struct sim_flow){
@@ -319,7 +344,7 @@ void kernel_start(struct sim *sim, struct sim_kernel *kernel)
 			.remaining = cost.flow[i].bytes,
 			.cap = cost.flow[i].bytes_per_s / 1e9,
 		};
-		flow_start(sim, &kernel->flow[i]);
+		sim_flow_start(sim, &kernel->flow[i]);
 	}
 }
 
@@ -327,28 +352,39 @@ static void kernel_finish(struct sim *sim, struct sim_kernel *kernel)
 {
 	if (kernel->nr_flows || !kernel->timed_out)
 		return;
-	times_kernel_ended(sim, kernel);
+	sim_times_kernel_ended(sim, kernel);
 	sim->device[kernel->op.stream->device].running = NULL;
-	engine_done(sim, &kernel->op, kernel->err);
+	sim_engine_done(sim, &kernel->op, kernel->err);
 }
 
-void kernel_event(struct sim *sim, struct sim_kernel *kernel)
+static void kernel_event(struct sim *sim, struct sim_op *op)
 {
+	struct sim_kernel *kernel = (struct sim_kernel *)op;
+
 	kernel->timed_out = true;
 	kernel_finish(sim, kernel);
 }
 
-void kernel_flow_ended(struct sim *sim, struct sim_kernel *kernel)
+static void kernel_flow_ended(struct sim *sim, struct sim_op *op)
 {
+	struct sim_kernel *kernel = (struct sim_kernel *)op;
+
 	kernel->nr_flows--;
 	kernel_finish(sim, kernel);
 }
+
+static const struct sim_op_kind kernel_kind = {
+	.ready = kernel_ready,
+	.start = kernel_start,
+	.event = kernel_event,
+	.flow_ended = kernel_flow_ended,
+};
 
 /* ------------------------------------------------------------------ queueing */
 
 static bool use_valid(struct sim *sim, uint32_t device, const struct weir_use *use)
 {
-	const struct sim_region *region = region_at(sim, use->addr);
+	const struct sim_region *region = sim_region_at(sim, use->addr);
 	const struct sim_piece *piece;
 	uint64_t offset;
 
@@ -359,10 +395,10 @@ static bool use_valid(struct sim *sim, uint32_t device, const struct weir_use *u
 		       region->bytes - ((uintptr_t)use->addr - (uintptr_t)region->base);
 	if (uvm_range_at(sim, use->addr))
 		return uvm_holds(sim, use->addr, use->bytes);
-	piece = memory_piece_at(sim, use->addr);
+	piece = sim_memory_piece_at(sim, use->addr);
 	if (!piece || piece->handle)
 		return false;
-	offset = (uint64_t)((const char *)use->addr - memory_alias(sim, piece));
+	offset = (uint64_t)((const char *)use->addr - sim_memory_alias(sim, piece));
 	return offset < piece->asked_bytes && use->bytes <= piece->asked_bytes - offset &&
 	       (piece->memory == sim->base.desc.device[device].memory ||
 		cost_link_find(&sim->base.desc, piece->memory,
@@ -400,7 +436,7 @@ static struct sim_kernel *kernel_alloc(const struct sim *sim, const struct weir_
 	kernel->costs = (struct cost_use *)(void *)(at + sizeof(*kernel) + flows);
 	kernel->uses = (struct weir_use *)(void *)(at + sizeof(*kernel) + flows + costs);
 	kernel->args = at + before;
-	kernel->op.kind = SIM_OP_KERNEL;
+	kernel->op.kind = &kernel_kind;
 	kernel->kernel = launch->kernel;
 	kernel->nr_uses = launch->nr_uses;
 	kernel->ops = launch->ops;
@@ -422,7 +458,7 @@ static void kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
 
 	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
 		const struct weir_use *use = &kernel->uses[i];
-		const struct sim_region *region = region_at(sim, use->addr);
+		const struct sim_region *region = sim_region_at(sim, use->addr);
 
 		if (region && region->guarded && use_reads(use) &&
 		    !access_covers(stream->bracket, use))
@@ -456,7 +492,7 @@ static void kernel_check_order(struct sim *sim, struct sim_stream *stream,
 
 static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_launch *launch)
 {
-	struct sim_stream *stream = stream_find(sim, id);
+	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_kernel *kernel;
 	uint64_t host_ns;
 
@@ -473,7 +509,7 @@ static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_laun
 	kernel_check_bracket(sim, stream, kernel);
 	kernel_check_order(sim, stream, kernel);
 	host_ns = sim->base.desc.device[stream->device].launch_host_ns;
-	engine_queue(sim, stream, &kernel->op, host_ns);
+	sim_engine_queue(sim, stream, &kernel->op, host_ns);
 	sim_spend(sim, host_ns);
 	return 0;
 }
@@ -496,7 +532,7 @@ static int prefetch_locked(struct sim *sim, stream_id_t id, void *addr, uint64_t
 	const struct weir_use use = {.addr = addr, .bytes = bytes, .kind = WEIR_WRITE};
 	const struct weir_launch launch = {.kernel = &prefetch, .uses = &use, .nr_uses = 1};
 	const struct weir_machine_desc *desc = &sim->base.desc;
-	struct sim_stream *stream = stream_find(sim, id);
+	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_kernel *kernel;
 	uint64_t host_ns;
 
@@ -510,7 +546,7 @@ static int prefetch_locked(struct sim *sim, stream_id_t id, void *addr, uint64_t
 	kernel->prefetch = true;
 	kernel->prefetch_memory = memory;
 	host_ns = desc->device[stream->device].launch_host_ns;
-	engine_queue(sim, stream, &kernel->op, host_ns);
+	sim_engine_queue(sim, stream, &kernel->op, host_ns);
 	sim_spend(sim, host_ns);
 	return 0;
 }

@@ -21,7 +21,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-int memory_init(struct sim *sim, uint32_t index)
+int sim_memory_init(struct sim *sim, uint32_t index)
 {
 	struct sim_memory *memory = &sim->memory[index];
 	bool real = sim->base.data == WEIR_DATA_REAL;
@@ -52,11 +52,11 @@ int memory_init(struct sim *sim, uint32_t index)
 	return 0;
 
 err_fini:
-	memory_fini(sim, index);
+	sim_memory_fini(sim, index);
 	return -ENOMEM;
 }
 
-void memory_fini(struct sim *sim, uint32_t index)
+void sim_memory_fini(struct sim *sim, uint32_t index)
 {
 	struct sim_memory *memory = &sim->memory[index];
 
@@ -181,8 +181,8 @@ static void extent_give(struct sim_memory *memory, struct sim_extent extent)
 	}
 }
 
-int memory_alloc(struct sim *sim, uint32_t index, uint64_t bytes, uint64_t align, bool chunk,
-		 struct sim_piece **out)
+int sim_memory_alloc(struct sim *sim, uint32_t index, uint64_t bytes, uint64_t align, bool chunk,
+		     struct sim_piece **out)
 {
 	struct sim_memory *memory = &sim->memory[index];
 	uint64_t limit = sim->base.desc.memory[index].bytes;
@@ -229,7 +229,7 @@ err_free:
 	return err;
 }
 
-void memory_free(struct sim *sim, struct sim_piece *piece)
+void sim_memory_free(struct sim *sim, struct sim_piece *piece)
 {
 	struct sim_memory *memory = &sim->memory[piece->memory];
 	size_t at = piece_after(memory, piece->offset) - 1;
@@ -246,7 +246,7 @@ void memory_free(struct sim *sim, struct sim_piece *piece)
 	free(piece);
 }
 
-struct sim_piece *memory_piece_at(struct sim *sim, const void *alias)
+struct sim_piece *sim_memory_piece_at(struct sim *sim, const void *alias)
 {
 	uintptr_t addr = (uintptr_t)alias;
 
@@ -267,14 +267,14 @@ struct sim_piece *memory_piece_at(struct sim *sim, const void *alias)
 	return NULL;
 }
 
-char *memory_alias(const struct sim *sim, const struct sim_piece *piece)
+char *sim_memory_alias(const struct sim *sim, const struct sim_piece *piece)
 {
 	return sim->memory[piece->memory].alias + piece->offset;
 }
 
-struct sim_piece *memory_chunk(struct sim *sim, const struct backend_chunk *chunk)
+struct sim_piece *sim_memory_chunk(struct sim *sim, const struct backend_chunk *chunk)
 {
-	struct sim_piece *piece = chunk ? memory_piece_at(sim, chunk->alias) : NULL;
+	struct sim_piece *piece = chunk ? sim_memory_piece_at(sim, chunk->alias) : NULL;
 
 	return piece && piece->handle && piece->handle == chunk->handle ? piece : NULL;
 }

@@ -2,7 +2,7 @@
 /*
  * Reservations and the mappings in them. With real bytes a mapping is the chunk's part of its
  * memory's file, mapped a second time; outside kernels the CPU reaches it only where the mapping
- * says so or the reservation is not guarded. One function changes a mapping, mapping_set(), and
+ * says so or the reservation is not guarded. One function changes a mapping, sim_mapping_set(), and
  * keeps the counts in step.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ static size_t region_after(const struct sim *sim, uintptr_t addr)
 	return low;
 }
 
-struct sim_region *region_at(struct sim *sim, const void *addr)
+struct sim_region *sim_region_at(struct sim *sim, const void *addr)
 {
 	size_t at = region_after(sim, (uintptr_t)addr);
 	struct sim_region *region;
@@ -63,7 +63,7 @@ static void place_count(const struct sim_piece *piece, const struct sim_place *p
 		group->moving = (uint8_t)(group->moving + sign);
 }
 
-void region_piece_count(struct sim_piece *piece, int sign)
+void sim_region_piece_count(struct sim_piece *piece, int sign)
 {
 	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++)
 		place_count(piece, &piece->place[i], sign);
@@ -98,11 +98,6 @@ static void piece_leave(struct sim_piece *piece, const struct sim_region *region
 	piece->place[last].region = NULL;
 }
 
-static bool piece_has_room(const struct sim_piece *piece)
-{
-	return !piece->place[SIM_PLACES_MAX - 1].region;
-}
-
 static void piece_enter(struct sim_piece *piece, struct sim_region *region, uint64_t unit)
 {
 	int i = 0;
@@ -112,7 +107,7 @@ static void piece_enter(struct sim_piece *piece, struct sim_region *region, uint
 	piece->place[i] = (struct sim_place){region, unit};
 }
 
-static void mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping)
+void sim_mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping)
 {
 	struct sim_mapping *now = &region->mapping[unit];
 
@@ -125,7 +120,7 @@ static void mapping_set(struct sim_region *region, uint64_t unit, struct sim_map
 	mapping_count(region, unit, 1);
 }
 
-int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping)
+int sim_region_cpu_prot(const struct sim_region *region, const struct sim_mapping *mapping)
 {
 	bool open = mapping->devices & BACKEND_HOST_BIT || (!region->guarded && mapping->devices);
 
@@ -134,7 +129,7 @@ int region_cpu_prot(const struct sim_region *region, const struct sim_mapping *m
 	return mapping->prot == BACKEND_PROT_READ ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-bool pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset)
+bool sim_pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset)
 {
 	int flags = fd >= 0 ? MAP_SHARED | MAP_NORESERVE : RESERVE_FLAGS;
 	void *got = mmap(addr, bytes, prot, flags | MAP_FIXED, fd, (off_t)offset);
@@ -145,193 +140,23 @@ bool pages_replace(char *addr, uint64_t bytes, int prot, int fd, uint64_t offset
 	return replaced;
 }
 
-/* Make a unit's pages what a mapping says. */
-static int unit_place(struct sim *sim, const struct sim_region *region, uint64_t unit,
-		      const struct sim_mapping *mapping)
+int sim_unit_place(struct sim *sim, const struct sim_region *region, uint64_t unit,
+		   const struct sim_mapping *mapping)
 {
 	const struct sim_piece *piece = mapping->piece;
 	int fd = piece ? sim->memory[piece->memory].fd : -1;
 
 	if (sim->base.data != WEIR_DATA_REAL)
 		return 0;
-	if (!pages_replace(region->base + unit * region->unit, region->unit,
-			   region_cpu_prot(region, mapping), fd, piece ? piece->offset : 0))
+	if (!sim_pages_replace(region->base + unit * region->unit, region->unit,
+			       sim_region_cpu_prot(region, mapping), fd, piece ? piece->offset : 0))
 		return -ENOMEM;
 	return 0;
 }
 
-int region_remap(struct sim *sim, struct sim_region *region, uint64_t unit)
+int sim_region_remap(struct sim *sim, struct sim_region *region, uint64_t unit)
 {
-	return unit_place(sim, region, unit, &region->mapping[unit]);
-}
-
-/* The unit that begins at an address; false: none does. */
-static bool unit_at(struct sim *sim, const void *addr, struct sim_region **region, uint64_t *unit)
-{
-	struct sim_region *found = region_at(sim, addr);
-	uint64_t offset;
-
-	if (!found)
-		return false;
-	offset = (uintptr_t)addr - (uintptr_t)found->base;
-	if (offset % found->unit)
-		return false;
-	*region = found;
-	*unit = offset / found->unit;
-	return true;
-}
-
-/* Whether a memory's chunks can be mapped so: every device reaches it, the CPU only the host's. */
-static bool access_valid(const struct sim *sim, uint32_t memory, enum backend_prot prot,
-			 uint32_t devices)
-{
-	const struct weir_machine_desc *desc = &sim->base.desc;
-
-	if (prot != BACKEND_PROT_NONE && prot != BACKEND_PROT_READ && prot != BACKEND_PROT_WRITE)
-		return false;
-	if (devices & BACKEND_HOST_BIT && desc->memory[memory].kind != WEIR_MEMORY_HOST)
-		return false;
-	devices &= ~BACKEND_HOST_BIT;
-	if (devices >> desc->nr_devices)
-		return false;
-	for (uint32_t d = 0; d < desc->nr_devices; d++)
-		if (devices & (1u << d) && desc->device[d].memory != memory &&
-		    cost_link_find(desc, memory, desc->device[d].memory) < 0)
-			return false;
-	return true;
-}
-
-/* What host memory adds to a call that changes how a piece is mapped; each_ns: per MiB. */
-static uint64_t host_pages_ns(const struct sim *sim, const struct sim_piece *piece,
-			      uint64_t each_ns)
-{
-	if (sim->base.desc.memory[piece->memory].kind != WEIR_MEMORY_HOST)
-		return 0;
-	return (uint64_t)((double)piece->bytes / (1 << 20) * (double)each_ns);
-}
-
-/* Whether copies go to the host's memory, or kernels read there. */
-static bool host_busy(const struct sim *sim)
-{
-	const struct weir_machine_desc *desc = &sim->base.desc;
-
-	for (uint32_t l = 0; l < desc->nr_links; l++)
-		if (desc->memory[desc->link[l].a].kind == WEIR_MEMORY_HOST &&
-		    (flow_kind_runs(sim, l, 1, SIM_FLOW_COPY) ||
-		     flow_kind_runs(sim, l, 0, SIM_FLOW_READ)))
-			return true;
-	return false;
-}
-
-static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t devices)
-{
-	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
-	uint32_t nr = (uint32_t)__builtin_popcount(devices & ~BACKEND_HOST_BIT);
-
-	if (!devices)
-		return 0;
-	return vmm->set_access_ns + (nr > 1 ? nr - 1 : 0) * vmm->set_access_device_ns +
-	       (host_busy(sim) ? vmm->set_access_busy_ns : 0) +
-	       host_pages_ns(sim, piece, vmm->set_access_host_mib_ns);
-}
-
-static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *chunk,
-		      enum backend_prot prot, uint32_t devices)
-{
-	struct sim_mapping mapping = {.devices = devices, .prot = prot};
-	struct sim_region *region;
-	uint64_t unit;
-	int err;
-
-	mapping.piece = memory_chunk(sim, chunk);
-	if (!mapping.piece || !piece_has_room(mapping.piece) ||
-	    !unit_at(sim, addr, &region, &unit) || region->mapping[unit].piece ||
-	    mapping.piece->bytes != region->unit ||
-	    !access_valid(sim, mapping.piece->memory, prot, devices))
-		return -EINVAL;
-	err = unit_place(sim, region, unit, &mapping);
-	if (err)
-		return err;
-	mapping_set(region, unit, mapping);
-	sim_spend_driver(sim, sim->base.desc.vmm.map_ns + access_ns(sim, mapping.piece, devices));
-	return 0;
-}
-
-int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-	    enum backend_prot prot, uint32_t devices)
-{
-	struct sim *sim = sim_of(b);
-	int err;
-
-	sim_enter(sim);
-	err = map_locked(sim, addr, chunk, prot, devices);
-	sim_leave(sim);
-	return err;
-}
-
-static int unmap_locked(struct sim *sim, void *addr)
-{
-	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
-	struct sim_mapping nothing = {0};
-	struct sim_region *region;
-	uint64_t unit, cost_ns;
-	int err;
-
-	if (!unit_at(sim, addr, &region, &unit) || !region->mapping[unit].piece)
-		return -EINVAL;
-	err = unit_place(sim, region, unit, &nothing);
-	if (err)
-		return err;
-	kernels_check_access(sim, region, unit, BACKEND_PROT_NONE, 0);
-	cost_ns = vmm->unmap_ns +
-		  host_pages_ns(sim, region->mapping[unit].piece, vmm->unmap_host_mib_ns);
-	mapping_set(region, unit, nothing);
-	sim_spend_driver(sim, cost_ns);
-	return 0;
-}
-
-int sim_unmap(struct backend *b, void *addr)
-{
-	struct sim *sim = sim_of(b);
-	int err;
-
-	sim_enter(sim);
-	err = unmap_locked(sim, addr);
-	sim_leave(sim);
-	return err;
-}
-
-static int set_access_locked(struct sim *sim, void *addr, enum backend_prot prot, uint32_t devices)
-{
-	struct sim_region *region;
-	struct sim_mapping mapping;
-	uint64_t unit;
-
-	if (!unit_at(sim, addr, &region, &unit) || !region->mapping[unit].piece)
-		return -EINVAL;
-	mapping = region->mapping[unit];
-	mapping.prot = prot;
-	mapping.devices = devices;
-	if (!access_valid(sim, mapping.piece->memory, prot, devices))
-		return -EINVAL;
-	if (sim->base.data == WEIR_DATA_REAL &&
-	    mprotect(addr, region->unit, region_cpu_prot(region, &mapping)))
-		return -ENOMEM;
-	kernels_check_access(sim, region, unit, prot, devices);
-	mapping_set(region, unit, mapping);
-	sim_spend_driver(sim, access_ns(sim, mapping.piece, devices));
-	return 0;
-}
-
-int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
-{
-	struct sim *sim = sim_of(b);
-	int err;
-
-	sim_enter(sim);
-	err = set_access_locked(sim, addr, prot, devices);
-	sim_leave(sim);
-	return err;
+	return sim_unit_place(sim, region, unit, &region->mapping[unit]);
 }
 
 /* ------------------------------------------------------------------ reservations */
@@ -351,7 +176,7 @@ static char *addresses_reserve(uint64_t bytes, uint64_t unit)
 	return begin;
 }
 
-void region_free(struct sim_region *region)
+void sim_region_free(struct sim_region *region)
 {
 	if (region->base)
 		munmap(region->base, region->bytes);
@@ -381,7 +206,7 @@ static int region_create(uint64_t bytes, uint64_t unit, struct sim_region **out)
 	return 0;
 
 err_free:
-	region_free(region);
+	sim_region_free(region);
 	return -ENOMEM;
 }
 
@@ -422,7 +247,7 @@ int sim_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr
 	err = region_add(sim, region);
 	sim_leave(sim);
 	if (err)
-		region_free(region);
+		sim_region_free(region);
 	else
 		*addr = region->base;
 	return err;
@@ -435,7 +260,7 @@ void sim_va_release(struct backend *b, void *addr, uint64_t bytes)
 	size_t at;
 
 	sim_enter(sim);
-	region = region_at(sim, addr);
+	region = sim_region_at(sim, addr);
 	if (!region || region->base != addr || region->bytes != bytes || region->nr_mapped) {
 		log_error("sim: release of %p: not a reservation of %llu bytes, or not empty", addr,
 			  (unsigned long long)bytes);
@@ -446,13 +271,13 @@ void sim_va_release(struct backend *b, void *addr, uint64_t bytes)
 	sim->nr_regions--;
 	memmove(&sim->region[at], &sim->region[at + 1],
 		(sim->nr_regions - at) * sizeof(struct sim_region *));
-	region_free(region);
+	sim_region_free(region);
 	sim_leave(sim);
 }
 
 static int guard_locked(struct sim *sim, void *reservation, bool guarded)
 {
-	struct sim_region *region = region_at(sim, reservation);
+	struct sim_region *region = sim_region_at(sim, reservation);
 	int err = 0;
 
 	if (!region || region->base != reservation)
@@ -465,7 +290,7 @@ static int guard_locked(struct sim *sim, void *reservation, bool guarded)
 	for (uint64_t i = 0; !err && i < region->nr_units; i++)
 		if (region->mapping[i].piece &&
 		    mprotect(region->base + i * region->unit, region->unit,
-			     region_cpu_prot(region, &region->mapping[i])))
+			     sim_region_cpu_prot(region, &region->mapping[i])))
 			err = -ENOMEM;
 	if (!err)
 		return 0;
@@ -474,7 +299,7 @@ static int guard_locked(struct sim *sim, void *reservation, bool guarded)
 	for (uint64_t i = 0; i < region->nr_units; i++)
 		if (region->mapping[i].piece)
 			(void)mprotect(region->base + i * region->unit, region->unit,
-				       region_cpu_prot(region, &region->mapping[i]));
+				       sim_region_cpu_prot(region, &region->mapping[i]));
 	return err;
 }
 

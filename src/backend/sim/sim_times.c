@@ -4,7 +4,6 @@
  * for themselves as they end. Idle time is accounted for as the clock moves, by what is the case
  * until then: between two events nothing changes.
  */
-#include <errno.h>
 
 #include "src/backend/sim/sim_internal.h"
 
@@ -17,7 +16,7 @@ static bool copy_runs(const struct sim *sim, uint32_t device, bool in)
 		const struct sim_op *op = sim->active[i]->head;
 		const struct sim_copy *copy = (const struct sim_copy *)op;
 
-		if (sim->active[i]->device != device || op->kind != SIM_OP_COPY || !op->started ||
+		if (sim->active[i]->device != device || !op->kind->is_copy || !op->started ||
 		    copy->next >= copy->nr)
 			continue;
 		if (own ==
@@ -38,14 +37,14 @@ static enum backend_time idle_cause(const struct sim *sim, uint32_t device)
 	return BACKEND_TIME_OTHER;
 }
 
-void times_pass(struct sim *sim, uint64_t until_ns)
+void sim_times_pass(struct sim *sim, uint64_t until_ns)
 {
 	for (uint32_t d = 0; d < sim->base.desc.nr_devices && until_ns > sim->now_ns; d++)
 		if (!sim->device[d].running)
 			sim->device[d].time_ns[idle_cause(sim, d)] += until_ns - sim->now_ns;
 }
 
-void times_kernel_ended(struct sim *sim, const struct sim_kernel *kernel)
+void sim_times_kernel_ended(struct sim *sim, const struct sim_kernel *kernel)
 {
 	struct sim_device *device = &sim->device[kernel->op.stream->device];
 	uint64_t rest = sim->now_ns - kernel->started_ns;
@@ -55,17 +54,4 @@ void times_kernel_ended(struct sim *sim, const struct sim_kernel *kernel)
 		rest -= kernel->parts.ns[i];
 	}
 	device->time_ns[BACKEND_TIME_IN_PLACE] += rest;
-}
-
-int sim_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
-{
-	struct sim *sim = sim_of(b);
-
-	if (device >= b->desc.nr_devices)
-		return -EINVAL;
-	sim_enter(sim);
-	for (int i = 0; i < BACKEND_TIME_NR; i++)
-		ns[i] = sim->device[device].time_ns[i];
-	sim_leave(sim);
-	return 0;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory as the boundary names it: ranges, setup, statistics. A range is addresses of its
- * own, which have bytes where the machine's data is real. sim_uvm.h says what is modelled.
+ * Managed memory as the boundary names it: setup, allocations, advice, statistics, and the devices'
+ * service threads. sim_uvm.h says what is modelled.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
@@ -22,123 +20,10 @@ void uvm_init(struct sim *sim)
 	sim->uvm.host_limit_bytes = desc->memory[cost_host_memory(desc)].bytes;
 }
 
-/* ------------------------------------------------------------------ ranges */
-
-/* Index of the first range that begins beyond an address. */
-static size_t range_after(const struct sim *sim, uintptr_t addr)
-{
-	size_t low = 0, high = sim->uvm.nr_ranges;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if ((uintptr_t)sim->uvm.range[middle]->base <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-struct uvm_range *uvm_range_at(const struct sim *sim, const void *addr)
-{
-	size_t at = range_after(sim, (uintptr_t)addr);
-	struct uvm_range *range = at ? sim->uvm.range[at - 1] : NULL;
-
-	return range && (uintptr_t)addr - (uintptr_t)range->base < range->bytes ? range : NULL;
-}
-
-bool uvm_holds(const struct sim *sim, const void *addr, uint64_t bytes)
-{
-	const struct uvm_range *range = uvm_range_at(sim, addr);
-
-	return range && bytes <= range->bytes - ((uintptr_t)addr - (uintptr_t)range->base);
-}
-
-static uint64_t range_mapped_bytes(const struct uvm_range *range)
-{
-	return range->nr_blocks * UVM_BLOCK_BYTES;
-}
-
-static void range_destroy(struct uvm_range *range)
-{
-	if (range->base)
-		munmap(range->base, range_mapped_bytes(range));
-	free(range->away);
-	free(range->advice);
-	free(range);
-}
-
-static void range_fill(struct uvm_range *range)
-{
-	uint64_t nr_pages = (range->bytes + UVM_PAGE_BYTES - 1) / UVM_PAGE_BYTES;
-
-	for (uint32_t i = 0; i < range->nr_blocks; i++) {
-		uint64_t left = nr_pages - i * (uint64_t)UVM_PAGES;
-		struct uvm_block *block = &range->block[i];
-
-		block->range = range;
-		block->index = i;
-		block->nr_pages = left < UVM_PAGES ? (uint32_t)left : UVM_PAGES;
-		block->device = UVM_NOWHERE;
-		range->away[i / 64] |= UINT64_C(1) << i % 64;
-	}
-}
-
-static int range_create(const struct sim *sim, uint64_t bytes, struct uvm_range **out)
-{
-	uint64_t nr_blocks = bytes / UVM_BLOCK_BYTES + (bytes % UVM_BLOCK_BYTES != 0);
-	int prot = sim->base.data == WEIR_DATA_REAL ? PROT_READ | PROT_WRITE : PROT_NONE;
-	struct uvm_range *range;
-	void *base;
-
-	/* Pages are counted in 32 bits. */
-	if (nr_blocks > UINT32_MAX / UVM_PAGES)
-		return -ENOMEM;
-	range = calloc(1, sizeof(*range) + nr_blocks * sizeof(range->block[0]));
-	if (!range)
-		return -ENOMEM;
-	range->bytes = bytes;
-	range->nr_blocks = (uint32_t)nr_blocks;
-	range->away = calloc((nr_blocks + 63) / 64, sizeof(*range->away));
-	if (!range->away)
-		goto err_destroy;
-	base = mmap(NULL, range_mapped_bytes(range), prot,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (base == MAP_FAILED)
-		goto err_destroy;
-	range->base = base;
-	range_fill(range);
-	*out = range;
-	return 0;
-
-err_destroy:
-	range_destroy(range);
-	return -ENOMEM;
-}
-
-static int range_add(struct uvm *uvm, size_t at, struct uvm_range *range)
-{
-	if (uvm->nr_ranges == uvm->max_ranges) {
-		size_t max = uvm->max_ranges ? 2 * uvm->max_ranges : 16;
-		struct uvm_range **grown = realloc(uvm->range, max * sizeof(struct uvm_range *));
-
-		if (!grown)
-			return -ENOMEM;
-		uvm->range = grown;
-		uvm->max_ranges = max;
-	}
-	memmove(&uvm->range[at + 1], &uvm->range[at],
-		(uvm->nr_ranges - at) * sizeof(struct uvm_range *));
-	uvm->range[at] = range;
-	uvm->nr_ranges++;
-	return 0;
-}
-
 void uvm_fini(struct sim *sim)
 {
 	for (size_t i = 0; i < sim->uvm.nr_ranges; i++)
-		range_destroy(sim->uvm.range[i]);
+		uvm_range_destroy(sim->uvm.range[i]);
 	free(sim->uvm.range);
 }
 
@@ -151,7 +36,7 @@ uint64_t uvm_service_ns(struct sim *sim, uint32_t device, const struct uvm_cost 
 	uint64_t begin = own->thread_ns > sim->now_ns ? own->thread_ns : sim->now_ns, ns = 0;
 
 	for (int i = 0; i < BACKEND_TIME_NR; i++) {
-		parts_ns[i] = ns_ceil(cost->ns[i]);
+		parts_ns[i] = sim_ns_ceil(cost->ns[i]);
 		ns += parts_ns[i];
 	}
 	if (!ns)
@@ -164,7 +49,8 @@ uint64_t uvm_service_ns(struct sim *sim, uint32_t device, const struct uvm_cost 
 
 /* ------------------------------------------------------------------ the boundary */
 
-int uvm_ready(const struct sim *sim)
+/* 0; -ENOSYS: it is not described what managed memory costs, logged. */
+static int uvm_ready(const struct sim *sim)
 {
 	if (sim->base.desc.uvm.batch_faults)
 		return 0;
@@ -238,12 +124,12 @@ int sim_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 	if (!bytes)
 		return -EINVAL;
 	sim_enter(sim);
-	err = uvm_could_hold(sim, bytes) ? range_create(sim, bytes, &range) : -ENOMEM;
+	err = uvm_could_hold(sim, bytes) ? uvm_range_create(sim, bytes, &range) : -ENOMEM;
 	if (err)
 		goto out_leave;
-	err = range_add(&sim->uvm, range_after(sim, (uintptr_t)range->base), range);
+	err = uvm_range_add(&sim->uvm, range);
 	if (err) {
-		range_destroy(range);
+		uvm_range_destroy(range);
 		goto out_leave;
 	}
 	*addr = range->base;
@@ -258,13 +144,12 @@ void sim_managed_free(struct backend *b, void *addr)
 	struct sim *sim = sim_of(b);
 	struct uvm_range *range;
 	uint64_t ns;
-	size_t at;
 
 	if (!addr)
 		return;
 	sim_enter(sim);
 	if (!sim->in_progress)
-		engine_drain(sim, WEIR_DEVICES_MAX);
+		sim_engine_drain(sim, WEIR_DEVICES_MAX);
 	range = uvm_range_at(sim, addr);
 	if (!range || range->base != addr) {
 		log_error("sim: freeing %p: not an allocation of managed memory", addr);
@@ -274,13 +159,113 @@ void sim_managed_free(struct backend *b, void *addr)
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
 		uvm_block_free(sim, &range->block[i]);
 	ns = range_half_ns(sim, range);
-	at = range_after(sim, (uintptr_t)addr) - 1;
-	sim->uvm.nr_ranges--;
-	memmove(&sim->uvm.range[at], &sim->uvm.range[at + 1],
-		(sim->uvm.nr_ranges - at) * sizeof(struct uvm_range *));
-	range_destroy(range);
+	uvm_range_del(&sim->uvm, range);
 	sim_spend_allocating(sim, ns);
 	sim_leave(sim);
+}
+
+_Static_assert(UVM_BLOCK_BYTES == BACKEND_MANAGED_BLOCK_BYTES, "advice is of whole blocks");
+
+static int range_advise(struct uvm_range *range)
+{
+	if (range->advice)
+		return 0;
+	range->advice = calloc(range->nr_blocks, sizeof(*range->advice));
+	if (!range->advice)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < range->nr_blocks; i++) {
+		range->advice[i].preferred = UVM_NOWHERE;
+		range->away[i / 64] |= UINT64_C(1) << i % 64;
+	}
+	return 0;
+}
+
+/* A block's pages that a device has mapped on the host are mapped no longer. */
+static uint32_t remote_clear(struct uvm_advice *advice, uint32_t device)
+{
+	uint32_t nr = uvm_pages_count(&advice->remote[device]);
+
+	advice->remote[device] = (struct uvm_pages){{0}};
+	return nr;
+}
+
+/* @return pages whose mappings change. */
+static uint32_t block_advise(struct sim *sim, struct uvm_block *block, enum backend_advice kind,
+			     uint32_t to)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	struct uvm_advice *advice = uvm_advice_of(block);
+	struct uvm_pages twice = uvm_pages_and(&block->gpu, &block->host);
+	uint32_t nr = 0;
+
+	switch (kind) {
+	case BACKEND_ADVICE_READ_MOSTLY:
+		advice->read_mostly = true;
+		for (uint32_t d = 0; d < desc->nr_devices; d++)
+			nr += remote_clear(advice, d);
+		break;
+	case BACKEND_ADVICE_UNSET_READ_MOSTLY:
+		nr = uvm_pages_count(&twice);
+		uvm_leave_one(sim, block,
+			      block->device == UVM_NOWHERE ||
+				      advice->preferred != desc->device[block->device].memory);
+		advice->read_mostly = false;
+		break;
+	case BACKEND_ADVICE_PREFERRED:
+		advice->preferred = to;
+		for (uint32_t d = 0; d < desc->nr_devices; d++)
+			if (desc->device[d].memory == to)
+				nr += remote_clear(advice, d);
+		break;
+	case BACKEND_ADVICE_UNSET_PREFERRED:
+		advice->preferred = UVM_NOWHERE;
+		break;
+	case BACKEND_ADVICE_ACCESSED_BY:
+		advice->accessed_by |= 1u << to;
+		break;
+	case BACKEND_ADVICE_UNSET_ACCESSED_BY:
+		advice->accessed_by &= ~(1u << to);
+		break;
+	case BACKEND_ADVICE_NR:
+		break;
+	}
+	return nr + uvm_map_accessed(sim, block);
+}
+
+static int advise_locked(struct sim *sim, void *addr, uint64_t bytes, enum backend_advice advice,
+			 uint32_t to)
+{
+	struct uvm_range *range = uvm_range_at(sim, addr);
+	uint64_t offset, last, nr = 0;
+	int err;
+
+	if (!range)
+		return -EINVAL;
+	offset = (uint64_t)((const char *)addr - range->base);
+	err = backend_advice_check(&sim->base, advice, to, offset, bytes, range->bytes);
+	if (!err)
+		err = range_advise(range);
+	if (err)
+		return err;
+	last = (offset + bytes - 1) / UVM_BLOCK_BYTES;
+	for (uint64_t i = offset / UVM_BLOCK_BYTES; i <= last; i++)
+		nr += block_advise(sim, &range->block[i], advice, to);
+	sim_spend(sim, nr * sim->base.desc.uvm.page_ns);
+	return 0;
+}
+
+int sim_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+		       uint32_t to)
+{
+	struct sim *sim = sim_of(b);
+	int err = uvm_ready(sim);
+
+	if (err)
+		return err;
+	sim_enter(sim);
+	err = advise_locked(sim, addr, bytes, advice, to);
+	sim_leave(sim);
+	return err;
 }
 
 int sim_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out)

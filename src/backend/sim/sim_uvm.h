@@ -8,9 +8,10 @@
  * nowhere yet. What a launch touches is brought to its device as the launch starts, a batch of
  * faults at a time, by the device's one service thread, while the launch waits.
  *
- * Files: sim_uvm_tree.c what a fault brings of a block; sim_uvm_move.c blocks in and out, and what
- * that costs; sim_uvm_touch.c which blocks a launch touches, in which order; sim_uvm_advice.c what
- * advice says of blocks, and what it has mapped; sim_uvm.c ranges and the boundary's calls.
+ * Files, each of which uses those before it only: sim_uvm_tree.c what a fault brings of a block;
+ * sim_uvm_range.c ranges; sim_uvm_advice.c what advice means for blocks, and what it has mapped;
+ * sim_uvm_move.c blocks in and out, and what that costs; sim_uvm_touch.c which blocks a launch
+ * touches, in which order; sim_uvm.c services and the boundary's calls.
  */
 #ifndef WEIR_BACKEND_SIM_UVM_H
 #define WEIR_BACKEND_SIM_UVM_H
@@ -152,20 +153,24 @@ uint32_t uvm_map_accessed(const struct sim *sim, struct uvm_block *block);
 /* Pages of a block are on a device now: none is mapped on the host any more. */
 void uvm_unmap(struct uvm_block *block, const struct uvm_pages *pages);
 
-int sim_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
-		       uint32_t to);
+/* ------------------------------------------------------------------ ranges (sim_uvm_range.c) */
 
-/* ------------------------------------------------------------------ ranges (sim_uvm.c) */
+/* A range that is in no table yet, without contents. -ENOMEM. */
+int uvm_range_create(const struct sim *sim, uint64_t bytes, struct uvm_range **out);
+void uvm_range_destroy(struct uvm_range *range);
+/* Put it in the table: 0 or -ENOMEM; take it off, and destroy it. */
+int uvm_range_add(struct uvm *uvm, struct uvm_range *range);
+void uvm_range_del(struct uvm *uvm, struct uvm_range *range);
 
-void uvm_init(struct sim *sim);
-void uvm_fini(struct sim *sim);
-
-/* 0; -ENOSYS: it is not described what managed memory costs, logged. */
-int uvm_ready(const struct sim *sim);
 /* The range that an address lies in, or NULL. */
 struct uvm_range *uvm_range_at(const struct sim *sim, const void *addr);
 /* Whether [addr, addr + bytes) is part of one. */
 bool uvm_holds(const struct sim *sim, const void *addr, uint64_t bytes);
+
+/* ------------------------------------------------------------------ services (sim_uvm.c) */
+
+void uvm_init(struct sim *sim);
+void uvm_fini(struct sim *sim);
 
 /* Take a device's thread for a service, behind those that it has. @return how long from now that
  * takes; parts_ns: the same by cause, set to what it is. */
@@ -174,6 +179,8 @@ uint64_t uvm_service_ns(struct sim *sim, uint32_t device, const struct uvm_cost 
 
 int sim_managed_setup(struct backend *b, const struct backend_managed *setup);
 int sim_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
+int sim_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+		       uint32_t to);
 void sim_managed_free(struct backend *b, void *addr);
 int sim_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out);
 

@@ -5,12 +5,8 @@
  * nothing here is looked at. Read mostly goes before the preferred memory, that before who
  * accesses; none unsays another.
  */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "src/backend/sim/sim_internal.h"
-
-_Static_assert(UVM_BLOCK_BYTES == BACKEND_MANAGED_BLOCK_BYTES, "advice is of whole blocks");
 
 struct uvm_advice *uvm_advice_of(const struct uvm_block *block)
 {
@@ -122,108 +118,4 @@ void uvm_unmap(struct uvm_block *block, const struct uvm_pages *pages)
 
 	for (uint32_t d = 0; advice && d < WEIR_DEVICES_MAX; d++)
 		advice->remote[d] = uvm_pages_without(&advice->remote[d], pages);
-}
-
-/* ------------------------------------------------------------------ the boundary */
-
-static int range_advise(struct uvm_range *range)
-{
-	if (range->advice)
-		return 0;
-	range->advice = calloc(range->nr_blocks, sizeof(*range->advice));
-	if (!range->advice)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < range->nr_blocks; i++) {
-		range->advice[i].preferred = UVM_NOWHERE;
-		range->away[i / 64] |= UINT64_C(1) << i % 64;
-	}
-	return 0;
-}
-
-/* A block's pages that a device has mapped on the host are mapped no longer. */
-static uint32_t remote_clear(struct uvm_advice *advice, uint32_t device)
-{
-	uint32_t nr = uvm_pages_count(&advice->remote[device]);
-
-	advice->remote[device] = (struct uvm_pages){{0}};
-	return nr;
-}
-
-/* @return pages whose mappings change. */
-static uint32_t block_advise(struct sim *sim, struct uvm_block *block, enum backend_advice kind,
-			     uint32_t to)
-{
-	const struct weir_machine_desc *desc = &sim->base.desc;
-	struct uvm_advice *advice = uvm_advice_of(block);
-	struct uvm_pages twice = uvm_pages_and(&block->gpu, &block->host);
-	uint32_t nr = 0;
-
-	switch (kind) {
-	case BACKEND_ADVICE_READ_MOSTLY:
-		advice->read_mostly = true;
-		for (uint32_t d = 0; d < desc->nr_devices; d++)
-			nr += remote_clear(advice, d);
-		break;
-	case BACKEND_ADVICE_UNSET_READ_MOSTLY:
-		nr = uvm_pages_count(&twice);
-		uvm_leave_one(sim, block,
-			      block->device == UVM_NOWHERE ||
-				      advice->preferred != desc->device[block->device].memory);
-		advice->read_mostly = false;
-		break;
-	case BACKEND_ADVICE_PREFERRED:
-		advice->preferred = to;
-		for (uint32_t d = 0; d < desc->nr_devices; d++)
-			if (desc->device[d].memory == to)
-				nr += remote_clear(advice, d);
-		break;
-	case BACKEND_ADVICE_UNSET_PREFERRED:
-		advice->preferred = UVM_NOWHERE;
-		break;
-	case BACKEND_ADVICE_ACCESSED_BY:
-		advice->accessed_by |= 1u << to;
-		break;
-	case BACKEND_ADVICE_UNSET_ACCESSED_BY:
-		advice->accessed_by &= ~(1u << to);
-		break;
-	case BACKEND_ADVICE_NR:
-		break;
-	}
-	return nr + uvm_map_accessed(sim, block);
-}
-
-static int advise_locked(struct sim *sim, void *addr, uint64_t bytes, enum backend_advice advice,
-			 uint32_t to)
-{
-	struct uvm_range *range = uvm_range_at(sim, addr);
-	uint64_t offset, last, nr = 0;
-	int err;
-
-	if (!range)
-		return -EINVAL;
-	offset = (uint64_t)((const char *)addr - range->base);
-	err = backend_advice_check(&sim->base, advice, to, offset, bytes, range->bytes);
-	if (!err)
-		err = range_advise(range);
-	if (err)
-		return err;
-	last = (offset + bytes - 1) / UVM_BLOCK_BYTES;
-	for (uint64_t i = offset / UVM_BLOCK_BYTES; i <= last; i++)
-		nr += block_advise(sim, &range->block[i], advice, to);
-	sim_spend(sim, nr * sim->base.desc.uvm.page_ns);
-	return 0;
-}
-
-int sim_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
-		       uint32_t to)
-{
-	struct sim *sim = sim_of(b);
-	int err = uvm_ready(sim);
-
-	if (err)
-		return err;
-	sim_enter(sim);
-	err = advise_locked(sim, addr, bytes, advice, to);
-	sim_leave(sim);
-	return err;
 }
