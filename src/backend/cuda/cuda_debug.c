@@ -88,16 +88,6 @@ static void marks_change(const struct cuda *cuda, const struct access_bracket *b
 	}
 }
 
-enum backend_prot cuda_debug_allowed(const struct cuda *cuda, const struct cuda_region *region,
-				     const struct cuda_mapping *mapping)
-{
-	enum backend_prot most = mapping->writers   ? BACKEND_PROT_WRITE
-				 : mapping->readers ? BACKEND_PROT_READ
-						    : BACKEND_PROT_NONE;
-
-	return !cuda->debug || !region->guarded || most > mapping->prot ? mapping->prot : most;
-}
-
 /* Whether the unit is mapped, and to get this much for these devices, which it has not. */
 static bool unit_changes(const struct cuda *cuda, const struct cuda_region *region, uint64_t unit,
 			 enum backend_prot prot, uint32_t devices)
@@ -105,7 +95,7 @@ static bool unit_changes(const struct cuda *cuda, const struct cuda_region *regi
 	const struct cuda_mapping *m = &region->mapping[unit];
 
 	return m->chunk && m->given != prot && m->devices == devices &&
-	       cuda_debug_allowed(cuda, region, m) == prot;
+	       cuda_unit_allowed(cuda, region, m) == prot;
 }
 
 /* Give one run of neighbours what they are to have. *unit: the first; the one behind the run. */
@@ -120,7 +110,7 @@ static int run_apply(struct cuda *cuda, struct cuda_region *region, uint64_t *un
 	int err;
 
 	pthread_mutex_lock(&cuda->lock);
-	prot = cuda_debug_allowed(cuda, region, m);
+	prot = cuda_unit_allowed(cuda, region, m);
 	devices = m->devices;
 	while (end <= last && unit_changes(cuda, region, end, prot, devices))
 		end++;
@@ -211,18 +201,6 @@ static void ended_drop(struct cuda_stream *stream)
 			continue;
 		}
 		*at = bracket->outer;
-		access_bracket_free(bracket);
-	}
-}
-
-void cuda_debug_stream_fini(struct cuda_stream *stream)
-{
-	stream->told = UINT64_MAX;
-	ended_drop(stream);
-	while (stream->open) {
-		struct access_bracket *bracket = stream->open;
-
-		stream->open = bracket->outer;
 		access_bracket_free(bracket);
 	}
 }

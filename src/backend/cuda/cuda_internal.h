@@ -2,17 +2,26 @@
 /*
  * The CUDA backend's state.
  *
+ * The files, each of which uses those before it only:
+ *
  *   driver.c         the driver library, results
- *   cuda.c           opening, the machine's description, the table of operations
- *   cuda_memory.c    chunks, plain and managed allocations
- *   cuda_map.c       reservations and the mappings in them
- *   cuda_stream.c    streams and fences
- *   cuda_work.c      what is queued on streams: copies, kernels
- *   cuda_debug.c     debug mode: brackets, and what they let devices do
- *   cuda_pin.c       chunks made ahead, by a thread
  *   host_memory.c    how much of the host's memory there is
- *   cuda_migrator.c  the thread that notices what is done
  *   nvml.c           which other processes hold a device's memory
+ *   cuda_context.c   what every call of the driver needs; places, the clock, threads
+ *   cuda_chunk.c     chunks, and the table of them
+ *   cuda_pin.c       chunks made ahead, by a thread
+ *   cuda_memory.c    the boundary's memory: chunks, plain allocations, what others leave
+ *   cuda_region.c    reservations, and what an address is
+ *   cuda_event.c     events: to record, to sleep on, their times
+ *   cuda_stream.c    streams, and what of them is reached
+ *   cuda_fence.c     fences: recorded, asked for, waited for
+ *   cuda_debug.c     debug mode: brackets, and what they let devices do
+ *   cuda_map.c       mappings in reservations
+ *   cuda_work.c      what is queued on streams: copies, kernels
+ *   cuda_managed.c   managed memory
+ *   cuda_migrator.c  the thread that notices what is done
+ *   cuda_describe.c  the machine's description
+ *   cuda.c           opening, the table of operations, the end
  *
  * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
  * the device is made (but for an event on a full stream, which core avoids). It protects every list
@@ -30,6 +39,10 @@
 
 /* Reached fences of a stream whose times are kept. */
 #define CUDA_TIMES 8192u
+/* A fence has the index of its stream's slot above so many bits; a stream's id is that index, with
+ * how often the slot was taken above it. */
+#define CUDA_SEQ_BITS 48
+#define CUDA_MAX_STREAMS (1u << (64 - CUDA_SEQ_BITS))
 /* Managed memory of the process, at most, as a share of a card: more can hang the GPU. */
 #define CUDA_MANAGED_SHARE 8u
 
@@ -173,6 +186,8 @@ static inline struct cuda *cuda_of(struct backend *b)
 	return (struct cuda *)(void *)b; /* base comes first */
 }
 
+/* ---- cuda_context.c */
+
 /*
  * Around every call of the driver: the thread's capture mode is relaxed, and put back. While any
  * thread captures a stream into a graph, in the mode that is the usual one, the driver refuses what
@@ -197,66 +212,13 @@ uint64_t cuda_monotonic_ns(void);
  * that it causes itself. */
 int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
 
-/* ---- cuda_memory.c */
+bool cuda_is_host(const struct cuda *cuda, uint32_t memory);
 
-int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
-		      struct backend_chunk *out);
-void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *chunk);
-int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
-void cuda_device_free(struct backend *b, void *addr);
-int cuda_managed_setup(struct backend *b, const struct backend_managed *setup);
-int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
-int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
-			  uint32_t memory);
-int cuda_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
-			uint32_t to);
-void cuda_managed_free(struct backend *b, void *addr);
-uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
-uint64_t cuda_memory_room(struct backend *b, uint32_t memory);
-void cuda_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes);
+/* The device that a memory belongs to, which is not the host's. */
+uint32_t cuda_device_of(const struct cuda *cuda, uint32_t memory);
 
-/* Bytes of the host's memory that chunks may have, with some to spare for the system. */
-uint64_t cuda_host_bytes(const struct cuda *cuda);
-
-/* Whether there can be such a chunk. */
-bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
-
-/* A chunk that is in no table yet, and its end. quiet: failing is no message. The lock not held. */
-int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool quiet,
-		    struct cuda_chunk **out);
-void cuda_chunk_unmake(struct cuda *cuda, struct cuda_chunk *chunk);
-
-/* The plain allocation that holds all of [addr, addr + bytes); NULL: none. Lock held. */
-const struct cuda_plain *cuda_plain_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes);
-
-/* The chunk that core means; NULL: there is none of this handle. Lock held. */
-struct cuda_chunk *cuda_chunk_find(const struct cuda *cuda, const struct backend_chunk *chunk);
-
-/* ---- cuda_map.c */
-
-int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
-void cuda_va_release(struct backend *b, void *addr, uint64_t bytes);
-int cuda_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-	     enum backend_prot prot, uint32_t devices);
-int cuda_unmap(struct backend *b, void *addr);
-int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
-
-/* Where a copy finds bytes: in an alias or a plain allocation. */
-struct cuda_place {
-	cu_ptr at;
-	uint64_t bytes; /* so many lie together there */
-	bool host;	/* memory that the CPU reaches as well */
-};
-
-/* The first part of bytes from addr on. -EINVAL: memory of nobody. Lock held. */
-int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cuda_place *out);
-
-/* The region that holds an address; NULL: none. Lock held. */
-struct cuda_region *cuda_region_at(const struct cuda *cuda, cu_ptr addr);
-
-/* Bytes of a use that are in host memory, as a share of the use. -EINVAL: it is no memory of this
- * machine. Lock held. */
-int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share);
+/* A memory as the driver names it. */
+struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory);
 
 /* Add a mask of devices to an access list that has nr of others. @return its length. */
 size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
@@ -266,73 +228,27 @@ size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t
 int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
 		    size_t nr);
 
-/* ---- cuda_stream.c */
+/* ---- cuda_chunk.c */
 
-int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
-		       stream_id_t *out);
-void cuda_stream_destroy(struct backend *b, stream_id_t stream);
-void *cuda_stream_native(struct backend *b, stream_id_t stream);
-int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
-int cuda_stream_wait_native(struct backend *b, stream_id_t stream, void *native);
-int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
-int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
-int cuda_fence_done(struct backend *b, fence_t fence);
-int cuda_fence_wait(struct backend *b, fence_t fence);
-uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
+/* Whether there can be such a chunk. */
+bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
 
-/* A stream that is not destroyed, or NULL. Lock held. */
-struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t stream);
+/* A chunk that is in no table yet, and its end. quiet: failing is no message. The lock not held. */
+int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool quiet,
+		    struct cuda_chunk **out);
+void cuda_chunk_unmake(struct cuda *cuda, struct cuda_chunk *chunk);
 
-/* The driver's stream, and its device. -EINVAL: no such stream. */
-int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint32_t *device);
+/* Give a chunk a place in the table, and a number: the place + 1 in the lower half, so that it is
+ * found, a count of chunks made in the upper, so that one of a former chunk is not; and its end
+ * there. Lock held. */
+int cuda_chunk_add(struct cuda *cuda, struct cuda_chunk *chunk);
+void cuda_chunk_del(struct cuda *cuda, const struct cuda_chunk *chunk);
 
-/* Whether a stream takes work, or is being captured into a graph and only notes it. 0,
- * -WEIR_ECONTRACT, or an error of the driver. quiet: that it is captured is no message. */
-int cuda_capture_check(struct cuda *cuda, stream_id_t id, cu_stream stream, bool quiet);
+/* The chunk that core means; NULL: there is none of this handle. Lock held. */
+struct cuda_chunk *cuda_chunk_find(const struct cuda *cuda, const struct backend_chunk *chunk);
 
-/* Begin to count a device's times. Its context is current; before there are threads. */
-int cuda_time_base(struct cuda *cuda, uint32_t device);
-
-/* Notice what is reached on all streams. any: whether anything but marks was; waits: whether fences
- * are left. Lock held. */
-void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits);
-
-/* Give back everything that streams and fences hold; nobody uses them any more. */
-void cuda_streams_fini(struct cuda *cuda);
-
-/* ---- cuda_work.c */
-
-int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
-int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native));
-int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
-	      uint32_t nr);
-int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
-int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
-		  uint64_t bytes);
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
-
-/* ---- cuda_debug.c */
-
-int cuda_access_begin(struct backend *b, stream_id_t stream, const void *owner,
-		      const struct weir_use *uses, uint32_t nr);
-void cuda_access_end(struct backend *b, stream_id_t stream, const void *owner);
-int cuda_access_guard(struct backend *b, void *reservation, bool guarded);
-
-/* What devices may do in a unit now. Lock held, or the region's space the caller. */
-enum backend_prot cuda_debug_allowed(const struct cuda *cuda, const struct cuda_region *region,
-				     const struct cuda_mapping *mapping);
-
-/* Whether a unit may be remapped. call: for the message. 0 or -WEIR_ECONTRACT, logged. */
-int cuda_debug_remap(struct cuda *cuda, const char *call, cu_ptr addr, uint64_t bytes);
-
-/* Before and after a kernel is queued: -WEIR_ECONTRACT, or the error of its work; logged. */
-int cuda_debug_launch_begin(struct cuda *cuda, stream_id_t stream,
-			    const struct weir_launch *launch);
-int cuda_debug_launch_end(struct cuda *cuda, cu_stream stream, uint32_t device,
-			  const struct weir_launch *launch);
-
-/* Forget a stream's brackets. Lock held, or nobody else there. */
-void cuda_debug_stream_fini(struct cuda_stream *stream);
+/* Whether there is a chunk, of host memory. */
+bool cuda_chunk_is_host(const struct cuda *cuda, const struct cuda_chunk *chunk);
 
 /* ---- cuda_pin.c */
 
@@ -352,14 +268,191 @@ bool cuda_ready_drop(struct cuda *cuda, uint32_t memory);
 /* Stop the thread, if it runs, and give back what is ready. */
 void cuda_pin_stop(struct cuda *cuda);
 
+/* ---- cuda_memory.c */
+
+int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+		      struct backend_chunk *out);
+void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *chunk);
+int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
+void cuda_device_free(struct backend *b, void *addr);
+uint64_t cuda_memory_used(struct backend *b, uint32_t memory);
+uint64_t cuda_memory_room(struct backend *b, uint32_t memory);
+void cuda_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes);
+
+/* Bytes of the host's memory that chunks may have, with some to spare for the system. */
+uint64_t cuda_host_bytes(const struct cuda *cuda);
+
+/* Note an allocation that the driver made. The lock not held. */
+void cuda_plain_add(struct cuda *cuda, struct cuda_plain *plain);
+
+/* Take so much of what the process and this machine may have of managed memory; give it back. 0 or
+ * -EDQUOT, logged. The lock not held. */
+int cuda_managed_take(struct cuda *cuda, uint64_t bytes);
+void cuda_managed_give(struct cuda *cuda, uint64_t bytes);
+
+/* The plain allocation that holds all of [addr, addr + bytes); NULL: none. Lock held. */
+const struct cuda_plain *cuda_plain_at(const struct cuda *cuda, cu_ptr addr, uint64_t bytes);
+
+/* ---- cuda_region.c */
+
+int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
+void cuda_va_release(struct backend *b, void *addr, uint64_t bytes);
+
+/* Where a copy finds bytes: in an alias or a plain allocation. */
+struct cuda_place {
+	cu_ptr at;
+	uint64_t bytes; /* so many lie together there */
+	bool host;	/* memory that the CPU reaches as well */
+};
+
+/* The first part of bytes from addr on. -EINVAL: memory of nobody. Lock held. */
+int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cuda_place *out);
+
+/* The region that holds an address; NULL: none. Lock held. */
+struct cuda_region *cuda_region_at(const struct cuda *cuda, cu_ptr addr);
+
+/* Bytes of a use that are in host memory, as a share of the use. -EINVAL: it is no memory of this
+ * machine. Lock held. */
+int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share);
+
+/* What devices may do in a unit now. Lock held, or the region's space the caller. */
+enum backend_prot cuda_unit_allowed(const struct cuda *cuda, const struct cuda_region *region,
+				    const struct cuda_mapping *mapping);
+
+/* ---- cuda_event.c */
+
+/*
+ * An event to record. It is none to sleep on: of those a stream takes 56 (measured on an H200,
+ * driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
+ * NULL: there is none to be had. Lock held, the device's context current.
+ */
+struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device);
+void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event);
+
+/* What to wait with. NULL: there is none to be had. Lock held, the device's context current. */
+struct cuda_waiter *cuda_waiter_get(struct cuda *cuda, uint32_t device);
+void cuda_waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter);
+
+/* Have the waiter's event be reached after another, which may be recorded anew right away. */
+int cuda_waiter_aim(struct cuda *cuda, struct cuda_waiter *waiter, const struct cuda_event *event);
+
+/*
+ * When a reached event was, by the clock of now_ns(); 0: the driver does not say. The device's
+ * clock does not run as the host's does, but the event lies between its record and now: that keeps
+ * the two together for as long as the machine is open. *off: it did not.
+ */
+uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
+			    bool *off);
+
+/* Begin to count a device's times. Its context is current; before there are threads. */
+int cuda_time_base(struct cuda *cuda, uint32_t device);
+
+/* Destroy those that are free, when nobody uses any more. */
+void cuda_events_fini(struct cuda *cuda);
+
+/* ---- cuda_stream.c */
+
+int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+		       stream_id_t *out);
+void cuda_stream_destroy(struct backend *b, stream_id_t stream);
+void *cuda_stream_native(struct backend *b, stream_id_t stream);
+int cuda_stream_wait_native(struct backend *b, stream_id_t stream, void *native);
+
+/* A stream that is not destroyed, or NULL. Lock held. */
+struct cuda_stream *cuda_stream_find(const struct cuda *cuda, stream_id_t stream);
+
+/* The driver's stream, and its device. -EINVAL: no such stream. */
+int cuda_stream_get(struct cuda *cuda, stream_id_t stream, cu_stream *out, uint32_t *device);
+
+/* Whether a stream takes work, or is being captured into a graph and only notes it. 0,
+ * -WEIR_ECONTRACT, or an error of the driver. quiet: that it is captured is no message. */
+int cuda_capture_check(struct cuda *cuda, stream_id_t id, cu_stream stream, bool quiet);
+
+/* -EINVAL says that there is no such fence or stream: what the driver refused is something else. */
+int cuda_refusal(int err);
+
+/*
+ * Notice which of a stream's fences are reached: up to `known`, where somebody has waited, those of
+ * which the driver says so, and all when the context is lost, since what was queued is over then;
+ * that error is the stream's, and kept until it is asked for. Any other error is no answer, and
+ * leaves the ring as it is. Lock held.
+ * @return 0, or that there was no answer. *any is set when any but marks are reached.
+ */
+int cuda_stream_retire(struct cuda *cuda, struct cuda_stream *stream, uint64_t known, bool *any);
+
+/* Notice what is reached on all streams. any: whether anything but marks was; waits: whether fences
+ * are left. Lock held. */
+void cuda_streams_retire(struct cuda *cuda, bool *any, bool *waits);
+
+/* Give back all streams; their events become free. Nobody uses them any more. */
+void cuda_streams_fini(struct cuda *cuda);
+
+/* ---- cuda_fence.c */
+
+int cuda_stream_wait(struct backend *b, stream_id_t stream, fence_t fence);
+int cuda_fence_record(struct backend *b, stream_id_t stream, fence_t *out);
+int cuda_fence_mark(struct backend *b, stream_id_t stream, fence_t *out);
+int cuda_fence_done(struct backend *b, fence_t fence);
+int cuda_fence_wait(struct backend *b, fence_t fence);
+uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
+
+/* ---- cuda_debug.c */
+
+int cuda_access_begin(struct backend *b, stream_id_t stream, const void *owner,
+		      const struct weir_use *uses, uint32_t nr);
+void cuda_access_end(struct backend *b, stream_id_t stream, const void *owner);
+int cuda_access_guard(struct backend *b, void *reservation, bool guarded);
+
+/* Whether a unit may be remapped. call: for the message. 0 or -WEIR_ECONTRACT, logged. */
+int cuda_debug_remap(struct cuda *cuda, const char *call, cu_ptr addr, uint64_t bytes);
+
+/* Before and after a kernel is queued: -WEIR_ECONTRACT, or the error of its work; logged. */
+int cuda_debug_launch_begin(struct cuda *cuda, stream_id_t stream,
+			    const struct weir_launch *launch);
+int cuda_debug_launch_end(struct cuda *cuda, cu_stream stream, uint32_t device,
+			  const struct weir_launch *launch);
+
+/* ---- cuda_map.c */
+
+int cuda_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
+	     enum backend_prot prot, uint32_t devices);
+int cuda_unmap(struct backend *b, void *addr);
+int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+
+/* ---- cuda_work.c */
+
+int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
+int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native));
+int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+	      uint32_t nr);
+int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
+int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
+		  uint64_t bytes);
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
+
+/* ---- cuda_managed.c */
+
+int cuda_managed_setup(struct backend *b, const struct backend_managed *setup);
+int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr);
+int cuda_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
+			  uint32_t memory);
+int cuda_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+			uint32_t to);
+void cuda_managed_free(struct backend *b, void *addr);
+
 /* ---- cuda_migrator.c */
 
 int cuda_set_progress(struct backend *b, void (*fn)(void *arg), void *arg);
 
-/* A fence was recorded: the migrator looks out for it. Lock held. */
-void cuda_migrator_wake(struct cuda *cuda);
-
 /* Stop the thread, if it runs. */
 void cuda_migrator_stop(struct cuda *cuda);
+
+/* ---- cuda_describe.c */
+
+int cuda_attribute(const struct cuda *cuda, uint32_t device, int which, int *value);
+
+/* Fill the machine's description, with rates and costs as measured, if not NULL. */
+int cuda_describe(struct cuda *cuda, const struct weir_machine_desc *measured);
+void cuda_device_text(struct backend *b, uint32_t device, char *text, size_t bytes);
 
 #endif

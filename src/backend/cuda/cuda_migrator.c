@@ -62,12 +62,6 @@ static void *migrator(void *arg)
 	return NULL;
 }
 
-void cuda_migrator_wake(struct cuda *cuda)
-{
-	if (cuda->running)
-		pthread_cond_signal(&cuda->wake);
-}
-
 /* Remove the entry of arg, so that it is not called again, however busy the migrator is; then wait
  * for the call that is under way. Lock held. */
 static void progress_del(struct cuda *cuda, void *arg)

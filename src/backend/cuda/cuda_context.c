@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every call of the driver needs: the thread's capture mode and context, places as the driver
+ * names them, the clock, threads.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "src/backend/cuda/cuda_internal.h"
+
+#define ENTER_TRIES 4
+
+uint64_t cuda_monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* How deep the thread is in calls of the driver, and the capture mode that it had before. */
+static _Thread_local struct {
+	unsigned int depth;
+	int mode;
+} inside;
+
+void cuda_relax(struct cuda *cuda)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+
+	if (inside.depth++)
+		return;
+	(void)cuda_error(&cuda->driver, cuda->driver.capture_mode(&mode),
+			 "cuThreadExchangeStreamCaptureMode");
+	inside.mode = mode;
+}
+
+void cuda_unrelax(struct cuda *cuda)
+{
+	int mode = inside.mode;
+
+	if (--inside.depth)
+		return;
+	(void)cuda_error(&cuda->driver, cuda->driver.capture_mode(&mode),
+			 "cuThreadExchangeStreamCaptureMode");
+}
+
+cu_result cuda_push(struct cuda *cuda, uint32_t device)
+{
+	cu_result result;
+
+	cuda_relax(cuda);
+	result = cuda->driver.context_push(cuda->device[device].context);
+	if (result)
+		cuda_unrelax(cuda);
+	return result;
+}
+
+int cuda_enter(struct cuda *cuda, uint32_t device)
+{
+	return cuda_error(&cuda->driver, cuda_push(cuda, device), "cuCtxPushCurrent");
+}
+
+int cuda_enter_surely(struct cuda *cuda, uint32_t device)
+{
+	int err = cuda_enter(cuda, device);
+
+	for (int i = 1; err && i < ENTER_TRIES; i++)
+		err = cuda_enter(cuda, device);
+	return err;
+}
+
+void cuda_leave(struct cuda *cuda)
+{
+	cu_context context;
+
+	(void)cuda_error(&cuda->driver, cuda->driver.context_pop(&context), "cuCtxPopCurrent");
+	cuda_unrelax(cuda);
+}
+
+int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+	sigset_t signals, before;
+	int err;
+
+	sigfillset(&signals);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&signals, own[i]);
+	pthread_sigmask(SIG_SETMASK, &signals, &before);
+	err = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+/* ------------------------------------------------------------------ places */
+
+bool cuda_is_host(const struct cuda *cuda, uint32_t memory)
+{
+	return cuda->base.desc.memory[memory].kind == WEIR_MEMORY_HOST;
+}
+
+uint32_t cuda_device_of(const struct cuda *cuda, uint32_t memory)
+{
+	uint32_t d = 0;
+
+	while (cuda->base.desc.device[d].memory != memory)
+		d++;
+	return d;
+}
+
+struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory)
+{
+	if (cuda_is_host(cuda, memory))
+		return (struct cu_location){CU_LOCATION_HOST_NUMA, cuda->host_node};
+	return (struct cu_location){CU_LOCATION_DEVICE,
+				    cuda->device[cuda_device_of(cuda, memory)].device};
+}
+
+size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr)
+{
+	int flags = prot == BACKEND_PROT_NONE	? CU_ACCESS_NONE
+		    : prot == BACKEND_PROT_READ ? CU_ACCESS_READ
+						: CU_ACCESS_READWRITE;
+
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
+		if (devices & (1u << d))
+			list[nr++] = (struct cu_access){
+				.location = {CU_LOCATION_DEVICE, cuda->device[d].device},
+				.flags = flags,
+			};
+	if (devices & BACKEND_HOST_BIT)
+		list[nr++] = (struct cu_access){
+			.location = {CU_LOCATION_HOST_NUMA, cuda->host_node},
+			.flags = flags,
+		};
+	return nr;
+}
+
+int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
+		    size_t nr)
+{
+	int err;
+
+	cuda_relax(cuda);
+	err = cuda_error(&cuda->driver, cuda->driver.mem_access(addr, bytes, list, nr),
+			 "cuMemSetAccess");
+	cuda_unrelax(cuda);
+	return err;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events: to record as fences, to sleep on, and the times of those that are reached. Each is used
+ * again; lists of free ones belong to the device.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/backend/cuda/cuda_internal.h"
+
+struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device)
+{
+	struct cuda_event *event = cuda->device[device].free_events;
+
+	if (event) {
+		cuda->device[device].free_events = event->next;
+		return event;
+	}
+	event = calloc(1, sizeof(*event));
+	if (!event)
+		return NULL;
+	if (cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, CU_EVENT_DEFAULT),
+		       "cuEventCreate")) {
+		free(event);
+		return NULL;
+	}
+	return event;
+}
+
+void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event)
+{
+	event->next = cuda->device[device].free_events;
+	cuda->device[device].free_events = event;
+}
+
+/* ------------------------------------------------------------------ waiters */
+
+struct cuda_waiter *cuda_waiter_get(struct cuda *cuda, uint32_t device)
+{
+	const unsigned int flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_waiter *waiter = cuda->device[device].free_waiters;
+
+	if (waiter) {
+		cuda->device[device].free_waiters = waiter->next;
+		return waiter;
+	}
+	waiter = calloc(1, sizeof(*waiter));
+	if (!waiter)
+		return NULL;
+	if (cuda_error(driver, driver->event_create(&waiter->event, flags), "cuEventCreate"))
+		goto err_free;
+	if (cuda_error(driver, driver->stream_create(&waiter->stream, CU_STREAM_NON_BLOCKING),
+		       "cuStreamCreate"))
+		goto err_event;
+	return waiter;
+
+err_event:
+	(void)cuda_error(driver, driver->event_destroy(waiter->event), "cuEventDestroy");
+err_free:
+	free(waiter);
+	return NULL;
+}
+
+void cuda_waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter)
+{
+	waiter->next = cuda->device[device].free_waiters;
+	cuda->device[device].free_waiters = waiter;
+}
+
+int cuda_waiter_aim(struct cuda *cuda, struct cuda_waiter *waiter, const struct cuda_event *event)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	int err = cuda_error(driver, driver->stream_wait(waiter->stream, event->event, 0),
+			     "cuStreamWaitEvent");
+
+	return err ? err
+		   : cuda_error(driver, driver->event_record(waiter->event, waiter->stream),
+				"cuEventRecord");
+}
+
+static void waiters_destroy(struct cuda *cuda, struct cuda_waiter *waiter)
+{
+	struct cuda_driver *driver = &cuda->driver;
+
+	while (waiter) {
+		struct cuda_waiter *next = waiter->next;
+
+		(void)cuda_error(driver, driver->stream_destroy(waiter->stream), "cuStreamDestroy");
+		(void)cuda_error(driver, driver->event_destroy(waiter->event), "cuEventDestroy");
+		free(waiter);
+		waiter = next;
+	}
+}
+
+/* ------------------------------------------------------------------ times */
+
+uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
+			    bool *off)
+{
+	const struct cuda_device *dev = &cuda->device[device];
+	uint64_t now = cuda_monotonic_ns() - cuda->start_ns, ns;
+	float ms = 0;
+
+	*off = false;
+	if (!dev->base ||
+	    cuda_error(&cuda->driver,
+		       cuda->driver.event_elapsed(&ms, dev->base->event, event->event),
+		       "cuEventElapsedTime"))
+		return 0;
+	ns = dev->base_ns + (uint64_t)(int64_t)((double)ms * 1e6); /* may be before the base */
+	*off = (int64_t)(ns - event->recorded_ns) < 0 || (int64_t)(now - ns) < 0;
+	if (!*off)
+		return ns;
+	return (int64_t)(ns - event->recorded_ns) < 0 ? event->recorded_ns : now;
+}
+
+int cuda_time_base(struct cuda *cuda, uint32_t device)
+{
+	struct cuda_device *dev = &cuda->device[device];
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_event *event = cuda_event_get(cuda, device);
+	uint64_t before = cuda_monotonic_ns();
+	cu_stream stream = NULL;
+	int err;
+
+	if (!event)
+		return -ENOMEM;
+	/* The default stream would spoil what the program captures of streams that wait for it. */
+	err = cuda_error(driver, driver->stream_create(&stream, CU_STREAM_NON_BLOCKING),
+			 "cuStreamCreate");
+	if (!err)
+		err = cuda_error(driver, driver->event_record(event->event, stream),
+				 "cuEventRecord");
+	if (!err)
+		err = cuda_error(driver, driver->event_sync(event->event), "cuEventSynchronize");
+	if (stream)
+		(void)cuda_error(driver, driver->stream_destroy(stream), "cuStreamDestroy");
+	if (err) {
+		cuda_event_put(cuda, device, event);
+		return err;
+	}
+	dev->base = event;
+	/* Before rather than after: no fence then seems to be reached in the future. */
+	dev->base_ns = before - cuda->start_ns;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the end */
+
+/* Destroy the events of a list. */
+static void events_destroy(struct cuda *cuda, struct cuda_event *event)
+{
+	while (event) {
+		struct cuda_event *next = event->next;
+
+		(void)cuda_error(&cuda->driver, cuda->driver.event_destroy(event->event),
+				 "cuEventDestroy");
+		free(event);
+		event = next;
+	}
+}
+
+void cuda_events_fini(struct cuda *cuda)
+{
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
+		struct cuda_device *dev = &cuda->device[d];
+
+		if (!dev->context || cuda_enter_surely(cuda, d))
+			continue;
+		if (dev->base) {
+			dev->base->next = NULL;
+			events_destroy(cuda, dev->base);
+		}
+		events_destroy(cuda, dev->free_events);
+		waiters_destroy(cuda, dev->free_waiters);
+		cuda_leave(cuda);
+	}
+}
