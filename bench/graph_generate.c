@@ -121,7 +121,7 @@ static void print(bool on_gpu, uint32_t of, bool weights, const double *seconds,
 	struct backend *b = machine_backend(machine);
 	char text[128];
 
-	b->ops->device_text(b, 0, text, sizeof(text));
+	b->observe->device_text(b, 0, text, sizeof(text));
 	printf("{\"weir\":\"%s\",\"gpu\":\"%s\",\"by\":\"%s\",\"threads\":%u,\"scale\":%u,"
 	       "\"degree\":%u,\"weights\":%s,\"edges\":%llu,\"ranges\":%llu,\"seconds\":[",
 	       weir_version(), text, on_gpu ? "gpu" : "cpu", gcn_pool_threads(pool), of, DEGREE,

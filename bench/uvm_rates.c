@@ -35,8 +35,8 @@ static int queue_probe(struct backend *b, stream_id_t stream, enum probe probe, 
 	const struct weir_launch launch = {.kernel = &reader, .uses = &use, .nr_uses = 1};
 
 	if (probe == PREFETCH)
-		return b->ops->managed_prefetch(b, stream, addr, BUFFER_BYTES,
-						b->desc.device[0].memory);
+		return b->managed->prefetch(b, stream, addr, BUFFER_BYTES,
+					    b->desc.device[0].memory);
 	return b->ops->launch(b, stream, &launch);
 }
 
@@ -68,17 +68,17 @@ static int run_probe(struct backend *b, stream_id_t stream, enum probe probe, do
 	void *addr;
 	int err;
 
-	err = b->ops->managed_alloc(b, BUFFER_BYTES, &addr);
+	err = b->managed->alloc(b, BUFFER_BYTES, &addr);
 	if (err)
 		return err;
-	err = b->ops->managed_prefetch(b, stream, addr, BUFFER_BYTES, host_memory(b));
+	err = b->managed->prefetch(b, stream, addr, BUFFER_BYTES, host_memory(b));
 	if (!err)
 		err = wait_ns(b, stream, &begin);
 	if (!err)
 		err = queue_probe(b, stream, probe, addr);
 	if (!err)
 		err = wait_ns(b, stream, &end);
-	b->ops->managed_free(b, addr);
+	b->managed->free(b, addr);
 	*s = (double)(end - begin) / 1e9;
 	return err;
 }

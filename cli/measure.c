@@ -127,7 +127,7 @@ static void subject_fill(struct measure *m, struct weir_machine *machine)
 		(void)snprintf(m->subject, sizeof(m->subject), "simulated %s", b->desc.name);
 		return;
 	}
-	b->ops->device_text(b, all ? 0 : m->params->device, name, sizeof(name));
+	b->observe->device_text(b, all ? 0 : m->params->device, name, sizeof(name));
 	driver_text(driver, sizeof(driver));
 	if (gmtime_r(&now, &tm))
 		(void)strftime(date, sizeof(date), ", %Y-%m-%d", &tm);

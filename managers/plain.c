@@ -61,7 +61,7 @@ int plain_init(struct plain *plain, const struct manager_ops *ops,
 	plain->manager.device = config->device;
 	plain->memory = memory;
 	plain->budget_bytes = budget_bytes;
-	b->ops->inplace_bytes(b, plain->manager.device, plain->inplace_before);
+	b->observe->inplace_bytes(b, plain->manager.device, plain->inplace_before);
 	return b->ops->stream_create(b, plain->manager.device, BACKEND_COMPUTE, &plain->stream);
 }
 
@@ -134,7 +134,7 @@ void plain_stats(struct manager *m, struct manager_stats *out)
 
 	memset(out, 0, sizeof(*out));
 	out->peak_bytes[plain->memory] = plain->taken_peak_bytes;
-	m->backend->ops->inplace_bytes(m->backend, plain->manager.device, inplace);
+	m->backend->observe->inplace_bytes(m->backend, plain->manager.device, inplace);
 	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
 		out->bytes[i][WEIR_CAUSE_INPLACE] = inplace[i] - plain->inplace_before[i];
 }

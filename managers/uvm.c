@@ -74,10 +74,10 @@ static int uvm_create(const struct manager_config *config, struct manager **out)
 	if (err)
 		goto err_free;
 	b = self->plain.manager.backend;
-	err = b->ops->managed_setup(b, &setup);
+	err = b->managed->setup(b, &setup);
 	if (err)
 		goto err_fini;
-	(void)b->ops->managed_stats(b, config->device, &self->before);
+	(void)b->managed->stats(b, config->device, &self->before);
 	*out = &self->plain.manager;
 	return 0;
 
@@ -91,7 +91,7 @@ err_free:
 static void uvm_free(struct manager *m, void *addr)
 {
 	if (tensors_take(&uvm_of(m)->tensors, addr))
-		m->backend->ops->managed_free(m->backend, addr);
+		m->backend->managed->free(m->backend, addr);
 }
 
 static void uvm_destroy(struct manager *m)
@@ -118,12 +118,11 @@ static int uvm_alloc(struct manager *m, uint64_t bytes, const char *name, void *
 	(void)name;
 	if (!bytes)
 		return -EINVAL;
-	err = b->ops->managed_alloc(b, bytes, &got);
+	err = b->managed->alloc(b, bytes, &got);
 	if (err)
 		return err;
 	if (self->prefetch) {
-		err = b->ops->managed_prefetch(b, self->plain.stream, got, bytes,
-					       self->plain.memory);
+		err = b->managed->prefetch(b, self->plain.stream, got, bytes, self->plain.memory);
 		if (err)
 			goto err_free;
 	}
@@ -136,7 +135,7 @@ static int uvm_alloc(struct manager *m, uint64_t bytes, const char *name, void *
 	return 0;
 
 err_free:
-	b->ops->managed_free(b, got);
+	b->managed->free(b, got);
 	return err;
 }
 
@@ -155,8 +154,8 @@ static void drain_one(void *arg, void *addr, uint64_t bytes)
 	struct backend *b = plain->manager.backend;
 
 	if (!draining->err)
-		draining->err = b->ops->managed_prefetch(b, plain->stream, addr, bytes,
-							 cost_host_memory(&b->desc));
+		draining->err = b->managed->prefetch(b, plain->stream, addr, bytes,
+						     cost_host_memory(&b->desc));
 }
 
 /* The CPU has each page mapped, as it has of data that it made. */
@@ -188,7 +187,7 @@ static void uvm_stats(struct manager *m, struct manager_stats *out)
 
 	plain_stats(m, out);
 	out->peak_bytes[self->plain.memory] = self->peak_bytes;
-	if (m->backend->ops->managed_stats(m->backend, m->device, &now))
+	if (m->backend->managed->stats(m->backend, m->device, &now))
 		return;
 	out->nr_faults = now.nr_faults - self->before.nr_faults;
 	out->nr_first_touches = now.nr_first_touches - self->before.nr_first_touches;

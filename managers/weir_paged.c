@@ -324,7 +324,7 @@ static int paged_launch(struct manager *base, const struct weir_launch *launch)
 	if (err)
 		return err;
 	/* Without it the end is that of the wait. */
-	if (b->ops->fence_mark(b, stream_id(m->stream), &m->done))
+	if (b->observe->fence_mark(b, stream_id(m->stream), &m->done))
 		m->done = 0;
 	return 0;
 }
@@ -333,7 +333,7 @@ static uint64_t paged_done_ns(struct manager *base)
 {
 	const struct paged_manager *m = paged_of(base);
 
-	return m->done ? base->backend->ops->fence_time_ns(base->backend, m->done) : 0;
+	return m->done ? base->backend->observe->fence_time_ns(base->backend, m->done) : 0;
 }
 
 /* ------------------------------------------------------------------ home */

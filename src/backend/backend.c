@@ -35,20 +35,10 @@ static int stub_access_guard(struct backend *b, void *reservation, bool guarded)
 	return 0;
 }
 
-static int stub_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
-{
-	return b->ops->fence_record(b, stream, out);
-}
-
 static void *stub_stream_native(struct backend *b, stream_id_t stream)
 {
 	(void)b, (void)stream;
 	return NULL;
-}
-
-static void stub_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
-{
-	snprintf(text, bytes, "%s", b->desc.device[device].name);
 }
 
 static uint32_t stub_device_warps(struct backend *b, uint32_t device)
@@ -80,21 +70,36 @@ static uint64_t stub_memory_room(struct backend *b, uint32_t memory)
 	return UINT64_MAX;
 }
 
-static void stub_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
+void backend_ops_complete(struct backend_ops *ops)
 {
-	(void)b, (void)memory, (void)bytes;
-	text[0] = '\0';
+	if (!ops->chunk_expect)
+		ops->chunk_expect = stub_chunk_expect;
+	/* A backend that cannot check access has nothing to check: that is no failure. */
+	if (!ops->access_begin)
+		ops->access_begin = stub_access_begin;
+	if (!ops->access_end)
+		ops->access_end = stub_access_end;
+	if (!ops->access_guard)
+		ops->access_guard = stub_access_guard;
+	if (!ops->stream_native)
+		ops->stream_native = stub_stream_native;
+	if (!ops->device_warps)
+		ops->device_warps = stub_device_warps;
+	if (!ops->stream_wait_native)
+		ops->stream_wait_native = stub_stream_wait_native;
+	if (!ops->stream_call)
+		ops->stream_call = stub_stream_call;
+	if (!ops->poison)
+		ops->poison = stub_poison;
+	if (!ops->memory_room)
+		ops->memory_room = stub_memory_room;
 }
+
+/* ------------------------------------------------------------------ managed memory */
 
 static int stub_managed_setup(struct backend *b, const struct backend_managed *setup)
 {
 	(void)b, (void)setup;
-	return -ENOSYS;
-}
-
-static int stub_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out)
-{
-	(void)b, (void)device, (void)out;
 	return -ENOSYS;
 }
 
@@ -123,56 +128,83 @@ static void stub_managed_free(struct backend *b, void *addr)
 	(void)b, (void)addr;
 }
 
+static int stub_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out)
+{
+	(void)b, (void)device, (void)out;
+	return -ENOSYS;
+}
+
+void backend_managed_complete(struct backend_managed_ops *managed)
+{
+	if (!managed->setup)
+		managed->setup = stub_managed_setup;
+	if (!managed->alloc)
+		managed->alloc = stub_managed_alloc;
+	if (!managed->prefetch)
+		managed->prefetch = stub_managed_prefetch;
+	if (!managed->advise)
+		managed->advise = stub_managed_advise;
+	if (!managed->free)
+		managed->free = stub_managed_free;
+	if (!managed->stats)
+		managed->stats = stub_managed_stats;
+}
+
+/* ------------------------------------------------------------------ what is only watched */
+
+static int stub_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
+{
+	return b->ops->fence_record(b, stream, out);
+}
+
+static uint64_t stub_fence_time_ns(struct backend *b, fence_t fence)
+{
+	(void)b, (void)fence;
+	return 0;
+}
+
 static int stub_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
 {
 	(void)b, (void)device, (void)ns;
 	return -ENOSYS;
 }
 
-void backend_ops_complete(struct backend_ops *ops)
+static void stub_inplace_bytes(struct backend *b, uint32_t device,
+			       uint64_t bytes[WEIR_DIRECTION_NR])
 {
-	if (!ops->chunk_expect)
-		ops->chunk_expect = stub_chunk_expect;
-	/* A backend that cannot check access has nothing to check: that is no failure. */
-	if (!ops->access_begin)
-		ops->access_begin = stub_access_begin;
-	if (!ops->access_end)
-		ops->access_end = stub_access_end;
-	if (!ops->access_guard)
-		ops->access_guard = stub_access_guard;
-	if (!ops->fence_mark)
-		ops->fence_mark = stub_fence_mark;
-	if (!ops->stream_native)
-		ops->stream_native = stub_stream_native;
-	if (!ops->device_text)
-		ops->device_text = stub_device_text;
-	if (!ops->device_warps)
-		ops->device_warps = stub_device_warps;
-	if (!ops->stream_wait_native)
-		ops->stream_wait_native = stub_stream_wait_native;
-	if (!ops->stream_call)
-		ops->stream_call = stub_stream_call;
-	if (!ops->poison)
-		ops->poison = stub_poison;
-	if (!ops->memory_room)
-		ops->memory_room = stub_memory_room;
-	if (!ops->memory_holders)
-		ops->memory_holders = stub_memory_holders;
-	if (!ops->managed_setup)
-		ops->managed_setup = stub_managed_setup;
-	if (!ops->managed_stats)
-		ops->managed_stats = stub_managed_stats;
-	if (!ops->managed_alloc)
-		ops->managed_alloc = stub_managed_alloc;
-	if (!ops->managed_prefetch)
-		ops->managed_prefetch = stub_managed_prefetch;
-	if (!ops->managed_advise)
-		ops->managed_advise = stub_managed_advise;
-	if (!ops->managed_free)
-		ops->managed_free = stub_managed_free;
-	if (!ops->device_times)
-		ops->device_times = stub_device_times;
+	(void)b, (void)device;
+	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+		bytes[i] = 0;
 }
+
+static void stub_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "%s", b->desc.device[device].name);
+}
+
+static void stub_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
+{
+	(void)b, (void)memory, (void)bytes;
+	text[0] = '\0';
+}
+
+void backend_observe_complete(struct backend_observe_ops *observe)
+{
+	if (!observe->fence_mark)
+		observe->fence_mark = stub_fence_mark;
+	if (!observe->fence_time_ns)
+		observe->fence_time_ns = stub_fence_time_ns;
+	if (!observe->device_times)
+		observe->device_times = stub_device_times;
+	if (!observe->inplace_bytes)
+		observe->inplace_bytes = stub_inplace_bytes;
+	if (!observe->device_text)
+		observe->device_text = stub_device_text;
+	if (!observe->memory_holders)
+		observe->memory_holders = stub_memory_holders;
+}
+
+/* ------------------------------------------------------------------ checks */
 
 int backend_advice_check(const struct backend *b, enum backend_advice advice, uint32_t to,
 			 uint64_t offset, uint64_t bytes, uint64_t whole)
@@ -218,7 +250,7 @@ int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes)
 	}
 	if (*bytes <= room)
 		return 0;
-	b->ops->memory_holders(b, memory, holders, sizeof(holders));
+	b->observe->memory_holders(b, memory, holders, sizeof(holders));
 	log_error("a budget of %.1f MB is beyond the %.1f MB that are free in memory '%s' now: ask "
 		  "for less, or see who holds the rest: %s",
 		  (double)*bytes / 1e6, (double)room / 1e6, desc->name,

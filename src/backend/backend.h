@@ -15,11 +15,22 @@
  *    do not wait for kernels: the caller has made sure that no kernel uses the address.
  *  - Work is queued on streams and runs in order on each. A fence marks a point of a stream;
  *    it is a number, needs no freeing, and 0 is always done.
- *  - Threads: every call may come from any thread. No call takes a lock of core. Only calls
- *    marked "blocks" wait for queued work.
- *  - The progress function (backend_set_progress) is called when work completes: by sim from
- *    inside calls that block or that let virtual time pass, by cuda from its migrator thread. It
- *    may call everything here but the calls that block, and must return at once when core is busy.
+ *  - Threads: every call may come from any thread, and several at once. No call takes a lock of
+ *    its callers.
+ *  - The progress function (set_progress) is called when work completes: by sim from inside calls
+ *    that block or that let virtual time pass, by cuda from its migrator thread. It may call
+ *    everything here but the calls that block, and must return at once when core is busy.
+ *  - Three tables: what the library stands on (struct backend_ops), managed memory for baselines,
+ *    what is only watched. An optional entry that an implementation leaves out is a stub, so that
+ *    callers never test a pointer. The last lines of an entry say:
+ *      Required, or Optional with what the stub does.
+ *      By: who calls it, in brackets the lock that the caller may hold. core (S): a space,
+ *        space.lock; mem (M): plain memory, the lock of its pool; paging (P): the host's side of
+ *        paging, the lock of its pool; program: handles of weir.h, managers and workloads, no
+ *        lock. watch and flaky pass calls on, with what their callers hold.
+ *      Blocks: whether it waits for queued work, or for threads; then neither S nor M is held,
+ *        but in the two cases that chunk_create and access_end tell of. "no": it takes the time
+ *        that the machine's description has for it.
  */
 #ifndef WEIR_BACKEND_H
 #define WEIR_BACKEND_H
@@ -113,208 +124,343 @@ struct backend_managed_stats {
 struct backend_ops {
 	const char *name;
 
-	/* Close the backend. All chunks, reservations and streams are gone. Cannot fail. */
+	/*
+	 * Close the backend. All chunks, reservations and streams are gone. Cannot fail.
+	 * Required. By: program, as the last call. Blocks: for the backend's own threads.
+	 */
 	void (*destroy)(struct backend *b);
 
-	/* Virtual or monotonic time since creation. */
+	/*
+	 * Virtual or monotonic time since creation.
+	 * Required. By: paging (P), program, watch. Blocks: no.
+	 */
 	uint64_t (*now_ns)(struct backend *b);
 
-	/* Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the
-	 * memory is full. Contents are undefined. Takes create_*_ns. */
+	/*
+	 * Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the
+	 * memory is full. Contents are undefined. Takes create_*_ns.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no; where there is no room,
+	 * for what is made ahead in the memory just then, see chunk_expect.
+	 */
 	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes,
 			    struct backend_chunk *out);
 
-	/* Destroy a chunk that is mapped at no block address and that no queued work names. */
+	/*
+	 * Destroy a chunk that is mapped at no block address and that no queued work names.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 */
 	void (*chunk_destroy)(struct backend *b, const struct backend_chunk *chunk);
 
 	/*
 	 * A hint: nr more chunks of this size are going to be created there; a negative nr: so many
 	 * fewer than was said. Each that is created is one fewer by itself. A backend may make them
 	 * ahead, in the background; they count as used then, and give way to whoever needs the
-	 * room. Not required.
+	 * room.
+	 * Optional: nothing. By: core (S). Blocks: no.
 	 */
 	void (*chunk_expect)(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr);
 
-	/* Reserve addresses. unit: the size of every mapping made in it (a multiple of the
+	/*
+	 * Reserve addresses. unit: the size of every mapping made in it (a multiple of the
 	 * granularity); bytes: a multiple of unit. Address aligned to the largest power of two
-	 * that divides unit. */
+	 * that divides unit.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 */
 	int (*va_reserve)(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
 
-	/* Release a whole reservation in which nothing is mapped. */
+	/*
+	 * Release a whole reservation in which nothing is mapped.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 */
 	void (*va_release)(struct backend *b, void *addr, uint64_t bytes);
 
-	/* Map a chunk at an address that has no mapping, with access for the devices in the mask
+	/*
+	 * Map a chunk at an address that has no mapping, with access for the devices in the mask
 	 * (and the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns, and unless the mask
-	 * is empty what set_access takes. */
+	 * is empty what set_access takes.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 */
 	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,
 		   enum backend_prot prot, uint32_t devices);
 
-	/* Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns). */
+	/*
+	 * Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns).
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 */
 	int (*unmap)(struct backend *b, void *addr);
 
-	/* Change protection and devices of one mapping. Kernels of devices that keep what they had
+	/*
+	 * Change protection and devices of one mapping. Kernels of devices that keep what they had
 	 * may be using it. Takes set_access_ns (+ more devices, + host memory's
-	 * set_access_host_mib_ns). */
+	 * set_access_host_mib_ns).
+	 * Required. By: core (S), mem (M), program. Blocks: no.
+	 */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
 
-	/* Create a stream. -ENOMEM: also when 65,535 live; a destroyed one makes room. */
+	/*
+	 * Create a stream. -ENOMEM: also when 65,535 live; a destroyed one makes room.
+	 * Required. By: core, mem (M), paging, program. Blocks: no.
+	 */
 	int (*stream_create)(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 			     stream_id_t *out);
 
-	/* Destroy a stream whose work is done. Its id is that of no stream then, until 65,536
-	 * others had its place; its fences stay done. */
+	/*
+	 * Destroy a stream whose work is done. Its id is that of no stream then, until 65,536
+	 * others had its place; its fences stay done.
+	 * Required. By: core, mem, paging, program; no lock held. Blocks: for work that is left.
+	 */
 	void (*stream_destroy)(struct backend *b, stream_id_t stream);
 
-	/* The driver's own stream (a CUstream), for kernels that do not come through launch. Not
-	 * required: NULL, there is none. */
+	/*
+	 * The driver's own stream (a CUstream), for kernels that do not come through launch.
+	 * Optional: NULL, there is none. By: paging, program. Blocks: no.
+	 */
 	void *(*stream_native)(struct backend *b, stream_id_t stream);
 
-	/* Call fn with a stream of stream_native(), as launch calls a kernel's CUDA version: the
-	 * stream's device is the thread's. -EINVAL: no such stream; else what fn returns. Not
-	 * required: -ENOSYS, there are no such streams. */
+	/*
+	 * Call fn with a stream of stream_native(), as launch calls a kernel's CUDA version: the
+	 * stream's device is the thread's. -EINVAL: no such stream; else what fn returns.
+	 * Optional: -ENOSYS, there are no such streams. By: program. Blocks: as fn does.
+	 */
 	int (*stream_call)(struct backend *b, void *native, int (*fn)(void *native));
 
-	/* Queue a kernel. The uses say what it touches: in sim they give its time and what it may
+	/*
+	 * Queue a kernel. The uses say what it touches: in sim they give its time and what it may
 	 * touch; in cuda only the debug mode reads them. -EINVAL: a use names no memory; -ENOSYS:
-	 * the kernel has no version for this backend, logged. */
+	 * the kernel has no version for this backend, logged.
+	 * Required. By: paging (P), program. Blocks: in cuda's debug mode, for the kernel.
+	 */
 	int (*launch)(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
 
-	/* Queue copies, as one batch, in order. Pieces do not overlap. */
+	/*
+	 * Queue copies, as one batch, in order. Pieces do not overlap.
+	 * Required. By: core (S), mem (M), program. Blocks: no.
+	 */
 	int (*copy)(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
 		    uint32_t nr);
 
-	/* Copy between memory of the machine and a buffer of the program, in stream order, and wait
-	 * for it. data may be NULL where the machine is phantom. Blocks. */
+	/*
+	 * Copy between memory of the machine and a buffer of the program, in stream order, and wait
+	 * for it. data may be NULL where the machine is phantom.
+	 * Required. By: core, mem, paging (P), program. Blocks: for the copy.
+	 */
 	int (*upload)(struct backend *b, stream_id_t stream, void *dst, const void *data,
 		      uint64_t bytes);
 	int (*download)(struct backend *b, stream_id_t stream, void *data, const void *src,
 			uint64_t bytes);
 
-	/* Later work on the stream waits for the fence. */
+	/*
+	 * Later work on the stream waits for the fence.
+	 * Required. By: core (S), program. Blocks: no.
+	 */
 	int (*stream_wait)(struct backend *b, stream_id_t stream, fence_t fence);
 
-	/* The same for what is queued so far on a driver's own stream that is not the machine's;
+	/*
+	 * The same for what is queued so far on a driver's own stream that is not the machine's;
 	 * NULL: the default stream of the stream's device. -WEIR_ECONTRACT: one of the two is being
-	 * captured. Not required: -ENOSYS, there are no such streams. */
+	 * captured.
+	 * Optional: -ENOSYS, there are no such streams. By: program. Blocks: no.
+	 */
 	int (*stream_wait_native)(struct backend *b, stream_id_t stream, void *native);
 
-	/* A fence for all work queued on the stream so far. -EINVAL: no such stream;
-	 * -WEIR_ECONTRACT: the stream is being captured into a graph, and nothing was recorded. */
+	/*
+	 * A fence for all work queued on the stream so far. -EINVAL: no such stream;
+	 * -WEIR_ECONTRACT: the stream is being captured into a graph, and nothing was recorded.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 */
 	int (*fence_record)(struct backend *b, stream_id_t stream, fence_t *out);
-
-	/* A fence that is only to be asked for its time: that it is reached is no completion, and
-	 * calls no progress function. Not required: fence_record. */
-	int (*fence_mark)(struct backend *b, stream_id_t stream, fence_t *out);
 
 	/*
 	 * 1: done, 0: not yet, or an error: of the work before it, once, and the fence is done
 	 * (asked again it is 1); or there was no answer, which says nothing of the work. Whoever
 	 * asks again finds out which. -EINVAL: there never was such a fence.
+	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
 	 */
 	int (*fence_done)(struct backend *b, fence_t fence);
 
-	/* Wait for a fence. 0: done, or an error as above: of the work before it on its stream, or
-	 * of the wait. Blocks. */
+	/*
+	 * Wait for a fence. 0: done, or an error as above: of the work before it on its stream, or
+	 * of the wait.
+	 * Required. By: core, mem, paging (P), program. Blocks: for the fence.
+	 */
 	int (*fence_wait)(struct backend *b, fence_t fence);
-
-	/* When a fence was reached; 0 when it is not, or was too long ago to be known. */
-	uint64_t (*fence_time_ns)(struct backend *b, fence_t fence);
 
 	/*
 	 * A space, the owner, tells what launches on the stream may touch from here on, until it
 	 * calls access_end: one bracket an owner on a stream at a time, those of several end in any
 	 * order. Other touches of planned reservations (see access_guard) are trapped by sim and
-	 * by cuda's debug mode. -WEIR_ECONTRACT: the stream is being captured. Not required.
+	 * by cuda's debug mode. -WEIR_ECONTRACT: the stream is being captured.
+	 * Optional: nothing, 0. By: core (S). Blocks: no; access_end in cuda's debug mode, for the
+	 * stream.
 	 */
 	int (*access_begin)(struct backend *b, stream_id_t stream, const void *owner,
 			    const struct weir_use *uses, uint32_t nr);
 	void (*access_end)(struct backend *b, stream_id_t stream, const void *owner);
 
-	/* Set whether launches may touch a reservation only inside such brackets. */
+	/*
+	 * Set whether launches may touch a reservation only inside such brackets.
+	 * Optional: nothing, 0. By: core (S). Blocks: no.
+	 */
 	int (*access_guard)(struct backend *b, void *reservation, bool guarded);
 
-	/* Fill part of a chunk with a pattern that no computation expects (a signalling NaN), where
-	 * bytes are real: vacated and dead chunks show when somebody reads them. Not required.
-	 * Ordered behind queued work that names the chunk by the fence. */
+	/*
+	 * Fill part of a chunk with a pattern that no computation expects (a signalling NaN), where
+	 * bytes are real: vacated and dead chunks show when somebody reads them. Ordered behind
+	 * queued work that names the chunk by the fence.
+	 * Optional: nothing. By: core (S). Blocks: no.
+	 */
 	void (*poison)(struct backend *b, const struct backend_chunk *chunk, fence_t after);
 
-	/* Plain allocation, as cudaMalloc (HBM) and cudaHostAlloc (host) do it and at their cost.
-	 * Freeing waits for all work of the device: blocks. */
+	/*
+	 * Plain allocation, as cudaMalloc (HBM) and cudaHostAlloc (host) do it and at their cost.
+	 * Required. By: mem, paging (P), program. Blocks: device_alloc as chunk_create; device_free
+	 * for all work of the device.
+	 */
 	int (*device_alloc)(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
 	void (*device_free)(struct backend *b, void *addr);
 
-	/* The driver's managed memory, for baselines. Not required: -ENOSYS.
-	 *
-	 * setup: how it is to behave on a device; with none of it allocated. -EINVAL: no such
-	 * device, a limit beyond its memory; -EBUSY: some is allocated; -ENOTSUP: this machine's
-	 * driver cannot behave so (the log says why). Without it, limits are the memories' own.
-	 * alloc: as cudaMallocManaged. -ENOMEM; -EDQUOT: beyond what the machine lets have.
-	 * prefetch: as cudaMemPrefetchAsync, in order on the stream, to the memory of its device or
-	 * to the host's.
-	 * advise: of a part of one allocation, which begins a multiple of 2 MiB into it and ends
-	 * so, or at its end. to: the memory that is preferred, or the device that accesses, or is
-	 * not to any more; of no account for the other kinds. For what starts from then on; moves
-	 * nothing, but unset read mostly leaves one copy. -EINVAL: no such part, kind, memory or
-	 * device; -ENOMEM; -ENOTSUP: the driver takes none.
-	 * free: waits for all queued work: blocks. */
-	int (*managed_setup)(struct backend *b, const struct backend_managed *setup);
-	int (*managed_alloc)(struct backend *b, uint64_t bytes, void **addr);
-	int (*managed_prefetch)(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
-				uint32_t memory);
-	int (*managed_advise)(struct backend *b, void *addr, uint64_t bytes,
-			      enum backend_advice advice, uint32_t to);
-	void (*managed_free)(struct backend *b, void *addr);
-
-	/* What became of managed memory on a device since creation. -ENOSYS: it is not known. Not
-	 * required. */
-	int (*managed_stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
-
-	/* Warps that can be resident on a device at a time, at most. Not required: 64, as many as a
-	 * simulated device has. */
+	/*
+	 * Warps that can be resident on a device at a time, at most.
+	 * Optional: 64, as many as a simulated device has. By: paging. Blocks: no.
+	 */
 	uint32_t (*device_warps)(struct backend *b, uint32_t device);
 
-	/* What a device is, in words: its maker's name for it and the driver's version. Not
-	 * required: its name in the description. */
-	void (*device_text)(struct backend *b, uint32_t device, char *text, size_t bytes);
-
-	/* Bytes of a memory that are taken now, by chunks and plain allocations, and in sim by
-	 * managed memory. */
+	/*
+	 * Bytes of a memory that are taken now, by chunks and plain allocations, and in sim by
+	 * managed memory.
+	 * Required. By: mem (M), program. Blocks: no.
+	 */
 	uint64_t (*memory_used)(struct backend *b, uint32_t memory);
 
 	/*
 	 * Bytes of a memory that can be taken now beside what is, which others than this machine
-	 * may change at any time; and who they are, as text, empty where nobody knows. Not
-	 * required: there are no others, UINT64_MAX.
+	 * may change at any time.
+	 * Optional: UINT64_MAX, there are no others. By: core, mem (M), program. Blocks: no.
 	 */
 	uint64_t (*memory_room)(struct backend *b, uint32_t memory);
-	void (*memory_holders)(struct backend *b, uint32_t memory, char *text, size_t bytes);
 
-	/* Let the host spend time, as a thread that computes would. */
+	/*
+	 * Let the host spend time, as a thread that computes would.
+	 * Required. By: core, mem, paging, program. Blocks: for that time.
+	 */
 	void (*host_spend)(struct backend *b, uint64_t ns);
 
-	/* fn(arg) after completions; see the top. One a space; fn NULL removes that of arg. */
+	/*
+	 * fn(arg) after completions; see the top. One a space; fn NULL removes that of arg, which
+	 * cannot fail.
+	 * Required. By: core, as a space is made and destroyed, no lock held. Blocks: removing, for
+	 * a call of the function that is under way.
+	 */
 	int (*set_progress)(struct backend *b, void (*fn)(void *arg), void *arg);
+};
 
-	/* What crossed links for kernels in place so far: declared bytes, per direction, memory
-	 * pair (host, device's HBM). Required. */
+/*
+ * The driver's managed memory, for baselines: no part of weir stands on it. All are optional:
+ * -ENOSYS, and free does nothing. By: program.
+ */
+struct backend_managed_ops {
+	/*
+	 * How it is to behave on a device; with none of it allocated. Without it, limits are the
+	 * memories' own. -EINVAL: no such device, a limit beyond its memory; -EBUSY: some is
+	 * allocated; -ENOTSUP: this machine's driver cannot behave so (the log says why).
+	 * Blocks: no.
+	 */
+	int (*setup)(struct backend *b, const struct backend_managed *setup);
+
+	/*
+	 * As cudaMallocManaged. -ENOMEM; -EDQUOT: beyond what the machine lets have.
+	 * Blocks: no.
+	 */
+	int (*alloc)(struct backend *b, uint64_t bytes, void **addr);
+
+	/*
+	 * As cudaMemPrefetchAsync, in order on the stream, to the memory of its device or to the
+	 * host's.
+	 * Blocks: no.
+	 */
+	int (*prefetch)(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
+			uint32_t memory);
+
+	/*
+	 * As cudaMemAdvise, of a part of one allocation, which begins a multiple of 2 MiB into it
+	 * and ends so, or at its end. to: the memory that is preferred, or the device that
+	 * accesses, or is not to any more; of no account for the other kinds. For what starts from
+	 * then on; moves nothing, but unset read mostly leaves one copy. -EINVAL: no such part,
+	 * kind, memory or device; -ENOMEM; -ENOTSUP: the driver takes none.
+	 * Blocks: no.
+	 */
+	int (*advise)(struct backend *b, void *addr, uint64_t bytes, enum backend_advice advice,
+		      uint32_t to);
+
+	/* Blocks: for all queued work. */
+	void (*free)(struct backend *b, void *addr);
+
+	/*
+	 * What became of it on a device since creation. -ENOSYS: it is not known.
+	 * Blocks: no.
+	 */
+	int (*stats)(struct backend *b, uint32_t device, struct backend_managed_stats *out);
+};
+
+/*
+ * What is only watched: times, counts, texts. Calls change nothing that others see, and none
+ * blocks. All are optional.
+ */
+struct backend_observe_ops {
+	/*
+	 * A fence that is only to be asked for its time: that it is reached is no completion, and
+	 * calls no progress function.
+	 * Optional: fence_record. By: program, watch.
+	 */
+	int (*fence_mark)(struct backend *b, stream_id_t stream, fence_t *out);
+
+	/*
+	 * When a fence was reached; 0 when it is not, or was too long ago to be known.
+	 * Optional: 0. By: core (S), which learns from it, program, watch.
+	 */
+	uint64_t (*fence_time_ns)(struct backend *b, fence_t fence);
+
+	/*
+	 * What a device's time went into since creation, kernels that run now left out: while
+	 * none does, the times add up to now_ns. -ENOSYS: it is not known.
+	 * Optional: -ENOSYS. By: program.
+	 */
+	int (*device_times)(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR]);
+
+	/*
+	 * What crossed links for kernels in place so far: declared bytes, per direction, memory
+	 * pair (host, device's HBM).
+	 * Optional: 0. By: core (S), for statistics, program.
+	 */
 	void (*inplace_bytes)(struct backend *b, uint32_t device,
 			      uint64_t bytes[WEIR_DIRECTION_NR]);
 
-	/* What a device's time went into since creation, kernels that run now left out: while
-	 * none does, the times add up to now_ns. -ENOSYS: it is not known. Not required. */
-	int (*device_times)(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR]);
+	/*
+	 * What a device is, in words: its maker's name for it and the driver's version.
+	 * Optional: its name in the description. By: program.
+	 */
+	void (*device_text)(struct backend *b, uint32_t device, char *text, size_t bytes);
+
+	/*
+	 * Who the others are that have part of a memory, as text, empty where nobody knows.
+	 * Optional: empty. By: core, where a budget is beyond memory_room.
+	 */
+	void (*memory_holders)(struct backend *b, uint32_t memory, char *text, size_t bytes);
 };
 
-/* Every backend begins with this. ops and desc never change. */
+/* Every backend begins with this. The tables and desc never change. */
 struct backend {
 	const struct backend_ops *ops;
+	const struct backend_managed_ops *managed;
+	const struct backend_observe_ops *observe;
 	struct weir_machine_desc desc;
 	enum weir_data data;
 };
 
-/* Registration: fills ops that are not required with stubs that return -ENOSYS or do nothing, so
- * that callers never test a pointer. */
+/* Registration: fill the optional entries that a table leaves out with their stubs. */
 void backend_ops_complete(struct backend_ops *ops);
+void backend_managed_complete(struct backend_managed_ops *managed);
+void backend_observe_complete(struct backend_observe_ops *observe);
 
 /*
  * Check a budget of a memory against what it has and what is free there now. *bytes 0: becomes all

@@ -266,7 +266,7 @@ void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 	uint64_t in_place[WEIR_DIRECTION_NR];
 
 	pthread_mutex_lock(&space->lock);
-	b->ops->inplace_bytes(b, space->device, in_place);
+	b->observe->inplace_bytes(b, space->device, in_place);
 	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
 		space->stats.bytes[d][WEIR_CAUSE_INPLACE] = in_place[d];
 	*out = space->stats;

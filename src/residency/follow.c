@@ -167,8 +167,8 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 
 	if (!bracket->event || bracket->event < r->record.first_event)
 		return;
-	begin = b->ops->fence_time_ns(b, bracket->begin);
-	end = b->ops->fence_time_ns(b, bracket->end);
+	begin = b->observe->fence_time_ns(b, bracket->begin);
+	end = b->observe->fence_time_ns(b, bracket->end);
 	if (begin && end > begin) {
 		struct event *event = record_event(&r->record, bracket->event);
 

@@ -189,7 +189,7 @@ static void test_progress_at_completion(void **state)
 	assert_int_equal(p.nr, 0);
 	b->ops->host_spend(b, 100000);
 	assert_int_equal(p.nr, 1);
-	assert_int_equal(p.seen_ns, b->ops->fence_time_ns(b, p.fence));
+	assert_int_equal(p.seen_ns, b->observe->fence_time_ns(b, p.fence));
 	assert_int_equal(b->ops->set_progress(b, NULL, &p), 0);
 }
 
@@ -206,7 +206,7 @@ static void test_wait_until_fence(void **state)
 	now = b->ops->now_ns(b);
 	assert_int_equal(b->ops->fence_wait(b, fence), 0);
 	assert_true(b->ops->now_ns(b) > now);
-	assert_int_equal(b->ops->fence_time_ns(b, fence), b->ops->now_ns(b));
+	assert_int_equal(b->observe->fence_time_ns(b, fence), b->ops->now_ns(b));
 }
 
 /* ------------------------------------------------------------------ what is refused */
@@ -252,7 +252,7 @@ static void test_no_driver(void **state)
 	struct contract *c = *state;
 	char text[WEIR_NAME_MAX];
 
-	c->b->ops->device_text(c->b, 1, text, sizeof(text));
+	c->b->observe->device_text(c->b, 1, text, sizeof(text));
 	assert_string_equal(text, c->b->desc.device[1].name);
 	assert_null(c->b->ops->stream_native(c->b, c->compute));
 }
@@ -264,11 +264,11 @@ static void test_managed_is_optional(void **state)
 	struct backend_managed_stats stats;
 	void *addr;
 
-	assert_int_equal(c->b->ops->managed_setup(c->b, &setup), -ENOSYS);
-	assert_int_equal(c->b->ops->managed_stats(c->b, 0, &stats), -ENOSYS);
-	assert_int_equal(c->b->ops->managed_alloc(c->b, 4096, &addr), -ENOSYS);
-	assert_int_equal(c->b->ops->managed_prefetch(c->b, c->compute, NULL, 1, 0), -ENOSYS);
-	assert_int_equal(c->b->ops->managed_advise(c->b, NULL, 1, BACKEND_ADVICE_READ_MOSTLY, 0),
+	assert_int_equal(c->b->managed->setup(c->b, &setup), -ENOSYS);
+	assert_int_equal(c->b->managed->stats(c->b, 0, &stats), -ENOSYS);
+	assert_int_equal(c->b->managed->alloc(c->b, 4096, &addr), -ENOSYS);
+	assert_int_equal(c->b->managed->prefetch(c->b, c->compute, NULL, 1, 0), -ENOSYS);
+	assert_int_equal(c->b->managed->advise(c->b, NULL, 1, BACKEND_ADVICE_READ_MOSTLY, 0),
 			 -ENOSYS);
 }
 

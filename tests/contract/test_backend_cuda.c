@@ -80,7 +80,7 @@ static void test_description(void **state)
 
 	assert_int_equal(weir_machine_check(desc, NULL, 0), 0);
 	assert_int_equal(desc->nr_devices, 2);
-	c->b->ops->device_text(c->b, 1, text, sizeof(text));
+	c->b->observe->device_text(c->b, 1, text, sizeof(text));
 	assert_string_equal(text, "Fake H200, CUDA 13.0");
 	assert_int_equal(desc->nr_memories, 3);
 	assert_int_equal(desc->memory[GPU0].bytes, MIB(16));
@@ -165,21 +165,21 @@ static void test_managed_guard(void **state)
 	struct backend *b = c->b;
 	void *addr[2], *more = NULL;
 
-	assert_int_equal(b->ops->managed_alloc(b, MIB(2) + 1, &more), -EDQUOT);
-	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX, &more), -EDQUOT);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr[0]), 0);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr[1]), 0);
-	assert_int_equal(b->ops->managed_alloc(b, 1, &more), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, MIB(2) + 1, &more), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, UINT64_MAX, &more), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, MIB(1), &addr[0]), 0);
+	assert_int_equal(b->managed->alloc(b, MIB(1), &addr[1]), 0);
+	assert_int_equal(b->managed->alloc(b, 1, &more), -EDQUOT);
 	assert_null(more);
 	assert_int_equal(fakecuda_managed_bytes(), MIB(2));
-	assert_int_equal(b->ops->managed_prefetch(b, c->compute, addr[0], MIB(1), GPU0), 0);
-	assert_int_equal(b->ops->managed_prefetch(b, c->compute, addr[0], MIB(1), HOST), 0);
-	assert_int_equal(b->ops->managed_prefetch(b, c->compute, &more, 1, GPU0), -EINVAL);
+	assert_int_equal(b->managed->prefetch(b, c->compute, addr[0], MIB(1), GPU0), 0);
+	assert_int_equal(b->managed->prefetch(b, c->compute, addr[0], MIB(1), HOST), 0);
+	assert_int_equal(b->managed->prefetch(b, c->compute, &more, 1, GPU0), -EINVAL);
 	contract_wait(b, c->compute);
-	b->ops->managed_free(b, addr[0]);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr[0]), 0);
-	b->ops->managed_free(b, addr[0]);
-	b->ops->managed_free(b, addr[1]);
+	b->managed->free(b, addr[0]);
+	assert_int_equal(b->managed->alloc(b, MIB(1), &addr[0]), 0);
+	b->managed->free(b, addr[0]);
+	b->managed->free(b, addr[1]);
 	assert_int_equal(fakecuda_managed_bytes(), 0);
 }
 
@@ -199,25 +199,23 @@ static void test_managed_advise(void **state)
 	struct backend *b = c->b;
 	void *addr;
 
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr), 0);
+	assert_int_equal(b->managed->alloc(b, MIB(1), &addr), 0);
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 		fakecuda_fail_symbol("cuMemAdvise_v2", 0, CU_INVALID_VALUE);
 		assert_int_not_equal(
-			b->ops->managed_advise(b, addr, MIB(1), said[i].advice, said[i].to), 0);
+			b->managed->advise(b, addr, MIB(1), said[i].advice, said[i].to), 0);
 		fakecuda_fail_symbol("cuMemAdvise_v2", 0, 0);
-		assert_int_equal(
-			b->ops->managed_advise(b, addr, MIB(1), said[i].advice, said[i].to), 0);
+		assert_int_equal(b->managed->advise(b, addr, MIB(1), said[i].advice, said[i].to),
+				 0);
 	}
-	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1), BACKEND_ADVICE_PREFERRED, 9),
+	assert_int_equal(b->managed->advise(b, addr, MIB(1), BACKEND_ADVICE_PREFERRED, 9), -EINVAL);
+	assert_int_equal(b->managed->advise(b, addr, MIB(1), BACKEND_ADVICE_ACCESSED_BY, 9),
 			 -EINVAL);
-	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1), BACKEND_ADVICE_ACCESSED_BY, 9),
+	assert_int_equal(b->managed->advise(b, addr, MIB(1), BACKEND_ADVICE_NR, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, addr, MIB(1) - 1, BACKEND_ADVICE_READ_MOSTLY, 0),
 			 -EINVAL);
-	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1), BACKEND_ADVICE_NR, 0), -EINVAL);
-	assert_int_equal(b->ops->managed_advise(b, addr, MIB(1) - 1, BACKEND_ADVICE_READ_MOSTLY, 0),
-			 -EINVAL);
-	assert_int_equal(b->ops->managed_advise(b, &addr, 1, BACKEND_ADVICE_READ_MOSTLY, 0),
-			 -EINVAL);
-	b->ops->managed_free(b, addr);
+	assert_int_equal(b->managed->advise(b, &addr, 1, BACKEND_ADVICE_READ_MOSTLY, 0), -EINVAL);
+	b->managed->free(b, addr);
 }
 
 /* A budget of it is one more limit, and policies that the driver does not have are refused. */
@@ -228,21 +226,21 @@ static void test_managed_setup(void **state)
 	struct backend_managed setup = {.gpu_bytes = MIB(1)};
 	void *addr = NULL;
 
-	assert_int_equal(b->ops->managed_setup(b, &setup), 0);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1) + 1, &addr), -EDQUOT);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr), 0);
-	assert_int_equal(b->ops->managed_setup(b, &setup), -EBUSY);
-	b->ops->managed_free(b, addr);
+	assert_int_equal(b->managed->setup(b, &setup), 0);
+	assert_int_equal(b->managed->alloc(b, MIB(1) + 1, &addr), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, MIB(1), &addr), 0);
+	assert_int_equal(b->managed->setup(b, &setup), -EBUSY);
+	b->managed->free(b, addr);
 	setup.whole_blocks = true;
-	assert_int_equal(b->ops->managed_setup(b, &setup), -ENOTSUP);
+	assert_int_equal(b->managed->setup(b, &setup), -ENOTSUP);
 	setup = (struct backend_managed){.device = 9};
-	assert_int_equal(b->ops->managed_setup(b, &setup), -EINVAL);
+	assert_int_equal(b->managed->setup(b, &setup), -EINVAL);
 	setup = (struct backend_managed){.gpu_bytes = UINT64_MAX};
-	assert_int_equal(b->ops->managed_setup(b, &setup), -EINVAL);
+	assert_int_equal(b->managed->setup(b, &setup), -EINVAL);
 	setup = (struct backend_managed){0};
-	assert_int_equal(b->ops->managed_setup(b, &setup), 0);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(2), &addr), 0);
-	b->ops->managed_free(b, addr);
+	assert_int_equal(b->managed->setup(b, &setup), 0);
+	assert_int_equal(b->managed->alloc(b, MIB(2), &addr), 0);
+	b->managed->free(b, addr);
 }
 
 static void test_no_cuda_version(void **state)

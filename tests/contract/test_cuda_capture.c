@@ -38,7 +38,7 @@ static void test_refused_query(void **state)
 		fakecuda_fail_symbol("cuEventQuery", 0, refusals[i].result);
 		for (int n = 0; n < 3; n++)
 			assert_int_equal(b->ops->fence_done(b, fence), refusals[i].err);
-		assert_int_equal(b->ops->fence_time_ns(b, before), 0);
+		assert_int_equal(b->observe->fence_time_ns(b, before), 0);
 		assert_int_equal(log.nr, 1);
 		fakecuda_fail_symbol("cuEventQuery", 0, 0);
 		assert_int_equal(b->ops->fence_done(b, fence), 0);
@@ -312,7 +312,7 @@ static void test_captured_stream_is_left_alone(void **state)
 	assert_int_equal(b->ops->stream_wait(b, c->compute, fence), -WEIR_ECONTRACT);
 	assert_int_equal(b->ops->access_begin(b, c->compute, c, NULL, 0), -WEIR_ECONTRACT);
 	log_watch(&log, WEIR_LOG_ERROR);
-	assert_int_equal(b->ops->fence_mark(b, c->compute, &mark), -WEIR_ECONTRACT);
+	assert_int_equal(b->observe->fence_mark(b, c->compute, &mark), -WEIR_ECONTRACT);
 	assert_int_equal(log.nr, 0);
 	weir_log_set(NULL, NULL);
 	assert_int_equal(fakecuda_capture(fakecuda_stream(0), false), 0);

@@ -204,30 +204,30 @@ static void test_managed_edges(void **state)
 	void *addr[3], *none = c;
 
 	log_watch(&log, WEIR_LOG_ERROR);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE, &addr[0]), 0);
-	assert_int_equal(b->ops->managed_alloc(b, 1, &none), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, SHARE, &addr[0]), 0);
+	assert_int_equal(b->managed->alloc(b, 1, &none), -EDQUOT);
 	assert_has(log.first, "managed memory beyond 1/8 of the card");
-	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX, &none), -EDQUOT);
-	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX - SHARE + 1, &none), -EDQUOT);
-	b->ops->managed_free(b, addr[0]);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE + 1, &none), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, UINT64_MAX, &none), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, UINT64_MAX - SHARE + 1, &none), -EDQUOT);
+	b->managed->free(b, addr[0]);
+	assert_int_equal(b->managed->alloc(b, SHARE + 1, &none), -EDQUOT);
 	/* What the driver refuses takes nothing. */
 	fakecuda_fail_symbol("cuMemAllocManaged", 0, CU_OUT_OF_MEMORY);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(b->ops->managed_alloc(b, SHARE, &none), -ENOMEM);
+		assert_int_equal(b->managed->alloc(b, SHARE, &none), -ENOMEM);
 	fakecuda_fail_symbol("cuMemAllocManaged", 0, 0);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(b->ops->managed_alloc(b, SHARE / 3, &addr[i]), 0);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE % 3 + 1, &none), -EDQUOT);
+		assert_int_equal(b->managed->alloc(b, SHARE / 3, &addr[i]), 0);
+	assert_int_equal(b->managed->alloc(b, SHARE % 3 + 1, &none), -EDQUOT);
 	/* Freed twice, or never allocated: nothing comes back for that. */
-	b->ops->managed_free(b, addr[1]);
-	b->ops->managed_free(b, addr[1]);
-	b->ops->managed_free(b, &none);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE / 3, &addr[1]), 0);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE % 3 + 1, &none), -EDQUOT);
+	b->managed->free(b, addr[1]);
+	b->managed->free(b, addr[1]);
+	b->managed->free(b, &none);
+	assert_int_equal(b->managed->alloc(b, SHARE / 3, &addr[1]), 0);
+	assert_int_equal(b->managed->alloc(b, SHARE % 3 + 1, &none), -EDQUOT);
 	assert_ptr_equal(none, c);
 	for (int i = 0; i < 3; i++)
-		b->ops->managed_free(b, addr[i]);
+		b->managed->free(b, addr[i]);
 	assert_int_equal(fakecuda_managed_bytes(), 0);
 	weir_log_set(NULL, NULL);
 }
@@ -240,17 +240,17 @@ static void test_managed_of_two_machines(void **state)
 	void *mine, *theirs, *none;
 
 	assert_int_equal(open_backend(&second), 0);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE / 2, &mine), 0);
-	assert_int_equal(second->ops->managed_alloc(second, SHARE / 2 + 1, &none), -EDQUOT);
-	assert_int_equal(second->ops->managed_alloc(second, SHARE / 2, &theirs), 0);
-	assert_int_equal(b->ops->managed_alloc(b, 1, &none), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, SHARE / 2, &mine), 0);
+	assert_int_equal(second->managed->alloc(second, SHARE / 2 + 1, &none), -EDQUOT);
+	assert_int_equal(second->managed->alloc(second, SHARE / 2, &theirs), 0);
+	assert_int_equal(b->managed->alloc(b, 1, &none), -EDQUOT);
 	assert_int_equal(fakecuda_managed_bytes(), SHARE);
 	second->ops->destroy(second);
 	assert_int_equal(fakecuda_managed_bytes(), SHARE / 2);
-	assert_int_equal(b->ops->managed_alloc(b, SHARE / 2, &theirs), 0);
-	assert_int_equal(b->ops->managed_alloc(b, 1, &none), -EDQUOT);
-	b->ops->managed_free(b, mine);
-	b->ops->managed_free(b, theirs);
+	assert_int_equal(b->managed->alloc(b, SHARE / 2, &theirs), 0);
+	assert_int_equal(b->managed->alloc(b, 1, &none), -EDQUOT);
+	b->managed->free(b, mine);
+	b->managed->free(b, theirs);
 }
 
 static void *take_and_give(void *arg)
@@ -261,10 +261,10 @@ static void *take_and_give(void *arg)
 	for (int i = 0; i < 300; i++) {
 		void *addr;
 
-		if (c->b->ops->managed_alloc(c->b, SHARE / 4, &addr))
+		if (c->b->managed->alloc(c->b, SHARE / 4, &addr))
 			continue;
 		beyond += fakecuda_managed_bytes() > SHARE;
-		c->b->ops->managed_free(c->b, addr);
+		c->b->managed->free(c->b, addr);
 	}
 	return (void *)beyond;
 }

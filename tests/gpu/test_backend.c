@@ -56,20 +56,20 @@ static void test_managed(void **state)
 	uint64_t limit = b->desc.memory[GPU0].bytes / 8;
 	void *addr, *more = NULL;
 
-	assert_int_equal(b->ops->managed_alloc(b, limit + 1, &more), -EDQUOT);
-	assert_int_equal(b->ops->managed_alloc(b, MIB(1), &addr), 0);
-	assert_int_equal(b->ops->managed_alloc(b, limit - MIB(1) + 1, &more), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, limit + 1, &more), -EDQUOT);
+	assert_int_equal(b->managed->alloc(b, MIB(1), &addr), 0);
+	assert_int_equal(b->managed->alloc(b, limit - MIB(1) + 1, &more), -EDQUOT);
 	assert_null(more);
 	for (int to = GPU0; to >= HOST; to--)
-		assert_int_equal(
-			b->ops->managed_prefetch(b, c->compute, addr, MIB(1), (uint32_t)to), 0);
+		assert_int_equal(b->managed->prefetch(b, c->compute, addr, MIB(1), (uint32_t)to),
+				 0);
 	contract_wait(b, c->compute);
-	assert_int_equal(b->ops->managed_prefetch(b, c->compute, &more, 1, GPU0), -EINVAL);
+	assert_int_equal(b->managed->prefetch(b, c->compute, &more, 1, GPU0), -EINVAL);
 	/* Every kind, of the host and of the first device, which are both 0 or stand for them. */
 	for (int kind = 0; kind < BACKEND_ADVICE_NR; kind++)
-		assert_int_equal(
-			b->ops->managed_advise(b, addr, MIB(1), (enum backend_advice)kind, 0), 0);
-	b->ops->managed_free(b, addr);
+		assert_int_equal(b->managed->advise(b, addr, MIB(1), (enum backend_advice)kind, 0),
+				 0);
+	b->managed->free(b, addr);
 }
 
 int main(void)

@@ -128,9 +128,9 @@ static void watch_open(void)
 	assert_int_equal(cuda_create(&(struct cuda_config){0}, &b), 0);
 	/* The first use of managed memory costs 130 MB of an H200 until the process ends. */
 	assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COMPUTE, &stream), 0);
-	if (b->ops->managed_alloc(b, 1, &managed) == 0) {
-		(void)b->ops->managed_prefetch(b, stream, managed, 1, 1);
-		b->ops->managed_free(b, managed);
+	if (b->managed->alloc(b, 1, &managed) == 0) {
+		(void)b->managed->prefetch(b, stream, managed, 1, 1);
+		b->managed->free(b, managed);
 	}
 	b->ops->stream_destroy(b, stream);
 	b->ops->destroy(b);

@@ -29,6 +29,7 @@ struct fake {
 	struct manager manager;
 	struct backend backend;
 	struct backend_ops backend_ops;
+	struct backend_observe_ops observe_ops;
 
 	struct fake_tensor tensor[FAKE_TENSORS_MAX]; /* those with an address live */
 	uint64_t live_bytes, peak_bytes, capacity_bytes;
@@ -225,6 +226,8 @@ static inline void fake_init(struct fake *f, enum weir_data data)
 	f->backend_ops.now_ns = fake_now_ns;
 	backend_ops_complete(&f->backend_ops);
 	f->backend.ops = &f->backend_ops;
+	backend_observe_complete(&f->observe_ops);
+	f->backend.observe = &f->observe_ops;
 	f->backend.data = data;
 	f->manager.ops = &ops;
 	f->manager.backend = &f->backend;

@@ -161,6 +161,9 @@ static struct backend_ops fake_ops = {
 	.fence_wait = fake_fence_wait,
 	.device_alloc = fake_device_alloc,
 	.device_free = fake_device_free,
+};
+
+static struct backend_observe_ops fake_observe_ops = {
 	.inplace_bytes = fake_inplace,
 };
 
@@ -184,6 +187,8 @@ static int setup(void **state)
 	fake->next = (uintptr_t)1 << 40;
 	backend_ops_complete(&fake_ops);
 	fake->base.ops = &fake_ops;
+	backend_observe_complete(&fake_observe_ops);
+	fake->base.observe = &fake_observe_ops;
 	fake->base.desc = (struct weir_machine_desc){
 		.name = "counting",
 		.nr_memories = 2,

@@ -52,7 +52,7 @@ static void look(struct fixture *f)
 	uint64_t now[BACKEND_TIME_NR], sum = 0;
 
 	wait_idle(f, f->stream);
-	assert_int_equal(f->b->ops->device_times(f->b, 0, now), 0);
+	assert_int_equal(f->b->observe->device_times(f->b, 0, now), 0);
 	for (int i = 0; i < BACKEND_TIME_NR; i++) {
 		f->ns[i] = now[i] - f->seen[i];
 		f->seen[i] = now[i];
@@ -161,9 +161,9 @@ static void test_times_other_device(void **state)
 
 	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, NULL, 0), 0);
 	wait_idle(f, f->stream);
-	assert_int_equal(f->b->ops->device_times(f->b, 1, ns), 0);
+	assert_int_equal(f->b->observe->device_times(f->b, 1, ns), 0);
 	assert_int_equal(ns[BACKEND_TIME_OTHER], f->b->ops->now_ns(f->b));
-	assert_int_equal(f->b->ops->device_times(f->b, 2, ns), -EINVAL);
+	assert_int_equal(f->b->observe->device_times(f->b, 2, ns), -EINVAL);
 }
 
 int main(void)

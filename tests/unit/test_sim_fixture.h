@@ -71,7 +71,7 @@ static inline fence_t record(struct fixture *f, stream_id_t stream)
 static inline uint64_t since(struct fixture *f, fence_t fence)
 {
 	assert_int_equal(f->b->ops->fence_wait(f->b, fence), 0);
-	return f->b->ops->fence_time_ns(f->b, fence) - f->t0;
+	return f->b->observe->fence_time_ns(f->b, fence) - f->t0;
 }
 
 static inline void launch(struct fixture *f, const struct weir_use *uses, uint32_t nr, double ops)

@@ -103,13 +103,13 @@ static void test_kernel_in_place(void **state)
 	struct weir_use use = use_of(f->host, MIB(1), WEIR_READ);
 
 	assert_int_equal(kernel_ns(f, &use, 1, 0), 524288); /* at 2 bytes a ns */
-	f->b->ops->inplace_bytes(f->b, 0, bytes);
+	f->b->observe->inplace_bytes(f->b, 0, bytes);
 	assert_int_equal(bytes[WEIR_TO_DEVICE], MIB(1));
 	assert_int_equal(bytes[WEIR_TO_HOST], 0);
 	/* Both ways: duplex, 1 byte a ns each. */
 	use = use_of(f->host, MIB(1), WEIR_WRITE);
 	assert_int_equal(kernel_ns(f, &use, 1, 0), 1048576);
-	f->b->ops->inplace_bytes(f->b, 0, bytes);
+	f->b->observe->inplace_bytes(f->b, 0, bytes);
 	assert_int_equal(bytes[WEIR_TO_DEVICE], MIB(2));
 	assert_int_equal(bytes[WEIR_TO_HOST], MIB(1));
 	/* 1 MiB in and half of it back: the rest comes in at 2 a ns. */
@@ -365,9 +365,9 @@ static void test_fence_times_are_kept(void **state)
 		if (i == 1000)
 			thousandth = last;
 	}
-	assert_int_equal(f->b->ops->fence_time_ns(f->b, last), t0 + 66000);
-	assert_int_equal(f->b->ops->fence_time_ns(f->b, thousandth), t0 + 1000);
-	assert_int_equal(f->b->ops->fence_time_ns(f->b, first), 0); /* too long ago */
+	assert_int_equal(f->b->observe->fence_time_ns(f->b, last), t0 + 66000);
+	assert_int_equal(f->b->observe->fence_time_ns(f->b, thousandth), t0 + 1000);
+	assert_int_equal(f->b->observe->fence_time_ns(f->b, first), 0); /* too long ago */
 	assert_int_equal(f->b->ops->fence_done(f->b, first), 1);
 }
 

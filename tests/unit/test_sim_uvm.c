@@ -14,7 +14,7 @@ static int setup_real(void **state)
 
 static void configure(struct fixture *f, struct backend_managed managed)
 {
-	assert_int_equal(f->b->ops->managed_setup(f->b, &managed), 0);
+	assert_int_equal(f->b->managed->setup(f->b, &managed), 0);
 }
 
 static int touch(struct fixture *f, stream_id_t stream, void *addr, uint64_t bytes)
@@ -45,7 +45,7 @@ static void test_uvm_first_touch(void **state)
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 2 * BLOCK);
 	assert_int_equal(touch(f, f->stream, a, 3 * BLOCK), 0);
 	expect_costs(f, 2 * FIRST_NS - BATCH_NS - 16 * PAGE_NS - POPULATE_NS, 0, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 static void test_uvm_whole_blocks(void **state)
@@ -59,7 +59,7 @@ static void test_uvm_whole_blocks(void **state)
 	expect_costs(f, FIRST_NS - 5 * BATCH_NS, 0, 0);
 	assert_int_equal(touch(f, f->stream, a, 2 * BLOCK), 0);
 	expect_costs(f, FIRST_NS - 5 * BATCH_NS, 0, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* The last block of a range takes pieces of 64 KiB. */
@@ -71,7 +71,7 @@ static void test_uvm_short_block(void **state)
 	assert_int_equal(touch(f, f->stream, a, 17 * KIB(4) + 1), 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), KIB(128));
 	expect_costs(f, BATCH_NS + 18 * PAGE_NS + POPULATE_NS, 0, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 static void test_uvm_demand(void **state)
@@ -80,7 +80,7 @@ static void test_uvm_demand(void **state)
 	char *a = managed(f, 2 * BLOCK);
 
 	/* What the CPU holds is taken from it page by page. */
-	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, a, 2 * BLOCK, HOST), 0);
+	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, a, 2 * BLOCK, HOST), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	expect_costs(f, 2 * PAGES * HOST_PAGE_NS, 0, 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
@@ -89,13 +89,13 @@ static void test_uvm_demand(void **state)
 	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
 	assert_int_equal(stats_of(f, 0).nr_first_touches, 0);
 	/* A prefetch takes the larger of its thread's time and the link's. */
-	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, a, 2 * BLOCK, GPU0), 0);
+	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, a, 2 * BLOCK, GPU0), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	expect_costs(f, 0, LATENCY_NS + COPY_NS + IN_NS, 0);
 	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], BLOCK);
 	/* The host keeps its pages until the end. */
 	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 static void test_uvm_prefetch_first(void **state)
@@ -103,14 +103,14 @@ static void test_uvm_prefetch_first(void **state)
 	struct fixture *f = *state;
 	char *a = managed(f, 3 * BLOCK);
 
-	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, a, 3 * BLOCK, GPU0), 0);
+	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, a, 3 * BLOCK, GPU0), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	expect_costs(f, 3 * POPULATE_NS, 0, 0);
 	assert_int_equal(touch(f, f->stream, a, 3 * BLOCK), 0);
 	expect_costs(f, 0, 0, 0);
 	assert_int_equal(stats_of(f, 0).nr_faults, 0);
 	assert_int_equal(stats_of(f, 0).nr_first_touches, 3);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* What came in first goes out first, however much it is used. */
@@ -143,16 +143,16 @@ static void test_uvm_eviction_order(void **state)
 	assert_int_equal(stats_of(f, 0).host_peak_bytes, 3 * BLOCK);
 
 	/* Freeing throws host pages away: the next ones cost again. */
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
 	a = managed(f, BLOCK);
 	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
 	assert_int_equal(touch(f, f->stream, b, BLOCK), 0);
 	assert_int_equal(touch(f, f->stream, c, BLOCK), 0);
 	expect_costs(f, FIRST_NS, 2 * DEMAND_NS, 3 * EVICT_NS + PAGES * HOST_PAGE_NS);
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
-	f->b->ops->managed_free(f->b, c);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
+	f->b->managed->free(f->b, c);
 }
 
 static struct weir_use random_use(void *addr, uint64_t bytes, uint64_t pages)
@@ -176,7 +176,7 @@ static void test_uvm_random_batches(void **state)
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	assert_int_equal(stats_of(f, 0).nr_faults, 4 * 14);
 	expect_costs(f, 14 * BATCH_NS + 4 * (PAGES * PAGE_NS + POPULATE_NS), 0, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* A few pieces touch as many pages as chance has it, the same in every run. */
@@ -195,7 +195,7 @@ static void test_uvm_random_sparse(void **state)
 		faults[i] = stats_of(f, 0).nr_faults - nr;
 		assert_in_range(faults[i], 1, 4);
 		assert_int_equal(f->b->ops->memory_used(f->b, GPU0), faults[i] * BLOCK);
-		f->b->ops->managed_free(f->b, a);
+		f->b->managed->free(f->b, a);
 	}
 	assert_int_equal(faults[0], faults[1]);
 }
@@ -215,7 +215,7 @@ static void test_uvm_random_beyond_memory(void **state)
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	/* One of four is missing whenever the use comes by, 20 times. */
 	assert_in_range(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] / BLOCK, 15, 81);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* As many touches of each of three blocks, where two fit. */
@@ -242,7 +242,7 @@ static void test_uvm_random_beyond_batch(void **state)
 	assert_int_equal(stats_of(f, 0).nr_faults, 3 + 7);
 	out = stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION];
 	assert_int_equal(out, (1 + 7) * BLOCK);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 
 	/* Without whole blocks, each look brings what it can keep: it ends, too. */
 	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK});
@@ -250,7 +250,7 @@ static void test_uvm_random_beyond_batch(void **state)
 	assert_int_equal(touch_three(f, a, 4096), 0);
 	out = stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] - out;
 	assert_in_range(out / BLOCK, 2048, 4096);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 	alarm(0);
 }
 
@@ -274,7 +274,7 @@ static void test_uvm_stop(void **state)
 	assert_int_equal(touch_three(f, a, 1 << 30), -EINTR);
 	assert_int_equal(nr_asked, 101);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 2 * BLOCK);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* Several streams in one launch go on together: none evicts what it has come past. */
@@ -294,8 +294,8 @@ static void test_uvm_streams_in_step(void **state)
 	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, uses, 2), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	expect_costs(f, 4 * FIRST_NS, 0, 3 * (EVICT_NS + PAGES * HOST_PAGE_NS));
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
 }
 
 static void count_full(void *arg, enum weir_log_level level, const char *message)
@@ -327,7 +327,7 @@ static void test_uvm_memory_full(void **state)
 	assert_int_equal(nr_full, 2);
 	f->b->ops->device_free(f->b, plain);
 	assert_int_equal(touch(f, f->stream, a, MIB(16)), 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* From one GPU to the other by way of the host. */
@@ -344,7 +344,7 @@ static void test_uvm_two_devices(void **state)
 	assert_int_equal(stats_of(f, 1).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
 	assert_int_equal(touch(f, f->stream, a, 2 * BLOCK), 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU1), 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 static void test_uvm_arguments(void **state)
@@ -357,27 +357,27 @@ static void test_uvm_arguments(void **state)
 	char *a = managed(f, BLOCK);
 	void *none = NULL;
 
-	assert_int_equal(b->ops->managed_setup(b, &bad), -EINVAL);
+	assert_int_equal(b->managed->setup(b, &bad), -EINVAL);
 	bad = (struct backend_managed){.gpu_bytes = MIB(16) + 1};
-	assert_int_equal(b->ops->managed_setup(b, &bad), -EINVAL);
+	assert_int_equal(b->managed->setup(b, &bad), -EINVAL);
 	bad = (struct backend_managed){.host_bytes = MIB(64) + 1};
-	assert_int_equal(b->ops->managed_setup(b, &bad), -EINVAL);
+	assert_int_equal(b->managed->setup(b, &bad), -EINVAL);
 	bad = (struct backend_managed){.gpu_bytes = BLOCK};
-	assert_int_equal(b->ops->managed_setup(b, &bad), -EBUSY);
-	assert_int_equal(b->ops->managed_stats(b, 2, &stats), -EINVAL);
-	assert_int_equal(b->ops->managed_alloc(b, 0, &none), -EINVAL);
-	assert_int_equal(b->ops->managed_alloc(b, UINT64_MAX, &none), -ENOMEM);
+	assert_int_equal(b->managed->setup(b, &bad), -EBUSY);
+	assert_int_equal(b->managed->stats(b, 2, &stats), -EINVAL);
+	assert_int_equal(b->managed->alloc(b, 0, &none), -EINVAL);
+	assert_int_equal(b->managed->alloc(b, UINT64_MAX, &none), -ENOMEM);
 	/* Beyond what all memories hold together. */
-	assert_int_equal(b->ops->managed_alloc(b, MIB(64 + 32), &none), -ENOMEM);
+	assert_int_equal(b->managed->alloc(b, MIB(64 + 32), &none), -ENOMEM);
 	assert_null(none);
 	use = use_of(a, BLOCK + 1, WEIR_READ);
 	assert_int_equal(launch_touch(b, f->stream, (struct touch){0}, &use, 1), -EINVAL);
-	assert_int_equal(b->ops->managed_prefetch(b, f->stream, a, BLOCK + 1, GPU0), -EINVAL);
-	assert_int_equal(b->ops->managed_prefetch(b, f->stream, a, 0, GPU0), -EINVAL);
-	assert_int_equal(b->ops->managed_prefetch(b, f->stream, a, BLOCK, GPU1), -EINVAL);
-	assert_int_equal(b->ops->managed_prefetch(b, 99, a, BLOCK, GPU0), -EINVAL);
-	b->ops->managed_free(b, NULL);
-	b->ops->managed_free(b, a);
+	assert_int_equal(b->managed->prefetch(b, f->stream, a, BLOCK + 1, GPU0), -EINVAL);
+	assert_int_equal(b->managed->prefetch(b, f->stream, a, 0, GPU0), -EINVAL);
+	assert_int_equal(b->managed->prefetch(b, f->stream, a, BLOCK, GPU1), -EINVAL);
+	assert_int_equal(b->managed->prefetch(b, 99, a, BLOCK, GPU0), -EINVAL);
+	b->managed->free(b, NULL);
+	b->managed->free(b, a);
 }
 
 /* Without the section there is no managed memory, and the log says so. */
@@ -391,8 +391,8 @@ static void test_uvm_not_described(void **state)
 	(void)state;
 	test_machine(&desc);
 	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &b), 0);
-	assert_int_equal(b->ops->managed_setup(b, &any), -ENOSYS);
-	assert_int_equal(b->ops->managed_alloc(b, BLOCK, &addr), -ENOSYS);
+	assert_int_equal(b->managed->setup(b, &any), -ENOSYS);
+	assert_int_equal(b->managed->alloc(b, BLOCK, &addr), -ENOSYS);
 	b->ops->destroy(b);
 }
 
@@ -419,7 +419,7 @@ static void test_uvm_real_bytes(void **state)
 	assert_int_equal(sum, 9);
 	assert_memory_equal(in, out, 3);
 	assert_true(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > BLOCK);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 int main(void)

@@ -76,7 +76,7 @@ static inline void *managed(struct fixture *f, uint64_t bytes)
 {
 	void *addr = NULL;
 
-	assert_int_equal(f->b->ops->managed_alloc(f->b, bytes, &addr), 0);
+	assert_int_equal(f->b->managed->alloc(f->b, bytes, &addr), 0);
 	return addr;
 }
 
@@ -101,7 +101,7 @@ static inline struct backend_managed_stats stats_of(struct fixture *f, uint32_t 
 {
 	struct backend_managed_stats stats;
 
-	assert_int_equal(f->b->ops->managed_stats(f->b, device, &stats), 0);
+	assert_int_equal(f->b->managed->stats(f->b, device, &stats), 0);
 	return stats;
 }
 
@@ -115,7 +115,7 @@ static inline void expect_costs_of(struct fixture *f, struct costs want)
 {
 	uint64_t now[BACKEND_TIME_NR], sum = 0;
 
-	assert_int_equal(f->b->ops->device_times(f->b, 0, now), 0);
+	assert_int_equal(f->b->observe->device_times(f->b, 0, now), 0);
 	for (int i = 0; i < BACKEND_TIME_NR; i++)
 		sum += now[i];
 	assert_int_equal(sum, f->b->ops->now_ns(f->b));

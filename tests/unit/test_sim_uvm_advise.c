@@ -21,7 +21,7 @@ static void limit(struct fixture *f, uint64_t gpu_bytes)
 {
 	const struct backend_managed setup_of = {.gpu_bytes = gpu_bytes};
 
-	assert_int_equal(f->b->ops->managed_setup(f->b, &setup_of), 0);
+	assert_int_equal(f->b->managed->setup(f->b, &setup_of), 0);
 }
 
 static void touch(struct fixture *f, void *addr, uint64_t bytes, enum weir_use_kind kind)
@@ -31,7 +31,7 @@ static void touch(struct fixture *f, void *addr, uint64_t bytes, enum weir_use_k
 
 static void prefetch(struct fixture *f, void *addr, uint64_t bytes, uint32_t memory)
 {
-	assert_int_equal(f->b->ops->managed_prefetch(f->b, f->stream, addr, bytes, memory), 0);
+	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, addr, bytes, memory), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 }
 
@@ -40,7 +40,7 @@ static uint64_t advise(struct fixture *f, void *addr, enum backend_advice advice
 {
 	uint64_t begin = f->b->ops->now_ns(f->b);
 
-	assert_int_equal(f->b->ops->managed_advise(f->b, addr, BLOCK, advice, to), 0);
+	assert_int_equal(f->b->managed->advise(f->b, addr, BLOCK, advice, to), 0);
 	return f->b->ops->now_ns(f->b) - begin;
 }
 
@@ -55,7 +55,7 @@ static void expect_in_place(struct fixture *f, uint64_t read, uint64_t written)
 {
 	uint64_t bytes[WEIR_DIRECTION_NR];
 
-	f->b->ops->inplace_bytes(f->b, 0, bytes);
+	f->b->observe->inplace_bytes(f->b, 0, bytes);
 	assert_int_equal(bytes[WEIR_TO_DEVICE], read);
 	assert_int_equal(bytes[WEIR_TO_HOST], written);
 }
@@ -79,7 +79,7 @@ static void *evicted(struct fixture *f)
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
 	expect_costs_of(f, (struct costs){.first = 2 * FIRST_NS,
 					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, b);
 	return a;
 }
 
@@ -105,8 +105,8 @@ static void test_advice_read_mostly(void **state)
 	expect_costs_of(f, (struct costs){.demand = 2 * DEMAND_NS,
 					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS + PAGES_NS});
 	expect_in_place(f, 0, 0);
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
 }
 
 /* A write to what has two copies faults once, as all of the block is there, and leaves one. */
@@ -133,8 +133,8 @@ static void test_advice_write_collapses(void **state)
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
 	expect_costs_of(f, (struct costs){.demand = 2 * DEMAND_NS,
 					  .eviction = 2 * EVICT_NS + PAGES * HOST_PAGE_NS});
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
 }
 
 /* A part of a block that has two copies: the tree over it says how much a write takes. */
@@ -149,7 +149,7 @@ static void test_advice_write_collapses_part(void **state)
 						    POPULATE_NS + IN_NS / 32});
 	touch(f, a, KIB(4), WEIR_WRITE);
 	expect_costs_of(f, (struct costs){.demand = BATCH_NS + 16 * PAGE_NS});
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* Prefetches copy, either way, and what the CPU had mapped is taken from it by a write alone. */
@@ -176,7 +176,7 @@ static void test_advice_read_mostly_prefetch(void **state)
 	expect_nothing(f);
 	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], 0);
 	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* Said no more, one copy is left: the preferred memory's, else the host's. */
@@ -202,7 +202,7 @@ static void test_advice_unset_read_mostly(void **state)
 	expect_used(f, BLOCK, BLOCK, 0);
 	touch(f, a, BLOCK, WEIR_WRITE);
 	expect_nothing(f);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* ------------------------------------------------------------------ preferred memory */
@@ -236,7 +236,7 @@ static void test_advice_preferred_host_first(void **state)
 	touch(f, a, 2 * BLOCK, WEIR_READ);
 	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - (2 * BLOCK + 99) / 100});
 	expect_in_place(f, 4 * BLOCK, BLOCK);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* What the CPU has mapped is mapped for the device a page a fault; what was evicted, at once. */
@@ -259,8 +259,8 @@ static void test_advice_preferred_host_faults(void **state)
 	expect_costs_of(f, (struct costs){.in_place = 3 * KIB(4) / 2 - LAUNCH_NS});
 	assert_int_equal(stats_of(f, 0).nr_faults, 16);
 	expect_used(f, 2 * BLOCK, 0, 0);
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
 }
 
 /* A prefetch moves to where it says; what is evicted then is used where it went. */
@@ -282,8 +282,8 @@ static void test_advice_preferred_host_prefetch(void **state)
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_costs_of(f, (struct costs){.demand = DEMAND_NS,
 					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
 }
 
 /* A device's: one fault gives it a whole block; other devices get single pages. */
@@ -303,7 +303,7 @@ static void test_advice_preferred_gpu(void **state)
 	touch(f, a + BLOCK, 3 * KIB(4), WEIR_OVERWRITE);
 	expect_costs_of(f, (struct costs){.first = 3 * (BATCH_NS + PAGE_NS) + POPULATE_NS,
 					  .eviction = EVICT_NS + PAGES * HOST_PAGE_NS});
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* What another device has goes to the host, and both use it there. */
@@ -322,7 +322,7 @@ static void test_advice_preferred_host_two_devices(void **state)
 	assert_int_equal(touch_on(f, f->other, a, BLOCK, WEIR_READ), 0);
 	assert_int_equal(stats_of(f, 1).nr_faults, 7);
 	expect_in_place(f, BLOCK, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* ------------------------------------------------------------------ who accesses */
@@ -353,8 +353,8 @@ static void test_advice_accessed_by(void **state)
 	expect_costs_of(f, (struct costs){.in_place = IN_PLACE_NS - HBM_READ_NS});
 	assert_int_equal(touch_on(f, f->other, b, BLOCK, WEIR_READ), 0);
 	expect_used(f, 2 * BLOCK, BLOCK, BLOCK);
-	f->b->ops->managed_free(f->b, a);
-	f->b->ops->managed_free(f->b, b);
+	f->b->managed->free(f->b, a);
+	f->b->managed->free(f->b, b);
 }
 
 /* Read mostly goes before the preferred memory, and that before who accesses; none is forgotten. */
@@ -384,7 +384,7 @@ static void test_advice_precedence(void **state)
 	/* The host keeps what it has; all of it is mapped for the device again. */
 	assert_int_equal(advise(f, a, BACKEND_ADVICE_UNSET_READ_MOSTLY, 0), (2 + PAGES) * PAGE_NS);
 	expect_used(f, BLOCK, 0, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* ------------------------------------------------------------------ arguments, failures */
@@ -399,22 +399,22 @@ static void test_advice_arguments(void **state)
 	static const enum backend_advice any = BACKEND_ADVICE_READ_MOSTLY;
 
 	assert_int_equal(ops->device_alloc(b, GPU0, BLOCK, &plain), 0);
-	assert_int_equal(ops->managed_advise(b, plain, BLOCK, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, plain, BLOCK, any, 0), -EINVAL);
 	ops->device_free(b, plain);
-	assert_int_equal(ops->managed_advise(b, NULL, BLOCK, any, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, 0, any, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, BLOCK - 1, any, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a + KIB(4), BLOCK, any, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, 2 * BLOCK + 101, any, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, UINT64_MAX, any, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, BLOCK, BACKEND_ADVICE_NR, 0), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, BLOCK, BACKEND_ADVICE_PREFERRED, 3), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, BLOCK, BACKEND_ADVICE_ACCESSED_BY, 2), -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, BLOCK, BACKEND_ADVICE_UNSET_ACCESSED_BY, 2),
+	assert_int_equal(b->managed->advise(b, NULL, BLOCK, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, 0, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, BLOCK - 1, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a + KIB(4), BLOCK, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, 2 * BLOCK + 101, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, UINT64_MAX, any, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, BLOCK, BACKEND_ADVICE_NR, 0), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, BLOCK, BACKEND_ADVICE_PREFERRED, 3), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, BLOCK, BACKEND_ADVICE_ACCESSED_BY, 2), -EINVAL);
+	assert_int_equal(b->managed->advise(b, a, BLOCK, BACKEND_ADVICE_UNSET_ACCESSED_BY, 2),
 			 -EINVAL);
-	assert_int_equal(ops->managed_advise(b, a, 2 * BLOCK + 100, any, 99), 0);
-	assert_int_equal(ops->managed_advise(b, a + 2 * BLOCK, 100, any, 0), 0);
-	ops->managed_free(b, a);
+	assert_int_equal(b->managed->advise(b, a, 2 * BLOCK + 100, any, 99), 0);
+	assert_int_equal(b->managed->advise(b, a + 2 * BLOCK, 100, any, 0), 0);
+	b->managed->free(b, a);
 }
 
 /* A call that fails says nothing of the block. */
@@ -428,15 +428,15 @@ static void test_advice_refused(void **state)
 	f->b = flaky;
 	a = managed(f, BLOCK);
 	flaky_arm(flaky, flaky_nr_calls(flaky) + 1, -EIO);
-	assert_int_equal(
-		flaky->ops->managed_advise(flaky, a, BLOCK, BACKEND_ADVICE_PREFERRED, HOST), -EIO);
+	assert_int_equal(flaky->managed->advise(flaky, a, BLOCK, BACKEND_ADVICE_PREFERRED, HOST),
+			 -EIO);
 	touch(f, a, BLOCK, WEIR_OVERWRITE);
 	expect_used(f, 0, BLOCK, 0);
 	advise(f, a, BACKEND_ADVICE_PREFERRED, HOST);
 	prefetch(f, a, BLOCK, HOST);
 	touch(f, a, KIB(4), WEIR_READ);
 	expect_used(f, BLOCK, 0, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 /* With a full host nothing can stay there: a launch fails, and the next one finds all in order. */
@@ -446,7 +446,7 @@ static void test_advice_host_full(void **state)
 	const struct backend_managed small = {.host_bytes = BLOCK};
 	char *a;
 
-	assert_int_equal(f->b->ops->managed_setup(f->b, &small), 0);
+	assert_int_equal(f->b->managed->setup(f->b, &small), 0);
 	a = managed(f, 2 * BLOCK);
 	advise(f, a, BACKEND_ADVICE_PREFERRED, HOST);
 	advise(f, a + BLOCK, BACKEND_ADVICE_PREFERRED, HOST);
@@ -455,7 +455,7 @@ static void test_advice_host_full(void **state)
 	advise(f, a + BLOCK, BACKEND_ADVICE_UNSET_PREFERRED, 0);
 	touch(f, a, 2 * BLOCK, WEIR_READ);
 	expect_used(f, BLOCK, BLOCK, 0);
-	f->b->ops->managed_free(f->b, a);
+	f->b->managed->free(f->b, a);
 }
 
 int main(void)

@@ -34,8 +34,8 @@ static void take_while_it_is_read(enum death death)
 		assert_int_equal(get_stats(&h.t).nr_waits, waits);
 		assert_int_equal(get_crossed(&h.t), crossed);
 		/* Nothing between the two launches; mapping alone takes 100 us. */
-		assert_in_range(h.t.backend->ops->fence_time_ns(h.t.backend, filled) -
-					h.t.backend->ops->fence_time_ns(h.t.backend, h.read),
+		assert_in_range(h.t.backend->observe->fence_time_ns(h.t.backend, filled) -
+					h.t.backend->observe->fence_time_ns(h.t.backend, h.read),
 				500, 2000);
 	}
 	assert_int_equal(get_stats(&h.t).nr_divergences, 0);

@@ -142,7 +142,7 @@ static void test_launch_begins_when_it_could(void **state)
 	assert_int_equal(first->end_ns, t0 + LAUNCH_HOST + 10000);
 	assert_int_equal(second->begin_ns, first->end_ns);
 	assert_int_equal(second->end_ns, first->end_ns + 500);
-	assert_int_equal(third->begin_ns, b->ops->fence_time_ns(b, copied));
+	assert_int_equal(third->begin_ns, b->observe->fence_time_ns(b, copied));
 	assert_int_equal(third->end_ns, third->begin_ns + 500);
 	assert_int_equal(log->stream[first->track].id, f->compute);
 	watch_log_free(log);
@@ -209,12 +209,12 @@ static void test_launch_bytes_in_place(void **state)
 	/* A quarter of the first use lies in the host's memory, all of the second. */
 	uses[0] = use_of(f->va + UNIT / 4, UNIT, WEIR_WRITE);
 	uses[1] = use_of((char *)plain + 512, KIB(4), WEIR_READ);
-	b->ops->inplace_bytes(b, 0, before);
+	b->observe->inplace_bytes(b, 0, before);
 	assert_int_equal(watch_start(b, 100), 0);
 	launch(f, uses, 2, 0);
 	sync_stream(f, f->compute);
 	log = stop(f);
-	b->ops->inplace_bytes(b, 0, after);
+	b->observe->inplace_bytes(b, 0, after);
 	event = event_of(log, WATCH_LAUNCH, 0);
 	assert_non_null(event);
 	assert_int_equal(event->bytes[WEIR_TO_DEVICE], UNIT / 4 + KIB(4));

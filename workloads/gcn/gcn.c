@@ -37,7 +37,7 @@ static void moment_take(struct gcn *g, const struct workload_result *r, struct m
 	out->now_ns = b->ops->now_ns(b);
 	/* Whether the machine knows was asked as the result was made. */
 	if (r->time_s)
-		(void)b->ops->device_times(b, g->m->device, out->time_ns);
+		(void)b->observe->device_times(b, g->m->device, out->time_ns);
 }
 
 static void epoch_note(struct workload_result *r, uint32_t epoch, const struct moment *begin,
@@ -88,7 +88,7 @@ static void drain(struct gcn *g)
 static int result_alloc(struct workload_result *r, struct manager *m, uint32_t nr_epochs)
 {
 	uint64_t probe[BACKEND_TIME_NR];
-	bool timed = !m->backend->ops->device_times(m->backend, m->device, probe);
+	bool timed = !m->backend->observe->device_times(m->backend, m->device, probe);
 
 	*r = (struct workload_result){.nr_epochs = nr_epochs, .test_accuracy = NAN};
 	r->epoch_s = calloc(nr_epochs, sizeof(*r->epoch_s));

@@ -29,7 +29,7 @@ static int plug_launch(struct probe *p, uint64_t passes)
 /* When a fence was reached; the fence is done. */
 static int fence_ns(struct probe *p, fence_t fence, double *ns)
 {
-	uint64_t at = p->b->ops->fence_time_ns(p->b, fence);
+	uint64_t at = p->b->observe->fence_time_ns(p->b, fence);
 
 	*ns = (double)at;
 	return at ? 0 : -EIO;

@@ -189,28 +189,34 @@ static const struct backend_ops cuda_ops = {
 	.download = cuda_download,
 	.stream_wait = cuda_stream_wait,
 	.fence_record = cuda_fence_record,
-	.fence_mark = cuda_fence_mark,
 	.fence_done = cuda_fence_done,
 	.fence_wait = cuda_fence_wait,
-	.fence_time_ns = cuda_fence_time_ns,
 	.access_begin = cuda_access_begin,
 	.access_end = cuda_access_end,
 	.access_guard = cuda_access_guard,
 	.device_alloc = cuda_device_alloc,
 	.device_free = cuda_device_free,
-	.managed_setup = cuda_managed_setup,
-	.managed_alloc = cuda_managed_alloc,
-	.managed_prefetch = cuda_managed_prefetch,
-	.managed_advise = cuda_managed_advise,
-	.managed_free = cuda_managed_free,
-	.device_text = cuda_device_text,
 	.device_warps = cuda_device_warps,
 	.memory_used = cuda_memory_used,
 	.memory_room = cuda_memory_room,
-	.memory_holders = cuda_memory_holders,
 	.host_spend = cuda_host_spend,
 	.set_progress = cuda_set_progress,
+};
+
+static const struct backend_managed_ops cuda_managed_ops = {
+	.setup = cuda_managed_setup,
+	.alloc = cuda_managed_alloc,
+	.prefetch = cuda_managed_prefetch,
+	.advise = cuda_managed_advise,
+	.free = cuda_managed_free,
+};
+
+static const struct backend_observe_ops cuda_observe_ops = {
+	.fence_mark = cuda_fence_mark,
+	.fence_time_ns = cuda_fence_time_ns,
 	.inplace_bytes = cuda_inplace_bytes,
+	.device_text = cuda_device_text,
+	.memory_holders = cuda_memory_holders,
 };
 
 /* Whether debug mode is asked for: the one place that reads its variable. */
@@ -288,6 +294,12 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	cuda->ops = cuda_ops;
 	backend_ops_complete(&cuda->ops);
 	cuda->base.ops = &cuda->ops;
+	cuda->managed = cuda_managed_ops;
+	backend_managed_complete(&cuda->managed);
+	cuda->base.managed = &cuda->managed;
+	cuda->observe = cuda_observe_ops;
+	backend_observe_complete(&cuda->observe);
+	cuda->base.observe = &cuda->observe;
 	cuda->base.data = WEIR_DATA_REAL;
 	cuda->start_ns = cuda_monotonic_ns();
 	cuda->process = getpid();

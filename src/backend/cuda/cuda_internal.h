@@ -142,6 +142,8 @@ struct cuda_progress {
 struct cuda {
 	struct backend base;
 	struct backend_ops ops;
+	struct backend_managed_ops managed;
+	struct backend_observe_ops observe;
 	struct cuda_driver driver;
 	uint64_t start_ns; /* CLOCK_MONOTONIC when it was opened */
 	pid_t process;	   /* that opened it */

@@ -33,12 +33,13 @@ static int flaky_check(struct backend *b)
 }
 
 /* Count, fail or forward. */
-#define FLAKY_FORWARD(b, op, ...)                                                              \
-	do {                                                                                   \
-		int flaky_err = flaky_check(b);                                                \
-                                                                                               \
-		return flaky_err ? flaky_err : inner_of(b)->ops->op(inner_of(b), __VA_ARGS__); \
+#define FLAKY_FORWARD_IN(table, b, op, ...)                                                      \
+	do {                                                                                     \
+		int flaky_err = flaky_check(b);                                                  \
+                                                                                                 \
+		return flaky_err ? flaky_err : inner_of(b)->table->op(inner_of(b), __VA_ARGS__); \
 	} while (0)
+#define FLAKY_FORWARD(b, ...) FLAKY_FORWARD_IN(ops, b, __VA_ARGS__)
 
 static void flaky_destroy(struct backend *b)
 {
@@ -53,7 +54,7 @@ static void *flaky_stream_native(struct backend *b, stream_id_t stream)
 
 static void flaky_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
 {
-	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
+	inner_of(b)->observe->device_text(inner_of(b), device, text, bytes);
 }
 
 static uint32_t flaky_device_warps(struct backend *b, uint32_t device)
@@ -164,7 +165,7 @@ static int flaky_fence_record(struct backend *b, stream_id_t stream, fence_t *ou
 
 static int flaky_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
 {
-	FLAKY_FORWARD(b, fence_mark, stream, out);
+	FLAKY_FORWARD_IN(observe, b, fence_mark, stream, out);
 }
 
 static int flaky_fence_done(struct backend *b, fence_t fence)
@@ -179,7 +180,7 @@ static int flaky_fence_wait(struct backend *b, fence_t fence)
 
 static uint64_t flaky_fence_time_ns(struct backend *b, fence_t fence)
 {
-	return inner_of(b)->ops->fence_time_ns(inner_of(b), fence);
+	return inner_of(b)->observe->fence_time_ns(inner_of(b), fence);
 }
 
 static int flaky_access_begin(struct backend *b, stream_id_t stream, const void *owner,
@@ -215,29 +216,29 @@ static void flaky_device_free(struct backend *b, void *addr)
 
 static int flaky_managed_setup(struct backend *b, const struct backend_managed *setup)
 {
-	FLAKY_FORWARD(b, managed_setup, setup);
+	FLAKY_FORWARD_IN(managed, b, setup, setup);
 }
 
 static int flaky_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 {
-	FLAKY_FORWARD(b, managed_alloc, bytes, addr);
+	FLAKY_FORWARD_IN(managed, b, alloc, bytes, addr);
 }
 
 static int flaky_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 				  uint32_t memory)
 {
-	FLAKY_FORWARD(b, managed_prefetch, stream, addr, bytes, memory);
+	FLAKY_FORWARD_IN(managed, b, prefetch, stream, addr, bytes, memory);
 }
 
 static int flaky_managed_advise(struct backend *b, void *addr, uint64_t bytes,
 				enum backend_advice advice, uint32_t to)
 {
-	FLAKY_FORWARD(b, managed_advise, addr, bytes, advice, to);
+	FLAKY_FORWARD_IN(managed, b, advise, addr, bytes, advice, to);
 }
 
 static void flaky_managed_free(struct backend *b, void *addr)
 {
-	inner_of(b)->ops->managed_free(inner_of(b), addr);
+	inner_of(b)->managed->free(inner_of(b), addr);
 }
 
 static uint64_t flaky_memory_room(struct backend *b, uint32_t memory)
@@ -247,7 +248,7 @@ static uint64_t flaky_memory_room(struct backend *b, uint32_t memory)
 
 static void flaky_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
 {
-	inner_of(b)->ops->memory_holders(inner_of(b), memory, text, bytes);
+	inner_of(b)->observe->memory_holders(inner_of(b), memory, text, bytes);
 }
 
 static uint64_t flaky_memory_used(struct backend *b, uint32_t memory)
@@ -270,19 +271,19 @@ static int flaky_set_progress(struct backend *b, void (*fn)(void *arg), void *ar
 static void flaky_inplace_bytes(struct backend *b, uint32_t device,
 				uint64_t bytes[WEIR_DIRECTION_NR])
 {
-	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
+	inner_of(b)->observe->inplace_bytes(inner_of(b), device, bytes);
 }
 
 /* Queries that not every backend answers: not ones that fail. */
 static int flaky_managed_stats(struct backend *b, uint32_t device,
 			       struct backend_managed_stats *out)
 {
-	return inner_of(b)->ops->managed_stats(inner_of(b), device, out);
+	return inner_of(b)->managed->stats(inner_of(b), device, out);
 }
 
 static int flaky_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
 {
-	return inner_of(b)->ops->device_times(inner_of(b), device, ns);
+	return inner_of(b)->observe->device_times(inner_of(b), device, ns);
 }
 
 static const struct backend_ops flaky_ops = {
@@ -308,31 +309,37 @@ static const struct backend_ops flaky_ops = {
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,
 	.fence_record = flaky_fence_record,
-	.fence_mark = flaky_fence_mark,
 	.fence_done = flaky_fence_done,
 	.fence_wait = flaky_fence_wait,
-	.fence_time_ns = flaky_fence_time_ns,
 	.access_begin = flaky_access_begin,
 	.access_end = flaky_access_end,
 	.access_guard = flaky_access_guard,
 	.poison = flaky_poison,
 	.device_alloc = flaky_device_alloc,
 	.device_free = flaky_device_free,
-	.managed_setup = flaky_managed_setup,
-	.managed_stats = flaky_managed_stats,
-	.managed_alloc = flaky_managed_alloc,
-	.managed_prefetch = flaky_managed_prefetch,
-	.managed_advise = flaky_managed_advise,
-	.managed_free = flaky_managed_free,
-	.device_text = flaky_device_text,
 	.device_warps = flaky_device_warps,
 	.memory_used = flaky_memory_used,
 	.memory_room = flaky_memory_room,
-	.memory_holders = flaky_memory_holders,
 	.host_spend = flaky_host_spend,
 	.set_progress = flaky_set_progress,
-	.inplace_bytes = flaky_inplace_bytes,
+};
+
+static const struct backend_managed_ops flaky_managed_ops = {
+	.setup = flaky_managed_setup,
+	.alloc = flaky_managed_alloc,
+	.prefetch = flaky_managed_prefetch,
+	.advise = flaky_managed_advise,
+	.free = flaky_managed_free,
+	.stats = flaky_managed_stats,
+};
+
+static const struct backend_observe_ops flaky_observe_ops = {
+	.fence_mark = flaky_fence_mark,
+	.fence_time_ns = flaky_fence_time_ns,
 	.device_times = flaky_device_times,
+	.inplace_bytes = flaky_inplace_bytes,
+	.device_text = flaky_device_text,
+	.memory_holders = flaky_memory_holders,
 };
 
 int flaky_create(struct backend *inner, struct backend **out)
@@ -342,6 +349,8 @@ int flaky_create(struct backend *inner, struct backend **out)
 	if (!f)
 		return -ENOMEM;
 	f->base.ops = &flaky_ops;
+	f->base.managed = &flaky_managed_ops;
+	f->base.observe = &flaky_observe_ops;
 	f->base.desc = inner->desc;
 	f->base.data = inner->data;
 	f->inner = inner;

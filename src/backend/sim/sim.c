@@ -382,27 +382,33 @@ static const struct backend_ops sim_ops = {
 	.download = sim_download,
 	.stream_wait = sim_stream_wait,
 	.fence_record = sim_fence_record,
-	.fence_mark = sim_fence_mark,
 	.fence_done = sim_fence_done,
 	.fence_wait = sim_fence_wait,
-	.fence_time_ns = sim_fence_time_ns,
 	.access_begin = sim_access_begin,
 	.access_end = sim_access_end,
 	.access_guard = sim_access_guard,
 	.poison = sim_poison,
 	.device_alloc = sim_device_alloc,
 	.device_free = sim_device_free,
-	.managed_setup = sim_managed_setup,
-	.managed_alloc = sim_managed_alloc,
-	.managed_prefetch = sim_managed_prefetch,
-	.managed_advise = sim_managed_advise,
-	.managed_free = sim_managed_free,
-	.managed_stats = sim_managed_stats,
 	.memory_used = sim_memory_used,
 	.host_spend = sim_host_spend,
 	.set_progress = sim_set_progress,
-	.inplace_bytes = sim_inplace_bytes,
+};
+
+static const struct backend_managed_ops sim_managed_ops = {
+	.setup = sim_managed_setup,
+	.alloc = sim_managed_alloc,
+	.prefetch = sim_managed_prefetch,
+	.advise = sim_managed_advise,
+	.free = sim_managed_free,
+	.stats = sim_managed_stats,
+};
+
+static const struct backend_observe_ops sim_observe_ops = {
+	.fence_mark = sim_fence_mark,
+	.fence_time_ns = sim_fence_time_ns,
 	.device_times = sim_device_times,
+	.inplace_bytes = sim_inplace_bytes,
 };
 
 int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out)
@@ -415,6 +421,10 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	sim->ops = sim_ops;
 	backend_ops_complete(&sim->ops);
 	sim->base.ops = &sim->ops;
+	sim->base.managed = &sim_managed_ops;
+	sim->observe = sim_observe_ops;
+	backend_observe_complete(&sim->observe);
+	sim->base.observe = &sim->observe;
 	sim->base.desc = *desc;
 	sim->base.data = data;
 	sim->wake_ns = SIM_NEVER;

@@ -333,6 +333,7 @@ struct sim_progress {
 struct sim {
 	struct backend base;
 	struct backend_ops ops;
+	struct backend_observe_ops observe;
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* in_progress has become false */
 	uint64_t now_ns;

@@ -120,34 +120,34 @@ static void op_device_free(struct backend *b, void *addr)
 
 static int op_managed_setup(struct backend *b, const struct backend_managed *setup)
 {
-	return inner_of(b)->ops->managed_setup(inner_of(b), setup);
+	return inner_of(b)->managed->setup(inner_of(b), setup);
 }
 
 static int op_managed_stats(struct backend *b, uint32_t device, struct backend_managed_stats *out)
 {
-	return inner_of(b)->ops->managed_stats(inner_of(b), device, out);
+	return inner_of(b)->managed->stats(inner_of(b), device, out);
 }
 
 static int op_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 {
-	return inner_of(b)->ops->managed_alloc(inner_of(b), bytes, addr);
+	return inner_of(b)->managed->alloc(inner_of(b), bytes, addr);
 }
 
 static int op_managed_prefetch(struct backend *b, stream_id_t stream, void *addr, uint64_t bytes,
 			       uint32_t memory)
 {
-	return inner_of(b)->ops->managed_prefetch(inner_of(b), stream, addr, bytes, memory);
+	return inner_of(b)->managed->prefetch(inner_of(b), stream, addr, bytes, memory);
 }
 
 static int op_managed_advise(struct backend *b, void *addr, uint64_t bytes,
 			     enum backend_advice advice, uint32_t to)
 {
-	return inner_of(b)->ops->managed_advise(inner_of(b), addr, bytes, advice, to);
+	return inner_of(b)->managed->advise(inner_of(b), addr, bytes, advice, to);
 }
 
 static void op_managed_free(struct backend *b, void *addr)
 {
-	inner_of(b)->ops->managed_free(inner_of(b), addr);
+	inner_of(b)->managed->free(inner_of(b), addr);
 }
 
 static uint32_t op_device_warps(struct backend *b, uint32_t device)
@@ -157,7 +157,7 @@ static uint32_t op_device_warps(struct backend *b, uint32_t device)
 
 static void op_device_text(struct backend *b, uint32_t device, char *text, size_t bytes)
 {
-	inner_of(b)->ops->device_text(inner_of(b), device, text, bytes);
+	inner_of(b)->observe->device_text(inner_of(b), device, text, bytes);
 }
 
 static uint64_t op_memory_used(struct backend *b, uint32_t memory)
@@ -172,7 +172,7 @@ static uint64_t op_memory_room(struct backend *b, uint32_t memory)
 
 static void op_memory_holders(struct backend *b, uint32_t memory, char *text, size_t bytes)
 {
-	inner_of(b)->ops->memory_holders(inner_of(b), memory, text, bytes);
+	inner_of(b)->observe->memory_holders(inner_of(b), memory, text, bytes);
 }
 
 /* ------------------------------------------------------------------ work */
@@ -352,7 +352,7 @@ static int op_fence_record(struct backend *b, stream_id_t stream, fence_t *out)
 
 static int op_fence_mark(struct backend *b, stream_id_t stream, fence_t *out)
 {
-	return inner_of(b)->ops->fence_mark(inner_of(b), stream, out);
+	return inner_of(b)->observe->fence_mark(inner_of(b), stream, out);
 }
 
 static int op_fence_done(struct backend *b, fence_t fence)
@@ -373,7 +373,7 @@ static int op_fence_wait(struct backend *b, fence_t fence)
 
 static uint64_t op_fence_time_ns(struct backend *b, fence_t fence)
 {
-	return inner_of(b)->ops->fence_time_ns(inner_of(b), fence);
+	return inner_of(b)->observe->fence_time_ns(inner_of(b), fence);
 }
 
 /* ------------------------------------------------------------------ the rest */
@@ -401,12 +401,12 @@ static void op_poison(struct backend *b, const struct backend_chunk *chunk, fenc
 
 static void op_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
 {
-	inner_of(b)->ops->inplace_bytes(inner_of(b), device, bytes);
+	inner_of(b)->observe->inplace_bytes(inner_of(b), device, bytes);
 }
 
 static int op_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])
 {
-	return inner_of(b)->ops->device_times(inner_of(b), device, ns);
+	return inner_of(b)->observe->device_times(inner_of(b), device, ns);
 }
 
 /* What the inner backend calls: calls of the host that are made in it are the migrator's. */
@@ -507,31 +507,37 @@ static const struct backend_ops watch_ops = {
 	.download = op_download,
 	.stream_wait = op_stream_wait,
 	.fence_record = op_fence_record,
-	.fence_mark = op_fence_mark,
 	.fence_done = op_fence_done,
 	.fence_wait = op_fence_wait,
-	.fence_time_ns = op_fence_time_ns,
 	.access_begin = op_access_begin,
 	.access_end = op_access_end,
 	.access_guard = op_access_guard,
 	.poison = op_poison,
 	.device_alloc = op_device_alloc,
 	.device_free = op_device_free,
-	.managed_setup = op_managed_setup,
-	.managed_stats = op_managed_stats,
-	.managed_alloc = op_managed_alloc,
-	.managed_prefetch = op_managed_prefetch,
-	.managed_advise = op_managed_advise,
-	.managed_free = op_managed_free,
-	.device_text = op_device_text,
 	.device_warps = op_device_warps,
 	.memory_used = op_memory_used,
 	.memory_room = op_memory_room,
-	.memory_holders = op_memory_holders,
 	.host_spend = op_host_spend,
 	.set_progress = op_set_progress,
-	.inplace_bytes = op_inplace_bytes,
+};
+
+static const struct backend_managed_ops watch_managed_ops = {
+	.setup = op_managed_setup,
+	.alloc = op_managed_alloc,
+	.prefetch = op_managed_prefetch,
+	.advise = op_managed_advise,
+	.free = op_managed_free,
+	.stats = op_managed_stats,
+};
+
+static const struct backend_observe_ops watch_observe_ops = {
+	.fence_mark = op_fence_mark,
+	.fence_time_ns = op_fence_time_ns,
 	.device_times = op_device_times,
+	.inplace_bytes = op_inplace_bytes,
+	.device_text = op_device_text,
+	.memory_holders = op_memory_holders,
 };
 
 int watch_create(struct backend *inner, struct backend **out)
@@ -545,6 +551,8 @@ int watch_create(struct backend *inner, struct backend **out)
 	if (pthread_mutex_init(&w->collecting, NULL))
 		goto err_lock;
 	w->base.ops = &watch_ops;
+	w->base.managed = &watch_managed_ops;
+	w->base.observe = &watch_observe_ops;
 	w->base.desc = inner->desc;
 	w->base.data = inner->data;
 	w->inner = inner;

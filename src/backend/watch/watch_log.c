@@ -126,7 +126,7 @@ void watch_work_begin(struct watch *w, stream_id_t stream, struct watch_work *wo
 	if (!work->on)
 		return;
 	/* Without a mark it is counted as dropped, when it has been queued. */
-	if (w->inner->ops->fence_mark(w->inner, stream, &work->begin))
+	if (w->inner->observe->fence_mark(w->inner, stream, &work->begin))
 		work->begin = 0;
 }
 
@@ -139,7 +139,7 @@ void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 
 	if (err || !work->on)
 		return;
-	if (!work->begin || w->inner->ops->fence_mark(w->inner, work->stream, &end)) {
+	if (!work->begin || w->inner->observe->fence_mark(w->inner, work->stream, &end)) {
 		count_dropped(w, event->kind);
 		return;
 	}
@@ -164,11 +164,11 @@ void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 /* Ask for the times of an event. */
 static bool settle(struct watch *w, struct watch_event *event)
 {
-	uint64_t end = w->inner->ops->fence_time_ns(w->inner, event->end_ns), begin;
+	uint64_t end = w->inner->observe->fence_time_ns(w->inner, event->end_ns), begin;
 
 	if (!end)
 		return false;
-	begin = w->inner->ops->fence_time_ns(w->inner, event->begin_ns);
+	begin = w->inner->observe->fence_time_ns(w->inner, event->begin_ns);
 	if (!begin)
 		return false;
 	if (begin < event->least_ns)

@@ -191,9 +191,10 @@ static int script_make(struct script *s)
 	       (err = ops->set_access(s->b, s->va, BACKEND_PROT_WRITE, 1)) ||
 	       (err = ops->device_alloc(s->b, GPU0, 100, &s->plain)) ||
 	       (err = ops->device_alloc(s->b, HOST, 100, &s->pinned)) ||
-	       (err = ops->managed_alloc(s->b, 100, &s->managed)) ||
-	       (err = ops->managed_prefetch(s->b, s->stream, s->managed, 100, GPU0)) ||
-	       (err = ops->managed_advise(s->b, s->managed, 100, BACKEND_ADVICE_PREFERRED, HOST)));
+	       (err = s->b->managed->alloc(s->b, 100, &s->managed)) ||
+	       (err = s->b->managed->prefetch(s->b, s->stream, s->managed, 100, GPU0)) ||
+	       (err = s->b->managed->advise(s->b, s->managed, 100, BACKEND_ADVICE_PREFERRED,
+					    HOST)));
 	return err == -ENOSYS ? 0 : err; /* managed memory is not required */
 }
 
@@ -237,7 +238,7 @@ int contract_script(struct backend *b, uint64_t unit)
 		err = script_work(&s);
 	b->ops->device_free(b, s.plain);
 	b->ops->device_free(b, s.pinned);
-	b->ops->managed_free(b, s.managed);
+	b->managed->free(b, s.managed);
 	if (s.has_stream)
 		b->ops->stream_destroy(b, s.stream);
 	while (s.mapped && b->ops->unmap(b, s.va))

@@ -73,7 +73,7 @@ static uint64_t time_of(struct backend *b, fence_t fence)
 	uint64_t ns = 0;
 
 	for (int i = 0; i < NAPS_MAX && !ns; i++) {
-		ns = b->ops->fence_time_ns(b, fence);
+		ns = b->observe->fence_time_ns(b, fence);
 		if (!ns)
 			b->ops->host_spend(b, NAP_NS);
 	}
@@ -92,10 +92,10 @@ void contract_marks(void **state)
 	b->ops->host_spend(b, 1000); /* the time 0 means that none is known */
 	assert_int_equal(b->ops->set_progress(b, count, &p), 0);
 	contract_gate_close(c, c->compute);
-	assert_int_equal(b->ops->fence_mark(b, c->compute, &before), 0);
+	assert_int_equal(b->observe->fence_mark(b, c->compute, &before), 0);
 	assert_int_equal(contract_spin(b, c->compute), 0);
-	assert_int_equal(b->ops->fence_mark(b, c->compute, &after), 0);
-	assert_int_equal(b->ops->fence_time_ns(b, after), 0);
+	assert_int_equal(b->observe->fence_mark(b, c->compute, &after), 0);
+	assert_int_equal(b->observe->fence_time_ns(b, after), 0);
 	contract_gate_open(c);
 	assert_true(time_of(b, after) > time_of(b, before));
 	assert_true(b->ops->now_ns(b) >= time_of(b, after));
@@ -107,7 +107,7 @@ void contract_marks(void **state)
 		(void)time_of(b, fence);
 		wait_until_called(&p, i);
 	}
-	assert_int_equal(b->ops->fence_mark(b, 99, &before), -EINVAL);
+	assert_int_equal(b->observe->fence_mark(b, 99, &before), -EINVAL);
 	assert_int_equal(b->ops->set_progress(b, NULL, &p), 0);
 }
 

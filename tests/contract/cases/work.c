@@ -57,7 +57,7 @@ void contract_upload_kernel_download(void **state)
 	assert_int_equal(b->ops->upload(b, c->compute, va + 3, data_of(c, bytes), nr - 3), 0);
 	assert_int_equal(contract_add(b, c->compute, va + c->unit, va, c->unit, 1), 0);
 	assert_int_equal(b->ops->download(b, c->compute, data_of(c, back), va, nr), 0);
-	b->ops->inplace_bytes(b, 0, inplace);
+	b->observe->inplace_bytes(b, 0, inplace);
 	assert_int_equal(inplace[WEIR_TO_DEVICE], c->unit);
 	assert_int_equal(inplace[WEIR_TO_HOST], 0);
 	for (uint64_t i = 0; i < c->unit && can(c, CAN_BYTES); i++)
@@ -165,17 +165,18 @@ void contract_fences_order_streams(void **state)
 		0);
 	assert_int_equal(b->ops->fence_record(b, c->out, &second), 0);
 	assert_int_equal(b->ops->fence_done(b, first), 0);
-	assert_int_equal(b->ops->fence_time_ns(b, first), 0);
+	assert_int_equal(b->observe->fence_time_ns(b, first), 0);
 	assert_int_equal(b->ops->fence_done(b, second), 0);
 	contract_gate_open(c);
 	assert_int_equal(b->ops->fence_wait(b, second), 0);
 	assert_int_equal(b->ops->fence_done(b, first), 1);
-	assert_in_range(b->ops->fence_time_ns(b, first), begin, b->ops->now_ns(b));
-	assert_in_range(b->ops->fence_time_ns(b, second), begin, b->ops->now_ns(b));
+	assert_in_range(b->observe->fence_time_ns(b, first), begin, b->ops->now_ns(b));
+	assert_in_range(b->observe->fence_time_ns(b, second), begin, b->ops->now_ns(b));
 	/* A real device's clock is not the host's, and is set by it now and then: times of two
 	 * streams may be off by as much. */
 	if (!can(c, CAN_WAIT))
-		assert_true(b->ops->fence_time_ns(b, first) < b->ops->fence_time_ns(b, second));
+		assert_true(b->observe->fence_time_ns(b, first) <
+			    b->observe->fence_time_ns(b, second));
 	if (can(c, CAN_BYTES))
 		assert_memory_equal(back.alias, host.alias, c->unit);
 	b->ops->chunk_destroy(b, &host);
@@ -247,7 +248,7 @@ void contract_streams_come_and_go(void **state)
 		assert_int_equal(b->ops->fence_done(b, former), 1);
 		assert_int_equal(b->ops->stream_wait(b, c->compute, former), 0);
 		assert_int_equal(b->ops->fence_wait(b, fence), 0);
-		assert_true(b->ops->fence_time_ns(b, fence) <= b->ops->now_ns(b));
+		assert_true(b->observe->fence_time_ns(b, fence) <= b->ops->now_ns(b));
 		assert_int_equal(b->ops->fence_done(b, fence + 1), -EINVAL);
 		b->ops->stream_destroy(b, stream);
 		former = fence;
@@ -283,8 +284,8 @@ void contract_many_fences(void **state)
 		assert_int_equal(b->ops->fence_done(b, fence[0]), 1);
 		assert_int_equal(b->ops->fence_wait(b, fence[NR_FENCES - 1]), 0);
 		for (int i = 1; i < NR_FENCES; i++)
-			assert_true(b->ops->fence_time_ns(b, fence[i]) >=
-				    b->ops->fence_time_ns(b, fence[i - 1]));
+			assert_true(b->observe->fence_time_ns(b, fence[i]) >=
+				    b->observe->fence_time_ns(b, fence[i - 1]));
 	}
 }
 
