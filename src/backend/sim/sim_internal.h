@@ -15,7 +15,8 @@
  *   sim_access.c   brackets
  *   sim_uvm*.c     managed memory, see sim_uvm.h
  *   sim_exec.c     running a kernel's function, fenced in
- *   sim_kernel.c   kernels: what they cost, what traps them
+ *   sim_trap.c     what a kernel finds as it starts, and what traps it
+ *   sim_kernel.c   kernels: when they run, what they cost
  *   sim_map.c      mapping, under kernels that may run
  *   sim_copy.c     copies, beside kernels that may run
  *   sim.c          the table of operations, creation and end
@@ -432,13 +433,28 @@ int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copie
 int sim_upload(struct backend *b, stream_id_t id, void *dst, const void *data, uint64_t bytes);
 int sim_download(struct backend *b, stream_id_t id, void *data, const void *src, uint64_t bytes);
 
-/* ------------------------------------------------------------------ kernels (sim_kernel.c) */
+/* ------------------------------------------------------------------ traps (sim_trap.c) */
 
+/* Have a kernel fail, with a message that names the block at addr; the first reason counts. */
+void sim_kernel_trap(struct sim *sim, struct sim_kernel *kernel, const char *addr,
+		     const char *reason);
+/* Whether [addr, addr + bytes) meets a use. */
+bool sim_use_meets(const struct weir_use *use, const char *addr, uint64_t bytes);
+/* Look at everything that a kernel names, as it starts: where it lies goes to its costs. */
+void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel);
 /* Trap a running kernel that needs more of a unit than it has from here on. */
 void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
 			      enum backend_prot prot, uint32_t devices);
 /* Trap running kernels that use what the copy is about to move. */
 void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
+/* As a kernel is queued: what touches a guarded reservation is covered by the stream's bracket. */
+void sim_kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
+			      struct sim_kernel *kernel);
+/* And brackets that are open together do not write what the other one names: they have no order. */
+void sim_kernel_check_order(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel);
+
+/* ------------------------------------------------------------------ kernels (sim_kernel.c) */
+
 int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch);
 /* Takes the device as a kernel does. */
 int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t bytes,

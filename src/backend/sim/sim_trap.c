@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kernel finds as it starts, and what traps it. Its mappings are looked at once, at its
+ * start; changes under it are looked at as they are made. A use that covers whole groups of blocks
+ * costs a look at their counts.
+ */
+#include <stdio.h>
+
+#include "src/backend/sim/sim_internal.h"
+#include "src/base/log.h"
+
+void sim_kernel_trap(struct sim *sim, struct sim_kernel *kernel, const char *addr,
+		     const char *reason)
+{
+	const struct sim_region *region = sim_region_at(sim, addr);
+
+	if (kernel->err)
+		return;
+	kernel->err = -WEIR_ETRAP;
+	if (region)
+		log_error("kernel '%s' on stream %u: block %llu of reservation %p (offset %llu, "
+			  "address %p): %s",
+			  kernel->kernel->name, kernel->op.stream->id,
+			  (unsigned long long)((uint64_t)(addr - region->base) / region->unit),
+			  (void *)region->base, (unsigned long long)(addr - region->base),
+			  (const void *)addr, reason);
+	else
+		log_error("kernel '%s' on stream %u: address %p: %s", kernel->kernel->name,
+			  kernel->op.stream->id, (const void *)addr, reason);
+}
+
+bool sim_use_meets(const struct weir_use *use, const char *addr, uint64_t bytes)
+{
+	uintptr_t begin = (uintptr_t)use->addr, other = (uintptr_t)addr;
+
+	return use_reads(use) && begin < other + bytes && other < begin + use->bytes;
+}
+
+/* Where kernels see bytes of a piece that a use meets; NULL: nowhere. */
+static const char *piece_met_at(const struct sim *sim, const struct sim_piece *piece,
+				const char *alias, uint64_t bytes, const struct weir_use *use)
+{
+	if (!piece->handle)
+		return sim_use_meets(use, alias, bytes) ? alias : NULL;
+	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++) {
+		const struct sim_region *region = piece->place[i].region;
+		const char *addr = region->base + piece->place[i].unit * region->unit +
+				   (alias - sim_memory_alias(sim, piece));
+
+		if (sim_use_meets(use, addr, bytes))
+			return addr;
+	}
+	return NULL;
+}
+
+/* Trap the kernel if a move that is neither done nor ordered behind it meets a use of it. written:
+ * whether what the move writes is looked at, or what it reads. */
+static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
+		       const struct sim_move *move, bool written, const char *why)
+{
+	const struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
+	const char *at;
+
+	if (!piece || (!move->op->started && move->op->seq > kernel->op.seq) ||
+	    (!written && !use_writes(use)))
+		return;
+	at = piece_met_at(sim, piece, written ? move->dst : move->src, move->bytes, use);
+	if (at)
+		sim_kernel_trap(sim, kernel, at, why);
+}
+
+static void piece_check_moves(struct sim *sim, struct sim_kernel *kernel,
+			      const struct weir_use *use, const struct sim_piece *piece)
+{
+	for (const struct sim_move *m = piece->writes; m; m = m->next_write)
+		move_check(sim, kernel, use, m, true,
+			   "it moves: a copy that is not done writes it");
+	for (const struct sim_move *m = piece->reads; m; m = m->next_read)
+		move_check(sim, kernel, use, m, false,
+			   "it moves: a copy that is not done reads what the kernel writes");
+}
+
+/* A unit's mapping against a use of it; traps the kernel where it falls short. */
+static void unit_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
+		       const struct sim_region *region, uint64_t unit)
+{
+	const struct sim_mapping *mapping = &region->mapping[unit];
+	const char *addr = region->base + unit * region->unit;
+
+	if (addr < (const char *)use->addr)
+		addr = use->addr;
+	if (!mapping->piece)
+		sim_kernel_trap(sim, kernel, addr, "it is not mapped");
+	else if (!(mapping->devices & (1u << kernel->op.stream->device)) ||
+		 mapping->prot == BACKEND_PROT_NONE)
+		sim_kernel_trap(sim, kernel, addr, "it is not mapped for this device");
+	else if (use_writes(use) && mapping->prot == BACKEND_PROT_READ)
+		sim_kernel_trap(sim, kernel, addr, "it is read-only, and the use writes it");
+	else
+		piece_check_moves(sim, kernel, use, mapping->piece);
+}
+
+/* Whether a whole group of units lets a kernel have what a use wants, with nothing to look at. */
+static bool group_open(const struct sim_group *group, uint32_t device, bool write, uint64_t nr)
+{
+	return !group->moving && (write ? group->writable[device] : group->readable[device]) == nr;
+}
+
+static void region_survey(struct sim *sim, struct sim_kernel *kernel, struct cost_use *cost,
+			  const struct sim_region *region)
+{
+	const struct weir_use *use = cost->use;
+	uint64_t begin = (uintptr_t)use->addr - (uintptr_t)region->base, end = begin + use->bytes;
+	uint64_t unit = begin / region->unit, last = (end - 1) / region->unit;
+
+	while (!kernel->err && unit <= last) {
+		const struct sim_group *group = &region->group[unit / SIM_GROUP];
+		uint64_t from = unit * region->unit, to = from + region->unit;
+		uint64_t nr = region->nr_units - unit;
+
+		nr = nr < SIM_GROUP ? nr : SIM_GROUP;
+		if (unit % SIM_GROUP == 0 && from >= begin && from + nr * region->unit <= end &&
+		    group_open(group, kernel->op.stream->device, use_writes(use), nr)) {
+			for (uint32_t m = 0; m < sim->base.desc.nr_memories; m++)
+				cost->bytes[m] += group->in_memory[m] * region->unit;
+			unit += nr;
+			continue;
+		}
+		unit_check(sim, kernel, use, region, unit);
+		if (kernel->err)
+			return;
+		from = from > begin ? from : begin;
+		to = to < end ? to : end;
+		cost->bytes[region->mapping[unit].piece->memory] += to - from;
+		unit++;
+	}
+}
+
+void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel)
+{
+	uint32_t own = sim->base.desc.device[kernel->op.stream->device].memory;
+
+	for (uint32_t i = 0; i < kernel->nr_uses && !kernel->err; i++) {
+		const struct weir_use *use = &kernel->uses[i];
+		const struct sim_region *region;
+		struct sim_piece *piece;
+
+		if (!use_reads(use))
+			continue;
+		region = sim_region_at(sim, use->addr);
+		if (region && use->bytes <= region->bytes - ((uintptr_t)use->addr -
+							     (uintptr_t)region->base)) {
+			region_survey(sim, kernel, &kernel->costs[i], region);
+			continue;
+		}
+		if (!region && uvm_holds(sim, use->addr, use->bytes)) {
+			/* By the time that it runs. */
+			uint64_t there = uvm_in_place_bytes(sim, kernel->op.stream->device, use);
+
+			kernel->costs[i].bytes[own] = use->bytes - there;
+			kernel->costs[i].bytes[cost_host_memory(&sim->base.desc)] += there;
+			continue;
+		}
+		piece = region ? NULL : sim_memory_piece_at(sim, use->addr);
+		if (!piece || piece->handle) {
+			sim_kernel_trap(sim, kernel, use->addr, "it is no longer allocated");
+			return;
+		}
+		kernel->costs[i].bytes[piece->memory] = use->bytes;
+		piece_check_moves(sim, kernel, use, piece);
+	}
+}
+
+/* ------------------------------------------------------------------ changes under a kernel */
+
+void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
+			      enum backend_prot prot, uint32_t devices)
+{
+	const char *addr = region->base + unit * region->unit;
+
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++) {
+		struct sim_kernel *kernel = sim->device[d].running;
+
+		for (uint32_t i = 0; kernel && i < kernel->nr_uses; i++) {
+			const struct weir_use *use = &kernel->uses[i];
+
+			if (!sim_use_meets(use, addr, region->unit))
+				continue;
+			if (!(devices & (1u << d)) || prot == BACKEND_PROT_NONE ||
+			    (prot == BACKEND_PROT_READ && use_writes(use)))
+				sim_kernel_trap(sim, kernel, addr,
+						"its mapping was changed under the running kernel");
+		}
+	}
+}
+
+/* One move that starts while a kernel runs. */
+static void kernel_check_move(struct sim *sim, struct sim_kernel *kernel,
+			      const struct sim_move *move)
+{
+	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
+		const struct weir_use *use = &kernel->uses[i];
+
+		move_check(sim, kernel, use, move, true,
+			   "a copy began to write it under the running kernel");
+		move_check(sim, kernel, use, move, false,
+			   "a copy began to read what the running kernel writes");
+	}
+}
+
+void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
+{
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
+		for (uint32_t i = 0; sim->device[d].running && i < copy->nr; i++)
+			kernel_check_move(sim, sim->device[d].running, &copy->move[i]);
+}
+
+/* ------------------------------------------------------------------ brackets */
+
+void sim_kernel_check_bracket(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel)
+{
+	static const char written[] = "the bracket does not declare that it is written";
+	static const char read[] = "the bracket does not declare that it is read";
+
+	for (uint32_t i = 0; i < kernel->nr_uses; i++) {
+		const struct weir_use *use = &kernel->uses[i];
+		const struct sim_region *region = sim_region_at(sim, use->addr);
+
+		if (region && region->guarded && use_reads(use) &&
+		    !access_covers(stream->bracket, use))
+			sim_kernel_trap(sim, kernel, use->addr, use_writes(use) ? written : read);
+	}
+}
+
+void sim_kernel_check_order(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel)
+{
+	for (uint32_t i = 0; i < sim->nr_slots && stream->bracket; i++) {
+		const struct sim_stream *other = sim->slot[i].stream;
+		const struct access_bracket *bracket;
+		char why[160];
+		uintptr_t at;
+
+		if (!other || other == stream || !other->bracket)
+			continue;
+		bracket = access_conflict(stream->bracket, other->bracket, &at);
+		if (!bracket)
+			continue;
+		snprintf(why, sizeof(why),
+			 "a bracket of stream %u, with kernel '%s', is open and names it, too, and "
+			 "one of the two writes: they have no order",
+			 other->id, bracket->kernel->name);
+		sim_kernel_trap(sim, kernel, (const char *)at, why);
+	}
+	access_launched(stream->bracket, kernel->kernel);
+}
