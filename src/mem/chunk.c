@@ -307,7 +307,7 @@ static bool is_handed_out(struct chunk_pool *pool, const struct mem_chunk *chunk
 
 void chunk_free(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
 {
-	struct chunk_link doomed;
+	struct list_link doomed;
 	bool right;
 
 	if (!chunk)
@@ -337,7 +337,7 @@ void chunk_free(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
 
 uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t keep_bytes)
 {
-	struct chunk_link doomed;
+	struct list_link doomed;
 	uint64_t bytes;
 
 	list_init(&doomed);
@@ -354,7 +354,7 @@ uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t keep_bytes)
 
 bool chunk_pool_progress(struct chunk_pool *pool)
 {
-	struct chunk_link doomed;
+	struct list_link doomed;
 	bool more;
 
 	list_init(&doomed);

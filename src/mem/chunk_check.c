@@ -13,7 +13,7 @@ static uint64_t largest_free(const struct chunk_pool *pool)
 	uint64_t buddy = nonempty ? pool->config.least_bytes << log2_floor(nonempty) : 0;
 	uint64_t piece = large_largest(pool), largest = buddy > piece ? buddy : piece;
 
-	for (struct chunk_link *l = pool->idle.next; l != &pool->idle; l = l->next) {
+	for (struct list_link *l = pool->idle.next; l != &pool->idle; l = l->next) {
 		const struct chunk_root *root = root_of_idle(l);
 
 		if (root->kind == CHUNK_OWN && root->backend.bytes > largest)
@@ -66,7 +66,7 @@ static void expect(struct count *count, bool right, const char *what, const void
 	count->where = where;
 }
 
-static bool link_is_sound(const struct chunk_link *link)
+static bool link_is_sound(const struct list_link *link)
 {
 	return link->next && link->prev && link->next->prev == link && link->prev->next == link;
 }
@@ -179,11 +179,11 @@ static void check_root(struct count *count, const struct chunk_root *root)
 	}
 }
 
-static uint64_t list_length(struct count *count, const struct chunk_link *list)
+static uint64_t list_length(struct count *count, const struct list_link *list)
 {
 	uint64_t nr = 0;
 
-	for (const struct chunk_link *l = list->next; l != list && !count->wrong; l = l->next) {
+	for (const struct list_link *l = list->next; l != list && !count->wrong; l = l->next) {
 		expect(count, link_is_sound(l), "a list is torn", l);
 		nr++;
 	}
@@ -263,8 +263,7 @@ int chunk_pool_check(struct chunk_pool *pool)
 	struct count count = {.pool = pool};
 
 	pthread_mutex_lock(&pool->lock);
-	for (struct chunk_link *l = pool->roots.next; l != &pool->roots && !count.wrong;
-	     l = l->next)
+	for (struct list_link *l = pool->roots.next; l != &pool->roots && !count.wrong; l = l->next)
 		check_root(&count, root_of_all(l));
 	check_lists(&count);
 	check_totals(&count);

@@ -10,16 +10,12 @@
 
 #include <pthread.h>
 
+#include "src/base/list.h"
 #include "src/mem/chunk.h"
 
 #define CHUNK_ORDERS 24u    /* a root has at most 2^23 least chunks */
 #define CHUNK_SIZE_STEPS 8u /* classes of large sizes, between two powers of two */
 #define CHUNK_SIZE_CLASSES (64u * CHUNK_SIZE_STEPS)
-
-/* Circular, with the list itself as head. In no list: next is NULL. */
-struct chunk_link {
-	struct chunk_link *prev, *next;
-};
 
 enum chunk_state {
 	CHUNK_NONE,	 /* no chunk begins here */
@@ -46,7 +42,7 @@ enum chunk_kind {
  * too: so whoever is freed behind it finds it.
  */
 struct mem_chunk {
-	struct chunk_link link; /* first: a link is its chunk */
+	struct list_link link; /* first: a link is its chunk */
 	struct chunk_root *root;
 	uint64_t owner; /* published, evicting */
 	fence_t fence;	/* pending: may be named by work before it. Handed out: of its zeroing */
@@ -62,20 +58,20 @@ struct mem_chunk {
 /* nr units of unit_bytes are the root. used = sum of nr over chunks that are neither free nor
  * pooled. idle <=> used is 0, the root is in the pool and nobody is emptying it. */
 struct chunk_root {
-	struct chunk_link all, idle_link;
+	struct list_link all, idle_link;
 	struct backend_chunk backend;
 	uint64_t unit_bytes;  /* a least chunk; a granule; of a root of its own all of it */
 	uint64_t asked_bytes; /* of a root of its own that is handed out: of its chunk */
 	uint32_t nr, used, nr_pinned;
 	enum chunk_kind kind;
-	bool emptying;		/* its free chunks are in held, and nobody is given them */
-	struct chunk_link held; /* then */
+	bool emptying;	       /* its free chunks are in held, and nobody is given them */
+	struct list_link held; /* then */
 	struct mem_chunk chunk[];
 };
 
 /* Free chunks by size. Bit c of nonempty <=> list[c] is not empty. */
 struct chunk_sizes {
-	struct chunk_link list[CHUNK_SIZE_CLASSES];
+	struct list_link list[CHUNK_SIZE_CLASSES];
 	uint64_t nonempty[CHUNK_SIZE_CLASSES / 64];
 };
 
@@ -97,8 +93,8 @@ struct chunk_pool {
 	/* A leaf: held for bookkeeping only. No call of the backend, no callback, no allocation, no
 	 * log: all of these may take other locks or a long time. */
 	pthread_mutex_t lock;
-	struct chunk_link roots, idle, pending, published;
-	struct chunk_link free[2][CHUNK_ORDERS], pooled[2][CHUNK_ORDERS];
+	struct list_link roots, idle, pending, published;
+	struct list_link free[2][CHUNK_ORDERS], pooled[2][CHUNK_ORDERS];
 	uint32_t nonempty[2], pooled_nonempty[2];
 	uint8_t nr_pooled[2][CHUNK_ORDERS];
 	struct chunk_sizes shared, own; /* of large requests: pieces that are free, and roots */
@@ -121,50 +117,19 @@ struct chunk_request {
 	bool zeroed, evict, fence;
 };
 
-/* ------------------------------------------------------------------ lists and small things */
+/* ------------------------------------------------------------------ small things */
 
-static inline void list_init(struct chunk_link *list)
-{
-	list->prev = list->next = list;
-}
-
-static inline bool list_empty(const struct chunk_link *list)
-{
-	return list->next == list;
-}
-
-static inline void list_del(struct chunk_link *link)
-{
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
-	link->prev = link->next = NULL;
-}
-
-/* After at: first in a list, if at is the list; before it: last. */
-static inline void list_add(struct chunk_link *at, struct chunk_link *link)
-{
-	link->prev = at;
-	link->next = at->next;
-	at->next->prev = link;
-	at->next = link;
-}
-
-static inline void list_add_tail(struct chunk_link *list, struct chunk_link *link)
-{
-	list_add(list->prev, link);
-}
-
-static inline struct mem_chunk *chunk_of(struct chunk_link *link)
+static inline struct mem_chunk *chunk_of(struct list_link *link)
 {
 	return (struct mem_chunk *)link;
 }
 
-static inline struct chunk_root *root_of_all(struct chunk_link *link)
+static inline struct chunk_root *root_of_all(struct list_link *link)
 {
 	return (struct chunk_root *)link;
 }
 
-static inline struct chunk_root *root_of_idle(struct chunk_link *link)
+static inline struct chunk_root *root_of_idle(struct list_link *link)
 {
 	return (struct chunk_root *)((char *)link - offsetof(struct chunk_root, idle_link));
 }
@@ -226,9 +191,9 @@ void root_destroy(struct chunk_pool *pool, struct chunk_root *root);
 /* All of it is free from here on. */
 void root_add(struct chunk_pool *pool, struct chunk_root *root);
 /* Take an idle root out of the pool, into a list. */
-void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_link *doomed);
+void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct list_link *doomed);
 /* Called without the lock. */
-void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed);
+void roots_destroy(struct chunk_pool *pool, struct list_link *doomed);
 /* Free units of a root, or take a chunk of it that is free or pooled off its list, by its kind. */
 void root_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
 	       bool zeroed);
@@ -238,11 +203,11 @@ void root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
 /* Put it on the idle list or take it off, as it is. */
 void root_settle(struct chunk_pool *pool, struct chunk_root *root);
 /* Doom idle roots, the oldest first, until at most so many bytes of them are left. */
-uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed);
+uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_link *doomed);
 /* What may be held, with so many more bytes about to be allocated. */
 uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes);
 /* Doom idle roots down to that, with so many more bytes about to be created. */
-void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed);
+void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed);
 /* Take a root's free chunks out of reach, and give them back. */
 void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root);
 void root_empty_end(struct chunk_pool *pool, struct chunk_root *root);

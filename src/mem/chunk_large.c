@@ -152,12 +152,12 @@ void large_ask(struct chunk_pool *pool, const struct mem_chunk *chunk,
 }
 
 /* The smallest of those in a class that fit; if so wanted a zeroed one first. */
-static struct mem_chunk *class_best(struct chunk_link *list, const struct chunk_request *request)
+static struct mem_chunk *class_best(struct list_link *list, const struct chunk_request *request)
 {
 	struct mem_chunk *best = NULL;
 	uint32_t nr = 0;
 
-	for (struct chunk_link *l = list->next; l != list && nr < LOOK; l = l->next, nr++) {
+	for (struct list_link *l = list->next; l != list && nr < LOOK; l = l->next, nr++) {
 		struct mem_chunk *chunk = chunk_of(l);
 		bool better = !best || chunk->nr < best->nr;
 
@@ -205,7 +205,7 @@ uint64_t large_largest(const struct chunk_pool *pool)
 	uint64_t largest = 0;
 
 	for (uint32_t c = CHUNK_SIZE_CLASSES; c-- && !largest;)
-		for (struct chunk_link *l = pool->shared.list[c].next; l != &pool->shared.list[c];
+		for (struct list_link *l = pool->shared.list[c].next; l != &pool->shared.list[c];
 		     l = l->next)
 			if (chunk_span(chunk_of(l)) > largest)
 				largest = chunk_span(chunk_of(l));

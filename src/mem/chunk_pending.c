@@ -147,7 +147,7 @@ static bool pending_fits(const struct mem_chunk *chunk, const struct chunk_reque
 
 struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_request *request)
 {
-	struct chunk_link *link = pool->pending.next;
+	struct list_link *link = pool->pending.next;
 
 	for (uint32_t i = 0; i < TAKE_LOOK && link != &pool->pending; i++, link = link->next) {
 		struct mem_chunk *chunk = chunk_of(link);
@@ -214,7 +214,7 @@ static bool question_settle(struct chunk_pool *pool, const struct question *q)
 /* Drops the lock. @return how many became free */
 static uint32_t poll_some(struct chunk_pool *pool)
 {
-	struct chunk_link *link = pool->pending.next;
+	struct list_link *link = pool->pending.next;
 	struct question question[POLL_NR];
 	uint32_t nr = 0, nr_free = 0;
 
@@ -265,7 +265,7 @@ static uint32_t wait_some(struct chunk_pool *pool, const struct chunk_root *root
 	fence_t fence[POLL_NR];
 	uint32_t nr = 0;
 
-	for (struct chunk_link *l = pool->pending.next; l != &pool->pending && nr < POLL_NR;
+	for (struct list_link *l = pool->pending.next; l != &pool->pending && nr < POLL_NR;
 	     l = l->next)
 		if (!root || chunk_of(l)->root == root)
 			fence[nr++] = chunk_of(l)->fence;
@@ -283,10 +283,10 @@ static uint32_t wait_some(struct chunk_pool *pool, const struct chunk_root *root
 /* Put the pending chunks of a root first, so that they are asked about. */
 static void pending_prefer(struct chunk_pool *pool, const struct chunk_root *root)
 {
-	struct chunk_link *link = pool->pending.next;
+	struct list_link *link = pool->pending.next;
 
 	while (link != &pool->pending) {
-		struct chunk_link *next = link->next;
+		struct list_link *next = link->next;
 
 		if (chunk_of(link)->root == root) {
 			list_del(link);

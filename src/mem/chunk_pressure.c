@@ -42,7 +42,7 @@ static int create_take(struct chunk_pool *pool, const struct chunk_request *requ
  * lock. */
 static void make_way(struct chunk_pool *pool, uint64_t bytes)
 {
-	struct chunk_link doomed;
+	struct list_link doomed;
 
 	list_init(&doomed);
 	roots_limit(pool, bytes, &doomed);
@@ -58,7 +58,7 @@ static void make_way(struct chunk_pool *pool, uint64_t bytes)
 static bool give_back(struct chunk_pool *pool, uint64_t bytes)
 {
 	uint64_t idle = pool->idle_bytes;
-	struct chunk_link doomed;
+	struct list_link doomed;
 
 	if (!idle)
 		return false;
@@ -146,7 +146,7 @@ static bool evict_chunk(struct chunk_pool *pool, struct mem_chunk *chunk)
 static struct mem_chunk *victim_chunk(struct chunk_pool *pool, const struct chunk_request *request,
 				      uint64_t nr)
 {
-	struct chunk_link *link = pool->published.next;
+	struct list_link *link = pool->published.next;
 
 	for (uint64_t i = 0; i < nr && link != &pool->published; i++, link = link->next) {
 		struct mem_chunk *chunk = chunk_of(link);
@@ -162,7 +162,7 @@ static struct mem_chunk *victim_chunk(struct chunk_pool *pool, const struct chun
 /* The root of the first published chunk that has nothing pinned. */
 static struct chunk_root *victim_root(struct chunk_pool *pool)
 {
-	for (struct chunk_link *l = pool->published.next; l != &pool->published; l = l->next) {
+	for (struct list_link *l = pool->published.next; l != &pool->published; l = l->next) {
 		struct chunk_root *root = chunk_of(l)->root;
 
 		if (!root->nr_pinned && !root->emptying)

@@ -80,9 +80,9 @@ void root_destroy(struct chunk_pool *pool, struct chunk_root *root)
 	free(root);
 }
 
-void roots_destroy(struct chunk_pool *pool, struct chunk_link *doomed)
+void roots_destroy(struct chunk_pool *pool, struct list_link *doomed)
 {
-	struct chunk_link *link = doomed->next;
+	struct list_link *link = doomed->next;
 
 	while (link != doomed) {
 		struct chunk_root *root = root_of_all(link);
@@ -153,7 +153,7 @@ void root_settle(struct chunk_pool *pool, struct chunk_root *root)
 	}
 }
 
-void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_link *doomed)
+void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct list_link *doomed)
 {
 	for (uint32_t i = 0; i < root->nr;) {
 		struct mem_chunk *chunk = &root->chunk[i];
@@ -171,9 +171,9 @@ void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct chunk_li
 	pool->stats.nr_destroys++;
 }
 
-uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct chunk_link *doomed)
+uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_link *doomed)
 {
-	struct chunk_link *link = pool->idle.prev;
+	struct list_link *link = pool->idle.prev;
 	uint64_t before = pool->idle_bytes;
 
 	while (pool->idle_bytes > keep_bytes && link != &pool->idle) {
@@ -195,7 +195,7 @@ uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes)
 	return pool->config.hold_peak && pool->most_bytes > most ? pool->most_bytes : most;
 }
 
-void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct chunk_link *doomed)
+void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed)
 {
 	uint64_t held = pool_held_bytes(pool) + more_bytes, most;
 

@@ -190,7 +190,6 @@ static struct weir_mem *mem_new(struct weir_pool *pool, uint32_t memory, uint64_
 				 .nr_pieces = (uint32_t)nr};
 	if (guard_bytes)
 		mem->guard_bytes = (uint32_t)MIN(physical - bytes, MEM_GUARD_MOST);
-	mem_list_init(&mem->link);
 	return mem;
 }
 
@@ -360,7 +359,7 @@ int weir_mem_alloc_at(const char *file, unsigned line, struct weir_pool *pool,
 	if (err) {
 		mem_give_up(mem);
 	} else {
-		mem_list_add(&pool->live, &mem->link);
+		list_add_tail(&pool->live, &mem->link);
 		pool->nr_objects[memory]++;
 		mem_file_show(mem);
 	}
@@ -413,7 +412,7 @@ void mem_retire(struct weir_mem *mem)
 {
 	mem->pool->nr_objects[mem->memory]--;
 	mem_file_hide(mem);
-	mem_list_del(&mem->link);
+	list_del(&mem->link);
 }
 
 void mem_give_up(struct weir_mem *mem)
@@ -423,20 +422,20 @@ void mem_give_up(struct weir_mem *mem)
 	if (mem_free_try(mem))
 		return;
 	pool->nr_late++;
-	mem_list_add(&pool->doomed, &mem->link);
+	list_add_tail(&pool->doomed, &mem->link);
 }
 
 void pool_reap(struct weir_pool *pool)
 {
-	struct mem_link *link = pool->doomed.next;
+	struct list_link *link = pool->doomed.next;
 
 	while (link != &pool->doomed) {
 		struct weir_mem *mem = mem_of(link);
 
 		link = link->next;
-		mem_list_del(&mem->link);
+		list_del(&mem->link);
 		if (!mem_free_try(mem))
-			mem_list_add(link, &mem->link);
+			list_add_tail(link, &mem->link);
 	}
 }
 

@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "src/base/list.h"
 #include "src/mem/chunk.h"
 #include "src/mem/mem_file.h"
 
@@ -55,14 +56,9 @@ struct mem_window {
 	} at[];
 };
 
-/* Circular, with the list itself as head. */
-struct mem_link {
-	struct mem_link *prev, *next;
-};
-
 /* An object. Nothing changes but what is marked so, which the pool's lock guards. */
 struct weir_mem {
-	struct mem_link link; /* first; guarded: in pool->live or pool->doomed, or none */
+	struct list_link link; /* first; guarded: in pool->live or pool->doomed, or none */
 	struct weir_pool *pool;
 	struct chunk_pool *chunks;
 	uint32_t memory;
@@ -105,7 +101,7 @@ struct weir_pool {
 	 * of chunk pools without CHUNK_EVICT, and the log are allowed under it. */
 	pthread_mutex_t lock;
 	struct chunk_pool *chunks[WEIR_MEMORIES_MAX][MEM_CLASSES]; /* made once, then constant */
-	struct mem_link live, doomed;
+	struct list_link live, doomed;
 	struct mem_window *window[MEM_WINDOW_BUCKETS];
 	stream_id_t stream[WEIR_DEVICES_MAX]; /* for copies of the pool's own */
 	bool has_stream[WEIR_DEVICES_MAX];
@@ -115,7 +111,7 @@ struct weir_pool {
 	struct mem_file_writer *writer; /* NULL: there is no file */
 };
 
-static inline struct weir_mem *mem_of(struct mem_link *link)
+static inline struct weir_mem *mem_of(struct list_link *link)
 {
 	return (struct weir_mem *)link;
 }
@@ -126,26 +122,6 @@ static inline bool mem_is_host(const struct weir_pool *pool, uint32_t memory)
 }
 
 /* ------------------------------------------------------------------ pools, small things */
-
-static inline void mem_list_init(struct mem_link *list)
-{
-	list->prev = list->next = list;
-}
-
-static inline void mem_list_add(struct mem_link *list, struct mem_link *link)
-{
-	link->prev = list->prev;
-	link->next = list;
-	list->prev->next = link;
-	list->prev = link;
-}
-
-static inline void mem_list_del(struct mem_link *link)
-{
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
-	link->prev = link->next = link;
-}
 
 static inline uint64_t mem_round_up(uint64_t n, uint64_t to)
 {

@@ -68,8 +68,8 @@ int weir_pool_create(struct weir_machine *machine, const struct weir_pool_config
 	/* Without bytes there is nothing to write over. */
 	pool->guard = guard_wanted(config->guard) && pool->backend->data == WEIR_DATA_REAL;
 	pool->pid = getpid();
-	mem_list_init(&pool->live);
-	mem_list_init(&pool->doomed);
+	list_init(&pool->live);
+	list_init(&pool->doomed);
 	err = -pthread_mutex_init(&pool->lock, NULL);
 	if (err)
 		goto err_free;
@@ -92,19 +92,19 @@ static void pool_empty(struct weir_pool *pool)
 {
 	struct backend *b = pool->backend;
 
-	while (pool->live.next != &pool->live) {
+	while (!list_empty(&pool->live)) {
 		struct weir_mem *mem = mem_of(pool->live.next);
 
 		mem_retire(mem);
 		mem_give_up(mem);
 	}
-	for (uint32_t i = 0; i < REAP_ROUNDS && pool->doomed.next != &pool->doomed; i++) {
-		struct mem_link *link = pool->doomed.next;
+	for (uint32_t i = 0; i < REAP_ROUNDS && !list_empty(&pool->doomed); i++) {
+		struct list_link *link = pool->doomed.next;
 		fence_t fence = mem_of(link)->fence;
 
 		/* Another one's turn next: this may be one that cannot be unmapped. */
-		mem_list_del(link);
-		mem_list_add(&pool->doomed, link);
+		list_del(link);
+		list_add_tail(&pool->doomed, link);
 		pthread_mutex_unlock(&pool->lock);
 		/* Whether it is reached is asked again: an error is no answer. */
 		if (fence && b->ops->fence_wait(b, fence))
@@ -112,7 +112,7 @@ static void pool_empty(struct weir_pool *pool)
 		pthread_mutex_lock(&pool->lock);
 		pool_reap(pool);
 	}
-	for (struct mem_link *l = pool->doomed.next; l != &pool->doomed; l = l->next)
+	for (struct list_link *l = pool->doomed.next; l != &pool->doomed; l = l->next)
 		log_error("pool '%s': %llu bytes of '%s' (%s:%u) cannot be unmapped: they stay "
 			  "taken until the process ends",
 			  pool->name, (unsigned long long)mem_of(l)->physical_bytes,
@@ -138,7 +138,7 @@ void weir_pool_destroy(struct weir_pool *pool)
 		if (pool->has_stream[d])
 			b->ops->stream_destroy(b, pool->stream[d]);
 	}
-	if (pool->doomed.next != &pool->doomed)
+	if (!list_empty(&pool->doomed))
 		return; /* their memory is mapped: what it came from stays, too */
 	for (uint32_t m = 0; m < b->desc.nr_memories; m++)
 		for (uint32_t c = 0; c < MEM_CLASSES; c++)

@@ -32,7 +32,7 @@ uint64_t pool_tell(struct weir_pool *pool, enum weir_log_level level, const char
 {
 	uint64_t nr = 0;
 
-	for (struct mem_link *l = pool->live.next; l != &pool->live; l = l->next, nr++) {
+	for (struct list_link *l = pool->live.next; l != &pool->live; l = l->next, nr++) {
 		const struct weir_mem *mem = mem_of(l);
 
 		log_message(level,
@@ -228,10 +228,10 @@ static int mem_check_window(const struct weir_mem *mem)
 	return 0;
 }
 
-static int list_check(const struct weir_pool *pool, const struct mem_link *list, bool live,
+static int list_check(const struct weir_pool *pool, const struct list_link *list, bool live,
 		      struct account *account)
 {
-	for (const struct mem_link *l = list->next; l != list; l = l->next) {
+	for (const struct list_link *l = list->next; l != list; l = l->next) {
 		const struct weir_mem *mem = (const struct weir_mem *)l;
 		int err = mem->pool == pool ? mem_account(mem, account) : -EUCLEAN;
 
@@ -244,9 +244,9 @@ static int list_check(const struct weir_pool *pool, const struct mem_link *list,
 	return 0;
 }
 
-static void windows_forget(const struct mem_link *list)
+static void windows_forget(const struct list_link *list)
 {
-	for (const struct mem_link *l = list->next; l != list; l = l->next) {
+	for (const struct list_link *l = list->next; l != list; l = l->next) {
 		struct mem_window *window = ((const struct weir_mem *)l)->window;
 
 		if (!window)
@@ -257,9 +257,9 @@ static void windows_forget(const struct mem_link *list)
 }
 
 /* The windows of a list's objects, once these are counted. */
-static int windows_check(const struct weir_pool *pool, const struct mem_link *list)
+static int windows_check(const struct weir_pool *pool, const struct list_link *list)
 {
-	for (const struct mem_link *l = list->next; l != list; l = l->next) {
+	for (const struct list_link *l = list->next; l != list; l = l->next) {
 		const struct mem_window *window = ((const struct weir_mem *)l)->window;
 
 		if (!window)
@@ -300,7 +300,7 @@ static int counts_check(const struct weir_pool *pool, const struct account *acco
 
 static int guards_check(struct weir_pool *pool)
 {
-	struct mem_link *link;
+	struct list_link *link;
 	int err = 0, bad;
 
 	/* Reading blocks, so the lock is dropped for it; no object goes meanwhile. */
