@@ -39,6 +39,13 @@ const char *weir_choice_text(enum weir_choice choice)
 	return "unknown";
 }
 
+bool mem_reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory)
+{
+	uint32_t own = desc->device[device].memory;
+
+	return own == memory || cost_link_find(desc, own, memory) >= 0;
+}
+
 /* What a device takes to go through it once, with it in a memory that it reaches. */
 static double pass_ns(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory,
 		      uint64_t bytes, const struct weir_mem_use *use)

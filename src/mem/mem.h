@@ -4,13 +4,19 @@
  * addresses in which they are mapped. weir.h says what objects do for their users; this is how the
  * files of it share the work:
  *
- *   mem_pool.c    pools
- *   mem.c         objects: made, freed, doomed
- *   mem_map.c     windows, and who may use an object
- *   mem_copy.c    reading and writing by copy engines, guards
- *   mem_report.c  leak reports, statistics, the checker
- *   mem_file.c    the file for `weir info --memory`
- *   choose.c      which memory an object goes to
+ *   chunk.h          chunks of physical memory, a layer of its own: chunk_internal.h has its files
+ *   choose.c         which memory an object goes to
+ *   mem_pool.c       what a pool has: its process, its pools of chunks, their figures
+ *   mem_file.c       the file for `weir info --memory`
+ *   mem_window.c     windows
+ *   mem_object.c     objects: made of pieces; given up, or doomed
+ *   mem_copy.c       reading and writing by copy engines, guards
+ *   mem_map.c        who may use an object
+ *   mem_report.c     leak reports, statistics, the checker
+ *   mem.c            pools made and destroyed, objects allocated and freed
+ *
+ * They stand in order: a file uses those above it alone. mem_file_read.c is the program's, which
+ * reads the file.
  */
 #ifndef WEIR_MEM_MEM_H
 #define WEIR_MEM_MEM_H
@@ -28,7 +34,11 @@
 #define MEM_CLASSES 64u /* of pages above a root: one for each power of two */
 #define MEM_WINDOW_BUCKETS 256u
 #define MEM_USERS (WEIR_DEVICES_MAX + 1) /* devices, then the CPU */
-#define MEM_GUARD_BYTES 64u		 /* at least so many behind an object */
+/* Bits of weir.h: of devices; of all that use an object at its address. DMA bits lie above them. */
+#define MEM_DEVICE_BITS ((1u << WEIR_DEVICES_MAX) - 1)
+#define MEM_ACCESS_BITS (MEM_DEVICE_BITS | WEIR_MEM_CPU)
+#define MEM_DMA_SHIFT WEIR_DEVICES_MAX
+#define MEM_GUARD_BYTES 64u /* at least so many behind an object */
 #define MEM_GUARD_MOST 512u
 #define MEM_FILE_VARIABLE "WEIR_MEMORY_FILE"
 
@@ -121,28 +131,66 @@ static inline bool mem_is_host(const struct weir_pool *pool, uint32_t memory)
 	return pool->backend->desc.memory[memory].kind == WEIR_MEMORY_HOST;
 }
 
-/* ------------------------------------------------------------------ pools, small things */
+/* ------------------------------------------------------------------ which memory (choose.c) */
 
-static inline uint64_t mem_round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
-}
+/* Whether a device has a memory, or a link to it. */
+bool mem_reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory);
 
-/* Free bytes of each memory, as far as is known, within the pool's limits. With the lock. */
-void pool_room(struct weir_pool *pool, uint64_t room[WEIR_MEMORIES_MAX]);
+/* ------------------------------------------------------------------ pools (mem_pool.c) */
 
 /* Whether this process made the pool; else logged. */
-bool pool_is_mine(const struct weir_pool *pool);
+bool mem_pool_is_mine(const struct weir_pool *pool);
 
 /* CLOCK_MONOTONIC: the age of an object is real time, on simulated machines too. */
 uint64_t mem_now_ns(void);
 
-/* ------------------------------------------------------------------ objects (mem.c) */
+/* The pool of chunks for a page; made on first use. Takes the lock. Blocks: then. */
+int mem_pool_chunks(struct weir_pool *pool, uint32_t memory, uint64_t page,
+		    struct chunk_pool **out);
+
+/* Free bytes of each memory, as far as is known, within the pool's limits. With the lock. */
+void mem_pool_room(struct weir_pool *pool, uint64_t room[WEIR_MEMORIES_MAX]);
+
+/* What weir_pool_query() does. With the lock. */
+void mem_pool_figures(struct weir_pool *pool, struct weir_pool_stats *out);
+
+/* ------------------------------------------------------------------ the file (mem_file.c) */
+
+/* Begin the pool's file, if one is wanted; that it cannot be made is a warning. @return 0, or
+ * -EINVAL, logged: what the environment says of it is wrong */
+int mem_file_begin(struct weir_pool *pool);
+/* Take the file away, if there is one. */
+void mem_file_end(struct weir_pool *pool);
+
+/* Write an object into it, or out of it. With the lock. */
+void mem_file_show(struct weir_mem *mem);
+void mem_file_hide(struct weir_mem *mem);
+
+/* ------------------------------------------------------------------ windows (mem_window.c) */
+
+/* The users of a window, as a mask for the backend. */
+uint32_t mem_window_wanted(const struct mem_window *window);
+
+/* What weir_mem_map(), who complete, and weir_mem_unmap() do; the file is not told. With the
+ * lock. */
+int mem_map_locked(struct weir_mem *mem, uint32_t who);
+void mem_unmap_locked(struct weir_mem *mem, uint32_t who);
+
+/* Take an object from all who may use it, and out of its window. With the lock. false: some of it
+ * could not be unmapped, and it is still in its window: to be tried again. */
+bool mem_window_leave(struct weir_mem *mem);
+
+/* ------------------------------------------------------------------ objects (mem_object.c) */
 
 /* An object of the pool's own: without guard or zeros, in no list, counted nowhere. Does not block,
  * but for the first one of a memory. */
 int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
 	     struct weir_mem **out);
+
+/* What a program asks for: counted, within the limit, in no list. Zeroed if so asked, unless it is
+ * the host's. */
+int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t page,
+	       const struct weir_mem_params *params, struct weir_mem **out);
 
 /* Take an object from the live ones. With the lock. */
 void mem_retire(struct weir_mem *mem);
@@ -152,34 +200,12 @@ void mem_retire(struct weir_mem *mem);
 void mem_give_up(struct weir_mem *mem);
 
 /* Try the doomed ones again. With the lock. */
-void pool_reap(struct weir_pool *pool);
+void mem_reap(struct weir_pool *pool);
 
-/* The page that an object of a size gets in a memory where none is asked for. */
-uint64_t mem_default_page(enum weir_memory_kind kind, uint64_t bytes);
-
-/* ------------------------------------------------------------------ mapping (mem_map.c) */
-
-/* Whether a device has a memory, or a link to it. */
-bool mem_reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t memory);
-
-/* The users of a window, as a mask for the backend. */
-uint32_t window_wanted(const struct mem_window *window);
-
-/* What weir_mem_unmap() does. With the lock. */
-void mem_unmap_locked(struct weir_mem *mem, uint32_t who);
-
-/* Take an object from all who may use it, and out of its window. With the lock. false: some of it
- * could not be unmapped, and it is still in its window: to be tried again. */
-bool mem_leave_window(struct weir_mem *mem);
+/* That, and give unused memory back. Takes the lock. @return bytes given back */
+uint64_t mem_trim(struct weir_pool *pool);
 
 /* ------------------------------------------------------------------ copies (mem_copy.c) */
-
-/* Where a part of an object is for copy engines, and how many bytes of it lie there. offset is
- * inside its physical bytes. */
-void *mem_dma_addr(const struct weir_mem *mem, uint64_t offset, uint64_t *bytes);
-
-/* The pool's own stream of a device. Takes the lock. */
-int pool_stream(struct weir_pool *pool, uint32_t device, stream_id_t *out);
 
 /* Make an object's bytes zero, where the chunk pool did not; put its guard behind it. Block. */
 void mem_zero_host(struct weir_mem *mem);
@@ -190,14 +216,7 @@ int mem_guard_check(struct weir_mem *mem);
 
 /* ------------------------------------------------------------------ reports (mem_report.c) */
 
-/* Begin the pool's file, if one is wanted; that it cannot be made is a warning. */
-int pool_file_begin(struct weir_pool *pool);
-
-/* Write an object into it, or out of it. With the lock. */
-void mem_file_show(struct weir_mem *mem);
-void mem_file_hide(struct weir_mem *mem);
-
 /* Log each live object. With the lock. @return how many */
-uint64_t pool_tell(struct weir_pool *pool, enum weir_log_level level, const char *what);
+uint64_t mem_pool_tell(struct weir_pool *pool, enum weir_log_level level, const char *what);
 
 #endif

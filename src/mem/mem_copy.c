@@ -16,7 +16,9 @@
 #define COPY_PIECES 64u /* of a batch */
 #define SETTLE_TRIES 4u
 
-void *mem_dma_addr(const struct weir_mem *mem, uint64_t offset, uint64_t *bytes)
+/* Where a part of an object is for copy engines, and how many bytes of it lie there. offset is
+ * inside its physical bytes. */
+static void *dma_addr(const struct weir_mem *mem, uint64_t offset, uint64_t *bytes)
 {
 	uint64_t each = mem->physical_bytes / mem->nr_pieces;
 
@@ -30,11 +32,12 @@ int weir_mem_contiguous(const struct weir_mem *mem, uint64_t offset, uint64_t by
 
 	if (!mem || !bytes || offset >= mem->bytes || bytes > mem->bytes - offset)
 		return -EINVAL;
-	(void)mem_dma_addr(mem, offset, &here);
+	(void)dma_addr(mem, offset, &here);
 	return bytes <= here;
 }
 
-int pool_stream(struct weir_pool *pool, uint32_t device, stream_id_t *out)
+/* The pool's own stream of a device. Takes the lock. */
+static int pool_stream(struct weir_pool *pool, uint32_t device, stream_id_t *out)
 {
 	struct backend *b = pool->backend;
 	int err = 0;
@@ -66,8 +69,8 @@ static int copy_queue(struct backend *b, stream_id_t stream, const struct weir_m
 		for (; bytes && nr < COPY_PIECES; nr++) {
 			uint64_t to, from, part;
 
-			copy[nr].dst = mem_dma_addr(dst, dst_offset, &to);
-			copy[nr].src = mem_dma_addr(src, src_offset, &from);
+			copy[nr].dst = dma_addr(dst, dst_offset, &to);
+			copy[nr].src = dma_addr(src, src_offset, &from);
 			part = MIN(bytes, MIN(to, from));
 			copy[nr].bytes = part;
 			dst_offset += part;
@@ -101,7 +104,7 @@ static int transfer_part(struct transfer *t, uint64_t offset, char *data, uint64
 {
 	struct backend *b = t->mem->pool->backend;
 	uint64_t here;
-	void *stage = mem_dma_addr(t->stage, 0, &here);
+	void *stage = dma_addr(t->stage, 0, &here);
 	int err;
 
 	/* Memory has bytes just where there is data. */
@@ -165,7 +168,7 @@ static int engine_check(struct weir_mem *mem, uint32_t device, uint64_t offset, 
 	struct weir_pool *pool = mem->pool;
 	bool may;
 
-	if (!pool_is_mine(pool))
+	if (!mem_pool_is_mine(pool))
 		return -ECHILD;
 	if (!bytes || offset >= mem->bytes || bytes > mem->bytes - offset ||
 	    device >= pool->backend->desc.nr_devices)
@@ -238,7 +241,7 @@ void mem_zero_host(struct weir_mem *mem)
 	if (mem->pool->backend->data != WEIR_DATA_REAL)
 		return;
 	for (uint64_t at = 0; at < mem->physical_bytes; at += here) {
-		void *addr = mem_dma_addr(mem, at, &here);
+		void *addr = dma_addr(mem, at, &here);
 
 		memset(addr, 0, here);
 	}
@@ -270,7 +273,7 @@ static int guard_move(struct weir_mem *mem, uint8_t *data, bool in)
 		return transfer(mem, guard_device(mem), mem->bytes, (char *)data, mem->guard_bytes,
 				in);
 	for (uint64_t at = 0; at < mem->guard_bytes; at += here) {
-		void *addr = mem_dma_addr(mem, mem->bytes + at, &here);
+		void *addr = dma_addr(mem, mem->bytes + at, &here);
 
 		here = MIN(here, mem->guard_bytes - at);
 		if (in)

@@ -29,7 +29,8 @@ struct mem_file_writer {
 	uint64_t nr_used;
 };
 
-int mem_file_wanted(bool *wanted)
+/* Whether a file is wanted: reads the environment. 0, or -EINVAL, logged. */
+static int file_wanted(bool *wanted)
 {
 	const char *text = secure_getenv(MEM_FILE_VARIABLE);
 
@@ -143,35 +144,10 @@ static int file_open(struct mem_file_writer *writer, char *why, size_t why_bytes
 	return err;
 }
 
-int mem_file_create(const struct mem_file_header *header, struct mem_file_writer **out)
-{
-	struct mem_file_writer *writer = calloc(1, sizeof(*writer));
-	char why[4200];
-	int err;
-
-	if (!writer)
-		return -ENOMEM;
-	writer->header = *header;
-	memcpy(writer->header.magic, MEM_FILE_MAGIC, sizeof(writer->header.magic));
-	writer->header.version = MEM_FILE_VERSION;
-	writer->header.header_bytes = sizeof(struct mem_file_header);
-	writer->header.record_bytes = sizeof(struct mem_file_record);
-	writer->header.nr_records = MEM_FILE_RECORDS;
-	writer->header.pid = getpid();
-	writer->header.start_ticks = mem_file_start_ticks(getpid());
-	err = file_open(writer, why, sizeof(why));
-	if (err) {
-		log_warning("what is in pools is not shown: %s", why);
-		free(writer);
-		return err;
-	}
-	mem_file_update(writer, header, MEM_FILE_RECORDS, NULL);
-	*out = writer;
-	return 0;
-}
-
-void mem_file_update(struct mem_file_writer *writer, const struct mem_file_header *header,
-		     uint32_t slot, const struct mem_file_record *record)
+/* Write what changed: the header's figures, and one record (slot MEM_FILE_RECORDS: none). A write
+ * that fails ends the file, with a warning. */
+static void writer_update(struct mem_file_writer *writer, const struct mem_file_header *header,
+			  uint32_t slot, const struct mem_file_record *record)
 {
 	struct mem_file_header *mine = &writer->header;
 	bool done;
@@ -210,7 +186,36 @@ void mem_file_update(struct mem_file_writer *writer, const struct mem_file_heade
 	(void)unlinkat(writer->dir, writer->name, 0);
 }
 
-uint32_t mem_file_slot(struct mem_file_writer *writer)
+/* Make the file of a pool; header: its constant fields, the rest is filled in here. Logged. */
+static int writer_create(const struct mem_file_header *header, struct mem_file_writer **out)
+{
+	struct mem_file_writer *writer = calloc(1, sizeof(*writer));
+	char why[4200];
+	int err;
+
+	if (!writer)
+		return -ENOMEM;
+	writer->header = *header;
+	memcpy(writer->header.magic, MEM_FILE_MAGIC, sizeof(writer->header.magic));
+	writer->header.version = MEM_FILE_VERSION;
+	writer->header.header_bytes = sizeof(struct mem_file_header);
+	writer->header.record_bytes = sizeof(struct mem_file_record);
+	writer->header.nr_records = MEM_FILE_RECORDS;
+	writer->header.pid = getpid();
+	writer->header.start_ticks = mem_file_start_ticks(getpid());
+	err = file_open(writer, why, sizeof(why));
+	if (err) {
+		log_warning("what is in pools is not shown: %s", why);
+		free(writer);
+		return err;
+	}
+	writer_update(writer, header, MEM_FILE_RECORDS, NULL);
+	*out = writer;
+	return 0;
+}
+
+/* A record that is free; MEM_FILE_RECORDS: there is none. It is given back with an empty one. */
+static uint32_t slot_get(struct mem_file_writer *writer)
 {
 	while (writer->next < MEM_FILE_RECORDS && writer->used[writer->next])
 		writer->next++;
@@ -221,8 +226,87 @@ uint32_t mem_file_slot(struct mem_file_writer *writer)
 	return writer->next;
 }
 
-void mem_file_destroy(struct mem_file_writer *writer)
+/* ------------------------------------------------------------------ what is written */
+
+static void header_fill(struct weir_pool *pool, struct mem_file_header *header)
 {
+	const struct weir_machine_desc *desc = &pool->backend->desc;
+	struct weir_pool_stats stats;
+
+	mem_pool_figures(pool, &stats);
+	memset(header, 0, sizeof(*header));
+	memcpy(header->pool, pool->name, sizeof(header->pool));
+	header->nr_memories = desc->nr_memories;
+	header->nr_devices = desc->nr_devices;
+	for (uint32_t m = 0; m < desc->nr_memories; m++) {
+		memcpy(header->memory[m].name, desc->memory[m].name, WEIR_NAME_MAX);
+		header->memory[m].nr_objects = stats.nr_objects[m];
+		header->memory[m].object_bytes = stats.object_bytes[m];
+		header->memory[m].held_bytes = stats.held_bytes[m];
+	}
+	for (uint32_t d = 0; d < desc->nr_devices; d++) {
+		memcpy(header->device[d], desc->device[d].name, WEIR_NAME_MAX);
+		header->dma_bytes[d] = stats.dma_bytes[d];
+	}
+}
+
+int mem_file_begin(struct weir_pool *pool)
+{
+	struct mem_file_header header;
+	bool wanted;
+	int err = file_wanted(&wanted);
+
+	if (err || !wanted)
+		return err;
+	header_fill(pool, &header);
+	/* A pool without its file is as good, and the log has the reason. */
+	(void)writer_create(&header, &pool->writer);
+	return 0;
+}
+
+/* One record, and the figures. */
+static void file_write(struct weir_mem *mem, const struct mem_file_record *record)
+{
+	struct mem_file_header header;
+
+	header_fill(mem->pool, &header);
+	writer_update(mem->pool->writer, &header, mem->slot, record);
+}
+
+void mem_file_show(struct weir_mem *mem)
+{
+	struct mem_file_record record = {.bytes = mem->bytes,
+					 .physical_bytes = mem->physical_bytes,
+					 .page_bytes = mem->page_bytes,
+					 .created_ns = mem->created_ns,
+					 .memory = mem->memory,
+					 .mapped = mem->mapped,
+					 .line = mem->line,
+					 .choice = (uint32_t)mem->choice};
+
+	if (!mem->pool->writer)
+		return;
+	if (mem->slot == MEM_FILE_RECORDS)
+		mem->slot = slot_get(mem->pool->writer);
+	memcpy(record.owner, mem->owner, sizeof(record.owner));
+	memcpy(record.source, mem->file, sizeof(record.source));
+	file_write(mem, &record);
+}
+
+void mem_file_hide(struct weir_mem *mem)
+{
+	static const struct mem_file_record none;
+
+	if (!mem->pool->writer)
+		return;
+	file_write(mem, &none);
+	mem->slot = MEM_FILE_RECORDS;
+}
+
+void mem_file_end(struct weir_pool *pool)
+{
+	struct mem_file_writer *writer = pool->writer;
+
 	if (!writer)
 		return;
 	(void)unlinkat(writer->dir, writer->name, 0);

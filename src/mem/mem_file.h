@@ -61,12 +61,7 @@ struct mem_file {
 	struct mem_file_record record[MEM_FILE_RECORDS];
 };
 
-/* ------------------------------------------------------------------ writing */
-
-struct mem_file_writer;
-
-/* Whether a file is wanted: reads the environment. 0, or -EINVAL, logged. */
-int mem_file_wanted(bool *wanted);
+/* ------------------------------------------------------------------ both sides */
 
 /*
  * The user's folder for such files, open; made if it is not there.
@@ -74,20 +69,6 @@ int mem_file_wanted(bool *wanted);
  *         says. why: in words; path: of the folder.
  */
 int mem_file_dir(bool make, char *path, size_t path_bytes, char *why, size_t why_bytes);
-
-/* Make the file of a pool; header: its constant fields, the rest is filled in here. Logged. */
-int mem_file_create(const struct mem_file_header *header, struct mem_file_writer **out);
-
-/* Write what changed: the header's figures, and one record (slot MEM_FILE_RECORDS: none). A write
- * that fails ends the file, with a warning. */
-void mem_file_update(struct mem_file_writer *writer, const struct mem_file_header *header,
-		     uint32_t slot, const struct mem_file_record *record);
-
-/* A record that is free; MEM_FILE_RECORDS: there is none. It is given back with an empty one. */
-uint32_t mem_file_slot(struct mem_file_writer *writer);
-
-/* Take the file away. NULL is allowed. */
-void mem_file_destroy(struct mem_file_writer *writer);
 
 /* Of a process, in ticks since boot; 0: there is no such process. */
 uint64_t mem_file_start_ticks(pid_t pid);

@@ -3,7 +3,6 @@
  * What a pool says about itself: objects, statistics, the file that others read, and the checker.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/log.h"
@@ -28,7 +27,7 @@ void weir_mem_query(const struct weir_mem *mem, struct weir_mem_info *out)
 
 /* ------------------------------------------------------------------ objects that live */
 
-uint64_t pool_tell(struct weir_pool *pool, enum weir_log_level level, const char *what)
+uint64_t mem_pool_tell(struct weir_pool *pool, enum weir_log_level level, const char *what)
 {
 	uint64_t nr = 0;
 
@@ -49,118 +48,21 @@ uint64_t weir_pool_report(struct weir_pool *pool)
 {
 	uint64_t nr;
 
-	if (!pool || !pool_is_mine(pool))
+	if (!pool || !mem_pool_is_mine(pool))
 		return 0;
 	pthread_mutex_lock(&pool->lock);
-	nr = pool_tell(pool, WEIR_LOG_INFO, "is in use");
+	nr = mem_pool_tell(pool, WEIR_LOG_INFO, "is in use");
 	pthread_mutex_unlock(&pool->lock);
 	return nr;
 }
 
 /* ------------------------------------------------------------------ statistics */
 
-/* With the lock. */
-static void stats_take(struct weir_pool *pool, struct weir_pool_stats *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->nr_unmaps_late = pool->nr_late;
-	memcpy(out->dma_bytes, pool->dma_bytes, sizeof(out->dma_bytes));
-	for (uint32_t m = 0; m < pool->backend->desc.nr_memories; m++) {
-		out->nr_objects[m] = pool->nr_objects[m];
-		out->object_bytes[m] = pool->allocated_bytes[m];
-		for (uint32_t c = 0; c < MEM_CLASSES; c++) {
-			struct chunk_pool_stats stats;
-
-			if (!pool->chunks[m][c])
-				continue;
-			chunk_pool_stats(pool->chunks[m][c], &stats);
-			out->held_bytes[m] += stats.held_bytes;
-		}
-	}
-}
-
 void weir_pool_query(struct weir_pool *pool, struct weir_pool_stats *out)
 {
 	pthread_mutex_lock(&pool->lock);
-	stats_take(pool, out);
+	mem_pool_figures(pool, out);
 	pthread_mutex_unlock(&pool->lock);
-}
-
-/* ------------------------------------------------------------------ the file */
-
-static void header_fill(struct weir_pool *pool, struct mem_file_header *header)
-{
-	const struct weir_machine_desc *desc = &pool->backend->desc;
-	struct weir_pool_stats stats;
-
-	stats_take(pool, &stats);
-	memset(header, 0, sizeof(*header));
-	memcpy(header->pool, pool->name, sizeof(header->pool));
-	header->nr_memories = desc->nr_memories;
-	header->nr_devices = desc->nr_devices;
-	for (uint32_t m = 0; m < desc->nr_memories; m++) {
-		memcpy(header->memory[m].name, desc->memory[m].name, WEIR_NAME_MAX);
-		header->memory[m].nr_objects = stats.nr_objects[m];
-		header->memory[m].object_bytes = stats.object_bytes[m];
-		header->memory[m].held_bytes = stats.held_bytes[m];
-	}
-	for (uint32_t d = 0; d < desc->nr_devices; d++) {
-		memcpy(header->device[d], desc->device[d].name, WEIR_NAME_MAX);
-		header->dma_bytes[d] = stats.dma_bytes[d];
-	}
-}
-
-int pool_file_begin(struct weir_pool *pool)
-{
-	struct mem_file_header header;
-	bool wanted;
-	int err = mem_file_wanted(&wanted);
-
-	if (err || !wanted)
-		return err;
-	header_fill(pool, &header);
-	/* A pool without its file is as good, and the log has the reason. */
-	(void)mem_file_create(&header, &pool->writer);
-	return 0;
-}
-
-/* One record, and the figures. */
-static void file_write(struct weir_mem *mem, const struct mem_file_record *record)
-{
-	struct mem_file_header header;
-
-	header_fill(mem->pool, &header);
-	mem_file_update(mem->pool->writer, &header, mem->slot, record);
-}
-
-void mem_file_show(struct weir_mem *mem)
-{
-	struct mem_file_record record = {.bytes = mem->bytes,
-					 .physical_bytes = mem->physical_bytes,
-					 .page_bytes = mem->page_bytes,
-					 .created_ns = mem->created_ns,
-					 .memory = mem->memory,
-					 .mapped = mem->mapped,
-					 .line = mem->line,
-					 .choice = (uint32_t)mem->choice};
-
-	if (!mem->pool->writer)
-		return;
-	if (mem->slot == MEM_FILE_RECORDS)
-		mem->slot = mem_file_slot(mem->pool->writer);
-	memcpy(record.owner, mem->owner, sizeof(record.owner));
-	memcpy(record.source, mem->file, sizeof(record.source));
-	file_write(mem, &record);
-}
-
-void mem_file_hide(struct weir_mem *mem)
-{
-	static const struct mem_file_record none;
-
-	if (!mem->pool->writer)
-		return;
-	file_write(mem, &none);
-	mem->slot = MEM_FILE_RECORDS;
 }
 
 /* ------------------------------------------------------------------ the checker */
@@ -180,7 +82,7 @@ static int broken(const struct weir_pool *pool, const char *what)
 /* Who may use an object at its address, as a mask for the backend. */
 static uint32_t access_of(const struct weir_mem *mem)
 {
-	return mem->mapped & (((1u << WEIR_DEVICES_MAX) - 1) | WEIR_MEM_CPU);
+	return mem->mapped & MEM_ACCESS_BITS;
 }
 
 static int mem_account(const struct weir_mem *mem, struct account *account)
@@ -268,7 +170,7 @@ static int windows_check(const struct weir_pool *pool, const struct list_link *l
 		    memcmp(window->found_users, window->nr_users, sizeof(window->nr_users)) != 0)
 			return broken(pool, "a window counts objects that it has not");
 		for (uint32_t i = 0; i < window->nr_units; i++)
-			if (window_wanted(window) & ~window->at[i].access)
+			if (mem_window_wanted(window) & ~window->at[i].access)
 				return broken(pool, "a root is mapped for fewer than it should be");
 	}
 	return 0;
@@ -323,7 +225,7 @@ int weir_pool_check(struct weir_pool *pool)
 	struct account account;
 	int err;
 
-	if (!pool_is_mine(pool))
+	if (!mem_pool_is_mine(pool))
 		return -ECHILD;
 	memset(&account, 0, sizeof(account));
 	pthread_mutex_lock(&pool->lock);
