@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunk pools: what the header offers. The way of a hit is chunk_alloc(), pool_take() and
- * buddy_take() or large_take(), under one lock; all that is rare is in other files.
+ * Chunk pools: what the header offers. The way of a hit is chunk_alloc(), chunk_take() and
+ * chunk_buddy_take() or chunk_large_take(), under one lock; all that is rare is in other files.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ int chunk_pool_create(const struct chunk_pool_config *config, struct chunk_pool 
 	if (pool->shared_root_bytes > SHARED_ROOT_BYTES)
 		pool->shared_root_bytes = SHARED_ROOT_BYTES;
 	lists_init(pool);
-	err = zero_init(pool);
+	err = chunk_zero_init(pool);
 	if (err)
 		goto err_free;
 	err = -pthread_mutex_init(&pool->lock, NULL);
@@ -110,7 +110,7 @@ int chunk_pool_create(const struct chunk_pool_config *config, struct chunk_pool 
 	return 0;
 
 err_zero:
-	zero_fini(pool);
+	chunk_zero_fini(pool);
 err_free:
 	free(pool);
 	return err;
@@ -125,16 +125,16 @@ void chunk_pool_destroy(struct chunk_pool *pool)
 		return;
 	name = pool->backend->desc.memory[pool->config.memory].name;
 	pthread_mutex_lock(&pool->lock);
-	ended = pending_wait_unlocked(pool, NULL);
+	ended = chunk_pending_wait_unlocked(pool, NULL);
 	pthread_mutex_unlock(&pool->lock);
 	if (!ended)
 		log_error("chunk pool of '%s': queued work does not end; its memory goes", name);
 	if (pool->stats.nr_chunks)
 		log_error("chunk pool of '%s': %llu chunks of %llu bytes were not given back", name,
 			  (unsigned long long)pool->stats.nr_chunks,
-			  (unsigned long long)pool_allocated_bytes(pool));
-	roots_destroy(pool, &pool->roots);
-	zero_fini(pool);
+			  (unsigned long long)chunk_allocated_bytes(pool));
+	chunk_roots_destroy(pool, &pool->roots);
+	chunk_zero_fini(pool);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
 }
@@ -169,16 +169,6 @@ static int request_init(const struct chunk_pool *pool, uint64_t bytes, uint32_t 
 	return 0;
 }
 
-struct mem_chunk *pool_take(struct chunk_pool *pool, const struct chunk_request *request)
-{
-	struct mem_chunk *chunk = request->kind == CHUNK_BUDDY ? buddy_take(pool, request)
-							       : large_take(pool, request);
-
-	if (chunk)
-		chunk->fence = 0;
-	return chunk;
-}
-
 /* Count a chunk that is about to be the caller's. */
 static void handed_out(struct chunk_pool *pool, struct mem_chunk *chunk, uint64_t asked_bytes)
 {
@@ -191,14 +181,14 @@ static void handed_out(struct chunk_pool *pool, struct mem_chunk *chunk, uint64_
 static void peak_update(struct chunk_pool *pool)
 {
 	struct chunk_pool_stats *stats = &pool->stats;
-	uint64_t held = pool_held_bytes(pool);
+	uint64_t held = chunk_held_bytes(pool);
 
 	if (held > pool->most_bytes)
 		pool->most_bytes = held;
 	if (held <= stats->peak_held_bytes)
 		return;
 	stats->peak_held_bytes = held;
-	stats->peak_allocated_bytes = pool_allocated_bytes(pool);
+	stats->peak_allocated_bytes = chunk_allocated_bytes(pool);
 	stats->peak_rounding_bytes = pool->rounding_bytes;
 }
 
@@ -213,11 +203,11 @@ static int zero_handed(struct chunk_pool *pool, struct mem_chunk *chunk, bool ha
 	int err;
 
 	if (!hand_over && pool->zeroing_bytes >= chunk_span(chunk)) {
-		pool_put(pool, chunk, 0);
+		chunk_put(pool, chunk, 0);
 		return -EAGAIN;
 	}
 	pthread_mutex_unlock(&pool->lock);
-	err = zero_queue(pool, chunk, &queued, &fence);
+	err = chunk_zero_queue(pool, chunk, &queued, &fence);
 	pthread_mutex_lock(&pool->lock);
 	pool->stats.nr_zeroings += !err;
 	if (!err && hand_over) {
@@ -225,15 +215,15 @@ static int zero_handed(struct chunk_pool *pool, struct mem_chunk *chunk, bool ha
 		return 0;
 	}
 	if (!queued) {
-		pool_put(pool, chunk, 0);
+		chunk_put(pool, chunk, 0);
 		return err;
 	}
-	/* pool_put() would make it free, or pending without zeroing. */
+	/* chunk_put() would make it free, or pending without zeroing. */
 	pool->rounding_bytes -= chunk->rounding;
 	pool->stats.nr_chunks--;
 	pool->tail_bytes -= chunk_tail(chunk);
 	chunk_set_state(pool, chunk, CHUNK_PENDING);
-	pending_add(pool, chunk, fence, !err);
+	chunk_pending_add(pool, chunk, fence, !err);
 	return err ? err : -EAGAIN;
 }
 
@@ -251,13 +241,13 @@ int chunk_alloc(struct chunk_pool *pool, uint64_t bytes, uint32_t flags, fence_t
 	pool->stats.nr_allocs++;
 	/* Who cannot be given a fence may find that some has just become zero. */
 	if (request.zeroed && !fence && pool->zeroing_bytes)
-		(void)pending_poll_unlocked(pool, true);
-	chunk = pool_take(pool, &request);
+		(void)chunk_pending_poll_unlocked(pool, true);
+	chunk = chunk_take(pool, &request);
 	if (chunk) {
 		pool->stats.nr_hits++;
 		handed_out(pool, chunk, bytes);
 	} else {
-		err = pressure_take_unlocked(pool, &request, &chunk);
+		err = chunk_pressure_take_unlocked(pool, &request, &chunk);
 		if (!err) {
 			handed_out(pool, chunk, bytes);
 			peak_update(pool);
@@ -281,19 +271,6 @@ int chunk_alloc(struct chunk_pool *pool, uint64_t bytes, uint32_t flags, fence_t
 }
 
 /* ------------------------------------------------------------------ taking back */
-
-void pool_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
-{
-	pool->stats.nr_chunks--;
-	pool->rounding_bytes -= chunk->rounding;
-	pool->tail_bytes -= chunk_tail(chunk);
-	if (after) {
-		chunk_set_state(pool, chunk, CHUNK_PENDING);
-		pending_add(pool, chunk, after, false);
-	} else {
-		root_put(pool, chunk, false);
-	}
-}
 
 /* With the lock. A wrong chunk is counted; who calls logs it. */
 static bool is_handed_out(struct chunk_pool *pool, const struct mem_chunk *chunk)
@@ -325,12 +302,12 @@ void chunk_free(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
 		} else {
 			if (chunk->state == CHUNK_PUBLISHED)
 				list_del(&chunk->link);
-			pool_put(pool, chunk, after);
-			roots_limit(pool, 0, &doomed);
+			chunk_put(pool, chunk, after);
+			chunk_roots_limit(pool, 0, &doomed);
 		}
 	}
 	pthread_mutex_unlock(&pool->lock);
-	roots_destroy(pool, &doomed);
+	chunk_roots_destroy(pool, &doomed);
 	if (!right)
 		log_error("chunk %p is given back, and was not handed out", (void *)chunk);
 }
@@ -342,13 +319,13 @@ uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t keep_bytes)
 
 	list_init(&doomed);
 	pthread_mutex_lock(&pool->lock);
-	(void)pending_poll_unlocked(pool, true);
-	(void)buddy_flush(pool);
-	bytes = roots_trim(pool, keep_bytes, &doomed);
+	(void)chunk_pending_poll_unlocked(pool, true);
+	(void)chunk_buddy_flush(pool);
+	bytes = chunk_roots_trim(pool, keep_bytes, &doomed);
 	/* What is left unused is not held for a peak any more. */
-	pool->most_bytes = pool_held_bytes(pool) - pool->idle_bytes;
+	pool->most_bytes = chunk_held_bytes(pool) - pool->idle_bytes;
 	pthread_mutex_unlock(&pool->lock);
-	roots_destroy(pool, &doomed);
+	chunk_roots_destroy(pool, &doomed);
 	return bytes;
 }
 
@@ -359,12 +336,12 @@ bool chunk_pool_progress(struct chunk_pool *pool)
 
 	list_init(&doomed);
 	pthread_mutex_lock(&pool->lock);
-	(void)pending_poll_unlocked(pool, false);
-	zero_ahead_unlocked(pool);
-	roots_limit(pool, 0, &doomed);
-	more = !list_empty(&pool->pending) || zero_ahead_wanted(pool);
+	(void)chunk_pending_poll_unlocked(pool, false);
+	chunk_zero_ahead_unlocked(pool);
+	chunk_roots_limit(pool, 0, &doomed);
+	more = !list_empty(&pool->pending) || chunk_zero_ahead_wanted(pool);
 	pthread_mutex_unlock(&pool->lock);
-	roots_destroy(pool, &doomed);
+	chunk_roots_destroy(pool, &doomed);
 	return more;
 }
 
@@ -413,27 +390,4 @@ void chunk_touch(struct chunk_pool *pool, struct mem_chunk *chunk)
 		list_add_tail(&pool->published, &chunk->link);
 	}
 	pthread_mutex_unlock(&pool->lock);
-}
-
-/* ------------------------------------------------------------------ what a chunk is */
-
-static uint64_t chunk_offset(const struct mem_chunk *chunk)
-{
-	return chunk_index(chunk) * chunk->root->unit_bytes;
-}
-
-void *chunk_addr(const struct mem_chunk *chunk)
-{
-	return (char *)chunk->root->backend.alias + chunk_offset(chunk);
-}
-
-uint64_t chunk_bytes(const struct mem_chunk *chunk)
-{
-	return chunk_span(chunk) - chunk_tail(chunk);
-}
-
-const struct backend_chunk *chunk_root_of(const struct mem_chunk *chunk, uint64_t *offset)
-{
-	*offset = chunk_offset(chunk);
-	return &chunk->root->backend;
 }

@@ -32,7 +32,7 @@ static void buddy_push(struct chunk_pool *pool, struct chunk_root *root, uint32_
 	pool->nonempty[zeroed] |= 1u << order;
 }
 
-void buddy_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
+void chunk_buddy_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
 {
 	list_del(&chunk->link);
 	if (list_empty(&pool->free[chunk->zeroed][chunk->order]))
@@ -53,7 +53,7 @@ static void buddy_merge(struct chunk_pool *pool, struct chunk_root *root, uint32
 		if (other + (1u << order) > root->nr || buddy->state != CHUNK_FREE ||
 		    buddy->order != order)
 			break;
-		buddy_unlink(pool, buddy);
+		chunk_buddy_unlink(pool, buddy);
 		if (buddy->zeroed != zeroed)
 			pool->stats.unzeroed_bytes += (UINT64_C(1) << order) << pool->shift;
 		zeroed = zeroed && buddy->zeroed;
@@ -63,8 +63,8 @@ static void buddy_merge(struct chunk_pool *pool, struct chunk_root *root, uint32
 	buddy_push(pool, root, at, order, zeroed);
 }
 
-void buddy_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
-		bool zeroed)
+void chunk_buddy_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		      bool zeroed)
 {
 	uint32_t end = at + nr;
 
@@ -99,7 +99,7 @@ static struct mem_chunk *buddy_cut(struct chunk_pool *pool, struct mem_chunk *ch
 	struct chunk_root *root = chunk->root;
 	uint32_t at = chunk_index(chunk), end = at + chunk->nr;
 
-	buddy_unlink(pool, chunk);
+	chunk_buddy_unlink(pool, chunk);
 	chunk->nr = nr;
 	chunk_set_state(pool, chunk, CHUNK_PINNED);
 	pool->stats.nr_splits += at + nr < end;
@@ -115,7 +115,7 @@ static struct mem_chunk *buddy_cut(struct chunk_pool *pool, struct mem_chunk *ch
 
 /* ------------------------------------------------------------------ class pools */
 
-void pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
+void chunk_pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
 {
 	list_del(&chunk->link);
 	pool->nr_pooled[chunk->zeroed][chunk->order]--;
@@ -126,7 +126,7 @@ void pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
 	chunk_set_state(pool, chunk, CHUNK_NONE);
 }
 
-bool pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
+bool chunk_pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
 {
 	uint32_t order = log2_floor(chunk->nr);
 
@@ -144,7 +144,7 @@ bool pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
 	return true;
 }
 
-bool buddy_flush(struct chunk_pool *pool)
+bool chunk_buddy_flush(struct chunk_pool *pool)
 {
 	bool any = false;
 
@@ -153,8 +153,8 @@ bool buddy_flush(struct chunk_pool *pool)
 			uint32_t order = log2_floor(pool->pooled_nonempty[z]);
 			struct mem_chunk *chunk = chunk_of(pool->pooled[z][order].next);
 
-			pooled_unlink(pool, chunk);
-			buddy_free(pool, chunk->root, chunk_index(chunk), chunk->nr, z);
+			chunk_pooled_unlink(pool, chunk);
+			chunk_buddy_free(pool, chunk->root, chunk_index(chunk), chunk->nr, z);
 			any = true;
 		}
 	return any;
@@ -167,12 +167,12 @@ static struct mem_chunk *pooled_take(struct chunk_pool *pool, uint32_t order, bo
 	if (!(pool->pooled_nonempty[zeroed] >> order & 1))
 		return NULL;
 	chunk = chunk_of(pool->pooled[zeroed][order].next);
-	pooled_unlink(pool, chunk);
+	chunk_pooled_unlink(pool, chunk);
 	chunk_set_state(pool, chunk, CHUNK_PINNED);
 	return chunk;
 }
 
-struct mem_chunk *buddy_take(struct chunk_pool *pool, const struct chunk_request *request)
+struct mem_chunk *chunk_buddy_take(struct chunk_pool *pool, const struct chunk_request *request)
 {
 	bool exact = request->nr == 1u << request->order;
 	struct mem_chunk *chunk = NULL;
@@ -188,6 +188,5 @@ struct mem_chunk *buddy_take(struct chunk_pool *pool, const struct chunk_request
 			return NULL;
 		chunk = buddy_cut(pool, chunk, request->nr);
 	}
-	root_settle(pool, chunk->root);
 	return chunk;
 }

@@ -11,10 +11,10 @@ static uint64_t largest_free(const struct chunk_pool *pool)
 {
 	uint32_t nonempty = pool->nonempty[0] | pool->nonempty[1];
 	uint64_t buddy = nonempty ? pool->config.least_bytes << log2_floor(nonempty) : 0;
-	uint64_t piece = large_largest(pool), largest = buddy > piece ? buddy : piece;
+	uint64_t piece = chunk_large_largest(pool), largest = buddy > piece ? buddy : piece;
 
 	for (struct list_link *l = pool->idle.next; l != &pool->idle; l = l->next) {
-		const struct chunk_root *root = root_of_idle(l);
+		const struct chunk_root *root = chunk_root_of_idle(l);
 
 		if (root->kind == CHUNK_OWN && root->backend.bytes > largest)
 			largest = root->backend.bytes;
@@ -28,8 +28,8 @@ void chunk_pool_stats(struct chunk_pool *pool, struct chunk_pool_stats *out)
 
 	pthread_mutex_lock(&pool->lock);
 	stats = pool->stats;
-	stats.held_bytes = pool_held_bytes(pool);
-	stats.allocated_bytes = pool_allocated_bytes(pool);
+	stats.held_bytes = chunk_held_bytes(pool);
+	stats.allocated_bytes = chunk_allocated_bytes(pool);
 	stats.rounding_bytes = pool->rounding_bytes;
 	stats.tail_bytes = pool->tail_bytes;
 	stats.free_bytes = pool->bytes[CHUNK_FREE] + pool->bytes[CHUNK_POOLED];
@@ -82,7 +82,7 @@ static void check_large(struct count *count, const struct mem_chunk *chunk)
 	expect(count, behind[-1].nr == chunk->nr, "a free piece has no mark at its end", chunk);
 	expect(count, chunk_index(chunk) + chunk->nr == root->nr || behind->state != CHUNK_FREE,
 	       "two free pieces are not merged", chunk);
-	count->nr_large[root->kind][size_class(chunk_span(chunk))] += !root->emptying;
+	count->nr_large[root->kind][chunk_size_class(chunk_span(chunk))] += !root->emptying;
 }
 
 static void check_free(struct count *count, const struct mem_chunk *chunk)
@@ -255,7 +255,7 @@ static void check_totals(struct count *count)
 				       count->nr[CHUNK_EVICTING] ==
 			       pool->stats.nr_chunks,
 	       "numbers of roots or chunks", pool);
-	expect(count, !max || pool_held_bytes(pool) <= max, "more is held than allowed", pool);
+	expect(count, !max || chunk_held_bytes(pool) <= max, "more is held than allowed", pool);
 }
 
 int chunk_pool_check(struct chunk_pool *pool)
@@ -264,7 +264,7 @@ int chunk_pool_check(struct chunk_pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	for (struct list_link *l = pool->roots.next; l != &pool->roots && !count.wrong; l = l->next)
-		check_root(&count, root_of_all(l));
+		check_root(&count, chunk_root_of_all(l));
 	check_lists(&count);
 	check_totals(&count);
 	pthread_mutex_unlock(&pool->lock);

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The structures of chunk pools, shared by the files of src/mem alone. pool->lock guards everything
- * that can change; functions below are called with it held unless they say otherwise. Those whose
- * name ends in _unlocked drop it for calls of the backend or of an owner and take it again: the
- * caller looks at everything anew.
+ * The structures of chunk pools, and what their files share, in order: a file uses those above it
+ * alone.
+ *
+ *   chunk_state.c     a chunk's state, address and size
+ *   chunk_buddy.c     what is free for small requests: buddies, class pools
+ *   chunk_large.c     what is free for large requests
+ *   chunk_root.c      roots, whatever their kind: made, taken from, idle, given back
+ *   chunk_pending.c   chunks that queued work may still name; zeroing
+ *   chunk_pressure.c  what to do where nothing is free: wait, grow, evict
+ *   chunk_check.c     statistics, the checker
+ *   chunk.c           what chunk.h offers
+ *
+ * pool->lock guards everything that can change; functions below are called with it held unless they
+ * say otherwise. Those whose name ends in _unlocked drop it for calls of the backend or of an owner
+ * and take it again: the caller looks at everything anew.
  */
 #ifndef WEIR_MEM_CHUNK_INTERNAL_H
 #define WEIR_MEM_CHUNK_INTERNAL_H
@@ -124,12 +135,12 @@ static inline struct mem_chunk *chunk_of(struct list_link *link)
 	return (struct mem_chunk *)link;
 }
 
-static inline struct chunk_root *root_of_all(struct list_link *link)
+static inline struct chunk_root *chunk_root_of_all(struct list_link *link)
 {
 	return (struct chunk_root *)link;
 }
 
-static inline struct chunk_root *root_of_idle(struct list_link *link)
+static inline struct chunk_root *chunk_root_of_idle(struct list_link *link)
 {
 	return (struct chunk_root *)((char *)link - offsetof(struct chunk_root, idle_link));
 }
@@ -163,7 +174,7 @@ static inline uint64_t chunk_tail(const struct mem_chunk *chunk)
 	return root->kind == CHUNK_OWN ? root->backend.bytes - root->asked_bytes : 0;
 }
 
-static inline uint64_t pool_held_bytes(const struct chunk_pool *pool)
+static inline uint64_t chunk_held_bytes(const struct chunk_pool *pool)
 {
 	uint64_t held = 0;
 
@@ -172,117 +183,108 @@ static inline uint64_t pool_held_bytes(const struct chunk_pool *pool)
 	return held;
 }
 
-static inline uint64_t pool_allocated_bytes(const struct chunk_pool *pool)
+static inline uint64_t chunk_allocated_bytes(const struct chunk_pool *pool)
 {
 	return pool->bytes[CHUNK_PINNED] + pool->bytes[CHUNK_PUBLISHED] +
 	       pool->bytes[CHUNK_EVICTING] - pool->tail_bytes;
 }
 
-/* ------------------------------------------------------------------ roots (chunk_root.c) */
+/* ------------------------------------------------------------------ state (chunk_state.c) */
 
 /* The one function that changes a chunk's state. Counts it there: its nr and root are set. */
 void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chunk_state state);
 
-/* A root for requests of a kind; not in the pool. Called without the lock. */
-int root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
-		struct chunk_root **out);
-/* Called without the lock; the root is in no pool. */
-void root_destroy(struct chunk_pool *pool, struct chunk_root *root);
-/* All of it is free from here on. */
-void root_add(struct chunk_pool *pool, struct chunk_root *root);
-/* Take an idle root out of the pool, into a list. */
-void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct list_link *doomed);
-/* Called without the lock. */
-void roots_destroy(struct chunk_pool *pool, struct list_link *doomed);
-/* Free units of a root, or take a chunk of it that is free or pooled off its list, by its kind. */
-void root_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
-	       bool zeroed);
-void root_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
-/* Put a chunk that nothing names any more where it belongs. It is pending or handed out. */
-void root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
-/* Put it on the idle list or take it off, as it is. */
-void root_settle(struct chunk_pool *pool, struct chunk_root *root);
-/* Doom idle roots, the oldest first, until at most so many bytes of them are left. */
-uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_link *doomed);
-/* What may be held, with so many more bytes about to be allocated. */
-uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes);
-/* Doom idle roots down to that, with so many more bytes about to be created. */
-void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed);
-/* Take a root's free chunks out of reach, and give them back. */
-void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root);
-void root_empty_end(struct chunk_pool *pool, struct chunk_root *root);
-
 /* ------------------------------------------------------------------ free lists (chunk_buddy.c) */
 
 /* Free nr least chunks from a place on, merging. Nothing begins there. */
-void buddy_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
-		bool zeroed);
+void chunk_buddy_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		      bool zeroed);
 /* Take a free chunk off its list: nothing begins there then. */
-void buddy_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+void chunk_buddy_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
 /* A chunk of a root to be cut, pinned, from class pool or free list; NULL: none. */
-struct mem_chunk *buddy_take(struct chunk_pool *pool, const struct chunk_request *request);
+struct mem_chunk *chunk_buddy_take(struct chunk_pool *pool, const struct chunk_request *request);
 /* Merge the class pools. false: they were empty. */
-bool buddy_flush(struct chunk_pool *pool);
+bool chunk_buddy_flush(struct chunk_pool *pool);
 /* Put a chunk that is to be merged by nobody into its class pool. false: it is full, or none. */
-bool pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+bool chunk_pooled_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
 /* Take a chunk out of the class pool: nothing begins there then. */
-void pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+void chunk_pooled_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
 
 /* ------------------------------------------------------------------ large (chunk_large.c) */
 
-/* As buddy_free() and buddy_unlink(), of roots that large requests share or own. */
-void large_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
-		bool zeroed);
-void large_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
+/* As chunk_buddy_free() and chunk_buddy_unlink(), of roots that large requests share or own. */
+void chunk_large_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		      bool zeroed);
+void chunk_large_unlink(struct chunk_pool *pool, struct mem_chunk *chunk);
 /* A chunk of such a root, pinned; NULL: none. */
-struct mem_chunk *large_take(struct chunk_pool *pool, const struct chunk_request *request);
+struct mem_chunk *chunk_large_take(struct chunk_pool *pool, const struct chunk_request *request);
 /* Note what was asked for of a chunk that is about to be handed out. */
-void large_ask(struct chunk_pool *pool, const struct mem_chunk *chunk,
-	       const struct chunk_request *request);
+void chunk_large_ask(struct chunk_pool *pool, const struct mem_chunk *chunk,
+		     const struct chunk_request *request);
 /* Whether a chunk, in the state that it is in, is as large as a request needs and may be. */
 bool chunk_fits(const struct mem_chunk *chunk, const struct chunk_request *request);
 /* The largest free piece of a shared root. */
-uint64_t large_largest(const struct chunk_pool *pool);
+uint64_t chunk_large_largest(const struct chunk_pool *pool);
 /* The class of a size. */
-uint32_t size_class(uint64_t bytes);
+uint32_t chunk_size_class(uint64_t bytes);
+
+/* ------------------------------------------------------------------ roots (chunk_root.c) */
+
+/* A root for requests of a kind; not in the pool. Called without the lock. */
+int chunk_root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
+		      struct chunk_root **out);
+/* All of it is free from here on. */
+void chunk_root_add(struct chunk_pool *pool, struct chunk_root *root);
+/* Give doomed roots back to the backend. Called without the lock. */
+void chunk_roots_destroy(struct chunk_pool *pool, struct list_link *doomed);
+/* A pinned chunk from what is free; NULL: none. */
+struct mem_chunk *chunk_take(struct chunk_pool *pool, const struct chunk_request *request);
+/* Put a chunk that nothing names any more where it belongs. It is pending or handed out. */
+void chunk_root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+/* Put a root on the idle list or take it off, by whether any of it is used. */
+void chunk_root_settle(struct chunk_pool *pool, struct chunk_root *root);
+/* Take idle roots out of the pool, into a list, the oldest first, until at most so many bytes of
+ * them are left. */
+uint64_t chunk_roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_link *doomed);
+/* What may be held, with so many more bytes about to be allocated. */
+uint64_t chunk_roots_most(const struct chunk_pool *pool, uint64_t more_bytes);
+/* Take idle roots out as well, down to that, with so many more bytes about to be created. */
+void chunk_roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed);
+/* Take a root's free chunks out of reach, and give them back. */
+void chunk_root_empty_begin(struct chunk_pool *pool, struct chunk_root *root);
+void chunk_root_empty_end(struct chunk_pool *pool, struct chunk_root *root);
 
 /* ------------------------------------------------------------------ pending (chunk_pending.c) */
 
 /* Make the source of zeros and its stream, and give them back. Called without the lock. */
-int zero_init(struct chunk_pool *pool);
-void zero_fini(struct chunk_pool *pool);
+int chunk_zero_init(struct chunk_pool *pool);
+void chunk_zero_fini(struct chunk_pool *pool);
 /*
  * Queue zeroing of a chunk that is the caller's alone. Called without the lock. *queued: whether
  * work may name it, by fence *fence, or 0 where that could not be recorded.
  */
-int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued,
-	       fence_t *fence);
+int chunk_zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued,
+		     fence_t *fence);
 /* Put a chunk that is pending, and in no list, into the list. fence 0: unfenced. */
-void pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence, bool zeroing);
+void chunk_pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence,
+		       bool zeroing);
+/* A chunk that is handed out, and in no list, is no longer. after: as for chunk_free(). */
+void chunk_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after);
 /* A pending chunk of just the size, to be handed out with its fence; NULL: none. */
-struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_request *request);
-/* Take a pending chunk back from what it waited for: free. */
-void pending_done(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed);
+struct mem_chunk *chunk_pending_take(struct chunk_pool *pool, const struct chunk_request *request);
 /* Ask about pending chunks, the oldest first: a few, or on while some are ready. false: none was,
  * or another thread is at it. */
-bool pending_poll_unlocked(struct chunk_pool *pool, bool on);
+bool chunk_pending_poll_unlocked(struct chunk_pool *pool, bool on);
 /* Wait for the pending chunks of a root, or of the pool if root is NULL. false: some stay. */
-bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root);
+bool chunk_pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root);
 /* Queue zeroing of some free memory, if there is not enough. */
-void zero_ahead_unlocked(struct chunk_pool *pool);
-bool zero_ahead_wanted(const struct chunk_pool *pool);
+void chunk_zero_ahead_unlocked(struct chunk_pool *pool);
+bool chunk_zero_ahead_wanted(const struct chunk_pool *pool);
 
 /* ------------------------------------------------------------------ pressure (chunk_pressure.c) */
 
 /* What no free list had: a pinned chunk, or an error. */
-int pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *request,
-			   struct mem_chunk **out);
-
-/* ------------------------------------------------------------------ the pool (chunk.c) */
-
-/* A pinned chunk from what is free; NULL: none. */
-struct mem_chunk *pool_take(struct chunk_pool *pool, const struct chunk_request *request);
-/* A chunk that is handed out, and in no list, is no longer. fence: as chunk_free() is told. */
-void pool_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after);
+int chunk_pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *request,
+				 struct mem_chunk **out);
 
 #endif

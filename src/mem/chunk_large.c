@@ -18,7 +18,7 @@
 
 /* ------------------------------------------------------------------ lists by size */
 
-uint32_t size_class(uint64_t bytes)
+uint32_t chunk_size_class(uint64_t bytes)
 {
 	uint32_t log = log2_floor(bytes);
 	uint64_t rest = bytes - (UINT64_C(1) << log);
@@ -66,15 +66,15 @@ static void large_push(struct chunk_pool *pool, struct chunk_root *root, uint32_
 		list_add(&root->held, &chunk->link);
 		return;
 	}
-	class = size_class(chunk_span(chunk));
+	class = chunk_size_class(chunk_span(chunk));
 	list_add(&sizes->list[class], &chunk->link);
 	sizes->nonempty[class / 64] |= UINT64_C(1) << class % 64;
 }
 
-void large_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
+void chunk_large_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
 {
 	struct chunk_sizes *sizes = sizes_of(pool, chunk->root->kind);
-	uint32_t class = size_class(chunk_span(chunk));
+	uint32_t class = chunk_size_class(chunk_span(chunk));
 
 	list_del(&chunk->link);
 	if (list_empty(&sizes->list[class]))
@@ -88,7 +88,7 @@ void large_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
  * whether all of it is zeroed */
 static bool merge(struct chunk_pool *pool, struct mem_chunk *other, uint64_t bytes, bool zeroed)
 {
-	large_unlink(pool, other);
+	chunk_large_unlink(pool, other);
 	if (other->zeroed != zeroed)
 		pool->stats.unzeroed_bytes += zeroed ? bytes : chunk_span(other);
 	pool->stats.nr_merges++;
@@ -107,8 +107,8 @@ static struct mem_chunk *free_before(struct chunk_root *root, uint32_t at)
 	return first && first->state == CHUNK_FREE && first->nr == last->nr ? first : NULL;
 }
 
-void large_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
-		bool zeroed)
+void chunk_large_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		      bool zeroed)
 {
 	struct mem_chunk *before = free_before(root, at), *behind = NULL;
 
@@ -142,8 +142,8 @@ bool chunk_fits(const struct mem_chunk *chunk, const struct chunk_request *reque
 	       (request->kind != CHUNK_OWN || bytes <= own_most(request));
 }
 
-void large_ask(struct chunk_pool *pool, const struct mem_chunk *chunk,
-	       const struct chunk_request *request)
+void chunk_large_ask(struct chunk_pool *pool, const struct mem_chunk *chunk,
+		     const struct chunk_request *request)
 {
 	if (chunk->root->kind != CHUNK_OWN)
 		return;
@@ -171,16 +171,16 @@ static struct mem_chunk *class_best(struct list_link *list, const struct chunk_r
 	return best;
 }
 
-struct mem_chunk *large_take(struct chunk_pool *pool, const struct chunk_request *request)
+struct mem_chunk *chunk_large_take(struct chunk_pool *pool, const struct chunk_request *request)
 {
 	struct chunk_sizes *sizes = sizes_of(pool, request->kind);
-	uint32_t end =
-		request->kind == CHUNK_OWN ? size_class(own_most(request)) + 1 : CHUNK_SIZE_CLASSES;
+	uint32_t end = request->kind == CHUNK_OWN ? chunk_size_class(own_most(request)) + 1
+						  : CHUNK_SIZE_CLASSES;
 	struct mem_chunk *chunk = NULL;
 	struct chunk_root *root;
 	uint32_t at, nr;
 
-	for (uint32_t c = class_from(sizes, size_class(request->bytes)); c < end && !chunk;
+	for (uint32_t c = class_from(sizes, chunk_size_class(request->bytes)); c < end && !chunk;
 	     c = class_from(sizes, c + 1))
 		chunk = class_best(&sizes->list[c], request);
 	if (!chunk)
@@ -188,19 +188,18 @@ struct mem_chunk *large_take(struct chunk_pool *pool, const struct chunk_request
 	root = chunk->root;
 	at = chunk_index(chunk);
 	nr = chunk->nr;
-	large_unlink(pool, chunk);
+	chunk_large_unlink(pool, chunk);
 	chunk->nr = request->nr;
 	chunk_set_state(pool, chunk, CHUNK_PINNED);
 	if (nr > request->nr) {
 		pool->stats.nr_splits++;
 		large_push(pool, root, at + request->nr, nr - request->nr, chunk->zeroed);
 	}
-	large_ask(pool, chunk, request);
-	root_settle(pool, root);
+	chunk_large_ask(pool, chunk, request);
 	return chunk;
 }
 
-uint64_t large_largest(const struct chunk_pool *pool)
+uint64_t chunk_large_largest(const struct chunk_pool *pool)
 {
 	uint64_t largest = 0;
 

@@ -40,7 +40,7 @@ static int zero_fill(struct chunk_pool *pool)
 	return err;
 }
 
-int zero_init(struct chunk_pool *pool)
+int chunk_zero_init(struct chunk_pool *pool)
 {
 	struct backend *b = pool->backend;
 	int err;
@@ -69,7 +69,7 @@ err_stream:
 	return err;
 }
 
-void zero_fini(struct chunk_pool *pool)
+void chunk_zero_fini(struct chunk_pool *pool)
 {
 	struct backend *b = pool->backend;
 
@@ -79,7 +79,8 @@ void zero_fini(struct chunk_pool *pool)
 	b->ops->stream_destroy(b, pool->zero_stream);
 }
 
-int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued, fence_t *fence)
+int chunk_zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued,
+		     fence_t *fence)
 {
 	struct backend *b = pool->backend;
 	uint64_t left = chunk_span(chunk);
@@ -114,7 +115,8 @@ int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *que
 
 /* ------------------------------------------------------------------ the list */
 
-void pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence, bool zeroing)
+void chunk_pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence,
+		       bool zeroing)
 {
 	chunk->fence = fence;
 	chunk->unfenced = !fence;
@@ -131,11 +133,25 @@ static void zeroing_end(struct chunk_pool *pool, struct mem_chunk *chunk)
 	chunk->zeroing = false;
 }
 
-void pending_done(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
+/* Take a pending chunk back from what it waited for: free. */
+static void pending_done(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
 {
 	zeroing_end(pool, chunk);
 	chunk->fence = 0;
-	root_put(pool, chunk, zeroed);
+	chunk_root_put(pool, chunk, zeroed);
+}
+
+void chunk_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
+{
+	pool->stats.nr_chunks--;
+	pool->rounding_bytes -= chunk->rounding;
+	pool->tail_bytes -= chunk_tail(chunk);
+	if (after) {
+		chunk_set_state(pool, chunk, CHUNK_PENDING);
+		chunk_pending_add(pool, chunk, after, false);
+	} else {
+		chunk_root_put(pool, chunk, false);
+	}
 }
 
 static bool pending_fits(const struct mem_chunk *chunk, const struct chunk_request *request)
@@ -145,7 +161,7 @@ static bool pending_fits(const struct mem_chunk *chunk, const struct chunk_reque
 	return chunk_fits(chunk, request) && chunk->nr == request->nr;
 }
 
-struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_request *request)
+struct mem_chunk *chunk_pending_take(struct chunk_pool *pool, const struct chunk_request *request)
 {
 	struct list_link *link = pool->pending.next;
 
@@ -158,7 +174,7 @@ struct mem_chunk *pending_take(struct chunk_pool *pool, const struct chunk_reque
 		chunk->zeroed = chunk->zeroing;
 		zeroing_end(pool, chunk);
 		chunk_set_state(pool, chunk, CHUNK_PINNED);
-		large_ask(pool, chunk, request);
+		chunk_large_ask(pool, chunk, request);
 		return chunk;
 	}
 	return NULL;
@@ -240,7 +256,7 @@ static uint32_t poll_some(struct chunk_pool *pool)
 	return nr_free;
 }
 
-bool pending_poll_unlocked(struct chunk_pool *pool, bool on)
+bool chunk_pending_poll_unlocked(struct chunk_pool *pool, bool on)
 {
 	uint32_t nr_free;
 	bool any = false;
@@ -296,7 +312,7 @@ static void pending_prefer(struct chunk_pool *pool, const struct chunk_root *roo
 	}
 }
 
-bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root)
+bool chunk_pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root)
 {
 	for (uint32_t nr_failed = 0; nr_failed < WAIT_ROUNDS;) {
 		uint32_t nr = wait_some(pool, root);
@@ -306,7 +322,7 @@ bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *roo
 			return true;
 		if (nr && root)
 			pending_prefer(pool, root);
-		if (nr && pending_poll_unlocked(pool, true))
+		if (nr && chunk_pending_poll_unlocked(pool, true))
 			continue;
 		/* Another thread has some in hand, and will be done with them. */
 		nr_failed += !others;
@@ -319,35 +335,35 @@ bool pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *roo
 
 /* ------------------------------------------------------------------ zeroing ahead of need */
 
-bool zero_ahead_wanted(const struct chunk_pool *pool)
+bool chunk_zero_ahead_wanted(const struct chunk_pool *pool)
 {
 	return pool->config.zero && pool->nonempty[0] &&
 	       pool->zeroed_bytes + pool->zeroing_bytes < pool->config.zero_ahead_bytes;
 }
 
-void zero_ahead_unlocked(struct chunk_pool *pool)
+void chunk_zero_ahead_unlocked(struct chunk_pool *pool)
 {
-	for (uint32_t i = 0; i < ZERO_AHEAD && zero_ahead_wanted(pool); i++) {
+	for (uint32_t i = 0; i < ZERO_AHEAD && chunk_zero_ahead_wanted(pool); i++) {
 		uint32_t order = log2_floor(pool->nonempty[0]);
 		struct mem_chunk *chunk = chunk_of(pool->free[0][order].next);
 		fence_t fence;
 		bool queued;
 		int err;
 
-		buddy_unlink(pool, chunk);
+		chunk_buddy_unlink(pool, chunk);
 		chunk_set_state(pool, chunk, CHUNK_PENDING);
-		root_settle(pool, chunk->root);
+		chunk_root_settle(pool, chunk->root);
 		pool->nr_in_hand++;
 		pthread_mutex_unlock(&pool->lock);
-		err = zero_queue(pool, chunk, &queued, &fence);
+		err = chunk_zero_queue(pool, chunk, &queued, &fence);
 		pthread_mutex_lock(&pool->lock);
 		pool->nr_in_hand--;
 		pool->stats.nr_zeroings += !err;
 		if (!queued) {
-			root_put(pool, chunk, false);
+			chunk_root_put(pool, chunk, false);
 			return;
 		}
-		pending_add(pool, chunk, fence, !err);
+		chunk_pending_add(pool, chunk, fence, !err);
 		if (err)
 			return;
 	}

@@ -18,7 +18,7 @@
 static int create_take(struct chunk_pool *pool, const struct chunk_request *request, uint64_t bytes,
 		       struct mem_chunk **out)
 {
-	uint64_t max = pool->config.max_bytes, held = pool_held_bytes(pool) + pool->creating_bytes;
+	uint64_t max = pool->config.max_bytes, held = chunk_held_bytes(pool) + pool->creating_bytes;
 	struct chunk_root *root;
 	int err;
 
@@ -26,15 +26,15 @@ static int create_take(struct chunk_pool *pool, const struct chunk_request *requ
 		return -ENOMEM;
 	pool->creating_bytes += bytes;
 	pthread_mutex_unlock(&pool->lock);
-	err = root_create(pool, bytes, request->kind, &root);
+	err = chunk_root_create(pool, bytes, request->kind, &root);
 	pthread_mutex_lock(&pool->lock);
 	pool->creating_bytes -= bytes;
 	if (err) {
 		pool->stats.nr_refused++;
 		return err;
 	}
-	root_add(pool, root);
-	*out = pool_take(pool, request);
+	chunk_root_add(pool, root);
+	*out = chunk_take(pool, request);
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -45,11 +45,11 @@ static void make_way(struct chunk_pool *pool, uint64_t bytes)
 	struct list_link doomed;
 
 	list_init(&doomed);
-	roots_limit(pool, bytes, &doomed);
+	chunk_roots_limit(pool, bytes, &doomed);
 	if (list_empty(&doomed))
 		return;
 	pthread_mutex_unlock(&pool->lock);
-	roots_destroy(pool, &doomed);
+	chunk_roots_destroy(pool, &doomed);
 	pthread_mutex_lock(&pool->lock);
 }
 
@@ -63,9 +63,9 @@ static bool give_back(struct chunk_pool *pool, uint64_t bytes)
 	if (!idle)
 		return false;
 	list_init(&doomed);
-	roots_trim(pool, idle > bytes ? idle - bytes : 0, &doomed);
+	chunk_roots_trim(pool, idle > bytes ? idle - bytes : 0, &doomed);
 	pthread_mutex_unlock(&pool->lock);
-	roots_destroy(pool, &doomed);
+	chunk_roots_destroy(pool, &doomed);
 	pthread_mutex_lock(&pool->lock);
 	return true;
 }
@@ -87,8 +87,8 @@ static uint64_t least_root(const struct chunk_pool *pool, const struct chunk_req
  * than the request does by itself. */
 static uint64_t wanted_root(const struct chunk_pool *pool, const struct chunk_request *request)
 {
-	uint64_t most = roots_most(pool, request->bytes), max = pool->config.max_bytes;
-	uint64_t held = pool_held_bytes(pool) + pool->creating_bytes, bytes;
+	uint64_t most = chunk_roots_most(pool, request->bytes), max = pool->config.max_bytes;
+	uint64_t held = chunk_held_bytes(pool) + pool->creating_bytes, bytes;
 
 	if (request->kind != CHUNK_SHARED)
 		return request->kind == CHUNK_BUDDY ? pool->config.root_bytes : request->bytes;
@@ -132,7 +132,7 @@ static bool evict_chunk(struct chunk_pool *pool, struct mem_chunk *chunk)
 	(void)pool->config.evict(pool->config.evict_arg, chunk, owner);
 	pthread_mutex_lock(&pool->lock);
 	if (chunk->given_up) {
-		pool_put(pool, chunk, chunk->fence);
+		chunk_put(pool, chunk, chunk->fence);
 		pool->stats.nr_evicted++;
 		return true;
 	}
@@ -177,7 +177,7 @@ static void evict_root(struct chunk_pool *pool, struct chunk_root *root, uint64_
 {
 	bool all = true;
 
-	root_empty_begin(pool, root);
+	chunk_root_empty_begin(pool, root);
 	for (uint32_t i = 0; i < root->nr && all && !root->nr_pinned; i++) {
 		if (root->chunk[i].state != CHUNK_PUBLISHED)
 			continue;
@@ -185,8 +185,8 @@ static void evict_root(struct chunk_pool *pool, struct chunk_root *root, uint64_
 		all = evict_chunk(pool, &root->chunk[i]);
 	}
 	if (all && !root->nr_pinned)
-		(void)pending_wait_unlocked(pool, root);
-	root_empty_end(pool, root);
+		(void)chunk_pending_wait_unlocked(pool, root);
+	chunk_root_empty_end(pool, root);
 }
 
 /* Evict a chunk of the size, and wait until the request can have it. */
@@ -199,13 +199,13 @@ static struct mem_chunk *evict_one(struct chunk_pool *pool, const struct chunk_r
 	if (!evict_chunk(pool, victim))
 		return NULL;
 	if (request->fence)
-		chunk = pending_take(pool, request);
+		chunk = chunk_pending_take(pool, request);
 	if (chunk)
 		return chunk;
-	(void)pending_wait_unlocked(pool, root);
-	chunk = pool_take(pool, request);
-	if (!chunk && buddy_flush(pool))
-		chunk = pool_take(pool, request);
+	(void)chunk_pending_wait_unlocked(pool, root);
+	chunk = chunk_take(pool, request);
+	if (!chunk && chunk_buddy_flush(pool))
+		chunk = chunk_take(pool, request);
 	return chunk;
 }
 
@@ -227,7 +227,7 @@ static int evict(struct chunk_pool *pool, const struct chunk_request *request,
 			chunk = evict_one(pool, request, chunk);
 		} else if (root) {
 			evict_root(pool, root, &nr_asked);
-			chunk = pool_take(pool, request);
+			chunk = chunk_take(pool, request);
 		} else {
 			break;
 		}
@@ -240,18 +240,18 @@ static int evict(struct chunk_pool *pool, const struct chunk_request *request,
 	return err;
 }
 
-int pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *request,
-			   struct mem_chunk **out)
+int chunk_pressure_take_unlocked(struct chunk_pool *pool, const struct chunk_request *request,
+				 struct mem_chunk **out)
 {
 	struct mem_chunk *chunk = NULL;
 	int err;
 
-	if (pending_poll_unlocked(pool, true))
-		chunk = pool_take(pool, request);
-	if (!chunk && request->kind == CHUNK_BUDDY && buddy_flush(pool))
-		chunk = pool_take(pool, request);
+	if (chunk_pending_poll_unlocked(pool, true))
+		chunk = chunk_take(pool, request);
+	if (!chunk && request->kind == CHUNK_BUDDY && chunk_buddy_flush(pool))
+		chunk = chunk_take(pool, request);
 	if (!chunk && request->fence)
-		chunk = pending_take(pool, request);
+		chunk = chunk_pending_take(pool, request);
 	if (chunk) {
 		*out = chunk;
 		return 0;

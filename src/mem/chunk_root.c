@@ -1,54 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Root chunks: made, taken into a pool and out of it, idle or not; and the one function that
- * changes a chunk's state. What is free inside a root is chunk_buddy.c's or chunk_large.c's.
+ * Root chunks: made, taken into a pool and out of it, idle or not. What is free inside a root is
+ * chunk_buddy.c's or chunk_large.c's, by its kind: who does not care about kinds asks here.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "src/mem/chunk_internal.h"
 
-#define TO(state) (1u << (state))
+/* ------------------------------------------------------------------ what is free in one */
 
-/* What may follow what. */
-static const uint8_t transitions[CHUNK_STATE_NR] = {
-	[CHUNK_NONE] = TO(CHUNK_FREE) | TO(CHUNK_POOLED) | TO(CHUNK_PINNED) | TO(CHUNK_PENDING),
-	[CHUNK_FREE] = TO(CHUNK_NONE),
-	[CHUNK_POOLED] = TO(CHUNK_NONE),
-	[CHUNK_PENDING] = TO(CHUNK_NONE) | TO(CHUNK_PINNED),
-	[CHUNK_PINNED] = TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PUBLISHED),
-	[CHUNK_PUBLISHED] =
-		TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PINNED) | TO(CHUNK_EVICTING),
-	[CHUNK_EVICTING] = TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PUBLISHED),
-};
-
-static bool state_is_used(uint8_t state)
+/* Free nr units from a place on. */
+static void root_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
+		      bool zeroed)
 {
-	return state >= CHUNK_PENDING;
+	if (root->kind == CHUNK_BUDDY)
+		chunk_buddy_free(pool, root, at, nr, zeroed);
+	else
+		chunk_large_free(pool, root, at, nr, zeroed);
 }
 
-void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chunk_state state)
+/* Take a chunk that is free or pooled off its list. */
+static void root_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
 {
-	struct chunk_root *root = chunk->root;
-	bool legal = (transitions[chunk->state] & TO(state)) != 0;
-	uint64_t span = chunk_span(chunk);
-
-	assert(legal);
-	(void)legal;
-	pool->bytes[chunk->state] -= span;
-	pool->bytes[state] += span;
-	root->used -= state_is_used(chunk->state) ? chunk->nr : 0;
-	root->used += state_is_used((uint8_t)state) ? chunk->nr : 0;
-	root->nr_pinned -= chunk->state == CHUNK_PINNED;
-	root->nr_pinned += state == CHUNK_PINNED;
-	chunk->state = (uint8_t)state;
+	if (chunk->root->kind != CHUNK_BUDDY)
+		chunk_large_unlink(pool, chunk);
+	else if (chunk->state == CHUNK_POOLED)
+		chunk_pooled_unlink(pool, chunk);
+	else
+		chunk_buddy_unlink(pool, chunk);
 }
 
 /* ------------------------------------------------------------------ making */
 
-int root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
-		struct chunk_root **out)
+int chunk_root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
+		      struct chunk_root **out)
 {
 	const uint64_t unit[CHUNK_KIND_NR] = {
 		[CHUNK_BUDDY] = pool->config.least_bytes,
@@ -74,18 +60,19 @@ int root_create(struct chunk_pool *pool, uint64_t bytes, enum chunk_kind kind,
 	return 0;
 }
 
-void root_destroy(struct chunk_pool *pool, struct chunk_root *root)
+/* Without the lock; the root is in no pool. */
+static void root_destroy(struct chunk_pool *pool, struct chunk_root *root)
 {
 	pool->backend->ops->chunk_destroy(pool->backend, &root->backend);
 	free(root);
 }
 
-void roots_destroy(struct chunk_pool *pool, struct list_link *doomed)
+void chunk_roots_destroy(struct chunk_pool *pool, struct list_link *doomed)
 {
 	struct list_link *link = doomed->next;
 
 	while (link != doomed) {
-		struct chunk_root *root = root_of_all(link);
+		struct chunk_root *root = chunk_root_of_all(link);
 
 		link = link->next;
 		root_destroy(pool, root);
@@ -93,7 +80,7 @@ void roots_destroy(struct chunk_pool *pool, struct list_link *doomed)
 	list_init(doomed);
 }
 
-void root_add(struct chunk_pool *pool, struct chunk_root *root)
+void chunk_root_add(struct chunk_pool *pool, struct chunk_root *root)
 {
 	list_add_tail(&pool->roots, &root->all);
 	pool->stats.nr_roots++;
@@ -102,43 +89,36 @@ void root_add(struct chunk_pool *pool, struct chunk_root *root)
 	pool->stats.nr_creates++;
 	pool->stats.created_bytes += root->backend.bytes;
 	root_free(pool, root, 0, root->nr, false);
-	root_settle(pool, root);
+	chunk_root_settle(pool, root);
 }
 
-/* ------------------------------------------------------------------ what is free in one */
+/* ------------------------------------------------------------------ taking, putting back */
 
-void root_free(struct chunk_pool *pool, struct chunk_root *root, uint32_t at, uint32_t nr,
-	       bool zeroed)
+struct mem_chunk *chunk_take(struct chunk_pool *pool, const struct chunk_request *request)
 {
-	if (root->kind == CHUNK_BUDDY)
-		buddy_free(pool, root, at, nr, zeroed);
-	else
-		large_free(pool, root, at, nr, zeroed);
+	struct mem_chunk *chunk = request->kind == CHUNK_BUDDY ? chunk_buddy_take(pool, request)
+							       : chunk_large_take(pool, request);
+
+	if (!chunk)
+		return NULL;
+	chunk->fence = 0;
+	chunk_root_settle(pool, chunk->root);
+	return chunk;
 }
 
-void root_unlink(struct chunk_pool *pool, struct mem_chunk *chunk)
-{
-	if (chunk->root->kind != CHUNK_BUDDY)
-		large_unlink(pool, chunk);
-	else if (chunk->state == CHUNK_POOLED)
-		pooled_unlink(pool, chunk);
-	else
-		buddy_unlink(pool, chunk);
-}
-
-void root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
+void chunk_root_put(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
 {
 	struct chunk_root *root = chunk->root;
 
 	chunk_set_state(pool, chunk, CHUNK_NONE);
-	if (root->kind != CHUNK_BUDDY || !pooled_put(pool, chunk, zeroed))
+	if (root->kind != CHUNK_BUDDY || !chunk_pooled_put(pool, chunk, zeroed))
 		root_free(pool, root, chunk_index(chunk), chunk->nr, zeroed);
-	root_settle(pool, root);
+	chunk_root_settle(pool, root);
 }
 
 /* ------------------------------------------------------------------ idle ones */
 
-void root_settle(struct chunk_pool *pool, struct chunk_root *root)
+void chunk_root_settle(struct chunk_pool *pool, struct chunk_root *root)
 {
 	bool idle = !root->used && !root->emptying;
 
@@ -153,7 +133,8 @@ void root_settle(struct chunk_pool *pool, struct chunk_root *root)
 	}
 }
 
-void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct list_link *doomed)
+/* Take an idle root out of the pool, into a list. */
+static void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct list_link *doomed)
 {
 	for (uint32_t i = 0; i < root->nr;) {
 		struct mem_chunk *chunk = &root->chunk[i];
@@ -171,13 +152,13 @@ void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct list_lin
 	pool->stats.nr_destroys++;
 }
 
-uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_link *doomed)
+uint64_t chunk_roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_link *doomed)
 {
 	struct list_link *link = pool->idle.prev;
 	uint64_t before = pool->idle_bytes;
 
 	while (pool->idle_bytes > keep_bytes && link != &pool->idle) {
-		struct chunk_root *root = root_of_idle(link);
+		struct chunk_root *root = chunk_root_of_idle(link);
 
 		link = link->prev;
 		root_doom(pool, root, doomed);
@@ -185,9 +166,9 @@ uint64_t roots_trim(struct chunk_pool *pool, uint64_t keep_bytes, struct list_li
 	return before - pool->idle_bytes;
 }
 
-uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes)
+uint64_t chunk_roots_most(const struct chunk_pool *pool, uint64_t more_bytes)
 {
-	uint64_t most = pool_allocated_bytes(pool) + more_bytes, beyond;
+	uint64_t most = chunk_allocated_bytes(pool) + more_bytes, beyond;
 
 	/* Memories are far below 2^54 bytes. */
 	beyond = most * pool->config.idle_per_mille / 1000;
@@ -195,22 +176,22 @@ uint64_t roots_most(const struct chunk_pool *pool, uint64_t more_bytes)
 	return pool->config.hold_peak && pool->most_bytes > most ? pool->most_bytes : most;
 }
 
-void roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed)
+void chunk_roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed)
 {
-	uint64_t held = pool_held_bytes(pool) + more_bytes, most;
+	uint64_t held = chunk_held_bytes(pool) + more_bytes, most;
 
 	if (!pool->idle_bytes)
 		return;
-	most = roots_most(pool, more_bytes);
+	most = chunk_roots_most(pool, more_bytes);
 	if (held <= most)
 		return;
 	held -= most;
-	roots_trim(pool, pool->idle_bytes > held ? pool->idle_bytes - held : 0, doomed);
+	chunk_roots_trim(pool, pool->idle_bytes > held ? pool->idle_bytes - held : 0, doomed);
 }
 
 /* ------------------------------------------------------------------ emptying */
 
-void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root)
+void chunk_root_empty_begin(struct chunk_pool *pool, struct chunk_root *root)
 {
 	list_init(&root->held);
 	root->emptying = true;
@@ -222,10 +203,10 @@ void root_empty_begin(struct chunk_pool *pool, struct chunk_root *root)
 		root_unlink(pool, chunk);
 		root_free(pool, root, i, chunk->nr, chunk->zeroed);
 	}
-	root_settle(pool, root);
+	chunk_root_settle(pool, root);
 }
 
-void root_empty_end(struct chunk_pool *pool, struct chunk_root *root)
+void chunk_root_empty_end(struct chunk_pool *pool, struct chunk_root *root)
 {
 	root->emptying = false;
 	while (!list_empty(&root->held)) {
@@ -234,5 +215,5 @@ void root_empty_end(struct chunk_pool *pool, struct chunk_root *root)
 		root_unlink(pool, chunk);
 		root_free(pool, root, chunk_index(chunk), chunk->nr, chunk->zeroed);
 	}
-	root_settle(pool, root);
+	chunk_root_settle(pool, root);
 }

@@ -333,7 +333,7 @@ static void test_chunk_large_checker(void **state)
 	put(hole);
 	look();
 	root = a->root;
-	class = size_class(KIB(400));
+	class = chunk_size_class(KIB(400));
 #define BROKEN(place, value)                                        \
 	do {                                                        \
 		__typeof__(place) was = (place);                    \
