@@ -12,39 +12,7 @@
 
 #define PAGE_BYTES_USUAL (64u << 10)
 #define WATCH_MS_USUAL 2000u
-#define ZERO_BYTES (UINT64_C(1) << 20)
 #define TOUCHES_MAX (1u << 20)
-
-/* ------------------------------------------------------------------ the device's memory */
-
-int paged_put(struct weir_paged *pool, void *to, const void *data, uint64_t bytes)
-{
-	return pool->backend->ops->upload(pool->backend, pool->side, to, data, bytes);
-}
-
-int paged_get(struct weir_paged *pool, void *data, const void *from, uint64_t bytes)
-{
-	return pool->backend->ops->download(pool->backend, pool->side, data, from, bytes);
-}
-
-int paged_zero(struct weir_paged *pool, void *to, uint64_t bytes)
-{
-	uint64_t most = bytes < ZERO_BYTES ? bytes : ZERO_BYTES;
-	void *zeros = calloc(1, most);
-	int err = zeros ? 0 : -ENOMEM;
-
-	for (uint64_t at = 0; !err && at < bytes; at += most)
-		err = paged_put(pool, (uint8_t *)to + at, zeros,
-				bytes - at < most ? bytes - at : most);
-	free(zeros);
-	return err;
-}
-
-int paged_counts_get(struct weir_paged *pool)
-{
-	return paged_get(pool, pool->counts, pool->words->counts,
-			 PAGED_COUNTS_NR * sizeof(*pool->counts));
-}
 
 /* ------------------------------------------------------------------ making */
 
@@ -82,34 +50,6 @@ static int config_check(const struct backend *b, const struct weir_paged_config 
 	return -ENOTSUP;
 }
 
-static uint64_t words_bytes(const struct weir_paged *pool)
-{
-	return sizeof(struct paged_words) +
-	       (pool->view.table.nr_slots + 1 + pool->max_frames) * sizeof(uint64_t);
-}
-
-/* Lay the words out, and set them as they are at first. */
-static int words_make(struct weir_paged *pool)
-{
-	const uint64_t epoch = 1;
-	struct pt_table *t = &pool->view.table;
-	void *addr;
-	int err = pool->backend->ops->device_alloc(pool->backend, pool->memory, words_bytes(pool),
-						   &addr);
-
-	if (err)
-		return err;
-	pool->words = addr;
-	t->shared = &pool->words->shared;
-	t->abort = &pool->words->abort;
-	t->range = pool->words->range;
-	pool->view.counts = pool->words->counts;
-	t->slot = (uint64_t *)(pool->words + 1);
-	t->owner = t->slot + t->nr_slots + 1;
-	err = paged_zero(pool, addr, words_bytes(pool));
-	return err ? err : paged_put(pool, &t->shared->epoch, &epoch, sizeof(epoch));
-}
-
 /* What all of a pool's memory is taken through; parts may be missing. */
 static void pool_free(struct weir_paged *pool)
 {
@@ -128,7 +68,7 @@ static void pool_free(struct weir_paged *pool)
 static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
 {
 	uint64_t bytes = pool->view.table.nr_frames << pool->view.page_shift;
-	uint64_t need = bytes + words_bytes(pool);
+	uint64_t need = bytes + paged_words_bytes(pool);
 	int err = backend_budget(pool->backend, pool->memory, &need) ? -ENOMEM : 0;
 
 	if (!err)
@@ -137,12 +77,12 @@ static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
 		err = paged_frames_resize(pool, bytes);
 	pool->view.frames = pool->frames.base;
 	if (!err)
-		err = words_make(pool);
+		err = paged_words_make(pool);
 	if (err)
 		log_error("paged pool '%s': %llu bytes for frames and %llu beside them are not to "
 			  "be had of '%s': %s",
 			  pool->name, (unsigned long long)gpu_bytes,
-			  (unsigned long long)words_bytes(pool),
+			  (unsigned long long)paged_words_bytes(pool),
 			  pool->backend->desc.memory[pool->memory].name, weir_strerror(err));
 	return err;
 }

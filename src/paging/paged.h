@@ -2,12 +2,17 @@
 /*
  * Pools of paged memory as weir/paged.h has them, over the boundary to a machine:
  *
- *   paged.c         made and destroyed, ranges, budget
+ *   paged_words.c   the words that kernels share, as the host reaches them
  *   paged_frames.c  the memory that frames lie in
- *   paged_run.c     brackets, waiting and watching, what kernels left behind
- *   paged_home.c    flush and drain, reading and writing by the host
- *   paged_report.c  statistics, dumps, the walk that checks
  *   paged_auto.c    when pages come in where nobody knows how they will be used
+ *   paged_home.c    the pool's own kernels: pages brought home, what agents left taken back
+ *   paged_report.c  statistics, dumps
+ *   paged_run.c     brackets, waiting and watching, what kernels left behind
+ *   paged_host.c    flush and drain, reading and writing by the host
+ *   paged_check.c   the walk that checks
+ *   paged.c         made and destroyed, ranges, budget
+ *
+ * They stand in order: a file uses those above it alone.
  *
  * A pool's words and frames are the device's memory, which the host reaches by copies alone: of a
  * simulated machine's, too, so that there is one way of doing it.
@@ -23,8 +28,7 @@
 
 #define PAGED_COUNTS_NR ((size_t)WEIR_PAGED_STATS_NR * WEIR_PAGED_RANGES_MAX)
 #define PAGED_ACCESS_MAX UINT16_MAX /* touches of one access */
-#define PAGED_TRIES 4		/* where giving something back depends on a call that can fail */
-#define PAGED_PIECE_WORDS 8192u /* of an array that is looked at piece by piece */
+#define PAGED_TRIES 4 /* where giving something back depends on a call that can fail */
 
 /* In the device's memory, in one piece; slots and owners lie behind. */
 struct paged_words {
@@ -88,6 +92,8 @@ struct weir_paged {
 	uint64_t nr_stalls;
 };
 
+/* ---- paged_words.c */
+
 /* Between the host and the device's memory, on the side; waits for it. 0 or an error of the
  * machine, as of all functions here that return int and say nothing else. Lock held, as for all. */
 int paged_put(struct weir_paged *pool, void *to, const void *data, uint64_t bytes);
@@ -97,6 +103,15 @@ int paged_zero(struct weir_paged *pool, void *to, uint64_t bytes);
 /* Download the counts, to pool->counts. */
 int paged_counts_get(struct weir_paged *pool);
 
+/* Call fn for all words of an array in the device's memory, read piece by piece, until it returns
+ * an error. */
+int paged_words_walk(struct weir_paged *pool, const uint64_t *from, uint64_t nr,
+		     int (*fn)(void *arg, uint64_t i, uint64_t word), void *arg);
+
+/* Bytes of all words. Allocate them, lay them out, and set them as they are at first. */
+uint64_t paged_words_bytes(const struct weir_paged *pool);
+int paged_words_make(struct weir_paged *pool);
+
 /* ---- paged_frames.c */
 
 /* Addresses for so many bytes, and no memory. 0 or -ENOMEM too. */
@@ -105,12 +120,6 @@ int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes);
  * mapped then goes with a later call. */
 int paged_frames_resize(struct weir_paged *pool, uint64_t bytes);
 void paged_frames_release(struct weir_paged *pool);
-
-/* ---- paged_run.c */
-
-/* Begin what needs that nobody is online; what kernels left is taken back. what: for the message.
- * -EBUSY, logged. */
-int paged_quiet(struct weir_paged *pool, const char *what);
 
 /* ---- paged_home.c */
 
@@ -131,5 +140,11 @@ int paged_side_wait(struct weir_paged *pool);
 /* ---- paged_report.c */
 
 void paged_dump(struct weir_paged *pool);
+
+/* ---- paged_run.c */
+
+/* Begin what needs that nobody is online; what kernels left is taken back. what: for the message.
+ * -EBUSY, logged. */
+int paged_quiet(struct weir_paged *pool, const char *what);
 
 #endif
