@@ -49,7 +49,7 @@ struct weir_paged_warp {
 	uint32_t lanes;	   /* that were together at weir_paged_enter() */
 	uint32_t nr_held;  /* a lane's: spans in frames, unpinned */
 	uint32_t nr_since; /* a lane's: quiescent points since the epoch was looked at */
-	uint32_t wanted;   /* a lane's: a page to bring in then; 0: none. See weir_paged_want() */
+	uint32_t noted;	   /* a lane's: a page, and why; 0: none. See weir_paged_note() */
 	uint32_t placed;   /* a lane's: accesses in place to be counted; see weir_paged_placed() */
 };
 
@@ -348,16 +348,38 @@ __device__ static inline struct weir_paged_warp weir_paged_enter(const struct we
 	return {v, online.epoch, online.slot, lanes, 0, 0, 0, 0};
 }
 
-#define WEIR_PAGED_WANTED_BITS 28
+/*
+ * weir_paged_warp.noted: a range, why, and a page's number + 1. One that is too far back is not
+ * noted.
+ *
+ * WANTED: to be brought in at the next quiescent point.
+ *
+ * IN_FRAME, ON_HOST: the page whose entry the lane acquired last in this epoch, RESIDENT or ABSENT.
+ * Until its warp announces another epoch, no frame is reused that was evicted in this one. So a page
+ * that was in a frame is still in that, and one that was ABSENT and is so again was in none
+ * meanwhile: its entry need not be acquired once more.
+ */
+#define WEIR_PAGED_NOTED_BITS 26
+#define WEIR_PAGED_IN_FRAME (1u << WEIR_PAGED_NOTED_BITS)
+#define WEIR_PAGED_ON_HOST (2u << WEIR_PAGED_NOTED_BITS)
+#define WEIR_PAGED_WANTED (3u << WEIR_PAGED_NOTED_BITS)
 
-/* What weir_paged_warp.wanted says of a page. One that is too far back is not brought in so. */
-__device__ static inline uint32_t weir_paged_want(uint64_t id)
+__device__ static inline uint32_t weir_paged_note(uint32_t range, uint64_t page, uint32_t why)
 {
-	uint64_t page = (id & (PT_PAGE_MAX - 1)) + 1;
-
-	return page >> WEIR_PAGED_WANTED_BITS
+	return (page + 1) >> WEIR_PAGED_NOTED_BITS
 		       ? 0
-		       : (uint32_t)(id >> PT_PAGE_BITS) << WEIR_PAGED_WANTED_BITS | (uint32_t)page;
+		       : range << (WEIR_PAGED_NOTED_BITS + 2) | why | (uint32_t)(page + 1);
+}
+
+__device__ static inline bool weir_paged_is_wanted(uint32_t noted)
+{
+	return (noted & WEIR_PAGED_WANTED) == WEIR_PAGED_WANTED;
+}
+
+/* A page's entry was acquired: what is noted then. What is wanted is more. */
+__device__ static inline uint32_t weir_paged_acquired(uint32_t noted, uint32_t note)
+{
+	return weir_paged_is_wanted(noted) ? noted : note;
 }
 
 /* weir_paged_warp.placed: whether the lane has seen that filling has come to its end, which only
@@ -376,16 +398,17 @@ __device__ static inline void weir_paged_placed_add(const struct weir_paged_view
 				 WEIR_PAGED_IN_PLACE, placed & WEIR_PAGED_PLACED_MASK);
 }
 
-/* One more, which is counted together with those after it in the same range. */
-__device__ static inline void weir_paged_placed(struct weir_paged_warp *w, uint32_t range)
+/* nr more, which are counted together with those after them in the same range. */
+__device__ static inline void weir_paged_placed(struct weir_paged_warp *w, uint32_t range,
+						uint32_t nr)
 {
 	const uint32_t none = (w->placed & WEIR_PAGED_FULL) | range << WEIR_PAGED_PLACED_BITS;
 
-	if ((w->placed ^ none) >= WEIR_PAGED_PLACED_MASK) {
+	if ((w->placed ^ none) > WEIR_PAGED_PLACED_MASK - nr) {
 		weir_paged_placed_add(w->view, w->slot, w->placed);
 		w->placed = none;
 	}
-	w->placed++;
+	w->placed += nr;
 }
 
 /* By all lanes: bring in what each wants. */
@@ -400,8 +423,8 @@ __device__ __noinline__ static void weir_paged_bring(const struct weir_paged_vie
 		a.slot = slot;
 		a.epoch = weir_paged_epoch(v, slot);
 		verdict = pt_begin(&v->table, &a,
-				   PT_ID(wanted >> WEIR_PAGED_WANTED_BITS,
-					 (wanted & ((1u << WEIR_PAGED_WANTED_BITS) - 1)) - 1),
+				   PT_ID(wanted >> (WEIR_PAGED_NOTED_BITS + 2),
+					 (wanted & ((1u << WEIR_PAGED_NOTED_BITS) - 1)) - 1),
 				   PT_PREFETCH);
 	}
 	weir_paged_drive(v, &a, lanes, verdict);
@@ -461,7 +484,8 @@ __device__ static __forceinline__ bool weir_paged_together(const struct weir_pag
  * Cheap: the epoch is looked at every WEIR_PAGED_POLL_EVERY calls, or after a slow access. */
 __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 {
-	bool slow;
+	bool slow, wants;
+	uint32_t epoch;
 
 	w->nr_since++;
 	if (!weir_paged_together(w) ||
@@ -469,10 +493,13 @@ __device__ static inline void weir_paged_quiesce(struct weir_paged_warp *w)
 	    (__any_sync(w->lanes, w->nr_held != 0) && PT_MUTANT != 20))
 		return;
 	slow = __any_sync(w->lanes, w->nr_since > WEIR_PAGED_POLL_EVERY);
-	w->epoch = weir_paged_far(weir_paged_look)(w->view, w->slot, w->lanes, slow, w->wanted,
-						   w->placed);
+	wants = weir_paged_is_wanted(w->noted);
+	epoch = weir_paged_far(weir_paged_look)(w->view, w->slot, w->lanes, slow,
+						wants ? w->noted : 0, w->placed);
+	if (wants || epoch != w->epoch)
+		w->noted = 0;
+	w->epoch = epoch;
 	w->nr_since = 0;
-	w->wanted = 0;
 	w->placed &= ~WEIR_PAGED_PLACED_MASK;
 }
 
@@ -522,23 +549,41 @@ __device__ static inline void weir_paged_leave(struct weir_paged_warp *w)
 struct weir_paged_reached {
 	unsigned char *addr;
 	uint32_t flags;
+	uint32_t noted;
 };
 
-/* Where what was reached lies. */
+/* Where what was reached lies. noted: what the lane has noted before. */
 __device__ static inline struct weir_paged_reached
 weir_paged_reached_at(const struct weir_paged_view *v, uint64_t id, uint32_t rest,
-		      const struct pt_agent *a, int verdict)
+		      const struct pt_agent *a, int verdict, uint32_t noted)
 {
-	struct weir_paged_reached to = {};
+	struct weir_paged_reached to = {nullptr, 0, noted};
 
 	to.flags = a->pinned ? WEIR_PAGED_PINNED : 0;
 	if (verdict == PT_HIT) {
 		to.flags |= WEIR_PAGED_FRAME;
 		to.addr = weir_paged_frame(v, a->frame) + rest;
+		to.noted = weir_paged_acquired(
+			noted, weir_paged_note((uint32_t)(id >> PT_PAGE_BITS),
+					       id & (PT_PAGE_MAX - 1), WEIR_PAGED_IN_FRAME));
 	} else if (verdict == PT_IN_PLACE) {
 		to.addr = weir_paged_host(v, id) + rest;
 	}
 	return to;
+}
+
+/* With an operation: it is for so many elements more. In place each counts, as bytes of the link do;
+ * as a touch they are one. What PT_TOUCHES() says is between. */
+#define WEIR_PAGED_MORE(nr) ((nr) << 24)
+
+__device__ static inline uint32_t weir_paged_elements(uint32_t op)
+{
+	return (op >> 24) + 1;
+}
+
+__device__ static inline uint32_t weir_paged_touches(uint32_t op)
+{
+	return op >> 8 & 0xffff;
 }
 
 /* Whether the program may do that; if it was refused all the same, the page's pins are used up. */
@@ -559,13 +604,13 @@ __device__ static inline void weir_paged_count_verdict(const struct weir_paged_v
 			v, slot, id,
 			weir_paged_allowed(v, id, op) ? WEIR_PAGED_PINS : WEIR_PAGED_REFUSED, nr);
 	else if (verdict == PT_IN_PLACE)
-		weir_paged_count(v, slot, id, WEIR_PAGED_IN_PLACE);
+		weir_paged_count(v, slot, id, WEIR_PAGED_IN_PLACE, weir_paged_elements(op));
 }
 
 /* A lane on its own: no page is brought in. */
 __device__ __noinline__ static struct weir_paged_reached
 weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t id, uint32_t rest,
-		       uint32_t op)
+		       uint32_t op, uint32_t noted)
 {
 	struct pt_agent a = {};
 	int verdict;
@@ -582,7 +627,10 @@ weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t 
 		}
 	}
 	weir_paged_count_verdict(v, slot, id, op, verdict, 1);
-	return weir_paged_reached_at(v, id, rest, &a, verdict);
+	if (verdict == PT_IN_PLACE && !(op & PT_STAY))
+		noted = weir_paged_note((uint32_t)(id >> PT_PAGE_BITS), id & (PT_PAGE_MAX - 1),
+					WEIR_PAGED_WANTED);
+	return weir_paged_reached_at(v, id, rest, &a, verdict, noted);
 }
 
 /* Touches are counted one by one from so many on; of smaller accesses that say how many they are,
@@ -591,7 +639,7 @@ weir_paged_reach_alone(const struct weir_paged_view *v, uint32_t slot, uint64_t 
 
 __device__ static inline uint32_t weir_paged_counted(uint32_t op)
 {
-	uint32_t nr = op / PT_TOUCHES(1);
+	uint32_t nr = weir_paged_touches(op);
 
 	return nr && nr < WEIR_PAGED_TOUCHES ? (op & 0xff) | PT_TOUCHES(WEIR_PAGED_TOUCHES) : op;
 }
@@ -600,7 +648,7 @@ __device__ static inline uint32_t weir_paged_counted(uint32_t op)
  * in the same way the first one has the agent, and each gets a pin if it gets one. */
 __device__ __noinline__ static struct weir_paged_reached
 weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes, uint64_t id,
-		 uint32_t rest, uint32_t op)
+		 uint32_t rest, uint32_t op, uint32_t noted)
 {
 	uint32_t group = __match_any_sync(lanes, (unsigned long long)id << 8 | (op & 0xff));
 	struct pt_agent a = {};
@@ -621,7 +669,7 @@ weir_paged_reach(const struct weir_paged_view *v, uint32_t slot, uint32_t lanes,
 	verdict = __shfl_sync(lanes, verdict, leader);
 	a.frame = __shfl_sync(lanes, a.frame, leader);
 	a.pinned = __shfl_sync(lanes, a.pinned, leader);
-	return weir_paged_reached_at(v, id, rest, &a, verdict);
+	return weir_paged_reached_at(v, id, rest, &a, verdict, noted);
 }
 
 /* Whether there is such an element. */
@@ -673,30 +721,85 @@ __device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_w
 __device__ static inline bool weir_paged_uncounted(const struct weir_paged_warp *w, uint64_t offset,
 						   uint32_t op)
 {
-	uint32_t nr = op / PT_TOUCHES(1);
+	uint32_t nr = weir_paged_touches(op);
 	uint32_t hash = ((uint32_t)(offset >> 7) + w->nr_since * 0x85ebca6bu) * 0x9e3779b1u;
 
 	return nr && nr < WEIR_PAGED_TOUCHES && hash % 65536 * WEIR_PAGED_TOUCHES >> 16 >= nr;
 }
 
-/* Whether a page that is no hit is one to read where it is, for which nobody need be asked: the
- * range does not change, and the page is not to be brought in, or no frame is left for it. What is
- * in a frame has better be found there. */
+/* The same of a page that is resident, but no plain hit: too young, or not used since the hand came
+ * by, which what this lane has just brought in itself is not either. */
+__device__ static inline unsigned char *weir_paged_young(struct weir_paged_warp *w, uint32_t range,
+							 uint64_t entry, uint64_t offset,
+							 bool write)
+{
+	const struct weir_paged_view *v = w->view;
+	const uint64_t page = offset >> v->page_shift;
+	const uint32_t note = weir_paged_note(range, page, WEIR_PAGED_IN_FRAME);
+	const bool acquired = note && w->noted == note;
+
+	if (!pt_hit(acquired ? entry | PT_REF : entry, write))
+		return nullptr;
+	if (!acquired) {
+		entry = pt_load(&v->range[range].entry[page], PT_ACQUIRE);
+		if (!pt_hit(entry, write))
+			return nullptr;
+		w->noted = weir_paged_acquired(w->noted, note);
+		w->nr_since = WEIR_PAGED_POLL_EVERY; /* so that it does not stay so */
+	}
+	return weir_paged_frame(v, pt_frame_of(entry)) + (offset & ((1ull << v->page_shift) - 1));
+}
+
+/* The frame, by the page's entry, loaded relaxed; NULL: somebody must be asked. */
+__device__ static inline unsigned char *weir_paged_in_frame(struct weir_paged_warp *w,
+							    uint32_t range, uint64_t entry,
+							    uint64_t offset, bool write)
+{
+	unsigned char *at = weir_paged_hit(w, entry, offset, write);
+
+	return at ? at : weir_paged_young(w, range, entry, offset, write);
+}
+
+__device__ static inline bool weir_paged_on_host(uint64_t entry)
+{
+	return pt_state_of(entry) == PT_ABSENT || pt_state_of(entry) == PT_LOADING;
+}
+
+/* Whether the host's bytes of a page that is there are right, for one read. */
+__device__ static inline bool weir_paged_right(struct weir_paged_warp *w, uint32_t range,
+					       uint64_t offset)
+{
+	const struct pt_range *r = &w->view->range[range];
+	const uint64_t page = offset >> w->view->page_shift;
+	const uint32_t note = weir_paged_note(range, page, WEIR_PAGED_ON_HOST);
+	uint64_t entry;
+
+	if (r->read_only || (note && w->noted == note))
+		return true;
+	entry = pt_load(&r->entry[page], PT_ACQUIRE);
+	if (pt_state_of(entry) == PT_ABSENT)
+		w->noted = weir_paged_acquired(w->noted, note);
+	return weir_paged_on_host(entry);
+}
+
+/* Whether a page that is on the host is one to read there, for which nobody need be asked: it is
+ * not to be brought in, or no frame is left for it. What is in a frame has better be found there.
+ * A span, which is more than one read, needs a range that does not change. */
 __device__ static inline bool weir_paged_stays(struct weir_paged_warp *w, uint32_t range,
-					       uint64_t offset, uint64_t entry, uint32_t op)
+					       uint64_t offset, uint32_t op)
 {
 	const struct pt_table *t = &w->view->table;
 	const struct pt_range *r = &w->view->range[range];
 
-	if (!r->read_only || (pt_state_of(entry) != PT_ABSENT && pt_state_of(entry) != PT_LOADING))
+	if (op & PT_SPAN && !r->read_only)
 		return false;
 	if (op & PT_STAY || weir_paged_uncounted(w, offset, op))
-		return true;
+		return weir_paged_right(w, range, offset);
 	if (!r->fill_only)
 		return false;
 	if (!(w->placed & WEIR_PAGED_FULL) && pt_load(&t->shared->fill, PT_RELAXED) >= t->nr_frames)
 		w->placed |= WEIR_PAGED_FULL;
-	return w->placed & WEIR_PAGED_FULL;
+	return w->placed & WEIR_PAGED_FULL && weir_paged_right(w, range, offset);
 }
 
 /* Without a call: a frame, or the host's bytes, which has no flags. */
@@ -706,17 +809,17 @@ __device__ static inline void weir_paged_at_once(struct weir_paged_warp *w, uint
 {
 	uint64_t entry = weir_paged_entry(w, range, offset);
 
-	place->addr = weir_paged_hit(w, entry, offset, op & PT_WRITE);
-	if (place->addr || op & 0xff & ~(PT_SPAN | PT_STAY) ||
-	    !weir_paged_stays(w, range, offset, entry, op))
+	place->addr = weir_paged_in_frame(w, range, entry, offset, op & PT_WRITE);
+	if (place->addr || op & 0xff & ~(PT_SPAN | PT_STAY) || !weir_paged_on_host(entry) ||
+	    !weir_paged_stays(w, range, offset, op))
 		return;
 	place->addr = (unsigned char *)w->view->range[range].host + offset;
 	place->flags = 0;
 }
 
-/* All lanes of the warp; placed: whether this one's access is in place. */
+/* All lanes of the warp; placed: whether this one's nr accesses are in place. */
 __device__ static inline void weir_paged_place_together(struct weir_paged_warp *w, uint64_t id,
-							bool placed)
+							bool placed, uint32_t nr)
 {
 	uint32_t group;
 
@@ -724,7 +827,7 @@ __device__ static inline void weir_paged_place_together(struct weir_paged_warp *
 		return;
 	group = __match_any_sync(w->lanes, placed ? id : WEIR_PAGED_NOTHING);
 	if (placed && weir_paged_leads(group))
-		weir_paged_placed(w, (uint32_t)(id >> PT_PAGE_BITS));
+		weir_paged_placed(w, (uint32_t)(id >> PT_PAGE_BITS), nr);
 }
 
 /* What is no hit for some lane that is here. place: a hit; or the host's bytes, to be counted; or
@@ -739,21 +842,22 @@ __device__ static inline void weir_paged_miss(struct weir_paged_warp *w, uint64_
 	if (weir_paged_together(w)) {
 		if (!__any_sync(w->lanes, !place->addr || placed))
 			return;
-		weir_paged_place_together(w, place->id, placed);
+		weir_paged_place_together(w, place->id, placed, weir_paged_elements(op));
 		if (!__any_sync(w->lanes, !place->addr))
 			return;
 		to = weir_paged_far(weir_paged_reach)(w->view, w->slot, w->lanes,
 						      place->addr ? WEIR_PAGED_NOTHING : place->id,
-						      rest, op);
+						      rest, op, w->noted);
 	} else {
 		if (placed)
-			weir_paged_placed(w, (uint32_t)(place->id >> PT_PAGE_BITS));
+			weir_paged_placed(w, (uint32_t)(place->id >> PT_PAGE_BITS),
+					  weir_paged_elements(op));
 		if (place->addr)
 			return;
-		to = weir_paged_far(weir_paged_reach_alone)(w->view, w->slot, place->id, rest, op);
-		if (to.addr && !(to.flags & WEIR_PAGED_FRAME) && !(op & PT_STAY))
-			w->wanted = weir_paged_want(place->id);
+		to = weir_paged_far(weir_paged_reach_alone)(w->view, w->slot, place->id, rest, op,
+							    w->noted);
 	}
+	w->noted = to.noted;
 	w->nr_since = WEIR_PAGED_POLL_EVERY;
 	if (place->addr)
 		return;
@@ -820,6 +924,22 @@ template <bool again, typename T> __device__ static inline T weir_paged_load(con
 	return *at;
 }
 
+/* weir_paged_read_n() of elements that are there and in one page, which is one access. All lanes of
+ * the warp, or one that is apart. */
+template <typename T, uint32_t nr, bool again>
+__device__ static inline void weir_paged_read_page(struct weir_paged_warp *w, uint32_t range,
+						   const uint64_t (&index)[nr], T (&value)[nr])
+{
+	struct weir_paged_place place =
+		weir_paged_find<T>(w, range, index[0], PT_READ | WEIR_PAGED_MORE(nr - 1));
+
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++)
+		value[i] = place.addr ? weir_paged_load<again>((const T *)place.addr +
+							       (int64_t)(index[i] - index[0]))
+				      : T();
+}
+
 /*
  * weir_paged_read() of several elements, whose loads are under way at the same time. Where few are
  * read twice, say so by again: then they leave the pages' entries in the L2 cache. T is then a type
@@ -832,7 +952,7 @@ __device__ static inline void weir_paged_read_n(struct weir_paged_warp *w, uint3
 	const struct weir_paged_view *v = w->view;
 	uint64_t entry[nr];
 	uint32_t missed = 0;
-	bool together;
+	bool together, one = true;
 
 	static_assert(nr <= 32, "a bit each");
 #pragma unroll
@@ -855,6 +975,15 @@ __device__ static inline void weir_paged_read_n(struct weir_paged_warp *w, uint3
 		return;
 #pragma unroll
 	for (uint32_t i = 0; i < nr; i++)
+		one = one && weir_paged_there<T>(w, range, index[i]) &&
+		      index[i] * sizeof(T) >> v->page_shift ==
+			      index[0] * sizeof(T) >> v->page_shift;
+	if (together ? __all_sync(w->lanes, one) : one) {
+		weir_paged_read_page<T, nr, again>(w, range, index, value);
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < nr; i++)
 		if (together ? __any_sync(w->lanes, missed >> i & 1) : missed >> i & 1)
 			value[i] = weir_paged_read<T>(w, range, index[i]);
 }
@@ -872,8 +1001,8 @@ __device__ static inline void weir_paged_read_row(struct weir_paged_warp *w, uin
 
 	if ((offset & (page_bytes - 1)) + bytes <= page_bytes &&
 	    weir_paged_there<T>(w, range, index + (nr - 1) * apart))
-		at = (const T *)weir_paged_hit(w, weir_paged_entry(w, range, offset), offset,
-					       false);
+		at = (const T *)weir_paged_in_frame(w, range, weir_paged_entry(w, range, offset),
+						    offset, false);
 	if (weir_paged_together(w) ? __all_sync(w->lanes, at != nullptr) : at != nullptr) {
 #pragma unroll
 		for (uint32_t i = 0; i < nr; i++)
@@ -947,7 +1076,7 @@ __device__ static inline void weir_paged_hint(struct weir_paged_warp *w, uint64_
 {
 	if (!weir_paged_together(w))
 		return;
-	weir_paged_far(weir_paged_reach)(w->view, w->slot, w->lanes, id, 0, op);
+	weir_paged_far(weir_paged_reach)(w->view, w->slot, w->lanes, id, 0, op, w->noted);
 	w->nr_since = WEIR_PAGED_POLL_EVERY;
 }
 
