@@ -26,8 +26,9 @@
  * No lane ever waits for another one of its warp but where all of them are: that lanes in parts of
  * a warp meet, each part with a mask of its own, did not work on an H200 (CUDA 13.0).
  *
- * Reads of a range that is read-only and only filled, once frames are used up, go to the host's
- * memory without a call: a load of the page's entry tells.
+ * Accesses to a range that is only filled, once frames are used up, go to the host's memory without
+ * a call: a load of the page's entry tells. So do a lane's further accesses to the page that it met
+ * last, wherever that is, until its warp announces another epoch.
  *
  * What a kernel has of its own stays in registers: what is called out of line takes and gives
  * values, and no address of a kernel's variable.
@@ -355,8 +356,8 @@ __device__ static inline struct weir_paged_warp weir_paged_enter(const struct we
  * WANTED: to be brought in at the next quiescent point.
  *
  * IN_FRAME, ON_HOST: the page whose entry the lane acquired last in this epoch, RESIDENT or ABSENT.
- * Until its warp announces another epoch, no frame is reused that was evicted in this one. So a page
- * that was in a frame is still in that, and one that was ABSENT and is so again was in none
+ * Until its warp announces another epoch, no frame is reused whose page was evicted in this one. So
+ * a page that was in a frame is still in that, and one that was ABSENT and is so again was in none
  * meanwhile: its entry need not be acquired once more.
  */
 #define WEIR_PAGED_NOTED_BITS 26
@@ -572,8 +573,8 @@ weir_paged_reached_at(const struct weir_paged_view *v, uint64_t id, uint32_t res
 	return to;
 }
 
-/* With an operation: it is for so many elements more. In place each counts, as bytes of the link do;
- * as a touch they are one. What PT_TOUCHES() says is between. */
+/* Added to an operation: the number of further elements that it is for. In place each is counted,
+ * since the link moves each; together they are one touch. PT_TOUCHES() has the bits below. */
 #define WEIR_PAGED_MORE(nr) ((nr) << 24)
 
 __device__ static inline uint32_t weir_paged_elements(uint32_t op)
@@ -765,9 +766,16 @@ __device__ static inline bool weir_paged_on_host(uint64_t entry)
 	return pt_state_of(entry) == PT_ABSENT || pt_state_of(entry) == PT_LOADING;
 }
 
-/* Whether the host's bytes of a page that is there are right, for one read. */
+/* Whether the access is over at once and changes nothing. */
+__device__ static inline bool weir_paged_brief(uint32_t op)
+{
+	return !(op & (PT_WRITE | PT_SPAN));
+}
+
+/* Whether the host's bytes of a page that is there may be used. Of a page that is on its way into a
+ * frame they are right, but not for long. */
 __device__ static inline bool weir_paged_right(struct weir_paged_warp *w, uint32_t range,
-					       uint64_t offset)
+					       uint64_t offset, uint32_t op)
 {
 	const struct pt_range *r = &w->view->range[range];
 	const uint64_t page = offset >> w->view->page_shift;
@@ -777,29 +785,38 @@ __device__ static inline bool weir_paged_right(struct weir_paged_warp *w, uint32
 	if (r->read_only || (note && w->noted == note))
 		return true;
 	entry = pt_load(&r->entry[page], PT_ACQUIRE);
-	if (pt_state_of(entry) == PT_ABSENT)
-		w->noted = weir_paged_acquired(w->noted, note);
-	return weir_paged_on_host(entry);
+	if (pt_state_of(entry) != PT_ABSENT)
+		return pt_state_of(entry) == PT_LOADING && weir_paged_brief(op);
+	w->noted = weir_paged_acquired(w->noted, note);
+	return true;
 }
 
-/* Whether a page that is on the host is one to read there, for which nobody need be asked: it is
- * not to be brought in, or no frame is left for it. What is in a frame has better be found there.
- * A span, which is more than one read, needs a range that does not change. */
+/* Whether no frame is left to fill. Then a page of a range that is only filled stays on the host if
+ * it is absent there, by an entry that was loaded after this was seen. */
+__device__ static inline bool weir_paged_full(struct weir_paged_warp *w)
+{
+	const struct pt_table *t = &w->view->table;
+
+	if (!(w->placed & WEIR_PAGED_FULL) &&
+	    pt_load(&t->shared->fill, PT_ACQUIRE) >= t->nr_frames) {
+		w->placed |= WEIR_PAGED_FULL;
+		w->noted = weir_paged_acquired(w->noted, 0);
+	}
+	return w->placed & WEIR_PAGED_FULL;
+}
+
+/* Whether a page that is on the host is one to use there, for which nobody need be asked: it is not
+ * to be brought in, and the access is brief or the range does not change; or no frame is left for
+ * it. What is in a frame has better be found there. */
 __device__ static inline bool weir_paged_stays(struct weir_paged_warp *w, uint32_t range,
 					       uint64_t offset, uint32_t op)
 {
-	const struct pt_table *t = &w->view->table;
 	const struct pt_range *r = &w->view->range[range];
 
-	if (op & PT_SPAN && !r->read_only)
-		return false;
-	if (op & PT_STAY || weir_paged_uncounted(w, offset, op))
-		return weir_paged_right(w, range, offset);
-	if (!r->fill_only)
-		return false;
-	if (!(w->placed & WEIR_PAGED_FULL) && pt_load(&t->shared->fill, PT_RELAXED) >= t->nr_frames)
-		w->placed |= WEIR_PAGED_FULL;
-	return w->placed & WEIR_PAGED_FULL && weir_paged_right(w, range, offset);
+	if ((op & PT_STAY || weir_paged_uncounted(w, offset, op)) &&
+	    (weir_paged_brief(op) || r->read_only))
+		return weir_paged_right(w, range, offset, op);
+	return r->fill_only && weir_paged_full(w) && weir_paged_right(w, range, offset, op);
 }
 
 /* Without a call: a frame, or the host's bytes, which has no flags. */
@@ -810,8 +827,8 @@ __device__ static inline void weir_paged_at_once(struct weir_paged_warp *w, uint
 	uint64_t entry = weir_paged_entry(w, range, offset);
 
 	place->addr = weir_paged_in_frame(w, range, entry, offset, op & PT_WRITE);
-	if (place->addr || op & 0xff & ~(PT_SPAN | PT_STAY) || !weir_paged_on_host(entry) ||
-	    !weir_paged_stays(w, range, offset, op))
+	if (place->addr || (op & PT_WRITE && w->view->range[range].read_only) ||
+	    !weir_paged_on_host(entry) || !weir_paged_stays(w, range, offset, op))
 		return;
 	place->addr = (unsigned char *)w->view->range[range].host + offset;
 	place->flags = 0;
@@ -941,7 +958,8 @@ __device__ static inline void weir_paged_read_page(struct weir_paged_warp *w, ui
 }
 
 /*
- * weir_paged_read() of several elements, whose loads are under way at the same time. Where few are
+ * weir_paged_read() of several elements, whose loads are under way at the same time. Those that lie
+ * in one page are one access, and count as one touch. Where few are
  * read twice, say so by again: then they leave the pages' entries in the L2 cache. T is then a type
  * that __ldcs() takes.
  */

@@ -468,6 +468,119 @@ static void case_elements(void)
 	test_end(&t);
 }
 
+/* ------------------------------------------------------------------ pages met before */
+
+/* One warp writes all words of each page, and reads them. What a page's first words have found out
+ * serves the others: none of them asks anew, whether the page is in a frame or stays in place.
+ * asked: lanes of which one did, a page at a time. */
+__global__ void kernel_met(const __grid_constant__ struct weir_paged_view view, uint32_t range,
+			   struct found *found, unsigned int *asked)
+{
+	const uint64_t nr = 1ull << (view.page_shift - 3);
+	struct weir_paged_warp w = weir_paged_enter(&view);
+
+	for (uint64_t page = 0; page < view.range[range].nr_pages; page++) {
+		uint64_t first = page * nr + weir_paged_lane(), value[4];
+
+		expect(found, first, weir_paged_read<uint64_t>(&w, range, first), stamp(first, 0));
+		weir_paged_write<uint64_t>(&w, range, first, stamp(first, 1));
+		w.nr_since = 0; /* an access that asks says so here */
+		for (uint64_t at = first + 32; at < (page + 1) * nr; at += 32) {
+			const uint64_t index[] = {at, at - 32, at, at - 32};
+
+			weir_paged_read_n<uint64_t, 4>(&w, range, index, value);
+			for (uint32_t i = 0; i < 4; i++)
+				expect(found, index[i], value[i], stamp(index[i], i % 2));
+			weir_paged_write<uint64_t>(&w, range, at, stamp(at, 1));
+		}
+		if (w.nr_since)
+			atomicAdd(asked, 1u);
+		weir_paged_quiesce(&w);
+	}
+	weir_paged_leave(&w);
+}
+
+static void case_met(bool fill_only)
+{
+	const uint32_t nr_pages = 8;
+	unsigned int asked, *device;
+	struct test t;
+	uint32_t range;
+	bool good;
+
+	test_begin(&t, 12, fill_only ? 3 : nr_pages, nr_pages * 512, 1);
+	device = (unsigned int *)pool_zeroed(sizeof(asked));
+	range = pool_range_add(&t.pool, t.words, t.nr_words * sizeof(uint64_t), 1, false,
+			       fill_only);
+	LAUNCH(kernel_met, 1, 32, t.pool.view, range, t.found, device);
+	good = test_settle(&t, "met before");
+	copy_now(&asked, device, sizeof(asked), "download");
+	/* Lanes that are apart, as some always are without a GPU, have no page brought in. */
+	if (asked >= (small ? nr_pages * 32 : 1)) {
+		fprintf(stderr, "%u lanes asked for a page that they had met\n", asked);
+		good = false;
+	}
+	check(cudaFree(device), "cudaFree");
+	report(&t, good && words_are(&t, 1), "met before", fill_only ? "filled" : "evicting");
+	test_end(&t);
+}
+
+/* Let the other warp go on, and wait for it. */
+__device__ static void met_turn(uint64_t *turn, uint64_t mine)
+{
+	__syncwarp();
+	if (weir_paged_lane() == 0) {
+		pt_store(turn, mine + 1, PT_RELEASE);
+		while (pt_load(turn, PT_ACQUIRE) == mine + 1)
+			;
+	}
+	__syncwarp();
+}
+
+/* Two warps in turn: one reads a page where it is, the other one brings it in and writes, and the
+ * first has to see that, in the same epoch. */
+__global__ void kernel_met_moved(const __grid_constant__ struct weir_paged_view view,
+				 uint64_t *turn, struct found *found)
+{
+	const uint64_t at = weir_paged_lane();
+	struct weir_paged_warp w = weir_paged_enter(&view);
+
+	if (blockIdx.x == 0) {
+		for (uint32_t i = 0; i < 2; i++)
+			expect(found, at, weir_paged_read_once<uint64_t>(&w, 0, at), stamp(at, 0));
+		met_turn(turn, 0);
+		expect(found, at, weir_paged_read_once<uint64_t>(&w, 0, at), stamp(at, 1));
+		met_turn(turn, 2);
+		expect(found, at, weir_paged_read_once<uint64_t>(&w, 0, at), stamp(at, 2));
+	} else {
+		while (pt_load(turn, PT_ACQUIRE) != 1)
+			;
+		__syncwarp();
+		weir_paged_write<uint64_t>(&w, 0, at, stamp(at, 1));
+		met_turn(turn, 1);
+		weir_paged_write<uint64_t>(&w, 0, at, stamp(at, 2));
+		__syncwarp();
+		if (at == 0)
+			pt_store(turn, 4, PT_RELEASE);
+	}
+	weir_paged_leave(&w);
+}
+
+static void case_met_moved(void)
+{
+	uint64_t *turn;
+	struct test t;
+	bool good;
+
+	test_begin(&t, 12, 4, 32, 1);
+	turn = (uint64_t *)pool_zeroed(sizeof(*turn));
+	LAUNCH(kernel_met_moved, 2, 32, t.pool.view, turn, t.found);
+	good = test_settle(&t, "met and moved");
+	report(&t, good && words_are(&t, 2), "met and moved", "brought in by another warp");
+	check(cudaFree(turn), "cudaFree");
+	test_end(&t);
+}
+
 int main(int argc, char **argv)
 {
 	small = argc == 2 && strcmp(argv[1], "--small") == 0;
@@ -487,6 +600,9 @@ int main(int argc, char **argv)
 	case_lag();
 	case_elements();
 	case_objects();
+	case_met(false);
+	case_met(true);
+	case_met_moved();
 	printf("%u cases, %u failed\n", nr_cases, nr_failed);
 	return nr_failed ? 1 : 0;
 }

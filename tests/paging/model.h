@@ -526,7 +526,8 @@ static inline bool may_end(uint8_t me, bool leave)
 static inline bool may_quiesce(uint8_t me)
 {
 	const struct actor *x = &world.actor[me];
-	bool held = x->agent.pinned || (x->in_place && is_read_only(x->page));
+	bool stays = is_read_only(x->page) || x->agent.full;
+	bool held = x->agent.pinned || (x->in_place && stays);
 
 	return ((x->phase == PHASE_REST && held) || x->phase == PHASE_CHOOSE) &&
 	       x->agent.epoch != world.shared.epoch;

@@ -105,6 +105,7 @@ struct pt_agent {
 	bool pinned;	       /* after a final verdict: pt_unpin() is due */
 	bool ticket;	       /* hand is this agent's alone */
 	bool scan_ok, scanned; /* scanned: it was tried in this fault */
+	bool full;	       /* no frame was left to fill, before the entry was loaded last */
 };
 
 PT_FN bool pt_final(enum pt_do verdict)

@@ -35,6 +35,7 @@
  *  17  what is only filled is taken for read-only: no host pin
  *  18  a scan overlooks guests         19  a dropped page's tag is one epoch early
  *  20  a warp passes a quiescent point with spans held (weir/device.cuh)
+ *  21  no host pin once frames are used up, by an entry from before that was seen
  *
  * 13 and 14 are wrong in memory order only: the thread sanitizer must notice them.
  */

@@ -153,7 +153,7 @@ PT_FN enum pt_do pt_step_fill(const struct pt_table *t, struct pt_agent *a)
 
 	if (a->nr_taken == PT_TAKE_MAX)
 		return pt_go(a, PT_PC_GIVE_UP);
-	at = pt_add(&t->shared->fill, 1, PT_RELAXED);
+	at = pt_add(&t->shared->fill, 1, PT_ACQ_REL);
 	if (at >= t->nr_frames)
 		return pt_go(a, PT_PC_GIVE_UP);
 	a->frame = (uint32_t)at;

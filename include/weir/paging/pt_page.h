@@ -65,6 +65,8 @@ PT_FN enum pt_do pt_judge_absent(const struct pt_table *t, struct pt_agent *a)
 
 	if (a->op & PT_DROP)
 		return pt_end(a, PT_DONE);
+	if (a->full)
+		return pt_end(a, PT_IN_PLACE);
 	if ((pt_pins_of(a->seen) && PT_MUTANT != 12) || a->op & PT_STAY)
 		return pt_in_place(t, a);
 	if (!(a->op & PT_PREFETCH) &&
@@ -148,12 +150,16 @@ PT_FN bool pt_fill_only(const struct pt_table *t, const struct pt_agent *a)
 	return t->range[a->id >> PT_PAGE_BITS].fill_only;
 }
 
-/* A page that no frame is left for is not claimed, so that all read it at the same time. */
+/* A page that no frame is left for is not claimed, so that all use it at the same time. If it is
+ * still absent after that was seen it stays so while anybody is online: no pin need hold it. */
 PT_FN enum pt_do pt_step_fill_look(const struct pt_table *t, struct pt_agent *a)
 {
-	if (pt_load(&t->shared->fill, PT_RELAXED) >= t->nr_frames)
+	if (pt_load(&t->shared->fill, PT_ACQUIRE) < t->nr_frames)
+		return pt_go(a, PT_PC_CLAIM);
+	if (a->op & PT_PREFETCH || !pt_host_pin(t, a))
 		return pt_in_place(t, a);
-	return pt_go(a, PT_PC_CLAIM);
+	a->full = true;
+	return PT_MUTANT == 21 ? pt_end(a, PT_IN_PLACE) : pt_go(a, PT_PC_LOAD);
 }
 
 PT_FN enum pt_do pt_step_claim(const struct pt_table *t, struct pt_agent *a)

@@ -22,7 +22,7 @@
 /* Begin to reach a page; the agent is online. op: PT_READ and so on. */
 PT_FN enum pt_do pt_begin(const struct pt_table *t, struct pt_agent *a, uint64_t id, unsigned op)
 {
-	a->pinned = false;
+	a->pinned = a->full = false;
 	if (!a->epoch || !pt_id_valid(t, id) ||
 	    ((op & PT_WRITE) && t->range[id >> PT_PAGE_BITS].read_only))
 		return pt_end(a, PT_FAIL);

@@ -236,7 +236,8 @@ __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	updates_body(a, u);
 }
 
-__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
+/* What it has more is for accesses that are no hits: warps are worth more here. */
+__global__ void __maxnreg__(40)
 	updates_paged(const __grid_constant__ struct touch_paged_updates_args p)
 {
 	weir_paged_scope scope(p.view);
