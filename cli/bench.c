@@ -48,6 +48,12 @@ static void complain(struct bench *bench, const char *text)
 	fprintf(stderr, "weir: %s\n", text);
 }
 
+/* What is going on between runs. */
+static void show(struct bench *bench, const char *label)
+{
+	progress_set(&bench->work.bar, bench->work.done / bench->work.total, label);
+}
+
 static int stop(struct bench *bench, int status)
 {
 	complain(bench, bench->err);
@@ -197,6 +203,7 @@ static void consult(struct bench *bench, const struct bench_run *run, struct res
 {
 	if (!bench->params.oracle || !run->record->trace || !run->record->trace->block_bytes)
 		return;
+	show(bench, "oracle");
 	if (bench_oracle(run, oracle, bench->err, sizeof(bench->err))) {
 		complain(bench, bench->err);
 		bench->status = BENCH_EXIT_FAILED;
@@ -294,6 +301,7 @@ static int run_size(struct bench *bench, uint64_t nodes)
 	rc = budget_bytes(bench, nodes, &reference, &budget);
 	if (rc)
 		goto out;
+	show(bench, "lower bound");
 	rc = bound_compute(reference.trace, &p->machine, p->device, budget, &bound);
 	if (rc) {
 		snprintf(bench->err, sizeof(bench->err), "lower bound: %s", weir_strerror(rc));
@@ -319,7 +327,7 @@ static int run_all(struct bench *bench)
 	progress_start(&bench->work.bar, stderr);
 	for (unsigned int i = 0; i < p->nr_nodes && !rc; i++)
 		rc = run_size(bench, p->nodes[i]);
-	progress_clear(&bench->work.bar);
+	progress_end(&bench->work.bar);
 	return rc;
 }
 
@@ -378,13 +386,17 @@ static int bench_gcn(int argc, char **argv)
 		bench_params_help(stdout);
 		return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 	}
+	/* Reading a graph may take long. */
+	progress_start(&bench.work.bar, stderr);
 	if (bench_params_parse(argc, argv, &bench.params, bench.err, sizeof(bench.err))) {
 		complain(&bench, bench.err);
+		progress_end(&bench.work.bar);
 		return BENCH_EXIT_BAD;
 	}
 	if (bench.params.note[0])
 		complain(&bench, bench.params.note);
 	rc = run_command(&bench);
+	progress_end(&bench.work.bar);
 	if (!rc)
 		report(&bench);
 	bench_files_abandon(&bench.files);

@@ -224,8 +224,9 @@ void bench_graph_help(enum graph_algorithm algorithm, FILE *out)
 
 	fprintf(out,
 		"usage: weir bench %s (FILE | --kron SCALE | --uniform SCALE) [options]\n\n"
-		"%s\non this computer's GPU or a simulated machine, with the edges held in several "
-		"ways.\nFILE is a graph file, a list of edges or a matrix: see weir graph.\n\n",
+		"%s\n"
+		"on this computer's GPU or a simulated machine, with the edges held in several\n"
+		"ways. FILE is a graph file, a list of edges or a matrix: see weir graph.\n\n",
 		graph_algorithm_name(algorithm), command->about);
 	options_help(out, command->table, command->nr);
 	bench_help_end(out, true);

@@ -38,6 +38,7 @@ int bench_graph_table_print(FILE *out, const struct bench_graph_row *rows, unsig
 			   &table);
 	if (err)
 		return err;
+	table_set_keys(table, 4);
 	for (unsigned int i = 0; i < nr; i++) {
 		(void)table_add_size(table, rows[i].edge_bytes);
 		(void)table_add_size(table, rows[i].pass.budget_bytes);

@@ -144,6 +144,7 @@ static int print(void *arg, FILE *out)
 
 	if (err)
 		return err;
+	table_set_keys(table, 6);
 	for (unsigned int i = 0; i < bench->nr_rows; i++) {
 		const struct row *row = &bench->rows[i];
 
@@ -165,9 +166,11 @@ static int bench_matrix(enum matrix_kind kind, int argc, char **argv)
 		bench_matrix_help(kind, stdout);
 		return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 	}
+	progress_start(&bench.pass.bar, stderr);
 	if (bench_matrix_parse(kind, argc, argv, &bench.params, bench.pass.err,
 			       sizeof(bench.pass.err))) {
 		bench_pass_complain(&bench.pass, bench.pass.err);
+		progress_end(&bench.pass.bar);
 		return BENCH_EXIT_BAD;
 	}
 	bench_pass_main(&bench.pass, run_all, print, &bench);

@@ -435,8 +435,9 @@ uint32_t bench_host_memory(const struct bench_params *params)
 void bench_params_help(FILE *out)
 {
 	fputs("usage: weir bench gcn [options]\n\n"
-	      "Train a graph convolutional network on this computer's GPU or a simulated machine\n"
-	      "under several ways of holding memory; compare times, bytes moved and results.\n\n",
+	      "Train a graph convolutional network on this computer's GPU or a simulated\n"
+	      "machine under several ways of holding memory; compare times, bytes moved and\n"
+	      "results.\n\n",
 	      out);
 	options_help(out, option_table, OPTION_NR);
 	bench_help_end(out, false);

@@ -288,7 +288,7 @@ int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(vo
 	rc = begin(b);
 	if (!rc)
 		rc = run(arg);
-	progress_clear(&b->bar);
+	progress_end(&b->bar);
 	if (!rc)
 		report(b, print, arg);
 	interrupt_set_partial(0, NULL);

@@ -64,10 +64,10 @@ int bench_pass_table_end(struct table *table, FILE *out)
 	table_destroy(table);
 	if (err)
 		return err;
-	fputs("\npass s: median of the measured passes. in, out: pages that the kernels moved in "
-	      "one, in place: their\naccesses to the host's memory. distance: that time over the "
-	      "lower bound for this budget. picked: what "
-	      "was\ndone with memory that is paged once that pays.\n",
+	fputs("\npass s: median of the measured passes. in, out: pages that the kernels moved in\n"
+	      "one, in place: their accesses to the host's memory. distance: that time over the\n"
+	      "lower bound for this budget. picked: what was done with memory that is paged\n"
+	      "once that pays.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }

@@ -367,7 +367,7 @@ void bench_help_end(FILE *out, bool pages)
 	fputs("\nmanagers:\n", out);
 	for (unsigned int i = 0; manager_list[i]; i++)
 		if (pages || !manager_list[i]->paged_begin)
-			fprintf(out, "  %-22s %s\n", manager_list[i]->name, manager_list[i]->help);
+			options_help_line(out, manager_list[i]->name, manager_list[i]->help);
 	fputs("\n[...] is the default, {...} the environment variable that sets it.\n"
 	      "Sizes take KB, MB, GB, TB and KiB, MiB, GiB, TiB; counts take k, M, G.\n",
 	      out);

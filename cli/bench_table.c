@@ -97,6 +97,7 @@ static int print_main(FILE *out, const struct bench_row *rows, unsigned int nr)
 	err = table_create(columns, losses ? nr_columns : nr_columns - 2, &table);
 	if (err)
 		return err;
+	table_set_keys(table, 3);
 	for (unsigned int i = 0; i < nr; i++)
 		add_row(table, &rows[i], losses);
 	err = table_print(table, out);
@@ -117,6 +118,7 @@ static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr
 	err = table_create(columns, 3 + WEIR_CAUSE_NR, &table);
 	if (err)
 		return err;
+	table_set_keys(table, 3);
 	for (unsigned int i = 0; i < nr * WEIR_DIRECTION_NR; i++) {
 		const struct bench_row *row = &rows[i / WEIR_DIRECTION_NR];
 		unsigned int direction = i % WEIR_DIRECTION_NR;
@@ -168,10 +170,11 @@ static int print_oracles(FILE *out, const struct bench_row *rows, unsigned int n
 	err = table_create(columns, sizeof(columns) / sizeof(*columns), &table);
 	if (err)
 		return err;
+	table_set_keys(table, 3);
 	for (unsigned int i = 0; i < nr; i++)
 		if (rows[i].has_oracle)
 			add_oracle(table, &rows[i]);
-	fputs("\nBlocks moved an epoch, against the fewest copy-ins for what was served from GPU "
+	fputs("\nBlocks moved an epoch, against the fewest copy-ins for what was served from GPU\n"
 	      "memory\n\n",
 	      out);
 	err = table_print(table, out);
@@ -190,9 +193,9 @@ int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, 
 		err = print_oracles(out, rows, nr);
 	if (err)
 		return err;
-	fputs("\nratio: epoch time over that of a GPU with enough memory. in, out: copied to and "
-	      "from the GPU;\nread, written: used in place over the link; all over the whole run. "
-	      "distance: epoch time over\nthe lower bound for this budget.\n",
+	fputs("\nratio: epoch time over that of a GPU with enough memory. in, out: copied to and\n"
+	      "from the GPU; read, written: used in place over the link; all over the whole\n"
+	      "run. distance: epoch time over the lower bound for this budget.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }

@@ -138,9 +138,11 @@ static int bench_touch(enum touch_kind kind, int argc, char **argv)
 		bench_touch_help(kind, stdout);
 		return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 	}
+	progress_start(&bench.pass.bar, stderr);
 	if (bench_touch_parse(kind, argc, argv, &bench.params, bench.pass.err,
 			      sizeof(bench.pass.err))) {
 		bench_pass_complain(&bench.pass, bench.pass.err);
+		progress_end(&bench.pass.bar);
 		return BENCH_EXIT_BAD;
 	}
 	bench_pass_main(&bench.pass, run_all, print, &bench);

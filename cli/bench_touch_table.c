@@ -53,6 +53,7 @@ int bench_touch_table_print(FILE *out, const struct bench_touch_row *rows, unsig
 		is_gups ? sizeof(gups) / sizeof(*gups) : sizeof(pagein) / sizeof(*pagein), &table);
 	if (err)
 		return err;
+	table_set_keys(table, is_gups ? 4 : 6);
 	for (unsigned int i = 0; i < nr; i++)
 		add_row(table, &rows[i]);
 	return bench_pass_table_end(table, out);

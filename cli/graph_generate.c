@@ -60,8 +60,9 @@ static int print_help(void)
 {
 	puts("usage: weir graph generate (--kron SCALE | --uniform SCALE) [options] OUTPUT\n"
 	     "\n"
-	     "Make a graph file of a random graph, as the GAP benchmark suite defines them: edges\n"
-	     "in both directions, no loops, no duplicates. A seed gives one file everywhere.\n");
+	     "Make a graph file of a random graph, as the GAP benchmark suite defines them:\n"
+	     "edges in both directions, no loops, no duplicates. A seed gives one file\n"
+	     "everywhere.\n");
 	options_help(stdout, generate_options, NR_OPTIONS);
 	return graph_flushed(0);
 }

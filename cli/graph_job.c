@@ -139,7 +139,7 @@ int graph_job_end(struct graph_job *job, int rc)
 {
 	const int signal_number = interrupt_pending();
 
-	progress_clear(&job->progress);
+	progress_end(&job->progress);
 	if (!rc && job->output.stream)
 		rc = output_file_commit(&job->output, job->err, sizeof(job->err));
 	else

@@ -174,7 +174,7 @@ static int machine_measure(struct measure *m)
 	subject_fill(m, machine);
 	progress_start(&m->bar, stderr);
 	err = probe_run(machine, &options, &m->result, why, sizeof(why));
-	progress_clear(&m->bar);
+	progress_end(&m->bar);
 	if (err)
 		set_error(m, "%.200s: %.300s", why,
 			  m->logged.error[0] ? m->logged.error : weir_strerror(err));

@@ -11,6 +11,9 @@
 
 #define NAME_MAX_LENGTH 32
 #define OPTIONS_MAX 64
+#define HELP_COLUMNS 80
+#define HELP_INDENT 24 /* of what is said, but for the blank before it */
+#define HELP_BYTES 512
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 {
@@ -243,18 +246,32 @@ char *options_command(const char *command, const struct option_def *defs, unsign
 	return NULL;
 }
 
+void options_help_line(FILE *out, const char *left, const char *text)
+{
+	size_t at = (size_t)fprintf(out, "  %-22s", left);
+
+	while (*text) {
+		size_t word = strcspn(text, " ");
+
+		if (at + 1 + word > HELP_COLUMNS && at > HELP_INDENT)
+			at = (size_t)fprintf(out, "\n%*s", HELP_INDENT, "") - 1;
+		at += (size_t)fprintf(out, " %.*s", (int)word, text);
+		text += word + strspn(text + word, " ");
+	}
+	fputc('\n', out);
+}
+
 void options_help(FILE *out, const struct option_def *defs, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
-		char left[64];
+		const struct option_def *def = &defs[i];
+		char left[64], text[HELP_BYTES];
 
-		snprintf(left, sizeof(left), "--%s%s%s", defs[i].name, defs[i].metavar ? " " : "",
-			 defs[i].metavar ? defs[i].metavar : "");
-		fprintf(out, "  %-22s %s", left, defs[i].help);
-		if (defs[i].preset)
-			fprintf(out, " [%s]", defs[i].preset);
-		if (defs[i].env)
-			fprintf(out, " {%s}", defs[i].env);
-		fputc('\n', out);
+		snprintf(left, sizeof(left), "--%s%s%s", def->name, def->metavar ? " " : "",
+			 def->metavar ? def->metavar : "");
+		snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", def->help, def->preset ? " [" : "",
+			 def->preset ? def->preset : "", def->preset ? "]" : "",
+			 def->env ? " {" : "", def->env ? def->env : "", def->env ? "}" : "");
+		options_help_line(out, left, text);
 	}
 }

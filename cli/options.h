@@ -60,6 +60,9 @@ char *options_command(const char *command, const struct option_def *defs, unsign
 /* Whether --help or -h is among the arguments: then nothing else matters. */
 bool options_want_help(int argc, char **argv);
 
+/* Two columns of a help text, the second broken to fit 80 columns. */
+void options_help_line(FILE *out, const char *left, const char *text);
+
 /* Print the table: option, help, default, environment variable. */
 void options_help(FILE *out, const struct option_def *defs, unsigned int nr);
 

@@ -18,6 +18,7 @@
 #include "cli/kept.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
 #include "cli/report_graph.h"
@@ -54,6 +55,7 @@ struct report {
 	struct report_sets sets;
 	struct page page;
 	struct plot plot;
+	struct progress bar;
 	char err[512];
 };
 
@@ -61,8 +63,8 @@ static int print_help(void)
 {
 	puts("usage: weir report RESULTS... [options]\n"
 	     "\n"
-	     "Make a page out of results, as `weir bench gcn --json FILE` writes them, that shows\n"
-	     "what each manager's time goes into. - is standard input.\n");
+	     "Make a page out of results, as `weir bench gcn --json FILE` writes them, that\n"
+	     "shows what each manager's time goes into. - is standard input.\n");
 	options_help(stdout, report_options, NR_OPTIONS);
 	return fflush(stdout) ? EXIT_BAD : 0;
 }
@@ -407,7 +409,10 @@ static int make(struct report *r)
 	if (rc)
 		return rc;
 	page_plan(&r->page, &r->sets, r->timeline.nr_runs ? &r->timeline : NULL);
+	progress_start(&r->bar, stderr);
+	progress_set(&r->bar, 0, "drawing");
 	rc = draw_all(r);
+	progress_end(&r->bar);
 	if (!rc)
 		rc = write_pictures(r);
 	return rc ? rc : write_page(r);

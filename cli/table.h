@@ -22,6 +22,9 @@ struct table;
 int table_create(const struct table_column *columns, unsigned int nr, struct table **out);
 void table_destroy(struct table *table);
 
+/* The first columns, which say what a row is of; without it the first one. */
+void table_set_keys(struct table *table, unsigned int nr);
+
 /*
  * Append a cell, printf-like, to the last row; a full row begins the next one. -ENOMEM: the cell
  * is not there, and table_print() will fail too, so callers may leave checking to the end.
@@ -34,8 +37,9 @@ int table_add_double(struct table *table, const char *format, double value);
 /* Same, of a number of bytes, as size_format() has it. */
 int table_add_size(struct table *table, uint64_t bytes);
 
-/* Titles, a rule, the rows. A last row that is not full is filled with empty cells. -ENOMEM: a
- * cell is missing. -EIO: the stream has an error. */
+/* Titles, a rule, the rows. What is wider than COLUMNS says in the environment, than the terminal,
+ * or than 80 columns elsewhere is printed in parts, each with the keys. A last row that is not full
+ * is filled with empty cells. -ENOMEM: a cell is missing. -EIO: the stream has an error. */
 int table_print(const struct table *table, FILE *out);
 
 #endif

@@ -54,6 +54,10 @@ has "$dir/plain.json" '"manager":"native".*"status":"ok"' \
 	'^\{"schema":"weir-result-1","command":"weir bench gcn --machine rtx5090 --manager native,malloc,zerocopy --nodes 1M,8M","workload":"gcn","parameters":\{' \
 	'"host->gpu0":\{"demand":0,"prefetch":0,"eviction":0,"write-back":0,"in-place":[1-9]' \
 	'"budget_bytes":33670000000,' '"check":\{"loss":\[null,null,null,null\]'
+[ "$(awk '{ if (length($0) > n) n = length($0) } END { print n }' "$dir/plain.out")" -le 80 ] ||
+	fail "a table is wider than 80 columns" "$dir/plain.out"
+COLUMNS=120 "$WEIR" bench gcn --manager native >"$dir/wide.out" || fail "bench gcn exits with $?"
+has "$dir/wide.out" '^nodes  GPU budget  manager .* distance  check$'
 echo "ok - plain managers, sizes that fit and that do not"
 
 run again --nodes 1M,8M --manager native,malloc,zerocopy

@@ -12,6 +12,8 @@ set -euo pipefail
 weir=${WEIR:?the program}
 # shellcheck source=tests/support/environment.sh
 . "$SOURCE_DIR/tests/support/environment.sh"
+# Tables in one part.
+export COLUMNS=200
 for name in SIZE PAGE_SIZE WARM BLOCKS BLOCK_THREADS AGENTS; do
 	unset "WEIR_$name"
 done

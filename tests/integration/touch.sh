@@ -12,6 +12,8 @@ set -euo pipefail
 weir=${WEIR:?the program}
 # shellcheck source=tests/support/environment.sh
 . "$SOURCE_DIR/tests/support/environment.sh"
+# Tables in one part.
+export COLUMNS=200
 for name in BYTES PAGE_SIZE WARM BLOCKS BLOCK_THREADS AGENTS PATTERN ACCESS UPDATES; do
 	unset "WEIR_$name"
 done

@@ -7,6 +7,7 @@ for name in MACHINE MEASURED DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS 
 	BLOCK_SIZE HIDDEN THREADS CUDA_DEBUG; do
 	unset "WEIR_$name"
 done
+unset COLUMNS
 export WEIR_MACHINE=rtx5090
 
 # fail WHAT FILE...: show the files and end the test.

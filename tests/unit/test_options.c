@@ -134,6 +134,20 @@ static void test_options_help_shows_the_table(void **state)
 	assert_non_null(strstr(text, "where to run [laptop] {WEIR_TEST_MACHINE}"));
 	assert_non_null(strstr(text, "--check "));
 	free(text);
+
+	/* Within 80 columns, below each other. */
+	out = open_memstream(&text, &bytes);
+	assert_non_null(out);
+	options_help_line(out, "--name",
+			  "words that go on and on until there is no room for one more");
+	options_help_line(out, "--a-name-that-is-too-long", "text");
+	fclose(out);
+	assert_string_equal(
+		text,
+		"  --name                 words that go on and on until there is no room for one\n"
+		"                         more\n"
+		"  --a-name-that-is-too-long text\n");
+	free(text);
 }
 
 /* What was asked for, wherever it comes from, as a shell would take it again. */

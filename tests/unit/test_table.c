@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables and the progress bar's text. */
+/* Tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/progress.h"
 #include "cli/table.h"
 
 static const struct table_column columns[] = {
@@ -107,31 +106,45 @@ static void test_table_reports_a_full_disk(void **state)
 	fclose(full);
 }
 
-static void test_progress_shows_the_time_left(void **state)
+/* Wider than 80 columns: in parts, with the keys; keys that are the same everywhere stand above. */
+static void test_table_in_parts(void **state)
 {
-	char text[128];
+	static const struct table_column wide[] = {{"nodes", TABLE_RIGHT},  {"budget", TABLE_RIGHT},
+						   {"manager", TABLE_LEFT}, {"first", TABLE_RIGHT},
+						   {"second", TABLE_RIGHT}, {"third", TABLE_LEFT}};
+	struct table *table;
+	char *text;
 
 	(void)state;
-	progress_format(text, sizeof(text), 0.5, UINT64_C(65000000000), "weir");
-	assert_string_equal(text, "[##############              ]  50 %  1 min 05 s left  weir");
-	progress_format(text, sizeof(text), 0.0, 1000, "weir");
-	assert_string_equal(text, "[                            ]   0 %  weir");
-	progress_format(text, sizeof(text), 2.0, 1000, "x");
-	assert_string_equal(text, "[############################] 100 %  0 s left  x");
-}
-
-static void test_progress_is_silent_in_a_pipe(void **state)
-{
-	FILE *file = tmpfile();
-	struct progress bar;
-
-	(void)state;
-	assert_non_null(file);
-	progress_start(&bar, file);
-	progress_set(&bar, 0.5, "weir");
-	progress_clear(&bar);
-	assert_int_equal(ftell(file), 0);
-	fclose(file);
+	assert_int_equal(unsetenv("COLUMNS"), 0);
+	assert_int_equal(table_create(wide, 6, &table), 0);
+	table_set_keys(table, 3);
+	for (int row = 1; row <= 2; row++) {
+		assert_int_equal(table_add(table, "%dM", row), 0);
+		assert_int_equal(table_add(table, "1 GB"), 0);
+		assert_int_equal(table_add(table, row == 1 ? "weir" : "native"), 0);
+		assert_int_equal(table_add(table, "%030d", row), 0);
+		assert_int_equal(table_add(table, "%033d", row), 0);
+		assert_int_equal(table_add(table, "x"), 0);
+	}
+	text = printed(table);
+	assert_string_equal(text, "budget: 1 GB\n\n"
+				  "nodes  manager                           first\n"
+				  "----------------------------------------------\n"
+				  "   1M  weir     000000000000000000000000000001\n"
+				  "   2M  native   000000000000000000000000000002\n\n"
+				  "nodes  manager                             second  third\n"
+				  "--------------------------------------------------------\n"
+				  "   1M  weir     000000000000000000000000000000001  x\n"
+				  "   2M  native   000000000000000000000000000000002  x\n");
+	free(text);
+	assert_int_equal(setenv("COLUMNS", "120", 1), 0);
+	text = printed(table);
+	assert_int_equal(strcspn(text, "\n"), 96);
+	assert_non_null(strstr(text, "1 GB  weir"));
+	free(text);
+	assert_int_equal(unsetenv("COLUMNS"), 0);
+	table_destroy(table);
 }
 
 int main(void)
@@ -142,8 +155,7 @@ int main(void)
 		cmocka_unit_test(test_table_fills_a_short_last_row),
 		cmocka_unit_test(test_table_refuses_no_columns),
 		cmocka_unit_test(test_table_reports_a_full_disk),
-		cmocka_unit_test(test_progress_shows_the_time_left),
-		cmocka_unit_test(test_progress_is_silent_in_a_pipe),
+		cmocka_unit_test(test_table_in_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
