@@ -16,10 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bench_check.h"
 #include "cli/bench_graph.h"
 #include "cli/bench_matrix.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
+#include "cli/bench_reader.h"
 #include "cli/bench_reference.h"
 #include "cli/bench_table.h"
 #include "cli/bench_touch.h"
@@ -265,7 +267,7 @@ static int budget_bytes(struct bench *bench, uint64_t nodes,
 	const struct weir_memory_desc *memory =
 		&p->machine.memory[p->machine.device[p->device].memory];
 	uint64_t least = 2 * (p->block_bytes ? p->block_bytes : p->machine.vmm.granularity_bytes);
-	char asked[SIZE_TEXT_BYTES], count[SIZE_TEXT_BYTES];
+	char asked[SIZE_TEXT_BYTES], count[SIZE_TEXT_BYTES], limit[SIZE_TEXT_BYTES];
 
 	if (!(p->gpu_budget_fraction > 0)) {
 		*out = p->gpu_budget_bytes;
@@ -277,11 +279,31 @@ static int budget_bytes(struct bench *bench, uint64_t nodes,
 	size_format(*out, asked, sizeof(asked));
 	count_format(nodes, count, sizeof(count));
 	snprintf(bench->err, sizeof(bench->err),
-		 "--gpu-budget of %.6g%% is %s for %s nodes, %s; choose %s",
+		 "--gpu-budget of %.6g%% is %s for %s nodes, %s, %s; choose %s",
 		 p->gpu_budget_fraction * 100, asked, count,
 		 *out < least ? "below two blocks" : "beyond the device's memory",
+		 size_format(*out < least ? least : memory->bytes, limit, sizeof(limit)),
 		 *out < least ? "more" : "less");
 	return stop(bench, BENCH_EXIT_BAD);
+}
+
+/* Beyond the sizes that end in a minute, say first how long a simulation may take. */
+static void warn_of_uvm(struct bench *bench, unsigned int manager, uint64_t nodes, double over)
+{
+	const struct bench_params *p = &bench->params;
+	const double s = bench_check_uvm_s(p, nodes, over);
+	char count[SIZE_TEXT_BYTES];
+
+	if (p->real_gpu || s < 60 || bench_manager_find(p->manager[manager]) != &manager_uvm)
+		return;
+	snprintf(bench->err, sizeof(bench->err),
+		 "%s, %s nodes: every page fault is simulated, and the work needs %.2f times the "
+		 "GPU budget: this may take about %.0f minutes; fewer --nodes or a larger "
+		 "--gpu-budget take less",
+		 p->manager[manager], count_format(nodes, count, sizeof(count)), over,
+		 ceil(s / 60));
+	complain(bench, bench->err);
+	bench->err[0] = '\0';
 }
 
 static int run_size(struct bench *bench, uint64_t nodes)
@@ -308,8 +330,10 @@ static int run_size(struct bench *bench, uint64_t nodes)
 		rc = stop(bench, BENCH_EXIT_FAILED);
 		goto out;
 	}
-	for (unsigned int i = 0; i < p->nr_managers && !rc; i++)
+	for (unsigned int i = 0; i < p->nr_managers && !rc; i++) {
+		warn_of_uvm(bench, i, nodes, (double)reference.peak_bytes / (double)budget);
 		rc = run_manager(bench, i, nodes, budget, &reference, bound.bound_s);
+	}
 out:
 	bench_reference_fini(&reference);
 	return rc;

@@ -46,8 +46,10 @@ int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 		if (peak > PEAK_BYTES_MAX) {
 			snprintf(err, err_bytes,
 				 "%s nodes, %" PRIu32 " hidden and slices of %" PRIu64
-				 " are too large to run; choose fewer",
-				 count, p->hidden, p->slice);
+				 " are too large to run: they need %s, and %s is the most; choose "
+				 "fewer",
+				 count, p->hidden, p->slice, needs,
+				 size_format(PEAK_BYTES_MAX, has, sizeof(has)));
 			return -EINVAL;
 		}
 		if (p->data == WEIR_DATA_REAL && !p->real_gpu && peak > ram) {
@@ -59,6 +61,18 @@ int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 		}
 	}
 	return 0;
+}
+
+/*
+ * Of managed memory the simulator walks through every fault and eviction. Seconds for a million
+ * nodes and four epochs, as they were on one processor: 1 while twice the budget is enough, then
+ * more and more blocks come in again and again, up to 8 where three times the budget is needed.
+ */
+double bench_check_uvm_s(const struct bench_params *p, uint64_t nodes, double over)
+{
+	double million_s = over <= 2 ? 1 : over >= 3 ? 8 : 1 + 7 * (over - 2);
+
+	return (double)nodes / 1e6 * million_s * (p->warm_up + p->epochs) / 4;
 }
 
 /* Put into words why a manager was refused; logged: what it said itself, or "". */

@@ -17,4 +17,8 @@ int bench_check_peaks(const struct bench_params *p, char *err, size_t err_bytes)
 /* Each manager can be created with these settings: done once, on a machine without bytes. */
 int bench_check_managers(const struct bench_params *p, char *err, size_t err_bytes);
 
+/* About how long simulating managed memory takes this computer, in seconds. over: what the work
+ * needs over the GPU budget. */
+double bench_check_uvm_s(const struct bench_params *p, uint64_t nodes, double over);
+
 #endif

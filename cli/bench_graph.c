@@ -240,7 +240,7 @@ static int check_cases(struct bench_graph *bench, char *err, size_t err_bytes)
 {
 	const struct bench_pass_params *p = &bench->params.pass;
 	uint64_t least = UINT64_MAX;
-	char bytes[SIZE_TEXT_BYTES];
+	char bytes[SIZE_TEXT_BYTES], ram[SIZE_TEXT_BYTES];
 	int rc = graph_params_check(&bench->ask, err, err_bytes);
 
 	for (unsigned int i = 0; i < p->nr_page_bytes && !rc; i++)
@@ -252,9 +252,10 @@ static int check_cases(struct bench_graph *bench, char *err, size_t err_bytes)
 		return rc;
 	if (edge_bytes(bench) > bench_ram_bytes() / 2) {
 		snprintf(err, err_bytes,
-			 "%s: edges of %s are more than half of this computer's memory; choose a "
-			 "smaller graph",
-			 bench->input.name, size_format(edge_bytes(bench), bytes, sizeof(bytes)));
+			 "%s: edges of %s are more than half of this computer's memory of %s; "
+			 "choose a smaller graph",
+			 bench->input.name, size_format(edge_bytes(bench), bytes, sizeof(bytes)),
+			 size_format(bench_ram_bytes(), ram, sizeof(ram)));
 		return -EINVAL;
 	}
 	return bench_pass_check_managers(p, least, err, err_bytes);

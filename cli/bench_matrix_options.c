@@ -92,7 +92,7 @@ static int check_case(const struct bench_matrix_params *p, const struct bench_ma
 		      uint64_t page_bytes, uint64_t *least, char *err, size_t err_bytes)
 {
 	struct matrix_params one = bench_matrix_case(p, size, page_bytes);
-	char matrix[SIZE_TEXT_BYTES];
+	char matrix[SIZE_TEXT_BYTES], ram[SIZE_TEXT_BYTES];
 	int rc = matrix_params_check(&one, err, err_bytes);
 
 	if (!rc)
@@ -102,9 +102,10 @@ static int check_case(const struct bench_matrix_params *p, const struct bench_ma
 		return rc;
 	if (p->pass.base.data == WEIR_DATA_REAL && matrix_bytes(&one) > bench_ram_bytes() / 2) {
 		snprintf(err, err_bytes,
-			 "--size: a matrix of %s is more than half of this computer's memory; "
-			 "choose less",
-			 size_format(matrix_bytes(&one), matrix, sizeof(matrix)));
+			 "--size: a matrix of %s is more than half of this computer's memory of "
+			 "%s; choose less",
+			 size_format(matrix_bytes(&one), matrix, sizeof(matrix)),
+			 size_format(bench_ram_bytes(), ram, sizeof(ram)));
 		return -EINVAL;
 	}
 	return 0;

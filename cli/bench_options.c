@@ -265,7 +265,8 @@ static int read_budgets(const struct bench_reader *r, struct bench_params *p)
 	if (block > UINT64_MAX / 2)
 		return bench_refuse(r, BLOCK_SIZE, "larger than any memory; choose less");
 	if (gpu && gpu[strlen(gpu) - 1] == '%')
-		err = bench_read_percent(r, GPU_BUDGET, &p->gpu_budget_fraction);
+		err = bench_read_percent(r, GPU_BUDGET, BENCH_BUDGET_PERCENT_MAX,
+					 &p->gpu_budget_fraction);
 	else
 		err = read_budget(r, GPU_BUDGET,
 				  &machine->memory[machine->device[p->device].memory], 2 * block,

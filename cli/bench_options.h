@@ -14,7 +14,8 @@
 #include "managers/manager.h"
 
 #define BENCH_LIST_MAX 64 /* sizes or managers in one run */
-#define BENCH_WARM_UP 2	  /* epochs before the measured ones, of a random graph */
+#define BENCH_BUDGET_PERCENT_MAX 1000.0
+#define BENCH_WARM_UP 2 /* epochs before the measured ones, of a random graph */
 
 struct bench_params {
 	struct weir_machine_desc machine;

@@ -39,7 +39,8 @@ static int read_budget(struct bench_reader *r, unsigned int nr, void *arg)
 
 	*budget = (struct bench_budget){0};
 	if (text[strlen(text) - 1] == '%')
-		err = bench_read_percent(r, BENCH_GPU_BUDGET, &budget->fraction);
+		err = bench_read_percent(r, BENCH_GPU_BUDGET, BENCH_BUDGET_PERCENT_MAX,
+					 &budget->fraction);
 	else
 		err = bench_read_bytes(r, BENCH_GPU_BUDGET, &budget->bytes);
 	if (!err && !budget->bytes && !(budget->fraction > 0))
@@ -90,6 +91,17 @@ static int read_data(const struct bench_reader *r, struct bench_params *p)
 	return 0;
 }
 
+static int refuse_host_budget(const struct bench_reader *r, uint64_t host_bytes)
+{
+	char what[128], has[SIZE_TEXT_BYTES];
+
+	snprintf(what, sizeof(what),
+		 "not above 0 and up to the host's memory, %s; choose so much or leave the option "
+		 "out",
+		 size_format(host_bytes, has, sizeof(has)));
+	return bench_refuse(r, BENCH_HOST_BUDGET, what);
+}
+
 static int read_host_budget(const struct bench_reader *r, struct bench_params *p)
 {
 	uint64_t host = p->machine.memory[bench_host_memory(p)].bytes;
@@ -99,9 +111,7 @@ static int read_host_budget(const struct bench_reader *r, struct bench_params *p
 	if (r->values[BENCH_HOST_BUDGET].text)
 		err = bench_read_bytes(r, BENCH_HOST_BUDGET, &p->host_budget_bytes);
 	if (!err && (p->host_budget_bytes > host || !p->host_budget_bytes))
-		err = bench_refuse(r, BENCH_HOST_BUDGET,
-				   "beyond the host's memory, or nothing; choose "
-				   "another or leave the option out");
+		err = refuse_host_budget(r, host);
 	return err;
 }
 
@@ -167,7 +177,8 @@ uint64_t bench_pass_room(const struct bench_params *p, uint64_t budget_bytes)
 int bench_pass_check_budgets(const struct bench_pass_params *p, const char *what, uint64_t bytes,
 			     uint64_t page_bytes, uint64_t *least, char *err, size_t err_bytes)
 {
-	char managed[SIZE_TEXT_BYTES], frames[SIZE_TEXT_BYTES];
+	char managed[SIZE_TEXT_BYTES], frames[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES];
+	char has[SIZE_TEXT_BYTES];
 
 	size_format(bytes, managed, sizeof(managed));
 	for (unsigned int i = 0; i < p->nr_budgets; i++) {
@@ -178,9 +189,10 @@ int bench_pass_check_budgets(const struct bench_pass_params *p, const char *what
 			continue;
 		size_format(budget, frames, sizeof(frames));
 		snprintf(err, err_bytes,
-			 "--gpu-budget: %s for %s of %s: choose at least a page, and no more than "
-			 "the device's memory",
-			 frames, what, managed);
+			 "--gpu-budget: %s for %s of %s: choose at least a page, %s, and no more "
+			 "than the device's memory, %s",
+			 frames, what, managed, size_format(page_bytes, page, sizeof(page)),
+			 size_format(device_bytes(&p->base), has, sizeof(has)));
 		return -EINVAL;
 	}
 	return 0;

@@ -14,7 +14,6 @@
 #include "src/backend/cuda/cuda.h"
 #include "src/core/cost.h"
 
-#define PERCENT_MAX 1000.0
 /* "--nodes" or "WEIR_NODES", as the user gave it. */
 static const char *label(const struct bench_reader *r, unsigned int id, char *text, size_t bytes)
 {
@@ -88,17 +87,21 @@ int bench_read_seed(const struct bench_reader *r, unsigned int id, uint64_t *out
 	return 0;
 }
 
-int bench_read_percent(const struct bench_reader *r, unsigned int id, double *out)
+int bench_read_percent(const struct bench_reader *r, unsigned int id, double most, double *out)
 {
 	const char *text = r->values[id].text;
 	size_t length = strlen(text) - 1; /* of the number */
 	double percent = strtod(text, NULL);
+	char what[64];
 
 	if (!length || strspn(text, "0123456789.") != length ||
 	    strchr(text, '.') != strrchr(text, '.'))
 		return bench_refuse(r, id, "not a percentage; write for example 40%");
-	if (!(percent > 0) || percent > PERCENT_MAX)
-		return bench_refuse(r, id, "out of range; choose above 0% and up to 1000%");
+	if (!(percent > 0) || percent > most) {
+		snprintf(what, sizeof(what), "out of range; choose above 0%% and up to %.0f%%",
+			 most);
+		return bench_refuse(r, id, what);
+	}
 	*out = percent / 100;
 	return 0;
 }

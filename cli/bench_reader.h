@@ -59,8 +59,8 @@ int bench_read_u32(const struct bench_reader *r, unsigned int id, uint32_t least
 int bench_read_bytes(const struct bench_reader *r, unsigned int id, uint64_t *out);
 int bench_read_seed(const struct bench_reader *r, unsigned int id, uint64_t *out);
 
-/* "40%" as a fraction. */
-int bench_read_percent(const struct bench_reader *r, unsigned int id, double *out);
+/* "40%" as a fraction; above 0% and up to most%. */
+int bench_read_percent(const struct bench_reader *r, unsigned int id, double most, double *out);
 
 /* Step through a comma-separated list, in place: the next item, never empty; NULL: a bad list. */
 char *bench_next_item(char **rest);

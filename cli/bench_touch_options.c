@@ -121,7 +121,7 @@ static int check_case(const struct bench_touch_params *p, uint64_t bytes, uint64
 {
 	struct touch_params one = bench_touch_case(p, bytes, page_bytes, p->pattern[0]);
 	bool in_order = p->nr_patterns == 1 && p->pattern[0] == TOUCH_STREAM;
-	char table[SIZE_TEXT_BYTES];
+	char table[SIZE_TEXT_BYTES], ram[SIZE_TEXT_BYTES];
 	int rc = touch_params_check(&one, err, err_bytes);
 
 	if (!rc)
@@ -133,9 +133,10 @@ static int check_case(const struct bench_touch_params *p, uint64_t bytes, uint64
 		return rc;
 	if (p->pass.base.data == WEIR_DATA_REAL && bytes > bench_ram_bytes() / 2) {
 		snprintf(err, err_bytes,
-			 "--bytes: a table of %s is more than half of this computer's memory; "
-			 "choose less",
-			 size_format(bytes, table, sizeof(table)));
+			 "--bytes: a table of %s is more than half of this computer's memory of "
+			 "%s; choose less",
+			 size_format(bytes, table, sizeof(table)),
+			 size_format(bench_ram_bytes(), ram, sizeof(ram)));
 		return -EINVAL;
 	}
 	return 0;
@@ -175,7 +176,7 @@ static int read_table(struct bench_reader *r, struct bench_touch_params *p)
 		if (!err)
 			err = read_access(r, p);
 		if (!err)
-			err = bench_read_percent(r, TOUCH, &p->touch_fraction);
+			err = bench_read_percent(r, TOUCH, 100, &p->touch_fraction);
 	} else if (!err) {
 		p->pattern[0] = TOUCH_RANDOM;
 		p->nr_patterns = 1;

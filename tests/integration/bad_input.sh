@@ -106,7 +106,7 @@ bad "--gpu-budget '%'" --gpu-budget %
 bad "--gpu-budget '-5%'" --gpu-budget -5%
 bad "--gpu-budget '1e1%'" --gpu-budget 1e1%
 bad "--gpu-budget '2000%'" --gpu-budget 2000%
-bad 'gpu-budget of 200%.*beyond' --nodes 5M --gpu-budget 200%
+bad 'gpu-budget of 200% is 45.13 GB for 5M nodes, beyond the device.s memory, 33.67 GB' --nodes 5M --gpu-budget 200%
 bad "--host-budget '0'" --host-budget 0
 bad "--host-budget '1000TB'.*beyond" --host-budget 1000TB
 bad "--block-size '0'" --block-size 0
@@ -114,6 +114,13 @@ bad "--block-size '3MiB'" --block-size 3MiB
 bad "--block-size '4KiB'" --block-size 4KiB
 bad 'two blocks' --block-size 16MiB --gpu-budget 31MiB
 
+refused "--touch '0%': out of range; choose above 0% and up to 100%" bench pagein --touch 0%
+refused "--touch '101%': out of range; choose above 0% and up to 100%" bench pagein --touch 101%
+refused "--host-budget '1000TB': not above 0 and up to the host's memory, 128 GB" bench pagein \
+	--host-budget 1000TB
+refused 'gpu-budget: 40 GB .*at least a page, 64 KiB, and no more than the device.s memory, 33.67 GB' \
+	bench pagein --bytes 16MiB --gpu-budget 40000000000
+bad 'too large to run: they need .* TB, and 8 TiB is the most' --nodes 6G
 bad "--data 'imaginary'" --data imaginary
 bad '--check and --data phantom contradict' --check --data phantom
 bad 'real data of 1G nodes' --data real --nodes 1G

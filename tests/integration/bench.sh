@@ -128,6 +128,21 @@ has "$dir/graph.json" '"nodes":40,.*"hidden":8,"epochs":20,"warm_up":0' '"test_a
 has "$dir/graph.out" 'accuracy'
 echo "ok - a graph directory, every epoch listed"
 
+# What takes minutes is said before it begins.
+"$WEIR" bench gcn --nodes 20M --gpu-budget 33.67GB --manager uvm >"$dir/long.out" 2>"$dir/long.err" &
+pid=$!
+tries=0
+until grep -q '^weir: uvm, 20M nodes: every page fault is simulated.* about 2 minutes' "$dir/long.err"; do
+	tries=$((tries + 1))
+	[ $tries -lt 200 ] || fail "no word of a long simulation" "$dir/long.err"
+	sleep 0.1
+done
+kill $pid
+wait $pid
+run short --nodes 1M --manager uvm
+[ -s "$dir/short.err" ] && fail "a short simulation is warned of" "$dir/short.err"
+echo "ok - a warning before a simulation that takes minutes"
+
 WEIR_MANAGER=native WEIR_NODES=3M run environment --epochs 1
 lines "$dir/environment.json" 1
 has "$dir/environment.json" '"command":"weir bench gcn --machine rtx5090 --manager native --nodes 3M --epochs 1"' \
