@@ -18,9 +18,14 @@
 #include "cli/measure.h"
 #include "cli/options.h"
 #include "cli/size.h"
+#include "cli/table.h"
 #include "workloads/probe/probe.h"
 
 #define EXIT_ERROR 2
+
+/* Where a constant's explanation, and its origin, stand. */
+#define HELP_INDENT 39
+#define ORIGIN_INDENT 50
 
 enum info_option {
 	INFO_MACHINE,
@@ -212,6 +217,7 @@ static void show_as_text(const struct machine_file *machine, bool origins)
 		const char *key = strrchr(constant->path, '.') + 1;
 		size_t bytes = (size_t)(key - constant->path);
 		char value[SIZE_TEXT_BYTES];
+		int at;
 
 		if (bytes != shown || strncmp(section, constant->path, bytes) != 0) {
 			print_heading(&machine->desc, constant->path);
@@ -219,11 +225,12 @@ static void show_as_text(const struct machine_file *machine, bool origins)
 			shown = bytes;
 		}
 		format_value(constant, value, sizeof(value));
+		at = printf("  %-22s %12s  ", key, value);
 		if (origins)
-			printf("  %-22s %12s  %-9s  %s\n", key, value,
-			       machine_origin_name(constant->origin), constant->source);
-		else
-			printf("  %-22s %12s  %s\n", key, value, constant->help);
+			at += printf("%-9s  ", machine_origin_name(constant->origin));
+		options_wrap(stdout, table_columns(stdout), at > 0 ? (size_t)at : 0,
+			     origins ? ORIGIN_INDENT : HELP_INDENT,
+			     origins ? constant->source : constant->help);
 	}
 }
 

@@ -12,7 +12,7 @@
 #define NAME_MAX_LENGTH 32
 #define OPTIONS_MAX 64
 #define HELP_COLUMNS 80
-#define HELP_INDENT 24 /* of what is said, but for the blank before it */
+#define HELP_INDENT 25 /* of what is said */
 #define HELP_BYTES 512
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
@@ -246,19 +246,30 @@ char *options_command(const char *command, const struct option_def *defs, unsign
 	return NULL;
 }
 
-void options_help_line(FILE *out, const char *left, const char *text)
+void options_wrap(FILE *out, size_t columns, size_t at, size_t indent, const char *text)
 {
-	size_t at = (size_t)fprintf(out, "  %-22s", left);
+	bool blank = false;
 
 	while (*text) {
 		size_t word = strcspn(text, " ");
 
-		if (at + 1 + word > HELP_COLUMNS && at > HELP_INDENT)
-			at = (size_t)fprintf(out, "\n%*s", HELP_INDENT, "") - 1;
-		at += (size_t)fprintf(out, " %.*s", (int)word, text);
+		if (blank && at + 1 + word > columns) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+			blank = false;
+		}
+		at += (size_t)fprintf(out, "%s%.*s", blank ? " " : "", (int)word, text);
+		blank = true;
 		text += word + strspn(text + word, " ");
 	}
 	fputc('\n', out);
+}
+
+void options_help_line(FILE *out, const char *left, const char *text)
+{
+	const int at = fprintf(out, "  %-22s ", left);
+
+	options_wrap(out, HELP_COLUMNS, at > 0 ? (size_t)at : 0, HELP_INDENT, text);
 }
 
 void options_help(FILE *out, const struct option_def *defs, unsigned int nr)

@@ -60,6 +60,10 @@ char *options_command(const char *command, const struct option_def *defs, unsign
 /* Whether --help or -h is among the arguments: then nothing else matters. */
 bool options_want_help(int argc, char **argv);
 
+/* Print a text, broken at blanks to fit so many columns, and a newline. at: columns that the line
+ * has already; further lines begin behind indent blanks. */
+void options_wrap(FILE *out, size_t columns, size_t at, size_t indent, const char *text);
+
 /* Two columns of a help text, the second broken to fit 80 columns. */
 void options_help_line(FILE *out, const char *left, const char *text);
 

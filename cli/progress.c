@@ -176,6 +176,9 @@ void progress_set(struct progress *progress, double fraction, const char *label)
 		return;
 	pthread_mutex_lock(&progress->lock);
 	now = now_ns();
+	/* Less than before: another part of the work begins, and has a rate of its own. */
+	if (fraction < progress->fraction)
+		progress->start_ns = now;
 	progress->fraction = fraction;
 	if (label != progress->label)
 		snprintf(progress->label, sizeof(progress->label), "%s", label);

@@ -34,7 +34,8 @@ struct progress {
 /* Begin, or begin anew with other work. out is borrowed until progress_end(). */
 void progress_start(struct progress *progress, FILE *out);
 
-/* fraction: 0 to 1 of all the work. label: what is running. Draws ten times a second at most. */
+/* fraction: 0 to 1 of all the work, or of a part of it, which begins where it is less than before.
+ * label: what is running. Draws ten times a second at most. */
 void progress_set(struct progress *progress, double fraction, const char *label);
 
 /* Take the bar off the line, before anything else is printed. It comes back while work goes on. */

@@ -120,8 +120,7 @@ static size_t column_width(const struct table *table, unsigned int column)
 
 /* ------------------------------------------------------------------ printing */
 
-/* How wide a table may be there. */
-static size_t columns_of(FILE *out)
+size_t table_columns(FILE *out)
 {
 	const char *text = getenv("COLUMNS");
 	struct winsize size;
@@ -174,13 +173,13 @@ static void print_part(const struct table *table, const size_t *width, const uns
 				   cell(table, r * table->nr_columns + part[i]), i + 1 == nr, out);
 }
 
-/* Whether every row has the same in a column, and there are several. */
+/* Whether every row has the same in a column, and there is one. */
 static bool is_same(const struct table *table, unsigned int column)
 {
 	for (size_t r = 1; r < nr_rows(table); r++)
 		if (strcmp(cell(table, column), cell(table, r * table->nr_columns + column)) != 0)
 			return false;
-	return nr_rows(table) > 1;
+	return nr_rows(table) > 0;
 }
 
 /*
@@ -221,7 +220,7 @@ static void print_parts(const struct table *table, const size_t *width, size_t l
 
 int table_print(const struct table *table, FILE *out)
 {
-	const size_t limit = columns_of(out);
+	const size_t limit = table_columns(out);
 	unsigned int *part = calloc(table->nr_columns, sizeof(*part));
 	size_t *width = calloc(table->nr_columns, sizeof(*width)), all = 0;
 	int err = -ENOMEM;

@@ -37,6 +37,9 @@ int table_add_double(struct table *table, const char *format, double value);
 /* Same, of a number of bytes, as size_format() has it. */
 int table_add_size(struct table *table, uint64_t bytes);
 
+/* How wide text may be there: what COLUMNS says, or the terminal's width, or 80. */
+size_t table_columns(FILE *out);
+
 /* Titles, a rule, the rows. What is wider than COLUMNS says in the environment, than the terminal,
  * or than 80 columns elsewhere is printed in parts, each with the keys. A last row that is not full
  * is filled with empty cells. -ENOMEM: a cell is missing. -EIO: the stream has an error. */

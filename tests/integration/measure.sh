@@ -9,6 +9,8 @@
 set -euo pipefail
 
 weir=${WEIR:?the program}
+# A line a constant.
+export COLUMNS=400
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export WEIR_MACHINE_PATH=${SOURCE_DIR:?the source tree}/machines
