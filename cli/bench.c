@@ -331,7 +331,7 @@ static int run_size(struct bench *bench, uint64_t nodes)
 		goto out;
 	}
 	for (unsigned int i = 0; i < p->nr_managers && !rc; i++) {
-		warn_of_uvm(bench, i, nodes, (double)reference.peak_bytes / (double)budget);
+		warn_of_uvm(bench, i, nodes, (double)reference.live_bytes / (double)budget);
 		rc = run_manager(bench, i, nodes, budget, &reference, bound.bound_s);
 	}
 out:

@@ -114,7 +114,7 @@ void block_set_mapped(struct range *range, struct block *block, struct chunk *ch
 void block_set_below(struct range *range, struct block *block, struct chunk *chunk,
 		     enum block_cleaning cleaning);
 
-/* Add a block to a range's counts, or with nr -1 take it out. The counts are what this adds up to. */
+/* Add a block to a range's counts, which are what this adds up to; or with nr -1 take it out. */
 void block_count(struct range *range, const struct block *block, uint32_t nr);
 
 /* 0 or -EUCLEAN, logged. */

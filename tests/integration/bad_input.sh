@@ -106,7 +106,7 @@ bad "--gpu-budget '%'" --gpu-budget %
 bad "--gpu-budget '-5%'" --gpu-budget -5%
 bad "--gpu-budget '1e1%'" --gpu-budget 1e1%
 bad "--gpu-budget '2000%'" --gpu-budget 2000%
-bad 'gpu-budget of 200% is 45.13 GB for 5M nodes, beyond the device.s memory, 33.67 GB' --nodes 5M --gpu-budget 200%
+bad 'gpu-budget of 200% is 45.89 GB for 5M nodes, beyond the device.s memory, 33.67 GB' --nodes 5M --gpu-budget 200%
 bad "--host-budget '0'" --host-budget 0
 bad "--host-budget '1000TB'.*beyond" --host-budget 1000TB
 bad "--block-size '0'" --block-size 0

@@ -153,7 +153,6 @@ static void test_bench_graph_refuses(void **state)
 	REFUSED(GRAPH_CC, "listed twice", "a", "--gpu-budget", "50%,50%");
 	REFUSED(GRAPH_CC, "no memory at all", "a", "--gpu-budget", "0");
 	REFUSED(GRAPH_CC, "not the standard output", "a", "--output", "-");
-	REFUSED(GRAPH_CC, "cannot be one file", "a", "--output", "o", "--json", "o");
 }
 
 /* ------------------------------------------------------------------ the graph */
