@@ -82,10 +82,10 @@ struct report_results {
 	struct report_list touch, graph;
 };
 
-/* All of them. */
+/* All of them; NULL: none. */
 static inline size_t report_results_nr(const struct report_results *results)
 {
-	return results->nr + results->touch.nr + results->graph.nr;
+	return !results ? 0 : results->nr + results->touch.nr + results->graph.nr;
 }
 
 /**
