@@ -114,22 +114,29 @@ static int wrap_new(int err, struct backend *const *b, struct weir_machine **out
 	return err;
 }
 
+static int check_logged(const struct weir_machine_desc *desc)
+{
+	char why[128];
+	int err = weir_machine_check(desc, why, sizeof(why));
+
+	if (err)
+		log_error("machine description: %s", why);
+	return err;
+}
+
 int weir_machine_simulate(const struct weir_machine_desc *desc, enum weir_data data,
 			  struct weir_machine **out)
 {
 	struct backend *b;
-	char why[128];
 	int err;
 
 	if (data != WEIR_DATA_REAL && data != WEIR_DATA_PHANTOM) {
 		log_error("simulated machine: %d is not a way of holding data", (int)data);
 		return -EINVAL;
 	}
-	err = weir_machine_check(desc, why, sizeof(why));
-	if (err) {
-		log_error("machine description: %s", why);
+	err = check_logged(desc);
+	if (err)
 		return err;
-	}
 	return wrap_new(sim_create(desc, data, &b), &b, out);
 }
 
@@ -137,6 +144,9 @@ int weir_machine_cuda(const struct weir_machine_desc *measured, struct weir_mach
 {
 	const struct cuda_config config = {.measured = measured};
 	struct backend *b;
+	int err = measured ? check_logged(measured) : 0;
 
+	if (err)
+		return err;
 	return wrap_new(cuda_create(&config, &b), &b, out);
 }

@@ -200,6 +200,19 @@ static void test_machine_handles(void **state)
 	assert_int_equal(nr_errors, 2);
 }
 
+/* What was measured is checked before a driver is looked for, and before it is read. */
+static void test_machine_measured_is_checked(void **state)
+{
+	struct weir_machine *machine = NULL;
+	struct weir_machine_desc desc;
+
+	(void)state;
+	test_machine(&desc);
+	desc.nr_links = UINT32_MAX;
+	assert_int_equal(weir_machine_cuda(&desc, &machine), -WEIR_EMACHINE);
+	assert_null(machine);
+}
+
 static void test_machine_leak_is_reported(void **state)
 {
 	struct weir_machine_desc desc;
@@ -252,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_check_kernels),
 		cmocka_unit_test(test_check_uvm),
 		cmocka_unit_test(test_machine_handles),
+		cmocka_unit_test(test_machine_measured_is_checked),
 		cmocka_unit_test(test_machine_leak_is_reported),
 		cmocka_unit_test(test_strings),
 	};
