@@ -11,6 +11,8 @@
  *   range      one allocation in it
  *   block      the unit of residency: so many bytes of a range, mapped to one chunk
  *   life       a range from one allocation to its free: what the record knows a range as
+ *   place      a memory that a space may use; today its two tiers
+ *   copy       a chunk at a place that belongs to a block: its home, a move's source, or one below
  *   resident   in HBM
  *   migrate    move a block and change its residency; fetch: up; evict: down, to make room
  *   in place   used where it is, over a link
