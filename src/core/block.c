@@ -12,7 +12,11 @@ void block_count(struct range *range, const struct block *block, uint32_t nr)
 {
 	if (block->at.home) {
 		range->nr_home[block->at.home->place] += nr;
-		range->nr_moving[block->at.home->place] += block->at.source ? nr : 0;
+		range->nr_backed += nr;
+	}
+	if (block->at.home && block->at.source) {
+		range->nr_moving[block->at.home->place] += nr;
+		range->nr_copying += nr;
 	}
 	range->nr_dead += block->at.dead ? nr : 0;
 	range->nr_clean += block_is_clean(block) ? nr : 0;
@@ -46,7 +50,7 @@ void block_change(struct range *range, struct block *block, const struct copies 
 	block_count(range, block, (uint32_t)-1);
 	block->at = *to;
 	block_count(range, block, 1);
-	if (block_is_settled_at(block, TIER_HBM))
+	if (block_is_settled_at(block, PLACE_OWN))
 		range->top = range->nr_blocks;
 }
 
@@ -87,16 +91,19 @@ static const char *find_broken(const struct block *block)
 		return "is pinned but unbacked";
 	if (at->home && (at->home == at->source || at->home == at->below))
 		return "has its home as another copy, too";
-	if (at->source && at->below && at->source != at->below)
-		return "is moving with a third copy";
+	if (at->source && at->home->place == at->source->place)
+		return "is moving within a place";
+	if (at->source && at->below && at->source != at->below &&
+	    at->source->place == at->below->place)
+		return "is moving from the place of its lower copy";
 	if (at->cleaning > CLEANING_CANCELLED || (block_is_cleaning(block) && !at->below))
 		return "is being cleaned without a lower copy";
 	if (block_is_cleaning(block) && at->source)
 		return "is being cleaned while it moves";
 	if (at->dead && block_is_clean(block))
 		return "is clean but dead";
-	if (at->below && at->home->place == at->below->place)
-		return "has a lower copy at the same place";
+	if (at->below && at->home->place >= at->below->place)
+		return "has a lower copy that is not at a lower place";
 	if (at->home && at->mapped == at->source && at->source)
 		return "is moving but mapped to the source";
 	if (block_is_stale(block) && !at->mapped->stale)

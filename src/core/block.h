@@ -5,8 +5,8 @@
  *
  *   home     the copy that its address is for: what launches use; NULL: unbacked
  *   source   what the copy into home reads, until that is done; NULL: home is not being filled
- *   below    a lower copy, with which evicting home costs no copy: valid, or (cleaning) being
- *            filled from home; while home is being filled it may be the source, which then stays
+ *   below    a copy at a lower place, with which leaving home costs no copy: valid, or (cleaning)
+ *            being filled from home; while home is being filled it may be the source, which stays
  *
  * and one chunk that the address shows, to all devices:
  *
@@ -28,8 +28,9 @@ enum block_cleaning { CLEANING_NONE, CLEANING_ACTIVE, CLEANING_CANCELLED };
 
 /*
  * Invariants (block_check()): unbacked implies no other copy, and dead. source, below and home are
- * different chunks, but for a source that is below. dead implies no below, but for one whose
- * filling was cancelled. cleaning implies below and no source. A stale chunk says so itself.
+ * different chunks at different places, but for a source that is below. below is lower than home.
+ * dead implies no below, but for one whose filling was cancelled. cleaning implies below and no
+ * source. A stale chunk says so itself.
  */
 struct copies {
 	struct chunk *home, *source, *below;
@@ -60,20 +61,26 @@ static inline bool block_is_moving(const struct block *block)
 }
 
 /* Whether the block is at a place, or moving there. */
-static inline bool block_is_at(const struct block *block, enum tier place)
+static inline bool block_is_at(const struct block *block, place_t place)
 {
 	return block->at.home && block->at.home->place == place;
 }
 
 /* Whether it is there, and not moving. */
-static inline bool block_is_settled_at(const struct block *block, enum tier place)
+static inline bool block_is_settled_at(const struct block *block, place_t place)
 {
 	return block_is_at(block, place) && !block->at.source;
 }
 
 static inline bool block_is_resident(const struct block *block)
 {
-	return block_is_at(block, TIER_HBM);
+	return block_is_at(block, PLACE_OWN);
+}
+
+/* Whether it is at a place below the device's own, and not moving. */
+static inline bool block_is_settled_below(const struct block *block)
+{
+	return block->at.home && block->at.home->place != PLACE_OWN && !block->at.source;
 }
 
 /* Whether a valid copy is below. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moving one block between tiers: remap its address, queue the copy between the chunks' aliases,
+ * Moving one block between places: remap its address, queue the copy between the chunks' aliases,
  * finish when the copy is done. Decides nothing about which block, when or why.
  *
  * Copies are gathered into batches, since each batch costs the link one latency; a block whose
@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/core/space.h"
 
@@ -182,19 +183,12 @@ void migrate_set_dead(struct weir_space *space, struct range *range, struct bloc
 	block_set_dead(range, block, dead);
 }
 
-static void count_move(struct weir_space *space, enum tier to, enum weir_cause cause)
-{
-	enum weir_direction direction = to == TIER_HBM ? WEIR_TO_DEVICE : WEIR_TO_HOST;
-
-	space->stats.bytes[direction][cause] += space->block_bytes;
-	space->stats.nr_moves[cause]++;
-}
-
-/* Add the block's copy from one of its chunks to another one to the batch of that direction. */
+/* Add the block's copy from one of its chunks to another one to the batch of that path. */
 static int batch_add(struct weir_space *space, struct range *range, uint32_t i,
-		     const struct chunk *to, const struct chunk *from)
+		     const struct chunk *to, const struct chunk *from, enum weir_cause cause)
 {
-	struct copy_batch *batch = &space->batch[to->place];
+	struct path *path = space_path(space, from->place, to->place);
+	struct copy_batch *batch = &path->batch;
 	int err;
 
 	if (batch->nr == SPACE_BATCH_MAX) {
@@ -208,6 +202,8 @@ static int batch_add(struct weir_space *space, struct range *range, uint32_t i,
 		.bytes = space->block_bytes,
 	};
 	batch->move[batch->nr++] = (struct move){.range = range, .block = i};
+	space->stats.bytes[path->direction][cause] += space->block_bytes;
+	space->stats.nr_moves[cause]++;
 	return 0;
 }
 
@@ -224,14 +220,17 @@ static void undo_move(struct weir_space *space, struct range *range, uint32_t i)
 {
 	struct block *block = &range->block[i];
 	struct chunk *home = block->at.home;
+	struct copies to = block->at;
 
 	unplug_surely(space, range, i);
 	if (block->at.mapped)
 		note_stale(space, range, i);
-	block_change(range, block,
-		     &(struct copies){.home = block->at.source,
-				      .mapped = block->at.mapped,
-				      .dead = block->at.dead});
+	to.mapped = block->at.mapped;
+	to.home = to.source;
+	to.source = NULL;
+	if (to.below == to.home)
+		to.below = NULL;
+	block_change(range, block, &to);
 	chunk_vacate(space, home);
 }
 
@@ -244,7 +243,8 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	bool copied = !block->at.dead && WEIR_MUTANT != 1;
 	int err;
 
-	assert(block_is_settled_at(block, TIER_HOST));
+	assert(block_is_backed(block) && !block_is_moving(block));
+	assert(chunk->place < lower->place);
 	err = remap_block(space, range, i, chunk);
 	if (err) {
 		pmm_chunk_put(&space->pmm[chunk->place], chunk);
@@ -256,13 +256,12 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 		chunk_vacate(space, lower);
 		return 0;
 	}
-	to.source = to.below = lower;
+	to.source = lower;
+	to.below = block->at.below ? block->at.below : lower;
 	block_change(range, block, &to);
-	err = batch_add(space, range, i, chunk, lower);
+	err = batch_add(space, range, i, chunk, lower, cause);
 	if (err)
 		undo_move(space, range, i);
-	else
-		count_move(space, TIER_HBM, cause);
 	return err;
 }
 
@@ -279,21 +278,20 @@ int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, str
 	struct block *block = &range->block[i];
 	int err;
 
-	assert(block_is_settled_at(block, TIER_HBM) && !block->at.dead && !block->at.below);
+	assert(block_is_backed(block) && !block_is_moving(block));
+	assert(!block->at.dead && !block->at.below);
 	block_set_below(range, block, lower, CLEANING_ACTIVE);
-	err = batch_add(space, range, i, lower, block->at.home);
+	err = batch_add(space, range, i, lower, block->at.home, WEIR_CAUSE_WRITEBACK);
 	if (err) {
 		block_set_below(range, block, NULL, CLEANING_NONE);
 		pmm_chunk_put(&space->pmm[lower->place], lower);
-		return err;
 	}
-	count_move(space, TIER_HOST, WEIR_CAUSE_WRITEBACK);
-	return 0;
+	return err;
 }
 
 /* The part of an eviction that copies. */
-static int evict_dirty(struct weir_space *space, struct range *range, uint32_t i,
-		       struct chunk *lower, enum weir_cause cause)
+static int evict_copy(struct weir_space *space, struct range *range, uint32_t i,
+		      struct chunk *lower, enum weir_cause cause)
 {
 	struct block *block = &range->block[i];
 	struct copies to = {.home = lower, .source = block->at.home};
@@ -301,12 +299,15 @@ static int evict_dirty(struct weir_space *space, struct range *range, uint32_t i
 
 	if (err)
 		return err;
-	err = batch_add(space, range, i, lower, block->at.home);
+	err = batch_add(space, range, i, lower, block->at.home, cause);
 	if (err)
 		return err;
+	/* A lower copy stays one only if it is below the new home. */
+	if (block->at.below && block->at.below->place <= lower->place)
+		migrate_drop_lower(space, range, block);
 	to.mapped = block->at.mapped;
+	to.below = block->at.below;
 	block_change(range, block, &to);
-	count_move(space, TIER_HOST, cause);
 	return 0;
 }
 
@@ -317,7 +318,7 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	struct chunk *upper = block->at.home;
 	int err;
 
-	assert(block_is_settled_at(block, TIER_HBM));
+	assert(block_is_backed(block) && !block_is_moving(block));
 	if (WEIR_MUTANT == 3 && !range->pooled && !block_is_clean(block) && range->nr_blocks > 1 &&
 	    i == 0)
 		block_set_dead(range, block, true);
@@ -329,10 +330,11 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 		*freed = true;
 		return 0;
 	}
-	if (!block_is_clean(block)) {
+	if (lower) {
 		*freed = false;
-		return evict_dirty(space, range, i, lower, cause);
+		return evict_copy(space, range, i, lower, cause);
 	}
+	assert(block_is_clean(block));
 	err = unplug_block(space, range, i);
 	if (err)
 		return err;
@@ -352,8 +354,8 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	struct chunk *chunk = giver->at.home, *lower = taker->at.home;
 	int err;
 
-	assert(block_is_settled_at(giver, TIER_HBM) && !block_is_dirty(giver) && !chunk->stale);
-	assert(taker->at.dead && (!lower || block_is_settled_at(taker, TIER_HOST)));
+	assert(!block_is_moving(giver) && !block_is_dirty(giver) && !chunk->stale);
+	assert(taker->at.dead && !block_is_moving(taker));
 	err = lower ? remap_block(space, to, n, chunk) : map_block(space, to, n, chunk);
 	if (err)
 		return err;
@@ -404,9 +406,8 @@ static int queue_reserve(struct move_queue *queue, uint32_t more)
 }
 
 /* The batch could not be queued: put its blocks back to where their contents are. */
-static void batch_undo(struct weir_space *space, enum tier to)
+static void batch_undo(struct weir_space *space, struct copy_batch *batch)
 {
-	struct copy_batch *batch = &space->batch[to];
 
 	for (uint32_t n = 0; n < batch->nr; n++) {
 		struct range *range = batch->move[n].range;
@@ -423,71 +424,77 @@ static void batch_undo(struct weir_space *space, enum tier to)
 	batch->nr = 0;
 }
 
-int migrate_fence(struct weir_space *space, enum tier to)
+int migrate_fence(struct weir_space *space, struct path *path)
 {
-	struct move_queue *queue = &space->moving[to];
+	struct move_queue *queue = &path->moving;
 	fence_t fence;
 	int err;
 
-	if (!space->unfenced[to])
+	if (!path->unfenced)
 		return 0;
-	err = space_fence_record(space, space->copy_stream[to], &fence);
+	err = space_fence_record(space, path->stream, &fence);
 	if (err)
 		return err;
-	space->unfenced[to] = false;
+	path->unfenced = false;
 	for (uint32_t n = queue->nr; n-- > 0;) {
 		struct move *move = &queue->move[(queue->head + n) % queue->max];
 		struct block *block = &move->range->block[move->block];
+		struct range_path *newest = &move->range->path[path - space->path];
 
 		if (move->fence)
 			break;
 		move->fence = fence;
 		if (block_is_cleaning(block)) {
-			move->range->cleaned = fence;
+			newest->cleaned = fence;
 		} else {
 			block->ready = fence;
-			move->range->ready[to] = fence;
+			newest->ready = fence;
 		}
 	}
 	return 0;
 }
 
-static int batch_flush(struct weir_space *space, enum tier to)
+static int batch_flush(struct weir_space *space, struct path *path)
 {
-	struct copy_batch *batch = &space->batch[to];
+	struct copy_batch *batch = &path->batch;
 	struct backend *b = space->backend;
 	int err;
 
 	if (!batch->nr)
-		return migrate_fence(space, to);
-	err = queue_reserve(&space->moving[to], batch->nr);
+		return migrate_fence(space, path);
+	err = queue_reserve(&path->moving, batch->nr);
 	if (err)
 		goto err_undo;
 	/* No waits: both chunks of a block that may move are idle (see residency/room.c). */
-	if (WEIR_MUTANT != 2 || to != TIER_HOST) {
-		err = b->ops->copy(b, space->copy_stream[to], batch->copy, batch->nr);
+	if (WEIR_MUTANT != 2 || path->to == PLACE_OWN) {
+		err = b->ops->copy(b, path->stream, batch->copy, batch->nr);
 		if (err)
 			goto err_undo;
 	}
 	for (uint32_t n = 0; n < batch->nr; n++) {
 		batch->move[n].fence = 0;
-		queue_push(&space->moving[to], &batch->move[n]);
+		queue_push(&path->moving, &batch->move[n]);
 	}
 	batch->nr = 0;
-	space->unfenced[to] = true;
-	return migrate_fence(space, to);
+	path->unfenced = true;
+	return migrate_fence(space, path);
 
 err_undo:
-	batch_undo(space, to);
+	batch_undo(space, batch);
 	return err;
 }
 
 int migrate_flush(struct weir_space *space)
 {
-	int err = batch_flush(space, TIER_HOST);
-	int err_up = batch_flush(space, TIER_HBM);
+	int err = 0;
 
-	return err ? err : err_up;
+	/* What makes room goes first. */
+	for (uint32_t p = space->nr_paths; p-- > 0;) {
+		int err_path = batch_flush(space, &space->path[p]);
+
+		err = err ? err : err_path;
+	}
+	return err;
 }
 
 /* The block's copy is done. */
@@ -513,16 +520,17 @@ static void move_finish(struct weir_space *space, const struct move *move)
 	chunk_vacate(space, unused);
 	if (block_is_resident(block))
 		space->give_epoch++; /* resident, or clean, from now on */
-	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
+	memset(space->pool_dry, 0, sizeof(space->pool_dry));
 }
 
 void migrate_retire(struct weir_space *space)
 {
-	for (int tier = 0; tier < TIER_NR; tier++) {
-		struct move_queue *queue = &space->moving[tier];
+	for (uint32_t p = 0; p < space->nr_paths; p++) {
+		struct path *path = &space->path[p];
+		struct move_queue *queue = &path->moving;
 
 		/* What was queued without a fence holds up all: it is tried again at every call. */
-		if (space->unfenced[tier] && migrate_fence(space, (enum tier)tier))
+		if (path->unfenced && migrate_fence(space, path))
 			continue;
 		while (queue->nr) {
 			struct move *move = &queue->move[queue->head];
@@ -530,7 +538,7 @@ void migrate_retire(struct weir_space *space)
 			if (!space_fence_done(space, move->fence, &move->err))
 				break;
 			if (move->err)
-				space->move_failed(space, move, (enum tier)tier, move->err);
+				space->move_failed(space, path, move, move->err);
 			move_finish(space, move);
 			queue->head = (queue->head + 1) % queue->max;
 			queue->nr--;
@@ -538,9 +546,9 @@ void migrate_retire(struct weir_space *space)
 	}
 }
 
-bool migrate_pending(const struct weir_space *space, enum tier to, fence_t fence)
+bool migrate_pending(const struct path *path, fence_t fence)
 {
-	const struct move_queue *queue = &space->moving[to];
+	const struct move_queue *queue = &path->moving;
 
 	for (uint32_t n = 0; n < queue->nr; n++)
 		if (queue->move[(queue->head + n) % queue->max].fence == fence)
@@ -550,10 +558,10 @@ bool migrate_pending(const struct weir_space *space, enum tier to, fence_t fence
 
 void migrate_note_error(struct weir_space *space, fence_t fence, int err)
 {
-	for (int tier = 0; tier < TIER_NR; tier++) {
-		struct move_queue *queue = &space->moving[tier];
+	for (uint32_t p = 0; p < space->nr_paths; p++) {
+		struct move_queue *queue = &space->path[p].moving;
 
-		if (!migrate_pending(space, (enum tier)tier, fence))
+		if (!migrate_pending(&space->path[p], fence))
 			continue;
 		for (uint32_t n = 0; n < queue->nr; n++) {
 			struct move *move = &queue->move[(queue->head + n) % queue->max];

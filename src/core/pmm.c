@@ -7,7 +7,7 @@
 
 #include "src/base/log.h"
 
-void pmm_init(struct pmm *pmm, struct backend *b, enum tier place, uint32_t memory,
+void pmm_init(struct pmm *pmm, struct backend *b, place_t place, uint32_t memory,
 	      uint64_t chunk_bytes, uint64_t budget_bytes)
 {
 	*pmm = (struct pmm){.backend = b,

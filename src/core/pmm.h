@@ -14,7 +14,7 @@
 
 struct chunk {
 	struct backend_chunk backend; /* these never change */
-	enum tier place;
+	place_t place;
 	struct chunk *next; /* free list */
 	bool stale;	    /* a block that gave it away is still mapped to it: block_is_stale() */
 };
@@ -22,7 +22,7 @@ struct chunk {
 /* Guarded by the space's lock. */
 struct pmm {
 	struct backend *backend;
-	enum tier place; /* of its space */
+	place_t place; /* its number in the space */
 	uint32_t memory;
 	uint64_t chunk_bytes;
 	uint64_t max_chunks;		       /* the budget */
@@ -32,7 +32,7 @@ struct pmm {
 	struct chunk *free;		       /* last in, first out */
 };
 
-void pmm_init(struct pmm *pmm, struct backend *b, enum tier place, uint32_t memory,
+void pmm_init(struct pmm *pmm, struct backend *b, place_t place, uint32_t memory,
 	      uint64_t chunk_bytes, uint64_t budget_bytes);
 
 /* Destroy all chunks. None is handed out. */

@@ -114,12 +114,14 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 {
 	struct backend *b = space->backend;
 	uint64_t bytes = nr_blocks * space->block_bytes;
-	struct range *range = calloc(1, sizeof(*range) + nr_blocks * sizeof(struct block));
+	struct range *range = calloc(1, sizeof(*range) + nr_blocks * sizeof(struct block) +
+						space->nr_paths * sizeof(struct range_path));
 	int err;
 
 	if (!range)
 		return -ENOMEM;
 	range->nr_blocks = nr_blocks;
+	range->path = (struct range_path *)&range->block[nr_blocks];
 	range->stride = pick_stride(MAX(nr_blocks, 2u) - 1);
 	range->devices = range->granted = space_device_bit(space);
 	range->prefer = -1;
@@ -176,7 +178,7 @@ void range_pool_add(struct weir_space *space, struct range *range)
 
 		migrate_set_dead(space, range, block, true);
 	}
-	space->pool_dry[TIER_HBM] = space->pool_dry[TIER_HOST] = false;
+	memset(space->pool_dry, 0, sizeof(space->pool_dry));
 	range->pooled = true;
 	range->free_pending = false;
 	range->prefer = -1;
@@ -200,7 +202,7 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 	struct range **pick = NULL, *range;
 
 	for (struct range **at = &space->pooled; *at && best; at = &(*at)->next_pooled) {
-		uint32_t resident, host;
+		uint32_t resident, below;
 		uint64_t cost;
 		bool idle;
 
@@ -209,9 +211,9 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 		if (range->nr_blocks != nr_blocks || (range->nr_stale && !idle))
 			continue;
 		resident = range_nr_resident(range);
-		host = range_nr_settled(range, TIER_HOST);
+		below = range_nr_settled_below(range);
 		cost = distance(resident, nr_resident) +
-		       HOST_WEIGHT * distance(host, nr_blocks - nr_resident);
+		       HOST_WEIGHT * distance(below, nr_blocks - nr_resident);
 		if (!idle &&
 		    !(slot &&
 		      space_is_before(space, MAX(range->last_use, range->last_part_use), slot)))

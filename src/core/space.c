@@ -24,6 +24,72 @@ static void progress_entry(void *arg)
 	pthread_mutex_unlock(&space->lock);
 }
 
+/* The device's own memory, others that the space may use, the host's. */
+static void places_init(struct weir_space *space, const struct weir_space_config *config)
+{
+	struct backend *b = space->backend;
+	uint32_t own = b->desc.device[config->device].memory, host = cost_host_memory(&b->desc);
+
+	pmm_init(&space->pmm[0], b, 0, own, config->block_bytes, config->gpu_budget_bytes);
+	pmm_init(&space->pmm[1], b, 1, host, config->block_bytes, config->host_budget_bytes);
+	space->nr_places = 2;
+}
+
+/* Whose copy engine serves a path, and which: the space's own device's, or else the one that the
+ * copies come to. */
+static int path_stream_create(struct weir_space *space, struct path *path)
+{
+	struct backend *b = space->backend;
+	uint32_t memory = space->pmm[path->to == space_host(space) ? path->from : path->to].memory;
+	uint32_t device = space->device;
+	bool out = path->from == PLACE_OWN || path->to == space_host(space);
+
+	for (uint32_t d = 0; path->from != PLACE_OWN && d < b->desc.nr_devices; d++)
+		if (b->desc.device[d].memory == memory)
+			device = d;
+	return b->ops->stream_create(b, device, out ? BACKEND_COPY_OUT : BACKEND_COPY_IN,
+				     &path->stream);
+}
+
+static void paths_fini(struct weir_space *space)
+{
+	while (space->nr_paths > 0) {
+		struct path *path = &space->path[--space->nr_paths];
+
+		space->backend->ops->stream_destroy(space->backend, path->stream);
+		free(path->moving.move);
+	}
+	free(space->path);
+	space->path = NULL;
+}
+
+static int paths_init(struct weir_space *space)
+{
+	uint32_t nr = space->nr_places * (space->nr_places - 1);
+
+	space->path = calloc(nr, sizeof(*space->path));
+	if (!space->path)
+		return -ENOMEM;
+	for (uint32_t to = 0; to < space->nr_places; to++)
+		for (uint32_t from = 0; from < space->nr_places; from++) {
+			struct path *path = &space->path[space->nr_paths];
+			int err;
+
+			if (from == to)
+				continue;
+			path->from = (place_t)from;
+			path->to = (place_t)to;
+			path->direction = to < from ? WEIR_TO_DEVICE : WEIR_TO_HOST;
+			err = path_stream_create(space, path);
+			if (err) {
+				paths_fini(space);
+				return err;
+			}
+			space->nr_paths++;
+		}
+	return 0;
+}
+
 int space_init(struct weir_space *space, struct weir_machine *machine,
 	       const struct weir_space_config *config)
 {
@@ -38,33 +104,20 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 #ifdef WEIR_DEBUG_CHECKS
 	space->poison = true;
 #endif
-	pmm_init(&space->pmm[TIER_HBM], b, TIER_HBM, b->desc.device[config->device].memory,
-		 config->block_bytes, config->gpu_budget_bytes);
-	pmm_init(&space->pmm[TIER_HOST], b, TIER_HOST, cost_host_memory(&b->desc),
-		 config->block_bytes, config->host_budget_bytes);
+	places_init(space, config);
 	if (pthread_mutex_init(&space->lock, NULL))
 		return -ENOMEM;
 	if (pthread_cond_init(&space->placed, NULL)) {
 		pthread_mutex_destroy(&space->lock);
 		return -ENOMEM;
 	}
-	err = b->ops->stream_create(b, config->device, BACKEND_COPY_IN,
-				    &space->copy_stream[TIER_HBM]);
+	err = paths_init(space);
 	if (err)
 		goto err_mutex;
-	err = b->ops->stream_create(b, config->device, BACKEND_COPY_OUT,
-				    &space->copy_stream[TIER_HOST]);
-	if (err)
-		goto err_in;
 	err = b->ops->set_progress(b, progress_entry, space);
-	if (err)
-		goto err_out;
-	return 0;
-
-err_out:
-	b->ops->stream_destroy(b, space->copy_stream[TIER_HOST]);
-err_in:
-	b->ops->stream_destroy(b, space->copy_stream[TIER_HBM]);
+	if (!err)
+		return 0;
+	paths_fini(space);
 err_mutex:
 	pthread_cond_destroy(&space->placed);
 	pthread_mutex_destroy(&space->lock);
@@ -77,11 +130,9 @@ void space_fini(struct weir_space *space)
 
 	assert(!space->nr_ranges);
 	(void)b->ops->set_progress(b, NULL, space);
-	for (int tier = 0; tier < TIER_NR; tier++) {
-		b->ops->stream_destroy(b, space->copy_stream[tier]);
-		pmm_fini(&space->pmm[tier]);
-		free(space->moving[tier].move);
-	}
+	paths_fini(space);
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		pmm_fini(&space->pmm[place]);
 	for (uint32_t i = 0; i < space->nr_slots; i++) {
 		free(space->slot[i]->uses.use);
 		free(space->slot[i]);
@@ -135,11 +186,15 @@ void space_placing_end(struct weir_space *space)
 
 bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
 {
-	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <=
-	       space->pmm[TIER_HBM].max_chunks + space->pmm[TIER_HOST].max_chunks;
+	uint64_t max_chunks = 0;
+
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		max_chunks += space->pmm[place].max_chunks;
+	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <= max_chunks;
 }
 
-static int check_counts(const struct weir_space *space, uint64_t live, const uint64_t out[TIER_NR])
+static int check_counts(const struct weir_space *space, uint64_t live,
+			const uint64_t out[PLACES_MAX])
 {
 	uint32_t nr_open = space->nr_host_open;
 
@@ -151,8 +206,8 @@ static int check_counts(const struct weir_space *space, uint64_t live, const uin
 			  (unsigned long long)live);
 		return -EUCLEAN;
 	}
-	for (int tier = 0; tier < TIER_NR; tier++) {
-		int err = pmm_check(&space->pmm[tier], out[tier]);
+	for (uint32_t place = 0; place < space->nr_places; place++) {
+		int err = pmm_check(&space->pmm[place], out[place]);
 
 		if (err)
 			return err;
@@ -183,7 +238,7 @@ static int check_tables(const struct weir_space *space)
 
 int space_check(const struct weir_space *space)
 {
-	uint64_t out[TIER_NR] = {0}, live = 0, stale = 0;
+	uint64_t out[PLACES_MAX] = {0}, live = 0, stale = 0;
 
 	if (check_tables(space))
 		return -EUCLEAN;
@@ -251,7 +306,7 @@ uint64_t space_movable_chunks(struct weir_space *space)
 	uint64_t nr;
 
 	pthread_mutex_lock(&space->lock);
-	nr = space->pmm[TIER_HBM].max_chunks;
+	nr = space->pmm[PLACE_OWN].max_chunks;
 	for (uint32_t r = 0; r < space->nr_ranges; r++)
 		if (space->range[r]->arena)
 			nr -= range_nr_resident(space->range[r]);

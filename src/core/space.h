@@ -21,6 +21,12 @@
 /* Smallest allocation unit of ranges below one block. */
 #define SPACE_SMALL_ALIGN 256u
 
+/* The newest copies of a range's blocks over a path. */
+struct range_path {
+	fence_t ready;	 /* into their homes */
+	fence_t cleaned; /* into lower copies; writers wait for it */
+};
+
 /*
  * One allocation, or an arena that small allocations are cut from.
  * Invariants (range_check): the counts are those of a walk over block[]; a pooled range has no
@@ -43,19 +49,19 @@ struct range {
 	int32_t plan_life;	     /* what the plan knows it as, or -1 */
 	uint32_t devices;	     /* access list of mappings made from now on */
 	uint32_t granted; /* ... and of those that stand, at most: launches may be using them */
-	uint32_t top;	  /* no block from here on, in its order, is settled in HBM */
+	uint32_t top;	  /* no block from here on, in its order, is settled at PLACE_OWN */
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
-	uint32_t nr_home[TIER_NR], nr_moving[TIER_NR];
+	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
+	uint32_t nr_backed, nr_copying; /* the sums of these */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
 	uint32_t first_stale; /* no block below it is stale */
 	uint32_t give;	      /* no block from here on, in its order, can give its chunk away ... */
 	uint64_t give_epoch;  /* ... in this epoch of the space */
-	fence_t cleaned;      /* newest copy that cleans; writers wait for it */
 	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
-	fence_t ready[TIER_NR];	  /* newest copy towards each tier */
+	struct range_path *path;  /* by path of the space; behind block[] */
 	uint64_t mark;		  /* bracket being placed that names it */
 	uint32_t mark_first, mark_last; /* hull of the blocks it names */
-	int32_t prefer;			/* memory it is advised to stay in, or -1 */
+	int prefer;			/* place it is advised to stay at, or -1 */
 	bool read_mostly;
 	struct range *next_pooled;
 	struct arena *small; /* an arena's allocations */
@@ -116,7 +122,7 @@ struct ended_bracket {
 	struct use_list uses; /* kept until it is done, for the order of later brackets */
 };
 
-/* A block on its way; completes in the order queued, for each direction. */
+/* A block on its way; completes in the order queued, on each path. */
 struct move {
 	struct range *range;
 	uint32_t block;
@@ -130,12 +136,23 @@ struct move_queue {
 	uint32_t head, nr, max;
 };
 
-/* Copies that wait to be queued as one batch towards one tier. */
+/* Copies that wait to be queued as one batch on one path. */
 #define SPACE_BATCH_MAX 16
 struct copy_batch {
 	struct backend_copy copy[SPACE_BATCH_MAX];
 	struct move move[SPACE_BATCH_MAX];
 	uint32_t nr;
+};
+
+/* What is copied from one place to another: its own stream, so that copies are done in order. */
+struct path {
+	place_t from, to; /* these never change */
+	enum weir_direction direction;
+	stream_id_t stream;
+
+	struct copy_batch batch;
+	struct move_queue moving;
+	bool unfenced; /* the last of them are queued and have no fence yet */
 };
 
 struct weir_space {
@@ -144,14 +161,15 @@ struct weir_space {
 	struct backend *backend;
 	uint32_t device;
 	uint64_t block_bytes;
-	stream_id_t copy_stream[TIER_NR]; /* towards each tier */
+	uint32_t nr_places, nr_paths;
 
 	pthread_mutex_t lock;
 	pthread_cond_t placed; /* placing became false */
 	bool placing;	       /* one weir_begin() makes its uses ready; may drop the lock */
 	bool keep_marked;      /* ... and what it names is not to be moved for others */
 	enum weir_space_mode mode;
-	struct pmm pmm[TIER_NR];
+	struct pmm pmm[PLACES_MAX]; /* by place */
+	struct path *path;	    /* space_path() */
 	/* All of them, pooled ones and arenas included. Decisions go by the first table: newest
 	 * first, wherever the backend put them. */
 	struct range **range, **by_addr;
@@ -172,11 +190,8 @@ struct weir_space {
 	uint32_t max_ended;
 	bracket_seq_t last_seq, done_seq;
 
-	struct copy_batch batch[TIER_NR];
-	struct move_queue moving[TIER_NR];
-	bool unfenced[TIER_NR]; /* the last of them are queued and have no fence yet */
-	uint64_t nr_waits;	/* for fences, ever */
-	uint64_t mark;		/* last value given to a range's mark */
+	uint64_t nr_waits; /* for fences, ever */
+	uint64_t mark;	   /* last value given to a range's mark */
 	uint64_t
 		give_epoch; /* grows when blocks may be able to give chunks that could not before */
 	int error;	    /* first error of finished work, until reported */
@@ -185,13 +200,65 @@ struct weir_space {
 	/* The mode's part; core calls up through these. Set at creation, then constant. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
-	void (*move_failed)(struct weir_space *space, const struct move *move, enum tier to,
-			    int err); /* it counts as done */
+	void (*move_failed)(struct weir_space *space, const struct path *path,
+			    const struct move *move, int err); /* it counts as done */
 	struct residency *residency;
-	bool pool_dry[TIER_NR]; /* no freed range holds a chunk of the tier */
+	bool pool_dry[PLACES_MAX]; /* no freed range holds a chunk of the place */
 
 	struct weir_space_stats stats;
 };
+
+/* ---- places and paths */
+
+/* The host's memory. */
+static inline place_t space_host(const struct weir_space *space)
+{
+	return (place_t)(space->nr_places - 1);
+}
+
+/* The place of a memory; -1: the space does not use it. */
+static inline int space_place(const struct weir_space *space, uint32_t memory)
+{
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (space->pmm[place].memory == memory)
+			return (int)place;
+	return -1;
+}
+
+/* The path from one place to another one. They are in the order of where they lead to: towards the
+ * device's own memory first. */
+static inline struct path *space_path(const struct weir_space *space, place_t from, place_t to)
+{
+	return &space->path[to * (space->nr_places - 1) + from - (from > to)];
+}
+
+/* Blocks that are copied out of a place: queued, and with those that wait in a batch. */
+static inline uint32_t space_nr_leaving(const struct weir_space *space, place_t from)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		nr += space->path[p].from == from ? space->path[p].moving.nr : 0;
+	return nr;
+}
+
+static inline uint32_t space_nr_to_leave(const struct weir_space *space, place_t from)
+{
+	uint32_t nr = space_nr_leaving(space, from);
+
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		nr += space->path[p].from == from ? space->path[p].batch.nr : 0;
+	return nr;
+}
+
+/* Whether any copy is queued. */
+static inline bool space_is_copying(const struct weir_space *space)
+{
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		if (space->path[p].moving.nr)
+			return true;
+	return false;
+}
 
 /* ---- range.c: ranges, pool, addresses */
 
@@ -206,23 +273,29 @@ static inline uint32_t range_nth_block(const struct range *range, uint32_t n)
 
 static inline uint32_t range_nr_resident(const struct range *range)
 {
-	return range->nr_home[TIER_HBM];
+	return range->nr_home[PLACE_OWN];
 }
 
 /* Blocks that are at a place, and not moving. */
-static inline uint32_t range_nr_settled(const struct range *range, enum tier place)
+static inline uint32_t range_nr_settled(const struct range *range, place_t place)
 {
 	return range->nr_home[place] - range->nr_moving[place];
 }
 
+/* Blocks that are at a place below the device's own, and not moving. */
+static inline uint32_t range_nr_settled_below(const struct range *range)
+{
+	return range->nr_backed - range->nr_copying - range_nr_settled(range, PLACE_OWN);
+}
+
 static inline uint32_t range_nr_unbacked(const struct range *range)
 {
-	return range->nr_blocks - range->nr_home[TIER_HBM] - range->nr_home[TIER_HOST];
+	return range->nr_blocks - range->nr_backed;
 }
 
 static inline bool range_is_moving(const struct range *range)
 {
-	return range->nr_moving[TIER_HBM] || range->nr_moving[TIER_HOST];
+	return range->nr_copying != 0;
 }
 
 static inline void *range_block_addr(const struct weir_space *space, const struct range *range,
@@ -375,7 +448,8 @@ int space_check(const struct weir_space *space);
  * inside one range. resident: room for max; where the part has more blocks, the first ones are
  * told. @return how many were; 0: there is no such part.
  * space_has: whether an address is one of the space's.
- * space_movable_chunks: chunks of HBM that the budget leaves to blocks that may move: those of
+ * space_movable_chunks: chunks of the device's own memory that the budget leaves to blocks that may
+ *   move: those of
  * arenas are not.
  */
 uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, bool *resident,
@@ -402,9 +476,13 @@ int space_wait_fence(struct weir_space *space, fence_t fence);
 /* Wait until brackets up to seq are done. All of them have ended. */
 void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
 
-/* Wait for the first of the moves towards a tier. @return whether there was any; false also where
- * the driver refuses a fence for it. err: of the wait, or left alone; may be NULL. */
-bool space_wait_move(struct weir_space *space, enum tier to, int *err);
+/* Wait for the first of the moves on a path. @return whether there was any; false also where the
+ * driver refuses a fence for it. err: of the wait, or left alone; may be NULL. */
+bool space_wait_move(struct weir_space *space, struct path *path, int *err);
+
+/* The same on the first path that has any, of those that lead out of a place, or into it. */
+bool space_wait_leaving(struct weir_space *space, place_t from);
+bool space_wait_coming(struct weir_space *space, place_t to);
 
 /* Wait for the next copy or bracket that is under way. @return whether there was any. */
 bool space_wait_any(struct weir_space *space);
@@ -421,32 +499,33 @@ bool space_wait_any(struct weir_space *space);
 int migrate_back(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk);
 
 /*
- * Move a host block into the chunk of HBM: remap, and queue the copy unless its contents are dead.
- * The block is not pinned, and the brackets that named it are done. The chunk is consumed as above.
+ * Move a block up, to the place of the chunk: remap, and queue the copy unless its contents are
+ * dead. The block is settled at a lower place, not pinned, and the brackets that named it are done.
+ * The chunk is consumed as above.
  */
 int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
 		  enum weir_cause cause);
 
-/* Either, by where the block is: it is not resident. */
+/* Either, by where the block is. */
 int migrate_up(struct weir_space *space, struct range *range, uint32_t i, struct chunk *chunk,
 	       enum weir_cause cause);
 
 /*
- * Move a resident block out of HBM; not pinned, the brackets that named it done. A dead one is
- * unbacked, a clean one keeps its lower copy, both at once; a dirty one goes to `lower` (consumed
- * on success only when the block is dirty; else unused). *freed: whether its HBM chunk came free
- * at once. A block that goes to the host is left unmapped: most are fetched before anybody uses
- * them there, and are spared a mapping call each way.
+ * Move a settled block down; not pinned, the brackets that named it done. A dead one is unbacked;
+ * others are copied to `lower`, or without one, being clean, keep their lower copy. lower: at a
+ * place below the block's that has no valid lower copy of it; consumed on success, unless the block
+ * is dead. *freed: whether its chunk came free at once. The block is left unmapped: most are
+ * fetched before anybody uses them there, and are spared a mapping call each way.
  */
 int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower,
 		  enum weir_cause cause, bool *freed);
 
 /*
- * Give the HBM chunk of block i of `from` to block n of `to`, at once, though launches may still be
+ * Give the chunk of block i of `from` to block n of `to`, at once, though launches may still be
  * using it where it was: mapped at both addresses until they are done. from: resident, dead or
- * clean, not pinned, its chunk not stale. to: dead, unbacked or on the host, idle. The launches
- * that use `to` must come after those that used `from` (space_is_before()). So a chunk changes
- * hands without the device being idle meanwhile.
+ * clean, not pinned, its chunk not stale. to: dead, unbacked or settled at another place, idle. The
+ * launches that use `to` must come after those that used `from` (space_is_before()). So a chunk
+ * changes hands without the device being idle meanwhile.
  */
 int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struct range *to,
 		 uint32_t n);
@@ -458,12 +537,12 @@ void migrate_drop_stale(struct weir_space *space);
 int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i);
 
 /*
- * Copy a resident, dirty block to the chunk below while it stays: evicting it then costs no copy.
- * No bracket that may write it is open or not done. The chunk is consumed as above.
+ * Copy a settled, dirty block to the chunk, at a lower place, while it stays: evicting it then
+ * costs no copy. No bracket that may write it is open or not done. The chunk is consumed as above.
  */
 int migrate_clean(struct weir_space *space, struct range *range, uint32_t i, struct chunk *lower);
 
-/* Take away the chunk of a dead block, of either tier; idle as above. */
+/* Take away the chunk of a dead block, at any place; idle as above. */
 int migrate_unback(struct weir_space *space, struct range *range, uint32_t i);
 
 /* Drop the lower copy of a clean block. */
@@ -474,17 +553,17 @@ void migrate_set_dead(struct weir_space *space, struct range *range, struct bloc
 		      bool dead);
 
 /*
- * Queue the copies gathered so far towards both tiers. On success all that is under way has its
+ * Queue the copies gathered so far on all paths. On success all that is under way has its
  * fence. On an error the blocks of the batch are where they were before; or, where no fence could
  * be recorded, on their way until a later call records one.
  */
 int migrate_flush(struct weir_space *space);
 
-/* Record the fence of moves towards a tier that have none. @return 0 or the driver's error. */
-int migrate_fence(struct weir_space *space, enum tier to);
+/* Record the fence of moves on a path that have none. @return 0 or the driver's error. */
+int migrate_fence(struct weir_space *space, struct path *path);
 
-/* Whether a move towards a tier that has this fence is under way. */
-bool migrate_pending(const struct weir_space *space, enum tier to, fence_t fence);
+/* Whether a move that has this fence is under way on a path. */
+bool migrate_pending(const struct path *path, fence_t fence);
 
 /* A wait for the fence failed: so did the moves up to it, if it is one of theirs. */
 void migrate_note_error(struct weir_space *space, fence_t fence, int err);
@@ -492,7 +571,7 @@ void migrate_note_error(struct weir_space *space, fence_t fence, int err);
 /* Map a block that is unmapped. */
 int migrate_mend(struct weir_space *space, struct range *range, uint32_t i);
 
-/* Let the CPU touch a host block, or not. */
+/* Let the CPU touch a block that is on the host, or not. */
 int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host);
 
 /* Give the mappings of a range access for these devices. */

@@ -4,17 +4,17 @@
  *
  *   machine    devices, memories and links
  *   memory     a pool of bytes at one place: a GPU's HBM, the host's DRAM
- *   tier       a memory's rank for a space: its device's HBM above, the host below
  *   budget     how much of a memory a space may use
  *   chunk      a piece of physical memory, one backend handle, one block in size
  *   space      one unified address space
  *   range      one allocation in it
  *   block      the unit of residency: so many bytes of a range, mapped to one chunk
  *   life       a range from one allocation to its free: what the record knows a range as
- *   place      a memory that a space may use; today its two tiers
+ *   place      a memory that a space may use: its device's own first, the host's last
+ *   path       an ordered pair of places: what is copied from the one to the other
  *   copy       a chunk at a place that belongs to a block: its home, a move's source, or one below
- *   resident   in HBM
- *   migrate    move a block and change its residency; fetch: up; evict: down, to make room
+ *   resident   in the device's own memory
+ *   migrate    move a block to another place; fetch: up; evict: down, to make room
  *   in place   used where it is, over a link
  *   dirty      differs from the copy below; clean: a valid copy is below
  *   dead       contents not needed: never copied
@@ -27,7 +27,14 @@
 
 #include "src/backend/backend.h"
 
-enum tier { TIER_HBM, TIER_HOST, TIER_NR };
+/*
+ * A memory that a space may use, by its number there: in the order in which the space's device
+ * prefers them. The device's own is the first, the host's is the last.
+ */
+typedef uint8_t place_t;
+
+#define PLACE_OWN 0
+#define PLACES_MAX WEIR_MEMORIES_MAX
 
 /* Number of a bracket in the order of their ends; 0: none. */
 typedef uint64_t bracket_seq_t;

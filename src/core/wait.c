@@ -39,10 +39,10 @@ void space_wait_seq(struct weir_space *space, bracket_seq_t seq)
 				       space->ended[(space->done_seq + 1) % space->max_ended].end);
 }
 
-bool space_wait_move(struct weir_space *space, enum tier to, int *waited)
+bool space_wait_move(struct weir_space *space, struct path *path, int *waited)
 {
-	const struct move_queue *queue = &space->moving[to];
-	int err = migrate_fence(space, to);
+	const struct move_queue *queue = &path->moving;
+	int err = migrate_fence(space, path);
 
 	space_note_error(space, err);
 	if (err || !queue->nr)
@@ -53,10 +53,26 @@ bool space_wait_move(struct weir_space *space, enum tier to, int *waited)
 	return true;
 }
 
+bool space_wait_leaving(struct weir_space *space, place_t from)
+{
+	for (uint32_t p = space->nr_paths; p-- > 0;)
+		if (space->path[p].from == from && space_wait_move(space, &space->path[p], NULL))
+			return true;
+	return false;
+}
+
+bool space_wait_coming(struct weir_space *space, place_t to)
+{
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		if (space->path[p].to == to && space_wait_move(space, &space->path[p], NULL))
+			return true;
+	return false;
+}
+
 bool space_wait_any(struct weir_space *space)
 {
-	for (int tier = TIER_NR - 1; tier >= 0; tier--)
-		if (space_wait_move(space, (enum tier)tier, NULL))
+	for (uint32_t p = space->nr_paths; p-- > 0;)
+		if (space_wait_move(space, &space->path[p], NULL))
 			return true;
 	if (space->done_seq == space->last_seq)
 		return false;

@@ -39,10 +39,10 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 		err = migrate_set_devices(space, part.range, space_device_bit(space));
 		break;
 	case WEIR_ADVISE_PREFER_MEMORY:
-		if (where != space->pmm[TIER_HBM].memory && where != space->pmm[TIER_HOST].memory)
+		if (space_place(space, where) < 0)
 			err = -EINVAL;
 		else
-			part.range->prefer = (int32_t)where;
+			part.range->prefer = space_place(space, where);
 		break;
 	case WEIR_ADVISE_READ_MOSTLY:
 		advise_read_mostly(space, part.range, true);
@@ -74,11 +74,11 @@ struct weir_fence {
 	struct range *range;
 	life_t life;	  /* the range's then: it may be freed before the prefetch is through */
 	uint32_t at, end; /* blocks still to be moved */
-	enum tier tier;
-	fence_t fence; /* the newest copy */
-	bool queued;   /* every copy is queued; fence counts */
-	bool done;     /* ... and done */
-	int err;       /* what ended it early, or of a copy */
+	place_t place;	  /* where to */
+	fence_t fence[PLACES_MAX]; /* the newest copy that comes there, by place that it leaves */
+	bool queued;		   /* every copy is queued; fences count */
+	bool done;		   /* ... and done */
+	int err;		   /* what ended it early, or of a copy */
 	uint32_t nr_holders;
 };
 
@@ -89,33 +89,41 @@ static void fence_put(struct weir_fence *fence)
 }
 
 /* Bring one block up. @return 0; -EAGAIN: not now; else the prefetch cannot go on. */
-static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i)
+static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i, place_t to)
 {
-	struct block *block = &range->block[i];
-	struct chunk *chunk;
+	struct chunk *chunk = to == PLACE_OWN ? room_or_evict(space) : room_try(space, to);
 
-	if (block_is_resident(block))
+	if (!chunk && to == PLACE_OWN && room_exists(space))
+		return -EAGAIN;
+	return chunk ? migrate_up(space, range, i, chunk, WEIR_CAUSE_PREFETCH) : -ENOMEM;
+}
+
+/* Move one block towards a place. What has no chunk yet gets one at PLACE_OWN alone: elsewhere it
+ * would have nothing to be there for. @return as above. */
+static int prefetch_block(struct weir_space *space, struct range *range, uint32_t i, place_t to)
+{
+	const struct block *block = &range->block[i];
+	bool freed;
+
+	if (block_is_at(block, to) || (!block_is_backed(block) && to != PLACE_OWN))
 		return 0;
 	if (range_block_is_pinned(range, i))
 		return 0; /* an open bracket uses it where it is */
 	if (!room_is_idle(space, range, i))
 		return -EAGAIN;
-	chunk = room_hbm_or_evict(space);
-	if (!chunk)
-		return room_exists(space) ? -EAGAIN : -ENOMEM;
-	return migrate_up(space, range, i, chunk, WEIR_CAUSE_PREFETCH);
+	if (!block_is_backed(block) || to < block->at.home->place)
+		return prefetch_up(space, range, i, to);
+	return room_send(space, range, i, to, WEIR_CAUSE_PREFETCH, &freed);
 }
 
-static int prefetch_down(struct weir_space *space, struct range *range, uint32_t i)
+/* Whether a copy of a prefetch is under way. */
+static bool is_under_way(const struct weir_space *space, const struct weir_fence *p)
 {
-	struct block *block = &range->block[i];
-	bool freed;
-
-	if (!block_is_resident(block) || range_block_is_pinned(range, i))
-		return 0;
-	if (!room_is_idle(space, range, i))
-		return -EAGAIN;
-	return room_evict(space, range, i, WEIR_CAUSE_PREFETCH, &freed);
+	for (uint32_t i = 0; i < space->nr_paths; i++)
+		if (space->path[i].to == p->place &&
+		    migrate_pending(&space->path[i], p->fence[space->path[i].from]))
+			return true;
+	return false;
 }
 
 /* Queue what can be queued now. */
@@ -128,8 +136,7 @@ static void prefetch_run(struct weir_space *space, struct weir_fence *p)
 		return;
 	space->residency->keep = p->range;
 	for (; p->at < p->end; p->at++) {
-		err = p->tier == TIER_HBM ? prefetch_up(space, p->range, p->at)
-					  : prefetch_down(space, p->range, p->at);
+		err = prefetch_block(space, p->range, p->at, p->place);
 		if (err)
 			break;
 	}
@@ -139,32 +146,36 @@ static void prefetch_run(struct weir_space *space, struct weir_fence *p)
 	err_flush = migrate_flush(space);
 	if (err_flush && !p->err)
 		p->err = err_flush;
-	p->fence = p->range->ready[p->tier];
+	for (uint32_t i = 0; i < space->nr_paths; i++)
+		if (space->path[i].to == p->place)
+			p->fence[space->path[i].from] = p->range->path[i].ready;
 	p->queued = err != -EAGAIN || err_flush;
 }
 
-void advice_move_failed(struct weir_space *space, const struct move *move, enum tier to, int err)
+void advice_move_failed(struct weir_space *space, const struct path *path, const struct move *move,
+			int err)
 {
 	if (block_is_cleaning(&move->range->block[move->block]))
 		return; /* no prefetch's */
 	for (struct weir_fence *p = space->residency->prefetch; p; p = p->next)
-		if (p->range == move->range && p->life == move->range->life && p->tier == to &&
-		    !p->err)
+		if (p->range == move->range && p->life == move->range->life &&
+		    p->place == path->to && !p->err)
 			p->err = err;
 }
 
 /* Keep the lower copies of ranges that are read mostly valid, while the link is idle. */
 static void clean_read_mostly(struct weir_space *space)
 {
-	for (uint32_t r = 0; r < space->nr_ranges && !space->moving[TIER_HOST].nr; r++) {
+	const struct path *down = space_path(space, PLACE_OWN, space_host(space));
+
+	for (uint32_t r = 0; r < space->nr_ranges && !down->moving.nr; r++) {
 		struct range *range = space->range[r];
 		int err = 0;
 
 		if (!range->read_mostly || range->arena || range->pooled)
 			continue;
 		for (uint32_t i = 0;
-		     !err && i < range->nr_blocks && space->batch[TIER_HOST].nr < SPACE_BATCH_MAX;
-		     i++)
+		     !err && i < range->nr_blocks && down->batch.nr < SPACE_BATCH_MAX; i++)
 			err = room_clean(space, range, i);
 		if (err && err != -EAGAIN && err != -ENOSPC)
 			space_note_error(space, err);
@@ -184,7 +195,7 @@ void advice_advance(struct weir_space *space)
 
 		if (!p->queued)
 			prefetch_run(space, p);
-		p->done = p->queued && !migrate_pending(space, p->tier, p->fence);
+		p->done = p->queued && !is_under_way(space, p);
 		if (!p->done) {
 			at = &p->next;
 			continue;
@@ -216,13 +227,14 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 {
 	struct weir_fence *p = calloc(1, sizeof(*p)), **last;
 	struct space_use part;
-	int err;
+	int err, place;
 
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_lock(&space->lock);
 	err = resolve_part(space, addr, bytes, &part);
-	if (!err && memory != space->pmm[TIER_HBM].memory && memory != space->pmm[TIER_HOST].memory)
+	place = space_place(space, memory);
+	if (!err && place < 0)
 		err = -EINVAL;
 	if (err)
 		goto err_free;
@@ -231,14 +243,13 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 				 .life = part.range->life,
 				 .at = part.first,
 				 .end = part.first + part.nr,
-				 .tier = memory == space->pmm[TIER_HBM].memory ? TIER_HBM
-									       : TIER_HOST,
+				 .place = (place_t)place,
 				 .nr_holders = out ? 2 : 1};
 	/* Nothing moves in a fixed space, and arenas stay where they are. */
 	if (space->mode == WEIR_FIXED || part.range->arena)
 		p->at = p->end;
 	space_progress(space);
-	if (p->at < p->end && p->tier == TIER_HBM && !room_exists(space)) {
+	if (p->at < p->end && place == PLACE_OWN && !room_exists(space)) {
 		err = -ENOMEM;
 		goto err_free;
 	}
@@ -273,17 +284,25 @@ int weir_fence_query(struct weir_fence *fence)
  * is nothing to wait for. */
 static bool wait_for_prefetch(struct weir_space *space, const struct weir_fence *p, int *err)
 {
-	const struct move_queue *queue = &space->moving[p->tier];
-	bool own, any;
-	int waited = 0;
-
 	if (!p->queued)
 		return space_wait_any(space);
-	own = queue->nr && queue->move[queue->head].fence == p->fence;
-	any = space_wait_move(space, p->tier, &waited);
-	if (own && waited)
-		*err = waited;
-	return any;
+	for (uint32_t i = 0; i < space->nr_paths; i++) {
+		struct path *path = &space->path[i];
+		const struct move_queue *queue = &path->moving;
+		fence_t newest = p->fence[path->from];
+		int waited = 0;
+		bool own;
+
+		if (path->to != p->place || !(path->unfenced || migrate_pending(path, newest)))
+			continue;
+		own = queue->nr && queue->move[queue->head].fence == newest;
+		if (!space_wait_move(space, path, &waited))
+			continue;
+		if (own && waited)
+			*err = waited;
+		return true;
+	}
+	return false;
 }
 
 int weir_fence_wait(struct weir_fence *fence)
@@ -342,9 +361,12 @@ static bool part_is_pinned(const struct space_use *part)
 static int copy_settle(struct weir_space *space, const struct block *block, bool write)
 {
 	while (block_is_moving(block) || (write && block_is_cleaning(block))) {
-		const struct chunk *to = block_is_moving(block) ? block->at.home : block->at.below;
+		const struct copies *at = &block->at;
+		struct path *path = at->source
+					    ? space_path(space, at->source->place, at->home->place)
+					    : space_path(space, at->home->place, at->below->place);
 
-		if (!space_wait_move(space, to->place, NULL))
+		if (!space_wait_move(space, path, NULL))
 			return space->error ? space->error : -EIO;
 	}
 	return 0;
@@ -406,10 +428,11 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 		goto out_settle;
 	pthread_mutex_unlock(&space->lock);
 	if (write)
-		err = b->ops->upload(b, space->copy_stream[TIER_HBM], (void *)(uintptr_t)addr, in,
-				     bytes);
+		err = b->ops->upload(b, space_path(space, space_host(space), PLACE_OWN)->stream,
+				     (void *)(uintptr_t)addr, in, bytes);
 	else
-		err = b->ops->download(b, space->copy_stream[TIER_HOST], out, addr, bytes);
+		err = b->ops->download(b, space_path(space, PLACE_OWN, space_host(space))->stream,
+				       out, addr, bytes);
 	pthread_mutex_lock(&space->lock);
 	copy_end(space, &part, write);
 	space_progress(space);

@@ -2,6 +2,7 @@
 /* Allocation: ranges from the pool or new, small ones from arenas, and what freeing does to both.
  * */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
@@ -183,37 +184,42 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	return err;
 }
 
-/* What the GPU's budget has no room for is going to be on the host. */
+/* What the places above have no room for is going to be on the host. */
 static void expect_host_chunks(struct weir_space *space)
 {
 	uint64_t most = space->stats.live_peak_bytes / space->block_bytes + SPACE_CHUNKS_SPARE;
+	uint64_t above = 0;
 
-	if (most > space->pmm[TIER_HBM].max_chunks)
-		pmm_expect(&space->pmm[TIER_HOST], most - space->pmm[TIER_HBM].max_chunks);
+	for (uint32_t place = 0; place < space_host(space); place++)
+		above += space->pmm[place].max_chunks;
+	if (most > above)
+		pmm_expect(&space->pmm[space_host(space)], most - above);
 }
 
 /* Why there was no room: what each budget has that no live range holds. */
 static void log_no_room(const struct weir_space *space, uint64_t bytes)
 {
-	uint64_t held[TIER_NR] = {0}, left[TIER_NR];
+	uint64_t held[PLACES_MAX] = {0};
+	char left[PLACES_MAX * (WEIR_NAME_MAX + 32)];
+	size_t at = 0;
 
-	for (uint32_t r = 0; r < space->nr_ranges; r++) {
-		const struct range *range = space->range[r];
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		for (uint32_t place = 0; !space->range[r]->pooled && place < space->nr_places;
+		     place++)
+			held[place] += space->range[r]->nr_home[place];
+	for (uint32_t place = 0; place < space->nr_places; place++) {
+		const struct pmm *pmm = &space->pmm[place];
 
-		if (range->pooled)
-			continue;
-		held[TIER_HBM] += range->nr_home[TIER_HBM] + range->nr_moving[TIER_HOST];
-		held[TIER_HOST] += range_nr_settled(range, TIER_HOST);
+		at += (size_t)snprintf(
+			left + at, sizeof(left) - at, "%s%.3f MB of %s", place ? ", " : "",
+			(double)((pmm->max_chunks - held[place]) * space->block_bytes) / 1e6,
+			space->backend->desc.memory[pmm->memory].name);
 	}
-	for (int tier = 0; tier < TIER_NR; tier++)
-		left[tier] = (space->pmm[tier].max_chunks - held[tier]) * space->block_bytes;
-	log_error(
-		"alloc: no room for %.3f MB beside %.3f MB that are allocated: of the GPU's budget "
-		"%.3f MB are left, of the host's %.3f MB, and %.3f MB stay free for copies: free "
-		"something, or give the space more",
-		(double)bytes / 1e6, (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
-		(double)left[TIER_HBM] / 1e6, (double)left[TIER_HOST] / 1e6,
-		(double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
+	log_error("alloc: no room for %.3f MB beside %.3f MB that are allocated: the budgets have "
+		  "left %s, and %.3f MB stay free for copies: free something, or give the space "
+		  "more",
+		  (double)bytes / 1e6, (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
+		  left, (double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
 }
 
 int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream, void **addr)

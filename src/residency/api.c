@@ -261,7 +261,7 @@ out:
 
 void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 {
-	const struct pmm *hbm = &space->pmm[TIER_HBM], *host = &space->pmm[TIER_HOST];
+	const struct pmm *hbm = &space->pmm[PLACE_OWN], *host = &space->pmm[space_host(space)];
 	struct backend *b = space->backend;
 	uint64_t in_place[WEIR_DIRECTION_NR];
 

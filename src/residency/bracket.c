@@ -199,30 +199,31 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 	}
 }
 
+static int wait_for(struct weir_space *space, stream_id_t stream, fence_t fence)
+{
+	return fence ? space->backend->ops->stream_wait(space->backend, stream, fence) : 0;
+}
+
 /* Make the stream wait for copies into what the use names. */
 static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 			   const struct space_use *use)
 {
 	const struct range *range = use->range;
-	struct backend *b = space->backend;
 	bool writes = use_writes(use);
 	int err = 0;
 
-	if (writes && range->nr_cleaning) {
-		err = b->ops->stream_wait(b, stream, range->cleaned);
-		if (err)
-			return err;
-	}
-	if (!range_is_moving(range))
-		return 0;
+	for (uint32_t p = 0; writes && range->nr_cleaning && p < space->nr_paths && !err; p++)
+		err = wait_for(space, stream, range->path[p].cleaned);
+	if (err || !range_is_moving(range))
+		return err;
 	if (use->nr == range->nr_blocks) {
-		for (int tier = 0; tier < TIER_NR && !err; tier++)
-			err = b->ops->stream_wait(b, stream, range->ready[tier]);
+		for (uint32_t p = 0; p < space->nr_paths && !err; p++)
+			err = wait_for(space, stream, range->path[p].ready);
 		return err;
 	}
 	for (uint32_t i = use->first; i < use->first + use->nr && !err; i++)
 		if (block_is_moving(&range->block[i]))
-			err = b->ops->stream_wait(b, stream, range->block[i].ready);
+			err = wait_for(space, stream, range->block[i].ready);
 	return err;
 }
 

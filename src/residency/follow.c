@@ -207,14 +207,16 @@ static void pending_fill(struct residency *r)
 	}
 }
 
-static bool is_busy(const struct weir_space *space, enum tier towards)
+static bool is_busy(const struct path *path)
 {
-	return space->moving[towards].nr + space->batch[towards].nr >= MOVES_MAX;
+	return path->moving.nr + path->batch.nr >= MOVES_MAX;
 }
 
 /* Evict towards the action's level. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
 {
+	const struct path *down = space_path(space, PLACE_OWN, space_host(space));
+
 	/* The bracket that made the plan is placed without it, and would take back what goes. */
 	if (schedule_is_new(space->residency) && range->mark == space->mark)
 		return false;
@@ -226,7 +228,7 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 		if (block_is_resident(&range->block[i])) {
 			bool copies = block_is_dirty(&range->block[i]);
 
-			if (!room_is_idle(space, range, i) || (copies && is_busy(space, TIER_HOST)))
+			if (!room_is_idle(space, range, i) || (copies && is_busy(down)))
 				return false;
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
 			if (err == -ENOSPC)
@@ -244,25 +246,26 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 /* A chunk for one of so many blocks. The plan has made room, but for what it does not know of. */
 static struct chunk *fetch_room(struct weir_space *space, uint32_t wanted)
 {
-	struct chunk *chunk = room_hbm_try(space);
+	struct chunk *chunk = room_try(space, PLACE_OWN);
 
-	if (!chunk && space->moving[TIER_HOST].nr + space->batch[TIER_HOST].nr < wanted &&
-	    room_evict_unplanned(space))
-		chunk = room_hbm_try(space);
+	if (!chunk && space_nr_to_leave(space, PLACE_OWN) < wanted && room_evict_unplanned(space))
+		chunk = room_try(space, PLACE_OWN);
 	return chunk;
 }
 
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct pending_action *a, struct range *range)
 {
+	const struct path *up = space_path(space, space_host(space), PLACE_OWN);
+
 	while (range_nr_resident(range) < a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, a->cursor);
 
-		if (block_is_at(&range->block[i], TIER_HOST)) {
+		if (block_is_backed(&range->block[i]) && !block_is_resident(&range->block[i])) {
 			struct chunk *chunk;
 			int err;
 
-			if (!room_is_idle(space, range, i) || is_busy(space, TIER_HBM))
+			if (!room_is_idle(space, range, i) || is_busy(up))
 				return false; /* it may still be on its way down */
 			chunk = fetch_room(space, a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
@@ -298,7 +301,7 @@ static void pending_run(struct weir_space *space)
 		struct pending_action *a = &r->pending[i];
 		bool may = r->gpu_stage >= a->from || r->host_stage >= a->due ||
 			   (a->move == PLAN_EVICT && r->host_stage >= a->from &&
-			    !space->moving[TIER_HOST].nr && !space->batch[TIER_HOST].nr);
+			    !space_nr_to_leave(space, PLACE_OWN));
 
 		if (may && !(a->move == PLAN_FETCH && fetch_waits) && run_action(space, a))
 			continue;
@@ -348,9 +351,7 @@ int follow_due(struct weir_space *space, struct stream_slot *slot)
 		if (i == r->nr_pending)
 			break;
 		/* Short waits: chunks that come free meanwhile are mapped at once. */
-		if ((space->moving[TIER_HOST].nr || space->moving[TIER_HBM].nr ||
-		     space->done_seq < last) &&
-		    space_wait_any(space))
+		if ((space_is_copying(space) || space->done_seq < last) && space_wait_any(space))
 			continue;
 		/* It cannot be done: what it was for happens in place. */
 		for (r->nr_pending--; i < r->nr_pending; i++)

@@ -30,10 +30,20 @@ static int host_wait(struct weir_space *space, const struct range *range, uint32
 				(void)space_wait_any(space);
 		} else {
 			/* Nothing moves in a fixed space. */
-			return space->mode == WEIR_FIXED && block_is_resident(block) ? -EBUSY : 0;
+			return space->mode == WEIR_FIXED && block_is_backed(block) &&
+					       !block_is_at(block, space_host(space))
+				       ? -EBUSY
+				       : 0;
 		}
 	}
 	return err;
+}
+
+/* Whether the host's memory has the block's contents. */
+static bool is_at_host(const struct weir_space *space, const struct block *block)
+{
+	return block_is_at(block, space_host(space)) ||
+	       (block_is_clean(block) && block->at.below->place == space_host(space));
 }
 
 /*
@@ -44,12 +54,11 @@ static int host_room(struct weir_space *space, const struct range *range, uint32
 {
 	const struct block *block = &range->block[i];
 
-	while (!block_is_backed(block) ||
-	       (block_is_settled_at(block, TIER_HBM) && !block_is_clean(block))) {
-		struct chunk *chunk = room_host(space);
+	while (!block_is_backed(block) || !is_at_host(space, block)) {
+		struct chunk *chunk = room_try(space, space_host(space));
 		int err;
 
-		pmm_chunk_put(&space->pmm[TIER_HOST], chunk);
+		pmm_chunk_put(&space->pmm[space_host(space)], chunk);
 		if (chunk)
 			return 0;
 		err = migrate_flush(space);
@@ -78,13 +87,13 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 		return err;
 	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins)
 		migrate_set_dead(space, range, block, true);
-	if (block_is_settled_at(block, TIER_HBM)) {
-		err = room_evict(space, range, i, WEIR_CAUSE_DEMAND, &freed);
+	if (block_is_backed(block) && !block_is_at(block, space_host(space))) {
+		err = room_send(space, range, i, space_host(space), WEIR_CAUSE_DEMAND, &freed);
 		if (err)
 			return err == -ENOSPC ? -ENOMEM : err;
 	}
 	if (!block_is_backed(block)) {
-		struct chunk *chunk = room_host(space);
+		struct chunk *chunk = room_try(space, space_host(space));
 
 		if (!chunk)
 			return -ENOMEM;
@@ -145,12 +154,11 @@ static int host_settle(struct weir_space *space, const struct space_use *use)
 
 	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++) {
 		while (block_is_moving(&use->range->block[i]) &&
-		       space_wait_move(space, TIER_HOST, NULL))
+		       space_wait_coming(space, space_host(space)))
 			;
 		/* A flush that failed, maybe another thread's, put it back; or no fence is to be
 		 * had, and when it will be there is not known. */
-		if (block_is_resident(&use->range->block[i]) ||
-		    block_is_moving(&use->range->block[i]))
+		if (!block_is_settled_at(&use->range->block[i], space_host(space)))
 			err = space->error ? space->error : -EIO;
 	}
 	return err;
@@ -172,7 +180,7 @@ static int host_begin_locked(struct weir_space *space, const struct space_use *u
 	}
 	if (err)
 		return err;
-	drop = pmm_nr_available(&space->pmm[TIER_HOST]) >= nr_blocks;
+	drop = pmm_nr_available(&space->pmm[space_host(space)]) >= nr_blocks;
 	for (; nr_pinned < nr_uses; nr_pinned++) {
 		err = host_pin(space, &uses[nr_pinned], drop);
 		if (err)

@@ -210,18 +210,18 @@ static struct weir_use as_declared(const struct record_use *use)
 				 .granule = use->granule};
 }
 
-/* The link between the space's two tiers. */
-static const struct weir_link_desc *tier_link(const struct weir_space *space)
+/* The link between the host's memory and the device's own. */
+static const struct weir_link_desc *host_link(const struct weir_space *space)
 {
-	int link = cost_link_find(&space->backend->desc, space->pmm[TIER_HOST].memory,
-				  space->pmm[TIER_HBM].memory);
+	int link = cost_link_find(&space->backend->desc, space->pmm[space_host(space)].memory,
+				  space->pmm[PLACE_OWN].memory);
 
 	return &space->backend->desc.link[link];
 }
 
 static void learn_use(struct learning *l, const struct record_use *recorded, struct plan_use *out)
 {
-	const struct weir_link_desc *link = tier_link(l->space);
+	const struct weir_link_desc *link = host_link(l->space);
 	struct weir_use use = as_declared(recorded);
 	double near = cost_inplace_bytes_per_s(link, &use, 1);
 	double far = cost_inplace_bytes_per_s(link, &use, UINT64_MAX);
@@ -240,7 +240,7 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 
 double learn_link_ns(const struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
 {
-	const struct weir_link_desc *link = tier_link(space);
+	const struct weir_link_desc *link = host_link(space);
 	double in = 0, out = 0;
 
 	for (uint32_t u = 0; u < nr_uses; u++) {
@@ -455,14 +455,14 @@ static void learn_ranges(struct learning *l)
 			continue;
 		range->plan_life = (int32_t)index;
 		l->range[index] = range;
-		l->life[index].host = range->prefer == (int32_t)space->pmm[TIER_HOST].memory;
+		l->life[index].host = range->prefer == space_host(space);
 	}
 }
 
 /* Blocks that the plan may count on: all but the arenas'. */
 static uint32_t plan_budget(const struct weir_space *space)
 {
-	uint64_t budget = space->pmm[TIER_HBM].max_chunks, taken = 0;
+	uint64_t budget = space->pmm[PLACE_OWN].max_chunks, taken = 0;
 
 	for (uint32_t r = 0; r < space->nr_ranges; r++)
 		if (space->range[r]->arena)
@@ -472,7 +472,7 @@ static uint32_t plan_budget(const struct weir_space *space)
 
 static int make_plan(const struct learning *l, struct plan **out)
 {
-	const struct weir_link_desc *link = tier_link(l->space);
+	const struct weir_link_desc *link = host_link(l->space);
 	const struct weir_vmm_desc *vmm = &l->space->backend->desc.vmm;
 	double bytes = (double)l->space->block_bytes, mib = bytes / (1 << 20);
 	double piece = (double)link->copy_ns;
@@ -484,11 +484,12 @@ static int make_plan(const struct learning *l, struct plan **out)
 		.nr_uses = l->nr_uses,
 		.nr_lives = l->nr_lives,
 		.budget_blocks = plan_budget(l->space),
-		.in_ns =
-			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HOST].memory) +
-			piece,
+		.in_ns = bytes * 1e9 /
+				 cost_copy_bytes_per_s(link,
+						       l->space->pmm[space_host(l->space)].memory) +
+			 piece,
 		.out_ns =
-			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[TIER_HBM].memory) +
+			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[PLACE_OWN].memory) +
 			piece,
 		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
 		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
@@ -512,6 +513,9 @@ int learn_plan(struct weir_space *space)
 	int err;
 
 	learn_forget(space);
+	/* The plan knows one place below the device's own. */
+	if (space->nr_places > 2)
+		return -ENOENT;
 	err = learning_init(&l, space);
 	if (err)
 		return err;

@@ -20,16 +20,17 @@ static uint32_t wanted_level(const struct weir_space *space, const struct space_
 {
 	const struct range *range = use->range;
 
-	if (range->prefer == (int32_t)space->pmm[TIER_HOST].memory)
+	if (range->prefer > PLACE_OWN)
 		return 0;
-	if (range->prefer == (int32_t)space->pmm[TIER_HBM].memory || range->arena)
+	if (range->prefer == PLACE_OWN || range->arena)
 		return range->nr_blocks;
 	return schedule_level(space, range);
 }
 
 /*
- * A chunk of HBM for a block of the use; NULL: leave it in place. fresh: the block has no contents
- * yet. A plan has made room for what it wants fetched, so a fetch does not evict under one.
+ * A chunk of the device's own memory for a block of the use; NULL: leave it in place. fresh: the
+ * block has no contents yet. A plan has made room for what it wants fetched, so a fetch does not
+ * evict under one.
  */
 static struct chunk *chunk_for(struct weir_space *space, const struct space_use *use,
 			       uint32_t level, uint32_t left, bool fresh)
@@ -39,8 +40,8 @@ static struct chunk *chunk_for(struct weir_space *space, const struct space_use 
 	if (range_nr_resident(use->range) >= level)
 		return NULL;
 	if (space->mode == WEIR_FIXED || (planned ? !fresh : !is_dense(use)))
-		return room_hbm_try(space);
-	return room_hbm_wait(space, left);
+		return room_try(space, PLACE_OWN);
+	return room_wait(space, left);
 }
 
 /* Wait until the block can be mapped. */
@@ -59,11 +60,11 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 	wait_if_held(space, range, i);
 	chunk = chunk_for(space, use, level, left, true);
 	if (!chunk)
-		chunk = room_host(space);
+		chunk = room_below(space, range, PLACE_OWN);
 	if (!chunk)
-		chunk = room_hbm_wait(space, left);
+		chunk = room_wait(space, left);
 	if (!chunk) /* the waits may have made copies clean, whose lower chunks can go */
-		chunk = room_host(space);
+		chunk = room_below(space, range, PLACE_OWN);
 	if (!chunk)
 		return -ENOMEM;
 	/* Looking for room may drop the lock; somebody else may have backed it. */
@@ -74,11 +75,11 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 }
 
 /*
- * A block on the host, no open bracket on it: up, or in place. @return 0, 1 when there is no room,
- * or an error.
+ * A block at a lower place, no open bracket on it: up, or in place. @return 0, 1 when there is no
+ * room, or an error.
  */
-static int place_host(struct weir_space *space, const struct space_use *use, uint32_t i,
-		      uint32_t level, uint32_t left)
+static int place_lower(struct weir_space *space, const struct space_use *use, uint32_t i,
+		       uint32_t level, uint32_t left)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
@@ -87,14 +88,14 @@ static int place_host(struct weir_space *space, const struct space_use *use, uin
 
 	if (chunk && range_block_last_use(range, i) > space->done_seq) {
 		/* No chunk is held across a wait. */
-		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
 		space_wait_seq(space, range_block_last_use(range, i));
 		chunk = chunk_for(space, use, level, left, overwritten);
 	}
 	if (!chunk)
 		return 1;
-	if (!block_is_settled_at(block, TIER_HOST) || range_block_is_pinned(range, i)) {
-		pmm_chunk_put(&space->pmm[TIER_HBM], chunk);
+	if (!block_is_settled_below(block) || range_block_is_pinned(range, i)) {
+		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
 		return 0;
 	}
 	if (overwritten && !block->at.dead) {
@@ -112,19 +113,19 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 
 	if (!block_is_backed(block))
 		return place_unbacked(space, use, i, level, left);
-	if (block_is_settled_at(block, TIER_HOST) && space->mode == WEIR_PLANNED &&
+	if (block_is_settled_below(block) && space->mode == WEIR_PLANNED &&
 	    !range_block_is_pinned(range, i) && range_nr_resident(range) < level)
-		return place_host(space, use, i, level, left);
+		return place_lower(space, use, i, level, left);
 	return 0;
 }
 
-/* Whether the block holds a chunk of HBM for nothing: no open bracket names it, no copy reads
+/* Whether the block is resident for nothing: no open bracket names it, no copy reads
  * it. */
 static bool is_spare(const struct range *range, uint32_t i)
 {
 	const struct block *block = &range->block[i];
 
-	return block_is_settled_at(block, TIER_HBM) && block->at.dead &&
+	return block_is_settled_at(block, PLACE_OWN) && block->at.dead &&
 	       !block_is_cleaning(block) && !range_block_is_pinned(range, i);
 }
 
@@ -165,7 +166,7 @@ static int place_use(struct weir_space *space, const struct space_use *use)
 
 	if (err)
 		return err;
-	if (!range_nr_unbacked(range) && (resident >= level || !range_nr_settled(range, TIER_HOST)))
+	if (!range_nr_unbacked(range) && (resident >= level || !range_nr_settled_below(range)))
 		return 0;
 	for (uint32_t n = 0; n < use->nr; n++) {
 		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
@@ -239,8 +240,9 @@ int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t 
 	return err;
 }
 
-/* Give a block without contents a chunk of HBM: a free one, or one that launches before the
- * bracket's are the last to use. @return PLACE_DONE, PLACE_WAITS or an error. */
+/* Give a block without contents a chunk of the device's own memory: a free one, or one that
+ * launches before the bracket's are the last to use. @return PLACE_DONE, PLACE_WAITS or an
+ * error. */
 static int place_fresh_block(struct weir_space *space, const struct stream_slot *slot,
 			     struct range *range, uint32_t i)
 {
@@ -252,7 +254,7 @@ static int place_fresh_block(struct weir_space *space, const struct stream_slot 
 	if (!block->at.dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
 	    (block_is_backed(block) && !room_is_idle(space, range, i)))
 		return PLACE_DONE;
-	chunk = pmm_chunk_get(&space->pmm[TIER_HBM]);
+	chunk = pmm_chunk_get(&space->pmm[PLACE_OWN]);
 	if (!chunk) {
 		giver = room_giver(space, slot, &given);
 		return giver ? migrate_take(space, giver, given, range, i) : PLACE_WAITS;
@@ -278,8 +280,9 @@ static int mend_ahead(struct weir_space *space, const struct space_use *use, uin
 }
 
 /*
- * Give what the use overwrites its chunks of HBM, as far as its level, a batch at a time: mapping
- * calls take long, and copies must be queued in between. @return as place_ahead().
+ * Give what the use overwrites its chunks of the device's own memory, as far as its level, a batch
+ * at a time: mapping calls take long, and copies must be queued in between. @return as
+ * place_ahead().
  */
 static int place_fresh(struct weir_space *space, const struct stream_slot *slot,
 		       struct space_use *use, uint32_t level)
@@ -334,7 +337,7 @@ int place_map_ahead(struct weir_space *space)
 			uint32_t i = range_nth_block(range, n);
 			int err;
 
-			if (!block_is_settled_at(&range->block[i], TIER_HOST) ||
+			if (!block_is_settled_below(&range->block[i]) ||
 			    !block_is_unmapped(&range->block[i]) ||
 			    range_block_is_held(space, range, i))
 				continue;
@@ -348,7 +351,7 @@ int place_map_ahead(struct weir_space *space)
 int place_back_part(struct weir_space *space, const struct space_use *part)
 {
 	for (uint32_t n = 0; n < part->nr; n++) {
-		/* All of a range: in its order, so that what HBM has room for lies evenly. */
+		/* All of a range: in its order, so that what is resident lies evenly. */
 		uint32_t i = part->nr == part->range->nr_blocks ? range_nth_block(part->range, n)
 								: part->first + n;
 		struct chunk *chunk;
@@ -361,9 +364,9 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 				return err;
 			continue;
 		}
-		chunk = room_hbm_try(space);
+		chunk = room_try(space, PLACE_OWN);
 		if (!chunk)
-			chunk = room_host(space);
+			chunk = room_below(space, part->range, PLACE_OWN);
 		if (!chunk) {
 			/* Copies and freed ranges that are still in use will give some back. */
 			err = migrate_flush(space);

@@ -145,19 +145,24 @@ void follow_in_place(struct weir_space *space, uint64_t event, const struct spac
 
 /* ---- room.c */
 
-/* A free chunk of HBM without evicting live blocks: from the pool, or from an idle freed range.
- * NULL: none. */
-struct chunk *room_hbm_try(struct weir_space *space);
+/* A free chunk of a place without moving live blocks: from the pool, from an idle freed range, or
+ * a clean block's lower copy. NULL: none. */
+struct chunk *room_try(struct weir_space *space, place_t place);
+
+/* The same at a place below that one: where the range is advised to stay, or else the next place
+ * that has any. */
+struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place);
 
 /*
- * The same, evicting what is used farthest ahead (or was used longest ago) outside the bracket
- * being placed, and waiting for brackets that ended and for copies. NULL: every candidate is
- * pinned. wanted: how many the caller is going to ask for, so that evictions come in batches.
+ * A chunk of the device's own memory, evicting what is used farthest ahead (or was used longest
+ * ago) outside the bracket being placed, and waiting for brackets that ended and for copies. NULL:
+ * every candidate is pinned. wanted: how many the caller is going to ask for, so that evictions
+ * come in batches.
  */
-struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted);
+struct chunk *room_wait(struct weir_space *space, uint32_t wanted);
 
 /* The same without waiting: starts an eviction when no chunk is free, and then may return NULL. */
-struct chunk *room_hbm_or_evict(struct weir_space *space);
+struct chunk *room_or_evict(struct weir_space *space);
 
 /*
  * A resident block without contents of its own to lose, which is going to lose its chunk anyway,
@@ -171,11 +176,9 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
  * @return whether there was one. */
 bool room_evict_unplanned(struct weir_space *space);
 
-/* Whether HBM has a free chunk, one on its way, or an unpinned block that could go. */
+/* Whether the device's own memory has a free chunk, one on its way, or an unpinned block that could
+ * go. */
 bool room_exists(const struct weir_space *space);
-
-/* A chunk on the host: free, from a freed range, or a clean block's lower copy. NULL: none. */
-struct chunk *room_host(struct weir_space *space);
 
 /* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or
  * not it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
@@ -184,9 +187,13 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i);
 /* Whether the block may be moved now: not pinned, not moving, its brackets done. */
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i);
 
-/* Evict one idle block, with a chunk below it if it needs one. -ENOSPC: the host is full. */
+/* Evict one idle block, to its lower copy or the next place with room. -ENOSPC: there is none. */
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
 	       bool *freed);
+
+/* The same to a place below the block's. -ENOSPC: it is full. */
+int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t to,
+	      enum weir_cause cause, bool *freed);
 
 /* ---- place.c */
 
@@ -210,10 +217,10 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot);
  * nothing else to do. @return 1; 0: there is none; or an error. */
 int place_map_ahead(struct weir_space *space);
 
-/* Back the blocks of a part that have no chunk: where HBM has room, else on the host. */
+/* Back the blocks of a part that have no chunk, each at the first place with room. */
 int place_back_part(struct weir_space *space, const struct space_use *part);
 
-/* Back every block of a range that has no chunk, HBM first. */
+/* The same of a whole range. */
 int place_back_all(struct weir_space *space, struct range *range);
 
 /* ---- order.c */
@@ -273,6 +280,7 @@ void advice_cancel(struct weir_space *space);
 void advice_fini(struct weir_space *space);
 
 /* A copy failed: the prefetch that it was for says so. */
-void advice_move_failed(struct weir_space *space, const struct move *move, enum tier to, int err);
+void advice_move_failed(struct weir_space *space, const struct path *path, const struct move *move,
+			int err);
 
 #endif

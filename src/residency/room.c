@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a chunk comes from: the pool; a freed range, longest freed first; an eviction. Which block
- * to evict is decided here: the range whose next use is farthest when a plan knows, else the one
- * whose last use is longest ago; within a range, the last in its order, so that what stays lies
- * evenly. What moves is idle: not pinned, and the brackets that named it are done.
+ * Where a chunk comes from: the pool; a freed range, longest freed first; a lower copy; an
+ * eviction. What is evicted goes to the next place with room, in the order in which the device
+ * prefers them. Which block to evict is decided here: the range whose next use is farthest when a
+ * plan knows, else the one whose last use is longest ago; within a range, the last in its order,
+ * so that what stays lies evenly. What moves is idle: not pinned, and the brackets that named it
+ * are done.
  */
 #include <errno.h>
 
@@ -32,7 +34,7 @@ static int note(struct weir_space *space, int err)
 	return err;
 }
 
-/* The last block in the range's order that is settled in HBM, below n; nr_blocks: none. */
+/* The last block in the range's order that is resident and settled, below n; nr_blocks: none. */
 static uint32_t last_resident(struct range *range, uint32_t n)
 {
 	bool top = n >= range->top;
@@ -40,7 +42,7 @@ static uint32_t last_resident(struct range *range, uint32_t n)
 	for (n = MIN(n, range->top); n-- > 0;) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (block_is_settled_at(&range->block[i], TIER_HBM))
+		if (block_is_settled_at(&range->block[i], PLACE_OWN))
 			return n;
 		if (top)
 			range->top = n;
@@ -48,10 +50,10 @@ static uint32_t last_resident(struct range *range, uint32_t n)
 	return range->nr_blocks;
 }
 
-/* A block of a freed range that holds a chunk of the tier and may give it; nr_blocks: none. */
-static uint32_t pooled_block(struct weir_space *space, struct range *range, enum tier tier)
+/* A block of a freed range that holds a chunk of the place and may give it; nr_blocks: none. */
+static uint32_t pooled_block(struct weir_space *space, struct range *range, place_t place)
 {
-	if (tier == TIER_HBM) {
+	if (place == PLACE_OWN) {
 		uint32_t n = last_resident(range, range->nr_blocks);
 
 		while (n < range->nr_blocks &&
@@ -60,42 +62,34 @@ static uint32_t pooled_block(struct weir_space *space, struct range *range, enum
 		return n < range->nr_blocks ? range_nth_block(range, n) : n;
 	}
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
-		if (block_is_settled_at(&range->block[i], TIER_HOST) &&
-		    room_is_idle(space, range, i))
+		if (block_is_settled_at(&range->block[i], place) && room_is_idle(space, range, i))
 			return i;
 	return range->nr_blocks;
 }
 
-/* Take a chunk of the tier from a freed range that is idle, the one freed first. */
-static struct chunk *take_from_pooled(struct weir_space *space, enum tier tier)
+/* Take a chunk of the place from a freed range that is idle, the one freed first. */
+static struct chunk *take_from_pooled(struct weir_space *space, place_t place)
 {
 	struct range *oldest = NULL;
 	bool any = false;
 	uint32_t i;
 
-	if (space->pool_dry[tier])
+	if (space->pool_dry[place])
 		return NULL;
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
-		uint32_t settled = range_nr_settled(range, tier);
+		uint32_t settled = range_nr_settled(range, place);
 
 		any |= settled || range_is_moving(range);
 		if (settled && MAX(range->last_use, range->last_part_use) <= space->done_seq)
 			oldest = range;
 	}
-	space->pool_dry[tier] = !any;
+	space->pool_dry[place] = !any;
 	if (!oldest)
 		return NULL;
-	i = pooled_block(space, oldest, tier);
+	i = pooled_block(space, oldest, place);
 	if (i == oldest->nr_blocks || note(space, migrate_unback(space, oldest, i)))
 		return NULL;
-	return pmm_chunk_get(&space->pmm[tier]);
-}
-
-struct chunk *room_hbm_try(struct weir_space *space)
-{
-	struct chunk *chunk = pmm_chunk_get(&space->pmm[TIER_HBM]);
-
-	return chunk ? chunk : take_from_pooled(space, TIER_HBM);
+	return pmm_chunk_get(&space->pmm[place]);
 }
 
 /* Whether the slot's bracket discards the block; then it names it in no other use. */
@@ -175,8 +169,8 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 	return giver ? giver : giver_in_use(space, slot, true, i);
 }
 
-/* The lower copy of a clean block, of ranges that are read mostly or of the others. */
-static struct chunk *take_lower_copy(struct weir_space *space, bool read_mostly)
+/* The lower copy of a clean block at a place, of ranges that are read mostly or of the others. */
+static struct chunk *take_lower_copy(struct weir_space *space, place_t place, bool read_mostly)
 {
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
@@ -184,24 +178,51 @@ static struct chunk *take_lower_copy(struct weir_space *space, bool read_mostly)
 		if (range->read_mostly != read_mostly)
 			continue;
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
-			if (!block_is_clean(&range->block[i]) || block_is_moving(&range->block[i]))
+			struct block *block = &range->block[i];
+
+			if (!block_is_clean(block) || block_is_moving(block) ||
+			    block->at.below->place != place)
 				continue;
-			migrate_drop_lower(space, range, &range->block[i]);
-			return pmm_chunk_get(&space->pmm[TIER_HOST]);
+			migrate_drop_lower(space, range, block);
+			return pmm_chunk_get(&space->pmm[place]);
 		}
 	}
 	return NULL;
 }
 
-struct chunk *room_host(struct weir_space *space)
+struct chunk *room_try(struct weir_space *space, place_t place)
 {
-	struct chunk *chunk = pmm_chunk_get(&space->pmm[TIER_HOST]);
+	struct chunk *chunk = pmm_chunk_get(&space->pmm[place]);
 
 	if (!chunk)
-		chunk = take_from_pooled(space, TIER_HOST);
-	if (!chunk)
-		chunk = take_lower_copy(space, false);
-	return chunk ? chunk : take_lower_copy(space, true);
+		chunk = take_from_pooled(space, place);
+	if (!chunk && place != PLACE_OWN)
+		chunk = take_lower_copy(space, place, false);
+	if (!chunk && place != PLACE_OWN)
+		chunk = take_lower_copy(space, place, true);
+	return chunk;
+}
+
+struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
+{
+	struct chunk *chunk = NULL;
+
+	if (range->prefer > place)
+		chunk = room_try(space, (place_t)range->prefer);
+	for (uint32_t below = place + 1u; !chunk && below < space->nr_places; below++)
+		chunk = room_try(space, (place_t)below);
+	return chunk;
+}
+
+/* Move an idle block down into a chunk, which goes back if it is not needed. */
+static int evict_into(struct weir_space *space, struct range *range, uint32_t i,
+		      struct chunk *lower, enum weir_cause cause, bool *freed)
+{
+	int err = migrate_evict(space, range, i, lower, cause, freed);
+
+	if (lower && range->block[i].at.home != lower)
+		pmm_chunk_put(&space->pmm[lower->place], lower);
+	return err;
 }
 
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
@@ -209,17 +230,27 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 {
 	struct block *block = &range->block[i];
 	struct chunk *lower = NULL;
-	int err;
 
 	if (block_is_dirty(block)) {
-		lower = room_host(space);
+		lower = room_below(space, range, block->at.home->place);
 		if (!lower)
 			return -ENOSPC;
 	}
-	err = migrate_evict(space, range, i, lower, cause, freed);
-	if (lower && block->at.home != lower)
-		pmm_chunk_put(&space->pmm[TIER_HOST], lower);
-	return err;
+	return evict_into(space, range, i, lower, cause, freed);
+}
+
+int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t to,
+	      enum weir_cause cause, bool *freed)
+{
+	struct block *block = &range->block[i];
+	struct chunk *lower = NULL;
+
+	if (!block->at.dead && !(block_is_clean(block) && block->at.below->place == to)) {
+		lower = room_try(space, to);
+		if (!lower)
+			return -ENOSPC;
+	}
+	return evict_into(space, range, i, lower, cause, freed);
 }
 
 int room_clean(struct weir_space *space, struct range *range, uint32_t i)
@@ -227,13 +258,13 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 	struct block *block = &range->block[i];
 	struct chunk *lower;
 
-	if (!block_is_settled_at(block, TIER_HBM) || !block_is_dirty(block) ||
+	if (!block_is_settled_at(block, PLACE_OWN) || !block_is_dirty(block) ||
 	    block_is_cleaning(block))
 		return 0;
 	if (range_block_is_pinned(range, i) || is_marked(space, range, i) ||
 	    range_block_last_write(range, i) > space->done_seq)
 		return -EAGAIN;
-	lower = pmm_chunk_get(&space->pmm[TIER_HOST]);
+	lower = pmm_chunk_get(&space->pmm[space_host(space)]);
 	if (!lower)
 		return -ENOSPC; /* not at the cost of other lower copies */
 	return migrate_clean(space, range, i, lower);
@@ -242,17 +273,15 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 /* Distance that ranks a range as a victim: larger goes first. 0: not at all. */
 static uint64_t victim_rank(const struct weir_space *space, const struct range *range)
 {
-	bool host = range->prefer == (int32_t)space->pmm[TIER_HOST].memory;
-
-	if (range->arena || range->pooled || !range_nr_settled(range, TIER_HBM) ||
+	if (range->arena || range->pooled || !range_nr_settled(range, PLACE_OWN) ||
 	    range == space->residency->keep)
 		return 0;
 	if (space->residency->plan)
 		return ((uint64_t)schedule_next_use(space, range) << 1 | (range->nr_clean != 0)) +
 		       1;
-	if (range->prefer == (int32_t)space->pmm[TIER_HBM].memory)
+	if (range->prefer == PLACE_OWN)
 		return 1;
-	return (host ? UINT64_MAX / 2 : UINT64_MAX / 4) -
+	return (range->prefer > 0 ? UINT64_MAX / 2 : UINT64_MAX / 4) -
 	       MAX(range->last_use, range->last_part_use);
 }
 
@@ -323,7 +352,7 @@ bool room_evict_unplanned(struct weir_space *space)
  */
 static bool evict_some(struct weir_space *space, uint32_t wanted)
 {
-	uint32_t coming = space->moving[TIER_HOST].nr + space->batch[TIER_HOST].nr;
+	uint32_t coming = space_nr_to_leave(space, PLACE_OWN);
 	bool any = coming != 0;
 
 	while (coming < wanted && space->mode != WEIR_FIXED) {
@@ -348,7 +377,7 @@ static bracket_seq_t first_pooled_use(const struct weir_space *space)
 	for (const struct range *range = space->pooled; range; range = range->next_pooled) {
 		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
 
-		if (range_nr_settled(range, TIER_HBM) && seq > space->done_seq &&
+		if (range_nr_settled(range, PLACE_OWN) && seq > space->done_seq &&
 		    (!first || seq < first))
 			first = seq;
 	}
@@ -368,21 +397,21 @@ static int wait_for_room(struct weir_space *space)
 
 	if (err)
 		return err;
-	if (space_wait_move(space, TIER_HOST, NULL))
+	if (space_wait_leaving(space, PLACE_OWN))
 		return 1;
 	if (first)
 		space_wait_seq(space, first);
-	else if (!space_wait_move(space, TIER_HBM, NULL))
+	else if (!space_wait_coming(space, PLACE_OWN))
 		return space->mode != WEIR_FIXED && pick_range(space, false, &i) &&
 		       space_wait_any(space);
 	return 1;
 }
 
-struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
+struct chunk *room_wait(struct weir_space *space, uint32_t wanted)
 {
 	wanted = MIN(MAX(wanted, 1u), 2u * SPACE_BATCH_MAX);
 	for (;;) {
-		struct chunk *chunk = room_hbm_try(space);
+		struct chunk *chunk = room_try(space, PLACE_OWN);
 		bool any;
 		int waited;
 
@@ -390,10 +419,10 @@ struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
 			return chunk;
 		/* A plan has made room: wait for it rather than evict what it wants to keep. */
 		any = space->residency->plan &&
-		      (first_pooled_use(space) || space->moving[TIER_HOST].nr);
+		      (first_pooled_use(space) || space_nr_leaving(space, PLACE_OWN));
 		if (!any) {
 			any = evict_some(space, wanted);
-			chunk = room_hbm_try(space);
+			chunk = room_try(space, PLACE_OWN);
 		}
 		if (chunk)
 			return chunk;
@@ -403,9 +432,9 @@ struct chunk *room_hbm_wait(struct weir_space *space, uint32_t wanted)
 	}
 }
 
-struct chunk *room_hbm_or_evict(struct weir_space *space)
+struct chunk *room_or_evict(struct weir_space *space)
 {
-	struct chunk *chunk = room_hbm_try(space);
+	struct chunk *chunk = room_try(space, PLACE_OWN);
 	struct range *range;
 	uint32_t i;
 	bool freed;
@@ -416,18 +445,17 @@ struct chunk *room_hbm_or_evict(struct weir_space *space)
 	if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)) ||
 	    !freed)
 		return NULL;
-	return room_hbm_try(space);
+	return room_try(space, PLACE_OWN);
 }
 
 bool room_exists(const struct weir_space *space)
 {
 	uint32_t i;
 
-	if (pmm_nr_available(&space->pmm[TIER_HBM]) || space->moving[TIER_HOST].nr ||
-	    space->moving[TIER_HBM].nr)
+	if (pmm_nr_available(&space->pmm[PLACE_OWN]) || space_is_copying(space))
 		return true;
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
-		if (range_nr_settled(range, TIER_HBM))
+		if (range_nr_settled(range, PLACE_OWN))
 			return true;
 	return pick_range(space, false, &i) != NULL;
 }

@@ -13,6 +13,7 @@
 #include "tests/unit/test_sim_machine.h"
 
 #define NR 3u
+#define HOST 2u /* the last of three places */
 
 /* Where a block can be. */
 enum where { UNBACKED, UP, DOWN, COMING_UP, GOING_DOWN, WHERE_NR };
@@ -20,7 +21,7 @@ enum where { UNBACKED, UP, DOWN, COMING_UP, GOING_DOWN, WHERE_NR };
 struct fixture {
 	struct range *range;
 	struct block *block; /* the one in the middle */
-	struct chunk upper, lower, other;
+	struct chunk upper, middle, lower, other;
 };
 
 static int setup(void **state)
@@ -35,8 +36,9 @@ static int setup(void **state)
 	for (uint32_t i = 0; i < NR; i++)
 		f->range->block[i].at.dead = true;
 	f->block = &f->range->block[1];
-	f->upper.place = TIER_HBM;
-	f->lower.place = TIER_HOST;
+	f->upper.place = PLACE_OWN;
+	f->middle.place = 1;
+	f->lower.place = HOST;
 	*state = f;
 	return 0;
 }
@@ -73,6 +75,7 @@ static void put(struct fixture *f, enum where where)
 	memset(f->range->nr_moving, 0, sizeof(f->range->nr_moving));
 	f->range->nr_dead = f->range->nr_clean = f->range->nr_unmapped = 0;
 	f->range->nr_cleaning = f->range->nr_stale = 0;
+	f->range->nr_backed = f->range->nr_copying = 0;
 	for (uint32_t i = 0; i < NR; i++)
 		block_count(f->range, &f->range->block[i], 1);
 }
@@ -103,8 +106,8 @@ static void test_block_counts_follow_the_copies(void **state)
 		assert_int_equal(range_nr_unbacked(f->range), path[i] == UNBACKED ? NR : NR - 1);
 		assert_int_equal(range_nr_resident(f->range), up);
 		assert_int_equal(range_is_moving(f->range), moving);
-		assert_int_equal(range_nr_settled(f->range, TIER_HBM), path[i] == UP);
-		assert_int_equal(range_nr_settled(f->range, TIER_HOST), path[i] == DOWN);
+		assert_int_equal(range_nr_settled(f->range, PLACE_OWN), path[i] == UP);
+		assert_int_equal(range_nr_settled(f->range, HOST), path[i] == DOWN);
 		assert_int_equal(f->range->nr_dead, path[i] == UNBACKED ? NR : NR - 1);
 		assert_int_equal(f->range->nr_unmapped, path[i] == GOING_DOWN);
 	}
@@ -218,6 +221,35 @@ static void test_block_check_accepts(void **state)
 	f->block->at.mapped = &f->other;
 	f->other.stale = true;
 	assert_int_equal(block_check(f->range, f->block), 0);
+	/* Three copies at three places: up from the middle, and down to it. */
+	put(f, UP);
+	f->block->at.source = &f->middle;
+	f->block->at.below = &f->lower;
+	assert_int_equal(block_check(f->range, f->block), 0);
+	f->block->at = (struct copies){.home = &f->middle, .source = &f->upper, .below = &f->lower};
+	assert_int_equal(block_check(f->range, f->block), 0);
+}
+
+static void test_block_counts_by_place(void **state)
+{
+	struct fixture *f = *state;
+	const struct copies down = {.home = &f->middle, .source = &f->upper, .below = &f->lower};
+	const struct copies there = {.home = &f->middle, .below = &f->lower};
+
+	put(f, UP);
+	block_set_below(f->range, f->block, &f->lower, CLEANING_NONE);
+	block_change(f->range, f->block, &down);
+	assert_int_equal(f->range->nr_home[1], 1);
+	assert_int_equal(f->range->nr_moving[1], 1);
+	assert_int_equal(range_nr_settled(f->range, 1), 0);
+	assert_int_equal(range_nr_settled_below(f->range), 0);
+	block_change(f->range, f->block, &there);
+	assert_int_equal(range_nr_settled(f->range, 1), 1);
+	assert_int_equal(range_nr_settled_below(f->range), 1);
+	assert_int_equal(range_nr_settled(f->range, HOST), 0);
+	assert_int_equal(range_nr_resident(f->range), 0);
+	assert_int_equal(f->range->nr_clean, 1);
+	assert_true(block_is_settled_below(f->block) && !range_is_moving(f->range));
 }
 
 static void test_block_check_finds(void **state)
@@ -248,7 +280,9 @@ static void test_block_check_finds(void **state)
 		  .below = &f->lower,
 		  .cleaning = CLEANING_ACTIVE},
 		 0},
+		{COMING_UP, {.home = &f->upper, .mapped = &f->upper, .source = &f->other}, 0},
 		{GOING_DOWN, {.home = &f->lower, .mapped = &f->upper, .source = &f->upper}, 0},
+		{GOING_DOWN, {.home = &f->lower, .source = &f->upper, .below = &f->middle}, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
@@ -265,6 +299,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		block_test(test_block_counts_follow_the_copies),
+		block_test(test_block_counts_by_place),
 		block_test(test_block_what_is_below_is_counted),
 		block_test(test_block_what_is_mapped_is_counted),
 		block_test(test_block_refuses_what_is_no_legal_change),

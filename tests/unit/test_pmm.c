@@ -32,7 +32,7 @@ static void test_pmm_reuses_what_came_back_last(void **state)
 	struct pmm pmm;
 
 	(void)state;
-	pmm_init(&pmm, b, TIER_HBM, GPU0, CHUNK, 4 * CHUNK);
+	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 4 * CHUNK);
 	for (int i = 0; i < 3; i++) {
 		chunk[i] = pmm_chunk_get(&pmm);
 		assert_non_null(chunk[i]);
@@ -64,7 +64,7 @@ static void test_pmm_keeps_the_budget(void **state)
 	struct pmm pmm;
 
 	(void)state;
-	pmm_init(&pmm, b, TIER_HBM, GPU0, CHUNK, 3 * CHUNK - 1); /* whole chunks only */
+	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 3 * CHUNK - 1); /* whole chunks only */
 	assert_int_equal(pmm_nr_available(&pmm), 2);
 	chunk[0] = pmm_chunk_get(&pmm);
 	chunk[1] = pmm_chunk_get(&pmm);
@@ -91,7 +91,7 @@ static void test_pmm_memory_full_below_the_budget(void **state)
 
 	(void)state;
 	assert_int_equal(b->ops->device_alloc(b, GPU0, 6 * CHUNK, &other), 0);
-	pmm_init(&pmm, b, TIER_HBM, GPU0, CHUNK, 8 * CHUNK);
+	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 8 * CHUNK);
 	chunk[0] = pmm_chunk_get(&pmm);
 	chunk[1] = pmm_chunk_get(&pmm);
 	assert_non_null(chunk[1]);
@@ -115,7 +115,7 @@ static void test_pmm_check_finds(void **state)
 	struct pmm pmm;
 
 	(void)state;
-	pmm_init(&pmm, b, TIER_HBM, GPU0, CHUNK, 4 * CHUNK);
+	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 4 * CHUNK);
 	chunk = pmm_chunk_get(&pmm);
 	assert_int_equal(pmm_check(&pmm, 1), 0);
 	assert_int_equal(pmm_check(&pmm, 0), -EUCLEAN);

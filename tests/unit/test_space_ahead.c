@@ -46,7 +46,7 @@ static uint32_t nr_away(struct test_space *t, const void *addr, bool mapped)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
-		nr += block_is_settled_at(&range->block[i], TIER_HOST) &&
+		nr += block_is_settled_below(&range->block[i]) &&
 		      block_is_unmapped(&range->block[i]) != mapped;
 	return nr;
 }

@@ -400,7 +400,7 @@ static void test_space_prefetch_that_fails(void **state)
 		do_sync(&f->t);
 		assert_int_equal(
 			weir_prefetch(f->t.space, f->a, ALL, how % 2 ? GPU0 : HOST, &fence), 0);
-		driver.failed = range_find(f->t.space, f->a)->ready[how % 2 ? TIER_HBM : TIER_HOST];
+		driver.failed = range_find(f->t.space, f->a)->path[how % 2 ? 0 : 1].ready;
 		assert_true(driver.failed);
 		driver.told = false;
 		if (how == 0) {
@@ -442,7 +442,7 @@ static void test_space_copies_without_a_fence(void **state)
 
 		do_fill(&f->t, 0, f->a, ALL, 1);
 		do_sync(&f->t);
-		driver.refused = f->t.space->copy_stream[TIER_HOST];
+		driver.refused = space_path(f->t.space, PLACE_OWN, space_host(f->t.space))->stream;
 		driver.nr_refused = nr[i];
 		err = weir_host_begin(f->t.space, &use, 1);
 		do_check(&f->t);
@@ -456,7 +456,7 @@ static void test_space_copies_without_a_fence(void **state)
 		assert_int_equal(weir_host_end(f->t.space, &use, 1), 0);
 		(void)!weir_space_sync(f->t.space);
 		/* The same upwards: a bracket does not open on copies that it cannot wait for. */
-		driver.refused = f->t.space->copy_stream[TIER_HBM];
+		driver.refused = space_path(f->t.space, space_host(f->t.space), PLACE_OWN)->stream;
 		driver.nr_refused = nr[i];
 		use.read_bytes = 100 * ALL;
 		assert_int_equal(weir_begin(f->t.space, f->t.stream[0], &use, 1), -EIO);
@@ -585,7 +585,7 @@ static void test_space_advice_read_mostly_with_little_room(void **state)
 	do_sync(&t);
 	do_expect(&t, 0, a, 4 * BLOCK, 1);
 	do_sync(&t);
-	assert_int_equal(t.space->batch[TIER_HOST].nr, 0);
+	assert_int_equal(space_path(t.space, PLACE_OWN, space_host(t.space))->batch.nr, 0);
 	assert_true(get_stats(&t).host_bytes <= 2 * BLOCK);
 	do_change(&t, 0, a, 4 * BLOCK, 1, 2);
 	do_expect(&t, 0, a, 4 * BLOCK, 2);
