@@ -5,7 +5,7 @@
  * Lock: one, space.lock, a leaf as far as weir is concerned: nothing of weir's is taken while it
  * is held but the log's. It protects every field of the space, its ranges, blocks and pools.
  * Allowed while it is held: backend calls that do not block. Not allowed: backend calls that
- * block (they would keep the migrator out; space_wait_fence() drops the lock around them).
+ * block (they would keep the migrator out; space_settle() drops the lock around them).
  */
 #ifndef WEIR_CORE_SPACE_H
 #define WEIR_CORE_SPACE_H
@@ -467,25 +467,41 @@ static inline uint32_t space_device_bit(const struct weir_space *space)
 	return 1u << space->device;
 }
 
-/* ---- wait.c: the lock is dropped meanwhile */
+/*
+ * ---- settle.c: passes, and the one loop that waits for them
+ *
+ * A pass makes something so, as far as it can without waiting. It returns 0 when that is done, an
+ * error, or SETTLE_WAIT, having put into its struct settle what it needs first. space_settle() then
+ * drops the lock, waits for it, lets the space progress and calls the pass again. A pass keeps in
+ * arg how far it is, and looks at everything else anew: while the lock was dropped, others may have
+ * changed it. What only takes part in a pass has the same return values.
+ */
+#define SETTLE_WAIT 1
 
-/* Wait for a fence; then progress. @return the error of the work
- * or of the wait, which is noted, too. */
-int space_wait_fence(struct weir_space *space, fence_t fence);
+struct settle {
+	fence_t fence; /* to be waited for; then the one that was */
+	int err;       /* of that wait, or of the work before the fence; it is noted, too */
+};
 
-/* Wait until brackets up to seq are done. All of them have ended. */
-void space_wait_seq(struct weir_space *space, bracket_seq_t seq);
+typedef int (*settle_pass_fn)(struct weir_space *space, void *arg, struct settle *settle);
 
-/* Wait for the first of the moves on a path. @return whether there was any; false also where the
- * driver refuses a fence for it. err: of the wait, or left alone; may be NULL. */
-bool space_wait_move(struct weir_space *space, struct path *path, int *err);
+/* The lock is dropped meanwhile. @return what the pass returned in the end: 0 or an error. */
+int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg);
 
-/* The same on the first path that has any, of those that lead out of a place, or into it. */
-bool space_wait_leaving(struct weir_space *space, place_t from);
-bool space_wait_coming(struct weir_space *space, place_t to);
+/* The pass that waits until brackets up to seq are done. All of them have ended. */
+void space_settle_seq(struct weir_space *space, bracket_seq_t seq);
 
-/* Wait for the next copy or bracket that is under way. @return whether there was any. */
-bool space_wait_any(struct weir_space *space);
+/*
+ * What a pass can wait for; SETTLE_WAIT, or 0: there is no such thing, and the lock was not
+ * dropped. Of brackets up to seq, the first that is not done; of the moves on a path, the first
+ * (there is none, too, where the driver refuses a fence for it); the same on the first path that
+ * has any, of those that lead out of a place, or into it, or of all; then of brackets.
+ */
+int settle_on_seq(const struct weir_space *space, bracket_seq_t seq, struct settle *settle);
+int settle_on_path(struct weir_space *space, struct path *path, struct settle *settle);
+int settle_on_leaving(struct weir_space *space, place_t from, struct settle *settle);
+int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle);
+int settle_on_any(struct weir_space *space, struct settle *settle);
 
 /*
  * ---- migrate.c: one block from here to there. Lock held throughout. No block that is mapped anew

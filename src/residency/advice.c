@@ -280,43 +280,51 @@ int weir_fence_query(struct weir_fence *fence)
 	return done;
 }
 
-/* Wait for what the prefetch needs next. err: of waiting for its own copies. @return false: there
- * is nothing to wait for. */
-static bool wait_for_prefetch(struct weir_space *space, const struct weir_fence *p, int *err)
+/* What a prefetch is waited for with. */
+struct fence_pass {
+	const struct weir_fence *fence;
+	fence_t own; /* what is being waited for is the last of its own copies on a path; else 0 */
+	int err;     /* of these */
+};
+
+/* Until a prefetch is done, or there is nothing to wait for. */
+static int fence_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
+	struct fence_pass *pass = arg;
+	const struct weir_fence *p = pass->fence;
+
+	if (pass->own && settle->err)
+		pass->err = settle->err;
+	pass->own = 0;
+	if (p->done)
+		return 0;
+	/* What nothing is waited for any more stays where an open bracket holds it. */
 	if (!p->queued)
-		return space_wait_any(space);
+		return settle_on_any(space, settle);
 	for (uint32_t i = 0; i < space->nr_paths; i++) {
 		struct path *path = &space->path[i];
-		const struct move_queue *queue = &path->moving;
 		fence_t newest = p->fence[path->from];
-		int waited = 0;
-		bool own;
 
-		if (path->to != p->place || !(path->unfenced || migrate_pending(path, newest)))
+		if (path->to != p->place || !(path->unfenced || migrate_pending(path, newest)) ||
+		    !settle_on_path(space, path, settle))
 			continue;
-		own = queue->nr && queue->move[queue->head].fence == newest;
-		if (!space_wait_move(space, path, &waited))
-			continue;
-		if (own && waited)
-			*err = waited;
-		return true;
+		pass->own = settle->fence == newest ? newest : 0;
+		return SETTLE_WAIT;
 	}
-	return false;
+	return 0;
 }
 
 int weir_fence_wait(struct weir_fence *fence)
 {
 	struct weir_space *space = fence->space;
-	int err, waited = 0;
+	struct fence_pass pass = {.fence = fence};
+	int err;
 
 	pthread_mutex_lock(&space->lock);
 	space_progress(space);
-	/* What nothing is waited for any more stays where an open bracket holds it. */
-	while (!fence->done && wait_for_prefetch(space, fence, &waited))
-		;
+	(void)space_settle(space, fence_pass, &pass);
 	/* Somebody else may have retired the copy whose error the wait got. */
-	err = fence->err = fence->err ? fence->err : waited;
+	err = fence->err = fence->err ? fence->err : pass.err;
 	if (!err && fence->queued && !fence->done)
 		err = -EIO; /* the driver refuses a fence for its copies, and said why */
 	pthread_mutex_unlock(&space->lock);
@@ -357,51 +365,71 @@ static bool part_is_pinned(const struct space_use *part)
 	return part->range->nr_discards != 0;
 }
 
-/* Wait until a block stands still, and is not being cleaned if it is to be written. */
-static int copy_settle(struct weir_space *space, const struct block *block, bool write)
-{
-	while (block_is_moving(block) || (write && block_is_cleaning(block))) {
-		const struct copies *at = &block->at;
-		struct path *path = at->source
-					    ? space_path(space, at->source->place, at->home->place)
-					    : space_path(space, at->home->place, at->below->place);
+/* How far a part stands still. */
+struct copy_pass {
+	struct back_pass back;
+	bool write, pinned;
+	uint32_t nth; /* blocks that do */
+};
 
-		if (!space_wait_move(space, path, NULL))
-			return space->error ? space->error : -EIO;
-	}
-	return 0;
+/* Until a block stands still, and is not being cleaned if it is to be written. */
+static int settle_on_block(struct weir_space *space, const struct block *block, bool write,
+			   struct settle *settle)
+{
+	const struct copies *at = &block->at;
+
+	if (!block_is_moving(block) && !(write && block_is_cleaning(block)))
+		return 0;
+	if (settle_on_path(space,
+			   at->source ? space_path(space, at->source->place, at->home->place)
+				      : space_path(space, at->home->place, at->below->place),
+			   settle))
+		return SETTLE_WAIT;
+	return space->error ? space->error : -EIO;
 }
 
-/*
- * Make the part's blocks stand still: backed, pinned, then waited for. Pins come before the waits,
- * since these drop the lock, and a pinned block does not begin to move. What is written is not
- * being cleaned, either.
- */
-static int copy_begin(struct weir_space *space, const struct space_use *part, bool write)
+/* The blocks of the part are backed and pinned. */
+static int copy_pin(struct weir_space *space, struct copy_pass *p, struct settle *settle)
 {
+	const struct space_use *part = &p->back.part;
 	struct range *range = part->range;
 	int err;
 
 	if (part_is_pinned(part))
 		return -EBUSY;
-	space_wait_seq(space, MAX(range->last_use, range->last_part_use));
-	err = place_back_part(space, part);
+	p->back.nth = 0; /* what was backed before a wait may be no longer */
+	err = settle_on_seq(space, MAX(range->last_use, range->last_part_use), settle);
+	if (!err)
+		err = place_back(space, &p->back, settle);
 	if (!err)
 		err = migrate_flush(space);
 	if (err)
 		return err;
-	if (part_is_pinned(part))
-		return -EBUSY;
 	for (uint32_t i = part->first; i < part->first + part->nr; i++)
 		range->block[i].pins++;
 	range->part_pins += part->nr;
-	for (uint32_t i = part->first; !err && i < part->first + part->nr; i++) {
-		err = copy_settle(space, &range->block[i], write);
+	p->pinned = true;
+	return 0;
+}
+
+/*
+ * Make the part's blocks stand still: backed, pinned, then waited for. Pins come before these
+ * waits, since a pinned block does not begin to move. What is written is not being cleaned,
+ * either.
+ */
+static int copy_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	struct copy_pass *p = arg;
+	const struct space_use *part = &p->back.part;
+	int err = p->pinned ? 0 : copy_pin(space, p, settle);
+
+	for (; !err && p->nth < part->nr; p->nth += !err) {
+		uint32_t i = part->first + p->nth;
+
+		err = settle_on_block(space, &part->range->block[i], p->write, settle);
 		if (!err)
-			err = migrate_mend(space, range, i);
+			err = migrate_mend(space, part->range, i);
 	}
-	if (err)
-		copy_end(space, part, false);
 	return err;
 }
 
@@ -410,22 +438,26 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 		uint64_t bytes, bool write)
 {
 	struct backend *b = space->backend;
-	struct space_use part;
+	struct copy_pass pass = {.write = write};
+	struct space_use *part = &pass.back.part;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
 	space_progress(space);
-	err = resolve_part(space, addr, bytes, &part);
+	err = resolve_part(space, addr, bytes, part);
 	if (err) {
 		space_placing_end(space);
 		goto out;
 	}
-	place_mark(space, &part, 1);
-	err = copy_begin(space, &part, write);
+	place_mark(space, part, 1);
+	err = space_settle(space, copy_pass, &pass);
 	space_placing_end(space);
-	if (err)
+	if (err) {
+		if (pass.pinned)
+			copy_end(space, part, false);
 		goto out_settle;
+	}
 	pthread_mutex_unlock(&space->lock);
 	if (write)
 		err = b->ops->upload(b, space_path(space, space_host(space), PLACE_OWN)->stream,
@@ -434,10 +466,10 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 		err = b->ops->download(b, space_path(space, PLACE_OWN, space_host(space))->stream,
 				       out, addr, bytes);
 	pthread_mutex_lock(&space->lock);
-	copy_end(space, &part, write);
+	copy_end(space, part, write);
 	space_progress(space);
 out_settle:
-	alloc_settle(space, part.range);
+	alloc_settle(space, part->range);
 out:
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -105,7 +105,7 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 		return err;
 	alloc_expect_anything(space, range);
 	if (!stream) {
-		space_wait_seq(space, MAX(range->last_use, range->last_part_use));
+		space_settle_seq(space, MAX(range->last_use, range->last_part_use));
 		return 0;
 	}
 	slot = space_slot(space, stream);

@@ -111,15 +111,20 @@ err_free:
 	return err;
 }
 
+/* What comes in between may queue more. */
+static int quiesce_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	(void)arg;
+	space_note_error(space, migrate_flush(space));
+	return settle_on_any(space, settle);
+}
+
 /* Wait until everything that was queued is done. Lock held. */
 static void quiesce(struct weir_space *space)
 {
 	uint64_t stale;
 
-	/* What comes in between may queue more. */
-	do {
-		space_note_error(space, migrate_flush(space));
-	} while (space_wait_any(space));
+	(void)space_settle(space, quiesce_pass, NULL);
 	do {
 		stale = space->nr_stale;
 		migrate_drop_stale(space);

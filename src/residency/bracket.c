@@ -296,7 +296,7 @@ static void limit_ahead(struct weir_space *space)
 	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
 		space_progress(space);
 	if (space->last_seq - space->done_seq >= limit)
-		space_wait_seq(space, space->last_seq + 1 - limit);
+		space_settle_seq(space, space->last_seq + 1 - limit);
 }
 
 /* Whether nothing that is open forbids the slot's bracket. */
@@ -312,19 +312,39 @@ static int check_open(const struct weir_space *space, const struct stream_slot *
 	return -EBUSY;
 }
 
+/* What a bracket's uses wait for. */
+struct bracket_pass {
+	struct stream_slot *slot;
+	bracket_seq_t last; /* later ones are not waited for by the plan: no end to them */
+	bool due;	    /* what the plan has due is done */
+	struct place_pass place;
+};
+
+static int bracket_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	struct bracket_pass *p = arg;
+	int err = p->due ? 0 : follow_due(space, p->slot, p->last, settle);
+
+	if (err)
+		return err;
+	p->due = true;
+	return place_uses(space, &p->place, settle);
+}
+
 /* Record the bracket, and make what it names ready. */
 static int place_bracket(struct weir_space *space, struct stream_slot *slot)
 {
 	const struct use_list *uses = &slot->uses;
+	struct bracket_pass pass = {.slot = slot,
+				    .last = space->last_seq,
+				    .place = {.uses = uses->use, .nr_uses = uses->nr}};
 	int err;
 
 	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, uses->use, uses->nr);
 	(void)stream_kernel_take(slot->stream); /* what was launched before is in no bracket */
 	for (uint32_t u = 0; u < uses->nr; u++)
 		discard(space, &uses->use[u]);
-	err = follow_due(space, slot);
-	if (!err)
-		err = place_uses(space, uses->use, uses->nr);
+	err = space_settle(space, bracket_pass, &pass);
 	if (err)
 		(void)migrate_flush(space); /* what moved before the error moves on */
 	return err;
@@ -371,7 +391,7 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 out:
 	/* What was taken may still be used where it was; nothing orders other uses behind that. */
 	if (err && resolved && space->nr_stale)
-		space_wait_seq(space, slot->last_seq);
+		space_settle_seq(space, slot->last_seq);
 	if (slot)
 		slot->placing = false;
 	space_placing_end(space);

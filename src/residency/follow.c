@@ -327,10 +327,10 @@ void follow_advance(struct weir_space *space)
 		r->error = err;
 }
 
-int follow_due(struct weir_space *space, struct stream_slot *slot)
+int follow_due(struct weir_space *space, struct stream_slot *slot, bracket_seq_t last,
+	       struct settle *settle)
 {
 	struct residency *r = space->residency;
-	bracket_seq_t last = space->last_seq; /* later ones are not waited for: no end to them */
 	int err;
 
 	while (r->plan) {
@@ -351,8 +351,9 @@ int follow_due(struct weir_space *space, struct stream_slot *slot)
 		if (i == r->nr_pending)
 			break;
 		/* Short waits: chunks that come free meanwhile are mapped at once. */
-		if ((space_is_copying(space) || space->done_seq < last) && space_wait_any(space))
-			continue;
+		if ((space_is_copying(space) || space->done_seq < last) &&
+		    settle_on_any(space, settle))
+			return SETTLE_WAIT;
 		/* It cannot be done: what it was for happens in place. */
 		for (r->nr_pending--; i < r->nr_pending; i++)
 			r->pending[i] = r->pending[i + 1];

@@ -10,33 +10,45 @@
 
 #include "src/residency/residency.h"
 
-/*
- * Wait until no launch uses the block and it stands still. The waits drop the lock, so all is
- * looked at again after each. -EBUSY: an open bracket on a stream names it.
- */
-static int host_wait(struct weir_space *space, const struct range *range, uint32_t i)
+/* How far the blocks that a host bracket names are: each stage of them all, one after the other. */
+enum host_stage {
+	HOST_REFUSE, /* all that can be is refused, before anything is given up as overwritten */
+	HOST_PIN,    /* at home, or on the way there; pinned */
+	HOST_ARRIVE,
+	HOST_READY
+};
+
+struct host_pass {
+	const struct space_use *uses;
+	uint32_t nr_uses;
+	enum host_stage stage;
+	uint32_t use, nth; /* the use, and its block, that the stage is at */
+	bool drop;	   /* contents that are overwritten need not come */
+};
+
+/* Until no launch uses the block and it stands still. -EBUSY: an open bracket on a stream names it,
+ * or it is elsewhere in a fixed space, where nothing moves. */
+static int host_still(struct weir_space *space, const struct range *range, uint32_t i,
+		      struct settle *settle)
 {
 	const struct block *block = &range->block[i];
-	int err = 0;
+	int err;
 
-	while (!err) {
-		if (range->pins || range->nr_discards || block->pins > block->host_pins)
-			return -EBUSY;
-		if (range_block_last_use(range, i) > space->done_seq) {
-			space_wait_seq(space, range_block_last_use(range, i));
-		} else if (block_is_moving(block) || block_is_cleaning(block)) {
-			err = migrate_flush(space);
-			if (!err)
-				(void)space_wait_any(space);
-		} else {
-			/* Nothing moves in a fixed space. */
-			return space->mode == WEIR_FIXED && block_is_backed(block) &&
-					       !block_is_at(block, space_host(space))
-				       ? -EBUSY
-				       : 0;
-		}
+	if (range->pins || range->nr_discards || block->pins > block->host_pins)
+		return -EBUSY;
+	err = settle_on_seq(space, range_block_last_use(range, i), settle);
+	if (err)
+		return err;
+	if (block_is_moving(block) || block_is_cleaning(block)) {
+		err = migrate_flush(space);
+		if (!err)
+			err = settle_on_any(space, settle);
+		return err ? err : space->error ? space->error : -EIO;
 	}
-	return err;
+	if (space->mode == WEIR_FIXED && block_is_backed(block) &&
+	    !block_is_at(block, space_host(space)))
+		return -EBUSY;
+	return 0;
 }
 
 /* Whether the host's memory has the block's contents. */
@@ -46,33 +58,25 @@ static bool is_at_host(const struct weir_space *space, const struct block *block
 	       (block_is_clean(block) && block->at.below->place == space_host(space));
 }
 
-/*
- * Wait until the host has a chunk to spare for the block, if it needs one. The block stands still,
- * and does again afterwards.
- */
-static int host_room(struct weir_space *space, const struct range *range, uint32_t i)
+/* Until the host has a chunk to spare for the block, if it needs one. */
+static int host_room(struct weir_space *space, const struct block *block, struct settle *settle)
 {
-	const struct block *block = &range->block[i];
+	struct chunk *chunk;
+	int err;
 
-	while (!block_is_backed(block) || !is_at_host(space, block)) {
-		struct chunk *chunk = room_try(space, space_host(space));
-		int err;
-
-		pmm_chunk_put(&space->pmm[space_host(space)], chunk);
-		if (chunk)
-			return 0;
-		err = migrate_flush(space);
-		if (!err && !space_wait_any(space))
-			return -ENOMEM;
-		if (!err)
-			err = host_wait(space, range, i);
-		if (err)
-			return err;
-	}
-	return 0;
+	if (block_is_backed(block) && is_at_host(space, block))
+		return 0;
+	chunk = room_try(space, space_host(space));
+	pmm_chunk_put(&space->pmm[space_host(space)], chunk);
+	if (chunk)
+		return 0;
+	err = migrate_flush(space);
+	if (!err)
+		err = settle_on_any(space, settle);
+	return err ? err : -ENOMEM;
 }
 
-/* Bring one block home. drop: contents about to be overwritten need not come. */
+/* Bring one block, which stands still, home; there is a chunk for it if it needs one. */
 static int host_fetch(struct weir_space *space, const struct space_use *use, uint32_t i, bool drop)
 {
 	struct range *range = use->range;
@@ -80,11 +84,6 @@ static int host_fetch(struct weir_space *space, const struct space_use *use, uin
 	bool freed;
 	int err;
 
-	err = host_wait(space, range, i);
-	if (!err)
-		err = host_room(space, range, i);
-	if (err)
-		return err;
 	if (drop && use->kind == WEIR_OVERWRITE && use_covers(use, i) && !block->pins)
 		migrate_set_dead(space, range, block, true);
 	if (block_is_backed(block) && !block_is_at(block, space_host(space))) {
@@ -121,83 +120,110 @@ static void host_unpin(struct weir_space *space, const struct space_use *use, ui
 	alloc_settle(space, range);
 }
 
-static int host_pin(struct weir_space *space, const struct space_use *use, bool drop)
+static int host_pin(struct weir_space *space, const struct host_pass *p, struct settle *settle)
 {
+	const struct space_use *use = &p->uses[p->use];
 	struct range *range = use->range;
-	uint32_t n;
-	int err;
+	uint32_t i = use->first + p->nth;
+	int err = host_still(space, range, i, settle);
 
-	for (n = 0; n < use->nr; n++) {
-		uint32_t i = use->first + n;
-
-		err = host_fetch(space, use, i, drop);
-		if (!err && !range->block[i].host_pins)
-			err = migrate_set_access(space, range, i, true);
-		if (err)
-			goto err_unpin;
-		range->block[i].host_pins++;
-		range->block[i].pins++;
-		range->part_pins++;
-	}
-	bracket_expect_writes(space, use);
+	if (!err)
+		err = host_room(space, &range->block[i], settle);
+	if (!err)
+		err = host_fetch(space, use, i, p->drop);
+	if (!err && !range->block[i].host_pins)
+		err = migrate_set_access(space, range, i, true);
+	if (err)
+		return err;
+	range->block[i].host_pins++;
+	range->block[i].pins++;
+	range->part_pins++;
+	if (p->nth == use->nr - 1)
+		bracket_expect_writes(space, use);
 	return 0;
-
-err_unpin:
-	host_unpin(space, use, n);
-	return err;
 }
 
-/* Wait for the copies home. */
-static int host_settle(struct weir_space *space, const struct space_use *use)
+/* Until the copy home is done. */
+static int host_arrive(struct weir_space *space, const struct block *block, struct settle *settle)
 {
 	int err = migrate_flush(space);
 
-	for (uint32_t i = use->first; !err && i < use->first + use->nr; i++) {
-		while (block_is_moving(&use->range->block[i]) &&
-		       space_wait_coming(space, space_host(space)))
-			;
-		/* A flush that failed, maybe another thread's, put it back; or no fence is to be
-		 * had, and when it will be there is not known. */
-		if (!block_is_settled_at(&use->range->block[i], space_host(space)))
-			err = space->error ? space->error : -EIO;
+	if (!err && block_is_moving(block))
+		err = settle_on_coming(space, space_host(space), settle);
+	if (err)
+		return err;
+	/* A flush that failed, maybe another thread's, put it back; or no fence is to be had, and
+	 * when it will be there is not known. */
+	if (!block_is_settled_at(block, space_host(space)))
+		return space->error ? space->error : -EIO;
+	return 0;
+}
+
+static int host_block(struct weir_space *space, const struct host_pass *p, struct settle *settle)
+{
+	const struct space_use *use = &p->uses[p->use];
+	uint32_t i = use->first + p->nth;
+
+	switch (p->stage) {
+	case HOST_REFUSE:
+		return host_still(space, use->range, i, settle);
+	case HOST_PIN:
+		return host_pin(space, p, settle);
+	default:
+		return host_arrive(space, &use->range->block[i], settle);
 	}
-	return err;
+}
+
+/* Whether the host has a chunk for each block that is named. */
+static bool has_room_for_all(const struct weir_space *space, const struct host_pass *p)
+{
+	uint64_t nr_blocks = 0;
+
+	for (uint32_t u = 0; u < p->nr_uses; u++)
+		nr_blocks += p->uses[u].nr;
+	return pmm_nr_available(&space->pmm[space_host(space)]) >= nr_blocks;
+}
+
+static int host_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	struct host_pass *p = arg;
+
+	for (; p->stage != HOST_READY; p->stage++, p->use = 0) {
+		if (p->stage == HOST_PIN && !p->use && !p->nth)
+			p->drop = has_room_for_all(space, p);
+		for (; p->use < p->nr_uses; p->use++, p->nth = 0)
+			for (; p->nth < p->uses[p->use].nr; p->nth++) {
+				int err = host_block(space, p, settle);
+
+				if (err)
+					return err;
+			}
+	}
+	return 0;
 }
 
 static int host_begin_locked(struct weir_space *space, const struct space_use *uses,
 			     uint32_t nr_uses)
 {
-	uint32_t nr_pinned = 0;
-	uint64_t nr_blocks = 0;
-	bool drop;
-	int err = 0;
+	struct host_pass pass = {.uses = uses, .nr_uses = nr_uses};
+	int err = space_settle(space, host_pass, &pass);
 
-	/* All that can be refused is refused before anything is given up for being overwritten. */
-	for (uint32_t u = 0; !err && u < nr_uses; u++) {
-		nr_blocks += uses[u].nr;
-		for (uint32_t n = 0; !err && n < uses[u].nr; n++)
-			err = host_wait(space, uses[u].range, uses[u].first + n);
+	if (!err) {
+		space->nr_open++;
+		space->nr_host_open++;
+		return 0;
 	}
-	if (err)
-		return err;
-	drop = pmm_nr_available(&space->pmm[space_host(space)]) >= nr_blocks;
-	for (; nr_pinned < nr_uses; nr_pinned++) {
-		err = host_pin(space, &uses[nr_pinned], drop);
-		if (err)
-			break;
-	}
-	for (uint32_t u = 0; !err && u < nr_uses; u++)
-		err = host_settle(space, &uses[u]);
-	if (err)
-		goto err_unpin;
-	space->nr_open++;
-	space->nr_host_open++;
-	return 0;
-
-err_unpin:
 	(void)migrate_flush(space);
-	while (nr_pinned-- > 0)
-		host_unpin(space, &uses[nr_pinned], uses[nr_pinned].nr);
+	if (pass.stage == HOST_REFUSE)
+		return err;
+	for (uint32_t u = nr_uses; u-- > 0;) {
+		uint32_t nr = pass.stage > HOST_PIN || u < pass.use ? uses[u].nr
+			      : u == pass.use			    ? pass.nth
+								    : 0;
+
+		if (nr)
+			host_unpin(space, &uses[u], nr);
+	}
 	return err;
 }
 

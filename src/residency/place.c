@@ -9,6 +9,9 @@
 
 #include "src/residency/residency.h"
 
+/* What stays where it is, for want of room; beside SETTLE_WAIT. */
+#define PLACE_NO_ROOM 2
+
 /* Whether the bytes touched are worth a copy: at least as many as the part has. */
 static bool is_dense(const struct space_use *use)
 {
@@ -32,71 +35,63 @@ static uint32_t wanted_level(const struct weir_space *space, const struct space_
  * block has no contents yet. A plan has made room for what it wants fetched, so a fetch does not
  * evict under one.
  */
-static struct chunk *chunk_for(struct weir_space *space, const struct space_use *use,
-			       uint32_t level, uint32_t left, bool fresh)
+static int chunk_for(struct weir_space *space, const struct space_use *use, uint32_t level,
+		     uint32_t left, bool fresh, struct settle *settle, struct chunk **out)
 {
 	bool planned = space->residency->plan != NULL;
 
+	*out = NULL;
 	if (range_nr_resident(use->range) >= level)
-		return NULL;
-	if (space->mode == WEIR_FIXED || (planned ? !fresh : !is_dense(use)))
-		return room_try(space, PLACE_OWN);
-	return room_wait(space, left);
-}
-
-/* Wait until the block can be mapped. */
-static void wait_if_held(struct weir_space *space, const struct range *range, uint32_t i)
-{
-	if (range_block_is_held(space, range, i))
-		space_wait_seq(space, range_block_last_use(range, i));
-}
-
-static int place_unbacked(struct weir_space *space, const struct space_use *use, uint32_t i,
-			  uint32_t level, uint32_t left)
-{
-	struct range *range = use->range;
-	struct chunk *chunk;
-
-	wait_if_held(space, range, i);
-	chunk = chunk_for(space, use, level, left, true);
-	if (!chunk)
-		chunk = room_below(space, range, PLACE_OWN);
-	if (!chunk)
-		chunk = room_wait(space, left);
-	if (!chunk) /* the waits may have made copies clean, whose lower chunks can go */
-		chunk = room_below(space, range, PLACE_OWN);
-	if (!chunk)
-		return -ENOMEM;
-	/* Looking for room may drop the lock; somebody else may have backed it. */
-	if (!block_is_backed(&range->block[i]))
-		return migrate_back(space, range, i, chunk);
-	pmm_chunk_put(&space->pmm[chunk->place], chunk);
+		return 0;
+	if (space->mode != WEIR_FIXED && (planned ? fresh : is_dense(use)))
+		return room_make(space, left, settle, out);
+	*out = room_try(space, PLACE_OWN);
 	return 0;
 }
 
-/*
- * A block at a lower place, no open bracket on it: up, or in place. @return 0, 1 when there is no
- * room, or an error.
- */
+/* Until the block can be mapped. */
+static int settle_on_held(const struct weir_space *space, const struct range *range, uint32_t i,
+			  struct settle *settle)
+{
+	if (!range_block_is_held(space, range, i))
+		return 0;
+	return settle_on_seq(space, range_block_last_use(range, i), settle);
+}
+
+static int place_unbacked(struct weir_space *space, const struct space_use *use, uint32_t i,
+			  uint32_t level, uint32_t left, struct settle *settle)
+{
+	struct range *range = use->range;
+	struct chunk *chunk;
+	int err = settle_on_held(space, range, i, settle);
+
+	if (!err)
+		err = chunk_for(space, use, level, left, true, settle, &chunk);
+	if (!err && !chunk)
+		chunk = room_below(space, range, PLACE_OWN);
+	if (!err && !chunk)
+		err = room_make(space, left, settle, &chunk);
+	if (err)
+		return err;
+	return chunk ? migrate_back(space, range, i, chunk) : -ENOMEM;
+}
+
+/* A block at a lower place, no open bracket on it: up, or in place. @return also PLACE_NO_ROOM. */
 static int place_lower(struct weir_space *space, const struct space_use *use, uint32_t i,
-		       uint32_t level, uint32_t left)
+		       uint32_t level, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
-	struct chunk *chunk = chunk_for(space, use, level, left, overwritten);
+	struct chunk *chunk;
+	int err = chunk_for(space, use, level, left, overwritten, settle, &chunk);
 
-	if (chunk && range_block_last_use(range, i) > space->done_seq) {
-		/* No chunk is held across a wait. */
+	if (err || !chunk)
+		return err ? err : PLACE_NO_ROOM;
+	err = settle_on_seq(space, range_block_last_use(range, i), settle);
+	if (err) { /* no chunk is held across a wait */
 		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
-		space_wait_seq(space, range_block_last_use(range, i));
-		chunk = chunk_for(space, use, level, left, overwritten);
-	}
-	if (!chunk)
-		return 1;
-	if (!block_is_settled_below(block) || range_block_is_pinned(range, i)) {
-		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
-		return 0;
+		return err;
 	}
 	if (overwritten && !block->at.dead) {
 		block_set_dead(range, block, true);
@@ -106,16 +101,16 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 }
 
 static int place_block(struct weir_space *space, const struct space_use *use, uint32_t i,
-		       uint32_t level, uint32_t left)
+		       uint32_t level, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 
 	if (!block_is_backed(block))
-		return place_unbacked(space, use, i, level, left);
+		return place_unbacked(space, use, i, level, left, settle);
 	if (block_is_settled_below(block) && space->mode == WEIR_PLANNED &&
 	    !range_block_is_pinned(range, i) && range_nr_resident(range) < level)
-		return place_lower(space, use, i, level, left);
+		return place_lower(space, use, i, level, left, settle);
 	return 0;
 }
 
@@ -131,11 +126,11 @@ static bool is_spare(const struct range *range, uint32_t i)
 
 /*
  * A range about to be overwritten may hold more chunks than the plan gives it, from its last life.
- * Give them back before it has contents that would have to be copied. wait: for launches that used
- * them, too.
+ * Give them back before it has contents that would have to be copied. settle: where launches that
+ * used them are to be waited for; else NULL.
  */
 static int trim_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
-		      bool wait)
+		      struct settle *settle)
 {
 	struct range *range = use->range;
 
@@ -145,43 +140,47 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 		uint32_t i = range_nth_block(range, n);
 		int err;
 
-		if (wait && is_spare(range, i))
-			space_wait_seq(space, range_block_last_use(range, i));
-		if (!is_spare(range, i) || range_block_last_use(range, i) > space->done_seq)
+		if (!is_spare(range, i))
 			continue;
-		err = migrate_unback(space, range, i);
+		if (!settle && range_block_last_use(range, i) > space->done_seq)
+			continue;
+		err = settle ? settle_on_seq(space, range_block_last_use(range, i), settle) : 0;
+		if (!err)
+			err = migrate_unback(space, range, i);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-static int place_use(struct weir_space *space, const struct space_use *use)
+/* Place the blocks of the use that the pass is at. */
+static int place_use(struct weir_space *space, struct place_pass *p, struct settle *settle)
 {
+	const struct space_use *use = &p->uses[p->use];
 	struct range *range = use->range;
-	uint32_t level = wanted_level(space, use), resident = range_nr_resident(range);
-	uint32_t left = level > resident ? MIN(level - resident, use->nr) : 0;
-	bool whole = use->nr == range->nr_blocks, room = true;
-	int err = trim_fresh(space, use, level, true);
+	uint32_t level = wanted_level(space, use);
+	int err = p->nth ? 0 : trim_fresh(space, use, level, settle);
 
-	if (err)
-		return err;
-	if (!range_nr_unbacked(range) && (resident >= level || !range_nr_settled_below(range)))
-		return 0;
-	for (uint32_t n = 0; n < use->nr; n++) {
-		uint32_t i = whole ? range_nth_block(range, n) : use->first + n;
-		if (!room && block_is_backed(&range->block[i]))
-			continue;
-		err = place_block(space, use, i, level, left);
-		if (err < 0)
-			return err;
-		room &= !err;
-		resident = range_nr_resident(range);
-		left = level > resident ? MIN(level - resident, use->nr - n) : 0;
-		if (!range_nr_unbacked(range) && (!left || !room))
+	for (; !err && p->nth < use->nr; p->nth++) {
+		uint32_t i = use->nr == range->nr_blocks ? range_nth_block(range, p->nth)
+							 : use->first + p->nth;
+		uint32_t resident = range_nr_resident(range);
+		uint32_t left = level > resident ? MIN(level - resident, use->nr - p->nth) : 0;
+
+		if (!range_nr_unbacked(range) &&
+		    (!left || p->no_room || !range_nr_settled_below(range)))
 			break;
+		if (p->no_room && block_is_backed(&range->block[i]))
+			continue;
+		err = place_block(space, use, i, level, left, settle);
+		if (err == PLACE_NO_ROOM) {
+			p->no_room = true;
+			err = 0;
+		} else if (err) {
+			return err;
+		}
 	}
-	return 0;
+	return err;
 }
 
 void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
@@ -201,42 +200,39 @@ void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t
 }
 
 /* Map what is used in place and was left unmapped. */
-static int mend_use(struct weir_space *space, const struct space_use *use)
+static int mend_use(struct weir_space *space, const struct space_use *use, struct settle *settle)
 {
-	for (uint32_t i = use->first; use->range->nr_unmapped && i < use->first + use->nr; i++) {
-		int err;
+	int err = 0;
 
-		wait_if_held(space, use->range, i);
-		err = migrate_mend(space, use->range, i);
-		if (err)
-			return err;
+	for (uint32_t i = use->first; !err && use->range->nr_unmapped && i < use->first + use->nr;
+	     i++) {
+		err = settle_on_held(space, use->range, i, settle);
+		if (!err)
+			err = migrate_mend(space, use->range, i);
 	}
-	return 0;
+	return err;
 }
 
-int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+int place_uses(struct weir_space *space, struct place_pass *p, struct settle *settle)
 {
-	uint64_t waits;
-	int err;
+	int err = 0;
 
 	/* Making room for one use must not evict another. */
 	space->keep_marked = true;
-	for (uint32_t u = 0; u < nr_uses; u++) {
-		if (uses[u].kind == WEIR_DISCARD)
-			continue;
-		err = place_use(space, &uses[u]);
+	for (; p->use < p->nr_uses; p->use++) {
+		if (p->uses[p->use].kind != WEIR_DISCARD)
+			err = place_use(space, p, settle);
 		if (err)
 			return err;
+		p->nth = 0;
+		p->no_room = false;
 	}
 	/* A flush that fails leaves the blocks of its batch unmapped, and a wait lets others queue
-	 * copies: until both are over, with every copy behind a fence. */
-	do {
-		waits = space->nr_waits;
-		err = migrate_flush(space);
-		for (uint32_t u = 0; !err && u < nr_uses; u++)
-			if (uses[u].kind != WEIR_DISCARD)
-				err = mend_use(space, &uses[u]);
-	} while (!err && space->nr_waits != waits);
+	 * copies: this is done anew after each wait, so every copy is behind a fence in the end. */
+	err = migrate_flush(space);
+	for (uint32_t u = 0; !err && u < p->nr_uses; u++)
+		if (p->uses[u].kind != WEIR_DISCARD)
+			err = mend_use(space, &p->uses[u], settle);
 	return err;
 }
 
@@ -312,7 +308,7 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 		int err = mend_ahead(space, use, level);
 
 		if (!err)
-			err = trim_fresh(space, use, level, false);
+			err = trim_fresh(space, use, level, NULL);
 		if (err)
 			return err;
 		if (use->kind != WEIR_OVERWRITE || use->nr != use->range->nr_blocks)
@@ -348,36 +344,34 @@ int place_map_ahead(struct weir_space *space)
 	return 0;
 }
 
-int place_back_part(struct weir_space *space, const struct space_use *part)
+int place_back(struct weir_space *space, void *arg, struct settle *settle)
 {
-	for (uint32_t n = 0; n < part->nr; n++) {
-		/* All of a range: in its order, so that what is resident lies evenly. */
-		uint32_t i = part->nr == part->range->nr_blocks ? range_nth_block(part->range, n)
-								: part->first + n;
-		struct chunk *chunk;
-		int err;
+	struct back_pass *p = arg;
+	struct range *range = p->part.range;
+	int err;
 
-		wait_if_held(space, part->range, i);
-		if (block_is_backed(&part->range->block[i])) {
-			err = migrate_mend(space, part->range, i);
-			if (err)
-				return err;
-			continue;
+	for (; p->nth < p->part.nr; p->nth++) {
+		/* All of a range: in its order, so that what is resident lies evenly. */
+		uint32_t i = p->part.nr == range->nr_blocks ? range_nth_block(range, p->nth)
+							    : p->part.first + p->nth;
+		struct chunk *chunk = NULL;
+
+		err = settle_on_held(space, range, i, settle);
+		if (err)
+			return err;
+		if (!block_is_backed(&range->block[i])) {
+			chunk = room_try(space, PLACE_OWN);
+			if (!chunk)
+				chunk = room_below(space, range, PLACE_OWN);
+			if (!chunk) {
+				/* Copies and freed ranges that are in use will give some back. */
+				err = migrate_flush(space);
+				if (!err)
+					err = settle_on_any(space, settle);
+				return err ? err : -ENOMEM;
+			}
 		}
-		chunk = room_try(space, PLACE_OWN);
-		if (!chunk)
-			chunk = room_below(space, part->range, PLACE_OWN);
-		if (!chunk) {
-			/* Copies and freed ranges that are still in use will give some back. */
-			err = migrate_flush(space);
-			if (err)
-				return err;
-			if (!space_wait_any(space))
-				return -ENOMEM;
-			n--;
-			continue;
-		}
-		err = migrate_back(space, part->range, i, chunk);
+		err = chunk ? migrate_back(space, range, i, chunk) : migrate_mend(space, range, i);
 		if (err)
 			return err;
 	}
@@ -386,7 +380,7 @@ int place_back_part(struct weir_space *space, const struct space_use *part)
 
 int place_back_all(struct weir_space *space, struct range *range)
 {
-	struct space_use all = {.range = range, .nr = range->nr_blocks};
+	struct back_pass all = {.part = {.range = range, .nr = range->nr_blocks}};
 
-	return place_back_part(space, &all);
+	return space_settle(space, place_back, &all);
 }

@@ -126,9 +126,11 @@ void follow_event(struct weir_space *space, struct range *range);
 /* Carry out the plan's actions that can be carried out now. Never waits. */
 void follow_advance(struct weir_space *space);
 
-/* Carry out what is due by the bracket just recorded, waiting for brackets that ended. While it
- * waits, what the bracket overwrites is backed from chunks that come free. */
-int follow_due(struct weir_space *space, struct stream_slot *slot);
+/* A part of a pass: carry out what is due by the bracket just recorded, which waits for copies and
+ * for brackets up to `last`. While it waits, what the bracket overwrites is backed from chunks that
+ * come free. */
+int follow_due(struct weir_space *space, struct stream_slot *slot, bracket_seq_t last,
+	       struct settle *settle);
 
 /* A range is freed: the plan does not move it any more. */
 void follow_freed(struct weir_space *space, struct range *range);
@@ -155,11 +157,11 @@ struct chunk *room_below(struct weir_space *space, const struct range *range, pl
 
 /*
  * A chunk of the device's own memory, evicting what is used farthest ahead (or was used longest
- * ago) outside the bracket being placed, and waiting for brackets that ended and for copies. NULL:
- * every candidate is pinned. wanted: how many the caller is going to ask for, so that evictions
- * come in batches.
+ * ago) outside the bracket being placed; a part of a pass, which waits for brackets that ended and
+ * for copies. wanted: how many the caller is going to ask for, so that evictions come in batches.
+ * @return 0, *out NULL: every candidate is pinned; or SETTLE_WAIT.
  */
-struct chunk *room_wait(struct weir_space *space, uint32_t wanted);
+int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, struct chunk **out);
 
 /* The same without waiting: starts an eviction when no chunk is free, and then may return NULL. */
 struct chunk *room_or_evict(struct weir_space *space);
@@ -200,8 +202,17 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 /* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. */
 void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
 
-/* Make the uses of a bracket ready: back, fetch, or leave in place; nothing is pinned yet. */
-int place_uses(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses);
+/* How far the uses of a bracket are ready. */
+struct place_pass {
+	const struct space_use *uses;
+	uint32_t nr_uses;
+	uint32_t use; /* that is being placed; nr_uses: all are, and are mapped */
+	uint32_t nth; /* its blocks that are */
+	bool no_room; /* what is left of it stays where it is */
+};
+
+/* A part of a pass: make the uses ready: back, fetch, or leave in place; nothing is pinned yet. */
+int place_uses(struct weir_space *space, struct place_pass *p, struct settle *settle);
 
 /* PLACE_WAITS: blocks are left for which there is no chunk yet. PLACE_MORE: others are left. */
 enum { PLACE_DONE, PLACE_WAITS, PLACE_MORE };
@@ -217,10 +228,17 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot);
  * nothing else to do. @return 1; 0: there is none; or an error. */
 int place_map_ahead(struct weir_space *space);
 
-/* Back the blocks of a part that have no chunk, each at the first place with room. */
-int place_back_part(struct weir_space *space, const struct space_use *part);
+/* How far blocks of a part have chunks. */
+struct back_pass {
+	struct space_use part;
+	uint32_t nth;
+};
 
-/* The same of a whole range. */
+/* A pass: back the blocks of a part that have no chunk, each at the first place with room. arg: a
+ * struct back_pass. */
+int place_back(struct weir_space *space, void *arg, struct settle *settle);
+
+/* The same of a whole range, with the waits. */
 int place_back_all(struct weir_space *space, struct range *range);
 
 /* ---- order.c */

@@ -346,14 +346,10 @@ bool room_evict_unplanned(struct weir_space *space)
 	return false;
 }
 
-/*
- * Start evictions of idle blocks for `wanted` chunks beyond those already on their way. @return
- * whether any chunk came free or is on its way.
- */
-static bool evict_some(struct weir_space *space, uint32_t wanted)
+/* Start evictions of idle blocks for `wanted` chunks beyond those already on their way. */
+static void evict_some(struct weir_space *space, uint32_t wanted)
 {
 	uint32_t coming = space_nr_to_leave(space, PLACE_OWN);
-	bool any = coming != 0;
 
 	while (coming < wanted && space->mode != WEIR_FIXED) {
 		struct range *range;
@@ -363,10 +359,8 @@ static bool evict_some(struct weir_space *space, uint32_t wanted)
 		range = pick_range(space, true, &i);
 		if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
-		any = true;
 		coming++;
 	}
-	return any;
 }
 
 /* The first bracket that must be done for a freed range to give chunks; 0: none holds any. */
@@ -384,52 +378,40 @@ static bracket_seq_t first_pooled_use(const struct weir_space *space)
 	return first;
 }
 
-/*
- * Wait for what gives a chunk: a copy out, the freed range that is used for the shortest time, a
- * copy in that may go again, a block that is in use or being cleaned. @return 1: waited; 0: there
- * is nothing to wait for; or an error of queueing copies.
- */
-static int wait_for_room(struct weir_space *space)
+/* What gives a chunk: a copy out, the freed range that is used for the shortest time, a copy in
+ * that may go again, a block that is in use or being cleaned. */
+static int settle_on_room(struct weir_space *space, struct settle *settle)
 {
 	bracket_seq_t first = first_pooled_use(space);
-	int err = note(space, migrate_flush(space));
 	uint32_t i;
 
-	if (err)
-		return err;
-	if (space_wait_leaving(space, PLACE_OWN))
-		return 1;
+	if (settle_on_leaving(space, PLACE_OWN, settle))
+		return SETTLE_WAIT;
 	if (first)
-		space_wait_seq(space, first);
-	else if (!space_wait_coming(space, PLACE_OWN))
-		return space->mode != WEIR_FIXED && pick_range(space, false, &i) &&
-		       space_wait_any(space);
-	return 1;
+		return settle_on_seq(space, first, settle);
+	if (settle_on_coming(space, PLACE_OWN, settle))
+		return SETTLE_WAIT;
+	return space->mode != WEIR_FIXED && pick_range(space, false, &i)
+		       ? settle_on_any(space, settle)
+		       : 0;
 }
 
-struct chunk *room_wait(struct weir_space *space, uint32_t wanted)
+int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, struct chunk **out)
 {
-	wanted = MIN(MAX(wanted, 1u), 2u * SPACE_BATCH_MAX);
-	for (;;) {
-		struct chunk *chunk = room_try(space, PLACE_OWN);
-		bool any;
-		int waited;
-
-		if (chunk)
-			return chunk;
-		/* A plan has made room: wait for it rather than evict what it wants to keep. */
-		any = space->residency->plan &&
-		      (first_pooled_use(space) || space_nr_leaving(space, PLACE_OWN));
-		if (!any) {
-			any = evict_some(space, wanted);
-			chunk = room_try(space, PLACE_OWN);
-		}
-		if (chunk)
-			return chunk;
-		waited = wait_for_room(space);
-		if (waited < 0 || (!waited && !any))
-			return NULL;
+	*out = room_try(space, PLACE_OWN);
+	if (*out)
+		return 0;
+	/* A plan has made room: wait for it rather than evict what it wants to keep. */
+	if (!space->residency->plan ||
+	    (!first_pooled_use(space) && !space_nr_leaving(space, PLACE_OWN))) {
+		evict_some(space, MIN(MAX(wanted, 1u), 2u * SPACE_BATCH_MAX));
+		*out = room_try(space, PLACE_OWN);
+		if (*out)
+			return 0;
 	}
+	if (note(space, migrate_flush(space)))
+		return 0;
+	return settle_on_room(space, settle);
 }
 
 struct chunk *room_or_evict(struct weir_space *space)

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting for what a space has queued: the one place where a call drops the space's lock and goes
+ * on later. A pass does what it can without waiting; see struct settle.
+ */
+#include <assert.h>
+
+#include "src/core/space.h"
+
+/* After a wait that failed. */
+#define WAIT_NAP_NS 100000u
+
+/* Wait for the fence, with the lock dropped; then progress. */
+static void wait_fence(struct weir_space *space, struct settle *settle)
+{
+	struct backend *b = space->backend;
+	int err;
+
+	space->nr_waits++;
+	pthread_mutex_unlock(&space->lock);
+	err = b->ops->fence_wait(b, settle->fence);
+	pthread_mutex_lock(&space->lock);
+	if (err) { /* perhaps of the wait, and the caller tries again */
+		space_note_error(space, err);
+		migrate_note_error(space, settle->fence, err);
+		pthread_mutex_unlock(&space->lock);
+		b->ops->host_spend(b, WAIT_NAP_NS);
+		pthread_mutex_lock(&space->lock);
+	}
+	settle->err = err;
+	space_progress(space);
+}
+
+int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg)
+{
+	struct settle settle = {0};
+	int ret;
+
+	while ((ret = pass(space, arg, &settle)) == SETTLE_WAIT)
+		wait_fence(space, &settle);
+	return ret;
+}
+
+int settle_on_seq(const struct weir_space *space, bracket_seq_t seq, struct settle *settle)
+{
+	assert(seq <= space->last_seq);
+	if (space->done_seq >= seq)
+		return 0;
+	/* In the order of their ends, since that is how they are counted. */
+	settle->fence = space->ended[(space->done_seq + 1) % space->max_ended].end;
+	return SETTLE_WAIT;
+}
+
+int settle_on_path(struct weir_space *space, struct path *path, struct settle *settle)
+{
+	const struct move_queue *queue = &path->moving;
+	int err = migrate_fence(space, path);
+
+	space_note_error(space, err);
+	if (err || !queue->nr)
+		return 0;
+	settle->fence = queue->move[queue->head].fence;
+	return SETTLE_WAIT;
+}
+
+int settle_on_leaving(struct weir_space *space, place_t from, struct settle *settle)
+{
+	for (uint32_t p = space->nr_paths; p-- > 0;)
+		if (space->path[p].from == from && settle_on_path(space, &space->path[p], settle))
+			return SETTLE_WAIT;
+	return 0;
+}
+
+int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle)
+{
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		if (space->path[p].to == to && settle_on_path(space, &space->path[p], settle))
+			return SETTLE_WAIT;
+	return 0;
+}
+
+int settle_on_any(struct weir_space *space, struct settle *settle)
+{
+	for (uint32_t p = space->nr_paths; p-- > 0;)
+		if (settle_on_path(space, &space->path[p], settle))
+			return SETTLE_WAIT;
+	return settle_on_seq(space, MIN(space->done_seq + 1, space->last_seq), settle);
+}
+
+static int seq_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	return settle_on_seq(space, *(const bracket_seq_t *)arg, settle);
+}
+
+void space_settle_seq(struct weir_space *space, bracket_seq_t seq)
+{
+	(void)space_settle(space, seq_pass, &seq);
+}
