@@ -51,7 +51,7 @@ void block_change(struct range *range, struct block *block, const struct copies 
 	block->at = *to;
 	block_count(range, block, 1);
 	if (block_is_settled_at(block, PLACE_OWN))
-		range->top = range->nr_blocks;
+		range->nr_arrivals++;
 }
 
 void block_set_dead(struct range *range, struct block *block, bool dead)

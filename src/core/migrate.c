@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/core/space.h"
 
@@ -31,7 +30,7 @@ int migrate_unstale(struct weir_space *space, struct range *range, uint32_t i)
 	block->at.mapped->stale = false;
 	block_set_mapped(range, block, NULL);
 	space->nr_stale--;
-	space->give_epoch++;
+	space->epoch++;
 	space->stats.nr_remaps++;
 	return 0;
 }
@@ -518,9 +517,7 @@ static void move_finish(struct weir_space *space, const struct move *move)
 	}
 	block_change(range, block, &to);
 	chunk_vacate(space, unused);
-	if (block_is_resident(block))
-		space->give_epoch++; /* resident, or clean, from now on */
-	memset(space->pool_dry, 0, sizeof(space->pool_dry));
+	space->epoch++;
 }
 
 void migrate_retire(struct weir_space *space)
@@ -538,7 +535,7 @@ void migrate_retire(struct weir_space *space)
 			if (!space_fence_done(space, move->fence, &move->err))
 				break;
 			if (move->err)
-				space->move_failed(space, path, move, move->err);
+				space->ops->move_failed(space, path, move, move->err);
 			move_finish(space, move);
 			queue->head = (queue->head + 1) % queue->max;
 			queue->nr--;

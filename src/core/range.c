@@ -115,20 +115,21 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 	struct backend *b = space->backend;
 	uint64_t bytes = nr_blocks * space->block_bytes;
 	struct range *range = calloc(1, sizeof(*range) + nr_blocks * sizeof(struct block) +
-						space->nr_paths * sizeof(struct range_path));
+						space->nr_paths * sizeof(struct range_path) +
+						space->ops->range_bytes);
 	int err;
 
 	if (!range)
 		return -ENOMEM;
 	range->nr_blocks = nr_blocks;
 	range->path = (struct range_path *)&range->block[nr_blocks];
+	range->residency = (struct range_residency *)&range->path[space->nr_paths];
 	range->stride = pick_stride(MAX(nr_blocks, 2u) - 1);
 	range->devices = range->granted = space_device_bit(space);
-	range->prefer = -1;
-	range->plan_life = -1;
 	range->nr_dead = nr_blocks;
 	for (uint32_t i = 0; i < nr_blocks; i++)
 		range->block[i].at.dead = true;
+	space->ops->range_reset(space, range);
 	err = b->ops->va_reserve(b, bytes, space->block_bytes, &range->addr);
 	if (err)
 		goto err_free;
@@ -178,13 +179,11 @@ void range_pool_add(struct weir_space *space, struct range *range)
 
 		migrate_set_dead(space, range, block, true);
 	}
-	memset(space->pool_dry, 0, sizeof(space->pool_dry));
+	space->ops->range_reset(space, range);
+	space->epoch++;
 	range->pooled = true;
 	range->free_pending = false;
-	range->prefer = -1;
-	range->read_mostly = false;
 	range->life = 0;
-	range->plan_life = -1;
 	range->next_pooled = space->pooled;
 	space->pooled = range;
 	space->nr_live_blocks -= range->nr_blocks;

@@ -156,7 +156,7 @@ static void retire_brackets(struct weir_space *space)
 		if (!space_fence_done(space, bracket->end, NULL))
 			break;
 		space->done_seq++;
-		space->bracket_done(space, bracket);
+		space->ops->bracket_done(space, bracket);
 	}
 }
 
@@ -165,7 +165,7 @@ void space_progress(struct weir_space *space)
 	migrate_retire(space);
 	retire_brackets(space);
 	migrate_drop_stale(space);
-	space->advance(space);
+	space->ops->advance(space);
 }
 
 void space_placing_begin(struct weir_space *space)
@@ -175,7 +175,7 @@ void space_placing_begin(struct weir_space *space)
 	space->placing = true;
 	space->keep_marked = false;
 	space->mark++; /* nothing is named yet */
-	space->give_epoch++;
+	space->epoch++;
 }
 
 void space_placing_end(struct weir_space *space)

@@ -46,23 +46,19 @@ struct range {
 	bracket_seq_t last_use;	     /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
 	life_t life;		     /* its present allocation; 0 while pooled */
-	int32_t plan_life;	     /* what the plan knows it as, or -1 */
 	uint32_t devices;	     /* access list of mappings made from now on */
-	uint32_t granted; /* ... and of those that stand, at most: launches may be using them */
-	uint32_t top;	  /* no block from here on, in its order, is settled at PLACE_OWN */
+	uint32_t granted;     /* ... and of those that stand, at most: launches may be using them */
+	uint32_t nr_arrivals; /* times that a block of it came to rest at PLACE_OWN */
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	uint32_t nr_backed, nr_copying; /* the sums of these */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
-	uint32_t first_stale; /* no block below it is stale */
-	uint32_t give;	      /* no block from here on, in its order, can give its chunk away ... */
-	uint64_t give_epoch;  /* ... in this epoch of the space */
+	uint32_t first_stale;	  /* no block below it is stale */
 	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
-	struct range_path *path;  /* by path of the space; behind block[] */
-	uint64_t mark;		  /* bracket being placed that names it */
-	uint32_t mark_first, mark_last; /* hull of the blocks it names */
-	int prefer;			/* place it is advised to stay at, or -1 */
-	bool read_mostly;
+	struct range_residency *residency; /* the mode's part; behind path[] */
+	struct range_path *path;	   /* by path of the space; behind block[] */
+	uint64_t mark;			   /* bracket being placed that names it */
+	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
 	struct range *next_pooled;
 	struct arena *small; /* an arena's allocations */
 	struct block block[];
@@ -155,6 +151,19 @@ struct path {
 	bool unfenced; /* the last of them are queued and have no fence yet */
 };
 
+/* What core asks of the mode, which is built on it. */
+struct space_ops {
+	size_t range_bytes; /* of struct range_residency */
+	/* The range is new, or freed: nothing is known of what it is used for. */
+	void (*range_reset)(struct weir_space *space, struct range *range);
+	/* Do what can be done now; may not wait. */
+	void (*advance)(struct weir_space *space);
+	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
+	/* A copy failed; it counts as done. */
+	void (*move_failed)(struct weir_space *space, const struct path *path,
+			    const struct move *move, int err);
+};
+
 struct weir_space {
 	struct weir_machine *machine; /* these never change */
 	pid_t process;		      /* that created it */
@@ -192,18 +201,14 @@ struct weir_space {
 
 	uint64_t nr_waits; /* for fences, ever */
 	uint64_t mark;	   /* last value given to a range's mark */
-	uint64_t
-		give_epoch; /* grows when blocks may be able to give chunks that could not before */
-	int error;	    /* first error of finished work, until reported */
-	bool poison;	    /* fill vacated and dead chunks */
+	/* Grows when a block that could not give its chunk before may be able to: one came to rest,
+	 * a stale mapping went, a range was freed, another bracket is placed. */
+	uint64_t epoch;
+	int error;   /* first error of finished work, until reported */
+	bool poison; /* fill vacated and dead chunks */
 
-	/* The mode's part; core calls up through these. Set at creation, then constant. */
-	void (*advance)(struct weir_space *space);
-	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
-	void (*move_failed)(struct weir_space *space, const struct path *path,
-			    const struct move *move, int err); /* it counts as done */
+	const struct space_ops *ops; /* never changes */
 	struct residency *residency;
-	bool pool_dry[PLACES_MAX]; /* no freed range holds a chunk of the place */
 
 	struct weir_space_stats stats;
 };

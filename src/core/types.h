@@ -47,6 +47,7 @@ struct block;
 struct range;
 struct space_use;
 struct residency;
+struct range_residency;
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -17,9 +17,15 @@ static int resolve_part(struct weir_space *space, const void *addr, uint64_t byt
 
 static void advise_read_mostly(struct weir_space *space, struct range *range, bool read_mostly)
 {
-	if (range->read_mostly != read_mostly)
+	if (range->residency->read_mostly != read_mostly)
 		space->residency->nr_read_mostly += read_mostly ? 1 : (uint32_t)-1;
-	range->read_mostly = read_mostly;
+	range->residency->read_mostly = read_mostly;
+}
+
+void advice_reset(struct weir_space *space, struct range *range)
+{
+	range->residency->prefer = -1;
+	advise_read_mostly(space, range, false);
 }
 
 int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, uint32_t where)
@@ -34,15 +40,14 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 		goto out;
 	switch (advice) {
 	case WEIR_ADVISE_DEFAULT:
-		part.range->prefer = -1;
-		advise_read_mostly(space, part.range, false);
+		advice_reset(space, part.range);
 		err = migrate_set_devices(space, part.range, space_device_bit(space));
 		break;
 	case WEIR_ADVISE_PREFER_MEMORY:
 		if (space_place(space, where) < 0)
 			err = -EINVAL;
 		else
-			part.range->prefer = space_place(space, where);
+			part.range->residency->prefer = space_place(space, where);
 		break;
 	case WEIR_ADVISE_READ_MOSTLY:
 		advise_read_mostly(space, part.range, true);
@@ -172,7 +177,7 @@ static void clean_read_mostly(struct weir_space *space)
 		struct range *range = space->range[r];
 		int err = 0;
 
-		if (!range->read_mostly || range->arena || range->pooled)
+		if (!range->residency->read_mostly || range->arena || range->pooled)
 			continue;
 		for (uint32_t i = 0;
 		     !err && i < range->nr_blocks && down->batch.nr < SPACE_BATCH_MAX; i++)

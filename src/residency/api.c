@@ -70,6 +70,20 @@ static void residency_advance(struct weir_space *space)
 	follow_advance(space);
 }
 
+static void range_reset(struct weir_space *space, struct range *range)
+{
+	range->residency->plan_life = -1;
+	advice_reset(space, range);
+}
+
+static const struct space_ops residency_ops = {
+	.range_bytes = sizeof(struct range_residency),
+	.range_reset = range_reset,
+	.advance = residency_advance,
+	.bracket_done = follow_done,
+	.move_failed = advice_move_failed,
+};
+
 int weir_space_create(struct weir_machine *machine, const struct weir_space_config *config,
 		      struct weir_space **out)
 {
@@ -93,9 +107,8 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	}
 	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
-	space->advance = residency_advance;
-	space->bracket_done = follow_done;
-	space->move_failed = advice_move_failed;
+	space->ops = &residency_ops;
+	space->epoch = 1;
 	err = space_init(space, machine, &checked);
 	if (err)
 		goto err_record;

@@ -27,8 +27,8 @@ static void follow_position(struct weir_space *space, struct range *range)
 	switch (event->kind) {
 	case EVENT_ALLOC:
 		if (range && r->life_of_event[k] != UINT32_MAX) {
-			range->plan_life = (int32_t)r->life_of_event[k];
-			r->life[range->plan_life] = range;
+			range->residency->plan_life = (int32_t)r->life_of_event[k];
+			r->life[range->residency->plan_life] = range;
 		}
 		break;
 	case EVENT_FREE: /* follow_freed() comes next */
@@ -137,9 +137,10 @@ void follow_freed(struct weir_space *space, struct range *range)
 {
 	struct residency *r = space->residency;
 
-	if (r->plan && range->plan_life >= 0 && r->life[range->plan_life] == range)
-		r->life[range->plan_life] = NULL;
-	range->plan_life = -1;
+	if (r->plan && range->residency->plan_life >= 0 &&
+	    r->life[range->residency->plan_life] == range)
+		r->life[range->residency->plan_life] = NULL;
+	range->residency->plan_life = -1;
 }
 
 void follow_launched(struct weir_space *space, uint64_t event, const char *kernel)

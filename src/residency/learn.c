@@ -444,7 +444,7 @@ static void learn_ranges(struct learning *l)
 		struct range *range = space->range[r];
 		uint32_t index = NO_LIFE;
 
-		range->plan_life = -1;
+		range->residency->plan_life = -1;
 		if (!range->life || range->pooled)
 			continue;
 		if (range->life >= l->first)
@@ -453,9 +453,9 @@ static void learn_ranges(struct learning *l)
 			index = find_old(l, range->life);
 		if (index == NO_LIFE)
 			continue;
-		range->plan_life = (int32_t)index;
+		range->residency->plan_life = (int32_t)index;
 		l->range[index] = range;
-		l->life[index].host = range->prefer == space_host(space);
+		l->life[index].host = range->residency->prefer == space_host(space);
 	}
 }
 

@@ -23,9 +23,9 @@ static uint32_t wanted_level(const struct weir_space *space, const struct space_
 {
 	const struct range *range = use->range;
 
-	if (range->prefer > PLACE_OWN)
+	if (range->residency->prefer > PLACE_OWN)
 		return 0;
-	if (range->prefer == PLACE_OWN || range->arena)
+	if (range->residency->prefer == PLACE_OWN || range->arena)
 		return range->nr_blocks;
 	return schedule_level(space, range);
 }

@@ -24,6 +24,17 @@
 #include "src/residency/plan.h"
 #include "src/residency/record.h"
 
+/* What the mode keeps of a range. */
+struct range_residency {
+	int32_t plan_life; /* what the plan knows it as, or -1 */
+	int prefer;	   /* place it is advised to stay at, or -1 */
+	bool read_mostly;
+	uint32_t top; /* no block from here on, in its order, is settled at PLACE_OWN ... */
+	uint32_t top_arrivals; /* ... since the range had so many arrivals */
+	uint32_t give;	     /* no block from here on, in its order, can give its chunk away ... */
+	uint64_t give_epoch; /* ... in this epoch of the space */
+};
+
 /* An action of the plan that is under way. */
 struct pending_action {
 	enum plan_move move;
@@ -64,7 +75,8 @@ struct residency {
 	uint32_t next_action;	     /* of the plan's list */
 	uint64_t action_period;	     /* the period that next_action belongs to */
 	int error;		     /* of a move made by progress, for the next bracket */
-	uint32_t nr_read_mostly;     /* ranges advised so, those freed since included */
+	uint32_t nr_read_mostly;     /* ranges advised so */
+	uint64_t dry[PLACES_MAX];    /* epoch in which no freed range has a chunk of the place */
 	const struct range *keep;    /* not to be evicted from just now */
 	struct host_bracket *host;   /* the newest first */
 	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
@@ -287,6 +299,9 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 void host_cancel(struct weir_space *space);
 
 /* ---- advice.c */
+
+/* Forget what was said of a range. */
+void advice_reset(struct weir_space *space, struct range *range);
 
 /* Go on with the prefetches that the program asked for. Never waits. */
 void advice_advance(struct weir_space *space);

@@ -37,15 +37,21 @@ static int note(struct weir_space *space, int err)
 /* The last block in the range's order that is resident and settled, below n; nr_blocks: none. */
 static uint32_t last_resident(struct range *range, uint32_t n)
 {
-	bool top = n >= range->top;
+	struct range_residency *r = range->residency;
+	bool top;
 
-	for (n = MIN(n, range->top); n-- > 0;) {
+	if (r->top_arrivals != range->nr_arrivals) {
+		r->top = range->nr_blocks;
+		r->top_arrivals = range->nr_arrivals;
+	}
+	top = n >= r->top;
+	for (n = MIN(n, r->top); n-- > 0;) {
 		uint32_t i = range_nth_block(range, n);
 
 		if (block_is_settled_at(&range->block[i], PLACE_OWN))
 			return n;
 		if (top)
-			range->top = n;
+			r->top = n;
 	}
 	return range->nr_blocks;
 }
@@ -74,7 +80,7 @@ static struct chunk *take_from_pooled(struct weir_space *space, place_t place)
 	bool any = false;
 	uint32_t i;
 
-	if (space->pool_dry[place])
+	if (space->residency->dry[place] == space->epoch)
 		return NULL;
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		uint32_t settled = range_nr_settled(range, place);
@@ -83,7 +89,8 @@ static struct chunk *take_from_pooled(struct weir_space *space, place_t place)
 		if (settled && MAX(range->last_use, range->last_part_use) <= space->done_seq)
 			oldest = range;
 	}
-	space->pool_dry[place] = !any;
+	if (!any)
+		space->residency->dry[place] = space->epoch;
 	if (!oldest)
 		return NULL;
 	i = pooled_block(space, oldest, place);
@@ -115,22 +122,22 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 	if (range->pins || (!range->nr_dead && !range->nr_clean) ||
 	    !space_is_before(space, MAX(range->last_use, range->last_part_use), slot))
 		return range->nr_blocks;
-	if (range->give_epoch != space->give_epoch) {
-		range->give_epoch = space->give_epoch;
-		range->give = range->nr_blocks;
+	if (range->residency->give_epoch != space->epoch) {
+		range->residency->give_epoch = space->epoch;
+		range->residency->give = range->nr_blocks;
 	}
-	for (uint32_t n = last_resident(range, range->give); n < range->nr_blocks;
+	for (uint32_t n = last_resident(range, range->residency->give); n < range->nr_blocks;
 	     n = last_resident(range, n)) {
 		uint32_t i = range_nth_block(range, n);
 		const struct block *block = &range->block[i];
 
-		range->give = n + 1;
+		range->residency->give = n + 1;
 		if (!block_is_dirty(block) && !block_is_cleaning(block) && !block->pins &&
 		    !block->at.home->stale &&
 		    (range->mark != space->mark || is_discarded(slot, range, i)))
 			return i;
 	}
-	range->give = 0;
+	range->residency->give = 0;
 	return range->nr_blocks;
 }
 
@@ -175,7 +182,7 @@ static struct chunk *take_lower_copy(struct weir_space *space, place_t place, bo
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
-		if (range->read_mostly != read_mostly)
+		if (range->residency->read_mostly != read_mostly)
 			continue;
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
 			struct block *block = &range->block[i];
@@ -207,8 +214,8 @@ struct chunk *room_below(struct weir_space *space, const struct range *range, pl
 {
 	struct chunk *chunk = NULL;
 
-	if (range->prefer > place)
-		chunk = room_try(space, (place_t)range->prefer);
+	if (range->residency->prefer > place)
+		chunk = room_try(space, (place_t)range->residency->prefer);
 	for (uint32_t below = place + 1u; !chunk && below < space->nr_places; below++)
 		chunk = room_try(space, (place_t)below);
 	return chunk;
@@ -279,9 +286,9 @@ static uint64_t victim_rank(const struct weir_space *space, const struct range *
 	if (space->residency->plan)
 		return ((uint64_t)schedule_next_use(space, range) << 1 | (range->nr_clean != 0)) +
 		       1;
-	if (range->prefer == PLACE_OWN)
+	if (range->residency->prefer == PLACE_OWN)
 		return 1;
-	return (range->prefer > 0 ? UINT64_MAX / 2 : UINT64_MAX / 4) -
+	return (range->residency->prefer > 0 ? UINT64_MAX / 2 : UINT64_MAX / 4) -
 	       MAX(range->last_use, range->last_part_use);
 }
 
@@ -336,7 +343,7 @@ bool room_evict_unplanned(struct weir_space *space)
 		uint32_t i;
 		bool freed;
 
-		if (range->plan_life >= 0 || !victim_rank(space, range))
+		if (range->residency->plan_life >= 0 || !victim_rank(space, range))
 			continue;
 		i = pick_block(space, range, true);
 		if (i < range->nr_blocks)

@@ -86,7 +86,8 @@ static uint32_t stage_now(const struct residency *r)
 /* What the plan tracks a range as. */
 static uint32_t tracked_as(const struct residency *r, const struct range *range)
 {
-	return range->plan_life < 0 ? PLAN_UNTRACKED : r->plan->tracked[range->plan_life];
+	return range->residency->plan_life < 0 ? PLAN_UNTRACKED
+					       : r->plan->tracked[range->residency->plan_life];
 }
 
 uint32_t schedule_level(const struct weir_space *space, const struct range *range)
@@ -117,7 +118,7 @@ uint32_t schedule_next_use(const struct weir_space *space, const struct range *r
 	const struct residency *r = space->residency;
 	uint32_t t;
 
-	if (!r->plan || range->plan_life < 0)
+	if (!r->plan || range->residency->plan_life < 0)
 		return UINT32_MAX;
 	t = tracked_as(r, range);
 	return t == PLAN_UNTRACKED ? 0 : plan_next_use(r->plan, stage_now(r), t);

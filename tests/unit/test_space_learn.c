@@ -230,7 +230,7 @@ static void test_space_learn_computation_from_its_kernel(void **state)
 static const struct plan_span *alive_of(struct test_space *t, const void *addr)
 {
 	const struct plan *plan = t->space->residency->plan;
-	int32_t life = range_find(t->space, addr)->plan_life;
+	int32_t life = range_find(t->space, addr)->residency->plan_life;
 
 	assert_true(life >= 0);
 	assert_int_not_equal(plan->tracked[life], PLAN_UNTRACKED);
