@@ -108,6 +108,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
 	space->ops = &residency_ops;
+	space->residency->decide = &decide_default;
 	space->epoch = 1;
 	err = space_init(space, machine, &checked);
 	if (err)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making a bracket's uses ready. For each block that is not resident: bring it in (copying only
- * contents that are needed), or leave it in place. With a plan, as many blocks of each range are
- * resident as the plan says. Without one: what is written first or touched densely comes in, what
- * is touched sparsely comes in only where there is room anyway.
+ * contents that are needed), or leave it in place, as decide.h answers.
  */
 #include <errno.h>
 
@@ -12,38 +10,35 @@
 /* What stays where it is, for want of room; beside SETTLE_WAIT. */
 #define PLACE_NO_ROOM 2
 
-/* Whether the bytes touched are worth a copy: at least as many as the part has. */
-static bool is_dense(const struct space_use *use)
-{
-	return use->read_bytes + use->write_bytes >= (double)use->bytes;
-}
-
-/* How many blocks of the use's range should be resident. */
-static uint32_t wanted_level(const struct weir_space *space, const struct space_use *use)
+/* What of the use's range should be resident. */
+static void get_wanted(const struct weir_space *space, const struct space_use *use,
+		       struct brought_in *out)
 {
 	const struct range *range = use->range;
+	struct bring_in q = {
+		.nr_blocks = range->nr_blocks,
+		.nr_resident = range_nr_resident(range),
+		.planned = schedule_level(space, range),
+		.follows_plan = space->residency->plan != NULL,
+		.touches = (use->read_bytes + use->write_bytes) / (double)use->bytes,
+		.kind = use->kind,
+		.prefer = range->residency->prefer,
+		.stays = range->arena,
+	};
 
-	if (range->residency->prefer > PLACE_OWN)
-		return 0;
-	if (range->residency->prefer == PLACE_OWN || range->arena)
-		return range->nr_blocks;
-	return schedule_level(space, range);
+	*out = space->residency->decide->bring_in(&q);
 }
 
-/*
- * A chunk of the device's own memory for a block of the use; NULL: leave it in place. fresh: the
- * block has no contents yet. A plan has made room for what it wants fetched, so a fetch does not
- * evict under one.
- */
-static int chunk_for(struct weir_space *space, const struct space_use *use, uint32_t level,
-		     uint32_t left, bool fresh, struct settle *settle, struct chunk **out)
+/* A chunk of the device's own memory for a block of the use; NULL: leave it in place. fresh: the
+ * block's contents are not needed. left: blocks that are going to want one. */
+static int chunk_for(struct weir_space *space, const struct space_use *use,
+		     const struct brought_in *in, uint32_t left, bool fresh, struct settle *settle,
+		     struct chunk **out)
 {
-	bool planned = space->residency->plan != NULL;
-
 	*out = NULL;
-	if (range_nr_resident(use->range) >= level)
+	if (range_nr_resident(use->range) >= in->level)
 		return 0;
-	if (space->mode != WEIR_FIXED && (planned ? fresh : is_dense(use)))
+	if (space->mode != WEIR_FIXED && (fresh ? in->evict_for_fresh : in->evict_for_moved))
 		return room_make(space, left, settle, out);
 	*out = room_try(space, PLACE_OWN);
 	return 0;
@@ -59,14 +54,14 @@ static int settle_on_held(const struct weir_space *space, const struct range *ra
 }
 
 static int place_unbacked(struct weir_space *space, const struct space_use *use, uint32_t i,
-			  uint32_t level, uint32_t left, struct settle *settle)
+			  const struct brought_in *in, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
 	struct chunk *chunk;
 	int err = settle_on_held(space, range, i, settle);
 
 	if (!err)
-		err = chunk_for(space, use, level, left, true, settle, &chunk);
+		err = chunk_for(space, use, in, left, true, settle, &chunk);
 	if (!err && !chunk)
 		chunk = room_below(space, range, PLACE_OWN);
 	if (!err && !chunk)
@@ -78,13 +73,13 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 
 /* A block at a lower place, no open bracket on it: up, or in place. @return also PLACE_NO_ROOM. */
 static int place_lower(struct weir_space *space, const struct space_use *use, uint32_t i,
-		       uint32_t level, uint32_t left, struct settle *settle)
+		       const struct brought_in *in, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
 	struct chunk *chunk;
-	int err = chunk_for(space, use, level, left, overwritten, settle, &chunk);
+	int err = chunk_for(space, use, in, left, overwritten, settle, &chunk);
 
 	if (err || !chunk)
 		return err ? err : PLACE_NO_ROOM;
@@ -101,16 +96,16 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 }
 
 static int place_block(struct weir_space *space, const struct space_use *use, uint32_t i,
-		       uint32_t level, uint32_t left, struct settle *settle)
+		       const struct brought_in *in, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
 
 	if (!block_is_backed(block))
-		return place_unbacked(space, use, i, level, left, settle);
+		return place_unbacked(space, use, i, in, left, settle);
 	if (block_is_settled_below(block) && space->mode == WEIR_PLANNED &&
-	    !range_block_is_pinned(range, i) && range_nr_resident(range) < level)
-		return place_lower(space, use, i, level, left, settle);
+	    !range_block_is_pinned(range, i) && range_nr_resident(range) < in->level)
+		return place_lower(space, use, i, in, left, settle);
 	return 0;
 }
 
@@ -158,21 +153,25 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 {
 	const struct space_use *use = &p->uses[p->use];
 	struct range *range = use->range;
-	uint32_t level = wanted_level(space, use);
-	int err = p->nth ? 0 : trim_fresh(space, use, level, settle);
+	struct brought_in in;
+	int err;
+
+	get_wanted(space, use, &in);
+	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
 
 	for (; !err && p->nth < use->nr; p->nth++) {
 		uint32_t i = use->nr == range->nr_blocks ? range_nth_block(range, p->nth)
 							 : use->first + p->nth;
 		uint32_t resident = range_nr_resident(range);
-		uint32_t left = level > resident ? MIN(level - resident, use->nr - p->nth) : 0;
+		uint32_t left =
+			in.level > resident ? MIN(in.level - resident, use->nr - p->nth) : 0;
 
 		if (!range_nr_unbacked(range) &&
 		    (!left || p->no_room || !range_nr_settled_below(range)))
 			break;
 		if (p->no_room && block_is_backed(&range->block[i]))
 			continue;
-		err = place_block(space, use, i, level, left, settle);
+		err = place_block(space, use, i, &in, left, settle);
 		if (err == PLACE_NO_ROOM) {
 			p->no_room = true;
 			err = 0;
@@ -304,17 +303,20 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 
 	for (uint32_t u = 0; u < slot->uses.nr; u++) {
 		struct space_use *use = &slot->uses.use[u];
-		uint32_t level = wanted_level(space, use);
-		int err = mend_ahead(space, use, level);
+		struct brought_in in;
+		int err;
+
+		get_wanted(space, use, &in);
+		err = mend_ahead(space, use, in.level);
 
 		if (!err)
-			err = trim_fresh(space, use, level, NULL);
+			err = trim_fresh(space, use, in.level, NULL);
 		if (err)
 			return err;
 		if (use->kind != WEIR_OVERWRITE || use->nr != use->range->nr_blocks)
 			continue;
 		if (done == PLACE_DONE)
-			done = place_fresh(space, slot, use, level);
+			done = place_fresh(space, slot, use, in.level);
 		if (done < 0)
 			return done;
 	}

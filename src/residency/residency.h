@@ -8,6 +8,7 @@
  *   learn.c    from the record to the plan's input
  *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
+ *   decide*.c  what comes in, what goes, where to, as pure functions
  *   room.c     where a chunk comes from when none is free
  *   place.c    making a bracket's uses ready
  *   order.c    which ended brackets a new one comes after
@@ -21,6 +22,7 @@
 #define WEIR_RESIDENCY_RESIDENCY_H
 
 #include "src/core/space.h"
+#include "src/residency/decide.h"
 #include "src/residency/plan.h"
 #include "src/residency/record.h"
 
@@ -59,6 +61,8 @@ struct host_bracket {
 struct residency {
 	struct record record;
 	bool recording; /* off in a fixed space */
+
+	const struct decisions *decide;
 
 	struct plan *plan;	 /* NULL: none is followed */
 	uint32_t nr_lives;	 /* that it has */
@@ -119,11 +123,11 @@ uint32_t schedule_expected_level(const struct weir_space *space, uint32_t nr_blo
 /* Whether the times of brackets are of use: plans are still to be made. */
 bool schedule_wants_times(const struct weir_space *space);
 
-/* Blocks of the range that the plan wants resident in the bracket being placed; the range's
- * nr_blocks when it has no opinion. */
+/* Blocks of the range that the plan wants resident in the bracket being placed; DECIDE_UNKNOWN when
+ * it has no opinion. */
 uint32_t schedule_level(const struct weir_space *space, const struct range *range);
 
-/* The same of its next use after that bracket. */
+/* The same in its next use after that bracket; nr_blocks when it has none. */
 uint32_t schedule_next_level(const struct weir_space *space, const struct range *range);
 
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a chunk comes from: the pool; a freed range, longest freed first; a lower copy; an
- * eviction. What is evicted goes to the next place with room, in the order in which the device
- * prefers them. Which block to evict is decided here: the range whose next use is farthest when a
- * plan knows, else the one whose last use is longest ago; within a range, the last in its order,
- * so that what stays lies evenly. What moves is idle: not pinned, and the brackets that named it
- * are done.
+ * eviction. From which range, and where to, is asked (decide.h); within a range, the last block in
+ * its order goes, so that what stays lies evenly. What moves is idle: not pinned, and the brackets
+ * that named it are done.
  */
 #include <errno.h>
 
@@ -212,10 +210,16 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 
 struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
 {
-	struct chunk *chunk = NULL;
+	struct evict_to q = {
+		.from = place,
+		.nr_places = space->nr_places,
+		.prefer = range->residency->prefer,
+	};
+	struct chunk *chunk;
 
-	if (range->residency->prefer > place)
-		chunk = room_try(space, (place_t)range->residency->prefer);
+	for (uint32_t below = place + 1u; below < space->nr_places; below++)
+		q.room[below] = pmm_nr_available(&space->pmm[below]);
+	chunk = room_try(space, space->residency->decide->evict_to(&q));
 	for (uint32_t below = place + 1u; !chunk && below < space->nr_places; below++)
 		chunk = room_try(space, (place_t)below);
 	return chunk;
@@ -277,19 +281,22 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 	return migrate_clean(space, range, i, lower);
 }
 
-/* Distance that ranks a range as a victim: larger goes first. 0: not at all. */
+/* What ranks a range as a victim: larger goes first. 0: not at all. */
 static uint64_t victim_rank(const struct weir_space *space, const struct range *range)
 {
+	struct give_up q;
+
 	if (range->arena || range->pooled || !range_nr_settled(range, PLACE_OWN) ||
 	    range == space->residency->keep)
 		return 0;
-	if (space->residency->plan)
-		return ((uint64_t)schedule_next_use(space, range) << 1 | (range->nr_clean != 0)) +
-		       1;
-	if (range->residency->prefer == PLACE_OWN)
-		return 1;
-	return (range->residency->prefer > 0 ? UINT64_MAX / 2 : UINT64_MAX / 4) -
-	       MAX(range->last_use, range->last_part_use);
+	q = (struct give_up){
+		.next_use = schedule_next_use(space, range),
+		.follows_plan = space->residency->plan != NULL,
+		.idle = space->last_seq - MAX(range->last_use, range->last_part_use),
+		.clean = range->nr_clean != 0,
+		.prefer = range->residency->prefer,
+	};
+	return space->residency->decide->give_up(&q);
 }
 
 /* The next block of a range to evict; nr_blocks: none. idle: only one that can go now. */

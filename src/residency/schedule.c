@@ -97,9 +97,9 @@ uint32_t schedule_level(const struct weir_space *space, const struct range *rang
 
 	/* A plan that the very bracket being placed brought about does not speak of it. */
 	if (!r->plan || schedule_is_new(r))
-		return range->nr_blocks;
+		return DECIDE_UNKNOWN;
 	t = tracked_as(r, range);
-	return t == PLAN_UNTRACKED ? range->nr_blocks : plan_level(r->plan, stage_now(r), t);
+	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : plan_level(r->plan, stage_now(r), t);
 }
 
 uint32_t schedule_next_level(const struct weir_space *space, const struct range *range)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the plan says: as much of a range is resident in a stage as the plan gives it, and who is
+ * used farthest ahead goes first (L. A. Belady, IBM Systems Journal 5:2, 1966), of equals who goes
+ * without a copy. The plan has made room for what it fetches; so nothing is evicted for that, but
+ * for blocks that get their first contents, which have nowhere else to be.
+ */
+#include "src/residency/decide.h"
+
+struct brought_in plan_bring_in(const struct bring_in *q)
+{
+	return (struct brought_in){
+		.level = q->planned == DECIDE_UNKNOWN ? q->nr_blocks : q->planned,
+		.evict_for_fresh = true,
+	};
+}
+
+uint64_t plan_give_up(const struct give_up *q)
+{
+	return ((uint64_t)q->next_use << 1 | q->clean) + 1;
+}
