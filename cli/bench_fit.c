@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 /* Sums over the launches of one kernel. */
 struct fit {

@@ -12,7 +12,7 @@
 #include "cli/kept.h"
 #include "cli/size.h"
 #include "src/backend/cuda/cuda.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 /* "--nodes" or "WEIR_NODES", as the user gave it. */
 static const char *label(const struct bench_reader *r, unsigned int id, char *text, size_t bytes)

@@ -23,7 +23,7 @@
 #include "cli/progress.h"
 #include "src/backend/backend.h"
 #include "src/backend/machine.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "workloads/probe/probe.h"
 
 #define EXIT_ERROR 2

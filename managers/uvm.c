@@ -15,7 +15,7 @@
 #include "managers/plain.h"
 #include "managers/tensors.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 struct uvm_manager {
 	struct plain plain;

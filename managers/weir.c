@@ -7,8 +7,8 @@
 
 #include "managers/manager.h"
 #include "src/backend/machine.h"
-#include "src/core/cost.h"
 #include "src/core/space.h"
+#include "src/cost/cost.h"
 
 #define USES_MAX 64u /* of one launch, of what the space has */
 

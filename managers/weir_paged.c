@@ -15,7 +15,7 @@
 #include "src/backend/backend.h"
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/paging/view.h"
 
 #define PAGE_BYTES (UINT32_C(64) << 10) /* if nothing is said: as weir/paged.h has it */

@@ -60,7 +60,7 @@ def slices(nodes):
 
 
 def random_bytes(piece):
-    """Bytes of the sectors that a random piece covers on average, as src/core/cost.h has it."""
+    """Bytes of the sectors that a random piece covers on average, as src/cost/cost.h has it."""
     return piece + SECTOR - min(piece & -piece, SECTOR)
 
 

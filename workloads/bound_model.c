@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 #define NS_PER_S 1e9
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 double passes_bound_s(const struct weir_machine_desc *desc, uint32_t device,
 		      const struct passes_least *least)

@@ -11,7 +11,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 /* The backend's progress function. Whoever holds the lock makes the progress itself. */
 static void progress_entry(void *arg)

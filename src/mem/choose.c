@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which memory an object goes to: the one that gives the least time for all that is going to be
- * done with it, by the cost model of kernels (src/core/cost.h):
+ * done with it, by the cost model of kernels (src/cost/cost.h):
  *
  *   cost(m) = the sum over devices d of what d takes to go through it once, with it in m
  *             + what one copy that fills it from the host takes, divided by `times`, if m is a
@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/mem/mem.h"
 
 const char *weir_choice_text(enum weir_choice choice)

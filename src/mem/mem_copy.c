@@ -8,8 +8,8 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
 #include "src/core/types.h"
+#include "src/cost/cost.h"
 #include "src/mem/mem.h"
 
 #define STAGE_BYTES (UINT64_C(1) << 20)

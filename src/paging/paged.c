@@ -7,7 +7,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/paging/paged.h"
 
 #define PAGE_BYTES_USUAL (64u << 10)

@@ -9,7 +9,7 @@
  * does not say is taken for a word somewhere, and costs what the rate of such accesses makes of it:
  * beyond the reach of translation forty times its bytes.
  */
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/paging/paged.h"
 
 #define SECTOR_BYTES 32u

@@ -6,7 +6,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
 /*

@@ -8,7 +8,7 @@
 
 #include "src/base/hash.h"
 #include "src/base/log.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
 #define NO_LIFE UINT32_MAX

@@ -9,7 +9,7 @@
  */
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/driver.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "tests/contract/cases/cases.h"
 #include "tests/fakecuda/fakecuda.h"
 

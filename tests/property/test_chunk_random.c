@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "src/core/cost.h"
 #include "src/core/types.h"
+#include "src/cost/cost.h"
 #include "src/mem/chunk.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"

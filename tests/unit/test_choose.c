@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/mem/mem.h"
 #include "tests/unit/test_sim_machine.h"
 

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "src/core/cost.h"
 #include "src/core/types.h"
+#include "src/cost/cost.h"
 #include "tests/unit/test_sim_machine.h"
 
 static void expect_ns(double ns, double expected)

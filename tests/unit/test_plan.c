@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/residency/plan_parts.h"
 #include "tests/support/space.h"
 

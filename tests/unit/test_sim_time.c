@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "tests/unit/test_sim_fixture.h"
 
 /* ------------------------------------------------------------------ kernels */

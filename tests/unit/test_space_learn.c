@@ -5,7 +5,7 @@
  */
 #include "src/backend/flaky/flaky.h"
 #include "src/backend/machine.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "src/residency/plan.h"
 #include "src/residency/residency.h"
 #include "tests/support/space.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/gpu_gen_internal.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "workloads/cuda_plugin.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/run_internal.h"

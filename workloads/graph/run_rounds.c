@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "workloads/graph/ops.h"
 #include "workloads/graph/run_internal.h"
 

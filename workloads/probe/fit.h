@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From times to constants: pure functions, on numbers alone. What the constants mean stands in
- * src/core/cost.h and src/backend/sim/sim.h. Times are nanoseconds and above 0.
+ * src/cost/cost.h and src/backend/sim/sim.h. Times are nanoseconds and above 0.
  */
 #ifndef WEIR_PROBE_FIT_H
 #define WEIR_PROBE_FIT_H

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "workloads/probe/internal.h"
 
 /* Calls are short and the host has other things to do: many, of which the median counts. */

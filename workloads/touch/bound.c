@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workloads/touch/bound.h"
 
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 double touch_bound_s(const struct weir_machine_desc *desc, uint32_t device,
 		     const struct touch_params *p, const struct passes_result *r,

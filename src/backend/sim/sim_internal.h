@@ -31,7 +31,7 @@
 #include "src/backend/access.h"
 #include "src/backend/sim/sim.h"
 #include "src/backend/sim/sim_uvm.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 #define SIM_NEVER UINT64_MAX
 #define SIM_GROUP 64u /* units of a region that are counted together */

@@ -34,8 +34,8 @@
  *               flows' time, and launch_ns (an H200, gather and scatter-add with flows of 0.6 to
  *               2.6 times their work in HBM: at most 5 % more)
  */
-#ifndef WEIR_CORE_COST_H
-#define WEIR_CORE_COST_H
+#ifndef WEIR_COST_H
+#define WEIR_COST_H
 
 #include <stdbool.h>
 

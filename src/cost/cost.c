@@ -2,7 +2,7 @@
 /*
  * The cost model; cost.h gives its formulas.
  */
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 
 #include <errno.h>
 #include <string.h>
