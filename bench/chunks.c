@@ -32,7 +32,7 @@
 #include "managers/manager.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/sim/sim.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/chunk.h"
 #include "workloads/gcn/gcn.h"
 

@@ -18,7 +18,7 @@
 
 #include "src/backend/backend.h"
 #include "src/backend/machine.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/gpu_gen.h"
 

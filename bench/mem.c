@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "machine/machine_file.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 
 #define MACHINE "h200"
 #define PAIRS 16u

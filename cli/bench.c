@@ -30,6 +30,7 @@
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 #include "workloads/bound.h"
 
 /* One run of the command. */
@@ -73,7 +74,7 @@ static int stop(struct bench *bench, int status)
 static bool same_values(const struct workload_result *a, const struct workload_result *b,
 			bool nearly)
 {
-	uint32_t nr = a->nr_epochs < b->nr_epochs ? a->nr_epochs : b->nr_epochs;
+	uint32_t nr = MIN(a->nr_epochs, b->nr_epochs);
 
 	if (a->nr_epochs != b->nr_epochs && !nearly)
 		return false;
@@ -450,7 +451,7 @@ static const struct workload_command {
 	{"pagerank", "rank the vertices of a graph", bench_pagerank},
 };
 
-#define NR_WORKLOADS (sizeof(workloads) / sizeof(*workloads))
+#define NR_WORKLOADS ARRAY_LEN(workloads)
 
 static int usage(void)
 {

@@ -2,6 +2,8 @@
 /* See bench_graph_table.h. */
 #include "cli/bench_graph_table.h"
 
+#include "src/base/util.h"
+
 struct bench_graph_row bench_graph_row(const struct result *result)
 {
 	const struct result_graph *graph = result->pass->of;
@@ -34,8 +36,7 @@ int bench_graph_table_print(FILE *out, const struct bench_graph_row *rows, unsig
 	struct table *table;
 	int err;
 
-	err = table_create(nr && rows[0].teps ? edges : bytes, sizeof(edges) / sizeof(*edges),
-			   &table);
+	err = table_create(nr && rows[0].teps ? edges : bytes, ARRAY_LEN(edges), &table);
 	if (err)
 		return err;
 	table_set_keys(table, 4);

@@ -13,6 +13,7 @@
 #include "cli/bench_pass_table.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "src/base/util.h"
 #include "workloads/matrix/bound.h"
 #include "workloads/matrix/cuda.h"
 
@@ -140,7 +141,7 @@ static int print(void *arg, FILE *out)
 	};
 	const struct bench_matrix *bench = arg;
 	struct table *table;
-	int err = table_create(columns, sizeof(columns) / sizeof(*columns), &table);
+	int err = table_create(columns, ARRAY_LEN(columns), &table);
 
 	if (err)
 		return err;

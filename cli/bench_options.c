@@ -17,6 +17,7 @@
 #include "cli/kept.h"
 #include "cli/result.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 #include "workloads/gcn/cuda.h"
 #include "workloads/gcn/gcn.h"
 #include "workloads/gcn/graph.h"
@@ -174,7 +175,7 @@ static void keep_graph(const char *dir)
 	static const char *const names[] = {"nodes.txt", "edges.txt"};
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, names[i]) < sizeof(path))
 			kept_add_name(path);
 }
@@ -333,7 +334,7 @@ static int read_files(struct bench_reader *r, struct bench_params *p)
 {
 	static const unsigned int ids[] = {JSON, TIMELINE, FIT_KERNELS};
 
-	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
 		const char *name = r->values[ids[i]].text;
 
 		if (name && ids[i] != JSON && strcmp(name, "-") == 0)

@@ -8,6 +8,7 @@
 
 #include "cli/bench_check.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 #include "workloads/agents.h"
 
 #define EPOCHS_MAX 100000u
@@ -164,7 +165,7 @@ static uint64_t device_bytes(const struct bench_params *p)
 
 static uint64_t whole_units(uint64_t bytes)
 {
-	return (bytes + ROOM_UNIT - 1) / ROOM_UNIT * ROOM_UNIT;
+	return round_up(bytes, ROOM_UNIT);
 }
 
 uint64_t bench_pass_room(const struct bench_params *p, uint64_t budget_bytes)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/result.h"
+#include "src/base/util.h"
 #include "workloads/gcn/gcn.h"
 
 #define REFERENCE_EPOCHS (BENCH_WARM_UP + 1u)
@@ -218,7 +219,7 @@ static int reference_needs(struct job *job)
 
 	if (rc < 0)
 		return rc;
-	for (enough = (peak + step - 1) / step; enough - few > 1;) {
+	for (enough = div_round_up(peak, step); enough - few > 1;) {
 		uint64_t middle = few + (enough - few) / 2;
 
 		rc = fits(job, middle * step, &peak);

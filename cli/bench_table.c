@@ -8,6 +8,7 @@
 
 #include "cli/size.h"
 #include "cli/table.h"
+#include "src/base/util.h"
 
 #define GB 1e9
 
@@ -87,7 +88,7 @@ static int print_main(FILE *out, const struct bench_row *rows, unsigned int nr)
 		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT},   {"check", TABLE_LEFT},
 		{"loss", TABLE_RIGHT},	  {"accuracy", TABLE_RIGHT},
 	};
-	const unsigned int nr_columns = sizeof(columns) / sizeof(*columns);
+	const unsigned int nr_columns = ARRAY_LEN(columns);
 	struct table *table;
 	bool losses = false;
 	int err;
@@ -167,7 +168,7 @@ static int print_oracles(FILE *out, const struct bench_row *rows, unsigned int n
 		any |= rows[i].has_oracle;
 	if (!any)
 		return 0;
-	err = table_create(columns, sizeof(columns) / sizeof(*columns), &table);
+	err = table_create(columns, ARRAY_LEN(columns), &table);
 	if (err)
 		return err;
 	table_set_keys(table, 3);

@@ -9,6 +9,7 @@
 
 #include "cli/bench_check.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 #include "workloads/touch/cuda.h"
 
 #define BYTES_GPU (UINT64_C(2) << 30)
@@ -153,7 +154,7 @@ static int check_cases(const struct bench_touch_params *p, char *err, size_t err
 
 			rc = check_case(p, p->bytes[i], p->pass.page_bytes[k], &least, err,
 					err_bytes);
-			least_of_all = least < least_of_all ? least : least_of_all;
+			least_of_all = MIN(least, least_of_all);
 		}
 	}
 	return rc ? rc : bench_pass_check_managers(&p->pass, least_of_all, err, err_bytes);

@@ -2,6 +2,8 @@
 /* See bench_touch_table.h. */
 #include "cli/bench_touch_table.h"
 
+#include "src/base/util.h"
+
 struct bench_touch_row bench_touch_row(const struct result *result)
 {
 	const struct result_touch *touch = result->pass->of;
@@ -48,9 +50,8 @@ int bench_touch_table_print(FILE *out, const struct bench_touch_row *rows, unsig
 	struct table *table;
 	int err;
 
-	err = table_create(
-		is_gups ? gups : pagein,
-		is_gups ? sizeof(gups) / sizeof(*gups) : sizeof(pagein) / sizeof(*pagein), &table);
+	err = table_create(is_gups ? gups : pagein, is_gups ? ARRAY_LEN(gups) : ARRAY_LEN(pagein),
+			   &table);
 	if (err)
 		return err;
 	table_set_keys(table, is_gups ? 4 : 6);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/graph_internal.h"
+#include "src/base/util.h"
 
 static const struct command {
 	const char *name, *help;
@@ -15,7 +16,7 @@ static const struct command {
 	{"info", "show what is in a graph file, and check it", graph_info},
 };
 
-#define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
+#define NR_COMMANDS ARRAY_LEN(commands)
 
 static int usage(void)
 {

@@ -7,6 +7,7 @@
 
 #include "cli/graph_internal.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 #include "workloads/graph/stats.h"
 
 enum { JSON, CHECK, HELP, NR_OPTIONS };
@@ -142,7 +143,7 @@ static int add_checked(json_t *root, const struct info *info)
 		{"weight_min", stats->weight_min},
 		{"weight_max", stats->weight_max},
 	};
-	size_t nr = sizeof(numbers) / sizeof(*numbers) - (info->graph.weight ? 0 : 2);
+	size_t nr = ARRAY_LEN(numbers) - (info->graph.weight ? 0 : 2);
 	int bad = 0;
 
 	for (size_t i = 0; i < nr; i++)

@@ -10,6 +10,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 
 #define THREADS_MAX 256u
 
@@ -72,7 +73,7 @@ int graph_parse_weights(const char *text, bool keep, enum csr_weights *out, char
 					    [CSR_WEIGHTS_KEEP] = "keep",
 					    [CSR_WEIGHTS_GEN] = "gen"};
 
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (unsigned int i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcasecmp(text, names[i]) == 0 && (keep || i != CSR_WEIGHTS_KEEP)) {
 			*out = (enum csr_weights)i;
 			return 0;

@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/size.h"
 #include "cli/table.h"
+#include "src/base/util.h"
 #include "workloads/probe/probe.h"
 
 #define EXIT_ERROR 2
@@ -270,7 +271,7 @@ static const char *conflict(const struct option_value *values)
 		return values[INFO_JSON].text || values[INFO_ORIGINS].text
 			       ? "--measure writes JSON with origins: leave --json, --origins out"
 			       : NULL;
-	for (size_t i = 0; i < sizeof(of_measuring) / sizeof(of_measuring[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(of_measuring); i++)
 		if (values[of_measuring[i]].text)
 			return "--device, --quick and --output are for measuring: write --measure "
 			       "too";

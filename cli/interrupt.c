@@ -9,6 +9,7 @@
 
 #include "src/backend/machine.h"
 #include "src/backend/sim/sim.h"
+#include "src/base/util.h"
 
 static volatile sig_atomic_t pending;
 static const char *volatile partial[INTERRUPT_PARTIALS];
@@ -40,7 +41,7 @@ int interrupt_init(void)
 	/* One handler at a time, so that the second signal comes second. */
 	sigfillset(&action.sa_mask);
 	action.sa_flags = SA_RESTART;
-	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(stops); i++) {
 		if (sigaction(stops[i], NULL, &old))
 			return -errno;
 		/* Whoever started us with the signal ignored (nohup) means it. */

@@ -8,6 +8,7 @@
 #include "cli/info.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "src/base/util.h"
 #include "weir/weir.h"
 
 #define EXIT_BAD 2
@@ -23,7 +24,7 @@ static const struct command {
 	{"report", "make a page that shows results and what is in them", report_main},
 };
 
-#define NR_COMMANDS (sizeof(commands) / sizeof(*commands))
+#define NR_COMMANDS ARRAY_LEN(commands)
 
 static int usage(void)
 {

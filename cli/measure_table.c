@@ -9,6 +9,7 @@
 
 #include "cli/size.h"
 #include "cli/table.h"
+#include "src/base/util.h"
 
 static const struct table_column columns[] = {
 	{"constant", TABLE_LEFT},      {"estimate", TABLE_RIGHT}, {"median", TABLE_RIGHT},
@@ -57,7 +58,7 @@ static void add_record(struct table *table, const struct probe_record *record)
 int measure_table_print(FILE *out, const struct probe_result *result)
 {
 	struct table *table;
-	int err = table_create(columns, sizeof(columns) / sizeof(columns[0]), &table);
+	int err = table_create(columns, ARRAY_LEN(columns), &table);
 
 	if (err)
 		return err;

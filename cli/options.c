@@ -9,18 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 #define NAME_MAX_LENGTH 32
 #define OPTIONS_MAX 64
 #define HELP_COLUMNS 80
 #define HELP_INDENT 25 /* of what is said */
 #define HELP_BYTES 512
-
-static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
-{
-	unsigned int m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
 
 /* Levenshtein distance; names that are too long count as far. */
 static unsigned int distance(const char *a, const char *b)
@@ -39,7 +34,7 @@ static unsigned int distance(const char *a, const char *b)
 		for (size_t j = 1; j <= lb; j++) {
 			unsigned int above = row[j];
 
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			row[j] = MIN(MIN(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
 			diagonal = above;
 		}
 	}

@@ -8,6 +8,7 @@
 #include "cli/report_rows.h"
 #include "cli/report_sets.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 
 /* All but the manager. */
 static bool same_case(const struct report_result *a, const struct report_result *b)
@@ -97,7 +98,7 @@ void graph_table(FILE *out, const struct report_results *results)
 					     "in place", "times the bound", "answer"};
 	struct report_rows rows = rows_of(results);
 
-	rows_table_begin(out, "Results on graphs", titles, sizeof(titles) / sizeof(*titles));
+	rows_table_begin(out, "Results on graphs", titles, ARRAY_LEN(titles));
 	for (size_t i = 0; i < results->graph.nr; i++) {
 		const struct report_result *r = &results->graph.result[i];
 

@@ -14,6 +14,7 @@
 #include "cli/report_tables.h"
 #include "cli/report_text.h"
 #include "cli/report_touch.h"
+#include "src/base/util.h"
 
 /* ------------------------------------------------------------------ what is on it */
 
@@ -359,14 +360,14 @@ static void put_words(FILE *out, const struct report_sets *sets)
 
 	fputs("<h2 id=\"words\">Words</h2>\n<dl>\n", out);
 	for (size_t m = 0; m < sets->nr_managers; m++)
-		for (size_t i = 0; i < sizeof(managers) / sizeof(*managers); i++)
+		for (size_t i = 0; i < ARRAY_LEN(managers); i++)
 			if (strcmp(sets->manager[m], managers[i].term) == 0)
 				fprintf(out,
 					"<dt><span class=\"swatch\" style=\"background:var(--%s)"
 					"\"></span>%s</dt><dd>%s</dd>\n",
 					report_palette[COLOUR_MANAGER + sets->slot[m]].name,
 					managers[i].term, managers[i].text);
-	for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
+	for (size_t i = 0; i < ARRAY_LEN(always); i++)
 		fprintf(out, "<dt>%s</dt><dd>%s</dd>\n", always[i].term, always[i].text);
 	fputs("</dl>\n", out);
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 void report_printable(char *text)
 {
 	for (; *text; text++)
@@ -128,8 +130,6 @@ static int get_numbers(struct report_source *source, const json_t *object,
 	return err;
 }
 
-#define NR_OF(array) (sizeof(array) / sizeof(*(array)))
-
 static bool is_one_of(const char *name, const char *const *names)
 {
 	while (*names && strcmp(*names, name) != 0)
@@ -169,7 +169,7 @@ static int read_parameters(struct report_source *source, struct report_result *r
 
 	err = get_object(source, result->json, "parameters", &parameters);
 	if (!err)
-		err = get_numbers(source, parameters, members, NR_OF(members));
+		err = get_numbers(source, parameters, members, ARRAY_LEN(members));
 	if (!err)
 		err = get_text(source, parameters, "data", &result->data);
 	if (!err)
@@ -194,7 +194,7 @@ static int read_pass(struct report_source *source, struct report_result *result)
 					      {"in_place", &result->pages_in_place}};
 
 	if (!err)
-		err = get_numbers(source, pages, moved, NR_OF(moved));
+		err = get_numbers(source, pages, moved, ARRAY_LEN(moved));
 	if (!err)
 		err = get_number(source, result->parameters, "page_bytes", &result->page_bytes);
 	if (!err)
@@ -219,7 +219,7 @@ static int read_touch(struct report_source *source, struct report_result *result
 	int err = read_pass(source, result);
 
 	if (!err)
-		err = get_numbers(source, result->parameters, of, NR_OF(of));
+		err = get_numbers(source, result->parameters, of, ARRAY_LEN(of));
 	if (!err)
 		err = get_number(source, result->json, "updates_per_s", &result->updates_per_s);
 	if (!err)
@@ -430,7 +430,7 @@ static int read_measures(struct report_source *source, struct report_result *res
 		{"needs_bytes", &result->needs_bytes},
 		{"in_memory_s", &result->in_memory_s},
 	};
-	int err = get_numbers(source, result->json, members, NR_OF(members));
+	int err = get_numbers(source, result->json, members, ARRAY_LEN(members));
 
 	if (!err)
 		err = read_epochs(source, result);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/size.h"
+#include "src/base/util.h"
 
 /* In the order in which they are shown. Others follow as they come. */
 static const char *const known_managers[] = {
@@ -19,7 +20,7 @@ static const char *const known_managers[] = {
 	"uvm+max", "uvm+prefetch", "uvm+prefetch+max", "weir",
 };
 
-#define NR_KNOWN (sizeof(known_managers) / sizeof(*known_managers))
+#define NR_KNOWN ARRAY_LEN(known_managers)
 
 enum split { SPLIT_NOT, SPLIT_BY_BUDGET, SPLIT_BY_OVER };
 

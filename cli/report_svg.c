@@ -10,6 +10,7 @@
 
 #include "cli/report_canvas.h"
 #include "cli/report_plot.h"
+#include "src/base/util.h"
 
 void html_text(FILE *out, const char *text)
 {
@@ -89,7 +90,7 @@ static size_t skipped(const char *text)
 	};
 	const char *end;
 
-	for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
+	for (size_t i = 0; i < ARRAY_LEN(noise); i++)
 		if (begins(text, noise[i]))
 			return strlen(noise[i]);
 	if (begins(text, " id=\"")) {

@@ -8,6 +8,7 @@
 #include "cli/report_rows.h"
 #include "cli/report_sets.h"
 #include "cli/size.h"
+#include "src/base/util.h"
 
 static bool same_text(const char *a, const char *b)
 {
@@ -106,8 +107,7 @@ void touch_table(FILE *out, const struct report_results *results)
 					     "in place", "times the bound", "contents"};
 	struct report_rows rows = rows_of(results);
 
-	rows_table_begin(out, "Results on tables and matrices", titles,
-			 sizeof(titles) / sizeof(*titles));
+	rows_table_begin(out, "Results on tables and matrices", titles, ARRAY_LEN(titles));
 	for (size_t i = 0; i < results->touch.nr; i++) {
 		const struct report_result *r = &results->touch.result[i];
 

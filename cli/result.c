@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 const char *result_status_name(enum result_status status)
 {
 	static const char *const names[] = {"ok", "out-of-memory", "refused", "failed"};
@@ -285,7 +287,7 @@ static void write_oracle(FILE *out, const struct result_oracle *oracle)
 	};
 
 	fprintf(out, "{\"epochs\":%" PRIu32, oracle->nr_epochs);
-	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		fprintf(out, ",\"%s\":", members[i].name);
 		result_write_double(out, members[i].value);
 	}
@@ -335,7 +337,7 @@ static void write_pass(FILE *out, const struct result_pass *pass)
 	if (pass->members)
 		pass->members(out, pass->of);
 	fputs(",\"pages\":", out);
-	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
 		fprintf(out, "%c\"%s\":", i ? ',' : '{', pages[i].name);
 		result_write_double(out, pages[i].value);
 	}

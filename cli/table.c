@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 
 #include "cli/size.h"
+#include "src/base/util.h"
 
 #define GAP 2 /* spaces between columns */
 #define COLUMNS_LEAST 20
@@ -149,7 +150,7 @@ static void print_cell(const struct table *table, unsigned int column, size_t wi
 
 static size_t nr_rows(const struct table *table)
 {
-	return (table->nr_cells + table->nr_columns - 1) / table->nr_columns;
+	return div_round_up(table->nr_cells, table->nr_columns);
 }
 
 /* Some of the columns: nr of them. width: of all. */

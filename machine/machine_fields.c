@@ -5,6 +5,8 @@
  */
 #include "machine/machine_fields.h"
 
+#include "src/base/util.h"
+
 #define FIELD(object, member) #member, offsetof(struct object, member)
 
 static const struct machine_field no_fields[] = {{NULL, 0, 0, 0, NULL}};
@@ -100,9 +102,8 @@ static const struct machine_field uvm_fields[] = {
 	{NULL, 0, 0, 0, NULL},
 };
 
-#define CHECK_ROOM(fields)                                                           \
-	_Static_assert(sizeof(fields) / sizeof(*(fields)) - 1 <= MACHINE_FIELDS_MAX, \
-		       "raise MACHINE_FIELDS_MAX")
+#define CHECK_ROOM(fields) \
+	_Static_assert(ARRAY_LEN(fields) - 1 <= MACHINE_FIELDS_MAX, "raise MACHINE_FIELDS_MAX")
 
 CHECK_ROOM(memory_fields);
 CHECK_ROOM(device_fields);

@@ -12,6 +12,7 @@
 
 #include "managers/plain.h"
 #include "managers/tensors.h"
+#include "src/base/util.h"
 
 #define ALIGN_BYTES 512u
 
@@ -76,7 +77,7 @@ static int malloc_alloc(struct manager *m, uint64_t bytes, const char *name, voi
 		return -EINVAL;
 	if (bytes > UINT64_MAX - ALIGN_BYTES)
 		return -ENOMEM;
-	bytes = (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	bytes = round_up(bytes, ALIGN_BYTES);
 	err = plain_get(&self->plain, bytes, &got);
 	if (err)
 		return err;

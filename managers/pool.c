@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 #define ROUND_BYTES 512u
 #define SMALL_BYTES (UINT64_C(1) << 20)	  /* requests below it are small */
 #define SEGMENT_BYTES (UINT64_C(2) << 20) /* of small requests; unit of the others */
@@ -64,11 +66,6 @@ static int compare_addr(const void *a, const void *b)
 	const struct block *x = a, *y = b;
 
 	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
-static uint64_t round_up(uint64_t bytes, uint64_t unit)
-{
-	return (bytes + unit - 1) / unit * unit;
 }
 
 /* ------------------------------------------------------------------ free blocks */

@@ -15,6 +15,7 @@
 #include "src/backend/backend.h"
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "src/paging/view.h"
 
@@ -69,7 +70,7 @@ static int read_options(const char *options, enum paged_policy *policy)
 					    [PAGED_FILL] = "fill",
 					    [PAGED_AUTO] = "auto"};
 
-	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (uint32_t i = 0; i < ARRAY_LEN(names); i++) {
 		*policy = (enum paged_policy)i;
 		if (strcmp(options, names[i]) == 0)
 			return 0;
@@ -444,7 +445,7 @@ static void pick_add(const struct paged_manager *m, uint32_t i, struct manager_s
 	pick->nr_pages = (r->bytes - 1) / m->page_bytes + 1;
 	pick->nr_in = nr[WEIR_PAGED_IN];
 	pick->nr_in_place = nr[WEIR_PAGED_IN_PLACE];
-	room = pick->nr_pages < m->nr_frames ? pick->nr_pages : m->nr_frames;
+	room = MIN(pick->nr_pages, m->nr_frames);
 	pick->paged = pick->nr_in > room / 2;
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "workloads/bound_ascent.h"
 
 #define NS_PER_S 1e9
@@ -165,5 +166,5 @@ const char *bound_part_name(enum bound_part part)
 		[BOUND_BY_PRICES] = "prices",
 	};
 
-	return (unsigned)part < sizeof(names) / sizeof(names[0]) ? names[part] : "unknown";
+	return (unsigned)part < ARRAY_LEN(names) ? names[part] : "unknown";
 }

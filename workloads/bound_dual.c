@@ -19,10 +19,7 @@
 
 #include <math.h>
 
-static double min_double(double a, double b)
-{
-	return a < b ? a : b;
-}
+#include "src/base/util.h"
 
 /* From the costs of the states after the event before to those in which an event begins. */
 static void cross_gap(const struct bound_tables *t, const struct bound_event *e, double bytes,

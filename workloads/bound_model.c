@@ -10,19 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 
 #define NS_PER_S 1e9
-
-static double max_double(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-static double min_double(double a, double b)
-{
-	return a < b ? a : b;
-}
 
 /* ------------------------------------------------------------------ rates */
 

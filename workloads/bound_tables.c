@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
+
 #define CHUNK 16u /* keys that the lowest level takes together */
 
 int bound_prices_init(struct bound_prices *p, uint32_t nr_steps)
@@ -28,11 +30,6 @@ void bound_prices_fini(struct bound_prices *p)
 }
 
 /* ------------------------------------------------------------------ ranges */
-
-static uint32_t log2_floor(uint32_t v)
-{
-	return 31 - (uint32_t)__builtin_clz(v);
-}
 
 static int range_init(struct bound_range *r, uint32_t nr_keys)
 {

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 /* Deliberate faults for the test that must notice them. 1: what ends first is dropped. 2: a birth
  * counts as a copy in. 3: room is made without regard to the step's own set. 4: contents born in
  * place cannot stay. 5: contents that die are kept, too. */
@@ -133,7 +135,7 @@ static uint32_t last_before(const struct min *min, uint32_t end)
 		if (w == end / 64)
 			word &= (UINT64_C(1) << end % 64) - 1;
 		if (word)
-			return w * 64 + 63 - (uint32_t)__builtin_clzll(word);
+			return w * 64 + log2_floor(word);
 	}
 	return NONE;
 }

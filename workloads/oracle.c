@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "workloads/min.h"
 
 /* A trace on its way into sets. */
@@ -33,7 +34,7 @@ static bool life_moves(const struct blocks *b, uint32_t life)
 static bool covers(const struct trace *trace, const struct trace_use *use, uint64_t i)
 {
 	uint64_t begin = i * trace->block_bytes, left = trace->lives[use->life].bytes - begin;
-	uint64_t bytes = left < trace->block_bytes ? left : trace->block_bytes;
+	uint64_t bytes = MIN(left, trace->block_bytes);
 
 	return use->offset <= begin && use->offset + use->bytes >= begin + bytes;
 }

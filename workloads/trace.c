@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 /* With no inner manager: where addresses start, and what they are rounded to. */
 #define FAKE_BASE UINT64_C(0x100000000000)
 #define FAKE_END UINT64_C(0x7f0000000000)
@@ -180,7 +182,7 @@ static int fake_alloc(struct trace_manager *t, uint64_t bytes, void **addr)
 
 	if (bytes == 0 || bytes > FAKE_END - FAKE_BASE)
 		return -EINVAL;
-	size = (bytes + FAKE_ALIGN - 1) / FAKE_ALIGN * FAKE_ALIGN;
+	size = round_up(bytes, FAKE_ALIGN);
 	if (size > FAKE_END - t->next_addr)
 		return -ENOMEM;
 	*addr = (void *)(uintptr_t)t->next_addr;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* ------------------------------------------------------------------ ops that may be left out */
 
@@ -239,7 +240,7 @@ int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes)
 	char holders[256];
 
 	if (!*bytes) {
-		*bytes = room < desc->bytes ? room : desc->bytes;
+		*bytes = MIN(room, desc->bytes);
 		return 0;
 	}
 	if (*bytes > desc->bytes) {

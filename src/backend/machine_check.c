@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/backend/backend.h"
+#include "src/base/util.h"
 
 /* Where a check writes its finding. */
 struct finding {
@@ -105,7 +106,7 @@ static int check_device(const struct weir_machine_desc *desc, uint32_t i, const 
 			return contradiction(why, "devices '%s' and '%s' have one HBM",
 					     desc->device[j].name, device->name);
 	}
-	return check_rates(why, "device", device->name, rates, sizeof(rates) / sizeof(rates[0]));
+	return check_rates(why, "device", device->name, rates, ARRAY_LEN(rates));
 }
 
 static int check_link(const struct weir_machine_desc *desc, uint32_t i, const struct finding *why)
@@ -145,7 +146,7 @@ static int check_link(const struct weir_machine_desc *desc, uint32_t i, const st
 	if (link->duplex_bytes_per_s > link->a_to_b_bytes_per_s &&
 	    link->duplex_bytes_per_s > link->b_to_a_bytes_per_s)
 		return contradiction(why, "link '%s': faster each way in duplex than alone", name);
-	return check_rates(why, "link", name, rates, sizeof(rates) / sizeof(rates[0]));
+	return check_rates(why, "link", name, rates, ARRAY_LEN(rates));
 }
 
 /* Between a device and the first host memory: what kernels use in place, and copies, go there. */
@@ -197,7 +198,7 @@ static int check_granularity(const struct weir_machine_desc *desc, const struct 
 {
 	uint64_t granularity = desc->vmm.granularity_bytes;
 
-	if (granularity < 4096 || granularity & (granularity - 1))
+	if (granularity < 4096 || !is_power_of_2(granularity))
 		return contradiction(why,
 				     "granularity_bytes is not a power of two of 4096 or more");
 	for (uint32_t i = 0; i < desc->nr_memories; i++)
@@ -224,7 +225,7 @@ static int check_uvm(const struct weir_machine_desc *desc, const struct finding 
 
 	if (uvm->batch_faults > BACKEND_UVM_BATCH_MAX)
 		return contradiction(why, "uvm: batch_faults is beyond %u", BACKEND_UVM_BATCH_MAX);
-	for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(costs); i++) {
 		if (costs[i].ns && !uvm->batch_faults)
 			return contradiction(why, "uvm: batch_faults is zero, and %s is not",
 					     costs[i].name);

@@ -7,19 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 #define SECTOR_BYTES 32u
 #define WORD_BYTES 4u
 #define NS_PER_S 1e9
-
-static double min_double(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-static double max_double(double a, double b)
-{
-	return a > b ? a : b;
-}
 
 int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b)
 {
@@ -51,9 +43,7 @@ double cost_sector_bytes(uint32_t granule)
 
 	if (!granule)
 		granule = WORD_BYTES;
-	align = granule & (0u - granule);
-	if (align > SECTOR_BYTES)
-		align = SECTOR_BYTES;
+	align = MIN((uint32_t)lowest_bit(granule), SECTOR_BYTES);
 	/* 32 bytes times (g + 32 - a) / 32 sectors */
 	return (double)granule + (double)(SECTOR_BYTES - align);
 }

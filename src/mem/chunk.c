@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/mem/chunk_internal.h"
 
 /* Larger ones need fewer calls of the backend, but one small chunk then keeps more of it. */
@@ -51,8 +52,8 @@ static int config_check(const struct chunk_pool_config *config)
 	const struct weir_machine_desc *desc = &config->backend->desc;
 	uint64_t least = config->least_bytes, root = config->root_bytes;
 
-	if (config->memory >= desc->nr_memories || least < LEAST_BYTES_MIN || least & (least - 1) ||
-	    !root || root % least || root % desc->vmm.granularity_bytes ||
+	if (config->memory >= desc->nr_memories || least < LEAST_BYTES_MIN ||
+	    !is_power_of_2(least) || !root || root % least || root % desc->vmm.granularity_bytes ||
 	    root / least >= UINT64_C(1) << (CHUNK_ORDERS - 1) || config->idle_per_mille > 1000 ||
 	    config->nr_pooled > UINT8_MAX ||
 	    (config->zero && config->zero_device >= desc->nr_devices))
@@ -162,7 +163,7 @@ static int request_init(const struct chunk_pool *pool, uint64_t bytes, uint32_t 
 		request->bytes = nr << pool->shift;
 		return 0;
 	}
-	nr = (bytes + pool->granularity - 1) / pool->granularity;
+	nr = div_round_up(bytes, pool->granularity);
 	request->kind = bytes <= pool->share_bytes ? CHUNK_SHARED : CHUNK_OWN;
 	request->nr = request->kind == CHUNK_SHARED ? (uint32_t)nr : 1;
 	request->bytes = nr * pool->granularity;

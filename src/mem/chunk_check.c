@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/mem/chunk_internal.h"
 
 /* ------------------------------------------------------------------ figures */
@@ -11,7 +12,7 @@ static uint64_t largest_free(const struct chunk_pool *pool)
 {
 	uint32_t nonempty = pool->nonempty[0] | pool->nonempty[1];
 	uint64_t buddy = nonempty ? pool->config.least_bytes << log2_floor(nonempty) : 0;
-	uint64_t piece = chunk_large_largest(pool), largest = buddy > piece ? buddy : piece;
+	uint64_t piece = chunk_large_largest(pool), largest = MAX(buddy, piece);
 
 	for (struct list_link *l = pool->idle.next; l != &pool->idle; l = l->next) {
 		const struct chunk_root *root = chunk_root_of_idle(l);

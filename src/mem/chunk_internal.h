@@ -22,6 +22,7 @@
 #include <pthread.h>
 
 #include "src/base/list.h"
+#include "src/base/util.h"
 #include "src/mem/chunk.h"
 
 #define CHUNK_ORDERS 24u    /* a root has at most 2^23 least chunks */
@@ -143,11 +144,6 @@ static inline struct chunk_root *chunk_root_of_all(struct list_link *link)
 static inline struct chunk_root *chunk_root_of_idle(struct list_link *link)
 {
 	return (struct chunk_root *)((char *)link - offsetof(struct chunk_root, idle_link));
-}
-
-static inline uint32_t log2_floor(uint64_t n)
-{
-	return 63 - (uint32_t)__builtin_clzll(n);
 }
 
 static inline uint32_t log2_ceil(uint64_t n)

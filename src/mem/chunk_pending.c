@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/mem/chunk_internal.h"
 
 #define ZERO_BYTES_MAX (UINT64_C(2) << 20)
@@ -95,7 +96,7 @@ int chunk_zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, boo
 		uint32_t nr = 0;
 
 		while (left && nr < ZERO_PIECES) {
-			uint64_t bytes = left < pool->zero_bytes ? left : pool->zero_bytes;
+			uint64_t bytes = MIN(left, pool->zero_bytes);
 
 			copy[nr++] = (struct backend_copy){at, pool->zero, bytes};
 			at += bytes;

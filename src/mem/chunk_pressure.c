@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "src/base/util.h"
 #include "src/mem/chunk_internal.h"
 
 /* Published chunks that are looked at for one that is as large as the request, before a root is
@@ -73,14 +74,12 @@ static bool give_back(struct chunk_pool *pool, uint64_t bytes)
 /* The smallest root that a request fits into. */
 static uint64_t least_root(const struct chunk_pool *pool, const struct chunk_request *request)
 {
-	uint64_t unit = pool->granularity, bytes;
+	uint64_t unit = MAX(pool->granularity, pool->config.least_bytes), bytes;
 
 	if (request->kind != CHUNK_BUDDY)
 		return request->bytes;
-	if (pool->config.least_bytes > unit)
-		unit = pool->config.least_bytes;
 	bytes = (UINT64_C(1) << request->order) << pool->shift;
-	return (bytes + unit - 1) / unit * unit;
+	return round_up(bytes, unit);
 }
 
 /* The root to create for a request. One that others are to share goes no further beyond the limits
@@ -98,7 +97,7 @@ static uint64_t wanted_root(const struct chunk_pool *pool, const struct chunk_re
 	if (bytes > pool->shared_root_bytes)
 		bytes = pool->shared_root_bytes;
 	bytes -= bytes % pool->granularity;
-	return bytes > request->bytes ? bytes : request->bytes;
+	return MAX(bytes, request->bytes);
 }
 
 static int grow(struct chunk_pool *pool, const struct chunk_request *request,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "src/mem/chunk_internal.h"
 
 /* ------------------------------------------------------------------ what is free in one */
@@ -172,8 +173,8 @@ uint64_t chunk_roots_most(const struct chunk_pool *pool, uint64_t more_bytes)
 
 	/* Memories are far below 2^54 bytes. */
 	beyond = most * pool->config.idle_per_mille / 1000;
-	most += beyond > pool->config.idle_bytes ? beyond : pool->config.idle_bytes;
-	return pool->config.hold_peak && pool->most_bytes > most ? pool->most_bytes : most;
+	most += MAX(beyond, pool->config.idle_bytes);
+	return pool->config.hold_peak ? MAX(pool->most_bytes, most) : most;
 }
 
 void chunk_roots_limit(struct chunk_pool *pool, uint64_t more_bytes, struct list_link *doomed)

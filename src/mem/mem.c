@@ -10,7 +10,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 
 #define REAP_ROUNDS 1000u /* of a pool that is destroyed */
 #define REAP_NAP_NS 1000000u
@@ -151,7 +151,7 @@ static int page_check(const struct weir_pool *pool, uint32_t memory, uint64_t pa
 {
 	const struct weir_machine_desc *desc = &pool->backend->desc;
 
-	if (page >= MEM_PAGE_MIN && !(page & (page - 1)) && page <= desc->memory[memory].bytes)
+	if (page >= MEM_PAGE_MIN && is_power_of_2(page) && page <= desc->memory[memory].bytes)
 		return 0;
 	log_error("pool '%s': pages of %llu bytes are not to be had in memory '%s': ask for a "
 		  "power of two from 4096 to its size, or for 0",

@@ -8,7 +8,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "src/mem/mem.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/mem.h"
 
 struct mem_file_writer {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/mem.h"
 
 /* ------------------------------------------------------------------ giving up */
@@ -147,11 +147,6 @@ static int pieces_get(struct weir_mem *mem, bool zero)
 }
 
 /* ------------------------------------------------------------------ making */
-
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
-}
 
 /* How an object of a size is made up: of nr_pieces pieces, in all of *physical bytes. */
 static uint64_t shape(const struct weir_pool *pool, uint64_t bytes, uint64_t page,

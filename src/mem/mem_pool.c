@@ -7,7 +7,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/mem.h"
 
 uint64_t mem_now_ns(void)
@@ -31,7 +31,7 @@ bool mem_pool_is_mine(const struct weir_pool *pool)
 
 int mem_pool_chunks(struct weir_pool *pool, uint32_t memory, uint64_t page, struct chunk_pool **out)
 {
-	uint32_t class = page > pool->root_bytes ? 63 - (uint32_t)__builtin_clzll(page) : 0;
+	uint32_t class = page > pool->root_bytes ? log2_floor(page) : 0;
 	struct backend *b = pool->backend;
 	struct chunk_pool_config config;
 	struct chunk_pool *chunks, *mine;

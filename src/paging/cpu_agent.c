@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/paging/cpu.h"
 
 /* For tests: leave the processor to others in the middle of things. */
@@ -215,7 +216,7 @@ static int reach_element(struct paging_agent *agent, uint32_t range, uint64_t of
 {
 	int err;
 
-	if (!bytes || bytes > 8 || (bytes & (bytes - 1)) || offset % bytes) {
+	if (!is_power_of_2(bytes) || bytes > 8 || offset % bytes) {
 		log_error("paging: an element of %u bytes at %llu: 1, 2, 4 or 8, aligned", bytes,
 			  (unsigned long long)offset);
 		return -EINVAL;

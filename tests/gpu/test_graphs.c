@@ -22,7 +22,7 @@
 
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/machine.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "tests/support/graph_run.h"

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "src/mem/chunk.h"
 #include "tests/support/amount.h"

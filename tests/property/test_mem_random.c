@@ -21,7 +21,7 @@
 #include <time.h>
 
 #include "src/backend/machine.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/mem.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/chunk.h"
 #include "tests/support/driver.h"
 #include "tests/unit/test_sim_machine.h"

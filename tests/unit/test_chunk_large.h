@@ -3,7 +3,7 @@
 #ifndef WEIR_TEST_CHUNK_LARGE_H
 #define WEIR_TEST_CHUNK_LARGE_H
 
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/chunk_internal.h"
 #include "tests/support/driver.h"
 #include "tests/unit/test_sim_machine.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "src/backend/flaky/flaky.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/chunk.h"
 #include "tests/support/driver.h"
 #include "tests/unit/test_sim_machine.h"

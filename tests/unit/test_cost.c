@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "tests/unit/test_sim_machine.h"
 

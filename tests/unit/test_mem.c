@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/mem.h"
 #include "src/backend/flaky/flaky.h"
 #include "tests/unit/test_sim_machine.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
-#include "src/core/types.h"
+#include "src/base/util.h"
 #include "src/mem/mem.h"
 #include "tests/property/test_faults_hook.h"
 #include "tests/unit/test_sim_machine.h"

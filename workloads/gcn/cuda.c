@@ -5,6 +5,7 @@
  */
 #include "workloads/gcn/cuda.h"
 
+#include "src/base/util.h"
 #include "workloads/cuda_plugin.h"
 
 /* Everything that the library gives, beside its version and its error: functions by the names of
@@ -29,7 +30,7 @@ static struct cuda_plugin plugin = {
 	.variable = "WEIR_CUDA_KERNELS",
 	.abi_here = gcn_cuda_abi_here,
 	.symbols = symbols,
-	.nr_symbols = sizeof(symbols) / sizeof(symbols[0]),
+	.nr_symbols = ARRAY_LEN(symbols),
 	.table = &table,
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "workloads/gcn/internal.h"
 #include "workloads/gcn/parts.h"
 #include "workloads/gcn/rng.h"
@@ -62,7 +63,7 @@ static void fill(struct gcn *g, struct gcn_tensor *t, const struct source *sourc
 
 	if (g->status)
 		return;
-	step = step < total ? step : total;
+	step = MIN(step, total);
 	if (!g->phantom) {
 		f.out = malloc(step * element_bytes);
 		if (!f.out) {

@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/util.h"
+
 /* A count that comments state. 0: not stated. */
 struct claims {
 	uint64_t nodes, edges, features, classes;
@@ -159,7 +161,7 @@ static uint64_t *claim_named(struct claims *c, const char *word, size_t length, 
 
 	while (length && word[length - 1] && strchr(",;.:)", word[length - 1]))
 		length--;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		if (length == strlen(table[i].name) && !memcmp(word, table[i].name, length)) {
 			*max = table[i].max;
 			return table[i].claim;

@@ -8,15 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-static uint64_t div_round_up(uint64_t a, uint64_t b)
-{
-	return a / b + (a % b != 0);
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+#include "src/base/util.h"
 
 static int shape_check_params(const struct gcn_params *p, char *err, size_t err_bytes)
 {
@@ -75,9 +67,8 @@ int gcn_shape_init(struct gcn_shape *s, const struct gcn_params *p, const struct
 		shape_random(s, p);
 	s->entries = 2 * s->edges + s->nodes;
 	s->slice = p->slice ? p->slice : GCN_SLICE_DEFAULT;
-	s->slice = s->slice < s->entries ? s->slice : s->entries;
-	s->grad_part_rows =
-		max_u64(div_round_up(s->nodes, GCN_GRAD_PARTS_MAX), GCN_GRAD_PART_ROWS_MIN);
+	s->slice = MIN(s->slice, s->entries);
+	s->grad_part_rows = MAX(div_round_up(s->nodes, GCN_GRAD_PARTS_MAX), GCN_GRAD_PART_ROWS_MIN);
 	s->grad_parts = (uint32_t)div_round_up(s->nodes, s->grad_part_rows);
 	return 0;
 }
@@ -87,7 +78,7 @@ uint64_t gcn_shape_workspace(const struct gcn_shape *s)
 	uint64_t first = (uint64_t)s->features * s->hidden + s->hidden;
 	uint64_t second = (uint64_t)s->hidden * s->classes + s->classes;
 
-	return 4 * (uint64_t)s->grad_parts * max_u64(first, second);
+	return 4 * (uint64_t)s->grad_parts * MAX(first, second);
 }
 
 /* What lives from the first epoch to the last. */
@@ -114,10 +105,10 @@ uint64_t gcn_shape_peak(const struct gcn_shape *s)
 	uint64_t peak;
 
 	peak = input + input_mask;
-	peak = max_u64(peak, input + 2 * h + 8 * s->slice * s->hidden);
-	peak = max_u64(peak, saved + 2 * c + 8 * s->slice * s->classes);
-	peak = max_u64(peak, saved + c + s->train * (8 + 4 * (uint64_t)s->classes));
-	peak = max_u64(peak, saved + 2 * c + h); /* the dropout output's gradient */
+	peak = MAX(peak, input + 2 * h + 8 * s->slice * s->hidden);
+	peak = MAX(peak, saved + 2 * c + 8 * s->slice * s->classes);
+	peak = MAX(peak, saved + c + s->train * (8 + 4 * (uint64_t)s->classes));
+	peak = MAX(peak, saved + 2 * c + h); /* the dropout output's gradient */
 	return shape_resident(s) + peak;
 }
 

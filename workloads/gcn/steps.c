@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "src/base/util.h"
 #include "workloads/gcn/internal.h"
 #include "workloads/gcn/rng.h"
 
@@ -87,9 +88,8 @@ static struct weir_use use_update_pieces(const struct gcn_tensor *t, uint32_t gr
 	return use;
 }
 
-#define LAUNCH(g, kernel, args, uses, ops)                 \
-	gcn_launch(g, kernel, &(args), sizeof(args), uses, \
-		   (uint32_t)(sizeof(uses) / sizeof((uses)[0])), ops)
+#define LAUNCH(g, kernel, args, uses, ops) \
+	gcn_launch(g, kernel, &(args), sizeof(args), uses, (uint32_t)ARRAY_LEN(uses), ops)
 
 void gcn_zero(struct gcn *g, struct gcn_tensor *out)
 {

@@ -5,6 +5,8 @@
  */
 #include "workloads/gcn/internal.h"
 
+#include "src/base/util.h"
+
 /* What the forward pass leaves for the backward pass. */
 struct saved {
 	struct gcn_tensor input; /* of the first layer: x, or x after dropout */
@@ -25,7 +27,7 @@ static void aggregate(struct gcn *g, const struct gcn_tensor *from, const struct
 
 	for (uint64_t first = 0; first < g->s.entries && !g->status; first += g->s.slice) {
 		uint64_t left = g->s.entries - first;
-		uint64_t nr = left < g->s.slice ? left : g->s.slice;
+		uint64_t nr = MIN(left, g->s.slice);
 
 		gcn_alloc(g, &rows, "slice rows", 4 * nr * width);
 		gcn_gather(g, from, first, nr, in, width, &rows);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/section.h"
 #include "workloads/graph/sort.h"
@@ -107,7 +108,7 @@ static int run(struct builder *b, uint64_t nr, uint64_t turn, gcn_pool_fn fn, co
 
 		if (graph_watch_stop(b->build->watch, (double)b->run_first / (double)nr, label))
 			return -ECANCELED;
-		gcn_pool_run(b->build->pool, left < turn ? left : turn, fn, &b);
+		gcn_pool_run(b->build->pool, MIN(left, turn), fn, &b);
 		rc = atomic_load(&b->error);
 		if (rc)
 			return graph_fail(b->err, b->err_bytes, rc, "cannot read the edges: %s",
@@ -122,7 +123,7 @@ static int run(struct builder *b, uint64_t nr, uint64_t turn, gcn_pool_fn fn, co
 static int pass(struct builder *b, const char *label,
 		void (*use)(struct builder *b, uint64_t u, uint64_t v, uint32_t weight))
 {
-	uint64_t nr_chunks = (b->source->nr_edges + CHUNK_EDGES - 1) / CHUNK_EDGES;
+	uint64_t nr_chunks = div_round_up(b->source->nr_edges, CHUNK_EDGES);
 
 	b->use = use;
 	atomic_store(&b->nr_loops, 0);
@@ -302,7 +303,7 @@ static void plan_range(struct builder *b, uint64_t room)
 
 static int build_range(struct builder *b)
 {
-	uint64_t nr_parts = (b->end - b->first + SORT_VERTICES - 1) / SORT_VERTICES;
+	uint64_t nr_parts = div_round_up(b->end - b->first, SORT_VERTICES);
 	int rc = pass(b, "placing edges", place_edge);
 
 	if (!rc)

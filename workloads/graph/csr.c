@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/fail.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is mapped as it is");
@@ -40,7 +41,7 @@ static uint64_t append(uint64_t *end, uint64_t bytes)
 {
 	uint64_t at = *end;
 
-	*end = (at + bytes + CSR_ALIGN - 1) / CSR_ALIGN * CSR_ALIGN;
+	*end = round_up(at + bytes, CSR_ALIGN);
 	return at;
 }
 

@@ -2,6 +2,7 @@
 /* Where the CUDA kernels of graphs come from: libweir-graph-cuda.so. Nothing here calls CUDA. */
 #include "workloads/graph/cuda.h"
 
+#include "src/base/util.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -26,7 +27,7 @@ static struct cuda_plugin plugin = {
 	.variable = "WEIR_GRAPH_KERNELS",
 	.abi_here = graph_cuda_abi_here,
 	.symbols = symbols,
-	.nr_symbols = sizeof(symbols) / sizeof(symbols[0]),
+	.nr_symbols = ARRAY_LEN(symbols),
 	.table = &table,
 };
 

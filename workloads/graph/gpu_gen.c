@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "workloads/graph/cuda.h"
 #include "workloads/graph/fail.h"
@@ -109,7 +110,7 @@ static int generate(struct generator *g)
 
 static uint64_t aligned(uint64_t bytes)
 {
-	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+	return round_up(bytes, ALIGN);
 }
 
 /* What so many keys take of the GPU's memory, and all else. */

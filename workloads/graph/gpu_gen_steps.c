@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/gpu_gen_internal.h"
 #include "workloads/graph/section.h"
@@ -59,8 +60,7 @@ static int run(const struct generator *g, const struct weir_kernel *kernel, cons
 	return rc ? generator_fail(g, rc) : 0;
 }
 
-#define RUN(g, kernel, args, uses) \
-	run(g, &(kernel), &(args), sizeof(args), uses, sizeof(uses) / sizeof(*(uses)))
+#define RUN(g, kernel, args, uses) run(g, &(kernel), &(args), sizeof(args), uses, ARRAY_LEN(uses))
 
 static int upload(const struct generator *g, void *dst, const void *data, uint64_t bytes)
 {
@@ -85,10 +85,8 @@ static struct graph_gen_draw draw_of(const struct generator *g, uint64_t first)
 	if (most < LAUNCH_EDGES_MIN)
 		most = LAUNCH_EDGES_MIN;
 
-	return (struct graph_gen_draw){.gen = *g->gpu->gen,
-				       .first = first,
-				       .nr = left < most ? left : most,
-				       .raw = g->gpu->raw};
+	return (struct graph_gen_draw){
+		.gen = *g->gpu->gen, .first = first, .nr = MIN(left, most), .raw = g->gpu->raw};
 }
 
 /* ------------------------------------------------------------------ counting */
@@ -218,7 +216,7 @@ static int write_bytes(const struct generator *g, const void *bytes, uint64_t nr
 	struct writing *const w = &writing;
 	int rc;
 
-	gcn_pool_run(g->gpu->pool, (nr_bytes + WRITE_PART - 1) / WRITE_PART, write_part, &w);
+	gcn_pool_run(g->gpu->pool, div_round_up(nr_bytes, WRITE_PART), write_part, &w);
 	rc = atomic_load(&writing.error);
 	return rc ? write_fail(g->err, g->err_bytes, rc) : 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "workloads/cuda_plugin.h"
 #include "workloads/graph/cuda.h"
@@ -101,14 +102,14 @@ int graph_params_check(const struct graph_params *p, char *err, size_t err_bytes
 static uint64_t delta_of(const struct graph_params *p)
 {
 	const struct csr *g = p->graph;
-	const uint64_t nr = g->nr_edges < GRAPH_SAMPLES ? g->nr_edges : GRAPH_SAMPLES;
+	const uint64_t nr = MIN(g->nr_edges, GRAPH_SAMPLES);
 	uint64_t sum = 0;
 
 	if (p->delta)
 		return p->delta;
 	for (uint64_t i = 0; i < nr && g->weight; i++)
 		sum += g->weight[i * (g->nr_edges / nr)];
-	return sum ? (sum + nr - 1) / nr : 1;
+	return sum ? div_round_up(sum, nr) : 1;
 }
 
 /* ------------------------------------------------------------------ passes */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/reference.h"
 
 #define WATCH_VERTICES 65536
@@ -29,8 +30,8 @@ void csr_degrees(const struct csr *g, struct csr_degrees *out)
 	do {
 		uint64_t degree = csr_degree(g, v);
 
-		out->min = degree < out->min ? degree : out->min;
-		out->max = degree > out->max ? degree : out->max;
+		out->min = MIN(degree, out->min);
+		out->max = MAX(degree, out->max);
 		out->nr_without += !degree;
 	} while (++v < g->nr_vertices);
 	/*

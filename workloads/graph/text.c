@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/csr.h"
 #include "workloads/graph/fail.h"
 
@@ -27,7 +28,7 @@ static int refuse_packed(const struct lines *l)
 		{"\x28\xb5\x2f\xfd", "zstdcat", 4},
 	};
 
-	for (size_t i = 0; i < sizeof(packed) / sizeof(*packed); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(packed); i++) {
 		if (lines_begin_with(l, packed[i].magic, packed[i].length))
 			return graph_fail(l->err, l->err_bytes, -EINVAL,
 					  "%s: the file is compressed: write %s FILE | weir graph "

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "src/paging/view.h"
 #include "workloads/gcn/pool.h"
 #include "workloads/matrix/contents.h"
@@ -226,7 +227,7 @@ static void rows_next(struct rows *rows)
 {
 	uint32_t left = rows->run->p->rows - rows->first;
 
-	rows->nr = left < rows->run->buffer_rows ? left : rows->run->buffer_rows;
+	rows->nr = MIN(left, rows->run->buffer_rows);
 }
 
 static float *rows_at(const struct rows *rows)
@@ -431,7 +432,7 @@ static void run_steps(struct run *r, struct passes_result *result)
 	void (*const steps[])(struct run *) = {kernels_load, host_alloc, matrix_alloc,
 					       vectors_alloc, matrix_fill};
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && !r->status; i++)
+	for (size_t i = 0; i < ARRAY_LEN(steps) && !r->status; i++)
 		steps[i](r);
 	if (!r->status)
 		passes_run(r, result);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "workloads/probe/internal.h"
 
 #define UNIT_MAX (8 * MIB)
@@ -20,7 +21,7 @@ uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint3
 	if (desc->kind == WEIR_MEMORY_HOST && room > p->host_bytes)
 		room = p->host_bytes;
 	room = room > used ? (room - used) / parts : 0;
-	room = room < most ? room : most;
+	room = MIN(room, most);
 	while (bytes <= room / 2)
 		bytes *= 2;
 	return bytes;

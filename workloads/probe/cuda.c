@@ -2,6 +2,7 @@
 /* Where the CUDA kernels that measure come from: libweir-probe-cuda.so. Nothing here calls CUDA. */
 #include "workloads/probe/cuda.h"
 
+#include "src/base/util.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -22,7 +23,7 @@ static struct cuda_plugin plugin = {
 	.variable = "WEIR_PROBE_KERNELS",
 	.abi_here = probe_cuda_abi_here,
 	.symbols = symbols,
-	.nr_symbols = sizeof(symbols) / sizeof(symbols[0]),
+	.nr_symbols = ARRAY_LEN(symbols),
 	.table = &table,
 };
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "workloads/probe/internal.h"
 
 #define BUFFER_MAX (8 * GIB)
@@ -30,7 +31,7 @@
 #define QUICK_MIXED_MAX (UINT32_C(1) << 19)
 
 static const uint32_t piece_bytes[] = {32, 128, 1024};
-#define PIECES (sizeof(piece_bytes) / sizeof(piece_bytes[0]))
+#define PIECES ARRAY_LEN(piece_bytes)
 
 struct inplace {
 	uint32_t link;
@@ -55,7 +56,7 @@ static const struct weir_link_desc *estimate(const struct probe *p, const struct
 static int streaming(struct probe *p, const struct inplace *in)
 {
 	uint64_t most = p->options->quick ? QUICK_STREAM_MAX : STREAM_MAX;
-	uint64_t bytes = in->buffer.bytes < most ? in->buffer.bytes : most, half = bytes / 2;
+	uint64_t bytes = MIN(in->buffer.bytes, most), half = bytes / 2;
 	struct fit_series reads = {0}, writes = {0}, both = {0};
 	int err = 0;
 

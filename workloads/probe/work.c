@@ -2,6 +2,8 @@
 /* The measuring kernels as launches: arguments, and what each of them touches and how. */
 #include "workloads/probe/internal.h"
 
+#include "src/base/util.h"
+
 static uint64_t *sum_of(const struct probe *p)
 {
 	return (uint64_t *)(void *)p->plug.addr;
@@ -66,7 +68,7 @@ static struct probe_pieces pieces_of(struct probe *p, struct weir_use *use, void
 				     uint64_t footprint, uint32_t piece, uint32_t most,
 				     enum weir_use_kind kind)
 {
-	uint64_t all = footprint / piece, nr = all < most ? all : most;
+	uint64_t all = footprint / piece, nr = MIN(all, most);
 
 	*use = stream_use(addr, nr * piece, kind);
 	use->bytes = footprint;
@@ -94,18 +96,13 @@ void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64
 	work_finish(w, &probe_kernel_update, sizeof(w->args.update), 1);
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint64_t footprint,
 			  const struct probe_buffer *near, const struct probe_buffer *out,
 			  uint32_t piece, uint32_t most)
 {
-	uint64_t rounds = min_u64(
-		min_u64(most, footprint / piece) / PROBE_MIXED_FAR,
-		min_u64(near->bytes / piece / PROBE_MIXED_NEAR, out->bytes / piece / PROBE_MIXED));
+	uint64_t rounds =
+		MIN(MIN(most, footprint / piece) / PROBE_MIXED_FAR,
+		    MIN(near->bytes / piece / PROBE_MIXED_NEAR, out->bytes / piece / PROBE_MIXED));
 	uint32_t nr = (uint32_t)rounds * PROBE_MIXED_FAR;
 
 	if (!nr)

@@ -3,6 +3,7 @@
  * CUDA. */
 #include "workloads/touch/cuda.h"
 
+#include "src/base/util.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -27,7 +28,7 @@ static struct cuda_plugin plugin = {
 	.variable = "WEIR_TOUCH_KERNELS",
 	.abi_here = touch_cuda_abi_here,
 	.symbols = symbols,
-	.nr_symbols = sizeof(symbols) / sizeof(symbols[0]),
+	.nr_symbols = ARRAY_LEN(symbols),
 	.table = &table,
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "src/paging/view.h"
 #include "workloads/touch/cuda.h"
 #include "workloads/touch/internal.h"
@@ -54,7 +55,7 @@ int touch_params_check(const struct touch_params *p, char *err, size_t err_bytes
 		what = "pages have 4, 8, 16 or 64 KiB";
 	else if (!p->bytes || p->bytes % p->page_bytes || p->bytes > TOUCH_BYTES_MAX)
 		what = "the table has whole pages, at least one and up to 1 TiB";
-	else if (gups && p->bytes & (p->bytes - 1))
+	else if (gups && !is_power_of_2(p->bytes))
 		what = "the table of gups has a power of two bytes";
 	else if (gups && (!p->updates || p->updates > TOUCH_UPDATES_MAX))
 		what = "a pass has 1 to 2^32 updates";

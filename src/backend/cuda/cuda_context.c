@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/base/util.h"
 
 #define ENTER_TRIES 4
 
@@ -86,7 +87,7 @@ int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	int err;
 
 	sigfillset(&signals);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		sigdelset(&signals, own[i]);
 	pthread_sigmask(SIG_SETMASK, &signals, &before);
 	err = pthread_create(thread, NULL, fn, arg);

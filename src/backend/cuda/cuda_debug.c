@@ -41,6 +41,7 @@
 
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 static const char *const kinds[] = {"read", "write", "overwrite", "discard"};
 
@@ -115,7 +116,7 @@ static int run_apply(struct cuda *cuda, struct cuda_region *region, uint64_t *un
 	while (end <= last && unit_changes(cuda, region, end, prot, devices))
 		end++;
 	pthread_mutex_unlock(&cuda->lock);
-	*unit = end > first ? end : first + 1;
+	*unit = MAX(end, first + 1);
 	if (end == first)
 		return 0;
 	nr = cuda_access_add(cuda, prot, devices & ~BACKEND_HOST_BIT, access, 0);

@@ -8,6 +8,7 @@
 #include "src/backend/cuda/host_memory.h"
 #include "src/backend/cuda/nvml.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* What is left of the host's memory to the system and other programs. */
 #define HOST_SPARE_SHARE 16u
@@ -90,7 +91,7 @@ int cuda_managed_take(struct cuda *cuda, uint64_t bytes)
 		uint32_t memory = cuda->base.desc.device[d].memory;
 		uint64_t own = cuda->base.desc.memory[memory].bytes / CUDA_MANAGED_SHARE;
 
-		share = own < share ? own : share;
+		share = MIN(own, share);
 	}
 	pthread_mutex_lock(&cuda->lock);
 	budget = cuda->managed_limit_bytes ? cuda->managed_limit_bytes : UINT64_MAX;

@@ -6,6 +6,7 @@
 
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* Index of the first region above addr. */
 static uint32_t region_upper(const struct cuda *cuda, cu_ptr addr)
@@ -69,7 +70,7 @@ int cuda_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **add
 	region->bytes = bytes;
 	region->unit = unit;
 	cuda_relax(cuda);
-	err = cuda_error(driver, driver->mem_reserve(&region->base, bytes, unit & -unit, 0, 0),
+	err = cuda_error(driver, driver->mem_reserve(&region->base, bytes, lowest_bit(unit), 0, 0),
 			 "cuMemAddressReserve");
 	if (err)
 		goto err_free;
@@ -182,7 +183,7 @@ int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double 
 	while (begin < end) {
 		uint64_t unit = begin / region->unit, next = (unit + 1) * region->unit;
 
-		next = next < end ? next : end;
+		next = MIN(next, end);
 		if (cuda_chunk_is_host(cuda, region->mapping[unit].chunk))
 			host_bytes += next - begin;
 		begin = next;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "weir/weir.h"
 
 #define LIBRARY "libcuda.so.1"
@@ -30,7 +31,7 @@ static const struct {
 
 static int find_functions(struct cuda_driver *driver, const char *library)
 {
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
 		void *found = dlsym(driver->library, functions[i].symbol);
 
 		if (!found && functions[i].required) {
@@ -181,7 +182,7 @@ static const char *remedy_of(cu_result result)
 {
 	if (cuda_is_loss(result))
 		return lost;
-	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(remedies); i++)
 		if (result >= remedies[i].first && result <= remedies[i].last)
 			return remedies[i].remedy;
 	return NULL;

@@ -9,13 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
+
 /* Where no file says how much there is. */
 #define BYTES_UNKNOWN (UINT64_C(1) << 30)
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* ------------------------------------------------------------------ files */
 
@@ -102,9 +99,9 @@ static bool node_read(const char *root, int node, struct host_memory *out)
 	    !file_kib(path, "MemTotal:", &out->bytes))
 		return false;
 	out->room_bytes = 0;
-	for (size_t i = 0; i < sizeof(room) / sizeof(room[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(room); i++)
 		if (file_kib(path, room[i], &bytes))
-			out->room_bytes += min_u64(bytes, out->bytes);
+			out->room_bytes += MIN(bytes, out->bytes);
 	return true;
 }
 
@@ -120,7 +117,7 @@ static struct host_memory system_read(const char *root, int node)
 	}
 	if (!one_node(root) && node_read(root, node, &own)) {
 		all.bytes = own.bytes;
-		all.room_bytes = min_u64(all.room_bytes, own.room_bytes);
+		all.room_bytes = MIN(all.room_bytes, own.room_bytes);
 	}
 	return all;
 }
@@ -159,9 +156,9 @@ static void group_apply(const char *group, const struct version *version, struct
 		return;
 	(void)group_number(group, version->use, "", &use);
 	if (group_number(group, "memory.stat", version->files, &files))
-		use -= min_u64(use, files);
-	out->bytes = min_u64(out->bytes, limit);
-	out->room_bytes = min_u64(out->room_bytes, limit - min_u64(limit, use));
+		use -= MIN(use, files);
+	out->bytes = MIN(out->bytes, limit);
+	out->room_bytes = MIN(out->room_bytes, limit - MIN(limit, use));
 }
 
 /* Keep to the limits of a group and of those above it. In a container the path may be the one
@@ -229,6 +226,6 @@ struct host_memory host_memory_read(const char *root, int node)
 	free(line);
 	if (file)
 		(void)fclose(file);
-	memory.room_bytes = min_u64(memory.room_bytes, memory.bytes);
+	memory.room_bytes = MIN(memory.room_bytes, memory.bytes);
 	return memory;
 }

@@ -11,6 +11,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* ------------------------------------------------------------------ moves and their pieces */
 
@@ -364,7 +365,7 @@ static int transfer_fill(struct sim *sim, struct sim_copy *copy, char *addr, cha
 		struct sim_move *move = &copy->move[i], probe;
 		uint64_t part = unit - offset % unit;
 
-		part = part < bytes ? part : bytes;
+		part = MIN(part, bytes);
 		*move = (struct sim_move){.bytes = part, .op = &copy->op};
 		move->dst = copy->kind == SIM_COPY_UPLOAD ? addr : buffer;
 		move->src = copy->kind == SIM_COPY_UPLOAD ? buffer : addr;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/backend/sim/sim_internal.h"
+#include "src/base/util.h"
 
 static uint64_t ns_add(uint64_t a, uint64_t b)
 {
@@ -68,7 +69,7 @@ void sim_spend_allocating(struct sim *sim, uint64_t ns)
 void sim_spend_driver(struct sim *sim, uint64_t ns)
 {
 	uint64_t now = sim_agent_ns(sim);
-	uint64_t begin = now > sim->driver_ns ? now : sim->driver_ns;
+	uint64_t begin = MAX(now, sim->driver_ns);
 
 	sim->driver_ns = ns_add(begin, ns);
 	sim_spend_allocating(sim, sim->driver_ns - now);
@@ -144,7 +145,7 @@ void sim_engine_wake(struct sim *sim)
 {
 	/* A fence that is done as it is recorded is no news. */
 	if (sim->stepping && sim->nr_progress && sim->wake_ns == SIM_NEVER)
-		sim->wake_ns = sim->now_ns > sim->migrator_ns ? sim->now_ns : sim->migrator_ns;
+		sim->wake_ns = MAX(sim->now_ns, sim->migrator_ns);
 }
 
 /* Start what can start at the head of a stream. */

@@ -17,6 +17,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 #define PAGE_BYTES 4096u
 #define FAULTS_BY_THE_PAGE 256u /* then by the block: the host's mappings are limited */
@@ -101,7 +102,7 @@ static struct sim_region *use_pages(struct sim *sim, const struct weir_use *use,
 	if (!region || !region->guarded || !use_reads(use))
 		return NULL;
 	begin -= begin % PAGE_BYTES;
-	end = (end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	end = round_up(end, PAGE_BYTES);
 	*addr = region->base + (begin - (uintptr_t)region->base);
 	*bytes = end - begin;
 	return region;

@@ -13,13 +13,9 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 #define ALIAS_SPARE (UINT64_C(1) << 30)
-
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
-}
 
 int sim_memory_init(struct sim *sim, uint32_t index)
 {

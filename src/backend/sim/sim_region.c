@@ -12,6 +12,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 #define RESERVE_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -195,8 +196,7 @@ static int region_create(uint64_t bytes, uint64_t unit, struct sim_region **out)
 	region->unit = unit;
 	region->nr_units = bytes / unit;
 	region->mapping = calloc(region->nr_units, sizeof(*region->mapping));
-	region->group =
-		calloc((region->nr_units + SIM_GROUP - 1) / SIM_GROUP, sizeof(*region->group));
+	region->group = calloc(div_round_up(region->nr_units, SIM_GROUP), sizeof(*region->group));
 	if (!region->mapping || !region->group)
 		goto err_free;
 	region->base = addresses_reserve(bytes, unit);

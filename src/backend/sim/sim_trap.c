@@ -8,6 +8,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 void sim_kernel_trap(struct sim *sim, struct sim_kernel *kernel, const char *addr,
 		     const char *reason)
@@ -129,8 +130,8 @@ static void region_survey(struct sim *sim, struct sim_kernel *kernel, struct cos
 		unit_check(sim, kernel, use, region, unit);
 		if (kernel->err)
 			return;
-		from = from > begin ? from : begin;
-		to = to < end ? to : end;
+		from = MAX(from, begin);
+		to = MIN(to, end);
 		cost->bytes[region->mapping[unit].piece->memory] += to - from;
 		unit++;
 	}

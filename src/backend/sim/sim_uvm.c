@@ -8,6 +8,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 void uvm_init(struct sim *sim)
 {
@@ -33,7 +34,7 @@ uint64_t uvm_service_ns(struct sim *sim, uint32_t device, const struct uvm_cost 
 			uint64_t parts_ns[BACKEND_TIME_NR])
 {
 	struct uvm_device *own = &sim->uvm.device[device];
-	uint64_t begin = own->thread_ns > sim->now_ns ? own->thread_ns : sim->now_ns, ns = 0;
+	uint64_t begin = MAX(own->thread_ns, sim->now_ns), ns = 0;
 
 	for (int i = 0; i < BACKEND_TIME_NR; i++) {
 		parts_ns[i] = sim_ns_ceil(cost->ns[i]);

@@ -8,6 +8,8 @@
 
 #include "src/backend/sim/sim_internal.h"
 
+#include "src/base/util.h"
+
 struct uvm_advice *uvm_advice_of(const struct uvm_block *block)
 {
 	return block->range->advice ? &block->range->advice[block->index] : NULL;
@@ -73,7 +75,7 @@ uint64_t uvm_in_place_bytes(const struct sim *sim, uint32_t device, const struct
 		there = uvm_pages_and(&there, &of_use);
 		bytes += uvm_pages_count(&there) * UVM_PAGE_BYTES;
 	}
-	return bytes < use->bytes ? bytes : use->bytes;
+	return MIN(bytes, use->bytes);
 }
 
 uint32_t uvm_threshold(const struct sim *sim, const struct uvm_block *block, uint32_t device)

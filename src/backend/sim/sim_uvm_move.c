@@ -8,6 +8,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* ------------------------------------------------------------------ lists, states */
 
@@ -394,7 +395,7 @@ static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block
 			  copy_ns(sim, device, nr_moved, false);
 		sim->uvm.device[device].stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] +=
 			nr_moved * UVM_PAGE_BYTES;
-		cost->ns[BACKEND_TIME_DEMAND] += thread_ns > link_ns ? thread_ns : link_ns;
+		cost->ns[BACKEND_TIME_DEMAND] += MAX(thread_ns, link_ns);
 	} else {
 		cost->ns[BACKEND_TIME_FIRST_TOUCH] += thread_ns;
 	}

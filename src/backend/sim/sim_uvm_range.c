@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "src/backend/sim/sim_internal.h"
+#include "src/base/util.h"
 
 /* Index of the first range that begins beyond an address. */
 static size_t range_after(const struct uvm *uvm, uintptr_t addr)
@@ -57,7 +58,7 @@ void uvm_range_destroy(struct uvm_range *range)
 
 static void range_fill(struct uvm_range *range)
 {
-	uint64_t nr_pages = (range->bytes + UVM_PAGE_BYTES - 1) / UVM_PAGE_BYTES;
+	uint64_t nr_pages = div_round_up(range->bytes, UVM_PAGE_BYTES);
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++) {
 		uint64_t left = nr_pages - i * (uint64_t)UVM_PAGES;

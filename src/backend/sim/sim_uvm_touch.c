@@ -21,6 +21,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/hash.h"
+#include "src/base/util.h"
 
 /* What a use touches of its range, and how far it is. */
 struct visit {
@@ -65,7 +66,7 @@ static double spans_of_piece(uint64_t granule, uint64_t span)
 static void visit_set_random(struct visit *visit, const struct weir_use *use)
 {
 	uint64_t granule = use->granule ? use->granule : sizeof(float);
-	uint64_t bytes = use->read_bytes > use->write_bytes ? use->read_bytes : use->write_bytes;
+	uint64_t bytes = MAX(use->read_bytes, use->write_bytes);
 	double pieces = (double)bytes / (double)granule, of = (double)use->bytes;
 	double touches =
 		pieces * spans_of_piece(granule, UVM_BLOCK_BYTES) * (double)UVM_BLOCK_BYTES / of;
@@ -126,8 +127,7 @@ static bool pending_page(const struct visit *visit, uint32_t device, struct pend
 
 	visit_pages(visit, block->index, &first, &last);
 	if (!visit->random) {
-		*page = uvm_pages_next_missing(&there,
-					       pending->page > first ? pending->page : first);
+		*page = uvm_pages_next_missing(&there, MAX(pending->page, first));
 		pending->page = *page;
 		return *page <= last;
 	}

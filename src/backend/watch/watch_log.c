@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/backend/watch/watch_internal.h"
+#include "src/base/util.h"
 
 static _Thread_local bool migrating;
 
@@ -173,7 +174,7 @@ static bool settle(struct watch *w, struct watch_event *event)
 		return false;
 	if (begin < event->least_ns)
 		begin = event->least_ns;
-	event->begin_ns = begin < end ? begin : end;
+	event->begin_ns = MIN(begin, end);
 	event->end_ns = end;
 	event->pending = false;
 	return true;

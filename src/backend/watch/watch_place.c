@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "src/backend/watch/watch_internal.h"
+#include "src/base/util.h"
 
 enum place_kind { PLACE_CHUNK, PLACE_PLAIN, PLACE_REGION };
 
@@ -60,8 +61,8 @@ static bool insert(void **tree, void *thing)
 
 static int64_t overlap(const struct interval *a, uintptr_t begin, uintptr_t end)
 {
-	uintptr_t from = a->begin > begin ? a->begin : begin;
-	uintptr_t to = a->end < end ? a->end : end;
+	uintptr_t from = MAX(a->begin, begin);
+	uintptr_t to = MIN(a->end, end);
 
 	return from < to ? (int64_t)(to - from) : 0;
 }

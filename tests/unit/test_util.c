@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small arithmetic, where it is easily wrong: at 0, at powers of two and beside them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "src/base/util.h"
+
+static void test_round(void **state)
+{
+	(void)state;
+	assert_int_equal(div_round_up(0, 8), 0);
+	assert_int_equal(div_round_up(1, 8), 1);
+	assert_int_equal(div_round_up(8, 8), 1);
+	assert_int_equal(div_round_up(9, 8), 2);
+	assert_int_equal(div_round_up(UINT64_MAX, 2), UINT64_C(1) << 63);
+	assert_int_equal(round_up(0, 12), 0);
+	assert_int_equal(round_up(1, 12), 12);
+	assert_int_equal(round_up(12, 12), 12);
+	assert_int_equal(round_up(13, 12), 24);
+}
+
+static void test_bits(void **state)
+{
+	(void)state;
+	assert_false(is_power_of_2(0));
+	assert_int_equal(lowest_bit(0), 0);
+	for (uint32_t bit = 0; bit < 64; bit++) {
+		const uint64_t n = UINT64_C(1) << bit, more = n | UINT64_C(1) << 63;
+
+		assert_true(is_power_of_2(n));
+		assert_int_equal(is_power_of_2(more), bit == 63);
+		assert_int_equal(lowest_bit(more), n);
+		assert_int_equal(log2_floor(n), bit);
+		assert_int_equal(log2_floor(n | (n - 1)), bit);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round),
+		cmocka_unit_test(test_bits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
