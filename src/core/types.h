@@ -26,6 +26,7 @@
 #define WEIR_CORE_TYPES_H
 
 #include "src/backend/backend.h"
+#include "src/base/util.h"
 
 /*
  * A memory that a space may use, by its number there: in the order in which the space's device
@@ -48,10 +49,6 @@ struct range;
 struct space_use;
 struct residency;
 struct range_residency;
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /*
  * Deliberate faults, for the tests that must notice them: compiled in only by those tests.
