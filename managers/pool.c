@@ -73,18 +73,12 @@ static int compare_addr(const void *a, const void *b)
 /* The first free block not before (bytes, addr). */
 static size_t bin_lower(const struct bin *bin, uint64_t bytes, const char *addr)
 {
-	size_t low = 0, high = bin->nr_free;
+	struct block *const *f = bin->free;
+	size_t at;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct block *block = bin->free[mid];
-
-		if (block->bytes < bytes || (block->bytes == bytes && block->addr < addr))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, bin->nr_free,
+		      f[at]->bytes < bytes || (f[at]->bytes == bytes && f[at]->addr < addr));
+	return at;
 }
 
 static void bin_insert(struct bin *bin, struct block *block)

@@ -184,17 +184,10 @@ static int reserve(void **array, uint32_t *cap, uint64_t want, size_t size)
 /* Index of an end that is in the array. */
 static uint32_t find_end(const uint64_t *ends, uint32_t nr, uint64_t value)
 {
-	uint32_t lo = 0, hi = nr;
+	uint32_t at;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (ends[mid] < value)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	SEARCH_SORTED(at, 0, nr, ends[at] < value);
+	return at;
 }
 
 /* Collect the sorted distinct ends of the parts that a life's uses name; returns their number. */

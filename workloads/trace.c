@@ -92,17 +92,10 @@ static int grow_steps(struct trace_manager *t, uint32_t nr_uses)
 /* Index of the first live allocation beyond addr. */
 static uint32_t live_upper(const struct trace_manager *t, uint64_t addr)
 {
-	uint32_t lo = 0, hi = t->nr_live;
+	uint32_t at;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->live[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	SEARCH_SORTED(at, 0, t->nr_live, t->live[at].addr <= addr);
+	return at;
 }
 
 /* The live allocation that holds all of a part, or NULL. */

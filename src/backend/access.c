@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
+
 static int interval_compare(const void *left, const void *right)
 {
 	const struct access_interval *a = left, *b = right;
@@ -32,17 +34,10 @@ static size_t intervals_merge(struct access_interval *all, size_t nr)
 /* How many begin below addr. */
 static size_t intervals_below(const struct access_interval *all, size_t nr, uintptr_t addr)
 {
-	size_t low = 0, high = nr;
+	size_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (all[middle].begin < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, nr, all[at].begin < addr);
+	return at;
 }
 
 static bool intervals_cover(const struct access_interval *all, size_t nr,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small arithmetic that files share. The macros evaluate an argument twice. */
+/* Small arithmetic and searching that files share. MIN and MAX evaluate an argument twice. */
 #ifndef WEIR_BASE_UTIL_H
 #define WEIR_BASE_UTIL_H
 
@@ -9,6 +9,24 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/*
+ * Binary search: sets the variable `at` to the first index from `from` on for which `before`, an
+ * expression of at, is false; to `end` if it is true for all below end. Where it is false, it is
+ * false for all that follow.
+ */
+#define SEARCH_SORTED(at, from, end, before)                 \
+	do {                                                 \
+		__typeof__(at) low_ = (from), high_ = (end); \
+		while (low_ < high_) {                       \
+			(at) = low_ + (high_ - low_) / 2;    \
+			if (before)                          \
+				low_ = (at) + 1;             \
+			else                                 \
+				high_ = (at);                \
+		}                                            \
+		(at) = low_;                                 \
+	} while (0)
 
 /* For arguments that take time to compute; of a NaN: b. */
 static inline double min_double(double a, double b)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "src/base/util.h"
 #include "tests/fakecuda/fake.h"
 
 #define RESERVE_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
@@ -28,17 +29,10 @@ static void *pointer(uint64_t addr)
 
 size_t ranges_after(const struct ranges *ranges, uint64_t addr)
 {
-	size_t low = 0, high = ranges->nr;
+	size_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->at[middle]->addr + ranges->at[middle]->bytes <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, ranges->nr, ranges->at[at]->addr + ranges->at[at]->bytes <= addr);
+	return at;
 }
 
 struct range *ranges_find(const struct ranges *ranges, uint64_t addr)

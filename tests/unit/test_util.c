@@ -39,11 +39,30 @@ static void test_bits(void **state)
 	}
 }
 
+/* Every place among sorted values, some of them alike, against the first by looking at all. */
+static void test_search_sorted(void **state)
+{
+	static const uint32_t value[] = {1, 3, 3, 3, 5, 9, 9, 12};
+
+	(void)state;
+	for (uint32_t from = 0; from <= ARRAY_LEN(value); from++)
+		for (uint32_t end = from; end <= ARRAY_LEN(value); end++)
+			for (uint32_t wanted = 0; wanted < 14; wanted++) {
+				uint32_t at, first = from;
+
+				while (first < end && value[first] < wanted)
+					first++;
+				SEARCH_SORTED(at, from, end, value[at] < wanted);
+				assert_int_equal(at, first);
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round),
 		cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_search_sorted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/build.h"
 #include "workloads/graph/fail.h"
 #include "workloads/graph/gen_kernels.h"
@@ -277,7 +278,7 @@ void graph_input_close(struct graph_input *input)
 
 int graph_vertex_of(const struct csr *g, uint64_t id, uint64_t *vertex)
 {
-	uint64_t low = 0, high = g->nr_vertices;
+	uint64_t at;
 
 	if (!g->id && id >= g->nr_vertices)
 		return -ENOENT;
@@ -285,16 +286,9 @@ int graph_vertex_of(const struct csr *g, uint64_t id, uint64_t *vertex)
 		*vertex = id;
 		return 0;
 	}
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (g->id[middle] <= id)
-			low = middle;
-		else
-			high = middle;
-	}
-	if (g->id[low] != id)
+	SEARCH_SORTED(at, 0, g->nr_vertices, g->id[at] < id);
+	if (at == g->nr_vertices || g->id[at] != id)
 		return -ENOENT;
-	*vertex = low;
+	*vertex = at;
 	return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "src/base/util.h"
+
 static int gen_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)
 {
 	for (uint64_t i = 0; i < nr; i++) {
@@ -25,17 +27,10 @@ struct edge_source edge_source_gen(const struct gen *gen, uint64_t nr_edges)
 /* The vertex whose list has an edge: the last one whose list begins at or before it. */
 static uint64_t vertex_of(const struct csr *g, uint64_t edge)
 {
-	uint64_t low = 0, high = g->nr_vertices;
+	uint64_t beyond;
 
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (g->offset[middle] <= edge)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(beyond, 1, g->nr_vertices, g->offset[beyond] <= edge);
+	return beyond - 1;
 }
 
 static int csr_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/util.h"
 #include "workloads/graph/sort.h"
 
 /* Fewer ids than this are not worth a merge. */
@@ -157,18 +158,11 @@ static int make_start(struct spool *spool)
 /* The number of an id, which the set has. */
 static uint64_t number_of(const struct spool *spool, uint64_t id)
 {
-	uint64_t low = spool->start[id >> spool->shift];
-	uint64_t high = spool->start[(id >> spool->shift) + 1];
+	const uint64_t *start = &spool->start[id >> spool->shift];
+	uint64_t at;
 
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (spool->id[middle] <= id)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, start[0], start[1], spool->id[at] < id);
+	return at;
 }
 
 static int spool_read(const void *arg, uint64_t first, uint64_t nr, struct edge *out)

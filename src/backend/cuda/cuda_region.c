@@ -11,17 +11,10 @@
 /* Index of the first region above addr. */
 static uint32_t region_upper(const struct cuda *cuda, cu_ptr addr)
 {
-	uint32_t low = 0, high = cuda->nr_regions;
+	uint32_t at;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cuda->region[mid]->base <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, cuda->nr_regions, cuda->region[at]->base <= addr);
+	return at;
 }
 
 struct cuda_region *cuda_region_at(const struct cuda *cuda, cu_ptr addr)

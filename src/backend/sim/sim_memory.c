@@ -70,17 +70,10 @@ void sim_memory_fini(struct sim *sim, uint32_t index)
 /* Index of the first piece that begins beyond an offset. */
 static size_t piece_after(const struct sim_memory *memory, uint64_t offset)
 {
-	size_t low = 0, high = memory->nr_pieces;
+	size_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (memory->pieces[middle]->offset <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, memory->nr_pieces, memory->pieces[at]->offset <= offset);
+	return at;
 }
 
 static int pieces_grow(struct sim_memory *memory)
@@ -154,16 +147,9 @@ static int extent_take(struct sim_memory *memory, uint64_t bytes, uint64_t align
 
 static void extent_give(struct sim_memory *memory, struct sim_extent extent)
 {
-	size_t at = 0, high = memory->nr_free;
+	size_t at;
 
-	while (at < high) {
-		size_t middle = at + (high - at) / 2;
-
-		if (memory->free[middle].offset < extent.offset)
-			at = middle + 1;
-		else
-			high = middle;
-	}
+	SEARCH_SORTED(at, 0, memory->nr_free, memory->free[at].offset < extent.offset);
 	if (at > 0 && memory->free[at - 1].offset + memory->free[at - 1].bytes == extent.offset) {
 		at--;
 		memory->free[at].bytes += extent.bytes;

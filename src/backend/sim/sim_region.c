@@ -19,17 +19,10 @@
 /* Index of the first region that begins beyond an address. */
 static size_t region_after(const struct sim *sim, uintptr_t addr)
 {
-	size_t low = 0, high = sim->nr_regions;
+	size_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if ((uintptr_t)sim->region[middle]->base <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, sim->nr_regions, (uintptr_t)sim->region[at]->base <= addr);
+	return at;
 }
 
 struct sim_region *sim_region_at(struct sim *sim, const void *addr)

@@ -14,17 +14,10 @@
 /* Index of the first range that begins beyond an address. */
 static size_t range_after(const struct uvm *uvm, uintptr_t addr)
 {
-	size_t low = 0, high = uvm->nr_ranges;
+	size_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if ((uintptr_t)uvm->range[middle]->base <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, uvm->nr_ranges, (uintptr_t)uvm->range[at]->base <= addr);
+	return at;
 }
 
 struct uvm_range *uvm_range_at(const struct sim *sim, const void *addr)
