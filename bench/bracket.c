@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/backend/backend.h"
 #include "src/backend/machine.h"
+#include "src/base/clock.h"
 
 #define BLOCK 65536u
 #define NR_OTHERS 1000u
@@ -42,14 +42,6 @@ static void must(int err, const char *what)
 		return;
 	fprintf(stderr, "bench_bracket: %s: %s\n", what, weir_strerror(err));
 	exit(1);
-}
-
-static uint64_t host_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static uint32_t below(uint32_t n)
@@ -121,7 +113,7 @@ static uint64_t measure_backend(const struct weir_use *uses, uint32_t nr_uses)
 	struct backend *b = machine_backend(machine);
 	stream_id_t id = stream_id(stream);
 	fence_t begin, end;
-	uint64_t start = host_ns();
+	uint64_t start = clock_now_ns();
 
 	must(b->ops->access_begin(b, id, NULL, uses, nr_uses), "access_begin");
 	must(b->ops->fence_record(b, id, &begin), "fence_record");
@@ -129,16 +121,16 @@ static uint64_t measure_backend(const struct weir_use *uses, uint32_t nr_uses)
 	b->ops->access_end(b, id, NULL);
 	if (b->ops->fence_done(b, end) < 0)
 		exit(1);
-	return host_ns() - start;
+	return clock_now_ns() - start;
 }
 
 static uint64_t measure_bracket(const struct weir_use *uses, uint32_t nr_uses)
 {
-	uint64_t start = host_ns();
+	uint64_t start = clock_now_ns();
 
 	must(weir_begin(space, stream, uses, nr_uses), "begin");
 	must(weir_end(space, stream), "end");
-	return host_ns() - start;
+	return clock_now_ns() - start;
 }
 
 /* The bracket's uses: of all the ranges, nr_uses in an order that the case asks for. */

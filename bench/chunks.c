@@ -26,12 +26,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "machine/machine_file.h"
 #include "managers/manager.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/sim/sim.h"
+#include "src/base/clock.h"
 #include "src/base/util.h"
 #include "src/mem/chunk.h"
 #include "workloads/gcn/gcn.h"
@@ -60,14 +60,6 @@ static void must(int err, const char *what)
 		return;
 	fprintf(stderr, "bench_chunks: %s: %s\n", what, weir_strerror(err));
 	exit(1);
-}
-
-static uint64_t host_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t random_next(void)
@@ -190,7 +182,7 @@ static void measure_hit(uint64_t bytes, uint32_t nr_pooled)
 	chunk_free(b.pool, get(&b, bytes), 0);
 	chunk_pool_stats(b.pool, &before);
 	for (uint32_t i = 0; i < WARM_UP + SAMPLES; i++) {
-		uint64_t start = host_ns();
+		uint64_t start = clock_now_ns();
 
 		for (uint32_t p = 0; p < PAIRS; p++) {
 			struct mem_chunk *chunk = NULL;
@@ -200,7 +192,7 @@ static void measure_hit(uint64_t bytes, uint32_t nr_pooled)
 			chunk_free(b.pool, chunk, 0);
 		}
 		if (i >= WARM_UP)
-			sample[i - WARM_UP] = (uint32_t)(host_ns() - start);
+			sample[i - WARM_UP] = (uint32_t)(clock_now_ns() - start);
 	}
 	chunk_pool_stats(b.pool, &after);
 	if (after.nr_allocs - before.nr_allocs != after.nr_hits - before.nr_hits)
@@ -229,7 +221,7 @@ static void measure_mixed(void)
 		live[i] = get(&b, 1 + below(256 << 10));
 	chunk_pool_stats(b.pool, &before);
 	for (uint32_t i = 0; i < WARM_UP + SAMPLES; i++) {
-		uint64_t start = host_ns();
+		uint64_t start = clock_now_ns();
 
 		for (uint32_t p = 0; p < PAIRS; p++) {
 			struct mem_chunk **chunk = &live[below(NR_MIXED)];
@@ -238,7 +230,7 @@ static void measure_mixed(void)
 			*chunk = get(&b, 1 + below(256 << 10));
 		}
 		if (i >= WARM_UP)
-			sample[i - WARM_UP] = (uint32_t)(host_ns() - start);
+			sample[i - WARM_UP] = (uint32_t)(clock_now_ns() - start);
 	}
 	chunk_pool_stats(b.pool, &after);
 	nr_misses = after.nr_allocs - before.nr_allocs - (after.nr_hits - before.nr_hits);
@@ -404,7 +396,7 @@ static void replay(struct bench *b, const struct sequence *s, uint32_t *sample,
 		must(-ENOMEM, "replay");
 	for (uint64_t i = 0; i < s->nr; i++) {
 		const struct operation *op = &s->op[i];
-		uint64_t start = sample ? host_ns() : 0;
+		uint64_t start = sample ? clock_now_ns() : 0;
 
 		if (op->free_it) {
 			chunk_free(b->pool, chunk[op->id], 0);
@@ -413,7 +405,7 @@ static void replay(struct bench *b, const struct sequence *s, uint32_t *sample,
 			must(chunk_alloc(b->pool, op->bytes, 0, NULL, &chunk[op->id]), "replay");
 		}
 		if (sample) {
-			sample[i] = (uint32_t)(host_ns() - start);
+			sample[i] = (uint32_t)(clock_now_ns() - start);
 			continue;
 		}
 		f->live_bytes += op->free_it ? -op->bytes : op->bytes;

@@ -14,9 +14,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "machine/machine_file.h"
+#include "src/base/clock.h"
 #include "src/base/util.h"
 
 #define MACHINE "h200"
@@ -33,14 +33,6 @@ static void must(int err, const char *what)
 		return;
 	fprintf(stderr, "bench_mem: %s: %s\n", what, weir_strerror(err));
 	exit(1);
-}
-
-static uint64_t host_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static int by_size(const void *a, const void *b)
@@ -77,11 +69,11 @@ static void measure(struct weir_machine *machine, const char *what, uint32_t mem
 		pair(&params, map);
 	machine_ns = weir_machine_now_ns(machine);
 	for (uint32_t s = 0; s < SAMPLES; s++) {
-		uint64_t begin = host_ns();
+		uint64_t begin = clock_now_ns();
 
 		for (uint32_t i = 0; i < PAIRS; i++)
 			pair(&params, map);
-		sample[s] = (host_ns() - begin) / PAIRS;
+		sample[s] = (clock_now_ns() - begin) / PAIRS;
 	}
 	machine_ns = (weir_machine_now_ns(machine) - machine_ns) / ((uint64_t)SAMPLES * PAIRS);
 	qsort(sample, SAMPLES, sizeof(sample[0]), by_size);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/size.h"
+#include "src/base/clock.h"
 #include "src/mem/mem.h"
 
 #define POOLS_MAX 64u
@@ -161,7 +162,7 @@ static void mapped_format(const struct mem_file_header *header, uint32_t mapped,
 
 static double age_s(uint64_t then_ns)
 {
-	uint64_t now = mem_now_ns();
+	uint64_t now = clock_now_ns();
 
 	return now > then_ns ? (double)(now - then_ns) / 1e9 : 0;
 }

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
+
 #define BAR_WIDTH 28
 #define BAR_LEAST 4 /* a shorter one shows nothing */
 #define DRAW_NS UINT64_C(100000000)
@@ -18,15 +20,6 @@
 #define LINE_NS UINT64_C(30000000000)
 #define NS_PER_S UINT64_C(1000000000)
 #define TEXT_BYTES 160
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &t))
-		return 0;
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ one line */
 
@@ -111,7 +104,7 @@ static void *tick(void *arg)
 
 	pthread_mutex_lock(&progress->lock);
 	while (!progress->end) {
-		uint64_t due = progress->drawn_ns + interval_ns(progress), now = now_ns();
+		uint64_t due = progress->drawn_ns + interval_ns(progress), now = clock_now_ns();
 		struct timespec until = {.tv_sec = (time_t)(due / NS_PER_S),
 					 .tv_nsec = (long)(due % NS_PER_S)};
 
@@ -157,9 +150,9 @@ void progress_start(struct progress *progress, FILE *out)
 		progress->out = out;
 		progress->terminal = fd >= 0 && isatty(fd);
 		progress->line_ns = LINE_NS;
-		progress->drawn_ns = now_ns();
+		progress->drawn_ns = clock_now_ns();
 	}
-	progress->start_ns = now_ns();
+	progress->start_ns = clock_now_ns();
 	progress->fraction = 0;
 	snprintf(progress->label, sizeof(progress->label), "starting");
 	if (again)
@@ -175,7 +168,7 @@ void progress_set(struct progress *progress, double fraction, const char *label)
 	if (!progress->running)
 		return;
 	pthread_mutex_lock(&progress->lock);
-	now = now_ns();
+	now = clock_now_ns();
 	/* Less than before: another part of the work begins, and has a rate of its own. */
 	if (fraction < progress->fraction)
 		progress->start_ns = now;
@@ -196,7 +189,7 @@ void progress_clear(struct progress *progress)
 		fprintf(progress->out, "\r\033[K");
 		fflush(progress->out);
 		/* Time for what is printed now. */
-		progress->drawn_ns = now_ns();
+		progress->drawn_ns = clock_now_ns();
 	}
 	progress->drawn = false;
 	pthread_mutex_unlock(&progress->lock);

@@ -15,6 +15,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/report_read.h"
+#include "src/base/clock.h"
 
 #define SCRIPT "script"
 #define LOG "log"
@@ -126,19 +127,11 @@ out_files:
 	return err;
 }
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Wait for the child to end, by itself or killed. 0: *status says how; -ETIMEDOUT, -EINTR. */
 static int wait_for(pid_t pid, double timeout_s, int *status)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};
-	double end_s = now_s() + timeout_s;
+	const uint64_t end_ns = clock_now_ns() + (uint64_t)(timeout_s * 1e9);
 	int rc = 0;
 
 	for (;;) {
@@ -152,7 +145,7 @@ static int wait_for(pid_t pid, double timeout_s, int *status)
 			continue;
 		if (interrupt_pending())
 			rc = -EINTR;
-		else if (now_s() > end_s)
+		else if (clock_now_ns() > end_ns)
 			rc = -ETIMEDOUT;
 		if (rc)
 			kill(pid, SIGKILL);

@@ -73,8 +73,8 @@ struct weir_mem {
 	struct chunk_pool *chunks;
 	uint32_t memory;
 	uint64_t bytes, page_bytes, physical_bytes;
-	uint64_t offset; /* in its window; 0 unless it has one piece */
-	uint64_t created_ns;
+	uint64_t offset;     /* in its window; 0 unless it has one piece */
+	uint64_t created_ns; /* real time, on simulated machines too */
 	enum weir_choice choice;
 	unsigned line;
 	uint32_t guard_bytes; /* behind bytes; 0: none */
@@ -140,9 +140,6 @@ bool mem_reaches(const struct weir_machine_desc *desc, uint32_t device, uint32_t
 
 /* Whether this process made the pool; else logged. */
 bool mem_pool_is_mine(const struct weir_pool *pool);
-
-/* CLOCK_MONOTONIC: the age of an object is real time, on simulated machines too. */
-uint64_t mem_now_ns(void);
 
 /* The pool of chunks for a page; made on first use. Takes the lock. Blocks: then. */
 int mem_pool_chunks(struct weir_pool *pool, uint32_t memory, uint64_t page,

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
 #include "src/mem/mem.h"
@@ -168,7 +168,7 @@ static void writer_update(struct mem_file_writer *writer, const struct mem_file_
 	mine->nr_top = slot < MEM_FILE_RECORDS ? MAX(mine->nr_top, slot + 1) : mine->nr_top;
 	while (mine->nr_top && !writer->used[mine->nr_top - 1])
 		mine->nr_top--;
-	mine->updated_ns = mem_now_ns();
+	mine->updated_ns = clock_now_ns();
 	mine->seq++;
 	done = write_at(writer, &mine->seq, sizeof(mine->seq),
 			offsetof(struct mem_file_header, seq));

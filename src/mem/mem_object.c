@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
 #include "src/mem/mem.h"
@@ -174,7 +175,7 @@ static struct weir_mem *mem_new(struct weir_pool *pool, uint32_t memory, uint64_
 				 .bytes = bytes,
 				 .page_bytes = page,
 				 .physical_bytes = physical,
-				 .created_ns = mem_now_ns(),
+				 .created_ns = clock_now_ns(),
 				 .slot = MEM_FILE_RECORDS,
 				 .nr_pieces = (uint32_t)nr};
 	if (guard_bytes)

@@ -2,21 +2,12 @@
 /* What a pool has: the process that made it, the pools of chunks that its objects are cut from, and
  * how much of them is in use and free. */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
 #include "src/mem/mem.h"
-
-uint64_t mem_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 bool mem_pool_is_mine(const struct weir_pool *pool)
 {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/mem/mem.h"
 
@@ -16,7 +17,7 @@ void weir_mem_query(const struct weir_mem *mem, struct weir_mem_info *out)
 				      .bytes = mem->bytes,
 				      .page_bytes = mem->page_bytes,
 				      .physical_bytes = mem->physical_bytes,
-				      .age_ns = mem_now_ns() - mem->created_ns,
+				      .age_ns = clock_now_ns() - mem->created_ns,
 				      .choice = mem->choice};
 	pthread_mutex_lock(&pool->lock);
 	out->mapped = mem->mapped;
@@ -39,7 +40,7 @@ uint64_t mem_pool_tell(struct weir_pool *pool, enum weir_log_level level, const 
 			    "%.3f s ago",
 			    pool->name, (unsigned long long)mem->bytes,
 			    pool->backend->desc.memory[mem->memory].name, what, mem->owner,
-			    mem->file, mem->line, (double)(mem_now_ns() - mem->created_ns) / 1e9);
+			    mem->file, mem->line, (double)(clock_now_ns() - mem->created_ns) / 1e9);
 	}
 	return nr;
 }

@@ -37,7 +37,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/fakecuda/fake.h"
@@ -56,14 +55,6 @@ void fake_panic(const char *what)
 {
 	fprintf(stderr, "fakecuda: %s\n", what);
 	abort();
-}
-
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* ------------------------------------------------------------------ configuration */

@@ -313,7 +313,6 @@ cu_result context_current(int *device);
 cu_result context_current_undo(int *device, cu_result *error);
 cu_result device_check(int device);
 void context_break(int device, cu_result error);
-uint64_t now_ns(void);
 
 /* Cannot go on: the fake itself failed. */
 void fake_panic(const char *what) __attribute__((noreturn));

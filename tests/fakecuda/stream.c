@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/base/clock.h"
 #include "tests/fakecuda/fake.h"
 
 static bool stream_is_stale(const struct stream *stream)
@@ -87,7 +88,7 @@ static void stream_advance(struct stream *stream)
 	stream->nr_sleeps -= op->sleeps;
 	fake.done[stream->slot] = op->seq;
 	if (op->kind == OP_RECORD) {
-		op->record->time_ns = now_ns();
+		op->record->time_ns = clock_now_ns();
 		op->record->done = true;
 	}
 	for (int i = 0; i < STREAMS_MAX; i++)
@@ -115,7 +116,7 @@ static bool delay_is_over(struct stream *stream)
 
 	if (!delay)
 		return true;
-	now = now_ns();
+	now = clock_now_ns();
 	if (!stream->first->ready_ns)
 		stream->first->ready_ns = now;
 	end = stream->first->ready_ns + delay;

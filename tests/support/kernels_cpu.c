@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "src/base/clock.h"
 #include "tests/support/kernels.h"
 
 void test_cpu_cells(const void *args)
@@ -75,14 +76,6 @@ void test_cpu_gather(const void *args)
 
 /* ------------------------------------------------------------------ time */
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_ns(uint64_t ns)
 {
 	nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
@@ -93,10 +86,10 @@ static void sleep_ns(uint64_t ns)
 void test_cpu_gate(const void *args)
 {
 	const struct test_gate_args *a = args;
-	uint64_t end = clock_ns() + a->most_ns;
+	uint64_t end = clock_now_ns() + a->most_ns;
 
 	while (!__atomic_load_n(&a->word[0], __ATOMIC_ACQUIRE)) {
-		if (clock_ns() > end) {
+		if (clock_now_ns() > end) {
 			__atomic_store_n(&a->word[1], 1, __ATOMIC_RELEASE);
 			break;
 		}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/base/clock.h"
 #include "src/base/log.h"
 
 /* ------------------------------------------------------------------ devices */
@@ -106,7 +107,7 @@ static int try_pinning(struct cuda *cuda)
 
 static uint64_t cuda_now_ns(struct backend *b)
 {
-	return cuda_monotonic_ns() - cuda_of(b)->start_ns;
+	return clock_now_ns() - cuda_of(b)->start_ns;
 }
 
 static void cuda_host_spend(struct backend *b, uint64_t ns)
@@ -301,7 +302,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	backend_observe_complete(&cuda->observe);
 	cuda->base.observe = &cuda->observe;
 	cuda->base.data = WEIR_DATA_REAL;
-	cuda->start_ns = cuda_monotonic_ns();
+	cuda->start_ns = clock_now_ns();
 	cuda->process = getpid();
 	cuda->nvml = config->nvml;
 	cuda->root = config->root ? config->root : "";

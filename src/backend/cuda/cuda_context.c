@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every call of the driver needs: the thread's capture mode and context, places as the driver
- * names them, the clock, threads.
+ * names them, threads.
  */
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/util.h"
 
 #define ENTER_TRIES 4
-
-uint64_t cuda_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* How deep the thread is in calls of the driver, and the capture mode that it had before. */
 static _Thread_local struct {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/base/clock.h"
 
 struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device)
 {
@@ -99,7 +100,7 @@ uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cud
 			    bool *off)
 {
 	const struct cuda_device *dev = &cuda->device[device];
-	uint64_t now = cuda_monotonic_ns() - cuda->start_ns, ns;
+	uint64_t now = clock_now_ns() - cuda->start_ns, ns;
 	float ms = 0;
 
 	*off = false;
@@ -120,7 +121,7 @@ int cuda_time_base(struct cuda *cuda, uint32_t device)
 	struct cuda_device *dev = &cuda->device[device];
 	struct cuda_driver *driver = &cuda->driver;
 	struct cuda_event *event = cuda_event_get(cuda, device);
-	uint64_t before = cuda_monotonic_ns();
+	uint64_t before = clock_now_ns();
 	cu_stream stream = NULL;
 	int err;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/base/clock.h"
 
 #define SEQ_MASK ((UINT64_C(1) << CUDA_SEQ_BITS) - 1)
 
@@ -79,7 +80,7 @@ static int record(struct cuda *cuda, struct cuda_stream *stream, bool mark, uint
 	event = cuda_event_get(cuda, stream->device);
 	if (!event)
 		return -ENOMEM;
-	event->recorded_ns = cuda_monotonic_ns() - cuda->start_ns;
+	event->recorded_ns = clock_now_ns() - cuda->start_ns;
 	err = cuda_error(&cuda->driver, cuda->driver.event_record(event->event, stream->stream),
 			 "cuEventRecord");
 	if (err) {

@@ -208,8 +208,6 @@ cu_result cuda_push(struct cuda *cuda, uint32_t device);
 /* The same where giving something back depends on it: tried more than once. */
 int cuda_enter_surely(struct cuda *cuda, uint32_t device);
 
-uint64_t cuda_monotonic_ns(void);
-
 /* As pthread_create(). The program's signals go to its own threads: this one takes none but those
  * that it causes itself. */
 int cuda_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);

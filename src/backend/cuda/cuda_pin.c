@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/base/clock.h"
 #include "src/base/log.h"
 
 /* Between two messages about progress. */
@@ -100,7 +101,7 @@ static void list_unmake(struct cuda *cuda, struct cuda_chunk *list)
 static void tell_progress(const struct cuda *cuda, struct cuda_expected *e)
 {
 	const char *name = cuda->base.desc.memory[e->memory].name;
-	uint64_t now = cuda_monotonic_ns(), left = e->nr_wanted - e->nr_ready;
+	uint64_t now = clock_now_ns(), left = e->nr_wanted - e->nr_ready;
 	double made = (double)(e->nr_made * e->bytes) / 1e9;
 
 	if (left && now - e->told_ns < TELL_NS)
@@ -229,7 +230,7 @@ static void expect_more(struct cuda *cuda, struct cuda_expected *e, uint64_t nr)
 {
 	if (e->nr_ready >= e->nr_wanted) {
 		e->nr_made = 0;
-		e->since_ns = e->told_ns = cuda_monotonic_ns();
+		e->since_ns = e->told_ns = clock_now_ns();
 	}
 	e->nr_wanted += nr;
 	if (!cuda->pins && !cuda_thread_start(&cuda->pinner, pinner, cuda))
