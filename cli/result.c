@@ -356,7 +356,8 @@ static void write_real_gpu(FILE *out, const struct result *result)
 		gpu->peak_rss_bytes, gpu->bookkeeping_bytes);
 }
 
-void result_write(FILE *out, const struct result *result)
+/* What was run, and on what. */
+static void write_run(FILE *out, const struct result *result)
 {
 	fputs("{\"schema\":\"" RESULT_SCHEMA "\"", out);
 	if (result->command) {
@@ -379,6 +380,11 @@ void result_write(FILE *out, const struct result *result)
 		result_write_text(out, result->policy);
 	else
 		fputs("null", out);
+}
+
+void result_write(FILE *out, const struct result *result)
+{
+	write_run(out, result);
 	fprintf(out, ",\"status\":\"%s\"", result_status_name(result->status));
 	if (result->status == RESULT_REFUSED || result->status == RESULT_FAILED) {
 		fputs(",\"error\":", out);
