@@ -182,26 +182,50 @@ static int parse_name(struct parse *p, const char *path, const json_t *object, c
 	return 0;
 }
 
+/* The index of what the library calls kind 'name', a link by both its ends; -1: none. */
+static int find_named(const struct weir_machine_desc *desc, const char *kind, const char *name)
+{
+	char both[2 * WEIR_NAME_MAX];
+
+	for (uint32_t i = 0; i < desc->nr_memories && !strcmp(kind, "memory"); i++) {
+		if (!strcmp(desc->memory[i].name, name))
+			return (int)i;
+	}
+	for (uint32_t i = 0; i < desc->nr_devices && !strcmp(kind, "device"); i++) {
+		if (!strcmp(desc->device[i].name, name))
+			return (int)i;
+	}
+	for (uint32_t i = 0; i < desc->nr_kernels && !strcmp(kind, "kernel"); i++) {
+		if (!strcmp(desc->kernel[i].name, name))
+			return (int)i;
+	}
+	for (uint32_t i = 0; i < desc->nr_links && !strcmp(kind, "link"); i++) {
+		(void)snprintf(both, sizeof(both), "%s-%s", desc->memory[desc->link[i].a].name,
+			       desc->memory[desc->link[i].b].name);
+		if (!strcmp(both, name))
+			return (int)i;
+	}
+	return -1;
+}
+
 /* The index of a memory that is named. */
 static int parse_memory_index(struct parse *p, const char *path, const json_t *object,
 			      const char *key, uint32_t *out)
 {
-	const struct weir_machine_desc *desc = &p->out->desc;
 	char at[MACHINE_KEY_MAX];
 	const char *name = "";
-	int err;
+	int err, index;
 
 	err = parse_text(p, path, object, key, WEIR_NAME_MAX - 1, &name);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < desc->nr_memories; i++) {
-		if (!strcmp(desc->memory[i].name, name)) {
-			*out = i;
-			return 0;
-		}
+	index = find_named(&p->out->desc, "memory", name);
+	if (index < 0) {
+		path_join(at, path, key);
+		return fail(p, at, "no memory is named '%s'", name);
 	}
-	path_join(at, path, key);
-	return fail(p, at, "no memory is named '%s'", name);
+	*out = (uint32_t)index;
+	return 0;
 }
 
 /* A word of a list. */
@@ -325,94 +349,98 @@ static int parse_constants(struct parse *p, const char *path, const json_t *obje
 	return 0;
 }
 
-static int parse_memory(struct parse *p, const char *path, json_t *object, uint32_t i)
+/* An object whose keys are constants and what keys() parses; NULL: constants alone. */
+static int parse_section(struct parse *p, const char *path, json_t *object,
+			 const struct machine_section *section, void *base,
+			 int (*keys)(struct parse *p, const char *path, const json_t *object,
+				     void *base))
 {
-	struct weir_memory_desc *memory = &p->out->desc.memory[i];
+	int err = check_keys(p, path, object, section);
+
+	if (!err && keys)
+		err = keys(p, path, object, base);
+	return err ? err : parse_constants(p, path, object, section, base);
+}
+
+static int memory_keys(struct parse *p, const char *path, const json_t *object, void *base)
+{
+	struct weir_memory_desc *memory = base;
 	unsigned kind = 0;
-	int err;
+	int err = parse_name(p, path, object, "name", memory->name);
 
-	err = check_keys(p, path, object, &machine_memory_section);
-	if (err)
-		return err;
-	err = parse_name(p, path, object, "name", memory->name);
-	if (err)
-		return err;
-	err = parse_word(p, path, object, "kind", machine_kind_names, MACHINE_KIND_NR, &kind);
-	if (err)
-		return err;
+	if (!err)
+		err = parse_word(p, path, object, "kind", machine_kind_names, MACHINE_KIND_NR,
+				 &kind);
 	memory->kind = (enum weir_memory_kind)kind;
-	return parse_constants(p, path, object, &machine_memory_section, memory);
+	return err;
 }
 
-static int parse_device(struct parse *p, const char *path, json_t *object, uint32_t i)
+static int device_keys(struct parse *p, const char *path, const json_t *object, void *base)
 {
-	struct weir_device_desc *device = &p->out->desc.device[i];
-	int err;
+	struct weir_device_desc *device = base;
+	int err = parse_name(p, path, object, "name", device->name);
 
-	err = check_keys(p, path, object, &machine_device_section);
-	if (err)
-		return err;
-	err = parse_name(p, path, object, "name", device->name);
-	if (err)
-		return err;
-	err = parse_memory_index(p, path, object, "memory", &device->memory);
-	if (err)
-		return err;
-	return parse_constants(p, path, object, &machine_device_section, device);
+	return err ? err : parse_memory_index(p, path, object, "memory", &device->memory);
 }
 
-static int parse_link(struct parse *p, const char *path, json_t *object, uint32_t i)
+static int link_keys(struct parse *p, const char *path, const json_t *object, void *base)
 {
-	struct weir_link_desc *link = &p->out->desc.link[i];
-	int err;
+	struct weir_link_desc *link = base;
+	int err = parse_memory_index(p, path, object, "a", &link->a);
 
-	err = check_keys(p, path, object, &machine_link_section);
-	if (err)
-		return err;
-	err = parse_memory_index(p, path, object, "a", &link->a);
-	if (err)
-		return err;
-	err = parse_memory_index(p, path, object, "b", &link->b);
-	if (err)
-		return err;
-	return parse_constants(p, path, object, &machine_link_section, link);
+	return err ? err : parse_memory_index(p, path, object, "b", &link->b);
 }
 
-static int parse_kernel(struct parse *p, const char *path, json_t *object, uint32_t i)
+static int kernel_keys(struct parse *p, const char *path, const json_t *object, void *base)
 {
-	struct weir_kernel_rate *kernel = &p->out->desc.kernel[i];
-	int err;
+	struct weir_kernel_rate *kernel = base;
 
-	err = check_keys(p, path, object, &machine_kernel_section);
-	if (err)
-		return err;
-	err = parse_name(p, path, object, "name", kernel->name);
-	if (err)
-		return err;
-	return parse_constants(p, path, object, &machine_kernel_section, kernel);
+	return parse_name(p, path, object, "name", kernel->name);
 }
 
-static int parse_array(struct parse *p, const json_t *root, const char *key, uint32_t max,
-		       uint32_t *nr,
-		       int (*parse)(struct parse *p, const char *path, json_t *object, uint32_t i))
+/* An array of the format, and where it goes in the description. */
+struct array {
+	const char *key;
+	const struct machine_section *section;
+	int (*keys)(struct parse *p, const char *path, const json_t *object, void *base);
+	uint32_t max;
+	size_t nr, first, bytes; /* offsets of the number and of the elements; size of one */
+};
+
+#define ARRAY(name, number, most)                                                        \
+	{                                                                                \
+		.key = #name, .section = &machine_##name##_section, .keys = name##_keys, \
+		.max = (most), .nr = offsetof(struct weir_machine_desc, number),         \
+		.first = offsetof(struct weir_machine_desc, name),                       \
+		.bytes = sizeof(((struct weir_machine_desc *)NULL)->name[0])             \
+	}
+
+static const struct array memories = ARRAY(memory, nr_memories, WEIR_MEMORIES_MAX),
+			  devices = ARRAY(device, nr_devices, WEIR_DEVICES_MAX),
+			  links = ARRAY(link, nr_links, WEIR_LINKS_MAX),
+			  kernels = ARRAY(kernel, nr_kernels, WEIR_KERNELS_MAX);
+
+static int parse_array(struct parse *p, const json_t *root, const struct array *a)
 {
-	const json_t *array = json_object_get(root, key);
+	const json_t *array = json_object_get(root, a->key);
+	char *desc = (char *)&p->out->desc;
 	size_t size = json_array_size(array);
 
 	if (!json_is_array(array))
-		return fail(p, key, "must be an array");
-	if (size > max)
-		return fail(p, key, "has %zu elements, at most %u are possible", size, max);
+		return fail(p, a->key, "must be an array");
+	if (size > a->max)
+		return fail(p, a->key, "has %zu elements, at most %u are possible", size, a->max);
 	for (size_t i = 0; i < size; i++) {
 		char path[MACHINE_KEY_MAX];
 		int err;
 
-		(void)snprintf(path, sizeof(path), "%s[%zu]", key, i);
-		err = parse(p, path, json_array_get(array, i), (uint32_t)i);
+		(void)snprintf(path, sizeof(path), "%s[%zu]", a->key, i);
+		err = parse_section(p, path, json_array_get(array, i), a->section,
+				    desc + a->first + i * a->bytes, a->keys);
 		if (err)
 			return err;
 		/* Counted one by one: a device looks up memories that are complete. */
-		*nr = (uint32_t)i + 1;
+		*(uint32_t *)(void *)(desc + a->nr) = (uint32_t)i + 1;
 	}
 	return 0;
 }
@@ -443,32 +471,6 @@ static int parse_head(struct parse *p, json_t *root)
 		return err;
 	memcpy(p->out->about, about, strlen(about) + 1);
 	return 0;
-}
-
-/* The index of what the library calls kind 'name', a link by both its ends; -1: none. */
-static int find_named(const struct weir_machine_desc *desc, const char *kind, const char *name)
-{
-	char both[2 * WEIR_NAME_MAX];
-
-	for (uint32_t i = 0; i < desc->nr_memories && !strcmp(kind, "memory"); i++) {
-		if (!strcmp(desc->memory[i].name, name))
-			return (int)i;
-	}
-	for (uint32_t i = 0; i < desc->nr_devices && !strcmp(kind, "device"); i++) {
-		if (!strcmp(desc->device[i].name, name))
-			return (int)i;
-	}
-	for (uint32_t i = 0; i < desc->nr_kernels && !strcmp(kind, "kernel"); i++) {
-		if (!strcmp(desc->kernel[i].name, name))
-			return (int)i;
-	}
-	for (uint32_t i = 0; i < desc->nr_links && !strcmp(kind, "link"); i++) {
-		(void)snprintf(both, sizeof(both), "%s-%s", desc->memory[desc->link[i].a].name,
-			       desc->memory[desc->link[i].b].name);
-		if (!strcmp(both, name))
-			return (int)i;
-	}
-	return -1;
 }
 
 /*
@@ -507,18 +509,6 @@ static int check_machine(struct parse *p)
 	return fail(p, rest == why ? "" : path, "%s", why);
 }
 
-/* A section that is one object of constants. */
-static int parse_section(struct parse *p, const char *key, json_t *object,
-			 const struct machine_section *section, void *base)
-{
-	int err;
-
-	err = check_keys(p, key, object, section);
-	if (err)
-		return err;
-	return parse_constants(p, key, object, section, base);
-}
-
 static int parse_root(struct parse *p, json_t *root)
 {
 	struct weir_machine_desc *desc = &p->out->desc;
@@ -526,29 +516,23 @@ static int parse_root(struct parse *p, json_t *root)
 	int err;
 
 	err = parse_head(p, root);
-	if (err)
-		return err;
-	err = reserve_constants(p);
-	if (err)
-		return err;
-	err = parse_array(p, root, "memory", WEIR_MEMORIES_MAX, &desc->nr_memories, parse_memory);
-	if (err)
-		return err;
-	err = parse_array(p, root, "device", WEIR_DEVICES_MAX, &desc->nr_devices, parse_device);
-	if (err)
-		return err;
-	err = parse_array(p, root, "link", WEIR_LINKS_MAX, &desc->nr_links, parse_link);
-	if (err)
-		return err;
-	err = parse_section(p, "vmm", json_object_get(root, "vmm"), &machine_vmm_section,
-			    &desc->vmm);
+	if (!err)
+		err = reserve_constants(p);
+	if (!err)
+		err = parse_array(p, root, &memories);
+	if (!err)
+		err = parse_array(p, root, &devices);
+	if (!err)
+		err = parse_array(p, root, &links);
+	if (!err)
+		err = parse_section(p, "vmm", json_object_get(root, "vmm"), &machine_vmm_section,
+				    &desc->vmm, NULL);
 	if (!err && uvm)
-		err = parse_section(p, "uvm", uvm, &machine_uvm_section, &desc->uvm);
+		err = parse_section(p, "uvm", uvm, &machine_uvm_section, &desc->uvm, NULL);
 	if (!err && uvm && !desc->uvm.batch_faults)
 		err = fail(p, "uvm.batch_faults", "must be above 0");
 	if (!err && json_object_get(root, "kernel"))
-		err = parse_array(p, root, "kernel", WEIR_KERNELS_MAX, &desc->nr_kernels,
-				  parse_kernel);
+		err = parse_array(p, root, &kernels);
 	return err ? err : check_machine(p);
 }
 
