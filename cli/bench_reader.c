@@ -12,6 +12,7 @@
 #include "cli/kept.h"
 #include "cli/size.h"
 #include "src/backend/cuda/cuda.h"
+#include "src/base/variables.h"
 #include "src/cost/cost.h"
 
 /* "--nodes" or "WEIR_NODES", as the user gave it. */
@@ -296,7 +297,7 @@ static int read_cuda(struct bench_reader *r, struct bench_params *p)
 	if (err)
 		return err;
 	/* The backend reads the variable each time a machine is opened. */
-	if (r->values[BENCH_DEBUG].text && setenv(CUDA_DEBUG_VARIABLE, "1", 1))
+	if (r->values[BENCH_DEBUG].text && setenv(VARIABLE_CUDA_DEBUG, "1", 1))
 		return -ENOMEM;
 	err = find_gpus(r, measured ? &p->file.desc : NULL, p, why);
 	if (err) {

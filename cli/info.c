@@ -20,6 +20,7 @@
 #include "cli/size.h"
 #include "cli/table.h"
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "workloads/probe/probe.h"
 
 #define EXIT_ERROR 2
@@ -80,7 +81,7 @@ static void print_help(void)
 	     "and write its description. Or show a process's memory.\n");
 	options_help(stdout, info_options, INFO_NR);
 	puts("\n"
-	     "Descriptions are NAME.json in the folders of $" MACHINE_PATH_VARIABLE
+	     "Descriptions are NAME.json in the folders of $" VARIABLE_MACHINE_PATH
 	     " and in weir's own;\n"
 	     "weir-machine(5) says how to write one.");
 }
@@ -139,7 +140,7 @@ static int list_machines(bool json)
 		return complain("%s", strerror(-err));
 	if (!names.nr) {
 		machine_names_fini(&names);
-		return complain("no machine descriptions found: set " MACHINE_PATH_VARIABLE
+		return complain("no machine descriptions found: set " VARIABLE_MACHINE_PATH
 				" to the folder that has them");
 	}
 	if (json)

@@ -15,6 +15,7 @@
 
 #include "cli/size.h"
 #include "src/base/clock.h"
+#include "src/base/variables.h"
 #include "src/mem/mem.h"
 
 #define POOLS_MAX 64u
@@ -126,7 +127,7 @@ static int pools_get(long pid, struct pools *pools, const struct message *messag
 		err = pools_read(dir, pid, pools, message);
 	if (!err && !pools->nr)
 		err = fail(message,
-			   "process %ld shows no pools in %s: start it with " MEM_FILE_VARIABLE
+			   "process %ld shows no pools in %s: start it with " VARIABLE_MEMORY_FILE
 			   "=1 in its environment",
 			   pid, path);
 	if (dir >= 0)

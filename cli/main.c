@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "weir/weir.h"
 
 #define EXIT_BAD 2
@@ -36,6 +37,14 @@ static int usage(void)
 	fputs("\n  --version  show the version\n"
 	      "  --help     show this text; also after a command\n",
 	      stdout);
+	puts("\nenvironment variables (those of options stand in {} in a command's --help):");
+	for (const struct variable *v = variables; v->name; v++) {
+		char text[512];
+
+		snprintf(text, sizeof(text), "%s; default: %s; read by %s. %s", v->values,
+			 v->preset, v->reader, v->help);
+		options_help_line(stdout, v->name, text);
+	}
 	return fflush(stdout) ? EXIT_BAD : 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/base/util.h"
+#include "src/base/variables.h"
 
 #define NAME_MAX_LENGTH 32
 #define OPTIONS_MAX 64
@@ -139,10 +140,10 @@ int options_parse(const struct option_def *defs, unsigned int nr, int argc, char
 	int rc;
 
 	for (unsigned int k = 0; k < nr; k++) {
-		const char *env = defs[k].env ? getenv(defs[k].env) : NULL;
+		const char *env = defs[k].env ? variable_text(defs[k].env) : NULL;
 
 		values[k] = (struct option_value){.text = defs[k].preset, .origin = OPTION_PRESET};
-		if (env && env[0])
+		if (env)
 			values[k] = (struct option_value){.text = env, .origin = OPTION_ENV};
 	}
 	for (int i = 0; i < argc; i++) {

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "machine/file_read.h"
+#include "src/base/variables.h"
 
 #define SUFFIX ".json"
 
@@ -34,7 +35,7 @@ struct search {
 
 static void search_start(struct search *search)
 {
-	const char *value = getenv(MACHINE_PATH_VARIABLE);
+	const char *value = variable_text(VARIABLE_MACHINE_PATH);
 
 	*search = (struct search){value ? value : "", 0};
 }
@@ -155,7 +156,7 @@ static int read_path(const char *path, struct machine_file *out, char *err, size
 static void say_unknown(const char *name, char *err, size_t err_bytes)
 {
 	struct machine_names names;
-	char why[512] = "no such machine, and no descriptions found: set " MACHINE_PATH_VARIABLE
+	char why[512] = "no such machine, and no descriptions found: set " VARIABLE_MACHINE_PATH
 			" to their directory, or give a file's path";
 	size_t at;
 

@@ -20,9 +20,6 @@
 /* The GPUs of this computer: no description. */
 #define MACHINE_CUDA "cuda"
 
-/* Names searched along: directories, colon separated. It comes before the built-in ones. */
-#define MACHINE_PATH_VARIABLE "WEIR_MACHINE_PATH"
-
 /* No larger file is read. */
 #define MACHINE_FILE_BYTES_MAX ((size_t)1 << 20)
 

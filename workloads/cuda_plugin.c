@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/base/variables.h"
 
 #define SYMBOL_MAX 64
 
@@ -93,10 +94,10 @@ static int load(struct cuda_plugin *plugin, const char *path)
 /* Find the library and open it. */
 static int find_and_load(struct cuda_plugin *plugin)
 {
-	const char *named = getenv(plugin->variable);
+	const char *named = variable_text(plugin->variable);
 	char folder[PATH_MAX - 128], path[PATH_MAX];
 
-	if (named && *named)
+	if (named)
 		return load(plugin, named);
 	program_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/%s", folder, plugin->file);

@@ -40,7 +40,6 @@
 #define MEM_DMA_SHIFT WEIR_DEVICES_MAX
 #define MEM_GUARD_BYTES 64u /* at least so many behind an object */
 #define MEM_GUARD_MOST 512u
-#define MEM_FILE_VARIABLE "WEIR_MEMORY_FILE"
 
 /*
  * Addresses for whole roots, nr_units of unit bytes each. Small objects share the window of the

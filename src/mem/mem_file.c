@@ -17,6 +17,7 @@
 #include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "src/mem/mem.h"
 
 struct mem_file_writer {
@@ -28,19 +29,6 @@ struct mem_file_writer {
 	bool used[MEM_FILE_RECORDS];
 	uint64_t nr_used;
 };
-
-/* Whether a file is wanted: reads the environment. 0, or -EINVAL, logged. */
-static int file_wanted(bool *wanted)
-{
-	const char *text = secure_getenv(MEM_FILE_VARIABLE);
-
-	*wanted = text && !strcmp(text, "1");
-	if (!text || !*text || !strcmp(text, "0") || !strcmp(text, "1"))
-		return 0;
-	log_error(MEM_FILE_VARIABLE " is '%s': write 1 to have files of what pools hold, or 0",
-		  text);
-	return -EINVAL;
-}
 
 uint64_t mem_file_start_ticks(pid_t pid)
 {
@@ -254,7 +242,7 @@ int mem_file_begin(struct weir_pool *pool)
 {
 	struct mem_file_header header;
 	bool wanted;
-	int err = file_wanted(&wanted);
+	int err = variable_bool(VARIABLE_MEMORY_FILE, &wanted);
 
 	if (err || !wanted)
 		return err;

@@ -7,6 +7,7 @@
  * Links: cuda-fake backend-cases
  */
 #include "src/backend/machine.h"
+#include "src/base/variables.h"
 #include "tests/contract/test_cuda.h"
 
 #define UNITS 8u
@@ -500,17 +501,17 @@ static void test_variable(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct backend *b = NULL;
 
-		assert_int_equal(setenv(CUDA_DEBUG_VARIABLE, cases[i].text, 1), 0);
+		assert_int_equal(setenv(VARIABLE_CUDA_DEBUG, cases[i].text, 1), 0);
 		log_watch(&log, WEIR_LOG_ERROR);
 		assert_int_equal(open_backend(&b), cases[i].err);
 		assert_int_equal(log.nr, cases[i].err != 0);
 		if (cases[i].err)
-			assert_has(log.first, CUDA_DEBUG_VARIABLE " is '");
+			assert_has(log.first, VARIABLE_CUDA_DEBUG " is '");
 		else
 			b->ops->destroy(b);
 	}
 	weir_log_set(NULL, NULL);
-	assert_int_equal(unsetenv(CUDA_DEBUG_VARIABLE), 0);
+	assert_int_equal(unsetenv(VARIABLE_CUDA_DEBUG), 0);
 }
 
 /* ------------------------------------------------------------------ */

@@ -21,6 +21,7 @@
 
 #include "machine/json_where.h"
 #include "machine/machine_file.h"
+#include "src/base/variables.h"
 
 #define ERR_BYTES 256
 
@@ -149,7 +150,7 @@ static void test_machine_shipped(void **state)
 	struct machine_names names;
 
 	(void)state;
-	assert_int_equal(setenv(MACHINE_PATH_VARIABLE, machines_dir, 1), 0);
+	assert_int_equal(setenv(VARIABLE_MACHINE_PATH, machines_dir, 1), 0);
 	for (size_t i = 0; i < sizeof(shipped) / sizeof(*shipped); i++) {
 		struct machine_file machine, again;
 		char err[ERR_BYTES] = "";
@@ -193,7 +194,7 @@ static void test_machine_values_and_origins(void **state)
 	char err[ERR_BYTES] = "";
 
 	(void)state;
-	assert_int_equal(setenv(MACHINE_PATH_VARIABLE, machines_dir, 1), 0);
+	assert_int_equal(setenv(VARIABLE_MACHINE_PATH, machines_dir, 1), 0);
 	assert_int_equal(machine_file_load("h200", &desc, err, sizeof(err)), 0);
 	link = &desc.link[0];
 	assert_int_equal(desc.memory[link->a].kind, WEIR_MEMORY_HOST);
@@ -567,7 +568,7 @@ static void test_machine_file_errors(void **state)
 	char path[600];
 
 	(void)state;
-	assert_int_equal(setenv(MACHINE_PATH_VARIABLE, machines_dir, 1), 0);
+	assert_int_equal(setenv(VARIABLE_MACHINE_PATH, machines_dir, 1), 0);
 	check_read_fails("/nowhere/x.json", -ENOENT, "/nowhere/x.json: No such file");
 	check_read_fails("x.json", -ENOENT, "x.json: No such file");
 	check_read_fails(scratch, -EISDIR, "Is a directory");
@@ -609,7 +610,7 @@ static void test_machine_file_search(void **state)
 
 	/* The first folder wins; empty and missing ones do not matter. */
 	(void)snprintf(variable, sizeof(variable), "::/nowhere:%s:%s:", one, two);
-	assert_int_equal(setenv(MACHINE_PATH_VARIABLE, variable, 1), 0);
+	assert_int_equal(setenv(VARIABLE_MACHINE_PATH, variable, 1), 0);
 	assert_int_equal(machine_file_load("laptop", &desc, err, sizeof(err)), 0);
 	assert_int_equal(desc.memory[1].bytes, UINT64_C(7000000000));
 	assert_int_equal(machine_file_load(path, &desc, err, sizeof(err)), 0);

@@ -6,6 +6,7 @@
 #include "workloads/gcn/cuda.h"
 
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "workloads/cuda_plugin.h"
 
 /* Everything that the library gives, beside its version and its error: functions by the names of
@@ -27,7 +28,7 @@ static struct cuda_plugin plugin = {
 	.what = "gcn",
 	.prefix = "gcn_cuda",
 	.file = "libweir-gcn-cuda.so",
-	.variable = "WEIR_CUDA_KERNELS",
+	.variable = VARIABLE_GCN_KERNELS,
 	.abi_here = gcn_cuda_abi_here,
 	.symbols = symbols,
 	.nr_symbols = ARRAY_LEN(symbols),

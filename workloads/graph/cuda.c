@@ -3,6 +3,7 @@
 #include "workloads/graph/cuda.h"
 
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -24,7 +25,7 @@ static struct cuda_plugin plugin = {
 	.what = "graph",
 	.prefix = "graph_cuda",
 	.file = "libweir-graph-cuda.so",
-	.variable = "WEIR_GRAPH_KERNELS",
+	.variable = VARIABLE_GRAPH_KERNELS,
 	.abi_here = graph_cuda_abi_here,
 	.symbols = symbols,
 	.nr_symbols = ARRAY_LEN(symbols),

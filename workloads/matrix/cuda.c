@@ -4,6 +4,7 @@
 #include "workloads/matrix/cuda.h"
 
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -25,7 +26,7 @@ static struct cuda_plugin plugin = {
 	.what = "matrix",
 	.prefix = "matrix_cuda",
 	.file = "libweir-matrix-cuda.so",
-	.variable = "WEIR_MATRIX_KERNELS",
+	.variable = VARIABLE_MATRIX_KERNELS,
 	.abi_here = matrix_cuda_abi_here,
 	.symbols = symbols,
 	.nr_symbols = ARRAY_LEN(symbols),

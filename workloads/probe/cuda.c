@@ -3,6 +3,7 @@
 #include "workloads/probe/cuda.h"
 
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -20,7 +21,7 @@ static struct cuda_plugin plugin = {
 	.what = "probe",
 	.prefix = "probe_cuda",
 	.file = "libweir-probe-cuda.so",
-	.variable = "WEIR_PROBE_KERNELS",
+	.variable = VARIABLE_PROBE_KERNELS,
 	.abi_here = probe_cuda_abi_here,
 	.symbols = symbols,
 	.nr_symbols = ARRAY_LEN(symbols),

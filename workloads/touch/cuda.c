@@ -4,6 +4,7 @@
 #include "workloads/touch/cuda.h"
 
 #include "src/base/util.h"
+#include "src/base/variables.h"
 #include "workloads/cuda_plugin.h"
 
 /* The library's kernels, by the names of their symbols. */
@@ -25,7 +26,7 @@ static struct cuda_plugin plugin = {
 	.what = "touch",
 	.prefix = "touch_cuda",
 	.file = "libweir-touch-cuda.so",
-	.variable = "WEIR_TOUCH_KERNELS",
+	.variable = VARIABLE_TOUCH_KERNELS,
 	.abi_here = touch_cuda_abi_here,
 	.symbols = symbols,
 	.nr_symbols = ARRAY_LEN(symbols),

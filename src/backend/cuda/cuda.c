@@ -11,6 +11,7 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/variables.h"
 
 /* ------------------------------------------------------------------ devices */
 
@@ -220,18 +221,6 @@ static const struct backend_observe_ops cuda_observe_ops = {
 	.memory_holders = cuda_memory_holders,
 };
 
-/* Whether debug mode is asked for: the one place that reads its variable. */
-static int debug_wanted(const struct cuda_config *config, bool *debug)
-{
-	const char *text = getenv(CUDA_DEBUG_VARIABLE);
-
-	*debug = config->debug || (text && !strcmp(text, "1"));
-	if (!text || !*text || !strcmp(text, "0") || !strcmp(text, "1"))
-		return 0;
-	log_error(CUDA_DEBUG_VARIABLE " is '%s': write 1 to switch debug mode on, or 0", text);
-	return -EINVAL;
-}
-
 static int sync_init(struct cuda *cuda)
 {
 	if (pthread_mutex_init(&cuda->lock, NULL))
@@ -284,7 +273,8 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 		log_error("cuda: no memory to open a machine with");
 		return -ENOMEM;
 	}
-	err = debug_wanted(config, &cuda->debug);
+	err = variable_bool(VARIABLE_CUDA_DEBUG, &cuda->debug);
+	cuda->debug |= config->debug;
 	if (!err)
 		err = cuda_driver_open(&cuda->driver, config->library, config->quiet);
 	if (err)

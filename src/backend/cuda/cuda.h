@@ -5,9 +5,6 @@
 
 #include "src/backend/backend.h"
 
-/* Set to 1, it switches debug mode on: see cuda_debug.c. */
-#define CUDA_DEBUG_VARIABLE "WEIR_CUDA_DEBUG"
-
 struct cuda_config {
 	const char *library; /* the driver's; NULL: libcuda.so.1 */
 	const char *nvml;    /* the management library; NULL: libnvidia-ml.so.1 */
@@ -15,7 +12,7 @@ struct cuda_config {
 	/* Rates and costs found by measuring this machine; NULL: estimates. Sizes and counts are
 	 * always those of the machine. */
 	const struct weir_machine_desc *measured;
-	bool debug; /* debug mode, whatever the variable says */
+	bool debug; /* debug mode, whatever WEIR_CUDA_DEBUG says; see cuda_debug.c */
 	bool quiet; /* no message when there is no driver or no GPU */
 };
 
@@ -23,7 +20,7 @@ struct cuda_config {
  * Open the GPUs that this process may see as one machine; those that cannot map memory by handles
  * are left out, with a warning.
  * @return 0, -ENODEV, -ENOTSUP (also: no GPU can map), -EIO or -ENOMEM as cuda_driver_open(), or
- *   -EINVAL (the variable for debug mode has no such value; logged).
+ *   -EINVAL (WEIR_CUDA_DEBUG has no such value; logged).
  */
 int cuda_create(const struct cuda_config *config, struct backend **out);
 

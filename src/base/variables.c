@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/base/variables.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "src/base/log.h"
+
+#define BESIDE " beside the program, or in ../lib from there"
+
+const struct variable variables[] = {
+	{VARIABLE_MACHINE_PATH, "folders, separated by colons", "none",
+	 "libweir-machine and the commands",
+	 "Machine descriptions are looked for there before weir's own folders."},
+	{VARIABLE_MEMORY_FILE, "0 or 1", "0", "libweir",
+	 "1 has each pool of plain memory keep a file that says what is in it, for weir info "
+	 "--memory."},
+	{VARIABLE_CUDA_DEBUG, "0 or 1", "0", "libweir",
+	 "1 switches the debug mode of real GPUs on, as --debug of weir bench does."},
+	{VARIABLE_GCN_KERNELS, "a file", "libweir-gcn-cuda.so" BESIDE, "weir bench and weir info",
+	 "The CUDA kernels of gcn; measuring a machine runs their products of matrices."},
+	{VARIABLE_GRAPH_KERNELS, "a file", "libweir-graph-cuda.so" BESIDE,
+	 "weir bench and weir graph",
+	 "The CUDA kernels of bfs, sssp, cc and pagerank, and those that generate graphs."},
+	{VARIABLE_MATRIX_KERNELS, "a file", "libweir-matrix-cuda.so" BESIDE, "weir bench",
+	 "The CUDA kernels of mvt, atax and bicg."},
+	{VARIABLE_PROBE_KERNELS, "a file", "libweir-probe-cuda.so" BESIDE, "weir info",
+	 "The CUDA kernels that measure a machine."},
+	{VARIABLE_TOUCH_KERNELS, "a file", "libweir-touch-cuda.so" BESIDE, "weir bench",
+	 "The CUDA kernels of pagein and gups."},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+int variable_bool(const char *name, bool *out)
+{
+	const char *text = variable_text(name);
+	const struct variable *v = variables;
+
+	*out = text && !strcmp(text, "1");
+	if (!text || *out || !strcmp(text, "0"))
+		return 0;
+	while (v->name && strcmp(v->name, name) != 0)
+		v++;
+	log_error("%s is '%s': write 0 or 1; %s", name, text, v->name ? v->help : "");
+	return -EINVAL;
+}
