@@ -49,9 +49,7 @@ struct range {
 	uint32_t devices;	     /* access list of mappings made from now on */
 	uint32_t granted;     /* ... and of those that stand, at most: launches may be using them */
 	uint32_t nr_arrivals; /* times that a block of it came to rest at PLACE_OWN */
-	/* Of its blocks, by place: those that have their home there; and those on their way. */
-	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
-	uint32_t nr_backed, nr_copying; /* the sums of these */
+	uint32_t nr_backed, nr_copying; /* the sums of nr_home[] and nr_moving[] */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
 	uint32_t first_stale;	  /* no block below it is stale */
 	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
@@ -61,6 +59,8 @@ struct range {
 	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
 	struct range *next_pooled;
 	struct arena *small; /* an arena's allocations */
+	/* Of its blocks, by place: those that have their home there; and those on their way. */
+	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	struct block block[];
 };
 

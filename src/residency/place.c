@@ -29,6 +29,15 @@ static void get_wanted(const struct weir_space *space, const struct space_use *u
 	*out = space->residency->decide->bring_in(&q);
 }
 
+/* Whether nothing is to be asked: all of the range is there and shown, and stays. */
+static bool is_ready(const struct weir_space *space, const struct space_use *use)
+{
+	const struct range *range = use->range;
+
+	return range_nr_resident(range) == range->nr_blocks && !range->nr_unmapped &&
+	       !(space->residency->plan && use->kind == WEIR_OVERWRITE);
+}
+
 /* A chunk of the device's own memory for a block of the use; NULL: leave it in place. fresh: the
  * block's contents are not needed. left: blocks that are going to want one. */
 static int chunk_for(struct weir_space *space, const struct space_use *use,
@@ -156,6 +165,8 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 	struct brought_in in;
 	int err;
 
+	if (is_ready(space, use))
+		return 0;
 	get_wanted(space, use, &in);
 	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
 
@@ -306,6 +317,8 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 		struct brought_in in;
 		int err;
 
+		if (is_ready(space, use))
+			continue;
 		get_wanted(space, use, &in);
 		err = mend_ahead(space, use, in.level);
 
