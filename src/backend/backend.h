@@ -63,8 +63,9 @@ enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* 
 /* The most faults that a description's batch of managed memory may have. */
 #define BACKEND_UVM_BATCH_MAX 4096u
 
-/* Device mask bit of the host CPU, beside bits 0..7 of the devices. */
-#define BACKEND_HOST_BIT (1u << 31)
+/* Bits of a mask of devices: a device's, and beside them the CPU's. */
+#define BACKEND_DEVICE_BIT(device) (UINT64_C(1) << (device))
+#define BACKEND_HOST_BIT (UINT64_C(1) << 31)
 
 /* One piece of a batched copy: between aliases, or memory from device_alloc. */
 struct backend_copy {
@@ -181,7 +182,7 @@ struct backend_ops {
 	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
 	 */
 	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,
-		   enum backend_prot prot, uint32_t devices);
+		   enum backend_prot prot, uint64_t devices);
 
 	/*
 	 * Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns).
@@ -195,7 +196,7 @@ struct backend_ops {
 	 * set_access_host_mib_ns).
 	 * Required. By: core (S), mem (M), program. Blocks: no.
 	 */
-	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices);
 
 	/*
 	 * Create a stream. -ENOMEM: also when 65,535 live; a destroyed one makes room.

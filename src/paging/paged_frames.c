@@ -50,7 +50,7 @@ static int chunk_add(struct weir_paged *pool)
 	if (err)
 		return err;
 	err = b->ops->map(b, frames->base + frames->nr_chunks * frames->unit, chunk,
-			  BACKEND_PROT_WRITE, 1u << pool->device);
+			  BACKEND_PROT_WRITE, BACKEND_DEVICE_BIT(pool->device));
 	if (err)
 		b->ops->chunk_destroy(b, chunk);
 	else

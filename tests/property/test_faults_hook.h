@@ -53,10 +53,10 @@ static inline void hook_note(struct backend *b, const char *op)
 HOOK(chunk_create, (uint32_t memory, uint64_t bytes, struct backend_chunk *out),
      (memory, bytes, out))
 HOOK(va_reserve, (uint64_t bytes, uint64_t unit, void **addr), (bytes, unit, addr))
-HOOK(map, (void *addr, const struct backend_chunk *chunk, enum backend_prot prot, uint32_t devices),
+HOOK(map, (void *addr, const struct backend_chunk *chunk, enum backend_prot prot, uint64_t devices),
      (addr, chunk, prot, devices))
 HOOK(unmap, (void *addr), (addr))
-HOOK(set_access, (void *addr, enum backend_prot prot, uint32_t devices), (addr, prot, devices))
+HOOK(set_access, (void *addr, enum backend_prot prot, uint64_t devices), (addr, prot, devices))
 HOOK(stream_create, (uint32_t device, enum backend_stream_kind kind, stream_id_t *out),
      (device, kind, out))
 HOOK(launch, (stream_id_t stream, const struct weir_launch *launch), (stream, launch))

@@ -319,7 +319,7 @@ static const struct backend_ops *inner;
 static const void *refused; /* no access is given there */
 
 static int refusing_set_access(struct backend *b, void *addr, enum backend_prot prot,
-			       uint32_t devices)
+			       uint64_t devices)
 {
 	return addr == refused ? -EIO : inner->set_access(b, addr, prot, devices);
 }

@@ -52,7 +52,7 @@ int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint
 			break;
 		buffer.nr++;
 		err = ops->map(p->b, buffer.addr + buffer.nr_mapped * unit, chunk,
-			       BACKEND_PROT_WRITE, 1u << p->device);
+			       BACKEND_PROT_WRITE, BACKEND_DEVICE_BIT(p->device));
 		if (!err)
 			buffer.nr_mapped++;
 	}

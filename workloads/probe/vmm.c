@@ -38,7 +38,7 @@ struct vmm_times {
 /* The memories and devices that it is done with. */
 struct vmm_case {
 	uint32_t own, host;
-	uint32_t devices;    /* all that reach the device's memory */
+	uint64_t devices;    /* all that reach the device's memory */
 	uint32_t nr_devices; /* of them */
 };
 
@@ -69,10 +69,10 @@ static uint32_t nr_calls(const struct probe *p)
 
 /* Map, give access to the device and to all of some that it is among, each alone. */
 static int map_timed(struct probe *p, void *addr, const struct backend_chunk *chunk,
-		     uint32_t devices, struct call_times *out)
+		     uint64_t devices, struct call_times *out)
 {
 	const struct backend_ops *ops = p->b->ops;
-	uint32_t nr_devices = (uint32_t)__builtin_popcount(devices);
+	uint32_t nr_devices = (uint32_t)__builtin_popcountll(devices);
 	uint64_t begin = ops->now_ns(p->b);
 	int err = ops->map(p->b, addr, chunk, BACKEND_PROT_WRITE, 0);
 
@@ -80,7 +80,7 @@ static int map_timed(struct probe *p, void *addr, const struct backend_chunk *ch
 		return err;
 	out->map = since(p, begin);
 	begin = ops->now_ns(p->b);
-	err = ops->set_access(p->b, addr, BACKEND_PROT_WRITE, 1u << p->device);
+	err = ops->set_access(p->b, addr, BACKEND_PROT_WRITE, BACKEND_DEVICE_BIT(p->device));
 	out->set_access = since(p, begin);
 	if (!err && nr_devices > 1) {
 		begin = ops->now_ns(p->b);
@@ -197,7 +197,8 @@ static int block_once(struct probe *p, const struct vmm_block *block, struct cal
 	for (uint32_t i = 0; i < 2 && !err; i++) {
 		int unmapped;
 
-		err = map_timed(p, block->addr, &block->chunk[i], 1u << p->device, out);
+		err = map_timed(p, block->addr, &block->chunk[i], BACKEND_DEVICE_BIT(p->device),
+				out);
 		unmapped = unmap_timed(p, block->addr, out);
 		/* Once more, since the chunk could not be destroyed. */
 		if (unmapped)
@@ -390,7 +391,7 @@ static struct vmm_case case_of(const struct probe *p)
 		c.host++;
 	for (uint32_t d = 0; d < p->desc->nr_devices; d++)
 		if (reaches(p->desc, d, c.own)) {
-			c.devices |= 1u << d;
+			c.devices |= BACKEND_DEVICE_BIT(d);
 			c.nr_devices++;
 		}
 	return c;

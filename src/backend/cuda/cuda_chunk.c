@@ -7,10 +7,10 @@
 
 /* Devices that reach a memory: all reach the host's, peers each other's where the machine says so.
  */
-static uint32_t reaching(const struct cuda *cuda, uint32_t memory)
+static uint64_t reaching(const struct cuda *cuda, uint32_t memory)
 {
 	const struct weir_machine_desc *desc = &cuda->base.desc;
-	uint32_t devices = cuda_is_host(cuda, memory) ? BACKEND_HOST_BIT : 0;
+	uint64_t devices = cuda_is_host(cuda, memory) ? BACKEND_HOST_BIT : 0;
 
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
 		bool reaches = desc->device[d].memory == memory;
@@ -23,7 +23,7 @@ static uint32_t reaching(const struct cuda *cuda, uint32_t memory)
 				  (link->b == own && link->a == memory);
 		}
 		if (reaches)
-			devices |= 1u << d;
+			devices |= BACKEND_DEVICE_BIT(d);
 	}
 	return devices;
 }

@@ -110,7 +110,7 @@ struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory)
 				    cuda->device[cuda_device_of(cuda, memory)].device};
 }
 
-size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t devices,
 		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr)
 {
 	int flags = prot == BACKEND_PROT_NONE	? CU_ACCESS_NONE
@@ -118,7 +118,7 @@ size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t
 						: CU_ACCESS_READWRITE;
 
 	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
-		if (devices & (1u << d))
+		if (devices & BACKEND_DEVICE_BIT(d))
 			list[nr++] = (struct cu_access){
 				.location = {CU_LOCATION_DEVICE, cuda->device[d].device},
 				.flags = flags,

@@ -91,7 +91,7 @@ static void marks_change(const struct cuda *cuda, const struct access_bracket *b
 
 /* Whether the unit is mapped, and to get this much for these devices, which it has not. */
 static bool unit_changes(const struct cuda *cuda, const struct cuda_region *region, uint64_t unit,
-			 enum backend_prot prot, uint32_t devices)
+			 enum backend_prot prot, uint64_t devices)
 {
 	const struct cuda_mapping *m = &region->mapping[unit];
 
@@ -106,7 +106,7 @@ static int run_apply(struct cuda *cuda, struct cuda_region *region, uint64_t *un
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
 	enum backend_prot prot;
 	uint64_t first = *unit, end = first;
-	uint32_t devices;
+	uint64_t devices;
 	size_t nr;
 	int err;
 

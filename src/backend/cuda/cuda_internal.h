@@ -59,7 +59,7 @@ struct cuda_chunk {
 /* A unit of a reservation; chunk NULL: nothing is mapped. */
 struct cuda_mapping {
 	const struct cuda_chunk *chunk;
-	uint32_t devices;
+	uint64_t devices;
 	enum backend_prot prot;	 /* as core says; the CPU's */
 	enum backend_prot given; /* what the devices have: less, at times, in debug mode */
 	uint32_t readers,
@@ -221,7 +221,7 @@ uint32_t cuda_device_of(const struct cuda *cuda, uint32_t memory);
 struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory);
 
 /* Add a mask of devices to an access list that has nr of others. @return its length. */
-size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint32_t devices,
+size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t devices,
 		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr);
 
 /* Have the driver set it. */
@@ -415,9 +415,9 @@ int cuda_debug_launch_end(struct cuda *cuda, cu_stream stream, uint32_t device,
 /* ---- cuda_map.c */
 
 int cuda_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-	     enum backend_prot prot, uint32_t devices);
+	     enum backend_prot prot, uint64_t devices);
 int cuda_unmap(struct backend *b, void *addr);
-int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices);
 
 /* ---- cuda_work.c */
 

@@ -39,7 +39,7 @@ static void mapping_set(struct cuda *cuda, struct cuda_region *region, struct cu
 
 /* Whether a chunk can be mapped so: the CPU reaches the host's memory only. */
 static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_prot prot,
-			 uint32_t devices)
+			 uint64_t devices)
 {
 	const struct weir_machine_desc *desc = &cuda->base.desc;
 
@@ -55,8 +55,8 @@ static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_
 static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 			 const struct cuda_mapping *from, const struct cuda_mapping *to)
 {
-	uint32_t gpus = to->devices & ~BACKEND_HOST_BIT, lost = from->devices & ~to->devices;
-	uint32_t host = to->devices & BACKEND_HOST_BIT;
+	uint64_t gpus = to->devices & ~BACKEND_HOST_BIT, lost = from->devices & ~to->devices;
+	uint64_t host = to->devices & BACKEND_HOST_BIT;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
 	size_t nr = 0;
 
@@ -80,7 +80,7 @@ static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 static struct cuda_mapping mapping_made(const struct cuda *cuda, const struct cuda_region *region,
 					const struct cuda_mapping *mapping,
 					const struct cuda_chunk *chunk, enum backend_prot prot,
-					uint32_t devices)
+					uint64_t devices)
 {
 	struct cuda_mapping made = *mapping;
 
@@ -92,7 +92,7 @@ static struct cuda_mapping mapping_made(const struct cuda *cuda, const struct cu
 }
 
 int cuda_map(struct backend *b, void *addr, const struct backend_chunk *named,
-	     enum backend_prot prot, uint32_t devices)
+	     enum backend_prot prot, uint64_t devices)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_driver *driver = &cuda->driver;
@@ -151,7 +151,7 @@ int cuda_unmap(struct backend *b, void *addr)
 	return err;
 }
 
-int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+int cuda_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_mapping *mapping, made;

@@ -104,7 +104,7 @@ static void flaky_va_release(struct backend *b, void *addr, uint64_t bytes)
 }
 
 static int flaky_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-		     enum backend_prot prot, uint32_t devices)
+		     enum backend_prot prot, uint64_t devices)
 {
 	FLAKY_FORWARD(b, map, addr, chunk, prot, devices);
 }
@@ -114,7 +114,7 @@ static int flaky_unmap(struct backend *b, void *addr)
 	FLAKY_FORWARD(b, unmap, addr);
 }
 
-static int flaky_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+static int flaky_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices)
 {
 	FLAKY_FORWARD(b, set_access, addr, prot, devices);
 }

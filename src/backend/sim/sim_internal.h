@@ -123,7 +123,7 @@ struct sim_piece *sim_memory_chunk(struct sim *sim, const struct backend_chunk *
 
 struct sim_mapping {
 	struct sim_piece *piece; /* NULL: unmapped */
-	uint32_t devices;
+	uint64_t devices;
 	enum backend_prot prot;
 	int scratched; /* set by the fault handler: holds scratch pages */
 };
@@ -170,9 +170,9 @@ int sim_access_guard(struct backend *b, void *reservation, bool guarded);
 /* ------------------------------------------------------------------ mapping (sim_map.c) */
 
 int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-	    enum backend_prot prot, uint32_t devices);
+	    enum backend_prot prot, uint64_t devices);
 int sim_unmap(struct backend *b, void *addr);
-int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices);
+int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices);
 
 /* ------------------------------------------------------------------ brackets (sim_access.c) */
 
@@ -444,7 +444,7 @@ bool sim_use_meets(const struct weir_use *use, const char *addr, uint64_t bytes)
 void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel);
 /* Trap a running kernel that needs more of a unit than it has from here on. */
 void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
-			      enum backend_prot prot, uint32_t devices);
+			      enum backend_prot prot, uint64_t devices);
 /* Trap running kernels that use what the copy is about to move. */
 void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
 /* As a kernel is queued: what touches a guarded reservation is covered by the stream's bracket. */

@@ -31,7 +31,7 @@ static bool unit_at(struct sim *sim, const void *addr, struct sim_region **regio
 
 /* Whether a memory's chunks can be mapped so: every device reaches it, the CPU only the host's. */
 static bool access_valid(const struct sim *sim, uint32_t memory, enum backend_prot prot,
-			 uint32_t devices)
+			 uint64_t devices)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
 
@@ -43,7 +43,7 @@ static bool access_valid(const struct sim *sim, uint32_t memory, enum backend_pr
 	if (devices >> desc->nr_devices)
 		return false;
 	for (uint32_t d = 0; d < desc->nr_devices; d++)
-		if (devices & (1u << d) && desc->device[d].memory != memory &&
+		if (devices & BACKEND_DEVICE_BIT(d) && desc->device[d].memory != memory &&
 		    cost_link_find(desc, memory, desc->device[d].memory) < 0)
 			return false;
 	return true;
@@ -71,10 +71,10 @@ static bool host_busy(const struct sim *sim)
 	return false;
 }
 
-static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t devices)
+static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint64_t devices)
 {
 	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
-	uint32_t nr = (uint32_t)__builtin_popcount(devices & ~BACKEND_HOST_BIT);
+	uint32_t nr = (uint32_t)__builtin_popcountll(devices & ~BACKEND_HOST_BIT);
 
 	if (!devices)
 		return 0;
@@ -84,7 +84,7 @@ static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, 
 }
 
 static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *chunk,
-		      enum backend_prot prot, uint32_t devices)
+		      enum backend_prot prot, uint64_t devices)
 {
 	struct sim_mapping mapping = {.devices = devices, .prot = prot};
 	struct sim_region *region;
@@ -106,7 +106,7 @@ static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *c
 }
 
 int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-	    enum backend_prot prot, uint32_t devices)
+	    enum backend_prot prot, uint64_t devices)
 {
 	struct sim *sim = sim_of(b);
 	int err;
@@ -149,7 +149,7 @@ int sim_unmap(struct backend *b, void *addr)
 	return err;
 }
 
-static int set_access_locked(struct sim *sim, void *addr, enum backend_prot prot, uint32_t devices)
+static int set_access_locked(struct sim *sim, void *addr, enum backend_prot prot, uint64_t devices)
 {
 	struct sim_region *region;
 	struct sim_mapping mapping;
@@ -171,7 +171,7 @@ static int set_access_locked(struct sim *sim, void *addr, enum backend_prot prot
 	return 0;
 }
 
-int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices)
 {
 	struct sim *sim = sim_of(b);
 	int err;

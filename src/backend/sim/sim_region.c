@@ -41,7 +41,8 @@ struct sim_region *sim_region_at(struct sim *sim, const void *addr)
 static void group_count_access(struct sim_group *group, const struct sim_mapping *mapping, int sign)
 {
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++) {
-		if (!(mapping->devices & (1u << d)) || mapping->prot == BACKEND_PROT_NONE)
+		if (!(mapping->devices & BACKEND_DEVICE_BIT(d)) ||
+		    mapping->prot == BACKEND_PROT_NONE)
 			continue;
 		group->readable[d] = (uint8_t)(group->readable[d] + sign);
 		if (mapping->prot == BACKEND_PROT_WRITE)

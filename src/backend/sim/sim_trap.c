@@ -92,7 +92,7 @@ static void unit_check(struct sim *sim, struct sim_kernel *kernel, const struct 
 		addr = use->addr;
 	if (!mapping->piece)
 		sim_kernel_trap(sim, kernel, addr, "it is not mapped");
-	else if (!(mapping->devices & (1u << kernel->op.stream->device)) ||
+	else if (!(mapping->devices & BACKEND_DEVICE_BIT(kernel->op.stream->device)) ||
 		 mapping->prot == BACKEND_PROT_NONE)
 		sim_kernel_trap(sim, kernel, addr, "it is not mapped for this device");
 	else if (use_writes(use) && mapping->prot == BACKEND_PROT_READ)
@@ -175,7 +175,7 @@ void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 /* ------------------------------------------------------------------ changes under a kernel */
 
 void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, uint64_t unit,
-			      enum backend_prot prot, uint32_t devices)
+			      enum backend_prot prot, uint64_t devices)
 {
 	const char *addr = region->base + unit * region->unit;
 
@@ -187,7 +187,7 @@ void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, 
 
 			if (!sim_use_meets(use, addr, region->unit))
 				continue;
-			if (!(devices & (1u << d)) || prot == BACKEND_PROT_NONE ||
+			if (!(devices & BACKEND_DEVICE_BIT(d)) || prot == BACKEND_PROT_NONE ||
 			    (prot == BACKEND_PROT_READ && use_writes(use)))
 				sim_kernel_trap(sim, kernel, addr,
 						"its mapping was changed under the running kernel");

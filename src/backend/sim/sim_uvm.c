@@ -222,10 +222,10 @@ static uint32_t block_advise(struct sim *sim, struct uvm_block *block, enum back
 		advice->preferred = UVM_NOWHERE;
 		break;
 	case BACKEND_ADVICE_ACCESSED_BY:
-		advice->accessed_by |= 1u << to;
+		advice->accessed_by |= BACKEND_DEVICE_BIT(to);
 		break;
 	case BACKEND_ADVICE_UNSET_ACCESSED_BY:
-		advice->accessed_by &= ~(1u << to);
+		advice->accessed_by &= ~BACKEND_DEVICE_BIT(to);
 		break;
 	case BACKEND_ADVICE_NR:
 		break;

@@ -31,7 +31,7 @@ struct uvm_range;
 struct uvm_advice {
 	bool read_mostly;
 	uint32_t preferred;   /* memory; UVM_NOWHERE: none */
-	uint32_t accessed_by; /* mask of devices */
+	uint64_t accessed_by; /* mask of devices */
 	struct uvm_pages remote[WEIR_DEVICES_MAX];
 };
 

@@ -52,7 +52,7 @@ struct uvm_pages uvm_in_place(const struct sim *sim, const struct uvm_block *blo
 		if (block->device == device)
 			pages = uvm_pages_without(&pages, &block->gpu);
 	} else if (advice->preferred != desc->device[device].memory &&
-		   advice->accessed_by & 1u << device) {
+		   advice->accessed_by & BACKEND_DEVICE_BIT(device)) {
 		pages = block->host;
 	}
 	/* Mappings outlive the advice that made them. */
@@ -104,7 +104,7 @@ uint32_t uvm_map_accessed(const struct sim *sim, struct uvm_block *block)
 		return 0;
 	alone = uvm_pages_without(&block->host, &block->gpu);
 	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++) {
-		if (!(advice->accessed_by & 1u << d) ||
+		if (!(advice->accessed_by & BACKEND_DEVICE_BIT(d)) ||
 		    advice->preferred == sim->base.desc.device[d].memory)
 			continue;
 		more = uvm_pages_without(&alone, &advice->remote[d]);

@@ -61,7 +61,7 @@ static void op_va_release(struct backend *b, void *addr, uint64_t bytes)
 }
 
 static int op_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
-		  enum backend_prot prot, uint32_t devices)
+		  enum backend_prot prot, uint64_t devices)
 {
 	struct watch *w = watch_of(b);
 	uint64_t begin = watch_call_begin(w);
@@ -85,7 +85,7 @@ static int op_unmap(struct backend *b, void *addr)
 	return err;
 }
 
-static int op_set_access(struct backend *b, void *addr, enum backend_prot prot, uint32_t devices)
+static int op_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices)
 {
 	struct watch *w = watch_of(b);
 	uint64_t begin = watch_call_begin(w);

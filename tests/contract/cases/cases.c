@@ -60,7 +60,7 @@ int contract_setup(void **state)
 	assert_int_equal(c->target->open(&c->b), 0);
 	c->unit = 2 * c->b->desc.vmm.granularity_bytes;
 	c->unit = c->unit < KIB(64) ? KIB(64) : c->unit;
-	c->devices = (1u << c->b->desc.nr_devices) - 1;
+	c->devices = BACKEND_DEVICE_BIT(c->b->desc.nr_devices) - 1;
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COMPUTE, &c->compute), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COPY_IN, &c->in), 0);
 	assert_int_equal(c->b->ops->stream_create(c->b, 0, BACKEND_COPY_OUT, &c->out), 0);
@@ -176,7 +176,7 @@ struct script {
 static int script_make(struct script *s)
 {
 	const struct backend_ops *ops = s->b->ops;
-	uint32_t last = 1u << (s->b->desc.nr_devices - 1);
+	uint64_t last = BACKEND_DEVICE_BIT(s->b->desc.nr_devices - 1);
 	int err;
 
 	(void)((err = ops->chunk_create(s->b, HOST, s->unit, &s->host)) ||

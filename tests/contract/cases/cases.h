@@ -33,7 +33,7 @@ struct contract {
 	struct weir_machine *machine; /* NULL until contract_machine() is called */
 	stream_id_t compute, in, out; /* on device 0 */
 	uint64_t unit;		      /* of mappings: twice the granularity or more */
-	uint32_t devices;	      /* mask of all */
+	uint64_t devices;	      /* mask of all */
 	uint32_t *gate;		      /* see test_gate_args; NULL without CAN_WAIT */
 	bool trapped;		      /* something was touched that is not there */
 };

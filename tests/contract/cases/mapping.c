@@ -23,7 +23,7 @@ void contract_map_rules(void **state)
 	struct contract *c = *state;
 	struct backend *b = c->b;
 	struct backend_chunk chunk, small, other;
-	uint32_t nobody = c->devices + 1;
+	uint64_t nobody = c->devices + 1;
 	char *va;
 
 	assert_int_equal(b->ops->va_reserve(b, 4 * c->unit, c->unit, (void **)&va), 0);

@@ -275,7 +275,7 @@ void contract_plain_all(void **state)
 
 	for (uint32_t m = 0; m < c->b->desc.nr_memories; m++) {
 		struct weir_mem *mem = get(pool, m, ODD_BYTES), *small = get(pool, m, 5);
-		uint32_t all = c->devices | c->devices << 8 | (m == HOST ? WEIR_MEM_CPU : 0);
+		uint64_t all = c->devices | c->devices << 8 | (m == HOST ? WEIR_MEM_CPU : 0);
 		void *addr = NULL, *again = NULL;
 
 		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, &addr), 0);
