@@ -572,15 +572,15 @@ void migrate_note_error(struct weir_space *space, fence_t fence, int err)
 
 int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host)
 {
-	uint32_t devices = range->granted | (host ? BACKEND_HOST_BIT : 0);
+	uint64_t devices = range->granted | (host ? BACKEND_HOST_BIT : 0);
 
 	return space->backend->ops->set_access(space->backend, range_block_addr(space, range, i),
 					       BACKEND_PROT_WRITE, devices);
 }
 
-int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t devices)
+int migrate_set_devices(struct weir_space *space, struct range *range, uint64_t devices)
 {
-	uint32_t old = range->devices;
+	uint64_t old = range->devices;
 
 	range->devices = devices;
 	range->granted |= devices;

@@ -46,8 +46,8 @@ struct range {
 	bracket_seq_t last_use;	     /* newest bracket that named all of it */
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
 	life_t life;		     /* its present allocation; 0 while pooled */
-	uint32_t devices;	     /* access list of mappings made from now on */
-	uint32_t granted;     /* ... and of those that stand, at most: launches may be using them */
+	uint64_t devices;	     /* access list of mappings made from now on */
+	uint64_t granted;     /* ... and of those that stand, at most: launches may be using them */
 	uint32_t nr_arrivals; /* times that a block of it came to rest at PLACE_OWN */
 	uint32_t nr_backed, nr_copying; /* the sums of nr_home[] and nr_moving[] */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
@@ -467,9 +467,9 @@ uint64_t space_movable_chunks(struct weir_space *space);
 void space_placing_begin(struct weir_space *space);
 void space_placing_end(struct weir_space *space);
 
-static inline uint32_t space_device_bit(const struct weir_space *space)
+static inline uint64_t space_device_bit(const struct weir_space *space)
 {
-	return 1u << space->device;
+	return BACKEND_DEVICE_BIT(space->device);
 }
 
 /*
@@ -596,7 +596,7 @@ int migrate_mend(struct weir_space *space, struct range *range, uint32_t i);
 int migrate_set_access(struct weir_space *space, const struct range *range, uint32_t i, bool host);
 
 /* Give the mappings of a range access for these devices. */
-int migrate_set_devices(struct weir_space *space, struct range *range, uint32_t devices);
+int migrate_set_devices(struct weir_space *space, struct range *range, uint64_t devices);
 
 /* Finish the moves that are done. */
 void migrate_retire(struct weir_space *space);

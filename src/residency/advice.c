@@ -57,7 +57,7 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 			err = -EINVAL;
 		else
 			err = migrate_set_devices(space, part.range,
-						  part.range->devices | 1u << where);
+						  part.range->devices | BACKEND_DEVICE_BIT(where));
 		break;
 	default:
 		err = -EINVAL;

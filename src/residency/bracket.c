@@ -255,7 +255,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 {
 	struct backend *b = space->backend;
 	stream_id_t stream = stream_id(slot->stream);
-	uint32_t bit = 1u << stream_device(slot->stream);
+	uint64_t bit = BACKEND_DEVICE_BIT(stream_device(slot->stream));
 	int err = order_behind(space, slot, &slot->uses);
 
 	for (uint32_t u = 0; !err && u < slot->uses.nr; u++) {
