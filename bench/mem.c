@@ -48,7 +48,7 @@ static void pair(const struct weir_mem_params *params, bool map)
 
 	must(weir_mem_alloc(pool, params, &mem), "alloc");
 	if (map)
-		must(weir_mem_map(mem, WEIR_MEM_DEVICE(0), NULL), "map");
+		must(weir_mem_map(mem, WEIR_MEM_DEVICE(0), 0, NULL), "map");
 	weir_mem_free(mem, NULL);
 }
 
@@ -63,7 +63,7 @@ static void measure(struct weir_machine *machine, const char *what, uint32_t mem
 	for (uint32_t i = 0; i < NR_OTHERS; i++) {
 		must(weir_mem_alloc(pool, &params, &other[i]), "alloc");
 		if (others_mapped)
-			must(weir_mem_map(other[i], WEIR_MEM_DEVICE(0), NULL), "map");
+			must(weir_mem_map(other[i], WEIR_MEM_DEVICE(0), 0, NULL), "map");
 	}
 	for (uint32_t i = 0; i < WARM_UP; i++)
 		pair(&params, map);

@@ -20,7 +20,7 @@
 
 #define POOLS_MAX 64u
 #define NAME_BYTES 64u
-#define MAPPED_BYTES 64u
+#define MAPPED_BYTES (8 + WEIR_DEVICES_MAX * (WEIR_NAME_MAX + 8)) /* all devices, with "(dma)" */
 
 /* The files of a process, in the order in which its pools were made. */
 struct pools {
@@ -144,19 +144,19 @@ static void pools_fini(struct pools *pools)
 /* ------------------------------------------------------------------ printing */
 
 /* Who may use an object: "cpu gpu0 gpu1(dma)". */
-static void mapped_format(const struct mem_file_header *header, uint32_t mapped,
-			  char text[MAPPED_BYTES])
+static void mapped_format(const struct mem_file_header *header,
+			  const struct mem_file_record *record, char text[MAPPED_BYTES])
 {
 	size_t at = 0;
 
 	text[0] = '\0';
-	if (mapped & WEIR_MEM_CPU)
+	if (record->users & WEIR_MEM_CPU)
 		at = (size_t)snprintf(text, MAPPED_BYTES, "cpu");
 	for (uint32_t d = 0; d < header->nr_devices && at < MAPPED_BYTES; d++)
-		if (mapped & (WEIR_MEM_DEVICE(d) | WEIR_MEM_DMA(d)))
+		if ((record->users | record->engines) & WEIR_MEM_DEVICE(d))
 			at += (size_t)snprintf(text + at, MAPPED_BYTES - at, "%s%s%s",
 					       at ? " " : "", header->device[d],
-					       mapped & WEIR_MEM_DEVICE(d) ? "" : "(dma)");
+					       record->users & WEIR_MEM_DEVICE(d) ? "" : "(dma)");
 	if (!text[0])
 		(void)snprintf(text, MAPPED_BYTES, "nobody");
 }
@@ -172,7 +172,7 @@ static void print_object(const struct mem_file *file, const struct mem_file_reco
 {
 	char bytes[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES], mapped[MAPPED_BYTES];
 
-	mapped_format(&file->header, record->mapped, mapped);
+	mapped_format(&file->header, record, mapped);
 	printf("  %-8s %10s %9s  %8.1f s  %-16s %-16s %s:%u  (%s)\n",
 	       file->header.memory[record->memory].name,
 	       size_format(record->bytes, bytes, sizeof(bytes)),
@@ -212,7 +212,7 @@ static json_t *object_json(const struct mem_file *file, const struct mem_file_re
 {
 	char mapped[MAPPED_BYTES];
 
-	mapped_format(&file->header, record->mapped, mapped);
+	mapped_format(&file->header, record, mapped);
 	return json_pack("{ss sI sI sI sf ss ss ss sI ss}", "memory",
 			 file->header.memory[record->memory].name, "bytes",
 			 (json_int_t)record->bytes, "physical_bytes",

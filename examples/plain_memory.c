@@ -83,8 +83,8 @@ int main(void)
 	must(weir_pool_create(machine, NULL, &pool), "pool");
 	must(weir_mem_alloc(pool, &shared, &table), "alloc");
 	must(weir_mem_alloc(pool, &result, &sum), "alloc");
-	must(weir_mem_map(table, WEIR_MEM_ALL, &table_addr), "map");
-	must(weir_mem_map(sum, WEIR_MEM_ALL, &sum_addr), "map");
+	must(weir_mem_map(table, WEIR_MEM_ALL, 0, &table_addr), "map");
+	must(weir_mem_map(sum, WEIR_MEM_ALL, 0, &sum_addr), "map");
 
 	/* Host memory, written by the CPU and read by the GPU at one address. */
 	for (uint32_t i = 0; i < NR_WORDS; i++) {
@@ -97,7 +97,7 @@ int main(void)
 
 	/* A GPU's memory, filled by its copy engine. */
 	copied = choose(pool, "used often", (struct weir_mem_use){.devices = 1});
-	must(weir_mem_map(copied, WEIR_MEM_DEVICE(0), &copied_addr), "map");
+	must(weir_mem_map(copied, WEIR_MEM_DEVICE(0), 0, &copied_addr), "map");
 	must(weir_mem_write(copied, 0, 0, words, BYTES), "write");
 	there = sum_on_gpu(stream, copied_addr, sum_addr);
 	printf("in the GPU's memory:  %llu\n", (unsigned long long)there);

@@ -664,7 +664,7 @@ WEIR_API WEIR_MUST_CHECK int weir_pool_check(struct weir_pool *pool);
 
 /** How an object is going to be used; for the choice of its memory. */
 struct weir_mem_use {
-	uint32_t devices; /**< bits of those that use it; 0: the CPU alone */
+	uint64_t devices; /**< WEIR_MEM_DEVICE() of those that use it; 0: the CPU alone */
 	int cpu;	  /**< the CPU uses it too, at its address */
 	enum weir_use_pattern pattern;
 	uint32_t granule; /**< for WEIR_RANDOM: bytes of one contiguous piece; 0: one word */
@@ -747,39 +747,43 @@ WEIR_API WEIR_MUST_CHECK int weir_mem_alloc_at(const char *file, unsigned line,
  */
 WEIR_API void weir_mem_free(struct weir_mem *mem, struct weir_stream *stream);
 
-/** Who may use an object: bits for weir_mem_map(). */
-#define WEIR_MEM_DEVICE(device) (1u << (device))    /**< kernels, at its address; implies DMA */
-#define WEIR_MEM_DMA(device) (1u << (8 + (device))) /**< copy engines */
-#define WEIR_MEM_CPU (1u << 31)			    /**< at its address; host memory only */
-#define WEIR_MEM_ALL (1u << 30) /**< all devices, and with host memory the CPU */
+/** Bits of the masks of weir_mem_map(). */
+#define WEIR_MEM_DEVICE(device) ((uint64_t)1 << (device)) /**< a device, in either mask */
+#define WEIR_MEM_CPU ((uint64_t)1 << 63) /**< of users: the CPU; host memory only */
+#define WEIR_MEM_ALL ((uint64_t)1 << 62) /**< of users: all devices, and of host memory the CPU */
 
 /**
  * Let the CPU, devices or copy engines use an object: all that are named or none. Who may already
  * use it is no error.
  *
- * @param [in]  who   Bits.
- * @param [out] addr  The object's address: the same for all, contiguous, aligned to its pages, and
- *                    the same whenever it is mapped again. May be NULL; not written if nobody but
- *                    copy engines is named.
+ * @param [in]  users    Who uses it at its address: kernels of devices, whose copy engines may then
+ *                       use it, too, and the CPU.
+ * @param [in]  engines  Devices whose copy engines use it, and need no address.
+ * @param [out] addr     The object's address: the same for all, contiguous, aligned to its pages,
+ *                       and the same whenever it is mapped again. May be NULL; not written if users
+ *                       is 0.
  * @return 0, or, and nothing changed:
- *   -EINVAL   who is 0 or has other bits, no such device
+ *   -EINVAL   both masks are 0, or one has other bits, no such device
  *   -ENOTSUP  the CPU and a GPU's memory; a device without a link to the memory
  *   -ECHILD   the pool is the parent process's
  *   or an error of the machine: -ENOMEM and others.
  * Blocks: no.
  */
-WEIR_API WEIR_MUST_CHECK int weir_mem_map(struct weir_mem *mem, uint32_t who, void **addr);
+WEIR_API WEIR_MUST_CHECK int weir_mem_map(struct weir_mem *mem, uint64_t users, uint64_t engines,
+					  void **addr);
 
 /**
- * Take back what weir_mem_map() gave; from a copy engine, the device's address too. Those who may
- * not use it are left alone, and so are bits that name nobody. No queued work of theirs uses the
+ * Take back what weir_mem_map() gave. A device in users loses the address, its copy engines keep
+ * what they may do; one in engines loses both; WEIR_MEM_ALL takes all from all. Those who may not
+ * use it are left alone, and so are bits that name nobody. No queued work of theirs uses the
  * object. Objects up to 2 MiB share their mappings: others may keep one alive.
  */
-WEIR_API void weir_mem_unmap(struct weir_mem *mem, uint32_t who);
+WEIR_API void weir_mem_unmap(struct weir_mem *mem, uint64_t users, uint64_t engines);
 
 struct weir_mem_info {
 	uint32_t memory;
-	uint32_t mapped;	 /**< who may use it: bits, without WEIR_MEM_ALL */
+	uint64_t users;		 /**< who may use it at its address: bits, without WEIR_MEM_ALL */
+	uint64_t engines;	 /**< devices whose copy engines may */
 	uint64_t bytes;		 /**< as asked for */
 	uint64_t page_bytes;	 /**< of its pages, */
 	uint64_t physical_bytes; /**< and of all of them */

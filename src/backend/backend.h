@@ -65,7 +65,7 @@ enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* 
 
 /* Bits of a mask of devices: a device's, and beside them the CPU's. */
 #define BACKEND_DEVICE_BIT(device) (UINT64_C(1) << (device))
-#define BACKEND_HOST_BIT (UINT64_C(1) << 31)
+#define BACKEND_HOST_BIT (UINT64_C(1) << 63)
 
 /* One piece of a batched copy: between aliases, or memory from device_alloc. */
 struct backend_copy {

@@ -74,7 +74,7 @@ static double memory_cost(const struct weir_machine_desc *desc, uint32_t memory,
 	int link;
 
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
-		if (!(use->devices & 1u << d))
+		if (!(use->devices & WEIR_MEM_DEVICE(d)))
 			continue;
 		if (!mem_reaches(desc, d, memory))
 			return INFINITY;
@@ -102,7 +102,7 @@ static int use_check(const struct weir_machine_desc *desc, uint64_t bytes,
 static enum weir_choice reason(const struct weir_machine_desc *desc, uint32_t memory,
 			       const struct weir_mem_use *use)
 {
-	if (__builtin_popcount(use->devices) > 1 &&
+	if (__builtin_popcountll(use->devices) > 1 &&
 	    !(desc->memory[memory].kind == WEIR_MEMORY_HOST && use->times))
 		return WEIR_CHOICE_SHARED;
 	return desc->memory[memory].kind == WEIR_MEMORY_HOST ? WEIR_CHOICE_SELDOM : WEIR_CHOICE_OWN;

@@ -34,11 +34,7 @@
 #define MEM_CLASSES 64u /* of pages above a root: one for each power of two */
 #define MEM_WINDOW_BUCKETS 256u
 #define MEM_USERS (WEIR_DEVICES_MAX + 1) /* devices, then the CPU */
-/* Bits of weir.h: of devices; of all that use an object at its address. DMA bits lie above them. */
-#define MEM_DEVICE_BITS ((1u << WEIR_DEVICES_MAX) - 1)
-#define MEM_ACCESS_BITS (MEM_DEVICE_BITS | WEIR_MEM_CPU)
-#define MEM_DMA_SHIFT WEIR_DEVICES_MAX
-#define MEM_GUARD_BYTES 64u /* at least so many behind an object */
+#define MEM_GUARD_BYTES 64u		 /* at least so many behind an object */
 #define MEM_GUARD_MOST 512u
 
 /*
@@ -61,7 +57,7 @@ struct mem_window {
 	uint32_t found_objects, found_users[MEM_USERS]; /* by the checker */
 	struct {
 		struct backend_chunk chunk;
-		uint32_t access; /* mask for the backend; 0: not mapped */
+		uint64_t access; /* mask for the backend; 0: not mapped */
 	} at[];
 };
 
@@ -80,7 +76,7 @@ struct weir_mem {
 	uint32_t slot;	      /* in the pool's file; MEM_FILE_RECORDS: none. Guarded */
 	char owner[MEM_FILE_OWNER];
 	char file[MEM_FILE_SOURCE];
-	uint32_t mapped;	   /* bits of weir.h. Guarded */
+	uint64_t users, engines;   /* who may use it: bits of weir.h. Guarded */
 	struct mem_window *window; /* NULL: never mapped at an address. Guarded */
 	fence_t fence;		   /* doomed: not before that. Guarded */
 	stream_id_t stream;	   /* doomed and unfenced: not before what is queued there */
@@ -92,8 +88,8 @@ struct weir_mem {
 
 /*
  * allocated_bytes[m] = sum of physical_bytes over objects in m, live and doomed, and of those being
- * made, but for uncounted ones; dma_bytes[d] = the same of those not in d's own memory that have
- * WEIR_MEM_DMA(d).
+ * made, but for uncounted ones; dma_bytes[d] = the same of those not in d's own memory that
+ * have d in engines.
  */
 struct weir_pool {
 	/* Nothing down to the lock ever changes. */
@@ -165,12 +161,12 @@ void mem_file_hide(struct weir_mem *mem);
 /* ------------------------------------------------------------------ windows (mem_window.c) */
 
 /* The users of a window, as a mask for the backend. */
-uint32_t mem_window_wanted(const struct mem_window *window);
+uint64_t mem_window_wanted(const struct mem_window *window);
 
-/* What weir_mem_map(), who complete, and weir_mem_unmap() do; the file is not told. With the
- * lock. */
-int mem_map_locked(struct weir_mem *mem, uint32_t who);
-void mem_unmap_locked(struct weir_mem *mem, uint32_t who);
+/* What weir_mem_map(), with masks that are complete, and weir_mem_unmap() do; the file is not told.
+ * With the lock. */
+int mem_map_locked(struct weir_mem *mem, uint64_t users, uint64_t engines);
+void mem_unmap_locked(struct weir_mem *mem, uint64_t users, uint64_t engines);
 
 /* Take an object from all who may use it, and out of its window. With the lock. false: some of it
  * could not be unmapped, and it is still in its window: to be tried again. */

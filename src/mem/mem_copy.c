@@ -174,7 +174,7 @@ static int engine_check(struct weir_mem *mem, uint32_t device, uint64_t offset, 
 	    device >= pool->backend->desc.nr_devices)
 		return -EINVAL;
 	pthread_mutex_lock(&pool->lock);
-	may = mem->mapped & WEIR_MEM_DMA(device);
+	may = mem->engines & WEIR_MEM_DEVICE(device);
 	pthread_mutex_unlock(&pool->lock);
 	if (may)
 		return 0;

@@ -268,7 +268,8 @@ void mem_file_show(struct weir_mem *mem)
 					 .page_bytes = mem->page_bytes,
 					 .created_ns = mem->created_ns,
 					 .memory = mem->memory,
-					 .mapped = mem->mapped,
+					 .users = mem->users,
+					 .engines = mem->engines,
 					 .line = mem->line,
 					 .choice = (uint32_t)mem->choice};
 

@@ -20,7 +20,7 @@
 #include "weir/weir.h"
 
 #define MEM_FILE_MAGIC "weirmem"
-#define MEM_FILE_VERSION 1u
+#define MEM_FILE_VERSION 2u
 #define MEM_FILE_RECORDS 1024u
 #define MEM_FILE_OWNER 32u
 #define MEM_FILE_SOURCE 64u
@@ -50,7 +50,8 @@ struct mem_file_header {
 /* An object; bytes 0: none. */
 struct mem_file_record {
 	uint64_t bytes, physical_bytes, page_bytes, created_ns;
-	uint32_t memory, mapped, line, choice;
+	uint64_t users, engines; /* masks of weir.h */
+	uint32_t memory, line, choice, unused;
 	char owner[MEM_FILE_OWNER];
 	char source[MEM_FILE_SOURCE];
 };

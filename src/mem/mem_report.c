@@ -20,7 +20,8 @@ void weir_mem_query(const struct weir_mem *mem, struct weir_mem_info *out)
 				      .age_ns = clock_now_ns() - mem->created_ns,
 				      .choice = mem->choice};
 	pthread_mutex_lock(&pool->lock);
-	out->mapped = mem->mapped;
+	out->users = mem->users;
+	out->engines = mem->engines;
 	if (mem->window)
 		out->addr = mem->window->base + mem->offset;
 	pthread_mutex_unlock(&pool->lock);
@@ -80,25 +81,18 @@ static int broken(const struct weir_pool *pool, const char *what)
 	return -EUCLEAN;
 }
 
-/* Who may use an object at its address, as a mask for the backend. */
-static uint32_t access_of(const struct weir_mem *mem)
-{
-	return mem->mapped & MEM_ACCESS_BITS;
-}
-
 static int mem_account(const struct weir_mem *mem, struct account *account)
 {
 	const struct weir_pool *pool = mem->pool;
 	const struct weir_machine_desc *desc = &pool->backend->desc;
 
 	account->bytes[mem->memory] += mem->uncounted ? 0 : mem->physical_bytes;
-	for (uint32_t d = 0; d < desc->nr_devices; d++) {
-		if (mem->mapped & WEIR_MEM_DEVICE(d) && !(mem->mapped & WEIR_MEM_DMA(d)))
-			return broken(pool, "a device has an address, and no DMA");
-		if (mem->mapped & WEIR_MEM_DMA(d) && desc->device[d].memory != mem->memory)
+	if (mem->users & ~mem->engines & ~WEIR_MEM_CPU)
+		return broken(pool, "a device has an address, and no DMA");
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (mem->engines & WEIR_MEM_DEVICE(d) && desc->device[d].memory != mem->memory)
 			account->dma_bytes[d] += mem->physical_bytes;
-	}
-	if (access_of(mem) && !mem->window)
+	if (mem->users && !mem->window)
 		return broken(pool, "an object is mapped outside windows");
 	if (mem->bytes + mem->guard_bytes > mem->physical_bytes ||
 	    mem->physical_bytes % mem->page_bytes || mem->physical_bytes % mem->nr_pieces)
@@ -126,8 +120,8 @@ static int mem_check_window(const struct weir_mem *mem)
 		return broken(mem->pool, "an object's address is not aligned to its pages");
 	window->found_objects++;
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
-		window->found_users[d] += (mem->mapped & WEIR_MEM_DEVICE(d)) != 0;
-	window->found_users[WEIR_DEVICES_MAX] += (mem->mapped & WEIR_MEM_CPU) != 0;
+		window->found_users[d] += (mem->users & WEIR_MEM_DEVICE(d)) != 0;
+	window->found_users[WEIR_DEVICES_MAX] += (mem->users & WEIR_MEM_CPU) != 0;
 	return 0;
 }
 

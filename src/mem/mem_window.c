@@ -16,13 +16,12 @@
 
 /* NOLINTNEXTLINE(misc-redundant-expression): that they are the same is the point */
 _Static_assert(WEIR_MEM_CPU == BACKEND_HOST_BIT, "one bit for the CPU");
-_Static_assert(WEIR_MEM_DMA(0) == 1u << MEM_DMA_SHIFT, "DMA bits lie above the devices'");
 
 /* ------------------------------------------------------------------ units of a window */
 
-static int unit_set(struct backend *b, struct mem_window *window, uint32_t unit, uint32_t access)
+static int unit_set(struct backend *b, struct mem_window *window, uint32_t unit, uint64_t access)
 {
-	uint32_t before = window->at[unit].access;
+	uint64_t before = window->at[unit].access;
 	char *addr = window->base + unit * window->unit;
 	int err = 0;
 
@@ -39,29 +38,29 @@ static int unit_set(struct backend *b, struct mem_window *window, uint32_t unit,
 	return err;
 }
 
-uint32_t mem_window_wanted(const struct mem_window *window)
+uint64_t mem_window_wanted(const struct mem_window *window)
 {
-	uint32_t access = window->nr_users[CPU_USER] ? BACKEND_HOST_BIT : 0;
+	uint64_t access = window->nr_users[CPU_USER] ? BACKEND_HOST_BIT : 0;
 
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
 		if (window->nr_users[d])
-			access |= 1u << d;
+			access |= BACKEND_DEVICE_BIT(d);
 	return access;
 }
 
-static void users_count(struct mem_window *window, uint32_t access, uint32_t by)
+static void users_count(struct mem_window *window, uint64_t access, uint32_t by)
 {
 	if (access & BACKEND_HOST_BIT)
 		window->nr_users[CPU_USER] += by;
 	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
-		if (access & 1u << d)
+		if (access & BACKEND_DEVICE_BIT(d))
 			window->nr_users[d] += by;
 }
 
 /* All units get what is wanted, or keep what they had. */
-static int window_open(struct backend *b, struct mem_window *window, uint32_t had)
+static int window_open(struct backend *b, struct mem_window *window, uint64_t had)
 {
-	uint32_t wanted = mem_window_wanted(window);
+	uint64_t wanted = mem_window_wanted(window);
 
 	for (uint32_t i = 0; i < window->nr_units; i++) {
 		int err = unit_set(b, window, i, wanted);
@@ -79,7 +78,7 @@ static int window_open(struct backend *b, struct mem_window *window, uint32_t ha
 /* true: all units have just what is wanted. */
 static bool window_close(struct backend *b, struct mem_window *window)
 {
-	uint32_t wanted = mem_window_wanted(window);
+	uint64_t wanted = mem_window_wanted(window);
 	bool all = true;
 
 	for (uint32_t i = 0; i < window->nr_units; i++)
@@ -171,13 +170,13 @@ static int window_join(struct weir_mem *mem)
 /* ------------------------------------------------------------------ objects in them */
 
 /* Count what copy engines may use from here on, or no longer. */
-static void dma_count(struct weir_mem *mem, uint32_t who, bool more)
+static void dma_count(struct weir_mem *mem, uint64_t engines, bool more)
 {
 	struct weir_pool *pool = mem->pool;
 	const struct weir_machine_desc *desc = &pool->backend->desc;
 
 	for (uint32_t d = 0; d < desc->nr_devices; d++) {
-		if (!(who & WEIR_MEM_DMA(d)) || desc->device[d].memory == mem->memory)
+		if (!(engines & WEIR_MEM_DEVICE(d)) || desc->device[d].memory == mem->memory)
 			continue;
 		if (more)
 			pool->dma_bytes[d] += mem->physical_bytes;
@@ -186,9 +185,9 @@ static void dma_count(struct weir_mem *mem, uint32_t who, bool more)
 	}
 }
 
-int mem_map_locked(struct weir_mem *mem, uint32_t who)
+int mem_map_locked(struct weir_mem *mem, uint64_t users, uint64_t engines)
 {
-	uint32_t access = who & ~mem->mapped & MEM_ACCESS_BITS, had;
+	uint64_t access = users & ~mem->users, had;
 	int err;
 
 	if (access) {
@@ -203,24 +202,23 @@ int mem_map_locked(struct weir_mem *mem, uint32_t who)
 			return err;
 		}
 	}
-	dma_count(mem, who & ~mem->mapped, true);
-	mem->mapped |= who;
+	dma_count(mem, engines & ~mem->engines, true);
+	mem->users |= users;
+	mem->engines |= engines;
 	return 0;
 }
 
-void mem_unmap_locked(struct weir_mem *mem, uint32_t who)
+void mem_unmap_locked(struct weir_mem *mem, uint64_t users, uint64_t engines)
 {
-	uint32_t access;
-
-	if (who & WEIR_MEM_ALL)
-		who = UINT32_MAX;
-	who |= who >> MEM_DMA_SHIFT & MEM_DEVICE_BITS;
-	who &= mem->mapped;
-	access = who & MEM_ACCESS_BITS;
-	dma_count(mem, who, false);
-	mem->mapped &= ~who;
-	if (access) {
-		users_count(mem->window, access, -1u);
+	if (users & WEIR_MEM_ALL)
+		users = engines = UINT64_MAX;
+	engines &= mem->engines;
+	users = (users | engines) & mem->users;
+	dma_count(mem, engines, false);
+	mem->engines &= ~engines;
+	mem->users &= ~users;
+	if (users) {
+		users_count(mem->window, users, -1u);
 		(void)window_close(mem->pool->backend, mem->window);
 	}
 }
@@ -230,7 +228,7 @@ bool mem_window_leave(struct weir_mem *mem)
 	struct weir_pool *pool = mem->pool;
 	struct mem_window *window = mem->window, **at;
 
-	mem_unmap_locked(mem, mem->mapped);
+	mem_unmap_locked(mem, WEIR_MEM_ALL, 0);
 	if (!window)
 		return true;
 	if (window->nr_objects == 1) {

@@ -113,7 +113,7 @@ static void test_info_memory_shows(void **state)
 
 	(void)state;
 	assert_int_equal(
-		weir_mem_map(host, WEIR_MEM_CPU | WEIR_MEM_DEVICE(1) | WEIR_MEM_DMA(0), NULL), 0);
+		weir_mem_map(host, WEIR_MEM_CPU | WEIR_MEM_DEVICE(1), WEIR_MEM_DEVICE(0), NULL), 0);
 	assert_int_equal(info_of_me("", text, sizeof(text)), 0);
 	expect_text(text, "pool 'under test'");
 	expect_text(text, "weights");
@@ -148,7 +148,7 @@ static void test_info_memory_many(void **state)
 	assert_null(strstr(text, "the last"));
 	for (uint32_t i = 0; i < 7; i++)
 		weir_mem_free(mem[i], NULL);
-	assert_int_equal(weir_mem_map(mem[NR - 1], WEIR_MEM_CPU, NULL), 0);
+	assert_int_equal(weir_mem_map(mem[NR - 1], WEIR_MEM_CPU, 0, NULL), 0);
 	assert_int_equal(info_of_me("", text, sizeof(text)), 0);
 	expect_text(text, "the last");
 	expect_text(text, "and 6 more");
@@ -207,7 +207,7 @@ static void test_info_memory_hostile(void **state)
 {
 	struct weir_mem *mem = get(HOST, 5, "it");
 	const uint64_t torn = 7, pid = 1, ticks = 3, little = 0, many_objects = 5000;
-	const uint32_t version = 2, many = 17, memory = 3, choice = 99;
+	const uint32_t version = MEM_FILE_VERSION + 1, many = 17, memory = 3, choice = 99;
 	char text[1024];
 
 	(void)state;
@@ -312,9 +312,9 @@ static void test_info_memory_fork(void **state)
 		void *addr;
 
 		weir_mem_free(mem, NULL);
-		weir_mem_unmap(mem, WEIR_MEM_ALL);
+		weir_mem_unmap(mem, WEIR_MEM_ALL, 0);
 		if (weir_mem_alloc(pool, &params, &more) != -ECHILD ||
-		    weir_mem_map(mem, WEIR_MEM_CPU, &addr) != -ECHILD ||
+		    weir_mem_map(mem, WEIR_MEM_CPU, 0, &addr) != -ECHILD ||
 		    weir_pool_check(pool) != -ECHILD || weir_pool_report(pool) ||
 		    weir_pool_trim(pool))
 			_exit(1);

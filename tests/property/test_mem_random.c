@@ -37,12 +37,18 @@
 #define MOST_BYTES (MIB(2) + KIB(700))
 #define TRIES 1000
 
+/* Who may use an object, as weir_mem_map() has it. */
+struct masks {
+	uint64_t users, engines;
+};
+
 /* One object of the shadow; mem NULL: none. */
 struct slot {
 	struct weir_mem *mem;
 	uint8_t *bytes; /* what it holds */
 	uint64_t nr;
-	uint32_t memory, mapped;
+	uint32_t memory;
+	struct masks mapped;
 	void *addr;
 };
 
@@ -111,15 +117,15 @@ static void bytes_put(struct model *m, uint8_t *bytes, uint64_t nr)
 static void expect_bytes(struct model *m, struct slot *slot)
 {
 	uint32_t d = below(m, nr_devices(m));
-	uint32_t mapped = slot->mapped;
+	const struct masks had = slot->mapped;
 
-	surely(m, weir_mem_map(slot->mem, WEIR_MEM_DMA(d), NULL));
+	surely(m, weir_mem_map(slot->mem, 0, WEIR_MEM_DEVICE(d), NULL));
 	memset(m->buffer, 0xee, slot->nr);
 	surely(m, weir_mem_read(slot->mem, d, 0, m->buffer, slot->nr));
 	require(!memcmp(m->buffer, slot->bytes, slot->nr));
-	if (!(mapped & WEIR_MEM_DMA(d)))
-		weir_mem_unmap(slot->mem, WEIR_MEM_DMA(d));
-	if (mapped & WEIR_MEM_CPU)
+	if (!(had.engines & WEIR_MEM_DEVICE(d)))
+		weir_mem_unmap(slot->mem, 0, WEIR_MEM_DEVICE(d));
+	if (had.users & WEIR_MEM_CPU)
 		require(!memcmp(slot->addr, slot->bytes, slot->nr));
 }
 
@@ -131,14 +137,14 @@ static void step_write(struct model *m, struct slot *slot)
 	uint32_t d = below(m, nr_devices(m));
 
 	bytes_put(m, slot->bytes + at, nr);
-	if (slot->mapped & WEIR_MEM_CPU && below(m, 2)) {
+	if (slot->mapped.users & WEIR_MEM_CPU && below(m, 2)) {
 		memcpy((uint8_t *)slot->addr + at, slot->bytes + at, nr);
-	} else if (slot->mapped & WEIR_MEM_DMA(d)) {
+	} else if (slot->mapped.engines & WEIR_MEM_DEVICE(d)) {
 		surely(m, weir_mem_write(slot->mem, d, at, slot->bytes + at, nr));
 	} else {
 		require(weir_mem_write(slot->mem, d, at, slot->bytes + at, nr) == -EACCES);
-		surely(m, weir_mem_map(slot->mem, WEIR_MEM_DMA(d), NULL));
-		slot->mapped |= WEIR_MEM_DMA(d);
+		surely(m, weir_mem_map(slot->mem, 0, WEIR_MEM_DEVICE(d), NULL));
+		slot->mapped.engines |= WEIR_MEM_DEVICE(d);
 		surely(m, weir_mem_write(slot->mem, d, at, slot->bytes + at, nr));
 	}
 }
@@ -158,7 +164,7 @@ static void step_kernel(struct model *m, struct slot *slot)
 					   .uses = &use,
 					   .nr_uses = 1};
 
-	if (!(slot->mapped & WEIR_MEM_DEVICE(d)))
+	if (!(slot->mapped.users & WEIR_MEM_DEVICE(d)))
 		return;
 	surely(m, weir_stream_launch(m->stream[d], &launch));
 	surely(m, weir_stream_sync(m->stream[d]));
@@ -169,14 +175,15 @@ static void step_kernel(struct model *m, struct slot *slot)
 /* From one object to another, in stream order. */
 static void step_copy(struct model *m, struct slot *to, struct slot *from)
 {
-	uint32_t d = below(m, nr_devices(m)), bit = WEIR_MEM_DMA(d);
+	uint32_t d = below(m, nr_devices(m));
+	uint64_t bit = WEIR_MEM_DEVICE(d);
 	uint64_t nr = 1 + below(m, (uint32_t)MIN(to->nr, from->nr));
 	uint64_t to_at = below(m, (uint32_t)(to->nr - nr + 1));
 	uint64_t from_at = below(m, (uint32_t)(from->nr - nr + 1));
 
 	if (to == from || !from->mem)
 		return;
-	if (!(to->mapped & bit) || !(from->mapped & bit)) {
+	if (!(to->mapped.engines & from->mapped.engines & bit)) {
 		require(weir_mem_copy(m->stream[d], to->mem, to_at, from->mem, from_at, nr) ==
 			-EACCES);
 		return;
@@ -220,7 +227,7 @@ static void step_alloc(struct model *m, struct slot *slot)
 	}
 	weir_mem_query(mem, &info);
 	require(info.bytes == params.bytes && info.physical_bytes >= info.bytes);
-	require(!info.mapped && !info.addr);
+	require(!info.users && !info.engines && !info.addr);
 	require(!params.page_bytes || info.page_bytes == params.page_bytes);
 	*slot = (struct slot){.mem = mem,
 			      .bytes = calloc(1, params.bytes),
@@ -231,8 +238,8 @@ static void step_alloc(struct model *m, struct slot *slot)
 		expect_bytes(m, slot);
 	} else {
 		bytes_put(m, slot->bytes, slot->nr);
-		surely(m, weir_mem_map(mem, WEIR_MEM_DMA(0), NULL));
-		slot->mapped = WEIR_MEM_DMA(0);
+		surely(m, weir_mem_map(mem, 0, WEIR_MEM_DEVICE(0), NULL));
+		slot->mapped.engines = WEIR_MEM_DEVICE(0);
 		surely(m, weir_mem_write(mem, 0, 0, slot->bytes, slot->nr));
 	}
 }
@@ -247,49 +254,56 @@ static void step_free(struct model *m, struct slot *slot)
 	slot->mem = NULL;
 }
 
-static uint32_t some_users(struct model *m)
+static struct masks some_users(struct model *m)
 {
-	uint32_t devices = (1u << nr_devices(m)) - 1;
-	uint32_t who = (below(m, devices + 1) | below(m, devices + 1) << 8) |
-		       (below(m, 2) ? WEIR_MEM_CPU : 0);
+	uint32_t nr_masks = 1u << nr_devices(m);
+	struct masks who = {.users = below(m, nr_masks), .engines = below(m, nr_masks)};
 
-	return below(m, 8) ? who : WEIR_MEM_ALL;
+	who.users |= below(m, 2) ? WEIR_MEM_CPU : 0;
+	return below(m, 8) ? who : (struct masks){.users = WEIR_MEM_ALL};
 }
 
 /* What the shadow expects of a mapping call. */
-static uint32_t implied(struct model *m, const struct slot *slot, uint32_t who)
+static struct masks implied(struct model *m, const struct slot *slot, struct masks who)
 {
-	uint32_t devices = (1u << nr_devices(m)) - 1;
+	uint64_t devices = WEIR_MEM_DEVICE(nr_devices(m)) - 1;
 
-	if (who & WEIR_MEM_ALL)
-		who = devices | (mem_is_host(m->pool, slot->memory) ? WEIR_MEM_CPU : 0);
-	return who | (who & devices) << 8;
+	if (who.users & WEIR_MEM_ALL)
+		who.users = devices | (mem_is_host(m->pool, slot->memory) ? WEIR_MEM_CPU : 0);
+	who.engines |= who.users & devices;
+	return who;
+}
+
+static bool masks_same(const struct weir_mem_info *info, const struct slot *slot)
+{
+	return info->users == slot->mapped.users && info->engines == slot->mapped.engines;
 }
 
 static void step_map(struct model *m, struct slot *slot)
 {
-	uint32_t who = some_users(m), all = implied(m, slot, who);
+	struct masks who = some_users(m), all = implied(m, slot, who);
 	struct weir_mem_info info;
 	void *addr = slot;
-	int err = weir_mem_map(slot->mem, who, &addr);
+	int err = weir_mem_map(slot->mem, who.users, who.engines, &addr);
 
 	weir_mem_query(slot->mem, &info);
-	if (!who) {
+	if (!who.users && !who.engines) {
 		require(err == -EINVAL);
-	} else if (all & WEIR_MEM_CPU && !mem_is_host(m->pool, slot->memory)) {
+	} else if (all.users & WEIR_MEM_CPU && !mem_is_host(m->pool, slot->memory)) {
 		require(err == -ENOTSUP);
 	} else if (err) {
 		require(allowed(m, err) && addr == slot);
 	} else {
-		slot->mapped |= all;
-		if (all & (WEIR_MEM_CPU | 0xff)) {
+		slot->mapped.users |= all.users;
+		slot->mapped.engines |= all.engines;
+		if (all.users) {
 			require(!slot->addr || slot->addr == addr);
 			slot->addr = addr;
 		} else {
 			require(addr == slot);
 		}
 	}
-	require(info.mapped == slot->mapped);
+	require(masks_same(&info, slot));
 	/* What failed may have reserved the address. */
 	if (!slot->addr && info.addr)
 		slot->addr = info.addr;
@@ -298,15 +312,16 @@ static void step_map(struct model *m, struct slot *slot)
 
 static void step_unmap(struct model *m, struct slot *slot)
 {
-	uint32_t who = some_users(m);
+	struct masks who = some_users(m);
 	struct weir_mem_info info;
 
-	weir_mem_unmap(slot->mem, who);
-	if (who & WEIR_MEM_ALL)
-		who = UINT32_MAX;
-	slot->mapped &= ~(who | (who >> 8 & 0xff));
+	weir_mem_unmap(slot->mem, who.users, who.engines);
+	if (who.users & WEIR_MEM_ALL)
+		who.users = who.engines = UINT64_MAX;
+	slot->mapped.users &= ~(who.users | who.engines);
+	slot->mapped.engines &= ~who.engines;
 	weir_mem_query(slot->mem, &info);
-	require(info.mapped == slot->mapped && info.addr == slot->addr);
+	require(masks_same(&info, slot) && info.addr == slot->addr);
 }
 
 static void step(struct model *m)
@@ -397,7 +412,7 @@ static void expect_figures(struct model *m)
 		weir_mem_query(slot->mem, &info);
 		nr[slot->memory]++;
 		for (uint32_t d = 0; d < nr_devices(m); d++)
-			if (slot->mapped & WEIR_MEM_DMA(d) &&
+			if (slot->mapped.engines & WEIR_MEM_DEVICE(d) &&
 			    m->backend->desc.device[d].memory != slot->memory)
 				dma[d] += info.physical_bytes;
 	}

@@ -110,6 +110,13 @@ static struct weir_mem_info info_of(const struct weir_mem *mem)
 	return info;
 }
 
+/* Who may use an object: at its address, and by copy engines. */
+static void expect_masks(const struct weir_mem *mem, uint64_t users, uint64_t engines)
+{
+	assert_int_equal(info_of(mem).users, users);
+	assert_int_equal(info_of(mem).engines, engines);
+}
+
 static struct weir_pool_stats stats_of(void)
 {
 	struct weir_pool_stats stats;
@@ -145,7 +152,7 @@ static void test_mem_all(void **state)
 		for (size_t p = 0; p < ARRAY_LEN(pages); p++)
 			for (size_t s = 0; s < ARRAY_LEN(sizes); s++, nr++) {
 				mem[nr] = get(m, sizes[s], pages[p]);
-				assert_int_equal(weir_mem_map(mem[nr], WEIR_MEM_ALL, NULL), 0);
+				assert_int_equal(weir_mem_map(mem[nr], WEIR_MEM_ALL, 0, NULL), 0);
 				for (uint64_t i = 0; i < sizes[s] / 8 + 1; i++)
 					buffer[i] = nr * MIB(64) + sizes[s] + i;
 				assert_int_equal(
@@ -196,7 +203,7 @@ static void test_mem_leak_report(void **state)
 
 	(void)state;
 	line = mem->line;
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, NULL), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, NULL), 0);
 	assert_int_equal(weir_pool_report(pool), 1);
 	(void)snprintf(place, sizeof(place), "test_mem.c:%u", line);
 	assert_non_null(strstr(lines[0].text, place));
@@ -242,7 +249,7 @@ static void test_mem_guard_report(void **state)
 	weir_pool_destroy(pool);
 	open_pool(&config);
 	mem = get(HOST, 100, 0);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, (void **)&addr), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, (void **)&addr), 0);
 	addr[102] = (char)(addr[102] + 1);
 	assert_int_equal(weir_pool_check(pool), -EUCLEAN);
 	expect_line(WEIR_LOG_ERROR, "of 100 bytes was written 3 bytes beyond its end");
@@ -309,13 +316,14 @@ static void test_mem_no_link(void **state)
 	open_machine(&desc);
 	open_pool(NULL);
 	mem = get(GPU0, 1, 0);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, &addr), -ENOTSUP);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, &addr), -ENOTSUP);
 	expect_line(WEIR_LOG_ERROR, "gpu1 has no link to memory 'gpu0'");
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0) | WEIR_MEM_DMA(1), &addr), -ENOTSUP);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), WEIR_MEM_DEVICE(1), &addr),
+			 -ENOTSUP);
 	nr_lines = 0;
-	assert_int_equal(info_of(mem).mapped, 0);
+	expect_masks(mem, 0, 0);
 	assert_ptr_equal(addr, &desc);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), &addr), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), 0, &addr), 0);
 	weir_mem_free(mem, NULL);
 }
 
@@ -331,8 +339,8 @@ static void test_mem_two_machines(void **state)
 	test_machine(&desc);
 	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &other), 0);
 	assert_int_equal(weir_stream_create(other, 0, &stream), 0);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DMA(0), NULL), 0);
-	assert_int_equal(weir_mem_map(to, WEIR_MEM_DMA(0), NULL), 0);
+	assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(0), NULL), 0);
+	assert_int_equal(weir_mem_map(to, 0, WEIR_MEM_DEVICE(0), NULL), 0);
 	assert_int_equal(weir_mem_copy(stream, to, 0, mem, 0, 1), -EINVAL);
 	weir_stream_destroy(stream);
 	weir_machine_close(other);
@@ -352,25 +360,25 @@ static void test_mem_half_way(void **state)
 		void *addr, *again;
 		int err;
 
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, &addr), 0);
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, &addr), 0);
 		flaky_arm(flaky, flaky_nr_calls(flaky) + at, -EIO);
-		err = weir_mem_map(mem, WEIR_MEM_ALL, NULL);
+		err = weir_mem_map(mem, WEIR_MEM_ALL, 0, NULL);
 		assert_int_equal(err, at <= 3 ? -EIO : 0);
 		flaky_arm(flaky, 0, 0);
 		assert_int_equal(weir_pool_check(pool), 0);
 		if (err)
-			assert_int_equal(info_of(mem).mapped, WEIR_MEM_CPU);
+			expect_masks(mem, WEIR_MEM_CPU, 0);
 		/* Those before the one that failed were put back. */
 		for (uint32_t i = 0; err && i < mem->nr_pieces; i++)
 			assert_int_equal(mem->window->at[i].access, BACKEND_HOST_BIT);
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, &again), 0);
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, &again), 0);
 		assert_ptr_equal(addr, again);
 		assert_int_equal(weir_pool_check(pool), 0);
 		/* Taking it back never fails, whatever the backend does. */
 		flaky_arm(flaky, flaky_nr_calls(flaky) + at, -EIO);
-		weir_mem_unmap(mem, WEIR_MEM_ALL);
+		weir_mem_unmap(mem, WEIR_MEM_ALL, 0);
 		flaky_arm(flaky, 0, 0);
-		assert_int_equal(info_of(mem).mapped, 0);
+		expect_masks(mem, 0, 0);
 		assert_int_equal(weir_pool_check(pool), 0);
 		weir_mem_free(mem, NULL);
 		assert_int_equal(stats_of().object_bytes[HOST], 0);
@@ -383,13 +391,13 @@ static void test_mem_unmapped(void **state)
 	struct weir_mem *one = get(HOST, 10, 0), *other = get(HOST, 10, 0);
 
 	(void)state;
-	assert_int_equal(weir_mem_map(one, WEIR_MEM_ALL, NULL), 0);
-	assert_int_equal(weir_mem_map(other, WEIR_MEM_DEVICE(1) | WEIR_MEM_CPU, NULL), 0);
+	assert_int_equal(weir_mem_map(one, WEIR_MEM_ALL, 0, NULL), 0);
+	assert_int_equal(weir_mem_map(other, WEIR_MEM_DEVICE(1) | WEIR_MEM_CPU, 0, NULL), 0);
 	assert_ptr_equal(one->window, other->window);
 	assert_int_equal(one->window->at[0].access, BACKEND_HOST_BIT | 3);
-	weir_mem_unmap(one, WEIR_MEM_ALL);
+	weir_mem_unmap(one, WEIR_MEM_ALL, 0);
 	assert_int_equal(one->window->at[0].access, BACKEND_HOST_BIT | 2);
-	weir_mem_unmap(other, WEIR_MEM_CPU);
+	weir_mem_unmap(other, WEIR_MEM_CPU, 0);
 	assert_int_equal(one->window->at[0].access, 2);
 	weir_mem_free(other, NULL);
 	assert_int_equal(one->window->at[0].access, 0);
@@ -426,8 +434,8 @@ static void test_mem_unmap_fails(void **state)
 
 	(void)state;
 	flaky->ops = &stubborn;
-	assert_int_equal(weir_mem_map(small, WEIR_MEM_ALL, &addr), 0);
-	assert_int_equal(weir_mem_map(large, WEIR_MEM_ALL, NULL), 0);
+	assert_int_equal(weir_mem_map(small, WEIR_MEM_ALL, 0, &addr), 0);
+	assert_int_equal(weir_mem_map(large, WEIR_MEM_ALL, 0, NULL), 0);
 	unmaps_fail = true;
 	weir_mem_free(small, NULL);
 	weir_mem_free(large, NULL);
@@ -438,7 +446,7 @@ static void test_mem_unmap_fails(void **state)
 	assert_int_equal(weir_pool_check(pool), 0);
 	/* Another object of the root has the window. */
 	next = get(HOST, 10, 0);
-	assert_int_equal(weir_mem_map(next, WEIR_MEM_CPU, &other), 0);
+	assert_int_equal(weir_mem_map(next, WEIR_MEM_CPU, 0, &other), 0);
 	assert_ptr_not_equal(addr, other);
 	assert_int_equal(stats_of().object_bytes[HOST], KIB(8)); /* doomed, and this one */
 	(void)weir_pool_trim(pool);
@@ -460,9 +468,9 @@ static void test_mem_never_unmapped(void **state)
 	(void)state;
 	flaky->ops = &stubborn;
 	assert_int_equal(weir_stream_create(machine, 0, &stream), 0);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, NULL), 0);
-	assert_int_equal(weir_mem_map(from, WEIR_MEM_DMA(0), NULL), 0);
-	assert_int_equal(weir_mem_map(to, WEIR_MEM_DMA(0), NULL), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, NULL), 0);
+	assert_int_equal(weir_mem_map(from, 0, WEIR_MEM_DEVICE(0), NULL), 0);
+	assert_int_equal(weir_mem_map(to, 0, WEIR_MEM_DEVICE(0), NULL), 0);
 	unmaps_fail = true;
 	weir_mem_free(mem, NULL);
 	assert_int_equal(weir_mem_copy(stream, to, 0, from, 0, MIB(1)), 0);
@@ -506,12 +514,12 @@ static void test_mem_checker(void **state)
 	struct weir_mem *mem = get(HOST, 10, 0), *large = get(HOST, MIB(3), 0);
 
 	(void)state;
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, NULL), 0);
-	assert_int_equal(weir_mem_map(large, WEIR_MEM_DEVICE(1), NULL), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, NULL), 0);
+	assert_int_equal(weir_mem_map(large, WEIR_MEM_DEVICE(1), 0, NULL), 0);
 	EXPECT_FOUND(pool->allocated_bytes[HOST] -= 4096, pool->allocated_bytes[HOST] += 4096);
 	EXPECT_FOUND(pool->nr_objects[GPU0]++, pool->nr_objects[GPU0]--);
 	EXPECT_FOUND(pool->dma_bytes[0] += 1, pool->dma_bytes[0] -= 1);
-	EXPECT_FOUND(mem->mapped &= ~WEIR_MEM_DMA(0), mem->mapped |= WEIR_MEM_DMA(0));
+	EXPECT_FOUND(mem->engines &= ~WEIR_MEM_DEVICE(0), mem->engines |= WEIR_MEM_DEVICE(0));
 	EXPECT_FOUND(large->window->at[1].access = 1, large->window->at[1].access = 2);
 	EXPECT_FOUND(mem->offset += 4096, mem->offset -= 4096);
 	EXPECT_FOUND(mem->offset += 8, mem->offset -= 8);

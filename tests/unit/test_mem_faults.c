@@ -68,7 +68,7 @@ static struct state state_now(void)
 		if (run.mem[i]) {
 			weir_mem_query(run.mem[i], &state.info[i]);
 			/* A failed mapping may have reserved the address. */
-			if (!(state.info[i].mapped & ~UINT32_C(0xff00)))
+			if (!state.info[i].users)
 				state.info[i].addr = NULL;
 		}
 	return state;
@@ -82,7 +82,8 @@ static bool states_same(const struct state *a, const struct state *b)
 			sizeof(a->stats.object_bytes));
 	same &= !memcmp(a->stats.dma_bytes, b->stats.dma_bytes, sizeof(a->stats.dma_bytes));
 	for (uint32_t i = 0; i < NR_SLOTS; i++)
-		same &= a->info[i].mapped == b->info[i].mapped &&
+		same &= a->info[i].users == b->info[i].users &&
+			a->info[i].engines == b->info[i].engines &&
 			a->info[i].addr == b->info[i].addr && a->info[i].bytes == b->info[i].bytes;
 	return same;
 }
@@ -119,9 +120,9 @@ static void put(uint32_t slot, struct weir_stream *stream)
 	EXPECT(!weir_pool_check(run.pool));
 }
 
-static void take_back(uint32_t slot, uint32_t who)
+static void take_back(uint32_t slot, uint64_t users)
 {
-	weir_mem_unmap(run.mem[slot], who);
+	weir_mem_unmap(run.mem[slot], users, 0);
 	EXPECT(!weir_pool_check(run.pool));
 }
 
@@ -161,14 +162,14 @@ static void script(void)
 	get(1, HOST, MOST_BYTES, 0);
 	get(2, GPU0, MOST_BYTES, 1);
 	get(3, GPU1, KIB(70), 0);
-	MUST(weir_mem_map(run.mem[0], WEIR_MEM_CPU, &first));
-	MUST(weir_mem_map(run.mem[0], WEIR_MEM_ALL, &again));
+	MUST(weir_mem_map(run.mem[0], WEIR_MEM_CPU, 0, &first));
+	MUST(weir_mem_map(run.mem[0], WEIR_MEM_ALL, 0, &again));
 	EXPECT(first == again);
-	MUST(weir_mem_map(run.mem[1], WEIR_MEM_DEVICE(1) | WEIR_MEM_CPU, &first));
-	MUST(weir_mem_map(run.mem[1], WEIR_MEM_ALL, &again));
+	MUST(weir_mem_map(run.mem[1], WEIR_MEM_DEVICE(1) | WEIR_MEM_CPU, 0, &first));
+	MUST(weir_mem_map(run.mem[1], WEIR_MEM_ALL, 0, &again));
 	EXPECT(first == again);
-	MUST(weir_mem_map(run.mem[2], WEIR_MEM_DEVICE(0), NULL));
-	MUST(weir_mem_map(run.mem[3], WEIR_MEM_ALL, NULL));
+	MUST(weir_mem_map(run.mem[2], WEIR_MEM_DEVICE(0), 0, NULL));
+	MUST(weir_mem_map(run.mem[3], WEIR_MEM_ALL, 0, NULL));
 	expect_bytes(0, 0, true);
 	expect_bytes(2, 0, true);
 	write_to(1);
@@ -177,17 +178,17 @@ static void script(void)
 	expect_bytes(2, 1, false);
 	take_back(1, WEIR_MEM_DEVICE(0));
 	take_back(1, WEIR_MEM_ALL);
-	MUST(weir_mem_map(run.mem[1], WEIR_MEM_ALL, &again));
+	MUST(weir_mem_map(run.mem[1], WEIR_MEM_ALL, 0, &again));
 	EXPECT(first == again);
 	expect_bytes(1, 1, false);
 	write_to(3);
 	put(0, NULL);
 	get(4, HOST, KIB(5), 0);
-	MUST(weir_mem_map(run.mem[4], WEIR_MEM_DEVICE(1), NULL));
+	MUST(weir_mem_map(run.mem[4], WEIR_MEM_DEVICE(1), 0, NULL));
 	put(1, run.stream);
 	put(2, NULL);
 	get(0, GPU0, MIB(9), 0); /* has to do with what the others gave back */
-	MUST(weir_mem_map(run.mem[0], WEIR_MEM_ALL, NULL));
+	MUST(weir_mem_map(run.mem[0], WEIR_MEM_ALL, 0, NULL));
 	expect_bytes(3, 3, false);
 	put(3, run.stream);
 	(void)weir_pool_trim(run.pool);

@@ -60,6 +60,13 @@ static struct weir_mem_info info_of(const struct weir_mem *mem)
 	return info;
 }
 
+/* Who may use an object: at its address, and by copy engines. */
+static void expect_masks(const struct weir_mem *mem, uint64_t users, uint64_t engines)
+{
+	assert_int_equal(info_of(mem).users, users);
+	assert_int_equal(info_of(mem).engines, engines);
+}
+
 static uint8_t byte_at(uint64_t seed, uint64_t i)
 {
 	return (uint8_t)(seed * 31 + i + (i >> 8) * 7);
@@ -114,7 +121,7 @@ void contract_plain_pages(void **state)
 		assert_int_equal(info.bytes, rules[i].bytes);
 		assert_int_equal(info.memory, rules[i].memory);
 		assert_int_equal(info.choice, WEIR_CHOICE_ASKED);
-		assert_int_equal(info.mapped, 0);
+		assert_int_equal(info.users | info.engines, 0);
 		assert_null(info.addr);
 		assert_true(info.physical_bytes >= rules[i].bytes);
 		assert_int_equal(info.physical_bytes % info.page_bytes, 0);
@@ -185,30 +192,30 @@ void contract_plain_cpu(void **state)
 		struct weir_mem *mem = get(pool, HOST, sizes[i]);
 		void *addr = NULL, *again = NULL;
 
-		weir_mem_unmap(mem, WEIR_MEM_CPU); /* never mapped */
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, &addr), 0);
+		weir_mem_unmap(mem, WEIR_MEM_CPU, 0); /* never mapped */
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, &addr), 0);
 		assert_non_null(addr);
 		assert_int_equal((uintptr_t)addr % KIB(4), 0);
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, &again), 0);
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, &again), 0);
 		assert_ptr_equal(again, addr);
-		assert_int_equal(info_of(mem).mapped, WEIR_MEM_CPU);
+		expect_masks(mem, WEIR_MEM_CPU, 0);
 		if (can(c, CAN_BYTES))
 			memset(addr, 0x5a, sizes[i]);
-		weir_mem_unmap(mem, WEIR_MEM_CPU);
-		weir_mem_unmap(mem, WEIR_MEM_CPU);
-		assert_int_equal(info_of(mem).mapped, 0);
+		weir_mem_unmap(mem, WEIR_MEM_CPU, 0);
+		weir_mem_unmap(mem, WEIR_MEM_CPU, 0);
+		expect_masks(mem, 0, 0);
 		assert_ptr_equal(info_of(mem).addr, addr);
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, &again), 0);
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, &again), 0);
 		assert_ptr_equal(again, addr);
 		for (uint64_t k = 0; k < sizes[i] && can(c, CAN_BYTES); k++)
 			assert_int_equal(((uint8_t *)again)[k], 0x5a);
 		assert_int_equal(weir_pool_check(pool), 0);
 		weir_mem_free(mem, NULL); /* mapped */
 	}
-	assert_int_equal(weir_mem_map(gpu, WEIR_MEM_CPU, &none), -ENOTSUP);
-	assert_int_equal(weir_mem_map(gpu, WEIR_MEM_CPU | WEIR_MEM_DEVICE(0), &none), -ENOTSUP);
+	assert_int_equal(weir_mem_map(gpu, WEIR_MEM_CPU, 0, &none), -ENOTSUP);
+	assert_int_equal(weir_mem_map(gpu, WEIR_MEM_CPU | WEIR_MEM_DEVICE(0), 0, &none), -ENOTSUP);
 	assert_ptr_equal(none, pool);
-	assert_int_equal(info_of(gpu).mapped, 0);
+	expect_masks(gpu, 0, 0);
 	weir_mem_free(gpu, NULL);
 	close_pool(pool);
 }
@@ -218,28 +225,28 @@ static void one_device(struct contract *c, struct weir_pool *pool, uint32_t memo
 		       uint64_t bytes)
 {
 	struct weir_mem *mem = get(pool, memory, bytes);
-	uint32_t both = WEIR_MEM_DEVICE(d) | WEIR_MEM_DMA(d);
+	const uint64_t bit = WEIR_MEM_DEVICE(d);
 	void *addr = NULL, *again = NULL;
 
-	weir_mem_unmap(mem, WEIR_MEM_ALL);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DMA(d), &addr), 0);
+	weir_mem_unmap(mem, WEIR_MEM_ALL, 0);
+	assert_int_equal(weir_mem_map(mem, 0, bit, &addr), 0);
 	assert_null(addr);
-	assert_int_equal(info_of(mem).mapped, WEIR_MEM_DMA(d));
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(d), &addr), 0);
-	assert_int_equal(info_of(mem).mapped, both);
+	expect_masks(mem, 0, bit);
+	assert_int_equal(weir_mem_map(mem, bit, 0, &addr), 0);
+	expect_masks(mem, bit, bit);
 	assert_int_equal((uintptr_t)addr % info_of(mem).page_bytes, 0);
-	assert_int_equal(weir_mem_map(mem, both, &again), 0);
+	assert_int_equal(weir_mem_map(mem, bit, bit, &again), 0);
 	assert_ptr_equal(again, addr);
 	/* The engine's goes with the address, not the other way. */
-	weir_mem_unmap(mem, WEIR_MEM_DEVICE(d));
-	assert_int_equal(info_of(mem).mapped, WEIR_MEM_DMA(d));
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(d), &again), 0);
+	weir_mem_unmap(mem, bit, 0);
+	expect_masks(mem, 0, bit);
+	assert_int_equal(weir_mem_map(mem, bit, 0, &again), 0);
 	assert_ptr_equal(again, addr);
-	weir_mem_unmap(mem, WEIR_MEM_DMA(d));
-	assert_int_equal(info_of(mem).mapped, 0);
-	weir_mem_unmap(mem, both);
+	weir_mem_unmap(mem, 0, bit);
+	expect_masks(mem, 0, 0);
+	weir_mem_unmap(mem, bit, bit);
 	assert_int_equal(weir_pool_check(pool), 0);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(d), &again), 0);
+	assert_int_equal(weir_mem_map(mem, bit, 0, &again), 0);
 	assert_ptr_equal(again, addr);
 	weir_mem_free(mem, NULL);
 	(void)c;
@@ -258,12 +265,15 @@ void contract_plain_devices(void **state)
 				one_device(c, pool, m, d, 100);
 				one_device(c, pool, m, d, ODD_BYTES);
 			}
-	assert_int_equal(weir_mem_map(mem, 0, NULL), -EINVAL);
-	assert_int_equal(weir_mem_map(NULL, 1, NULL), -EINVAL);
-	assert_int_equal(weir_mem_map(mem, 1u << 20, NULL), -EINVAL);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(desc->nr_devices), NULL), -EINVAL);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DMA(desc->nr_devices), NULL), -EINVAL);
-	assert_int_equal(info_of(mem).mapped, 0);
+	assert_int_equal(weir_mem_map(mem, 0, 0, NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(NULL, 1, 0, NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(20), 0, NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(mem, 1, WEIR_MEM_DEVICE(32), NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(mem, 1, WEIR_MEM_CPU, NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(mem, 1, WEIR_MEM_ALL, NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(desc->nr_devices), 0, NULL), -EINVAL);
+	assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(desc->nr_devices), NULL), -EINVAL);
+	expect_masks(mem, 0, 0);
 	weir_mem_free(mem, NULL);
 	close_pool(pool);
 }
@@ -275,20 +285,20 @@ void contract_plain_all(void **state)
 
 	for (uint32_t m = 0; m < c->b->desc.nr_memories; m++) {
 		struct weir_mem *mem = get(pool, m, ODD_BYTES), *small = get(pool, m, 5);
-		uint64_t all = c->devices | c->devices << 8 | (m == HOST ? WEIR_MEM_CPU : 0);
+		uint64_t all = c->devices | (m == HOST ? WEIR_MEM_CPU : 0);
 		void *addr = NULL, *again = NULL;
 
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, &addr), 0);
-		assert_int_equal(weir_mem_map(small, WEIR_MEM_ALL, NULL), 0);
-		assert_int_equal(info_of(mem).mapped, all);
-		assert_int_equal(info_of(small).mapped, all);
-		weir_mem_unmap(mem, WEIR_MEM_DEVICE(0));
-		assert_int_equal(info_of(mem).mapped, all & ~WEIR_MEM_DEVICE(0));
-		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, &again), 0);
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, &addr), 0);
+		assert_int_equal(weir_mem_map(small, WEIR_MEM_ALL, 0, NULL), 0);
+		expect_masks(mem, all, c->devices);
+		expect_masks(small, all, c->devices);
+		weir_mem_unmap(mem, WEIR_MEM_DEVICE(0), 0);
+		expect_masks(mem, all & ~WEIR_MEM_DEVICE(0), c->devices);
+		assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, &again), 0);
 		assert_ptr_equal(addr, again);
 		assert_int_equal(weir_pool_check(pool), 0);
-		weir_mem_unmap(mem, WEIR_MEM_ALL);
-		assert_int_equal(info_of(mem).mapped, 0);
+		weir_mem_unmap(mem, WEIR_MEM_ALL, 0);
+		expect_masks(mem, 0, 0);
 		weir_mem_free(small, NULL);
 		weir_mem_free(mem, NULL);
 	}
@@ -320,7 +330,7 @@ static void paths_agree(struct contract *c, struct weir_pool *pool, uint32_t mem
 
 	assert_int_equal(weir_stream_create(contract_machine(c), 0, &stream), 0);
 	fill(c, data, bytes, memory + bytes);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, NULL), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, NULL), 0);
 	assert_int_equal(weir_mem_write(mem, 0, 0, data, bytes), 0);
 	for (uint32_t d = 0; d < c->b->desc.nr_devices; d++, nr_added++)
 		kernel_adds(c, mem, d);
@@ -332,7 +342,7 @@ static void paths_agree(struct contract *c, struct weir_pool *pool, uint32_t mem
 			byte[i]++;
 		nr_added++;
 	}
-	assert_int_equal(weir_mem_map(other, WEIR_MEM_CPU | WEIR_MEM_DMA(0), &seen), 0);
+	assert_int_equal(weir_mem_map(other, WEIR_MEM_CPU, WEIR_MEM_DEVICE(0), &seen), 0);
 	assert_int_equal(weir_mem_copy(stream, other, 0, mem, 0, bytes), 0);
 	assert_int_equal(weir_stream_sync(stream), 0);
 	expect(c, seen, bytes, memory + bytes, nr_added);
@@ -348,7 +358,7 @@ static void paths_agree(struct contract *c, struct weir_pool *pool, uint32_t mem
 	assert_int_equal(weir_mem_read(mem, 0, 0, data, bytes + 1), -EINVAL);
 	assert_int_equal(weir_mem_read(mem, 0, 1, data, UINT64_MAX), -EINVAL);
 	assert_int_equal(weir_mem_copy(stream, mem, 0, mem, 0, 1), -EINVAL);
-	weir_mem_unmap(mem, WEIR_MEM_ALL);
+	weir_mem_unmap(mem, WEIR_MEM_ALL, 0);
 	assert_int_equal(weir_mem_read(mem, 0, 0, data, 1), -EACCES);
 	assert_int_equal(weir_mem_copy(stream, mem, 0, other, 0, 1), -EACCES);
 	weir_mem_free(mem, NULL);
@@ -382,8 +392,9 @@ void contract_plain_small_ones(void **state)
 	for (uint32_t i = 0; i < NR; i++) {
 		mem[i] = get(pool, HOST, BYTES);
 		assert_int_equal(
-			weir_mem_map(mem[i], i % 2 ? WEIR_MEM_CPU : WEIR_MEM_DEVICE(0), NULL), 0);
-		assert_int_equal(weir_mem_map(mem[i], WEIR_MEM_DMA(0), NULL), 0);
+			weir_mem_map(mem[i], i % 2 ? WEIR_MEM_CPU : WEIR_MEM_DEVICE(0), 0, NULL),
+			0);
+		assert_int_equal(weir_mem_map(mem[i], 0, WEIR_MEM_DEVICE(0), NULL), 0);
 		fill(c, data, BYTES, i);
 		assert_int_equal(weir_mem_write(mem[i], 0, 0, data, BYTES), 0);
 		assert_int_equal(weir_pool_check(pool), 0);
@@ -423,12 +434,12 @@ void contract_plain_zeroed(void **state)
 
 			mem = get(pool, m, bytes);
 			fill(c, data, bytes, 1);
-			assert_int_equal(weir_mem_map(mem, WEIR_MEM_DMA(0), NULL), 0);
+			assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(0), NULL), 0);
 			assert_int_equal(weir_mem_write(mem, 0, 0, data, bytes), 0);
 			weir_mem_free(mem, NULL);
 			params.zero = 1;
 			assert_int_equal(weir_mem_alloc(pool, &params, &mem), 0);
-			assert_int_equal(weir_mem_map(mem, WEIR_MEM_DMA(0), NULL), 0);
+			assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(0), NULL), 0);
 			assert_int_equal(weir_mem_read(mem, 0, 0, data, bytes), 0);
 			for (uint64_t at = 0; at < bytes && can(c, CAN_BYTES); at++)
 				assert_int_equal(data[at], 0);
@@ -472,16 +483,16 @@ void contract_plain_unmapped_traps(void **state)
 	struct weir_mem *mem = get(pool, GPU0, 100);
 	void *addr;
 
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), &addr), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), 0, &addr), 0);
 	kernel_adds(c, mem, 0);
 	for (uint32_t d = 0; d < c->b->desc.nr_devices; d++) {
 		stream_id_t stream;
 		fence_t fence;
 
 		if (d == 0)
-			weir_mem_unmap(mem, WEIR_MEM_DEVICE(0));
+			weir_mem_unmap(mem, WEIR_MEM_DEVICE(0), 0);
 		else
-			assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), NULL), 0);
+			assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), 0, NULL), 0);
 		assert_int_equal(c->b->ops->stream_create(c->b, d, BACKEND_COMPUTE, &stream), 0);
 		assert_int_equal(contract_add(c->b, stream, addr, addr, 100, 1), 0);
 		assert_int_equal(c->b->ops->fence_record(c->b, stream, &fence), 0);
@@ -500,18 +511,18 @@ void contract_plain_dma_counted(void **state)
 	struct weir_pool_stats stats;
 
 	for (int i = 0; i < 2; i++) /* once is enough */
-		assert_int_equal(weir_mem_map(host, WEIR_MEM_DMA(0), NULL), 0);
-	assert_int_equal(weir_mem_map(gpu, WEIR_MEM_DMA(0), NULL), 0);
+		assert_int_equal(weir_mem_map(host, 0, WEIR_MEM_DEVICE(0), NULL), 0);
+	assert_int_equal(weir_mem_map(gpu, 0, WEIR_MEM_DEVICE(0), NULL), 0);
 	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.dma_bytes[0], KIB(8)); /* its own memory does not count */
 	assert_int_equal(stats.object_bytes[HOST], KIB(8));
 	assert_int_equal(stats.nr_objects[GPU0], 1);
 	assert_true(stats.held_bytes[GPU0] >= KIB(8));
-	weir_mem_unmap(host, WEIR_MEM_DMA(0));
-	weir_mem_unmap(host, WEIR_MEM_DMA(0));
+	weir_mem_unmap(host, 0, WEIR_MEM_DEVICE(0));
+	weir_mem_unmap(host, 0, WEIR_MEM_DEVICE(0));
 	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.dma_bytes[0], 0);
-	assert_int_equal(weir_mem_map(host, WEIR_MEM_DEVICE(0), NULL), 0);
+	assert_int_equal(weir_mem_map(host, WEIR_MEM_DEVICE(0), 0, NULL), 0);
 	weir_pool_query(pool, &stats);
 	assert_int_equal(stats.dma_bytes[0], KIB(8));
 	weir_mem_free(host, NULL); /* mapped */
@@ -530,7 +541,7 @@ void contract_plain_free_behind_work(void **state)
 	void *addr, *other;
 
 	assert_int_equal(weir_stream_create(contract_machine(c), 0, &stream), 0);
-	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), &addr), 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(0), 0, &addr), 0);
 	contract_gate_close(c, stream_id(stream));
 	assert_int_equal(contract_add(c->b, stream_id(stream), addr, addr, KIB(64), 1), 0);
 	weir_mem_free(mem, stream);
@@ -539,7 +550,7 @@ void contract_plain_free_behind_work(void **state)
 	assert_int_equal(stats.object_bytes[GPU0], KIB(64));
 	assert_int_equal(stats.nr_unmaps_late, 1);
 	next = get(pool, GPU0, KIB(64));
-	assert_int_equal(weir_mem_map(next, WEIR_MEM_DEVICE(0), &other), 0);
+	assert_int_equal(weir_mem_map(next, WEIR_MEM_DEVICE(0), 0, &other), 0);
 	assert_ptr_not_equal(other, addr);
 	assert_int_equal(weir_pool_check(pool), 0);
 	contract_gate_open(c);
@@ -568,7 +579,7 @@ void contract_plain_guards(void **state)
 			uint64_t bytes = mem->bytes;
 
 			assert_true(mem->guard_bytes >= MEM_GUARD_BYTES);
-			assert_int_equal(weir_mem_map(mem, WEIR_MEM_DMA(0), NULL), 0);
+			assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(0), NULL), 0);
 			assert_int_equal(weir_mem_write(mem, 0, bytes - 1, &byte, 1), 0);
 			assert_int_equal(weir_mem_write(mem, 0, bytes, &byte, 1), -EINVAL);
 			assert_int_equal(weir_pool_check(pool), 0);
@@ -598,7 +609,7 @@ void contract_plain_pressure(void **state)
 	int err;
 
 	while ((err = weir_mem_alloc(pool, &params, &mem[nr])) == 0 && ++nr < MOST)
-		assert_int_equal(weir_mem_map(mem[nr - 1], WEIR_MEM_DEVICE(0), NULL), 0);
+		assert_int_equal(weir_mem_map(mem[nr - 1], WEIR_MEM_DEVICE(0), 0, NULL), 0);
 	assert_int_equal(err, -ENOMEM);
 	assert_true(nr >= 12);
 	weir_pool_query(pool, &before);
@@ -631,7 +642,7 @@ static int plain_script(struct contract *c, struct weir_pool *pool)
 	int err = 0, first = 0;
 
 	for (int i = 0; i < 3; i++) {
-		uint32_t before = 0;
+		uint64_t users = 0, engines = 0;
 
 		err = weir_mem_alloc(pool, &params[i], &mem[i]);
 		first = first ? first : err;
@@ -640,20 +651,21 @@ static int plain_script(struct contract *c, struct weir_pool *pool)
 			continue;
 		for (uint32_t round = 0; round < 3; round++) {
 			err = weir_mem_map(mem[i], round == 1 ? WEIR_MEM_DEVICE(0) : WEIR_MEM_ALL,
-					   NULL);
+					   0, NULL);
 			first = first ? first : err;
 			if (err)
-				assert_int_equal(info_of(mem[i]).mapped, before);
+				expect_masks(mem[i], users, engines);
 			assert_int_equal(weir_pool_check(pool), 0);
-			before = info_of(mem[i]).mapped;
+			users = info_of(mem[i]).users;
+			engines = info_of(mem[i]).engines;
 			if (round == 0 && !err) {
-				weir_mem_unmap(mem[i], WEIR_MEM_ALL);
-				before = 0;
-				assert_int_equal(info_of(mem[i]).mapped, 0);
+				weir_mem_unmap(mem[i], WEIR_MEM_ALL, 0);
+				users = engines = 0;
+				expect_masks(mem[i], 0, 0);
 			}
 			assert_int_equal(weir_pool_check(pool), 0);
 		}
-		if (info_of(mem[i]).mapped & WEIR_MEM_DMA(0)) {
+		if (info_of(mem[i]).engines & WEIR_MEM_DEVICE(0)) {
 			err = weir_mem_read(mem[i], 0, KIB(3), can(c, CAN_BYTES) ? &byte : NULL, 1);
 			first = first ? first : err;
 			assert_int_equal(weir_pool_check(pool), 0);
