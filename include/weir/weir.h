@@ -63,9 +63,9 @@ WEIR_API void weir_log_set(weir_log_fn fn, void *arg);
 /* ------------------------------------------------------------------ machine */
 
 #define WEIR_NAME_MAX 32
-#define WEIR_MEMORIES_MAX 16
-#define WEIR_DEVICES_MAX 8
-#define WEIR_LINKS_MAX 64
+#define WEIR_MEMORIES_MAX 17 /**< those of all devices and the host's */
+#define WEIR_DEVICES_MAX 16
+#define WEIR_LINKS_MAX 136 /**< one for each pair of memories */
 #define WEIR_KERNELS_MAX 64
 
 enum weir_memory_kind { WEIR_MEMORY_HOST, WEIR_MEMORY_HBM };

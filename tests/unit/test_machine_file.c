@@ -440,8 +440,80 @@ static void test_machine_too_many(void **state)
 
 	(void)state;
 	(void)snprintf(many, sizeof(many), "\"memory\": [%s%s%s%s", four, four, four, four);
-	check_edit("\"memory\": [", many, "memory: has 18 elements, at most 16 are possible");
+	check_edit("\"memory\": [", many, "memory: has 18 elements, at most 17 are possible");
 	check_edit("\"memory\": [", "\"memory\": [3, ", "memory[0]: must be an object");
+}
+
+/* Put a copy of an object into an array, with two of its texts changed. */
+static void add_copy(json_t *array, json_t *object, const char *key, const char *text,
+		     const char *other_key, const char *other_text)
+{
+	json_t *copy = json_deep_copy(object);
+
+	assert_int_equal(json_object_set_new(copy, key, json_string(text)), 0);
+	assert_int_equal(json_object_set_new(copy, other_key, json_string(other_text)), 0);
+	assert_int_equal(json_array_append_new(array, copy), 0);
+}
+
+/* The laptop with so many GPUs, and a link between any two memories. */
+static char *full_machine(uint32_t nr_devices)
+{
+	json_t *root = json_loads(laptop, 0, NULL), *memories, *devices, *links, *link;
+	char name[2][WEIR_NAME_MAX], *text;
+
+	assert_non_null(root);
+	memories = json_object_get(root, "memory");
+	devices = json_object_get(root, "device");
+	links = json_object_get(root, "link");
+	link = json_incref(json_array_get(links, 0));
+	assert_int_equal(json_array_clear(links), 0);
+	for (uint32_t b = 1; b <= nr_devices; b++) {
+		(void)snprintf(name[1], sizeof(name[1]), "gpu%u", b - 1);
+		if (b > 1) {
+			add_copy(memories, json_array_get(memories, 1), "name", name[1], "kind",
+				 "hbm");
+			add_copy(devices, json_array_get(devices, 0), "name", name[1], "memory",
+				 name[1]);
+		}
+		for (uint32_t a = 0; a < b; a++) {
+			(void)snprintf(name[0], sizeof(name[0]), "gpu%u", a - 1);
+			add_copy(links, link, "a", a ? name[0] : "host", "b", name[1]);
+		}
+	}
+	text = json_dumps(root, JSON_INDENT(4));
+	assert_non_null(text);
+	json_decref(link);
+	json_decref(root);
+	return text;
+}
+
+/* As many of all as there can be, from a file. */
+static void test_machine_full(void **state)
+{
+	struct machine_file machine, again;
+	char err[ERR_BYTES] = "", path[600], *text = full_machine(WEIR_DEVICES_MAX);
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/full.json", scratch);
+	write_text(path, text);
+	free(text);
+	if (machine_file_read(path, &machine, err, sizeof(err)))
+		fail_msg("%s", err);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(machine.desc.nr_devices, 16);
+	assert_int_equal(machine.desc.nr_memories, 17);
+	assert_int_equal(machine.desc.nr_links, 136);
+	text = machine_format(&machine);
+	assert_non_null(text);
+	if (machine_parse(text, strlen(text), "again", &again, err, sizeof(err)))
+		fail_msg("%s", err);
+	check_same(&machine, &again);
+	free(text);
+	machine_file_fini(&again);
+	machine_file_fini(&machine);
+	text = full_machine(WEIR_DEVICES_MAX + 1);
+	check_refused(text, "memory: has 18 elements, at most 17 are possible");
+	free(text);
 }
 
 /* What weir_machine_check() finds is found in the file too. */
@@ -675,6 +747,7 @@ int main(void)
 		cmocka_unit_test(test_machine_wrong_types),
 		cmocka_unit_test(test_machine_wrong_numbers),
 		cmocka_unit_test(test_machine_too_many),
+		cmocka_unit_test(test_machine_full),
 		cmocka_unit_test(test_machine_contradictory),
 		cmocka_unit_test(test_machine_uvm),
 		cmocka_unit_test(test_machine_error_buffer),

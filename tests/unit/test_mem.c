@@ -327,6 +327,46 @@ static void test_mem_no_link(void **state)
 	weir_mem_free(mem, NULL);
 }
 
+/* As many devices as there can be: each has a bit of its own in both masks. */
+static void test_mem_many_devices(void **state)
+{
+	const uint64_t all = WEIR_MEM_DEVICE(WEIR_DEVICES_MAX) - 1;
+	struct weir_machine_desc desc;
+	struct weir_mem *mem;
+
+	(void)state;
+	test_machine(&desc);
+	for (uint32_t d = 2; d < WEIR_DEVICES_MAX; d++) {
+		desc.memory[1 + d] = desc.memory[GPU0];
+		desc.device[d] = desc.device[0];
+		desc.device[d].memory = 1 + d;
+		(void)snprintf(desc.memory[1 + d].name, WEIR_NAME_MAX, "gpu%u", d);
+		(void)snprintf(desc.device[d].name, WEIR_NAME_MAX, "gpu%u", d);
+		desc.link[1 + d] = desc.link[0];
+		desc.link[1 + d].b = 1 + d;
+	}
+	desc.nr_devices = WEIR_DEVICES_MAX;
+	desc.nr_memories = WEIR_MEMORIES_MAX;
+	desc.nr_links = 1 + WEIR_DEVICES_MAX;
+	open_machine(&desc);
+	open_pool(NULL);
+	mem = get(HOST, 1, 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_DEVICE(8) | WEIR_MEM_DEVICE(15),
+				      WEIR_MEM_DEVICE(7), NULL),
+			 0);
+	expect_masks(mem, 0x8100, 0x8180);
+	assert_int_equal(mem->window->at[0].access, 0x8100);
+	assert_int_equal(weir_pool_check(pool), 0);
+	assert_int_equal(stats_of().dma_bytes[15], KIB(4));
+	assert_int_equal(stats_of().dma_bytes[14], 0);
+	assert_int_equal(weir_mem_map(mem, WEIR_MEM_ALL, 0, NULL), 0);
+	expect_masks(mem, all | WEIR_MEM_CPU, all);
+	assert_int_equal(mem->window->at[0].access, all | BACKEND_HOST_BIT);
+	weir_mem_unmap(mem, WEIR_MEM_CPU, WEIR_MEM_DEVICE(15));
+	expect_masks(mem, all >> 1, all >> 1);
+	weir_mem_free(mem, NULL);
+}
+
 /* A program that is on a machine may not be on another. */
 static void test_mem_two_machines(void **state)
 {
@@ -544,6 +584,7 @@ int main(int argc, char **argv)
 		TEST(test_mem_guard_default),
 		TEST(test_mem_limit),
 		cmocka_unit_test_teardown(test_mem_no_link, teardown),
+		cmocka_unit_test_teardown(test_mem_many_devices, teardown),
 		TEST(test_mem_two_machines),
 		TEST(test_mem_half_way),
 		TEST(test_mem_unmapped),

@@ -132,7 +132,7 @@ static int describe_device(struct cuda *cuda, uint32_t d)
 	return 0;
 }
 
-/* Add a link; the table has room for all pairs of 8 devices. */
+/* Add a link; the table has room for each pair of memories. */
 static void add_link(struct weir_machine_desc *desc, const struct weir_link_desc *usual, uint32_t a,
 		     uint32_t b)
 {
