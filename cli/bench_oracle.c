@@ -7,7 +7,7 @@
 #include "workloads/oracle.h"
 
 /* Bytes that were copied one way while the trace was taken. */
-static double copied(const struct bench_record *record, enum weir_direction direction)
+static double copied(const struct bench_record *record, enum backend_direction direction)
 {
 	uint64_t bytes = 0;
 
@@ -23,7 +23,7 @@ static double in_place(const struct bench_record *record)
 {
 	uint64_t bytes = 0;
 
-	for (int direction = 0; direction < WEIR_DIRECTION_NR; direction++)
+	for (int direction = 0; direction < BACKEND_DIRECTION_NR; direction++)
 		bytes += record->to.bytes[direction][WEIR_CAUSE_INPLACE] -
 			 record->from.bytes[direction][WEIR_CAUSE_INPLACE];
 	return (double)bytes;
@@ -59,9 +59,9 @@ int bench_oracle(const struct bench_run *run, struct result_oracle *out, char *e
 		return rc;
 	}
 	*out = (struct result_oracle){
-		.copy_ins = copied(record, WEIR_TO_DEVICE) / blocks,
+		.copy_ins = copied(record, BACKEND_TO_DEVICE) / blocks,
 		.min_copy_ins = min.copy_ins / nr,
-		.write_backs = copied(record, WEIR_TO_HOST) / blocks,
+		.write_backs = copied(record, BACKEND_TO_HOST) / blocks,
 		.min_write_backs = min.write_backs / nr,
 		.in_place_bytes = in_place(record) / nr,
 		.block_bytes = trace->block_bytes,

@@ -39,7 +39,7 @@ static void add_count(struct table *table, uint64_t count)
 		(void)table_add(table, "%" PRIu64, count);
 }
 
-static uint64_t copied(const struct bench_row *row, enum weir_direction direction)
+static uint64_t copied(const struct bench_row *row, enum backend_direction direction)
 {
 	uint64_t sum = 0;
 
@@ -66,10 +66,10 @@ static void add_row(struct table *table, const struct bench_row *row, bool losse
 	else
 		(void)table_add(table, "%s", result_status_name(row->status));
 	(void)table_add_double(table, "%.3f", row->epoch_median_s / row->in_memory_s);
-	add_bytes(table, row, copied(row, WEIR_TO_DEVICE));
-	add_bytes(table, row, copied(row, WEIR_TO_HOST));
-	add_bytes(table, row, row->stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE]);
-	add_bytes(table, row, row->stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE]);
+	add_bytes(table, row, copied(row, BACKEND_TO_DEVICE));
+	add_bytes(table, row, copied(row, BACKEND_TO_HOST));
+	add_bytes(table, row, row->stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE]);
+	add_bytes(table, row, row->stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE]);
 	add_seconds(table, row->bound_s);
 	(void)table_add_double(table, "%.3f", row->epoch_median_s / row->bound_s);
 	add_check(table, row);
@@ -120,13 +120,14 @@ static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr
 	if (err)
 		return err;
 	table_set_keys(table, 3);
-	for (unsigned int i = 0; i < nr * WEIR_DIRECTION_NR; i++) {
-		const struct bench_row *row = &rows[i / WEIR_DIRECTION_NR];
-		unsigned int direction = i % WEIR_DIRECTION_NR;
+	for (unsigned int i = 0; i < nr * BACKEND_DIRECTION_NR; i++) {
+		const struct bench_row *row = &rows[i / BACKEND_DIRECTION_NR];
+		unsigned int direction = i % BACKEND_DIRECTION_NR;
 
 		add_count(table, row->nodes);
 		(void)table_add(table, "%s", row->manager);
-		(void)table_add(table, "%s", direction == WEIR_TO_DEVICE ? "to device" : "to host");
+		(void)table_add(table, "%s",
+				direction == BACKEND_TO_DEVICE ? "to device" : "to host");
 		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 			add_bytes(table, row, row->stats.bytes[direction][cause]);
 	}

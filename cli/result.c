@@ -221,12 +221,13 @@ static void write_times(FILE *out, const double *time_s)
 	fputc('}', out);
 }
 
-static void write_direction(FILE *out, const struct result *result, enum weir_direction direction)
+static void write_direction(FILE *out, const struct result *result,
+			    enum backend_direction direction)
 {
 	const struct weir_machine_desc *machine = result->machine;
 	uint32_t host = result_host_memory(machine, result->device);
 	uint32_t own = machine->device[result->device].memory;
-	bool inward = direction == WEIR_TO_DEVICE;
+	bool inward = direction == BACKEND_TO_DEVICE;
 	char name[2 * WEIR_NAME_MAX + 3];
 
 	snprintf(name, sizeof(name), "%.*s->%.*s", WEIR_NAME_MAX - 1,
@@ -397,9 +398,9 @@ void result_write(FILE *out, const struct result *result)
 	if (result->time_s)
 		write_times(out, result->time_s);
 	fputs(",\"bytes\":{", out);
-	write_direction(out, result, WEIR_TO_DEVICE);
+	write_direction(out, result, BACKEND_TO_DEVICE);
 	fputc(',', out);
-	write_direction(out, result, WEIR_TO_HOST);
+	write_direction(out, result, BACKEND_TO_HOST);
 	fprintf(out, "},\"faults\":%" PRIu64 ",\"first_touches\":%" PRIu64, result->stats.nr_faults,
 		result->stats.nr_first_touches);
 	write_peaks(out, result);

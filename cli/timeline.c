@@ -137,7 +137,7 @@ static const char *event_name(const struct watch_event *event)
 	if (event->kind == WATCH_LAUNCH)
 		return event->name ? event->name : "kernel";
 	if (event->kind == WATCH_COPY)
-		return event->bytes[WEIR_TO_DEVICE] ? "copy in" : "copy out";
+		return event->bytes[BACKEND_TO_DEVICE] ? "copy in" : "copy out";
 	return names[event->kind];
 }
 
@@ -150,10 +150,11 @@ static void write_event(FILE *out, const struct timeline_run *run, const struct 
 	fputs(",\"args\":{", out);
 	if (event->kind == WATCH_LAUNCH)
 		fprintf(out, "\"read\":%" PRIu64 ",\"written\":%" PRIu64,
-			event->bytes[WEIR_TO_DEVICE], event->bytes[WEIR_TO_HOST]);
+			event->bytes[BACKEND_TO_DEVICE], event->bytes[BACKEND_TO_HOST]);
 	else if (watch_on_stream(event))
 		fprintf(out, "\"in\":%" PRIu64 ",\"out\":%" PRIu64 ",\"pieces\":%" PRIu32,
-			event->bytes[WEIR_TO_DEVICE], event->bytes[WEIR_TO_HOST], event->pieces);
+			event->bytes[BACKEND_TO_DEVICE], event->bytes[BACKEND_TO_HOST],
+			event->pieces);
 	else if (event->bytes[0])
 		fprintf(out, "\"bytes\":%" PRIu64, event->bytes[0]);
 	fputs("}}", out);

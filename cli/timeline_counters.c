@@ -157,20 +157,20 @@ int timeline_link(FILE *out, const struct timeline_run *run)
 {
 	const struct watch_log *log = run->log;
 	double width = (double)(log->end_ns - log->begin_ns) / LINK_PARTS;
-	double(*part)[LINK_PARTS] = calloc(WEIR_DIRECTION_NR, sizeof(*part));
+	double(*part)[LINK_PARTS] = calloc(BACKEND_DIRECTION_NR, sizeof(*part));
 
 	if (!part)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < log->nr_events && width > 0; i++)
-		for (int d = 0; watch_on_stream(&log->event[i]) && d < WEIR_DIRECTION_NR; d++)
+		for (int d = 0; watch_on_stream(&log->event[i]) && d < BACKEND_DIRECTION_NR; d++)
 			spread(part[d], log, width, &log->event[i], (double)log->event[i].bytes[d]);
 	for (uint32_t i = 0; i < LINK_PARTS && width > 0; i++) {
 		if (i && part[0][i] == part[0][i - 1] && part[1][i] == part[1][i - 1])
 			continue;
 		sample_begin(out, run, "link bytes/s",
 			     log->begin_ns + (uint64_t)((double)i * width));
-		write_value(out, true, "in", (int64_t)(part[WEIR_TO_DEVICE][i] / width * 1e9));
-		write_value(out, false, "out", (int64_t)(part[WEIR_TO_HOST][i] / width * 1e9));
+		write_value(out, true, "in", (int64_t)(part[BACKEND_TO_DEVICE][i] / width * 1e9));
+		write_value(out, false, "out", (int64_t)(part[BACKEND_TO_HOST][i] / width * 1e9));
 		fputs("}}", out);
 	}
 	free(part);

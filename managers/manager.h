@@ -49,7 +49,7 @@ struct manager_stats {
 	/* Held of each memory, at most: what it took of the machine, used or kept for reuse. Of
 	 * managed memory on a real GPU, which does not tell: what was allocated, as the GPU's. */
 	uint64_t peak_bytes[WEIR_MEMORIES_MAX];
-	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
+	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_faults, nr_first_touches; /* managed memory only */
 	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
 	 * there for what moves, the rest of the budget being taken by what does not. */

@@ -130,12 +130,12 @@ int plain_sync(struct manager *m)
 void plain_stats(struct manager *m, struct manager_stats *out)
 {
 	const struct plain *plain = plain_of(m);
-	uint64_t inplace[WEIR_DIRECTION_NR];
+	uint64_t inplace[BACKEND_DIRECTION_NR];
 
 	memset(out, 0, sizeof(*out));
 	out->peak_bytes[plain->memory] = plain->taken_peak_bytes;
 	m->backend->observe->inplace_bytes(m->backend, plain->manager.device, inplace);
-	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
 		out->bytes[i][WEIR_CAUSE_INPLACE] = inplace[i] - plain->inplace_before[i];
 }
 

@@ -22,7 +22,7 @@ struct plain {
 	stream_id_t stream;
 	uint64_t budget_bytes;
 	uint64_t taken_bytes, taken_peak_bytes;
-	uint64_t inplace_before[WEIR_DIRECTION_NR]; /* what the machine had counted before */
+	uint64_t inplace_before[BACKEND_DIRECTION_NR]; /* what the machine had counted before */
 };
 
 /*

@@ -191,7 +191,7 @@ static void uvm_stats(struct manager *m, struct manager_stats *out)
 		return;
 	out->nr_faults = now.nr_faults - self->before.nr_faults;
 	out->nr_first_touches = now.nr_first_touches - self->before.nr_first_touches;
-	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
 		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 			out->bytes[i][cause] += now.bytes[i][cause] - self->before.bytes[i][cause];
 	out->peak_bytes[self->plain.memory] = now.gpu_peak_bytes;

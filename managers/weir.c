@@ -180,7 +180,7 @@ static void manager_stats(struct manager *base, struct manager_stats *out)
 				      .movable_blocks = space_movable_chunks(m->space)};
 	out->peak_bytes[m->gpu_memory] = stats.gpu_peak_bytes;
 	out->peak_bytes[m->host_memory] = stats.host_peak_bytes;
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		for (int c = 0; c < WEIR_CAUSE_NR; c++)
 			out->bytes[d][c] = stats.bytes[d][c];
 }

@@ -264,12 +264,12 @@ static bool launch_said(const struct paged_manager *m, const struct weir_launch 
 }
 
 static void in_place_add(const struct paged_manager_range *r, uint64_t nr_in_place,
-			 uint64_t bytes[WEIR_DIRECTION_NR])
+			 uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	uint64_t in_place = (nr_in_place - r->nr_in_place) * r->granule;
 
-	bytes[WEIR_TO_DEVICE] += r->reads ? in_place : 0;
-	bytes[WEIR_TO_HOST] += r->writes ? in_place : 0;
+	bytes[BACKEND_TO_DEVICE] += r->reads ? in_place : 0;
+	bytes[BACKEND_TO_HOST] += r->writes ? in_place : 0;
 }
 
 /* A launch says what an access in place is. What was counted before it is told by the last one. */
@@ -453,7 +453,7 @@ static void range_stats_add(const struct paged_manager *m, uint32_t i, struct ma
 {
 	const struct weir_paged_range_stats *s = &m->stats.range[i];
 	const struct paged_manager_range *r = &m->range[i];
-	uint64_t in_place[WEIR_DIRECTION_NR];
+	uint64_t in_place[BACKEND_DIRECTION_NR];
 
 	memcpy(in_place, r->in_place_bytes, sizeof(in_place));
 	in_place_add(r, s->nr[WEIR_PAGED_IN_PLACE], in_place);
@@ -463,10 +463,10 @@ static void range_stats_add(const struct paged_manager *m, uint32_t i, struct ma
 	out->pages.nr_out += s->nr[WEIR_PAGED_OUT];
 	out->pages.nr_in_place += s->nr[WEIR_PAGED_IN_PLACE];
 	out->pages.nr_waits += s->nr[WEIR_PAGED_WAIT];
-	out->bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND] += s->in_bytes;
-	for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+	out->bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND] += s->in_bytes;
+	for (int way = 0; way < BACKEND_DIRECTION_NR; way++)
 		out->bytes[way][WEIR_CAUSE_INPLACE] += in_place[way];
-	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] += s->out_bytes;
+	out->bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] += s->out_bytes;
 }
 
 static void paged_free(struct manager *base, void *addr)
@@ -499,8 +499,8 @@ static void paged_stats(struct manager *base, struct manager_stats *out)
 	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
 		range_stats_add(m, i, out);
 	/* What was written back between kernels is no eviction of theirs. */
-	evicted = &out->bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION];
-	out->bytes[WEIR_TO_HOST][WEIR_CAUSE_WRITEBACK] = m->home_bytes;
+	evicted = &out->bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION];
+	out->bytes[BACKEND_TO_HOST][WEIR_CAUSE_WRITEBACK] = m->home_bytes;
 	*evicted = paged_less(*evicted, m->home_bytes);
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
 		out->peak_bytes[i] = m->peak_bytes[i];

@@ -16,7 +16,7 @@ struct paged_manager_range {
 	bool reads, writes;
 	/* Of launches before that said otherwise, simulated ones of all: accesses in place, and
 	 * their bytes. */
-	uint64_t nr_in_place, in_place_bytes[WEIR_DIRECTION_NR];
+	uint64_t nr_in_place, in_place_bytes[BACKEND_DIRECTION_NR];
 };
 
 enum paged_policy {

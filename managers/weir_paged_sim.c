@@ -83,8 +83,8 @@ static void charge_range(struct paged_manager *m, uint32_t number, const struct 
 		nr[i] = run->after[number].nr[i] - run->before[number].nr[i];
 	in_place = nr[WEIR_PAGED_IN_PLACE] * said->granule;
 	r->nr_in_place += nr[WEIR_PAGED_IN_PLACE];
-	r->in_place_bytes[WEIR_TO_DEVICE] += reads ? in_place : 0;
-	r->in_place_bytes[WEIR_TO_HOST] += writes ? in_place : 0;
+	r->in_place_bytes[BACKEND_TO_DEVICE] += reads ? in_place : 0;
+	r->in_place_bytes[BACKEND_TO_HOST] += writes ? in_place : 0;
 	charge_add(c, r->host, r->bytes, 0, nr[WEIR_PAGED_IN] * page_bytes, 0);
 	charge_add(c, r->host, r->bytes, 0, 0, nr[WEIR_PAGED_OUT] * page_bytes);
 	charge_add(c, r->host, r->bytes, granule, reads ? in_place : 0, writes ? in_place : 0);

@@ -171,10 +171,10 @@ static int stub_device_times(struct backend *b, uint32_t device, uint64_t ns[BAC
 }
 
 static void stub_inplace_bytes(struct backend *b, uint32_t device,
-			       uint64_t bytes[WEIR_DIRECTION_NR])
+			       uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	(void)b, (void)device;
-	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
 		bytes[i] = 0;
 }
 

@@ -67,6 +67,13 @@ enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* 
 #define BACKEND_DEVICE_BIT(device) (UINT64_C(1) << (device))
 #define BACKEND_HOST_BIT (UINT64_C(1) << 63)
 
+/* Over a device's host link, whose end a is the host: as enum weir_direction has it. */
+enum backend_direction {
+	BACKEND_TO_DEVICE = WEIR_TO_DEVICE,
+	BACKEND_TO_HOST = WEIR_TO_HOST,
+	BACKEND_DIRECTION_NR
+};
+
 /* One piece of a batched copy: between aliases, or memory from device_alloc. */
 struct backend_copy {
 	void *dst;
@@ -118,7 +125,7 @@ enum backend_advice {
 struct backend_managed_stats {
 	uint64_t nr_faults;	   /* that were serviced; several on one page at a time are one */
 	uint64_t nr_first_touches; /* blocks of 2 MiB that got their first place on the device */
-	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
+	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t gpu_peak_bytes, host_peak_bytes; /* taken of the memories; the host's by all */
 };
 
@@ -434,7 +441,7 @@ struct backend_observe_ops {
 	 * Optional: 0. By: core (S), for statistics, program.
 	 */
 	void (*inplace_bytes)(struct backend *b, uint32_t device,
-			      uint64_t bytes[WEIR_DIRECTION_NR]);
+			      uint64_t bytes[BACKEND_DIRECTION_NR]);
 
 	/*
 	 * What a device is, in words: its maker's name for it and the driver's version.

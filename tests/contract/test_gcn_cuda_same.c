@@ -144,7 +144,7 @@ static void assert_too_small(const char *name, uint64_t budget)
 }
 
 /* Bytes copied in a direction. */
-static uint64_t copied(const struct outcome *o, enum weir_direction direction)
+static uint64_t copied(const struct outcome *o, enum backend_direction direction)
 {
 	uint64_t sum = 0;
 
@@ -181,7 +181,7 @@ static void test_gcn_cuda_with_all(void **state)
 	assert_int_equal(out.stats.peak_bytes[GPU0], reference.stats.peak_bytes[GPU0]);
 	assert_same("malloc", 0, &out);
 	assert_same("weir", 0, &out);
-	assert_int_equal(copied(&out, WEIR_TO_HOST), 0);
+	assert_int_equal(copied(&out, BACKEND_TO_HOST), 0);
 }
 
 static void same_with(unsigned int percent)
@@ -196,16 +196,16 @@ static void same_with(unsigned int percent)
 	assert_same("zerocopy", budget, &out);
 	assert_same("weir", budget, &out);
 	assert_true(out.stats.peak_bytes[GPU0] <= budget);
-	in = copied(&out, WEIR_TO_DEVICE) / BLOCK;
-	back = copied(&out, WEIR_TO_HOST) / BLOCK;
-	ahead = out.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] / BLOCK;
+	in = copied(&out, BACKEND_TO_DEVICE) / BLOCK;
+	back = copied(&out, BACKEND_TO_HOST) / BLOCK;
+	ahead = out.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH] / BLOCK;
 	print_message("%u %% of %llu bytes: %llu blocks in, %llu of them ahead of use, %llu out\n",
 		      percent, (unsigned long long)whole, (unsigned long long)in,
 		      (unsigned long long)ahead, (unsigned long long)back);
 	assert_true(in > 300);
 	assert_true(ahead > 30);
 	assert_true(back > 300);
-	assert_true(out.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
+	assert_true(out.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
 }
 
 static void test_gcn_cuda_with_half(void **state)

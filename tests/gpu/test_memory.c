@@ -248,7 +248,7 @@ static void test_memory_card_is_full(void **state)
 	do_change(&t, 0, addr, bytes, 5, 6);
 	do_sync(&t);
 	assert_true(get_stats(&t).gpu_bytes < 2 * rest);
-	assert_true(get_stats(&t).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
+	assert_true(get_stats(&t).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
 	while (nr)
 		t.backend->ops->device_free(t.backend, filler[--nr]);
 	/* And there is room again. */

@@ -837,7 +837,7 @@ static void close_space(struct model *m)
 	stats = get_stats(&m->t);
 	assert_true(stats.gpu_peak_bytes + stats.host_peak_bytes <=
 		    m->nr_blocks * stats.block_bytes);
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		for (int c = 0; c < WEIR_CAUSE_NR; c++)
 			total.bytes[d][c] += stats.bytes[d][c];
 	total.nr_plans += stats.nr_plans;
@@ -943,12 +943,12 @@ static void test_space_random_sequences(void **state)
 	assert_true(total.nr_dead_dropped > nr / 10);
 	assert_true(total.nr_clean_dropped > nr / 10);
 	assert_true(total.nr_overwrites_saved > (kind == TEST_GPU ? 0 : nr / 20));
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++) {
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++) {
 		assert_true(total.bytes[d][WEIR_CAUSE_DEMAND] > nr * KIB(1));
 		assert_true(total.bytes[d][WEIR_CAUSE_PREFETCH] > nr * 256);
 		assert_true(total.bytes[d][WEIR_CAUSE_INPLACE] > nr * KIB(1));
 	}
-	assert_true(total.bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > nr * KIB(1));
+	assert_true(total.bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] > nr * KIB(1));
 }
 
 int main(void)

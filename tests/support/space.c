@@ -274,7 +274,7 @@ struct weir_space_stats get_stats(struct test_space *t)
 	return stats;
 }
 
-uint64_t get_copied(const struct weir_space_stats *stats, enum weir_direction direction)
+uint64_t get_copied(const struct weir_space_stats *stats, enum backend_direction direction)
 {
 	uint64_t bytes = 0;
 

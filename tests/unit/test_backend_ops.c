@@ -80,7 +80,7 @@ static void test_managed_left_out(void **state)
 
 static void test_observe_left_out(void **state)
 {
-	uint64_t ns[BACKEND_TIME_NR], bytes[WEIR_DIRECTION_NR] = {1, 1};
+	uint64_t ns[BACKEND_TIME_NR], bytes[BACKEND_DIRECTION_NR] = {1, 1};
 	struct fixture f = {0};
 	struct backend *b = &f.b;
 	char text[16] = "before";
@@ -93,7 +93,7 @@ static void test_observe_left_out(void **state)
 	assert_int_equal(b->observe->fence_time_ns(b, fence), 0);
 	assert_int_equal(b->observe->device_times(b, 0, ns), -ENOSYS);
 	b->observe->inplace_bytes(b, 0, bytes);
-	assert_int_equal(bytes[WEIR_TO_DEVICE] + bytes[WEIR_TO_HOST], 0);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE] + bytes[BACKEND_TO_HOST], 0);
 	b->observe->memory_holders(b, 0, text, sizeof(text));
 	assert_string_equal(text, "");
 	b->observe->device_text(b, 1, text, sizeof(text));

@@ -85,7 +85,7 @@ static void run(const char *name, uint64_t budget, struct outcome *out)
 }
 
 /* Bytes copied in a direction. */
-static uint64_t copied(const struct outcome *o, enum weir_direction direction)
+static uint64_t copied(const struct outcome *o, enum backend_direction direction)
 {
 	uint64_t sum = 0;
 
@@ -115,13 +115,13 @@ static void same_with(unsigned int percent)
 	assert_int_equal(part.err, 0);
 	assert_memory_equal(part.loss, whole.loss, sizeof(whole.loss));
 	assert_true(part.stats.peak_bytes[GPU0] <= budget);
-	assert_true(copied(&part, WEIR_TO_DEVICE) > 100 * BLOCK);
-	assert_true(copied(&part, WEIR_TO_HOST) > 100 * BLOCK);
-	assert_true(part.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
+	assert_true(copied(&part, BACKEND_TO_DEVICE) > 100 * BLOCK);
+	assert_true(copied(&part, BACKEND_TO_HOST) > 100 * BLOCK);
+	assert_true(part.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
 	print_message("%u %% of %llu bytes: %llu blocks in, %llu out\n", percent,
 		      (unsigned long long)whole.stats.peak_bytes[GPU0],
-		      (unsigned long long)(copied(&part, WEIR_TO_DEVICE) / BLOCK),
-		      (unsigned long long)(copied(&part, WEIR_TO_HOST) / BLOCK));
+		      (unsigned long long)(copied(&part, BACKEND_TO_DEVICE) / BLOCK),
+		      (unsigned long long)(copied(&part, BACKEND_TO_HOST) / BLOCK));
 }
 
 static void gcn_same_with_half(void **state)

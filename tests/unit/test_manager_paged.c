@@ -264,7 +264,7 @@ static void test_paged_two_ranges(void **state)
 	h.m->ops->stats(h.m, &stats);
 	assert_int_equal(stats.pages.nr_in, 2 * nr);
 	assert_int_equal(stats.pages.nr_in_place, 0);
-	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], 2 * nr * PAGE);
+	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND], 2 * nr * PAGE);
 	/* What both brought in went over the link, and little else did. */
 	link_s = (double)(2 * nr * PAGE) / desc.link[0].inplace_bytes_per_s;
 	if (took_s < link_s || took_s > 2 * link_s)
@@ -290,8 +290,8 @@ static void test_paged_two_granules(void **state)
 	h.m->ops->stats(h.m, &stats);
 	assert_int_equal(stats.pages.nr_in, 6);
 	assert_int_equal(stats.pages.nr_in_place, 5);
-	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE], 5 * sizeof(uint64_t));
-	assert_int_equal(stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE], 0);
+	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE], 5 * sizeof(uint64_t));
+	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE], 0);
 	teardown(&h);
 }
 

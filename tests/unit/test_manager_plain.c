@@ -30,7 +30,7 @@ struct counting {
 	} allocs[NR_ALLOCS];
 	uintptr_t next;
 	unsigned int nr_streams, nr_launches, nr_syncs, nr_calls, fail_at;
-	uint64_t inplace[WEIR_DIRECTION_NR];
+	uint64_t inplace[BACKEND_DIRECTION_NR];
 };
 
 static struct counting *fake; /* of the running test */
@@ -143,7 +143,7 @@ static void fake_device_free(struct backend *b, void *addr)
 	fail_msg("freed %p, which is not allocated", addr);
 }
 
-static void fake_inplace(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
+static void fake_inplace(struct backend *b, uint32_t device, uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	(void)b, (void)device;
 	memcpy(bytes, fake->inplace, sizeof(fake->inplace));
@@ -319,15 +319,15 @@ static void test_manager_counts_inplace_since_creation(void **state)
 	struct manager_stats stats;
 	struct manager *m;
 
-	fake->inplace[WEIR_TO_DEVICE] = 1000;
+	fake->inplace[BACKEND_TO_DEVICE] = 1000;
 	m = create(state, "zerocopy", 0);
 	assert_int_equal(m->ops->launch(m, &launch), 0);
 	assert_int_equal(fake->nr_launches, 1);
-	fake->inplace[WEIR_TO_DEVICE] = 1500;
-	fake->inplace[WEIR_TO_HOST] = 70;
+	fake->inplace[BACKEND_TO_DEVICE] = 1500;
+	fake->inplace[BACKEND_TO_HOST] = 70;
 	m->ops->stats(m, &stats);
-	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE], 500);
-	assert_int_equal(stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE], 70);
+	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE], 500);
+	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE], 70);
 	m->ops->destroy(m);
 }
 

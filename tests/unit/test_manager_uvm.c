@@ -186,9 +186,9 @@ static void test_uvm_trains_the_same(void **state)
 			assert_true(part.stats.peak_bytes[GPU0] <= peak * percent / 100);
 			assert_true(part.stats.nr_first_touches > 0);
 			/* What fits is not moved; with prefetch, nothing of it faults. */
-			assert_true((part.stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > 0) ==
+			assert_true((part.stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] > 0) ==
 				    (percent <= 50));
-			assert_true((part.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND] > 0) ==
+			assert_true((part.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND] > 0) ==
 				    (percent <= 50));
 			assert_true((part.stats.nr_faults > 0) ==
 				    (percent <= 50 || !strstr(names[i], "prefetch")));

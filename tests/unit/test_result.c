@@ -60,8 +60,8 @@ static struct result sample(const struct weir_machine_desc *desc)
 		.in_memory_s = 0.5,
 	};
 
-	result.stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] = 7;
-	result.stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE] = 9;
+	result.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH] = 7;
+	result.stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE] = 9;
 	result.stats.peak_bytes[1] = 11;
 	return result;
 }

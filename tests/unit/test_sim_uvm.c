@@ -86,13 +86,13 @@ static void test_uvm_demand(void **state)
 	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
 	assert_int_equal(touch(f, f->stream, a, BLOCK), 0);
 	expect_costs(f, 0, DEMAND_NS + PAGES * CPU_UNMAP_NS, 0);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
 	assert_int_equal(stats_of(f, 0).nr_first_touches, 0);
 	/* A prefetch takes the larger of its thread's time and the link's. */
 	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, a, 2 * BLOCK, GPU0), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	expect_costs(f, 0, LATENCY_NS + COPY_NS + IN_NS, 0);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH], BLOCK);
 	/* The host keeps its pages until the end. */
 	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
 	f->b->managed->free(f->b, a);
@@ -138,7 +138,7 @@ static void test_uvm_eviction_order(void **state)
 	assert_int_equal(touch(f, f->stream, b, BLOCK), 0);
 	assert_int_equal(touch(f, f->stream, c, BLOCK), 0);
 	expect_costs(f, 0, 2 * DEMAND_NS, 2 * EVICT_NS + PAGES * HOST_PAGE_NS);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION], 4 * BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION], 4 * BLOCK);
 	assert_int_equal(stats_of(f, 0).gpu_peak_bytes, 2 * BLOCK);
 	assert_int_equal(stats_of(f, 0).host_peak_bytes, 3 * BLOCK);
 
@@ -214,7 +214,7 @@ static void test_uvm_random_beyond_memory(void **state)
 	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, &use, 1), 0);
 	assert_int_equal(wait_idle(f, f->stream), 0);
 	/* One of four is missing whenever the use comes by, 20 times. */
-	assert_in_range(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] / BLOCK, 15, 81);
+	assert_in_range(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] / BLOCK, 15, 81);
 	f->b->managed->free(f->b, a);
 }
 
@@ -240,7 +240,7 @@ static void test_uvm_random_beyond_batch(void **state)
 	/* The third evicts the first. Each of seven more looks finds one missing. */
 	assert_int_equal(touch_three(f, a, 8), 0);
 	assert_int_equal(stats_of(f, 0).nr_faults, 3 + 7);
-	out = stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION];
+	out = stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION];
 	assert_int_equal(out, (1 + 7) * BLOCK);
 	f->b->managed->free(f->b, a);
 
@@ -248,7 +248,7 @@ static void test_uvm_random_beyond_batch(void **state)
 	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK});
 	a = managed(f, 3 * BLOCK);
 	assert_int_equal(touch_three(f, a, 4096), 0);
-	out = stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] - out;
+	out = stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] - out;
 	assert_in_range(out / BLOCK, 2048, 4096);
 	f->b->managed->free(f->b, a);
 	alarm(0);
@@ -317,7 +317,7 @@ static void test_uvm_memory_full(void **state)
 	assert_int_equal(touch(f, f->stream, a, MIB(16)), 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), MIB(16));
 	assert_int_equal(f->b->ops->device_alloc(f->b, GPU0, 2 * BLOCK, &plain), 0);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION], 2 * BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION], 2 * BLOCK);
 	assert_int_equal(f->b->ops->memory_used(f->b, HOST), 2 * BLOCK);
 	/* The first two blocks come back into pages that others must leave. */
 	weir_log_set(count_full, &nr_full);
@@ -340,8 +340,8 @@ static void test_uvm_two_devices(void **state)
 	assert_int_equal(touch(f, f->other, a, BLOCK), 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), BLOCK);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU1), BLOCK);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_DEMAND], BLOCK);
-	assert_int_equal(stats_of(f, 1).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(stats_of(f, 1).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND], BLOCK);
 	assert_int_equal(touch(f, f->stream, a, 2 * BLOCK), 0);
 	assert_int_equal(f->b->ops->memory_used(f->b, GPU1), 0);
 	f->b->managed->free(f->b, a);
@@ -418,7 +418,7 @@ static void test_uvm_real_bytes(void **state)
 	assert_int_equal(f->b->ops->download(f->b, f->stream, out, a, 3), 0);
 	assert_int_equal(sum, 9);
 	assert_memory_equal(in, out, 3);
-	assert_true(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] > BLOCK);
+	assert_true(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] > BLOCK);
 	f->b->managed->free(f->b, a);
 }
 

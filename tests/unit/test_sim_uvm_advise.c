@@ -53,11 +53,11 @@ static void expect_nothing(struct fixture *f)
 
 static void expect_in_place(struct fixture *f, uint64_t read, uint64_t written)
 {
-	uint64_t bytes[WEIR_DIRECTION_NR];
+	uint64_t bytes[BACKEND_DIRECTION_NR];
 
 	f->b->observe->inplace_bytes(f->b, 0, bytes);
-	assert_int_equal(bytes[WEIR_TO_DEVICE], read);
-	assert_int_equal(bytes[WEIR_TO_HOST], written);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE], read);
+	assert_int_equal(bytes[BACKEND_TO_HOST], written);
 }
 
 static void expect_used(struct fixture *f, uint64_t host, uint64_t gpu0, uint64_t gpu1)
@@ -98,7 +98,7 @@ static void test_advice_read_mostly(void **state)
 	expect_nothing(f);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
 	expect_costs_of(f, (struct costs){.first = FIRST_NS, .eviction = PAGES_NS});
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION], BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION], BLOCK);
 	/* And once more, there and back. */
 	touch(f, a, BLOCK, WEIR_READ);
 	touch(f, b, BLOCK, WEIR_OVERWRITE);
@@ -174,8 +174,8 @@ static void test_advice_read_mostly_prefetch(void **state)
 	prefetch(f, a, BLOCK, HOST);
 	prefetch(f, a, BLOCK, GPU0);
 	expect_nothing(f);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], 0);
-	assert_int_equal(stats_of(f, 0).bytes[WEIR_TO_HOST][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH], 0);
+	assert_int_equal(stats_of(f, 0).bytes[BACKEND_TO_HOST][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
 	f->b->managed->free(f->b, a);
 }
 
@@ -317,7 +317,7 @@ static void test_advice_preferred_host_two_devices(void **state)
 	advise(f, a, BACKEND_ADVICE_PREFERRED, HOST);
 	touch(f, a, BLOCK, WEIR_READ);
 	expect_used(f, BLOCK, 0, 0);
-	assert_int_equal(stats_of(f, 1).bytes[WEIR_TO_HOST][WEIR_CAUSE_DEMAND], BLOCK);
+	assert_int_equal(stats_of(f, 1).bytes[BACKEND_TO_HOST][WEIR_CAUSE_DEMAND], BLOCK);
 	assert_int_equal(stats_of(f, 0).nr_faults, 1);
 	assert_int_equal(touch_on(f, f->other, a, BLOCK, WEIR_READ), 0);
 	assert_int_equal(stats_of(f, 1).nr_faults, 7);

@@ -298,9 +298,9 @@ static void test_space_freed_range_gives_its_chunks(void **state)
 	do_expect(&t, 0, b, 3 * BLOCK, 2);
 	do_sync(&t);
 	stats = get_stats(&t);
-	assert_int_equal(get_copied(&stats, WEIR_TO_HOST), 0);
-	assert_int_equal(get_copied(&stats, WEIR_TO_DEVICE), 0);
-	assert_int_equal(stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE], 0);
+	assert_int_equal(get_copied(&stats, BACKEND_TO_HOST), 0);
+	assert_int_equal(get_copied(&stats, BACKEND_TO_DEVICE), 0);
+	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE], 0);
 	assert_int_equal(get_block_state(&t, b), BLOCK_HBM);
 	test_space_close(&t);
 }

@@ -48,8 +48,8 @@ static void test_space_fixed_nothing_moves(void **state)
 	do_sync(&t);
 	stats = get_stats(&t);
 	assert_int_equal(stats.nr_remaps, remaps);
-	assert_int_equal(get_copied(&stats, WEIR_TO_DEVICE), 0);
-	assert_int_equal(get_copied(&stats, WEIR_TO_HOST), 0);
+	assert_int_equal(get_copied(&stats, BACKEND_TO_DEVICE), 0);
+	assert_int_equal(get_copied(&stats, BACKEND_TO_HOST), 0);
 	test_space_close(&t);
 }
 

@@ -49,8 +49,8 @@ static void expect_copied(struct fixture *f, struct copied *before, uint64_t in,
 
 	do_sync(&f->t);
 	stats = get_stats(&f->t);
-	now.in = get_copied(&stats, WEIR_TO_DEVICE) / BLOCK;
-	now.out = get_copied(&stats, WEIR_TO_HOST) / BLOCK;
+	now.in = get_copied(&stats, BACKEND_TO_DEVICE) / BLOCK;
+	now.out = get_copied(&stats, BACKEND_TO_HOST) / BLOCK;
 	assert_int_equal(now.in - before->in, in);
 	assert_int_equal(now.out - before->out, out);
 	*before = now;
@@ -162,7 +162,7 @@ static void test_space_move_sparse_use_stays_in_place(void **state)
 	do_fill(&f->t, 0, f->a, ALL, 1);
 	do_fill(&f->t, 0, f->b, ALL, 2);
 	expect_copied(f, &c, 0, GPU_BLOCKS);
-	inplace = get_stats(&f->t).bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE];
+	inplace = get_stats(&f->t).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE];
 	use = use_of(f->a, ALL, WEIR_READ);
 	use.pattern = WEIR_RANDOM;
 	use.granule = 64;
@@ -172,7 +172,7 @@ static void test_space_move_sparse_use_stays_in_place(void **state)
 	do_end(&f->t, 0);
 	expect_copied(f, &c, 0, 0);
 	stats = get_stats(&f->t);
-	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] - inplace, BLOCK);
+	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] - inplace, BLOCK);
 }
 
 /* ------------------------------------------------------------------ prefetch */
@@ -203,8 +203,8 @@ static void test_space_prefetch_both_ways(void **state)
 	weir_fence_put(fence);
 	expect_copied(f, &c, 2, 0);
 	stats = get_stats(&f->t);
-	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
-	assert_int_equal(stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
+	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
+	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
 	/* There already: nothing moves. Clean: down without a copy. */
 	assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, GPU0, NULL), 0);
 	assert_int_equal(weir_prefetch(f->t.space, f->a + BLOCK, 2 * BLOCK, HOST, NULL), 0);

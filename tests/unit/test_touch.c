@@ -226,7 +226,7 @@ static void test_touch_pages(void **state)
 	assert_int_equal(r.pages.nr_in, 2 * 64);
 	assert_int_equal(r.pages.nr_out + r.pages.nr_in_place, 0);
 	/* Filling the table brought its pages in, too. */
-	assert_int_equal(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND], 4 * p.bytes);
+	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND], 4 * p.bytes);
 	passes_result_free(&r);
 	p.warm = true;
 	assert_int_equal(run(machine, "weir-paged", &p, p.bytes, &r, &stats, err), 0);
@@ -238,9 +238,9 @@ static void test_touch_pages(void **state)
 	assert_int_equal(run(machine, "weir-paged", &p, p.bytes / 2, &r, &stats, err), 0);
 	assert_int_equal(r.pages.nr_in + r.pages.nr_in_place, 2 * 64);
 	assert_true(r.pages.nr_out > 0);
-	assert_int_equal(stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_EVICTION] +
-				 stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_WRITEBACK] +
-				 stats.bytes[WEIR_TO_HOST][WEIR_CAUSE_INPLACE],
+	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] +
+				 stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_WRITEBACK] +
+				 stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE],
 			 4 * p.bytes);
 	passes_result_free(&r);
 	weir_machine_close(machine);

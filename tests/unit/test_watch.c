@@ -177,16 +177,16 @@ static void test_copies_have_direction_and_bytes(void **state)
 	up = event_of(log, WATCH_UPLOAD, 0);
 	down = event_of(log, WATCH_DOWNLOAD, 0);
 	assert_true(in && out && up && down);
-	assert_int_equal(in->bytes[WEIR_TO_DEVICE], KIB(24));
-	assert_int_equal(in->bytes[WEIR_TO_HOST], 0);
+	assert_int_equal(in->bytes[BACKEND_TO_DEVICE], KIB(24));
+	assert_int_equal(in->bytes[BACKEND_TO_HOST], 0);
 	assert_int_equal(in->pieces, 2);
 	assert_int_equal(in->begin_ns, t0);
 	assert_int_equal(in->end_ns, t0 + 1000 + 2 * 100 + KIB(24) / 4);
 	assert_int_equal(log->stream[in->track].kind, BACKEND_COPY_IN);
-	assert_int_equal(out->bytes[WEIR_TO_HOST], KIB(4));
+	assert_int_equal(out->bytes[BACKEND_TO_HOST], KIB(4));
 	assert_int_equal(out->begin_ns, in->end_ns);
-	assert_int_equal(up->bytes[WEIR_TO_DEVICE], 100);
-	assert_int_equal(down->bytes[WEIR_TO_HOST], 50);
+	assert_int_equal(up->bytes[BACKEND_TO_DEVICE], 100);
+	assert_int_equal(down->bytes[BACKEND_TO_HOST], 50);
 	assert_true(up->end_ns > up->begin_ns && down->begin_ns >= up->end_ns);
 	watch_log_free(log);
 	assert_int_equal(b->ops->unmap(b, f->va), 0);
@@ -197,7 +197,7 @@ static void test_launch_bytes_in_place(void **state)
 {
 	struct fixture *f = *state;
 	struct backend *b = f->b;
-	uint64_t before[WEIR_DIRECTION_NR], after[WEIR_DIRECTION_NR];
+	uint64_t before[BACKEND_DIRECTION_NR], after[BACKEND_DIRECTION_NR];
 	const struct watch_event *event;
 	struct watch_log *log;
 	struct weir_use uses[2];
@@ -217,9 +217,9 @@ static void test_launch_bytes_in_place(void **state)
 	b->observe->inplace_bytes(b, 0, after);
 	event = event_of(log, WATCH_LAUNCH, 0);
 	assert_non_null(event);
-	assert_int_equal(event->bytes[WEIR_TO_DEVICE], UNIT / 4 + KIB(4));
-	assert_int_equal(event->bytes[WEIR_TO_HOST], UNIT / 4);
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+	assert_int_equal(event->bytes[BACKEND_TO_DEVICE], UNIT / 4 + KIB(4));
+	assert_int_equal(event->bytes[BACKEND_TO_HOST], UNIT / 4);
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		assert_int_equal(event->bytes[d], after[d] - before[d]);
 	watch_log_free(log);
 	b->ops->device_free(b, plain);

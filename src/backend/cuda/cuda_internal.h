@@ -164,7 +164,7 @@ struct cuda {
 	uint64_t used_bytes[WEIR_MEMORIES_MAX];
 	uint64_t managed_bytes;	      /* of this machine's */
 	uint64_t managed_limit_bytes; /* asked for, beside the guard's; 0: none */
-	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_DIRECTION_NR];
+	uint64_t inplace_bytes[WEIR_DEVICES_MAX][BACKEND_DIRECTION_NR];
 
 	struct cuda_expected *expected;	      /* chunks to make ahead, by size */
 	pthread_t pinner;		      /* who makes them, if pins */
@@ -428,7 +428,7 @@ int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *
 int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
 int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
 		  uint64_t bytes);
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR]);
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[BACKEND_DIRECTION_NR]);
 
 /* ---- cuda_managed.c */
 

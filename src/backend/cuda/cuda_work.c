@@ -170,8 +170,8 @@ static int count_inplace(struct cuda *cuda, uint32_t device, const struct weir_l
 		in += share * (double)use->read_bytes;
 		out += share * (double)use->write_bytes;
 	}
-	cuda->inplace_bytes[device][WEIR_TO_DEVICE] += (uint64_t)in;
-	cuda->inplace_bytes[device][WEIR_TO_HOST] += (uint64_t)out;
+	cuda->inplace_bytes[device][BACKEND_TO_DEVICE] += (uint64_t)in;
+	cuda->inplace_bytes[device][BACKEND_TO_HOST] += (uint64_t)out;
 	return 0;
 }
 
@@ -225,12 +225,12 @@ int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 	return err;
 }
 
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	struct cuda *cuda = cuda_of(b);
 
 	pthread_mutex_lock(&cuda->lock);
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		bytes[d] = device < WEIR_DEVICES_MAX ? cuda->inplace_bytes[device][d] : 0;
 	pthread_mutex_unlock(&cuda->lock);
 }

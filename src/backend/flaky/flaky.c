@@ -269,7 +269,7 @@ static int flaky_set_progress(struct backend *b, void (*fn)(void *arg), void *ar
 }
 
 static void flaky_inplace_bytes(struct backend *b, uint32_t device,
-				uint64_t bytes[WEIR_DIRECTION_NR])
+				uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	inner_of(b)->observe->inplace_bytes(inner_of(b), device, bytes);
 }

@@ -207,12 +207,13 @@ static uint64_t sim_memory_used(struct backend *b, uint32_t memory)
 	return bytes;
 }
 
-static void sim_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
+static void sim_inplace_bytes(struct backend *b, uint32_t device,
+			      uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	struct sim *sim = sim_of(b);
 
 	sim_enter(sim);
-	for (int i = 0; i < WEIR_DIRECTION_NR; i++)
+	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
 		bytes[i] = device < b->desc.nr_devices
 				   ? (uint64_t)(sim->device[device].inplace_bytes[i] + 0.5)
 				   : 0;

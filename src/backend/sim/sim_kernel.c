@@ -65,8 +65,8 @@ static void kernel_count_inplace(struct sim *sim, struct sim_device *device,
 {
 	uint32_t host = cost_host_memory(&sim->base.desc);
 
-	device->inplace_bytes[WEIR_TO_DEVICE] += cost->read_bytes[host];
-	device->inplace_bytes[WEIR_TO_HOST] += cost->written_bytes[host];
+	device->inplace_bytes[BACKEND_TO_DEVICE] += cost->read_bytes[host];
+	device->inplace_bytes[BACKEND_TO_HOST] += cost->written_bytes[host];
 }
 
 /* Have what a kernel, or a prefetch, needs of managed memory come. @return how long that takes. */

@@ -127,7 +127,7 @@ static int block_copy_out(struct sim *sim, struct uvm_block *block, enum weir_ca
 	err = host_back(sim, block, &moved, &nr_new);
 	if (err)
 		return err;
-	sim->uvm.device[device].stats.bytes[WEIR_TO_HOST][cause] += nr * UVM_PAGE_BYTES;
+	sim->uvm.device[device].stats.bytes[BACKEND_TO_HOST][cause] += nr * UVM_PAGE_BYTES;
 	cost->ns[BACKEND_TIME_EVICTION] +=
 		(double)nr * (double)desc->page_ns + (double)nr_new * (double)desc->host_page_ns +
 		(double)host_link(sim, device)->latency_ns + copy_ns(sim, device, nr, true);
@@ -334,7 +334,7 @@ static int fault_move(struct uvm_batch *batch, struct uvm_block *block, uint32_t
 		(double)(uvm_pages_count(&pages) - nr_moved) * (double)desc->page_ns;
 	if (nr_moved) {
 		batch->copies = true;
-		own->stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_DEMAND] += nr_moved * UVM_PAGE_BYTES;
+		own->stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND] += nr_moved * UVM_PAGE_BYTES;
 		ns[BACKEND_TIME_DEMAND] +=
 			(double)nr_moved * (double)desc->page_ns +
 			(double)uvm_pages_count(&unmapped) * (double)desc->cpu_unmap_ns +
@@ -393,7 +393,7 @@ static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block
 	if (nr_moved) {
 		link_ns = (double)host_link(sim, device)->latency_ns +
 			  copy_ns(sim, device, nr_moved, false);
-		sim->uvm.device[device].stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] +=
+		sim->uvm.device[device].stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH] +=
 			nr_moved * UVM_PAGE_BYTES;
 		cost->ns[BACKEND_TIME_DEMAND] += MAX(thread_ns, link_ns);
 	} else {

@@ -217,7 +217,7 @@ static int op_stream_call(struct backend *b, void *native, int (*fn)(void *nativ
 
 /* Bytes of a launch's uses over the link, as they are declared and where they lie now. */
 static void launch_bytes(struct watch *w, const struct weir_launch *launch,
-			 uint64_t bytes[WEIR_DIRECTION_NR])
+			 uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	double in = 0, out = 0;
 
@@ -231,8 +231,8 @@ static void launch_bytes(struct watch *w, const struct weir_launch *launch,
 		in += share * (double)use->read_bytes;
 		out += share * (double)use->write_bytes;
 	}
-	bytes[WEIR_TO_DEVICE] = (uint64_t)in;
-	bytes[WEIR_TO_HOST] = (uint64_t)out;
+	bytes[BACKEND_TO_DEVICE] = (uint64_t)in;
+	bytes[BACKEND_TO_HOST] = (uint64_t)out;
 }
 
 /* The device of a stream that the log knows; 0 where it is none. */
@@ -282,9 +282,9 @@ static int op_copy(struct backend *b, stream_id_t stream, const struct backend_c
 		uint64_t to = watch_host_bytes(w, copies[i].dst, bytes);
 
 		if (from > to)
-			event.bytes[WEIR_TO_DEVICE] += from - to;
+			event.bytes[BACKEND_TO_DEVICE] += from - to;
 		else
-			event.bytes[WEIR_TO_HOST] += to - from;
+			event.bytes[BACKEND_TO_HOST] += to - from;
 	}
 	err = w->inner->ops->copy(w->inner, stream, copies, nr);
 	watch_work_end(w, &work, err, &event);
@@ -302,7 +302,7 @@ static int op_upload(struct backend *b, stream_id_t stream, void *dst, const voi
 
 	watch_work_begin(w, stream, &work);
 	if (work.on)
-		event.bytes[WEIR_TO_DEVICE] = bytes - watch_host_bytes(w, dst, bytes);
+		event.bytes[BACKEND_TO_DEVICE] = bytes - watch_host_bytes(w, dst, bytes);
 	err = w->inner->ops->upload(w->inner, stream, dst, data, bytes);
 	watch_call_end(w, WATCH_WAIT, work.called_ns, bytes);
 	watch_work_end(w, &work, err, &event);
@@ -320,7 +320,7 @@ static int op_download(struct backend *b, stream_id_t stream, void *data, const 
 
 	watch_work_begin(w, stream, &work);
 	if (work.on)
-		event.bytes[WEIR_TO_HOST] = bytes - watch_host_bytes(w, src, bytes);
+		event.bytes[BACKEND_TO_HOST] = bytes - watch_host_bytes(w, src, bytes);
 	err = w->inner->ops->download(w->inner, stream, data, src, bytes);
 	watch_call_end(w, WATCH_WAIT, work.called_ns, bytes);
 	watch_work_end(w, &work, err, &event);
@@ -399,7 +399,8 @@ static void op_poison(struct backend *b, const struct backend_chunk *chunk, fenc
 	inner_of(b)->ops->poison(inner_of(b), chunk, after);
 }
 
-static void op_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[WEIR_DIRECTION_NR])
+static void op_inplace_bytes(struct backend *b, uint32_t device,
+			     uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	inner_of(b)->observe->inplace_bytes(inner_of(b), device, bytes);
 }

@@ -50,11 +50,11 @@ enum watch_agent { WATCH_PROGRAM, WATCH_MIGRATOR };
 
 struct watch_event {
 	enum watch_kind kind;
-	uint32_t track;			   /* index in the log's streams; an agent */
-	uint64_t begin_ns, end_ns;	   /* by now_ns() */
-	const char *name;		   /* of a launch: the kernel's; else NULL */
-	uint64_t bytes[WEIR_DIRECTION_NR]; /* over the link; of a launch: used in place */
-	uint32_t pieces;		   /* of a batch */
+	uint32_t track;			      /* index in the log's streams; an agent */
+	uint64_t begin_ns, end_ns;	      /* by now_ns() */
+	const char *name;		      /* of a launch: the kernel's; else NULL */
+	uint64_t bytes[BACKEND_DIRECTION_NR]; /* over the link; of a launch: used in place */
+	uint32_t pieces;		      /* of a batch */
 
 	/* Until the times are known the marks' numbers are in their place. */
 	bool pending;

@@ -46,7 +46,7 @@ void contract_upload_kernel_download(void **state)
 {
 	struct contract *c = *state;
 	struct backend *b = c->b;
-	uint64_t nr = 2 * c->unit, inplace[WEIR_DIRECTION_NR];
+	uint64_t nr = 2 * c->unit, inplace[BACKEND_DIRECTION_NR];
 	uint8_t *bytes = malloc(nr), *back = calloc(1, nr), *va;
 	struct backend_chunk chunk[2];
 
@@ -58,8 +58,8 @@ void contract_upload_kernel_download(void **state)
 	assert_int_equal(contract_add(b, c->compute, va + c->unit, va, c->unit, 1), 0);
 	assert_int_equal(b->ops->download(b, c->compute, data_of(c, back), va, nr), 0);
 	b->observe->inplace_bytes(b, 0, inplace);
-	assert_int_equal(inplace[WEIR_TO_DEVICE], c->unit);
-	assert_int_equal(inplace[WEIR_TO_HOST], 0);
+	assert_int_equal(inplace[BACKEND_TO_DEVICE], c->unit);
+	assert_int_equal(inplace[BACKEND_TO_HOST], 0);
 	for (uint64_t i = 0; i < c->unit && can(c, CAN_BYTES); i++)
 		assert_int_equal(back[i], (uint8_t)(back[c->unit + i] + 1));
 	if (can(c, CAN_BYTES))
