@@ -846,9 +846,20 @@ enum weir_cause {
 	WEIR_CAUSE_NR
 };
 
-enum weir_direction { WEIR_TO_DEVICE, WEIR_TO_HOST, WEIR_DIRECTION_NR };
+/** Of a link's two ends, see struct weir_link_desc. On a host link a is the host. */
+enum weir_direction { WEIR_A_TO_B, WEIR_B_TO_A, WEIR_DIRECTION_NR };
+#define WEIR_TO_DEVICE WEIR_A_TO_B
+#define WEIR_TO_HOST WEIR_B_TO_A
 
+/** Chunks that a space holds in one memory. */
+struct weir_memory_stats {
+	uint64_t bytes, peak_bytes;
+};
+
+/** Memories and links have their indexes in the machine's description. */
 struct weir_space_stats {
+	struct weir_memory_stats memory[WEIR_MEMORIES_MAX];
+	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_moves[WEIR_CAUSE_NR];	    /**< blocks */
 	uint64_t nr_brackets, nr_waits;		    /**< begun; that waited for memory */

@@ -69,8 +69,8 @@ enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* 
 
 /* Over a device's host link, whose end a is the host: as enum weir_direction has it. */
 enum backend_direction {
-	BACKEND_TO_DEVICE = WEIR_TO_DEVICE,
-	BACKEND_TO_HOST = WEIR_TO_HOST,
+	BACKEND_TO_DEVICE = WEIR_A_TO_B,
+	BACKEND_TO_HOST = WEIR_B_TO_A,
 	BACKEND_DIRECTION_NR
 };
 

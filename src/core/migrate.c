@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/cost/cost.h"
 #include "src/core/space.h"
 
 /* Blocks unmapped by one migrate_drop_stale(): the calls take time that a launch may wait for. */
@@ -201,7 +202,7 @@ static int batch_add(struct weir_space *space, struct range *range, uint32_t i,
 		.bytes = space->block_bytes,
 	};
 	batch->move[batch->nr++] = (struct move){.range = range, .block = i};
-	space->stats.bytes[path->direction][cause] += space->block_bytes;
+	space->stats.link_bytes[path->link][path->direction][cause] += space->block_bytes;
 	space->stats.nr_moves[cause]++;
 	return 0;
 }

@@ -51,6 +51,23 @@ static int path_stream_create(struct weir_space *space, struct path *path)
 				     &path->stream);
 }
 
+/* -ENOTSUP: there is none. */
+static int path_find_link(const struct weir_space *space, struct path *path)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	uint32_t from = space->pmm[path->from].memory, to = space->pmm[path->to].memory;
+	int link = cost_link_find(desc, from, to);
+
+	if (link < 0) {
+		log_error("space: there is no link between %s and %s", desc->memory[from].name,
+			  desc->memory[to].name);
+		return -ENOTSUP;
+	}
+	path->link = (uint32_t)link;
+	path->direction = desc->link[link].a == from ? WEIR_A_TO_B : WEIR_B_TO_A;
+	return 0;
+}
+
 static void paths_fini(struct weir_space *space)
 {
 	while (space->nr_paths > 0) {
@@ -79,8 +96,9 @@ static int paths_init(struct weir_space *space)
 				continue;
 			path->from = (place_t)from;
 			path->to = (place_t)to;
-			path->direction = to < from ? WEIR_TO_DEVICE : WEIR_TO_HOST;
-			err = path_stream_create(space, path);
+			err = path_find_link(space, path);
+			if (!err)
+				err = path_stream_create(space, path);
 			if (err) {
 				paths_fini(space);
 				return err;

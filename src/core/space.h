@@ -142,8 +142,9 @@ struct copy_batch {
 
 /* What is copied from one place to another: its own stream, so that copies are done in order. */
 struct path {
-	place_t from, to; /* these never change */
-	enum weir_direction direction;
+	place_t from, to;	       /* these never change */
+	uint32_t link;		       /* of the machine, that the bytes cross, */
+	enum weir_direction direction; /* and which way */
 	stream_id_t stream;
 
 	struct copy_batch batch;

@@ -75,6 +75,12 @@ int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b)
 /* The first memory of kind WEIR_MEMORY_HOST; a checked description has one. Else 0. */
 uint32_t cost_host_memory(const struct weir_machine_desc *desc);
 
+/* The link of a device to the host's memory, which every device has: its end a is the host. */
+static inline uint32_t cost_host_link(const struct weir_machine_desc *desc, uint32_t device)
+{
+	return (uint32_t)cost_link_find(desc, cost_host_memory(desc), desc->device[device].memory);
+}
+
 /* One way rate of a copy over a link that is idle otherwise; from: one of its memories. */
 double cost_copy_bytes_per_s(const struct weir_link_desc *link, uint32_t from);
 

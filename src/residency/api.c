@@ -2,6 +2,7 @@
 /* Spaces: creation, modes, waiting, statistics. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "src/backend/machine.h"
@@ -282,17 +283,26 @@ void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 {
 	const struct pmm *hbm = &space->pmm[PLACE_OWN], *host = &space->pmm[space_host(space)];
 	struct backend *b = space->backend;
-	uint64_t in_place[WEIR_DIRECTION_NR];
+	uint32_t link = cost_host_link(&b->desc, space->device);
+	uint64_t in_place[BACKEND_DIRECTION_NR];
 
 	pthread_mutex_lock(&space->lock);
 	b->observe->inplace_bytes(b, space->device, in_place);
-	for (int d = 0; d < WEIR_DIRECTION_NR; d++)
-		space->stats.bytes[d][WEIR_CAUSE_INPLACE] = in_place[d];
 	*out = space->stats;
-	out->gpu_bytes = pmm_nr_out(hbm) * space->block_bytes;
-	out->gpu_peak_bytes = hbm->nr_peak * space->block_bytes;
-	out->host_bytes = pmm_nr_out(host) * space->block_bytes;
-	out->host_peak_bytes = host->nr_peak * space->block_bytes;
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
+		out->link_bytes[link][d][WEIR_CAUSE_INPLACE] = in_place[d];
+	for (uint32_t place = 0; place < space->nr_places; place++) {
+		const struct pmm *pmm = &space->pmm[place];
+
+		out->memory[pmm->memory].bytes = pmm_nr_out(pmm) * space->block_bytes;
+		out->memory[pmm->memory].peak_bytes = pmm->nr_peak * space->block_bytes;
+	}
+	/* Of the two memories that there are, until all callers name theirs. */
+	memcpy(out->bytes, out->link_bytes[link], sizeof(out->bytes));
+	out->gpu_bytes = out->memory[hbm->memory].bytes;
+	out->gpu_peak_bytes = out->memory[hbm->memory].peak_bytes;
+	out->host_bytes = out->memory[host->memory].bytes;
+	out->host_peak_bytes = out->memory[host->memory].peak_bytes;
 	out->live_bytes = space->nr_live_blocks * space->block_bytes;
 	out->block_bytes = space->block_bytes;
 	pthread_mutex_unlock(&space->lock);
