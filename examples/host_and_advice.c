@@ -69,11 +69,13 @@ static uint32_t run(struct weir_space *space, struct weir_stream *stream, uint32
 static void print_use(struct weir_space *space, const char *what, uint32_t value)
 {
 	struct weir_space_stats stats;
+	const uint64_t *in;
 
 	weir_space_query(space, &stats);
+	in = stats.link_bytes[0][WEIR_A_TO_B]; /* the machine's one link; its end a is the host */
 	printf("%-34s counted %u; so far prefetched %llu KiB, read in place %llu KiB\n", what,
-	       value, (unsigned long long)(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_PREFETCH] >> 10),
-	       (unsigned long long)(stats.bytes[WEIR_TO_DEVICE][WEIR_CAUSE_INPLACE] >> 10));
+	       value, (unsigned long long)(in[WEIR_CAUSE_PREFETCH] >> 10),
+	       (unsigned long long)(in[WEIR_CAUSE_INPLACE] >> 10));
 }
 
 int main(void)

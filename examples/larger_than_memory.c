@@ -96,11 +96,14 @@ static void train_epoch(struct weir_space *space, struct weir_stream *stream, st
 	}
 }
 
-/* Bytes that came in between two reports, in MiB. */
+/* Bytes that came in between two reports, over the one link, whose end a is the host; in MiB. */
 static unsigned long long mib_in(const struct weir_space_stats *before,
 				 const struct weir_space_stats *after, enum weir_cause cause)
 {
-	return (after->bytes[WEIR_TO_DEVICE][cause] - before->bytes[WEIR_TO_DEVICE][cause]) >> 20;
+	const uint64_t *then = before->link_bytes[0][WEIR_A_TO_B];
+	const uint64_t *now = after->link_bytes[0][WEIR_A_TO_B];
+
+	return (now[cause] - then[cause]) >> 20;
 }
 
 static void print_epoch(uint32_t epoch, uint64_t ns, const struct weir_space_stats *before,
@@ -200,7 +203,7 @@ int main(void)
 	weir_space_query(space, &stats);
 	printf("%llu MiB of data, at most %llu MiB of them in GPU memory; %u wrong layers\n",
 	       (unsigned long long)(stats.live_peak_bytes >> 20),
-	       (unsigned long long)(stats.gpu_peak_bytes >> 20), nr_wrong);
+	       (unsigned long long)(stats.memory[1].peak_bytes >> 20), nr_wrong);
 
 	for (uint32_t l = 0; l < NR_LAYERS; l++) {
 		must(weir_free(space, m.layer[l], stream), "free");

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "managers/manager.h"
 #include "src/backend/machine.h"
@@ -173,16 +174,16 @@ static int manager_sync(struct manager *base)
 static void manager_stats(struct manager *base, struct manager_stats *out)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
+	const struct weir_machine_desc *desc = &base->backend->desc;
 	struct weir_space_stats stats;
 
 	weir_space_query(m->space, &stats);
 	*out = (struct manager_stats){.block_bytes = stats.block_bytes,
 				      .movable_blocks = space_movable_chunks(m->space)};
-	out->peak_bytes[m->gpu_memory] = stats.gpu_peak_bytes;
-	out->peak_bytes[m->host_memory] = stats.host_peak_bytes;
-	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
-		for (int c = 0; c < WEIR_CAUSE_NR; c++)
-			out->bytes[d][c] = stats.bytes[d][c];
+	for (uint32_t i = 0; i < desc->nr_memories; i++)
+		out->peak_bytes[i] = stats.memory[i].peak_bytes;
+	memcpy(out->bytes, stats.link_bytes[cost_host_link(desc, base->device)],
+	       sizeof(out->bytes));
 }
 
 static int manager_check(struct manager *base)

@@ -153,7 +153,7 @@ static void step_hints(struct worker *w, struct owned *range)
 		break;
 	case 1:
 		weir_space_query(w->t.space, &stats);
-		require(stats.gpu_bytes <= stats.gpu_peak_bytes);
+		require(stats.memory[GPU0].bytes <= stats.memory[GPU0].peak_bytes);
 		break;
 	default:
 		err = weir_prefetch(w->t.space, range->addr, range->bytes, below(w, 2), &fence);

@@ -229,6 +229,7 @@ static uint32_t fill_card(struct backend *b, uint64_t rest, void *filler[FILLERS
 static void test_memory_card_is_full(void **state)
 {
 	struct test_space t;
+	struct weir_space_stats stats;
 	uint64_t block, bytes, rest;
 	void *filler[FILLERS], *addr, *more;
 	uint32_t nr;
@@ -247,8 +248,9 @@ static void test_memory_card_is_full(void **state)
 	do_fill(&t, 0, addr, bytes, 5);
 	do_change(&t, 0, addr, bytes, 5, 6);
 	do_sync(&t);
-	assert_true(get_stats(&t).gpu_bytes < 2 * rest);
-	assert_true(get_stats(&t).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
+	stats = get_stats(&t);
+	assert_true(stats.memory[GPU0].bytes < 2 * rest);
+	assert_true(get_bytes(&t, &stats, BACKEND_TO_DEVICE, WEIR_CAUSE_INPLACE) > 0);
 	while (nr)
 		t.backend->ops->device_free(t.backend, filler[--nr]);
 	/* And there is room again. */
@@ -299,7 +301,7 @@ static uint64_t come_and_go(void)
 	for (uint32_t i = 0; i < 2; i++)
 		do_expect(&t, 0, addr[i], bytes, 1 + i);
 	do_sync(&t);
-	assert_true(get_stats(&t).host_peak_bytes >= bytes / 2);
+	assert_true(get_stats(&t).memory[HOST].peak_bytes >= bytes / 2);
 	test_space_close(&t); /* with the ranges; nothing is left on the GPU then */
 	return bytes;
 }

@@ -186,7 +186,7 @@ static void user_close(struct user *u)
 	for (uint32_t r = 0; r < NR_RANGES; r++)
 		do_read(&u->t, u->range[r], RANGE_BLOCKS * u->t.block_bytes, u->seed[r]);
 	assert_true(get_stats(&u->t).nr_moves[WEIR_CAUSE_EVICTION] > 0);
-	assert_true(get_stats(&u->t).gpu_peak_bytes <= GPU_BLOCKS * u->t.block_bytes);
+	assert_true(get_stats(&u->t).memory[GPU0].peak_bytes <= GPU_BLOCKS * u->t.block_bytes);
 	weir_space_destroy(u->t.space);
 	for (uint32_t i = 0; i < NR_STREAMS; i++)
 		weir_stream_destroy(u->t.stream[i]);

@@ -572,8 +572,9 @@ static void faults_none(void **state)
 	assert_true(stats->nr_moves[WEIR_CAUSE_DEMAND] > 0);
 	assert_true(stats->nr_moves[WEIR_CAUSE_PREFETCH] > 0);
 	assert_true(stats->nr_moves[WEIR_CAUSE_EVICTION] > 0);
-	assert_true(stats->bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
-	assert_true(stats->bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE] > 0);
+	assert_true(stats->link_bytes[0][BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] >
+		    0); /* host-gpu0 */
+	assert_true(stats->link_bytes[0][BACKEND_TO_HOST][WEIR_CAUSE_INPLACE] > 0);
 	assert_true(stats->nr_dead_dropped > 0);
 	assert_true(stats->nr_clean_dropped > 0);
 	assert_true(stats->nr_overwrites_saved > 0);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
+#include "src/core/cost.h"
 #include "tests/support/driver.h"
 
 /* ------------------------------------------------------------------ patterns */
@@ -274,13 +275,20 @@ struct weir_space_stats get_stats(struct test_space *t)
 	return stats;
 }
 
-uint64_t get_copied(const struct weir_space_stats *stats, enum backend_direction direction)
+uint64_t get_bytes(const struct test_space *t, const struct weir_space_stats *stats,
+		   enum backend_direction direction, enum weir_cause cause)
+{
+	return stats->link_bytes[cost_host_link(&t->desc, t->space->device)][direction][cause];
+}
+
+uint64_t get_copied(const struct test_space *t, const struct weir_space_stats *stats,
+		    enum backend_direction direction)
 {
 	uint64_t bytes = 0;
 
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 		if (cause != WEIR_CAUSE_INPLACE)
-			bytes += stats->bytes[direction][cause];
+			bytes += get_bytes(t, stats, direction, (enum weir_cause)cause);
 	return bytes;
 }
 

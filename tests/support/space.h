@@ -84,8 +84,11 @@ void do_read(struct test_space *t, void *addr, uint64_t bytes, uint32_t seed);
 
 struct weir_space_stats get_stats(struct test_space *t);
 
-/* Copies of blocks, in all, towards a side. */
-uint64_t get_copied(const struct weir_space_stats *stats, enum backend_direction direction);
+/* Bytes over the host link of the space's device: for one reason, and of all copies. */
+uint64_t get_bytes(const struct test_space *t, const struct weir_space_stats *stats,
+		   enum backend_direction direction, enum weir_cause cause);
+uint64_t get_copied(const struct test_space *t, const struct weir_space_stats *stats,
+		    enum backend_direction direction);
 
 /* The state of the block at an address. */
 enum block_state { BLOCK_UNBACKED, BLOCK_HBM, BLOCK_HOST, BLOCK_TO_HBM, BLOCK_TO_HOST };

@@ -182,8 +182,8 @@ static void test_space_out_of_memory_when_both_are_full(void **state)
 	do_fill(&t, 0, range[3], BLOCK, 99);
 	for (uint32_t i = 0; i < nr; i++)
 		do_read(&t, range[i], BLOCK, i == 3 ? 99 : 1 + i);
-	assert_true(get_stats(&t).gpu_peak_bytes <= 4 * BLOCK);
-	assert_true(get_stats(&t).host_peak_bytes <= 8 * BLOCK);
+	assert_true(get_stats(&t).memory[GPU0].peak_bytes <= 4 * BLOCK);
+	assert_true(get_stats(&t).memory[HOST].peak_bytes <= 8 * BLOCK);
 	test_space_close(&t);
 }
 
@@ -298,9 +298,9 @@ static void test_space_freed_range_gives_its_chunks(void **state)
 	do_expect(&t, 0, b, 3 * BLOCK, 2);
 	do_sync(&t);
 	stats = get_stats(&t);
-	assert_int_equal(get_copied(&stats, BACKEND_TO_HOST), 0);
-	assert_int_equal(get_copied(&stats, BACKEND_TO_DEVICE), 0);
-	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE], 0);
+	assert_int_equal(get_copied(&t, &stats, BACKEND_TO_HOST), 0);
+	assert_int_equal(get_copied(&t, &stats, BACKEND_TO_DEVICE), 0);
+	assert_int_equal(get_bytes(&t, &stats, BACKEND_TO_HOST, WEIR_CAUSE_INPLACE), 0);
 	assert_int_equal(get_block_state(&t, b), BLOCK_HBM);
 	test_space_close(&t);
 }

@@ -130,7 +130,7 @@ static void test_space_bracket_overwrite_to_the_ragged_end(void **state)
 	do_expect(&t, 0, a, 2 * BLOCK - 256, 2);
 	do_sync(&t);
 	stats = get_stats(&t);
-	assert_int_equal(get_copied(&stats, BACKEND_TO_DEVICE), 0);
+	assert_int_equal(get_copied(&t, &stats, BACKEND_TO_DEVICE), 0);
 	assert_int_equal(stats.nr_overwrites_saved, 2);
 	test_space_close(&t);
 }
@@ -253,10 +253,10 @@ static void test_space_bracket_larger_than_the_budget(void **state)
 	do_sync(&t);
 	do_read(&t, a, 10 * BLOCK, 5);
 	stats = get_stats(&t);
-	assert_int_equal(stats.gpu_bytes, 4 * BLOCK);
-	assert_true(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] >= 4 * 6 * BLOCK);
+	assert_int_equal(stats.memory[GPU0].bytes, 4 * BLOCK);
+	assert_true(get_bytes(&t, &stats, BACKEND_TO_DEVICE, WEIR_CAUSE_INPLACE) >= 4 * 6 * BLOCK);
 	/* What stays, stays: no block went round. */
-	assert_int_equal(get_copied(&stats, BACKEND_TO_DEVICE), 0);
+	assert_int_equal(get_copied(&t, &stats, BACKEND_TO_DEVICE), 0);
 	test_space_close(&t);
 }
 

@@ -427,7 +427,7 @@ static void test_space_host_budget_is_kept(void **state)
 	host_end(&t, a, 2 * BLOCK, WEIR_READ);
 	do_expect(&t, 0, a, 5 * BLOCK, 1);
 	do_sync(&t);
-	assert_true(get_stats(&t).host_peak_bytes <= 2 * BLOCK);
+	assert_true(get_stats(&t).memory[HOST].peak_bytes <= 2 * BLOCK);
 	test_space_close(&t);
 }
 
@@ -521,8 +521,8 @@ static void test_space_copy_phantom(void **state)
 	before = weir_machine_now_ns(t.machine);
 	assert_int_equal(weir_read(t.space, NULL, a, 8 * BLOCK), 0);
 	assert_true(weir_machine_now_ns(t.machine) > before);
-	assert_int_equal(get_stats(&t).gpu_bytes, 4 * BLOCK);
-	assert_int_equal(get_stats(&t).host_bytes, 4 * BLOCK);
+	assert_int_equal(get_stats(&t).memory[GPU0].bytes, 4 * BLOCK);
+	assert_int_equal(get_stats(&t).memory[HOST].bytes, 4 * BLOCK);
 	test_space_close(&t);
 }
 

@@ -133,7 +133,7 @@ static inline uint64_t get_out(struct test_space *t)
 {
 	struct weir_space_stats stats = get_stats(t);
 
-	return get_copied(&stats, BACKEND_TO_HOST) / BLOCK;
+	return get_copied(t, &stats, BACKEND_TO_HOST) / BLOCK;
 }
 
 /* Blocks that have crossed the link so far, copied or used in place. */
@@ -144,7 +144,8 @@ static inline uint64_t get_crossed(struct test_space *t)
 
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-			bytes += stats.bytes[d][cause];
+			bytes += get_bytes(t, &stats, (enum backend_direction)d,
+					   (enum weir_cause)cause);
 	return bytes / BLOCK;
 }
 

@@ -28,8 +28,8 @@ static void test_space_fixed_nothing_moves(void **state)
 	a = do_alloc(&t, 6 * BLOCK, 0);
 	b = do_alloc(&t, 3 * BLOCK, 0);
 	stats = get_stats(&t);
-	assert_int_equal(stats.gpu_bytes, 4 * BLOCK);
-	assert_int_equal(stats.host_bytes, 5 * BLOCK);
+	assert_int_equal(stats.memory[GPU0].bytes, 4 * BLOCK);
+	assert_int_equal(stats.memory[HOST].bytes, 5 * BLOCK);
 	remaps = stats.nr_remaps;
 	/* No bracket is needed. */
 	do_launch(&t, 0, a, 6 * BLOCK, WEIR_OVERWRITE, 0, 1);
@@ -48,8 +48,8 @@ static void test_space_fixed_nothing_moves(void **state)
 	do_sync(&t);
 	stats = get_stats(&t);
 	assert_int_equal(stats.nr_remaps, remaps);
-	assert_int_equal(get_copied(&stats, BACKEND_TO_DEVICE), 0);
-	assert_int_equal(get_copied(&stats, BACKEND_TO_HOST), 0);
+	assert_int_equal(get_copied(&t, &stats, BACKEND_TO_DEVICE), 0);
+	assert_int_equal(get_copied(&t, &stats, BACKEND_TO_HOST), 0);
 	test_space_close(&t);
 }
 

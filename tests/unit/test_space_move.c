@@ -49,8 +49,8 @@ static void expect_copied(struct fixture *f, struct copied *before, uint64_t in,
 
 	do_sync(&f->t);
 	stats = get_stats(&f->t);
-	now.in = get_copied(&stats, BACKEND_TO_DEVICE) / BLOCK;
-	now.out = get_copied(&stats, BACKEND_TO_HOST) / BLOCK;
+	now.in = get_copied(&f->t, &stats, BACKEND_TO_DEVICE) / BLOCK;
+	now.out = get_copied(&f->t, &stats, BACKEND_TO_HOST) / BLOCK;
 	assert_int_equal(now.in - before->in, in);
 	assert_int_equal(now.out - before->out, out);
 	*before = now;
@@ -162,7 +162,8 @@ static void test_space_move_sparse_use_stays_in_place(void **state)
 	do_fill(&f->t, 0, f->a, ALL, 1);
 	do_fill(&f->t, 0, f->b, ALL, 2);
 	expect_copied(f, &c, 0, GPU_BLOCKS);
-	inplace = get_stats(&f->t).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE];
+	stats = get_stats(&f->t);
+	inplace = get_bytes(&f->t, &stats, BACKEND_TO_DEVICE, WEIR_CAUSE_INPLACE);
 	use = use_of(f->a, ALL, WEIR_READ);
 	use.pattern = WEIR_RANDOM;
 	use.granule = 64;
@@ -172,7 +173,8 @@ static void test_space_move_sparse_use_stays_in_place(void **state)
 	do_end(&f->t, 0);
 	expect_copied(f, &c, 0, 0);
 	stats = get_stats(&f->t);
-	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] - inplace, BLOCK);
+	assert_int_equal(get_bytes(&f->t, &stats, BACKEND_TO_DEVICE, WEIR_CAUSE_INPLACE) - inplace,
+			 BLOCK);
 }
 
 /* ------------------------------------------------------------------ prefetch */
@@ -203,8 +205,9 @@ static void test_space_prefetch_both_ways(void **state)
 	weir_fence_put(fence);
 	expect_copied(f, &c, 2, 0);
 	stats = get_stats(&f->t);
-	assert_int_equal(stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
-	assert_int_equal(stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_PREFETCH], 2 * BLOCK);
+	assert_int_equal(get_bytes(&f->t, &stats, BACKEND_TO_DEVICE, WEIR_CAUSE_PREFETCH),
+			 2 * BLOCK);
+	assert_int_equal(get_bytes(&f->t, &stats, BACKEND_TO_HOST, WEIR_CAUSE_PREFETCH), 2 * BLOCK);
 	/* There already: nothing moves. Clean: down without a copy. */
 	assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, GPU0, NULL), 0);
 	assert_int_equal(weir_prefetch(f->t.space, f->a + BLOCK, 2 * BLOCK, HOST, NULL), 0);
@@ -321,7 +324,7 @@ static void test_space_prefetch_beyond_the_budget(void **state)
 	weir_fence_put(fence);
 	do_expect(&f->t, 0, c, 2 * ALL, 1);
 	do_sync(&f->t);
-	assert_true(get_stats(&f->t).gpu_peak_bytes <= ALL);
+	assert_true(get_stats(&f->t).memory[GPU0].peak_bytes <= ALL);
 	/* Given back before it is done, with the space destroyed behind it. */
 	assert_int_equal(weir_prefetch(f->t.space, f->a, ALL, GPU0, &fence), 0);
 	weir_fence_put(fence);
@@ -503,7 +506,7 @@ static void test_space_advice_prefer_host(void **state)
 	do_change(&f->t, 0, f->a, ALL, 1, 2);
 	expect_copied(f, &c, 0, 0);
 	assert_int_equal(get_block_state(&f->t, f->a), BLOCK_HOST);
-	assert_int_equal(get_stats(&f->t).gpu_bytes, 0);
+	assert_int_equal(get_stats(&f->t).memory[GPU0].bytes, 0);
 	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_DEFAULT, 0), 0);
 	do_expect(&f->t, 0, f->a, ALL, 2);
 	expect_copied(f, &c, GPU_BLOCKS, 0);
@@ -586,7 +589,7 @@ static void test_space_advice_read_mostly_with_little_room(void **state)
 	do_expect(&t, 0, a, 4 * BLOCK, 1);
 	do_sync(&t);
 	assert_int_equal(space_path(t.space, PLACE_OWN, space_host(t.space))->batch.nr, 0);
-	assert_true(get_stats(&t).host_bytes <= 2 * BLOCK);
+	assert_true(get_stats(&t).memory[HOST].bytes <= 2 * BLOCK);
 	do_change(&t, 0, a, 4 * BLOCK, 1, 2);
 	do_expect(&t, 0, a, 4 * BLOCK, 2);
 	test_space_close(&t);

@@ -23,8 +23,8 @@ struct delta {
 static struct delta since(struct test_space *t, struct delta *before)
 {
 	struct weir_space_stats stats = get_stats(t);
-	struct delta now = {.in = get_copied(&stats, BACKEND_TO_DEVICE) / BLOCK,
-			    .out = get_copied(&stats, BACKEND_TO_HOST) / BLOCK,
+	struct delta now = {.in = get_copied(t, &stats, BACKEND_TO_DEVICE) / BLOCK,
+			    .out = get_copied(t, &stats, BACKEND_TO_HOST) / BLOCK,
 			    .remaps = stats.nr_remaps,
 			    .waits = stats.nr_waits,
 			    .ns = weir_machine_now_ns(t->machine)};
@@ -147,6 +147,7 @@ static void test_space_plan_evicts_what_it_does_not_know(void **state)
 {
 	struct delta before = {0}, delta;
 	struct test_space t;
+	struct weir_space_stats stats;
 	struct weir_use use;
 	uint8_t *old, *a;
 
@@ -158,7 +159,8 @@ static void test_space_plan_evicts_what_it_does_not_know(void **state)
 	do_write(&t, a, 12 * BLOCK, 2);
 	do_fill(&t, 0, old, 12 * BLOCK, 3);
 	do_sync(&t);
-	assert_true(get_stats(&t).bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] == 0);
+	stats = get_stats(&t);
+	assert_int_equal(get_bytes(&t, &stats, BACKEND_TO_DEVICE, WEIR_CAUSE_INPLACE), 0);
 	use = use_of(a, 12 * BLOCK, WEIR_READ);
 	use.read_bytes /= 2;
 	for (uint32_t i = 1; i < 2 * WARM_UP; i++) {
