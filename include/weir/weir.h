@@ -848,19 +848,16 @@ enum weir_cause {
 
 /** Of a link's two ends, see struct weir_link_desc. On a host link a is the host. */
 enum weir_direction { WEIR_A_TO_B, WEIR_B_TO_A, WEIR_DIRECTION_NR };
-#define WEIR_TO_DEVICE WEIR_A_TO_B
-#define WEIR_TO_HOST WEIR_B_TO_A
 
 /** Chunks that a space holds in one memory. */
 struct weir_memory_stats {
-	uint64_t bytes, peak_bytes;
+	uint64_t bytes, peak_bytes; /**< now; at most so far */
 };
 
-/** Memories and links have their indexes in the machine's description. */
+/** Indexes of memories and links are those of the machine's description. */
 struct weir_space_stats {
 	struct weir_memory_stats memory[WEIR_MEMORIES_MAX];
 	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
-	uint64_t bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_moves[WEIR_CAUSE_NR];	    /**< blocks */
 	uint64_t nr_brackets, nr_waits;		    /**< begun; that waited for memory */
 	uint64_t nr_remaps;			    /**< blocks mapped elsewhere */
@@ -869,8 +866,6 @@ struct weir_space_stats {
 	uint64_t nr_pool_hits, nr_pool_misses;	    /**< allocations */
 	uint64_t nr_plans, nr_divergences;	    /**< repetitions recognised; plans dropped */
 	uint64_t nr_given_up;			    /**< repetitions that may have been missed */
-	uint64_t gpu_bytes, gpu_peak_bytes;	    /**< chunks in HBM */
-	uint64_t host_bytes, host_peak_bytes;	    /**< chunks on the host */
 	uint64_t live_bytes, live_peak_bytes;	    /**< ranges, rounded up to blocks */
 	uint64_t block_bytes;
 };

@@ -2,7 +2,6 @@
 /* Spaces: creation, modes, waiting, statistics. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "src/backend/machine.h"
@@ -281,7 +280,6 @@ out:
 
 void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 {
-	const struct pmm *hbm = &space->pmm[PLACE_OWN], *host = &space->pmm[space_host(space)];
 	struct backend *b = space->backend;
 	uint32_t link = cost_host_link(&b->desc, space->device);
 	uint64_t in_place[BACKEND_DIRECTION_NR];
@@ -297,12 +295,6 @@ void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 		out->memory[pmm->memory].bytes = pmm_nr_out(pmm) * space->block_bytes;
 		out->memory[pmm->memory].peak_bytes = pmm->nr_peak * space->block_bytes;
 	}
-	/* Of the two memories that there are, until all callers name theirs. */
-	memcpy(out->bytes, out->link_bytes[link], sizeof(out->bytes));
-	out->gpu_bytes = out->memory[hbm->memory].bytes;
-	out->gpu_peak_bytes = out->memory[hbm->memory].peak_bytes;
-	out->host_bytes = out->memory[host->memory].bytes;
-	out->host_peak_bytes = out->memory[host->memory].peak_bytes;
 	out->live_bytes = space->nr_live_blocks * space->block_bytes;
 	out->block_bytes = space->block_bytes;
 	pthread_mutex_unlock(&space->lock);
