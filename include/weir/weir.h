@@ -368,14 +368,18 @@ enum weir_space_mode {
 };
 
 struct weir_space_config {
-	uint32_t device;	    /**< whose HBM is the upper tier */
-	uint64_t gpu_budget_bytes;  /**< of that HBM; 0: all that is free */
-	uint64_t host_budget_bytes; /**< of the host's memory; 0: all that is free */
+	/** WEIR_MEM_DEVICE() of the devices whose kernels use it; 0: device 0. One, for now. */
+	uint64_t devices;
+	/** How much of each memory it may use, by its index. 0: of the devices' own memory and the
+	 *  host's all that is free, of any other none. Of no other, for now. */
+	uint64_t budget_bytes[WEIR_MEMORIES_MAX];
 	/** A multiple of the machine's granularity, below 4 GiB. 0: the largest of 56, 28, 16
-	 *  and 8 MiB of which the GPU budget has 512; with less than 64 of 8 MiB, halved until
-	 *  it has. */
+	 *  and 8 MiB of which the budget of the device's own memory has 512; with less than 64 of
+	 *  8 MiB, halved until it has. */
 	uint64_t block_bytes;
 	enum weir_space_mode mode;
+	uint32_t device; /**< the three before, until callers name memories */
+	uint64_t gpu_budget_bytes, host_budget_bytes;
 };
 
 /**
@@ -385,10 +389,11 @@ struct weir_space_config {
  * @param [in]  config   Copied.
  * @param [out] out      Owned by the caller; weir_space_destroy() it.
  * @return 0, or
- *   -EINVAL  a budget beyond the memory or below two blocks, a block size that is not a multiple
- *            of the granularity or not below 4 GiB, an unknown device or mode
- *   -ENOMEM  a budget beyond what other programs leave free now (the log says how much that is,
- *            and who they are), or no memory for its structures
+ *   -EINVAL   a budget beyond the memory or below two blocks, a block size that is not a multiple
+ *             of the granularity or not below 4 GiB, an unknown device, memory or mode
+ *   -ENOTSUP  several devices, or a budget of a memory that is neither the device's nor the host's
+ *   -ENOMEM   a budget beyond what other programs leave free now (the log says how much that is,
+ *             and who they are), or no memory for its structures
  *   or an error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_create(struct weir_machine *machine,

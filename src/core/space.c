@@ -24,15 +24,26 @@ static void progress_entry(void *arg)
 	pthread_mutex_unlock(&space->lock);
 }
 
+static void place_add(struct weir_space *space, const struct weir_space_config *config,
+		      uint32_t memory)
+{
+	place_t place = (place_t)space->nr_places++;
+
+	pmm_init(&space->pmm[place], space->backend, place, memory, config->block_bytes,
+		 config->budget_bytes[memory]);
+}
+
 /* The device's own memory, others that the space may use, the host's. */
 static void places_init(struct weir_space *space, const struct weir_space_config *config)
 {
-	struct backend *b = space->backend;
-	uint32_t own = b->desc.device[config->device].memory, host = cost_host_memory(&b->desc);
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	uint32_t own = desc->device[space->device].memory, host = cost_host_memory(desc);
 
-	pmm_init(&space->pmm[0], b, 0, own, config->block_bytes, config->gpu_budget_bytes);
-	pmm_init(&space->pmm[1], b, 1, host, config->block_bytes, config->host_budget_bytes);
-	space->nr_places = 2;
+	place_add(space, config, own);
+	for (uint32_t m = 0; m < desc->nr_memories; m++)
+		if (m != own && m != host && config->budget_bytes[m])
+			place_add(space, config, m);
+	place_add(space, config, host);
 }
 
 /* Whose copy engine serves a path, and which: the space's own device's, or else the one that the
@@ -116,7 +127,7 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 
 	space->machine = machine;
 	space->backend = b;
-	space->device = config->device;
+	space->device = (uint32_t)__builtin_ctzll(config->devices);
 	space->block_bytes = config->block_bytes;
 	space->mode = config->mode;
 #ifdef WEIR_DEBUG_CHECKS

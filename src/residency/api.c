@@ -35,33 +35,96 @@ static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint64_t 
 	return (bytes + granularity - 1) / granularity * granularity;
 }
 
+static int check_devices(const struct weir_machine_desc *desc, struct weir_space_config *config)
+{
+	if (!config->devices)
+		config->devices = BACKEND_DEVICE_BIT(0);
+	if (config->devices >= BACKEND_DEVICE_BIT(desc->nr_devices)) {
+		log_error("space: devices 0x%llx, of %u that there are",
+			  (unsigned long long)config->devices, desc->nr_devices);
+		return -EINVAL;
+	}
+	if (config->devices & (config->devices - 1)) {
+		log_error("space: several devices can't use a space yet");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+/* Fill in the budgets of the two memories of a space, and check those that are asked for. */
+static int check_budgets(struct backend *b, uint32_t own, uint32_t host, uint64_t *budget)
+{
+	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++) {
+		int err = 0;
+
+		if (m >= b->desc.nr_memories && budget[m]) {
+			log_error("space: a budget of memory %u, of %u that there are", m,
+				  b->desc.nr_memories);
+			return -EINVAL;
+		}
+		if (m == own || m == host || budget[m])
+			err = backend_budget(b, m, &budget[m]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Whether each budget holds two blocks, and is of a memory that blocks move to and from. */
+static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint32_t host,
+			const struct weir_space_config *config)
+{
+	if (config->block_bytes % desc->vmm.granularity_bytes || config->block_bytes > UINT32_MAX) {
+		log_error("space: the block size is no multiple of the granularity, or 4 GiB or "
+			  "more");
+		return -EINVAL;
+	}
+	for (uint32_t m = 0; m < desc->nr_memories; m++) {
+		bool tier = m == own || m == host;
+
+		if ((tier || config->budget_bytes[m]) &&
+		    config->budget_bytes[m] / config->block_bytes < 2) {
+			log_error("space: the budget of %s is below two blocks",
+				  desc->memory[m].name);
+			return -EINVAL;
+		}
+		if (!tier && config->budget_bytes[m]) {
+			log_error("space: memory '%s' can't be a tier of a space yet",
+				  desc->memory[m].name);
+			return -ENOTSUP;
+		}
+	}
+	return 0;
+}
+
 static int check_config(struct backend *b, struct weir_space_config *config)
 {
 	const struct weir_machine_desc *desc = &b->desc;
-	const char *wrong = NULL;
+	uint32_t own, host = cost_host_memory(desc);
 	int err;
 
-	if (config->device >= desc->nr_devices || config->mode > WEIR_PLANNED) {
-		log_error("space: no device %u, or no mode %d", config->device, (int)config->mode);
+	/* The fields that callers fill in until they name memories. */
+	if (!config->devices)
+		config->devices = BACKEND_DEVICE_BIT(config->device);
+	err = check_devices(desc, config);
+	if (err)
+		return err;
+	if (config->mode > WEIR_PLANNED) {
+		log_error("space: there is no mode %d", (int)config->mode);
 		return -EINVAL;
 	}
-	err = backend_budget(b, desc->device[config->device].memory, &config->gpu_budget_bytes);
-	if (!err)
-		err = backend_budget(b, cost_host_memory(desc), &config->host_budget_bytes);
+	own = desc->device[__builtin_ctzll(config->devices)].memory;
+	/* The fields that callers fill in until they name memories. */
+	if (!config->budget_bytes[own])
+		config->budget_bytes[own] = config->gpu_budget_bytes;
+	if (!config->budget_bytes[host])
+		config->budget_bytes[host] = config->host_budget_bytes;
+	err = check_budgets(b, own, host, config->budget_bytes);
 	if (err)
 		return err;
 	if (!config->block_bytes)
-		config->block_bytes = pick_block_bytes(desc, config->gpu_budget_bytes);
-	if (config->block_bytes % desc->vmm.granularity_bytes || config->block_bytes > UINT32_MAX)
-		wrong = "the block size is no multiple of the granularity, or 4 GiB or more";
-	else if (config->gpu_budget_bytes / config->block_bytes < 2)
-		wrong = "the GPU budget is below two blocks";
-	else if (config->host_budget_bytes / config->block_bytes < 2)
-		wrong = "the host budget is below two blocks";
-	if (!wrong)
-		return 0;
-	log_error("space: %s", wrong);
-	return -EINVAL;
+		config->block_bytes = pick_block_bytes(desc, config->budget_bytes[own]);
+	return check_blocks(desc, own, host, config);
 }
 
 static void residency_advance(struct weir_space *space)
