@@ -179,7 +179,7 @@ static uint32_t count_wrong_layers(struct weir_space *space, const struct model 
 
 int main(void)
 {
-	const struct weir_space_config config = {.gpu_budget_bytes = 16u << 20,
+	const struct weir_space_config config = {.budget_bytes = {[1] = 16u << 20}, /* of "gpu0" */
 						 .mode = WEIR_PLANNED};
 	struct weir_machine *machine;
 	struct weir_stream *stream;

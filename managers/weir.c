@@ -26,9 +26,7 @@ struct weir_manager {
 
 static int weir_create(const struct manager_config *config, struct manager **out)
 {
-	struct weir_space_config space = {.device = config->device,
-					  .gpu_budget_bytes = config->gpu_budget_bytes,
-					  .host_budget_bytes = config->host_budget_bytes,
+	struct weir_space_config space = {.devices = WEIR_MEM_DEVICE(config->device),
 					  .block_bytes = config->block_bytes,
 					  .mode = WEIR_PLANNED};
 	const struct weir_machine_desc *desc = weir_machine_describe(config->machine);
@@ -45,6 +43,8 @@ static int weir_create(const struct manager_config *config, struct manager **out
 	m->base.device = config->device;
 	m->gpu_memory = desc->device[config->device].memory;
 	m->host_memory = cost_host_memory(desc);
+	space.budget_bytes[m->gpu_memory] = config->gpu_budget_bytes;
+	space.budget_bytes[m->host_memory] = config->host_budget_bytes;
 	err = weir_stream_create(config->machine, config->device, &m->stream);
 	if (err)
 		goto err_free;

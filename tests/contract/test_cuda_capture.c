@@ -106,10 +106,10 @@ struct planned {
 /* A space of 16 blocks of the GPU's memory whose two ranges have 24. */
 static void planned_open(struct planned *p)
 {
-	const struct weir_space_config config = {.gpu_budget_bytes = 16 * UNIT,
-						 .host_budget_bytes = 64 * UNIT,
-						 .block_bytes = UNIT,
-						 .mode = WEIR_PLANNED};
+	const struct weir_space_config config = {
+		.budget_bytes = {[GPU0] = 16 * UNIT, [HOST] = 64 * UNIT},
+		.block_bytes = UNIT,
+		.mode = WEIR_PLANNED};
 
 	fakecuda_reset(&fake);
 	assert_int_equal(test_kernels_load(), 0);

@@ -440,7 +440,7 @@ static void trial_step(struct trial *t, int s, int step)
 static void test_two_spaces(void **state)
 {
 	const struct weir_space_config config = {
-		.gpu_budget_bytes = 20 * UNIT, .block_bytes = UNIT, .mode = WEIR_PLANNED};
+		.budget_bytes = {[GPU0] = 20 * UNIT}, .block_bytes = UNIT, .mode = WEIR_PLANNED};
 	struct trial t;
 	struct log_watch log;
 	struct backend *b;

@@ -60,11 +60,10 @@ static void test_spaces_of_two_devices(void **state)
 	assert_int_equal(open_backend(&b), 0);
 	assert_int_equal(machine_wrap(b, &machine), 0);
 	for (uint32_t d = 0; d < 2; d++) {
-		const struct weir_space_config config = {.device = d,
-							 .gpu_budget_bytes = 8 * UNIT,
-							 .block_bytes = UNIT,
-							 .mode = WEIR_PLANNED};
+		struct weir_space_config config = {
+			.devices = WEIR_MEM_DEVICE(d), .block_bytes = UNIT, .mode = WEIR_PLANNED};
 
+		config.budget_bytes[b->desc.device[d].memory] = 8 * UNIT;
 		assert_int_equal(weir_stream_create(machine, d, &stream[d]), 0);
 		assert_int_equal(weir_space_create(machine, &config, &space[d]), 0);
 		assert_int_equal(weir_alloc(space[d], 12 * UNIT, stream[d], (void **)&range[d]), 0);

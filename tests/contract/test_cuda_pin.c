@@ -216,10 +216,10 @@ static void test_threads(void **state)
 /* A space expects what its GPU budget has no room for, within its host budget, and no more. */
 static void test_space_expects(void **state)
 {
-	const struct weir_space_config config = {.gpu_budget_bytes = 20 * UNIT,
-						 .host_budget_bytes = 30 * UNIT,
-						 .block_bytes = UNIT,
-						 .mode = WEIR_PLANNED};
+	const struct weir_space_config config = {
+		.budget_bytes = {[GPU0] = 20 * UNIT, [HOST] = 30 * UNIT},
+		.block_bytes = UNIT,
+		.mode = WEIR_PLANNED};
 	struct weir_machine *machine;
 	struct weir_space *space;
 	void *range[3], *more;

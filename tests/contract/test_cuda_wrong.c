@@ -28,7 +28,7 @@ struct planned {
 static void planned_open(struct planned *p)
 {
 	const struct weir_space_config config = {
-		.gpu_budget_bytes = 24 * UNIT, .block_bytes = UNIT, .mode = WEIR_PLANNED};
+		.budget_bytes = {[GPU0] = 24 * UNIT}, .block_bytes = UNIT, .mode = WEIR_PLANNED};
 	struct backend *b;
 
 	fakecuda_reset(&fake);
@@ -257,7 +257,7 @@ static void nvml_build(char path[64])
 static void test_budget_beyond_free(void **state)
 {
 	struct weir_space_config config = {
-		.gpu_budget_bytes = MIB(8), .block_bytes = UNIT, .mode = WEIR_PLANNED};
+		.budget_bytes = {[GPU0] = MIB(8)}, .block_bytes = UNIT, .mode = WEIR_PLANNED};
 	struct backend *mine, *theirs;
 	struct weir_machine *machine;
 	struct weir_space *space;
@@ -281,14 +281,14 @@ static void test_budget_beyond_free(void **state)
 			      "'gpu0' now");
 	assert_has(log.first, "process 1 (");
 	assert_has(log.first, "): 12.3 GB, process 2147483647");
-	config.gpu_budget_bytes = MIB(17);
+	config.budget_bytes[GPU0] = MIB(17);
 	assert_int_equal(weir_space_create(machine, &config, &space), -EINVAL);
 	assert_int_equal(log.nr, 2);
 	/* Of what is there; and all that is there, as far as it goes. */
-	config.gpu_budget_bytes = MIB(4);
+	config.budget_bytes[GPU0] = MIB(4);
 	assert_int_equal(weir_space_create(machine, &config, &space), 0);
 	weir_space_destroy(space);
-	config.gpu_budget_bytes = 0;
+	config.budget_bytes[GPU0] = 0;
 	assert_int_equal(weir_space_create(machine, &config, &space), 0);
 	weir_space_destroy(space);
 	assert_int_equal(log.nr, 2);

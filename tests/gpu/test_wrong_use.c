@@ -49,7 +49,7 @@ static void over_budget(void)
 
 	open_backend(&b);
 	assert_int_equal(machine_wrap(b, &machine), 0);
-	config.gpu_budget_bytes = b->desc.memory[GPU0].bytes + b->desc.vmm.granularity_bytes;
+	config.budget_bytes[GPU0] = b->desc.memory[GPU0].bytes + b->desc.vmm.granularity_bytes;
 	printf("space: %d\n", weir_space_create(machine, &config, &space));
 	weir_space_destroy(space);
 	weir_machine_close(machine);

@@ -299,10 +299,10 @@ static void interlude(struct twin x[PERMANENT])
 
 static void create(void)
 {
-	const struct weir_space_config config = {.gpu_budget_bytes = (uint64_t)16 * BLOCK,
-						 .host_budget_bytes = (uint64_t)64 * BLOCK,
-						 .block_bytes = BLOCK,
-						 .mode = WEIR_PLANNED};
+	const struct weir_space_config config = {
+		.budget_bytes = {[GPU0] = (uint64_t)16 * BLOCK, [HOST] = (uint64_t)64 * BLOCK},
+		.block_bytes = BLOCK,
+		.mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;
 
 	test_machine(&desc);

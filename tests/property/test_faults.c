@@ -498,11 +498,11 @@ static void step_run(const struct step *step)
 
 static void run_create(const struct faults *faults)
 {
-	const struct weir_space_config config = {.device = 0,
-						 .gpu_budget_bytes = (uint64_t)GPU_BLOCKS * BLOCK,
-						 .host_budget_bytes = (uint64_t)HOST_BLOCKS * BLOCK,
-						 .block_bytes = BLOCK,
-						 .mode = WEIR_PLANNED};
+	const struct weir_space_config config = {
+		.budget_bytes = {[GPU0] = (uint64_t)GPU_BLOCKS * BLOCK,
+				 [HOST] = (uint64_t)HOST_BLOCKS * BLOCK},
+		.block_bytes = BLOCK,
+		.mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;
 	struct backend *sim;
 

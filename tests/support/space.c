@@ -138,10 +138,10 @@ void test_machine_close(struct test_space *t)
 int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
 			  uint64_t gpu_bytes, uint64_t host_bytes)
 {
-	struct weir_space_config config = {.gpu_budget_bytes = gpu_bytes,
-					   .host_budget_bytes = host_bytes,
-					   .block_bytes = block_bytes,
-					   .mode = mode};
+	struct weir_space_config config = {
+		.budget_bytes = {[HOST] = host_bytes, [GPU0] = gpu_bytes},
+		.block_bytes = block_bytes,
+		.mode = mode};
 	int err = weir_space_create(t->machine, &config, &t->space);
 
 	if (err)

@@ -15,9 +15,65 @@ static void open_default(struct test_space *t)
 	test_space_open(t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 4, 8);
 }
 
+static char last_error[256];
+
+static void on_log(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)arg;
+	if (level == WEIR_LOG_ERROR)
+		(void)snprintf(last_error, sizeof(last_error), "%s", message);
+}
+
+static void expect_config(struct test_space *t, const struct weir_space_config *config, int err,
+			  const char *part)
+{
+	last_error[0] = '\0';
+	assert_int_equal(weir_space_create(t->machine, config, &t->space), err);
+	if (!strstr(last_error, part))
+		fail_msg("no '%s' in: %s", part, last_error);
+	if (!err)
+		weir_space_destroy(t->space);
+}
+
+/* Devices and memories beyond one GPU and the host: refused, and told apart from what is wrong. */
+static void test_space_config_of_other_devices(void **state)
+{
+	struct weir_space_config config = {.devices = WEIR_MEM_DEVICE(1), .block_bytes = BLOCK};
+	struct test_space t;
+
+	(void)state;
+	test_machine_open(&t, WEIR_DATA_PHANTOM);
+	weir_log_set(on_log, NULL);
+	expect_config(&t, &config, 0, "");
+	config.devices = WEIR_MEM_DEVICE(0) | WEIR_MEM_DEVICE(2);
+	expect_config(&t, &config, -EINVAL, "devices 0x5");
+	config.devices = WEIR_MEM_CPU;
+	expect_config(&t, &config, -EINVAL, "devices 0x8000000000000000");
+	config.devices = WEIR_MEM_DEVICE(0) | WEIR_MEM_DEVICE(1);
+	expect_config(&t, &config, -ENOTSUP, "several devices");
+	config.devices = 0;
+	config.budget_bytes[GPU0] = 2 * BLOCK - 1;
+	expect_config(&t, &config, -EINVAL, "the budget of gpu0 is below two blocks");
+	config.budget_bytes[GPU0] = 0;
+	config.budget_bytes[HOST] = 2 * BLOCK - 1;
+	expect_config(&t, &config, -EINVAL, "the budget of host is below two blocks");
+	config.budget_bytes[HOST] = 0;
+	config.budget_bytes[GPU1] = 2 * BLOCK;
+	expect_config(&t, &config, -ENOTSUP, "memory 'gpu1' can't be a tier of a space yet");
+	config.budget_bytes[GPU1] = 2 * BLOCK - 1;
+	expect_config(&t, &config, -EINVAL, "the budget of gpu1 is below two blocks");
+	config.budget_bytes[GPU1] = MIB(16) + 1;
+	expect_config(&t, &config, -EINVAL, "is beyond memory 'gpu1'");
+	config.budget_bytes[GPU1] = 0;
+	config.budget_bytes[GPU1 + 1] = 2 * BLOCK;
+	expect_config(&t, &config, -EINVAL, "memory 3");
+	weir_log_set(NULL, NULL);
+	test_machine_close(&t);
+}
+
 static void test_space_config_is_checked(void **state)
 {
-	struct weir_space_config config = {.device = 2};
+	struct weir_space_config config = {.devices = WEIR_MEM_DEVICE(2)};
 	struct test_space t;
 
 	(void)state;
@@ -478,6 +534,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_config_is_checked),
+		cmocka_unit_test(test_space_config_of_other_devices),
 		cmocka_unit_test(test_space_default_block_shrinks_with_the_budget),
 		cmocka_unit_test(test_space_default_block_of_large_budgets),
 		cmocka_unit_test(test_space_alloc_sizes),

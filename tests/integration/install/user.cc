@@ -65,7 +65,7 @@ bool run(weir_machine *machine)
 	std::uint32_t found = 0;
 	void *addr;
 
-	config.gpu_budget_bytes = config.host_budget_bytes = 64u << 20;
+	config.budget_bytes[0] = config.budget_bytes[1] = 64u << 20; // the host and the GPU
 	config.mode = WEIR_PLANNED;
 	if (weir_stream_create(machine, 0, &stream) ||
 	    weir_space_create(machine, &config, &space) || weir_alloc(space, 4, stream, &addr))
