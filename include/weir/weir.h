@@ -378,8 +378,6 @@ struct weir_space_config {
 	 *  8 MiB, halved until it has. */
 	uint64_t block_bytes;
 	enum weir_space_mode mode;
-	uint32_t device; /**< the three before, until callers name memories */
-	uint64_t gpu_budget_bytes, host_budget_bytes;
 };
 
 /**

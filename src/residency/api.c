@@ -103,9 +103,6 @@ static int check_config(struct backend *b, struct weir_space_config *config)
 	uint32_t own, host = cost_host_memory(desc);
 	int err;
 
-	/* The fields that callers fill in until they name memories. */
-	if (!config->devices)
-		config->devices = BACKEND_DEVICE_BIT(config->device);
 	err = check_devices(desc, config);
 	if (err)
 		return err;
@@ -114,11 +111,6 @@ static int check_config(struct backend *b, struct weir_space_config *config)
 		return -EINVAL;
 	}
 	own = desc->device[__builtin_ctzll(config->devices)].memory;
-	/* The fields that callers fill in until they name memories. */
-	if (!config->budget_bytes[own])
-		config->budget_bytes[own] = config->gpu_budget_bytes;
-	if (!config->budget_bytes[host])
-		config->budget_bytes[host] = config->host_budget_bytes;
 	err = check_budgets(b, own, host, config->budget_bytes);
 	if (err)
 		return err;
