@@ -6,6 +6,12 @@
  * program meets it: machine, space, allocation, brackets, advice, plain memory, statistics.
  *
  * Conventions, unless a function says otherwise:
+ *  - A function that acts on an object as a whole has the object in its name: weir_space_sync(),
+ *    weir_pool_trim(), weir_mem_map(). What acts on a space's ranges and brackets, which programs
+ *    call most, has none: weir_alloc(), weir_free(), weir_begin(), weir_end(), weir_advise(),
+ *    weir_prefetch(), weir_read().
+ *  - Devices, memories and links are named by their indexes in the machine's description. A mask of
+ *    devices has WEIR_MEM_DEVICE(d) for device d.
  *  - Sizes are bytes, times are nanoseconds, ranges of addresses are half-open.
  *  - A function that returns int returns 0, or a negative errno, or a negative WEIR_E* code; see
  *    weir_strerror(). Outputs are written on success only.
