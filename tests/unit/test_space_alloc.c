@@ -71,6 +71,43 @@ static void test_space_config_of_other_devices(void **state)
 	test_machine_close(&t);
 }
 
+/* A space of the second device counts in that one's memory and on its link, and nowhere else. */
+static void test_space_counts_by_memory_and_link(void **state)
+{
+	const struct weir_space_config config = {.devices = WEIR_MEM_DEVICE(1),
+						 .budget_bytes = {[GPU1] = 4 * BLOCK},
+						 .block_bytes = BLOCK,
+						 .mode = WEIR_PLANNED};
+	struct weir_space_stats stats;
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_machine_open(&t, WEIR_DATA_PHANTOM); /* simulated: with a second device */
+	assert_int_equal(weir_space_create(t.machine, &config, &t.space), 0);
+	t.block_bytes = BLOCK;
+	a = do_alloc(&t, 4 * BLOCK, 2);
+	b = do_alloc(&t, 4 * BLOCK, 2);
+	do_fill(&t, 2, a, 4 * BLOCK, 1);
+	do_fill(&t, 2, b, 4 * BLOCK, 2);
+	do_expect(&t, 2, a, 4 * BLOCK, 1);
+	do_sync(&t);
+	stats = get_stats(&t);
+	assert_int_equal(stats.memory[GPU1].bytes, 4 * BLOCK);
+	assert_int_equal(stats.memory[GPU1].peak_bytes, 4 * BLOCK);
+	assert_int_equal(stats.memory[GPU0].peak_bytes, 0);
+	assert_true(stats.memory[HOST].bytes >= 4 * BLOCK);
+	for (uint32_t l = 0; l < t.desc.nr_links; l++) {
+		bool own = t.desc.link[l].a == HOST && t.desc.link[l].b == GPU1;
+
+		assert_int_equal(stats.link_bytes[l][WEIR_A_TO_B][WEIR_CAUSE_DEMAND],
+				 own ? 4 * BLOCK : 0);
+		assert_int_equal(stats.link_bytes[l][WEIR_B_TO_A][WEIR_CAUSE_EVICTION],
+				 own ? 8 * BLOCK : 0);
+	}
+	test_space_close(&t);
+}
+
 static void test_space_config_is_checked(void **state)
 {
 	struct weir_space_config config = {.devices = WEIR_MEM_DEVICE(2)};
@@ -535,6 +572,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_config_is_checked),
 		cmocka_unit_test(test_space_config_of_other_devices),
+		cmocka_unit_test(test_space_counts_by_memory_and_link),
 		cmocka_unit_test(test_space_default_block_shrinks_with_the_budget),
 		cmocka_unit_test(test_space_default_block_of_large_budgets),
 		cmocka_unit_test(test_space_alloc_sizes),
