@@ -377,7 +377,8 @@ struct weir_space_config {
 	/** WEIR_MEM_DEVICE() of the devices whose kernels use it; 0: device 0. One, for now. */
 	uint64_t devices;
 	/** How much of each memory it may use, by its index. 0: of the devices' own memory and the
-	 *  host's all that is free, of any other none. Of no other, for now. */
+	 *  host's all that is free, of any other none. With another GPU's memory, what does not fit
+	 *  goes there and then to the host's; no plan is made, for now. */
 	uint64_t budget_bytes[WEIR_MEMORIES_MAX];
 	/** A multiple of the machine's granularity, below 4 GiB. 0: the largest of 56, 28, 16
 	 *  and 8 MiB of which the budget of the device's own memory has 512; with less than 64 of
@@ -395,7 +396,8 @@ struct weir_space_config {
  * @return 0, or
  *   -EINVAL   a budget beyond the memory or below two blocks, a block size that is not a multiple
  *             of the granularity or not below 4 GiB, an unknown device, memory or mode
- *   -ENOTSUP  several devices, or a budget of a memory that is neither the device's nor the host's
+ *   -ENOTSUP  several devices, or a budget of a memory that has no link to the others, or is another
+ *             one of the host's
  *   -ENOMEM   a budget beyond what other programs leave free now (the log says how much that is,
  *             and who they are), or no memory for its structures
  *   or an error of the machine.

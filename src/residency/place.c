@@ -98,7 +98,7 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 		return err;
 	}
 	if (overwritten && !block->at.dead) {
-		block_set_dead(range, block, true);
+		migrate_set_dead(space, range, block, true);
 		space->stats.nr_overwrites_saved++;
 	}
 	return migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);

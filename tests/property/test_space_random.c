@@ -6,6 +6,9 @@
  * comes, and are in the order of the calls. What is launched outside brackets the model orders, as
  * a program would have to: it knows which streams have work under way on a range.
  *
+ * Part of the sequences have a third place, the second GPU's memory, between the device's own and
+ * the host's; in part of all, what comes in, what goes and where to is drawn at random.
+ *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.
  *
@@ -22,6 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/residency/residency.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "tests/support/space.h"
@@ -58,7 +62,8 @@ struct model {
 	struct test_random random;
 	enum weir_space_mode mode;
 	bool quiet;	    /* repeating itself: nothing else happens */
-	uint64_t nr_blocks; /* both budgets */
+	uint64_t nr_blocks; /* all budgets */
+	bool middle;	    /* GPU1 is a place, too */
 	uint64_t cell_bytes;
 	uint8_t *buffer; /* the largest range */
 	uint32_t last_seed;
@@ -72,6 +77,7 @@ struct model {
 /* What went on in all sequences, to see that they reach what they are for. */
 static struct weir_space_stats total;
 static uint64_t total_bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR]; /* over the host link */
+static uint64_t total_middle_bytes;
 static uint64_t current_seed;
 static uint32_t current_step;
 static bool tracing;
@@ -540,7 +546,46 @@ static void op_copy(struct model *m)
 				0);
 }
 
+/* ------------------------------------------------------------------ decisions at random */
+
+static struct test_random decide_state;
+
+static struct brought_in random_bring_in(const struct bring_in *q)
+{
+	return (struct brought_in){
+		.level = random_below(&decide_state, q->nr_blocks + 1),
+		.evict_for_fresh = random_below(&decide_state, 2) != 0,
+		.evict_for_moved = random_below(&decide_state, 2) != 0,
+	};
+}
+
+static uint64_t random_give_up(const struct give_up *q)
+{
+	(void)q;
+	return random_below(&decide_state, 4);
+}
+
+static place_t random_evict_to(const struct evict_to *q)
+{
+	return (place_t)(q->from + 1 + random_below(&decide_state, q->nr_places - q->from - 1));
+}
+
+static const struct decisions decide_random = {
+	.name = "random",
+	.bring_in = random_bring_in,
+	.give_up = random_give_up,
+	.evict_to = random_evict_to,
+};
+
 /* ------------------------------------------------------------------ hints, modes */
+
+/* A memory that the space uses. */
+static uint32_t pick_memory(struct model *m)
+{
+	if (m->middle && one_in(m, 3))
+		return GPU1;
+	return one_in(m, 3) ? HOST : GPU0;
+}
 
 static void op_prefetch(struct model *m)
 {
@@ -559,8 +604,8 @@ static void op_prefetch(struct model *m)
 	if (!range)
 		return;
 	part = pick_part_of(m, range);
-	err = weir_prefetch(m->t.space, part_addr(&part), part_bytes(&part),
-			    one_in(m, 3) ? HOST : GPU0, one_in(m, 3) ? NULL : fence);
+	err = weir_prefetch(m->t.space, part_addr(&part), part_bytes(&part), pick_memory(m),
+			    one_in(m, 3) ? NULL : fence);
 	trace("prefetch %u+%u at %p: %d\n", part.first, part.nr, (void *)range->addr, err);
 	assert_true(!err || err == -ENOMEM);
 }
@@ -573,9 +618,9 @@ static void op_advise(struct model *m)
 
 	if (!range)
 		return;
-	where = below(m, 2);
-	if (advice == WEIR_ADVISE_ACCESSED_BY && where >= m->t.desc.nr_devices)
-		where = 0;
+	where = pick_memory(m);
+	if (advice == WEIR_ADVISE_ACCESSED_BY)
+		where = below(m, m->t.desc.nr_devices);
 	trace("advise %d %p\n", (int)advice, (void *)range->addr);
 	assert_int_equal(weir_advise(m->t.space, range->addr, advice, where), 0);
 }
@@ -799,7 +844,7 @@ static void open_space(struct model *m)
 {
 	static const uint32_t granules[] = {1, 2, 4, 3, 7}; /* in a block */
 	uint64_t block;
-	uint32_t gpu, host, scale;
+	uint32_t gpu, middle, host, scale;
 
 	test_machine_open(&m->t, WEIR_DATA_REAL);
 	block = m->t.desc.vmm.granularity_bytes * granules[below(m, ARRAY_LEN(granules))];
@@ -811,11 +856,19 @@ static void open_space(struct model *m)
 	m->cell_bytes = block * scale / CELLS_PER_BLOCK;
 	m->buffer = malloc(CELLS_MAX * m->cell_bytes);
 	assert_non_null(m->buffer);
-	trace("block %llu gpu %u host %u times %u mode %d\n", (unsigned long long)block, gpu, host,
-	      scale, (int)m->mode);
-	assert_int_equal(test_space_create_try(&m->t, m->mode, block, gpu * scale * block,
-					       host * scale * block),
+	m->middle = m->t.desc.nr_devices > 1 && one_in(m, 3);
+	middle = m->middle ? 2 + below(m, 4) : 0;
+	m->nr_blocks += middle * scale;
+	trace("block %llu gpu %u middle %u host %u times %u mode %d\n", (unsigned long long)block,
+	      gpu, middle, host, scale, (int)m->mode);
+	assert_int_equal(test_space_create_places(&m->t, m->mode, block, gpu * scale * block,
+						  middle * scale * block, host * scale * block),
 			 0);
+	if (one_in(m, 4)) {
+		decide_state.state = current_seed;
+		m->t.space->residency->decide = &decide_random;
+		trace("decisions at random\n");
+	}
 }
 
 static void close_space(struct model *m)
@@ -836,8 +889,10 @@ static void close_space(struct model *m)
 	if (below(m, 2))
 		do_sync(&m->t);
 	stats = get_stats(&m->t);
-	assert_true(stats.memory[GPU0].peak_bytes + stats.memory[HOST].peak_bytes <=
+	assert_true(stats.memory[GPU0].peak_bytes + stats.memory[GPU1].peak_bytes +
+			    stats.memory[HOST].peak_bytes <=
 		    m->nr_blocks * stats.block_bytes);
+	total_middle_bytes += stats.memory[GPU1].peak_bytes;
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		for (int c = 0; c < WEIR_CAUSE_NR; c++)
 			total_bytes[d][c] += get_bytes(&m->t, &stats, (enum backend_direction)d,
@@ -944,13 +999,14 @@ static void test_space_random_sequences(void **state)
 	assert_true(total.nr_pool_hits > nr / 10);
 	assert_true(total.nr_dead_dropped > nr / 10);
 	assert_true(total.nr_clean_dropped > nr / 10);
-	assert_true(total.nr_overwrites_saved > (kind == TEST_GPU ? 0 : nr / 20));
+	assert_true(total.nr_overwrites_saved > (kind == TEST_GPU ? 0 : nr / 40));
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++) {
 		assert_true(total_bytes[d][WEIR_CAUSE_DEMAND] > nr * KIB(1));
 		assert_true(total_bytes[d][WEIR_CAUSE_PREFETCH] > nr * 256);
 		assert_true(total_bytes[d][WEIR_CAUSE_INPLACE] > nr * KIB(1));
 	}
 	assert_true(total_bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] > nr * KIB(1));
+	assert_true(kind == TEST_GPU || total_middle_bytes > nr * KIB(1));
 }
 
 int main(void)

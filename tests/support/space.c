@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
-#include "src/core/cost.h"
+#include "src/cost/cost.h"
 #include "tests/support/driver.h"
 
 /* ------------------------------------------------------------------ patterns */
@@ -138,8 +138,14 @@ void test_machine_close(struct test_space *t)
 int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
 			  uint64_t gpu_bytes, uint64_t host_bytes)
 {
+	return test_space_create_places(t, mode, block_bytes, gpu_bytes, 0, host_bytes);
+}
+
+int test_space_create_places(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
+			     uint64_t gpu_bytes, uint64_t gpu1_bytes, uint64_t host_bytes)
+{
 	struct weir_space_config config = {
-		.budget_bytes = {[HOST] = host_bytes, [GPU0] = gpu_bytes},
+		.budget_bytes = {[HOST] = host_bytes, [GPU0] = gpu_bytes, [GPU1] = gpu1_bytes},
 		.block_bytes = block_bytes,
 		.mode = mode};
 	int err = weir_space_create(t->machine, &config, &t->space);

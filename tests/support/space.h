@@ -43,6 +43,9 @@ void test_machine_open(struct test_space *t, enum weir_data data);
 void test_machine_close(struct test_space *t);
 int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
 			  uint64_t gpu_bytes, uint64_t host_bytes);
+/* The same with the second GPU's memory as a place between. */
+int test_space_create_places(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
+			     uint64_t gpu_bytes, uint64_t gpu1_bytes, uint64_t host_bytes);
 
 /* weir_space_check() passes. */
 void do_check(struct test_space *t);
