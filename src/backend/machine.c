@@ -6,6 +6,7 @@
 #include "src/backend/machine.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,9 @@ struct weir_machine {
 	struct backend *backend; /* owned */
 	atomic_uint nr_streams;	 /* live handles, for the leak report */
 	atomic_uint nr_pools;	 /* the same */
+	pthread_mutex_t lock;	 /* of what follows; a leaf but for what make() does */
+	void *kept;		 /* see machine_kept() */
+	void (*kept_destroy)(void *kept);
 };
 
 int machine_wrap(struct backend *b, struct weir_machine **out)
@@ -29,6 +33,8 @@ int machine_wrap(struct backend *b, struct weir_machine **out)
 		return -ENOMEM;
 	}
 	machine->backend = b;
+	machine->kept = NULL;
+	machine->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	atomic_init(&machine->nr_streams, 0);
 	atomic_init(&machine->nr_pools, 0);
 	*out = machine;
@@ -43,6 +49,21 @@ struct backend *machine_backend(const struct weir_machine *machine)
 void machine_set_backend(struct weir_machine *machine, struct backend *wrapper)
 {
 	machine->backend = wrapper;
+}
+
+void *machine_kept(struct weir_machine *machine, void *(*make)(struct backend *b),
+		   void (*destroy)(void *kept))
+{
+	void *kept;
+
+	pthread_mutex_lock(&machine->lock);
+	if (!machine->kept) {
+		machine->kept = make(machine->backend);
+		machine->kept_destroy = destroy;
+	}
+	kept = machine->kept;
+	pthread_mutex_unlock(&machine->lock);
+	return kept;
 }
 
 void machine_pool_count(struct weir_machine *machine, bool more)
@@ -76,6 +97,9 @@ void weir_machine_close(struct weir_machine *machine)
 		log_error("machine '%s' closed with %u pools left: their memory goes",
 			  machine->backend->desc.name, left);
 	machine->backend->ops->destroy(machine->backend);
+	if (machine->kept)
+		machine->kept_destroy(machine->kept);
+	pthread_mutex_destroy(&machine->lock);
 	free(machine);
 }
 

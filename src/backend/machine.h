@@ -12,6 +12,11 @@ struct backend *machine_backend(const struct weir_machine *machine);
 /* Put a wrapper of a machine's backend in its place, before anything is made on the machine. */
 void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
 
+/* What a layer above keeps with a machine until it is closed, one thing in all: made by the first
+ * call, over the machine's backend as it is then. NULL: it could not be made. */
+void *machine_kept(struct weir_machine *machine, void *(*make)(struct backend *b),
+		   void (*destroy)(void *kept));
+
 /* Streams, and pools of plain memory, that the machine has: one more, or one fewer. */
 void machine_stream_count(struct weir_machine *machine, bool more);
 void machine_pool_count(struct weir_machine *machine, bool more);
