@@ -2,7 +2,7 @@
 /*
  * Chunks that queued work may still name, and zeroing, which is such work: copies from a source of
  * zeros on a stream of the pool's own. (The boundary has no fill. A copy reads what it writes, so
- * it takes about twice the time; it is off the path of whoever allocates.)
+ * it takes about twice the time.)
  *
  * A pending chunk is in pool->pending, or in the hands of one call that has dropped the lock: then
  * in no list, and counted in nr_in_hand.
@@ -17,9 +17,7 @@
 
 #define ZERO_BYTES_MAX (UINT64_C(2) << 20)
 #define ZERO_PIECES 64u /* of a batch */
-#define ZERO_AHEAD 4u	/* chunks that a call of the progress function queues */
 #define POLL_NR 32u
-#define TAKE_LOOK 16u
 /* Rounds of a wait in which nothing became ready, because questions keep failing. */
 #define WAIT_ROUNDS 1000u
 
@@ -55,7 +53,7 @@ int chunk_zero_init(struct chunk_pool *pool)
 	if (err)
 		return err;
 	/* A plain allocation: what is uploaded to an alias, backends need not take. */
-	err = b->ops->device_alloc(b, pool->config.memory, pool->zero_bytes, &pool->zero);
+	err = b->ops->device_alloc(b, pool->memory, pool->zero_bytes, &pool->zero);
 	if (err)
 		goto err_stream;
 	err = zero_fill(pool);
@@ -80,11 +78,13 @@ void chunk_zero_fini(struct chunk_pool *pool)
 	b->ops->stream_destroy(b, pool->zero_stream);
 }
 
-int chunk_zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued,
-		     fence_t *fence)
+/* Queue zeroing of a chunk. Called without the lock. *queued: whether work may name it, by fence
+ * *fence, or 0 where that could not be recorded. */
+static int zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, bool *queued,
+		      fence_t *fence)
 {
 	struct backend *b = pool->backend;
-	uint64_t left = chunk_span(chunk);
+	uint64_t left = chunk_bytes(chunk);
 	struct backend_copy copy[ZERO_PIECES];
 	char *at = chunk_addr(chunk);
 	fence_t recorded;
@@ -116,69 +116,49 @@ int chunk_zero_queue(struct chunk_pool *pool, const struct mem_chunk *chunk, boo
 
 /* ------------------------------------------------------------------ the list */
 
-void chunk_pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence,
-		       bool zeroing)
+/* A chunk that is taken, or in hand, waits for a fence; 0: for one that could not be recorded. */
+static void pending_add(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t fence)
 {
+	chunk_set_state(pool, chunk, CHUNK_PENDING);
 	chunk->fence = fence;
 	chunk->unfenced = !fence;
-	chunk->zeroing = zeroing;
-	if (zeroing)
-		pool->zeroing_bytes += chunk_span(chunk);
 	list_add_tail(&pool->pending, &chunk->link);
 }
 
-static void zeroing_end(struct chunk_pool *pool, struct mem_chunk *chunk)
+static void count_back(struct chunk_pool *pool, const struct mem_chunk *chunk)
 {
-	if (chunk->zeroing)
-		pool->zeroing_bytes -= chunk_span(chunk);
-	chunk->zeroing = false;
-}
-
-/* Take a pending chunk back from what it waited for: free. */
-static void pending_done(struct chunk_pool *pool, struct mem_chunk *chunk, bool zeroed)
-{
-	zeroing_end(pool, chunk);
-	chunk->fence = 0;
-	chunk_root_put(pool, chunk, zeroed);
+	pool->stats.nr_chunks--;
+	pool->rounding_bytes -= chunk->rounding;
 }
 
 void chunk_put(struct chunk_pool *pool, struct mem_chunk *chunk, fence_t after)
 {
-	pool->stats.nr_chunks--;
-	pool->rounding_bytes -= chunk->rounding;
-	pool->tail_bytes -= chunk_tail(chunk);
-	if (after) {
-		chunk_set_state(pool, chunk, CHUNK_PENDING);
-		chunk_pending_add(pool, chunk, after, false);
+	count_back(pool, chunk);
+	if (after)
+		pending_add(pool, chunk, after);
+	else
+		chunk_root_put(pool, chunk);
+}
+
+int chunk_zero_unlocked(struct chunk_pool *pool, struct mem_chunk *chunk)
+{
+	fence_t fence;
+	bool queued;
+	int err;
+
+	pthread_mutex_unlock(&pool->lock);
+	err = zero_queue(pool, chunk, &queued, &fence);
+	pthread_mutex_lock(&pool->lock);
+	pool->stats.nr_zeroings += !err;
+	if (!err) {
+		chunk->fence = fence;
+	} else if (queued) { /* chunk_put() would take fence 0 for no work at all */
+		count_back(pool, chunk);
+		pending_add(pool, chunk, fence);
 	} else {
-		chunk_root_put(pool, chunk, false);
+		chunk_put(pool, chunk, 0);
 	}
-}
-
-static bool pending_fits(const struct mem_chunk *chunk, const struct chunk_request *request)
-{
-	if (chunk->unfenced || chunk->root->emptying || (request->zeroed && !chunk->zeroing))
-		return false;
-	return chunk_fits(chunk, request) && chunk->nr == request->nr;
-}
-
-struct mem_chunk *chunk_pending_take(struct chunk_pool *pool, const struct chunk_request *request)
-{
-	struct list_link *link = pool->pending.next;
-
-	for (uint32_t i = 0; i < TAKE_LOOK && link != &pool->pending; i++, link = link->next) {
-		struct mem_chunk *chunk = chunk_of(link);
-
-		if (!pending_fits(chunk, request))
-			continue;
-		list_del(link);
-		chunk->zeroed = chunk->zeroing;
-		zeroing_end(pool, chunk);
-		chunk_set_state(pool, chunk, CHUNK_PINNED);
-		chunk_large_ask(pool, chunk, request);
-		return chunk;
-	}
-	return NULL;
+	return err;
 }
 
 /* ------------------------------------------------------------------ asking */
@@ -215,13 +195,11 @@ static bool question_settle(struct chunk_pool *pool, const struct question *q)
 	struct mem_chunk *chunk = q->chunk;
 
 	if (q->answer == 1) {
-		pending_done(pool, chunk, chunk->zeroing);
+		chunk->fence = 0;
+		chunk_root_put(pool, chunk);
 		return true;
 	}
-	if (q->answer < 0) {
-		pool->stats.nr_fence_errors++;
-		zeroing_end(pool, chunk);
-	}
+	pool->stats.nr_fence_errors += q->answer < 0;
 	chunk->fence = q->fence;
 	chunk->unfenced = !q->fence;
 	list_add(&pool->pending, &chunk->link);
@@ -257,26 +235,26 @@ static uint32_t poll_some(struct chunk_pool *pool)
 	return nr_free;
 }
 
-bool chunk_pending_poll_unlocked(struct chunk_pool *pool, bool on)
+bool chunk_pending_poll_unlocked(struct chunk_pool *pool)
 {
 	uint32_t nr_free;
 	bool any = false;
 
-	if (pool->progressing)
+	if (pool->polling)
 		return false;
-	pool->progressing = true;
+	pool->polling = true;
 	do {
 		nr_free = poll_some(pool);
 		any = any || nr_free;
-	} while (on && nr_free);
-	pool->progressing = false;
+	} while (nr_free);
+	pool->polling = false;
 	return any;
 }
 
 /* ------------------------------------------------------------------ waiting */
 
 /* Drops the lock. @return how many it found to wait for */
-static uint32_t wait_some(struct chunk_pool *pool, const struct chunk_root *root)
+static uint32_t wait_some(struct chunk_pool *pool)
 {
 	struct backend *b = pool->backend;
 	fence_t fence[POLL_NR];
@@ -284,8 +262,7 @@ static uint32_t wait_some(struct chunk_pool *pool, const struct chunk_root *root
 
 	for (struct list_link *l = pool->pending.next; l != &pool->pending && nr < POLL_NR;
 	     l = l->next)
-		if (!root || chunk_of(l)->root == root)
-			fence[nr++] = chunk_of(l)->fence;
+		fence[nr++] = chunk_of(l)->fence;
 	if (!nr)
 		return 0;
 	pthread_mutex_unlock(&pool->lock);
@@ -297,33 +274,15 @@ static uint32_t wait_some(struct chunk_pool *pool, const struct chunk_root *root
 	return nr;
 }
 
-/* Put the pending chunks of a root first, so that they are asked about. */
-static void pending_prefer(struct chunk_pool *pool, const struct chunk_root *root)
-{
-	struct list_link *link = pool->pending.next;
-
-	while (link != &pool->pending) {
-		struct list_link *next = link->next;
-
-		if (chunk_of(link)->root == root) {
-			list_del(link);
-			list_add(&pool->pending, link);
-		}
-		link = next;
-	}
-}
-
-bool chunk_pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_root *root)
+bool chunk_pending_wait_unlocked(struct chunk_pool *pool)
 {
 	for (uint32_t nr_failed = 0; nr_failed < WAIT_ROUNDS;) {
-		uint32_t nr = wait_some(pool, root);
-		bool others = !nr || pool->progressing;
+		uint32_t nr = wait_some(pool);
+		bool others = !nr || pool->polling;
 
 		if (!nr && !pool->nr_in_hand)
 			return true;
-		if (nr && root)
-			pending_prefer(pool, root);
-		if (nr && chunk_pending_poll_unlocked(pool, true))
+		if (nr && chunk_pending_poll_unlocked(pool))
 			continue;
 		/* Another thread has some in hand, and will be done with them. */
 		nr_failed += !others;
@@ -332,40 +291,4 @@ bool chunk_pending_wait_unlocked(struct chunk_pool *pool, const struct chunk_roo
 		pthread_mutex_lock(&pool->lock);
 	}
 	return false;
-}
-
-/* ------------------------------------------------------------------ zeroing ahead of need */
-
-bool chunk_zero_ahead_wanted(const struct chunk_pool *pool)
-{
-	return pool->config.zero && pool->nonempty[0] &&
-	       pool->zeroed_bytes + pool->zeroing_bytes < pool->config.zero_ahead_bytes;
-}
-
-void chunk_zero_ahead_unlocked(struct chunk_pool *pool)
-{
-	for (uint32_t i = 0; i < ZERO_AHEAD && chunk_zero_ahead_wanted(pool); i++) {
-		uint32_t order = log2_floor(pool->nonempty[0]);
-		struct mem_chunk *chunk = chunk_of(pool->free[0][order].next);
-		fence_t fence;
-		bool queued;
-		int err;
-
-		chunk_buddy_unlink(pool, chunk);
-		chunk_set_state(pool, chunk, CHUNK_PENDING);
-		chunk_root_settle(pool, chunk->root);
-		pool->nr_in_hand++;
-		pthread_mutex_unlock(&pool->lock);
-		err = chunk_zero_queue(pool, chunk, &queued, &fence);
-		pthread_mutex_lock(&pool->lock);
-		pool->nr_in_hand--;
-		pool->stats.nr_zeroings += !err;
-		if (!queued) {
-			chunk_root_put(pool, chunk, false);
-			return;
-		}
-		chunk_pending_add(pool, chunk, fence, !err);
-		if (err)
-			return;
-	}
 }

@@ -9,14 +9,11 @@
 
 /* What may follow what. */
 static const uint8_t transitions[CHUNK_STATE_NR] = {
-	[CHUNK_NONE] = TO(CHUNK_FREE) | TO(CHUNK_POOLED) | TO(CHUNK_PINNED) | TO(CHUNK_PENDING),
+	[CHUNK_NONE] = TO(CHUNK_FREE) | TO(CHUNK_POOLED) | TO(CHUNK_TAKEN),
 	[CHUNK_FREE] = TO(CHUNK_NONE),
 	[CHUNK_POOLED] = TO(CHUNK_NONE),
-	[CHUNK_PENDING] = TO(CHUNK_NONE) | TO(CHUNK_PINNED),
-	[CHUNK_PINNED] = TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PUBLISHED),
-	[CHUNK_PUBLISHED] =
-		TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PINNED) | TO(CHUNK_EVICTING),
-	[CHUNK_EVICTING] = TO(CHUNK_NONE) | TO(CHUNK_PENDING) | TO(CHUNK_PUBLISHED),
+	[CHUNK_PENDING] = TO(CHUNK_NONE),
+	[CHUNK_TAKEN] = TO(CHUNK_NONE) | TO(CHUNK_PENDING),
 };
 
 static bool state_is_used(uint8_t state)
@@ -28,16 +25,14 @@ void chunk_set_state(struct chunk_pool *pool, struct mem_chunk *chunk, enum chun
 {
 	struct chunk_root *root = chunk->root;
 	bool legal = (transitions[chunk->state] & TO(state)) != 0;
-	uint64_t span = chunk_span(chunk);
+	uint64_t bytes = chunk_bytes(chunk);
 
 	assert(legal);
 	(void)legal;
-	pool->bytes[chunk->state] -= span;
-	pool->bytes[state] += span;
+	pool->bytes[chunk->state] -= bytes;
+	pool->bytes[state] += bytes;
 	root->used -= state_is_used(chunk->state) ? chunk->nr : 0;
 	root->used += state_is_used((uint8_t)state) ? chunk->nr : 0;
-	root->nr_pinned -= chunk->state == CHUNK_PINNED;
-	root->nr_pinned += state == CHUNK_PINNED;
 	chunk->state = (uint8_t)state;
 }
 
@@ -55,7 +50,7 @@ void *chunk_addr(const struct mem_chunk *chunk)
 
 uint64_t chunk_bytes(const struct mem_chunk *chunk)
 {
-	return chunk_span(chunk) - chunk_tail(chunk);
+	return chunk->nr * chunk->root->unit_bytes;
 }
 
 const struct backend_chunk *chunk_root_of(const struct mem_chunk *chunk, uint64_t *offset)

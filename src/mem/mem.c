@@ -26,6 +26,18 @@ static bool guard_wanted(enum weir_guard guard)
 #endif
 }
 
+/* From here on others may ask the pool for what it does not use. */
+static void clients_add(struct weir_pool *pool)
+{
+	char name[PHYS_NAME_MAX];
+
+	(void)snprintf(name, sizeof(name), "pool '%s'", pool->name);
+	for (uint32_t m = 0; m < pool->backend->desc.nr_memories; m++) {
+		phys_client_add(&pool->client[m], phys_of(pool->machine, m), name, PHYS_NO_LIMIT);
+		phys_client_start(&pool->client[m], mem_give, pool);
+	}
+}
+
 int weir_pool_create(struct weir_machine *machine, const struct weir_pool_config *config,
 		     struct weir_pool **out)
 {
@@ -40,7 +52,8 @@ int weir_pool_create(struct weir_machine *machine, const struct weir_pool_config
 		log_error("pool: %d is no guard mode", (int)config->guard);
 		return -EINVAL;
 	}
-	pool = calloc(1, sizeof(*pool));
+	/* The account is there from here on. */
+	pool = phys_of(machine, 0) ? calloc(1, sizeof(*pool)) : NULL;
 	if (!pool)
 		return -ENOMEM;
 	pool->machine = machine;
@@ -59,6 +72,7 @@ int weir_pool_create(struct weir_machine *machine, const struct weir_pool_config
 	err = mem_file_begin(pool);
 	if (err)
 		goto err_lock;
+	clients_add(pool);
 	machine_pool_count(machine, true);
 	*out = pool;
 	return 0;
@@ -109,6 +123,8 @@ void weir_pool_destroy(struct weir_pool *pool)
 	if (!pool || !mem_pool_is_mine(pool))
 		return;
 	b = pool->backend;
+	for (uint32_t m = 0; m < b->desc.nr_memories; m++)
+		phys_client_stop(&pool->client[m]);
 	pthread_mutex_lock(&pool->lock);
 	(void)mem_pool_tell(pool, WEIR_LOG_WARNING, "was not freed");
 	pool_empty(pool);
@@ -123,9 +139,11 @@ void weir_pool_destroy(struct weir_pool *pool)
 	}
 	if (!list_empty(&pool->doomed))
 		return; /* their memory is mapped: what it came from stays, too */
-	for (uint32_t m = 0; m < b->desc.nr_memories; m++)
+	for (uint32_t m = 0; m < b->desc.nr_memories; m++) {
 		for (uint32_t c = 0; c < MEM_CLASSES; c++)
 			chunk_pool_destroy(pool->chunks[m][c]);
+		phys_client_del(&pool->client[m]);
+	}
 	machine_pool_count(pool->machine, false);
 	mem_file_end(pool);
 	pthread_mutex_destroy(&pool->lock);

@@ -31,6 +31,9 @@
 #define MEM_PAGE_MIN UINT64_C(4096)
 #define MEM_PAGE_MIDDLE (UINT64_C(64) << 10)
 #define MEM_PAGE_LARGE (UINT64_C(2) << 20)
+/* Of chunk pools: what is kept unused, at least two roots, and unmerged. */
+#define MEM_IDLE_PER_MILLE 100u
+#define MEM_POOLED 8u
 #define MEM_CLASSES 64u /* of pages above a root: one for each power of two */
 #define MEM_WINDOW_BUCKETS 256u
 #define MEM_USERS (WEIR_DEVICES_MAX + 1) /* devices, then the CPU */
@@ -100,10 +103,11 @@ struct weir_pool {
 	char name[MEM_FILE_OWNER];
 	bool guard;
 	pid_t pid;
+	struct phys_client client[WEIR_MEMORIES_MAX]; /* accounts: see phys.h */
 
 	/* Taken with a space's lock held or without, never in a progress function, which may run
 	 * inside a call that is made under it. Calls of the backend that do not block, calls
-	 * of chunk pools without CHUNK_EVICT, and the log are allowed under it. */
+	 * of chunk pools that do not, and the log are allowed under it. */
 	pthread_mutex_t lock;
 	struct chunk_pool *chunks[WEIR_MEMORIES_MAX][MEM_CLASSES]; /* made once, then constant */
 	struct list_link live, doomed;
@@ -194,7 +198,10 @@ void mem_give_up(struct weir_mem *mem);
 /* Try the doomed ones again. With the lock. */
 void mem_reap(struct weir_pool *pool);
 
-/* That, and give unused memory back. Takes the lock. @return bytes given back */
+/* What others ask a pool for, see phys_give_fn: that, and unused memory given back. Takes the lock. */
+uint64_t mem_give(struct phys_client *client, uint64_t bytes);
+
+/* The same with all that is unused in all memories. @return bytes given back */
 uint64_t mem_trim(struct weir_pool *pool);
 
 /* ------------------------------------------------------------------ copies (mem_copy.c) */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/base/util.h"
@@ -82,18 +83,40 @@ void mem_reap(struct weir_pool *pool)
 	}
 }
 
+uint64_t mem_give(struct phys_client *client, uint64_t bytes)
+{
+	struct weir_pool *pool = client->owner;
+	struct chunk_pool **chunks = pool->chunks[client->memory->index];
+	uint64_t given = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	mem_reap(pool);
+	for (uint32_t c = 0; c < MEM_CLASSES && given < bytes; c++)
+		if (chunks[c])
+			given += chunk_pool_trim(chunks[c], bytes - given);
+	pthread_mutex_unlock(&pool->lock);
+	return given;
+}
+
 uint64_t mem_trim(struct weir_pool *pool)
 {
 	uint64_t bytes = 0;
 
-	pthread_mutex_lock(&pool->lock);
-	mem_reap(pool);
 	for (uint32_t m = 0; m < pool->backend->desc.nr_memories; m++)
-		for (uint32_t c = 0; c < MEM_CLASSES; c++)
-			if (pool->chunks[m][c])
-				bytes += chunk_pool_trim(pool->chunks[m][c], 0);
-	pthread_mutex_unlock(&pool->lock);
+		bytes += mem_give(&pool->client[m], UINT64_MAX);
 	return bytes;
+}
+
+/* After an error: make room for so many bytes, where that is what was missing, of what the pool
+ * holds unused in pages of other sizes and for doomed objects, else of what others do. false: there
+ * is none. */
+static bool room_make(const struct weir_mem *mem, int err, uint64_t bytes)
+{
+	struct phys_client *client = &mem->pool->client[mem->memory];
+
+	if (err != -EAGAIN && err != -ENOMEM)
+		return false;
+	return mem_give(client, bytes) || phys_reclaim(client, bytes);
 }
 
 /* ------------------------------------------------------------------ pieces */
@@ -107,9 +130,11 @@ static int pieces_take(struct weir_mem *mem, fence_t *fences)
 	int err = 0;
 
 	while (nr < mem->nr_pieces && !err) {
-		err = chunk_alloc(mem->chunks, each, fences ? CHUNK_ZEROED : 0,
-				  fences ? &fences[nr] : NULL, &mem->piece[nr]);
-		nr += !err;
+		err = chunk_alloc(mem->chunks, each, fences ? &fences[nr] : NULL, &mem->piece[nr]);
+		if (!err)
+			left -= each, nr++;
+		else if (room_make(mem, err, left))
+			err = 0;
 	}
 	while (err && nr--)
 		chunk_free(mem->chunks, mem->piece[nr], fences ? fences[nr] : 0);
@@ -183,22 +208,17 @@ static struct weir_mem *mem_new(struct weir_pool *pool, uint32_t memory, uint64_
 	return mem;
 }
 
-static int mem_fill_try(struct weir_mem *mem, bool zero)
-{
-	int err = mem_pool_chunks(mem->pool, mem->memory, mem->page_bytes, &mem->chunks);
-
-	return err ? err : pieces_get(mem, zero);
-}
-
 /* Give it its pieces. zero: by the chunk pool. */
 static int mem_fill(struct weir_mem *mem, bool zero)
 {
-	int err = mem_fill_try(mem, zero);
+	int err;
 
-	/* Pools of other pages, and doomed objects, may have what is missing. */
-	if (err == -ENOMEM && mem_trim(mem->pool))
-		err = mem_fill_try(mem, zero);
-	return err;
+	do { /* the first of its pages needs memory of its own */
+		err = mem_pool_chunks(mem->pool, mem->memory, mem->page_bytes, &mem->chunks);
+	} while (err && room_make(mem, err, mem->physical_bytes));
+	if (!err)
+		err = pieces_get(mem, zero);
+	return err == -EAGAIN ? -ENOMEM : err;
 }
 
 int mem_make(struct weir_pool *pool, uint32_t memory, uint64_t bytes, uint64_t page_bytes,
@@ -249,11 +269,14 @@ static void limit_give(struct weir_pool *pool, uint32_t memory, uint64_t bytes)
 static void no_room(const struct weir_pool *pool, uint32_t memory, uint64_t bytes)
 {
 	struct backend *b = pool->backend;
+	char holders[PHYS_HOLDERS_MAX];
 
-	log_warning("pool '%s': no room for %llu bytes in '%s', of which %llu of %llu are taken",
+	phys_holders(phys_of(pool->machine, memory), holders);
+	log_warning("pool '%s': no room for %llu bytes in '%s', of which %llu of %llu are taken: "
+		    "%s",
 		    pool->name, (unsigned long long)bytes, b->desc.memory[memory].name,
 		    (unsigned long long)b->ops->memory_used(b, memory),
-		    (unsigned long long)b->desc.memory[memory].bytes);
+		    (unsigned long long)b->desc.memory[memory].bytes, holders);
 }
 
 int mem_create(struct weir_pool *pool, uint32_t memory, uint64_t page,

@@ -35,12 +35,14 @@ int mem_pool_chunks(struct weir_pool *pool, uint32_t memory, uint64_t page, stru
 		*out = chunks;
 		return 0;
 	}
-	chunk_pool_config_init(&config, b, memory);
-	config.root_bytes = class ? page : pool->root_bytes;
-	config.least_bytes = class ? page : MEM_PAGE_MIN;
+	config = (struct chunk_pool_config){
+		.client = &pool->client[memory],
+		.root_bytes = class ? page : pool->root_bytes,
+		.least_bytes = class ? page : MEM_PAGE_MIN,
+		.idle_per_mille = MEM_IDLE_PER_MILLE,
+		.nr_pooled = MEM_POOLED,
+	};
 	config.idle_bytes = 2 * config.root_bytes;
-	config.share_bytes = 0;	  /* what is mapped for whom, is by root */
-	config.hold_peak = false; /* programs that share a memory need what is not in use */
 	/* The host's memory the CPU fills. */
 	for (uint32_t d = 0; d < b->desc.nr_devices; d++)
 		if (b->desc.device[d].memory == memory) {

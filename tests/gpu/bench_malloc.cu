@@ -3,17 +3,12 @@
  * What CUDA's own allocators take for what bench_chunks measures of weir's: cudaMalloc() and
  * cudaFree(), and cudaMallocAsync() and cudaFreeAsync() with a pool that keeps everything.
  *
- *   bench_malloc [SEQUENCE...]
- *
- * SEQUENCE is a file of bench_chunks --write. Pairs of an allocation and a free of each size,
- * beside 8 live ones; then the sequences: all of each asynchronously, and its first operations with
- * cudaMalloc(). One JSON object a line, times in nanoseconds of the host.
+ * Pairs of an allocation and a free of each size, beside 8 live ones. One JSON object a line, times
+ * in nanoseconds of the host.
  */
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <cuda_runtime.h>
@@ -22,17 +17,6 @@
 #define SAMPLES 2000u
 #define SAMPLES_PLAIN 20u /* of cudaMalloc(): tenths of a millisecond a pair */
 #define WARM_UP 10u
-#define PLAIN_OPERATIONS 20000u
-
-struct operation {
-	uint64_t bytes; /* 0: free it */
-	uint32_t id;
-};
-
-struct sequence {
-	struct operation *op;
-	uint64_t nr, max, nr_ids;
-};
 
 static void check(cudaError_t result, const char *what)
 {
@@ -108,88 +92,9 @@ static void measure_hit(bool async, uint64_t bytes)
 	fflush(stdout);
 }
 
-static void sequence_read(struct sequence *s, const char *path)
+int main()
 {
-	FILE *file = fopen(path, "r");
-	unsigned long long bytes;
-	unsigned id;
-	char what;
-
-	*s = sequence{};
-	if (!file) {
-		fprintf(stderr, "bench_malloc: %s: %s\n", path, strerror(errno));
-		exit(2);
-	}
-	while (fscanf(file, " %c %u", &what, &id) == 2) {
-		bytes = 0;
-		if (what == '+' && fscanf(file, "%llu", &bytes) != 1)
-			bytes = 0;
-		if ((what == '+') != (bytes > 0) || (what == '-' && id >= s->nr_ids)) {
-			fprintf(stderr, "bench_malloc: %s: operation %llu is none\n", path,
-				(unsigned long long)s->nr);
-			exit(2);
-		}
-		if (s->nr == s->max) {
-			s->max = s->max ? 2 * s->max : 4096;
-			s->op = (struct operation *)realloc(s->op, s->max * sizeof(*s->op));
-			if (!s->op)
-				exit(1);
-		}
-		s->op[s->nr++] = operation{bytes, id};
-		if (what == '+' && id >= s->nr_ids)
-			s->nr_ids = id + 1u;
-	}
-	fclose(file);
-}
-
-static void measure_sequence(bool async, const struct sequence *s, const char *path)
-{
-	uint64_t nr = async || s->nr < PLAIN_OPERATIONS ? s->nr : PLAIN_OPERATIONS, start, ns;
-	void **at = (void **)calloc(s->nr_ids, sizeof(void *));
-
-	if (!at)
-		exit(1);
-	start = host_ns();
-	for (uint64_t i = 0; i < nr; i++) {
-		const struct operation *op = &s->op[i];
-
-		if (op->bytes) {
-			at[op->id] = get(async, op->bytes);
-		} else {
-			put(async, at[op->id]);
-			at[op->id] = NULL;
-		}
-	}
-	check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-	ns = host_ns() - start;
-	for (uint64_t i = 0; i < s->nr_ids; i++)
-		if (at[i])
-			put(async, at[i]);
-	check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-	printf("{\"test\":\"%s\",\"allocator\":\"%s\",\"operations\":%llu,\"mean_ns\":%.1f", path,
-	       name_of(async), (unsigned long long)nr, (double)ns / (double)nr);
-	if (async) {
-		cudaMemPool_t pool;
-		uint64_t held = 0, used = 0;
-
-		check(cudaDeviceGetDefaultMemPool(&pool, 0), "cudaDeviceGetDefaultMemPool");
-		check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &held), "high");
-		check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &used), "high");
-		printf(",\"peak_held_bytes\":%llu,\"peak_allocated_bytes\":%llu",
-		       (unsigned long long)held, (unsigned long long)used);
-		held = used = 0;
-		check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &held), "high");
-		check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &used), "high");
-		check(cudaMemPoolTrimTo(pool, 0), "trim");
-	}
-	printf("}\n");
-	fflush(stdout);
-	free(at);
-}
-
-int main(int argc, char **argv)
-{
-	static const uint64_t hit[] = {4096, 65536, 98304, 2 << 20, 48 << 20, UINT64_C(1) << 30};
+	static const uint64_t hit[] = {4096, 65536, 98304, 2 << 20};
 	uint64_t keep = UINT64_MAX;
 	cudaMemPool_t pool;
 
@@ -199,13 +104,5 @@ int main(int argc, char **argv)
 	for (int async = 0; async < 2; async++)
 		for (uint64_t bytes : hit)
 			measure_hit(async, bytes);
-	for (int i = 1; i < argc; i++) {
-		struct sequence s;
-
-		sequence_read(&s, argv[i]);
-		measure_sequence(true, &s, argv[i]);
-		measure_sequence(false, &s, argv[i]);
-		free(s.op);
-	}
 	return 0;
 }

@@ -2,10 +2,9 @@
 /*
  * Random calls of a chunk pool against a model: a list of what is handed out, with the bytes that
  * each chunk should hold. Chunks do not overlap, keep their bytes until they are given back, are
- * zero where that was asked for, and come ready or with a fence; figures are those of the model;
- * the checker holds after each step; in the end nothing is left. Then the same from eight threads
- * on one pool, where the model of each is its own and owners are asked by whoever needs memory;
- * once with calls of the backend that fail now and then.
+ * zero where that was asked for; figures are those of the model; the checker holds after each step;
+ * in the end nothing is left. Then the same from eight threads on one pool, where the model of each
+ * is its own; once with calls of the backend that fail now and then.
  *
  * CHUNK_SEED=n in the environment: only that seed; CHUNK_SEEDS=n: so many. CHUNK_SECONDS=n: how
  * long the threads run. On the machine that WEIR_TEST_MACHINE names, see tests/support/driver.h.
@@ -23,6 +22,7 @@
 #include "src/base/util.h"
 #include "src/cost/cost.h"
 #include "src/mem/chunk.h"
+#include "tests/support/account.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "tests/support/space.h"
@@ -41,27 +41,26 @@ struct slot {
 	struct mem_chunk *chunk;
 	uint64_t id;
 	uint64_t asked_bytes, bytes;
-	bool published;
 };
 
-/* A model: what one thread has been given. lock guards all but what only its thread changes. */
+/* A model: what one thread has been given, and is its alone. */
 struct model {
 	struct backend *backend;
 	struct chunk_pool *pool;
 	struct test_random random;
 	uint64_t last_id, number;
-	uint64_t most_bytes, nr_steps, nr_evicted;
+	uint64_t most_bytes, nr_steps;
 	void *scratch;	  /* for queued copies to, as large as the largest chunk */
 	uint64_t *buffer; /* a chunk's bytes, where the CPU does not reach them */
 	pthread_t thread;
-	pthread_mutex_t lock;
 	struct slot slot[NR_SLOTS];
 	stream_id_t stream;
-	bool zero, alone;
+	bool zero;
 	bool fails; /* now and then a call of the backend does */
 };
 
 static struct model model[NR_THREADS];
+static struct test_account account;
 
 static uint32_t below(struct model *m, uint32_t n)
 {
@@ -92,7 +91,7 @@ static void move(struct model *m, void *dst, const void *src, uint64_t bytes)
 	require(!b->ops->fence_wait(b, fence));
 }
 
-/* What a chunk holds: where it is, or in a buffer. With the model's lock. */
+/* What a chunk holds: where it is, or in a buffer. */
 static uint64_t *words_get(struct model *m, const struct slot *slot)
 {
 	if (test_machine_kind() == TEST_SIMULATED)
@@ -156,35 +155,6 @@ static void give_back(struct model *m, struct slot *slot)
 	slot->id = 0;
 }
 
-/* Any thread may ask the owner of any chunk: ids tell whose it is. */
-static int on_evict(void *arg, struct mem_chunk *chunk, uint64_t owner)
-{
-	struct model *m = &model[owner % NR_THREADS];
-	int err = -ENOENT;
-
-	(void)arg;
-	pthread_mutex_lock(&m->lock);
-	for (uint32_t i = 0; i < NR_SLOTS; i++) {
-		struct slot *slot = &m->slot[i];
-
-		if (slot->id != owner)
-			continue;
-		require(slot->chunk == chunk && slot->published);
-		err = -EBUSY;
-		if (!(owner / NR_THREADS % 5))
-			break;
-		require(words_are_right(m, slot));
-		slot->id = 0;
-		m->nr_evicted++;
-		/* No queued work names what is published. */
-		chunk_free(m->pool, chunk, 0);
-		err = 0;
-		break;
-	}
-	pthread_mutex_unlock(&m->lock);
-	return err;
-}
-
 static uint32_t log2_of(uint64_t n)
 {
 	return 63 - (uint32_t)__builtin_clzll(n);
@@ -202,16 +172,13 @@ static uint64_t some_bytes(struct model *m)
 
 static void step_alloc(struct model *m, struct slot *slot)
 {
+	bool zeroed = m->zero && !below(m, 3);
 	uint64_t bytes = some_bytes(m);
-	uint32_t flags =
-		(m->zero && !below(m, 3) ? CHUNK_ZEROED : 0) | (below(m, 2) ? CHUNK_EVICT : 0);
-	bool with_fence = below(m, 2);
-	fence_t fence = 0;
 	struct mem_chunk *chunk;
-	int err = chunk_alloc(m->pool, bytes, flags, with_fence ? &fence : NULL, &chunk);
+	fence_t fence = 0;
+	int err = chunk_alloc(m->pool, bytes, zeroed ? &fence : NULL, &chunk);
 
-	require(!err || err == -ENOMEM || (err == -EIO && m->fails) ||
-		(err == -EAGAIN && !with_fence && flags & CHUNK_ZEROED));
+	require(!err || err == -ENOMEM || (err == -EIO && m->fails));
 	if (err)
 		return;
 	if (fence && !below(m, 4)) {
@@ -222,75 +189,50 @@ static void step_alloc(struct model *m, struct slot *slot)
 	if (fence)
 		require(!m->backend->ops->fence_wait(m->backend, fence));
 	require(chunk_bytes(chunk) >= bytes);
-	pthread_mutex_lock(&m->lock);
 	*slot = (struct slot){.chunk = chunk,
 			      .id = ++m->last_id * NR_THREADS + m->number,
 			      .asked_bytes = bytes,
 			      .bytes = chunk_bytes(chunk)};
-	if (flags & CHUNK_ZEROED)
+	if (zeroed)
 		require(is_zero(m, slot));
 	words_put(m, slot);
-	pthread_mutex_unlock(&m->lock);
-}
-
-/* With the model's lock. */
-static void step_used(struct model *m, struct slot *slot)
-{
-	int err;
-
-	switch (below(m, 6)) {
-	case 0:
-		if (!slot->published)
-			require(!chunk_publish(m->pool, slot->chunk, slot->id));
-		slot->published = true;
-		break;
-	case 1:
-		err = chunk_pin(m->pool, slot->chunk);
-		require(!err || (err == -EBUSY && !m->alone));
-		if (!err)
-			slot->published = false;
-		break;
-	case 2:
-		chunk_touch(m->pool, slot->chunk);
-		break;
-	default:
-		give_back(m, slot);
-	}
 }
 
 static void step(struct model *m)
 {
 	struct slot *slot = &m->slot[below(m, NR_SLOTS)];
-	bool used;
 
 	m->nr_steps++;
 	switch (below(m, 16)) {
 	case 0:
-		(void)chunk_pool_progress(m->pool);
+		(void)chunk_pool_trim(m->pool, 0); /* looks at fences */
 		return;
 	case 1:
 		if (!below(m, 8))
-			(void)chunk_pool_trim(m->pool, below(m, 4) * KIB(64));
+			(void)chunk_pool_trim(m->pool, below(m, 40) * KIB(64));
 		return;
 	case 2: /* time passes */
 		m->backend->ops->host_spend(m->backend, below(m, 20000));
 		return;
 	}
-	pthread_mutex_lock(&m->lock);
-	used = slot->id;
-	if (used)
-		step_used(m, slot);
-	pthread_mutex_unlock(&m->lock);
-	if (!used)
+	if (!slot->id)
 		step_alloc(m, slot);
+	else if (below(m, 2))
+		give_back(m, slot);
+	else
+		require(words_are_right(m, slot));
 }
 
 /* ------------------------------------------------------------------ one thread */
 
-/* More than a root may have, and less than a buffer. */
-static uint64_t most_bytes(const struct backend *b)
+/* The largest power of two that a root has room for. */
+static uint64_t most_bytes(const struct chunk_pool_config *config)
 {
-	return MAX(MIB(1) + KIB(100), b->desc.vmm.granularity_bytes * 3 / 2);
+	uint64_t most = config->least_bytes;
+
+	while (2 * most <= config->root_bytes)
+		most *= 2;
+	return most;
 }
 
 static void model_init(struct model *m, struct backend *b, struct chunk_pool *pool, uint64_t number,
@@ -302,8 +244,7 @@ static void model_init(struct model *m, struct backend *b, struct chunk_pool *po
 			    .pool = pool,
 			    .number = number,
 			    .zero = config->zero,
-			    .most_bytes = most_bytes(b)};
-	pthread_mutex_init(&m->lock, NULL);
+			    .most_bytes = most_bytes(config)};
 	assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COPY_OUT, &m->stream), 0);
 	assert_int_equal(b->ops->device_alloc(b, host, BUFFER, &m->scratch), 0);
 	assert_int_equal(b->ops->device_alloc(b, host, BUFFER, (void **)&m->buffer), 0);
@@ -326,13 +267,12 @@ static void model_free(struct model *m)
 	m->backend->ops->device_free(m->backend, m->scratch);
 	m->backend->ops->device_free(m->backend, m->buffer);
 	m->backend->ops->stream_destroy(m->backend, m->stream);
-	pthread_mutex_destroy(&m->lock);
 }
 
 static void expect_figures(struct model *m)
 {
 	struct chunk_pool_stats stats;
-	uint64_t asked = 0, bytes = 0, nr = 0, evictable = 0;
+	uint64_t asked = 0, bytes = 0, nr = 0;
 
 	for (uint32_t i = 0; i < NR_SLOTS; i++) {
 		const struct slot *slot = &m->slot[i];
@@ -342,19 +282,17 @@ static void expect_figures(struct model *m)
 		nr++;
 		bytes += slot->bytes;
 		asked += slot->asked_bytes;
-		evictable += slot->published ? 1 : 0;
 	}
 	chunk_pool_stats(m->pool, &stats);
 	require(stats.nr_chunks == nr && stats.allocated_bytes == bytes);
 	require(stats.rounding_bytes == bytes - asked);
-	require(stats.held_bytes ==
-		stats.allocated_bytes + stats.tail_bytes + stats.free_bytes + stats.pending_bytes);
-	require(evictable || !stats.evictable_bytes);
+	require(stats.held_bytes == stats.allocated_bytes + stats.free_bytes + stats.pending_bytes);
+	require(stats.held_bytes == account.client.held_bytes);
 	require(!stats.nr_wrong);
 	require(!chunk_pool_check(m->pool));
 }
 
-/* Roots of several sizes, with and without limits and zeroing. */
+/* Roots of several sizes, with and without zeroing. */
 static void some_config(struct chunk_pool_config *config, struct backend *b,
 			struct test_random *random)
 {
@@ -363,36 +301,35 @@ static void some_config(struct chunk_pool_config *config, struct backend *b,
 	uint64_t some_root = root[random_below(random, ARRAY_LEN(root))];
 	uint64_t granularity = b->desc.vmm.granularity_bytes;
 
-	chunk_pool_config_init(config, b, b->desc.device[0].memory);
+	*config = (struct chunk_pool_config){.client = &account.client};
 	config->root_bytes = (some_root + granularity - 1) / granularity * granularity;
 	config->least_bytes = random_below(random, 2) ? 4096 : 512;
-	config->share_bytes = (uint64_t[]){0, KIB(300), UINT64_MAX}[random_below(random, 3)];
-	config->max_bytes = random_below(random, 2) ? MAX(MIB(6), 6 * granularity) : 0;
 	config->idle_bytes = random_below(random, 3) * config->root_bytes;
 	config->nr_pooled = random_below(random, 4) * 3;
-	config->hold_peak = random_below(random, 2);
 	config->zero = random_below(random, 4);
-	config->zero_ahead_bytes = random_below(random, 2) ? KIB(700) : 0;
-	config->evict = random_below(random, 4) ? on_evict : NULL;
+}
+
+static void account_open(struct backend *b, uint64_t budget_bytes)
+{
+	test_account_open(&account, b, b->desc.device[0].memory, budget_bytes);
 }
 
 static void expect_empty(struct backend *b, struct chunk_pool *pool)
 {
 	struct chunk_pool_stats stats;
 
-	while (chunk_pool_progress(pool)) {
+	for (uint32_t i = 0; i < 1000; i++) {
+		(void)chunk_pool_trim(pool, UINT64_MAX);
 		chunk_pool_stats(pool, &stats);
 		if (!stats.pending_bytes)
 			break;
 		b->ops->host_spend(b, 1000000);
 	}
-	(void)chunk_pool_trim(pool, 0);
-	chunk_pool_stats(pool, &stats);
 	assert_int_equal(stats.nr_chunks, 0);
-	/* Zeroing ahead may have begun again. */
-	assert_int_equal(stats.held_bytes, stats.pending_bytes + stats.free_bytes);
+	assert_int_equal(stats.held_bytes, 0);
 	assert_int_equal(chunk_pool_check(pool), 0);
 	chunk_pool_destroy(pool);
+	test_account_close(&account);
 	assert_int_equal(b->ops->memory_used(b, b->desc.device[0].memory), 0);
 }
 
@@ -428,11 +365,12 @@ static void run_seed(uint64_t seed)
 	struct chunk_pool_config config;
 	struct chunk_pool *pool;
 
+	account_open(b, random_below(&random, 2) ? MAX(MIB(6), 6 * b->desc.vmm.granularity_bytes)
+						 : PHYS_NO_LIMIT);
 	some_config(&config, b, &random);
 	assert_int_equal(chunk_pool_create(&config, &pool), 0);
 	model_init(&model[0], b, pool, 0, &config);
 	model[0].random = random;
-	model[0].alone = true;
 	for (uint32_t i = 0; i < NR_STEPS && !atomic_load(&failed_line); i++) {
 		step(&model[0]);
 		expect_figures(&model[0]);
@@ -480,20 +418,22 @@ static void run_threads(bool flaky)
 	double seconds = test_seconds("CHUNK_SECONDS", SECONDS);
 	struct chunk_pool_config config;
 	struct chunk_pool_stats stats;
-	uint64_t nr_steps = 0, nr_evicted = 0;
+	uint64_t nr_steps = 0;
 	struct backend *inner = open_backend(4096), *b = inner;
 	struct chunk_pool *pool;
 
 	if (flaky)
 		assert_int_equal(flaky_create(inner, &b), 0);
-	chunk_pool_config_init(&config, b, b->desc.device[0].memory);
-	/* Of all kinds of roots some. */
-	config.root_bytes = MAX(KIB(256), b->desc.vmm.granularity_bytes);
-	config.share_bytes = MAX(KIB(700), 2 * b->desc.vmm.granularity_bytes);
-	config.max_bytes = MIB(16);
-	config.zero = true;
-	config.zero_ahead_bytes = MIB(1);
-	config.evict = on_evict;
+	account_open(b, MIB(16));
+	config = (struct chunk_pool_config){
+		.client = &account.client,
+		.root_bytes = MAX(KIB(256), b->desc.vmm.granularity_bytes),
+		.least_bytes = 4096,
+		.idle_per_mille = 100,
+		.nr_pooled = 8,
+		.zero = true,
+	};
+	config.idle_bytes = 2 * config.root_bytes;
 	assert_int_equal(chunk_pool_create(&config, &pool), 0);
 	atomic_store(&stop, false);
 	for (uint32_t i = 0; i < NR_THREADS; i++) {
@@ -508,17 +448,13 @@ static void run_threads(bool flaky)
 	atomic_store(&stop, true);
 	for (uint32_t i = 0; i < NR_THREADS; i++)
 		pthread_join(model[i].thread, NULL);
-	for (uint32_t i = 0; i < NR_THREADS; i++) { /* each may have evicted another's */
+	for (uint32_t i = 0; i < NR_THREADS; i++)
 		nr_steps += model[i].nr_steps;
-		nr_evicted += model[i].nr_evicted;
-	}
 	if (failed_line)
 		fail_msg("line %d", failed_line);
 	chunk_pool_stats(pool, &stats);
-	print_message("%llu steps, %llu evicted, %llu questions failed\n",
-		      (unsigned long long)nr_steps, (unsigned long long)nr_evicted,
+	print_message("%llu steps, %llu questions failed\n", (unsigned long long)nr_steps,
 		      (unsigned long long)stats.nr_fence_errors);
-	assert_true(nr_evicted > 0);
 	for (uint32_t i = 0; i < NR_THREADS; i++)
 		model_fini(&model[i]);
 	expect_empty(b, pool);

@@ -9,6 +9,7 @@
 #include "src/backend/flaky/flaky.h"
 #include "src/base/util.h"
 #include "src/mem/chunk.h"
+#include "tests/support/account.h"
 #include "tests/support/driver.h"
 #include "tests/unit/test_sim_machine.h"
 
@@ -16,24 +17,25 @@
 #define LEAST KIB(4)
 
 static struct backend *backend;
+static struct test_account account;
 static struct chunk_pool *pool;
 static struct chunk_pool_config config;
 static struct chunk_pool_stats stats;
 static stream_id_t stream;
 static void *host;
 
-static void open_pool(uint64_t ahead_bytes)
+static void open_pool(void)
 {
 	struct weir_machine_desc desc;
 
 	test_machine(&desc);
 	assert_int_equal(sim_create(&desc, WEIR_DATA_REAL, &backend), 0);
-	chunk_pool_config_init(&config, backend, GPU0);
-	config.root_bytes = ROOT;
-	config.idle_bytes = 8 * ROOT;
-	config.nr_pooled = 0;
-	config.zero = true;
-	config.zero_ahead_bytes = ahead_bytes;
+	test_account_open(&account, backend, GPU0, PHYS_NO_LIMIT);
+	config = (struct chunk_pool_config){.client = &account.client,
+					    .root_bytes = ROOT,
+					    .least_bytes = LEAST,
+					    .idle_bytes = 8 * ROOT,
+					    .zero = true};
 	assert_int_equal(chunk_pool_create(&config, &pool), 0);
 	assert_int_equal(backend->ops->stream_create(backend, 0, BACKEND_COPY_OUT, &stream), 0);
 	assert_int_equal(backend->ops->device_alloc(backend, HOST, MIB(2), &host), 0);
@@ -47,6 +49,7 @@ static void look(void)
 
 static void close_backend(void)
 {
+	test_account_close(&account);
 	assert_int_equal(backend->ops->memory_used(backend, GPU0), 0);
 	backend->ops->device_free(backend, host);
 	backend->ops->stream_destroy(backend, stream);
@@ -63,13 +66,19 @@ static void close_pool(void)
 	close_backend();
 }
 
-/* fence NULL is passed on. */
-static struct mem_chunk *get(uint64_t bytes, uint32_t flags, fence_t *fence)
+/* zeroed NULL is passed on. */
+static struct mem_chunk *get(uint64_t bytes, fence_t *zeroed)
 {
 	struct mem_chunk *chunk;
 
-	assert_int_equal(chunk_alloc(pool, bytes, flags, fence, &chunk), 0);
+	assert_int_equal(chunk_alloc(pool, bytes, zeroed, &chunk), 0);
 	return chunk;
+}
+
+/* What is ready by now the pool finds when it looks, which it does when it gives back. */
+static void look_at_fences(void)
+{
+	(void)chunk_pool_trim(pool, 0);
 }
 
 static void wait_for(fence_t fence)
@@ -109,7 +118,7 @@ static void dirty(uint32_t nr, uint64_t bytes)
 	struct mem_chunk *chunk[8];
 
 	for (uint32_t i = 0; i < nr; i++) {
-		chunk[i] = get(bytes, 0, NULL);
+		chunk[i] = get(bytes, NULL);
 		memset(chunk_addr(chunk[i]), 0x5a, bytes);
 	}
 	for (uint32_t i = 0; i < nr; i++)
@@ -120,16 +129,16 @@ static void dirty(uint32_t nr, uint64_t bytes)
 
 static void test_chunk_zero_on_request(void **state)
 {
-	static const uint64_t sizes[] = {1, LEAST, 5 * LEAST, ROOT, 2 * ROOT + KIB(12)};
+	static const uint64_t sizes[] = {1, LEAST, 5 * LEAST, ROOT};
 
 	(void)state;
-	open_pool(0);
+	open_pool();
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		struct mem_chunk *chunk;
 		fence_t fence;
 
 		dirty(1, sizes[i]);
-		chunk = get(sizes[i], CHUNK_ZEROED, &fence);
+		chunk = get(sizes[i], &fence);
 		assert_true(fence != 0);
 		wait_for(fence);
 		assert_true(is_zero(chunk));
@@ -138,33 +147,10 @@ static void test_chunk_zero_on_request(void **state)
 		look();
 		/* The pool knew the fence, and finds that it is reached when it looks. */
 		assert_true(stats.pending_bytes > 0);
-		assert_false(chunk_pool_progress(pool));
+		look_at_fences();
+		look();
+		assert_int_equal(stats.pending_bytes, 0);
 	}
-	close_pool();
-}
-
-/* Who cannot wait is not given what is not ready. */
-static void test_chunk_zero_without_a_fence(void **state)
-{
-	struct mem_chunk *chunk;
-
-	(void)state;
-	open_pool(0);
-	dirty(1, ROOT);
-	assert_int_equal(chunk_alloc(pool, ROOT, CHUNK_ZEROED, NULL, &chunk), -EAGAIN);
-	look();
-	assert_int_equal(stats.nr_chunks, 0);
-	assert_int_equal(stats.pending_bytes, ROOT);
-	/* Asked again, it does not begin again. */
-	assert_int_equal(chunk_alloc(pool, ROOT, CHUNK_ZEROED, NULL, &chunk), -EAGAIN);
-	look();
-	assert_int_equal(stats.nr_zeroings, 1);
-	pass_time();
-	chunk = get(ROOT, CHUNK_ZEROED, NULL);
-	assert_true(is_zero(chunk));
-	look();
-	assert_int_equal(stats.nr_zeroed_hits, 1);
-	chunk_free(pool, chunk, 0);
 	close_pool();
 }
 
@@ -175,14 +161,14 @@ static void test_chunk_zero_given_back_unused(void **state)
 	fence_t fence;
 
 	(void)state;
-	open_pool(0);
+	open_pool();
 	dirty(1, ROOT);
-	chunk = get(ROOT, CHUNK_ZEROED, &fence);
+	chunk = get(ROOT, &fence);
 	chunk_free(pool, chunk, 0);
 	look();
 	assert_int_equal(stats.pending_bytes, ROOT);
 	/* A second root, with a tail of zeros nowhere. */
-	chunk = get(ROOT, 0, NULL);
+	chunk = get(ROOT, NULL);
 	look();
 	assert_int_equal(stats.nr_roots, 2);
 	memset(chunk_addr(chunk), 1, ROOT);
@@ -192,104 +178,30 @@ static void test_chunk_zero_given_back_unused(void **state)
 	close_pool();
 }
 
-static void test_chunk_zero_ahead_of_need(void **state)
-{
-	struct mem_chunk *chunk;
-
-	(void)state;
-	open_pool(2 * ROOT);
-	dirty(3, ROOT);
-	assert_true(chunk_pool_progress(pool));
-	look();
-	assert_int_equal(stats.pending_bytes, 2 * ROOT);
-	assert_int_equal(stats.zeroed_bytes, 0);
-	pass_time();
-	assert_false(chunk_pool_progress(pool));
-	look();
-	assert_int_equal(stats.zeroed_bytes, 2 * ROOT);
-	/* Others are not given it while there is more. */
-	chunk = get(LEAST, 0, NULL);
-	assert_int_equal(*(char *)chunk_addr(chunk), 0x5a);
-	chunk_free(pool, chunk, 0);
-	chunk = get(5 * LEAST, CHUNK_ZEROED, NULL);
-	assert_true(is_zero(chunk));
-	look();
-	/* Its tail is still zeroed. */
-	assert_int_equal(stats.zeroed_bytes, 2 * ROOT - 5 * LEAST);
-	chunk_free(pool, chunk, 0);
-	look();
-	/* What was written may be anything: merged, so is the rest. */
-	assert_int_equal(stats.zeroed_bytes, ROOT);
-	assert_true(stats.unzeroed_bytes > 0);
-	close_pool();
-}
-
-/* Two zeroed halves are a zeroed whole. */
-static void test_chunk_zero_survives_merging(void **state)
-{
-	struct mem_chunk *half[2];
-	fence_t fence;
-
-	(void)state;
-	open_pool(ROOT);
-	half[0] = get(ROOT / 2, 0, NULL);
-	half[1] = get(ROOT / 2, 0, NULL);
-	for (int i = 0; i < 2; i++) {
-		memset(chunk_addr(half[i]), 7, ROOT / 2);
-		chunk_free(pool, half[i], 0);
-		(void)chunk_pool_progress(pool);
-		pass_time();
-		(void)chunk_pool_progress(pool);
-		look();
-		assert_int_equal(stats.zeroed_bytes, i ? ROOT : ROOT / 2);
-		if (!i) { /* keep it apart */
-			half[0] = get(ROOT / 2, CHUNK_ZEROED, &fence);
-			assert_int_equal(fence, 0);
-			chunk_free(pool, half[0], 0);
-			(void)chunk_pool_progress(pool);
-			pass_time();
-			(void)chunk_pool_progress(pool);
-		}
-	}
-	assert_int_equal(stats.largest_free_bytes, ROOT);
-	half[0] = get(ROOT, CHUNK_ZEROED, NULL);
-	assert_true(is_zero(half[0]));
-	chunk_free(pool, half[0], 0);
-	close_pool();
-}
-
 /* ------------------------------------------------------------------ pending */
 
 static void test_chunk_pending_until_its_fence(void **state)
 {
 	struct mem_chunk *first, *second;
-	fence_t fence, after;
+	fence_t after;
 
 	(void)state;
-	open_pool(0);
-	first = get(ROOT, 0, NULL);
+	open_pool();
+	first = get(ROOT, NULL);
 	after = copy_out(first);
 	chunk_free(pool, first, after);
 	look();
 	assert_int_equal(stats.pending_bytes, ROOT);
 	assert_int_equal(stats.idle_bytes, 0);
-	/* Not for who cannot wait. */
-	second = get(ROOT, 0, NULL);
+	second = get(ROOT, NULL);
 	assert_ptr_not_equal(second, first);
-	/* Who can has it, with the fence. */
-	assert_ptr_equal(get(ROOT, 0, &fence), first);
-	assert_int_equal(fence, after);
-	look();
-	assert_int_equal(stats.pending_bytes, 0);
-	/* The pool still knows. */
-	chunk_free(pool, first, 0);
-	look();
-	assert_int_equal(stats.pending_bytes, ROOT);
+	/* It is not unused, and not given back. */
+	assert_int_equal(chunk_pool_trim(pool, UINT64_MAX), 0);
 	wait_for(after);
-	assert_false(chunk_pool_progress(pool));
+	look_at_fences();
 	look();
 	assert_int_equal(stats.pending_bytes, 0);
-	assert_ptr_equal(get(ROOT, 0, NULL), first);
+	assert_ptr_equal(get(ROOT, NULL), first);
 	chunk_free(pool, first, 0);
 	chunk_free(pool, second, 0);
 	close_pool();
@@ -301,13 +213,13 @@ static void test_chunk_pending_is_asked_about(void **state)
 	struct mem_chunk *chunk[40];
 
 	(void)state;
-	open_pool(0);
+	open_pool();
 	for (uint32_t i = 0; i < 40; i++)
-		chunk[i] = get(ROOT / 40, 0, NULL);
+		chunk[i] = get(ROOT / 40, NULL);
 	for (uint32_t i = 0; i < 40; i++)
 		chunk_free(pool, chunk[i], copy_out(chunk[i]));
 	pass_time();
-	chunk[0] = get(ROOT, 0, NULL);
+	chunk[0] = get(ROOT, NULL);
 	look();
 	assert_int_equal(stats.pending_bytes, 0);
 	assert_int_equal(stats.nr_creates, 2);
@@ -318,71 +230,71 @@ static void test_chunk_pending_is_asked_about(void **state)
 /* Destroying waits; the simulator would complain of a chunk that a copy names. */
 static void test_chunk_pending_when_destroyed(void **state)
 {
-	struct mem_chunk *chunk;
+	struct mem_chunk *chunk, *zeroed;
+	fence_t fence;
 
 	(void)state;
-	open_pool(ROOT);
+	open_pool();
 	dirty(2, ROOT);
-	chunk = get(3 * ROOT, 0, NULL);
-	chunk_free(pool, chunk, copy_out(get(LEAST, 0, NULL)));
-	(void)chunk_pool_progress(pool);
+	zeroed = get(ROOT, &fence);
+	chunk_free(pool, zeroed, 0);
+	chunk = get(ROOT, NULL);
+	chunk_free(pool, chunk, copy_out(chunk));
 	look();
-	assert_true(stats.pending_bytes >= 4 * ROOT);
+	assert_int_equal(stats.pending_bytes, 2 * ROOT);
 	chunk_pool_destroy(pool);
 	close_backend();
 }
 
-/* A question that fails is no answer, and memory whose zeroing may have failed is not zeroed. */
+/* A question that fails is no answer: it is asked again. */
 static void test_chunk_pending_questions_fail(void **state)
 {
-	struct backend *inner, *flaky;
 	struct mem_chunk *chunk;
+	struct backend *flaky;
 	fence_t fence;
 
 	(void)state;
-	open_pool(0);
+	open_pool();
 	chunk_pool_destroy(pool);
-	inner = backend;
-	assert_int_equal(flaky_create(inner, &flaky), 0);
-	config.backend = flaky;
+	assert_int_equal(flaky_create(backend, &flaky), 0);
+	account.memory.backend = flaky;
 	assert_int_equal(chunk_pool_create(&config, &pool), 0);
 	dirty(1, ROOT);
-	chunk = get(ROOT, CHUNK_ZEROED, &fence);
+	chunk = get(ROOT, &fence);
 	chunk_free(pool, chunk, 0);
 	pass_time();
 	flaky_arm(flaky, flaky_nr_calls(flaky) + 1, -EIO);
-	assert_true(chunk_pool_progress(pool));
+	look_at_fences();
 	look();
 	assert_int_equal(stats.nr_fence_errors, 1);
 	assert_int_equal(stats.pending_bytes, ROOT);
-	assert_false(chunk_pool_progress(pool));
+	look_at_fences();
 	look();
 	assert_int_equal(stats.pending_bytes, 0);
-	assert_int_equal(chunk_alloc(pool, ROOT, CHUNK_ZEROED, NULL, &chunk), -EAGAIN);
-	pass_time();
-	flaky_arm(flaky, flaky_nr_calls(flaky) + 1, -EIO);
-	assert_true(chunk_pool_progress(pool));
-	assert_false(chunk_pool_progress(pool));
-	look();
-	assert_int_equal(stats.nr_fence_errors, 2);
-	assert_int_equal(stats.free_bytes, ROOT);
-	assert_int_equal(stats.zeroed_bytes, 0);
 	/* The fence of a zeroing that was queued is not had: a later one stands for it. */
 	flaky_arm(flaky, flaky_nr_calls(flaky) + 2, -EIO);
-	assert_int_equal(chunk_alloc(pool, ROOT, CHUNK_ZEROED, &fence, &chunk), -EIO);
+	assert_int_equal(chunk_alloc(pool, ROOT, &fence, &chunk), -EIO);
 	look();
 	assert_int_equal(stats.nr_chunks, 0);
 	assert_int_equal(stats.pending_bytes, ROOT);
-	assert_true(chunk_pool_progress(pool));
+	look_at_fences();
+	look();
+	assert_int_equal(stats.pending_bytes, ROOT);
 	pass_time();
-	assert_false(chunk_pool_progress(pool));
+	look_at_fences();
 	look();
 	assert_int_equal(stats.pending_bytes, 0);
-	assert_int_equal(stats.zeroed_bytes, 0);
+	/* Of one that was not queued nothing is left. */
+	flaky_arm(flaky, flaky_nr_calls(flaky) + 1, -EIO);
+	assert_int_equal(chunk_alloc(pool, ROOT, &fence, &chunk), -EIO);
+	look();
+	assert_int_equal(stats.free_bytes, ROOT);
+	assert_int_equal(stats.nr_chunks, 0);
 	chunk_pool_destroy(pool);
+	test_account_close(&account);
 	flaky->ops->device_free(flaky, host);
 	flaky->ops->stream_destroy(flaky, stream);
-	assert_int_equal(sim_leaks(inner), 0);
+	assert_int_equal(sim_leaks(backend), 0);
 	flaky->ops->destroy(flaky);
 }
 
@@ -390,10 +302,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chunk_zero_on_request),
-		cmocka_unit_test(test_chunk_zero_without_a_fence),
 		cmocka_unit_test(test_chunk_zero_given_back_unused),
-		cmocka_unit_test(test_chunk_zero_ahead_of_need),
-		cmocka_unit_test(test_chunk_zero_survives_merging),
 		cmocka_unit_test(test_chunk_pending_until_its_fence),
 		cmocka_unit_test(test_chunk_pending_is_asked_about),
 		cmocka_unit_test(test_chunk_pending_when_destroyed),

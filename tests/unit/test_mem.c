@@ -466,6 +466,58 @@ static void test_mem_pressure(void **state)
 		weir_mem_free(mem[i], NULL);
 }
 
+/* What one pool holds unused another one gets, as much as it needs; what is in use stays. */
+static void test_mem_others_give(void **state)
+{
+	struct weir_mem_params params = {.bytes = MIB(4), .memory = GPU0, .page_bytes = MIB(4)};
+	struct phys_memory *account = phys_of(machine, GPU0);
+	struct weir_mem *mem[3], *used;
+	struct weir_pool *other;
+
+	(void)state;
+	assert_int_equal(weir_pool_create(machine, NULL, &other), 0);
+	used = get(GPU0, KIB(4), 0);
+	for (int i = 0; i < 2; i++) /* two unused roots are kept of each size of pages */
+		mem[i] = get(GPU0, MIB(4), MIB(4));
+	for (int i = 0; i < 2; i++)
+		weir_mem_free(mem[i], NULL);
+	assert_int_equal(stats_of().held_bytes[GPU0], MIB(10));
+	/* 16 MiB, of which 10 are held and some are the sources of zeros. */
+	assert_int_equal(weir_mem_alloc(other, &params, &mem[0]), 0);
+	assert_int_equal(stats_of().held_bytes[GPU0], MIB(6));
+	assert_int_equal(weir_mem_alloc(other, &params, &mem[1]), 0);
+	assert_int_equal(stats_of().held_bytes[GPU0], MIB(2));
+	assert_int_equal(weir_mem_alloc(other, &params, &mem[2]), -ENOMEM);
+	expect_line(WEIR_LOG_WARNING, "8.0 MiB in pool 'pool', 2.0 MiB in pool 'tested'");
+	assert_int_equal(phys_check(account), 0);
+	assert_int_equal(weir_pool_check(pool), 0);
+	weir_mem_free(used, NULL);
+	weir_mem_free(mem[0], NULL);
+	weir_mem_free(mem[1], NULL);
+	weir_pool_destroy(other);
+	assert_int_equal(weir_pool_trim(pool), MIB(2));
+	assert_int_equal(account->held_bytes, 0);
+}
+
+/* What was freed behind work that is done by now is unused, too. */
+static void test_mem_others_give_doomed(void **state)
+{
+	struct weir_mem_params params = {.bytes = MIB(8), .memory = GPU0, .page_bytes = MIB(8)};
+	struct weir_stream *stream;
+	struct weir_pool *other;
+	struct weir_mem *mem;
+
+	(void)state;
+	assert_int_equal(weir_stream_create(machine, 0, &stream), 0);
+	assert_int_equal(weir_pool_create(machine, NULL, &other), 0);
+	mem = get(GPU0, MIB(8), MIB(8));
+	weir_mem_free(mem, stream);
+	assert_int_equal(weir_mem_alloc(other, &params, &mem), 0);
+	weir_mem_free(mem, NULL);
+	weir_pool_destroy(other);
+	weir_stream_destroy(stream);
+}
+
 /* A window that cannot be unmapped keeps its memory until it can. */
 static void test_mem_unmap_fails(void **state)
 {
@@ -589,6 +641,8 @@ int main(int argc, char **argv)
 		TEST(test_mem_half_way),
 		TEST(test_mem_unmapped),
 		TEST(test_mem_pressure),
+		TEST(test_mem_others_give),
+		TEST(test_mem_others_give_doomed),
 		TEST(test_mem_unmap_fails),
 		TEST(test_mem_never_unmapped),
 		TEST(test_mem_dma_left),
