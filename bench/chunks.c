@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What chunk pools cost the host, on a simulated machine without bytes, or on a GPU (--machine
- * cuda): pairs of an allocation and a free that need no call of the backend, by size; a sample is 16
- * pairs. "mixed" are random sizes in random order among a thousand live chunks. What CUDA's own
+ * cuda): pairs of an allocation and a free that need no call of the backend, by size; a sample is
+ * 16 pairs. "mixed" are random sizes in random order among a thousand live chunks. What CUDA's own
  * allocators take for the same: tests/gpu/bench_malloc.cu.
  *
  * One JSON object a line; times are nanoseconds.

@@ -140,10 +140,15 @@ static void root_doom(struct chunk_pool *pool, struct chunk_root *root, struct l
 
 uint64_t chunk_roots_trim(struct chunk_pool *pool, uint64_t bytes, struct list_link *doomed)
 {
+	struct list_link *link = pool->idle.prev;
 	uint64_t before = pool->idle_bytes;
 
-	while (!list_empty(&pool->idle) && before - pool->idle_bytes < bytes)
-		root_doom(pool, chunk_root_of_idle(pool->idle.prev), doomed);
+	while (before - pool->idle_bytes < bytes && link != &pool->idle) {
+		struct chunk_root *root = chunk_root_of_idle(link);
+
+		link = link->prev;
+		root_doom(pool, root, doomed);
+	}
 	return before - pool->idle_bytes;
 }
 
@@ -161,10 +166,6 @@ void chunk_roots_limit(struct chunk_pool *pool, struct list_link *doomed)
 {
 	uint64_t held = chunk_held_bytes(pool), most = roots_most(pool);
 
-	while (!list_empty(&pool->idle) && held > most) {
-		struct chunk_root *root = chunk_root_of_idle(pool->idle.prev);
-
-		held -= root->backend.bytes;
-		root_doom(pool, root, doomed);
-	}
+	if (held > most)
+		(void)chunk_roots_trim(pool, held - most, doomed);
 }

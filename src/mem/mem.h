@@ -198,7 +198,8 @@ void mem_give_up(struct weir_mem *mem);
 /* Try the doomed ones again. With the lock. */
 void mem_reap(struct weir_pool *pool);
 
-/* What others ask a pool for, see phys_give_fn: that, and unused memory given back. Takes the lock. */
+/* What others ask a pool for, see phys_give_fn: that, and unused memory given back. Takes the
+ * lock. */
 uint64_t mem_give(struct phys_client *client, uint64_t bytes);
 
 /* The same with all that is unused in all memories. @return bytes given back */

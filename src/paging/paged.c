@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of paged memory: made and destroyed, their ranges, their budget. See paged.h. */
+/* Pools of paged memory: made and destroyed, their ranges. See paged.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,26 +64,36 @@ static void pool_free(struct weir_paged *pool)
 	free(pool);
 }
 
+/* Memory for so many bytes of frames, which others may hold and not use. */
+static int frames_fill(struct weir_paged *pool, uint64_t bytes)
+{
+	uint64_t given = 1;
+	int err;
+
+	while ((err = paged_frames_grow(pool, bytes)) == -EAGAIN && given)
+		given = phys_reclaim(&pool->client, paged_frames_missing(pool, bytes));
+	return err == -EAGAIN ? -ENOMEM : err;
+}
+
 /* Frames and words, of the device's memory. */
 static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
 {
 	uint64_t bytes = pool->view.table.nr_frames << pool->view.page_shift;
 	uint64_t need = bytes + paged_words_bytes(pool);
-	int err = backend_budget(pool->backend, pool->memory, &need) ? -ENOMEM : 0;
+	int err = paged_frames_reserve(pool, pool->max_frames << pool->view.page_shift);
 
+	if (err)
+		return err;
+	if (phys_others(&pool->client) && phys_room(pool->client.memory) < need)
+		(void)phys_reclaim(&pool->client, need);
+	err = backend_budget(pool->backend, pool->memory, &need) ? -ENOMEM : 0;
 	if (!err)
-		err = paged_frames_reserve(pool, pool->max_frames << pool->view.page_shift);
-	if (!err)
-		err = paged_frames_resize(pool, bytes);
+		err = frames_fill(pool, bytes);
 	pool->view.frames = pool->frames.base;
 	if (!err)
 		err = paged_words_make(pool);
 	if (err)
-		log_error("paged pool '%s': %llu bytes for frames and %llu beside them are not to "
-			  "be had of '%s': %s",
-			  pool->name, (unsigned long long)gpu_bytes,
-			  (unsigned long long)paged_words_bytes(pool),
-			  pool->backend->desc.memory[pool->memory].name, weir_strerror(err));
+		paged_no_room(pool, gpu_bytes, err);
 	return err;
 }
 
@@ -112,6 +122,7 @@ static int pool_init(struct weir_paged *pool, struct weir_machine *machine,
 	pool->view.page_shift = (uint32_t)__builtin_ctz(page_bytes);
 	pool->max_frames = max >> pool->view.page_shift;
 	t->nr_frames = config->gpu_bytes >> pool->view.page_shift;
+	pool->budget_frames = t->nr_frames;
 	t->nr_slots = b->ops->device_warps(b, config->device);
 	t->window = pt_window(t->nr_frames, t->nr_slots);
 	return 0;
@@ -126,7 +137,7 @@ int weir_paged_create(struct weir_machine *machine, const struct weir_paged_conf
 
 	if (err)
 		return err;
-	pool = calloc(1, sizeof(*pool));
+	pool = phys_of(machine, 0) ? calloc(1, sizeof(*pool)) : NULL;
 	if (!pool)
 		return -ENOMEM;
 	pool->counts = aligned_alloc(PT_LINE, PAGED_COUNTS_NR * sizeof(*pool->counts));
@@ -149,6 +160,7 @@ int weir_paged_create(struct weir_machine *machine, const struct weir_paged_conf
 		pool_free(pool);
 		return err;
 	}
+	phys_client_start(&pool->client, paged_give, pool);
 	machine_pool_count(machine, true);
 	*out = pool;
 	return 0;
@@ -226,26 +238,6 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 	return err;
 }
 
-/* Put a range, or none, in the place of one, for the device first. */
-static int range_set(struct weir_paged *pool, uint32_t i, const struct pt_range *range)
-{
-	struct pt_range table[WEIR_PAGED_RANGES_MAX];
-	uint32_t nr = WEIR_PAGED_RANGES_MAX;
-	int err;
-
-	memcpy(table, pool->view.range, sizeof(table));
-	table[i] = *range;
-	view_choose(table, nr, pool->view.table.nr_frames);
-	err = paged_put(pool, pool->words->range, table, sizeof(table));
-	if (err)
-		return err;
-	memcpy(pool->view.range, table, sizeof(table));
-	while (nr && !table[nr - 1].nr_pages)
-		nr--;
-	pool->view.table.nr_ranges = nr;
-	return 0;
-}
-
 static int range_add(struct weir_paged *pool, const struct weir_paged_range_config *config,
 		     uint32_t *out)
 {
@@ -266,7 +258,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 		return err;
 	err = range_make(pool, config, &range, &host);
 	if (!err) {
-		err = range_set(pool, i, &range);
+		err = paged_range_set(pool, i, &range);
 		if (err)
 			range_free(pool, &range, host);
 	}
@@ -319,7 +311,7 @@ static int range_remove(struct weir_paged *pool, uint32_t i)
 	if (!err)
 		err = paged_home(pool, 0, true);
 	if (!err)
-		err = range_set(pool, i, &none);
+		err = paged_range_set(pool, i, &none);
 	if (err)
 		return err;
 	range_free(pool, &range, pool->range[i].host);
@@ -337,63 +329,7 @@ int weir_paged_range_remove(struct weir_paged *pool, uint32_t range)
 	return err;
 }
 
-/* ------------------------------------------------------------------ budget, the end */
-
-/* Positions of hands mean other frames now: all begin anew, in one copy, since one alone would let
- * the hand that takes wait for the other. */
-static int hands_reset(struct weir_paged *pool)
-{
-	_Static_assert(offsetof(struct pt_shared, take) ==
-				       offsetof(struct pt_shared, prepare) + PT_LINE &&
-			       offsetof(struct pt_shared, fill) ==
-				       offsetof(struct pt_shared, take) + PT_LINE,
-		       "they are neighbours");
-	return paged_zero(pool, &pool->words->shared.prepare,
-			  (size_t)2 * PT_LINE + sizeof(uint64_t));
-}
-
-static int set_frames(struct weir_paged *pool, uint64_t nr_frames)
-{
-	const struct pt_range first = pool->view.range[0];
-	struct pt_table *t = &pool->view.table;
-	uint32_t shift = pool->view.page_shift;
-	int err = paged_quiet(pool, "weir_paged_set_budget()");
-
-	if (!err && nr_frames < t->nr_frames)
-		err = paged_home(pool, nr_frames, true);
-	else if (!err)
-		err = paged_frames_resize(pool, nr_frames << shift);
-	if (err)
-		return err;
-	err = hands_reset(pool);
-	if (!err) {
-		t->nr_frames = nr_frames;
-		t->window = pt_window(nr_frames, t->nr_slots);
-		/* Other pages are late now; if that cannot be told, the same ones. */
-		(void)range_set(pool, 0, &first);
-	}
-	/* What is too much goes: memory of frames that there are no more, or that are not to be. */
-	(void)paged_frames_resize(pool, t->nr_frames << shift);
-	return err;
-}
-
-int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes)
-{
-	uint64_t nr_frames = gpu_bytes >> pool->view.page_shift;
-	int err;
-
-	if (!nr_frames || nr_frames > pool->max_frames) {
-		log_error("paged pool '%s': a budget of %llu bytes: at least one page, and at most "
-			  "%llu, as the pool was made",
-			  pool->name, (unsigned long long)gpu_bytes,
-			  (unsigned long long)(pool->max_frames << pool->view.page_shift));
-		return -EINVAL;
-	}
-	pthread_mutex_lock(&pool->lock);
-	err = set_frames(pool, nr_frames);
-	pthread_mutex_unlock(&pool->lock);
-	return err;
-}
+/* ------------------------------------------------------------------ the end */
 
 void weir_paged_destroy(struct weir_paged *pool)
 {
@@ -401,6 +337,7 @@ void weir_paged_destroy(struct weir_paged *pool)
 
 	if (!pool)
 		return;
+	phys_client_stop(&pool->client);
 	pthread_mutex_lock(&pool->lock);
 	if (pool->open)
 		log_error("paged pool '%s': destroyed with a bracket open", pool->name);

@@ -7,10 +7,12 @@
  *   paged_auto.c    when pages come in where nobody knows how they will be used
  *   paged_home.c    the pool's own kernels: pages brought home, what agents left taken back
  *   paged_report.c  statistics, dumps
- *   paged_run.c     brackets, waiting and watching, what kernels left behind
+ *   paged_quiet.c   when the pool is not online, what kernels left behind
+ *   paged_budget.c  more and fewer frames, by the budget and for others
+ *   paged_run.c     brackets, waiting and watching
  *   paged_host.c    flush and drain, reading and writing by the host
  *   paged_check.c   the walk that checks
- *   paged.c         made and destroyed, ranges, budget
+ *   paged.c         made and destroyed, ranges
  *
  * They stand in order: a file uses those above it alone.
  *
@@ -22,7 +24,7 @@
 
 #include <pthread.h>
 
-#include "src/backend/backend.h"
+#include "src/phys/phys.h"
 #include "src/paging/view.h"
 #include "weir/paged.h"
 
@@ -67,6 +69,7 @@ struct weir_paged {
 	struct paged_words *words; /* in the device's memory */
 	uint64_t max_frames, watch_ns;
 	char name[WEIR_NAME_MAX];
+	struct phys_client client; /* the account of frames: see phys.h */
 
 	/* Guards the rest. Held while the pool's own copies and kernels are waited for, never while
 	 * the program's are; calls of the backend and the log are allowed under it. */
@@ -74,6 +77,8 @@ struct weir_paged {
 	struct weir_paged_view view; /* as kernels get it */
 	struct paged_range range[WEIR_PAGED_RANGES_MAX];
 	struct paged_frames frames;
+	uint64_t budget_frames; /* frames to have; the view's are fewer while others need memory */
+	uint32_t growing;	/* calls that are taking memory for more */
 	struct weir_paged_counts *counts; /* as they were downloaded last */
 
 	/* Online: open, or unfenced, or the fence is not reached. */
@@ -112,13 +117,23 @@ int paged_words_walk(struct weir_paged *pool, const uint64_t *from, uint64_t nr,
 uint64_t paged_words_bytes(const struct weir_paged *pool);
 int paged_words_make(struct weir_paged *pool);
 
+/* Put a range, or none, in the place of one. */
+int paged_range_set(struct weir_paged *pool, uint32_t i, const struct pt_range *range);
+
 /* ---- paged_frames.c */
 
-/* Addresses for so many bytes, and no memory. 0 or -ENOMEM too. */
+/* Addresses for so many bytes, no memory, and an account for it. 0 or -ENOMEM too. */
 int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes);
-/* Memory behind so many bytes and no more. More: or nothing changed. Fewer: cannot fail; what stays
- * mapped then goes with a later call. */
-int paged_frames_resize(struct weir_paged *pool, uint64_t bytes);
+/* Bytes of memory that there are; those that are missing for so many. */
+uint64_t paged_frames_bytes(const struct weir_paged *pool);
+uint64_t paged_frames_missing(const struct weir_paged *pool, uint64_t bytes);
+/* Memory behind so many bytes. On an error what there was room for stays. -EAGAIN, -ENOMEM: as of
+ * phys_take(). */
+int paged_frames_grow(struct weir_paged *pool, uint64_t bytes);
+/* And no more. Cannot fail: what stays mapped goes with a later call. */
+void paged_frames_shrink(struct weir_paged *pool, uint64_t bytes);
+/* Log why so many bytes of frames cannot be had, and who holds the memory. */
+void paged_no_room(const struct weir_paged *pool, uint64_t bytes, int err);
 void paged_frames_release(struct weir_paged *pool);
 
 /* ---- paged_home.c */
@@ -141,10 +156,29 @@ int paged_side_wait(struct weir_paged *pool);
 
 void paged_dump(struct weir_paged *pool);
 
-/* ---- paged_run.c */
+/* ---- paged_quiet.c */
+
+/* A bracket that ended without a fence gets one. */
+int paged_fence_late(struct weir_paged *pool);
+
+/* 1: nobody is online; 0: somebody is, or may be; or the error of kernels, or of the machine. */
+int paged_offline(struct weir_paged *pool);
+
+/* Nobody is online any more: take back what agents left, note what they did wrong. */
+int paged_take_back(struct weir_paged *pool);
 
 /* Begin what needs that nobody is online; what kernels left is taken back. what: for the message.
  * -EBUSY, logged. */
 int paged_quiet(struct weir_paged *pool, const char *what);
+
+/* ---- paged_budget.c */
+
+/* Take the frames again that were given to others, as many as there is room for; asks others, and
+ * drops the lock meanwhile. What it cannot do now is left for the next time. */
+void paged_frames_again(struct weir_paged *pool);
+
+/* What others ask the pool for, see phys_give_fn: the last frames, while nobody is online. Waits
+ * for the pool's own kernel that brings their pages home. Takes the lock. */
+uint64_t paged_give(struct phys_client *client, uint64_t bytes);
 
 #endif

@@ -6,8 +6,10 @@
  * there are many, since a mapping call costs the same for any size.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/paging/paged.h"
 
@@ -19,6 +21,7 @@ int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes)
 	struct backend *b = pool->backend;
 	struct paged_frames *frames = &pool->frames;
 	uint64_t unit = b->desc.vmm.granularity_bytes;
+	char name[PHYS_NAME_MAX];
 	void *base;
 	int err;
 
@@ -37,6 +40,9 @@ int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes)
 	}
 	frames->reserved_bytes = frames->max_chunks * unit;
 	frames->base = base;
+	(void)snprintf(name, sizeof(name), "paged pool '%s'", pool->name);
+	phys_client_add(&pool->client, phys_of(pool->machine, pool->memory), name,
+			frames->reserved_bytes);
 	return 0;
 }
 
@@ -45,14 +51,14 @@ static int chunk_add(struct weir_paged *pool)
 	struct backend *b = pool->backend;
 	struct paged_frames *frames = &pool->frames;
 	struct backend_chunk *chunk = &frames->chunk[frames->nr_chunks];
-	int err = b->ops->chunk_create(b, pool->memory, frames->unit, chunk);
+	int err = phys_take(&pool->client, frames->unit, chunk);
 
 	if (err)
 		return err;
 	err = b->ops->map(b, frames->base + frames->nr_chunks * frames->unit, chunk,
 			  BACKEND_PROT_WRITE, BACKEND_DEVICE_BIT(pool->device));
 	if (err)
-		b->ops->chunk_destroy(b, chunk);
+		phys_put(&pool->client, chunk);
 	else
 		frames->nr_chunks++;
 	return err;
@@ -70,22 +76,44 @@ static int chunk_del(struct weir_paged *pool)
 		err = b->ops->unmap(b, frames->base + last * frames->unit);
 	if (err)
 		return err;
-	b->ops->chunk_destroy(b, &frames->chunk[last]);
+	phys_put(&pool->client, &frames->chunk[last]);
 	frames->nr_chunks = last;
 	return 0;
 }
 
-int paged_frames_resize(struct weir_paged *pool, uint64_t bytes)
+static uint64_t chunks_of(const struct paged_frames *frames, uint64_t bytes)
 {
-	struct paged_frames *frames = &pool->frames;
-	uint64_t before = frames->nr_chunks;
-	uint64_t want = bytes ? (bytes - 1) / frames->unit + 1 : 0;
+	return bytes ? (bytes - 1) / frames->unit + 1 : 0;
+}
+
+uint64_t paged_frames_bytes(const struct weir_paged *pool)
+{
+	return pool->frames.nr_chunks * pool->frames.unit;
+}
+
+uint64_t paged_frames_missing(const struct weir_paged *pool, uint64_t bytes)
+{
+	const struct paged_frames *frames = &pool->frames;
+	uint64_t want = chunks_of(frames, bytes);
+
+	return want > frames->nr_chunks ? (want - frames->nr_chunks) * frames->unit : 0;
+}
+
+int paged_frames_grow(struct weir_paged *pool, uint64_t bytes)
+{
+	uint64_t want = chunks_of(&pool->frames, bytes);
 	int err = 0;
 
-	while (!err && frames->nr_chunks < want)
+	while (!err && pool->frames.nr_chunks < want)
 		err = chunk_add(pool);
-	if (err)
-		want = before;
+	return err;
+}
+
+void paged_frames_shrink(struct weir_paged *pool, uint64_t bytes)
+{
+	struct paged_frames *frames = &pool->frames;
+	uint64_t want = chunks_of(frames, bytes);
+
 	while (frames->nr_chunks > want && !chunk_del(pool))
 		;
 	if (frames->nr_chunks > want)
@@ -94,7 +122,6 @@ int paged_frames_resize(struct weir_paged *pool, uint64_t bytes)
 			"go with the next change of its budget, or with the pool",
 			pool->name,
 			(unsigned long long)((frames->nr_chunks - want) * frames->unit));
-	return err;
 }
 
 void paged_frames_release(struct weir_paged *pool)
@@ -104,8 +131,21 @@ void paged_frames_release(struct weir_paged *pool)
 
 	if (!frames->base)
 		return;
-	(void)paged_frames_resize(pool, 0);
+	paged_frames_shrink(pool, 0);
+	phys_client_del(&pool->client);
 	b->ops->va_release(b, frames->base, frames->reserved_bytes);
 	free(frames->chunk);
 	frames->base = NULL;
+}
+
+void paged_no_room(const struct weir_paged *pool, uint64_t bytes, int err)
+{
+	char holders[PHYS_HOLDERS_MAX];
+
+	phys_holders(pool->client.memory, holders);
+	log_error(
+		"paged pool '%s': %llu bytes for frames and %llu beside them are not to be had of "
+		"'%s' (%s): %s",
+		pool->name, (unsigned long long)bytes, (unsigned long long)paged_words_bytes(pool),
+		pool->backend->desc.memory[pool->memory].name, holders, weir_strerror(err));
 }

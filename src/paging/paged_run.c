@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Brackets: when a pool is online, waiting until it is not, the watchdog, and what kernels left
- * behind or did wrong. Where time is virtual a kernel runs to its end inside a call of the machine:
- * a wait there cannot look in between, and only weir_paged_watch() does.
+ * Brackets: waiting until a pool is not online, and the watchdog. Where time is virtual a kernel
+ * runs to its end inside a call of the machine: a wait there cannot look in between, and only
+ * weir_paged_watch() does.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,111 +13,6 @@
 
 #define PAUSE_MIN_NS UINT64_C(5000)
 #define PAUSE_MAX_NS UINT64_C(500000)
-
-/* A bracket that ended without a fence gets one. A stream that is gone has waited for its work. */
-static int fence_late(struct weir_paged *pool)
-{
-	struct backend *b = pool->backend;
-	int err;
-
-	if (!pool->unfenced)
-		return 0;
-	err = b->ops->fence_record(b, pool->stream, &pool->fence);
-	if (err && err != -EINVAL)
-		return err;
-	if (err)
-		pool->fence = 0;
-	pool->unfenced = false;
-	return 0;
-}
-
-/* 1: nobody is online; 0: somebody is, or may be; or the error of kernels, or of the machine. */
-static int offline(struct weir_paged *pool)
-{
-	struct backend *b = pool->backend;
-	int done = pool->open ? 0 : fence_late(pool);
-
-	if (pool->open || done)
-		return done;
-	done = pool->fence ? b->ops->fence_done(b, pool->fence) : 1;
-	if (done > 0)
-		pool->fence = 0;
-	return done;
-}
-
-/* ------------------------------------------------------------------ what kernels left */
-
-/* What kernels did in a range since this was called last. */
-static void tell_range(struct weir_paged *pool, uint32_t i)
-{
-	const char *name = pool->view.range[i].nr_pages ? pool->range[i].name : "there is none";
-	uint64_t nr[WEIR_PAGED_EVENT_NR] = {0}, *told = pool->range[i].told;
-	uint64_t refused, pins, no_slot;
-
-	view_counts_sum(pool->counts, i, nr);
-	refused = nr[WEIR_PAGED_REFUSED] - told[WEIR_PAGED_REFUSED];
-	pins = nr[WEIR_PAGED_PINS] - told[WEIR_PAGED_PINS];
-	no_slot = nr[WEIR_PAGED_NO_SLOT] - told[WEIR_PAGED_NO_SLOT];
-	memcpy(told, nr, sizeof(nr));
-	if (no_slot)
-		log_warning("paged pool '%s': %llu warps found no slot free, and kept frames from "
-			    "being reused: a warp enters once, and leaves on every way out of a "
-			    "kernel",
-			    pool->name, (unsigned long long)no_slot);
-	if (pins) {
-		log_error("paged pool '%s': %llu accesses to pages of range %u (%s) were not made, "
-			  "since those can have no more pins: put each span, and once",
-			  pool->name, (unsigned long long)pins, i, name);
-		pool->wrong = -WEIR_ECONTRACT;
-	}
-	if (refused) {
-		log_error("paged pool '%s': kernels made %llu accesses outside range %u (%s) or "
-			  "writes to it that it does not allow: none was made; check their indices",
-			  pool->name, (unsigned long long)refused, i, name);
-		pool->wrong = -EFAULT;
-	}
-}
-
-/* Nobody is online any more: take back what agents left, note what they did wrong. */
-static int settle(struct weir_paged *pool)
-{
-	struct weir_paged_left left;
-	int err = pool->settled ? 0 : paged_counts_get(pool);
-
-	if (pool->settled || err)
-		return err;
-	err = paged_settle(pool, &left);
-	if (err)
-		return err;
-	if (left.nr_slots || left.nr_pages) {
-		log_error("paged pool '%s': %llu warps ended without weir_paged_leave(), and %llu "
-			  "pages are pinned by spans that nobody put: both were taken back; put "
-			  "every span, and leave on every way out of a kernel",
-			  pool->name, (unsigned long long)left.nr_slots,
-			  (unsigned long long)left.nr_pages);
-		pool->wrong = -WEIR_ECONTRACT;
-	}
-	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
-		tell_range(pool, i);
-	pool->settled = true;
-	return 0;
-}
-
-int paged_quiet(struct weir_paged *pool, const char *what)
-{
-	int done = offline(pool);
-
-	if (!done) {
-		log_error(
-			"paged pool '%s': %s while it is online%s: call %sweir_paged_sync() first",
-			pool->name, what, pool->open ? ", with a bracket open" : "",
-			pool->open ? "weir_paged_end() and " : "");
-		return -EBUSY;
-	}
-	if (done > 0)
-		done = paged_side_wait(pool);
-	return done ? done : settle(pool);
-}
 
 /* ------------------------------------------------------------------ watching */
 
@@ -179,7 +74,7 @@ static int watch_counts(struct weir_paged *pool)
 
 static int look(struct weir_paged *pool)
 {
-	int done = offline(pool);
+	int done = paged_offline(pool);
 
 	return done ? done : watch_counts(pool);
 }
@@ -206,7 +101,7 @@ static int begin(struct weir_paged *pool, stream_id_t id)
 		return -WEIR_ECONTRACT;
 	}
 	if (id != pool->stream) /* else what is queued next comes after it anyway */
-		done = offline(pool);
+		done = paged_offline(pool);
 	if (!done) {
 		log_error(
 			"paged pool '%s': it is online on another stream: weir_paged_sync() first",
@@ -233,6 +128,7 @@ int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
 		return err;
 	}
 	pthread_mutex_lock(&pool->lock);
+	paged_frames_again(pool);
 	err = begin(pool, stream_id(stream));
 	if (!err) {
 		pool->open = pool->used = true;
@@ -273,7 +169,7 @@ static int wait_simulated(struct weir_paged *pool)
 	int err;
 
 	pthread_mutex_lock(&pool->lock);
-	err = pool->open ? 0 : fence_late(pool);
+	err = pool->open ? 0 : paged_fence_late(pool);
 	fence = pool->fence;
 	pthread_mutex_unlock(&pool->lock);
 	return err ? err : pool->backend->ops->fence_wait(pool->backend, fence);
@@ -284,7 +180,7 @@ static int sync_end(struct weir_paged *pool)
 	int err = paged_side_wait(pool);
 
 	if (!err)
-		err = settle(pool);
+		err = paged_take_back(pool);
 	if (err)
 		return err;
 	err = pool->wrong;

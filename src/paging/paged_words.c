@@ -3,6 +3,7 @@
  * are looked at piece by piece, as they are at that moment. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/paging/paged.h"
 
@@ -80,4 +81,24 @@ int paged_words_make(struct weir_paged *pool)
 	t->owner = t->slot + t->nr_slots + 1;
 	err = paged_zero(pool, addr, paged_words_bytes(pool));
 	return err ? err : paged_put(pool, &t->shared->epoch, &epoch, sizeof(epoch));
+}
+
+/* For the device first. */
+int paged_range_set(struct weir_paged *pool, uint32_t i, const struct pt_range *range)
+{
+	struct pt_range table[WEIR_PAGED_RANGES_MAX];
+	uint32_t nr = WEIR_PAGED_RANGES_MAX;
+	int err;
+
+	memcpy(table, pool->view.range, sizeof(table));
+	table[i] = *range;
+	view_choose(table, nr, pool->view.table.nr_frames);
+	err = paged_put(pool, pool->words->range, table, sizeof(table));
+	if (err)
+		return err;
+	memcpy(pool->view.range, table, sizeof(table));
+	while (nr && !table[nr - 1].nr_pages)
+		nr--;
+	pool->view.table.nr_ranges = nr;
+	return 0;
 }

@@ -177,6 +177,17 @@ void phys_put(struct phys_client *client, const struct backend_chunk *chunk)
 
 /* ------------------------------------------------------------------ asking */
 
+uint64_t phys_others(const struct phys_client *client)
+{
+	struct phys_memory *memory = client->memory;
+	uint64_t bytes;
+
+	pthread_mutex_lock(&memory->lock);
+	bytes = memory->held_bytes - client->held_bytes;
+	pthread_mutex_unlock(&memory->lock);
+	return bytes;
+}
+
 uint64_t phys_room(const struct phys_memory *memory)
 {
 	struct backend *b = memory->backend;
@@ -287,7 +298,7 @@ void phys_holders(struct phys_memory *memory, char text[PHYS_HOLDERS_MAX])
 {
 	size_t at = 0;
 
-	(void)snprintf(text, PHYS_HOLDERS_MAX, "nobody");
+	(void)snprintf(text, PHYS_HOLDERS_MAX, "nothing is held");
 	pthread_mutex_lock(&memory->lock);
 	for (struct list_link *l = memory->clients.next;
 	     l != &memory->clients && at < PHYS_HOLDERS_MAX; l = l->next) {

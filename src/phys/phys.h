@@ -113,11 +113,14 @@ void phys_put(struct phys_client *client, const struct backend_chunk *chunk);
  */
 uint64_t phys_reclaim(struct phys_client *client, uint64_t bytes);
 
+/* Bytes that other clients hold. */
+uint64_t phys_others(const struct phys_client *client);
+
 /* Bytes that the memory has room for now, as far as the machine knows. */
 uint64_t phys_room(const struct phys_memory *memory);
 
-/* Who holds the memory, as text: "56.0 MiB in space 1, 2.0 MiB in pool 'x'"; "nobody". Cut where it
- * does not fit. */
+/* Who holds the memory, as text: "56.0 MiB in space 1, 2.0 MiB in pool 'x'"; or "nothing is held".
+ * Cut where it does not fit. */
 void phys_holders(struct phys_memory *memory, char text[PHYS_HOLDERS_MAX]);
 
 /* 0 or -EUCLEAN, logged. */

@@ -220,8 +220,8 @@ static uint64_t run_script(struct faults faults)
 	return nr_calls;
 }
 
-/* Whether it is right that no call reports the failure: questions are asked again, and with no memory
- * there may be another way. */
+/* Whether it is right that no call reports the failure: questions are asked again, and with no
+ * memory there may be another way. */
 static bool may_go_unseen(void)
 {
 	static const char *const ops[] = {"fence_done", "fence_wait", "fence_record",

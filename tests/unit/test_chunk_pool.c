@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunk pools: sizes, split and merge, tails, class pools, what is kept unused, memory that is full,
- * wrong calls. Contents and zeroing have tests of their own.
+ * Chunk pools: sizes, split and merge, tails, class pools, what is kept unused, memory that is
+ * full, wrong calls. Contents and zeroing have tests of their own.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -119,7 +119,7 @@ static void test_phys_counts_what_is_held(void **state)
 	(void)state;
 	memory_open();
 	phys_holders(&memory, text);
-	assert_string_equal(text, "nobody");
+	assert_string_equal(text, "nothing is held");
 	holder_open(&a, "space 1", 3, 0);
 	holder_open(&b, "pool 'x'", 4, 0);
 	assert_int_equal(a.client.held_bytes, 3 * PIECE);
