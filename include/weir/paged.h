@@ -148,7 +148,7 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_range_remove(struct weir_paged *pool, ui
  * bracket is open at a time; the next may begin before the last one's kernels are done if it is on
  * the same stream.
  * Frames that others of the machine needed meanwhile (see weir_paged_set_budget()) are taken again,
- * as many as there is room for.
+ * as many as there is room for. Blocks for that alone: others may have to write back first.
  *
  * @param [out] view  For kernels, as an argument declared const __grid_constant__; valid for this
  *                    bracket.
@@ -193,8 +193,8 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
 
 /**
  * Use another number of frames, up to the maximum the pool was made for. Pages in frames that are
- * taken away are evicted, and their memory is given back. Memory that others of the machine hold and
- * do not use is taken from them. In the same way, while the pool is not online, others may take
+ * taken away are evicted, and their memory is given back. Memory that others of the machine hold
+ * and do not use is taken from them. In the same way, while the pool is not online, others may take
  * frames of it, and it has fewer than its budget until the next weir_paged_begin(), one at least;
  * what is dirty in them is written back. Blocks.
  * @param [in] gpu_bytes  At least one page.

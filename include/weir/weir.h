@@ -388,7 +388,9 @@ struct weir_space_config {
 };
 
 /**
- * Create a space.
+ * Create a space. A budget is a limit, and memory is taken within it as it is needed. What a space
+ * then does not use (of freed ranges, of blocks without contents, second copies on the host) others
+ * of the machine get that have no room, and the other way round.
  *
  * @param [in]  machine  Outlives the space. Borrowed.
  * @param [in]  config   Copied.
@@ -736,10 +738,13 @@ struct weir_mem_params {
  * @return 0, or, and nothing was allocated:
  *   -EINVAL  bytes is 0, no such memory, device or pattern, or a page that is no power of two,
  *            below 4 KiB or larger than the memory
- *   -ENOMEM  the memory, or the pool's limit of it, has no room
+ *   -ENOMEM  the memory, or the pool's limit of it, has no room, though others of the machine
+ *            (spaces, paged memory, pools) were asked for what they do not use: the log says who
+ *            holds how much
  *   -ECHILD  the pool is the parent process's
  *   or an error of the machine.
- * Blocks: with zero; and with guards, until they are written.
+ * Blocks: with zero; with guards, until they are written; and where there is no room, for others
+ * that are asked.
  */
 #define weir_mem_alloc(...) weir_mem_alloc_at(__FILE__, __LINE__, __VA_ARGS__)
 

@@ -147,15 +147,15 @@ struct backend_ops {
 	/*
 	 * Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the
 	 * memory is full. Contents are undefined. Takes create_*_ns.
-	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no; where there is no room,
-	 * for what is made ahead in the memory just then, see chunk_expect.
+	 * Required. By: phys, for core (S), mem (M) and paging (P); program. Blocks: no; where
+	 * there is no room, for what is made ahead in the memory just then, see chunk_expect.
 	 */
 	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes,
 			    struct backend_chunk *out);
 
 	/*
 	 * Destroy a chunk that is mapped at no block address and that no queued work names.
-	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
+	 * Required. By: phys, for core (S), mem (M) and paging (P); program. Blocks: no.
 	 */
 	void (*chunk_destroy)(struct backend *b, const struct backend_chunk *chunk);
 

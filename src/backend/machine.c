@@ -17,6 +17,7 @@
 
 struct weir_machine {
 	struct backend *backend; /* owned */
+	atomic_uint nr_spaces;	 /* made so far */
 	atomic_uint nr_streams;	 /* live handles, for the leak report */
 	atomic_uint nr_pools;	 /* the same */
 	pthread_mutex_t lock;	 /* of what follows; a leaf but for what make() does */
@@ -35,6 +36,7 @@ int machine_wrap(struct backend *b, struct weir_machine **out)
 	machine->backend = b;
 	machine->kept = NULL;
 	machine->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	atomic_init(&machine->nr_spaces, 0);
 	atomic_init(&machine->nr_streams, 0);
 	atomic_init(&machine->nr_pools, 0);
 	*out = machine;
@@ -64,6 +66,11 @@ void *machine_kept(struct weir_machine *machine, void *(*make)(struct backend *b
 	kept = machine->kept;
 	pthread_mutex_unlock(&machine->lock);
 	return kept;
+}
+
+uint32_t machine_space_number(struct weir_machine *machine)
+{
+	return atomic_fetch_add(&machine->nr_spaces, 1) + 1;
 }
 
 void machine_pool_count(struct weir_machine *machine, bool more)

@@ -17,6 +17,9 @@ void machine_set_backend(struct weir_machine *machine, struct backend *wrapper);
 void *machine_kept(struct weir_machine *machine, void *(*make)(struct backend *b),
 		   void (*destroy)(void *kept));
 
+/* What a space that is about to be made is called in messages: 1, then one more each. */
+uint32_t machine_space_number(struct weir_machine *machine);
+
 /* Streams, and pools of plain memory, that the machine has: one more, or one fewer. */
 void machine_stream_count(struct weir_machine *machine, bool more);
 void machine_pool_count(struct weir_machine *machine, bool more);

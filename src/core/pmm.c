@@ -7,14 +7,15 @@
 
 #include "src/base/log.h"
 
-void pmm_init(struct pmm *pmm, struct backend *b, place_t place, uint32_t memory,
+void pmm_init(struct pmm *pmm, struct phys_memory *memory, const char *name, place_t place,
 	      uint64_t chunk_bytes, uint64_t budget_bytes)
 {
-	*pmm = (struct pmm){.backend = b,
+	*pmm = (struct pmm){.backend = memory->backend,
 			    .place = place,
-			    .memory = memory,
+			    .memory = memory->index,
 			    .chunk_bytes = chunk_bytes,
 			    .max_chunks = budget_bytes / chunk_bytes};
+	phys_client_add(&pmm->client, memory, name, pmm->max_chunks * chunk_bytes);
 }
 
 void pmm_expect(struct pmm *pmm, uint64_t nr)
@@ -34,15 +35,51 @@ void pmm_fini(struct pmm *pmm)
 		pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
 						-(int64_t)pmm->nr_expected);
 	pmm->nr_expected = 0;
-	while (pmm->free) {
-		struct chunk *chunk = pmm->free;
+	(void)pmm_give(pmm, UINT64_MAX);
+	phys_client_del(&pmm->client);
+}
 
-		pmm->free = chunk->next;
-		pmm->backend->ops->chunk_destroy(pmm->backend, &chunk->backend);
+uint64_t pmm_give(struct pmm *pmm, uint64_t bytes)
+{
+	uint64_t before = pmm->nr_free;
+	struct chunk **at = &pmm->free;
+
+	while (*at && (before - pmm->nr_free) * pmm->chunk_bytes < bytes) {
+		struct chunk *chunk = *at;
+
+		if (chunk->stale) {
+			at = &chunk->next;
+			continue;
+		}
+		*at = chunk->next;
+		phys_put(&pmm->client, &chunk->backend);
 		free(chunk);
 		pmm->nr_free--;
 		pmm->nr_created--;
 	}
+	return (before - pmm->nr_free) * pmm->chunk_bytes;
+}
+
+/* Another program may hold the rest of the memory: make do with what we have, and try again
+ * whenever one is wanted. */
+static void log_refused(struct pmm *pmm, int err)
+{
+	char holders[PHYS_HOLDERS_MAX];
+
+	if (pmm->nr_refused == pmm->nr_created + 1)
+		return;
+	pmm->nr_refused = pmm->nr_created + 1;
+	phys_holders(pmm->client.memory, holders);
+	log_warning("%s: cannot create a chunk beyond %llu of %llu: %s (%s)",
+		    pmm->backend->desc.memory[pmm->memory].name,
+		    (unsigned long long)pmm->nr_created, (unsigned long long)pmm->max_chunks,
+		    weir_strerror(err), holders);
+}
+
+void pmm_refused(struct pmm *pmm)
+{
+	pmm->ask = false;
+	log_refused(pmm, -ENOMEM);
 }
 
 static struct chunk *chunk_new(struct pmm *pmm)
@@ -52,19 +89,13 @@ static struct chunk *chunk_new(struct pmm *pmm)
 
 	if (!chunk)
 		return NULL;
-	err = pmm->backend->ops->chunk_create(pmm->backend, pmm->memory, pmm->chunk_bytes,
-					      &chunk->backend);
+	err = phys_take(&pmm->client, pmm->chunk_bytes, &chunk->backend);
 	if (err) {
-		/* Another program may hold the rest of the memory: make do with what we have, and
-		 * try again whenever one is wanted. */
-		if (pmm->nr_refused == pmm->nr_created + 1)
-			goto err_free;
-		pmm->nr_refused = pmm->nr_created + 1;
-		log_warning("%s: cannot create a chunk beyond %llu of %llu: %s",
-			    pmm->backend->desc.memory[pmm->memory].name,
-			    (unsigned long long)pmm->nr_created,
-			    (unsigned long long)pmm->max_chunks, weir_strerror(err));
-		goto err_free;
+		pmm->ask = err == -EAGAIN;
+		if (!pmm->ask)
+			log_refused(pmm, err);
+		free(chunk);
+		return NULL;
 	}
 	chunk->place = pmm->place;
 	chunk->next = NULL;
@@ -73,16 +104,13 @@ static struct chunk *chunk_new(struct pmm *pmm)
 	if (pmm->nr_expected)
 		pmm->nr_expected--;
 	return chunk;
-
-err_free:
-	free(chunk);
-	return NULL;
 }
 
 struct chunk *pmm_chunk_get(struct pmm *pmm)
 {
 	struct chunk *chunk = pmm->free;
 
+	pmm->ask = false;
 	if (chunk) {
 		pmm->free = chunk->next;
 		chunk->next = NULL;
@@ -123,7 +151,8 @@ int pmm_check(const struct pmm *pmm, uint64_t nr_out)
 		}
 	}
 	if (nr_free != pmm->nr_free || pmm->nr_created != nr_free + nr_out ||
-	    pmm->nr_created > pmm->max_chunks) {
+	    pmm->nr_created > pmm->max_chunks ||
+	    pmm->client.held_bytes != pmm->nr_created * pmm->chunk_bytes) {
 		log_error("pmm %s: %llu created, %llu free (counted: %llu), %llu in use of %llu",
 			  name, (unsigned long long)pmm->nr_created,
 			  (unsigned long long)pmm->nr_free, (unsigned long long)nr_free,

@@ -4,13 +4,14 @@
  * is put back is kept for the next get. Owns free lists only; who holds a chunk otherwise is the
  * block's business, and what to evict is residency's.
  *
- * Invariants (pmm_check): nr_created = nr_free + chunks handed out; nr_created <= max_chunks;
- * every chunk on the free list is of this memory and size.
+ * Invariants (pmm_check): nr_created = nr_free + chunks handed out; nr_created <= max_chunks; the
+ * account has nr_created chunks; every chunk on the free list is of this memory and size.
  */
 #ifndef WEIR_CORE_PMM_H
 #define WEIR_CORE_PMM_H
 
 #include "src/core/types.h"
+#include "src/phys/phys.h"
 
 struct chunk {
 	struct backend_chunk backend; /* these never change */
@@ -21,6 +22,7 @@ struct chunk {
 
 /* Guarded by the space's lock. */
 struct pmm {
+	struct phys_client client; /* the account */
 	struct backend *backend;
 	place_t place; /* its number in the space */
 	uint32_t memory;
@@ -30,16 +32,26 @@ struct pmm {
 	uint64_t nr_expected;		       /* of those to come, known to the backend */
 	uint64_t nr_refused;		       /* nr_created when one was refused, logged; + 1 */
 	struct chunk *free;		       /* last in, first out */
+	bool ask; /* the last get found no room, but other clients of the memory hold some */
 };
 
-void pmm_init(struct pmm *pmm, struct backend *b, place_t place, uint32_t memory,
+/* name: of the space, in messages. The pool is not asked for memory: phys_client_start(). */
+void pmm_init(struct pmm *pmm, struct phys_memory *memory, const char *name, place_t place,
 	      uint64_t chunk_bytes, uint64_t budget_bytes);
 
-/* Destroy all chunks. None is handed out. */
+/* Destroy all chunks. None is handed out, and the pool is not asked. */
 void pmm_fini(struct pmm *pmm);
 
 /* A chunk, with undefined contents; NULL when the budget or the memory is used up. */
 struct chunk *pmm_chunk_get(struct pmm *pmm);
+
+/* Others were asked and had nothing: log, unless nothing changed since the last time, and note that
+ * there is no more. */
+void pmm_refused(struct pmm *pmm);
+
+/* Destroy free chunks until they are at least so many bytes. One that a block is still mapped to
+ * stays. @return bytes given back */
+uint64_t pmm_give(struct pmm *pmm, uint64_t bytes);
 
 /* At least so many chunks are going to be handed out at once: the backend may make those ahead that
  * there are not yet, within the budget. */

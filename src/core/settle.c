@@ -31,13 +31,35 @@ static void wait_fence(struct weir_space *space, struct settle *settle)
 	space_progress(space);
 }
 
+/* Ask the others for memory, with the lock dropped; then progress. */
+static void ask_others(struct weir_space *space, struct settle *settle)
+{
+	struct pmm *pmm = &space->pmm[settle->place];
+	uint64_t given;
+
+	pthread_mutex_unlock(&space->lock);
+	given = phys_reclaim(&pmm->client, settle->bytes);
+	pthread_mutex_lock(&space->lock);
+	settle->bytes = 0;
+	settle->err = 0;
+	if (!given) {
+		settle->in_vain |= 1u << settle->place;
+		pmm_refused(pmm);
+	}
+	space_progress(space);
+}
+
 int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg)
 {
 	struct settle settle = {0};
 	int ret;
 
-	while ((ret = pass(space, arg, &settle)) == SETTLE_WAIT)
-		wait_fence(space, &settle);
+	while ((ret = pass(space, arg, &settle)) == SETTLE_WAIT) {
+		if (settle.bytes)
+			ask_others(space, &settle);
+		else
+			wait_fence(space, &settle);
+	}
 	return ret;
 }
 
@@ -85,6 +107,27 @@ int settle_on_any(struct weir_space *space, struct settle *settle)
 		if (settle_on_path(space, &space->path[p], settle))
 			return SETTLE_WAIT;
 	return settle_on_seq(space, MIN(space->done_seq + 1, space->last_seq), settle);
+}
+
+int settle_on_others(const struct weir_space *space, place_t place, uint64_t nr,
+		     struct settle *settle)
+{
+	const struct pmm *pmm = &space->pmm[place];
+
+	nr = MIN(MAX(nr, 1), pmm->max_chunks - pmm->nr_created);
+	if (!pmm->ask || !nr || settle->in_vain & 1u << place)
+		return 0;
+	settle->place = place;
+	settle->bytes = nr * pmm->chunk_bytes;
+	return SETTLE_WAIT;
+}
+
+int settle_on_others_below(const struct weir_space *space, place_t place, struct settle *settle)
+{
+	for (uint32_t below = place + 1u; below < space->nr_places; below++)
+		if (settle_on_others(space, (place_t)below, 1, settle))
+			return SETTLE_WAIT;
+	return 0;
 }
 
 static int seq_pass(struct weir_space *space, void *arg, struct settle *settle)

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
@@ -25,12 +26,12 @@ static void progress_entry(void *arg)
 }
 
 static void place_add(struct weir_space *space, const struct weir_space_config *config,
-		      uint32_t memory)
+		      const char *name, uint32_t memory)
 {
 	place_t place = (place_t)space->nr_places++;
 
-	pmm_init(&space->pmm[place], space->backend, place, memory, config->block_bytes,
-		 config->budget_bytes[memory]);
+	pmm_init(&space->pmm[place], phys_of(space->machine, memory), name, place,
+		 config->block_bytes, config->budget_bytes[memory]);
 }
 
 /* The device's own memory, others that the space may use, the host's. */
@@ -38,12 +39,20 @@ static void places_init(struct weir_space *space, const struct weir_space_config
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
 	uint32_t own = desc->device[space->device].memory, host = cost_host_memory(desc);
+	char name[PHYS_NAME_MAX];
 
-	place_add(space, config, own);
+	(void)snprintf(name, sizeof(name), "space %u", machine_space_number(space->machine));
+	place_add(space, config, name, own);
 	for (uint32_t m = 0; m < desc->nr_memories; m++)
 		if (m != own && m != host && config->budget_bytes[m])
-			place_add(space, config, m);
-	place_add(space, config, host);
+			place_add(space, config, name, m);
+	place_add(space, config, name, host);
+}
+
+static void places_fini(struct weir_space *space)
+{
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		pmm_fini(&space->pmm[place]);
 }
 
 /* Whose copy engine serves a path, and which: the space's own device's, or else the one that the
@@ -133,21 +142,22 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 #ifdef WEIR_DEBUG_CHECKS
 	space->poison = true;
 #endif
-	places_init(space, config);
 	if (pthread_mutex_init(&space->lock, NULL))
 		return -ENOMEM;
 	if (pthread_cond_init(&space->placed, NULL)) {
 		pthread_mutex_destroy(&space->lock);
 		return -ENOMEM;
 	}
+	places_init(space, config);
 	err = paths_init(space);
 	if (err)
-		goto err_mutex;
+		goto err_places;
 	err = b->ops->set_progress(b, progress_entry, space);
 	if (!err)
 		return 0;
 	paths_fini(space);
-err_mutex:
+err_places:
+	places_fini(space);
 	pthread_cond_destroy(&space->placed);
 	pthread_mutex_destroy(&space->lock);
 	return err;
@@ -160,8 +170,7 @@ void space_fini(struct weir_space *space)
 	assert(!space->nr_ranges);
 	(void)b->ops->set_progress(b, NULL, space);
 	paths_fini(space);
-	for (uint32_t place = 0; place < space->nr_places; place++)
-		pmm_fini(&space->pmm[place]);
+	places_fini(space);
 	for (uint32_t i = 0; i < space->nr_slots; i++) {
 		free(space->slot[i]->uses.use);
 		free(space->slot[i]);

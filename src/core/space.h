@@ -3,9 +3,10 @@
  * A space and its ranges, as core and the mapped mode see them.
  *
  * Lock: one, space.lock, a leaf as far as weir is concerned: nothing of weir's is taken while it
- * is held but the log's. It protects every field of the space, its ranges, blocks and pools.
- * Allowed while it is held: backend calls that do not block. Not allowed: backend calls that
- * block (they would keep the migrator out; space_settle() drops the lock around them).
+ * is held but the locks of the memories' accounts and the log's. It protects every field of the
+ * space, its ranges, blocks and pools. Allowed while it is held: backend calls that do not block.
+ * Not allowed: backend calls that block (they would keep the migrator out; space_settle() drops the
+ * lock around them), and asking others for memory.
  */
 #ifndef WEIR_CORE_SPACE_H
 #define WEIR_CORE_SPACE_H
@@ -477,16 +478,20 @@ static inline uint64_t space_device_bit(const struct weir_space *space)
  * ---- settle.c: passes, and the one loop that waits for them
  *
  * A pass makes something so, as far as it can without waiting. It returns 0 when that is done, an
- * error, or SETTLE_WAIT, having put into its struct settle what it needs first. space_settle() then
- * drops the lock, waits for it, lets the space progress and calls the pass again. A pass keeps in
+ * error, or SETTLE_WAIT, having put into its struct settle what it needs first: a fence, or memory
+ * that others hold and do not use. space_settle() then drops the lock, waits for the fence or asks
+ * the others, lets the space progress and calls the pass again. A pass keeps in
  * arg how far it is, and looks at everything else anew: while the lock was dropped, others may have
  * changed it. What only takes part in a pass has the same return values.
  */
 #define SETTLE_WAIT 1
 
 struct settle {
-	fence_t fence; /* to be waited for; then the one that was */
-	int err;       /* of that wait, or of the work before the fence; it is noted, too */
+	fence_t fence;	/* to be waited for; then the one that was */
+	int err;	/* of that wait, or of the work before the fence; it is noted, too */
+	uint64_t bytes; /* not 0: to be asked for instead, in the memory of this place: */
+	place_t place;
+	uint32_t in_vain; /* places, a bit each, where others have nothing */
 };
 
 typedef int (*settle_pass_fn)(struct weir_space *space, void *arg, struct settle *settle);
@@ -508,6 +513,12 @@ int settle_on_path(struct weir_space *space, struct path *path, struct settle *s
 int settle_on_leaving(struct weir_space *space, place_t from, struct settle *settle);
 int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle);
 int settle_on_any(struct weir_space *space, struct settle *settle);
+
+/* The same of room for so many chunks at a place, or at the first below one that others may have
+ * room for; where the last attempt there to get one found no room, and others hold some. */
+int settle_on_others(const struct weir_space *space, place_t place, uint64_t nr,
+		     struct settle *settle);
+int settle_on_others_below(const struct weir_space *space, place_t place, struct settle *settle);
 
 /*
  * ---- migrate.c: one block from here to there. Lock held throughout. No block that is mapped anew

@@ -303,6 +303,8 @@ static int fence_pass(struct weir_space *space, void *arg, struct settle *settle
 	pass->own = 0;
 	if (p->done)
 		return 0;
+	if (!p->queued && settle_on_others(space, p->place, p->end - p->at, settle))
+		return SETTLE_WAIT;
 	/* What nothing is waited for any more stays where an open bracket holds it. */
 	if (!p->queued)
 		return settle_on_any(space, settle);

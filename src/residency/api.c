@@ -51,19 +51,37 @@ static int check_devices(const struct weir_machine_desc *desc, struct weir_space
 	return 0;
 }
 
-/* Fill in the budgets of the two memories of a space, and check those that are asked for. */
-static int check_budgets(struct backend *b, uint32_t own, uint32_t host, uint64_t *budget)
+/* As backend_budget(); where there is too little room, others of the machine give back first what
+ * they do not use. */
+static int check_budget(struct weir_machine *machine, uint32_t memory, uint64_t *bytes)
 {
+	struct backend *b = machine_backend(machine);
+	struct phys_client client;
+
+	if (*bytes <= b->desc.memory[memory].bytes && *bytes > b->ops->memory_room(b, memory)) {
+		phys_client_add(&client, phys_of(machine, memory), "a new space", 0);
+		(void)phys_reclaim(&client, *bytes);
+		phys_client_del(&client);
+	}
+	return backend_budget(b, memory, bytes);
+}
+
+/* Fill in the budgets of the two memories of a space, and check those that are asked for. */
+static int check_budgets(struct weir_machine *machine, uint32_t own, uint32_t host,
+			 uint64_t *budget)
+{
+	const struct weir_machine_desc *desc = weir_machine_describe(machine);
+
 	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++) {
 		int err = 0;
 
-		if (m >= b->desc.nr_memories && budget[m]) {
+		if (m >= desc->nr_memories && budget[m]) {
 			log_error("space: a budget of memory %u, of %u that there are", m,
-				  b->desc.nr_memories);
+				  desc->nr_memories);
 			return -EINVAL;
 		}
 		if (m == own || m == host || budget[m])
-			err = backend_budget(b, m, &budget[m]);
+			err = check_budget(machine, m, &budget[m]);
 		if (err)
 			return err;
 	}
@@ -99,9 +117,9 @@ static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint
 	return 0;
 }
 
-static int check_config(struct backend *b, struct weir_space_config *config)
+static int check_config(struct weir_machine *machine, struct weir_space_config *config)
 {
-	const struct weir_machine_desc *desc = &b->desc;
+	const struct weir_machine_desc *desc = weir_machine_describe(machine);
 	uint32_t own, host = cost_host_memory(desc);
 	int err;
 
@@ -113,7 +131,7 @@ static int check_config(struct backend *b, struct weir_space_config *config)
 		return -EINVAL;
 	}
 	own = desc->device[__builtin_ctzll(config->devices)].memory;
-	err = check_budgets(b, own, host, config->budget_bytes);
+	err = check_budgets(machine, own, host, config->budget_bytes);
 	if (err)
 		return err;
 	if (!config->block_bytes)
@@ -146,7 +164,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 {
 	struct weir_space_config checked = *config;
 	struct weir_space *space;
-	int err = check_config(machine_backend(machine), &checked);
+	int err = phys_of(machine, 0) ? check_config(machine, &checked) : -ENOMEM;
 
 	if (err)
 		return err;
@@ -170,6 +188,8 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	err = space_init(space, machine, &checked);
 	if (err)
 		goto err_record;
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		phys_client_start(&space->pmm[place].client, give_unused, space);
 	*out = space;
 	return 0;
 
@@ -225,6 +245,8 @@ void weir_space_destroy(struct weir_space *space)
 	 * left. */
 	if (!space || space->process != getpid())
 		return;
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		phys_client_stop(&space->pmm[place].client);
 	pthread_mutex_lock(&space->lock);
 	learn_forget(space);
 	space->residency->recording = false;

@@ -351,6 +351,8 @@ int follow_due(struct weir_space *space, struct stream_slot *slot, bracket_seq_t
 			i++;
 		if (i == r->nr_pending)
 			break;
+		if (settle_on_others(space, PLACE_OWN, 1, settle))
+			return SETTLE_WAIT;
 		/* Short waits: chunks that come free meanwhile are mapped at once. */
 		if ((space_is_copying(space) || space->done_seq < last) &&
 		    settle_on_any(space, settle))

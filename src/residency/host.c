@@ -70,6 +70,8 @@ static int host_room(struct weir_space *space, const struct block *block, struct
 	pmm_chunk_put(&space->pmm[space_host(space)], chunk);
 	if (chunk)
 		return 0;
+	if (settle_on_others(space, space_host(space), 1, settle))
+		return SETTLE_WAIT;
 	err = migrate_flush(space);
 	if (!err)
 		err = settle_on_any(space, settle);

@@ -50,7 +50,9 @@ static int chunk_for(struct weir_space *space, const struct space_use *use,
 	if (space->mode != WEIR_FIXED && (fresh ? in->evict_for_fresh : in->evict_for_moved))
 		return room_make(space, left, settle, out);
 	*out = room_try(space, PLACE_OWN);
-	return 0;
+	if (*out || (space->mode != WEIR_FIXED && !space->residency->plan))
+		return 0;
+	return settle_on_others(space, PLACE_OWN, left, settle);
 }
 
 /* Until the block can be mapped. */
@@ -66,13 +68,15 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 			  const struct brought_in *in, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
-	struct chunk *chunk;
+	struct chunk *chunk = NULL;
 	int err = settle_on_held(space, range, i, settle);
 
 	if (!err)
 		err = chunk_for(space, use, in, left, true, settle, &chunk);
 	if (!err && !chunk)
 		chunk = room_below(space, range, PLACE_OWN);
+	if (!err && !chunk)
+		err = settle_on_others_below(space, PLACE_OWN, settle);
 	if (!err && !chunk)
 		err = room_make(space, left, settle, &chunk);
 	if (err)
@@ -359,6 +363,28 @@ int place_map_ahead(struct weir_space *space)
 	return 0;
 }
 
+/* A chunk for one of nr blocks, wherever there is one. */
+static int back_room(struct weir_space *space, const struct range *range, uint32_t nr,
+		     struct settle *settle, struct chunk **out)
+{
+	int err;
+
+	*out = room_try(space, PLACE_OWN);
+	if (!*out && settle_on_others(space, PLACE_OWN, nr, settle))
+		return SETTLE_WAIT;
+	if (!*out)
+		*out = room_below(space, range, PLACE_OWN);
+	if (*out)
+		return 0;
+	if (settle_on_others_below(space, PLACE_OWN, settle))
+		return SETTLE_WAIT;
+	/* Copies and freed ranges that are in use will give some back. */
+	err = migrate_flush(space);
+	if (!err)
+		err = settle_on_any(space, settle);
+	return err ? err : -ENOMEM;
+}
+
 int place_back(struct weir_space *space, void *arg, struct settle *settle)
 {
 	struct back_pass *p = arg;
@@ -375,16 +401,9 @@ int place_back(struct weir_space *space, void *arg, struct settle *settle)
 		if (err)
 			return err;
 		if (!block_is_backed(&range->block[i])) {
-			chunk = room_try(space, PLACE_OWN);
-			if (!chunk)
-				chunk = room_below(space, range, PLACE_OWN);
-			if (!chunk) {
-				/* Copies and freed ranges that are in use will give some back. */
-				err = migrate_flush(space);
-				if (!err)
-					err = settle_on_any(space, settle);
-				return err ? err : -ENOMEM;
-			}
+			err = back_room(space, range, p->part.nr - p->nth, settle, &chunk);
+			if (err)
+				return err;
 		}
 		err = chunk ? migrate_back(space, range, i, chunk) : migrate_mend(space, range, i);
 		if (err)

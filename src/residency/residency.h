@@ -10,6 +10,7 @@
  *   follow.c   carrying a plan out, step by step
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   room.c     where a chunk comes from when none is free
+ *   give.c     what others of the machine get that have no room
  *   place.c    making a bracket's uses ready
  *   order.c    which ended brackets a new one comes after
  *   bracket.c  weir_begin and weir_end
@@ -171,10 +172,15 @@ struct chunk *room_try(struct weir_space *space, place_t place);
  * that has any. */
 struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place);
 
+/* A chunk more is free at a place, from an idle freed range, a dead block, or a clean block's lower
+ * copy: for others, who need the memory. @return whether there was one */
+bool room_free(struct weir_space *space, place_t place);
+
 /*
- * A chunk of the device's own memory, evicting what is used farthest ahead (or was used longest
- * ago) outside the bracket being placed; a part of a pass, which waits for brackets that ended and
- * for copies. wanted: how many the caller is going to ask for, so that evictions come in batches.
+ * A chunk of the device's own memory: what others of the machine do not use, else evicting what is
+ * used farthest ahead (or was used longest ago) outside the bracket being placed; a part of a pass,
+ * which waits for brackets that ended and for copies. wanted: how many the caller is going to ask
+ * for, so that evictions come in batches.
  * @return 0, *out NULL: every candidate is pinned; or SETTLE_WAIT.
  */
 int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, struct chunk **out);
@@ -212,6 +218,11 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 /* The same to a place below the block's. -ENOSPC: it is full. */
 int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t to,
 	      enum weir_cause cause, bool *freed);
+
+/* ---- give.c */
+
+/* What others ask a space for, see phys_give_fn. Takes the lock. */
+uint64_t give_unused(struct phys_client *client, uint64_t bytes);
 
 /* ---- place.c */
 

@@ -195,6 +195,24 @@ static struct chunk *take_lower_copy(struct weir_space *space, place_t place, bo
 	return NULL;
 }
 
+/* Take away the chunk of a dead block of a place. Not in a fixed space, where any launch may use
+ * any block, nor of what an open bracket names, or the one being placed. */
+static bool take_dead(struct weir_space *space, place_t place)
+{
+	for (uint32_t r = 0; r < space->nr_ranges && space->mode != WEIR_FIXED; r++) {
+		struct range *range = space->range[r];
+
+		if (range->arena || range->pooled || !range->nr_dead ||
+		    !range_nr_settled(range, place) || range_is_named(space, range))
+			continue;
+		for (uint32_t i = 0; i < range->nr_blocks; i++)
+			if (block_is_settled_at(&range->block[i], place) &&
+			    range->block[i].at.dead && room_is_idle(space, range, i))
+				return !note(space, migrate_unback(space, range, i));
+	}
+	return false;
+}
+
 struct chunk *room_try(struct weir_space *space, place_t place)
 {
 	struct chunk *chunk = pmm_chunk_get(&space->pmm[place]);
@@ -206,6 +224,20 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 	if (!chunk && place != PLACE_OWN)
 		chunk = take_lower_copy(space, place, true);
 	return chunk;
+}
+
+bool room_free(struct weir_space *space, place_t place)
+{
+	struct chunk *chunk = take_from_pooled(space, place);
+
+	if (!chunk && take_dead(space, place))
+		return true;
+	if (!chunk && place != PLACE_OWN)
+		chunk = take_lower_copy(space, place, false);
+	if (!chunk && place != PLACE_OWN)
+		chunk = take_lower_copy(space, place, true);
+	pmm_chunk_put(&space->pmm[place], chunk);
+	return chunk != NULL;
 }
 
 struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
@@ -415,6 +447,8 @@ int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, 
 	*out = room_try(space, PLACE_OWN);
 	if (*out)
 		return 0;
+	if (settle_on_others(space, PLACE_OWN, wanted, settle))
+		return SETTLE_WAIT;
 	/* A plan has made room: wait for it rather than evict what it wants to keep. */
 	if (!space->residency->plan ||
 	    (!first_pooled_use(space) && !space_nr_leaving(space, PLACE_OWN))) {
@@ -422,6 +456,8 @@ int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, 
 		*out = room_try(space, PLACE_OWN);
 		if (*out)
 			return 0;
+		if (settle_on_others_below(space, PLACE_OWN, settle)) /* for what is evicted */
+			return SETTLE_WAIT;
 	}
 	if (note(space, migrate_flush(space)))
 		return 0;

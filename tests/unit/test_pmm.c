@@ -8,6 +8,8 @@
 
 #define CHUNK KIB(64)
 
+static struct phys_memory account;
+
 static struct backend *open_backend(void)
 {
 	struct weir_machine_desc desc;
@@ -16,11 +18,15 @@ static struct backend *open_backend(void)
 	test_machine(&desc);
 	desc.memory[GPU0].bytes = 8 * CHUNK;
 	assert_int_equal(sim_create(&desc, WEIR_DATA_PHANTOM, &b), 0);
+	assert_int_equal(phys_memory_init(&account, b, GPU0), 0);
 	return b;
 }
 
 static void close_backend(struct backend *b)
 {
+	assert_int_equal(phys_check(&account), 0);
+	assert_int_equal(account.held_bytes, 0);
+	phys_memory_fini(&account);
 	assert_int_equal(sim_leaks(b), 0);
 	b->ops->destroy(b);
 }
@@ -32,7 +38,7 @@ static void test_pmm_reuses_what_came_back_last(void **state)
 	struct pmm pmm;
 
 	(void)state;
-	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 4 * CHUNK);
+	pmm_init(&pmm, &account, "test", PLACE_OWN, CHUNK, 4 * CHUNK);
 	for (int i = 0; i < 3; i++) {
 		chunk[i] = pmm_chunk_get(&pmm);
 		assert_non_null(chunk[i]);
@@ -64,7 +70,7 @@ static void test_pmm_keeps_the_budget(void **state)
 	struct pmm pmm;
 
 	(void)state;
-	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 3 * CHUNK - 1); /* whole chunks only */
+	pmm_init(&pmm, &account, "test", PLACE_OWN, CHUNK, 3 * CHUNK - 1); /* whole chunks only */
 	assert_int_equal(pmm_nr_available(&pmm), 2);
 	chunk[0] = pmm_chunk_get(&pmm);
 	chunk[1] = pmm_chunk_get(&pmm);
@@ -91,7 +97,7 @@ static void test_pmm_memory_full_below_the_budget(void **state)
 
 	(void)state;
 	assert_int_equal(b->ops->device_alloc(b, GPU0, 6 * CHUNK, &other), 0);
-	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 8 * CHUNK);
+	pmm_init(&pmm, &account, "test", PLACE_OWN, CHUNK, 8 * CHUNK);
 	chunk[0] = pmm_chunk_get(&pmm);
 	chunk[1] = pmm_chunk_get(&pmm);
 	assert_non_null(chunk[1]);
@@ -115,7 +121,7 @@ static void test_pmm_check_finds(void **state)
 	struct pmm pmm;
 
 	(void)state;
-	pmm_init(&pmm, b, PLACE_OWN, GPU0, CHUNK, 4 * CHUNK);
+	pmm_init(&pmm, &account, "test", PLACE_OWN, CHUNK, 4 * CHUNK);
 	chunk = pmm_chunk_get(&pmm);
 	assert_int_equal(pmm_check(&pmm, 1), 0);
 	assert_int_equal(pmm_check(&pmm, 0), -EUCLEAN);
