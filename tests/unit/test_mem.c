@@ -469,13 +469,14 @@ static void test_mem_pressure(void **state)
 /* What one pool holds unused another one gets, as much as it needs; what is in use stays. */
 static void test_mem_others_give(void **state)
 {
+	const struct weir_pool_config config = {.guard = WEIR_GUARD_OFF};
 	struct weir_mem_params params = {.bytes = MIB(4), .memory = GPU0, .page_bytes = MIB(4)};
 	struct phys_memory *account = phys_of(machine, GPU0);
 	struct weir_mem *mem[3], *used;
 	struct weir_pool *other;
 
 	(void)state;
-	assert_int_equal(weir_pool_create(machine, NULL, &other), 0);
+	assert_int_equal(weir_pool_create(machine, &config, &other), 0);
 	used = get(GPU0, KIB(4), 0);
 	for (int i = 0; i < 2; i++) /* two unused roots are kept of each size of pages */
 		mem[i] = get(GPU0, MIB(4), MIB(4));
@@ -502,6 +503,7 @@ static void test_mem_others_give(void **state)
 /* What was freed behind work that is done by now is unused, too. */
 static void test_mem_others_give_doomed(void **state)
 {
+	const struct weir_pool_config config = {.guard = WEIR_GUARD_OFF};
 	struct weir_mem_params params = {.bytes = MIB(8), .memory = GPU0, .page_bytes = MIB(8)};
 	struct weir_stream *stream;
 	struct weir_pool *other;
@@ -509,7 +511,7 @@ static void test_mem_others_give_doomed(void **state)
 
 	(void)state;
 	assert_int_equal(weir_stream_create(machine, 0, &stream), 0);
-	assert_int_equal(weir_pool_create(machine, NULL, &other), 0);
+	assert_int_equal(weir_pool_create(machine, &config, &other), 0);
 	mem = get(GPU0, MIB(8), MIB(8));
 	weir_mem_free(mem, stream);
 	assert_int_equal(weir_mem_alloc(other, &params, &mem), 0);

@@ -130,11 +130,12 @@ static void test_begin_with_what_there_is(void **unused)
  * root. */
 static struct weir_pool *fill_memory(struct paged_test *t, uint64_t left, struct weir_mem **used)
 {
+	const struct weir_pool_config config = {.guard = WEIR_GUARD_OFF}; /* which needs memory */
 	struct weir_mem_params params = {.memory = GPU0, .page_bytes = MIB(4), .bytes = MIB(4)};
 	struct weir_mem *mem[2];
 	struct weir_pool *pool;
 
-	assert_int_equal(weir_pool_create(t->machine, NULL, &pool), 0);
+	assert_int_equal(weir_pool_create(t->machine, &config, &pool), 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(weir_mem_alloc(pool, &params, &mem[i]), 0);
 	params.page_bytes = 4096;

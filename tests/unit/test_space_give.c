@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "src/backend/flaky/flaky.h"
 #include "src/backend/machine.h"
 #include "src/residency/residency.h"
 #include "tests/support/space.h"
@@ -36,6 +37,7 @@ static uint64_t held(struct test_space *t, place_t place)
 /* 56 MiB that a space has freed do not keep plain memory from 16 MiB. */
 static void test_freed_memory_is_had_by_plain_memory(void **state)
 {
+	const struct weir_pool_config plain = {.guard = WEIR_GUARD_OFF}; /* which needs memory */
 	const struct weir_mem_params params = {.bytes = MIB(16), .memory = GPU0};
 	struct weir_space_config config = {.budget_bytes = {[HOST] = MIB(8), [GPU0] = MIB(56)},
 					   .block_bytes = MIB(4)};
@@ -53,7 +55,7 @@ static void test_freed_memory_is_had_by_plain_memory(void **state)
 	assert_int_equal(weir_space_create(machine, &config, &space), 0);
 	assert_int_equal(weir_alloc(space, MIB(56), NULL, &addr), 0);
 	assert_int_equal(weir_free(space, addr, NULL), 0);
-	assert_int_equal(weir_pool_create(machine, NULL, &pool), 0);
+	assert_int_equal(weir_pool_create(machine, &plain, &pool), 0);
 	assert_int_equal(weir_mem_alloc(pool, &params, &mem), 0);
 	/* 10 MiB were missing, with 2 for the source of zeros: no more was given. */
 	assert_int_equal(space->pmm[PLACE_OWN].client.held_bytes, MIB(44));
@@ -180,13 +182,14 @@ static void test_lower_copies_are_given(void **state)
 static struct weir_pool *pool_fill(struct test_space *t, uint32_t memory, uint32_t nr_used,
 				   struct weir_mem **mem)
 {
+	const struct weir_pool_config config = {.guard = WEIR_GUARD_OFF};
 	const struct weir_mem_params params = {
 		.bytes = MIB(4), .page_bytes = MIB(4), .memory = memory};
 	struct phys_memory *account = phys_of(t->machine, memory);
 	struct weir_pool *pool;
 	uint32_t nr = 0;
 
-	assert_int_equal(weir_pool_create(t->machine, NULL, &pool), 0);
+	assert_int_equal(weir_pool_create(t->machine, &config, &pool), 0);
 	do
 		assert_int_equal(weir_mem_alloc(pool, &params, &mem[nr++]), 0);
 	while (phys_room(account) >= MIB(4));
@@ -439,6 +442,55 @@ static void test_what_a_call_takes_stays(void **state)
 	test_space_close(&t);
 }
 
+/* Each call of the machine that giving makes fails in turn: accounts and blocks are right, and what
+ * could not be given is given when it is asked for again. */
+static void test_giving_fails_anywhere(void **state)
+{
+	struct backend *flaky;
+	struct test_space t;
+	uint64_t nr_calls = 0;
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	test_machine(&t.desc);
+	assert_int_equal(sim_create(&t.desc, WEIR_DATA_REAL, &t.backend), 0);
+	assert_int_equal(flaky_create(t.backend, &flaky), 0);
+	assert_int_equal(machine_wrap(flaky, &t.machine), 0);
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		assert_int_equal(weir_stream_create(t.machine, 0, &t.stream[i]), 0);
+	assert_int_equal(test_space_create_try(&t, WEIR_PLANNED, BLOCK, 16 * BLOCK, 16 * BLOCK), 0);
+	for (uint64_t at = 0; at <= nr_calls; at++) { /* the first time none does */
+		void *keep = do_alloc(&t, 2 * BLOCK, 0), *freed = do_alloc(&t, 4 * BLOCK, 0);
+		uint64_t before;
+
+		do_fill(&t, 0, keep, 2 * BLOCK, 1);
+		do_fill(&t, 0, freed, 4 * BLOCK, 2);
+		do_discard(&t, 0, keep, BLOCK);
+		do_free(&t, freed, 0);
+		do_sync(&t);
+		before = flaky_nr_calls(flaky);
+		flaky_arm(flaky, at ? before + at : 0, -EIO);
+		(void)ask(&t, GPU0, 100 * BLOCK);
+		nr_calls = at ? nr_calls : flaky_nr_calls(flaky) - before;
+		flaky_arm(flaky, 0, 0);
+		do_check(&t);
+		(void)!weir_space_sync(t.space);
+		(void)ask(&t, GPU0, 100 * BLOCK);
+		assert_int_equal(held(&t, PLACE_OWN), BLOCK);
+		do_expect(&t, 0, (char *)keep + BLOCK, BLOCK, 1);
+		do_sync(&t);
+		do_free(&t, keep, 0);
+		do_sync(&t);
+	}
+	assert_true(nr_calls >= 5);
+	weir_space_destroy(t.space);
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		weir_stream_destroy(t.stream[i]);
+	assert_int_equal(get_nr_wrong(&t), 0);
+	assert_int_equal(sim_leaks(t.backend), 0);
+	weir_machine_close(t.machine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_spaces_give_each_other),
 		cmocka_unit_test(test_a_new_budget_asks),
 		cmocka_unit_test(test_what_a_call_takes_stays),
+		cmocka_unit_test(test_giving_fails_anywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
