@@ -398,8 +398,8 @@ struct weir_space_config {
  * @return 0, or
  *   -EINVAL   a budget beyond the memory or below two blocks, a block size that is not a multiple
  *             of the granularity or not below 4 GiB, an unknown device, memory or mode
- *   -ENOTSUP  several devices, or a budget of a memory that has no link to the others, or is another
- *             one of the host's
+ *   -ENOTSUP  several devices, or a budget of a memory that has no link to the others, or is not
+ *             the host's memory that spaces use
  *   -ENOMEM   a budget beyond what other programs leave free now (the log says how much that is,
  *             and who they are), or no memory for its structures
  *   or an error of the machine.

@@ -106,8 +106,7 @@ static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint
 				  desc->memory[m].name);
 			return -EINVAL;
 		}
-		if (!tier && config->budget_bytes[m] &&
-		    desc->memory[m].kind != WEIR_MEMORY_HBM) {
+		if (!tier && config->budget_bytes[m] && desc->memory[m].kind != WEIR_MEMORY_HBM) {
 			log_error("space: %s is neither a GPU's memory nor the one of the host "
 				  "that spaces use",
 				  desc->memory[m].name);
