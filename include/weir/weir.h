@@ -426,6 +426,27 @@ WEIR_API WEIR_MUST_CHECK int weir_space_set_mode(struct weir_space *space,
 						 enum weir_space_mode mode);
 
 /**
+ * Change the budget of a memory that the space was made with. It binds at once for whatever is
+ * taken. What is beyond it leaves: first what holds nothing that is needed, then blocks that have a
+ * copy below, then others, to the next memory of the space with room. The plan is made anew.
+ *
+ * @param [in] memory  Index.
+ * @param [in] bytes   As in struct weir_space_config; but 0 for another memory than the device's
+ *                     own and the host's gives all of it back.
+ * @return 0, or
+ *   -EINVAL  the space has no such memory; below two blocks, or below what allocations below one
+ *            block hold there; beyond the memory
+ *   -ENOMEM  beyond what others leave free; or what is to leave has nowhere else to be. Nothing
+ *            changed but that some of it may have moved
+ *   -EBUSY   open brackets, or a fixed space, hold the rest (the log says how much): the new budget
+ *            is in force, and the rest leaves as they end, or when the space is no longer fixed
+ *   or an error of the machine; then the budget is the old one.
+ * Blocks: for brackets that ended and for copies; for its turn, as weir_alloc().
+ */
+WEIR_API WEIR_MUST_CHECK int weir_space_set_budget(struct weir_space *space, uint32_t memory,
+						   uint64_t bytes);
+
+/**
  * Wait until every ended bracket and every migration of the space is done. Blocks. Work counts as
  * done when the driver says that it is, or that its context is lost: while it gives no answer, this
  * and all that waits for work in a space goes on waiting.

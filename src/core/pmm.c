@@ -15,6 +15,7 @@ void pmm_init(struct pmm *pmm, struct phys_memory *memory, const char *name, pla
 			    .memory = memory->index,
 			    .chunk_bytes = chunk_bytes,
 			    .max_chunks = budget_bytes / chunk_bytes};
+	pmm->most_chunks = pmm->max_chunks;
 	phys_client_add(&pmm->client, memory, name, pmm->max_chunks * chunk_bytes);
 }
 
@@ -57,7 +58,22 @@ uint64_t pmm_give(struct pmm *pmm, uint64_t bytes)
 		pmm->nr_free--;
 		pmm->nr_created--;
 	}
+	pmm->most_chunks = MAX(pmm->max_chunks, pmm->nr_created);
 	return (before - pmm->nr_free) * pmm->chunk_bytes;
+}
+
+void pmm_set_budget(struct pmm *pmm, uint64_t max_chunks)
+{
+	uint64_t room = max_chunks > pmm->nr_created ? max_chunks - pmm->nr_created : 0;
+
+	if (pmm->nr_expected > room) {
+		pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
+						-(int64_t)(pmm->nr_expected - room));
+		pmm->nr_expected = room;
+	}
+	pmm->max_chunks = max_chunks;
+	pmm->most_chunks = MAX(max_chunks, pmm->nr_created);
+	phys_client_set_budget(&pmm->client, max_chunks * pmm->chunk_bytes);
 }
 
 /* Another program may hold the rest of the memory: make do with what we have, and try again
@@ -111,6 +127,8 @@ struct chunk *pmm_chunk_get(struct pmm *pmm)
 	struct chunk *chunk = pmm->free;
 
 	pmm->ask = false;
+	if (pmm_nr_out(pmm) >= pmm->max_chunks)
+		return NULL;
 	if (chunk) {
 		pmm->free = chunk->next;
 		chunk->next = NULL;
@@ -134,7 +152,9 @@ void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk)
 
 uint64_t pmm_nr_available(const struct pmm *pmm)
 {
-	return pmm->max_chunks - pmm_nr_out(pmm);
+	uint64_t out = pmm_nr_out(pmm);
+
+	return pmm->max_chunks > out ? pmm->max_chunks - out : 0;
 }
 
 int pmm_check(const struct pmm *pmm, uint64_t nr_out)
@@ -151,7 +171,7 @@ int pmm_check(const struct pmm *pmm, uint64_t nr_out)
 		}
 	}
 	if (nr_free != pmm->nr_free || pmm->nr_created != nr_free + nr_out ||
-	    pmm->nr_created > pmm->max_chunks ||
+	    pmm->nr_created > pmm->most_chunks ||
 	    pmm->client.held_bytes != pmm->nr_created * pmm->chunk_bytes) {
 		log_error("pmm %s: %llu created, %llu free (counted: %llu), %llu in use of %llu",
 			  name, (unsigned long long)pmm->nr_created,

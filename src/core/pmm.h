@@ -4,7 +4,8 @@
  * is put back is kept for the next get. Owns free lists only; who holds a chunk otherwise is the
  * block's business, and what to evict is residency's.
  *
- * Invariants (pmm_check): nr_created = nr_free + chunks handed out; nr_created <= max_chunks; the
+ * Invariants (pmm_check): nr_created = nr_free + chunks handed out; nr_created <= max_chunks, or
+ * what that was lowered from; the
  * account has nr_created chunks; every chunk on the free list is of this memory and size.
  */
 #ifndef WEIR_CORE_PMM_H
@@ -28,6 +29,7 @@ struct pmm {
 	uint32_t memory;
 	uint64_t chunk_bytes;
 	uint64_t max_chunks;		       /* the budget */
+	uint64_t most_chunks;		       /* ... or what it was lowered from */
 	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out, at most */
 	uint64_t nr_expected;		       /* of those to come, known to the backend */
 	uint64_t nr_refused;		       /* nr_created when one was refused, logged; + 1 */
@@ -60,6 +62,16 @@ void pmm_expect(struct pmm *pmm, uint64_t nr);
 /* Give a chunk back. No block holds it (one may be mapped to it and no longer used, see
  * migrate_take()), and no queued work names it. NULL is allowed. */
 void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk);
+
+/* Change the budget. What there is beyond a lower one is the owner's to give back; until then no
+ * chunk is handed out. */
+void pmm_set_budget(struct pmm *pmm, uint64_t max_chunks);
+
+/* Chunks beyond the budget. */
+static inline uint64_t pmm_nr_beyond(const struct pmm *pmm)
+{
+	return pmm->nr_created > pmm->max_chunks ? pmm->nr_created - pmm->max_chunks : 0;
+}
 
 /* Chunks that pmm_chunk_get could still hand out. */
 uint64_t pmm_nr_available(const struct pmm *pmm);

@@ -114,7 +114,7 @@ int settle_on_others(const struct weir_space *space, place_t place, uint64_t nr,
 {
 	const struct pmm *pmm = &space->pmm[place];
 
-	nr = MIN(MAX(nr, 1), pmm->max_chunks - pmm->nr_created);
+	nr = MIN(MAX(nr, 1), pmm_nr_available(pmm));
 	if (!pmm->ask || !nr || settle->in_vain & 1u << place)
 		return 0;
 	settle->place = place;

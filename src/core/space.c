@@ -222,13 +222,18 @@ void space_placing_end(struct weir_space *space)
 	pthread_cond_signal(&space->placed);
 }
 
-bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
+uint64_t space_nr_chunks(const struct weir_space *space)
 {
-	uint64_t max_chunks = 0;
+	uint64_t nr = 0;
 
 	for (uint32_t place = 0; place < space->nr_places; place++)
-		max_chunks += space->pmm[place].max_chunks;
-	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <= max_chunks;
+		nr += space->pmm[place].max_chunks;
+	return nr;
+}
+
+bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
+{
+	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <= space_nr_chunks(space);
 }
 
 static int check_counts(const struct weir_space *space, uint64_t live,

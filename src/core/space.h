@@ -442,6 +442,9 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 	       const struct weir_space_config *config);
 void space_fini(struct weir_space *space);
 
+/* Chunks of all budgets. */
+uint64_t space_nr_chunks(const struct weir_space *space);
+
 /* Whether the budgets have room for so many more blocks of ranges. */
 bool space_has_room(const struct weir_space *space, uint32_t nr_blocks);
 

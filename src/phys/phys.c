@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* The client that this thread asks: it must not ask in turn, for it would wait for itself. */
 static _Thread_local const struct phys_client *asking;
@@ -77,7 +78,8 @@ static struct phys_client *client_of(struct list_link *link)
 void phys_client_add(struct phys_client *client, struct phys_memory *memory, const char *name,
 		     uint64_t budget_bytes)
 {
-	*client = (struct phys_client){.memory = memory, .budget_bytes = budget_bytes};
+	*client = (struct phys_client){
+		.memory = memory, .budget_bytes = budget_bytes, .most_bytes = budget_bytes};
 	(void)snprintf(client->name, sizeof(client->name), "%s", name);
 	pthread_mutex_lock(&memory->lock);
 	list_add(&memory->clients, &client->link);
@@ -101,6 +103,20 @@ void phys_client_stop(struct phys_client *client)
 	while (memory->asked == client)
 		pthread_cond_wait(&memory->changed, &memory->lock);
 	pthread_mutex_unlock(&memory->lock);
+}
+
+/* The memory's lock is held. */
+static void limit_most(struct phys_client *client)
+{
+	client->most_bytes = MAX(client->budget_bytes, client->held_bytes);
+}
+
+void phys_client_set_budget(struct phys_client *client, uint64_t budget_bytes)
+{
+	pthread_mutex_lock(&client->memory->lock);
+	client->budget_bytes = budget_bytes;
+	limit_most(client);
+	pthread_mutex_unlock(&client->memory->lock);
 }
 
 void phys_client_del(struct phys_client *client)
@@ -148,6 +164,7 @@ static bool count_less(struct phys_client *client, uint64_t bytes)
 	pthread_mutex_lock(&memory->lock);
 	client->held_bytes -= bytes;
 	memory->held_bytes -= bytes;
+	limit_most(client);
 	others = memory->held_bytes > client->held_bytes;
 	pthread_mutex_unlock(&memory->lock);
 	return others;
@@ -322,7 +339,7 @@ int phys_check(struct phys_memory *memory)
 		const struct phys_client *client = client_of(l);
 
 		sum += client->held_bytes;
-		beyond = beyond || client->held_bytes > client->budget_bytes;
+		beyond = beyond || client->held_bytes > client->most_bytes;
 	}
 	held = memory->held_bytes;
 	pthread_mutex_unlock(&memory->lock);

@@ -66,9 +66,10 @@ struct phys_client {
 	void *owner; /* for its give function */
 	char name[PHYS_NAME_MAX];
 	uint64_t held_bytes;   /* with what is being created and destroyed just now */
-	uint64_t budget_bytes; /* held_bytes is never more; PHYS_NO_LIMIT: it has none */
-	phys_give_fn give;     /* NULL: it is not asked */
-	uint64_t round;	       /* in which it was asked last */
+	uint64_t budget_bytes; /* nothing is taken beyond; PHYS_NO_LIMIT: it has none */
+	uint64_t most_bytes; /* held_bytes is never more: the budget, or what it was lowered from */
+	phys_give_fn give;   /* NULL: it is not asked */
+	uint64_t round;	     /* in which it was asked last */
 };
 
 /* The account of a machine's memory. NULL: there is no room for accounts; never for a machine that
@@ -89,6 +90,8 @@ void phys_client_start(struct phys_client *client, phys_give_fn give, void *owne
 /* From here on it is not. Blocks while it is being asked; the caller holds none of the locks that
  * its give function takes. Allowed for one that was not started. */
 void phys_client_stop(struct phys_client *client);
+/* Change the budget; it may be below what the client holds, which then gives back by itself. */
+void phys_client_set_budget(struct phys_client *client, uint64_t budget_bytes);
 /* Close the account of one that holds nothing and is not asked. */
 void phys_client_del(struct phys_client *client);
 

@@ -140,6 +140,7 @@ static int check_config(struct weir_machine *machine, struct weir_space_config *
 
 static void residency_advance(struct weir_space *space)
 {
+	budget_advance(space);
 	advice_advance(space);
 	follow_advance(space);
 }
@@ -350,6 +351,7 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	for (uint32_t r = 0; r < space->nr_ranges && !err && mode == WEIR_PLANNED; r++)
 		if (!space->range[r]->pooled && !space->range[r]->arena)
 			alloc_record(space, EVENT_ALLOC, space->range[r]);
+	space_progress(space); /* what is beyond a budget may leave now */
 out:
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);

@@ -11,6 +11,7 @@
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   room.c     where a chunk comes from when none is free
  *   give.c     what others of the machine get that have no room
+ *   budget.c   a budget that changes
  *   place.c    making a bracket's uses ready
  *   order.c    which ended brackets a new one comes after
  *   bracket.c  weir_begin and weir_end
@@ -172,8 +173,8 @@ struct chunk *room_try(struct weir_space *space, place_t place);
  * that has any. */
 struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place);
 
-/* A chunk more is free at a place, from an idle freed range, a dead block, or a clean block's lower
- * copy: for others, who need the memory. @return whether there was one */
+/* Free a chunk of a place that an idle freed range has, or a dead block, or that is a clean block's
+ * lower copy: for others, who need the memory. @return whether there was one */
 bool room_free(struct weir_space *space, place_t place);
 
 /*
@@ -204,6 +205,11 @@ bool room_evict_unplanned(struct weir_space *space);
  * go. */
 bool room_exists(const struct weir_space *space);
 
+/* Have one idle block leave a place, without a copy if that is possible: to the next place with
+ * room, or to one above. @return 0: it left, or is on its way; -EAGAIN: none is idle now; -ENOSPC:
+ * no other place has room; or an error. */
+int room_leave(struct weir_space *space, place_t place);
+
 /* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or
  * not it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
 int room_clean(struct weir_space *space, struct range *range, uint32_t i);
@@ -223,6 +229,11 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 
 /* What others ask a space for, see phys_give_fn. Takes the lock. */
 uint64_t give_unused(struct phys_client *client, uint64_t bytes);
+
+/* ---- budget.c */
+
+/* Go on giving back what is beyond a budget that was lowered. Never waits. */
+void budget_advance(struct weir_space *space);
 
 /* ---- place.c */
 

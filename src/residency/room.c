@@ -32,7 +32,7 @@ static int note(struct weir_space *space, int err)
 	return err;
 }
 
-/* The last block in the range's order that is resident and settled, below n; nr_blocks: none. */
+/* The last block in the range's order that is settled at PLACE_OWN, below n; nr_blocks: none. */
 static uint32_t last_resident(struct range *range, uint32_t n)
 {
 	struct range_residency *r = range->residency;
@@ -54,32 +54,26 @@ static uint32_t last_resident(struct range *range, uint32_t n)
 	return range->nr_blocks;
 }
 
-/* A block of a freed range that holds a chunk of the place and may give it; nr_blocks: none. */
-static uint32_t pooled_block(struct weir_space *space, struct range *range, place_t place)
+/* The same at any place. */
+static uint32_t last_settled(struct range *range, place_t place, uint32_t n)
 {
-	if (place == PLACE_OWN) {
-		uint32_t n = last_resident(range, range->nr_blocks);
-
-		while (n < range->nr_blocks &&
-		       !room_is_idle(space, range, range_nth_block(range, n)))
-			n = last_resident(range, n);
-		return n < range->nr_blocks ? range_nth_block(range, n) : n;
-	}
-	for (uint32_t i = 0; i < range->nr_blocks; i++)
-		if (block_is_settled_at(&range->block[i], place) && room_is_idle(space, range, i))
-			return i;
+	if (place == PLACE_OWN)
+		return last_resident(range, n);
+	while (n-- > 0)
+		if (block_is_settled_at(&range->block[range_nth_block(range, n)], place))
+			return n;
 	return range->nr_blocks;
 }
 
-/* Take a chunk of the place from a freed range that is idle, the one freed first. */
-static struct chunk *take_from_pooled(struct weir_space *space, place_t place)
+/* Free a chunk of the place that a freed range holds, which is idle: of the one freed first. */
+static bool free_pooled(struct weir_space *space, place_t place)
 {
 	struct range *oldest = NULL;
 	bool any = false;
-	uint32_t i;
+	uint32_t n;
 
 	if (space->residency->dry[place] == space->epoch)
-		return NULL;
+		return false;
 	for (struct range *range = space->pooled; range; range = range->next_pooled) {
 		uint32_t settled = range_nr_settled(range, place);
 
@@ -90,11 +84,12 @@ static struct chunk *take_from_pooled(struct weir_space *space, place_t place)
 	if (!any)
 		space->residency->dry[place] = space->epoch;
 	if (!oldest)
-		return NULL;
-	i = pooled_block(space, oldest, place);
-	if (i == oldest->nr_blocks || note(space, migrate_unback(space, oldest, i)))
-		return NULL;
-	return pmm_chunk_get(&space->pmm[place]);
+		return false;
+	n = last_settled(oldest, place, oldest->nr_blocks);
+	while (n < oldest->nr_blocks && !room_is_idle(space, oldest, range_nth_block(oldest, n)))
+		n = last_settled(oldest, place, n);
+	return n < oldest->nr_blocks &&
+	       !note(space, migrate_unback(space, oldest, range_nth_block(oldest, n)));
 }
 
 /* Whether the slot's bracket discards the block; then it names it in no other use. */
@@ -174,8 +169,8 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 	return giver ? giver : giver_in_use(space, slot, true, i);
 }
 
-/* The lower copy of a clean block at a place, of ranges that are read mostly or of the others. */
-static struct chunk *take_lower_copy(struct weir_space *space, place_t place, bool read_mostly)
+/* Free the lower copy of a clean block at a place, of ranges that are read mostly or of others. */
+static bool free_lower_copy(struct weir_space *space, place_t place, bool read_mostly)
 {
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
@@ -189,15 +184,15 @@ static struct chunk *take_lower_copy(struct weir_space *space, place_t place, bo
 			    block->at.below->place != place)
 				continue;
 			migrate_drop_lower(space, range, block);
-			return pmm_chunk_get(&space->pmm[place]);
+			return true;
 		}
 	}
-	return NULL;
+	return false;
 }
 
-/* Take away the chunk of a dead block of a place. Not in a fixed space, where any launch may use
+/* Free the chunk of a dead block of a place. Not in a fixed space, where any launch may use
  * any block, nor of what an open bracket names, or the one being placed. */
-static bool take_dead(struct weir_space *space, place_t place)
+static bool free_dead(struct weir_space *space, place_t place)
 {
 	for (uint32_t r = 0; r < space->nr_ranges && space->mode != WEIR_FIXED; r++) {
 		struct range *range = space->range[r];
@@ -213,31 +208,31 @@ static bool take_dead(struct weir_space *space, place_t place)
 	return false;
 }
 
+static bool free_lower_copies(struct weir_space *space, place_t place)
+{
+	return place != PLACE_OWN &&
+	       (free_lower_copy(space, place, false) || free_lower_copy(space, place, true));
+}
+
 struct chunk *room_try(struct weir_space *space, place_t place)
 {
-	struct chunk *chunk = pmm_chunk_get(&space->pmm[place]);
+	struct pmm *pmm = &space->pmm[place];
+	struct chunk *chunk = pmm_chunk_get(pmm);
 
-	if (!chunk)
-		chunk = take_from_pooled(space, place);
-	if (!chunk && place != PLACE_OWN)
-		chunk = take_lower_copy(space, place, false);
-	if (!chunk && place != PLACE_OWN)
-		chunk = take_lower_copy(space, place, true);
+	/* Beyond a budget that was lowered, what comes free is not to be had. */
+	if (chunk || pmm_nr_out(pmm) > pmm->max_chunks)
+		return chunk;
+	if (free_pooled(space, place))
+		chunk = pmm_chunk_get(pmm);
+	if (!chunk && free_lower_copies(space, place))
+		chunk = pmm_chunk_get(pmm);
 	return chunk;
 }
 
 bool room_free(struct weir_space *space, place_t place)
 {
-	struct chunk *chunk = take_from_pooled(space, place);
-
-	if (!chunk && take_dead(space, place))
-		return true;
-	if (!chunk && place != PLACE_OWN)
-		chunk = take_lower_copy(space, place, false);
-	if (!chunk && place != PLACE_OWN)
-		chunk = take_lower_copy(space, place, true);
-	pmm_chunk_put(&space->pmm[place], chunk);
-	return chunk != NULL;
+	return free_pooled(space, place) || free_dead(space, place) ||
+	       free_lower_copies(space, place);
 }
 
 struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
@@ -249,6 +244,8 @@ struct chunk *room_below(struct weir_space *space, const struct range *range, pl
 	};
 	struct chunk *chunk;
 
+	if (place == space_host(space))
+		return NULL;
 	for (uint32_t below = place + 1u; below < space->nr_places; below++)
 		q.room[below] = pmm_nr_available(&space->pmm[below]);
 	chunk = room_try(space, space->residency->decide->evict_to(&q));
@@ -313,42 +310,57 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i)
 	return migrate_clean(space, range, i, lower);
 }
 
-/* What ranks a range as a victim: larger goes first. 0: not at all. */
+/* Whether blocks of a range may be evicted from a place. */
+static bool may_evict(const struct weir_space *space, const struct range *range, place_t place)
+{
+	return !range->arena && !range->pooled && range_nr_settled(range, place) &&
+	       range != space->residency->keep;
+}
+
+/* What ranks a range as a victim: larger goes first. 0: the rule keeps it. */
 static uint64_t victim_rank(const struct weir_space *space, const struct range *range)
 {
-	struct give_up q;
-
-	if (range->arena || range->pooled || !range_nr_settled(range, PLACE_OWN) ||
-	    range == space->residency->keep)
-		return 0;
-	q = (struct give_up){
+	struct give_up q = {
 		.next_use = schedule_next_use(space, range),
 		.follows_plan = space->residency->plan != NULL,
 		.idle = space->last_seq - MAX(range->last_use, range->last_part_use),
 		.clean = range->nr_clean != 0,
 		.prefer = range->residency->prefer,
 	};
+
 	return space->residency->decide->give_up(&q);
 }
 
-/* The next block of a range to evict; nr_blocks: none. idle: only one that can go now. */
-static uint32_t pick_block(const struct weir_space *space, struct range *range, bool idle)
-{
-	uint32_t n = last_resident(range, range->nr_blocks);
+/* Which blocks may be picked: that no open bracket names, nor the one being placed, ... */
+enum pick {
+	PICK_LATER, /* and that can go when what is queued is done */
+	PICK_IDLE,  /* and that can go now */
+	PICK_CLEAN, /* and that can go now, without a copy, even if the rule would keep it */
+	PICK_ANY,   /* and that can go now, even so */
+};
 
-	for (; n < range->nr_blocks; n = last_resident(range, n)) {
+/* The next block of a range to evict from a place; nr_blocks: none. */
+static uint32_t pick_block(const struct weir_space *space, struct range *range, place_t place,
+			   enum pick pick)
+{
+	uint32_t n = last_settled(range, place, range->nr_blocks);
+
+	for (; n < range->nr_blocks; n = last_settled(range, place, n)) {
 		uint32_t i = range_nth_block(range, n);
 
 		if (is_marked(space, range, i) || range_block_is_pinned(range, i))
 			continue;
-		if (!idle || room_is_idle(space, range, i))
+		if (pick == PICK_LATER ||
+		    (room_is_idle(space, range, i) &&
+		     (pick != PICK_CLEAN || !block_is_dirty(&range->block[i]))))
 			return i;
 	}
 	return range->nr_blocks;
 }
 
-/* The highest ranked range that has a block to evict; of equals, the first. */
-static struct range *pick_range(const struct weir_space *space, bool idle, uint32_t *block)
+/* The highest ranked range that has a block to evict from a place; of equals, the first. */
+static struct range *pick_range(const struct weir_space *space, place_t place, enum pick pick,
+				uint32_t *block)
 {
 	uint64_t below = UINT64_MAX;
 	uint32_t after = 0; /* of those ranked `below`, the ones from here on */
@@ -358,7 +370,11 @@ static struct range *pick_range(const struct weir_space *space, bool idle, uint3
 		uint32_t best = 0;
 
 		for (uint32_t r = 0; r < space->nr_ranges; r++) {
-			uint64_t rank = victim_rank(space, space->range[r]);
+			struct range *range = space->range[r];
+			uint64_t rank = 0;
+
+			if (may_evict(space, range, place))
+				rank = victim_rank(space, range) + (pick >= PICK_CLEAN);
 
 			if (rank > best_rank && (rank < below || (rank == below && r >= after))) {
 				best = r;
@@ -367,12 +383,33 @@ static struct range *pick_range(const struct weir_space *space, bool idle, uint3
 		}
 		if (!best_rank)
 			return NULL;
-		*block = pick_block(space, space->range[best], idle);
+		*block = pick_block(space, space->range[best], place, pick);
 		if (*block < space->range[best]->nr_blocks)
 			return space->range[best];
 		below = best_rank;
 		after = best + 1;
 	}
+}
+
+int room_leave(struct weir_space *space, place_t place)
+{
+	struct chunk *chunk = NULL;
+	struct range *range;
+	bool freed;
+	uint32_t i;
+
+	range = pick_range(space, place, PICK_CLEAN, &i);
+	if (range)
+		return evict_into(space, range, i, NULL, WEIR_CAUSE_EVICTION, &freed);
+	range = pick_range(space, place, PICK_ANY, &i);
+	if (!range)
+		return -EAGAIN;
+	chunk = room_below(space, range, place);
+	if (chunk)
+		return evict_into(space, range, i, chunk, WEIR_CAUSE_EVICTION, &freed);
+	for (place_t above = place; !chunk && above-- > 0;)
+		chunk = room_try(space, above);
+	return chunk ? migrate_up(space, range, i, chunk, WEIR_CAUSE_EVICTION) : -ENOSPC;
 }
 
 bool room_evict_unplanned(struct weir_space *space)
@@ -382,9 +419,10 @@ bool room_evict_unplanned(struct weir_space *space)
 		uint32_t i;
 		bool freed;
 
-		if (range->residency->plan_life >= 0 || !victim_rank(space, range))
+		if (range->residency->plan_life >= 0 || !may_evict(space, range, PLACE_OWN) ||
+		    !victim_rank(space, range))
 			continue;
-		i = pick_block(space, range, true);
+		i = pick_block(space, range, PLACE_OWN, PICK_IDLE);
 		if (i < range->nr_blocks)
 			return !note(space,
 				     room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed));
@@ -402,7 +440,7 @@ static void evict_some(struct weir_space *space, uint32_t wanted)
 		uint32_t i;
 		bool freed;
 
-		range = pick_range(space, true, &i);
+		range = pick_range(space, PLACE_OWN, PICK_IDLE, &i);
 		if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
 		coming++;
@@ -437,7 +475,7 @@ static int settle_on_room(struct weir_space *space, struct settle *settle)
 		return settle_on_seq(space, first, settle);
 	if (settle_on_coming(space, PLACE_OWN, settle))
 		return SETTLE_WAIT;
-	return space->mode != WEIR_FIXED && pick_range(space, false, &i)
+	return space->mode != WEIR_FIXED && pick_range(space, PLACE_OWN, PICK_LATER, &i)
 		       ? settle_on_any(space, settle)
 		       : 0;
 }
@@ -473,7 +511,7 @@ struct chunk *room_or_evict(struct weir_space *space)
 
 	if (chunk || space->mode == WEIR_FIXED)
 		return chunk;
-	range = pick_range(space, true, &i);
+	range = pick_range(space, PLACE_OWN, PICK_IDLE, &i);
 	if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)) ||
 	    !freed)
 		return NULL;
@@ -489,5 +527,5 @@ bool room_exists(const struct weir_space *space)
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
 		if (range_nr_settled(range, PLACE_OWN))
 			return true;
-	return pick_range(space, false, &i) != NULL;
+	return pick_range(space, PLACE_OWN, PICK_LATER, &i) != NULL;
 }

@@ -61,9 +61,11 @@ struct model {
 	struct test_space t;
 	struct test_random random;
 	enum weir_space_mode mode;
-	bool quiet;	    /* repeating itself: nothing else happens */
-	uint64_t nr_blocks; /* all budgets */
-	bool middle;	    /* GPU1 is a place, too */
+	bool quiet;	      /* repeating itself: nothing else happens */
+	uint64_t nr_blocks;   /* all budgets now, */
+	uint64_t most_blocks; /* and the most there were */
+	uint64_t budget[3];   /* by memory, blocks */
+	bool middle;	      /* GPU1 is a place, too */
 	uint64_t cell_bytes;
 	uint8_t *buffer; /* the largest range */
 	uint32_t last_seed;
@@ -77,7 +79,7 @@ struct model {
 /* What went on in all sequences, to see that they reach what they are for. */
 static struct weir_space_stats total;
 static uint64_t total_bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR]; /* over the host link */
-static uint64_t total_middle_bytes;
+static uint64_t total_middle_bytes, nr_budgets[2];		  /* raised, lowered */
 static uint64_t current_seed;
 static uint32_t current_step;
 static bool tracing;
@@ -625,6 +627,33 @@ static void op_advise(struct model *m)
 	assert_int_equal(weir_advise(m->t.space, range->addr, advice, where), 0);
 }
 
+/* A budget of one of the memories changes. */
+static void op_budget(struct model *m)
+{
+	uint32_t memory = pick_memory(m);
+	uint64_t block = m->t.block_bytes, scale = m->cell_bytes * CELLS_PER_BLOCK / block;
+	uint64_t nr = (2 + below(m, memory == HOST ? 20 : 8)) * scale;
+	uint64_t *old = &m->budget[memory];
+	int err;
+
+	if (memory == GPU1 && one_in(m, 4))
+		nr = 0;
+	err = weir_space_set_budget(m->t.space, memory, nr * block);
+	trace("budget of memory %u: %llu of %llu blocks: %d\n", memory, (unsigned long long)nr,
+	      (unsigned long long)*old, err);
+	/* Arenas; nowhere else to be; an open bracket, or a fixed space. */
+	assert_true(!err || err == -EINVAL || err == -ENOMEM || err == -EBUSY);
+	assert_true(err != -EBUSY || m->open || m->mode == WEIR_FIXED);
+	if (err == -EINVAL || err == -ENOMEM)
+		return;
+	if (!err)
+		assert_true(get_stats(&m->t).memory[memory].bytes <= nr * block);
+	nr_budgets[nr < *old]++;
+	m->nr_blocks += nr - *old;
+	m->most_blocks = m->nr_blocks > m->most_blocks ? m->nr_blocks : m->most_blocks;
+	*old = nr;
+}
+
 static void op_mode(struct model *m)
 {
 	enum weir_space_mode mode = m->mode == WEIR_FIXED ? WEIR_PLANNED : WEIR_FIXED;
@@ -684,6 +713,8 @@ static void some_op(struct model *m)
 	case 12:
 		if (one_in(m, 4))
 			op_mode(m);
+		else
+			op_budget(m);
 		break;
 	default:
 		op_sync(m);
@@ -859,6 +890,10 @@ static void open_space(struct model *m)
 	m->middle = m->t.desc.nr_devices > 1 && one_in(m, 3);
 	middle = m->middle ? 2 + below(m, 4) : 0;
 	m->nr_blocks += middle * scale;
+	m->most_blocks = m->nr_blocks;
+	m->budget[GPU0] = gpu * scale;
+	m->budget[GPU1] = middle * scale;
+	m->budget[HOST] = host * scale;
 	trace("block %llu gpu %u middle %u host %u times %u mode %d\n", (unsigned long long)block,
 	      gpu, middle, host, scale, (int)m->mode);
 	assert_int_equal(test_space_create_places(&m->t, m->mode, block, gpu * scale * block,
@@ -891,7 +926,7 @@ static void close_space(struct model *m)
 	stats = get_stats(&m->t);
 	assert_true(stats.memory[GPU0].peak_bytes + stats.memory[GPU1].peak_bytes +
 			    stats.memory[HOST].peak_bytes <=
-		    m->nr_blocks * stats.block_bytes);
+		    3 * m->most_blocks * stats.block_bytes);
 	total_middle_bytes += stats.memory[GPU1].peak_bytes;
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		for (int c = 0; c < WEIR_CAUSE_NR; c++)
@@ -1007,6 +1042,7 @@ static void test_space_random_sequences(void **state)
 	}
 	assert_true(total_bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] > nr * KIB(1));
 	assert_true(kind == TEST_GPU || total_middle_bytes > nr * KIB(1));
+	assert_true(nr_budgets[0] > nr / 10 && nr_budgets[1] > nr / 10);
 }
 
 int main(void)

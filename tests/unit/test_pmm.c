@@ -114,6 +114,38 @@ static void test_pmm_memory_full_below_the_budget(void **state)
 	close_backend(b);
 }
 
+/* A lower budget binds at once; what is beyond it is given back by the owner. */
+static void test_pmm_budget_is_lowered(void **state)
+{
+	struct backend *b = open_backend();
+	struct chunk *chunk[4];
+	struct pmm pmm;
+
+	(void)state;
+	pmm_init(&pmm, &account, "test", PLACE_OWN, CHUNK, 4 * CHUNK);
+	for (int i = 0; i < 4; i++)
+		chunk[i] = pmm_chunk_get(&pmm);
+	pmm_chunk_put(&pmm, chunk[3]);
+	pmm_set_budget(&pmm, 2);
+	assert_int_equal(pmm_check(&pmm, 3), 0);
+	assert_int_equal(pmm_nr_beyond(&pmm), 2);
+	assert_int_equal(pmm_nr_available(&pmm), 0);
+	assert_null(pmm_chunk_get(&pmm));
+	assert_int_equal(pmm_give(&pmm, 2 * CHUNK), CHUNK);
+	pmm_chunk_put(&pmm, chunk[2]);
+	assert_int_equal(pmm_give(&pmm, CHUNK), CHUNK);
+	assert_int_equal(pmm_nr_beyond(&pmm), 0);
+	assert_null(pmm_chunk_get(&pmm));
+	pmm_set_budget(&pmm, 3);
+	chunk[2] = pmm_chunk_get(&pmm);
+	assert_non_null(chunk[2]);
+	assert_int_equal(pmm_check(&pmm, 3), 0);
+	for (int i = 0; i < 3; i++)
+		pmm_chunk_put(&pmm, chunk[i]);
+	pmm_fini(&pmm);
+	close_backend(b);
+}
+
 static void test_pmm_check_finds(void **state)
 {
 	struct backend *b = open_backend();
@@ -136,9 +168,9 @@ static void test_pmm_check_finds(void **state)
 	chunk->backend.bytes = 2 * CHUNK;
 	assert_int_equal(pmm_check(&pmm, 0), -EUCLEAN);
 	chunk->backend.bytes = CHUNK;
-	pmm.max_chunks = 0;
+	pmm.most_chunks = 0;
 	assert_int_equal(pmm_check(&pmm, 0), -EUCLEAN);
-	pmm.max_chunks = 4;
+	pmm.most_chunks = 4;
 	assert_int_equal(pmm_check(&pmm, 0), 0);
 	pmm_fini(&pmm);
 	close_backend(b);
@@ -150,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_pmm_reuses_what_came_back_last),
 		cmocka_unit_test(test_pmm_keeps_the_budget),
 		cmocka_unit_test(test_pmm_memory_full_below_the_budget),
+		cmocka_unit_test(test_pmm_budget_is_lowered),
 		cmocka_unit_test(test_pmm_check_finds),
 	};
 

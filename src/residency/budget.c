@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir_space_set_budget(): the budget of a memory while the space is in use. A larger one costs
+ * nothing. Of a smaller one, what is unused goes first, then blocks that leave without a copy, then
+ * others, to the next place with room; the budget binds at once for whatever is taken meanwhile.
+ * What open brackets hold, or a fixed space, leaves when that ends: budget_advance() sees to it.
+ */
+#include <errno.h>
+
+#include "src/backend/machine.h"
+#include "src/base/log.h"
+#include "src/residency/residency.h"
+
+/* Have one more block leave, or wait for those that do. */
+static int leave_more(struct weir_space *space, place_t place, struct settle *settle)
+{
+	uint64_t stale = space->nr_stale;
+	int err = 0;
+
+	if (space->mode == WEIR_FIXED)
+		return -EBUSY;
+	if (space_nr_to_leave(space, place) < pmm_nr_beyond(&space->pmm[place])) {
+		err = room_leave(space, place);
+		if (err != -EAGAIN && err != -ENOSPC)
+			return err;
+	}
+	space_note_error(space, migrate_flush(space));
+	if (settle_on_leaving(space, place, settle) || settle_on_any(space, settle))
+		return SETTLE_WAIT;
+	migrate_drop_stale(space);
+	if (space->nr_stale < stale)
+		return 0;
+	return err == -ENOSPC ? -ENOMEM : -EBUSY;
+}
+
+/* Until nothing is beyond a place's budget. */
+static int budget_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	place_t place = *(const place_t *)arg;
+	struct pmm *pmm = &space->pmm[place];
+	int err = 0;
+
+	while (!err) {
+		(void)pmm_give(pmm, pmm_nr_beyond(pmm) * pmm->chunk_bytes);
+		if (!pmm_nr_beyond(pmm))
+			return 0;
+		if (!room_free(space, place))
+			err = leave_more(space, place, settle);
+	}
+	return err;
+}
+
+void budget_advance(struct weir_space *space)
+{
+	for (uint32_t p = 0; p < space->nr_places; p++) {
+		place_t place = (place_t)p;
+		struct settle unused = {0};
+
+		if (pmm_nr_beyond(&space->pmm[place]))
+			(void)budget_pass(space, &place, &unused);
+	}
+}
+
+/* Chunks of a place that arenas hold, which never leave it. */
+static uint64_t nr_in_arenas(const struct weir_space *space, place_t place)
+{
+	uint64_t nr = 0;
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		if (space->range[r]->arena)
+			nr += space->range[r]->nr_home[place];
+	return nr;
+}
+
+/* Whether all that is allocated has a place if this one has so many chunks. */
+static int check_total(const struct weir_space *space, place_t place, uint64_t nr)
+{
+	const struct pmm *pmm = &space->pmm[place];
+	uint64_t others = space_nr_chunks(space) - pmm->max_chunks;
+
+	if (nr >= pmm->max_chunks || others + nr >= space->nr_live_blocks + SPACE_CHUNKS_SPARE)
+		return 0;
+	log_error("space: with %.3f MB of %s, the budgets are below the %.3f MB that are allocated "
+		  "and %.3f MB for copies: free something first",
+		  (double)(nr * space->block_bytes) / 1e6,
+		  space->backend->desc.memory[pmm->memory].name,
+		  (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
+		  (double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
+	return -ENOMEM;
+}
+
+/* Whether a place may have so many chunks. */
+static int check_chunks(const struct weir_space *space, place_t place, uint64_t nr)
+{
+	const char *name = space->backend->desc.memory[space->pmm[place].memory].name;
+	bool needed = place == PLACE_OWN || place == space_host(space);
+	uint64_t arenas = nr_in_arenas(space, place);
+
+	if (nr < 2 && (nr || needed)) {
+		log_error("space: the budget of %s is below two blocks", name);
+		return -EINVAL;
+	}
+	if (nr >= arenas)
+		return check_total(space, place, nr);
+	log_error("space: the budget of %s is below %.3f MB, which allocations below one block "
+		  "hold there: free some of them first",
+		  name, (double)(arenas * space->block_bytes) / 1e6);
+	return -EINVAL;
+}
+
+/* Whether the machine has so much for a place; *bytes 0: becomes all that it has. What others hold
+ * and do not use they give back. Drops the lock. */
+static int check_room(struct weir_space *space, place_t place, uint64_t *bytes)
+{
+	struct pmm *pmm = &space->pmm[place];
+	const struct weir_memory_desc *desc = &space->backend->desc.memory[pmm->memory];
+	uint64_t held = pmm->nr_created * pmm->chunk_bytes, room = phys_room(pmm->client.memory);
+	char holders[PHYS_HOLDERS_MAX];
+
+	if (!*bytes)
+		*bytes = MIN(held + room, desc->bytes);
+	if (*bytes > desc->bytes) {
+		log_error("space: a budget of %.1f MB is beyond memory '%s', which has %.1f MB",
+			  (double)*bytes / 1e6, desc->name, (double)desc->bytes / 1e6);
+		return -EINVAL;
+	}
+	if (*bytes > held && *bytes - held > room) {
+		pthread_mutex_unlock(&space->lock);
+		(void)phys_reclaim(&pmm->client, *bytes - held);
+		pthread_mutex_lock(&space->lock);
+		held = pmm->nr_created * pmm->chunk_bytes;
+		room = phys_room(pmm->client.memory);
+	}
+	if (*bytes <= held + room)
+		return 0;
+	phys_holders(pmm->client.memory, holders);
+	log_error("space: a budget of %.1f MB is beyond the %.1f MB that can be had of %s: ask for "
+		  "less, or have others give some back (%s)",
+		  (double)*bytes / 1e6, (double)(held + room) / 1e6, desc->name, holders);
+	return -ENOMEM;
+}
+
+/* Why chunks beyond a lower budget stay. */
+static void log_beyond(const struct weir_space *space, const struct pmm *pmm, int err)
+{
+	const char *name = space->backend->desc.memory[pmm->memory].name;
+	double mb = (double)(pmm_nr_beyond(pmm) * pmm->chunk_bytes) / 1e6;
+
+	if (err == -EBUSY)
+		log_warning("space: %.3f MB of %s are beyond its new budget: %s them; they go "
+			    "when that ends",
+			    mb, name,
+			    space->mode == WEIR_FIXED ? "the fixed space holds"
+						      : "open brackets hold");
+	else if (err == -ENOMEM)
+		log_error("space: %.3f MB of %s have nowhere else to be: free something, or give "
+			  "the space more of another memory",
+			  mb, name);
+}
+
+static int set_budget(struct weir_space *space, place_t place, uint64_t bytes)
+{
+	struct pmm *pmm = &space->pmm[place];
+	uint64_t old = pmm->max_chunks;
+	bool all = !bytes && (place == PLACE_OWN || place == space_host(space));
+	int err = bytes || all ? check_room(space, place, &bytes) : 0;
+
+	if (!err)
+		err = check_chunks(space, place, bytes / space->block_bytes);
+	if (err)
+		return err;
+	pmm_set_budget(pmm, bytes / space->block_bytes);
+	if (pmm->max_chunks != old)
+		learn_forget(space); /* the next period is planned anew */
+	err = space_settle(space, budget_pass, &place);
+	if (!err)
+		return 0;
+	log_beyond(space, pmm, err);
+	if (err != -EBUSY)
+		pmm_set_budget(pmm, old);
+	return err;
+}
+
+int weir_space_set_budget(struct weir_space *space, uint32_t memory, uint64_t bytes)
+{
+	int err = -EINVAL, place;
+
+	pthread_mutex_lock(&space->lock);
+	space_placing_begin(space);
+	space_progress(space);
+	place = space_place(space, memory);
+	if (place < 0)
+		log_error("space: it was made without a budget of memory %u", memory);
+	else
+		err = set_budget(space, (place_t)place, bytes);
+	space_placing_end(space);
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir_space_set_budget(): what leaves and where to, what binds at once, what is refused, and what
+ * goes later; with real bytes.
+ */
+#include <errno.h>
+
+#include "tests/support/space.h"
+
+#define BLOCK KIB(4)
+
+static void set(struct test_space *t, uint32_t memory, uint64_t nr_blocks, int err)
+{
+	assert_int_equal(weir_space_set_budget(t->space, memory, nr_blocks * BLOCK), err);
+	do_check(t);
+}
+
+static uint64_t held(struct test_space *t, uint32_t memory)
+{
+	return get_stats(t).memory[memory].bytes / BLOCK;
+}
+
+static void open_places(struct test_space *t, enum weir_space_mode mode, uint32_t gpu,
+			uint32_t gpu1, uint32_t host)
+{
+	test_machine_open(t, WEIR_DATA_REAL);
+	assert_int_equal(
+		test_space_create_places(t, mode, BLOCK, gpu * BLOCK, gpu1 * BLOCK, host * BLOCK),
+		0);
+}
+
+static void test_budget_of_dirty_blocks_moves_them_down(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 12);
+	a = do_alloc(&t, 8 * BLOCK, 0);
+	do_fill(&t, 0, a, 8 * BLOCK, 1);
+	assert_int_equal(held(&t, GPU0), 8);
+	set(&t, GPU0, 3, 0);
+	assert_int_equal(held(&t, GPU0), 3);
+	assert_int_equal(held(&t, HOST), 5);
+	do_expect(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	assert_true(held(&t, GPU0) <= 3);
+	set(&t, GPU0, 8, 0);
+	do_change(&t, 0, a, 8 * BLOCK, 1, 2);
+	do_expect(&t, 0, a, 8 * BLOCK, 2);
+	do_sync(&t);
+	assert_int_equal(get_stats(&t).memory[GPU0].peak_bytes, 8 * BLOCK);
+	test_space_close(&t);
+}
+
+/* What is freed, dead or has a copy below costs no copy. */
+static void test_budget_gives_up_first_what_costs_nothing(void **state)
+{
+	struct test_space t;
+	uint64_t evicted;
+	void *a, *b, *c;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 12, 12);
+	a = do_alloc(&t, 4 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 0);
+	c = do_alloc(&t, 4 * BLOCK, 0);
+	do_fill(&t, 0, a, 4 * BLOCK, 1);
+	do_fill(&t, 0, b, 4 * BLOCK, 2);
+	do_fill(&t, 0, c, 4 * BLOCK, 3);
+	do_sync(&t);
+	do_free(&t, a, 0);
+	do_discard(&t, 0, b, 4 * BLOCK);
+	do_sync(&t);
+	evicted = get_stats(&t).nr_moves[WEIR_CAUSE_EVICTION];
+	set(&t, GPU0, 4, 0);
+	assert_int_equal(get_stats(&t).nr_moves[WEIR_CAUSE_EVICTION], evicted);
+	assert_int_equal(held(&t, GPU0), 4);
+	do_expect(&t, 0, c, 4 * BLOCK, 3);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static void test_budget_of_a_neighbour_is_given_back(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	open_places(&t, WEIR_PLANNED, 2, 6, 12);
+	a = do_alloc(&t, 8 * BLOCK, 0);
+	do_fill(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	assert_true(held(&t, GPU1) >= 4);
+	set(&t, GPU1, 0, 0);
+	assert_int_equal(held(&t, GPU1), 0);
+	assert_int_equal(t.backend->ops->memory_used(t.backend, GPU1), 0);
+	do_expect(&t, 0, a, 8 * BLOCK, 1);
+	set(&t, GPU1, 1, -EINVAL);
+	set(&t, GPU1, 6, 0);
+	do_change(&t, 0, a, 8 * BLOCK, 1, 2);
+	do_expect(&t, 0, a, 8 * BLOCK, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* The host's: blocks go up, where there is room. */
+static void test_budget_of_the_host_moves_up(void **state)
+{
+	struct test_space t;
+	struct weir_fence *fence;
+	void *a;
+
+	(void)state;
+	open_places(&t, WEIR_PLANNED, 3, 6, 10);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	do_fill(&t, 0, a, 6 * BLOCK, 1);
+	do_sync(&t);
+	assert_int_equal(weir_prefetch(t.space, a, 6 * BLOCK, HOST, &fence), 0);
+	assert_int_equal(weir_fence_wait(fence), 0);
+	weir_fence_put(fence);
+	assert_int_equal(held(&t, HOST), 6);
+	set(&t, HOST, 2, 0);
+	assert_int_equal(held(&t, HOST), 2);
+	do_expect(&t, 0, a, 6 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static void test_budget_refused(void **state)
+{
+	struct test_space t;
+	void *a, *small;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 6, 8);
+	a = do_alloc(&t, 8 * BLOCK, 0);
+	small = do_alloc(&t, 256, 0);
+	do_fill(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	set(&t, GPU0, 1, -EINVAL);
+	set(&t, HOST, 1, -EINVAL);
+	set(&t, GPU0, MIB(17) / BLOCK, -EINVAL); /* more than there is */
+	set(&t, GPU1, 4, -EINVAL);		 /* not a memory of this space */
+	assert_int_equal(weir_space_set_budget(t.space, 99, 4 * BLOCK), -EINVAL);
+	/* Nine blocks are live, and copies need two more. */
+	set(&t, GPU0, 2, -ENOMEM);
+	set(&t, HOST, 4, -ENOMEM);
+	set(&t, GPU0, 3, 0);
+	set(&t, GPU0, 6, 0);
+	do_expect(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	do_free(&t, small, 0);
+	test_space_close(&t);
+}
+
+/* Growing: what another space of the machine holds and does not use is asked for. */
+static void test_budget_grows_as_far_as_there_is_room(void **state)
+{
+	struct test_space t, other;
+	uint64_t all = MIB(16) / BLOCK;
+	void *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 6, 8);
+	other = t;
+	assert_int_equal(test_space_create_try(&other, WEIR_PLANNED, BLOCK, MIB(8), MIB(8)), 0);
+	a = do_alloc(&other, MIB(8) - 16 * BLOCK, 0);
+	do_fill(&other, 0, a, MIB(8) - 16 * BLOCK, 1);
+	do_sync(&other);
+	set(&t, GPU0, all, -ENOMEM);
+	set(&t, GPU0, all / 2, 0);
+	do_free(&other, a, 0);
+	assert_int_equal(weir_space_sync(other.space), 0);
+	set(&t, GPU0, all, 0);
+	assert_int_equal(held(&other, GPU0), 0);
+	set(&t, GPU0, 0, 0); /* all that there is */
+	set(&t, GPU0, 2, 0);
+	weir_space_destroy(other.space);
+	test_space_close(&t);
+}
+
+/* What an open bracket names stays, the budget binds all the same, and the rest goes with it. */
+static void test_budget_beside_an_open_bracket(void **state)
+{
+	struct test_space t;
+	void *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	b = do_alloc(&t, 2 * BLOCK, 1);
+	do_fill(&t, 0, a, 6 * BLOCK, 1);
+	do_fill(&t, 1, b, 2 * BLOCK, 2);
+	do_sync(&t);
+	do_begin(&t, 0, a, 6 * BLOCK, WEIR_READ);
+	set(&t, GPU0, 2, -EBUSY);
+	assert_int_equal(held(&t, GPU0), 6);
+	assert_int_equal(held(&t, HOST), 2);
+	do_expect(&t, 1, b, 2 * BLOCK, 2); /* in place: there is nothing to be had */
+	assert_int_equal(held(&t, GPU0), 6);
+	do_launch(&t, 0, a, 6 * BLOCK, WEIR_READ, 1, 0);
+	do_end(&t, 0);
+	do_sync(&t);
+	assert_true(held(&t, GPU0) <= 2);
+	do_expect(&t, 0, a, 6 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+static void test_budget_of_a_fixed_space_waits_for_its_end(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_FIXED, BLOCK, 8, 16);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	do_launch(&t, 0, a, 6 * BLOCK, WEIR_WRITE, 0, 1);
+	do_sync(&t);
+	set(&t, GPU0, 3, -EBUSY);
+	assert_int_equal(held(&t, GPU0), 6);
+	assert_int_equal(weir_space_set_mode(t.space, WEIR_PLANNED), 0);
+	do_sync(&t);
+	assert_true(held(&t, GPU0) <= 3);
+	do_expect(&t, 0, a, 6 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_budget_of_dirty_blocks_moves_them_down),
+		cmocka_unit_test(test_budget_gives_up_first_what_costs_nothing),
+		cmocka_unit_test(test_budget_of_a_neighbour_is_given_back),
+		cmocka_unit_test(test_budget_of_the_host_moves_up),
+		cmocka_unit_test(test_budget_refused),
+		cmocka_unit_test(test_budget_grows_as_far_as_there_is_room),
+		cmocka_unit_test(test_budget_beside_an_open_bracket),
+		cmocka_unit_test(test_budget_of_a_fixed_space_waits_for_its_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
