@@ -34,13 +34,10 @@ const struct variable variables[] = {
 int variable_bool(const char *name, bool *out)
 {
 	const char *text = variable_text(name);
-	const struct variable *v = variables;
 
 	*out = text && !strcmp(text, "1");
 	if (!text || *out || !strcmp(text, "0"))
 		return 0;
-	while (v->name && strcmp(v->name, name) != 0)
-		v++;
-	log_error("%s is '%s': write 0 or 1; %s", name, text, v->name ? v->help : "");
+	log_error("%s is '%s': write 0 or 1", name, text);
 	return -EINVAL;
 }

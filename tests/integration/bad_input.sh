@@ -68,7 +68,7 @@ echo '{"name": 5' >broken.json
 bad 'broken.json' --machine ./broken.json
 # With a GPU, the kernels are what is missing.
 WEIR_CUDA_KERNELS=/none.so bad "machine 'cuda'.*or choose a simulated one" --machine cuda
-WEIR_CUDA_DEBUG=yes bad "WEIR_CUDA_DEBUG is 'yes'.*write 1" --machine cuda
+WEIR_CUDA_DEBUG=yes bad "WEIR_CUDA_DEBUG is 'yes': write 0 or 1" --machine cuda
 bad '--debug is for real GPUs' --debug --machine laptop
 bad "--device '7'" --device 7
 bad "--device '-1'" --device -1
