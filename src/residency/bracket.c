@@ -227,6 +227,97 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 	return err;
 }
 
+/*
+ * Keep the host from being so far ahead that a stream is full: a call that finds it so waits in the
+ * driver, and the space's moves with it.
+ */
+static void limit_ahead(struct weir_space *space)
+{
+	const uint64_t limit = BRACKETS_AHEAD;
+
+	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
+	 * again by that bracket, which tells. */
+	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
+		space_progress(space);
+	if (space->last_seq - space->done_seq >= limit)
+		space_settle_seq(space, space->last_seq + 1 - limit);
+}
+
+/* Whether nothing that is open forbids the slot's bracket. */
+static int check_open(const struct weir_space *space, const struct stream_slot *slot)
+{
+	const struct space_use *use = order_host_conflict(space, &slot->uses);
+
+	if (!use)
+		return 0;
+	log_error("begin: a host bracket is open that names some of the %llu bytes at %p, and one "
+		  "of the two writes: end it first",
+		  (unsigned long long)use->bytes, (void *)((char *)use->range->addr + use->offset));
+	return -EBUSY;
+}
+
+/* 1. Turn the uses as declared into blocks; contradictions are refused, and nothing is changed. */
+static int name_uses(struct weir_space *space, struct stream_slot *slot,
+		     const struct weir_use *uses, uint32_t nr_uses)
+{
+	int err = resolve_uses(space, uses, nr_uses, &slot->uses);
+
+	return err ? err : check_open(space, slot);
+}
+
+/* 2. Retire what is done, and wait while the program is too far ahead of the device. */
+static void catch_up(struct weir_space *space, const struct stream_slot *slot)
+{
+	place_mark(space, slot->uses.use, slot->uses.nr);
+	space_progress(space);
+	limit_ahead(space);
+}
+
+/* 3. Record the bracket, which may make, follow or drop a plan; what it discards is dead. */
+static void record_bracket(struct weir_space *space, struct stream_slot *slot)
+{
+	const struct use_list *uses = &slot->uses;
+
+	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, uses->use, uses->nr);
+	(void)stream_kernel_take(slot->stream); /* what was launched before is in no bracket */
+	for (uint32_t u = 0; u < uses->nr; u++)
+		discard(space, &uses->use[u]);
+}
+
+/* What a bracket's uses wait for. */
+struct bracket_pass {
+	struct stream_slot *slot;
+	bracket_seq_t last; /* later ones are not waited for by the plan: no end to them */
+	bool due;	    /* what the plan has due is done */
+	struct place_pass place;
+};
+
+static int bracket_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	struct bracket_pass *p = arg;
+	int err = p->due ? 0 : follow_due(space, p->slot, p->last, settle);
+
+	if (err)
+		return err;
+	p->due = true;
+	return place_uses(space, &p->place, settle);
+}
+
+/* 4. Carry out what the plan has due by now; then back, fetch or leave in place what is named. */
+static int make_ready(struct weir_space *space, struct stream_slot *slot)
+{
+	struct bracket_pass pass = {
+		.slot = slot,
+		.last = space->last_seq,
+		.place = {.uses = slot->uses.use, .nr_uses = slot->uses.nr},
+	};
+	int err = space_settle(space, bracket_pass, &pass);
+
+	if (err)
+		(void)migrate_flush(space); /* what moved before the error moves on */
+	return err;
+}
+
 /* Tell the backend what launches may touch. */
 static int declare_uses(struct weir_space *space, const struct stream_slot *slot,
 			const struct weir_use *uses, uint32_t nr_uses)
@@ -249,7 +340,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	return err;
 }
 
-/* After the placing: what the stream needs before its launches. */
+/* 5. After the placing: what the stream waits for, and what launches may touch. */
 static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 			const struct weir_use *uses, uint32_t nr_uses)
 {
@@ -283,79 +374,44 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	return err;
 }
 
-/*
- * Keep the host from being so far ahead that a stream is full: a call that finds it so waits in the
- * driver, and the space's moves with it.
- */
-static void limit_ahead(struct weir_space *space)
+/* 6. From here on what the bracket names stays where it is, and is what its launches make it. */
+static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 {
-	const uint64_t limit = BRACKETS_AHEAD;
-
-	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
-	 * again by that bracket, which tells. */
-	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
-		space_progress(space);
-	if (space->last_seq - space->done_seq >= limit)
-		space_settle_seq(space, space->last_seq + 1 - limit);
+	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
+		bracket_expect_writes(space, &slot->uses.use[u]);
+	}
+	slot->open = true;
+	space->nr_open++;
+	space->stats.nr_brackets++;
 }
 
-/* Whether nothing that is open forbids the slot's bracket. */
-static int check_open(const struct weir_space *space, const struct stream_slot *slot)
+/* Steps 2 to 6, of a bracket whose uses are resolved. */
+static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
+			 const struct weir_use *uses, uint32_t nr_uses)
 {
-	const struct space_use *use = order_host_conflict(space, &slot->uses);
-
-	if (!use)
-		return 0;
-	log_error("begin: a host bracket is open that names some of the %llu bytes at %p, and one "
-		  "of the two writes: end it first",
-		  (unsigned long long)use->bytes, (void *)((char *)use->range->addr + use->offset));
-	return -EBUSY;
-}
-
-/* What a bracket's uses wait for. */
-struct bracket_pass {
-	struct stream_slot *slot;
-	bracket_seq_t last; /* later ones are not waited for by the plan: no end to them */
-	bool due;	    /* what the plan has due is done */
-	struct place_pass place;
-};
-
-static int bracket_pass(struct weir_space *space, void *arg, struct settle *settle)
-{
-	struct bracket_pass *p = arg;
-	int err = p->due ? 0 : follow_due(space, p->slot, p->last, settle);
-
-	if (err)
-		return err;
-	p->due = true;
-	return place_uses(space, &p->place, settle);
-}
-
-/* Record the bracket, and make what it names ready. */
-static int place_bracket(struct weir_space *space, struct stream_slot *slot)
-{
-	const struct use_list *uses = &slot->uses;
-	struct bracket_pass pass = {.slot = slot,
-				    .last = space->last_seq,
-				    .place = {.uses = uses->use, .nr_uses = uses->nr}};
+	uint64_t waits;
 	int err;
 
-	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, uses->use, uses->nr);
-	(void)stream_kernel_take(slot->stream); /* what was launched before is in no bracket */
-	for (uint32_t u = 0; u < uses->nr; u++)
-		discard(space, &uses->use[u]);
-	err = space_settle(space, bracket_pass, &pass);
+	catch_up(space, slot);
+	waits = space->nr_waits;
+	record_bracket(space, slot);
+	err = make_ready(space, slot);
+	if (!err)
+		err = open_bracket(space, slot, uses, nr_uses);
 	if (err)
-		(void)migrate_flush(space); /* what moved before the error moves on */
-	return err;
+		return err;
+	pin_uses(space, slot);
+	space->stats.nr_waits += space->nr_waits != waits;
+	return 0;
 }
 
+/* docs/design.md follows a use through the numbered steps ("A use, step by step"). */
 int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
 	       uint32_t nr_uses)
 {
 	struct stream_slot *slot;
-	bool resolved = false;
-	uint64_t waits;
+	bool named = false;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
@@ -365,37 +421,17 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	if (err)
 		goto out;
 	slot->placing = true;
-	err = resolve_uses(space, uses, nr_uses, &slot->uses);
+	err = name_uses(space, slot, uses, nr_uses);
+	named = !err;
 	if (!err)
-		err = check_open(space, slot);
-	if (err)
-		goto out;
-	resolved = true;
-	place_mark(space, slot->uses.use, slot->uses.nr);
-	space_progress(space);
-	limit_ahead(space);
-	waits = space->nr_waits;
-	err = place_bracket(space, slot);
-	if (!err)
-		err = open_bracket(space, slot, uses, nr_uses);
-	if (err)
-		goto out;
-	for (uint32_t u = 0; u < slot->uses.nr; u++) {
-		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
-		bracket_expect_writes(space, &slot->uses.use[u]);
-	}
-	slot->open = true;
-	space->nr_open++;
-	space->stats.nr_brackets++;
-	space->stats.nr_waits += space->nr_waits != waits;
-out:
+		err = begin_bracket(space, slot, uses, nr_uses);
 	/* What was taken may still be used where it was; nothing orders other uses behind that. */
-	if (err && resolved && space->nr_stale)
+	if (err && named && space->nr_stale)
 		space_settle_seq(space, slot->last_seq);
-	if (slot)
-		slot->placing = false;
+	slot->placing = false;
+out:
 	space_placing_end(space);
-	for (uint32_t u = 0; err && resolved && u < slot->uses.nr; u++)
+	for (uint32_t u = 0; err && named && u < slot->uses.nr; u++)
 		alloc_settle(space, slot->uses.use[u].range);
 	pthread_mutex_unlock(&space->lock);
 	return err;
