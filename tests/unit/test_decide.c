@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes in, what goes, where to: each part of decide_default as a table of questions and
+ * answers, and that decide_default asks them in turn.
+ */
+#include "src/residency/decide.h"
+#include "tests/unit/test_sim_machine.h"
+
+#define NR_BLOCKS 8u
+#define NEIGHBOUR 1 /* places of a space that has three */
+#define LAST 2
+
+/* ------------------------------------------------------------------ what comes in */
+
+/* A question about a range of 8 blocks: what the plan says of it (UNPLANNED: none is followed), how
+ * often each byte is touched, and where it is advised to stay. */
+#define UNPLANNED (-2)
+#define UNKNOWN (-1)
+
+struct bring_in_row {
+	int planned;
+	double touches;
+	int prefer;
+	bool stays;
+	struct brought_in answer;
+};
+
+static struct bring_in bring_in_question(const struct bring_in_row *row)
+{
+	return (struct bring_in){
+		.nr_blocks = NR_BLOCKS,
+		.planned = row->planned < 0 ? DECIDE_UNKNOWN : (uint32_t)row->planned,
+		.follows_plan = row->planned != UNPLANNED,
+		.touches = row->touches,
+		.kind = WEIR_READ,
+		.prefer = row->prefer,
+		.stays = row->stays,
+	};
+}
+
+static void expect_brought_in(const struct brought_in *answer, const struct brought_in *expected)
+{
+	assert_int_equal(answer->level, expected->level);
+	assert_int_equal(answer->evict_for_fresh, expected->evict_for_fresh);
+	assert_int_equal(answer->evict_for_moved, expected->evict_for_moved);
+}
+
+static void test_decide_recency_bring_in(void **state)
+{
+	/* Dense is what is touched at least once a byte, on average: others go for it. */
+	static const struct bring_in_row rows[] = {
+		{UNPLANNED, 1, DECIDE_NOWHERE, false, {NR_BLOCKS, true, true}},
+		{UNPLANNED, 20, DECIDE_NOWHERE, false, {NR_BLOCKS, true, true}},
+		{UNPLANNED, 0.99, DECIDE_NOWHERE, false, {NR_BLOCKS, false, false}},
+		{UNPLANNED, 0, DECIDE_NOWHERE, false, {NR_BLOCKS, false, false}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bring_in q = bring_in_question(&rows[i]);
+		struct brought_in answer = recency_bring_in(&q);
+
+		expect_brought_in(&answer, &rows[i].answer);
+	}
+}
+
+static void test_decide_plan_bring_in(void **state)
+{
+	/* The plan's level, however dense the use is; others go for first contents alone. */
+	static const struct bring_in_row rows[] = {
+		{3, 0, DECIDE_NOWHERE, false, {3, true, false}},
+		{3, 20, DECIDE_NOWHERE, false, {3, true, false}},
+		{0, 20, DECIDE_NOWHERE, false, {0, true, false}},
+		{UNKNOWN, 0, DECIDE_NOWHERE, false, {NR_BLOCKS, true, false}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bring_in q = bring_in_question(&rows[i]);
+		struct brought_in answer = plan_bring_in(&q);
+
+		expect_brought_in(&answer, &rows[i].answer);
+	}
+}
+
+static void test_decide_bring_in(void **state)
+{
+	static const struct bring_in_row rows[] = {
+		/* Without advice: the plan while one is followed, else recency. */
+		{UNPLANNED, 1, DECIDE_NOWHERE, false, {NR_BLOCKS, true, true}},
+		{UNPLANNED, 0.5, DECIDE_NOWHERE, false, {NR_BLOCKS, false, false}},
+		{3, 0.5, DECIDE_NOWHERE, false, {3, true, false}},
+		{UNKNOWN, 0.5, DECIDE_NOWHERE, false, {NR_BLOCKS, true, false}},
+		/* Advice says how much, over both, and leaves who may go for it. */
+		{UNPLANNED, 0.5, PLACE_OWN, false, {NR_BLOCKS, false, false}},
+		{UNPLANNED, 1, NEIGHBOUR, false, {0, true, true}},
+		{UNPLANNED, 1, LAST, false, {0, true, true}},
+		{3, 0.5, PLACE_OWN, false, {NR_BLOCKS, true, false}},
+		{3, 20, NEIGHBOUR, false, {0, true, false}},
+		{3, 20, LAST, false, {0, true, false}},
+		/* An arena is in no plan: all of it, unless advice says something else. */
+		{3, 0.5, DECIDE_NOWHERE, true, {NR_BLOCKS, true, false}},
+		{0, 0.5, PLACE_OWN, true, {NR_BLOCKS, true, false}},
+		{UNPLANNED, 1, LAST, true, {0, true, true}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bring_in q = bring_in_question(&rows[i]);
+		struct brought_in answer = decide_default.bring_in(&q);
+
+		expect_brought_in(&answer, &rows[i].answer);
+	}
+}
+
+static void test_decide_advice_bring_in(void **state)
+{
+	/* No advice changes nothing of what others answered. */
+	struct bring_in_row row = {.planned = 3, .prefer = DECIDE_NOWHERE};
+	struct brought_in before = {5, false, true}, answer = before;
+	struct bring_in q = bring_in_question(&row);
+
+	(void)state;
+	advice_bring_in(&q, &answer);
+	expect_brought_in(&answer, &before);
+	q.prefer = PLACE_OWN;
+	advice_bring_in(&q, &answer);
+	expect_brought_in(&answer, &(struct brought_in){NR_BLOCKS, false, true});
+	q.prefer = LAST;
+	advice_bring_in(&q, &answer);
+	expect_brought_in(&answer, &(struct brought_in){0, false, true});
+}
+
+/* ------------------------------------------------------------------ what goes */
+
+#define NOBODY DECIDE_NOWHERE
+
+/* Two ranges of which the first gives its chunk. */
+struct give_up_row {
+	struct give_up first, second;
+};
+
+static void expect_order(uint64_t (*give_up)(const struct give_up *q),
+			 const struct give_up_row *rows, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t first = give_up(&rows[i].first), second = give_up(&rows[i].second);
+
+		if (first <= second)
+			fail_msg("row %zu: ranks %llu and %llu", i, (unsigned long long)first,
+				 (unsigned long long)second);
+		assert_true(second > 0); /* 0: not at all */
+	}
+}
+
+static void test_decide_recency_give_up(void **state)
+{
+	/* Who was not used for longest; nothing else counts. */
+	static const struct give_up_row rows[] = {
+		{{DECIDE_UNKNOWN, false, 2, false, NOBODY},
+		 {DECIDE_UNKNOWN, false, 1, true, NOBODY}},
+		{{0, false, 1, false, NOBODY}, {9, false, 0, false, NOBODY}},
+	};
+
+	(void)state;
+	expect_order(recency_give_up, rows, ARRAY_LEN(rows));
+	expect_order(decide_default.give_up, rows, ARRAY_LEN(rows));
+}
+
+static void test_decide_plan_give_up(void **state)
+{
+	static const struct give_up_row rows[] = {
+		/* Who is used farthest ahead, whoever was used last. */
+		{{3, true, 0, false, NOBODY}, {2, true, 9, true, NOBODY}},
+		{{1, true, 0, false, NOBODY}, {0, true, 9, true, NOBODY}},
+		{{DECIDE_UNKNOWN, true, 0, false, NOBODY},
+		 {DECIDE_UNKNOWN - 1, true, 9, true, NOBODY}},
+		/* Of equals, who goes without a copy. */
+		{{3, true, 0, true, NOBODY}, {3, true, 9, false, NOBODY}},
+	};
+
+	(void)state;
+	expect_order(plan_give_up, rows, ARRAY_LEN(rows));
+	expect_order(decide_default.give_up, rows, ARRAY_LEN(rows));
+}
+
+static void test_decide_advice_give_up(void **state)
+{
+	static const struct give_up_row rows[] = {
+		/* What is to be elsewhere goes first, of these the one not used for longest. */
+		{{0, false, 0, false, LAST}, {0, false, 1u << 30, false, NOBODY}},
+		{{0, false, 0, false, NEIGHBOUR}, {0, false, 1u << 30, false, NOBODY}},
+		{{0, false, 2, false, NEIGHBOUR}, {0, false, 1, false, LAST}},
+		/* What is to stay goes last. */
+		{{0, false, 0, false, NOBODY}, {0, false, 1u << 30, true, PLACE_OWN}},
+	};
+	/* A plan was made with the advice: it says who goes. */
+	static const struct give_up_row planned[] = {
+		{{2, true, 0, false, PLACE_OWN}, {1, true, 9, false, LAST}},
+	};
+	uint64_t rank = 77;
+
+	(void)state;
+	expect_order(decide_default.give_up, rows, ARRAY_LEN(rows));
+	expect_order(decide_default.give_up, planned, ARRAY_LEN(planned));
+	assert_false(advice_give_up(&rows[0].second, &rank));
+	assert_int_equal(rank, 77);
+	assert_true(advice_give_up(&rows[0].first, &rank));
+	assert_int_not_equal(rank, 77);
+}
+
+/* ------------------------------------------------------------------ where to */
+
+struct evict_to_row {
+	place_t from;
+	uint32_t nr_places;
+	int prefer;
+	uint64_t room[4];
+	place_t to;
+};
+
+static struct evict_to evict_to_question(const struct evict_to_row *row)
+{
+	struct evict_to q = {.from = row->from, .nr_places = row->nr_places, .prefer = row->prefer};
+
+	memcpy(q.room, row->room, sizeof(row->room));
+	return q;
+}
+
+static void test_decide_recency_evict_to(void **state)
+{
+	/* The nearest place with room; the last one whether it has any or not. */
+	static const struct evict_to_row rows[] = {
+		{0, 2, NOBODY, {9, 5}, 1},	 {0, 2, NOBODY, {9, 0}, 1},
+		{0, 3, NOBODY, {0, 1, 9}, 1},	 {0, 3, NOBODY, {9, 0, 9}, 2},
+		{0, 3, NOBODY, {0, 0, 0}, 2},	 {1, 3, NOBODY, {9, 9, 9}, 2},
+		{0, 4, NOBODY, {0, 0, 1, 9}, 2}, {1, 4, NOBODY, {0, 9, 0, 9}, 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct evict_to q = evict_to_question(&rows[i]);
+
+		assert_int_equal(recency_evict_to(&q), rows[i].to);
+		assert_int_equal(decide_default.evict_to(&q), rows[i].to);
+	}
+}
+
+static void test_decide_advice_evict_to(void **state)
+{
+	static const struct evict_to_row rows[] = {
+		/* Where it is to stay, whatever room there is: who asks looks further. */
+		{0, 3, 1, {0, 0, 9}, 1},
+		{0, 3, 2, {0, 9, 0}, 2},
+		{0, 4, 2, {0, 9, 9, 9}, 2},
+		{1, 4, 3, {0, 0, 9, 9}, 3},
+		/* Not where it would not leave, or would go up: the nearest one below. */
+		{0, 3, PLACE_OWN, {9, 9, 9}, 1},
+		{1, 4, 1, {9, 9, 9, 9}, 2},
+		{1, 4, PLACE_OWN, {9, 9, 0, 9}, 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct evict_to q = evict_to_question(&rows[i]);
+		place_t to = 77;
+
+		assert_int_equal(advice_evict_to(&q, &to), rows[i].prefer > rows[i].from);
+		assert_int_equal(to, rows[i].prefer > rows[i].from ? rows[i].to : 77);
+		assert_int_equal(decide_default.evict_to(&q), rows[i].to);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_decide_recency_bring_in),
+		cmocka_unit_test(test_decide_plan_bring_in),
+		cmocka_unit_test(test_decide_advice_bring_in),
+		cmocka_unit_test(test_decide_bring_in),
+		cmocka_unit_test(test_decide_recency_give_up),
+		cmocka_unit_test(test_decide_plan_give_up),
+		cmocka_unit_test(test_decide_advice_give_up),
+		cmocka_unit_test(test_decide_recency_evict_to),
+		cmocka_unit_test(test_decide_advice_evict_to),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
