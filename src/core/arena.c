@@ -73,8 +73,7 @@ static int extent_split(struct range *range, uint32_t i, uint32_t bytes)
 
 int arena_alloc(struct range *range, uint64_t bytes, void **addr)
 {
-	uint32_t rounded =
-		(uint32_t)((bytes + SPACE_SMALL_ALIGN - 1) / SPACE_SMALL_ALIGN * SPACE_SMALL_ALIGN);
+	uint32_t rounded = (uint32_t)round_up(bytes, SPACE_SMALL_ALIGN);
 
 	for (uint32_t i = 0; i < range->small->nr; i++) {
 		const struct extent *extent = &range->small->extent[i];

@@ -34,17 +34,11 @@ static uint32_t pick_stride(uint32_t nr)
 /* Index of the first range above addr, in by_addr. */
 static uint32_t table_upper(const struct weir_space *space, const void *addr)
 {
-	uint32_t low = 0, high = space->nr_ranges;
+	uint32_t at;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if ((uintptr_t)space->by_addr[mid]->addr <= (uintptr_t)addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	SEARCH_SORTED(at, 0, space->nr_ranges,
+		      (uintptr_t)space->by_addr[at]->addr <= (uintptr_t)addr);
+	return at;
 }
 
 /* Both tables have room for max_ranges, or on failure for what they had. */
@@ -52,7 +46,7 @@ static int tables_grow(struct weir_space *space, uint32_t max_ranges)
 {
 	struct range ***const tables[] = {&space->range, &space->by_addr};
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
 		struct range **table = realloc(*tables[i], max_ranges * sizeof(*table));
 
 		if (!table)

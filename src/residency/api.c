@@ -16,7 +16,6 @@
  * and 64).
  */
 static const uint64_t block_defaults[] = {56u << 20, 28u << 20, 16u << 20, 8u << 20};
-#define BLOCK_DEFAULTS (sizeof(block_defaults) / sizeof(block_defaults[0]))
 #define BLOCKS_MANY 512u
 /* Where the budget is small, blocks are halved while it has fewer than: */
 #define BLOCKS_MIN 64u
@@ -27,12 +26,12 @@ static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint64_t 
 	uint64_t granularity = desc->vmm.granularity_bytes, bytes;
 	uint32_t i = 0;
 
-	while (i < BLOCK_DEFAULTS - 1 && budget / block_defaults[i] < BLOCKS_MANY)
+	while (i < ARRAY_LEN(block_defaults) - 1 && budget / block_defaults[i] < BLOCKS_MANY)
 		i++;
 	bytes = block_defaults[i];
 	while (budget / bytes < BLOCKS_MIN && bytes / 2 >= granularity)
 		bytes /= 2;
-	return (bytes + granularity - 1) / granularity * granularity;
+	return round_up(bytes, granularity);
 }
 
 static int check_devices(const struct weir_machine_desc *desc, struct weir_space_config *config)

@@ -159,17 +159,11 @@ void plan_destroy(struct plan *plan)
 /* The first visit of a life after a stage; the end of its visits: none. */
 static uint32_t visit_after(const struct plan *plan, uint32_t stage, uint32_t t)
 {
-	uint32_t low = plan->first_visit[t], high = plan->first_visit[t + 1];
+	uint32_t at;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (plan->visit[middle].stage <= stage)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	SEARCH_SORTED(at, plan->first_visit[t], plan->first_visit[t + 1],
+		      plan->visit[at].stage <= stage);
+	return at;
 }
 
 uint32_t plan_level(const struct plan *plan, uint32_t stage, uint32_t t)
