@@ -479,7 +479,7 @@ static void paged_free(struct manager *base, void *addr)
 	if (number == WEIR_PAGED_RANGES_MAX || home_begin(m, &before))
 		return;
 	/* What is dirty is home before the counts are taken, which go with the range. */
-	err = home_end(m, weir_flush(m->pool), before);
+	err = home_end(m, weir_paged_flush(m->pool), before);
 	/* What cannot be removed now, the pool takes with it. */
 	if (err || weir_paged_range_remove(m->pool, number))
 		return;

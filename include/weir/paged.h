@@ -11,13 +11,13 @@
  *     kernel<<<..., weir_stream_native(stream)>>>(view, range, ...);
  *     weir_paged_end(pool, stream);
  *     weir_paged_sync(pool);
- *     weir_flush(pool);
+ *     weir_paged_flush(pool);
  *     ... read host ...
  *
  * A pool is *online* from weir_paged_begin() until what was queued before weir_paged_end() is done.
  * Meanwhile the host touches no byte of its ranges, and functions that say so return -EBUSY, with
  * nothing done. Otherwise the host's bytes are the program's, with this rule: after a kernel wrote,
- * weir_flush() before the host reads them; weir_paged_drain() before it writes them.
+ * weir_paged_flush() before the host reads them; weir_paged_drain() before it writes them.
  *
  * Every function may be called from any thread.
  */
@@ -185,10 +185,10 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_watch(struct weir_paged *pool);
 
 /** Write back what kernels changed: the host's bytes are right to read. Pages stay in their frames.
  *  Blocks. @return 0, -EBUSY (online), or an error of the machine. */
-WEIR_API WEIR_MUST_CHECK int weir_flush(struct weir_paged *pool);
+WEIR_API WEIR_MUST_CHECK int weir_paged_flush(struct weir_paged *pool);
 
-/** weir_flush(), and all frames become free: the host's bytes may be written, too. Blocks.
- *  @return as weir_flush(). */
+/** weir_paged_flush(), and all frames become free: the host's bytes may be written, too. Blocks.
+ *  @return as weir_paged_flush(). */
 WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
 
 /**
@@ -203,8 +203,8 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes);
 
-/** Copy between a range and a buffer of the program: to read, weir_flush() is done first, to write
- *  weir_paged_drain(). Read-only ranges may be written so. Blocks.
+/** Copy between a range and a buffer of the program: to read, weir_paged_flush() is done first, to
+ *  write weir_paged_drain(). Read-only ranges may be written so. Blocks.
  *  @return 0, -EINVAL (not inside the range), -EBUSY (online), or an error of the machine. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_read(struct weir_paged *pool, uint32_t range,
 					     uint64_t offset, void *data, uint64_t bytes);

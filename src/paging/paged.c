@@ -347,7 +347,7 @@ void weir_paged_destroy(struct weir_paged *pool)
 	/* What kernels did wrong is logged. A call of the machine may work when tried again. */
 	for (int tries = 0; err && tries < PAGED_TRIES; tries++) {
 		(void)!weir_paged_sync(pool);
-		err = weir_flush(pool);
+		err = weir_paged_flush(pool);
 	}
 	if (err)
 		log_error("paged pool '%s': pages that kernels changed could not be written back "

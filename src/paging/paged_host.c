@@ -19,9 +19,9 @@ static int bring_home(struct weir_paged *pool, const char *what, bool evict)
 	return err;
 }
 
-int weir_flush(struct weir_paged *pool)
+int weir_paged_flush(struct weir_paged *pool)
 {
-	return bring_home(pool, "weir_flush()", false);
+	return bring_home(pool, "weir_paged_flush()", false);
 }
 
 int weir_paged_drain(struct weir_paged *pool)

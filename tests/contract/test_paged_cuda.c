@@ -124,7 +124,7 @@ static void test_all_of_it(void **unused)
 				   {PAGED_WRITE, range, 8 * PAGE + 2, 9},
 				   {PAGED_READ, read_only, 0, 0}),
 			 0);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[5], 8);
 	assert_int_equal(words[8 * PAGE + 2], 9);
 	assert_int_equal(paged_stats(&t).nr_resident, 2);
@@ -185,9 +185,9 @@ static void test_home_that_fails(void **unused)
 	assert_int_equal(PAGED_RUN(&t, false, {PAGED_WRITE, range, 5, 3}), 0);
 	paged_log_begin(&log);
 	nr_home_fails = 1;
-	assert_int_equal(weir_flush(t.pool), -EPERM);
+	assert_int_equal(weir_paged_flush(t.pool), -EPERM);
 	paged_log_has(&log, "kernel paged-home cannot be queued");
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[5], 3);
 	assert_int_equal(PAGED_RUN(&t, false, {PAGED_WRITE, range, 5, 4}), 0);
 	nr_home_fails = 100;
@@ -256,13 +256,13 @@ static void test_slow_is_no_stall(void **unused)
 	assert_int_equal(weir_paged_end(t.pool, t.stream), 0);
 	for (uint32_t i = 0; i < 20; i++) {
 		assert_int_equal(weir_paged_watch(t.pool), 0);
-		assert_int_equal(weir_flush(t.pool), -EBUSY);
+		assert_int_equal(weir_paged_flush(t.pool), -EBUSY);
 		usleep(5000);
 	}
 	assert_int_equal(paged_stats(&t).nr_stalls, 0);
 	assert_int_equal(fakecuda_gate(native, false), 0);
 	assert_int_equal(weir_paged_sync(t.pool), 0);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[0], 1);
 	weir_paged_destroy(t.pool);
 	cuda_close(&t, true);

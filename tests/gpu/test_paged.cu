@@ -254,7 +254,7 @@ static void case_steps(uint32_t page_bytes, uint64_t nr_frames, uint64_t nr_word
 	step(0);
 	step(1); /* behind the first one, on the same stream */
 	EXPECT_ERR(weir_paged_sync(t.pool), 0);
-	EXPECT_ERR(weir_flush(t.pool), 0);
+	EXPECT_ERR(weir_paged_flush(t.pool), 0);
 	EXPECT(words_are(2));
 	EXPECT_ERR(weir_paged_check(t.pool), 0);
 	/* The host writes between launches. */
@@ -264,7 +264,7 @@ static void case_steps(uint32_t page_bytes, uint64_t nr_frames, uint64_t nr_word
 		t.words[i] = i * 5;
 	step(5);
 	EXPECT_ERR(weir_paged_sync(t.pool), 0);
-	EXPECT_ERR(weir_flush(t.pool), 0);
+	EXPECT_ERR(weir_paged_flush(t.pool), 0);
 	EXPECT(words_are(6));
 	EXPECT(stats().nr_frames == nr_frames && stats().nr_resident <= nr_frames);
 	EXPECT(stats().range[0].nr[WEIR_PAGED_IN] > 0 && stats().nr_stalls == 0);
@@ -286,7 +286,7 @@ static void case_budget(void)
 		EXPECT(stats().nr_frames == frames[i] && stats().nr_resident <= frames[i]);
 		EXPECT_ERR(weir_paged_check(t.pool), 0);
 	}
-	EXPECT_ERR(weir_flush(t.pool), 0);
+	EXPECT_ERR(weir_paged_flush(t.pool), 0);
 	EXPECT(words_are(6));
 	EXPECT_ERR(weir_paged_set_budget(t.pool, 65 * 4096), -EINVAL);
 	pool_close();
@@ -386,7 +386,7 @@ static void case_wrong_use(void)
 	EXPECT_ERR(weir_paged_check(t.pool), 0);
 	step(0); /* none of it matters to who comes next */
 	EXPECT_ERR(weir_paged_sync(t.pool), 0);
-	EXPECT_ERR(weir_flush(t.pool), 0);
+	EXPECT_ERR(weir_paged_flush(t.pool), 0);
 	EXPECT(words_are(1));
 	pool_close();
 	report("wrong use by kernels");
@@ -410,7 +410,7 @@ static void case_while_running(void)
 	EXPECT_ERR(weir_paged_end(t.pool, t.other), -WEIR_ECONTRACT);
 	end("kernel_until");
 	EXPECT_ERR(weir_paged_begin(t.pool, t.other, &none), -EBUSY);
-	EXPECT_ERR(weir_flush(t.pool), -EBUSY);
+	EXPECT_ERR(weir_paged_flush(t.pool), -EBUSY);
 	EXPECT_ERR(weir_paged_drain(t.pool), -EBUSY);
 	EXPECT_ERR(weir_paged_set_budget(t.pool, 4096), -EBUSY);
 	EXPECT_ERR(weir_paged_check(t.pool), -EBUSY);
@@ -463,7 +463,7 @@ static void case_stall(void)
 	step(3);
 	EXPECT_ERR(weir_paged_sync(t.pool), 0);
 	EXPECT(stats().range[0].nr[WEIR_PAGED_IN] > 0 && stats().nr_stalls == 1);
-	EXPECT_ERR(weir_flush(t.pool), 0);
+	EXPECT_ERR(weir_paged_flush(t.pool), 0);
 	EXPECT(words_are(4));
 	pool_close();
 	check(cudaStreamDestroy(side), "cudaStreamDestroy");

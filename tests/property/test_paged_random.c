@@ -240,7 +240,7 @@ static void do_brackets(void)
 
 		err = weir_paged_begin(run.t.pool, stream, &view);
 		if (err == -EBUSY) { /* the kernels of the one before have not run */
-			EXPECT(weir_flush(run.t.pool) == -EBUSY);
+			EXPECT(weir_paged_flush(run.t.pool) == -EBUSY);
 			continue;
 		}
 		EXPECT(!err);
@@ -253,7 +253,7 @@ static void do_brackets(void)
 	if (below(4) == 0) {
 		EXPECT(!weir_stream_sync(run.t.stream) && !weir_stream_sync(run.t.other));
 		EXPECT(weir_paged_watch(run.t.pool) == 1);
-		EXPECT(!weir_flush(run.t.pool));
+		EXPECT(!weir_paged_flush(run.t.pool));
 	}
 	err = weir_paged_sync(run.t.pool);
 	EXPECT(err == (wrong ? -EFAULT : stays ? -WEIR_ECONTRACT : 0));
@@ -279,7 +279,7 @@ static void do_host(uint32_t range)
 
 static void do_flush(bool drain)
 {
-	EXPECT(!(drain ? weir_paged_drain(run.t.pool) : weir_flush(run.t.pool)));
+	EXPECT(!(drain ? weir_paged_drain(run.t.pool) : weir_paged_flush(run.t.pool)));
 	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
 		if (run.range[i].words)
 			expect_home(i);

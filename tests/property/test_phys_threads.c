@@ -267,7 +267,7 @@ static void paged_bracket(struct worker *w)
 static void paged_expect(struct worker *w)
 {
 	require(!weir_paged_sync(w->paged.pool));
-	require(!weir_flush(w->paged.pool));
+	require(!weir_paged_flush(w->paged.pool));
 	for (uint32_t i = 0; i < PAGES; i++)
 		require(w->host[i * PAGE_WORDS] == w->sum[i]);
 }

@@ -27,7 +27,7 @@ static void test_writes_come_home(void **unused)
 				   {PAGED_WRITE, range, 8 * PAGE + 1, 11}),
 			 0);
 	assert_int_equal(words[5], 7); /* in its frame */
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[5], 10);
 	assert_int_equal(words[8 * PAGE + 1], 11);
 	assert_int_equal(words[8 * PAGE + 2], 9);
@@ -40,7 +40,7 @@ static void test_writes_come_home(void **unused)
 	assert_int_equal(stats.range[0].in_bytes, 8192);
 	assert_true(stats.epoch >= 1);
 	/* Clean: nothing is written twice. */
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(paged_stats(&t).range[0].nr[WEIR_PAGED_OUT], 2);
 	/* The host writes between launches. */
 	assert_int_equal(weir_paged_drain(t.pool), 0);
@@ -342,7 +342,7 @@ static void test_range_is_filled(void **unused)
 		words[i * PAGE] = i;
 	assert_int_equal(filled(&t, range), 4);
 	assert_int_equal(filled(&t, range), 0);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(filled(&t, range), 0);
 	assert_int_equal(weir_paged_drain(t.pool), 0);
 	assert_int_equal(filled(&t, range), 4);

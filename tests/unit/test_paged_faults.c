@@ -116,7 +116,7 @@ static void script(void)
 				    {PAGED_WRITE, 0, 7, 8},
 				    {PAGED_READ, 1, 3 * PAGE, 0}},
 		4);
-	MUST(weir_flush(t.pool));
+	MUST(weir_paged_flush(t.pool));
 	EXPECT(mine[1] == 5 && mine[6 * PAGE + 4] == 6);
 	MUST(stats_of(&stats));
 	EXPECT(stats.nr_frames == 2 && stats.range[1].nr[WEIR_PAGED_IN] >= 2);

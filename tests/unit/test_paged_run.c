@@ -58,7 +58,7 @@ static void test_brackets(void **unused)
 	assert_int_equal(weir_paged_begin(t.pool, t.other, &view), 0);
 	assert_int_equal(weir_paged_end(t.pool, t.other), 0);
 	assert_int_equal(weir_paged_sync(t.pool), 0);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[0], 2);
 	weir_log_set(NULL, NULL);
 	weir_stream_destroy(far);
@@ -73,7 +73,7 @@ static void expect_busy(struct paged_test *t, uint32_t range)
 	uint64_t value = 1;
 	uint32_t number = 77;
 
-	assert_int_equal(weir_flush(t->pool), -EBUSY);
+	assert_int_equal(weir_paged_flush(t->pool), -EBUSY);
 	assert_int_equal(weir_paged_drain(t->pool), -EBUSY);
 	assert_int_equal(weir_paged_set_budget(t->pool, 4096), -EBUSY);
 	assert_int_equal(weir_paged_check(t->pool), -EBUSY);
@@ -108,7 +108,7 @@ static void test_busy_while_online(void **unused)
 	paged_log_has(&log, "while it is online: call weir_paged_sync() first");
 	weir_log_set(NULL, NULL);
 	assert_int_equal(weir_paged_sync(t.pool), 0);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[0], 6);
 	paged_close(&t);
 }
@@ -165,13 +165,13 @@ static void test_end_that_fails(void **unused)
 		flaky_arm(t.flaky, flaky_nr_calls(t.flaky) + 1, -EIO);
 		assert_int_equal(weir_paged_end(t.pool, t.stream), -EIO);
 		assert_int_equal(weir_paged_end(t.pool, t.stream), -WEIR_ECONTRACT);
-		assert_int_equal(weir_flush(t.pool), -EBUSY);
+		assert_int_equal(weir_paged_flush(t.pool), -EBUSY);
 		if (gone) { /* destroying a stream waits for its work */
 			weir_stream_destroy(t.stream);
 			t.stream = NULL;
 		}
 		assert_int_equal(weir_paged_sync(t.pool), 0);
-		assert_int_equal(weir_flush(t.pool), 0);
+		assert_int_equal(weir_paged_flush(t.pool), 0);
 		assert_int_equal(words[0], gone + 1);
 	}
 	paged_close(&t);
@@ -202,7 +202,7 @@ static void test_refused(void **unused)
 	assert_int_equal(paged_stats(&t).range[range].nr[WEIR_PAGED_REFUSED], 2);
 	assert_int_equal(paged_stats(&t).range[read_only].nr[WEIR_PAGED_REFUSED], 1);
 	assert_int_equal(weir_paged_sync(t.pool), 0); /* told once */
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[PAGE], 1);
 	assert_int_equal(fixed[4], 44);
 	/* A range that there is not. Who looks first is not who is told. */
@@ -216,7 +216,7 @@ static void test_refused(void **unused)
 				 0);
 		assert_int_equal(weir_paged_end(t.pool, t.stream), 0);
 		assert_int_equal(weir_stream_sync(t.stream), 0);
-		assert_int_equal(weir_flush(t.pool), 0);
+		assert_int_equal(weir_paged_flush(t.pool), 0);
 		paged_log_has(&log, "1 accesses outside range 5 (there is none)");
 		assert_int_equal(weir_paged_sync(t.pool), -EFAULT);
 		assert_int_equal(weir_paged_sync(t.pool), 0);
@@ -260,7 +260,7 @@ static void test_no_leave(void **unused)
 				   {PAGED_ADD, range, 2 * PAGE, 4}),
 			 0);
 	assert_true(paged_stats(&t).range[range].nr[WEIR_PAGED_OUT] > 0);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	for (uint32_t i = 2; i < 6; i++)
 		assert_int_equal(words[i * PAGE], 2 * (6 - i));
 	weir_log_set(NULL, NULL);
@@ -406,7 +406,7 @@ static void test_watch(void **unused)
 	assert_int_equal(PAGED_RUN(&t, false, {PAGED_WRITE, range, PAGE, 6}), 0);
 	assert_int_equal(*view.table.abort, 0);
 	assert_int_equal(words[PAGE], 5);
-	assert_int_equal(weir_flush(t.pool), 0);
+	assert_int_equal(weir_paged_flush(t.pool), 0);
 	assert_int_equal(words[PAGE], 6);
 	weir_log_set(NULL, NULL);
 	paged_close(&t);
