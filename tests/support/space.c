@@ -167,6 +167,16 @@ void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_
 			 0);
 }
 
+void test_space_open_places(struct test_space *t, uint64_t block_bytes, uint32_t gpu_blocks,
+			    uint32_t gpu1_blocks, uint32_t host_blocks)
+{
+	test_machine_open(t, WEIR_DATA_REAL);
+	assert_int_equal(
+		test_space_create_places(t, WEIR_PLANNED, block_bytes, gpu_blocks * block_bytes,
+					 gpu1_blocks * block_bytes, host_blocks * block_bytes),
+		0);
+}
+
 void test_space_close(struct test_space *t)
 {
 	do_check(t);
@@ -298,19 +308,31 @@ uint64_t get_copied(const struct test_space *t, const struct weir_space_stats *s
 	return bytes;
 }
 
-enum block_state get_block_state(struct test_space *t, const void *addr)
+static const struct block *find_block(struct test_space *t, const void *addr)
 {
 	struct range *range = range_find(t->space, addr);
-	const struct block *block;
 
 	assert_non_null(range);
-	block = &range->block[(uint64_t)((const char *)addr - (const char *)range->addr) /
-			      t->block_bytes];
+	return &range->block[(uint64_t)((const char *)addr - (const char *)range->addr) /
+			     t->block_bytes];
+}
+
+enum block_state get_block_state(struct test_space *t, const void *addr)
+{
+	const struct block *block = find_block(t, addr);
+
 	if (!block_is_backed(block))
 		return BLOCK_UNBACKED;
 	if (block_is_resident(block))
 		return block_is_moving(block) ? BLOCK_TO_HBM : BLOCK_HBM;
 	return block_is_moving(block) ? BLOCK_TO_HOST : BLOCK_HOST;
+}
+
+int get_block_memory(struct test_space *t, const void *addr)
+{
+	const struct block *block = find_block(t, addr);
+
+	return block_is_backed(block) ? (int)t->space->pmm[block->at.home->place].memory : -1;
 }
 
 uint32_t random_below(struct test_random *r, uint32_t below)

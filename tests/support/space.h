@@ -35,6 +35,10 @@ struct test_space {
 void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_mode mode,
 		     uint64_t block_bytes, uint32_t gpu_blocks, uint32_t host_blocks);
 
+/* The same of a planned space that has blocks of the second GPU's memory, too. */
+void test_space_open_places(struct test_space *t, uint64_t block_bytes, uint32_t gpu_blocks,
+			    uint32_t gpu1_blocks, uint32_t host_blocks);
+
 /* Destroy all of it; nothing is leaked, and no kernel found a wrong word. */
 void test_space_close(struct test_space *t);
 
@@ -96,6 +100,9 @@ uint64_t get_copied(const struct test_space *t, const struct weir_space_stats *s
 /* The state of the block at an address. */
 enum block_state { BLOCK_UNBACKED, BLOCK_HBM, BLOCK_HOST, BLOCK_TO_HBM, BLOCK_TO_HOST };
 enum block_state get_block_state(struct test_space *t, const void *addr);
+
+/* Where the block at an address is, or is moving to: a memory; -1: it is unbacked. */
+int get_block_memory(struct test_space *t, const void *addr);
 
 /* A small, fast, deterministic generator. */
 struct test_random {
