@@ -250,7 +250,8 @@ static void test_space_places_prefetches_between_each_two(void **state)
 		assert_int_equal(
 			weir_prefetch(f.t.space, f.a + BLOCK + 5, BLOCK, ways[w].to, &fence), 0);
 		do_check(&f.t);
-		assert_int_equal(weir_fence_query(fence), 0);
+		/* A driver may be done by now; no time passes in the simulator. */
+		assert_true(weir_fence_query(fence) == 0 || f.t.nr_wrong_cuda);
 		assert_int_equal(weir_fence_wait(fence), 0);
 		assert_int_equal(weir_fence_query(fence), 1);
 		weir_fence_put(fence);
