@@ -5,7 +5,8 @@
  * After each call of the program the space's structures are whole; at the end the bytes are right,
  * everything could be torn down and the simulator has nothing left. The script allocates more than
  * the budget, repeats itself until a plan is followed, and walks every entry of the public header
- * that takes a space. Single-threaded; what threads do to each other is not looked at.
+ * that takes a space. A second script goes between three places. Single-threaded; what threads do
+ * to each other is not looked at.
  *
  * The first round takes each call; of the other three each takes a tenth of them, or all with
  * WEIR_TEST_LONG.
@@ -33,8 +34,6 @@
 
 /* Of so many words. */
 #define BYTES(nr) ((uint64_t)(nr) * sizeof(uint32_t))
-#define GPU_BLOCKS 16u
-#define HOST_BLOCKS 48u
 #define NR_ITERATIONS 7
 #define NR_STREAMS 3
 /* A run may hang only by a bug: nothing in it waits for more than the simulator's virtual time. */
@@ -48,6 +47,35 @@ struct shadow {
 	uint32_t *addr;	 /* in the space; NULL: not allocated */
 	uint32_t *words; /* what it should hold */
 	bool undefined;
+};
+
+/* Steps, those in the middle NR_ITERATIONS times, and the blocks of each budget. */
+struct script {
+	const struct step *before, *repeated, *after;
+	size_t nr_before, nr_repeated, nr_after;
+	uint32_t gpu_blocks, gpu1_blocks, host_blocks;
+	uint64_t nr_calls; /* of the backend, that it makes at least */
+};
+
+static const struct script script_plan = {
+	.before = before,
+	.repeated = repeated,
+	.after = after,
+	.nr_before = ARRAY_LEN(before),
+	.nr_repeated = ARRAY_LEN(repeated),
+	.nr_after = ARRAY_LEN(after),
+	.gpu_blocks = 16,
+	.host_blocks = 48,
+	.nr_calls = 500,
+};
+
+static const struct script script_places = {
+	.before = places,
+	.nr_before = ARRAY_LEN(places),
+	.gpu_blocks = 12,
+	.gpu1_blocks = 16,
+	.host_blocks = 24,
+	.nr_calls = 300,
 };
 
 static struct run {
@@ -370,13 +398,12 @@ static void step_read(const struct step *step)
 
 static void step_prefetch(const struct step *step)
 {
-	int memory = weir_memory_find(run.machine, step->action == UP ? "gpu0" : "host");
+	uint32_t memory = step->action == UP ? GPU0 : step->action == ASIDE ? GPU1 : HOST;
 	struct weir_fence *fence;
 	bool worked;
 
-	assert_true(memory >= 0);
 	TRY(worked, weir_prefetch(run.space, run.range[step->x].addr, BYTES(range_words[step->x]),
-				  (uint32_t)memory, &fence));
+				  memory, &fence));
 	if (!worked)
 		return;
 	(void)called(MIN(weir_fence_query(fence), 0));
@@ -393,8 +420,10 @@ static void step_advise(const struct step *step)
 
 	if (step->action == READ_MOSTLY)
 		advice = WEIR_ADVISE_READ_MOSTLY;
-	if (step->action == PREFER_HOST)
-		advice = WEIR_ADVISE_PREFER_MEMORY; /* memory 0 */
+	if (step->action == PREFER_HOST || step->action == PREFER_ASIDE) {
+		advice = WEIR_ADVISE_PREFER_MEMORY;
+		where = step->action == PREFER_HOST ? HOST : GPU1;
+	}
 	if (step->action == ACCESSED_BY) {
 		advice = WEIR_ADVISE_ACCESSED_BY;
 		where = 1;
@@ -467,9 +496,11 @@ static void step_run(const struct step *step)
 		break;
 	case UP:
 	case DOWN:
+	case ASIDE:
 		step_prefetch(step);
 		break;
 	case PREFER_HOST:
+	case PREFER_ASIDE:
 	case READ_MOSTLY:
 	case ACCESSED_BY:
 	case ADVISE_NOTHING:
@@ -496,11 +527,12 @@ static void step_run(const struct step *step)
 
 /* ------------------------------------------------------------------ the whole of a run */
 
-static void run_create(const struct faults *faults)
+static void run_create(const struct script *script, const struct faults *faults)
 {
 	const struct weir_space_config config = {
-		.budget_bytes = {[GPU0] = (uint64_t)GPU_BLOCKS * BLOCK,
-				 [HOST] = (uint64_t)HOST_BLOCKS * BLOCK},
+		.budget_bytes = {[GPU0] = (uint64_t)script->gpu_blocks * BLOCK,
+				 [GPU1] = (uint64_t)script->gpu1_blocks * BLOCK,
+				 [HOST] = (uint64_t)script->host_blocks * BLOCK},
 		.block_bytes = BLOCK,
 		.mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;
@@ -541,17 +573,20 @@ static void run_destroy(void)
 		free(run.range[x].words);
 }
 
-static void run_script(const struct faults *faults)
+static void run_steps(const struct step *steps, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		step_run(&steps[i]);
+}
+
+static void run_script(const struct script *script, const struct faults *faults)
 {
 	alarm(RUN_SECONDS);
-	run_create(faults);
-	for (size_t i = 0; i < ARRAY_LEN(before); i++)
-		step_run(&before[i]);
+	run_create(script, faults);
+	run_steps(script->before, script->nr_before);
 	for (uint32_t n = 0; n < NR_ITERATIONS; n++)
-		for (size_t i = 0; i < ARRAY_LEN(repeated); i++)
-			step_run(&repeated[i]);
-	for (size_t i = 0; i < ARRAY_LEN(after); i++)
-		step_run(&after[i]);
+		run_steps(script->repeated, script->nr_repeated);
+	run_steps(script->after, script->nr_after);
 	run_destroy();
 	alarm(0);
 }
@@ -565,7 +600,7 @@ static void faults_none(void **state)
 	const struct weir_space_stats *stats = &run.stats;
 
 	(void)state;
-	run_script(&none);
+	run_script(&script_plan, &none);
 	print_message("%llu calls of the backend, %llu plans\n", (unsigned long long)run.nr_calls,
 		      (unsigned long long)stats->nr_plans);
 	assert_true(stats->nr_plans > 0);
@@ -597,7 +632,8 @@ static bool may_go_unseen(void)
 	return false;
 }
 
-static void each_call(uint32_t round, uint32_t nr, int err, bool give_up)
+static void each_call(const struct script *script, uint32_t round, uint32_t nr, int err,
+		      bool give_up)
 {
 	static const struct test_amount apart_usually = {10, 10, 1};
 	uint64_t apart = round == 1 ? 1 : test_amount(NULL, apart_usually);
@@ -607,14 +643,14 @@ static void each_call(uint32_t round, uint32_t nr, int err, bool give_up)
 
 	if (only) {
 		faults.at = strtoull(only, NULL, 10);
-		run_script(&faults);
+		run_script(script, &faults);
 		print_message("%s, %u statuses\n", hook.op ? hook.op : "not reached",
 			      run.nr_statuses);
 		return;
 	}
 
 	for (faults.at = round % apart + 1;; faults.at += apart) {
-		run_script(&faults);
+		run_script(script, &faults);
 		if (!hook.nr_failed)
 			break;
 		nr_tried++;
@@ -624,31 +660,76 @@ static void each_call(uint32_t round, uint32_t nr, int err, bool give_up)
 	}
 	print_message("%u calls failed in turn, %u of them without a status\n", nr_tried,
 		      nr_unseen);
-	assert_true(faults.at > 500);
+	assert_true(faults.at > script->nr_calls);
 }
 
 static void faults_each_call(void **state)
 {
 	(void)state;
-	each_call(1, 1, -EIO, false);
+	each_call(&script_plan, 1, 1, -EIO, false);
 }
 
 static void faults_each_call_no_memory(void **state)
 {
 	(void)state;
-	each_call(2, 1, -ENOMEM, false);
+	each_call(&script_plan, 2, 1, -ENOMEM, false);
 }
 
 static void faults_each_call_given_up(void **state)
 {
 	(void)state;
-	each_call(3, 1, -EIO, true);
+	each_call(&script_plan, 3, 1, -EIO, true);
 }
 
 static void faults_each_pair(void **state)
 {
 	(void)state;
-	each_call(4, 2, -EIO, false);
+	each_call(&script_plan, 4, 2, -EIO, false);
+}
+
+/* ------------------------------------------------------------------ three places */
+
+static void faults_places_none(void **state)
+{
+	static const struct faults none = {0};
+	const struct weir_space_stats *stats = &run.stats;
+
+	(void)state;
+	run_script(&script_places, &none);
+	print_message("%llu calls of the backend\n", (unsigned long long)run.nr_calls);
+	for (uint32_t link = 0; link < 3; link++)
+		for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
+			assert_true(stats->link_bytes[link][d][WEIR_CAUSE_PREFETCH] > 0);
+	/* host-gpu0, gpu0-gpu1 */
+	assert_true(stats->link_bytes[0][WEIR_A_TO_B][WEIR_CAUSE_DEMAND] > 0);
+	assert_true(stats->link_bytes[0][WEIR_B_TO_A][WEIR_CAUSE_EVICTION] > 0);
+	assert_true(stats->link_bytes[2][WEIR_B_TO_A][WEIR_CAUSE_DEMAND] > 0);
+	assert_true(stats->link_bytes[2][WEIR_A_TO_B][WEIR_CAUSE_EVICTION] > 0);
+	assert_true(stats->nr_clean_dropped > 0);
+}
+
+static void faults_places_each_call(void **state)
+{
+	(void)state;
+	each_call(&script_places, 1, 1, -EIO, false);
+}
+
+static void faults_places_each_call_no_memory(void **state)
+{
+	(void)state;
+	each_call(&script_places, 2, 1, -ENOMEM, false);
+}
+
+static void faults_places_each_call_given_up(void **state)
+{
+	(void)state;
+	each_call(&script_places, 3, 1, -EIO, true);
+}
+
+static void faults_places_each_pair(void **state)
+{
+	(void)state;
+	each_call(&script_places, 4, 2, -EIO, false);
 }
 
 int main(int argc, char **argv)
@@ -659,6 +740,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(faults_each_call_no_memory),
 		cmocka_unit_test(faults_each_call_given_up),
 		cmocka_unit_test(faults_each_pair),
+		cmocka_unit_test(faults_places_none),
+		cmocka_unit_test(faults_places_each_call),
+		cmocka_unit_test(faults_places_each_call_no_memory),
+		cmocka_unit_test(faults_places_each_call_given_up),
+		cmocka_unit_test(faults_places_each_pair),
 	};
 
 	if (argc > 1)

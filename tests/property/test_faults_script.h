@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the faults test does to a space, as tables: steps before, steps that repeat until a plan is
- * followed, steps after. Ranges have letters; together they are larger than the budget.
+ * followed, steps after; and those of a space with three places. Ranges have letters; together they
+ * are larger than the budget.
  */
 #ifndef WEIR_TEST_FAULTS_SCRIPT_H
 #define WEIR_TEST_FAULTS_SCRIPT_H
@@ -31,7 +32,9 @@ enum action {
 	READ,	   /* x into a buffer, and compare */
 	UP,	   /* prefetch x */
 	DOWN,
+	ASIDE, /* to the second GPU's memory */
 	PREFER_HOST,
+	PREFER_ASIDE,
 	READ_MOSTLY,
 	ACCESSED_BY, /* device 1 */
 	ADVISE_NOTHING,
@@ -47,7 +50,8 @@ static const char *const action_name[] = {
 	[ALLOC] = "alloc", [FREE] = "free", [FILL] = "fill", [ADD] = "add", [GATHER] = "gather",
 	[TWICE] = "twice", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
 	[HOST_FILL] = "host-fill", [DISCARD] = "discard", [WRITE] = "write", [READ] = "read",
-	[UP] = "up", [DOWN] = "down", [PREFER_HOST] = "prefer-host",
+	[UP] = "up", [DOWN] = "down", [ASIDE] = "aside", [PREFER_HOST] = "prefer-host",
+	[PREFER_ASIDE] = "prefer-aside",
 	[READ_MOSTLY] = "read-mostly", [ACCESSED_BY] = "accessed-by",
 	[ADVISE_NOTHING] = "advise-nothing", [SET_FIXED] = "set-fixed",
 	[SET_PLANNED] = "set-planned", [SYNC] = "sync", [SYNC_ALL] = "sync-all",
@@ -85,6 +89,19 @@ static const struct step after[] = {
 	{FILL, A, 0, 0}, {DISCARD, D, 0, 0}, {FREE, SMALL, 0, 0}, {ADD, A, B, 0},
 	{SYNC_ALL, 0, 0, 0}, {READ, A, 0, 0}, {READ, B, 0, 0}, {READ, C, 0, 0}, {SYNC_ALL, 0, 0, 0},
 	{LEAVE_OPEN, A, 0, 0},
+};
+
+/* Between three places, each way; budgets are smaller. */
+static const struct step places[] = {
+	{ALLOC, A, 0, 0}, {ALLOC, C, 0, 0}, {FILL, A, 0, 0}, {FILL, C, 0, 0}, {ADD, C, A, 0},
+	{ASIDE, C, 0, 0}, {UP, C, 0, 0}, {ADD, A, C, 0}, {DOWN, A, 0, 0}, {ASIDE, A, 0, 0},
+	{DOWN, A, 0, 0}, {HOST_ADD, C, A, 0}, {ASIDE, A, 0, 0}, {PREFER_ASIDE, A, 0, 0},
+	{ADD, A, C, 0}, {ADD, C, A, 1}, {WRITE, A, 0, 0}, {DOWN, A, 0, 0},
+	{ADVISE_NOTHING, A, 0, 0}, {UP, A, 0, 0},
+	{ADD, A, C, 0}, {PREFER_HOST, A, 0, 0}, {ALLOC, D, 0, 0}, {FILL, D, 0, 0}, {ADD, C, D, 0},
+	{READ, A, 0, 0}, {ADVISE_NOTHING, A, 0, 0}, {DISCARD, D, 0, 0}, {FREE, D, 0, 0},
+	{SET_FIXED, 0, 0, 0}, {FIXED_ADD, A, C, 0}, {SET_PLANNED, 0, 0, 0}, {ADD, A, C, 0},
+	{SYNC_ALL, 0, 0, 0}, {READ, A, 0, 0}, {READ, C, 0, 0}, {SYNC_ALL, 0, 0, 0},
 };
 /* clang-format on */
 
