@@ -97,15 +97,15 @@ static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint
 		return -EINVAL;
 	}
 	for (uint32_t m = 0; m < desc->nr_memories; m++) {
-		bool tier = m == own || m == host;
+		bool always = m == own || m == host; /* a place */
 
-		if ((tier || config->budget_bytes[m]) &&
+		if ((always || config->budget_bytes[m]) &&
 		    config->budget_bytes[m] / config->block_bytes < 2) {
 			log_error("space: the budget of %s is below two blocks",
 				  desc->memory[m].name);
 			return -EINVAL;
 		}
-		if (!tier && config->budget_bytes[m] && desc->memory[m].kind != WEIR_MEMORY_HBM) {
+		if (!always && config->budget_bytes[m] && desc->memory[m].kind != WEIR_MEMORY_HBM) {
 			log_error("space: %s is neither a GPU's memory nor the one of the host "
 				  "that spaces use",
 				  desc->memory[m].name);
