@@ -229,6 +229,80 @@ static void test_space_places_writes_in_place(void **state)
 	test_space_close(&f.t);
 }
 
+/* Four GPUs, a link between each two: one of them, then the others in the order of their memories'
+ * indexes, then the host. */
+static void many_machine(struct weir_machine_desc *desc)
+{
+	struct weir_link_desc peer;
+
+	test_machine(desc);
+	peer = desc->link[2];
+	desc->nr_links = 0;
+	desc->nr_devices = 4;
+	desc->nr_memories = 5;
+	for (uint32_t d = 0; d < 4; d++) {
+		uint32_t m = 1 + d;
+
+		desc->device[d] = desc->device[0];
+		desc->memory[m] = desc->memory[GPU0];
+		(void)snprintf(desc->device[d].name, WEIR_NAME_MAX, "gpu%u", d);
+		(void)snprintf(desc->memory[m].name, WEIR_NAME_MAX, "gpu%u", d);
+		desc->device[d].memory = m;
+		for (uint32_t other = 0; other < m; other++) {
+			desc->link[desc->nr_links] = other == HOST ? desc->link[0] : peer;
+			desc->link[desc->nr_links].a = other;
+			desc->link[desc->nr_links++].b = m;
+		}
+	}
+}
+
+/* What leaves fills the places below one after the other, the nearest first. */
+static void test_space_places_many(void **state)
+{
+	static const uint32_t order[] = {3, 1, 2, 4, HOST}; /* as the third GPU prefers them */
+	struct weir_space_config config = {
+		.devices = WEIR_MEM_DEVICE(2), .block_bytes = BLOCK, .mode = WEIR_PLANNED};
+	struct weir_machine_desc desc;
+	struct test_space t = {0};
+	uint8_t *a, *b;
+
+	(void)state;
+	many_machine(&desc);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &t.machine), 0);
+	t.backend = machine_backend(t.machine);
+	t.desc = desc;
+	assert_int_equal(weir_stream_create(t.machine, 2, &t.stream[0]), 0);
+	config.budget_bytes[order[0]] = 7 * BLOCK;
+	for (uint32_t place = 1; place < 4; place++)
+		config.budget_bytes[order[place]] = 2 * BLOCK;
+	config.budget_bytes[HOST] = 8 * BLOCK;
+	assert_int_equal(weir_space_create(t.machine, &config, &t.space), 0);
+	t.block_bytes = BLOCK;
+	t.space->poison = true;
+	for (uint32_t place = 0; place < 5; place++)
+		assert_int_equal(t.space->pmm[place].memory, order[place]);
+	a = do_alloc(&t, 7 * BLOCK, 0);
+	b = do_alloc(&t, 7 * BLOCK, 0);
+	do_fill(&t, 0, a, 7 * BLOCK, 1);
+	do_fill(&t, 0, b, 7 * BLOCK, 2);
+	assert_int_equal(weir_space_sync(t.space), 0);
+	for (uint32_t place = 1; place < 5; place++) {
+		uint64_t bytes = get_stats(&t).memory[order[place]].bytes;
+
+		assert_int_equal(bytes, place < 4 ? 2 * BLOCK : BLOCK);
+	}
+	do_expect(&t, 0, a, 7 * BLOCK, 1);
+	do_expect(&t, 0, b, 7 * BLOCK, 2);
+	assert_int_equal(weir_space_sync(t.space), 0);
+	assert_int_equal(weir_stream_sync(t.stream[0]), 0);
+	assert_int_equal(get_nr_wrong(&t), 0);
+	do_check(&t);
+	weir_space_destroy(t.space);
+	weir_stream_destroy(t.stream[0]);
+	assert_int_equal(sim_leaks(t.backend), 0);
+	weir_machine_close(t.machine);
+}
+
 /* ------------------------------------------------------------------ prefetch and advice */
 
 static void test_space_places_prefetches_between_each_two(void **state)
@@ -571,6 +645,7 @@ int main(void)
 		cmocka_unit_test(test_space_places_keeps_the_copy_below),
 		cmocka_unit_test(test_space_places_keeps_the_copy_on_the_host),
 		cmocka_unit_test(test_space_places_writes_in_place),
+		cmocka_unit_test(test_space_places_many),
 		cmocka_unit_test(test_space_places_prefetches_between_each_two),
 		cmocka_unit_test(test_space_places_prefetch_finds_no_room),
 		cmocka_unit_test(test_space_places_advice_stays),
