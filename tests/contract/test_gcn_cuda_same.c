@@ -202,9 +202,11 @@ static void same_with(unsigned int percent)
 	print_message("%u %% of %llu bytes: %llu blocks in, %llu of them ahead of use, %llu out\n",
 		      percent, (unsigned long long)whole, (unsigned long long)in,
 		      (unsigned long long)ahead, (unsigned long long)back);
-	assert_true(in > 300);
-	assert_true(ahead > 30);
-	assert_true(back > 300);
+	/* How many depends on real time, and under load on luck: 300 to 400 in, 10 to 60 ahead.
+	 * That plans move enough ahead is for tests of the simulator. */
+	assert_true(in > 100);
+	assert_true(ahead > 0);
+	assert_true(back > 100);
 	assert_true(out.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE] > 0);
 }
 
