@@ -99,7 +99,7 @@ struct range *range_find(struct weir_space *space, const void *addr)
 	if (!above)
 		return NULL;
 	range = space->by_addr[above - 1];
-	if ((uintptr_t)addr - (uintptr_t)range->addr >= range->nr_blocks * space->block_bytes)
+	if ((uintptr_t)addr - (uintptr_t)range->addr >= range_span(space, range))
 		return NULL;
 	return range;
 }
@@ -138,6 +138,40 @@ err_release:
 err_free:
 	free(range);
 	return err;
+}
+
+int range_create_bare(struct weir_space *space, void *addr, uint64_t bytes, struct range **out)
+{
+	uint32_t above = table_upper(space, (const char *)addr + bytes - 1);
+	const struct range *below = above ? space->by_addr[above - 1] : NULL;
+	struct range *range;
+
+	if (below && (uintptr_t)below->addr + range_span(space, below) > (uintptr_t)addr) {
+		log_error("space: %llu bytes at %p: part of them is the range at %p",
+			  (unsigned long long)bytes, addr, below->addr);
+		return -EINVAL;
+	}
+	range = calloc(1, sizeof(*range) + space->nr_paths * sizeof(struct range_path) +
+				  space->ops->range_bytes);
+	if (!range)
+		return -ENOMEM;
+	range->addr = addr;
+	range->bytes = bytes;
+	range->path = (struct range_path *)&range->block[0];
+	range->residency = (struct range_residency *)&range->path[space->nr_paths];
+	range->devices = range->granted = space_device_bit(space);
+	space->ops->range_reset(space, range);
+	if (table_add(space, range)) {
+		free(range);
+		return -ENOMEM;
+	}
+	*out = range;
+	return 0;
+}
+
+void range_forget(struct weir_space *space, struct range *range)
+{
+	table_del(space, range);
 }
 
 void range_destroy(struct weir_space *space, struct range *range)

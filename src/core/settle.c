@@ -49,13 +49,26 @@ static void ask_others(struct weir_space *space, struct settle *settle)
 	space_progress(space);
 }
 
+/* Make a call that may block, with the lock dropped; then progress. */
+static void make_call(struct weir_space *space, struct settle *settle)
+{
+	pthread_mutex_unlock(&space->lock);
+	settle->call(settle->arg);
+	pthread_mutex_lock(&space->lock);
+	settle->call = NULL;
+	settle->err = 0;
+	space_progress(space);
+}
+
 int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg)
 {
 	struct settle settle = {0};
 	int ret;
 
 	while ((ret = pass(space, arg, &settle)) == SETTLE_WAIT) {
-		if (settle.bytes)
+		if (settle.call)
+			make_call(space, &settle);
+		else if (settle.bytes)
 			ask_others(space, &settle);
 		else
 			wait_fence(space, &settle);

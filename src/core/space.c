@@ -139,6 +139,7 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 	space->device = (uint32_t)__builtin_ctzll(config->devices);
 	space->block_bytes = config->block_bytes;
 	space->mode = config->mode;
+	list_init(&space->owners);
 #ifdef WEIR_DEBUG_CHECKS
 	space->poison = true;
 #endif
@@ -274,7 +275,7 @@ static int check_tables(const struct weir_space *space)
 				  range->addr);
 			return -EUCLEAN;
 		}
-		end = (uintptr_t)range->addr + range->nr_blocks * space->block_bytes;
+		end = (uintptr_t)range->addr + range_span(space, range);
 	}
 	return 0;
 }

@@ -60,6 +60,10 @@ struct range {
 	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
 	struct range *next_pooled;
 	struct arena *small; /* an arena's allocations */
+	/* NULL: mapped, as is said here. Others are as in kind.h, and have no blocks. */
+	const struct range_kind *kind; /* never changes, nor does number */
+	struct range_owner *owner;     /* NULL: mapped, or removed */
+	uint32_t number;	       /* by which the owner knows it */
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	struct block block[];
@@ -70,6 +74,7 @@ struct space_use {
 	struct range *range;
 	uint32_t first, nr;	   /* blocks */
 	bool head_part, tail_part; /* first or last block only partly covered */
+	bool ready;		   /* of another kind than mapped: its owner is to release it */
 	enum weir_use_kind kind;
 	enum weir_use_pattern pattern;
 	uint32_t granule;
@@ -94,7 +99,8 @@ static inline bool use_writes(const struct space_use *use)
 struct use_list {
 	struct space_use *use;
 	uint32_t nr, max;
-	bool all; /* it names the whole space; `use` has the ranges of then */
+	bool all;   /* it names the whole space; `use` has the ranges of then */
+	bool kinds; /* some are of ranges of other kinds than mapped: see kind.h */
 };
 
 /* What a stream is doing. */
@@ -186,6 +192,8 @@ struct weir_space {
 	struct range **range, **by_addr;
 	uint32_t nr_ranges, max_ranges;
 	struct range *pooled;	 /* last freed first */
+	struct range *removed;	 /* of other kinds than mapped, until no bracket names them */
+	struct list_link owners; /* of ranges of other kinds */
 	uint64_t nr_live_blocks; /* of ranges that are not pooled */
 	uint64_t nr_stale;	 /* blocks, over all ranges */
 	life_t last_life;
@@ -347,6 +355,19 @@ static inline bool range_block_is_pinned(const struct range *range, uint32_t i)
 /* A new range, unbacked. -ENOMEM. */
 int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **out);
 
+/* Bytes of addresses that a range has. */
+static inline uint64_t range_span(const struct weir_space *space, const struct range *range)
+{
+	return range->kind ? range->bytes : range->nr_blocks * space->block_bytes;
+}
+
+/* A range of no blocks, for so many bytes at addresses that are not the space's. -ENOMEM; -EINVAL,
+ * logged: part of it is another range. */
+int range_create_bare(struct weir_space *space, void *addr, uint64_t bytes, struct range **out);
+
+/* It is in no table any more, and is found no more. */
+void range_forget(struct weir_space *space, struct range *range);
+
 /* Give back everything a range has. It is idle: not pinned, its brackets done, nothing moving. */
 void range_destroy(struct weir_space *space, struct range *range);
 
@@ -481,11 +502,12 @@ static inline uint64_t space_device_bit(const struct weir_space *space)
  * ---- settle.c: passes, and the one loop that waits for them
  *
  * A pass makes something so, as far as it can without waiting. It returns 0 when that is done, an
- * error, or SETTLE_WAIT, having put into its struct settle what it needs first: a fence, or memory
- * that others hold and do not use. space_settle() then drops the lock, waits for the fence or asks
- * the others, lets the space progress and calls the pass again. A pass keeps in
- * arg how far it is, and looks at everything else anew: while the lock was dropped, others may have
- * changed it. What only takes part in a pass has the same return values.
+ * error, or SETTLE_WAIT, having put into its struct settle what it needs first: a fence, memory
+ * that others hold and do not use, or a call that may block. space_settle() then drops the lock,
+ * waits for the fence, asks the others or makes the call, lets the space progress and calls the
+ * pass again. A pass keeps in arg how far it is, and looks at everything else anew: while the lock
+ * was dropped, others may have changed it. What only takes part in a pass has the same return
+ * values.
  */
 #define SETTLE_WAIT 1
 
@@ -495,6 +517,9 @@ struct settle {
 	uint64_t bytes; /* not 0: to be asked for instead, in the memory of this place: */
 	place_t place;
 	uint32_t in_vain; /* places, a bit each, where others have nothing */
+	/* Not NULL: to be called instead, without the lock; it notes in arg how it went. */
+	void (*call)(void *arg);
+	void *arg;
 };
 
 typedef int (*settle_pass_fn)(struct weir_space *space, void *arg, struct settle *settle);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/core/kind.h"
 #include "src/residency/residency.h"
 
 /* Find the range that holds the whole of a part, and the part's blocks. */
@@ -13,6 +14,15 @@ static int resolve_part(struct weir_space *space, const void *addr, uint64_t byt
 	struct weir_use use = {.addr = (void *)(uintptr_t)addr, .bytes = bytes};
 
 	return bracket_resolve(space, &use, 1, out);
+}
+
+/* The same of a range that has blocks. what: the call, for the message. */
+static int resolve_mapped(struct weir_space *space, const void *addr, uint64_t bytes,
+			  const char *what, struct space_use *out)
+{
+	int err = resolve_part(space, addr, bytes, out);
+
+	return err ? err : kinds_refuse(out, 1, what);
 }
 
 static void advise_read_mostly(struct weir_space *space, struct range *range, bool read_mostly)
@@ -35,7 +45,7 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 	int err;
 
 	pthread_mutex_lock(&space->lock);
-	err = resolve_part(space, addr, 1, &part);
+	err = resolve_mapped(space, addr, 1, "weir_advise()", &part);
 	if (err)
 		goto out;
 	switch (advice) {
@@ -237,7 +247,7 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_lock(&space->lock);
-	err = resolve_part(space, addr, bytes, &part);
+	err = resolve_mapped(space, addr, bytes, "weir_prefetch()", &part);
 	place = space_place(space, memory);
 	if (!err && place < 0)
 		err = -EINVAL;
@@ -440,6 +450,23 @@ static int copy_pass(struct weir_space *space, void *arg, struct settle *settle)
 	return err;
 }
 
+/* The same of a range of another kind, by its owner, whose turn to wait it is; the lock is dropped
+ * meanwhile. */
+static int copy_by_owner(struct weir_space *space, const struct space_use *part, const void *in,
+			 void *out)
+{
+	struct range_owner *owner = part->range->owner;
+	uint32_t number = part->range->number;
+	int err;
+
+	if (!in && !out)
+		return -EINVAL;
+	pthread_mutex_unlock(&space->lock);
+	err = owner->kind->copy(owner, number, part->offset, in, out, part->bytes);
+	pthread_mutex_lock(&space->lock);
+	return err;
+}
+
 /* Copy in the direction that is given: in: to the range; out: from it. */
 static int copy(struct weir_space *space, const void *addr, const void *in, void *out,
 		uint64_t bytes, bool write)
@@ -453,8 +480,10 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	space_placing_begin(space);
 	space_progress(space);
 	err = resolve_part(space, addr, bytes, part);
-	if (err) {
+	if (err || part->range->kind) {
 		space_placing_end(space);
+		if (!err)
+			err = copy_by_owner(space, part, in, out);
 		goto out;
 	}
 	place_mark(space, part, 1);

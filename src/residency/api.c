@@ -6,6 +6,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/core/kind.h"
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
@@ -235,6 +236,7 @@ static void settle_open(struct weir_space *space)
 		for (int t = 0; t < SPACE_TRIES && weir_stream_sync(stream); t++)
 			;
 		pthread_mutex_lock(&space->lock);
+		kinds_release(space, space->slot[i]);
 	}
 }
 
@@ -254,6 +256,7 @@ void weir_space_destroy(struct weir_space *space)
 	settle_open(space);
 	quiesce(space);
 	advice_fini(space);
+	space_owners_fini(space);
 	while (space->nr_ranges)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
 	pthread_mutex_unlock(&space->lock);
@@ -289,6 +292,8 @@ static int range_set_mode(struct weir_space *space, struct range *range, enum we
 {
 	int err = 0;
 
+	if (range->kind)
+		return 0; /* it is used in brackets alone, in either mode */
 	if (mode == WEIR_FIXED && !range->pooled)
 		err = place_back_all(space, range);
 	if (err)
@@ -348,7 +353,7 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	space->residency->recording = space->mode == WEIR_PLANNED;
 	/* What was allocated while nothing was recorded has no number yet. */
 	for (uint32_t r = 0; r < space->nr_ranges && !err && mode == WEIR_PLANNED; r++)
-		if (!space->range[r]->pooled && !space->range[r]->arena)
+		if (!space->range[r]->pooled && !space->range[r]->arena && !space->range[r]->kind)
 			alloc_record(space, EVENT_ALLOC, space->range[r]);
 	space_progress(space); /* what is beyond a budget may leave now */
 out:
@@ -374,6 +379,7 @@ void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 		out->memory[pmm->memory].bytes = pmm_nr_out(pmm) * space->block_bytes;
 		out->memory[pmm->memory].peak_bytes = pmm->nr_peak * space->block_bytes;
 	}
+	kinds_query(space, out);
 	out->live_bytes = space->nr_live_blocks * space->block_bytes;
 	out->block_bytes = space->block_bytes;
 	pthread_mutex_unlock(&space->lock);
@@ -385,6 +391,8 @@ int weir_space_check(struct weir_space *space)
 
 	pthread_mutex_lock(&space->lock);
 	err = space_check(space);
+	if (!err)
+		err = kinds_check(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }

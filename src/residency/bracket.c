@@ -6,6 +6,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/core/kind.h"
 #include "src/residency/residency.h"
 
 /* Brackets that the program may be ahead of the device: a stream takes 1,021 commands (H200, driver
@@ -37,6 +38,12 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 		.read_bytes = (double)use->read_bytes,
 		.write_bytes = (double)use->write_bytes,
 	};
+	if (range->kind) { /* it has no blocks */
+		out->first = 0;
+		if (use->kind == WEIR_OVERWRITE)
+			out->kind = WEIR_WRITE;
+		return 0;
+	}
 	out->nr = (uint32_t)((end - 1) / space->block_bytes) - out->first + 1;
 	out->head_part = offset % space->block_bytes != 0;
 	/* What lies behind the end of a range in its last block belongs to nobody. */
@@ -108,15 +115,17 @@ static int resolve_uses(struct weir_space *space, const struct weir_use *uses, u
 	int err;
 
 	out->all = !uses && !nr_uses;
-	if (out->all)
-		return resolve_all(space, out);
-	if (!uses || !nr_uses)
+	out->kinds = false;
+	if (!out->all && (!uses || !nr_uses))
 		return -EINVAL;
-	err = use_list_reserve(out, nr_uses);
-	if (err)
-		return err;
-	out->nr = nr_uses;
-	return bracket_resolve(space, uses, nr_uses, out->use);
+	err = out->all ? resolve_all(space, out) : use_list_reserve(out, nr_uses);
+	if (!err && !out->all) {
+		out->nr = nr_uses;
+		err = bracket_resolve(space, uses, nr_uses, out->use);
+	}
+	for (uint32_t u = 0; !err && !list_empty(&space->owners) && u < out->nr; u++)
+		out->kinds |= out->use[u].range->kind != NULL;
+	return err;
 }
 
 uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t stream,
@@ -143,7 +152,7 @@ uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t
 			.write_bytes = use->write_bytes,
 		};
 
-		if (!use->range->arena)
+		if (!use->range->arena && !use->range->kind)
 			record_add_use(&r->record, &recorded);
 	}
 	number = record_add(&r->record, kind, stream, 0, 0);
@@ -290,6 +299,7 @@ struct bracket_pass {
 	bracket_seq_t last; /* later ones are not waited for by the plan: no end to them */
 	bool due;	    /* what the plan has due is done */
 	struct place_pass place;
+	struct kinds_pass kinds;
 };
 
 static int bracket_pass(struct weir_space *space, void *arg, struct settle *settle)
@@ -300,7 +310,11 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 	if (err)
 		return err;
 	p->due = true;
-	return place_uses(space, &p->place, settle);
+	err = place_uses(space, &p->place, settle);
+	/* Last, since it takes memory of others, and what fails here is to be taken back. */
+	if (!err && p->slot->uses.kinds)
+		err = kinds_ready(space, &p->kinds, p->slot, settle);
+	return err;
 }
 
 /* 4. Carry out what the plan has due by now; then back, fetch or leave in place what is named. */
@@ -425,6 +439,8 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	named = !err;
 	if (!err)
 		err = begin_bracket(space, slot, uses, nr_uses);
+	if (err && named && slot->uses.kinds)
+		kinds_release(space, slot);
 	/* What was taken may still be used where it was; nothing orders other uses behind that. */
 	if (err && named && space->nr_stale)
 		space_settle_seq(space, slot->last_seq);
@@ -486,6 +502,9 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 		err = space_fence_record(space, stream_id(stream), &bracket.end);
 	if (err)
 		goto out;
+	/* Behind the fence, which is the one call that may fail: then all is as it was. */
+	if (slot->uses.kinds)
+		kinds_release(space, slot);
 	space->backend->ops->access_end(space->backend, stream_id(stream), space);
 	follow_launched(space, slot->event, stream_kernel_take(stream));
 	bracket.slot = slot;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/kind.h"
 #include "src/residency/residency.h"
 
 /* How far the blocks that a host bracket names are: each stage of them all, one after the other. */
@@ -264,6 +265,8 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
 	err = bracket_resolve(space, uses, nr_uses, bracket->use);
+	if (!err)
+		err = kinds_refuse(bracket->use, nr_uses, "weir_host_begin()");
 	if (err)
 		goto out;
 	place_mark(space, bracket->use, nr_uses);
