@@ -14,6 +14,15 @@
  *     weir_paged_flush(pool);
  *     ... read host ...
  *
+ * A pool can be in a space (config.space): its frames count against the space's budget, and its
+ * ranges are ranges of the space, at their addresses on the host. Then weir_begin() may name them
+ * beside others, in place of weir_paged_begin():
+ *
+ *     weir_begin(space, stream, uses, nr_uses);    (uses that name host among others)
+ *     weir_paged_view_get(pool, stream, &view);
+ *     kernel<<<..., weir_stream_native(stream)>>>(view, range, ...);
+ *     weir_end(space, stream);
+ *
  * A pool is *online* from weir_paged_begin() until what was queued before weir_paged_end() is done.
  * Meanwhile the host touches no byte of its ranges, and functions that say so return -EBUSY, with
  * nothing done. Otherwise the host's bytes are the program's, with this rule: after a kernel wrote,
@@ -57,6 +66,9 @@ struct weir_paged_config {
 	uint32_t watch_ms;	/**< see weir_paged_sync(); 0: 2,000 */
 	const char *name;	/**< for reports; copied, cut. NULL: "paged" */
 	const struct weir_paged_kernels *kernels; /**< borrowed for as long as the pool lives */
+	/** The space that it is in, of the same machine and device; outlives the pool. NULL: it is
+	 *  in none, and its frames are the machine's. */
+	struct weir_space *space;
 };
 
 /**
@@ -64,13 +76,19 @@ struct weir_paged_config {
  * that are at most a 512th of the maximum, or the least that the machine gives; beside them it
  * takes 8 bytes a frame of the maximum and some 200 KB, and with each range 8 bytes a page.
  *
+ * In a space, frames are taken out of its budget of the device's memory, which has as many blocks
+ * less as the frames need: what is free, and what can be evicted in a planned space, but never what
+ * live ranges need. The other way round, weir_alloc() takes frames of pools that are not online
+ * where it finds no room otherwise, see weir_paged_set_budget().
+ *
  * @param [in]  machine  Outlives the pool. Borrowed.
  * @param [in]  config   Copied.
  * @param [out] out      Owned by the caller; weir_paged_destroy() it.
  * @return 0, or, and nothing was made:
- *   -EINVAL   no such device or page size, no frame, more than 2^28 of them, a maximum below them
- *   -ENOMEM   the device's memory has no room (the log says how much is asked for), or no memory
- *             for structures
+ *   -EINVAL   no such device or page size, no frame, more than 2^28 of them, a maximum below
+ *             them, a space of another machine or device
+ *   -ENOMEM   the device's memory, or the space's budget of it, has no room (the log says how much
+ *             is asked for), or no memory for structures
  *   -ENOTSUP  the machine is simulated without bytes
  *   -ENOSYS   a GPU, and no kernels
  *   or an error of the machine.
@@ -79,8 +97,13 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_create(struct weir_machine *machine,
 					       const struct weir_paged_config *config,
 					       struct weir_paged **out);
 
-/** Destroy a pool, its ranges with it. What is dirty is written back first. Blocks until it is not
- *  online. Cannot fail; what could not be written back is logged as an error. */
+/**
+ * Destroy a pool, its ranges with it. What is dirty is written back first. Blocks until it is not
+ * online. Cannot fail; what could not be written back is logged as an error.
+ *
+ * It is destroyed before its space. A space that is destroyed first says so in the log, and the
+ * pool goes on as one that was made without a space, with the frames that it has.
+ */
 WEIR_API void weir_paged_destroy(struct weir_paged *pool);
 
 struct weir_paged_range_config {
@@ -116,8 +139,9 @@ struct weir_paged_range_config {
  * Add a range to a pool that is not online.
  *
  * @param [out] range  Its number, for kernels: the least that is free, below WEIR_PAGED_RANGES_MAX.
- * @param [out] host   Its bytes. May be NULL.
- * @return 0, or, and nothing was added: -EINVAL (a size, alignment or touch count out of range),
+ * @param [out] host   Its bytes: in a space, the address to name it by. May be NULL.
+ * @return 0, or, and nothing was added: -EINVAL (a size, alignment or touch count out of range; in
+ *         a space, bytes of which some are another range's),
  *         -ENOSPC (WEIR_PAGED_RANGES_MAX are there), -ENOMEM, -EBUSY (online), or an error of the
  *         machine.
  */
@@ -158,9 +182,21 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_range_remove(struct weir_paged *pool, ui
 WEIR_API WEIR_MUST_CHECK int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
 					      struct weir_paged_view *view);
 
+/**
+ * The view of the bracket that is open on the stream: after a weir_begin() that named ranges of the
+ * pool. Does not block.
+ *
+ * @param [out] view  As weir_paged_begin() has it.
+ * @return 0, or -WEIR_ECONTRACT (none is open on this stream).
+ */
+WEIR_API WEIR_MUST_CHECK int weir_paged_view_get(struct weir_paged *pool,
+						 struct weir_stream *stream,
+						 struct weir_paged_view *view);
+
 /** Close the bracket: behind its kernels a small one is queued, which takes slots back that warps
- *  left. Does not block. @return 0, -WEIR_ECONTRACT (none is open on this stream), or
- *  an error of the machine: then the pool is online until weir_paged_sync() succeeds. */
+ *  left. Does not block. @return 0, -WEIR_ECONTRACT (none is open on this stream, or it is one of
+ *  weir_begin(), which weir_end() ends), or an error of the machine: then the pool is online until
+ *  weir_paged_sync() succeeds. */
 WEIR_API WEIR_MUST_CHECK int weir_paged_end(struct weir_paged *pool, struct weir_stream *stream);
 
 /**
@@ -196,10 +232,12 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_drain(struct weir_paged *pool);
  * taken away are evicted, and their memory is given back. Memory that others of the machine hold
  * and do not use is taken from them. In the same way, while the pool is not online, others may take
  * frames of it, and it has fewer than its budget until the next weir_paged_begin(), one at least;
- * what is dirty in them is written back. Blocks.
+ * what is dirty in them is written back. In a space its budget has to have room, too, and
+ * weir_alloc() takes frames in the same way, before it returns -ENOMEM. Blocks.
  * @param [in] gpu_bytes  At least one page.
  * @return 0, or, and nothing changed: -EINVAL (below one page, or beyond the maximum), -EBUSY
- *         (online), -ENOMEM (the device's memory has no room), or an error of the machine.
+ *         (online), -ENOMEM (the device's memory, or the space's budget, has no room), or an error
+ *         of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes);
 

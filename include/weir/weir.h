@@ -409,7 +409,8 @@ WEIR_API WEIR_MUST_CHECK int weir_space_create(struct weir_machine *machine,
 					       struct weir_space **out);
 
 /**
- * Destroy a space and free its ranges. Blocks until work of ended brackets is done. In another
+ * Destroy a space and free its ranges. Paged pools that are in it are destroyed before; those that
+ * are not go on without it. Blocks until work of ended brackets is done. In another
  * process than the one that created it (after a fork) it does nothing.
  */
 WEIR_API void weir_space_destroy(struct weir_space *space);
@@ -510,12 +511,19 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * A discard takes the contents at once, but for blocks that another open bracket names, which keep
  * them, and in a fixed space, where all do.
  *
+ * Uses may name ranges of paged memory that is in the space (weir/paged.h), by their addresses on
+ * the host: their pools are online until what was queued before weir_end() is done, and
+ * weir_paged_view_get() has what kernels need. WEIR_OVERWRITE counts as WEIR_WRITE there, and a
+ * discard does nothing. A pool that is online on another stream, by brackets that ended, is waited
+ * for.
+ *
  * @param [in] uses     Copied. NULL with nr_uses 0 names the whole space, WEIR_WRITE.
  * @return 0, or
  *   -EINVAL          a use is empty, not inside one range or of no known kind; nr_uses is 0 and
  *                    uses not NULL, or the other way round
  *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured into a CUDA graph
- *   -EBUSY           an open host bracket conflicts with it
+ *   -EBUSY           an open host bracket conflicts with it, or another bracket is open that
+ *                    uses the same paged pool
  *   -ENOMEM          no memory for the structures; nothing was pinned
  *   or an error of the machine. On error no bracket is open, and what it was to overwrite or to
  *   discard may be lost.
@@ -528,6 +536,8 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
  * Close the stream's bracket: what was queued on the stream up to here is what it covers. Work
  * forked to other streams has joined before. A bracket whose launches failed is ended as any other.
  * Does not block.
+ * What goes wrong with paged memory as the bracket ends is told by weir_space_sync(), and what its
+ * kernels did wrong by weir_paged_sync().
  * @return 0; or -WEIR_ECONTRACT: no bracket is open, or the stream is being captured into a CUDA
  *         graph; or an error of the machine. On error the bracket is as it was: what it names stays
  *         where it is until weir_end() returns 0.
@@ -544,6 +554,7 @@ WEIR_API WEIR_MUST_CHECK int weir_end(struct weir_space *space, struct weir_stre
  *   -EBUSY   an open bracket on a stream holds a block, or a block of a fixed space is not on the
  *            host (weir_read() and weir_write() reach it there)
  *   -ENOMEM  the host budget has no room, or no memory for the structures
+ *   -ENOTSUP a use is of a paged range: the host reaches its bytes after weir_paged_flush()
  *   or an error of the machine. On error no bracket is open.
  */
 WEIR_API WEIR_MUST_CHECK int weir_host_begin(struct weir_space *space, const struct weir_use *uses,
@@ -560,7 +571,8 @@ WEIR_API WEIR_MUST_CHECK int weir_host_end(struct weir_space *space, const struc
 
 /**
  * Copy a buffer of the program into a range, or a range into a buffer, wherever its blocks are;
- * nothing moves. In order with the brackets that ended, on every stream.
+ * nothing moves. In order with the brackets that ended, on every stream. Of a paged range it is
+ * what weir_paged_write() and weir_paged_read() are, once the pool is not online.
  *
  * @param [in] addr    Inside a live range.
  * @param [in] data    bytes of them. NULL on a machine without bytes: only time and state change.
@@ -589,7 +601,8 @@ enum weir_advice {
  *
  * @param [in] addr    Inside a live range; the advice is on the whole of it.
  * @param [in] where   A memory or a device, as the advice says; else 0.
- * @return 0, -EINVAL (no such range, memory, device or advice), or an error of the machine.
+ * @return 0, -EINVAL (no such range, memory, device or advice), -ENOTSUP (a paged range), or an
+ *         error of the machine.
  */
 WEIR_API WEIR_MUST_CHECK int weir_advise(struct weir_space *space, void *addr,
 					 enum weir_advice advice, uint32_t where);
@@ -606,6 +619,7 @@ struct weir_fence;
  * @return 0: queued, not finished; blocks that a launch uses or that an open bracket pins stay.
  *   On error nothing was queued:
  *   -EINVAL  bytes is 0, or not inside one range, or no such memory
+ *   -ENOTSUP a paged range
  *   -ENOMEM  the memory is full and every candidate is pinned, or no memory for the structures
  * Blocks: no.
  */
@@ -886,7 +900,7 @@ enum weir_cause {
 /** Of a link's two ends, see struct weir_link_desc. On a host link a is the host. */
 enum weir_direction { WEIR_A_TO_B, WEIR_B_TO_A, WEIR_DIRECTION_NR };
 
-/** Chunks that a space holds in one memory. */
+/** Chunks that a space holds in one memory, and those that paged pools have of its budget. */
 struct weir_memory_stats {
 	uint64_t bytes, peak_bytes; /**< now; at most so far */
 };
@@ -904,6 +918,7 @@ struct weir_space_stats {
 	uint64_t nr_plans, nr_divergences;	    /**< repetitions recognised; plans dropped */
 	uint64_t nr_given_up;			    /**< repetitions that may have been missed */
 	uint64_t live_bytes, live_peak_bytes;	    /**< ranges, rounded up to blocks */
+	uint64_t paged_bytes;			    /**< paged ranges, not among live_bytes */
 	uint64_t block_bytes;
 };
 

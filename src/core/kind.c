@@ -8,18 +8,32 @@
 #include "src/base/log.h"
 
 void space_owner_add(struct weir_space *space, struct range_owner *owner,
-		     const struct range_kind *kind)
+		     const struct range_kind *kind, struct phys_client *client)
 {
 	owner->kind = kind;
+	owner->client = client;
+	owner->nr_lent = 0;
+	if (client)
+		phys_client_adopt(client, &space->pmm[PLACE_OWN].client);
 	pthread_mutex_lock(&space->lock);
 	list_add_tail(&space->owners, &owner->link);
 	pthread_mutex_unlock(&space->lock);
 }
 
+/* Lock held. What it has of the budget is its own from here on. */
+static void owner_del(struct weir_space *space, struct range_owner *owner)
+{
+	pmm_lend_back(&space->pmm[PLACE_OWN], owner->nr_lent);
+	owner->nr_lent = 0;
+	list_del(&owner->link);
+	if (owner->client)
+		phys_client_adopt(owner->client, NULL);
+}
+
 void space_owner_del(struct weir_space *space, struct range_owner *owner)
 {
 	pthread_mutex_lock(&space->lock);
-	list_del(&owner->link);
+	owner_del(space, owner);
 	pthread_mutex_unlock(&space->lock);
 }
 
@@ -88,7 +102,7 @@ void space_owners_fini(struct weir_space *space)
 		for (uint32_t r = space->nr_ranges; r-- > 0;)
 			if (space->range[r]->owner == owner)
 				range_del(space, space->range[r]);
-		list_del(&owner->link);
+		owner_del(space, owner);
 		pthread_mutex_unlock(&space->lock);
 		owner->kind->destroy(owner);
 		pthread_mutex_lock(&space->lock);
@@ -163,8 +177,33 @@ int kinds_refuse(const struct space_use *uses, uint32_t nr, const char *what)
 	return 0;
 }
 
+/* What is lent is what owners have, and they hold no more memory than that. */
+static int check_lent(const struct weir_space *space)
+{
+	uint64_t nr_lent = 0;
+
+	for (const struct list_link *l = space->owners.next; l != &space->owners; l = l->next) {
+		const struct range_owner *owner = (const struct range_owner *)l;
+
+		nr_lent += owner->nr_lent;
+		if (owner->client &&
+		    phys_held(owner->client) > owner->nr_lent * space->block_bytes) {
+			log_error("space: %s holds more of its budget than was lent to it",
+				  owner->client->name);
+			return -EUCLEAN;
+		}
+	}
+	if (nr_lent == space->pmm[PLACE_OWN].nr_lent)
+		return 0;
+	log_error("space: %llu chunks are lent, %llu counted",
+		  (unsigned long long)space->pmm[PLACE_OWN].nr_lent, (unsigned long long)nr_lent);
+	return -EUCLEAN;
+}
+
 int kinds_check(const struct weir_space *space)
 {
+	if (check_lent(space))
+		return -EUCLEAN;
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		const struct range *range = space->range[r];
 		int err = 0;

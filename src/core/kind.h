@@ -61,12 +61,33 @@ struct range_kind {
 struct range_owner {
 	struct list_link link; /* in the space's list */
 	const struct range_kind *kind;
+	struct phys_client *client; /* the account of what it has of the budget; NULL: nothing */
+	uint64_t nr_lent; /* chunks of the budget of the device's own memory, lent to it */
 };
 
-/* Register an owner, or take it out again; it has no ranges then. They take the lock. */
+/* Register an owner, or take it out again; it has no ranges and nothing is lent to it then. They
+ * take the lock. */
 void space_owner_add(struct weir_space *space, struct range_owner *owner,
-		     const struct range_kind *kind);
+		     const struct range_kind *kind, struct phys_client *client);
 void space_owner_del(struct weir_space *space, struct range_owner *owner);
+
+/*
+ * Lend an owner chunks of the budget until it has `nr` of them: the space has that many fewer, and
+ * the owner takes as much memory on its own account. What live ranges need stays. They take the
+ * lock.
+ *
+ * space_lend_try: without waiting. @return whether it has so many
+ * space_lend: what is idle goes, and blocks are evicted where the mode allows. turn: the caller has
+ *   the turn to place, as kind->ready has. Blocks; no lock is held. @return whether it
+ *   has more now
+ * space_lend_back: the owner has no more than nr from here on, and holds no more memory.
+ * space_ask_owners: ask them for so many chunks: the last resort of who needs more live blocks.
+ *   With the lock, which is dropped meanwhile. @return whether the space has more now
+ */
+bool space_lend_try(struct weir_space *space, struct range_owner *owner, uint64_t nr);
+bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr, bool turn);
+void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64_t nr);
+bool space_ask_owners(struct weir_space *space, uint64_t nr);
 
 /*
  * A range of an owner's, named by it from here on as so many bytes at an address. Takes the lock.

@@ -62,8 +62,9 @@ uint64_t pmm_give(struct pmm *pmm, uint64_t bytes)
 	return (before - pmm->nr_free) * pmm->chunk_bytes;
 }
 
-void pmm_set_budget(struct pmm *pmm, uint64_t max_chunks)
+void pmm_set_budget(struct pmm *pmm, uint64_t nr_chunks)
 {
+	uint64_t max_chunks = nr_chunks - pmm->nr_lent;
 	uint64_t room = max_chunks > pmm->nr_created ? max_chunks - pmm->nr_created : 0;
 
 	if (pmm->nr_expected > room) {
@@ -73,7 +74,7 @@ void pmm_set_budget(struct pmm *pmm, uint64_t max_chunks)
 	}
 	pmm->max_chunks = max_chunks;
 	pmm->most_chunks = MAX(max_chunks, pmm->nr_created);
-	phys_client_set_budget(&pmm->client, max_chunks * pmm->chunk_bytes);
+	phys_client_set_budget(&pmm->client, nr_chunks * pmm->chunk_bytes);
 }
 
 /* Another program may hold the rest of the memory: make do with what we have, and try again
@@ -122,6 +123,11 @@ static struct chunk *chunk_new(struct pmm *pmm)
 	return chunk;
 }
 
+static void note_peak(struct pmm *pmm)
+{
+	pmm->nr_peak = MAX(pmm->nr_peak, pmm_nr_out(pmm) + pmm->nr_lent);
+}
+
 struct chunk *pmm_chunk_get(struct pmm *pmm)
 {
 	struct chunk *chunk = pmm->free;
@@ -137,7 +143,7 @@ struct chunk *pmm_chunk_get(struct pmm *pmm)
 		chunk = chunk_new(pmm);
 	}
 	if (chunk)
-		pmm->nr_peak = MAX(pmm->nr_peak, pmm_nr_out(pmm));
+		note_peak(pmm);
 	return chunk;
 }
 
@@ -148,6 +154,24 @@ void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk)
 	chunk->next = pmm->free;
 	pmm->free = chunk;
 	pmm->nr_free++;
+}
+
+bool pmm_lend(struct pmm *pmm)
+{
+	if (pmm_nr_beyond(pmm) ||
+	    (pmm->nr_created == pmm->max_chunks && !pmm_give(pmm, pmm->chunk_bytes)))
+		return false;
+	pmm->max_chunks--;
+	pmm->nr_lent++;
+	note_peak(pmm);
+	return true;
+}
+
+void pmm_lend_back(struct pmm *pmm, uint64_t nr)
+{
+	pmm->max_chunks += nr;
+	pmm->most_chunks = MAX(pmm->max_chunks, pmm->nr_created);
+	pmm->nr_lent -= nr;
 }
 
 uint64_t pmm_nr_available(const struct pmm *pmm)

@@ -28,9 +28,10 @@ struct pmm {
 	place_t place; /* its number in the space */
 	uint32_t memory;
 	uint64_t chunk_bytes;
-	uint64_t max_chunks;		       /* the budget */
+	uint64_t max_chunks;		       /* the budget, without nr_lent */
 	uint64_t most_chunks;		       /* ... or what it was lowered from */
-	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out, at most */
+	uint64_t nr_lent;		       /* of the budget, had by others: see kind.h */
+	uint64_t nr_created, nr_free, nr_peak; /* nr_peak: handed out or lent, at most */
 	uint64_t nr_expected;		       /* of those to come, known to the backend */
 	uint64_t nr_refused;		       /* nr_created when one was refused, logged; + 1 */
 	struct chunk *free;		       /* last in, first out */
@@ -43,6 +44,12 @@ void pmm_init(struct pmm *pmm, struct phys_memory *memory, const char *name, pla
 
 /* Destroy all chunks. None is handed out, and the pool is not asked. */
 void pmm_fini(struct pmm *pmm);
+
+/* Let others have a chunk of the budget; one that is free is destroyed for it, where there is no
+ * other. @return whether there was one */
+bool pmm_lend(struct pmm *pmm);
+/* They have so many less. */
+void pmm_lend_back(struct pmm *pmm, uint64_t nr);
 
 /* A chunk, with undefined contents; NULL when the budget or the memory is used up. */
 struct chunk *pmm_chunk_get(struct pmm *pmm);
@@ -63,9 +70,9 @@ void pmm_expect(struct pmm *pmm, uint64_t nr);
  * migrate_take()), and no queued work names it. NULL is allowed. */
 void pmm_chunk_put(struct pmm *pmm, struct chunk *chunk);
 
-/* Change the budget. What there is beyond a lower one is the owner's to give back; until then no
- * chunk is handed out. */
-void pmm_set_budget(struct pmm *pmm, uint64_t max_chunks);
+/* Change the budget, with what is lent of it, which is no more. What there is beyond a lower one is
+ * the owner's to give back; until then no chunk is handed out. */
+void pmm_set_budget(struct pmm *pmm, uint64_t nr_chunks);
 
 /* Chunks beyond the budget. */
 static inline uint64_t pmm_nr_beyond(const struct pmm *pmm)

@@ -159,6 +159,8 @@ struct path {
 	bool unfenced; /* the last of them are queued and have no fence yet */
 };
 
+struct settle;
+
 /* What core asks of the mode, which is built on it. */
 struct space_ops {
 	size_t range_bytes; /* of struct range_residency */
@@ -167,6 +169,11 @@ struct space_ops {
 	/* Do what can be done now; may not wait. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
+	/* A chunk of the device's own memory, as room_make(); a part of a pass. */
+	int (*make_room)(struct weir_space *space, uint32_t wanted, struct settle *settle,
+			 struct chunk **out);
+	/* That memory's budget is another one from here on. */
+	void (*resized)(struct weir_space *space);
 	/* A copy failed; it counts as done. */
 	void (*move_failed)(struct weir_space *space, const struct path *path,
 			    const struct move *move, int err);

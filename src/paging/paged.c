@@ -44,6 +44,11 @@ static int config_check(const struct backend *b, const struct weir_paged_config 
 			  (unsigned long long)max);
 		return -EINVAL;
 	}
+	if (config->space && (machine_backend(config->space->machine) != b ||
+			      config->space->device != config->device)) {
+		log_error("paged pool: its space is of another machine or device");
+		return -EINVAL;
+	}
 	if (b->data == WEIR_DATA_REAL)
 		return 0;
 	log_error("paged pool: the simulated machine has no bytes: make it with WEIR_DATA_REAL");
@@ -55,6 +60,10 @@ static void pool_free(struct weir_paged *pool)
 {
 	struct backend *b = pool->backend;
 
+	if (pool->space) {
+		paged_frames_shrink(pool, 0);
+		space_owner_del(pool->space, &pool->owner);
+	}
 	paged_frames_release(pool);
 	if (pool->words)
 		b->ops->device_free(b, pool->words);
@@ -67,16 +76,29 @@ static void pool_free(struct weir_paged *pool)
 /* Memory for so many bytes of frames, which others may hold and not use. */
 static int frames_fill(struct weir_paged *pool, uint64_t bytes)
 {
-	uint64_t given = 1;
 	int err;
 
-	while ((err = paged_frames_grow(pool, bytes)) == -EAGAIN && given)
-		given = phys_reclaim(&pool->client, paged_frames_missing(pool, bytes));
+	pthread_mutex_lock(&pool->lock);
+	while ((err = paged_frames_grow(pool, bytes)) == -EAGAIN &&
+	       paged_frames_ask(pool, bytes, false))
+		;
+	pthread_mutex_unlock(&pool->lock);
 	return err == -EAGAIN ? -ENOMEM : err;
 }
 
+/* The pool's own part of the space's budget, first: memory may be free for it only then. */
+static void space_join(struct weir_paged *pool, struct weir_space *space, uint64_t bytes)
+{
+	space_owner_add(space, &pool->owner, &paged_kind, &pool->client);
+	pthread_mutex_lock(&pool->lock);
+	pool->space = space;
+	while (paged_frames_lend(pool, bytes))
+		;
+	pthread_mutex_unlock(&pool->lock);
+}
+
 /* Frames and words, of the device's memory. */
-static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
+static int pool_fill(struct weir_paged *pool, const struct weir_paged_config *config)
 {
 	uint64_t bytes = pool->view.table.nr_frames << pool->view.page_shift;
 	uint64_t need = bytes + paged_words_bytes(pool);
@@ -84,6 +106,8 @@ static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
 
 	if (err)
 		return err;
+	if (config->space)
+		space_join(pool, config->space, bytes);
 	if (phys_others(&pool->client) && phys_room(pool->client.memory) < need)
 		(void)phys_reclaim(&pool->client, need);
 	err = backend_budget(pool->backend, pool->memory, &need) ? -ENOMEM : 0;
@@ -93,7 +117,7 @@ static int pool_fill(struct weir_paged *pool, uint64_t gpu_bytes)
 	if (!err)
 		err = paged_words_make(pool);
 	if (err)
-		paged_no_room(pool, gpu_bytes, err);
+		paged_no_room(pool, config->gpu_bytes, err);
 	return err;
 }
 
@@ -154,7 +178,7 @@ int weir_paged_create(struct weir_machine *machine, const struct weir_paged_conf
 			  pool->name);
 		err = -ENOSYS;
 	} else {
-		err = pool_fill(pool, config->gpu_bytes);
+		err = pool_fill(pool, config);
 	}
 	if (err) {
 		pool_free(pool);
@@ -175,7 +199,8 @@ err_free:
 
 /* ------------------------------------------------------------------ ranges */
 
-static int range_check(const struct weir_paged *pool, const struct weir_paged_range_config *config)
+static int range_config_check(const struct weir_paged *pool,
+			      const struct weir_paged_range_config *config)
 {
 	uint64_t host = (uintptr_t)config->host;
 
@@ -238,9 +263,34 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 	return err;
 }
 
+/* Into the space, and the table. */
+static int range_enter(struct weir_paged *pool, uint32_t i, const struct pt_range *range,
+		       struct range **in_space)
+{
+	int err = 0;
+
+	*in_space = NULL;
+	if (pool->space)
+		err = space_range_add(pool->space, &pool->owner, i, range->host, range->bytes,
+				      in_space);
+	if (!err)
+		err = paged_range_set(pool, i, range);
+	if (err && *in_space)
+		space_range_del(pool->space, *in_space);
+	return err;
+}
+
+static void range_leave_space(struct weir_paged *pool, uint32_t i)
+{
+	if (pool->range[i].in_space)
+		space_range_del(pool->space, pool->range[i].in_space);
+	pool->range[i].in_space = NULL;
+}
+
 static int range_add(struct weir_paged *pool, const struct weir_paged_range_config *config,
 		     uint32_t *out)
 {
+	struct range *in_space;
 	struct pt_range range;
 	void *host;
 	uint32_t i = 0;
@@ -258,7 +308,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 		return err;
 	err = range_make(pool, config, &range, &host);
 	if (!err) {
-		err = paged_range_set(pool, i, &range);
+		err = range_enter(pool, i, &range, &in_space);
 		if (err)
 			range_free(pool, &range, host);
 	}
@@ -269,7 +319,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 			pool->backend->desc.memory[pool->memory].name, weir_strerror(err));
 		return err;
 	}
-	pool->range[i] = (struct paged_range){.host = host};
+	pool->range[i] = (struct paged_range){.host = host, .in_space = in_space};
 	view_counts_sum(pool->counts, i, pool->range[i].before);
 	memcpy(pool->range[i].told, pool->range[i].before, sizeof(pool->range[i].told));
 	name_set(pool->range[i].name, config->name, "range");
@@ -280,7 +330,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 int weir_paged_range_add(struct weir_paged *pool, const struct weir_paged_range_config *config,
 			 uint32_t *range, void **host)
 {
-	int err = range_check(pool, config);
+	int err = range_config_check(pool, config);
 	uint32_t i;
 
 	if (err)
@@ -314,6 +364,7 @@ static int range_remove(struct weir_paged *pool, uint32_t i)
 		err = paged_range_set(pool, i, &none);
 	if (err)
 		return err;
+	range_leave_space(pool, i);
 	range_free(pool, &range, pool->range[i].host);
 	pool->range[i].host = NULL; /* what was refused stays told */
 	return 0;
@@ -343,6 +394,7 @@ void weir_paged_destroy(struct weir_paged *pool)
 		log_error("paged pool '%s': destroyed with a bracket open", pool->name);
 	pool->unfenced |= pool->open;
 	pool->open = false;
+	pool->nr_named = 0;
 	pthread_mutex_unlock(&pool->lock);
 	/* What kernels did wrong is logged. A call of the machine may work when tried again. */
 	for (int tries = 0; err && tries < PAGED_TRIES; tries++) {
@@ -353,8 +405,10 @@ void weir_paged_destroy(struct weir_paged *pool)
 		log_error("paged pool '%s': pages that kernels changed could not be written back "
 			  "and are lost: %s",
 			  pool->name, weir_strerror(err));
-	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++) {
+		range_leave_space(pool, i);
 		range_free(pool, &pool->view.range[i], pool->range[i].host);
+	}
 	machine_pool_count(pool->machine, false);
 	pool_free(pool);
 }

@@ -11,6 +11,7 @@
  *   paged_budget.c  more and fewer frames, by the budget and for others
  *   paged_run.c     brackets, waiting and watching
  *   paged_host.c    flush and drain, reading and writing by the host
+ *   paged_space.c   ranges as ranges of a space
  *   paged_check.c   the walk that checks
  *   paged.c         made and destroyed, ranges
  *
@@ -24,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "src/core/kind.h"
 #include "src/phys/phys.h"
 #include "src/paging/view.h"
 #include "weir/paged.h"
@@ -56,6 +58,7 @@ struct paged_range {
 	uint64_t before[WEIR_PAGED_EVENT_NR]; /* counts when it was added, */
 	uint64_t told[WEIR_PAGED_EVENT_NR];   /* and those that weir_paged_sync() was told */
 	char name[WEIR_NAME_MAX];
+	struct range *in_space; /* NULL: the pool is in no space */
 };
 
 struct weir_paged {
@@ -71,18 +74,23 @@ struct weir_paged {
 	char name[WEIR_NAME_MAX];
 	struct phys_client client; /* the account of frames: see phys.h */
 
-	/* Guards the rest. Held while the pool's own copies and kernels are waited for, never while
-	 * the program's are; calls of the backend and the log are allowed under it. */
+	struct range_owner owner; /* in a space: see kind.h; guarded by the space's lock */
+
+	/* Guards the rest; comes before the space's lock. Held while the pool's own copies and
+	 * kernels are waited for, never while the program's are; calls of the backend and the log
+	 * are allowed under it. */
 	pthread_mutex_t lock;
 	struct weir_paged_view view; /* as kernels get it */
 	struct paged_range range[WEIR_PAGED_RANGES_MAX];
 	struct paged_frames frames;
 	uint64_t budget_frames; /* frames to have; the view's are fewer while others need memory */
 	uint32_t growing;	/* calls that are taking memory for more */
+	struct weir_space *space;	  /* NULL: none, or destroyed before the pool */
 	struct weir_paged_counts *counts; /* as they were downloaded last */
 
 	/* Online: open, or unfenced, or the fence is not reached. */
 	bool open;	    /* a bracket is */
+	uint32_t nr_named;  /* uses of it, where it is weir_begin()'s */
 	bool unfenced;	    /* it was ended, and its fence could not be recorded */
 	bool used;	    /* something was begun, ever: there may be pages in frames */
 	bool settled;	    /* nothing was begun since what kernels left was looked at */
@@ -127,8 +135,15 @@ int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes);
 /* Bytes of memory that there are; those that are missing for so many. */
 uint64_t paged_frames_bytes(const struct weir_paged *pool);
 uint64_t paged_frames_missing(const struct weir_paged *pool, uint64_t bytes);
-/* Memory behind so many bytes. On an error what there was room for stays. -EAGAIN, -ENOMEM: as of
- * phys_take(). */
+/* Ask the space alone for its budget of so many bytes; the caller has not its turn to place. Drops
+ * the lock meanwhile. @return whether there is more now */
+bool paged_frames_lend(struct weir_paged *pool, uint64_t bytes);
+/* Ask for memory that is missing for so many bytes: the space, where its budget has no room, or
+ * others of the machine. turn: the caller has the space's turn to place. Drops the lock meanwhile.
+ * @return whether there is more now */
+bool paged_frames_ask(struct weir_paged *pool, uint64_t bytes, bool turn);
+/* Memory behind so many bytes. On an error what there was room for stays. -EAGAIN:
+ * paged_frames_ask() may help. -ENOMEM: it does not. */
 int paged_frames_grow(struct weir_paged *pool, uint64_t bytes);
 /* And no more. Cannot fail: what stays mapped goes with a later call. */
 void paged_frames_shrink(struct weir_paged *pool, uint64_t bytes);
@@ -175,10 +190,25 @@ int paged_quiet(struct weir_paged *pool, const char *what);
 
 /* Take the frames again that were given to others, as many as there is room for; asks others, and
  * drops the lock meanwhile. What it cannot do now is left for the next time. */
-void paged_frames_again(struct weir_paged *pool);
+void paged_frames_again(struct weir_paged *pool, bool turn);
 
 /* What others ask the pool for, see phys_give_fn: the last frames, while nobody is online. Waits
  * for the pool's own kernel that brings their pages home. Takes the lock. */
 uint64_t paged_give(struct phys_client *client, uint64_t bytes);
+
+/* ---- paged_run.c. These take the lock. */
+
+/* As weir_paged_begin(), without the view. named: for weir_begin(), which has the space's turn to
+ * place: paged_bracket_close() ends it, with the lock. */
+int paged_bracket_open(struct weir_paged *pool, struct weir_stream *stream, bool named);
+int paged_bracket_close(struct weir_paged *pool);
+
+/* Wait until the pool is not online, and watch meanwhile. 0: the lock is held. Else it is not:
+ * -WEIR_ECONTRACT (a bracket is open, logged), or an error of the machine, or of the kernels. */
+int paged_wait(struct weir_paged *pool);
+
+/* ---- paged_space.c */
+
+extern const struct range_kind paged_kind;
 
 #endif

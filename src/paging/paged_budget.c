@@ -54,20 +54,19 @@ static int set_frames(struct weir_paged *pool, uint64_t nr_frames, const char *w
 }
 
 /* The same, asking others for memory; drops the lock meanwhile. */
-static int set_frames_asking(struct weir_paged *pool, uint64_t nr_frames, const char *what)
+static int set_frames_asking(struct weir_paged *pool, uint64_t nr_frames, bool turn,
+			     const char *what)
 {
-	uint64_t bytes = nr_frames << pool->view.page_shift, given = 1;
+	uint64_t bytes = nr_frames << pool->view.page_shift;
 	int err;
 
 	pool->growing++;
-	while ((err = set_frames(pool, nr_frames, what)) == -EAGAIN && given) {
-		uint64_t missing = paged_frames_missing(pool, bytes);
-
-		pthread_mutex_unlock(&pool->lock);
-		given = phys_reclaim(&pool->client, missing);
-		pthread_mutex_lock(&pool->lock);
-	}
+	while ((err = set_frames(pool, nr_frames, what)) == -EAGAIN &&
+	       paged_frames_ask(pool, bytes, turn))
+		;
 	pool->growing--;
+	if (err) /* the space has back what no memory was taken for */
+		paged_frames_shrink(pool, paged_frames_bytes(pool));
 	return err;
 }
 
@@ -84,7 +83,7 @@ int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes)
 		return -EINVAL;
 	}
 	pthread_mutex_lock(&pool->lock);
-	err = set_frames_asking(pool, nr_frames, "weir_paged_set_budget()");
+	err = set_frames_asking(pool, nr_frames, false, "weir_paged_set_budget()");
 	if (!err)
 		pool->budget_frames = nr_frames;
 	else
@@ -96,7 +95,7 @@ int weir_paged_set_budget(struct weir_paged *pool, uint64_t gpu_bytes)
 	return -ENOMEM;
 }
 
-void paged_frames_again(struct weir_paged *pool)
+void paged_frames_again(struct weir_paged *pool, bool turn)
 {
 	static const char what[] = "weir_paged_begin()";
 	const struct pt_table *t = &pool->view.table;
@@ -104,7 +103,7 @@ void paged_frames_again(struct weir_paged *pool)
 
 	if (t->nr_frames >= nr_frames || paged_offline(pool) <= 0)
 		return;
-	if (!set_frames_asking(pool, nr_frames, what) || paged_offline(pool) <= 0)
+	if (!set_frames_asking(pool, nr_frames, turn, what) || paged_offline(pool) <= 0)
 		return;
 	/* As many as there is room for. */
 	nr_frames = MIN(paged_frames_bytes(pool) >> pool->view.page_shift, pool->budget_frames);

@@ -11,6 +11,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/paging/paged.h"
 
 #define CHUNK_MAX (UINT64_C(64) << 20)
@@ -46,13 +47,26 @@ int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes)
 	return 0;
 }
 
+/* Chunks of the space that so many bytes are, rounded up to chunks of the pool. */
+static uint64_t lent_chunks(const struct weir_paged *pool, uint64_t bytes)
+{
+	uint64_t unit = pool->frames.unit;
+
+	return div_round_up(div_round_up(bytes, unit) * unit, pool->space->block_bytes);
+}
+
 static int chunk_add(struct weir_paged *pool)
 {
 	struct backend *b = pool->backend;
 	struct paged_frames *frames = &pool->frames;
 	struct backend_chunk *chunk = &frames->chunk[frames->nr_chunks];
-	int err = phys_take(&pool->client, frames->unit, chunk);
+	int err;
 
+	if (pool->space &&
+	    !space_lend_try(pool->space, &pool->owner,
+			    lent_chunks(pool, (frames->nr_chunks + 1) * frames->unit)))
+		return -EAGAIN;
+	err = phys_take(&pool->client, frames->unit, chunk);
 	if (err)
 		return err;
 	err = b->ops->map(b, frames->base + frames->nr_chunks * frames->unit, chunk,
@@ -99,6 +113,34 @@ uint64_t paged_frames_missing(const struct weir_paged *pool, uint64_t bytes)
 	return want > frames->nr_chunks ? (want - frames->nr_chunks) * frames->unit : 0;
 }
 
+bool paged_frames_lend(struct weir_paged *pool, uint64_t bytes)
+{
+	struct weir_space *space = pool->space;
+	uint64_t nr = lent_chunks(pool, bytes);
+	bool more;
+
+	pthread_mutex_unlock(&pool->lock);
+	more = space_lend(space, &pool->owner, nr, false);
+	pthread_mutex_lock(&pool->lock);
+	return more;
+}
+
+bool paged_frames_ask(struct weir_paged *pool, uint64_t bytes, bool turn)
+{
+	uint64_t missing = paged_frames_missing(pool, bytes);
+	struct weir_space *space = pool->space;
+	uint64_t nr = space ? lent_chunks(pool, bytes) : 0;
+	bool more;
+
+	pthread_mutex_unlock(&pool->lock);
+	if (space && !space_lend_try(space, &pool->owner, nr))
+		more = space_lend(space, &pool->owner, nr, turn);
+	else
+		more = phys_reclaim(&pool->client, missing) != 0;
+	pthread_mutex_lock(&pool->lock);
+	return more;
+}
+
 int paged_frames_grow(struct weir_paged *pool, uint64_t bytes)
 {
 	uint64_t want = chunks_of(&pool->frames, bytes);
@@ -122,6 +164,9 @@ void paged_frames_shrink(struct weir_paged *pool, uint64_t bytes)
 			"go with the next change of its budget, or with the pool",
 			pool->name,
 			(unsigned long long)((frames->nr_chunks - want) * frames->unit));
+	if (pool->space)
+		space_lend_back(pool->space, &pool->owner,
+				lent_chunks(pool, paged_frames_bytes(pool)));
 }
 
 void paged_frames_release(struct weir_paged *pool)
@@ -145,7 +190,9 @@ void paged_no_room(const struct weir_paged *pool, uint64_t bytes, int err)
 	phys_holders(pool->client.memory, holders);
 	log_error(
 		"paged pool '%s': %llu bytes for frames and %llu beside them are not to be had of "
-		"'%s' (%s): %s",
+		"'%s'%s (%s): %s",
 		pool->name, (unsigned long long)bytes, (unsigned long long)paged_words_bytes(pool),
-		pool->backend->desc.memory[pool->memory].name, holders, weir_strerror(err));
+		pool->backend->desc.memory[pool->memory].name,
+		pool->space ? ", or not within the budget of the pool's space" : "", holders,
+		weir_strerror(err));
 }

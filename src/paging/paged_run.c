@@ -116,8 +116,7 @@ static int begin(struct weir_paged *pool, stream_id_t id)
 	return done;
 }
 
-int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
-		     struct weir_paged_view *view)
+int paged_bracket_open(struct weir_paged *pool, struct weir_stream *stream, bool named)
 {
 	int err = -EINVAL;
 
@@ -128,15 +127,61 @@ int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
 		return err;
 	}
 	pthread_mutex_lock(&pool->lock);
-	paged_frames_again(pool);
+	paged_frames_again(pool, named);
 	err = begin(pool, stream_id(stream));
 	if (!err) {
 		pool->open = pool->used = true;
+		pool->nr_named = named;
 		pool->settled = pool->watching = false;
 		pool->stream = stream_id(stream);
-		*view = pool->view;
 	}
 	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+/* Whether a bracket is open on the stream. */
+static bool is_open_on(const struct weir_paged *pool, const struct weir_stream *stream)
+{
+	return stream_machine(stream) == pool->machine && pool->open &&
+	       stream_id(stream) == pool->stream;
+}
+
+int weir_paged_view_get(struct weir_paged *pool, struct weir_stream *stream,
+			struct weir_paged_view *view)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	if (is_open_on(pool, stream)) {
+		*view = pool->view;
+	} else {
+		log_error("paged pool '%s': no bracket is open on this stream that uses it: its "
+			  "view is that of a bracket",
+			  pool->name);
+		err = -WEIR_ECONTRACT;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+int weir_paged_begin(struct weir_paged *pool, struct weir_stream *stream,
+		     struct weir_paged_view *view)
+{
+	int err = paged_bracket_open(pool, stream, false);
+
+	return err ? err : weir_paged_view_get(pool, stream, view);
+}
+
+int paged_bracket_close(struct weir_paged *pool)
+{
+	struct backend *b = pool->backend;
+	int err;
+
+	pool->open = false;
+	err = paged_slots_free(pool);
+	if (!err)
+		err = b->ops->fence_record(b, pool->stream, &pool->fence);
+	pool->unfenced = err != 0;
 	return err;
 }
 
@@ -145,19 +190,15 @@ int weir_paged_end(struct weir_paged *pool, struct weir_stream *stream)
 	int err = -WEIR_ECONTRACT;
 
 	pthread_mutex_lock(&pool->lock);
-	if (stream_machine(stream) != pool->machine || !pool->open ||
-	    stream_id(stream) != pool->stream) {
+	if (!is_open_on(pool, stream))
 		log_error("paged pool '%s': no bracket is open on this stream: weir_paged_begin() "
 			  "opens one",
 			  pool->name);
-	} else {
-		pool->open = false;
-		err = paged_slots_free(pool);
-		if (!err)
-			err = pool->backend->ops->fence_record(pool->backend, pool->stream,
-							       &pool->fence);
-		pool->unfenced = err != 0;
-	}
+	else if (pool->nr_named)
+		log_error("paged pool '%s': the bracket is weir_begin()'s: weir_end() ends it",
+			  pool->name);
+	else
+		err = paged_bracket_close(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return err;
 }
@@ -175,6 +216,31 @@ static int wait_simulated(struct weir_paged *pool)
 	return err ? err : pool->backend->ops->fence_wait(pool->backend, fence);
 }
 
+int paged_wait(struct weir_paged *pool)
+{
+	struct backend *b = pool->backend;
+	uint64_t pause = PAUSE_MIN_NS;
+	int err = pool->simulated ? wait_simulated(pool) : 0;
+
+	while (!err) {
+		pthread_mutex_lock(&pool->lock);
+		if (pool->open) {
+			log_error("paged pool '%s': a bracket is open: weir_paged_end() it first",
+				  pool->name);
+			err = -WEIR_ECONTRACT;
+		} else {
+			err = look(pool);
+		}
+		if (err > 0)
+			return 0;
+		pthread_mutex_unlock(&pool->lock);
+		if (!err)
+			b->ops->host_spend(b, pause);
+		pause = pause * 5 / 4 < PAUSE_MAX_NS ? pause * 5 / 4 : PAUSE_MAX_NS;
+	}
+	return err;
+}
+
 static int sync_end(struct weir_paged *pool)
 {
 	int err = paged_side_wait(pool);
@@ -190,28 +256,11 @@ static int sync_end(struct weir_paged *pool)
 
 int weir_paged_sync(struct weir_paged *pool)
 {
-	struct backend *b = pool->backend;
-	uint64_t pause = PAUSE_MIN_NS;
-	int err = pool->simulated ? wait_simulated(pool) : 0;
+	int err = paged_wait(pool);
 
-	while (!err) {
-		pthread_mutex_lock(&pool->lock);
-		if (pool->open) {
-			log_error("paged pool '%s': a bracket is open: weir_paged_end() it first",
-				  pool->name);
-			err = -WEIR_ECONTRACT;
-		} else {
-			err = look(pool);
-		}
-		if (err > 0) {
-			err = sync_end(pool);
-			pthread_mutex_unlock(&pool->lock);
-			return err;
-		}
-		pthread_mutex_unlock(&pool->lock);
-		if (!err)
-			b->ops->host_spend(b, pause);
-		pause = pause * 5 / 4 < PAUSE_MAX_NS ? pause * 5 / 4 : PAUSE_MAX_NS;
-	}
+	if (err)
+		return err;
+	err = sync_end(pool);
+	pthread_mutex_unlock(&pool->lock);
 	return err;
 }

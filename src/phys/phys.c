@@ -86,6 +86,13 @@ void phys_client_add(struct phys_client *client, struct phys_memory *memory, con
 	pthread_mutex_unlock(&memory->lock);
 }
 
+void phys_client_adopt(struct phys_client *client, const struct phys_client *parent)
+{
+	pthread_mutex_lock(&client->memory->lock);
+	client->parent = parent;
+	pthread_mutex_unlock(&client->memory->lock);
+}
+
 void phys_client_start(struct phys_client *client, phys_give_fn give, void *owner)
 {
 	pthread_mutex_lock(&client->memory->lock);
@@ -194,6 +201,17 @@ void phys_put(struct phys_client *client, const struct backend_chunk *chunk)
 
 /* ------------------------------------------------------------------ asking */
 
+uint64_t phys_held(const struct phys_client *client)
+{
+	struct phys_memory *memory = client->memory;
+	uint64_t bytes;
+
+	pthread_mutex_lock(&memory->lock);
+	bytes = client->held_bytes;
+	pthread_mutex_unlock(&memory->lock);
+	return bytes;
+}
+
 uint64_t phys_others(const struct phys_client *client)
 {
 	struct phys_memory *memory = client->memory;
@@ -247,9 +265,10 @@ static void turn_end(struct phys_memory *memory)
 	pthread_mutex_unlock(&memory->lock);
 }
 
-/* The client to ask next, which is then not unregistered until ask_end(). NULL: all were asked. */
+/* The client to ask next, which is then not unregistered until ask_end(). NULL: all were asked.
+ * own: of the children of the one who asks. */
 static struct phys_client *ask_begin(struct phys_memory *memory, const struct phys_client *who,
-				     phys_give_fn *give)
+				     bool own, phys_give_fn *give)
 {
 	struct phys_client *found = NULL;
 
@@ -258,8 +277,8 @@ static struct phys_client *ask_begin(struct phys_memory *memory, const struct ph
 	     l = l->next) {
 		struct phys_client *client = client_of(l);
 
-		if (client != who && client->give && client->held_bytes &&
-		    client->round != memory->round)
+		if (client != who && (!own || client->parent == who) && client->give &&
+		    client->held_bytes && client->round != memory->round)
 			found = client;
 	}
 	if (found) {
@@ -282,7 +301,7 @@ static void ask_end(struct phys_memory *memory, uint64_t given)
 	pthread_mutex_unlock(&memory->lock);
 }
 
-uint64_t phys_reclaim(struct phys_client *client, uint64_t bytes)
+static uint64_t reclaim(struct phys_client *client, uint64_t bytes, bool own)
 {
 	struct phys_memory *memory = client->memory;
 	struct phys_client *asked;
@@ -295,10 +314,10 @@ uint64_t phys_reclaim(struct phys_client *client, uint64_t bytes)
 	sum = turn_begin(memory);
 	if (sum)
 		return sum;
-	room = phys_room(memory);
+	room = own ? 0 : phys_room(memory);
 	/* Where it was refused in spite of room, the machine's figure is of no use. */
 	bytes = bytes > room ? bytes - room : bytes;
-	while (sum < bytes && (asked = ask_begin(memory, client, &give))) {
+	while (sum < bytes && (asked = ask_begin(memory, client, own, &give))) {
 		asking = asked;
 		given = give(asked, bytes - sum);
 		asking = NULL;
@@ -307,6 +326,16 @@ uint64_t phys_reclaim(struct phys_client *client, uint64_t bytes)
 	}
 	turn_end(memory);
 	return sum;
+}
+
+uint64_t phys_reclaim(struct phys_client *client, uint64_t bytes)
+{
+	return reclaim(client, bytes, false);
+}
+
+uint64_t phys_reclaim_own(struct phys_client *client, uint64_t bytes)
+{
+	return reclaim(client, bytes, true);
 }
 
 /* ------------------------------------------------------------------ reports */

@@ -69,7 +69,9 @@ struct phys_client {
 	uint64_t budget_bytes; /* nothing is taken beyond; PHYS_NO_LIMIT: it has none */
 	uint64_t most_bytes; /* held_bytes is never more: the budget, or what it was lowered from */
 	phys_give_fn give;   /* NULL: it is not asked */
-	uint64_t round;	     /* in which it was asked last */
+	/* The client of whose budget its memory is, which keeps count of that; NULL: its own. */
+	const struct phys_client *parent;
+	uint64_t round; /* in which it was asked last */
 };
 
 /* The account of a machine's memory. NULL: there is no room for accounts; never for a machine that
@@ -85,6 +87,8 @@ void phys_memory_fini(struct phys_memory *memory);
  * as "pool 'x'"; copied. */
 void phys_client_add(struct phys_client *client, struct phys_memory *memory, const char *name,
 		     uint64_t budget_bytes);
+/* Set or take away (NULL) its parent, which outlives that. */
+void phys_client_adopt(struct phys_client *client, const struct phys_client *parent);
 /* From here on the client may be asked. */
 void phys_client_start(struct phys_client *client, phys_give_fn give, void *owner);
 /* From here on it is not. Blocks while it is being asked; the caller holds none of the locks that
@@ -115,6 +119,13 @@ void phys_put(struct phys_client *client, const struct backend_chunk *chunk);
  * Blocks. No lock of weir's is held; not called by a progress function, nor by who is asked.
  */
 uint64_t phys_reclaim(struct phys_client *client, uint64_t bytes);
+
+/* The same of the client's children alone, for one who has reached its budget: so many bytes
+ * whatever room the memory has. */
+uint64_t phys_reclaim_own(struct phys_client *client, uint64_t bytes);
+
+/* Bytes that a client holds. */
+uint64_t phys_held(const struct phys_client *client);
 
 /* Bytes that other clients hold. */
 uint64_t phys_others(const struct phys_client *client);

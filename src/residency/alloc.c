@@ -7,6 +7,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/core/kind.h"
 #include "src/residency/residency.h"
 
 /* Freed ranges kept for reuse: beyond this, the one freed first goes. */
@@ -59,8 +60,9 @@ static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct
 {
 	int err;
 
-	if (!space_has_room(space, nr_blocks))
-		return -ENOMEM;
+	while (!space_has_room(space, nr_blocks))
+		if (!space_ask_owners(space, nr_blocks))
+			return -ENOMEM;
 	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(space, nr_blocks));
 	if (*out) {
 		space->stats.nr_pool_hits++;

@@ -151,11 +151,20 @@ static void range_reset(struct weir_space *space, struct range *range)
 	advice_reset(space, range);
 }
 
+/* Plans are made for a budget. */
+static void resized(struct weir_space *space)
+{
+	learn_forget(space);
+	record_drop(&space->residency->record);
+}
+
 static const struct space_ops residency_ops = {
 	.range_bytes = sizeof(struct range_residency),
 	.range_reset = range_reset,
 	.advance = residency_advance,
 	.bracket_done = follow_done,
+	.make_room = room_make,
+	.resized = resized,
 	.move_failed = advice_move_failed,
 };
 
@@ -376,7 +385,8 @@ void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 	for (uint32_t place = 0; place < space->nr_places; place++) {
 		const struct pmm *pmm = &space->pmm[place];
 
-		out->memory[pmm->memory].bytes = pmm_nr_out(pmm) * space->block_bytes;
+		out->memory[pmm->memory].bytes =
+			(pmm_nr_out(pmm) + pmm->nr_lent) * space->block_bytes;
 		out->memory[pmm->memory].peak_bytes = pmm->nr_peak * space->block_bytes;
 	}
 	kinds_query(space, out);

@@ -9,6 +9,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/core/kind.h"
 #include "src/residency/residency.h"
 
 /* Have one more block leave, or wait for those that do. */
@@ -78,6 +79,7 @@ static int check_total(const struct weir_space *space, place_t place, uint64_t n
 	const struct pmm *pmm = &space->pmm[place];
 	uint64_t others = space_nr_chunks(space) - pmm->max_chunks;
 
+	nr -= pmm->nr_lent;
 	if (nr >= pmm->max_chunks || others + nr >= space->nr_live_blocks + SPACE_CHUNKS_SPARE)
 		return 0;
 	log_error("space: with %.3f MB of %s, the budgets are below the %.3f MB that are allocated "
@@ -86,6 +88,22 @@ static int check_total(const struct weir_space *space, place_t place, uint64_t n
 		  space->backend->desc.memory[pmm->memory].name,
 		  (double)(space->nr_live_blocks * space->block_bytes) / 1e6,
 		  (double)(SPACE_CHUNKS_SPARE * space->block_bytes) / 1e6);
+	return -ENOMEM;
+}
+
+/* Paged pools in the space leave it so many chunks of a place, and give back what they do not use
+ * for that. Drops the lock. */
+static int check_lent(struct weir_space *space, place_t place, uint64_t nr)
+{
+	struct pmm *pmm = &space->pmm[place];
+
+	if (pmm->nr_lent && pmm->nr_lent + 2 > nr)
+		(void)space_ask_owners(space, pmm->nr_lent + 2 - nr);
+	if (!pmm->nr_lent || pmm->nr_lent + 2 <= nr)
+		return 0;
+	log_error("space: paged pools have %.3f MB of the budget of %s: give them less first",
+		  (double)(pmm->nr_lent * space->block_bytes) / 1e6,
+		  space->backend->desc.memory[pmm->memory].name);
 	return -ENOMEM;
 }
 
@@ -100,7 +118,7 @@ static int check_chunks(const struct weir_space *space, place_t place, uint64_t 
 		log_error("space: the budget of %s is below two blocks", name);
 		return -EINVAL;
 	}
-	if (nr >= arenas)
+	if (nr >= arenas + space->pmm[place].nr_lent)
 		return check_total(space, place, nr);
 	log_error("space: the budget of %s is below %.3f MB, which allocations below one block "
 		  "hold there: free some of them first",
@@ -114,7 +132,8 @@ static int check_room(struct weir_space *space, place_t place, uint64_t *bytes)
 {
 	struct pmm *pmm = &space->pmm[place];
 	const struct weir_memory_desc *desc = &space->backend->desc.memory[pmm->memory];
-	uint64_t held = pmm->nr_created * pmm->chunk_bytes, room = phys_room(pmm->client.memory);
+	uint64_t held = (pmm->nr_created + pmm->nr_lent) * pmm->chunk_bytes;
+	uint64_t room = phys_room(pmm->client.memory);
 	char holders[PHYS_HOLDERS_MAX];
 
 	if (!*bytes)
@@ -128,7 +147,7 @@ static int check_room(struct weir_space *space, place_t place, uint64_t *bytes)
 		pthread_mutex_unlock(&space->lock);
 		(void)phys_reclaim(&pmm->client, *bytes - held);
 		pthread_mutex_lock(&space->lock);
-		held = pmm->nr_created * pmm->chunk_bytes;
+		held = (pmm->nr_created + pmm->nr_lent) * pmm->chunk_bytes;
 		room = phys_room(pmm->client.memory);
 	}
 	if (*bytes <= held + room)
@@ -161,17 +180,19 @@ static void log_beyond(const struct weir_space *space, const struct pmm *pmm, in
 static int set_budget(struct weir_space *space, place_t place, uint64_t bytes)
 {
 	struct pmm *pmm = &space->pmm[place];
-	uint64_t old = pmm->max_chunks;
+	uint64_t old = pmm->max_chunks + pmm->nr_lent;
 	bool all = !bytes && (place == PLACE_OWN || place == space_host(space));
 	int err = bytes || all ? check_room(space, place, &bytes) : 0;
 
+	if (!err)
+		err = check_lent(space, place, bytes / space->block_bytes);
 	if (!err)
 		err = check_chunks(space, place, bytes / space->block_bytes);
 	if (err)
 		return err;
 	pmm_set_budget(pmm, bytes / space->block_bytes);
-	if (pmm->max_chunks != old)
-		learn_forget(space); /* the next period is planned anew */
+	if (bytes / space->block_bytes != old)
+		space->ops->resized(space);
 	err = space_settle(space, budget_pass, &place);
 	if (!err)
 		return 0;

@@ -127,7 +127,7 @@ static void other_open(struct kind_test *k, enum weir_space_mode mode)
 	memset(k, 0, sizeof(*k));
 	test_space_open(&k->t, WEIR_DATA_REAL, mode, BLOCK, 8, 16);
 	k->pool.space = k->t.space;
-	space_owner_add(k->t.space, &k->pool.owner, &other_kind);
+	space_owner_add(k->t.space, &k->pool.owner, &other_kind, NULL);
 	for (uint32_t i = 0; i < NR_OTHERS; i++)
 		assert_int_equal(space_range_add(k->t.space, &k->pool.owner, i, k->pool.bytes[i],
 						 OTHER_BYTES, &k->pool.range[i]),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks of a space's budget that owners of ranges have: see kind.h. */
+#include <errno.h>
+
+#include "src/core/kind.h"
+
+#define LEND_LEAVE 2u /* chunks of its own memory that a space has at least */
+
+/* One chunk more. -EAGAIN: one must become free first; -ENOMEM: the space needs them all. */
+static int lend_one(struct weir_space *space, struct range_owner *owner)
+{
+	struct pmm *pmm = &space->pmm[PLACE_OWN];
+
+	if (pmm->max_chunks <= LEND_LEAVE || !space_has_room(space, 1))
+		return -ENOMEM;
+	if (!pmm_lend(pmm))
+		return -EAGAIN;
+	owner->nr_lent++;
+	return 0;
+}
+
+bool space_lend_try(struct weir_space *space, struct range_owner *owner, uint64_t nr)
+{
+	uint64_t before;
+	bool enough;
+
+	pthread_mutex_lock(&space->lock);
+	before = owner->nr_lent;
+	while (owner->nr_lent < nr && !lend_one(space, owner))
+		;
+	enough = owner->nr_lent >= nr;
+	if (owner->nr_lent > before)
+		space->ops->resized(space);
+	pthread_mutex_unlock(&space->lock);
+	return enough;
+}
+
+struct lend_pass {
+	struct range_owner *owner;
+	uint64_t nr; /* that it is to have */
+};
+
+static int lend_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	struct lend_pass *p = arg;
+
+	while (p->owner->nr_lent < p->nr) {
+		uint64_t left = p->nr - p->owner->nr_lent;
+		struct chunk *chunk;
+		int err = lend_one(space, p->owner);
+
+		if (!err)
+			continue;
+		if (err != -EAGAIN)
+			return err;
+		err = space->ops->make_room(space, (uint32_t)left, settle, &chunk);
+		if (err)
+			return err;
+		if (!chunk)
+			return -ENOMEM;
+		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
+		/* Launches may still use it where it was: then they are waited for. */
+		if (lend_one(space, p->owner))
+			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
+	}
+	return 0;
+}
+
+bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr, bool turn)
+{
+	struct lend_pass pass = {.owner = owner, .nr = nr};
+	uint64_t before;
+	bool lent;
+
+	pthread_mutex_lock(&space->lock);
+	if (!turn)
+		space_placing_begin(space);
+	before = owner->nr_lent;
+	(void)space_settle(space, lend_pass, &pass);
+	space_note_error(space, migrate_flush(space)); /* of what is evicted */
+	lent = owner->nr_lent > before;
+	if (lent)
+		space->ops->resized(space);
+	if (!turn)
+		space_placing_end(space);
+	pthread_mutex_unlock(&space->lock);
+	return lent;
+}
+
+void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64_t nr)
+{
+	pthread_mutex_lock(&space->lock);
+	if (owner->nr_lent > nr) {
+		pmm_lend_back(&space->pmm[PLACE_OWN], owner->nr_lent - nr);
+		owner->nr_lent = nr;
+		space->ops->resized(space);
+	}
+	pthread_mutex_unlock(&space->lock);
+}
+
+bool space_ask_owners(struct weir_space *space, uint64_t nr)
+{
+	struct pmm *pmm = &space->pmm[PLACE_OWN];
+	uint64_t before = pmm->max_chunks;
+
+	if (!pmm->nr_lent)
+		return false;
+	pthread_mutex_unlock(&space->lock);
+	(void)phys_reclaim_own(&pmm->client, nr * pmm->chunk_bytes);
+	pthread_mutex_lock(&space->lock);
+	space_progress(space);
+	return pmm->max_chunks > before;
+}
