@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "src/core/kind.h"
+#include "src/residency/residency.h"
 #include "tests/support/space.h"
 
 #define BLOCK 4096u
@@ -192,6 +193,12 @@ static void test_kind_in_a_bracket(void **unused)
 			do_end(&k.t, 0);
 			expect_counts(&k, i + 1, i + 1);
 			assert_int_equal(k.pool.range[0]->pins, 0);
+			if (mode == WEIR_PLANNED) { /* of three uses the mapped one is recorded */
+				const struct record *record = &k.t.space->residency->record;
+
+				assert_int_equal(
+					record_event(record, record->next_event - 1)->nr_uses, 1);
+			}
 		}
 		do_read(&k.t, k.mapped, (uint64_t)2 * BLOCK, 20);
 		other_close(&k);
@@ -369,8 +376,16 @@ static void test_kind_removed_while_named(void **unused)
 	do_end(&k.t, 1);
 	assert_int_equal(k.pool.nr_released[0], 1);
 	do_sync(&k.t);
+	/* What a bracket that is not done names is kept for the order of others. */
+	assert_int_equal(begin_both(&k, WEIR_WRITE), 0);
+	do_launch(&k.t, 0, k.mapped, (uint64_t)2 * BLOCK, WEIR_OVERWRITE, 0, 1);
+	do_end(&k.t, 0);
 	space_range_del(k.t.space, k.pool.range[0]);
 	k.pool.range[0] = NULL;
+	assert_non_null(k.t.space->removed);
+	do_sync(&k.t);
+	space_range_del(k.t.space, k.pool.range[1]);
+	k.pool.range[1] = NULL;
 	assert_null(k.t.space->removed);
 	other_close(&k);
 }
