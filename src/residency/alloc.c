@@ -211,11 +211,11 @@ static void log_no_room(const struct weir_space *space, uint64_t bytes)
 			held[place] += space->range[r]->nr_home[place];
 	for (uint32_t place = 0; place < space->nr_places; place++) {
 		const struct pmm *pmm = &space->pmm[place];
+		uint64_t nr = pmm->max_chunks > held[place] ? pmm->max_chunks - held[place] : 0;
 
-		at += (size_t)snprintf(
-			left + at, sizeof(left) - at, "%s%.3f MB of %s", place ? ", " : "",
-			(double)((pmm->max_chunks - held[place]) * space->block_bytes) / 1e6,
-			space->backend->desc.memory[pmm->memory].name);
+		at += (size_t)snprintf(left + at, sizeof(left) - at, "%s%.3f MB of %s",
+				       place ? ", " : "", (double)(nr * space->block_bytes) / 1e6,
+				       space->backend->desc.memory[pmm->memory].name);
 	}
 	log_error("alloc: no room for %.3f MB beside %.3f MB that are allocated: the budgets have "
 		  "left %s, and %.3f MB stay free for copies: free something, or give the space "

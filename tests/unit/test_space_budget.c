@@ -228,6 +228,33 @@ static void test_budget_of_a_fixed_space_waits_for_its_end(void **state)
 	test_space_close(&t);
 }
 
+static char no_room[512];
+
+static void on_log(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)arg;
+	if (level == WEIR_LOG_ERROR && strstr(message, "alloc: no room"))
+		(void)snprintf(no_room, sizeof(no_room), "%s", message);
+}
+
+/* More is held than the budget is: nothing is left of it. */
+static void test_budget_left_is_not_below_nothing(void **state)
+{
+	struct test_space t;
+	void *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_FIXED, BLOCK, 8, 16);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	set(&t, GPU0, 3, -EBUSY);
+	weir_log_set(on_log, NULL);
+	assert_int_equal(weir_alloc(t.space, 20 * BLOCK, t.stream[0], &b), -ENOMEM);
+	weir_log_set(NULL, NULL);
+	assert_non_null(strstr(no_room, "left 0.000 MB of gpu0, 0.066 MB of host"));
+	do_free(&t, a, 0);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -239,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_budget_grows_as_far_as_there_is_room),
 		cmocka_unit_test(test_budget_beside_an_open_bracket),
 		cmocka_unit_test(test_budget_of_a_fixed_space_waits_for_its_end),
+		cmocka_unit_test(test_budget_left_is_not_below_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
