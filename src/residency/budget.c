@@ -12,15 +12,19 @@
 #include "src/core/kind.h"
 #include "src/residency/residency.h"
 
+/* Blocks that leave a place at a time: enough to keep the link busy, few enough that their mapping
+ * calls, and making chunks for them, do not keep others from the space for long. */
+#define LEAVING_MAX (2u * SPACE_BATCH_MAX)
+
 /* Have one more block leave, or wait for those that do. */
 static int leave_more(struct weir_space *space, place_t place, struct settle *settle)
 {
-	uint64_t stale = space->nr_stale;
+	uint64_t stale = space->nr_stale, most = pmm_nr_beyond(&space->pmm[place]);
 	int err = 0;
 
 	if (space->mode == WEIR_FIXED)
 		return -EBUSY;
-	if (space_nr_to_leave(space, place) < pmm_nr_beyond(&space->pmm[place])) {
+	if (space_nr_to_leave(space, place) < MIN(most, LEAVING_MAX)) {
 		err = room_leave(space, place);
 		if (err != -EAGAIN && err != -ENOSPC)
 			return err;

@@ -343,9 +343,12 @@ enum pick {
 static uint32_t pick_block(const struct weir_space *space, struct range *range, place_t place,
 			   enum pick pick)
 {
-	uint32_t n = last_settled(range, place, range->nr_blocks);
+	uint32_t n = range->nr_blocks;
 
-	for (; n < range->nr_blocks; n = last_settled(range, place, n)) {
+	if (range->pins || (pick != PICK_LATER && range->last_use > space->done_seq))
+		return n;
+	for (n = last_settled(range, place, n); n < range->nr_blocks;
+	     n = last_settled(range, place, n)) {
 		uint32_t i = range_nth_block(range, n);
 
 		if (is_marked(space, range, i) || range_block_is_pinned(range, i))
@@ -358,37 +361,31 @@ static uint32_t pick_block(const struct weir_space *space, struct range *range, 
 	return range->nr_blocks;
 }
 
-/* The highest ranked range that has a block to evict from a place; of equals, the first. */
+/* The highest ranked range that has a block to evict from a place; of equals, the first. Each is
+ * looked at once: where open brackets hold most of them, that is in every progress. */
 static struct range *pick_range(const struct weir_space *space, place_t place, enum pick pick,
 				uint32_t *block)
 {
-	uint64_t below = UINT64_MAX;
-	uint32_t after = 0; /* of those ranked `below`, the ones from here on */
+	struct range *best = NULL;
+	uint64_t best_rank = 0;
 
-	for (;;) {
-		uint64_t best_rank = 0;
-		uint32_t best = 0;
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+		uint64_t rank = 0;
+		uint32_t i;
 
-		for (uint32_t r = 0; r < space->nr_ranges; r++) {
-			struct range *range = space->range[r];
-			uint64_t rank = 0;
-
-			if (may_evict(space, range, place))
-				rank = victim_rank(space, range) + (pick >= PICK_CLEAN);
-
-			if (rank > best_rank && (rank < below || (rank == below && r >= after))) {
-				best = r;
-				best_rank = rank;
-			}
-		}
-		if (!best_rank)
-			return NULL;
-		*block = pick_block(space, space->range[best], place, pick);
-		if (*block < space->range[best]->nr_blocks)
-			return space->range[best];
-		below = best_rank;
-		after = best + 1;
+		if (may_evict(space, range, place))
+			rank = victim_rank(space, range) + (pick >= PICK_CLEAN);
+		if (rank <= best_rank)
+			continue;
+		i = pick_block(space, range, place, pick);
+		if (i == range->nr_blocks)
+			continue;
+		best = range;
+		best_rank = rank;
+		*block = i;
 	}
+	return best;
 }
 
 int room_leave(struct weir_space *space, place_t place)

@@ -4,6 +4,8 @@
  * goes later; with real bytes.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "tests/support/space.h"
 
@@ -228,6 +230,54 @@ static void test_budget_of_a_fixed_space_waits_for_its_end(void **state)
 	test_space_close(&t);
 }
 
+/* ------------------------------------------------------------------ many blocks */
+
+#define MANY 2000u
+
+static uint64_t cpu_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* While open brackets hold many ranges, calls on others take microseconds, not the square of their
+ * number; and what leaves later does so some at a time, not all of it in the call that ends the
+ * bracket. */
+static void test_budget_holds_up_nobody(void **state)
+{
+	struct weir_use *uses = calloc(MANY, sizeof(*uses));
+	uint64_t begin;
+	struct test_space t;
+	void *other;
+
+	(void)state;
+	assert_non_null(uses);
+	test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, MANY + 10, MANY + 10);
+	for (uint32_t i = 0; i < MANY; i++) {
+		void *addr;
+
+		assert_int_equal(weir_alloc(t.space, BLOCK, t.stream[0], &addr), 0);
+		uses[i] = use_of(addr, BLOCK, WEIR_OVERWRITE);
+	}
+	other = do_alloc(&t, BLOCK, 1);
+	assert_int_equal(weir_begin(t.space, t.stream[0], uses, MANY), 0);
+	begin = cpu_ms();
+	assert_int_equal(weir_space_set_budget(t.space, GPU0, 100 * BLOCK), -EBUSY);
+	for (uint32_t i = 0; i < 20; i++) {
+		do_begin(&t, 1, other, BLOCK, WEIR_OVERWRITE);
+		do_end(&t, 1);
+	}
+	assert_true(cpu_ms() - begin < 1000);
+	assert_int_equal(weir_end(t.space, t.stream[0]), 0);
+	assert_in_range(space_nr_to_leave(t.space, PLACE_OWN), 1, 3 * SPACE_BATCH_MAX);
+	do_sync(&t);
+	assert_int_equal(held(&t, GPU0), 100);
+	test_space_close(&t);
+	free(uses);
+}
+
 static char no_room[512];
 
 static void on_log(void *arg, enum weir_log_level level, const char *message)
@@ -266,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_budget_grows_as_far_as_there_is_room),
 		cmocka_unit_test(test_budget_beside_an_open_bracket),
 		cmocka_unit_test(test_budget_of_a_fixed_space_waits_for_its_end),
+		cmocka_unit_test(test_budget_holds_up_nobody),
 		cmocka_unit_test(test_budget_left_is_not_below_nothing),
 	};
 
