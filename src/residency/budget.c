@@ -20,7 +20,7 @@
 static int leave_more(struct weir_space *space, place_t place, struct settle *settle)
 {
 	uint64_t stale = space->nr_stale, most = pmm_nr_beyond(&space->pmm[place]);
-	int err = 0;
+	int err = 0, err_flush;
 
 	if (space->mode == WEIR_FIXED)
 		return -EBUSY;
@@ -29,7 +29,9 @@ static int leave_more(struct weir_space *space, place_t place, struct settle *se
 		if (err != -EAGAIN && err != -ENOSPC)
 			return err;
 	}
-	space_note_error(space, migrate_flush(space));
+	err_flush = migrate_flush(space);
+	if (err_flush)
+		return err_flush;
 	if (settle_on_leaving(space, place, settle) || settle_on_any(space, settle))
 		return SETTLE_WAIT;
 	migrate_drop_stale(space);
@@ -60,9 +62,12 @@ void budget_advance(struct weir_space *space)
 	for (uint32_t p = 0; p < space->nr_places; p++) {
 		place_t place = (place_t)p;
 		struct settle unused = {0};
+		int err = 0;
 
 		if (pmm_nr_beyond(&space->pmm[place]))
-			(void)budget_pass(space, &place, &unused);
+			err = budget_pass(space, &place, &unused);
+		if (err < 0 && err != -EBUSY && err != -ENOMEM)
+			space_note_error(space, err);
 	}
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "src/backend/flaky/flaky.h"
+#include "src/backend/machine.h"
 #include "tests/support/space.h"
 
 #define BLOCK KIB(4)
@@ -278,6 +280,77 @@ static void test_budget_holds_up_nobody(void **state)
 	free(uses);
 }
 
+/* ------------------------------------------------------------------ failing calls, messages */
+
+/* Lower a budget to so many blocks, while the n-th call of it fails; 0: none. @return the number of
+ * calls */
+static uint64_t fail_at(uint64_t n, int err, uint32_t memory, uint64_t nr_blocks)
+{
+	struct backend *flaky;
+	struct test_space t;
+	uint64_t nr_calls, old;
+	place_t place;
+	char *a, *b;
+	int ret;
+
+	memset(&t, 0, sizeof(t));
+	test_machine(&t.desc);
+	assert_int_equal(sim_create(&t.desc, WEIR_DATA_REAL, &t.backend), 0);
+	assert_int_equal(flaky_create(t.backend, &flaky), 0);
+	assert_int_equal(machine_wrap(flaky, &t.machine), 0);
+	for (uint32_t i = 0; i < TEST_STREAMS; i++)
+		assert_int_equal(weir_stream_create(t.machine, i == 2, &t.stream[i]), 0);
+	assert_int_equal(
+		test_space_create_places(&t, WEIR_PLANNED, BLOCK, 6 * BLOCK, 6 * BLOCK, 14 * BLOCK),
+		0);
+	a = do_alloc(&t, 10 * BLOCK, 0);
+	b = do_alloc(&t, 4 * BLOCK, 0);
+	do_fill(&t, 0, a, 10 * BLOCK, 1);
+	do_fill(&t, 0, b, 4 * BLOCK, 2);
+	do_expect(&t, 0, b, 4 * BLOCK, 2);
+	do_discard(&t, 0, b, BLOCK);
+	do_sync(&t);
+	place = (place_t)space_place(t.space, memory);
+	old = t.space->pmm[place].max_chunks;
+	nr_calls = flaky_nr_calls(flaky);
+	flaky_arm(flaky, n ? nr_calls + n : 0, err);
+	ret = weir_space_set_budget(t.space, memory, nr_blocks * BLOCK);
+	nr_calls = flaky_nr_calls(flaky) - nr_calls;
+	flaky_arm(flaky, 0, 0);
+	do_check(&t);
+	/* Nothing is open that could hold anything: done, or refused and as before. */
+	assert_true(!ret || (n && ret == err));
+	assert_int_equal(t.space->pmm[place].max_chunks, ret ? old : nr_blocks);
+	if (!ret)
+		assert_true(held(&t, memory) <= nr_blocks);
+	ret = weir_space_sync(t.space);
+	assert_true(!ret || ret == err);
+	do_expect(&t, 0, a, 10 * BLOCK, 1);
+	do_expect(&t, 0, b + BLOCK, 3 * BLOCK, 2);
+	do_sync(&t);
+	test_space_close(&t);
+	return nr_calls;
+}
+
+static void test_budget_each_call_fails(void **state)
+{
+	static const struct {
+		uint32_t memory;
+		uint64_t nr_blocks;
+	} lower[] = {{GPU0, 2}, {GPU1, 0}, {GPU1, 2}, {HOST, 4}};
+	static const int errs[] = {-EIO, -ENOMEM};
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_LEN(lower) * ARRAY_LEN(errs); i++) {
+		uint32_t memory = lower[i / 2].memory;
+		uint64_t nr_blocks = lower[i / 2].nr_blocks;
+		uint64_t nr = fail_at(0, 0, memory, nr_blocks);
+
+		for (uint64_t n = 1; n <= nr; n++)
+			(void)fail_at(n, errs[i % 2], memory, nr_blocks);
+	}
+}
+
 static char no_room[512];
 
 static void on_log(void *arg, enum weir_log_level level, const char *message)
@@ -317,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_budget_beside_an_open_bracket),
 		cmocka_unit_test(test_budget_of_a_fixed_space_waits_for_its_end),
 		cmocka_unit_test(test_budget_holds_up_nobody),
+		cmocka_unit_test(test_budget_each_call_fails),
 		cmocka_unit_test(test_budget_left_is_not_below_nothing),
 	};
 
