@@ -448,7 +448,8 @@ WEIR_API WEIR_MUST_CHECK int weir_space_set_budget(struct weir_space *space, uin
 						   uint64_t bytes);
 
 /**
- * Wait until every ended bracket and every migration of the space is done. Blocks. Work counts as
+ * Wait until every ended bracket and every migration of the space is done, and until what is beyond
+ * a budget and can leave has left; see weir_space_set_budget(). Blocks. Work counts as
  * done when the driver says that it is, or that its context is lost: while it gives no answer, this
  * and all that waits for work in a space goes on waiting.
  * @return 0, or the first error of that work since the last call, or of asking for it.

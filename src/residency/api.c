@@ -285,11 +285,20 @@ static int take_error(struct weir_space *space)
 	return err;
 }
 
+/* What is beyond a budget may want room that others have, and progress cannot ask them. */
+static int sync_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	int err = quiesce_pass(space, arg, settle);
+
+	return err ? err : budget_settle(space, settle);
+}
+
 int weir_space_sync(struct weir_space *space)
 {
 	int err;
 
 	pthread_mutex_lock(&space->lock);
+	(void)space_settle(space, sync_pass, NULL);
 	quiesce(space);
 	err = take_error(space);
 	pthread_mutex_unlock(&space->lock);

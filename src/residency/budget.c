@@ -16,6 +16,17 @@
  * calls, and making chunks for them, do not keep others from the space for long. */
 #define LEAVING_MAX (2u * SPACE_BATCH_MAX)
 
+/* Others of the machine may have room for a block that finds none at any other place. */
+static int settle_on_elsewhere(const struct weir_space *space, place_t from, struct settle *settle)
+{
+	uint64_t nr = pmm_nr_beyond(&space->pmm[from]);
+
+	for (uint32_t place = from; place-- > 0;)
+		if (settle_on_others(space, (place_t)place, nr, settle))
+			return SETTLE_WAIT;
+	return settle_on_others_below(space, from, settle);
+}
+
 /* Have one more block leave, or wait for those that do. */
 static int leave_more(struct weir_space *space, place_t place, struct settle *settle)
 {
@@ -32,6 +43,8 @@ static int leave_more(struct weir_space *space, place_t place, struct settle *se
 	err_flush = migrate_flush(space);
 	if (err_flush)
 		return err_flush;
+	if (err == -ENOSPC && settle_on_elsewhere(space, place, settle))
+		return SETTLE_WAIT;
 	if (settle_on_leaving(space, place, settle) || settle_on_any(space, settle))
 		return SETTLE_WAIT;
 	migrate_drop_stale(space);
@@ -57,18 +70,28 @@ static int budget_pass(struct weir_space *space, void *arg, struct settle *settl
 	return err;
 }
 
-void budget_advance(struct weir_space *space)
+int budget_settle(struct weir_space *space, struct settle *settle)
 {
+	bool waits = false;
+
 	for (uint32_t p = 0; p < space->nr_places; p++) {
 		place_t place = (place_t)p;
-		struct settle unused = {0};
 		int err = 0;
 
 		if (pmm_nr_beyond(&space->pmm[place]))
-			err = budget_pass(space, &place, &unused);
+			err = budget_pass(space, &place, settle);
+		waits |= err == SETTLE_WAIT;
 		if (err < 0 && err != -EBUSY && err != -ENOMEM)
 			space_note_error(space, err);
 	}
+	return waits ? SETTLE_WAIT : 0;
+}
+
+void budget_advance(struct weir_space *space)
+{
+	struct settle unused = {0};
+
+	(void)budget_settle(space, &unused);
 }
 
 /* Chunks of a place that arenas hold, which never leave it. */

@@ -235,6 +235,9 @@ uint64_t give_unused(struct phys_client *client, uint64_t bytes);
 /* Go on giving back what is beyond a budget that was lowered. Never waits. */
 void budget_advance(struct weir_space *space);
 
+/* The part of a pass that does the same and waits for it: until nothing more can leave. */
+int budget_settle(struct weir_space *space, struct settle *settle);
+
 /* ---- place.c */
 
 /* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. */

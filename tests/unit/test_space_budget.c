@@ -9,6 +9,7 @@
 
 #include "src/backend/flaky/flaky.h"
 #include "src/backend/machine.h"
+#include "src/residency/residency.h"
 #include "tests/support/space.h"
 
 #define BLOCK KIB(4)
@@ -232,6 +233,88 @@ static void test_budget_of_a_fixed_space_waits_for_its_end(void **state)
 	test_space_close(&t);
 }
 
+/* ------------------------------------------------------------------ others of the machine */
+
+/* Holds all that is free of a memory, in pieces of 1 MiB, and gives it when it is asked. */
+static struct {
+	struct phys_client client;
+	struct backend_chunk chunk[64];
+	uint32_t nr;
+} idle;
+
+static uint64_t idle_give(struct phys_client *client, uint64_t bytes)
+{
+	uint64_t given = 0;
+
+	for (; idle.nr && given < bytes; given += MIB(1))
+		phys_put(client, &idle.chunk[--idle.nr]);
+	return given;
+}
+
+static void idle_open(struct test_space *t, uint32_t memory)
+{
+	memset(&idle, 0, sizeof(idle));
+	phys_client_add(&idle.client, phys_of(t->machine, memory), "idle", PHYS_NO_LIMIT);
+	while (!phys_take(&idle.client, MIB(1), &idle.chunk[idle.nr]))
+		idle.nr++;
+	phys_client_start(&idle.client, idle_give, NULL);
+}
+
+static void idle_close(void)
+{
+	phys_client_stop(&idle.client);
+	(void)idle_give(&idle.client, UINT64_MAX);
+	phys_client_del(&idle.client);
+}
+
+/* What has to leave finds the room that others hold idle: below, and above. */
+static void test_budget_asks_others_for_room(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	idle_open(&t, HOST);
+	a = do_alloc(&t, 8 * BLOCK, 0);
+	do_fill(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	set(&t, GPU0, 2, 0);
+	assert_int_equal(held(&t, HOST), 6);
+	idle_close();
+	idle_open(&t, GPU0);
+	set(&t, GPU0, 8, 0);
+	set(&t, HOST, 2, 0);
+	assert_int_equal(held(&t, HOST), 2);
+	idle_close();
+	do_expect(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* The same for what an open bracket held: weir_space_sync() asks. */
+static void test_budget_asks_others_later(void **state)
+{
+	struct test_space t;
+	void *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	idle_open(&t, HOST);
+	a = do_alloc(&t, 8 * BLOCK, 0);
+	do_fill(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	do_begin(&t, 0, a, 8 * BLOCK, WEIR_READ);
+	set(&t, GPU0, 2, -EBUSY);
+	do_end(&t, 0);
+	do_sync(&t);
+	assert_int_equal(held(&t, GPU0), 2);
+	idle_close();
+	do_expect(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ many blocks */
 
 #define MANY 2000u
@@ -389,6 +472,8 @@ int main(void)
 		cmocka_unit_test(test_budget_grows_as_far_as_there_is_room),
 		cmocka_unit_test(test_budget_beside_an_open_bracket),
 		cmocka_unit_test(test_budget_of_a_fixed_space_waits_for_its_end),
+		cmocka_unit_test(test_budget_asks_others_for_room),
+		cmocka_unit_test(test_budget_asks_others_later),
 		cmocka_unit_test(test_budget_holds_up_nobody),
 		cmocka_unit_test(test_budget_each_call_fails),
 		cmocka_unit_test(test_budget_left_is_not_below_nothing),
