@@ -11,6 +11,7 @@
 #include "src/backend/machine.h"
 #include "src/residency/residency.h"
 #include "tests/support/space.h"
+#include "tests/unit/test_idle.h"
 
 #define BLOCK KIB(4)
 
@@ -235,38 +236,6 @@ static void test_budget_of_a_fixed_space_waits_for_its_end(void **state)
 
 /* ------------------------------------------------------------------ others of the machine */
 
-/* Holds all that is free of a memory, in pieces of 1 MiB, and gives it when it is asked. */
-static struct {
-	struct phys_client client;
-	struct backend_chunk chunk[64];
-	uint32_t nr;
-} idle;
-
-static uint64_t idle_give(struct phys_client *client, uint64_t bytes)
-{
-	uint64_t given = 0;
-
-	for (; idle.nr && given < bytes; given += MIB(1))
-		phys_put(client, &idle.chunk[--idle.nr]);
-	return given;
-}
-
-static void idle_open(struct test_space *t, uint32_t memory)
-{
-	memset(&idle, 0, sizeof(idle));
-	phys_client_add(&idle.client, phys_of(t->machine, memory), "idle", PHYS_NO_LIMIT);
-	while (!phys_take(&idle.client, MIB(1), &idle.chunk[idle.nr]))
-		idle.nr++;
-	phys_client_start(&idle.client, idle_give, NULL);
-}
-
-static void idle_close(void)
-{
-	phys_client_stop(&idle.client);
-	(void)idle_give(&idle.client, UINT64_MAX);
-	phys_client_del(&idle.client);
-}
-
 /* What has to leave finds the room that others hold idle: below, and above. */
 static void test_budget_asks_others_for_room(void **state)
 {
@@ -310,6 +279,72 @@ static void test_budget_asks_others_later(void **state)
 	do_sync(&t);
 	assert_int_equal(held(&t, GPU0), 2);
 	idle_close();
+	do_expect(&t, 0, a, 8 * BLOCK, 1);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* ------------------------------------------------------------------ plans */
+
+/* An iteration over two ranges, of which one fits. */
+static void iterate(struct test_space *t, void *a, void *b)
+{
+	do_expect(t, 0, a, 6 * BLOCK, 1);
+	do_expect(t, 0, b, 6 * BLOCK, 2);
+}
+
+/* A plan is followed; after a change of the budget it is made anew, while the program goes on
+ * repeating itself, and the new one knows the budget. */
+static void test_budget_makes_the_plan_anew(void **state)
+{
+	struct test_space t;
+	uint64_t nr_plans;
+	void *a, *b;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	a = do_alloc(&t, 6 * BLOCK, 0);
+	b = do_alloc(&t, 6 * BLOCK, 0);
+	do_fill(&t, 0, a, 6 * BLOCK, 1);
+	do_fill(&t, 0, b, 6 * BLOCK, 2);
+	for (uint32_t i = 0; i < 40; i++)
+		iterate(&t, a, b);
+	nr_plans = get_stats(&t).nr_plans;
+	assert_non_null(t.space->residency->plan);
+	set(&t, GPU0, 4, 0);
+	assert_null(t.space->residency->plan);
+	for (uint32_t i = 0; i < 40; i++)
+		iterate(&t, a, b);
+	assert_non_null(t.space->residency->plan);
+	assert_true(get_stats(&t).nr_plans > nr_plans);
+	set(&t, GPU0, 4, 0); /* the same: nothing changes */
+	assert_non_null(t.space->residency->plan);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* Blocks with a valid copy below go before others, of the same range too. */
+static void test_budget_gives_up_clean_blocks_first(void **state)
+{
+	struct weir_fence *fence;
+	struct test_space t;
+	uint64_t moves;
+	char *a;
+
+	(void)state;
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	a = do_alloc(&t, 8 * BLOCK, 0);
+	do_fill(&t, 0, a, 8 * BLOCK, 1);
+	for (uint32_t to = 0; to < 2; to++) { /* a copy of the first half stays on the host */
+		assert_int_equal(weir_prefetch(t.space, a, 4 * BLOCK, to ? GPU0 : HOST, &fence), 0);
+		assert_int_equal(weir_fence_wait(fence), 0);
+		weir_fence_put(fence);
+	}
+	assert_int_equal(held(&t, GPU0), 8);
+	moves = get_stats(&t).nr_moves[WEIR_CAUSE_EVICTION];
+	set(&t, GPU0, 4, 0);
+	assert_int_equal(get_stats(&t).nr_moves[WEIR_CAUSE_EVICTION], moves);
+	assert_int_equal(held(&t, GPU0), 4);
 	do_expect(&t, 0, a, 8 * BLOCK, 1);
 	do_sync(&t);
 	test_space_close(&t);
@@ -472,6 +507,8 @@ int main(void)
 		cmocka_unit_test(test_budget_grows_as_far_as_there_is_room),
 		cmocka_unit_test(test_budget_beside_an_open_bracket),
 		cmocka_unit_test(test_budget_of_a_fixed_space_waits_for_its_end),
+		cmocka_unit_test(test_budget_makes_the_plan_anew),
+		cmocka_unit_test(test_budget_gives_up_clean_blocks_first),
 		cmocka_unit_test(test_budget_asks_others_for_room),
 		cmocka_unit_test(test_budget_asks_others_later),
 		cmocka_unit_test(test_budget_holds_up_nobody),
