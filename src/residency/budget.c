@@ -14,7 +14,7 @@
 
 /* Blocks that leave a place at a time: enough to keep the link busy, few enough that their mapping
  * calls, and making chunks for them, do not keep others from the space for long. */
-#define LEAVING_MAX (2u * SPACE_BATCH_MAX)
+#define LEAVING_MAX (UINT64_C(2) * SPACE_BATCH_MAX)
 
 /* Others of the machine may have room for a block that finds none at any other place. */
 static int settle_on_elsewhere(const struct weir_space *space, place_t from, struct settle *settle)
