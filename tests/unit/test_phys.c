@@ -440,12 +440,35 @@ static void test_phys_threads(void **state)
 	memory_close();
 }
 
+/* Beyond a budget that was lowered nothing is taken, and what is held counts. */
+static void test_phys_budget_below_what_is_held(void **state)
+{
+	struct phys_client client;
+	struct backend_chunk chunk[3];
+
+	(void)state;
+	memory_open();
+	phys_client_add(&client, &memory, "the test", 4 * PIECE);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(phys_take(&client, PIECE, &chunk[i]), 0);
+	phys_client_set_budget(&client, PIECE);
+	assert_int_equal(phys_check(&memory), 0);
+	assert_int_equal(phys_take(&client, PIECE, &chunk[0]), -ENOMEM);
+	for (uint32_t i = 0; i < 3; i++)
+		phys_put(&client, &chunk[i]);
+	assert_int_equal(phys_take(&client, PIECE, &chunk[0]), 0);
+	phys_put(&client, &chunk[0]);
+	phys_client_del(&client);
+	memory_close();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_phys_counts_what_is_held),
 		cmocka_unit_test(test_phys_holders_are_cut),
 		cmocka_unit_test(test_phys_take_refusals),
+		cmocka_unit_test(test_phys_budget_below_what_is_held),
 		cmocka_unit_test(test_phys_asks_for_what_is_missing),
 		cmocka_unit_test(test_phys_asks_in_turn),
 		cmocka_unit_test(test_phys_whom_it_does_not_ask),

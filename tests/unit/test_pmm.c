@@ -142,6 +142,16 @@ static void test_pmm_budget_is_lowered(void **state)
 	assert_int_equal(pmm_check(&pmm, 3), 0);
 	for (int i = 0; i < 3; i++)
 		pmm_chunk_put(&pmm, chunk[i]);
+	/* One that a block is still mapped to is not given. */
+	chunk[1]->stale = true;
+	assert_int_equal(pmm_give(&pmm, UINT64_MAX), 2 * CHUNK);
+	assert_int_equal(pmm_check(&pmm, 0), 0);
+	chunk[1]->stale = false;
+	/* Nor are more expected than the budget is. */
+	pmm_expect(&pmm, 3);
+	assert_int_equal(pmm.nr_expected, 2);
+	pmm_set_budget(&pmm, 2);
+	assert_int_equal(pmm.nr_expected, 1);
 	pmm_fini(&pmm);
 	close_backend(b);
 }

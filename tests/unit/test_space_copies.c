@@ -174,6 +174,51 @@ static void test_places_write_asks(void **state)
 	places_close(&p);
 }
 
+/* The same where the neighbour's memory is what others hold. */
+static void test_places_write_asks_in_the_middle(void **state)
+{
+	struct places p;
+	char *own;
+
+	(void)state;
+	places_open(&p, 4, 6, 2);
+	own = do_alloc(&p.t, 4 * BLOCK, 0);
+	do_fill(&p.t, 0, own, 4 * BLOCK, 2);
+	do_sync(&p.t);
+	idle_open(&p.t, GPU1);
+	do_write(&p.t, p.range, NR * BLOCK, 1);
+	assert_true(held(&p, GPU1) >= 2);
+	do_read(&p.t, own, 4 * BLOCK, 2);
+	idle_close();
+	places_close(&p);
+}
+
+/* Lower copies go for room where they are, and nowhere else. */
+static void test_places_lower_copies_elsewhere_stay(void **state)
+{
+	struct places p;
+	struct weir_fence *fence;
+	char *other;
+
+	(void)state;
+	places_open(&p, 4, 8, 16);
+	do_fill(&p.t, 0, p.range, NR * BLOCK, 1);
+	move_to(&p, HOST);
+	move_to(&p, GPU0);
+	assert_int_equal(held(&p, HOST), NR);
+	other = do_alloc(&p.t, 4 * BLOCK, 0);
+	do_write(&p.t, other, 4 * BLOCK, 2);
+	assert_int_equal(weir_prefetch(p.t.space, other, 4 * BLOCK, GPU1, &fence), 0);
+	assert_int_equal(weir_fence_wait(fence), 0);
+	weir_fence_put(fence);
+	assert_int_equal(held(&p, GPU1), 4);
+	assert_int_equal(weir_space_set_budget(p.t.space, GPU1, 2 * BLOCK), 0);
+	assert_int_equal(held(&p, GPU1), 2);
+	assert_int_equal(held(&p, HOST), NR + 2);
+	do_read(&p.t, other, 4 * BLOCK, 2);
+	places_close(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -181,6 +226,8 @@ int main(void)
 		cmocka_unit_test(test_places_each_call_fails),
 		cmocka_unit_test(test_places_host_bracket_asks),
 		cmocka_unit_test(test_places_write_asks),
+		cmocka_unit_test(test_places_write_asks_in_the_middle),
+		cmocka_unit_test(test_places_lower_copies_elsewhere_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
