@@ -89,6 +89,12 @@ static inline bool block_is_clean(const struct block *block)
 	return block->at.below && block->at.cleaning == CLEANING_NONE;
 }
 
+/* Whether one is below, at that place. */
+static inline bool block_is_clean_at(const struct block *block, place_t place)
+{
+	return block_is_clean(block) && block->at.below->place == place;
+}
+
 /* Whether leaving home costs a copy. */
 static inline bool block_is_dirty(const struct block *block)
 {

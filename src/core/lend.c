@@ -4,14 +4,12 @@
 
 #include "src/core/kind.h"
 
-#define LEND_LEAVE 2u /* chunks of its own memory that a space has at least */
-
 /* One chunk more. -EAGAIN: one must become free first; -ENOMEM: the space needs them all. */
 static int lend_one(struct weir_space *space, struct range_owner *owner)
 {
 	struct pmm *pmm = &space->pmm[PLACE_OWN];
 
-	if (pmm->max_chunks <= LEND_LEAVE || !space_has_room(space, 1))
+	if (pmm->max_chunks <= SPACE_CHUNKS_LEAST || !space_has_room(space, 1))
 		return -ENOMEM;
 	if (!pmm_lend(pmm))
 		return -EAGAIN;

@@ -19,6 +19,8 @@
 #define SPACE_TRIES 4
 /* Chunks that no allocation may count on: copies on their way hold two. */
 #define SPACE_CHUNKS_SPARE 2u
+/* The least budget of a memory that has one, and what is not lent of it, in chunks. */
+#define SPACE_CHUNKS_LEAST 2u
 /* Smallest allocation unit of ranges below one block. */
 #define SPACE_SMALL_ALIGN 256u
 
@@ -172,7 +174,7 @@ struct space_ops {
 	/* A chunk of the device's own memory, as room_make(); a part of a pass. */
 	int (*make_room)(struct weir_space *space, uint32_t wanted, struct settle *settle,
 			 struct chunk **out);
-	/* That memory's budget is another one from here on. */
+	/* A budget is another one from here on. */
 	void (*resized)(struct weir_space *space);
 	/* A copy failed; it counts as done. */
 	void (*move_failed)(struct weir_space *space, const struct path *path,

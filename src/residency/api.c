@@ -101,7 +101,7 @@ static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint
 		bool always = m == own || m == host; /* a place */
 
 		if ((always || config->budget_bytes[m]) &&
-		    config->budget_bytes[m] / config->block_bytes < 2) {
+		    config->budget_bytes[m] / config->block_bytes < SPACE_CHUNKS_LEAST) {
 			log_error("space: the budget of %s is below two blocks",
 				  desc->memory[m].name);
 			return -EINVAL;

@@ -129,9 +129,9 @@ static int check_lent(struct weir_space *space, place_t place, uint64_t nr)
 {
 	struct pmm *pmm = &space->pmm[place];
 
-	if (pmm->nr_lent && pmm->nr_lent + 2 > nr)
-		(void)space_ask_owners(space, pmm->nr_lent + 2 - nr);
-	if (!pmm->nr_lent || pmm->nr_lent + 2 <= nr)
+	if (pmm->nr_lent && pmm->nr_lent + SPACE_CHUNKS_LEAST > nr)
+		(void)space_ask_owners(space, pmm->nr_lent + SPACE_CHUNKS_LEAST - nr);
+	if (!pmm->nr_lent || pmm->nr_lent + SPACE_CHUNKS_LEAST <= nr)
 		return 0;
 	log_error("space: paged pools have %.3f MB of the budget of %s: give them less first",
 		  (double)(pmm->nr_lent * space->block_bytes) / 1e6,
@@ -146,7 +146,7 @@ static int check_chunks(const struct weir_space *space, place_t place, uint64_t 
 	bool needed = place == PLACE_OWN || place == space_host(space);
 	uint64_t arenas = nr_in_arenas(space, place);
 
-	if (nr < 2 && (nr || needed)) {
+	if (nr < SPACE_CHUNKS_LEAST && (nr || needed)) {
 		log_error("space: the budget of %s is below two blocks", name);
 		return -EINVAL;
 	}

@@ -55,8 +55,7 @@ static int host_still(struct weir_space *space, const struct range *range, uint3
 /* Whether the host's memory has the block's contents. */
 static bool is_at_host(const struct weir_space *space, const struct block *block)
 {
-	return block_is_at(block, space_host(space)) ||
-	       (block_is_clean(block) && block->at.below->place == space_host(space));
+	return block_is_at(block, space_host(space)) || block_is_clean_at(block, space_host(space));
 }
 
 /* Until the host has a chunk to spare for the block, if it needs one. */

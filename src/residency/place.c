@@ -50,6 +50,8 @@ static int chunk_for(struct weir_space *space, const struct space_use *use,
 	if (space->mode != WEIR_FIXED && (fresh ? in->evict_for_fresh : in->evict_for_moved))
 		return room_make(space, left, settle, out);
 	*out = room_try(space, PLACE_OWN);
+	/* What nobody would go for is not worth asking others of the machine for, either; but a
+	 * plan counts on its budget, and a fixed space never gets a second chance. */
 	if (*out || (space->mode != WEIR_FIXED && !space->residency->plan))
 		return 0;
 	return settle_on_others(space, PLACE_OWN, left, settle);

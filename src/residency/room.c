@@ -180,8 +180,7 @@ static bool free_lower_copy(struct weir_space *space, place_t place, bool read_m
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
 			struct block *block = &range->block[i];
 
-			if (!block_is_clean(block) || block_is_moving(block) ||
-			    block->at.below->place != place)
+			if (!block_is_clean_at(block, place) || block_is_moving(block))
 				continue;
 			migrate_drop_lower(space, range, block);
 			return true;
@@ -285,7 +284,7 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 	struct block *block = &range->block[i];
 	struct chunk *lower = NULL;
 
-	if (!block->at.dead && !(block_is_clean(block) && block->at.below->place == to)) {
+	if (!block->at.dead && !block_is_clean_at(block, to)) {
 		lower = room_try(space, to);
 		if (!lower)
 			return -ENOSPC;
