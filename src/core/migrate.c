@@ -490,8 +490,12 @@ int migrate_flush(struct weir_space *space)
 
 	/* What makes room goes first. */
 	for (uint32_t p = space->nr_paths; p-- > 0;) {
-		int err_path = batch_flush(space, &space->path[p]);
+		struct path *path = &space->path[p];
+		int err_path;
 
+		if (!path->batch.nr && !path->unfenced)
+			continue;
+		err_path = batch_flush(space, path);
 		err = err ? err : err_path;
 	}
 	return err;

@@ -70,6 +70,15 @@ static int budget_pass(struct weir_space *space, void *arg, struct settle *settl
 	return err;
 }
 
+/* Whether any place has more chunks than its budget. */
+static bool is_beyond(const struct weir_space *space)
+{
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (pmm_nr_beyond(&space->pmm[place]))
+			return true;
+	return false;
+}
+
 int budget_settle(struct weir_space *space, struct settle *settle)
 {
 	bool waits = false;
@@ -91,6 +100,9 @@ void budget_advance(struct weir_space *space)
 {
 	struct settle unused = {0};
 
+	/* Nearly always; every bracket asks. */
+	if (!is_beyond(space))
+		return;
 	(void)budget_settle(space, &unused);
 }
 
