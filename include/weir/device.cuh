@@ -216,7 +216,7 @@ __device__ static inline unsigned char *weir_paged_hit(const struct weir_paged_w
 
 /* Whether an access that says how many touches it is goes uncounted. By where it is and the
  * quiescent points since the epoch was looked at: the same in all lanes that read together, and
- * another thing each time. */
+ * another thing each time, unless the kernel repeats itself every WEIR_PAGED_POLL_EVERY points. */
 __device__ static inline bool weir_paged_uncounted(const struct weir_paged_warp *w, uint64_t offset,
 						   uint32_t op)
 {

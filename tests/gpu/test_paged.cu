@@ -95,6 +95,17 @@ __global__ void kernel_step(const __grid_constant__ struct weir_paged_view view,
 	weir_paged_leave(&w);
 }
 
+/* A plain kernel of a mapped range. */
+__global__ void kernel_mapped(uint64_t *words, uint64_t nr_words, uint64_t times,
+			      unsigned long long *found)
+{
+	for (uint64_t i = thread_nr(); i < nr_words; i += nr_threads()) {
+		if (words[i] != i * times)
+			atomicAdd(found, 1ull);
+		words[i] = i * (times + 1);
+	}
+}
+
 /* Each word is its index: a warp a page, through spans. */
 __global__ void kernel_scan(const __grid_constant__ struct weir_paged_view view, uint32_t range,
 			    uint64_t nr_words, unsigned long long *found)
@@ -496,6 +507,78 @@ static void case_destroy(void)
 	report("destroyed while a kernel runs");
 }
 
+/* A pool in a space: brackets name its range beside a mapped one, both larger than the budget that
+ * they share, which goes from one to the other and gets smaller meanwhile. */
+static void case_in_a_space(void)
+{
+	const uint64_t block = UINT64_C(2) << 20, bytes = (small ? 8 : 24) * block;
+	const uint64_t frames[] = {2 * block, 6 * block, 1 * block, 4 * block};
+	struct weir_space_config config = {};
+	struct weir_paged_config paged = {};
+	struct weir_paged_range_config range = {};
+	struct weir_space *space;
+	struct weir_use uses[2] = {};
+	struct weir_paged_view view;
+	uint32_t number;
+	void *mapped, *host;
+	uint64_t word;
+
+	config.block_bytes = block;
+	config.budget_bytes[0] = 64 * block;
+	config.budget_bytes[1] = 12 * block;
+	config.mode = WEIR_PLANNED;
+	must(weir_space_create(t.machine, &config, &space), "weir_space_create");
+	paged.page_bytes = 4096;
+	paged.gpu_bytes = frames[0];
+	paged.gpu_max_bytes = frames[1];
+	paged.watch_ms = WATCH_MS;
+	paged.kernels = &weir_paged_kernels_cuda;
+	paged.space = space;
+	must(weir_paged_create(t.machine, &paged, &t.pool), "weir_paged_create");
+	range.bytes = bytes;
+	must(weir_paged_range_add(t.pool, &range, &number, &host), "weir_paged_range_add");
+	must(weir_alloc(space, bytes, t.stream, &mapped), "weir_alloc");
+	t.nr_words = bytes / sizeof(uint64_t);
+	*t.found = 0;
+	for (uint32_t u = 0; u < 2; u++) {
+		uses[u].addr = u ? mapped : host;
+		uses[u].bytes = bytes;
+		uses[u].read_bytes = uses[u].write_bytes = bytes;
+	}
+	for (uint64_t i = 0; i < 12; i++) {
+		uses[0].kind = WEIR_WRITE;
+		uses[1].kind = i ? WEIR_WRITE : WEIR_OVERWRITE;
+		must(weir_begin(space, t.stream, uses, 2), "weir_begin");
+		must(weir_paged_view_get(t.pool, t.stream, &view), "weir_paged_view_get");
+		kernel_step<<<t.blocks, 256, 0, stream>>>(view, t.nr_words, i, t.found);
+		if (!i)
+			check(cudaMemsetAsync(mapped, 0, bytes, stream), "cudaMemsetAsync");
+		kernel_mapped<<<t.blocks, 256, 0, stream>>>((uint64_t *)mapped, t.nr_words, i,
+							    t.found);
+		check(cudaGetLastError(), "kernels of both");
+		must(weir_end(space, t.stream), "weir_end");
+		if (i % 3 != 2)
+			continue;
+		EXPECT_ERR(weir_paged_sync(t.pool), 0);
+		EXPECT_ERR(weir_paged_set_budget(t.pool, frames[i / 3]), 0);
+		EXPECT_ERR(weir_space_set_budget(space, 1, (12 - i / 3) * block), 0);
+		EXPECT_ERR(weir_space_check(space), 0);
+	}
+	EXPECT_ERR(weir_space_sync(space), 0);
+	EXPECT(stats().range[0].nr[WEIR_PAGED_IN] > 0);
+	for (uint64_t i = 0; i < t.nr_words; i += 4099) {
+		must(weir_read(space, &word, (uint64_t *)host + i, sizeof(word)), "weir_read");
+		EXPECT(word == i * 12);
+		must(weir_read(space, &word, (uint64_t *)mapped + i, sizeof(word)), "weir_read");
+		EXPECT(word == i * 12);
+	}
+	EXPECT_ERR(weir_free(space, mapped, t.stream), 0);
+	pool_close();
+	EXPECT_ERR(weir_space_check(space), 0);
+	weir_space_destroy(space);
+	report("in a space, beside a mapped range");
+}
+
 int main(int argc, char **argv)
 {
 	cudaDeviceProp gpu;
@@ -526,6 +609,7 @@ int main(int argc, char **argv)
 	case_while_running();
 	case_stall();
 	case_destroy();
+	case_in_a_space();
 	check(cudaFreeHost(pinned), "cudaFreeHost");
 	weir_stream_destroy(t.stream);
 	weir_stream_destroy(t.other);
