@@ -37,11 +37,12 @@ static int measure(uint32_t nr)
 				   .nr_uses = nr * USES,
 				   .nr_lives = nr,
 				   .budget_blocks = nr * BLOCKS / 2,
-				   .in_ns = 100,
-				   .out_ns = 100,
-				   .duplex_ns = 100,
-				   .inplace_duplex_ns = 100,
-				   .inplace_both_ns = 100};
+				   .nr_below = 1,
+				   .below[0] = {.in_ns = 100,
+						.out_ns = 100,
+						.duplex_ns = 100,
+						.inplace_duplex_ns = 100,
+						.inplace_both_ns = 100}};
 	struct plan *plan = NULL;
 	struct rusage usage;
 	double begin_s;
@@ -54,14 +55,15 @@ static int measure(uint32_t nr)
 		step[i] = (struct plan_step){
 			.compute_ns = 100, .shape = i, .first_use = i * USES, .nr_uses = USES};
 		for (uint32_t n = 0; n < USES; n++)
-			use[i * USES + n] = (struct plan_use){.life = (i + n * (nr / USES)) % nr,
-							      .kind = n ? WEIR_READ : WEIR_WRITE,
-							      .whole = true,
-							      .in = BLOCKS,
-							      .out = n ? 0 : BLOCKS,
-							      .in_ns = 100 * BLOCKS,
-							      .out_ns = n ? 0 : 100 * BLOCKS,
-							      .near = 1};
+			use[i * USES + n] =
+				(struct plan_use){.life = (i + n * (nr / USES)) % nr,
+						  .kind = n ? WEIR_READ : WEIR_WRITE,
+						  .whole = true,
+						  .in = BLOCKS,
+						  .out = n ? 0 : BLOCKS,
+						  .at[0] = {.in_ns = 100 * BLOCKS,
+							    .out_ns = n ? 0 : 100 * BLOCKS,
+							    .hit = 1}};
 	}
 	begin_s = cpu_s();
 	err = plan_create(&input, &plan);

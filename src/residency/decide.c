@@ -26,7 +26,7 @@ static place_t evict_to(const struct evict_to *q)
 {
 	place_t to;
 
-	return advice_evict_to(q, &to) ? to : recency_evict_to(q);
+	return advice_evict_to(q, &to) || plan_evict_to(q, &to) ? to : recency_evict_to(q);
 }
 
 const struct decisions decide_default = {

@@ -51,6 +51,10 @@ struct evict_to {
 	uint32_t nr_places;	   /* the last is the host's memory */
 	int prefer;		   /* place below `from` that the range is advised to stay at */
 	uint64_t room[PLACES_MAX]; /* by place: chunks that can be had without moving anything */
+	uint32_t planned_last;	   /* blocks of the range that the plan wants at the last place when
+				    * all are below; or DECIDE_UNKNOWN */
+	uint32_t nr_last;	   /* of them that are there */
+	uint32_t nr_unbacked;	   /* blocks of it that are nowhere yet, this one among them */
 };
 
 struct decisions {
@@ -76,6 +80,8 @@ bool advice_evict_to(const struct evict_to *q, place_t *to);
 /* While a plan is followed. */
 struct brought_in plan_bring_in(const struct bring_in *q);
 uint64_t plan_give_up(const struct give_up *q);
+/* @return whether the plan says something. */
+bool plan_evict_to(const struct evict_to *q, place_t *to);
 
 /* While nothing is known of the program. */
 struct brought_in recency_bring_in(const struct bring_in *q);

@@ -19,3 +19,14 @@ uint64_t plan_give_up(const struct give_up *q)
 {
 	return ((uint64_t)q->next_use << 1 | q->clean) + 1;
 }
+
+/* The last blocks of a range, as many as the plan says, are on the host; blocks are backed in the
+ * range's order, and leave from its end. Neighbours get the others. */
+bool plan_evict_to(const struct evict_to *q, place_t *to)
+{
+	if (q->planned_last == DECIDE_UNKNOWN || q->nr_last >= q->planned_last ||
+	    q->nr_unbacked > q->planned_last - q->nr_last)
+		return false;
+	*to = (place_t)(q->nr_places - 1);
+	return true;
+}

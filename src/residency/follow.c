@@ -16,6 +16,9 @@
  */
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
 
+/* Blocks or lives that one call looks at for being too far away. */
+#define NEAR_TRIES 4u
+
 /* The newest event agrees with the plan. */
 static void follow_position(struct weir_space *space, struct range *range)
 {
@@ -213,11 +216,15 @@ static bool is_busy(const struct path *path)
 	return path->moving.nr + path->batch.nr >= MOVES_MAX;
 }
 
+/* Whether enough leaves the device's own memory. */
+static bool is_busy_down(const struct weir_space *space)
+{
+	return space_nr_to_leave(space, PLACE_OWN) >= MOVES_MAX;
+}
+
 /* Evict towards the action's level. @return whether it is finished. */
 static bool run_evict(struct weir_space *space, struct pending_action *a, struct range *range)
 {
-	const struct path *down = space_path(space, PLACE_OWN, space_host(space));
-
 	/* The bracket that made the plan is placed without it, and would take back what goes. */
 	if (schedule_is_new(space->residency) && range->mark == space->mark)
 		return false;
@@ -229,7 +236,7 @@ static bool run_evict(struct weir_space *space, struct pending_action *a, struct
 		if (block_is_resident(&range->block[i])) {
 			bool copies = block_is_dirty(&range->block[i]);
 
-			if (!room_is_idle(space, range, i) || (copies && is_busy(down)))
+			if (!room_is_idle(space, range, i) || (copies && is_busy_down(space)))
 				return false;
 			err = room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed);
 			if (err == -ENOSPC)
@@ -257,16 +264,16 @@ static struct chunk *fetch_room(struct weir_space *space, uint32_t wanted)
 /* Fetch towards the action's level. @return whether it is finished. */
 static bool run_fetch(struct weir_space *space, struct pending_action *a, struct range *range)
 {
-	const struct path *up = space_path(space, space_host(space), PLACE_OWN);
-
 	while (range_nr_resident(range) < a->nr_blocks && a->cursor < range->nr_blocks) {
 		uint32_t i = range_nth_block(range, a->cursor);
 
 		if (block_is_backed(&range->block[i]) && !block_is_resident(&range->block[i])) {
+			place_t from = range->block[i].at.home->place;
 			struct chunk *chunk;
 			int err;
 
-			if (!room_is_idle(space, range, i) || is_busy(up))
+			if (!room_is_idle(space, range, i) ||
+			    is_busy(space_path(space, from, PLACE_OWN)))
 				return false; /* it may still be on its way down */
 			chunk = fetch_room(space, a->nr_blocks - range_nr_resident(range));
 			if (!chunk)
@@ -312,6 +319,47 @@ static void pending_run(struct weir_space *space)
 	r->nr_pending = kept;
 }
 
+/* Bring a block of the host's that its next use will find in place to a neighbour that has room.
+ * @return whether there was one. */
+static bool bring_near(struct weir_space *space, struct range *range)
+{
+	uint32_t host = space_host(space);
+
+	for (uint32_t n = schedule_next_level(space, range); n < range->nr_blocks; n++) {
+		uint32_t i = range_nth_block(range, n);
+		struct chunk *chunk = NULL;
+
+		if (!block_is_settled_at(&range->block[i], space_host(space)) ||
+		    !room_is_idle(space, range, i))
+			continue;
+		for (uint32_t place = 1; place < host && !chunk; place++)
+			if (!is_busy(space_path(space, (place_t)host, (place_t)place)))
+				chunk = pmm_chunk_get(&space->pmm[place]);
+		if (chunk)
+			space_note_error(
+				space, migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH));
+		return chunk != NULL;
+	}
+	return false;
+}
+
+/* What is on the host and should be used near comes there, over the neighbours' own links, while
+ * there is room: one life after the other. */
+static void near_advance(struct weir_space *space)
+{
+	struct residency *r = space->residency;
+
+	if (!r->nr_lives || space->nr_places <= PLAN_BELOW_MAX)
+		return;
+	for (uint32_t tries = 0; tries < NEAR_TRIES; tries++) {
+		struct range *range = r->life[r->next_near];
+
+		if (!range || range->nr_home[space_host(space)] <= schedule_far(space, range) ||
+		    !bring_near(space, range))
+			r->next_near = (r->next_near + 1) % r->nr_lives;
+	}
+}
+
 void follow_advance(struct weir_space *space)
 {
 	struct residency *r = space->residency;
@@ -319,8 +367,9 @@ void follow_advance(struct weir_space *space)
 
 	if (!r->plan)
 		return;
+	near_advance(space);
 	pending_fill(r);
-	if (!r->nr_pending)
+	if (!r->nr_pending && space->nr_places <= PLAN_BELOW_MAX)
 		return;
 	pending_run(space);
 	err = migrate_flush(space);

@@ -199,70 +199,16 @@ static bool is_short(const struct learning *l, const struct plan_life *life)
 	       (life->death + l->nr_steps - life->birth) % l->nr_steps <= SHORT_LIFE;
 }
 
-/* A recorded use as the cost model takes it. */
-static struct weir_use as_declared(const struct record_use *use)
-{
-	return (struct weir_use){.bytes = use->bytes,
-				 .kind = use->kind,
-				 .pattern = use->pattern,
-				 .read_bytes = (uint64_t)use->read_bytes,
-				 .write_bytes = (uint64_t)use->write_bytes,
-				 .granule = use->granule};
-}
-
-/* The link between the host's memory and the device's own. */
-static const struct weir_link_desc *host_link(const struct weir_space *space)
-{
-	int link = cost_link_find(&space->backend->desc, space->pmm[space_host(space)].memory,
-				  space->pmm[PLACE_OWN].memory);
-
-	return &space->backend->desc.link[link];
-}
-
 static void learn_use(struct learning *l, const struct record_use *recorded, struct plan_use *out)
 {
-	const struct weir_link_desc *link = host_link(l->space);
-	struct weir_use use = as_declared(recorded);
-	double near = cost_inplace_bytes_per_s(link, &use, 1);
-	double far = cost_inplace_bytes_per_s(link, &use, UINT64_MAX);
-	double ns = cost_expansion(&use) * 1e9 / far;
+	struct weir_use use = record_use_declared(recorded);
 
 	out->life = life_index(l, recorded->life, recorded->nr_range_blocks);
 	out->kind = recorded->kind;
 	out->whole = recorded->nr == recorded->nr_range_blocks;
 	out->in = recorded->read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
 	out->out = recorded->write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
-	out->in_ns = recorded->read_bytes * ns;
-	out->out_ns = recorded->write_bytes * ns;
-	out->near = far / near;
-	out->reach_blocks = cost_reach_bytes(link, &use) / (double)l->space->block_bytes;
-}
-
-double learn_link_ns(const struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
-{
-	const struct weir_link_desc *link = host_link(space);
-	double in = 0, out = 0;
-
-	for (uint32_t u = 0; u < nr_uses; u++) {
-		const struct space_use *use = &uses[u];
-		struct weir_use declared = {.pattern = use->pattern,
-					    .granule = use->granule,
-					    .read_bytes = (uint64_t)use->read_bytes,
-					    .write_bytes = (uint64_t)use->write_bytes};
-		uint32_t away = 0;
-		double ns;
-
-		for (uint32_t i = use->first; i < use->first + use->nr; i++)
-			away += !block_is_resident(&use->range->block[i]);
-		if (!away || use->kind == WEIR_DISCARD)
-			continue;
-		ns = cost_expansion(&declared) * 1e9 /
-		     cost_inplace_bytes_per_s(link, &declared, away * space->block_bytes) * away /
-		     use->nr;
-		in += use->read_bytes * ns;
-		out += use->write_bytes * ns;
-	}
-	return MAX(in, out);
+	learn_place_rates(l->space, recorded, out->at);
 }
 
 /* A bracket's event as it was last measured: a period earlier, if this one is not over. */
@@ -287,7 +233,7 @@ static double modelled_ns(const struct learning *l, const struct event *event)
 	double ns = 0;
 
 	for (uint32_t i = 0; i < event->nr_uses; i++) {
-		struct weir_use use = as_declared(&uses[i]);
+		struct weir_use use = record_use_declared(&uses[i]);
 
 		ns += cost_hbm_ns(device_of(l), &use);
 	}
@@ -416,8 +362,10 @@ static void learn_steps(struct learning *l)
 			const struct plan_life *life;
 
 			learn_use(l, &uses[i], use);
-			use->in_ns *= slow;
-			use->out_ns *= slow;
+			for (uint32_t b = 0; b < PLAN_BELOW_MAX; b++) {
+				use->at[b].in_ns *= slow;
+				use->at[b].out_ns *= slow;
+			}
 			life = &l->life[use->life];
 			learn_end(l, use, l->step_of_event[k]);
 			if (use->kind != WEIR_DISCARD) {
@@ -455,27 +403,13 @@ static void learn_ranges(struct learning *l)
 			continue;
 		range->residency->plan_life = (int32_t)index;
 		l->range[index] = range;
-		l->life[index].host = range->residency->prefer == space_host(space);
+		l->life[index].below = range->residency->prefer > PLACE_OWN;
+		l->life[index].far = range->residency->prefer == space_host(space);
 	}
-}
-
-/* Blocks that the plan may count on: all but the arenas'. */
-static uint32_t plan_budget(const struct weir_space *space)
-{
-	uint64_t budget = space->pmm[PLACE_OWN].max_chunks, taken = 0;
-
-	for (uint32_t r = 0; r < space->nr_ranges; r++)
-		if (space->range[r]->arena)
-			taken += space->range[r]->nr_blocks;
-	return (uint32_t)(budget > taken ? budget - taken : 1);
 }
 
 static int make_plan(const struct learning *l, struct plan **out)
 {
-	const struct weir_link_desc *link = host_link(l->space);
-	const struct weir_vmm_desc *vmm = &l->space->backend->desc.vmm;
-	double bytes = (double)l->space->block_bytes, mib = bytes / (1 << 20);
-	double piece = (double)link->copy_ns;
 	struct plan_input input = {
 		.step = l->step,
 		.use = l->use,
@@ -483,24 +417,9 @@ static int make_plan(const struct learning *l, struct plan **out)
 		.nr_steps = l->nr_steps,
 		.nr_uses = l->nr_uses,
 		.nr_lives = l->nr_lives,
-		.budget_blocks = plan_budget(l->space),
-		.in_ns = bytes * 1e9 /
-				 cost_copy_bytes_per_s(link,
-						       l->space->pmm[space_host(l->space)].memory) +
-			 piece,
-		.out_ns =
-			bytes * 1e9 / cost_copy_bytes_per_s(link, l->space->pmm[PLACE_OWN].memory) +
-			piece,
-		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
-		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
-		.inplace_both_ns = bytes * 1e9 / link->inplace_both_bytes_per_s,
-		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns),
-		.unmap_ns = (double)vmm->unmap_ns,
-		.host_map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
-			       mib * (double)vmm->set_access_host_mib_ns,
-		.host_unmap_ns = (double)vmm->unmap_ns + mib * (double)vmm->unmap_host_mib_ns,
 	};
 
+	learn_places(l->space, &input);
 	return plan_create(&input, out);
 }
 
@@ -513,9 +432,6 @@ int learn_plan(struct weir_space *space)
 	int err;
 
 	learn_forget(space);
-	/* The plan knows one place below the device's own. */
-	if (space->nr_places > 2)
-		return -ENOENT;
 	err = learning_init(&l, space);
 	if (err)
 		return err;
@@ -561,7 +477,7 @@ void learn_forget(struct weir_space *space)
 	r->life = NULL;
 	r->life_of_event = r->step_of_event = NULL;
 	r->host_stage = r->gpu_stage = 0;
-	r->nr_pending = r->next_action = 0;
+	r->nr_pending = r->next_action = r->next_near = 0;
 	r->action_period = 0;
 	r->nr_plans_made = 0;
 }

@@ -81,13 +81,16 @@ static int rotate(const struct plan_input *input, uint32_t first, struct plan_in
 }
 
 /* Keep what the plan needs of the stages, by the caller's numbers of steps. */
-static int plan_keep(struct plan *plan, struct stages *stages)
+static int plan_keep(struct plan *plan, struct stages *stages, const struct plan_model *model)
 {
 	uint32_t nr = plan->nr_steps;
 
 	plan->stage_of_step = malloc((nr + 1u) * sizeof(uint32_t));
-	if (!plan->stage_of_step)
+	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
+	if (!plan->stage_of_step || !plan->far)
 		return -ENOMEM;
+	for (uint32_t t = 0; t < stages->nr_tracked; t++)
+		plan->far[t] = model_far(model, t);
 	for (uint32_t i = 0; i < nr; i++)
 		plan->stage_of_step[(plan->first_step + i) % nr] = stages->stage_of_step[i];
 	plan->nr_stages = stages->nr_stages;
@@ -127,9 +130,9 @@ int plan_create(const struct plan_input *given, struct plan **out)
 	if (err)
 		goto err_stages;
 	err = plan_fill(plan, &input, &stages, model);
-	model_destroy(model);
 	if (!err)
-		err = plan_keep(plan, &stages);
+		err = plan_keep(plan, &stages, model);
+	model_destroy(model);
 err_stages:
 	stages_destroy(&stages);
 err_rotated:
@@ -152,6 +155,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->first_visit);
 	free(plan->visit);
 	free(plan->alive);
+	free(plan->far);
 	free(plan->action);
 	free(plan);
 }

@@ -9,6 +9,9 @@
  *          dozens of stages (plan_stages.c).
  * Levels   for each stage and each life used in it: the blocks that are resident there. The rest is
  *          used in place. These are what is searched for (plan_search.c).
+ * Below    where the rest is: of a life's blocks, in the order in which they are chosen, the last
+ *          ones are far (on the host), those before them near (in neighbours' memory), and the
+ *          first ones resident. How many are far is the same in all stages (plan_far.c).
  * Model    given the levels, one pass over the stages decides all else: evict what is used
  *          farthest ahead, early enough to be out of the way, fetch ahead of use when there is room
  *          until then; and gives the time (plan_model.c). A stage takes about the larger of its
@@ -19,18 +22,27 @@
 
 #include "src/core/types.h"
 
+/* Places below the device's own memory that a plan tells apart, nearest first: the host's; or
+ * neighbours' and the host's. */
+#define PLAN_BELOW_MAX 2
+
 /*
- * What a step does with one life. in and out: the part's touched bytes, all in place, in blocks,
- * and the time a kernel takes to move them when all accesses miss the translation cache. That holds
- * reach_blocks: with F blocks in place it takes max(near, 1 - reach_blocks / F) times as long.
+ * What a kernel takes to move a part that is all in place at one of them, when all accesses miss
+ * the translation cache. That holds reach_blocks: with F blocks in place it takes max(hit, 1 -
+ * reach_blocks / F) times as long.
  */
+struct plan_rate {
+	double in_ns, out_ns;
+	double hit, reach_blocks;
+};
+
+/* What a step does with one life. in and out: the part's touched bytes, all in place, in blocks. */
 struct plan_use {
 	uint32_t life;
 	enum weir_use_kind kind;
 	bool whole; /* the part is all of the life */
 	double in, out;
-	double in_ns, out_ns;
-	double near, reach_blocks;
+	struct plan_rate at[PLAN_BELOW_MAX];
 };
 
 struct plan_step {
@@ -47,7 +59,19 @@ struct plan_life {
 	uint32_t nr_blocks;
 	uint32_t birth, death;
 	bool permanent;
-	bool host; /* advised to stay on the host */
+	bool below; /* advised not to be resident; and */
+	bool far;   /* to be at the last place below */
+};
+
+/* A place below. Link time of a block's copy to the device's own memory and from there; duplex:
+ * each way, both busy; inplace_duplex: the same when a kernel reads in place one way; inplace_both:
+ * when one reads and writes. The host's time for a block there that is used in place. */
+struct plan_below {
+	double in_ns, out_ns, duplex_ns, inplace_duplex_ns, inplace_both_ns;
+	double map_ns, unmap_ns;
+	/* A kernel that computes and uses the place: of the shorter of the two times so much does
+	 * not overlap with the longer one. */
+	double serial;
 };
 
 /* Everything the plan depends on. Arrays are the caller's. */
@@ -56,12 +80,12 @@ struct plan_input {
 	const struct plan_use *use;
 	const struct plan_life *life;
 	uint32_t nr_steps, nr_uses, nr_lives;
-	uint32_t budget_blocks;
-	/* Link time of a block's copy; duplex: each way, both busy; inplace_duplex: the same when a
-	 * kernel reads in place one way; inplace_both: when one reads and writes. */
-	double in_ns, out_ns, duplex_ns, inplace_duplex_ns, inplace_both_ns;
-	/* The host's time: a block of HBM, and one of host memory that is used in place. */
-	double map_ns, unmap_ns, host_map_ns, host_unmap_ns;
+	uint32_t budget_blocks,
+		near_blocks;   /* of own memory; with two places below: of the first */
+	uint32_t nr_below;     /* places; the last is large enough */
+	bool near_copies_only; /* nothing is to be used in place where it is near */
+	struct plan_below below[PLAN_BELOW_MAX];
+	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
 };
 
 enum plan_move {
@@ -99,6 +123,7 @@ struct plan {
 	uint32_t *first_visit;	    /* [nr_tracked + 1]: t's visits begin here */
 	struct plan_visit *visit;   /* by t, then by stage */
 	struct plan_span *alive;    /* by t: the stages that begin while it is alive */
+	uint32_t *far;		    /* by t: its last blocks that are far, when not resident */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */

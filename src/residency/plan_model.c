@@ -13,10 +13,15 @@
  *               what it will use, where there is room from now until then; the mapping calls take
  *               place during the stage
  *
- * A block of host memory is mapped from when it is used in place until it is fetched, or the life
- * ends; evicting a block only unmaps it.
+ * A block below is mapped from when it is used in place until it is fetched, or the life ends;
+ * evicting a block only unmaps it.
+ *
+ * Blocks come and go in their order, from the first on, and where those are that are not resident
+ * goes by their number: near, or the last ones of a life far. Each place below has a link of its
+ * own; both carry at the same time.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,13 +37,14 @@
 
 /* A life while the model runs. A turn is a stage, counted through all runs. */
 struct model_life {
-	double resident, dirty; /* blocks */
-	double in_place;	/* blocks of the host that are mapped */
-	double ahead;		/* blocks resident by the stage looked at */
-	double wanted;		/* level in the stage looked at */
-	uint64_t looked;	/* the turn in which `ahead` is valid; in others it is `resident` */
+	double resident, dirty;		 /* blocks */
+	double in_place[PLAN_BELOW_MAX]; /* blocks there that are mapped */
+	double ahead;			 /* blocks resident by the stage looked at */
+	double wanted;			 /* level in the stage looked at */
+	uint64_t looked;      /* the turn in which `ahead` is valid; in others it is `resident` */
 	uint64_t used;	      /* the last turn whose stage, or one looked at in it, uses the life */
 	uint32_t last_action; /* recorded for it */
+	bool there;	      /* it has blocks somewhere */
 };
 
 /* A walk over the lives that may be evicted after a stage. Those before a victim are of no use any
@@ -56,10 +62,13 @@ struct plan_model {
 	struct victims *victims; /* lives with something resident */
 	struct model_life *life;
 	const double *level; /* by stage_life, of this run */
+	double *far;	     /* by life */
+	struct away *away;   /* by life, of those that the stage uses */
 	double taken;	     /* blocks resident, of all lives */
+	double near_taken;   /* blocks that should be near, of all lives */
 	double time_ns, copied_ns;
-	/* What is left of the link during the stage, in blocks. */
-	double slack_in, slack_out;
+	/* What is left of the links during the stage, in blocks. */
+	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
 	double calls_ns; /* of mapping, since it was last set */
 	double *reached; /* by stage_life: what is resident there; NULL: not asked */
 	uint64_t turn, work;
@@ -80,7 +89,11 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	m->input = input;
 	m->stages = stages;
 	m->life = calloc(stages->nr_tracked + 1u, sizeof(*m->life));
-	err = m->life ? victims_create(stages, &m->victims) : -ENOMEM;
+	m->far = calloc(stages->nr_tracked + 1u, sizeof(*m->far));
+	m->away = calloc(stages->nr_tracked + 1u, sizeof(*m->away));
+	err = m->life && m->far && m->away ? victims_create(stages, &m->victims) : -ENOMEM;
+	if (!err && input->nr_below > 1)
+		err = far_choose(input, stages, m->far);
 	if (err) {
 		model_destroy(m);
 		return err;
@@ -94,9 +107,16 @@ void model_destroy(struct plan_model *m)
 	if (!m)
 		return;
 	free(m->life);
+	free(m->far);
+	free(m->away);
 	victims_destroy(m->victims);
 	free(m->action);
 	free(m);
+}
+
+uint32_t model_far(const struct plan_model *m, uint32_t life)
+{
+	return (uint32_t)(m->far[life] + 0.5);
 }
 
 uint64_t model_work(const struct plan_model *m)
@@ -138,29 +158,64 @@ static void record_action(struct plan_model *m, enum plan_move move, uint32_t li
 }
 
 /* Link time of copies both ways, where both overlap. */
-static double copy_ns(const struct plan_input *input, double in, double out)
+static double copy_ns(const struct plan_below *below, double in, double out)
 {
 	double both = MIN(in, out);
 
-	return both * input->duplex_ns + (in - both) * input->in_ns + (out - both) * input->out_ns;
+	return both * below->duplex_ns + (in - both) * below->in_ns + (out - both) * below->out_ns;
+}
+
+/* The same over all links, which carry at the same time. */
+static double copies_ns(struct plan_model *m, const double in[], const double out[])
+{
+	double longest = 0;
+
+	for (uint32_t k = 0; k < m->input->nr_below; k++) {
+		double ns = copy_ns(&m->input->below[k], in[k], out[k]);
+
+		m->copied_ns += ns;
+		longest = MAX(longest, ns);
+	}
+	return longest;
+}
+
+/* Of the blocks of a life from one on, in its order, how many belong to each place below. */
+static void split(const struct plan_model *m, uint32_t life, double from, double blocks,
+		  double part[PLAN_BELOW_MAX])
+{
+	double near = m->stages->blocks[life] - m->far[life] - from;
+
+	part[0] = m->input->nr_below > 1 ? MIN(blocks, MAX(0, near)) : blocks;
+	part[1] = blocks - part[0];
+}
+
+/* Blocks of a life that are not resident, by place. */
+static void split_away(const struct plan_model *m, uint32_t life, double part[PLAN_BELOW_MAX])
+{
+	double resident = m->life[life].resident;
+
+	split(m, life, resident, m->stages->blocks[life] - resident, part);
 }
 
 /*
- * Take blocks of a life out. @return blocks that must be copied: the dirty ones, even where the
- * record says that nobody will read them. The program may do otherwise this time.
+ * Take blocks of a life out. Adds to out, by place, those that must be copied: the dirty ones, even
+ * where the record says that nobody will read them. The program may do otherwise this time.
  */
-static double take_out(struct plan_model *m, uint32_t life, double blocks)
+static void take_out(struct plan_model *m, uint32_t life, double blocks, double out[PLAN_BELOW_MAX])
 {
 	struct model_life *l = &m->life[life];
-	double share = blocks / l->resident, dirty = l->dirty * share;
+	double share = blocks / l->resident, dirty = l->dirty * share, part[PLAN_BELOW_MAX];
 
+	split(m, life, l->resident - blocks, blocks, part);
+	for (uint32_t k = 0; k < m->input->nr_below; k++)
+		out[k] += part[k] == blocks ? dirty : dirty * part[k] / blocks;
+	m->near_taken += part[0];
 	l->resident -= blocks;
 	l->dirty -= dirty;
 	m->taken -= blocks;
 	m->calls_ns += blocks * m->input->unmap_ns;
 	if (l->resident < TINY)
 		victims_drop(m->victims, life);
-	return dirty;
 }
 
 /* Bring blocks of a life in: where they were used in place, that mapping goes. fresh: they come
@@ -168,13 +223,19 @@ static double take_out(struct plan_model *m, uint32_t life, double blocks)
 static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fresh)
 {
 	struct model_life *l = &m->life[life];
-	double away = m->stages->blocks[life] - l->resident - blocks;
-	double unmapped = MAX(0, l->in_place - away);
+	double away[PLAN_BELOW_MAX], before[PLAN_BELOW_MAX];
 
+	split_away(m, life, before);
 	l->resident += blocks;
-	l->in_place -= unmapped;
 	m->taken += blocks;
-	m->calls_ns += unmapped * m->input->host_unmap_ns;
+	split_away(m, life, away);
+	m->near_taken += away[0] - before[0];
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
+		double unmapped = MAX(0, l->in_place[k] - away[k]);
+
+		l->in_place[k] -= unmapped;
+		m->calls_ns += unmapped * m->input->below[k].unmap_ns;
+	}
 	if (!fresh)
 		m->calls_ns += blocks * m->input->map_ns;
 }
@@ -183,19 +244,40 @@ static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fre
 static void map_in_place(struct plan_model *m, uint32_t life)
 {
 	struct model_life *l = &m->life[life];
-	double away = m->stages->blocks[life] - l->resident;
+	double away[PLAN_BELOW_MAX];
 
-	m->calls_ns += MAX(0, away - l->in_place) * m->input->host_map_ns;
-	l->in_place = MAX(away, l->in_place);
+	split_away(m, life, away);
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
+		m->calls_ns += MAX(0, away[k] - l->in_place[k]) * m->input->below[k].map_ns;
+		l->in_place[k] = MAX(away[k], l->in_place[k]);
+	}
+}
+
+/* A life has its blocks from here on: none is resident yet. */
+static void add_life(struct plan_model *m, uint32_t life)
+{
+	double away[PLAN_BELOW_MAX];
+
+	if (m->life[life].there)
+		return;
+	m->life[life].there = true;
+	split_away(m, life, away);
+	m->near_taken += away[0];
 }
 
 /* A life dies. */
 static void drop_life(struct plan_model *m, uint32_t life)
 {
 	struct model_life *l = &m->life[life];
+	double away[PLAN_BELOW_MAX];
 
+	split_away(m, life, away);
+	m->near_taken -= l->there ? away[0] : 0;
+	l->there = false;
 	m->taken -= l->resident;
-	l->resident = l->dirty = l->in_place = 0;
+	l->resident = l->dirty = 0;
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++)
+		l->in_place[k] = 0;
 	victims_drop(m->victims, life);
 }
 
@@ -246,7 +328,7 @@ static uint32_t pick_victim(struct plan_model *m, struct candidates *c)
 }
 
 /* Make room for a stage: so many blocks are missing. @return what of them still are. */
-static double settle_evict(struct plan_model *m, uint32_t g, double missing, double *out)
+static double settle_evict(struct plan_model *m, uint32_t g, double missing, double out[])
 {
 	const struct stage *stage = &m->stages->stage[g];
 	struct candidates candidates;
@@ -259,7 +341,7 @@ static double settle_evict(struct plan_model *m, uint32_t g, double missing, dou
 		if (l == NO_LIFE)
 			break;
 		blocks = MIN(missing, m->life[l].resident);
-		*out += take_out(m, l, blocks);
+		take_out(m, l, blocks, out);
 		record_action(m, PLAN_EVICT, l, blocks, g, g);
 		missing -= blocks;
 	}
@@ -272,7 +354,7 @@ static double settle_evict(struct plan_model *m, uint32_t g, double missing, dou
 			break;
 		if (blocks < TINY)
 			continue;
-		*out += take_out(m, l, blocks);
+		take_out(m, l, blocks, out);
 		record_action(m, PLAN_EVICT, l, blocks, g, g);
 		missing -= blocks;
 	}
@@ -285,7 +367,8 @@ static double settle(struct plan_model *m, uint32_t g)
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
 	uint32_t first = stage->first_life, end = first + stage->nr_lives;
-	double need = 0, taken, in = 0, out = 0, share, missing;
+	double need = 0, taken, share, missing;
+	double in[PLAN_BELOW_MAX] = {0}, out[PLAN_BELOW_MAX] = {0}, part[PLAN_BELOW_MAX];
 
 	m->turn++;
 	m->work += stage->nr_deaths + 4ull * stage->nr_lives;
@@ -295,11 +378,12 @@ static double settle(struct plan_model *m, uint32_t g)
 	for (uint32_t i = first; i < end; i++) {
 		struct model_life *l = &m->life[m->stages->life[i].life];
 
+		add_life(m, m->stages->life[i].life);
 		l->used = m->turn;
 		need += MAX(0, m->level[i] - l->resident);
 	}
 	taken = m->taken;
-	missing = settle_evict(m, g, need + taken - input->budget_blocks, &out);
+	missing = settle_evict(m, g, need + taken - input->budget_blocks, out);
 	share = missing > TINY ? MAX(0, 1 - missing / MAX(need, TINY)) : 1;
 	/* The levels are more than there is room for even so: as much of each goes. */
 	missing -= need * (1 - share);
@@ -310,112 +394,61 @@ static double settle(struct plan_model *m, uint32_t g)
 
 		if (blocks < TINY)
 			continue;
-		out += take_out(m, l, blocks);
+		take_out(m, l, blocks, out);
 		record_action(m, PLAN_EVICT, l, blocks, g, g);
 	}
 	for (uint32_t i = first; i < end; i++) {
 		const struct stage_life *life = &m->stages->life[i];
 		double blocks = MAX(0, m->level[i] - m->life[life->life].resident) * share;
 
+		split(m, life->life, m->life[life->life].resident, blocks, part);
 		take_in(m, life->life, blocks, life->overwritten);
 		map_in_place(m, life->life);
 		if (m->reached)
 			m->reached[i] = m->life[life->life].resident;
 		if (life->overwritten)
 			continue;
-		in += blocks;
+		for (uint32_t k = 0; k < input->nr_below; k++)
+			in[k] += part[k];
 		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
 	}
-	m->copied_ns += copy_ns(input, in, out);
-	return copy_ns(input, in, out) + m->calls_ns;
+	return copies_ns(m, in, out) + m->calls_ns;
 }
 
-/* In-place traffic: blocks, and the time that moving them takes kernels. */
-struct traffic {
-	double in, out, in_ns, out_ns;
-};
-
-static void traffic_add(struct traffic *t, const struct stage_use *use, double share, double slow)
+/* What a link has left of a stage's time. */
+static void find_slack(struct plan_model *m, uint32_t k, const struct traffic *t, double total)
 {
-	t->in += use->in * share;
-	t->out += use->out * share;
-	t->in_ns += use->in_ns * share * slow;
-	t->out_ns += use->out_ns * share * slow;
-}
+	const struct plan_below *below = &m->input->below[k];
+	double in, out, beside;
 
-/*
- * Computation, and beside it what kernels can move each way, and both ways at once: at the rate of
- * both for as long as both last, then at the kernel's own.
- */
-static double traffic_ns(const struct plan_input *input, const struct traffic *t, double compute)
-{
-	double both = MIN(t->in, t->out), link = both * input->inplace_both_ns;
-
-	if (t->in > both)
-		link += (t->in - both) * t->in_ns / t->in;
-	if (t->out > both)
-		link += (t->out - both) * t->out_ns / t->out;
-	return MAX(MAX(compute, link), MAX(t->in_ns, t->out_ns));
-}
-
-/* One step of a stage's body, over all iterations. Adds its traffic to the total. */
-static double run_step(const struct plan_model *m, const struct stage *stage, uint32_t body,
-		       struct traffic *total)
-{
-	double compute = m->stages->compute_ns[stage->first_compute + body];
-	struct traffic base = {0}, with_windows = {0}, windows = {0}, windows_away = {0};
-	double away, all;
-
-	for (uint32_t i = 0; i < stage->nr_uses; i++) {
-		const struct stage_use *use = &m->stages->use[stage->first_use + i];
-		double slow = use->near, blocks;
-
-		if (use->step != body)
-			continue;
-		blocks = m->stages->blocks[use->life] - m->life[use->life].resident;
-		away = blocks / m->stages->blocks[use->life];
-		if (blocks > use->reach_blocks)
-			slow = MAX(slow, 1 - use->reach_blocks / blocks);
-		traffic_add(total, use, away, slow);
-		traffic_add(&with_windows, use, use->window ? 1 : away, slow);
-		if (use->window) {
-			traffic_add(&windows, use, 1, 1);
-			traffic_add(&windows_away, use, away, 1);
-		} else {
-			traffic_add(&base, use, away, slow);
-		}
-	}
-	/* The iterations whose windows are in place, and the others. */
-	all = windows.in + windows.out;
-	away = all > 0 ? (windows_away.in + windows_away.out) / all : 0;
-	return away * traffic_ns(m->input, &with_windows, compute) +
-	       (1 - away) * traffic_ns(m->input, &base, compute);
-}
-
-/* The stage itself. Sets what the link has left. @return its time. */
-static double run(struct plan_model *m, uint32_t g)
-{
-	const struct plan_input *input = m->input;
-	const struct stage *stage = &m->stages->stage[g];
-	struct traffic t = {0};
-	double total = 0, in, out, beside;
-
-	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
-	for (uint32_t body = 0; body < stage->nr_body; body++)
-		total += run_step(m, stage, body, &t);
 	/*
 	 * While one way is busy, the other runs at the rate of both. But what kernels read in place
 	 * comes first: of what both ways carry together then, copies out get what is beyond the
 	 * rate of reading alone.
 	 */
-	beside = MAX(0, 2 / input->inplace_duplex_ns - 1 / input->in_ns);
-	beside = MIN(beside, 1 / input->duplex_ns);
-	in = MIN(t.in * input->in_ns, total);
-	out = MIN(t.out * input->out_ns, total);
-	m->slack_in = out / input->duplex_ns + (total - out) / input->in_ns - in / input->in_ns;
-	m->slack_out = in * beside + (total - in) / input->out_ns - out / input->out_ns;
-	m->slack_in = MAX(m->slack_in, 0);
-	m->slack_out = MAX(m->slack_out, 0);
+	beside = MAX(0, 2 / below->inplace_duplex_ns - 1 / below->in_ns);
+	beside = MIN(beside, 1 / below->duplex_ns);
+	in = MIN(t->in * below->in_ns, total);
+	out = MIN(t->out * below->out_ns, total);
+	m->slack_in[k] = out / below->duplex_ns + (total - out) / below->in_ns - in / below->in_ns;
+	m->slack_out[k] = in * beside + (total - in) / below->out_ns - out / below->out_ns;
+	m->slack_in[k] = MAX(m->slack_in[k], 0);
+	m->slack_out[k] = MAX(m->slack_out[k], 0);
+}
+
+/* The stage itself. Sets what the links have left. @return its time. */
+static double run(struct plan_model *m, uint32_t g)
+{
+	const struct stage *stage = &m->stages->stage[g];
+	struct traffic t[PLAN_BELOW_MAX] = {{0}};
+	double total;
+
+	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
+	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++)
+		split_away(m, m->stages->life[i].life, m->away[m->stages->life[i].life].blocks);
+	total = traffic_run(m->input, m->stages, stage, m->away, t);
+	for (uint32_t k = 0; k < m->input->nr_below; k++)
+		find_slack(m, k, &t[k], total);
 	for (uint32_t i = 0; i < stage->nr_lives; i++) {
 		const struct stage_life *life = &m->stages->life[stage->first_life + i];
 		struct model_life *l = &m->life[life->life];
@@ -428,6 +461,30 @@ static double run(struct plan_model *m, uint32_t g)
 	return total;
 }
 
+/* Of blocks of a life that leave, the last ones first, as many as the links have time for. */
+static double slack_out(const struct plan_model *m, uint32_t life, double blocks)
+{
+	double part[PLAN_BELOW_MAX], far;
+
+	split(m, life, m->life[life].resident - blocks, blocks, part);
+	if (m->input->nr_below == 1)
+		return MIN(blocks, m->slack_out[0]);
+	far = MIN(part[1], m->slack_out[1]);
+	return far < part[1] ? far : far + MIN(part[0], m->slack_out[0]);
+}
+
+/* The same of blocks that come, the first ones first. */
+static double slack_in(const struct plan_model *m, uint32_t life, double blocks)
+{
+	double part[PLAN_BELOW_MAX], near;
+
+	if (m->input->nr_below == 1 || blocks <= 0)
+		return MIN(blocks, m->slack_in[0]);
+	split(m, life, m->life[life].resident, blocks, part);
+	near = MIN(part[0], m->slack_in[0]);
+	return near < part[0] ? near : near + MIN(part[1], m->slack_in[1]);
+}
+
 /* Stage j will have `missing` blocks too many: evict now, while stage g runs, what can go; the rest
  * is expected to go later. @return what nothing can be found for. */
 static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double missing,
@@ -435,7 +492,7 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 {
 	while (missing > TINY) {
 		uint32_t l = pick_victim(m, candidates);
-		double blocks, copied;
+		double blocks, copied[PLAN_BELOW_MAX] = {0};
 		bool costs;
 
 		if (l == NO_LIFE)
@@ -446,12 +503,14 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 		costs = m->life[l].dirty > TINY;
 		blocks = MIN(blocks, m->life[l].resident);
 		if (costs)
-			blocks = MIN(blocks, m->slack_out);
+			blocks = slack_out(m, l, blocks);
 		if (blocks < TINY)
 			continue;
-		copied = take_out(m, l, blocks);
-		m->slack_out -= copied;
-		m->copied_ns += copied * m->input->out_ns;
+		take_out(m, l, blocks, copied);
+		for (uint32_t k = 0; k < m->input->nr_below; k++) {
+			m->slack_out[k] -= copied[k];
+			m->copied_ns += copied[k] * m->input->below[k].out_ns;
+		}
 		record_action(m, PLAN_EVICT, l, blocks, g, j);
 	}
 	return MAX(0, missing);
@@ -466,19 +525,22 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 		const struct stage_life *life = &s->life[i];
 		uint32_t l = life->life;
-		double blocks = m->level[i] - m->life[l].resident;
+		double blocks = m->level[i] - m->life[l].resident, part[PLAN_BELOW_MAX];
 
 		if (m->life[l].used == m->turn || life->overwritten ||
 		    !span_has(&s->alive[l], s->nr_stages, g))
 			continue;
-		blocks = MIN(MIN(blocks, room), m->slack_in);
+		blocks = slack_in(m, l, MIN(blocks, room));
 		if (blocks < TINY)
 			continue;
+		split(m, l, m->life[l].resident, blocks, part);
 		ahead_set(m, l, ahead_blocks(m, l) + blocks);
 		take_in(m, l, blocks, false);
 		victims_put(m->victims, l, g, i);
-		m->slack_in -= blocks;
-		m->copied_ns += blocks * m->input->in_ns;
+		for (uint32_t k = 0; k < m->input->nr_below; k++) {
+			m->slack_in[k] -= part[k];
+			m->copied_ns += part[k] * m->input->below[k].in_ns;
+		}
 		room -= blocks;
 		record_action(m, PLAN_FETCH, l, blocks, g, j);
 	}
@@ -506,7 +568,12 @@ static void look_at(struct plan_model *m, uint32_t j, double *taken)
 	}
 }
 
-/* Use what the link has left during stage g for the stages after it. */
+static bool has_slack(const struct plan_model *m, const double slack[])
+{
+	return slack[0] >= TINY || (m->input->nr_below > 1 && slack[1] >= TINY);
+}
+
+/* Use what the links have left during stage g for the stages after it. */
 static void look_ahead(struct plan_model *m, uint32_t g)
 {
 	const struct plan_input *input = m->input;
@@ -535,33 +602,69 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 		if (evicted > TINY)
 			taken -= evicted - evict_ahead(m, g, j, evicted, &candidates);
 		room = MIN(room, MAX(0, input->budget_blocks - taken));
-		can_fetch = room >= TINY && m->slack_in >= TINY;
-		can_evict = candidates.any && (m->slack_in >= TINY || m->slack_out >= TINY);
+		can_fetch = room >= TINY && has_slack(m, m->slack_in);
+		can_evict =
+			candidates.any && (has_slack(m, m->slack_in) || has_slack(m, m->slack_out));
 		if (!can_fetch && !can_evict)
 			break;
 	}
 }
 
+/* What has no room near goes to the host, and comes back from there: levels that want that are no
+ * good ones. */
+static double overflow_ns(const struct plan_model *m)
+{
+	const struct plan_below *far = &m->input->below[1];
+
+	if (m->input->nr_below == 1 || m->near_taken <= m->input->near_blocks + TINY)
+		return 0;
+	return (m->near_taken - m->input->near_blocks) * (far->in_ns + far->out_ns);
+}
+
 static void run_period(struct plan_model *m)
 {
-	m->time_ns = m->copied_ns = m->taken = 0;
+	m->time_ns = m->copied_ns = m->taken = m->near_taken = 0;
 	/* Anew each time, or rounding would add up. */
-	for (uint32_t t = 0; t < m->stages->nr_tracked; t++)
+	for (uint32_t t = 0; t < m->stages->nr_tracked; t++) {
+		double away[PLAN_BELOW_MAX];
+
+		split_away(m, t, away);
 		m->taken += m->life[t].resident;
+		m->near_taken += m->life[t].there ? away[0] : 0;
+	}
 	for (uint32_t g = 0; g < m->stages->nr_stages; g++) {
 		double run_ns;
 
 		m->time_ns += settle(m, g);
 		run_ns = run(m, g);
 		m->calls_ns = 0;
+		m->time_ns += overflow_ns(m);
 		look_ahead(m, g);
 		m->time_ns += MAX(run_ns, m->calls_ns);
+	}
+}
+
+/* Nothing is used in place where it is near: what is not resident in some stage is far. */
+static void spread_far(struct plan_model *m, const double *level)
+{
+	const struct stages *s = m->stages;
+
+	if (m->input->nr_below == 1 || !m->input->near_copies_only)
+		return;
+
+	for (uint32_t t = 0; t < s->nr_tracked; t++)
+		m->far[t] = 0;
+	for (uint32_t i = 0; i < s->nr_lives; i++) {
+		uint32_t t = s->life[i].life;
+
+		m->far[t] = MAX(m->far[t], s->blocks[t] - floor(level[i] + TINY));
 	}
 }
 
 static void start(struct plan_model *m, const double *level)
 {
 	m->level = level;
+	spread_far(m, level);
 	m->work += m->stages->nr_tracked;
 	victims_clear(m->victims);
 	for (uint32_t t = 0; t < m->stages->nr_tracked; t++)
@@ -588,6 +691,7 @@ int model_actions(struct plan_model *m, const double *level, double *reached,
 	run_period(m);
 	m->reached = NULL;
 	m->recording = false;
+	spread_far(m, reached);
 	if (m->err)
 		return m->err;
 	*out = m->action;

@@ -24,8 +24,8 @@ struct stage_life {
 struct stage_use {
 	uint32_t step; /* of the body */
 	uint32_t life;
-	double in, out, in_ns, out_ns;
-	double near, reach_blocks;
+	double in, out;
+	struct plan_rate at[PLAN_BELOW_MAX];
 	bool window; /* of another part in each iteration: there or not, not a share of it */
 };
 
@@ -112,6 +112,27 @@ void victims_drop(struct victims *victims, uint32_t life);
 bool victims_first(const struct victims *victims, uint32_t g, struct victim *victim);
 bool victims_next(const struct victims *victims, struct victim *victim);
 
+/* ---- plan_traffic.c */
+
+/* In-place traffic over a link: blocks, and the time that moving them takes kernels. */
+struct traffic {
+	double in, out, in_ns, out_ns;
+};
+
+/* Blocks of a life that are not resident, by place below. */
+struct away {
+	double blocks[PLAN_BELOW_MAX];
+};
+
+/* The time of a stage's steps. away: by tracked life. Adds what they move to total, by place. */
+double traffic_run(const struct plan_input *input, const struct stages *stages,
+		   const struct stage *stage, const struct away away[], struct traffic total[]);
+
+/* ---- plan_far.c */
+
+/* Choose which blocks are far. far: by tracked life, out. @return 0, -ENOMEM. */
+int far_choose(const struct plan_input *input, const struct stages *stages, double *far);
+
 /* ---- plan_model.c */
 
 /*
@@ -126,6 +147,10 @@ void model_destroy(struct plan_model *model);
 double model_run(struct plan_model *model, const double *level);
 int model_actions(struct plan_model *model, const double *level, double *reached,
 		  struct plan_action **out, uint32_t *nr);
+
+/* Blocks of a tracked life that are far when they are not resident, given what model_actions()
+ * found. */
+uint32_t model_far(const struct plan_model *model, uint32_t life);
 
 /* Work of all its runs so far. */
 uint64_t model_work(const struct plan_model *model);

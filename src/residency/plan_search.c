@@ -35,11 +35,11 @@ static double life_blocks(const struct search *s, uint32_t i)
 	return s->stages->blocks[s->stages->life[i].life];
 }
 
-/* Whether a life is not searched for: it is small, or advised to stay on the host. */
+/* Whether a life is not searched for: it is small, or advised to stay below. */
 static bool is_set(const struct search *s, uint32_t tracked)
 {
 	return s->stages->blocks[tracked] < s->input->budget_blocks * SMALL_SHARE ||
-	       s->input->life[s->stages->life_of[tracked]].host;
+	       s->input->life[s->stages->life_of[tracked]].below;
 }
 
 static uint64_t all_work(const struct search *s)
@@ -100,7 +100,8 @@ static bool try_pair(struct search *s, uint32_t i, uint32_t j)
 	return false;
 }
 
-/* Blocks that may be in place in stage g before the slow rate sets in; 0: no such limit. */
+/* Blocks that may be in place on the host in stage g before the slow rate sets in; 0: no such
+ * limit. */
 static double near_blocks(const struct search *s, uint32_t g, uint32_t i)
 {
 	const struct stage *stage = &s->stages->stage[g];
@@ -108,8 +109,10 @@ static double near_blocks(const struct search *s, uint32_t g, uint32_t i)
 	for (uint32_t u = 0; u < stage->nr_uses; u++) {
 		const struct stage_use *use = &s->stages->use[stage->first_use + u];
 
-		if (use->life == s->stages->life[i].life && use->near < 1)
-			return use->reach_blocks / (1 - use->near);
+		const struct plan_rate *rate = &use->at[s->input->nr_below - 1];
+
+		if (use->life == s->stages->life[i].life && rate->hit < 1)
+			return rate->reach_blocks / (1 - rate->hit);
 	}
 	return 0;
 }
@@ -192,7 +195,7 @@ static void start_levels(struct search *s)
 			sum += life_blocks(s, stage->first_life + i);
 		for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++) {
 			s->level[i] = life_blocks(s, i) * (sum > room ? room / sum : 1);
-			if (s->input->life[s->stages->life_of[s->stages->life[i].life]].host)
+			if (s->input->life[s->stages->life_of[s->stages->life[i].life]].below)
 				s->level[i] = 0;
 		}
 	}
@@ -234,19 +237,20 @@ static void start_static(struct search *s, struct ranked *rank)
 {
 	const struct stages *stages = s->stages;
 	double left = s->input->budget_blocks;
+	uint32_t last = s->input->nr_below - 1;
 
 	for (uint32_t t = 0; t < stages->nr_tracked; t++)
 		rank[t] = (struct ranked){.life = t};
 	for (uint32_t u = 0; u < stages->nr_uses; u++)
 		rank[stages->use[u].life].in_place_ns +=
-			MAX(stages->use[u].in_ns, stages->use[u].out_ns);
+			MAX(stages->use[u].at[last].in_ns, stages->use[u].at[last].out_ns);
 	for (uint32_t t = 0; t < stages->nr_tracked; t++)
 		rank[t].in_place_ns /= stages->blocks[t];
 	qsort(rank, stages->nr_tracked, sizeof(*rank), ranked_compare);
 	for (uint32_t n = 0; n < stages->nr_tracked; n++) {
 		uint32_t t = rank[n].life;
-		bool host = s->input->life[stages->life_of[t]].host;
-		double level = host ? 0 : MIN(left, stages->blocks[t]);
+		bool below = s->input->life[stages->life_of[t]].below;
+		double level = below ? 0 : MIN(left, stages->blocks[t]);
 
 		left -= level;
 		for (uint32_t v = stages->first_visit[t]; v < stages->first_visit[t + 1]; v++)

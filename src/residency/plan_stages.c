@@ -217,10 +217,11 @@ static struct stage_use *stage_use_get(struct stages *s, struct stage *stage, ui
 	if (*place < stage->first_use || *place >= s->nr_uses || s->use[*place].step != body ||
 	    s->use[*place].life != life) {
 		*place = s->nr_uses++;
-		s->use[*place] = (struct stage_use){.step = body,
-						    .life = life,
-						    .near = use->near,
-						    .reach_blocks = use->reach_blocks};
+		s->use[*place] = (struct stage_use){.step = body, .life = life};
+		for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
+			s->use[*place].at[k].hit = use->at[k].hit;
+			s->use[*place].at[k].reach_blocks = use->at[k].reach_blocks;
+		}
 		stage->nr_uses++;
 	}
 	return &s->use[*place];
@@ -238,8 +239,10 @@ static void gather_use(struct stages *s, struct stage *stage, struct gathering *
 	sum->window |= !use->whole && stage->nr_iterations > 1;
 	sum->in += use->in;
 	sum->out += use->out;
-	sum->in_ns += use->in_ns;
-	sum->out_ns += use->out_ns;
+	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
+		sum->at[k].in_ns += use->at[k].in_ns;
+		sum->at[k].out_ns += use->at[k].out_ns;
+	}
 }
 
 static void gather_stage(const struct plan_input *input, struct stages *s, struct stage *stage,

@@ -111,4 +111,15 @@ static inline const struct record_use *record_uses(const struct record *record,
 	return event->nr_uses ? &record->use[event->first_use - record->first_use] : NULL;
 }
 
+/* A recorded use as the cost model takes it. */
+static inline struct weir_use record_use_declared(const struct record_use *use)
+{
+	return (struct weir_use){.bytes = use->bytes,
+				 .kind = use->kind,
+				 .pattern = use->pattern,
+				 .read_bytes = (uint64_t)use->read_bytes,
+				 .write_bytes = (uint64_t)use->write_bytes,
+				 .granule = use->granule};
+}
+
 #endif

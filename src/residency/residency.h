@@ -5,7 +5,7 @@
  *
  *   record.c   what the program did, and whether it repeats itself
  *   plan*.c    what to do about it, as a pure function
- *   learn.c    from the record to the plan's input
+ *   learn*.c   from the record, and the space's places, to the plan's input
  *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
  *   decide*.c  what comes in, what goes, where to, as pure functions
@@ -80,6 +80,7 @@ struct residency {
 	uint32_t nr_pending, max_pending;
 	uint32_t next_action;	     /* of the plan's list */
 	uint64_t action_period;	     /* the period that next_action belongs to */
+	uint32_t next_near;	     /* life whose blocks are looked at for being too far away */
 	int error;		     /* of a move made by progress, for the next bracket */
 	uint32_t nr_read_mostly;     /* ranges advised so */
 	uint64_t dry[PLACES_MAX];    /* epoch in which no freed range has a chunk of the place */
@@ -93,12 +94,21 @@ struct residency {
 /* The plan for the record's period. @return 0, -ENOMEM. */
 int learn_plan(struct weir_space *space);
 
+/* Forget the plan. */
+void learn_forget(struct weir_space *space);
+
+/* ---- learn_places.c */
+
+/* What a recorded use takes in place at each place below that a plan tells apart. */
+void learn_place_rates(const struct weir_space *space, const struct record_use *recorded,
+		       struct plan_rate at[PLAN_BELOW_MAX]);
+
+/* The part of a plan's input that is about places. */
+void learn_places(const struct weir_space *space, struct plan_input *input);
+
 /* What uses take in place where they lie now, ns, by the cost model. */
 double learn_link_ns(const struct weir_space *space, const struct space_use *uses,
 		     uint32_t nr_uses);
-
-/* Forget the plan. */
-void learn_forget(struct weir_space *space);
 
 /* ---- schedule.c */
 
@@ -131,6 +141,10 @@ uint32_t schedule_level(const struct weir_space *space, const struct range *rang
 
 /* The same in its next use after that bracket; nr_blocks when it has none. */
 uint32_t schedule_next_level(const struct weir_space *space, const struct range *range);
+
+/* Blocks of the range that the plan wants on the host when they are not resident; DECIDE_UNKNOWN
+ * when it has no opinion. */
+uint32_t schedule_far(const struct weir_space *space, const struct range *range);
 
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct weir_space *space, const struct range *range);

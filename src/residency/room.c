@@ -240,6 +240,9 @@ struct chunk *room_below(struct weir_space *space, const struct range *range, pl
 		.from = place,
 		.nr_places = space->nr_places,
 		.prefer = range->residency->prefer,
+		.planned_last = schedule_far(space, range),
+		.nr_last = range->nr_home[space_host(space)],
+		.nr_unbacked = range_nr_unbacked(range),
 	};
 	struct chunk *chunk;
 

@@ -113,6 +113,17 @@ uint32_t schedule_next_level(const struct weir_space *space, const struct range 
 			  tracked_as(r, range));
 }
 
+uint32_t schedule_far(const struct weir_space *space, const struct range *range)
+{
+	const struct residency *r = space->residency;
+	uint32_t t;
+
+	if (!r->plan || space->nr_places <= PLAN_BELOW_MAX)
+		return DECIDE_UNKNOWN;
+	t = tracked_as(r, range);
+	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : r->plan->far[t];
+}
+
 uint32_t schedule_next_use(const struct weir_space *space, const struct range *range)
 {
 	const struct residency *r = space->residency;

@@ -32,11 +32,12 @@ static struct plan *make(struct large large)
 				   .nr_uses = nr_uses,
 				   .nr_lives = large.nr_lives,
 				   .budget_blocks = large.budget * large.nr_lives,
-				   .in_ns = 100,
-				   .out_ns = 100,
-				   .duplex_ns = 100,
-				   .inplace_duplex_ns = 100,
-				   .inplace_both_ns = 100};
+				   .nr_below = 1,
+				   .below[0] = {.in_ns = 100,
+						.out_ns = 100,
+						.duplex_ns = 100,
+						.inplace_duplex_ns = 100,
+						.inplace_both_ns = 100}};
 	struct plan *plan = NULL;
 
 	assert_true(step && use && life);
@@ -54,10 +55,10 @@ static struct plan *make(struct large large)
 				.whole = true,
 				.in = 4,
 				.out = n ? 0 : 4,
-				.in_ns = 400,
-				.out_ns = n ? 0 : 400,
-				.near = large.near,
-				.reach_blocks = 1};
+				.at[0] = {.in_ns = 400,
+					  .out_ns = n ? 0 : 400,
+					  .hit = large.near,
+					  .reach_blocks = 1}};
 	}
 	assert_int_equal(plan_create(&input, &plan), 0);
 	/* Its tables follow the uses, not stages times lives. */

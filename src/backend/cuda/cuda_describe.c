@@ -56,7 +56,7 @@ static const struct weir_link_desc usual_peer = {
 	.inplace_reach_bytes = UINT64_C(1) << 36,
 	.inplace_request_bytes = 128,
 	.inplace_duplex_bytes_per_s = 150e9,
-	.inplace_both_bytes_per_s = 371e9,
+	.inplace_both_bytes_per_s = 333e9,
 	.inplace_update_large_per_s = 2.9e9,
 };
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a plan has to know of a space's places: how much room there is, and what copies, use in
+ * place and mapping calls cost there.
+ */
+#include "src/cost/cost.h"
+#include "src/residency/residency.h"
+
+/* What of a kernel's time at a neighbour does not overlap with its other work: where it walks over
+ * a range, all its warps are in one block at a time. Two H200s: kernels of 1.05 ms in HBM and 1.23
+ * ms at the neighbour took 1.46 and 1.6 ms; at the host, where the link is slow, it is nothing. */
+#define NEAR_SERIAL 0.3
+
+/* Chunks of each neighbour that the plan leaves free, at most. */
+#define NEAR_SPARE SPACE_BATCH_MAX
+
+/* The link between a lower place and the device's own memory. */
+static const struct weir_link_desc *link_to(const struct weir_space *space, place_t place)
+{
+	return &space->backend->desc.link[space_path(space, place, PLACE_OWN)->link];
+}
+
+/* How many places below a plan tells apart, and which it takes for all that are alike: neighbours'
+ * memories count as one, at the rate of the first. */
+static uint32_t nr_below(const struct weir_space *space)
+{
+	return MIN(space->nr_places - 1, PLAN_BELOW_MAX);
+}
+
+static place_t place_below(const struct weir_space *space, uint32_t k)
+{
+	return k + 1 == nr_below(space) ? space_host(space) : PLACE_OWN + 1;
+}
+
+/* What a use takes in place at a place. */
+static void learn_rate(const struct weir_space *space, place_t place,
+		       const struct record_use *recorded, struct plan_rate *out)
+{
+	const struct weir_use declared = record_use_declared(recorded), *use = &declared;
+	const struct weir_link_desc *link = link_to(space, place);
+	double hit = cost_inplace_bytes_per_s(link, use, 1);
+	double miss = cost_inplace_bytes_per_s(link, use, UINT64_MAX);
+	double ns = cost_expansion(use) * 1e9 / miss;
+
+	out->in_ns = recorded->read_bytes * ns;
+	out->out_ns = recorded->write_bytes * ns;
+	out->hit = miss / hit;
+	out->reach_blocks = cost_reach_bytes(link, use) / (double)space->block_bytes;
+}
+
+void learn_place_rates(const struct weir_space *space, const struct record_use *recorded,
+		       struct plan_rate at[PLAN_BELOW_MAX])
+{
+	for (uint32_t k = 0; k < nr_below(space); k++)
+		learn_rate(space, place_below(space, k), recorded, &at[k]);
+}
+
+/* What a use takes in place at one place, ns each way by out[]. */
+static void add_link_ns(const struct weir_space *space, const struct space_use *use, place_t place,
+			double out[2])
+{
+	struct weir_use declared = {.pattern = use->pattern,
+				    .granule = use->granule,
+				    .read_bytes = (uint64_t)use->read_bytes,
+				    .write_bytes = (uint64_t)use->write_bytes};
+	uint32_t away = 0;
+	double ns;
+
+	for (uint32_t i = use->first; i < use->first + use->nr; i++)
+		away += block_is_at(&use->range->block[i], place);
+	if (!away || use->kind == WEIR_DISCARD)
+		return;
+	ns = cost_expansion(&declared) * 1e9 /
+	     cost_inplace_bytes_per_s(link_to(space, place), &declared, away * space->block_bytes) *
+	     away / use->nr;
+	out[0] += use->read_bytes * ns;
+	out[1] += use->write_bytes * ns;
+}
+
+double learn_link_ns(const struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+{
+	double longest = 0;
+
+	for (uint32_t place = 1; place < space->nr_places; place++) {
+		double way[2] = {0};
+
+		for (uint32_t u = 0; u < nr_uses; u++)
+			add_link_ns(space, &uses[u], (place_t)place, way);
+		longest = MAX(longest, MAX(way[0], way[1]));
+	}
+	return longest;
+}
+
+/* Blocks that the plan may count on: all but the arenas'. */
+static uint32_t plan_budget(const struct weir_space *space)
+{
+	uint64_t budget = space->pmm[PLACE_OWN].max_chunks, taken = 0;
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		if (space->range[r]->arena)
+			taken += space->range[r]->nr_blocks;
+	return (uint32_t)(budget > taken ? budget - taken : 1);
+}
+
+/* What copies and mapping calls of a place below cost. */
+static struct plan_below learn_below(const struct weir_space *space, place_t place)
+{
+	const struct weir_link_desc *link = link_to(space, place);
+	const struct weir_vmm_desc *vmm = &space->backend->desc.vmm;
+	double bytes = (double)space->block_bytes, piece = (double)link->copy_ns;
+	bool host = place == space_host(space);
+	double host_mib = host ? bytes / (1 << 20) : 0;
+
+	return (struct plan_below){
+		.in_ns =
+			bytes * 1e9 / cost_copy_bytes_per_s(link, space->pmm[place].memory) + piece,
+		.out_ns = bytes * 1e9 / cost_copy_bytes_per_s(link, space->pmm[PLACE_OWN].memory) +
+			  piece,
+		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
+		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
+		.inplace_both_ns = bytes * 1e9 / link->inplace_both_bytes_per_s,
+		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
+			  host_mib * (double)vmm->set_access_host_mib_ns,
+		.unmap_ns = (double)vmm->unmap_ns + host_mib * (double)vmm->unmap_host_mib_ns,
+		.serial = host ? 0 : NEAR_SERIAL,
+	};
+}
+
+/* Blocks that the plan may count on at neighbours: copies on their way take room, too. */
+static uint32_t near_budget(const struct weir_space *space)
+{
+	uint64_t budget = 0;
+
+	for (uint32_t place = 1; place + 1 < space->nr_places; place++) {
+		uint64_t max = space->pmm[place].max_chunks;
+
+		budget += max - MIN(max / 8, NEAR_SPARE);
+	}
+	return (uint32_t)MIN(budget, UINT32_MAX);
+}
+
+void learn_places(const struct weir_space *space, struct plan_input *input)
+{
+	const struct weir_vmm_desc *vmm = &space->backend->desc.vmm;
+
+	input->budget_blocks = plan_budget(space);
+	input->near_blocks = near_budget(space);
+	input->nr_below = nr_below(space);
+	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
+	input->unmap_ns = (double)vmm->unmap_ns;
+	for (uint32_t k = 0; k < input->nr_below; k++)
+		input->below[k] = learn_below(space, place_below(space, k));
+}

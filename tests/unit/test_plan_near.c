@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans with two places below, near and far: which blocks are far, what moves over which link, and
+ * what holds for any such plan.
+ */
+#include "tests/unit/test_plan.h"
+
+/* Near: ten times the rate of the host. */
+static void near_init(struct period *p, uint32_t budget_blocks, uint32_t near_blocks)
+{
+	struct plan_below *near;
+
+	period_init(p, budget_blocks);
+	near = p->input.below;
+	p->input.nr_below = 2;
+	p->input.near_blocks = near_blocks;
+	near[1] = near[0];
+	near->in_ns = near->out_ns = near->duplex_ns = 10;
+	near->inplace_duplex_ns = near->inplace_both_ns = 10;
+}
+
+/* The last use is the same at the host, and takes a tenth of the time near. */
+static void use_near(struct period *p)
+{
+	struct plan_use *use = &p->use[p->input.nr_uses - 1];
+
+	use->at[1] = use->at[0];
+	use->at[0].in_ns /= 10;
+	use->at[0].out_ns /= 10;
+}
+
+static void add_near_use(struct period *p, uint32_t life, enum weir_use_kind kind, double times)
+{
+	add_use(p, life, kind, times);
+	use_near(p);
+}
+
+static uint32_t far_of(const struct plan *plan, uint32_t life)
+{
+	return plan->far[plan->tracked[life]];
+}
+
+/* With room for all near, the host's rates are of no account. */
+static void test_near_room_for_all(void **state)
+{
+	struct test_random random = {.state = 11};
+
+	(void)state;
+	for (int n = 0; n < 60; n++) {
+		struct period near, one = {.input = {0}};
+		struct plan *plan, *plain;
+
+		random_period(&one, &random, 1 + random_below(&random, 5),
+			      1 + random_below(&random, 4), 8);
+		near = one;
+		near.input.step = near.step;
+		near.input.use = near.use;
+		near.input.life = near.life;
+		near.input.nr_below = 2;
+		near.input.near_blocks = 1000;
+		near.input.below[1] = near.input.below[0];
+		near.input.below[1].in_ns = near.input.below[1].out_ns = 1e6;
+		near.input.below[1].map_ns = 1e6;
+		for (uint32_t u = 0; u < near.input.nr_uses; u++) {
+			near.use[u].at[1] = near.use[u].at[0];
+			near.use[u].at[1].in_ns *= 1000;
+			near.use[u].at[1].out_ns *= 1000;
+		}
+		plan = make(&near);
+		plain = make(&one);
+		check_plan(&near, plan);
+		assert_true(fabs(plan->modelled_ns - plain->modelled_ns) <=
+			    1e-6 * plain->modelled_ns);
+		for (uint32_t t = 0; t < plan->nr_tracked; t++)
+			assert_int_equal(plan->far[t], 0);
+		plan_destroy(plan);
+		plan_destroy(plain);
+	}
+}
+
+/* What is used least per block is far: as many blocks as there is no room for, and no more. */
+static void test_near_least_used_is_far(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t often, seldom;
+
+	(void)state;
+	near_init(&p, 4, 10);
+	often = add_life(&p, 12);
+	seldom = add_life(&p, 8);
+	for (uint64_t i = 0; i < 4; i++) {
+		add_step(&p, 10, i);
+		add_near_use(&p, often, WEIR_READ, 4);
+	}
+	add_step(&p, 10, 9);
+	add_near_use(&p, seldom, WEIR_READ, 0.25);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(far_of(plan, often), 0);
+	assert_int_equal(far_of(plan, seldom), 6);
+	plan_destroy(plan);
+}
+
+/* Lives that are never there together share the room. */
+static void test_near_room_at_each_time(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t life[2];
+
+	(void)state;
+	near_init(&p, 4, 8);
+	for (uint32_t i = 0; i < 2; i++) {
+		life[i] = add_temporary(&p, 12, 2 * i, 2 * i + 2);
+		for (uint64_t n = 0; n < 2; n++) {
+			add_step(&p, 10, 2 * i + n);
+			add_near_use(&p, life[i], n ? WEIR_READ : WEIR_OVERWRITE, 1);
+		}
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_int_equal(far_of(plan, life[0]), 0);
+	assert_int_equal(far_of(plan, life[1]), 0);
+	plan_destroy(plan);
+}
+
+/* Advice: below stays below, near if there is room, unless it is to be far. */
+static void test_near_advice(void **state)
+{
+	for (int far = 0; far < 2; far++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t life;
+
+		(void)state;
+		near_init(&p, 8, 8);
+		life = add_life(&p, 4);
+		p.life[life].below = true;
+		p.life[life].far = far;
+		add_step(&p, 100, 1);
+		add_near_use(&p, life, WEIR_READ, 1);
+		plan = make(&p);
+		assert_int_equal(level(plan, 0, life), 0);
+		assert_int_equal(far_of(plan, life), far ? 4 : 0);
+		/* In place: beside the computation, or for four times as long. */
+		assert_true(fabs(plan->modelled_ns - (far ? 400 : 100)) < 2);
+		plan_destroy(plan);
+	}
+}
+
+/* Both links carry at the same time; what does not overlap with computation is added. */
+static void test_near_links_carry_together(void **state)
+{
+	static const double serial[] = {0, 0.5};
+
+	(void)state;
+	for (int n = 0; n < 2; n++) {
+		struct period p;
+		struct plan *plan;
+		uint32_t near, far;
+
+		near_init(&p, 4, 40);
+		p.input.below[0].serial = serial[n];
+		near = add_life(&p, 30);
+		far = add_life(&p, 2);
+		p.life[near].below = p.life[far].below = p.life[far].far = true;
+		add_step(&p, 100, 1);
+		add_near_use(&p, near, WEIR_READ, 1); /* 300 ns */
+		add_near_use(&p, far, WEIR_READ, 1);  /* 200 ns */
+		plan = make(&p);
+		assert_true(fabs(plan->modelled_ns - (300 + serial[n] * 100)) < 2);
+		plan_destroy(plan);
+	}
+}
+
+/* Where the neighbour is for copies alone, what some stage uses in place is far. */
+static void test_near_copies_only(void **state)
+{
+	struct period p;
+	struct plan *plan;
+	uint32_t whole, part;
+
+	(void)state;
+	near_init(&p, 6, 40);
+	p.input.near_copies_only = true;
+	whole = add_life(&p, 6);
+	part = add_life(&p, 10);
+	add_step(&p, 2000, 1);
+	add_near_use(&p, whole, WEIR_WRITE, 20);
+	add_step(&p, 2000, 2);
+	add_near_use(&p, part, WEIR_READ, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_true(level(plan, 0, whole) >= 5); /* one block is hidden */
+	assert_int_equal(far_of(plan, whole), 6 - level(plan, 0, whole));
+	assert_int_equal(far_of(plan, part), 10 - level(plan, 1, part));
+	plan_destroy(plan);
+}
+
+/* What is needed near at any time, with the levels as they are, fits; more room never hurts. */
+static void test_near_random_periods(void **state)
+{
+	struct test_random random = {.state = 23};
+
+	(void)state;
+	for (int n = 0; n < 200; n++) {
+		uint32_t nr_lives = 1 + random_below(&random, 6), nr_steps;
+		struct period p;
+		struct plan *plan;
+		double host_ns;
+
+		nr_steps = 1 + random_below(&random, 12);
+		random_period(&p, &random, nr_steps, nr_lives, 20);
+		p.input.below[1] = p.input.below[0];
+		p.input.below[0].in_ns = p.input.below[0].out_ns = 12;
+		p.input.below[0].duplex_ns = p.input.below[0].inplace_duplex_ns = 14;
+		p.input.below[0].inplace_both_ns = 14;
+		for (uint32_t u = 0; u < p.input.nr_uses; u++) {
+			p.use[u].at[1] = p.use[u].at[0];
+			p.use[u].at[0].in_ns /= 8;
+			p.use[u].at[0].out_ns /= 8;
+		}
+		p.input.nr_below = 2;
+		p.input.near_blocks = 0;
+		plan = make(&p);
+		check_plan(&p, plan);
+		host_ns = plan->modelled_ns;
+		plan_destroy(plan);
+		p.input.near_blocks = random_below(&random, 60);
+		plan = make(&p);
+		check_plan(&p, plan);
+		/* A search, so not exactly. */
+		assert_true(plan->modelled_ns <= 1.02 * host_ns + 1);
+		for (uint32_t l = 0; l < nr_lives; l++)
+			if (plan->tracked[l] != PLAN_UNTRACKED)
+				assert_true(far_of(plan, l) <= p.life[l].nr_blocks);
+		plan_destroy(plan);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_near_room_for_all),
+		cmocka_unit_test(test_near_least_used_is_far),
+		cmocka_unit_test(test_near_room_at_each_time),
+		cmocka_unit_test(test_near_advice),
+		cmocka_unit_test(test_near_links_carry_together),
+		cmocka_unit_test(test_near_copies_only),
+		cmocka_unit_test(test_near_random_periods),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that repeats itself in a space with a neighbour's memory, on real bytes: it is planned,
+ * and what crosses which link then, in numbers of blocks.
+ */
+#include "src/residency/residency.h"
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+#define NR_BLOCKS 8u
+#define ALL (NR_BLOCKS * BLOCK)
+#define NR_RANGES 3u
+#define ROUNDS 12u
+#define NR_LINKS 3u
+
+struct fixture {
+	struct test_space t;
+	uint8_t *range[NR_RANGES], value[NR_RANGES];
+};
+
+static void fixture_open(struct fixture *f, uint32_t own, uint32_t near)
+{
+	memset(f, 0, sizeof(*f));
+	test_space_open_places(&f->t, BLOCK, own, near, 64);
+	for (uint32_t r = 0; r < NR_RANGES; r++) {
+		f->range[r] = do_alloc(&f->t, ALL, 0);
+		do_fill(&f->t, 0, f->range[r], ALL, f->value[r]);
+	}
+}
+
+static void fixture_close(struct fixture *f)
+{
+	for (uint32_t r = 0; r < NR_RANGES; r++)
+		do_expect(&f->t, 0, f->range[r], ALL, f->value[r]);
+	do_sync(&f->t);
+	test_space_close(&f->t);
+}
+
+/* Each range is written, and then read. */
+static void do_rounds(struct fixture *f, uint32_t nr)
+{
+	while (nr-- > 0)
+		for (uint32_t r = 0; r < NR_RANGES; r++) {
+			uint8_t old = f->value[r]++;
+
+			do_change(&f->t, 0, f->range[r], ALL, old, f->value[r]);
+			do_expect(&f->t, 0, f->range[r], ALL, f->value[r]);
+			do_check(&f->t);
+		}
+	do_sync(&f->t);
+}
+
+/* Copies over a link of the machine so far, in blocks. */
+static uint64_t nr_copies(struct fixture *f, uint32_t link)
+{
+	struct weir_space_stats stats = get_stats(&f->t);
+	uint64_t bytes = 0;
+
+	for (int d = 0; d < 2; d++)
+		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+			if (cause != WEIR_CAUSE_INPLACE)
+				bytes += stats.link_bytes[link][d][cause];
+	return bytes / BLOCK;
+}
+
+static void test_near_is_planned(void **state)
+{
+	uint64_t before[NR_LINKS];
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, 10, 24);
+	do_rounds(&f, ROUNDS);
+	assert_true(get_stats(&f.t).nr_plans >= 1);
+	assert_non_null(f.t.space->residency->plan);
+	for (uint32_t l = 0; l < NR_LINKS; l++)
+		before[l] = nr_copies(&f, l);
+	do_rounds(&f, ROUNDS);
+	/* All of it has room in the two GPUs' memories. */
+	assert_int_equal(nr_copies(&f, 0), before[0]);
+	assert_int_equal(nr_copies(&f, 1), before[1]);
+	assert_int_equal(get_stats(&f.t).memory[HOST].bytes, 0);
+	fixture_close(&f);
+}
+
+/* The neighbour has room for some: what is far stays on the host, and nothing goes between the
+ * neighbour and the host. */
+static void test_near_some_is_far(void **state)
+{
+	uint64_t before;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, 10, 8);
+	do_rounds(&f, ROUNDS);
+	assert_true(get_stats(&f.t).nr_plans >= 1);
+	before = nr_copies(&f, 1);
+	do_rounds(&f, ROUNDS);
+	assert_int_equal(nr_copies(&f, 1), before);
+	assert_true(get_stats(&f.t).memory[HOST].bytes > 0);
+	assert_true(get_stats(&f.t).memory[GPU1].bytes <= 8 * BLOCK);
+	fixture_close(&f);
+}
+
+/* What is on the host when the neighbour gets room is near in the end, and stays; and goes to the
+ * host when the neighbour's memory is taken back. */
+static void test_near_comes_and_goes(void **state)
+{
+	struct fixture f;
+	uint64_t before;
+
+	(void)state;
+	fixture_open(&f, 10, 2);
+	do_rounds(&f, ROUNDS);
+	assert_true(get_stats(&f.t).memory[HOST].bytes >= 12 * BLOCK);
+	assert_int_equal(weir_space_set_budget(f.t.space, GPU1, 24 * BLOCK), 0);
+	do_rounds(&f, ROUNDS);
+	before = nr_copies(&f, 0) + nr_copies(&f, 1);
+	do_rounds(&f, ROUNDS);
+	assert_int_equal(nr_copies(&f, 0) + nr_copies(&f, 1), before);
+	assert_int_equal(weir_space_set_budget(f.t.space, GPU1, 0), 0);
+	assert_int_equal(get_stats(&f.t).memory[GPU1].bytes, 0);
+	do_rounds(&f, ROUNDS);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_near_is_planned),
+		cmocka_unit_test(test_near_some_is_far),
+		cmocka_unit_test(test_near_comes_and_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
