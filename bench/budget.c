@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What weir_space_set_budget() takes to give back 1 GiB of a GPU's memory, by what that holds:
+ * What weir_space_set_budget() takes to give back 1 GiB of a GPU's memory, its own or that of a
+ * neighbour, by what that holds:
  *
  *   free   of a range that was freed
  *   dead   of a range that a bracket discarded
@@ -9,10 +10,12 @@
  *   held   clean, named by an open bracket: the call says so and returns, and the rest goes with
  *          the bracket ("after_ns": from its end until the memory is given back)
  *
- * and to have it again ("grow_ns"). Times are the machine's: virtual on a simulated one.
+ * and to have it again ("grow_ns"). Beside it what the machine takes to unmap and destroy as many
+ * chunks of that memory ("calls_ns"), in the same run. Times are the machine's: virtual on a
+ * simulated one. Each is the median, the 95th percentile and the most of SAMPLES.
  *
- * Usage: bench_budget [MACHINE]. A machine file or its name, or "cuda"; h200 without one. One JSON
- * object a line.
+ * Usage: bench_budget [MACHINE [MEMORY [SAMPLES]]]. A machine file or its name, or "cuda"; h200
+ * without one. MEMORY: gpu0, which is the space's own, or a neighbour's. One JSON object a line.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,12 +23,15 @@
 #include <string.h>
 
 #include "machine/machine_file.h"
+#include "src/backend/backend.h"
+#include "src/backend/machine.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define BLOCK (UINT64_C(32) << 20)
 #define BUDGET (2 * GIB)
 #define LEFT (BUDGET - GIB)
-#define TIMES 5
+#define NR_CHUNKS (GIB / BLOCK)
+#define SAMPLES_MAX 1000u
 
 enum what { IS_FREE, IS_DEAD, IS_CLEAN, IS_DIRTY, IS_HELD, WHAT_NR };
 
@@ -34,7 +40,12 @@ static const char *const what_name[WHAT_NR] = {"free", "dead", "clean", "dirty",
 static struct weir_machine *machine;
 static struct weir_space *space;
 static struct weir_stream *stream;
-static uint32_t gpu, host;
+static uint32_t gpu, own, host; /* memories: measured; the space's device's; the host's */
+static uint32_t nr_samples = 5;
+
+struct samples {
+	uint64_t ns[SAMPLES_MAX];
+};
 
 static void must(int err, const char *what)
 {
@@ -66,9 +77,61 @@ static void open_machine(const char *name)
 		}
 		must(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &machine), "simulate");
 	}
-	gpu = weir_machine_describe(machine)->device[0].memory;
+	own = gpu = weir_machine_describe(machine)->device[0].memory;
 	for (host = 0; weir_machine_describe(machine)->memory[host].kind != WEIR_MEMORY_HOST;)
 		host++;
+}
+
+static void find_memory(const char *name)
+{
+	const struct weir_machine_desc *desc = weir_machine_describe(machine);
+
+	for (gpu = 0; gpu < desc->nr_memories; gpu++)
+		if (!strcmp(desc->memory[gpu].name, name) && gpu != host)
+			return;
+	fprintf(stderr, "bench_budget: %s has no GPU memory %s\n", desc->name, name);
+	exit(2);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_samples(const char *name, struct samples *s)
+{
+	qsort(s->ns, nr_samples, sizeof(s->ns[0]), compare);
+	printf(",\"%s\":{\"median\":%llu,\"p95\":%llu,\"max\":%llu}", name,
+	       (unsigned long long)s->ns[nr_samples / 2],
+	       (unsigned long long)s->ns[nr_samples - 1 - nr_samples / 20],
+	       (unsigned long long)s->ns[nr_samples - 1]);
+}
+
+/* What the machine takes to unmap and destroy as many chunks. */
+static uint64_t measure_calls(void)
+{
+	struct backend *b = machine_backend(machine);
+	struct backend_chunk chunk[NR_CHUNKS];
+	uint64_t start;
+	char *at;
+
+	must(b->ops->va_reserve(b, GIB, BLOCK, (void **)&at), "reserve");
+	for (uint32_t i = 0; i < NR_CHUNKS; i++) {
+		must(b->ops->chunk_create(b, gpu, BLOCK, &chunk[i]), "chunk");
+		must(b->ops->map(b, at + i * BLOCK, &chunk[i], BACKEND_PROT_WRITE,
+				 BACKEND_DEVICE_BIT(0)),
+		     "map");
+	}
+	start = weir_machine_now_ns(machine);
+	for (uint32_t i = 0; i < NR_CHUNKS; i++) {
+		must(b->ops->unmap(b, at + i * BLOCK), "unmap");
+		b->ops->chunk_destroy(b, &chunk[i]);
+	}
+	start = weir_machine_now_ns(machine) - start;
+	b->ops->va_release(b, at, GIB);
+	return start;
 }
 
 static void use(void *addr, enum weir_use_kind kind)
@@ -105,14 +168,15 @@ static void *prepare(enum what what)
 	must(weir_alloc(space, BUDGET - 4 * BLOCK, stream, &addr), "alloc");
 	use(addr, WEIR_OVERWRITE);
 	must(weir_space_sync(space), "sync");
-	if (what == IS_CLEAN || what == IS_HELD) {
+	if (what == IS_CLEAN || what == IS_HELD)
 		move(addr, host);
-		move(addr, gpu);
-	}
+	move(addr, gpu);
 	if (what == IS_DEAD)
 		use(addr, WEIR_DISCARD);
-	if (what == IS_HELD)
+	if (what == IS_HELD) {
+		must(weir_advise(space, addr, WEIR_ADVISE_PREFER_MEMORY, gpu), "advise");
 		use(addr, WEIR_READ);
+	}
 	if (what == IS_FREE)
 		must(weir_free(space, addr, NULL), "free");
 	if (what != IS_HELD)
@@ -120,57 +184,78 @@ static void *prepare(enum what what)
 	return what == IS_FREE ? NULL : addr;
 }
 
+/* Give the GiB back, and take it again. */
+static void measure_once(enum what what, void *addr, uint64_t *shrink, uint64_t *after,
+			 uint64_t *grow)
+{
+	uint64_t start = weir_machine_now_ns(machine), end;
+	int err = weir_space_set_budget(space, gpu, LEFT);
+
+	end = weir_machine_now_ns(machine);
+	*shrink = end - start;
+	*after = 0;
+	if (what == IS_HELD && err == -EBUSY) {
+		must(weir_end(space, stream), "end");
+		must(weir_space_sync(space), "sync");
+		*after = weir_machine_now_ns(machine) - end;
+	} else {
+		must(err, "set_budget");
+	}
+	if (get_held() > LEFT) {
+		fprintf(stderr, "bench_budget: more is held than the budget\n");
+		exit(1);
+	}
+	start = weir_machine_now_ns(machine);
+	must(weir_space_set_budget(space, gpu, BUDGET), "set_budget");
+	*grow = weir_machine_now_ns(machine) - start;
+	must(weir_free(space, addr, NULL), "free");
+	must(weir_space_sync(space), "sync");
+}
+
 static void measure(enum what what)
 {
-	uint64_t shrink = UINT64_MAX, after = UINT64_MAX, grow = UINT64_MAX;
+	static struct samples calls, shrink, after, grow;
 
-	for (int i = 0; i < TIMES; i++) {
-		void *addr = prepare(what);
-		uint64_t start = weir_machine_now_ns(machine), end;
-		int err = weir_space_set_budget(space, gpu, LEFT);
-
-		end = weir_machine_now_ns(machine);
-		shrink = end - start < shrink ? end - start : shrink;
-		if (what == IS_HELD && err == -EBUSY) {
-			must(weir_end(space, stream), "end");
-			must(weir_space_sync(space), "sync");
-			start = weir_machine_now_ns(machine) - end;
-			after = start < after ? start : after;
-		} else {
-			must(err, "set_budget");
-		}
-		if (get_held() > LEFT) {
-			fprintf(stderr, "bench_budget: more is held than the budget\n");
-			exit(1);
-		}
-		start = weir_machine_now_ns(machine);
-		must(weir_space_set_budget(space, gpu, BUDGET), "set_budget");
-		end = weir_machine_now_ns(machine) - start;
-		grow = end < grow ? end : grow;
-		must(weir_free(space, addr, NULL), "free");
+	for (uint32_t i = 0; i < nr_samples; i++) {
+		calls.ns[i] = measure_calls();
+		measure_once(what, prepare(what), &shrink.ns[i], &after.ns[i], &grow.ns[i]);
 	}
-	printf("{\"schema\":\"weir-bench-budget-1\",\"version\":\"%s\",\"machine\":\"%s\","
-	       "\"holds\":\"%s\",\"bytes\":%llu,\"block_bytes\":%llu,\"set_budget_ns\":%llu,"
-	       "\"after_ns\":%llu,\"grow_ns\":%llu}\n",
-	       weir_version(), weir_machine_describe(machine)->name, what_name[what],
-	       (unsigned long long)GIB, (unsigned long long)BLOCK, (unsigned long long)shrink,
-	       (unsigned long long)(what == IS_HELD ? after : 0), (unsigned long long)grow);
+	printf("{\"schema\":\"weir-bench-budget-2\",\"version\":\"%s\",\"machine\":\"%s\","
+	       "\"memory\":\"%s\",\"holds\":\"%s\",\"bytes\":%llu,\"block_bytes\":%llu,"
+	       "\"samples\":%u",
+	       weir_version(), weir_machine_describe(machine)->name,
+	       weir_machine_describe(machine)->memory[gpu].name, what_name[what],
+	       (unsigned long long)GIB, (unsigned long long)BLOCK, nr_samples);
+	print_samples("calls_ns", &calls);
+	print_samples("set_budget_ns", &shrink);
+	print_samples("after_ns", &after);
+	print_samples("grow_ns", &grow);
+	printf("}\n");
 	fflush(stdout);
+}
+
+static int usage(FILE *out, int status)
+{
+	fprintf(out, "usage: bench_budget [MACHINE [MEMORY [SAMPLES]]]\n"
+		     "What weir_space_set_budget() takes to give back 1 GiB, by what that\n"
+		     "holds. MACHINE: a machine file, its name [h200], or cuda. MEMORY: gpu0,\n"
+		     "the space's own, or a neighbour's [gpu0]. SAMPLES: up to 1000 [5].\n");
+	return status;
 }
 
 int main(int argc, char **argv)
 {
 	struct weir_space_config config = {.block_bytes = BLOCK, .mode = WEIR_PLANNED};
 
-	if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-		fprintf(argc == 2 && !strcmp(argv[1], "--help") ? stdout : stderr,
-			"usage: bench_budget [MACHINE]\n"
-			"What weir_space_set_budget() takes to give back 1 GiB, by what that\n"
-			"holds. MACHINE: a machine file, its name [h200], or cuda.\n");
-		return argc == 2 && !strcmp(argv[1], "--help") ? 0 : 2;
-	}
-	open_machine(argc == 2 ? argv[1] : "h200");
-	config.budget_bytes[gpu] = BUDGET;
+	if (argc == 2 && !strcmp(argv[1], "--help"))
+		return usage(stdout, 0);
+	if (argc > 3)
+		nr_samples = (uint32_t)strtoul(argv[3], NULL, 10);
+	if (argc > 4 || (argc > 1 && argv[1][0] == '-') || !nr_samples || nr_samples > SAMPLES_MAX)
+		return usage(stderr, 2);
+	open_machine(argc > 1 ? argv[1] : "h200");
+	find_memory(argc > 2 ? argv[2] : weir_machine_describe(machine)->memory[own].name);
+	config.budget_bytes[own] = config.budget_bytes[gpu] = BUDGET;
 	config.budget_bytes[host] = 2 * BUDGET;
 	must(weir_stream_create(machine, 0, &stream), "stream");
 	must(weir_space_create(machine, &config, &space), "space");
