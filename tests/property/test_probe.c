@@ -207,7 +207,7 @@ static void load(const char *name, struct weir_machine_desc *out)
 
 static void test_probe_described_machines(void **state)
 {
-	static const char *const names[] = {"h200", "rtx5090", "laptop", "h200x4"};
+	static const char *const names[] = {"h200", "rtx5090", "laptop", "h200x2", "h200x4"};
 	struct weir_machine_desc truth;
 
 	(void)state;

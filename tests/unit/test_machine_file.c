@@ -143,6 +143,7 @@ static void test_machine_shipped(void **state)
 		uint64_t hbm_bytes, granularity;
 	} shipped[] = {
 		{"h200", 2, 1, 1, 6, UINT64_C(139) << 30, 2 << 20},
+		{"h200x2", 3, 2, 3, 0, UINT64_C(139) << 30, 2 << 20},
 		{"h200x4", 5, 4, 10, 0, UINT64_C(139) << 30, 2 << 20},
 		{"laptop", 2, 1, 1, 0, UINT64_C(8000000000), 4096},
 		{"rtx5090", 2, 1, 1, 6, UINT64_C(33670000000), 2 << 20},
@@ -647,7 +648,8 @@ static void test_machine_file_errors(void **state)
 	check_read_fails("/dev/zero", -EFBIG, "larger than 1 MiB");
 	check_read_fails("/dev/null", -WEIR_EMACHINE, "/dev/null:1:");
 	check_read_fails("nosuch", -ENOENT,
-			 "nosuch: no such machine; there are h200, h200x4, laptop, rtx5090; or");
+			 "nosuch: no such machine; there are h200, h200x2, h200x4, laptop, "
+			 "rtx5090; or");
 	check_read_fails("", -ENOENT, "'': no such machine");
 	check_read_fails("a\nb", -ENOENT, "a?b: no such machine");
 	check_read_fails(".", -ENOENT, "no such machine");
