@@ -98,6 +98,23 @@ static void run_pieces(struct arena *a, char *got, uint32_t piece, uint32_t nr_a
 	report(arena_same(a, got), "update", a->where, bytes);
 }
 
+/* Floats that are small whole numbers, so that sums are exact. */
+static void run_add(struct arena *a, char *got, uint32_t piece, uint32_t nr_all, uint32_t nr)
+{
+	struct probe_pieces pieces = probe_pieces_of(piece, nr_all, nr, nr_all / 3 + piece);
+	struct probe_add_args add_gpu = {a->gpu, pieces}, add_cpu = {a->cpu, pieces};
+	float *x = (float *)a->cpu;
+
+	for (uint64_t i = 0; i < 2 * a->bytes / sizeof(*x); i++)
+		x[i] = (float)(i % 1000);
+	copy_now(a->gpu, a->cpu, 2 * a->bytes, "upload");
+	fill_now(a->gpu_sum, 0, sizeof(*a->gpu_sum));
+	a->cpu_sum = 0;
+	wait_for(probe_cuda_run_add(stream, &add_gpu), "add");
+	probe_kernel_add.cpu(&add_cpu);
+	report(arena_same(a, got), "add", a->where, (uint64_t)piece * nr);
+}
+
 /* Far pieces from the first half of the memory that is read, near ones from the second: as many as
  * what is written holds. */
 static void run_mixed(struct arena *a, char *got, uint32_t piece, uint32_t rounds)
@@ -131,6 +148,8 @@ static void run_all(struct arena *a)
 			run_pieces(a, got, piece, nr, nr);
 			run_pieces(a, got, piece, nr, nr / 3 + 1);
 			run_pieces(a, got, piece, nr / 8 * 7 + 1, nr / 8 * 7 + 1);
+			run_add(a, got, piece, nr, nr / 3 + 1);
+			run_add(a, got, piece, nr / 8 * 7 + 1, nr / 8 * 7 + 1);
 		}
 	for (uint32_t piece = 32; piece <= 4096; piece *= 2)
 		for (uint32_t most = (uint32_t)(a->bytes / piece / 6), n = 1; n <= most; n *= 7)

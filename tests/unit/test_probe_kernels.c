@@ -39,6 +39,20 @@ static void test_kernels_stream(void **state)
 	free(data);
 }
 
+/* What is added is 1 to each float of the pieces, and nothing to the others. */
+static void check_added(uint64_t *data, struct probe_pieces pieces)
+{
+	struct probe_add_args add = {data, pieces};
+	uint64_t nr = (uint64_t)pieces.piece / sizeof(float) * pieces.nr_all;
+	float *x = (float *)(void *)data;
+
+	for (uint32_t i = 0; i < BYTES / sizeof(float); i++)
+		x[i] = 0.5f;
+	probe_kernel_add.cpu(&add);
+	for (uint32_t i = 0; i < BYTES / sizeof(float); i++)
+		assert_true(x[i] == (i < nr ? 1.5f : 0.5f));
+}
+
 /* The pieces of a buffer come each once, whatever the salt; half of them half. */
 static void check_pieces(uint64_t *data, uint32_t piece, uint32_t nr_all, uint32_t salt)
 {
@@ -54,6 +68,9 @@ static void check_pieces(uint64_t *data, uint32_t piece, uint32_t nr_all, uint32
 		assert_int_equal(data[i], i < words);
 	probe_kernel_gather.cpu(&gather);
 	assert_int_equal(sum, words);
+	check_added(data, pieces);
+	memset(data, 0, BYTES);
+	probe_kernel_update.cpu(&update);
 	update.pieces.nr /= 2;
 	probe_kernel_update.cpu(&update);
 	for (uint32_t i = 0; i < WORDS; i++)

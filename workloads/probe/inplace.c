@@ -310,6 +310,39 @@ static int updates(struct probe *p, const struct inplace *in)
 	return err;
 }
 
+/* Rows of the whole buffer at random, read and added to as a layer of a network does: what bounds
+ * them is one of the above. */
+static int rows(struct probe *p, const struct inplace *in)
+{
+	uint32_t most = p->options->quick ? QUICK_MIXED_MAX : MIXED_MAX;
+	uint32_t row = piece_bytes[PIECES - 1];
+	struct fit_series reads = {0}, adds = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+		struct probe_work read, add;
+		double read_ns, add_ns;
+
+		probe_work_gather(p, &read, in->buffer.addr, in->buffer.bytes, row, most);
+		err = probe_time_launch(p, &read.launch, 1, &read_ns, NULL);
+		if (err)
+			break;
+		probe_work_add(p, &add, in->buffer.addr, in->buffer.bytes, row, most);
+		err = probe_time_launch(p, &add.launch, 1, &add_ns, NULL);
+		if (err || !i)
+			continue;
+		fit_add(&reads, (double)read.use[0].read_bytes / read_ns * 1e9);
+		fit_add(&adds, (double)add.use[0].write_bytes / add_ns * 1e9);
+	}
+	if (err)
+		return err;
+	(void)probe_keep(p, &reads, NAN, "rows of 1 KiB at random, read",
+			 "link[%u].rows_read_bytes_per_s", in->link);
+	(void)probe_keep(p, &adds, NAN, "rows of 1 KiB at random, added to by atomics",
+			 "link[%u].rows_added_to_bytes_per_s", in->link);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ beyond reach */
 
 /* Rates of pieces with a footprint, of a kernel that reads more pieces in its own memory and writes
@@ -472,6 +505,8 @@ int probe_link_inplace(struct probe *p, uint32_t link)
 		err = misses(p, &in);
 	if (!err)
 		err = updates(p, &in);
+	if (!err)
+		err = rows(p, &in);
 	probe_buffer_destroy(p, &in.buffer);
 	return err;
 }

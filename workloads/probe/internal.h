@@ -82,6 +82,7 @@ struct probe_work {
 		struct probe_copy_args copy;
 		struct probe_gather_args gather;
 		struct probe_update_args update;
+		struct probe_add_args add;
 		struct probe_mixed_args mixed;
 	} args;
 };
@@ -97,6 +98,8 @@ void probe_work_gather(struct probe *p, struct probe_work *w, void *in, uint64_t
 		       uint32_t piece, uint32_t most);
 void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64_t footprint,
 		       uint32_t piece, uint32_t most);
+void probe_work_add(struct probe *p, struct probe_work *w, void *data, uint64_t footprint,
+		    uint32_t piece, uint32_t most);
 
 /* Pieces of a footprint of far at random, in turns with those of all of near, to out: as many as
  * near and out allow, and most. near, out: the device's own. @return how many are of far; 0: there

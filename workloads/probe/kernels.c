@@ -73,6 +73,19 @@ static void update_cpu(const void *p)
 	}
 }
 
+static void add_cpu(const void *p)
+{
+	const struct probe_add_args *a = p;
+
+	for (uint32_t i = 0; i < a->pieces.nr; i++) {
+		char *piece = (char *)a->data + piece_offset(&a->pieces, i);
+		float *x = (float *)(void *)piece;
+
+		for (uint32_t k = 0; k < a->pieces.piece / sizeof(*x); k++)
+			x[k] += 1;
+	}
+}
+
 static void mixed_cpu(const void *p)
 {
 	const struct probe_mixed_args *a = p;

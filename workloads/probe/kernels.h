@@ -86,6 +86,13 @@ struct probe_update_args {
 };
 extern const struct weir_kernel probe_kernel_update;
 
+/* Every float of the pieces += 1, by atomic operations that return nothing. */
+struct probe_add_args {
+	void *data;
+	struct probe_pieces pieces;
+};
+extern const struct weir_kernel probe_kernel_add;
+
 /* Of each five pieces that the next kernel reads, so many come from each buffer. */
 #define PROBE_MIXED_FAR 2u
 #define PROBE_MIXED_NEAR 3u

@@ -2,8 +2,10 @@
 /* What the copy engines of a link do: large copies each way and both ways, single small ones, a
  * batch of pieces. They run on streams of the device at the link's end b. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "workloads/probe/internal.h"
 
 #define LARGE_MAX (256 * MIB)
@@ -17,6 +19,12 @@
 #define BATCH_CALLS 256u
 
 static const uint64_t single_bytes[SINGLES] = {4 * KIB, 64 * KIB, 2 * MIB};
+/* Between two devices, whose link is so fast that what a block takes beside its bytes shows. */
+static const uint64_t peer_single_bytes[SINGLES] = {64 * KIB, 2 * MIB, 16 * MIB};
+
+/* Sizes of blocks, in MiB, whose rates are shown, and how many follow each other. */
+static const uint32_t block_mib[] = {2, 16, 56};
+#define BLOCK_COPIES 8u
 
 /* The ends of a link: two chunks on each, so that both ways can be busy. a first, then b. */
 struct ends {
@@ -164,6 +172,44 @@ static int rates(struct probe *p, const struct ends *ends)
 
 /* ------------------------------------------------------------------ small copies */
 
+/* What copies of whole blocks reach, as far as there is room for them. */
+static int blocks(struct probe *p, const struct ends *ends)
+{
+	int err = 0;
+
+	for (uint32_t k = 0; k < ARRAY_LEN(block_mib) && !err; k++) {
+		uint64_t bytes = block_mib[k] * MIB;
+		struct fit_series per_s = {0};
+
+		if (bytes > ends->bytes)
+			break;
+		for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
+			struct fit_point copy;
+
+			err = single_time(p, ends, false, bytes, BLOCK_COPIES, &copy);
+			if (!err && i)
+				fit_add(&per_s, copy.amount / copy.ns * 1e9);
+		}
+		if (!err)
+			(void)probe_keep(p, &per_s, NAN, "copies from a to b of this size, each",
+					 "link[%u].copies_of_%u_mib_bytes_per_s", ends->link,
+					 block_mib[k]);
+	}
+	return err;
+}
+
+/* The sizes of single copies, and in words: in *how. */
+static const uint64_t *singles_of(const struct probe *p, const struct ends *ends, const char **how)
+{
+	uint32_t a = p->desc->link[ends->link].a;
+	bool peer = p->desc->memory[a].kind != WEIR_MEMORY_HOST &&
+		    ends->bytes >= peer_single_bytes[SINGLES - 1];
+
+	*how = peer ? "single copies of 64 KiB, 2 MiB and 16 MiB, beyond their bytes"
+		    : "single copies of 4 KiB, 64 KiB and 2 MiB, beyond their bytes";
+	return peer ? peer_single_bytes : single_bytes;
+}
+
 /* Time of one batch of pieces, the last ones first, so that none continues the one before. */
 static int batch_time(struct probe *p, const struct ends *ends, uint32_t nr, struct fit_point *out)
 {
@@ -190,6 +236,8 @@ static int overhead(struct probe *p, const struct ends *ends)
 	const struct weir_link_desc *estimate = &p->estimates->link[ends->link];
 	struct weir_link_desc *link = &p->desc->link[ends->link];
 	struct fit_series latency = {0}, copy = {0};
+	const char *how;
+	const uint64_t *sizes = singles_of(p, ends, &how);
 	uint64_t bytes = ends->bytes;
 	uint32_t pieces = bytes / PIECE < PIECES_MAX ? (uint32_t)(bytes / PIECE) : PIECES_MAX;
 	int err = 0;
@@ -206,8 +254,7 @@ static int overhead(struct probe *p, const struct ends *ends)
 		double latency_ns, copy_ns;
 
 		for (uint32_t k = 0; k < SINGLES && !err; k++)
-			err = single_time(p, ends, false, single_bytes[k], SINGLE_COPIES,
-					  &single[k]);
+			err = single_time(p, ends, false, sizes[k], SINGLE_COPIES, &single[k]);
 		if (!err)
 			err = batch_time(p, ends, pieces, &batch);
 		if (err || !i)
@@ -219,10 +266,8 @@ static int overhead(struct probe *p, const struct ends *ends)
 	}
 	if (err)
 		return err;
-	link->latency_ns = probe_round(
-		probe_keep(p, &latency, (double)estimate->latency_ns,
-			   "single copies of 4 KiB, 64 KiB and 2 MiB, beyond their bytes",
-			   "link[%u].latency_ns", ends->link));
+	link->latency_ns = probe_round(probe_keep(p, &latency, (double)estimate->latency_ns, how,
+						  "link[%u].latency_ns", ends->link));
 	link->copy_ns = probe_round(probe_keep(p, &copy, (double)estimate->copy_ns,
 					       "a batch of pieces of 64 KiB, beyond their bytes",
 					       "link[%u].copy_ns", ends->link));
@@ -245,6 +290,8 @@ int probe_link_copies(struct probe *p, uint32_t link)
 		err = probe_step(p, "%s - %s: small copies", a, b);
 	if (!err)
 		err = overhead(p, &ends);
+	if (!err)
+		err = blocks(p, &ends);
 	ends_destroy(p, &ends);
 	return err;
 }

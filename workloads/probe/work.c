@@ -96,6 +96,14 @@ void probe_work_update(struct probe *p, struct probe_work *w, void *data, uint64
 	work_finish(w, &probe_kernel_update, sizeof(w->args.update), 1);
 }
 
+void probe_work_add(struct probe *p, struct probe_work *w, void *data, uint64_t footprint,
+		    uint32_t piece, uint32_t most)
+{
+	w->args.add = (struct probe_add_args){
+		data, pieces_of(p, &w->use[0], data, footprint, piece, most, WEIR_WRITE)};
+	work_finish(w, &probe_kernel_add, sizeof(w->args.add), 1);
+}
+
 uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint64_t footprint,
 			  const struct probe_buffer *near, const struct probe_buffer *out,
 			  uint32_t piece, uint32_t most)

@@ -73,6 +73,13 @@ int probe_cuda_update(void *stream, const void *args)
 	QUEUE(update, stream, a, {a->data, buffer_bytes(&a->pieces), true});
 }
 
+int probe_cuda_add(void *stream, const void *args)
+{
+	const struct probe_add_args *a = args;
+
+	QUEUE(add, stream, a, {a->data, buffer_bytes(&a->pieces), true});
+}
+
 int probe_cuda_mixed(void *stream, const void *args)
 {
 	const struct probe_mixed_args *a = args;

@@ -126,6 +126,21 @@ __device__ __forceinline__ void store(char *at, ulonglong2 x)
 		     : "memory");
 }
 
+/* Add to memory without asking for what was there, as gradients are added: an answer would have to
+ * come back over the link. */
+__device__ __forceinline__ void add_one(char *at)
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(
+			     __cvta_generic_to_global(at)),
+		     "f"(1.0f)
+		     : "memory");
+#else
+	for (uint32_t i = 0; i < ACCESS_BYTES / sizeof(float); i++)
+		atomicAdd((float *)at + i, 1.0f);
+#endif
+}
+
 /* ---- kernels */
 
 __global__ void empty_kernel()
@@ -204,6 +219,18 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS_MIN) update_kernel(Where where, 
 			x[u].y++;
 		}
 		store_tile(x, where, tile, nr);
+	}
+}
+
+__global__ void __launch_bounds__(BLOCK, BLOCKS_MIN) add_kernel(at_random where, uint64_t nr)
+{
+	for (uint64_t tile = blockIdx.x; tile * TILE < nr; tile += gridDim.x) {
+		uint64_t first = tile * TILE + threadIdx.x;
+
+#pragma unroll
+		for (uint32_t u = 0; u < UNROLL; u++)
+			if (first + u * BLOCK < nr)
+				add_one(where(first + u * BLOCK));
 	}
 }
 
@@ -327,6 +354,18 @@ int probe_cuda_update(void *stream, const void *args)
 		return refused("update", "no such pieces");
 	update_kernel<<<grid_of(nr), BLOCK, 0, (cudaStream_t)stream>>>(where, nr);
 	return launched("update");
+}
+
+int probe_cuda_add(void *stream, const void *args)
+{
+	const struct probe_add_args *a = (const struct probe_add_args *)args;
+	struct at_random where;
+	uint64_t nr = pieces_init(&a->pieces, a->data, &where);
+
+	if (!nr)
+		return refused("add", "no such pieces");
+	add_kernel<<<grid_of(nr), BLOCK, 0, (cudaStream_t)stream>>>(where, nr);
+	return launched("add");
 }
 
 int probe_cuda_mixed(void *stream, const void *args)
