@@ -156,15 +156,53 @@ static void expect_usable(const struct weir_machine_desc *desc)
 	machine_file_fini(&read);
 }
 
-static void measure_whole(int nr_devices)
+/* A record that is no constant's, measured or not. */
+static void expect_shown(const struct probe_result *r, const char *path, bool measured)
+{
+	const struct probe_record *record = probe_record_find(r, path);
+
+	if (!record || (record->nr > 0) != measured || !record->how)
+		fail_msg("%s: %s", path, record ? record->how : "no record");
+	else
+		assert_true(!measured || (isfinite(record->median) && record->median >= 0));
+}
+
+/* What two devices do together, linked or not. Calls may all be over later than what they run
+ * beside. */
+static void expect_pair(const struct probe_result *r, bool linked)
+{
+	static const char *const beside[] = {"host_to_gpu0",   "gpu0_to_host", "host_to_gpu1",
+					     "gpu1_to_host",   "gpu0_to_gpu1", "gpu1_to_gpu0",
+					     "kernels_at_gpu1"};
+	char path[PROBE_PATH_MAX];
+
+	expect_shown(r, "at_once.to_gpus.host_to_gpu1_bytes_per_s", true);
+	expect_shown(r, "at_once.to_host.all_bytes_per_s", true);
+	expect_shown(r, "at_once.host_both_ways.all_bytes_per_s", true);
+	expect_shown(r, "at_once.out.all_bytes_per_s", linked);
+	expect_shown(r, "at_once.in.all_bytes_per_s", linked);
+	expect_shown(r, "at_once.in_and_out.all_bytes_per_s", linked);
+	expect_shown(r, "events.round_ns", true);
+	expect_shown(r, "beside.nothing.unmap_ns", true);
+	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+		snprintf(path, sizeof(path), "beside.%s.set_access_ns", beside[i]);
+		assert_true((probe_record_find(r, path) != NULL) == (linked || i < 4));
+	}
+	if (!linked)
+		expect_shown(r, "link.gpu0_to_gpu1_bytes_per_s", false);
+}
+
+static void measure_whole(int nr_devices, bool linked)
 {
 	struct probe_result result;
 	char object[32];
 
 	fake.devices = nr_devices;
+	fake.no_peers = !linked;
 	measure(&result);
 	assert_int_equal(result.desc.nr_devices, nr_devices);
-	assert_int_equal(result.desc.nr_links, nr_devices * (nr_devices + 1) / 2);
+	assert_int_equal(result.desc.nr_links,
+			 linked ? nr_devices * (nr_devices + 1) / 2 : nr_devices);
 	for (uint32_t d = 0; d < result.desc.nr_devices; d++) {
 		snprintf(object, sizeof(object), "device[%u]", d);
 		expect_records(&result, object, &machine_device_section);
@@ -174,15 +212,18 @@ static void measure_whole(int nr_devices)
 		expect_records(&result, object, &machine_link_section);
 	}
 	expect_records(&result, "vmm", &machine_vmm_section);
+	if (nr_devices > 1)
+		expect_pair(&result, linked);
 	expect_usable(&result.desc);
 	probe_result_fini(&result);
 	fake.devices = 1;
+	fake.no_peers = false;
 }
 
 static void test_probe_cuda_one_device(void **state)
 {
 	(void)state;
-	measure_whole(1);
+	measure_whole(1, true);
 }
 
 static void test_probe_cuda_three_devices(void **state)
@@ -190,7 +231,15 @@ static void test_probe_cuda_three_devices(void **state)
 	(void)state;
 	if (TEST_TSAN)
 		skip();
-	measure_whole(3);
+	measure_whole(3, true);
+}
+
+static void test_probe_cuda_two_devices_apart(void **state)
+{
+	(void)state;
+	if (TEST_TSAN)
+		skip();
+	measure_whole(2, false);
 }
 
 /* ------------------------------------------------------------------ failures */
@@ -242,17 +291,16 @@ static void test_probe_cuda_no_such_device(void **state)
 	assert_nothing_left();
 }
 
-/* Calls all over a measurement fail, one a run. */
-static void test_probe_cuda_driver_calls_fail(void **state)
+/* Calls all over a measurement fail, one a run; nr_tried of them, four at least. */
+static void calls_fail(int nr_devices, uint64_t nr_tried)
 {
-	static const struct test_amount failures = {40, TEST_TSAN ? 2 : 4, 200};
-	uint64_t first, nr, nr_tried = test_amount(NULL, failures), half = nr_tried / 2;
+	uint64_t first, nr, half = nr_tried / 2;
 	struct weir_machine *machine;
 	struct probe_result result;
 	uint32_t nr_failed = 0;
 	char err[256];
 
-	(void)state;
+	fake.devices = nr_devices;
 	machine = machine_open(NULL);
 	first = fakecuda_nr_calls();
 	assert_int_equal(probe_run(machine, &quick, &result, err, sizeof(err)), 0);
@@ -281,6 +329,25 @@ static void test_probe_cuda_driver_calls_fail(void **state)
 		      (unsigned long long)nr_tried, (unsigned long long)nr);
 	/* How often the host is looked at to be ahead, and so how many calls there are, varies. */
 	assert_true(nr_failed > nr_tried / 3);
+	fake.devices = 1;
+}
+
+static void test_probe_cuda_driver_calls_fail(void **state)
+{
+	static const struct test_amount failures = {40, TEST_TSAN ? 2 : 4, 200};
+
+	(void)state;
+	calls_fail(1, test_amount(NULL, failures));
+}
+
+static void test_probe_cuda_driver_calls_of_two_fail(void **state)
+{
+	static const struct test_amount failures = {4, 4, 100};
+
+	(void)state;
+	if (TEST_TSAN)
+		skip();
+	calls_fail(2, test_amount(NULL, failures));
 }
 
 static int kernels_load(void **state)
@@ -297,9 +364,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probe_cuda_one_device),
 		cmocka_unit_test(test_probe_cuda_three_devices),
+		cmocka_unit_test(test_probe_cuda_two_devices_apart),
 		cmocka_unit_test(test_probe_cuda_stopped),
 		cmocka_unit_test(test_probe_cuda_no_such_device),
 		cmocka_unit_test(test_probe_cuda_driver_calls_fail),
+		cmocka_unit_test(test_probe_cuda_driver_calls_of_two_fail),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_load, NULL);

@@ -102,6 +102,7 @@ static void configure(void)
 	config->pageable_blocks = asked->pageable_blocks;
 	config->no_vmm = asked->no_vmm;
 	config->no_host_vmm = asked->no_host_vmm;
+	config->no_peers = setting(asked->no_peers, "FAKECUDA_NO_PEERS", 0) != 0;
 	config->clock_percent = asked->clock_percent ? asked->clock_percent : 100;
 	fake.configured = true;
 }

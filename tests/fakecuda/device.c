@@ -214,7 +214,7 @@ cu_result fake_device_peer(int *can, cu_device from, cu_device to)
 	if (!result)
 		result = device_check(from) ? CU_INVALID_DEVICE : device_check(to);
 	if (!result)
-		*can = from != to;
+		*can = from != to && !fake.config.no_peers;
 	return call_leave(result);
 }
 

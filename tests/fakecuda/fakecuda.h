@@ -47,6 +47,7 @@ struct fakecuda_config {
 	bool pageable_blocks; /**< a copy that names program memory waits until it is done */
 	unsigned no_vmm;      /**< mask of devices that cannot map their memory by handles */
 	unsigned no_host_vmm; /**< the same of the host's */
+	bool no_peers;	      /**< FAKECUDA_NO_PEERS [0]: no device reaches another's memory */
 	int clock_percent;    /**< how fast events' clock runs, of the host's; 0: as fast */
 };
 

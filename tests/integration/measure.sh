@@ -70,6 +70,19 @@ grep -q '^device\[2\].hbm' "$scratch/table" || fail "device 2 is not measured"
 grep -q '^device\[1\]' "$scratch/table" && fail "device 1 is measured"
 "$weir" info --machine "$scratch/one.json" --origins >"$scratch/text"
 grep -q 'assumed *simulated h200x4: an estimate: not measured' "$scratch/text" || fail "origins"
+grep -q '^at_once\|^beside\|^events' "$scratch/table" && fail "one device, and what two do"
+
+# Two: what they do together is in the table, and no constant.
+"$weir" info --measure --quick --machine h200x2 -o "$scratch/two.json" >"$scratch/table"
+for line in at_once.to_gpus.all_bytes_per_s at_once.in_and_out.gpu0_to_gpu1_bytes_per_s \
+	events.round_ns beside.gpu0_to_gpu1.unmap_ns 'link\[2\].rows_added_to_bytes_per_s'; do
+	grep -q "^$line  *- " "$scratch/table" || fail "no line of $line"
+done
+grep -q 'at_once\|beside\.' "$scratch/two.json" && fail "no constants, in a description"
+diff <(constants h200x2 | sort) <(constants "$scratch/two.json" | sort) >"$scratch/diff" || true
+grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_request_bytes -e ' bytes ' \
+	-e ops_per_s -e launch -e malloc_ns -e inplace_large -e inplace_reach -e inplace_update \
+	-e copy_ns -e inplace_duplex_bytes && fail "constants of two GPUs differ"
 
 # What can be wrong.
 expect_error 'for measuring: write --measure' --output "$scratch/x.json"
@@ -77,6 +90,7 @@ expect_error 'for measuring: write --measure' --quick --machine h200
 expect_error 'leave --json, --origins out' --measure --json
 expect_error "no device" --measure --machine h200 --device x
 expect_error 'device 1: there is none such; they go from 0 to 0' --measure --machine h200 --device 1
+expect_error 'device 2: there is none such; they go from 0 to 1' --measure --machine h200x2 --device 2
 expect_error 'nosuch: no such machine' --measure --machine nosuch
 expect_error "cannot write '$scratch/no/x.json'" --measure --machine h200 -o "$scratch/no/x.json"
 [[ ! -e $scratch/x.json ]] || fail "a file of a measurement that failed"
@@ -96,6 +110,13 @@ WEIR_PROBE_KERNELS=$scratch/none.so expect_error 'measuring gpu0: .*none.so' --m
 WEIR_CUDA_KERNELS=$scratch/none.so "$weir" info --measure --quick >"$scratch/text" 2>/dev/null ||
 	fail "without products of matrices"
 grep -q 'an estimate: no kernels for products of matrices' "$scratch/text" || fail "no reason"
+
+# Two of them, which do not reach each other.
+FAKECUDA_DEVICES=2 FAKECUDA_NO_PEERS=1 "$weir" info --measure --quick -o "$scratch/apart.json" \
+	>"$scratch/table" 2>"$scratch/err" || fail "two fake GPUs"
+grep -q '^link.gpu0_to_gpu1_bytes_per_s .*not measured: neither of the two GPUs reaches' \
+	"$scratch/table" || fail "no word of the link that is not there"
+grep -q '"a": "gpu0", "b": "gpu1"' "$scratch/apart.json" && fail "a link that is not there"
 
 # An interrupt leaves nothing behind.
 for signal in INT TERM; do

@@ -8,7 +8,7 @@
  * What measuring starts from is wrong on purpose, so that a constant which is not measured shows:
  * only those may be assumed that nothing on the machine can tell.
  *
- * Takes 6 s of a processor: each of 60 machines is measured in whole.
+ * Takes 8 s of a processor: each of 60 machines is measured in whole.
  *
  * Long: yes
  */
@@ -35,6 +35,8 @@
 static const struct test_amount cases = {60, 15, 240};
 #define TOLERANCE 0.02
 #define FAILURES 400u
+#define FAILURES_OF_TWO 100u
+#define MOST_S 30.0 /* of two GPUs' time, to be measured */
 #define WRONG 3
 
 static uint64_t current_seed; /* of the machine that is measured; 0: none */
@@ -125,6 +127,82 @@ static void expect_vmm(const struct probe_result *r, const struct weir_machine_d
 	EXPECT("vmm", UINT32_MAX, got, vmm, create_host_ns, false);
 }
 
+/* What is no constant. NULL: there is no record of that name. */
+static const struct probe_record *shown(const struct probe_result *r, const char *name)
+{
+	const struct probe_record *record = probe_record_find(r, name);
+
+	if (record && record->nr)
+		assert_true(record->min <= record->median && record->median <= record->max);
+	return record;
+}
+
+/* A rate over several links at once, which is a link's, less what each copy takes beside its bytes:
+ * 4 % of 64 MiB between two H200s. */
+static void expect_at_once(const struct probe_result *r, const char *name, double truth)
+{
+	const struct probe_record *record;
+	char path[PROBE_PATH_MAX];
+
+	snprintf(path, sizeof(path), "at_once.%s_bytes_per_s", name);
+	record = shown(r, path);
+	if (!record || !record->nr || record->median > 1.001 * truth ||
+	    record->median < 0.95 * truth)
+		fail_msg("%s: %.6g, not %.6g", path, record ? record->median : NAN, truth);
+}
+
+/* A mapping call beside something. */
+static void expect_beside(const struct probe_result *r, const char *name, const char *call,
+			  uint64_t truth_ns)
+{
+	const struct probe_record *record;
+	char path[PROBE_PATH_MAX];
+
+	snprintf(path, sizeof(path), "beside.%s.%s_ns", name, call);
+	record = shown(r, path);
+	if (!record || !record->nr ||
+	    fabs(record->median - (double)truth_ns) > TOLERANCE * record->median)
+		fail_msg("%s: %.6g, not %.6g", path, record ? record->median : NAN,
+			 (double)truth_ns);
+}
+
+/* What the two GPUs of h200x2 do together: in the simulator links share nothing, and copies to the
+ * host hold up who gives access. */
+static void expect_pair(const struct probe_result *r, const struct weir_machine_desc *truth)
+{
+	static const struct {
+		const char *name;
+		bool to_host;
+	} beside[] = {{"nothing", false},      {"host_to_gpu0", false},	  {"gpu0_to_host", true},
+		      {"host_to_gpu1", false}, {"gpu1_to_host", true},	  {"gpu0_to_gpu1", false},
+		      {"gpu1_to_gpu0", false}, {"kernels_at_gpu1", false}};
+	const struct weir_link_desc *host = &truth->link[0], *peer = &truth->link[2];
+	const struct weir_vmm_desc *vmm = &truth->vmm;
+
+	expect_at_once(r, "to_gpus.host_to_gpu0", host->a_to_b_bytes_per_s);
+	expect_at_once(r, "to_gpus.host_to_gpu1", host->a_to_b_bytes_per_s);
+	expect_at_once(r, "to_gpus.all", 2 * host->a_to_b_bytes_per_s);
+	expect_at_once(r, "to_host.gpu0_to_host", host->b_to_a_bytes_per_s);
+	expect_at_once(r, "to_host.gpu1_to_host", host->b_to_a_bytes_per_s);
+	expect_at_once(r, "to_host.all", 2 * host->b_to_a_bytes_per_s);
+	expect_at_once(r, "host_both_ways.gpu1_to_host", host->duplex_bytes_per_s);
+	expect_at_once(r, "host_both_ways.all", 4 * host->duplex_bytes_per_s);
+	expect_at_once(r, "out.gpu0_to_gpu1", peer->a_to_b_bytes_per_s);
+	expect_at_once(r, "out.gpu1_to_host", host->b_to_a_bytes_per_s);
+	expect_at_once(r, "in.host_to_gpu1", host->a_to_b_bytes_per_s);
+	expect_at_once(r, "in.gpu1_to_gpu0", peer->b_to_a_bytes_per_s);
+	expect_at_once(r, "in_and_out.gpu1_to_gpu0", peer->duplex_bytes_per_s);
+	expect_at_once(r, "in_and_out.host_to_gpu1", host->duplex_bytes_per_s);
+	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+		uint64_t busy_ns = beside[i].to_host ? vmm->set_access_busy_ns : 0;
+
+		expect_beside(r, beside[i].name, "map", vmm->map_ns);
+		expect_beside(r, beside[i].name, "unmap", vmm->unmap_ns);
+		expect_beside(r, beside[i].name, "set_access", vmm->set_access_ns + busy_ns);
+	}
+	assert_non_null(shown(r, "events.round_ns"));
+}
+
 /* Every rate and cost is another one. */
 static void make_wrong(struct weir_machine_desc *desc)
 {
@@ -167,21 +245,34 @@ static void make_wrong(struct weir_machine_desc *desc)
 	desc->vmm.create_host_ns *= WRONG;
 }
 
+/* Measure a simulation, in most_s of its own time at most; probe_result_fini() it. */
+static void measure(const struct weir_machine_desc *truth, const struct probe_options *options,
+		    double most_s, struct probe_result *out)
+{
+	struct weir_machine *machine;
+	struct backend *b;
+	char err[256] = "";
+
+	assert_int_equal(weir_machine_simulate(truth, WEIR_DATA_PHANTOM, &machine), 0);
+	b = machine_backend(machine);
+	if (probe_run(machine, options, out, err, sizeof(err)))
+		fail_msg("%s", err);
+	assert_int_equal(sim_leaks(b), 0);
+	if ((double)b->ops->now_ns(b) > most_s * 1e9)
+		fail_msg("it took %.1f s of the machine's time", (double)b->ops->now_ns(b) / 1e9);
+	weir_machine_close(machine);
+}
+
 static void expect_same(const struct weir_machine_desc *truth, bool quick)
 {
 	struct weir_machine_desc wrong = *truth;
 	const struct probe_options options = {
 		.device = PROBE_ALL_DEVICES, .quick = quick, .estimates = &wrong};
-	struct weir_machine *machine;
 	struct probe_result r;
 	char err[256] = "";
 
 	make_wrong(&wrong);
-	assert_int_equal(weir_machine_simulate(truth, WEIR_DATA_PHANTOM, &machine), 0);
-	if (probe_run(machine, &options, &r, err, sizeof(err)))
-		fail_msg("%s", err);
-	assert_int_equal(sim_leaks(machine_backend(machine)), 0);
-	weir_machine_close(machine);
+	measure(truth, &options, INFINITY, &r);
 	assert_int_equal(weir_machine_check(&r.desc, err, sizeof(err)), 0);
 	assert_int_equal(r.desc.nr_memories, truth->nr_memories);
 	for (uint32_t m = 0; m < truth->nr_memories; m++)
@@ -217,6 +308,59 @@ static void test_probe_described_machines(void **state)
 		expect_same(&truth, false);
 		expect_same(&truth, true);
 	}
+}
+
+/* What is measured of two GPUs together, beside the constants, and in which time. */
+static void test_probe_pair(void **state)
+{
+	struct probe_options options = {.device = PROBE_ALL_DEVICES};
+	struct weir_machine_desc truth;
+	struct probe_result r;
+
+	(void)state;
+	load("h200x2", &truth);
+	measure(&truth, &options, MOST_S, &r);
+	expect_pair(&r, &truth);
+	assert_null(shown(&r, "link.gpu0_to_gpu1_bytes_per_s"));
+	probe_result_fini(&r);
+	options.quick = true;
+	measure(&truth, &options, MOST_S / 2, &r);
+	expect_pair(&r, &truth);
+	probe_result_fini(&r);
+	/* One of the two was asked for: nothing of both. */
+	options.device = 1;
+	measure(&truth, &options, MOST_S / 2, &r);
+	assert_non_null(shown(&r, "link[2].rows_added_to_bytes_per_s"));
+	assert_null(shown(&r, "at_once.to_gpus.all_bytes_per_s"));
+	assert_null(shown(&r, "beside.nothing.map_ns"));
+	assert_null(shown(&r, "events.round_ns"));
+	probe_result_fini(&r);
+}
+
+/* Two GPUs, neither of which reaches the other's memory: a line says so, the rest is measured. */
+static void test_probe_pair_without_link(void **state)
+{
+	const struct probe_options options = {.device = PROBE_ALL_DEVICES, .quick = true};
+	struct weir_machine_desc truth;
+	const struct probe_record *record;
+	struct probe_result r;
+
+	(void)state;
+	load("h200x2", &truth);
+	truth.nr_links = 2;
+	measure(&truth, &options, MOST_S / 2, &r);
+	record = shown(&r, "link.gpu0_to_gpu1_bytes_per_s");
+	assert_non_null(record);
+	assert_int_equal(record->nr, 0);
+	assert_non_null(strstr(record->how, "neither of the two GPUs"));
+	record = shown(&r, "at_once.out.all_bytes_per_s");
+	assert_non_null(record);
+	assert_int_equal(record->nr, 0);
+	assert_null(shown(&r, "beside.gpu0_to_gpu1.map_ns"));
+	assert_null(shown(&r, "beside.kernels_at_gpu1.map_ns"));
+	expect_at_once(&r, "to_gpus.all", 2 * truth.link[0].a_to_b_bytes_per_s);
+	expect_beside(&r, "gpu1_to_host", "unmap", truth.vmm.unmap_ns);
+	probe_result_fini(&r);
 }
 
 struct random {
@@ -361,17 +505,16 @@ static void test_probe_little_host_memory(void **state)
 
 /* Calls all over a measurement fail, one a run: it ends with an error, or goes on where there is
  * another way, and gives everything back. */
-static void test_probe_calls_fail(void **state)
+static void calls_fail(const char *name, uint32_t nr_runs)
 {
 	const struct probe_options options = {.device = PROBE_ALL_DEVICES, .quick = true};
-	uint64_t nr = FAILURES, nr_failed = 0;
+	uint64_t nr = nr_runs, nr_failed = 0;
 	struct weir_machine_desc desc;
 
-	(void)state;
-	load("h200", &desc);
+	load(name, &desc);
 	/* The first run, in which none fails, says how many there are. */
-	for (uint64_t i = 0; i <= FAILURES; i++) {
-		uint64_t at = i < FAILURES / 2 ? i : i * nr / FAILURES;
+	for (uint64_t i = 0; i <= nr_runs; i++) {
+		uint64_t at = i < nr_runs / 2 ? i : i * nr / nr_runs;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;
 		struct probe_result r;
@@ -396,18 +539,33 @@ static void test_probe_calls_fail(void **state)
 		weir_machine_close(machine);
 	}
 	print_message("%llu of %u failures showed, of %llu calls\n", (unsigned long long)nr_failed,
-		      FAILURES, (unsigned long long)nr);
+		      nr_runs, (unsigned long long)nr);
 	/* Not those of giving back, which are tried again. */
-	assert_true(nr_failed > FAILURES * 3 / 4);
+	assert_true(nr_failed > nr_runs * 3 / 4);
+}
+
+static void test_probe_calls_fail(void **state)
+{
+	(void)state;
+	calls_fail("h200", FAILURES);
+}
+
+static void test_probe_calls_of_two_fail(void **state)
+{
+	(void)state;
+	calls_fail("h200x2", FAILURES_OF_TWO);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probe_described_machines),
+		cmocka_unit_test(test_probe_pair),
+		cmocka_unit_test(test_probe_pair_without_link),
 		cmocka_unit_test(test_probe_perturbed_machines),
 		cmocka_unit_test(test_probe_little_host_memory),
 		cmocka_unit_test(test_probe_calls_fail),
+		cmocka_unit_test(test_probe_calls_of_two_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,18 +70,20 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct
 	return probe_buffer_create_of(p, memory, unit, (uint32_t)(bytes / unit), out);
 }
 
-void probe_drain(struct probe *p)
+void probe_stream_drain(struct probe *p, stream_id_t stream)
 {
 	const struct backend_ops *ops = p->b->ops;
+	fence_t fence;
 
-	for (uint32_t i = 0; i < p->nr_streams; i++) {
-		fence_t fence;
+	for (int tries = 0; tries < TRIES; tries++)
+		if (!ops->fence_record(p->b, stream, &fence) && !ops->fence_wait(p->b, fence))
+			break;
+}
 
-		for (int tries = 0; tries < TRIES; tries++)
-			if (!ops->fence_record(p->b, p->stream[i], &fence) &&
-			    !ops->fence_wait(p->b, fence))
-				break;
-	}
+void probe_drain(struct probe *p)
+{
+	for (uint32_t i = 0; i < p->nr_streams; i++)
+		probe_stream_drain(p, p->stream[i]);
 }
 
 void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer)

@@ -26,8 +26,14 @@ static int plug_launch(struct probe *p, uint64_t passes)
 	return p->b->ops->launch(p->b, p->stream[BACKEND_COMPUTE], &work.launch);
 }
 
-/* When a fence was reached; the fence is done. */
-static int fence_ns(struct probe *p, fence_t fence, double *ns)
+int probe_plug(struct probe *p, double ns, fence_t *plugged)
+{
+	int err = plug_launch(p, (uint64_t)(ns / p->plug_pass_ns) + 1);
+
+	return err ? err : p->b->ops->fence_record(p->b, p->stream[BACKEND_COMPUTE], plugged);
+}
+
+int probe_fence_ns(struct probe *p, fence_t fence, double *ns)
 {
 	uint64_t at = p->b->observe->fence_time_ns(p->b, fence);
 
@@ -51,9 +57,9 @@ static int plug_time(struct probe *p, uint64_t passes, double *ns)
 	if (!err)
 		err = ops->fence_wait(p->b, end);
 	if (!err)
-		err = fence_ns(p, begin, &begin_ns);
+		err = probe_fence_ns(p, begin, &begin_ns);
 	if (!err)
-		err = fence_ns(p, end, &end_ns);
+		err = probe_fence_ns(p, end, &end_ns);
 	if (!err)
 		*ns = end_ns - begin_ns;
 	return err;
@@ -79,11 +85,8 @@ static int burst_try(struct probe *p, struct probe_burst *bursts, uint32_t nr, d
 {
 	const struct backend_ops *ops = p->b->ops;
 	fence_t plugged, begin[2], end[2];
-	int err = plug_launch(p, (uint64_t)(plug_ns / p->plug_pass_ns) + 1);
-	int done;
+	int err = probe_plug(p, plug_ns, &plugged), done;
 
-	if (!err)
-		err = ops->fence_record(p->b, p->stream[BACKEND_COMPUTE], &plugged);
 	for (uint32_t i = 0; i < nr && !err; i++) {
 		err = ops->stream_wait(p->b, p->stream[bursts[i].kind], plugged);
 		if (!err)
@@ -105,9 +108,9 @@ static int burst_try(struct probe *p, struct probe_burst *bursts, uint32_t nr, d
 	for (uint32_t i = 0; i < nr && !err; i++) {
 		err = ops->fence_wait(p->b, end[i]);
 		if (!err)
-			err = fence_ns(p, begin[i], &bursts[i].begin_ns);
+			err = probe_fence_ns(p, begin[i], &bursts[i].begin_ns);
 		if (!err)
-			err = fence_ns(p, end[i], &bursts[i].end_ns);
+			err = probe_fence_ns(p, end[i], &bursts[i].end_ns);
 	}
 	return err;
 }

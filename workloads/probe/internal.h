@@ -64,6 +64,9 @@ void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
 /* Wait for the device's work, whatever comes of it. */
 void probe_drain(struct probe *p);
 
+/* The same for one stream. */
+void probe_stream_drain(struct probe *p, stream_id_t stream);
+
 /* The largest power of two up to most that a memory has to spare for measuring: of parts buffers
  * each. */
 uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint32_t parts);
@@ -148,6 +151,87 @@ int probe_time_launch(struct probe *p, const struct weir_launch *launch, uint32_
 /* Find out how long the plug's kernel is. */
 int probe_plug_calibrate(struct probe *p);
 
+/* Queue a plug of about that length on the device's compute stream; plugged: its end. */
+int probe_plug(struct probe *p, double ns, fence_t *plugged);
+
+/* When a fence was reached, on its device's clock; the fence is done. */
+int probe_fence_ns(struct probe *p, fence_t fence, double *ns);
+
+/* ------------------------------------------------------------------ two devices (flow.c) */
+
+enum pair_end { PAIR_HOST, PAIR_ONE, PAIR_OTHER, PAIR_ENDS };
+
+#define PAIR_CHUNKS_MAX 4u
+
+/* The host and two devices. The first is the one that is being measured. */
+struct probe_pair {
+	uint32_t memory[PAIR_ENDS];
+	uint32_t device[PAIR_ENDS]; /* PAIR_HOST: undefined */
+	bool linked;		    /* each device reaches the other's memory */
+	struct backend_chunk chunk[PAIR_ENDS][PAIR_CHUNKS_MAX];
+	uint32_t nr_chunks[PAIR_ENDS];
+};
+
+struct probe_way {
+	enum pair_end from, to;
+};
+
+/* The same copy, or launch, again and again on a stream of its own. Zeroed, it may be closed. */
+struct probe_flow {
+	uint32_t device;
+	enum backend_stream_kind kind;
+	struct backend_copy piece;
+	const struct weir_launch *launch; /* NULL: copies */
+	uint32_t nr;			  /* times that it is to be queued */
+	bool is_open;
+	stream_id_t stream; /* while it is open */
+};
+
+/* What each of the three memories has room for, as probe_room() says. */
+uint64_t probe_pair_room(const struct probe *p, const struct probe_pair *pair, uint64_t most,
+			 uint32_t parts);
+
+/* Create nr chunks of these bytes in each of the memories; free them all. */
+int probe_pair_alloc(struct probe *p, struct probe_pair *pair, uint64_t bytes, uint32_t nr);
+void probe_pair_free(struct probe *p, struct probe_pair *pair);
+
+/* Whether there is a link that way. */
+bool probe_way_exists(const struct probe_pair *pair, struct probe_way way);
+
+/* Copies between two chunks, named by their numbers at each end, that take about ns alone; no more
+ * than most. The way exists. */
+struct probe_flow probe_flow_of(const struct probe *p, const struct probe_pair *pair,
+				struct probe_way way, const uint32_t chunk[2], double ns,
+				uint32_t most);
+
+/* Create the flow's stream; wait for its work and destroy it. */
+int probe_flow_open(struct probe *p, struct probe_flow *flow);
+void probe_flow_close(struct probe *p, struct probe_flow *flow);
+
+/* Queue it once. */
+int probe_flow_queue(struct probe *p, const struct probe_flow *flow);
+
+/* ------------------------------------------------------------------ mapping calls (vmm.c) */
+
+/* Times of one round of calls. */
+struct probe_calls {
+	double map, set_access;
+	double set_access_more; /* for each device beyond one; of one device undefined */
+	double unmap;
+};
+
+/* How many rounds are measured. */
+uint32_t probe_nr_calls(const struct probe *p);
+
+/* Map a crowd of granules. What is measured beside it needs some of the memory, too. */
+int probe_crowd_create(struct probe *p, uint32_t memory, struct probe_buffer *out);
+
+/* One of the crowd is unmapped and mapped again, as a block that moves is. It is another one each
+ * round, since a driver finds sooner what it has at hand. devices: a mask of those that get access,
+ * with the measured one. */
+int probe_remap(struct probe *p, const struct probe_buffer *crowd, uint64_t devices, uint32_t round,
+		struct probe_calls *out);
+
 /* ------------------------------------------------------------------ what is kept (probe.c) */
 
 /* Keep what was measured under a path (printf), for the table and the file. @return the median, in
@@ -178,10 +262,17 @@ static inline uint64_t probe_round(double x)
 #define PROBE_DEVICE_STEPS 5u
 #define PROBE_LINK_STEPS 3u
 #define PROBE_VMM_STEPS 2u
+#define PROBE_PAIR_STEPS 3u
 
 int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);
 int probe_link_inplace(struct probe *p, uint32_t link);
 int probe_vmm(struct probe *p);
+
+/* What two devices do together, the first of which is the measured one. Chunks of the pair are
+ * created and freed inside. */
+int probe_several(struct probe *p, struct probe_pair *pair);
+int probe_events(struct probe *p, const struct probe_pair *pair);
+int probe_beside(struct probe *p, struct probe_pair *pair);
 
 #endif

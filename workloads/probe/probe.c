@@ -3,6 +3,7 @@
 #include "workloads/probe/probe.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/cost/cost.h"
 #include "workloads/probe/cuda.h"
 #include "workloads/probe/internal.h"
 
@@ -156,6 +158,49 @@ static int device_measure(struct probe *p, uint32_t device, bool first)
 	return err;
 }
 
+/* ------------------------------------------------------------------ two devices */
+
+static bool is_linked(const struct probe *p, uint32_t device, uint32_t other)
+{
+	return cost_link_find(p->desc, p->desc->device[device].memory,
+			      p->desc->device[other].memory) >= 0;
+}
+
+/* What the first two devices do together. */
+static int pair_measure(struct probe *p)
+{
+	struct probe_pair pair = {
+		.memory = {[PAIR_HOST] = cost_host_memory(p->desc),
+			   [PAIR_ONE] = p->desc->device[0].memory,
+			   [PAIR_OTHER] = p->desc->device[1].memory},
+		.device = {[PAIR_ONE] = 0, [PAIR_OTHER] = 1},
+		.linked = is_linked(p, 0, 1),
+	};
+	int err = device_open(p, 0);
+
+	if (err)
+		return err;
+	err = probe_several(p, &pair);
+	if (!err)
+		err = probe_events(p, &pair);
+	if (!err)
+		err = probe_beside(p, &pair);
+	device_close(p);
+	return err;
+}
+
+/* A line for each two devices that cannot reach each other's memory. */
+static void unlinked_note(struct probe *p)
+{
+	for (uint32_t d = 0; d < p->desc->nr_devices; d++)
+		for (uint32_t e = d + 1; e < p->desc->nr_devices; e++)
+			if (!is_linked(p, d, e))
+				probe_assume(p, NAN,
+					     "neither of the two GPUs reaches the other's memory",
+					     "link.%s_to_%s_bytes_per_s", p->desc->device[d].name,
+					     p->desc->device[e].name);
+}
+
 /* ------------------------------------------------------------------ the whole */
 
 static bool is_asked_for(const struct probe *p, uint32_t device)
@@ -186,6 +231,11 @@ static void desc_init(struct probe *p)
 	desc->vmm.granularity_bytes = p->b->desc.vmm.granularity_bytes;
 }
 
+static bool measures_pair(const struct probe *p)
+{
+	return p->options->device == PROBE_ALL_DEVICES && p->desc->nr_devices > 1;
+}
+
 static void steps_count(struct probe *p)
 {
 	p->nr_steps = PROBE_VMM_STEPS;
@@ -196,6 +246,7 @@ static void steps_count(struct probe *p)
 		for (uint32_t l = 0; l < p->desc->nr_links; l++)
 			p->nr_steps += is_link_of(p, l, d) ? PROBE_LINK_STEPS : 0;
 	}
+	p->nr_steps += measures_pair(p) ? PROBE_PAIR_STEPS : 0;
 }
 
 /* Noise may leave a link faster each way with both busy than with one. */
@@ -225,6 +276,10 @@ static int measure(struct probe *p)
 			continue;
 		err = device_measure(p, d, first);
 		first = false;
+	}
+	if (!err && measures_pair(p)) {
+		unlinked_note(p);
+		err = pair_measure(p);
 	}
 	if (err)
 		return err;

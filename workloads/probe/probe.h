@@ -13,6 +13,9 @@
  *   link.c       a link: copies
  *   inplace.c    a link: kernels that use what is beyond it in place
  *   vmm.c        mapping calls, chunks
+ *   flow.c       two devices and the host: memory, and flows between them
+ *   several.c    what several links carry at once; two devices that wait for each other
+ *   beside.c     mapping calls beside copies and kernels
  *   fit.c        from times to constants
  *   kernels.c    what runs, on the CPU; cuda/ on GPUs, cuda.c finds that
  *
@@ -28,7 +31,7 @@
 #include "weir/weir.h"
 
 #define PROBE_ALL_DEVICES UINT32_MAX
-#define PROBE_PATH_MAX 64
+#define PROBE_PATH_MAX 128 /* room for two names and more */
 
 /* One thing that was measured, or could not be. */
 struct probe_record {

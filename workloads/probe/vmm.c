@@ -42,13 +42,6 @@ struct vmm_case {
 	uint32_t nr_devices; /* of them */
 };
 
-/* Of one round of calls. */
-struct call_times {
-	double map, set_access;
-	double set_access_more; /* for each device beyond one; of one device undefined */
-	double unmap;
-};
-
 /* A block that changes tiers: an address, and a chunk in each. */
 struct vmm_block {
 	void *addr; /* NULL: there is none */
@@ -62,14 +55,14 @@ static double since(struct probe *p, uint64_t begin_ns)
 	return (double)(p->b->ops->now_ns(p->b) - begin_ns);
 }
 
-static uint32_t nr_calls(const struct probe *p)
+uint32_t probe_nr_calls(const struct probe *p)
 {
 	return p->options->quick ? QUICK_CALLS : CALLS;
 }
 
 /* Map, give access to the device and to all of some that it is among, each alone. */
 static int map_timed(struct probe *p, void *addr, const struct backend_chunk *chunk,
-		     uint64_t devices, struct call_times *out)
+		     uint64_t devices, struct probe_calls *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	uint32_t nr_devices = (uint32_t)__builtin_popcountll(devices);
@@ -91,7 +84,7 @@ static int map_timed(struct probe *p, void *addr, const struct backend_chunk *ch
 	return err;
 }
 
-static int unmap_timed(struct probe *p, void *addr, struct call_times *out)
+static int unmap_timed(struct probe *p, void *addr, struct probe_calls *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	uint64_t begin = ops->now_ns(p->b);
@@ -117,16 +110,14 @@ static int create_once(struct probe *p, uint32_t memory, double *ns)
 	return 0;
 }
 
-/* One of the crowd is unmapped and mapped again, as a block that moves is. Not the same as last
- * time: what a driver has at hand it finds sooner. */
-static int remap_once(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
-		      uint32_t round, struct call_times *out)
+int probe_remap(struct probe *p, const struct probe_buffer *crowd, uint64_t devices, uint32_t round,
+		struct probe_calls *out)
 {
 	uint32_t i = (uint32_t)((uint64_t)round * ROUND_STEP % crowd->nr);
 	void *addr = crowd->addr + i * crowd->unit;
 	int err = unmap_timed(p, addr, out);
 
-	return err ? err : map_timed(p, addr, &crowd->chunk[i], c->devices, out);
+	return err ? err : map_timed(p, addr, &crowd->chunk[i], devices, out);
 }
 
 static int granule_measure(struct probe *p, const struct vmm_case *c,
@@ -134,15 +125,15 @@ static int granule_measure(struct probe *p, const struct vmm_case *c,
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i <= nr_calls(p) && !err; i++) {
-		struct call_times calls = {0};
+	for (uint32_t i = 0; i <= probe_nr_calls(p) && !err; i++) {
+		struct probe_calls calls = {0};
 		double create_ns[2];
 
 		err = create_once(p, c->host, &create_ns[0]);
 		if (!err)
 			err = create_once(p, c->own, &create_ns[1]);
 		if (!err)
-			err = remap_once(p, c, crowd, i, &calls);
+			err = probe_remap(p, crowd, c->devices, i, &calls);
 		if (err || !i)
 			continue;
 		fit_add(&times->create[0], create_ns[0]);
@@ -190,7 +181,7 @@ static int block_create(struct probe *p, const struct vmm_case *c, uint64_t byte
 
 /* Where host memory comes after the device's, the driver changes page tables, as in a space. Where
  * host memory was before, it need not. */
-static int block_once(struct probe *p, const struct vmm_block *block, struct call_times *out)
+static int block_once(struct probe *p, const struct vmm_block *block, struct probe_calls *out)
 {
 	int err = 0;
 
@@ -213,8 +204,8 @@ static int host_rounds(struct probe *p, const struct vmm_block block[2], struct 
 	double mib = (double)(block[1].bytes - block[0].bytes) / MIB;
 	int err = 0;
 
-	for (uint32_t i = 0; i <= nr_calls(p) && !err; i++) {
-		struct call_times less, more;
+	for (uint32_t i = 0; i <= probe_nr_calls(p) && !err; i++) {
+		struct probe_calls less, more;
 
 		err = block_once(p, &block[0], &less);
 		if (!err)
@@ -254,8 +245,8 @@ static int host_measure(struct probe *p, const struct vmm_case *c, struct vmm_ti
 static int busy_once(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
 		     uint32_t round, fence_t copied, struct vmm_times *times)
 {
-	struct call_times calls = {0};
-	int err = remap_once(p, c, crowd, round, &calls), done;
+	struct probe_calls calls = {0};
+	int err = probe_remap(p, crowd, c->devices, round, &calls), done;
 
 	if (err)
 		return err;
@@ -276,7 +267,7 @@ static int busy_round(struct probe *p, const struct vmm_case *c, const struct pr
 
 	if (!done)
 		done = ops->fence_record(p->b, p->stream[BACKEND_COPY_OUT], &copied);
-	for (uint32_t i = 0; i < nr_calls(p) && !done; i++)
+	for (uint32_t i = 0; i < probe_nr_calls(p) && !done; i++)
 		done = busy_once(p, c, crowd, i, copied, times);
 	probe_drain(p);
 	return done < 0 ? done : 0;
@@ -397,8 +388,7 @@ static struct vmm_case case_of(const struct probe *p)
 	return c;
 }
 
-/* What is measured besides it needs some of the memory, too. */
-static int crowd_create(struct probe *p, uint32_t memory, struct probe_buffer *out)
+int probe_crowd_create(struct probe *p, uint32_t memory, struct probe_buffer *out)
 {
 	uint64_t granularity = p->b->desc.vmm.granularity_bytes;
 	uint64_t room = probe_room(p, memory, UINT64_MAX, 2) / granularity;
@@ -416,7 +406,7 @@ int probe_vmm(struct probe *p)
 	int err = probe_step(p, "mapping calls");
 
 	if (!err)
-		err = crowd_create(p, c.own, &crowd);
+		err = probe_crowd_create(p, c.own, &crowd);
 	if (err)
 		return err;
 	err = granule_measure(p, &c, &crowd, &times);
