@@ -55,6 +55,15 @@ static void add_record(struct table *table, const struct probe_record *record)
 	(void)table_add(table, "%s%s", measured ? "" : "not measured: ", record->how);
 }
 
+/* Which links the numbers stand for, where there are several. */
+static void print_links(FILE *out, const struct weir_machine_desc *desc)
+{
+	for (uint32_t l = 0; l < desc->nr_links && desc->nr_links > 1; l++)
+		(void)fprintf(out, "link[%u]: %s (a) - %s (b)\n", l,
+			      desc->memory[desc->link[l].a].name,
+			      desc->memory[desc->link[l].b].name);
+}
+
 int measure_table_print(FILE *out, const struct probe_result *result)
 {
 	struct table *table;
@@ -64,6 +73,7 @@ int measure_table_print(FILE *out, const struct probe_result *result)
 		return err;
 	for (uint32_t i = 0; i < result->nr_records; i++)
 		add_record(table, &result->record[i]);
+	print_links(out, &result->desc);
 	err = table_print(table, out);
 	table_destroy(table);
 	return err;

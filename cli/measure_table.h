@@ -7,8 +7,8 @@
 
 #include "workloads/probe/probe.h"
 
-/* Medians with the least and the most of the repetitions, beside the estimates. 0, -ENOMEM, or
- * -EIO: the stream has an error. */
+/* The names of links, where there are several; then medians with the least and the most of the
+ * repetitions, beside the estimates. 0, -ENOMEM, or -EIO: the stream has an error. */
 int measure_table_print(FILE *out, const struct probe_result *result);
 
 #endif

@@ -74,6 +74,7 @@ grep -q '^at_once\|^beside\|^events' "$scratch/table" && fail "one device, and w
 
 # Two: what they do together is in the table, and no constant.
 "$weir" info --measure --quick --machine h200x2 -o "$scratch/two.json" >"$scratch/table"
+grep -q '^link\[2\]: gpu0 (a) - gpu1 (b)$' "$scratch/table" || fail "which link is which"
 for line in at_once.to_gpus.all_bytes_per_s at_once.in_and_out.gpu0_to_gpu1_bytes_per_s \
 	events.round_ns beside.gpu0_to_gpu1.unmap_ns 'link\[2\].rows_added_to_bytes_per_s'; do
 	grep -q "^$line  *- " "$scratch/table" || fail "no line of $line"
@@ -90,7 +91,8 @@ expect_error 'for measuring: write --measure' --quick --machine h200
 expect_error 'leave --json, --origins out' --measure --json
 expect_error "no device" --measure --machine h200 --device x
 expect_error 'device 1: there is none such; they go from 0 to 0' --measure --machine h200 --device 1
-expect_error 'device 2: there is none such; they go from 0 to 1' --measure --machine h200x2 --device 2
+expect_error 'device 2: there is none such; they go from 0 to 1' --measure --machine h200x2 \
+	--device 2
 expect_error 'nosuch: no such machine' --measure --machine nosuch
 expect_error "cannot write '$scratch/no/x.json'" --measure --machine h200 -o "$scratch/no/x.json"
 [[ ! -e $scratch/x.json ]] || fail "a file of a measurement that failed"
