@@ -378,8 +378,14 @@ struct weir_space_config {
 	uint64_t devices;
 	/** How much of each memory it may use, by its index. 0: of the devices' own memory and the
 	 *  host's all that is free, of any other none. With another GPU's memory, what does not fit
-	 *  goes there and then to the host's; no plan is made, for now. */
+	 *  goes there and then to the host's. */
 	uint64_t budget_bytes[WEIR_MEMORIES_MAX];
+	/** Of another GPU's memory: how much of what is there may be without a copy on the host, so
+	 *  that it can be given back at once; see weir_space_set_budget(). 0: 1 GB. What is beyond
+	 *  it is copied to the host in the background, over that GPU's own link, where the host's
+	 *  budget has room; nobody waits for that, so that there is more while a program writes
+	 *  faster than the link carries. In a planned space. */
+	uint64_t dirty_max_bytes[WEIR_MEMORIES_MAX];
 	/** A multiple of the machine's granularity, below 4 GiB. 0: the largest of 56, 28, 16
 	 *  and 8 MiB of which the budget of the device's own memory has 512; with less than 64 of
 	 *  8 MiB, halved until it has. */
@@ -904,6 +910,7 @@ enum weir_direction { WEIR_A_TO_B, WEIR_B_TO_A, WEIR_DIRECTION_NR };
 /** Chunks that a space holds in one memory, and those that paged pools have of its budget. */
 struct weir_memory_stats {
 	uint64_t bytes, peak_bytes; /**< now; at most so far */
+	uint64_t dirty_bytes;	    /**< whose contents are nowhere else */
 };
 
 /** Indexes of memories and links are those of the machine's description. */

@@ -13,6 +13,7 @@ void block_count(struct range *range, const struct block *block, uint32_t nr)
 	if (block->at.home) {
 		range->nr_home[block->at.home->place] += nr;
 		range->nr_backed += nr;
+		range->nr_dirty[block->at.home->place] += block_is_exposed(block) ? nr : 0;
 	}
 	if (block->at.home && block->at.source) {
 		range->nr_moving[block->at.home->place] += nr;
@@ -58,8 +59,9 @@ void block_set_dead(struct range *range, struct block *block, bool dead)
 {
 	if (block->at.dead == dead)
 		return;
+	block_count(range, block, (uint32_t)-1);
 	block->at.dead = dead;
-	range->nr_dead += dead ? 1 : (uint32_t)-1;
+	block_count(range, block, 1);
 }
 
 void block_set_mapped(struct range *range, struct block *block, struct chunk *chunk)

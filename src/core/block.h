@@ -101,6 +101,12 @@ static inline bool block_is_dirty(const struct block *block)
 	return !block->at.dead && !block_is_clean(block);
 }
 
+/* Whether its contents are at home alone, and are not being copied below. */
+static inline bool block_is_exposed(const struct block *block)
+{
+	return block_is_dirty(block) && block->at.cleaning != CLEANING_ACTIVE;
+}
+
 static inline bool block_is_cleaning(const struct block *block)
 {
 	return block->at.cleaning != CLEANING_NONE;

@@ -243,7 +243,7 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	bool copied = !block->at.dead && WEIR_MUTANT != 1;
 	int err;
 
-	assert(block_is_backed(block) && !block_is_moving(block));
+	assert(block_is_backed(block) && !block_is_moving(block) && !block_is_cleaning(block));
 	assert(chunk->place < lower->place);
 	err = remap_block(space, range, i, chunk);
 	if (err) {
@@ -318,7 +318,7 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	struct chunk *upper = block->at.home;
 	int err;
 
-	assert(block_is_backed(block) && !block_is_moving(block));
+	assert(block_is_backed(block) && !block_is_moving(block) && !block_is_cleaning(block));
 	if (WEIR_MUTANT == 3 && !range->pooled && !block_is_clean(block) && range->nr_blocks > 1 &&
 	    i == 0)
 		block_set_dead(range, block, true);
@@ -355,7 +355,7 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	int err;
 
 	assert(!block_is_moving(giver) && !block_is_dirty(giver) && !chunk->stale);
-	assert(taker->at.dead && !block_is_moving(taker));
+	assert(taker->at.dead && !block_is_moving(taker) && !block_is_cleaning(taker));
 	err = lower ? remap_block(space, to, n, chunk) : map_block(space, to, n, chunk);
 	if (err)
 		return err;

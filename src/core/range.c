@@ -277,6 +277,7 @@ int range_check(const struct weir_space *space, const struct range *range)
 	}
 	if (memcmp(counted.nr_home, range->nr_home, sizeof(range->nr_home)) ||
 	    memcmp(counted.nr_moving, range->nr_moving, sizeof(range->nr_moving)) ||
+	    memcmp(counted.nr_dirty, range->nr_dirty, sizeof(range->nr_dirty)) ||
 	    counted.nr_dead != range->nr_dead || counted.nr_clean != range->nr_clean ||
 	    counted.nr_unmapped != range->nr_unmapped ||
 	    counted.nr_cleaning != range->nr_cleaning || counted.nr_stale != range->nr_stale ||

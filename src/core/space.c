@@ -232,6 +232,15 @@ uint64_t space_nr_chunks(const struct weir_space *space)
 	return nr;
 }
 
+uint64_t space_nr_dirty(const struct weir_space *space, place_t place)
+{
+	uint64_t nr = 0;
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		nr += space->range[r]->nr_dirty[place];
+	return nr;
+}
+
 bool space_has_room(const struct weir_space *space, uint32_t nr_blocks)
 {
 	return space->nr_live_blocks + nr_blocks + SPACE_CHUNKS_SPARE <= space_nr_chunks(space);

@@ -68,6 +68,8 @@ struct range {
 	uint32_t number;	       /* by which the owner knows it */
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
+	uint32_t nr_dirty[PLACES_MAX]; /* of the first, those of which no copy is below, or on its
+					* way there */
 	struct block block[];
 };
 
@@ -471,6 +473,9 @@ void space_progress(struct weir_space *space);
 int space_init(struct weir_space *space, struct weir_machine *machine,
 	       const struct weir_space_config *config);
 void space_fini(struct weir_space *space);
+
+/* Blocks of a place whose contents are nowhere else, nor on their way. */
+uint64_t space_nr_dirty(const struct weir_space *space, place_t place);
 
 /* Chunks of all budgets. */
 uint64_t space_nr_chunks(const struct weir_space *space);

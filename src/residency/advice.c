@@ -191,7 +191,7 @@ static void clean_read_mostly(struct weir_space *space)
 			continue;
 		for (uint32_t i = 0;
 		     !err && i < range->nr_blocks && down->batch.nr < SPACE_BATCH_MAX; i++)
-			err = room_clean(space, range, i);
+			err = room_clean(space, range, i, PLACE_OWN);
 		if (err && err != -EAGAIN && err != -ENOSPC)
 			space_note_error(space, err);
 		space_note_error(space, migrate_flush(space));

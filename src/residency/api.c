@@ -143,6 +143,7 @@ static void residency_advance(struct weir_space *space)
 	budget_advance(space);
 	advice_advance(space);
 	follow_advance(space);
+	save_advance(space);
 }
 
 static void range_reset(struct weir_space *space, struct range *range)
@@ -197,6 +198,7 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	err = space_init(space, machine, &checked);
 	if (err)
 		goto err_record;
+	save_init(space, &checked);
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		phys_client_start(&space->pmm[place].client, give_unused, space);
 	*out = space;
@@ -397,6 +399,8 @@ void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 		out->memory[pmm->memory].bytes =
 			(pmm_nr_out(pmm) + pmm->nr_lent) * space->block_bytes;
 		out->memory[pmm->memory].peak_bytes = pmm->nr_peak * space->block_bytes;
+		out->memory[pmm->memory].dirty_bytes =
+			space_nr_dirty(space, (place_t)place) * space->block_bytes;
 	}
 	kinds_query(space, out);
 	out->live_bytes = space->nr_live_blocks * space->block_bytes;

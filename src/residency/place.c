@@ -118,8 +118,10 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 
 	if (!block_is_backed(block))
 		return place_unbacked(space, use, i, in, left, settle);
-	if (block_is_settled_below(block) && space->mode == WEIR_PLANNED &&
-	    !range_block_is_pinned(range, i) && range_nr_resident(range) < in->level)
+	/* What is being copied to the host is used where it is rather than waited for. */
+	if (block_is_settled_below(block) && !block_is_cleaning(block) &&
+	    space->mode == WEIR_PLANNED && !range_block_is_pinned(range, i) &&
+	    range_nr_resident(range) < in->level)
 		return place_lower(space, use, i, in, left, settle);
 	return 0;
 }

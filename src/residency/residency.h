@@ -11,6 +11,7 @@
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   room.c     where a chunk comes from when none is free
  *   give.c     what others of the machine get that have no room
+ *   save.c     copies on the host of what is at a neighbour
  *   budget.c   a budget that changes
  *   place.c    making a bracket's uses ready
  *   order.c    which ended brackets a new one comes after
@@ -87,6 +88,9 @@ struct residency {
 	const struct range *keep;    /* not to be evicted from just now */
 	struct host_bracket *host;   /* the newest first */
 	struct weir_fence *prefetch; /* asked for by the program and not finished, oldest first */
+	uint64_t dirty_max[PLACES_MAX]; /* blocks that may be without a copy on the host */
+	uint32_t next_save;		/* range that is looked at next for such ones, ... */
+	bracket_seq_t saved_seq;	/* ... and the brackets done when there was nothing to do */
 };
 
 /* ---- learn.c */
@@ -224,9 +228,9 @@ bool room_exists(const struct weir_space *space);
  * no other place has room; or an error. */
 int room_leave(struct weir_space *space, place_t place);
 
-/* Start cleaning one block, if it is resident, dirty, and nobody writes it. @return 0 whether or
- * not it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
-int room_clean(struct weir_space *space, struct range *range, uint32_t i);
+/* Start copying one block to the host, if it is at that place, dirty, and nobody writes it. @return
+ * 0 whether or not it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
+int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_t place);
 
 /* Whether the block may be moved now: not pinned, not moving, its brackets done. */
 bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i);
@@ -243,6 +247,13 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 
 /* What others ask a space for, see phys_give_fn. Takes the lock. */
 uint64_t give_unused(struct phys_client *client, uint64_t bytes);
+
+/* ---- save.c */
+
+void save_init(struct weir_space *space, const struct weir_space_config *config);
+
+/* Copy what neighbours have beyond their limits to the host. Never waits. */
+void save_advance(struct weir_space *space);
 
 /* ---- budget.c */
 

@@ -169,8 +169,18 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 	return giver ? giver : giver_in_use(space, slot, true, i);
 }
 
-/* Free the lower copy of a clean block at a place, of ranges that are read mostly or of others. */
-static bool free_lower_copy(struct weir_space *space, place_t place, bool read_mostly)
+/* Whether a clean block's lower copy has to stay, when others ask for the memory. */
+static bool is_saved(const struct weir_space *space, const struct block *block)
+{
+	place_t home = block->at.home->place;
+
+	return home != PLACE_OWN && block->at.below->place == space_host(space) &&
+	       space_nr_dirty(space, home) >= space->residency->dirty_max[home];
+}
+
+/* Free the lower copy of a clean block at a place, of ranges that are read mostly or of others.
+ * own: for the space itself. */
+static bool free_lower_copy(struct weir_space *space, place_t place, bool read_mostly, bool own)
 {
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
@@ -180,7 +190,8 @@ static bool free_lower_copy(struct weir_space *space, place_t place, bool read_m
 		for (uint32_t i = 0; range->nr_clean && i < range->nr_blocks; i++) {
 			struct block *block = &range->block[i];
 
-			if (!block_is_clean_at(block, place) || block_is_moving(block))
+			if (!block_is_clean_at(block, place) || block_is_moving(block) ||
+			    (!own && is_saved(space, block)))
 				continue;
 			migrate_drop_lower(space, range, block);
 			return true;
@@ -207,10 +218,10 @@ static bool free_dead(struct weir_space *space, place_t place)
 	return false;
 }
 
-static bool free_lower_copies(struct weir_space *space, place_t place)
+static bool free_lower_copies(struct weir_space *space, place_t place, bool own)
 {
-	return place != PLACE_OWN &&
-	       (free_lower_copy(space, place, false) || free_lower_copy(space, place, true));
+	return place != PLACE_OWN && (free_lower_copy(space, place, false, own) ||
+				      free_lower_copy(space, place, true, own));
 }
 
 struct chunk *room_try(struct weir_space *space, place_t place)
@@ -223,7 +234,7 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 		return chunk;
 	if (free_pooled(space, place))
 		chunk = pmm_chunk_get(pmm);
-	if (!chunk && free_lower_copies(space, place))
+	if (!chunk && free_lower_copies(space, place, true))
 		chunk = pmm_chunk_get(pmm);
 	return chunk;
 }
@@ -231,7 +242,7 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 bool room_free(struct weir_space *space, place_t place)
 {
 	return free_pooled(space, place) || free_dead(space, place) ||
-	       free_lower_copies(space, place);
+	       free_lower_copies(space, place, false);
 }
 
 struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
@@ -295,12 +306,12 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 	return evict_into(space, range, i, lower, cause, freed);
 }
 
-int room_clean(struct weir_space *space, struct range *range, uint32_t i)
+int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_t place)
 {
 	struct block *block = &range->block[i];
 	struct chunk *lower;
 
-	if (!block_is_settled_at(block, PLACE_OWN) || !block_is_dirty(block) ||
+	if (!block_is_settled_at(block, place) || !block_is_dirty(block) ||
 	    block_is_cleaning(block))
 		return 0;
 	if (range_block_is_pinned(range, i) || is_marked(space, range, i) ||

@@ -533,6 +533,7 @@ static void run_create(const struct script *script, const struct faults *faults)
 		.budget_bytes = {[GPU0] = (uint64_t)script->gpu_blocks * BLOCK,
 				 [GPU1] = (uint64_t)script->gpu1_blocks * BLOCK,
 				 [HOST] = (uint64_t)script->host_blocks * BLOCK},
+		.dirty_max_bytes = {[GPU1] = BLOCK},
 		.block_bytes = BLOCK,
 		.mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;

@@ -899,6 +899,8 @@ static void open_space(struct model *m)
 	assert_int_equal(test_space_create_places(&m->t, m->mode, block, gpu * scale * block,
 						  middle * scale * block, host * scale * block),
 			 0);
+	if (m->middle) /* copies on the host of what is there */
+		m->t.space->residency->dirty_max[1] = below(m, 4);
 	if (one_in(m, 4)) {
 		decide_state.state = current_seed;
 		m->t.space->residency->decide = &decide_random;
