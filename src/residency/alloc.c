@@ -186,14 +186,15 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	return err;
 }
 
-/* What the places above have no room for is going to be on the host. */
+/* What the places above have no room for is going to be on the host, and so are copies of what
+ * neighbours have. */
 static void expect_host_chunks(struct weir_space *space)
 {
 	uint64_t most = space->stats.live_peak_bytes / space->block_bytes + SPACE_CHUNKS_SPARE;
-	uint64_t above = 0;
+	uint64_t above = space->pmm[PLACE_OWN].max_chunks;
 
-	for (uint32_t place = 0; place < space_host(space); place++)
-		above += space->pmm[place].max_chunks;
+	for (uint32_t place = 1; place < space_host(space); place++)
+		above += MIN(space->pmm[place].max_chunks, space->residency->dirty_max[place]);
 	if (most > above)
 		pmm_expect(&space->pmm[space_host(space)], most - above);
 }
