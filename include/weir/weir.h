@@ -122,11 +122,12 @@ struct weir_vmm_desc {
 	uint64_t set_access_ns;	       /**< with one device in the access list */
 	uint64_t set_access_device_ns; /**< for each further one */
 	uint64_t unmap_ns;
-	uint64_t set_access_host_mib_ns; /**< more for each MiB of host memory, */
-	uint64_t unmap_host_mib_ns;	 /**< and so for unmapping it: the host's pages are small */
+	/** More for each MiB of host memory and each device: the host's pages are small. */
+	uint64_t set_access_host_mib_ns;
+	uint64_t unmap_host_mib_ns;  /**< more for each MiB of host memory */
 	uint64_t set_access_busy_ns; /**< more while copies go to the host or kernels read there */
-	uint64_t create_hbm_ns;	     /**< one chunk */
-	uint64_t create_host_ns;     /**< one chunk of host memory, pinned */
+	uint64_t create_hbm_ns;	     /**< one chunk, mapped for copies by one device */
+	uint64_t create_host_ns;     /**< the same of host memory, pinned */
 };
 
 /** What the driver's managed memory costs. Pages are of 4 KiB, blocks of 2 MiB. */

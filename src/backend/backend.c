@@ -10,12 +10,14 @@
 
 #include "src/base/log.h"
 #include "src/base/util.h"
+#include "src/cost/cost.h"
 
 /* ------------------------------------------------------------------ ops that may be left out */
 
-static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+			      int64_t nr)
 {
-	(void)b, (void)memory, (void)bytes, (void)nr;
+	(void)b, (void)memory, (void)bytes, (void)devices, (void)nr;
 }
 
 static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
@@ -206,6 +208,22 @@ void backend_observe_complete(struct backend_observe_ops *observe)
 }
 
 /* ------------------------------------------------------------------ checks */
+
+int backend_chunk_devices(const struct backend *b, uint32_t memory, uint64_t *devices)
+{
+	const struct weir_machine_desc *desc = &b->desc;
+	uint64_t reaching = 0;
+
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (desc->device[d].memory == memory ||
+		    cost_link_find(desc, desc->device[d].memory, memory) >= 0)
+			reaching |= BACKEND_DEVICE_BIT(d);
+	if (*devices & ~reaching)
+		return -EINVAL;
+	if (!*devices)
+		*devices = reaching;
+	return 0;
+}
 
 int backend_advice_check(const struct backend *b, enum backend_advice advice, uint32_t to,
 			 uint64_t offset, uint64_t bytes, uint64_t whole)

@@ -145,12 +145,16 @@ struct backend_ops {
 	uint64_t (*now_ns)(struct backend *b);
 
 	/*
-	 * Create a chunk and map its alias. bytes: a multiple of the granularity. -ENOMEM: the
-	 * memory is full. Contents are undefined. Takes create_*_ns.
+	 * Create a chunk and map its alias for the devices in the mask: those whose copy engines
+	 * use it. Kernels that use it at block addresses need no alias. 0: all devices that reach
+	 * the memory. The CPU reaches the alias of a host chunk, whatever the mask. bytes: a
+	 * multiple of the granularity. -EINVAL: also a device that does not reach the memory;
+	 * -ENOMEM: the memory is full. Contents are undefined. Takes create_*_ns, and for each
+	 * device but one set_access_device_ns (+ host memory's set_access_host_mib_ns).
 	 * Required. By: phys, for core (S), mem (M) and paging (P); program. Blocks: no; where
 	 * there is no room, for what is made ahead in the memory just then, see chunk_expect.
 	 */
-	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes,
+	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 			    struct backend_chunk *out);
 
 	/*
@@ -160,13 +164,14 @@ struct backend_ops {
 	void (*chunk_destroy)(struct backend *b, const struct backend_chunk *chunk);
 
 	/*
-	 * A hint: nr more chunks of this size are going to be created there; a negative nr: so many
-	 * fewer than was said. Each that is created is one fewer by itself. A backend may make them
-	 * ahead, in the background; they count as used then, and give way to whoever needs the
-	 * room.
+	 * A hint: nr more chunks of this size are going to be created there, for these devices; a
+	 * negative nr: so many fewer than was said. Each that is created is one fewer by itself. A
+	 * backend may make them ahead, in the background; they count as used then, and give way to
+	 * whoever needs the room.
 	 * Optional: nothing. By: core (S). Blocks: no.
 	 */
-	void (*chunk_expect)(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr);
+	void (*chunk_expect)(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+			     int64_t nr);
 
 	/*
 	 * Reserve addresses. unit: the size of every mapping made in it (a multiple of the
@@ -199,8 +204,8 @@ struct backend_ops {
 
 	/*
 	 * Change protection and devices of one mapping. Kernels of devices that keep what they had
-	 * may be using it. Takes set_access_ns (+ more devices, + host memory's
-	 * set_access_host_mib_ns).
+	 * may be using it. Takes set_access_ns (+ set_access_device_ns for each device but one,
+	 * + host memory's set_access_host_mib_ns for each device).
 	 * Required. By: core (S), mem (M), program. Blocks: no.
 	 */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices);
@@ -241,7 +246,9 @@ struct backend_ops {
 	int (*launch)(struct backend *b, stream_id_t stream, const struct weir_launch *launch);
 
 	/*
-	 * Queue copies, as one batch, in order. Pieces do not overlap.
+	 * Queue copies, as one batch, in order. Pieces do not overlap. The aliases are mapped for
+	 * the stream's device, see chunk_create: sim refuses others with -EACCES, logged; cuda does
+	 * not look, and the copy is an illegal access.
 	 * Required. By: core (S), mem (M), program. Blocks: no.
 	 */
 	int (*copy)(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
@@ -476,6 +483,12 @@ void backend_observe_complete(struct backend_observe_ops *observe);
  * logged, with who they are.
  */
 int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes);
+
+/*
+ * Check the mask of a new chunk's devices. *devices 0: becomes that of all that reach the memory.
+ * @return 0, or -EINVAL: there is no such device, or it does not reach the memory.
+ */
+int backend_chunk_devices(const struct backend *b, uint32_t memory, uint64_t *devices);
 
 /*
  * Check what managed_advise is given: the part of bytes at an offset of an allocation of whole

@@ -26,7 +26,7 @@ void pmm_expect(struct pmm *pmm, uint64_t nr)
 	if (most <= nr_known)
 		return;
 	pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
-					(int64_t)(most - nr_known));
+					pmm->client.devices, (int64_t)(most - nr_known));
 	pmm->nr_expected += most - nr_known;
 }
 
@@ -34,7 +34,7 @@ void pmm_fini(struct pmm *pmm)
 {
 	if (pmm->nr_expected)
 		pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
-						-(int64_t)pmm->nr_expected);
+						pmm->client.devices, -(int64_t)pmm->nr_expected);
 	pmm->nr_expected = 0;
 	(void)pmm_give(pmm, UINT64_MAX);
 	phys_client_del(&pmm->client);
@@ -69,6 +69,7 @@ void pmm_set_budget(struct pmm *pmm, uint64_t nr_chunks)
 
 	if (pmm->nr_expected > room) {
 		pmm->backend->ops->chunk_expect(pmm->backend, pmm->memory, pmm->chunk_bytes,
+						pmm->client.devices,
 						-(int64_t)(pmm->nr_expected - room));
 		pmm->nr_expected = room;
 	}

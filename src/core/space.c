@@ -55,18 +55,29 @@ static void places_fini(struct weir_space *space)
 		pmm_fini(&space->pmm[place]);
 }
 
-/* Whose copy engine serves a path, and which: the space's own device's, or else the one that the
- * copies come to. */
+/* Whose copy engine serves a path: the space's own device's, or else the one of the device that the
+ * copies come to; to the host's memory, the one of the device that they come from. */
+static uint32_t path_device(const struct weir_space *space, const struct path *path)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	uint32_t memory = space->pmm[path->to == space_host(space) ? path->from : path->to].memory;
+	uint32_t device = space->device;
+
+	for (uint32_t d = 0; path->from != PLACE_OWN && d < desc->nr_devices; d++)
+		if (desc->device[d].memory == memory)
+			device = d;
+	return device;
+}
+
 static int path_stream_create(struct weir_space *space, struct path *path)
 {
 	struct backend *b = space->backend;
-	uint32_t memory = space->pmm[path->to == space_host(space) ? path->from : path->to].memory;
-	uint32_t device = space->device;
+	uint32_t device = path_device(space, path);
 	bool out = path->from == PLACE_OWN || path->to == space_host(space);
 
-	for (uint32_t d = 0; path->from != PLACE_OWN && d < b->desc.nr_devices; d++)
-		if (b->desc.device[d].memory == memory)
-			device = d;
+	/* No chunk was created yet. */
+	space->pmm[path->from].client.devices |= BACKEND_DEVICE_BIT(device);
+	space->pmm[path->to].client.devices |= BACKEND_DEVICE_BIT(device);
 	return b->ops->stream_create(b, device, out ? BACKEND_COPY_OUT : BACKEND_COPY_IN,
 				     &path->stream);
 }

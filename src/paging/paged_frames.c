@@ -44,6 +44,7 @@ int paged_frames_reserve(struct weir_paged *pool, uint64_t max_bytes)
 	(void)snprintf(name, sizeof(name), "paged pool '%s'", pool->name);
 	phys_client_add(&pool->client, phys_of(pool->machine, pool->memory), name,
 			frames->reserved_bytes);
+	pool->client.devices = BACKEND_DEVICE_BIT(pool->device);
 	return 0;
 }
 

@@ -184,7 +184,7 @@ int phys_take(struct phys_client *client, uint64_t bytes, struct backend_chunk *
 
 	if (!count_more(client, bytes))
 		return -ENOMEM;
-	err = b->ops->chunk_create(b, client->memory->index, bytes, out);
+	err = b->ops->chunk_create(b, client->memory->index, bytes, client->devices, out);
 	if (!err)
 		return 0;
 	return count_less(client, bytes) && err == -ENOMEM ? -EAGAIN : err;

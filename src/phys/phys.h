@@ -65,6 +65,9 @@ struct phys_client {
 	struct phys_memory *memory;
 	void *owner; /* for its give function */
 	char name[PHYS_NAME_MAX];
+	/* Mask of the devices whose copy engines use its chunks, as chunk_create() takes it; 0: all
+	 * that reach the memory. The owner sets it before the client takes anything. */
+	uint64_t devices;
 	uint64_t held_bytes;   /* with what is being created and destroyed just now */
 	uint64_t budget_bytes; /* nothing is taken beyond; PHYS_NO_LIMIT: it has none */
 	uint64_t most_bytes; /* held_bytes is never more: the budget, or what it was lowered from */

@@ -92,7 +92,7 @@ static void test_map_cost(void **state)
 
 	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, (void **)&va), 0);
 	t = b->ops->now_ns(b);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 1, &chunk), 0);
 	assert_int_equal(b->ops->now_ns(b) - t, vmm->create_hbm_ns);
 	t = b->ops->now_ns(b);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 3), 0);
@@ -116,6 +116,66 @@ static void test_map_cost(void **state)
 	b->ops->va_release(b, va, c->unit);
 }
 
+/* An alias costs more for each further device, and more again for a host chunk's pages. */
+static void test_alias_cost(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	const struct weir_vmm_desc *vmm = &b->desc.vmm;
+	const struct {
+		uint32_t memory;
+		uint64_t devices, ns;
+	} cases[] = {
+		{GPU1, 2, vmm->create_hbm_ns},
+		{GPU1, 3, vmm->create_hbm_ns + vmm->set_access_device_ns},
+		{GPU1, 0, vmm->create_hbm_ns + vmm->set_access_device_ns},
+		{HOST, 1, vmm->create_host_ns},
+		{HOST, 0,
+		 vmm->create_host_ns + vmm->set_access_device_ns + 2 * vmm->set_access_host_mib_ns},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t t = b->ops->now_ns(b);
+		struct backend_chunk chunk;
+
+		assert_int_equal(
+			b->ops->chunk_create(b, cases[i].memory, MIB(2), cases[i].devices, &chunk),
+			0);
+		assert_int_equal(b->ops->now_ns(b) - t, cases[i].ns);
+		b->ops->chunk_destroy(b, &chunk);
+	}
+}
+
+/* An engine for which there is no alias is refused, whichever end it is; so are uploads by it, but
+ * to a host chunk, which the CPU reaches. */
+static void test_alias_of_others(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk host[2], gpu[2];
+	struct backend_copy copy;
+	char byte = 1;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, i + 1, &host[i]), 0);
+		assert_int_equal(b->ops->chunk_create(b, GPU1, c->unit, i + 1, &gpu[i]), 0);
+	}
+	copy = (struct backend_copy){gpu[0].alias, host[0].alias, c->unit};
+	assert_int_equal(b->ops->copy(b, c->in, &copy, 1), 0);
+	copy.dst = gpu[1].alias;
+	assert_int_equal(b->ops->copy(b, c->in, &copy, 1), -EACCES);
+	copy = (struct backend_copy){gpu[0].alias, host[1].alias, c->unit};
+	assert_int_equal(b->ops->copy(b, c->in, &copy, 1), -EACCES);
+	assert_int_equal(b->ops->upload(b, c->in, gpu[1].alias, &byte, 1), -EINVAL);
+	assert_int_equal(b->ops->download(b, c->in, &byte, gpu[1].alias, 1), -EINVAL);
+	assert_int_equal(b->ops->upload(b, c->in, host[1].alias, &byte, 1), 0);
+	contract_wait(b, c->in);
+	for (int i = 0; i < 2; i++) {
+		b->ops->chunk_destroy(b, &host[i]);
+		b->ops->chunk_destroy(b, &gpu[i]);
+	}
+}
+
 /* Map a chunk for one device, change that, unmap; each takes what it takes for a device's memory,
  * and so much more. */
 static void expect_map_cost(struct contract *c, uint32_t memory, uint64_t bytes, uint64_t access_ns,
@@ -128,7 +188,7 @@ static void expect_map_cost(struct contract *c, uint32_t memory, uint64_t bytes,
 	void *va;
 
 	assert_int_equal(b->ops->va_reserve(b, bytes, bytes, &va), 0);
-	assert_int_equal(b->ops->chunk_create(b, memory, bytes, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, memory, bytes, 0, &chunk), 0);
 	t = b->ops->now_ns(b);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(b->ops->now_ns(b) - t, vmm->map_ns + vmm->set_access_ns + access_ns);
@@ -218,8 +278,8 @@ static void test_copy_between_aliases_only(void **state)
 	struct backend_chunk host, gpu;
 	struct backend_copy copy;
 
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
 	copy = (struct backend_copy){gpu.alias, host.alias, c->unit + 1};
 	assert_int_equal(b->ops->copy(b, c->in, &copy, 1), -EINVAL);
 	copy.bytes = 0;
@@ -284,7 +344,7 @@ static void test_guard_needs_bracket(void **state)
 	char *va;
 
 	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk), 0);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(b->ops->access_guard(b, va + 1, true), -EINVAL);
 	assert_int_equal(b->ops->access_guard(b, va, true), 0);
@@ -319,8 +379,8 @@ static void test_poison_behind_fence(void **state)
 	struct backend_chunk host, gpu;
 	fence_t fence;
 
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
 	if (can(c, CAN_BYTES)) {
 		memset(gpu.alias, 7, c->unit);
 		memset(host.alias, 0, c->unit);
@@ -363,6 +423,8 @@ static void test_ids_are_used_again(void **state)
 #define TESTS(target)                                                                         \
 	CONTRACT_TEST(test_plain_is_rounded, target), CONTRACT_TEST(test_map_cost, target),   \
 		CONTRACT_TEST(test_map_cost_by_size, target),                                 \
+		CONTRACT_TEST(test_alias_cost, target),                                       \
+		CONTRACT_TEST(test_alias_of_others, target),                                  \
 		CONTRACT_TEST(test_progress_at_completion, target),                           \
 		CONTRACT_TEST(test_wait_until_fence, target),                                 \
 		CONTRACT_TEST(test_copy_between_aliases_only, target),                        \

@@ -115,7 +115,7 @@ static void test_alias_access(void **state)
 	struct backend *b = c->b;
 	struct backend_chunk chunk;
 
-	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), 0, &chunk), 0);
 	assert_int_equal(fakecuda_used_bytes(0), MIB(1));
 	/* The other device's copy engine reaches it, too; the CPU does not. */
 	assert_int_equal(fakecuda_access(chunk.alias, 0), CU_ACCESS_READWRITE);
@@ -123,6 +123,16 @@ static void test_alias_access(void **state)
 	assert_int_equal(fakecuda_access(chunk.alias, -1), CU_ACCESS_NONE);
 	b->ops->chunk_destroy(b, &chunk);
 	assert_int_equal(fakecuda_used_bytes(0), 0);
+	/* Or one device's alone. */
+	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), 2, &chunk), 0);
+	assert_int_equal(fakecuda_access(chunk.alias, 0), CU_ACCESS_NONE);
+	assert_int_equal(fakecuda_access(chunk.alias, 1), CU_ACCESS_READWRITE);
+	b->ops->chunk_destroy(b, &chunk);
+	assert_int_equal(b->ops->chunk_create(b, HOST, MIB(1), 1, &chunk), 0);
+	assert_int_equal(fakecuda_access(chunk.alias, 0), CU_ACCESS_READWRITE);
+	assert_int_equal(fakecuda_access(chunk.alias, 1), CU_ACCESS_NONE);
+	assert_int_equal(fakecuda_access(chunk.alias, -1), CU_ACCESS_READWRITE);
+	b->ops->chunk_destroy(b, &chunk);
 }
 
 static void test_mapping_access(void **state)
@@ -133,8 +143,8 @@ static void test_mapping_access(void **state)
 	char *va;
 
 	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &gpu), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
 	assert_int_equal(b->ops->map(b, va, &gpu, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READWRITE);
 	assert_int_equal(fakecuda_access(va, 1), CU_ACCESS_NONE);

@@ -48,8 +48,8 @@ static int debug_setup(void **state)
 	assert_int_equal(b->ops->va_reserve(b, UNITS * UNIT, UNIT, (void **)&d->va), 0);
 	assert_int_equal(b->ops->access_guard(b, d->va, true), 0);
 	for (uint32_t i = 0; i < UNITS; i++)
-		assert_int_equal(b->ops->chunk_create(b, i % 2 ? HOST : GPU0, UNIT, &d->chunk[i]),
-				 0);
+		assert_int_equal(
+			b->ops->chunk_create(b, i % 2 ? HOST : GPU0, UNIT, 0, &d->chunk[i]), 0);
 	for (uint32_t i = 0; i + 1 < UNITS; i++)
 		assert_int_equal(b->ops->map(b, unit(d, i), &d->chunk[i], BACKEND_PROT_WRITE, 1),
 				 0);

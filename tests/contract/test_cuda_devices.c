@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "src/backend/machine.h"
+#include "src/core/space.h"
 #include "tests/contract/test_cuda.h"
 
 /* ------------------------------------------------------------------ the thread's device */
@@ -93,6 +94,70 @@ static void test_spaces_of_two_devices(void **state)
 	weir_machine_close(machine);
 	assert_no_problem();
 	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* Copies between a neighbour's memory and the host's are the neighbour's engine's, all others the
+ * space's own device's; and each chunk is mapped for those that copy it. */
+static void test_engines_of_a_space(void **state)
+{
+	struct weir_space_config config = {
+		.devices = WEIR_MEM_DEVICE(1), .block_bytes = UNIT, .mode = WEIR_PLANNED};
+	const uint32_t memory[] = {GPU1, GPU0, HOST};
+	const uint64_t users[] = {2, 3, 3};
+	struct weir_machine *machine;
+	struct weir_space *space;
+	struct backend *b;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_int_equal(open_backend(&b), 0);
+	assert_int_equal(machine_wrap(b, &machine), 0);
+	for (int m = 0; m < 3; m++)
+		config.budget_bytes[m] = 8 * UNIT;
+	assert_int_equal(weir_space_create(machine, &config, &space), 0);
+	for (uint32_t p = 0; p < space->nr_paths; p++) {
+		const struct path *path = &space->path[p];
+		bool own = path->from == PLACE_OWN || path->to == PLACE_OWN;
+
+		assert_int_equal(fakecuda_stream_device(b->ops->stream_native(b, path->stream)),
+				 own);
+	}
+	for (int place = 0; place < 3; place++) {
+		struct chunk *chunk = pmm_chunk_get(&space->pmm[place]);
+
+		assert_non_null(chunk);
+		assert_int_equal(chunk->backend.memory, memory[place]);
+		for (int d = 0; d < 2; d++)
+			assert_int_equal(fakecuda_access(chunk->backend.alias, d) != CU_ACCESS_NONE,
+					 users[place] >> d & 1);
+		pmm_chunk_put(&space->pmm[place], chunk);
+	}
+	weir_space_destroy(space);
+	weir_machine_close(machine);
+	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* What the driver does of a copy by an engine for which there is no alias. */
+static void test_copy_without_an_alias(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk host, gpu;
+	struct backend_copy copy;
+	fence_t fence;
+	char text[256];
+
+	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 1, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, 2, &gpu), 0);
+	copy = (struct backend_copy){gpu.alias, host.alias, UNIT};
+	assert_int_equal(b->ops->copy(b, c->in, &copy, 1), 0);
+	assert_int_equal(b->ops->fence_record(b, c->in, &fence), 0);
+	assert_int_not_equal(b->ops->fence_wait(b, fence), 0);
+	fakecuda_problem(text, sizeof(text));
+	assert_has(text, "must not write");
+	b->ops->chunk_destroy(b, &host);
+	b->ops->chunk_destroy(b, &gpu);
 }
 
 /* GPUs that cannot map are left out; the others are the machine. */
@@ -291,6 +356,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_call_on_a_streams_device),
 		cmocka_unit_test(test_spaces_of_two_devices),
+		cmocka_unit_test(test_engines_of_a_space),
+		CASE(test_copy_without_an_alias),
 		cmocka_unit_test(test_gpu_left_out),
 		cmocka_unit_test(test_host_room),
 		CASE(test_managed_edges),

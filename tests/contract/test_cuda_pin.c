@@ -35,7 +35,7 @@ static void test_taken_from_there(void **state)
 	uint64_t nr;
 
 	log_watch(&log, WEIR_LOG_INFO);
-	b->ops->chunk_expect(b, HOST, UNIT, NR);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, NR);
 	wait_used(b, NR * UNIT);
 	assert_has(log.last, "pinned host memory: 0.0 GB in ");
 	assert_int_equal(fakecuda_used_bytes(-1), NR * UNIT);
@@ -44,14 +44,14 @@ static void test_taken_from_there(void **state)
 	b->ops->host_spend(b, 5000000);
 	assert_int_equal(nr_creates(), nr);
 	for (uint32_t i = 0; i < NR; i++) {
-		assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, &chunk[i]), 0);
+		assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &chunk[i]), 0);
 		memset(chunk[i].alias, (int)i, UNIT);
 	}
 	assert_int_equal(nr_creates(), nr);
 	assert_int_equal(b->ops->memory_used(b, HOST), NR * UNIT);
 	/* One more, and one of another size, are made where they are asked for. */
-	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, &chunk[NR]), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, 2 * UNIT, &other), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &chunk[NR]), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, 2 * UNIT, 0, &other), 0);
 	assert_int_equal(nr_creates(), nr + 2);
 	for (uint32_t i = 0; i < NR; i++)
 		assert_int_equal(*(uint8_t *)chunk[i].alias, i);
@@ -62,23 +62,50 @@ static void test_taken_from_there(void **state)
 	weir_log_set(NULL, NULL);
 }
 
+/* Those for one device serve nobody who names others. */
+static void test_taken_by_devices(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk[3];
+	uint64_t nr;
+
+	b->ops->chunk_expect(b, HOST, UNIT, 1, NR);
+	wait_used(b, NR * UNIT);
+	nr = nr_creates();
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, i, &chunk[i]), 0);
+	assert_int_equal(nr_creates(), nr + 2);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(fakecuda_access(chunk[i].alias, 0),
+				 i == 2 ? CU_ACCESS_NONE : CU_ACCESS_READWRITE);
+		assert_int_equal(fakecuda_access(chunk[i].alias, 1),
+				 i == 1 ? CU_ACCESS_NONE : CU_ACCESS_READWRITE);
+		b->ops->chunk_destroy(b, &chunk[i]);
+	}
+	b->ops->chunk_expect(b, HOST, UNIT, 2, -100); /* there are none of those */
+	assert_int_equal(b->ops->memory_used(b, HOST), (NR - 1) * UNIT);
+	b->ops->chunk_expect(b, HOST, UNIT, 1, -100);
+	assert_int_equal(b->ops->memory_used(b, HOST), 0);
+}
+
 /* Whoever expected them thinks better of it; and of what is no chunk at all. */
 static void test_withdrawn(void **state)
 {
 	struct contract *c = *state;
 	struct backend *b = c->b;
 
-	b->ops->chunk_expect(b, HOST, UNIT, NR);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, NR);
 	wait_used(b, NR * UNIT);
-	b->ops->chunk_expect(b, HOST, UNIT, -4);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, -4);
 	assert_int_equal(b->ops->memory_used(b, HOST), (NR - 4) * UNIT);
-	b->ops->chunk_expect(b, HOST, UNIT, -100);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, -100);
 	assert_int_equal(b->ops->memory_used(b, HOST), 0);
-	b->ops->chunk_expect(b, HOST, UNIT, INT64_MIN);
-	b->ops->chunk_expect(b, HOST, 0, 5);
-	b->ops->chunk_expect(b, HOST, KIB(4) + 1, 5);
-	b->ops->chunk_expect(b, 17, UNIT, 5);
-	b->ops->chunk_expect(b, HOST, UNIT, 3);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, INT64_MIN);
+	b->ops->chunk_expect(b, HOST, 0, 0, 5);
+	b->ops->chunk_expect(b, HOST, KIB(4) + 1, 0, 5);
+	b->ops->chunk_expect(b, 17, UNIT, 0, 5);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, 3);
 	wait_used(b, 3 * UNIT);
 }
 
@@ -90,14 +117,14 @@ static void test_gives_way(void **state)
 	struct backend_chunk chunk;
 	void *addr;
 
-	b->ops->chunk_expect(b, HOST, MIB(1), 1000);
+	b->ops->chunk_expect(b, HOST, MIB(1), 0, 1000);
 	wait_used(b, fake.host_bytes);
 	assert_int_equal(b->ops->device_alloc(b, HOST, MIB(40), &addr), 0);
 	assert_int_equal(b->ops->memory_used(b, HOST), MIB(40));
 	b->ops->device_free(b, addr);
-	b->ops->chunk_expect(b, HOST, MIB(1), 1000);
+	b->ops->chunk_expect(b, HOST, MIB(1), 0, 1000);
 	wait_used(b, fake.host_bytes);
-	assert_int_equal(b->ops->chunk_create(b, HOST, MIB(33), &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, MIB(33), 0, &chunk), 0);
 	assert_int_equal(b->ops->memory_used(b, HOST), MIB(33));
 	/* Nor does it come back to take the rest. */
 	b->ops->host_spend(b, 5000000);
@@ -136,7 +163,7 @@ static void test_failures_are_quiet(void **state)
 		log_watch(&log.errors, WEIR_LOG_ERROR);
 		weir_log_set(given_up_take, &log);
 		assert_true(fakecuda_fail_symbol(calls[i], 2, CU_OPERATING_SYSTEM));
-		b->ops->chunk_expect(b, HOST, UNIT, NR);
+		b->ops->chunk_expect(b, HOST, UNIT, 0, NR);
 		/* It says so under the lock: what is asked of b from then on comes after. */
 		for (int n = 0; n < 10000 && !log.nr; n++)
 			b->ops->host_spend(b, 1000000);
@@ -144,10 +171,10 @@ static void test_failures_are_quiet(void **state)
 		wait_used(b, 2 * UNIT);
 		assert_int_equal(log.errors.nr, 0);
 		for (int n = 0; n < 2; n++) {
-			assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, &chunk), 0);
+			assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &chunk), 0);
 			b->ops->chunk_destroy(b, &chunk);
 		}
-		assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, &chunk), -EIO);
+		assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &chunk), -EIO);
 		assert_int_equal(log.errors.nr, 1);
 		assert_has(log.errors.first, calls[i]);
 		fakecuda_fail_symbol(calls[i], 0, 0);
@@ -166,7 +193,7 @@ static void test_closed_meanwhile(void **state)
 
 		fakecuda_reset(&fake);
 		assert_int_equal(open_backend(&b), 0);
-		b->ops->chunk_expect(b, HOST, KIB(4), 5000);
+		b->ops->chunk_expect(b, HOST, KIB(4), 0, 5000);
 		b->ops->host_spend(b, i * 100000);
 		b->ops->destroy(b);
 		assert_int_equal(fakecuda_leaks(stderr), 0);
@@ -182,16 +209,16 @@ static void *churn(void *arg)
 	for (int i = 0; i < 200; i++) {
 		struct backend_chunk chunk[3];
 
-		b->ops->chunk_expect(b, HOST, UNIT, 3 + i % 3);
+		b->ops->chunk_expect(b, HOST, UNIT, 0, 3 + i % 3);
 		for (int n = 0; n < 3; n++) {
-			failures += b->ops->chunk_create(b, HOST, UNIT, &chunk[n]) != 0;
+			failures += b->ops->chunk_create(b, HOST, UNIT, 0, &chunk[n]) != 0;
 			memset(chunk[n].alias, i, 64);
 		}
 		for (int n = 0; n < 3; n++) {
 			failures += *(uint8_t *)chunk[n].alias != (uint8_t)i;
 			b->ops->chunk_destroy(b, &chunk[n]);
 		}
-		b->ops->chunk_expect(b, HOST, UNIT, -(i % 3));
+		b->ops->chunk_expect(b, HOST, UNIT, 0, -(i % 3));
 	}
 	return (void *)failures;
 }
@@ -209,7 +236,7 @@ static void test_threads(void **state)
 		pthread_join(thread[i], &failures);
 		assert_null(failures);
 	}
-	c->b->ops->chunk_expect(c->b, HOST, UNIT, -1000);
+	c->b->ops->chunk_expect(c->b, HOST, UNIT, 0, -1000);
 	wait_used(c->b, 0);
 }
 
@@ -266,14 +293,14 @@ static void test_gives_way_in_the_making(void **state)
 	fakecuda_reset(&small);
 	assert_int_equal(open_backend(&b), 0);
 	for (int i = 0; i < 1000; i++) {
-		b->ops->chunk_expect(b, HOST, UNIT, 2);
+		b->ops->chunk_expect(b, HOST, UNIT, 0, 2);
 		for (volatile int n = 0; n < i % 50 * 100; n++)
 			;
 		if (i % 2) {
 			assert_int_equal(b->ops->device_alloc(b, HOST, 2 * UNIT, &plain), 0);
 			b->ops->device_free(b, plain);
 		} else {
-			assert_int_equal(b->ops->chunk_create(b, HOST, 2 * UNIT, &chunk), 0);
+			assert_int_equal(b->ops->chunk_create(b, HOST, 2 * UNIT, 0, &chunk), 0);
 			b->ops->chunk_destroy(b, &chunk);
 		}
 	}
@@ -289,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_taken_from_there),
+		CASE(test_taken_by_devices),
 		CASE(test_withdrawn),
 		CASE(test_gives_way),
 		cmocka_unit_test(test_gives_way_in_the_making),

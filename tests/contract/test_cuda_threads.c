@@ -76,7 +76,7 @@ static void test_pinner_takes_no_signals(void **state)
 	struct backend *b = ((struct contract *)*state)->b;
 
 	weir_log_set(mask_note_log, &m);
-	b->ops->chunk_expect(b, HOST, UNIT, 2);
+	b->ops->chunk_expect(b, HOST, UNIT, 0, 2);
 	wait_for_calls(b, &m);
 	weir_log_set(NULL, NULL);
 }

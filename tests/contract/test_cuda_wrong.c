@@ -130,8 +130,8 @@ static void test_copy_half_refused(void **state)
 	struct backend_copy pieces[100];
 	struct backend_chunk host, gpu;
 
-	assert_int_equal(b->ops->chunk_create(b, HOST, 100 * KIB(4), &host), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, 100 * KIB(4), &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, 100 * KIB(4), 0, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, 100 * KIB(4), 0, &gpu), 0);
 	for (uint32_t i = 0; i < 100; i++)
 		pieces[i] = (struct backend_copy){(char *)gpu.alias + i * KIB(4),
 						  (char *)host.alias + i * KIB(4), KIB(4)};
@@ -154,7 +154,7 @@ static void test_access_changes_whole(void **state)
 	char *va;
 
 	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, 0, &chunk), 0);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	nr = fakecuda_nr_calls_of("cuMemSetAccess");
 	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 2), 0);
@@ -180,7 +180,7 @@ static void test_host_blocks_are_the_cpus(void **state)
 	uint8_t *va, in = 7, out = 0;
 
 	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &chunk), 0);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	fakecuda_delay(fakecuda_stream(0), 3000000);
 	assert_int_equal(b->ops->upload(b, c->compute, va, &in, 1), 0);

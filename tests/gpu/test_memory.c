@@ -32,9 +32,9 @@ static bool fails(void)
 }
 
 static int failing_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
-				struct backend_chunk *out)
+				uint64_t devices, struct backend_chunk *out)
 {
-	return fails() ? -ENOMEM : own->chunk_create(b, memory, bytes, out);
+	return fails() ? -ENOMEM : own->chunk_create(b, memory, bytes, devices, out);
 }
 
 static int failing_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)

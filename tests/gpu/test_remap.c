@@ -112,7 +112,7 @@ static void launch_check(struct stage *s, struct mover *m)
 
 static void chunk_map(struct stage *s, uint32_t memory, uint8_t *addr, struct backend_chunk *chunk)
 {
-	assert_int_equal(s->b->ops->chunk_create(s->b, memory, s->unit, chunk), 0);
+	assert_int_equal(s->b->ops->chunk_create(s->b, memory, s->unit, 0, chunk), 0);
 	if (addr)
 		assert_int_equal(s->b->ops->map(s->b, addr, chunk, BACKEND_PROT_WRITE, 1), 0);
 }

@@ -90,7 +90,7 @@ static void pin_too_much(void)
 
 	open_backend(&b);
 	limit_memory();
-	err = b->ops->chunk_create(b, HOST, TOO_MUCH, &chunk);
+	err = b->ops->chunk_create(b, HOST, TOO_MUCH, 0, &chunk);
 	if (!err)
 		b->ops->chunk_destroy(b, &chunk);
 	printf("chunk: %d\n", err);
@@ -101,7 +101,8 @@ static void pin_too_much(void)
 	lift_limit();
 	/* It goes on as if nothing had been asked. */
 	printf("used: %llu\n", (unsigned long long)b->ops->memory_used(b, HOST));
-	assert_int_equal(b->ops->chunk_create(b, HOST, b->desc.vmm.granularity_bytes, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, b->desc.vmm.granularity_bytes, 0, &chunk),
+			 0);
 	memset(chunk.alias, 1, b->desc.vmm.granularity_bytes);
 	b->ops->chunk_destroy(b, &chunk);
 	b->ops->destroy(b);

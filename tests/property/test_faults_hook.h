@@ -50,8 +50,8 @@ static inline void hook_note(struct backend *b, const char *op)
 		return err;                                         \
 	}
 
-HOOK(chunk_create, (uint32_t memory, uint64_t bytes, struct backend_chunk *out),
-     (memory, bytes, out))
+HOOK(chunk_create, (uint32_t memory, uint64_t bytes, uint64_t devices, struct backend_chunk *out),
+     (memory, bytes, devices, out))
 HOOK(va_reserve, (uint64_t bytes, uint64_t unit, void **addr), (bytes, unit, addr))
 HOOK(map, (void *addr, const struct backend_chunk *chunk, enum backend_prot prot, uint64_t devices),
      (addr, chunk, prot, devices))

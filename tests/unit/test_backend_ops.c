@@ -45,7 +45,7 @@ static void test_ops_left_out(void **state)
 
 	(void)state;
 	complete(&f);
-	b->ops->chunk_expect(b, 0, 1, 1);
+	b->ops->chunk_expect(b, 0, 1, 0, 1);
 	assert_null(b->ops->stream_native(b, 0));
 	assert_int_equal(b->ops->stream_call(b, b, NULL), -ENOSYS);
 	assert_int_equal(b->ops->stream_wait_native(b, 0, NULL), -ENOSYS);

@@ -330,7 +330,8 @@ static void test_chunk_pool_others_take_the_memory(void **state)
 	(void)state;
 	open_pool(NULL);
 	a = get(ROOT);
-	assert_int_equal(backend->ops->chunk_create(backend, GPU0, MIB(15) - KIB(256), &others), 0);
+	assert_int_equal(backend->ops->chunk_create(backend, GPU0, MIB(15) - KIB(256), 0, &others),
+			 0);
 	b = get(LEAST); /* from a root of the least size */
 	chunk_pool_stats(pool, &stats);
 	assert_int_equal(stats.held_bytes, ROOT + LEAST);

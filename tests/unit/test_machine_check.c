@@ -229,7 +229,7 @@ static void test_machine_leak_is_reported(void **state)
 	b = machine_backend(machine);
 	assert_int_equal(sim_leaks(b), 0);
 	assert_int_equal(weir_stream_create(machine, 0, &stream), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), 0, &chunk), 0);
 	assert_int_equal(b->ops->va_reserve(b, MIB(2), MIB(1), &addr), 0);
 	assert_int_equal(b->ops->map(b, addr, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	/* Its work is not done either. */

@@ -412,8 +412,9 @@ static void test_budget_beyond_memory(void **unused)
 	paged_open(&t, 4, 1024);
 	range = paged_range(&t, 12 * 4096, 0, &words);
 	used = t.flaky->ops->memory_used(t.flaky, GPU0);
-	assert_int_equal(t.flaky->ops->chunk_create(
-				 t.flaky, GPU0, (MIB(16) - used) / 4096 * 4096 - 16 * 4096, &rest),
+	assert_int_equal(t.flaky->ops->chunk_create(t.flaky, GPU0,
+						    (MIB(16) - used) / 4096 * 4096 - 16 * 4096, 0,
+						    &rest),
 			 0);
 	used = t.flaky->ops->memory_used(t.flaky, GPU0);
 	assert_int_equal(PAGED_RUN(&t, false, {PAGED_WRITE, range, 0, 1}), 0);

@@ -110,9 +110,10 @@ static void test_begin_with_what_there_is(void **unused)
 	paged_open(&t, FRAMES, FRAMES);
 	range = paged_range(&t, FRAMES * 4096, 0, &words);
 	assert_int_equal(ask(&t, 10), 10);
-	assert_int_equal(t.flaky->ops->chunk_create(
-				 t.flaky, GPU0,
-				 phys_room(t.pool->client.memory) / 4096 * 4096 - 3 * 4096, &rest),
+	assert_int_equal(t.flaky->ops->chunk_create(t.flaky, GPU0,
+						    phys_room(t.pool->client.memory) / 4096 * 4096 -
+							    3 * 4096,
+						    0, &rest),
 			 0);
 	write_all(&t, range, 100);
 	assert_int_equal(paged_stats(&t).nr_frames, FRAMES - 7);
@@ -190,7 +191,7 @@ static void test_begin_asks_others(void **unused)
 	plain = fill_memory(&t, 0, &used);
 	assert_int_equal(t.flaky->ops->chunk_create(t.flaky, GPU0,
 						    phys_room(t.pool->client.memory) / 4096 * 4096,
-						    &rest),
+						    0, &rest),
 			 0);
 	write_all(&t, range, 100);
 	expect_all(&t, range, 100);

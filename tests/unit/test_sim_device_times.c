@@ -128,8 +128,8 @@ static void test_times_copies(void **state)
 	struct backend_copy copy;
 	fence_t fence;
 
-	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), &near), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, MIB(1), &far), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), 1, &near), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, MIB(1), 1, &far), 0);
 	EXPECT(f, [BACKEND_TIME_ALLOCATION] = 11000 + 375000);
 
 	/* 1000 + 100, then 1 MiB at 4 bytes a nanosecond in, at 2 out. */

@@ -34,8 +34,8 @@ static inline int setup(void **state)
 	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_OUT, &f->out), 0);
 	assert_int_equal(f->b->ops->device_alloc(f->b, GPU0, MIB(2), &f->hbm), 0);
 	assert_int_equal(f->b->ops->device_alloc(f->b, HOST, MIB(2), &f->host), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, MIB(4), &f->chunk_hbm), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, MIB(4), &f->chunk_host), 0);
+	assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, MIB(4), 0, &f->chunk_hbm), 0);
+	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, MIB(4), 0, &f->chunk_host), 0);
 	f->t0 = f->b->ops->now_ns(f->b);
 	*state = f;
 	return 0;

@@ -93,7 +93,7 @@ static void test_links_do_not_disturb_each_other(void **state)
 	struct backend_copy copy;
 	fence_t one, two;
 
-	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(1), &peer), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(1), 0, &peer), 0);
 	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COPY_IN, &stream), 0);
 	f->t0 = b->ops->now_ns(b);
 	copy_in(f, f->in, MIB(1));
@@ -209,7 +209,7 @@ static void test_inplace_duplex_of_one_link(void **state)
 	b->desc.link[1].inplace_duplex_bytes_per_s = 0.5e9;
 	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COMPUTE, &second), 0);
 	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COPY_OUT, &out), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(1), &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(1), 0, &chunk), 0);
 	copy = (struct backend_copy){f->chunk_host.alias, chunk.alias, KIB(256)};
 	f->t0 = b->ops->now_ns(b);
 	assert_int_equal(launch_touch(b, second, (struct touch){0}, &use, 1), 0);
@@ -296,7 +296,7 @@ static void test_access_takes_longer_beside_them(void **state)
 
 	b->desc.vmm.set_access_busy_ns = BUSY;
 	assert_int_equal(b->ops->va_reserve(b, KIB(64), KIB(64), (void **)&m.va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), &m.chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &m.chunk), 0);
 	expect_calls(f, &m, 0);
 	copy_out(f, f->out, MIB(2));
 	expect_calls_beside(f, &m, f->out, BUSY);

@@ -155,8 +155,8 @@ static void test_kernel_partly_in_place(void **state)
 
 	assert_int_equal(b->ops->va_reserve(b, 4 * KIB(256), KIB(256), (void **)&va), 0);
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(b->ops->chunk_create(b, i == 3 ? HOST : GPU0, KIB(256), &chunk[i]),
-				 0);
+		assert_int_equal(
+			b->ops->chunk_create(b, i == 3 ? HOST : GPU0, KIB(256), 0, &chunk[i]), 0);
 		assert_int_equal(
 			b->ops->map(b, va + i * KIB(256), &chunk[i], BACKEND_PROT_WRITE, 1), 0);
 	}
@@ -190,7 +190,8 @@ static void test_kernel_over_many_blocks(void **state)
 
 	assert_int_equal(b->ops->va_reserve(b, NR * unit, unit, (void **)&va), 0);
 	for (uint32_t i = 0; i < NR; i++) {
-		assert_int_equal(b->ops->chunk_create(b, i % 3 ? GPU0 : HOST, unit, &chunk[i]), 0);
+		assert_int_equal(b->ops->chunk_create(b, i % 3 ? GPU0 : HOST, unit, 0, &chunk[i]),
+				 0);
 		assert_int_equal(b->ops->map(b, va + i * unit, &chunk[i], BACKEND_PROT_WRITE, 1),
 				 0);
 	}
@@ -304,7 +305,7 @@ static void test_migrator_has_its_own_clock(void **state)
 	fence_t kernel;
 
 	assert_int_equal(b->ops->va_reserve(b, KIB(64), KIB(64), (void **)&m.va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), &m.chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &m.chunk), 0);
 	assert_int_equal(b->ops->set_progress(b, migrate, &m), 0);
 	f->t0 = b->ops->now_ns(b);
 	launch(f, NULL, 0, 0);
@@ -335,8 +336,8 @@ static void test_mapping_calls_take_turns(void **state)
 
 	assert_int_equal(b->ops->va_reserve(b, KIB(64), KIB(64), (void **)&m.va), 0);
 	assert_int_equal(b->ops->va_reserve(b, KIB(64), KIB(64), (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), &m.chunk), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &m.chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &chunk), 0);
 	assert_int_equal(b->ops->set_progress(b, migrate, &m), 0);
 	f->t0 = b->ops->now_ns(b);
 	launch(f, NULL, 0, 0);

@@ -48,9 +48,9 @@ static int setup(void **state)
 	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_IN, &f->in), 0);
 	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_OUT, &f->out), 0);
 	assert_int_equal(f->b->ops->va_reserve(f->b, NR * UNIT, UNIT, (void **)&f->va), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, UNIT, &f->spare), 0);
+	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, UNIT, 0, &f->spare), 0);
 	for (uint32_t i = 0; i < NR; i++) {
-		assert_int_equal(f->b->ops->chunk_create(f->b, i == NR - 1 ? HOST : GPU0, UNIT,
+		assert_int_equal(f->b->ops->chunk_create(f->b, i == NR - 1 ? HOST : GPU0, UNIT, 0,
 							 &f->chunk[i]),
 				 0);
 		memset(f->chunk[i].alias, (int)(10 + i), UNIT);

@@ -33,8 +33,8 @@ static int setup(void **state)
 	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COMPUTE, &f->compute), 0);
 	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_IN, &f->in), 0);
 	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COPY_OUT, &f->out), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, UNIT, &f->hbm), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, UNIT, &f->host), 0);
+	assert_int_equal(f->b->ops->chunk_create(f->b, GPU0, UNIT, 0, &f->hbm), 0);
+	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, UNIT, 0, &f->host), 0);
 	assert_int_equal(f->b->ops->va_reserve(f->b, 4 * UNIT, UNIT, (void **)&f->va), 0);
 	*state = f;
 	return 0;
@@ -243,7 +243,7 @@ static void test_calls_of_the_host(void **state)
 	assert_int_equal(b->ops->map(b, f->va, &f->hbm, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(b->ops->set_access(b, f->va, BACKEND_PROT_READ, 1), 0);
 	assert_int_equal(b->ops->unmap(b, f->va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, 1, &chunk), 0);
 	launch(f, NULL, 0, 0);
 	sync_stream(f, f->compute);
 	sync_stream(f, f->compute); /* takes no time: not recorded */

@@ -47,7 +47,7 @@ int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint
 	while (!err && buffer.nr < nr) {
 		struct backend_chunk *chunk = &buffer.chunk[buffer.nr];
 
-		err = ops->chunk_create(p->b, memory, unit, chunk);
+		err = ops->chunk_create(p->b, memory, unit, 0, chunk);
 		if (err)
 			break;
 		buffer.nr++;

@@ -169,7 +169,7 @@ static int streaming_beside_copies(struct probe *p, const struct inplace *in)
 	piece = calloc(nr, sizeof(*piece));
 	if (!piece)
 		return -ENOMEM;
-	err = ops->chunk_create(p->b, p->desc->link[in->link].b, unit, &own);
+	err = ops->chunk_create(p->b, p->desc->link[in->link].b, unit, 0, &own);
 	if (err)
 		goto out_free;
 	for (uint32_t i = 0; i < nr; i++)

@@ -51,7 +51,7 @@ static int ends_create(struct probe *p, uint32_t link, struct ends *out)
 	ends.bytes = probe_room(p, desc->a, most, 2);
 	ends.bytes = probe_room(p, desc->b, ends.bytes, 2);
 	while (ends.nr < 4 && !err) {
-		err = p->b->ops->chunk_create(p->b, ends.nr < 2 ? desc->a : desc->b, ends.bytes,
+		err = p->b->ops->chunk_create(p->b, ends.nr < 2 ? desc->a : desc->b, ends.bytes, 0,
 					      &ends.chunk[ends.nr]);
 		if (!err)
 			ends.nr++;

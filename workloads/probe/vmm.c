@@ -101,7 +101,8 @@ static int create_once(struct probe *p, uint32_t memory, double *ns)
 	const struct backend_ops *ops = p->b->ops;
 	uint64_t begin = ops->now_ns(p->b);
 	struct backend_chunk chunk;
-	int err = ops->chunk_create(p->b, memory, p->b->desc.vmm.granularity_bytes, &chunk);
+	int err = ops->chunk_create(p->b, memory, p->b->desc.vmm.granularity_bytes,
+				    BACKEND_DEVICE_BIT(p->device), &chunk);
 
 	if (err)
 		return err;
@@ -167,7 +168,7 @@ static int block_create(struct probe *p, const struct vmm_case *c, uint64_t byte
 	if (err)
 		return err;
 	while (block.nr < 2 && !err) {
-		err = p->b->ops->chunk_create(p->b, memory[block.nr], bytes,
+		err = p->b->ops->chunk_create(p->b, memory[block.nr], bytes, 0,
 					      &block.chunk[block.nr]);
 		if (!err)
 			block.nr++;

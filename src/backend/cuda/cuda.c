@@ -93,7 +93,8 @@ static void devices_close(struct cuda *cuda)
 static int try_pinning(struct cuda *cuda)
 {
 	struct cuda_chunk *chunk;
-	int err = cuda_chunk_make(cuda, 0, cuda->base.desc.vmm.granularity_bytes, false, &chunk);
+	int err = cuda_chunk_make(cuda, 0, cuda->base.desc.vmm.granularity_bytes,
+				  BACKEND_DEVICE_BIT(0), false, &chunk);
 
 	if (!err)
 		cuda_chunk_unmake(cuda, chunk);

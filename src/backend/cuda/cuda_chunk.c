@@ -5,42 +5,20 @@
 
 #include "src/backend/cuda/cuda_internal.h"
 
-/* Devices that reach a memory: all reach the host's, peers each other's where the machine says so.
- */
-static uint64_t reaching(const struct cuda *cuda, uint32_t memory)
-{
-	const struct weir_machine_desc *desc = &cuda->base.desc;
-	uint64_t devices = cuda_is_host(cuda, memory) ? BACKEND_HOST_BIT : 0;
-
-	for (uint32_t d = 0; d < desc->nr_devices; d++) {
-		bool reaches = desc->device[d].memory == memory;
-
-		for (uint32_t l = 0; l < desc->nr_links && !reaches; l++) {
-			const struct weir_link_desc *link = &desc->link[l];
-			uint32_t own = desc->device[d].memory;
-
-			reaches = (link->a == own && link->b == memory) ||
-				  (link->b == own && link->a == memory);
-		}
-		if (reaches)
-			devices |= BACKEND_DEVICE_BIT(d);
-	}
-	return devices;
-}
-
 /* The error of a call that makes a chunk. */
 static int made(const struct cuda *cuda, bool quiet, cu_result result, const char *call)
 {
 	return quiet ? cuda_errno(result) : cuda_error(&cuda->driver, result, call);
 }
 
-/* Map the alias: for every device that reaches the memory, so that any copy engine may use it. */
+/* Map the alias: for the devices whose copy engines use it, and for the CPU where it can. */
 static int alias_map(struct cuda *cuda, struct cuda_chunk *chunk, bool quiet)
 {
 	struct cuda_driver *driver = &cuda->driver;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
-	size_t nr =
-		cuda_access_add(cuda, BACKEND_PROT_WRITE, reaching(cuda, chunk->memory), access, 0);
+	uint64_t users =
+		chunk->devices | (cuda_is_host(cuda, chunk->memory) ? BACKEND_HOST_BIT : 0);
+	size_t nr = cuda_access_add(cuda, BACKEND_PROT_WRITE, users, access, 0);
 	int err = made(cuda, quiet, driver->mem_reserve(&chunk->alias, chunk->bytes, 0, 0, 0),
 		       "cuMemAddressReserve");
 
@@ -116,14 +94,15 @@ static void alias_unmap(struct cuda *cuda, const struct cuda_chunk *chunk)
 			 "cuMemAddressFree");
 }
 
-bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes)
+bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes, uint64_t *devices)
 {
 	return memory < cuda->base.desc.nr_memories && bytes &&
-	       bytes % cuda->base.desc.vmm.granularity_bytes == 0;
+	       bytes % cuda->base.desc.vmm.granularity_bytes == 0 &&
+	       !backend_chunk_devices(&cuda->base, memory, devices);
 }
 
-int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool quiet,
-		    struct cuda_chunk **out)
+int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, uint64_t devices,
+		    bool quiet, struct cuda_chunk **out)
 {
 	struct cuda_driver *driver = &cuda->driver;
 	const struct cu_allocation_prop prop = {
@@ -137,6 +116,7 @@ int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool qui
 		return -ENOMEM;
 	chunk->bytes = bytes;
 	chunk->memory = memory;
+	chunk->devices = devices;
 	cuda_relax(cuda);
 	err = made(cuda, quiet, driver->mem_create(&chunk->handle, bytes, &prop, 0), "cuMemCreate");
 	if (err)

@@ -52,6 +52,7 @@ struct cuda_chunk {
 	cu_handle handle;
 	cu_ptr alias;
 	uint64_t bytes;
+	uint64_t devices; /* that the alias is mapped for */
 	uint32_t memory;
 	struct cuda_chunk *next; /* of those made ahead */
 };
@@ -230,12 +231,12 @@ int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct
 
 /* ---- cuda_chunk.c */
 
-/* Whether there can be such a chunk. */
-bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
+/* Whether there can be such a chunk; devices as backend_chunk_devices() takes them. */
+bool cuda_chunk_valid(const struct cuda *cuda, uint32_t memory, uint64_t bytes, uint64_t *devices);
 
 /* A chunk that is in no table yet, and its end. quiet: failing is no message. The lock not held. */
-int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, bool quiet,
-		    struct cuda_chunk **out);
+int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, uint64_t devices,
+		    bool quiet, struct cuda_chunk **out);
 void cuda_chunk_unmake(struct cuda *cuda, struct cuda_chunk *chunk);
 
 /* Give a chunk a place in the table, and a number: the place + 1 in the lower half, so that it is
@@ -252,10 +253,12 @@ bool cuda_chunk_is_host(const struct cuda *cuda, const struct cuda_chunk *chunk)
 
 /* ---- cuda_pin.c */
 
-void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr);
+void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+		       int64_t nr);
 
 /* A chunk is going to be created: one that was made ahead, or NULL. Lock held. */
-struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t bytes);
+struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t bytes,
+				   uint64_t devices);
 
 /* Bytes that were made ahead in a memory and nobody has taken. Lock held. */
 uint64_t cuda_ready_bytes(const struct cuda *cuda, uint32_t memory);
@@ -270,7 +273,7 @@ void cuda_pin_stop(struct cuda *cuda);
 
 /* ---- cuda_memory.c */
 
-int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 		      struct backend_chunk *out);
 void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *chunk);
 int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);

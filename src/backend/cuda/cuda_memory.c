@@ -15,21 +15,22 @@
 
 /* ------------------------------------------------------------------ chunks */
 
-int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, struct backend_chunk *out)
+int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+		      struct backend_chunk *out)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_chunk *chunk;
 	int err;
 
-	if (!cuda_chunk_valid(cuda, memory, bytes))
+	if (!cuda_chunk_valid(cuda, memory, bytes, &devices))
 		return -EINVAL;
 	if (bytes > b->desc.memory[memory].bytes)
 		return -ENOMEM;
 	do {
 		pthread_mutex_lock(&cuda->lock);
-		chunk = cuda_ready_take(cuda, memory, bytes);
+		chunk = cuda_ready_take(cuda, memory, bytes, devices);
 		pthread_mutex_unlock(&cuda->lock);
-		err = chunk ? 0 : cuda_chunk_make(cuda, memory, bytes, false, &chunk);
+		err = chunk ? 0 : cuda_chunk_make(cuda, memory, bytes, devices, false, &chunk);
 	} while (err == -ENOMEM && cuda_ready_drop(cuda, memory));
 	if (err)
 		return err;

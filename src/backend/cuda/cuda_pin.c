@@ -5,9 +5,9 @@
  * nothing is expected. A hint that cannot be followed is no error of anybody's: whoever then needs
  * the chunk makes it, and hears why he cannot.
  *
- * Invariants, for each size of each memory: nr_ready chunks are on the list, whose bytes count as
- * used; the thread makes more while nr_ready < nr_wanted; each chunk_create() of the size is one
- * wanted fewer, wherever it came from.
+ * Invariants, for each size of each memory and each mask of devices: nr_ready chunks are on the
+ * list, whose bytes count as used; the thread makes more while nr_ready < nr_wanted; each
+ * chunk_create() of the size is one wanted fewer, wherever it came from.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@
 struct cuda_expected {
 	struct cuda_expected *next;
 	uint32_t memory;
-	uint64_t bytes;
+	uint64_t bytes, devices; /* as of chunk_create */
 	uint64_t nr_wanted, nr_ready;
 	struct cuda_chunk *ready;
 	uint64_t nr_made; /* since there was nothing to do, by anybody */
@@ -29,11 +29,12 @@ struct cuda_expected {
 };
 
 /* The entry of a size; NULL: nothing of it was ever expected. Lock held. */
-static struct cuda_expected *expected_find(const struct cuda *cuda, uint32_t memory, uint64_t bytes)
+static struct cuda_expected *expected_find(const struct cuda *cuda, uint32_t memory, uint64_t bytes,
+					   uint64_t devices)
 {
 	struct cuda_expected *e = cuda->expected;
 
-	while (e && (e->memory != memory || e->bytes != bytes))
+	while (e && (e->memory != memory || e->bytes != bytes || e->devices != devices))
 		e = e->next;
 	return e;
 }
@@ -115,9 +116,10 @@ static void tell_progress(const struct cuda *cuda, struct cuda_expected *e)
 			 (double)(now - e->since_ns) / 1e9);
 }
 
-struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t bytes)
+struct cuda_chunk *cuda_ready_take(struct cuda *cuda, uint32_t memory, uint64_t bytes,
+				   uint64_t devices)
 {
-	struct cuda_expected *e = expected_find(cuda, memory, bytes);
+	struct cuda_expected *e = expected_find(cuda, memory, bytes, devices);
 	struct cuda_chunk *chunk = e ? ready_pop(cuda, e) : NULL;
 
 	if (!e || !e->nr_wanted)
@@ -169,7 +171,7 @@ static void make_ahead(struct cuda *cuda, struct cuda_expected *e)
 	int err;
 
 	ahead_begin(cuda, e->memory);
-	err = cuda_chunk_make(cuda, e->memory, e->bytes, true, &chunk);
+	err = cuda_chunk_make(cuda, e->memory, e->bytes, e->devices, true, &chunk);
 	ahead_end(cuda, e->memory);
 	if (err) {
 		log_info("pinned %s memory: no more of it ahead: %s",
@@ -209,9 +211,10 @@ static void *pinner(void *arg)
 /* ------------------------------------------------------------------ what is expected */
 
 /* The entry of a size, made where there is none; NULL: no memory. Lock held. */
-static struct cuda_expected *expected_get(struct cuda *cuda, uint32_t memory, uint64_t bytes)
+static struct cuda_expected *expected_get(struct cuda *cuda, uint32_t memory, uint64_t bytes,
+					  uint64_t devices)
 {
-	struct cuda_expected *e = expected_find(cuda, memory, bytes);
+	struct cuda_expected *e = expected_find(cuda, memory, bytes, devices);
 
 	if (e)
 		return e;
@@ -220,6 +223,7 @@ static struct cuda_expected *expected_get(struct cuda *cuda, uint32_t memory, ui
 		return NULL;
 	e->memory = memory;
 	e->bytes = bytes;
+	e->devices = devices;
 	e->next = cuda->expected;
 	cuda->expected = e;
 	return e;
@@ -241,16 +245,18 @@ static void expect_more(struct cuda *cuda, struct cuda_expected *e, uint64_t nr)
 		log_info("cuda: no thread to pin memory ahead: it is pinned when it is needed");
 }
 
-void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+void cuda_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+		       int64_t nr)
 {
 	struct cuda *cuda = cuda_of(b);
 	struct cuda_expected *e;
 	uint64_t fewer = nr < 0 ? -(uint64_t)nr : 0;
 
-	if (!cuda_chunk_valid(cuda, memory, bytes))
+	if (!cuda_chunk_valid(cuda, memory, bytes, &devices))
 		return;
 	pthread_mutex_lock(&cuda->lock);
-	e = nr > 0 ? expected_get(cuda, memory, bytes) : expected_find(cuda, memory, bytes);
+	e = nr > 0 ? expected_get(cuda, memory, bytes, devices)
+		   : expected_find(cuda, memory, bytes, devices);
 	if (e && nr > 0) {
 		expect_more(cuda, e, (uint64_t)nr);
 	} else if (e) {

@@ -77,10 +77,10 @@ static uint64_t flaky_now_ns(struct backend *b)
 	return inner_of(b)->ops->now_ns(inner_of(b));
 }
 
-static int flaky_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+static int flaky_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 			      struct backend_chunk *out)
 {
-	FLAKY_FORWARD(b, chunk_create, memory, bytes, out);
+	FLAKY_FORWARD(b, chunk_create, memory, bytes, devices, out);
 }
 
 static void flaky_chunk_destroy(struct backend *b, const struct backend_chunk *chunk)
@@ -88,9 +88,10 @@ static void flaky_chunk_destroy(struct backend *b, const struct backend_chunk *c
 	inner_of(b)->ops->chunk_destroy(inner_of(b), chunk);
 }
 
-static void flaky_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+static void flaky_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+			       int64_t nr)
 {
-	inner_of(b)->ops->chunk_expect(inner_of(b), memory, bytes, nr);
+	inner_of(b)->ops->chunk_expect(inner_of(b), memory, bytes, devices, nr);
 }
 
 static int flaky_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)

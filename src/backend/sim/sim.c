@@ -44,36 +44,40 @@ static int alloc_evicting(struct sim *sim, uint32_t memory, uint64_t bytes, uint
 
 /* ------------------------------------------------------------------ chunks */
 
-static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes,
+static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes, uint64_t devices,
 			       struct backend_chunk *out)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
 	struct sim_piece *piece;
+	uint64_t more_ns;
 	int err;
 
-	if (memory >= desc->nr_memories || !bytes || bytes % desc->vmm.granularity_bytes)
+	if (memory >= desc->nr_memories || !bytes || bytes % desc->vmm.granularity_bytes ||
+	    backend_chunk_devices(&sim->base, memory, &devices))
 		return -EINVAL;
 	err = alloc_evicting(sim, memory, bytes, desc->vmm.granularity_bytes, true, &piece);
 	if (err)
 		return err;
+	piece->devices = devices;
 	*out = (struct backend_chunk){.handle = piece->handle,
 				      .alias = sim_memory_alias(sim, piece),
 				      .bytes = piece->bytes,
 				      .memory = memory};
-	sim_spend_driver(sim, desc->memory[memory].kind == WEIR_MEMORY_HOST
-				      ? desc->vmm.create_host_ns
-				      : desc->vmm.create_hbm_ns);
+	more_ns = sim_access_more_ns(sim, piece, (uint32_t)__builtin_popcountll(devices));
+	sim_spend_driver(sim, more_ns + (desc->memory[memory].kind == WEIR_MEMORY_HOST
+						 ? desc->vmm.create_host_ns
+						 : desc->vmm.create_hbm_ns));
 	return 0;
 }
 
-static int sim_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+static int sim_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 			    struct backend_chunk *out)
 {
 	struct sim *sim = sim_of(b);
 	int err;
 
 	sim_enter(sim);
-	err = chunk_create_locked(sim, memory, bytes, out);
+	err = chunk_create_locked(sim, memory, bytes, devices, out);
 	sim_leave(sim);
 	return err;
 }

@@ -72,6 +72,18 @@ static struct sim_piece *piece_of(struct sim *sim, const void *alias, uint64_t b
 		       : NULL;
 }
 
+/* Whether a device's copy engine may use a piece. */
+static bool engine_may(const struct sim *sim, uint32_t device, const struct sim_piece *piece)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	if (piece->devices & BACKEND_DEVICE_BIT(device))
+		return true;
+	log_error("sim: a copy on a stream of %s uses a chunk of '%s' that has no alias for it",
+		  desc->device[device].name, desc->memory[piece->memory].name);
+	return false;
+}
+
 static bool memories_joined(const struct sim *sim, uint32_t a, uint32_t b)
 {
 	return a == b || cost_link_find(&sim->base.desc, a, b) >= 0;
@@ -186,7 +198,8 @@ static bool move_resolve(struct sim *sim, struct sim_copy *copy, struct sim_move
 			return false;
 		alias = sim_memory_alias(sim, piece) + offset % region->unit;
 	}
-	if (!memories_joined(sim, piece->memory, host))
+	if (!memories_joined(sim, piece->memory, host) ||
+	    (piece->memory != host && !engine_may(sim, copy->op.stream->device, piece)))
 		return false;
 	move->dst_memory = upload ? piece->memory : host;
 	move->src_memory = upload ? host : piece->memory;
@@ -299,7 +312,8 @@ static struct sim_copy *copy_alloc(uint64_t nr)
 	return copy;
 }
 
-static int move_fill(struct sim *sim, struct sim_move *move, const struct backend_copy *from)
+static int move_fill(struct sim *sim, uint32_t device, struct sim_move *move,
+		     const struct backend_copy *from)
 {
 	uintptr_t dst = (uintptr_t)from->dst, src = (uintptr_t)from->src;
 
@@ -311,6 +325,8 @@ static int move_fill(struct sim *sim, struct sim_move *move, const struct backen
 	    (dst < src + from->bytes && src < dst + from->bytes) ||
 	    !memories_joined(sim, move->dst_piece->memory, move->src_piece->memory))
 		return -EINVAL;
+	if (!engine_may(sim, device, move->dst_piece) || !engine_may(sim, device, move->src_piece))
+		return -EACCES;
 	move->dst = from->dst;
 	move->src = from->src;
 	move->bytes = from->bytes;
@@ -332,7 +348,7 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 	if (!copy)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
-		err = move_fill(sim, &copy->move[i], &copies[i]);
+		err = move_fill(sim, stream->device, &copy->move[i], &copies[i]);
 		if (err)
 			goto err_free;
 	}

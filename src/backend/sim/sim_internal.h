@@ -82,6 +82,7 @@ struct sim_piece {
 	uint64_t offset, bytes;
 	uint64_t asked_bytes; /* <= bytes; uses of a plain allocation lie in these */
 	uint32_t memory;
+	uint64_t devices; /* whose copy engines may use it: a chunk's alias is mapped for these */
 	struct sim_place place[SIM_PLACES_MAX]; /* where it is mapped; the first ones are set */
 	struct sim_move *writes, *reads;	/* queued or running copies to and from it */
 };
@@ -169,6 +170,8 @@ int sim_access_guard(struct backend *b, void *reservation, bool guarded);
 
 /* ------------------------------------------------------------------ mapping (sim_map.c) */
 
+/* What giving so many devices access to a piece takes beyond giving it to one. */
+uint64_t sim_access_more_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t nr);
 int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
 	    enum backend_prot prot, uint64_t devices);
 int sim_unmap(struct backend *b, void *addr);

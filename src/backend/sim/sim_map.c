@@ -58,6 +58,16 @@ static uint64_t host_pages_ns(const struct sim *sim, const struct sim_piece *pie
 	return (uint64_t)((double)piece->bytes / (1 << 20) * (double)each_ns);
 }
 
+uint64_t sim_access_more_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t nr)
+{
+	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
+
+	if (nr < 2)
+		return 0;
+	return (nr - 1) *
+	       (vmm->set_access_device_ns + host_pages_ns(sim, piece, vmm->set_access_host_mib_ns));
+}
+
 /* Whether copies go to the host's memory, or kernels read there. */
 static bool host_busy(const struct sim *sim)
 {
@@ -71,6 +81,7 @@ static bool host_busy(const struct sim *sim)
 	return false;
 }
 
+/* The CPU alone takes what one device does. */
 static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint64_t devices)
 {
 	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
@@ -78,9 +89,9 @@ static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, 
 
 	if (!devices)
 		return 0;
-	return vmm->set_access_ns + (nr > 1 ? nr - 1 : 0) * vmm->set_access_device_ns +
-	       (host_busy(sim) ? vmm->set_access_busy_ns : 0) +
-	       host_pages_ns(sim, piece, vmm->set_access_host_mib_ns);
+	return vmm->set_access_ns + (host_busy(sim) ? vmm->set_access_busy_ns : 0) +
+	       host_pages_ns(sim, piece, vmm->set_access_host_mib_ns) +
+	       sim_access_more_ns(sim, piece, nr);
 }
 
 static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *chunk,

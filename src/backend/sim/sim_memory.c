@@ -196,7 +196,8 @@ int sim_memory_alloc(struct sim *sim, uint32_t index, uint64_t bytes, uint64_t a
 				    .offset = offset,
 				    .bytes = rounded,
 				    .asked_bytes = bytes,
-				    .memory = index};
+				    .memory = index,
+				    .devices = UINT64_MAX};
 	at = piece_after(memory, offset);
 	memmove(&memory->pieces[at + 1], &memory->pieces[at],
 		(memory->nr_pieces - at) * sizeof(struct sim_piece *));

@@ -15,12 +15,12 @@ static struct backend *inner_of(struct backend *b)
 
 /* ------------------------------------------------------------------ memory and addresses */
 
-static int op_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes,
+static int op_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 			   struct backend_chunk *out)
 {
 	struct watch *w = watch_of(b);
 	uint64_t begin = watch_call_begin(w);
-	int err = w->inner->ops->chunk_create(w->inner, memory, bytes, out);
+	int err = w->inner->ops->chunk_create(w->inner, memory, bytes, devices, out);
 
 	watch_call_end(w, WATCH_CREATE, begin, bytes);
 	if (!err)
@@ -39,9 +39,10 @@ static void op_chunk_destroy(struct backend *b, const struct backend_chunk *chun
 	watch_call_end(w, WATCH_DESTROY, begin, chunk->bytes);
 }
 
-static void op_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, int64_t nr)
+static void op_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
+			    int64_t nr)
 {
-	inner_of(b)->ops->chunk_expect(inner_of(b), memory, bytes, nr);
+	inner_of(b)->ops->chunk_expect(inner_of(b), memory, bytes, devices, nr);
 }
 
 static int op_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr)

@@ -179,8 +179,8 @@ static int script_make(struct script *s)
 	uint64_t last = BACKEND_DEVICE_BIT(s->b->desc.nr_devices - 1);
 	int err;
 
-	(void)((err = ops->chunk_create(s->b, HOST, s->unit, &s->host)) ||
-	       (err = ops->chunk_create(s->b, GPU0, s->unit, &s->gpu)) ||
+	(void)((err = ops->chunk_create(s->b, HOST, s->unit, 0, &s->host)) ||
+	       (err = ops->chunk_create(s->b, GPU0, s->unit, 0, &s->gpu)) ||
 	       (err = ops->va_reserve(s->b, s->unit, s->unit, &s->va)) ||
 	       (err = ops->map(s->b, s->va, &s->gpu, BACKEND_PROT_WRITE, 1)));
 	s->mapped = !err;

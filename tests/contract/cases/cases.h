@@ -103,6 +103,7 @@ int contract_script(struct backend *b, uint64_t unit);
 #define CASES_OF_MEMORY(X)       \
 	X(chunks, 0)             \
 	X(chunk_arguments, 0)    \
+	X(chunk_devices, 0)      \
 	X(full_memory, CAN_FULL) \
 	X(plain, 0)
 
@@ -117,6 +118,7 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(upload_kernel_download, 0) \
 	X(copy_refused, 0)           \
 	X(copies, 0)                 \
+	X(copies_of_a_neighbour, 0)  \
 	X(fences_order_streams, 0)   \
 	X(fence_arguments, 0)        \
 	X(streams_come_and_go, 0)    \

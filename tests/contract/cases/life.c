@@ -119,7 +119,7 @@ void contract_time_is_monotone(void **state)
 	uint64_t last = b->ops->now_ns(b);
 
 	for (int i = 0; i < 100; i++) {
-		assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk), 0);
+		assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk), 0);
 		assert_int_equal(contract_spin(b, c->compute), 0);
 		if (i % 7 == 0)
 			contract_wait(b, c->compute);
@@ -142,7 +142,7 @@ static int live(struct contract *c, uint8_t add)
 	int failures = 0;
 
 	failures += b->ops->va_reserve(b, c->unit, c->unit, (void **)&va) != 0;
-	failures += b->ops->chunk_create(b, GPU0, c->unit, &chunk) != 0;
+	failures += b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk) != 0;
 	failures += b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1) != 0;
 	failures += b->ops->upload(b, c->in, va, data_of(c, &byte), 1) != 0;
 	failures += contract_add(b, c->compute, va, va, 1, add) != 0;

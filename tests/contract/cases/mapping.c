@@ -27,9 +27,9 @@ void contract_map_rules(void **state)
 	char *va;
 
 	assert_int_equal(b->ops->va_reserve(b, 4 * c->unit, c->unit, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &other), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit / 2, &small), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &other), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit / 2, 0, &small), 0);
 	assert_int_equal(b->ops->map(b, va + c->unit / 2, &chunk, BACKEND_PROT_WRITE, 1), -EINVAL);
 	assert_int_equal(b->ops->map(b, va + 4 * c->unit, &chunk, BACKEND_PROT_WRITE, 1), -EINVAL);
 	assert_int_equal(b->ops->map(b, va, &small, BACKEND_PROT_WRITE, 1), -EINVAL);
@@ -64,7 +64,7 @@ void contract_map_host(void **state)
 	uint8_t back = 0, *va;
 
 	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
 	assert_int_equal(b->ops->map(b, va, &host, BACKEND_PROT_WRITE, BACKEND_HOST_BIT | 1), 0);
 	if (can(c, CAN_BYTES)) {
 		memset(va, 5, c->unit);
@@ -96,8 +96,8 @@ void contract_map_at_two_addresses(void **state)
 	fence_t first;
 
 	assert_int_equal(b->ops->va_reserve(b, 3 * c->unit, c->unit, (void **)&va), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &sum), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &sum), 0);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(b->ops->map(b, va + 2 * c->unit, &sum, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(b->ops->upload(b, c->compute, va, data_of(c, &byte), 1), 0);
@@ -136,7 +136,7 @@ void contract_access_of_others(void **state)
 	void *va;
 
 	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, &va), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &chunk), 0);
 	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 1), 0);
 	assert_int_equal(b->ops->upload(b, c->compute, va, data_of(c, &byte), 1), 0);
 	contract_gate_close(c, c->compute);

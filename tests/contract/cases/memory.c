@@ -12,7 +12,7 @@ void contract_chunks(void **state)
 	uint64_t before = b->ops->memory_used(b, HOST);
 
 	for (int i = 0; i < NR_CHUNKS; i++) {
-		assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &chunk[i]), 0);
+		assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk[i]), 0);
 		assert_int_not_equal(chunk[i].handle, 0);
 		assert_non_null(chunk[i].alias);
 		assert_int_equal(chunk[i].bytes, c->unit);
@@ -22,7 +22,7 @@ void contract_chunks(void **state)
 	}
 	assert_int_equal(b->ops->memory_used(b, GPU0), NR_CHUNKS * c->unit);
 	assert_int_equal(b->ops->memory_used(b, HOST), before);
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
 	assert_int_equal(b->ops->memory_used(b, HOST), before + c->unit);
 	if (can(c, CAN_BYTES))
 		memset(host.alias, 1, c->unit);
@@ -40,12 +40,34 @@ void contract_chunk_arguments(void **state)
 	uint64_t granularity = b->desc.vmm.granularity_bytes;
 	struct backend_chunk chunk = {.handle = 77};
 
-	assert_int_equal(b->ops->chunk_create(b, b->desc.nr_memories, c->unit, &chunk), -EINVAL);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, 0, &chunk), -EINVAL);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit + 1, &chunk), -EINVAL);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, UINT64_MAX - granularity + 1, &chunk),
+	assert_int_equal(b->ops->chunk_create(b, b->desc.nr_memories, c->unit, 0, &chunk), -EINVAL);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, 0, 0, &chunk), -EINVAL);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit + 1, 0, &chunk), -EINVAL);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, UINT64_MAX - granularity + 1, 0, &chunk),
 			 -ENOMEM);
 	assert_int_equal(chunk.handle, 77);
+}
+
+/* Only devices that are there and reach the memory can be named, any of them. */
+void contract_chunk_devices(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk chunk = {.handle = 77};
+
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, c->devices + 1, &chunk), -EINVAL);
+	assert_int_equal(
+		b->ops->chunk_create(b, GPU0, c->unit, c->devices | BACKEND_HOST_BIT, &chunk),
+		-EINVAL);
+	assert_int_equal(chunk.handle, 77);
+	for (uint32_t d = 0; d < b->desc.nr_devices; d++) {
+		assert_int_equal(
+			b->ops->chunk_create(b, HOST, c->unit, BACKEND_DEVICE_BIT(d), &chunk), 0);
+		/* The CPU reaches it, too. */
+		if (can(c, CAN_BYTES))
+			memset(chunk.alias, 1, c->unit);
+		b->ops->chunk_destroy(b, &chunk);
+	}
 }
 
 /* A memory that is full says so, and holes in it are as good as any other room. */
@@ -57,13 +79,13 @@ void contract_full_memory(void **state)
 	struct backend_chunk chunk[NR_CHUNKS], more = {.handle = 77};
 
 	for (int i = 0; i < NR_CHUNKS; i++)
-		assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), &chunk[i]), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, granularity, &more), -ENOMEM);
+		assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(1), 0, &chunk[i]), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, granularity, 0, &more), -ENOMEM);
 	assert_int_equal(more.handle, 77);
 	for (int i = 0; i < NR_CHUNKS; i += 2)
 		b->ops->chunk_destroy(b, &chunk[i]);
 	assert_int_equal(b->ops->memory_used(b, GPU0), MIB(8));
-	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(8), &more), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, MIB(8), 0, &more), 0);
 	assert_int_equal(b->ops->memory_used(b, GPU0), MIB(16));
 	b->ops->chunk_destroy(b, &more);
 	for (int i = 1; i < NR_CHUNKS; i += 2)

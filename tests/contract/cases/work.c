@@ -24,7 +24,8 @@ static uint8_t *mixed_create(struct contract *c, struct backend_chunk chunk[2])
 
 	assert_int_equal(b->ops->va_reserve(b, 2 * c->unit, c->unit, (void **)&va), 0);
 	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(b->ops->chunk_create(b, i ? HOST : GPU0, c->unit, &chunk[i]), 0);
+		assert_int_equal(b->ops->chunk_create(b, i ? HOST : GPU0, c->unit, 0, &chunk[i]),
+				 0);
 		assert_int_equal(b->ops->map(b, va + i * c->unit, &chunk[i], BACKEND_PROT_WRITE, 1),
 				 0);
 	}
@@ -103,10 +104,10 @@ void contract_copies(void **state)
 	struct backend_chunk host, gpu, peer, back;
 	struct backend_copy pieces[NR_PIECES] = {0};
 
-	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, &host), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, &back), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, bytes, &gpu), 0);
-	assert_int_equal(b->ops->chunk_create(b, b->desc.nr_memories - 1, bytes, &peer), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, 0, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, 0, &back), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, bytes, 0, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, b->desc.nr_memories - 1, bytes, 0, &peer), 0);
 	for (uint64_t i = 0; i < bytes && can(c, CAN_BYTES); i++) {
 		((uint8_t *)host.alias)[i] = (uint8_t)(i / piece + i);
 		((uint8_t *)back.alias)[i] = 0xee;
@@ -134,6 +135,39 @@ void contract_copies(void **state)
 	b->ops->chunk_destroy(b, &peer);
 }
 
+/* From the host to the last GPU and back, by that GPU's engine, for which alone the aliases are. */
+void contract_copies_of_a_neighbour(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint32_t last = b->desc.nr_devices - 1;
+	uint64_t only = BACKEND_DEVICE_BIT(last);
+	struct backend_chunk host, back, near;
+	struct backend_copy copy;
+	stream_id_t stream;
+
+	assert_int_equal(b->ops->stream_create(b, last, BACKEND_COPY_OUT, &stream), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, only, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, only, &back), 0);
+	assert_int_equal(b->ops->chunk_create(b, b->desc.device[last].memory, c->unit, only, &near),
+			 0);
+	if (can(c, CAN_BYTES)) {
+		memset(host.alias, 5, c->unit);
+		memset(back.alias, 0xee, c->unit);
+	}
+	copy = (struct backend_copy){near.alias, host.alias, c->unit};
+	assert_int_equal(b->ops->copy(b, stream, &copy, 1), 0);
+	copy = (struct backend_copy){back.alias, near.alias, c->unit};
+	assert_int_equal(b->ops->copy(b, stream, &copy, 1), 0);
+	contract_wait(b, stream);
+	if (can(c, CAN_BYTES))
+		assert_memory_equal(back.alias, host.alias, c->unit);
+	b->ops->chunk_destroy(b, &host);
+	b->ops->chunk_destroy(b, &back);
+	b->ops->chunk_destroy(b, &near);
+	b->ops->stream_destroy(b, stream);
+}
+
 /* ------------------------------------------------------------------ fences */
 
 /* A copy on one stream waits for a copy on another, which is held back. */
@@ -145,9 +179,9 @@ void contract_fences_order_streams(void **state)
 	uint64_t begin = b->ops->now_ns(b);
 	fence_t first, second;
 
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &host), 0);
-	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, &back), 0);
-	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &back), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
 	if (can(c, CAN_BYTES)) {
 		memset(host.alias, 1, c->unit);
 		memset(back.alias, 3, c->unit);
