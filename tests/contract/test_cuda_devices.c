@@ -138,6 +138,95 @@ static void test_engines_of_a_space(void **state)
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 }
 
+/* A device has a context from its first stream on; its memory can be had and copied to before. */
+static void test_context_with_the_first_stream(void **state)
+{
+	struct backend_chunk near, host;
+	struct backend_copy copy;
+	stream_id_t stream[2];
+	struct backend *b;
+	uint64_t nr;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_int_equal(open_backend(&b), 0);
+	nr = fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain");
+	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRelease_v2"), nr);
+	assert_int_equal(b->ops->stream_create(b, 0, BACKEND_COPY_IN, &stream[0]), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain"), nr + 1);
+	assert_int_equal(b->ops->chunk_create(b, GPU1, UNIT, 1, &near), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 0, &host), 0);
+	memset(host.alias, 7, UNIT);
+	copy = (struct backend_copy){near.alias, host.alias, UNIT};
+	assert_int_equal(b->ops->copy(b, stream[0], &copy, 1), 0);
+	copy = (struct backend_copy){(char *)host.alias + UNIT / 2, near.alias, UNIT / 2};
+	assert_int_equal(b->ops->copy(b, stream[0], &copy, 1), 0);
+	contract_wait(b, stream[0]);
+	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain"), nr + 1);
+	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COPY_IN, &stream[1]), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain"), nr + 2);
+	for (int d = 0; d < 2; d++)
+		b->ops->stream_destroy(b, stream[d]);
+	/* Kept, for the next one. */
+	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COPY_IN, &stream[1]), 0);
+	b->ops->stream_destroy(b, stream[1]);
+	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain"), nr + 2);
+	b->ops->chunk_destroy(b, &near);
+	b->ops->chunk_destroy(b, &host);
+	b->ops->destroy(b);
+	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* A context that cannot be taken is an error of the call that needs it, which can be made again. */
+static void test_context_refused(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	stream_id_t stream;
+	void *addr;
+
+	for (uint64_t nr = 0; nr < 3; nr++) {
+		const char *const symbol[] = {"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2",
+					      "cuEventRecord"};
+
+		fakecuda_fail_symbol(symbol[nr], 0, CU_OUT_OF_MEMORY);
+		assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COMPUTE, &stream), -ENOMEM);
+		assert_int_equal(b->ops->device_alloc(b, GPU1, 8, &addr), -ENOMEM);
+		fakecuda_fail_symbol(symbol[nr], 0, 0);
+	}
+	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COMPUTE, &stream), 0);
+	b->ops->stream_destroy(b, stream);
+}
+
+static void *first_stream(void *arg)
+{
+	struct backend *b = arg;
+	stream_id_t stream;
+	intptr_t failures = b->ops->stream_create(b, 1, BACKEND_COMPUTE, &stream) != 0;
+
+	if (!failures)
+		b->ops->stream_destroy(b, stream);
+	return (void *)failures;
+}
+
+static void test_context_for_many_threads(void **state)
+{
+	struct contract *c = *state;
+	uint64_t nr = fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain");
+	pthread_t thread[6];
+
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, first_stream, c->b), 0);
+	for (int i = 0; i < 6; i++) {
+		void *failures;
+
+		pthread_join(thread[i], &failures);
+		assert_null(failures);
+	}
+	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain"), nr + 1);
+}
+
 /* What the driver does of a copy by an engine for which there is no alias. */
 static void test_copy_without_an_alias(void **state)
 {
@@ -147,13 +236,14 @@ static void test_copy_without_an_alias(void **state)
 	struct backend_copy copy;
 	fence_t fence;
 	char text[256];
+	int err;
 
 	assert_int_equal(b->ops->chunk_create(b, HOST, UNIT, 1, &host), 0);
 	assert_int_equal(b->ops->chunk_create(b, GPU0, UNIT, 2, &gpu), 0);
 	copy = (struct backend_copy){gpu.alias, host.alias, UNIT};
 	assert_int_equal(b->ops->copy(b, c->in, &copy, 1), 0);
-	assert_int_equal(b->ops->fence_record(b, c->in, &fence), 0);
-	assert_int_not_equal(b->ops->fence_wait(b, fence), 0);
+	err = b->ops->fence_record(b, c->in, &fence); /* or it is noticed already */
+	assert_int_not_equal(err ? err : b->ops->fence_wait(b, fence), 0);
 	fakecuda_problem(text, sizeof(text));
 	assert_has(text, "must not write");
 	b->ops->chunk_destroy(b, &host);
@@ -358,6 +448,9 @@ int main(void)
 		cmocka_unit_test(test_spaces_of_two_devices),
 		cmocka_unit_test(test_engines_of_a_space),
 		CASE(test_copy_without_an_alias),
+		cmocka_unit_test(test_context_with_the_first_stream),
+		CASE(test_context_refused),
+		CASE(test_context_for_many_threads),
 		cmocka_unit_test(test_gpu_left_out),
 		cmocka_unit_test(test_host_room),
 		CASE(test_managed_edges),

@@ -32,37 +32,13 @@ static int device_maps(const struct cuda *cuda, int ordinal, bool *maps)
 	return err;
 }
 
-/* Take a device's primary context, which the program's own CUDA calls use, too. */
-static int device_open(struct cuda *cuda, uint32_t d)
-{
-	struct cuda_driver *driver = &cuda->driver;
-	struct cuda_device *dev = &cuda->device[d];
-	int node = 0;
-	int err = cuda_attribute(cuda, d, CU_ATTRIBUTE_HOST_NUMA_ID, &node);
-
-	if (err)
-		return err;
-	/* A machine without NUMA says -1 and has node 0. */
-	if (!d)
-		cuda->host_node = node < 0 ? 0 : node;
-	err = cuda_error(driver, driver->context_retain(&dev->context, dev->device),
-			 "cuDevicePrimaryCtxRetain");
-	if (err)
-		return err;
-	err = cuda_enter(cuda, d);
-	if (err)
-		return err;
-	err = cuda_time_base(cuda, d);
-	cuda_leave(cuda);
-	return err;
-}
-
 /* Open the GPUs that can map. */
 static int devices_open(struct cuda *cuda)
 {
 	struct cuda_driver *driver = &cuda->driver;
 	uint32_t *nr_devices = &cuda->base.desc.nr_devices;
 	int nr = 0, err = cuda_error(driver, driver->device_count(&nr), "cuDeviceGetCount");
+	int node = 0;
 
 	for (int i = 0; i < nr && !err && *nr_devices < WEIR_DEVICES_MAX; i++) {
 		bool maps = false;
@@ -71,22 +47,23 @@ static int devices_open(struct cuda *cuda)
 				 "cuDeviceGet");
 		if (!err)
 			err = device_maps(cuda, i, &maps);
-		if (!err && maps)
-			err = device_open(cuda, (*nr_devices)++);
+		*nr_devices += !err && maps;
 	}
+	/* A machine without NUMA says -1 and has node 0. */
+	if (!err && *nr_devices)
+		err = cuda_attribute(cuda, 0, CU_ATTRIBUTE_HOST_NUMA_ID, &node);
+	cuda->host_node = node < 0 ? 0 : node;
 	if (err || *nr_devices)
 		return err;
 	log_error("cuda: no GPU is left that can map memory by handles");
 	return -ENOTSUP;
 }
 
-static void devices_close(struct cuda *cuda)
+/* Have no context of any device. */
+static void devices_stop(struct cuda *cuda)
 {
 	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
-		if (cuda->device[d].context)
-			(void)cuda_error(&cuda->driver,
-					 cuda->driver.context_release(cuda->device[d].device),
-					 "cuDevicePrimaryCtxRelease");
+		cuda_device_stop(cuda, d);
 }
 
 /* Whether host memory can be pinned at all: better told now than in the middle of a run. */
@@ -135,7 +112,6 @@ static void cuda_free(struct cuda *cuda)
 	cuda_migrator_stop(cuda);
 	cuda_pin_stop(cuda);
 	cuda_streams_fini(cuda);
-	cuda_events_fini(cuda);
 	for (uint32_t i = 0; i < cuda->nr_chunks && !left; i++)
 		left = cuda->chunk[i] != NULL;
 	if (left)
@@ -147,14 +123,13 @@ static void cuda_free(struct cuda *cuda)
 	}
 	free(cuda->region);
 	free(cuda->chunk);
-	cuda_relax(cuda);
-	devices_close(cuda);
-	cuda_unrelax(cuda);
+	devices_stop(cuda);
 	cuda_driver_close(&cuda->driver);
 	pthread_cond_destroy(&cuda->wake);
 	pthread_cond_destroy(&cuda->idle);
 	pthread_cond_destroy(&cuda->expect);
 	pthread_cond_destroy(&cuda->given);
+	pthread_mutex_destroy(&cuda->starting);
 	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
 }
@@ -226,8 +201,10 @@ static int sync_init(struct cuda *cuda)
 {
 	if (pthread_mutex_init(&cuda->lock, NULL))
 		return -ENOMEM;
-	if (pthread_cond_init(&cuda->wake, NULL))
+	if (pthread_mutex_init(&cuda->starting, NULL))
 		goto err_mutex;
+	if (pthread_cond_init(&cuda->wake, NULL))
+		goto err_starting;
 	if (pthread_cond_init(&cuda->idle, NULL))
 		goto err_wake;
 	if (pthread_cond_init(&cuda->expect, NULL))
@@ -242,6 +219,8 @@ err_idle:
 	pthread_cond_destroy(&cuda->idle);
 err_wake:
 	pthread_cond_destroy(&cuda->wake);
+err_starting:
+	pthread_mutex_destroy(&cuda->starting);
 err_mutex:
 	pthread_mutex_destroy(&cuda->lock);
 	log_error("cuda: no memory for locks");
@@ -256,6 +235,9 @@ static int machine_open(struct cuda *cuda, const struct weir_machine_desc *measu
 	err = devices_open(cuda);
 	if (!err)
 		err = cuda_describe(cuda, measured);
+	/* It was for their free memory. An only device's is going to be used. */
+	if (cuda->base.desc.nr_devices > 1)
+		devices_stop(cuda);
 	if (err == -ENOMEM)
 		log_error("cuda: no memory to open the GPUs with, of theirs or of the host's: do "
 			  "others hold it?");

@@ -103,7 +103,7 @@ static int describe_device(struct cuda *cuda, uint32_t d)
 	if (!err)
 		err = cuda_attribute(cuda, d, CU_ATTRIBUTE_MULTIPROCESSORS, &processors);
 	if (!err)
-		err = cuda_enter(cuda, d);
+		err = cuda_device_enter(cuda, d);
 	if (err)
 		return err;
 	err = cuda_error(&cuda->driver, cuda->driver.mem_info(&free_bytes, &bytes), "cuMemGetInfo");

@@ -162,19 +162,19 @@ static void events_destroy(struct cuda *cuda, struct cuda_event *event)
 	}
 }
 
-void cuda_events_fini(struct cuda *cuda)
+void cuda_events_fini(struct cuda *cuda, uint32_t device)
 {
-	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++) {
-		struct cuda_device *dev = &cuda->device[d];
+	struct cuda_device *dev = &cuda->device[device];
 
-		if (!dev->context || cuda_enter_surely(cuda, d))
-			continue;
-		if (dev->base) {
-			dev->base->next = NULL;
-			events_destroy(cuda, dev->base);
-		}
-		events_destroy(cuda, dev->free_events);
-		waiters_destroy(cuda, dev->free_waiters);
-		cuda_leave(cuda);
+	if (cuda_enter_surely(cuda, device))
+		return;
+	if (dev->base) {
+		dev->base->next = NULL;
+		events_destroy(cuda, dev->base);
 	}
+	events_destroy(cuda, dev->free_events);
+	waiters_destroy(cuda, dev->free_waiters);
+	dev->base = dev->free_events = NULL;
+	dev->free_waiters = NULL;
+	cuda_leave(cuda);
 }

@@ -8,11 +8,12 @@
  *   host_memory.c    how much of the host's memory there is
  *   nvml.c           which other processes hold a device's memory
  *   cuda_context.c   what every call of the driver needs; places, the clock, threads
+ *   cuda_event.c     events: to record, to sleep on, their times
+ *   cuda_device.c    the devices' contexts, taken on first use
  *   cuda_chunk.c     chunks, and the table of them
  *   cuda_pin.c       chunks made ahead, by a thread
  *   cuda_memory.c    the boundary's memory: chunks, plain allocations, what others leave
  *   cuda_region.c    reservations, and what an address is
- *   cuda_event.c     events: to record, to sleep on, their times
  *   cuda_stream.c    streams, and what of them is reached
  *   cuda_fence.c     fences: recorded, asked for, waited for
  *   cuda_debug.c     debug mode: brackets, and what they let devices do
@@ -23,10 +24,11 @@
  *   cuda_describe.c  the machine's description
  *   cuda.c           opening, the table of operations, the end
  *
- * Lock: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
+ * Locks: cuda.lock, a leaf: no lock is taken while it is held, and no driver call that waits for
  * the device is made (but for an event on a full stream, which core avoids). It protects every list
  * and count below. A region's mappings are changed by their space alone, one call at a time; they
- * are read under the lock.
+ * are read under the lock. cuda.starting is held while a device's context is taken, when nothing of
+ * the device is in those lists yet, and never together with cuda.lock.
  */
 #ifndef WEIR_CUDA_INTERNAL_H
 #define WEIR_CUDA_INTERNAL_H
@@ -126,7 +128,7 @@ struct cuda_stream {
 
 struct cuda_device {
 	cu_device device;
-	cu_context context;
+	cu_context context;	 /* NULL: not taken yet; guarded by cuda.starting */
 	uint32_t nr_warps;	 /* that can be resident */
 	struct cuda_event *base; /* reached at base_ns: times are counted from it */
 	uint64_t base_ns;
@@ -153,7 +155,7 @@ struct cuda {
 	const char *nvml, *root; /* see struct cuda_config */
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
-	pthread_mutex_t lock;
+	pthread_mutex_t starting, lock;
 	struct cuda_chunk **chunk;		    /* NULL: a free place */
 	uint32_t nr_chunks, max_chunks, free_place; /* places; none below free_place is free */
 	uint64_t nr_created;
@@ -199,7 +201,8 @@ static inline struct cuda *cuda_of(struct backend *b)
 void cuda_relax(struct cuda *cuda);
 void cuda_unrelax(struct cuda *cuda);
 
-/* The same, with a device's context as the thread's; then the one before is put back. */
+/* The same, with a device's context, which was taken before, as the thread's; then the one before
+ * is put back. */
 int cuda_enter(struct cuda *cuda, uint32_t device);
 void cuda_leave(struct cuda *cuda);
 
@@ -228,6 +231,45 @@ size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t
 /* Have the driver set it. */
 int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct cu_access *list,
 		    size_t nr);
+
+/* ---- cuda_event.c */
+
+/*
+ * An event to record. It is none to sleep on: of those a stream takes 56 (measured on an H200,
+ * driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
+ * NULL: there is none to be had. Lock held, the device's context current.
+ */
+struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device);
+void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event);
+
+/* What to wait with. NULL: there is none to be had. Lock held, the device's context current. */
+struct cuda_waiter *cuda_waiter_get(struct cuda *cuda, uint32_t device);
+void cuda_waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter);
+
+/* Have the waiter's event be reached after another, which may be recorded anew right away. */
+int cuda_waiter_aim(struct cuda *cuda, struct cuda_waiter *waiter, const struct cuda_event *event);
+
+/*
+ * When a reached event was, by the clock of now_ns(); 0: the driver does not say. The device's
+ * clock does not run as the host's does, but the event lies between its record and now: that keeps
+ * the two together for as long as the machine is open. *off: it did not.
+ */
+uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
+			    bool *off);
+
+/* Begin to count a device's times. Its context is current, and nobody else uses it yet. */
+int cuda_time_base(struct cuda *cuda, uint32_t device);
+
+/* Destroy a device's, all of which are free: nobody uses any more. */
+void cuda_events_fini(struct cuda *cuda, uint32_t device);
+
+/* ---- cuda_device.c */
+
+/* cuda_enter() for whatever may be the first to need the device's context. No lock held. */
+int cuda_device_enter(struct cuda *cuda, uint32_t device);
+
+/* Have no context any more, if there is one. Nobody uses the device. */
+void cuda_device_stop(struct cuda *cuda, uint32_t device);
 
 /* ---- cuda_chunk.c */
 
@@ -321,37 +363,6 @@ int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double 
 /* What devices may do in a unit now. Lock held, or the region's space the caller. */
 enum backend_prot cuda_unit_allowed(const struct cuda *cuda, const struct cuda_region *region,
 				    const struct cuda_mapping *mapping);
-
-/* ---- cuda_event.c */
-
-/*
- * An event to record. It is none to sleep on: of those a stream takes 56 (measured on an H200,
- * driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
- * NULL: there is none to be had. Lock held, the device's context current.
- */
-struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device);
-void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event);
-
-/* What to wait with. NULL: there is none to be had. Lock held, the device's context current. */
-struct cuda_waiter *cuda_waiter_get(struct cuda *cuda, uint32_t device);
-void cuda_waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter);
-
-/* Have the waiter's event be reached after another, which may be recorded anew right away. */
-int cuda_waiter_aim(struct cuda *cuda, struct cuda_waiter *waiter, const struct cuda_event *event);
-
-/*
- * When a reached event was, by the clock of now_ns(); 0: the driver does not say. The device's
- * clock does not run as the host's does, but the event lies between its record and now: that keeps
- * the two together for as long as the machine is open. *off: it did not.
- */
-uint64_t cuda_event_time_ns(struct cuda *cuda, uint32_t device, const struct cuda_event *event,
-			    bool *off);
-
-/* Begin to count a device's times. Its context is current; before there are threads. */
-int cuda_time_base(struct cuda *cuda, uint32_t device);
-
-/* Destroy those that are free, when nobody uses any more. */
-void cuda_events_fini(struct cuda *cuda);
 
 /* ---- cuda_stream.c */
 

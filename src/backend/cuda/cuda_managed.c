@@ -44,7 +44,7 @@ int cuda_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 	err = cuda_managed_take(cuda, bytes);
 	if (err)
 		goto err_free;
-	err = cuda_enter(cuda, 0);
+	err = cuda_device_enter(cuda, 0);
 	if (!err) {
 		err = cuda_error(driver,
 				 driver->managed_alloc(&plain->addr, bytes, CU_ATTACH_GLOBAL),
@@ -146,7 +146,7 @@ int cuda_managed_advise(struct backend *b, void *addr, uint64_t bytes, enum back
 		return err;
 	if (!driver->managed_advise)
 		return -ENOTSUP;
-	err = cuda_enter(cuda, 0);
+	err = cuda_device_enter(cuda, 0);
 	if (err)
 		return err;
 	err = cuda_error(driver,

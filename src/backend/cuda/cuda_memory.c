@@ -175,7 +175,7 @@ int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void *
 	plain->bytes = bytes;
 	plain->memory = memory;
 	plain->kind = host ? CUDA_PLAIN_HOST : CUDA_PLAIN_HBM;
-	err = cuda_enter(cuda, host ? 0 : cuda_device_of(cuda, memory));
+	err = cuda_device_enter(cuda, host ? 0 : cuda_device_of(cuda, memory));
 	if (err)
 		goto err_free;
 	do
@@ -279,7 +279,7 @@ uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
 
 	if (cuda_is_host(cuda, memory)) {
 		room = host_room(cuda);
-	} else if (!cuda_enter(cuda, cuda_device_of(cuda, memory))) {
+	} else if (!cuda_device_enter(cuda, cuda_device_of(cuda, memory))) {
 		(void)cuda_error(&cuda->driver, cuda->driver.mem_info(&room, &bytes),
 				 "cuMemGetInfo");
 		cuda_leave(cuda);

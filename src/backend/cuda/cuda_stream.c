@@ -158,7 +158,7 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 
 	if (device >= b->desc.nr_devices || kind > BACKEND_COPY_OUT)
 		return -EINVAL;
-	err = cuda_enter(cuda, device);
+	err = cuda_device_enter(cuda, device);
 	if (err)
 		return err;
 	err = cuda_error(driver, driver->stream_create(&queue, CU_STREAM_NON_BLOCKING),

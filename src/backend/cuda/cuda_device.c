@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices' primary contexts, which the program's own CUDA calls use, too. A context takes some
+ * of the device's memory and a good part of a second to make, so a device has one from the first
+ * call on that needs it: a stream, a plain allocation, a look at its free memory. Chunks and
+ * mappings need none.
+ */
+#include "src/backend/cuda/cuda_internal.h"
+
+/* Take the context and begin to count the device's times. The starting lock is held. */
+static int device_start(struct cuda *cuda, uint32_t d)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	struct cuda_device *dev = &cuda->device[d];
+	int err;
+
+	cuda_relax(cuda);
+	err = cuda_error(driver, driver->context_retain(&dev->context, dev->device),
+			 "cuDevicePrimaryCtxRetain");
+	cuda_unrelax(cuda);
+	if (err)
+		return err;
+	err = cuda_enter(cuda, d);
+	if (!err) {
+		err = cuda_time_base(cuda, d);
+		cuda_leave(cuda);
+	}
+	if (err)
+		cuda_device_stop(cuda, d);
+	return err;
+}
+
+int cuda_device_enter(struct cuda *cuda, uint32_t d)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&cuda->starting);
+	if (!cuda->device[d].context)
+		err = device_start(cuda, d);
+	pthread_mutex_unlock(&cuda->starting);
+	return err ? err : cuda_enter(cuda, d);
+}
+
+void cuda_device_stop(struct cuda *cuda, uint32_t d)
+{
+	struct cuda_device *dev = &cuda->device[d];
+
+	if (!dev->context)
+		return;
+	cuda_events_fini(cuda, d);
+	cuda_relax(cuda);
+	(void)cuda_error(&cuda->driver, cuda->driver.context_release(dev->device),
+			 "cuDevicePrimaryCtxRelease");
+	cuda_unrelax(cuda);
+	dev->context = NULL;
+}
