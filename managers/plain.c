@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "managers/pool.h"
+#include "src/cost/cost.h"
 #include "src/backend/machine.h"
 
 static struct plain *plain_of(struct manager *m)
@@ -61,7 +62,8 @@ int plain_init(struct plain *plain, const struct manager_ops *ops,
 	plain->manager.device = config->device;
 	plain->memory = memory;
 	plain->budget_bytes = budget_bytes;
-	b->observe->inplace_bytes(b, plain->manager.device, plain->inplace_before);
+	b->observe->inplace_bytes(b, plain->manager.device, cost_host_memory(&b->desc),
+				  plain->inplace_before);
 	return b->ops->stream_create(b, plain->manager.device, BACKEND_COMPUTE, &plain->stream);
 }
 
@@ -134,7 +136,8 @@ void plain_stats(struct manager *m, struct manager_stats *out)
 
 	memset(out, 0, sizeof(*out));
 	out->peak_bytes[plain->memory] = plain->taken_peak_bytes;
-	m->backend->observe->inplace_bytes(m->backend, plain->manager.device, inplace);
+	m->backend->observe->inplace_bytes(m->backend, plain->manager.device,
+					   cost_host_memory(&m->backend->desc), inplace);
 	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
 		out->bytes[i][WEIR_CAUSE_INPLACE] = inplace[i] - plain->inplace_before[i];
 }

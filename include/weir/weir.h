@@ -901,7 +901,7 @@ enum weir_cause {
 	WEIR_CAUSE_PREFETCH,  /**< copied ahead of use */
 	WEIR_CAUSE_EVICTION,  /**< copied out to make room */
 	WEIR_CAUSE_WRITEBACK, /**< copied out ahead of eviction; the block stays */
-	WEIR_CAUSE_INPLACE,   /**< used by kernels in the host's memory (declared bytes) */
+	WEIR_CAUSE_INPLACE,   /**< used by kernels where it is, over the link (declared bytes) */
 	WEIR_CAUSE_NR
 };
 

@@ -172,10 +172,10 @@ static int stub_device_times(struct backend *b, uint32_t device, uint64_t ns[BAC
 	return -ENOSYS;
 }
 
-static void stub_inplace_bytes(struct backend *b, uint32_t device,
+static void stub_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
 			       uint64_t bytes[BACKEND_DIRECTION_NR])
 {
-	(void)b, (void)device;
+	(void)b, (void)device, (void)memory;
 	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
 		bytes[i] = 0;
 }

@@ -443,11 +443,12 @@ struct backend_observe_ops {
 	int (*device_times)(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR]);
 
 	/*
-	 * What crossed links for kernels in place so far: declared bytes, per direction, memory
-	 * pair (host, device's HBM).
+	 * What a device's kernels read from a memory in place so far (BACKEND_TO_DEVICE), and what
+	 * they wrote there (BACKEND_TO_HOST, also where it is a neighbour's memory): declared
+	 * bytes. 0 for the device's own memory.
 	 * Optional: 0. By: core (S), for statistics, program.
 	 */
-	void (*inplace_bytes)(struct backend *b, uint32_t device,
+	void (*inplace_bytes)(struct backend *b, uint32_t device, uint32_t memory,
 			      uint64_t bytes[BACKEND_DIRECTION_NR]);
 
 	/*

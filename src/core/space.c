@@ -234,6 +234,26 @@ void space_placing_end(struct weir_space *space)
 	pthread_cond_signal(&space->placed);
 }
 
+void space_inplace_bytes(const struct weir_space *space,
+			 uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR])
+{
+	struct backend *b = space->backend;
+	uint32_t own = b->desc.device[space->device].memory;
+
+	for (uint32_t l = 0; l < b->desc.nr_links; l++) {
+		const struct weir_link_desc *link = &b->desc.link[l];
+		uint64_t bytes[BACKEND_DIRECTION_NR];
+		uint32_t far = link->a == own ? link->b : link->a;
+		enum weir_direction in = link->b == own ? WEIR_A_TO_B : WEIR_B_TO_A;
+
+		if (link->a != own && link->b != own)
+			continue;
+		b->observe->inplace_bytes(b, space->device, far, bytes);
+		link_bytes[l][in][WEIR_CAUSE_INPLACE] = bytes[BACKEND_TO_DEVICE];
+		link_bytes[l][!in][WEIR_CAUSE_INPLACE] = bytes[BACKEND_TO_HOST];
+	}
+}
+
 uint64_t space_nr_chunks(const struct weir_space *space)
 {
 	uint64_t nr = 0;

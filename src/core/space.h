@@ -477,6 +477,11 @@ void space_fini(struct weir_space *space);
 /* Blocks of a place whose contents are nowhere else, nor on their way. */
 uint64_t space_nr_dirty(const struct weir_space *space, place_t place);
 
+/* What the device's kernels used in place so far, by link and way: WEIR_CAUSE_INPLACE of a space's
+ * link_bytes. */
+void space_inplace_bytes(const struct weir_space *space,
+			 uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR]);
+
 /* Chunks of all budgets. */
 uint64_t space_nr_chunks(const struct weir_space *space);
 

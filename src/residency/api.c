@@ -384,15 +384,9 @@ out:
 
 void weir_space_query(struct weir_space *space, struct weir_space_stats *out)
 {
-	struct backend *b = space->backend;
-	uint32_t link = cost_host_link(&b->desc, space->device);
-	uint64_t in_place[BACKEND_DIRECTION_NR];
-
 	pthread_mutex_lock(&space->lock);
-	b->observe->inplace_bytes(b, space->device, in_place);
 	*out = space->stats;
-	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
-		out->link_bytes[link][d][WEIR_CAUSE_INPLACE] = in_place[d];
+	space_inplace_bytes(space, out->link_bytes);
 	for (uint32_t place = 0; place < space->nr_places; place++) {
 		const struct pmm *pmm = &space->pmm[place];
 

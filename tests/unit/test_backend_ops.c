@@ -92,7 +92,7 @@ static void test_observe_left_out(void **state)
 	assert_int_equal(fence, 7);
 	assert_int_equal(b->observe->fence_time_ns(b, fence), 0);
 	assert_int_equal(b->observe->device_times(b, 0, ns), -ENOSYS);
-	b->observe->inplace_bytes(b, 0, bytes);
+	b->observe->inplace_bytes(b, 0, 0, bytes);
 	assert_int_equal(bytes[BACKEND_TO_DEVICE] + bytes[BACKEND_TO_HOST], 0);
 	b->observe->memory_holders(b, 0, text, sizeof(text));
 	assert_string_equal(text, "");

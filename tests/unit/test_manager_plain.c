@@ -143,9 +143,11 @@ static void fake_device_free(struct backend *b, void *addr)
 	fail_msg("freed %p, which is not allocated", addr);
 }
 
-static void fake_inplace(struct backend *b, uint32_t device, uint64_t bytes[BACKEND_DIRECTION_NR])
+static void fake_inplace(struct backend *b, uint32_t device, uint32_t memory,
+			 uint64_t bytes[BACKEND_DIRECTION_NR])
 {
-	(void)b, (void)device;
+	(void)device;
+	assert_int_equal(b->desc.memory[memory].kind, WEIR_MEMORY_HOST);
 	memcpy(bytes, fake->inplace, sizeof(fake->inplace));
 }
 

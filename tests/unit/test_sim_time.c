@@ -103,13 +103,13 @@ static void test_kernel_in_place(void **state)
 	struct weir_use use = use_of(f->host, MIB(1), WEIR_READ);
 
 	assert_int_equal(kernel_ns(f, &use, 1, 0), 524288); /* at 2 bytes a ns */
-	f->b->observe->inplace_bytes(f->b, 0, bytes);
+	f->b->observe->inplace_bytes(f->b, 0, HOST, bytes);
 	assert_int_equal(bytes[BACKEND_TO_DEVICE], MIB(1));
 	assert_int_equal(bytes[BACKEND_TO_HOST], 0);
 	/* Both ways: duplex, 1 byte a ns each. */
 	use = use_of(f->host, MIB(1), WEIR_WRITE);
 	assert_int_equal(kernel_ns(f, &use, 1, 0), 1048576);
-	f->b->observe->inplace_bytes(f->b, 0, bytes);
+	f->b->observe->inplace_bytes(f->b, 0, HOST, bytes);
 	assert_int_equal(bytes[BACKEND_TO_DEVICE], MIB(2));
 	assert_int_equal(bytes[BACKEND_TO_HOST], MIB(1));
 	/* 1 MiB in and half of it back: the rest comes in at 2 a ns. */

@@ -55,7 +55,7 @@ static void expect_in_place(struct fixture *f, uint64_t read, uint64_t written)
 {
 	uint64_t bytes[BACKEND_DIRECTION_NR];
 
-	f->b->observe->inplace_bytes(f->b, 0, bytes);
+	f->b->observe->inplace_bytes(f->b, 0, HOST, bytes);
 	assert_int_equal(bytes[BACKEND_TO_DEVICE], read);
 	assert_int_equal(bytes[BACKEND_TO_HOST], written);
 }

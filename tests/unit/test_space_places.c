@@ -223,6 +223,9 @@ static void test_space_places_writes_in_place(void **state)
 	do_sync(&f.t);
 	expect_held(&f, 0, 4, 0);
 	f.before = get_stats(&f.t);
+	assert_int_equal(f.before.link_bytes[2][WEIR_B_TO_A][WEIR_CAUSE_INPLACE], ALL);
+	assert_int_equal(f.before.link_bytes[2][WEIR_A_TO_B][WEIR_CAUSE_INPLACE], ALL);
+	assert_int_equal(f.before.link_bytes[0][WEIR_A_TO_B][WEIR_CAUSE_INPLACE], 0);
 	do_prefetch(&f, f.a, ALL, HOST);
 	expect_crossed(&f, [NEAR_FAR] = 4);
 	do_read(&f.t, f.a, ALL, 2);

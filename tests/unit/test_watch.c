@@ -209,12 +209,12 @@ static void test_launch_bytes_in_place(void **state)
 	/* A quarter of the first use lies in the host's memory, all of the second. */
 	uses[0] = use_of(f->va + UNIT / 4, UNIT, WEIR_WRITE);
 	uses[1] = use_of((char *)plain + 512, KIB(4), WEIR_READ);
-	b->observe->inplace_bytes(b, 0, before);
+	b->observe->inplace_bytes(b, 0, HOST, before);
 	assert_int_equal(watch_start(b, 100), 0);
 	launch(f, uses, 2, 0);
 	sync_stream(f, f->compute);
 	log = stop(f);
-	b->observe->inplace_bytes(b, 0, after);
+	b->observe->inplace_bytes(b, 0, HOST, after);
 	event = event_of(log, WATCH_LAUNCH, 0);
 	assert_non_null(event);
 	assert_int_equal(event->bytes[BACKEND_TO_DEVICE], UNIT / 4 + KIB(4));

@@ -72,8 +72,8 @@ struct cuda_mapping {
 struct cuda_region {
 	cu_ptr base;
 	uint64_t bytes, unit;
-	uint64_t nr_mapped, nr_host; /* units; those of host memory */
-	bool guarded;		     /* devices get in inside brackets only: see cuda_debug.c */
+	uint64_t nr_mapped, nr_in[WEIR_MEMORIES_MAX]; /* units; by memory */
+	bool guarded; /* devices get in inside brackets only: see cuda_debug.c */
 	struct cuda_mapping mapping[];
 };
 
@@ -167,7 +167,7 @@ struct cuda {
 	uint64_t used_bytes[WEIR_MEMORIES_MAX];
 	uint64_t managed_bytes;	      /* of this machine's */
 	uint64_t managed_limit_bytes; /* asked for, beside the guard's; 0: none */
-	uint64_t inplace_bytes[WEIR_DEVICES_MAX][BACKEND_DIRECTION_NR];
+	uint64_t inplace_bytes[WEIR_DEVICES_MAX][WEIR_MEMORIES_MAX][BACKEND_DIRECTION_NR];
 
 	struct cuda_expected *expected;	      /* chunks to make ahead, by size */
 	pthread_t pinner;		      /* who makes them, if pins */
@@ -356,9 +356,10 @@ int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cu
 /* The region that holds an address; NULL: none. Lock held. */
 struct cuda_region *cuda_region_at(const struct cuda *cuda, cu_ptr addr);
 
-/* Bytes of a use that are in host memory, as a share of the use. -EINVAL: it is no memory of this
- * machine. Lock held. */
-int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share);
+/* Bytes of a use by memory, those of `own` left out. -EINVAL: it is no memory of this machine. Lock
+ * held. */
+int cuda_use_away(const struct cuda *cuda, const struct weir_use *use, uint32_t own,
+		  uint64_t bytes[WEIR_MEMORIES_MAX]);
 
 /* What devices may do in a unit now. Lock held, or the region's space the caller. */
 enum backend_prot cuda_unit_allowed(const struct cuda *cuda, const struct cuda_region *region,
@@ -442,7 +443,8 @@ int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *
 int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
 int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
 		  uint64_t bytes);
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[BACKEND_DIRECTION_NR]);
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
+			uint64_t bytes[BACKEND_DIRECTION_NR]);
 
 /* ---- cuda_managed.c */
 

@@ -29,10 +29,14 @@ static void mapping_set(struct cuda *cuda, struct cuda_region *region, struct cu
 	pthread_mutex_lock(&cuda->lock);
 	value.readers = mapping->readers;
 	value.writers = mapping->writers;
-	region->nr_mapped += value.chunk != NULL;
-	region->nr_mapped -= mapping->chunk != NULL;
-	region->nr_host += cuda_chunk_is_host(cuda, value.chunk);
-	region->nr_host -= cuda_chunk_is_host(cuda, mapping->chunk);
+	if (mapping->chunk) {
+		region->nr_mapped--;
+		region->nr_in[mapping->chunk->memory]--;
+	}
+	if (value.chunk) {
+		region->nr_mapped++;
+		region->nr_in[value.chunk->memory]++;
+	}
 	*mapping = value;
 	pthread_mutex_unlock(&cuda->lock);
 }

@@ -152,35 +152,35 @@ int cuda_resolve(const struct cuda *cuda, cu_ptr addr, uint64_t bytes, struct cu
 	return 0;
 }
 
-int cuda_host_share(const struct cuda *cuda, const struct weir_use *use, double *share)
+int cuda_use_away(const struct cuda *cuda, const struct weir_use *use, uint32_t own,
+		  uint64_t bytes[WEIR_MEMORIES_MAX])
 {
 	cu_ptr addr = (cu_ptr)(uintptr_t)use->addr;
 	const struct cuda_region *region = cuda_region_at(cuda, addr);
-	uint64_t begin, end, host_bytes = 0;
+	uint64_t begin, end;
 
+	memset(bytes, 0, WEIR_MEMORIES_MAX * sizeof(bytes[0]));
 	if (!region) {
 		const struct cuda_plain *plain = cuda_plain_at(cuda, addr, use->bytes);
 
 		if (!plain)
 			return -EINVAL;
-		*share = plain->kind == CUDA_PLAIN_HOST;
+		if (plain->kind == CUDA_PLAIN_HOST)
+			bytes[plain->memory] = use->bytes;
 		return 0;
 	}
 	if (!use->bytes || use->bytes > region->bytes - (addr - region->base))
 		return -EINVAL;
-	*share = 0;
-	if (!region->nr_host)
-		return 0;
 	begin = addr - region->base;
 	end = begin + use->bytes;
-	while (begin < end) {
+	while (begin < end && region->nr_mapped > region->nr_in[own]) {
 		uint64_t unit = begin / region->unit, next = (unit + 1) * region->unit;
+		const struct cuda_chunk *chunk = region->mapping[unit].chunk;
 
 		next = MIN(next, end);
-		if (cuda_chunk_is_host(cuda, region->mapping[unit].chunk))
-			host_bytes += next - begin;
+		if (chunk && chunk->memory != own)
+			bytes[chunk->memory] += next - begin;
 		begin = next;
 	}
-	*share = (double)host_bytes / (double)use->bytes;
 	return 0;
 }

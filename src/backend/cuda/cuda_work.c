@@ -152,26 +152,33 @@ int cuda_download(struct backend *b, stream_id_t stream, void *data, const void 
 
 /* ------------------------------------------------------------------ launches */
 
-/* Count what a launch is going to move over the link in place. Lock held. */
+/* Count what a launch is going to move over links in place. Lock held. */
 static int count_inplace(struct cuda *cuda, uint32_t device, const struct weir_launch *launch)
 {
-	double in = 0, out = 0;
+	const struct weir_machine_desc *desc = &cuda->base.desc;
+	double in[WEIR_MEMORIES_MAX] = {0}, out[WEIR_MEMORIES_MAX] = {0};
 
 	for (uint32_t i = 0; i < launch->nr_uses; i++) {
 		const struct weir_use *use = &launch->uses[i];
-		double share;
+		uint64_t bytes[WEIR_MEMORIES_MAX];
 		int err;
 
 		if (use->kind == WEIR_DISCARD)
 			continue;
-		err = cuda_host_share(cuda, use, &share);
+		err = cuda_use_away(cuda, use, desc->device[device].memory, bytes);
 		if (err)
 			return err;
-		in += share * (double)use->read_bytes;
-		out += share * (double)use->write_bytes;
+		for (uint32_t m = 0; m < desc->nr_memories; m++) {
+			double share = bytes[m] ? (double)bytes[m] / (double)use->bytes : 0;
+
+			in[m] += share * (double)use->read_bytes;
+			out[m] += share * (double)use->write_bytes;
+		}
 	}
-	cuda->inplace_bytes[device][BACKEND_TO_DEVICE] += (uint64_t)in;
-	cuda->inplace_bytes[device][BACKEND_TO_HOST] += (uint64_t)out;
+	for (uint32_t m = 0; m < desc->nr_memories; m++) {
+		cuda->inplace_bytes[device][m][BACKEND_TO_DEVICE] += (uint64_t)in[m];
+		cuda->inplace_bytes[device][m][BACKEND_TO_HOST] += (uint64_t)out[m];
+	}
 	return 0;
 }
 
@@ -225,12 +232,14 @@ int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 	return err;
 }
 
-void cuda_inplace_bytes(struct backend *b, uint32_t device, uint64_t bytes[BACKEND_DIRECTION_NR])
+void cuda_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
+			uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	struct cuda *cuda = cuda_of(b);
+	bool known = device < WEIR_DEVICES_MAX && memory < WEIR_MEMORIES_MAX;
 
 	pthread_mutex_lock(&cuda->lock);
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
-		bytes[d] = device < WEIR_DEVICES_MAX ? cuda->inplace_bytes[device][d] : 0;
+		bytes[d] = known ? cuda->inplace_bytes[device][memory][d] : 0;
 	pthread_mutex_unlock(&cuda->lock);
 }

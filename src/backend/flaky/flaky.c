@@ -269,10 +269,10 @@ static int flaky_set_progress(struct backend *b, void (*fn)(void *arg), void *ar
 	FLAKY_FORWARD(b, set_progress, fn, arg);
 }
 
-static void flaky_inplace_bytes(struct backend *b, uint32_t device,
+static void flaky_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
 				uint64_t bytes[BACKEND_DIRECTION_NR])
 {
-	inner_of(b)->observe->inplace_bytes(inner_of(b), device, bytes);
+	inner_of(b)->observe->inplace_bytes(inner_of(b), device, memory, bytes);
 }
 
 /* Queries that not every backend answers: not ones that fail. */

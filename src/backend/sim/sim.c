@@ -211,15 +211,15 @@ static uint64_t sim_memory_used(struct backend *b, uint32_t memory)
 	return bytes;
 }
 
-static void sim_inplace_bytes(struct backend *b, uint32_t device,
+static void sim_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
 			      uint64_t bytes[BACKEND_DIRECTION_NR])
 {
 	struct sim *sim = sim_of(b);
 
 	sim_enter(sim);
 	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
-		bytes[i] = device < b->desc.nr_devices
-				   ? (uint64_t)(sim->device[device].inplace_bytes[i] + 0.5)
+		bytes[i] = device < b->desc.nr_devices && memory < b->desc.nr_memories
+				   ? (uint64_t)(sim->device[device].inplace_bytes[memory][i] + 0.5)
 				   : 0;
 	sim_leave(sim);
 }

@@ -314,7 +314,7 @@ struct sim_slot {
 
 struct sim_device {
 	struct sim_kernel *running;
-	double inplace_bytes[BACKEND_DIRECTION_NR];
+	double inplace_bytes[WEIR_MEMORIES_MAX][BACKEND_DIRECTION_NR];
 	uint64_t time_ns[BACKEND_TIME_NR]; /* of kernels that ended, and idle up to now */
 };
 

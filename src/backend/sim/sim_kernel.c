@@ -60,13 +60,13 @@ static void kernel_execute(struct sim *sim, struct sim_kernel *kernel)
 				fault.write ? "an undeclared write" : "an undeclared read");
 }
 
-static void kernel_count_inplace(struct sim *sim, struct sim_device *device,
+static void kernel_count_inplace(const struct sim *sim, struct sim_device *device,
 				 const struct cost_kernel *cost)
 {
-	uint32_t host = cost_host_memory(&sim->base.desc);
-
-	device->inplace_bytes[BACKEND_TO_DEVICE] += cost->read_bytes[host];
-	device->inplace_bytes[BACKEND_TO_HOST] += cost->written_bytes[host];
+	for (uint32_t m = 0; m < sim->base.desc.nr_memories; m++) {
+		device->inplace_bytes[m][BACKEND_TO_DEVICE] += cost->read_bytes[m];
+		device->inplace_bytes[m][BACKEND_TO_HOST] += cost->written_bytes[m];
+	}
 }
 
 /* Have what a kernel, or a prefetch, needs of managed memory come. @return how long that takes. */

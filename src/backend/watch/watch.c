@@ -400,10 +400,10 @@ static void op_poison(struct backend *b, const struct backend_chunk *chunk, fenc
 	inner_of(b)->ops->poison(inner_of(b), chunk, after);
 }
 
-static void op_inplace_bytes(struct backend *b, uint32_t device,
+static void op_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
 			     uint64_t bytes[BACKEND_DIRECTION_NR])
 {
-	inner_of(b)->observe->inplace_bytes(inner_of(b), device, bytes);
+	inner_of(b)->observe->inplace_bytes(inner_of(b), device, memory, bytes);
 }
 
 static int op_device_times(struct backend *b, uint32_t device, uint64_t ns[BACKEND_TIME_NR])

@@ -119,6 +119,8 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(copy_refused, 0)           \
 	X(copies, 0)                 \
 	X(copies_of_a_neighbour, 0)  \
+	X(engines_of_a_space, 0)     \
+	X(in_place_by_memory, 0)     \
 	X(fences_order_streams, 0)   \
 	X(fence_arguments, 0)        \
 	X(streams_come_and_go, 0)    \

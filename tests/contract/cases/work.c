@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/core/space.h"
 #include "tests/contract/cases/cases.h"
 
 /* More pieces than any driver is handed at once. */
@@ -58,7 +59,7 @@ void contract_upload_kernel_download(void **state)
 	assert_int_equal(b->ops->upload(b, c->compute, va + 3, data_of(c, bytes), nr - 3), 0);
 	assert_int_equal(contract_add(b, c->compute, va + c->unit, va, c->unit, 1), 0);
 	assert_int_equal(b->ops->download(b, c->compute, data_of(c, back), va, nr), 0);
-	b->observe->inplace_bytes(b, 0, inplace);
+	b->observe->inplace_bytes(b, 0, HOST, inplace);
 	assert_int_equal(inplace[BACKEND_TO_DEVICE], c->unit);
 	assert_int_equal(inplace[BACKEND_TO_HOST], 0);
 	for (uint64_t i = 0; i < c->unit && can(c, CAN_BYTES); i++)
@@ -166,6 +167,86 @@ void contract_copies_of_a_neighbour(void **state)
 	b->ops->chunk_destroy(b, &back);
 	b->ops->chunk_destroy(b, &near);
 	b->ops->stream_destroy(b, stream);
+}
+
+/* Copies between a neighbour's memory and the host's are the neighbour's engine's, over its link;
+ * all others the space's own device's: what no other engine has an alias for is copied. */
+void contract_engines_of_a_space(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint32_t last = b->desc.nr_devices - 1, near = b->desc.device[last].memory;
+	struct weir_space_config config = {
+		.devices = 1, .block_bytes = c->unit, .mode = WEIR_PLANNED};
+	struct weir_space *space;
+
+	config.budget_bytes[HOST] = config.budget_bytes[GPU0] = config.budget_bytes[near] =
+		8 * c->unit;
+	assert_int_equal(weir_space_create(contract_machine(c), &config, &space), 0);
+	assert_int_equal(space->nr_paths, last ? 6 : 2);
+	for (uint32_t p = 0; p < space->nr_paths; p++) {
+		const struct path *path = &space->path[p];
+		const struct weir_link_desc *link = &b->desc.link[path->link];
+		uint32_t from = space->pmm[path->from].memory, to = space->pmm[path->to].memory;
+		bool own = path->from == PLACE_OWN || path->to == PLACE_OWN;
+		uint64_t only = BACKEND_DEVICE_BIT(own ? 0 : last);
+		struct backend_chunk source, target;
+
+		assert_true((link->a == from && link->b == to) ||
+			    (link->a == to && link->b == from));
+		assert_int_equal(b->ops->chunk_create(b, from, c->unit, only, &source), 0);
+		assert_int_equal(b->ops->chunk_create(b, to, c->unit, only, &target), 0);
+		assert_int_equal(
+			b->ops->copy(b, path->stream,
+				     &(struct backend_copy){target.alias, source.alias, c->unit},
+				     1),
+			0);
+		contract_wait(b, path->stream);
+		b->ops->chunk_destroy(b, &source);
+		b->ops->chunk_destroy(b, &target);
+	}
+	weir_space_destroy(space);
+}
+
+/* What a kernel uses in place counts by the memory that it lies in; its own device's does not. */
+void contract_in_place_by_memory(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint32_t nr = b->desc.nr_memories;
+	struct backend_chunk chunk[3];
+	uint64_t bytes[BACKEND_DIRECTION_NR];
+	char *va;
+
+	if (nr < 3)
+		return;
+	assert_int_equal(b->ops->va_reserve(b, 3 * c->unit, c->unit, (void **)&va), 0);
+	for (uint32_t m = 0; m < 3; m++) {
+		assert_int_equal(b->ops->chunk_create(b, m, c->unit, 0, &chunk[m]), 0);
+		assert_int_equal(b->ops->map(b, va + m * c->unit, &chunk[m], BACKEND_PROT_WRITE, 1),
+				 0);
+	}
+	/* Host to own; own to the neighbour; the neighbour to half of the host. */
+	assert_int_equal(contract_add(b, c->compute, va, va + c->unit, c->unit, 1), 0);
+	assert_int_equal(contract_add(b, c->compute, va + c->unit, va + 2 * c->unit, c->unit, 1),
+			 0);
+	assert_int_equal(contract_add(b, c->compute, va + 2 * c->unit, va, c->unit / 2, 1), 0);
+	contract_wait(b, c->compute);
+	b->observe->inplace_bytes(b, 0, HOST, bytes);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE], c->unit);
+	assert_int_equal(bytes[BACKEND_TO_HOST], c->unit / 2);
+	b->observe->inplace_bytes(b, 0, GPU1, bytes);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE], c->unit / 2);
+	assert_int_equal(bytes[BACKEND_TO_HOST], c->unit);
+	b->observe->inplace_bytes(b, 0, GPU0, bytes);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE] + bytes[BACKEND_TO_HOST], 0);
+	b->observe->inplace_bytes(b, 1, HOST, bytes);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE] + bytes[BACKEND_TO_HOST], 0);
+	for (uint32_t m = 0; m < 3; m++) {
+		assert_int_equal(b->ops->unmap(b, va + m * c->unit), 0);
+		b->ops->chunk_destroy(b, &chunk[m]);
+	}
+	b->ops->va_release(b, va, 3 * c->unit);
 }
 
 /* ------------------------------------------------------------------ fences */
