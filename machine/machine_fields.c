@@ -82,6 +82,14 @@ static const struct machine_field vmm_fields[] = {
 	{NULL, 0, 0, 0, NULL},
 };
 
+static const struct machine_field port_fields[] = {
+	{FIELD(weir_port_desc, send_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "out of a memory, over several links together"},
+	{FIELD(weir_port_desc, receive_bytes_per_s), FIELD_RATE, MACHINE_BYTES_PER_S,
+	 "into a memory, over several links together"},
+	{NULL, 0, 0, 0, NULL},
+};
+
 static const struct machine_field kernel_fields[] = {
 	{FIELD(weir_kernel_rate, factor), FIELD_RATE, MACHINE_TIMES,
 	 "its time in own memory, over the rates'"},
@@ -109,15 +117,17 @@ CHECK_ROOM(memory_fields);
 CHECK_ROOM(device_fields);
 CHECK_ROOM(link_fields);
 CHECK_ROOM(vmm_fields);
+CHECK_ROOM(port_fields);
 CHECK_ROOM(kernel_fields);
 CHECK_ROOM(uvm_fields);
 
 static const char *const root_keys[] = {"schema", "name", "about", "memory",
 					"device", "link", "vmm",   NULL};
-static const char *const root_optional_keys[] = {"uvm", "kernel", NULL};
+static const char *const root_optional_keys[] = {"uvm", "port", "kernel", NULL};
 static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
+static const char *const port_keys[] = {"memory", "links", NULL};
 static const char *const no_keys[] = {NULL};
 static const char *const kernel_keys[] = {"name", NULL};
 static const char *const constant_keys[] = {"value", "origin", "source", NULL};
@@ -128,6 +138,7 @@ const struct machine_section machine_device_section = {device_keys, no_keys, dev
 const struct machine_section machine_link_section = {link_keys, no_keys, link_fields};
 const struct machine_section machine_vmm_section = {no_keys, no_keys, vmm_fields};
 const struct machine_section machine_uvm_section = {no_keys, no_keys, uvm_fields};
+const struct machine_section machine_port_section = {port_keys, no_keys, port_fields};
 const struct machine_section machine_kernel_section = {kernel_keys, no_keys, kernel_fields};
 const struct machine_section machine_constant_section = {constant_keys, no_keys, no_fields};
 

@@ -19,9 +19,9 @@
 #define MACHINE_FIELDS_MAX 14
 
 /* Constants of a description, at most. */
-#define MACHINE_CONSTANTS_MAX         \
-	((size_t)MACHINE_FIELDS_MAX * \
-	 (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + WEIR_KERNELS_MAX + 2))
+#define MACHINE_CONSTANTS_MAX                                                                  \
+	((size_t)MACHINE_FIELDS_MAX * (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + \
+				       WEIR_KERNELS_MAX + WEIR_PORTS_MAX + 2))
 
 enum machine_field_type { FIELD_U64, FIELD_U32, FIELD_RATE };
 
@@ -43,7 +43,7 @@ struct machine_section {
 
 extern const struct machine_section machine_root_section, machine_memory_section,
 	machine_device_section, machine_link_section, machine_vmm_section, machine_kernel_section,
-	machine_uvm_section, machine_constant_section;
+	machine_uvm_section, machine_port_section, machine_constant_section;
 
 /* By enum weir_machine_origin, and by enum weir_memory_kind. */
 extern const char *const machine_origin_names[WEIR_ORIGIN_NR];

@@ -38,6 +38,28 @@ static int format_constants(json_t *object, const struct machine_section *sectio
 	return bad;
 }
 
+/* Ports, where there are any. */
+static int format_ports(json_t *root, const struct weir_machine_desc *desc,
+			const struct machine_constant **constant)
+{
+	json_t *ports;
+	int bad;
+
+	if (!desc->nr_ports)
+		return 0;
+	ports = json_array();
+	bad = json_object_set_new(root, "port", ports);
+	for (uint32_t i = 0; i < desc->nr_ports && !bad; i++) {
+		json_t *json =
+			json_pack("{sssi}", "memory", desc->memory[desc->port[i].memory].name,
+				  "links", (int)desc->port[i].links);
+
+		bad |= format_constants(json, &machine_port_section, constant);
+		bad |= json_array_append_new(ports, json);
+	}
+	return bad;
+}
+
 /* Kernels come last, and only where there are any. */
 static int format_kernels(json_t *root, const struct weir_machine_desc *desc,
 			  const struct machine_constant *constant)
@@ -105,6 +127,8 @@ static int format_root(json_t *root, const struct machine_file *machine)
 		bad |= format_constants(uvm, &machine_uvm_section, &constant);
 		bad |= json_object_set_new(root, "uvm", uvm);
 	}
+	if (!bad)
+		bad |= format_ports(root, desc, &constant);
 	if (!bad)
 		bad |= format_kernels(root, desc, constant);
 	return bad;

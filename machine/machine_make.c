@@ -95,6 +95,9 @@ int machine_make(const struct weir_machine_desc *desc, const char *about, machin
 	if (!err && desc->uvm.batch_faults)
 		err = add_constants(&m, "uvm", &machine_uvm_section, &desc->uvm);
 	if (!err)
+		err = add_objects(&m, "port", desc->nr_ports, &machine_port_section, desc->port,
+				  sizeof(desc->port[0]));
+	if (!err)
 		err = add_objects(&m, "kernel", desc->nr_kernels, &machine_kernel_section,
 				  desc->kernel, sizeof(desc->kernel[0]));
 	if (err)

@@ -182,7 +182,8 @@ static int parse_name(struct parse *p, const char *path, const json_t *object, c
 	return 0;
 }
 
-/* The index of what the library calls kind 'name', a link by both its ends; -1: none. */
+/* The index of what the library calls kind 'name', a link by both its ends, a port by its memory
+ * and its number of links; -1: none. */
 static int find_named(const struct weir_machine_desc *desc, const char *kind, const char *name)
 {
 	char both[2 * WEIR_NAME_MAX];
@@ -197,6 +198,12 @@ static int find_named(const struct weir_machine_desc *desc, const char *kind, co
 	}
 	for (uint32_t i = 0; i < desc->nr_kernels && !strcmp(kind, "kernel"); i++) {
 		if (!strcmp(desc->kernel[i].name, name))
+			return (int)i;
+	}
+	for (uint32_t i = 0; i < desc->nr_ports && !strcmp(kind, "port"); i++) {
+		(void)snprintf(both, sizeof(both), "%s-%u", desc->memory[desc->port[i].memory].name,
+			       desc->port[i].links);
+		if (!strcmp(both, name))
 			return (int)i;
 	}
 	for (uint32_t i = 0; i < desc->nr_links && !strcmp(kind, "link"); i++) {
@@ -391,6 +398,20 @@ static int link_keys(struct parse *p, const char *path, const json_t *object, vo
 	return err ? err : parse_memory_index(p, path, object, "b", &link->b);
 }
 
+static int port_keys(struct parse *p, const char *path, const json_t *object, void *base)
+{
+	const json_t *links = json_object_get(object, "links");
+	struct weir_port_desc *port = base;
+	char at[MACHINE_KEY_MAX];
+
+	path_join(at, path, "links");
+	if (!json_is_integer(links) || json_integer_value(links) < 1 ||
+	    json_integer_value(links) >= WEIR_MEMORIES_MAX)
+		return fail(p, at, "must be a whole number from 1 to %d", WEIR_MEMORIES_MAX - 1);
+	port->links = (uint32_t)json_integer_value(links);
+	return parse_memory_index(p, path, object, "memory", &port->memory);
+}
+
 static int kernel_keys(struct parse *p, const char *path, const json_t *object, void *base)
 {
 	struct weir_kernel_rate *kernel = base;
@@ -418,6 +439,7 @@ struct array {
 static const struct array memories = ARRAY(memory, nr_memories, WEIR_MEMORIES_MAX),
 			  devices = ARRAY(device, nr_devices, WEIR_DEVICES_MAX),
 			  links = ARRAY(link, nr_links, WEIR_LINKS_MAX),
+			  ports = ARRAY(port, nr_ports, WEIR_PORTS_MAX),
 			  kernels = ARRAY(kernel, nr_kernels, WEIR_KERNELS_MAX);
 
 static int parse_array(struct parse *p, const json_t *root, const struct array *a)
@@ -531,6 +553,8 @@ static int parse_root(struct parse *p, json_t *root)
 		err = parse_section(p, "uvm", uvm, &machine_uvm_section, &desc->uvm, NULL);
 	if (!err && uvm && !desc->uvm.batch_faults)
 		err = fail(p, "uvm.batch_faults", "must be above 0");
+	if (!err && json_object_get(root, "port"))
+		err = parse_array(p, root, &ports);
 	if (!err && json_object_get(root, "kernel"))
 		err = parse_array(p, root, &kernels);
 	return err ? err : check_machine(p);

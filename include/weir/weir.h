@@ -73,6 +73,7 @@ WEIR_API void weir_log_set(weir_log_fn fn, void *arg);
 #define WEIR_DEVICES_MAX 16
 #define WEIR_LINKS_MAX 136 /**< one for each pair of memories */
 #define WEIR_KERNELS_MAX 64
+#define WEIR_PORTS_MAX 136 /**< eight for each memory */
 
 enum weir_memory_kind { WEIR_MEMORY_HOST, WEIR_MEMORY_HBM };
 
@@ -113,6 +114,21 @@ struct weir_link_desc {
 	double inplace_duplex_bytes_per_s;
 	double inplace_both_bytes_per_s;   /**< each way when a kernel reads and writes in place */
 	double inplace_update_large_per_s; /**< random pieces read and written that miss */
+};
+
+/**
+ * What a memory sends and receives over several of its links together, where that is less than the
+ * links' rates add up to. The port of a device's memory has its links to other devices' memories,
+ * not those to the host's; a host memory's has all. A memory may be in several of these: the one
+ * with the most links that are not more than those busy in the direction counts; with fewer busy
+ * links the port limits nothing. Kernels of a device whose memory is in any share
+ * hbm_bytes_per_s with what else goes through that memory.
+ */
+struct weir_port_desc {
+	uint32_t memory;
+	uint32_t links;		    /**< busy in one direction; at least that number */
+	double send_bytes_per_s;    /**< out of the memory, over all of them together */
+	double receive_bytes_per_s; /**< into it, the same */
 };
 
 /** What the mapping calls cost. For a device's memory it does not depend on the size mapped. */
@@ -159,6 +175,8 @@ struct weir_machine_desc {
 	struct weir_vmm_desc vmm;
 	struct weir_uvm_desc uvm;
 	struct weir_kernel_rate kernel[WEIR_KERNELS_MAX]; /**< no name twice */
+	uint32_t nr_ports;
+	struct weir_port_desc port[WEIR_PORTS_MAX]; /**< no memory twice with one number of links */
 };
 
 /** How a simulated machine holds bytes. */

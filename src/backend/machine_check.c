@@ -194,6 +194,35 @@ static int check_kernels(const struct weir_machine_desc *desc, const struct find
 	return 0;
 }
 
+static int check_ports(const struct weir_machine_desc *desc, const struct finding *why)
+{
+	for (uint32_t i = 0; i < desc->nr_ports; i++) {
+		const struct weir_port_desc *port = &desc->port[i];
+		const struct rate rates[] = {
+			{"send_bytes_per_s", port->send_bytes_per_s},
+			{"receive_bytes_per_s", port->receive_bytes_per_s},
+		};
+		char name[WEIR_NAME_MAX + 16];
+		int err;
+
+		if (port->memory >= desc->nr_memories)
+			return contradiction(why, "port %u: no such memory", i);
+		(void)snprintf(name, sizeof(name), "%s-%u", desc->memory[port->memory].name,
+			       port->links);
+		if (!port->links || port->links > WEIR_MEMORIES_MAX - 1)
+			return contradiction(why, "port '%s': links is not 1 to %d", name,
+					     WEIR_MEMORIES_MAX - 1);
+		for (uint32_t j = 0; j < i; j++)
+			if (port->memory == desc->port[j].memory &&
+			    port->links == desc->port[j].links)
+				return contradiction(why, "port '%s' is there twice", name);
+		err = check_rates(why, "port", name, rates, ARRAY_LEN(rates));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int check_granularity(const struct weir_machine_desc *desc, const struct finding *why)
 {
 	uint64_t granularity = desc->vmm.granularity_bytes;
@@ -256,6 +285,9 @@ int weir_machine_check(const struct weir_machine_desc *desc, char *why, size_t b
 	if (desc->nr_kernels > WEIR_KERNELS_MAX)
 		return contradiction(&finding, "%u kernels; up to %d can be", desc->nr_kernels,
 				     WEIR_KERNELS_MAX);
+	if (desc->nr_ports > WEIR_PORTS_MAX)
+		return contradiction(&finding, "%u ports; up to %d can be", desc->nr_ports,
+				     WEIR_PORTS_MAX);
 	err = check_memories(desc, &finding);
 	for (uint32_t i = 0; !err && i < desc->nr_devices; i++)
 		err = check_device(desc, i, &finding);
@@ -267,6 +299,8 @@ int weir_machine_check(const struct weir_machine_desc *desc, char *why, size_t b
 		err = check_granularity(desc, &finding);
 	if (!err)
 		err = check_kernels(desc, &finding);
+	if (!err)
+		err = check_ports(desc, &finding);
 	if (!err)
 		err = check_uvm(desc, &finding);
 	for (uint32_t i = 0; !err && i < desc->nr_devices; i++)

@@ -94,6 +94,9 @@ static void test_description(void **state)
 	measured.vmm.granularity_bytes = 1;
 	measured.nr_kernels = 1;
 	measured.kernel[0] = (struct weir_kernel_rate){"touch", 2};
+	measured.nr_ports = 2;
+	measured.port[0] = (struct weir_port_desc){9, 2, 1, 2}; /* of a GPU that is not there */
+	measured.port[1] = (struct weir_port_desc){GPU1, 2, 3, 4};
 	assert_int_equal(
 		cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH, .measured = &measured},
 			    &b),
@@ -103,6 +106,8 @@ static void test_description(void **state)
 	assert_int_equal(b->desc.memory[GPU0].bytes, MIB(16));
 	assert_int_equal(b->desc.vmm.unmap_ns, 77);
 	assert_true(cost_kernel_factor(&b->desc, "touch") == 2);
+	assert_int_equal(b->desc.nr_ports, 1);
+	assert_int_equal(b->desc.port[0].memory, GPU1);
 	assert_int_equal(b->desc.vmm.granularity_bytes, KIB(4));
 	b->ops->destroy(b);
 }

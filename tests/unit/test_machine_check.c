@@ -160,6 +160,31 @@ static void test_check_kernels(void **state)
 	BROKEN("factor", list_kernels(&m, 1), m.kernel[0].factor = NAN);
 }
 
+static void list_ports(struct weir_machine_desc *m, uint32_t n)
+{
+	m->nr_ports = n;
+	for (uint32_t i = 0; i < n && i < WEIR_PORTS_MAX; i++)
+		m->port[i] = (struct weir_port_desc){i % 3, i / 3 % 16 + 1, 6e9, 5e9};
+}
+
+static void test_check_ports(void **state)
+{
+	struct weir_machine_desc sound;
+
+	(void)state;
+	test_machine(&sound);
+	list_ports(&sound, 48);
+	assert_int_equal(weir_machine_check(&sound, NULL, 0), 0);
+	BROKEN("137 ports", list_ports(&m, WEIR_PORTS_MAX + 1));
+	BROKEN("port 3: no such memory", list_ports(&m, 4), m.port[3].memory = 3);
+	BROKEN("port 'host-0': links is not 1 to 16", list_ports(&m, 1), m.port[0].links = 0);
+	BROKEN("links", list_ports(&m, 2), m.port[1].links = 17);
+	BROKEN("port 'host-1' is there twice", list_ports(&m, 5), m.port[3].links = 1);
+	BROKEN("port 'gpu0-1': send_bytes_per_s", list_ports(&m, 2),
+	       m.port[1].send_bytes_per_s = 0);
+	BROKEN("receive_bytes_per_s", list_ports(&m, 2), m.port[1].receive_bytes_per_s = NAN);
+}
+
 static void test_machine_handles(void **state)
 {
 	struct weir_machine_desc desc;
@@ -263,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_check_devices),
 		cmocka_unit_test(test_check_links),
 		cmocka_unit_test(test_check_kernels),
+		cmocka_unit_test(test_check_ports),
 		cmocka_unit_test(test_check_uvm),
 		cmocka_unit_test(test_machine_handles),
 		cmocka_unit_test(test_machine_measured_is_checked),

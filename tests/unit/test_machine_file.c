@@ -140,13 +140,14 @@ static void test_machine_shipped(void **state)
 		const char *name;
 		uint32_t nr_memories, nr_devices, nr_links;
 		uint32_t nr_uvm; /* constants of managed memory */
+		uint32_t nr_ports;
 		uint64_t hbm_bytes, granularity;
 	} shipped[] = {
-		{"h200", 2, 1, 1, 6, UINT64_C(139) << 30, 2 << 20},
-		{"h200x2", 3, 2, 3, 0, UINT64_C(139) << 30, 2 << 20},
-		{"h200x4", 5, 4, 10, 0, UINT64_C(139) << 30, 2 << 20},
-		{"laptop", 2, 1, 1, 0, UINT64_C(8000000000), 4096},
-		{"rtx5090", 2, 1, 1, 6, UINT64_C(33670000000), 2 << 20},
+		{"h200", 2, 1, 1, 6, 0, UINT64_C(139) << 30, 2 << 20},
+		{"h200x2", 3, 2, 3, 0, 0, UINT64_C(139) << 30, 2 << 20},
+		{"h200x4", 5, 4, 10, 0, 11, UINT64_C(139) << 30, 2 << 20},
+		{"laptop", 2, 1, 1, 0, 0, UINT64_C(8000000000), 4096},
+		{"rtx5090", 2, 1, 1, 6, 0, UINT64_C(33670000000), 2 << 20},
 	};
 	struct machine_names names;
 
@@ -168,7 +169,9 @@ static void test_machine_shipped(void **state)
 		assert_int_equal(machine.desc.vmm.granularity_bytes, shipped[i].granularity);
 		assert_int_equal(machine.nr_constants,
 				 shipped[i].nr_memories + 7 * shipped[i].nr_devices +
-					 13 * shipped[i].nr_links + 10 + shipped[i].nr_uvm);
+					 13 * shipped[i].nr_links + 10 + shipped[i].nr_uvm +
+					 2 * shipped[i].nr_ports);
+		assert_int_equal(machine.desc.nr_ports, shipped[i].nr_ports);
 		assert_int_equal(machine.desc.uvm.batch_faults, shipped[i].nr_uvm ? 256 : 0);
 		text = machine_format(&machine);
 		assert_non_null(text);
@@ -569,6 +572,47 @@ static void test_machine_uvm(void **state)
 	check_edit("\"vmm\": {", "\"uvm\": [], \"vmm\": {", "uvm: must be an object");
 }
 
+/* Ports are there or not; kernels may come before them in the text. */
+static void test_machine_ports(void **state)
+{
+	static const char *const edits[][3] = {
+		{"\"links\": 2", "\"links\": 0",
+		 "port[0].links: must be a whole number from 1 to 16"},
+		{"\"links\": 2", "\"links\": 17", "port[0].links: must be a whole number"},
+		{"\"links\": 2", "\"links\": 2.5", "port[0].links: must be a whole number"},
+		{"\"links\": 2", "\"links\": \"2\"", "port[0].links: must be a whole number"},
+		{"\"links\": 3", "\"links\": 2", "port 'host-2' is there twice"},
+		{"\"memory\": \"host\", \"links\"", "\"memory\": \"none\", \"links\"",
+		 "port[0].memory: no memory is named 'none'"},
+		{"\"send_bytes_per_s\"", "\"sent_bytes_per_s\"",
+		 "port[0].sent_bytes_per_s: unknown"},
+		{"\"value\": 106000000000", "\"value\": 0",
+		 "port[0].send_bytes_per_s.value: must be"},
+	};
+	struct machine_file machine;
+	char path[600], err[ERR_BYTES] = "", *with;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/h200x4.json", machines_dir);
+	with = read_text(path);
+	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
+		char *text = edited(with, edits[i][0], edits[i][1]);
+
+		check_refused(text, edits[i][2]);
+		free(text);
+	}
+	if (machine_parse(with, strlen(with), "m.json", &machine, err, sizeof(err)))
+		fail_msg("%s", err);
+	assert_int_equal(machine.desc.port[2].memory, 0);
+	assert_int_equal(machine.desc.port[2].links, 4);
+	assert_true(machine.desc.port[2].send_bytes_per_s == 144e9);
+	assert_string_equal(machine.constant[machine.nr_constants - 1].path,
+			    "port[10].receive_bytes_per_s");
+	machine_file_fini(&machine);
+	free(with);
+	check_edit("\"vmm\": {", "\"port\": {}, \"vmm\": {", "port: must be an array");
+}
+
 static void test_machine_error_buffer(void **state)
 {
 	struct machine_file machine;
@@ -752,6 +796,7 @@ int main(void)
 		cmocka_unit_test(test_machine_full),
 		cmocka_unit_test(test_machine_contradictory),
 		cmocka_unit_test(test_machine_uvm),
+		cmocka_unit_test(test_machine_ports),
 		cmocka_unit_test(test_machine_error_buffer),
 		cmocka_unit_test(test_machine_out_of_memory),
 		cmocka_unit_test(test_machine_file_errors),

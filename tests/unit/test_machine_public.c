@@ -102,6 +102,9 @@ static void test_write_reads_back(void **state)
 	desc.link[0].inplace_bytes_per_s = 1e9 / 3;
 	desc.nr_kernels = 1;
 	desc.kernel[0] = (struct weir_kernel_rate){.name = "gather", .factor = 1.1};
+	desc.nr_ports = 2;
+	desc.port[0] = (struct weir_port_desc){0, 2, 1e9 / 7, 3e9};
+	desc.port[1] = (struct weir_port_desc){1, 16, 5e9, 4e9};
 	for (int times = 0; times < 2; times++) {
 		assert_int_equal(weir_machine_file_write(scratch_path("own.json"), &desc,
 							 &good_note, why, sizeof(why)),

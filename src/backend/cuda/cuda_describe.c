@@ -213,6 +213,9 @@ static void take_measured(struct weir_machine_desc *desc, const struct weir_mach
 	desc->vmm.granularity_bytes = granularity;
 	desc->nr_kernels = measured->nr_kernels;
 	memcpy(desc->kernel, measured->kernel, sizeof(desc->kernel));
+	for (uint32_t i = 0; i < measured->nr_ports; i++)
+		if (measured->port[i].memory < desc->nr_memories)
+			desc->port[desc->nr_ports++] = measured->port[i];
 }
 
 int cuda_describe(struct cuda *cuda, const struct weir_machine_desc *measured)

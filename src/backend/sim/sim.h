@@ -13,7 +13,8 @@
  *    batch at a time each.
  *  - Flows over a link (one for each copy, one for a kernel's use in place each way) share each
  *    direction max-min fairly. A direction carries its own rate, or the link's duplex rate while
- *    the other direction is busy.
+ *    the other direction is busy. Where the description has ports, a flow shares those of both its
+ *    ends as well, and kernels get what flows leave of their HBM's rate.
  *  - Copies within one HBM go at half its streaming rate, within host memory at the duplex rate of
  *    the stream's host link; neither takes part of a link.
  *  - Managed memory follows the driver's mechanism (sim_uvm.h): a launch waits while what it

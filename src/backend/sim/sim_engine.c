@@ -166,6 +166,19 @@ static void stream_try(struct sim *sim, struct sim_stream *stream)
 	}
 }
 
+/* What runs on devices hears of the flows that started and ended. */
+static void flows_changed(struct sim *sim)
+{
+	if (!sim->base.desc.nr_ports)
+		return;
+	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
+		if (sim->device[d].running) {
+			struct sim_op *op = &sim->device[d].running->op;
+
+			op->kind->flows_changed(sim, op);
+		}
+}
+
 /* Start everything that can start now. */
 static void engine_pump(struct sim *sim)
 {
@@ -179,6 +192,7 @@ static void engine_pump(struct sim *sim)
 				i++;
 		}
 	} while (sim->rescan);
+	flows_changed(sim);
 }
 
 void sim_engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op *op,

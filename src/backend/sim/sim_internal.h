@@ -208,6 +208,9 @@ struct sim_link {
 void sim_flow_start(struct sim *sim, struct sim_flow *flow);
 /* Whether there is a flow of a kind over a link, one way. */
 bool sim_flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind);
+/* Bytes a nanosecond that flows move through a memory. What a kernel uses in place goes through the
+ * memory that it lies in, not through its own device's. */
+double sim_flow_through(const struct sim *sim, uint32_t memory);
 /* Take one flow that ends by now off its link, or NULL. */
 struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t link);
 
@@ -224,6 +227,8 @@ struct sim_op_kind {
 	void (*event)(struct sim *sim, struct sim_op *op);
 	/* One of its flows has ended. */
 	void (*flow_ended)(struct sim *sim, struct sim_op *op);
+	/* As a device's running kernel, on a machine with ports: flows may have other rates. */
+	void (*flows_changed)(struct sim *sim, struct sim_op *op);
 };
 
 /* Something queued on a stream. The head of a stream's queue is started or blocked. */
@@ -257,6 +262,11 @@ struct sim_kernel {
 	uint32_t nr_flows;	  /* still running */
 	double ops;
 	uint64_t started_ns;
+	/* Where it shares its HBM, from begin_ns on: what of its HBM time is left at hbm_since_ns,
+	 * and how much of that passes in a nanosecond then. Its operations and launch last until
+	 * least_end_ns. hbm_pace 0: it does not share. */
+	double hbm_left_ns, hbm_pace;
+	uint64_t begin_ns, hbm_since_ns, least_end_ns;
 	struct sim_parts parts;
 	bool timed_out; /* the time beside the flows has passed */
 	int err;	/* what its stream will report */

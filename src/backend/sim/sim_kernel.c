@@ -9,6 +9,7 @@
 
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 
 /* ------------------------------------------------------------------ running */
 
@@ -97,6 +98,55 @@ static uint64_t kernel_alone_ns(const struct sim *sim, const struct sim_kernel *
 		fmax(ns, (double)sim->base.desc.device[kernel->op.stream->device].launch_ns));
 }
 
+/* ------------------------------------------------------------------ sharing the HBM */
+
+/* What others move through the device's memory leaves a kernel at least so much of its rate. */
+#define HBM_LEAST 0.1
+
+static bool shares_hbm(const struct sim *sim, uint32_t device)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	for (uint32_t i = 0; i < desc->nr_ports; i++)
+		if (desc->port[i].memory == desc->device[device].memory)
+			return true;
+	return false;
+}
+
+static void hbm_begin(const struct sim *sim, struct sim_kernel *kernel,
+		      const struct cost_kernel *cost, uint64_t begin_ns)
+{
+	if (kernel->prefetch || !shares_hbm(sim, kernel->op.stream->device))
+		return;
+	kernel->hbm_left_ns = cost->hbm_ns;
+	kernel->hbm_pace = 1;
+	kernel->hbm_since_ns = kernel->begin_ns = begin_ns;
+	kernel->least_end_ns = begin_ns + sim_ns_ceil(fmax(cost->ops_ns, cost->launch_ns));
+}
+
+/* What others move through the HBM goes first, and the kernel has the rest of its rate. */
+static void kernel_flows_changed(struct sim *sim, struct sim_op *op)
+{
+	struct sim_kernel *kernel = (struct sim_kernel *)op;
+	const struct weir_device_desc *desc = &sim->base.desc.device[op->stream->device];
+	double others = sim_flow_through(sim, desc->memory) * 1e9 / desc->hbm_bytes_per_s;
+	uint64_t end_ns;
+
+	if (kernel->timed_out || !(kernel->hbm_pace > 0))
+		return;
+	if (sim->now_ns > kernel->hbm_since_ns) {
+		double ns = (double)(sim->now_ns - kernel->hbm_since_ns);
+
+		kernel->hbm_left_ns = fmax(kernel->hbm_left_ns - ns * kernel->hbm_pace, 0);
+		kernel->hbm_since_ns = sim->now_ns;
+	}
+	kernel->hbm_pace = fmax(1 - others, HBM_LEAST);
+	end_ns = kernel->hbm_since_ns + sim_ns_ceil(kernel->hbm_left_ns / kernel->hbm_pace);
+	end_ns = MAX(end_ns, kernel->least_end_ns);
+	kernel->parts.ns[BACKEND_TIME_COMPUTE] = end_ns - kernel->begin_ns;
+	sim_engine_timer(op, end_ns);
+}
+
 static void kernel_start(struct sim *sim, struct sim_op *op)
 {
 	struct sim_kernel *kernel = (struct sim_kernel *)op;
@@ -122,6 +172,7 @@ static void kernel_start(struct sim *sim, struct sim_op *op)
 	alone_ns = kernel_alone_ns(sim, kernel, &cost);
 	kernel->started_ns = sim->now_ns;
 	kernel->parts.ns[BACKEND_TIME_COMPUTE] = alone_ns;
+	hbm_begin(sim, kernel, &cost, sim->now_ns + service_ns);
 	sim_engine_timer(&kernel->op, sim->now_ns + service_ns + alone_ns);
 	kernel->nr_flows = cost.nr_flows;
 	for (uint32_t i = 0; i < cost.nr_flows; i++) {
@@ -167,6 +218,7 @@ static const struct sim_op_kind kernel_kind = {
 	.start = kernel_start,
 	.event = kernel_event,
 	.flow_ended = kernel_flow_ended,
+	.flows_changed = kernel_flows_changed,
 };
 
 /* ------------------------------------------------------------------ queueing */
