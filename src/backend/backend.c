@@ -218,11 +218,11 @@ int backend_chunk_devices(const struct backend *b, uint32_t memory, uint64_t *de
 		if (desc->device[d].memory == memory ||
 		    cost_link_find(desc, desc->device[d].memory, memory) >= 0)
 			reaching |= BACKEND_DEVICE_BIT(d);
-	if (*devices & ~reaching)
-		return -EINVAL;
 	if (!*devices)
 		*devices = reaching;
-	return 0;
+	if (desc->memory[memory].kind == WEIR_MEMORY_HOST)
+		*devices &= ~BACKEND_HOST_BIT;
+	return *devices & ~reaching ? -EINVAL : 0;
 }
 
 int backend_advice_check(const struct backend *b, enum backend_advice advice, uint32_t to,

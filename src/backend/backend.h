@@ -147,15 +147,25 @@ struct backend_ops {
 	/*
 	 * Create a chunk and map its alias for the devices in the mask: those whose copy engines
 	 * use it. Kernels that use it at block addresses need no alias. 0: all devices that reach
-	 * the memory. The CPU reaches the alias of a host chunk, whatever the mask. bytes: a
-	 * multiple of the granularity. -EINVAL: also a device that does not reach the memory;
-	 * -ENOMEM: the memory is full. Contents are undefined. Takes create_*_ns, and for each
-	 * device but one set_access_device_ns (+ host memory's set_access_host_mib_ns).
+	 * the memory. The CPU reaches the alias of a host chunk, whatever the mask;
+	 * BACKEND_HOST_BIT alone: no device does yet. bytes: a multiple of the granularity.
+	 * -EINVAL: also a device that does not reach the memory; -ENOMEM: the memory is full.
+	 * Contents are undefined. Takes create_*_ns, and for each device but one
+	 * set_access_device_ns (+ host memory's set_access_host_mib_ns).
 	 * Required. By: phys, for core (S), mem (M) and paging (P); program. Blocks: no; where
 	 * there is no room, for what is made ahead in the memory just then, see chunk_expect.
 	 */
 	int (*chunk_create)(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 			    struct backend_chunk *out);
+
+	/*
+	 * Map a chunk's alias for more devices. Those that have it, whose engines may be using it,
+	 * keep it. -EINVAL: also a device that does not reach the memory. Takes nothing for those
+	 * that have it, for the others what set_access takes.
+	 * Required. By: mem (M). Blocks: no.
+	 */
+	int (*chunk_add_devices)(struct backend *b, const struct backend_chunk *chunk,
+				 uint64_t devices);
 
 	/*
 	 * Destroy a chunk that is mapped at no block address and that no queued work names.
@@ -486,7 +496,8 @@ void backend_observe_complete(struct backend_observe_ops *observe);
 int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes);
 
 /*
- * Check the mask of a new chunk's devices. *devices 0: becomes that of all that reach the memory.
+ * Check a mask of a chunk's devices. *devices 0: becomes that of all that reach the memory. The
+ * CPU, which may be named of the host's memory, is left out of it.
  * @return 0, or -EINVAL: there is no such device, or it does not reach the memory.
  */
 int backend_chunk_devices(const struct backend *b, uint32_t memory, uint64_t *devices);

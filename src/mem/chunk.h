@@ -81,6 +81,12 @@ void *chunk_addr(const struct mem_chunk *chunk);
 uint64_t chunk_bytes(const struct mem_chunk *chunk);
 const struct backend_chunk *chunk_root_of(const struct mem_chunk *chunk, uint64_t *offset);
 
+/*
+ * Have the engines of these devices reach a chunk that is handed out, and with it all of its root.
+ * @return 0, or an error of the backend. Blocks: no.
+ */
+int chunk_add_devices(struct chunk_pool *pool, struct mem_chunk *chunk, uint64_t devices);
+
 /* Give back unused roots, those that were unused longest first, until it is at least so many bytes
  * or none is left. What queued work still names is not unused. @return bytes given back */
 uint64_t chunk_pool_trim(struct chunk_pool *pool, uint64_t bytes);

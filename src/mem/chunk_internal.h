@@ -53,6 +53,7 @@ struct mem_chunk {
 struct chunk_root {
 	struct list_link all, idle_link;
 	struct backend_chunk backend;
+	uint64_t devices;    /* whose engines reach it, as far as is known; with the lock */
 	uint64_t unit_bytes; /* of a least chunk */
 	uint32_t nr, used;
 	struct mem_chunk chunk[];

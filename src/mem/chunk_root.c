@@ -38,6 +38,7 @@ static int root_create(struct chunk_pool *pool, uint64_t bytes, struct chunk_roo
 		return -ENOMEM;
 	root->nr = (uint32_t)nr;
 	root->unit_bytes = pool->config.least_bytes;
+	root->devices = pool->config.client->devices & ~BACKEND_HOST_BIT;
 	err = phys_take(pool->config.client, bytes, &root->backend);
 	if (err)
 		free(root);
@@ -77,6 +78,27 @@ int chunk_root_add_unlocked(struct chunk_pool *pool, const struct chunk_request 
 	if (!err)
 		root_add(pool, root);
 	return err;
+}
+
+int chunk_add_devices(struct chunk_pool *pool, struct mem_chunk *chunk, uint64_t devices)
+{
+	struct chunk_root *root = chunk->root;
+	struct backend *b = pool->backend;
+	uint64_t more;
+	int err;
+
+	pthread_mutex_lock(&pool->lock);
+	more = devices & ~root->devices;
+	pthread_mutex_unlock(&pool->lock);
+	if (!more)
+		return 0;
+	err = b->ops->chunk_add_devices(b, &root->backend, more);
+	if (err)
+		return err;
+	pthread_mutex_lock(&pool->lock);
+	root->devices |= more;
+	pthread_mutex_unlock(&pool->lock);
+	return 0;
 }
 
 void chunk_roots_destroy(struct chunk_pool *pool, struct list_link *doomed)

@@ -26,6 +26,16 @@ static bool guard_wanted(enum weir_guard guard)
 #endif
 }
 
+/* Whose engines reach what is created in a memory: the device that has it, which zeroes it. Of the
+ * host's those that are going to use it are not known yet, unless there is but one. */
+static uint64_t first_devices(const struct weir_machine_desc *desc, uint32_t memory)
+{
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (desc->device[d].memory == memory || desc->nr_devices == 1)
+			return BACKEND_DEVICE_BIT(d);
+	return BACKEND_HOST_BIT;
+}
+
 /* From here on others may ask the pool for what it does not use. */
 static void clients_add(struct weir_pool *pool)
 {
@@ -34,6 +44,7 @@ static void clients_add(struct weir_pool *pool)
 	(void)snprintf(name, sizeof(name), "pool '%s'", pool->name);
 	for (uint32_t m = 0; m < pool->backend->desc.nr_memories; m++) {
 		phys_client_add(&pool->client[m], phys_of(pool->machine, m), name, PHYS_NO_LIMIT);
+		pool->client[m].devices = first_devices(&pool->backend->desc, m);
 		phys_client_start(&pool->client[m], mem_give, pool);
 	}
 }

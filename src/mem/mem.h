@@ -172,6 +172,9 @@ uint64_t mem_window_wanted(const struct mem_window *window);
 int mem_map_locked(struct weir_mem *mem, uint64_t users, uint64_t engines);
 void mem_unmap_locked(struct weir_mem *mem, uint64_t users, uint64_t engines);
 
+/* Have the engines of these devices reach an object's physical memory, from here on. */
+int mem_add_engines(struct weir_mem *mem, uint64_t engines);
+
 /* Take an object from all who may use it, and out of its window. With the lock. false: some of it
  * could not be unmapped, and it is still in its window: to be tried again. */
 bool mem_window_leave(struct weir_mem *mem);

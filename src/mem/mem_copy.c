@@ -146,6 +146,7 @@ static int transfer(struct weir_mem *mem, uint32_t device, uint64_t offset, char
 		err = mem_make(pool, host, MIN(bytes, STAGE_BYTES), MEM_PAGE_MIN, &t.stage);
 	if (err)
 		return err;
+	err = mem_add_engines(t.stage, WEIR_MEM_DEVICE(device));
 	while (bytes && !err) {
 		uint64_t part = MIN(bytes, STAGE_BYTES);
 

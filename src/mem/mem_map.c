@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may use an object. Copy engines reach all that is created in a memory that their device has a
- * link to, so theirs is a matter of accounting. Kernels and the CPU use addresses: see
- * mem_window.c.
+ * Who may use an object. Copy engines use the physical memory, whose alias is mapped for their
+ * device when the first object there needs it, and stays so: taking an engine away is a matter of
+ * accounting. Kernels and the CPU use addresses: see mem_window.c.
  */
 #include <errno.h>
 

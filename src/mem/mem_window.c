@@ -185,11 +185,22 @@ static void dma_count(struct weir_mem *mem, uint64_t engines, bool more)
 	}
 }
 
+int mem_add_engines(struct weir_mem *mem, uint64_t engines)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < mem->nr_pieces && engines && !err; i++)
+		err = chunk_add_devices(mem->chunks, mem->piece[i], engines);
+	return err;
+}
+
 int mem_map_locked(struct weir_mem *mem, uint64_t users, uint64_t engines)
 {
 	uint64_t access = users & ~mem->users, had;
-	int err;
+	int err = mem_add_engines(mem, engines & ~mem->engines);
 
+	if (err)
+		return err;
 	if (access) {
 		err = window_join(mem);
 		if (err)

@@ -146,6 +146,26 @@ static void test_alias_cost(void **state)
 	}
 }
 
+/* Devices that are added cost what giving access costs; those that are there nothing. */
+static void test_add_devices_cost(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	const struct weir_vmm_desc *vmm = &b->desc.vmm;
+	struct backend_chunk host;
+	uint64_t t = b->ops->now_ns(b);
+
+	assert_int_equal(b->ops->chunk_create(b, HOST, MIB(2), BACKEND_HOST_BIT, &host), 0);
+	assert_int_equal(b->ops->now_ns(b) - t, vmm->create_host_ns);
+	for (uint64_t d = 0; d < 3; d++) {
+		t = b->ops->now_ns(b);
+		assert_int_equal(b->ops->chunk_add_devices(b, &host, d < 2 ? d + 1 : 3), 0);
+		assert_int_equal(b->ops->now_ns(b) - t,
+				 d < 2 ? vmm->set_access_ns + 2 * vmm->set_access_host_mib_ns : 0);
+	}
+	b->ops->chunk_destroy(b, &host);
+}
+
 /* An engine for which there is no alias is refused, whichever end it is; so are uploads by it, but
  * to a host chunk, which the CPU reaches. */
 static void test_alias_of_others(void **state)
@@ -424,6 +444,7 @@ static void test_ids_are_used_again(void **state)
 	CONTRACT_TEST(test_plain_is_rounded, target), CONTRACT_TEST(test_map_cost, target),   \
 		CONTRACT_TEST(test_map_cost_by_size, target),                                 \
 		CONTRACT_TEST(test_alias_cost, target),                                       \
+		CONTRACT_TEST(test_add_devices_cost, target),                                 \
 		CONTRACT_TEST(test_alias_of_others, target),                                  \
 		CONTRACT_TEST(test_progress_at_completion, target),                           \
 		CONTRACT_TEST(test_wait_until_fence, target),                                 \

@@ -12,6 +12,7 @@
 
 #include "src/backend/machine.h"
 #include "src/core/space.h"
+#include "src/mem/mem.h"
 #include "tests/contract/test_cuda.h"
 
 /* ------------------------------------------------------------------ the thread's device */
@@ -225,6 +226,51 @@ static void test_context_for_many_threads(void **state)
 		assert_null(failures);
 	}
 	assert_int_equal(fakecuda_nr_calls_of("cuDevicePrimaryCtxRetain"), nr + 1);
+}
+
+/* Who is mapped reaches plain memory, nobody else but the device whose memory it is. */
+static void test_engines_of_plain_memory(void **state)
+{
+	static const struct {
+		uint32_t memory;
+		uint64_t users, engines, first, then; /* masks: mapped for, and who reaches it */
+	} cases[] = {
+		{HOST, 0, 2, 0, 2},
+		{HOST, WEIR_MEM_CPU | 1, 0, 0, 1},
+		{HOST, WEIR_MEM_ALL, 0, 0, 3},
+		{GPU1, 0, 1, 2, 3},
+		{GPU0, 1, 0, 1, 1},
+	};
+	struct weir_machine *machine;
+	struct backend *b;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_int_equal(open_backend(&b), 0);
+	assert_int_equal(machine_wrap(b, &machine), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct weir_mem_params params = {.bytes = MIB(5), .memory = cases[i].memory};
+		struct weir_pool *pool;
+		struct weir_mem *mem;
+
+		assert_int_equal(weir_pool_create(machine, NULL, &pool), 0);
+		assert_int_equal(weir_mem_alloc(pool, &params, &mem), 0);
+		for (uint32_t p = 0; p < mem->nr_pieces; p++)
+			for (int d = 0; d < 2; d++)
+				assert_int_equal(fakecuda_access(chunk_addr(mem->piece[p]), d) !=
+							 CU_ACCESS_NONE,
+						 cases[i].first >> d & 1);
+		assert_int_equal(weir_mem_map(mem, cases[i].users, cases[i].engines, NULL), 0);
+		for (uint32_t p = 0; p < mem->nr_pieces; p++)
+			for (int d = 0; d < 2; d++)
+				assert_int_equal(fakecuda_access(chunk_addr(mem->piece[p]), d) !=
+							 CU_ACCESS_NONE,
+						 cases[i].then >> d & 1);
+		weir_mem_free(mem, NULL);
+		weir_pool_destroy(pool);
+	}
+	weir_machine_close(machine);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
 }
 
 /* What the driver does of a copy by an engine for which there is no alias. */
@@ -448,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_spaces_of_two_devices),
 		cmocka_unit_test(test_engines_of_a_space),
 		CASE(test_copy_without_an_alias),
+		cmocka_unit_test(test_engines_of_plain_memory),
 		cmocka_unit_test(test_context_with_the_first_stream),
 		CASE(test_context_refused),
 		CASE(test_context_for_many_threads),

@@ -52,6 +52,7 @@ static inline void hook_note(struct backend *b, const char *op)
 
 HOOK(chunk_create, (uint32_t memory, uint64_t bytes, uint64_t devices, struct backend_chunk *out),
      (memory, bytes, devices, out))
+HOOK(chunk_add_devices, (const struct backend_chunk *chunk, uint64_t devices), (chunk, devices))
 HOOK(va_reserve, (uint64_t bytes, uint64_t unit, void **addr), (bytes, unit, addr))
 HOOK(map, (void *addr, const struct backend_chunk *chunk, enum backend_prot prot, uint64_t devices),
      (addr, chunk, prot, devices))
@@ -95,6 +96,7 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.flaky = flaky->ops;
 	hook.ops = *flaky->ops;
 	hook.ops.chunk_create = hook_chunk_create;
+	hook.ops.chunk_add_devices = hook_chunk_add_devices;
 	hook.ops.va_reserve = hook_va_reserve;
 	hook.ops.map = hook_map;
 	hook.ops.unmap = hook_unmap;

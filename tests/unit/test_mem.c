@@ -390,6 +390,39 @@ static void test_mem_two_machines(void **state)
 
 /* ------------------------------------------------------------------ half-way, and later */
 
+#define BOTH (WEIR_MEM_DEVICE(0) | WEIR_MEM_DEVICE(1))
+
+/* Nobody copies what an engine could not be given, and it works when it is tried again. One call is
+ * made for each root and engine that does not have it yet. */
+static void test_mem_engines_half_way(void **state)
+{
+	(void)state;
+	for (uint64_t at = 1; at <= 4; at++) {
+		struct weir_mem *mem = get(HOST, MIB(5), 0);
+		uint64_t nr;
+		int err;
+
+		flaky_arm(flaky, flaky_nr_calls(flaky) + at, -EIO);
+		err = weir_mem_map(mem, 0, WEIR_MEM_DEVICE(1), NULL);
+		flaky_arm(flaky, 0, 0);
+		if (at == 1)
+			assert_int_equal(err, -EIO);
+		if (err)
+			expect_masks(mem, 0, 0);
+		assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(1), NULL), 0);
+		assert_int_equal(weir_mem_write(mem, 1, MIB(4), "x", 1), 0);
+		assert_int_equal(weir_mem_write(mem, 0, MIB(4), "x", 1), -EACCES);
+		expect_line(WEIR_LOG_ERROR, "the copy engine of gpu0 may not use it");
+		/* Those that it has are not given again. */
+		weir_mem_unmap(mem, 0, WEIR_MEM_DEVICE(1));
+		nr = flaky_nr_calls(flaky);
+		assert_int_equal(weir_mem_map(mem, 0, WEIR_MEM_DEVICE(1), NULL), 0);
+		assert_int_equal(flaky_nr_calls(flaky), nr);
+		weir_mem_free(mem, NULL);
+		assert_int_equal(weir_pool_check(pool), 0);
+	}
+}
+
 /* Three roots, of which the n-th cannot be mapped, and then cannot be put back either: nobody is
  * mapped, everything is in order, and it works when it is tried again. */
 static void test_mem_half_way(void **state)
@@ -401,6 +434,9 @@ static void test_mem_half_way(void **state)
 		int err;
 
 		assert_int_equal(weir_mem_map(mem, WEIR_MEM_CPU, 0, &addr), 0);
+		/* Engines reach it from here on, so that no call is made for them below. */
+		assert_int_equal(weir_mem_map(mem, 0, BOTH, NULL), 0);
+		weir_mem_unmap(mem, 0, BOTH);
 		flaky_arm(flaky, flaky_nr_calls(flaky) + at, -EIO);
 		err = weir_mem_map(mem, WEIR_MEM_ALL, 0, NULL);
 		assert_int_equal(err, at <= 3 ? -EIO : 0);
@@ -640,6 +676,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(test_mem_no_link, teardown),
 		cmocka_unit_test_teardown(test_mem_many_devices, teardown),
 		TEST(test_mem_two_machines),
+		TEST(test_mem_engines_half_way),
 		TEST(test_mem_half_way),
 		TEST(test_mem_unmapped),
 		TEST(test_mem_pressure),

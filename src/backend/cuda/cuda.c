@@ -149,6 +149,7 @@ static const struct backend_ops cuda_ops = {
 	.destroy = cuda_destroy,
 	.now_ns = cuda_now_ns,
 	.chunk_create = cuda_chunk_create,
+	.chunk_add_devices = cuda_chunk_add_devices,
 	.chunk_destroy = cuda_chunk_destroy,
 	.chunk_expect = cuda_chunk_expect,
 	.va_reserve = cuda_va_reserve,

@@ -54,7 +54,7 @@ struct cuda_chunk {
 	cu_handle handle;
 	cu_ptr alias;
 	uint64_t bytes;
-	uint64_t devices; /* that the alias is mapped for */
+	uint64_t devices; /* that the alias is mapped for; once in the table, with the lock */
 	uint32_t memory;
 	struct cuda_chunk *next; /* of those made ahead */
 };
@@ -317,6 +317,7 @@ void cuda_pin_stop(struct cuda *cuda);
 
 int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 		      struct backend_chunk *out);
+int cuda_chunk_add_devices(struct backend *b, const struct backend_chunk *chunk, uint64_t devices);
 void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *chunk);
 int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr);
 void cuda_device_free(struct backend *b, void *addr);

@@ -50,6 +50,33 @@ int cuda_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, uint64
 	return 0;
 }
 
+int cuda_chunk_add_devices(struct backend *b, const struct backend_chunk *named, uint64_t devices)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct cu_access access[WEIR_DEVICES_MAX + 1];
+	struct cuda_chunk *chunk;
+	uint64_t more;
+	int err;
+
+	if (!devices || backend_chunk_devices(b, named->memory, &devices))
+		return -EINVAL;
+	pthread_mutex_lock(&cuda->lock);
+	chunk = cuda_chunk_find(cuda, named);
+	more = chunk ? devices & ~chunk->devices : 0;
+	pthread_mutex_unlock(&cuda->lock);
+	if (!more)
+		return chunk ? 0 : -EINVAL;
+	/* Whom the list does not name keeps what he has. */
+	err = cuda_access_set(cuda, chunk->alias, chunk->bytes, access,
+			      cuda_access_add(cuda, BACKEND_PROT_WRITE, more, access, 0));
+	if (err)
+		return err;
+	pthread_mutex_lock(&cuda->lock);
+	chunk->devices |= more;
+	pthread_mutex_unlock(&cuda->lock);
+	return 0;
+}
+
 void cuda_chunk_destroy(struct backend *b, const struct backend_chunk *named)
 {
 	struct cuda *cuda = cuda_of(b);

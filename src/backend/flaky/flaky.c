@@ -83,6 +83,12 @@ static int flaky_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes
 	FLAKY_FORWARD(b, chunk_create, memory, bytes, devices, out);
 }
 
+static int flaky_chunk_add_devices(struct backend *b, const struct backend_chunk *chunk,
+				   uint64_t devices)
+{
+	FLAKY_FORWARD(b, chunk_add_devices, chunk, devices);
+}
+
 static void flaky_chunk_destroy(struct backend *b, const struct backend_chunk *chunk)
 {
 	inner_of(b)->ops->chunk_destroy(inner_of(b), chunk);
@@ -295,6 +301,7 @@ static const struct backend_ops flaky_ops = {
 	.stream_call = flaky_stream_call,
 	.stream_wait_native = flaky_stream_wait_native,
 	.chunk_create = flaky_chunk_create,
+	.chunk_add_devices = flaky_chunk_add_devices,
 	.chunk_destroy = flaky_chunk_destroy,
 	.chunk_expect = flaky_chunk_expect,
 	.va_reserve = flaky_va_reserve,

@@ -373,6 +373,7 @@ static const struct backend_ops sim_ops = {
 	.destroy = sim_destroy,
 	.now_ns = sim_now_ns,
 	.chunk_create = sim_chunk_create,
+	.chunk_add_devices = sim_chunk_add_devices,
 	.chunk_destroy = sim_chunk_destroy,
 	.va_reserve = sim_va_reserve,
 	.va_release = sim_va_release,

@@ -172,6 +172,7 @@ int sim_access_guard(struct backend *b, void *reservation, bool guarded);
 
 /* What giving so many devices access to a piece takes beyond giving it to one. */
 uint64_t sim_access_more_ns(const struct sim *sim, const struct sim_piece *piece, uint32_t nr);
+int sim_chunk_add_devices(struct backend *b, const struct backend_chunk *chunk, uint64_t devices);
 int sim_map(struct backend *b, void *addr, const struct backend_chunk *chunk,
 	    enum backend_prot prot, uint64_t devices);
 int sim_unmap(struct backend *b, void *addr);

@@ -94,6 +94,30 @@ static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, 
 	       sim_access_more_ns(sim, piece, nr);
 }
 
+static int add_devices_locked(struct sim *sim, const struct backend_chunk *chunk, uint64_t devices)
+{
+	struct sim_piece *piece = sim_memory_chunk(sim, chunk);
+
+	if (!piece || !devices || backend_chunk_devices(&sim->base, piece->memory, &devices))
+		return -EINVAL;
+	devices &= ~piece->devices;
+	piece->devices |= devices;
+	if (devices)
+		sim_spend_driver(sim, access_ns(sim, piece, devices));
+	return 0;
+}
+
+int sim_chunk_add_devices(struct backend *b, const struct backend_chunk *chunk, uint64_t devices)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = add_devices_locked(sim, chunk, devices);
+	sim_leave(sim);
+	return err;
+}
+
 static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *chunk,
 		      enum backend_prot prot, uint64_t devices)
 {

@@ -28,6 +28,17 @@ static int op_chunk_create(struct backend *b, uint32_t memory, uint64_t bytes, u
 	return err;
 }
 
+static int op_chunk_add_devices(struct backend *b, const struct backend_chunk *chunk,
+				uint64_t devices)
+{
+	struct watch *w = watch_of(b);
+	uint64_t begin = watch_call_begin(w);
+	int err = w->inner->ops->chunk_add_devices(w->inner, chunk, devices);
+
+	watch_call_end(w, WATCH_ACCESS, begin, 0);
+	return err;
+}
+
 static void op_chunk_destroy(struct backend *b, const struct backend_chunk *chunk)
 {
 	struct watch *w = watch_of(b);
@@ -494,6 +505,7 @@ static const struct backend_ops watch_ops = {
 	.stream_call = op_stream_call,
 	.stream_wait_native = op_stream_wait_native,
 	.chunk_create = op_chunk_create,
+	.chunk_add_devices = op_chunk_add_devices,
 	.chunk_destroy = op_chunk_destroy,
 	.chunk_expect = op_chunk_expect,
 	.va_reserve = op_va_reserve,

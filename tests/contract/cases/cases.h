@@ -104,6 +104,7 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(chunks, 0)             \
 	X(chunk_arguments, 0)    \
 	X(chunk_devices, 0)      \
+	X(chunk_add_devices, 0)  \
 	X(full_memory, CAN_FULL) \
 	X(plain, 0)
 

@@ -70,6 +70,42 @@ void contract_chunk_devices(void **state)
 	}
 }
 
+/* An alias that is for no device at first, and for one after the other later. */
+void contract_chunk_add_devices(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk host, gpu, gone;
+
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, BACKEND_HOST_BIT, &host), 0);
+	assert_int_equal(b->ops->chunk_add_devices(b, &host, 0), -EINVAL);
+	assert_int_equal(b->ops->chunk_add_devices(b, &host, c->devices + 1), -EINVAL);
+	if (can(c, CAN_BYTES))
+		memset(host.alias, 3, c->unit);
+	for (uint32_t d = b->desc.nr_devices; d--;) {
+		uint32_t memory = b->desc.device[d].memory;
+		struct backend_copy copy;
+		stream_id_t stream;
+
+		/* The second time it is there already. */
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(b->ops->chunk_add_devices(b, &host, BACKEND_DEVICE_BIT(d)),
+					 0);
+		assert_int_equal(
+			b->ops->chunk_create(b, memory, c->unit, BACKEND_DEVICE_BIT(d), &gpu), 0);
+		assert_int_equal(b->ops->stream_create(b, d, BACKEND_COPY_IN, &stream), 0);
+		copy = (struct backend_copy){gpu.alias, host.alias, c->unit};
+		assert_int_equal(b->ops->copy(b, stream, &copy, 1), 0);
+		contract_wait(b, stream);
+		b->ops->stream_destroy(b, stream);
+		gone = gpu;
+		b->ops->chunk_destroy(b, &gpu);
+		assert_int_equal(b->ops->chunk_add_devices(b, &gone, BACKEND_DEVICE_BIT(d)),
+				 -EINVAL);
+	}
+	b->ops->chunk_destroy(b, &host);
+}
+
 /* A memory that is full says so, and holes in it are as good as any other room. */
 void contract_full_memory(void **state)
 {
