@@ -236,7 +236,7 @@ static int machine_open(struct cuda *cuda, const struct weir_machine_desc *measu
 	err = devices_open(cuda);
 	if (!err)
 		err = cuda_describe(cuda, measured);
-	/* It was for their free memory. An only device's is going to be used. */
+	/* They were for the free memory. An only device's is going to be used. */
 	if (cuda->base.desc.nr_devices > 1)
 		devices_stop(cuda);
 	if (err == -ENOMEM)

@@ -109,9 +109,12 @@ int cuda_chunk_make(struct cuda *cuda, uint32_t memory, uint64_t bytes, uint64_t
 		.type = CU_ALLOCATION_PINNED,
 		.location = cuda_location(cuda, memory),
 	};
-	struct cuda_chunk *chunk = calloc(1, sizeof(*chunk));
-	int err;
+	struct cuda_chunk *chunk;
+	int err = cuda_devices_start(cuda, devices);
 
+	if (err)
+		return err;
+	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
 	chunk->bytes = bytes;

@@ -2,8 +2,8 @@
 /*
  * The devices' primary contexts, which the program's own CUDA calls use, too. A context takes some
  * of the device's memory and a good part of a second to make, so a device has one from the first
- * call on that needs it: a stream, a plain allocation, a look at its free memory. Chunks and
- * mappings need none.
+ * call on that needs it: a stream, a plain allocation, a look at its free memory, a mapping that it
+ * may use. Physical memory on it needs none.
  */
 #include "src/backend/cuda/cuda_internal.h"
 
@@ -30,14 +30,22 @@ static int device_start(struct cuda *cuda, uint32_t d)
 	return err;
 }
 
-int cuda_device_enter(struct cuda *cuda, uint32_t d)
+int cuda_devices_start(struct cuda *cuda, uint64_t devices)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&cuda->starting);
-	if (!cuda->device[d].context)
-		err = device_start(cuda, d);
+	for (uint32_t d = 0; d < cuda->base.desc.nr_devices && !err; d++)
+		if (devices & BACKEND_DEVICE_BIT(d) && !cuda->device[d].context)
+			err = device_start(cuda, d);
 	pthread_mutex_unlock(&cuda->starting);
+	return err;
+}
+
+int cuda_device_enter(struct cuda *cuda, uint32_t d)
+{
+	int err = cuda_devices_start(cuda, BACKEND_DEVICE_BIT(d));
+
 	return err ? err : cuda_enter(cuda, d);
 }
 

@@ -268,6 +268,10 @@ void cuda_events_fini(struct cuda *cuda, uint32_t device);
 /* cuda_enter() for whatever may be the first to need the device's context. No lock held. */
 int cuda_device_enter(struct cuda *cuda, uint32_t device);
 
+/* Have the contexts of a mask of devices, which are going to be mapped something; the CPU's bit is
+ * ignored. No lock held. */
+int cuda_devices_start(struct cuda *cuda, uint64_t devices);
+
 /* Have no context any more, if there is one. Nobody uses the device. */
 void cuda_device_stop(struct cuda *cuda, uint32_t device);
 

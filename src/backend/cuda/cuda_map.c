@@ -62,8 +62,11 @@ static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 	uint64_t gpus = to->devices & ~BACKEND_HOST_BIT, lost = from->devices & ~to->devices;
 	uint64_t host = to->devices & BACKEND_HOST_BIT;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
+	int err = cuda_devices_start(cuda, to->devices);
 	size_t nr = 0;
 
+	if (err)
+		return err;
 	if (to->given == BACKEND_PROT_NONE) {
 		lost |= gpus & from->devices;
 		gpus = 0;

@@ -66,6 +66,9 @@ int cuda_chunk_add_devices(struct backend *b, const struct backend_chunk *named,
 	pthread_mutex_unlock(&cuda->lock);
 	if (!more)
 		return chunk ? 0 : -EINVAL;
+	err = cuda_devices_start(cuda, more);
+	if (err)
+		return err;
 	/* Whom the list does not name keeps what he has. */
 	err = cuda_access_set(cuda, chunk->alias, chunk->bytes, access,
 			      cuda_access_add(cuda, BACKEND_PROT_WRITE, more, access, 0));
