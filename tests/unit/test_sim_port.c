@@ -345,6 +345,15 @@ static void test_kernel_beside_a_neighbours(void **state)
 	expect_after(&p, kernel(&p, 0, &own, 1, 0), LAUNCH_HOST + 11250);
 	p.t0 -= 1000 + LAUNCH_HOST;
 	expect_after(&p, theirs, LAUNCH_HOST + 100000);
+	/* What a kernel itself uses in place does not go through its device's memory. */
+	for (int writes = 0; writes < 2; writes++) {
+		const struct weir_use both[2] = {
+			use_of(p.plain[GPU0], 950000, WEIR_READ),
+			use_of(p.plain[GPU1], 50000, writes ? WEIR_OVERWRITE : WEIR_READ)};
+
+		p.t0 = p.b->ops->now_ns(p.b);
+		expect_after(&p, kernel(&p, 0, both, 2, 0), LAUNCH_HOST + 10000);
+	}
 	ports_close(&p);
 }
 
