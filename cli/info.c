@@ -196,6 +196,10 @@ static void print_heading(const struct weir_machine_desc *desc, const char *path
 		printf("\nlink %s (a) - %s (b)\n", desc->memory[desc->link[i].a].name,
 		       desc->memory[desc->link[i].b].name);
 		break;
+	case 'p':
+		printf("\nport of %s, %u links busy\n", desc->memory[desc->port[i].memory].name,
+		       desc->port[i].links);
+		break;
 	case 'k':
 		printf("\nkernel %s\n", desc->kernel[i].name);
 		break;

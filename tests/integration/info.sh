@@ -55,6 +55,7 @@ expect_output() {
 	out=$("$weir" info "$@")
 	grep -q -e "$text" <<<"$out" || fail "info $*: no $text"
 }
+expect_output '^port of host, 3 links busy$' --machine h200x4
 expect_output '33.67 GB' --machine rtx5090
 expect_output 'fitted .*fit_rates' --machine rtx5090 --origins
 expect_output '--origins' --help
