@@ -119,7 +119,7 @@ static uint64_t measure_calls(void)
 
 	must(b->ops->va_reserve(b, GIB, BLOCK, (void **)&at), "reserve");
 	for (uint32_t i = 0; i < NR_CHUNKS; i++) {
-		must(b->ops->chunk_create(b, gpu, BLOCK, &chunk[i]), "chunk");
+		must(b->ops->chunk_create(b, gpu, BLOCK, 0, &chunk[i]), "chunk");
 		must(b->ops->map(b, at + i * BLOCK, &chunk[i], BACKEND_PROT_WRITE,
 				 BACKEND_DEVICE_BIT(0)),
 		     "map");

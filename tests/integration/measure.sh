@@ -83,7 +83,8 @@ grep -q 'at_once\|beside\.' "$scratch/two.json" && fail "no constants, in a desc
 diff <(constants h200x2 | sort) <(constants "$scratch/two.json" | sort) >"$scratch/diff" || true
 grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_request_bytes -e ' bytes ' \
 	-e ops_per_s -e launch -e malloc_ns -e inplace_large -e inplace_reach -e inplace_update \
-	-e copy_ns -e inplace_duplex_bytes && fail "constants of two GPUs differ"
+	-e copy_ns -e inplace_duplex_bytes -e ' send_bytes' -e ' receive_bytes' &&
+	fail "constants of two GPUs differ"
 
 # What can be wrong.
 expect_error 'for measuring: write --measure' --output "$scratch/x.json"

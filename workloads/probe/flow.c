@@ -26,7 +26,7 @@ int probe_pair_alloc(struct probe *p, struct probe_pair *pair, uint64_t bytes, u
 	for (uint32_t i = 0; i < PAIR_ENDS * nr && !err; i++) {
 		uint32_t end = i % PAIR_ENDS, *have = &pair->nr_chunks[end];
 
-		err = p->b->ops->chunk_create(p->b, pair->memory[end], bytes,
+		err = p->b->ops->chunk_create(p->b, pair->memory[end], bytes, 0,
 					      &pair->chunk[end][*have]);
 		if (!err)
 			++*have;
