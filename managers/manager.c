@@ -37,6 +37,11 @@ int manager_create(const char *name, const struct manager_config *config, struct
 	return -ENOENT;
 }
 
+bool manager_is_near(const char *name)
+{
+	return strcmp(name, "weir+near") == 0 || strcmp(name, "weir+near-copy") == 0;
+}
+
 int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr)
 {
 	return m->ops->alloc_constant ? m->ops->alloc_constant(m, bytes, name, addr)

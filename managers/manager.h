@@ -21,6 +21,9 @@ struct manager_config {
 	uint64_t host_budget_bytes; /* 0: all of the host's */
 	uint64_t block_bytes;	    /* 0: the manager's default */
 	uint32_t page_bytes;	    /* of memory that kernels page; 0: the manager's default */
+	/* Of other devices' memories, by memory: how much a manager that uses them may have. */
+	uint64_t near_bytes[WEIR_MEMORIES_MAX];
+	double near_bytes_per_s; /* that may cross a link to one of them, each way; 0: no limit */
 	/* Of the workload, for memory that its kernels page for themselves; borrowed for as long as
 	 * the manager lives. NULL: its kernels do not. */
 	const struct weir_paged_kernels *paged_kernels;
@@ -49,7 +52,9 @@ struct manager_stats {
 	/* Held of each memory, at most: what it took of the machine, used or kept for reuse. Of
 	 * managed memory on a real GPU, which does not tell: what was allocated, as the GPU's. */
 	uint64_t peak_bytes[WEIR_MEMORIES_MAX];
-	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR];
+	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR]; /* over the device's host link */
+	/* Over other links, by link; 0 of managers that do not use other devices' memories. */
+	uint64_t near[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_faults, nr_first_touches; /* managed memory only */
 	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
 	 * there for what moves, the rest of the budget being taken by what does not. */
@@ -153,6 +158,10 @@ extern const struct manager_ops *const manager_list[];
  * manager; otherwise as ops->create.
  */
 int manager_create(const char *name, const struct manager_config *config, struct manager **out);
+
+/* Whether the manager of this name uses other devices' memories, as near_bytes says: weir+near and
+ * weir+near-copy, which cannot be without. */
+bool manager_is_near(const char *name);
 
 /* As ops->alloc(), of memory that kernels only read. */
 int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * weir's mapped mode: a planned space; each launch is one bracket that names the launch's uses.
+ * Without options its places are the device's own memory and the host's. With "near" they are other
+ * devices' memories besides; with "near-copy" these are for copies, and not used in place.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +10,9 @@
 
 #include "managers/manager.h"
 #include "src/backend/machine.h"
-#include "src/core/space.h"
+#include "src/base/log.h"
 #include "src/cost/cost.h"
+#include "src/residency/residency.h"
 
 #define USES_MAX 64u /* of one launch, of what the space has */
 
@@ -24,6 +27,27 @@ struct weir_manager {
 	uint32_t max_resident;
 };
 
+/* near: whether other devices' memories are used. */
+static int read_options(const struct manager_config *config, bool *near, bool *copy_only)
+{
+	bool any = false;
+
+	*copy_only = strcmp(config->options, "near-copy") == 0;
+	*near = *copy_only || strcmp(config->options, "near") == 0;
+	if (config->options[0] && !*near) {
+		log_error("no options '%s'; there are weir, weir+near and weir+near-copy",
+			  config->options);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
+		any |= config->near_bytes[i] != 0;
+	if (*near && !any) {
+		log_error("weir+%s: no other GPU's memory has a budget", config->options);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int weir_create(const struct manager_config *config, struct manager **out)
 {
 	struct weir_space_config space = {.devices = WEIR_MEM_DEVICE(config->device),
@@ -31,10 +55,11 @@ static int weir_create(const struct manager_config *config, struct manager **out
 					  .mode = WEIR_PLANNED};
 	const struct weir_machine_desc *desc = weir_machine_describe(config->machine);
 	struct weir_manager *m;
-	int err;
+	bool near, copy_only;
+	int err = read_options(config, &near, &copy_only);
 
-	if (config->options[0])
-		return -EINVAL;
+	if (err)
+		return err;
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
@@ -43,6 +68,8 @@ static int weir_create(const struct manager_config *config, struct manager **out
 	m->base.device = config->device;
 	m->gpu_memory = desc->device[config->device].memory;
 	m->host_memory = cost_host_memory(desc);
+	if (near)
+		memcpy(space.budget_bytes, config->near_bytes, sizeof(space.budget_bytes));
 	space.budget_bytes[m->gpu_memory] = config->gpu_budget_bytes;
 	space.budget_bytes[m->host_memory] = config->host_budget_bytes;
 	err = weir_stream_create(config->machine, config->device, &m->stream);
@@ -51,6 +78,10 @@ static int weir_create(const struct manager_config *config, struct manager **out
 	err = weir_space_create(config->machine, &space, &m->space);
 	if (err)
 		goto err_stream;
+	if (copy_only)
+		space_near_copy_only(m->space);
+	if (near)
+		space_near_rate(m->space, config->near_bytes_per_s);
 	*out = &m->base;
 	return 0;
 
@@ -98,12 +129,13 @@ static int manager_tell_where(struct manager *base, manager_where_fn fn, void *a
 	struct weir_manager *m = (struct weir_manager *)base;
 	const struct weir_memory_desc *memory = base->backend->desc.memory;
 	struct weir_space_stats stats;
+	uint64_t bytes = memory[0].bytes;
 
 	if (!m->resident) {
 		weir_space_query(m->space, &stats);
-		m->max_resident =
-			(uint32_t)((memory[m->gpu_memory].bytes + memory[m->host_memory].bytes) /
-				   stats.block_bytes);
+		for (uint32_t i = 1; i < base->backend->desc.nr_memories; i++)
+			bytes += memory[i].bytes;
+		m->max_resident = (uint32_t)(bytes / stats.block_bytes);
 		m->resident = malloc(m->max_resident * sizeof(*m->resident));
 		if (!m->resident)
 			return -ENOMEM;
@@ -176,14 +208,17 @@ static void manager_stats(struct manager *base, struct manager_stats *out)
 	struct weir_manager *m = (struct weir_manager *)base;
 	const struct weir_machine_desc *desc = &base->backend->desc;
 	struct weir_space_stats stats;
+	uint32_t host_link;
 
 	weir_space_query(m->space, &stats);
 	*out = (struct manager_stats){.block_bytes = stats.block_bytes,
 				      .movable_blocks = space_movable_chunks(m->space)};
 	for (uint32_t i = 0; i < desc->nr_memories; i++)
 		out->peak_bytes[i] = stats.memory[i].peak_bytes;
-	memcpy(out->bytes, stats.link_bytes[cost_host_link(desc, base->device)],
-	       sizeof(out->bytes));
+	host_link = cost_host_link(desc, base->device);
+	memcpy(out->bytes, stats.link_bytes[host_link], sizeof(out->bytes));
+	memcpy(out->near, stats.link_bytes, sizeof(out->near));
+	memset(out->near[host_link], 0, sizeof(out->near[host_link]));
 }
 
 static int manager_check(struct manager *base)

@@ -91,7 +91,26 @@ struct residency {
 	uint64_t dirty_max[PLACES_MAX]; /* blocks that may be without a copy on the host */
 	uint32_t next_save;		/* range that is looked at next for such ones, ... */
 	bracket_seq_t saved_seq;	/* ... and the brackets done when there was nothing to do */
+
+	/* What benchmarks ask of a space that uses neighbours' memories. Set before its first range
+	 * is allocated, and never changed. */
+	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
+	double near_bytes_per_s; /* most that is to cross a link to a neighbour; 0: no limit */
 };
+
+/* ---- for benchmarks, between weir_space_create() and the first allocation */
+
+/* Neighbours' memories are for copies alone. */
+static inline void space_near_copy_only(struct weir_space *space)
+{
+	space->residency->near_copy_only = true;
+}
+
+/* Bytes a second, of copies and of use in place together, each way over each link. */
+static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
+{
+	space->residency->near_bytes_per_s = bytes_per_s;
+}
 
 /* ---- learn.c */
 
