@@ -19,6 +19,7 @@
 #include "cli/bench_check.h"
 #include "cli/bench_graph.h"
 #include "cli/bench_matrix.h"
+#include "cli/bench_near.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
 #include "cli/bench_reader.h"
@@ -134,6 +135,7 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.stats = outcome->stats,
 		.real_gpu = p->real_gpu ? gpu : NULL,
 		.gpu_budget_bytes = run->config.gpu_budget_bytes,
+		.near_bytes_per_s = run->config.near_bytes_per_s,
 		.epoch_median_s = NAN,
 		.test_accuracy = NAN,
 		.bound_s = bound_s,
@@ -141,6 +143,7 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.needs_bytes = reference->needs_bytes,
 		.in_memory_s = reference->epoch_s,
 	};
+	memcpy(out->near_bytes, run->config.near_bytes, sizeof(out->near_bytes));
 	fill_parameters(p, run->nodes, &out->parameters);
 	if (outcome->err) {
 		out->status = result_status_of(outcome->err);
@@ -162,7 +165,9 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 
 static void keep_row(struct bench *bench, const struct result *result, double in_memory_s)
 {
-	bench->rows[bench->nr_rows++] = (struct bench_row){
+	struct bench_row *row = &bench->rows[bench->nr_rows++];
+
+	*row = (struct bench_row){
 		.nodes = result->parameters.nodes,
 		.gpu_budget_bytes = result->gpu_budget_bytes,
 		.manager = result->manager,
@@ -173,10 +178,13 @@ static void keep_row(struct bench *bench, const struct result *result, double in
 		.bound_s = result->bound_s,
 		.last_loss = result->nr_losses ? result->loss[result->nr_losses - 1] : NAN,
 		.test_accuracy = result->test_accuracy,
-		.stats = result->stats,
+		.traffic = {.machine = result->machine,
+			    .device = result->device,
+			    .stats = result->stats},
 		.has_oracle = result->oracle != NULL,
 		.oracle = result->oracle ? *result->oracle : (struct result_oracle){0},
 	};
+	memcpy(row->traffic.near_bytes, result->near_bytes, sizeof(row->traffic.near_bytes));
 }
 
 /* Say at once what makes the exit status 1. */
@@ -243,6 +251,11 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 	struct result result;
 	int rc = 0;
 
+	if (manager_is_near(run.manager)) {
+		bench_near_bytes(p, reference->needs_bytes, run.config.near_bytes);
+		run.config.near_bytes_per_s = p->near.bytes_per_s;
+		bound_s = NAN;
+	}
 	run.record = bench_record_wanted(p, &record);
 	bench_run(&run, &outcome);
 	if (!interrupt_pending()) {
@@ -324,6 +337,10 @@ static int run_size(struct bench *bench, uint64_t nodes)
 	rc = budget_bytes(bench, nodes, &reference, &budget);
 	if (rc)
 		goto out;
+	if (bench_near_check(p, reference.needs_bytes, budget, bench->err, sizeof(bench->err))) {
+		rc = stop(bench, BENCH_EXIT_BAD);
+		goto out;
+	}
 	show(bench, "lower bound");
 	rc = bound_compute(reference.trace, &p->machine, p->device, budget, &bound);
 	if (rc) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/bench_reader.h"
+#include "cli/bench_near.h"
 #include "cli/first_logged.h"
 #include "cli/size.h"
 #include "workloads/gcn/gcn.h"
@@ -100,11 +100,13 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 		.gpu_budget_bytes = p->gpu_budget_bytes,
 		.host_budget_bytes = p->host_budget_bytes,
 		.block_bytes = p->block_bytes,
+		.near_bytes_per_s = p->near.bytes_per_s,
 		.options = "",
 	};
 	struct weir_machine_desc machine = p->machine;
 	int rc = 0;
 
+	bench_near_bytes(p, 0, config.near_bytes);
 	/* A real GPU has managed memory, whatever it costs; nothing runs here. */
 	if (p->real_gpu)
 		machine.uvm.batch_faults = 1;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/bench_check.h"
+#include "cli/bench_near.h"
 #include "cli/bench_reader.h"
 #include "cli/kept.h"
 #include "cli/result.h"
@@ -104,6 +105,7 @@ static int read_u32(const struct bench_reader *r, unsigned int id, uint32_t most
 static int read_budget(const struct bench_reader *r, unsigned int id,
 		       const struct weir_memory_desc *memory, uint64_t least, uint64_t *out)
 {
+	const char *taken = bench_taken(r, memory->name);
 	char what[160 + BENCH_WHY_BYTES], has[SIZE_TEXT_BYTES];
 	uint64_t bytes;
 	int err;
@@ -120,7 +122,7 @@ static int read_budget(const struct bench_reader *r, unsigned int id,
 		snprintf(what, sizeof(what),
 			 "beyond memory '%s', which has %s (%" PRIu64
 			 " bytes); choose less or leave the option out%s%s",
-			 memory->name, has, memory->bytes, r->taken[0] ? "; " : "", r->taken);
+			 memory->name, has, memory->bytes, taken[0] ? "; " : "", taken);
 		return bench_refuse(r, id, what);
 	}
 	if (bytes < least) {
@@ -381,6 +383,8 @@ static int read_all(struct bench_reader *r, struct bench_params *p)
 		err = read_block_size(r, p);
 	if (!err)
 		err = read_budgets(r, p);
+	if (!err)
+		err = bench_read_near(r, p);
 	if (!err)
 		err = read_training(r, p);
 	if (!err)

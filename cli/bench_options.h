@@ -17,6 +17,14 @@
 #define BENCH_BUDGET_PERCENT_MAX 1000.0
 #define BENCH_WARM_UP 2 /* epochs before the measured ones, of a random graph */
 
+/* What may be used of other GPUs' memories, by memory; 0: none of it. */
+struct bench_near {
+	bool given;
+	uint64_t bytes[WEIR_MEMORIES_MAX];
+	double fraction[WEIR_MEMORIES_MAX]; /* as gpu_budget_fraction; 0: bytes are given */
+	double bytes_per_s;		    /* over a link to one of them, each way; 0: no limit */
+};
+
 struct bench_params {
 	struct weir_machine_desc machine;
 	struct machine_file file; /* what machine was read from; on a real GPU what was measured of
@@ -33,6 +41,7 @@ struct bench_params {
 	uint64_t gpu_budget_bytes;  /* never 0, unless a percentage is given */
 	double gpu_budget_fraction; /* of what native needs; 0: bytes are given */
 	uint64_t host_budget_bytes; /* never 0 */
+	struct bench_near near;
 
 	uint64_t slice, block_bytes, seed; /* block_bytes 0: the manager's default */
 	uint32_t epochs, warm_up, hidden, threads;

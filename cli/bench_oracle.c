@@ -4,28 +4,38 @@
 
 #include <errno.h>
 
+#include "cli/result.h"
 #include "workloads/oracle.h"
 
-/* Bytes that were copied one way while the trace was taken. */
-static double copied(const struct bench_record *record, enum backend_direction direction)
+/* Bytes of some causes that crossed a link one way while the trace was taken. */
+static uint64_t crossed(const struct bench_run *run, uint32_t link, enum weir_direction direction,
+			bool in_place)
 {
+	const struct manager_stats *from = &run->record->from, *to = &run->record->to;
+	bool host = link == result_host_link(run->machine, run->config.device);
+	const uint64_t *before = host ? from->bytes[direction] : from->near[link][direction];
+	const uint64_t *after = host ? to->bytes[direction] : to->near[link][direction];
 	uint64_t bytes = 0;
 
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-		if (cause != WEIR_CAUSE_INPLACE)
-			bytes += record->to.bytes[direction][cause] -
-				 record->from.bytes[direction][cause];
-	return (double)bytes;
+		if ((cause == WEIR_CAUSE_INPLACE) == in_place)
+			bytes += after[cause] - before[cause];
+	return bytes;
 }
 
-/* Bytes that were used in place meanwhile, both ways. */
-static double in_place(const struct bench_record *record)
+/* The same over all links of the device's memory, to it or from it. */
+static double moved(const struct bench_run *run, bool to, bool in_place)
 {
+	uint32_t own = run->machine->device[run->config.device].memory;
 	uint64_t bytes = 0;
 
-	for (int direction = 0; direction < BACKEND_DIRECTION_NR; direction++)
-		bytes += record->to.bytes[direction][WEIR_CAUSE_INPLACE] -
-			 record->from.bytes[direction][WEIR_CAUSE_INPLACE];
+	for (uint32_t i = 0; i < run->machine->nr_links; i++) {
+		const struct weir_link_desc *link = &run->machine->link[i];
+
+		if (link->a == own || link->b == own)
+			bytes += crossed(run, i, (link->b == own) == to ? WEIR_A_TO_B : WEIR_B_TO_A,
+					 in_place);
+	}
 	return (double)bytes;
 }
 
@@ -59,11 +69,11 @@ int bench_oracle(const struct bench_run *run, struct result_oracle *out, char *e
 		return rc;
 	}
 	*out = (struct result_oracle){
-		.copy_ins = copied(record, BACKEND_TO_DEVICE) / blocks,
+		.copy_ins = moved(run, true, false) / blocks,
 		.min_copy_ins = min.copy_ins / nr,
-		.write_backs = copied(record, BACKEND_TO_HOST) / blocks,
+		.write_backs = moved(run, false, false) / blocks,
 		.min_write_backs = min.write_backs / nr,
-		.in_place_bytes = in_place(record) / nr,
+		.in_place_bytes = (moved(run, true, true) + moved(run, false, true)) / nr,
 		.block_bytes = trace->block_bytes,
 		.capacity_blocks = capacity,
 		.largest_set_blocks = min.largest_set,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "cli/bench_near.h"
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
 
@@ -94,6 +95,10 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 	config.gpu_budget_bytes = bench_manager_find(run->manager)->paged_begin
 					  ? run->budget_bytes
 					  : bench_pass_room(p, run->budget_bytes);
+	if (manager_is_near(run->manager)) {
+		bench_near_bytes(p, run->needs_bytes, config.near_bytes);
+		config.near_bytes_per_s = p->near.bytes_per_s;
+	}
 	err = manager_create(run->manager, &config, &manager);
 	if (err) {
 		set_error(run, err, "the manager cannot be created", logged->error);
@@ -209,6 +214,12 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		result->bound_s = bound_s;
 		if (r->checked)
 			result->check = r->passed ? RESULT_PASSED : RESULT_DIFFERS;
+	}
+	/* The bound knows of no third memory. */
+	if (manager_is_near(run->manager)) {
+		bench_near_bytes(p, run->needs_bytes, result->near_bytes);
+		result->near_bytes_per_s = p->near.bytes_per_s;
+		result->bound_s = NAN;
 	}
 	fill_pass(run, r, result->epoch_median_s, &out->pass);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/bench_check.h"
+#include "cli/bench_near.h"
 #include "cli/size.h"
 #include "src/base/util.h"
 #include "workloads/agents.h"
@@ -138,6 +139,8 @@ int bench_pass_read(struct bench_reader *r, struct bench_pass_params *out)
 	if (!err)
 		err = read_host_budget(r, base);
 	if (!err)
+		err = bench_read_near(r, base);
+	if (!err)
 		err = bench_read_seed(r, BENCH_SEED, &base->seed);
 	if (!err)
 		err = bench_read_u32(r, BENCH_EPOCHS, 1, EPOCHS_MAX, &base->epochs);
@@ -186,8 +189,14 @@ int bench_pass_check_budgets(const struct bench_pass_params *p, const char *what
 		uint64_t budget = bench_pass_budget(&p->budget[i], bytes, page_bytes);
 
 		*least = budget < *least ? budget : *least;
-		if (budget && budget <= device_bytes(&p->base))
+		if (budget && budget <= device_bytes(&p->base)) {
+			int rc = bench_near_check(
+				&p->base, bytes, bench_pass_room(&p->base, budget), err, err_bytes);
+
+			if (rc)
+				return rc;
 			continue;
+		}
 		size_format(budget, frames, sizeof(frames));
 		snprintf(err, err_bytes,
 			 "--gpu-budget: %s for %s of %s: choose at least a page, %s, and no more "

@@ -248,18 +248,46 @@ static bool describes(const struct weir_machine_desc *measured,
 	return all && cost_host_memory(measured) == host;
 }
 
+const char *bench_taken(const struct bench_reader *r, const char *memory)
+{
+	size_t length = strlen(memory);
+
+	for (unsigned int i = 0; i < r->nr_taken; i++)
+		if (strncmp(r->taken[i], memory, length) == 0 && r->taken[i][length] == ':')
+			return r->taken[i];
+	return "";
+}
+
+/* What is logged while a machine is opened: errors, and warnings of memory that others hold. */
+struct opening {
+	struct bench_reader *reader;
+	struct first_logged first;
+};
+
+static void keep_opening(void *arg, enum weir_log_level level, const char *message)
+{
+	struct opening *opening = arg;
+	struct bench_reader *r = opening->reader;
+
+	first_logged_keep(&opening->first, level, message);
+	if (level == WEIR_LOG_WARNING && r->nr_taken < WEIR_DEVICES_MAX)
+		snprintf(r->taken[r->nr_taken++], BENCH_WHY_BYTES, "%s", message);
+}
+
 /* Look at this computer's GPUs, and load the kernels for them. measured: may be NULL. why: what is
  * missing, of BENCH_WHY_BYTES. */
 static int find_gpus(struct bench_reader *r, const struct weir_machine_desc *measured,
 		     struct bench_params *p, char *why)
 {
 	struct weir_machine *machine;
-	struct first_logged logged = {0};
+	struct opening opening = {.reader = r};
+	const char *logged = opening.first.error;
 	time_t now = time(NULL);
 	struct tm tm;
 	int err;
 
-	weir_log_set(first_logged_keep, &logged);
+	r->nr_taken = 0;
+	weir_log_set(keep_opening, &opening);
 	err = weir_machine_cuda(measured, &machine);
 	if (!err) {
 		p->machine = *weir_machine_describe(machine);
@@ -268,8 +296,7 @@ static int find_gpus(struct bench_reader *r, const struct weir_machine_desc *mea
 	}
 	weir_log_set(NULL, NULL);
 	snprintf(why, BENCH_WHY_BYTES, "%.*s", BENCH_WHY_BYTES - 1,
-		 logged.error[0] ? logged.error : weir_strerror(err));
-	snprintf(r->taken, sizeof(r->taken), "%.*s", BENCH_WHY_BYTES - 1, logged.warning);
+		 logged[0] ? logged : weir_strerror(err));
 	p->real_gpu = !err;
 	if (!err && gmtime_r(&now, &tm))
 		(void)strftime(p->date, sizeof(p->date), "%Y-%m-%dT%H:%M:%SZ", &tm);

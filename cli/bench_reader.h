@@ -18,38 +18,49 @@ enum bench_option {
 	BENCH_MEASURED,
 	BENCH_DEVICE,
 	BENCH_MANAGER,
+	BENCH_NEAR,
+	BENCH_NEAR_RATE,
 	BENCH_DEBUG,
 	BENCH_OPTION_NR
 };
 
-#define BENCH_OPTIONS(device_help, managers)                                                    \
-	[BENCH_MACHINE] =                                                                       \
-		{"machine", "M", "WEIR_MACHINE", NULL,                                          \
-		 "cuda: this computer's GPUs; or a simulated machine: its name or description " \
-		 "file (default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},        \
-	[BENCH_MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,                          \
-			    "with --machine cuda: description with this computer's measured "   \
-			    "rates"},                                                           \
-	[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},                      \
-	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                      \
-			   "ways of holding memory, each run in turn"},                         \
-	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                             \
+#define BENCH_OPTIONS(device_help, managers)                                                     \
+	[BENCH_MACHINE] =                                                                        \
+		{"machine", "M", "WEIR_MACHINE", NULL,                                           \
+		 "cuda: this computer's GPUs; or a simulated machine: its name or description "  \
+		 "file (default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},         \
+	[BENCH_MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,                           \
+			    "with --machine cuda: description with this computer's measured "    \
+			    "rates"},                                                            \
+	[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},                       \
+	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                       \
+			   "ways of holding memory, each run in turn"},                          \
+	[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                                         \
+			"other GPUs' memory to use (weir+near, weir+near-copy), as gpu1:100GB"}, \
+	[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                                     \
+			     "the most that may cross a link to one of them, each way"},         \
+	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                              \
 			 "on this computer's GPUs: check remaps and launches; slow"}
 
 /* What the readers share: where values come from and where an error goes. */
 struct bench_reader {
 	const struct option_def *defs;
 	struct option_value *values;
-	unsigned int nr;	     /* of both */
-	int (*load_kernels)(void);   /* of the workload, for real GPUs */
-	bool pages;		     /* the workload's kernels can page for themselves */
-	char taken[BENCH_WHY_BYTES]; /* by others, of a real GPU; or empty */
+	unsigned int nr;	   /* of both */
+	int (*load_kernels)(void); /* of the workload, for real GPUs */
+	bool pages;		   /* the workload's kernels can page for themselves */
+	/* What was logged of real GPUs' memories that others hold, in the order of the memories. */
+	char taken[WEIR_DEVICES_MAX][BENCH_WHY_BYTES];
+	unsigned int nr_taken;
 	char *err;
 	size_t err_bytes;
 };
 
 /* Fail over one option's value: "--nodes '0': " and what is wrong, with the remedy. */
 int bench_refuse(const struct bench_reader *r, unsigned int id, const char *what);
+
+/* Who holds how much of a memory, in words; empty: that is not known, or not worth a word. */
+const char *bench_taken(const struct bench_reader *r, const char *memory);
 
 /* Single values, of options that have one. read_count: within limits. */
 int bench_read_count(const struct bench_reader *r, unsigned int id, uint64_t least, uint64_t most,

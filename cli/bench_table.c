@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "cli/size.h"
 #include "cli/table.h"
@@ -45,7 +46,7 @@ static uint64_t copied(const struct bench_row *row, enum backend_direction direc
 
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 		if (cause != WEIR_CAUSE_INPLACE)
-			sum += row->stats.bytes[direction][cause];
+			sum += row->traffic.stats.bytes[direction][cause];
 	return sum;
 }
 
@@ -56,11 +57,26 @@ static void add_check(struct table *table, const struct bench_row *row)
 	(void)table_add(table, "%s", row->status == RESULT_OK ? texts[row->check] : "-");
 }
 
-static void add_row(struct table *table, const struct bench_row *row, bool losses)
+/* Of other GPUs' memories together. */
+static void add_near(struct table *table, const struct bench_row *row)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
+		bytes += row->traffic.near_bytes[m];
+	if (bytes)
+		(void)table_add_size(table, bytes);
+	else
+		(void)table_add(table, "-");
+}
+
+static void add_row(struct table *table, const struct bench_row *row, bool near, bool losses)
 {
 	add_count(table, row->nodes);
 	(void)table_add_size(table, row->gpu_budget_bytes);
 	(void)table_add(table, "%s", row->manager);
+	if (near)
+		add_near(table, row);
 	if (row->status == RESULT_OK)
 		add_seconds(table, row->epoch_median_s);
 	else
@@ -68,8 +84,8 @@ static void add_row(struct table *table, const struct bench_row *row, bool losse
 	(void)table_add_double(table, "%.3f", row->epoch_median_s / row->in_memory_s);
 	add_bytes(table, row, copied(row, BACKEND_TO_DEVICE));
 	add_bytes(table, row, copied(row, BACKEND_TO_HOST));
-	add_bytes(table, row, row->stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE]);
-	add_bytes(table, row, row->stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE]);
+	add_bytes(table, row, row->traffic.stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_INPLACE]);
+	add_bytes(table, row, row->traffic.stats.bytes[BACKEND_TO_HOST][WEIR_CAUSE_INPLACE]);
 	add_seconds(table, row->bound_s);
 	(void)table_add_double(table, "%.3f", row->epoch_median_s / row->bound_s);
 	add_check(table, row);
@@ -79,28 +95,44 @@ static void add_row(struct table *table, const struct bench_row *row, bool losse
 	}
 }
 
+static bool any_near(const struct bench_row *rows, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (result_is_near(&rows[i].traffic))
+			return true;
+	return false;
+}
+
 static int print_main(FILE *out, const struct bench_row *rows, unsigned int nr)
 {
-	static const struct table_column columns[] = {
-		{"nodes", TABLE_RIGHT},	  {"GPU budget", TABLE_RIGHT}, {"manager", TABLE_LEFT},
-		{"epoch s", TABLE_RIGHT}, {"ratio", TABLE_RIGHT},      {"in GB", TABLE_RIGHT},
-		{"out GB", TABLE_RIGHT},  {"read GB", TABLE_RIGHT},    {"written GB", TABLE_RIGHT},
-		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT},   {"check", TABLE_LEFT},
+	static const struct table_column keys[] = {
+		{"nodes", TABLE_RIGHT}, {"GPU budget", TABLE_RIGHT}, {"manager", TABLE_LEFT}};
+	static const struct table_column figures[] = {
+		{"epoch s", TABLE_RIGHT}, {"ratio", TABLE_RIGHT},    {"in GB", TABLE_RIGHT},
+		{"out GB", TABLE_RIGHT},  {"read GB", TABLE_RIGHT},  {"written GB", TABLE_RIGHT},
+		{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT}, {"check", TABLE_LEFT},
 		{"loss", TABLE_RIGHT},	  {"accuracy", TABLE_RIGHT},
 	};
-	const unsigned int nr_columns = ARRAY_LEN(columns);
+	struct table_column columns[ARRAY_LEN(keys) + 1 + ARRAY_LEN(figures)];
+	const bool near = any_near(rows, nr);
+	unsigned int nr_columns = ARRAY_LEN(keys);
 	struct table *table;
 	bool losses = false;
 	int err;
 
 	for (unsigned int i = 0; i < nr; i++)
 		losses |= isfinite(rows[i].last_loss);
-	err = table_create(columns, losses ? nr_columns : nr_columns - 2, &table);
+	memcpy(columns, keys, sizeof(keys));
+	if (near)
+		columns[nr_columns++] = (struct table_column){"near", TABLE_RIGHT};
+	memcpy(columns + nr_columns, figures, sizeof(figures));
+	nr_columns += (unsigned int)ARRAY_LEN(figures) - (losses ? 0 : 2);
+	err = table_create(columns, nr_columns, &table);
 	if (err)
 		return err;
 	table_set_keys(table, 3);
 	for (unsigned int i = 0; i < nr; i++)
-		add_row(table, &rows[i], losses);
+		add_row(table, &rows[i], near, losses);
 	err = table_print(table, out);
 	table_destroy(table);
 	return err;
@@ -129,9 +161,64 @@ static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr
 		(void)table_add(table, "%s",
 				direction == BACKEND_TO_DEVICE ? "to device" : "to host");
 		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-			add_bytes(table, row, row->stats.bytes[direction][cause]);
+			add_bytes(table, row, row->traffic.stats.bytes[direction][cause]);
 	}
 	fputs("\nGB by cause\n\n", out);
+	err = table_print(table, out);
+	table_destroy(table);
+	return err;
+}
+
+/* What crossed one link one way; nothing where that is no byte. */
+static void add_way(struct table *table, const struct bench_row *row, uint32_t link,
+		    enum weir_direction direction)
+{
+	const uint64_t *bytes = result_link_bytes(&row->traffic, link, direction);
+	char name[RESULT_WAY_BYTES];
+	uint64_t sum = 0;
+
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		sum += bytes[cause];
+	if (!sum)
+		return;
+	result_way_name(row->traffic.machine, link, direction, name);
+	add_count(table, row->nodes);
+	(void)table_add(table, "%s", row->manager);
+	(void)table_add(table, "%s", name);
+	add_bytes(table, row, sum - bytes[WEIR_CAUSE_INPLACE]);
+	add_bytes(table, row, bytes[WEIR_CAUSE_INPLACE]);
+}
+
+/* What runs that use other GPUs' memories moved over each link. */
+static int print_ways(FILE *out, const struct bench_row *rows, unsigned int nr)
+{
+	static const struct table_column columns[] = {{"nodes", TABLE_RIGHT},
+						      {"manager", TABLE_LEFT},
+						      {"link", TABLE_LEFT},
+						      {"copied GB", TABLE_RIGHT},
+						      {"in place GB", TABLE_RIGHT}};
+	struct table *table;
+	int err;
+
+	if (!any_near(rows, nr))
+		return 0;
+	err = table_create(columns, ARRAY_LEN(columns), &table);
+	if (err)
+		return err;
+	table_set_keys(table, 3);
+	for (unsigned int i = 0; i < nr; i++) {
+		const struct result *traffic = &rows[i].traffic;
+
+		if (rows[i].status != RESULT_OK || !result_is_near(traffic))
+			continue;
+		for (uint32_t link = 0; link < traffic->machine->nr_links; link++) {
+			if (!result_uses_link(traffic, link))
+				continue;
+			add_way(table, &rows[i], link, WEIR_A_TO_B);
+			add_way(table, &rows[i], link, WEIR_B_TO_A);
+		}
+	}
+	fputs("\nGB by link, over the whole run\n\n", out);
 	err = table_print(table, out);
 	table_destroy(table);
 	return err;
@@ -192,12 +279,14 @@ int bench_table_print(FILE *out, const struct bench_row *rows, unsigned int nr, 
 	if (!err && verbose)
 		err = print_causes(out, rows, nr);
 	if (!err)
+		err = print_ways(out, rows, nr);
+	if (!err)
 		err = print_oracles(out, rows, nr);
 	if (err)
 		return err;
-	fputs("\nratio: epoch time over that of a GPU with enough memory. in, out: copied to and\n"
-	      "from the GPU; read, written: used in place over the link; all over the whole\n"
-	      "run. distance: epoch time over the lower bound for this budget.\n",
+	fputs("\nratio: epoch time over that of a GPU with enough memory. in, out: copied from\n"
+	      "and to the host; read, written: used in place there; all over the whole run.\n"
+	      "distance: epoch time over the lower bound for this budget.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }

@@ -13,7 +13,7 @@ struct bench_row {
 	enum result_check check;
 	double epoch_median_s, in_memory_s, bound_s;
 	double last_loss, test_accuracy;
-	struct manager_stats stats;
+	struct result traffic; /* its machine, device, near_bytes and stats alone */
 	bool has_oracle;
 	struct result_oracle oracle;
 };

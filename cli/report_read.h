@@ -17,7 +17,7 @@
 
 #define REPORT_FILE_BYTES_MAX ((size_t)64 << 20)
 #define REPORT_RESULTS_MAX 2000
-#define REPORT_FLOWS_MAX 8
+#define REPORT_FLOWS_MAX 80
 
 /* What an epoch's time goes into. */
 enum report_part {

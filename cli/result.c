@@ -60,15 +60,69 @@ const char *result_time_name(enum backend_time time)
 	return names[time];
 }
 
+/* -1: none. */
+static int host_link(const struct weir_machine_desc *machine, uint32_t device)
+{
+	for (uint32_t i = 0; i < machine->nr_links; i++)
+		if (machine->link[i].b == machine->device[device].memory &&
+		    machine->memory[machine->link[i].a].kind == WEIR_MEMORY_HOST)
+			return (int)i;
+	return -1;
+}
+
 uint32_t result_host_memory(const struct weir_machine_desc *machine, uint32_t device)
 {
-	uint32_t memory = machine->device[device].memory;
+	int link = host_link(machine, device);
 
-	for (uint32_t i = 0; i < machine->nr_links; i++)
-		if (machine->link[i].b == memory &&
-		    machine->memory[machine->link[i].a].kind == WEIR_MEMORY_HOST)
-			return machine->link[i].a;
-	return memory;
+	return link < 0 ? machine->device[device].memory : machine->link[link].a;
+}
+
+uint32_t result_host_link(const struct weir_machine_desc *machine, uint32_t device)
+{
+	int link = host_link(machine, device);
+
+	return link < 0 ? 0 : (uint32_t)link;
+}
+
+bool result_is_near(const struct result *result)
+{
+	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
+		if (result->near_bytes[m])
+			return true;
+	return false;
+}
+
+static bool uses_memory(const struct result *result, uint32_t memory)
+{
+	return result->near_bytes[memory] ||
+	       memory == result->machine->device[result->device].memory ||
+	       memory == result_host_memory(result->machine, result->device);
+}
+
+bool result_uses_link(const struct result *result, uint32_t link)
+{
+	const struct weir_link_desc *desc = &result->machine->link[link];
+
+	return uses_memory(result, desc->a) && uses_memory(result, desc->b);
+}
+
+const uint64_t *result_link_bytes(const struct result *result, uint32_t link,
+				  enum weir_direction direction)
+{
+	if (link == result_host_link(result->machine, result->device))
+		return result->stats.bytes[direction];
+	return result->stats.near[link][direction];
+}
+
+void result_way_name(const struct weir_machine_desc *machine, uint32_t link,
+		     enum weir_direction direction, char name[RESULT_WAY_BYTES])
+{
+	const struct weir_link_desc *desc = &machine->link[link];
+	uint32_t from = direction == WEIR_A_TO_B ? desc->a : desc->b;
+
+	snprintf(name, RESULT_WAY_BYTES, "%.*s->%.*s", WEIR_NAME_MAX - 1,
+		 machine->memory[from].name, WEIR_NAME_MAX - 1,
+		 machine->memory[desc->a + desc->b - from].name);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -221,25 +275,76 @@ static void write_times(FILE *out, const double *time_s)
 	fputc('}', out);
 }
 
-static void write_direction(FILE *out, const struct result *result,
-			    enum backend_direction direction)
+/* What crossed a link, one way. */
+static void write_way(FILE *out, const struct result *result, uint32_t link,
+		      enum weir_direction direction)
 {
-	const struct weir_machine_desc *machine = result->machine;
-	uint32_t host = result_host_memory(machine, result->device);
-	uint32_t own = machine->device[result->device].memory;
-	bool inward = direction == BACKEND_TO_DEVICE;
-	char name[2 * WEIR_NAME_MAX + 3];
+	const uint64_t *bytes = result_link_bytes(result, link, direction);
+	char name[RESULT_WAY_BYTES];
 
-	snprintf(name, sizeof(name), "%.*s->%.*s", WEIR_NAME_MAX - 1,
-		 machine->memory[inward ? host : own].name, WEIR_NAME_MAX - 1,
-		 machine->memory[inward ? own : host].name);
+	result_way_name(result->machine, link, direction, name);
 	result_write_text(out, name);
 	fputs(":{", out);
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 		fprintf(out, "%s\"%s\":%" PRIu64, cause ? "," : "",
-			result_cause_name((enum weir_cause)cause),
-			result->stats.bytes[direction][cause]);
+			result_cause_name((enum weir_cause)cause), bytes[cause]);
 	fputc('}', out);
+}
+
+/* Whether it says something of a link: it is the device's, or something crossed it. */
+static bool tells(const struct result *result, uint32_t link)
+{
+	const uint32_t own = result->machine->device[result->device].memory;
+	const uint64_t *there = result_link_bytes(result, link, WEIR_A_TO_B);
+	const uint64_t *back = result_link_bytes(result, link, WEIR_B_TO_A);
+	uint64_t bytes = 0;
+
+	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+		bytes += there[cause] + back[cause];
+	return bytes || result->machine->link[link].a == own ||
+	       result->machine->link[link].b == own;
+}
+
+/* The device's link to the host first. */
+static void write_links(FILE *out, const struct result *result)
+{
+	uint32_t host = result_host_link(result->machine, result->device);
+
+	fputs(",\"bytes\":{", out);
+	write_way(out, result, host, WEIR_A_TO_B);
+	fputc(',', out);
+	write_way(out, result, host, WEIR_B_TO_A);
+	for (uint32_t link = 0; link < result->machine->nr_links; link++) {
+		if (link == host || !result_uses_link(result, link) || !tells(result, link))
+			continue;
+		fputc(',', out);
+		write_way(out, result, link, WEIR_A_TO_B);
+		fputc(',', out);
+		write_way(out, result, link, WEIR_B_TO_A);
+	}
+	fputc('}', out);
+}
+
+/* Of the device's memory, and of others' where the manager uses them. */
+static void write_budgets(FILE *out, const struct result *result)
+{
+	const struct weir_machine_desc *machine = result->machine;
+	char before = '{';
+
+	fprintf(out, ",\"budget_bytes\":%" PRIu64, result->gpu_budget_bytes);
+	if (!result_is_near(result))
+		return;
+	fputs(",\"near_budget_bytes\":", out);
+	for (uint32_t m = 0; m < machine->nr_memories; m++) {
+		if (!result->near_bytes[m])
+			continue;
+		fputc(before, out);
+		result_write_text(out, machine->memory[m].name);
+		fprintf(out, ":%" PRIu64, result->near_bytes[m]);
+		before = ',';
+	}
+	fputs("},\"near_bytes_per_s\":", out);
+	result_write_double(out, result->near_bytes_per_s > 0 ? result->near_bytes_per_s : NAN);
 }
 
 static void write_peaks(FILE *out, const struct result *result)
@@ -397,14 +502,11 @@ void result_write(FILE *out, const struct result *result)
 	result_write_double(out, result->epoch_median_s);
 	if (result->time_s)
 		write_times(out, result->time_s);
-	fputs(",\"bytes\":{", out);
-	write_direction(out, result, BACKEND_TO_DEVICE);
-	fputc(',', out);
-	write_direction(out, result, BACKEND_TO_HOST);
-	fprintf(out, "},\"faults\":%" PRIu64 ",\"first_touches\":%" PRIu64, result->stats.nr_faults,
+	write_links(out, result);
+	fprintf(out, ",\"faults\":%" PRIu64 ",\"first_touches\":%" PRIu64, result->stats.nr_faults,
 		result->stats.nr_first_touches);
 	write_peaks(out, result);
-	fprintf(out, ",\"budget_bytes\":%" PRIu64, result->gpu_budget_bytes);
+	write_budgets(out, result);
 	write_check(out, result);
 	fputs(",\"bound_s\":", out);
 	result_write_double(out, result->bound_s);

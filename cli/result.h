@@ -79,7 +79,10 @@ struct result {
 	const double *time_s;
 	struct manager_stats stats;
 	uint64_t gpu_budget_bytes; /* as used: never 0 */
-	const double *loss;	   /* warm-up included */
+	/* Of other GPUs' memories, by memory; all 0: the manager uses none. */
+	uint64_t near_bytes[WEIR_MEMORIES_MAX];
+	double near_bytes_per_s; /* 0: no limit */
+	const double *loss;	 /* warm-up included */
 	uint32_t nr_losses;
 	double test_accuracy;
 	enum result_check check;
@@ -108,6 +111,25 @@ const char *result_time_name(enum backend_time time);
 
 /* The host memory that a device is linked to; the memory of the device itself when none is. */
 uint32_t result_host_memory(const struct weir_machine_desc *machine, uint32_t device);
+
+/* Whether it uses other GPUs' memories. */
+bool result_is_near(const struct result *result);
+
+/* Whether blocks of the run may have crossed a link: both of its memories are used. The device's
+ * link to the host is one, whatever the manager. */
+bool result_uses_link(const struct result *result, uint32_t link);
+
+/* The device's link to its host memory. */
+uint32_t result_host_link(const struct weir_machine_desc *machine, uint32_t device);
+
+/* What crossed a link, by cause. */
+const uint64_t *result_link_bytes(const struct result *result, uint32_t link,
+				  enum weir_direction direction);
+
+/* "host->gpu0". */
+#define RESULT_WAY_BYTES (2 * WEIR_NAME_MAX + 3)
+void result_way_name(const struct weir_machine_desc *machine, uint32_t link,
+		     enum weir_direction direction, char name[RESULT_WAY_BYTES]);
 
 /* Middle of nr values, mean of the two middle ones; NaN: none, or no memory to sort a copy. */
 double result_median(const double *values, uint32_t nr);

@@ -1,0 +1,226 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir bench --near`: other GPUs' memory as a place of blocks, on simulated machines of two and of
+# four GPUs and on the driver without a GPU: losses, bytes by link, peaks within budgets, report and
+# timeline of several memories, and what is refused. Needs WEIR, SOURCE_DIR, FAKECUDA and python3.
+# Prints a line a test.
+#
+# Takes 4 s of a processor: each manager on real data, and each thing that can be wrong.
+set -u
+
+: "${WEIR:?is the program to test}"
+: "${FAKECUDA:?is the CUDA driver without a GPU}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+
+# Two of the invented small machine's GPUs, with a link between them that is five times as fast as
+# the one to the host; and the same three, of which the third has a link to the first one alone.
+"$WEIR" info --machine laptop --json >"$dir/laptop.json" || fail "no description"
+python3 - "$dir" <<'END'
+import copy
+import json
+import sys
+
+folder = sys.argv[1]
+with open(folder + "/laptop.json", encoding="utf-8") as file:
+    one = json.load(file)
+
+
+def add(machine, number, neighbours):
+    name = "gpu%d" % number
+    machine["memory"].append(dict(machine["memory"][1], name=name))
+    machine["device"].append(dict(machine["device"][0], name=name, memory=name))
+    machine["link"].append(dict(machine["link"][0], b=name))
+    for neighbour in neighbours:
+        link = copy.deepcopy(machine["link"][0])
+        link.update(a=neighbour, b=name)
+        for key, constant in link.items():
+            if "bytes_per_s" in key:
+                constant["value"] *= 5
+        machine["link"].append(link)
+
+
+add(one, 1, ["gpu0"])
+for name in ("two", "three"):
+    one["name"] = name
+    with open("%s/%s.json" % (folder, name), "w", encoding="utf-8") as file:
+        json.dump(one, file)
+    add(one, 2, ["gpu0"])
+END
+
+# ------------------------------------------------------------------ what is refused
+
+# refused PATTERN ARGS...: exit status 2, one line, no results.
+refused()
+{
+	pattern=$1
+	shift
+	"$WEIR" bench "$@" --json "$dir/none.json" >"$dir/out" 2>"$dir/err"
+	status=$?
+	[ $status -eq 2 ] || fail "weir bench $* exits with $status, not 2" "$dir/err"
+	[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "weir bench $*: not one line" "$dir/err"
+	grep -Eq -- "$pattern" "$dir/err" || fail "weir bench $*: no /$pattern/" "$dir/err"
+	[ -s "$dir/out" ] && fail "weir bench $* writes to standard output"
+	[ -e "$dir/none.json" ] && fail "weir bench $* leaves results"
+}
+
+bad()
+{
+	pattern=$1
+	shift
+	refused "$pattern" gcn --machine "$dir/three.json" --manager weir+near "$@"
+}
+
+bad "names a memory twice" --near gpu1:1GB,gpu1:50%
+bad "the device's own memory, which --gpu-budget is for" --near gpu0:1GB
+bad "the device's own memory" --device gpu1 --near gpu1:1GB
+bad "the host's memory, which --host-budget is for" --near host:1GB
+bad "no such memory; choose from gpu1 gpu2" --near gpu7:1GB
+bad "no such memory" --near gpu:1GB
+bad "no such memory" --near gpu11:1GB
+bad "no link between gpu2 and gpu1" --near gpu1:1GB,gpu2:1GB
+bad "no link between gpu2 and gpu1" --device 1 --near gpu0:1GB,gpu2:1GB
+bad "not a memory and how much" --near gpu1
+bad "not a memory and how much" --near gpu1:
+bad "not a memory and how much" --near :1GB
+bad "an item is missing" --near gpu1:1GB,
+bad "'much': not a size" --near gpu1:much
+bad "'0%': out of range" --near gpu1:0%
+bad "'4KiB': below two blocks; choose at least 8192 bytes" --near gpu1:4KiB
+bad "'0': below two blocks" --near gpu1:0
+bad "below two blocks" --near gpu1:64MiB --block-size 64MiB
+bad "budget of gpu1 is below two blocks" --near gpu1:1MiB
+bad "gpu1:0.0001%' is .*, below two blocks, 8 KiB; choose more" --near gpu1:0.0001% --nodes 10k
+bad "budget of gpu1 is below two blocks" --near gpu1:1MiB --gpu-budget 90% --nodes 1M
+bad "beyond what is free of memory 'gpu1', 8 GB \(8000000000 bytes\)" --near gpu1:9GB
+bad "gpu1:1000%' is .* beyond what is free there, 8 GB; choose less" --near gpu1:1000% --nodes 1M
+bad "'0B/s': moves nothing" --near gpu1:1GB --near-rate 0B/s
+bad "'150GB': not a rate; write for example 150GB/s" --near gpu1:1GB --near-rate 150GB
+bad "'/s': not a rate" --near gpu1:1GB --near-rate /s
+bad "'-1B/s': not a rate" --near gpu1:1GB --near-rate -1B/s
+bad "manager 'weir\+near' uses other GPUs' memories: name them with --near"
+bad "name them with --near" --near-rate 1GB/s
+refused "is for --near; give both" gcn --machine "$dir/two.json" --near-rate 1GB/s
+refused "is for managers weir\+near and weir\+near-copy" gcn --machine "$dir/two.json" \
+	--manager native,weir --near gpu1:1GB
+refused "no options 'nearby'; there are weir, weir\+near and weir\+near-copy" gcn \
+	--machine "$dir/two.json" --manager weir+nearby
+refused "machine 'h200' has one GPU, which has no neighbour" gcn --machine h200 \
+	--manager weir+near --near gpu1:1GB
+refused "machine 'h200' has one GPU" gups --machine h200 --manager weir+near --near gpu1:1GB
+refused "names a memory twice" mvt --machine h200x4 --manager weir+near --near gpu1:1GB,gpu1:1GB
+refused "beyond what is free there" pagein --machine "$dir/two.json" --manager weir+near \
+	--bytes 1GiB --data phantom --near gpu1:900%
+refused "budget of gpu1 is below two blocks" pagein --machine "$dir/two.json" --manager weir+near \
+	--bytes 1GiB --data phantom --gpu-budget 1%,100% --near gpu1:2MiB
+echo "ok - what cannot be is refused, by one line"
+
+# ------------------------------------------------------------------ what is moved
+
+# run NAME ARGS...: bench gcn into $dir/NAME.json, .out and .err; the status must be 0.
+run()
+{
+	name=$1
+	shift
+	"$WEIR" bench gcn "$@" --json "$dir/$name.json" >"$dir/$name.out" 2>"$dir/$name.err" ||
+		fail "bench gcn $* exits with $?" "$dir/$name.out" "$dir/$name.err"
+	[ -s "$dir/$name.err" ] && fail "a pipe is not silent" "$dir/$name.err"
+	return 0
+}
+
+# has FILE PATTERN...: each pattern is in the file.
+has()
+{
+	file=$1
+	shift
+	for pattern in "$@"; do
+		grep -Eq -- "$pattern" "$file" || fail "no /$pattern/ in $file" "$file"
+	done
+}
+
+# looked NAME MEMORY [copies]: losses are native's where there are any, nothing is held beyond a
+# budget, other GPUs' memories are used by the managers that are for it, MEMORY among them; and, if
+# it says so, blocks are copied over the link to it in both directions.
+looked()
+{
+	python3 - "$dir/$1.json" "$2" "${3-}" <<'END' >"$dir/look.out" 2>&1 || fail "$1" "$dir/look.out" "$dir/$1.json"
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    results = [json.loads(line) for line in file]
+near = [r for r in results if "near" in r["manager"]]
+assert near, "no results"
+for r in results:
+    if r["status"] != "ok":
+        assert r["manager"] == "native", r["manager"]
+        continue
+    assert r["check"]["passed"] or not r["check"]["loss"][0], r["manager"]
+    neighbours = r.get("near_budget_bytes", {})
+    assert bool(neighbours) == (r in near), r["manager"]
+    for memory, peak in r["peak_bytes"].items():
+        budget = {"host": r["parameters"]["host_budget_bytes"], "gpu0": r["budget_bytes"],
+                  **neighbours}.get(memory, 0)
+        assert peak <= budget, (r["manager"], memory, peak, budget)
+    ends = ["host"] + list(neighbours)
+    assert list(r["bytes"])[:2] == ["host->gpu0", "gpu0->host"], list(r["bytes"])
+    for way in [end + "->gpu0" for end in ends] + ["gpu0->" + end for end in ends]:
+        assert way in r["bytes"], (r["manager"], way, list(r["bytes"]))
+for r in near:
+    assert r["peak_bytes"][sys.argv[2]] > 0, (r["manager"], r["peak_bytes"])
+    for way in ("gpu0->" + sys.argv[2], sys.argv[2] + "->gpu0"):
+        causes = dict(r["bytes"][way])
+        causes.pop("in-place")
+        assert sum(causes.values()) > 0 or not sys.argv[3], (r["manager"], way)
+END
+}
+
+small="--nodes 1k --slice 4k --epochs 1"
+pair="--machine $dir/two.json $small --check --block-size 64KiB --gpu-budget 40%"
+# shellcheck disable=SC2086 # words are meant to be split
+run pair $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30%
+looked pair gpu1 copies
+has "$dir/pair.json" '"manager":"weir\+near",.*"passed":true' \
+	'"manager":"weir\+near-copy",.*"passed":true' '"near_bytes_per_s":null'
+has "$dir/pair.out" '^manager +near ' '^weir\+near +[0-9.]+ [MG]i?B ' '^GB by link' \
+	'weir\+near +gpu1->gpu0 +[0-9]' '^weir +- '
+# shellcheck disable=SC2086
+run again $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30%
+cmp "$dir/pair.json" "$dir/again.json" || fail "JSON differs between two runs"
+cmp "$dir/pair.out" "$dir/again.out" || fail "the table differs between two runs"
+# shellcheck disable=SC2086
+run rate $pair --manager weir+near --near gpu1:4MiB --near-rate 1.5GB/s --oracle
+has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":4194304\},"near_bytes_per_s":1.5e\+09,' \
+	'"copy_ins":[1-9]' '--near gpu1:4MiB --near-rate 1.5GB/s'
+# shellcheck disable=SC2086
+run second $pair --device 1 --manager weir+near --near gpu0:4MiB
+has "$dir/second.json" '"near_budget_bytes":\{"gpu0":4194304\}.*"passed":true'
+echo "ok - two GPUs, real bytes: the losses are those of native"
+
+# shellcheck disable=SC2086
+run four --machine h200x4 $small --check --block-size 2MiB --gpu-budget 50% \
+	--manager native,weir,weir+near,weir+near-copy --near gpu1:6MiB,gpu2:30%,gpu3:4MiB
+looked four gpu1
+run phantom --machine h200x4 --nodes 1M --gpu-budget 50% --manager weir,weir+near --near gpu2:30%
+looked phantom gpu2
+echo "ok - four GPUs"
+
+# Beside the share of the table there is room for what others have next to it.
+for case in 'gups --updates 100k --bytes 16MiB' 'pagein --access write --bytes 16MiB' \
+	'mvt --size 256x16384'; do
+	# shellcheck disable=SC2086
+	"$WEIR" bench $case --machine "$dir/two.json" --manager native,weir,weir+near --epochs 1 \
+		--gpu-budget 25% --check --near gpu1:60% --json "$dir/pass.json" >"$dir/pass.out" \
+		2>"$dir/pass.err" || fail "bench $case" "$dir/pass.err"
+	has "$dir/pass.json" '"manager":"weir",.*"gpu1":0}.*"passed":true' \
+		'"manager":"weir\+near",.*"gpu1->gpu0".*"peak_bytes":\{[^}]*"gpu1":[1-9][0-9]*\}.*"near_budget_bytes":\{"gpu1":10066329\}.*"passed":true.*"bound_s":null'
+done
+echo "ok - workloads that make passes"
+
+"$WEIR" info --machine h200x4 >"$dir/info.out" || fail "info"
+has "$dir/info.out" '^link gpu0 \(a\) - gpu1 \(b\)' '^link gpu2 \(a\) - gpu3 \(b\)'
+echo "ok - info shows links between GPUs"
