@@ -67,6 +67,7 @@ static int write_timeline(struct bench_files *files, const struct bench_run *run
 		.device = config->device,
 		.gpu_budget_bytes = config->gpu_budget_bytes,
 		.host_budget_bytes = config->host_budget_bytes,
+		.near_bytes = config->near_bytes,
 		.log = run->record->log,
 		.result = &outcome->run,
 	};

@@ -137,7 +137,9 @@ static const char *event_name(const struct watch_event *event)
 	if (event->kind == WATCH_LAUNCH)
 		return event->name ? event->name : "kernel";
 	if (event->kind == WATCH_COPY)
-		return event->bytes[BACKEND_TO_DEVICE] ? "copy in" : "copy out";
+		return event->bytes[BACKEND_TO_DEVICE] ? "copy in"
+		       : event->bytes[BACKEND_TO_HOST] ? "copy out"
+						       : "copy between GPUs";
 	return names[event->kind];
 }
 
@@ -177,6 +179,23 @@ static void write_epochs(FILE *out, const struct timeline_run *run)
 	}
 }
 
+/* The budgets of other GPUs' memories, where there are any. */
+static void write_near(FILE *out, const struct timeline_run *run)
+{
+	const char *before = ",\"near_budget_bytes\":{";
+
+	for (uint32_t m = 0; m < run->machine->nr_memories; m++) {
+		if (!run->near_bytes[m])
+			continue;
+		fputs(before, out);
+		result_write_text(out, run->machine->memory[m].name);
+		fprintf(out, ":%" PRIu64, run->near_bytes[m]);
+		before = ",";
+	}
+	if (before[1] == '\0')
+		fputc('}', out);
+}
+
 /* What a reader of the file needs to know of the run, beside the format's own. */
 static void write_facts(FILE *out, const struct timeline_run *run)
 {
@@ -184,10 +203,10 @@ static void write_facts(FILE *out, const struct timeline_run *run)
 		",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"name\":\"weir_run\",\"args\":{\"machine\":",
 		run->number);
 	result_write_text(out, run->machine->name);
-	fprintf(out,
-		",\"gpu_budget_bytes\":%" PRIu64 ",\"host_budget_bytes\":%" PRIu64
-		",\"dropped\":%" PRIu64 "}}",
-		run->gpu_budget_bytes, run->host_budget_bytes, run->log->nr_dropped);
+	fprintf(out, ",\"gpu_budget_bytes\":%" PRIu64 ",\"host_budget_bytes\":%" PRIu64,
+		run->gpu_budget_bytes, run->host_budget_bytes);
+	write_near(out, run);
+	fprintf(out, ",\"dropped\":%" PRIu64 "}}", run->log->nr_dropped);
 }
 
 int timeline_add(FILE *out, const struct timeline_run *run)

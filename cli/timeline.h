@@ -18,6 +18,7 @@ struct timeline_run {
 	const struct weir_machine_desc *machine;
 	uint32_t device;
 	uint64_t gpu_budget_bytes, host_budget_bytes;
+	const uint64_t *near_bytes; /* budgets of other GPUs' memories, by memory; 0: none */
 	const struct watch_log *log;
 	const struct workload_result *result;
 };

@@ -106,10 +106,9 @@ static void names_write(FILE *out, const struct timeline_run *run, const struct 
 	fputs("}}", out);
 }
 
-void timeline_names(FILE *out, const struct timeline_run *run)
+static void names_of(FILE *out, const struct timeline_run *run, uint32_t memory)
 {
 	const struct watch_log *log = run->log;
-	uint32_t memory = run->machine->device[run->device].memory;
 	uint64_t step = (log->end_ns - log->begin_ns) / NAME_SAMPLES, next = 0;
 	struct by_name n = {.nr_shown = 0};
 	char title[WEIR_NAME_MAX + 32];
@@ -131,6 +130,16 @@ void timeline_names(FILE *out, const struct timeline_run *run)
 		next = change->ns + step;
 		last = UINT32_MAX;
 	}
+}
+
+void timeline_names(FILE *out, const struct timeline_run *run)
+{
+	uint32_t own = run->machine->device[run->device].memory;
+
+	names_of(out, run, own);
+	for (uint32_t m = 0; m < run->machine->nr_memories; m++)
+		if (m != own && run->near_bytes[m])
+			names_of(out, run, m);
 }
 
 /* ------------------------------------------------------------------ the link */

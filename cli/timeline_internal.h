@@ -8,7 +8,8 @@
 /* ,"key":<microseconds> */
 void timeline_time(FILE *out, const char *key, uint64_t ns);
 
-/* Counters: bytes resident in each memory; in the device's memory by name; bytes a second over the
+/* Counters: bytes resident in each memory; in the device's memory, and in others
+ * that have a budget, by name; bytes a second over the
  * link, each way. -ENOMEM. */
 void timeline_residency(FILE *out, const struct timeline_run *run);
 void timeline_names(FILE *out, const struct timeline_run *run);

@@ -89,6 +89,9 @@ class Run:
     def check_counters(self, machine_memories):
         budgets = {memory: self.facts["host_budget_bytes" if memory == "host"
                                       else "gpu_budget_bytes"] for memory in machine_memories}
+        # Of GPUs that are not the device only what has a budget is used.
+        for memory in set(budgets) - {"host", "gpu0"}:
+            budgets[memory] = self.facts.get("near_budget_bytes", {}).get(memory, 0)
         residents = self.samples.get("resident bytes", [])
         if not residents:
             fail("%s: nothing is resident at any time" % self.title)
@@ -104,7 +107,7 @@ class Run:
             for sample in samples:
                 for key, value in sample["args"].items():
                     if value < 0 or (name.endswith("by name")
-                                     and value > self.facts["gpu_budget_bytes"]):
+                                     and value > budgets[name.split()[2]]):
                         fail("%s: counter '%s' has %d of %s" % (self.title, name, value, key))
 
     def sum_of(self, key, kinds=None):
@@ -117,12 +120,14 @@ class Run:
         kernels = sum(1 for span in self.named(" kernels") if "read" in span["args"])
         for copied, used, direction in (("in", "read", "host->gpu0"),
                                         ("out", "written", "gpu0->host")):
-            causes = dict(result["bytes"][direction])
-            in_place = causes.pop("in-place")
-            if self.sum_of(copied, ("copy in", "copy out")) != sum(causes.values()):
+            in_place = result["bytes"][direction]["in-place"]
+            # Other GPUs' copies from and to the host are in the record, too.
+            copies = sum(flow[cause] for name, flow in result["bytes"].items() for cause in flow
+                         if cause != "in-place" and
+                         (name.startswith("host->") if copied == "in" else name.endswith("->host")))
+            if self.sum_of(copied, ("copy in", "copy out")) != copies:
                 fail("%s: %d bytes were copied %s, the result has %d" %
-                     (self.title, self.sum_of(copied, ("copy in", "copy out")), copied,
-                      sum(causes.values())))
+                     (self.title, self.sum_of(copied, ("copy in", "copy out")), copied, copies))
             if abs(self.sum_of(used) - in_place) > kernels:
                 fail("%s: %d bytes were %s in place, the result has %d" %
                      (self.title, self.sum_of(used), used, in_place))
