@@ -14,6 +14,13 @@ bool report_same_budget(double a, double b)
 	return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-3 * fmax(a, b);
 }
 
+double report_bound_s(const struct report_case *c, const struct report_result *result)
+{
+	if (!result || !(result->near_bytes > 0))
+		return c->bound_s;
+	return result->bound_s > 0 ? result->bound_s : NAN;
+}
+
 double report_epoch_s(const struct report_case *c, size_t manager)
 {
 	return c->cell[manager] ? c->cell[manager]->epoch_s : NAN;

@@ -345,6 +345,10 @@ static void put_words(FILE *out, const struct report_sets *sets)
 		{"uvm+prefetch+max", "both"},
 		{"weir",
 		 "planned residency: moved before use, and used in place where that is less"},
+		{"weir+near",
+		 "the same, with other GPUs\xe2\x80\x99 memory besides, nearer than the host; the "
+		 "lower bound of others does not hold for it"},
+		{"weir+near-copy", "the same, with that memory for copies alone"},
 		{"weir-paged", "kernels bring pages from the host into frames themselves; those "
 			       "that they only read once that pays"},
 		{"weir-paged+page", "the same, each page at once: others are evicted for it"},

@@ -368,26 +368,27 @@ static int read_flows(struct report_source *source, struct report_result *result
 	return 0;
 }
 
-static int read_peaks(struct report_source *source, struct report_result *result)
+/* What an object's members, one a memory, add up to; NaN: none is known. */
+static int read_sum(struct report_source *source, const struct report_result *result,
+		    const char *member, double *out)
 {
 	const char *name;
-	json_t *peaks, *peak;
+	json_t *memories, *memory;
 	double bytes;
 	int err;
 
-	result->peak_bytes = NAN;
-	err = get_object(source, result->json, "peak_bytes", &peaks);
+	*out = NAN;
+	err = get_object(source, result->json, member, &memories);
 	if (err)
 		return err;
-	json_object_foreach(peaks, name, peak)
+	json_object_foreach(memories, name, memory)
 	{
-		(void)peak;
-		err = get_number(source, peaks, name, &bytes);
+		(void)memory;
+		err = get_number(source, memories, name, &bytes);
 		if (err)
 			return err;
 		if (!isnan(bytes))
-			result->peak_bytes =
-				isnan(result->peak_bytes) ? bytes : result->peak_bytes + bytes;
+			*out = isnan(*out) ? bytes : *out + bytes;
 	}
 	return 0;
 }
@@ -439,7 +440,11 @@ static int read_measures(struct report_source *source, struct report_result *res
 	if (!err)
 		err = read_flows(source, result);
 	if (!err)
-		err = read_peaks(source, result);
+		err = read_sum(source, result, "peak_bytes", &result->peak_bytes);
+	if (!err)
+		err = read_sum(source, result, "near_budget_bytes", &result->near_bytes);
+	if (isnan(result->near_bytes))
+		result->near_bytes = 0;
 	if (!err)
 		err = read_check(source, result);
 	if (!err)

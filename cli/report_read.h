@@ -53,6 +53,7 @@ struct report_result {
 	size_t nr_flows;
 	double faults, first_touches;
 	double peak_bytes; /* of all memories together */
+	double near_bytes; /* of other GPUs' memories, that may be used; 0: none */
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
 	int passed;		       /* 1, 0; -1: not compared */
 	bool measured, bound_measured; /* on a real GPU; of kernels measured there */

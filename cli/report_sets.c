@@ -129,6 +129,25 @@ static enum split split_of(const struct making *m, size_t group)
 	return shared ? SPLIT_BY_BUDGET : sizes && crossed ? SPLIT_BY_OVER : SPLIT_NOT;
 }
 
+/* Whether the i-th result has the k-th one's work, size, budget and manager, and may use another
+ * amount of other GPUs' memory. */
+static bool differs_near(const struct making *m, size_t i, size_t k)
+{
+	const struct report_result *a = &m->results->result[i], *b = &m->results->result[k];
+
+	return same_run(a, b) && report_same_budget(a->budget_bytes, b->budget_bytes) &&
+	       same_text(a->manager, b->manager) && a->near_bytes != b->near_bytes;
+}
+
+/* Results that use no other GPU's memory are with the first ones that do. */
+static bool fits_group(const struct making *m, size_t i, size_t group)
+{
+	for (size_t k = 0; k < i; k++)
+		if (m->group[k] == group && differs_near(m, i, k))
+			return false;
+	return true;
+}
+
 static void group_results(struct making *m)
 {
 	const struct report_result *result = m->results->result;
@@ -136,7 +155,8 @@ static void group_results(struct making *m)
 	for (size_t i = 0; i < m->results->nr; i++) {
 		size_t k = 0;
 
-		while (k < i && !same_setup(&result[i], &result[k]))
+		while (k < i &&
+		       !(same_setup(&result[i], &result[k]) && fits_group(m, i, m->group[k])))
 			k++;
 		m->group[i] = k < i ? m->group[k] : m->nr_groups++;
 	}
@@ -337,8 +357,10 @@ static void fill_case(const struct report_results *results, const struct report_
 		.bound_s = NAN,
 	};
 	c->over = over_of(c->needs_bytes, c->budget_bytes);
+	/* With other GPUs' memory the bound is another one, see report_bound_s(). */
 	for (size_t i = 0; i < set->nr_results; i++)
-		if (in_case(c, set->result[i]) && set->result[i]->bound_s > 0)
+		if (in_case(c, set->result[i]) && set->result[i]->bound_s > 0 &&
+		    !(set->result[i]->near_bytes > 0))
 			c->bound_s = set->result[i]->bound_s;
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		c->cell[m] = middle(set, c, sets->manager[m]);
@@ -402,12 +424,22 @@ static void sort_results(const struct report_sets *sets, struct report_set *set)
 
 /* ------------------------------------------------------------------ titles */
 
+/* How much of other GPUs' memory a set's first result that uses any may use; 0: none does. */
+static double near_of(const struct report_set *set)
+{
+	for (size_t i = 0; i < set->nr_results; i++)
+		if (set->result[i]->near_bytes > 0)
+			return set->result[i]->near_bytes;
+	return 0;
+}
+
 /* What sets may differ in besides the machine: shown where they do. */
 static void write_differences(FILE *out, const struct report_sets *sets,
-			      const struct report_result *own)
+			      const struct report_set *set)
 {
+	const struct report_result *own = set->result[0];
 	bool version = false, data = false, graph = false, device = false, slice = false;
-	bool hidden = false, host = false, block = false;
+	bool hidden = false, host = false, block = false, near = false;
 	char text[SIZE_TEXT_BYTES];
 
 	for (size_t i = 0; i < sets->nr; i++) {
@@ -423,6 +455,7 @@ static void write_differences(FILE *out, const struct report_sets *sets,
 		hidden |= !same_number(own->hidden, other->hidden);
 		host |= !same_number(own->host_budget_bytes, other->host_budget_bytes);
 		block |= !same_number(own->block_bytes, other->block_bytes);
+		near |= near_of(set) != near_of(&sets->set[i]);
 	}
 	if (version && own->version)
 		fprintf(out, ", version %s", own->version);
@@ -440,6 +473,9 @@ static void write_differences(FILE *out, const struct report_sets *sets,
 	if (host && own->host_budget_bytes > 0)
 		fprintf(out, ", %s of host memory",
 			size_format((uint64_t)own->host_budget_bytes, text, sizeof(text)));
+	if (near && near_of(set) > 0)
+		fprintf(out, ", %s of other GPUs' memory",
+			size_format((uint64_t)near_of(set), text, sizeof(text)));
 	if (block)
 		fprintf(out, ", blocks of %s",
 			own->block_bytes > 0
@@ -473,7 +509,7 @@ static int make_title(const struct report_sets *sets, struct report_set *set)
 			size_format((uint64_t)own->budget_bytes, text, sizeof(text)));
 	else if (set->nr_cases > 1 && set->by_nodes && set->cases[0].over > 0)
 		fprintf(out, ", GPU memory of %.0f %% of what it needs", 100 / set->cases[0].over);
-	write_differences(out, sets, own);
+	write_differences(out, sets, set);
 	return fclose(out) ? -ENOMEM : 0;
 }
 

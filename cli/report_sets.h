@@ -63,6 +63,10 @@ size_t report_manager_slot(const char *name);
 /* The time of a manager in a case; NaN: it has none. */
 double report_epoch_s(const struct report_case *c, size_t manager);
 
+/* The bound that a result of a case is held against: of those that use other GPUs' memory their
+ * own, since the case's is of two memories. NaN: there is none. */
+double report_bound_s(const struct report_case *c, const struct report_result *result);
+
 /* Whether the budgets vary and the size does not. */
 bool report_one_size(const struct report_set *set);
 

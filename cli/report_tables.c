@@ -71,7 +71,7 @@ static void put_status(FILE *out, const struct report_result *result)
 
 /* Columns that not every table has. */
 struct columns {
-	bool budget, over, in_memory, bound, faults, losses;
+	bool budget, over, near, in_memory, bound, faults, losses;
 };
 
 static struct columns columns_of(const struct report_set *set)
@@ -88,6 +88,8 @@ static struct columns columns_of(const struct report_set *set)
 	for (size_t i = 0; i < set->nr_results; i++) {
 		columns.faults |= set->result[i]->faults > 0 || set->result[i]->first_touches > 0;
 		columns.losses |= set->result[i]->passed >= 0;
+		columns.near |= set->result[i]->near_bytes > 0;
+		columns.bound |= set->result[i]->bound_s > 0;
 	}
 	return columns;
 }
@@ -100,6 +102,8 @@ static void put_titles(FILE *out, const struct columns *columns)
 	if (columns->over)
 		put_title(out, "needs over GPU memory");
 	put_title(out, "manager");
+	if (columns->near)
+		put_title(out, "other GPUs\xe2\x80\x99 memory");
 	put_title(out, "epoch");
 	if (columns->in_memory)
 		put_title(out, "over in memory");
@@ -130,11 +134,15 @@ static void put_result(FILE *out, const struct report_sets *sets, const struct r
 	if (columns->over)
 		put_cell(out, "%s", figure_ratio(&figure, c->over));
 	put_manager(out, sets, result->manager);
+	if (columns->near)
+		put_cell(out, "%s",
+			 figure_bytes(&figure, result->near_bytes > 0 ? result->near_bytes : NAN));
 	put_status(out, result);
 	if (columns->in_memory)
 		put_cell(out, "%s", figure_ratio(&figure, result->epoch_s / c->in_memory_s));
 	if (columns->bound)
-		put_cell(out, "%s", figure_ratio(&figure, result->epoch_s / c->bound_s));
+		put_cell(out, "%s",
+			 figure_ratio(&figure, result->epoch_s / report_bound_s(c, result)));
 	put_cell(out, "%s",
 		 figure_bytes(&figure,
 			      ok ? traffic_of(result, WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH)

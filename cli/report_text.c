@@ -24,9 +24,10 @@ static bool any_time(const struct report_sets *sets, const struct report_case *c
 /* ------------------------------------------------------------------ epoch times */
 
 /* ", 1.04 times the lower bound and 1.06 times as long as in memory": what is known of that. */
-static void put_ratios(FILE *out, const struct report_case *c, double s)
+static void put_ratios(FILE *out, const struct report_case *c, size_t manager)
 {
-	double bound = s / c->bound_s, memory = c->over > 1 ? s / c->in_memory_s : NAN;
+	double s = report_epoch_s(c, manager), bound = s / report_bound_s(c, c->cell[manager]);
+	double memory = c->over > 1 ? s / c->in_memory_s : NAN;
 	struct figure figure;
 
 	if (bound < SAME && bound > 1 / SAME)
@@ -93,12 +94,13 @@ static void put_case_times(FILE *out, const struct report_sets *sets, const stru
 			   const struct report_case *c)
 {
 	size_t fastest[REPORT_MANAGERS_MAX] = {0}, nr = list_fastest(sets, c, fastest);
-	double s = report_epoch_s(c, report_fastest(sets, c, SIZE_MAX));
+	size_t first = report_fastest(sets, c, SIZE_MAX);
 	struct figure time;
 
 	words_managers(out, sets, fastest, nr);
-	fprintf(out, " take%s %s", nr == 1 ? "s" : "", figure_seconds(&time, s));
-	put_ratios(out, c, s);
+	fprintf(out, " take%s %s", nr == 1 ? "s" : "",
+		figure_seconds(&time, report_epoch_s(c, first)));
+	put_ratios(out, c, first);
 	put_others(out, sets, c, fastest, nr);
 	fputs(". ", out);
 	words_absent(out, sets, set, c);
@@ -132,21 +134,24 @@ static void put_distance(FILE *out, const struct report_sets *sets, const struct
 			 size_t m)
 {
 	const struct report_case *far = NULL, *below = NULL;
+	double farthest = NAN;
 	struct figure ratio;
 
 	for (size_t i = 0; i < set->nr_cases; i++) {
 		const struct report_case *c = &set->cases[i];
-		double distance = report_epoch_s(c, m) / c->bound_s;
+		double distance = report_epoch_s(c, m) / report_bound_s(c, c->cell[m]);
 
 		if (distance < 1 / SAME)
 			below = c;
-		if (!isnan(distance) && (!far || distance > report_epoch_s(far, m) / far->bound_s))
+		if (!isnan(distance) && (!far || distance > farthest)) {
 			far = c;
+			farthest = distance;
+		}
 	}
 	if (!far || report_nr_times(set, m) < 2)
 		return;
 	fprintf(out, "%s is never more than %s times the lower bound, farthest at ",
-		sets->manager[m], figure_ratio(&ratio, report_epoch_s(far, m) / far->bound_s));
+		sets->manager[m], figure_ratio(&ratio, farthest));
 	words_case(out, set, far);
 	fputs(". ", out);
 	if (below) {

@@ -221,6 +221,30 @@ for case in 'gups --updates 100k --bytes 16MiB' 'pagein --access write --bytes 1
 done
 echo "ok - workloads that make passes"
 
+"$WEIR" bench gcn --machine h200x4 --nodes 500k,1M --gpu-budget 3GB --near gpu1:1GB \
+	--manager native,weir,weir+near-copy,weir+near --json "$dir/sizes.json" >"$dir/out" 2>"$dir/err" ||
+	fail "bench for the report" "$dir/err"
+"$WEIR" report "$dir/sizes.json" -o "$dir/sizes.html" >"$dir/out" 2>"$dir/err" ||
+	fail "report" "$dir/err"
+python3 "$SOURCE_DIR/tests/integration/report_page.py" "$dir/sizes.html" "$dir/sizes.json" \
+	>"$dir/page.out" 2>&1 || fail "the page is not as it should be" "$dir/page.out"
+has "$dir/sizes.html" '<th scope="col">other GPUs.+ memory</th>' '<td>1.00 GB</td>' \
+	'gpu1 → gpu0' '<dt>.*weir\+near-copy</dt>'
+echo "ok - a report of several memories"
+
+run plain --machine h200x4 --nodes 500k --gpu-budget 2GB --near gpu1:512MiB,gpu2:256MiB \
+	--manager weir,weir+near
+run drawn --machine h200x4 --nodes 500k --gpu-budget 2GB --near gpu1:512MiB,gpu2:256MiB \
+	--manager weir,weir+near --timeline "$dir/trace" --timeline-all
+cmp "$dir/plain.json" "$dir/drawn.json" || fail "recording changes results"
+python3 "$SOURCE_DIR/tests/integration/timeline_check.py" --whole "$dir/trace" "$dir/drawn.json" \
+	>"$dir/check.out" 2>&1 || fail "the timeline is not as it should be" "$dir/check.out"
+has "$dir/trace" '"near_budget_bytes":\{"gpu1":536870912,"gpu2":268435456\}' \
+	'"name":"bytes in gpu2 by name"' '"resident bytes".*"gpu1":[1-9]'
+"$WEIR" report "$dir/drawn.json" --timeline "$dir/trace" -o "$dir/drawn.html" >"$dir/out" \
+	2>"$dir/err" || fail "report of a timeline" "$dir/err"
+echo "ok - a timeline of several memories"
+
 "$WEIR" info --machine h200x4 >"$dir/info.out" || fail "info"
 has "$dir/info.out" '^link gpu0 \(a\) - gpu1 \(b\)' '^link gpu2 \(a\) - gpu3 \(b\)'
 echo "ok - info shows links between GPUs"

@@ -79,6 +79,35 @@ static int teardown(void **state)
 
 /* ------------------------------------------------------------------ sets */
 
+/* Another amount of other GPUs' memory is another set; what uses none is in the first one. A case's
+ * bound is that of results with two memories, others have their own. */
+static void test_sets_by_other_gpus_memory(void **state)
+{
+	struct report_result *r;
+
+	(void)state;
+	r = add("a", 1e6, 10 * GB, "weir", 4);
+	r->bound_s = 2;
+	for (int i = 0; i < 3; i++) {
+		r = add("a", 1e6, 10 * GB, "weir+near", 3 - i % 2);
+		r->near_bytes = i == 2 ? 20 * GB : 30 * GB;
+		r->bound_s = 1;
+	}
+	add("a", 1e6, 10 * GB, "zerocopy", 9)->bound_s = 2;
+	make();
+	assert_int_equal(sets.nr, 2);
+	assert_int_equal(sets.set[0].nr_results, 4);
+	assert_int_equal(sets.set[1].nr_results, 1);
+	assert_non_null(strstr(sets.set[0].title, " of GPU memory, 30 GB of other GPUs' memory"));
+	assert_non_null(strstr(sets.set[1].title, ", 20 GB of other GPUs' memory"));
+	assert_true(sets.set[0].cases[0].bound_s == 2);
+	assert_true(isnan(sets.set[1].cases[0].bound_s));
+	assert_true(report_bound_s(&sets.set[0].cases[0], &storage[0]) == 2);
+	assert_true(report_bound_s(&sets.set[0].cases[0], &storage[1]) == 1);
+	storage[1].bound_s = NAN;
+	assert_true(isnan(report_bound_s(&sets.set[0].cases[0], &storage[1])));
+}
+
 static void test_sets_by_machine_and_budget(void **state)
 {
 	(void)state;
@@ -396,6 +425,7 @@ static void test_text_traffic(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test(test_sets_by_other_gpus_memory),
 		test(test_sets_by_machine_and_budget),
 		test(test_sets_one_size_many_budgets),
 		test(test_sets_budgets_of_what_is_needed),
