@@ -248,3 +248,28 @@ echo "ok - a timeline of several memories"
 "$WEIR" info --machine h200x4 >"$dir/info.out" || fail "info"
 has "$dir/info.out" '^link gpu0 \(a\) - gpu1 \(b\)' '^link gpu2 \(a\) - gpu3 \(b\)'
 echo "ok - info shows links between GPUs"
+
+# ------------------------------------------------------------------ CUDA, without a GPU
+
+mkdir "$dir/driver"
+ln -s "$FAKECUDA" "$dir/driver/libcuda.so.1"
+WEIR_CUDA_KERNELS=$(dirname "$FAKECUDA")/libweir-gcn-fake.so
+export LD_LIBRARY_PATH="$dir/driver" WEIR_CUDA_KERNELS FAKECUDA_HBM_BYTES=67108864
+cuda="--machine cuda --nodes 1k --slice 4k --epochs 1 --hidden 64 --gpu-budget 4MB"
+# shellcheck disable=SC2086
+FAKECUDA_DEVICES=2 run cuda $cuda --check --manager native,weir,weir+near,weir+near-copy \
+	--near gpu1:6MiB
+looked cuda gpu1
+# shellcheck disable=SC2086
+FAKECUDA_DEVICES=3 run debug $cuda --check --debug --manager weir+near --near gpu1:2MiB,gpu2:50%
+looked debug gpu1
+export FAKECUDA_DEVICES=2
+# shellcheck disable=SC2086
+refused "beyond what is free of memory 'gpu1', 64 MiB" gcn $cuda --manager weir+near \
+	--near gpu1:66MiB
+# shellcheck disable=SC2086
+refused "no such memory; choose from gpu1$" gcn $cuda --manager weir+near --near gpu2:6MiB
+export FAKECUDA_DEVICES=1
+# shellcheck disable=SC2086
+refused "machine 'cuda' has one GPU" gcn $cuda --manager weir+near --near gpu1:6MiB
+echo "ok - on the CUDA backend"
