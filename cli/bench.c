@@ -342,7 +342,7 @@ static int run_size(struct bench *bench, uint64_t nodes)
 		goto out;
 	}
 	show(bench, "lower bound");
-	rc = bound_compute(reference.trace, &p->machine, p->device, budget, &bound);
+	rc = bound_compute(reference.trace, &p->machine, p->device, budget, NULL, &bound);
 	if (rc) {
 		snprintf(bench->err, sizeof(bench->err), "lower bound: %s", weir_strerror(rc));
 		rc = stop(bench, BENCH_EXIT_FAILED);

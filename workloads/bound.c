@@ -134,7 +134,8 @@ static int bound_of_model(const struct bound_model *m, struct bound_result *out)
 }
 
 int bound_compute(const struct trace *trace, const struct weir_machine_desc *desc, uint32_t device,
-		  uint64_t gpu_budget_bytes, struct bound_result *out)
+		  uint64_t gpu_budget_bytes, const uint64_t near_bytes[WEIR_MEMORIES_MAX],
+		  struct bound_result *out)
 {
 	struct bound_model *model;
 	uint64_t most;
@@ -142,6 +143,8 @@ int bound_compute(const struct trace *trace, const struct weir_machine_desc *des
 
 	if (err)
 		return err;
+	if (near_bytes)
+		return -ENOSYS;
 	err = weir_machine_check(desc, NULL, 0);
 	if (err)
 		return err;

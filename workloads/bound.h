@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lower bound on the time that a trace's launches can take on a machine with a given budget of
- * GPU memory, whatever the manager does and whatever it knows of the future. docs/bound.md states
- * it exactly, proves it and says what is loose.
+ * GPU memory, its own and that of neighbours, whatever the manager does and whatever it knows of
+ * the future. docs/bound.md states it exactly, proves it and says what is loose.
  */
 #ifndef WEIR_BOUND_H
 #define WEIR_BOUND_H
@@ -30,13 +30,19 @@ struct bound_result {
  * desc:	     as weir_machine_check() accepts it.
  * device:	     that runs the trace.
  * gpu_budget_bytes: of the device's memory, at any time; 0, or more than there is: all of it.
+ * near_bytes:	     by memory, how much of it may hold contents, for memories of other GPUs; the
+ *		     same form as weir_space_config.budget_bytes. The entries of the device's own
+ *		     memory and of hosts are not read; more than there is counts as all of it. NULL:
+ *		     no other GPU's memory is used.
  * out:		     written on success only.
  *
- * 0, or -EINVAL: a malformed trace (see trace_check()) or no such device; -WEIR_EMACHINE; -ENOMEM;
- * -E2BIG: too many overlapping parts.
+ * 0, or -EINVAL: a malformed trace (see trace_check()), no such device, or near_bytes has a memory
+ * that no link joins to the device's own; -WEIR_EMACHINE; -ENOMEM; -E2BIG: too many overlapping
+ * parts; -ENOSYS: near_bytes is given, which the bound does not know yet.
  */
 int bound_compute(const struct trace *trace, const struct weir_machine_desc *desc, uint32_t device,
-		  uint64_t gpu_budget_bytes, struct bound_result *out);
+		  uint64_t gpu_budget_bytes, const uint64_t near_bytes[WEIR_MEMORIES_MAX],
+		  struct bound_result *out);
 
 /* "compute", "brackets", "prices". */
 const char *bound_part_name(enum bound_part part);

@@ -496,8 +496,8 @@ static void test_bound_below_brute_force(void **state)
 		double best;
 
 		random_case(i, &c);
-		assert_int_equal(bound_compute(&c.trace, &c.desc, 0, c.budget_blocks * BLOCK, &r),
-				 0);
+		assert_int_equal(
+			bound_compute(&c.trace, &c.desc, 0, c.budget_blocks * BLOCK, NULL, &r), 0);
 		best = brute_force(&c);
 		if (!(r.bound_s <= best))
 			fail_msg("seed %llu: bound %.17g s exceeds a schedule of %.17g s",
@@ -505,8 +505,9 @@ static void test_bound_below_brute_force(void **state)
 		assert_true(r.bound_s > 0);
 		by_part[r.part]++;
 		c.desc.link[0].inplace_reach_bytes = UINT64_C(1) << 30;
-		assert_int_equal(
-			bound_compute(&c.trace, &c.desc, 0, c.budget_blocks * BLOCK, &reached), 0);
+		assert_int_equal(bound_compute(&c.trace, &c.desc, 0, c.budget_blocks * BLOCK, NULL,
+					       &reached),
+				 0);
 		if (r.bound_s > reached.bound_s) {
 			nr_raised++;
 			raised += (r.bound_s - reached.bound_s) / best;

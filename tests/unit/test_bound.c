@@ -114,7 +114,7 @@ static struct trace *stop(struct manager *m)
 static double bound(const struct trace *trace, const struct weir_machine_desc *d, uint64_t budget,
 		    struct bound_result *r)
 {
-	assert_int_equal(bound_compute(trace, d, 0, budget, r), 0);
+	assert_int_equal(bound_compute(trace, d, 0, budget, NULL, r), 0);
 	assert_true(r->bound_s >= r->compute_s);
 	assert_true(r->bound_s >= fmax(r->brackets_s, r->prices_s));
 	return r->bound_s;
@@ -349,12 +349,12 @@ static void test_bound_bad_arguments(void **state)
 
 	(void)state;
 	machine(&d);
-	assert_int_equal(bound_compute(&bad, &d, 0, 0, &r), -EINVAL);
-	assert_int_equal(bound_compute(&empty, &d, 1, 0, &r), -EINVAL);
+	assert_int_equal(bound_compute(&bad, &d, 0, 0, NULL, &r), -EINVAL);
+	assert_int_equal(bound_compute(&empty, &d, 1, 0, NULL, &r), -EINVAL);
 	d.nr_links = 0;
-	assert_int_equal(bound_compute(&empty, &d, 0, 0, &r), -WEIR_EMACHINE);
+	assert_int_equal(bound_compute(&empty, &d, 0, 0, NULL, &r), -WEIR_EMACHINE);
 	machine(&d);
-	assert_int_equal(bound_compute(&empty, &d, 0, 0, &r), 0);
+	assert_int_equal(bound_compute(&empty, &d, 0, 0, NULL, &r), 0);
 	assert_true(r.bound_s == 0);
 	assert_string_equal(bound_part_name(BOUND_BY_PRICES), "prices");
 	assert_string_equal(bound_part_name((enum bound_part)99), "unknown");
