@@ -223,9 +223,14 @@ static void consult(struct bench *bench, const struct bench_run *run, struct res
 	result->oracle = oracle;
 }
 
+/* Lower bounds of a size: without other GPUs' memory, and with what --near has of it. */
+struct bounds {
+	double own_s, near_s; /* near_s: NaN where no manager uses any */
+};
+
 /* 0, or -1: the benchmark stops. */
 static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes, uint64_t budget,
-		       const struct bench_reference *reference, double bound_s)
+		       const struct bench_reference *reference, const struct bounds *bounds)
 {
 	const struct bench_params *p = &bench->params;
 	struct bench_run run = {
@@ -249,12 +254,13 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 	struct result_oracle oracle;
 	struct result_real_gpu gpu;
 	struct result result;
+	double bound_s = bounds->own_s;
 	int rc = 0;
 
 	if (manager_is_near(run.manager)) {
 		bench_near_bytes(p, reference->needs_bytes, run.config.near_bytes);
 		run.config.near_bytes_per_s = p->near.bytes_per_s;
-		bound_s = NAN;
+		bound_s = bounds->near_s;
 	}
 	run.record = bench_record_wanted(p, &record);
 	bench_run(&run, &outcome);
@@ -320,11 +326,38 @@ static void warn_of_uvm(struct bench *bench, unsigned int manager, uint64_t node
 	bench->err[0] = '\0';
 }
 
+static int compute_bounds(struct bench *bench, const struct bench_reference *reference,
+			  uint64_t budget, struct bounds *out)
+{
+	const struct bench_params *p = &bench->params;
+	uint64_t near_bytes[WEIR_MEMORIES_MAX];
+	struct bound_result bound;
+	int rc;
+
+	show(bench, "lower bound");
+	out->near_s = NAN;
+	rc = bound_compute(reference->trace, &p->machine, p->device, budget, NULL, &bound);
+	if (!rc)
+		out->own_s = bound.bound_s;
+	if (!rc && p->near.given) {
+		bench_near_bytes(p, reference->needs_bytes, near_bytes);
+		rc = bound_compute(reference->trace, &p->machine, p->device, budget, near_bytes,
+				   &bound);
+		if (!rc)
+			out->near_s = bound.bound_s;
+		rc = rc == -ENOSYS ? 0 : rc;
+	}
+	if (!rc)
+		return 0;
+	snprintf(bench->err, sizeof(bench->err), "lower bound: %s", weir_strerror(rc));
+	return stop(bench, BENCH_EXIT_FAILED);
+}
+
 static int run_size(struct bench *bench, uint64_t nodes)
 {
 	const struct bench_params *p = &bench->params;
 	struct bench_reference reference;
-	struct bound_result bound;
+	struct bounds bounds;
 	uint64_t budget;
 	int rc;
 
@@ -341,16 +374,10 @@ static int run_size(struct bench *bench, uint64_t nodes)
 		rc = stop(bench, BENCH_EXIT_BAD);
 		goto out;
 	}
-	show(bench, "lower bound");
-	rc = bound_compute(reference.trace, &p->machine, p->device, budget, NULL, &bound);
-	if (rc) {
-		snprintf(bench->err, sizeof(bench->err), "lower bound: %s", weir_strerror(rc));
-		rc = stop(bench, BENCH_EXIT_FAILED);
-		goto out;
-	}
+	rc = compute_bounds(bench, &reference, budget, &bounds);
 	for (unsigned int i = 0; i < p->nr_managers && !rc; i++) {
 		warn_of_uvm(bench, i, nodes, (double)reference.live_bytes / (double)budget);
-		rc = run_manager(bench, i, nodes, budget, &reference, bound.bound_s);
+		rc = run_manager(bench, i, nodes, budget, &reference, &bounds);
 	}
 out:
 	bench_reference_fini(&reference);
