@@ -116,6 +116,50 @@ static void test_result_times(void **state)
 	json_decref(json);
 }
 
+/* Links and budgets of other GPUs' memories: a machine of three GPUs whose first may use the second
+ * one's. What crossed a link that is not the first one's has a member, and no other such link. */
+static void test_result_of_other_gpus_memory(void **state)
+{
+	struct weir_machine_desc desc = machine();
+	struct result result = sample(&desc);
+	json_t *json = written(&result), *bytes;
+
+	(void)state;
+	assert_null(json_object_get(json, "near_budget_bytes"));
+	json_decref(json);
+	desc.nr_memories = 4;
+	desc.nr_links = 5;
+	for (uint32_t m = 2; m < 4; m++) {
+		desc.memory[m].kind = WEIR_MEMORY_HBM;
+		desc.link[m - 1] = (struct weir_link_desc){.a = 0, .b = m};
+		desc.link[m + 1] = (struct weir_link_desc){.a = m, .b = 1};
+	}
+	strcpy(desc.memory[2].name, "gpu1");
+	strcpy(desc.memory[3].name, "gpu2");
+	result.near_bytes[2] = UINT64_C(1) << 40;
+	result.stats.near[3][WEIR_A_TO_B][WEIR_CAUSE_DEMAND] = 5;
+	result.stats.near[3][WEIR_B_TO_A][WEIR_CAUSE_EVICTION] = 6;
+	json = written(&result);
+	bytes = json_object_get(json, "bytes");
+	assert_int_equal(json_object_size(bytes), 4);
+	assert_int_equal(integer(bytes, "host->gpu0", "prefetch", NULL), 7);
+	assert_int_equal(integer(bytes, "gpu1->gpu0", "demand", NULL), 5);
+	assert_int_equal(integer(bytes, "gpu0->gpu1", "eviction", NULL), 6);
+	assert_int_equal(json_object_size(json_object_get(json, "near_budget_bytes")), 1);
+	assert_int_equal(integer(json, "near_budget_bytes", "gpu1", NULL), 1LL << 40);
+	assert_true(json_is_null(json_object_get(json, "near_bytes_per_s")));
+	json_decref(json);
+	result.near_bytes_per_s = 1.5e11;
+	result.stats.near[1][WEIR_B_TO_A][WEIR_CAUSE_WRITEBACK] = 8;
+	json = written(&result);
+	bytes = json_object_get(json, "bytes");
+	assert_int_equal(json_object_size(bytes), 6);
+	assert_int_equal(integer(bytes, "gpu1->host", "write-back", NULL), 8);
+	assert_int_equal(integer(bytes, "host->gpu1", "write-back", NULL), 0);
+	assert_true(json_number_value(json_object_get(json, "near_bytes_per_s")) == 1.5e11);
+	json_decref(json);
+}
+
 /* Of a real GPU there is more, and only there. */
 static void test_result_of_a_real_gpu(void **state)
 {
@@ -321,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_result_has_every_member),
 		cmocka_unit_test(test_result_times),
 		cmocka_unit_test(test_result_oracle),
+		cmocka_unit_test(test_result_of_other_gpus_memory),
 		cmocka_unit_test(test_result_of_a_real_gpu),
 		cmocka_unit_test(test_result_numbers_read_back_the_same),
 		cmocka_unit_test(test_result_of_a_failed_run),

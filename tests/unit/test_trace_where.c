@@ -134,6 +134,47 @@ static void test_where_some_is_in_place(void **state)
 }
 
 /* What an arena has of the GPU's memory is not there for what moves. */
+/* A range larger than the device's and the host's memory together, mostly at a neighbour. */
+static void test_where_a_neighbour_has_most(void **state)
+{
+	struct manager_config config = {.block_bytes = BLOCK, .options = ""};
+	struct weir_machine_desc desc;
+	struct manager_stats stats;
+	struct manager *inner;
+	struct trace *t;
+	struct setup s;
+	char *a;
+
+	(void)state;
+	test_machine(&desc);
+	desc.memory[HOST].bytes = desc.memory[GPU0].bytes = 8 * BLOCK;
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &s.machine), 0);
+	config.machine = s.machine;
+	/* No memory to go with the name, or a name that it has not. */
+	assert_int_equal(manager_create("weir+near", &config, &inner), -EINVAL);
+	config.near_bytes[GPU1] = 64 * BLOCK;
+	assert_int_equal(manager_create("weir+nearer", &config, &inner), -EINVAL);
+	assert_int_equal(manager_create("weir+near", &config, &inner), 0);
+	assert_int_equal(trace_manager_create(inner, &s.m), 0);
+	a = alloc(&s, 40 * BLOCK);
+	assert_int_equal(trace_manager_start(s.m), 0);
+	launch(&s, a, 40 * BLOCK, WEIR_OVERWRITE);
+	assert_int_equal(trace_manager_stop(s.m, &t), 0);
+	assert_int_equal(trace_check(t), 0);
+	assert_int_equal(t->nr_resident, 40);
+	assert_in_range(count(t, 0, 40), 1, 8);
+	s.m->ops->stats(s.m, &stats);
+	assert_in_range(stats.peak_bytes[GPU1], 24 * BLOCK, 64 * BLOCK);
+	trace_destroy(t);
+	close_weir(&s);
+	/* Without options what there is of others' memory is left alone. */
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &s.machine), 0);
+	config.machine = s.machine;
+	assert_int_equal(manager_create("weir", &config, &s.m), 0);
+	assert_int_equal(s.m->ops->alloc(s.m, 40 * BLOCK, "test", (void **)&a), -ENOMEM);
+	close_weir(&s);
+}
+
 static void test_where_arenas_take_room(void **state)
 {
 	struct manager_stats stats;
@@ -239,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_where_parts_begin_and_end),
 		cmocka_unit_test(test_where_some_is_in_place),
+		cmocka_unit_test(test_where_a_neighbour_has_most),
 		cmocka_unit_test(test_where_arenas_take_room),
 		cmocka_unit_test(test_where_forgets_failed_launches),
 	};
