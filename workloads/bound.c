@@ -20,43 +20,58 @@
 #define ROUNDING_SHARE 1e-9
 #define ROUNDING_STEP_NS 1.0
 
+/* What a launch uses that costs something in place, and the least time of a byte of it there: half
+ * the time in and out. */
+struct bracket {
+	double used_bytes, least_ns, least_near_ns;
+};
+
+static void bracket_add(struct bracket *b, const struct bound_event *e, double bytes)
+{
+	double ns = (e->ns[0] + e->ns[2]) / 2 / bytes;
+	double near_ns = (e->near_ns[0] + e->near_ns[1]) / 2 / bytes;
+
+	if (!(ns > 0))
+		return;
+	if (!(b->used_bytes > 0) || ns < b->least_ns)
+		b->least_ns = ns;
+	if (!(b->used_bytes > 0) || near_ns < b->least_near_ns)
+		b->least_near_ns = near_ns;
+	b->used_bytes += bytes;
+}
+
 /*
  * The longer of a kernel alone and, of the bytes that it uses and the budget cannot hold, the time
- * in place, in and out at once and the cheapest bytes.
+ * in place, in and out at once and the cheapest bytes; at the host and at near memory at once where
+ * there is some.
  */
 static int bound_brackets(const struct bound_model *m, double *out)
 {
-	size_t n = (size_t)m->nr_steps + 1;
-	double *used_bytes = calloc(n, sizeof(*used_bytes)); /* that cost something in place */
-	double *least_ns = calloc(n, sizeof(*least_ns));     /* of such a byte */
+	struct bracket *brackets = calloc((size_t)m->nr_steps + 1, sizeof(*brackets));
 	double sum = 0;
-	int err = -ENOMEM;
 
-	if (!used_bytes || !least_ns)
-		goto out;
+	if (!brackets)
+		return -ENOMEM;
 	for (uint32_t p = 0; p < m->nr_pieces; p++) {
 		const struct bound_piece *piece = &m->pieces[p];
 
 		for (uint32_t i = 0; i < piece->nr_events; i++) {
 			const struct bound_event *e = &m->events[piece->first_event + i];
-			double ns = (e->ns[0] + e->ns[2]) / 2 / piece->bytes;
 
-			if (!(ns > 0))
-				continue;
-			if (!(used_bytes[e->step] > 0) || ns < least_ns[e->step])
-				least_ns[e->step] = ns;
-			used_bytes[e->step] += piece->bytes;
+			bracket_add(&brackets[e->step], e, piece->bytes);
 		}
 	}
-	for (uint32_t i = 0; i < m->nr_steps; i++)
-		sum += fmax(m->steps[i].alone_ns,
-			    fmax(0, used_bytes[i] - m->budget_bytes) * least_ns[i]);
+	for (uint32_t i = 0; i < m->nr_steps; i++) {
+		const struct bracket *b = &brackets[i];
+		double ns = b->least_ns;
+
+		if (b->least_near_ns > 0)
+			ns = 1 / (1 / ns + 1 / b->least_near_ns);
+		sum += fmax(m->steps[i].alone_ns, fmax(0, b->used_bytes - m->budget_bytes) * ns);
+	}
 	*out = sum;
-	err = 0;
-out:
-	free(used_bytes);
-	free(least_ns);
-	return err;
+	free(brackets);
+	return 0;
 }
 
 /*
@@ -143,8 +158,6 @@ int bound_compute(const struct trace *trace, const struct weir_machine_desc *des
 
 	if (err)
 		return err;
-	if (near_bytes)
-		return -ENOSYS;
 	err = weir_machine_check(desc, NULL, 0);
 	if (err)
 		return err;
@@ -153,7 +166,7 @@ int bound_compute(const struct trace *trace, const struct weir_machine_desc *des
 	most = desc->memory[desc->device[device].memory].bytes;
 	if (!gpu_budget_bytes || gpu_budget_bytes > most)
 		gpu_budget_bytes = most;
-	err = bound_model_create(trace, desc, device, gpu_budget_bytes, &model);
+	err = bound_model_create(trace, desc, device, gpu_budget_bytes, near_bytes, &model);
 	if (err)
 		return err;
 	err = bound_of_model(model, out);

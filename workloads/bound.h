@@ -38,7 +38,7 @@ struct bound_result {
  *
  * 0, or -EINVAL: a malformed trace (see trace_check()), no such device, or near_bytes has a memory
  * that no link joins to the device's own; -WEIR_EMACHINE; -ENOMEM; -E2BIG: too many overlapping
- * parts; -ENOSYS: near_bytes is given, which the bound does not know yet.
+ * parts.
  */
 int bound_compute(const struct trace *trace, const struct weir_machine_desc *desc, uint32_t device,
 		  uint64_t gpu_budget_bytes, const uint64_t near_bytes[WEIR_MEMORIES_MAX],

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/base/util.h"
 #include "workloads/bound_dual.h"
 #include "workloads/bound_soft.h"
 
@@ -24,7 +25,7 @@
 #define NR_VISITS 20000000u
 #define NR_ROUNDS_EXACT 10u /* from one exact evaluation to the next */
 
-#define SOFTNESS_FIRST 0.05 /* of the time of a byte over the link */
+#define SOFTNESS_FIRST 0.05 /* of the time of a byte over the fastest link */
 #define SOFTNESS_LAST 3e-4
 #define STEP_FIRST 2.0
 #define STEP_LAST 0.01
@@ -34,15 +35,15 @@
 #define LOG_START (-5.5f)  /* the same, of all resources but the kernel alone, at the start */
 #define IN_PLACE_SCALE 0.2 /* weight of the time in place in the unit of capacity prices */
 
-enum { CAPACITY = BOUND_RESOURCE_NR, NR_COORDINATES };
+enum { CAPACITY = BOUND_RESOURCE_NR, TOTAL, NR_COORDINATES };
 
 /* With running means of its slopes and of the slopes' squares. */
 struct coordinate {
 	float x, mean, square;
 };
 
-/* The prices of a step: logarithms of time prices but for a constant, and the capacity price in
- * units of scale_ns. */
+/* The prices of a step: logarithms of time prices but for a constant, and the prices of capacity
+ * in units of scale_ns. Of the coordinates those are used for which the model has resources. */
 struct place {
 	struct coordinate at[NR_COORDINATES];
 	double scale_ns; /* about how long the step lasts */
@@ -64,35 +65,39 @@ static void start(struct ascent *a)
 		struct place *p = &a->places[i];
 
 		p->scale_ns = 1 + s->alone_ns + IN_PLACE_SCALE * s->place_ns;
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+		for (int r = 0; r < a->model->nr_resources; r++)
 			p->at[r].x = r == BOUND_ALONE ? 0 : LOG_START;
 	}
 }
 
-/* Turn a place into prices. */
-static void place_prices(struct place *p, double *time, double *capacity)
+/* Turn a place into time prices. */
+static void place_prices(struct place *p, int nr_resources, double *time)
 {
 	float most = p->at[0].x;
 	double sum = 0;
 
-	for (int r = 1; r < BOUND_RESOURCE_NR; r++)
+	for (int r = 1; r < nr_resources; r++)
 		most = p->at[r].x > most ? p->at[r].x : most;
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++) {
+	for (int r = 0; r < nr_resources; r++) {
 		float x = p->at[r].x - most;
 
 		p->at[r].x = x > LOG_LEAST ? x : LOG_LEAST;
 		time[r] = (double)expf(p->at[r].x);
 		sum += time[r];
 	}
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+	for (int r = 0; r < nr_resources; r++)
 		time[r] /= sum;
-	*capacity = (double)p->at[CAPACITY].x * p->scale_ns;
 }
 
 static void set_prices(struct ascent *a)
 {
-	for (uint32_t i = 0; i < a->model->nr_steps; i++)
-		place_prices(&a->places[i], a->prices.time[i], &a->prices.capacity[i]);
+	for (uint32_t i = 0; i < a->model->nr_steps; i++) {
+		struct place *p = &a->places[i];
+
+		place_prices(p, a->model->nr_resources, a->prices.time[i]);
+		a->prices.capacity[i] = (double)p->at[CAPACITY].x * p->scale_ns;
+		a->prices.total[i] = (double)p->at[TOTAL].x * p->scale_ns;
+	}
 }
 
 /* How far to go. All zero before the first step. */
@@ -120,20 +125,29 @@ static void coordinate_move(struct coordinate *c, double slope, const struct pac
 	c->x += p->step * c->mean * p->mean / (sqrtf(c->square * p->square) + 1e-12f);
 }
 
-/* Go along a slope. time: the place's prices; busy, beyond: the slope by time prices, and by the
- * capacity price in budgets. */
-static void place_move(struct place *p, const double *time, const double *busy, double beyond,
-		       const struct pace *pace)
+/* A price of capacity goes along its slope, which is in budgets, but not below 0. */
+static void capacity_move(struct coordinate *c, double beyond, const struct pace *pace)
 {
+	coordinate_move(c, beyond, pace);
+	if (c->x < 0)
+		c->x = 0;
+}
+
+/* Step i goes along the slope. */
+static void place_move(struct ascent *a, uint32_t i, const struct pace *pace)
+{
+	const double *time = a->prices.time[i], *busy = a->usage.time[i];
+	struct place *p = &a->places[i];
+	int nr = a->model->nr_resources;
 	double mean = 0;
 
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+	for (int r = 0; r < nr; r++)
 		mean += time[r] * busy[r];
-	for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+	for (int r = 0; r < nr; r++)
 		coordinate_move(&p->at[r], (busy[r] - mean) / p->scale_ns, pace);
-	coordinate_move(&p->at[CAPACITY], beyond, pace);
-	if (p->at[CAPACITY].x < 0)
-		p->at[CAPACITY].x = 0;
+	capacity_move(&p->at[CAPACITY], a->usage.capacity[i], pace);
+	if (a->model->near_bytes > 0)
+		capacity_move(&p->at[TOTAL], a->usage.total[i], pace);
 }
 
 static uint32_t nr_rounds(const struct bound_model *m)
@@ -156,11 +170,13 @@ static double climb(struct ascent *a)
 	const struct bound_model *m = a->model;
 	struct pace pace = {0};
 	uint32_t nr = nr_rounds(m);
-	double best = -INFINITY;
+	double best = -INFINITY, byte_ns = m->rates.in_ns;
 
+	if (m->near_bytes > 0)
+		byte_ns = min_double(byte_ns, m->near_rates.in_ns);
 	for (uint32_t k = 0; k < nr; k++) {
 		double share = (double)k / nr;
-		double softness = m->rates.in_ns * fall(SOFTNESS_FIRST, SOFTNESS_LAST, share);
+		double softness = byte_ns * fall(SOFTNESS_FIRST, SOFTNESS_LAST, share);
 
 		set_prices(a);
 		bound_tables_fill(&a->tables, &a->prices);
@@ -169,8 +185,7 @@ static double climb(struct ascent *a)
 		bound_soft_usage(a->soft, &a->tables, &a->prices, softness, &a->usage);
 		pace_next(&pace, fall(STEP_FIRST, STEP_LAST, share));
 		for (uint32_t i = 0; i < m->nr_steps; i++)
-			place_move(&a->places[i], a->prices.time[i], a->usage.time[i],
-				   a->usage.capacity[i], &pace);
+			place_move(a, i, &pace);
 	}
 	return best;
 }

@@ -14,12 +14,15 @@
  *   D -> A  a copy out during one step j, resident until before j
  *   D -> C  a copy out during one step, resident throughout
  * and each to itself. Where contents do not matter all changes are free.
+ *
+ * With near memory there are seven states: see bound_near.h.
  */
 #include "workloads/bound_dual.h"
 
 #include <math.h>
 
 #include "src/base/util.h"
+#include "workloads/bound_near.h"
 
 /* From the costs of the states after the event before to those in which an event begins. */
 static void cross_gap(const struct bound_tables *t, const struct bound_event *e, double bytes,
@@ -84,7 +87,7 @@ static double step_value(const struct bound_step *s, const double *time, double 
 	double value = time[BOUND_ALONE] * s->alone_ns - capacity;
 
 	for (int l = 0; l < 4; l++)
-		value -= time[BOUND_IN_NEAR + l] * s->slack_ns[l];
+		value -= time[BOUND_IN_WITHIN + l] * s->slack_ns[l];
 	return value;
 }
 
@@ -94,8 +97,10 @@ double bound_dual_value(const struct bound_tables *tables, const struct bound_pr
 	double value = 0;
 
 	for (uint32_t i = 0; i < m->nr_steps; i++)
-		value += step_value(&m->steps[i], prices->time[i], prices->capacity[i]);
+		value += step_value(&m->steps[i], prices->time[i],
+				    prices->capacity[i] + prices->total[i]);
 	for (uint32_t i = 0; i < m->nr_pieces; i++)
-		value += piece_value(tables, &m->pieces[i], prices);
+		value += m->near_bytes > 0 ? bound_near_value(tables, &m->pieces[i], prices)
+					   : piece_value(tables, &m->pieces[i], prices);
 	return value;
 }

@@ -27,25 +27,71 @@ static double duplex_share(double duplex_ns, double own_ns, double other_ns)
 	return max_double(0, min_double(duplex_ns - own_ns, other_ns));
 }
 
+/* What a memory is to the bound. */
+enum role { ROLE_NONE, ROLE_OWN = 1, ROLE_NEAR = 2, ROLE_HOST = 4 };
+
+struct machine {
+	const struct weir_machine_desc *desc;
+	const struct weir_device_desc *device;
+	enum role role[WEIR_MEMORIES_MAX];
+	double near_bytes; /* of all that are near */
+};
+
+/* near_bytes may be NULL. */
+static int machine_init(struct machine *m, const struct weir_machine_desc *desc, uint32_t device,
+			const uint64_t *near_bytes)
+{
+	uint32_t own = desc->device[device].memory;
+
+	*m = (struct machine){.desc = desc, .device = &desc->device[device]};
+	for (uint32_t i = 0; i < desc->nr_memories; i++) {
+		const struct weir_memory_desc *memory = &desc->memory[i];
+
+		if (i == own) {
+			m->role[i] = ROLE_OWN;
+		} else if (memory->kind == WEIR_MEMORY_HOST) {
+			m->role[i] = ROLE_HOST;
+		} else if (near_bytes && near_bytes[i]) {
+			if (cost_link_find(desc, i, own) < 0)
+				return -EINVAL;
+			m->role[i] = ROLE_NEAR;
+			m->near_bytes += (double)MIN(near_bytes[i], memory->bytes);
+		}
+	}
+	return 0;
+}
+
+/* Whether a link joins a memory of one of the roles `upper` to one of those of `lower`, and which
+ * its ends are then. */
+static bool joins(const struct machine *m, const struct weir_link_desc *link, unsigned int upper,
+		  unsigned int lower, uint32_t *up, uint32_t *low)
+{
+	bool a_is_upper = m->role[link->a] & upper;
+
+	*up = a_is_upper ? link->a : link->b;
+	*low = a_is_upper ? link->b : link->a;
+	return (m->role[*up] & upper) && (m->role[*low] & lower);
+}
+
 /*
- * All links between the device's memory and a host memory together. On each link l, with in_l its
- * rate, time * in_l >= i_l + o_l * c_l * in_l; the sum over the links gives the whole, with the
- * least c_l * in_l.
+ * All links between memories of the roles `upper` and `lower` together; in is towards `upper`. On
+ * each link l, with in_l its rate, time * in_l >= i_l + o_l * c_l * in_l; the sum over the links
+ * gives the whole, with the least c_l * in_l.
  */
-static void rates_init(struct bound_rates *r, const struct weir_machine_desc *desc, uint32_t own)
+static void rates_init(struct bound_rates *r, const struct machine *m, unsigned int upper,
+		       unsigned int lower)
 {
 	double in = 0, out = 0, of_out = INFINITY, of_in = INFINITY;
 
-	for (uint32_t i = 0; i < desc->nr_links; i++) {
-		const struct weir_link_desc *link = &desc->link[i];
-		uint32_t other = link->a == own ? link->b : link->a;
+	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
+		const struct weir_link_desc *link = &m->desc->link[i];
 		double link_in, link_out, duplex_ns = NS_PER_S / link->duplex_bytes_per_s;
+		uint32_t up, low;
 
-		if ((link->a != own && link->b != own) ||
-		    desc->memory[other].kind != WEIR_MEMORY_HOST)
+		if (!joins(m, link, upper, lower, &up, &low))
 			continue;
-		link_in = cost_copy_bytes_per_s(link, other);
-		link_out = cost_copy_bytes_per_s(link, own);
+		link_in = cost_copy_bytes_per_s(link, low);
+		link_out = cost_copy_bytes_per_s(link, up);
 		in += link_in;
 		out += link_out;
 		of_out = min_double(of_out, link_in * duplex_share(duplex_ns, NS_PER_S / link_in,
@@ -59,37 +105,35 @@ static void rates_init(struct bound_rates *r, const struct weir_machine_desc *de
 	r->out_of_in_ns = of_in / out;
 }
 
-/* The most that a use in place moves a second, over all links to host memories together. */
-static double inplace_rate(const struct weir_machine_desc *desc, uint32_t own,
-			   const struct weir_use *use, uint64_t footprint)
+/* The most that a use in place moves a second, over all links from the device's memory to those of
+ * a role together. */
+static double inplace_rate(const struct machine *m, enum role role, const struct weir_use *use,
+			   uint64_t footprint)
 {
 	double rate = 0;
 
-	for (uint32_t i = 0; i < desc->nr_links; i++) {
-		const struct weir_link_desc *link = &desc->link[i];
-		uint32_t other = link->a == own ? link->b : link->a;
+	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
+		const struct weir_link_desc *link = &m->desc->link[i];
+		uint32_t own, other;
 
-		if ((link->a == own || link->b == own) &&
-		    desc->memory[other].kind == WEIR_MEMORY_HOST)
+		if (joins(m, link, ROLE_OWN, role, &own, &other))
 			rate += cost_inplace_bytes_per_s(link, use, footprint);
 	}
 	return rate;
 }
 
-/* The footprint up to which every link serves at its better rate. How much beyond that is slower
- * follows from it where there is one link. */
-static double inplace_reach(const struct weir_machine_desc *desc, uint32_t own,
-			    const struct weir_use *use)
+/* The footprint up to which every link to the host serves at its better rate. How much beyond that
+ * is slower follows from it where there is one link. */
+static double inplace_reach(const struct machine *m, const struct weir_use *use)
 {
 	double reach = INFINITY;
 	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < desc->nr_links; i++) {
-		const struct weir_link_desc *link = &desc->link[i];
-		uint32_t other = link->a == own ? link->b : link->a;
+	for (uint32_t i = 0; i < m->desc->nr_links; i++) {
+		const struct weir_link_desc *link = &m->desc->link[i];
+		uint32_t own, host;
 
-		if ((link->a != own && link->b != own) ||
-		    desc->memory[other].kind != WEIR_MEMORY_HOST)
+		if (!joins(m, link, ROLE_OWN, ROLE_HOST, &own, &host))
 			continue;
 		nr++;
 		reach = min_double(reach, cost_reach_bytes(link, use));
@@ -105,46 +149,54 @@ struct use_cost {
 	double hbm_ns; /* wherever it is */
 	double in_bytes, out_bytes;
 	double ns[4], slack_ns[4];
+	double near_ns[2];
 };
 
 /*
- * Time of a use in place as a function of the share y of its part that is away, where far is what
- * all of it takes if every access misses the translation cache, and y0 the share that this holds:
- * the larger of near * y and far * (y - y0), each written slope * y - slack.
+ * Time of a use in place on the host as a function of the share y of its part that is away, where
+ * beyond is what all of it takes if every access misses the translation cache, within if none
+ * does, and y0 the share that this holds: the larger of within * y and beyond * (y - y0), each
+ * written slope * y - slack.
  */
-static void inplace_lines(double near, double far, double y0, double ns[2], double slack_ns[2])
+static void inplace_lines(double within, double beyond, double y0, double ns[2], double slack_ns[2])
 {
-	bool beyond = y0 < 1 && far > near;
+	bool slower = y0 < 1 && beyond > within;
 
-	ns[0] = near;
+	ns[0] = within;
 	slack_ns[0] = 0;
-	ns[1] = beyond ? far : near;
-	slack_ns[1] = beyond ? far * y0 : 0;
+	ns[1] = slower ? beyond : within;
+	slack_ns[1] = slower ? beyond * y0 : 0;
 }
 
-static void use_cost_init(struct use_cost *c, const struct trace_use *use,
-			  const struct weir_machine_desc *desc, uint32_t device)
+static void use_cost_init(struct use_cost *c, const struct trace_use *use, const struct machine *m)
 {
-	const struct weir_device_desc *dev = &desc->device[device];
 	const struct weir_use as_declared = trace_use_declared(use);
-	double reach = inplace_reach(desc, dev->memory, &as_declared);
+	double reach = inplace_reach(m, &as_declared);
 	double x = cost_expansion(&as_declared);
-	double near_ns = NS_PER_S / inplace_rate(desc, dev->memory, &as_declared, 1);
-	double far_ns = NS_PER_S / inplace_rate(desc, dev->memory, &as_declared, UINT64_MAX);
+	double within_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, 1);
+	double beyond_ns = NS_PER_S / inplace_rate(m, ROLE_HOST, &as_declared, UINT64_MAX);
 	double y0 = min_double(reach / (double)use->bytes, 1);
 
-	c->hbm_ns = cost_hbm_ns(dev, &as_declared);
+	c->hbm_ns = cost_hbm_ns(m->device, &as_declared);
 	c->in_bytes = x * (double)as_declared.read_bytes;
 	c->out_bytes = x * (double)as_declared.write_bytes;
-	inplace_lines(c->in_bytes * near_ns, c->in_bytes * far_ns, y0, &c->ns[0], &c->slack_ns[0]);
-	inplace_lines(c->out_bytes * near_ns, c->out_bytes * far_ns, y0, &c->ns[2],
+	inplace_lines(c->in_bytes * within_ns, c->in_bytes * beyond_ns, y0, &c->ns[0],
+		      &c->slack_ns[0]);
+	inplace_lines(c->out_bytes * within_ns, c->out_bytes * beyond_ns, y0, &c->ns[2],
 		      &c->slack_ns[2]);
+	if (m->near_bytes > 0) {
+		double rate = inplace_rate(m, ROLE_NEAR, &as_declared, 1);
+
+		c->near_ns[0] = c->in_bytes / rate * NS_PER_S;
+		c->near_ns[1] = c->out_bytes / rate * NS_PER_S;
+	}
 }
 
 /* ------------------------------------------------------------------ pieces and events */
 
 struct build {
 	const struct trace *trace;
+	struct machine machine;
 	struct bound_model *model;
 	struct use_cost *cost; /* by use */
 	uint32_t *use_step;    /* by use */
@@ -221,6 +273,8 @@ static void event_add(struct bound_event *e, const struct use_cost *c, double sh
 	e->out_bytes += share * c->out_bytes;
 	for (int i = 0; i < 4; i++)
 		e->ns[i] += share * c->ns[i];
+	for (int i = 0; i < 2; i++)
+		e->near_ns[i] += share * c->near_ns[i];
 }
 
 /*
@@ -347,11 +401,10 @@ static int life_build(struct build *b, const uint32_t *uses, uint32_t nr, bool l
 
 /* ------------------------------------------------------------------ steps */
 
-static void step_build(struct build *b, const struct weir_machine_desc *desc, uint32_t device,
-		       uint32_t step)
+static void step_build(struct build *b, uint32_t step)
 {
 	const struct trace_step *from = &b->trace->steps[step];
-	const struct weir_device_desc *dev = &desc->device[device];
+	const struct machine *m = &b->machine;
 	struct bound_step *s = &b->model->steps[step];
 	double hbm_ns = 0;
 
@@ -359,18 +412,19 @@ static void step_build(struct build *b, const struct weir_machine_desc *desc, ui
 	for (uint32_t i = from->first_use; i < from->first_use + from->nr_uses; i++) {
 		struct use_cost *c = &b->cost[i];
 
-		use_cost_init(c, &b->trace->uses[i], desc, device);
+		use_cost_init(c, &b->trace->uses[i], m);
 		b->use_step[i] = step;
 		hbm_ns += c->hbm_ns;
-		s->place_ns += c->ns[0] + c->ns[2];
+		s->place_ns +=
+			m->near_bytes > 0 ? c->near_ns[0] + c->near_ns[1] : c->ns[0] + c->ns[2];
 		for (int l = 0; l < 4; l++)
 			s->slack_ns[l] += c->slack_ns[l];
 	}
 	if (from->compute_ns > 0)
 		s->alone_ns = from->compute_ns;
 	else if (from->name)
-		s->alone_ns = cost_resident_ns(dev, cost_kernel_factor(desc, from->name), hbm_ns,
-					       from->ops);
+		s->alone_ns = cost_resident_ns(m->device, cost_kernel_factor(m->desc, from->name),
+					       hbm_ns, from->ops);
 	b->model->compute_ns += s->alone_ns;
 }
 
@@ -389,10 +443,10 @@ static void sort_uses(struct build *b)
 		b->by_life[first[t->uses[u].life + 1]++] = u;
 }
 
-static int build_all(struct build *b, const struct weir_machine_desc *desc, uint32_t device)
+static int build_all(struct build *b)
 {
 	for (uint32_t s = 0; s < b->trace->nr_steps; s++)
-		step_build(b, desc, device, s);
+		step_build(b, s);
 	sort_uses(b);
 	for (uint32_t l = 0; l < b->trace->nr_lives; l++) {
 		uint32_t first = b->life_first[l];
@@ -438,17 +492,27 @@ static void build_fini(struct build *b)
 }
 
 int bound_model_create(const struct trace *trace, const struct weir_machine_desc *desc,
-		       uint32_t device, uint64_t budget_bytes, struct bound_model **out)
+		       uint32_t device, uint64_t budget_bytes, const uint64_t *near_bytes,
+		       struct bound_model **out)
 {
 	struct build b = {0};
-	int err = build_init(&b, trace);
+	int err = machine_init(&b.machine, desc, device, near_bytes);
 
+	if (err)
+		return err;
+	err = build_init(&b, trace);
 	if (err)
 		goto err_build;
 	b.model->nr_steps = trace->nr_steps;
 	b.model->budget_bytes = (double)budget_bytes;
-	rates_init(&b.model->rates, desc, desc->device[device].memory);
-	err = build_all(&b, desc, device);
+	b.model->near_bytes = b.machine.near_bytes * (BOUND_MUTANT == 8 ? 0.5 : 1);
+	b.model->nr_resources =
+		b.machine.near_bytes > 0 ? BOUND_RESOURCE_NR : BOUND_HOST_RESOURCE_NR;
+	rates_init(&b.model->rates, &b.machine, BOUND_MUTANT == 1 ? ROLE_OWN : ROLE_OWN | ROLE_NEAR,
+		   ROLE_HOST);
+	if (b.machine.near_bytes > 0)
+		rates_init(&b.model->near_rates, &b.machine, ROLE_OWN, ROLE_NEAR);
+	err = build_all(&b);
 	if (err)
 		goto err_build;
 	build_fini(&b);

@@ -5,6 +5,8 @@
  * the derivation and uses the same names.
  *
  * Glossary
+ *   own     the device's memory
+ *   near    memories of other GPUs that may hold contents, all together
  *   piece   part of a life between two neighbouring ends of parts that uses name
  *   event   all uses of one piece at one step
  *   price   what the dual charges for a resource of a step
@@ -16,16 +18,33 @@
 
 #include "workloads/trace.h"
 
+/*
+ * Deliberate faults for the test that must notice them. 1: the host is reached over the device's
+ * own link alone. 2: the price of both memories is spread over near memory alone. 3: near memory
+ * cannot take over from own memory. 4: what is in near memory is used in place at the host's price.
+ * 5: nothing is in near memory at first. 6: near memory is not filled from the host. 7: what comes
+ * from near memory takes its links twice as long. 8: near memory has half its bytes.
+ */
+#ifndef BOUND_MUTANT
+#define BOUND_MUTANT 0
+#endif
+
 /* The resources of a step whose use takes time: the step lasts at least as long as each of them
  * is busy. A step's time prices are weights over these that add up to one. */
 enum bound_resource {
-	BOUND_ALONE,	/* the kernel with everything in HBM: it is never faster */
-	BOUND_IN_NEAR,	/* the kernel's reads in place, as if all were within translation reach */
-	BOUND_IN_FAR,	/* the same, as if all of which more is away than that missed it */
-	BOUND_OUT_NEAR, /* the kernel's writes in place */
-	BOUND_OUT_FAR,
-	BOUND_LINK_IN,	/* the link, all that goes in, and what duplex costs the other way */
-	BOUND_LINK_OUT, /* the link, all that goes out, likewise */
+	BOUND_ALONE,	  /* the kernel with everything in HBM: it is never faster */
+	BOUND_IN_WITHIN,  /* the kernel's reads in place, as if all were within translation reach */
+	BOUND_IN_BEYOND,  /* the same, as if all of which more is away than that missed it */
+	BOUND_OUT_WITHIN, /* the kernel's writes in place */
+	BOUND_OUT_BEYOND,
+	BOUND_LINK_IN, /* the host's links, all that goes in, and what duplex costs the other way */
+	BOUND_LINK_OUT, /* the host's links, all that goes out, likewise */
+	BOUND_HOST_RESOURCE_NR,
+	/* only where there is near memory: */
+	BOUND_NEAR_IN = BOUND_HOST_RESOURCE_NR, /* the kernel's reads in place at near memory */
+	BOUND_NEAR_OUT,				/* the kernel's writes in place there */
+	BOUND_NEAR_LINK_IN,			/* as BOUND_LINK_IN, the links between own and */
+	BOUND_NEAR_LINK_OUT,			/* near memory; in is towards own memory */
 	BOUND_RESOURCE_NR
 };
 
@@ -39,8 +58,9 @@ enum {
 struct bound_event {
 	uint32_t step;
 	uint32_t flags;
-	double in_bytes, out_bytes; /* over the link when away, whole sectors */
-	double ns[4];		    /* BOUND_IN_NEAR .. BOUND_OUT_FAR, when away */
+	double in_bytes, out_bytes; /* over a link when used in place, whole sectors */
+	double ns[4];		    /* BOUND_IN_WITHIN .. BOUND_OUT_BEYOND, when the host has it */
+	double near_ns[2];	    /* BOUND_NEAR_IN, BOUND_NEAR_OUT, when near memory has it */
 };
 
 struct bound_piece {
@@ -50,11 +70,11 @@ struct bound_piece {
 
 struct bound_step {
 	double alone_ns;    /* HBM time, arithmetic, launch, or the measured time: the largest */
-	double slack_ns[4]; /* BOUND_IN_NEAR .. BOUND_OUT_FAR: what hits takes off, >= 0 */
-	double place_ns;    /* near, of all uses in place, in and out */
+	double slack_ns[4]; /* BOUND_IN_WITHIN .. BOUND_OUT_BEYOND: what hits takes off, >= 0 */
+	double place_ns; /* of all uses in place within reach, in and out, where that is fastest */
 };
 
-/* Rates of the links between the device's memory and the host, in ns a byte. */
+/* Rates of all links between two kinds of memory together, in ns a byte. */
 struct bound_rates {
 	double in_ns, out_ns;		   /* one way alone */
 	double in_of_out_ns, out_of_in_ns; /* a byte out costs LINK_IN, a byte in LINK_OUT */
@@ -65,17 +85,23 @@ struct bound_model {
 	struct bound_piece *pieces;
 	struct bound_event *events;
 	uint32_t nr_steps, nr_pieces, nr_events;
-	struct bound_rates rates;
-	double budget_bytes;
-	double compute_ns; /* alone_ns of all steps */
+	int nr_resources;	       /* BOUND_RESOURCE_NR, or without near memory fewer */
+	struct bound_rates rates;      /* from the host to own and near memory */
+	struct bound_rates near_rates; /* from near to own memory, where there is some */
+	double budget_bytes;	       /* of own memory */
+	double near_bytes;	       /* 0: there is no near memory */
+	double compute_ns;	       /* alone_ns of all steps */
 };
 
 /*
- * Build the model. The trace and the description were checked. budget_bytes > 0.
- * -ENOMEM; -E2BIG: more events than a 32-bit index holds.
+ * Build the model. The trace and the description were checked. budget_bytes > 0; near_bytes: as
+ * bound_compute() has it.
+ * -EINVAL: no link to a memory of near_bytes; -ENOMEM; -E2BIG: more events than a 32-bit index
+ * holds.
  */
 int bound_model_create(const struct trace *trace, const struct weir_machine_desc *desc,
-		       uint32_t device, uint64_t budget_bytes, struct bound_model **out);
+		       uint32_t device, uint64_t budget_bytes, const uint64_t *near_bytes,
+		       struct bound_model **out);
 
 /* NULL is allowed. */
 void bound_model_destroy(struct bound_model *model);

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FARTHEST 16.0	 /* exp(-this) counts as none */
-#define LEAST_SHARE 1e-7 /* smaller shares of a piece are not followed */
+#include "src/base/util.h"
+#include "workloads/bound_near.h"
 
 /* Pieces below this share of the budget make each copy at its cheapest step: there are many such
  * pieces, each with a cheapest step of its own. */
@@ -35,9 +35,11 @@ struct shares {
 
 struct bound_soft {
 	const struct bound_model *model;
-	struct shares *shares; /* by event of one piece */
-	double *resident;      /* change of resident bytes from a step on */
-	double *used;	       /* resident bytes at events */
+	struct shares *shares;		/* by event of one piece */
+	struct bound_near_shares *near; /* the same with near memory; else NULL */
+	double *resident;		/* change of resident bytes from a step on */
+	double *used;			/* resident bytes at events */
+	double *near_resident, *near_used;
 };
 
 /* One piece's walk. */
@@ -52,12 +54,6 @@ struct walk {
 	bool spread; /* copies are spread over steps */
 };
 
-/* Share of a way, relative to the cheapest one's, by its cost above that in units of softness. */
-static double falloff(double above)
-{
-	return above < FARTHEST ? (double)expf(-(float)above) : 0;
-}
-
 /* The softened minimum of v, one of which is finite; share: how much each takes of it. */
 static double soft_least(const struct walk *w, const double v[BOUND_STATE_NR],
 			 double share[BOUND_STATE_NR])
@@ -67,7 +63,7 @@ static double soft_least(const struct walk *w, const double v[BOUND_STATE_NR],
 	for (int i = 1; i < BOUND_STATE_NR; i++)
 		least = v[i] < least ? v[i] : least;
 	for (int i = 0; i < BOUND_STATE_NR; i++) {
-		share[i] = v[i] > least ? falloff((v[i] - least) * w->per_softness) : 1;
+		share[i] = v[i] > least ? bound_falloff((v[i] - least) * w->per_softness) : 1;
 		sum += share[i];
 	}
 	if (sum <= 1)
@@ -86,7 +82,7 @@ static double soft_key(const struct walk *w, const struct bound_range *r, uint32
 	if (!w->spread)
 		return least;
 	for (uint32_t j = from; j <= to; j++)
-		sum += falloff((r->key[j] - least) / w->softness);
+		sum += bound_falloff((r->key[j] - least) / w->softness);
 	return least - w->softness * (double)logf((float)sum);
 }
 
@@ -166,12 +162,12 @@ static void add_copy_in(const struct walk *w, const struct bound_event *e, doubl
 	const struct bound_range *r = &w->tables->copy_in;
 	uint32_t from = bound_gap_from(e);
 
-	if (share < LEAST_SHARE)
+	if (share < BOUND_LEAST_SHARE)
 		return;
 	if (!w->spread)
 		from = bound_range_least(r, from, e->step);
 	for (uint32_t j = from; j <= (w->spread ? e->step : from); j++) {
-		double bytes = share * w->bytes * falloff((r->key[j] - in_key) / w->softness);
+		double bytes = share * w->bytes * bound_falloff((r->key[j] - in_key) / w->softness);
 
 		if (bytes > 0) {
 			add_link(w, j, bytes, 0);
@@ -187,12 +183,13 @@ static void add_copy_out(const struct walk *w, const struct bound_event *e, doub
 	const struct bound_range *r = &w->tables->copy_out;
 	uint32_t since = bound_gap_from(e), from = since;
 
-	if (share < LEAST_SHARE)
+	if (share < BOUND_LEAST_SHARE)
 		return;
 	if (!w->spread)
 		from = bound_range_least(r, from, e->step);
 	for (uint32_t j = from; j <= (w->spread ? e->step : from); j++) {
-		double bytes = share * w->bytes * falloff((r->key[j] - out_key) / w->softness);
+		double bytes =
+			share * w->bytes * bound_falloff((r->key[j] - out_key) / w->softness);
 
 		if (bytes > 0) {
 			add_link(w, j, 0, bytes);
@@ -213,11 +210,11 @@ static void back_event(const struct walk *w, const struct bound_event *e, const 
 		share[BOUND_DIRTY] -= share[BOUND_CLEAN];
 	}
 	w->soft->used[e->step] += w->bytes * (share[BOUND_CLEAN] + share[BOUND_DIRTY]);
-	if (share[BOUND_AWAY] < LEAST_SHARE)
+	if (share[BOUND_AWAY] < BOUND_LEAST_SHARE)
 		return;
 	add_link(w, e->step, share[BOUND_AWAY] * e->in_bytes, share[BOUND_AWAY] * e->out_bytes);
 	for (int i = 0; i < 4; i++)
-		time[BOUND_IN_NEAR + i] += share[BOUND_AWAY] * e->ns[i];
+		time[BOUND_IN_WITHIN + i] += share[BOUND_AWAY] * e->ns[i];
 }
 
 /* The same for the gap before it. */
@@ -243,7 +240,7 @@ static void back_gap(const struct walk *w, const struct bound_event *e, const st
 	add_resident(w, bound_gap_from(e), e->step, w->bytes * (clean + dirty));
 	add_copy_in(w, e, s->in_key, fetched);
 	add_copy_out(w, e, s->out_key, left);
-	if (back >= LEAST_SHARE)
+	if (back >= BOUND_LEAST_SHARE)
 		add_link(w, bound_range_least(&w->tables->write_back, bound_gap_from(e), e->step),
 			 0, back * w->bytes);
 	share[BOUND_AWAY] = away * s->away[BOUND_AWAY];
@@ -273,16 +270,35 @@ static void walk_piece(const struct walk *w, const struct bound_piece *piece)
 static void usage_start(struct bound_soft *soft, struct bound_prices *usage)
 {
 	const struct bound_model *m = soft->model;
+	double *const counts[] = {soft->resident, soft->used, soft->near_resident, soft->near_used};
 
-	memset(soft->resident, 0, ((size_t)m->nr_steps + 1) * sizeof(*soft->resident));
-	memset(soft->used, 0, ((size_t)m->nr_steps + 1) * sizeof(*soft->used));
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		memset(counts[i], 0, ((size_t)m->nr_steps + 1) * sizeof(*counts[i]));
 	for (uint32_t i = 0; i < m->nr_steps; i++) {
 		const struct bound_step *s = &m->steps[i];
 
 		memset(usage->time[i], 0, sizeof(usage->time[i]));
 		usage->time[i][BOUND_ALONE] = s->alone_ns;
 		for (int l = 0; l < 4; l++)
-			usage->time[i][BOUND_IN_NEAR + l] = -s->slack_ns[l];
+			usage->time[i][BOUND_IN_WITHIN + l] = -s->slack_ns[l];
+	}
+}
+
+/* How much what is resident exceeds the budget, and with near memory that of both. */
+static void usage_finish(const struct bound_soft *soft, struct bound_prices *usage)
+{
+	const struct bound_model *m = soft->model;
+	double resident = 0, near_resident = 0;
+
+	for (uint32_t i = 0; i < m->nr_steps; i++) {
+		double held;
+
+		resident += soft->resident[i];
+		held = resident + soft->used[i];
+		usage->capacity[i] = held / m->budget_bytes - 1;
+		near_resident += soft->near_resident[i];
+		held += near_resident + soft->near_used[i];
+		usage->total[i] = held / (m->budget_bytes + m->near_bytes) - 1;
 	}
 }
 
@@ -292,37 +308,59 @@ void bound_soft_usage(struct bound_soft *soft, const struct bound_tables *tables
 {
 	const struct bound_model *m = soft->model;
 	struct walk w = {soft, tables, prices, usage, softness, 0, 0, false};
-	double resident = 0;
+	const struct bound_near_usage near_usage = {usage, soft->resident, soft->near_resident,
+						    soft->used, soft->near_used};
 
 	usage_start(soft, usage);
 	for (uint32_t i = 0; i < m->nr_pieces; i++) {
 		w.bytes = m->pieces[i].bytes;
 		w.per_softness = 1 / (softness * w.bytes);
 		w.spread = w.bytes >= LEAST_SPREAD * m->budget_bytes;
-		walk_piece(&w, &m->pieces[i]);
+		if (soft->near) {
+			const struct bound_near_walk near = {
+				.tables = tables,
+				.prices = prices,
+				.shares = soft->near,
+				.softness = w.softness,
+				.per_softness = w.per_softness,
+				.bytes = w.bytes,
+				.spread = w.spread,
+			};
+
+			bound_near_account(&near, &m->pieces[i], &near_usage);
+		} else {
+			walk_piece(&w, &m->pieces[i]);
+		}
 	}
-	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		resident += soft->resident[i];
-		usage->capacity[i] = (resident + soft->used[i]) / m->budget_bytes - 1;
-	}
+	usage_finish(soft, usage);
+}
+
+static uint32_t most_events(const struct bound_model *m)
+{
+	uint32_t most = 1;
+
+	for (uint32_t i = 0; i < m->nr_pieces; i++)
+		most = m->pieces[i].nr_events > most ? m->pieces[i].nr_events : most;
+	return most;
 }
 
 int bound_soft_create(const struct bound_model *model, struct bound_soft **out)
 {
 	struct bound_soft *soft = calloc(1, sizeof(*soft));
-	uint32_t most = 1;
+	size_t n = (size_t)model->nr_steps + 1;
 
 	if (!soft)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < model->nr_pieces; i++) {
-		if (model->pieces[i].nr_events > most)
-			most = model->pieces[i].nr_events;
-	}
 	soft->model = model;
-	soft->shares = calloc(most, sizeof(*soft->shares));
-	soft->resident = calloc((size_t)model->nr_steps + 1, sizeof(*soft->resident));
-	soft->used = calloc((size_t)model->nr_steps + 1, sizeof(*soft->used));
-	if (!soft->shares || !soft->resident || !soft->used) {
+	soft->shares = calloc(most_events(model), sizeof(*soft->shares));
+	if (model->near_bytes > 0)
+		soft->near = calloc(most_events(model), sizeof(*soft->near));
+	soft->resident = calloc(n, sizeof(*soft->resident));
+	soft->used = calloc(n, sizeof(*soft->used));
+	soft->near_resident = calloc(n, sizeof(*soft->near_resident));
+	soft->near_used = calloc(n, sizeof(*soft->near_used));
+	if (!soft->shares || (model->near_bytes > 0 && !soft->near) || !soft->resident ||
+	    !soft->used || !soft->near_resident || !soft->near_used) {
 		bound_soft_destroy(soft);
 		return -ENOMEM;
 	}
@@ -337,5 +375,8 @@ void bound_soft_destroy(struct bound_soft *soft)
 	free(soft->shares);
 	free(soft->resident);
 	free(soft->used);
+	free(soft->near);
+	free(soft->near_resident);
+	free(soft->near_used);
 	free(soft);
 }

@@ -6,7 +6,18 @@
 #ifndef WEIR_BOUND_SOFT_H
 #define WEIR_BOUND_SOFT_H
 
+#include <math.h>
+
 #include "workloads/bound_tables.h"
+
+#define BOUND_FARTHEST 16.0    /* exp(-this) counts as none */
+#define BOUND_LEAST_SHARE 1e-7 /* smaller shares of a piece are not followed */
+
+/* Share of a way, relative to the cheapest one's, by its cost above that in units of softness. */
+static inline double bound_falloff(double above)
+{
+	return above < BOUND_FARTHEST ? (double)expf(-(float)above) : 0;
+}
 
 struct bound_soft;
 

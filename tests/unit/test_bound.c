@@ -68,6 +68,31 @@ static void machine(struct weir_machine_desc *d)
 					.create_host_ns = 375000};
 }
 
+/* A second GPU, seven times as fast to reach as the host. */
+static void machine_with_near(struct weir_machine_desc *d)
+{
+	const double rate = 385e9;
+
+	machine(d);
+	d->nr_memories = 3;
+	d->nr_devices = 2;
+	d->nr_links = 3;
+	d->memory[2] = (struct weir_memory_desc){"gpu1", WEIR_MEMORY_HBM, 32 * GB};
+	d->device[1] = d->device[0];
+	memcpy(d->device[1].name, "gpu1", sizeof("gpu1"));
+	d->device[1].memory = 2;
+	d->link[1] = d->link[2] = d->link[0];
+	d->link[1].b = 2;
+	d->link[2].a = 1;
+	d->link[2].b = 2;
+	d->link[2].a_to_b_bytes_per_s = d->link[2].b_to_a_bytes_per_s = rate;
+	d->link[2].duplex_bytes_per_s = d->link[2].inplace_bytes_per_s = rate;
+	d->link[2].inplace_reach_bytes = 32 * GB;
+	d->link[2].inplace_small_per_s = 7e9;
+}
+
+static const uint64_t near_10_gb[WEIR_MEMORIES_MAX] = {[2] = 10 * GB};
+
 static struct manager *tracer(void)
 {
 	struct manager *m;
@@ -465,6 +490,37 @@ static void test_bound_one_long_stream(void **state)
 	m->ops->destroy(m);
 }
 
+/* With a neighbour's memory what it holds is used in place there, over its own link, while what
+ * neither holds is used in place on the host; and so is some of the rest, if that takes longer. */
+static void test_bound_near_long_stream(void **state)
+{
+	const double size = 40e9, budget = 4e9;
+	struct manager *m = tracer();
+	struct weir_use use = stream(alloc(m, 40 * GB), 40 * GB, WEIR_READ);
+	struct weir_machine_desc d;
+	struct bound_result r;
+	struct trace *t;
+
+	(void)state;
+	machine_with_near(&d);
+	assert_int_equal(trace_manager_start(m), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		launch(m, &use, 1, 0);
+	t = stop(m);
+	for (uint32_t tenths = 1; tenths < 10; tenths += 2) {
+		uint64_t near_bytes[WEIR_MEMORIES_MAX] = {[2] = tenths * 4 * GB};
+		double beyond = size - budget;
+		double expected =
+			fmax(beyond / (385e9 + 51e9), (beyond - (double)near_bytes[2]) / 51e9);
+
+		assert_int_equal(bound_compute(t, &d, 0, 4 * GB, near_bytes, &r), 0);
+		assert_near(r.bound_s, 10 * expected, 0.03);
+		assert_true(r.bound_s <= 10 * expected);
+	}
+	trace_destroy(t);
+	m->ops->destroy(m);
+}
+
 /* One range, read at random over and over, of which some does not fit: within reach, and a little
  * beyond, it takes its time over the link; farther beyond, that of the accesses that miss. */
 static void test_bound_beyond_reach(void **state)
@@ -651,6 +707,35 @@ static void test_bound_less_budget_takes_longer(void **state)
 	trace_destroy(t);
 }
 
+/* The bound falls as the neighbour's capacity grows, and no capacity at all is as if there were no
+ * neighbour, bit for bit. */
+static void test_bound_near_capacity(void **state)
+{
+	uint64_t near_bytes[WEIR_MEMORIES_MAX] = {32 * GB, 32 * GB};
+	struct trace *t = sliced_trace(20 * GB, GB);
+	struct weir_machine_desc d;
+	struct bound_result without, r;
+	double before;
+
+	(void)state;
+	machine_with_near(&d);
+	before = bound(t, &d, 16 * GB, &without);
+	assert_int_equal(bound_compute(t, &d, 0, 16 * GB, near_bytes, &r), 0);
+	assert_memory_equal(&r.bound_s, &without.bound_s, sizeof(r.bound_s));
+	assert_memory_equal(&r.prices_s, &without.prices_s, sizeof(r.prices_s));
+	for (uint64_t near = 2 * GB; near <= 26 * GB; near += 8 * GB) {
+		near_bytes[2] = near;
+		assert_int_equal(bound_compute(t, &d, 0, 16 * GB, near_bytes, &r), 0);
+		assert_true(r.bound_s < before * 1.01);
+		assert_true(r.bound_s >= r.compute_s);
+		before = r.bound_s;
+	}
+	assert_true(before < without.bound_s / 2);
+	d.nr_links = 2;
+	assert_int_equal(bound_compute(t, &d, 0, 16 * GB, near_bytes, &r), -EINVAL);
+	trace_destroy(t);
+}
+
 static void test_bound_repeats(void **state)
 {
 	struct trace *t = sliced_trace(20 * GB, GB);
@@ -676,11 +761,11 @@ static double random_unit(uint64_t *state)
 }
 
 static struct bound_model *model(const struct trace *t, const struct weir_machine_desc *d,
-				 uint64_t budget)
+				 uint64_t budget, const uint64_t *near_bytes)
 {
 	struct bound_model *m;
 
-	assert_int_equal(bound_model_create(t, d, 0, budget, &m), 0);
+	assert_int_equal(bound_model_create(t, d, 0, budget, near_bytes, &m), 0);
 	return m;
 }
 
@@ -690,13 +775,15 @@ static void random_prices(const struct bound_model *m, uint64_t *state, struct b
 	for (uint32_t i = 0; i < m->nr_steps; i++) {
 		double sum = 0;
 
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++) {
+		for (int r = 0; r < m->nr_resources; r++) {
 			p->time[i][r] = pow(random_unit(state), 3);
 			sum += p->time[i][r];
 		}
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+		for (int r = 0; r < m->nr_resources; r++)
 			p->time[i][r] /= sum;
 		p->capacity[i] = 1e8 * pow(random_unit(state), 4);
+		if (m->near_bytes > 0)
+			p->total[i] = 1e8 * pow(random_unit(state), 4);
 	}
 }
 
@@ -711,7 +798,7 @@ static void test_tables_find_minima(void **state)
 
 	(void)state;
 	machine(&d);
-	m = model(t, &d, 8 * GB);
+	m = model(t, &d, 8 * GB, NULL);
 	assert_int_equal(bound_tables_init(&tables, m), 0);
 	assert_int_equal(bound_prices_init(&p, m->nr_steps), 0);
 	random_prices(m, &random, &p);
@@ -738,16 +825,17 @@ static double promised(const struct bound_model *m, const struct bound_prices *u
 	double sum = 0;
 
 	for (uint32_t i = 0; i < m->nr_steps; i++) {
-		for (int r = 0; r < BOUND_RESOURCE_NR; r++)
+		for (int r = 0; r < m->nr_resources; r++)
 			sum += usage->time[i][r] * (to->time[i][r] - from->time[i][r]);
 		sum += usage->capacity[i] * (to->capacity[i] - from->capacity[i]);
+		sum += usage->total[i] * (to->total[i] - from->total[i]);
 	}
 	return sum;
 }
 
 /* With next to no softness the slope is one of the dual, which is concave: no prices give more
  * than it promises. That holds only if both walks count the same costs. */
-static void test_soft_slope_bounds_the_dual(void **state)
+static void slope_bounds_the_dual(const uint64_t *near_bytes)
 {
 	struct trace *t = sliced_trace(20 * GB, GB);
 	struct bound_prices at, other, usage;
@@ -757,9 +845,8 @@ static void test_soft_slope_bounds_the_dual(void **state)
 	struct bound_model *m;
 	uint64_t random = 7;
 
-	(void)state;
-	machine(&d);
-	m = model(t, &d, 16 * GB);
+	machine_with_near(&d);
+	m = model(t, &d, 16 * GB, near_bytes);
 	assert_int_equal(bound_tables_init(&tables, m), 0);
 	assert_int_equal(bound_soft_create(m, &soft), 0);
 	assert_int_equal(bound_prices_init(&at, m->nr_steps), 0);
@@ -789,6 +876,13 @@ static void test_soft_slope_bounds_the_dual(void **state)
 	trace_destroy(t);
 }
 
+static void test_soft_slope_bounds_the_dual(void **state)
+{
+	(void)state;
+	slope_bounds_the_dual(NULL);
+	slope_bounds_the_dual(near_10_gb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -803,6 +897,8 @@ int main(void)
 		cmocka_unit_test(test_bound_factor),
 		cmocka_unit_test(test_bound_measured),
 		cmocka_unit_test(test_bound_one_long_stream),
+		cmocka_unit_test(test_bound_near_long_stream),
+		cmocka_unit_test(test_bound_near_capacity),
 		cmocka_unit_test(test_bound_beyond_reach),
 		cmocka_unit_test(test_bound_dead_contents_cost_nothing),
 		cmocka_unit_test(test_bound_sliced_aggregation),
