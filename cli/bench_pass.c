@@ -215,7 +215,7 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		if (r->checked)
 			result->check = r->passed ? RESULT_PASSED : RESULT_DIFFERS;
 	}
-	/* The bound knows of no third memory. */
+	/* The bounds of passes know of no third memory. */
 	if (manager_is_near(run->manager)) {
 		bench_near_bytes(p, run->needs_bytes, result->near_bytes);
 		result->near_bytes_per_s = p->near.bytes_per_s;

@@ -176,6 +176,12 @@ for r in near:
         causes = dict(r["bytes"][way])
         causes.pop("in-place")
         assert sum(causes.values()) > 0 or not sys.argv[3], (r["manager"], way)
+    if "real_gpu" in r:
+        continue
+    assert 0 < r["bound_s"] <= r["epoch_median_s"] * (1 + 1e-9), (r["manager"], r["bound_s"])
+    others = [o["bound_s"] for o in results if o["manager"] == "weir" and
+              o["parameters"]["nodes"] == r["parameters"]["nodes"]]
+    assert all(r["bound_s"] <= bound * (1 + 1e-9) for bound in others), (r["manager"], others)
 END
 }
 
