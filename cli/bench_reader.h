@@ -24,22 +24,22 @@ enum bench_option {
 	BENCH_OPTION_NR
 };
 
-#define BENCH_OPTIONS(device_help, managers)                                                     \
-	[BENCH_MACHINE] =                                                                        \
-		{"machine", "M", "WEIR_MACHINE", NULL,                                           \
-		 "cuda: this computer's GPUs; or a simulated machine: its name or description "  \
-		 "file (default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},         \
-	[BENCH_MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,                           \
-			    "with --machine cuda: description with this computer's measured "    \
-			    "rates"},                                                            \
-	[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},                       \
-	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                       \
-			   "ways of holding memory, each run in turn"},                          \
-	[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                                         \
-			"other GPUs' memory to use (weir+near, weir+near-copy), as gpu1:100GB"}, \
-	[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                                     \
-			     "the most that may cross a link to one of them, each way"},         \
-	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                              \
+#define BENCH_OPTIONS(device_help, managers)                                                    \
+	[BENCH_MACHINE] =                                                                       \
+		{"machine", "M", "WEIR_MACHINE", NULL,                                          \
+		 "cuda: this computer's GPUs; or a simulated machine: its name or description " \
+		 "file (default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},        \
+	[BENCH_MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,                          \
+			    "with --machine cuda: description with this computer's measured "   \
+			    "rates"},                                                           \
+	[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},                      \
+	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                      \
+			   "ways of holding memory, each run in turn"},                         \
+	[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                                        \
+			"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},                \
+	[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                                    \
+			     "the most that may cross a link to one of them, each way"},        \
+	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                             \
 			 "on this computer's GPUs: check remaps and launches; slow"}
 
 /* What the readers share: where values come from and where an error goes. */

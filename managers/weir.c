@@ -228,7 +228,8 @@ static int manager_check(struct manager *base)
 
 const struct manager_ops manager_weir = {
 	.name = "weir",
-	.help = "planned residency: blocks move ahead of use, the rest is used in place",
+	.help = "planned residency: blocks move ahead of use, the rest is used in place; +near, "
+		"+near-copy: in other GPUs' memory, too",
 	.create = weir_create,
 	.destroy = weir_destroy,
 	.alloc = manager_alloc,
