@@ -169,8 +169,8 @@ static int print_causes(FILE *out, const struct bench_row *rows, unsigned int nr
 	return err;
 }
 
-/* What crossed one link one way; nothing where that is no byte. */
-static void add_way(struct table *table, const struct bench_row *row, uint32_t link,
+/* What crossed one link one way. @return whether that is anything */
+static bool add_way(struct table *table, const struct bench_row *row, uint32_t link,
 		    enum weir_direction direction)
 {
 	const uint64_t *bytes = result_link_bytes(&row->traffic, link, direction);
@@ -180,13 +180,14 @@ static void add_way(struct table *table, const struct bench_row *row, uint32_t l
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
 		sum += bytes[cause];
 	if (!sum)
-		return;
+		return false;
 	result_way_name(row->traffic.machine, link, direction, name);
 	add_count(table, row->nodes);
 	(void)table_add(table, "%s", row->manager);
 	(void)table_add(table, "%s", name);
 	add_bytes(table, row, sum - bytes[WEIR_CAUSE_INPLACE]);
 	add_bytes(table, row, bytes[WEIR_CAUSE_INPLACE]);
+	return true;
 }
 
 /* What runs that use other GPUs' memories moved over each link. */
@@ -198,6 +199,7 @@ static int print_ways(FILE *out, const struct bench_row *rows, unsigned int nr)
 						      {"copied GB", TABLE_RIGHT},
 						      {"in place GB", TABLE_RIGHT}};
 	struct table *table;
+	bool any = false;
 	int err;
 
 	if (!any_near(rows, nr))
@@ -214,12 +216,14 @@ static int print_ways(FILE *out, const struct bench_row *rows, unsigned int nr)
 		for (uint32_t link = 0; link < traffic->machine->nr_links; link++) {
 			if (!result_uses_link(traffic, link))
 				continue;
-			add_way(table, &rows[i], link, WEIR_A_TO_B);
-			add_way(table, &rows[i], link, WEIR_B_TO_A);
+			any |= add_way(table, &rows[i], link, WEIR_A_TO_B);
+			any |= add_way(table, &rows[i], link, WEIR_B_TO_A);
 		}
 	}
-	fputs("\nGB by link, over the whole run\n\n", out);
-	err = table_print(table, out);
+	if (any) {
+		fputs("\nGB by link, over the whole run\n\n", out);
+		err = table_print(table, out);
+	}
 	table_destroy(table);
 	return err;
 }
