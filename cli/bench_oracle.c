@@ -62,7 +62,7 @@ int bench_oracle(const struct bench_run *run, struct result_oracle *out, char *e
 	const double blocks = (double)trace->block_bytes * nr;
 	const uint64_t capacity = record->to.movable_blocks;
 	struct oracle_result min;
-	int rc = oracle_compute(trace, capacity, &min);
+	int rc = oracle_compute(trace, capacity, 0, &min);
 
 	if (rc) {
 		snprintf(err, err_bytes, "--oracle, %s: %s", run->manager, why(rc));

@@ -19,7 +19,8 @@
 
 /* Deliberate faults for the test that must notice them. 1: what ends first is dropped. 2: a birth
  * counts as a copy in. 3: room is made without regard to the step's own set. 4: contents born in
- * place cannot stay. 5: contents that die are kept, too. */
+ * place cannot stay. 5: contents that die are kept, too. 6: accesses in place at the neighbour need
+ * nothing. 7: nothing stays for them. */
 #ifndef MIN_MUTANT
 #define MIN_MUTANT 0
 #endif
@@ -52,12 +53,21 @@ struct block {
 struct min {
 	const struct min_trace *trace;
 	uint32_t capacity;
+	enum min_level level;
 	struct link *link; /* by access */
 	struct block *block;
 	uint32_t *list; /* by step: its first block, or NONE */
 	uint64_t *bits; /* by step */
 	uint32_t nr_kept;
 };
+
+/* Whether an access needs no room at a level. */
+static bool in_place(const struct min_access *access, enum min_level level)
+{
+	bool near = access->near && level == MIN_BOTH && MIN_MUTANT != 6;
+
+	return access->in_place && !near;
+}
 
 /* ------------------------------------------------------------------ what comes next */
 
@@ -76,7 +86,8 @@ static void link_period(struct min *min)
 			link->needed = !access->birth;
 			if (access->birth && MIN_MUTANT != 5)
 				link->due = NEVER;
-			else if (!access->in_place)
+			else if (!in_place(access, min->level) &&
+				 !(MIN_MUTANT == 7 && access->near))
 				link->due = s & NEVER;
 		}
 	}
@@ -172,16 +183,17 @@ static uint32_t serve(struct min *min, uint32_t s, struct min_count *count)
 		const struct min_access *access = &min->trace->access[a];
 		struct block *block = &min->block[access->block];
 
-		if (access->in_place && !access->birth)
+		if (in_place(access, min->level) && !access->birth)
 			continue;
 		if (block->kept) {
 			unkeep(min, access->block);
 		} else {
-			count->copy_ins += !access->in_place && (!access->birth || MIN_MUTANT == 2);
+			count->copy_ins += !in_place(access, min->level) &&
+					   (!access->birth || MIN_MUTANT == 2);
 			block->dirty = false;
 		}
 		block->link = min->link[a];
-		if (!access->in_place)
+		if (!in_place(access, min->level))
 			nr++;
 		else if (block->link.due != NEVER && MIN_MUTANT != 4)
 			keep(min, access->block);
@@ -196,11 +208,11 @@ static void settle(struct min *min, uint32_t s, struct min_count *count)
 		const struct min_access *access = &min->trace->access[a];
 		struct block *block = &min->block[access->block];
 
-		if (access->in_place && !block->kept)
+		if (in_place(access, min->level) && !block->kept)
 			continue;
 		block->dirty |= access->write;
 		block->link.needed = min->link[a].needed;
-		if (access->in_place)
+		if (in_place(access, min->level))
 			continue;
 		if (block->link.due == NEVER)
 			leave(block, count);
@@ -231,22 +243,22 @@ void min_period(struct min *min, struct min_count *out)
 
 /* ------------------------------------------------------------------ creation */
 
-static uint32_t set_size(const struct min_trace *trace, uint32_t s)
+static uint32_t set_size(const struct min_trace *trace, enum min_level level, uint32_t s)
 {
 	uint32_t nr = 0;
 
 	for (uint64_t a = trace->first[s]; a < trace->first[s + 1]; a++)
-		nr += !trace->access[a].in_place;
+		nr += !in_place(&trace->access[a], level);
 	return nr;
 }
 
-uint32_t min_largest_set(const struct min_trace *trace, uint32_t *step_out)
+uint32_t min_largest_set(const struct min_trace *trace, enum min_level level, uint32_t *step_out)
 {
 	uint32_t largest = 0;
 
 	*step_out = 0;
 	for (uint32_t s = 0; s < trace->nr_steps; s++) {
-		uint32_t nr = set_size(trace, s);
+		uint32_t nr = set_size(trace, level, s);
 
 		if (nr > largest) {
 			largest = nr;
@@ -267,7 +279,8 @@ static int check_steps(const struct min_trace *trace, uint32_t *seen)
 		for (uint64_t a = trace->first[s]; a < trace->first[s + 1]; a++) {
 			uint32_t b = trace->access[a].block;
 
-			if (b >= trace->nr_blocks || seen[b] == s)
+			if (b >= trace->nr_blocks || seen[b] == s ||
+			    (trace->access[a].near && !trace->access[a].in_place))
 				return -EINVAL;
 			seen[b] = s;
 		}
@@ -292,7 +305,8 @@ static int check_trace(const struct min_trace *trace)
 	return err;
 }
 
-int min_create(const struct min_trace *trace, uint32_t capacity, struct min **out)
+int min_create(const struct min_trace *trace, uint32_t capacity, enum min_level level,
+	       struct min **out)
 {
 	struct min *min;
 	uint32_t largest_step;
@@ -300,13 +314,14 @@ int min_create(const struct min_trace *trace, uint32_t capacity, struct min **ou
 
 	if (err)
 		return err;
-	if (min_largest_set(trace, &largest_step) > capacity)
+	if (min_largest_set(trace, level, &largest_step) > capacity)
 		return -ENOSPC;
 	min = calloc(1, sizeof(*min));
 	if (!min)
 		return -ENOMEM;
 	min->trace = trace;
 	min->capacity = capacity;
+	min->level = level;
 	min->link = malloc((trace->first[trace->nr_steps] + 1) * sizeof(*min->link));
 	min->block = calloc(trace->nr_blocks + 1u, sizeof(*min->block));
 	min->list = malloc(trace->nr_steps * sizeof(*min->list));
@@ -394,11 +409,12 @@ static int find_steady(struct min *min, struct history *history, struct min_stea
 	return 0;
 }
 
-int min_steady(const struct min_trace *trace, uint32_t capacity, struct min_steady *out)
+int min_steady(const struct min_trace *trace, uint32_t capacity, enum min_level level,
+	       struct min_steady *out)
 {
 	struct history *history;
 	struct min *min;
-	int err = min_create(trace, capacity, &min);
+	int err = min_create(trace, capacity, level, &min);
 
 	if (err)
 		return err;

@@ -10,6 +10,12 @@
  * needed and the copy below is not the same. Birth of contents is no copy in. An access in place
  * needs no residency, and is served by a resident block as well.
  *
+ * Where a neighbour's memory may hold blocks, too, there are two such problems on the same
+ * sequence: the fewest copies into the device's own memory, whose capacity is its own and which
+ * come from the host or from the neighbour; and the fewest from the host to either, whose capacity
+ * is both together. Where no access is in place at the neighbour, one way solves both; else the
+ * former may be fewer than there can be.
+ *
  * Knows nothing of launches, bytes or managers: see oracle.h for a run's trace.
  */
 #ifndef WEIR_MIN_H
@@ -27,6 +33,13 @@ struct min_access {
 	uint32_t in_place : 1; /* it need not be resident */
 	uint32_t birth : 1;    /* what it held before is not needed */
 	uint32_t write : 1;    /* the copy below is then no longer the same */
+	uint32_t near : 1;     /* with in_place: it must be in own or in the neighbour's memory */
+};
+
+/* Whose copies are counted. */
+enum min_level {
+	MIN_OWN,  /* into own memory; what is in place, also at the neighbour, needs none */
+	MIN_BOTH, /* from the host; own memory and the neighbour's are one */
 };
 
 /* One period of a sequence that repeats without end. Arrays are the caller's. */
@@ -48,10 +61,11 @@ struct min;
 /*
  * Begin with nothing resident. Borrows the trace. Takes some 4 bytes an access.
  * 0, -EINVAL (the trace is malformed: a block or step out of range, first[] not in order, a block
- * twice in a step), -ENOSPC (some step's set is larger than the capacity: min_largest_set()),
- * -ENOMEM.
+ * twice in a step, near without in_place), -ENOSPC (some step's set is larger than the capacity:
+ * min_largest_set()), -ENOMEM.
  */
-int min_create(const struct min_trace *trace, uint32_t capacity, struct min **out);
+int min_create(const struct min_trace *trace, uint32_t capacity, enum min_level level,
+	       struct min **out);
 void min_destroy(struct min *min);
 
 /* Go through the period once more. The sum over the first n periods is the least there is for
@@ -66,10 +80,11 @@ struct min_steady {
 };
 
 /* The mean of a period, without what the first ones take to warm up. Errors as min_create(). */
-int min_steady(const struct min_trace *trace, uint32_t capacity, struct min_steady *out);
+int min_steady(const struct min_trace *trace, uint32_t capacity, enum min_level level,
+	       struct min_steady *out);
 
 /* Blocks in the largest set that a step needs resident, and which step: the first such one. The
  * trace is not malformed. */
-uint32_t min_largest_set(const struct min_trace *trace, uint32_t *step);
+uint32_t min_largest_set(const struct min_trace *trace, enum min_level level, uint32_t *step);
 
 #endif

@@ -60,13 +60,14 @@ static struct min_access *access_of(struct blocks *b, uint32_t step, uint32_t bl
 
 /* A use of one block by a kernel, or (write) by the program. */
 static void use_block(struct blocks *b, uint32_t step, const struct trace_use *use, uint64_t i,
-		      bool resident, bool write)
+		      bool resident, bool near, bool write)
 {
 	uint32_t block = b->first_block[use->life] + (uint32_t)i;
 	bool overwritten = (write || use->kind == WEIR_OVERWRITE) && covers(b->trace, use, i);
 	struct min_access *access = access_of(b, step, block);
 
 	access->in_place &= !resident;
+	access->near = access->in_place && (access->near || near);
 	access->birth &= overwritten || b->dead[block];
 	access->write |= write || use->kind != WEIR_READ;
 }
@@ -92,6 +93,7 @@ static void add_use(struct blocks *b, uint32_t step, const struct trace_use *use
 	bool kernel = b->trace->steps[step].name != NULL;
 	uint64_t nr = trace_part_blocks(b->trace, use->offset, use->bytes);
 	const bool *resident = &b->trace->resident[b->next_resident];
+	const bool *near = b->trace->near ? &b->trace->near[b->next_resident] : NULL;
 
 	if (kernel)
 		b->next_resident += nr;
@@ -99,7 +101,7 @@ static void add_use(struct blocks *b, uint32_t step, const struct trace_use *use
 		return;
 	for (uint64_t n = 0; n < nr; n++)
 		use_block(b, step, use, use->offset / b->trace->block_bytes + n,
-			  kernel && resident[n], !kernel);
+			  kernel && resident[n], kernel && near && near[n], !kernel);
 }
 
 /* ------------------------------------------------------------------ the whole trace */
@@ -201,11 +203,45 @@ static void count_accesses(const struct blocks *b, struct oracle_result *out)
 	}
 }
 
-int oracle_compute(const struct trace *trace, uint64_t capacity, struct oracle_result *out)
+static uint32_t blocks_u32(uint64_t blocks)
 {
-	struct min_steady steady;
-	struct blocks b;
+	return blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX;
+}
+
+/* Both levels of MIN. Without neighbours they are the same. */
+static int solve(const struct blocks *b, uint64_t capacity, uint64_t near_capacity,
+		 struct oracle_result *out)
+{
+	struct min_steady own, both;
 	uint32_t step;
+	int err = min_steady(&b->min, blocks_u32(capacity), MIN_OWN, &own);
+
+	if (err)
+		return err;
+	both = own;
+	if (near_capacity || b->trace->near) {
+		uint64_t room = blocks_u32(capacity) + (uint64_t)blocks_u32(near_capacity);
+
+		err = min_steady(&b->min, blocks_u32(room), MIN_BOTH, &both);
+		if (err)
+			return err;
+	}
+	*out = (struct oracle_result){.copy_ins = own.copy_ins,
+				      .write_backs = own.write_backs,
+				      .host_copy_ins = both.copy_ins,
+				      .host_write_backs = both.write_backs,
+				      .nr_periods = own.nr_periods,
+				      .exact = own.exact && both.exact,
+				      .nr_blocks = b->min.nr_blocks,
+				      .largest_set = min_largest_set(&b->min, MIN_OWN, &step)};
+	count_accesses(b, out);
+	return 0;
+}
+
+int oracle_compute(const struct trace *trace, uint64_t capacity, uint64_t near_capacity,
+		   struct oracle_result *out)
+{
+	struct blocks b;
 	int err = trace_check(trace);
 
 	if (err)
@@ -215,16 +251,7 @@ int oracle_compute(const struct trace *trace, uint64_t capacity, struct oracle_r
 	err = blocks_init(&b, trace);
 	if (err)
 		return err;
-	err = min_steady(&b.min, capacity < UINT32_MAX ? (uint32_t)capacity : UINT32_MAX, &steady);
-	if (!err) {
-		*out = (struct oracle_result){.copy_ins = steady.copy_ins,
-					      .write_backs = steady.write_backs,
-					      .nr_periods = steady.nr_periods,
-					      .exact = steady.exact,
-					      .nr_blocks = b.min.nr_blocks,
-					      .largest_set = min_largest_set(&b.min, &step)};
-		count_accesses(&b, out);
-	}
+	err = solve(&b, capacity, near_capacity, out);
 	blocks_fini(&b);
 	return err;
 }

@@ -455,6 +455,7 @@ void trace_destroy(struct trace *trace)
 	free(trace->uses);
 	free(trace->lives);
 	free(trace->resident);
+	free(trace->near);
 	free(trace);
 }
 
@@ -488,6 +489,9 @@ static bool resident_ok(const struct trace *trace)
 			nr += trace_part_blocks(trace, use->offset, use->bytes);
 		}
 	}
+	for (uint64_t i = 0; trace->near && i < trace->nr_resident; i++)
+		if (trace->near[i] && trace->resident[i])
+			return false;
 	return nr == trace->nr_resident;
 }
 

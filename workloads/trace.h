@@ -57,6 +57,7 @@ struct trace {
 	/* For each use of each kernel, in order: whether each block that it names, wholly or in
 	 * part, was in the device's memory. NULL: the manager moves none. */
 	bool *resident;
+	bool *near; /* the same blocks: whether each was in a neighbour's memory. NULL: none */
 	uint32_t nr_resident;
 };
 

@@ -10,6 +10,12 @@
  * best for it alone; and the mean of a period in the long run, which brute force finds as the
  * least mean cycle of the graph of states between periods.
  *
+ * A second test has a neighbour's memory besides: a block is on the host, at the neighbour or in
+ * own memory, and every way to place all of them at every step is tried. Compared are the fewest
+ * copies from the host; and where no access is in place at the neighbour, the fewest into own
+ * memory, and of both together, which one way then reaches. Where some accesses are, the copies
+ * into own memory must not be fewer than MIN says.
+ *
  * WEIR_TEST_SEED and WEIR_TEST_CASES change the seed of the first case and how many there are.
  *
  * Long: WEIR_TEST_CASES=400000
@@ -39,6 +45,10 @@
 #define LEAST_WRITING 10u
 #define LEAST_LONG 50u
 #define NOWHERE UINT32_MAX
+#define NEAR_BLOCKS 4u
+#define NEAR_STATES 81u /* 3 ^ NEAR_BLOCKS */
+#define NEAR_PERIODS 3u
+#define NEAR_SHARE 10u /* of so many cases one is tried with a neighbour's memory, too */
 
 struct random {
 	uint64_t state;
@@ -57,7 +67,7 @@ struct test_case {
 	struct min_trace trace;
 	uint64_t first[MAX_STEPS + 1];
 	struct min_access access[MAX_STEPS * MAX_BLOCKS];
-	uint32_t capacity;
+	uint32_t capacity, near_capacity;
 };
 
 /* Most steps name few blocks, so that what stays between them matters; in one case out of three
@@ -88,7 +98,7 @@ static void random_case(uint64_t seed, struct test_case *c)
 	}
 	c->trace.first = c->first;
 	c->trace.access = c->access;
-	c->capacity = min_largest_set(&c->trace, &step);
+	c->capacity = min_largest_set(&c->trace, MIN_OWN, &step);
 	c->capacity += random_below(&r, nr_blocks + 1 - c->capacity);
 }
 
@@ -165,6 +175,123 @@ static double brute_mean(const struct test_case *c)
 	return best;
 }
 
+/* ------------------------------------------------------------------ with a neighbour's memory */
+
+enum place { HOST, NEAR, OWN };
+
+/* What a copy costs. */
+struct weights {
+	uint32_t own, host;
+};
+
+/* Fewer blocks, and of what is in place some is at the neighbour; none if plain. */
+static void random_near_case(uint64_t seed, bool plain, struct test_case *c)
+{
+	struct random r = {.state = ~seed};
+	uint32_t step, both;
+
+	do {
+		random_case(seed, c);
+		seed += UINT64_C(1) << 32;
+	} while (c->trace.nr_blocks > NEAR_BLOCKS);
+	for (uint64_t a = 0; a < c->first[c->trace.nr_steps]; a++)
+		c->access[a].near = c->access[a].in_place && !plain && random_below(&r, 3) != 0;
+	both = min_largest_set(&c->trace, MIN_BOTH, &step);
+	c->near_capacity = random_below(&r, c->trace.nr_blocks - c->capacity + 1);
+	if (c->capacity + c->near_capacity < both)
+		c->near_capacity = both - c->capacity;
+}
+
+static enum place place_of(uint32_t state, uint32_t block)
+{
+	while (block--)
+		state /= 3;
+	return (enum place)(state % 3);
+}
+
+/* Whether the blocks fit, and are where the step needs them. */
+static bool serves(const struct test_case *c, uint32_t s, uint32_t state)
+{
+	uint32_t nr[3] = {0};
+
+	for (uint32_t b = 0; b < c->trace.nr_blocks; b++)
+		nr[place_of(state, b)]++;
+	for (uint64_t a = c->first[s]; a < c->first[s + 1]; a++) {
+		enum place place = place_of(state, c->access[a].block);
+
+		if (c->access[a].near ? place == HOST : !c->access[a].in_place && place != OWN)
+			return false;
+	}
+	return nr[OWN] <= c->capacity && nr[NEAR] <= c->near_capacity;
+}
+
+/* Cost of the copies between two states; born: what the step makes anew. */
+static uint32_t near_copies(const struct test_case *c, uint32_t from, uint32_t to, uint32_t born,
+			    const struct weights *w)
+{
+	uint32_t cost = 0;
+
+	for (uint32_t b = 0; b < c->trace.nr_blocks; b++, from /= 3, to /= 3) {
+		if (from % 3 == to % 3 || (born >> b & 1))
+			continue;
+		cost += to % 3 == OWN ? w->own : 0;
+		cost += from % 3 == HOST ? w->host : 0;
+	}
+	return cost;
+}
+
+static void near_step(const struct test_case *c, uint32_t s, const struct weights *w,
+		      uint32_t nr_states, uint32_t *cost)
+{
+	uint32_t to[NEAR_STATES] = {0}, born = 0;
+
+	for (uint64_t a = c->first[s]; a < c->first[s + 1]; a++)
+		born |= (uint32_t)c->access[a].birth << c->access[a].block;
+	for (uint32_t state = 0; state < nr_states; state++) {
+		to[state] = NOWHERE;
+		for (uint32_t old = 0; serves(c, s, state) && old < nr_states; old++) {
+			uint32_t more;
+
+			if (cost[old] == NOWHERE)
+				continue;
+			more = near_copies(c, old, state, born, w);
+			to[state] = cost[old] + more < to[state] ? cost[old] + more : to[state];
+		}
+	}
+	memcpy(cost, to, nr_states * sizeof(*cost));
+}
+
+/* The least cost of the first periods. */
+static uint32_t near_least(const struct test_case *c, struct weights w)
+{
+	uint32_t cost[NEAR_STATES], nr_states = 1;
+
+	for (uint32_t b = 0; b < c->trace.nr_blocks; b++)
+		nr_states *= 3;
+	memset(cost, 0xff, sizeof(cost));
+	cost[0] = 0;
+	for (uint32_t p = 0; p < NEAR_PERIODS; p++)
+		for (uint32_t s = 0; s < c->trace.nr_steps; s++)
+			near_step(c, s, &w, nr_states, cost);
+	return least(cost, nr_states);
+}
+
+static uint32_t near_min(const struct test_case *c, uint32_t capacity, enum min_level level)
+{
+	uint64_t sum = 0;
+	struct min *min;
+
+	assert_int_equal(min_create(&c->trace, capacity, level, &min), 0);
+	for (uint32_t p = 0; p < NEAR_PERIODS; p++) {
+		struct min_count count;
+
+		min_period(min, &count);
+		sum += count.copy_ins;
+	}
+	min_destroy(min);
+	return (uint32_t)sum;
+}
+
 /* ------------------------------------------------------------------ the comparison */
 
 static void print_case(const struct test_case *c, uint64_t seed)
@@ -174,8 +301,9 @@ static void print_case(const struct test_case *c, uint64_t seed)
 	for (uint32_t s = 0; s < c->trace.nr_steps; s++) {
 		print_error("  step %u:", s);
 		for (uint64_t a = c->first[s]; a < c->first[s + 1]; a++)
-			print_error(" %u%s%s%s", (unsigned int)c->access[a].block,
+			print_error(" %u%s%s%s%s", (unsigned int)c->access[a].block,
 				    c->access[a].in_place ? " in place" : "",
+				    c->access[a].near ? " at the neighbour" : "",
 				    c->access[a].birth ? " born" : "",
 				    c->access[a].write ? " written" : "");
 		print_error("\n");
@@ -191,7 +319,7 @@ static uint64_t compare_first(const struct test_case *c, uint64_t seed)
 
 	memset(cost, 0xff, sizeof(cost));
 	cost[0] = 0;
-	assert_int_equal(min_create(&c->trace, c->capacity, &min), 0);
+	assert_int_equal(min_create(&c->trace, c->capacity, MIN_OWN, &min), 0);
 	for (uint32_t n = 0; n < NR_PERIODS; n++) {
 		uint32_t brute;
 		struct min_count count;
@@ -226,7 +354,7 @@ static void test_min_is_brute_force(void **state)
 		random_case(seed + i, &c);
 		nr_copying += compare_first(&c, seed + i) != 0;
 		mean = brute_mean(&c);
-		assert_int_equal(min_steady(&c.trace, c.capacity, &steady), 0);
+		assert_int_equal(min_steady(&c.trace, c.capacity, MIN_OWN, &steady), 0);
 		if (!steady.exact || fabs(steady.copy_ins - mean) > 1e-9) {
 			print_case(&c, seed + i);
 			fail_msg("a period: MIN copies in %.9g%s, brute force %.9g",
@@ -248,10 +376,44 @@ static void test_min_is_brute_force(void **state)
 	}
 }
 
+static void test_min_near_is_brute_force(void **state)
+{
+	const char *text = getenv("WEIR_TEST_SEED"), *cases = getenv("WEIR_TEST_CASES");
+	uint64_t seed = text ? strtoull(text, NULL, 10) : FIRST_SEED;
+	uint64_t nr = (cases ? strtoull(cases, NULL, 10) : NR_CASES) / NEAR_SHARE;
+	uint64_t nr_spared = 0;
+
+	(void)state;
+	for (uint64_t i = seed; i < seed + nr; i++) {
+		uint32_t own, host, brute_own, brute_host, together;
+		struct test_case c;
+		bool plain = i % 2;
+
+		random_near_case(i, plain, &c);
+		own = near_min(&c, c.capacity, MIN_OWN);
+		host = near_min(&c, c.capacity + c.near_capacity, MIN_BOTH);
+		brute_own = near_least(&c, (struct weights){.own = 1});
+		brute_host = near_least(&c, (struct weights){.host = 1});
+		together = near_least(&c, (struct weights){1, 1});
+		if (host != brute_host ||
+		    (plain ? own != brute_own || together != own + host : own > brute_own)) {
+			print_case(&c, i);
+			fail_msg("room for %u at the neighbour: MIN copies %u into own memory, %u "
+				 "from the host, brute force %u and %u, %u together",
+				 c.near_capacity, own, host, brute_own, brute_host, together);
+		}
+		nr_spared += host < own;
+	}
+	print_message("of %llu cases with a neighbour %llu copy less from the host\n",
+		      (unsigned long long)nr, (unsigned long long)nr_spared);
+	assert_true(text || cases || nr_spared * LEAST_WRITING > nr);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_min_is_brute_force),
+		cmocka_unit_test(test_min_near_is_brute_force),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static struct min_steady steady(const struct script *s, uint32_t capacity)
 {
 	struct min_steady out;
 
-	assert_int_equal(min_steady(&s->trace, capacity, &out), 0);
+	assert_int_equal(min_steady(&s->trace, capacity, MIN_OWN, &out), 0);
 	assert_true(out.exact);
 	return out;
 }
@@ -153,7 +153,7 @@ static void test_min_periods(void **state)
 	for (uint8_t b = 0; b < 3; b++)
 		add(&s, (struct min_access){.block = b});
 	end_step(&s);
-	assert_int_equal(min_create(&s.trace, 3, &min), 0);
+	assert_int_equal(min_create(&s.trace, 3, MIN_OWN, &min), 0);
 	min_period(min, &count);
 	assert_int_equal(count.copy_ins, 3);
 	min_period(min, &count);
@@ -170,26 +170,32 @@ static void test_min_refuses(void **state)
 
 	(void)state;
 	begin(&s, 3);
-	assert_int_equal(min_steady(&s.trace, 3, &out), -EINVAL); /* no step */
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), -EINVAL); /* no step */
 	end_step(&s);
 	for (uint8_t b = 0; b < 3; b++)
 		add(&s, (struct min_access){.block = b});
 	end_step(&s);
-	assert_int_equal(min_steady(&s.trace, 3, &out), 0);
-	assert_int_equal(min_steady(&s.trace, 2, &out), -ENOSPC);
-	assert_int_equal(min_largest_set(&s.trace, &step), 3);
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), 0);
+	assert_int_equal(min_steady(&s.trace, 2, MIN_OWN, &out), -ENOSPC);
+	assert_int_equal(min_largest_set(&s.trace, MIN_OWN, &step), 3);
 	assert_int_equal(step, 1);
 	s.access[2].in_place = true;
-	assert_int_equal(min_steady(&s.trace, 2, &out), 0);
+	assert_int_equal(min_steady(&s.trace, 2, MIN_OWN, &out), 0);
+	s.access[2].near = true;
+	assert_int_equal(min_steady(&s.trace, 2, MIN_OWN, &out), 0);
+	assert_int_equal(min_steady(&s.trace, 2, MIN_BOTH, &out), -ENOSPC);
+	s.access[2].in_place = false;
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), -EINVAL);
+	s.access[2].in_place = true;
 	s.access[2].block = 1; /* twice */
-	assert_int_equal(min_steady(&s.trace, 3, &out), -EINVAL);
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), -EINVAL);
 	s.access[2].block = 3; /* there is none */
-	assert_int_equal(min_steady(&s.trace, 3, &out), -EINVAL);
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), -EINVAL);
 	s.access[2].block = 2;
 	s.first[1] = 4; /* beyond the next step's */
-	assert_int_equal(min_steady(&s.trace, 3, &out), -EINVAL);
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), -EINVAL);
 	s.first[0] = 1;
-	assert_int_equal(min_steady(&s.trace, 3, &out), -EINVAL);
+	assert_int_equal(min_steady(&s.trace, 3, MIN_OWN, &out), -EINVAL);
 }
 
 int main(void)

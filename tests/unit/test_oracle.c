@@ -24,7 +24,7 @@ struct script {
 	struct trace_step steps[MAX];
 	struct trace_use uses[MAX];
 	struct trace_life lives[MAX];
-	bool resident[MAX];
+	bool resident[MAX], near[MAX];
 };
 
 static void begin(struct script *s)
@@ -34,6 +34,7 @@ static void begin(struct script *s)
 	s->trace.uses = s->uses;
 	s->trace.lives = s->lives;
 	s->trace.resident = s->resident;
+	s->trace.near = s->near;
 }
 
 /* A life before and after the trace; in it, from now on. */
@@ -63,22 +64,25 @@ static void step(struct script *s, bool program)
 							    .first_use = s->trace.nr_uses};
 }
 
-/* A use of the newest step; where: 'H' or 'p' for each block, in HBM or in place. */
+/* A use of the newest step; where: 'H', 'p' or 'n' for each block, in HBM, in place on the host or
+ * in place at a neighbour. */
 static void use(struct script *s, uint32_t life, uint64_t offset, uint64_t bytes,
 		enum weir_use_kind kind, const char *where)
 {
 	s->uses[s->trace.nr_uses++] =
 		(struct trace_use){.life = life, .offset = offset, .bytes = bytes, .kind = kind};
 	s->steps[s->trace.nr_steps - 1].nr_uses++;
-	for (; *where; where++)
+	for (; *where; where++) {
+		s->near[s->trace.nr_resident] = *where == 'n';
 		s->resident[s->trace.nr_resident++] = *where == 'H';
+	}
 }
 
 static struct oracle_result compute(const struct script *s, uint64_t capacity)
 {
 	struct oracle_result out;
 
-	assert_int_equal(oracle_compute(&s->trace, capacity, &out), 0);
+	assert_int_equal(oracle_compute(&s->trace, capacity, 0, &out), 0);
 	assert_true(out.exact);
 	return out;
 }
@@ -232,6 +236,41 @@ static void test_oracle_in_place(void **state)
 	assert_int_equal(out.largest_set, 2);
 }
 
+/* Three blocks in turn, one of them in place at a neighbour: the device's memory holds one, and
+ * both together hold all or one less. */
+static void test_oracle_near(void **state)
+{
+	struct oracle_result out;
+	struct script s;
+	uint32_t a;
+
+	(void)state;
+	begin(&s);
+	a = permanent(&s, 3 * BLOCK);
+	step(&s, false);
+	use(&s, a, 0, BLOCK, WEIR_READ, "H");
+	step(&s, false);
+	use(&s, a, BLOCK, BLOCK, WEIR_WRITE, "H");
+	step(&s, false);
+	use(&s, a, 2 * BLOCK, BLOCK, WEIR_READ, "n");
+	assert_int_equal(oracle_compute(&s.trace, 1, 2, &out), 0);
+	assert_true(out.copy_ins == 2);
+	assert_true(out.write_backs == 1);
+	assert_true(out.host_copy_ins == 0);
+	assert_true(out.host_write_backs == 0);
+	assert_int_equal(out.nr_in_place, 1);
+	assert_int_equal(oracle_compute(&s.trace, 1, 1, &out), 0);
+	assert_true(out.exact);
+	assert_true(out.copy_ins == 2);
+	assert_true(out.host_copy_ins == 1.5); /* of three blocks in turn, with room for two */
+	assert_int_equal(oracle_compute(&s.trace, 1, 0, &out), 0);
+	assert_true(out.host_copy_ins == 3);
+	use(&s, a, 0, BLOCK, WEIR_READ, "n");
+	assert_int_equal(oracle_compute(&s.trace, 1, 0, &out), -ENOSPC);
+	s.near[0] = true; /* in both */
+	assert_int_equal(oracle_compute(&s.trace, 1, 2, &out), -EINVAL);
+}
+
 static void test_oracle_refuses(void **state)
 {
 	struct oracle_result out;
@@ -243,18 +282,18 @@ static void test_oracle_refuses(void **state)
 	a = permanent(&s, 2 * BLOCK);
 	step(&s, false);
 	use(&s, a, 0, 2 * BLOCK, WEIR_READ, "HH");
-	assert_int_equal(oracle_compute(&s.trace, 2, &out), 0);
-	assert_int_equal(oracle_compute(&s.trace, 1, &out), -ENOSPC);
+	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), 0);
+	assert_int_equal(oracle_compute(&s.trace, 1, 0, &out), -ENOSPC);
 	s.trace.nr_resident = 1;
-	assert_int_equal(oracle_compute(&s.trace, 2, &out), -EINVAL);
+	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -EINVAL);
 	s.trace.nr_resident = 2;
 	s.lives[a].death = 1; /* before the trace, but not after it */
-	assert_int_equal(oracle_compute(&s.trace, 2, &out), -EXDEV);
+	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -EXDEV);
 	s.lives[a] = (struct trace_life){.bytes = 2 * BLOCK, .birth = 0, .death = TRACE_NEVER};
-	assert_int_equal(oracle_compute(&s.trace, 2, &out), -EXDEV);
+	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -EXDEV);
 	s.trace.block_bytes = 0;
 	s.trace.nr_resident = 0;
-	assert_int_equal(oracle_compute(&s.trace, 2, &out), -ENODATA);
+	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -ENODATA);
 }
 
 int main(void)
@@ -266,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_oracle_discards),
 		cmocka_unit_test(test_oracle_program_writes),
 		cmocka_unit_test(test_oracle_in_place),
+		cmocka_unit_test(test_oracle_near),
 		cmocka_unit_test(test_oracle_refuses),
 	};
 
