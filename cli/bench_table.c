@@ -228,7 +228,7 @@ static int print_ways(FILE *out, const struct bench_row *rows, unsigned int nr)
 	return err;
 }
 
-static void add_oracle(struct table *table, const struct bench_row *row)
+static void add_oracle(struct table *table, const struct bench_row *row, bool near)
 {
 	const struct result_oracle *oracle = &row->oracle;
 
@@ -242,16 +242,23 @@ static void add_oracle(struct table *table, const struct bench_row *row)
 	(void)table_add_double(table, "%.1f", oracle->write_backs);
 	(void)table_add_double(table, "%.1f", oracle->min_write_backs);
 	(void)table_add_double(table, "%.1f", oracle->in_place_bytes / GB);
+	if (near) {
+		(void)table_add_double(table, "%.1f", oracle->host_copy_ins);
+		(void)table_add_double(table, "%.1f", oracle->min_host_copy_ins);
+	}
 }
 
 static int print_oracles(FILE *out, const struct bench_row *rows, unsigned int nr)
 {
 	static const struct table_column columns[] = {
-		{"nodes", TABLE_RIGHT},	      {"GPU budget", TABLE_RIGHT},  {"manager", TABLE_LEFT},
-		{"room", TABLE_RIGHT},	      {"copy-ins", TABLE_RIGHT},    {"MIN", TABLE_RIGHT},
-		{"over MIN", TABLE_RIGHT},    {"write-backs", TABLE_RIGHT}, {"MIN's", TABLE_RIGHT},
-		{"in place GB", TABLE_RIGHT},
+		{"nodes", TABLE_RIGHT},	    {"GPU budget", TABLE_RIGHT},
+		{"manager", TABLE_LEFT},    {"room", TABLE_RIGHT},
+		{"copy-ins", TABLE_RIGHT},  {"MIN", TABLE_RIGHT},
+		{"over MIN", TABLE_RIGHT},  {"write-backs", TABLE_RIGHT},
+		{"MIN's", TABLE_RIGHT},	    {"in place GB", TABLE_RIGHT},
+		{"from host", TABLE_RIGHT}, {"its MIN", TABLE_RIGHT},
 	};
+	const bool near = any_near(rows, nr);
 	struct table *table;
 	bool any = false;
 	int err;
@@ -260,13 +267,13 @@ static int print_oracles(FILE *out, const struct bench_row *rows, unsigned int n
 		any |= rows[i].has_oracle;
 	if (!any)
 		return 0;
-	err = table_create(columns, ARRAY_LEN(columns), &table);
+	err = table_create(columns, ARRAY_LEN(columns) - (near ? 0 : 2), &table);
 	if (err)
 		return err;
 	table_set_keys(table, 3);
 	for (unsigned int i = 0; i < nr; i++)
 		if (rows[i].has_oracle)
-			add_oracle(table, &rows[i]);
+			add_oracle(table, &rows[i], near);
 	fputs("\nBlocks moved an epoch, against the fewest copy-ins for what was served from GPU\n"
 	      "memory\n\n",
 	      out);

@@ -390,6 +390,8 @@ static void write_oracle(FILE *out, const struct result_oracle *oracle)
 		{"write_backs", oracle->write_backs},
 		{"min_write_backs", oracle->min_write_backs},
 		{"in_place_bytes", oracle->in_place_bytes},
+		{"host_copy_ins", oracle->host_copy_ins},
+		{"min_host_copy_ins", oracle->min_host_copy_ins},
 	};
 
 	fprintf(out, "{\"epochs\":%" PRIu32, oracle->nr_epochs);

@@ -33,6 +33,8 @@ struct result_parameters {
 struct result_oracle {
 	double copy_ins, min_copy_ins, write_backs, min_write_backs;
 	double in_place_bytes; /* an epoch, both ways */
+	/* From the host to any GPU; NaN: no other GPU's memory is used. */
+	double host_copy_ins, min_host_copy_ins;
 	uint64_t block_bytes, capacity_blocks, largest_set_blocks;
 	uint32_t nr_epochs; /* that all this is the mean of */
 	bool exact;	    /* min_*: else estimates */

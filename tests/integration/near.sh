@@ -176,6 +176,10 @@ for r in near:
         causes = dict(r["bytes"][way])
         causes.pop("in-place")
         assert sum(causes.values()) > 0 or not sys.argv[3], (r["manager"], way)
+    if r["oracle"]:
+        for copies in ("copy_ins", "host_copy_ins"):
+            assert r["oracle"][copies] >= r["oracle"]["min_" + copies], r["oracle"]
+        assert r["oracle"]["copy_ins"] > 0, r["oracle"]
     if "real_gpu" in r:
         continue
     assert 0 < r["bound_s"] <= r["epoch_median_s"] * (1 + 1e-9), (r["manager"], r["bound_s"])
@@ -202,7 +206,9 @@ cmp "$dir/pair.out" "$dir/again.out" || fail "the table differs between two runs
 # shellcheck disable=SC2086
 run rate $pair --manager weir+near --near gpu1:4MiB --near-rate 1.5GB/s --oracle
 has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":4194304\},"near_bytes_per_s":1.5e\+09,' \
-	'"copy_ins":[1-9]' '--near gpu1:4MiB --near-rate 1.5GB/s'
+	'--near gpu1:4MiB --near-rate 1.5GB/s'
+has "$dir/rate.out" ' from host +its MIN'
+looked rate gpu1
 # shellcheck disable=SC2086
 run second $pair --device 1 --manager weir+near --near gpu0:4MiB
 has "$dir/second.json" '"near_budget_bytes":\{"gpu0":4194304\}.*"passed":true'

@@ -228,14 +228,16 @@ static void test_result_oracle(void **state)
 					     .write_backs = 3,
 					     .min_write_backs = 0.25,
 					     .in_place_bytes = 1e9,
+					     .host_copy_ins = 7.5,
+					     .min_host_copy_ins = NAN,
 					     .block_bytes = 8 << 20,
 					     .capacity_blocks = 4012,
 					     .largest_set_blocks = 4003,
 					     .nr_epochs = 2,
 					     .exact = true};
-	static const char *const members[] = {"copy_ins", "min_copy_ins", "write_backs",
-					      "min_write_backs", "in_place_bytes"};
-	const double values[] = {1475.5, 1449.5, 3, 0.25, 1e9};
+	static const char *const members[] = {"copy_ins",	 "min_copy_ins",   "write_backs",
+					      "min_write_backs", "in_place_bytes", "host_copy_ins"};
+	const double values[] = {1475.5, 1449.5, 3, 0.25, 1e9, 7.5};
 	struct weir_machine_desc desc = machine();
 	struct result result = sample(&desc);
 	json_t *json = written(&result), *object;
@@ -246,7 +248,8 @@ static void test_result_oracle(void **state)
 	result.oracle = &oracle;
 	json = written(&result);
 	object = json_object_get(json, "oracle");
-	assert_int_equal(json_object_size(object), 10);
+	assert_int_equal(json_object_size(object), 12);
+	assert_true(json_is_null(json_object_get(object, "min_host_copy_ins")));
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
 		assert_true(json_number_value(json_object_get(object, members[i])) == values[i]);
 	assert_int_equal(integer(json, "oracle", "block_bytes", NULL), 8 << 20);
