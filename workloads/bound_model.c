@@ -401,6 +401,15 @@ static int life_build(struct build *b, const uint32_t *uses, uint32_t nr, bool l
 
 /* ------------------------------------------------------------------ steps */
 
+/* Time of a use in place, in and out; with near memory the geometric mean of what it takes there
+ * and at the host: which of them a step needs is not known yet. */
+static double place_ns(const struct machine *m, const struct use_cost *c)
+{
+	double ns = c->ns[0] + c->ns[2];
+
+	return m->near_bytes > 0 ? sqrt(ns * (c->near_ns[0] + c->near_ns[1])) : ns;
+}
+
 static void step_build(struct build *b, uint32_t step)
 {
 	const struct trace_step *from = &b->trace->steps[step];
@@ -415,8 +424,7 @@ static void step_build(struct build *b, uint32_t step)
 		use_cost_init(c, &b->trace->uses[i], m);
 		b->use_step[i] = step;
 		hbm_ns += c->hbm_ns;
-		s->place_ns +=
-			m->near_bytes > 0 ? c->near_ns[0] + c->near_ns[1] : c->ns[0] + c->ns[2];
+		s->place_ns += place_ns(m, c);
 		for (int l = 0; l < 4; l++)
 			s->slack_ns[l] += c->slack_ns[l];
 	}

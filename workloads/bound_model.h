@@ -71,7 +71,7 @@ struct bound_piece {
 struct bound_step {
 	double alone_ns;    /* HBM time, arithmetic, launch, or the measured time: the largest */
 	double slack_ns[4]; /* BOUND_IN_WITHIN .. BOUND_OUT_BEYOND: what hits takes off, >= 0 */
-	double place_ns; /* of all uses in place within reach, in and out, where that is fastest */
+	double place_ns;    /* about, of all uses in place within reach, in and out */
 };
 
 /* Rates of all links between two kinds of memory together, in ns a byte. */
