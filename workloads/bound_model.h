@@ -22,7 +22,7 @@
  * Deliberate faults for the test that must notice them. 1: the host is reached over the device's
  * own link alone. 2: the price of both memories is spread over near memory alone. 3: near memory
  * cannot take over from own memory. 4: what is in near memory is used in place at the host's price.
- * 5: nothing is in near memory at first. 6: near memory is not filled from the host. 7: what comes
+ * 5: all is on the host alone at first. 6: near memory is not filled from the host. 7: what comes
  * from near memory takes its links twice as long. 8: near memory has half its bytes.
  */
 #ifndef BOUND_MUTANT

@@ -177,11 +177,11 @@ static void forward(const struct bound_near_walk *w, const struct bound_piece *p
 {
 	const struct bound_event *events = &w->tables->model->events[piece->first_event];
 
-	/* nothing is dearer than to have copies everywhere; they can be dropped */
+	/* the more copies the better; they can be dropped */
 	for (unsigned int set = 1; set < BOUND_SET_NR; set++)
-		cost[set] = set & BOUND_AT_HOST && !(set & (BOUND_MUTANT == 5 ? BOUND_AT_NEAR : 0))
-				    ? 0
-				    : INFINITY;
+		cost[set] = set & BOUND_AT_HOST ? 0 : INFINITY;
+	for (unsigned int set = 2; BOUND_MUTANT == 5 && set < BOUND_SET_NR; set++)
+		cost[set] = INFINITY;
 	for (uint32_t i = 0; i < piece->nr_events; i++) {
 		struct bound_near_shares *s = w->shares ? &w->shares[i] : NULL;
 

@@ -30,10 +30,10 @@
 #define MAX_BLOCKS 3u
 #define NR_STATES 343u	   /* 7 ^ MAX_BLOCKS */
 #define LARGE_CASES 8u	   /* one of so many has three blocks, the others fewer */
-#define FIRST_SEED 109720u /* in what follows most mistakes that were tried show */
+#define FIRST_SEED 110080u /* in what follows most mistakes that were tried show */
 #define LEAST_MEAN 0.5	   /* of the bound over the best schedule */
 #define MAX_WAYS 16u
-static const struct test_amount cases = {640, 200, 8000};
+static const struct test_amount cases = {400, 200, 8000};
 
 /* Memories, and where valid copies of a block are as a set of them. */
 enum { HOST = 1, GPU = 2, NEAR = 4, SETS = 8 };
