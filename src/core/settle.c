@@ -116,6 +116,10 @@ int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle
 
 int settle_on_any(struct weir_space *space, struct settle *settle)
 {
+	/* Copies between other places, in the background, free nothing that is waited for. */
+	if (settle_on_leaving(space, PLACE_OWN, settle) ||
+	    settle_on_coming(space, PLACE_OWN, settle))
+		return SETTLE_WAIT;
 	for (uint32_t p = space->nr_paths; p-- > 0;)
 		if (settle_on_path(space, &space->path[p], settle))
 			return SETTLE_WAIT;

@@ -55,6 +55,7 @@ struct evict_to {
 				    * all are below; or DECIDE_UNKNOWN */
 	uint32_t nr_last;	   /* of them that are there */
 	uint32_t nr_unbacked;	   /* blocks of it that are nowhere yet, this one among them */
+	bool copies_only;	   /* neighbours' memory is not for use in place */
 };
 
 struct decisions {

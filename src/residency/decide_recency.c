@@ -27,6 +27,9 @@ place_t recency_evict_to(const struct evict_to *q)
 {
 	place_t last = (place_t)(q->nr_places - 1);
 
+	/* What is nowhere yet and gets no room above is going to be used where it comes. */
+	if (q->copies_only && q->nr_unbacked)
+		return last;
 	for (place_t to = (place_t)(q->from + 1); to < last; to++)
 		if (q->room[to])
 			return to;

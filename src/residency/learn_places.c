@@ -32,6 +32,14 @@ static place_t place_below(const struct weir_space *space, uint32_t k)
 	return k + 1 == nr_below(space) ? space_host(space) : PLACE_OWN + 1;
 }
 
+/* A rate, or the one that is allowed over links to neighbours. */
+static double allowed(const struct weir_space *space, place_t place, double bytes_per_s)
+{
+	double most = space->residency->near_bytes_per_s;
+
+	return place != space_host(space) && most > 0 ? MIN(most, bytes_per_s) : bytes_per_s;
+}
+
 /* What a use takes in place at a place. */
 static void learn_rate(const struct weir_space *space, place_t place,
 		       const struct record_use *recorded, struct plan_rate *out)
@@ -40,7 +48,7 @@ static void learn_rate(const struct weir_space *space, place_t place,
 	const struct weir_link_desc *link = link_to(space, place);
 	double hit = cost_inplace_bytes_per_s(link, use, 1);
 	double miss = cost_inplace_bytes_per_s(link, use, UINT64_MAX);
-	double ns = cost_expansion(use) * 1e9 / miss;
+	double ns = cost_expansion(use) * 1e9 / allowed(space, place, miss);
 
 	out->in_ns = recorded->read_bytes * ns;
 	out->out_ns = recorded->write_bytes * ns;
@@ -108,17 +116,19 @@ static struct plan_below learn_below(const struct weir_space *space, place_t pla
 	const struct weir_link_desc *link = link_to(space, place);
 	const struct weir_vmm_desc *vmm = &space->backend->desc.vmm;
 	double bytes = (double)space->block_bytes, piece = (double)link->copy_ns;
+	double in = cost_copy_bytes_per_s(link, space->pmm[place].memory);
+	double out = cost_copy_bytes_per_s(link, space->pmm[PLACE_OWN].memory);
 	bool host = place == space_host(space);
 	double host_mib = host ? bytes / (1 << 20) : 0;
 
 	return (struct plan_below){
-		.in_ns =
-			bytes * 1e9 / cost_copy_bytes_per_s(link, space->pmm[place].memory) + piece,
-		.out_ns = bytes * 1e9 / cost_copy_bytes_per_s(link, space->pmm[PLACE_OWN].memory) +
-			  piece,
-		.duplex_ns = bytes * 1e9 / link->duplex_bytes_per_s + piece,
-		.inplace_duplex_ns = bytes * 1e9 / link->inplace_duplex_bytes_per_s,
-		.inplace_both_ns = bytes * 1e9 / link->inplace_both_bytes_per_s,
+		.in_ns = bytes * 1e9 / allowed(space, place, in) + piece,
+		.out_ns = bytes * 1e9 / allowed(space, place, out) + piece,
+		.duplex_ns = bytes * 1e9 / allowed(space, place, link->duplex_bytes_per_s) + piece,
+		.inplace_duplex_ns =
+			bytes * 1e9 / allowed(space, place, link->inplace_duplex_bytes_per_s),
+		.inplace_both_ns =
+			bytes * 1e9 / allowed(space, place, link->inplace_both_bytes_per_s),
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
 			  host_mib * (double)vmm->set_access_host_mib_ns,
 		.unmap_ns = (double)vmm->unmap_ns + host_mib * (double)vmm->unmap_host_mib_ns,
@@ -146,6 +156,7 @@ void learn_places(const struct weir_space *space, struct plan_input *input)
 	input->budget_blocks = plan_budget(space);
 	input->near_blocks = near_budget(space);
 	input->nr_below = nr_below(space);
+	input->near_copies_only = space->residency->near_copy_only;
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
 	for (uint32_t k = 0; k < input->nr_below; k++)

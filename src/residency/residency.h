@@ -169,6 +169,10 @@ uint32_t schedule_next_level(const struct weir_space *space, const struct range 
  * when it has no opinion. */
 uint32_t schedule_far(const struct weir_space *space, const struct range *range);
 
+/* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */
+bool schedule_is_used_soon(const struct weir_space *space, const struct range *range,
+			   uint32_t nr_stages);
+
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct weir_space *space, const struct range *range);
 

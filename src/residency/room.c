@@ -245,7 +245,8 @@ bool room_free(struct weir_space *space, place_t place)
 	       free_lower_copies(space, place, false);
 }
 
-struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
+/* The place below that blocks of a range should go to from one. */
+static place_t ask_where(const struct weir_space *space, const struct range *range, place_t place)
 {
 	struct evict_to q = {
 		.from = place,
@@ -254,14 +255,21 @@ struct chunk *room_below(struct weir_space *space, const struct range *range, pl
 		.planned_last = schedule_far(space, range),
 		.nr_last = range->nr_home[space_host(space)],
 		.nr_unbacked = range_nr_unbacked(range),
+		.copies_only = space->residency->near_copy_only,
 	};
+
+	for (uint32_t below = place + 1u; below < space->nr_places; below++)
+		q.room[below] = pmm_nr_available(&space->pmm[below]);
+	return space->residency->decide->evict_to(&q);
+}
+
+struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
+{
 	struct chunk *chunk;
 
 	if (place == space_host(space))
 		return NULL;
-	for (uint32_t below = place + 1u; below < space->nr_places; below++)
-		q.room[below] = pmm_nr_available(&space->pmm[below]);
-	chunk = room_try(space, space->residency->decide->evict_to(&q));
+	chunk = room_try(space, ask_where(space, range, place));
 	for (uint32_t below = place + 1u; !chunk && below < space->nr_places; below++)
 		chunk = room_try(space, (place_t)below);
 	return chunk;
@@ -278,12 +286,28 @@ static int evict_into(struct weir_space *space, struct range *range, uint32_t i,
 	return err;
 }
 
+/* A chunk for a clean block that leaves: of a place between, where it should be rather than where
+ * its copy is. A copy to a neighbour takes less than what is used on the host, or comes from there.
+ * NULL: it goes to its copy. */
+static struct chunk *room_between(struct weir_space *space, const struct range *range,
+				  const struct block *block)
+{
+	place_t to;
+
+	if (block->at.dead || block->at.below->place <= block->at.home->place + 1)
+		return NULL;
+	to = ask_where(space, range, block->at.home->place);
+	return to < block->at.below->place ? room_try(space, to) : NULL;
+}
+
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
 	       bool *freed)
 {
 	struct block *block = &range->block[i];
 	struct chunk *lower = NULL;
 
+	if (block_is_clean(block))
+		lower = room_between(space, range, block);
 	if (block_is_dirty(block)) {
 		lower = room_below(space, range, block->at.home->place);
 		if (!lower)

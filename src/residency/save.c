@@ -22,6 +22,13 @@ void save_init(struct weir_space *space, const struct weir_space_config *config)
 	}
 }
 
+/* A range that is used before so many stages is not copied now: what writes it, or fetches it, would
+ * wait for that. */
+#define STAGES_LEAST 3u
+
+/* Copies under way at a time: the link is busy, and who has to wait for one does not wait long. */
+#define MOVES_MAX 2u
+
 /* Copies on their way to the host, and about to be. */
 static uint32_t nr_under_way(const struct weir_space *space, place_t place)
 {
@@ -38,7 +45,7 @@ static int save_range(struct weir_space *space, struct range *range, place_t pla
 	for (uint32_t i = 0; i < range->nr_blocks && range->nr_dirty[place] > least; i++) {
 		int err;
 
-		if (nr_under_way(space, place) >= SPACE_BATCH_MAX)
+		if (nr_under_way(space, place) >= MOVES_MAX)
 			return -EAGAIN;
 		err = room_clean(space, range, i, place);
 		if (err && err != -EAGAIN)
@@ -59,7 +66,8 @@ static bool save_place(struct weir_space *space, place_t place)
 		uint32_t before = range->nr_dirty[place];
 		int err = 0;
 
-		if (before && !range->arena && !range->pooled)
+		if (before && !range->arena && !range->pooled &&
+		    !schedule_is_used_soon(space, range, STAGES_LEAST))
 			err = save_range(space, range, place, left);
 		left -= before - range->nr_dirty[place];
 		if (err && err != -EAGAIN && err != -ENOSPC)
@@ -81,7 +89,7 @@ void save_advance(struct weir_space *space)
 	    r->saved_seq == space->done_seq)
 		return;
 	for (uint32_t place = 1; place < space_host(space); place++)
-		if (nr_under_way(space, (place_t)place) < SPACE_BATCH_MAX / 2)
+		if (nr_under_way(space, (place_t)place) < MOVES_MAX)
 			more |= save_place(space, (place_t)place);
 		else
 			more = true;

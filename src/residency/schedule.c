@@ -124,6 +124,17 @@ uint32_t schedule_far(const struct weir_space *space, const struct range *range)
 	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : r->plan->far[t];
 }
 
+bool schedule_is_used_soon(const struct weir_space *space, const struct range *range,
+			   uint32_t nr_stages)
+{
+	const struct residency *r = space->residency;
+	uint32_t t = r->plan ? tracked_as(r, range) : PLAN_UNTRACKED;
+
+	/* In a period of few stages all is soon. */
+	return t != PLAN_UNTRACKED &&
+	       plan_next_use(r->plan, stage_now(r), t) < MIN(nr_stages, r->plan->nr_stages / 4);
+}
+
 uint32_t schedule_next_use(const struct weir_space *space, const struct range *range)
 {
 	const struct residency *r = space->residency;

@@ -200,8 +200,10 @@ static void test_space_places_keeps_the_copy_on_the_host(void **state)
 	/* And from the top at once. */
 	do_prefetch(&f, f.a, ALL, GPU0);
 	do_fill(&f.t, 0, f.b, ALL, 2);
-	expect_crossed(&f, [IN_FAR] = 4);
-	assert_int_equal(nr_at(&f, f.a, HOST), 4);
+	/* Rather near than to the copy. */
+	expect_crossed(&f, [IN_FAR] = 4, [OUT_NEAR] = 4);
+	assert_int_equal(nr_at(&f, f.a, GPU1), 4);
+	expect_held(&f, 4, 4, 4);
 	do_expect(&f.t, 0, f.a, ALL, 1);
 	do_sync(&f.t);
 	test_space_close(&f.t);
