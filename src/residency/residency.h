@@ -63,7 +63,8 @@ struct host_bracket {
  */
 struct residency {
 	struct record record;
-	bool recording; /* off in a fixed space */
+	bool recording;	     /* off in a fixed space */
+	bool near_copy_only; /* no block is meant to be used in place at a neighbour */
 
 	const struct decisions *decide;
 
@@ -92,9 +93,8 @@ struct residency {
 	uint32_t next_save;		/* range that is looked at next for such ones, ... */
 	bracket_seq_t saved_seq;	/* ... and the brackets done when there was nothing to do */
 
-	/* What benchmarks ask of a space that uses neighbours' memories. Set before its first range
-	 * is allocated, and never changed. */
-	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
+	/* This and near_copy_only are what benchmarks ask of a space that uses neighbours'
+	 * memories. Set before its first range is allocated, and never changed. */
 	double near_bytes_per_s; /* most that is to cross a link to a neighbour; 0: no limit */
 };
 

@@ -105,6 +105,15 @@ static bool is_discarded(const struct stream_slot *slot, const struct range *ran
 	return false;
 }
 
+/* Whether a block that loses its chunk is then where it may be used: not on the host, if a
+ * neighbour could have it. */
+static bool may_give(const struct weir_space *space, const struct block *block)
+{
+	return block->at.dead ||
+	       (block_is_clean(block) &&
+		(space->nr_places == 2 || block->at.below->place != space_host(space)));
+}
+
 /*
  * The last block of a range, in its order, that can give its chunk away; nr_blocks: none. What
  * could not is not looked at again in the same epoch.
@@ -125,7 +134,7 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 		const struct block *block = &range->block[i];
 
 		range->residency->give = n + 1;
-		if (!block_is_dirty(block) && !block_is_cleaning(block) && !block->pins &&
+		if (may_give(space, block) && !block_is_cleaning(block) && !block->pins &&
 		    !block->at.home->stale &&
 		    (range->mark != space->mark || is_discarded(slot, range, i)))
 			return i;

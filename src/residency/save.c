@@ -22,8 +22,8 @@ void save_init(struct weir_space *space, const struct weir_space_config *config)
 	}
 }
 
-/* A range that is used before so many stages is not copied now: what writes it, or fetches it, would
- * wait for that. */
+/* A range that is used before so many stages is not copied now: what writes it, or fetches it,
+ * would wait for that. */
 #define STAGES_LEAST 3u
 
 /* Copies under way at a time: the link is busy, and who has to wait for one does not wait long. */
