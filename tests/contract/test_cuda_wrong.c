@@ -120,6 +120,23 @@ static void test_destroyed_context(void **state)
 	planned_close(&p);
 }
 
+/* The context is lost just when a wait needs an event: the wait says so, and not that there is no
+ * memory. */
+static void test_lost_context_before_a_wait(void **state)
+{
+	struct planned p;
+
+	(void)state;
+	planned_open(&p);
+	assert_int_equal(planned_step(&p, 0, 1, 0), 0);
+	fakecuda_fail_symbol("cuEventCreate", 0, CU_LAUNCH_FAILED);
+	(void)planned_step(&p, 1, 2, 0);
+	assert_int_not_equal(weir_stream_sync(p.stream), -ENOMEM);
+	assert_int_not_equal(weir_space_sync(p.space), -ENOMEM);
+	fakecuda_fail_symbol("cuEventCreate", 0, 0);
+	planned_close(&p);
+}
+
 /* ------------------------------------------------------------------ one call of several */
 
 /* Copies of one call: the driver takes the first lot and refuses the second. */
@@ -471,6 +488,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lost_context),
 		cmocka_unit_test(test_destroyed_context),
+		cmocka_unit_test(test_lost_context_before_a_wait),
 		CASE(test_copy_half_refused),
 		CASE(test_access_changes_whole),
 		CASE(test_host_blocks_are_the_cpus),

@@ -9,23 +9,26 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/clock.h"
 
-struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device)
+int cuda_event_get(struct cuda *cuda, uint32_t device, struct cuda_event **out)
 {
 	struct cuda_event *event = cuda->device[device].free_events;
+	int err;
 
 	if (event) {
 		cuda->device[device].free_events = event->next;
-		return event;
+		*out = event;
+		return 0;
 	}
 	event = calloc(1, sizeof(*event));
 	if (!event)
-		return NULL;
-	if (cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, CU_EVENT_DEFAULT),
-		       "cuEventCreate")) {
+		return -ENOMEM;
+	err = cuda_error(&cuda->driver, cuda->driver.event_create(&event->event, CU_EVENT_DEFAULT),
+			 "cuEventCreate");
+	if (err)
 		free(event);
-		return NULL;
-	}
-	return event;
+	else
+		*out = event;
+	return err;
 }
 
 void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event)
@@ -36,31 +39,36 @@ void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event
 
 /* ------------------------------------------------------------------ waiters */
 
-struct cuda_waiter *cuda_waiter_get(struct cuda *cuda, uint32_t device)
+int cuda_waiter_get(struct cuda *cuda, uint32_t device, struct cuda_waiter **out)
 {
 	const unsigned int flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
 	struct cuda_driver *driver = &cuda->driver;
 	struct cuda_waiter *waiter = cuda->device[device].free_waiters;
+	int err;
 
 	if (waiter) {
 		cuda->device[device].free_waiters = waiter->next;
-		return waiter;
+		*out = waiter;
+		return 0;
 	}
 	waiter = calloc(1, sizeof(*waiter));
 	if (!waiter)
-		return NULL;
-	if (cuda_error(driver, driver->event_create(&waiter->event, flags), "cuEventCreate"))
+		return -ENOMEM;
+	err = cuda_error(driver, driver->event_create(&waiter->event, flags), "cuEventCreate");
+	if (err)
 		goto err_free;
-	if (cuda_error(driver, driver->stream_create(&waiter->stream, CU_STREAM_NON_BLOCKING),
-		       "cuStreamCreate"))
+	err = cuda_error(driver, driver->stream_create(&waiter->stream, CU_STREAM_NON_BLOCKING),
+			 "cuStreamCreate");
+	if (err)
 		goto err_event;
-	return waiter;
+	*out = waiter;
+	return 0;
 
 err_event:
 	(void)cuda_error(driver, driver->event_destroy(waiter->event), "cuEventDestroy");
 err_free:
 	free(waiter);
-	return NULL;
+	return err;
 }
 
 void cuda_waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter)
@@ -120,13 +128,13 @@ int cuda_time_base(struct cuda *cuda, uint32_t device)
 {
 	struct cuda_device *dev = &cuda->device[device];
 	struct cuda_driver *driver = &cuda->driver;
-	struct cuda_event *event = cuda_event_get(cuda, device);
 	uint64_t before = clock_now_ns();
+	struct cuda_event *event;
 	cu_stream stream = NULL;
-	int err;
+	int err = cuda_event_get(cuda, device, &event);
 
-	if (!event)
-		return -ENOMEM;
+	if (err)
+		return err;
 	/* The default stream would spoil what the program captures of streams that wait for it. */
 	err = cuda_error(driver, driver->stream_create(&stream, CU_STREAM_NON_BLOCKING),
 			 "cuStreamCreate");

@@ -77,9 +77,9 @@ static int record(struct cuda *cuda, struct cuda_stream *stream, bool mark, uint
 
 	if (err)
 		return err;
-	event = cuda_event_get(cuda, stream->device);
-	if (!event)
-		return -ENOMEM;
+	err = cuda_event_get(cuda, stream->device, &event);
+	if (err)
+		return err;
 	event->recorded_ns = clock_now_ns() - cuda->start_ns;
 	err = cuda_error(&cuda->driver, cuda->driver.event_record(event->event, stream->stream),
 			 "cuEventRecord");
@@ -154,13 +154,14 @@ static int event_wait(struct cuda *cuda, const struct cuda_stream *stream, fence
 {
 	struct cuda_event *event = stream->event[(fence & SEQ_MASK) % stream->max_events];
 	uint32_t device = stream->device; /* the stream may be destroyed meanwhile */
-	struct cuda_waiter *waiter;
+	struct cuda_waiter *waiter = NULL;
 	int err = cuda_enter(cuda, device);
 
 	if (err)
 		return err;
-	waiter = cuda_waiter_get(cuda, device);
-	err = waiter ? cuda_waiter_aim(cuda, waiter, event) : -ENOMEM;
+	err = cuda_waiter_get(cuda, device, &waiter);
+	if (!err)
+		err = cuda_waiter_aim(cuda, waiter, event);
 	if (!err) {
 		pthread_mutex_unlock(&cuda->lock);
 		err = cuda_error(&cuda->driver, cuda->driver.event_sync(waiter->event),

@@ -237,13 +237,13 @@ int cuda_access_set(struct cuda *cuda, cu_ptr addr, uint64_t bytes, const struct
 /*
  * An event to record. It is none to sleep on: of those a stream takes 56 (measured on an H200,
  * driver 580.159), then cuEventRecord() waits; of others, and launches, 1,021.
- * NULL: there is none to be had. Lock held, the device's context current.
+ * Lock held, the device's context current. @return 0, -ENOMEM, or the driver's error.
  */
-struct cuda_event *cuda_event_get(struct cuda *cuda, uint32_t device);
+int cuda_event_get(struct cuda *cuda, uint32_t device, struct cuda_event **out);
 void cuda_event_put(struct cuda *cuda, uint32_t device, struct cuda_event *event);
 
-/* What to wait with. NULL: there is none to be had. Lock held, the device's context current. */
-struct cuda_waiter *cuda_waiter_get(struct cuda *cuda, uint32_t device);
+/* What to wait with. Lock held, the device's context current. @return as above. */
+int cuda_waiter_get(struct cuda *cuda, uint32_t device, struct cuda_waiter **out);
 void cuda_waiter_put(struct cuda *cuda, uint32_t device, struct cuda_waiter *waiter);
 
 /* Have the waiter's event be reached after another, which may be recorded anew right away. */
