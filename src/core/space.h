@@ -268,6 +268,18 @@ static inline uint32_t space_nr_leaving(const struct weir_space *space, place_t 
 	return nr;
 }
 
+/* Copies on a path: queued, and with those that wait in its batch. */
+static inline uint32_t path_nr_moves(const struct path *path)
+{
+	return path->moving.nr + path->batch.nr;
+}
+
+/* Whether it may use memory of GPUs other than its own. */
+static inline bool space_has_neighbours(const struct weir_space *space)
+{
+	return space->nr_places > 2;
+}
+
 static inline uint32_t space_nr_to_leave(const struct weir_space *space, place_t from)
 {
 	uint32_t nr = space_nr_leaving(space, from);

@@ -213,7 +213,7 @@ static void pending_fill(struct residency *r)
 
 static bool is_busy(const struct path *path)
 {
-	return path->moving.nr + path->batch.nr >= MOVES_MAX;
+	return path_nr_moves(path) >= MOVES_MAX;
 }
 
 /* Whether enough leaves the device's own memory. */
@@ -323,17 +323,16 @@ static void pending_run(struct weir_space *space)
  * @return whether there was one. */
 static bool bring_near(struct weir_space *space, struct range *range)
 {
-	uint32_t host = space_host(space);
+	place_t host = space_host(space);
 
 	for (uint32_t n = schedule_next_level(space, range); n < range->nr_blocks; n++) {
 		uint32_t i = range_nth_block(range, n);
 		struct chunk *chunk = NULL;
 
-		if (!block_is_settled_at(&range->block[i], space_host(space)) ||
-		    !room_is_idle(space, range, i))
+		if (!block_is_settled_at(&range->block[i], host) || !room_is_idle(space, range, i))
 			continue;
 		for (uint32_t place = 1; place < host && !chunk; place++)
-			if (!is_busy(space_path(space, (place_t)host, (place_t)place)))
+			if (!is_busy(space_path(space, host, (place_t)place)))
 				chunk = pmm_chunk_get(&space->pmm[place]);
 		if (chunk)
 			space_note_error(
@@ -349,7 +348,7 @@ static void near_advance(struct weir_space *space)
 {
 	struct residency *r = space->residency;
 
-	if (!r->nr_lives || space->nr_places <= PLAN_BELOW_MAX)
+	if (!r->nr_lives)
 		return;
 	for (uint32_t tries = 0; tries < NEAR_TRIES; tries++) {
 		struct range *range = r->life[r->next_near];
@@ -367,9 +366,10 @@ void follow_advance(struct weir_space *space)
 
 	if (!r->plan)
 		return;
-	near_advance(space);
+	if (space_has_neighbours(space))
+		near_advance(space);
 	pending_fill(r);
-	if (!r->nr_pending && space->nr_places <= PLAN_BELOW_MAX)
+	if (!r->nr_pending && !space_has_neighbours(space))
 		return;
 	pending_run(space);
 	err = migrate_flush(space);

@@ -111,7 +111,7 @@ static bool may_give(const struct weir_space *space, const struct block *block)
 {
 	return block->at.dead ||
 	       (block_is_clean(block) &&
-		(space->nr_places == 2 || block->at.below->place != space_host(space)));
+		(!space_has_neighbours(space) || block->at.below->place != space_host(space)));
 }
 
 /*
@@ -178,19 +178,25 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 	return giver ? giver : giver_in_use(space, slot, true, i);
 }
 
-/* Whether a clean block's lower copy has to stay, when others ask for the memory. */
-static bool is_saved(const struct weir_space *space, const struct block *block)
+/* The neighbours whose limits need the copies at a place, a bit each: others do not get these. */
+static uint32_t find_saved(const struct weir_space *space, place_t place)
 {
-	place_t home = block->at.home->place;
+	uint32_t saved = 0;
 
-	return home != PLACE_OWN && block->at.below->place == space_host(space) &&
-	       space_nr_dirty(space, home) >= space->residency->dirty_max[home];
+	if (place != space_host(space))
+		return 0;
+	for (uint32_t home = PLACE_OWN + 1u; home < place; home++)
+		if (space_nr_dirty(space, (place_t)home) >= space->residency->dirty_max[home])
+			saved |= 1u << home;
+	return saved;
 }
 
 /* Free the lower copy of a clean block at a place, of ranges that are read mostly or of others.
  * own: for the space itself. */
 static bool free_lower_copy(struct weir_space *space, place_t place, bool read_mostly, bool own)
 {
+	uint32_t saved = own ? 0 : find_saved(space, place);
+
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
@@ -200,7 +206,7 @@ static bool free_lower_copy(struct weir_space *space, place_t place, bool read_m
 			struct block *block = &range->block[i];
 
 			if (!block_is_clean_at(block, place) || block_is_moving(block) ||
-			    (!own && is_saved(space, block)))
+			    saved & 1u << block->at.home->place)
 				continue;
 			migrate_drop_lower(space, range, block);
 			return true;
@@ -303,7 +309,7 @@ static struct chunk *room_between(struct weir_space *space, const struct range *
 {
 	place_t to;
 
-	if (block->at.dead || block->at.below->place <= block->at.home->place + 1)
+	if (block->at.below->place <= block->at.home->place + 1)
 		return NULL;
 	to = ask_where(space, range, block->at.home->place);
 	return to < block->at.below->place ? room_try(space, to) : NULL;
@@ -315,9 +321,9 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 	struct block *block = &range->block[i];
 	struct chunk *lower = NULL;
 
-	if (block_is_clean(block))
+	if (block_is_clean(block)) {
 		lower = room_between(space, range, block);
-	if (block_is_dirty(block)) {
+	} else if (block_is_dirty(block)) {
 		lower = room_below(space, range, block->at.home->place);
 		if (!lower)
 			return -ENOSPC;

@@ -12,6 +12,13 @@
 /* Where the program names no limit. */
 #define DIRTY_MAX_BYTES 1000000000u
 
+/* A range that is used before so many stages is not copied now: what writes it, or fetches it,
+ * would wait for that. */
+#define STAGES_LEAST 3u
+
+/* Copies under way at a time: the link is busy, and who has to wait for one does not wait long. */
+#define MOVES_MAX 2u
+
 void save_init(struct weir_space *space, const struct weir_space_config *config)
 {
 	for (uint32_t place = 0; place < space->nr_places; place++) {
@@ -22,19 +29,9 @@ void save_init(struct weir_space *space, const struct weir_space_config *config)
 	}
 }
 
-/* A range that is used before so many stages is not copied now: what writes it, or fetches it,
- * would wait for that. */
-#define STAGES_LEAST 3u
-
-/* Copies under way at a time: the link is busy, and who has to wait for one does not wait long. */
-#define MOVES_MAX 2u
-
-/* Copies on their way to the host, and about to be. */
-static uint32_t nr_under_way(const struct weir_space *space, place_t place)
+static bool is_busy(const struct weir_space *space, place_t place)
 {
-	const struct path *path = space_path(space, place, space_host(space));
-
-	return path->moving.nr + path->batch.nr;
+	return path_nr_moves(space_path(space, place, space_host(space))) >= MOVES_MAX;
 }
 
 /* Start copies of so many of a range's blocks. @return 0, or why there can be no more. */
@@ -45,7 +42,7 @@ static int save_range(struct weir_space *space, struct range *range, place_t pla
 	for (uint32_t i = 0; i < range->nr_blocks && range->nr_dirty[place] > least; i++) {
 		int err;
 
-		if (nr_under_way(space, place) >= MOVES_MAX)
+		if (is_busy(space, place))
 			return -EAGAIN;
 		err = room_clean(space, range, i, place);
 		if (err && err != -EAGAIN)
@@ -85,14 +82,11 @@ void save_advance(struct weir_space *space)
 	bool more = false;
 
 	/* In a fixed space any kernel may write at any time. */
-	if (space->nr_places <= 2 || space->mode == WEIR_FIXED || !space->nr_ranges ||
+	if (!space_has_neighbours(space) || space->mode == WEIR_FIXED || !space->nr_ranges ||
 	    r->saved_seq == space->done_seq)
 		return;
 	for (uint32_t place = 1; place < space_host(space); place++)
-		if (nr_under_way(space, (place_t)place) < MOVES_MAX)
-			more |= save_place(space, (place_t)place);
-		else
-			more = true;
+		more |= is_busy(space, (place_t)place) || save_place(space, (place_t)place);
 	if (!more)
 		r->saved_seq = space->done_seq;
 	space_note_error(space, migrate_flush(space));

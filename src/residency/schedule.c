@@ -118,7 +118,7 @@ uint32_t schedule_far(const struct weir_space *space, const struct range *range)
 	const struct residency *r = space->residency;
 	uint32_t t;
 
-	if (!r->plan || space->nr_places <= PLAN_BELOW_MAX)
+	if (!r->plan || !space_has_neighbours(space))
 		return DECIDE_UNKNOWN;
 	t = tracked_as(r, range);
 	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : r->plan->far[t];
