@@ -393,7 +393,10 @@ enum weir_space_mode {
 };
 
 struct weir_space_config {
-	/** WEIR_MEM_DEVICE() of the devices whose kernels use it; 0: device 0. One, for now. */
+	/** WEIR_MEM_DEVICE() of the devices whose streams open brackets in it; 0: device 0. Of
+	 *  several, what one device alone uses is kept in its memory and planned for it. Of what
+	 *  several use, each block is kept where the device that made its last two uses has it in
+	 *  its own memory; the others use it there, in place. */
 	uint64_t devices;
 	/** How much of each memory it may use, by its index. 0: of the devices' own memory and the
 	 *  host's all that is free, of any other none. With another GPU's memory, what does not fit
@@ -406,8 +409,8 @@ struct weir_space_config {
 	 *  faster than the link carries. In a planned space. */
 	uint64_t dirty_max_bytes[WEIR_MEMORIES_MAX];
 	/** A multiple of the machine's granularity, below 4 GiB. 0: the largest of 56, 28, 16
-	 *  and 8 MiB of which the budget of the device's own memory has 512; with less than 64 of
-	 *  8 MiB, halved until it has. */
+	 *  and 8 MiB of which the budget of the device's own memory has 512 (of several devices',
+	 *  the smallest); with less than 64 of 8 MiB, halved until it has. */
 	uint64_t block_bytes;
 	enum weir_space_mode mode;
 };
@@ -423,8 +426,8 @@ struct weir_space_config {
  * @return 0, or
  *   -EINVAL   a budget beyond the memory or below two blocks, a block size that is not a multiple
  *             of the granularity or not below 4 GiB, an unknown device, memory or mode
- *   -ENOTSUP  several devices, or a budget of a memory that has no link to the others, or is not
- *             the host's memory that spaces use
+ *   -ENOTSUP  a budget of a memory that has no link to the others, or is not the host's memory
+ *             that spaces use; several devices with the same memory of their own
  *   -ENOMEM   a budget beyond what other programs leave free now (the log says how much that is,
  *             and who they are), or no memory for its structures
  *   or an error of the machine.
@@ -545,7 +548,8 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  *
  * @param [in] uses     Copied. NULL with nr_uses 0 names the whole space, WEIR_WRITE.
  * @return 0, or
- *   -EINVAL          a use is empty, not inside one range or of no known kind; nr_uses is 0 and
+ *   -EINVAL          the stream is of a device that the space was made without; a use is empty,
+ *                    not inside one range or of no known kind; nr_uses is 0 and
  *                    uses not NULL, or the other way round
  *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured into a CUDA graph
  *   -EBUSY           an open host bracket conflicts with it, or another bracket is open that

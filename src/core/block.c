@@ -26,6 +26,22 @@ void block_count(struct range *range, const struct block *block, uint32_t nr)
 	range->nr_unmapped += block_is_unmapped(block) ? nr : 0;
 }
 
+/* The same of what a range with several owners counts besides. */
+static void count_own(struct range *range, const struct block *block, uint32_t nr)
+{
+	if (!block_is_at(block, range->homes[block - range->block].own))
+		return;
+	range->nr_at_own += nr;
+	range->nr_own_moving += block->at.source ? nr : 0;
+}
+
+static void count(struct range *range, const struct block *block, uint32_t nr)
+{
+	block_count(range, block, nr);
+	if (range->homes)
+		count_own(range, block, nr);
+}
+
 /*
  * Whether a block's home may change so. From nowhere it comes to rest somewhere, empty. At rest it
  * goes nowhere; or to a copy that it has below; or somewhere else, filled from where it was, or
@@ -48,10 +64,10 @@ void block_change(struct range *range, struct block *block, const struct copies 
 
 	assert(legal);
 	(void)legal;
-	block_count(range, block, (uint32_t)-1);
+	count(range, block, (uint32_t)-1);
 	block->at = *to;
-	block_count(range, block, 1);
-	if (block_is_settled_at(block, PLACE_OWN))
+	count(range, block, 1);
+	if (block_is_settled_at(block, range->own))
 		range->nr_arrivals++;
 }
 
@@ -82,8 +98,8 @@ void block_set_below(struct range *range, struct block *block, struct chunk *chu
 	block_change(range, block, &to);
 }
 
-/* What is wrong with a block; NULL: nothing. */
-static const char *find_broken(const struct block *block)
+/* What is wrong with a block that is resident at `own`; NULL: nothing. */
+static const char *find_broken(const struct block *block, place_t own)
 {
 	const struct copies *at = &block->at;
 
@@ -104,7 +120,7 @@ static const char *find_broken(const struct block *block)
 		return "is being cleaned while it moves";
 	if (at->dead && block_is_clean(block))
 		return "is clean but dead";
-	if (at->below && at->home->place >= at->below->place)
+	if (at->below && place_rank(own, at->home->place) >= place_rank(own, at->below->place))
 		return "has a lower copy that is not at a lower place";
 	if (at->home && at->mapped == at->source && at->source)
 		return "is moving but mapped to the source";
@@ -116,7 +132,8 @@ static const char *find_broken(const struct block *block)
 int block_check(const struct range *range, const struct block *block)
 {
 	const struct copies *at = &block->at;
-	const char *broken = find_broken(block);
+	const char *broken =
+		find_broken(block, range_block_own(range, (uint32_t)(block - range->block)));
 
 	if (!broken)
 		return 0;

@@ -72,17 +72,6 @@ static inline bool block_is_settled_at(const struct block *block, place_t place)
 	return block_is_at(block, place) && !block->at.source;
 }
 
-static inline bool block_is_resident(const struct block *block)
-{
-	return block_is_at(block, PLACE_OWN);
-}
-
-/* Whether it is at a place below the device's own, and not moving. */
-static inline bool block_is_settled_below(const struct block *block)
-{
-	return block->at.home && block->at.home->place != PLACE_OWN && !block->at.source;
-}
-
 /* Whether a valid copy is below. */
 static inline bool block_is_clean(const struct block *block)
 {
@@ -124,7 +113,7 @@ static inline bool block_is_unmapped(const struct block *block)
 	return block->at.home && block->at.mapped != block->at.home;
 }
 
-/* Change a block's copies to those. */
+/* Change a block's copies to those. The block is one of the range's. */
 void block_change(struct range *range, struct block *block, const struct copies *to);
 
 /* The same of one thing alone. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/backend/machine.h"
 #include "src/core/space.h"
 
 /* From so many slots on, one of a stream that is idle serves the next new stream: programs make and
@@ -15,6 +16,18 @@ bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
 {
 	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
 		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq)
+			return false;
+	return true;
+}
+
+bool range_is_before(const struct weir_space *space, const struct range *range,
+		     const struct stream_slot *slot)
+{
+	bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
+
+	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
+		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq &&
+		    range->users >> space->slot[i]->own & 1)
 			return false;
 	return true;
 }
@@ -102,10 +115,8 @@ struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *str
 	if (slot)
 		return slot;
 	slot = idle_slot(space);
-	if (slot) {
-		slot->stream = stream;
-		return slot;
-	}
+	if (slot)
+		goto out;
 	if (space->nr_slots == space->max_slots) {
 		uint32_t max = MAX(4u, space->max_slots * 2);
 		struct stream_slot **table = realloc(space->slot, max * sizeof(slot));
@@ -118,8 +129,10 @@ struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *str
 	slot = calloc(1, sizeof(*slot));
 	if (!slot)
 		return NULL;
-	slot->stream = stream;
 	slot->number = space->nr_slots;
 	space->slot[space->nr_slots++] = slot;
+out:
+	slot->stream = stream;
+	slot->own = (place_t)MAX(space_own(space, stream_device(stream)), 0);
 	return slot;
 }

@@ -8,13 +8,14 @@
 #include "src/base/log.h"
 
 void space_owner_add(struct weir_space *space, struct range_owner *owner,
-		     const struct range_kind *kind, struct phys_client *client)
+		     const struct range_kind *kind, place_t own, struct phys_client *client)
 {
 	owner->kind = kind;
+	owner->place = own;
 	owner->client = client;
 	owner->nr_lent = 0;
 	if (client)
-		phys_client_adopt(client, &space->pmm[PLACE_OWN].client);
+		phys_client_adopt(client, &space->pmm[own].client);
 	pthread_mutex_lock(&space->lock);
 	list_add_tail(&space->owners, &owner->link);
 	pthread_mutex_unlock(&space->lock);
@@ -23,7 +24,7 @@ void space_owner_add(struct weir_space *space, struct range_owner *owner,
 /* Lock held. What it has of the budget is its own from here on. */
 static void owner_del(struct weir_space *space, struct range_owner *owner)
 {
-	pmm_lend_back(&space->pmm[PLACE_OWN], owner->nr_lent);
+	pmm_lend_back(&space->pmm[owner->place], owner->nr_lent);
 	owner->nr_lent = 0;
 	list_del(&owner->link);
 	if (owner->client)
@@ -180,12 +181,12 @@ int kinds_refuse(const struct space_use *uses, uint32_t nr, const char *what)
 /* What is lent is what owners have, and they hold no more memory than that. */
 static int check_lent(const struct weir_space *space)
 {
-	uint64_t nr_lent = 0;
+	uint64_t nr_lent[PLACES_MAX] = {0};
 
 	for (const struct list_link *l = space->owners.next; l != &space->owners; l = l->next) {
 		const struct range_owner *owner = (const struct range_owner *)l;
 
-		nr_lent += owner->nr_lent;
+		nr_lent[owner->place] += owner->nr_lent;
 		if (owner->client &&
 		    phys_held(owner->client) > owner->nr_lent * space->block_bytes) {
 			log_error("space: %s holds more of its budget than was lent to it",
@@ -193,11 +194,14 @@ static int check_lent(const struct weir_space *space)
 			return -EUCLEAN;
 		}
 	}
-	if (nr_lent == space->pmm[PLACE_OWN].nr_lent)
-		return 0;
-	log_error("space: %llu chunks are lent, %llu counted",
-		  (unsigned long long)space->pmm[PLACE_OWN].nr_lent, (unsigned long long)nr_lent);
-	return -EUCLEAN;
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (nr_lent[own] != space->pmm[own].nr_lent) {
+			log_error("space: %llu chunks are lent, %llu counted",
+				  (unsigned long long)space->pmm[own].nr_lent,
+				  (unsigned long long)nr_lent[own]);
+			return -EUCLEAN;
+		}
+	return 0;
 }
 
 int kinds_check(const struct weir_space *space)

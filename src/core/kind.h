@@ -62,13 +62,14 @@ struct range_owner {
 	struct list_link link; /* in the space's list */
 	const struct range_kind *kind;
 	struct phys_client *client; /* the account of what it has of the budget; NULL: nothing */
-	uint64_t nr_lent; /* chunks of the budget of the device's own memory, lent to it */
+	place_t place; /* the own memory of the device that its ranges are used by; never changes */
+	uint64_t nr_lent; /* chunks of that memory's budget, lent to it */
 };
 
-/* Register an owner, or take it out again; it has no ranges and nothing is lent to it then. They
- * take the lock. */
+/* Register an owner, whose budget is lent to it of the own memory of a device, or take it out
+ * again; it has no ranges and nothing is lent to it then. They take the lock. */
 void space_owner_add(struct weir_space *space, struct range_owner *owner,
-		     const struct range_kind *kind, struct phys_client *client);
+		     const struct range_kind *kind, place_t own, struct phys_client *client);
 void space_owner_del(struct weir_space *space, struct range_owner *owner);
 
 /*

@@ -7,7 +7,7 @@
 /* One chunk more. -EAGAIN: one must become free first; -ENOMEM: the space needs them all. */
 static int lend_one(struct weir_space *space, struct range_owner *owner)
 {
-	struct pmm *pmm = &space->pmm[PLACE_OWN];
+	struct pmm *pmm = &space->pmm[owner->place];
 
 	if (pmm->max_chunks <= SPACE_CHUNKS_LEAST || !space_has_room(space, 1))
 		return -ENOMEM;
@@ -51,12 +51,12 @@ static int lend_pass(struct weir_space *space, void *arg, struct settle *settle)
 			continue;
 		if (err != -EAGAIN)
 			return err;
-		err = space->ops->make_room(space, (uint32_t)left, settle, &chunk);
+		err = space->ops->make_room(space, p->owner->place, (uint32_t)left, settle, &chunk);
 		if (err)
 			return err;
 		if (!chunk)
 			return -ENOMEM;
-		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
+		pmm_chunk_put(&space->pmm[p->owner->place], chunk);
 		/* Launches may still use it where it was: then they are waited for. */
 		if (lend_one(space, p->owner))
 			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
@@ -89,7 +89,7 @@ void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64
 {
 	pthread_mutex_lock(&space->lock);
 	if (owner->nr_lent > nr) {
-		pmm_lend_back(&space->pmm[PLACE_OWN], owner->nr_lent - nr);
+		pmm_lend_back(&space->pmm[owner->place], owner->nr_lent - nr);
 		owner->nr_lent = nr;
 		space->ops->resized(space);
 	}
@@ -98,14 +98,19 @@ void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64
 
 bool space_ask_owners(struct weir_space *space, uint64_t nr)
 {
-	struct pmm *pmm = &space->pmm[PLACE_OWN];
-	uint64_t before = pmm->max_chunks;
+	bool more = false;
 
-	if (!pmm->nr_lent)
-		return false;
-	pthread_mutex_unlock(&space->lock);
-	(void)phys_reclaim_own(&pmm->client, nr * pmm->chunk_bytes);
-	pthread_mutex_lock(&space->lock);
-	space_progress(space);
-	return pmm->max_chunks > before;
+	for (uint32_t own = 0; own < space->nr_devices && !more; own++) {
+		struct pmm *pmm = &space->pmm[own];
+		uint64_t before = pmm->max_chunks;
+
+		if (!pmm->nr_lent)
+			continue;
+		pthread_mutex_unlock(&space->lock);
+		(void)phys_reclaim_own(&pmm->client, nr * pmm->chunk_bytes);
+		pthread_mutex_lock(&space->lock);
+		space_progress(space);
+		more = pmm->max_chunks > before;
+	}
+	return more;
 }

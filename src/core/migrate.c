@@ -244,7 +244,7 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	int err;
 
 	assert(block_is_backed(block) && !block_is_moving(block) && !block_is_cleaning(block));
-	assert(chunk->place < lower->place);
+	assert(range_block_rank(range, i, chunk->place) < range_block_rank(range, i, lower->place));
 	err = remap_block(space, range, i, chunk);
 	if (err) {
 		pmm_chunk_put(&space->pmm[chunk->place], chunk);
@@ -303,7 +303,8 @@ static int evict_copy(struct weir_space *space, struct range *range, uint32_t i,
 	if (err)
 		return err;
 	/* A lower copy stays one only if it is below the new home. */
-	if (block->at.below && block->at.below->place <= lower->place)
+	if (block->at.below && range_block_rank(range, i, block->at.below->place) <=
+				       range_block_rank(range, i, lower->place))
 		migrate_drop_lower(space, range, block);
 	to.mapped = block->at.mapped;
 	to.below = block->at.below;
@@ -466,7 +467,7 @@ static int batch_flush(struct weir_space *space, struct path *path)
 	if (err)
 		goto err_undo;
 	/* No waits: both chunks of a block that may move are idle (see residency/room.c). */
-	if (WEIR_MUTANT != 2 || path->to == PLACE_OWN) {
+	if (WEIR_MUTANT != 2 || path->to < space->nr_devices) {
 		err = b->ops->copy(b, path->stream, batch->copy, batch->nr);
 		if (err)
 			goto err_undo;

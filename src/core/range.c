@@ -104,6 +104,14 @@ struct range *range_find(struct weir_space *space, const void *addr)
 	return range;
 }
 
+/* What a new range is mapped for. Each device in the list costs a mapping call some time: of
+ * several, those that name the range in brackets come into it then; in a fixed space all may use
+ * it. */
+static uint64_t devices_at_first(const struct weir_space *space)
+{
+	return space->nr_devices > 1 && space->mode == WEIR_PLANNED ? 0 : space->devices;
+}
+
 int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **out)
 {
 	struct backend *b = space->backend;
@@ -119,7 +127,7 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 	range->path = (struct range_path *)&range->block[nr_blocks];
 	range->residency = (struct range_residency *)&range->path[space->nr_paths];
 	range->stride = pick_stride(MAX(nr_blocks, 2u) - 1);
-	range->devices = range->granted = space_device_bit(space);
+	range->devices = range->granted = devices_at_first(space);
 	range->nr_dead = nr_blocks;
 	for (uint32_t i = 0; i < nr_blocks; i++)
 		range->block[i].at.dead = true;
@@ -159,7 +167,7 @@ int range_create_bare(struct weir_space *space, void *addr, uint64_t bytes, stru
 	range->bytes = bytes;
 	range->path = (struct range_path *)&range->block[0];
 	range->residency = (struct range_residency *)&range->path[space->nr_paths];
-	range->devices = range->granted = space_device_bit(space);
+	range->devices = range->granted = space->devices;
 	space->ops->range_reset(space, range);
 	if (table_add(space, range)) {
 		free(range);
@@ -197,7 +205,61 @@ void range_destroy(struct weir_space *space, struct range *range)
 	table_del(space, range);
 	b->ops->va_release(b, range->addr, range->nr_blocks * space->block_bytes);
 	arena_destroy(range->small);
+	free(range->homes);
 	free(range);
+}
+
+/* A block is resident elsewhere from here on: what is below its home stays below. */
+static void keep_order(struct weir_space *space, struct range *range, uint32_t i, place_t own)
+{
+	struct block *block = &range->block[i];
+	const struct copies *at = &block->at;
+
+	if (at->below && place_rank(own, at->below->place) <= place_rank(own, at->home->place))
+		migrate_drop_lower(space, range, block);
+}
+
+void range_set_own(struct weir_space *space, struct range *range, place_t own)
+{
+	for (uint32_t i = 0; i < range->nr_blocks; i++)
+		keep_order(space, range, i, own);
+	free(range->homes);
+	range->homes = NULL;
+	range->nr_at_own = range->nr_own_moving = 0;
+	range->own = own;
+	range->nr_arrivals++; /* what was known of blocks at rest there holds no more */
+	space->epoch++;
+}
+
+int range_split(struct range *range)
+{
+	struct block_home *homes = malloc(range->nr_blocks * sizeof(*homes));
+
+	if (!homes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < range->nr_blocks; i++)
+		homes[i] = (struct block_home){.own = range->own, .user = range->own};
+	range->nr_at_own = range->nr_home[range->own];
+	range->nr_own_moving = range->nr_moving[range->own];
+	range->homes = homes;
+	return 0;
+}
+
+void range_block_set_own(struct weir_space *space, struct range *range, uint32_t i, place_t own)
+{
+	const struct block *block = &range->block[i];
+
+	keep_order(space, range, i, own);
+	if (block_is_at(block, range->homes[i].own)) {
+		range->nr_at_own--;
+		range->nr_own_moving -= block_is_moving(block);
+	}
+	range->homes[i].own = own;
+	if (block_is_at(block, own)) {
+		range->nr_at_own++;
+		range->nr_own_moving += block_is_moving(block);
+	}
+	space->epoch++;
 }
 
 void range_pool_add(struct weir_space *space, struct range *range)
@@ -239,11 +301,13 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 			continue;
 		resident = range_nr_resident(range);
 		below = range_nr_settled_below(range);
+		if (slot && slot->own != range->own) { /* it would have to move */
+			below += resident;
+			resident = 0;
+		}
 		cost = distance(resident, nr_resident) +
 		       HOST_WEIGHT * distance(below, nr_blocks - nr_resident);
-		if (!idle &&
-		    !(slot &&
-		      space_is_before(space, MAX(range->last_use, range->last_part_use), slot)))
+		if (!idle && !(slot && range_is_before(space, range, slot)))
 			cost += UINT32_MAX; /* would have to be waited for */
 		if (cost < best) {
 			best = cost;
@@ -256,6 +320,8 @@ struct range *range_pool_get(struct weir_space *space, uint32_t nr_blocks,
 	*pick = range->next_pooled;
 	range->next_pooled = NULL;
 	range->pooled = false;
+	if (MAX(range->last_use, range->last_part_use) <= space->done_seq)
+		range->users = 0;
 	space->nr_live_blocks += nr_blocks;
 	return range;
 }
@@ -274,6 +340,10 @@ int range_check(const struct weir_space *space, const struct range *range)
 		if (block_is_stale(block) && i < range->first_stale)
 			counted.nr_stale--;
 		pins += block->pins;
+		if (range->homes && range_block_is_resident(range, i)) {
+			counted.nr_at_own++;
+			counted.nr_own_moving += block_is_moving(block);
+		}
 	}
 	if (memcmp(counted.nr_home, range->nr_home, sizeof(range->nr_home)) ||
 	    memcmp(counted.nr_moving, range->nr_moving, sizeof(range->nr_moving)) ||
@@ -281,7 +351,8 @@ int range_check(const struct weir_space *space, const struct range *range)
 	    counted.nr_dead != range->nr_dead || counted.nr_clean != range->nr_clean ||
 	    counted.nr_unmapped != range->nr_unmapped ||
 	    counted.nr_cleaning != range->nr_cleaning || counted.nr_stale != range->nr_stale ||
-	    pins != range->part_pins) {
+	    counted.nr_at_own != range->nr_at_own ||
+	    counted.nr_own_moving != range->nr_own_moving || pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}

@@ -117,9 +117,10 @@ int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle
 int settle_on_any(struct weir_space *space, struct settle *settle)
 {
 	/* Copies between other places, in the background, free nothing that is waited for. */
-	if (settle_on_leaving(space, PLACE_OWN, settle) ||
-	    settle_on_coming(space, PLACE_OWN, settle))
-		return SETTLE_WAIT;
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (settle_on_leaving(space, (place_t)own, settle) ||
+		    settle_on_coming(space, (place_t)own, settle))
+			return SETTLE_WAIT;
 	for (uint32_t p = space->nr_paths; p-- > 0;)
 		if (settle_on_path(space, &space->path[p], settle))
 			return SETTLE_WAIT;
@@ -139,10 +140,11 @@ int settle_on_others(const struct weir_space *space, place_t place, uint64_t nr,
 	return SETTLE_WAIT;
 }
 
-int settle_on_others_below(const struct weir_space *space, place_t place, struct settle *settle)
+int settle_on_others_below(const struct weir_space *space, place_t own, place_t place,
+			   struct settle *settle)
 {
-	for (uint32_t below = place + 1u; below < space->nr_places; below++)
-		if (settle_on_others(space, (place_t)below, 1, settle))
+	for (uint32_t rank = place_rank(own, place) + 1u; rank < space->nr_places; rank++)
+		if (settle_on_others(space, place_ranked(own, (place_t)rank), 1, settle))
 			return SETTLE_WAIT;
 	return 0;
 }

@@ -34,17 +34,21 @@ static void place_add(struct weir_space *space, const struct weir_space_config *
 		 config->block_bytes, config->budget_bytes[memory]);
 }
 
-/* The device's own memory, others that the space may use, the host's. */
+/* The devices' own memories, others that the space may use, the host's. */
 static void places_init(struct weir_space *space, const struct weir_space_config *config)
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
-	uint32_t own = desc->device[space->device].memory, host = cost_host_memory(desc);
+	uint32_t host = cost_host_memory(desc);
 	char name[PHYS_NAME_MAX];
 
 	(void)snprintf(name, sizeof(name), "space %u", machine_space_number(space->machine));
-	place_add(space, config, name, own);
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (config->devices & BACKEND_DEVICE_BIT(d)) {
+			space->device[space->nr_devices++] = d;
+			place_add(space, config, name, desc->device[d].memory);
+		}
 	for (uint32_t m = 0; m < desc->nr_memories; m++)
-		if (m != own && m != host && config->budget_bytes[m])
+		if (m != host && config->budget_bytes[m] && space_place(space, m) < 0)
 			place_add(space, config, name, m);
 	place_add(space, config, name, host);
 }
@@ -55,17 +59,19 @@ static void places_fini(struct weir_space *space)
 		pmm_fini(&space->pmm[place]);
 }
 
-/* Whose copy engine serves a path: the space's own device's, or else the one of the device that the
- * copies come to; to the host's memory, the one of the device that they come from. */
+/* Whose copy engine serves a path: where it leads from the own memory of one of the space's
+ * devices, that one's, or else the one of the device that the copies come to; to the host's
+ * memory, the one of the device that they come from. */
 static uint32_t path_device(const struct weir_space *space, const struct path *path)
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
 	uint32_t memory = space->pmm[path->to == space_host(space) ? path->from : path->to].memory;
-	uint32_t device = space->device;
+	uint32_t device = 0;
 
-	for (uint32_t d = 0; path->from != PLACE_OWN && d < desc->nr_devices; d++)
-		if (desc->device[d].memory == memory)
-			device = d;
+	if (path->from < space->nr_devices)
+		return space->device[path->from];
+	while (device < desc->nr_devices - 1 && desc->device[device].memory != memory)
+		device++;
 	return device;
 }
 
@@ -73,7 +79,7 @@ static int path_stream_create(struct weir_space *space, struct path *path)
 {
 	struct backend *b = space->backend;
 	uint32_t device = path_device(space, path);
-	bool out = path->from == PLACE_OWN || path->to == space_host(space);
+	bool out = path->from < space->nr_devices || path->to == space_host(space);
 
 	/* No chunk was created yet. */
 	space->pmm[path->from].client.devices |= BACKEND_DEVICE_BIT(device);
@@ -147,7 +153,7 @@ int space_init(struct weir_space *space, struct weir_machine *machine,
 
 	space->machine = machine;
 	space->backend = b;
-	space->device = (uint32_t)__builtin_ctzll(config->devices);
+	space->devices = config->devices;
 	space->block_bytes = config->block_bytes;
 	space->mode = config->mode;
 	list_init(&space->owners);
@@ -234,24 +240,32 @@ void space_placing_end(struct weir_space *space)
 	pthread_cond_signal(&space->placed);
 }
 
+/* Add what a device used over a link, if that is one of its own. */
+static void add_inplace_bytes(struct backend *b, uint32_t device, uint32_t number,
+			      uint64_t link_bytes[WEIR_DIRECTION_NR][WEIR_CAUSE_NR])
+{
+	const struct weir_link_desc *link = &b->desc.link[number];
+	uint32_t own = b->desc.device[device].memory, far = link->a == own ? link->b : link->a;
+	enum weir_direction in = link->b == own ? WEIR_A_TO_B : WEIR_B_TO_A;
+	uint64_t bytes[BACKEND_DIRECTION_NR];
+
+	if (link->a != own && link->b != own)
+		return;
+	b->observe->inplace_bytes(b, device, far, bytes);
+	link_bytes[in][WEIR_CAUSE_INPLACE] += bytes[BACKEND_TO_DEVICE];
+	link_bytes[!in][WEIR_CAUSE_INPLACE] += bytes[BACKEND_TO_HOST];
+}
+
 void space_inplace_bytes(const struct weir_space *space,
 			 uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR])
 {
 	struct backend *b = space->backend;
-	uint32_t own = b->desc.device[space->device].memory;
 
-	for (uint32_t l = 0; l < b->desc.nr_links; l++) {
-		const struct weir_link_desc *link = &b->desc.link[l];
-		uint64_t bytes[BACKEND_DIRECTION_NR];
-		uint32_t far = link->a == own ? link->b : link->a;
-		enum weir_direction in = link->b == own ? WEIR_A_TO_B : WEIR_B_TO_A;
-
-		if (link->a != own && link->b != own)
-			continue;
-		b->observe->inplace_bytes(b, space->device, far, bytes);
-		link_bytes[l][in][WEIR_CAUSE_INPLACE] = bytes[BACKEND_TO_DEVICE];
-		link_bytes[l][!in][WEIR_CAUSE_INPLACE] = bytes[BACKEND_TO_HOST];
-	}
+	for (uint32_t l = 0; l < b->desc.nr_links; l++)
+		link_bytes[l][0][WEIR_CAUSE_INPLACE] = link_bytes[l][1][WEIR_CAUSE_INPLACE] = 0;
+	for (uint32_t d = 0; d < space->nr_devices; d++)
+		for (uint32_t l = 0; l < b->desc.nr_links; l++)
+			add_inplace_bytes(b, space->device[d], l, link_bytes[l]);
 }
 
 uint64_t space_nr_chunks(const struct weir_space *space)
@@ -369,7 +383,7 @@ uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes,
 	if (bytes > UINT64_MAX - offset || last >= range->nr_blocks)
 		goto out;
 	for (uint64_t i = offset / space->block_bytes; i <= last && nr < max; i++)
-		resident[nr++] = block_is_resident(&range->block[i]);
+		resident[nr++] = range_block_is_resident(range, (uint32_t)i);
 out:
 	pthread_mutex_unlock(&space->lock);
 	return nr;
@@ -387,10 +401,11 @@ bool space_has(struct weir_space *space, const void *addr)
 
 uint64_t space_movable_chunks(struct weir_space *space)
 {
-	uint64_t nr;
+	uint64_t nr = 0;
 
 	pthread_mutex_lock(&space->lock);
-	nr = space->pmm[PLACE_OWN].max_chunks;
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		nr += space->pmm[own].max_chunks;
 	for (uint32_t r = 0; r < space->nr_ranges; r++)
 		if (space->range[r]->arena)
 			nr -= range_nr_resident(space->range[r]);

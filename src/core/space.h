@@ -30,6 +30,12 @@ struct range_path {
 	fence_t cleaned; /* into lower copies; writers wait for it */
 };
 
+/* Of a block of a range that several devices use. */
+struct block_home {
+	place_t own;  /* where it is resident: the memory of the device that last used it twice */
+	place_t user; /* the memory of the device that used it last */
+};
+
 /*
  * One allocation, or an arena that small allocations are cut from.
  * Invariants (range_check): the counts are those of a walk over block[]; a pooled range has no
@@ -43,6 +49,7 @@ struct range {
 	bool arena;
 	bool pooled;		     /* free, waiting for reuse */
 	bool free_pending;	     /* freed inside an open bracket that names it */
+	place_t own;		     /* where its blocks are resident, but for homes[] */
 	uint32_t pins;		     /* open brackets that name all of it */
 	uint32_t part_pins;	     /* sum of its blocks' pins */
 	uint32_t nr_discards;	     /* open brackets that discard some of it */
@@ -51,7 +58,7 @@ struct range {
 	life_t life;		     /* its present allocation; 0 while pooled */
 	uint64_t devices;	     /* access list of mappings made from now on */
 	uint64_t granted;     /* ... and of those that stand, at most: launches may be using them */
-	uint32_t nr_arrivals; /* times that a block of it came to rest at PLACE_OWN */
+	uint32_t nr_arrivals; /* times that a block of it came to rest at its own place */
 	uint32_t nr_backed, nr_copying; /* the sums of nr_home[] and nr_moving[] */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
 	uint32_t first_stale;	  /* no block below it is stale */
@@ -61,7 +68,13 @@ struct range {
 	uint64_t mark;			   /* bracket being placed that names it */
 	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
 	struct range *next_pooled;
-	struct arena *small; /* an arena's allocations */
+	uint64_t
+		users; /* own memories of the devices that named it since it was last idle and free,
+			 * a bit each: kept in spaces of several devices */
+	struct block_home *homes;	   /* by block, where several devices use it; else NULL */
+	uint32_t nr_at_own, nr_own_moving; /* where there are homes[]: of the blocks, those that are
+					    * at their own places; of these, those on their way */
+	struct arena *small;		   /* an arena's allocations */
 	/* NULL: mapped, as is said here. Others are as in kind.h, and have no blocks. */
 	const struct range_kind *kind; /* never changes, nor does number */
 	struct range_owner *owner;     /* NULL: mapped, or removed */
@@ -111,6 +124,7 @@ struct use_list {
 struct stream_slot {
 	uint32_t number;
 	struct weir_stream *stream;
+	place_t own; /* the memory of its device, if that is one of the space's */
 	bool open;
 	bool placing;		/* weir_begin() is at work in it */
 	uint64_t event;		/* the open bracket's event in the record; 0: none */
@@ -173,9 +187,9 @@ struct space_ops {
 	/* Do what can be done now; may not wait. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
-	/* A chunk of the device's own memory, as room_make(); a part of a pass. */
-	int (*make_room)(struct weir_space *space, uint32_t wanted, struct settle *settle,
-			 struct chunk **out);
+	/* A chunk of a device's own memory, as room_make(); a part of a pass. */
+	int (*make_room)(struct weir_space *space, place_t own, uint32_t wanted,
+			 struct settle *settle, struct chunk **out);
 	/* A budget is another one from here on. */
 	void (*resized)(struct weir_space *space);
 	/* A copy failed; it counts as done. */
@@ -187,9 +201,11 @@ struct weir_space {
 	struct weir_machine *machine; /* these never change */
 	pid_t process;		      /* that created it */
 	struct backend *backend;
-	uint32_t device;
+	uint32_t nr_devices;
 	uint64_t block_bytes;
 	uint32_t nr_places, nr_paths;
+	uint64_t devices;	     /* a bit each; their own memories are the first places */
+	uint32_t device[PLACES_MAX]; /* by place: whose own memory it is */
 
 	pthread_mutex_t lock;
 	pthread_cond_t placed; /* placing became false */
@@ -274,10 +290,26 @@ static inline uint32_t path_nr_moves(const struct path *path)
 	return path->moving.nr + path->batch.nr;
 }
 
-/* Whether it may use memory of GPUs other than its own. */
+/* Whether it may use memory of GPUs other than its devices: places nr_devices and up. */
 static inline bool space_has_neighbours(const struct weir_space *space)
 {
-	return space->nr_places > 2;
+	return space->nr_places > space->nr_devices + 1;
+}
+
+/* The own memory of a device; -1: the device is none of the space's. */
+static inline int space_own(const struct weir_space *space, uint32_t device)
+{
+	for (uint32_t place = 0; place < space->nr_devices; place++)
+		if (space->device[place] == device)
+			return (int)place;
+	return -1;
+}
+
+/* The device whose own memory a place is. */
+static inline const struct weir_device_desc *space_device(const struct weir_space *space,
+							  place_t own)
+{
+	return &space->backend->desc.device[space->device[own]];
 }
 
 static inline uint32_t space_nr_to_leave(const struct weir_space *space, place_t from)
@@ -309,9 +341,34 @@ static inline uint32_t range_nth_block(const struct range *range, uint32_t n)
 	return n < last ? (uint32_t)((uint64_t)n * range->stride % last) : last;
 }
 
+/* Where a block of it is resident. */
+static inline place_t range_block_own(const struct range *range, uint32_t i)
+{
+	return range->homes ? range->homes[i].own : range->own;
+}
+
 static inline uint32_t range_nr_resident(const struct range *range)
 {
-	return range->nr_home[PLACE_OWN];
+	return range->homes ? range->nr_at_own : range->nr_home[range->own];
+}
+
+static inline bool range_block_is_resident(const struct range *range, uint32_t i)
+{
+	return block_is_at(&range->block[i], range_block_own(range, i));
+}
+
+/* Whether it is at a place below the one where it is resident, and not moving. */
+static inline bool range_block_is_settled_below(const struct range *range, uint32_t i)
+{
+	const struct copies *at = &range->block[i].at;
+
+	return at->home && at->home->place != range_block_own(range, i) && !at->source;
+}
+
+/* The rank of a place for a block, as place_rank(). */
+static inline place_t range_block_rank(const struct range *range, uint32_t i, place_t place)
+{
+	return place_rank(range_block_own(range, i), place);
 }
 
 /* Blocks that are at a place, and not moving. */
@@ -320,10 +377,13 @@ static inline uint32_t range_nr_settled(const struct range *range, place_t place
 	return range->nr_home[place] - range->nr_moving[place];
 }
 
-/* Blocks that are at a place below the device's own, and not moving. */
+/* Blocks that are at a place below the one where they are resident, and not moving. */
 static inline uint32_t range_nr_settled_below(const struct range *range)
 {
-	return range->nr_backed - range->nr_copying - range_nr_settled(range, PLACE_OWN);
+	uint32_t above = range->homes ? range->nr_at_own - range->nr_own_moving
+				      : range_nr_settled(range, range->own);
+
+	return range->nr_backed - range->nr_copying - above;
 }
 
 static inline uint32_t range_nr_unbacked(const struct range *range)
@@ -387,6 +447,18 @@ static inline uint64_t range_span(const struct weir_space *space, const struct r
 /* A range of no blocks, for so many bytes at addresses that are not the space's. -ENOMEM; -EINVAL,
  * logged: part of it is another range. */
 int range_create_bare(struct weir_space *space, void *addr, uint64_t bytes, struct range **out);
+
+/*
+ * Where blocks are resident from here on; nothing moves. A lower copy that would be above its
+ * block's home by that is dropped.
+ *
+ * range_set_own: all blocks of a range; homes[] go, if it has them.
+ * range_split: each block on its own from here on; now they are all where the range is. -ENOMEM
+ * range_block_set_own: of a range with homes[].
+ */
+void range_set_own(struct weir_space *space, struct range *range, place_t own);
+int range_split(struct range *range);
+void range_block_set_own(struct weir_space *space, struct range *range, uint32_t i, place_t own);
 
 /* It is in no table any more, and is found no more. */
 void range_forget(struct weir_space *space, struct range *range);
@@ -472,6 +544,10 @@ int space_ended_reserve(struct weir_space *space);
 bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
 		     const struct stream_slot *slot);
 
+/* Whether all brackets that named the range, and are not done, ended on the slot's stream. */
+bool range_is_before(const struct weir_space *space, const struct range *range,
+		     const struct stream_slot *slot);
+
 /* ---- space.c */
 
 /* What core does on completions and in every call that enters it; the one place where it advances.
@@ -510,9 +586,8 @@ int space_check(const struct weir_space *space);
  * inside one range. resident: room for max; where the part has more blocks, the first ones are
  * told. @return how many were; 0: there is no such part.
  * space_has: whether an address is one of the space's.
- * space_movable_chunks: chunks of the device's own memory that the budget leaves to blocks that may
- *   move: those of
- * arenas are not.
+ * space_movable_chunks: chunks of the devices' own memories that the budgets leave to blocks that
+ *   may move: those of arenas are not.
  */
 uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, bool *resident,
 		     uint32_t max);
@@ -523,11 +598,6 @@ uint64_t space_movable_chunks(struct weir_space *space);
  * for brackets that ended and for copies only. */
 void space_placing_begin(struct weir_space *space);
 void space_placing_end(struct weir_space *space);
-
-static inline uint64_t space_device_bit(const struct weir_space *space)
-{
-	return BACKEND_DEVICE_BIT(space->device);
-}
 
 /*
  * ---- settle.c: passes, and the one loop that waits for them
@@ -573,11 +643,13 @@ int settle_on_leaving(struct weir_space *space, place_t from, struct settle *set
 int settle_on_coming(struct weir_space *space, place_t to, struct settle *settle);
 int settle_on_any(struct weir_space *space, struct settle *settle);
 
-/* The same of room for so many chunks at a place, or at the first below one that others may have
- * room for; where the last attempt there to get one found no room, and others hold some. */
+/* The same of room for so many chunks at a place, or at the first below one, for blocks that are
+ * resident at `own`, that others may have room for; where the last attempt there to get one
+ * found no room, and others hold some. */
 int settle_on_others(const struct weir_space *space, place_t place, uint64_t nr,
 		     struct settle *settle);
-int settle_on_others_below(const struct weir_space *space, place_t place, struct settle *settle);
+int settle_on_others_below(const struct weir_space *space, place_t own, place_t place,
+			   struct settle *settle);
 
 /*
  * ---- migrate.c: one block from here to there. Lock held throughout. No block that is mapped anew

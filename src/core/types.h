@@ -10,10 +10,11 @@
  *   range      one allocation in it
  *   block      the unit of residency: so many bytes of a range, mapped to one chunk
  *   life       a range from one allocation to its free: what the record knows a range as
- *   place      a memory that a space may use: its device's own first, the host's last
+ *   place      a memory that a space may use: its devices' own first, the host's last
+ *   own        the place where a block is resident: the memory of the device that uses it
  *   path       an ordered pair of places: what is copied from the one to the other
  *   copy       a chunk at a place that belongs to a block: its home, a move's source, or one below
- *   resident   in the device's own memory
+ *   resident   in the memory of the device that uses it
  *   migrate    move a block to another place; fetch: up; evict: down, to make room
  *   in place   used where it is, over a link
  *   dirty      differs from the copy below; clean: a valid copy is below
@@ -29,13 +30,28 @@
 #include "src/base/util.h"
 
 /*
- * A memory that a space may use, by its number there: in the order in which the space's device
- * prefers them. The device's own is the first, the host's is the last.
+ * A memory that a space may use, by its number there: those of its devices, in the devices' order,
+ * then other devices', the host's last. A space of one device has its own memory at PLACE_OWN.
  */
 typedef uint8_t place_t;
 
 #define PLACE_OWN 0
 #define PLACES_MAX WEIR_MEMORIES_MAX
+
+/*
+ * The rank of a place for blocks that are resident at `own`: 0 for that one, then the others in
+ * their order, the host's memory last. A lower place is one of a higher rank. And the place of a
+ * rank.
+ */
+static inline place_t place_rank(place_t own, place_t place)
+{
+	return place == own ? 0 : (place_t)(place + (place < own));
+}
+
+static inline place_t place_ranked(place_t own, place_t rank)
+{
+	return rank ? (place_t)(rank - (rank <= own)) : own;
+}
 
 /* Number of a bracket in the order of their ends; 0: none. */
 typedef uint64_t bracket_seq_t;

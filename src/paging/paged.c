@@ -45,7 +45,7 @@ static int config_check(const struct backend *b, const struct weir_paged_config 
 		return -EINVAL;
 	}
 	if (config->space && (machine_backend(config->space->machine) != b ||
-			      config->space->device != config->device)) {
+			      space_own(config->space, config->device) < 0)) {
 		log_error("paged pool: its space is of another machine or device");
 		return -EINVAL;
 	}
@@ -89,7 +89,9 @@ static int frames_fill(struct weir_paged *pool, uint64_t bytes)
 /* The pool's own part of the space's budget, first: memory may be free for it only then. */
 static void space_join(struct weir_paged *pool, struct weir_space *space, uint64_t bytes)
 {
-	space_owner_add(space, &pool->owner, &paged_kind, &pool->client);
+	place_t own = (place_t)space_own(space, pool->device);
+
+	space_owner_add(space, &pool->owner, &paged_kind, own, &pool->client);
 	pthread_mutex_lock(&pool->lock);
 	pool->space = space;
 	while (paged_frames_lend(pool, bytes))

@@ -38,6 +38,16 @@ void advice_reset(struct weir_space *space, struct range *range)
 	advise_read_mostly(space, range, false);
 }
 
+static int advise_memory(struct weir_space *space, struct range *range, int place)
+{
+	if (place < 0)
+		return -EINVAL;
+	if (place < (int)space->nr_devices)
+		home_prefer(space, range, (place_t)place);
+	range->residency->prefer = place;
+	return 0;
+}
+
 int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, uint32_t where)
 {
 	const struct weir_machine_desc *desc = weir_machine_describe(space->machine);
@@ -51,13 +61,11 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 	switch (advice) {
 	case WEIR_ADVISE_DEFAULT:
 		advice_reset(space, part.range);
-		err = migrate_set_devices(space, part.range, space_device_bit(space));
+		/* Who named it keeps it. */
+		err = migrate_set_devices(space, part.range, part.range->devices & space->devices);
 		break;
 	case WEIR_ADVISE_PREFER_MEMORY:
-		if (space_place(space, where) < 0)
-			err = -EINVAL;
-		else
-			part.range->residency->prefer = space_place(space, where);
+		err = advise_memory(space, part.range, space_place(space, where));
 		break;
 	case WEIR_ADVISE_READ_MOSTLY:
 		advise_read_mostly(space, part.range, true);
@@ -106,27 +114,29 @@ static void fence_put(struct weir_fence *fence)
 /* Bring one block up. @return 0; -EAGAIN: not now; else the prefetch cannot go on. */
 static int prefetch_up(struct weir_space *space, struct range *range, uint32_t i, place_t to)
 {
-	struct chunk *chunk = to == PLACE_OWN ? room_or_evict(space) : room_try(space, to);
+	bool own = to == range_block_own(range, i);
+	struct chunk *chunk = own ? room_or_evict(space, to) : room_try(space, to);
 
-	if (!chunk && to == PLACE_OWN && room_exists(space))
+	if (!chunk && own && room_exists(space, to))
 		return -EAGAIN;
 	return chunk ? migrate_up(space, range, i, chunk, WEIR_CAUSE_PREFETCH) : -ENOMEM;
 }
 
-/* Move one block towards a place. What has no chunk yet gets one at PLACE_OWN alone: elsewhere it
- * would have nothing to be there for. @return as above. */
+/* Move one block towards a place. What has no chunk yet gets one where it is resident alone:
+ * elsewhere it would have nothing to be there for. @return as above. */
 static int prefetch_block(struct weir_space *space, struct range *range, uint32_t i, place_t to)
 {
 	const struct block *block = &range->block[i];
 	bool freed;
 
-	if (block_is_at(block, to) || (!block_is_backed(block) && to != PLACE_OWN))
+	if (block_is_at(block, to) || (!block_is_backed(block) && to != range_block_own(range, i)))
 		return 0;
 	if (range_block_is_pinned(range, i))
 		return 0; /* an open bracket uses it where it is */
 	if (!room_is_idle(space, range, i))
 		return -EAGAIN;
-	if (!block_is_backed(block) || to < block->at.home->place)
+	if (!block_is_backed(block) ||
+	    range_block_rank(range, i, to) < range_block_rank(range, i, block->at.home->place))
 		return prefetch_up(space, range, i, to);
 	return room_send(space, range, i, to, WEIR_CAUSE_PREFETCH, &freed);
 }
@@ -181,17 +191,19 @@ void advice_move_failed(struct weir_space *space, const struct path *path, const
 /* Keep the lower copies of ranges that are read mostly valid, while the link is idle. */
 static void clean_read_mostly(struct weir_space *space)
 {
-	const struct path *down = space_path(space, PLACE_OWN, space_host(space));
-
-	for (uint32_t r = 0; r < space->nr_ranges && !down->moving.nr; r++) {
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
+		const struct path *down = space_path(space, range->own, space_host(space));
 		int err = 0;
+
+		if (down->moving.nr)
+			continue;
 
 		if (!range->residency->read_mostly || range->arena || range->pooled)
 			continue;
 		for (uint32_t i = 0;
 		     !err && i < range->nr_blocks && down->batch.nr < SPACE_BATCH_MAX; i++)
-			err = room_clean(space, range, i, PLACE_OWN);
+			err = room_clean(space, range, i, range->own);
 		if (err && err != -EAGAIN && err != -ENOSPC)
 			space_note_error(space, err);
 		space_note_error(space, migrate_flush(space));
@@ -260,11 +272,14 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 				 .end = part.first + part.nr,
 				 .place = (place_t)place,
 				 .nr_holders = out ? 2 : 1};
+	if (place < (int)space->nr_devices)
+		home_set(space, &part, (place_t)place);
 	/* Nothing moves in a fixed space, and arenas stay where they are. */
 	if (space->mode == WEIR_FIXED || part.range->arena)
 		p->at = p->end;
 	space_progress(space);
-	if (p->at < p->end && place == PLACE_OWN && !room_exists(space)) {
+	if (p->at < p->end && place < (int)space->nr_devices &&
+	    !room_exists(space, (place_t)place)) {
 		err = -ENOMEM;
 		goto err_free;
 	}
@@ -474,6 +489,7 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	struct backend *b = space->backend;
 	struct copy_pass pass = {.write = write};
 	struct space_use *part = &pass.back.part;
+	place_t own = PLACE_OWN;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
@@ -486,8 +502,11 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 			err = copy_by_owner(space, part, in, out);
 		goto out;
 	}
+	own = part->range->own; /* whose engine copies */
 	place_mark(space, part, 1);
-	err = space_settle(space, copy_pass, &pass);
+	err = home_allow(space, part->range, own);
+	if (!err)
+		err = space_settle(space, copy_pass, &pass);
 	space_placing_end(space);
 	if (err) {
 		if (pass.pinned)
@@ -496,11 +515,11 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (write)
-		err = b->ops->upload(b, space_path(space, space_host(space), PLACE_OWN)->stream,
+		err = b->ops->upload(b, space_path(space, space_host(space), own)->stream,
 				     (void *)(uintptr_t)addr, in, bytes);
 	else
-		err = b->ops->download(b, space_path(space, PLACE_OWN, space_host(space))->stream,
-				       out, addr, bytes);
+		err = b->ops->download(b, space_path(space, own, space_host(space))->stream, out,
+				       addr, bytes);
 	pthread_mutex_lock(&space->lock);
 	copy_end(space, part, write);
 	space_progress(space);

@@ -20,23 +20,6 @@ void alloc_expect_anything(struct weir_space *space, struct range *range)
 	}
 }
 
-void alloc_record(struct weir_space *space, enum event_kind kind, struct range *range)
-{
-	struct residency *r = space->residency;
-	uint64_t number;
-
-	if (!r->recording)
-		return;
-	number = record_add(&r->record, kind, 0, range->life, range->nr_blocks);
-	if (!number) {
-		learn_forget(space);
-		return;
-	}
-	if (kind == EVENT_ALLOC)
-		range->life = number;
-	follow_event(space, range);
-}
-
 /* Keep the pool small: addresses cost bookkeeping, idle freed ranges nothing else. */
 static void trim_pool(struct weir_space *space)
 {
@@ -58,12 +41,13 @@ static void trim_pool(struct weir_space *space)
 static int take_range(struct weir_space *space, uint32_t nr_blocks, const struct stream_slot *slot,
 		      struct range **out)
 {
+	const struct planner *p = slot ? slot_planner(space, slot) : space->residency->planner;
 	int err;
 
 	while (!space_has_room(space, nr_blocks))
 		if (!space_ask_owners(space, nr_blocks))
 			return -ENOMEM;
-	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(space, nr_blocks));
+	*out = range_pool_get(space, nr_blocks, slot, schedule_expected_level(p, nr_blocks));
 	if (*out) {
 		space->stats.nr_pool_hits++;
 		return 0;
@@ -102,7 +86,9 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 
 	if (space->mode != WEIR_FIXED)
 		return 0;
-	err = place_back_all(space, range);
+	err = migrate_set_devices(space, range, range->devices | space->devices);
+	if (!err)
+		err = place_back_all(space, range);
 	if (err)
 		return err;
 	alloc_expect_anything(space, range);
@@ -117,6 +103,21 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 	return order_behind(space, slot, &uses);
 }
 
+/* The own memory of a stream's device; -1: there is no stream, or it is of none of the space's. */
+static int stream_own(const struct weir_space *space, const struct weir_stream *stream)
+{
+	return stream ? space_own(space, stream_device(stream)) : -1;
+}
+
+/* Nobody uses the range yet but the stream's device. */
+static void set_own(struct weir_space *space, struct range *range, const struct weir_stream *stream)
+{
+	int own = stream_own(space, stream);
+
+	if (own >= 0 && own != range->own && !range->homes)
+		range_set_own(space, range, (place_t)own);
+}
+
 static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_stream *stream,
 		       struct range **out)
 {
@@ -127,6 +128,7 @@ static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_str
 	if (err)
 		return err;
 	range->bytes = bytes;
+	set_own(space, range, stream);
 	err = alloc_guard(space, range, space->mode == WEIR_PLANNED);
 	if (!err)
 		err = open_fixed(space, range, 0, bytes, stream);
@@ -145,7 +147,10 @@ static int add_arena(struct weir_space *space, struct weir_stream *stream, struc
 
 	if (err)
 		return err;
-	err = alloc_guard(space, *out, false);
+	set_own(space, *out, stream);
+	err = migrate_set_devices(space, *out, (*out)->devices | space->devices);
+	if (!err)
+		err = alloc_guard(space, *out, false);
 	if (!err)
 		err = arena_init(space, *out);
 	if (err)
@@ -158,13 +163,13 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 		       struct range **out, void **addr)
 {
 	struct range *range = NULL;
+	int err = -ENOSPC, own = stream_own(space, stream);
 	uint64_t offset;
 	void *piece;
-	int err = -ENOSPC;
 
 	for (uint32_t i = 0; err == -ENOSPC && i < space->nr_ranges; i++) {
 		range = space->range[i];
-		if (range->arena)
+		if (range->arena && (own < 0 || range->own == own))
 			err = arena_alloc(range, bytes, &piece);
 	}
 	if (err == -ENOSPC) {
@@ -191,9 +196,11 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 static void expect_host_chunks(struct weir_space *space)
 {
 	uint64_t most = space->stats.live_peak_bytes / space->block_bytes + SPACE_CHUNKS_SPARE;
-	uint64_t above = space->pmm[PLACE_OWN].max_chunks;
+	uint64_t above = 0;
 
-	for (uint32_t place = 1; place < space_host(space); place++)
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		above += space->pmm[own].max_chunks;
+	for (uint32_t place = space->nr_devices; place < space_host(space); place++)
 		above += MIN(space->pmm[place].max_chunks, space->residency->dirty_max[place]);
 	if (most > above)
 		pmm_expect(&space->pmm[space_host(space)], most - above);
@@ -241,7 +248,7 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
 		err = alloc_range(space, bytes, stream, &range);
 		if (!err) {
 			*addr = range->addr;
-			alloc_record(space, EVENT_ALLOC, range);
+			home_allocated(space, range, stream_own(space, stream));
 		}
 	}
 	space->stats.live_peak_bytes =
@@ -282,6 +289,7 @@ static int note_fixed_use(struct weir_space *space, struct range *range, uint64_
 		uses.use[0] = (struct space_use){
 			.range = range, .offset = offset, .bytes = bytes, .kind = WEIR_WRITE};
 		range->last_part_use = space_ended_add(space, &bracket, &uses);
+		range->users |= UINT64_C(1) << bracket.slot->own;
 	}
 	free(uses.use); /* on success what it was swapped for */
 	return err;
@@ -329,8 +337,8 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 	if (range->arena) {
 		(void)arena_free(range, addr);
 	} else {
-		alloc_record(space, EVENT_FREE, range);
-		follow_freed(space, range);
+		follow_life(space, EVENT_FREE, range);
+		follow_freed(range);
 		range->free_pending = true;
 	}
 	alloc_settle(space, range);

@@ -35,6 +35,17 @@ static uint64_t pick_block_bytes(const struct weir_machine_desc *desc, uint64_t 
 	return round_up(bytes, granularity);
 }
 
+/* How many of the config's devices have the memory as their own. */
+static uint32_t own_devices(const struct weir_machine_desc *desc,
+			    const struct weir_space_config *config, uint32_t memory)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		nr += config->devices & BACKEND_DEVICE_BIT(d) && desc->device[d].memory == memory;
+	return nr;
+}
+
 static int check_devices(const struct weir_machine_desc *desc, struct weir_space_config *config)
 {
 	if (!config->devices)
@@ -44,10 +55,13 @@ static int check_devices(const struct weir_machine_desc *desc, struct weir_space
 			  (unsigned long long)config->devices, desc->nr_devices);
 		return -EINVAL;
 	}
-	if (config->devices & (config->devices - 1)) {
-		log_error("space: several devices can't use a space yet");
-		return -ENOTSUP;
-	}
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (config->devices & BACKEND_DEVICE_BIT(d) &&
+		    own_devices(desc, config, desc->device[d].memory) > 1) {
+			log_error("space: several of its devices have the memory '%s' as their own",
+				  desc->memory[desc->device[d].memory].name);
+			return -ENOTSUP;
+		}
 	return 0;
 }
 
@@ -66,11 +80,18 @@ static int check_budget(struct weir_machine *machine, uint32_t memory, uint64_t 
 	return backend_budget(b, memory, bytes);
 }
 
-/* Fill in the budgets of the two memories of a space, and check those that are asked for. */
-static int check_budgets(struct weir_machine *machine, uint32_t own, uint32_t host,
-			 uint64_t *budget)
+/* Whether each space of the config has the memory as a place. */
+static bool is_needed(const struct weir_machine_desc *desc, const struct weir_space_config *config,
+		      uint32_t memory)
+{
+	return memory == cost_host_memory(desc) || own_devices(desc, config, memory);
+}
+
+/* Fill in the budgets of the memories that a space needs, and check those that are asked for. */
+static int check_budgets(struct weir_machine *machine, struct weir_space_config *config)
 {
 	const struct weir_machine_desc *desc = weir_machine_describe(machine);
+	uint64_t *budget = config->budget_bytes;
 
 	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++) {
 		int err = 0;
@@ -80,7 +101,7 @@ static int check_budgets(struct weir_machine *machine, uint32_t own, uint32_t ho
 				  desc->nr_memories);
 			return -EINVAL;
 		}
-		if (m == own || m == host || budget[m])
+		if (m < desc->nr_memories && (is_needed(desc, config, m) || budget[m]))
 			err = check_budget(machine, m, &budget[m]);
 		if (err)
 			return err;
@@ -89,7 +110,7 @@ static int check_budgets(struct weir_machine *machine, uint32_t own, uint32_t ho
 }
 
 /* Whether each budget holds two blocks, and is of a memory that blocks move to and from. */
-static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint32_t host,
+static int check_blocks(const struct weir_machine_desc *desc,
 			const struct weir_space_config *config)
 {
 	if (config->block_bytes % desc->vmm.granularity_bytes || config->block_bytes > UINT32_MAX) {
@@ -98,7 +119,7 @@ static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint
 		return -EINVAL;
 	}
 	for (uint32_t m = 0; m < desc->nr_memories; m++) {
-		bool always = m == own || m == host; /* a place */
+		bool always = is_needed(desc, config, m);
 
 		if ((always || config->budget_bytes[m]) &&
 		    config->budget_bytes[m] / config->block_bytes < SPACE_CHUNKS_LEAST) {
@@ -119,7 +140,7 @@ static int check_blocks(const struct weir_machine_desc *desc, uint32_t own, uint
 static int check_config(struct weir_machine *machine, struct weir_space_config *config)
 {
 	const struct weir_machine_desc *desc = weir_machine_describe(machine);
-	uint32_t own, host = cost_host_memory(desc);
+	uint64_t least = UINT64_MAX; /* of the devices' own memories */
 	int err;
 
 	err = check_devices(desc, config);
@@ -129,13 +150,15 @@ static int check_config(struct weir_machine *machine, struct weir_space_config *
 		log_error("space: there is no mode %d", (int)config->mode);
 		return -EINVAL;
 	}
-	own = desc->device[__builtin_ctzll(config->devices)].memory;
-	err = check_budgets(machine, own, host, config->budget_bytes);
+	err = check_budgets(machine, config);
 	if (err)
 		return err;
+	for (uint32_t m = 0; m < desc->nr_memories; m++)
+		if (own_devices(desc, config, m))
+			least = MIN(least, config->budget_bytes[m]);
 	if (!config->block_bytes)
-		config->block_bytes = pick_block_bytes(desc, config->budget_bytes[own]);
-	return check_blocks(desc, own, host, config);
+		config->block_bytes = pick_block_bytes(desc, least);
+	return check_blocks(desc, config);
 }
 
 static void residency_advance(struct weir_space *space)
@@ -148,15 +171,17 @@ static void residency_advance(struct weir_space *space)
 
 static void range_reset(struct weir_space *space, struct range *range)
 {
-	range->residency->plan_life = -1;
 	advice_reset(space, range);
+	home_reset(space, range);
 }
 
 /* Plans are made for a budget. */
 static void resized(struct weir_space *space)
 {
-	learn_forget(space);
-	record_drop(&space->residency->record);
+	for (uint32_t d = 0; d < space->nr_devices; d++) {
+		learn_forget(&space->residency->planner[d]);
+		record_drop(&space->residency->planner[d].record);
+	}
 }
 
 static const struct space_ops residency_ops = {
@@ -168,6 +193,36 @@ static const struct space_ops residency_ops = {
 	.resized = resized,
 	.move_failed = advice_move_failed,
 };
+
+static void residency_destroy(struct residency *r, uint32_t nr_devices)
+{
+	for (uint32_t d = 0; d < nr_devices; d++) {
+		record_fini(&r->planner[d].record);
+		free(r->planner[d].pending);
+	}
+	free(r->planner);
+	free(r);
+}
+
+/* NULL: no memory. */
+static struct residency *residency_create(uint32_t nr_devices)
+{
+	struct residency *r = calloc(1, sizeof(*r));
+	bool ok;
+
+	if (!r)
+		return NULL;
+	r->planner = calloc(nr_devices, sizeof(*r->planner));
+	ok = r->planner != NULL;
+	for (uint32_t d = 0; ok && d < nr_devices; d++) {
+		r->planner[d].own = (place_t)d;
+		ok = !record_init(&r->planner[d].record);
+	}
+	if (ok)
+		return r;
+	residency_destroy(r, r->planner ? nr_devices : 0);
+	return NULL;
+}
 
 int weir_space_create(struct weir_machine *machine, const struct weir_space_config *config,
 		      struct weir_space **out)
@@ -181,14 +236,10 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	space = calloc(1, sizeof(*space));
 	if (!space)
 		return -ENOMEM;
-	space->residency = calloc(1, sizeof(*space->residency));
+	space->residency = residency_create((uint32_t)__builtin_popcountll(checked.devices));
 	if (!space->residency) {
 		err = -ENOMEM;
 		goto err_free;
-	}
-	if (record_init(&space->residency->record)) {
-		err = -ENOMEM;
-		goto err_residency;
 	}
 	space->process = getpid();
 	space->residency->recording = checked.mode == WEIR_PLANNED;
@@ -197,17 +248,15 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	space->epoch = 1;
 	err = space_init(space, machine, &checked);
 	if (err)
-		goto err_record;
+		goto err_residency;
 	save_init(space, &checked);
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		phys_client_start(&space->pmm[place].client, give_unused, space);
 	*out = space;
 	return 0;
 
-err_record:
-	record_fini(&space->residency->record);
 err_residency:
-	free(space->residency);
+	residency_destroy(space->residency, (uint32_t)__builtin_popcountll(checked.devices));
 err_free:
 	free(space);
 	return err;
@@ -253,6 +302,8 @@ static void settle_open(struct weir_space *space)
 
 void weir_space_destroy(struct weir_space *space)
 {
+	uint32_t nr_devices;
+
 	/* A child process has no GPU, and its copy of the lock may be held by nobody that is
 	 * left. */
 	if (!space || space->process != getpid())
@@ -260,7 +311,8 @@ void weir_space_destroy(struct weir_space *space)
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		phys_client_stop(&space->pmm[place].client);
 	pthread_mutex_lock(&space->lock);
-	learn_forget(space);
+	for (uint32_t d = 0; d < space->nr_devices; d++)
+		learn_forget(&space->residency->planner[d]);
 	space->residency->recording = false;
 	advice_cancel(space);
 	host_cancel(space);
@@ -272,10 +324,9 @@ void weir_space_destroy(struct weir_space *space)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
 	pthread_mutex_unlock(&space->lock);
 	/* First: until then the backend's thread may call space_progress(). */
+	nr_devices = space->nr_devices;
 	space_fini(space);
-	record_fini(&space->residency->record);
-	free(space->residency->pending);
-	free(space->residency);
+	residency_destroy(space->residency, nr_devices);
 	free(space);
 }
 
@@ -313,8 +364,10 @@ static int range_set_mode(struct weir_space *space, struct range *range, enum we
 	int err = 0;
 
 	if (range->kind)
-		return 0; /* it is used in brackets alone, in either mode */
-	if (mode == WEIR_FIXED && !range->pooled)
+		return 0;			  /* it is used in brackets alone, in either mode */
+	if (mode == WEIR_FIXED && !range->pooled) /* any launch may use it */
+		err = migrate_set_devices(space, range, range->devices | space->devices);
+	if (!err && mode == WEIR_FIXED && !range->pooled)
 		err = place_back_all(space, range);
 	if (err)
 		return err;
@@ -362,8 +415,7 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	err = space->nr_open ? -WEIR_ECONTRACT : 0;
 	if (err || old == mode)
 		goto out;
-	learn_forget(space);
-	record_drop(&space->residency->record);
+	space->ops->resized(space); /* no plan is followed, no repetition known */
 	err = change_mode(space, mode);
 	if (err) {
 		space->mode = old;
@@ -374,7 +426,7 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	/* What was allocated while nothing was recorded has no number yet. */
 	for (uint32_t r = 0; r < space->nr_ranges && !err && mode == WEIR_PLANNED; r++)
 		if (!space->range[r]->pooled && !space->range[r]->arena && !space->range[r]->kind)
-			alloc_record(space, EVENT_ALLOC, space->range[r]);
+			home_allocated(space, space->range[r], -1);
 	space_progress(space); /* what is beyond a budget may leave now */
 out:
 	space_placing_end(space);

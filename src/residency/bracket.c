@@ -128,13 +128,12 @@ static int resolve_uses(struct weir_space *space, const struct weir_use *uses, u
 	return err;
 }
 
-uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t stream,
-			const struct space_use *uses, uint32_t nr_uses)
+uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
+			uint32_t stream, const struct space_use *uses, uint32_t nr_uses)
 {
-	struct residency *r = space->residency;
 	uint64_t number;
 
-	if (!r->recording)
+	if (!space->residency->recording)
 		return 0;
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		const struct space_use *use = &uses[u];
@@ -152,14 +151,14 @@ uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t
 			.write_bytes = use->write_bytes,
 		};
 
-		if (!use->range->arena && !use->range->kind)
-			record_add_use(&r->record, &recorded);
+		if (!use->range->arena && !use->range->kind && use->range->residency->planner == p)
+			record_add_use(&p->record, &recorded);
 	}
-	number = record_add(&r->record, kind, stream, 0, 0);
+	number = record_add(&p->record, kind, stream, 0, 0);
 	if (number)
-		follow_event(space, NULL);
+		follow_event(space, p, NULL);
 	else
-		learn_forget(space);
+		learn_forget(p);
 	return number;
 }
 
@@ -287,7 +286,8 @@ static void record_bracket(struct weir_space *space, struct stream_slot *slot)
 {
 	const struct use_list *uses = &slot->uses;
 
-	slot->event = bracket_record(space, EVENT_BEGIN, slot->number, uses->use, uses->nr);
+	slot->event = bracket_record(space, slot_planner(space, slot), EVENT_BEGIN, slot->number,
+				     uses->use, uses->nr);
 	(void)stream_kernel_take(slot->stream); /* what was launched before is in no bracket */
 	for (uint32_t u = 0; u < uses->nr; u++)
 		discard(space, &uses->use[u]);
@@ -323,7 +323,7 @@ static int make_ready(struct weir_space *space, struct stream_slot *slot)
 	struct bracket_pass pass = {
 		.slot = slot,
 		.last = space->last_seq,
-		.place = {.uses = slot->uses.use, .nr_uses = slot->uses.nr},
+		.place = {.own = slot->own, .uses = slot->uses.use, .nr_uses = slot->uses.nr},
 	};
 	int err = space_settle(space, bracket_pass, &pass);
 
@@ -360,17 +360,10 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 {
 	struct backend *b = space->backend;
 	stream_id_t stream = stream_id(slot->stream);
-	uint64_t bit = BACKEND_DEVICE_BIT(stream_device(slot->stream));
 	int err = order_behind(space, slot, &slot->uses);
 
-	for (uint32_t u = 0; !err && u < slot->uses.nr; u++) {
-		const struct space_use *use = &slot->uses.use[u];
-
-		if (!(use->range->devices & bit))
-			err = migrate_set_devices(space, use->range, use->range->devices | bit);
-		if (!err)
-			err = wait_for_copies(space, stream, use);
-	}
+	for (uint32_t u = 0; !err && u < slot->uses.nr; u++)
+		err = wait_for_copies(space, stream, &slot->uses.use[u]);
 	if (err)
 		return err;
 	err = space_ended_reserve(space);
@@ -380,7 +373,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	if (err && err != -ENOSYS)
 		return err;
 	slot->begin = 0;
-	if (!schedule_wants_times(space))
+	if (!schedule_wants_times(slot_planner(space, slot)))
 		return 0;
 	err = space_fence_record(space, stream, &slot->begin);
 	if (err)
@@ -409,6 +402,9 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 
 	catch_up(space, slot);
 	waits = space->nr_waits;
+	err = home_used(space, slot->own, &slot->uses);
+	if (err)
+		return err;
 	record_bracket(space, slot);
 	err = make_ready(space, slot);
 	if (!err)
@@ -418,6 +414,20 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 	pin_uses(space, slot);
 	space->stats.nr_waits += space->nr_waits != waits;
 	return 0;
+}
+
+/* Whether the stream's device is one of the space's: others' memories are not known here. */
+static int check_device(const struct weir_space *space, const struct weir_stream *stream)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	uint32_t device = stream_device(stream);
+
+	if (space_own(space, device) >= 0)
+		return 0;
+	log_error("begin: the stream is of device '%s', which the space was made without (its "
+		  "config's devices)",
+		  desc->device[device].name);
+	return -EINVAL;
 }
 
 /* docs/design.md follows a use through the numbered steps ("A use, step by step"). */
@@ -431,7 +441,7 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
 	slot = space_slot(space, stream);
-	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : 0;
+	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : check_device(space, stream);
 	if (err)
 		goto out;
 	slot->placing = true;
@@ -453,15 +463,15 @@ out:
 	return err;
 }
 
-/* Whether some of what a use names is not resident. */
-static bool is_in_place(const struct space_use *use)
+/* Whether some of what a device's use names is not in its own memory. */
+static bool is_in_place(const struct space_use *use, place_t own)
 {
 	const struct range *range = use->range;
 
-	if (range_nr_resident(range) == range->nr_blocks)
+	if (range->nr_home[own] == range->nr_blocks)
 		return false;
 	for (uint32_t i = use->first; use->nr < range->nr_blocks && i < use->first + use->nr; i++)
-		if (!block_is_resident(&range->block[i]))
+		if (!block_is_at(&range->block[i], own))
 			return true;
 	return use->nr == range->nr_blocks;
 }
@@ -506,14 +516,15 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	if (slot->uses.kinds)
 		kinds_release(space, slot);
 	space->backend->ops->access_end(space->backend, stream_id(stream), space);
-	follow_launched(space, slot->event, stream_kernel_take(stream));
+	follow_launched(slot_planner(space, slot), slot->event, stream_kernel_take(stream));
 	bracket.slot = slot;
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;
 	for (uint32_t u = 0; u < slot->uses.nr; u++)
-		bracket.in_place |= is_in_place(&slot->uses.use[u]);
+		bracket.in_place |= is_in_place(&slot->uses.use[u], slot->own);
 	if (bracket.in_place)
-		follow_in_place(space, slot->event, slot->uses.use, slot->uses.nr);
+		follow_in_place(space, slot_planner(space, slot), slot->event, slot->uses.use,
+				slot->uses.nr);
 	slot->open = false;
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);

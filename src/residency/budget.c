@@ -24,7 +24,7 @@ static int settle_on_elsewhere(const struct weir_space *space, place_t from, str
 	for (uint32_t place = from; place-- > 0;)
 		if (settle_on_others(space, (place_t)place, nr, settle))
 			return SETTLE_WAIT;
-	return settle_on_others_below(space, from, settle);
+	return settle_on_others_below(space, PLACE_OWN, from, settle);
 }
 
 /* Have one more block leave, or wait for those that do. */
@@ -155,7 +155,7 @@ static int check_lent(struct weir_space *space, place_t place, uint64_t nr)
 static int check_chunks(const struct weir_space *space, place_t place, uint64_t nr)
 {
 	const char *name = space->backend->desc.memory[space->pmm[place].memory].name;
-	bool needed = place == PLACE_OWN || place == space_host(space);
+	bool needed = place < space->nr_devices || place == space_host(space);
 	uint64_t arenas = nr_in_arenas(space, place);
 
 	if (nr < SPACE_CHUNKS_LEAST && (nr || needed)) {
@@ -225,7 +225,7 @@ static int set_budget(struct weir_space *space, place_t place, uint64_t bytes)
 {
 	struct pmm *pmm = &space->pmm[place];
 	uint64_t old = pmm->max_chunks + pmm->nr_lent;
-	bool all = !bytes && (place == PLACE_OWN || place == space_host(space));
+	bool all = !bytes && (place < space->nr_devices || place == space_host(space));
 	int err = bytes || all ? check_room(space, place, &bytes) : 0;
 
 	if (!err)

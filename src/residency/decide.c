@@ -17,6 +17,8 @@ static uint64_t give_up(const struct give_up *q)
 {
 	uint64_t rank;
 
+	if (q->guest)
+		return UINT64_MAX / 2 + q->idle;
 	if (q->follows_plan)
 		return plan_give_up(q);
 	return advice_give_up(q, &rank) ? rank : recency_give_up(q);

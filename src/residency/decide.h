@@ -43,6 +43,7 @@ struct give_up {
 	uint64_t idle; /* brackets that ended since one that used it */
 	bool clean;    /* some of its blocks go without a copy */
 	int prefer;
+	bool guest; /* it is in the own memory of a device that does not use it */
 };
 
 /* Blocks that leave a place: which one below should they go to? */

@@ -251,6 +251,26 @@ static struct host_bracket *bracket_create(const struct weir_use *uses, uint32_t
 	return NULL;
 }
 
+/* Whether the plans of a device may have one of the ranges that a bracket names. */
+static bool is_of(const struct planner *p, const struct host_bracket *bracket)
+{
+	for (uint32_t u = 0; u < bracket->nr; u++)
+		if (bracket->use[u].range->residency->planner == p)
+			return true;
+	return false;
+}
+
+/* In the record of each device that uses some of it. */
+static void record_host(struct weir_space *space, const struct host_bracket *bracket)
+{
+	for (uint32_t d = 0; d < space->nr_devices; d++) {
+		struct planner *p = &space->residency->planner[d];
+
+		if (is_of(p, bracket))
+			(void)bracket_record(space, p, EVENT_HOST, 0, bracket->use, bracket->nr);
+	}
+}
+
 int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
 {
 	struct host_bracket *bracket;
@@ -270,7 +290,7 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 		goto out;
 	place_mark(space, bracket->use, nr_uses);
 	space_progress(space);
-	(void)bracket_record(space, EVENT_HOST, 0, bracket->use, nr_uses);
+	record_host(space, bracket);
 	err = host_begin_locked(space, bracket->use, nr_uses);
 	if (!err) {
 		bracket->next = space->residency->host;

@@ -30,6 +30,7 @@ struct kernel_rate {
 /* Everything that learning holds while it works. */
 struct learning {
 	struct weir_space *space;
+	const struct planner *planner;
 	const struct record *record;
 	uint64_t first; /* event; the period is first .. first + period - 1 */
 	uint64_t period;
@@ -62,12 +63,13 @@ static void learning_fini(struct learning *l)
 	free(l->discarded);
 }
 
-static int learning_init(struct learning *l, struct weir_space *space)
+static int learning_init(struct learning *l, struct weir_space *space, struct planner *p)
 {
-	const struct record *record = &space->residency->record;
+	const struct record *record = &p->record;
 	uint64_t nr_uses = 0;
 
-	*l = (struct learning){.space = space, .record = record, .period = record->period};
+	*l = (struct learning){
+		.space = space, .planner = p, .record = record, .period = record->period};
 	l->first = record->next_event - record->period;
 	for (uint64_t k = 0; k < l->period; k++)
 		nr_uses += record_event(record, l->first + k)->nr_uses;
@@ -208,7 +210,7 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 	out->whole = recorded->nr == recorded->nr_range_blocks;
 	out->in = recorded->read_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
 	out->out = recorded->write_bytes * cost_expansion(&use) / (double)l->space->block_bytes;
-	learn_place_rates(l->space, recorded, out->at);
+	learn_place_rates(l->space, l->planner->own, recorded, out->at);
 }
 
 /* A bracket's event as it was last measured: a period earlier, if this one is not over. */
@@ -223,7 +225,7 @@ static struct event *last_measured(const struct learning *l, uint64_t number)
 
 static const struct weir_device_desc *device_of(const struct learning *l)
 {
-	return &l->space->backend->desc.device[l->space->device];
+	return space_device(l->space, l->planner->own);
 }
 
 /* HBM time of a bracket by the cost model, without a factor. */
@@ -392,6 +394,8 @@ static void learn_ranges(struct learning *l)
 		struct range *range = space->range[r];
 		uint32_t index = NO_LIFE;
 
+		if (range->residency->planner != l->planner)
+			continue;
 		range->residency->plan_life = -1;
 		if (!range->life || range->pooled)
 			continue;
@@ -419,20 +423,19 @@ static int make_plan(const struct learning *l, struct plan **out)
 		.nr_lives = l->nr_lives,
 	};
 
-	learn_places(l->space, &input);
+	learn_places(l->space, l->planner->own, &input);
 	return plan_create(&input, out);
 }
 
-int learn_plan(struct weir_space *space)
+int learn_plan(struct weir_space *space, struct planner *p)
 {
-	struct residency *r = space->residency;
-	uint32_t nr_made = r->nr_plans_made;
+	uint32_t nr_made = p->nr_plans_made;
 	struct plan *plan = NULL;
 	struct learning l;
 	int err;
 
-	learn_forget(space);
-	err = learning_init(&l, space);
+	learn_forget(p);
+	err = learning_init(&l, space, p);
 	if (err)
 		return err;
 	learn_lives(&l);
@@ -443,17 +446,17 @@ int learn_plan(struct weir_space *space)
 	err = l.nr_steps ? make_plan(&l, &plan) : -ENOENT;
 	if (err)
 		goto out;
-	r->plan = plan;
-	r->life = l.range;
-	r->life_of_event = l.born;
-	r->step_of_event = l.step_of_event;
+	p->plan = plan;
+	p->life = l.range;
+	p->life_of_event = l.born;
+	p->step_of_event = l.step_of_event;
 	l.range = NULL;
 	l.born = NULL;
 	l.step_of_event = NULL;
-	r->plan_event = space->residency->record.next_event;
-	r->nr_plans_made = nr_made + 1;
-	r->nr_lives = l.nr_lives;
-	r->host_stage = r->gpu_stage = r->first_stage = schedule_first_stage(r);
+	p->plan_event = p->record.next_event;
+	p->nr_plans_made = nr_made + 1;
+	p->nr_lives = l.nr_lives;
+	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
 	space->stats.nr_plans++;
 	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
 		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,
@@ -463,21 +466,19 @@ out:
 	return err;
 }
 
-void learn_forget(struct weir_space *space)
+void learn_forget(struct planner *p)
 {
-	struct residency *r = space->residency;
-
-	if (!r->plan)
+	if (!p->plan)
 		return;
-	plan_destroy(r->plan);
-	free(r->life);
-	free(r->life_of_event);
-	free(r->step_of_event);
-	r->plan = NULL;
-	r->life = NULL;
-	r->life_of_event = r->step_of_event = NULL;
-	r->host_stage = r->gpu_stage = 0;
-	r->nr_pending = r->next_action = r->next_near = 0;
-	r->action_period = 0;
-	r->nr_plans_made = 0;
+	plan_destroy(p->plan);
+	free(p->life);
+	free(p->life_of_event);
+	free(p->step_of_event);
+	p->plan = NULL;
+	p->life = NULL;
+	p->life_of_event = p->step_of_event = NULL;
+	p->host_stage = p->gpu_stage = 0;
+	p->nr_pending = p->next_action = p->next_near = 0;
+	p->action_period = 0;
+	p->nr_plans_made = 0;
 }

@@ -14,22 +14,23 @@
 /* Chunks of each neighbour that the plan leaves free, at most. */
 #define NEAR_SPARE SPACE_BATCH_MAX
 
-/* The link between a lower place and the device's own memory. */
-static const struct weir_link_desc *link_to(const struct weir_space *space, place_t place)
+/* The link between a device's own memory and another place. */
+static const struct weir_link_desc *link_to(const struct weir_space *space, place_t own,
+					    place_t place)
 {
-	return &space->backend->desc.link[space_path(space, place, PLACE_OWN)->link];
+	return &space->backend->desc.link[space_path(space, place, own)->link];
 }
 
 /* How many places below a plan tells apart, and which it takes for all that are alike: neighbours'
  * memories count as one, at the rate of the first. */
 static uint32_t nr_below(const struct weir_space *space)
 {
-	return MIN(space->nr_places - 1, PLAN_BELOW_MAX);
+	return space_has_neighbours(space) ? PLAN_BELOW_MAX : 1;
 }
 
 static place_t place_below(const struct weir_space *space, uint32_t k)
 {
-	return k + 1 == nr_below(space) ? space_host(space) : PLACE_OWN + 1;
+	return k + 1 == nr_below(space) ? space_host(space) : (place_t)space->nr_devices;
 }
 
 /* A rate, or the one that is allowed over links to neighbours. */
@@ -41,11 +42,11 @@ static double allowed(const struct weir_space *space, place_t place, double byte
 }
 
 /* What a use takes in place at a place. */
-static void learn_rate(const struct weir_space *space, place_t place,
+static void learn_rate(const struct weir_space *space, place_t own, place_t place,
 		       const struct record_use *recorded, struct plan_rate *out)
 {
 	const struct weir_use declared = record_use_declared(recorded), *use = &declared;
-	const struct weir_link_desc *link = link_to(space, place);
+	const struct weir_link_desc *link = link_to(space, own, place);
 	double hit = cost_inplace_bytes_per_s(link, use, 1);
 	double miss = cost_inplace_bytes_per_s(link, use, UINT64_MAX);
 	double ns = cost_expansion(use) * 1e9 / allowed(space, place, miss);
@@ -56,16 +57,16 @@ static void learn_rate(const struct weir_space *space, place_t place,
 	out->reach_blocks = cost_reach_bytes(link, use) / (double)space->block_bytes;
 }
 
-void learn_place_rates(const struct weir_space *space, const struct record_use *recorded,
-		       struct plan_rate at[PLAN_BELOW_MAX])
+void learn_place_rates(const struct weir_space *space, place_t own,
+		       const struct record_use *recorded, struct plan_rate at[PLAN_BELOW_MAX])
 {
 	for (uint32_t k = 0; k < nr_below(space); k++)
-		learn_rate(space, place_below(space, k), recorded, &at[k]);
+		learn_rate(space, own, place_below(space, k), recorded, &at[k]);
 }
 
-/* What a use takes in place at one place, ns each way by out[]. */
-static void add_link_ns(const struct weir_space *space, const struct space_use *use, place_t place,
-			double out[2])
+/* What a device's use takes in place at one place, ns each way by out[]. */
+static void add_link_ns(const struct weir_space *space, place_t own, const struct space_use *use,
+			place_t place, double out[2])
 {
 	struct weir_use declared = {.pattern = use->pattern,
 				    .granule = use->granule,
@@ -79,45 +80,53 @@ static void add_link_ns(const struct weir_space *space, const struct space_use *
 	if (!away || use->kind == WEIR_DISCARD)
 		return;
 	ns = cost_expansion(&declared) * 1e9 /
-	     cost_inplace_bytes_per_s(link_to(space, place), &declared, away * space->block_bytes) *
+	     cost_inplace_bytes_per_s(link_to(space, own, place), &declared,
+				      away * space->block_bytes) *
 	     away / use->nr;
 	out[0] += use->read_bytes * ns;
 	out[1] += use->write_bytes * ns;
 }
 
-double learn_link_ns(const struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
+double learn_link_ns(const struct weir_space *space, place_t own, const struct space_use *uses,
+		     uint32_t nr_uses)
 {
 	double longest = 0;
 
-	for (uint32_t place = 1; place < space->nr_places; place++) {
+	for (uint32_t place = 0; place < space->nr_places; place++) {
 		double way[2] = {0};
 
-		for (uint32_t u = 0; u < nr_uses; u++)
-			add_link_ns(space, &uses[u], (place_t)place, way);
+		for (uint32_t u = 0; place != own && u < nr_uses; u++)
+			add_link_ns(space, own, &uses[u], (place_t)place, way);
 		longest = MAX(longest, MAX(way[0], way[1]));
 	}
 	return longest;
 }
 
-/* Blocks that the plan may count on: all but the arenas'. */
-static uint32_t plan_budget(const struct weir_space *space)
+/* Blocks of a device's own memory that its plan may count on: all but the arenas', and what is
+ * there of ranges that several devices use. */
+static uint32_t plan_budget(const struct weir_space *space, place_t own)
 {
-	uint64_t budget = space->pmm[PLACE_OWN].max_chunks, taken = 0;
+	uint64_t budget = space->pmm[own].max_chunks, taken = 0;
 
-	for (uint32_t r = 0; r < space->nr_ranges; r++)
-		if (space->range[r]->arena)
-			taken += space->range[r]->nr_blocks;
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		const struct range *range = space->range[r];
+
+		if (range->arena && range->own == own)
+			taken += range->nr_blocks;
+		else if (range->homes)
+			taken += range->nr_home[own];
+	}
 	return (uint32_t)(budget > taken ? budget - taken : 1);
 }
 
 /* What copies and mapping calls of a place below cost. */
-static struct plan_below learn_below(const struct weir_space *space, place_t place)
+static struct plan_below learn_below(const struct weir_space *space, place_t own, place_t place)
 {
-	const struct weir_link_desc *link = link_to(space, place);
+	const struct weir_link_desc *link = link_to(space, own, place);
 	const struct weir_vmm_desc *vmm = &space->backend->desc.vmm;
 	double bytes = (double)space->block_bytes, piece = (double)link->copy_ns;
 	double in = cost_copy_bytes_per_s(link, space->pmm[place].memory);
-	double out = cost_copy_bytes_per_s(link, space->pmm[PLACE_OWN].memory);
+	double out = cost_copy_bytes_per_s(link, space->pmm[own].memory);
 	bool host = place == space_host(space);
 	double host_mib = host ? bytes / (1 << 20) : 0;
 
@@ -136,29 +145,29 @@ static struct plan_below learn_below(const struct weir_space *space, place_t pla
 	};
 }
 
-/* Blocks that the plan may count on at neighbours: copies on their way take room, too. */
+/* Blocks that one device's plan may count on at neighbours: copies on their way take room, too. */
 static uint32_t near_budget(const struct weir_space *space)
 {
 	uint64_t budget = 0;
 
-	for (uint32_t place = 1; place + 1 < space->nr_places; place++) {
+	for (uint32_t place = space->nr_devices; place + 1 < space->nr_places; place++) {
 		uint64_t max = space->pmm[place].max_chunks;
 
 		budget += max - MIN(max / 8, NEAR_SPARE);
 	}
-	return (uint32_t)MIN(budget, UINT32_MAX);
+	return (uint32_t)MIN(budget / space->nr_devices, UINT32_MAX);
 }
 
-void learn_places(const struct weir_space *space, struct plan_input *input)
+void learn_places(const struct weir_space *space, place_t own, struct plan_input *input)
 {
 	const struct weir_vmm_desc *vmm = &space->backend->desc.vmm;
 
-	input->budget_blocks = plan_budget(space);
+	input->budget_blocks = plan_budget(space, own);
 	input->near_blocks = near_budget(space);
 	input->nr_below = nr_below(space);
 	input->near_copies_only = space->residency->near_copy_only;
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
 	for (uint32_t k = 0; k < input->nr_below; k++)
-		input->below[k] = learn_below(space, place_below(space, k));
+		input->below[k] = learn_below(space, own, place_below(space, k));
 }

@@ -18,11 +18,11 @@ static void get_wanted(const struct weir_space *space, const struct space_use *u
 	struct bring_in q = {
 		.nr_blocks = range->nr_blocks,
 		.nr_resident = range_nr_resident(range),
-		.planned = schedule_level(space, range),
-		.follows_plan = space->residency->plan != NULL,
+		.planned = schedule_level(range),
+		.follows_plan = range_follows_plan(range),
 		.touches = (use->read_bytes + use->write_bytes) / (double)use->bytes,
 		.kind = use->kind,
-		.prefer = range->residency->prefer,
+		.prefer = prefer_rank(range),
 		.stays = range->arena,
 	};
 
@@ -30,31 +30,33 @@ static void get_wanted(const struct weir_space *space, const struct space_use *u
 }
 
 /* Whether nothing is to be asked: all of the range is there and shown, and stays. */
-static bool is_ready(const struct weir_space *space, const struct space_use *use)
+static bool is_ready(const struct space_use *use)
 {
 	const struct range *range = use->range;
 
 	return range_nr_resident(range) == range->nr_blocks && !range->nr_unmapped &&
-	       !(space->residency->plan && use->kind == WEIR_OVERWRITE);
+	       !(range_follows_plan(range) && use->kind == WEIR_OVERWRITE);
 }
 
-/* A chunk of the device's own memory for a block of the use; NULL: leave it in place. fresh: the
+/* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the
  * block's contents are not needed. left: blocks that are going to want one. */
-static int chunk_for(struct weir_space *space, const struct space_use *use,
+static int chunk_for(struct weir_space *space, const struct space_use *use, uint32_t i,
 		     const struct brought_in *in, uint32_t left, bool fresh, struct settle *settle,
 		     struct chunk **out)
 {
+	place_t own = range_block_own(use->range, i);
+
 	*out = NULL;
 	if (range_nr_resident(use->range) >= in->level)
 		return 0;
 	if (space->mode != WEIR_FIXED && (fresh ? in->evict_for_fresh : in->evict_for_moved))
-		return room_make(space, left, settle, out);
-	*out = room_try(space, PLACE_OWN);
+		return room_make(space, own, left, settle, out);
+	*out = room_try(space, own);
 	/* What nobody would go for is not worth asking others of the machine for, either; but a
 	 * plan counts on its budget, and a fixed space never gets a second chance. */
-	if (*out || (space->mode != WEIR_FIXED && !space->residency->plan))
+	if (*out || (space->mode != WEIR_FIXED && !range_follows_plan(use->range)))
 		return 0;
-	return settle_on_others(space, PLACE_OWN, left, settle);
+	return settle_on_others(space, own, left, settle);
 }
 
 /* Until the block can be mapped. */
@@ -70,17 +72,18 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 			  const struct brought_in *in, uint32_t left, struct settle *settle)
 {
 	struct range *range = use->range;
+	place_t own = range_block_own(range, i);
 	struct chunk *chunk = NULL;
 	int err = settle_on_held(space, range, i, settle);
 
 	if (!err)
-		err = chunk_for(space, use, in, left, true, settle, &chunk);
+		err = chunk_for(space, use, i, in, left, true, settle, &chunk);
 	if (!err && !chunk)
-		chunk = room_below(space, range, PLACE_OWN);
+		chunk = room_below(space, range, i, own);
 	if (!err && !chunk)
-		err = settle_on_others_below(space, PLACE_OWN, settle);
+		err = settle_on_others_below(space, own, own, settle);
 	if (!err && !chunk)
-		err = room_make(space, left, settle, &chunk);
+		err = room_make(space, own, left, settle, &chunk);
 	if (err)
 		return err;
 	return chunk ? migrate_back(space, range, i, chunk) : -ENOMEM;
@@ -94,13 +97,13 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 	struct block *block = &range->block[i];
 	bool overwritten = use->kind == WEIR_OVERWRITE && use_covers(use, i);
 	struct chunk *chunk;
-	int err = chunk_for(space, use, in, left, overwritten, settle, &chunk);
+	int err = chunk_for(space, use, i, in, left, overwritten, settle, &chunk);
 
 	if (err || !chunk)
 		return err ? err : PLACE_NO_ROOM;
 	err = settle_on_seq(space, range_block_last_use(range, i), settle);
 	if (err) { /* no chunk is held across a wait */
-		pmm_chunk_put(&space->pmm[PLACE_OWN], chunk);
+		pmm_chunk_put(&space->pmm[chunk->place], chunk);
 		return err;
 	}
 	if (overwritten && !block->at.dead) {
@@ -110,8 +113,11 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 	return migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
 }
 
+/* own: the memory of the bracket's device; what is resident in another one's is used where it
+ * is. */
 static int place_block(struct weir_space *space, const struct space_use *use, uint32_t i,
-		       const struct brought_in *in, uint32_t left, struct settle *settle)
+		       place_t own, const struct brought_in *in, uint32_t left,
+		       struct settle *settle)
 {
 	struct range *range = use->range;
 	struct block *block = &range->block[i];
@@ -119,9 +125,9 @@ static int place_block(struct weir_space *space, const struct space_use *use, ui
 	if (!block_is_backed(block))
 		return place_unbacked(space, use, i, in, left, settle);
 	/* What is being copied to the host is used where it is rather than waited for. */
-	if (block_is_settled_below(block) && !block_is_cleaning(block) &&
-	    space->mode == WEIR_PLANNED && !range_block_is_pinned(range, i) &&
-	    range_nr_resident(range) < in->level)
+	if (range_block_own(range, i) == own && range_block_is_settled_below(range, i) &&
+	    !block_is_cleaning(block) && space->mode == WEIR_PLANNED &&
+	    !range_block_is_pinned(range, i) && range_nr_resident(range) < in->level)
 		return place_lower(space, use, i, in, left, settle);
 	return 0;
 }
@@ -132,7 +138,7 @@ static bool is_spare(const struct range *range, uint32_t i)
 {
 	const struct block *block = &range->block[i];
 
-	return block_is_settled_at(block, PLACE_OWN) && block->at.dead &&
+	return block_is_settled_at(block, range->own) && block->at.dead &&
 	       !block_is_cleaning(block) && !range_block_is_pinned(range, i);
 }
 
@@ -146,7 +152,8 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 {
 	struct range *range = use->range;
 
-	if (!space->residency->plan || use->kind != WEIR_OVERWRITE || use->nr != range->nr_blocks)
+	if (!range_follows_plan(range) || use->kind != WEIR_OVERWRITE ||
+	    use->nr != range->nr_blocks)
 		return 0;
 	for (uint32_t n = range->nr_blocks; n-- > 0 && range_nr_resident(range) > level;) {
 		uint32_t i = range_nth_block(range, n);
@@ -173,7 +180,7 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 	struct brought_in in;
 	int err;
 
-	if (is_ready(space, use))
+	if (is_ready(use))
 		return 0;
 	get_wanted(space, use, &in);
 	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
@@ -190,7 +197,7 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 			break;
 		if (p->no_room && block_is_backed(&range->block[i]))
 			continue;
-		err = place_block(space, use, i, &in, left, settle);
+		err = place_block(space, use, i, p->own, &in, left, settle);
 		if (err == PLACE_NO_ROOM) {
 			p->no_room = true;
 			err = 0;
@@ -265,10 +272,11 @@ static int place_fresh_block(struct weir_space *space, const struct stream_slot 
 	struct chunk *chunk;
 	uint32_t given;
 
-	if (!block->at.dead || block_is_resident(block) || range_block_is_held(space, range, i) ||
+	if (!block->at.dead || block_is_at(block, slot->own) ||
+	    range_block_is_held(space, range, i) ||
 	    (block_is_backed(block) && !room_is_idle(space, range, i)))
 		return PLACE_DONE;
-	chunk = pmm_chunk_get(&space->pmm[PLACE_OWN]);
+	chunk = pmm_chunk_get(&space->pmm[slot->own]);
 	if (!chunk) {
 		giver = room_giver(space, slot, &given);
 		return giver ? migrate_take(space, giver, given, range, i) : PLACE_WAITS;
@@ -325,7 +333,7 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 		struct brought_in in;
 		int err;
 
-		if (is_ready(space, use))
+		if (is_ready(use))
 			continue;
 		get_wanted(space, use, &in);
 		err = mend_ahead(space, use, in.level);
@@ -334,7 +342,8 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 			err = trim_fresh(space, use, in.level, NULL);
 		if (err)
 			return err;
-		if (use->kind != WEIR_OVERWRITE || use->nr != use->range->nr_blocks)
+		if (use->kind != WEIR_OVERWRITE || use->nr != use->range->nr_blocks ||
+		    use->range->homes || use->range->own != slot->own)
 			continue;
 		if (done == PLACE_DONE)
 			done = place_fresh(space, slot, use, in.level);
@@ -351,12 +360,12 @@ int place_map_ahead(struct weir_space *space)
 		uint32_t n = range->nr_blocks;
 
 		if (range->nr_unmapped && !range->pooled && !range->arena)
-			n = schedule_next_level(space, range);
+			n = schedule_next_level(range);
 		for (; n < range->nr_blocks; n++) {
 			uint32_t i = range_nth_block(range, n);
 			int err;
 
-			if (!block_is_settled_below(&range->block[i]) ||
+			if (!range_block_is_settled_below(range, i) ||
 			    !block_is_unmapped(&range->block[i]) ||
 			    range_block_is_held(space, range, i))
 				continue;
@@ -367,20 +376,21 @@ int place_map_ahead(struct weir_space *space)
 	return 0;
 }
 
-/* A chunk for one of nr blocks, wherever there is one. */
-static int back_room(struct weir_space *space, const struct range *range, uint32_t nr,
+/* A chunk for a block, one of nr, wherever there is one. */
+static int back_room(struct weir_space *space, const struct range *range, uint32_t i, uint32_t nr,
 		     struct settle *settle, struct chunk **out)
 {
+	place_t own = range_block_own(range, i);
 	int err;
 
-	*out = room_try(space, PLACE_OWN);
-	if (!*out && settle_on_others(space, PLACE_OWN, nr, settle))
+	*out = room_try(space, own);
+	if (!*out && settle_on_others(space, own, nr, settle))
 		return SETTLE_WAIT;
 	if (!*out)
-		*out = room_below(space, range, PLACE_OWN);
+		*out = room_below(space, range, i, own);
 	if (*out)
 		return 0;
-	if (settle_on_others_below(space, PLACE_OWN, settle))
+	if (settle_on_others_below(space, own, own, settle))
 		return SETTLE_WAIT;
 	/* Copies and freed ranges that are in use will give some back. */
 	err = migrate_flush(space);
@@ -405,7 +415,7 @@ int place_back(struct weir_space *space, void *arg, struct settle *settle)
 		if (err)
 			return err;
 		if (!block_is_backed(&range->block[i])) {
-			err = back_room(space, range, p->part.nr - p->nth, settle, &chunk);
+			err = back_room(space, range, i, p->part.nr - p->nth, settle, &chunk);
 			if (err)
 				return err;
 		}

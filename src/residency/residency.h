@@ -14,6 +14,7 @@
  *   save.c     copies on the host of what is at a neighbour
  *   budget.c   a budget that changes
  *   place.c    making a bracket's uses ready
+ *   home.c     which device's memory is a range's, in a space of several
  *   order.c    which ended brackets a new one comes after
  *   bracket.c  weir_begin and weir_end
  *   host.c     weir_host_begin and weir_host_end
@@ -29,10 +30,20 @@
 #include "src/residency/plan.h"
 #include "src/residency/record.h"
 
+/* The devices that use a range, in a space of several. */
+enum home_users {
+	USERS_NONE, /* not yet */
+	USERS_ONE,  /* one, in whose memory it is resident */
+	USERS_MANY
+};
+
 /* What the mode keeps of a range. */
 struct range_residency {
-	int32_t plan_life; /* what the plan knows it as, or -1 */
-	int prefer;	   /* place it is advised to stay at, or -1 */
+	struct planner *planner; /* of the device whose plans have it; NULL: of none */
+	int32_t plan_life;	 /* what the plan knows it as, or -1 */
+	int prefer;		 /* place it is advised to stay at, or -1 */
+	enum home_users users;	 /* in this life */
+	place_t user;		 /* USERS_ONE: its memory */
 	bool read_mostly;
 	uint32_t top; /* no block from here on, in its order, is settled at PLACE_OWN ... */
 	uint32_t top_arrivals; /* ... since the range had so many arrivals */
@@ -58,16 +69,12 @@ struct host_bracket {
 };
 
 /*
- * A plan being followed. Steps and stages are counted since the plan began, through all periods:
- * stage number = period * nr_stages + stage.
+ * What is known of one device's brackets, and the plan being followed for it. Steps and stages are
+ * counted since the plan began, through all periods: stage number = period * nr_stages + stage.
  */
-struct residency {
+struct planner {
+	place_t own; /* the device's own memory; never changes */
 	struct record record;
-	bool recording;	     /* off in a fixed space */
-	bool near_copy_only; /* no block is meant to be used in place at a neighbour */
-
-	const struct decisions *decide;
-
 	struct plan *plan;	 /* NULL: none is followed */
 	uint32_t nr_lives;	 /* that it has */
 	struct range **life;	 /* by the plan's life: its range now, or NULL */
@@ -80,10 +87,17 @@ struct residency {
 	uint32_t nr_plans_made;	 /* for this repetition */
 	struct pending_action *pending;
 	uint32_t nr_pending, max_pending;
-	uint32_t next_action;	     /* of the plan's list */
-	uint64_t action_period;	     /* the period that next_action belongs to */
-	uint32_t next_near;	     /* life whose blocks are looked at for being too far away */
-	int error;		     /* of a move made by progress, for the next bracket */
+	uint32_t next_action;	/* of the plan's list */
+	uint64_t action_period; /* the period that next_action belongs to */
+	uint32_t next_near;	/* life whose blocks are looked at for being too far away */
+	int error;		/* of a move made by progress, for the next bracket */
+};
+
+struct residency {
+	struct planner *planner; /* by device of the space */
+	bool recording;		 /* off in a fixed space */
+	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
+	const struct decisions *decide;
 	uint32_t nr_read_mostly;     /* ranges advised so */
 	uint64_t dry[PLACES_MAX];    /* epoch in which no freed range has a chunk of the place */
 	const struct range *keep;    /* not to be evicted from just now */
@@ -97,6 +111,27 @@ struct residency {
 	 * memories. Set before its first range is allocated, and never changed. */
 	double near_bytes_per_s; /* most that is to cross a link to a neighbour; 0: no limit */
 };
+
+/* Of the device that a stream is of. */
+static inline struct planner *slot_planner(const struct weir_space *space,
+					   const struct stream_slot *slot)
+{
+	return &space->residency->planner[slot->own];
+}
+
+/* The place where it is advised to stay as decide.h has it: its rank; or DECIDE_NOWHERE. */
+static inline int prefer_rank(const struct range *range)
+{
+	int prefer = range->residency->prefer;
+
+	return prefer < 0 ? DECIDE_NOWHERE : place_rank(range->own, (place_t)prefer);
+}
+
+/* Whether a plan is followed that may know the range. */
+static inline bool range_follows_plan(const struct range *range)
+{
+	return range->residency->planner && range->residency->planner->plan;
+}
 
 /* ---- for benchmarks, between weir_space_create() and the first allocation */
 
@@ -115,72 +150,75 @@ static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 /* ---- learn.c */
 
 /* The plan for the record's period. @return 0, -ENOMEM. */
-int learn_plan(struct weir_space *space);
+int learn_plan(struct weir_space *space, struct planner *p);
 
 /* Forget the plan. */
-void learn_forget(struct weir_space *space);
+void learn_forget(struct planner *p);
 
 /* ---- learn_places.c */
 
-/* What a recorded use takes in place at each place below that a plan tells apart. */
-void learn_place_rates(const struct weir_space *space, const struct record_use *recorded,
-		       struct plan_rate at[PLAN_BELOW_MAX]);
+/* What a recorded use of the device takes in place at each place below that a plan tells apart. */
+void learn_place_rates(const struct weir_space *space, place_t own,
+		       const struct record_use *recorded, struct plan_rate at[PLAN_BELOW_MAX]);
 
 /* The part of a plan's input that is about places. */
-void learn_places(const struct weir_space *space, struct plan_input *input);
+void learn_places(const struct weir_space *space, place_t own, struct plan_input *input);
 
-/* What uses take in place where they lie now, ns, by the cost model. */
-double learn_link_ns(const struct weir_space *space, const struct space_use *uses,
+/* What uses of the device take in place where they lie now, ns, by the cost model. */
+double learn_link_ns(const struct weir_space *space, place_t own, const struct space_use *uses,
 		     uint32_t nr_uses);
 
 /* ---- schedule.c */
 
 /* Where in the plan's period an event is; *period: in which one. */
-uint64_t schedule_position(const struct residency *r, uint64_t event, uint64_t *period);
+uint64_t schedule_position(const struct planner *p, uint64_t event, uint64_t *period);
 
 /* The stage of a step of the plan, or of the end of a period (step is then the plan's number of
  * them). */
-uint64_t schedule_stage(const struct residency *r, uint64_t period, uint32_t step);
+uint64_t schedule_stage(const struct planner *p, uint64_t period, uint32_t step);
 
 /* Whether the newest event made the plan, which begins with the next. */
-bool schedule_is_new(const struct residency *r);
+bool schedule_is_new(const struct planner *p);
 
 /* Whether an eviction that may begin, due or not, wants blocks of the range gone. */
-bool schedule_evicts(const struct weir_space *space, const struct range *range);
+bool schedule_evicts(const struct range *range);
 
 /* The stage that a plan made now begins in. */
-uint64_t schedule_first_stage(const struct residency *r);
+uint64_t schedule_first_stage(const struct planner *p);
 
 /* Blocks that the plan wants resident of the allocation it expects next, if that is of this size;
  * else nr_blocks. */
-uint32_t schedule_expected_level(const struct weir_space *space, uint32_t nr_blocks);
+uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks);
 
 /* Whether the times of brackets are of use: plans are still to be made. */
-bool schedule_wants_times(const struct weir_space *space);
+bool schedule_wants_times(const struct planner *p);
 
 /* Blocks of the range that the plan wants resident in the bracket being placed; DECIDE_UNKNOWN when
  * it has no opinion. */
-uint32_t schedule_level(const struct weir_space *space, const struct range *range);
+uint32_t schedule_level(const struct range *range);
 
 /* The same in its next use after that bracket; nr_blocks when it has none. */
-uint32_t schedule_next_level(const struct weir_space *space, const struct range *range);
+uint32_t schedule_next_level(const struct range *range);
 
 /* Blocks of the range that the plan wants on the host when they are not resident; DECIDE_UNKNOWN
  * when it has no opinion. */
 uint32_t schedule_far(const struct weir_space *space, const struct range *range);
 
 /* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */
-bool schedule_is_used_soon(const struct weir_space *space, const struct range *range,
-			   uint32_t nr_stages);
+bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
-uint32_t schedule_next_use(const struct weir_space *space, const struct range *range);
+uint32_t schedule_next_use(const struct range *range);
 
 /* ---- follow.c */
 
 /* The newest event was recorded: recognise, follow, or drop the plan. range: what it allocated or
  * frees, or NULL. */
-void follow_event(struct weir_space *space, struct range *range);
+void follow_event(struct weir_space *space, struct planner *p, struct range *range);
+
+/* Record that a range was allocated, or is freed, if plans may have it; and see what that means for
+ * the plan. */
+void follow_life(struct weir_space *space, enum event_kind kind, struct range *range);
 
 /* Carry out the plan's actions that can be carried out now. Never waits. */
 void follow_advance(struct weir_space *space);
@@ -192,17 +230,17 @@ int follow_due(struct weir_space *space, struct stream_slot *slot, bracket_seq_t
 	       struct settle *settle);
 
 /* A range is freed: the plan does not move it any more. */
-void follow_freed(struct weir_space *space, struct range *range);
+void follow_freed(struct range *range);
 
 /* The kernel launched in a bracket that ends, as stream_kernel_take() has it; event may be 0. */
-void follow_launched(struct weir_space *space, uint64_t event, const char *kernel);
+void follow_launched(struct planner *p, uint64_t event, const char *kernel);
 
 /* A bracket is done. */
 void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 
 /* The bracket that ended uses something in place: note what that should take. */
-void follow_in_place(struct weir_space *space, uint64_t event, const struct space_use *uses,
-		     uint32_t nr_uses);
+void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t event,
+		     const struct space_use *uses, uint32_t nr_uses);
 
 /* ---- room.c */
 
@@ -210,25 +248,27 @@ void follow_in_place(struct weir_space *space, uint64_t event, const struct spac
  * a clean block's lower copy. NULL: none. */
 struct chunk *room_try(struct weir_space *space, place_t place);
 
-/* The same at a place below that one: where the range is advised to stay, or else the next place
- * that has any. */
-struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place);
+/* The same at a place below that one, for a block of a range: where that is advised to stay, or
+ * else the next place that has any. */
+struct chunk *room_below(struct weir_space *space, const struct range *range, uint32_t i,
+			 place_t place);
 
 /* Free a chunk of a place that an idle freed range has, or a dead block, or that is a clean block's
  * lower copy: for others, who need the memory. @return whether there was one */
 bool room_free(struct weir_space *space, place_t place);
 
 /*
- * A chunk of the device's own memory: what others of the machine do not use, else evicting what is
+ * A chunk of a device's own memory: what others of the machine do not use, else evicting what is
  * used farthest ahead (or was used longest ago) outside the bracket being placed; a part of a pass,
  * which waits for brackets that ended and for copies. wanted: how many the caller is going to ask
  * for, so that evictions come in batches.
  * @return 0, *out NULL: every candidate is pinned; or SETTLE_WAIT.
  */
-int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, struct chunk **out);
+int room_make(struct weir_space *space, place_t own, uint32_t wanted, struct settle *settle,
+	      struct chunk **out);
 
 /* The same without waiting: starts an eviction when no chunk is free, and then may return NULL. */
-struct chunk *room_or_evict(struct weir_space *space);
+struct chunk *room_or_evict(struct weir_space *space, place_t own);
 
 /*
  * A resident block without contents of its own to lose, which is going to lose its chunk anyway,
@@ -238,13 +278,13 @@ struct chunk *room_or_evict(struct weir_space *space);
  */
 struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i);
 
-/* Evict one idle block of a range that the plan does not know, since its period does not use it.
- * @return whether there was one. */
-bool room_evict_unplanned(struct weir_space *space);
+/* Evict one idle block of a range that the device's plan does not know, since its period does not
+ * use it. @return whether there was one. */
+bool room_evict_unplanned(struct weir_space *space, place_t own);
 
-/* Whether the device's own memory has a free chunk, one on its way, or an unpinned block that could
+/* Whether a device's own memory has a free chunk, one on its way, or an unpinned block that could
  * go. */
-bool room_exists(const struct weir_space *space);
+bool room_exists(const struct weir_space *space, place_t own);
 
 /* Have one idle block leave a place, without a copy if that is possible: to the next place with
  * room, or to one above. @return 0: it left, or is on its way; -EAGAIN: none is idle now; -ENOSPC:
@@ -293,6 +333,7 @@ void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t
 
 /* How far the uses of a bracket are ready. */
 struct place_pass {
+	place_t own; /* the memory of the bracket's device */
 	const struct space_use *uses;
 	uint32_t nr_uses;
 	uint32_t use; /* that is being placed; nr_uses: all are, and are mapped */
@@ -330,6 +371,29 @@ int place_back(struct weir_space *space, void *arg, struct settle *settle);
 /* The same of a whole range, with the waits. */
 int place_back_all(struct weir_space *space, struct range *range);
 
+/* ---- home.c */
+
+/* A range is new, or free: nobody uses it. */
+void home_reset(struct weir_space *space, struct range *range);
+
+/* A range was allocated. own: the memory of the device that uses it first; -1: nobody said. */
+void home_allocated(struct weir_space *space, struct range *range, int own);
+
+/* The device whose own memory that is uses ranges, in a bracket about to be recorded. @return 0, or
+ * why they could not be mapped for it. */
+int home_used(struct weir_space *space, place_t own, const struct use_list *uses);
+
+/* Map a range for the device, too. */
+int home_allow(struct weir_space *space, struct range *range, place_t own);
+
+/* A part is asked for in a device's own memory: so it is resident there, if that is not known to be
+ * elsewhere. And: a range is advised to stay there. */
+void home_set(struct weir_space *space, const struct space_use *part, place_t own);
+void home_prefer(struct weir_space *space, struct range *range, place_t own);
+
+/* A range is in no plan any more: its life ends in the record. */
+void home_forget(struct weir_space *space, struct range *range);
+
 /* ---- order.c */
 
 /* Make the slot's stream wait for every bracket that ended, is not done, and conflicts with the
@@ -351,9 +415,6 @@ int alloc_guard(struct weir_space *space, const struct range *range, bool guarde
  * meanwhile becomes free. */
 void alloc_settle(struct weir_space *space, struct range *range);
 
-/* Record an allocation or a free, and see what it means for the plan. */
-void alloc_record(struct weir_space *space, enum event_kind kind, struct range *range);
-
 /* Kernels outside brackets may write any block at any time: none counts as dead or clean. */
 void alloc_expect_anything(struct weir_space *space, struct range *range);
 
@@ -363,9 +424,10 @@ void alloc_expect_anything(struct weir_space *space, struct range *range);
 int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint32_t nr,
 		    struct space_use *out);
 
-/* Record a bracket. @return its event's number; 0: it is not recorded. */
-uint64_t bracket_record(struct weir_space *space, enum event_kind kind, uint32_t stream,
-			const struct space_use *uses, uint32_t nr_uses);
+/* Record a bracket in a device's record, with those uses that its plans may have. @return its
+ * event's number; 0: it is not recorded. */
+uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
+			uint32_t stream, const struct space_use *uses, uint32_t nr_uses);
 
 /* What is about to be written is neither dead nor the same as its lower copy. */
 void bracket_expect_writes(struct weir_space *space, const struct space_use *use);

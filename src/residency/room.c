@@ -32,7 +32,8 @@ static int note(struct weir_space *space, int err)
 	return err;
 }
 
-/* The last block in the range's order that is settled at PLACE_OWN, below n; nr_blocks: none. */
+/* The last block in the range's order that is settled at the range's own place, below n; nr_blocks:
+ * none. */
 static uint32_t last_resident(struct range *range, uint32_t n)
 {
 	struct range_residency *r = range->residency;
@@ -46,7 +47,7 @@ static uint32_t last_resident(struct range *range, uint32_t n)
 	for (n = MIN(n, r->top); n-- > 0;) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (block_is_settled_at(&range->block[i], PLACE_OWN))
+		if (block_is_settled_at(&range->block[i], range->own))
 			return n;
 		if (top)
 			r->top = n;
@@ -57,7 +58,7 @@ static uint32_t last_resident(struct range *range, uint32_t n)
 /* The same at any place. */
 static uint32_t last_settled(struct range *range, place_t place, uint32_t n)
 {
-	if (place == PLACE_OWN)
+	if (place == range->own)
 		return last_resident(range, n);
 	while (n-- > 0)
 		if (block_is_settled_at(&range->block[range_nth_block(range, n)], place))
@@ -121,8 +122,8 @@ static bool may_give(const struct weir_space *space, const struct block *block)
 static uint32_t giving_block(const struct weir_space *space, struct range *range,
 			     const struct stream_slot *slot)
 {
-	if (range->pins || (!range->nr_dead && !range->nr_clean) ||
-	    !space_is_before(space, MAX(range->last_use, range->last_part_use), slot))
+	if (range->pins || (!range->nr_dead && !range->nr_clean) || range->own != slot->own ||
+	    range->homes || !range_is_before(space, range, slot))
 		return range->nr_blocks;
 	if (range->residency->give_epoch != space->epoch) {
 		range->residency->give_epoch = space->epoch;
@@ -151,7 +152,7 @@ static struct range *giver_in_use(struct weir_space *space, const struct stream_
 		struct range *range = space->range[r];
 
 		if (range->pooled || range->arena || (range->mark == space->mark) != named ||
-		    (!named && !schedule_evicts(space, range)))
+		    (!named && !schedule_evicts(range)))
 			continue;
 		*i = giving_block(space, range, slot);
 		if (*i < range->nr_blocks)
@@ -185,7 +186,7 @@ static uint32_t find_saved(const struct weir_space *space, place_t place)
 
 	if (place != space_host(space))
 		return 0;
-	for (uint32_t home = PLACE_OWN + 1u; home < place; home++)
+	for (uint32_t home = space->nr_devices; home < place; home++)
 		if (space_nr_dirty(space, (place_t)home) >= space->residency->dirty_max[home])
 			saved |= 1u << home;
 	return saved;
@@ -235,8 +236,10 @@ static bool free_dead(struct weir_space *space, place_t place)
 
 static bool free_lower_copies(struct weir_space *space, place_t place, bool own)
 {
-	return place != PLACE_OWN && (free_lower_copy(space, place, false, own) ||
-				      free_lower_copy(space, place, true, own));
+	bool may = place != PLACE_OWN || space->nr_devices > 1; /* else there are none */
+
+	return may && (free_lower_copy(space, place, false, own) ||
+		       free_lower_copy(space, place, true, own));
 }
 
 struct chunk *room_try(struct weir_space *space, place_t place)
@@ -260,33 +263,38 @@ bool room_free(struct weir_space *space, place_t place)
 	       free_lower_copies(space, place, false);
 }
 
-/* The place below that blocks of a range should go to from one. */
-static place_t ask_where(const struct weir_space *space, const struct range *range, place_t place)
+/* The place below that a block of a range should go to from one. Places are ranks in the question,
+ * and in its answer. */
+static place_t ask_where(const struct weir_space *space, const struct range *range, uint32_t i,
+			 place_t place)
 {
+	place_t own = range_block_own(range, i);
 	struct evict_to q = {
-		.from = place,
+		.from = place_rank(own, place),
 		.nr_places = space->nr_places,
-		.prefer = range->residency->prefer,
+		.prefer = prefer_rank(range),
 		.planned_last = schedule_far(space, range),
 		.nr_last = range->nr_home[space_host(space)],
 		.nr_unbacked = range_nr_unbacked(range),
 		.copies_only = space->residency->near_copy_only,
 	};
 
-	for (uint32_t below = place + 1u; below < space->nr_places; below++)
-		q.room[below] = pmm_nr_available(&space->pmm[below]);
-	return space->residency->decide->evict_to(&q);
+	for (uint32_t rank = q.from + 1u; rank < space->nr_places; rank++)
+		q.room[rank] = pmm_nr_available(&space->pmm[place_ranked(own, (place_t)rank)]);
+	return place_ranked(own, space->residency->decide->evict_to(&q));
 }
 
-struct chunk *room_below(struct weir_space *space, const struct range *range, place_t place)
+struct chunk *room_below(struct weir_space *space, const struct range *range, uint32_t i,
+			 place_t place)
 {
+	place_t own = range_block_own(range, i);
 	struct chunk *chunk;
 
 	if (place == space_host(space))
 		return NULL;
-	chunk = room_try(space, ask_where(space, range, place));
-	for (uint32_t below = place + 1u; !chunk && below < space->nr_places; below++)
-		chunk = room_try(space, (place_t)below);
+	chunk = room_try(space, ask_where(space, range, i, place));
+	for (uint32_t rank = place_rank(own, place) + 1u; !chunk && rank < space->nr_places; rank++)
+		chunk = room_try(space, place_ranked(own, (place_t)rank));
 	return chunk;
 }
 
@@ -304,15 +312,15 @@ static int evict_into(struct weir_space *space, struct range *range, uint32_t i,
 /* A chunk for a clean block that leaves: of a place between, where it should be rather than where
  * its copy is. A copy to a neighbour takes less than what is used on the host, or comes from there.
  * NULL: it goes to its copy. */
-static struct chunk *room_between(struct weir_space *space, const struct range *range,
-				  const struct block *block)
+static struct chunk *room_between(struct weir_space *space, const struct range *range, uint32_t i)
 {
-	place_t to;
+	const struct copies *at = &range->block[i].at;
+	place_t below = range_block_rank(range, i, at->below->place), to;
 
-	if (block->at.below->place <= block->at.home->place + 1)
+	if (below <= range_block_rank(range, i, at->home->place) + 1)
 		return NULL;
-	to = ask_where(space, range, block->at.home->place);
-	return to < block->at.below->place ? room_try(space, to) : NULL;
+	to = ask_where(space, range, i, at->home->place);
+	return range_block_rank(range, i, to) < below ? room_try(space, to) : NULL;
 }
 
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
@@ -322,9 +330,9 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 	struct chunk *lower = NULL;
 
 	if (block_is_clean(block)) {
-		lower = room_between(space, range, block);
+		lower = room_between(space, range, i);
 	} else if (block_is_dirty(block)) {
-		lower = room_below(space, range, block->at.home->place);
+		lower = room_below(space, range, i, block->at.home->place);
 		if (!lower)
 			return -ENOSPC;
 	}
@@ -369,15 +377,17 @@ static bool may_evict(const struct weir_space *space, const struct range *range,
 	       range != space->residency->keep;
 }
 
-/* What ranks a range as a victim: larger goes first. 0: the rule keeps it. */
-static uint64_t victim_rank(const struct weir_space *space, const struct range *range)
+/* What ranks a range as a victim at a place: larger goes first. 0: the rule keeps it. */
+static uint64_t victim_rank(const struct weir_space *space, const struct range *range,
+			    place_t place)
 {
 	struct give_up q = {
-		.next_use = schedule_next_use(space, range),
-		.follows_plan = space->residency->plan != NULL,
+		.next_use = schedule_next_use(range),
+		.follows_plan = range_follows_plan(range),
+		.guest = place < space->nr_devices && !range->homes && range->own != place,
 		.idle = space->last_seq - MAX(range->last_use, range->last_part_use),
 		.clean = range->nr_clean != 0,
-		.prefer = range->residency->prefer,
+		.prefer = prefer_rank(range),
 	};
 
 	return space->residency->decide->give_up(&q);
@@ -427,7 +437,7 @@ static struct range *pick_range(const struct weir_space *space, place_t place, e
 		uint32_t i;
 
 		if (may_evict(space, range, place))
-			rank = victim_rank(space, range) + (pick >= PICK_CLEAN);
+			rank = victim_rank(space, range, place) + (pick >= PICK_CLEAN);
 		if (rank <= best_rank)
 			continue;
 		i = pick_block(space, range, place, pick);
@@ -453,25 +463,28 @@ int room_leave(struct weir_space *space, place_t place)
 	range = pick_range(space, place, PICK_ANY, &i);
 	if (!range)
 		return -EAGAIN;
-	chunk = room_below(space, range, place);
+	chunk = room_below(space, range, i, place);
 	if (chunk)
 		return evict_into(space, range, i, chunk, WEIR_CAUSE_EVICTION, &freed);
-	for (place_t above = place; !chunk && above-- > 0;)
-		chunk = room_try(space, above);
+	for (place_t rank = range_block_rank(range, i, place); !chunk && rank-- > 0;)
+		chunk = room_try(space, place_ranked(range_block_own(range, i), rank));
 	return chunk ? migrate_up(space, range, i, chunk, WEIR_CAUSE_EVICTION) : -ENOSPC;
 }
 
-bool room_evict_unplanned(struct weir_space *space)
+bool room_evict_unplanned(struct weir_space *space, place_t own)
 {
+	const struct planner *p = &space->residency->planner[own];
+
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 		uint32_t i;
 		bool freed;
 
-		if (range->residency->plan_life >= 0 || !may_evict(space, range, PLACE_OWN) ||
-		    !victim_rank(space, range))
+		if ((range->residency->planner == p && range->residency->plan_life >= 0) ||
+		    range->homes || !may_evict(space, range, own) ||
+		    !victim_rank(space, range, own))
 			continue;
-		i = pick_block(space, range, PLACE_OWN, PICK_IDLE);
+		i = pick_block(space, range, own, PICK_IDLE);
 		if (i < range->nr_blocks)
 			return !note(space,
 				     room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed));
@@ -480,101 +493,103 @@ bool room_evict_unplanned(struct weir_space *space)
 }
 
 /* Start evictions of idle blocks for `wanted` chunks beyond those already on their way. */
-static void evict_some(struct weir_space *space, uint32_t wanted)
+static void evict_some(struct weir_space *space, place_t own, uint32_t wanted)
 {
-	uint32_t coming = space_nr_to_leave(space, PLACE_OWN);
+	uint32_t coming = space_nr_to_leave(space, own);
 
 	while (coming < wanted && space->mode != WEIR_FIXED) {
 		struct range *range;
 		uint32_t i;
 		bool freed;
 
-		range = pick_range(space, PLACE_OWN, PICK_IDLE, &i);
+		range = pick_range(space, own, PICK_IDLE, &i);
 		if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
 		coming++;
 	}
 }
 
-/* The first bracket that must be done for a freed range to give chunks; 0: none holds any. */
-static bracket_seq_t first_pooled_use(const struct weir_space *space)
+/* The first bracket that must be done for a freed range to give chunks of a place; 0: none holds
+ * any. */
+static bracket_seq_t first_pooled_use(const struct weir_space *space, place_t place)
 {
 	bracket_seq_t first = 0;
 
 	for (const struct range *range = space->pooled; range; range = range->next_pooled) {
 		bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
 
-		if (range_nr_settled(range, PLACE_OWN) && seq > space->done_seq &&
+		if (range_nr_settled(range, place) && seq > space->done_seq &&
 		    (!first || seq < first))
 			first = seq;
 	}
 	return first;
 }
 
-/* What gives a chunk: a copy out, the freed range that is used for the shortest time, a copy in
- * that may go again, a block that is in use or being cleaned. */
-static int settle_on_room(struct weir_space *space, struct settle *settle)
+/* What gives a chunk of a device's own memory: a copy out, the freed range that is used for the
+ * shortest time, a copy in that may go again, a block that is in use or being cleaned. */
+static int settle_on_room(struct weir_space *space, place_t own, struct settle *settle)
 {
-	bracket_seq_t first = first_pooled_use(space);
+	bracket_seq_t first = first_pooled_use(space, own);
 	uint32_t i;
 
-	if (settle_on_leaving(space, PLACE_OWN, settle))
+	if (settle_on_leaving(space, own, settle))
 		return SETTLE_WAIT;
 	if (first)
 		return settle_on_seq(space, first, settle);
-	if (settle_on_coming(space, PLACE_OWN, settle))
+	if (settle_on_coming(space, own, settle))
 		return SETTLE_WAIT;
-	return space->mode != WEIR_FIXED && pick_range(space, PLACE_OWN, PICK_LATER, &i)
+	return space->mode != WEIR_FIXED && pick_range(space, own, PICK_LATER, &i)
 		       ? settle_on_any(space, settle)
 		       : 0;
 }
 
-int room_make(struct weir_space *space, uint32_t wanted, struct settle *settle, struct chunk **out)
+int room_make(struct weir_space *space, place_t own, uint32_t wanted, struct settle *settle,
+	      struct chunk **out)
 {
-	*out = room_try(space, PLACE_OWN);
+	*out = room_try(space, own);
 	if (*out)
 		return 0;
-	if (settle_on_others(space, PLACE_OWN, wanted, settle))
+	if (settle_on_others(space, own, wanted, settle))
 		return SETTLE_WAIT;
 	/* A plan has made room: wait for it rather than evict what it wants to keep. */
-	if (!space->residency->plan ||
-	    (!first_pooled_use(space) && !space_nr_leaving(space, PLACE_OWN))) {
-		evict_some(space, MIN(MAX(wanted, 1u), 2u * SPACE_BATCH_MAX));
-		*out = room_try(space, PLACE_OWN);
+	if (!space->residency->planner[own].plan ||
+	    (!first_pooled_use(space, own) && !space_nr_leaving(space, own))) {
+		evict_some(space, own, MIN(MAX(wanted, 1u), 2u * SPACE_BATCH_MAX));
+		*out = room_try(space, own);
 		if (*out)
 			return 0;
-		if (settle_on_others_below(space, PLACE_OWN, settle)) /* for what is evicted */
+		if (settle_on_others_below(space, own, own, settle)) /* for what is evicted */
 			return SETTLE_WAIT;
 	}
 	if (note(space, migrate_flush(space)))
 		return 0;
-	return settle_on_room(space, settle);
+	return settle_on_room(space, own, settle);
 }
 
-struct chunk *room_or_evict(struct weir_space *space)
+struct chunk *room_or_evict(struct weir_space *space, place_t own)
 {
-	struct chunk *chunk = room_try(space, PLACE_OWN);
+	struct chunk *chunk = room_try(space, own);
 	struct range *range;
 	uint32_t i;
 	bool freed;
 
 	if (chunk || space->mode == WEIR_FIXED)
 		return chunk;
-	range = pick_range(space, PLACE_OWN, PICK_IDLE, &i);
+	range = pick_range(space, own, PICK_IDLE, &i);
 	if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)) ||
 	    !freed)
 		return NULL;
-	return room_try(space, PLACE_OWN);
+	return room_try(space, own);
 }
 
-bool room_exists(const struct weir_space *space)
+bool room_exists(const struct weir_space *space, place_t own)
 {
 	uint32_t i;
 
-	if (pmm_nr_available(&space->pmm[PLACE_OWN]) || space_is_copying(space))
+	if (pmm_nr_available(&space->pmm[own]) || space_is_copying(space))
 		return true;
 	for (const struct range *range = space->pooled; range; range = range->next_pooled)
-		if (range_nr_settled(range, PLACE_OWN))
+		if (range_nr_settled(range, own))
 			return true;
-	return pick_range(space, PLACE_OWN, PICK_LATER, &i) != NULL;
+	return pick_range(space, own, PICK_LATER, &i) != NULL;
 }

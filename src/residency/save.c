@@ -64,7 +64,7 @@ static bool save_place(struct weir_space *space, place_t place)
 		int err = 0;
 
 		if (before && !range->arena && !range->pooled &&
-		    !schedule_is_used_soon(space, range, STAGES_LEAST))
+		    !schedule_is_used_soon(range, STAGES_LEAST))
 			err = save_range(space, range, place, left);
 		left -= before - range->nr_dirty[place];
 		if (err && err != -EAGAIN && err != -ENOSPC)
@@ -85,7 +85,7 @@ void save_advance(struct weir_space *space)
 	if (!space_has_neighbours(space) || space->mode == WEIR_FIXED || !space->nr_ranges ||
 	    r->saved_seq == space->done_seq)
 		return;
-	for (uint32_t place = 1; place < space_host(space); place++)
+	for (uint32_t place = space->nr_devices; place < space_host(space); place++)
 		more |= is_busy(space, (place_t)place) || save_place(space, (place_t)place);
 	if (!more)
 		r->saved_seq = space->done_seq;

@@ -243,8 +243,9 @@ static void finish_worker(struct worker *w)
 	assert_true(w->nr_steps > 0);
 }
 
-/* gpu_blocks: the threads' ranges are about 25 of them. */
-static void run_threads(uint32_t gpu_blocks, bool change_mode)
+/* gpu_blocks: the threads' ranges are about 25 of them. gpu1_blocks: of a second device, which the
+ * last thread's stream is of; 0: there is none. */
+static void run_threads(uint32_t gpu_blocks, uint32_t gpu1_blocks, bool change_mode)
 {
 	struct worker *worker = calloc(NR_THREADS, sizeof(*worker));
 	double end = now_s() + test_seconds("SPACE_SECONDS", SECONDS);
@@ -254,7 +255,10 @@ static void run_threads(uint32_t gpu_blocks, bool change_mode)
 	assert_non_null(worker);
 	atomic_store(&stop, false);
 	atomic_store(&failed_line, 0);
-	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, 0, gpu_blocks, 64);
+	if (gpu1_blocks)
+		test_space_open_devices(&t, 0, gpu_blocks, gpu1_blocks, 64);
+	else
+		test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, 0, gpu_blocks, 64);
 	shared = do_alloc(&t, SHARED_BLOCKS * t.block_bytes, 0);
 	do_fill(&t, 0, shared, SHARED_BLOCKS * t.block_bytes, SHARED_SEED);
 	do_sync(&t);
@@ -266,9 +270,7 @@ static void run_threads(uint32_t gpu_blocks, bool change_mode)
 		worker[i].change_mode = change_mode && !i;
 		worker[i].buffer = malloc(BLOCKS_MAX * t.block_bytes);
 		assert_non_null(worker[i].buffer);
-		/* The last one is on another device, if there is one. */
-		assert_int_equal(weir_stream_create(t.machine,
-						    i == NR_THREADS - 1 && t.desc.nr_devices > 1,
+		assert_int_equal(weir_stream_create(t.machine, i == NR_THREADS - 1 && gpu1_blocks,
 						    &worker[i].t.stream[0]),
 				 0);
 	}
@@ -297,19 +299,33 @@ static void run_threads(uint32_t gpu_blocks, bool change_mode)
 static void test_space_threads_over_budget(void **state)
 {
 	(void)state;
-	run_threads(8, false);
+	run_threads(8, 0, false);
 }
 
 static void test_space_threads_that_fit(void **state)
 {
 	(void)state;
-	run_threads(60, false);
+	run_threads(60, 0, false);
 }
 
 static void test_space_threads_with_mode_changes(void **state)
 {
 	(void)state;
-	run_threads(8, true);
+	run_threads(8, 0, true);
+}
+
+static void test_space_threads_of_two_devices(void **state)
+{
+	struct test_space t;
+	uint32_t nr_devices;
+
+	(void)state;
+	test_machine_open(&t, WEIR_DATA_REAL);
+	nr_devices = t.desc.nr_devices;
+	test_machine_close(&t);
+	if (nr_devices < 2)
+		skip();
+	run_threads(6, 4, false);
 }
 
 int main(void)
@@ -318,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_space_threads_over_budget),
 		cmocka_unit_test(test_space_threads_that_fit),
 		cmocka_unit_test(test_space_threads_with_mode_changes),
+		cmocka_unit_test(test_space_threads_of_two_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

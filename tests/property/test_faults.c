@@ -55,6 +55,7 @@ struct script {
 	size_t nr_before, nr_repeated, nr_after;
 	uint32_t gpu_blocks, gpu1_blocks, host_blocks;
 	uint64_t nr_calls; /* of the backend, that it makes at least */
+	bool both;	   /* a space of both devices; the last stream is the second one's */
 };
 
 static const struct script script_plan = {
@@ -67,6 +68,21 @@ static const struct script script_plan = {
 	.gpu_blocks = 16,
 	.host_blocks = 48,
 	.nr_calls = 500,
+};
+
+/* The same with a second GPU, which uses what the first one does. */
+static const struct script script_devices = {
+	.before = before,
+	.repeated = repeated,
+	.after = after,
+	.nr_before = ARRAY_LEN(before),
+	.nr_repeated = ARRAY_LEN(repeated),
+	.nr_after = ARRAY_LEN(after),
+	.gpu_blocks = 16,
+	.gpu1_blocks = 8,
+	.host_blocks = 48,
+	.nr_calls = 500,
+	.both = true,
 };
 
 static const struct script script_places = {
@@ -530,6 +546,7 @@ static void step_run(const struct step *step)
 static void run_create(const struct script *script, const struct faults *faults)
 {
 	const struct weir_space_config config = {
+		.devices = WEIR_MEM_DEVICE(0) | (script->both ? WEIR_MEM_DEVICE(1) : 0),
 		.budget_bytes = {[GPU0] = (uint64_t)script->gpu_blocks * BLOCK,
 				 [GPU1] = (uint64_t)script->gpu1_blocks * BLOCK,
 				 [HOST] = (uint64_t)script->host_blocks * BLOCK},
@@ -547,7 +564,8 @@ static void run_create(const struct script *script, const struct faults *faults)
 	hook_install(run.flaky, faults);
 	assert_int_equal(machine_wrap(run.flaky, &run.machine), 0);
 	for (uint32_t s = 0; s < NR_STREAMS; s++)
-		MUST(weir_stream_create(run.machine, s == 2, &run.stream[s]));
+		MUST(weir_stream_create(run.machine, script->both && s == NR_STREAMS - 1,
+					&run.stream[s]));
 	MUST(weir_space_create(run.machine, &config, &run.space));
 	run.space->poison = true;
 	for (uint32_t x = 0; x < NR_RANGES; x++) {
@@ -733,6 +751,40 @@ static void faults_places_each_pair(void **state)
 	each_call(&script_places, 4, 2, -EIO, false);
 }
 
+/* ------------------------------------------------------------------ two devices */
+
+static void faults_devices_none(void **state)
+{
+	static const struct faults none = {0};
+	const struct weir_space_stats *stats = &run.stats;
+
+	(void)state;
+	run_script(&script_devices, &none);
+	print_message("%llu calls of the backend\n", (unsigned long long)run.nr_calls);
+	/* gpu0-gpu1: one uses in place what is the other one's. */
+	assert_true(stats->link_bytes[2][WEIR_A_TO_B][WEIR_CAUSE_INPLACE] +
+			    stats->link_bytes[2][WEIR_B_TO_A][WEIR_CAUSE_INPLACE] >
+		    0);
+}
+
+static void faults_devices_each_call(void **state)
+{
+	(void)state;
+	each_call(&script_devices, 5, 1, -EIO, false);
+}
+
+static void faults_devices_each_call_no_memory(void **state)
+{
+	(void)state;
+	each_call(&script_devices, 6, 1, -ENOMEM, false);
+}
+
+static void faults_devices_each_call_given_up(void **state)
+{
+	(void)state;
+	each_call(&script_devices, 7, 1, -EIO, true);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -746,6 +798,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(faults_places_each_call_no_memory),
 		cmocka_unit_test(faults_places_each_call_given_up),
 		cmocka_unit_test(faults_places_each_pair),
+		cmocka_unit_test(faults_devices_none),
+		cmocka_unit_test(faults_devices_each_call),
+		cmocka_unit_test(faults_devices_each_call_no_memory),
+		cmocka_unit_test(faults_devices_each_call_given_up),
 	};
 
 	if (argc > 1)

@@ -110,7 +110,8 @@ void test_machine_open(struct test_space *t, enum weir_data data)
 	t->backend = machine_backend(t->machine);
 	t->desc = t->backend->desc;
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
-		assert_int_equal(weir_stream_create(t->machine, i == 2 && t->desc.nr_devices > 1,
+		assert_int_equal(weir_stream_create(t->machine,
+						    i == TEST_OTHER && t->desc.nr_devices > 1,
 						    &t->stream[i]),
 				 0);
 	if (cuda)
@@ -175,6 +176,22 @@ void test_space_open_places(struct test_space *t, uint64_t block_bytes, uint32_t
 		test_space_create_places(t, WEIR_PLANNED, block_bytes, gpu_blocks * block_bytes,
 					 gpu1_blocks * block_bytes, host_blocks * block_bytes),
 		0);
+}
+
+void test_space_open_devices(struct test_space *t, uint64_t block_bytes, uint32_t gpu0_blocks,
+			     uint32_t gpu1_blocks, uint32_t host_blocks)
+{
+	struct weir_space_config config = {.devices = WEIR_MEM_DEVICE(0) | WEIR_MEM_DEVICE(1),
+					   .mode = WEIR_PLANNED};
+
+	test_machine_open(t, WEIR_DATA_REAL);
+	config.block_bytes = block_bytes ? block_bytes : t->desc.vmm.granularity_bytes;
+	config.budget_bytes[GPU0] = gpu0_blocks * config.block_bytes;
+	config.budget_bytes[GPU1] = gpu1_blocks * config.block_bytes;
+	config.budget_bytes[HOST] = host_blocks * config.block_bytes;
+	assert_int_equal(weir_space_create(t->machine, &config, &t->space), 0);
+	t->block_bytes = t->space->block_bytes;
+	t->space->poison = true;
 }
 
 void test_space_close(struct test_space *t)
@@ -294,7 +311,7 @@ struct weir_space_stats get_stats(struct test_space *t)
 uint64_t get_bytes(const struct test_space *t, const struct weir_space_stats *stats,
 		   enum backend_direction direction, enum weir_cause cause)
 {
-	return stats->link_bytes[cost_host_link(&t->desc, t->space->device)][direction][cause];
+	return stats->link_bytes[cost_host_link(&t->desc, t->space->device[0])][direction][cause];
 }
 
 uint64_t get_copied(const struct test_space *t, const struct weir_space_stats *stats,
@@ -323,7 +340,7 @@ enum block_state get_block_state(struct test_space *t, const void *addr)
 
 	if (!block_is_backed(block))
 		return BLOCK_UNBACKED;
-	if (block_is_resident(block))
+	if (block_is_at(block, PLACE_OWN))
 		return block_is_moving(block) ? BLOCK_TO_HBM : BLOCK_HBM;
 	return block_is_moving(block) ? BLOCK_TO_HOST : BLOCK_HOST;
 }

@@ -18,14 +18,15 @@
 #include "tests/support/kernels.h"
 #include "tests/unit/test_sim_machine.h"
 
-#define TEST_STREAMS 3
+#define TEST_STREAMS 4
+#define TEST_OTHER 3 /* the stream of device 1, where there is one */
 
 struct test_space {
 	struct weir_machine_desc desc;
 	struct weir_machine *machine;
 	struct backend *backend;
 	struct weir_space *space;
-	struct weir_stream *stream[TEST_STREAMS]; /* two on device 0, one on device 1 */
+	struct weir_stream *stream[TEST_STREAMS]; /* three on device 0, one on device 1 */
 	uint64_t block_bytes;
 	uint32_t nr_wrong;	 /* words that kernels found wrong, on a simulated machine */
 	uint32_t *nr_wrong_cuda; /* the same on CUDA; else NULL */
@@ -38,6 +39,10 @@ void test_space_open(struct test_space *t, enum weir_data data, enum weir_space_
 /* The same of a planned space that has blocks of the second GPU's memory, too. */
 void test_space_open_places(struct test_space *t, uint64_t block_bytes, uint32_t gpu_blocks,
 			    uint32_t gpu1_blocks, uint32_t host_blocks);
+
+/* The same of a planned space of both devices: budgets of their memories, and the host's. */
+void test_space_open_devices(struct test_space *t, uint64_t block_bytes, uint32_t gpu0_blocks,
+			     uint32_t gpu1_blocks, uint32_t host_blocks);
 
 /* Destroy all of it; nothing is leaked, and no kernel found a wrong word. */
 void test_space_close(struct test_space *t);

@@ -100,7 +100,7 @@ static void test_block_counts_follow_the_copies(void **state)
 
 		change(f, path[i]);
 		assert_int_equal(block_is_backed(f->block), path[i] != UNBACKED);
-		assert_int_equal(block_is_resident(f->block), up);
+		assert_int_equal(range_block_is_resident(f->range, 1), up);
 		assert_int_equal(block_is_moving(f->block), moving);
 		assert_int_equal(block_is_unmapped(f->block), path[i] == GOING_DOWN);
 		assert_int_equal(range_nr_unbacked(f->range), path[i] == UNBACKED ? NR : NR - 1);
@@ -249,7 +249,7 @@ static void test_block_counts_by_place(void **state)
 	assert_int_equal(range_nr_settled(f->range, HOST), 0);
 	assert_int_equal(range_nr_resident(f->range), 0);
 	assert_int_equal(f->range->nr_clean, 1);
-	assert_true(block_is_settled_below(f->block) && !range_is_moving(f->range));
+	assert_true(range_block_is_settled_below(f->range, 1) && !range_is_moving(f->range));
 }
 
 static void test_block_check_finds(void **state)

@@ -46,7 +46,7 @@ static uint32_t nr_away(struct test_space *t, const void *addr, bool mapped)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
-		nr += block_is_settled_below(&range->block[i]) &&
+		nr += range_block_is_settled_below(range, i) &&
 		      block_is_unmapped(&range->block[i]) != mapped;
 	return nr;
 }
@@ -77,7 +77,7 @@ static void run_ahead(double times, void (*look)(struct test_space *t, void *fir
 		do_use(&t, first, WEIR_READ, times, 0);
 		do_use(&t, other, WEIR_READ, 1, 0);
 	}
-	assert_non_null(t.space->residency->plan);
+	assert_non_null(t.space->residency->planner->plan);
 	do_sync(&t);
 	test_space_close(&t);
 }

@@ -310,15 +310,15 @@ static void test_budget_makes_the_plan_anew(void **state)
 	for (uint32_t i = 0; i < 40; i++)
 		iterate(&t, a, b);
 	nr_plans = get_stats(&t).nr_plans;
-	assert_non_null(t.space->residency->plan);
+	assert_non_null(t.space->residency->planner->plan);
 	set(&t, GPU0, 4, 0);
-	assert_null(t.space->residency->plan);
+	assert_null(t.space->residency->planner->plan);
 	for (uint32_t i = 0; i < 40; i++)
 		iterate(&t, a, b);
-	assert_non_null(t.space->residency->plan);
+	assert_non_null(t.space->residency->planner->plan);
 	assert_true(get_stats(&t).nr_plans > nr_plans);
 	set(&t, GPU0, 4, 0); /* the same: nothing changes */
-	assert_non_null(t.space->residency->plan);
+	assert_non_null(t.space->residency->planner->plan);
 	do_sync(&t);
 	test_space_close(&t);
 }
@@ -417,7 +417,7 @@ static uint64_t fail_at(uint64_t n, int err, uint32_t memory, uint64_t nr_blocks
 	assert_int_equal(flaky_create(t.backend, &flaky), 0);
 	assert_int_equal(machine_wrap(flaky, &t.machine), 0);
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
-		assert_int_equal(weir_stream_create(t.machine, i == 2, &t.stream[i]), 0);
+		assert_int_equal(weir_stream_create(t.machine, i == TEST_OTHER, &t.stream[i]), 0);
 	assert_int_equal(
 		test_space_create_places(&t, WEIR_PLANNED, BLOCK, 6 * BLOCK, 6 * BLOCK, 14 * BLOCK),
 		0);

@@ -30,7 +30,7 @@ static void places_open(struct places *p, uint32_t gpu, uint32_t gpu1, uint32_t 
 	assert_int_equal(flaky_create(t->backend, &p->flaky), 0);
 	assert_int_equal(machine_wrap(p->flaky, &t->machine), 0);
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
-		assert_int_equal(weir_stream_create(t->machine, i == 2, &t->stream[i]), 0);
+		assert_int_equal(weir_stream_create(t->machine, i == TEST_OTHER, &t->stream[i]), 0);
 	assert_int_equal(test_space_create_places(t, WEIR_PLANNED, BLOCK, gpu * BLOCK, gpu1 * BLOCK,
 						  host * BLOCK),
 			 0);

@@ -128,7 +128,7 @@ static void other_open(struct kind_test *k, enum weir_space_mode mode)
 	memset(k, 0, sizeof(*k));
 	test_space_open(&k->t, WEIR_DATA_REAL, mode, BLOCK, 8, 16);
 	k->pool.space = k->t.space;
-	space_owner_add(k->t.space, &k->pool.owner, &other_kind, NULL);
+	space_owner_add(k->t.space, &k->pool.owner, &other_kind, PLACE_OWN, NULL);
 	for (uint32_t i = 0; i < NR_OTHERS; i++)
 		assert_int_equal(space_range_add(k->t.space, &k->pool.owner, i, k->pool.bytes[i],
 						 OTHER_BYTES, &k->pool.range[i]),
@@ -194,7 +194,8 @@ static void test_kind_in_a_bracket(void **unused)
 			expect_counts(&k, i + 1, i + 1);
 			assert_int_equal(k.pool.range[0]->pins, 0);
 			if (mode == WEIR_PLANNED) { /* of three uses the mapped one is recorded */
-				const struct record *record = &k.t.space->residency->record;
+				const struct record *record =
+					&k.t.space->residency->planner->record;
 
 				assert_int_equal(
 					record_event(record, record->next_event - 1)->nr_uses, 1);

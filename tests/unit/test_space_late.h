@@ -125,7 +125,7 @@ static inline uint32_t get_stale(struct test_space *t, const void *addr)
 
 static inline bool has_plan(const struct test_space *t)
 {
-	return t->space->residency->plan != NULL;
+	return t->space->residency->planner->plan != NULL;
 }
 
 /* Blocks that were copied out so far. */

@@ -43,7 +43,7 @@ static void open_other(struct test_space *t, const struct weir_machine_desc *sai
 	flaky->desc = *said;
 	assert_int_equal(machine_wrap(flaky, &t->machine), 0);
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
-		assert_int_equal(weir_stream_create(t->machine, i == 2, &t->stream[i]), 0);
+		assert_int_equal(weir_stream_create(t->machine, i == TEST_OTHER, &t->stream[i]), 0);
 	assert_int_equal(
 		test_space_create_try(t, WEIR_PLANNED, BLOCK, GPU_BLOCKS * BLOCK, 32 * BLOCK), 0);
 }
@@ -192,8 +192,9 @@ static double planned_factor(struct unseen unseen)
 		do_sync(&t);
 	}
 	assert_int_equal(nr_resident(&t, small.addr), SMALL);
-	assert_non_null(t.space->residency->plan);
-	ns = t.space->residency->plan->compute_ns / (t.space->residency->plan->nr_steps / 2.0);
+	assert_non_null(t.space->residency->planner->plan);
+	ns = t.space->residency->planner->plan->compute_ns /
+	     (t.space->residency->planner->plan->nr_steps / 2.0);
 	ns -= 3 * cost_hbm_ns(&t.desc.device[0], &small);
 	test_space_close(&t);
 	return (ns - (double)t.desc.device[0].launch_ns) / cost_hbm_ns(&t.desc.device[0], &large);
@@ -229,7 +230,7 @@ static void test_space_learn_computation_from_its_kernel(void **state)
 /* The plan's life of a range that it tracks. */
 static const struct plan_span *alive_of(struct test_space *t, const void *addr)
 {
-	const struct plan *plan = t->space->residency->plan;
+	const struct plan *plan = t->space->residency->planner->plan;
 	int32_t life = range_find(t->space, addr)->residency->plan_life;
 
 	assert_true(life >= 0);
@@ -264,9 +265,9 @@ static void test_space_learn_lives_longer_than_a_period(void **state)
 		old = new;
 	}
 	do_sync(&t);
-	assert_non_null(t.space->residency->plan);
+	assert_non_null(t.space->residency->planner->plan);
 	assert_int_equal(get_stats(&t).nr_divergences, 0);
-	assert_int_equal(alive_of(&t, old)->nr, t.space->residency->plan->nr_stages);
+	assert_int_equal(alive_of(&t, old)->nr, t.space->residency->planner->plan->nr_stages);
 	test_space_close(&t);
 }
 
@@ -300,10 +301,10 @@ static void test_space_learn_knows_an_old_life(void **state)
 	open_other(&t, &desc, &desc);
 	old = do_alloc(&t, 4 * BLOCK, 0);
 	other = do_alloc(&t, BLOCK, 0);
-	while (t.space->residency->record.next_event < 1 + BRACKETS + 3) {
+	while (t.space->residency->planner->record.next_event < 1 + BRACKETS + 3) {
 		struct weir_use use = use_times(other, 1, WEIR_WRITE, 1);
 
-		use.bytes = t.space->residency->record.next_event * 256;
+		use.bytes = t.space->residency->planner->record.next_event * 256;
 		do_use(&t, &rest, &use);
 	}
 	temporary = do_alloc(&t, 2 * BLOCK, 0);
@@ -311,9 +312,9 @@ static void test_space_learn_knows_an_old_life(void **state)
 	do_free(&t, old, 0);
 	temporary = do_alloc(&t, 2 * BLOCK, 0);
 	loop_until(&t, other, temporary, FREED - 1);
-	assert_int_equal(t.space->residency->record.period, BRACKETS + 3);
-	assert_non_null(t.space->residency->plan);
-	assert_int_equal(t.space->residency->plan->nr_stages, BRACKETS);
+	assert_int_equal(t.space->residency->planner->record.period, BRACKETS + 3);
+	assert_non_null(t.space->residency->planner->plan);
+	assert_int_equal(t.space->residency->planner->plan->nr_stages, BRACKETS);
 	assert_int_equal(alive_of(&t, temporary)->nr, FREED);
 	test_space_close(&t);
 }

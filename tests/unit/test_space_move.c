@@ -598,44 +598,55 @@ static void test_space_advice_read_mostly_with_little_room(void **state)
 /* Mapped ahead: the other device's first bracket makes no mapping call. */
 static void test_space_advice_accessed_by(void **state)
 {
-	struct fixture *f = *state;
 	uint64_t with, without;
+	struct test_space t;
+	void *a, *b;
 
-	do_fill(&f->t, 0, f->a, BLOCK, 1);
-	do_fill(&f->t, 0, f->b, BLOCK, 2);
-	do_sync(&f->t);
-	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_ACCESSED_BY, 1), 0);
-	do_check(&f->t);
-	with = weir_machine_now_ns(f->t.machine);
-	do_begin(&f->t, 2, f->a, BLOCK, WEIR_READ);
-	with = weir_machine_now_ns(f->t.machine) - with;
-	do_launch(&f->t, 2, f->a, BLOCK, WEIR_READ, 1, 0);
-	do_end(&f->t, 2);
-	without = weir_machine_now_ns(f->t.machine);
-	do_begin(&f->t, 2, f->b, BLOCK, WEIR_READ);
-	without = weir_machine_now_ns(f->t.machine) - without;
-	do_launch(&f->t, 2, f->b, BLOCK, WEIR_READ, 2, 0);
-	do_end(&f->t, 2);
-	assert_true(without >= with + f->t.desc.vmm.set_access_ns);
-	do_sync(&f->t);
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 4, 4, 8);
+	a = do_alloc(&t, BLOCK, 0);
+	b = do_alloc(&t, BLOCK, 0);
+	do_fill(&t, 0, a, BLOCK, 1);
+	do_fill(&t, 0, b, BLOCK, 2);
+	do_sync(&t);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_ACCESSED_BY, 1), 0);
+	do_check(&t);
+	with = weir_machine_now_ns(t.machine);
+	do_begin(&t, TEST_OTHER, a, BLOCK, WEIR_READ);
+	with = weir_machine_now_ns(t.machine) - with;
+	do_launch(&t, TEST_OTHER, a, BLOCK, WEIR_READ, 1, 0);
+	do_end(&t, TEST_OTHER);
+	without = weir_machine_now_ns(t.machine);
+	do_begin(&t, TEST_OTHER, b, BLOCK, WEIR_READ);
+	without = weir_machine_now_ns(t.machine) - without;
+	do_launch(&t, TEST_OTHER, b, BLOCK, WEIR_READ, 2, 0);
+	do_end(&t, TEST_OTHER);
+	assert_true(without >= with + t.desc.vmm.set_access_ns);
+	do_sync(&t);
+	test_space_close(&t);
 }
 
 /* Undone while the other device still works on it: that work goes on. */
 static void test_space_advice_undone_in_use(void **state)
 {
-	struct fixture *f = *state;
+	struct test_space t;
+	void *a;
 
-	do_fill(&f->t, 0, f->a, 2 * BLOCK, 1);
-	do_sync(&f->t);
-	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_ACCESSED_BY, 1), 0);
-	do_begin(&f->t, 2, f->a, 2 * BLOCK, WEIR_WRITE);
-	do_launch(&f->t, 2, f->a, 2 * BLOCK, WEIR_WRITE, 1, 2);
-	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_DEFAULT, 0), 0);
-	do_launch(&f->t, 2, f->a, 2 * BLOCK, WEIR_WRITE, 2, 3);
-	do_end(&f->t, 2);
-	assert_int_equal(weir_advise(f->t.space, f->a, WEIR_ADVISE_DEFAULT, 0), 0);
-	do_expect(&f->t, 2, f->a, 2 * BLOCK, 3);
-	do_sync(&f->t);
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 4, 4, 8);
+	a = do_alloc(&t, 2 * BLOCK, 0);
+	do_fill(&t, 0, a, 2 * BLOCK, 1);
+	do_sync(&t);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_ACCESSED_BY, 1), 0);
+	do_begin(&t, TEST_OTHER, a, 2 * BLOCK, WEIR_WRITE);
+	do_launch(&t, TEST_OTHER, a, 2 * BLOCK, WEIR_WRITE, 1, 2);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_DEFAULT, 0), 0);
+	do_launch(&t, TEST_OTHER, a, 2 * BLOCK, WEIR_WRITE, 2, 3);
+	do_end(&t, TEST_OTHER);
+	assert_int_equal(weir_advise(t.space, a, WEIR_ADVISE_DEFAULT, 0), 0);
+	do_expect(&t, TEST_OTHER, a, 2 * BLOCK, 3);
+	do_sync(&t);
+	test_space_close(&t);
 }
 
 #define move_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -72,7 +72,7 @@ static void test_near_is_planned(void **state)
 	fixture_open(&f, 10, 24);
 	do_rounds(&f, ROUNDS);
 	assert_true(get_stats(&f.t).nr_plans >= 1);
-	assert_non_null(f.t.space->residency->plan);
+	assert_non_null(f.t.space->residency->planner->plan);
 	for (uint32_t l = 0; l < NR_LINKS; l++)
 		before[l] = nr_copies(&f, l);
 	do_rounds(&f, ROUNDS);

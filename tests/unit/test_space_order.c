@@ -15,7 +15,7 @@ static int setup(void **state)
 	struct test_space *t = malloc(sizeof(*t));
 
 	assert_non_null(t);
-	test_space_open(t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 16);
+	test_space_open_devices(t, BLOCK, 8, 8, 16);
 	*state = t;
 	return 0;
 }
@@ -58,7 +58,7 @@ static void test_order_read_after_write(void **state)
 	assert_false(waits(t, 1, a, 2 * BLOCK, WEIR_READ, 1, 0));
 	late(t, 1, a, 2 * BLOCK, WEIR_WRITE, 1, 2);
 	/* One byte in common is enough, and another device is no exception. */
-	assert_false(waits(t, 2, (char *)a + BLOCK, BLOCK, WEIR_READ, 2, 0));
+	assert_false(waits(t, TEST_OTHER, (char *)a + BLOCK, BLOCK, WEIR_READ, 2, 0));
 	do_sync(t);
 }
 
@@ -95,12 +95,12 @@ static void test_order_of_what_does_not_conflict(void **state)
 	do_fill(t, 0, a, BLOCK, 1);
 	do_sync(t);
 	late(t, 0, a, BLOCK, WEIR_READ, 1, 0);
-	assert_false(waits(t, 2, a, BLOCK, WEIR_READ, 1, 0));
-	assert_true(beside_ns(t, 2) < LONG_NS / 2);
+	assert_false(waits(t, TEST_OTHER, a, BLOCK, WEIR_READ, 1, 0));
+	assert_true(beside_ns(t, TEST_OTHER) < LONG_NS / 2);
 	assert_true(beside_ns(t, 0) > LONG_NS / 4);
 	late(t, 0, a, BLOCK / 2, WEIR_WRITE, 1, 2);
-	assert_false(waits(t, 2, a + BLOCK / 2, BLOCK / 2, WEIR_WRITE, 1, 3));
-	assert_true(beside_ns(t, 2) < LONG_NS / 2);
+	assert_false(waits(t, TEST_OTHER, a + BLOCK / 2, BLOCK / 2, WEIR_WRITE, 1, 3));
+	assert_true(beside_ns(t, TEST_OTHER) < LONG_NS / 2);
 	do_sync(t);
 	do_expect(t, 0, a, BLOCK / 2, 2);
 	do_expect(t, 0, a + BLOCK / 2, BLOCK / 2, 3);
@@ -121,11 +121,11 @@ static void test_order_behind_several_streams(void **state)
 		do_fill(t, i % 2, other, BLOCK, 10 + i);
 	uses[0] = use_of(a, BLOCK, WEIR_READ);
 	uses[1] = use_of(b, BLOCK, WEIR_READ);
-	do_begin_uses(t, 2, uses, 2);
-	do_launch(t, 2, a, BLOCK, WEIR_READ, 3, 0);
-	do_launch(t, 2, b, BLOCK, WEIR_READ, 2, 0);
-	do_end(t, 2);
-	do_expect(t, 2, other, BLOCK, 29);
+	do_begin_uses(t, TEST_OTHER, uses, 2);
+	do_launch(t, TEST_OTHER, a, BLOCK, WEIR_READ, 3, 0);
+	do_launch(t, TEST_OTHER, b, BLOCK, WEIR_READ, 2, 0);
+	do_end(t, TEST_OTHER);
+	do_expect(t, TEST_OTHER, other, BLOCK, 29);
 	do_sync(t);
 }
 
@@ -140,7 +140,7 @@ static void test_order_whole_space(void **state)
 	do_spin(t, 1, LONG_NS);
 	do_launch(t, 1, a, BLOCK, WEIR_WRITE, 1, 2);
 	do_end(t, 1);
-	assert_false(waits(t, 2, a, BLOCK, WEIR_READ, 2, 0));
+	assert_false(waits(t, TEST_OTHER, a, BLOCK, WEIR_READ, 2, 0));
 	do_sync(t);
 }
 
@@ -220,7 +220,7 @@ static void test_order_of_a_piece_freed_twice(void **state)
 	do_free(t, b, 1);
 	/* They lie together now; who gets both comes after both. */
 	assert_ptr_equal(do_alloc(t, 512, 2), a);
-	assert_false(waits(t, 2, a, 512, WEIR_OVERWRITE, 0, 3));
+	assert_false(waits(t, TEST_OTHER, a, 512, WEIR_OVERWRITE, 0, 3));
 	do_sync(t);
 }
 
@@ -316,9 +316,9 @@ static void test_order_by_the_program(void **state)
 	assert_int_equal(weir_advise(t->space, a, WEIR_ADVISE_ACCESSED_BY, 1), 0);
 	do_spin(t, 0, LONG_NS);
 	do_launch(t, 0, a, BLOCK, WEIR_OVERWRITE, 0, 1);
-	assert_int_equal(weir_stream_wait(t->stream[2], t->stream[0]), 0);
-	assert_int_equal(weir_stream_wait(t->stream[2], t->stream[2]), 0);
-	do_launch(t, 2, a, BLOCK, WEIR_READ, 1, 0);
+	assert_int_equal(weir_stream_wait(t->stream[TEST_OTHER], t->stream[0]), 0);
+	assert_int_equal(weir_stream_wait(t->stream[TEST_OTHER], t->stream[TEST_OTHER]), 0);
+	do_launch(t, TEST_OTHER, a, BLOCK, WEIR_READ, 1, 0);
 	do_sync(t);
 	test_machine_open(&other, WEIR_DATA_PHANTOM);
 	assert_int_equal(weir_stream_wait(t->stream[0], other.stream[0]), -EINVAL);

@@ -123,8 +123,8 @@ static double planned_compute_ns(double factor)
 	for (uint32_t i = 0; i < WARM_UP; i++)
 		do_expect(&t, 0, a, 12 * BLOCK, 1);
 	do_sync(&t);
-	assert_non_null(t.space->residency->plan);
-	compute_ns = t.space->residency->plan->compute_ns;
+	assert_non_null(t.space->residency->planner->plan);
+	compute_ns = t.space->residency->planner->plan->compute_ns;
 	test_space_close(&t);
 	return compute_ns;
 }
@@ -423,8 +423,8 @@ static void test_space_plan_of_many_alike_brackets(void **state)
 		if (i == NR - 1)
 			assert_true(get_stats(&t).nr_given_up > 0);
 	}
-	assert_int_equal(t.space->residency->record.period, NR);
-	assert_non_null(t.space->residency->plan);
+	assert_int_equal(t.space->residency->planner->record.period, NR);
+	assert_non_null(t.space->residency->planner->plan);
 	do_sync(&t);
 	test_space_close(&t);
 }

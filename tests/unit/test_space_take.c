@@ -652,7 +652,7 @@ static void test_space_take_counts_as_used(void **state)
 	assert_false(is_reached(&h.t, h.read));
 	y = range_find(h.t.space, h.y);
 	for (uint32_t i = 0; i < y->nr_blocks; i++)
-		if (block_is_resident(&y->block[i]) && get_stale(&h.t, h.x)) {
+		if (range_block_is_resident(y, i) && get_stale(&h.t, h.x)) {
 			assert_true(range_block_last_use(y, i) > h.t.space->done_seq);
 			nr_taken++;
 		}
