@@ -447,7 +447,8 @@ int migrate_fence(struct weir_space *space, struct path *path)
 		move->fence = fence;
 		if (block_is_cleaning(block)) {
 			newest->cleaned = fence;
-		} else {
+		} else if (WEIR_MUTANT != 5 || path->to != PLACE_OWN ||
+			   path->from == space_host(space)) {
 			block->ready = fence;
 			newest->ready = fence;
 		}
@@ -467,7 +468,8 @@ static int batch_flush(struct weir_space *space, struct path *path)
 	if (err)
 		goto err_undo;
 	/* No waits: both chunks of a block that may move are idle (see residency/room.c). */
-	if (WEIR_MUTANT != 2 || path->to < space->nr_devices) {
+	if ((WEIR_MUTANT != 2 || path->to < space->nr_devices) &&
+	    (WEIR_MUTANT != 6 || path->from < space->nr_devices || path->to < space->nr_devices)) {
 		err = b->ops->copy(b, path->stream, batch->copy, batch->nr);
 		if (err)
 			goto err_undo;
@@ -511,7 +513,7 @@ static void move_finish(struct weir_space *space, const struct move *move)
 	struct chunk *unused = NULL;
 
 	if (block_is_cleaning(block)) {
-		if (to.cleaning == CLEANING_CANCELLED) {
+		if (to.cleaning == CLEANING_CANCELLED && (WEIR_MUTANT != 7 || to.dead)) {
 			unused = to.below;
 			to.below = NULL;
 		}

@@ -69,6 +69,10 @@ struct range_residency;
 /*
  * Deliberate faults, for the tests that must notice them: compiled in only by those tests.
  * 1: a copy-in left out. 2: a write-back lost. 3: a live block taken for dead.
+ * In spaces with neighbours: 4: a block that came up keeps its copy at a neighbour as a valid one
+ * when it is written. 5: a bracket does not wait for copies from a neighbour. 6: a write-back from
+ * a neighbour to the host lost. 7: a copy to the host in the background counts as valid although
+ * the block was written meanwhile.
  */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0

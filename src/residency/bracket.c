@@ -203,6 +203,9 @@ void bracket_expect_writes(struct weir_space *space, const struct space_use *use
 	for (uint32_t i = use->first;
 	     i < use->first + use->nr && (range->nr_dead || range->nr_clean || range->nr_cleaning);
 	     i++) {
+		if (WEIR_MUTANT == 4 && block_is_clean(&range->block[i]) &&
+		    !block_is_clean_at(&range->block[i], space_host(space)))
+			continue;
 		migrate_set_dead(space, range, &range->block[i], false);
 	}
 }

@@ -2,9 +2,9 @@
 /*
  * A program whose bytes come out wrong when the library moves them wrongly: more data than budget,
  * all kinds of uses, whole blocks and parts, two streams, the host, addresses that are reused, and
- * everything repeated until a plan is followed, with vacated chunks poisoned. Its kernels run
- * twice, in the space and in order on ordinary arrays; the two must agree. mutants.sh builds it
- * with deliberate faults in the library.
+ * everything repeated until a plan is followed, with vacated chunks poisoned; then the same with a
+ * neighbour's memory, which comes and goes. Its kernels run twice, in the space and in order on
+ * ordinary arrays; the two must agree. mutants.sh builds it with deliberate faults in the library.
  *
  * Exit status: 0 the bytes are right, 1 they are not or the simulator trapped a kernel, 2 the run
  * itself did not work.
@@ -19,6 +19,7 @@
 #define WORDS (BLOCK / 4u)
 /* Of so many words. */
 #define BYTES(nr) ((uint64_t)(nr) * sizeof(uint32_t))
+#define NEAR_BYTES ((uint64_t)12 * BLOCK)
 #define NR_ITERATIONS 12
 #define PERMANENT 3
 
@@ -297,15 +298,21 @@ static void interlude(struct twin x[PERMANENT])
 	twin_free(&t, 0);
 }
 
-static void create(void)
+/* near: with a second GPU's memory between, of which little may be without a copy on the host. */
+static void create(bool near)
 {
-	const struct weir_space_config config = {
-		.budget_bytes = {[GPU0] = (uint64_t)16 * BLOCK, [HOST] = (uint64_t)64 * BLOCK},
-		.block_bytes = BLOCK,
-		.mode = WEIR_PLANNED};
+	const struct weir_space_config config = {.budget_bytes = {[GPU0] = (uint64_t)16 * BLOCK,
+								  [GPU1] = near ? NEAR_BYTES : 0,
+								  [HOST] = (uint64_t)64 * BLOCK},
+						 .dirty_max_bytes = {[GPU1] = BLOCK},
+						 .block_bytes = BLOCK,
+						 .mode = WEIR_PLANNED};
 	struct weir_machine_desc desc;
 
 	test_machine(&desc);
+	/* A program is to meet copies that are still under way. */
+	if (near)
+		desc.vmm.map_ns = desc.vmm.set_access_ns = desc.vmm.unmap_ns = 100;
 	must(weir_machine_simulate(&desc, WEIR_DATA_REAL, &machine), "machine");
 	for (int s = 0; s < 2; s++)
 		must(weir_stream_create(machine, 0, &stream[s]), "stream");
@@ -313,13 +320,40 @@ static void create(void)
 	space->poison = true;
 }
 
-int main(void)
+/* Memory of the neighbour is taken back, and lent again. What is there is written before that while
+ * it is on its way to the host in the background. */
+static void take_back(void)
+{
+	struct twin x = twin_alloc(4 * WORDS, 0);
+
+	must(weir_advise(space, x.addr, WEIR_ADVISE_PREFER_MEMORY, GPU1), "advise");
+	fill(0, &x, 0, x.nr_words);
+	for (int i = 0; i < 3; i++) {
+		must(weir_stream_sync(stream[0]), "sync");
+		scale(0, &x);
+	}
+	must(weir_space_set_budget(space, GPU1, 0), "budget");
+	compare(&x, "what was at the neighbour");
+	must(weir_space_set_budget(space, GPU1, NEAR_BYTES), "budget");
+	twin_free(&x, 0);
+}
+
+static void destroy(void)
+{
+	weir_space_destroy(space);
+	for (int s = 0; s < 2; s++)
+		weir_stream_destroy(stream[s]);
+	weir_machine_close(machine);
+}
+
+/* @return whether a plan was followed */
+static bool run(bool near)
 {
 	static const uint32_t nr_words[PERMANENT] = {9 * WORDS, 8 * WORDS - 50, 7 * WORDS};
 	struct twin x[PERMANENT];
 	struct weir_space_stats stats;
 
-	create();
+	create(near);
 	for (int i = 0; i < PERMANENT; i++) {
 		x[i] = twin_alloc(nr_words[i], 0);
 		fill(0, &x[i], 0, x[i].nr_words);
@@ -328,6 +362,8 @@ int main(void)
 		iteration(x);
 		if (n % 5 == 4)
 			interlude(x);
+		if (near && n % 3 == 2)
+			take_back();
 		if (n % 4 == 3)
 			compare(&x[n / 4], "between");
 	}
@@ -345,9 +381,11 @@ int main(void)
 	       (unsigned long long)stats.nr_clean_dropped);
 	for (int i = 0; i < PERMANENT; i++)
 		twin_free(&x[i], 0);
-	weir_space_destroy(space);
-	for (int s = 0; s < 2; s++)
-		weir_stream_destroy(stream[s]);
-	weir_machine_close(machine);
-	return stats.nr_plans ? 0 : 2;
+	destroy();
+	return stats.nr_plans != 0;
+}
+
+int main(void)
+{
+	return run(false) && run(true) ? 0 : 2;
 }

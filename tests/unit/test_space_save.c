@@ -121,6 +121,28 @@ static void test_save_what_is_written_again(void **state)
 	test_space_close(&f.t);
 }
 
+/* What is written while its copy is under way has none when that is done. */
+static void test_save_what_is_written_meanwhile(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, 64, 0);
+	assert_int_equal(weir_advise(f.t.space, f.a, WEIR_ADVISE_PREFER_MEMORY, GPU1), 0);
+	f.t.space->residency->dirty_max[1] = 0;
+	do_fill(&f.t, 0, f.b, BLOCK, 2);
+	assert_int_equal(weir_stream_sync(f.t.stream[0]), 0);
+	do_begin(&f.t, 0, f.a, ALL, WEIR_WRITE);
+	assert_int_equal(nr_saved(&f), 2);
+	assert_int_equal(range_find(f.t.space, f.a)->nr_cleaning, 2);
+	do_launch(&f.t, 0, f.a, ALL, WEIR_WRITE, 1, 3);
+	do_end(&f.t, 0);
+	assert_int_equal(weir_space_set_budget(f.t.space, GPU1, 0), 0);
+	do_expect(&f.t, 0, f.a, ALL, 3);
+	do_sync(&f.t);
+	test_space_close(&f.t);
+}
+
 /* Where the host has no room, as much as there is room for is copied; and allocations, which may
  * take that room, succeed. */
 static void test_save_as_far_as_the_host_has_room(void **state)
@@ -184,6 +206,7 @@ int main(void)
 		cmocka_unit_test(test_save_nothing_below_the_limit),
 		cmocka_unit_test(test_save_down_to_the_limit),
 		cmocka_unit_test(test_save_what_is_written_again),
+		cmocka_unit_test(test_save_what_is_written_meanwhile),
 		cmocka_unit_test(test_save_as_far_as_the_host_has_room),
 		cmocka_unit_test(test_save_is_kept_from_others),
 		cmocka_unit_test(test_save_not_in_a_fixed_space),
