@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contract of src/backend/backend.h on the simulator, with bytes and without, behind flaky and
- * behind watch; and what is the simulator's own: what calls cost and when, what it refuses, guards,
+ * behind watch, with two GPUs and with four; and what is the simulator's own: what calls cost and when, what it refuses, guards,
  * poison.
  *
  * Labels: threads
@@ -11,22 +11,27 @@
 #include "src/backend/watch/watch.h"
 #include "tests/contract/cases/cases.h"
 
-static int open_sim(enum weir_data data, struct backend **out)
+static int open_sim(uint32_t nr_gpus, enum weir_data data, struct backend **out)
 {
 	struct weir_machine_desc desc;
 
-	test_machine(&desc);
+	test_machine_gpus(&desc, nr_gpus);
 	return sim_create(&desc, data, out);
 }
 
 static int open_real(struct backend **out)
 {
-	return open_sim(WEIR_DATA_REAL, out);
+	return open_sim(2, WEIR_DATA_REAL, out);
 }
 
 static int open_phantom(struct backend **out)
 {
-	return open_sim(WEIR_DATA_PHANTOM, out);
+	return open_sim(2, WEIR_DATA_PHANTOM, out);
+}
+
+static int open_four(struct backend **out)
+{
+	return open_sim(4, WEIR_DATA_REAL, out);
 }
 
 static int open_flaky(struct backend **out)
@@ -57,6 +62,7 @@ static const struct contract_target targets[] = {
 	{"phantom", open_phantom, check_leaks, NULL, CAN_FULL | CAN_TRAP},
 	{"flaky", open_flaky, check_leaks, NULL, CAN_BYTES | CAN_FULL | CAN_TRAP | CAN_FAIL},
 	{"watched", open_watched, NULL, NULL, CAN_BYTES | CAN_FULL | CAN_TRAP},
+	{"four GPUs", open_four, check_leaks, NULL, CAN_BYTES | CAN_FULL | CAN_TRAP},
 };
 
 /* ------------------------------------------------------------------ what calls take */

@@ -11,17 +11,27 @@
 #include "tests/contract/cases/cases.h"
 #include "tests/support/driver.h"
 
-/* Two GPUs, where that can be chosen. */
-static const struct fakecuda_config fake = {
-	.devices = 2,
-	.hbm_bytes = MIB(16),
-	.host_bytes = MIB(64),
-	.granularity = KIB(4),
-};
+/* With so many GPUs, where that can be chosen. */
+static int open_gpus(int nr_gpus, struct backend **out)
+{
+	const struct fakecuda_config fake = {
+		.devices = nr_gpus,
+		.hbm_bytes = MIB(16),
+		.host_bytes = MIB(64),
+		.granularity = KIB(4),
+	};
+
+	return test_cuda_open(&fake, out);
+}
 
 static int open_cuda(struct backend **out)
 {
-	return test_cuda_open(&fake, out);
+	return open_gpus(2, out);
+}
+
+static int open_four(struct backend **out)
+{
+	return open_gpus(4, out);
 }
 
 static int open_flaky(struct backend **out)
@@ -74,13 +84,16 @@ static void test_managed(void **state)
 
 int main(void)
 {
-	unsigned int full = test_machine_kind() == TEST_FAKE ? CAN_FULL : 0;
+	bool fake = test_machine_kind() == TEST_FAKE;
+	unsigned int full = fake ? CAN_FULL : 0;
 	const struct contract_target targets[] = {
 		{"cuda", open_cuda, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
 		{"flaky", open_flaky, NULL, nothing_left, CAN_BYTES | CAN_WAIT | CAN_FAIL | full},
 		{"watched", open_watched, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
+		/* A real machine has as many as it has. */
+		{"four GPUs", open_four, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
 	};
 	const struct CMUnitTest tests[] = {CONTRACT_TEST(test_managed, targets[0])};
 
-	return contract_run(targets, 3, tests, 1);
+	return contract_run(targets, fake ? 4 : 3, tests, 1);
 }

@@ -95,11 +95,19 @@ static int cuda_machine_open(const struct weir_machine_desc *desc, struct weir_m
 
 void test_machine_open(struct test_space *t, enum weir_data data)
 {
+	static const uint32_t devices[TEST_STREAMS] = {[TEST_OTHER] = 1};
+
+	test_machine_open_gpus(t, data, 2, devices);
+}
+
+void test_machine_open_gpus(struct test_space *t, enum weir_data data, uint32_t nr_gpus,
+			    const uint32_t devices[TEST_STREAMS])
+{
 	bool cuda = test_machine_kind() != TEST_SIMULATED && data == WEIR_DATA_REAL;
 
 	test_log_begin();
 	memset(t, 0, sizeof(*t));
-	test_machine(&t->desc);
+	test_machine_gpus(&t->desc, nr_gpus);
 	/* Blocks are small here; mapping calls are no more beside them than beside large ones, or
 	 * plans would not move anything. */
 	t->desc.vmm.map_ns = t->desc.vmm.set_access_ns = t->desc.vmm.unmap_ns = 100;
@@ -110,8 +118,7 @@ void test_machine_open(struct test_space *t, enum weir_data data)
 	t->backend = machine_backend(t->machine);
 	t->desc = t->backend->desc;
 	for (uint32_t i = 0; i < TEST_STREAMS; i++)
-		assert_int_equal(weir_stream_create(t->machine,
-						    i == TEST_OTHER && t->desc.nr_devices > 1,
+		assert_int_equal(weir_stream_create(t->machine, devices[i] % t->desc.nr_devices,
 						    &t->stream[i]),
 				 0);
 	if (cuda)
@@ -149,7 +156,13 @@ int test_space_create_places(struct test_space *t, enum weir_space_mode mode, ui
 		.budget_bytes = {[HOST] = host_bytes, [GPU0] = gpu_bytes, [GPU1] = gpu1_bytes},
 		.block_bytes = block_bytes,
 		.mode = mode};
-	int err = weir_space_create(t->machine, &config, &t->space);
+
+	return test_space_create_config(t, &config);
+}
+
+int test_space_create_config(struct test_space *t, const struct weir_space_config *config)
+{
+	int err = weir_space_create(t->machine, config, &t->space);
 
 	if (err)
 		return err;

@@ -49,9 +49,15 @@ void test_space_close(struct test_space *t);
 
 /* The same in two steps, for tests that use a machine for many spaces. */
 void test_machine_open(struct test_space *t, enum weir_data data);
+/* The same on a machine of so many GPUs, and with each stream on one of its devices. On a real GPU
+ * there are as many devices as there are; device d is then d modulo their number. */
+void test_machine_open_gpus(struct test_space *t, enum weir_data data, uint32_t nr_gpus,
+			    const uint32_t devices[TEST_STREAMS]);
 void test_machine_close(struct test_space *t);
 int test_space_create_try(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
 			  uint64_t gpu_bytes, uint64_t host_bytes);
+/* The same, of a space that is all the program's to say. */
+int test_space_create_config(struct test_space *t, const struct weir_space_config *config);
 /* The same with the second GPU's memory as a place between. */
 int test_space_create_places(struct test_space *t, enum weir_space_mode mode, uint64_t block_bytes,
 			     uint64_t gpu_bytes, uint64_t gpu1_bytes, uint64_t host_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small machine whose rates are whole bytes a nanosecond, for tests that compute times by hand:
- * a host and two GPUs, each with its host link, and a link between the GPUs.
+ * a host and two GPUs, or up to four, each with its host link, and a link between any two GPUs.
  */
 #ifndef WEIR_TEST_SIM_MACHINE_H
 #define WEIR_TEST_SIM_MACHINE_H
@@ -20,9 +20,13 @@
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) ((uint64_t)(n) << 20)
 
-enum { HOST, GPU0, GPU1 };
+#define TEST_GPUS_MAX 4u
 
-static inline void test_machine(struct weir_machine_desc *desc)
+/* Memories. */
+enum { HOST, GPU0, GPU1, GPU2, GPU3 };
+
+/* The links of the GPUs to the host come first, in their order, then those between two of them. */
+static inline void test_machine_gpus(struct weir_machine_desc *desc, uint32_t nr_gpus)
 {
 	const struct weir_link_desc host_link = {
 		.a = HOST,
@@ -44,11 +48,11 @@ static inline void test_machine(struct weir_machine_desc *desc)
 
 	memset(desc, 0, sizeof(*desc));
 	strcpy(desc->name, "test");
-	desc->nr_memories = 3;
-	desc->nr_devices = 2;
-	desc->nr_links = 3;
+	desc->nr_memories = 1 + nr_gpus;
+	desc->nr_devices = nr_gpus;
+	desc->nr_links = nr_gpus;
 	desc->memory[HOST] = (struct weir_memory_desc){"host", WEIR_MEMORY_HOST, MIB(64)};
-	for (uint32_t d = 0; d < 2; d++) {
+	for (uint32_t d = 0; d < nr_gpus; d++) {
 		struct weir_device_desc *device = &desc->device[d];
 
 		desc->memory[1 + d] = (struct weir_memory_desc){"", WEIR_MEMORY_HBM, MIB(16)};
@@ -65,11 +69,16 @@ static inline void test_machine(struct weir_machine_desc *desc)
 		desc->link[d] = host_link;
 		desc->link[d].b = 1 + d;
 	}
-	desc->link[2] = host_link;
-	desc->link[2].a = GPU0;
-	desc->link[2].b = GPU1;
-	desc->link[2].a_to_b_bytes_per_s = desc->link[2].b_to_a_bytes_per_s = 20e9;
-	desc->link[2].duplex_bytes_per_s = 20e9;
+	for (uint32_t a = 0; a < nr_gpus; a++)
+		for (uint32_t b = a + 1; b < nr_gpus; b++) {
+			struct weir_link_desc *link = &desc->link[desc->nr_links++];
+
+			*link = host_link;
+			link->a = GPU0 + a;
+			link->b = GPU0 + b;
+			link->a_to_b_bytes_per_s = link->b_to_a_bytes_per_s = 20e9;
+			link->duplex_bytes_per_s = 20e9;
+		}
 	desc->vmm = (struct weir_vmm_desc){
 		.granularity_bytes = 4096,
 		.map_ns = 600,
@@ -81,6 +90,11 @@ static inline void test_machine(struct weir_machine_desc *desc)
 		.create_hbm_ns = 11000,
 		.create_host_ns = 375000,
 	};
+}
+
+static inline void test_machine(struct weir_machine_desc *desc)
+{
+	test_machine_gpus(desc, 2);
 }
 
 /* What a kernel may be asked to do, in order. */

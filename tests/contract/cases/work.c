@@ -169,42 +169,55 @@ void contract_copies_of_a_neighbour(void **state)
 	b->ops->stream_destroy(b, stream);
 }
 
-/* Copies between a neighbour's memory and the host's are the neighbour's engine's, over its link;
- * all others the space's own device's: what no other engine has an alias for is copied. */
+/* A block's way over a path: its engine reaches both ends, by aliases that are for it alone. */
+static void check_path(struct contract *c, const struct weir_space *space, const struct path *path)
+{
+	struct backend *b = c->b;
+	const struct weir_link_desc *link = &b->desc.link[path->link];
+	uint32_t from = space->pmm[path->from].memory, to = space->pmm[path->to].memory;
+	bool own = path->from == PLACE_OWN || path->to == PLACE_OWN;
+	/* Between neighbours, the one that the copies come to. */
+	uint32_t engine = own ? 0 : (to == HOST ? from : to) - GPU0;
+	uint64_t only = BACKEND_DEVICE_BIT(engine);
+	/* From the host, over the path, and to the host, all by that engine. */
+	const uint32_t memory[] = {HOST, from, to, HOST};
+	struct backend_chunk chunk[4];
+
+	assert_true((link->a == from && link->b == to) || (link->a == to && link->b == from));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(b->ops->chunk_create(b, memory[i], c->unit, only, &chunk[i]), 0);
+	if (can(c, CAN_BYTES)) {
+		memset(chunk[0].alias, (int)(from * 16 + to), c->unit);
+		memset(chunk[3].alias, 0xee, c->unit);
+	}
+	for (int i = 0; i < 3; i++) {
+		const struct backend_copy copy = {chunk[i + 1].alias, chunk[i].alias, c->unit};
+
+		assert_int_equal(b->ops->copy(b, path->stream, &copy, 1), 0);
+	}
+	contract_wait(b, path->stream);
+	if (can(c, CAN_BYTES))
+		assert_memory_equal(chunk[3].alias, chunk[0].alias, c->unit);
+	for (int i = 0; i < 4; i++)
+		b->ops->chunk_destroy(b, &chunk[i]);
+}
+
+/* Every path of a space that uses all memories: between its own device, neighbours and the host,
+ * both ways, and between neighbours. */
 void contract_engines_of_a_space(void **state)
 {
 	struct contract *c = *state;
-	struct backend *b = c->b;
-	uint32_t last = b->desc.nr_devices - 1, near = b->desc.device[last].memory;
+	uint32_t nr = c->b->desc.nr_devices;
 	struct weir_space_config config = {
 		.devices = 1, .block_bytes = c->unit, .mode = WEIR_PLANNED};
 	struct weir_space *space;
 
-	config.budget_bytes[HOST] = config.budget_bytes[GPU0] = config.budget_bytes[near] =
-		8 * c->unit;
+	for (uint32_t m = 0; m <= nr; m++)
+		config.budget_bytes[m] = 8 * c->unit;
 	assert_int_equal(weir_space_create(contract_machine(c), &config, &space), 0);
-	assert_int_equal(space->nr_paths, last ? 6 : 2);
-	for (uint32_t p = 0; p < space->nr_paths; p++) {
-		const struct path *path = &space->path[p];
-		const struct weir_link_desc *link = &b->desc.link[path->link];
-		uint32_t from = space->pmm[path->from].memory, to = space->pmm[path->to].memory;
-		bool own = path->from == PLACE_OWN || path->to == PLACE_OWN;
-		uint64_t only = BACKEND_DEVICE_BIT(own ? 0 : last);
-		struct backend_chunk source, target;
-
-		assert_true((link->a == from && link->b == to) ||
-			    (link->a == to && link->b == from));
-		assert_int_equal(b->ops->chunk_create(b, from, c->unit, only, &source), 0);
-		assert_int_equal(b->ops->chunk_create(b, to, c->unit, only, &target), 0);
-		assert_int_equal(
-			b->ops->copy(b, path->stream,
-				     &(struct backend_copy){target.alias, source.alias, c->unit},
-				     1),
-			0);
-		contract_wait(b, path->stream);
-		b->ops->chunk_destroy(b, &source);
-		b->ops->chunk_destroy(b, &target);
-	}
+	assert_int_equal(space->nr_paths, (nr + 1) * nr);
+	for (uint32_t p = 0; p < space->nr_paths; p++)
+		check_path(c, space, &space->path[p]);
 	weir_space_destroy(space);
 }
 

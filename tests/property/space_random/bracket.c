@@ -153,10 +153,11 @@ void op_whole_space(struct model *m)
 void op_launch_alone(struct model *m)
 {
 	struct model_range *range = pick_live(m);
-	uint32_t stream = below(m, NR_STREAMS - 1); /* of the space's own device */
+	uint32_t stream = below(m, NR_STREAMS);
 	struct part part;
 
-	if (!range || m->mode != WEIR_FIXED)
+	/* Of the space's own device: others have access to what their brackets named. */
+	if (!range || m->mode != WEIR_FIXED || m->device[stream])
 		return;
 	part = pick_part_of(m, range);
 	order_part(m, stream, &part);

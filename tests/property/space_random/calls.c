@@ -104,8 +104,10 @@ static void op_copy(struct model *m)
 /* A memory that the space uses. */
 static uint32_t pick_memory(struct model *m)
 {
-	if (m->middle && one_in(m, 3))
-		return GPU1;
+	uint32_t at = below(m, 2 + 2 * m->nr_near);
+
+	if (at < 2 * m->nr_near)
+		return m->near[at / 2];
 	return one_in(m, 3) ? HOST : GPU0;
 }
 
@@ -126,6 +128,11 @@ static void op_prefetch(struct model *m)
 	if (!range)
 		return;
 	part = pick_part_of(m, range);
+	/* To one place after another: the next one waits for the copies of the last. */
+	for (uint32_t hops = below(m, 1 + m->nr_near); hops-- > 0;)
+		assert_int_equal(weir_prefetch(m->t.space, part_addr(&part), part_bytes(&part),
+					       m->near[below(m, m->nr_near)], NULL),
+				 0);
 	err = weir_prefetch(m->t.space, part_addr(&part), part_bytes(&part), pick_memory(m),
 			    one_in(m, 3) ? NULL : fence);
 	trace("prefetch %u+%u at %p: %d\n", part.first, part.nr, (void *)range->addr, err);
@@ -156,7 +163,7 @@ static void op_budget(struct model *m)
 	uint64_t *old = &m->budget[memory];
 	int err;
 
-	if (memory == GPU1 && one_in(m, 4))
+	if (memory != HOST && memory != GPU0 && one_in(m, 4))
 		nr = 0;
 	err = weir_space_set_budget(m->t.space, memory, nr * block);
 	trace("budget of memory %u: %llu of %llu blocks: %d\n", memory, (unsigned long long)nr,

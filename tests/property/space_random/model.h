@@ -24,7 +24,8 @@
 #define CELLS_MAX (CELLS_PER_BLOCK * BLOCKS_MAX)
 #define SMALL_CELL 256u
 #define PARTS_MAX 4u
-#define NR_STREAMS 3u /* the last one on another device, if there is one */
+#define NR_STREAMS TEST_STREAMS
+#define MEMORIES_MAX (1 + TEST_GPUS_MAX)
 
 struct model_range {
 	bool live;
@@ -45,11 +46,13 @@ struct model {
 	struct test_space t;
 	struct test_random random;
 	enum weir_space_mode mode;
-	bool quiet;	      /* repeating itself: nothing else happens */
-	uint64_t nr_blocks;   /* all budgets now, */
-	uint64_t most_blocks; /* and the most there were */
-	uint64_t budget[3];   /* by memory, blocks */
-	bool middle;	      /* GPU1 is a place, too */
+	bool quiet;		       /* repeating itself: nothing else happens */
+	uint64_t nr_blocks;	       /* all budgets now, */
+	uint64_t most_blocks;	       /* and the most there were */
+	uint64_t budget[MEMORIES_MAX]; /* by memory, blocks */
+	uint32_t near[MEMORIES_MAX];   /* memories of other GPUs that are places, */
+	uint32_t nr_near;	       /* so many */
+	uint32_t device[NR_STREAMS];   /* of the streams: the space's own is 0 */
 	uint64_t cell_bytes;
 	uint8_t *buffer; /* the largest range */
 	uint32_t last_seed;
@@ -60,11 +63,16 @@ struct model {
 	uint32_t nr_pinned;
 };
 
+/* Links by what they join: the device's own memory, neighbours', the host's. */
+enum link_kind { LINK_OWN_HOST, LINK_OWN_NEAR, LINK_NEAR_HOST, LINK_NEAR_NEAR, LINK_KIND_NR };
+
 /* What went on in all sequences, to see that they reach what they are for. */
 extern struct model_total {
 	struct weir_space_stats stats;
 	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR]; /* over the host link */
-	uint64_t middle_bytes, nr_budgets[2];		     /* raised, lowered */
+	uint64_t copied[LINK_KIND_NR];			     /* bytes */
+	uint64_t nr_places[1 + MEMORIES_MAX];		     /* sequences, by places */
+	uint64_t nr_budgets[2];				     /* raised, lowered */
 } model_total;
 
 /* Whether to say what is done. */

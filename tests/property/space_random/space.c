@@ -41,36 +41,67 @@ static const struct decisions decide_random = {
 
 /* ------------------------------------------------------------------ opening and closing */
 
+/* GPUs, and a device for each stream: two on the space's own, one on another. */
+static void open_machine(struct model *m)
+{
+	uint32_t nr_gpus = 2 + below(m, TEST_GPUS_MAX - 1);
+
+	m->device[NR_STREAMS - 1] = 1 + below(m, nr_gpus - 1);
+	test_machine_open_gpus(&m->t, WEIR_DATA_REAL, nr_gpus, m->device);
+	for (uint32_t s = 0; s < NR_STREAMS; s++)
+		m->device[s] %= m->t.desc.nr_devices;
+	trace("%u GPUs, the last stream on %u\n", m->t.desc.nr_devices, m->device[NR_STREAMS - 1]);
+}
+
+/* Some of the other GPUs' memories are places, in half of the sequences. */
+static void draw_near(struct model *m, uint32_t scale)
+{
+	uint32_t nr = MIN(m->t.desc.nr_devices, TEST_GPUS_MAX);
+
+	for (uint32_t d = 1, any = one_in(m, 2); any && d < nr; d++)
+		if (nr == 2 || !one_in(m, 3)) {
+			m->near[m->nr_near++] = GPU0 + d;
+			m->budget[GPU0 + d] = (uint64_t)(2 + below(m, 4)) * scale;
+		}
+}
+
+static void create_space(struct model *m, uint64_t block)
+{
+	struct weir_space_config config = {.block_bytes = block, .mode = m->mode};
+
+	for (uint32_t memory = 0; memory < MEMORIES_MAX; memory++) {
+		config.budget_bytes[memory] = m->budget[memory] * block;
+		m->nr_blocks += m->budget[memory];
+		if (m->budget[memory])
+			trace("memory %u: %llu blocks\n", memory,
+			      (unsigned long long)m->budget[memory]);
+	}
+	m->most_blocks = m->nr_blocks;
+	assert_int_equal(test_space_create_config(&m->t, &config), 0);
+	assert_int_equal(m->t.space->nr_places, 2 + m->nr_near);
+	for (uint32_t place = 1; place <= m->nr_near; place++) /* copies on the host */
+		if (!one_in(m, 4))
+			m->t.space->residency->dirty_max[place] = below(m, 4);
+}
+
 void open_space(struct model *m, uint64_t seed)
 {
 	static const uint32_t granules[] = {1, 2, 4, 3, 7}; /* in a block */
+	uint32_t scale;
 	uint64_t block;
-	uint32_t gpu, middle, host, scale;
 
-	test_machine_open(&m->t, WEIR_DATA_REAL);
+	open_machine(m);
 	block = m->t.desc.vmm.granularity_bytes * granules[below(m, ARRAY_LEN(granules))];
-	gpu = 2 + below(m, one_in(m, 2) ? 3 : 15);
-	host = 4 + below(m, 20);
 	m->mode = one_in(m, 8) ? WEIR_FIXED : WEIR_PLANNED;
 	scale = m->t.desc.memory[GPU0].bytes >= LARGE_GPU && seed % 32 == 0 ? LARGE : 1;
-	m->nr_blocks = (gpu + host) * scale;
 	m->cell_bytes = block * scale / CELLS_PER_BLOCK;
 	m->buffer = malloc(CELLS_MAX * m->cell_bytes);
 	assert_non_null(m->buffer);
-	m->middle = m->t.desc.nr_devices > 1 && one_in(m, 3);
-	middle = m->middle ? 2 + below(m, 4) : 0;
-	m->nr_blocks += middle * scale;
-	m->most_blocks = m->nr_blocks;
-	m->budget[GPU0] = gpu * scale;
-	m->budget[GPU1] = middle * scale;
-	m->budget[HOST] = host * scale;
-	trace("block %llu gpu %u middle %u host %u times %u mode %d\n", (unsigned long long)block,
-	      gpu, middle, host, scale, (int)m->mode);
-	assert_int_equal(test_space_create_places(&m->t, m->mode, block, gpu * scale * block,
-						  middle * scale * block, host * scale * block),
-			 0);
-	if (m->middle) /* copies on the host of what is there */
-		m->t.space->residency->dirty_max[1] = below(m, 4);
+	m->budget[GPU0] = (uint64_t)(2 + below(m, one_in(m, 2) ? 3 : 15)) * scale;
+	m->budget[HOST] = (uint64_t)(4 + below(m, 20)) * scale;
+	draw_near(m, scale);
+	trace("block %llu times %u mode %d\n", (unsigned long long)block, scale, (int)m->mode);
+	create_space(m, block);
 	if (one_in(m, 4)) {
 		decide_state.state = seed;
 		m->t.space->residency->decide = &decide_random;
@@ -78,9 +109,44 @@ void open_space(struct model *m, uint64_t seed)
 	}
 }
 
+static enum link_kind link_kind(const struct weir_link_desc *link)
+{
+	bool own = link->a == GPU0 || link->b == GPU0;
+	bool host = link->a == HOST || link->b == HOST;
+
+	return own && host ? LINK_OWN_HOST
+	       : own	   ? LINK_OWN_NEAR
+	       : host	   ? LINK_NEAR_HOST
+			   : LINK_NEAR_NEAR;
+}
+
+static void count_stats(struct model *m, const struct weir_space_stats *stats)
+{
+	struct weir_space_stats *total = &model_total.stats;
+
+	model_total.nr_places[2 + m->nr_near]++;
+	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
+		for (int c = 0; c < WEIR_CAUSE_NR; c++) {
+			model_total.bytes[d][c] += get_bytes(
+				&m->t, stats, (enum backend_direction)d, (enum weir_cause)c);
+			for (uint32_t l = 0; c != WEIR_CAUSE_INPLACE && l < m->t.desc.nr_links; l++)
+				model_total.copied[link_kind(&m->t.desc.link[l])] +=
+					stats->link_bytes[l][d][c];
+		}
+	total->nr_plans += stats->nr_plans;
+	total->nr_divergences += stats->nr_divergences;
+	total->nr_brackets += stats->nr_brackets;
+	total->nr_waits += stats->nr_waits;
+	total->nr_pool_hits += stats->nr_pool_hits;
+	total->nr_dead_dropped += stats->nr_dead_dropped;
+	total->nr_clean_dropped += stats->nr_clean_dropped;
+	total->nr_overwrites_saved += stats->nr_overwrites_saved;
+}
+
 void close_space(struct model *m)
 {
 	struct weir_space_stats stats;
+	uint64_t peak = 0;
 
 	for (uint32_t i = 0; i < NR_FENCES; i++)
 		weir_fence_put(m->fence[i]);
@@ -96,22 +162,10 @@ void close_space(struct model *m)
 	if (below(m, 2))
 		do_sync(&m->t);
 	stats = get_stats(&m->t);
-	assert_true(stats.memory[GPU0].peak_bytes + stats.memory[GPU1].peak_bytes +
-			    stats.memory[HOST].peak_bytes <=
-		    3 * m->most_blocks * stats.block_bytes);
-	model_total.middle_bytes += stats.memory[GPU1].peak_bytes;
-	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
-		for (int c = 0; c < WEIR_CAUSE_NR; c++)
-			model_total.bytes[d][c] += get_bytes(
-				&m->t, &stats, (enum backend_direction)d, (enum weir_cause)c);
-	model_total.stats.nr_plans += stats.nr_plans;
-	model_total.stats.nr_divergences += stats.nr_divergences;
-	model_total.stats.nr_brackets += stats.nr_brackets;
-	model_total.stats.nr_waits += stats.nr_waits;
-	model_total.stats.nr_pool_hits += stats.nr_pool_hits;
-	model_total.stats.nr_dead_dropped += stats.nr_dead_dropped;
-	model_total.stats.nr_clean_dropped += stats.nr_clean_dropped;
-	model_total.stats.nr_overwrites_saved += stats.nr_overwrites_saved;
+	for (uint32_t memory = 0; memory < MEMORIES_MAX; memory++)
+		peak += stats.memory[memory].peak_bytes;
+	assert_true(peak <= (2 + m->nr_near) * m->most_blocks * stats.block_bytes);
+	count_stats(m, &stats);
 	test_space_close(&m->t);
 	free(m->buffer);
 }
