@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The CUDA backend without a GPU: random programs against the shadow model, some of them with the
-# second GPU's memory as a third place, threads, and each call of the backend failing in turn, all on
+# The CUDA backend without a GPU: random programs against the shadow model, on two to four devices,
+# some of them with the others' memories as places, threads, and each call of the backend failing in turn, all on
 # the fake driver, which also watches for copies, kernels and mapping calls that meet.
 #
 # Takes 12 s of a processor: the driver without a GPU has a thread a stream.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the faults test does to a space, as tables: steps before, steps that repeat until a plan is
- * followed, steps after; and those of a space with three places. Ranges have letters; together they
- * are larger than the budget.
+ * followed, steps after; and those of spaces with three and four places. Ranges have letters;
+ * together they are larger than the budget.
  */
 #ifndef WEIR_TEST_FAULTS_SCRIPT_H
 #define WEIR_TEST_FAULTS_SCRIPT_H
@@ -32,12 +32,15 @@ enum action {
 	READ,	   /* x into a buffer, and compare */
 	UP,	   /* prefetch x */
 	DOWN,
-	ASIDE, /* to the second GPU's memory */
+	ASIDE,	/* to the second GPU's memory */
+	BEYOND, /* to the third's */
 	PREFER_HOST,
 	PREFER_ASIDE,
 	READ_MOSTLY,
 	ACCESSED_BY, /* device 1 */
 	ADVISE_NOTHING,
+	TAKE_BACK, /* the second GPU's memory */
+	LEND,	   /* it again */
 	SET_FIXED,
 	SET_PLANNED,
 	SYNC,	    /* the stream */
@@ -51,9 +54,10 @@ static const char *const action_name[] = {
 	[TWICE] = "twice", [FIXED_ADD] = "fixed-add", [HOST_ADD] = "host-add",
 	[HOST_FILL] = "host-fill", [DISCARD] = "discard", [WRITE] = "write", [READ] = "read",
 	[UP] = "up", [DOWN] = "down", [ASIDE] = "aside", [PREFER_HOST] = "prefer-host",
-	[PREFER_ASIDE] = "prefer-aside",
+	[BEYOND] = "beyond", [PREFER_ASIDE] = "prefer-aside",
 	[READ_MOSTLY] = "read-mostly", [ACCESSED_BY] = "accessed-by",
-	[ADVISE_NOTHING] = "advise-nothing", [SET_FIXED] = "set-fixed",
+	[ADVISE_NOTHING] = "advise-nothing", [TAKE_BACK] = "take-back", [LEND] = "lend",
+	[SET_FIXED] = "set-fixed",
 	[SET_PLANNED] = "set-planned", [SYNC] = "sync", [SYNC_ALL] = "sync-all",
 	[LEAVE_OPEN] = "leave-open",
 };
@@ -102,6 +106,17 @@ static const struct step places[] = {
 	{READ, A, 0, 0}, {ADVISE_NOTHING, A, 0, 0}, {DISCARD, D, 0, 0}, {FREE, D, 0, 0},
 	{SET_FIXED, 0, 0, 0}, {FIXED_ADD, A, C, 0}, {SET_PLANNED, 0, 0, 0}, {ADD, A, C, 0},
 	{SYNC_ALL, 0, 0, 0}, {READ, A, 0, 0}, {READ, C, 0, 0}, {SYNC_ALL, 0, 0, 0},
+};
+
+/* Between four places: to a neighbour, between two of them, while one's memory comes and goes. */
+static const struct step neighbours[] = {
+	{ALLOC, A, 0, 0}, {ALLOC, C, 0, 0}, {FILL, A, 0, 0}, {FILL, C, 0, 0}, {ADD, C, A, 0},
+	{ASIDE, C, 0, 0}, {BEYOND, C, 0, 0}, {ADD, A, C, 0}, {ASIDE, C, 0, 0}, {ADD, C, A, 1},
+	{BEYOND, A, 0, 0}, {DOWN, C, 0, 0}, {BEYOND, C, 0, 0}, {DOWN, C, 0, 0}, {ASIDE, C, 0, 0},
+	{TAKE_BACK, 0, 0, 0}, {ADD, A, C, 0}, {LEND, 0, 0, 0}, {PREFER_ASIDE, A, 0, 0},
+	{ADD, A, C, 0}, {WRITE, A, 0, 0}, {TAKE_BACK, 0, 0, 0}, {LEND, 0, 0, 0}, {UP, C, 0, 0},
+	{ADD, C, A, 2}, {ASIDE, C, 0, 0}, {TAKE_BACK, 0, 0, 0}, {READ, A, 0, 0}, {READ, C, 0, 0},
+	{SYNC_ALL, 0, 0, 0},
 };
 /* clang-format on */
 
