@@ -72,12 +72,15 @@ static int check_budget(struct weir_machine *machine, uint32_t memory, uint64_t 
 	struct backend *b = machine_backend(machine);
 	struct phys_client client;
 
-	if (*bytes <= b->desc.memory[memory].bytes && *bytes > b->ops->memory_room(b, memory)) {
-		phys_client_add(&client, phys_of(machine, memory), "a new space", 0);
-		(void)phys_reclaim(&client, *bytes);
-		phys_client_del(&client);
-	}
-	return backend_budget(b, memory, bytes);
+	if (*bytes > b->desc.memory[memory].bytes || *bytes <= b->ops->memory_room(b, memory))
+		return backend_budget(b, memory, bytes);
+	phys_client_add(&client, phys_of(machine, memory), "a new space", 0);
+	(void)phys_reclaim(&client, *bytes);
+	phys_client_del(&client);
+	if (*bytes <= b->ops->memory_room(b, memory))
+		return 0;
+	budget_log_full(machine, memory, *bytes, b->ops->memory_room(b, memory));
+	return -ENOMEM;
 }
 
 /* Whether each space of the config has the memory as a place. */

@@ -170,6 +170,19 @@ static int check_chunks(const struct weir_space *space, place_t place, uint64_t 
 	return -EINVAL;
 }
 
+void budget_log_full(struct weir_machine *machine, uint32_t memory, uint64_t bytes, uint64_t room)
+{
+	struct backend *b = machine_backend(machine);
+	char here[PHYS_HOLDERS_MAX], others[256];
+
+	phys_holders(phys_of(machine, memory), here);
+	b->observe->memory_holders(b, memory, others, sizeof(others));
+	log_error("space: a budget of %.1f MB is beyond the %.1f MB that can be had of %s: ask for "
+		  "less, or have others give some back (%s%s%s)",
+		  (double)bytes / 1e6, (double)room / 1e6, b->desc.memory[memory].name, here,
+		  others[0] ? "; " : "", others);
+}
+
 /* Whether the machine has so much for a place; *bytes 0: becomes all that it has. What others hold
  * and do not use they give back. Drops the lock. */
 static int check_room(struct weir_space *space, place_t place, uint64_t *bytes)
@@ -178,7 +191,6 @@ static int check_room(struct weir_space *space, place_t place, uint64_t *bytes)
 	const struct weir_memory_desc *desc = &space->backend->desc.memory[pmm->memory];
 	uint64_t held = (pmm->nr_created + pmm->nr_lent) * pmm->chunk_bytes;
 	uint64_t room = phys_room(pmm->client.memory);
-	char holders[PHYS_HOLDERS_MAX];
 
 	if (!*bytes)
 		*bytes = MIN(held + room, desc->bytes);
@@ -196,10 +208,7 @@ static int check_room(struct weir_space *space, place_t place, uint64_t *bytes)
 	}
 	if (*bytes <= held + room)
 		return 0;
-	phys_holders(pmm->client.memory, holders);
-	log_error("space: a budget of %.1f MB is beyond the %.1f MB that can be had of %s: ask for "
-		  "less, or have others give some back (%s)",
-		  (double)*bytes / 1e6, (double)(held + room) / 1e6, desc->name, holders);
+	budget_log_full(space->machine, pmm->memory, *bytes, held + room);
 	return -ENOMEM;
 }
 

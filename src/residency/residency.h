@@ -326,6 +326,10 @@ void budget_advance(struct weir_space *space);
 /* The part of a pass that does the same and waits for it: until nothing more can leave. */
 int budget_settle(struct weir_space *space, struct settle *settle);
 
+/* Say that so many bytes are beyond what can be had of a memory, and who has the rest: what this
+ * process holds, and other processes as far as the system names them. */
+void budget_log_full(struct weir_machine *machine, uint32_t memory, uint64_t bytes, uint64_t room);
+
 /* ---- place.c */
 
 /* Mark what a bracket names, as soon as that is known: it is then not pooled while it is placed. */

@@ -103,11 +103,11 @@ struct planned {
 	uint8_t *range[2];
 };
 
-/* A space of 16 blocks of the GPU's memory whose two ranges have 24. */
+/* A space of 16 blocks of the GPU's memory, and 4 of a neighbour's, whose two ranges have 24. */
 static void planned_open(struct planned *p)
 {
 	const struct weir_space_config config = {
-		.budget_bytes = {[GPU0] = 16 * UNIT, [HOST] = 64 * UNIT},
+		.budget_bytes = {[GPU0] = 16 * UNIT, [GPU1] = 4 * UNIT, [HOST] = 64 * UNIT},
 		.block_bytes = UNIT,
 		.mode = WEIR_PLANNED};
 
@@ -217,6 +217,10 @@ static void capture_elsewhere(bool debug)
 	log_watch(&log, WEIR_LOG_ERROR);
 	for (int i = 0; i < 6; i++)
 		planned_step(&p, p.stream, i % 2);
+	/* A neighbour's memory is taken back and lent again. */
+	assert_int_equal(weir_space_set_budget(p.space, GPU1, 0), 0);
+	assert_int_equal(p.b->ops->memory_used(p.b, GPU1), 0);
+	assert_int_equal(weir_space_set_budget(p.space, GPU1, 4 * UNIT), 0);
 	assert_int_equal(weir_space_sync(p.space), 0);
 	planned_expect(&p, 0, 3);
 	planned_expect(&p, 1, 3);
@@ -288,6 +292,8 @@ static void test_capture_in_bracket(void **state)
 	assert_int_equal(weir_stream_sync(p.stream), -WEIR_ECONTRACT);
 	/* What it names stays where it is. */
 	assert_int_equal(weir_read(p.space, &use, p.range[0], 1), -EBUSY);
+	assert_int_equal(weir_space_set_budget(p.space, GPU0, 2 * UNIT), -EBUSY);
+	assert_int_equal(weir_space_set_budget(p.space, GPU1, 0), 0);
 	assert_int_equal(fakecuda_capture(native, false), 0);
 	assert_int_equal(weir_end(p.space, p.stream), 0);
 	assert_int_equal(weir_end(p.space, p.stream), -WEIR_ECONTRACT);

@@ -2,7 +2,7 @@
 /*
  * The CUDA backend's own threads, on the driver without a GPU: that none takes the program's
  * signals, that a progress function is gone when its space is, and what they say when the process
- * ends.
+ * ends; and two threads of the program that change a budget.
  *
  * Labels: threads
  * Links: cuda-fake backend-cases
@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "src/backend/machine.h"
 #include "tests/contract/test_cuda.h"
 
 /* ------------------------------------------------------------------ signals */
@@ -169,6 +170,70 @@ static void test_driver_gone_at_exit(void **state)
 	weir_log_set(NULL, NULL);
 }
 
+/* ------------------------------------------------------------------ budgets */
+
+struct setter {
+	pthread_t thread;
+	struct weir_space *space;
+	uint64_t bytes;
+	atomic_uint *nr_done;
+	unsigned int turn;
+	int err;
+};
+
+static void *setter_run(void *arg)
+{
+	struct setter *s = arg;
+
+	s->err = weir_space_set_budget(s->space, GPU1, s->bytes);
+	s->turn = atomic_fetch_add(s->nr_done, 1);
+	return NULL;
+}
+
+/* A thread takes back a neighbour's memory, and waits for copies; another one that lends it again
+ * meanwhile comes after it. */
+static void test_budgets_one_after_the_other(void **state)
+{
+	static const uint8_t zero[10 * UNIT];
+	const struct weir_space_config config = {
+		.budget_bytes = {[GPU0] = 4 * UNIT, [GPU1] = 8 * UNIT, [HOST] = 32 * UNIT},
+		.block_bytes = UNIT,
+		.mode = WEIR_PLANNED};
+	struct setter take = {.bytes = 0}, lend;
+	struct weir_machine *machine;
+	atomic_uint nr_done = 0;
+	struct backend *b;
+	void *addr;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_int_equal(open_backend(&b), 0);
+	assert_int_equal(machine_wrap(b, &machine), 0);
+	assert_int_equal(weir_space_create(machine, &config, &take.space), 0);
+	assert_int_equal(weir_alloc(take.space, sizeof(zero), NULL, &addr), 0);
+	assert_int_equal(weir_write(take.space, addr, zero, sizeof(zero)), 0);
+	assert_true(b->ops->memory_used(b, GPU1) >= 4 * UNIT);
+	take.nr_done = &nr_done;
+	lend = take;
+	lend.bytes = 8 * UNIT;
+	fakecuda_delay(NULL, 100000000);
+	assert_int_equal(pthread_create(&take.thread, NULL, setter_run, &take), 0);
+	while (!fakecuda_nr_pending(NULL) && !atomic_load(&nr_done))
+		b->ops->host_spend(b, 100000);
+	assert_int_equal(pthread_create(&lend.thread, NULL, setter_run, &lend), 0);
+	assert_int_equal(pthread_join(take.thread, NULL), 0);
+	assert_int_equal(pthread_join(lend.thread, NULL), 0);
+	fakecuda_delay(NULL, 0);
+	assert_int_equal(take.err, 0);
+	assert_int_equal(lend.err, 0);
+	assert_int_equal(take.turn, 0);
+	assert_int_equal(lend.turn, 1);
+	assert_int_equal(b->ops->memory_used(b, GPU1), 0);
+	weir_space_destroy(take.space);
+	weir_machine_close(machine);
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
 /* ------------------------------------------------------------------ */
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -180,6 +245,7 @@ int main(void)
 		CASE(test_pinner_takes_no_signals),
 		CASE(test_progress_removed_from_a_busy_thread),
 		CASE(test_driver_gone_at_exit),
+		cmocka_unit_test(test_budgets_one_after_the_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,13 +294,26 @@ static void test_budget_beyond_free(void **state)
 	log_watch(&log, WEIR_LOG_ERROR);
 	assert_int_equal(weir_space_create(machine, &config, &space), -ENOMEM);
 	assert_int_equal(log.nr, 1);
-	assert_has(log.first, "a budget of 8.4 MB is beyond the 4.2 MB that are free in memory "
-			      "'gpu0' now");
-	assert_has(log.first, "process 1 (");
+	assert_has(log.first, "a budget of 8.4 MB is beyond the 4.2 MB that can be had of gpu0");
+	assert_has(log.first, "(nothing is held; process 1 (");
 	assert_has(log.first, "): 12.3 GB, process 2147483647");
 	config.budget_bytes[GPU0] = MIB(17);
 	assert_int_equal(weir_space_create(machine, &config, &space), -EINVAL);
 	assert_int_equal(log.nr, 2);
+	/* The same memory as a neighbour's. */
+	config.devices = WEIR_MEM_DEVICE(1);
+	config.budget_bytes[GPU0] = MIB(8);
+	assert_int_equal(weir_space_create(machine, &config, &space), -ENOMEM);
+	assert_has(log.last, "can be had of gpu0");
+	assert_has(log.last, "): 12.3 GB, process 2147483647");
+	config.budget_bytes[GPU0] = MIB(2);
+	assert_int_equal(weir_space_create(machine, &config, &space), 0);
+	assert_int_equal(weir_space_set_budget(space, GPU0, MIB(8)), -ENOMEM);
+	assert_has(log.last, "can be had of gpu0");
+	assert_has(log.last, "): 12.3 GB, process 2147483647");
+	weir_space_destroy(space);
+	config.devices = 0;
+	log.nr = 2;
 	/* Of what is there; and all that is there, as far as it goes. */
 	config.budget_bytes[GPU0] = MIB(4);
 	assert_int_equal(weir_space_create(machine, &config, &space), 0);

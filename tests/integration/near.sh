@@ -82,9 +82,10 @@ bad "the host's memory, which --host-budget is for" --near host:1GB
 bad "no such memory; choose from gpu1 gpu2" --near gpu7:1GB
 bad "no such memory" --near gpu:1GB
 bad "no such memory" --near gpu11:1GB
-bad "no link between gpu2 and gpu1" --near gpu1:1GB,gpu2:1GB
-bad "no link between gpu2 and gpu1" --device 1 --near gpu0:1GB,gpu2:1GB
+bad "no link between gpu2 and gpu1; leave it out" --near gpu1:1GB,gpu2:1GB
+bad "no link between gpu2 and gpu1; leave it out" --device 1 --near gpu0:1GB,gpu2:1GB
 bad "not a memory and how much" --near gpu1
+bad "not a memory and how much" --near host
 bad "not a memory and how much" --near gpu1:
 bad "not a memory and how much" --near :1GB
 bad "an item is missing" --near gpu1:1GB,

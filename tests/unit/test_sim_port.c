@@ -6,9 +6,9 @@
 #include "src/cost/cost.h"
 #include "tests/unit/test_sim_fixture.h"
 
-enum { GPU2 = GPU1 + 1, GPU3, NR_GPUS = 4, NR_MEMORIES };
+enum { NR_GPUS = 4, NR_MEMORIES };
 
-#define PEER 20e9 /* of each link between GPUs; kernels use them at 10e9 */
+#define PEER 20e9 /* of each link between GPUs, as test_machine_gpus() has it; in place half */
 
 struct ports {
 	struct backend *b;
@@ -18,19 +18,6 @@ struct ports {
 	uint64_t t0;
 };
 
-static void add_link(struct weir_machine_desc *desc, uint32_t a, uint32_t b)
-{
-	struct weir_link_desc *link = &desc->link[desc->nr_links++];
-
-	*link = desc->link[0];
-	link->a = a;
-	link->b = b;
-	if (a == HOST)
-		return;
-	link->a_to_b_bytes_per_s = link->b_to_a_bytes_per_s = link->duplex_bytes_per_s = PEER;
-	link->inplace_bytes_per_s = link->inplace_both_bytes_per_s = PEER / 2;
-}
-
 static void add_port(struct weir_machine_desc *desc, uint32_t memory, uint32_t links, double send,
 		     double receive)
 {
@@ -39,19 +26,14 @@ static void add_port(struct weir_machine_desc *desc, uint32_t memory, uint32_t l
 
 static void four_gpus(struct weir_machine_desc *desc)
 {
-	test_machine(desc);
-	desc->link[0].b_to_a_bytes_per_s = desc->link[0].duplex_bytes_per_s = 4e9;
-	desc->nr_devices = NR_GPUS;
-	desc->nr_memories = NR_MEMORIES;
-	desc->nr_links = 0;
-	for (uint32_t m = GPU0; m < NR_MEMORIES; m++) {
-		desc->memory[m] = desc->memory[GPU0];
-		desc->device[m - 1] = desc->device[0];
-		desc->device[m - 1].memory = m;
-		snprintf(desc->memory[m].name, WEIR_NAME_MAX, "gpu%u", m - 1);
-		snprintf(desc->device[m - 1].name, WEIR_NAME_MAX, "gpu%u", m - 1);
-		for (uint32_t other = HOST; other < m; other++)
-			add_link(desc, other, m);
+	test_machine_gpus(desc, NR_GPUS);
+	for (uint32_t l = 0; l < desc->nr_links; l++) {
+		struct weir_link_desc *link = &desc->link[l];
+
+		if (link->a == HOST)
+			link->b_to_a_bytes_per_s = link->duplex_bytes_per_s = 4e9;
+		else
+			link->inplace_bytes_per_s = link->inplace_both_bytes_per_s = PEER / 2;
 	}
 }
 
