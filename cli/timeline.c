@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Timelines as JSON; see timeline.h. Times are microseconds from the start of the record, with
- * nanoseconds behind the point. What is counted (bytes resident, bytes a second over the link) is
+ * nanoseconds behind the point. What is counted (bytes resident, bytes a second over links) is
  * in timeline_counters.c.
  */
 #include "cli/timeline.h"
@@ -143,22 +143,45 @@ static const char *event_name(const struct watch_event *event)
 	return names[event->kind];
 }
 
-static void write_event(FILE *out, const struct timeline_run *run, const struct watch_event *event)
+/* Bytes that an event moved between GPUs: to a memory, and otherwise. flow: the first that is not
+ * of an earlier event; on return, of this one. */
+static void sum_flows(const struct watch_log *log, uint32_t event, uint32_t memory, uint32_t *flow,
+		      uint64_t *to, uint64_t *others)
 {
+	*to = *others = 0;
+	for (; *flow < log->nr_flows && log->flow[*flow].event == event; ++*flow)
+		*(log->flow[*flow].to == memory ? to : others) += log->flow[*flow].bytes;
+}
+
+/* flow: as above. */
+static void write_event(FILE *out, const struct timeline_run *run, uint32_t i, uint32_t *flow)
+{
+	const struct watch_event *event = &run->log->event[i];
 	uint32_t first = watch_on_stream(event) ? TRACK_STREAMS : TRACK_HOST;
+	uint64_t to = 0, others = 0;
 
 	write_span(out, run, first + event->track, event_name(event), event->begin_ns,
 		   event->end_ns);
+	if (watch_on_stream(event))
+		sum_flows(run->log, i,
+			  run->machine->device[run->log->stream[event->track].device].memory, flow,
+			  &to, &others);
 	fputs(",\"args\":{", out);
-	if (event->kind == WATCH_LAUNCH)
+	if (event->kind == WATCH_LAUNCH) {
 		fprintf(out, "\"read\":%" PRIu64 ",\"written\":%" PRIu64,
 			event->bytes[BACKEND_TO_DEVICE], event->bytes[BACKEND_TO_HOST]);
-	else if (watch_on_stream(event))
+		if (to || others)
+			fprintf(out, ",\"near_read\":%" PRIu64 ",\"near_written\":%" PRIu64, to,
+				others);
+	} else if (watch_on_stream(event)) {
 		fprintf(out, "\"in\":%" PRIu64 ",\"out\":%" PRIu64 ",\"pieces\":%" PRIu32,
 			event->bytes[BACKEND_TO_DEVICE], event->bytes[BACKEND_TO_HOST],
 			event->pieces);
-	else if (event->bytes[0])
+		if (to || others)
+			fprintf(out, ",\"between\":%" PRIu64, to + others);
+	} else if (event->bytes[0]) {
 		fprintf(out, "\"bytes\":%" PRIu64, event->bytes[0]);
+	}
 	fputs("}}", out);
 }
 
@@ -211,6 +234,7 @@ static void write_facts(FILE *out, const struct timeline_run *run)
 
 int timeline_add(FILE *out, const struct timeline_run *run)
 {
+	uint32_t flow = 0;
 	int err;
 
 	write_name(out, run, 0, "process_name", run->title);
@@ -224,8 +248,8 @@ int timeline_add(FILE *out, const struct timeline_run *run)
 		return err;
 	write_epochs(out, run);
 	for (uint32_t i = 0; i < run->log->nr_events; i++)
-		write_event(out, run, &run->log->event[i]);
+		write_event(out, run, i, &flow);
 	timeline_residency(out, run);
 	timeline_names(out, run);
-	return timeline_link(out, run);
+	return timeline_links(out, run);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The counters of a timeline. Residency is written as it changes; by name at so many moments at
- * most, since each sample has all names. Rates over the link are means over equal parts of the
+ * most, since each sample has all names. Rates over links are means over equal parts of the
  * record, of work whose bytes are taken to cross evenly while it lasts.
  */
 #include <errno.h>
@@ -142,46 +142,114 @@ void timeline_names(FILE *out, const struct timeline_run *run)
 			names_of(out, run, m);
 }
 
-/* ------------------------------------------------------------------ the link */
+/* ------------------------------------------------------------------ links */
 
-/* Add bytes that cross evenly between two moments to the parts that these meet. */
-static void spread(double *part, const struct watch_log *log, double width,
-		   const struct watch_event *event, double bytes)
+/* Of one link: bytes in each part of the record, each way. */
+struct rates {
+	double part[WEIR_DIRECTION_NR][LINK_PARTS];
+	double width_ns; /* of a part */
+	bool any;
+};
+
+/* Add bytes that cross evenly while an event lasts to the parts that it meets. */
+static void spread(struct rates *r, enum weir_direction direction, const struct watch_log *log,
+		   const struct watch_event *event, uint64_t bytes)
 {
-	double begin = ((double)event->begin_ns - (double)log->begin_ns) / width;
-	double end = ((double)event->end_ns - (double)log->begin_ns) / width;
-	double each = end > begin ? bytes / (end - begin) : 0;
+	double begin = ((double)event->begin_ns - (double)log->begin_ns) / r->width_ns;
+	double end = ((double)event->end_ns - (double)log->begin_ns) / r->width_ns;
+	double each = end > begin ? (double)bytes / (end - begin) : 0;
 
+	r->any |= bytes != 0;
 	if (begin < 0)
 		begin = 0;
 	for (uint32_t i = (uint32_t)begin; i < LINK_PARTS && (double)i < end; i++) {
 		double from = (double)i > begin ? (double)i : begin;
 		double to = (double)i + 1 < end ? (double)i + 1 : end;
 
-		part[i] += each * (to - from);
+		r->part[direction][i] += each * (to - from);
 	}
 }
 
-int timeline_link(FILE *out, const struct timeline_run *run)
+/* Names of the two directions. */
+static void write_rates(FILE *out, const struct timeline_run *run, const struct rates *r,
+			const char *title, const char *const name[WEIR_DIRECTION_NR])
 {
-	const struct watch_log *log = run->log;
-	double width = (double)(log->end_ns - log->begin_ns) / LINK_PARTS;
-	double(*part)[LINK_PARTS] = calloc(BACKEND_DIRECTION_NR, sizeof(*part));
-
-	if (!part)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < log->nr_events && width > 0; i++)
-		for (int d = 0; watch_on_stream(&log->event[i]) && d < BACKEND_DIRECTION_NR; d++)
-			spread(part[d], log, width, &log->event[i], (double)log->event[i].bytes[d]);
-	for (uint32_t i = 0; i < LINK_PARTS && width > 0; i++) {
-		if (i && part[0][i] == part[0][i - 1] && part[1][i] == part[1][i - 1])
+	for (uint32_t i = 0; i < LINK_PARTS; i++) {
+		if (i && r->part[0][i] == r->part[0][i - 1] && r->part[1][i] == r->part[1][i - 1])
 			continue;
-		sample_begin(out, run, "link bytes/s",
-			     log->begin_ns + (uint64_t)((double)i * width));
-		write_value(out, true, "in", (int64_t)(part[BACKEND_TO_DEVICE][i] / width * 1e9));
-		write_value(out, false, "out", (int64_t)(part[BACKEND_TO_HOST][i] / width * 1e9));
+		sample_begin(out, run, title,
+			     run->log->begin_ns + (uint64_t)((double)i * r->width_ns));
+		for (int d = 0; d < WEIR_DIRECTION_NR; d++)
+			write_value(out, !d, name[d], (int64_t)(r->part[d][i] / r->width_ns * 1e9));
 		fputs("}}", out);
 	}
-	free(part);
+}
+
+/* What a device's streams moved over its link to the host; the first direction is to the device. */
+static void add_host_link(struct rates *r, const struct timeline_run *run, uint32_t device)
+{
+	const struct watch_log *log = run->log;
+
+	for (uint32_t i = 0; i < log->nr_events; i++) {
+		const struct watch_event *event = &log->event[i];
+
+		if (!watch_on_stream(event) || log->stream[event->track].device != device)
+			continue;
+		spread(r, WEIR_A_TO_B, log, event, event->bytes[BACKEND_TO_DEVICE]);
+		spread(r, WEIR_B_TO_A, log, event, event->bytes[BACKEND_TO_HOST]);
+	}
+}
+
+static void add_flows(struct rates *r, const struct timeline_run *run, uint32_t a, uint32_t b)
+{
+	const struct watch_log *log = run->log;
+
+	for (uint32_t i = 0; i < log->nr_flows; i++) {
+		const struct watch_flow *flow = &log->flow[i];
+
+		if ((flow->from == a && flow->to == b) || (flow->from == b && flow->to == a))
+			spread(r, flow->from == a ? WEIR_A_TO_B : WEIR_B_TO_A, log,
+			       &log->event[flow->event], flow->bytes);
+	}
+}
+
+/* A link that is not the device's own to the host, if anything crossed it. */
+static void write_link(FILE *out, const struct timeline_run *run, struct rates *r,
+		       const struct weir_link_desc *link)
+{
+	const struct weir_machine_desc *machine = run->machine;
+	const char *a = machine->memory[link->a].name, *b = machine->memory[link->b].name;
+	char title[2 * WEIR_NAME_MAX + 32], there[2 * WEIR_NAME_MAX + 8], back[sizeof(there)];
+
+	memset(r->part, 0, sizeof(r->part));
+	r->any = false;
+	for (uint32_t d = 0; d < machine->nr_devices; d++)
+		if (d != run->device && machine->device[d].memory == link->b &&
+		    machine->memory[link->a].kind == WEIR_MEMORY_HOST)
+			add_host_link(r, run, d);
+	add_flows(r, run, link->a, link->b);
+	if (!r->any)
+		return;
+	snprintf(title, sizeof(title), "link %s-%s bytes/s", a, b);
+	snprintf(there, sizeof(there), "%s->%s", a, b);
+	snprintf(back, sizeof(back), "%s->%s", b, a);
+	write_rates(out, run, r, title, (const char *const[]){there, back});
+}
+
+int timeline_links(FILE *out, const struct timeline_run *run)
+{
+	const struct watch_log *log = run->log;
+	struct rates *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->width_ns = (double)(log->end_ns - log->begin_ns) / LINK_PARTS;
+	if (r->width_ns > 0) {
+		add_host_link(r, run, run->device);
+		write_rates(out, run, r, "link bytes/s", (const char *const[]){"in", "out"});
+		for (uint32_t l = 0; l < run->machine->nr_links; l++)
+			write_link(out, run, r, &run->machine->link[l]);
+	}
+	free(r);
 	return 0;
 }

@@ -250,7 +250,8 @@ echo "ok - a report of several memories"
 python3 "$SOURCE_DIR/tests/integration/timeline_check.py" --whole "$dir/trace" "$dir/again.json" \
 	>"$dir/check.out" 2>&1 || fail "the timeline is not as it should be" "$dir/check.out"
 has "$dir/trace" '"near_budget_bytes":\{"gpu1":[0-9]+\}' '"name":"bytes in gpu1 by name"' \
-	'"resident bytes".*"gpu1":[1-9]' '"copy between GPUs"'
+	'"resident bytes".*"gpu1":[1-9]' '"copy between GPUs".*"between":[1-9]' \
+	'"near_read":[1-9]' '"link gpu0-gpu1 bytes/s".*"gpu1->gpu0":[1-9]'
 "$WEIR" report "$dir/again.json" --timeline "$dir/trace" -o "$dir/drawn.html" >"$dir/out" \
 	2>"$dir/err" || fail "report of a timeline" "$dir/err"
 echo "ok - a timeline of several memories"

@@ -132,6 +132,40 @@ class Run:
                 fail("%s: %d bytes were %s in place, the result has %d" %
                      (self.title, self.sum_of(used), used, in_place))
 
+    def integral(self, counter, key, until):
+        """What a counter of bytes/s adds up to."""
+        samples = self.samples[counter]
+        times = [sample["ts"] for sample in samples] + [until]
+        return sum(sample["args"][key] * (after - before) / 1000000
+                   for sample, before, after in zip(samples, times, times[1:]))
+
+    def check_links(self, result):
+        """Each link that bytes crossed has its rates, which add up to those bytes."""
+        until = max(end(span) for spans in self.spans.values() for span in spans)
+        kernels = sum(1 for span in self.named("gpu0 kernels") if "read" in span["args"])
+        for way, flow in result["bytes"].items():
+            a, b = way.split("->")
+            expected = sum(flow.values())
+            counter, key = next((("link %s-%s bytes/s" % pair, way) for pair in ((a, b), (b, a))
+                                 if "link %s-%s bytes/s" % pair in self.samples), (None, None))
+            if sorted((a, b)) == ["gpu0", "host"]:
+                counter, key = "link bytes/s", "in" if b == "gpu0" else "out"
+                expected += self.sum_of(key, ("upload", "download"))
+            if not expected:
+                continue
+            if not counter:
+                fail("%s: no rates of %s" % (self.title, way))
+            total = self.integral(counter, key, until)
+            # Rates are cut to bytes a second; of what kernels use each may lose a byte.
+            if abs(total - expected) > kernels + until / 1000000 + total / 1000:
+                fail("%s: the rates of %s add up to %d bytes, the result has %d" %
+                     (self.title, way, total, expected))
+        between = sum(flow[cause] for way, flow in result["bytes"].items() for cause in flow
+                      if cause != "in-place" and "host" not in way)
+        if self.sum_of("between") != between:
+            fail("%s: %d bytes were copied between GPUs, the result has %d" %
+                 (self.title, self.sum_of("between"), between))
+
     def check_overlap(self):
         kernels, into, out = (self.named(name) for name in
                               (" kernels", " copies in", " copies out"))
@@ -168,6 +202,7 @@ def main():
         run.check_counters(result["peak_bytes"])
         if args.whole:
             run.check_bytes(result)
+            run.check_links(result)
         if args.overlap and result["manager"] == "weir":
             run.check_overlap()
         print("# %s: %d spans, %d samples" %

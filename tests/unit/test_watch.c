@@ -227,6 +227,69 @@ static void test_launch_bytes_in_place(void **state)
 	assert_int_equal(b->ops->unmap(b, f->va + UNIT), 0);
 }
 
+/* What two GPUs' memories exchange is not the host's: copies and uses in place, by memory, with the
+ * events that they are of, also where others are dropped. */
+static void test_flows_between_gpus(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	struct backend_chunk near;
+	struct backend_copy copies[2];
+	const struct watch_flow *flow;
+	struct weir_use uses[1];
+	struct watch_log *log;
+
+	assert_int_equal(b->ops->chunk_create(b, GPU1, UNIT, 0, &near), 0);
+	assert_int_equal(b->ops->map(b, f->va, &near, BACKEND_PROT_WRITE, 1), 0);
+	assert_int_equal(b->ops->map(b, f->va + UNIT, &f->hbm, BACKEND_PROT_WRITE, 1), 0);
+	assert_int_equal(watch_start(b, 100), 0);
+	copies[0] = (struct backend_copy){f->hbm.alias, near.alias, KIB(16)};
+	copies[1] = (struct backend_copy){f->hbm.alias, near.alias, KIB(8)};
+	assert_int_equal(b->ops->copy(b, f->in, copies, 2), 0);
+	sync_stream(f, f->in);
+	uses[0] = use_of(f->va, UNIT, WEIR_READ);
+	launch(f, uses, 1, 1e12);
+	copies[0] = (struct backend_copy){f->hbm.alias, f->host.alias, KIB(4)};
+	copies[1] = (struct backend_copy){f->hbm.alias, near.alias, KIB(4)};
+	assert_int_equal(b->ops->copy(b, f->out, copies, 2), 0);
+	sync_stream(f, f->out);
+	log = stop(f); /* while the launch goes on */
+	assert_null(event_of(log, WATCH_LAUNCH, 0));
+	assert_int_equal(log->nr_dropped, 1);
+	assert_int_equal(log->nr_flows, 2);
+	flow = log->flow;
+	assert_int_equal(flow[0].bytes, KIB(24));
+	assert_true(flow[0].from == GPU1 && flow[0].to == GPU0);
+	assert_ptr_equal(&log->event[flow[0].event], event_of(log, WATCH_COPY, 0));
+	assert_int_equal(log->event[flow[0].event].bytes[BACKEND_TO_DEVICE], 0);
+	assert_int_equal(flow[1].bytes, KIB(4));
+	assert_true(flow[1].from == GPU1 && flow[1].to == GPU0);
+	assert_ptr_equal(&log->event[flow[1].event], event_of(log, WATCH_COPY, 1));
+	assert_int_equal(log->event[flow[1].event].bytes[BACKEND_TO_DEVICE], KIB(4));
+	watch_log_free(log);
+
+	sync_stream(f, f->compute);
+	assert_int_equal(watch_start(b, 100), 0);
+	/* Half of it is in the own memory. */
+	uses[0] = use_of(f->va + UNIT / 2, UNIT, WEIR_WRITE);
+	launch(f, uses, 1, 0);
+	sync_stream(f, f->compute);
+	log = stop(f);
+	flow = log->flow;
+	assert_int_equal(log->nr_flows, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(flow[i].bytes, UNIT / 2);
+		assert_int_equal(log->event[flow[i].event].bytes[i], 0);
+		assert_ptr_equal(&log->event[flow[i].event], event_of(log, WATCH_LAUNCH, 0));
+	}
+	assert_true(flow[0].from + flow[0].to == GPU0 + GPU1);
+	assert_true(flow[0].from == flow[1].to && flow[0].to == flow[1].from);
+	watch_log_free(log);
+	assert_int_equal(b->ops->unmap(b, f->va), 0);
+	assert_int_equal(b->ops->unmap(b, f->va + UNIT), 0);
+	b->ops->chunk_destroy(b, &near);
+}
+
 /* ------------------------------------------------------------------ the host, residency */
 
 static void test_calls_of_the_host(void **state)
@@ -496,7 +559,7 @@ int main(void)
 		CASE(test_calls_of_the_migrator),	CASE(test_residency_by_memory_and_name),
 		CASE(test_memory_is_bounded),		CASE(test_unfinished_is_dropped),
 		CASE(test_too_old_is_dropped),		cmocka_unit_test(test_marks_that_fail),
-		CASE(test_names_are_bounded),
+		CASE(test_names_are_bounded),		CASE(test_flows_between_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

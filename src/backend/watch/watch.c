@@ -227,26 +227,6 @@ static int op_stream_call(struct backend *b, void *native, int (*fn)(void *nativ
 	return inner_of(b)->ops->stream_call(inner_of(b), native, fn);
 }
 
-/* Bytes of a launch's uses over the link, as they are declared and where they lie now. */
-static void launch_bytes(struct watch *w, const struct weir_launch *launch,
-			 uint64_t bytes[BACKEND_DIRECTION_NR])
-{
-	double in = 0, out = 0;
-
-	for (uint32_t i = 0; launch->uses && i < launch->nr_uses; i++) {
-		const struct weir_use *use = &launch->uses[i];
-		double share;
-
-		if (use->kind == WEIR_DISCARD || !use->bytes)
-			continue;
-		share = (double)watch_host_bytes(w, use->addr, use->bytes) / (double)use->bytes;
-		in += share * (double)use->read_bytes;
-		out += share * (double)use->write_bytes;
-	}
-	bytes[BACKEND_TO_DEVICE] = (uint64_t)in;
-	bytes[BACKEND_TO_HOST] = (uint64_t)out;
-}
-
 /* The device of a stream that the log knows; 0 where it is none. */
 static uint32_t device_of(struct watch *w, stream_id_t stream)
 {
@@ -260,6 +240,36 @@ static uint32_t device_of(struct watch *w, stream_id_t stream)
 	return device;
 }
 
+/* Bytes of a launch's uses over links, as they are declared and where they lie now. */
+static void launch_bytes(struct watch *w, struct watch_work *work, uint32_t own,
+			 const struct weir_launch *launch, uint64_t bytes[BACKEND_DIRECTION_NR])
+{
+	double in[WEIR_MEMORIES_MAX] = {0}, out[WEIR_MEMORIES_MAX] = {0};
+	uint64_t by_memory[WEIR_MEMORIES_MAX];
+
+	for (uint32_t i = 0; launch->uses && i < launch->nr_uses; i++) {
+		const struct weir_use *use = &launch->uses[i];
+
+		if (use->kind == WEIR_DISCARD || !use->bytes)
+			continue;
+		watch_bytes(w, use->addr, use->bytes, by_memory);
+		for (uint32_t m = 0; m < w->base.desc.nr_memories; m++) {
+			double share = (double)by_memory[m] / (double)use->bytes;
+
+			in[m] += share * (double)use->read_bytes;
+			out[m] += share * (double)use->write_bytes;
+		}
+	}
+	for (uint32_t m = 0; m < w->base.desc.nr_memories; m++) {
+		watch_work_flow(w, work, m, own, (uint64_t)in[m]);
+		watch_work_flow(w, work, own, m, (uint64_t)out[m]);
+		if (!watch_is_host(w, m))
+			continue;
+		bytes[BACKEND_TO_DEVICE] += (uint64_t)in[m];
+		bytes[BACKEND_TO_HOST] += (uint64_t)out[m];
+	}
+}
+
 static int op_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch)
 {
 	struct watch_event event = {.kind = WATCH_LAUNCH};
@@ -269,14 +279,49 @@ static int op_launch(struct backend *b, stream_id_t stream, const struct weir_la
 
 	watch_work_begin(w, stream, &work);
 	if (work.on && launch) {
-		launch_bytes(w, launch, event.bytes);
+		const struct weir_device_desc *device = &b->desc.device[device_of(w, stream)];
+
+		launch_bytes(w, &work, device->memory, launch, event.bytes);
 		event.name = launch->kernel ? launch->kernel->name : NULL;
-		event.least_ns = b->desc.device[device_of(w, stream)].launch_host_ns;
+		event.least_ns = device->launch_host_ns;
 	}
 	err = w->inner->ops->launch(w->inner, stream, launch);
 	watch_work_end(w, &work, err, &event);
 	watch_collect(w, stream);
 	return err;
+}
+
+/* Where bytes are: how many in host memory, and the one memory that has all of them; -1: none. */
+struct whereabouts {
+	uint64_t host;
+	int memory;
+};
+
+static struct whereabouts find_bytes(struct watch *w, const void *addr, uint64_t bytes)
+{
+	struct whereabouts where = {.memory = -1};
+	uint64_t by_memory[WEIR_MEMORIES_MAX];
+
+	watch_bytes(w, addr, bytes, by_memory);
+	for (uint32_t m = 0; m < w->base.desc.nr_memories; m++) {
+		where.host += watch_is_host(w, m) ? by_memory[m] : 0;
+		where.memory = by_memory[m] == bytes ? (int)m : where.memory;
+	}
+	return where;
+}
+
+static void copy_bytes(struct watch *w, struct watch_work *work, const struct backend_copy *copy,
+		       uint64_t bytes[BACKEND_DIRECTION_NR])
+{
+	struct whereabouts from = find_bytes(w, copy->src, copy->bytes);
+	struct whereabouts to = find_bytes(w, copy->dst, copy->bytes);
+
+	if (from.host > to.host)
+		bytes[BACKEND_TO_DEVICE] += from.host - to.host;
+	else
+		bytes[BACKEND_TO_HOST] += to.host - from.host;
+	if (from.memory >= 0 && to.memory >= 0)
+		watch_work_flow(w, work, (uint32_t)from.memory, (uint32_t)to.memory, copy->bytes);
 }
 
 static int op_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
@@ -288,16 +333,8 @@ static int op_copy(struct backend *b, stream_id_t stream, const struct backend_c
 	int err;
 
 	watch_work_begin(w, stream, &work);
-	for (uint32_t i = 0; work.on && copies && i < nr; i++) {
-		uint64_t bytes = copies[i].bytes;
-		uint64_t from = watch_host_bytes(w, copies[i].src, bytes);
-		uint64_t to = watch_host_bytes(w, copies[i].dst, bytes);
-
-		if (from > to)
-			event.bytes[BACKEND_TO_DEVICE] += from - to;
-		else
-			event.bytes[BACKEND_TO_HOST] += to - from;
-	}
+	for (uint32_t i = 0; work.on && copies && i < nr; i++)
+		copy_bytes(w, &work, &copies[i], event.bytes);
 	err = w->inner->ops->copy(w->inner, stream, copies, nr);
 	watch_work_end(w, &work, err, &event);
 	watch_collect(w, stream);

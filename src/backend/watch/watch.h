@@ -53,13 +53,21 @@ struct watch_event {
 	uint32_t track;			      /* index in the log's streams; an agent */
 	uint64_t begin_ns, end_ns;	      /* by now_ns() */
 	const char *name;		      /* of a launch: the kernel's; else NULL */
-	uint64_t bytes[BACKEND_DIRECTION_NR]; /* over the link; of a launch: used in place */
+	uint64_t bytes[BACKEND_DIRECTION_NR]; /* over the stream's device's link to the host; of a
+					       * launch: used in place */
 	uint32_t pieces;		      /* of a batch */
 
 	/* Until the times are known the marks' numbers are in their place. */
 	bool pending;
 	uint32_t next;	   /* on its stream, plus 1 */
 	uint64_t least_ns; /* it did not begin before */
+};
+
+/* Bytes that an event moved between two GPUs' memories, or used in place there. */
+struct watch_flow {
+	uint32_t event;	   /* index in the log */
+	uint16_t from, to; /* memories */
+	uint64_t bytes;
 };
 
 /* Whether it was work on a stream; else it was a call of the host. */
@@ -86,6 +94,8 @@ struct watch_stream {
 struct watch_log {
 	struct watch_event *event; /* in the order of the calls */
 	uint32_t nr_events;
+	struct watch_flow *flow; /* in the order of their events */
+	uint32_t nr_flows;
 	struct watch_change *change; /* begins with what was resident at the start */
 	uint32_t nr_changes;
 	struct watch_stream *stream; /* all that the machine ever had */
@@ -94,15 +104,15 @@ struct watch_log {
 	uint32_t nr_names;
 	uint64_t begin_ns, end_ns;
 	uint64_t nr_launches; /* recorded or dropped */
-	uint64_t nr_dropped;  /* events and changes */
+	uint64_t nr_dropped;  /* events, flows and changes */
 };
 
 /* Wrap a backend that nobody has used yet; it is owned by the wrapper from then on. -ENOMEM. */
 int watch_create(struct backend *inner, struct backend **out);
 
 /*
- * Start recording up to max_events events and twice as many changes of residency; memory for them
- * is taken now, and touched as it fills. -EBUSY: it records already; -ENOMEM.
+ * Start recording up to max_events events, as many flows and twice as many changes of residency;
+ * memory for them is taken now, and touched as it fills. -EBUSY: it records already; -ENOMEM.
  */
 int watch_start(struct backend *watch, uint32_t max_events);
 

@@ -55,7 +55,15 @@ static inline uint64_t watch_now(const struct watch *w)
 	return w->inner->ops->now_ns(w->inner);
 }
 
+static inline bool watch_is_host(const struct watch *w, uint32_t memory)
+{
+	return w->base.desc.memory[memory].kind == WEIR_MEMORY_HOST;
+}
+
 /* ---- watch_log.c */
+
+/* A launch reads from and writes to all other GPUs' memories at most. */
+#define WATCH_FLOWS_MAX (2 * WEIR_DEVICES_MAX)
 
 /* Work that is being queued on a stream. */
 struct watch_work {
@@ -63,6 +71,8 @@ struct watch_work {
 	stream_id_t stream;
 	fence_t begin;
 	uint64_t called_ns;
+	uint32_t nr_flows;
+	struct watch_flow flow[WATCH_FLOWS_MAX]; /* of different memories each */
 };
 
 /* Before and after the call that queues it. err: what that returned; event has all but its track
@@ -70,6 +80,10 @@ struct watch_work {
 void watch_work_begin(struct watch *w, stream_id_t stream, struct watch_work *work);
 void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 		    struct watch_event *event);
+
+/* The work moves bytes from one memory to another one. In between. Of two GPUs only are noted. */
+void watch_work_flow(const struct watch *w, struct watch_work *work, uint32_t from, uint32_t to,
+		     uint64_t bytes);
 
 /* Before and after a call of the host. begin_ns: what the first returned, WATCH_NEVER while nothing
  * is recorded. */
@@ -102,7 +116,9 @@ void watch_place_del(struct watch *w, void *addr);
 void watch_map(struct watch *w, void *addr, const struct backend_chunk *chunk);
 void watch_unmap(struct watch *w, void *addr);
 
-/* Bytes of [addr, addr + bytes) that are in host memory. */
+/* Bytes of [addr, addr + bytes) by memory; and those in host memory alone. */
+void watch_bytes(struct watch *w, const void *addr, uint64_t bytes,
+		 uint64_t by_memory[WEIR_MEMORIES_MAX]);
 uint64_t watch_host_bytes(struct watch *w, const void *addr, uint64_t bytes);
 
 void watch_places_free(struct watch *w);

@@ -122,13 +122,48 @@ static void count_dropped(struct watch *w, enum watch_kind kind)
 
 void watch_work_begin(struct watch *w, stream_id_t stream, struct watch_work *work)
 {
-	*work = (struct watch_work){.stream = stream, .called_ns = watch_call_begin(w)};
+	work->stream = stream;
+	work->begin = 0;
+	work->called_ns = watch_call_begin(w);
+	work->nr_flows = 0;
 	work->on = work->called_ns != WATCH_NEVER;
 	if (!work->on)
 		return;
 	/* Without a mark it is counted as dropped, when it has been queued. */
 	if (w->inner->observe->fence_mark(w->inner, stream, &work->begin))
 		work->begin = 0;
+}
+
+void watch_work_flow(const struct watch *w, struct watch_work *work, uint32_t from, uint32_t to,
+		     uint64_t bytes)
+{
+	uint32_t i = 0;
+
+	if (!bytes || from == to || watch_is_host(w, from) || watch_is_host(w, to))
+		return;
+	while (i < work->nr_flows && (work->flow[i].from != from || work->flow[i].to != to))
+		i++;
+	if (i == WATCH_FLOWS_MAX)
+		return;
+	if (i == work->nr_flows)
+		work->flow[work->nr_flows++] =
+			(struct watch_flow){.from = (uint16_t)from, .to = (uint16_t)to};
+	work->flow[i].bytes += bytes;
+}
+
+/* Add an event's flows. Lock held. */
+static void flows_add(struct watch *w, const struct watch_work *work, uint32_t event)
+{
+	struct watch_log *log = w->log;
+
+	for (uint32_t i = 0; i < work->nr_flows; i++) {
+		if (log->nr_flows == w->max_events) {
+			log->nr_dropped++;
+			return;
+		}
+		log->flow[log->nr_flows] = work->flow[i];
+		log->flow[log->nr_flows++].event = event;
+	}
 }
 
 void watch_work_end(struct watch *w, const struct watch_work *work, int err,
@@ -152,6 +187,7 @@ void watch_work_end(struct watch *w, const struct watch_work *work, int err,
 	event->track = stream_index(w, work->stream);
 	number = event->track < w->nr_streams ? event_add(w, event) : 0;
 	if (number) {
+		flows_add(w, work, number - 1);
 		stream = &w->stream[event->track];
 		if (stream->tail)
 			w->log->event[stream->tail - 1].next = number;
@@ -250,6 +286,7 @@ void watch_log_free(struct watch_log *log)
 	if (!log)
 		return;
 	free(log->event);
+	free(log->flow);
 	free(log->change);
 	free(log->stream);
 	free(log);
@@ -278,8 +315,9 @@ int watch_start(struct backend *b, uint32_t max_events)
 	if (!log)
 		return -ENOMEM;
 	log->event = calloc(max_events ? max_events : 1, sizeof(*log->event));
+	log->flow = calloc(max_events ? max_events : 1, sizeof(*log->flow));
 	log->change = calloc(2 * (size_t)max_events + 1, sizeof(*log->change));
-	if (!log->event || !log->change)
+	if (!log->event || !log->flow || !log->change)
 		goto err_log;
 	pthread_mutex_lock(&w->lock);
 	err = w->log ? -EBUSY : 0;
@@ -303,13 +341,22 @@ err_log:
 /* Events whose times nobody knows any more are taken out. */
 static void drop_pending(struct watch_log *log)
 {
-	uint32_t nr = 0;
+	uint32_t nr = 0, nr_flows = 0, flow = 0;
 
-	for (uint32_t i = 0; i < log->nr_events; i++)
-		if (!log->event[i].pending)
+	for (uint32_t i = 0; i < log->nr_events; i++) {
+		bool kept = !log->event[i].pending;
+
+		for (; flow < log->nr_flows && log->flow[flow].event == i; flow++)
+			if (kept) {
+				log->flow[nr_flows] = log->flow[flow];
+				log->flow[nr_flows++].event = nr;
+			}
+		if (kept)
 			log->event[nr++] = log->event[i];
+	}
 	log->nr_dropped += log->nr_events - nr;
 	log->nr_events = nr;
+	log->nr_flows = nr_flows;
 }
 
 int watch_stop(struct backend *b, struct watch_log **out)

@@ -230,39 +230,43 @@ void watch_unmap(struct watch *w, void *addr)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static bool is_host(const struct watch *w, uint32_t memory)
+static void region_bytes(const struct place *region, const struct interval *at,
+			 uint64_t by_memory[WEIR_MEMORIES_MAX])
 {
-	return w->base.desc.memory[memory].kind == WEIR_MEMORY_HOST;
-}
-
-static uint64_t region_host_bytes(const struct watch *w, const struct place *region,
-				  const struct interval *at)
-{
-	uint64_t sum = 0;
-
 	for (uintptr_t i = (at->begin - region->at.begin) / region->unit;; i++) {
 		uintptr_t begin = region->at.begin + i * region->unit;
 
 		if (begin >= at->end || begin >= region->at.end)
-			return sum;
-		if (region->chunk[i] && is_host(w, region->chunk[i]->memory))
-			sum += (uint64_t)overlap(at, begin, begin + region->unit);
+			return;
+		if (region->chunk[i])
+			by_memory[region->chunk[i]->memory] +=
+				(uint64_t)overlap(at, begin, begin + region->unit);
 	}
+}
+
+void watch_bytes(struct watch *w, const void *addr, uint64_t bytes,
+		 uint64_t by_memory[WEIR_MEMORIES_MAX])
+{
+	const struct interval at = {(uintptr_t)addr, (uintptr_t)addr + bytes};
+	const struct place *place;
+
+	memset(by_memory, 0, WEIR_MEMORIES_MAX * sizeof(*by_memory));
+	pthread_mutex_lock(&w->lock);
+	place = find(&w->places, at.begin, at.begin + 1);
+	if (place && place->kind == PLACE_REGION)
+		region_bytes(place, &at, by_memory);
+	else if (place)
+		by_memory[place->memory] = bytes;
+	pthread_mutex_unlock(&w->lock);
 }
 
 uint64_t watch_host_bytes(struct watch *w, const void *addr, uint64_t bytes)
 {
-	const struct interval at = {(uintptr_t)addr, (uintptr_t)addr + bytes};
-	const struct place *place;
-	uint64_t sum = 0;
+	uint64_t by_memory[WEIR_MEMORIES_MAX], sum = 0;
 
-	pthread_mutex_lock(&w->lock);
-	place = find(&w->places, at.begin, at.begin + 1);
-	if (place && place->kind == PLACE_REGION)
-		sum = region_host_bytes(w, place, &at);
-	else if (place && is_host(w, place->memory))
-		sum = bytes;
-	pthread_mutex_unlock(&w->lock);
+	watch_bytes(w, addr, bytes, by_memory);
+	for (uint32_t m = 0; m < w->base.desc.nr_memories; m++)
+		sum += watch_is_host(w, m) ? by_memory[m] : 0;
 	return sum;
 }
 
