@@ -3,8 +3,8 @@
  * Random sequences of calls on a space with real bytes and tiny budgets, against a model that holds
  * what every live range must contain: tests/property/space_random/.
  *
- * Machines have two to four GPUs. In half of the sequences memories of other GPUs are places, too,
- * between the own and the host's. In a quarter of all, what comes in, what goes and where to
+ * Machines have two to four GPUs, spaces one to three of them as their devices. In half of the
+ * sequences memories of other GPUs are places, too, between the own and the host's. In a quarter of all, what comes in, what goes and where to
  * is drawn at random.
  *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
@@ -135,6 +135,8 @@ static void test_space_random_sequences(void **state)
 		assert_true(total->copied[k] > (k == LINK_NEAR_NEAR ? nr * 64 : nr * KIB(1)));
 	for (uint32_t places = 2; places <= MEMORIES_MAX && kind != TEST_GPU; places++)
 		assert_true(total->nr_places[places] > nr / 50);
+	for (uint32_t devices = 1; devices <= 3 && kind != TEST_GPU; devices++)
+		assert_true(total->nr_devices[devices] > nr / 20);
 	assert_true(total->nr_budgets[0] > nr / 10 && total->nr_budgets[1] > nr / 10);
 }
 

@@ -169,14 +169,14 @@ static void test_near_of_more_than_is_free(void **state)
 	config.devices = WEIR_MEM_DEVICE(1);
 	config.budget_bytes[GPU0] = 0;
 	assert_int_equal(test_space_create_config(&other, &config), 0);
-	a = do_alloc(&other, MIB(15), 2);
-	do_fill(&other, 2, a, MIB(15), 1);
+	a = do_alloc(&other, MIB(15), TEST_OTHER);
+	do_fill(&other, TEST_OTHER, a, MIB(15), 1);
 	do_sync(&other);
 	set(&t, GPU1, all / 2, -ENOMEM);
 	expect_line("a budget of 8.4 MB is beyond the 1.0 MB that can be had of gpu1");
 	assert_non_null(strstr(line.text, "15.0 MiB in space 2"));
 	/* What is not used any more it gives. */
-	do_free(&other, a, 2);
+	do_free(&other, a, TEST_OTHER);
 	assert_int_equal(weir_space_sync(other.space), 0);
 	set(&t, GPU1, all / 2, 0);
 	assert_int_equal(line.nr, 0);

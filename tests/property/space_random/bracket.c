@@ -156,8 +156,7 @@ void op_launch_alone(struct model *m)
 	uint32_t stream = below(m, NR_STREAMS);
 	struct part part;
 
-	/* Of the space's own device: others have access to what their brackets named. */
-	if (!range || m->mode != WEIR_FIXED || m->device[stream])
+	if (!range || m->mode != WEIR_FIXED)
 		return;
 	part = pick_part_of(m, range);
 	order_part(m, stream, &part);

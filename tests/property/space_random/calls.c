@@ -108,7 +108,7 @@ static uint32_t pick_memory(struct model *m)
 
 	if (at < 2 * m->nr_near)
 		return m->near[at / 2];
-	return one_in(m, 3) ? HOST : GPU0;
+	return one_in(m, 3) ? HOST : m->own[below(m, m->nr_own)];
 }
 
 static void op_prefetch(struct model *m)
@@ -163,7 +163,7 @@ static void op_budget(struct model *m)
 	uint64_t *old = &m->budget[memory];
 	int err;
 
-	if (memory != HOST && memory != GPU0 && one_in(m, 4))
+	if (memory != HOST && !is_own(m, memory) && one_in(m, 4))
 		nr = 0;
 	err = weir_space_set_budget(m->t.space, memory, nr * block);
 	trace("budget of memory %u: %llu of %llu blocks: %d\n", memory, (unsigned long long)nr,

@@ -50,9 +50,10 @@ struct model {
 	uint64_t nr_blocks;	       /* all budgets now, */
 	uint64_t most_blocks;	       /* and the most there were */
 	uint64_t budget[MEMORIES_MAX]; /* by memory, blocks */
-	uint32_t near[MEMORIES_MAX];   /* memories of other GPUs that are places, */
-	uint32_t nr_near;	       /* so many */
-	uint32_t device[NR_STREAMS];   /* of the streams: the space's own is 0 */
+	uint32_t own[MEMORIES_MAX];    /* memories of the space's devices, */
+	uint32_t near[MEMORIES_MAX];   /* and of other GPUs, that are places: */
+	uint32_t nr_own, nr_near;      /* so many */
+	uint32_t device[NR_STREAMS];   /* of the streams */
 	uint64_t cell_bytes;
 	uint8_t *buffer; /* the largest range */
 	uint32_t last_seed;
@@ -63,7 +64,7 @@ struct model {
 	uint32_t nr_pinned;
 };
 
-/* Links by what they join: the device's own memory, neighbours', the host's. */
+/* Links by what they join: the memory of one of the space's devices, other GPUs', the host's. */
 enum link_kind { LINK_OWN_HOST, LINK_OWN_NEAR, LINK_NEAR_HOST, LINK_NEAR_NEAR, LINK_KIND_NR };
 
 /* What went on in all sequences, to see that they reach what they are for. */
@@ -71,7 +72,8 @@ extern struct model_total {
 	struct weir_space_stats stats;
 	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR]; /* over the host link */
 	uint64_t copied[LINK_KIND_NR];			     /* bytes */
-	uint64_t nr_places[1 + MEMORIES_MAX];		     /* sequences, by places */
+	uint64_t nr_places[1 + MEMORIES_MAX];		     /* sequences, by places, */
+	uint64_t nr_devices[1 + MEMORIES_MAX];		     /* and by devices of the space */
 	uint64_t nr_budgets[2];				     /* raised, lowered */
 } model_total;
 
@@ -106,6 +108,15 @@ static inline void *part_addr(const struct part *part)
 static inline uint64_t part_bytes(const struct part *part)
 {
 	return part->nr * part->range->cell_bytes;
+}
+
+/* Whether a memory is that of one of the space's devices. */
+static inline bool is_own(const struct model *m, uint32_t memory)
+{
+	for (uint32_t d = 0; d < m->nr_own; d++)
+		if (m->own[d] == memory)
+			return true;
+	return false;
 }
 
 /* A live range; NULL: there is none. */

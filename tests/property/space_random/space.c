@@ -41,16 +41,22 @@ static const struct decisions decide_random = {
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* GPUs, and a device for each stream: two on the space's own, one on another. */
+/* GPUs, of which the first ones are the space's devices, one in half of the sequences; and streams of
+ * these. */
 static void open_machine(struct model *m)
 {
 	uint32_t nr_gpus = 2 + below(m, TEST_GPUS_MAX - 1);
+	uint32_t nr = one_in(m, 2) ? 1 : 1 + below(m, MIN(nr_gpus, 3));
 
-	m->device[NR_STREAMS - 1] = 1 + below(m, nr_gpus - 1);
+	for (uint32_t s = 1; s < NR_STREAMS; s++)
+		m->device[s] = below(m, nr);
 	test_machine_open_gpus(&m->t, WEIR_DATA_REAL, nr_gpus, m->device);
+	m->nr_own = MIN(nr, m->t.desc.nr_devices);
 	for (uint32_t s = 0; s < NR_STREAMS; s++)
 		m->device[s] %= m->t.desc.nr_devices;
-	trace("%u GPUs, the last stream on %u\n", m->t.desc.nr_devices, m->device[NR_STREAMS - 1]);
+	for (uint32_t d = 0; d < m->nr_own; d++)
+		m->own[d] = GPU0 + d;
+	trace("%u GPUs, %u of the space\n", m->t.desc.nr_devices, m->nr_own);
 }
 
 /* Some of the other GPUs' memories are places, in half of the sequences. */
@@ -58,7 +64,7 @@ static void draw_near(struct model *m, uint32_t scale)
 {
 	uint32_t nr = MIN(m->t.desc.nr_devices, TEST_GPUS_MAX);
 
-	for (uint32_t d = 1, any = one_in(m, 2); any && d < nr; d++)
+	for (uint32_t d = m->nr_own, any = one_in(m, 2); any && d < nr; d++)
 		if (nr == 2 || !one_in(m, 3)) {
 			m->near[m->nr_near++] = GPU0 + d;
 			m->budget[GPU0 + d] = (uint64_t)(2 + below(m, 4)) * scale;
@@ -67,7 +73,8 @@ static void draw_near(struct model *m, uint32_t scale)
 
 static void create_space(struct model *m, uint64_t block)
 {
-	struct weir_space_config config = {.block_bytes = block, .mode = m->mode};
+	struct weir_space_config config = {
+		.devices = (UINT64_C(1) << m->nr_own) - 1, .block_bytes = block, .mode = m->mode};
 
 	for (uint32_t memory = 0; memory < MEMORIES_MAX; memory++) {
 		config.budget_bytes[memory] = m->budget[memory] * block;
@@ -78,10 +85,10 @@ static void create_space(struct model *m, uint64_t block)
 	}
 	m->most_blocks = m->nr_blocks;
 	assert_int_equal(test_space_create_config(&m->t, &config), 0);
-	assert_int_equal(m->t.space->nr_places, 2 + m->nr_near);
-	for (uint32_t place = 1; place <= m->nr_near; place++) /* copies on the host */
+	assert_int_equal(m->t.space->nr_places, m->nr_own + m->nr_near + 1);
+	for (uint32_t n = 0; n < m->nr_near; n++) /* copies on the host */
 		if (!one_in(m, 4))
-			m->t.space->residency->dirty_max[place] = below(m, 4);
+			m->t.space->residency->dirty_max[m->nr_own + n] = below(m, 4);
 }
 
 void open_space(struct model *m, uint64_t seed)
@@ -97,7 +104,8 @@ void open_space(struct model *m, uint64_t seed)
 	m->cell_bytes = block * scale / CELLS_PER_BLOCK;
 	m->buffer = malloc(CELLS_MAX * m->cell_bytes);
 	assert_non_null(m->buffer);
-	m->budget[GPU0] = (uint64_t)(2 + below(m, one_in(m, 2) ? 3 : 15)) * scale;
+	for (uint32_t d = 0; d < m->nr_own; d++)
+		m->budget[m->own[d]] = (uint64_t)(2 + below(m, one_in(m, 2) ? 3 : 15)) * scale;
 	m->budget[HOST] = (uint64_t)(4 + below(m, 20)) * scale;
 	draw_near(m, scale);
 	trace("block %llu times %u mode %d\n", (unsigned long long)block, scale, (int)m->mode);
@@ -109,9 +117,9 @@ void open_space(struct model *m, uint64_t seed)
 	}
 }
 
-static enum link_kind link_kind(const struct weir_link_desc *link)
+static enum link_kind link_kind(const struct model *m, const struct weir_link_desc *link)
 {
-	bool own = link->a == GPU0 || link->b == GPU0;
+	bool own = is_own(m, link->a) || is_own(m, link->b);
 	bool host = link->a == HOST || link->b == HOST;
 
 	return own && host ? LINK_OWN_HOST
@@ -124,13 +132,14 @@ static void count_stats(struct model *m, const struct weir_space_stats *stats)
 {
 	struct weir_space_stats *total = &model_total.stats;
 
-	model_total.nr_places[2 + m->nr_near]++;
+	model_total.nr_places[m->nr_own + m->nr_near + 1]++;
+	model_total.nr_devices[m->nr_own]++;
 	for (int d = 0; d < BACKEND_DIRECTION_NR; d++)
 		for (int c = 0; c < WEIR_CAUSE_NR; c++) {
 			model_total.bytes[d][c] += get_bytes(
 				&m->t, stats, (enum backend_direction)d, (enum weir_cause)c);
 			for (uint32_t l = 0; c != WEIR_CAUSE_INPLACE && l < m->t.desc.nr_links; l++)
-				model_total.copied[link_kind(&m->t.desc.link[l])] +=
+				model_total.copied[link_kind(m, &m->t.desc.link[l])] +=
 					stats->link_bytes[l][d][c];
 		}
 	total->nr_plans += stats->nr_plans;
@@ -164,7 +173,7 @@ void close_space(struct model *m)
 	stats = get_stats(&m->t);
 	for (uint32_t memory = 0; memory < MEMORIES_MAX; memory++)
 		peak += stats.memory[memory].peak_bytes;
-	assert_true(peak <= (2 + m->nr_near) * m->most_blocks * stats.block_bytes);
+	assert_true(peak <= (m->nr_own + m->nr_near + 1) * m->most_blocks * stats.block_bytes);
 	count_stats(m, &stats);
 	test_space_close(&m->t);
 	free(m->buffer);
