@@ -27,7 +27,7 @@ bool range_is_before(const struct weir_space *space, const struct range *range,
 
 	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
 		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq &&
-		    range->users >> space->slot[i]->own & 1)
+		    (space->nr_devices == 1 || range->users >> space->slot[i]->own & 1))
 			return false;
 	return true;
 }

@@ -57,8 +57,9 @@ struct range {
 	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
 	life_t life;		     /* its present allocation; 0 while pooled */
 	uint64_t devices;	     /* access list of mappings made from now on */
-	uint64_t granted;     /* ... and of those that stand, at most: launches may be using them */
-	uint32_t nr_arrivals; /* times that a block of it came to rest at its own place */
+	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
+	struct block_home *homes;	/* by block, where several devices use it; else NULL */
+	uint32_t nr_arrivals;		/* times that a block of it came to rest at its own place */
 	uint32_t nr_backed, nr_copying; /* the sums of nr_home[] and nr_moving[] */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
 	uint32_t first_stale;	  /* no block below it is stale */
@@ -68,17 +69,16 @@ struct range {
 	uint64_t mark;			   /* bracket being placed that names it */
 	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
 	struct range *next_pooled;
-	uint64_t
-		users; /* own memories of the devices that named it since it was last idle and free,
-			 * a bit each: kept in spaces of several devices */
-	struct block_home *homes;	   /* by block, where several devices use it; else NULL */
-	uint32_t nr_at_own, nr_own_moving; /* where there are homes[]: of the blocks, those that are
-					    * at their own places; of these, those on their way */
-	struct arena *small;		   /* an arena's allocations */
+	struct arena *small; /* an arena's allocations */
 	/* NULL: mapped, as is said here. Others are as in kind.h, and have no blocks. */
 	const struct range_kind *kind; /* never changes, nor does number */
 	struct range_owner *owner;     /* NULL: mapped, or removed */
 	uint32_t number;	       /* by which the owner knows it */
+	/* In spaces of several devices: own memories of those that named it since it was last
+	 * allocated while it was idle, a bit each; and where there are homes[], how many blocks are
+	 * at their own places, and of these on their way there. */
+	uint64_t users;
+	uint32_t nr_at_own, nr_own_moving;
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	uint32_t nr_dirty[PLACES_MAX]; /* of the first, those of which no copy is below, or on its

@@ -128,6 +128,13 @@ static int resolve_uses(struct weir_space *space, const struct weir_use *uses, u
 	return err;
 }
 
+/* Whether a device's plans may have the range. */
+static bool may_plan(const struct weir_space *space, const struct planner *p,
+		     const struct range *range)
+{
+	return space->nr_devices == 1 || range->residency->planner == p;
+}
+
 uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_kind kind,
 			uint32_t stream, const struct space_use *uses, uint32_t nr_uses)
 {
@@ -151,7 +158,7 @@ uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_
 			.write_bytes = use->write_bytes,
 		};
 
-		if (!use->range->arena && !use->range->kind && use->range->residency->planner == p)
+		if (!use->range->arena && !use->range->kind && may_plan(space, p, use->range))
 			record_add_use(&p->record, &recorded);
 	}
 	number = record_add(&p->record, kind, stream, 0, 0);

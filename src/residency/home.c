@@ -113,6 +113,8 @@ int home_used(struct weir_space *space, place_t own, const struct use_list *uses
 {
 	int err = 0;
 
+	if (space->nr_devices == 1)
+		return 0; /* all of it is that one's, and mapped for it */
 	for (uint32_t u = 0; !err && u < uses->nr; u++) {
 		const struct space_use *use = &uses->use[u];
 		struct range *range = use->range;
@@ -120,7 +122,7 @@ int home_used(struct weir_space *space, place_t own, const struct use_list *uses
 		if (use->kind == WEIR_DISCARD)
 			continue;
 		range->users |= UINT64_C(1) << own;
-		if (space->nr_devices > 1 && !range->arena && !range->kind) {
+		if (!range->arena && !range->kind) {
 			note_user(space, range, own);
 			if (range->homes)
 				note_blocks(space, use, own);

@@ -35,7 +35,7 @@ static bool is_ready(const struct space_use *use)
 	const struct range *range = use->range;
 
 	return range_nr_resident(range) == range->nr_blocks && !range->nr_unmapped &&
-	       !(range_follows_plan(range) && use->kind == WEIR_OVERWRITE);
+	       !(use->kind == WEIR_OVERWRITE && range_follows_plan(range));
 }
 
 /* A chunk of the memory that a block of the use is resident in; NULL: leave it in place. fresh: the
