@@ -26,7 +26,8 @@
  * A pool is *online* from weir_paged_begin() until what was queued before weir_paged_end() is done.
  * Meanwhile the host touches no byte of its ranges, and functions that say so return -EBUSY, with
  * nothing done. Otherwise the host's bytes are the program's, with this rule: after a kernel wrote,
- * weir_paged_flush() before the host reads them; weir_paged_drain() before it writes them.
+ * weir_paged_flush() before the host reads them; weir_paged_drain() before it writes them. Ranges
+ * with near_bytes the host reads and writes by weir_paged_read() and weir_paged_write() alone.
  *
  * Every function may be called from any thread.
  */
@@ -111,6 +112,13 @@ struct weir_paged_range_config {
 	/** Memory that all devices reach (pinned, mapped), aligned to 16; borrowed until the range
 	 *  is removed. NULL: weir allocates it, pinned; contents are zero. */
 	void *host;
+	/** How many of its bytes are in other GPUs' memories, by index, rounded up to whole chunks;
+	 *  the rest is the host's. Kernels use all of it at one address, and each part comes over
+	 *  the link of its memory. The parts lie evenly over the range, in chunks of the machine's
+	 *  granularity (2 MiB, and 4 where there would be more than 8,192 of them), and stay there
+	 *  for as long as the range lives. Weir allocates all of it (host is NULL), and the CPU
+	 *  reaches none of it but by weir_paged_read() and weir_paged_write(). 0: none. */
+	uint64_t near_bytes[WEIR_MEMORIES_MAX];
 	/** A page is brought in at this touch, up to 2^20; 0: at once. After weir_paged_drain() one
 	 *  that had come so far is brought in at the next, and others are counted anew. */
 	uint32_t admit;
@@ -139,11 +147,16 @@ struct weir_paged_range_config {
  * Add a range to a pool that is not online.
  *
  * @param [out] range  Its number, for kernels: the least that is free, below WEIR_PAGED_RANGES_MAX.
- * @param [out] host   Its bytes: in a space, the address to name it by. May be NULL.
+ * @param [out] host   Its bytes: in a space, the address to name it by. May be NULL. With
+ *                     near_bytes it is for kernels alone.
  * @return 0, or, and nothing was added: -EINVAL (a size, alignment or touch count out of range; in
- *         a space, bytes of which some are another range's),
- *         -ENOSPC (WEIR_PAGED_RANGES_MAX are there), -ENOMEM, -EBUSY (online), or an error of the
- *         machine.
+ *         a space, bytes of which some are another range's; near_bytes that are more than the
+ *         range or a memory has, beside a host of the program's own, or of a memory that there is
+ *         not, that is the device's own or the host's, or that it has no link to),
+ *         -ENOSPC (WEIR_PAGED_RANGES_MAX are there), -ENOMEM (with near_bytes the log says who
+ *         holds the memory; others of the machine were asked for what they do not use), -EBUSY
+ *         (online), or an error of the machine.
+ * Blocks where memory of others is asked for.
  */
 WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
 						  const struct weir_paged_range_config *config,
@@ -151,10 +164,10 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_range_add(struct weir_paged *pool,
 
 /**
  * Choose when pages of a range come in, for a range of which it is not known how it will be used:
- * sets admit, late, whole, word and fill_only; bytes and read_only are looked at. Without it they
- * come in at their first touch. Kernels say with PT_TOUCHES() how many sectors of 32 bytes an
- * access uses; what is used thinly stays where it is, and what has been used in place for about as
- * long as it takes to bring it in comes in, if a frame is free.
+ * sets admit, late, whole, word and fill_only; bytes, near_bytes and read_only are looked at.
+ * Without it they come in at their first touch. Kernels say with PT_TOUCHES() how many sectors of
+ * 32 bytes an access uses; what is used thinly stays where it is, and what has been used in place
+ * for about as long as it takes to bring it in comes in, if a frame is free.
  *
  * @param [in]     pool    Borrowed.
  * @param [in,out] config  For weir_paged_range_add(). What it set may be changed before.
@@ -253,6 +266,7 @@ WEIR_API WEIR_MUST_CHECK int weir_paged_write(struct weir_paged *pool, uint32_t 
 struct weir_paged_range_stats {
 	uint64_t nr[WEIR_PAGED_EVENT_NR];
 	uint64_t in_bytes, out_bytes; /**< of those pages; one that is cut short counts whole */
+	uint64_t home_bytes[WEIR_MEMORIES_MAX]; /**< of the range, by memory */
 };
 
 struct weir_paged_stats {

@@ -67,6 +67,7 @@ static void pool_free(struct weir_paged *pool)
 	paged_frames_release(pool);
 	if (pool->words)
 		b->ops->device_free(b, pool->words);
+	paged_accounts_close(pool);
 	b->ops->stream_destroy(b, pool->side);
 	free(pool->counts);
 	pthread_mutex_destroy(&pool->lock);
@@ -151,6 +152,7 @@ static int pool_init(struct weir_paged *pool, struct weir_machine *machine,
 	pool->budget_frames = t->nr_frames;
 	t->nr_slots = b->ops->device_warps(b, config->device);
 	t->window = pt_window(t->nr_frames, t->nr_slots);
+	paged_accounts_open(pool);
 	return 0;
 }
 
@@ -210,7 +212,7 @@ static int range_config_check(const struct weir_paged *pool,
 	    host % 16 == 0 && host <= UINT64_MAX - config->bytes && config->admit <= TOUCHES_MAX &&
 	    config->late <= TOUCHES_MAX && config->whole <= PAGED_ACCESS_MAX &&
 	    config->word <= PAGED_ACCESS_MAX)
-		return 0;
+		return paged_near_check(pool, config);
 	log_error("paged pool '%s': a range of %llu bytes at %p, admitted at touch %u: it needs "
 		  "bytes, fewer than 2^48 pages of them, an address that 16 divides, and at most "
 		  "2^20 touches, of one access 2^16 - 1",
@@ -229,9 +231,10 @@ static void range_free(struct weir_paged *pool, const struct pt_range *range, vo
 		b->ops->device_free(b, host);
 }
 
-/* A range that no table has yet. *host: weir's own memory, or NULL. */
+/* A range that no table has yet. near: its memory, or NULL. *host: weir's own of the host's, or
+ * NULL. */
 static int range_make(struct weir_paged *pool, const struct weir_paged_range_config *config,
-		      struct pt_range *range, void **host)
+		      const struct paged_near *near, struct pt_range *range, void **host)
 {
 	struct backend *b = pool->backend;
 	void *entry = NULL;
@@ -240,7 +243,7 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 	*host = NULL;
 	*range = (struct pt_range){
 		.nr_pages = ((config->bytes - 1) >> pool->view.page_shift) + 1,
-		.host = config->host,
+		.host = near ? near->base : config->host,
 		.bytes = config->bytes,
 		.admit = config->admit ? config->admit : 1,
 		.late = config->late,
@@ -249,7 +252,7 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 		.read_only = config->read_only != 0,
 		.fill_only = config->fill_only != 0,
 	};
-	if (!config->host) {
+	if (!range->host) {
 		err = b->ops->device_alloc(b, pool->host_memory, config->bytes, host);
 		if (err)
 			return err;
@@ -260,6 +263,8 @@ static int range_make(struct weir_paged *pool, const struct weir_paged_range_con
 	range->entry = entry;
 	if (!err)
 		err = paged_zero(pool, entry, range->nr_pages * sizeof(uint64_t));
+	if (!err && near)
+		err = paged_zero(pool, near->base, config->bytes);
 	if (err)
 		range_free(pool, range, *host);
 	return err;
@@ -290,7 +295,7 @@ static void range_leave_space(struct weir_paged *pool, uint32_t i)
 }
 
 static int range_add(struct weir_paged *pool, const struct weir_paged_range_config *config,
-		     uint32_t *out)
+		     struct paged_near *near, uint32_t *out)
 {
 	struct range *in_space;
 	struct pt_range range;
@@ -308,7 +313,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 		err = paged_counts_get(pool);
 	if (err)
 		return err;
-	err = range_make(pool, config, &range, &host);
+	err = range_make(pool, config, near, &range, &host);
 	if (!err) {
 		err = range_enter(pool, i, &range, &in_space);
 		if (err)
@@ -321,7 +326,7 @@ static int range_add(struct weir_paged *pool, const struct weir_paged_range_conf
 			pool->backend->desc.memory[pool->memory].name, weir_strerror(err));
 		return err;
 	}
-	pool->range[i] = (struct paged_range){.host = host, .in_space = in_space};
+	pool->range[i] = (struct paged_range){.host = host, .near = near, .in_space = in_space};
 	view_counts_sum(pool->counts, i, pool->range[i].before);
 	memcpy(pool->range[i].told, pool->range[i].before, sizeof(pool->range[i].told));
 	name_set(pool->range[i].name, config->name, "range");
@@ -333,19 +338,34 @@ int weir_paged_range_add(struct weir_paged *pool, const struct weir_paged_range_
 			 uint32_t *range, void **host)
 {
 	int err = range_config_check(pool, config);
+	struct paged_near *near;
 	uint32_t i;
 
+	if (!err)
+		err = paged_near_make(pool, config, &near);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->lock);
-	err = range_add(pool, config, &i);
+	err = range_add(pool, config, near, &i);
 	if (!err) {
 		*range = i;
 		if (host)
 			*host = pool->view.range[i].host;
 	}
 	pthread_mutex_unlock(&pool->lock);
+	if (err)
+		paged_near_free(pool, near);
 	return err;
+}
+
+/* A range that no table has any more goes. What was refused stays told. */
+static void range_drop(struct weir_paged *pool, uint32_t i, const struct pt_range *range)
+{
+	range_leave_space(pool, i);
+	range_free(pool, range, pool->range[i].host);
+	paged_near_free(pool, pool->range[i].near);
+	pool->range[i].host = NULL;
+	pool->range[i].near = NULL;
 }
 
 static int range_remove(struct weir_paged *pool, uint32_t i)
@@ -366,9 +386,7 @@ static int range_remove(struct weir_paged *pool, uint32_t i)
 		err = paged_range_set(pool, i, &none);
 	if (err)
 		return err;
-	range_leave_space(pool, i);
-	range_free(pool, &range, pool->range[i].host);
-	pool->range[i].host = NULL; /* what was refused stays told */
+	range_drop(pool, i, &range);
 	return 0;
 }
 
@@ -407,10 +425,8 @@ void weir_paged_destroy(struct weir_paged *pool)
 		log_error("paged pool '%s': pages that kernels changed could not be written back "
 			  "and are lost: %s",
 			  pool->name, weir_strerror(err));
-	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++) {
-		range_leave_space(pool, i);
-		range_free(pool, &pool->view.range[i], pool->range[i].host);
-	}
+	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
+		range_drop(pool, i, &pool->view.range[i]);
 	machine_pool_count(pool->machine, false);
 	pool_free(pool);
 }

@@ -4,6 +4,7 @@
  *
  *   paged_words.c   the words that kernels share, as the host reaches them
  *   paged_frames.c  the memory that frames lie in
+ *   paged_near.c    ranges that lie in other GPUs' memory
  *   paged_auto.c    when pages come in where nobody knows how they will be used
  *   paged_home.c    the pool's own kernels: pages brought home, what agents left taken back
  *   paged_report.c  statistics, dumps
@@ -52,9 +53,19 @@ struct paged_frames {
 	struct backend_chunk *chunk; /* max_chunks of them, nr_chunks mapped */
 };
 
+/* A range's home that is not the host's alone: chunks of several memories, in a row. */
+struct paged_near {
+	uint8_t *base;
+	uint64_t reserved_bytes;
+	uint64_t unit;		      /* of one chunk; a page is in one */
+	uint64_t nr_chunks;	      /* mapped */
+	struct backend_chunk chunk[]; /* in the order of their addresses */
+};
+
 /* What the host alone knows of a range. nr_pages in the view is 0: there is none. */
 struct paged_range {
 	void *host;			      /* weir's own allocation, or NULL */
+	struct paged_near *near;	      /* or NULL: the CPU reaches its home */
 	uint64_t before[WEIR_PAGED_EVENT_NR]; /* counts when it was added, */
 	uint64_t told[WEIR_PAGED_EVENT_NR];   /* and those that weir_paged_sync() was told */
 	char name[WEIR_NAME_MAX];
@@ -72,7 +83,8 @@ struct weir_paged {
 	struct paged_words *words; /* in the device's memory */
 	uint64_t max_frames, watch_ns;
 	char name[WEIR_NAME_MAX];
-	struct phys_client client; /* the account of frames: see phys.h */
+	struct phys_client client;		       /* the account of frames: see phys.h */
+	struct phys_client account[WEIR_MEMORIES_MAX]; /* of ranges, by memory */
 
 	struct range_owner owner; /* in a space: see kind.h; guarded by the space's lock */
 
@@ -150,6 +162,30 @@ void paged_frames_shrink(struct weir_paged *pool, uint64_t bytes);
 /* Log why so many bytes of frames cannot be had, and who holds the memory. */
 void paged_no_room(const struct weir_paged *pool, uint64_t bytes, int err);
 void paged_frames_release(struct weir_paged *pool);
+
+/* ---- paged_near.c */
+
+/* Accounts for ranges' chunks, and no more of them: no range has any then. */
+void paged_accounts_open(struct weir_paged *pool);
+void paged_accounts_close(struct weir_paged *pool);
+
+/* Whether near_bytes can be had on this machine. 0 or -EINVAL, logged. */
+int paged_near_check(const struct weir_paged *pool, const struct weir_paged_range_config *config);
+
+/* Take the memory of a range and map it; its contents are undefined. *out NULL: the config has no
+ * near_bytes. Asks others for memory, so that no lock is held. 0, -ENOMEM, -EINVAL (more than a
+ * memory has), or an error of the machine; logged where it is one of memory. */
+int paged_near_make(struct weir_paged *pool, const struct weir_paged_range_config *config,
+		    struct paged_near **out);
+/* NULL is allowed. Cannot fail: what the machine does not unmap is logged, and stays. */
+void paged_near_free(struct weir_paged *pool, struct paged_near *near);
+
+/* Add bytes of a range to those of the memories that they are in. */
+void paged_home_bytes(const struct weir_paged *pool, uint32_t i, uint64_t bytes[WEIR_MEMORIES_MAX]);
+
+/* Copy between a range's home and a buffer, whatever the CPU reaches of it. */
+int paged_home_get(struct weir_paged *pool, uint32_t i, void *data, const void *at, uint64_t bytes);
+int paged_home_put(struct weir_paged *pool, uint32_t i, void *at, const void *data, uint64_t bytes);
 
 /* ---- paged_home.c */
 

@@ -14,7 +14,7 @@ struct check {
 	uint32_t range;
 	uint64_t *owner; /* of each frame */
 	uint8_t *seen;	 /* a bit of each */
-	uint8_t *page;
+	uint8_t *page, *home;
 };
 
 static int check_entry(void *arg, uint64_t i, uint64_t entry)
@@ -30,9 +30,11 @@ static int check_entry(void *arg, uint64_t i, uint64_t entry)
 
 	if (!wrong && pt_state_of(entry) != PT_ABSENT && !(entry & PT_DIRTY)) {
 		err = paged_get(pool, check->page, view_frame(v, pt_frame_of(entry)), bytes);
-		if (!err &&
-		    memcmp(check->page, (uint8_t *)range->host + (i << v->page_shift), bytes) != 0)
-			wrong = "is clean, and differs from the host's copy";
+		if (!err)
+			err = paged_home_get(pool, check->range, check->home,
+					     (uint8_t *)range->host + (i << v->page_shift), bytes);
+		if (!err && memcmp(check->page, check->home, bytes) != 0)
+			wrong = "is clean, and differs from its copy at home";
 	}
 	if (!wrong)
 		return err;
@@ -93,8 +95,9 @@ static int check_all(struct weir_paged *pool)
 	struct check check = {.pool = pool,
 			      .owner = malloc(t->nr_frames * sizeof(uint64_t)),
 			      .seen = calloc(t->nr_frames / 8 + 1, 1),
-			      .page = malloc(view_page_bytes(&pool->view))};
-	int err = check.owner && check.seen && check.page ? 0 : -ENOMEM;
+			      .page = malloc(view_page_bytes(&pool->view)),
+			      .home = malloc(view_page_bytes(&pool->view))};
+	int err = check.owner && check.seen && check.page && check.home ? 0 : -ENOMEM;
 
 	if (!err)
 		err = paged_get(pool, check.owner, t->owner, t->nr_frames * sizeof(uint64_t));
@@ -112,6 +115,7 @@ static int check_all(struct weir_paged *pool)
 	free(check.owner);
 	free(check.seen);
 	free(check.page);
+	free(check.home);
 	return err;
 }
 

@@ -2,7 +2,6 @@
 /* Flush and drain, reading and writing by the host: nobody is online, and pages are brought home
  * first, since what the host reads and writes is its own copy. */
 #include <errno.h>
-#include <string.h>
 
 #include "src/base/log.h"
 #include "src/paging/paged.h"
@@ -58,7 +57,7 @@ int weir_paged_read(struct weir_paged *pool, uint32_t range, uint64_t offset, vo
 	pthread_mutex_lock(&pool->lock);
 	err = part_open(pool, "weir_paged_read()", range, offset, bytes, false, &at);
 	if (!err && bytes)
-		memcpy(data, at, bytes);
+		err = paged_home_get(pool, range, data, at, bytes);
 	pthread_mutex_unlock(&pool->lock);
 	return err;
 }
@@ -72,7 +71,7 @@ int weir_paged_write(struct weir_paged *pool, uint32_t range, uint64_t offset, c
 	pthread_mutex_lock(&pool->lock);
 	err = part_open(pool, "weir_paged_write()", range, offset, bytes, true, &at);
 	if (!err && bytes)
-		memcpy(at, data, bytes);
+		err = paged_home_put(pool, range, at, data, bytes);
 	pthread_mutex_unlock(&pool->lock);
 	return err;
 }

@@ -24,6 +24,7 @@ static void stats_range(const struct weir_paged *pool, uint32_t i,
 
 	if (!pool->view.range[i].nr_pages)
 		return;
+	paged_home_bytes(pool, i, out->home_bytes);
 	view_counts_sum(pool->counts, i, out->nr);
 	for (uint32_t event = 0; event < WEIR_PAGED_EVENT_NR; event++)
 		out->nr[event] -= pool->range[i].before[event];

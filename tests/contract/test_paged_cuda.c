@@ -152,6 +152,86 @@ static void test_all_of_it(void **unused)
 	cuda_close(&t, false);
 }
 
+/* Part of a range is at the other GPU: the CPU reaches nothing of it, kernels of the pool's own GPU
+ * all, and what is brought home or in comes to where it belongs. */
+static void test_home_at_a_neighbour(void **unused)
+{
+	static const uint64_t near_pages[] = {1, 4, 8};
+	uint64_t words[8 * PAGE], back[8 * PAGE];
+	struct paged_test t;
+
+	(void)unused;
+	cuda_open(&t);
+	for (uint32_t n = 0; n < 3; n++) {
+		struct weir_paged_range_config config = {.bytes = sizeof(words)};
+		uint64_t host = fakecuda_used_bytes(-1);
+		uint32_t range;
+		char *home;
+
+		config.near_bytes[GPU1] = near_pages[n] * 4096;
+		assert_int_equal(cuda_pool(&t, 2, &kernels), 0);
+		assert_int_equal(weir_paged_range_add(t.pool, &config, &range, (void **)&home), 0);
+		assert_int_equal(fakecuda_used_bytes(1), near_pages[n] * 4096);
+		assert_int_equal(fakecuda_used_bytes(-1) - host, (8 - near_pages[n]) * 4096);
+		for (uint32_t i = 0; i < 8; i++) {
+			assert_int_equal(fakecuda_access(home + i * 4096, -1), 0);
+			assert_int_equal(fakecuda_access(home + i * 4096, 0), 3);
+			assert_int_equal(fakecuda_access(home + i * 4096, 1), 0);
+		}
+		assert_int_equal(weir_paged_read(t.pool, range, 0, back, sizeof(back)), 0);
+		memset(words, 0, sizeof(words));
+		assert_memory_equal(back, words, sizeof(words));
+		for (uint32_t i = 0; i < 8 * PAGE; i++)
+			words[i] = i;
+		assert_int_equal(weir_paged_write(t.pool, range, 0, words, sizeof(words)), 0);
+		for (uint32_t i = 0; i < 8; i++) {
+			assert_int_equal(
+				PAGED_RUN(&t, false,
+					  {PAGED_READ, range, i * PAGE + 5, words[i * PAGE + 5]},
+					  {PAGED_ADD, range, i * PAGE + 6, 3}),
+				0);
+			words[i * PAGE + 6] += 3;
+		}
+		assert_int_equal(weir_paged_check(t.pool), 0);
+		assert_int_equal(weir_paged_drain(t.pool), 0);
+		assert_int_equal(weir_paged_read(t.pool, range, 0, back, sizeof(back)), 0);
+		assert_memory_equal(back, words, sizeof(words));
+		weir_paged_destroy(t.pool);
+		assert_int_equal(fakecuda_used_bytes(1), 0);
+		assert_int_equal(fakecuda_used_bytes(-1), host);
+	}
+	cuda_close(&t, false);
+}
+
+/* Without a way from one GPU to the other there is no such home. */
+static void test_no_way_to_the_neighbour(void **unused)
+{
+	const struct fakecuda_config fake = {.devices = 2,
+					     .hbm_bytes = MIB(16),
+					     .host_bytes = MIB(64),
+					     .granularity = KIB(4),
+					     .no_peers = true};
+	struct weir_paged_range_config config = {.bytes = 4096};
+	struct paged_test t;
+	struct paged_log log;
+	struct backend *b;
+	uint32_t range;
+
+	(void)unused;
+	watch_ms = 0;
+	fakecuda_reset(&fake);
+	assert_int_equal(cuda_create(&(struct cuda_config){.library = FAKECUDA_PATH}, &b), 0);
+	paged_machine_over(&t, b);
+	assert_int_equal(cuda_pool(&t, 2, &kernels), 0);
+	config.near_bytes[GPU1] = 4096;
+	paged_log_begin(&log);
+	assert_int_equal(weir_paged_range_add(t.pool, &config, &range, NULL), -EINVAL);
+	paged_log_has(&log, "no link to");
+	weir_log_set(NULL, NULL);
+	weir_paged_destroy(t.pool);
+	cuda_close(&t, false);
+}
+
 static void test_kernels_are_needed(void **unused)
 {
 	const struct weir_paged_kernels none = {NULL, NULL}, half = {home, NULL};
@@ -272,12 +352,14 @@ static void test_slow_is_no_stall(void **unused)
 static void test_making_fails_anywhere(void **unused)
 {
 	const struct weir_paged_range_config config = {.bytes = 3 * 4096};
+	struct weir_paged_range_config near = {.bytes = 3 * 4096};
 	struct paged_test t;
 	uint32_t range, nr_failed = 0;
 	int err = -EIO;
 
 	(void)unused;
 	cuda_open(&t);
+	near.near_bytes[GPU1] = 2 * 4096;
 	for (uint64_t at = 1; err; at++) {
 		uint64_t device = fakecuda_used_bytes(0), host = fakecuda_used_bytes(-1);
 
@@ -285,6 +367,8 @@ static void test_making_fails_anywhere(void **unused)
 		err = cuda_pool(&t, 3, &kernels);
 		if (!err) {
 			err = weir_paged_range_add(t.pool, &config, &range, NULL);
+			if (!err)
+				err = weir_paged_range_add(t.pool, &near, &range, NULL);
 			if (err)
 				fakecuda_fail_at(0, 0);
 			if (err)
@@ -295,10 +379,11 @@ static void test_making_fails_anywhere(void **unused)
 			break;
 		fakecuda_fail_at(0, 0);
 		assert_int_equal(fakecuda_used_bytes(0), device);
+		assert_int_equal(fakecuda_used_bytes(1), 0);
 		assert_int_equal(fakecuda_used_bytes(-1), host);
 	}
 	fakecuda_fail_at(0, 0);
-	assert_true(nr_failed > 30);
+	assert_true(nr_failed > 60);
 	weir_paged_destroy(t.pool);
 	cuda_close(&t, false);
 }
@@ -366,6 +451,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_of_it),
+		cmocka_unit_test(test_home_at_a_neighbour),
+		cmocka_unit_test(test_no_way_to_the_neighbour),
 		cmocka_unit_test(test_kernels_are_needed),
 		cmocka_unit_test(test_home_that_fails),
 		cmocka_unit_test(test_sync_stops_a_stall),

@@ -3,7 +3,8 @@
  * Random sequences of calls to pools of paged memory on a simulated machine, against a shadow that
  * knows every word: brackets whose kernels read, write and add by several agents, some of which end
  * without leaving; flush, drain, reading and writing by the host, other budgets, ranges added and
- * removed, calls while online. After each sequence the bytes and the whole table are right.
+ * removed, some of them in a neighbour's memory, calls while online. After each sequence the bytes
+ * and the whole table are right.
  *
  *   PAGED_SEEDS    sequences [100]
  *   PAGED_SEED     the first one's seed [1]
@@ -20,11 +21,12 @@
 #define AGENTS 3u
 #define NR_OPS 150u
 
-/* What a range must hold. words NULL: there is none. */
+/* What a range must hold. words NULL: there is none. own: the home is weir's; near: the CPU reaches
+ * it by copies. */
 struct shadow {
 	uint64_t *words, *host;
 	uint64_t nr;
-	bool read_only, own;
+	bool read_only, own, near;
 };
 
 static struct {
@@ -171,6 +173,21 @@ static uint32_t some_range(void)
 	return WEIR_PAGED_RANGES_MAX;
 }
 
+/* After a flush. */
+static void expect_home(uint32_t range)
+{
+	const struct shadow *s = &run.range[range];
+	uint64_t *home = s->near ? malloc(s->nr * 8) : s->host;
+
+	assert_non_null(home);
+	if (s->near)
+		EXPECT(!weir_paged_read(run.t.pool, range, 0, home, s->nr * 8));
+	for (uint64_t i = 0; i < s->nr; i++)
+		EXPECT(home[i] == s->words[i]);
+	if (s->near)
+		free(home);
+}
+
 static void do_add(void)
 {
 	struct weir_paged_range_config config = {
@@ -180,6 +197,7 @@ static void do_add(void)
 		.fill_only = below(3) == 0,
 	};
 	uint64_t *mine = below(2) ? aligned_alloc(16, (config.bytes + 15) / 16 * 16) : NULL;
+	bool near = !mine && below(2);
 	struct shadow *s;
 	uint32_t range, free_one = 0;
 	void *host;
@@ -188,6 +206,7 @@ static void do_add(void)
 	while (free_one < WEIR_PAGED_RANGES_MAX && run.range[free_one].words)
 		free_one++;
 	config.host = mine;
+	config.near_bytes[GPU1] = near ? below(config.bytes) + 1 : 0;
 	err = weir_paged_range_add(run.t.pool, &config, &range, &host);
 	EXPECT(err == (free_one == WEIR_PAGED_RANGES_MAX ? -ENOSPC : 0));
 	if (err) {
@@ -200,20 +219,17 @@ static void do_add(void)
 			     .host = host,
 			     .nr = config.bytes / 8,
 			     .read_only = config.read_only != 0,
-			     .own = mine == NULL};
+			     .own = mine == NULL,
+			     .near = near};
 	assert_non_null(s->words);
-	for (uint64_t i = 0; i < s->nr; i++) {
-		EXPECT(mine || !s->host[i]);
-		s->host[i] = s->words[i] = below(1u << 30);
-	}
-}
-
-static void expect_home(uint32_t range)
-{
-	const struct shadow *s = &run.range[range];
-
+	if (!mine)
+		expect_home(range);
 	for (uint64_t i = 0; i < s->nr; i++)
-		EXPECT(s->host[i] == s->words[i]);
+		s->words[i] = below(1u << 30);
+	if (near)
+		EXPECT(!weir_paged_write(run.t.pool, range, 0, s->words, config.bytes));
+	else
+		memcpy(s->host, s->words, config.bytes);
 }
 
 static void do_remove(uint32_t range)
@@ -287,7 +303,12 @@ static void do_flush(bool drain)
 		for (uint64_t n = below(5); run.range[i].words && n; n--) {
 			uint64_t index = below(run.range[i].nr);
 
-			run.range[i].host[index] = run.range[i].words[index] = below(1u << 30);
+			run.range[i].words[index] = below(1u << 30);
+			if (run.range[i].near)
+				EXPECT(!weir_paged_write(run.t.pool, i, index * 8,
+							 &run.range[i].words[index], 8));
+			else
+				run.range[i].host[index] = run.range[i].words[index];
 		}
 }
 

@@ -102,6 +102,7 @@ static void script(void)
 		.page_bytes = 4096, .gpu_bytes = 8192, .gpu_max_bytes = 4 * 4096};
 	struct weir_paged_range_config first = {.bytes = 4096};
 	struct weir_paged_range_config second = {.bytes = sizeof(mine), .host = mine};
+	struct weir_paged_range_config third = {.bytes = 5 * 4096};
 	struct weir_paged_stats stats;
 	uint64_t value = 77, back;
 	uint32_t range = 9;
@@ -111,6 +112,9 @@ static void script(void)
 	EXPECT(range == 0);
 	MUST(weir_paged_range_add(t.pool, &second, &range, NULL));
 	EXPECT(range == 1);
+	third.near_bytes[GPU1] = 3 * 4096;
+	MUST(weir_paged_range_add(t.pool, &third, &range, NULL));
+	EXPECT(range == 2);
 	bracket((struct paged_op[]){{PAGED_ADD, 1, 1, 5},
 				    {PAGED_ADD, 1, 6 * PAGE + 4, 6},
 				    {PAGED_WRITE, 0, 7, 8},
@@ -132,7 +136,13 @@ static void script(void)
 	bracket((struct paged_op[]){{PAGED_ADD, 1, 3 * PAGE, 1}, {PAGED_READ, 0, 7, 8}}, 2);
 	MUST(weir_paged_read(t.pool, 1, 3 * 4096, &back, 8));
 	EXPECT(back == 78);
+	MUST(weir_paged_write(t.pool, 2, 4096 - 8, mine, 4096 + 16));
+	bracket((struct paged_op[]){{PAGED_READ, 2, PAGE, mine[1]}, {PAGED_ADD, 2, 2 * PAGE, 2}},
+		2);
+	MUST(weir_paged_read(t.pool, 2, 2 * 4096, &back, 8));
+	EXPECT(back == mine[PAGE + 1] + 2);
 	MUST(weir_paged_range_remove(t.pool, 0));
+	MUST(weir_paged_range_remove(t.pool, 2));
 	bracket((struct paged_op[]){{PAGED_ADD, 1, 4 * PAGE, 9}}, 1);
 	MUST(weir_paged_drain(t.pool));
 	EXPECT(mine[1] == 6 && mine[PAGE] == 1 && mine[2 * PAGE] == 1 && mine[4 * PAGE] == 9);
