@@ -168,8 +168,8 @@ static int check_managers(const struct bench_reader *r, const struct bench_param
 		near = manager_is_near(p->manager[i]) ? p->manager[i] : NULL;
 	if (given && !near)
 		return bench_refuse(r, BENCH_NEAR,
-				    "is for managers weir+near and weir+near-copy; add one of them "
-				    "to --manager");
+				    "is for managers whose names end in +near, as weir+near, and "
+				    "for weir+near-copy; add one of them to --manager");
 	if (given && p->machine.nr_devices < 2) {
 		snprintf(r->err, r->err_bytes,
 			 "--near '%s': machine '%s' has one GPU, which has no neighbour; choose "

@@ -98,6 +98,7 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 	if (manager_is_near(run->manager)) {
 		bench_near_bytes(p, run->needs_bytes, config.near_bytes);
 		config.near_bytes_per_s = p->near.bytes_per_s;
+		config.needs_bytes = run->needs_bytes;
 	}
 	err = manager_create(run->manager, &config, &manager);
 	if (err) {

@@ -339,6 +339,7 @@ static void put_words(FILE *out, const struct report_sets *sets)
 		{"native", "pooled GPU memory, as training frameworks hold it"},
 		{"malloc", "one allocation of GPU memory a tensor"},
 		{"zerocopy", "pinned host memory that kernels use in place, over the link"},
+		{"zerocopy+near", "another GPU\xe2\x80\x99s memory that kernels use in place"},
 		{"uvm", "the driver\xe2\x80\x99s managed memory, moved by page faults"},
 		{"uvm+max", "the same, always fetching the largest piece that the driver moves"},
 		{"uvm+prefetch", "managed memory that is prefetched to the GPU when allocated"},
@@ -355,6 +356,7 @@ static void put_words(FILE *out, const struct report_sets *sets)
 		{"weir-paged+fill", "each page at once, until the frames are full: nothing is "
 				    "evicted"},
 		{"weir-paged+auto", "all pages once that pays: nothing is evicted"},
+		{"weir-paged+near", "weir-paged with pages in other GPUs\xe2\x80\x99 memory, too"},
 	};
 	static const struct explanation always[] = {
 		{"lower bound", "a time that no manager can beat with this memory on this machine"},

@@ -34,7 +34,7 @@ static int malloc_create(const struct manager_config *config, struct manager **o
 
 	if (!self)
 		return -ENOMEM;
-	err = plain_init(&self->plain, &manager_malloc, config, WEIR_MEMORY_HBM);
+	err = plain_init(&self->plain, &manager_malloc, config, PLAIN_OWN);
 	if (err) {
 		free(self);
 		return err;

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/cost/cost.h"
+
 const struct manager_ops *const manager_list[] = {
 	&manager_native,
 	&manager_malloc,
@@ -39,7 +41,9 @@ int manager_create(const char *name, const struct manager_config *config, struct
 
 bool manager_is_near(const char *name)
 {
-	return strcmp(name, "weir+near") == 0 || strcmp(name, "weir+near-copy") == 0;
+	const char *last = strrchr(name, '+');
+
+	return last && (strcmp(last, "+near") == 0 || strcmp(last, "+near-copy") == 0);
 }
 
 int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr)
@@ -51,4 +55,20 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 int manager_wait(struct manager *m)
 {
 	return m->ops->wait ? m->ops->wait(m) : m->ops->sync(m);
+}
+
+uint64_t *manager_traffic(const struct manager *m, uint32_t memory, enum backend_direction way,
+			  enum weir_cause cause, struct manager_stats *stats)
+{
+	const struct weir_machine_desc *desc = &m->backend->desc;
+	const uint32_t own = desc->device[m->device].memory;
+	enum weir_direction direction = WEIR_B_TO_A;
+	uint32_t link;
+
+	if (memory == cost_host_memory(desc))
+		return &stats->bytes[way][cause];
+	link = (uint32_t)cost_link_find(desc, memory, own);
+	if (desc->link[link].a == (way == BACKEND_TO_DEVICE ? memory : own))
+		direction = WEIR_A_TO_B;
+	return &stats->near[link][direction][cause];
 }

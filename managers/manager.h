@@ -23,6 +23,7 @@ struct manager_config {
 	uint32_t page_bytes;	    /* of memory that kernels page; 0: the manager's default */
 	/* Of other devices' memories, by memory: how much a manager that uses them may have. */
 	uint64_t near_bytes[WEIR_MEMORIES_MAX];
+	uint64_t needs_bytes;	 /* that the workload allocates of the manager; 0: not known */
 	double near_bytes_per_s; /* that may cross a link to one of them, each way; 0: no limit */
 	/* Of the workload, for memory that its kernels page for themselves; borrowed for as long as
 	 * the manager lives. NULL: its kernels do not. */
@@ -159,8 +160,8 @@ extern const struct manager_ops *const manager_list[];
  */
 int manager_create(const char *name, const struct manager_config *config, struct manager **out);
 
-/* Whether the manager of this name uses other devices' memories, as near_bytes says: weir+near and
- * weir+near-copy, which cannot be without. */
+/* Whether the manager of this name uses other devices' memories, as near_bytes says, and cannot be
+ * without: those that end in +near or +near-copy. */
 bool manager_is_near(const char *name);
 
 /* As ops->alloc(), of memory that kernels only read. */
@@ -168,5 +169,9 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 
 /* As ops->wait(), or ops->sync(). */
 int manager_wait(struct manager *m);
+
+/* For managers: where bytes are counted that cross between the device and another memory. */
+uint64_t *manager_traffic(const struct manager *m, uint32_t memory, enum backend_direction way,
+			  enum weir_cause cause, struct manager_stats *stats);
 
 #endif

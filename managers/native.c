@@ -11,7 +11,7 @@
 
 static int native_create(const struct manager_config *config, struct manager **out)
 {
-	return plain_pooled_create(&manager_native, config, WEIR_MEMORY_HBM, out);
+	return plain_pooled_create(&manager_native, config, PLAIN_OWN, out);
 }
 
 const struct manager_ops manager_native = {

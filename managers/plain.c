@@ -10,12 +10,29 @@
 #include <string.h>
 
 #include "managers/pool.h"
-#include "src/cost/cost.h"
 #include "src/backend/machine.h"
+#include "src/base/log.h"
+#include "src/base/util.h"
+#include "src/cost/cost.h"
 
 static struct plain *plain_of(struct manager *m)
 {
 	return (struct plain *)m;
+}
+
+/* Whether its memory is another device's. */
+static bool is_near(const struct plain *plain)
+{
+	const struct weir_machine_desc *desc = &plain->manager.backend->desc;
+
+	return plain->memory != desc->device[plain->manager.device].memory &&
+	       desc->memory[plain->memory].kind == WEIR_MEMORY_HBM;
+}
+
+/* The memory that its kernels may use in place. */
+static uint32_t inplace_memory(const struct plain *plain)
+{
+	return is_near(plain) ? plain->memory : cost_host_memory(&plain->manager.backend->desc);
 }
 
 /* The host memory that a device is linked to; by convention it is the link's end a. */
@@ -33,26 +50,62 @@ static int host_memory(const struct weir_machine_desc *desc, uint32_t device, ui
 	return -EINVAL;
 }
 
+/* The one of other devices' memories that has a budget. */
+static int near_memory(const struct manager_config *config, uint32_t *out)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
+		if (config->near_bytes[i]) {
+			*out = i;
+			nr++;
+		}
+	if (nr == 1)
+		return 0;
+	log_error("%s other GPU's memory has a budget: name one", nr ? "more than one" : "no");
+	return -EINVAL;
+}
+
+/* Which memory it is, and how much of it there may be. */
+static int choose_memory(const struct weir_machine_desc *desc, const struct manager_config *config,
+			 enum plain_where where, uint32_t *memory, uint64_t *budget_bytes)
+{
+	int err = 0;
+
+	switch (where) {
+	case PLAIN_OWN:
+		*memory = desc->device[config->device].memory;
+		*budget_bytes = config->gpu_budget_bytes;
+		break;
+	case PLAIN_HOST:
+		err = host_memory(desc, config->device, memory);
+		*budget_bytes = config->host_budget_bytes;
+		break;
+	case PLAIN_NEAR:
+		err = near_memory(config, memory);
+		if (!err)
+			*budget_bytes = config->near_bytes[*memory];
+		break;
+	}
+	return err;
+}
+
 int plain_init(struct plain *plain, const struct manager_ops *ops,
-	       const struct manager_config *config, enum weir_memory_kind kind)
+	       const struct manager_config *config, enum plain_where where)
 {
 	struct backend *b = machine_backend(config->machine);
 	const struct weir_machine_desc *desc = &b->desc;
-	uint64_t budget_bytes;
-	uint32_t memory;
+	const char *options = where == PLAIN_NEAR ? "near" : "";
+	uint64_t budget_bytes = 0;
+	uint32_t memory = 0;
 	int err;
 
-	if (config->device >= desc->nr_devices || (config->options && config->options[0]))
+	if (config->device >= desc->nr_devices ||
+	    (config->options && strcmp(config->options, options) != 0))
 		return -EINVAL;
-	memory = desc->device[config->device].memory;
-	if (kind == WEIR_MEMORY_HOST) {
-		err = host_memory(desc, config->device, &memory);
-		if (err)
-			return err;
-	}
-	budget_bytes =
-		kind == WEIR_MEMORY_HOST ? config->host_budget_bytes : config->gpu_budget_bytes;
-	err = backend_budget(b, memory, &budget_bytes);
+	err = choose_memory(desc, config, where, &memory, &budget_bytes);
+	if (!err)
+		err = backend_budget(b, memory, &budget_bytes);
 	if (err)
 		return err;
 
@@ -62,7 +115,7 @@ int plain_init(struct plain *plain, const struct manager_ops *ops,
 	plain->manager.device = config->device;
 	plain->memory = memory;
 	plain->budget_bytes = budget_bytes;
-	b->observe->inplace_bytes(b, plain->manager.device, cost_host_memory(&b->desc),
+	b->observe->inplace_bytes(b, plain->manager.device, inplace_memory(plain),
 				  plain->inplace_before);
 	return b->ops->stream_create(b, plain->manager.device, BACKEND_COMPUTE, &plain->stream);
 }
@@ -74,6 +127,74 @@ void plain_fini(struct plain *plain)
 	b->ops->stream_destroy(b, plain->stream);
 }
 
+/* ------------------------------------------------------------------ another device's memory */
+
+/* At an address of its own. */
+struct plain_chunk {
+	struct plain_chunk *next;
+	struct backend_chunk chunk;
+	void *addr;
+};
+
+static int chunk_map(const struct plain *plain, struct plain_chunk *chunk, uint64_t bytes)
+{
+	struct backend *b = plain->manager.backend;
+	const uint64_t device = BACKEND_DEVICE_BIT(plain->manager.device);
+	int err = b->ops->chunk_create(b, plain->memory, bytes, device, &chunk->chunk);
+
+	if (err)
+		return err;
+	err = b->ops->va_reserve(b, bytes, bytes, &chunk->addr);
+	if (err)
+		goto err_chunk;
+	err = b->ops->map(b, chunk->addr, &chunk->chunk, BACKEND_PROT_WRITE, device);
+	if (err)
+		goto err_release;
+	return 0;
+
+err_release:
+	b->ops->va_release(b, chunk->addr, bytes);
+err_chunk:
+	b->ops->chunk_destroy(b, &chunk->chunk);
+	return err;
+}
+
+static int chunk_get(struct plain *plain, uint64_t bytes, void **addr)
+{
+	const uint64_t granularity = plain->manager.backend->desc.vmm.granularity_bytes;
+	struct plain_chunk *chunk = calloc(1, sizeof(*chunk));
+	int err = chunk ? chunk_map(plain, chunk, round_up(bytes, granularity)) : -ENOMEM;
+
+	if (err) {
+		free(chunk);
+		return err;
+	}
+	chunk->next = plain->chunks;
+	plain->chunks = chunk;
+	*addr = chunk->addr;
+	return 0;
+}
+
+static void chunk_put(struct plain *plain, void *addr)
+{
+	struct backend *b = plain->manager.backend;
+	struct plain_chunk **at = &plain->chunks, *chunk;
+
+	while ((*at)->addr != addr)
+		at = &(*at)->next;
+	chunk = *at;
+	*at = chunk->next;
+	/* What kernels use of it is done before it goes. */
+	(void)plain_sync(&plain->manager);
+	if (!b->ops->unmap(b, addr)) {
+		b->ops->va_release(b, addr, chunk->chunk.bytes);
+		b->ops->chunk_destroy(b, &chunk->chunk);
+	}
+	free(chunk);
+}
+
+/* ------------------------------------------------------------------ within the budget */
+
 int plain_get(struct plain *plain, uint64_t bytes, void **addr)
 {
 	struct backend *b = plain->manager.backend;
@@ -81,7 +202,8 @@ int plain_get(struct plain *plain, uint64_t bytes, void **addr)
 
 	if (bytes > plain->budget_bytes - plain->taken_bytes)
 		return -ENOMEM;
-	err = b->ops->device_alloc(b, plain->memory, bytes, addr);
+	err = is_near(plain) ? chunk_get(plain, bytes, addr)
+			     : b->ops->device_alloc(b, plain->memory, bytes, addr);
 	if (err)
 		return err;
 	plain->taken_bytes += bytes;
@@ -94,7 +216,10 @@ void plain_put(struct plain *plain, void *addr, uint64_t bytes)
 {
 	struct backend *b = plain->manager.backend;
 
-	b->ops->device_free(b, addr);
+	if (is_near(plain))
+		chunk_put(plain, addr);
+	else
+		b->ops->device_free(b, addr);
 	plain->taken_bytes -= bytes;
 }
 
@@ -132,14 +257,15 @@ int plain_sync(struct manager *m)
 void plain_stats(struct manager *m, struct manager_stats *out)
 {
 	const struct plain *plain = plain_of(m);
+	const uint32_t memory = inplace_memory(plain);
 	uint64_t inplace[BACKEND_DIRECTION_NR];
 
 	memset(out, 0, sizeof(*out));
 	out->peak_bytes[plain->memory] = plain->taken_peak_bytes;
-	m->backend->observe->inplace_bytes(m->backend, plain->manager.device,
-					   cost_host_memory(&m->backend->desc), inplace);
+	m->backend->observe->inplace_bytes(m->backend, m->device, memory, inplace);
 	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
-		out->bytes[i][WEIR_CAUSE_INPLACE] = inplace[i] - plain->inplace_before[i];
+		*manager_traffic(m, memory, (enum backend_direction)i, WEIR_CAUSE_INPLACE, out) =
+			inplace[i] - plain->inplace_before[i];
 }
 
 /* ------------------------------------------------------------------ with a pool */
@@ -155,7 +281,7 @@ static void source_put(void *arg, void *addr, uint64_t bytes)
 }
 
 int plain_pooled_create(const struct manager_ops *ops, const struct manager_config *config,
-			enum weir_memory_kind kind, struct manager **out)
+			enum plain_where where, struct manager **out)
 {
 	struct plain *plain = calloc(1, sizeof(*plain));
 	struct pool_source source = {.get = source_get, .put = source_put, .arg = plain};
@@ -163,7 +289,7 @@ int plain_pooled_create(const struct manager_ops *ops, const struct manager_conf
 
 	if (!plain)
 		return -ENOMEM;
-	err = plain_init(plain, ops, config, kind);
+	err = plain_init(plain, ops, config, where);
 	if (err)
 		goto err_free;
 	err = pool_create(&source, &plain->pool);

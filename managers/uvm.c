@@ -70,7 +70,7 @@ static int uvm_create(const struct manager_config *config, struct manager **out)
 	if (err)
 		goto err_free;
 	plain.options = "";
-	err = plain_init(&self->plain, &manager_uvm, &plain, WEIR_MEMORY_HBM);
+	err = plain_init(&self->plain, &manager_uvm, &plain, PLAIN_OWN);
 	if (err)
 		goto err_free;
 	b = self->plain.manager.backend;

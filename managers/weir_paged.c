@@ -4,7 +4,8 @@
  * pinned, and kernels page it for themselves through frames in the GPU's. The GPU budget is one of
  * frames. Launches of other kernels are refused: their addresses would be the host's. What a kernel
  * that pages some memory does not page, it uses there, over the link. What kernels only read is
- * paged once that pays, as the library chooses, the rest at once; options say the same of all.
+ * paged once that pays, as the library chooses, the rest at once; options say the same of all. With
+ * near, part of the bytes are in other GPUs' memory, as much as its budgets have.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,20 +64,22 @@ static int pool_create(struct paged_manager *m, const struct manager_config *con
 	return err ? err : weir_paged_create(config->machine, &pool, &m->pool);
 }
 
-static int read_options(const char *options, enum paged_policy *policy)
+/* near: whether other devices' memories are used. */
+static int read_options(const char *options, enum paged_policy *policy, bool *near)
 {
-	static const char *const names[] = {[PAGED_USUAL] = "",
-					    [PAGED_PAGE] = "page",
-					    [PAGED_FILL] = "fill",
-					    [PAGED_AUTO] = "auto"};
+	static const char *const names[][2] = {[PAGED_USUAL] = {"", "near"},
+					       [PAGED_PAGE] = {"page", "page+near"},
+					       [PAGED_FILL] = {"fill", "fill+near"},
+					       [PAGED_AUTO] = {"auto", "auto+near"}};
 
-	for (uint32_t i = 0; i < ARRAY_LEN(names); i++) {
-		*policy = (enum paged_policy)i;
-		if (strcmp(options, names[i]) == 0)
+	for (uint32_t i = 0; i < 2 * ARRAY_LEN(names); i++) {
+		*policy = (enum paged_policy)(i / 2);
+		*near = i % 2;
+		if (strcmp(options, names[i / 2][i % 2]) == 0)
 			return 0;
 	}
 	log_error("no options '%s'; there are weir-paged, weir-paged+page, weir-paged+fill and "
-		  "weir-paged+auto",
+		  "weir-paged+auto, and each with +near behind it",
 		  options);
 	return -EINVAL;
 }
@@ -86,7 +89,8 @@ static int paged_create(const struct manager_config *config, struct manager **ou
 	struct backend *b = machine_backend(config->machine);
 	struct paged_manager *m;
 	enum paged_policy policy;
-	int err = read_options(config->options ? config->options : "", &policy);
+	bool near;
+	int err = read_options(config->options ? config->options : "", &policy, &near);
 
 	if (err)
 		return err;
@@ -105,6 +109,8 @@ static int paged_create(const struct manager_config *config, struct manager **ou
 	for (uint32_t i = 0; i < b->desc.nr_memories; i++)
 		m->before_bytes[i] = b->ops->memory_used(b, i);
 	err = backend_budget(b, m->host_memory, &m->host_budget_bytes);
+	if (!err && near)
+		err = paged_share_init(m, config);
 	if (err)
 		goto err_free;
 	err = weir_stream_create(config->machine, config->device, &m->stream);
@@ -150,22 +156,27 @@ static int range_alloc(struct paged_manager *m, uint64_t bytes, const char *name
 	struct weir_paged_range_config config = {
 		.bytes = bytes, .name = name, .read_only = read_only};
 	const bool automatic = m->policy == PAGED_AUTO || (m->policy == PAGED_USUAL && read_only);
+	struct paged_manager_range range = {.bytes = bytes, .name = name, .automatic = automatic};
+	uint64_t host_bytes = bytes - paged_share_get(m, bytes, config.near_bytes);
 	uint32_t number;
 	void *host;
-	int err;
+	int err = host_bytes > m->host_budget_bytes - m->host_bytes ? -ENOMEM : 0;
 
-	if (bytes > m->host_budget_bytes - m->host_bytes)
-		return -ENOMEM;
 	if (automatic)
 		weir_paged_range_auto(m->pool, &config);
 	else if (m->policy == PAGED_FILL)
 		fill_set(m, &config);
-	err = weir_paged_range_add(m->pool, &config, &number, &host);
-	if (err)
+	if (!err)
+		err = weir_paged_range_add(m->pool, &config, &number, &host);
+	if (err) {
+		paged_share_put(m, config.near_bytes);
 		return err;
-	m->range[number] = (struct paged_manager_range){
-		.host = host, .bytes = bytes, .name = name, .automatic = automatic};
-	m->host_bytes += bytes;
+	}
+	range.host = host;
+	range.host_bytes = host_bytes;
+	memcpy(range.near_bytes, config.near_bytes, sizeof(range.near_bytes));
+	m->range[number] = range;
+	m->host_bytes += host_bytes;
 	peaks_note(m);
 	*addr = host;
 	return 0;
@@ -353,41 +364,42 @@ static int paged_wait(struct manager *base)
 	return weir_stream_sync(paged_of(base)->stream);
 }
 
-static uint64_t out_bytes(const struct paged_manager *m)
+/* By memory. */
+static void out_bytes(const struct paged_manager *m, uint64_t bytes[WEIR_MEMORIES_MAX])
 {
-	uint64_t bytes = 0;
-
+	memset(bytes, 0, WEIR_MEMORIES_MAX * sizeof(bytes[0]));
 	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
-		bytes += m->stats.range[i].out_bytes;
-	return bytes;
+		paged_split(&m->stats.range[i], m->stats.range[i].out_bytes, bytes);
 }
 
 /* What is written back between these two is not the kernels'. */
-static int home_begin(struct paged_manager *m, uint64_t *before)
+static int home_begin(struct paged_manager *m, uint64_t before[WEIR_MEMORIES_MAX])
 {
 	int err = paged_sync(&m->base);
 
 	if (!err)
 		err = weir_paged_query(m->pool, &m->stats);
 	if (!err)
-		*before = out_bytes(m);
+		out_bytes(m, before);
 	return err;
 }
 
-static int home_end(struct paged_manager *m, int err, uint64_t before)
+static int home_end(struct paged_manager *m, int err, const uint64_t before[WEIR_MEMORIES_MAX])
 {
 	int err_stats = weir_paged_query(m->pool, &m->stats);
+	uint64_t after[WEIR_MEMORIES_MAX];
 
-	if (!err_stats)
-		m->home_bytes += paged_less(out_bytes(m), before);
+	out_bytes(m, after);
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX && !err_stats; i++)
+		m->home_bytes[i] += paged_less(after[i], before[i]);
 	return err ? err : err_stats;
 }
 
 static int paged_drain(struct manager *base)
 {
 	struct paged_manager *m = paged_of(base);
-	uint64_t before;
-	int err = home_begin(m, &before);
+	uint64_t before[WEIR_MEMORIES_MAX];
+	int err = home_begin(m, before);
 
 	return err ? err : home_end(m, weir_paged_drain(m->pool), before);
 }
@@ -396,12 +408,12 @@ static int paged_write(struct manager *base, void *addr, const void *data, uint6
 {
 	struct paged_manager *m = paged_of(base);
 	uint32_t number = range_at(m, addr);
-	uint64_t before;
+	uint64_t before[WEIR_MEMORIES_MAX];
 	int err;
 
 	if (number == WEIR_PAGED_RANGES_MAX)
 		return -EINVAL;
-	err = home_begin(m, &before);
+	err = home_begin(m, before);
 	if (err)
 		return err;
 	err = weir_paged_write(m->pool, number, (uint64_t)((char *)addr - m->range[number].host),
@@ -413,12 +425,12 @@ static int paged_read(struct manager *base, void *data, const void *addr, uint64
 {
 	struct paged_manager *m = paged_of(base);
 	uint32_t number = range_at(m, addr);
-	uint64_t before;
+	uint64_t before[WEIR_MEMORIES_MAX];
 	int err;
 
 	if (number == WEIR_PAGED_RANGES_MAX)
 		return -EINVAL;
-	err = home_begin(m, &before);
+	err = home_begin(m, before);
 	if (err)
 		return err;
 	err = weir_paged_read(m->pool, number,
@@ -449,6 +461,18 @@ static void pick_add(const struct paged_manager *m, uint32_t i, struct manager_s
 	pick->paged = pick->nr_in > room / 2;
 }
 
+static void traffic_add(const struct paged_manager *m, const struct weir_paged_range_stats *s,
+			enum backend_direction way, enum weir_cause cause, uint64_t bytes,
+			struct manager_stats *out)
+{
+	uint64_t by_memory[WEIR_MEMORIES_MAX] = {0};
+
+	paged_split(s, bytes, by_memory);
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
+		if (by_memory[i])
+			*manager_traffic(&m->base, i, way, cause, out) += by_memory[i];
+}
+
 static void range_stats_add(const struct paged_manager *m, uint32_t i, struct manager_stats *out)
 {
 	const struct weir_paged_range_stats *s = &m->stats.range[i];
@@ -463,20 +487,21 @@ static void range_stats_add(const struct paged_manager *m, uint32_t i, struct ma
 	out->pages.nr_out += s->nr[WEIR_PAGED_OUT];
 	out->pages.nr_in_place += s->nr[WEIR_PAGED_IN_PLACE];
 	out->pages.nr_waits += s->nr[WEIR_PAGED_WAIT];
-	out->bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND] += s->in_bytes;
+	traffic_add(m, s, BACKEND_TO_DEVICE, WEIR_CAUSE_DEMAND, s->in_bytes, out);
 	for (int way = 0; way < BACKEND_DIRECTION_NR; way++)
-		out->bytes[way][WEIR_CAUSE_INPLACE] += in_place[way];
-	out->bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION] += s->out_bytes;
+		traffic_add(m, s, (enum backend_direction)way, WEIR_CAUSE_INPLACE, in_place[way],
+			    out);
+	traffic_add(m, s, BACKEND_TO_HOST, WEIR_CAUSE_EVICTION, s->out_bytes, out);
 }
 
 static void paged_free(struct manager *base, void *addr)
 {
 	struct paged_manager *m = paged_of(base);
 	uint32_t number = range_at(m, addr);
-	uint64_t before;
+	uint64_t before[WEIR_MEMORIES_MAX];
 	int err;
 
-	if (number == WEIR_PAGED_RANGES_MAX || home_begin(m, &before))
+	if (number == WEIR_PAGED_RANGES_MAX || home_begin(m, before))
 		return;
 	/* What is dirty is home before the counts are taken, which go with the range. */
 	err = home_end(m, weir_paged_flush(m->pool), before);
@@ -484,14 +509,14 @@ static void paged_free(struct manager *base, void *addr)
 	if (err || weir_paged_range_remove(m->pool, number))
 		return;
 	range_stats_add(m, number, &m->gone);
-	m->host_bytes -= m->range[number].bytes;
+	m->host_bytes -= m->range[number].host_bytes;
+	paged_share_put(m, m->range[number].near_bytes);
 	m->range[number] = (struct paged_manager_range){.host = NULL};
 }
 
 static void paged_stats(struct manager *base, struct manager_stats *out)
 {
 	struct paged_manager *m = paged_of(base);
-	uint64_t *evicted;
 
 	*out = m->gone;
 	/* If they cannot be had, as they were. */
@@ -499,9 +524,16 @@ static void paged_stats(struct manager *base, struct manager_stats *out)
 	for (uint32_t i = 0; i < WEIR_PAGED_RANGES_MAX; i++)
 		range_stats_add(m, i, out);
 	/* What was written back between kernels is no eviction of theirs. */
-	evicted = &out->bytes[BACKEND_TO_HOST][WEIR_CAUSE_EVICTION];
-	out->bytes[BACKEND_TO_HOST][WEIR_CAUSE_WRITEBACK] = m->home_bytes;
-	*evicted = paged_less(*evicted, m->home_bytes);
+	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++) {
+		uint64_t *evicted;
+
+		if (!m->home_bytes[i])
+			continue;
+		evicted = manager_traffic(&m->base, i, BACKEND_TO_HOST, WEIR_CAUSE_EVICTION, out);
+		*manager_traffic(&m->base, i, BACKEND_TO_HOST, WEIR_CAUSE_WRITEBACK, out) =
+			m->home_bytes[i];
+		*evicted = paged_less(*evicted, m->home_bytes[i]);
+	}
 	for (uint32_t i = 0; i < WEIR_MEMORIES_MAX; i++)
 		out->peak_bytes[i] = m->peak_bytes[i];
 }
@@ -514,7 +546,7 @@ static int paged_check(struct manager *base)
 const struct manager_ops manager_weir_paged = {
 	.name = "weir-paged",
 	.help = "paged: kernels bring pages into frames themselves; +page: at once; +fill: and "
-		"evict none; +auto: once that pays",
+		"evict none; +auto: once that pays; +near behind any: from other GPUs' memory, too",
 	.create = paged_create,
 	.destroy = paged_destroy,
 	.alloc = paged_alloc,

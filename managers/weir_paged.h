@@ -9,7 +9,8 @@ struct paged_manager_range {
 	char *host; /* NULL: there is none of this number */
 	uint64_t bytes;
 	const char *name;
-	bool automatic; /* by weir_paged_range_auto() */
+	uint64_t host_bytes, near_bytes[WEIR_MEMORIES_MAX]; /* of it, of the budgets */
+	bool automatic;					    /* by weir_paged_range_auto() */
 	bool paged; /* its number was asked for: kernels page it, and do not use it by address */
 	/* What the last launch said of it: bytes of one access, and which ways. */
 	uint64_t granule;
@@ -35,14 +36,17 @@ struct paged_manager {
 	uint64_t nr_frames;
 	uint32_t gpu_memory, host_memory;
 	uint64_t host_budget_bytes, host_bytes; /* of ranges */
+	/* Of other devices' memories: the share of each range, and what no range has. */
+	double near_share[WEIR_MEMORIES_MAX];
+	uint64_t near_left_bytes[WEIR_MEMORIES_MAX];
 	uint64_t before_bytes[WEIR_MEMORIES_MAX], peak_bytes[WEIR_MEMORIES_MAX];
 	struct paged_manager_range range[WEIR_PAGED_RANGES_MAX];
-	struct weir_paged_view view;   /* of the last bracket */
-	bool open;		       /* it is */
-	fence_t done;		       /* behind the last launch */
-	uint64_t home_bytes;	       /* written back outside kernels */
-	struct weir_paged_stats stats; /* as they were got last */
-	struct manager_stats gone;     /* of ranges that were freed */
+	struct weir_paged_view view;		/* of the last bracket */
+	bool open;				/* it is */
+	fence_t done;				/* behind the last launch */
+	uint64_t home_bytes[WEIR_MEMORIES_MAX]; /* written back outside kernels, by memory */
+	struct weir_paged_stats stats;		/* as they were got last */
+	struct manager_stats gone;		/* of ranges that were freed */
 };
 
 /* What a launch says of a range, by all its uses. granule 0: nothing. */
@@ -56,6 +60,17 @@ static inline uint64_t paged_less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
+
+/* The shares of other devices' memories. 0, or -EINVAL, logged: there are none. */
+int paged_share_init(struct paged_manager *m, const struct manager_config *config);
+/* What of a range of so many bytes is to be there, taken off the budgets; and given back.
+ * @return the sum */
+uint64_t paged_share_get(struct paged_manager *m, uint64_t bytes, uint64_t near[WEIR_MEMORIES_MAX]);
+void paged_share_put(struct paged_manager *m, const uint64_t near[WEIR_MEMORIES_MAX]);
+
+/* Add bytes that a range moved to those of the memories that it is in. */
+void paged_split(const struct weir_paged_range_stats *s, uint64_t bytes,
+		 uint64_t by_memory[WEIR_MEMORIES_MAX]);
 
 /* The range that a use is of, if kernels page that; WEIR_PAGED_RANGES_MAX: none. */
 uint32_t paged_use_range(const struct paged_manager *m, const struct weir_use *use);

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# `weir bench --near`: other GPUs' memory as a place of blocks, on simulated machines of two and of
-# four GPUs and on the driver without a GPU: losses, bytes by link, peaks within budgets, report and
+# `weir bench --near`: other GPUs' memory as a place of blocks and as the home of pages, on simulated
+# machines of two and of four GPUs and on the driver without a GPU: losses, bytes by link, peaks within budgets, report and
 # timeline of several memories, and what is refused. Needs WEIR, SOURCE_DIR, FAKECUDA and python3.
 # Prints a line a test.
 #
-# Takes 5 s of a processor: each manager on real data, and each thing that can be wrong.
+# Takes 7 s of a processor: each manager on real data, and each thing that can be wrong.
 set -u
 
 : "${WEIR:?is the program to test}"
@@ -106,8 +106,20 @@ bad "'-1B/s': not a rate" --near gpu1:1GB --near-rate -1B/s
 bad "manager 'weir\+near' uses other GPUs' memories: name them with --near"
 bad "name them with --near" --near-rate 1GB/s
 refused "is for --near; give both" gcn --machine "$dir/two.json" --near-rate 1GB/s
-refused "is for managers weir\+near and weir\+near-copy" gcn --machine "$dir/two.json" \
+refused "is for managers whose names end in \+near" gcn --machine "$dir/two.json" \
 	--manager native,weir --near gpu1:1GB
+refused "is for managers whose names end in \+near" pagein --machine "$dir/two.json" \
+	--manager weir-paged,zerocopy --near gpu1:1GB
+refused "manager 'weir-paged\+page\+near' uses other GPUs' memories: name them with --near" pagein \
+	--machine "$dir/two.json" --manager weir-paged+page+near
+refused "machine 'h200' has one GPU" bfs --kron 8 --machine h200 --manager weir-paged+near \
+	--near gpu1:1GB
+refused "the device's own memory" gups --machine "$dir/two.json" --manager weir-paged+near \
+	--near gpu0:1GB
+refused "beyond what is free of memory 'gpu1'" mvt --machine "$dir/two.json" \
+	--manager weir-paged+near --near gpu1:9GB
+refused "more than one other GPU's memory has a budget: name one" pagein --machine h200x4 \
+	--manager zerocopy+near --near gpu1:1GB,gpu2:1GB
 refused "no options 'nearby'; there are weir, weir\+near and weir\+near-copy" gcn \
 	--machine "$dir/two.json" --manager weir+nearby
 refused "machine 'h200' has one GPU, which has no neighbour" gcn --machine h200 \
@@ -238,6 +250,57 @@ for case in 'gups --updates 100k --bytes 16MiB' 'pagein --access write --bytes 1
 done
 echo "ok - workloads that make passes"
 
+# paged BUDGET ARGS...: half of what is paged is at gpu1, and BUDGET bytes may be; the results are
+# right, pages come over both links, and what lies at the neighbour is within the budget.
+paged()
+{
+	budget=$1
+	shift
+	"$WEIR" bench "$@" --json "$dir/paged.json" >"$dir/paged.out" 2>"$dir/paged.err" ||
+		fail "bench $*" "$dir/paged.err"
+	python3 - "$dir/paged.json" "$budget" <<'END' >"$dir/look.out" 2>&1 || fail "$*" "$dir/look.out"
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    results = [json.loads(line) for line in file]
+assert results
+for r in results:
+    who = (r["workload"], r["manager"])
+    near = "+near" in r["manager"]
+    assert r["status"] == "ok" and r["check"]["passed"], who
+    assert r.get("near_budget_bytes", {}) == ({"gpu1": int(sys.argv[2])} if near else {}), who
+    peak = r["peak_bytes"]["gpu1"]
+    if not near:
+        assert peak == 0 and "gpu1->gpu0" not in r["bytes"], who
+        continue
+    assert r["bound_s"] is None and 0 < peak <= int(sys.argv[2]), (who, peak)
+    crossed = {way: sum(causes.values()) for way, causes in r["bytes"].items()}
+    assert crossed["gpu1->gpu0"] > 0, (who, crossed)
+    if not r["manager"].startswith("zerocopy"):
+        both = crossed["gpu1->gpu0"] + crossed["host->gpu0"]
+        assert 0.4 < crossed["gpu1->gpu0"] / both < 0.6, (who, crossed)
+END
+}
+
+all=weir-paged,weir-paged+near,weir-paged+page+near,weir-paged+fill+near,weir-paged+auto+near
+two="--machine $dir/two.json --epochs 1 --check --gpu-budget 25%"
+# shellcheck disable=SC2086
+paged 8388608 pagein $two --bytes 16MiB --access both --near gpu1:50% --manager $all
+# shellcheck disable=SC2086
+paged 8388608 gups $two --bytes 16MiB --updates 100k --near gpu1:8MiB --manager $all
+# shellcheck disable=SC2086
+paged 16777216 mvt $two --size 512x16384 --near gpu1:50% --manager $all
+# shellcheck disable=SC2086
+paged 2097152 pagerank $two --kron 15 --near gpu1:2MiB --iterations 3 --manager weir-paged+near
+# shellcheck disable=SC2086
+paged 25165824 pagein $two --bytes 16MiB --near gpu1:24MiB --manager zerocopy+near
+cp "$dir/paged.json" "$dir/again.paged"
+# shellcheck disable=SC2086
+paged 25165824 pagein $two --bytes 16MiB --near gpu1:24MiB --manager zerocopy+near
+cmp "$dir/paged.json" "$dir/again.paged" || fail "JSON differs between two runs"
+echo "ok - pages at a neighbour"
+
 "$WEIR" report "$dir/sizes.json" -o "$dir/sizes.html" >"$dir/out" 2>"$dir/err" ||
 	fail "report" "$dir/err"
 python3 "$SOURCE_DIR/tests/integration/report_page.py" "$dir/sizes.html" "$dir/sizes.json" \
@@ -275,6 +338,17 @@ looked cuda gpu1
 FAKECUDA_DEVICES=3 run debug $cuda --check --debug --manager weir+near --near gpu1:2MiB,gpu2:50%
 looked debug gpu1
 export FAKECUDA_DEVICES=2
+WEIR_TOUCH_KERNELS=$(dirname "$FAKECUDA")/libweir-touch-fake.so
+WEIR_MATRIX_KERNELS=$(dirname "$FAKECUDA")/libweir-matrix-fake.so
+export WEIR_TOUCH_KERNELS WEIR_MATRIX_KERNELS
+two="--machine cuda --epochs 1 --check --gpu-budget 25%"
+# shellcheck disable=SC2086
+paged 524288 pagein $two --bytes 1MiB --access both --near gpu1:50% \
+	--manager weir-paged,weir-paged+near,weir-paged+fill+near
+# shellcheck disable=SC2086
+paged 524288 mvt $two --size 64x4096 --near gpu1:50% --manager weir-paged+near,weir-paged+page+near
+# shellcheck disable=SC2086
+paged 4194304 pagein $two --bytes 1MiB --near gpu1:4MiB --manager zerocopy+near
 # shellcheck disable=SC2086
 refused "beyond what is free of memory 'gpu1', 64 MiB" gcn $cuda --manager weir+near \
 	--near gpu1:66MiB
