@@ -184,6 +184,12 @@ static int check_managers(const struct bench_reader *r, const struct bench_param
 			 near);
 		return -EINVAL;
 	}
+	for (unsigned int i = 0; i < p->nr_managers && !p->real_gpu; i++)
+		if (bench_manager_find(p->manager[i]) == &manager_uvm &&
+		    manager_is_near(p->manager[i]))
+			return bench_refuse(r, BENCH_MANAGER,
+					    "simulated managed memory is between one GPU and the "
+					    "host: uvm+near is for --machine cuda");
 	if (r->values[BENCH_NEAR_RATE].text && !given)
 		return bench_refuse(r, BENCH_NEAR_RATE, "is for --near; give both");
 	return 0;

@@ -50,8 +50,7 @@ static int host_memory(const struct weir_machine_desc *desc, uint32_t device, ui
 	return -EINVAL;
 }
 
-/* The one of other devices' memories that has a budget. */
-static int near_memory(const struct manager_config *config, uint32_t *out)
+int plain_near_memory(const struct manager_config *config, uint32_t *out)
 {
 	uint32_t nr = 0;
 
@@ -82,7 +81,7 @@ static int choose_memory(const struct weir_machine_desc *desc, const struct mana
 		*budget_bytes = config->host_budget_bytes;
 		break;
 	case PLAIN_NEAR:
-		err = near_memory(config, memory);
+		err = plain_near_memory(config, memory);
 		if (!err)
 			*budget_bytes = config->near_bytes[*memory];
 		break;

@@ -43,6 +43,9 @@ struct plain {
 int plain_init(struct plain *plain, const struct manager_ops *ops,
 	       const struct manager_config *config, enum plain_where where);
 
+/* The one of other devices' memories that has a budget. -EINVAL, logged: none, or several. */
+int plain_near_memory(const struct manager_config *config, uint32_t *out);
+
 /* All that was allocated is given back before. Waits for queued work. */
 void plain_fini(struct plain *plain);
 

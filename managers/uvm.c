@@ -2,7 +2,8 @@
 /*
  * uvm: the driver's managed memory, one allocation per tensor, moved by the driver's own faults.
  * Options: prefetch brings each allocation to the GPU as it is made; max is a policy that brings
- * whole blocks of 2 MiB at each fault, which stock drivers do not have.
+ * whole blocks of 2 MiB at each fault, which stock drivers do not have; near has what is drained in
+ * another GPU's memory instead of the host's, for faults between GPUs, on real ones alone.
  *
  * The budgets are limits of what managed memory fills; beyond the GPU's it is evicted to the host.
  * On a real GPU there is no such limit to set, and no more than the budget can be had.
@@ -23,6 +24,7 @@ struct uvm_manager {
 	uint64_t peak_bytes; /* of tensors.bytes */
 	struct backend_managed_stats before;
 	bool prefetch;
+	uint32_t drained; /* the memory that it is drained to */
 };
 
 static struct uvm_manager *uvm_of(struct manager *m)
@@ -31,7 +33,7 @@ static struct uvm_manager *uvm_of(struct manager *m)
 }
 
 /* Set what options ask for, each at most once. */
-static int read_options(const char *options, bool *prefetch, bool *max)
+static int read_options(const char *options, bool *prefetch, bool *max, bool *near)
 {
 	for (const char *at = options; *at;) {
 		size_t length = strcspn(at, "+");
@@ -41,9 +43,11 @@ static int read_options(const char *options, bool *prefetch, bool *max)
 			flag = prefetch;
 		else if (!strncmp(at, "max", length) && length == strlen("max"))
 			flag = max;
+		else if (!strncmp(at, "near", length) && length == strlen("near"))
+			flag = near;
 		if (!flag || *flag || (at[length] && !at[length + 1])) {
-			log_error("no options '%s'; there are uvm, uvm+prefetch, uvm+max and "
-				  "uvm+prefetch+max",
+			log_error("no options '%s'; there are uvm, uvm+prefetch, uvm+max, "
+				  "uvm+prefetch+max and uvm+near",
 				  options);
 			return -EINVAL;
 		}
@@ -61,12 +65,16 @@ static int uvm_create(const struct manager_config *config, struct manager **out)
 					.host_bytes = config->host_budget_bytes};
 	struct manager_config plain = *config;
 	struct backend *b;
+	bool near = false;
 	int err;
 
 	if (!self)
 		return -ENOMEM;
 	err = read_options(config->options ? config->options : "", &self->prefetch,
-			   &setup.whole_blocks);
+			   &setup.whole_blocks, &near);
+	self->drained = cost_host_memory(weir_machine_describe(config->machine));
+	if (!err && near)
+		err = plain_near_memory(config, &self->drained);
 	if (err)
 		goto err_free;
 	plain.options = "";
@@ -155,7 +163,7 @@ static void drain_one(void *arg, void *addr, uint64_t bytes)
 
 	if (!draining->err)
 		draining->err = b->managed->prefetch(b, plain->stream, addr, bytes,
-						     cost_host_memory(&b->desc));
+						     draining->self->drained);
 }
 
 /* The CPU has each page mapped, as it has of data that it made. */
@@ -167,15 +175,16 @@ static void look_one(void *arg, void *addr, uint64_t bytes)
 }
 
 /* All of it to the host, and as if the CPU had filled it: a real driver has to take pages away from
- * the CPU, and the simulated one always counts that. */
+ * the CPU, and the simulated one always counts that. Or to another GPU, where nobody uses it. */
 static int uvm_drain(struct manager *m)
 {
 	struct draining draining = {.self = uvm_of(m)};
+	bool host = draining.self->drained == cost_host_memory(&m->backend->desc);
 	int err;
 
 	tensors_each(&draining.self->tensors, drain_one, &draining);
 	err = plain_sync(m);
-	if (!draining.err && !err && plain_stream(m))
+	if (!draining.err && !err && host && plain_stream(m))
 		tensors_each(&draining.self->tensors, look_one, NULL);
 	return draining.err ? draining.err : err;
 }
@@ -205,7 +214,7 @@ static int uvm_check(struct manager *m)
 
 const struct manager_ops manager_uvm = {
 	.name = "uvm",
-	.help = "the driver's managed memory; +prefetch, +max",
+	.help = "the driver's managed memory; +prefetch, +max; +near: between GPUs",
 	.create = uvm_create,
 	.destroy = uvm_destroy,
 	.alloc = uvm_alloc,

@@ -118,6 +118,8 @@ refused "the device's own memory" gups --machine "$dir/two.json" --manager weir-
 	--near gpu0:1GB
 refused "beyond what is free of memory 'gpu1'" mvt --machine "$dir/two.json" \
 	--manager weir-paged+near --near gpu1:9GB
+refused "uvm\+near is for --machine cuda" pagein --machine "$dir/two.json" --manager uvm+near \
+	--near gpu1:1GB
 refused "more than one other GPU's memory has a budget: name one" pagein --machine h200x4 \
 	--manager zerocopy+near --near gpu1:1GB,gpu2:1GB
 refused "no options 'nearby'; there are weir, weir\+near and weir\+near-copy" gcn \
@@ -349,6 +351,10 @@ paged 524288 pagein $two --bytes 1MiB --access both --near gpu1:50% \
 paged 524288 mvt $two --size 64x4096 --near gpu1:50% --manager weir-paged+near,weir-paged+page+near
 # shellcheck disable=SC2086
 paged 4194304 pagein $two --bytes 1MiB --near gpu1:4MiB --manager zerocopy+near
+# shellcheck disable=SC2086
+"$WEIR" bench pagein $two --bytes 1MiB --near gpu1:4MiB --manager uvm+near --json "$dir/uvm.json" \
+	>"$dir/uvm.out" 2>&1 || fail "uvm+near" "$dir/uvm.out"
+has "$dir/uvm.json" '"manager":"uvm\+near",.*"near_budget_bytes":\{"gpu1":4194304\}.*"passed":true'
 # shellcheck disable=SC2086
 refused "beyond what is free of memory 'gpu1', 64 MiB" gcn $cuda --manager weir+near \
 	--near gpu1:66MiB
