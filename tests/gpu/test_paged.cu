@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paged memory on a real GPU as a program uses it: weir/paged.h and weir/device.cuh, nothing below.
- * Kernels read, write and add; the host flushes, drains, writes between launches, changes budgets,
- * asks for statistics while a kernel runs; wrong use is told; a page that never comes is noticed.
+ * Paged memory on a real GPU as a program uses it: weir/paged.h and weir/device.cuh, nothing below,
+ * and where there are two GPUs with pages at the other one. Kernels read, write and add; the host
+ * flushes, drains, writes between launches, changes budgets, asks for statistics while a kernel
+ * runs; wrong use is told; a page that never comes is noticed.
  *
  *   test_paged [--small]     small: fewer words, for tools under which all is slow
  *
@@ -183,8 +184,9 @@ __global__ void kernel_one_page(const __grid_constant__ struct weir_paged_view v
 
 /* ------------------------------------------------------------------ a pool */
 
-static void pool_open(uint32_t page_bytes, uint64_t nr_frames, uint64_t max_frames,
-		      uint64_t nr_words)
+/* near_eighths: of the range, at the second GPU; then t.words is for kernels alone. */
+static void pool_open_near(uint32_t page_bytes, uint64_t nr_frames, uint64_t max_frames,
+			   uint64_t nr_words, uint32_t near_eighths)
 {
 	struct weir_paged_config config = {};
 	struct weir_paged_range_config range = {};
@@ -198,12 +200,21 @@ static void pool_open(uint32_t page_bytes, uint64_t nr_frames, uint64_t max_fram
 	config.kernels = &weir_paged_kernels_cuda;
 	must(weir_paged_create(t.machine, &config, &t.pool), "weir_paged_create");
 	range.bytes = nr_words * sizeof(uint64_t);
+	if (near_eighths)
+		range.near_bytes[weir_memory_find(t.machine, "gpu1")] =
+			range.bytes / 8 * near_eighths;
 	must(weir_paged_range_add(t.pool, &range, &number, &host), "weir_paged_range_add");
 	EXPECT(number == 0);
 	t.words = (uint64_t *)host;
 	t.nr_words = nr_words;
 	*t.found = 0;
 	*t.flag = 0;
+}
+
+static void pool_open(uint32_t page_bytes, uint64_t nr_frames, uint64_t max_frames,
+		      uint64_t nr_words)
+{
+	pool_open_near(page_bytes, nr_frames, max_frames, nr_words, 0);
 }
 
 static void pool_close(void)
@@ -283,6 +294,48 @@ static void case_steps(uint32_t page_bytes, uint64_t nr_frames, uint64_t nr_word
 	snprintf(name, sizeof(name), "steps: pages of %u KiB, %llu frames", page_bytes >> 10,
 		 (unsigned long long)nr_frames);
 	report(name);
+}
+
+/* The same with part of the range at the second GPU, which the host reads and writes by copies. */
+static void case_near(uint32_t page_bytes, uint64_t nr_frames, uint64_t nr_words, uint32_t eighths)
+{
+	const uint64_t bytes = nr_words * sizeof(uint64_t);
+	uint64_t *words = (uint64_t *)malloc(bytes);
+	char name[64];
+
+	if (!words)
+		die("malloc", "no memory");
+	pool_open_near(page_bytes, nr_frames, 0, nr_words, eighths);
+	t.words = words;
+	for (uint64_t times = 0; times < 6; times += 5) {
+		step(times);
+		step(times + 1);
+		EXPECT_ERR(weir_paged_sync(t.pool), 0);
+		EXPECT_ERR(weir_paged_check(t.pool), 0);
+		EXPECT_ERR(weir_paged_read(t.pool, 0, 0, words, bytes), 0);
+		EXPECT(words_are(times + 2));
+		for (uint64_t i = 0; i < nr_words; i++)
+			words[i] = i * 5;
+		EXPECT_ERR(weir_paged_write(t.pool, 0, 0, words, bytes), 0);
+	}
+	EXPECT(stats().range[0].nr[WEIR_PAGED_IN] > 0 && stats().nr_stalls == 0);
+	pool_close();
+	free(words);
+	snprintf(name, sizeof(name), "%u eighths at the other GPU: pages of %u KiB, %llu frames",
+		 eighths, page_bytes >> 10, (unsigned long long)nr_frames);
+	report(name);
+}
+
+static void cases_near(void)
+{
+	if (weir_memory_find(t.machine, "gpu1") < 0) {
+		printf("skip pages at another GPU: there is none\n");
+		return;
+	}
+	for (uint32_t eighths = 1; eighths <= 8; eighths += eighths < 4 ? 3 : 2) {
+		case_near(4096, 64, (small ? 1000 : 50000) * 512 + 5, eighths);
+		case_near(65536, small ? 4 : 256, (small ? 1000 : 100000) * 512 + 3, eighths);
+	}
 }
 
 static void case_budget(void)
@@ -603,6 +656,7 @@ int main(int argc, char **argv)
 	case_steps(8192, 16, (small ? 40 : 2000) * 512 + 1);
 	case_steps(16384, 16, (small ? 40 : 2000) * 512 + 1);
 	case_steps(65536, small ? 4 : 256, (small ? 100 : 100000) * 512 + 3);
+	cases_near();
 	case_budget();
 	case_filled();
 	case_wrong_use();
