@@ -65,11 +65,14 @@ struct manager_stats {
 	uint32_t nr_picks; /* of allocations that there are, or were last */
 };
 
+/* A block is in the device's own memory, in another device's, or in the host's or nowhere. */
+enum manager_where { MANAGER_OWN, MANAGER_NEAR, MANAGER_HOST };
+
 /*
- * Where a launch finds its blocks: whether each that its use number `use` names, wholly or in part,
- * is in the device's memory while it runs, in order of address. A discard touches nothing.
+ * Where a launch finds its blocks while it runs (enum manager_where): each that its use number
+ * `use` names, wholly or in part, in order of address. A discard touches nothing.
  */
-typedef void (*manager_where_fn)(void *arg, uint32_t use, const bool *resident, uint32_t nr_blocks);
+typedef void (*manager_where_fn)(void *arg, uint32_t use, const uint8_t *where, uint32_t nr_blocks);
 
 struct manager_ops {
 	const char *name; /* as written on the command line */

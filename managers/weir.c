@@ -23,8 +23,8 @@ struct weir_manager {
 	uint32_t gpu_memory, host_memory;
 	manager_where_fn where; /* NULL: nobody asked */
 	void *where_arg;
-	bool *resident; /* of max_resident blocks, which no range exceeds; NULL: not asked yet */
-	uint32_t max_resident;
+	place_t *place; /* of max_blocks blocks, which no range exceeds; NULL: not asked yet */
+	uint32_t max_blocks;
 };
 
 /* near: whether other devices' memories are used. */
@@ -100,7 +100,7 @@ static void weir_destroy(struct manager *base)
 		return;
 	weir_space_destroy(m->space);
 	weir_stream_destroy(m->stream);
-	free(m->resident);
+	free(m->place);
 	free(m);
 }
 
@@ -131,13 +131,13 @@ static int manager_tell_where(struct manager *base, manager_where_fn fn, void *a
 	struct weir_space_stats stats;
 	uint64_t bytes = memory[0].bytes;
 
-	if (!m->resident) {
+	if (!m->place) {
 		weir_space_query(m->space, &stats);
 		for (uint32_t i = 1; i < base->backend->desc.nr_memories; i++)
 			bytes += memory[i].bytes;
-		m->max_resident = (uint32_t)(bytes / stats.block_bytes);
-		m->resident = malloc(m->max_resident * sizeof(*m->resident));
-		if (!m->resident)
+		m->max_blocks = (uint32_t)(bytes / stats.block_bytes);
+		m->place = malloc(m->max_blocks * sizeof(*m->place));
+		if (!m->place)
 			return -ENOMEM;
 	}
 	m->where = fn;
@@ -150,10 +150,13 @@ static void tell_uses(struct weir_manager *m, const struct weir_launch *launch)
 {
 	for (uint32_t u = 0; u < launch->nr_uses; u++) {
 		const struct weir_use *use = &launch->uses[u];
-		uint32_t nr =
-			space_where(m->space, use->addr, use->bytes, m->resident, m->max_resident);
+		uint32_t nr = space_where(m->space, use->addr, use->bytes, m->place, m->max_blocks);
 
-		m->where(m->where_arg, u, m->resident, nr);
+		for (uint32_t i = 0; i < nr; i++)
+			m->place[i] = m->place[i] == PLACE_OWN		   ? MANAGER_OWN
+				      : m->place[i] < space_host(m->space) ? MANAGER_NEAR
+									   : MANAGER_HOST;
+		m->where(m->where_arg, u, m->place, nr);
 	}
 }
 

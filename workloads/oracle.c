@@ -18,7 +18,7 @@ struct blocks {
 	struct min_trace min;
 	uint64_t *first; /* min.first */
 	struct min_access *access;
-	uint64_t nr_accesses, next_resident;
+	uint64_t nr_accesses, next_where;
 	uint64_t *at; /* by block: where its newest access is */
 	bool *dead;   /* by block: it has no contents that anybody needs */
 };
@@ -60,14 +60,14 @@ static struct min_access *access_of(struct blocks *b, uint32_t step, uint32_t bl
 
 /* A use of one block by a kernel, or (write) by the program. */
 static void use_block(struct blocks *b, uint32_t step, const struct trace_use *use, uint64_t i,
-		      bool resident, bool near, bool write)
+		      enum manager_where where, bool write)
 {
 	uint32_t block = b->first_block[use->life] + (uint32_t)i;
 	bool overwritten = (write || use->kind == WEIR_OVERWRITE) && covers(b->trace, use, i);
 	struct min_access *access = access_of(b, step, block);
 
-	access->in_place &= !resident;
-	access->near = access->in_place && (access->near || near);
+	access->in_place &= where != MANAGER_OWN;
+	access->near = access->in_place && (access->near || where == MANAGER_NEAR);
 	access->birth &= overwritten || b->dead[block];
 	access->write |= write || use->kind != WEIR_READ;
 }
@@ -92,16 +92,15 @@ static void add_use(struct blocks *b, uint32_t step, const struct trace_use *use
 {
 	bool kernel = b->trace->steps[step].name != NULL;
 	uint64_t nr = trace_part_blocks(b->trace, use->offset, use->bytes);
-	const bool *resident = &b->trace->resident[b->next_resident];
-	const bool *near = b->trace->near ? &b->trace->near[b->next_resident] : NULL;
+	const uint8_t *where = &b->trace->where[b->next_where];
 
 	if (kernel)
-		b->next_resident += nr;
+		b->next_where += nr;
 	if (!life_moves(b, use->life) || (kernel && use->kind == WEIR_DISCARD))
 		return;
 	for (uint64_t n = 0; n < nr; n++)
 		use_block(b, step, use, use->offset / b->trace->block_bytes + n,
-			  kernel && resident[n], kernel && near && near[n], !kernel);
+			  kernel ? (enum manager_where)where[n] : MANAGER_HOST, !kernel);
 }
 
 /* ------------------------------------------------------------------ the whole trace */
@@ -198,6 +197,7 @@ static void count_accesses(const struct blocks *b, struct oracle_result *out)
 {
 	for (uint64_t a = 0; a < b->nr_accesses; a++) {
 		out->nr_in_place += b->access[a].in_place;
+		out->nr_near += b->access[a].near;
 		out->nr_resident += !b->access[a].in_place;
 		out->nr_births += b->access[a].birth;
 	}
@@ -212,6 +212,7 @@ static uint32_t blocks_u32(uint64_t blocks)
 static int solve(const struct blocks *b, uint64_t capacity, uint64_t near_capacity,
 		 struct oracle_result *out)
 {
+	struct oracle_result counts = {0};
 	struct min_steady own, both;
 	uint32_t step;
 	int err = min_steady(&b->min, blocks_u32(capacity), MIN_OWN, &own);
@@ -219,22 +220,23 @@ static int solve(const struct blocks *b, uint64_t capacity, uint64_t near_capaci
 	if (err)
 		return err;
 	both = own;
-	if (near_capacity || b->trace->near) {
+	count_accesses(b, &counts);
+	if (near_capacity || counts.nr_near) {
 		uint64_t room = blocks_u32(capacity) + (uint64_t)blocks_u32(near_capacity);
 
 		err = min_steady(&b->min, blocks_u32(room), MIN_BOTH, &both);
 		if (err)
 			return err;
 	}
-	*out = (struct oracle_result){.copy_ins = own.copy_ins,
-				      .write_backs = own.write_backs,
-				      .host_copy_ins = both.copy_ins,
-				      .host_write_backs = both.write_backs,
-				      .nr_periods = own.nr_periods,
-				      .exact = own.exact && both.exact,
-				      .nr_blocks = b->min.nr_blocks,
-				      .largest_set = min_largest_set(&b->min, MIN_OWN, &step)};
-	count_accesses(b, out);
+	*out = counts;
+	out->copy_ins = own.copy_ins;
+	out->write_backs = own.write_backs;
+	out->host_copy_ins = both.copy_ins;
+	out->host_write_backs = both.write_backs;
+	out->nr_periods = own.nr_periods;
+	out->exact = own.exact && both.exact;
+	out->nr_blocks = b->min.nr_blocks;
+	out->largest_set = min_largest_set(&b->min, MIN_OWN, &step);
 	return 0;
 }
 
@@ -246,7 +248,7 @@ int oracle_compute(const struct trace *trace, uint64_t capacity, uint64_t near_c
 
 	if (err)
 		return err;
-	if (!trace->block_bytes || !trace->resident)
+	if (!trace->block_bytes || !trace->where)
 		return -ENODATA;
 	err = blocks_init(&b, trace);
 	if (err)

@@ -20,7 +20,8 @@ struct oracle_result {
 	bool exact;		 /* else MIN found none for one of them, and they are estimates */
 	uint32_t nr_blocks;	 /* of lives that move */
 	uint32_t largest_set;	 /* that one launch found resident */
-	uint64_t nr_resident, nr_in_place, nr_births; /* accesses; births are among the others */
+	/* Accesses. Those at a neighbour are among those in place, births among all. */
+	uint64_t nr_resident, nr_in_place, nr_near, nr_births;
 };
 
 /*

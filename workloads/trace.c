@@ -33,7 +33,7 @@ struct trace_manager {
 	uint32_t nr_live, cap_live;
 	uint64_t next_addr;  /* with no inner manager */
 	struct trace *trace; /* NULL: not recording */
-	uint32_t cap_steps, cap_uses, cap_lives, cap_resident;
+	uint32_t cap_steps, cap_uses, cap_lives, cap_where;
 	int error;		    /* first error of recording */
 	trace_observer_fn observer; /* NULL: none */
 	void *observer_arg;
@@ -239,32 +239,32 @@ static void *trace_stream(struct manager *m)
 }
 
 /* What a launch of the inner manager finds; it is not known yet whether it succeeds. */
-static void record_where(void *arg, uint32_t use, const bool *resident, uint32_t nr_blocks)
+static void record_where(void *arg, uint32_t use, const uint8_t *where, uint32_t nr_blocks)
 {
 	struct trace_manager *t = arg;
 	struct trace *trace = t->trace;
-	void *p = trace->resident;
+	void *p = trace->where;
 
 	(void)use;
 	if (!recording(t))
 		return;
-	t->error = grow(&p, &t->cap_resident, trace->nr_resident, nr_blocks, sizeof(*resident));
-	trace->resident = p;
+	t->error = grow(&p, &t->cap_where, trace->nr_where, nr_blocks, sizeof(*where));
+	trace->where = p;
 	if (t->error)
 		return;
-	memcpy(&trace->resident[trace->nr_resident], resident, nr_blocks * sizeof(*resident));
-	trace->nr_resident += nr_blocks;
+	memcpy(&trace->where[trace->nr_where], where, nr_blocks * sizeof(*where));
+	trace->nr_where += nr_blocks;
 }
 
 static int trace_launch(struct manager *m, const struct weir_launch *launch)
 {
 	struct trace_manager *t = from_manager(m);
-	uint32_t nr_resident = t->trace ? t->trace->nr_resident : 0;
+	uint32_t nr_where = t->trace ? t->trace->nr_where : 0;
 	int err = t->inner ? t->inner->ops->launch(t->inner, launch) : 0;
 
 	if (err) {
 		if (t->trace)
-			t->trace->nr_resident = nr_resident;
+			t->trace->nr_where = nr_where;
 		return err;
 	}
 	if (recording(t))
@@ -413,7 +413,7 @@ int trace_manager_start(struct manager *m)
 	if (!t->trace)
 		return -ENOMEM;
 	t->error = 0;
-	t->cap_steps = t->cap_uses = t->cap_lives = t->cap_resident = 0;
+	t->cap_steps = t->cap_uses = t->cap_lives = t->cap_where = 0;
 	for (uint32_t i = 0; i < t->nr_live; i++) {
 		err = record_life(t, &t->live[i], TRACE_NEVER);
 		if (err)
@@ -454,8 +454,7 @@ void trace_destroy(struct trace *trace)
 	free(trace->steps);
 	free(trace->uses);
 	free(trace->lives);
-	free(trace->resident);
-	free(trace->near);
+	free(trace->where);
 	free(trace);
 }
 
@@ -474,12 +473,12 @@ static bool use_ok(const struct trace *trace, uint32_t step, const struct trace_
 }
 
 /* Whether what is known of blocks is known of all that the launches name. */
-static bool resident_ok(const struct trace *trace)
+static bool where_ok(const struct trace *trace)
 {
 	uint64_t nr = 0;
 
-	if (!trace->block_bytes || !trace->resident)
-		return !trace->nr_resident;
+	if (!trace->block_bytes || !trace->where)
+		return !trace->nr_where;
 	for (uint32_t s = 0; s < trace->nr_steps; s++) {
 		const struct trace_step *step = &trace->steps[s];
 
@@ -489,10 +488,10 @@ static bool resident_ok(const struct trace *trace)
 			nr += trace_part_blocks(trace, use->offset, use->bytes);
 		}
 	}
-	for (uint64_t i = 0; trace->near && i < trace->nr_resident; i++)
-		if (trace->near[i] && trace->resident[i])
+	for (uint32_t i = 0; i < trace->nr_where; i++)
+		if (trace->where[i] > MANAGER_HOST)
 			return false;
-	return nr == trace->nr_resident;
+	return nr == trace->nr_where;
 }
 
 int trace_check(const struct trace *trace)
@@ -520,5 +519,5 @@ int trace_check(const struct trace *trace)
 				return -EINVAL;
 		}
 	}
-	return nr_uses == trace->nr_uses && resident_ok(trace) ? 0 : -EINVAL;
+	return nr_uses == trace->nr_uses && where_ok(trace) ? 0 : -EINVAL;
 }

@@ -54,11 +54,10 @@ struct trace {
 	struct trace_life *lives;
 	uint32_t nr_steps, nr_uses, nr_lives;
 	uint64_t block_bytes; /* 0: the manager moves none */
-	/* For each use of each kernel, in order: whether each block that it names, wholly or in
-	 * part, was in the device's memory. NULL: the manager moves none. */
-	bool *resident;
-	bool *near; /* the same blocks: whether each was in a neighbour's memory. NULL: none */
-	uint32_t nr_resident;
+	/* For each use of each kernel, in order: where each block was that it names, wholly or in
+	 * part (enum manager_where). NULL: the manager moves none. */
+	uint8_t *where;
+	uint32_t nr_where;
 };
 
 /* Blocks that a part of a life has, wholly or in part. block_bytes > 0. */

@@ -367,7 +367,7 @@ int space_check(const struct weir_space *space)
 	return check_counts(space, live, out);
 }
 
-uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, bool *resident,
+uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, place_t *where,
 		     uint32_t max)
 {
 	const struct range *range;
@@ -382,8 +382,11 @@ uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes,
 	last = (offset + bytes - 1) / space->block_bytes;
 	if (bytes > UINT64_MAX - offset || last >= range->nr_blocks)
 		goto out;
-	for (uint64_t i = offset / space->block_bytes; i <= last && nr < max; i++)
-		resident[nr++] = range_block_is_resident(range, (uint32_t)i);
+	for (uint64_t i = offset / space->block_bytes; i <= last && nr < max; i++) {
+		const struct chunk *home = range->block[i].at.home;
+
+		where[nr++] = home ? home->place : PLACES_MAX;
+	}
 out:
 	pthread_mutex_unlock(&space->lock);
 	return nr;

@@ -582,14 +582,15 @@ int space_check(const struct weir_space *space);
 /*
  * For those who watch a space from outside; they take the lock.
  *
- * space_where: whether each block of a part is resident, in order of address. bytes > 0, all of it
- * inside one range. resident: room for max; where the part has more blocks, the first ones are
- * told. @return how many were; 0: there is no such part.
+ * space_where: the place of each block of a part, or the one that it is moving to, in order of
+ * address; PLACES_MAX: it is unbacked. bytes > 0, all of it inside one range. where: room for max;
+ * where the part has more blocks, the first ones are told. @return how many were; 0: there is no
+ * such part.
  * space_has: whether an address is one of the space's.
  * space_movable_chunks: chunks of the devices' own memories that the budgets leave to blocks that
  *   may move: those of arenas are not.
  */
-uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, bool *resident,
+uint32_t space_where(struct weir_space *space, const void *addr, uint64_t bytes, place_t *where,
 		     uint32_t max);
 bool space_has(struct weir_space *space, const void *addr);
 uint64_t space_movable_chunks(struct weir_space *space);

@@ -235,7 +235,7 @@ echo "ok - two GPUs, real bytes: the losses are those of native"
 run four --machine h200x4 $small --check --block-size 2MiB --gpu-budget 50% \
 	--manager native,weir,weir+near,weir+near-copy --near gpu1:6MiB,gpu2:30%,gpu3:4MiB
 looked four gpu1
-run sizes --machine h200x4 --nodes 200k,500k --gpu-budget 2GB --near gpu2:500MB \
+run sizes --machine h200x4 --nodes 200k,500k --gpu-budget 2GB --near gpu2:500MB --oracle \
 	--manager native,weir,weir+near-copy,weir+near
 looked sizes gpu2
 echo "ok - four GPUs"

@@ -24,7 +24,7 @@ struct script {
 	struct trace_step steps[MAX];
 	struct trace_use uses[MAX];
 	struct trace_life lives[MAX];
-	bool resident[MAX], near[MAX];
+	uint8_t where[MAX];
 };
 
 static void begin(struct script *s)
@@ -33,8 +33,7 @@ static void begin(struct script *s)
 	s->trace.steps = s->steps;
 	s->trace.uses = s->uses;
 	s->trace.lives = s->lives;
-	s->trace.resident = s->resident;
-	s->trace.near = s->near;
+	s->trace.where = s->where;
 }
 
 /* A life before and after the trace; in it, from now on. */
@@ -72,10 +71,10 @@ static void use(struct script *s, uint32_t life, uint64_t offset, uint64_t bytes
 	s->uses[s->trace.nr_uses++] =
 		(struct trace_use){.life = life, .offset = offset, .bytes = bytes, .kind = kind};
 	s->steps[s->trace.nr_steps - 1].nr_uses++;
-	for (; *where; where++) {
-		s->near[s->trace.nr_resident] = *where == 'n';
-		s->resident[s->trace.nr_resident++] = *where == 'H';
-	}
+	for (; *where; where++)
+		s->where[s->trace.nr_where++] = *where == 'H'	? MANAGER_OWN
+						: *where == 'n' ? MANAGER_NEAR
+								: MANAGER_HOST;
 }
 
 static struct oracle_result compute(const struct script *s, uint64_t capacity)
@@ -267,7 +266,7 @@ static void test_oracle_near(void **state)
 	assert_true(out.host_copy_ins == 3);
 	use(&s, a, 0, BLOCK, WEIR_READ, "n");
 	assert_int_equal(oracle_compute(&s.trace, 1, 0, &out), -ENOSPC);
-	s.near[0] = true; /* in both */
+	s.where[0] = 3; /* nowhere that there is */
 	assert_int_equal(oracle_compute(&s.trace, 1, 2, &out), -EINVAL);
 }
 
@@ -284,15 +283,15 @@ static void test_oracle_refuses(void **state)
 	use(&s, a, 0, 2 * BLOCK, WEIR_READ, "HH");
 	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), 0);
 	assert_int_equal(oracle_compute(&s.trace, 1, 0, &out), -ENOSPC);
-	s.trace.nr_resident = 1;
+	s.trace.nr_where = 1;
 	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -EINVAL);
-	s.trace.nr_resident = 2;
+	s.trace.nr_where = 2;
 	s.lives[a].death = 1; /* before the trace, but not after it */
 	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -EXDEV);
 	s.lives[a] = (struct trace_life){.bytes = 2 * BLOCK, .birth = 0, .death = TRACE_NEVER};
 	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -EXDEV);
 	s.trace.block_bytes = 0;
-	s.trace.nr_resident = 0;
+	s.trace.nr_where = 0;
 	assert_int_equal(oracle_compute(&s.trace, 2, 0, &out), -ENODATA);
 }
 

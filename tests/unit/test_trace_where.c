@@ -65,12 +65,12 @@ static void launch(struct setup *s, char *addr, uint64_t bytes, enum weir_use_ki
 	assert_int_equal(launch_try(s->m, addr, bytes, kind), 0);
 }
 
-static uint32_t count(const struct trace *t, uint32_t first, uint32_t nr)
+static uint32_t count(const struct trace *t, uint32_t nr, enum manager_where where)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t i = first; i < first + nr; i++)
-		sum += t->resident[i];
+	for (uint32_t i = 0; i < nr; i++)
+		sum += t->where[i] == where;
 	return sum;
 }
 
@@ -97,11 +97,11 @@ static void test_where_parts_begin_and_end(void **state)
 	assert_int_equal(trace_check(t), 0);
 	assert_int_equal(t->block_bytes, BLOCK);
 	assert_int_equal(t->nr_steps, 5);
-	assert_int_equal(t->nr_resident, 10);
-	assert_int_equal(count(t, 0, 10), 10);
-	t->nr_resident = 9;
+	assert_int_equal(t->nr_where, 10);
+	assert_int_equal(count(t, 10, MANAGER_OWN), 10);
+	t->nr_where = 9;
 	assert_int_equal(trace_check(t), -EINVAL);
-	t->nr_resident = 10;
+	t->nr_where = 10;
 	trace_destroy(t);
 	close_weir(&s);
 }
@@ -125,8 +125,8 @@ static void test_where_some_is_in_place(void **state)
 	assert_int_equal(trace_manager_stop(s.m, &t), 0);
 	assert_int_equal(stats.block_bytes, BLOCK);
 	assert_int_equal(stats.movable_blocks, 8);
-	assert_int_equal(t->nr_resident, 20);
-	nr = count(t, 0, 20);
+	assert_int_equal(t->nr_where, 20);
+	nr = count(t, 20, MANAGER_OWN);
 	assert_in_range(nr, 1, 8);
 	assert_int_equal(stats.peak_bytes[GPU0], nr * BLOCK);
 	trace_destroy(t);
@@ -161,8 +161,9 @@ static void test_where_a_neighbour_has_most(void **state)
 	launch(&s, a, 40 * BLOCK, WEIR_OVERWRITE);
 	assert_int_equal(trace_manager_stop(s.m, &t), 0);
 	assert_int_equal(trace_check(t), 0);
-	assert_int_equal(t->nr_resident, 40);
-	assert_in_range(count(t, 0, 40), 1, 8);
+	assert_int_equal(t->nr_where, 40);
+	assert_in_range(count(t, 40, MANAGER_OWN), 1, 8);
+	assert_in_range(count(t, 40, MANAGER_NEAR), 24, 38);
 	s.m->ops->stats(s.m, &stats);
 	assert_in_range(stats.peak_bytes[GPU1], 24 * BLOCK, 64 * BLOCK);
 	trace_destroy(t);
@@ -221,11 +222,11 @@ static int faker_alloc(struct manager *m, uint64_t bytes, const char *name, void
 
 static int faker_launch(struct manager *m, const struct weir_launch *l)
 {
-	static const bool resident[] = {true, false};
+	static const uint8_t where[] = {MANAGER_OWN, MANAGER_HOST};
 	struct faker *f = (struct faker *)m;
 
 	for (uint32_t u = 0; f->fn && u < l->nr_uses; u++)
-		f->fn(f->arg, u, resident, 2);
+		f->fn(f->arg, u, where, 2);
 	return f->err;
 }
 
@@ -269,8 +270,8 @@ static void test_where_forgets_failed_launches(void **state)
 	assert_null(f.fn);
 	assert_int_equal(trace_check(t), 0);
 	assert_int_equal(t->nr_steps, 2);
-	assert_int_equal(t->nr_resident, 4);
-	assert_true(t->resident[2] && !t->resident[3]);
+	assert_int_equal(t->nr_where, 4);
+	assert_true(t->where[2] == MANAGER_OWN && t->where[3] == MANAGER_HOST);
 	trace_destroy(t);
 	m->ops->destroy(m);
 }
