@@ -76,7 +76,8 @@ static uint64_t paged_bytes(const struct bench_graph *bench, uint64_t page_bytes
 	return pages * page_bytes * (weighted(bench) ? 2 : 1);
 }
 
-/* Of a pass that begins with nothing in the device's memory, or, warm, with all that fits. */
+/* Of a pass that begins with nothing in the device's memory, or, warm, with all that fits. NAN
+ * where other GPUs' memory is used: which of a round's edges are there nobody can say. */
 static double bound_s(const struct bench_graph *bench, const struct bench_pass_run *run,
 		      const struct work *w)
 {
@@ -84,6 +85,8 @@ static double bound_s(const struct bench_graph *bench, const struct bench_pass_r
 	struct graph_result r = w->result;
 	uint64_t room = run->budget_bytes;
 
+	if (manager_is_near(run->manager))
+		return NAN;
 	if (!bench_manager_find(run->manager)->paged_begin)
 		room = bench_pass_room(p, room);
 	if (bench->params.pass.warm)

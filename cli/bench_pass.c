@@ -96,7 +96,8 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 					  ? run->budget_bytes
 					  : bench_pass_room(p, run->budget_bytes);
 	if (manager_is_near(run->manager)) {
-		bench_near_bytes(p, run->needs_bytes, config.near_bytes);
+		bench_near_bytes(p, run->needs_bytes, run->near_bytes);
+		memcpy(config.near_bytes, run->near_bytes, sizeof(config.near_bytes));
 		config.near_bytes_per_s = p->near.bytes_per_s;
 		config.needs_bytes = run->needs_bytes;
 	}
@@ -139,16 +140,21 @@ struct passes_held bench_pass_held(const struct bench_pass *b, const struct benc
 	const struct bench_params *p = &b->params->base;
 	const struct manager_ops *ops = bench_manager_find(run->manager);
 	const uint64_t *peak = run->stats.peak_bytes;
+	struct passes_held held = {.near_bytes = NULL};
 	uint64_t most = run->budget_bytes;
 	bool driver = p->real_gpu && ops == &manager_uvm;
 
 	if (!peak[p->machine.device[p->device].memory])
-		return (struct passes_held){0, 0};
+		return held;
+	if (manager_is_near(run->manager))
+		held.near_bytes = run->near_bytes;
 	if (!ops->paged_begin)
 		most = bench_pass_room(p, most);
-	if (!most || driver || (!ops->drain && !peak[bench_host_memory(p)]))
+	if (!most || driver || (!ops->drain && !held.near_bytes && !peak[bench_host_memory(p)]))
 		most = run->needs_bytes;
-	return (struct passes_held){ops->drain && !b->params->warm ? 0 : most, most};
+	held.begin_bytes = ops->drain && !b->params->warm ? 0 : most;
+	held.end_bytes = most;
+	return held;
 }
 
 static void fill_pass(const struct bench_pass_run *run, const struct passes_result *r,
@@ -216,11 +222,9 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		if (r->checked)
 			result->check = r->passed ? RESULT_PASSED : RESULT_DIFFERS;
 	}
-	/* The bounds of passes know of no third memory. */
 	if (manager_is_near(run->manager)) {
-		bench_near_bytes(p, run->needs_bytes, result->near_bytes);
+		memcpy(result->near_bytes, run->near_bytes, sizeof(result->near_bytes));
 		result->near_bytes_per_s = p->near.bytes_per_s;
-		result->bound_s = NAN;
 	}
 	fill_pass(run, r, result->epoch_median_s, &out->pass);
 }

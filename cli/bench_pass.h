@@ -45,6 +45,7 @@ struct bench_pass_run {
 	char error[BENCH_PASS_ERROR_BYTES]; /* in words */
 	struct manager_stats stats;
 	struct bench_host host;
+	uint64_t near_bytes[WEIR_MEMORIES_MAX]; /* other GPUs' that the manager may use */
 };
 
 /* A line on standard error, the bar out of its way. */
@@ -64,8 +65,8 @@ int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(vo
 /* Run one case under its manager, on a machine opened for it. */
 void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run);
 
-/* What a pass finds and leaves of what is managed in the device's memory, at most. On a real GPU
- * nothing limits what the driver keeps there of managed memory. */
+/* What a pass finds and leaves of what is managed in GPUs' memory, at most; borrows the run's
+ * near_bytes. On a real GPU nothing limits what the driver keeps there of managed memory. */
 struct passes_held bench_pass_held(const struct bench_pass *b, const struct bench_pass_run *run);
 
 /* What a result borrows, of one run. */

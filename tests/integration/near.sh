@@ -248,7 +248,17 @@ for case in 'gups --updates 100k --bytes 16MiB' 'pagein --access write --bytes 1
 		--gpu-budget 25% --check --near gpu1:60% --json "$dir/pass.json" >"$dir/pass.out" \
 		2>"$dir/pass.err" || fail "bench $case" "$dir/pass.err"
 	has "$dir/pass.json" '"manager":"weir",.*"gpu1":0}.*"passed":true' \
-		'"manager":"weir\+near",.*"gpu1->gpu0".*"peak_bytes":\{[^}]*"gpu1":[1-9][0-9]*\}.*"near_budget_bytes":\{"gpu1":10066329\}.*"passed":true.*"bound_s":null'
+		'"manager":"weir\+near",.*"gpu1->gpu0".*"peak_bytes":\{[^}]*"gpu1":[1-9][0-9]*\}.*"near_budget_bytes":\{"gpu1":10066329\}.*"passed":true'
+	python3 - "$dir/pass.json" <<'END' >"$dir/look.out" 2>&1 || fail "bench $case" "$dir/look.out"
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    result = {r["manager"]: r for r in map(json.loads, file)}
+weir, near = result["weir"], result["weir+near"]
+assert 0 < near["bound_s"] <= min(near["epoch_s"]), near["bound_s"]
+assert near["bound_s"] <= weir["bound_s"], (near["bound_s"], weir["bound_s"])
+END
 done
 echo "ok - workloads that make passes"
 

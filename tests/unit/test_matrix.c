@@ -447,7 +447,8 @@ static void test_matrix_bound(void **state)
 	for (int warm = 0; warm < 2; warm++) {
 		for (uint64_t frames = MIB(1); frames >= MIB(1) / 4; frames /= 2) {
 			struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
-			struct passes_held held = {warm ? frames : 0, frames};
+			struct passes_held held = {.begin_bytes = warm ? frames : 0,
+						   .end_bytes = frames};
 			struct matrix_params p = usual;
 			struct passes_result r = {0};
 			double bound_s, over;

@@ -297,7 +297,7 @@ static void test_touch_bound(void **state)
 	for (int access = 0; access < TOUCH_ACCESS_NR; access++) {
 		for (uint64_t frames = MIB(1); frames >= MIB(1) / 4; frames /= 2) {
 			struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
-			struct passes_held held = {0, frames};
+			struct passes_held held = {.end_bytes = frames};
 			struct touch_params p = usual;
 			struct passes_result r = {0};
 			char err[256];

@@ -8,7 +8,7 @@
 
 /*
  * Seconds that no pass takes less than; passes_bound.h has the argument. Each of its two sweeps
- * reads the whole matrix, and what is not in the device's memory as a sweep begins comes over the
+ * reads the whole matrix, and what is not in the device's memory as a sweep begins comes over a
  * link in it: the matrix - begin bytes of it in the first at least, the matrix - end bytes in the
  * second. Vectors are left out, and so are caches.
  */
