@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034 # what is set here is for the test
+#
+# Sourced by the tests that build a program with deliberate faults in the sources, one at a time,
+# each behind a number of a macro: the program has to notice every one of them. Needs SOURCE_DIR,
+# and CC, which may be left out; makes $dir, a folder for what is built, which goes with the test.
+: "${SOURCE_DIR:?is the source tree}" "${CC:=cc}"
+# shellcheck source=/dev/null
+. "$SOURCE_DIR/tests/support/environment.sh"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$SOURCE_DIR" || exit 1
+
+# mutants_find MACRO LEAST FILE...: $with_faults is the files, or those in the folders, that have a
+# fault, and $last the highest number, which must be no less than LEAST.
+mutants_find()
+{
+	macro=$1
+	least=$2
+	shift 2
+	with_faults=$(grep -rlE --include='*.c' "\\<$macro [!=]= " "$@")
+	last=$(grep -rohE --include='*.c' "\\<$macro [!=]= [0-9]+" "$@" | grep -oE '[0-9]+$' |
+		sort -n | tail -n 1)
+	[ "${last:-0}" -ge "$least" ] || fail "mutants 1 to $least are not there"
+}
+
+# mutants_build NUMBER FILE OPTION...: $dir/run, of a C source and what else cc takes.
+mutants_build()
+{
+	number=$1
+	source=$2
+	shift 2
+	# shellcheck disable=SC2046 # words are meant to be split
+	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -D"$macro=$number" -o "$dir/run" "$source" "$@" \
+		$(pkg-config --cflags --libs cmocka) -lpthread -lm >"$dir/log" 2>&1 ||
+		fail "mutant $number does not build" "$dir/log"
+}
+
+# mutants_try PATTERN: for each number, build NUMBER, a function of the test's, and $dir/run must
+# fail. Of what it writes the first line with the pattern is shown; without one it fails in another
+# way.
+mutants_try()
+{
+	mutant=1
+	while [ "$mutant" -le "$last" ]; do
+		build "$mutant"
+		timeout 60 "$dir/run" >"$dir/log" 2>&1 && fail "mutant $mutant is not noticed"
+		why=$(grep -E -m 1 "$1" "$dir/log") ||
+			fail "mutant $mutant fails in another way" "$dir/log"
+		echo "ok - mutant $mutant: $why"
+		mutant=$((mutant + 1))
+	done
+}
