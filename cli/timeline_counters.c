@@ -146,8 +146,8 @@ void timeline_names(FILE *out, const struct timeline_run *run)
 
 /* Of one link: bytes in each part of the record, each way. */
 struct rates {
-	double part[WEIR_DIRECTION_NR][LINK_PARTS];
-	double width_ns; /* of a part */
+	double part[WEIR_DIRECTION_NR][LINK_PARTS + 1]; /* the last one begins with the end */
+	double width_ns;				/* of a part */
 	bool any;
 };
 
@@ -157,9 +157,12 @@ static void spread(struct rates *r, enum weir_direction direction, const struct 
 {
 	double begin = ((double)event->begin_ns - (double)log->begin_ns) / r->width_ns;
 	double end = ((double)event->end_ns - (double)log->begin_ns) / r->width_ns;
-	double each = end > begin ? (double)bytes / (end - begin) : 0;
+	double each;
 
 	r->any |= bytes != 0;
+	if (end <= begin) /* shorter than a clock tells */
+		end = begin + 1e-9;
+	each = (double)bytes / (end - begin);
 	if (begin < 0)
 		begin = 0;
 	for (uint32_t i = (uint32_t)begin; i < LINK_PARTS && (double)i < end; i++) {
@@ -174,7 +177,7 @@ static void spread(struct rates *r, enum weir_direction direction, const struct 
 static void write_rates(FILE *out, const struct timeline_run *run, const struct rates *r,
 			const char *title, const char *const name[WEIR_DIRECTION_NR])
 {
-	for (uint32_t i = 0; i < LINK_PARTS; i++) {
+	for (uint32_t i = 0; i <= LINK_PARTS; i++) {
 		if (i && r->part[0][i] == r->part[0][i - 1] && r->part[1][i] == r->part[1][i - 1])
 			continue;
 		sample_begin(out, run, title,
