@@ -14,25 +14,6 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-# run NAME ARGS...: bench into $dir/NAME.json, .out and .err; the status must be 0.
-run()
-{
-	name=$1
-	shift
-	"$WEIR" bench gcn "$@" --json "$dir/$name.json" >"$dir/$name.out" 2>"$dir/$name.err" ||
-		fail "bench gcn $* exits with $?" "$dir/$name.out" "$dir/$name.err"
-}
-
-# has FILE PATTERN...: each pattern is in the file.
-has()
-{
-	file=$1
-	shift
-	for pattern in "$@"; do
-		grep -Eq -- "$pattern" "$file" || fail "no /$pattern/ in $file" "$file"
-	done
-}
-
 lines()
 {
 	[ "$(wc -l <"$1")" -eq "$2" ] || fail "$1 has not $2 lines" "$1"

@@ -136,27 +136,6 @@ echo "ok - what cannot be is refused, by one line"
 
 # ------------------------------------------------------------------ what is moved
 
-# run NAME ARGS...: bench gcn into $dir/NAME.json, .out and .err; the status must be 0.
-run()
-{
-	name=$1
-	shift
-	"$WEIR" bench gcn "$@" --json "$dir/$name.json" >"$dir/$name.out" 2>"$dir/$name.err" ||
-		fail "bench gcn $* exits with $?" "$dir/$name.out" "$dir/$name.err"
-	[ -s "$dir/$name.err" ] && fail "a pipe is not silent" "$dir/$name.err"
-	return 0
-}
-
-# has FILE PATTERN...: each pattern is in the file.
-has()
-{
-	file=$1
-	shift
-	for pattern in "$@"; do
-		grep -Eq -- "$pattern" "$file" || fail "no /$pattern/ in $file" "$file"
-	done
-}
-
 # looked NAME MEMORY [copies]: losses are native's where there are any, nothing is held beyond a
 # budget, other GPUs' memories are used by the manager that is for it, MEMORY among them; and, if
 # it says so, blocks are copied over the link to it in both directions.

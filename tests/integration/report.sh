@@ -49,15 +49,6 @@ page()
 	}
 }
 
-has()
-{
-	file=$1
-	shift
-	for pattern in "$@"; do
-		grep -Eq -- "$pattern" "$file" || fail "no /$pattern/ in $file"
-	done
-}
-
 lacks()
 {
 	file=$1

@@ -23,17 +23,6 @@ block=16384
 # warm-up, the last two follow a plan.
 common="--machine laptop --nodes 5k --slice 1k --block-size $block --data real --epochs 2"
 
-# run NAME ARGS...: bench into $dir/NAME.json; the status must be 0.
-run()
-{
-	name=$1
-	shift
-	# shellcheck disable=SC2086 # words are meant to be split
-	"$WEIR" bench gcn $common "$@" --json "$dir/$name.json" >"$dir/$name.out" \
-		2>"$dir/$name.err" ||
-		fail "bench gcn $* exits with $?" "$dir/$name.out" "$dir/$name.err"
-}
-
 # result FILE MANAGER: its line.
 result()
 {
@@ -64,7 +53,8 @@ at_least()
 	[ "$2" -ge "$3" ] || fail "$1: $2, not at least $3" "$4"
 }
 
-run whole --manager native
+# shellcheck disable=SC2086 # words are meant to be split
+run whole $common --manager native
 want=$(losses "$dir/whole.json" native)
 echo "$want" | grep -Eq '^"loss":\[(2\.[0-9]{10,},?){4}\]$' ||
 	fail "no four losses" "$dir/whole.json"
@@ -74,7 +64,8 @@ echo "ok - native in all of the GPU's memory: $peak bytes"
 
 for percent in 50 25; do
 	file=$dir/$percent.json
-	run $percent --manager native,malloc,zerocopy,weir --gpu-budget $((peak * percent / 100))
+	# shellcheck disable=SC2086
+	run $percent $common --manager native,malloc,zerocopy,weir --gpu-budget $((peak * percent / 100))
 	for manager in native malloc; do
 		result "$file" $manager |
 			grep -q '"status":"out-of-memory","epoch_s":\[\]' ||

@@ -19,15 +19,6 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
 
-# bench NAME ARGS...: into $dir/NAME.json, .out and .err; the status must be 0.
-bench()
-{
-	name=$1
-	shift
-	"$WEIR" bench gcn "$@" --json "$dir/$name.json" >"$dir/$name.out" 2>"$dir/$name.err" ||
-		fail "bench gcn $* exits with $?" "$dir/$name.err"
-}
-
 # check NAME OPTIONS...: the timeline NAME.trace against NAME.json
 check()
 {
@@ -38,30 +29,30 @@ check()
 	cat "$dir/check.out"
 }
 
-bench last --nodes 2M --gpu-budget 50% --timeline "$dir/last.trace"
+run last --nodes 2M --gpu-budget 50% --timeline "$dir/last.trace"
 check last --overlap
-bench plain --nodes 2M --gpu-budget 50%
+run plain --nodes 2M --gpu-budget 50%
 for kind in json out err; do
 	cmp "$dir/last.$kind" "$dir/plain.$kind" || fail "recording changes the $kind"
 done
 echo "ok - a process a run, the last epoch of each, and results as without"
 
-bench all --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy --timeline "$dir/all.trace" \
+run all --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy --timeline "$dir/all.trace" \
 	--timeline-all
 check all --whole --overlap
-bench plain --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy
+run plain --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy
 cmp "$dir/all.json" "$dir/plain.json" || fail "recording all changes results"
-bench all --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy --timeline "$dir/again.trace" \
+run all --nodes 500k --slice 1M --gpu-budget 50% --manager weir,zerocopy --timeline "$dir/again.trace" \
 	--timeline-all
 cmp "$dir/all.trace" "$dir/again.trace" || fail "two timelines of one run differ"
 echo "ok - whole runs: bytes add up to those of the results, and timelines repeat"
 
 real="--machine laptop --nodes 3k --slice 4k --block-size 64KiB --check --epochs 1"
 # shellcheck disable=SC2086 # so many words
-bench real $real --gpu-budget 40% --manager weir --timeline "$dir/real.trace" --timeline-all
+run real $real --gpu-budget 40% --manager weir --timeline "$dir/real.trace" --timeline-all
 check real --whole --overlap
 # shellcheck disable=SC2086
-bench plain $real --gpu-budget 40% --manager weir
+run plain $real --gpu-budget 40% --manager weir
 cmp "$dir/real.json" "$dir/plain.json" || fail "recording changes results on real data"
 echo "ok - real data, through arenas, host copies and all"
 
@@ -94,11 +85,11 @@ export LD_LIBRARY_PATH="$dir/driver" WEIR_CUDA_KERNELS FAKECUDA_GRANULARITY=4096
 gpu="--machine cuda --nodes 3k --slice 4k --hidden 48 --block-size 16KiB --epochs 2"
 
 # shellcheck disable=SC2086
-bench cuda $gpu --gpu-budget 50% --manager zerocopy,weir --check --timeline "$dir/cuda.trace"
+run cuda $gpu --gpu-budget 50% --manager zerocopy,weir --check --timeline "$dir/cuda.trace"
 check cuda
 grep -q '"manager":"weir".*"passed":true' "$dir/cuda.json" || fail "losses" "$dir/cuda.json"
 [ -s "$dir/cuda.err" ] && fail "a pipe is not silent" "$dir/cuda.err"
 # shellcheck disable=SC2086
-bench whole $gpu --gpu-budget 50% --manager weir --timeline "$dir/whole.trace" --timeline-all
+run whole $gpu --gpu-budget 50% --manager weir --timeline "$dir/whole.trace" --timeline-all
 check whole --whole
 echo "ok - on the CUDA backend"
