@@ -144,10 +144,10 @@ struct passes_held bench_pass_held(const struct bench_pass *b, const struct benc
 	uint64_t most = run->budget_bytes;
 	bool driver = p->real_gpu && ops == &manager_uvm;
 
-	if (!peak[p->machine.device[p->device].memory])
-		return held;
 	if (manager_is_near(run->manager))
 		held.near_bytes = run->near_bytes;
+	if (!peak[p->machine.device[p->device].memory])
+		return held;
 	if (!ops->paged_begin)
 		most = bench_pass_room(p, most);
 	if (!most || driver || (!ops->drain && !held.near_bytes && !peak[bench_host_memory(p)]))
