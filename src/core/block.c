@@ -26,20 +26,16 @@ void block_count(struct range *range, const struct block *block, uint32_t nr)
 	range->nr_unmapped += block_is_unmapped(block) ? nr : 0;
 }
 
-/* The same of what a range with several owners counts besides. */
-static void count_own(struct range *range, const struct block *block, uint32_t nr)
-{
-	if (!block_is_at(block, range->homes[block - range->block].own))
-		return;
-	range->nr_at_own += nr;
-	range->nr_own_moving += block->at.source ? nr : 0;
-}
-
+/* The same with whether it is resident. */
 static void count(struct range *range, const struct block *block, uint32_t nr)
 {
+	place_t own = range->homes ? range->homes[block - range->block].own : range->own;
+
 	block_count(range, block, nr);
-	if (range->homes)
-		count_own(range, block, nr);
+	if (!block_is_at(block, own))
+		return;
+	range->nr_resident += nr;
+	range->nr_arriving += block->at.source ? nr : 0;
 }
 
 /*

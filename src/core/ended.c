@@ -133,6 +133,7 @@ struct stream_slot *space_slot(struct weir_space *space, struct weir_stream *str
 	space->slot[space->nr_slots++] = slot;
 out:
 	slot->stream = stream;
-	slot->own = (place_t)MAX(space_own(space, stream_device(stream)), 0);
+	slot->foreign = space_own(space, stream_device(stream)) < 0;
+	slot->own = slot->foreign ? PLACE_OWN : (place_t)space_own(space, stream_device(stream));
 	return slot;
 }

@@ -225,8 +225,9 @@ void range_set_own(struct weir_space *space, struct range *range, place_t own)
 		keep_order(space, range, i, own);
 	free(range->homes);
 	range->homes = NULL;
-	range->nr_at_own = range->nr_own_moving = 0;
 	range->own = own;
+	range->nr_resident = range->nr_home[own];
+	range->nr_arriving = range->nr_moving[own];
 	range->nr_arrivals++; /* what was known of blocks at rest there holds no more */
 	space->epoch++;
 }
@@ -239,8 +240,6 @@ int range_split(struct range *range)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
 		homes[i] = (struct block_home){.own = range->own, .user = range->own};
-	range->nr_at_own = range->nr_home[range->own];
-	range->nr_own_moving = range->nr_moving[range->own];
 	range->homes = homes;
 	return 0;
 }
@@ -251,13 +250,13 @@ void range_block_set_own(struct weir_space *space, struct range *range, uint32_t
 
 	keep_order(space, range, i, own);
 	if (block_is_at(block, range->homes[i].own)) {
-		range->nr_at_own--;
-		range->nr_own_moving -= block_is_moving(block);
+		range->nr_resident--;
+		range->nr_arriving -= block_is_moving(block);
 	}
 	range->homes[i].own = own;
 	if (block_is_at(block, own)) {
-		range->nr_at_own++;
-		range->nr_own_moving += block_is_moving(block);
+		range->nr_resident++;
+		range->nr_arriving += block_is_moving(block);
 	}
 	space->epoch++;
 }
@@ -340,10 +339,8 @@ int range_check(const struct weir_space *space, const struct range *range)
 		if (block_is_stale(block) && i < range->first_stale)
 			counted.nr_stale--;
 		pins += block->pins;
-		if (range->homes && range_block_is_resident(range, i)) {
-			counted.nr_at_own++;
-			counted.nr_own_moving += block_is_moving(block);
-		}
+		counted.nr_resident += range_block_is_resident(range, i);
+		counted.nr_arriving += range_block_is_resident(range, i) && block_is_moving(block);
 	}
 	if (memcmp(counted.nr_home, range->nr_home, sizeof(range->nr_home)) ||
 	    memcmp(counted.nr_moving, range->nr_moving, sizeof(range->nr_moving)) ||
@@ -351,8 +348,8 @@ int range_check(const struct weir_space *space, const struct range *range)
 	    counted.nr_dead != range->nr_dead || counted.nr_clean != range->nr_clean ||
 	    counted.nr_unmapped != range->nr_unmapped ||
 	    counted.nr_cleaning != range->nr_cleaning || counted.nr_stale != range->nr_stale ||
-	    counted.nr_at_own != range->nr_at_own ||
-	    counted.nr_own_moving != range->nr_own_moving || pins != range->part_pins) {
+	    counted.nr_resident != range->nr_resident ||
+	    counted.nr_arriving != range->nr_arriving || pins != range->part_pins) {
 		log_error("range %p: its counts differ from its blocks'", range->addr);
 		return -EUCLEAN;
 	}

@@ -58,9 +58,10 @@ struct range {
 	life_t life;		     /* its present allocation; 0 while pooled */
 	uint64_t devices;	     /* access list of mappings made from now on */
 	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
-	struct block_home *homes;	/* by block, where several devices use it; else NULL */
-	uint32_t nr_arrivals;		/* times that a block of it came to rest at its own place */
-	uint32_t nr_backed, nr_copying; /* the sums of nr_home[] and nr_moving[] */
+	struct block_home *homes; /* by block, where several devices use it; else NULL */
+	uint32_t nr_arrivals;	  /* times that a block of it came to rest at its own place */
+	uint32_t nr_resident, nr_arriving; /* blocks at their own places; of these, on their way */
+	uint32_t nr_backed, nr_copying;	   /* the sums of nr_home[] and nr_moving[] */
 	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
 	uint32_t first_stale;	  /* no block below it is stale */
 	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
@@ -75,10 +76,8 @@ struct range {
 	struct range_owner *owner;     /* NULL: mapped, or removed */
 	uint32_t number;	       /* by which the owner knows it */
 	/* In spaces of several devices: own memories of those that named it since it was last
-	 * allocated while it was idle, a bit each; and where there are homes[], how many blocks are
-	 * at their own places, and of these on their way there. */
+	 * allocated while it was idle, a bit each. */
 	uint64_t users;
-	uint32_t nr_at_own, nr_own_moving;
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	uint32_t nr_dirty[PLACES_MAX]; /* of the first, those of which no copy is below, or on its
@@ -124,7 +123,8 @@ struct use_list {
 struct stream_slot {
 	uint32_t number;
 	struct weir_stream *stream;
-	place_t own; /* the memory of its device, if that is one of the space's */
+	bool foreign; /* its device is none of the space's; in a fixed space that may be */
+	place_t own;  /* else the memory of its device */
 	bool open;
 	bool placing;		/* weir_begin() is at work in it */
 	uint64_t event;		/* the open bracket's event in the record; 0: none */
@@ -349,7 +349,7 @@ static inline place_t range_block_own(const struct range *range, uint32_t i)
 
 static inline uint32_t range_nr_resident(const struct range *range)
 {
-	return range->homes ? range->nr_at_own : range->nr_home[range->own];
+	return range->nr_resident;
 }
 
 static inline bool range_block_is_resident(const struct range *range, uint32_t i)
@@ -380,10 +380,7 @@ static inline uint32_t range_nr_settled(const struct range *range, place_t place
 /* Blocks that are at a place below the one where they are resident, and not moving. */
 static inline uint32_t range_nr_settled_below(const struct range *range)
 {
-	uint32_t above = range->homes ? range->nr_at_own - range->nr_own_moving
-				      : range_nr_settled(range, range->own);
-
-	return range->nr_backed - range->nr_copying - above;
+	return range->nr_backed - range->nr_copying - (range->nr_resident - range->nr_arriving);
 }
 
 static inline uint32_t range_nr_unbacked(const struct range *range)

@@ -427,16 +427,15 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 }
 
 /* Whether the stream's device is one of the space's: others' memories are not known here. */
-static int check_device(const struct weir_space *space, const struct weir_stream *stream)
+static int check_device(const struct weir_space *space, const struct stream_slot *slot)
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
-	uint32_t device = stream_device(stream);
 
-	if (space_own(space, device) >= 0)
+	if (!slot->foreign)
 		return 0;
 	log_error("begin: the stream is of device '%s', which the space was made without (its "
 		  "config's devices)",
-		  desc->device[device].name);
+		  desc->device[stream_device(slot->stream)].name);
 	return -EINVAL;
 }
 
@@ -451,7 +450,7 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
 	slot = space_slot(space, stream);
-	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : check_device(space, stream);
+	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : check_device(space, slot);
 	if (err)
 		goto out;
 	slot->placing = true;

@@ -30,7 +30,7 @@ static void get_wanted(const struct weir_space *space, const struct space_use *u
 }
 
 /* Whether nothing is to be asked: all of the range is there and shown, and stays. */
-static bool is_ready(const struct space_use *use)
+static inline bool is_ready(const struct space_use *use)
 {
 	const struct range *range = use->range;
 

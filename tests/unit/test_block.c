@@ -76,8 +76,14 @@ static void put(struct fixture *f, enum where where)
 	f->range->nr_dead = f->range->nr_clean = f->range->nr_unmapped = 0;
 	f->range->nr_cleaning = f->range->nr_stale = 0;
 	f->range->nr_backed = f->range->nr_copying = 0;
-	for (uint32_t i = 0; i < NR; i++)
+	f->range->nr_resident = f->range->nr_arriving = 0;
+	for (uint32_t i = 0; i < NR; i++) {
+		bool resident = range_block_is_resident(f->range, i);
+
 		block_count(f->range, &f->range->block[i], 1);
+		f->range->nr_resident += resident;
+		f->range->nr_arriving += resident && block_is_moving(&f->range->block[i]);
+	}
 }
 
 static void change(struct fixture *f, enum where where)
