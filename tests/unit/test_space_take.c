@@ -234,6 +234,34 @@ static void test_space_take_clean_while_it_is_read(void **state)
 	take_clean_chunks(true);
 }
 
+/* With a neighbour what has its copy on the host alone is not taken: it would be there then, and
+ * goes to the neighbour instead. */
+static void test_space_take_clean_not_to_the_host(void **state)
+{
+	struct test_space t;
+	uint64_t crossed = 0;
+	uint8_t *r;
+
+	(void)state;
+	test_space_open_places(&t, BLOCK, HBM_BLOCKS, HBM_BLOCKS, 16);
+	r = do_alloc_clean(&t, R_BYTES, R_SEED);
+	for (uint32_t i = 0; i < 3 * WARM_UP; i++) {
+		if (i == WARM_UP) {
+			do_sync(&t);
+			crossed = get_crossed(&t);
+		}
+		do_evict_end(&t, do_evict(&t, r, 1000 + i), 1000 + i);
+		assert_int_equal(get_stale(&t, r), 0);
+	}
+	do_sync(&t);
+	assert_true(has_plan(&t));
+	assert_true(range_find(t.space, r)->nr_clean > 0);
+	assert_int_equal(get_crossed(&t), crossed);
+	do_expect(&t, 0, r, R_BYTES, R_SEED);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* What a program may do with a range whose blocks are stale. */
 enum meddling {
 	READ_IT,
@@ -671,6 +699,7 @@ int main(void)
 		cmocka_unit_test(test_space_take_nothing_that_is_needed),
 		cmocka_unit_test(test_space_take_far_ahead_of_the_device),
 		cmocka_unit_test(test_space_take_clean_while_it_is_read),
+		cmocka_unit_test(test_space_take_clean_not_to_the_host),
 		cmocka_unit_test(test_space_take_then_use_the_giver_at_once),
 		cmocka_unit_test(test_space_take_held_range_is_not_reused),
 		cmocka_unit_test(test_space_take_then_destroy),
