@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contract of src/backend/backend.h on the simulator, with bytes and without, behind flaky and
- * behind watch, with two GPUs and with four; and what is the simulator's own: what calls cost and when, what it refuses, guards,
- * poison.
+ * behind watch, and parts of it with four GPUs; and what is the simulator's own: what calls cost
+ * and when, what it refuses, guards, poison.
  *
  * Labels: threads
  * Links: backend-cases
@@ -62,8 +62,9 @@ static const struct contract_target targets[] = {
 	{"phantom", open_phantom, check_leaks, NULL, CAN_FULL | CAN_TRAP},
 	{"flaky", open_flaky, check_leaks, NULL, CAN_BYTES | CAN_FULL | CAN_TRAP | CAN_FAIL},
 	{"watched", open_watched, NULL, NULL, CAN_BYTES | CAN_FULL | CAN_TRAP},
-	{"four GPUs", open_four, check_leaks, NULL, CAN_BYTES | CAN_FULL | CAN_TRAP},
 };
+static const struct contract_target four = {"four GPUs", open_four, check_leaks, NULL,
+					    CAN_BYTES | CAN_FULL | CAN_TRAP};
 
 /* ------------------------------------------------------------------ what calls take */
 
@@ -462,9 +463,12 @@ static void test_ids_are_used_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TESTS(targets[0]), TESTS(targets[1]), TESTS(targets[2]),
+	const struct CMUnitTest tests[] = {TESTS(targets[0]),
+					   TESTS(targets[1]),
+					   TESTS(targets[2]),
 					   TESTS(targets[3]),
-					   CONTRACT_TEST(test_ids_are_used_again, targets[1])};
+					   CONTRACT_TEST(test_ids_are_used_again, targets[1]),
+					   CONTRACT_TESTS_OF_DEVICES(four)};
 
 	return contract_run(targets, sizeof(targets) / sizeof(targets[0]), tests,
 			    sizeof(tests) / sizeof(tests[0]));

@@ -8,6 +8,7 @@
  */
 #include "src/backend/flaky/flaky.h"
 #include "src/backend/watch/watch.h"
+#include "src/base/util.h"
 #include "tests/contract/cases/cases.h"
 #include "tests/support/driver.h"
 
@@ -90,10 +91,12 @@ int main(void)
 		{"cuda", open_cuda, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
 		{"flaky", open_flaky, NULL, nothing_left, CAN_BYTES | CAN_WAIT | CAN_FAIL | full},
 		{"watched", open_watched, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
-		/* A real machine has as many as it has. */
-		{"four GPUs", open_four, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
 	};
-	const struct CMUnitTest tests[] = {CONTRACT_TEST(test_managed, targets[0])};
+	const struct contract_target four = {"four GPUs", open_four, NULL, nothing_left,
+					     CAN_BYTES | CAN_WAIT | full};
+	const struct CMUnitTest tests[] = {CONTRACT_TEST(test_managed, targets[0]),
+					   CONTRACT_TESTS_OF_DEVICES(four)};
 
-	return contract_run(targets, fake ? 4 : 3, tests, 1);
+	/* A real machine has as many GPUs as it has. */
+	return contract_run(targets, 3, tests, fake ? ARRAY_LEN(tests) : 1);
 }

@@ -155,6 +155,17 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(plain_pressure, CAN_FULL)       \
 	X(plain_each_call_fails, CAN_FAIL)
 
+/* Those of these, as tests of one more target, for which more than two devices differ from two. */
+#define CONTRACT_TESTS_OF_DEVICES(target)                              \
+	CONTRACT_TEST(contract_chunk_devices, target),                 \
+		CONTRACT_TEST(contract_chunk_add_devices, target),     \
+		CONTRACT_TEST(contract_access_of_others, target),      \
+		CONTRACT_TEST(contract_copies, target),                \
+		CONTRACT_TEST(contract_copies_of_a_neighbour, target), \
+		CONTRACT_TEST(contract_engines_of_a_space, target),    \
+		CONTRACT_TEST(contract_in_place_by_memory, target),    \
+		CONTRACT_TEST(contract_plain_devices, target)
+
 #define CONTRACT_CASES(X)   \
 	CASES_OF_MEMORY(X)  \
 	CASES_OF_MAPPING(X) \
