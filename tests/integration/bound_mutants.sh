@@ -14,17 +14,14 @@ set -u
 # shellcheck source=/dev/null
 . "${SOURCE_DIR:?is the source tree}/tests/support/mutants.sh"
 
-# What has a fault comes before the library as it is; the test itself is built once.
+# What has a fault comes before the library as it is.
 build()
 {
 	# shellcheck disable=SC2086 # file names in the tree have no blanks
-	mutants_build "$1" "$dir/test.o" -O2 tests/support/bound_case.c $with_faults \
+	mutants_build "$1" -O2 tests/support/bound_case.c $with_faults \
 		"$BUILD_DIR/libweir_tools.a" "$BUILD_DIR/libweir_internal.a"
 }
 
 mutants_find BOUND_MUTANT 8 workloads/bound*.c
-# shellcheck disable=SC2046 # words are meant to be split
-$CC -std=c11 -D_GNU_SOURCE -O2 -I. -Iinclude -c -o "$dir/test.o" \
-	tests/property/test_bound_near_brute.c $(pkg-config --cflags cmocka) >"$dir/log" 2>&1 ||
-	fail "the test does not build" "$dir/log"
+mutants_test tests/property/test_bound_near_brute.c -O2
 mutants_try 'exceeds a schedule'

@@ -24,15 +24,23 @@ mutants_find()
 	[ "${last:-0}" -ge "$least" ] || fail "mutants 1 to $least are not there"
 }
 
-# mutants_build NUMBER FILE OPTION...: $dir/run, of a C source and what else cc takes.
+# mutants_test FILE OPTION...: $dir/test.o, which has no fault in it.
+mutants_test()
+{
+	# shellcheck disable=SC2046 # words are meant to be split
+	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -c -o "$dir/test.o" "$@" \
+		$(pkg-config --cflags cmocka) >"$dir/log" 2>&1 ||
+		fail "the test does not build" "$dir/log"
+}
+
+# mutants_build NUMBER FILE...: $dir/run, of that and of what else cc takes, with a fault; 0: none.
 mutants_build()
 {
 	number=$1
-	source=$2
-	shift 2
+	shift
 	# shellcheck disable=SC2046 # words are meant to be split
-	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -D"$macro=$number" -o "$dir/run" "$source" "$@" \
-		$(pkg-config --cflags --libs cmocka) -lpthread -lm >"$dir/log" 2>&1 ||
+	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -D"$macro=$number" -o "$dir/run" \
+		"$dir/test.o" "$@" $(pkg-config --cflags --libs cmocka) -lpthread -lm >"$dir/log" 2>&1 ||
 		fail "mutant $number does not build" "$dir/log"
 }
 
