@@ -4,8 +4,8 @@
  * what every live range must contain: tests/property/space_random/.
  *
  * Machines have two to four GPUs, spaces one to three of them as their devices. In half of the
- * sequences memories of other GPUs are places, too, between the own and the host's. In a quarter of all, what comes in, what goes and where to
- * is drawn at random.
+ * sequences memories of other GPUs are places, too, between the own and the host's. In a quarter of
+ * all, what comes in, what goes and where to is drawn at random.
  *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.

@@ -41,8 +41,8 @@ static const struct decisions decide_random = {
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* GPUs, of which the first ones are the space's devices, one in half of the sequences; and streams of
- * these. */
+/* GPUs, of which the first ones are the space's devices, one in half of the sequences; and streams
+ * of these. */
 static void open_machine(struct model *m)
 {
 	uint32_t nr_gpus = 2 + below(m, TEST_GPUS_MAX - 1);
