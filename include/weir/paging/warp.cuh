@@ -114,9 +114,10 @@ __device__ static inline void weir_paged_count(const struct weir_paged_view *v, 
 
 /*
  * Pieces of a lane's that are under way at a time. A load from another GPU takes some 2 us, so few
- * warps get more of that link by more of them: 512 warps that bring in 64 KiB pages got 185, 287, 321
- * and 333 GB/s with 1, 2, 3 and 4 (H200); the host's link they fill with one. Registers of what is
- * called count for the kernel, too: 3 are what a read may take, and the third keeps its 40.
+ * warps get more of that link by more of them: 512 warps that bring in 64 KiB pages got 185, 287,
+ * 321 and 333 GB/s with 1, 2, 3 and 4 (H200); the host's link they fill with one. Registers of
+ * what is called count for the kernel, too: 3 are what a read may take, and the third keeps its
+ * 40.
  */
 #define WEIR_PAGED_COPIES 3
 
