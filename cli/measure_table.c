@@ -24,7 +24,8 @@ static bool ends_in(const char *text, const char *end)
 	return bytes >= nr && strcmp(text + bytes - nr, end) == 0;
 }
 
-/* In the unit that the path ends in. What fails to be added shows when the table is printed. */
+/* In the unit that the path ends in, if it does. What fails to be added shows when the table is
+ * printed. */
 static void add_value(struct table *table, const char *path, double value)
 {
 	char text[SIZE_TEXT_BYTES] = "-";
@@ -37,8 +38,10 @@ static void add_value(struct table *table, const char *path, double value)
 		rate_format(value, "/s", text, sizeof(text));
 	else if (ends_in(path, "_ns"))
 		duration_format((uint64_t)(value + 0.5), text, sizeof(text));
-	else
+	else if (ends_in(path, "_bytes"))
 		size_format((uint64_t)(value + 0.5), text, sizeof(text));
+	else
+		(void)snprintf(text, sizeof(text), "%.3g", value);
 	(void)table_add(table, "%s", text);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of machine_fields.h. A new constant needs a line here, one in weir-machine(5), and a
- * value with its origin in each of machines/.
+ * value with its origin in each of machines/. One that came later, and without
+ * which a machine is what it was before, may be left out.
  */
 #include "machine/machine_fields.h"
 
@@ -60,6 +61,8 @@ static const struct machine_field link_fields[] = {
 	 "each way of kernels that read and write in place"},
 	{FIELD(weir_link_desc, inplace_update_large_per_s), FIELD_RATE, MACHINE_PER_S,
 	 "random pieces read and written that miss translation"},
+	{FIELD(weir_link_desc, inplace_serial), FIELD_SHARE, MACHINE_TIMES,
+	 "of kernels' time in own memory and in place, what does not overlap"},
 	{NULL, 0, 0, 0, NULL},
 };
 
@@ -127,6 +130,7 @@ static const char *const root_optional_keys[] = {"uvm", "port", "kernel", NULL};
 static const char *const memory_keys[] = {"name", "kind", NULL};
 static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
+static const char *const link_optional_keys[] = {"inplace_serial", NULL};
 static const char *const port_keys[] = {"memory", "links", NULL};
 static const char *const no_keys[] = {NULL};
 static const char *const kernel_keys[] = {"name", NULL};
@@ -135,7 +139,7 @@ static const char *const constant_keys[] = {"value", "origin", "source", NULL};
 const struct machine_section machine_root_section = {root_keys, root_optional_keys, no_fields};
 const struct machine_section machine_memory_section = {memory_keys, no_keys, memory_fields};
 const struct machine_section machine_device_section = {device_keys, no_keys, device_fields};
-const struct machine_section machine_link_section = {link_keys, no_keys, link_fields};
+const struct machine_section machine_link_section = {link_keys, link_optional_keys, link_fields};
 const struct machine_section machine_vmm_section = {no_keys, no_keys, vmm_fields};
 const struct machine_section machine_uvm_section = {no_keys, no_keys, uvm_fields};
 const struct machine_section machine_port_section = {port_keys, no_keys, port_fields};

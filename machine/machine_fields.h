@@ -23,7 +23,8 @@
 	((size_t)MACHINE_FIELDS_MAX * (WEIR_MEMORIES_MAX + WEIR_DEVICES_MAX + WEIR_LINKS_MAX + \
 				       WEIR_KERNELS_MAX + WEIR_PORTS_MAX + 2))
 
-enum machine_field_type { FIELD_U64, FIELD_U32, FIELD_RATE };
+/* A rate is above zero, a share from zero to one. */
+enum machine_field_type { FIELD_U64, FIELD_U32, FIELD_RATE, FIELD_SHARE };
 
 /* A constant: what it is, and where it goes in the section's part of the description. */
 struct machine_field {
@@ -37,7 +38,7 @@ struct machine_field {
 /* An object of the format. The lists end with a NULL. */
 struct machine_section {
 	const char *const *plain;    /* keys that are no constants */
-	const char *const *optional; /* the same, that may be left out */
+	const char *const *optional; /* keys of either kind that may be left out: constants are 0 */
 	const struct machine_field *fields;
 };
 

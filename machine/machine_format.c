@@ -6,8 +6,10 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "machine/machine_fields.h"
 
@@ -19,20 +21,36 @@ static json_t *format_number(double value)
 	return json_real(value);
 }
 
-/* Add the constants from *constant on, one for each of the section's fields. */
+/* The constants that are to be written, in the order of the fields. */
+struct constants {
+	const struct machine_constant *next, *end;
+};
+
+/* Whether the next constant is one of a field, which may have been left out. */
+static bool constant_is(const struct constants *constants, const struct machine_field *field)
+{
+	return constants->next < constants->end &&
+	       !strcmp(strrchr(constants->next->path, '.') + 1, field->key);
+}
+
+/* Add the constants of the section's fields. */
 static int format_constants(json_t *object, const struct machine_section *section,
-			    const struct machine_constant **constant)
+			    struct constants *constants)
 {
 	int bad = 0;
 
-	for (const struct machine_field *field = section->fields; field->key;
-	     field++, ++*constant) {
-		json_t *json = json_object();
+	for (const struct machine_field *field = section->fields; field->key; field++) {
+		const struct machine_constant *constant = constants->next;
+		json_t *json;
 
-		bad |= json_object_set_new(json, "value", format_number((*constant)->value));
+		if (!constant_is(constants, field))
+			continue;
+		constants->next++;
+		json = json_object();
+		bad |= json_object_set_new(json, "value", format_number(constant->value));
 		bad |= json_object_set_new(json, "origin",
-					   json_string(machine_origin_names[(*constant)->origin]));
-		bad |= json_object_set_new(json, "source", json_string((*constant)->source));
+					   json_string(machine_origin_names[constant->origin]));
+		bad |= json_object_set_new(json, "source", json_string(constant->source));
 		bad |= json_object_set_new(object, field->key, json);
 	}
 	return bad;
@@ -40,7 +58,7 @@ static int format_constants(json_t *object, const struct machine_section *sectio
 
 /* Ports, where there are any. */
 static int format_ports(json_t *root, const struct weir_machine_desc *desc,
-			const struct machine_constant **constant)
+			struct constants *constants)
 {
 	json_t *ports;
 	int bad;
@@ -54,7 +72,7 @@ static int format_ports(json_t *root, const struct weir_machine_desc *desc,
 			json_pack("{sssi}", "memory", desc->memory[desc->port[i].memory].name,
 				  "links", (int)desc->port[i].links);
 
-		bad |= format_constants(json, &machine_port_section, constant);
+		bad |= format_constants(json, &machine_port_section, constants);
 		bad |= json_array_append_new(ports, json);
 	}
 	return bad;
@@ -62,7 +80,7 @@ static int format_ports(json_t *root, const struct weir_machine_desc *desc,
 
 /* Kernels come last, and only where there are any. */
 static int format_kernels(json_t *root, const struct weir_machine_desc *desc,
-			  const struct machine_constant *constant)
+			  struct constants *constants)
 {
 	json_t *kernels;
 	int bad;
@@ -74,7 +92,7 @@ static int format_kernels(json_t *root, const struct weir_machine_desc *desc,
 	for (uint32_t i = 0; i < desc->nr_kernels && !bad; i++) {
 		json_t *json = json_pack("{ss}", "name", desc->kernel[i].name);
 
-		bad |= format_constants(json, &machine_kernel_section, &constant);
+		bad |= format_constants(json, &machine_kernel_section, constants);
 		bad |= json_array_append_new(kernels, json);
 	}
 	return bad;
@@ -83,7 +101,7 @@ static int format_kernels(json_t *root, const struct weir_machine_desc *desc,
 static int format_root(json_t *root, const struct machine_file *machine)
 {
 	const struct weir_machine_desc *desc = &machine->desc;
-	const struct machine_constant *constant = machine->constant;
+	struct constants constants = {machine->constant, machine->constant + machine->nr_constants};
 	json_t *memories = json_array();
 	json_t *devices = json_array();
 	json_t *links = json_array();
@@ -102,35 +120,35 @@ static int format_root(json_t *root, const struct machine_file *machine)
 		json_t *json = json_pack("{ssss}", "name", desc->memory[i].name, "kind",
 					 machine_kind_names[desc->memory[i].kind]);
 
-		bad |= format_constants(json, &machine_memory_section, &constant);
+		bad |= format_constants(json, &machine_memory_section, &constants);
 		bad |= json_array_append_new(memories, json);
 	}
 	for (uint32_t i = 0; i < desc->nr_devices && !bad; i++) {
 		json_t *json = json_pack("{ssss}", "name", desc->device[i].name, "memory",
 					 desc->memory[desc->device[i].memory].name);
 
-		bad |= format_constants(json, &machine_device_section, &constant);
+		bad |= format_constants(json, &machine_device_section, &constants);
 		bad |= json_array_append_new(devices, json);
 	}
 	for (uint32_t i = 0; i < desc->nr_links && !bad; i++) {
 		json_t *json = json_pack("{ssss}", "a", desc->memory[desc->link[i].a].name, "b",
 					 desc->memory[desc->link[i].b].name);
 
-		bad |= format_constants(json, &machine_link_section, &constant);
+		bad |= format_constants(json, &machine_link_section, &constants);
 		bad |= json_array_append_new(links, json);
 	}
 	if (!bad)
-		bad |= format_constants(vmm, &machine_vmm_section, &constant);
+		bad |= format_constants(vmm, &machine_vmm_section, &constants);
 	if (!bad && desc->uvm.batch_faults) {
 		json_t *uvm = json_object();
 
-		bad |= format_constants(uvm, &machine_uvm_section, &constant);
+		bad |= format_constants(uvm, &machine_uvm_section, &constants);
 		bad |= json_object_set_new(root, "uvm", uvm);
 	}
 	if (!bad)
-		bad |= format_ports(root, desc, &constant);
+		bad |= format_ports(root, desc, &constants);
 	if (!bad)
-		bad |= format_kernels(root, desc, constant);
+		bad |= format_kernels(root, desc, &constants);
 	return bad;
 }
 

@@ -32,6 +32,7 @@ static double load(const void *base, const struct machine_field *field)
 	case FIELD_U32:
 		return (double)*(const uint32_t *)at;
 	case FIELD_RATE:
+	case FIELD_SHARE:
 		break;
 	}
 	return *(const double *)at;

@@ -96,16 +96,17 @@ static void path_join(char out[MACHINE_KEY_MAX], const char *path, const char *k
 	(void)snprintf(out, MACHINE_KEY_MAX, "%.47s%s%.47s", path, *path ? "." : "", key);
 }
 
+static bool has_key(const char *const *keys, const char *key)
+{
+	while (*keys && strcmp(*keys, key))
+		keys++;
+	return *keys;
+}
+
 static bool section_has(const struct machine_section *section, const char *key)
 {
-	for (const char *const *plain = section->plain; *plain; plain++) {
-		if (!strcmp(*plain, key))
-			return true;
-	}
-	for (const char *const *optional = section->optional; *optional; optional++) {
-		if (!strcmp(*optional, key))
-			return true;
-	}
+	if (has_key(section->plain, key) || has_key(section->optional, key))
+		return true;
 	for (const struct machine_field *field = section->fields; field->key; field++) {
 		if (!strcmp(field->key, key))
 			return true;
@@ -136,7 +137,7 @@ static int check_keys(struct parse *p, const char *path, json_t *object,
 	}
 	for (const struct machine_field *field = section->fields; field->key; field++) {
 		path_join(at, path, field->key);
-		if (!json_object_get(object, field->key))
+		if (!json_object_get(object, field->key) && !has_key(section->optional, field->key))
 			return fail(p, at, "is missing");
 	}
 	return 0;
@@ -278,6 +279,12 @@ static int parse_number(struct parse *p, const char *path, const json_t *json,
 		*out = value;
 		return 0;
 	}
+	if (field->type == FIELD_SHARE) {
+		if (value < 0 || value > 1)
+			return fail(p, at, "must be from 0 to 1");
+		*out = value;
+		return 0;
+	}
 	/* An integer beyond 2^53 may have been rounded to it on the way to a double. */
 	if (json_is_integer(json) && json_integer_value(json) > (json_int_t)MACHINE_WHOLE_MAX)
 		return fail(p, at, "must be at most %llu", (unsigned long long)MACHINE_WHOLE_MAX);
@@ -302,6 +309,7 @@ static void store(void *base, const struct machine_field *field, double value)
 		*(uint32_t *)at = (uint32_t)value;
 		break;
 	case FIELD_RATE:
+	case FIELD_SHARE:
 		*(double *)at = value;
 		break;
 	}
@@ -345,11 +353,14 @@ static int parse_constants(struct parse *p, const char *path, const json_t *obje
 			   const struct machine_section *section, void *base)
 {
 	for (const struct machine_field *field = section->fields; field->key; field++) {
+		json_t *json = json_object_get(object, field->key);
 		char at[MACHINE_KEY_MAX];
 		int err;
 
+		if (!json)
+			continue; /* check_keys() found that it may be left out */
 		path_join(at, path, field->key);
-		err = parse_constant(p, at, json_object_get(object, field->key), field, base);
+		err = parse_constant(p, at, json, field, base);
 		if (err)
 			return err;
 	}

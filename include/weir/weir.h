@@ -114,6 +114,9 @@ struct weir_link_desc {
 	double inplace_duplex_bytes_per_s;
 	double inplace_both_bytes_per_s;   /**< each way when a kernel reads and writes in place */
 	double inplace_update_large_per_s; /**< random pieces read and written that miss */
+	/** Of a kernel's time on the link and that of its work in own memory, the share of the
+	 * shorter one that does not overlap with the other: 0 to 1. */
+	double inplace_serial;
 };
 
 /**

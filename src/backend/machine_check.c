@@ -146,6 +146,8 @@ static int check_link(const struct weir_machine_desc *desc, uint32_t i, const st
 	if (link->duplex_bytes_per_s > link->a_to_b_bytes_per_s &&
 	    link->duplex_bytes_per_s > link->b_to_a_bytes_per_s)
 		return contradiction(why, "link '%s': faster each way in duplex than alone", name);
+	if (!(link->inplace_serial >= 0 && link->inplace_serial <= 1))
+		return contradiction(why, "link '%s': inplace_serial is not from 0 to 1", name);
 	return check_rates(why, "link", name, rates, ARRAY_LEN(rates));
 }
 

@@ -152,36 +152,6 @@ static int use_in_place(const struct weir_machine_desc *desc, uint32_t own,
 	return 0;
 }
 
-int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const char *kernel,
-		const struct cost_use *uses, uint32_t nr_uses, double ops, struct cost_kernel *out)
-{
-	const struct weir_device_desc *dev = &desc->device[device];
-	double factor = cost_kernel_factor(desc, kernel);
-	struct cost_kernel cost;
-
-	memset(&cost, 0, sizeof(cost));
-	cost.ops_ns = factor * (ops / dev->ops_per_s * NS_PER_S);
-	cost.launch_ns = (double)dev->launch_ns;
-	for (uint32_t i = 0; i < nr_uses; i++) {
-		const struct weir_use *use = uses[i].use;
-
-		cost.hbm_ns += factor * cost_hbm_ns(dev, use);
-		for (uint32_t m = 0; m < desc->nr_memories; m++) {
-			int err;
-
-			if (m == dev->memory || !uses[i].bytes[m])
-				continue;
-			err = use_in_place(desc, dev->memory, &uses[i], m, &cost);
-			if (err)
-				return err;
-		}
-	}
-	for (uint32_t i = 0; i < cost.nr_flows; i++)
-		cost.flow[i].bytes_per_s = cost.flow[i].bytes / cost.flow[i].bytes_per_s;
-	*out = cost;
-	return 0;
-}
-
 /* Time of up to two opposite flows over one link; back may be NULL. */
 static double flows_ns(const struct weir_link_desc *link, const struct cost_flow *flow,
 		       const struct cost_flow *back)
@@ -203,24 +173,88 @@ static double flows_ns(const struct weir_link_desc *link, const struct cost_flow
 	       NS_PER_S;
 }
 
+/* The time of the i-th flow's link. first: of the link's flows it is the one that comes first. */
+static double link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost,
+		      uint32_t i, bool *first)
+{
+	const struct cost_flow *flow = &cost->flow[i], *back = NULL;
+
+	*first = true;
+	for (uint32_t j = 0; j < cost->nr_flows; j++)
+		if (j != i && cost->flow[j].link == flow->link) {
+			back = &cost->flow[j];
+			*first = i < j;
+		}
+	return flows_ns(&desc->link[flow->link], flow, back);
+}
+
 double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
 {
 	double ns = 0;
+	bool first;
 
+	for (uint32_t i = 0; i < cost->nr_flows; i++)
+		ns = max_double(ns, link_ns(desc, cost, i, &first));
+	return ns;
+}
+
+/* What does not overlap. home_ns: HBM time of what is in the device's own memory. */
+static double serial_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost,
+			double home_ns)
+{
+	double ns = 0;
+
+	if (cost->hbm_ns > 0)
+		home_ns *= max_double(cost->hbm_ns, cost->ops_ns) / cost->hbm_ns;
 	for (uint32_t i = 0; i < cost->nr_flows; i++) {
-		const struct cost_flow *flow = &cost->flow[i], *back = NULL;
+		double serial = desc->link[cost->flow[i].link].inplace_serial;
+		bool first;
+		double link = link_ns(desc, cost, i, &first);
 
-		for (uint32_t j = 0; j < cost->nr_flows; j++)
-			if (j != i && cost->flow[j].link == flow->link)
-				back = &cost->flow[j];
-		ns = max_double(ns, flows_ns(&desc->link[flow->link], flow, back));
+		if (first)
+			ns += serial * min_double(home_ns, link);
 	}
 	return ns;
 }
 
+int cost_kernel(const struct weir_machine_desc *desc, uint32_t device, const char *kernel,
+		const struct cost_use *uses, uint32_t nr_uses, double ops, struct cost_kernel *out)
+{
+	const struct weir_device_desc *dev = &desc->device[device];
+	double factor = cost_kernel_factor(desc, kernel);
+	struct cost_kernel cost;
+	double home_ns = 0;
+
+	memset(&cost, 0, sizeof(cost));
+	cost.ops_ns = factor * (ops / dev->ops_per_s * NS_PER_S);
+	cost.launch_ns = (double)dev->launch_ns;
+	for (uint32_t i = 0; i < nr_uses; i++) {
+		const struct weir_use *use = uses[i].use;
+		double hbm_ns = factor * cost_hbm_ns(dev, use);
+
+		cost.hbm_ns += hbm_ns;
+		home_ns += hbm_ns * (double)uses[i].bytes[dev->memory] / (double)use->bytes;
+		for (uint32_t m = 0; m < desc->nr_memories; m++) {
+			int err;
+
+			if (m == dev->memory || !uses[i].bytes[m])
+				continue;
+			err = use_in_place(desc, dev->memory, &uses[i], m, &cost);
+			if (err)
+				return err;
+		}
+	}
+	for (uint32_t i = 0; i < cost.nr_flows; i++)
+		cost.flow[i].bytes_per_s = cost.flow[i].bytes / cost.flow[i].bytes_per_s;
+	cost.serial_ns = serial_ns(desc, &cost, home_ns);
+	*out = cost;
+	return 0;
+}
+
 double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost)
 {
-	return max_double(
-		max_double(max_double(cost->hbm_ns, cost->ops_ns), cost_kernel_link_ns(desc, cost)),
-		cost->launch_ns);
+	return max_double(max_double(max_double(cost->hbm_ns, cost->ops_ns),
+				     cost_kernel_link_ns(desc, cost)),
+			  cost->launch_ns) +
+	       cost->serial_ns;
 }

@@ -33,6 +33,11 @@
  *   kernel      the largest of what it takes with everything in HBM (HBM time, operations), of its
  *               flows' time, and launch_ns (an H200, gather and scatter-add with flows of 0.6 to
  *               2.6 times their work in HBM: at most 5 % more)
+ *   serial      and after that, for each link, inplace_serial times the shorter of its flows' time
+ *               and of the kernel's work at home: what it takes with everything in HBM, times the
+ *               share of its HBM time that is not of bytes in place. Where a link is nearly as fast
+ *               as HBM, a kernel that walks over a range has all its warps in blocks of one memory
+ *               at a time, so that the other one idles
  */
 #ifndef WEIR_COST_H
 #define WEIR_COST_H
@@ -63,6 +68,7 @@ struct cost_flow {
 /* A kernel's cost in its components. */
 struct cost_kernel {
 	double hbm_ns, ops_ns, launch_ns;
+	double serial_ns; /* after all of these and the flows */
 	uint32_t nr_flows;
 	struct cost_flow flow[COST_FLOWS_MAX];
 	double read_bytes[WEIR_MEMORIES_MAX];	 /* declared, in place, by memory */

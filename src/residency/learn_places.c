@@ -6,11 +6,6 @@
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
-/* What of a kernel's time at a neighbour does not overlap with its other work: where it walks over
- * a range, all its warps are in one block at a time. Two H200s: kernels of 1.05 ms in HBM and 1.23
- * ms at the neighbour took 1.46 and 1.6 ms; at the host, where the link is slow, it is nothing. */
-#define NEAR_SERIAL 0.3
-
 /* Chunks of each neighbour that the plan leaves free, at most. */
 #define NEAR_SPARE SPACE_BATCH_MAX
 
@@ -141,7 +136,7 @@ static struct plan_below learn_below(const struct weir_space *space, place_t own
 		.map_ns = (double)(vmm->map_ns + vmm->set_access_ns) +
 			  host_mib * (double)vmm->set_access_host_mib_ns,
 		.unmap_ns = (double)vmm->unmap_ns + host_mib * (double)vmm->unmap_host_mib_ns,
-		.serial = host ? 0 : NEAR_SERIAL,
+		.serial = link->inplace_serial,
 	};
 }
 

@@ -79,11 +79,12 @@ for line in at_once.to_gpus.all_bytes_per_s at_once.in_and_out.gpu0_to_gpu1_byte
 	events.round_ns beside.gpu0_to_gpu1.unmap_ns 'link\[2\].rows_added_to_bytes_per_s'; do
 	grep -q "^$line  *- " "$scratch/table" || fail "no line of $line"
 done
+grep -q '^link\[2\].inplace_serial  *0.3  *0.3  ' "$scratch/table" || fail "what does not overlap"
 grep -q 'at_once\|beside\.' "$scratch/two.json" && fail "no constants, in a description"
 diff <(constants h200x2 | sort) <(constants "$scratch/two.json" | sort) >"$scratch/diff" || true
 grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_request_bytes -e ' bytes ' \
 	-e ops_per_s -e launch -e malloc_ns -e inplace_large -e inplace_reach -e inplace_update \
-	-e copy_ns -e inplace_duplex_bytes -e ' send_bytes' -e ' receive_bytes' &&
+	-e copy_ns -e inplace_duplex_bytes -e inplace_serial -e ' send_bytes' -e ' receive_bytes' &&
 	fail "constants of two GPUs differ"
 
 # What can be wrong.

@@ -88,9 +88,9 @@ static void expect_device(const struct probe_result *r, uint32_t d,
 	EXPECT("device", d, got, truth, malloc_2mib_ns, false);
 }
 
-/* far: footprints that can be tried go beyond reach. */
+/* host: of the host; footprints that can be tried go beyond reach. */
 static void expect_link(const struct probe_result *r, uint32_t l,
-			const struct weir_link_desc *truth, bool far)
+			const struct weir_link_desc *truth, bool host)
 {
 	const struct weir_link_desc *got = &r->desc.link[l];
 	bool request = truth->inplace_small_per_s * truth->inplace_request_bytes <
@@ -103,12 +103,13 @@ static void expect_link(const struct probe_result *r, uint32_t l,
 	EXPECT("link", l, got, truth, copy_ns, false);
 	EXPECT("link", l, got, truth, inplace_bytes_per_s, false);
 	EXPECT("link", l, got, truth, inplace_small_per_s, false);
-	EXPECT("link", l, got, truth, inplace_large_per_s, !far);
-	EXPECT("link", l, got, truth, inplace_reach_bytes, !far);
+	EXPECT("link", l, got, truth, inplace_large_per_s, !host);
+	EXPECT("link", l, got, truth, inplace_reach_bytes, !host);
 	EXPECT("link", l, got, truth, inplace_request_bytes, !request);
 	EXPECT("link", l, got, truth, inplace_duplex_bytes_per_s, false);
 	EXPECT("link", l, got, truth, inplace_both_bytes_per_s, false);
-	EXPECT("link", l, got, truth, inplace_update_large_per_s, !far);
+	EXPECT("link", l, got, truth, inplace_update_large_per_s, !host);
+	EXPECT("link", l, got, truth, inplace_serial, host);
 }
 
 static void expect_vmm(const struct probe_result *r, const struct weir_machine_desc *truth)
@@ -233,6 +234,7 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->inplace_duplex_bytes_per_s *= WRONG;
 		link->inplace_both_bytes_per_s *= WRONG;
 		link->inplace_update_large_per_s *= WRONG;
+		link->inplace_serial = 1 - link->inplace_serial;
 	}
 	desc->vmm.map_ns *= WRONG;
 	desc->vmm.set_access_ns *= WRONG;
@@ -406,8 +408,10 @@ static void vary_link(struct random *r, struct weir_link_desc *link, bool host)
 	link->inplace_small_per_s = link->inplace_bytes_per_s / 32 * between(r, 0.2, 0.9);
 	vary_ns(r, &link->latency_ns);
 	vary_ns(r, &link->copy_ns);
-	if (!host)
+	if (!host) {
+		link->inplace_serial = between(r, 0.05, 1);
 		return;
+	}
 	link->inplace_large_per_s = link->inplace_small_per_s * between(r, 0.02, 0.4);
 	link->inplace_update_large_per_s = link->inplace_large_per_s * between(r, 0.5, 1);
 	link->inplace_reach_bytes = (uint64_t)between(r, 0x1p26, 0x1p30);

@@ -114,6 +114,47 @@ static void test_cost_alone(void **state)
 	expect_ns(cost_kernel_alone_ns(&desc, &cost), 500);
 }
 
+/* What does not overlap: a part of the shorter of the link's time and the work at home. */
+static void test_cost_serial(void **state)
+{
+	struct weir_use use = use_of(NULL, 1000000, WEIR_READ);
+	struct cost_use part = {.use = &use, .bytes = {[GPU0] = 980000, [GPU1] = 20000}};
+	struct weir_machine_desc desc;
+	struct weir_link_desc *link = &desc.link[2];
+	struct cost_kernel cost;
+
+	(void)state;
+	test_machine(&desc);
+	link->inplace_serial = 0.5;
+	/* 10,000 ns with all in HBM, 9,800 of them at home, 10,000 on the link. */
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost.serial_ns, 4900);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 14900);
+	/* Half as much on the link; and operations that take longer than all bytes do. */
+	link->inplace_bytes_per_s *= 2;
+	cost = cost_of(&desc, &part, 1, 0);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 12500);
+	link->inplace_bytes_per_s /= 20;
+	cost = cost_of(&desc, &part, 1, 20000e3);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 100000 + 0.5 * 0.98 * 20000);
+	/* Read and written there: one link, one time, the second use none of it. */
+	link->inplace_bytes_per_s = 2e9;
+	use.write_bytes = use.read_bytes;
+	cost = cost_of(&desc, &part, 1, 0);
+	assert_int_equal(cost.nr_flows, 2);
+	expect_ns(cost_kernel_alone_ns(&desc, &cost), 20000 + 0.5 * 19600);
+	/* Nothing is at home, nothing at the neighbour; the host's link says nothing. */
+	use.write_bytes = 0;
+	part.bytes[GPU0] = 0;
+	part.bytes[GPU1] = 1000000;
+	assert_true(cost_of(&desc, &part, 1, 1e9).serial_ns == 0);
+	part.bytes[GPU0] = 1000000;
+	part.bytes[GPU1] = 0;
+	assert_true(cost_of(&desc, &part, 1, 1e9).serial_ns == 0);
+	part.bytes[HOST] = part.bytes[GPU0] = 500000;
+	assert_true(cost_of(&desc, &part, 1, 1e9).serial_ns == 0);
+}
+
 static double rate(const struct weir_link_desc *link, enum weir_use_pattern pattern,
 		   uint32_t granule, uint64_t footprint)
 {
@@ -176,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_cost_flows),
 		cmocka_unit_test(test_cost_flows_of_two_links),
 		cmocka_unit_test(test_cost_alone),
+		cmocka_unit_test(test_cost_serial),
 		cmocka_unit_test(test_cost_pieces_in_place),
 		cmocka_unit_test(test_cost_updates_in_place),
 	};

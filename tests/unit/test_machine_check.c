@@ -105,6 +105,9 @@ static void test_check_links(void **state)
 	BROKEN("inplace_duplex_bytes_per_s", m.link[0].inplace_duplex_bytes_per_s = 0);
 	BROKEN("inplace_both_bytes_per_s", m.link[0].inplace_both_bytes_per_s = 0);
 	BROKEN("inplace_update_large_per_s", m.link[0].inplace_update_large_per_s = 0);
+	BROKEN("inplace_serial", m.link[0].inplace_serial = -0.1);
+	BROKEN("inplace_serial", m.link[2].inplace_serial = 1.1);
+	BROKEN("inplace_serial", m.link[2].inplace_serial = NAN);
 	assert_int_equal(weir_machine_check(NULL, NULL, 0), -WEIR_EMACHINE);
 }
 

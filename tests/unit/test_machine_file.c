@@ -141,13 +141,14 @@ static void test_machine_shipped(void **state)
 		uint32_t nr_memories, nr_devices, nr_links;
 		uint32_t nr_uvm; /* constants of managed memory */
 		uint32_t nr_ports;
+		uint32_t nr_serial; /* links that say what does not overlap */
 		uint64_t hbm_bytes, granularity;
 	} shipped[] = {
-		{"h200", 2, 1, 1, 6, 0, UINT64_C(139) << 30, 2 << 20},
-		{"h200x2", 3, 2, 3, 0, 3, UINT64_C(139) << 30, 2 << 20},
-		{"h200x4", 5, 4, 10, 0, 11, UINT64_C(139) << 30, 2 << 20},
-		{"laptop", 2, 1, 1, 0, 0, UINT64_C(8000000000), 4096},
-		{"rtx5090", 2, 1, 1, 6, 0, UINT64_C(33670000000), 2 << 20},
+		{"h200", 2, 1, 1, 6, 0, 0, UINT64_C(139) << 30, 2 << 20},
+		{"h200x2", 3, 2, 3, 0, 3, 1, UINT64_C(139) << 30, 2 << 20},
+		{"h200x4", 5, 4, 10, 0, 11, 6, UINT64_C(139) << 30, 2 << 20},
+		{"laptop", 2, 1, 1, 0, 0, 0, UINT64_C(8000000000), 4096},
+		{"rtx5090", 2, 1, 1, 6, 0, 0, UINT64_C(33670000000), 2 << 20},
 	};
 	struct machine_names names;
 
@@ -170,7 +171,7 @@ static void test_machine_shipped(void **state)
 		assert_int_equal(machine.nr_constants,
 				 shipped[i].nr_memories + 7 * shipped[i].nr_devices +
 					 13 * shipped[i].nr_links + 10 + shipped[i].nr_uvm +
-					 2 * shipped[i].nr_ports);
+					 2 * shipped[i].nr_ports + shipped[i].nr_serial);
 		assert_int_equal(machine.desc.nr_ports, shipped[i].nr_ports);
 		assert_int_equal(machine.desc.uvm.batch_faults, shipped[i].nr_uvm ? 256 : 0);
 		text = machine_format(&machine);
@@ -255,6 +256,45 @@ static void test_machine_kernels(void **state)
 	free(text);
 	machine_file_fini(&again);
 	machine_file_fini(&machine);
+}
+
+#define SERIAL(value)                            \
+	"\"inplace_serial\": {\"value\": " value \
+	", \"origin\": \"assumed\", \"source\": \"a guess\"}"
+
+/* A constant that may be left out: there it is none of the list, and 0. */
+static void test_machine_constant_left_out(void **state)
+{
+	char *text = edited(laptop, "\"latency_ns\"", SERIAL("0.25") ", \"latency_ns\"");
+	struct machine_file with, without, again;
+	char err[ERR_BYTES] = "", *formatted;
+
+	(void)state;
+	assert_int_equal(machine_parse(laptop, strlen(laptop), "m", &without, err, sizeof(err)), 0);
+	assert_int_equal(machine_parse(text, strlen(text), "m", &with, err, sizeof(err)), 0);
+	assert_true(without.desc.link[0].inplace_serial == 0);
+	assert_true(with.desc.link[0].inplace_serial == 0.25);
+	assert_int_equal(with.nr_constants, without.nr_constants + 1);
+	formatted = machine_format(&with);
+	assert_non_null(formatted);
+	assert_non_null(strstr(formatted, "\"inplace_serial\""));
+	assert_int_equal(machine_parse(formatted, strlen(formatted), "m", &again, err, sizeof(err)),
+			 0);
+	check_same(&with, &again);
+	free(formatted);
+	free(text);
+	machine_file_fini(&again);
+	machine_file_fini(&with);
+	formatted = machine_format(&without);
+	assert_non_null(formatted);
+	assert_null(strstr(formatted, "\"inplace_serial\""));
+	free(formatted);
+	machine_file_fini(&without);
+	check_edit("\"latency_ns\"", SERIAL("1.25") ", \"latency_ns\"",
+		   "link[0].inplace_serial.value: must be from 0 to 1");
+	check_edit("\"latency_ns\"", SERIAL("-1e-3") ", \"latency_ns\"",
+		   "link[0].inplace_serial.value: must be from 0 to 1");
+	check_edit("\"map_ns\"", SERIAL("0") ", \"map_ns\"", "vmm.inplace_serial: unknown key");
 }
 
 /* Other kernels in place of those that were there, whatever their number. */
@@ -784,6 +824,7 @@ int main(void)
 		cmocka_unit_test(test_machine_shipped),
 		cmocka_unit_test(test_machine_values_and_origins),
 		cmocka_unit_test(test_machine_kernels),
+		cmocka_unit_test(test_machine_constant_left_out),
 		cmocka_unit_test(test_machine_set_kernels),
 		cmocka_unit_test(test_machine_wrong_kernels),
 		cmocka_unit_test(test_machine_whole_real),

@@ -219,6 +219,16 @@ static void test_kernel_over_many_blocks(void **state)
 
 /* ------------------------------------------------------------------ the cost model */
 
+static void expect_alone(struct fixture *f, const struct weir_use *use,
+			 const struct cost_use *costs, double ops)
+{
+	struct cost_kernel cost;
+
+	assert_int_equal(cost_kernel(&f->desc, 0, NULL, costs, 3, ops, &cost), 0);
+	assert_true(cost_kernel_alone_ns(&f->desc, &cost) <= (double)kernel_ns(f, use, 3, ops));
+	assert_true(cost_kernel_alone_ns(&f->desc, &cost) > (double)kernel_ns(f, use, 3, ops) - 3);
+}
+
 static void test_cost_alone_is_the_simulator(void **state)
 {
 	struct fixture *f = *state;
@@ -236,9 +246,11 @@ static void test_cost_alone_is_the_simulator(void **state)
 		costs[i].use = &use[i];
 		costs[i].bytes[i == 1 ? GPU0 : HOST] = use[i].bytes;
 	}
-	assert_int_equal(cost_kernel(&f->desc, 0, NULL, costs, 3, 0, &cost), 0);
-	assert_true(cost_kernel_alone_ns(&f->desc, &cost) <= (double)kernel_ns(f, use, 3, 0));
-	assert_true(cost_kernel_alone_ns(&f->desc, &cost) > (double)kernel_ns(f, use, 3, 0) - 3);
+	expect_alone(f, use, costs, 0);
+	/* The link is done first, or last, and then comes what does not overlap. */
+	f->desc.link[0].inplace_serial = f->b->desc.link[0].inplace_serial = 0.5;
+	expect_alone(f, use, costs, 0);
+	expect_alone(f, use, costs, 2e9);
 	f->desc.nr_links = 0;
 	assert_int_equal(cost_kernel(&f->desc, 0, NULL, costs, 3, 0, &cost), -EINVAL);
 }

@@ -27,8 +27,8 @@ uint64_t probe_room(const struct probe *p, uint32_t memory, uint64_t most, uint3
 	return bytes;
 }
 
-int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
-			   struct probe_buffer *out)
+int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, uint64_t unit,
+			      uint32_t nr, uint32_t period, struct probe_buffer *out)
 {
 	const struct backend_ops *ops = p->b->ops;
 	struct probe_buffer buffer = {.bytes = nr * unit, .unit = unit};
@@ -46,8 +46,9 @@ int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint
 	buffer.addr = addr;
 	while (!err && buffer.nr < nr) {
 		struct backend_chunk *chunk = &buffer.chunk[buffer.nr];
+		bool is_other = buffer.nr % period == period / 2;
 
-		err = ops->chunk_create(p->b, memory, unit, 0, chunk);
+		err = ops->chunk_create(p->b, is_other ? other : memory, unit, 0, chunk);
 		if (err)
 			break;
 		buffer.nr++;
@@ -61,6 +62,12 @@ int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint
 	else
 		*out = buffer;
 	return err;
+}
+
+int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
+			   struct probe_buffer *out)
+{
+	return probe_buffer_create_turns(p, memory, memory, unit, nr, nr, out);
 }
 
 int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct probe_buffer *out)

@@ -58,6 +58,10 @@ int probe_buffer_create(struct probe *p, uint32_t memory, uint64_t bytes, struct
 int probe_buffer_create_of(struct probe *p, uint32_t memory, uint64_t unit, uint32_t nr,
 			   struct probe_buffer *out);
 
+/* The same, of two memories: in each period chunks the one in the middle is of the other. */
+int probe_buffer_create_turns(struct probe *p, uint32_t memory, uint32_t other, uint64_t unit,
+			      uint32_t nr, uint32_t period, struct probe_buffer *out);
+
 /* Wait for the device's work, then give the buffer back. A zeroed one is allowed. */
 void probe_buffer_destroy(struct probe *p, struct probe_buffer *buffer);
 
@@ -267,6 +271,7 @@ static inline uint64_t probe_round(double x)
 int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);
 int probe_link_inplace(struct probe *p, uint32_t link);
+int probe_link_serial(struct probe *p, uint32_t link);
 int probe_vmm(struct probe *p);
 
 /* What two devices do together, the first of which is the measured one. Chunks of the pair are

@@ -12,6 +12,7 @@
  *   device.c     a device: its memory, matrix products, launches, allocations
  *   link.c       a link: copies
  *   inplace.c    a link: kernels that use what is beyond it in place
+ *   serial.c     a link between devices: kernels whose blocks are here and there
  *   vmm.c        mapping calls, chunks
  *   flow.c       two devices and the host: memory, and flows between them
  *   several.c    what several links carry at once; two devices that wait for each other
@@ -36,7 +37,7 @@
 /* One thing that was measured, or could not be. */
 struct probe_record {
 	/* The field of the description: "device[0].hbm_bytes_per_s". The last part ends in the
-	 * unit. What is no field is told for people alone. */
+	 * unit, unless it is one number over another. What is no field is told for people alone. */
 	char path[PROBE_PATH_MAX];
 	const char *how; /* static: what was done; of what is not measured, why not */
 	double estimate; /* NAN: there was none */

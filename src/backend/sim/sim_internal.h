@@ -263,13 +263,14 @@ struct sim_kernel {
 	uint32_t nr_flows;	  /* still running */
 	double ops;
 	uint64_t started_ns;
+	uint64_t serial_ns; /* that it takes when all else of it is done */
 	/* Where it shares its HBM, from begin_ns on: what of its HBM time is left at hbm_since_ns,
 	 * and how much of that passes in a nanosecond then. Its operations and launch last until
 	 * least_end_ns. hbm_pace 0: it does not share. */
 	double hbm_left_ns, hbm_pace;
 	uint64_t begin_ns, hbm_since_ns, least_end_ns;
 	struct sim_parts parts;
-	bool timed_out; /* the time beside the flows has passed */
+	bool timed_out; /* the time beside the flows, or after them, has passed */
 	int err;	/* what its stream will report */
 	struct sim_flow flow[];
 };

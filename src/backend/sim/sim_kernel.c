@@ -171,6 +171,7 @@ static void kernel_start(struct sim *sim, struct sim_op *op)
 	kernel_count_inplace(sim, device, &cost);
 	alone_ns = kernel_alone_ns(sim, kernel, &cost);
 	kernel->started_ns = sim->now_ns;
+	kernel->serial_ns = sim_ns_ceil(cost.serial_ns);
 	kernel->parts.ns[BACKEND_TIME_COMPUTE] = alone_ns;
 	hbm_begin(sim, kernel, &cost, sim->now_ns + service_ns);
 	sim_engine_timer(&kernel->op, sim->now_ns + service_ns + alone_ns);
@@ -190,8 +191,15 @@ static void kernel_start(struct sim *sim, struct sim_op *op)
 
 static void kernel_finish(struct sim *sim, struct sim_kernel *kernel)
 {
+	uint64_t serial_ns = kernel->serial_ns;
+
 	if (kernel->nr_flows || !kernel->timed_out)
 		return;
+	if (serial_ns) {
+		kernel->serial_ns = 0;
+		sim_engine_timer(&kernel->op, sim->now_ns + serial_ns);
+		return;
+	}
 	sim_times_kernel_ended(sim, kernel);
 	sim->device[kernel->op.stream->device].running = NULL;
 	sim_engine_done(sim, &kernel->op, kernel->err);
