@@ -79,6 +79,10 @@ static const struct machine_field vmm_fields[] = {
 	 "more for each MiB of host memory"},
 	{FIELD(weir_vmm_desc, set_access_busy_ns), FIELD_U64, MACHINE_NS,
 	 "more beside copies to the host, or use in place"},
+	{FIELD(weir_vmm_desc, set_access_busy_in_ns), FIELD_U64, MACHINE_NS,
+	 "more beside copies from the host"},
+	{FIELD(weir_vmm_desc, unmap_busy_peer_ns), FIELD_U64, MACHINE_NS,
+	 "more beside copies between devices"},
 	{FIELD(weir_vmm_desc, create_hbm_ns), FIELD_U64, MACHINE_NS, "create a chunk on a device"},
 	{FIELD(weir_vmm_desc, create_host_ns), FIELD_U64, MACHINE_NS,
 	 "create a chunk on the host, pinned"},
@@ -132,6 +136,8 @@ static const char *const device_keys[] = {"name", "memory", NULL};
 static const char *const link_keys[] = {"a", "b", NULL};
 static const char *const link_optional_keys[] = {"inplace_serial", NULL};
 static const char *const port_keys[] = {"memory", "links", NULL};
+static const char *const vmm_optional_keys[] = {"set_access_busy_in_ns", "unmap_busy_peer_ns",
+						NULL};
 static const char *const no_keys[] = {NULL};
 static const char *const kernel_keys[] = {"name", NULL};
 static const char *const constant_keys[] = {"value", "origin", "source", NULL};
@@ -140,7 +146,7 @@ const struct machine_section machine_root_section = {root_keys, root_optional_ke
 const struct machine_section machine_memory_section = {memory_keys, no_keys, memory_fields};
 const struct machine_section machine_device_section = {device_keys, no_keys, device_fields};
 const struct machine_section machine_link_section = {link_keys, link_optional_keys, link_fields};
-const struct machine_section machine_vmm_section = {no_keys, no_keys, vmm_fields};
+const struct machine_section machine_vmm_section = {no_keys, vmm_optional_keys, vmm_fields};
 const struct machine_section machine_uvm_section = {no_keys, no_keys, uvm_fields};
 const struct machine_section machine_port_section = {port_keys, no_keys, port_fields};
 const struct machine_section machine_kernel_section = {kernel_keys, no_keys, kernel_fields};

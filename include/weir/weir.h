@@ -145,8 +145,12 @@ struct weir_vmm_desc {
 	uint64_t set_access_host_mib_ns;
 	uint64_t unmap_host_mib_ns;  /**< more for each MiB of host memory */
 	uint64_t set_access_busy_ns; /**< more while copies go to the host or kernels read there */
-	uint64_t create_hbm_ns;	     /**< one chunk, mapped for copies by one device */
-	uint64_t create_host_ns;     /**< the same of host memory, pinned */
+	/** More while copies come from the host to a device that is given access. */
+	uint64_t set_access_busy_in_ns;
+	/** More while copies go between a device that had access and another one, either way. */
+	uint64_t unmap_busy_peer_ns;
+	uint64_t create_hbm_ns;	 /**< one chunk, mapped for copies by one device */
+	uint64_t create_host_ns; /**< the same of host memory, pinned */
 };
 
 /** What the driver's managed memory costs. Pages are of 4 KiB, blocks of 2 MiB. */

@@ -207,7 +207,8 @@ struct backend_ops {
 		   enum backend_prot prot, uint64_t devices);
 
 	/*
-	 * Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns).
+	 * Unmap one mapping. Takes unmap_ns (+ host memory's unmap_host_mib_ns, and
+	 * + unmap_busy_peer_ns beside copies between devices).
 	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
 	 */
 	int (*unmap)(struct backend *b, void *addr);
@@ -215,7 +216,8 @@ struct backend_ops {
 	/*
 	 * Change protection and devices of one mapping. Kernels of devices that keep what they had
 	 * may be using it. Takes set_access_ns (+ set_access_device_ns for each device but one,
-	 * + host memory's set_access_host_mib_ns for each device).
+	 * + host memory's set_access_host_mib_ns for each device, + set_access_busy_ns or
+	 * set_access_busy_in_ns beside copies to or from the host).
 	 * Required. By: core (S), mem (M), program. Blocks: no.
 	 */
 	int (*set_access)(struct backend *b, void *addr, enum backend_prot prot, uint64_t devices);

@@ -308,12 +308,13 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 {
 	struct event *event = record_event(l->record, number);
 	const struct event *known = last_measured(l, number);
-	double slow = known->slow;
+	double slow = known->slow, modelled = MAX(compute_ns, known->link_ns);
 
+	modelled += learn_serial(l->space, l->planner->own) * MIN(compute_ns, known->link_ns);
 	if (number >= l->record->first_event + l->period)
 		slow = MAX(slow, record_event(l->record, number - l->period)->slow);
 	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
-	    known->ns > SLOW_MIN * MAX(compute_ns, known->link_ns))
+	    known->ns > SLOW_MIN * modelled)
 		slow = MAX(slow, MIN(known->ns / known->link_ns, SLOW_MAX));
 	event->slow = slow;
 	return MAX(slow, 1);

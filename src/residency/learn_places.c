@@ -97,6 +97,16 @@ double learn_link_ns(const struct weir_space *space, place_t own, const struct s
 	return longest;
 }
 
+double learn_serial(const struct weir_space *space, place_t own)
+{
+	double most = 0;
+
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (place != own)
+			most = MAX(most, link_to(space, own, (place_t)place)->inplace_serial);
+	return most;
+}
+
 /* Blocks of a device's own memory that its plan may count on: all but the arenas', and what is
  * there of ranges that several devices use. */
 static uint32_t plan_budget(const struct weir_space *space, place_t own)
@@ -163,6 +173,8 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 	input->near_copies_only = space->residency->near_copy_only;
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
+	input->map_busy_ns = (double)vmm->set_access_busy_in_ns;
+	input->unmap_busy_ns = (double)vmm->unmap_busy_peer_ns;
 	for (uint32_t k = 0; k < input->nr_below; k++)
 		input->below[k] = learn_below(space, own, place_below(space, k));
 }

@@ -86,6 +86,9 @@ struct plan_input {
 	bool near_copies_only; /* nothing is to be used in place where it is near */
 	struct plan_below below[PLAN_BELOW_MAX];
 	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
+	/* More for each block that is mapped beside copies from the host, and for each that is
+	 * unmapped beside copies between the device's own memory and the near place. */
+	double map_busy_ns, unmap_busy_ns;
 };
 
 enum plan_move {

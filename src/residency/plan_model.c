@@ -27,6 +27,9 @@
 
 #include "src/residency/plan_parts.h"
 
+/* Copies one way, by place. */
+static const double none[PLAN_BELOW_MAX];
+
 /* Stages looked ahead. */
 #define AHEAD_MAX 32
 /* Blocks; less is nothing. */
@@ -69,8 +72,8 @@ struct plan_model {
 	double time_ns, copied_ns;
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
-	double calls_ns; /* of mapping, since it was last set */
-	double *reached; /* by stage_life: what is resident there; NULL: not asked */
+	struct calls calls; /* of mapping, since they were last set */
+	double *reached;    /* by stage_life: what is resident there; NULL: not asked */
 	uint64_t turn, work;
 	struct plan_action *action;
 	uint32_t nr_actions, max_actions;
@@ -179,6 +182,16 @@ static double copies_ns(struct plan_model *m, const double in[], const double ou
 	return longest;
 }
 
+/* Note what of these copies makes mapping calls wait. */
+static void note_copies(struct plan_model *m, const double in[], const double out[])
+{
+	const struct plan_input *input = m->input;
+
+	if (input->nr_below > 1)
+		m->calls.near_ns += copy_ns(&input->below[0], in[0], out[0]);
+	m->calls.in_ns += in[input->nr_below - 1] * input->below[input->nr_below - 1].in_ns;
+}
+
 /* Of the blocks of a life from one on, in its order, how many belong to each place below. */
 static void split(const struct plan_model *m, uint32_t life, double from, double blocks,
 		  double part[PLAN_BELOW_MAX])
@@ -213,7 +226,8 @@ static void take_out(struct plan_model *m, uint32_t life, double blocks, double 
 	l->resident -= blocks;
 	l->dirty -= dirty;
 	m->taken -= blocks;
-	m->calls_ns += blocks * m->input->unmap_ns;
+	m->calls.ns += blocks * m->input->unmap_ns;
+	m->calls.nr_unmaps += blocks;
 	if (l->resident < TINY)
 		victims_drop(m->victims, life);
 }
@@ -234,10 +248,13 @@ static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fre
 		double unmapped = MAX(0, l->in_place[k] - away[k]);
 
 		l->in_place[k] -= unmapped;
-		m->calls_ns += unmapped * m->input->below[k].unmap_ns;
+		m->calls.ns += unmapped * m->input->below[k].unmap_ns;
+		m->calls.nr_unmaps += unmapped;
 	}
-	if (!fresh)
-		m->calls_ns += blocks * m->input->map_ns;
+	if (fresh)
+		return;
+	m->calls.ns += blocks * m->input->map_ns;
+	m->calls.nr_maps += blocks;
 }
 
 /* Map what a stage will use in place. */
@@ -248,7 +265,10 @@ static void map_in_place(struct plan_model *m, uint32_t life)
 
 	split_away(m, life, away);
 	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
-		m->calls_ns += MAX(0, away[k] - l->in_place[k]) * m->input->below[k].map_ns;
+		double mapped = MAX(0, away[k] - l->in_place[k]);
+
+		m->calls.ns += mapped * m->input->below[k].map_ns;
+		m->calls.nr_maps += mapped;
 		l->in_place[k] = MAX(away[k], l->in_place[k]);
 	}
 }
@@ -367,14 +387,14 @@ static double settle(struct plan_model *m, uint32_t g)
 	const struct plan_input *input = m->input;
 	const struct stage *stage = &m->stages->stage[g];
 	uint32_t first = stage->first_life, end = first + stage->nr_lives;
-	double need = 0, taken, share, missing;
+	double need = 0, taken, share, missing, copied;
 	double in[PLAN_BELOW_MAX] = {0}, out[PLAN_BELOW_MAX] = {0}, part[PLAN_BELOW_MAX];
 
 	m->turn++;
 	m->work += stage->nr_deaths + 4ull * stage->nr_lives;
 	for (uint32_t i = 0; i < stage->nr_deaths; i++)
 		drop_life(m, m->stages->death[stage->first_death + i]);
-	m->calls_ns = 0;
+	m->calls = (struct calls){0};
 	for (uint32_t i = first; i < end; i++) {
 		struct model_life *l = &m->life[m->stages->life[i].life];
 
@@ -412,7 +432,9 @@ static double settle(struct plan_model *m, uint32_t g)
 			in[k] += part[k];
 		record_action(m, PLAN_FETCH, life->life, blocks, g, g);
 	}
-	return copies_ns(m, in, out) + m->calls_ns;
+	copied = copies_ns(m, in, out);
+	note_copies(m, in, out);
+	return copied + calls_and_ns(input, &m->calls, copied);
 }
 
 /* What a link has left of a stage's time. */
@@ -507,6 +529,7 @@ static double evict_ahead(struct plan_model *m, uint32_t g, uint32_t j, double m
 		if (blocks < TINY)
 			continue;
 		take_out(m, l, blocks, copied);
+		note_copies(m, none, copied);
 		for (uint32_t k = 0; k < m->input->nr_below; k++) {
 			m->slack_out[k] -= copied[k];
 			m->copied_ns += copied[k] * m->input->below[k].out_ns;
@@ -541,6 +564,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 			m->slack_in[k] -= part[k];
 			m->copied_ns += part[k] * m->input->below[k].in_ns;
 		}
+		note_copies(m, part, none);
 		room -= blocks;
 		record_action(m, PLAN_FETCH, l, blocks, g, j);
 	}
@@ -637,10 +661,10 @@ static void run_period(struct plan_model *m)
 
 		m->time_ns += settle(m, g);
 		run_ns = run(m, g);
-		m->calls_ns = 0;
+		m->calls = (struct calls){0};
 		m->time_ns += overflow_ns(m);
 		look_ahead(m, g);
-		m->time_ns += MAX(run_ns, m->calls_ns);
+		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
 	}
 }
 

@@ -128,6 +128,22 @@ struct away {
 double traffic_run(const struct plan_input *input, const struct stages *stages,
 		   const struct stage *stage, const struct away away[], struct traffic total[]);
 
+/* ---- plan_calls.c */
+
+/* Mapping calls of a while: what they take beside nothing, how many of each kind there are, and for
+ * how long copies run that make them wait: over the link of the place that is near, for those that
+ * unmap; from the host, for those that map. */
+struct calls {
+	double ns, nr_maps, nr_unmaps;
+	double near_ns, in_ns;
+};
+
+/* The calls' time, where so much time passes besides them; the copies run in all of it. */
+double calls_and_ns(const struct plan_input *input, const struct calls *calls, double other_ns);
+
+/* The same, where they are made during a stage of so much time. */
+double calls_beside_ns(const struct plan_input *input, const struct calls *calls, double run_ns);
+
 /* ---- plan_far.c */
 
 /* Choose which blocks are far. far: by tracked life, out. @return 0, -ENOMEM. */

@@ -168,6 +168,10 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 double learn_link_ns(const struct weir_space *space, place_t own, const struct space_use *uses,
 		     uint32_t nr_uses);
 
+/* What of a bracket's use in place and of its computation may not overlap, at most, of the shorter
+ * of the two. */
+double learn_serial(const struct weir_space *space, place_t own);
+
 /* ---- schedule.c */
 
 /* Where in the plan's period an event is; *period: in which one. */

@@ -174,6 +174,68 @@ static void test_near_links_carry_together(void **state)
 	}
 }
 
+/* Two lives that take turns in four blocks, near when not resident, or on the host. All is modelled
+ * time of stalls, but 2 ns. */
+static double turns_ns(double map_busy_ns, double unmap_busy_ns, bool near)
+{
+	struct period p;
+	struct plan *plan;
+	double ns;
+
+	period_init(&p, 4);
+	if (near)
+		near_init(&p, 4, 40);
+	p.input.map_busy_ns = map_busy_ns;
+	p.input.unmap_busy_ns = unmap_busy_ns;
+	for (uint64_t i = 0; i < 2; i++) {
+		uint32_t life = add_life(&p, 4);
+
+		add_step(&p, 1, i);
+		add_use(&p, life, WEIR_READ, 1000);
+		if (near)
+			use_near(&p);
+	}
+	plan = make(&p);
+	check_plan(&p, plan);
+	ns = plan->modelled_ns;
+	plan_destroy(plan);
+	return ns;
+}
+
+/* Calls that wait for copies beside them: for the share of the time for which these run. */
+static void test_near_calls_wait(void **state)
+{
+	/* x = 4 * 1000 * 40 / (40 + x), in each of the two stages */
+	const double near = (sqrt(40 * 40 + 4 * 160000.0) - 40) / 2;
+	const double far = (sqrt(400 * 400 + 4 * 1600000.0) - 400) / 2;
+
+	(void)state;
+	assert_true(fabs(turns_ns(0, 0, true) - 82) < 1);
+	assert_true(fabs(turns_ns(0, 1000, true) - (82 + 2 * near)) < 1);
+	assert_true(fabs(turns_ns(1000, 0, true) - 82) < 1);
+	assert_true(fabs(turns_ns(0, 1000, false) - 802) < 1);
+	assert_true(fabs(turns_ns(1000, 0, false) - (802 + 2 * far)) < 1);
+}
+
+/* Beside a stage they are hidden, as far as it lasts. */
+static void test_near_calls_beside_a_stage(void **state)
+{
+	const struct plan_input input = {.map_busy_ns = 100, .unmap_busy_ns = 1000};
+	struct calls calls = {.ns = 50, .nr_maps = 2, .nr_unmaps = 3, .near_ns = 40};
+
+	(void)state;
+	assert_true(fabs(calls_beside_ns(&input, &calls, 1200) - (50 + 3 * 1000 / 30.0)) < 1e-6);
+	calls.in_ns = 600;
+	assert_true(fabs(calls_beside_ns(&input, &calls, 1200) - (150 + 2 * 100 / 2.0)) < 1e-6);
+	/* Longer than the stage: copies run for the smaller part of it. */
+	calls.in_ns = 0;
+	assert_true(fabs(calls_beside_ns(&input, &calls, 100) - (25 + sqrt(25 * 25 + 120000))) <
+		    1e-6);
+	calls.near_ns = 0;
+	assert_true(calls_beside_ns(&input, &calls, 100) == 50);
+	assert_true(calls_and_ns(&input, &calls, 100) == 50);
+}
+
 /* Where the neighbour is for copies alone, what some stage uses in place is far. */
 static void test_near_copies_only(void **state)
 {
@@ -247,6 +309,8 @@ int main(void)
 		cmocka_unit_test(test_near_room_at_each_time),
 		cmocka_unit_test(test_near_advice),
 		cmocka_unit_test(test_near_links_carry_together),
+		cmocka_unit_test(test_near_calls_wait),
+		cmocka_unit_test(test_near_calls_beside_a_stage),
 		cmocka_unit_test(test_near_copies_only),
 		cmocka_unit_test(test_near_random_periods),
 	};

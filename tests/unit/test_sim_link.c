@@ -260,8 +260,10 @@ static uint64_t unmap_ns(struct fixture *f, struct mapping *m)
 	return f->b->ops->now_ns(f->b) - t0;
 }
 
-/* All three of them now, with so much more for giving access; nobody's access costs nothing. */
-static void expect_calls(struct fixture *f, struct mapping *m, uint64_t more_ns)
+/* All three of them now, with so much more for giving access and for unmapping; nobody's access
+ * costs nothing. */
+static void expect_calls(struct fixture *f, struct mapping *m, uint64_t more_ns,
+			 uint64_t unmap_more_ns)
 {
 	uint64_t t0;
 
@@ -270,20 +272,27 @@ static void expect_calls(struct fixture *f, struct mapping *m, uint64_t more_ns)
 	t0 = f->b->ops->now_ns(f->b);
 	assert_int_equal(f->b->ops->set_access(f->b, m->va, BACKEND_PROT_NONE, 0), 0);
 	assert_int_equal(f->b->ops->now_ns(f->b), t0);
-	assert_int_equal(unmap_ns(f, m), 13000);
+	assert_int_equal(set_access_ns(f, m), 19000 + more_ns);
+	assert_int_equal(unmap_ns(f, m), 13000 + unmap_more_ns);
 }
 
 /* The same while what was just queued runs, which is after a while, and to its end. */
-static void expect_calls_beside(struct fixture *f, struct mapping *m, stream_id_t stream,
-				uint64_t more_ns)
+static void expect_all_beside(struct fixture *f, struct mapping *m, stream_id_t stream,
+			      uint64_t more_ns, uint64_t unmap_more_ns)
 {
 	fence_t fence = record(f, stream);
 
 	f->b->ops->host_spend(f->b, 2000);
-	expect_calls(f, m, more_ns);
+	expect_calls(f, m, more_ns, unmap_more_ns);
 	assert_int_equal(f->b->ops->fence_done(f->b, fence), 0);
 	assert_int_equal(f->b->ops->fence_wait(f->b, fence), 0);
-	expect_calls(f, m, 0);
+	expect_calls(f, m, 0, 0);
+}
+
+static void expect_calls_beside(struct fixture *f, struct mapping *m, stream_id_t stream,
+				uint64_t more_ns)
+{
+	expect_all_beside(f, m, stream, more_ns, 0);
 }
 
 /* Giving access takes longer while copies go to the host's memory or kernels read there. */
@@ -297,7 +306,7 @@ static void test_access_takes_longer_beside_them(void **state)
 	b->desc.vmm.set_access_busy_ns = BUSY;
 	assert_int_equal(b->ops->va_reserve(b, KIB(64), KIB(64), (void **)&m.va), 0);
 	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &m.chunk), 0);
-	expect_calls(f, &m, 0);
+	expect_calls(f, &m, 0, 0);
 	copy_out(f, f->out, MIB(2));
 	expect_calls_beside(f, &m, f->out, BUSY);
 	launch(f, &use, 1, 0);
@@ -319,6 +328,120 @@ static void test_access_takes_longer_beside_them(void **state)
 	b->ops->va_release(b, m.va, KIB(64));
 }
 
+/* Between gpu0 and another memory's chunk, to that or from it. */
+static void copy_with(struct fixture *f, const struct backend_chunk *other, bool out)
+{
+	const struct backend_copy copy = {out ? other->alias : f->chunk_hbm.alias,
+					  out ? f->chunk_hbm.alias : other->alias, MIB(2)};
+
+	assert_int_equal(f->b->ops->copy(f->b, out ? f->out : f->in, &copy, 1), 0);
+}
+
+/* Giving access takes longer beside copies from the host to the device that gets it, unmapping
+ * beside copies between the device that had it and another one. */
+static void test_calls_take_longer_beside_some_copies(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	struct backend_chunk peer;
+	struct mapping m;
+	uint64_t t0;
+
+	b->desc.vmm.set_access_busy_in_ns = BUSY;
+	b->desc.vmm.unmap_busy_peer_ns = 2 * BUSY;
+	assert_int_equal(b->ops->va_reserve(b, KIB(64), KIB(64), (void **)&m.va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &m.chunk), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(2), 1, &peer), 0);
+	copy_in(f, f->in, MIB(2));
+	expect_all_beside(f, &m, f->in, BUSY, 0);
+	copy_out(f, f->out, MIB(2));
+	expect_all_beside(f, &m, f->out, 0, 0);
+	copy_with(f, &peer, true);
+	expect_all_beside(f, &m, f->out, 0, 2 * BUSY);
+	copy_with(f, &peer, false);
+	expect_all_beside(f, &m, f->in, 0, 2 * BUSY);
+	/* The other device's access: what comes from the host to this one is nothing to it. */
+	copy_in(f, f->in, MIB(2));
+	f->b->ops->host_spend(f->b, 2000);
+	t0 = b->ops->now_ns(b);
+	assert_int_equal(b->ops->map(b, m.va, &m.chunk, BACKEND_PROT_WRITE, 2), 0);
+	assert_int_equal(b->ops->now_ns(b) - t0, 600 + 19000);
+	/* Both reasons: the larger of the two. */
+	b->desc.vmm.set_access_busy_ns = 3 * BUSY;
+	copy_out(f, f->out, MIB(2));
+	f->b->ops->host_spend(f->b, 2000);
+	assert_int_equal(set_access_ns(f, &m), 19000 + 3 * BUSY);
+	assert_int_equal(b->ops->fence_wait(b, record(f, f->in)), 0);
+	assert_int_equal(b->ops->fence_wait(b, record(f, f->out)), 0);
+	assert_int_equal(unmap_ns(f, &m), 13000);
+	b->ops->chunk_destroy(b, &peer);
+	b->ops->chunk_destroy(b, &m.chunk);
+	b->ops->va_release(b, m.va, KIB(64));
+}
+
+/* The migrator unmaps four chunks; beside what is for each of them said where that is done. */
+struct unmapper {
+	struct fixture *f;
+	struct backend_chunk chunk[4], peer;
+	char *va;
+	uint64_t ns[4];
+	bool done;
+};
+
+static uint64_t unmap_one(struct unmapper *u, uint32_t i)
+{
+	struct mapping m = {.va = u->va + i * KIB(64)};
+
+	return unmap_ns(u->f, &m);
+}
+
+static void unmap_in_turn(void *arg)
+{
+	struct unmapper *u = arg;
+	struct backend *b = u->f->b;
+
+	if (u->done)
+		return;
+	u->done = true;
+	u->ns[0] = unmap_one(u, 0); /* beside a copy that is over before the call is */
+	u->ns[1] = unmap_one(u, 1); /* by its own clock beside nothing */
+	copy_with(u->f, &u->peer, false);
+	u->ns[2] = unmap_one(u, 2); /* beside what it queued itself */
+	b->ops->host_spend(b, 300000);
+	u->ns[3] = unmap_one(u, 3); /* after that */
+}
+
+static void test_migrator_sees_copies_by_its_clock(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	struct unmapper u = {.f = f};
+
+	b->desc.vmm.unmap_busy_peer_ns = 200000;
+	assert_int_equal(b->ops->va_reserve(b, KIB(256), KIB(64), (void **)&u.va), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(b->ops->chunk_create(b, GPU0, KIB(64), 0, &u.chunk[i]), 0);
+		assert_int_equal(
+			b->ops->map(b, u.va + i * KIB(64), &u.chunk[i], BACKEND_PROT_WRITE, 1), 0);
+	}
+	assert_int_equal(b->ops->chunk_create(b, GPU1, MIB(2), 1, &u.peer), 0);
+	assert_int_equal(b->ops->set_progress(b, unmap_in_turn, &u), 0);
+	launch(f, NULL, 0, 0);
+	(void)record(f, f->compute);
+	copy_with(f, &u.peer, true);
+	b->ops->host_spend(b, 1000000);
+	assert_true(u.done);
+	assert_int_equal(u.ns[0], 213000);
+	assert_int_equal(u.ns[1], 13000);
+	assert_int_equal(u.ns[2], 213000);
+	assert_int_equal(u.ns[3], 13000);
+	assert_int_equal(b->ops->set_progress(b, NULL, &u), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		b->ops->chunk_destroy(b, &u.chunk[i]);
+	b->ops->chunk_destroy(b, &u.peer);
+	b->ops->va_release(b, u.va, KIB(256));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +454,8 @@ int main(void)
 		CASE(test_inplace_duplex_is_of_reading_and_copies_out),
 		CASE(test_inplace_duplex_of_one_link),
 		CASE(test_access_takes_longer_beside_them),
+		CASE(test_calls_take_longer_beside_some_copies),
+		CASE(test_migrator_sees_copies_by_its_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * What mapping calls of a device's memory cost while something else runs: copies over each link,
  * each way, and a kernel that uses the neighbour's memory. What a driver makes wait, and in which
- * call, depends on that; a description has one constant for all of it.
+ * call, depends on that; a description has constants for what took most (vmm.c measures others).
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define BESIDE_NS 30e6
 #define COPY_MAX (8 * MIB)
 #define COPIES_MAX 1024u
-#define QUICK_COPIES_MAX 64u
+#define QUICK_COPIES_MAX 512u
 
 /* Of the neighbour's memory, read by a kernel at a time. */
 #define KERNEL_MAX (256 * MIB)
@@ -32,6 +32,12 @@ struct beside {
 	const struct probe_buffer *crowd;
 	uint32_t round; /* which of the crowd comes next */
 	struct fit_series unmap, map, set_access;
+};
+
+/* Of unmapping: what it takes beside nothing, and more beside copies between the devices. */
+struct unmapping {
+	double alone_ns;
+	struct fit_series more;
 };
 
 /* Calls until a fence is reached (0: without one), as many as there are to be; those that were over
@@ -73,9 +79,24 @@ static void calls_keep(struct probe *p, const struct beside *s, const char *how,
 				     name, kept[i].call);
 }
 
-/* Calls while a flow runs. */
+static void unmapping_keep(struct probe *p, const struct unmapping *unmapping)
+{
+	double estimate = (double)p->estimates->vmm.unmap_busy_peer_ns;
+
+	if (unmapping->more.nr)
+		p->desc->vmm.unmap_busy_peer_ns = probe_round(probe_keep(
+			p, &unmapping->more, estimate,
+			"unmapping one granule of many beside copies between two devices, "
+			"beyond that",
+			"vmm.unmap_busy_peer_ns"));
+	else
+		probe_assume(p, estimate, "no call was over before copies between two devices were",
+			     "vmm.unmap_busy_peer_ns");
+}
+
+/* Calls while a flow runs. unmapping: to add to; NULL: nothing. */
 static int flow_measure(struct probe *p, const struct probe_buffer *crowd, struct probe_flow *flow,
-			const char *how, const char *name)
+			const char *how, const char *name, struct unmapping *unmapping)
 {
 	struct beside s = {.crowd = crowd};
 	fence_t reached = 0;
@@ -90,13 +111,16 @@ static int flow_measure(struct probe *p, const struct probe_buffer *crowd, struc
 	if (!err)
 		err = calls_measure(p, &s, reached);
 	probe_flow_close(p, flow);
-	if (!err)
-		calls_keep(p, &s, how, name);
-	return err;
+	if (err)
+		return err;
+	calls_keep(p, &s, how, name);
+	for (uint32_t i = 0; unmapping && i < s.unmap.nr; i++)
+		fit_add(&unmapping->more, fmax(s.unmap.value[i] - unmapping->alone_ns, 0));
+	return 0;
 }
 
 static int copies_measure(struct probe *p, const struct probe_pair *pair,
-			  const struct probe_buffer *crowd)
+			  const struct probe_buffer *crowd, struct unmapping *unmapping)
 {
 	uint32_t most = p->options->quick ? QUICK_COPIES_MAX : COPIES_MAX;
 	const uint32_t first[2] = {0, 0};
@@ -105,6 +129,7 @@ static int copies_measure(struct probe *p, const struct probe_pair *pair,
 	for (uint32_t i = 0; i < ARRAY_LEN(ways) && !err; i++) {
 		const char *from = p->desc->memory[pair->memory[ways[i].from]].name;
 		const char *to = p->desc->memory[pair->memory[ways[i].to]].name;
+		bool peers = ways[i].from != PAIR_HOST && ways[i].to != PAIR_HOST;
 		struct probe_flow flow;
 		char name[2 * WEIR_NAME_MAX + 4];
 
@@ -113,7 +138,7 @@ static int copies_measure(struct probe *p, const struct probe_pair *pair,
 		(void)snprintf(name, sizeof(name), "%s_to_%s", from, to);
 		flow = probe_flow_of(p, pair, ways[i], first, BESIDE_NS, most);
 		err = flow_measure(p, crowd, &flow, "a mapping call of many, beside such copies",
-				   name);
+				   name, peers ? unmapping : NULL);
 	}
 	return err;
 }
@@ -145,7 +170,7 @@ static int kernels_measure(struct probe *p, const struct probe_pair *pair,
 				   .kind = BACKEND_COMPUTE,
 				   .launch = &work.launch,
 				   .nr = nr < LAUNCHES_MAX ? (uint32_t)nr : LAUNCHES_MAX};
-	err = flow_measure(p, crowd, &flow, how, name);
+	err = flow_measure(p, crowd, &flow, how, name, NULL);
 	probe_buffer_destroy(p, &buffer);
 	return err;
 }
@@ -154,6 +179,7 @@ int probe_beside(struct probe *p, struct probe_pair *pair)
 {
 	struct probe_buffer crowd = {0};
 	struct beside nothing = {.crowd = &crowd};
+	struct unmapping unmapping = {0};
 	int err = probe_step(p, "mapping calls beside other things");
 
 	if (!err)
@@ -162,13 +188,16 @@ int probe_beside(struct probe *p, struct probe_pair *pair)
 		err = calls_measure(p, &nothing, 0);
 	if (!err) {
 		calls_keep(p, &nothing, "a mapping call of many, beside nothing", "nothing");
+		unmapping.alone_ns = fit_median(&nothing.unmap);
 		err = probe_pair_alloc(p, pair, probe_pair_room(p, pair, COPY_MAX, 2), 1);
 	}
 	if (!err)
-		err = copies_measure(p, pair, &crowd);
+		err = copies_measure(p, pair, &crowd, &unmapping);
 	if (!err)
 		err = kernels_measure(p, pair, &crowd);
 	probe_pair_free(p, pair);
 	probe_buffer_destroy(p, &crowd);
+	if (!err)
+		unmapping_keep(p, &unmapping);
 	return err;
 }

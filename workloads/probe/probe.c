@@ -282,6 +282,10 @@ static int measure(struct probe *p)
 	if (!err && measures_pair(p)) {
 		unlinked_note(p);
 		err = pair_measure(p);
+	} else if (!err) {
+		probe_assume(p, (double)p->estimates->vmm.unmap_busy_peer_ns,
+			     "one device is measured, and that takes two",
+			     "vmm.unmap_busy_peer_ns");
 	}
 	if (err)
 		return err;

@@ -32,7 +32,8 @@ struct vmm_times {
 	struct fit_series create[2]; /* of a host chunk; of one in the device's own memory */
 	struct fit_series map, set_access, set_access_more, unmap;
 	struct fit_series set_access_host_mib, unmap_host_mib; /* empty: no room for two sizes */
-	struct fit_series set_access_busy;
+	struct fit_series set_access_busy,
+		set_access_busy_in; /* beside copies to the host, from it */
 };
 
 /* The memories and devices that it is done with. */
@@ -240,11 +241,18 @@ static int host_measure(struct probe *p, const struct vmm_case *c, struct vmm_ti
 	return err;
 }
 
-/* ------------------------------------------------------------------ beside copies to the host */
+/* ------------------------------------------------------------------ beside copies with the host */
+
+/* Copies of the device with the host, and what giving access takes more beside them. */
+struct busy {
+	enum backend_stream_kind kind;
+	struct probe_copies copies;
+	struct fit_series *more;
+};
 
 /* One call while copies run, if they still do when it is over. */
 static int busy_once(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
-		     uint32_t round, fence_t copied, struct vmm_times *times)
+		     uint32_t round, fence_t copied, double alone_ns, struct fit_series *more)
 {
 	struct probe_calls calls = {0};
 	int err = probe_remap(p, crowd, c->devices, round, &calls), done;
@@ -253,23 +261,22 @@ static int busy_once(struct probe *p, const struct vmm_case *c, const struct pro
 		return err;
 	done = p->b->ops->fence_done(p->b, copied);
 	if (!done)
-		fit_add(&times->set_access_busy,
-			fmax(calls.set_access - fit_median(&times->set_access), 0));
+		fit_add(more, fmax(calls.set_access - alone_ns, 0));
 	return done;
 }
 
 /* Copies that take BUSY_NS, and calls until they are done. */
 static int busy_round(struct probe *p, const struct vmm_case *c, const struct probe_buffer *crowd,
-		      const struct probe_copies *copies, struct vmm_times *times)
+		      const struct busy *busy, double alone_ns)
 {
 	const struct backend_ops *ops = p->b->ops;
 	fence_t copied;
-	int done = probe_queue_copies(p, p->stream[BACKEND_COPY_OUT], copies);
+	int done = probe_queue_copies(p, p->stream[busy->kind], &busy->copies);
 
 	if (!done)
-		done = ops->fence_record(p->b, p->stream[BACKEND_COPY_OUT], &copied);
+		done = ops->fence_record(p->b, p->stream[busy->kind], &copied);
 	for (uint32_t i = 0; i < probe_nr_calls(p) && !done; i++)
-		done = busy_once(p, c, crowd, i, copied, times);
+		done = busy_once(p, c, crowd, i, copied, alone_ns, busy->more);
 	probe_drain(p);
 	return done < 0 ? done : 0;
 }
@@ -279,19 +286,24 @@ static int busy_measure(struct probe *p, const struct vmm_case *c, const struct 
 {
 	uint64_t bytes = probe_room(p, c->host, BUSY_PIECE_MAX, 2);
 	int link = cost_link_find(p->desc, c->host, c->own);
-	double rate = link < 0 ? 0 : cost_copy_bytes_per_s(&p->desc->link[link], c->own), nr;
 	struct vmm_block block = {0};
-	struct probe_copies copies;
-	struct backend_copy piece;
 	int err = link < 0 ? 0 : block_create(p, c, bytes, &block);
 
 	if (link < 0 || err)
 		return err;
-	piece = (struct backend_copy){
-		.dst = block.chunk[1].alias, .src = block.chunk[0].alias, .bytes = bytes};
-	nr = fmin(BUSY_NS * rate / 1e9 / (double)bytes + 1, BUSY_COPIES_MAX);
-	copies = (struct probe_copies){&piece, 1, (uint32_t)nr};
-	err = busy_round(p, c, crowd, &copies, times);
+	for (uint32_t in = 0; in < 2 && !err; in++) {
+		double rate = cost_copy_bytes_per_s(&p->desc->link[link], in ? c->host : c->own);
+		double nr = fmin(BUSY_NS * rate / 1e9 / (double)bytes + 1, BUSY_COPIES_MAX);
+		struct backend_copy piece = {.dst = block.chunk[!in].alias,
+					     .src = block.chunk[in].alias,
+					     .bytes = bytes};
+		struct busy busy = {.kind = in ? BACKEND_COPY_IN : BACKEND_COPY_OUT,
+				    .copies = {&piece, 1, (uint32_t)nr},
+				    .more = in ? &times->set_access_busy_in
+					       : &times->set_access_busy};
+
+		err = busy_round(p, c, crowd, &busy, fit_median(&times->set_access));
+	}
 	block_destroy(p, &block);
 	return err;
 }
@@ -333,6 +345,17 @@ static void host_keep(struct probe *p, const struct fit_series *series, uint64_t
 			     path);
 }
 
+/* What giving access takes more beside copies. */
+static void busy_keep(struct probe *p, const struct fit_series *series, uint64_t estimate,
+		      const char *how, const char *path, uint64_t *out)
+{
+	if (series->nr)
+		*out = probe_round(probe_keep(p, series, (double)estimate, how, "%s", path));
+	else
+		probe_assume(p, (double)estimate, "no call was over before the copies were", "%s",
+			     path);
+}
+
 static void vmm_keep(struct probe *p, const struct vmm_times *times)
 {
 	const struct weir_vmm_desc *estimate = &p->estimates->vmm;
@@ -345,14 +368,12 @@ static void vmm_keep(struct probe *p, const struct vmm_times *times)
 	host_keep(p, &times->unmap_host_mib, estimate->unmap_host_mib_ns,
 		  "unmapping host chunks of two sizes", "vmm.unmap_host_mib_ns",
 		  &vmm->unmap_host_mib_ns);
-	if (times->set_access_busy.nr)
-		vmm->set_access_busy_ns = probe_round(probe_keep(
-			p, &times->set_access_busy, (double)estimate->set_access_busy_ns,
-			"giving one device access beside copies to the host, beyond that",
-			"vmm.set_access_busy_ns"));
-	else
-		probe_assume(p, (double)estimate->set_access_busy_ns,
-			     "no call was over before the copies were", "vmm.set_access_busy_ns");
+	busy_keep(p, &times->set_access_busy, estimate->set_access_busy_ns,
+		  "giving one device access beside copies to the host, beyond that",
+		  "vmm.set_access_busy_ns", &vmm->set_access_busy_ns);
+	busy_keep(p, &times->set_access_busy_in, estimate->set_access_busy_in_ns,
+		  "giving one device access beside copies from the host, beyond that",
+		  "vmm.set_access_busy_in_ns", &vmm->set_access_busy_in_ns);
 	vmm->create_hbm_ns = probe_round(probe_keep(
 		p, &times->create[1], (double)estimate->create_hbm_ns,
 		"creating a chunk of one granule, mapped at its alias", "vmm.create_hbm_ns"));

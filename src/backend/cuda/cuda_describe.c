@@ -69,6 +69,7 @@ static const struct weir_vmm_desc usual_vmm = {
 	.set_access_host_mib_ns = 12000,
 	.unmap_host_mib_ns = 9000,
 	.set_access_busy_ns = 1000000,
+	.unmap_busy_peer_ns = 994000,
 	.create_hbm_ns = 11000,
 	.create_host_ns = 375000,
 };

@@ -286,6 +286,58 @@ static void copy_flow_ended(struct sim *sim, struct sim_op *op)
 	segment_end(sim, copy);
 }
 
+/* When a copy will be done that has the link to itself, but for what shares it already. */
+static uint64_t copy_end_ns(const struct sim *sim, const struct sim_copy *copy, uint64_t start_ns)
+{
+	const struct sim_move *first = &copy->move[copy->next];
+	uint32_t link = overhead_link(sim, copy, first);
+	const struct weir_link_desc *desc = &sim->base.desc.link[link];
+	double bytes = 0;
+
+	if (copy->op.started && copy->over_link && !copy->setting_up)
+		return copy->flow.end_ns;
+	for (uint32_t i = copy->next; i < copy->nr; i++)
+		bytes += (double)copy->move[i].bytes;
+	return start_ns + desc->latency_ns + (copy->nr - copy->next) * desc->copy_ns +
+	       sim_ns_ceil(bytes / cost_copy_bytes_per_s(desc, first->src_memory) * 1e9);
+}
+
+static bool copy_goes(const struct sim_copy *copy, uint32_t from, uint32_t to)
+{
+	return copy->move[copy->next].src_memory == from && copy->move[copy->next].dst_memory == to;
+}
+
+/* Looks at what is queued on a stream up to the caller's clock, which is ahead of the events while
+ * the migrator has its turn. */
+static bool stream_copies(const struct sim *sim, const struct sim_stream *stream, uint32_t from,
+			  uint32_t to)
+{
+	uint64_t now = sim_agent_ns(sim), free_ns = sim->now_ns;
+
+	for (const struct sim_op *op = stream->head; op; op = op->next) {
+		const struct sim_copy *copy = (const struct sim_copy *)op;
+
+		if (!op->started && (op->earliest_ns > now || free_ns > now ||
+				     op->kind->ready != sim_engine_ready_always))
+			return false;
+		if (!op->kind->is_copy || copy->next >= copy->nr ||
+		    (copy->kind != SIM_COPY_BATCH && !op->started))
+			continue;
+		free_ns = copy_end_ns(sim, copy, MAX(op->earliest_ns, free_ns));
+		if (free_ns > now && copy_goes(copy, from, to))
+			return true;
+	}
+	return false;
+}
+
+bool sim_copy_runs(const struct sim *sim, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < sim->nr_active; i++)
+		if (stream_copies(sim, sim->active[i], from, to))
+			return true;
+	return false;
+}
+
 static const struct sim_op_kind copy_kind = {
 	.is_copy = true,
 	.ready = sim_engine_ready_always,

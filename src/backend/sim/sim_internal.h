@@ -444,6 +444,9 @@ void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t af
 
 /* Take its moves off the pieces' lists, done or dropped. */
 void sim_copy_detach(struct sim_copy *copy);
+/* Whether a copy from one memory to another is under way when the caller's clock shows what it
+ * does. */
+bool sim_copy_runs(const struct sim *sim, uint32_t from, uint32_t to);
 int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr);
 int sim_upload(struct backend *b, stream_id_t id, void *dst, const void *data, uint64_t bytes);
 int sim_download(struct backend *b, stream_id_t id, void *data, const void *src, uint64_t bytes);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "src/backend/sim/sim_internal.h"
+#include "src/base/util.h"
 
 static bool piece_has_room(const struct sim_piece *piece)
 {
@@ -81,6 +82,57 @@ static bool host_busy(const struct sim *sim)
 	return false;
 }
 
+static bool is_memory_of(const struct sim *sim, uint32_t memory, uint64_t devices)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	for (uint32_t d = 0; d < desc->nr_devices; d++)
+		if (devices & BACKEND_DEVICE_BIT(d) && desc->device[d].memory == memory)
+			return true;
+	return false;
+}
+
+/* Whether copies come from the host to one of some devices. */
+static bool copies_come(const struct sim *sim, uint64_t devices)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	for (uint32_t l = 0; l < desc->nr_links; l++) {
+		const struct weir_link_desc *link = &desc->link[l];
+
+		if (desc->memory[link->a].kind == WEIR_MEMORY_HOST &&
+		    is_memory_of(sim, link->b, devices) && sim_copy_runs(sim, link->a, link->b))
+			return true;
+	}
+	return false;
+}
+
+/* Whether copies go between one of some devices and another device. */
+static bool copies_between(const struct sim *sim, uint64_t devices)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	for (uint32_t l = 0; l < desc->nr_links; l++) {
+		const struct weir_link_desc *link = &desc->link[l];
+
+		if (desc->memory[link->a].kind != WEIR_MEMORY_HOST &&
+		    (is_memory_of(sim, link->a, devices) || is_memory_of(sim, link->b, devices)) &&
+		    (sim_copy_runs(sim, link->a, link->b) || sim_copy_runs(sim, link->b, link->a)))
+			return true;
+	}
+	return false;
+}
+
+/* What giving access to devices takes longer for what runs beside it. */
+static uint64_t access_busy_ns(const struct sim *sim, uint64_t devices)
+{
+	const struct weir_vmm_desc *vmm = &sim->base.desc.vmm;
+	bool in = vmm->set_access_busy_in_ns && copies_come(sim, devices);
+
+	return MAX(host_busy(sim) ? vmm->set_access_busy_ns : 0,
+		   in ? vmm->set_access_busy_in_ns : 0);
+}
+
 /* The CPU alone takes what one device does. */
 static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, uint64_t devices)
 {
@@ -89,7 +141,7 @@ static uint64_t access_ns(const struct sim *sim, const struct sim_piece *piece, 
 
 	if (!devices)
 		return 0;
-	return vmm->set_access_ns + (host_busy(sim) ? vmm->set_access_busy_ns : 0) +
+	return vmm->set_access_ns + access_busy_ns(sim, devices) +
 	       host_pages_ns(sim, piece, vmm->set_access_host_mib_ns) +
 	       sim_access_more_ns(sim, piece, nr);
 }
@@ -168,6 +220,8 @@ static int unmap_locked(struct sim *sim, void *addr)
 	sim_kernels_check_access(sim, region, unit, BACKEND_PROT_NONE, 0);
 	cost_ns = vmm->unmap_ns +
 		  host_pages_ns(sim, region->mapping[unit].piece, vmm->unmap_host_mib_ns);
+	if (vmm->unmap_busy_peer_ns && copies_between(sim, region->mapping[unit].devices))
+		cost_ns += vmm->unmap_busy_peer_ns;
 	sim_mapping_set(region, unit, nothing);
 	sim_spend_driver(sim, cost_ns);
 	return 0;
