@@ -154,6 +154,43 @@ static void test_space_learn_and_keep_it(void **state)
 	assert_true(random_comes_in(8, 0.9, 1.2));
 }
 
+/* What does not overlap on such a link makes no kernel slow: one whose times in place and at home
+ * are about as long takes more than SLOW_MIN of the longer one. */
+static void test_space_learn_serial_is_not_slow(void **state)
+{
+	const uint32_t nr = GPU_BLOCKS + 1;
+	const struct record *record;
+	struct weir_machine_desc desc;
+	struct weir_use use;
+	struct test_space t;
+	double most = 0;
+
+	(void)state;
+	describe(&desc);
+	desc.link[0].inplace_serial = 1;
+	desc.nr_kernels = 1;
+	desc.kernel[0] = (struct weir_kernel_rate){"work", 6};
+	open_other(&t, &desc, &desc);
+	use = use_times(do_alloc_host(&t, nr), nr, WEIR_READ, 1);
+	assert_int_equal(weir_prefetch(t.space, use.addr, (GPU_BLOCKS - 1) * BLOCK, GPU0, NULL), 0);
+	for (uint32_t i = 0; i < WARM_UP; i++) {
+		do_use(&t, &work, &use);
+		do_sync(&t);
+	}
+	assert_true(get_stats(&t).nr_plans >= 1);
+	record = &t.space->residency->record;
+	for (uint64_t e = record->first_event; e < record->next_event; e++) {
+		const struct event *event = record_event(record, e);
+
+		if (event->kind != EVENT_BEGIN || !(event->link_ns > 0))
+			continue;
+		most = MAX(most, event->ns / event->link_ns);
+		assert_true(event->slow <= 1);
+	}
+	assert_true(most > 1.5);
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ computation */
 
 #define SMALL 2u  /* blocks that are resident */
@@ -324,6 +361,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_learn_what_is_slow_in_place),
 		cmocka_unit_test(test_space_learn_and_keep_it),
+		cmocka_unit_test(test_space_learn_serial_is_not_slow),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
 		cmocka_unit_test(test_space_learn_lives_longer_than_a_period),
 		cmocka_unit_test(test_space_learn_knows_an_old_life),
