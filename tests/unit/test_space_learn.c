@@ -178,7 +178,7 @@ static void test_space_learn_serial_is_not_slow(void **state)
 		do_sync(&t);
 	}
 	assert_true(get_stats(&t).nr_plans >= 1);
-	record = &t.space->residency->record;
+	record = &t.space->residency->planner->record;
 	for (uint64_t e = record->first_event; e < record->next_event; e++) {
 		const struct event *event = record_event(record, e);
 
