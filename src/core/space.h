@@ -296,6 +296,12 @@ static inline bool space_has_neighbours(const struct weir_space *space)
 	return space->nr_places > space->nr_devices + 1;
 }
 
+/* Whether a place is the memory of such a GPU. */
+static inline bool space_is_near(const struct weir_space *space, place_t place)
+{
+	return place >= space->nr_devices && place != space_host(space);
+}
+
 /* The own memory of a device; -1: the device is none of the space's. */
 static inline int space_own(const struct weir_space *space, uint32_t device)
 {

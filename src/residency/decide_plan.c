@@ -21,12 +21,19 @@ uint64_t plan_give_up(const struct give_up *q)
 }
 
 /* The last blocks of a range, as many as the plan says, are on the host; blocks are backed in the
- * range's order, and leave from its end. Neighbours get the others. */
+ * range's order, and leave from its end. Neighbours get the others: the first that has room, or
+ * whose freed ranges may have some. */
 bool plan_evict_to(const struct evict_to *q, place_t *to)
 {
-	if (q->planned_last == DECIDE_UNKNOWN || q->nr_last >= q->planned_last ||
-	    q->nr_unbacked > q->planned_last - q->nr_last)
+	place_t last = (place_t)(q->nr_places - 1), near = (place_t)(q->from + 1);
+
+	if (q->planned_last == DECIDE_UNKNOWN)
 		return false;
-	*to = (place_t)(q->nr_places - 1);
+	*to = last;
+	if (q->nr_last < q->planned_last && q->nr_unbacked <= q->planned_last - q->nr_last)
+		return true;
+	while (near < last && !q->room[near])
+		near++;
+	*to = near < last ? near : (place_t)(q->from + 1);
 	return true;
 }

@@ -16,9 +16,6 @@
  */
 #define MOVES_MAX (3u * SPACE_BATCH_MAX)
 
-/* Blocks or lives that one call looks at for being too far away. */
-#define NEAR_TRIES 4u
-
 /* The newest event agrees with the plan. */
 static void follow_position(struct planner *p, struct range *range)
 {
@@ -336,44 +333,6 @@ static void pending_run(struct weir_space *space, struct planner *p)
 	p->nr_pending = kept;
 }
 
-/* Bring a block of the host's that its next use will find in place to a neighbour that has room.
- * @return whether there was one. */
-static bool bring_near(struct weir_space *space, struct range *range)
-{
-	place_t host = space_host(space);
-
-	for (uint32_t n = schedule_next_level(range); n < range->nr_blocks; n++) {
-		uint32_t i = range_nth_block(range, n);
-		struct chunk *chunk = NULL;
-
-		if (!block_is_settled_at(&range->block[i], host) || !room_is_idle(space, range, i))
-			continue;
-		for (uint32_t place = space->nr_devices; place < host && !chunk; place++)
-			if (!is_busy(space_path(space, host, (place_t)place)))
-				chunk = pmm_chunk_get(&space->pmm[place]);
-		if (chunk)
-			space_note_error(
-				space, migrate_fetch(space, range, i, chunk, WEIR_CAUSE_PREFETCH));
-		return chunk != NULL;
-	}
-	return false;
-}
-
-/* What is on the host and should be used near comes there, over the neighbours' own links, while
- * there is room: one life after the other. */
-static void near_advance(struct weir_space *space, struct planner *p)
-{
-	if (!p->nr_lives)
-		return;
-	for (uint32_t tries = 0; tries < NEAR_TRIES; tries++) {
-		struct range *range = p->life[p->next_near];
-
-		if (!range || range->nr_home[space_host(space)] <= schedule_far(space, range) ||
-		    !bring_near(space, range))
-			p->next_near = (p->next_near + 1) % p->nr_lives;
-	}
-}
-
 static void planner_advance(struct weir_space *space, struct planner *p)
 {
 	int err;
@@ -381,7 +340,7 @@ static void planner_advance(struct weir_space *space, struct planner *p)
 	if (!p->plan)
 		return;
 	if (space_has_neighbours(space))
-		near_advance(space, p);
+		near_advance(space);
 	pending_fill(p);
 	if (!p->nr_pending && !space_has_neighbours(space))
 		return;

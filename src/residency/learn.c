@@ -479,7 +479,7 @@ void learn_forget(struct planner *p)
 	p->life = NULL;
 	p->life_of_event = p->step_of_event = NULL;
 	p->host_stage = p->gpu_stage = 0;
-	p->nr_pending = p->next_action = p->next_near = 0;
+	p->nr_pending = p->next_action = 0;
 	p->action_period = 0;
 	p->nr_plans_made = 0;
 }

@@ -57,6 +57,9 @@ void learn_place_rates(const struct weir_space *space, place_t own,
 {
 	for (uint32_t k = 0; k < nr_below(space); k++)
 		learn_rate(space, own, place_below(space, k), recorded, &at[k]);
+	/* Where neighbours are for copies, use in place there is worth no more than on the host. */
+	if (space->residency->near_copy_only)
+		at[0] = at[nr_below(space) - 1];
 }
 
 /* What a device's use takes in place at one place, ns each way by out[]. */
@@ -170,7 +173,6 @@ void learn_places(const struct weir_space *space, place_t own, struct plan_input
 	input->budget_blocks = plan_budget(space, own);
 	input->near_blocks = near_budget(space);
 	input->nr_below = nr_below(space);
-	input->near_copies_only = space->residency->near_copy_only;
 	input->map_ns = (double)(vmm->map_ns + vmm->set_access_ns);
 	input->unmap_ns = (double)vmm->unmap_ns;
 	input->map_busy_ns = (double)vmm->set_access_busy_in_ns;

@@ -79,7 +79,7 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 	if (!err)
 		err = chunk_for(space, use, i, in, left, true, settle, &chunk);
 	if (!err && !chunk)
-		chunk = room_below(space, range, i, own);
+		err = room_below_settled(space, range, i, settle, &chunk);
 	if (!err && !chunk)
 		err = settle_on_others_below(space, own, own, settle);
 	if (!err && !chunk)
@@ -205,7 +205,7 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 			return err;
 		}
 	}
-	return err;
+	return err ? err : near_place_fresh(space, use, in.level, settle);
 }
 
 void place_mark(struct weir_space *space, const struct space_use *uses, uint32_t nr_uses)
@@ -336,8 +336,9 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 		if (is_ready(use))
 			continue;
 		get_wanted(space, use, &in);
-		err = mend_ahead(space, use, in.level);
-
+		err = near_place_fresh(space, use, in.level, NULL);
+		if (!err)
+			err = mend_ahead(space, use, in.level);
 		if (!err)
 			err = trim_fresh(space, use, in.level, NULL);
 		if (err)

@@ -87,10 +87,13 @@ static int plan_keep(struct plan *plan, struct stages *stages, const struct plan
 
 	plan->stage_of_step = malloc((nr + 1u) * sizeof(uint32_t));
 	plan->far = malloc((stages->nr_tracked + 1u) * sizeof(*plan->far));
-	if (!plan->stage_of_step || !plan->far)
+	plan->lifted = malloc((stages->nr_tracked + 1u) * sizeof(*plan->lifted));
+	if (!plan->stage_of_step || !plan->far || !plan->lifted)
 		return -ENOMEM;
-	for (uint32_t t = 0; t < stages->nr_tracked; t++)
+	for (uint32_t t = 0; t < stages->nr_tracked; t++) {
 		plan->far[t] = model_far(model, t);
+		plan->lifted[t] = model_is_lifted(model, t);
+	}
 	for (uint32_t i = 0; i < nr; i++)
 		plan->stage_of_step[(plan->first_step + i) % nr] = stages->stage_of_step[i];
 	plan->nr_stages = stages->nr_stages;
@@ -156,6 +159,7 @@ void plan_destroy(struct plan *plan)
 	free(plan->visit);
 	free(plan->alive);
 	free(plan->far);
+	free(plan->lifted);
 	free(plan->action);
 	free(plan);
 }

@@ -11,7 +11,8 @@
  *          used in place. These are what is searched for (plan_search.c).
  * Below    where the rest is: of a life's blocks, in the order in which they are chosen, the last
  *          ones are far (on the host), those before them near (in neighbours' memory), and the
- *          first ones resident. How many are far is the same in all stages (plan_far.c).
+ *          first ones resident. How many are far is the same in all stages, begins with
+ *          plan_far.c, and is searched for. What nobody writes is near as well while there is room.
  * Model    given the levels, one pass over the stages decides all else: evict what is used
  *          farthest ahead, early enough to be out of the way, fetch ahead of use when there is room
  *          until then; and gives the time (plan_model.c). A stage takes about the larger of its
@@ -81,9 +82,8 @@ struct plan_input {
 	const struct plan_life *life;
 	uint32_t nr_steps, nr_uses, nr_lives;
 	uint32_t budget_blocks,
-		near_blocks;   /* of own memory; with two places below: of the first */
-	uint32_t nr_below;     /* places; the last is large enough */
-	bool near_copies_only; /* nothing is to be used in place where it is near */
+		near_blocks; /* of own memory; with two places below: of the first */
+	uint32_t nr_below;   /* places; the last is large enough */
 	struct plan_below below[PLAN_BELOW_MAX];
 	double map_ns, unmap_ns; /* the host's time for a block of the device's own memory */
 	/* More for each block that is mapped beside copies from the host, and for each that is
@@ -127,6 +127,7 @@ struct plan {
 	struct plan_visit *visit;   /* by t, then by stage */
 	struct plan_span *alive;    /* by t: the stages that begin while it is alive */
 	uint32_t *far;		    /* by t: its last blocks that are far, when not resident */
+	bool *lifted;		    /* by t: they are near as well while there is room */
 	struct plan_action *action; /* by from, evictions first */
 	uint32_t nr_actions;
 	double compute_ns, modelled_ns; /* a period: all resident; under this plan */

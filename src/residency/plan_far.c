@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which blocks are far: where what is alive at a time is more than the device's own memory and
- * neighbours' hold together, the rest of it is on the host. The lives that lose least by that go
- * first; a life's last blocks in its order, and the same ones in all stages, so that nothing moves
- * between a neighbour and the host while the plan is followed. At most PEAKS_MAX walks, each linear
- * in lives and stages.
+ * Which blocks are far when the search begins: where what is alive at a time is more than the
+ * device's own memory and neighbours' hold together, the rest of it is on the host. The lives that
+ * lose least by that go first; a life's last blocks in its order, and the same ones in all stages,
+ * so that nothing that is written moves between a neighbour and the host while the plan is
+ * followed. At most PEAKS_MAX walks, each linear in lives and stages.
  */
 #include <errno.h>
 #include <stdlib.h>

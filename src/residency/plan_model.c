@@ -48,6 +48,9 @@ struct model_life {
 	uint64_t used;	      /* the last turn whose stage, or one looked at in it, uses the life */
 	uint32_t last_action; /* recorded for it */
 	bool there;	      /* it has blocks somewhere */
+	bool kept;	      /* nobody writes it, and it is there always */
+	double lifted;	      /* of what is far, blocks that are near as well */
+	double least;	      /* blocks resident when fewest are, in this period */
 };
 
 /* A walk over the lives that may be evicted after a stage. Those before a victim are of no use any
@@ -64,11 +67,15 @@ struct plan_model {
 	const struct stages *stages;
 	struct victims *victims; /* lives with something resident */
 	struct model_life *life;
-	const double *level; /* by stage_life, of this run */
-	double *far;	     /* by life */
-	struct away *away;   /* by life, of those that the stage uses */
-	double taken;	     /* blocks resident, of all lives */
-	double near_taken;   /* blocks that should be near, of all lives */
+	const double *level;	 /* by stage_life, of this run */
+	double *far;		 /* by life */
+	struct away *away;	 /* by life, of those that the stage uses */
+	double taken;		 /* blocks resident, of all lives */
+	double near_taken;	 /* blocks that should be near, of all lives; */
+	double near_most;	 /* the most of that in a stage of the last run */
+	double lifted;		 /* blocks, of all lives */
+	uint32_t *kept, nr_kept; /* lives that can be lifted */
+	bool lifts;		 /* something of them is far in this run */
 	double time_ns, copied_ns;
 	/* What is left of the links during the stage, in blocks. */
 	double slack_in[PLAN_BELOW_MAX], slack_out[PLAN_BELOW_MAX];
@@ -80,6 +87,25 @@ struct plan_model {
 	bool recording;
 	int err;
 };
+
+/* The lives that can be lifted. */
+static int find_kept(struct plan_model *m)
+{
+	const struct stages *s = m->stages;
+
+	m->kept = malloc((s->nr_tracked + 1u) * sizeof(*m->kept));
+	if (!m->kept)
+		return -ENOMEM;
+	for (uint32_t t = 0; t < s->nr_tracked; t++) {
+		bool kept = s->alive[t].nr == s->nr_stages;
+
+		for (uint32_t v = s->first_visit[t]; v < s->first_visit[t + 1]; v++)
+			kept &= !s->life[s->visit[v]].written;
+		if (kept)
+			m->kept[m->nr_kept++] = t;
+	}
+	return 0;
+}
 
 int model_create(const struct plan_input *input, const struct stages *stages,
 		 struct plan_model **out)
@@ -97,6 +123,8 @@ int model_create(const struct plan_input *input, const struct stages *stages,
 	err = m->life && m->far && m->away ? victims_create(stages, &m->victims) : -ENOMEM;
 	if (!err && input->nr_below > 1)
 		err = far_choose(input, stages, m->far);
+	if (!err && input->nr_below > 1)
+		err = find_kept(m);
 	if (err) {
 		model_destroy(m);
 		return err;
@@ -112,14 +140,39 @@ void model_destroy(struct plan_model *m)
 	free(m->life);
 	free(m->far);
 	free(m->away);
+	free(m->kept);
 	victims_destroy(m->victims);
 	free(m->action);
 	free(m);
 }
 
+double *model_far_levels(struct plan_model *m)
+{
+	return m->far;
+}
+
+void model_trim_far(struct plan_model *m)
+{
+	const struct stages *s = m->stages;
+
+	for (uint32_t t = 0; t < s->nr_tracked; t++)
+		if (!m->input->life[s->life_of[t]].far)
+			m->far[t] = MIN(m->far[t], s->blocks[t] - m->life[t].least);
+}
+
+bool model_near_is_full(const struct plan_model *m)
+{
+	return m->near_most > m->input->near_blocks - TINY;
+}
+
 uint32_t model_far(const struct plan_model *m, uint32_t life)
 {
 	return (uint32_t)(m->far[life] + 0.5);
+}
+
+bool model_is_lifted(const struct plan_model *m, uint32_t life)
+{
+	return m->life[life].kept && model_far(m, life);
 }
 
 uint64_t model_work(const struct plan_model *m)
@@ -210,6 +263,68 @@ static void split_away(const struct plan_model *m, uint32_t life, double part[PL
 	split(m, life, resident, m->stages->blocks[life] - resident, part);
 }
 
+/* Blocks of a life that come next, by the place that they come from. */
+static void split_coming(const struct plan_model *m, uint32_t life, double blocks,
+			 double part[PLAN_BELOW_MAX])
+{
+	double lifted;
+
+	split(m, life, m->life[life].resident, blocks, part);
+	lifted = MIN(part[1], m->life[life].lifted);
+	part[0] += lifted;
+	part[1] -= lifted;
+}
+
+static void lift(struct plan_model *m, uint32_t life, double blocks)
+{
+	m->life[life].lifted += blocks;
+	m->lifted += blocks;
+}
+
+/* What is lifted goes where others need the room. */
+static void drop_lifted(struct plan_model *m)
+{
+	double over = m->near_taken + m->lifted - m->input->near_blocks, share;
+
+	if (m->lifted < TINY || over <= 0)
+		return;
+	share = MIN(1, over / m->lifted);
+	for (uint32_t n = 0; n < m->nr_kept; n++)
+		lift(m, m->kept[n], -share * m->life[m->kept[n]].lifted);
+	m->work += m->nr_kept;
+}
+
+/* Of what is far and nobody writes, blocks come near while a stage runs, for the next uses, where
+ * there is room: over the neighbours' own links. */
+static void lift_ahead(struct plan_model *m, uint32_t g, double run_ns)
+{
+	const struct stages *s = m->stages;
+	double slack = run_ns / m->input->below[1].in_ns;
+
+	for (uint32_t n = 1; m->lifts && n < s->nr_stages && n <= AHEAD_MAX; n++) {
+		const struct stage *stage = &s->stage[(g + n) % s->nr_stages];
+		double room = MIN(slack, m->input->near_blocks - m->near_taken - m->lifted);
+
+		m->work += stage->nr_lives;
+		for (uint32_t i = 0; i < stage->nr_lives && room > TINY; i++) {
+			uint32_t l = s->life[stage->first_life + i].life;
+			double part[PLAN_BELOW_MAX], blocks;
+
+			if (!m->life[l].kept || m->far[l] < TINY || m->life[l].used == m->turn)
+				continue;
+			split_away(m, l, part);
+			blocks = MIN(room, part[1] - m->life[l].lifted);
+			if (blocks < TINY)
+				continue;
+			lift(m, l, blocks);
+			slack -= blocks;
+			room -= blocks;
+		}
+		if (room <= TINY)
+			break;
+	}
+}
+
 /*
  * Take blocks of a life out. Adds to out, by place, those that must be copied: the dirty ones, even
  * where the record says that nobody will read them. The program may do otherwise this time.
@@ -224,6 +339,7 @@ static void take_out(struct plan_model *m, uint32_t life, double blocks, double 
 		out[k] += part[k] == blocks ? dirty : dirty * part[k] / blocks;
 	m->near_taken += part[0];
 	l->resident -= blocks;
+	l->least = MIN(l->least, l->resident);
 	l->dirty -= dirty;
 	m->taken -= blocks;
 	m->calls.ns += blocks * m->input->unmap_ns;
@@ -239,6 +355,8 @@ static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fre
 	struct model_life *l = &m->life[life];
 	double away[PLAN_BELOW_MAX], before[PLAN_BELOW_MAX];
 
+	split(m, life, l->resident, blocks, away);
+	lift(m, life, -MIN(away[1], l->lifted));
 	split_away(m, life, before);
 	l->resident += blocks;
 	m->taken += blocks;
@@ -257,19 +375,27 @@ static void take_in(struct plan_model *m, uint32_t life, double blocks, bool fre
 	m->calls.nr_maps += blocks;
 }
 
+/* Blocks of a life that are not resident, by the place where they are used. */
+static void split_used(const struct plan_model *m, uint32_t life, double part[PLAN_BELOW_MAX])
+{
+	double resident = m->life[life].resident;
+
+	split_coming(m, life, m->stages->blocks[life] - resident, part);
+}
+
 /* Map what a stage will use in place. */
 static void map_in_place(struct plan_model *m, uint32_t life)
 {
 	struct model_life *l = &m->life[life];
 	double away[PLAN_BELOW_MAX];
 
-	split_away(m, life, away);
+	split_used(m, life, away);
 	for (uint32_t k = 0; k < PLAN_BELOW_MAX; k++) {
 		double mapped = MAX(0, away[k] - l->in_place[k]);
 
 		m->calls.ns += mapped * m->input->below[k].map_ns;
 		m->calls.nr_maps += mapped;
-		l->in_place[k] = MAX(away[k], l->in_place[k]);
+		l->in_place[k] = l->kept ? away[k] : MAX(away[k], l->in_place[k]);
 	}
 }
 
@@ -421,9 +547,11 @@ static double settle(struct plan_model *m, uint32_t g)
 		const struct stage_life *life = &m->stages->life[i];
 		double blocks = MAX(0, m->level[i] - m->life[life->life].resident) * share;
 
-		split(m, life->life, m->life[life->life].resident, blocks, part);
+		split_coming(m, life->life, blocks, part);
 		take_in(m, life->life, blocks, life->overwritten);
 		map_in_place(m, life->life);
+		m->life[life->life].least =
+			MIN(m->life[life->life].least, m->life[life->life].resident);
 		if (m->reached)
 			m->reached[i] = m->life[life->life].resident;
 		if (life->overwritten)
@@ -458,6 +586,28 @@ static void find_slack(struct plan_model *m, uint32_t k, const struct traffic *t
 	m->slack_out[k] = MAX(m->slack_out[k], 0);
 }
 
+/* Where the blocks are that a stage uses in place: what has no room near is on the host, and is
+ * taken to be of these lives. */
+static void find_away(struct plan_model *m, const struct stage *stage)
+{
+	const struct stage_life *life = &m->stages->life[stage->first_life];
+	double over, near = 0;
+
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		split_used(m, life[i].life, m->away[life[i].life].blocks);
+		near += m->away[life[i].life].blocks[0];
+	}
+	if (m->input->nr_below == 1 || near < TINY)
+		return;
+	over = MIN(1, MAX(0, m->near_taken - m->input->near_blocks) / near);
+	for (uint32_t i = 0; i < stage->nr_lives; i++) {
+		double *blocks = m->away[life[i].life].blocks;
+
+		blocks[1] += over * blocks[0];
+		blocks[0] -= over * blocks[0];
+	}
+}
+
 /* The stage itself. Sets what the links have left. @return its time. */
 static double run(struct plan_model *m, uint32_t g)
 {
@@ -466,8 +616,7 @@ static double run(struct plan_model *m, uint32_t g)
 	double total;
 
 	m->work += (uint64_t)stage->nr_body * stage->nr_uses + stage->nr_lives;
-	for (uint32_t i = stage->first_life; i < stage->first_life + stage->nr_lives; i++)
-		split_away(m, m->stages->life[i].life, m->away[m->stages->life[i].life].blocks);
+	find_away(m, stage);
 	total = traffic_run(m->input, m->stages, stage, m->away, t);
 	for (uint32_t k = 0; k < m->input->nr_below; k++)
 		find_slack(m, k, &t[k], total);
@@ -502,7 +651,7 @@ static double slack_in(const struct plan_model *m, uint32_t life, double blocks)
 
 	if (m->input->nr_below == 1 || blocks <= 0)
 		return MIN(blocks, m->slack_in[0]);
-	split(m, life, m->life[life].resident, blocks, part);
+	split_coming(m, life, blocks, part);
 	near = MIN(part[0], m->slack_in[0]);
 	return near < part[0] ? near : near + MIN(part[1], m->slack_in[1]);
 }
@@ -556,7 +705,7 @@ static double fetch_ahead(struct plan_model *m, uint32_t g, uint32_t j, double r
 		blocks = slack_in(m, l, MIN(blocks, room));
 		if (blocks < TINY)
 			continue;
-		split(m, l, m->life[l].resident, blocks, part);
+		split_coming(m, l, blocks, part);
 		ahead_set(m, l, ahead_blocks(m, l) + blocks);
 		take_in(m, l, blocks, false);
 		victims_put(m->victims, l, g, i);
@@ -636,10 +785,11 @@ static void look_ahead(struct plan_model *m, uint32_t g)
 
 /* What has no room near goes to the host, and comes back from there: levels that want that are no
  * good ones. */
-static double overflow_ns(const struct plan_model *m)
+static double overflow_ns(struct plan_model *m)
 {
 	const struct plan_below *far = &m->input->below[1];
 
+	m->near_most = MAX(m->near_most, m->near_taken);
 	if (m->input->nr_below == 1 || m->near_taken <= m->input->near_blocks + TINY)
 		return 0;
 	return (m->near_taken - m->input->near_blocks) * (far->in_ns + far->out_ns);
@@ -647,12 +797,13 @@ static double overflow_ns(const struct plan_model *m)
 
 static void run_period(struct plan_model *m)
 {
-	m->time_ns = m->copied_ns = m->taken = m->near_taken = 0;
+	m->time_ns = m->copied_ns = m->taken = m->near_taken = m->near_most = 0;
 	/* Anew each time, or rounding would add up. */
 	for (uint32_t t = 0; t < m->stages->nr_tracked; t++) {
 		double away[PLAN_BELOW_MAX];
 
 		split_away(m, t, away);
+		m->life[t].least = m->stages->blocks[t];
 		m->taken += m->life[t].resident;
 		m->near_taken += m->life[t].there ? away[0] : 0;
 	}
@@ -660,39 +811,30 @@ static void run_period(struct plan_model *m)
 		double run_ns;
 
 		m->time_ns += settle(m, g);
+		drop_lifted(m);
 		run_ns = run(m, g);
 		m->calls = (struct calls){0};
 		m->time_ns += overflow_ns(m);
+		lift_ahead(m, g, run_ns);
 		look_ahead(m, g);
+		drop_lifted(m);
 		m->time_ns += MAX(run_ns, calls_beside_ns(m->input, &m->calls, run_ns));
-	}
-}
-
-/* Nothing is used in place where it is near: what is not resident in some stage is far. */
-static void spread_far(struct plan_model *m, const double *level)
-{
-	const struct stages *s = m->stages;
-
-	if (m->input->nr_below == 1 || !m->input->near_copies_only)
-		return;
-
-	for (uint32_t t = 0; t < s->nr_tracked; t++)
-		m->far[t] = 0;
-	for (uint32_t i = 0; i < s->nr_lives; i++) {
-		uint32_t t = s->life[i].life;
-
-		m->far[t] = MAX(m->far[t], s->blocks[t] - floor(level[i] + TINY));
 	}
 }
 
 static void start(struct plan_model *m, const double *level)
 {
 	m->level = level;
-	spread_far(m, level);
 	m->work += m->stages->nr_tracked;
 	victims_clear(m->victims);
 	for (uint32_t t = 0; t < m->stages->nr_tracked; t++)
 		m->life[t] = (struct model_life){.last_action = NO_ACTION};
+	m->lifted = 0;
+	m->lifts = false;
+	for (uint32_t n = 0; n < m->nr_kept; n++) {
+		m->life[m->kept[n]].kept = true;
+		m->lifts |= m->far[m->kept[n]] >= TINY;
+	}
 	run_period(m); /* into the steady state */
 }
 
@@ -715,7 +857,6 @@ int model_actions(struct plan_model *m, const double *level, double *reached,
 	run_period(m);
 	m->reached = NULL;
 	m->recording = false;
-	spread_far(m, reached);
 	if (m->err)
 		return m->err;
 	*out = m->action;

@@ -164,9 +164,19 @@ double model_run(struct plan_model *model, const double *level);
 int model_actions(struct plan_model *model, const double *level, double *reached,
 		  struct plan_action **out, uint32_t *nr);
 
+/* The blocks of each tracked life that are far when they are not resident, for a search to change;
+ * and whether the last run needed all of the room near. With two places below. */
+double *model_far_levels(struct plan_model *model);
+/* Of what is far, no more than is away at some time of the last run: this changes nothing else. */
+void model_trim_far(struct plan_model *model);
+bool model_near_is_full(const struct plan_model *model);
+
 /* Blocks of a tracked life that are far when they are not resident, given what model_actions()
  * found. */
 uint32_t model_far(const struct plan_model *model, uint32_t life);
+
+/* Whether what of it is far is near as well while there is room. */
+bool model_is_lifted(const struct plan_model *model, uint32_t life);
 
 /* Work of all its runs so far. */
 uint64_t model_work(const struct plan_model *model);

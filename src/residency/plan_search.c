@@ -4,6 +4,7 @@
  * amounts for as long as the modelled time falls. The time is (nearly) convex in the levels, so a
  * descent along single levels, pairs within a stage, and a life's levels together, gets close.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@
 /* Lives below this share of the budget are not worth a search. */
 #define SMALL_SHARE 0.002
 #define GAIN_MIN 1e-5
+/* What a repeated descent has to gain for another one. */
+#define GAIN_AGAIN 1e-3
 /* What a plan may cost, in lives looked at; its first descent half of it. */
 #define WORK_MAX 120000000u
 
@@ -23,7 +26,8 @@ struct search {
 	const struct plan_input *input;
 	const struct stages *stages;
 	struct plan_model *model;
-	double *level;
+	double *level; /* by stage_life */
+	double *far;   /* by tracked life */
 	double best_ns;
 	double step;
 	uint64_t work;	   /* lives looked at, but for the model's */
@@ -170,9 +174,70 @@ static bool pass_level(struct search *s, uint32_t g, uint32_t i)
 	return better;
 }
 
+/* Try to have more of life t far, or with a second one, less of that in return. */
+static bool try_far(struct search *s, uint32_t t, uint32_t in_return)
+{
+	double old = s->far[t], other = s->far[in_return];
+	double by = MIN(s->step, s->stages->blocks[t] - old);
+
+	if (in_return != t)
+		by = MIN(by, other);
+	if (by <= 0)
+		return false;
+	s->far[t] += by;
+	if (in_return != t)
+		s->far[in_return] -= by;
+	if (accept(s))
+		return true;
+	s->far[t] = old;
+	s->far[in_return] = other;
+	return false;
+}
+
+/* Try to have less of life t far. */
+static bool try_near_again(struct search *s, uint32_t t)
+{
+	double old = s->far[t];
+
+	s->far[t] = clip(old - s->step, s->stages->blocks[t]);
+	if (s->far[t] != old && accept(s))
+		return true;
+	s->far[t] = old;
+	return false;
+}
+
+/* Whether all has room near, so that nothing is far. */
+static bool is_all_near(const struct search *s)
+{
+	double far = 0;
+
+	for (uint32_t t = 0; t < s->stages->nr_tracked; t++)
+		far += s->far[t];
+	return far <= 0 && !model_near_is_full(s->model);
+}
+
+static bool pass_far(struct search *s)
+{
+	uint32_t nr = s->stages->nr_tracked;
+	bool better = false;
+
+	if (s->input->nr_below == 1 || is_all_near(s))
+		return false;
+	for (uint32_t t = 0; t < nr && !is_done(s); t++) {
+		if (is_set(s, t))
+			continue;
+		better |= try_near_again(s, t) || try_far(s, t, t);
+		for (uint32_t u = 0; u < nr && !is_done(s); u++)
+			if (u != t && !is_set(s, u))
+				better |= try_far(s, t, u);
+	}
+	s->work += nr;
+	return better;
+}
+
 static bool pass(struct search *s, double *saved)
 {
-	bool better = false;
+	bool better = pass_far(s);
 
 	for (uint32_t t = 0; t < s->stages->nr_tracked && !is_done(s); t++)
 		if (!is_set(s, t))
@@ -213,6 +278,8 @@ static void normalise(struct search *s, double *reached)
 	for (uint32_t i = 0; i < s->stages->nr_lives; i++)
 		s->level[i] = MIN(s->level[i], reached[i]);
 	s->best_ns = model_run(s->model, s->level);
+	if (s->input->nr_below > 1)
+		model_trim_far(s->model);
 }
 
 /* A life and what one block of it costs when it is never resident, ns. */
@@ -275,37 +342,87 @@ static void descend(struct search *s, double compute_ns, double *saved, uint64_t
 	}
 }
 
+/* Levels, and what is far, kept aside. */
+struct found {
+	double *level, *far;
+	double ns;
+};
+
+static int found_init(const struct search *s, struct found *found)
+{
+	found->level = malloc((s->stages->nr_lives + 1u) * sizeof(double));
+	found->far = malloc((s->stages->nr_tracked + 1u) * sizeof(double));
+	return found->level && found->far ? 0 : -ENOMEM;
+}
+
+static void found_fini(struct found *found)
+{
+	free(found->level);
+	free(found->far);
+}
+
+static void found_keep(const struct search *s, struct found *found)
+{
+	memcpy(found->level, s->level, s->stages->nr_lives * sizeof(double));
+	memcpy(found->far, s->far, s->stages->nr_tracked * sizeof(double));
+	found->ns = s->best_ns;
+}
+
+static void found_restore(struct search *s, const struct found *found)
+{
+	memcpy(s->level, found->level, s->stages->nr_lives * sizeof(double));
+	memcpy(s->far, found->far, s->stages->nr_tracked * sizeof(double));
+	s->best_ns = found->ns;
+}
+
+/* Search from one beginning, and then from another. saved, rank: room for all lives. */
+static void search(struct search *s, double *saved, struct ranked *rank, struct found *start,
+		   struct found *first)
+{
+	double compute_ns = 0;
+
+	for (uint32_t i = 0; i < s->input->nr_steps; i++)
+		compute_ns += s->input->step[i].compute_ns;
+	found_keep(s, start);
+	descend(s, compute_ns, saved, WORK_MAX / 2);
+	if (s->best_ns <= compute_ns * 1.001 || all_work(s) > WORK_MAX)
+		return;
+	found_keep(s, first);
+	found_restore(s, start);
+	start_static(s, rank);
+	descend(s, compute_ns, saved, WORK_MAX);
+	if (s->best_ns > first->ns)
+		found_restore(s, first);
+	/* Two kinds of levels have more local optima than one: go on from the best, with larger
+	 * steps again, for as long as that helps. */
+	do {
+		found_keep(s, first);
+		if (s->input->nr_below > 1)
+			descend(s, compute_ns, saved, WORK_MAX);
+	} while (s->best_ns < first->ns * (1 - GAIN_AGAIN));
+}
+
 double plan_search(const struct plan_input *input, const struct stages *stages,
 		   struct plan_model *model, double *level, uint64_t *work)
 {
-	struct search s = {.input = input, .stages = stages, .model = model, .level = level};
-	uint64_t nr = stages->nr_lives + 1u;
-	double *saved = malloc(nr * sizeof(*saved)), *first = malloc(nr * sizeof(*first));
+	struct search s = {.input = input,
+			   .stages = stages,
+			   .model = model,
+			   .level = level,
+			   .far = model_far_levels(model),
+			   .work = *work};
+	double *saved = malloc((stages->nr_lives + 1u) * sizeof(*saved));
 	struct ranked *rank = calloc(stages->nr_tracked + 1u, sizeof(*rank));
-	double compute_ns = 0, first_ns;
+	struct found start = {0}, first = {0};
 
-	s.work = *work;
-	for (uint32_t i = 0; i < input->nr_steps; i++)
-		compute_ns += input->step[i].compute_ns;
 	start_levels(&s);
-	if (!saved || !first || !rank) {
+	if (!saved || !rank || found_init(&s, &start) || found_init(&s, &first))
 		s.best_ns = model_run(model, level); /* a worse plan */
-		goto out;
-	}
-	descend(&s, compute_ns, saved, WORK_MAX / 2);
-	if (s.best_ns <= compute_ns * 1.001 || all_work(&s) > WORK_MAX)
-		goto out;
-	memcpy(first, level, stages->nr_lives * sizeof(double));
-	first_ns = s.best_ns;
-	start_static(&s, rank);
-	descend(&s, compute_ns, saved, WORK_MAX);
-	if (s.best_ns > first_ns) {
-		memcpy(level, first, stages->nr_lives * sizeof(double));
-		s.best_ns = first_ns;
-	}
-out:
+	else
+		search(&s, saved, rank, &start, &first);
 	*work = all_work(&s);
-	free(first);
+	found_fini(&start);
+	found_fini(&first);
 	free(saved);
 	free(rank);
 	return s.best_ns;

@@ -11,6 +11,8 @@
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   room.c     where a chunk comes from when none is free
  *   give.c     what others of the machine get that have no room
+ *   surplus.c  what is at a neighbour, and should not be by the plan
+ *   near.c     what should be at a neighbour, and what should not, coming and going
  *   save.c     copies on the host of what is at a neighbour
  *   budget.c   a budget that changes
  *   place.c    making a bracket's uses ready
@@ -89,7 +91,6 @@ struct planner {
 	uint32_t nr_pending, max_pending;
 	uint32_t next_action;	/* of the plan's list */
 	uint64_t action_period; /* the period that next_action belongs to */
-	uint32_t next_near;	/* life whose blocks are looked at for being too far away */
 	int error;		/* of a move made by progress, for the next bracket */
 };
 
@@ -98,6 +99,8 @@ struct residency {
 	bool recording;		 /* off in a fixed space */
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
+	uint64_t near_none[PLACES_MAX]; /* epoch in which nothing can leave a neighbour at once */
+	uint32_t next_near;	     /* range whose blocks are looked at for being too far away */
 	uint32_t nr_read_mostly;     /* ranges advised so */
 	uint64_t dry[PLACES_MAX];    /* epoch in which no freed range has a chunk of the place */
 	const struct range *keep;    /* not to be evicted from just now */
@@ -125,6 +128,23 @@ static inline int prefer_rank(const struct range *range)
 	int prefer = range->residency->prefer;
 
 	return prefer < 0 ? DECIDE_NOWHERE : place_rank(range->own, (place_t)prefer);
+}
+
+/* Whether the bracket being placed names the block. */
+static inline bool range_is_marked(const struct weir_space *space, const struct range *range,
+				   uint32_t i)
+{
+	return space->keep_marked && range->mark == space->mark && i >= range->mark_first &&
+	       i <= range->mark_last;
+}
+
+/* Whether the block may be moved now: not pinned, not moving, its brackets done. */
+static inline bool room_is_idle(const struct weir_space *space, const struct range *range,
+				uint32_t i)
+{
+	return !range_block_is_pinned(range, i) && !block_is_moving(&range->block[i]) &&
+	       !block_is_cleaning(&range->block[i]) && !range_is_marked(space, range, i) &&
+	       range_block_last_use(range, i) <= space->done_seq;
 }
 
 /* Whether a plan is followed that may know the range. */
@@ -208,6 +228,9 @@ uint32_t schedule_next_level(const struct range *range);
  * when it has no opinion. */
 uint32_t schedule_far(const struct weir_space *space, const struct range *range);
 
+/* Whether those may be at neighbours as well, while there is room. */
+bool schedule_is_lifted(const struct range *range);
+
 /* Whether the plan knows a use of the range before so many stages, at most a quarter of all. */
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 
@@ -252,10 +275,26 @@ void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t
  * a clean block's lower copy. NULL: none. */
 struct chunk *room_try(struct weir_space *space, place_t place);
 
-/* The same at a place below that one, for a block of a range: where that is advised to stay, or
- * else the next place that has any. */
+/* The same at a place below that one, for a block of a range: where that should be, or else the next
+ * place that has any. */
 struct chunk *room_below(struct weir_space *space, const struct range *range, uint32_t i,
 			 place_t place);
+
+/* The same below the device's own memory; what the plan has made room for at a neighbour waits for
+ * that. @return 0, *out NULL: there is none; or SETTLE_WAIT. */
+int room_below_settled(struct weir_space *space, const struct range *range, uint32_t i,
+		       struct settle *settle, struct chunk **out);
+
+/* A device's plan has made room at a neighbour: wait for what has it still, freed ranges in use and
+ * copies to the device's own memory. @return SETTLE_WAIT; or 0: there is none. */
+int room_settle_near(struct weir_space *space, place_t own, place_t place, struct settle *settle);
+
+/* Free a chunk of a place that an idle freed range has. @return whether there was one. */
+bool room_free_pooled(struct weir_space *space, place_t place);
+
+/* The first bracket that must be done for a freed range to give chunks of a place; 0: none holds
+ * any. */
+bracket_seq_t room_first_pooled_use(const struct weir_space *space, place_t place);
 
 /* Free a chunk of a place that an idle freed range has, or a dead block, or that is a clean block's
  * lower copy: for others, who need the memory. @return whether there was one */
@@ -299,9 +338,6 @@ int room_leave(struct weir_space *space, place_t place);
  * 0 whether or not it needed any; -EAGAIN: not now; -ENOSPC: the host is full; or an error. */
 int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_t place);
 
-/* Whether the block may be moved now: not pinned, not moving, its brackets done. */
-bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i);
-
 /* Evict one idle block, to its lower copy or the next place with room. -ENOSPC: there is none. */
 int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum weir_cause cause,
 	       bool *freed);
@@ -314,6 +350,34 @@ int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t
 
 /* What others ask a space for, see phys_give_fn. Takes the lock. */
 uint64_t give_unused(struct phys_client *client, uint64_t bytes);
+
+/* ---- surplus.c */
+
+/* Blocks of a range that are at neighbours, and should be on the host by the plan: what its period
+ * does not use has no business near, where others need the room. */
+uint32_t surplus_nr(const struct weir_space *space, const struct range *range);
+
+/* The last block of a range, in its order, that can leave a place now: one that has to be copied,
+ * or one that has not. nr_blocks: none. */
+uint32_t surplus_block(const struct weir_space *space, const struct range *range, place_t place,
+		       bool copied);
+
+/* Have a block leave a neighbour at once, without a copy, that the plan wants on the host. @return
+ * whether there was one. */
+bool surplus_leave(struct weir_space *space, place_t place);
+
+/* ---- near.c */
+
+/* Bring what the plan wants at neighbours there from the host, over their own links, while there is
+ * room; and where there is not, send what it wants on the host there. Some blocks a call. Never
+ * waits. */
+void near_advance(struct weir_space *space);
+
+/* Blocks beyond the level of a range that the use overwrites whole get chunks at neighbours in
+ * place of the host's, as far as the plan wants them there: nothing is copied. settle: where
+ * launches that used them are to be waited for; else NULL. @return 0, SETTLE_WAIT or an error. */
+int near_place_fresh(struct weir_space *space, const struct space_use *use, uint32_t level,
+		     struct settle *settle);
 
 /* ---- save.c */
 

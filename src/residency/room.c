@@ -10,20 +10,6 @@
 #include "src/base/log.h"
 #include "src/residency/residency.h"
 
-/* Whether the bracket being placed names the block. */
-static bool is_marked(const struct weir_space *space, const struct range *range, uint32_t i)
-{
-	return space->keep_marked && range->mark == space->mark && i >= range->mark_first &&
-	       i <= range->mark_last;
-}
-
-bool room_is_idle(const struct weir_space *space, const struct range *range, uint32_t i)
-{
-	return !range_block_is_pinned(range, i) && !block_is_moving(&range->block[i]) &&
-	       !block_is_cleaning(&range->block[i]) && !is_marked(space, range, i) &&
-	       range_block_last_use(range, i) <= space->done_seq;
-}
-
 /* An error that only costs speed here is still one that weir_space_sync() tells. */
 static int note(struct weir_space *space, int err)
 {
@@ -66,8 +52,8 @@ static uint32_t last_settled(struct range *range, place_t place, uint32_t n)
 	return range->nr_blocks;
 }
 
-/* Free a chunk of the place that a freed range holds, which is idle: of the one freed first. */
-static bool free_pooled(struct weir_space *space, place_t place)
+/* Of the range freed first. */
+bool room_free_pooled(struct weir_space *space, place_t place)
 {
 	struct range *oldest = NULL;
 	bool any = false;
@@ -250,7 +236,7 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 	/* Beyond a budget that was lowered, what comes free is not to be had. */
 	if (chunk || pmm_nr_out(pmm) > pmm->max_chunks)
 		return chunk;
-	if (free_pooled(space, place))
+	if (room_free_pooled(space, place))
 		chunk = pmm_chunk_get(pmm);
 	if (!chunk && free_lower_copies(space, place, true))
 		chunk = pmm_chunk_get(pmm);
@@ -259,8 +245,15 @@ struct chunk *room_try(struct weir_space *space, place_t place)
 
 bool room_free(struct weir_space *space, place_t place)
 {
-	return free_pooled(space, place) || free_dead(space, place) ||
+	return room_free_pooled(space, place) || free_dead(space, place) ||
 	       free_lower_copies(space, place, false);
+}
+
+/* Whether blocks that are resident at `own` may leave for a place. Another device's own memory takes
+ * them while that device follows no plan, which would count on all of it. */
+static bool may_be_at(const struct weir_space *space, place_t own, place_t place)
+{
+	return place == own || place >= space->nr_devices || !space->residency->planner[place].plan;
 }
 
 /* The place below that a block of a range should go to from one. Places are ranks in the question,
@@ -268,7 +261,7 @@ bool room_free(struct weir_space *space, place_t place)
 static place_t ask_where(const struct weir_space *space, const struct range *range, uint32_t i,
 			 place_t place)
 {
-	place_t own = range_block_own(range, i);
+	place_t own = range_block_own(range, i), to;
 	struct evict_to q = {
 		.from = place_rank(own, place),
 		.nr_places = space->nr_places,
@@ -279,23 +272,61 @@ static place_t ask_where(const struct weir_space *space, const struct range *ran
 		.copies_only = space->residency->near_copy_only,
 	};
 
-	for (uint32_t rank = q.from + 1u; rank < space->nr_places; rank++)
-		q.room[rank] = pmm_nr_available(&space->pmm[place_ranked(own, (place_t)rank)]);
-	return place_ranked(own, space->residency->decide->evict_to(&q));
+	for (uint32_t rank = q.from + 1u; rank < space->nr_places; rank++) {
+		to = place_ranked(own, (place_t)rank);
+		q.room[rank] = may_be_at(space, own, to) ? pmm_nr_available(&space->pmm[to]) : 0;
+	}
+	to = place_ranked(own, space->residency->decide->evict_to(&q));
+	/* Else to the first place that is no device's own. */
+	return may_be_at(space, own, to) ? to : (place_t)space->nr_devices;
+}
+
+/* A chunk of the place where blocks should go to; at a neighbour others may leave for it. */
+static struct chunk *room_where(struct weir_space *space, place_t to)
+{
+	struct chunk *chunk = room_try(space, to);
+
+	return !chunk && surplus_leave(space, to) ? room_try(space, to) : chunk;
+}
+
+/* At the first place below where there is a chunk; at last another device's that follows a plan. */
+static struct chunk *room_first_below(struct weir_space *space, place_t own, place_t place)
+{
+	struct chunk *chunk = NULL;
+
+	for (uint32_t last = 0; !chunk && last < 2; last++)
+		for (uint32_t rank = place_rank(own, place) + 1u; !chunk && rank < space->nr_places;
+		     rank++) {
+			place_t below = place_ranked(own, (place_t)rank);
+
+			if (may_be_at(space, own, below) == !last)
+				chunk = room_try(space, below);
+		}
+	return chunk;
 }
 
 struct chunk *room_below(struct weir_space *space, const struct range *range, uint32_t i,
 			 place_t place)
 {
-	place_t own = range_block_own(range, i);
 	struct chunk *chunk;
 
 	if (place == space_host(space))
 		return NULL;
-	chunk = room_try(space, ask_where(space, range, i, place));
-	for (uint32_t rank = place_rank(own, place) + 1u; !chunk && rank < space->nr_places; rank++)
-		chunk = room_try(space, place_ranked(own, (place_t)rank));
-	return chunk;
+	chunk = room_where(space, ask_where(space, range, i, place));
+	return chunk ? chunk : room_first_below(space, range_block_own(range, i), place);
+}
+
+int room_below_settled(struct weir_space *space, const struct range *range, uint32_t i,
+		       struct settle *settle, struct chunk **out)
+{
+	place_t own = range_block_own(range, i), to = ask_where(space, range, i, own);
+
+	*out = room_where(space, to);
+	if (!*out && room_settle_near(space, own, to, settle))
+		return SETTLE_WAIT;
+	if (!*out)
+		*out = room_first_below(space, own, own);
+	return 0;
 }
 
 /* Move an idle block down into a chunk, which goes back if it is not needed. */
@@ -361,7 +392,7 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_
 	if (!block_is_settled_at(block, place) || !block_is_dirty(block) ||
 	    block_is_cleaning(block))
 		return 0;
-	if (range_block_is_pinned(range, i) || is_marked(space, range, i) ||
+	if (range_block_is_pinned(range, i) || range_is_marked(space, range, i) ||
 	    range_block_last_write(range, i) > space->done_seq)
 		return -EAGAIN;
 	lower = pmm_chunk_get(&space->pmm[space_host(space)]);
@@ -413,7 +444,7 @@ static uint32_t pick_block(const struct weir_space *space, struct range *range, 
 	     n = last_settled(range, place, n)) {
 		uint32_t i = range_nth_block(range, n);
 
-		if (is_marked(space, range, i) || range_block_is_pinned(range, i))
+		if (range_is_marked(space, range, i) || range_block_is_pinned(range, i))
 			continue;
 		if (pick == PICK_LATER ||
 		    (room_is_idle(space, range, i) &&
@@ -509,9 +540,7 @@ static void evict_some(struct weir_space *space, place_t own, uint32_t wanted)
 	}
 }
 
-/* The first bracket that must be done for a freed range to give chunks of a place; 0: none holds
- * any. */
-static bracket_seq_t first_pooled_use(const struct weir_space *space, place_t place)
+bracket_seq_t room_first_pooled_use(const struct weir_space *space, place_t place)
 {
 	bracket_seq_t first = 0;
 
@@ -525,11 +554,23 @@ static bracket_seq_t first_pooled_use(const struct weir_space *space, place_t pl
 	return first;
 }
 
+int room_settle_near(struct weir_space *space, place_t own, place_t place, struct settle *settle)
+{
+	bracket_seq_t first;
+
+	if (!space->residency->planner[own].plan || !space_is_near(space, place))
+		return 0;
+	first = room_first_pooled_use(space, place);
+	if (first && settle_on_seq(space, first, settle))
+		return SETTLE_WAIT;
+	return settle_on_path(space, space_path(space, place, own), settle);
+}
+
 /* What gives a chunk of a device's own memory: a copy out, the freed range that is used for the
  * shortest time, a copy in that may go again, a block that is in use or being cleaned. */
 static int settle_on_room(struct weir_space *space, place_t own, struct settle *settle)
 {
-	bracket_seq_t first = first_pooled_use(space, own);
+	bracket_seq_t first = room_first_pooled_use(space, own);
 	uint32_t i;
 
 	if (settle_on_leaving(space, own, settle))
@@ -553,7 +594,7 @@ int room_make(struct weir_space *space, place_t own, uint32_t wanted, struct set
 		return SETTLE_WAIT;
 	/* A plan has made room: wait for it rather than evict what it wants to keep. */
 	if (!space->residency->planner[own].plan ||
-	    (!first_pooled_use(space, own) && !space_nr_leaving(space, own))) {
+	    (!room_first_pooled_use(space, own) && !space_nr_leaving(space, own))) {
 		evict_some(space, own, MIN(MAX(wanted, 1u), 2u * SPACE_BATCH_MAX));
 		*out = room_try(space, own);
 		if (*out)

@@ -121,6 +121,14 @@ uint32_t schedule_far(const struct weir_space *space, const struct range *range)
 	return t == PLAN_UNTRACKED ? DECIDE_UNKNOWN : p->plan->far[t];
 }
 
+bool schedule_is_lifted(const struct range *range)
+{
+	const struct planner *p = range->residency->planner;
+	uint32_t t = range_follows_plan(range) ? tracked_as(p, range) : PLAN_UNTRACKED;
+
+	return t != PLAN_UNTRACKED && p->plan->lifted[t];
+}
+
 bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages)
 {
 	const struct planner *p = range->residency->planner;

@@ -225,7 +225,10 @@ struct evict_to_row {
 
 static struct evict_to evict_to_question(const struct evict_to_row *row)
 {
-	struct evict_to q = {.from = row->from, .nr_places = row->nr_places, .prefer = row->prefer};
+	struct evict_to q = {.from = row->from,
+			     .nr_places = row->nr_places,
+			     .prefer = row->prefer,
+			     .planned_last = DECIDE_UNKNOWN};
 
 	memcpy(q.room, row->room, sizeof(row->room));
 	return q;
@@ -247,6 +250,40 @@ static void test_decide_recency_evict_to(void **state)
 
 		assert_int_equal(recency_evict_to(&q), rows[i].to);
 		assert_int_equal(decide_default.evict_to(&q), rows[i].to);
+	}
+}
+
+/* Blocks that the plan wants at the last place, of them there, of the range nowhere yet; and where
+ * to. Neighbours get the others even if they have no free chunk: who asks looks for others. */
+static void test_decide_plan_evict_to(void **state)
+{
+	static const struct {
+		struct evict_to_row row;
+		uint32_t planned_last, nr_last, nr_unbacked;
+	} rows[] = {
+		{{0, 3, NOBODY, {0, 9, 9}, 2}, 4, 3, 0},
+		{{0, 3, NOBODY, {0, 9, 9}, 1}, 4, 4, 0},
+		{{0, 3, NOBODY, {0, 0, 9}, 1}, 4, 4, 0},
+		{{0, 3, NOBODY, {0, 0, 0}, 1}, 0, 0, 0},
+		{{0, 3, NOBODY, {0, 9, 9}, 1}, 4, 3, 2},
+		{{0, 3, NOBODY, {0, 0, 9}, 1}, 4, 3, 2},
+		{{0, 3, NOBODY, {0, 9, 9}, 2}, 4, 3, 1},
+		{{0, 4, NOBODY, {0, 0, 3, 9}, 2}, 0, 9, 0},
+		{{0, 4, NOBODY, {0, 0, 0, 9}, 1}, 0, 9, 0},
+		{{1, 3, NOBODY, {9, 9, 0}, 2}, 0, 9, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct evict_to q = evict_to_question(&rows[i].row);
+		place_t to = 77;
+
+		assert_false(plan_evict_to(&q, &to));
+		assert_int_equal(to, 77);
+		q.planned_last = rows[i].planned_last;
+		q.nr_last = rows[i].nr_last;
+		q.nr_unbacked = rows[i].nr_unbacked;
+		assert_int_equal(decide_default.evict_to(&q), rows[i].row.to);
 	}
 }
 
@@ -286,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_decide_plan_give_up),
 		cmocka_unit_test(test_decide_advice_give_up),
 		cmocka_unit_test(test_decide_recency_evict_to),
+		cmocka_unit_test(test_decide_plan_evict_to),
 		cmocka_unit_test(test_decide_advice_evict_to),
 	};
 

@@ -97,8 +97,63 @@ static void test_near_least_used_is_far(void **state)
 	add_near_use(&p, seldom, WEIR_READ, 0.25);
 	plan = make(&p);
 	check_plan(&p, plan);
-	assert_int_equal(far_of(plan, often), 0);
-	assert_int_equal(far_of(plan, seldom), 6);
+	/* Both links carry: a block of the other may be far. */
+	assert_true(far_of(plan, often) <= 1);
+	assert_true(far_of(plan, seldom) >= 5);
+	assert_in_range(far_of(plan, often) + far_of(plan, seldom), 6, 7);
+	plan_destroy(plan);
+}
+
+/* What is used most is far where that hides behind computation, and not what would hold up another
+ * step. */
+static void test_near_hidden_is_far(void **state)
+{
+	uint32_t hidden, other;
+	struct period p;
+	struct plan *plan;
+
+	(void)state;
+	near_init(&p, 4, 10);
+	hidden = add_life(&p, 12);
+	other = add_life(&p, 8);
+	add_step(&p, 10000, 1);
+	add_near_use(&p, hidden, WEIR_READ, 3);
+	add_step(&p, 10, 2);
+	add_near_use(&p, other, WEIR_WRITE, 1);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_true(far_of(plan, hidden) >= 6);
+	assert_true(far_of(plan, other) <= 1);
+	plan_destroy(plan);
+}
+
+/* What nobody writes is on the host while others need the room near, and near when it is used. */
+static void test_near_read_only_is_lifted(void **state)
+{
+	uint32_t table, temporary, small;
+	struct period p;
+	struct plan *plan;
+
+	(void)state;
+	near_init(&p, 2, 10);
+	table = add_life(&p, 10);
+	temporary = add_temporary(&p, 11, 0, 2);
+	small = add_life(&p, 1);
+	for (uint64_t i = 0; i < 2; i++) {
+		add_step(&p, 10, i);
+		add_near_use(&p, temporary, i ? WEIR_READ : WEIR_OVERWRITE, 4);
+	}
+	add_step(&p, 5000, 2);
+	add_near_use(&p, small, WEIR_WRITE, 1);
+	add_step(&p, 10, 3);
+	add_near_use(&p, table, WEIR_READ, 8);
+	plan = make(&p);
+	check_plan(&p, plan);
+	assert_true(far_of(plan, table) >= 8);
+	assert_true(plan->lifted[plan->tracked[table]]);
+	assert_false(plan->lifted[plan->tracked[temporary]]);
+	/* On the host the last step would take 6,400 ns. */
+	assert_true(plan->modelled_ns < 5000 + 2 * 450 + 850);
 	plan_destroy(plan);
 }
 
@@ -120,8 +175,9 @@ static void test_near_room_at_each_time(void **state)
 	}
 	plan = make(&p);
 	check_plan(&p, plan);
-	assert_int_equal(far_of(plan, life[0]), 0);
-	assert_int_equal(far_of(plan, life[1]), 0);
+	/* With half of them on the host these would take six times as long. */
+	assert_true(far_of(plan, life[0]) <= 1);
+	assert_true(far_of(plan, life[1]) <= 1);
 	plan_destroy(plan);
 }
 
@@ -236,27 +292,29 @@ static void test_near_calls_beside_a_stage(void **state)
 	assert_true(calls_and_ns(&input, &calls, 100) == 50);
 }
 
-/* Where the neighbour is for copies alone, what some stage uses in place is far. */
+/* Where use in place near costs what it costs on the host, as where the neighbour is for copies
+ * alone: what fits comes in before it is used. */
 static void test_near_copies_only(void **state)
 {
 	struct period p;
 	struct plan *plan;
-	uint32_t whole, part;
+	uint32_t life[2];
 
 	(void)state;
-	near_init(&p, 6, 40);
-	p.input.near_copies_only = true;
-	whole = add_life(&p, 6);
-	part = add_life(&p, 10);
-	add_step(&p, 2000, 1);
-	add_near_use(&p, whole, WEIR_WRITE, 20);
-	add_step(&p, 2000, 2);
-	add_near_use(&p, part, WEIR_READ, 1);
+	near_init(&p, 10, 40);
+	for (uint32_t i = 0; i < 2; i++) {
+		life[i] = add_life(&p, 10);
+		add_step(&p, 2000, i);
+		add_use(&p, life[i], WEIR_WRITE, 20);
+		p.use[i].at[1] = p.use[i].at[0];
+	}
 	plan = make(&p);
 	check_plan(&p, plan);
-	assert_true(level(plan, 0, whole) >= 5); /* one block is hidden */
-	assert_int_equal(far_of(plan, whole), 6 - level(plan, 0, whole));
-	assert_int_equal(far_of(plan, part), 10 - level(plan, 1, part));
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(level(plan, i, life[i]) >= 9); /* one block is hidden */
+		assert_int_equal(far_of(plan, life[i]), 0);
+		assert_true(has_move(plan, life[i], PLAN_FETCH));
+	}
 	plan_destroy(plan);
 }
 
@@ -306,6 +364,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_near_room_for_all),
 		cmocka_unit_test(test_near_least_used_is_far),
+		cmocka_unit_test(test_near_hidden_is_far),
+		cmocka_unit_test(test_near_read_only_is_lifted),
 		cmocka_unit_test(test_near_room_at_each_time),
 		cmocka_unit_test(test_near_advice),
 		cmocka_unit_test(test_near_links_carry_together),

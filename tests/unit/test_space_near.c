@@ -12,20 +12,26 @@
 #define NR_RANGES 3u
 #define ROUNDS 12u
 #define NR_LINKS 3u
+#define HOST_PLACE 2u
 
 struct fixture {
 	struct test_space t;
 	uint8_t *range[NR_RANGES], value[NR_RANGES];
 };
 
-static void fixture_open(struct fixture *f, uint32_t own, uint32_t near)
+static void fixture_fill(struct fixture *f)
 {
-	memset(f, 0, sizeof(*f));
-	test_space_open_places(&f->t, BLOCK, own, near, 64);
 	for (uint32_t r = 0; r < NR_RANGES; r++) {
 		f->range[r] = do_alloc(&f->t, ALL, 0);
 		do_fill(&f->t, 0, f->range[r], ALL, f->value[r]);
 	}
+}
+
+static void fixture_open(struct fixture *f, uint32_t own, uint32_t near)
+{
+	memset(f, 0, sizeof(*f));
+	test_space_open_places(&f->t, BLOCK, own, near, 64);
+	fixture_fill(f);
 }
 
 static void fixture_close(struct fixture *f)
@@ -61,6 +67,18 @@ static uint64_t nr_copies(struct fixture *f, uint32_t link)
 			if (cause != WEIR_CAUSE_INPLACE)
 				bytes += stats.link_bytes[link][d][cause];
 	return bytes / BLOCK;
+}
+
+/* What crossed a link of the machine so far, use in place as well, bytes. */
+static uint64_t nr_bytes(struct fixture *f, uint32_t link)
+{
+	struct weir_space_stats stats = get_stats(&f->t);
+	uint64_t bytes = 0;
+
+	for (int d = 0; d < 2; d++)
+		for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+			bytes += stats.link_bytes[link][d][cause];
+	return bytes;
 }
 
 static void test_near_is_planned(void **state)
@@ -102,6 +120,56 @@ static void test_near_some_is_far(void **state)
 	fixture_close(&f);
 }
 
+/* What nobody uses any more came first, and filled the neighbour's memory: it goes to the host, and
+ * what the program uses has the room. */
+static void test_near_unused_makes_room(void **state)
+{
+	struct fixture f = {0};
+	uint64_t before;
+	void *unused;
+
+	(void)state;
+	test_space_open_places(&f.t, BLOCK, 10, 22, 64);
+	unused = do_alloc(&f.t, ALL, 0);
+	do_fill(&f.t, 0, unused, ALL, 9);
+	fixture_fill(&f);
+	do_rounds(&f, 2 * ROUNDS);
+	before = nr_bytes(&f, 0);
+	do_rounds(&f, ROUNDS);
+	assert_int_equal(nr_bytes(&f, 0), before);
+	do_expect(&f.t, 0, unused, ALL, 9);
+	fixture_close(&f);
+}
+
+/* A temporary's range comes again with chunks of the host's memory, from when the neighbour had no
+ * room: it gets better ones without a copy, unlike what has contents. */
+static void test_near_fresh_comes_near(void **state)
+{
+	uint64_t before = 0, kept = 0;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, 7, 2);
+	for (uint32_t i = 0; i < 3 * ROUNDS; i++) {
+		void *temporary = do_alloc(&f.t, ALL, 0);
+
+		do_fill(&f.t, 0, temporary, ALL, i);
+		do_rounds(&f, 1);
+		do_expect(&f.t, 0, temporary, ALL, i);
+		do_free(&f.t, temporary, 0);
+		if (i != ROUNDS)
+			continue;
+		for (uint32_t r = 0; r < f.t.space->nr_ranges; r++)
+			if (!f.t.space->range[r]->pooled)
+				kept += f.t.space->range[r]->nr_home[HOST_PLACE];
+		before = nr_copies(&f, 0) + nr_copies(&f, 1);
+		assert_int_equal(weir_space_set_budget(f.t.space, GPU1, 32 * BLOCK), 0);
+	}
+	assert_true(nr_copies(&f, 0) + nr_copies(&f, 1) <= before + kept);
+	assert_int_equal(get_stats(&f.t).memory[HOST].bytes, 0);
+	fixture_close(&f);
+}
+
 /* What is on the host when the neighbour gets room is near in the end, and stays; and goes to the
  * host when the neighbour's memory is taken back. */
 static void test_near_comes_and_goes(void **state)
@@ -129,6 +197,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_near_is_planned),
 		cmocka_unit_test(test_near_some_is_far),
+		cmocka_unit_test(test_near_unused_makes_room),
+		cmocka_unit_test(test_near_fresh_comes_near),
 		cmocka_unit_test(test_near_comes_and_goes),
 	};
 
