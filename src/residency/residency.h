@@ -275,8 +275,8 @@ void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t
  * a clean block's lower copy. NULL: none. */
 struct chunk *room_try(struct weir_space *space, place_t place);
 
-/* The same at a place below that one, for a block of a range: where that should be, or else the next
- * place that has any. */
+/* The same at a place below that one, for a block of a range: where that should be, or else the
+ * next place that has any. */
 struct chunk *room_below(struct weir_space *space, const struct range *range, uint32_t i,
 			 place_t place);
 

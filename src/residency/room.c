@@ -249,8 +249,8 @@ bool room_free(struct weir_space *space, place_t place)
 	       free_lower_copies(space, place, false);
 }
 
-/* Whether blocks that are resident at `own` may leave for a place. Another device's own memory takes
- * them while that device follows no plan, which would count on all of it. */
+/* Whether blocks that are resident at `own` may leave for a place. Another device's own memory
+ * takes them while that device follows no plan, which would count on all of it. */
 static bool may_be_at(const struct weir_space *space, place_t own, place_t place)
 {
 	return place == own || place >= space->nr_devices || !space->residency->planner[place].plan;
