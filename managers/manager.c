@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/base/log.h"
 #include "src/cost/cost.h"
 
 const struct manager_ops *const manager_list[] = {
@@ -34,6 +35,11 @@ int manager_create(const char *name, const struct manager_config *config, struct
 		/* A '+' that nothing follows is a name half written, not one without options. */
 		if (name[length] && !own.options[0])
 			return -EINVAL;
+		if (own.nr_devices > 1 && !ops->launch_on) {
+			log_error("%s: its kernels run on one device, not on %u", name,
+				  own.nr_devices);
+			return -ENOTSUP;
+		}
 		return ops->create(&own, out);
 	}
 	return -ENOENT;

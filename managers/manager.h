@@ -17,7 +17,10 @@ struct manager;
 struct manager_config {
 	struct weir_machine *machine; /* borrowed, outlives the manager */
 	uint32_t device;
-	uint64_t gpu_budget_bytes;  /* 0: all of the device's memory */
+	/* How many devices run its kernels, from `device` on in the machine's order; 0: 1. Only a
+	 * manager that has launch_on() takes more than 1. */
+	uint32_t nr_devices;
+	uint64_t gpu_budget_bytes;  /* of each device's memory; 0: all of it */
 	uint64_t host_budget_bytes; /* 0: all of the host's */
 	uint64_t block_bytes;	    /* 0: the manager's default */
 	uint32_t page_bytes;	    /* of memory that kernels page; 0: the manager's default */
@@ -53,8 +56,10 @@ struct manager_stats {
 	/* Held of each memory, at most: what it took of the machine, used or kept for reuse. Of
 	 * managed memory on a real GPU, which does not tell: what was allocated, as the GPU's. */
 	uint64_t peak_bytes[WEIR_MEMORIES_MAX];
-	uint64_t bytes[BACKEND_DIRECTION_NR][WEIR_CAUSE_NR]; /* over the device's host link */
-	/* Over other links, by link; 0 of managers that do not use other devices' memories. */
+	uint64_t bytes[BACKEND_DIRECTION_NR]
+		      [WEIR_CAUSE_NR]; /* over the (first) device's host link */
+	/* Over other links, by link; 0 of managers that do not use other devices' memories. With
+	 * several devices the host links of all but the first one are among these. */
 	uint64_t near[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_CAUSE_NR];
 	uint64_t nr_faults, nr_first_touches; /* managed memory only */
 	/* Of managers that move blocks, else 0: a block's size; how many of the device's memory are
@@ -78,7 +83,8 @@ struct manager_ops {
 	const char *name; /* as written on the command line */
 	const char *help; /* one line */
 
-	/* -EINVAL: options this manager does not have; -ENOMEM; -WEIR_*. */
+	/* -EINVAL: options this manager does not have, or devices that the machine lacks; -ENOMEM;
+	 * -WEIR_*. */
 	int (*create)(const struct manager_config *config, struct manager **out);
 
 	/* Frees what is still allocated. Waits for queued work. */
@@ -95,14 +101,22 @@ struct manager_ops {
 	/* Queued work may still use it. */
 	void (*free)(struct manager *m, void *addr);
 
-	/* The CUstream that kernels are queued on; NULL on a simulated machine. Not required. */
+	/* The CUstream that the first device's kernels are queued on; NULL on a simulated machine.
+	 * Not required. */
 	void *(*stream)(struct manager *m);
 
 	/* Queue a kernel. Returns at once, or when there is room for what it touches. */
 	int (*launch)(struct manager *m, const struct weir_launch *launch);
 
+	/* The same on the index-th of the manager's devices; launch() is on the first one. Launches on
+	 * different devices run at the same time, unless one writes what the other uses: then they
+	 * run in the order of the calls. For managers of several devices; others lack it. -EINVAL:
+	 * no such device. */
+	int (*launch_on)(struct manager *m, uint32_t index, const struct weir_launch *launch);
+
 	/* Call fn for each use of each launch from now on, in order, before launch() returns; NULL:
-	 * no more. For managers that move blocks; not required. -ENOMEM. */
+	 * no more. For managers that move blocks; not required. -ENOMEM; -ENOTSUP: the manager has
+	 * several devices, each of which has memory of its own. */
 	int (*tell_where)(struct manager *m, manager_where_fn fn, void *arg);
 
 	/*
@@ -148,7 +162,7 @@ struct manager_ops {
 struct manager {
 	const struct manager_ops *ops;
 	struct backend *backend;
-	uint32_t device; /* that its kernels run on */
+	uint32_t device; /* that its kernels run on; of several, the first */
 };
 
 extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_uvm,
@@ -159,7 +173,7 @@ extern const struct manager_ops *const manager_list[];
 
 /*
  * Create a manager by the name on the command line: "weir", "uvm+prefetch". -ENOENT: no such
- * manager; otherwise as ops->create.
+ * manager; -ENOTSUP: it cannot have several devices; otherwise as ops->create.
  */
 int manager_create(const char *name, const struct manager_config *config, struct manager **out);
 

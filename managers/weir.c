@@ -3,6 +3,8 @@
  * weir's mapped mode: a planned space; each launch is one bracket that names the launch's uses.
  * Without options its places are the device's own memory and the host's. With "near" they are other
  * devices' memories besides; with "near-copy" these are for copies, and not used in place.
+ *
+ * With several devices the space has all of them, each with a stream and the same budget.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,8 +21,8 @@
 struct weir_manager {
 	struct manager base;
 	struct weir_space *space;
-	struct weir_stream *stream;
-	uint32_t gpu_memory, host_memory;
+	struct weir_stream *stream[WEIR_DEVICES_MAX];
+	uint32_t nr_devices;
 	manager_where_fn where; /* NULL: nobody asked */
 	void *where_arg;
 	place_t *place; /* of max_blocks blocks, which no range exceeds; NULL: not asked yet */
@@ -48,48 +50,74 @@ static int read_options(const struct manager_config *config, bool *near, bool *c
 	return 0;
 }
 
+/* The devices of a space, and what it may use of each memory. */
+static void fill_config(const struct manager_config *config, uint32_t nr_devices, bool near,
+			struct weir_space_config *out)
+{
+	const struct weir_machine_desc *desc = weir_machine_describe(config->machine);
+
+	*out = (struct weir_space_config){.block_bytes = config->block_bytes, .mode = WEIR_PLANNED};
+	if (near)
+		memcpy(out->budget_bytes, config->near_bytes, sizeof(out->budget_bytes));
+	for (uint32_t i = 0; i < nr_devices; i++) {
+		out->devices |= WEIR_MEM_DEVICE(config->device + i);
+		out->budget_bytes[desc->device[config->device + i].memory] =
+			config->gpu_budget_bytes;
+	}
+	out->budget_bytes[cost_host_memory(desc)] = config->host_budget_bytes;
+}
+
+/* On error some of them are there. */
+static int streams_create(struct weir_manager *m, struct weir_machine *machine)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < m->nr_devices && !err; i++)
+		err = weir_stream_create(machine, m->base.device + i, &m->stream[i]);
+	return err;
+}
+
+static void streams_destroy(struct weir_manager *m)
+{
+	for (uint32_t i = 0; i < m->nr_devices; i++)
+		weir_stream_destroy(m->stream[i]);
+}
+
 static int weir_create(const struct manager_config *config, struct manager **out)
 {
-	struct weir_space_config space = {.devices = WEIR_MEM_DEVICE(config->device),
-					  .block_bytes = config->block_bytes,
-					  .mode = WEIR_PLANNED};
 	const struct weir_machine_desc *desc = weir_machine_describe(config->machine);
+	const uint32_t nr_devices = config->nr_devices ? config->nr_devices : 1;
+	struct weir_space_config space;
 	struct weir_manager *m;
 	bool near, copy_only;
 	int err = read_options(config, &near, &copy_only);
 
 	if (err)
 		return err;
+	if (config->device >= desc->nr_devices || nr_devices > desc->nr_devices - config->device)
+		return -EINVAL;
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
 	m->base.ops = &manager_weir;
 	m->base.backend = machine_backend(config->machine);
 	m->base.device = config->device;
-	m->gpu_memory = desc->device[config->device].memory;
-	m->host_memory = cost_host_memory(desc);
-	if (near)
-		memcpy(space.budget_bytes, config->near_bytes, sizeof(space.budget_bytes));
-	space.budget_bytes[m->gpu_memory] = config->gpu_budget_bytes;
-	space.budget_bytes[m->host_memory] = config->host_budget_bytes;
-	err = weir_stream_create(config->machine, config->device, &m->stream);
-	if (err)
-		goto err_free;
-	err = weir_space_create(config->machine, &space, &m->space);
-	if (err)
-		goto err_stream;
+	m->nr_devices = nr_devices;
+	fill_config(config, nr_devices, near, &space);
+	err = streams_create(m, config->machine);
+	if (!err)
+		err = weir_space_create(config->machine, &space, &m->space);
+	if (err) {
+		streams_destroy(m);
+		free(m);
+		return err;
+	}
 	if (copy_only)
 		space_near_copy_only(m->space);
 	if (near)
 		space_near_rate(m->space, config->near_bytes_per_s);
 	*out = &m->base;
 	return 0;
-
-err_stream:
-	weir_stream_destroy(m->stream);
-err_free:
-	free(m);
-	return err;
 }
 
 static void weir_destroy(struct manager *base)
@@ -99,9 +127,15 @@ static void weir_destroy(struct manager *base)
 	if (!m)
 		return;
 	weir_space_destroy(m->space);
-	weir_stream_destroy(m->stream);
+	streams_destroy(m);
 	free(m->place);
 	free(m);
+}
+
+/* The stream of what is used first there; of several devices nobody knows that. */
+static struct weir_stream *only_stream(const struct weir_manager *m)
+{
+	return m->nr_devices == 1 ? m->stream[0] : NULL;
 }
 
 static int manager_alloc(struct manager *base, uint64_t bytes, const char *name, void **addr)
@@ -109,19 +143,19 @@ static int manager_alloc(struct manager *base, uint64_t bytes, const char *name,
 	struct weir_manager *m = (struct weir_manager *)base;
 
 	(void)name;
-	return weir_alloc(m->space, bytes, m->stream, addr);
+	return weir_alloc(m->space, bytes, only_stream(m), addr);
 }
 
 static void manager_free(struct manager *base, void *addr)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
 
-	(void)weir_free(m->space, addr, m->stream);
+	(void)weir_free(m->space, addr, only_stream(m));
 }
 
 static void *manager_stream(struct manager *base)
 {
-	return weir_stream_native(((struct weir_manager *)base)->stream);
+	return weir_stream_native(((struct weir_manager *)base)->stream[0]);
 }
 
 static int manager_tell_where(struct manager *base, manager_where_fn fn, void *arg)
@@ -131,6 +165,8 @@ static int manager_tell_where(struct manager *base, manager_where_fn fn, void *a
 	struct weir_space_stats stats;
 	uint64_t bytes = memory[0].bytes;
 
+	if (m->nr_devices > 1)
+		return -ENOTSUP;
 	if (!m->place) {
 		weir_space_query(m->space, &stats);
 		for (uint32_t i = 1; i < base->backend->desc.nr_memories; i++)
@@ -161,13 +197,17 @@ static void tell_uses(struct weir_manager *m, const struct weir_launch *launch)
 }
 
 /* Brackets are about what the space has; a launch may also use memory that is the device's own. */
-static int manager_launch(struct manager *base, const struct weir_launch *launch)
+static int manager_launch_on(struct manager *base, uint32_t index, const struct weir_launch *launch)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
+	struct weir_stream *stream;
 	struct weir_use uses[USES_MAX];
 	uint32_t nr = 0;
 	int err, err_end;
 
+	if (index >= m->nr_devices)
+		return -EINVAL;
+	stream = m->stream[index];
 	for (uint32_t i = 0; i < launch->nr_uses; i++) {
 		if (!space_has(m->space, launch->uses[i].addr))
 			continue;
@@ -176,15 +216,20 @@ static int manager_launch(struct manager *base, const struct weir_launch *launch
 		uses[nr++] = launch->uses[i];
 	}
 	if (!nr)
-		return weir_stream_launch(m->stream, launch);
-	err = weir_begin(m->space, m->stream, uses, nr);
+		return weir_stream_launch(stream, launch);
+	err = weir_begin(m->space, stream, uses, nr);
 	if (err)
 		return err;
 	if (m->where)
 		tell_uses(m, launch);
-	err = weir_stream_launch(m->stream, launch);
-	err_end = weir_end(m->space, m->stream);
+	err = weir_stream_launch(stream, launch);
+	err_end = weir_end(m->space, stream);
 	return err ? err : err_end;
+}
+
+static int manager_launch(struct manager *base, const struct weir_launch *launch)
+{
+	return manager_launch_on(base, 0, launch);
 }
 
 static int manager_write(struct manager *base, void *addr, const void *data, uint64_t bytes)
@@ -200,9 +245,14 @@ static int manager_read(struct manager *base, void *data, const void *addr, uint
 static int manager_sync(struct manager *base)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
-	int err = weir_stream_sync(m->stream);
-	int err_space = weir_space_sync(m->space);
+	int err = 0, err_space;
 
+	for (uint32_t i = 0; i < m->nr_devices; i++) {
+		int err_stream = weir_stream_sync(m->stream[i]);
+
+		err = err ? err : err_stream;
+	}
+	err_space = weir_space_sync(m->space);
 	return err ? err : err_space;
 }
 
@@ -239,6 +289,7 @@ const struct manager_ops manager_weir = {
 	.free = manager_free,
 	.stream = manager_stream,
 	.launch = manager_launch,
+	.launch_on = manager_launch_on,
 	.tell_where = manager_tell_where,
 	.write = manager_write,
 	.read = manager_read,

@@ -47,20 +47,26 @@ struct passes_beyond passes_beyond(uint64_t bytes, const struct passes_held *hel
 	return (struct passes_beyond){own, fmax(own - near, 0)};
 }
 
-double passes_bound_s(const struct weir_machine_desc *desc, uint32_t device,
+double passes_bound_s(const struct weir_machine_desc *desc, uint32_t device, uint32_t nr_devices,
 		      const struct passes_held *held, const struct passes_least *least)
 {
-	uint32_t own = desc->device[device].memory, host = cost_host_memory(desc);
-	int found = cost_link_find(desc, host, own);
+	uint32_t first = desc->device[device].memory, host = cost_host_memory(desc);
 	struct rates r = {0};
 
-	if (found >= 0) {
-		r.in = r.host_in = cost_copy_bytes_per_s(&desc->link[found], host);
-		r.out = r.host_out = cost_copy_bytes_per_s(&desc->link[found], own);
+	for (uint32_t i = device; i < device + nr_devices; i++) {
+		uint32_t own = desc->device[i].memory;
+		int found = cost_link_find(desc, host, own);
+
+		if (found < 0)
+			continue;
+		r.in += cost_copy_bytes_per_s(&desc->link[found], host);
+		r.out += cost_copy_bytes_per_s(&desc->link[found], own);
 	}
+	r.host_in = r.in;
+	r.host_out = r.out;
 	for (uint32_t m = 0; held->near_bytes && m < desc->nr_memories; m++)
 		if (held->near_bytes[m])
-			add_neighbour(&r, desc, own, m);
+			add_neighbour(&r, desc, first, m);
 	if (!(r.in > 0))
 		return least->asked_bytes / least->hbm_bytes_per_s;
 	return fmax(

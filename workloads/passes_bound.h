@@ -20,7 +20,8 @@ struct passes_beyond {
 /* What a pass asks for, and what of it has to cross links. */
 struct passes_least {
 	struct passes_beyond in, out;
-	double asked_bytes, hbm_bytes_per_s; /* read and written, at this rate if it is in HBM */
+	/* Read and written; the rate of the HBM of all devices together. */
+	double asked_bytes, hbm_bytes_per_s;
 };
 
 /* Of so many bytes, with so many of them in the device's own memory: begin_bytes or end_bytes. */
@@ -28,7 +29,10 @@ struct passes_beyond passes_beyond(uint64_t bytes, const struct passes_held *hel
 				   uint64_t own_bytes);
 
 /*
- * Seconds that no pass takes less than, on a machine that keeps to its description.
+ * Seconds that no pass takes less than, on a machine that keeps to its description. nr_devices make
+ * it, from `device` on, and what they ask for and what crosses their host links is counted together,
+ * so that it holds whatever a device has in another one's memory. Other GPUs' memory (near_bytes) is
+ * counted for one device alone:
  *
  *  - A link carries no more each way than its copy engine does alone, between GPUs no more than the
  *    faster of that and of use in place: copies and accesses in place go over the same wires.
@@ -39,7 +43,7 @@ struct passes_beyond passes_beyond(uint64_t bytes, const struct passes_held *hel
  *  - Each byte that a kernel asks for comes from or goes to the device's own memory, or over one of
  *    its links. So all of them take the time that these together need, at their full rates.
  */
-double passes_bound_s(const struct weir_machine_desc *desc, uint32_t device,
+double passes_bound_s(const struct weir_machine_desc *desc, uint32_t device, uint32_t nr_devices,
 		      const struct passes_held *held, const struct passes_least *least);
 
 #endif

@@ -13,7 +13,7 @@
 static double bound_of(const struct weir_machine_desc *desc, const struct passes_held *held,
 		       const struct passes_least *least)
 {
-	return passes_bound_s(desc, 0, held, least);
+	return passes_bound_s(desc, 0, 1, held, least);
 }
 
 /* Seconds, nearly. */

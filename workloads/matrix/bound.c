@@ -4,14 +4,21 @@
 double matrix_bound_s(const struct weir_machine_desc *desc, uint32_t device,
 		      const struct matrix_params *p, const struct passes_held *held)
 {
-	uint64_t bytes = matrix_bytes(p);
-	struct passes_beyond first = passes_beyond(bytes, held, held->begin_bytes);
-	struct passes_beyond second = passes_beyond(bytes, held, held->end_bytes);
-	const struct passes_least least = {
-		.in = {first.own + second.own, first.both + second.both},
+	const uint32_t nr = matrix_devices(p);
+	const uint64_t bytes = matrix_bytes(p);
+	struct passes_least least = {
+		.in = passes_beyond(bytes, held, nr * held->begin_bytes),
 		.asked_bytes = 2 * (double)bytes,
-		.hbm_bytes_per_s = desc->device[device].hbm_bytes_per_s,
 	};
 
-	return passes_bound_s(desc, device, held, &least);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t rows = matrix_first_row(p, i + 1) - matrix_first_row(p, i);
+		struct passes_beyond second = passes_beyond(rows * p->columns * sizeof(float), held,
+							    nr * held->end_bytes);
+
+		least.in.own += second.own;
+		least.in.both += second.both;
+		least.hbm_bytes_per_s += desc->device[device + i].hbm_bytes_per_s;
+	}
+	return passes_bound_s(desc, device, nr, held, &least);
 }

@@ -23,7 +23,22 @@ static void columns_cpu(const void *p)
 			piece_add(a->out + j, a->elements + i * a->columns + j, a->in[i]);
 }
 
+static void add_cpu(const void *p)
+{
+	const struct matrix_add_args *a = p;
+
+	for (uint64_t j = 0; j < a->size; j++) {
+		int64_t sum = a->keep ? a->out[j] : 0;
+
+		for (uint64_t i = 0; i < a->nr; i++)
+			sum += a->in[i * a->size + j];
+		a->out[j] = sum;
+	}
+}
+
 const struct weir_kernel matrix_kernel_rows = {
 	.name = "matrix_rows", .cpu = rows_cpu, .cuda = matrix_cuda_run_rows};
 const struct weir_kernel matrix_kernel_columns = {
 	.name = "matrix_columns", .cpu = columns_cpu, .cuda = matrix_cuda_run_columns};
+const struct weir_kernel matrix_kernel_add = {
+	.name = "matrix_add", .cpu = add_cpu, .cuda = matrix_cuda_run_add};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels of the workloads on a dense matrix, for the CPU and for CUDA. Each is there twice:
- * for a matrix at an address, and for one that the kernel pages for itself.
+ * The kernels of the workloads on a dense matrix, for the CPU and for CUDA. Each sweep is there
+ * twice: for a matrix at an address, and for one that the kernel pages for itself.
  *
  * Elements are small whole numbers, and so are those of vectors: sums are exact, whatever order
  * they are made in.
@@ -9,6 +9,7 @@
 #ifndef WEIR_MATRIX_KERNELS_H
 #define WEIR_MATRIX_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "weir/paging/view.h"
@@ -46,5 +47,15 @@ struct matrix_paged_args {
 	struct matrix_args matrix;
 };
 extern const struct weir_kernel matrix_kernel_paged_rows, matrix_kernel_paged_columns;
+
+/* out = the sum of nr vectors of `size` elements each, one behind the other; with `keep` what was in
+ * out besides. How devices that have rows of a matrix each put their sums along columns together. */
+struct matrix_add_args {
+	int64_t *out;
+	const int64_t *in;
+	uint32_t size, nr;
+	bool keep;
+};
+extern const struct weir_kernel matrix_kernel_add;
 
 #endif

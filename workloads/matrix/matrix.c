@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run: parameters, the matrix and its vectors, passes, what was right, everything given back. */
+/*
+ * A run: parameters, the matrix and its vectors, passes, what was right, everything given back.
+ *
+ * Each device sweeps over its part of the rows, and has vectors of its own, as long as for all
+ * rows: of those by row it uses its part. Sums along columns go through memory of the manager to the
+ * first device, which adds them up; the manager has the devices wait for each other there.
+ */
 #include "workloads/matrix/matrix.h"
 
 #include <errno.h>
@@ -17,17 +23,27 @@
 
 #define BUFFER_BYTES (UINT64_C(256) << 20)
 
+/* What a device has. */
+struct part {
+	uint32_t first, rows;
+	struct matrix_vectors vectors; /* of the device's own memory */
+	stream_id_t stream;	       /* vectors are copied on it, while kernels do not run */
+	bool has_stream;
+};
+
 /* One run. A step that fails stores its error, and every step after it does nothing. */
 struct run {
 	struct manager *m;	       /* borrowed */
 	const struct matrix_params *p; /* borrowed */
 	bool phantom;
 	struct matrix_contents contents;
-	float *elements;	       /* of the manager; NULL: not allocated */
-	struct matrix_vectors vectors; /* of the device */
-	int64_t *got;		       /* as those, downloaded */
-	stream_id_t stream;	       /* vectors are copied on it, while kernels do not run */
-	bool has_stream;
+	float *elements; /* of the manager; NULL: not allocated */
+	struct part part[WEIR_DEVICES_MAX];
+	uint32_t nr_parts;
+	/* Sums along columns of all parts but the first; of the manager. One part: NULL. */
+	int64_t *partials;
+	int64_t *zeros; /* an element a column; NULL if phantom */
+	int64_t *got;	/* vectors of a device, downloaded */
 	struct gcn_pool *pool;
 	float *buffer; /* of whole rows; NULL if phantom */
 	uint32_t buffer_rows;
@@ -89,6 +105,8 @@ int matrix_params_check(const struct matrix_params *p, char *err, size_t err_byt
 		what = "a block has a warp for each 4 KiB of a page, or a multiple of them";
 	else if (!p->agents || p->agents > AGENTS_MAX)
 		what = "1 to 64 agents page on the CPU";
+	else if (p->devices > WEIR_DEVICES_MAX || p->devices > p->rows / MATRIX_BATCH)
+		what = "each device has 32 rows at least, and there are up to 16";
 	if (!what)
 		return 0;
 	snprintf(err, err ? err_bytes : 0, "%s: %s",
@@ -115,23 +133,46 @@ static void matrix_alloc(struct run *r)
 		r->elements = addr;
 }
 
-static void vectors_alloc(struct run *r)
+static uint64_t sums_bytes(const struct run *r)
+{
+	return r->p->columns * sizeof(int64_t);
+}
+
+static void part_alloc(struct run *r, uint32_t device, struct part *part)
 {
 	struct backend *b = r->m->backend;
 	uint64_t bytes = matrix_vectors_bytes(r->p);
 	void *addr;
-	int err = b->ops->stream_create(b, r->m->device, BACKEND_COMPUTE, &r->stream);
+	int err = b->ops->stream_create(b, device, BACKEND_COMPUTE, &part->stream);
 
 	step(r, err, "making a stream");
-	r->has_stream = !err;
+	part->has_stream = !err;
 	if (err)
 		return;
-	err = b->ops->device_alloc(b, b->desc.device[r->m->device].memory, bytes, &addr);
+	err = b->ops->device_alloc(b, b->desc.device[device].memory, bytes, &addr);
 	if (err)
 		fail(r, err, "no memory of the device for vectors (%.3f MB): %s",
 		     (double)bytes / 1e6, weir_strerror(err));
 	else
-		r->vectors = matrix_vectors_at(r->p, addr);
+		part->vectors = matrix_vectors_at(r->p, addr);
+}
+
+static void parts_alloc(struct run *r)
+{
+	void *addr;
+	int err;
+
+	for (uint32_t i = 0; i < r->nr_parts && !r->status; i++) {
+		r->part[i].first = matrix_first_row(r->p, i);
+		r->part[i].rows = matrix_first_row(r->p, i + 1) - r->part[i].first;
+		part_alloc(r, r->m->device + i, &r->part[i]);
+	}
+	if (r->nr_parts == 1 || r->status)
+		return;
+	err = r->m->ops->alloc(r->m, (r->nr_parts - 1) * sums_bytes(r), "partials", &addr);
+	step(r, err, "allocating sums of other devices");
+	if (!err)
+		r->partials = addr;
 }
 
 /* What this computer's own memory has of it. */
@@ -143,8 +184,9 @@ static void host_alloc(struct run *r)
 	r->buffer_rows = rows < r->p->rows ? (uint32_t)rows : r->p->rows;
 	if (!err && !r->phantom) {
 		r->got = malloc(matrix_vectors_bytes(r->p));
+		r->zeros = calloc(r->p->columns, sizeof(*r->zeros));
 		r->buffer = malloc(r->buffer_rows * row_bytes(r));
-		err = r->got && r->buffer ? gcn_pool_create(0, &r->pool) : -EAGAIN;
+		err = r->got && r->zeros && r->buffer ? gcn_pool_create(0, &r->pool) : -EAGAIN;
 	}
 	if (err)
 		fail(r, -EAGAIN, "this computer has no memory for vectors and a buffer");
@@ -165,12 +207,17 @@ static void all_free(struct run *r)
 	}
 	if (r->elements)
 		r->m->ops->free(r->m, r->elements);
-	if (r->vectors.all)
-		b->ops->device_free(b, r->vectors.all);
-	if (r->has_stream)
-		b->ops->stream_destroy(b, r->stream);
+	if (r->partials)
+		r->m->ops->free(r->m, r->partials);
+	for (uint32_t i = 0; i < r->nr_parts; i++) {
+		if (r->part[i].vectors.all)
+			b->ops->device_free(b, r->part[i].vectors.all);
+		if (r->part[i].has_stream)
+			b->ops->stream_destroy(b, r->part[i].stream);
+	}
 	gcn_pool_destroy(r->pool);
 	free(r->buffer);
+	free(r->zeros);
 	free(r->got);
 	matrix_contents_fini(&r->contents);
 }
@@ -272,27 +319,38 @@ static bool matrix_check(struct run *r, char *wrong, size_t wrong_bytes)
 
 /* ------------------------------------------------------------------ launches */
 
-/* paged: where kernels page for themselves, else NULL. */
-static int launch_sweep(struct run *r, bool columns, const struct matrix_paged_args *paged,
-			int *status)
+static int launch_on(struct run *r, uint32_t device, const struct weir_launch *launch)
 {
+	return r->nr_parts == 1 ? r->m->ops->launch(r->m, launch)
+				: r->m->ops->launch_on(r->m, device, launch);
+}
+
+/* paged: where kernels page for themselves, else NULL. */
+static int launch_sweep(struct run *r, uint32_t device, bool columns,
+			const struct matrix_paged_args *paged, int *status)
+{
+	const struct part *part = &r->part[device];
+	float *elements = r->elements + (uint64_t)part->first * r->p->columns;
+	const uint64_t bytes = part->rows * row_bytes(r);
 	const struct weir_kernel *const kernels[2][2] = {
 		{&matrix_kernel_rows, &matrix_kernel_columns},
 		{&matrix_kernel_paged_rows, &matrix_kernel_paged_columns}};
 	const struct weir_use use = {
-		.addr = r->elements,
-		.bytes = matrix_bytes(r->p),
+		.addr = elements,
+		.bytes = bytes,
 		.kind = WEIR_READ,
-		.read_bytes = matrix_bytes(r->p),
+		.read_bytes = bytes,
 		.granule = MATRIX_PIECE_BYTES,
 	};
 	struct matrix_paged_args args = {
 		.matrix = {
-			.elements = r->elements,
-			.rows = r->p->rows,
+			.elements = elements,
+			.rows = part->rows,
 			.columns = r->p->columns,
-			.in = columns ? r->vectors.column_in : r->vectors.row_in,
-			.out = columns ? r->vectors.column_out : r->vectors.row_out,
+			.in = columns ? part->vectors.column_in + part->first
+				      : part->vectors.row_in,
+			.out = columns ? part->vectors.column_out
+				       : part->vectors.row_out + part->first,
 			.exact = r->contents.exact,
 			.blocks = r->p->blocks,
 			.threads = r->p->threads,
@@ -308,14 +366,50 @@ static int launch_sweep(struct run *r, bool columns, const struct matrix_paged_a
 		args.view = paged->view;
 		args.range = paged->range;
 	}
-	return r->m->ops->launch(r->m, &launch);
+	return launch_on(r, device, &launch);
 }
 
+/* Sums along columns of a device into its piece of the partials, or what is in these to its own. */
+static int launch_add(struct run *r, uint32_t device)
+{
+	int64_t *const sums = r->part[device].vectors.column_out;
+	int64_t *const partials =
+		device ? r->partials + (uint64_t)(device - 1) * r->p->columns : r->partials;
+	const struct matrix_add_args args = {
+		.out = device ? partials : sums,
+		.in = device ? sums : partials,
+		.size = r->p->columns,
+		.nr = device ? 1 : r->nr_parts - 1,
+		.keep = !device,
+	};
+	const uint64_t bytes = args.nr * sums_bytes(r);
+	const struct weir_use use = {
+		.addr = partials,
+		.bytes = bytes,
+		.kind = device ? WEIR_OVERWRITE : WEIR_READ,
+		.read_bytes = device ? 0 : bytes,
+		.write_bytes = device ? bytes : 0,
+	};
+	const struct weir_launch launch = {.kernel = &matrix_kernel_add,
+					   .args = &args,
+					   .args_bytes = sizeof(args),
+					   .uses = &use,
+					   .nr_uses = 1};
+
+	return launch_on(r, device, &launch);
+}
+
+/* On all devices at a time: nothing waits but the first one's add, for the others'. */
 static int launch_both(struct run *r, const struct matrix_paged_args *paged, int *status)
 {
-	int err = launch_sweep(r, false, paged, status);
+	int err = 0;
 
-	return err ? err : launch_sweep(r, true, paged, status);
+	for (int columns = 0; columns < 2; columns++)
+		for (uint32_t i = 0; i < r->nr_parts && !err; i++)
+			err = launch_sweep(r, i, columns, paged, status);
+	for (uint32_t i = 1; i < r->nr_parts && !err; i++)
+		err = launch_add(r, i);
+	return err || r->nr_parts == 1 ? err : launch_add(r, 0);
 }
 
 static int launch_pass(struct run *r, int *status)
@@ -337,24 +431,35 @@ static int launch_pass(struct run *r, int *status)
 
 /* ------------------------------------------------------------------ passes */
 
-/* The vectors as they are before a pass, and the device idle. */
-static void pass_prepare(struct run *r, uint32_t pass)
+static void upload(struct run *r, const struct part *part, int64_t *to, const int64_t *from,
+		   uint64_t bytes)
 {
 	struct backend *b = r->m->backend;
 
-	step(r, pass_idle(r->m, !r->p->warm || !pass), "emptying the device's memory");
 	if (!r->status)
-		step(r,
-		     b->ops->upload(b, r->stream, r->vectors.all,
-				    r->phantom ? NULL : r->contents.begin.all,
-				    matrix_vectors_bytes(r->p)),
+		step(r, b->ops->upload(b, part->stream, to, r->phantom ? NULL : from, bytes),
 		     "copying vectors");
 }
 
-static bool same(const int64_t *got, const int64_t *want, uint32_t nr, const char *what,
-		 struct passes_result *result)
+/* The vectors as they are before a pass, and the devices idle. What sums along columns are added to
+ * is the first device's alone. */
+static void pass_prepare(struct run *r, uint32_t pass)
 {
-	for (uint32_t i = 0; i < nr; i++) {
+	step(r, pass_idle(r->m, !r->p->warm || !pass), "emptying the device's memory");
+	for (uint32_t i = 0; i < r->nr_parts; i++) {
+		const struct part *part = &r->part[i];
+
+		upload(r, part, part->vectors.all, r->contents.begin.all,
+		       matrix_vectors_bytes(r->p));
+		if (i)
+			upload(r, part, part->vectors.column_out, r->zeros, sums_bytes(r));
+	}
+}
+
+static bool same(const int64_t *got, const int64_t *want, uint32_t first, uint32_t nr,
+		 const char *what, struct passes_result *result)
+{
+	for (uint32_t i = first; i < first + nr; i++) {
 		if (got[i] == want[i])
 			continue;
 		snprintf(result->wrong, sizeof(result->wrong),
@@ -365,19 +470,30 @@ static bool same(const int64_t *got, const int64_t *want, uint32_t nr, const cha
 	return true;
 }
 
-static void sums_check(struct run *r, struct passes_result *result)
+/* Sums along a device's rows; along columns there are all of them on the first one. */
+static void part_check(struct run *r, uint32_t device, struct passes_result *result)
 {
 	const struct matrix_vectors got = matrix_vectors_at(r->p, r->got);
 	const struct matrix_vectors *want = &r->contents.end;
+	const struct part *part = &r->part[device];
 	struct backend *b = r->m->backend;
 
-	step(r, b->ops->download(b, r->stream, r->got, r->vectors.all, matrix_vectors_bytes(r->p)),
+	step(r,
+	     b->ops->download(b, part->stream, r->got, part->vectors.all,
+			      matrix_vectors_bytes(r->p)),
 	     "reading sums");
 	if (r->status || r->phantom || !result->passed)
 		return;
 	result->checked = true;
-	result->passed = same(got.row_out, want->row_out, r->p->rows, "row", result) &&
-			 same(got.column_out, want->column_out, r->p->columns, "column", result);
+	result->passed = same(got.row_out, want->row_out, part->first, part->rows, "row", result) &&
+			 (device || same(got.column_out, want->column_out, 0, r->p->columns,
+					 "column", result));
+}
+
+static void sums_check(struct run *r, struct passes_result *result)
+{
+	for (uint32_t i = 0; i < r->nr_parts && !r->status; i++)
+		part_check(r, i, result);
 }
 
 static void pass_run(struct run *r, struct passes_result *result, uint32_t pass)
@@ -422,6 +538,8 @@ static void kernels_load(struct run *r)
 	void *stream = r->m->ops->stream ? r->m->ops->stream(r->m) : NULL;
 	int err = stream ? matrix_cuda_load() : 0;
 
+	if (r->nr_parts > 1 && !r->m->ops->launch_on)
+		fail(r, -ENOTSUP, "the manager has one device, and not %u", r->nr_parts);
 	if (err)
 		fail(r, err, "no kernels for the GPU: %s", weir_strerror(err));
 }
@@ -429,8 +547,8 @@ static void kernels_load(struct run *r)
 /* Each unless one before it failed. */
 static void run_steps(struct run *r, struct passes_result *result)
 {
-	void (*const steps[])(struct run *) = {kernels_load, host_alloc, matrix_alloc,
-					       vectors_alloc, matrix_fill};
+	void (*const steps[])(struct run *) = {kernels_load, host_alloc, matrix_alloc, parts_alloc,
+					       matrix_fill};
 
 	for (size_t i = 0; i < ARRAY_LEN(steps) && !r->status; i++)
 		steps[i](r);
@@ -447,6 +565,7 @@ int matrix_run(struct manager *m, const struct matrix_params *p, struct passes_r
 		.m = m,
 		.p = p,
 		.phantom = m->backend->data == WEIR_DATA_PHANTOM,
+		.nr_parts = matrix_devices(p),
 		.err = err,
 		.err_bytes = err ? err_bytes : 0,
 	};

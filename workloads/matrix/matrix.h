@@ -9,6 +9,9 @@
  *
  * docs/matrix.md says what is in them and how sums are checked. The matrix is a manager's, memory
  * that kernels only read. Vectors are not what is managed: they lie in the device's own memory.
+ *
+ * Several devices have some of the rows each, and vectors of their own. Then there are sums along
+ * columns on each, of its rows, which the first device adds up.
  */
 #ifndef WEIR_MATRIX_H
 #define WEIR_MATRIX_H
@@ -37,6 +40,7 @@ struct matrix_params {
 	 * as many as a page has pieces or a multiple. */
 	uint32_t blocks, threads;
 	uint32_t agents;	       /* threads that page, on the CPU */
+	uint32_t devices;	       /* of the manager, that rows are split between; 0: 1 */
 	workload_progress_fn progress; /* called with passes done; may be NULL */
 	void *progress_arg;
 };
@@ -44,6 +48,18 @@ struct matrix_params {
 static inline uint64_t matrix_bytes(const struct matrix_params *p)
 {
 	return (uint64_t)p->rows * p->columns * sizeof(float);
+}
+
+static inline uint32_t matrix_devices(const struct matrix_params *p)
+{
+	return p->devices ? p->devices : 1;
+}
+
+/* The first row of the index-th device; of the one behind the last, how many rows there are. */
+static inline uint32_t matrix_first_row(const struct matrix_params *p, uint32_t index)
+{
+	return (uint32_t)((uint64_t)(p->rows / MATRIX_BATCH) * index / matrix_devices(p)) *
+	       MATRIX_BATCH;
 }
 
 /* "mvt", "atax", "bicg". Static. */
@@ -61,7 +77,7 @@ WEIR_MUST_CHECK int matrix_params_check(const struct matrix_params *p, char *err
  *
  * 0, or -ENOMEM: the manager cannot hold the matrix (a result), or the device's memory the vectors;
  * -EAGAIN: this computer has no memory for what a run needs; -EINTR: progress asked to stop;
- * -EINVAL; or an error of the manager. Blocks.
+ * -EINVAL; -ENOTSUP: the manager has one device; or an error of the manager. Blocks.
  */
 WEIR_MUST_CHECK int matrix_run(struct manager *m, const struct matrix_params *p,
 			       struct passes_result *out, char *err, size_t err_bytes);

@@ -21,5 +21,5 @@ double touch_bound_s(const struct weir_machine_desc *desc, uint32_t device,
 		least.asked_bytes *= cost_sector_bytes(sizeof(uint64_t)) / sizeof(uint64_t);
 		least.hbm_bytes_per_s = dev->hbm_random_bytes_per_s;
 	}
-	return passes_bound_s(desc, device, held, &least);
+	return passes_bound_s(desc, device, 1, held, &least);
 }

@@ -76,6 +76,17 @@ int matrix_cuda_paged_columns(void *stream, const void *args)
 	return paged_sweep(stream, "paged_columns", &matrix_kernel_paged_columns, args, true);
 }
 
+int matrix_cuda_add(void *stream, const void *args)
+{
+	const struct matrix_add_args *a = args;
+	const struct fakecuda_touch touch[] = {READS(a->in, (size_t)a->nr * a->size),
+					       WRITES(a->out, a->size)};
+
+	if (!matrix_cuda_add_valid(a))
+		return refused("add");
+	return queue(stream, "add", matrix_kernel_add.cpu, a, sizeof(*a), touch, 2);
+}
+
 int matrix_cuda_home(void *stream, const struct weir_paged_view *view, int evict)
 {
 	return fake_home(stream, view, evict);

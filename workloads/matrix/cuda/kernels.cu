@@ -4,6 +4,8 @@
 #include "workloads/matrix/cuda/plugin.h"
 #include "workloads/matrix/cuda/sweep.cuh"
 
+#define ADD_THREADS 256u
+
 const char *matrix_cuda_error(void)
 {
 	return cuda_launch_error();
@@ -51,6 +53,30 @@ int matrix_cuda_paged_rows(void *stream, const void *args)
 int matrix_cuda_paged_columns(void *stream, const void *args)
 {
 	return launch_paged<true>("paged_columns", stream, args);
+}
+
+/* A thread an element, and neighbours' elements at a time. */
+__global__ void add(const __grid_constant__ struct matrix_add_args p)
+{
+	const uint64_t j = blockIdx.x * blockDim.x + threadIdx.x;
+	int64_t sum;
+
+	if (j >= p.size)
+		return;
+	sum = p.keep ? p.out[j] : 0;
+	for (uint32_t i = 0; i < p.nr; i++)
+		sum += p.in[i * (uint64_t)p.size + j];
+	p.out[j] = sum;
+}
+
+int matrix_cuda_add(void *stream, const void *args)
+{
+	const struct matrix_add_args *p = (const struct matrix_add_args *)args;
+
+	if (!matrix_cuda_add_valid(p))
+		return cuda_launch_refused("add", "no such vectors");
+	return cuda_launch("add", add, (p->size + ADD_THREADS - 1) / ADD_THREADS, ADD_THREADS, stream,
+			   p);
 }
 
 /* ---- of pools */

@@ -7,8 +7,9 @@
  *
  *   int matrix_cuda_<name>(void *stream, const void *args);
  *
- * which queues the kernel on a CUstream and does not wait. args is a struct matrix_args, or for the
- * paged ones a struct matrix_paged_args, read before the call returns. The device's primary context
+ * which queues the kernel on a CUstream and does not wait. args is a struct matrix_args, for the
+ * paged ones a struct matrix_paged_args, for add a struct matrix_add_args, read before the call
+ * returns. The device's primary context
  * is current in the calling thread. Returns 0, or a negative errno and a text in
  * matrix_cuda_error():
  *
@@ -29,7 +30,8 @@
 	X(rows)                \
 	X(columns)             \
 	X(paged_rows)          \
-	X(paged_columns)
+	X(paged_columns)       \
+	X(add)
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,7 +59,8 @@ MATRIX_CUDA_EXPORT const char *matrix_cuda_error(void);
 /* Change the constant when a function or its meaning changes; sizes of arguments show anyway. */
 static inline uint64_t matrix_cuda_abi_here(void)
 {
-	return (UINT64_C(1) << 32) + sizeof(struct matrix_args) + sizeof(struct matrix_paged_args);
+	return (UINT64_C(2) << 32) + sizeof(struct matrix_args) + sizeof(struct matrix_paged_args) +
+	       sizeof(struct matrix_add_args);
 }
 
 /* What the kernels can take. */
@@ -67,6 +70,11 @@ static inline bool matrix_cuda_valid(const struct matrix_args *p)
 	       p->columns % MATRIX_PIECE == 0 && p->exact >= MATRIX_BATCH && p->threads &&
 	       p->threads % 32 == 0 && p->threads <= MATRIX_THREADS_MAX &&
 	       (uintptr_t)p->in % 16 == 0 && (uintptr_t)p->out % 16 == 0;
+}
+
+static inline bool matrix_cuda_add_valid(const struct matrix_add_args *p)
+{
+	return p->size && p->nr && (uintptr_t)p->in % 8 == 0 && (uintptr_t)p->out % 8 == 0;
 }
 
 static inline bool matrix_cuda_bare_valid(const struct matrix_args *p)
