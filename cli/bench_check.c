@@ -97,6 +97,7 @@ int bench_check_managers(const struct bench_params *p, char *err, size_t err_byt
 {
 	struct manager_config config = {
 		.device = p->device,
+		.nr_devices = p->nr_devices,
 		.gpu_budget_bytes = p->gpu_budget_bytes,
 		.host_budget_bytes = p->host_budget_bytes,
 		.block_bytes = p->block_bytes,

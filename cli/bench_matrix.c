@@ -135,20 +135,26 @@ static int run_all(void *arg)
 
 static int print(void *arg, FILE *out)
 {
+	/* The first one with several devices alone. */
 	static const struct table_column columns[] = {
-		{"rows", TABLE_RIGHT},	     {"columns", TABLE_RIGHT}, {"matrix", TABLE_RIGHT},
-		{"GPU budget", TABLE_RIGHT}, {"page", TABLE_RIGHT},    BENCH_PASS_COLUMNS("GB/s"),
+		{"GPUs", TABLE_RIGHT},	    {"rows", TABLE_RIGHT},	 {"columns", TABLE_RIGHT},
+		{"matrix", TABLE_RIGHT},    {"GPU budget", TABLE_RIGHT}, {"page", TABLE_RIGHT},
+		BENCH_PASS_COLUMNS("GB/s"),
 	};
 	const struct bench_matrix *bench = arg;
 	struct table *table;
-	int err = table_create(columns, ARRAY_LEN(columns), &table);
+	const uint32_t nr_devices = bench->params.pass.base.nr_devices;
+	const unsigned int left_out = nr_devices == 1;
+	int err = table_create(columns + left_out, ARRAY_LEN(columns) - left_out, &table);
 
 	if (err)
 		return err;
-	table_set_keys(table, 6);
+	table_set_keys(table, 7 - left_out);
 	for (unsigned int i = 0; i < bench->nr_rows; i++) {
 		const struct row *row = &bench->rows[i];
 
+		if (!left_out)
+			(void)table_add(table, "%" PRIu32, nr_devices);
 		(void)table_add(table, "%" PRIu32, row->params.rows);
 		(void)table_add(table, "%" PRIu32, row->params.columns);
 		(void)table_add_size(table, matrix_bytes(&row->params));

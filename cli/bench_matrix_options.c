@@ -12,7 +12,7 @@
 #define SIZE_GPU 65536u
 #define SIZE_SIMULATED 4096u
 
-enum matrix_option { SIZE = BENCH_PASS_OPTION_NR, MATRIX_NR };
+enum matrix_option { SIZE = BENCH_PASS_OPTION_NR, DEVICES, MATRIX_NR };
 
 static const struct option_def table[MATRIX_NR] = {
 	BENCH_PASS_OPTIONS("native,zerocopy,uvm,weir-paged", "the matrix", "16KiB", "0", "512",
@@ -20,6 +20,8 @@ static const struct option_def table[MATRIX_NR] = {
 			   "read the matrix back and compare it"),
 	[SIZE] = {"size", "N,...", "WEIR_SIZE", NULL,
 		  "rows and columns, or RxC (default: 65536 on a GPU, 4096 simulated)"},
+	[DEVICES] = {"devices", "N", "WEIR_DEVICES", "1",
+		     "split the rows between the first N devices (manager weir)"},
 };
 
 /* ------------------------------------------------------------------ sizes */
@@ -64,6 +66,64 @@ static int read_sizes(struct bench_reader *r, struct bench_matrix_params *p)
 			   : bench_read_list(r, SIZE, BENCH_LIST_MAX, read_size, p, &p->nr_sizes);
 }
 
+/* ------------------------------------------------------------------ devices */
+
+/* Whose memory --near names is not the device's own, but it may be that of another one. */
+static int check_near(const struct bench_reader *r, const struct bench_params *p)
+{
+	char what[96];
+
+	for (uint32_t d = 1; d < p->nr_devices; d++) {
+		uint32_t memory = p->machine.device[d].memory;
+
+		if (!p->near.bytes[memory] && !(p->near.fraction[memory] > 0))
+			continue;
+		snprintf(
+			what, sizeof(what),
+			"has the memory of %s, which --gpu-budget is for; leave that out of --near",
+			p->machine.device[d].name);
+		return bench_refuse(r, DEVICES, what);
+	}
+	return 0;
+}
+
+/* Whether the machine has them, and each manager can use them. */
+static int read_devices(const struct bench_reader *r, struct bench_params *p)
+{
+	char what[160];
+	int err = bench_read_u32(r, DEVICES, 1, WEIR_DEVICES_MAX, &p->nr_devices);
+
+	if (err || p->nr_devices == 1)
+		return err;
+	if (p->nr_devices > p->machine.nr_devices) {
+		snprintf(what, sizeof(what), "machine '%s' has %u; choose no more", p->machine.name,
+			 p->machine.nr_devices);
+		return bench_refuse(r, DEVICES, what);
+	}
+	if (p->device)
+		return bench_refuse(r, DEVICES,
+				    "begins with the machine's first device; leave --device out");
+	for (unsigned int i = 0; i < p->nr_managers; i++) {
+		if (bench_manager_find(p->manager[i])->launch_on)
+			continue;
+		snprintf(what, sizeof(what),
+			 "%.60s runs kernels on one device; leave it out of --manager",
+			 p->manager[i]);
+		return bench_refuse(r, DEVICES, what);
+	}
+	return check_near(r, p);
+}
+
+/* Several devices are for one manager: where none is named, it is that one. */
+static void default_manager(struct option_value *values)
+{
+	uint64_t nr;
+
+	if (values[BENCH_MANAGER].origin == OPTION_PRESET &&
+	    !count_parse(values[DEVICES].text, &nr) && nr > 1)
+		values[BENCH_MANAGER].text = "weir";
+}
+
 /* ------------------------------------------------------------------ cases */
 
 struct matrix_params bench_matrix_case(const struct bench_matrix_params *p,
@@ -84,6 +144,7 @@ struct matrix_params bench_matrix_case(const struct bench_matrix_params *p,
 		.blocks = p->pass.blocks,
 		.threads = p->pass.threads,
 		.agents = p->pass.agents,
+		.devices = base->nr_devices,
 	};
 }
 
@@ -143,10 +204,13 @@ int bench_matrix_parse(enum matrix_kind kind, int argc, char **argv,
 	rc = options_parse(table, MATRIX_NR, argc, argv, values, err, err_bytes);
 	if (rc)
 		return rc;
+	default_manager(values);
 	snprintf(err, err_bytes, "not enough memory on this computer");
 	rc = bench_set_command(&reader, matrix_kind_name(kind), NULL, 0, &out->pass.base);
 	if (!rc)
 		rc = bench_pass_read(&reader, &out->pass);
+	if (!rc)
+		rc = read_devices(&reader, &out->pass.base);
 	if (!rc)
 		rc = read_sizes(&reader, out);
 	if (!rc)

@@ -30,6 +30,7 @@ struct bench_params {
 	struct machine_file file; /* what machine was read from; on a real GPU what was measured of
 				   * it before, or zeroed */
 	uint32_t device;
+	uint32_t nr_devices; /* from `device` on, that run the kernels; 0: 1 */
 	enum weir_data data;
 
 	char *manager_text; /* owned: what manager[] points into */

@@ -83,6 +83,7 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 	struct manager_config config = {
 		.machine = machine,
 		.device = p->device,
+		.nr_devices = p->nr_devices,
 		.host_budget_bytes = p->host_budget_bytes == host ? 0 : p->host_budget_bytes,
 		.page_bytes = run->page_bytes,
 		.paged_kernels = p->real_gpu ? run->kernels : NULL,
@@ -200,6 +201,7 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 			       .data = p->data == WEIR_DATA_REAL ? "real" : "phantom"},
 		.machine = &p->machine,
 		.device = p->device,
+		.nr_devices = p->nr_devices,
 		.manager = run->manager,
 		.policy = strncmp(run->manager, "weir", 4) == 0 ? "default" : NULL,
 		.stats = run->stats,

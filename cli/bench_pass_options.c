@@ -161,9 +161,14 @@ uint64_t bench_pass_budget(const struct bench_budget *budget, uint64_t bytes, ui
 	return most - most % page_bytes;
 }
 
+/* Of several devices, the least. */
 static uint64_t device_bytes(const struct bench_params *p)
 {
-	return p->machine.memory[p->machine.device[p->device].memory].bytes;
+	uint64_t bytes = p->machine.memory[p->machine.device[p->device].memory].bytes;
+
+	for (uint32_t d = p->device + 1; d < p->device + p->nr_devices; d++)
+		bytes = MIN(bytes, p->machine.memory[p->machine.device[d].memory].bytes);
+	return bytes;
 }
 
 static uint64_t whole_units(uint64_t bytes)

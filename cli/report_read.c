@@ -215,7 +215,8 @@ static int read_touch(struct report_source *source, struct report_result *result
 	const struct number_member of[] = {{"bytes", &result->bytes},
 					   {"touched_pages", &result->touched_pages},
 					   {"rows", &result->rows},
-					   {"columns", &result->columns}};
+					   {"columns", &result->columns},
+					   {"devices", &result->devices}};
 	int err = read_pass(source, result);
 
 	if (!err)

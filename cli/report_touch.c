@@ -29,20 +29,25 @@ static bool same_case(const struct report_result *a, const struct report_result 
 	       a->bytes == b->bytes && a->page_bytes == b->page_bytes &&
 	       a->elements == b->elements && a->warm == b->warm &&
 	       same_number(a->touched_pages, b->touched_pages) && same_number(a->rows, b->rows) &&
-	       same_number(a->columns, b->columns) &&
+	       same_number(a->columns, b->columns) && same_number(a->devices, b->devices) &&
 	       report_same_budget(a->budget_bytes, b->budget_bytes);
 }
 
 static const char *case_text(const struct report_result *r, char *text, size_t bytes)
 {
 	char table[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES] = "not known";
-	char part[40] = "", sides[80] = "";
+	char part[40] = "", sides[120] = "";
 
 	if (r->touched_pages * r->page_bytes < r->bytes)
 		snprintf(part, sizeof(part), ", %.3g %% of it",
 			 100 * r->touched_pages * r->page_bytes / r->bytes);
 	if (r->rows > 0 && r->columns > 0)
 		snprintf(sides, sizeof(sides), ", %.0f x %.0f", r->rows, r->columns);
+	if (r->devices > 1) {
+		size_t used = strlen(sides);
+
+		snprintf(sides + used, sizeof(sides) - used, ", %.0f GPUs", r->devices);
+	}
 	if (!isnan(r->budget_bytes))
 		size_format((uint64_t)r->budget_bytes, budget, sizeof(budget));
 	snprintf(text, bytes, "%s%s%s%s%s%s%s%s%s: %s in pages of %s, budget %s, on %.40s",

@@ -94,6 +94,9 @@ bool result_is_near(const struct result *result)
 
 static bool uses_memory(const struct result *result, uint32_t memory)
 {
+	for (uint32_t d = result->device + 1; d < result->device + result->nr_devices; d++)
+		if (memory == result->machine->device[d].memory)
+			return true;
 	return result->near_bytes[memory] ||
 	       memory == result->machine->device[result->device].memory ||
 	       memory == result_host_memory(result->machine, result->device);
@@ -258,6 +261,8 @@ static void write_parameters(FILE *out, const struct result *result)
 	}
 	fputs(",\"device\":", out);
 	result_write_text(out, result->machine->device[result->device].name);
+	if (result->nr_devices > 1)
+		fprintf(out, ",\"devices\":%" PRIu32, result->nr_devices);
 	fprintf(out, ",\"host_budget_bytes\":%" PRIu64 ",\"block_bytes\":", p->host_budget_bytes);
 	if (p->block_bytes)
 		fprintf(out, "%" PRIu64 "}", p->block_bytes);

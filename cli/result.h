@@ -70,6 +70,7 @@ struct result {
 	struct result_parameters parameters; /* with pass: host_budget_bytes and data */
 	const struct weir_machine_desc *machine;
 	uint32_t device;
+	uint32_t nr_devices; /* from `device` on, that ran the kernels; 0: 1 */
 	const char *manager;
 	const char *policy; /* NULL: the manager has none */
 	enum result_status status;

@@ -14,7 +14,7 @@ weir=${WEIR:?the program}
 . "$SOURCE_DIR/tests/support/environment.sh"
 # Tables in one part.
 export COLUMNS=200
-for name in SIZE PAGE_SIZE WARM BLOCKS BLOCK_THREADS AGENTS; do
+for name in SIZE PAGE_SIZE WARM DEVICES BLOCKS BLOCK_THREADS AGENTS; do
 	unset "WEIR_$name"
 done
 dir=$(mktemp -d)
@@ -95,6 +95,27 @@ grep -q 'native *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
 	>/dev/null
 [ "$(grep -c '"passed":null' "$dir/json")" -eq 3 ] || fail "phantom" "$dir/json"
 
+# Rows split between GPUs, right, in less time than on one.
+for nr in 1 2; do
+	"$weir" bench mvt --machine h200x2 --manager weir --size 65536 --data phantom --devices $nr \
+		--json "$dir/devices$nr" >/dev/null || fail "$nr devices"
+done
+python3 - "$dir/devices1" "$dir/devices2" <<'PY' || fail "devices" "$dir/devices1" "$dir/devices2"
+import json, sys
+
+one, two = [json.load(open(name)) for name in sys.argv[1:]]
+assert "devices" not in one["parameters"] and two["parameters"]["devices"] == 2
+assert two["epoch_median_s"] >= two["bound_s"] > 0
+assert one["epoch_median_s"] > 1.8 * two["epoch_median_s"]
+assert min(two["peak_bytes"]["gpu0"], two["peak_bytes"]["gpu1"]) > 8e9
+PY
+for nr in 2 3; do
+	"$weir" bench mvt --machine h200x4 --size 512x4096 --gpu-budget 30% --devices $nr --check \
+		--json "$dir/json" >"$dir/out" || fail "$nr devices" "$dir/out"
+	grep -q '"passed":true' "$dir/json" || fail "$nr devices: wrong" "$dir/json"
+	cat "$dir/json" >>"$dir/all.json"
+done
+
 # On the driver without a GPU.
 ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 (
@@ -120,6 +141,7 @@ for row, r in zip(rows, results):
     p = r["parameters"]
     assert row[0].startswith("%s, %d x %d" % (r["workload"], p["rows"], p["columns"])), row
     assert ("warm" in row[0]) == p["warm"], row
+    assert (", %d GPUs" % p.get("devices", 1) in row[0]) == ("devices" in p), row
     assert row[1].endswith(r["manager"]), (row, r)
     assert row[3] == "%.4g" % (r["useful_bytes_per_s"] / 1e9), (row, r)
     assert row[-1] == "right", (row, r)
@@ -140,6 +162,13 @@ refused() {
 }
 
 refused "--size '0': no size" mvt --size 0
+refused "machine 'h200x2' has 2" mvt --machine h200x2 --devices 3
+refused "machine 'h200' has 1" mvt --devices 2
+refused "native runs kernels on one device" mvt --machine h200x2 --devices 2 --manager weir,native
+refused "leave --device out" mvt --machine h200x2 --devices 2 --device 1
+refused "which --gpu-budget is for" mvt --machine h200x4 --devices 2 --manager weir+near --near gpu1:1GB
+refused "32 rows at least" mvt --machine h200x4 --devices 3 --size 64x4096
+refused "out of range" mvt --devices 0
 refused "no size" mvt --size 64x
 refused "no size" mvt --size x64
 refused "no size" mvt --size 64x64x64
@@ -160,7 +189,7 @@ refused "cannot write" mvt --size 32x4096 --json "$dir/none/json"
 
 for workload in mvt atax bicg; do
 	"$weir" bench $workload --help >"$dir/help"
-	for option in --size --page-size --gpu-budget --warm --check weir-paged; do
+	for option in --size --devices --page-size --gpu-budget --warm --check weir-paged; do
 		grep -q -- "$option" "$dir/help" || fail "--help lacks $option" "$dir/help"
 	done
 	"$weir" bench --help | grep -q "^  $workload " || fail "no $workload among the workloads"

@@ -14,6 +14,7 @@
 
 #include "src/backend/flaky/flaky.h"
 #include "src/backend/machine.h"
+#include "src/base/util.h"
 #include "tests/support/amount.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/graph/gen.h"
@@ -289,6 +290,77 @@ static void test_matrix_random(void **state)
 		p.agents = (uint32_t)(1 + (r >> 32) % 4);
 		run_everywhere(&p, p.page_bytes * (1 + (r >> 40) % 40));
 	}
+}
+
+/* Rows split between 2 and 3 devices, with room for all of it on each down to a tenth; no pass is
+ * faster than its bound. */
+static void run_split(uint32_t devices, const struct matrix_params *p, uint64_t budget_bytes)
+{
+	struct manager_config config = {.nr_devices = devices,
+					.gpu_budget_bytes = budget_bytes,
+					.block_bytes = KIB(16),
+					.options = ""};
+	const struct passes_held held = {budget_bytes, budget_bytes};
+	struct weir_machine_desc desc;
+	struct passes_result r = {0};
+	char err[256] = "";
+	double bound_s;
+	struct manager *m;
+	int ret;
+
+	test_machine_gpus(&desc, devices);
+	bound_s = matrix_bound_s(&desc, 0, p, &held);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_REAL, &config.machine), 0);
+	assert_int_equal(manager_create("weir", &config, &m), 0);
+	ret = matrix_run(m, p, &r, err, sizeof(err));
+	if (ret || !r.checked || !r.passed)
+		fail_msg("%u devices, %llu bytes each: %d, %s %s", devices,
+			 (unsigned long long)budget_bytes, ret, err, r.wrong);
+	for (uint32_t i = 0; i < r.nr_passes; i++)
+		assert_true(r.pass_s[i] >= bound_s);
+	assert_int_equal(m->ops->check(m), 0);
+	m->ops->destroy(m);
+	passes_result_free(&r);
+	weir_machine_close(config.machine);
+}
+
+static void test_matrix_split(void **state)
+{
+	(void)state;
+	for (uint32_t devices = 2; devices <= 3; devices++)
+		for (int kind = 0; kind < MATRIX_KIND_NR; kind++)
+			for (uint64_t tenths = 1; tenths <= 10; tenths += 3) {
+				struct matrix_params p = usual;
+
+				p.kind = (enum matrix_kind)kind;
+				p.rows = 160; /* 2 and 3 batches, or 1, 2 and 2 */
+				p.devices = devices;
+				p.passes = 4;
+				run_split(devices, &p,
+					  round_up(matrix_bytes(&p) * tenths / 10, KIB(16)) +
+						  KIB(128));
+			}
+}
+
+/* A manager of one device is not asked for more; one that has no launch_on() has one. */
+static void test_matrix_split_refused(void **state)
+{
+	struct weir_machine *machine = open_machine(WEIR_DATA_REAL);
+	struct manager_config config = {.machine = machine, .nr_devices = 2, .options = ""};
+	struct passes_result r = {0};
+	struct matrix_params p = usual;
+	struct manager *m;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(manager_create("native", &config, &m), -ENOTSUP);
+	config.nr_devices = 3;
+	assert_int_equal(manager_create("weir", &config, &m), -EINVAL);
+	p.devices = 2;
+	assert_int_equal(run(machine, "zerocopy", &p, 0, &r, err), -ENOTSUP);
+	p.devices = 3;
+	assert_int_equal(matrix_params_check(&p, err, sizeof(err)), -EINVAL);
+	weir_machine_close(machine);
 }
 
 /* A manager that fills the matrix otherwise than it is told to, or reads it so. */
@@ -608,6 +680,8 @@ int main(void)
 		cmocka_unit_test(test_matrix_pages_differ),
 		cmocka_unit_test(test_matrix_same),
 		cmocka_unit_test(test_matrix_random),
+		cmocka_unit_test(test_matrix_split),
+		cmocka_unit_test(test_matrix_split_refused),
 		cmocka_unit_test(test_matrix_wrong),
 		cmocka_unit_test(test_matrix_pages),
 		cmocka_unit_test(test_matrix_bound),
