@@ -300,7 +300,7 @@ static void run_split(uint32_t devices, const struct matrix_params *p, uint64_t 
 					.gpu_budget_bytes = budget_bytes,
 					.block_bytes = KIB(16),
 					.options = ""};
-	const struct passes_held held = {budget_bytes, budget_bytes};
+	const struct passes_held held = {budget_bytes, budget_bytes, NULL};
 	struct weir_machine_desc desc;
 	struct passes_result r = {0};
 	char err[256] = "";
