@@ -30,9 +30,9 @@ struct passes_beyond passes_beyond(uint64_t bytes, const struct passes_held *hel
 
 /*
  * Seconds that no pass takes less than, on a machine that keeps to its description. nr_devices make
- * it, from `device` on, and what they ask for and what crosses their host links is counted together,
- * so that it holds whatever a device has in another one's memory. Other GPUs' memory (near_bytes) is
- * counted for one device alone:
+ * it, from `device` on. What they ask for and what crosses their host links is counted together, so
+ * that it holds whatever a device has in another one's memory. Other GPUs' memory (near_bytes) is
+ * counted for one device alone.
  *
  *  - A link carries no more each way than its copy engine does alone, between GPUs no more than the
  *    faster of that and of use in place: copies and accesses in place go over the same wires.

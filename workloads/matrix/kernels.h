@@ -48,8 +48,9 @@ struct matrix_paged_args {
 };
 extern const struct weir_kernel matrix_kernel_paged_rows, matrix_kernel_paged_columns;
 
-/* out = the sum of nr vectors of `size` elements each, one behind the other; with `keep` what was in
- * out besides. How devices that have rows of a matrix each put their sums along columns together. */
+/* out = the sum of nr vectors of `size` elements each, one behind the other; with `keep` what was
+ * in out besides. How devices that have rows of a matrix each put their sums along columns
+ * together. */
 struct matrix_add_args {
 	int64_t *out;
 	const int64_t *in;

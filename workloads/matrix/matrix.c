@@ -3,8 +3,8 @@
  * A run: parameters, the matrix and its vectors, passes, what was right, everything given back.
  *
  * Each device sweeps over its part of the rows, and has vectors of its own, as long as for all
- * rows: of those by row it uses its part. Sums along columns go through memory of the manager to the
- * first device, which adds them up; the manager has the devices wait for each other there.
+ * rows: of those by row it uses its part. Sums along columns go through memory of the manager to
+ * the first device, which adds them up; the manager has the devices wait for each other there.
  */
 #include "workloads/matrix/matrix.h"
 

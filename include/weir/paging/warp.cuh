@@ -113,13 +113,15 @@ __device__ static inline void weir_paged_count(const struct weir_paged_view *v, 
 }
 
 /*
- * Pieces of a lane's that are under way at a time. A load from another GPU takes some 2 us, so few
- * warps get more of that link by more of them: 512 warps that bring in 64 KiB pages got 185, 287,
- * 321 and 333 GB/s with 1, 2, 3 and 4 (H200); the host's link they fill with one. Registers of
- * what is called count for the kernel, too: 3 are what a read may take, and the third keeps its
- * 40.
+ * Pieces of a lane's that are under way at a time, of pages of so many bytes. A load from another
+ * GPU takes some 2 us, so few warps get more of that link by more of them: 512 warps that bring in
+ * 64 KiB pages got 185, 287, 321 and 333 GB/s with 1, 2, 3 and 4 (H200); the host's link they fill
+ * with one. Registers of what is called count for the kernel, too: 3 are what a read may take, and
+ * the third keeps its 40. Pages of 4 KiB gained a tenth there, and may have lost as much on the
+ * host's.
  */
 #define WEIR_PAGED_COPIES 3
+#define WEIR_PAGED_COPIES_BYTES (16u << 10)
 
 /* Copy a page's bytes with all lanes of the group. The last ones, less than 16, are one lane's. */
 __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const unsigned char *from,
@@ -129,7 +131,8 @@ __device__ __noinline__ static void weir_paged_copy(unsigned char *to, const uns
 	uint32_t at = rank * 16;
 
 #pragma unroll 1
-	for (; at + (WEIR_PAGED_COPIES - 1) * step < (bytes & ~15u);
+	for (; bytes >= WEIR_PAGED_COPIES_BYTES &&
+	       at + (WEIR_PAGED_COPIES - 1) * step < (bytes & ~15u);
 	     at += WEIR_PAGED_COPIES * step) {
 		int4 piece[WEIR_PAGED_COPIES];
 		const unsigned char *source = from + at;

@@ -75,8 +75,8 @@ int matrix_cuda_add(void *stream, const void *args)
 
 	if (!matrix_cuda_add_valid(p))
 		return cuda_launch_refused("add", "no such vectors");
-	return cuda_launch("add", add, (p->size + ADD_THREADS - 1) / ADD_THREADS, ADD_THREADS, stream,
-			   p);
+	return cuda_launch("add", add, (p->size + ADD_THREADS - 1) / ADD_THREADS, ADD_THREADS,
+			   stream, p);
 }
 
 /* ---- of pools */
