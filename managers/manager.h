@@ -108,10 +108,10 @@ struct manager_ops {
 	/* Queue a kernel. Returns at once, or when there is room for what it touches. */
 	int (*launch)(struct manager *m, const struct weir_launch *launch);
 
-/* The same on the index-th of the manager's devices; launch() is on the first one. Launches on
- * different devices run at the same time, unless one writes what the other uses: then they run
- * in the order of the calls. For managers of several devices; others lack it. -EINVAL: no such
- * device. */
+	/* The same on the index-th of the manager's devices; launch() is on the first one. Launches
+	 * on different devices run at the same time, unless one writes what the other uses: then
+	 * they run in the order of the calls. For managers of several devices; others lack it.
+	 * -EINVAL: no such device. */
 	int (*launch_on)(struct manager *m, uint32_t index, const struct weir_launch *launch);
 
 	/* Call fn for each use of each launch from now on, in order, before launch() returns; NULL:
