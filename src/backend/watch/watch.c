@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "src/backend/watch/watch_internal.h"
+#include "src/base/util.h"
 
 static struct backend *inner_of(struct backend *b)
 {
@@ -240,6 +241,12 @@ static uint32_t device_of(struct watch *w, stream_id_t stream)
 	return device;
 }
 
+/* What a program declares may be anything: no launch moves so much. */
+static uint64_t whole_bytes(double bytes)
+{
+	return (uint64_t)MIN(bytes, 1e18);
+}
+
 /* Bytes of a launch's uses over links, as they are declared and where they lie now. */
 static void launch_bytes(struct watch *w, struct watch_work *work, uint32_t own,
 			 const struct weir_launch *launch, uint64_t bytes[BACKEND_DIRECTION_NR])
@@ -261,12 +268,14 @@ static void launch_bytes(struct watch *w, struct watch_work *work, uint32_t own,
 		}
 	}
 	for (uint32_t m = 0; m < w->base.desc.nr_memories; m++) {
-		watch_work_flow(w, work, m, own, (uint64_t)in[m]);
-		watch_work_flow(w, work, own, m, (uint64_t)out[m]);
+		uint64_t read = whole_bytes(in[m]), written = whole_bytes(out[m]);
+
+		watch_work_flow(w, work, m, own, read);
+		watch_work_flow(w, work, own, m, written);
 		if (!watch_is_host(w, m))
 			continue;
-		bytes[BACKEND_TO_DEVICE] += (uint64_t)in[m];
-		bytes[BACKEND_TO_HOST] += (uint64_t)out[m];
+		bytes[BACKEND_TO_DEVICE] += read;
+		bytes[BACKEND_TO_HOST] += written;
 	}
 }
 
