@@ -78,6 +78,8 @@ void backend_ops_complete(struct backend_ops *ops)
 	if (!ops->chunk_expect)
 		ops->chunk_expect = stub_chunk_expect;
 	/* A backend that cannot check access has nothing to check: that is no failure. */
+	if (!ops->copy_beside)
+		ops->copy_beside = ops->copy;
 	if (!ops->access_begin)
 		ops->access_begin = stub_access_begin;
 	if (!ops->access_end)

@@ -267,6 +267,14 @@ struct backend_ops {
 		    uint32_t nr);
 
 	/*
+	 * The same of bytes that launches of brackets may meet which are open now: they have no
+	 * order with it, so a backend that traps what meets without one lets these be.
+	 * Optional: copy. By: core (S). Blocks: no.
+	 */
+	int (*copy_beside)(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+			   uint32_t nr);
+
+	/*
 	 * Copy between memory of the machine and a buffer of the program, in stream order, and wait
 	 * for it. data may be NULL where the machine is phantom.
 	 * Required. By: core, mem, paging (P), program. Blocks: for the copy.

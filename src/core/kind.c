@@ -7,22 +7,29 @@
 
 #include "src/base/log.h"
 
-void space_owner_add(struct weir_space *space, struct range_owner *owner,
-		     const struct range_kind *kind, place_t own, struct phys_client *client)
+void space_owner_add_locked(struct weir_space *space, struct range_owner *owner,
+			    const struct range_kind *kind, place_t place,
+			    struct phys_client *client)
 {
 	owner->kind = kind;
-	owner->place = own;
+	owner->place = place;
 	owner->client = client;
 	owner->nr_lent = 0;
 	if (client)
-		phys_client_adopt(client, &space->pmm[own].client);
-	pthread_mutex_lock(&space->lock);
+		phys_client_adopt(client, &space->pmm[place].client);
 	list_add_tail(&space->owners, &owner->link);
+}
+
+void space_owner_add(struct weir_space *space, struct range_owner *owner,
+		     const struct range_kind *kind, place_t own, struct phys_client *client)
+{
+	pthread_mutex_lock(&space->lock);
+	space_owner_add_locked(space, owner, kind, own, client);
 	pthread_mutex_unlock(&space->lock);
 }
 
-/* Lock held. What it has of the budget is its own from here on. */
-static void owner_del(struct weir_space *space, struct range_owner *owner)
+/* What it has of the budget is its own from here on. */
+void space_owner_del_locked(struct weir_space *space, struct range_owner *owner)
 {
 	pmm_lend_back(&space->pmm[owner->place], owner->nr_lent);
 	owner->nr_lent = 0;
@@ -34,7 +41,7 @@ static void owner_del(struct weir_space *space, struct range_owner *owner)
 void space_owner_del(struct weir_space *space, struct range_owner *owner)
 {
 	pthread_mutex_lock(&space->lock);
-	owner_del(space, owner);
+	space_owner_del_locked(space, owner);
 	pthread_mutex_unlock(&space->lock);
 }
 
@@ -55,27 +62,35 @@ static void free_removed(struct weir_space *space)
 	}
 }
 
-int space_range_add(struct weir_space *space, struct range_owner *owner, uint32_t number,
-		    void *addr, uint64_t bytes, struct range **out)
+int space_range_add_locked(struct weir_space *space, struct range_owner *owner, uint32_t number,
+			   void *addr, uint64_t bytes, struct range **out)
 {
 	struct range *range;
 	int err;
 
-	pthread_mutex_lock(&space->lock);
 	free_removed(space);
 	err = range_create_bare(space, addr, bytes, &range);
-	if (!err) {
-		range->kind = owner->kind;
-		range->owner = owner;
-		range->number = number;
-		*out = range;
-	}
+	if (err)
+		return err;
+	range->kind = owner->kind;
+	range->owner = owner;
+	range->number = number;
+	*out = range;
+	return 0;
+}
+
+int space_range_add(struct weir_space *space, struct range_owner *owner, uint32_t number,
+		    void *addr, uint64_t bytes, struct range **out)
+{
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	err = space_range_add_locked(space, owner, number, addr, bytes, out);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
 
-/* Lock held. */
-static void range_del(struct weir_space *space, struct range *range)
+void space_range_del_locked(struct weir_space *space, struct range *range)
 {
 	range_forget(space, range);
 	range->owner = NULL;
@@ -86,7 +101,7 @@ static void range_del(struct weir_space *space, struct range *range)
 void space_range_del(struct weir_space *space, struct range *range)
 {
 	pthread_mutex_lock(&space->lock);
-	range_del(space, range);
+	space_range_del_locked(space, range);
 	space_progress(space);
 	free_removed(space);
 	pthread_mutex_unlock(&space->lock);
@@ -102,8 +117,8 @@ void space_owners_fini(struct weir_space *space)
 			  owner->kind->name);
 		for (uint32_t r = space->nr_ranges; r-- > 0;)
 			if (space->range[r]->owner == owner)
-				range_del(space, space->range[r]);
-		owner_del(space, owner);
+				space_range_del_locked(space, space->range[r]);
+		space_owner_del_locked(space, owner);
 		pthread_mutex_unlock(&space->lock);
 		owner->kind->destroy(owner);
 		pthread_mutex_lock(&space->lock);
@@ -125,6 +140,8 @@ int kinds_ready(struct weir_space *space, struct kinds_pass *p, struct stream_sl
 		int err;
 
 		if (!range->kind || use->kind == WEIR_DISCARD)
+			continue;
+		if (range->owner && !range->kind->ready)
 			continue;
 		if (!range->owner) {
 			log_error("begin: %s range at %p was removed meanwhile", range->kind->name,
@@ -194,11 +211,11 @@ static int check_lent(const struct weir_space *space)
 			return -EUCLEAN;
 		}
 	}
-	for (uint32_t own = 0; own < space->nr_devices; own++)
-		if (nr_lent[own] != space->pmm[own].nr_lent) {
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (nr_lent[place] != space->pmm[place].nr_lent) {
 			log_error("space: %llu chunks are lent, %llu counted",
-				  (unsigned long long)space->pmm[own].nr_lent,
-				  (unsigned long long)nr_lent[own]);
+				  (unsigned long long)space->pmm[place].nr_lent,
+				  (unsigned long long)nr_lent[place]);
 			return -EUCLEAN;
 		}
 	return 0;

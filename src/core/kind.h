@@ -31,11 +31,15 @@ struct range_ready {
 /* What a space asks of ranges of a kind. All are required but those that say otherwise. */
 struct range_kind {
 	const char *name; /* in messages, as "a paged range" */
+	/* Another range names the same bytes: a bracket that names the whole space names ranges of
+	 * this kind for its own device alone; and an overwrite is one. */
+	bool windows;
 	/*
 	 * Make the range ready for launches on the stream. A part of a pass (see struct settle):
 	 * called with space.lock, again after each wait, until it returns something else than
 	 * SETTLE_WAIT; where it has to block, it has settle->call do that. By: weir_begin(), whose
-	 * turn it is to place, for each use but discards. On an error nothing is ready.
+	 * turn it is to place, for each use but discards. On an error nothing is ready. Optional,
+	 * with release: nothing.
 	 */
 	int (*ready)(struct weir_space *space, struct range_ready *use, struct settle *settle);
 	/*
@@ -71,6 +75,11 @@ struct range_owner {
 void space_owner_add(struct weir_space *space, struct range_owner *owner,
 		     const struct range_kind *kind, place_t own, struct phys_client *client);
 void space_owner_del(struct weir_space *space, struct range_owner *owner);
+/* The same with the lock. */
+void space_owner_add_locked(struct weir_space *space, struct range_owner *owner,
+			    const struct range_kind *kind, place_t place,
+			    struct phys_client *client);
+void space_owner_del_locked(struct weir_space *space, struct range_owner *owner);
 
 /*
  * Lend an owner chunks of the budget until it has `nr` of them: the space has that many fewer, and
@@ -88,6 +97,11 @@ void space_owner_del(struct weir_space *space, struct range_owner *owner);
 bool space_lend_try(struct weir_space *space, struct range_owner *owner, uint64_t nr);
 bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr, bool turn);
 void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64_t nr);
+
+/* A part of a pass: lend an owner chunks until it has nr of them, and as many as `more` beyond that
+ * as are free. Lock held. @return 0, SETTLE_WAIT, or -ENOMEM. */
+int space_lend_more(struct weir_space *space, struct range_owner *owner, uint64_t nr, uint64_t more,
+		    struct settle *settle);
 bool space_ask_owners(struct weir_space *space, uint64_t nr);
 
 /*
@@ -96,10 +110,13 @@ bool space_ask_owners(struct weir_space *space, uint64_t nr);
  */
 int space_range_add(struct weir_space *space, struct range_owner *owner, uint32_t number,
 		    void *addr, uint64_t bytes, struct range **out);
+int space_range_add_locked(struct weir_space *space, struct range_owner *owner, uint32_t number,
+			   void *addr, uint64_t bytes, struct range **out);
 
 /* It is there no more. Brackets that name it already are ended as they would be, and nothing is
  * asked of the owner for it. Takes the lock. */
 void space_range_del(struct weir_space *space, struct range *range);
+void space_range_del_locked(struct weir_space *space, struct range *range);
 
 /* The same of all that are left as a space is destroyed; their owners are told, by kind->destroy.
  * Called with the lock, which is dropped meanwhile; nothing of the space is under way. */

@@ -38,30 +38,52 @@ struct lend_pass {
 	uint64_t nr; /* that it is to have */
 };
 
-static int lend_pass(struct weir_space *space, void *arg, struct settle *settle)
+/* A part of a pass: until an owner has so many. */
+static int lend_until(struct weir_space *space, struct range_owner *owner, uint64_t nr,
+		      struct settle *settle)
 {
-	struct lend_pass *p = arg;
-
-	while (p->owner->nr_lent < p->nr) {
-		uint64_t left = p->nr - p->owner->nr_lent;
+	while (owner->nr_lent < nr) {
+		uint64_t left = nr - owner->nr_lent;
 		struct chunk *chunk;
-		int err = lend_one(space, p->owner);
+		int err = lend_one(space, owner);
 
 		if (!err)
 			continue;
 		if (err != -EAGAIN)
 			return err;
-		err = space->ops->make_room(space, p->owner->place, (uint32_t)left, settle, &chunk);
+		if (owner->place >= space->nr_devices) /* the modes make room in devices' own */
+			return -ENOMEM;
+		err = space->ops->make_room(space, owner->place, (uint32_t)left, settle, &chunk);
 		if (err)
 			return err;
 		if (!chunk)
 			return -ENOMEM;
-		pmm_chunk_put(&space->pmm[p->owner->place], chunk);
+		pmm_chunk_put(&space->pmm[owner->place], chunk);
 		/* Launches may still use it where it was: then they are waited for. */
-		if (lend_one(space, p->owner))
+		if (lend_one(space, owner))
 			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
 	}
 	return 0;
+}
+
+static int lend_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	const struct lend_pass *p = arg;
+
+	return lend_until(space, p->owner, p->nr, settle);
+}
+
+int space_lend_more(struct weir_space *space, struct range_owner *owner, uint64_t nr, uint64_t more,
+		    struct settle *settle)
+{
+	uint64_t before = owner->nr_lent;
+	int err = lend_until(space, owner, nr, settle);
+
+	while (!err && owner->nr_lent < nr + more && !lend_one(space, owner))
+		;
+	if (owner->nr_lent > before)
+		space->ops->resized(space);
+	return err;
 }
 
 bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr, bool turn)

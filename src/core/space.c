@@ -220,6 +220,8 @@ void space_progress(struct weir_space *space)
 {
 	migrate_retire(space);
 	retire_brackets(space);
+	if (space->shared)
+		space->shared_ops->progress(space);
 	migrate_drop_stale(space);
 	space->ops->advance(space);
 }

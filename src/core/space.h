@@ -75,6 +75,7 @@ struct range {
 	const struct range_kind *kind; /* never changes, nor does number */
 	struct range_owner *owner;     /* NULL: mapped, or removed */
 	uint32_t number;	       /* by which the owner knows it */
+	uint32_t nr_replicated;	       /* allocations in it that have replicas */
 	/* In spaces of several devices: own memories of those that named it since it was last
 	 * allocated while it was idle, a bit each. */
 	uint64_t users;
@@ -96,7 +97,8 @@ struct space_use {
 	uint32_t granule;
 	uint64_t offset, bytes; /* in the range */
 	double read_bytes, write_bytes;
-	uint32_t placed; /* blocks looked at ahead of placing, in the range's order */
+	uint32_t placed;      /* blocks looked at ahead of placing, in the range's order */
+	uint32_t nr_reserved; /* of a replicated range: pieces that its end may make */
 };
 
 /* Whether the use names all of a block that is one of its blocks. */
@@ -132,6 +134,7 @@ struct stream_slot {
 	struct use_list uses;	/* of the open bracket, or of the one being placed */
 	bracket_seq_t last_seq; /* the last bracket that ended on it */
 	uint64_t ordered;	/* mark of the bracket that comes after one of this stream */
+	uint64_t accessed;	/* the same of an access to a replicated range */
 };
 
 /* A bracket that ended and may not be done. */
@@ -179,6 +182,12 @@ struct path {
 
 struct settle;
 
+/* A part of a pass that has a range's blocks backed: place_back(). */
+struct back_pass {
+	struct space_use part; /* whole blocks */
+	uint32_t nth;	       /* blocks that are */
+};
+
 /* What core asks of the mode, which is built on it. */
 struct space_ops {
 	size_t range_bytes; /* of struct range_residency */
@@ -190,11 +199,48 @@ struct space_ops {
 	/* A chunk of a device's own memory, as room_make(); a part of a pass. */
 	int (*make_room)(struct weir_space *space, place_t own, uint32_t wanted,
 			 struct settle *settle, struct chunk **out);
+	/* Have a part's blocks backed, wherever there is room; a part of a pass. */
+	int (*back)(struct weir_space *space, void *back_pass, struct settle *settle);
+	/* Nobody pins some of a range any more. */
+	void (*unpinned)(struct weir_space *space, struct range *range);
 	/* A budget is another one from here on. */
 	void (*resized)(struct weir_space *space);
 	/* A copy failed; it counts as done. */
 	void (*move_failed)(struct weir_space *space, const struct path *path,
 			    const struct move *move, int err);
+};
+
+struct replicas;
+
+/*
+ * What a space with replicated ranges asks of them (src/replica): brackets are told of, since those
+ * order what replicas are sent. All with the lock.
+ */
+struct shared_ops {
+	/* A part of the pass of weir_begin(), behind the placing. */
+	int (*ready)(struct weir_space *space, struct stream_slot *slot, struct settle *settle);
+	/* Queue what the bracket's launches wait for, behind the order of mapped ranges. */
+	int (*open)(struct weir_space *space, struct stream_slot *slot);
+	/* weir_begin() failed behind that. */
+	void (*cancel)(struct weir_space *space, struct stream_slot *slot);
+	/* The bracket has ended, and has its fence. */
+	void (*ended)(struct weir_space *space, const struct ended_bracket *bracket);
+	/* Whether the uses of two brackets must not be open together. */
+	bool (*contradict)(const struct weir_space *space, const struct space_use *a,
+			   const struct space_use *b);
+	/* Whether an open bracket has such uses, logged. */
+	bool (*contradicts)(struct weir_space *space, const struct stream_slot *slot);
+	/* A part of a pass: bring what was written last to a part of a mapped range whose blocks
+	 * are backed and pinned, for the host; then filled(), with whether it was written. */
+	int (*fill)(struct weir_space *space, struct space_use *part, struct settle *settle);
+	void (*filled)(struct weir_space *space, struct space_use *part, bool written);
+	/* A part of a pass: until nothing that they queued is under way. */
+	int (*settle)(struct weir_space *space, struct settle *settle);
+	void (*progress)(struct weir_space *space);
+	/* The allocation at an offset of a mapped range is freed. */
+	void (*freed)(struct weir_space *space, struct range *range, uint64_t offset);
+	/* The space is destroyed; nothing is under way. */
+	void (*fini)(struct weir_space *space);
 };
 
 struct weir_space {
@@ -246,6 +292,9 @@ struct weir_space {
 
 	const struct space_ops *ops; /* never changes */
 	struct residency *residency;
+	struct replicas *shared; /* NULL: no range was ever replicated */
+	const struct shared_ops *shared_ops;
+	uint64_t access_mark; /* last value given to a slot's accessed */
 
 	struct weir_space_stats stats;
 };

@@ -377,9 +377,12 @@ void weir_fence_put(struct weir_fence *fence)
 
 /* ------------------------------------------------------------------ explicit copies */
 
-static void copy_end(struct weir_space *space, const struct space_use *part, bool written)
+static void copy_end(struct weir_space *space, struct space_use *part, bool written)
 {
 	struct range *range = part->range;
+
+	if (range->nr_replicated)
+		space->shared_ops->filled(space, part, written);
 
 	for (uint32_t i = part->first; i < part->first + part->nr; i++) {
 		range->block[i].pins--;
@@ -427,7 +430,12 @@ static int copy_pin(struct weir_space *space, struct copy_pass *p, struct settle
 	struct range *range = part->range;
 	int err;
 
-	if (part_is_pinned(part))
+	if (space->shared) { /* what they copy is pinned */
+		err = space->shared_ops->settle(space, settle);
+		if (err)
+			return err;
+	}
+	if (part_is_pinned(part) || order_is_open(space, part))
 		return -EBUSY;
 	p->back.nth = 0; /* what was backed before a wait may be no longer */
 	err = settle_on_seq(space, MAX(range->last_use, range->last_part_use), settle);
@@ -462,6 +470,8 @@ static int copy_pass(struct weir_space *space, void *arg, struct settle *settle)
 		if (!err)
 			err = migrate_mend(space, part->range, i);
 	}
+	if (!err && part->range->nr_replicated)
+		err = space->shared_ops->fill(space, &p->back.part, settle);
 	return err;
 }
 
@@ -503,6 +513,7 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 		goto out;
 	}
 	own = part->range->own; /* whose engine copies */
+	part->kind = write ? WEIR_OVERWRITE : WEIR_READ;
 	place_mark(space, part, 1);
 	err = home_allow(space, part->range, own);
 	if (!err)

@@ -334,6 +334,8 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 	err = note_fixed_use(space, range, offset, bytes, stream);
 	if (err)
 		return err;
+	if (range->nr_replicated)
+		space->shared_ops->freed(space, range, offset);
 	if (range->arena) {
 		(void)arena_free(range, addr);
 	} else {

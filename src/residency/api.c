@@ -193,6 +193,8 @@ static const struct space_ops residency_ops = {
 	.advance = residency_advance,
 	.bracket_done = follow_done,
 	.make_room = room_make,
+	.back = place_back,
+	.unpinned = alloc_settle,
 	.resized = resized,
 	.move_failed = advice_move_failed,
 };
@@ -268,9 +270,12 @@ err_free:
 /* What comes in between may queue more. */
 static int quiesce_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
+	int err;
+
 	(void)arg;
 	space_note_error(space, migrate_flush(space));
-	return settle_on_any(space, settle);
+	err = settle_on_any(space, settle);
+	return err || !space->shared ? err : space->shared_ops->settle(space, settle);
 }
 
 /* Wait until everything that was queued is done. Lock held. */
@@ -322,6 +327,8 @@ void weir_space_destroy(struct weir_space *space)
 	settle_open(space);
 	quiesce(space);
 	advice_fini(space);
+	if (space->shared)
+		space->shared_ops->fini(space);
 	space_owners_fini(space);
 	while (space->nr_ranges)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
@@ -404,6 +411,15 @@ static int change_mode(struct weir_space *space, enum weir_space_mode mode)
 	return err;
 }
 
+/* Replicas live by brackets. */
+static bool has_replicated(const struct weir_space *space)
+{
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		if (space->range[r]->nr_replicated)
+			return true;
+	return false;
+}
+
 int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 {
 	enum weir_space_mode old;
@@ -416,6 +432,8 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 	space_placing_begin(space);
 	old = space->mode;
 	err = space->nr_open ? -WEIR_ECONTRACT : 0;
+	if (!err && mode == WEIR_FIXED && has_replicated(space))
+		err = -EBUSY;
 	if (err || old == mode)
 		goto out;
 	space->ops->resized(space); /* no plan is followed, no repetition known */

@@ -12,6 +12,8 @@
 /* Brackets that the program may be ahead of the device: a stream takes 1,021 commands (H200, driver
  * 580.159), and a bracket is five at most: a launch, two fences, and what a timeline adds. */
 #define BRACKETS_AHEAD 192u
+/* With replicated ranges: what each is sent is three commands more, on the stream that reads it. */
+#define BRACKETS_AHEAD_SHARED 64u
 
 /* One use as declared, as blocks. */
 static int resolve_one(struct weir_space *space, const struct weir_use *use, struct space_use *out)
@@ -40,7 +42,7 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	};
 	if (range->kind) { /* it has no blocks */
 		out->first = 0;
-		if (use->kind == WEIR_OVERWRITE)
+		if (use->kind == WEIR_OVERWRITE && !range->kind->windows)
 			out->kind = WEIR_WRITE;
 		return 0;
 	}
@@ -58,7 +60,11 @@ invalid:
 
 static bool overlap(const struct space_use *a, const struct space_use *b)
 {
-	return a->range == b->range && a->first < b->first + b->nr && b->first < a->first + a->nr;
+	if (a->range != b->range)
+		return false;
+	if (a->range->kind)
+		return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+	return a->first < b->first + b->nr && b->first < a->first + a->nr;
 }
 
 /* Contents that one use overwrites or discards and another one needs are needed. */
@@ -87,7 +93,7 @@ int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint3
 }
 
 /* The bracket that names the whole space: a use of every range. */
-static int resolve_all(struct weir_space *space, struct use_list *out)
+static int resolve_all(struct weir_space *space, place_t own, struct use_list *out)
 {
 	int err = use_list_reserve(out, space->nr_ranges + 1);
 
@@ -97,7 +103,8 @@ static int resolve_all(struct weir_space *space, struct use_list *out)
 	for (uint32_t r = 0; r < space->nr_ranges; r++) {
 		struct range *range = space->range[r];
 
-		if (range->pooled || range->free_pending)
+		if (range->pooled || range->free_pending ||
+		    (range->kind && range->kind->windows && range->owner->place != own))
 			continue;
 		out->use[out->nr++] = (struct space_use){
 			.range = range,
@@ -109,8 +116,8 @@ static int resolve_all(struct weir_space *space, struct use_list *out)
 	return 0;
 }
 
-static int resolve_uses(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses,
-			struct use_list *out)
+static int resolve_uses(struct weir_space *space, place_t own, const struct weir_use *uses,
+			uint32_t nr_uses, struct use_list *out)
 {
 	int err;
 
@@ -118,7 +125,7 @@ static int resolve_uses(struct weir_space *space, const struct weir_use *uses, u
 	out->kinds = false;
 	if (!out->all && (!uses || !nr_uses))
 		return -EINVAL;
-	err = out->all ? resolve_all(space, out) : use_list_reserve(out, nr_uses);
+	err = out->all ? resolve_all(space, own, out) : use_list_reserve(out, nr_uses);
 	if (!err && !out->all) {
 		out->nr = nr_uses;
 		err = bracket_resolve(space, uses, nr_uses, out->use);
@@ -194,7 +201,8 @@ static void discard(struct weir_space *space, const struct space_use *use)
 {
 	struct range *range = use->range;
 
-	if (use->kind != WEIR_DISCARD || space->mode == WEIR_FIXED)
+	/* The one copy of a replicated range is a part of it: what it has may be needed. */
+	if (use->kind != WEIR_DISCARD || space->mode == WEIR_FIXED || range->nr_replicated)
 		return;
 	for (uint32_t i = use->first; i < use->first + use->nr; i++)
 		if (use_covers(use, i) && !range_block_is_pinned(range, i))
@@ -251,7 +259,7 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
  */
 static void limit_ahead(struct weir_space *space)
 {
-	const uint64_t limit = BRACKETS_AHEAD;
+	const uint64_t limit = space->shared ? BRACKETS_AHEAD_SHARED : BRACKETS_AHEAD;
 
 	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
 	 * again by that bracket, which tells. */
@@ -278,7 +286,7 @@ static int check_open(const struct weir_space *space, const struct stream_slot *
 static int name_uses(struct weir_space *space, struct stream_slot *slot,
 		     const struct weir_use *uses, uint32_t nr_uses)
 {
-	int err = resolve_uses(space, uses, nr_uses, &slot->uses);
+	int err = resolve_uses(space, slot->own, uses, nr_uses, &slot->uses);
 
 	return err ? err : check_open(space, slot);
 }
@@ -324,6 +332,8 @@ static int bracket_pass(struct weir_space *space, void *arg, struct settle *sett
 	/* Last, since it takes memory of others, and what fails here is to be taken back. */
 	if (!err && p->slot->uses.kinds)
 		err = kinds_ready(space, &p->kinds, p->slot, settle);
+	if (!err && space->shared)
+		err = space->shared_ops->ready(space, p->slot, settle);
 	return err;
 }
 
@@ -350,6 +360,9 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	struct weir_use *all;
 	int err;
 
+	/* What no launch may run with: all of them are trapped. */
+	if (space->shared && space->shared_ops->contradicts(space, slot))
+		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, 0);
 	if (!slot->uses.all)
 		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, nr_uses);
 	all = calloc(slot->uses.nr + 1u, sizeof(*all));
@@ -374,6 +387,8 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 
 	for (uint32_t u = 0; !err && u < slot->uses.nr; u++)
 		err = wait_for_copies(space, stream, &slot->uses.use[u]);
+	if (!err && space->shared)
+		err = space->shared_ops->open(space, slot);
 	if (err)
 		return err;
 	err = space_ended_reserve(space);
@@ -417,8 +432,11 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 		return err;
 	record_bracket(space, slot);
 	err = make_ready(space, slot);
-	if (!err)
+	if (!err) {
 		err = open_bracket(space, slot, uses, nr_uses);
+		if (err && space->shared)
+			space->shared_ops->cancel(space, slot);
+	}
 	if (err)
 		return err;
 	pin_uses(space, slot);
@@ -538,6 +556,8 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);
 	uses = &space->ended[seq % space->max_ended].uses;
+	if (space->shared)
+		space->shared_ops->ended(space, &space->ended[seq % space->max_ended]);
 	for (uint32_t u = 0; u < uses->nr; u++)
 		release_use(space, &uses->use[u], seq);
 	space_progress(space);

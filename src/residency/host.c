@@ -16,11 +16,12 @@ enum host_stage {
 	HOST_REFUSE, /* all that can be is refused, before anything is given up as overwritten */
 	HOST_PIN,    /* at home, or on the way there; pinned */
 	HOST_ARRIVE,
+	HOST_FILL, /* replicated: with what was written last */
 	HOST_READY
 };
 
 struct host_pass {
-	const struct space_use *uses;
+	struct space_use *uses;
 	uint32_t nr_uses;
 	enum host_stage stage;
 	uint32_t use, nth; /* the use, and its block, that the stage is at */
@@ -163,12 +164,17 @@ static int host_arrive(struct weir_space *space, const struct block *block, stru
 
 static int host_block(struct weir_space *space, const struct host_pass *p, struct settle *settle)
 {
-	const struct space_use *use = &p->uses[p->use];
+	struct space_use *use = &p->uses[p->use];
 	uint32_t i = use->first + p->nth;
 
+	if (p->stage == HOST_FILL) /* all of it at once */
+		return use->range->nr_replicated && !p->nth
+			       ? space->shared_ops->fill(space, use, settle)
+			       : 0;
 	switch (p->stage) {
 	case HOST_REFUSE:
-		return host_still(space, use->range, i, settle);
+		return order_is_open(space, use) ? -EBUSY
+						 : host_still(space, use->range, i, settle);
 	case HOST_PIN:
 		return host_pin(space, p, settle);
 	default:
@@ -190,6 +196,12 @@ static int host_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
 	struct host_pass *p = arg;
 
+	if (p->stage == HOST_REFUSE && space->shared) { /* what they copy is pinned */
+		int err = space->shared_ops->settle(space, settle);
+
+		if (err)
+			return err;
+	}
 	for (; p->stage != HOST_READY; p->stage++, p->use = 0) {
 		if (p->stage == HOST_PIN && !p->use && !p->nth)
 			p->drop = has_room_for_all(space, p);
@@ -204,8 +216,7 @@ static int host_pass(struct weir_space *space, void *arg, struct settle *settle)
 	return 0;
 }
 
-static int host_begin_locked(struct weir_space *space, const struct space_use *uses,
-			     uint32_t nr_uses)
+static int host_begin_locked(struct weir_space *space, struct space_use *uses, uint32_t nr_uses)
 {
 	struct host_pass pass = {.uses = uses, .nr_uses = nr_uses};
 	int err = space_settle(space, host_pass, &pass);
@@ -223,6 +234,8 @@ static int host_begin_locked(struct weir_space *space, const struct space_use *u
 			      : u == pass.use			    ? pass.nth
 								    : 0;
 
+		if (uses[u].range->nr_replicated)
+			space->shared_ops->filled(space, &uses[u], false);
 		if (nr)
 			host_unpin(space, &uses[u], nr);
 	}
@@ -333,8 +346,11 @@ int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_
 	bracket = *at;
 	if (bracket) {
 		*at = bracket->next;
-		for (uint32_t u = 0; u < nr_uses; u++)
+		for (uint32_t u = 0; u < nr_uses; u++) {
+			if (bracket->use[u].range->nr_replicated)
+				space->shared_ops->filled(space, &bracket->use[u], true);
 			host_unpin(space, &bracket->use[u], bracket->use[u].nr);
+		}
 		space->nr_open--;
 		space->nr_host_open--;
 		space_progress(space);

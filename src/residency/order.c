@@ -68,7 +68,22 @@ const struct space_use *order_host_conflict(const struct weir_space *space,
 		for (uint32_t h = 0; h < host->nr; h++)
 			for (uint32_t u = 0; u < uses->nr; u++)
 				if (uses->use[u].kind != WEIR_DISCARD &&
-				    uses_conflict(&host->use[h], &uses->use[u]))
+				    (uses_conflict(&host->use[h], &uses->use[u]) ||
+				     (space->shared &&
+				      space->shared_ops->contradict(space, &host->use[h],
+								    &uses->use[u]))))
 					return &uses->use[u];
 	return NULL;
+}
+
+bool order_is_open(const struct weir_space *space, const struct space_use *use)
+{
+	for (uint32_t i = 0; i < space->nr_slots && space->shared; i++) {
+		const struct stream_slot *slot = space->slot[i];
+
+		for (uint32_t u = 0; slot->open && u < slot->uses.nr; u++)
+			if (space->shared_ops->contradict(space, use, &slot->uses.use[u]))
+				return true;
+	}
+	return false;
 }

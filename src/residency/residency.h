@@ -430,12 +430,6 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot);
  * nothing else to do. @return 1; 0: there is none; or an error. */
 int place_map_ahead(struct weir_space *space);
 
-/* How far blocks of a part have chunks. */
-struct back_pass {
-	struct space_use part;
-	uint32_t nth;
-};
-
 /* A pass: back the blocks of a part that have no chunk, each at the first place with room. arg: a
  * struct back_pass. */
 int place_back(struct weir_space *space, void *arg, struct settle *settle);
@@ -477,6 +471,10 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
  * does not: what others name keeps its contents. */
 const struct space_use *order_host_conflict(const struct weir_space *space,
 					    const struct use_list *uses);
+
+/* Whether a bracket is open on a stream that names the same bytes of a replicated range through a
+ * window. */
+bool order_is_open(const struct weir_space *space, const struct space_use *use);
 
 /* ---- alloc.c */
 

@@ -32,12 +32,13 @@ __global__ static void cells_kernel(const __grid_constant__ struct test_cells_ar
 	FOR_EACH(i, a.words * a.nr)
 	{
 		struct test_cell cell = a.cell[i / a.words];
+		const uint64_t *as = (a.as ? a.as : a.addr) + i;
 		uint64_t *at = a.addr + i;
 
 		if (cell.expect)
-			nr_wrong += *at != test_word_at(cell.expect, at);
+			nr_wrong += *at != test_word_at(cell.expect, as);
 		if (cell.put)
-			*at = test_word_at(cell.put, at);
+			*at = test_word_at(cell.put, as);
 	}
 	if (nr_wrong)
 		atomicAdd(a.nr_wrong, nr_wrong);

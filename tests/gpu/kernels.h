@@ -47,7 +47,8 @@ struct test_cell {
  * *nr_wrong, which the kernel adds to. */
 struct test_cells_args {
 	uint64_t *addr;
-	uint64_t words; /* of a cell */
+	const uint64_t *as; /* the words are those of this address; NULL: their own */
+	uint64_t words;	    /* of a cell */
 	uint32_t *nr_wrong;
 	uint32_t nr;
 	struct test_cell cell[TEST_CELLS_MAX]; /* so many as nr says are looked at */

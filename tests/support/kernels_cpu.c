@@ -13,13 +13,14 @@ void test_cpu_cells(const void *args)
 
 	for (uint32_t c = 0; c < a->nr; c++) {
 		uint64_t *at = a->addr + c * a->words;
+		const uint64_t *as = (a->as ? a->as : a->addr) + c * a->words;
 		uint32_t nr_wrong = 0;
 
 		for (uint64_t i = 0; i < a->words; i++) {
 			if (a->cell[c].expect)
-				nr_wrong += at[i] != test_word_at(a->cell[c].expect, &at[i]);
+				nr_wrong += at[i] != test_word_at(a->cell[c].expect, &as[i]);
 			if (a->cell[c].put)
-				at[i] = test_word_at(a->cell[c].put, &at[i]);
+				at[i] = test_word_at(a->cell[c].put, &as[i]);
 		}
 		if (!nr_wrong)
 			continue;

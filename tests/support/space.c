@@ -31,12 +31,14 @@ uint32_t pattern_wrong(const void *buffer, const void *addr, uint64_t bytes, uin
 
 /* ------------------------------------------------------------------ kernels */
 
-int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
-			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind)
+static int launch_cells(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
+			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind,
+			const void *as)
 {
 	struct weir_use use = use_of(addr, cell_bytes * nr, kind);
 	struct test_cells_args args = {
 		.addr = addr,
+		.as = as,
 		.words = cell_bytes / 8,
 		.nr_wrong = t->nr_wrong_cuda ? t->nr_wrong_cuda : &t->nr_wrong,
 		.nr = nr,
@@ -50,6 +52,20 @@ int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint6
 	assert_true(nr <= TEST_CELLS_MAX);
 	memcpy(args.cell, cells, nr * sizeof(*cells));
 	return weir_stream_launch(t->stream[stream], &launch);
+}
+
+int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint64_t cell_bytes,
+			const struct test_cell *cells, uint32_t nr, enum weir_use_kind kind)
+{
+	return launch_cells(t, stream, addr, cell_bytes, cells, nr, kind, NULL);
+}
+
+void do_launch_as(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+		  enum weir_use_kind kind, uint32_t expect, uint32_t put, const void *as)
+{
+	struct test_cell cell = {expect, put};
+
+	assert_int_equal(launch_cells(t, stream, addr, bytes, &cell, 1, kind, as), 0);
 }
 
 void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,

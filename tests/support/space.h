@@ -79,6 +79,10 @@ int do_launch_cells_try(struct test_space *t, uint32_t stream, void *addr, uint6
 void do_launch(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
 	       enum weir_use_kind kind, uint32_t expect, uint32_t put);
 
+/* The same with the words of another address, as a replica of that has them. */
+void do_launch_as(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
+		  enum weir_use_kind kind, uint32_t expect, uint32_t put, const void *as);
+
 void do_begin(struct test_space *t, uint32_t stream, void *addr, uint64_t bytes,
 	      enum weir_use_kind kind);
 void do_end(struct test_space *t, uint32_t stream);

@@ -148,6 +148,12 @@ static int flaky_copy(struct backend *b, stream_id_t stream, const struct backen
 	FLAKY_FORWARD(b, copy, stream, copies, nr);
 }
 
+static int flaky_copy_beside(struct backend *b, stream_id_t stream,
+			     const struct backend_copy *copies, uint32_t nr)
+{
+	FLAKY_FORWARD(b, copy_beside, stream, copies, nr);
+}
+
 static int flaky_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
 			uint64_t bytes)
 {
@@ -313,6 +319,7 @@ static const struct backend_ops flaky_ops = {
 	.stream_destroy = flaky_stream_destroy,
 	.launch = flaky_launch,
 	.copy = flaky_copy,
+	.copy_beside = flaky_copy_beside,
 	.upload = flaky_upload,
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,

@@ -384,6 +384,7 @@ static const struct backend_ops sim_ops = {
 	.stream_destroy = sim_stream_destroy,
 	.launch = sim_launch,
 	.copy = sim_copy,
+	.copy_beside = sim_copy_beside,
 	.upload = sim_upload,
 	.download = sim_download,
 	.stream_wait = sim_stream_wait,

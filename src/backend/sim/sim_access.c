@@ -17,6 +17,8 @@ int sim_access_begin(struct backend *b, stream_id_t id, const void *owner,
 	sim_enter(sim);
 	stream = sim_stream_find(sim, id);
 	if (stream) {
+		if (!stream->bracket)
+			stream->span = ++sim->last_span;
 		bracket->outer = stream->bracket;
 		stream->bracket = bracket;
 	}

@@ -348,15 +348,17 @@ static const struct sim_op_kind copy_kind = {
 
 /* ------------------------------------------------------------------ queueing */
 
-static struct sim_copy *copy_alloc(uint64_t nr)
+static struct sim_copy *copy_alloc(uint64_t nr, uint32_t max_spans)
 {
 	struct sim_copy *copy;
 
 	if (!nr || nr > UINT32_MAX)
 		return NULL;
-	copy = calloc(1, sizeof(*copy) + nr * sizeof(copy->move[0]));
+	copy = calloc(1, sizeof(*copy) + nr * sizeof(copy->move[0]) +
+				 max_spans * sizeof(copy->span[0]));
 	if (!copy)
 		return NULL;
+	copy->span = (uint64_t *)&copy->move[nr];
 	copy->op.kind = &copy_kind;
 	copy->nr = (uint32_t)nr;
 	for (uint32_t i = 0; i < nr; i++)
@@ -387,8 +389,16 @@ static int move_fill(struct sim *sim, uint32_t device, struct sim_move *move,
 	return 0;
 }
 
+/* Brackets that are open now have no order with the copy. */
+static void note_spans(const struct sim *sim, struct sim_copy *copy)
+{
+	for (uint32_t i = 0; i < sim->nr_slots; i++)
+		if (sim->slot[i].stream && sim->slot[i].stream->bracket)
+			copy->span[copy->nr_spans++] = sim->slot[i].stream->span;
+}
+
 static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_copy *copies,
-		       uint32_t nr)
+		       uint32_t nr, bool beside)
 {
 	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_copy *copy;
@@ -396,9 +406,11 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 
 	if (!stream || !copies || !nr)
 		return -EINVAL;
-	copy = copy_alloc(nr);
+	copy = copy_alloc(nr, beside ? sim->nr_slots : 0);
 	if (!copy)
 		return -ENOMEM;
+	if (beside)
+		note_spans(sim, copy);
 	for (uint32_t i = 0; i < nr; i++) {
 		err = move_fill(sim, stream->device, &copy->move[i], &copies[i]);
 		if (err)
@@ -420,7 +432,19 @@ int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copie
 	int err;
 
 	sim_enter(sim);
-	err = copy_locked(sim, id, copies, nr);
+	err = copy_locked(sim, id, copies, nr, false);
+	sim_leave(sim);
+	return err;
+}
+
+int sim_copy_beside(struct backend *b, stream_id_t id, const struct backend_copy *copies,
+		    uint32_t nr)
+{
+	struct sim *sim = sim_of(b);
+	int err;
+
+	sim_enter(sim);
+	err = copy_locked(sim, id, copies, nr, true);
 	sim_leave(sim);
 	return err;
 }
@@ -468,7 +492,7 @@ static int transfer_locked(struct sim *sim, stream_id_t id, bool upload, char *a
 		if (bytes > region->bytes - offset)
 			return -EINVAL;
 	}
-	copy = copy_alloc(region ? (offset + bytes - 1) / unit - offset / unit + 1 : 1);
+	copy = copy_alloc(region ? (offset + bytes - 1) / unit - offset / unit + 1 : 1, 0);
 	if (!copy)
 		return -ENOMEM;
 	copy->kind = upload ? SIM_COPY_UPLOAD : SIM_COPY_DOWNLOAD;

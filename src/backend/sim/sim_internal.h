@@ -64,7 +64,7 @@ struct sim_move {
 	uint32_t dst_memory, src_memory;
 	struct sim_piece *dst_piece, *src_piece; /* NULL: a buffer of the program */
 	struct sim_move *next_write, *next_read; /* in the pieces' lists */
-	struct sim_op *op;
+	struct sim_op *op;			 /* a struct sim_copy's */
 };
 
 /* A unit of a reservation; region NULL: none. */
@@ -272,6 +272,7 @@ struct sim_kernel {
 	struct sim_parts parts;
 	bool timed_out; /* the time beside the flows, or after them, has passed */
 	int err;	/* what its stream will report */
+	uint64_t span;	/* of its stream's brackets as it was queued; 0: none was open */
 	struct sim_flow flow[];
 };
 
@@ -292,6 +293,9 @@ struct sim_copy {
 	bool setting_up;     /* its flow has not started */
 	struct sim_outcome *outcome;
 	uint32_t next, segment, nr;
+	/* Of the streams whose open brackets it has no order with: their spans. Behind move[]. */
+	uint64_t *span;
+	uint32_t nr_spans;
 	struct sim_move move[];
 };
 
@@ -309,6 +313,7 @@ struct sim_stream {
 	int error; /* first unreported one, of work before fence number error_fence */
 	uint64_t error_fence;
 	struct access_bracket *bracket; /* innermost */
+	uint64_t span; /* while any is open: a number of this time alone, over all streams */
 };
 
 /* Where a fence's time is kept. */
@@ -371,6 +376,7 @@ struct sim {
 	struct sim_slot *slot;	    /* of streams */
 	struct sim_stream **active; /* with something queued; room for all */
 	uint32_t nr_slots, max_slots, nr_active;
+	uint64_t last_span; /* given to a stream whose bracket opened */
 	struct uvm uvm;
 	int (*stop)(void); /* see sim_set_stop(); or NULL */
 	struct sim_poison *poison;
@@ -448,6 +454,8 @@ void sim_copy_detach(struct sim_copy *copy);
  * does. */
 bool sim_copy_runs(const struct sim *sim, uint32_t from, uint32_t to);
 int sim_copy(struct backend *b, stream_id_t id, const struct backend_copy *copies, uint32_t nr);
+int sim_copy_beside(struct backend *b, stream_id_t id, const struct backend_copy *copies,
+		    uint32_t nr);
 int sim_upload(struct backend *b, stream_id_t id, void *dst, const void *data, uint64_t bytes);
 int sim_download(struct backend *b, stream_id_t id, void *data, const void *src, uint64_t bytes);
 

@@ -314,6 +314,7 @@ static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_laun
 	if (!kernel)
 		return -ENOMEM;
 	kernel->op.stream = stream;
+	kernel->span = stream->bracket ? stream->span : 0;
 	sim_kernel_check_bracket(sim, stream, kernel);
 	sim_kernel_check_order(sim, stream, kernel);
 	host_ns = sim->base.desc.device[stream->device].launch_host_ns;

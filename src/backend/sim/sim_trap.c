@@ -54,6 +54,18 @@ static const char *piece_met_at(const struct sim *sim, const struct sim_piece *p
 	return NULL;
 }
 
+/* Whether the copy was queued while the bracket was open that the kernel belongs to, and says that
+ * the two have no order. */
+static bool is_unordered(const struct sim_kernel *kernel, const struct sim_move *move)
+{
+	const struct sim_copy *copy = (const struct sim_copy *)move->op;
+
+	for (uint32_t i = 0; i < copy->nr_spans; i++)
+		if (copy->span[i] == kernel->span)
+			return true;
+	return false;
+}
+
 /* Trap the kernel if a move that is neither done nor ordered behind it meets a use of it. written:
  * whether what the move writes is looked at, or what it reads. */
 static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
@@ -63,7 +75,7 @@ static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct 
 	const char *at;
 
 	if (!piece || (!move->op->started && move->op->seq > kernel->op.seq) ||
-	    (!written && !use_writes(use)))
+	    (!written && !use_writes(use)) || is_unordered(kernel, move))
 		return;
 	at = piece_met_at(sim, piece, written ? move->dst : move->src, move->bytes, use);
 	if (at)

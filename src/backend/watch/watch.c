@@ -333,8 +333,8 @@ static void copy_bytes(struct watch *w, struct watch_work *work, const struct ba
 		watch_work_flow(w, work, (uint32_t)from.memory, (uint32_t)to.memory, copy->bytes);
 }
 
-static int op_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
-		   uint32_t nr)
+static int watch_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+		      uint32_t nr, bool beside)
 {
 	struct watch_event event = {.kind = WATCH_COPY, .pieces = nr};
 	struct watch *w = watch_of(b);
@@ -344,10 +344,23 @@ static int op_copy(struct backend *b, stream_id_t stream, const struct backend_c
 	watch_work_begin(w, stream, &work);
 	for (uint32_t i = 0; work.on && copies && i < nr; i++)
 		copy_bytes(w, &work, &copies[i], event.bytes);
-	err = w->inner->ops->copy(w->inner, stream, copies, nr);
+	err = (beside ? w->inner->ops->copy_beside : w->inner->ops->copy)(w->inner, stream, copies,
+									  nr);
 	watch_work_end(w, &work, err, &event);
 	watch_collect(w, stream);
 	return err;
+}
+
+static int op_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+		   uint32_t nr)
+{
+	return watch_copy(b, stream, copies, nr, false);
+}
+
+static int op_copy_beside(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
+			  uint32_t nr)
+{
+	return watch_copy(b, stream, copies, nr, true);
 }
 
 static int op_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
@@ -563,6 +576,7 @@ static const struct backend_ops watch_ops = {
 	.stream_destroy = op_stream_destroy,
 	.launch = op_launch,
 	.copy = op_copy,
+	.copy_beside = op_copy_beside,
 	.upload = op_upload,
 	.download = op_download,
 	.stream_wait = op_stream_wait,

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replicas: a range that several devices use has a copy in the memory of each device that reads it.
+ * Kernels load from their own device's copy; what they store is sent to the devices that read it
+ * next. docs/replica.md says how.
+ *
+ * A replicated range is reached at two kinds of addresses:
+ *
+ *  - A device's *window*, weir_replica(): that device's own addresses for the range. Kernels of the
+ *    device use it as an ordinary pointer, in brackets that name it.
+ *  - The address that weir_alloc() returned: the *one copy*. While a bracket names a part there,
+ *    that part has no replicas (it is collapsed): this is where atomics of system scope and flags
+ *    between devices belong, and what the CPU uses in host brackets.
+ *
+ * Consistency. Calls are the order, across streams and devices: the launches of a bracket see all
+ * stores of brackets whose weir_end() (or weir_publish()) returned before its weir_begin() was
+ * called. Threads order their calls themselves. Stores that are not ordered so may be seen or not,
+ * by whole elements; those of brackets that begin after its end never are. weir_read(),
+ * weir_write() and host brackets obey the same rule.
+ *
+ * Two brackets that are open at the same time may write one block, but not the same bytes: their
+ * declared parts are disjoint. A bracket that names a part at the one copy and one that names it
+ * through a window are not open together. The simulator and the debug mode of weir_machine_cuda()
+ * trap launches of the second bracket; the log names both.
+ */
+#ifndef WEIR_REPLICA_H
+#define WEIR_REPLICA_H
+
+#include "weir/weir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Who receives what is written, beside those who ask for it as their brackets begin. */
+enum weir_subscription {
+	WEIR_SUBSCRIBE_LEARNED, /**< devices that read it the last times, as they are recognised */
+	WEIR_SUBSCRIBE_MANUAL,	/**< those named by weir_subscribe() alone */
+	WEIR_SUBSCRIBE_ALL,	/**< every device of the range, all of it */
+	WEIR_SUBSCRIBE_NONE,	/**< nobody: each reader's bracket fetches as it begins */
+};
+
+struct weir_replica_params {
+	/** WEIR_MEM_DEVICE() of the devices that get a window; 0: all of the space's. */
+	uint64_t devices;
+	/** What is stored whole: 1, 2, 4, 8 or 16 bytes, and the range is a multiple of it; 0: 4. */
+	uint32_t element_bytes;
+	enum weir_subscription subscription;
+};
+
+/**
+ * Make replicas of a range. Its contents stay what they are.
+ *
+ * @param [in] addr    As weir_alloc() returned it.
+ * @param [in] params  Copied. NULL: all zero.
+ * @return 0, or, and nothing changed:
+ *   -EINVAL   no such range; elements of another size; no such device, or none of the space's; no
+ *             known kind of subscription
+ *   -EEXIST   the range is replicated
+ *   -EBUSY    a bracket is open that names it
+ *   -ENOTSUP  the space has one device, two of the devices have no link between them, or the
+ *             range is paged
+ *   -ENOMEM   no memory for the structures, or no addresses
+ *   or an error of the machine.
+ * Blocks: for its turn, as weir_alloc().
+ */
+WEIR_API WEIR_MUST_CHECK int weir_replicate(struct weir_space *space, void *addr,
+					    const struct weir_replica_params *params);
+
+/**
+ * Turn a replicated range back into an ordinary one: its windows are gone, and what was written
+ * last is at its address.
+ *
+ * @param [in] addr  As weir_alloc() returned it.
+ * @return 0, or, and it is as it was: -EINVAL (it is not replicated), -EBUSY (a bracket that names
+ *         it is open), -ENOMEM (the space has no room for the one copy), or an error of the
+ *         machine, or of the work waited for.
+ * Blocks: for brackets that ended and for copies.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_unreplicate(struct weir_space *space, void *addr);
+
+/**
+ * A device's window: the address that its kernels use. Byte `offset` of the range is at window +
+ * offset. It stays the same until the range is freed or turned back.
+ *
+ * @param [in]  addr    Inside a replicated range, or inside one of its windows.
+ * @param [out] window  Of the same byte.
+ * @return 0, or -EINVAL: no replicated range, or a device that it has no window for.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_replica(struct weir_space *space, void *addr, uint32_t device,
+					  void **window);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of accesses to copies. Brackets and messages under way are known: brackets that ended
+ * and are not done with the uses that they declared, messages in their lanes. A new access comes
+ * after those that it conflicts with, in the same copy, by a wait on the device; the host does not
+ * wait. The newest one of each stream is enough, since a stream's work is done in order.
+ *
+ * That suffices for the consistency of weir/replica.h. What a bracket reads is current in its copy
+ * as the bracket begins, or a message brings it, and the bracket comes after that; nothing that
+ * begins later writes those bytes of that copy before the bracket is done. Copies that nobody has
+ * to see are stale for as long as they like.
+ *
+ * Nobody waits for a bracket that is open, which may itself wait for what comes: it has no order
+ * with a message that is queued meanwhile. Whoever wrote what that brings had not ended when the
+ * bracket began, else it would be there; so the bracket may see it or not. A message never goes
+ * where an open bracket writes: what that one does not overwrite is there as it begins, and its
+ * bytes are its own until it ends; where it overwrites, nobody else is brought anything.
+ */
+#include "src/backend/machine.h"
+#include "src/replica/replica.h"
+
+static bool meets(const struct access *a, uint64_t offset, uint64_t end, bool writes)
+{
+	return offset < a->end && a->offset < end && (writes || a->writes);
+}
+
+/* Whether a bracket's use, of that copy or through that window, conflicts with an access. */
+static bool use_meets(const struct weir_space *space, const struct space_use *use,
+		      const struct access *a)
+{
+	uint64_t offset, end, view_end;
+	const struct replica *r;
+	uint8_t copy;
+
+	if (use->kind == WEIR_DISCARD)
+		return false;
+	r = replica_of_use(space, use, &copy, &offset);
+	end = offset + use->bytes;
+	if (r != a->replica || !meets(a, offset, end, use_writes(use)))
+		return false;
+	if (copy == COPY_ONE || !r->nr_borrowed)
+		return copy == a->copy;
+	for (offset = MAX(offset, a->offset), end = MIN(end, a->end); offset < end;
+	     offset = view_end)
+		if (copies_view(r, (place_t)copy, offset, &view_end) == a->copy)
+			return true;
+	return false;
+}
+
+static bool uses_meet(const struct weir_space *space, const struct use_list *uses,
+		      const struct access *a)
+{
+	for (uint32_t u = 0; u < uses->nr; u++)
+		if (use_meets(space, &uses->use[u], a))
+			return true;
+	return false;
+}
+
+/* Wait for brackets that ended. */
+static int wait_brackets(struct weir_space *space, stream_id_t stream,
+			 const struct stream_slot *slot, const struct access *a)
+{
+	uint64_t mark = ++space->access_mark;
+	int err = 0;
+
+	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
+		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+
+		if (ended->slot == slot || ended->slot->accessed == mark ||
+		    !uses_meet(space, &ended->uses, a))
+			continue;
+		ended->slot->accessed = mark;
+		err = space->backend->ops->stream_wait(space->backend, stream, ended->end);
+	}
+	return err;
+}
+
+/* Wait for messages of a lane that meet the access. writes: whether messages of the lane write the
+ * copy, or read it. */
+static int wait_lane(struct weir_space *space, stream_id_t stream, struct lane *lane,
+		     const struct access *a, bool writes)
+{
+	const struct message *last = NULL; /* that was waited for */
+	int err = 0;
+
+	if (!lane || !lane->nr)
+		return 0;
+	err = lane_fence(space, lane);
+	for (uint32_t n = lane->nr; n-- > 0 && !err;) {
+		const struct message *m = lane_nth(lane, n);
+
+		if (m->replica != a->replica || m->stream == stream ||
+		    (last && m->stream == last->stream) ||
+		    !meets(a, m->offset, m->offset + m->bytes, writes))
+			continue;
+		last = m;
+		err = space->backend->ops->stream_wait(space->backend, stream, m->fence);
+	}
+	return err;
+}
+
+static int wait_messages(struct weir_space *space, stream_id_t stream, const struct access *a)
+{
+	const struct replicas *rs = replicas_of(space);
+	int err = 0;
+
+	if (!rs->nr_messages)
+		return 0;
+	for (uint8_t c = 0; c < COPIES_MAX && !err; c++) {
+		err = wait_lane(space, stream, lane_find(rs, c, a->copy), a, true);
+		if (!err && a->writes)
+			err = wait_lane(space, stream, lane_find(rs, a->copy, c), a, false);
+	}
+	return err;
+}
+
+int access_wait(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
+		const struct access *a)
+{
+	int err = wait_brackets(space, stream, slot, a);
+
+	return err ? err : wait_messages(space, stream, a);
+}
+
+bool access_is_overwritten(const struct weir_space *space, const struct access *a)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++) {
+		const struct use_list *uses = &space->slot[i]->uses;
+
+		for (uint32_t u = 0; space->slot[i]->open && u < uses->nr; u++)
+			if (uses->use[u].kind == WEIR_OVERWRITE &&
+			    use_meets(space, &uses->use[u], a))
+				return true;
+	}
+	return false;
+}
+
+/* Whether a list names a granule through a device's window. */
+static bool names(const struct use_list *uses, const struct replica *r, place_t own, uint32_t g)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+
+	for (uint32_t u = 0; u < uses->nr; u++)
+		if (uses->use[u].range == r->window[own] &&
+		    uses->use[u].offset < (g + 1) * granule &&
+		    g * granule < uses->use[u].offset + uses->use[u].bytes)
+			return true;
+	return false;
+}
+
+bool access_window_is_idle(const struct weir_space *space, const struct replica *r, place_t own,
+			   uint32_t g, bool placing)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++) {
+		const struct stream_slot *slot = space->slot[i];
+
+		if ((slot->open || (slot->placing && placing)) && names(&slot->uses, r, own, g))
+			return false;
+	}
+	for (bracket_seq_t seq = space->last_seq; seq > space->done_seq; seq--)
+		if (names(&space->ended[seq % space->max_ended].uses, r, own, g))
+			return false;
+	return true;
+}

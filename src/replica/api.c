@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replicated ranges: making them, finding their windows, turning them back. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/replica/replica.h"
+
+/* ------------------------------------------------------------------ of a space */
+
+static void replicas_free(struct replicas *rs)
+{
+	free(rs->replica);
+	free(rs);
+}
+
+static int replicas_get(struct weir_space *space, struct replicas **out)
+{
+	struct replicas *rs = replicas_of(space);
+
+	if (!rs) {
+		rs = calloc(1, sizeof(*rs));
+		if (!rs)
+			return -ENOMEM;
+		rs->space = space;
+		rs->granule_bytes = space->backend->desc.vmm.granularity_bytes;
+		memories_init(rs);
+		space->shared = rs;
+		space->shared_ops = &replica_shared_ops;
+	}
+	*out = rs;
+	return 0;
+}
+
+/* A number for one more. */
+static int number_get(struct replicas *rs, uint32_t *number)
+{
+	uint32_t n = 0, max = MAX(8u, 2 * rs->max_replicas);
+	struct replica **table;
+
+	while (n < rs->nr_replicas && rs->replica[n])
+		n++;
+	*number = n;
+	if (n < rs->max_replicas)
+		return 0;
+	table = realloc(rs->replica, max * sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	rs->replica = table;
+	rs->max_replicas = max;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ windows */
+
+static void window_del(struct replica *r, place_t own)
+{
+	struct weir_space *space = r->replicas->space;
+	void *addr = r->window_addr[own];
+
+	if (r->window[own])
+		space_range_del_locked(space, r->window[own]);
+	r->window[own] = NULL;
+	if (addr) {
+		(void)space->backend->ops->access_guard(space->backend, addr, false);
+		space->backend->ops->va_release(space->backend, addr,
+						r->nr_granules * r->replicas->granule_bytes);
+	}
+	free(r->chunk[own]);
+	free(r->view[own]);
+}
+
+static int window_add(struct replica *r, place_t own)
+{
+	struct weir_space *space = r->replicas->space;
+	struct backend *b = space->backend;
+	uint64_t granule = r->replicas->granule_bytes;
+	int err;
+
+	r->chunk[own] = calloc(r->nr_granules, sizeof(*r->chunk[own]));
+	r->view[own] = malloc(r->nr_granules);
+	if (!r->chunk[own] || !r->view[own])
+		return -ENOMEM;
+	memset(r->view[own], (int)COPY_NONE, r->nr_granules);
+	err = b->ops->va_reserve(b, r->nr_granules * granule, granule, &r->window_addr[own]);
+	if (err)
+		return err;
+	err = b->ops->access_guard(b, r->window_addr[own], true);
+	if (err && err != -ENOSYS)
+		return err;
+	err = space_range_add_locked(space, &r->replicas->memory[own].owner, r->number,
+				     r->window_addr[own], r->bytes, &r->window[own]);
+	return err;
+}
+
+/* ------------------------------------------------------------------ a range */
+
+/* Nothing of it is under way. */
+static void replica_destroy(struct replica *r)
+{
+	struct weir_space *space = r->replicas->space;
+
+	copies_drop_all(r);
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		window_del(r, (place_t)own);
+	free(r->chunk[COPY_HOST]);
+	free(r->piece);
+	r->replicas->replica[r->number] = NULL;
+	free(r);
+}
+
+/* Which copies have what: the one copy has its blocks' contents, where there are any. */
+static int pieces_init(struct replica *r, const struct weir_space *space)
+{
+	const struct range *one = r->one;
+	int err;
+
+	r->nr_pieces = 0;
+	err = pieces_reserve(r, one->nr_blocks + 3);
+	if (err)
+		return err;
+	r->nr_pieces = 1;
+	r->piece[0] = (struct piece){.current = COPIES_ANY};
+	if (one->arena)
+		pieces_set(r, 0, r->bytes, COPY_BIT(COPY_ONE), 0);
+	for (uint32_t i = 0; !one->arena && i < one->nr_blocks; i++)
+		if (!one->block[i].at.dead)
+			pieces_set(r, i * space->block_bytes,
+				   MIN((i + 1) * space->block_bytes, r->bytes), COPY_BIT(COPY_ONE),
+				   0);
+	return 0;
+}
+
+static int replica_create(struct replicas *rs, struct range *one, uint64_t offset, uint64_t bytes,
+			  const struct weir_replica_params *params, uint64_t devices)
+{
+	struct replica *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	err = number_get(rs, &r->number);
+	if (err) {
+		free(r);
+		return err;
+	}
+	rs->nr_replicas = MAX(rs->nr_replicas, r->number + 1);
+	rs->replica[r->number] = r;
+	r->replicas = rs;
+	r->bytes = bytes;
+	r->nr_granules = (uint32_t)div_round_up(bytes, rs->granule_bytes);
+	r->element_bytes = params->element_bytes ? params->element_bytes : 4;
+	r->devices = devices;
+	r->subscription = params->subscription;
+	r->one = one;
+	r->one_offset = offset;
+	r->chunk[COPY_HOST] = calloc(r->nr_granules, sizeof(*r->chunk[COPY_HOST]));
+	err = r->chunk[COPY_HOST] ? pieces_init(r, rs->space) : -ENOMEM;
+	for (uint32_t own = 0; !err && own < rs->space->nr_devices; own++)
+		if (devices >> own & 1)
+			err = window_add(r, (place_t)own);
+	if (err)
+		replica_destroy(r);
+	else
+		one->nr_replicated++;
+	return err;
+}
+
+/* Whether an open bracket names some of the range, at the one copy or through a window. */
+static bool is_open(const struct weir_space *space, const struct range *one, uint64_t offset,
+		    uint64_t bytes)
+{
+	const struct space_use part = {
+		.range = (struct range *)(uintptr_t)one, .offset = offset, .bytes = bytes};
+
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		for (uint32_t u = 0; space->slot[i]->open && u < space->slot[i]->uses.nr; u++) {
+			const struct space_use *use = &space->slot[i]->uses.use[u];
+
+			if ((use->range == one && use->offset < offset + bytes &&
+			     offset < use->offset + use->bytes) ||
+			    (space->shared && replica_contradict(space, &part, use)))
+				return true;
+		}
+	return false;
+}
+
+/* The places of a mask of devices. */
+static int find_devices(const struct weir_space *space, uint64_t devices, uint64_t *places)
+{
+	*places = devices ? 0 : (UINT64_C(1) << space->nr_devices) - 1;
+	if (devices & ~space->devices)
+		return -EINVAL;
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (devices & BACKEND_DEVICE_BIT(space->device[own]))
+			*places |= UINT64_C(1) << own;
+	return 0;
+}
+
+static int check_params(const struct weir_space *space, const struct weir_replica_params *p,
+			uint64_t *places)
+{
+	uint32_t element = p->element_bytes;
+
+	if (element > 16 || (element & (element - 1)) || p->subscription > WEIR_SUBSCRIBE_NONE ||
+	    find_devices(space, p->devices, places)) {
+		log_error("replicate: elements are of 1, 2, 4, 8 or 16 bytes, devices those of the "
+			  "space, and the subscription is one of enum weir_subscription");
+		return -EINVAL;
+	}
+	if (space->mode != WEIR_PLANNED) {
+		log_error("replicate: in a fixed space, where launches need no brackets");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+/* The allocation that begins at an address. */
+static int find_allocation(struct weir_space *space, const void *addr, struct range **range,
+			   uint64_t *offset, uint64_t *bytes)
+{
+	*range = range_find(space, addr);
+	*offset = 0;
+	if (*range && (*range)->kind)
+		return -ENOTSUP;
+	if (!*range || (*range)->pooled || (*range)->free_pending)
+		return -EINVAL;
+	*bytes = (*range)->arena ? arena_find(*range, addr, offset) : (*range)->bytes;
+	return *bytes && (char *)(*range)->addr + *offset == (const char *)addr ? 0 : -EINVAL;
+}
+
+static int replicate(struct weir_space *space, void *addr, const struct weir_replica_params *params)
+{
+	struct space_use part = {.bytes = 1};
+	uint64_t offset, bytes, places;
+	struct replicas *rs;
+	uint8_t copy;
+	int err = check_params(space, params, &places);
+
+	if (!err)
+		err = find_allocation(space, addr, &part.range, &part.offset, &bytes);
+	if (err) {
+		if (err == -EINVAL)
+			log_error("replicate: %p is no allocation of the space", addr);
+		return err;
+	}
+	if (space->shared && replica_of_use(space, &part, &copy, &offset))
+		return -EEXIST;
+	if (is_open(space, part.range, part.offset, bytes))
+		return -EBUSY;
+	err = replicas_get(space, &rs);
+	return err ? err : replica_create(rs, part.range, part.offset, bytes, params, places);
+}
+
+int weir_replicate(struct weir_space *space, void *addr, const struct weir_replica_params *params)
+{
+	static const struct weir_replica_params defaults;
+	int err;
+
+	pthread_mutex_lock(&space->lock);
+	space_placing_begin(space);
+	err = replicate(space, addr, params ? params : &defaults);
+	space_placing_end(space);
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+/* The replicated range that an address is in, at its one copy or in a window. */
+static struct replica *find(struct weir_space *space, const void *addr, uint64_t *offset)
+{
+	struct range *range = space->shared ? range_find(space, addr) : NULL;
+	struct space_use part = {.range = range, .bytes = 1};
+	struct replica *r;
+	uint8_t copy;
+
+	if (!range)
+		return NULL;
+	part.offset = (uint64_t)((const char *)addr - (const char *)range->addr);
+	r = replica_of_use(space, &part, &copy, offset);
+	return r && !r->dying ? r : NULL;
+}
+
+int weir_replica(struct weir_space *space, void *addr, uint32_t device, void **window)
+{
+	const struct replica *r;
+	uint64_t offset;
+	int err = -EINVAL, own;
+
+	pthread_mutex_lock(&space->lock);
+	r = find(space, addr, &offset);
+	own = space_own(space, device);
+	if (r && own >= 0 && r->window[own]) {
+		*window = (char *)r->window[own]->addr + offset;
+		err = 0;
+	}
+	pthread_mutex_unlock(&space->lock);
+	if (err)
+		log_error("replica: %p is in no replicated range that device %u has a window for",
+			  addr, device);
+	return err;
+}
+
+/* ------------------------------------------------------------------ turning back, freeing */
+
+struct back_to_one {
+	struct replica *r;
+	struct back_pass back;
+	bool backed;
+};
+
+/* Everything is at the one copy, and nothing else is under way. */
+static int unreplicate_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	struct back_to_one *p = arg;
+	int err = settle_on_seq(space, space->last_seq, settle);
+
+	if (!err && !p->backed)
+		err = space->ops->back(space, &p->back, settle);
+	if (!err)
+		err = message_fill(space, p->r, NULL, COPY_ONE, 0, p->r->bytes);
+	if (err)
+		return err;
+	p->backed = true;
+	return messages_settle(space, settle);
+}
+
+int weir_unreplicate(struct weir_space *space, void *addr)
+{
+	struct back_to_one pass = {.backed = false};
+	uint64_t offset, block;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&space->lock);
+	space_placing_begin(space);
+	space_progress(space);
+	pass.r = find(space, addr, &offset);
+	if (!pass.r || (char *)pass.r->one->addr + pass.r->one_offset != (char *)addr)
+		goto out;
+	err = -EBUSY;
+	if (is_open(space, pass.r->one, pass.r->one_offset, pass.r->bytes))
+		goto out;
+	block = space->block_bytes;
+	pass.back.part = (struct space_use){
+		.range = pass.r->one,
+		.first = (uint32_t)(pass.r->one_offset / block),
+		.nr = (uint32_t)((pass.r->one_offset + pass.r->bytes - 1) / block -
+				 pass.r->one_offset / block + 1),
+	};
+	err = space_settle(space, unreplicate_pass, &pass);
+	if (!err) {
+		pass.r->one->nr_replicated--;
+		replica_destroy(pass.r);
+	}
+out:
+	space_placing_end(space);
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+void replica_freed(struct weir_space *space, struct range *range, uint64_t offset)
+{
+	const struct space_use part = {.range = range, .offset = offset, .bytes = 1};
+	uint64_t at;
+	uint8_t copy;
+	struct replica *r = replica_of_use(space, &part, &copy, &at);
+
+	if (!r)
+		return;
+	r->dying = true;
+	range->nr_replicated--;
+}
+
+/* Whether nothing uses a range that was freed. */
+static bool is_idle(const struct weir_space *space, const struct replica *r)
+{
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (r->window[own] && (range_is_named(space, r->window[own]) ||
+				       r->window[own]->last_use > space->done_seq))
+			return false;
+	return !message_uses_any(r);
+}
+
+void replicas_progress(struct weir_space *space)
+{
+	struct replicas *rs = replicas_of(space);
+
+	messages_retire(space);
+	for (uint32_t n = 0; n < rs->nr_replicas; n++)
+		if (rs->replica[n] && rs->replica[n]->dying && is_idle(space, rs->replica[n]))
+			replica_destroy(rs->replica[n]);
+}
+
+void replicas_fini(struct weir_space *space)
+{
+	struct replicas *rs = replicas_of(space);
+
+	messages_retire(space);
+	for (uint32_t n = 0; n < rs->nr_replicas; n++)
+		if (rs->replica[n]) {
+			rs->replica[n]->one->nr_replicated -= !rs->replica[n]->dying;
+			replica_destroy(rs->replica[n]);
+		}
+	memories_fini(rs);
+	lanes_fini(rs);
+	space->shared = NULL;
+	replicas_free(rs);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The invariants of replicated ranges, and what a window's range asks of its owner. */
+#include <errno.h>
+
+#include "src/base/log.h"
+#include "src/replica/replica.h"
+
+static int fail(const struct replica *r, const char *what)
+{
+	log_error("replicated range %u of %llu bytes: %s", r->number, (unsigned long long)r->bytes,
+		  what);
+	return -EUCLEAN;
+}
+
+/* Whether a copy has a chunk for each granule of a part. */
+static bool has_chunks(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+
+	for (uint64_t g = offset / granule; g <= (end - 1) / granule; g++)
+		if (!r->chunk[copy] || !r->chunk[copy][g].backend.handle)
+			return false;
+	return true;
+}
+
+static int check_pieces(const struct replica *r)
+{
+	if (!r->nr_pieces || r->piece[0].start || r->nr_pieces + r->nr_reserved > r->max_pieces)
+		return fail(r, "its pieces do not begin at 0, or there is no room for all");
+	for (uint32_t p = 0; p < r->nr_pieces; p++) {
+		const struct piece *piece = &r->piece[p];
+
+		if (piece->start >= piece_end(r, p) || !piece->current ||
+		    (p && piece->current == r->piece[p - 1].current))
+			return fail(r, "pieces are empty, current nowhere, or alike");
+		if (piece->current == COPIES_ANY)
+			continue;
+		for (uint8_t c = 0; c <= COPY_HOST; c++)
+			if (piece->current & COPY_BIT(c) &&
+			    !has_chunks(r, c, piece->start, piece_end(r, p)))
+				return fail(r, "a copy is current that has no chunk");
+		if (piece->current & COPY_BIT(COPY_ONE) && !r->one_is_current)
+			return fail(r, "the one copy is current, and that is not known");
+	}
+	return 0;
+}
+
+static int check_views(const struct weir_space *space, const struct replica *r)
+{
+	uint32_t nr_borrowed = 0;
+
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		for (uint32_t g = 0; r->window[own] && g < r->nr_granules; g++) {
+			uint8_t view = r->view[own][g];
+
+			if (view == COPY_NONE)
+				continue;
+			nr_borrowed += view != own;
+			if (view > COPY_HOST || !r->chunk[view] ||
+			    !r->chunk[view][g].backend.handle)
+				return fail(r, "a window shows a copy that has no chunk");
+		}
+	return nr_borrowed == r->nr_borrowed ? 0 : fail(r, "borrowed views are not counted");
+}
+
+/* Once for each range, by its first window. */
+static int check(const struct weir_space *space, const struct range *window)
+{
+	const struct replica *r = replica_of_window(window);
+	uint64_t bytes[PLACES_MAX] = {0};
+	int err;
+
+	if (!r || r->window[__builtin_ctzll(r->devices)] != window)
+		return r ? 0 : -EUCLEAN;
+	err = check_pieces(r);
+	if (!err)
+		err = check_views(space, r);
+	if (err)
+		return err;
+	for (uint32_t n = 0; n < r->replicas->nr_replicas; n++) {
+		const struct replica *other = r->replicas->replica[n];
+
+		for (uint8_t c = 0; other && c <= COPY_HOST; c++)
+			for (uint32_t g = 0; other->chunk[c] && g < other->nr_granules; g++)
+				if (other->chunk[c][g].backend.handle)
+					bytes[memory_place(space, c)] += r->replicas->granule_bytes;
+	}
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (r->replicas->memory[place].replicas &&
+		    phys_held(&r->replicas->memory[place].client) != bytes[place])
+			return fail(r, "its memories' accounts do not hold what it has");
+	return 0;
+}
+
+/* weir_read() and weir_write() of a part of a window go through the one copy. */
+static int copy(struct range_owner *owner, uint32_t number, uint64_t offset, const void *in,
+		void *out, uint64_t bytes)
+{
+	const struct replica_memory *memory = (const struct replica_memory *)owner;
+	struct weir_space *space = memory->replicas->space;
+	const struct replica *r;
+	char *addr;
+
+	pthread_mutex_lock(&space->lock);
+	r = memory->replicas->replica[number];
+	addr = (char *)r->one->addr + r->one_offset + offset;
+	pthread_mutex_unlock(&space->lock);
+	return in ? weir_write(space, addr, in, bytes) : weir_read(space, out, addr, bytes);
+}
+
+const struct range_kind replica_kind = {
+	.name = "a replicated",
+	.windows = true,
+	.copy = copy,
+	.check = check,
+};

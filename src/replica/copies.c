@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks and views. A device gets a copy of its own of the granules that its brackets name, as
+ * they first do, and keeps it: after that a bracket finds all of its part in its window, and no
+ * mapping call is made. Where there is no room for it, the window shows another device's copy, or
+ * one in the host's memory.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/replica/replica.h"
+
+/* Chunks of the space's budget that are asked for at a time: each change of it ends a plan. */
+#define LEND_BYTES (UINT64_C(64) << 20)
+
+static void memory_init(struct replicas *rs, place_t place, uint8_t copy)
+{
+	struct weir_space *space = rs->space;
+	struct replica_memory *memory = &rs->memory[place];
+	const struct pmm *pmm = &space->pmm[place];
+	char name[PHYS_NAME_MAX];
+
+	snprintf(name, sizeof(name), "replicas of %.40s", pmm->client.name);
+	memory->replicas = rs;
+	memory->copy = copy;
+	phys_client_add(&memory->client, pmm->client.memory, name, PHYS_NO_LIMIT);
+	memory->client.devices =
+		copy == COPY_HOST ? space->devices : BACKEND_DEVICE_BIT(space->device[place]);
+	space_owner_add_locked(space, &memory->owner, &replica_kind, place, &memory->client);
+}
+
+void memories_init(struct replicas *rs)
+{
+	for (uint32_t own = 0; own < rs->space->nr_devices; own++)
+		memory_init(rs, (place_t)own, (uint8_t)own);
+	memory_init(rs, space_host(rs->space), COPY_HOST);
+}
+
+static void memory_fini(struct replicas *rs, place_t place)
+{
+	struct replica_memory *memory = &rs->memory[place];
+
+	space_owner_del_locked(rs->space, &memory->owner);
+	phys_client_del(&memory->client);
+}
+
+void memories_fini(struct replicas *rs)
+{
+	for (uint32_t own = 0; own < rs->space->nr_devices; own++)
+		memory_fini(rs, (place_t)own);
+	memory_fini(rs, space_host(rs->space));
+}
+
+char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t *bytes,
+		   struct replica_chunk **chunk)
+{
+	uint64_t granule = r->replicas->granule_bytes, unit = r->replicas->space->block_bytes;
+
+	if (copy == COPY_ONE) {
+		const struct block *block = &r->one->block[(r->one_offset + offset) / unit];
+
+		*chunk = NULL;
+		*bytes = unit - (r->one_offset + offset) % unit;
+		return (char *)block->at.home->backend.alias + (r->one_offset + offset) % unit;
+	}
+	*chunk = &r->chunk[copy][offset / granule];
+	*bytes = granule - offset % granule;
+	return (char *)(*chunk)->backend.alias + offset % granule;
+}
+
+uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+	uint64_t g = offset / granule;
+	uint8_t view = r->view[own][g];
+
+	while (++g < r->nr_granules && r->view[own][g] == view)
+		;
+	*end = MIN(g * granule, r->bytes);
+	return view;
+}
+
+/* ------------------------------------------------------------------ views */
+
+static char *window_addr(const struct replica *r, place_t own, uint32_t g)
+{
+	return (char *)r->window[own]->addr + g * r->replicas->granule_bytes;
+}
+
+static void view_set(struct replica *r, place_t own, uint32_t g, uint8_t copy)
+{
+	uint8_t *view = &r->view[own][g];
+
+	r->nr_borrowed -= *view != own && *view != COPY_NONE;
+	*view = copy;
+	r->nr_borrowed += copy != own && copy != COPY_NONE;
+}
+
+/* Have a window show a copy, or nothing. The window is idle there. */
+static int view_change(struct weir_space *space, struct replica *r, place_t own, uint32_t g,
+		       uint8_t copy)
+{
+	struct backend *b = space->backend;
+	int err = 0;
+
+	if (r->view[own][g] == copy)
+		return 0;
+	if (r->view[own][g] != COPY_NONE)
+		err = b->ops->unmap(b, window_addr(r, own, g));
+	if (err)
+		return err;
+	view_set(r, own, g, COPY_NONE);
+	space->stats.nr_remaps++;
+	if (copy == COPY_NONE)
+		return 0;
+	err = b->ops->map(b, window_addr(r, own, g), &r->chunk[copy][g].backend, BACKEND_PROT_WRITE,
+			  BACKEND_DEVICE_BIT(space->device[own]));
+	if (!err)
+		view_set(r, own, g, copy);
+	return err;
+}
+
+/* ------------------------------------------------------------------ chunks */
+
+/* Give a chunk back; no window shows it and nothing that is current is in it alone. */
+static void chunk_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
+{
+	struct replica_chunk *chunk = &r->chunk[copy][g];
+	uint64_t granule = r->replicas->granule_bytes;
+
+	pieces_set(r, g * granule, MIN((g + 1) * granule, r->bytes), 0, ~COPY_BIT(copy));
+	phys_put(&r->replicas->memory[memory_place(space, copy)].client, &chunk->backend);
+	chunk->backend.handle = 0;
+}
+
+/* Whether a copy of a granule can go: it has nothing that is not elsewhere, too, nothing uses it,
+ * and there is room for the change of pieces. */
+static bool can_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
+{
+	uint64_t granule = r->replicas->granule_bytes, end = MIN((g + 1) * granule, r->bytes);
+
+	if (!r->chunk[copy][g].backend.handle || pieces_reserve(r, 2))
+		return false;
+	for (uint32_t p = pieces_find(r, g * granule); p < r->nr_pieces && r->piece[p].start < end;
+	     p++)
+		if (r->piece[p].current == COPY_BIT(copy))
+			return false;
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (r->window[own] && r->view[own][g] == copy &&
+		    !access_window_is_idle(space, r, (place_t)own, g, true))
+			return false;
+	return !message_uses(r, copy, g * granule, end);
+}
+
+static int granule_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
+{
+	for (uint32_t own = 0; own < space->nr_devices; own++) {
+		int err = 0;
+
+		if (r->window[own] && r->view[own][g] == copy)
+			err = view_change(space, r, (place_t)own, g, COPY_NONE);
+		if (err)
+			return err;
+	}
+	chunk_drop(space, r, copy, g);
+	return 0;
+}
+
+bool copies_evict(struct weir_space *space, uint8_t copy)
+{
+	struct replicas *rs = replicas_of(space);
+
+	for (uint32_t n = 0; n < rs->nr_replicas; n++) {
+		struct replica *r = rs->replica[n];
+
+		for (uint32_t g = 0; r && r->chunk[copy] && g < r->nr_granules; g++)
+			if (can_drop(space, r, copy, g))
+				return !granule_drop(space, r, copy, g);
+	}
+	return false;
+}
+
+/* A chunk on a memory's account. only_free: of what is lent already. */
+static int chunk_get(struct weir_space *space, struct replicas *rs, uint8_t copy, bool only_free,
+		     struct settle *settle, struct replica_chunk *out)
+{
+	place_t place = memory_place(space, copy);
+	struct replica_memory *memory = &rs->memory[place];
+	int err = 0;
+
+	while (!err && phys_held(&memory->client) + rs->granule_bytes >
+			       memory->owner.nr_lent * space->block_bytes) {
+		uint64_t bytes = phys_held(&memory->client) + rs->granule_bytes;
+
+		if (only_free)
+			return -ENOMEM;
+		err = space_lend_more(space, &memory->owner,
+				      div_round_up(bytes, space->block_bytes),
+				      LEND_BYTES / space->block_bytes, settle);
+		if (err == -ENOMEM && copies_evict(space, copy))
+			err = 0;
+	}
+	if (!err)
+		err = phys_take(&memory->client, rs->granule_bytes, &out->backend);
+	if (err == -EAGAIN && !(settle->in_vain & 1u << place)) {
+		settle->place = place;
+		settle->bytes = rs->granule_bytes;
+		return SETTLE_WAIT;
+	}
+	if (err)
+		return err == -EAGAIN ? -ENOMEM : err;
+	out->devices = memory->client.devices;
+	if (space->poison)
+		space->backend->ops->poison(space->backend, &out->backend, 0);
+	return 0;
+}
+
+/* Another copy of a granule that a window can show: one of a device that has what was written last
+ * where the granule begins, else any that no open bracket overwrites. */
+static uint8_t pick_borrowed(const struct weir_space *space, struct replica *r, place_t own,
+			     uint32_t g)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+	struct access access = {
+		.replica = r, .offset = g * granule, .end = MIN((g + 1) * granule, r->bytes)};
+	copies_t current = r->piece[pieces_find(r, access.offset)].current;
+	uint8_t found = COPY_NONE;
+
+	for (access.copy = 0; access.copy <= COPY_HOST; access.copy++) {
+		if (access.copy == own || !r->chunk[access.copy] ||
+		    !r->chunk[access.copy][g].backend.handle ||
+		    access_is_overwritten(space, &access))
+			continue;
+		if (current & COPY_BIT(access.copy))
+			return access.copy;
+		found = access.copy;
+	}
+	return found;
+}
+
+/* Have a window show something, or a copy of the device's own. */
+static int granule_ready(struct weir_space *space, struct replica *r, place_t own, uint32_t g,
+			 struct settle *settle)
+{
+	bool shown = r->view[own][g] != COPY_NONE;
+	uint8_t copy = own;
+	int err = 0;
+
+	/* What the device's launches see stays for as long as they do; and only what costs nothing
+	 * is done for it. */
+	if (shown && !access_window_is_idle(space, r, own, g, false))
+		return 0;
+	if (!r->chunk[own][g].backend.handle)
+		err = chunk_get(space, r->replicas, own, shown, settle, &r->chunk[own][g]);
+	if (err == -ENOMEM && shown)
+		return 0;
+	if (err == -ENOMEM) {
+		copy = pick_borrowed(space, r, own, g);
+		err = 0;
+	}
+	if (copy == COPY_NONE) {
+		copy = COPY_HOST;
+		if (!r->chunk[copy][g].backend.handle)
+			err = chunk_get(space, r->replicas, copy, false, settle,
+					&r->chunk[copy][g]);
+	}
+	return err ? err : view_change(space, r, own, g, copy);
+}
+
+int copies_ready(struct weir_space *space, struct replica *r, place_t own, uint64_t offset,
+		 uint64_t end, struct settle *settle)
+{
+	uint32_t last = (uint32_t)((end - 1) / r->replicas->granule_bytes);
+
+	for (uint32_t g = (uint32_t)(offset / r->replicas->granule_bytes); g <= last; g++) {
+		int err = r->view[own][g] == own ? 0 : granule_ready(space, r, own, g, settle);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+void copies_drop_all(struct replica *r)
+{
+	struct weir_space *space = r->replicas->space;
+
+	for (uint32_t g = 0; g < r->nr_granules; g++) {
+		for (uint32_t own = 0; own < space->nr_devices; own++)
+			for (int t = 0; t < SPACE_TRIES && r->window[own]; t++)
+				if (!view_change(space, r, (place_t)own, g, COPY_NONE))
+					break;
+		for (uint8_t c = 0; c <= COPY_HOST; c++)
+			if (r->chunk[c] && r->chunk[c][g].backend.handle) {
+				phys_put(&r->replicas->memory[memory_place(space, c)].client,
+					 &r->chunk[c][g].backend);
+				r->chunk[c][g].backend.handle = 0;
+			}
+	}
+}

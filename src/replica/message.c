@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages: bytes that were written last, copied to a copy that lacks them. What a bracket reads
+ * and lacks is copied on its own stream, which would have to wait for it anyway. All others go
+ * through a stream for each pair of copies, of the device that they come from, or else of the one
+ * that they go to.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/replica/replica.h"
+
+/* Pieces of one message that are copied as one batch. */
+#define BATCH_MAX 64u
+
+/* ------------------------------------------------------------------ lanes */
+
+/* Whose engine copies from one copy to another: its place. The one copy is in any memory, which
+ * every device's engine reaches. */
+static place_t lane_own(const struct replica *r, uint8_t from, uint8_t to)
+{
+	if (from < WEIR_DEVICES_MAX)
+		return (place_t)from;
+	return to < WEIR_DEVICES_MAX ? (place_t)to : (place_t)__builtin_ctzll(r->devices);
+}
+
+static int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out)
+{
+	if (!rs->lane[from])
+		rs->lane[from] = calloc(COPIES_MAX, sizeof(*rs->lane[from]));
+	if (!rs->lane[from])
+		return -ENOMEM;
+	*out = &rs->lane[from][to];
+	return 0;
+}
+
+/* The stream of a lane, of a device by its place. */
+static int lane_stream(struct weir_space *space, struct lane *lane, place_t own,
+		       stream_id_t *stream)
+{
+	int err = lane->made
+			  ? 0
+			  : space->backend->ops->stream_create(space->backend, space->device[own],
+							       BACKEND_COPY_OUT, &lane->stream);
+
+	if (err)
+		return err;
+	lane->made = true;
+	*stream = lane->stream;
+	return 0;
+}
+
+void lanes_fini(struct replicas *rs)
+{
+	struct backend *b = rs->space->backend;
+
+	for (uint32_t from = 0; from < COPIES_MAX; from++) {
+		for (uint32_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
+			struct lane *lane = &rs->lane[from][to];
+
+			if (lane->made)
+				b->ops->stream_destroy(b, lane->stream);
+			free(lane->message);
+		}
+		free(rs->lane[from]);
+		rs->lane[from] = NULL;
+	}
+}
+
+/* Room for one more message. */
+static int lane_reserve(struct lane *lane)
+{
+	uint32_t max = MAX(16u, 2 * lane->max);
+	struct message *message;
+
+	if (lane->nr < lane->max)
+		return 0;
+	message = malloc(max * sizeof(*message));
+	if (!message)
+		return -ENOMEM;
+	for (uint32_t n = 0; n < lane->nr; n++)
+		message[n] = lane->message[(lane->head + n) % lane->max];
+	free(lane->message);
+	lane->message = message;
+	lane->max = max;
+	lane->head = 0;
+	return 0;
+}
+
+int lane_fence(struct weir_space *space, struct lane *lane)
+{
+	for (uint32_t n = lane->nr; n-- > 0 && !lane_nth(lane, n)->fenced;) {
+		struct message *m = lane_nth(lane, n);
+		int err = space_fence_record(space, m->stream, &m->fence);
+
+		if (err)
+			return err;
+		m->fenced = true;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ sending */
+
+/* See that an engine may use a chunk. */
+static int allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device)
+{
+	int err;
+
+	if (!chunk || chunk->devices & device)
+		return 0;
+	err = space->backend->ops->chunk_add_devices(space->backend, &chunk->backend, device);
+	if (!err)
+		chunk->devices |= device;
+	return err;
+}
+
+/* Queue the copies of a part. Where a call fails, earlier ones may have been queued. */
+static int copy_part(struct weir_space *space, const struct message *m, place_t own, uint8_t from,
+		     uint8_t to)
+{
+	const struct replica *r = m->replica;
+	struct backend *b = space->backend;
+	uint64_t device = BACKEND_DEVICE_BIT(space->device[own]);
+	uint64_t offset = m->offset, end = m->offset + m->bytes;
+	struct backend_copy copy[BATCH_MAX];
+	uint32_t nr = 0;
+	int err = 0;
+
+	while (offset < end && !err) {
+		struct replica_chunk *src, *dst;
+		uint64_t src_bytes, dst_bytes;
+
+		copy[nr].src = copies_alias(r, from, offset, &src_bytes, &src);
+		copy[nr].dst = copies_alias(r, to, offset, &dst_bytes, &dst);
+		copy[nr].bytes = MIN(MIN(src_bytes, dst_bytes), end - offset);
+		offset += copy[nr++].bytes;
+		err = allow(space, src, device);
+		if (!err)
+			err = allow(space, dst, device);
+		if (!err && (nr == BATCH_MAX || offset == end)) {
+			err = b->ops->copy_beside(b, m->stream, copy, nr);
+			nr = 0;
+		}
+	}
+	return err;
+}
+
+/* Pin the blocks of the one copy that a message uses, or unpin them. */
+static void pin_one(struct weir_space *space, struct replica *r, const struct message *m, int by)
+{
+	uint64_t begin = r->one_offset + m->offset;
+	uint32_t first = (uint32_t)(begin / space->block_bytes);
+	uint32_t last = (uint32_t)((begin + m->bytes - 1) / space->block_bytes);
+
+	for (uint32_t i = first; i <= last; i++)
+		r->one->block[i].pins += (uint32_t)by;
+	r->one->part_pins += (uint32_t)by * (last - first + 1);
+}
+
+/* Queue a message behind what it conflicts with. */
+static int send(struct weir_space *space, const struct message *m, const struct stream_slot *slot,
+		place_t own, uint8_t from, uint8_t to)
+{
+	struct replica *r = m->replica;
+	uint64_t end = m->offset + m->bytes;
+	struct access reads = {r, m->offset, end, from, false};
+	struct access writes = {r, m->offset, end, to, true};
+	int err = access_wait(space, m->stream, slot, &reads);
+
+	if (!err)
+		err = access_wait(space, m->stream, slot, &writes);
+	if (!err && (from == COPY_ONE || to == COPY_ONE))
+		err = one_wait(space, r, m->stream, m->offset, end);
+	return err ? err : copy_part(space, m, own, from, to);
+}
+
+/* A message from a copy that has all of a part, on the slot's stream or the lane's. On success the
+ * other copy is current. */
+static int message_send(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
+			uint8_t from, uint8_t to, uint64_t offset, uint64_t end)
+{
+	struct message m = {.replica = r, .offset = offset, .bytes = end - offset};
+	place_t own = slot ? slot->own : lane_own(r, from, to);
+	struct lane *lane = NULL;
+	int err = pieces_reserve(r, 2), fence_err;
+
+	if (!err)
+		err = lane_get(r->replicas, from, to, &lane);
+	if (!err)
+		err = lane_reserve(lane);
+	if (!err && !slot)
+		err = lane_stream(space, lane, own, &m.stream);
+	if (err)
+		return err;
+	if (slot)
+		m.stream = stream_id(slot->stream);
+	err = send(space, &m, slot, own, from, to);
+	/* Also of copies that were queued before an error. */
+	lane->message[(lane->head + lane->nr++) % lane->max] = m;
+	r->replicas->nr_messages++;
+	if (from == COPY_ONE || to == COPY_ONE)
+		pin_one(space, r, &m, 1);
+	if (to == COPY_ONE)
+		one_revive(space, r, offset, end);
+	fence_err = lane_fence(space, lane);
+	err = err ? err : fence_err;
+	if (err)
+		return err;
+	pieces_set(r, offset, end, COPY_BIT(to), COPIES_ANY);
+	r->replicas->message_bytes += m.bytes;
+	r->replicas->nr_sent++;
+	return 0;
+}
+
+/* From which of some copies to send to one: a device's that the host's lanes and open brackets
+ * leave alone, nearest above in a ring, so that several readers of a piece ask different ones. */
+static uint8_t pick_source(copies_t current, uint8_t to)
+{
+	for (uint8_t n = 1; n < WEIR_DEVICES_MAX; n++) {
+		uint8_t c = (uint8_t)((to + n) % WEIR_DEVICES_MAX);
+
+		if (current & COPY_BIT(c))
+			return c;
+	}
+	return current & COPY_BIT(COPY_ONE) ? COPY_ONE : (uint8_t)__builtin_ctz(current);
+}
+
+int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
+		 uint8_t to, uint64_t offset, uint64_t end)
+{
+	while (offset < end) {
+		uint32_t p = pieces_find(r, offset);
+		uint64_t next = MIN(piece_end(r, p), end);
+		copies_t current = r->piece[p].current;
+		int err = 0;
+
+		if (current & COPY_BIT(to) || one_is_lost(space, r, current, offset, &next))
+			;
+		else
+			err = message_send(space, r, slot, pick_source(current, to), to, offset,
+					   next);
+		if (err)
+			return err;
+		offset = next;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ done */
+
+static void lane_retire(struct weir_space *space, struct lane *lane, bool one)
+{
+	space_note_error(space, lane_fence(space, lane));
+	while (lane->nr) {
+		struct message m = *lane_nth(lane, 0);
+
+		if (!m.fenced || !space_fence_done(space, m.fence, NULL))
+			return;
+		lane->head = (lane->head + 1) % lane->max;
+		lane->nr--;
+		m.replica->replicas->nr_messages--;
+		if (!one)
+			continue;
+		pin_one(space, m.replica, &m, -1);
+		space->epoch++;
+		space->ops->unpinned(space, m.replica->one);
+	}
+}
+
+void messages_retire(struct weir_space *space)
+{
+	struct replicas *rs = replicas_of(space);
+
+	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
+		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
+			lane_retire(space, &rs->lane[from][to], from == COPY_ONE || to == COPY_ONE);
+}
+
+int messages_settle(struct weir_space *space, struct settle *settle)
+{
+	struct replicas *rs = replicas_of(space);
+
+	messages_retire(space);
+	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
+		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
+			if (rs->lane[from][to].nr) {
+				struct message *m = lane_nth(&rs->lane[from][to], 0);
+
+				if (!m->fenced)
+					return lane_fence(space, &rs->lane[from][to]);
+				settle->fence = m->fence;
+				return SETTLE_WAIT;
+			}
+	return 0;
+}
+
+bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end)
+{
+	const struct replicas *rs = r->replicas;
+
+	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
+		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
+			const struct lane *lane = &rs->lane[from][to];
+
+			for (uint32_t n = 0; (from == copy || to == copy) && n < lane->nr; n++) {
+				const struct message *m = lane_nth(lane, n);
+
+				if (m->replica == r && m->offset < end &&
+				    offset < m->offset + m->bytes)
+					return true;
+			}
+		}
+	return false;
+}
+
+bool message_uses_any(const struct replica *r)
+{
+	for (uint8_t copy = 0; copy < COPIES_MAX; copy++)
+		if (message_uses(r, copy, 0, r->bytes))
+			return true;
+	return false;
+}

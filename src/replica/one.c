@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one copy: a mapped range, or a part of an arena, whose blocks the space moves as it moves
+ * others. It is one copy more, which is used by brackets that name its address, by the CPU and by
+ * weir_read() and weir_write(). While nothing that is current is in a block of it, the block is
+ * dead, and costs no copy when the space needs its chunk.
+ */
+#include <errno.h>
+
+#include "src/replica/replica.h"
+
+/* The blocks that have part of some bytes. */
+static uint32_t first_block(const struct weir_space *space, const struct replica *r,
+			    uint64_t offset)
+{
+	return (uint32_t)((r->one_offset + offset) / space->block_bytes);
+}
+
+static uint32_t last_block(const struct weir_space *space, const struct replica *r, uint64_t end)
+{
+	return (uint32_t)((r->one_offset + end - 1) / space->block_bytes);
+}
+
+void one_revive(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end)
+{
+	for (uint32_t i = first_block(space, r, offset); i <= last_block(space, r, end); i++)
+		migrate_set_dead(space, r->one, &r->one->block[i], false);
+}
+
+int one_wait(struct weir_space *space, const struct replica *r, stream_id_t stream, uint64_t offset,
+	     uint64_t end)
+{
+	struct backend *b = space->backend;
+	int err = migrate_flush(space); /* what has no fence yet cannot be waited for */
+
+	for (uint32_t i = first_block(space, r, offset); i <= last_block(space, r, end) && !err;
+	     i++)
+		if (block_is_moving(&r->one->block[i]) && r->one->block[i].ready)
+			err = b->ops->stream_wait(b, stream, r->one->block[i].ready);
+	for (uint32_t p = 0; p < space->nr_paths && !err && r->one->nr_cleaning; p++)
+		if (r->one->path[p].cleaned)
+			err = b->ops->stream_wait(b, stream, r->one->path[p].cleaned);
+	return err;
+}
+
+/* Whether something current is in a block of it. */
+static bool block_is_needed(const struct weir_space *space, const struct replica *r, uint32_t i)
+{
+	uint64_t begin = (uint64_t)i * space->block_bytes, end = begin + space->block_bytes;
+
+	begin = begin > r->one_offset ? begin - r->one_offset : 0;
+	end = MIN(end - r->one_offset, r->bytes);
+	for (uint32_t p = pieces_find(r, begin); p < r->nr_pieces && r->piece[p].start < end; p++)
+		if (r->piece[p].current != COPIES_ANY && r->piece[p].current & COPY_BIT(COPY_ONE))
+			return true;
+	return false;
+}
+
+static bool is_needed(const struct replica *r)
+{
+	for (uint32_t p = 0; p < r->nr_pieces; p++)
+		if (r->piece[p].current != COPIES_ANY && r->piece[p].current & COPY_BIT(COPY_ONE))
+			return true;
+	return false;
+}
+
+void one_forget(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end)
+{
+	if (!r->one_is_current)
+		return;
+	r->one_is_current = is_needed(r);
+	if (r->one->arena) /* other allocations are in its block */
+		return;
+	for (uint32_t i = first_block(space, r, offset); i <= last_block(space, r, end); i++)
+		if (!range_block_is_pinned(r->one, i) && !block_is_needed(space, r, i))
+			migrate_set_dead(space, r->one, &r->one->block[i], true);
+}
+
+/* A bracket that failed as it began may have given up what it was to overwrite at the one copy. */
+bool one_is_lost(const struct weir_space *space, const struct replica *r, copies_t current,
+		 uint64_t offset, uint64_t *end)
+{
+	const struct block *block;
+
+	if (current != COPY_BIT(COPY_ONE))
+		return false;
+	block = &r->one->block[first_block(space, r, offset)];
+	*end = MIN(*end, (first_block(space, r, offset) + 1) * space->block_bytes - r->one_offset);
+	return !block_is_backed(block) || block->at.dead;
+}
+
+int one_fill(struct weir_space *space, struct space_use *part, struct settle *settle)
+{
+	uint64_t offset, end;
+	uint8_t copy;
+	struct replica *r = replica_of_use(space, part, &copy, &offset);
+	int err = 0;
+
+	if (!r)
+		return 0;
+	end = offset + part->bytes;
+	if (use_writes(part) && !part->nr_reserved) {
+		err = pieces_reserve(r, 2);
+		if (err)
+			return err;
+		r->nr_reserved += 2;
+		part->nr_reserved = 2;
+	}
+	if (part->kind != WEIR_OVERWRITE)
+		err = message_fill(space, r, NULL, COPY_ONE, offset, end);
+	return err ? err : messages_settle(space, settle);
+}
+
+void one_filled(struct weir_space *space, struct space_use *part, bool written)
+{
+	uint64_t offset;
+	uint8_t copy;
+	struct replica *r = replica_of_use(space, part, &copy, &offset);
+
+	if (!r || !part->nr_reserved)
+		return;
+	r->nr_reserved -= part->nr_reserved;
+	part->nr_reserved = 0;
+	if (written)
+		pieces_set(r, offset, offset + part->bytes, COPY_BIT(COPY_ONE), 0);
+}

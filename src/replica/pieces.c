@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which copies have what was written last: an array of pieces, sorted, as few as there can be.
+ * Bytes, not granules: devices that write different parts of one granule do not disturb each other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/replica/replica.h"
+
+uint32_t pieces_find(const struct replica *r, uint64_t offset)
+{
+	uint32_t above;
+
+	SEARCH_SORTED(above, 0, r->nr_pieces, r->piece[above].start <= offset);
+	return above - 1;
+}
+
+int pieces_reserve(struct replica *r, uint32_t nr)
+{
+	uint32_t wanted = r->nr_pieces + r->nr_reserved + nr, max = MAX(wanted, 2 * r->max_pieces);
+	struct piece *piece;
+
+	if (wanted <= r->max_pieces)
+		return 0;
+	piece = realloc(r->piece, max * sizeof(*piece));
+	if (!piece)
+		return -ENOMEM;
+	r->piece = piece;
+	r->max_pieces = max;
+	return 0;
+}
+
+/* See that a piece begins at an offset. @return which. */
+static uint32_t split(struct replica *r, uint64_t offset)
+{
+	uint32_t p;
+
+	if (offset == r->bytes)
+		return r->nr_pieces;
+	p = pieces_find(r, offset);
+	if (r->piece[p].start == offset)
+		return p;
+	memmove(&r->piece[p + 2], &r->piece[p + 1], (r->nr_pieces - p - 1) * sizeof(*r->piece));
+	r->piece[p + 1] = (struct piece){.start = offset, .current = r->piece[p].current};
+	r->nr_pieces++;
+	return p + 1;
+}
+
+/* Join pieces from p to last with those before them, where they are alike. */
+static void join(struct replica *r, uint32_t p, uint32_t last)
+{
+	uint32_t to = p;
+
+	for (uint32_t from = p; from < r->nr_pieces; from++) {
+		if (from > last && to == from)
+			return;
+		if (from <= last && to && r->piece[to - 1].current == r->piece[from].current)
+			continue;
+		r->piece[to++] = r->piece[from];
+	}
+	r->nr_pieces = to;
+}
+
+void pieces_set(struct replica *r, uint64_t offset, uint64_t end, copies_t copies, copies_t keep)
+{
+	uint32_t first = split(r, offset), last = split(r, end);
+
+	for (uint32_t p = first; p < last; p++) {
+		copies_t now = r->piece[p].current;
+
+		/* What was never written stays so until it is. */
+		if (now != COPIES_ANY || !keep)
+			r->piece[p].current = (now & keep) | copies;
+	}
+	r->one_is_current |= (copies & COPY_BIT(COPY_ONE)) != 0;
+	join(r, first, MIN(last, r->nr_pieces - 1));
+}

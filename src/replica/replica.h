@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replicated ranges: what they are made of, and what the files of this folder call of each other.
+ * docs/replica.md says why. Everything is guarded by the space's lock.
+ *
+ *   granule    a part of a range, as large as the machine's mapping granularity: what a copy is
+ *              held and mapped by
+ *   copy       of a granule: a chunk in a device's memory, or in the host's; or a part of the *one
+ *              copy*, which is the mapped range at the address that weir_alloc() returned
+ *   window     a device's own addresses for the range
+ *   view       which copy a device's window shows of a granule: its own, another one, or none yet
+ *   piece      bytes of the range, and the copies that have what was written there last
+ *   message    a copy of such bytes to a copy that lacks them
+ *   lane       the messages from one copy to another
+ *   access     of a copy, by a bracket's launches or by a message
+ *
+ *   pieces.c   which copies have what was written last
+ *   copies.c   chunks and views: giving a device a copy of its own, and taking it away
+ *   access.c   what an access waits for, on the device
+ *   message.c  messages
+ *   use.c      brackets that name windows, or the one copy
+ *   one.c      filling the one copy, reading and writing by the host
+ *   api.c      weir_replicate() and what else is public
+ *   check.c    the invariants
+ */
+#ifndef WEIR_REPLICA_REPLICA_H
+#define WEIR_REPLICA_REPLICA_H
+
+#include "src/core/kind.h"
+#include "weir/replica.h"
+
+/* Copies by number: the devices' by the place of their own memory, then these two. */
+#define COPY_HOST WEIR_DEVICES_MAX
+#define COPY_ONE (WEIR_DEVICES_MAX + 1)
+#define COPIES_MAX (WEIR_DEVICES_MAX + 2)
+#define COPY_NONE 0xffu
+
+typedef uint32_t copies_t; /* a set of copies, a bit each */
+#define COPY_BIT(copy) (UINT32_C(1) << (copy))
+/* Bytes that were never written: what any copy has there will do. */
+#define COPIES_ANY (COPY_BIT(COPIES_MAX) - 1)
+
+/* From `start` to the start of the next one. */
+struct piece {
+	uint64_t start;
+	copies_t current; /* have what was written last; never empty */
+};
+
+/* A memory of the space: where copies are, on an account whose budget the space lends. */
+struct replica_memory {
+	struct range_owner owner; /* first: an owner of windows is one of these */
+	struct phys_client client;
+	struct replicas *replicas;
+	uint8_t copy; /* the copies that are there */
+};
+
+struct replica_chunk {
+	struct backend_chunk backend; /* handle 0: there is none */
+	uint64_t devices;	      /* whose engines use it */
+};
+
+struct message {
+	uint64_t offset, bytes; /* in the range */
+	struct replica *replica;
+	stream_id_t stream;
+	bool fenced; /* else no fence could be recorded behind it yet */
+	fence_t fence;
+};
+
+/* Messages under way from one copy to another: first in, first out; grows. */
+struct lane {
+	stream_id_t stream; /* for those that no bracket waits for as it begins */
+	bool made;	    /* whether there is one */
+	struct message *message;
+	uint32_t head, nr, max;
+};
+
+/*
+ * A replicated range.
+ * Invariants (replica_check()): pieces begin at 0, ascend, end before bytes, and no two neighbours
+ * have the same copies; a copy that is current has a chunk there, but where any will do; a view
+ * other than COPY_NONE has one.
+ */
+struct replica {
+	struct replicas *replicas; /* these never change */
+	uint32_t number;	   /* in replicas->replica[] */
+	uint64_t bytes;
+	uint32_t nr_granules;
+	uint32_t element_bytes;
+	uint64_t devices; /* by place of their own memories */
+	enum weir_subscription subscription;
+	struct range *one;   /* the one copy, ... */
+	uint64_t one_offset; /* ... from here on, in it */
+
+	void *window_addr[WEIR_DEVICES_MAX];		   /* by place, as window[] */
+	struct range *window[WEIR_DEVICES_MAX];		   /* NULL: the device has none */
+	struct replica_chunk *chunk[WEIR_DEVICES_MAX + 1]; /* by copy, then granule */
+	uint8_t *view[WEIR_DEVICES_MAX];		   /* by place, then granule */
+	uint32_t nr_borrowed; /* views of a copy that is not the device's own, nor none */
+
+	struct piece *piece; /* sorted by start */
+	uint32_t nr_pieces, max_pieces;
+	uint32_t nr_reserved; /* pieces more that open brackets may make when they end */
+	bool one_is_current;  /* the one copy may have something current */
+
+	bool dying; /* freed: goes when nothing is under way */
+};
+
+/* What a space has of them; made with the first one, gone with the space. */
+struct replicas {
+	struct weir_space *space;
+	struct replica **replica; /* by number; NULL: none has it */
+	uint32_t nr_replicas, max_replicas;
+	uint32_t nr_live;
+	struct replica_memory memory[PLACES_MAX]; /* by place; those between are not used */
+	struct lane *lane[COPIES_MAX];		  /* by where from; NULL: none yet; then where to */
+	uint64_t granule_bytes;
+	uint64_t nr_messages;		 /* under way */
+	uint64_t message_bytes, nr_sent; /* ever */
+};
+
+/* A part of a range as a copy has it. */
+struct access {
+	struct replica *replica;
+	uint64_t offset, end;
+	uint8_t copy;
+	bool writes;
+};
+
+extern const struct range_kind replica_kind;
+
+static inline struct replicas *replicas_of(const struct weir_space *space)
+{
+	return space->shared;
+}
+
+/* The replicated range of a window. */
+static inline struct replica *replica_of_window(const struct range *window)
+{
+	const struct replica_memory *memory = (const struct replica_memory *)window->owner;
+
+	return memory->replicas->replica[window->number];
+}
+
+/* Of a use: the replicated range that it names a part of, through a window or at the one copy;
+ * NULL: none. *copy: COPY_ONE, or the device's, by its place; *offset: in the range. */
+struct replica *replica_of_use(const struct weir_space *space, const struct space_use *use,
+			       uint8_t *copy, uint64_t *offset);
+
+static inline place_t memory_place(const struct weir_space *space, uint8_t copy)
+{
+	return copy == COPY_HOST ? space_host(space) : (place_t)copy;
+}
+
+extern const struct shared_ops replica_shared_ops;
+
+/* Whether two uses, of brackets or of the host, must not be open together. */
+bool replica_contradict(const struct weir_space *space, const struct space_use *a,
+			const struct space_use *b);
+
+/* ---- pieces.c */
+
+/* The piece that a byte is in. */
+uint32_t pieces_find(const struct replica *r, uint64_t offset);
+
+static inline uint64_t piece_end(const struct replica *r, uint32_t p)
+{
+	return p + 1 < r->nr_pieces ? r->piece[p + 1].start : r->bytes;
+}
+
+/* Room for nr more pieces beside those that are reserved. @return 0 or -ENOMEM. */
+int pieces_reserve(struct replica *r, uint32_t nr);
+
+/* Of bytes of the range: those copies have what was written last, and `keep` of those that had it.
+ * There is room for two more pieces. */
+void pieces_set(struct replica *r, uint64_t offset, uint64_t end, copies_t copies, copies_t keep);
+
+/* ---- copies.c */
+
+void memories_init(struct replicas *rs);
+void memories_fini(struct replicas *rs);
+
+/*
+ * A part of a pass: see that a device's window shows something of each granule of a part, and a
+ * copy of its own as far as there is room. @return 0, SETTLE_WAIT, -ENOMEM, or an error of the
+ * machine.
+ */
+int copies_ready(struct weir_space *space, struct replica *r, place_t own, uint64_t offset,
+		 uint64_t end, struct settle *settle);
+
+/* Give up a copy, in a memory, of a granule that nobody uses and that has nothing that is not
+ * elsewhere, too. @return whether there was one. */
+bool copies_evict(struct weir_space *space, uint8_t copy);
+
+/* Give up the chunks of everything; nothing is under way. Errors are noted. */
+void copies_drop_all(struct replica *r);
+
+/* Where a copy has a byte, for copies of bytes: its address, and how many follow there. *chunk:
+ * NULL: the one copy's, which all engines of the space may use. */
+char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t *bytes,
+		   struct replica_chunk **chunk);
+
+/* Which copy a device's window shows at an offset; *end: up to where. */
+uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end);
+
+/* ---- access.c */
+
+/* Make a stream wait, on the device, for what is under way on others and conflicts with an access.
+ * slot: whose stream it is, or NULL. */
+int access_wait(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
+		const struct access *access);
+
+/* Whether an open bracket of another slot overwrites some of an access: has no contents of its own
+ * to lose, and would lose what it stores. */
+bool access_is_overwritten(const struct weir_space *space, const struct access *access);
+
+/* Whether no bracket that is open or not done (or is being placed) names a granule through a
+ * device's window. */
+bool access_window_is_idle(const struct weir_space *space, const struct replica *r, place_t own,
+			   uint32_t granule, bool placing);
+
+/* ---- message.c */
+
+void lanes_fini(struct replicas *rs);
+
+/* Bring to a copy what it lacks of a part, on the stream of a bracket that is being placed, or
+ * (slot NULL) on lanes of their own. */
+int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
+		 uint8_t to, uint64_t offset, uint64_t end);
+
+/* Take note of messages that are done. */
+void messages_retire(struct weir_space *space);
+
+/* A part of a pass: until no message is under way. */
+int messages_settle(struct weir_space *space, struct settle *settle);
+
+/* See that the messages of a lane have fences. */
+int lane_fence(struct weir_space *space, struct lane *lane);
+
+/* Whether a message reads or writes some bytes of a copy; or of any. */
+bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end);
+bool message_uses_any(const struct replica *r);
+
+/* The lane of messages from one copy to another; NULL: there was none yet. */
+static inline struct lane *lane_find(const struct replicas *rs, uint8_t from, uint8_t to)
+{
+	return rs->lane[from] ? &rs->lane[from][to] : NULL;
+}
+
+static inline struct message *lane_nth(const struct lane *lane, uint32_t n)
+{
+	return &lane->message[(lane->head + n) % lane->max];
+}
+
+/* ---- one.c */
+
+/* Blocks of the one copy get contents by other means than the space's moves. */
+void one_revive(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end);
+
+/* Make a stream wait for the space's moves of them. */
+int one_wait(struct weir_space *space, const struct replica *r, stream_id_t stream, uint64_t offset,
+	     uint64_t end);
+
+/* Some bytes were written elsewhere: blocks that have nothing more that is current are dead. */
+void one_forget(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end);
+
+/* Whether what the one copy alone should have from an offset on is lost; *end: up to where that
+ * holds, or does not, at most what it was. */
+bool one_is_lost(const struct weir_space *space, const struct replica *r, copies_t current,
+		 uint64_t offset, uint64_t *end);
+
+/* struct shared_ops */
+int one_fill(struct weir_space *space, struct space_use *part, struct settle *settle);
+void one_filled(struct weir_space *space, struct space_use *part, bool written);
+
+/* ---- api.c: struct shared_ops */
+
+void replicas_progress(struct weir_space *space);
+void replica_freed(struct weir_space *space, struct range *range, uint64_t offset);
+void replicas_fini(struct weir_space *space);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Brackets that name replicated ranges: what weir_begin() and weir_end() ask of them, as
+ * src/core/space.h has it (struct shared_ops).
+ */
+#include <errno.h>
+
+#include "src/backend/machine.h"
+#include "src/base/log.h"
+#include "src/replica/replica.h"
+
+/* The replicated range that a part of a mapped range is of, or NULL. */
+static struct replica *find_one(const struct replicas *rs, const struct range *range,
+				uint64_t offset)
+{
+	for (uint32_t n = 0; n < rs->nr_replicas; n++) {
+		struct replica *r = rs->replica[n];
+
+		if (r && !r->dying && r->one == range && offset - r->one_offset < r->bytes)
+			return r;
+	}
+	return NULL;
+}
+
+struct replica *replica_of_use(const struct weir_space *space, const struct space_use *use,
+			       uint8_t *copy, uint64_t *offset)
+{
+	struct replica *r = NULL;
+
+	if (use->range->kind == &replica_kind) {
+		const struct replica_memory *memory =
+			(const struct replica_memory *)use->range->owner;
+
+		if (!memory)
+			return NULL;
+		*copy = memory->copy;
+		*offset = use->offset;
+		return memory->replicas->replica[use->range->number];
+	}
+	if (!use->range->kind && use->range->nr_replicated)
+		r = find_one(replicas_of(space), use->range, use->offset);
+	if (r) {
+		*copy = COPY_ONE;
+		*offset = use->offset - r->one_offset;
+	}
+	return r;
+}
+
+/* ------------------------------------------------------------------ contradictions */
+
+bool replica_contradict(const struct weir_space *space, const struct space_use *a,
+			const struct space_use *b)
+{
+	uint64_t a_offset, b_offset;
+	uint8_t a_copy, b_copy;
+	const struct replica *r;
+
+	if (a->kind == WEIR_DISCARD || b->kind == WEIR_DISCARD)
+		return false;
+	r = replica_of_use(space, a, &a_copy, &a_offset);
+	if (!r || r != replica_of_use(space, b, &b_copy, &b_offset) ||
+	    a_offset >= b_offset + b->bytes || b_offset >= a_offset + a->bytes)
+		return false;
+	/* Of one window, and of the one copy, the backend knows. */
+	if (a_copy == b_copy)
+		return false;
+	return a_copy == COPY_ONE || b_copy == COPY_ONE || (use_writes(a) && use_writes(b));
+}
+
+static bool uses_contradict(struct weir_space *space, const struct stream_slot *slot)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++) {
+		const struct stream_slot *other = space->slot[i];
+
+		for (uint32_t u = 0; other->open && u < slot->uses.nr; u++)
+			for (uint32_t o = 0; o < other->uses.nr; o++) {
+				const struct space_use *a = &slot->uses.use[u];
+				const struct space_use *b = &other->uses.use[o];
+
+				if (!replica_contradict(space, a, b))
+					continue;
+				log_error("begin: %llu bytes at %p, on stream %u, and %llu bytes "
+					  "at %p, in the open bracket of stream %u, are parts of "
+					  "one replicated range that overlap, and %s: the brackets "
+					  "have no order",
+					  (unsigned long long)a->bytes,
+					  (void *)((char *)a->range->addr + a->offset),
+					  stream_id(slot->stream), (unsigned long long)b->bytes,
+					  (void *)((char *)b->range->addr + b->offset),
+					  stream_id(other->stream),
+					  a->range->kind && b->range->kind
+						  ? "both are written"
+						  : "one is named at its one copy");
+				return true;
+			}
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------ begin */
+
+/* Whether the bracket may name this. */
+static int check_use(const struct weir_space *space, const struct stream_slot *slot,
+		     const struct space_use *use, const struct replica *r, uint8_t copy)
+{
+	if (copy == COPY_ONE || copy == slot->own)
+		return r->dying ? -EINVAL : 0;
+	log_error("begin: the window at %p is that of device '%s', and the stream is one of '%s'",
+		  use->range->addr, space_device(space, copy)->name,
+		  space_device(space, slot->own)->name);
+	return -EINVAL;
+}
+
+/* Whether a bracket names the same bytes at the one copy and through a window. */
+static int check_uses(const struct weir_space *space, const struct use_list *uses)
+{
+	for (uint32_t a = 0; a < uses->nr && !uses->all; a++)
+		for (uint32_t b = 0; b < a; b++)
+			if (replica_contradict(space, &uses->use[a], &uses->use[b])) {
+				log_error("begin: %p and %p are the same bytes of a replicated "
+					  "range, at its one copy and through a window",
+					  uses->use[a].range->addr, uses->use[b].range->addr);
+				return -EINVAL;
+			}
+	return 0;
+}
+
+static int shared_ready(struct weir_space *space, struct stream_slot *slot, struct settle *settle)
+{
+	if (check_uses(space, &slot->uses))
+		return -EINVAL;
+	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+		const struct space_use *use = &slot->uses.use[u];
+		uint64_t offset;
+		uint8_t copy;
+		struct replica *r = replica_of_use(space, use, &copy, &offset);
+		int err = r ? check_use(space, slot, use, r, copy) : 0;
+
+		if (!err && r && copy != COPY_ONE && use->kind != WEIR_DISCARD)
+			err = copies_ready(space, r, (place_t)copy, offset, offset + use->bytes,
+					   settle);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* One part of a use, of which all is in one copy. */
+static int open_part(struct weir_space *space, const struct stream_slot *slot,
+		     struct space_use *use, const struct access *access)
+{
+	int err = 0;
+
+	/* What others look at while it is overwritten has to be there. */
+	if (use->kind != WEIR_OVERWRITE || access->replica->nr_borrowed)
+		err = message_fill(space, access->replica, slot, access->copy, access->offset,
+				   access->end);
+	if (!err)
+		err = access_wait(space, stream_id(slot->stream), slot, access);
+	if (err || !access->writes)
+		return err;
+	/* For the change that the end makes. */
+	err = pieces_reserve(access->replica, 2);
+	if (!err) {
+		access->replica->nr_reserved += 2;
+		use->nr_reserved += 2;
+	}
+	return err;
+}
+
+/* Call fn for each part of a use, of which all is in one copy, until it fails. */
+static int for_parts(struct weir_space *space, const struct stream_slot *slot,
+		     struct space_use *use,
+		     int (*fn)(struct weir_space *space, const struct stream_slot *slot,
+			       struct space_use *use, const struct access *access))
+{
+	struct access access = {.writes = use_writes(use)};
+	uint64_t end;
+	uint8_t named;
+	int err = 0;
+
+	access.replica = replica_of_use(space, use, &named, &access.offset);
+	if (!access.replica || use->kind == WEIR_DISCARD)
+		return 0;
+	end = access.offset + use->bytes;
+	for (; !err && access.offset < end; access.offset = access.end) {
+		access.copy = named;
+		access.end = end;
+		if (named != COPY_ONE)
+			access.copy = copies_view(access.replica, (place_t)named, access.offset,
+						  &access.end);
+		access.end = MIN(access.end, end);
+		err = fn(space, slot, use, &access);
+	}
+	return err;
+}
+
+static int shared_open(struct weir_space *space, struct stream_slot *slot)
+{
+	int err = 0;
+
+	for (uint32_t u = 0; u < slot->uses.nr; u++)
+		slot->uses.use[u].nr_reserved = 0;
+	for (uint32_t u = 0; u < slot->uses.nr && !err; u++)
+		err = for_parts(space, slot, &slot->uses.use[u], open_part);
+	return err;
+}
+
+/* What open_part() reserved is not needed any more. */
+static void unreserve(struct weir_space *space, struct space_use *use)
+{
+	uint64_t offset;
+	uint8_t copy;
+	struct replica *r = use->nr_reserved ? replica_of_use(space, use, &copy, &offset) : NULL;
+
+	if (r)
+		r->nr_reserved -= use->nr_reserved;
+	use->nr_reserved = 0;
+}
+
+static void shared_cancel(struct weir_space *space, struct stream_slot *slot)
+{
+	for (uint32_t u = 0; u < slot->uses.nr; u++)
+		unreserve(space, &slot->uses.use[u]);
+}
+
+/* ------------------------------------------------------------------ end */
+
+/* What was written is in this copy alone. */
+static int end_part(struct weir_space *space, const struct stream_slot *slot, struct space_use *use,
+		    const struct access *access)
+{
+	(void)slot;
+	(void)use;
+	if (access->replica->dying)
+		return 0;
+	pieces_set(access->replica, access->offset, access->end, COPY_BIT(access->copy), 0);
+	if (access->copy != COPY_ONE)
+		one_forget(space, access->replica, access->offset, access->end);
+	return 0;
+}
+
+static void shared_ended(struct weir_space *space, const struct ended_bracket *ended)
+{
+	for (uint32_t u = 0; u < ended->uses.nr; u++) {
+		struct space_use *use = &ended->uses.use[u];
+
+		unreserve(space, use);
+		if (use_writes(use))
+			(void)for_parts(space, ended->slot, use, end_part);
+	}
+}
+
+const struct shared_ops replica_shared_ops = {
+	.ready = shared_ready,
+	.open = shared_open,
+	.cancel = shared_cancel,
+	.ended = shared_ended,
+	.contradict = replica_contradict,
+	.contradicts = uses_contradict,
+	.fill = one_fill,
+	.filled = one_filled,
+	.settle = messages_settle,
+	.progress = replicas_progress,
+	.freed = replica_freed,
+	.fini = replicas_fini,
+};

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replicated ranges: what one device writes, others read in their own copies. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "src/replica/replica.h"
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+#define NR 6 /* blocks of a range */
+#define BYTES (NR * BLOCK)
+#define ONE TEST_OTHER /* a stream of device 1; 0 is one of device 0 */
+
+/* A bracket of a stream on a part of a range, through its device's window. */
+static void use(struct test_space *t, uint32_t stream, uint8_t *addr, uint64_t bytes,
+		enum weir_use_kind kind, uint32_t expect, uint32_t put)
+{
+	void *window;
+
+	assert_int_equal(weir_replica(t->space, addr, stream == ONE, &window), 0);
+	do_begin(t, stream, window, bytes, kind);
+	do_launch_as(t, stream, window, bytes, kind, expect, put, addr);
+	do_end(t, stream);
+}
+
+static uint8_t *alloc_replicated(struct test_space *t, uint64_t bytes)
+{
+	uint8_t *addr = do_alloc(t, bytes, 0);
+
+	assert_int_equal(weir_replicate(t->space, addr, NULL), 0);
+	do_check(t);
+	return addr;
+}
+
+/* What was there before is in every window, and what is written is there for all. */
+static void test_replica_reads_what_was_written(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, BYTES, 0);
+	do_fill(&t, 0, a, BYTES, 1);
+	assert_int_equal(weir_replicate(t.space, a, NULL), 0);
+	use(&t, 0, a, BYTES, WEIR_READ, 1, 0);
+	use(&t, ONE, a, BYTES, WEIR_READ, 1, 0);
+	use(&t, ONE, a, BYTES, WEIR_WRITE, 1, 2);
+	use(&t, 0, a, BYTES, WEIR_READ, 2, 0);
+	use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 3);
+	use(&t, ONE, a, BYTES, WEIR_READ, 3, 0);
+	do_sync(&t);
+	do_read(&t, a, BYTES, 3);
+	do_write(&t, a, BYTES, 4);
+	use(&t, 0, a, BYTES, WEIR_READ, 4, 0);
+	use(&t, ONE, a, BYTES, WEIR_WRITE, 4, 5);
+	assert_int_equal(weir_unreplicate(t.space, a), 0);
+	do_check(&t);
+	do_expect(&t, 0, a, BYTES, 5);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* Two devices write alternate parts of one granule, and each reads the other's. */
+static void test_replica_parts_of_a_granule(void **state)
+{
+	const uint64_t part = KIB(1);
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = alloc_replicated(&t, BYTES);
+	for (uint32_t i = 0; i < 8; i++)
+		use(&t, i % 2 ? ONE : 0, a + i * part, part, WEIR_OVERWRITE, 0, i + 1);
+	for (uint32_t i = 0; i < 8; i++) {
+		use(&t, 0, a + i * part, part, WEIR_READ, i + 1, 0);
+		use(&t, ONE, a + i * part, part, WEIR_READ, i + 1, 0);
+	}
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* A grid in two slabs: each step reads one array, with a row of the other's slab, and writes the
+ * other array. After the first two no mapping call is made, and a row a device and step is sent. */
+static void test_replica_slabs(void **state)
+{
+	const uint64_t row = KIB(2), half = BYTES / 2;
+	struct weir_space_stats before;
+	struct test_space t;
+	uint64_t sent = 0;
+	uint8_t *a[2];
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	for (int i = 0; i < 2; i++)
+		a[i] = alloc_replicated(&t, BYTES);
+	use(&t, 0, a[0], half, WEIR_OVERWRITE, 0, 1);
+	use(&t, ONE, a[0] + half, half, WEIR_OVERWRITE, 0, 1);
+	for (uint32_t step = 1; step < 12; step++) {
+		if (step == 3) {
+			before = get_stats(&t);
+			sent = replicas_of(t.space)->message_bytes;
+		}
+		for (int d = 0; d < 2; d++) {
+			uint8_t *read = a[(step + 1) % 2], *write = a[step % 2];
+			uint32_t stream = d ? ONE : 0;
+			struct weir_use uses[2];
+			void *window[2];
+
+			assert_int_equal(weir_replica(t.space, read + (d ? half - row : 0),
+						      (uint32_t)d, &window[0]),
+					 0);
+			assert_int_equal(weir_replica(t.space, write + (d ? half : 0), (uint32_t)d,
+						      &window[1]),
+					 0);
+			uses[0] = use_of(window[0], half + row, WEIR_READ);
+			uses[1] = use_of(window[1], half, WEIR_OVERWRITE);
+			assert_int_equal(weir_begin(t.space, t.stream[stream], uses, 2), 0);
+			do_launch_as(&t, stream, window[0], half + row, WEIR_READ, step, 0,
+				     read + (d ? half - row : 0));
+			do_launch_as(&t, stream, window[1], half, WEIR_OVERWRITE, 0, step + 1,
+				     write + (d ? half : 0));
+			do_end(&t, stream);
+		}
+	}
+	assert_int_equal(get_stats(&t).nr_remaps, before.nr_remaps);
+	assert_int_equal(replicas_of(t.space)->message_bytes - sent, 9 * 2 * row);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replica_reads_what_was_written),
+		cmocka_unit_test(test_replica_parts_of_a_granule),
+		cmocka_unit_test(test_replica_slabs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
