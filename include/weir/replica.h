@@ -43,7 +43,7 @@ enum weir_subscription {
 struct weir_replica_params {
 	/** WEIR_MEM_DEVICE() of the devices that get a window; 0: all of the space's. */
 	uint64_t devices;
-	/** What is stored whole: 1, 2, 4, 8 or 16 bytes, and the range is a multiple of it; 0: 4. */
+	/** What is stored whole: 1, 2, 4, 8 or 16 bytes; 0: 4. */
 	uint32_t element_bytes;
 	enum weir_subscription subscription;
 };
