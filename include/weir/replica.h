@@ -90,6 +90,31 @@ WEIR_API WEIR_MUST_CHECK int weir_unreplicate(struct weir_space *space, void *ad
 WEIR_API WEIR_MUST_CHECK int weir_replica(struct weir_space *space, void *addr, uint32_t device,
 					  void **window);
 
+/**
+ * Subscribe a device to a part: what other devices write there is sent to it as their brackets end,
+ * whether it was seen to read it or not. It gets a copy of its own, as far as its budget has room.
+ * A hint: what is not sent is fetched when a bracket reads it.
+ *
+ * @param [in] addr   Inside a replicated range, or inside one of its windows.
+ * @param [in] bytes  > 0; the part lies inside the range.
+ * @return 0, -EINVAL (no such part, or a device that it has no window for), -ENOMEM, or an error of
+ *         the machine. On error nothing changed.
+ * Blocks: for its turn, as weir_alloc().
+ */
+WEIR_API WEIR_MUST_CHECK int weir_subscribe(struct weir_space *space, void *addr, uint64_t bytes,
+					    uint32_t device);
+
+/**
+ * End that, and give back the device's copies of the part, in whole granules, where no bracket uses
+ * them.
+ *
+ * @return 0; -EINVAL (as above); -EBUSY: the device's copy is the only one of some of the part; or
+ *         -ENOMEM. On error nothing changed.
+ * Blocks: for its turn, as weir_alloc().
+ */
+WEIR_API WEIR_MUST_CHECK int weir_unsubscribe(struct weir_space *space, void *addr, uint64_t bytes,
+					      uint32_t device);
+
 #ifdef __cplusplus
 }
 #endif

@@ -135,6 +135,7 @@ struct stream_slot {
 	bracket_seq_t last_seq; /* the last bracket that ended on it */
 	uint64_t ordered;	/* mark of the bracket that comes after one of this stream */
 	uint64_t accessed;	/* the same of an access to a replicated range */
+	uint64_t shared_event;	/* the open bracket's, as replicated ranges know it; 0: none */
 };
 
 /* A bracket that ended and may not be done. */

@@ -106,6 +106,7 @@ static void replica_destroy(struct replica *r)
 		window_del(r, (place_t)own);
 	free(r->chunk[COPY_HOST]);
 	free(r->piece);
+	free(r->subscribed);
 	r->replicas->replica[r->number] = NULL;
 	free(r);
 }
@@ -121,19 +122,20 @@ static int pieces_init(struct replica *r, const struct weir_space *space)
 	if (err)
 		return err;
 	r->nr_pieces = 1;
-	r->piece[0] = (struct piece){.current = COPIES_ANY};
+	r->piece[0] = (struct piece){.current = COPIES_ANY, .writer = COPY_NONE};
 	if (one->arena)
-		pieces_set(r, 0, r->bytes, COPY_BIT(COPY_ONE), 0);
+		pieces_write(r, 0, r->bytes, COPY_ONE, COPY_NONE, 0);
 	for (uint32_t i = 0; !one->arena && i < one->nr_blocks; i++)
 		if (!one->block[i].at.dead)
-			pieces_set(r, i * space->block_bytes,
-				   MIN((i + 1) * space->block_bytes, r->bytes), COPY_BIT(COPY_ONE),
-				   0);
+			pieces_write(r, i * space->block_bytes,
+				     MIN((i + 1) * space->block_bytes, r->bytes), COPY_ONE,
+				     COPY_NONE, 0);
 	return 0;
 }
 
 static int replica_create(struct replicas *rs, struct range *one, uint64_t offset, uint64_t bytes,
-			  const struct weir_replica_params *params, uint64_t devices)
+			  const struct weir_replica_params *params, uint64_t devices,
+			  struct replica **out)
 {
 	struct replica *r = calloc(1, sizeof(*r));
 	int err;
@@ -160,11 +162,13 @@ static int replica_create(struct replicas *rs, struct range *one, uint64_t offse
 	for (uint32_t own = 0; !err && own < rs->space->nr_devices; own++)
 		if (devices >> own & 1)
 			err = window_add(r, (place_t)own);
-	if (err)
+	if (err) {
 		replica_destroy(r);
-	else
-		one->nr_replicated++;
-	return err;
+		return err;
+	}
+	one->nr_replicated++;
+	*out = r;
+	return 0;
 }
 
 /* Whether an open bracket names some of the range, at the one copy or through a window. */
@@ -230,7 +234,8 @@ static int find_allocation(struct weir_space *space, const void *addr, struct ra
 	return *bytes && (char *)(*range)->addr + *offset == (const char *)addr ? 0 : -EINVAL;
 }
 
-static int replicate(struct weir_space *space, void *addr, const struct weir_replica_params *params)
+static int replicate(struct weir_space *space, void *addr, const struct weir_replica_params *params,
+		     struct replica **out)
 {
 	struct space_use part = {.bytes = 1};
 	uint64_t offset, bytes, places;
@@ -250,24 +255,41 @@ static int replicate(struct weir_space *space, void *addr, const struct weir_rep
 	if (is_open(space, part.range, part.offset, bytes))
 		return -EBUSY;
 	err = replicas_get(space, &rs);
-	return err ? err : replica_create(rs, part.range, part.offset, bytes, params, places);
+	return err ? err : replica_create(rs, part.range, part.offset, bytes, params, places, out);
+}
+
+/* Everybody gets a copy of everything, as far as there is room. */
+static int prepare_all(struct weir_space *space, struct replica *r)
+{
+	int err = 0;
+
+	for (uint32_t own = 0; own < space->nr_devices && !err; own++)
+		if (r->window[own])
+			err = publish_prepare(space, r, (uint8_t)own, 0, r->bytes);
+	if (!err)
+		return 0;
+	r->one->nr_replicated--;
+	replica_destroy(r);
+	return err;
 }
 
 int weir_replicate(struct weir_space *space, void *addr, const struct weir_replica_params *params)
 {
 	static const struct weir_replica_params defaults;
+	struct replica *r;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
-	err = replicate(space, addr, params ? params : &defaults);
+	err = replicate(space, addr, params ? params : &defaults, &r);
+	if (!err && r->subscription == WEIR_SUBSCRIBE_ALL)
+		err = prepare_all(space, r);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
 }
 
-/* The replicated range that an address is in, at its one copy or in a window. */
-static struct replica *find(struct weir_space *space, const void *addr, uint64_t *offset)
+struct replica *replica_find(struct weir_space *space, const void *addr, uint64_t *offset)
 {
 	struct range *range = space->shared ? range_find(space, addr) : NULL;
 	struct space_use part = {.range = range, .bytes = 1};
@@ -288,7 +310,7 @@ int weir_replica(struct weir_space *space, void *addr, uint32_t device, void **w
 	int err = -EINVAL, own;
 
 	pthread_mutex_lock(&space->lock);
-	r = find(space, addr, &offset);
+	r = replica_find(space, addr, &offset);
 	own = space_own(space, device);
 	if (r && own >= 0 && r->window[own]) {
 		*window = (char *)r->window[own]->addr + offset;
@@ -334,7 +356,7 @@ int weir_unreplicate(struct weir_space *space, void *addr)
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
 	space_progress(space);
-	pass.r = find(space, addr, &offset);
+	pass.r = replica_find(space, addr, &offset);
 	if (!pass.r || (char *)pass.r->one->addr + pass.r->one_offset != (char *)addr)
 		goto out;
 	err = -EBUSY;
@@ -403,6 +425,7 @@ void replicas_fini(struct weir_space *space)
 		}
 	memories_fini(rs);
 	lanes_fini(rs);
+	learn_fini(rs);
 	space->shared = NULL;
 	replicas_free(rs);
 }

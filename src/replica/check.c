@@ -31,7 +31,7 @@ static int check_pieces(const struct replica *r)
 		const struct piece *piece = &r->piece[p];
 
 		if (piece->start >= piece_end(r, p) || !piece->current ||
-		    (p && piece->current == r->piece[p - 1].current))
+		    (p && pieces_are_alike(piece, &r->piece[p - 1])))
 			return fail(r, "pieces are empty, current nowhere, or alike");
 		if (piece->current == COPIES_ANY)
 			continue;

@@ -130,7 +130,7 @@ static void chunk_drop(struct weir_space *space, struct replica *r, uint8_t copy
 	struct replica_chunk *chunk = &r->chunk[copy][g];
 	uint64_t granule = r->replicas->granule_bytes;
 
-	pieces_set(r, g * granule, MIN((g + 1) * granule, r->bytes), 0, ~COPY_BIT(copy));
+	pieces_drop(r, g * granule, MIN((g + 1) * granule, r->bytes), copy);
 	phys_put(&r->replicas->memory[memory_place(space, copy)].client, &chunk->backend);
 	chunk->backend.handle = 0;
 }
@@ -281,6 +281,17 @@ int copies_ready(struct weir_space *space, struct replica *r, place_t own, uint6
 			return err;
 	}
 	return 0;
+}
+
+void copies_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint64_t offset,
+		 uint64_t end)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+
+	for (uint32_t g = (uint32_t)div_round_up(offset, granule);
+	     g < r->nr_granules && MIN((g + 1) * granule, r->bytes) <= end; g++)
+		if (can_drop(space, r, copy, g))
+			space_note_error(space, granule_drop(space, r, copy, g));
 }
 
 void copies_drop_all(struct replica *r)

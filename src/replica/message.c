@@ -207,7 +207,7 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	err = err ? err : fence_err;
 	if (err)
 		return err;
-	pieces_set(r, offset, end, COPY_BIT(to), COPIES_ANY);
+	pieces_add(r, offset, end, to);
 	r->replicas->message_bytes += m.bytes;
 	r->replicas->nr_sent++;
 	return 0;

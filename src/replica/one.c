@@ -122,5 +122,5 @@ void one_filled(struct weir_space *space, struct space_use *part, bool written)
 	r->nr_reserved -= part->nr_reserved;
 	part->nr_reserved = 0;
 	if (written)
-		pieces_set(r, offset, offset + part->bytes, COPY_BIT(COPY_ONE), 0);
+		pieces_write(r, offset, offset + part->bytes, COPY_ONE, COPY_NONE, 0);
 }

@@ -43,7 +43,8 @@ static uint32_t split(struct replica *r, uint64_t offset)
 	if (r->piece[p].start == offset)
 		return p;
 	memmove(&r->piece[p + 2], &r->piece[p + 1], (r->nr_pieces - p - 1) * sizeof(*r->piece));
-	r->piece[p + 1] = (struct piece){.start = offset, .current = r->piece[p].current};
+	r->piece[p + 1] = r->piece[p];
+	r->piece[p + 1].start = offset;
 	r->nr_pieces++;
 	return p + 1;
 }
@@ -56,24 +57,50 @@ static void join(struct replica *r, uint32_t p, uint32_t last)
 	for (uint32_t from = p; from < r->nr_pieces; from++) {
 		if (from > last && to == from)
 			return;
-		if (from <= last && to && r->piece[to - 1].current == r->piece[from].current)
+		if (from <= last && to && pieces_are_alike(&r->piece[to - 1], &r->piece[from]))
 			continue;
 		r->piece[to++] = r->piece[from];
 	}
 	r->nr_pieces = to;
 }
 
-void pieces_set(struct replica *r, uint64_t offset, uint64_t end, copies_t copies, copies_t keep)
+bool pieces_are_alike(const struct piece *a, const struct piece *b)
+{
+	return a->current == b->current && a->writer == b->writer && a->event == b->event;
+}
+
+void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy, uint8_t writer,
+		  uint64_t event)
 {
 	uint32_t first = split(r, offset), last = split(r, end);
 
 	for (uint32_t p = first; p < last; p++) {
-		copies_t now = r->piece[p].current;
-
-		/* What was never written stays so until it is. */
-		if (now != COPIES_ANY || !keep)
-			r->piece[p].current = (now & keep) | copies;
+		r->piece[p].current = COPY_BIT(copy);
+		r->piece[p].writer = writer;
+		r->piece[p].event = event;
 	}
-	r->one_is_current |= (copies & COPY_BIT(COPY_ONE)) != 0;
+	r->one_is_current |= copy == COPY_ONE;
 	join(r, first, MIN(last, r->nr_pieces - 1));
+}
+
+static void change(struct replica *r, uint64_t offset, uint64_t end, copies_t add, copies_t drop)
+{
+	uint32_t first = split(r, offset), last = split(r, end);
+
+	/* What was never written stays so until it is. */
+	for (uint32_t p = first; p < last; p++)
+		if (r->piece[p].current != COPIES_ANY)
+			r->piece[p].current = (r->piece[p].current | add) & ~drop;
+	r->one_is_current |= (add & COPY_BIT(COPY_ONE)) != 0;
+	join(r, first, MIN(last, r->nr_pieces - 1));
+}
+
+void pieces_add(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
+{
+	change(r, offset, end, COPY_BIT(copy), 0);
+}
+
+void pieces_drop(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
+{
+	change(r, offset, end, 0, COPY_BIT(copy));
 }

@@ -44,6 +44,8 @@ typedef uint32_t copies_t; /* a set of copies, a bit each */
 struct piece {
 	uint64_t start;
 	copies_t current; /* have what was written last; never empty */
+	uint8_t writer;	  /* the device that wrote it, by its place; else COPY_NONE, ... */
+	uint64_t event;	  /* ... and with which of its events: see learn.c */
 };
 
 /* A memory of the space: where copies are, on an account whose budget the space lends. */
@@ -100,8 +102,10 @@ struct replica {
 
 	struct piece *piece; /* sorted by start */
 	uint32_t nr_pieces, max_pieces;
-	uint32_t nr_reserved; /* pieces more that open brackets may make when they end */
-	bool one_is_current;  /* the one copy may have something current */
+	uint32_t nr_reserved;		 /* pieces more that open brackets may make when they end */
+	struct subscription *subscribed; /* by weir_subscribe(): see publish.c */
+	uint32_t nr_subscriptions, max_subscriptions;
+	bool one_is_current; /* the one copy may have something current */
 
 	bool dying; /* freed: goes when nothing is under way */
 };
@@ -115,8 +119,10 @@ struct replicas {
 	struct replica_memory memory[PLACES_MAX]; /* by place; those between are not used */
 	struct lane *lane[COPIES_MAX];		  /* by where from; NULL: none yet; then where to */
 	uint64_t granule_bytes;
-	uint64_t nr_messages;		 /* under way */
-	uint64_t message_bytes, nr_sent; /* ever */
+	struct history *history[WEIR_DEVICES_MAX]; /* of each device's brackets */
+	uint64_t nr_messages;			   /* under way */
+	uint64_t message_bytes, nr_sent;	   /* ever */
+	uint64_t nr_published, published_bytes;	   /* of these, as brackets ended */
 };
 
 /* A part of a range as a copy has it. */
@@ -168,12 +174,22 @@ static inline uint64_t piece_end(const struct replica *r, uint32_t p)
 	return p + 1 < r->nr_pieces ? r->piece[p + 1].start : r->bytes;
 }
 
+/* Whether two neighbours are one piece. */
+bool pieces_are_alike(const struct piece *a, const struct piece *b);
+
 /* Room for nr more pieces beside those that are reserved. @return 0 or -ENOMEM. */
 int pieces_reserve(struct replica *r, uint32_t nr);
 
-/* Of bytes of the range: those copies have what was written last, and `keep` of those that had it.
- * There is room for two more pieces. */
-void pieces_set(struct replica *r, uint64_t offset, uint64_t end, copies_t copies, copies_t keep);
+/*
+ * What becomes of bytes of the range; there is room for two more pieces.
+ * pieces_write: a copy alone has what was written last, with an event of the device whose place is
+ *   writer, or by others (COPY_NONE).
+ * pieces_add, pieces_drop: a copy has it as well, or not any more.
+ */
+void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy, uint8_t writer,
+		  uint64_t event);
+void pieces_add(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy);
+void pieces_drop(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy);
 
 /* ---- copies.c */
 
@@ -191,6 +207,10 @@ int copies_ready(struct weir_space *space, struct replica *r, place_t own, uint6
 /* Give up a copy, in a memory, of a granule that nobody uses and that has nothing that is not
  * elsewhere, too. @return whether there was one. */
 bool copies_evict(struct weir_space *space, uint8_t copy);
+
+/* Give up a device's copies of whole granules of a part, where they can go. */
+void copies_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint64_t offset,
+		 uint64_t end);
 
 /* Give up the chunks of everything; nothing is under way. Errors are noted. */
 void copies_drop_all(struct replica *r);
@@ -252,6 +272,28 @@ static inline struct message *lane_nth(const struct lane *lane, uint32_t n)
 	return &lane->message[(lane->head + n) % lane->max];
 }
 
+/* ---- learn.c */
+
+/* A bracket opens on a slot's stream. @return the event's number; 0: it is not known. */
+uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot);
+/* A device reads a part. */
+void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end);
+/* The slot's bracket ended: publish what is going to be read of what it wrote. */
+void learn_publish(struct weir_space *space, const struct stream_slot *slot);
+void learn_fini(struct replicas *rs);
+
+/* ---- publish.c */
+
+/* Send a device what it lacks of a part, where its window shows a copy of its own. */
+void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
+	     uint64_t end);
+/* A device wrote a part: publish it to those that are subscribed to it. */
+void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t from,
+			    uint64_t offset, uint64_t end);
+/* Give a device copies of its own of a part, as far as there is room; waits. */
+int publish_prepare(struct weir_space *space, struct replica *r, uint8_t own, uint64_t offset,
+		    uint64_t end);
+
 /* ---- one.c */
 
 /* Blocks of the one copy get contents by other means than the space's moves. */
@@ -273,7 +315,12 @@ bool one_is_lost(const struct weir_space *space, const struct replica *r, copies
 int one_fill(struct weir_space *space, struct space_use *part, struct settle *settle);
 void one_filled(struct weir_space *space, struct space_use *part, bool written);
 
-/* ---- api.c: struct shared_ops */
+/* ---- api.c */
+
+/* The replicated range that an address is in, at its one copy or in a window; NULL: none. */
+struct replica *replica_find(struct weir_space *space, const void *addr, uint64_t *offset);
+
+/* struct shared_ops */
 
 void replicas_progress(struct weir_space *space);
 void replica_freed(struct weir_space *space, struct range *range, uint64_t offset);

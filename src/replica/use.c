@@ -157,6 +157,8 @@ static int open_part(struct weir_space *space, const struct stream_slot *slot,
 				   access->end);
 	if (!err)
 		err = access_wait(space, stream_id(slot->stream), slot, access);
+	if (!err && use->kind != WEIR_OVERWRITE && access->copy == slot->own)
+		learn_read(access->replica, access->copy, access->offset, access->end);
 	if (err || !access->writes)
 		return err;
 	/* For the change that the end makes. */
@@ -203,6 +205,8 @@ static int shared_open(struct weir_space *space, struct stream_slot *slot)
 		slot->uses.use[u].nr_reserved = 0;
 	for (uint32_t u = 0; u < slot->uses.nr && !err; u++)
 		err = for_parts(space, slot, &slot->uses.use[u], open_part);
+	if (!err)
+		slot->shared_event = learn_begin(space, slot);
 	return err;
 }
 
@@ -230,13 +234,15 @@ static void shared_cancel(struct weir_space *space, struct stream_slot *slot)
 static int end_part(struct weir_space *space, const struct stream_slot *slot, struct space_use *use,
 		    const struct access *access)
 {
-	(void)slot;
+	struct replica *r = access->replica;
+
 	(void)use;
-	if (access->replica->dying)
+	if (r->dying)
 		return 0;
-	pieces_set(access->replica, access->offset, access->end, COPY_BIT(access->copy), 0);
+	pieces_write(r, access->offset, access->end, access->copy, slot->own, slot->shared_event);
 	if (access->copy != COPY_ONE)
-		one_forget(space, access->replica, access->offset, access->end);
+		one_forget(space, r, access->offset, access->end);
+	publish_to_subscribers(space, r, access->copy, access->offset, access->end);
 	return 0;
 }
 
@@ -249,6 +255,7 @@ static void shared_ended(struct weir_space *space, const struct ended_bracket *e
 		if (use_writes(use))
 			(void)for_parts(space, ended->slot, use, end_part);
 	}
+	learn_publish(space, ended->slot);
 }
 
 const struct shared_ops replica_shared_ops = {

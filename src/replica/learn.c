@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who reads what a bracket writes. Each device's brackets are events in an order of its own, since
+ * how those of several devices mix need not repeat. An event is known by its context: its uses and
+ * those of the last few before it. Each piece of a range knows the event that wrote it, and what is
+ * read of it by another device is a *reading* of that event.
+ *
+ * When a bracket ends, what was read both of the last event with its context and of the one before
+ * that is expected to be read again, and is published. What was read once is not: a program that
+ * does not repeat itself is sent nothing in vain for long. Readers that were not foreseen fetch
+ * what they lack as they begin.
+ */
+#include <stdlib.h>
+
+#include "src/base/hash.h"
+#include "src/replica/replica.h"
+
+/* Events whose uses an event's context has; it is the same in loops of any length, and tells apart
+ * what the same kernel writes at several points of one. */
+#define CONTEXT 4u
+/* Events that are known, of each device, and lists that contexts are found by. */
+#define EVENTS (1u << 12)
+
+/* What a device reads of what an event wrote. */
+struct reading {
+	uint32_t replica; /* its number */
+	uint8_t to;
+	uint64_t offset, end;
+};
+
+struct event {
+	uint64_t number;
+	uint64_t shape, context;
+	uint64_t previous; /* with the same context; 0: none, or not known */
+	struct reading *reading;
+	uint32_t nr, max;
+};
+
+struct history {
+	struct event event[EVENTS]; /* by number */
+	uint64_t newest[EVENTS];    /* event, by context */
+	uint64_t next;		    /* numbers begin at 1 */
+};
+
+static struct event *find(const struct replicas *rs, uint8_t own, uint64_t number)
+{
+	struct history *h = own < WEIR_DEVICES_MAX ? rs->history[own] : NULL;
+	struct event *event = h && number ? &h->event[number % EVENTS] : NULL;
+
+	return event && event->number == number ? event : NULL;
+}
+
+static uint64_t hash_uses(const struct use_list *uses, const struct weir_space *space)
+{
+	uint64_t hash = uses->nr;
+
+	for (uint32_t u = 0; u < uses->nr; u++) {
+		const struct space_use *use = &uses->use[u];
+		uint64_t offset = 0;
+		uint8_t copy = 0;
+		const struct replica *r = replica_of_use(space, use, &copy, &offset);
+
+		if (!r)
+			continue;
+		hash = hash_mix(hash, r->number);
+		hash = hash_mix(hash, (uint64_t)use->kind << 8 | copy);
+		hash = hash_mix(hash, offset);
+		hash = hash_mix(hash, use->bytes);
+	}
+	return hash;
+}
+
+uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot)
+{
+	struct replicas *rs = replicas_of(space);
+	struct history *h = rs->history[slot->own];
+	struct event *event, *before;
+	uint64_t *newest;
+
+	if (!h)
+		h = rs->history[slot->own] = calloc(1, sizeof(*h));
+	if (!h)
+		return 0;
+	event = &h->event[++h->next % EVENTS];
+	event->number = h->next;
+	event->nr = 0;
+	event->shape = event->context = hash_uses(&slot->uses, space);
+	for (uint64_t n = 1; n < CONTEXT; n++) {
+		before = find(rs, slot->own, h->next - n);
+		event->context = hash_mix(event->context, before ? before->shape : 0);
+	}
+	newest = &h->newest[event->context % EVENTS];
+	before = find(rs, slot->own, *newest);
+	event->previous = before && before->context == event->context ? *newest : 0;
+	*newest = h->next;
+	return h->next;
+}
+
+/* Without memory it is not known, and is fetched. */
+static void reading_add(struct event *event, const struct reading *reading)
+{
+	uint32_t max = MAX(4u, 2 * event->max);
+	struct reading *grown;
+
+	if (!event->reading || event->nr == event->max) {
+		grown = realloc(event->reading, max * sizeof(*grown));
+		if (!grown)
+			return;
+		event->reading = grown;
+		event->max = max;
+	}
+	event->reading[event->nr++] = *reading;
+}
+
+void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
+{
+	while (offset < end) {
+		uint32_t p = pieces_find(r, offset);
+		uint64_t next = MIN(piece_end(r, p), end);
+		struct event *event = find(r->replicas, r->piece[p].writer, r->piece[p].event);
+		struct reading *last = event && event->nr ? &event->reading[event->nr - 1] : NULL;
+
+		if (event && r->piece[p].writer != to) {
+			if (last && last->replica == r->number && last->to == to &&
+			    last->end == offset)
+				last->end = next;
+			else
+				reading_add(event, &(struct reading){r->number, to, offset, next});
+		}
+		offset = next;
+	}
+}
+
+/* Whether something was read of an event. */
+static bool has(const struct event *event, const struct reading *reading)
+{
+	for (uint32_t n = 0; n < event->nr; n++) {
+		const struct reading *e = &event->reading[n];
+
+		if (e->replica == reading->replica && e->to == reading->to &&
+		    e->offset == reading->offset && e->end == reading->end)
+			return true;
+	}
+	return false;
+}
+
+/* Publish what a bracket wrote of what is going to be read. */
+static void publish_written(struct weir_space *space, struct replica *r,
+			    const struct reading *reading, const struct stream_slot *slot)
+{
+	uint64_t offset = reading->offset, end = MIN(reading->end, r->bytes);
+
+	while (offset < end) {
+		const struct piece *piece = &r->piece[pieces_find(r, offset)];
+		uint64_t next = MIN(piece_end(r, pieces_find(r, offset)), end);
+
+		if (piece->writer == slot->own && piece->event == slot->shared_event)
+			publish(space, r, reading->to, offset, next);
+		offset = next;
+	}
+}
+
+void learn_publish(struct weir_space *space, const struct stream_slot *slot)
+{
+	const struct replicas *rs = replicas_of(space);
+	const struct event *now = find(rs, slot->own, slot->shared_event);
+	const struct event *last = now ? find(rs, slot->own, now->previous) : NULL;
+	const struct event *before = last ? find(rs, slot->own, last->previous) : NULL;
+
+	for (uint32_t n = 0; before && n < last->nr; n++) {
+		const struct reading *reading = &last->reading[n];
+		struct replica *r = rs->replica[reading->replica];
+
+		if (r && r->subscription == WEIR_SUBSCRIBE_LEARNED && has(before, reading))
+			publish_written(space, r, reading, slot);
+	}
+}
+
+void learn_fini(struct replicas *rs)
+{
+	for (uint32_t own = 0; own < WEIR_DEVICES_MAX; own++) {
+		for (uint32_t e = 0; rs->history[own] && e < EVENTS; e++)
+			free(rs->history[own]->event[e].reading);
+		free(rs->history[own]);
+	}
+}
