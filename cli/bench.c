@@ -24,6 +24,7 @@
 #include "cli/bench_oracle.h"
 #include "cli/bench_reader.h"
 #include "cli/bench_reference.h"
+#include "cli/bench_solver.h"
 #include "cli/bench_table.h"
 #include "cli/bench_touch.h"
 #include "cli/bench_write.h"
@@ -492,6 +493,8 @@ static const struct workload_command {
 	{"sssp", "find shortest paths in a graph", bench_sssp},
 	{"cc", "find the components of a graph", bench_cc},
 	{"pagerank", "rank the vertices of a graph", bench_pagerank},
+	{"jacobi", "solve in two dimensions, on several GPUs", bench_jacobi},
+	{"diffusion", "solve in three dimensions, on several GPUs", bench_diffusion},
 };
 
 #define NR_WORKLOADS ARRAY_LEN(workloads)
@@ -500,7 +503,7 @@ static int usage(void)
 {
 	fputs("usage: weir bench WORKLOAD [options]\n\nworkloads:\n", stdout);
 	for (size_t i = 0; i < NR_WORKLOADS; i++)
-		printf("  %-8s %s\n", workloads[i].name, workloads[i].help);
+		printf("  %-9s %s\n", workloads[i].name, workloads[i].help);
 	fputs("\n`weir bench WORKLOAD --help` lists a workload's options.\n", stdout);
 	return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 }

@@ -73,6 +73,18 @@ static int open_machine(const struct bench_params *p, struct weir_machine **out)
 	return err;
 }
 
+/* Work with a manager of the workload's own. */
+static void run_own(struct bench_pass *b, struct weir_machine *machine, struct bench_pass_run *run,
+		    const struct first_logged *logged)
+{
+	struct listener listener = {b, run};
+	char text[BENCH_PASS_ERROR_BYTES / 2] = "";
+	int err = run->work_on(machine, run->arg, listen, &listener, text, sizeof(text));
+
+	if (err)
+		set_error(run, err, text, logged->error);
+}
+
 /* Create the manager and work under it. logged: what weir logs meanwhile. */
 static void run_on(struct bench_pass *b, struct weir_machine *machine, struct bench_pass_run *run,
 		   const struct first_logged *logged)
@@ -127,7 +139,7 @@ void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
 		set_error(run, err == -ENOMEM ? -EAGAIN : err, "the machine cannot be opened",
 			  logged.error);
 	} else {
-		run_on(b, machine, run, &logged);
+		(run->work_on ? run_own : run_on)(b, machine, run, &logged);
 		weir_machine_close(machine);
 	}
 	weir_log_set(NULL, NULL);
@@ -161,6 +173,7 @@ struct passes_held bench_pass_held(const struct bench_pass *b, const struct benc
 static void fill_pass(const struct bench_pass_run *run, const struct passes_result *r,
 		      double median_s, struct result_pass *out)
 {
+	const struct manager_ops *ops = bench_manager_find(run->manager);
 	double nr = r->nr_passes;
 
 	*out = (struct result_pass){
@@ -174,7 +187,7 @@ static void fill_pass(const struct bench_pass_run *run, const struct passes_resu
 		return;
 	out->useful_bytes_per_s = (double)(r->read_bytes + r->write_bytes) / median_s;
 	out->wrong = r->wrong;
-	if (!bench_manager_find(run->manager)->paged_begin)
+	if (run->work_on || !ops->paged_begin)
 		return;
 	out->in = (double)r->pages.nr_in / nr;
 	out->out = (double)r->pages.nr_out / nr;

@@ -39,6 +39,10 @@ struct bench_pass_run {
 	/* Do the work on a manager, telling `progress` of it; 0 or an error with one line. */
 	int (*work)(struct manager *m, void *arg, workload_progress_fn progress, void *progress_arg,
 		    char *err, size_t err_bytes);
+	/* The same on a machine, for workloads with managers of their own, which fill stats; then
+	 * work is NULL. */
+	int (*work_on)(struct weir_machine *machine, void *arg, workload_progress_fn progress,
+		       void *progress_arg, char *err, size_t err_bytes);
 	void *arg;
 
 	int err;			    /* 0, -ENOMEM: it does not fit, else it failed */

@@ -399,6 +399,11 @@ void bench_help_end(FILE *out, bool pages)
 	for (unsigned int i = 0; manager_list[i]; i++)
 		if (pages || !manager_list[i]->paged_begin)
 			options_help_line(out, manager_list[i]->name, manager_list[i]->help);
+	bench_help_units(out);
+}
+
+void bench_help_units(FILE *out)
+{
 	fputs("\n[...] is the default, {...} the environment variable that sets it.\n"
 	      "Sizes take KB, MB, GB, TB and KiB, MiB, GiB, TiB; counts take k, M, G.\n",
 	      out);

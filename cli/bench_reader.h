@@ -12,19 +12,21 @@
 
 #define BENCH_WHY_BYTES 256
 
-/* Every workload's table of options begins with these. */
+/* Every workload's table of options begins with the first four, and that of those with managers of
+ * managers/ with all of them. */
 enum bench_option {
 	BENCH_MACHINE,
 	BENCH_MEASURED,
-	BENCH_DEVICE,
 	BENCH_MANAGER,
+	BENCH_DEBUG,
+	BENCH_SHARED_OPTION_NR,
+	BENCH_DEVICE = BENCH_SHARED_OPTION_NR,
 	BENCH_NEAR,
 	BENCH_NEAR_RATE,
-	BENCH_DEBUG,
 	BENCH_OPTION_NR
 };
 
-#define BENCH_OPTIONS(device_help, managers)                                                    \
+#define BENCH_SHARED_OPTIONS(managers)                                                          \
 	[BENCH_MACHINE] =                                                                       \
 		{"machine", "M", "WEIR_MACHINE", NULL,                                          \
 		 "cuda: this computer's GPUs; or a simulated machine: its name or description " \
@@ -32,15 +34,18 @@ enum bench_option {
 	[BENCH_MEASURED] = {"measured", "FILE", "WEIR_MEASURED", NULL,                          \
 			    "with --machine cuda: description with this computer's measured "   \
 			    "rates"},                                                           \
-	[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},                      \
 	[BENCH_MANAGER] = {"manager", "A,B,...", "WEIR_MANAGER", managers,                      \
 			   "ways of holding memory, each run in turn"},                         \
-	[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                                        \
-			"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},                \
-	[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                                    \
-			     "the most that may cross a link to one of them, each way"},        \
 	[BENCH_DEBUG] = {"debug", NULL, NULL, NULL,                                             \
 			 "on this computer's GPUs: check remaps and launches; slow"}
+
+#define BENCH_OPTIONS(device_help, managers)                                             \
+	BENCH_SHARED_OPTIONS(managers),                                                  \
+		[BENCH_DEVICE] = {"device", "D", "WEIR_DEVICE", "0", device_help},       \
+		[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                         \
+				"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"}, \
+		[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                     \
+				     "the most that may cross a link to one of them, each way"}
 
 /* What the readers share: where values come from and where an error goes. */
 struct bench_reader {
@@ -102,5 +107,8 @@ const struct manager_ops *bench_manager_find(const char *name);
 
 /* What stands under a table of options: managers, units, exit status. */
 void bench_help_end(FILE *out, bool pages);
+
+/* The same, but for managers. */
+void bench_help_units(FILE *out);
 
 #endif

@@ -34,13 +34,13 @@ int pass_idle(struct manager *m, bool drain)
 	return err ? err : m->ops->sync(m);
 }
 
-static void clocks_take(struct manager *m, struct pass_moment *out)
+void pass_clock(struct backend *b, struct pass_moment *out)
 {
 	struct timespec cpu;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	out->cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
-	out->now_ns = m->backend->ops->now_ns(m->backend);
+	out->now_ns = b->ops->now_ns(b);
 }
 
 static void pages_take(struct manager *m, struct pass_moment *out)
@@ -54,14 +54,14 @@ static void pages_take(struct manager *m, struct pass_moment *out)
 void pass_begin(struct manager *m, struct pass_moment *out)
 {
 	pages_take(m, out);
-	clocks_take(m, out);
+	pass_clock(m->backend, out);
 }
 
 void pass_end(struct manager *m, struct pass_moment *out)
 {
 	uint64_t done_ns = m->ops->done_ns ? m->ops->done_ns(m) : 0;
 
-	clocks_take(m, out);
+	pass_clock(m->backend, out);
 	if (done_ns)
 		out->now_ns = done_ns;
 	pages_take(m, out);

@@ -37,6 +37,9 @@ struct pass_moment {
  * in its memory. 0 or an error of the manager. */
 int pass_idle(struct manager *m, bool drain);
 
+/* The clocks of a moment, and nothing else. */
+void pass_clock(struct backend *b, struct pass_moment *out);
+
 /* Before a pass, the device idle. */
 void pass_begin(struct manager *m, struct pass_moment *out);
 

@@ -26,6 +26,8 @@ const struct variable variables[] = {
 	 "The CUDA kernels of mvt, atax and bicg."},
 	{VARIABLE_PROBE_KERNELS, "a file", "libweir-probe-cuda.so" BESIDE, "weir info",
 	 "The CUDA kernels that measure a machine."},
+	{VARIABLE_SOLVER_KERNELS, "a file", "libweir-solver-cuda.so" BESIDE, "weir bench",
+	 "The CUDA kernels of jacobi and diffusion."},
 	{VARIABLE_TOUCH_KERNELS, "a file", "libweir-touch-cuda.so" BESIDE, "weir bench",
 	 "The CUDA kernels of pagein and gups."},
 	{NULL, NULL, NULL, NULL, NULL},

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `weir bench jacobi` and `diffusion`: which cases there are, and what comes of each. How they run
+ * is in bench_pass.c. */
+#include "cli/bench_solver.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/bench.h"
+#include "cli/bench_pass.h"
+#include "cli/bench_solver_options.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/table.h"
+#include "src/base/util.h"
+
+/* A row of the table. */
+struct row {
+	struct solver_params params;
+	const char *manager;
+	enum result_status status;
+	enum result_check check;
+	double iteration_s, bytes_per_s, speed_up;
+	uint64_t moved_bytes;
+};
+
+/* What later runs of the same size are compared with. */
+struct reference {
+	double single_s;     /* a pass under `single`; NaN: it has not run, or failed */
+	bool has_hash;	     /* a run of real bytes got through: */
+	uint64_t hash;	     /* of its field, */
+	const char *manager; /* under this manager */
+	uint32_t devices;
+};
+
+struct bench_solver {
+	struct bench_solver_params params;
+	struct bench_pass pass;
+	struct reference reference; /* of the present size */
+	struct row *rows;
+	unsigned int nr_rows;
+};
+
+/* One case under one manager. */
+struct work {
+	struct solver_params params;
+	const struct solver_manager_ops *ops;
+	struct manager_stats *stats;
+	struct solver_result result; /* zeroed unless it got through */
+};
+
+static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn progress,
+		   void *progress_arg, char *err, size_t err_bytes)
+{
+	struct work *w = arg;
+	const struct solver_config config = {
+		.machine = machine,
+		.nr_devices = w->params.devices,
+		.layout = solver_layout_of(&w->params),
+		.options = w->ops->options,
+	};
+	struct solver_manager *m;
+	int rc = w->ops->create(&config, &m);
+
+	if (rc) {
+		snprintf(err, err_bytes, "the manager cannot be created");
+		return rc;
+	}
+	w->params.progress = progress;
+	w->params.progress_arg = progress_arg;
+	rc = solver_run(m, &w->params, &w->result, err, err_bytes);
+	m->ops->stats(m, w->stats);
+	m->ops->destroy(m);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ one result */
+
+static void write_parameters(FILE *out, const void *of)
+{
+	const struct solver_params *p = &((const struct work *)of)->params;
+
+	if (p->kind == SOLVER_DIFFUSION)
+		fprintf(out, "\"planes\":%" PRIu32 ",\"rows\":%" PRIu32, p->shape.slices,
+			p->shape.rows);
+	else
+		fprintf(out, "\"rows\":%" PRIu32, p->shape.slices);
+	fprintf(out, ",\"columns\":%" PRIu32 ",\"bytes\":%" PRIu64, p->shape.columns,
+		solver_bytes(p));
+	fprintf(out, ",\"iterations\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32,
+		p->iterations, p->passes - p->warm_up, p->warm_up);
+}
+
+static double iteration_s(const struct work *w)
+{
+	const struct passes_result *r = &w->result.passes;
+
+	return result_median(r->pass_s, r->nr_passes) / w->params.iterations;
+}
+
+static void write_members(FILE *out, const void *of)
+{
+	const struct work *w = of;
+
+	fputs(",\"iteration_s\":", out);
+	result_write_double(out, iteration_s(w));
+	if (w->result.hash)
+		fprintf(out, ",\"hash\":\"%016" PRIx64 "\"", w->result.hash);
+	else
+		fputs(",\"hash\":null", out);
+}
+
+/* Compare a field with that of the first run of its size, and remember what later ones need. */
+static void compare(struct bench_solver *bench, struct work *w)
+{
+	struct reference *ref = &bench->reference;
+	struct passes_result *r = &w->result.passes;
+
+	if (w->ops == &solver_manager_single)
+		ref->single_s = result_median(r->pass_s, r->nr_passes);
+	if (bench->params.pass.base.data == WEIR_DATA_PHANTOM)
+		return;
+	if (!ref->has_hash) {
+		*ref = (struct reference){ref->single_s, true, w->result.hash, w->ops->name,
+					  w->params.devices};
+		return;
+	}
+	if (r->passed && w->result.hash != ref->hash) {
+		r->passed = false;
+		snprintf(r->wrong, sizeof(r->wrong), "the field is not that of %s on %" PRIu32,
+			 ref->manager, ref->devices);
+	}
+	r->checked = true;
+}
+
+/* That went between devices. */
+static uint64_t moved_bytes(const struct manager_stats *stats)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t link = 0; link < WEIR_LINKS_MAX; link++)
+		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
+				bytes += stats->near[link][way][cause];
+	return bytes;
+}
+
+static int add_result(struct bench_solver *bench, const struct bench_pass_run *run, struct work *w)
+{
+	struct bench_pass_result out;
+	struct result *result = &out.result;
+
+	if (!run->err)
+		compare(bench, w);
+	bench_pass_fill(&bench->pass, run, &w->result.passes, NAN, &out);
+	result->workload = solver_kind_name(w->params.kind);
+	result->nr_devices = w->params.devices;
+	result->in_memory_s = bench->reference.single_s;
+	out.pass.parameters = write_parameters;
+	out.pass.members = write_members;
+	out.pass.of = w;
+	bench->rows[bench->nr_rows++] = (struct row){
+		.params = w->params,
+		.manager = w->ops->name,
+		.status = result->status,
+		.check = result->check,
+		.iteration_s = iteration_s(w),
+		.bytes_per_s = out.pass.useful_bytes_per_s,
+		.speed_up = result->in_memory_s / result->epoch_median_s,
+		.moved_bytes = moved_bytes(&run->stats),
+	};
+	return bench_pass_add(&bench->pass, result);
+}
+
+static int run_case(struct bench_solver *bench, const struct solver_params *params,
+		    const struct solver_manager_ops *ops)
+{
+	const struct weir_machine_desc *machine = &bench->params.pass.base.machine;
+	struct work w = {.params = *params, .ops = ops};
+	struct bench_pass_run run = {
+		.manager = ops->name,
+		.needs_bytes = 2 * solver_bytes(params),
+		.budget_bytes = machine->memory[machine->device[0].memory].bytes,
+		.passes = params->passes,
+		.work_on = work_on,
+		.arg = &w,
+	};
+	int rc = 0;
+
+	w.stats = &run.stats;
+	bench_pass_run(&bench->pass, &run);
+	if (!interrupt_pending())
+		rc = add_result(bench, &run, &w);
+	passes_result_free(&w.result.passes);
+	return interrupt_pending() ? -1 : rc;
+}
+
+/* ------------------------------------------------------------------ all results */
+
+/* All numbers of devices of a size under all managers. */
+static int run_size(struct bench_solver *bench, const struct solver_shape *size)
+{
+	const struct bench_solver_params *p = &bench->params;
+	const unsigned int nr_managers = p->pass.base.nr_managers;
+	int rc = 0;
+
+	bench->reference = (struct reference){.single_s = NAN};
+	for (unsigned int i = 0; i < p->nr_devices * nr_managers && !rc; i++) {
+		const struct solver_manager_ops *ops =
+			solver_manager_find(p->pass.base.manager[i % nr_managers]);
+		struct solver_params one = bench_solver_case(
+			p, size, ops->one_device ? 1 : p->devices[i / nr_managers]);
+
+		if (!ops->one_device || i < nr_managers)
+			rc = run_case(bench, &one, ops);
+	}
+	return rc;
+}
+
+static unsigned int cases_of_size(const struct bench_solver_params *p)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < p->pass.base.nr_managers; i++)
+		nr += solver_manager_find(p->pass.base.manager[i])->one_device ? 1 : p->nr_devices;
+	return nr;
+}
+
+static int run_all(void *arg)
+{
+	struct bench_solver *bench = arg;
+	const struct bench_solver_params *p = &bench->params;
+	const unsigned int nr = p->nr_sizes * cases_of_size(p);
+	int rc = 0;
+
+	bench->rows = calloc(nr + 1, sizeof(*bench->rows)); /* never empty */
+	if (!bench->rows) {
+		snprintf(bench->pass.err, sizeof(bench->pass.err),
+			 "not enough memory on this computer");
+		return bench_pass_stop(&bench->pass, BENCH_EXIT_FAILED);
+	}
+	bench->pass.total = (double)nr * (p->pass.base.warm_up + p->pass.base.epochs);
+	for (unsigned int i = 0; i < p->nr_sizes && !rc; i++)
+		rc = run_size(bench, &p->size[i]);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the table */
+
+static void row_add(struct table *table, const struct row *row)
+{
+	static const char *const checks[] = {"-", "right", "WRONG"};
+	const struct solver_shape *shape = &row->params.shape;
+
+	if (row->params.kind == SOLVER_DIFFUSION)
+		(void)table_add(table, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
+				shape->rows, shape->columns);
+	else
+		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->columns);
+	(void)table_add(table, "%" PRIu32, row->params.devices);
+	(void)table_add(table, "%s", row->manager);
+	if (row->status == RESULT_OK)
+		(void)table_add_double(table, "%.4g", row->iteration_s * 1e6);
+	else
+		(void)table_add(table, "%s", result_status_name(row->status));
+	(void)table_add_double(table, "%.4g", row->bytes_per_s / 1e9);
+	(void)table_add_double(table, "%.3f", row->speed_up);
+	(void)table_add_size(table, row->moved_bytes);
+	(void)table_add(table, "%s", row->status == RESULT_OK ? checks[row->check] : "-");
+}
+
+static int print(void *arg, FILE *out)
+{
+	static const struct table_column columns[] = {
+		{"field", TABLE_RIGHT},	       {"GPUs", TABLE_RIGHT}, {"manager", TABLE_LEFT},
+		{"iteration us", TABLE_RIGHT}, {"GB/s", TABLE_RIGHT}, {"speed-up", TABLE_RIGHT},
+		{"moved", TABLE_RIGHT},	       {"check", TABLE_LEFT},
+	};
+	const struct bench_solver *bench = arg;
+	struct table *table;
+	int err = table_create(columns, ARRAY_LEN(columns), &table);
+
+	if (err)
+		return err;
+	table_set_keys(table, 3);
+	for (unsigned int i = 0; i < bench->nr_rows; i++)
+		row_add(table, &bench->rows[i]);
+	err = table_print(table, out);
+	table_destroy(table);
+	if (err)
+		return err;
+	fputs("\niteration us: median of the measured passes, over their iterations. speed-up:\n"
+	      "over single. moved: between GPUs in the whole run. check: the field at the end.\n",
+	      out);
+	return ferror(out) ? -EIO : 0;
+}
+
+static int bench_solver(enum solver_kind kind, int argc, char **argv)
+{
+	struct bench_solver bench = {.pass = {.params = &bench.params.pass}};
+
+	if (options_want_help(argc, argv)) {
+		bench_solver_help(kind, stdout);
+		return fflush(stdout) ? BENCH_EXIT_BAD : 0;
+	}
+	progress_start(&bench.pass.bar, stderr);
+	if (bench_solver_parse(kind, argc, argv, &bench.params, bench.pass.err,
+			       sizeof(bench.pass.err))) {
+		bench_pass_complain(&bench.pass, bench.pass.err);
+		progress_end(&bench.pass.bar);
+		return BENCH_EXIT_BAD;
+	}
+	bench_pass_main(&bench.pass, run_all, print, &bench);
+	free(bench.rows);
+	bench_solver_params_fini(&bench.params);
+	return bench.pass.status;
+}
+
+int bench_jacobi(int argc, char **argv)
+{
+	return bench_solver(SOLVER_JACOBI, argc, argv);
+}
+
+int bench_diffusion(int argc, char **argv)
+{
+	return bench_solver(SOLVER_DIFFUSION, argc, argv);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of `weir bench jacobi` and `diffusion`; see bench_solver_options.h. */
+#include "cli/bench_solver_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/bench_check.h"
+#include "cli/size.h"
+#include "src/base/util.h"
+#include "workloads/solver/cuda.h"
+
+#define ITERATIONS_MAX 1000000u
+#define EPOCHS_MAX 100000u
+#define EPOCHS_GPU 5u
+#define WARM_UP 1u
+
+enum solver_option {
+	SIZE = BENCH_SHARED_OPTION_NR,
+	DEVICES,
+	ITERATIONS,
+	EPOCHS,
+	DATA,
+	CHECK,
+	JSON,
+	HELP,
+	SOLVER_OPTION_NR
+};
+
+#define SOLVER_OPTIONS(size_help)                                                                 \
+	{                                                                                         \
+		BENCH_SHARED_OPTIONS("single,memcpy,overlap,rdl"),                                \
+			[SIZE] = {"size", "N,...", "WEIR_SIZE", NULL, size_help},                 \
+			[DEVICES] = {"devices", "N,...", "WEIR_DEVICES", NULL,                    \
+				     "numbers of devices, the machine's first ones; a run for "   \
+				     "each (default: 1, 2, 4 ... and all)"},                      \
+			[ITERATIONS] = {"iterations", "I", NULL, "100",                           \
+					"steps in time of a pass"},                               \
+			[EPOCHS] = {"epochs", "E", "WEIR_EPOCHS", NULL,                           \
+				    "measured passes, after one of warm-up (default: 5 on GPUs, " \
+				    "else 1)"},                                                   \
+			[DATA] = {"data", "KIND", "WEIR_DATA", NULL,                              \
+				  "real or phantom (default: phantom; real with --check and on "  \
+				  "GPUs)"},                                                       \
+			[CHECK] = {"check", NULL, NULL, NULL,                                     \
+				   "real data; compare every element with the CPU's"},            \
+			[JSON] = {"json", "FILE", NULL, NULL,                                     \
+				  "write one JSON object a result; - is stdout"},                 \
+			[HELP] = {"help", NULL, NULL, NULL, "show this text"},                    \
+	}
+
+static const struct option_def tables[SOLVER_KIND_NR][SOLVER_OPTION_NR] = {
+	SOLVER_OPTIONS("rows and columns, or RxC (default: 16384)"),
+	SOLVER_OPTIONS("planes, rows and columns, or PxRxC (default: 1024)"),
+};
+
+static const uint32_t default_side[SOLVER_KIND_NR] = {16384, 1024};
+
+/* ------------------------------------------------------------------ lists */
+
+/* "1024", or as many as a field has, with an x between. 0: it is no size. */
+static uint32_t read_sides(const char *text, uint32_t nr, uint32_t side[3])
+{
+	uint32_t found = 0;
+
+	while (found < nr) {
+		size_t length = strcspn(text, "x");
+		char one[32];
+		uint64_t count;
+
+		snprintf(one, sizeof(one), "%.*s", (int)length, text);
+		if (length >= sizeof(one) || count_parse(one, &count) || !count ||
+		    count > SOLVER_SIDE_MAX)
+			return 0;
+		side[found++] = (uint32_t)count;
+		if (!text[length])
+			break;
+		text += length + 1;
+		if (found == nr)
+			return 0;
+	}
+	return found;
+}
+
+static int read_size(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	static const char *const what[] = {
+		"no size; write rows and columns as 16384 or 4096x16384, at most 1048576",
+		"no size; write planes, rows and columns as 1024 or 256x1024x1024, at most 1048576",
+	};
+	struct bench_solver_params *p = arg;
+	const uint32_t dimensions = p->kind == SOLVER_JACOBI ? 2 : 3;
+	uint32_t side[3], found = read_sides(r->values[SIZE].text, dimensions, side);
+
+	if (found != 1 && found != dimensions)
+		return bench_refuse(r, SIZE, what[p->kind]);
+	for (uint32_t i = found; i < dimensions; i++)
+		side[i] = side[0];
+	p->size[nr] = (struct solver_shape){
+		.slices = side[0],
+		.rows = dimensions == 2 ? 1 : side[1],
+		.columns = side[dimensions - 1],
+	};
+	for (unsigned int i = 0; i < nr; i++)
+		if (!memcmp(&p->size[i], &p->size[nr], sizeof(p->size[nr])))
+			return bench_refuse(r, SIZE, "listed twice; keep one");
+	return 0;
+}
+
+static int read_sizes(struct bench_reader *r, struct bench_solver_params *p)
+{
+	const uint32_t side = default_side[p->kind];
+
+	p->size[0] = (struct solver_shape){side, p->kind == SOLVER_JACOBI ? 1 : side, side};
+	p->nr_sizes = !r->values[SIZE].text;
+	return p->nr_sizes ? 0
+			   : bench_read_list(r, SIZE, BENCH_LIST_MAX, read_size, p, &p->nr_sizes);
+}
+
+static int read_device_count(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	struct bench_solver_params *p = arg;
+	const struct weir_machine_desc *machine = &p->pass.base.machine;
+	char what[96];
+	int err = bench_read_u32(r, DEVICES, 1, WEIR_DEVICES_MAX, &p->devices[nr]);
+
+	if (err)
+		return err;
+	if (p->devices[nr] > machine->nr_devices) {
+		snprintf(what, sizeof(what), "machine '%s' has %" PRIu32 "; choose no more",
+			 machine->name, machine->nr_devices);
+		return bench_refuse(r, DEVICES, what);
+	}
+	for (unsigned int i = 0; i < nr; i++)
+		if (p->devices[i] == p->devices[nr])
+			return bench_refuse(r, DEVICES, "listed twice; keep one");
+	return 0;
+}
+
+static int read_devices(struct bench_reader *r, struct bench_solver_params *p)
+{
+	const uint32_t all = p->pass.base.machine.nr_devices;
+
+	if (r->values[DEVICES].text)
+		return bench_read_list(r, DEVICES, WEIR_DEVICES_MAX, read_device_count, p,
+				       &p->nr_devices);
+	for (uint32_t nr = 1; nr < all; nr *= 2)
+		p->devices[p->nr_devices++] = nr;
+	p->devices[p->nr_devices++] = all;
+	return 0;
+}
+
+static int read_manager(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	struct bench_params *p = arg;
+	const char *name = r->values[BENCH_MANAGER].text;
+	const struct solver_manager_ops *ops = solver_manager_find(name);
+	char what[160] = "no such manager; there are ";
+	size_t used = strlen(what);
+
+	for (unsigned int i = 0; i < nr && ops; i++)
+		if (strcmp(p->manager[i], name) == 0)
+			return bench_refuse(r, BENCH_MANAGER, "listed twice; keep one");
+	if (ops) {
+		p->manager[nr] = ops->name;
+		return 0;
+	}
+	for (unsigned int i = 0; solver_managers[i] && used < sizeof(what); i++)
+		used += (size_t)snprintf(what + used, sizeof(what) - used, "%s%s", i ? ", " : "",
+					 solver_managers[i]->name);
+	return bench_refuse(r, BENCH_MANAGER, what);
+}
+
+/* ------------------------------------------------------------------ single options */
+
+static int read_data(const struct bench_reader *r, struct bench_params *p)
+{
+	const char *text = r->values[DATA].text;
+
+	p->check = r->values[CHECK].text != NULL;
+	p->data = p->check || p->real_gpu ? WEIR_DATA_REAL : WEIR_DATA_PHANTOM;
+	if (!text || (r->values[DATA].origin == OPTION_ENV && p->check))
+		return 0;
+	if (strcmp(text, "phantom") == 0)
+		p->data = WEIR_DATA_PHANTOM;
+	else if (strcmp(text, "real") == 0)
+		p->data = WEIR_DATA_REAL;
+	else
+		return bench_refuse(r, DATA, "no such kind of data; choose real or phantom");
+	if (p->data == WEIR_DATA_REAL)
+		return 0;
+	if (p->real_gpu)
+		return bench_refuse(r, DATA, "a real GPU has real data only; choose real");
+	return p->check ? bench_refuse(r, DATA, "nothing to --check in it; drop one") : 0;
+}
+
+static int read_epochs(const struct bench_reader *r, struct bench_params *p)
+{
+	p->warm_up = WARM_UP;
+	p->epochs = p->real_gpu ? EPOCHS_GPU : 1;
+	return r->values[EPOCHS].text ? bench_read_u32(r, EPOCHS, 1, EPOCHS_MAX, &p->epochs) : 0;
+}
+
+static int read_all(struct bench_reader *r, struct bench_solver_params *out)
+{
+	struct bench_params *base = &out->pass.base;
+	int err = bench_read_machine(r, base);
+
+	if (!err)
+		err = bench_read_list(r, BENCH_MANAGER, BENCH_LIST_MAX, read_manager, base,
+				      &base->nr_managers);
+	if (!err)
+		err = read_data(r, base);
+	if (!err)
+		err = read_epochs(r, base);
+	if (!err)
+		err = read_sizes(r, out);
+	if (!err)
+		err = read_devices(r, out);
+	if (!err)
+		err = bench_read_u32(r, ITERATIONS, 1, ITERATIONS_MAX, &out->iterations);
+	base->json = r->values[JSON].text;
+	base->host_budget_bytes = err ? 0 : base->machine.memory[bench_host_memory(base)].bytes;
+	return err;
+}
+
+/* ------------------------------------------------------------------ cases */
+
+struct solver_params bench_solver_case(const struct bench_solver_params *p,
+				       const struct solver_shape *size, uint32_t devices)
+{
+	const struct bench_params *base = &p->pass.base;
+
+	return (struct solver_params){
+		.kind = p->kind,
+		.shape = *size,
+		.iterations = p->iterations,
+		.passes = base->warm_up + base->epochs,
+		.warm_up = base->warm_up,
+		.devices = devices,
+		.check = base->check,
+	};
+}
+
+/* With real data this computer holds both arrays, and those of --check beside them. */
+static int check_ram(const struct bench_solver_params *p, const struct solver_params *one,
+		     char *err, size_t err_bytes)
+{
+	const struct bench_params *base = &p->pass.base;
+	const uint64_t simulated = base->real_gpu ? 0 : 2, checked = base->check ? 2 : 0;
+	const uint64_t bytes = (simulated + checked) * solver_bytes(one);
+	char needs[SIZE_TEXT_BYTES], ram[SIZE_TEXT_BYTES];
+
+	if (base->data == WEIR_DATA_PHANTOM || bytes <= bench_ram_bytes() / 4 * 3)
+		return 0;
+	snprintf(err, err_bytes,
+		 "--size: real data takes %s of this computer's memory of %s; choose less, or "
+		 "--data phantom",
+		 size_format(bytes, needs, sizeof(needs)),
+		 size_format(bench_ram_bytes(), ram, sizeof(ram)));
+	return -EINVAL;
+}
+
+static int check_cases(const struct bench_solver_params *p, char *err, size_t err_bytes)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; i < p->nr_sizes; i++)
+		for (unsigned int k = 0; k < p->nr_devices && !rc; k++) {
+			struct solver_params one = bench_solver_case(p, &p->size[i], p->devices[k]);
+
+			rc = solver_params_check(&one, err, err_bytes);
+			rc = rc ? rc : check_ram(p, &one, err, err_bytes);
+		}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+int bench_solver_parse(enum solver_kind kind, int argc, char **argv,
+		       struct bench_solver_params *out, char *err, size_t err_bytes)
+{
+	const struct option_def *table = tables[kind];
+	struct option_value values[SOLVER_OPTION_NR];
+	struct bench_reader reader = {.defs = table,
+				      .values = values,
+				      .nr = SOLVER_OPTION_NR,
+				      .load_kernels = solver_cuda_load,
+				      .err = err,
+				      .err_bytes = err_bytes};
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	out->kind = kind;
+	rc = options_parse(table, SOLVER_OPTION_NR, argc, argv, values, err, err_bytes);
+	if (rc)
+		return rc;
+	snprintf(err, err_bytes, "not enough memory on this computer");
+	rc = bench_set_command(&reader, solver_kind_name(kind), NULL, 0, &out->pass.base);
+	if (!rc)
+		rc = read_all(&reader, out);
+	if (!rc)
+		rc = check_cases(out, err, err_bytes);
+	if (rc)
+		bench_solver_params_fini(out);
+	return rc;
+}
+
+void bench_solver_params_fini(struct bench_solver_params *params)
+{
+	bench_params_fini(&params->pass.base);
+}
+
+void bench_solver_help(enum solver_kind kind, FILE *out)
+{
+	static const char *const what[] = {
+		"the mean of four neighbours, again and again, in two dimensions",
+		"heat equation and Burgers' advection, step by step, in three dimensions"};
+
+	fprintf(out,
+		"usage: weir bench %s [options]\n\n"
+		"%s: %s,\n"
+		"on several GPUs of this computer or a simulated machine, each with a slab of\n"
+		"the field, under several ways to have what neighbours wrote.\n\n",
+		solver_kind_name(kind), solver_kind_name(kind), what[kind]);
+	options_help(out, tables[kind], SOLVER_OPTION_NR);
+	fputs("\nmanagers:\n", out);
+	for (unsigned int i = 0; solver_managers[i]; i++)
+		options_help_line(out, solver_managers[i]->name, solver_managers[i]->help);
+	bench_help_units(out);
+	fputs("Exit status: 0 done (out of memory is a result), 1 a run failed or found a wrong\n"
+	      "field, 2 bad input or output, 128 + n stopped by signal n.\n",
+	      out);
+}

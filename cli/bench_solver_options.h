@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `weir bench jacobi` and `diffusion` are asked to do. As in bench_options.h: whatever can be
+ * known to be wrong before anything runs is refused here.
+ */
+#ifndef WEIR_CLI_BENCH_SOLVER_OPTIONS_H
+#define WEIR_CLI_BENCH_SOLVER_OPTIONS_H
+
+#include "cli/bench_pass.h"
+#include "workloads/solver/solver.h"
+
+/* Each size and number of devices is run under each manager; under those that take one device, each
+ * size once. */
+struct bench_solver_params {
+	/* Of base: machine, data, managers, epochs (measured passes), warm-up, json and check. */
+	struct bench_pass_params pass;
+	enum solver_kind kind;
+	struct solver_shape size[BENCH_LIST_MAX];
+	unsigned int nr_sizes;
+	uint32_t devices[WEIR_DEVICES_MAX];
+	unsigned int nr_devices;
+	uint32_t iterations;
+};
+
+/* As bench_params_parse(). */
+int bench_solver_parse(enum solver_kind kind, int argc, char **argv,
+		       struct bench_solver_params *out, char *err, size_t err_bytes);
+void bench_solver_params_fini(struct bench_solver_params *params);
+
+/* One case's parameters, but for progress. */
+struct solver_params bench_solver_case(const struct bench_solver_params *params,
+				       const struct solver_shape *size, uint32_t devices);
+
+void bench_solver_help(enum solver_kind kind, FILE *out);
+
+#endif

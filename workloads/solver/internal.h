@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of a solver's run share. */
+#ifndef WEIR_SOLVER_INTERNAL_H
+#define WEIR_SOLVER_INTERNAL_H
+
+#include "workloads/solver/solver.h"
+
+/* One run. A part that fails stores its error, and what comes after it does nothing. */
+struct solver_job {
+	struct solver_manager *m;      /* borrowed */
+	const struct solver_params *p; /* borrowed */
+	bool phantom;
+	uint64_t nr_done; /* iterations: array nr_done % 2 has the field */
+
+	int status; /* the first error */
+	char *err;  /* what became of it, in words */
+	size_t err_bytes;
+};
+
+__attribute__((format(printf, 3, 4))) void solver_fail(struct solver_job *job, int status,
+						       const char *format, ...);
+
+/* Something was tried: keep its error, if that is the first. */
+void solver_did(struct solver_job *job, int err, const char *what);
+
+/* The kernel of one iteration. */
+const struct weir_kernel *solver_kernel_of(enum solver_kind kind);
+
+/* Queue the beginning of the field into both arrays; one iteration. */
+void solver_fill(struct solver_job *job);
+void solver_iterate(struct solver_job *job);
+
+/* A number that stands for the field. Waits. */
+void solver_hash(struct solver_job *job, uint64_t *out);
+
+/* Read the field back and compare each element with what the CPU's kernels make of it, all slices
+ * together. */
+void solver_check(struct solver_job *job, struct passes_result *result);
+
+#endif

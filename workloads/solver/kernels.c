@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels on the CPU; kernels.h says what they do. */
+#include "workloads/solver/kernels.h"
+
+#include <string.h>
+
+#include "workloads/solver/cuda.h"
+#include "workloads/solver/point.h"
+
+/* A slice of a range, and the two beside it. */
+struct slice {
+	const float *before, *in, *behind;
+	float *out;
+	bool border; /* of the field */
+};
+
+static struct slice slice_of(const struct solver_shape *shape, const struct solver_range *range,
+			     uint32_t i)
+{
+	const uint64_t elements = solver_slice_elements(shape);
+	const uint32_t at = range->first + i;
+
+	return (struct slice){
+		.before = i ? range->in + (i - 1) * elements : range->before,
+		.in = range->in + i * elements,
+		.behind = i + 1 < range->nr ? range->in + (i + 1) * elements : range->behind,
+		.out = range->out + i * elements,
+		.border = !at || at + 1 == shape->slices,
+	};
+}
+
+static void jacobi_slice(const struct solver_shape *shape, const struct slice *s)
+{
+	const uint32_t last = shape->columns - 1;
+
+	s->out[0] = s->in[0];
+	for (uint32_t x = 1; x < last; x++)
+		s->out[x] = point_jacobi(s->before[x], s->behind[x], s->in[x - 1], s->in[x + 1]);
+	s->out[last] = s->in[last];
+}
+
+static void diffusion_row(const struct solver_shape *shape, const struct slice *s, uint32_t row)
+{
+	const uint32_t columns = shape->columns, last = columns - 1;
+	const uint64_t at = (uint64_t)row * columns;
+	const float *in = s->in + at;
+
+	s->out[at] = in[0];
+	for (uint32_t x = 1; x < last; x++) {
+		const struct point_neighbours beside = {
+			.left = in[x - 1],
+			.right = in[x + 1],
+			.above = in[(int64_t)x - columns],
+			.below = in[x + columns],
+			.before = s->before[at + x],
+			.behind = s->behind[at + x],
+		};
+
+		s->out[at + x] = point_diffusion(in[x], beside);
+	}
+	s->out[at + last] = in[last];
+}
+
+static void diffusion_slice(const struct solver_shape *shape, const struct slice *s)
+{
+	const uint64_t end = (uint64_t)(shape->rows - 1) * shape->columns;
+
+	memcpy(s->out, s->in, shape->columns * sizeof(float));
+	for (uint32_t row = 1; row + 1 < shape->rows; row++)
+		diffusion_row(shape, s, row);
+	memcpy(s->out + end, s->in + end, shape->columns * sizeof(float));
+}
+
+static void stencil(const struct solver_stencil_args *a,
+		    void (*slice_do)(const struct solver_shape *shape, const struct slice *s))
+{
+	for (uint32_t r = 0; r < a->nr_ranges; r++)
+		for (uint32_t i = 0; i < a->range[r].nr; i++) {
+			const struct slice s = slice_of(&a->shape, &a->range[r], i);
+
+			if (s.border)
+				memcpy(s.out, s.in, solver_slice_bytes(&a->shape));
+			else
+				slice_do(&a->shape, &s);
+		}
+}
+
+static void jacobi_cpu(const void *args)
+{
+	stencil(args, jacobi_slice);
+}
+
+static void diffusion_cpu(const void *args)
+{
+	stencil(args, diffusion_slice);
+}
+
+static void fill_cpu(const void *args)
+{
+	const struct solver_fill_args *a = args;
+	const uint64_t elements = solver_slice_elements(&a->shape);
+	const uint64_t first = a->range.first * elements;
+
+	for (uint64_t i = 0; i < a->range.nr * elements; i++)
+		a->range.out[i] = point_begin(first + i);
+}
+
+static void hash_cpu(const void *args)
+{
+	const struct solver_hash_args *a = args;
+	const uint64_t elements = solver_slice_elements(&a->shape);
+	const uint64_t first = a->range.first * elements;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < a->range.nr * elements; i++)
+		sum += point_hash(first + i, a->range.in[i]);
+	*a->sum += sum;
+}
+
+const struct weir_kernel solver_kernel_jacobi = {
+	.name = "solver_jacobi", .cpu = jacobi_cpu, .cuda = solver_cuda_run_jacobi};
+const struct weir_kernel solver_kernel_diffusion = {
+	.name = "solver_diffusion", .cpu = diffusion_cpu, .cuda = solver_cuda_run_diffusion};
+const struct weir_kernel solver_kernel_fill = {
+	.name = "solver_fill", .cpu = fill_cpu, .cuda = solver_cuda_run_fill};
+const struct weir_kernel solver_kernel_hash = {
+	.name = "solver_hash", .cpu = hash_cpu, .cuda = solver_cuda_run_hash};

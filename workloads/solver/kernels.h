@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels of the solvers, for the CPU and for CUDA. All of them take addresses, know nothing of
+ * devices, and can do any range of slices; what they compute depends neither on the range nor on
+ * who runs it, to the last bit (point.h).
+ *
+ * A field is a box of floats: `slices` of `rows` by `columns` elements each, one behind the other.
+ * A field of two dimensions has slices of one row. Slices are what is split between devices.
+ */
+#ifndef WEIR_SOLVER_KERNELS_H
+#define WEIR_SOLVER_KERNELS_H
+
+#include <stdint.h>
+
+#include "weir/weir.h"
+
+#define SOLVER_COLUMNS_UNIT 4u /* columns come in multiples of it: 16 bytes */
+
+struct solver_shape {
+	uint32_t slices, rows, columns;
+};
+
+static inline uint64_t solver_slice_elements(const struct solver_shape *shape)
+{
+	return (uint64_t)shape->rows * shape->columns;
+}
+
+static inline uint64_t solver_slice_bytes(const struct solver_shape *shape)
+{
+	return solver_slice_elements(shape) * sizeof(float);
+}
+
+/* Slices that follow each other. Addresses are multiples of 16 bytes. */
+struct solver_range {
+	uint32_t first, nr; /* of the field's slices; nr > 0 */
+	const float *in;    /* their elements, */
+	/* those of the slice before them, and of the one behind; not read where the field ends */
+	const float *before, *behind;
+	float *out; /* their elements in the other array */
+};
+
+/*
+ * One step in time for up to two ranges: out is computed from in. What lies on the border of the
+ * field stays what it is, and is copied.
+ */
+struct solver_stencil_args {
+	struct solver_shape shape; /* of the whole field */
+	struct solver_range range[2];
+	uint32_t nr_ranges;
+};
+extern const struct weir_kernel solver_kernel_jacobi, solver_kernel_diffusion;
+
+/* The contents that a field begins with: range.out alone is written. */
+struct solver_fill_args {
+	struct solver_shape shape;
+	struct solver_range range;
+};
+extern const struct weir_kernel solver_kernel_fill;
+
+/* Add a number that stands for what is in range.in, and where, to *sum; the numbers of parts add up
+ * to that of the whole. */
+struct solver_hash_args {
+	struct solver_shape shape;
+	struct solver_range range;
+	uint64_t *sum;
+};
+extern const struct weir_kernel solver_kernel_hash;
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bulk-synchronous: all devices compute, the host waits for them, all of them copy their halos to
+ * their neighbours, the host waits again.
+ */
+#include "workloads/solver/slabs.h"
+
+static int create(const struct solver_config *config, struct solver_manager **out)
+{
+	struct solver_slabs *s;
+	int err = solver_slabs_create(config, &solver_manager_memcpy, sizeof(*s), true, &s);
+
+	if (!err)
+		*out = &s->base;
+	return err;
+}
+
+static int iteration_end(struct solver_manager *m)
+{
+	struct solver_slabs *s = solver_slabs_of(m);
+	int err = solver_slabs_sync(m);
+
+	for (uint32_t d = 0; d < m->nr_devices; d++)
+		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+			if (solver_slabs_has(s, d, side))
+				err = solver_slabs_send(s, s->stream[d], s->written, d, side,
+							WEIR_CAUSE_DEMAND);
+	return err ? err : solver_slabs_sync(m);
+}
+
+const struct solver_manager_ops solver_manager_memcpy = {
+	.name = "memcpy",
+	.help = "compute, wait, copy halos between devices, wait",
+	.create = create,
+	.destroy = solver_slabs_destroy,
+	.alloc = solver_slabs_alloc,
+	.at = solver_slabs_at,
+	.step = solver_slabs_step,
+	.iteration_end = iteration_end,
+	.sync = solver_slabs_sync,
+	.read = solver_slabs_read,
+	.stats = solver_slabs_stats,
+	.check = solver_slabs_check,
+};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a programmer does by hand who knows the program: each device computes its boundary first, on
+ * a stream of its own, and sends it to its neighbours by copies on two more, while the interior is
+ * computed. The host waits for nothing.
+ *
+ * Each step of iteration k waits for just what it needs:
+ *
+ *   boundary(k)  interior(k-1), whose elements it reads and whose input it writes, and the
+ *                neighbours' copies(k-1) into its halos
+ *   copies(k)    boundary(k) of the device that sends
+ *   interior(k)  boundary(k-1)
+ *
+ * Two orders need no waiting of their own. A halo is overwritten after it was read: copies(k)
+ * follow boundary(k) there, which follows copies(k-1) from the neighbour, which follow its
+ * boundary(k-1), the last reader. And a boundary is overwritten by boundary(k+2) after it was sent,
+ * in the same way, over the neighbour and back.
+ */
+#include "src/backend/machine.h"
+#include "workloads/solver/slabs.h"
+
+struct overlap {
+	struct solver_slabs slabs; /* whose streams have the interiors */
+	struct weir_stream *boundary[WEIR_DEVICES_MAX];
+	struct weir_stream *send[WEIR_DEVICES_MAX][SOLVER_SIDE_NR];
+	/* What these were done with when the present iteration began. */
+	fence_t interior_done[WEIR_DEVICES_MAX], boundary_done[WEIR_DEVICES_MAX];
+	fence_t sent[WEIR_DEVICES_MAX][SOLVER_SIDE_NR];
+};
+
+static void destroy(struct solver_manager *m)
+{
+	struct overlap *o = (struct overlap *)m;
+
+	for (uint32_t d = 0; d < m->nr_devices; d++) {
+		weir_stream_destroy(o->boundary[d]);
+		for (int side = 0; side < SOLVER_SIDE_NR; side++)
+			weir_stream_destroy(o->send[d][side]);
+	}
+	solver_slabs_destroy(m);
+}
+
+static int create(const struct solver_config *config, struct solver_manager **out)
+{
+	struct solver_slabs *s;
+	struct overlap *o;
+	int err = solver_slabs_create(config, &solver_manager_overlap, sizeof(*o), true, &s);
+
+	if (err)
+		return err;
+	o = (struct overlap *)s;
+	for (uint32_t d = 0; d < config->nr_devices && !err; d++) {
+		err = weir_stream_create(config->machine, d, &o->boundary[d]);
+		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+			err = weir_stream_create(config->machine, d, &o->send[d][side]);
+	}
+	if (err)
+		destroy(&s->base);
+	else
+		*out = &s->base;
+	return err;
+}
+
+static int record(const struct overlap *o, const struct weir_stream *stream, fence_t *out)
+{
+	struct backend *b = o->slabs.base.backend;
+
+	return b->ops->fence_record(b, stream_id(stream), out);
+}
+
+static int wait_for(const struct overlap *o, const struct weir_stream *stream, fence_t fence)
+{
+	struct backend *b = o->slabs.base.backend;
+
+	return fence ? b->ops->stream_wait(b, stream_id(stream), fence) : 0;
+}
+
+/* The streams of a device wait for all that its boundary depends on. */
+static int boundary_wait(struct overlap *o, uint32_t d)
+{
+	int err = wait_for(o, o->boundary[d], o->interior_done[d]);
+
+	for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+		if (solver_slabs_has(&o->slabs, d, side))
+			err = wait_for(o, o->boundary[d],
+				       o->sent[solver_slabs_neighbour(d, side)][!side]);
+	return err;
+}
+
+/* What a device wrote at the ends of its slab, behind what is queued on its stream so far. */
+static int boundary_send(struct overlap *o, uint32_t d, const struct weir_stream *after)
+{
+	fence_t written;
+	int err = record(o, after, &written);
+
+	for (int side = 0; side < SOLVER_SIDE_NR && !err; side++) {
+		if (!solver_slabs_has(&o->slabs, d, side))
+			continue;
+		err = wait_for(o, o->send[d][side], written);
+		if (!err)
+			err = solver_slabs_send(&o->slabs, o->send[d][side], o->slabs.written, d,
+						side, WEIR_CAUSE_PREFETCH);
+	}
+	return err;
+}
+
+static int step(struct solver_manager *m, const struct solver_step *step)
+{
+	struct overlap *o = (struct overlap *)m;
+	const uint32_t d = step->device;
+	const bool boundary = step->part == SOLVER_BOUNDARY;
+	struct weir_stream *stream = boundary ? o->boundary[d] : o->slabs.stream[d];
+	int err = boundary ? boundary_wait(o, d) : wait_for(o, stream, o->boundary_done[d]);
+
+	if (!err)
+		err = solver_slabs_launch(&o->slabs, stream, step);
+	if (!err && step->part != SOLVER_INTERIOR)
+		err = boundary_send(o, d, stream);
+	return err;
+}
+
+/* From here on "done" is what is queued now. */
+static int iteration_end(struct solver_manager *m)
+{
+	struct overlap *o = (struct overlap *)m;
+	int err = 0;
+
+	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
+		err = record(o, o->slabs.stream[d], &o->interior_done[d]);
+		err = err ? err : record(o, o->boundary[d], &o->boundary_done[d]);
+		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+			if (solver_slabs_has(&o->slabs, d, side))
+				err = record(o, o->send[d][side], &o->sent[d][side]);
+	}
+	return err;
+}
+
+static int sync(struct solver_manager *m)
+{
+	struct overlap *o = (struct overlap *)m;
+	int first = solver_slabs_sync(m);
+
+	for (uint32_t d = 0; d < m->nr_devices; d++) {
+		int err = weir_stream_sync(o->boundary[d]);
+
+		first = first ? first : err;
+		for (int side = 0; side < SOLVER_SIDE_NR; side++) {
+			err = weir_stream_sync(o->send[d][side]);
+			first = first ? first : err;
+		}
+	}
+	return first;
+}
+
+const struct solver_manager_ops solver_manager_overlap = {
+	.name = "overlap",
+	.help = "by hand: the boundary first, copied while the interior is computed",
+	.split = true,
+	.create = create,
+	.destroy = destroy,
+	.alloc = solver_slabs_alloc,
+	.at = solver_slabs_at,
+	.step = step,
+	.iteration_end = iteration_end,
+	.sync = sync,
+	.read = solver_slabs_read,
+	.stats = solver_slabs_stats,
+	.check = solver_slabs_check,
+};

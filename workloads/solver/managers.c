@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All managers of solvers. */
+#include <string.h>
+
+#include "workloads/solver/manager.h"
+
+const struct solver_manager_ops *const solver_managers[] = {
+	&solver_manager_single,
+	&solver_manager_memcpy,
+	&solver_manager_overlap,
+	&solver_manager_rdl,
+	NULL,
+};
+
+const struct solver_manager_ops *solver_manager_find(const char *name)
+{
+	for (unsigned int i = 0; solver_managers[i]; i++)
+		if (strcmp(solver_managers[i]->name, name) == 0)
+			return solver_managers[i];
+	return NULL;
+}

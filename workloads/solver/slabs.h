@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the managers have in common that keep each device's slab in its own memory, as plain memory:
+ * slabs, with room for copies of the neighbours' halos or mapped for the neighbours; a stream a
+ * device for kernels; copies of halos; statistics.
+ */
+#ifndef WEIR_SOLVER_SLABS_H
+#define WEIR_SOLVER_SLABS_H
+
+#include "workloads/solver/manager.h"
+
+/* Neighbours of a device, and ends of its slab. */
+enum solver_side { SOLVER_BEFORE, SOLVER_BEHIND, SOLVER_SIDE_NR };
+
+struct solver_slab {
+	struct weir_mem *mem;
+	char *addr;	     /* of the slab's first byte */
+	uint64_t lead_bytes; /* of the object, before it: room for a halo */
+};
+
+/* Every such manager begins with this. */
+struct solver_slabs {
+	struct solver_manager base;
+	struct weir_machine *machine; /* borrowed */
+	struct solver_layout layout;
+	bool halos; /* slabs have copies of halos; else devices read their neighbours' slabs */
+	struct weir_pool *pool;
+	struct solver_slab slab[SOLVER_ARRAYS_MAX][WEIR_DEVICES_MAX];
+	uint32_t nr_arrays;
+	struct weir_stream *stream[WEIR_DEVICES_MAX];
+	uint32_t written; /* the array that the last step wrote */
+	struct manager_stats stats;
+};
+
+/* Make one, of `bytes` in all, zeroed. */
+int solver_slabs_create(const struct solver_config *config, const struct solver_manager_ops *ops,
+			size_t bytes, bool halos, struct solver_slabs **out);
+
+/* What ops of managers are that do no more: free all of it, and so on. */
+void solver_slabs_destroy(struct solver_manager *m);
+int solver_slabs_alloc(struct solver_manager *m, const char *name);
+void *solver_slabs_at(struct solver_manager *m, uint32_t array, uint32_t device, uint64_t offset);
+int solver_slabs_step(struct solver_manager *m, const struct solver_step *step);
+int solver_slabs_sync(struct solver_manager *m);
+int solver_slabs_read(struct solver_manager *m, uint32_t array, uint64_t offset, void *data,
+		      uint64_t bytes);
+void solver_slabs_stats(struct solver_manager *m, struct manager_stats *out);
+int solver_slabs_check(struct solver_manager *m);
+
+static inline struct solver_slabs *solver_slabs_of(struct solver_manager *m)
+{
+	return (struct solver_slabs *)m;
+}
+
+/* Whether a device has a neighbour on this side. */
+static inline bool solver_slabs_has(const struct solver_slabs *s, uint32_t device,
+				    enum solver_side side)
+{
+	return side == SOLVER_BEFORE ? device > 0 : device + 1 < s->base.nr_devices;
+}
+
+static inline uint32_t solver_slabs_neighbour(uint32_t device, enum solver_side side)
+{
+	return side == SOLVER_BEFORE ? device - 1 : device + 1;
+}
+
+/* Queue a step's launch on a stream of its device. */
+int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
+			const struct solver_step *step);
+
+/* Queue the copy of what a device wrote at this end of its slab into its neighbour's halo. */
+int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream, uint32_t array,
+		      uint32_t device, enum solver_side side, enum weir_cause cause);
+
+#endif

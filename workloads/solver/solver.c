@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run: parameters, the two arrays, passes of iterations, what the field is at the end. The steps
+ * of an iteration are in steps.c, the comparison with the CPU in check.c.
+ */
+#include "workloads/solver/solver.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/util.h"
+#include "workloads/solver/cuda.h"
+#include "workloads/solver/internal.h"
+
+static const char *const kind_names[] = {"jacobi", "diffusion"};
+
+const char *solver_kind_name(enum solver_kind kind)
+{
+	return kind_names[kind];
+}
+
+void solver_fail(struct solver_job *job, int status, const char *format, ...)
+{
+	char text[160];
+	va_list ap;
+
+	if (job->status)
+		return;
+	job->status = status;
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	snprintf(job->err, job->err_bytes, "%s: %s", solver_kind_name(job->p->kind), text);
+}
+
+void solver_did(struct solver_job *job, int err, const char *what)
+{
+	if (err)
+		solver_fail(job, err, "%s failed: %s", what, weir_strerror(err));
+}
+
+int solver_params_check(const struct solver_params *p, char *err, size_t err_bytes)
+{
+	const struct solver_shape *shape = &p->shape;
+	const char *what = NULL;
+
+	if (p->kind >= SOLVER_KIND_NR)
+		what = "no such workload";
+	else if (!shape->slices || !shape->rows || !shape->columns ||
+		 MAX(MAX(shape->slices, shape->rows), shape->columns) > SOLVER_SIDE_MAX)
+		what = "each side has 1 to 1048576 elements";
+	else if (p->kind == SOLVER_JACOBI && shape->rows != 1)
+		what = "a field of two dimensions has slices of one row";
+	else if (shape->columns % SOLVER_COLUMNS_UNIT)
+		what = "columns come in multiples of 4";
+	else if (!p->iterations || p->passes <= p->warm_up)
+		what = "no iteration is left after the warm-up";
+	else if (!p->devices || p->devices > WEIR_DEVICES_MAX || p->devices > shape->slices)
+		what = "each device has a slice at least, and there are up to 16";
+	if (!what)
+		return 0;
+	snprintf(err, err ? err_bytes : 0, "%s: %s",
+		 p->kind < SOLVER_KIND_NR ? solver_kind_name(p->kind) : "solver", what);
+	return -EINVAL;
+}
+
+struct solver_layout solver_layout_of(const struct solver_params *p)
+{
+	struct solver_layout layout = {
+		.nr_devices = p->devices,
+		.halo_bytes = solver_slice_bytes(&p->shape),
+	};
+
+	for (uint32_t d = 0; d <= p->devices; d++)
+		layout.offset[d] = solver_first_slice(p, d) * solver_slice_bytes(&p->shape);
+	return layout;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void arrays_alloc(struct solver_job *job)
+{
+	static const char *const names[] = {"even", "odd"};
+
+	for (uint32_t i = 0; i < ARRAY_LEN(names); i++) {
+		int err = job->m->ops->alloc(job->m, names[i]);
+
+		if (err)
+			solver_fail(job, err, "no memory for two arrays of %.3f MB: %s",
+				    (double)solver_bytes(job->p) / 1e6, weir_strerror(err));
+		if (err)
+			return;
+	}
+}
+
+/* ------------------------------------------------------------------ passes */
+
+static void wait(struct solver_job *job)
+{
+	int err = job->m->ops->sync(job->m);
+
+	solver_did(job, err, "the kernels");
+}
+
+static void pass_run(struct solver_job *job, struct passes_result *result, uint32_t pass)
+{
+	struct backend *b = job->m->backend;
+	struct pass_moment begin = {0}, end = {0};
+
+	wait(job);
+	pass_clock(b, &begin);
+	for (uint32_t i = 0; i < job->p->iterations && !job->status; i++)
+		solver_iterate(job);
+	wait(job);
+	pass_clock(b, &end);
+	if (!job->status && pass >= job->p->warm_up)
+		pass_note(result, pass - job->p->warm_up, &begin, &end);
+}
+
+static void passes_run(struct solver_job *job, struct passes_result *result)
+{
+	const struct solver_params *p = job->p;
+
+	for (uint32_t pass = 0; pass < p->passes && !job->status; pass++) {
+		if (p->progress && p->progress(p->progress_arg, pass, p->passes))
+			solver_fail(job, -EINTR, "interrupted after %u of %u passes", pass,
+				    p->passes);
+		else
+			pass_run(job, result, pass);
+	}
+}
+
+static void result_init(const struct solver_job *job, struct passes_result *result)
+{
+	const struct solver_params *p = job->p;
+
+	result->distinct_bytes = 2 * solver_bytes(p);
+	result->read_bytes = p->iterations * solver_bytes(p);
+	result->write_bytes = p->iterations * solver_bytes(p);
+}
+
+static void run_steps(struct solver_job *job, struct solver_result *result)
+{
+	arrays_alloc(job);
+	if (!job->status)
+		solver_fill(job);
+	if (!job->status)
+		passes_run(job, &result->passes);
+	if (!job->status && !job->phantom)
+		solver_hash(job, &result->hash);
+	if (!job->status && !job->phantom && job->p->check)
+		solver_check(job, &result->passes);
+	if (!job->status && job->p->progress)
+		(void)job->p->progress(job->p->progress_arg, job->p->passes, job->p->passes);
+}
+
+/* What the kernels need where they are CUDA's. */
+static void kernels_load(struct solver_job *job)
+{
+	struct backend *b = job->m->backend;
+	stream_id_t stream;
+	int err = b->ops->stream_create(b, 0, BACKEND_COMPUTE, &stream);
+
+	solver_did(job, err, "making a stream");
+	if (err)
+		return;
+	err = b->ops->stream_native(b, stream) ? solver_cuda_load() : 0;
+	if (err)
+		solver_fail(job, err, "no kernels for the GPU: %s", weir_strerror(err));
+	b->ops->stream_destroy(b, stream);
+}
+
+int solver_run(struct solver_manager *m, const struct solver_params *p, struct solver_result *out,
+	       char *err, size_t err_bytes)
+{
+	struct solver_job job = {
+		.m = m,
+		.p = p,
+		.phantom = m->backend->data == WEIR_DATA_PHANTOM,
+		.err = err,
+		.err_bytes = err ? err_bytes : 0,
+	};
+	struct solver_result result = {.hash = 0};
+	int ret = solver_params_check(p, err, err_bytes);
+
+	if (ret)
+		return ret;
+	ret = passes_result_init(&result.passes, p->passes - p->warm_up);
+	if (ret) {
+		solver_fail(&job, ret, "this computer has no memory for what a run keeps");
+		return ret;
+	}
+	result_init(&job, &result.passes);
+	kernels_load(&job);
+	if (!job.status)
+		run_steps(&job, &result);
+	/* Nothing queued outlives the run. A sync that fails has either waited and reports the
+	 * work, or was itself refused: a second one tells these apart. */
+	if (job.status && m->ops->sync(m))
+		(void)m->ops->sync(m);
+	if (job.status)
+		passes_result_free(&result.passes);
+	else
+		*out = result;
+	return job.status;
+}

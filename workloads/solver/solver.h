@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Solvers: step by step in time, each element of a field becomes what it and its neighbours make of
+ * it. The field is two arrays, read and written in turn; several devices have a slab of slices each
+ * and read one slice of either neighbour.
+ *
+ *   jacobi     two dimensions: the mean of four neighbours
+ *   diffusion  three: heat equation and Burgers' advection, six neighbours
+ *
+ * docs/solver.md says what is in them, how they are split and how results are checked.
+ */
+#ifndef WEIR_SOLVER_H
+#define WEIR_SOLVER_H
+
+#include "workloads/passes.h"
+#include "workloads/solver/kernels.h"
+#include "workloads/solver/manager.h"
+#include "workloads/workload.h"
+
+#define SOLVER_SIDE_MAX (1u << 20) /* slices, rows, columns */
+
+enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_KIND_NR };
+
+struct solver_params {
+	enum solver_kind kind;
+	struct solver_shape shape;
+	uint32_t iterations;	       /* of a pass; > 0 */
+	uint32_t passes;	       /* in all, warm-up included; the field goes on from each */
+	uint32_t warm_up;	       /* of them */
+	uint32_t devices;	       /* that the slices are split between; > 0 */
+	bool check;		       /* compare all elements with what the CPU makes of them */
+	workload_progress_fn progress; /* called with passes done; may be NULL */
+	void *progress_arg;
+};
+
+struct solver_result {
+	struct passes_result passes;
+	uint64_t hash; /* of the field at the end; of phantom machines 0 */
+};
+
+/* Of one array. */
+static inline uint64_t solver_bytes(const struct solver_params *p)
+{
+	return p->shape.slices * solver_slice_bytes(&p->shape);
+}
+
+/* The first slice of the index-th device; of the one behind the last, how many slices there are. */
+static inline uint32_t solver_first_slice(const struct solver_params *p, uint32_t index)
+{
+	return (uint32_t)((uint64_t)p->shape.slices * index / p->devices);
+}
+
+/* "jacobi", "diffusion". Static. */
+const char *solver_kind_name(enum solver_kind kind);
+
+/* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */
+WEIR_MUST_CHECK int solver_params_check(const struct solver_params *p, char *err, size_t err_bytes);
+
+/* How the arrays of a run are split, for creating its manager. p: checked. */
+struct solver_layout solver_layout_of(const struct solver_params *p);
+
+/*
+ * Run all passes on a manager that was created for solver_layout_of(p) and has no arrays yet; what
+ * is allocated stays with it. out: written on success only; passes_result_free() its passes. err:
+ * on failure one line, cut to err_bytes. May be NULL.
+ *
+ * A wrong field is a result (passes.passed), not an error.
+ *
+ * 0, or -ENOMEM: the manager cannot hold the arrays (a result); -EAGAIN: this computer has no
+ * memory for what a run needs; -EINTR: progress asked to stop; -EINVAL; or an error of the manager.
+ * Blocks; nothing is queued any more on return.
+ */
+WEIR_MUST_CHECK int solver_run(struct solver_manager *m, const struct solver_params *p,
+			       struct solver_result *out, char *err, size_t err_bytes);
+
+#endif
