@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The tests of GPU-driven paging on a GPU, on warps without one (tests/paging/warps.h), in orders of
-# lanes drawn from three seeds, since one alone meets few; and the kernels on a matrix
-# (tests/paging/matrix.cu). WEIR_SEEDS names other seeds. A quiescent point that is passed with spans
+# lanes drawn from three seeds, since one alone meets few; and the kernels on a matrix and of the
+# solvers (tests/paging/matrix.cu, solver.cu). WEIR_SEEDS names other seeds. A quiescent point that is passed with spans
 # held (PT_MUTANT 20) must be noticed. Needs SOURCE_DIR; without a C++ compiler there is nothing to
 # ask.
 #
@@ -55,11 +55,13 @@ run() {
 build "$dir/paging" tests/gpu/test_paging.cu
 build "$dir/paging_use" tests/gpu/test_paging_use.cu
 build "$dir/matrix" tests/paging/matrix.cu
+build "$dir/solver" tests/paging/solver.cu
 # shellcheck disable=SC2086 # words are meant to be split
 for seed in ${WEIR_SEEDS:-1 2 3 ${WEIR_TEST_LONG:+4 5 6 7 8}}; do
 	run "$seed" "$dir/paging" --small
 	run "$seed" "$dir/paging_use" --small
 	run "$seed" "$dir/matrix"
+	run "$seed" "$dir/solver"
 done
 build "$dir/mutant" tests/gpu/test_paging_use.cu -DPT_MUTANT=20
 if timeout 100 "$dir/mutant" --small >"$dir/out" 2>&1 ||

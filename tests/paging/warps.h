@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Warps without a GPU: enough of CUDA C++ and of its runtime, for a C++ compiler, that
- * tests/gpu/test_paging.cu and tests/paging/matrix.cu run on the CPU. Included before anything else
- * in its place.
+ * tests/gpu/test_paging.cu and the sources in tests/paging run on the CPU. Included before anything
+ * else in its place.
  *
  * Every lane is a fiber, and all run in one thread, in an order drawn from WEIR_SEED: a lane can be
  * left at each atomic operation and wherever lanes meet. Lanes that are together (__activemask())
@@ -462,7 +462,7 @@ struct longlong2 {
 	long long x, y;
 };
 
-__attribute__((noinline)) static uint32_t __activemask()
+__attribute__((noinline, unused)) static uint32_t __activemask()
 {
 	return (uint32_t)warps::wait_for(warps::ACTIVE, __builtin_return_address(0), 0, 0);
 }
@@ -529,6 +529,11 @@ static inline void __syncthreads()
 }
 
 template <typename T> static inline T __ldcs(const T *at)
+{
+	return *at;
+}
+
+template <typename T> static inline T __ldg(const T *at)
 {
 	return *at;
 }

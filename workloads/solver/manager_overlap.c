@@ -104,6 +104,15 @@ static int boundary_send(struct overlap *o, uint32_t d, const struct weir_stream
 	return err;
 }
 
+static bool writes(const struct solver_step *step)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < step->nr_uses; i++)
+		any |= step->use[i].kind != WEIR_READ;
+	return any;
+}
+
 static int step(struct solver_manager *m, const struct solver_step *step)
 {
 	struct overlap *o = (struct overlap *)m;
@@ -114,7 +123,7 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 
 	if (!err)
 		err = solver_slabs_launch(&o->slabs, stream, step);
-	if (!err && step->part != SOLVER_INTERIOR)
+	if (!err && step->part != SOLVER_INTERIOR && writes(step))
 		err = boundary_send(o, d, stream);
 	return err;
 }

@@ -11,6 +11,8 @@
 
 /* Room for a halo is a multiple of it, so that slabs begin as pages and cache lines do. */
 #define LEAD_UNIT UINT64_C(4096)
+#define PAGE_MIN (UINT64_C(2) << 20)
+#define PAGE_MAX (UINT64_C(1) << 30)
 
 static uint64_t slab_bytes(const struct solver_slabs *s, uint32_t device)
 {
@@ -90,13 +92,28 @@ static int slab_map(struct solver_slabs *s, uint32_t device, struct solver_slab 
 	return err;
 }
 
+/* Few pieces, so that a halo is rarely in two of them, and a 32nd of the bytes wasted at most. 0:
+ * as the library has them. */
+static uint64_t page_bytes(uint64_t bytes)
+{
+	uint64_t page = PAGE_MIN;
+
+	if (bytes < 32 * PAGE_MIN)
+		return 0;
+	while (page < PAGE_MAX && bytes >= 64 * page)
+		page *= 2;
+	return page;
+}
+
 static int slab_alloc(struct solver_slabs *s, const char *name, uint32_t device,
 		      struct solver_slab *slab)
 {
 	const uint64_t halo = s->halos ? round_up(s->layout.halo_bytes, LEAD_UNIT) : 0;
+	const uint64_t bytes = slab_bytes(s, device) + 2 * halo;
 	const struct weir_mem_params params = {
-		.bytes = slab_bytes(s, device) + 2 * halo,
+		.bytes = bytes,
 		.memory = memory_of(s, device),
+		.page_bytes = page_bytes(bytes),
 		.owner = name,
 	};
 	int err = weir_mem_alloc(s->pool, &params, &slab->mem);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libweir-solver-fake.so: the solvers' CUDA kernels (workloads/solver/cuda/plugin.h) for the fake
+ * driver. Each is the CPU's, queued as a kernel that touches what its arguments name.
+ * WEIR_SOLVER_KERNELS names it.
+ */
+#include "tests/fakecuda/plugin.h"
+#include "workloads/solver/cuda/plugin.h"
+
+const char *solver_cuda_error(void)
+{
+	return error_text;
+}
+
+uint64_t solver_cuda_abi(void)
+{
+	return solver_cuda_abi_here();
+}
+
+static int refused(const char *name)
+{
+	snprintf(error_text, sizeof(error_text), "%s: no such field", name);
+	return -EINVAL;
+}
+
+static int stencil(void *stream, const char *name, const struct weir_kernel *kernel,
+		   const struct solver_stencil_args *a)
+{
+	struct fakecuda_touch touch[8];
+	const uint64_t slice = solver_slice_elements(&a->shape);
+	unsigned nr = 0;
+
+	if (!solver_cuda_stencil_valid(a))
+		return refused(name);
+	for (uint32_t i = 0; i < a->nr_ranges; i++) {
+		const struct solver_range *r = &a->range[i];
+
+		touch[nr++] = (struct fakecuda_touch)READS(r->in, r->nr * slice);
+		touch[nr++] = (struct fakecuda_touch)WRITES(r->out, r->nr * slice);
+		if (r->first)
+			touch[nr++] = (struct fakecuda_touch)READS(r->before, slice);
+		if (r->first + r->nr < a->shape.slices)
+			touch[nr++] = (struct fakecuda_touch)READS(r->behind, slice);
+	}
+	return queue(stream, name, kernel->cpu, a, sizeof(*a), touch, nr);
+}
+
+int solver_cuda_jacobi(void *stream, const void *args)
+{
+	return stencil(stream, "jacobi", &solver_kernel_jacobi, args);
+}
+
+int solver_cuda_diffusion(void *stream, const void *args)
+{
+	return stencil(stream, "diffusion", &solver_kernel_diffusion, args);
+}
+
+int solver_cuda_fill(void *stream, const void *args)
+{
+	const struct solver_fill_args *a = args;
+	const uint64_t nr = a->range.nr * solver_slice_elements(&a->shape);
+	const struct fakecuda_touch touch[] = {WRITES(a->range.out, nr)};
+
+	if (!solver_cuda_shape_valid(&a->shape) || !solver_cuda_range_valid(&a->shape, &a->range))
+		return refused("fill");
+	return queue(stream, "fill", solver_kernel_fill.cpu, a, sizeof(*a), touch, 1);
+}
+
+int solver_cuda_hash(void *stream, const void *args)
+{
+	const struct solver_hash_args *a = args;
+	const uint64_t nr = a->range.nr * solver_slice_elements(&a->shape);
+	const struct fakecuda_touch touch[] = {READS(a->range.in, nr), WRITES(a->sum, 1)};
+
+	if (!solver_cuda_shape_valid(&a->shape) || !solver_cuda_range_valid(&a->shape, &a->range))
+		return refused("hash");
+	return queue(stream, "hash", solver_kernel_hash.cpu, a, sizeof(*a), touch, 2);
+}

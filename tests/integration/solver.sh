@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir bench jacobi` and `diffusion` from the outside: fields of every manager on several numbers of
+# devices, all the same; members of the results, the same bytes twice, on the driver without a GPU
+# too; the usual sizes on phantom data in little time, a page of the results, and one line and status
+# 2 for each thing that can be wrong.
+#
+# Timeout: 120
+set -euo pipefail
+
+: "${SOURCE_DIR:?}" "${BUILD_DIR:?}"
+weir=${WEIR:?the program}
+# shellcheck source=tests/support/environment.sh
+. "$SOURCE_DIR/tests/support/environment.sh"
+# Tables in one part.
+export COLUMNS=200
+for name in SIZE DEVICES EPOCHS DATA; do
+	unset "WEIR_$name"
+done
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export WEIR_MACHINE=h200x4
+
+# members FILE WORKLOAD LINES: JSON lines of a workload; checked ones are right and the same.
+members() {
+	python3 - "$@" <<'PY'
+import json, math, sys
+
+name, workload, nr = sys.argv[1], sys.argv[2], int(sys.argv[3])
+lines = [json.loads(line) for line in open(name)]
+assert len(lines) == nr, len(lines)
+single = {}
+for r in lines:
+    p = r["parameters"]
+    size = p["bytes"]
+    who = (r["manager"], p)
+    assert r["schema"] == "weir-result-1" and r["workload"] == workload, who
+    assert r["status"] == "ok" and len(r["epoch_s"]) == p["epochs"], who
+    assert size == 4 * p.get("planes", 1) * p["rows"] * p["columns"], who
+    assert r["needs_bytes"] == 2 * size and r["bound_s"] is None, who
+    assert math.isclose(r["iteration_s"] * p["iterations"], r["epoch_median_s"]), who
+    assert math.isclose(r["useful_bytes_per_s"] * r["iteration_s"], 2 * size), who
+    if r["manager"] == "single":
+        assert "devices" not in p and size not in single, who
+        single[size] = r
+    assert r["in_memory_s"] == single[size]["epoch_median_s"], who
+    assert r["hash"] == single[size]["hash"], who
+    assert (r["hash"] is None) == (p["data"] == "phantom"), who
+    first = r is lines[0] and "--check" not in r["command"]
+    right = None if first or p["data"] == "phantom" else True
+    assert r["check"]["passed"] is right and r["check"]["wrong"] is None, (who, r["check"])
+    halo = size // p.get("planes", p["rows"])
+    cause = {"single": None, "memcpy": "demand", "overlap": "prefetch", "rdl": "in-place"}
+    rounds = p["iterations"] * (p["epochs"] + p["warm_up"]) + 2 * (r["manager"] != "rdl")
+    for way, causes in r["bytes"].items():
+        one, other = sorted(way.split("->"))
+        near = one[3:].isdigit() and other[3:].isdigit() and int(other[3:]) == int(one[3:]) + 1
+        for c, nr_bytes in causes.items():
+            want = halo * rounds if near and c == cause[r["manager"]] else 0
+            assert nr_bytes == want, (who, way, c, nr_bytes, want)
+    ways = 2 * (p.get("devices", 1) - 1)
+    assert sum(sum(c.values()) for c in r["bytes"].values()) == halo * rounds * ways, who
+PY
+}
+
+# bench WORKLOAD LINES ARGUMENT...: runs, all right.
+bench() {
+	local workload=$1 lines=$2
+	shift 2
+	"$weir" bench "$workload" "$@" --json "$dir/json" >"$dir/out" 2>"$dir/err" ||
+		fail "$workload $*" "$dir/out" "$dir/err"
+	[ ! -s "$dir/err" ] || fail "$workload $* says something" "$dir/err"
+	members "$dir/json" "$workload" "$lines" || fail "$workload $*: members" "$dir/json"
+	cat "$dir/json" >>"$dir/all.json"
+}
+
+bench jacobi 10 --size 64 --check --iterations 9
+grep -q '^64x64 *4 *overlap .* right' "$dir/out" || fail "no such row" "$dir/out"
+bench jacobi 26 --size 40x128,1000x16 --check --iterations 20 --devices 4,3,2,1
+bench diffusion 13 --size 11x9x16 --check --iterations 5 --devices 1,2,3,4 --epochs 2
+# Without --check runs are compared with the first one, which nothing says is right.
+"$weir" bench diffusion --size 8 --data real --json "$dir/json" >/dev/null
+[ "$(grep -c '"passed":true' "$dir/json")" -eq 9 ] || fail "not compared" "$dir/json"
+[ "$(grep -c '"passed":null' "$dir/json")" -eq 1 ] || fail "compared with what?" "$dir/json"
+
+# The usual sizes, in little time: more devices are faster, and hardly anything is lost by hand.
+for workload in jacobi diffusion; do
+	bench $workload 10
+	python3 - "$dir/json" <<'PY' || fail "$workload: times" "$dir/json"
+import json, sys
+
+at = {}
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    at[r["manager"], r["parameters"].get("devices", 1)] = r["iteration_s"]
+single = at["single", 1]
+for nr in 2, 4:
+    assert single / nr < at["overlap", nr] < at["memcpy", nr] < single, nr
+    assert at["overlap", nr] < 1.05 * single / nr and at["rdl", nr] < 1.05 * single / nr, nr
+PY
+done
+
+# The same twice, and in the other stream with -.
+again=(jacobi --size 48x32 --data real --iterations 4)
+"$weir" bench "${again[@]}" --json - >"$dir/one" 2>"$dir/table" || fail "to stdout" "$dir/table"
+"$weir" bench "${again[@]}" --json - >"$dir/two" 2>/dev/null
+cmp "$dir/one" "$dir/two" || fail "two runs differ" "$dir/one" "$dir/two"
+grep -q '^-*$' "$dir/table" || fail "no table" "$dir/table"
+
+# What does not fit one device is out of memory there.
+"$weir" bench jacobi --size 262144 --devices 2,4 --iterations 2 >"$dir/out" ||
+	fail "out of memory" "$dir/out"
+grep -q ' 1 *single *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
+grep -q ' 2 *overlap *out-of-memory' "$dir/out" || fail "it fits in two" "$dir/out"
+grep -q ' 4 *overlap *[0-9]' "$dir/out" || fail "it does not fit in four" "$dir/out"
+
+# On the driver without a GPU.
+ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
+(
+	export LD_LIBRARY_PATH=$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} WEIR_MACHINE=cuda
+	export WEIR_SOLVER_KERNELS=$BUILD_DIR/tests/fakecuda/libweir-solver-fake.so
+	export FAKECUDA_DEVICES=3 FAKECUDA_HBM_BYTES=$((64 << 20)) FAKECUDA_HOST_BYTES=$((1 << 30))
+	bench jacobi 10 --size 64x128 --check --iterations 3 --devices 1,2,3
+	bench diffusion 10 --size 16 --iterations 2 --epochs 3
+)
+
+# ---------------------------------------------------------------- refused
+
+# refused TEXT ARGUMENT...: status 2 and one line with the text.
+refused() {
+	local status=0 text=$1
+	shift
+	"$weir" bench "$@" >"$dir/out" 2>"$dir/err" || status=$?
+	[ $status -eq 2 ] || fail "status $status: $*" "$dir/err"
+	[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line: $*" "$dir/err"
+	grep -qF -- "$text" "$dir/err" || fail "not '$text': $*" "$dir/err"
+	[ ! -s "$dir/out" ] || fail "something on stdout: $*" "$dir/out"
+}
+
+refused "machine 'h200x4' has 4; choose no more" jacobi --devices 5
+refused "machine 'h200' has 1; choose no more" jacobi --devices 1,2 --machine h200
+refused "out of range" jacobi --devices 0
+refused "out of range" jacobi --devices 17
+refused "listed twice" diffusion --devices 2,2
+refused "an item is missing" diffusion --devices 2,
+refused "not a count" diffusion --devices two
+refused "a slice at least" jacobi --size 3x64 --devices 1,4
+refused "columns come in multiples of 4" jacobi --size 64x63
+refused "no size" jacobi --size 0
+refused "no size" jacobi --size 64x
+refused "no size" jacobi --size 64x64x64
+refused "no size" diffusion --size 64x64
+refused "no size" diffusion --size 64x64x64x64
+refused "no size" jacobi --size 2M
+refused "listed twice" jacobi --size 64,64x64
+refused "no such manager; there are single, memcpy, overlap, rdl" jacobi --manager native
+refused "listed twice" jacobi --manager rdl,rdl
+refused "an item is missing" jacobi --manager single,,rdl
+refused "out of range" jacobi --iterations 0
+refused "out of range" jacobi --epochs 0
+refused "no such kind of data" jacobi --data some
+refused "nothing to --check" jacobi --data phantom --check
+refused "this computer's memory" jacobi --data real --size 1048576
+refused "no option --device" jacobi --device 1
+refused "no option --near" jacobi --near gpu1:1GB
+refused "cannot write" jacobi --size 64 --json "$dir/none/json"
+refused "nosuch" jacobi --machine nosuch
+
+for workload in jacobi diffusion; do
+	"$weir" bench $workload --help >"$dir/help"
+	for option in --size --devices --iterations --check overlap; do
+		grep -q -- "$option" "$dir/help" || fail "--help lacks $option" "$dir/help"
+	done
+	"$weir" bench --help | grep -q "^  $workload " || fail "no $workload among the workloads"
+done
+echo "ok - jacobi and diffusion"
