@@ -22,6 +22,7 @@
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
 #include "cli/report_graph.h"
+#include "cli/report_solver.h"
 #include "cli/report_page.h"
 #include "cli/report_plot.h"
 #include "cli/report_read.h"
@@ -229,6 +230,9 @@ static void draw(struct canvas *canvas, const struct page *page, const struct pa
 		break;
 	case CHART_GRAPH:
 		graph_chart(canvas, sets->results);
+		break;
+	case CHART_SOLVER:
+		solver_chart(canvas, sets->results);
 		break;
 	case CHART_RESIDENCY:
 		chart_residency(canvas, page->timeline);

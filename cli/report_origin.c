@@ -13,12 +13,16 @@
 /* The i-th of all results. */
 static const struct report_result *result_at(const struct report_results *results, size_t i)
 {
-	const struct report_list *lists[] = {&results->touch, &results->graph};
+	const struct report_list *const lists[] = {&results->touch, &results->graph,
+						   &results->solver};
+	const struct report_list *const *list = lists;
 
 	if (i < results->nr)
 		return &results->result[i];
 	i -= results->nr;
-	return i < lists[0]->nr ? &lists[0]->result[i] : &lists[1]->result[i - lists[0]->nr];
+	while (i >= (*list)->nr)
+		i -= (*list++)->nr;
+	return &(*list)->result[i];
 }
 
 static bool same_text(const char *a, const char *b)

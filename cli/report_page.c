@@ -9,6 +9,7 @@
 #include "cli/report_canvas.h"
 #include "cli/report_charts.h"
 #include "cli/report_graph.h"
+#include "cli/report_solver.h"
 #include "cli/report_origin.h"
 #include "cli/report_style.h"
 #include "cli/report_tables.h"
@@ -26,8 +27,8 @@ static bool of_a_set(enum chart_kind kind)
 
 static void add_chart(struct page *page, enum chart_kind kind, size_t set)
 {
-	static const char *const names[] = {"epochs", "time",	"traffic",
-					    "table",  "graphs", "residency"};
+	static const char *const names[] = {"epochs", "time",	 "traffic",  "table",
+					    "graphs", "solvers", "residency"};
 	struct page_chart *chart = &page->chart[page->nr_charts++];
 
 	*chart = (struct page_chart){.kind = kind, .set = set};
@@ -53,11 +54,14 @@ void page_plan(struct page *page, const struct report_sets *sets,
 			add_chart(page, CHART_TRAFFIC, i);
 	}
 	if (sets->results)
-		page->nr_results += sets->results->touch.nr + sets->results->graph.nr;
+		page->nr_results += sets->results->touch.nr + sets->results->graph.nr +
+				    sets->results->solver.nr;
 	if (sets->results && touch_has_chart(sets->results))
 		add_chart(page, CHART_TOUCH, 0);
 	if (sets->results && graph_has_chart(sets->results))
 		add_chart(page, CHART_GRAPH, 0);
+	if (sets->results && solver_has_chart(sets->results))
+		add_chart(page, CHART_SOLVER, 0);
 	if (timeline)
 		add_chart(page, CHART_RESIDENCY, 0);
 }
@@ -216,6 +220,9 @@ static const struct chart_words chart_words[] = {
 			 "For each graph, algorithm and budget a row for each manager: the time of "
 			 "a pass over the lower bound, on a logarithmic scale. The table has the "
 			 "figures."},
+	[CHART_SOLVER] = {"Solvers", "Speed-up by manager",
+			  "For each field and number of GPUs a row for each manager: times as fast "
+			  "as one GPU, on a logarithmic scale. The table has the figures."},
 	[CHART_RESIDENCY] = {"What is resident when", "Resident bytes over time",
 			     "For each run a curve for each memory: bytes resident in it over the "
 			     "time of the run."},
@@ -240,6 +247,9 @@ static void put_sentences_of(FILE *out, const struct page *page, const struct pa
 		break;
 	case CHART_GRAPH:
 		graph_text(out, page->sets->results);
+		break;
+	case CHART_SOLVER:
+		solver_text(out, page->sets->results);
 		break;
 	case CHART_RESIDENCY:
 		text_residency(out, page->timeline);
@@ -420,6 +430,8 @@ int page_write(FILE *out, const struct page *page)
 		touch_table(out, page->sets->results);
 	if (page->sets->results && page->sets->results->graph.nr)
 		graph_table(out, page->sets->results);
+	if (page->sets->results && page->sets->results->solver.nr)
+		solver_table(out, page->sets->results);
 	if (!rc)
 		rc = put_comparisons(out, page->sets);
 	put_words(out, page->sets);

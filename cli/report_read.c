@@ -152,6 +152,13 @@ static bool is_graph(const struct report_result *result)
 	return is_one_of(result->workload, names);
 }
 
+static bool is_solver(const struct report_result *result)
+{
+	static const char *const names[] = {"jacobi", "diffusion", NULL};
+
+	return is_one_of(result->workload, names);
+}
+
 static int read_parameters(struct report_source *source, struct report_result *result)
 {
 	const struct number_member members[] = {
@@ -177,7 +184,8 @@ static int read_parameters(struct report_source *source, struct report_result *r
 	if (!err)
 		err = get_text(source, parameters, "device", &result->device);
 	result->parameters = parameters;
-	if (!err && !is_touch(result) && !is_graph(result) && !(result->nodes > 0))
+	if (!err && !is_touch(result) && !is_graph(result) && !is_solver(result) &&
+	    !(result->nodes > 0))
 		err = report_refuse(
 			source,
 			"\"parameters\" lacks \"nodes\": give a file of `weir bench --json`");
@@ -253,6 +261,24 @@ static int read_graph(struct report_source *source, struct report_result *result
 		return 0;
 	return report_refuse(source, "\"graph\", \"page_bytes\" or \"edge_bytes\" is missing, or "
 				     "they are no sizes: give a file of `weir bench --json`");
+}
+
+static int read_solver(struct report_source *source, struct report_result *result)
+{
+	const struct number_member of[] = {{"planes", &result->planes},
+					   {"rows", &result->rows},
+					   {"columns", &result->columns},
+					   {"devices", &result->devices}};
+	int err = read_pass(source, result);
+
+	if (!err)
+		err = get_numbers(source, result->parameters, of, ARRAY_LEN(of));
+	if (!err)
+		err = get_number(source, result->json, "iteration_s", &result->iteration_s);
+	if (err || (result->rows > 0 && result->columns > 0))
+		return err;
+	return report_refuse(source, "\"parameters\" lacks \"rows\" or \"columns\": give a file "
+				     "of `weir bench --json`");
 }
 
 static int read_status(struct report_source *source, struct report_result *result)
@@ -495,6 +521,8 @@ static int read_result(struct report_source *source, struct report_result *resul
 		err = read_touch(source, result);
 	else if (!err && is_graph(result))
 		err = read_graph(source, result);
+	else if (!err && is_solver(result))
+		err = read_solver(source, result);
 	return err;
 }
 
@@ -502,9 +530,10 @@ static int read_result(struct report_source *source, struct report_result *resul
 static int set_apart(struct report_results *results)
 {
 	struct report_result *last = &results->result[results->nr - 1], *moved;
-	struct report_list *list = is_touch(last)   ? &results->touch
-				   : is_graph(last) ? &results->graph
-						    : NULL;
+	struct report_list *list = is_touch(last)    ? &results->touch
+				   : is_graph(last)  ? &results->graph
+				   : is_solver(last) ? &results->solver
+						     : NULL;
 
 	if (!list)
 		return 0;
@@ -600,5 +629,6 @@ void report_results_fini(struct report_results *results)
 	list_free(results->result, results->nr);
 	list_free(results->touch.result, results->touch.nr);
 	list_free(results->graph.result, results->graph.nr);
+	list_free(results->solver.result, results->solver.nr);
 	*results = (struct report_results){0};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as weir-bench(1) describes them, read back. What identifies a run must be there: schema,
- * workload, parameters.nodes (of tables and matrices bytes and page_bytes, of graphs graph),
+ * workload, parameters.nodes (of tables and matrices bytes and page_bytes, of graphs graph,
+ * of solvers rows and columns),
  * machine, manager, status.
  * Everything else may be missing or null, which is "not known" (NaN, NULL), but not of the wrong
  * kind. Members that are not known here are passed over, so that later versions can say more.
@@ -69,6 +70,8 @@ struct report_result {
 	double devices;	      /* that its rows are split between; NaN: 1 */
 	/* Of graphs alone: */
 	double teps_per_s, edge_bytes;
+	/* Of jacobi and diffusion alone, with rows, columns and devices: */
+	double planes, iteration_s;
 };
 
 struct report_list {
@@ -77,17 +80,18 @@ struct report_list {
 };
 
 /* Workloads that make passes, which have no nodes, are kept apart: touch: pagein and gups, mvt,
- * atax and bicg; graph: bfs, sssp, cc and pagerank. */
+ * atax and bicg; graph: bfs, sssp, cc and pagerank; solver: jacobi and diffusion. */
 struct report_results {
 	struct report_result *result;
 	size_t nr;
-	struct report_list touch, graph;
+	struct report_list touch, graph, solver;
 };
 
 /* All of them; NULL: none. */
 static inline size_t report_results_nr(const struct report_results *results)
 {
-	return !results ? 0 : results->nr + results->touch.nr + results->graph.nr;
+	return !results ? 0
+			: results->nr + results->touch.nr + results->graph.nr + results->solver.nr;
 }
 
 /**

@@ -29,11 +29,13 @@ bool rows_have_chart(const struct report_rows *rows);
 void rows_chart(struct canvas *canvas, const struct report_rows *rows);
 
 /* A table: its caption and the titles behind case, manager and seconds a pass, of which the last
- * five are of what rows_row_end() puts; of each row its begin, figures of its own, and its end. */
+ * five are of what rows_row_end() puts; of each row its begin, figures of its own, and its end. A
+ * table without pages and bound ends a row with rows_check(), the last of the five. */
 void rows_table_begin(FILE *out, const char *caption, const char *const *titles, size_t nr);
 void rows_row_begin(FILE *out, const struct report_rows *rows, const struct report_result *r);
 void rows_number(FILE *out, const char *format, double value);
 void rows_row_end(FILE *out, const struct report_result *r);
+void rows_check(FILE *out, const struct report_result *r);
 void rows_table_end(FILE *out);
 
 #endif

@@ -125,6 +125,27 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	bench diffusion 10 --size 16 --iterations 2 --epochs 3
 )
 
+# A page of all of them: a row a result with its speed-up, and a chart.
+"$weir" report "$dir/all.json" -o "$dir/page.html" >"$dir/out" || fail "no page" "$dir/out"
+python3 - "$dir/all.json" "$dir/page.html" <<'PY' || fail "the page is not right"
+import json, re, sys
+
+results = [json.loads(line) for line in open(sys.argv[1])]
+page = open(sys.argv[2]).read()
+rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
+rows = [row for row in rows if row and row[0].split(",")[0] in ("jacobi", "diffusion")]
+assert len(rows) == len(results) > 50, (len(rows), len(results))
+for row, r in zip(rows, results):
+    p = r["parameters"]
+    assert "%d x %d, %d GPU" % (p["rows"], p["columns"], p.get("devices", 1)) in row[0], row
+    assert ("%d x %d x" % (p.get("planes", 0), p["rows"]) in row[0]) == ("planes" in p), row
+    assert row[1].endswith(r["manager"]), (row, r)
+    assert row[3] == "%.4g" % (r["iteration_s"] * 1e6), (row, r)
+    assert row[5] == "%.3f" % (r["in_memory_s"] / r["epoch_median_s"]), (row, r)
+    assert row[-1] == {True: "right", None: "not compared"}[r["check"]["passed"]], (row, r)
+assert page.count('id="solvers"') == 1
+PY
+
 # ---------------------------------------------------------------- refused
 
 # refused TEXT ARGUMENT...: status 2 and one line with the text.
