@@ -115,6 +115,24 @@ WEIR_API WEIR_MUST_CHECK int weir_subscribe(struct weir_space *space, void *addr
 WEIR_API WEIR_MUST_CHECK int weir_unsubscribe(struct weir_space *space, void *addr, uint64_t bytes,
 					      uint32_t device);
 
+/** Why bytes were sent to a copy. */
+enum weir_message_kind {
+	WEIR_FETCHED,	/**< a bracket, or the host, was about to read what was not there */
+	WEIR_PUBLISHED, /**< as the bracket ended that wrote it */
+	WEIR_MESSAGE_KIND_NR
+};
+
+/** Of all replicated ranges of a space, since the first one. Indexes are the machine's. */
+struct weir_replica_stats {
+	uint64_t nr_messages[WEIR_MESSAGE_KIND_NR];
+	uint64_t message_bytes[WEIR_MESSAGE_KIND_NR];
+	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_MESSAGE_KIND_NR];
+	uint64_t copy_bytes[WEIR_MEMORIES_MAX]; /**< now, in each memory */
+};
+
+/** Copy the statistics. Does not block. */
+WEIR_API void weir_replica_query(struct weir_space *space, struct weir_replica_stats *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -429,3 +429,27 @@ void replicas_fini(struct weir_space *space)
 	space->shared = NULL;
 	replicas_free(rs);
 }
+
+void weir_replica_query(struct weir_space *space, struct weir_replica_stats *out)
+{
+	const struct replicas *rs;
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&space->lock);
+	rs = replicas_of(space);
+	if (rs)
+		*out = rs->stats;
+	for (uint32_t place = 0; rs && place < space->nr_places; place++)
+		if (rs->memory[place].replicas)
+			out->copy_bytes[space->pmm[place].memory] =
+				phys_held(&rs->memory[place].client);
+	pthread_mutex_unlock(&space->lock);
+}
+
+void replicas_move_nothing(struct weir_space *space)
+{
+	pthread_mutex_lock(&space->lock);
+	if (space->shared)
+		replicas_of(space)->move_nothing = true;
+	pthread_mutex_unlock(&space->lock);
+}

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/cost/cost.h"
 #include "src/replica/replica.h"
 
 /* Pieces of one message that are copied as one batch. */
@@ -175,6 +176,33 @@ static int send(struct weir_space *space, const struct message *m, const struct 
 	return err ? err : copy_part(space, m, own, from, to);
 }
 
+/* The memory where a copy has a byte. */
+static uint32_t memory_of(const struct weir_space *space, const struct message *m, uint8_t copy)
+{
+	const struct replica *r = m->replica;
+	place_t place = memory_place(space, copy);
+
+	if (copy == COPY_ONE)
+		place = r->one->block[(r->one_offset + m->offset) / space->block_bytes]
+				.at.home->place;
+	return space->pmm[place].memory;
+}
+
+static void count(const struct weir_space *space, const struct message *m, uint8_t from, uint8_t to)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	struct weir_replica_stats *stats = &m->replica->replicas->stats;
+	enum weir_message_kind kind = m->replica->replicas->kind;
+	uint32_t a = memory_of(space, m, from), b = memory_of(space, m, to);
+	int link = a == b ? -1 : cost_link_find(desc, a, b);
+
+	stats->nr_messages[kind]++;
+	stats->message_bytes[kind] += m->bytes;
+	if (link >= 0)
+		stats->link_bytes[link][desc->link[link].a == a ? WEIR_A_TO_B : WEIR_B_TO_A]
+				 [kind] += m->bytes;
+}
+
 /* A message from a copy that has all of a part, on the slot's stream or the lane's. On success the
  * other copy is current. */
 static int message_send(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
@@ -184,6 +212,11 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	place_t own = slot ? slot->own : lane_own(r, from, to);
 	struct lane *lane = NULL;
 	int err = pieces_reserve(r, 2), fence_err;
+
+	if (!err && r->replicas->move_nothing) {
+		pieces_add(r, offset, end, to);
+		return 0;
+	}
 
 	if (!err)
 		err = lane_get(r->replicas, from, to, &lane);
@@ -208,8 +241,7 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	if (err)
 		return err;
 	pieces_add(r, offset, end, to);
-	r->replicas->message_bytes += m.bytes;
-	r->replicas->nr_sent++;
+	count(space, &m, from, to);
 	return 0;
 }
 

@@ -26,14 +26,11 @@ static bool has_own(const struct replica *r, uint8_t own, uint64_t offset, uint6
 
 void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
 {
-	struct replicas *rs = r->replicas;
-	uint64_t nr = rs->nr_sent, bytes = rs->message_bytes;
-
 	if (r->dying || !has_own(r, to, offset, end))
 		return;
+	r->replicas->kind = WEIR_PUBLISHED;
 	(void)message_fill(space, r, NULL, to, offset, end);
-	rs->nr_published += rs->nr_sent - nr;
-	rs->published_bytes += rs->message_bytes - bytes;
+	r->replicas->kind = WEIR_FETCHED;
 }
 
 void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t from,

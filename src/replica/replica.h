@@ -121,8 +121,9 @@ struct replicas {
 	uint64_t granule_bytes;
 	struct history *history[WEIR_DEVICES_MAX]; /* of each device's brackets */
 	uint64_t nr_messages;			   /* under way */
-	uint64_t message_bytes, nr_sent;	   /* ever */
-	uint64_t nr_published, published_bytes;	   /* of these, as brackets ended */
+	struct weir_replica_stats stats;	   /* what was sent so far */
+	enum weir_message_kind kind;		   /* of what is sent now */
+	bool move_nothing; /* for the limit of a benchmark: all is done but the copies */
 };
 
 /* A part of a range as a copy has it. */
@@ -310,6 +311,9 @@ void one_forget(struct weir_space *space, struct replica *r, uint64_t offset, ui
  * holds, or does not, at most what it was. */
 bool one_is_lost(const struct weir_space *space, const struct replica *r, copies_t current,
 		 uint64_t offset, uint64_t *end);
+
+/* For benchmarks: whatever a space with replicated ranges should send is taken to be there. */
+void replicas_move_nothing(struct weir_space *space);
 
 /* struct shared_ops */
 int one_fill(struct weir_space *space, struct space_use *part, struct settle *settle);

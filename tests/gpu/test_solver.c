@@ -108,8 +108,11 @@ static void test_solver_managers(void **state)
 		};
 
 		for (unsigned int k = 0; solver_managers[k]; k++) {
-			uint64_t one = run_one(solver_managers[k], &p, random);
+			uint64_t one;
 
+			if (solver_managers[k]->limit)
+				continue;
+			one = run_one(solver_managers[k], &p, random);
 			assert_true(!k || one == hash);
 			hash = one;
 		}

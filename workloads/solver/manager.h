@@ -68,6 +68,8 @@ struct solver_manager_ops {
 	 * interior of each. Else as one. */
 	bool split;
 	bool one_device; /* it takes one device, whatever the machine has */
+	bool limit;	 /* it sends nothing: fields are wrong, and are not looked at */
+	bool spills;	 /* what devices' memories have no room for is elsewhere */
 
 	/* -ENOMEM: it does not fit (a result, not a failure); -ENOTSUP: devices without a link. */
 	int (*create)(const struct solver_config *config, struct solver_manager **out);
@@ -112,7 +114,8 @@ struct solver_manager {
 };
 
 extern const struct solver_manager_ops solver_manager_single, solver_manager_memcpy,
-	solver_manager_overlap, solver_manager_rdl;
+	solver_manager_overlap, solver_manager_rdl, solver_manager_weir, solver_manager_weir_all,
+	solver_manager_weir_nopublish;
 
 /* All managers, NULL at the end. */
 extern const struct solver_manager_ops *const solver_managers[];

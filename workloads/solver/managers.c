@@ -5,11 +5,10 @@
 #include "workloads/solver/manager.h"
 
 const struct solver_manager_ops *const solver_managers[] = {
-	&solver_manager_single,
-	&solver_manager_memcpy,
-	&solver_manager_overlap,
-	&solver_manager_rdl,
-	NULL,
+	&solver_manager_single,		&solver_manager_memcpy,
+	&solver_manager_overlap,	&solver_manager_rdl,
+	&solver_manager_weir,		&solver_manager_weir_all,
+	&solver_manager_weir_nopublish, NULL,
 };
 
 const struct solver_manager_ops *solver_manager_find(const char *name)

@@ -143,14 +143,16 @@ static void result_init(const struct solver_job *job, struct passes_result *resu
 
 static void run_steps(struct solver_job *job, struct solver_result *result)
 {
+	const bool real = !job->phantom && !job->m->ops->limit;
+
 	arrays_alloc(job);
 	if (!job->status)
 		solver_fill(job);
 	if (!job->status)
 		passes_run(job, &result->passes);
-	if (!job->status && !job->phantom)
+	if (!job->status && real)
 		solver_hash(job, &result->hash);
-	if (!job->status && !job->phantom && job->p->check)
+	if (!job->status && real && job->p->check)
 		solver_check(job, &result->passes);
 	if (!job->status && job->p->progress)
 		(void)job->p->progress(job->p->progress_arg, job->p->passes, job->p->passes);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir: arrays are replicated ranges, each step is a bracket. What devices read of each other's
+ * slabs weir finds out and sends. Boundaries are brackets on a stream of their own, so that they
+ * are sent while the interior is computed; nothing else is done for that here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/machine.h"
+#include "src/replica/replica.h"
+#include "workloads/solver/manager.h"
+
+struct weir_solver {
+	struct solver_manager base;
+	struct weir_space *space;
+	struct weir_stream *stream[WEIR_DEVICES_MAX], *boundary[WEIR_DEVICES_MAX];
+	enum weir_subscription subscription;
+	bool move_nothing;
+	uint64_t bytes; /* of an array */
+	uint32_t nr_arrays;
+	char *array[SOLVER_ARRAYS_MAX];
+	char *window[SOLVER_ARRAYS_MAX][WEIR_DEVICES_MAX];
+};
+
+static void destroy(struct solver_manager *m)
+{
+	struct weir_solver *w = (struct weir_solver *)m;
+
+	weir_space_destroy(w->space);
+	for (uint32_t d = 0; d < m->nr_devices; d++) {
+		weir_stream_destroy(w->stream[d]);
+		weir_stream_destroy(w->boundary[d]);
+	}
+	free(w);
+}
+
+static int create(const struct solver_config *config, struct solver_manager **out)
+{
+	struct weir_space_config space = {.mode = WEIR_PLANNED,
+					  .devices = (UINT64_C(1) << config->nr_devices) - 1};
+	struct weir_solver *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	w->base.backend = machine_backend(config->machine);
+	w->base.nr_devices = config->nr_devices;
+	w->bytes = config->layout.offset[config->nr_devices];
+	w->subscription =
+		strcmp(config->options, "all") ? WEIR_SUBSCRIBE_LEARNED : WEIR_SUBSCRIBE_ALL;
+	w->move_nothing = strcmp(config->options, "nopublish") == 0;
+	w->base.ops = w->move_nothing			      ? &solver_manager_weir_nopublish
+		      : w->subscription == WEIR_SUBSCRIBE_ALL ? &solver_manager_weir_all
+							      : &solver_manager_weir;
+	err = weir_space_create(config->machine, &space, &w->space);
+	for (uint32_t d = 0; d < config->nr_devices && !err; d++) {
+		err = weir_stream_create(config->machine, d, &w->stream[d]);
+		if (!err)
+			err = weir_stream_create(config->machine, d, &w->boundary[d]);
+	}
+	if (err)
+		destroy(&w->base);
+	else
+		*out = &w->base;
+	return err;
+}
+
+static int alloc(struct solver_manager *m, const char *name)
+{
+	struct weir_solver *w = (struct weir_solver *)m;
+	const struct weir_replica_params params = {.subscription = w->subscription};
+	uint32_t n = w->nr_arrays;
+	void *addr;
+	int err = weir_alloc(w->space, w->bytes, NULL, &addr);
+
+	(void)name;
+	if (err)
+		return err;
+	w->array[n] = addr;
+	err = weir_replicate(w->space, addr, &params);
+	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
+		err = weir_replica(w->space, addr, d, &addr);
+		w->window[n][d] = addr;
+		addr = w->array[n];
+	}
+	if (err)
+		return err;
+	if (w->move_nothing)
+		replicas_move_nothing(w->space);
+	w->nr_arrays++;
+	return 0;
+}
+
+static void *at(struct solver_manager *m, uint32_t array, uint32_t device, uint64_t offset)
+{
+	return ((struct weir_solver *)m)->window[array][device] + offset;
+}
+
+static int step(struct solver_manager *m, const struct solver_step *step)
+{
+	struct weir_solver *w = (struct weir_solver *)m;
+	struct weir_stream *stream =
+		step->part == SOLVER_BOUNDARY ? w->boundary[step->device] : w->stream[step->device];
+	struct weir_use uses[SOLVER_USES_MAX];
+	const struct weir_launch launch = {
+		.kernel = step->kernel,
+		.args = step->args,
+		.args_bytes = step->args_bytes,
+		.uses = uses,
+		.nr_uses = step->nr_uses,
+	};
+	int err, end;
+
+	for (uint32_t i = 0; i < step->nr_uses; i++) {
+		const struct solver_use *use = &step->use[i];
+		bool reads = use->kind == WEIR_READ;
+
+		uses[i] = (struct weir_use){
+			.addr = w->window[use->array][step->device] + use->offset,
+			.bytes = use->bytes,
+			.kind = use->kind,
+			.read_bytes = reads ? use->bytes : 0,
+			.write_bytes = reads ? 0 : use->bytes,
+		};
+	}
+	err = weir_begin(w->space, stream, uses, step->nr_uses);
+	if (err)
+		return err;
+	err = weir_stream_launch(stream, &launch);
+	end = weir_end(w->space, stream);
+	return err ? err : end;
+}
+
+/* Brackets are ordered by themselves. */
+static int iteration_end(struct solver_manager *m)
+{
+	(void)m;
+	return 0;
+}
+
+static int sync(struct solver_manager *m)
+{
+	struct weir_solver *w = (struct weir_solver *)m;
+	int first = weir_space_sync(w->space);
+
+	for (uint32_t d = 0; d < 2 * m->nr_devices; d++) {
+		int err = weir_stream_sync(d % 2 ? w->boundary[d / 2] : w->stream[d / 2]);
+
+		first = first ? first : err;
+	}
+	return first;
+}
+
+static int read(struct solver_manager *m, uint32_t array, uint64_t offset, void *data,
+		uint64_t bytes)
+{
+	struct weir_solver *w = (struct weir_solver *)m;
+
+	return weir_read(w->space, data, w->array[array] + offset, bytes);
+}
+
+static void stats(struct solver_manager *m, struct manager_stats *out)
+{
+	static const enum weir_cause causes[WEIR_MESSAGE_KIND_NR] = {
+		[WEIR_FETCHED] = WEIR_CAUSE_DEMAND, [WEIR_PUBLISHED] = WEIR_CAUSE_PREFETCH};
+	struct weir_solver *w = (struct weir_solver *)m;
+	struct weir_replica_stats replica;
+	struct weir_space_stats space;
+
+	weir_space_query(w->space, &space);
+	weir_replica_query(w->space, &replica);
+	*out = (struct manager_stats){.block_bytes = space.block_bytes};
+	for (uint32_t i = 0; i < m->backend->desc.nr_memories; i++)
+		out->peak_bytes[i] = space.memory[i].peak_bytes;
+	memcpy(out->near, space.link_bytes, sizeof(out->near));
+	for (uint32_t l = 0; l < m->backend->desc.nr_links; l++)
+		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+			for (int kind = 0; kind < WEIR_MESSAGE_KIND_NR; kind++)
+				out->near[l][way][causes[kind]] += replica.link_bytes[l][way][kind];
+}
+
+static int check(struct solver_manager *m)
+{
+	return weir_space_check(((struct weir_solver *)m)->space);
+}
+
+#define WEIR_MANAGER(name_, options_, help_)                                                    \
+	.name = (name_), .help = (help_), .options = (options_), .split = true, .spills = true, \
+	.create = create, .destroy = destroy, .alloc = alloc, .at = at, .step = step,           \
+	.iteration_end = iteration_end, .sync = sync, .read = read, .stats = stats, .check = check
+
+const struct solver_manager_ops solver_manager_weir = {
+	WEIR_MANAGER("weir", "", "replicated ranges: what is read is sent as it is written"),
+};
+const struct solver_manager_ops solver_manager_weir_all = {
+	WEIR_MANAGER("weir+all", "all", "the same, and every device is sent everything"),
+};
+const struct solver_manager_ops solver_manager_weir_nopublish = {
+	WEIR_MANAGER("weir+nopublish", "nopublish",
+		     "the same calls and nothing is sent: the limit; fields are wrong"),
+	.limit = true,
+};
