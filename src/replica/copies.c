@@ -53,35 +53,6 @@ void memories_fini(struct replicas *rs)
 	memory_fini(rs, space_host(rs->space));
 }
 
-char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t *bytes,
-		   struct replica_chunk **chunk)
-{
-	uint64_t granule = r->replicas->granule_bytes, unit = r->replicas->space->block_bytes;
-
-	if (copy == COPY_ONE) {
-		const struct block *block = &r->one->block[(r->one_offset + offset) / unit];
-
-		*chunk = NULL;
-		*bytes = unit - (r->one_offset + offset) % unit;
-		return (char *)block->at.home->backend.alias + (r->one_offset + offset) % unit;
-	}
-	*chunk = &r->chunk[copy][offset / granule];
-	*bytes = granule - offset % granule;
-	return (char *)(*chunk)->backend.alias + offset % granule;
-}
-
-uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end)
-{
-	uint64_t granule = r->replicas->granule_bytes;
-	uint64_t g = offset / granule;
-	uint8_t view = r->view[own][g];
-
-	while (++g < r->nr_granules && r->view[own][g] == view)
-		;
-	*end = MIN(g * granule, r->bytes);
-	return view;
-}
-
 /* ------------------------------------------------------------------ views */
 
 static char *window_addr(const struct replica *r, place_t own, uint32_t g)

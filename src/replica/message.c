@@ -25,16 +25,6 @@ static place_t lane_own(const struct replica *r, uint8_t from, uint8_t to)
 	return to < WEIR_DEVICES_MAX ? (place_t)to : (place_t)__builtin_ctzll(r->devices);
 }
 
-static int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out)
-{
-	if (!rs->lane[from])
-		rs->lane[from] = calloc(COPIES_MAX, sizeof(*rs->lane[from]));
-	if (!rs->lane[from])
-		return -ENOMEM;
-	*out = &rs->lane[from][to];
-	return 0;
-}
-
 /* The stream of a lane, of a device by its place. */
 static int lane_stream(struct weir_space *space, struct lane *lane, place_t own,
 		       stream_id_t *stream)
@@ -48,56 +38,6 @@ static int lane_stream(struct weir_space *space, struct lane *lane, place_t own,
 		return err;
 	lane->made = true;
 	*stream = lane->stream;
-	return 0;
-}
-
-void lanes_fini(struct replicas *rs)
-{
-	struct backend *b = rs->space->backend;
-
-	for (uint32_t from = 0; from < COPIES_MAX; from++) {
-		for (uint32_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
-			struct lane *lane = &rs->lane[from][to];
-
-			if (lane->made)
-				b->ops->stream_destroy(b, lane->stream);
-			free(lane->message);
-		}
-		free(rs->lane[from]);
-		rs->lane[from] = NULL;
-	}
-}
-
-/* Room for one more message. */
-static int lane_reserve(struct lane *lane)
-{
-	uint32_t max = MAX(16u, 2 * lane->max);
-	struct message *message;
-
-	if (lane->nr < lane->max)
-		return 0;
-	message = malloc(max * sizeof(*message));
-	if (!message)
-		return -ENOMEM;
-	for (uint32_t n = 0; n < lane->nr; n++)
-		message[n] = lane->message[(lane->head + n) % lane->max];
-	free(lane->message);
-	lane->message = message;
-	lane->max = max;
-	lane->head = 0;
-	return 0;
-}
-
-int lane_fence(struct weir_space *space, struct lane *lane)
-{
-	for (uint32_t n = lane->nr; n-- > 0 && !lane_nth(lane, n)->fenced;) {
-		struct message *m = lane_nth(lane, n);
-		int err = space_fence_record(space, m->stream, &m->fence);
-
-		if (err)
-			return err;
-		m->fenced = true;
-	}
 	return 0;
 }
 
@@ -145,18 +85,6 @@ static int copy_part(struct weir_space *space, const struct message *m, place_t 
 		}
 	}
 	return err;
-}
-
-/* Pin the blocks of the one copy that a message uses, or unpin them. */
-static void pin_one(struct weir_space *space, struct replica *r, const struct message *m, int by)
-{
-	uint64_t begin = r->one_offset + m->offset;
-	uint32_t first = (uint32_t)(begin / space->block_bytes);
-	uint32_t last = (uint32_t)((begin + m->bytes - 1) / space->block_bytes);
-
-	for (uint32_t i = first; i <= last; i++)
-		r->one->block[i].pins += (uint32_t)by;
-	r->one->part_pins += (uint32_t)by * (last - first + 1);
 }
 
 /* Queue a message behind what it conflicts with. */
@@ -220,8 +148,6 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 
 	if (!err)
 		err = lane_get(r->replicas, from, to, &lane);
-	if (!err)
-		err = lane_reserve(lane);
 	if (!err && !slot)
 		err = lane_stream(space, lane, own, &m.stream);
 	if (err)
@@ -230,10 +156,7 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 		m.stream = stream_id(slot->stream);
 	err = send(space, &m, slot, own, from, to);
 	/* Also of copies that were queued before an error. */
-	lane->message[(lane->head + lane->nr++) % lane->max] = m;
-	r->replicas->nr_messages++;
-	if (from == COPY_ONE || to == COPY_ONE)
-		pin_one(space, r, &m, 1);
+	lane_add(space, lane, &m, from == COPY_ONE || to == COPY_ONE);
 	if (to == COPY_ONE)
 		one_revive(space, r, offset, end);
 	fence_err = lane_fence(space, lane);
@@ -277,79 +200,4 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
 		offset = next;
 	}
 	return 0;
-}
-
-/* ------------------------------------------------------------------ done */
-
-static void lane_retire(struct weir_space *space, struct lane *lane, bool one)
-{
-	space_note_error(space, lane_fence(space, lane));
-	while (lane->nr) {
-		struct message m = *lane_nth(lane, 0);
-
-		if (!m.fenced || !space_fence_done(space, m.fence, NULL))
-			return;
-		lane->head = (lane->head + 1) % lane->max;
-		lane->nr--;
-		m.replica->replicas->nr_messages--;
-		if (!one)
-			continue;
-		pin_one(space, m.replica, &m, -1);
-		space->epoch++;
-		space->ops->unpinned(space, m.replica->one);
-	}
-}
-
-void messages_retire(struct weir_space *space)
-{
-	struct replicas *rs = replicas_of(space);
-
-	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
-		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
-			lane_retire(space, &rs->lane[from][to], from == COPY_ONE || to == COPY_ONE);
-}
-
-int messages_settle(struct weir_space *space, struct settle *settle)
-{
-	struct replicas *rs = replicas_of(space);
-
-	messages_retire(space);
-	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
-		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
-			if (rs->lane[from][to].nr) {
-				struct message *m = lane_nth(&rs->lane[from][to], 0);
-
-				if (!m->fenced)
-					return lane_fence(space, &rs->lane[from][to]);
-				settle->fence = m->fence;
-				return SETTLE_WAIT;
-			}
-	return 0;
-}
-
-bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end)
-{
-	const struct replicas *rs = r->replicas;
-
-	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
-		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
-			const struct lane *lane = &rs->lane[from][to];
-
-			for (uint32_t n = 0; (from == copy || to == copy) && n < lane->nr; n++) {
-				const struct message *m = lane_nth(lane, n);
-
-				if (m->replica == r && m->offset < end &&
-				    offset < m->offset + m->bytes)
-					return true;
-			}
-		}
-	return false;
-}
-
-bool message_uses_any(const struct replica *r)
-{
-	for (uint8_t copy = 0; copy < COPIES_MAX; copy++)
-		if (message_uses(r, copy, 0, r->bytes))
-			return true;
-	return false;
 }

@@ -14,14 +14,19 @@
  *   lane       the messages from one copy to another
  *   access     of a copy, by a bracket's launches or by a message
  *
- *   pieces.c   which copies have what was written last
- *   copies.c   chunks and views: giving a device a copy of its own, and taking it away
- *   access.c   what an access waits for, on the device
- *   message.c  messages
- *   use.c      brackets that name windows, or the one copy
- *   one.c      filling the one copy, reading and writing by the host
- *   api.c      weir_replicate() and what else is public
- *   check.c    the invariants
+ *   parts.c      what a use names, and where copies have it
+ *   pieces.c     which copies have what was written last
+ *   copies.c     chunks and views: giving a device a copy of its own, and taking it away
+ *   accesses.c   what an access waits for, on the device
+ *   lanes.c      messages under way
+ *   message.c    sending them
+ *   use.c        brackets that name windows, or the one copy
+ *   readings.c   who reads what a bracket writes
+ *   publish.c    sending that, and subscriptions
+ *   one.c        the one copy beside the moves of its blocks
+ *   collapse.c   filling it for the host
+ *   replicate.c  weir_replicate() and what else is public
+ *   check.c      the invariants
  */
 #ifndef WEIR_REPLICA_REPLICA_H
 #define WEIR_REPLICA_REPLICA_H
@@ -45,7 +50,7 @@ struct piece {
 	uint64_t start;
 	copies_t current; /* have what was written last; never empty */
 	uint8_t writer;	  /* the device that wrote it, by its place; else COPY_NONE, ... */
-	uint64_t event;	  /* ... and with which of its events: see learn.c */
+	uint64_t event;	  /* ... and with which of its events: see readings.c */
 };
 
 /* A memory of the space: where copies are, on an account whose budget the space lends. */
@@ -159,11 +164,14 @@ static inline place_t memory_place(const struct weir_space *space, uint8_t copy)
 	return copy == COPY_HOST ? space_host(space) : (place_t)copy;
 }
 
-extern const struct shared_ops replica_shared_ops;
+/* ---- parts.c */
 
 /* Whether two uses, of brackets or of the host, must not be open together. */
 bool replica_contradict(const struct weir_space *space, const struct space_use *a,
 			const struct space_use *b);
+
+/* The replicated range that an address is in, at its one copy or in a window; NULL: none. */
+struct replica *replica_find(struct weir_space *space, const void *addr, uint64_t *offset);
 
 /* ---- pieces.c */
 
@@ -224,7 +232,7 @@ char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint6
 /* Which copy a device's window shows at an offset; *end: up to where. */
 uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end);
 
-/* ---- access.c */
+/* ---- accesses.c */
 
 /* Make a stream wait, on the device, for what is under way on others and conflicts with an access.
  * slot: whose stream it is, or NULL. */
@@ -240,23 +248,21 @@ bool access_is_overwritten(const struct weir_space *space, const struct access *
 bool access_window_is_idle(const struct weir_space *space, const struct replica *r, place_t own,
 			   uint32_t granule, bool placing);
 
-/* ---- message.c */
+/* ---- lanes.c */
 
+/* The lane from one copy to another, with room for one more message. -ENOMEM. */
+int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out);
+/* A message is under way, for which there is room. one: it uses the one copy, whose blocks stay
+ * where they are until it is done. */
+void lane_add(struct weir_space *space, struct lane *lane, const struct message *m, bool one);
+/* See that the messages of a lane have fences. */
+int lane_fence(struct weir_space *space, struct lane *lane);
 void lanes_fini(struct replicas *rs);
-
-/* Bring to a copy what it lacks of a part, on the stream of a bracket that is being placed, or
- * (slot NULL) on lanes of their own. */
-int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
-		 uint8_t to, uint64_t offset, uint64_t end);
 
 /* Take note of messages that are done. */
 void messages_retire(struct weir_space *space);
-
 /* A part of a pass: until no message is under way. */
 int messages_settle(struct weir_space *space, struct settle *settle);
-
-/* See that the messages of a lane have fences. */
-int lane_fence(struct weir_space *space, struct lane *lane);
 
 /* Whether a message reads or writes some bytes of a copy; or of any. */
 bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end);
@@ -273,7 +279,14 @@ static inline struct message *lane_nth(const struct lane *lane, uint32_t n)
 	return &lane->message[(lane->head + n) % lane->max];
 }
 
-/* ---- learn.c */
+/* ---- message.c */
+
+/* Bring to a copy what it lacks of a part, on the stream of a bracket that is being placed, or
+ * (slot NULL) on lanes of their own. */
+int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
+		 uint8_t to, uint64_t offset, uint64_t end);
+
+/* ---- readings.c */
 
 /* A bracket opens on a slot's stream. @return the event's number; 0: it is not known. */
 uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot);
@@ -312,22 +325,20 @@ void one_forget(struct weir_space *space, struct replica *r, uint64_t offset, ui
 bool one_is_lost(const struct weir_space *space, const struct replica *r, copies_t current,
 		 uint64_t offset, uint64_t *end);
 
-/* For benchmarks: whatever a space with replicated ranges should send is taken to be there. */
-void replicas_move_nothing(struct weir_space *space);
+/* ---- use.c, collapse.c: of struct shared_ops, and called as that says */
 
-/* struct shared_ops */
+int use_ready(struct weir_space *space, struct stream_slot *slot, struct settle *settle);
+int use_open(struct weir_space *space, struct stream_slot *slot);
+void use_cancel(struct weir_space *space, struct stream_slot *slot);
+void use_ended(struct weir_space *space, const struct ended_bracket *ended);
+bool use_contradicts(struct weir_space *space, const struct stream_slot *slot);
+
 int one_fill(struct weir_space *space, struct space_use *part, struct settle *settle);
 void one_filled(struct weir_space *space, struct space_use *part, bool written);
 
-/* ---- api.c */
+/* ---- replicate.c */
 
-/* The replicated range that an address is in, at its one copy or in a window; NULL: none. */
-struct replica *replica_find(struct weir_space *space, const void *addr, uint64_t *offset);
-
-/* struct shared_ops */
-
-void replicas_progress(struct weir_space *space);
-void replica_freed(struct weir_space *space, struct range *range, uint64_t offset);
-void replicas_fini(struct weir_space *space);
+/* For benchmarks: whatever a space with replicated ranges should send is taken to be there. */
+void replicas_move_nothing(struct weir_space *space);
 
 #endif

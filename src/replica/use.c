@@ -9,65 +9,9 @@
 #include "src/base/log.h"
 #include "src/replica/replica.h"
 
-/* The replicated range that a part of a mapped range is of, or NULL. */
-static struct replica *find_one(const struct replicas *rs, const struct range *range,
-				uint64_t offset)
-{
-	for (uint32_t n = 0; n < rs->nr_replicas; n++) {
-		struct replica *r = rs->replica[n];
-
-		if (r && !r->dying && r->one == range && offset - r->one_offset < r->bytes)
-			return r;
-	}
-	return NULL;
-}
-
-struct replica *replica_of_use(const struct weir_space *space, const struct space_use *use,
-			       uint8_t *copy, uint64_t *offset)
-{
-	struct replica *r = NULL;
-
-	if (use->range->kind == &replica_kind) {
-		const struct replica_memory *memory =
-			(const struct replica_memory *)use->range->owner;
-
-		if (!memory)
-			return NULL;
-		*copy = memory->copy;
-		*offset = use->offset;
-		return memory->replicas->replica[use->range->number];
-	}
-	if (!use->range->kind && use->range->nr_replicated)
-		r = find_one(replicas_of(space), use->range, use->offset);
-	if (r) {
-		*copy = COPY_ONE;
-		*offset = use->offset - r->one_offset;
-	}
-	return r;
-}
-
 /* ------------------------------------------------------------------ contradictions */
 
-bool replica_contradict(const struct weir_space *space, const struct space_use *a,
-			const struct space_use *b)
-{
-	uint64_t a_offset, b_offset;
-	uint8_t a_copy, b_copy;
-	const struct replica *r;
-
-	if (a->kind == WEIR_DISCARD || b->kind == WEIR_DISCARD)
-		return false;
-	r = replica_of_use(space, a, &a_copy, &a_offset);
-	if (!r || r != replica_of_use(space, b, &b_copy, &b_offset) ||
-	    a_offset >= b_offset + b->bytes || b_offset >= a_offset + a->bytes)
-		return false;
-	/* Of one window, and of the one copy, the backend knows. */
-	if (a_copy == b_copy)
-		return false;
-	return a_copy == COPY_ONE || b_copy == COPY_ONE || (use_writes(a) && use_writes(b));
-}
-
-static bool uses_contradict(struct weir_space *space, const struct stream_slot *slot)
+bool use_contradicts(struct weir_space *space, const struct stream_slot *slot)
 {
 	for (uint32_t i = 0; i < space->nr_slots; i++) {
 		const struct stream_slot *other = space->slot[i];
@@ -125,7 +69,7 @@ static int check_uses(const struct weir_space *space, const struct use_list *use
 	return 0;
 }
 
-static int shared_ready(struct weir_space *space, struct stream_slot *slot, struct settle *settle)
+int use_ready(struct weir_space *space, struct stream_slot *slot, struct settle *settle)
 {
 	if (check_uses(space, &slot->uses))
 		return -EINVAL;
@@ -197,7 +141,7 @@ static int for_parts(struct weir_space *space, const struct stream_slot *slot,
 	return err;
 }
 
-static int shared_open(struct weir_space *space, struct stream_slot *slot)
+int use_open(struct weir_space *space, struct stream_slot *slot)
 {
 	int err = 0;
 
@@ -222,7 +166,7 @@ static void unreserve(struct weir_space *space, struct space_use *use)
 	use->nr_reserved = 0;
 }
 
-static void shared_cancel(struct weir_space *space, struct stream_slot *slot)
+void use_cancel(struct weir_space *space, struct stream_slot *slot)
 {
 	for (uint32_t u = 0; u < slot->uses.nr; u++)
 		unreserve(space, &slot->uses.use[u]);
@@ -246,7 +190,7 @@ static int end_part(struct weir_space *space, const struct stream_slot *slot, st
 	return 0;
 }
 
-static void shared_ended(struct weir_space *space, const struct ended_bracket *ended)
+void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 {
 	for (uint32_t u = 0; u < ended->uses.nr; u++) {
 		struct space_use *use = &ended->uses.use[u];
@@ -257,18 +201,3 @@ static void shared_ended(struct weir_space *space, const struct ended_bracket *e
 	}
 	learn_publish(space, ended->slot);
 }
-
-const struct shared_ops replica_shared_ops = {
-	.ready = shared_ready,
-	.open = shared_open,
-	.cancel = shared_cancel,
-	.ended = shared_ended,
-	.contradict = replica_contradict,
-	.contradicts = uses_contradict,
-	.fill = one_fill,
-	.filled = one_filled,
-	.settle = messages_settle,
-	.progress = replicas_progress,
-	.freed = replica_freed,
-	.fini = replicas_fini,
-};

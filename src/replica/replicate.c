@@ -7,6 +7,9 @@
 #include "src/base/log.h"
 #include "src/replica/replica.h"
 
+/* Below. */
+static const struct shared_ops shared_ops;
+
 /* ------------------------------------------------------------------ of a space */
 
 static void replicas_free(struct replicas *rs)
@@ -27,7 +30,7 @@ static int replicas_get(struct weir_space *space, struct replicas **out)
 		rs->granule_bytes = space->backend->desc.vmm.granularity_bytes;
 		memories_init(rs);
 		space->shared = rs;
-		space->shared_ops = &replica_shared_ops;
+		space->shared_ops = &shared_ops;
 	}
 	*out = rs;
 	return 0;
@@ -289,20 +292,6 @@ int weir_replicate(struct weir_space *space, void *addr, const struct weir_repli
 	return err;
 }
 
-struct replica *replica_find(struct weir_space *space, const void *addr, uint64_t *offset)
-{
-	struct range *range = space->shared ? range_find(space, addr) : NULL;
-	struct space_use part = {.range = range, .bytes = 1};
-	struct replica *r;
-	uint8_t copy;
-
-	if (!range)
-		return NULL;
-	part.offset = (uint64_t)((const char *)addr - (const char *)range->addr);
-	r = replica_of_use(space, &part, &copy, offset);
-	return r && !r->dying ? r : NULL;
-}
-
 int weir_replica(struct weir_space *space, void *addr, uint32_t device, void **window)
 {
 	const struct replica *r;
@@ -380,7 +369,7 @@ out:
 	return err;
 }
 
-void replica_freed(struct weir_space *space, struct range *range, uint64_t offset)
+static void freed(struct weir_space *space, struct range *range, uint64_t offset)
 {
 	const struct space_use part = {.range = range, .offset = offset, .bytes = 1};
 	uint64_t at;
@@ -403,7 +392,7 @@ static bool is_idle(const struct weir_space *space, const struct replica *r)
 	return !message_uses_any(r);
 }
 
-void replicas_progress(struct weir_space *space)
+static void progress(struct weir_space *space)
 {
 	struct replicas *rs = replicas_of(space);
 
@@ -413,7 +402,7 @@ void replicas_progress(struct weir_space *space)
 			replica_destroy(rs->replica[n]);
 }
 
-void replicas_fini(struct weir_space *space)
+static void fini(struct weir_space *space)
 {
 	struct replicas *rs = replicas_of(space);
 
@@ -453,3 +442,18 @@ void replicas_move_nothing(struct weir_space *space)
 		replicas_of(space)->move_nothing = true;
 	pthread_mutex_unlock(&space->lock);
 }
+
+static const struct shared_ops shared_ops = {
+	.ready = use_ready,
+	.open = use_open,
+	.cancel = use_cancel,
+	.ended = use_ended,
+	.contradict = replica_contradict,
+	.contradicts = use_contradicts,
+	.fill = one_fill,
+	.filled = one_filled,
+	.settle = messages_settle,
+	.progress = progress,
+	.freed = freed,
+	.fini = fini,
+};

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages under way, by the copies that they go between. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/replica/replica.h"
+
+/* Room for one more message. */
+static int lane_reserve(struct lane *lane)
+{
+	uint32_t max = MAX(16u, 2 * lane->max);
+	struct message *message;
+
+	if (lane->nr < lane->max)
+		return 0;
+	message = malloc(max * sizeof(*message));
+	if (!message)
+		return -ENOMEM;
+	for (uint32_t n = 0; n < lane->nr; n++)
+		message[n] = lane->message[(lane->head + n) % lane->max];
+	free(lane->message);
+	lane->message = message;
+	lane->max = max;
+	lane->head = 0;
+	return 0;
+}
+
+int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out)
+{
+	int err;
+
+	if (!rs->lane[from])
+		rs->lane[from] = calloc(COPIES_MAX, sizeof(*rs->lane[from]));
+	if (!rs->lane[from])
+		return -ENOMEM;
+	err = lane_reserve(&rs->lane[from][to]);
+	if (!err)
+		*out = &rs->lane[from][to];
+	return err;
+}
+
+void lanes_fini(struct replicas *rs)
+{
+	struct backend *b = rs->space->backend;
+
+	for (uint32_t from = 0; from < COPIES_MAX; from++) {
+		for (uint32_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
+			struct lane *lane = &rs->lane[from][to];
+
+			if (lane->made)
+				b->ops->stream_destroy(b, lane->stream);
+			free(lane->message);
+		}
+		free(rs->lane[from]);
+		rs->lane[from] = NULL;
+	}
+}
+
+int lane_fence(struct weir_space *space, struct lane *lane)
+{
+	for (uint32_t n = lane->nr; n-- > 0 && !lane_nth(lane, n)->fenced;) {
+		struct message *m = lane_nth(lane, n);
+		int err = space_fence_record(space, m->stream, &m->fence);
+
+		if (err)
+			return err;
+		m->fenced = true;
+	}
+	return 0;
+}
+
+/* Pin the blocks of the one copy that a message uses, or unpin them. */
+static void pin_one(struct weir_space *space, struct replica *r, const struct message *m, int by)
+{
+	uint64_t begin = r->one_offset + m->offset;
+	uint32_t first = (uint32_t)(begin / space->block_bytes);
+	uint32_t last = (uint32_t)((begin + m->bytes - 1) / space->block_bytes);
+
+	for (uint32_t i = first; i <= last; i++)
+		r->one->block[i].pins += (uint32_t)by;
+	r->one->part_pins += (uint32_t)by * (last - first + 1);
+}
+
+void lane_add(struct weir_space *space, struct lane *lane, const struct message *m, bool one)
+{
+	lane->message[(lane->head + lane->nr++) % lane->max] = *m;
+	m->replica->replicas->nr_messages++;
+	if (one)
+		pin_one(space, m->replica, m, 1);
+}
+
+static void lane_retire(struct weir_space *space, struct lane *lane, bool one)
+{
+	space_note_error(space, lane_fence(space, lane));
+	while (lane->nr) {
+		struct message m = *lane_nth(lane, 0);
+
+		if (!m.fenced || !space_fence_done(space, m.fence, NULL))
+			return;
+		lane->head = (lane->head + 1) % lane->max;
+		lane->nr--;
+		m.replica->replicas->nr_messages--;
+		if (!one)
+			continue;
+		pin_one(space, m.replica, &m, -1);
+		space->epoch++;
+		space->ops->unpinned(space, m.replica->one);
+	}
+}
+
+void messages_retire(struct weir_space *space)
+{
+	struct replicas *rs = replicas_of(space);
+
+	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
+		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
+			lane_retire(space, &rs->lane[from][to], from == COPY_ONE || to == COPY_ONE);
+}
+
+int messages_settle(struct weir_space *space, struct settle *settle)
+{
+	struct replicas *rs = replicas_of(space);
+
+	messages_retire(space);
+	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
+		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
+			if (rs->lane[from][to].nr) {
+				struct message *m = lane_nth(&rs->lane[from][to], 0);
+
+				if (!m->fenced)
+					return lane_fence(space, &rs->lane[from][to]);
+				settle->fence = m->fence;
+				return SETTLE_WAIT;
+			}
+	return 0;
+}
+
+bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end)
+{
+	const struct replicas *rs = r->replicas;
+
+	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
+		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
+			const struct lane *lane = &rs->lane[from][to];
+
+			for (uint32_t n = 0; (from == copy || to == copy) && n < lane->nr; n++) {
+				const struct message *m = lane_nth(lane, n);
+
+				if (m->replica == r && m->offset < end &&
+				    offset < m->offset + m->bytes)
+					return true;
+			}
+		}
+	return false;
+}
+
+bool message_uses_any(const struct replica *r)
+{
+	for (uint8_t copy = 0; copy < COPIES_MAX; copy++)
+		if (message_uses(r, copy, 0, r->bytes))
+			return true;
+	return false;
+}
