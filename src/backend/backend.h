@@ -10,7 +10,8 @@
  *  - Physical memory comes as chunks. A chunk is mapped once, for good, at its alias when it is
  *    created; copies name aliases. A chunk can also be mapped, whole and from offset 0, at block
  *    addresses inside a reservation; those serve kernels and the CPU. A chunk may be mapped at
- *    two block addresses at a time.
+ *    BACKEND_PLACES_MAX block addresses at a time: one for each device that a machine may have,
+ *    and one more. Most chunks have one or two, which is what an implementation is to be good at.
  *  - Mapping calls cost time per call, for host memory per MiB too (see struct weir_vmm_desc), and
  *    do not wait for kernels: the caller has made sure that no kernel uses the address.
  *  - Work is queued on streams and runs in order on each. A fence marks a point of a stream;
@@ -59,6 +60,9 @@ enum backend_stream_kind {
 };
 
 enum backend_prot { BACKEND_PROT_NONE, BACKEND_PROT_READ, BACKEND_PROT_WRITE /* and read */ };
+
+/* Block addresses that a chunk may be mapped at, at a time. */
+#define BACKEND_PLACES_MAX (WEIR_DEVICES_MAX + 1u)
 
 /* The most faults that a description's batch of managed memory may have. */
 #define BACKEND_UVM_BATCH_MAX 4096u
@@ -200,7 +204,8 @@ struct backend_ops {
 	/*
 	 * Map a chunk at an address that has no mapping, with access for the devices in the mask
 	 * (and the CPU with BACKEND_HOST_BIT; host chunks only). Takes map_ns, and unless the mask
-	 * is empty what set_access takes.
+	 * is empty what set_access takes. -EINVAL: also a chunk that is mapped at
+	 * BACKEND_PLACES_MAX block addresses; cuda does not count them.
 	 * Required. By: core (S), mem (M), paging (P), program. Blocks: no.
 	 */
 	int (*map)(struct backend *b, void *addr, const struct backend_chunk *chunk,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contract of src/backend/backend.h on the simulator, with bytes and without, behind flaky and
- * behind watch, and parts of it with four GPUs; and what is the simulator's own: what calls cost
- * and when, what it refuses, guards, poison.
+ * behind watch, and parts of it with four GPUs and with sixteen; and what is the simulator's own:
+ * what calls cost and when, what it refuses, guards, poison.
  *
  * Labels: threads
  * Links: backend-cases
@@ -32,6 +32,11 @@ static int open_phantom(struct backend **out)
 static int open_four(struct backend **out)
 {
 	return open_sim(4, WEIR_DATA_REAL, out);
+}
+
+static int open_sixteen(struct backend **out)
+{
+	return open_sim(WEIR_DEVICES_MAX, WEIR_DATA_REAL, out);
 }
 
 static int open_flaky(struct backend **out)
@@ -65,6 +70,8 @@ static const struct contract_target targets[] = {
 };
 static const struct contract_target four = {"four GPUs", open_four, check_leaks, NULL,
 					    CAN_BYTES | CAN_FULL | CAN_TRAP};
+static const struct contract_target sixteen = {"sixteen GPUs", open_sixteen, check_leaks, NULL,
+					       CAN_BYTES | CAN_FULL | CAN_TRAP};
 
 /* ------------------------------------------------------------------ what calls take */
 
@@ -430,6 +437,41 @@ static void test_poison_behind_fence(void **state)
 	b->ops->chunk_destroy(b, &gpu);
 }
 
+/* The chunk has no more block addresses than it may have; and at the last one a kernel meets the
+ * copy that writes it just as at the first. */
+static void test_all_addresses_are_looked_at(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	const uint32_t nr = BACKEND_PLACES_MAX;
+	struct backend_chunk gpu, host;
+	struct backend_copy copy;
+	uint8_t *va;
+
+	assert_int_equal(b->ops->va_reserve(b, (nr + 1) * c->unit, c->unit, (void **)&va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
+	copy = (struct backend_copy){gpu.alias, host.alias, c->unit};
+	for (uint32_t i = 0; i < nr; i++)
+		assert_int_equal(b->ops->map(b, va + i * c->unit, &gpu, BACKEND_PROT_WRITE, 1), 0);
+	assert_int_equal(b->ops->map(b, va + nr * c->unit, &gpu, BACKEND_PROT_WRITE, 1), -EINVAL);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint8_t *addr = va + i * c->unit;
+		fence_t fence;
+
+		assert_int_equal(b->ops->copy(b, c->in, &copy, 1), 0);
+		assert_int_equal(contract_add(b, c->compute, addr, addr, 1, 1), 0);
+		assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+		assert_int_equal(b->ops->fence_wait(b, fence), -WEIR_ETRAP);
+		contract_wait(b, c->in);
+	}
+	for (uint32_t i = 0; i < nr; i++)
+		assert_int_equal(b->ops->unmap(b, va + i * c->unit), 0);
+	b->ops->chunk_destroy(b, &host);
+	b->ops->chunk_destroy(b, &gpu);
+	b->ops->va_release(b, va, (nr + 1) * c->unit);
+}
+
 /* More streams than there are ids, one after the other. */
 static void test_ids_are_used_again(void **state)
 {
@@ -459,6 +501,7 @@ static void test_ids_are_used_again(void **state)
 		CONTRACT_TEST(test_empty_use, target), CONTRACT_TEST(test_no_driver, target), \
 		CONTRACT_TEST(test_managed_is_optional, target),                              \
 		CONTRACT_TEST(test_guard_needs_bracket, target),                              \
+		CONTRACT_TEST(test_all_addresses_are_looked_at, target),                      \
 		CONTRACT_TEST(test_poison_behind_fence, target)
 
 int main(void)
@@ -468,7 +511,8 @@ int main(void)
 					   TESTS(targets[2]),
 					   TESTS(targets[3]),
 					   CONTRACT_TEST(test_ids_are_used_again, targets[1]),
-					   CONTRACT_TESTS_OF_DEVICES(four)};
+					   CONTRACT_TESTS_OF_DEVICES(four),
+					   CONTRACT_TESTS_OF_DEVICES(sixteen)};
 
 	return contract_run(targets, sizeof(targets) / sizeof(targets[0]), tests,
 			    sizeof(tests) / sizeof(tests[0]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small machine whose rates are whole bytes a nanosecond, for tests that compute times by hand:
- * a host and two GPUs, or up to four, each with its host link, and a link between any two GPUs.
+ * a host and two GPUs, or up to sixteen, each with its host link, and a link between any two GPUs.
  */
 #ifndef WEIR_TEST_SIM_MACHINE_H
 #define WEIR_TEST_SIM_MACHINE_H
@@ -20,7 +20,7 @@
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) ((uint64_t)(n) << 20)
 
-#define TEST_GPUS_MAX 4u
+#define TEST_GPUS_MAX 4u /* of tests that choose their number of GPUs at random */
 
 /* Memories. */
 enum { HOST, GPU0, GPU1, GPU2, GPU3 };

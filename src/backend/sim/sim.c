@@ -89,12 +89,12 @@ static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chu
 
 	sim_enter(sim);
 	piece = sim_memory_chunk(sim, chunk);
-	if (!piece || piece->place[0].region || piece->writes || piece->reads) {
+	if (!piece || piece->nr_places || piece->writes || piece->reads) {
 		const char *why = "a copy names";
 
 		if (!piece)
 			why = "is none";
-		else if (piece->place[0].region)
+		else if (piece->nr_places)
 			why = "is mapped";
 		log_error("sim: destroying a chunk that %s", why);
 	} else {

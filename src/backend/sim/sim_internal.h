@@ -73,8 +73,9 @@ struct sim_place {
 	uint64_t unit;
 };
 
-/* Block addresses that a chunk may be mapped at, at a time. */
-#define SIM_PLACES_MAX 2
+/* Most chunks are mapped at no more block addresses than this: a piece has room for others only
+ * from the first time on that it needs it. */
+#define SIM_PLACES_FEW 2u
 
 /* A chunk, or a plain allocation. Immovable; found by its offset in its memory. */
 struct sim_piece {
@@ -82,10 +83,17 @@ struct sim_piece {
 	uint64_t offset, bytes;
 	uint64_t asked_bytes; /* <= bytes; uses of a plain allocation lie in these */
 	uint32_t memory;
-	uint64_t devices; /* whose copy engines may use it: a chunk's alias is mapped for these */
-	struct sim_place place[SIM_PLACES_MAX]; /* where it is mapped; the first ones are set */
-	struct sim_move *writes, *reads;	/* queued or running copies to and from it */
+	uint32_t nr_places; /* block addresses that it is mapped at; see sim_piece_place() */
+	uint64_t devices;   /* whose copy engines may use it: a chunk's alias is mapped for these */
+	struct sim_place few[SIM_PLACES_FEW];
+	struct sim_place *more; /* NULL, or room for the rest of BACKEND_PLACES_MAX; owned */
+	struct sim_move *writes, *reads; /* queued or running copies to and from it */
 };
+
+static inline struct sim_place *sim_piece_place(struct sim_piece *piece, uint32_t i)
+{
+	return i < SIM_PLACES_FEW ? &piece->few[i] : &piece->more[i - SIM_PLACES_FEW];
+}
 
 struct sim_extent {
 	uint64_t offset, bytes;
@@ -151,7 +159,9 @@ struct sim_region {
 struct sim_region *sim_region_at(struct sim *sim, const void *addr);
 /* The counts that copies queued to or from a mapped piece change: call before and after. */
 void sim_region_piece_count(struct sim_piece *piece, int sign);
-/* Make a unit's mapping another one: the one function that does. */
+/* Have room for one more place of a piece. -EINVAL: it has all that it may have; -ENOMEM. */
+int sim_piece_make_room(struct sim_piece *piece);
+/* Make a unit's mapping another one: the one function that does. Its piece has room for it. */
 void sim_mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping);
 /* Make a unit's pages what a mapping says. 0 or -ENOMEM, then as before. */
 int sim_unit_place(struct sim *sim, const struct sim_region *region, uint64_t unit,

@@ -9,11 +9,6 @@
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/util.h"
 
-static bool piece_has_room(const struct sim_piece *piece)
-{
-	return !piece->place[SIM_PLACES_MAX - 1].region;
-}
-
 /* The unit that begins at an address; false: none does. */
 static bool unit_at(struct sim *sim, const void *addr, struct sim_region **region, uint64_t *unit)
 {
@@ -179,12 +174,13 @@ static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *c
 	int err;
 
 	mapping.piece = sim_memory_chunk(sim, chunk);
-	if (!mapping.piece || !piece_has_room(mapping.piece) ||
-	    !unit_at(sim, addr, &region, &unit) || region->mapping[unit].piece ||
+	if (!mapping.piece || !unit_at(sim, addr, &region, &unit) || region->mapping[unit].piece ||
 	    mapping.piece->bytes != region->unit ||
 	    !access_valid(sim, mapping.piece->memory, prot, devices))
 		return -EINVAL;
-	err = sim_unit_place(sim, region, unit, &mapping);
+	err = sim_piece_make_room(mapping.piece);
+	if (!err)
+		err = sim_unit_place(sim, region, unit, &mapping);
 	if (err)
 		return err;
 	sim_mapping_set(region, unit, mapping);

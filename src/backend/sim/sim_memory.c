@@ -52,6 +52,12 @@ err_fini:
 	return -ENOMEM;
 }
 
+static void piece_free(struct sim_piece *piece)
+{
+	free(piece->more);
+	free(piece);
+}
+
 void sim_memory_fini(struct sim *sim, uint32_t index)
 {
 	struct sim_memory *memory = &sim->memory[index];
@@ -61,7 +67,7 @@ void sim_memory_fini(struct sim *sim, uint32_t index)
 	if (memory->fd >= 0)
 		close(memory->fd);
 	for (size_t i = 0; i < memory->nr_pieces; i++)
-		free(memory->pieces[i]);
+		piece_free(memory->pieces[i]);
 	free(memory->pieces);
 	free(memory->free);
 	*memory = (struct sim_memory){.fd = -1};
@@ -226,7 +232,7 @@ void sim_memory_free(struct sim *sim, struct sim_piece *piece)
 		(memory->nr_pieces - at) * sizeof(struct sim_piece *));
 	extent_give(memory, (struct sim_extent){piece->offset, piece->bytes});
 	memory->used_bytes -= piece->bytes;
-	free(piece);
+	piece_free(piece);
 }
 
 struct sim_piece *sim_memory_piece_at(struct sim *sim, const void *alias)

@@ -60,8 +60,8 @@ static void place_count(const struct sim_piece *piece, const struct sim_place *p
 
 void sim_region_piece_count(struct sim_piece *piece, int sign)
 {
-	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++)
-		place_count(piece, &piece->place[i], sign);
+	for (uint32_t i = 0; i < piece->nr_places; i++)
+		place_count(piece, sim_piece_place(piece, i), sign);
 }
 
 static void mapping_count(struct sim_region *region, uint64_t unit, int sign)
@@ -80,26 +80,28 @@ static void mapping_count(struct sim_region *region, uint64_t unit, int sign)
 		region->nr_host += (uint64_t)(int64_t)sign;
 }
 
-/* Take a place off a piece's list; those that are set stay the first. */
 static void piece_leave(struct sim_piece *piece, const struct sim_region *region, uint64_t unit)
 {
-	int last = SIM_PLACES_MAX - 1, i = 0;
+	struct sim_place *place = sim_piece_place(piece, 0);
 
-	while (last > 0 && !piece->place[last].region)
-		last--;
-	while (i < last && (piece->place[i].region != region || piece->place[i].unit != unit))
-		i++;
-	piece->place[i] = piece->place[last];
-	piece->place[last].region = NULL;
+	for (uint32_t i = 1; place->region != region || place->unit != unit; i++)
+		place = sim_piece_place(piece, i);
+	*place = *sim_piece_place(piece, --piece->nr_places);
 }
 
 static void piece_enter(struct sim_piece *piece, struct sim_region *region, uint64_t unit)
 {
-	int i = 0;
+	*sim_piece_place(piece, piece->nr_places++) = (struct sim_place){region, unit};
+}
 
-	while (piece->place[i].region)
-		i++;
-	piece->place[i] = (struct sim_place){region, unit};
+int sim_piece_make_room(struct sim_piece *piece)
+{
+	if (piece->nr_places == BACKEND_PLACES_MAX)
+		return -EINVAL;
+	if (piece->nr_places < SIM_PLACES_FEW || piece->more)
+		return 0;
+	piece->more = malloc((BACKEND_PLACES_MAX - SIM_PLACES_FEW) * sizeof(*piece->more));
+	return piece->more ? 0 : -ENOMEM;
 }
 
 void sim_mapping_set(struct sim_region *region, uint64_t unit, struct sim_mapping mapping)

@@ -38,14 +38,15 @@ bool sim_use_meets(const struct weir_use *use, const char *addr, uint64_t bytes)
 }
 
 /* Where kernels see bytes of a piece that a use meets; NULL: nowhere. */
-static const char *piece_met_at(const struct sim *sim, const struct sim_piece *piece,
-				const char *alias, uint64_t bytes, const struct weir_use *use)
+static const char *piece_met_at(const struct sim *sim, struct sim_piece *piece, const char *alias,
+				uint64_t bytes, const struct weir_use *use)
 {
 	if (!piece->handle)
 		return sim_use_meets(use, alias, bytes) ? alias : NULL;
-	for (int i = 0; i < SIM_PLACES_MAX && piece->place[i].region; i++) {
-		const struct sim_region *region = piece->place[i].region;
-		const char *addr = region->base + piece->place[i].unit * region->unit +
+	for (uint32_t i = 0; i < piece->nr_places; i++) {
+		const struct sim_place *place = sim_piece_place(piece, i);
+		const struct sim_region *region = place->region;
+		const char *addr = region->base + place->unit * region->unit +
 				   (alias - sim_memory_alias(sim, piece));
 
 		if (sim_use_meets(use, addr, bytes))
@@ -71,7 +72,7 @@ static bool is_unordered(const struct sim_kernel *kernel, const struct sim_move 
 static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
 		       const struct sim_move *move, bool written, const char *why)
 {
-	const struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
+	struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
 	const char *at;
 
 	if (!piece || (!move->op->started && move->op->seq > kernel->op.seq) ||

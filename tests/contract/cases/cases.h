@@ -108,11 +108,12 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(full_memory, CAN_FULL) \
 	X(plain, 0)
 
-#define CASES_OF_MAPPING(X)        \
-	X(reserve_arguments, 0)    \
-	X(map_rules, 0)            \
-	X(map_host, 0)             \
-	X(map_at_two_addresses, 0) \
+#define CASES_OF_MAPPING(X)         \
+	X(reserve_arguments, 0)     \
+	X(map_rules, 0)             \
+	X(map_host, 0)              \
+	X(map_at_two_addresses, 0)  \
+	X(map_at_many_addresses, 0) \
 	X(access_of_others, 0)
 
 #define CASES_OF_WORK(X)             \
@@ -159,6 +160,7 @@ int contract_script(struct backend *b, uint64_t unit);
 #define CONTRACT_TESTS_OF_DEVICES(target)                              \
 	CONTRACT_TEST(contract_chunk_devices, target),                 \
 		CONTRACT_TEST(contract_chunk_add_devices, target),     \
+		CONTRACT_TEST(contract_map_at_many_addresses, target), \
 		CONTRACT_TEST(contract_access_of_others, target),      \
 		CONTRACT_TEST(contract_copies, target),                \
 		CONTRACT_TEST(contract_copies_of_a_neighbour, target), \

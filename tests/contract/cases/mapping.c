@@ -124,6 +124,54 @@ void contract_map_at_two_addresses(void **state)
 	b->ops->va_release(b, va, 3 * c->unit);
 }
 
+/* One block address after another is a chunk's, as many as it may have, each for another device and
+ * with a protection of its own; they are the same bytes, and each comes and goes without the
+ * others. */
+void contract_map_at_many_addresses(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	const uint64_t bytes = BACKEND_PLACES_MAX * c->unit;
+	stream_id_t stream[WEIR_DEVICES_MAX];
+	struct backend_chunk chunk;
+	uint8_t *va, byte = 40;
+	uint8_t sum = byte;
+
+	assert_int_equal(b->ops->va_reserve(b, bytes, c->unit, (void **)&va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &chunk), 0);
+	for (uint32_t d = 0; d < b->desc.nr_devices; d++)
+		assert_int_equal(b->ops->stream_create(b, d, BACKEND_COMPUTE, &stream[d]), 0);
+	for (uint32_t i = 0; i < BACKEND_PLACES_MAX; i++)
+		assert_int_equal(b->ops->map(b, va + i * c->unit, &chunk,
+					     i % 2 ? BACKEND_PROT_READ : BACKEND_PROT_WRITE,
+					     BACKEND_DEVICE_BIT(i % b->desc.nr_devices)),
+				 0);
+	assert_int_equal(b->ops->upload(b, c->compute, va, data_of(c, &byte), 1), 0);
+	/* They go from both ends and the middle; those that are left are as they were. */
+	for (uint32_t i = 0; i < BACKEND_PLACES_MAX; i++) {
+		uint32_t at = i * 7 % BACKEND_PLACES_MAX, d = at % b->desc.nr_devices;
+		uint8_t *addr = va + at * c->unit;
+
+		if (at % 2)
+			assert_int_equal(b->ops->set_access(b, addr, BACKEND_PROT_WRITE,
+							    BACKEND_DEVICE_BIT(d)),
+					 0);
+		assert_int_equal(contract_add(b, stream[d], addr, addr, 1, (uint8_t)i), 0);
+		contract_wait(b, stream[d]);
+		sum = (uint8_t)(sum + i);
+		assert_int_equal(b->ops->unmap(b, addr), 0);
+		assert_int_equal(b->ops->unmap(b, addr), -EINVAL);
+	}
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_READ, 1), 0);
+	assert_int_equal(b->ops->download(b, c->compute, data_of(c, &byte), va, 1), 0);
+	assert_int_equal(byte, can(c, CAN_BYTES) ? sum : 40);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	for (uint32_t d = 0; d < b->desc.nr_devices; d++)
+		b->ops->stream_destroy(b, stream[d]);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, bytes);
+}
+
 /* Access is given to all and taken back from them under a kernel that is held back: it keeps its
  * own, and nobody waits for it. */
 void contract_access_of_others(void **state)
