@@ -265,7 +265,9 @@ struct backend_ops {
 	/*
 	 * Queue copies, as one batch, in order. Pieces do not overlap. The aliases are mapped for
 	 * the stream's device, see chunk_create: sim refuses others with -EACCES, logged; cuda does
-	 * not look, and the copy is an illegal access.
+	 * not look, and the copy is an illegal access. Neither end has to be in the device's own
+	 * memory. Streams of all kinds take copies, and have them done by copy engines of their
+	 * device: on a compute stream, too, they run beside kernels of the device's other streams.
 	 * Required. By: core (S), mem (M), program. Blocks: no.
 	 */
 	int (*copy)(struct backend *b, stream_id_t stream, const struct backend_copy *copies,

@@ -305,6 +305,67 @@ static void test_kernel_shares_its_hbm(void **state)
 	ports_close(&p);
 }
 
+/* A copy goes through the memories at both its ends, whoever's engine makes it; a third GPU's own
+ * memory has no part in it. */
+static void test_copy_takes_both_hbms(void **state)
+{
+	/* Of the engine's stream. */
+	static const uint32_t engines[] = {0, 1, 2};
+	struct weir_machine_desc desc;
+	struct weir_use use[3];
+	fence_t fence[3], copied;
+	struct ports p;
+
+	(void)state;
+	four_gpus(&desc);
+	for (uint32_t m = GPU0; m < NR_MEMORIES; m++)
+		add_port(&desc, m, 2, 40e9, 40e9);
+	ports_open(&p, &desc);
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
+		copied = copy(&p, p.out[engines[i]], GPU0, GPU1, 2000000);
+		p.b->ops->host_spend(p.b, 10000);
+		p.t0 = p.b->ops->now_ns(p.b);
+		for (uint32_t d = 0; d < 3; d++) {
+			use[d] = use_of(p.plain[GPU0 + d], 1000000, WEIR_READ);
+			fence[d] = kernel(&p, d, &use[d], 1, 0);
+		}
+		/* The host launches one after the other. */
+		expect_after(&p, fence[0], LAUNCH_HOST + 12500);
+		expect_after(&p, fence[1], 2 * LAUNCH_HOST + 12500);
+		expect_after(&p, fence[2], 3 * LAUNCH_HOST + 10000);
+		assert_int_equal(p.b->ops->fence_wait(p.b, copied), 0);
+	}
+	ports_close(&p);
+}
+
+/* A compute stream has copies made by an engine of its device, between memories of others, too:
+ * they are in its order, and kernels of the device's other streams run beside them. */
+static void test_copy_on_a_compute_stream(void **state)
+{
+	struct weir_machine_desc desc;
+	fence_t copied, before, behind;
+	stream_id_t other;
+	struct weir_use use;
+	struct ports p;
+
+	(void)state;
+	four_gpus(&desc);
+	add_port(&desc, GPU2, 1, 40e9, 40e9);
+	ports_open(&p, &desc);
+	assert_int_equal(p.b->ops->stream_create(p.b, 2, BACKEND_COMPUTE, &other), 0);
+	p.t0 = p.b->ops->now_ns(p.b);
+	use = use_of(p.plain[GPU2], 1000000, WEIR_READ);
+	copied = copy(&p, other, GPU0, GPU1, 2000000);
+	before = kernel(&p, 2, &use, 1, 0);
+	assert_int_equal(launch_touch(p.b, other, (struct touch){0}, &use, 1), 0);
+	assert_int_equal(p.b->ops->fence_record(p.b, other, &behind), 0);
+	expect_after(&p, before, LAUNCH_HOST + 10000);
+	expect_after(&p, copied, SETUP + 100000);
+	expect_after(&p, behind, SETUP + 100000 + 10000);
+	p.b->ops->stream_destroy(p.b, other);
+	ports_close(&p);
+}
+
 /* A neighbour's kernel that uses the memory in place slows its owner's, not itself by that. */
 static void test_kernel_beside_a_neighbours(void **state)
 {
@@ -349,6 +410,8 @@ int main(void)
 		cmocka_unit_test(test_ports_at_both_ends),
 		cmocka_unit_test(test_port_without_the_host_link),
 		cmocka_unit_test(test_kernel_shares_its_hbm),
+		cmocka_unit_test(test_copy_takes_both_hbms),
+		cmocka_unit_test(test_copy_on_a_compute_stream),
 		cmocka_unit_test(test_kernel_beside_a_neighbours),
 	};
 

@@ -435,6 +435,7 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	sim->base.desc = *desc;
 	sim->base.data = data;
 	sim->wake_ns = SIM_NEVER;
+	sim_ports_init(sim);
 	uvm_init(sim);
 	for (uint32_t i = 0; i < WEIR_LINKS_MAX; i++)
 		sim->link[i].end_ns = SIM_NEVER;

@@ -20,12 +20,18 @@ static void move_attach(struct sim_move *move)
 	if (move->dst_piece) {
 		sim_region_piece_count(move->dst_piece, -1);
 		move->next_write = move->dst_piece->writes;
+		move->at_write = &move->dst_piece->writes;
+		if (move->next_write)
+			move->next_write->at_write = &move->next_write;
 		move->dst_piece->writes = move;
 		sim_region_piece_count(move->dst_piece, 1);
 	}
 	if (move->src_piece) {
 		sim_region_piece_count(move->src_piece, -1);
 		move->next_read = move->src_piece->reads;
+		move->at_read = &move->src_piece->reads;
+		if (move->next_read)
+			move->next_read->at_read = &move->next_read;
 		move->src_piece->reads = move;
 		sim_region_piece_count(move->src_piece, 1);
 	}
@@ -33,20 +39,18 @@ static void move_attach(struct sim_move *move)
 
 static void move_detach(struct sim_move *move)
 {
-	struct sim_move **at;
-
 	if (move->dst_piece) {
 		sim_region_piece_count(move->dst_piece, -1);
-		for (at = &move->dst_piece->writes; *at != move; at = &(*at)->next_write)
-			;
-		*at = move->next_write;
+		*move->at_write = move->next_write;
+		if (move->next_write)
+			move->next_write->at_write = move->at_write;
 		sim_region_piece_count(move->dst_piece, 1);
 	}
 	if (move->src_piece) {
 		sim_region_piece_count(move->src_piece, -1);
-		for (at = &move->src_piece->reads; *at != move; at = &(*at)->next_read)
-			;
-		*at = move->next_read;
+		*move->at_read = move->next_read;
+		if (move->next_read)
+			move->next_read->at_read = move->at_read;
 		sim_region_piece_count(move->src_piece, 1);
 	}
 }
@@ -115,6 +119,18 @@ static uint64_t inside_ns(const struct sim *sim, uint32_t memory, uint32_t link,
 	return sim_ns_ceil(bytes / rate * 1e9);
 }
 
+/* Note that a device's copies from its memory, or to it, are one more or one fewer. */
+static void segment_count(struct sim *sim, const struct sim_copy *copy, uint32_t by)
+{
+	const struct sim_move *move = &copy->move[copy->next];
+	uint32_t d = copy->op.stream->device, own = sim->base.desc.device[d].memory;
+
+	if (move->src_memory == own)
+		sim->device[d].nr_copies[0] += by;
+	if (move->dst_memory == own)
+		sim->device[d].nr_copies[1] += by;
+}
+
 static void segment_begin(struct sim *sim, struct sim_copy *copy)
 {
 	const struct sim_move *first = &copy->move[copy->next];
@@ -123,6 +139,7 @@ static void segment_begin(struct sim *sim, struct sim_copy *copy)
 	uint64_t ns = copy->service_ns + (copy->next ? 0 : desc->latency_ns);
 	double bytes = 0;
 
+	segment_count(sim, copy, 1);
 	copy->service_ns = 0;
 	copy->segment = copy->next;
 	while (copy->segment < copy->nr &&
@@ -155,6 +172,7 @@ static void copy_finish(struct sim *sim, struct sim_copy *copy, int err)
 
 static void segment_end(struct sim *sim, struct sim_copy *copy)
 {
+	segment_count(sim, copy, -1u);
 	for (; copy->next < copy->segment; copy->next++) {
 		struct sim_move *move = &copy->move[copy->next];
 

@@ -171,6 +171,7 @@ static void flows_changed(struct sim *sim)
 {
 	if (!sim->base.desc.nr_ports)
 		return;
+	sim_flows_settle(sim);
 	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
 		if (sim->device[d].running) {
 			struct sim_op *op = &sim->device[d].running->op;
@@ -211,7 +212,14 @@ void sim_engine_queue(struct sim *sim, struct sim_stream *stream, struct sim_op 
 		stream_activate(sim, stream);
 	}
 	stream->tail = op;
-	engine_pump(sim);
+	/* All other heads were tried after what last happened, and nothing has happened since. */
+	if (stream->head != op)
+		return;
+	stream_try(sim, stream);
+	if (sim->rescan)
+		engine_pump(sim);
+	else
+		flows_changed(sim);
 }
 
 /* ------------------------------------------------------------------ events */

@@ -5,18 +5,21 @@
  * memory sends and the other receives over all the port's links. Rates change only when a flow
  * starts or ends, and between such points every flow moves on at its rate; so it is exact up to
  * rounding an end up to the next nanosecond. Without ports a link's flows depend on no others, and
- * only that link is looked at.
+ * only that link is looked at. With ports all of them are, once for all changes of a moment: see
+ * sim_flows_settle().
  */
 #include <math.h>
 
 #include "src/backend/sim/sim_internal.h"
+#include "src/base/util.h"
 
 /* The least that a flow is given, in bytes a nanosecond: rounding must not leave it nothing. */
 #define LEAST_RATE 1e-9
 
-/* What is left of something that flows share, and how many of them have no rate yet. */
+/* What is left of something that flows share, how many of them have no rate yet, and what each of
+ * these could have: left / nr. */
 struct share {
-	double left;
+	double left, each;
 	uint32_t nr;
 };
 
@@ -140,50 +143,74 @@ static uint32_t flow_target(const struct sim *sim, const struct sim_flow *flow)
 	return flow->back ? link->a : link->b;
 }
 
-/* Whether a memory's port has a link: the host's has all, a device's those to other devices. */
-static bool port_has(const struct sim *sim, uint32_t memory, uint32_t index)
+void sim_ports_init(struct sim *sim)
 {
 	const struct weir_machine_desc *desc = &sim->base.desc;
-	const struct weir_link_desc *link = &desc->link[index];
-	uint32_t other = link->a == memory ? link->b : link->a;
-
-	return (link->a == memory || link->b == memory) &&
-	       (desc->memory[memory].kind == WEIR_MEMORY_HOST ||
-		desc->memory[other].kind != WEIR_MEMORY_HOST);
-}
-
-/* What a port carries one way, by how many of its links are busy; INFINITY: whatever they do. */
-static double port_rate(const struct sim *sim, uint32_t memory, bool receives)
-{
-	const struct weir_machine_desc *desc = &sim->base.desc;
-	double rate = INFINITY;
-	uint32_t nr_busy = 0, most = 0;
 
 	for (uint32_t l = 0; l < desc->nr_links; l++)
-		nr_busy += port_has(sim, memory, l) &&
-			   sim->link[l].flows[(desc->link[l].b == memory) != receives];
+		for (int end = 0; end < 2; end++) {
+			uint32_t memory = end ? desc->link[l].b : desc->link[l].a;
+			uint32_t other = end ? desc->link[l].a : desc->link[l].b;
+			bool has = desc->memory[memory].kind == WEIR_MEMORY_HOST ||
+				   desc->memory[other].kind != WEIR_MEMORY_HOST;
+
+			for (uint32_t i = 0; i < desc->nr_ports && has; i++)
+				sim->link[l].in_port[end] |= desc->port[i].memory == memory;
+		}
+}
+
+/* How many of each port's links are busy: where its memory sends, and receives. */
+static void ports_count(const struct sim *sim, uint32_t nr_busy[WEIR_MEMORIES_MAX][2])
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+
+	for (uint32_t l = 0; l < desc->nr_links; l++)
+		for (int back = 0; back < 2; back++) {
+			const struct sim_flow *flow = sim->link[l].flows[back];
+			uint32_t from = back ? desc->link[l].b : desc->link[l].a;
+			uint32_t to = back ? desc->link[l].a : desc->link[l].b;
+
+			nr_busy[from][0] += flow && sim->link[l].in_port[back];
+			nr_busy[to][1] += flow && sim->link[l].in_port[!back];
+		}
+}
+
+/* What each port carries one way, by how many of its links are busy; INFINITY: whatever they do. */
+static void ports_begin(const struct sim *sim, struct shares *shares)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	uint32_t nr_busy[WEIR_MEMORIES_MAX][2] = {{0}}, most[WEIR_MEMORIES_MAX][2] = {{0}};
+
+	ports_count(sim, nr_busy);
+	for (uint32_t m = 0; m < desc->nr_memories; m++)
+		for (int receives = 0; receives < 2; receives++)
+			shares->port[m][receives] = (struct share){.left = INFINITY};
 	for (uint32_t i = 0; i < desc->nr_ports; i++) {
 		const struct weir_port_desc *port = &desc->port[i];
+		const double rate[2] = {port->send_bytes_per_s, port->receive_bytes_per_s};
+		uint32_t m = port->memory;
 
-		if (port->memory != memory || port->links > nr_busy || port->links <= most)
-			continue;
-		most = port->links;
-		rate = (receives ? port->receive_bytes_per_s : port->send_bytes_per_s) / 1e9;
+		for (int receives = 0; receives < 2; receives++) {
+			if (port->links > nr_busy[m][receives] || port->links <= most[m][receives])
+				continue;
+			most[m][receives] = port->links;
+			shares->port[m][receives].left = rate[receives] / 1e9;
+		}
 	}
-	return rate;
 }
 
 /* What a flow shares with others. @return how many there are */
 static uint32_t shares_of(const struct sim *sim, struct shares *shares, const struct sim_flow *flow,
 			  struct share *of[SHARES_OF_FLOW])
 {
-	const uint32_t end[2] = {flow_source(sim, flow), flow_target(sim, flow)};
+	const bool *in_port = sim->link[flow->link].in_port;
 	uint32_t nr = 0;
 
 	of[nr++] = &shares->link[flow->link][flow->back];
-	for (int receives = 0; receives < 2; receives++)
-		if (port_has(sim, end[receives], flow->link))
-			of[nr++] = &shares->port[end[receives]][receives];
+	if (in_port[flow->back])
+		of[nr++] = &shares->port[flow_source(sim, flow)][0];
+	if (in_port[!flow->back])
+		of[nr++] = &shares->port[flow_target(sim, flow)][1];
 	return nr;
 }
 
@@ -199,24 +226,29 @@ static struct sim_flow *flow_next(const struct sim *sim, const struct sim_flow *
 	return way < 2 * sim->base.desc.nr_links ? sim->link[way / 2].flows[way % 2] : NULL;
 }
 
-static void shares_begin(struct sim *sim, struct shares *shares)
+/* @return all flows, none of which has a rate yet, in the order of flow_next() */
+static struct sim_flow *shares_begin(struct sim *sim, struct shares *shares)
 {
-	const struct weir_machine_desc *desc = &sim->base.desc;
+	struct sim_flow *all = NULL, **tail = &all;
 
-	for (uint32_t l = 0; l < desc->nr_links; l++)
+	for (uint32_t l = 0; l < sim->base.desc.nr_links; l++)
 		for (int back = 0; back < 2; back++)
-			shares->link[l][back] = (struct share){direction_rate(sim, l, back), 0};
-	for (uint32_t m = 0; m < desc->nr_memories; m++)
-		for (int receives = 0; receives < 2; receives++)
-			shares->port[m][receives] = (struct share){port_rate(sim, m, receives), 0};
+			shares->link[l][back] =
+				(struct share){.left = direction_rate(sim, l, back)};
+	ports_begin(sim, shares);
 	for (struct sim_flow *f = flow_next(sim, NULL); f; f = flow_next(sim, f)) {
 		struct share *of[SHARES_OF_FLOW];
 		uint32_t nr = shares_of(sim, shares, f, of);
 
-		f->rate = 0;
-		while (nr--)
+		while (nr--) {
 			of[nr]->nr++;
+			of[nr]->each = of[nr]->left / of[nr]->nr;
+		}
+		*tail = f;
+		tail = &f->unsettled;
 	}
+	*tail = NULL;
+	return all;
 }
 
 /* The most that a flow without a rate could have if all took as much. */
@@ -227,78 +259,84 @@ static double flow_most(const struct sim *sim, struct shares *shares, const stru
 	double most = flow->cap;
 
 	while (nr--)
-		most = fmin(most, of[nr]->left / of[nr]->nr);
-	return fmax(most, LEAST_RATE);
+		most = MIN(most, of[nr]->each);
+	return MAX(most, LEAST_RATE);
 }
 
-static void flow_settle(const struct sim *sim, struct shares *shares, struct sim_flow *flow,
-			double rate)
+static void flow_settle(const struct sim *sim, struct shares *shares, const struct sim_flow *flow)
 {
 	struct share *of[SHARES_OF_FLOW];
 	uint32_t nr = shares_of(sim, shares, flow, of);
 
-	flow->rate = rate;
 	while (nr--) {
-		of[nr]->left -= rate;
+		of[nr]->left -= flow->rate;
 		of[nr]->nr--;
+		of[nr]->each = of[nr]->nr ? of[nr]->left / of[nr]->nr : 0;
 	}
 }
 
-/* Max-min over links and ports: whoever can have the least has it; the others share the rest. */
+/* Max-min over links and ports: those that can have the least have it; the others share the rest.
+ * Each round settles all that are held back by one thing, so that there are few rounds. */
 static void all_share(struct sim *sim)
 {
 	struct shares shares;
+	struct sim_flow *unsettled = shares_begin(sim, &shares);
 
-	shares_begin(sim, &shares);
-	for (;;) {
-		struct sim_flow *least = NULL;
-		double rate = INFINITY;
+	while (unsettled) {
+		struct sim_flow **at = &unsettled;
+		double least = INFINITY;
 
-		for (struct sim_flow *f = flow_next(sim, NULL); f; f = flow_next(sim, f)) {
-			double most = f->rate > 0 ? INFINITY : flow_most(sim, &shares, f);
-
-			if (most < rate) {
-				least = f;
-				rate = most;
-			}
+		for (struct sim_flow *f = unsettled; f; f = f->unsettled) {
+			f->rate = flow_most(sim, &shares, f);
+			least = MIN(least, f->rate);
 		}
-		if (!least)
-			break;
-		flow_settle(sim, &shares, least, rate);
+		while (*at) {
+			struct sim_flow *flow = *at;
+
+			if (flow->rate > least) {
+				at = &flow->unsettled;
+				continue;
+			}
+			flow_settle(sim, &shares, flow);
+			*at = flow->unsettled;
+		}
 	}
-	for (uint32_t l = 0; l < sim->base.desc.nr_links; l++)
-		link_set_ends(sim, l);
 }
 
-double sim_flow_through(const struct sim *sim, uint32_t memory)
+/* What all flows move through each memory. */
+static void all_through(struct sim *sim)
 {
-	double sum = 0;
-
+	for (uint32_t m = 0; m < WEIR_MEMORIES_MAX; m++)
+		sim->through[m] = 0;
 	for (struct sim_flow *f = flow_next(sim, NULL); f; f = flow_next(sim, f)) {
 		/* A kernel's own end is its registers: it goes through the far memory alone. */
-		if ((f->kind != SIM_FLOW_WRITE && flow_source(sim, f) == memory) ||
-		    (f->kind != SIM_FLOW_READ && flow_target(sim, f) == memory))
-			sum += f->rate;
+		if (f->kind != SIM_FLOW_WRITE)
+			sim->through[flow_source(sim, f)] += f->rate;
+		if (f->kind != SIM_FLOW_READ)
+			sim->through[flow_target(sim, f)] += f->rate;
 	}
-	return sum;
+}
+
+void sim_flows_settle(struct sim *sim)
+{
+	if (!sim->flows_stale)
+		return;
+	sim->flows_stale = false;
+	for (uint32_t l = 0; l < sim->base.desc.nr_links; l++)
+		link_advance(&sim->link[l], sim->now_ns);
+	all_share(sim);
+	for (uint32_t l = 0; l < sim->base.desc.nr_links; l++)
+		link_set_ends(sim, l);
+	all_through(sim);
 }
 
 /* ------------------------------------------------------------------ flows come and go */
 
-/* Carry the flows that a change on a link may concern on to now. */
-static void flows_advance(struct sim *sim, uint32_t index)
-{
-	if (!sim->base.desc.nr_ports)
-		link_advance(&sim->link[index], sim->now_ns);
-	for (uint32_t l = 0; sim->base.desc.nr_ports && l < sim->base.desc.nr_links; l++)
-		link_advance(&sim->link[l], sim->now_ns);
-}
-
-/* Give these flows their rates and ends. */
-static void flows_share(struct sim *sim, uint32_t index)
+/* A link's flows are others. With ports that concerns all, and waits until the moment is over. */
+static void flows_change(struct sim *sim, uint32_t index)
 {
 	if (sim->base.desc.nr_ports) {
-		all_share(sim);
+		sim->flows_stale = true;
 		return;
 	}
 	for (int back = 0; back < 2; back++)
@@ -311,12 +349,13 @@ void sim_flow_start(struct sim *sim, struct sim_flow *flow)
 	struct sim_link *link = &sim->link[flow->link];
 	struct sim_flow **tail = &link->flows[flow->back];
 
-	flows_advance(sim, flow->link);
+	link_advance(link, sim->now_ns);
 	while (*tail)
 		tail = &(*tail)->next;
 	flow->next = NULL;
+	flow->end_ns = SIM_NEVER;
 	*tail = flow;
-	flows_share(sim, flow->link);
+	flows_change(sim, flow->link);
 }
 
 struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t index)
@@ -331,9 +370,9 @@ struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t index)
 
 			if (flow->end_ns > sim->now_ns)
 				continue;
-			flows_advance(sim, index);
+			link_advance(link, sim->now_ns);
 			*at = flow->next;
-			flows_share(sim, index);
+			flows_change(sim, index);
 			return flow;
 		}
 	return NULL;

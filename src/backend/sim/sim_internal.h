@@ -63,7 +63,8 @@ struct sim_move {
 	uint64_t bytes;
 	uint32_t dst_memory, src_memory;
 	struct sim_piece *dst_piece, *src_piece; /* NULL: a buffer of the program */
-	struct sim_move *next_write, *next_read; /* in the pieces' lists */
+	struct sim_move *next_write, *next_read; /* in the pieces' lists, */
+	struct sim_move **at_write, **at_read;	 /* and what points at the move there */
 	struct sim_op *op;			 /* a struct sim_copy's */
 };
 
@@ -208,20 +209,25 @@ struct sim_flow {
 	enum sim_flow_kind kind;
 	double remaining, cap, rate; /* bytes, bytes a ns, bytes a ns */
 	uint64_t end_ns;
+	struct sim_flow *unsettled; /* the next flow without a rate, while rates are found */
 };
 
 struct sim_link {
 	struct sim_flow *flows[2];
 	uint64_t since_ns;
 	uint64_t end_ns; /* the first end of a flow; SIM_NEVER: none */
+	/* Whether the port of the memory at its end a has it, and that of the other; constant. A
+	 * host memory's port has all links, a device's those to other devices. */
+	bool in_port[2];
 };
 
+/* Note which ports links are in. */
+void sim_ports_init(struct sim *sim);
 void sim_flow_start(struct sim *sim, struct sim_flow *flow);
 /* Whether there is a flow of a kind over a link, one way. */
 bool sim_flow_kind_runs(const struct sim *sim, uint32_t link, int back, enum sim_flow_kind kind);
-/* Bytes a nanosecond that flows move through a memory. What a kernel uses in place goes through the
- * memory that it lies in, not through its own device's. */
-double sim_flow_through(const struct sim *sim, uint32_t memory);
+/* With ports: give all flows their rates and ends, if some came or went since. */
+void sim_flows_settle(struct sim *sim);
 /* Take one flow that ends by now off its link, or NULL. */
 struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t link);
 
@@ -341,6 +347,7 @@ struct sim_slot {
 
 struct sim_device {
 	struct sim_kernel *running;
+	uint32_t nr_copies[2]; /* that its streams run from its memory, and to it */
 	double inplace_bytes[WEIR_MEMORIES_MAX][BACKEND_DIRECTION_NR];
 	uint64_t time_ns[BACKEND_TIME_NR]; /* of kernels that ended, and idle up to now */
 };
@@ -381,6 +388,11 @@ struct sim {
 	struct sim_memory memory[WEIR_MEMORIES_MAX];
 	struct sim_device device[WEIR_DEVICES_MAX];
 	struct sim_link link[WEIR_LINKS_MAX];
+	/* Of a machine with ports: whether flows came or went since they got their rates; and the
+	 * bytes a nanosecond that they move through each memory. What a kernel uses in place goes
+	 * through the memory that it lies in, not through its own device's. */
+	bool flows_stale;
+	double through[WEIR_MEMORIES_MAX];
 	struct sim_region **region; /* sorted by address */
 	size_t nr_regions, max_regions;
 	struct sim_slot *slot;	    /* of streams */

@@ -129,7 +129,7 @@ static void kernel_flows_changed(struct sim *sim, struct sim_op *op)
 {
 	struct sim_kernel *kernel = (struct sim_kernel *)op;
 	const struct weir_device_desc *desc = &sim->base.desc.device[op->stream->device];
-	double others = sim_flow_through(sim, desc->memory) * 1e9 / desc->hbm_bytes_per_s;
+	double others = sim->through[desc->memory] * 1e9 / desc->hbm_bytes_per_s;
 	uint64_t end_ns;
 
 	if (kernel->timed_out || !(kernel->hbm_pace > 0))

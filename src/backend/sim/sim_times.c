@@ -7,32 +7,13 @@
 
 #include "src/backend/sim/sim_internal.h"
 
-/* Whether a copy to (in) or from a device's memory runs, on any of its streams. */
-static bool copy_runs(const struct sim *sim, uint32_t device, bool in)
-{
-	uint32_t own = sim->base.desc.device[device].memory;
-
-	for (uint32_t i = 0; i < sim->nr_active; i++) {
-		const struct sim_op *op = sim->active[i]->head;
-		const struct sim_copy *copy = (const struct sim_copy *)op;
-
-		if (sim->active[i]->device != device || !op->kind->is_copy || !op->started ||
-		    copy->next >= copy->nr)
-			continue;
-		if (own ==
-		    (in ? copy->move[copy->next].dst_memory : copy->move[copy->next].src_memory))
-			return true;
-	}
-	return false;
-}
-
 static enum backend_time idle_cause(const struct sim *sim, uint32_t device)
 {
 	if (sim->allocating)
 		return BACKEND_TIME_ALLOCATION;
-	if (copy_runs(sim, device, true))
+	if (sim->device[device].nr_copies[1])
 		return BACKEND_TIME_DEMAND;
-	if (copy_runs(sim, device, false))
+	if (sim->device[device].nr_copies[0])
 		return BACKEND_TIME_EVICTION;
 	return BACKEND_TIME_OTHER;
 }

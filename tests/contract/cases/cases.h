@@ -116,19 +116,20 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(map_at_many_addresses, 0) \
 	X(access_of_others, 0)
 
-#define CASES_OF_WORK(X)             \
-	X(upload_kernel_download, 0) \
-	X(copy_refused, 0)           \
-	X(copies, 0)                 \
-	X(copies_of_a_neighbour, 0)  \
-	X(engines_of_a_space, 0)     \
-	X(in_place_by_memory, 0)     \
-	X(fences_order_streams, 0)   \
-	X(fence_arguments, 0)        \
-	X(streams_come_and_go, 0)    \
-	X(many_fences, 0)            \
-	X(launch_arguments, 0)       \
-	X(launch_no_version, 0)      \
+#define CASES_OF_WORK(X)                 \
+	X(upload_kernel_download, 0)     \
+	X(copy_refused, 0)               \
+	X(copies, 0)                     \
+	X(copies_of_a_neighbour, 0)      \
+	X(copies_on_a_compute_stream, 0) \
+	X(engines_of_a_space, 0)         \
+	X(in_place_by_memory, 0)         \
+	X(fences_order_streams, 0)       \
+	X(fence_arguments, 0)            \
+	X(streams_come_and_go, 0)        \
+	X(many_fences, 0)                \
+	X(launch_arguments, 0)           \
+	X(launch_no_version, 0)          \
 	X(free_waits, 0)
 
 #define CASES_OF_LIFE(X)             \
@@ -157,15 +158,16 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(plain_each_call_fails, CAN_FAIL)
 
 /* Those of these, as tests of one more target, for which more than two devices differ from two. */
-#define CONTRACT_TESTS_OF_DEVICES(target)                              \
-	CONTRACT_TEST(contract_chunk_devices, target),                 \
-		CONTRACT_TEST(contract_chunk_add_devices, target),     \
-		CONTRACT_TEST(contract_map_at_many_addresses, target), \
-		CONTRACT_TEST(contract_access_of_others, target),      \
-		CONTRACT_TEST(contract_copies, target),                \
-		CONTRACT_TEST(contract_copies_of_a_neighbour, target), \
-		CONTRACT_TEST(contract_engines_of_a_space, target),    \
-		CONTRACT_TEST(contract_in_place_by_memory, target),    \
+#define CONTRACT_TESTS_OF_DEVICES(target)                                   \
+	CONTRACT_TEST(contract_chunk_devices, target),                      \
+		CONTRACT_TEST(contract_chunk_add_devices, target),          \
+		CONTRACT_TEST(contract_map_at_many_addresses, target),      \
+		CONTRACT_TEST(contract_access_of_others, target),           \
+		CONTRACT_TEST(contract_copies, target),                     \
+		CONTRACT_TEST(contract_copies_of_a_neighbour, target),      \
+		CONTRACT_TEST(contract_copies_on_a_compute_stream, target), \
+		CONTRACT_TEST(contract_engines_of_a_space, target),         \
+		CONTRACT_TEST(contract_in_place_by_memory, target),         \
 		CONTRACT_TEST(contract_plain_devices, target)
 
 #define CONTRACT_CASES(X)   \

@@ -169,6 +169,53 @@ void contract_copies_of_a_neighbour(void **state)
 	b->ops->stream_destroy(b, stream);
 }
 
+/* Between memories of others, or of its device and another, on a compute stream: in its order, and
+ * a kernel of another stream of the device is not waited for. */
+void contract_copies_on_a_compute_stream(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint32_t last = b->desc.nr_devices - 1, second = last ? last - 1 : last;
+	const uint32_t memory[] = {b->desc.device[0].memory, b->desc.device[second].memory,
+				   b->desc.device[0].memory};
+	struct backend_chunk chunk[3];
+	stream_id_t own, other;
+	uint8_t byte = 40;
+	fence_t fence;
+	void *va;
+
+	assert_int_equal(b->ops->stream_create(b, last, BACKEND_COMPUTE, &own), 0);
+	assert_int_equal(b->ops->stream_create(b, last, BACKEND_COMPUTE, &other), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(b->ops->chunk_create(b, memory[i], c->unit, 0, &chunk[i]), 0);
+	assert_int_equal(b->ops->va_reserve(b, c->unit, c->unit, &va), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk[0], BACKEND_PROT_WRITE, c->devices), 0);
+	assert_int_equal(b->ops->upload(b, c->compute, va, data_of(c, &byte), 1), 0);
+	contract_gate_close(c, other);
+	assert_int_equal(contract_spin(b, other), 0);
+	/* Behind a kernel of the stream, there and back. */
+	assert_int_equal(contract_add(b, own, va, va, 1, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		const struct backend_copy copy = {chunk[i + 1].alias, chunk[i].alias, c->unit};
+
+		assert_int_equal(b->ops->copy(b, own, &copy, 1), 0);
+	}
+	assert_int_equal(b->ops->fence_record(b, own, &fence), 0);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+	contract_gate_open(c);
+	contract_wait(b, other);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk[2], BACKEND_PROT_READ, 1), 0);
+	assert_int_equal(b->ops->download(b, c->compute, data_of(c, &byte), va, 1), 0);
+	assert_int_equal(byte, can(c, CAN_BYTES) ? 41 : 40);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->va_release(b, va, c->unit);
+	for (int i = 0; i < 3; i++)
+		b->ops->chunk_destroy(b, &chunk[i]);
+	b->ops->stream_destroy(b, own);
+	b->ops->stream_destroy(b, other);
+}
+
 /* A block's way over a path: its engine reaches both ends, by aliases that are for it alone. */
 static void check_path(struct contract *c, const struct weir_space *space, const struct path *path)
 {
