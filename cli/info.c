@@ -96,10 +96,10 @@ static void list_as_text(const struct machine_names *names)
 		char err[512];
 
 		if (machine_file_read(names->name[i], &machine, err, sizeof(err))) {
-			printf("  %-12s unusable: %s\n", names->name[i], err);
+			printf("  %-14s unusable: %s\n", names->name[i], err);
 			continue;
 		}
-		printf("  %-12s %s\n", names->name[i], machine.about);
+		printf("  %-14s %s\n", names->name[i], machine.about);
 		machine_file_fini(&machine);
 	}
 }

@@ -63,12 +63,13 @@ expect_output '--origins' --help
 # The constants that a script computed are those that it computes.
 if command -v python3 >/dev/null; then
 	python3 "$source_dir/tools/fit_rates.py" --check >/dev/null || fail "fit_rates.py --check"
+	python3 "$source_dir/tools/make_machines.py" --check || fail "make_machines.py --check"
 else
-	echo "python3 is missing: tools/fit_rates.py --check is left out"
+	echo "python3 is missing: --check of fit_rates.py and make_machines.py is left out"
 fi
 
 # What can be wrong.
-expect_error 'nosuch: no such machine; there are h200' --machine nosuch
+expect_error 'nosuch: no such machine; there are gv100x16-pcie3, ' --machine nosuch
 expect_error 'there.json: No such file' --machine "$scratch/there.json"
 expect_error 'Is a directory' --machine "$scratch/"
 expect_error '--origins needs a machine' --origins

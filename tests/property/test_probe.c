@@ -310,7 +310,8 @@ static void load(const char *name, struct weir_machine_desc *out)
 
 static void test_probe_described_machines(void **state)
 {
-	static const char *const names[] = {"h200", "rtx5090", "laptop", "h200x2", "h200x4"};
+	static const char *const names[] = {"h200",   "rtx5090", "laptop",
+					    "h200x2", "h200x4",	 "gv100x4-pcie3"};
 	struct weir_machine_desc truth;
 
 	(void)state;

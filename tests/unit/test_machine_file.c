@@ -144,9 +144,14 @@ static void test_machine_shipped(void **state)
 		uint32_t nr_more; /* of kernels, and such as may be left out */
 		uint64_t hbm_bytes, granularity;
 	} shipped[] = {
+		{"gv100x16-pcie3", 17, 16, 136, 0, 16, 0, UINT64_C(16) << 30, 2 << 20},
+		{"gv100x16-pcie6", 17, 16, 136, 0, 16, 0, UINT64_C(16) << 30, 2 << 20},
+		{"gv100x4-pcie3", 5, 4, 10, 0, 4, 0, UINT64_C(16) << 30, 2 << 20},
+		{"gv100x4-pcie6", 5, 4, 10, 0, 4, 0, UINT64_C(16) << 30, 2 << 20},
 		{"h200", 2, 1, 1, 6, 0, 0, UINT64_C(139) << 30, 2 << 20},
 		{"h200x2", 3, 2, 3, 0, 3, 16, UINT64_C(139) << 30, 2 << 20},
 		{"h200x4", 5, 4, 10, 0, 11, 6, UINT64_C(139) << 30, 2 << 20},
+		{"h200x8", 9, 8, 36, 0, 29, 43, UINT64_C(139) << 30, 2 << 20},
 		{"laptop", 2, 1, 1, 0, 0, 0, UINT64_C(8000000000), 4096},
 		{"rtx5090", 2, 1, 1, 6, 0, 0, UINT64_C(33670000000), 2 << 20},
 	};
@@ -732,7 +737,8 @@ static void test_machine_file_errors(void **state)
 	check_read_fails("/dev/zero", -EFBIG, "larger than 1 MiB");
 	check_read_fails("/dev/null", -WEIR_EMACHINE, "/dev/null:1:");
 	check_read_fails("nosuch", -ENOENT,
-			 "nosuch: no such machine; there are h200, h200x2, h200x4, laptop, "
+			 "nosuch: no such machine; there are gv100x16-pcie3, gv100x16-pcie6, "
+			 "gv100x4-pcie3, gv100x4-pcie6, h200, h200x2, h200x4, h200x8, laptop, "
 			 "rtx5090; or");
 	check_read_fails("", -ENOENT, "'': no such machine");
 	check_read_fails("a\nb", -ENOENT, "a?b: no such machine");
