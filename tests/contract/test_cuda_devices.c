@@ -15,6 +15,95 @@
 #include "src/mem/mem.h"
 #include "tests/contract/test_cuda.h"
 
+/* ------------------------------------------------------------------ parts of a GPU */
+
+/* One GPU as four devices: each has its memory, to the byte, and a link to each other; there is one
+ * context, which all of them hold. */
+static void test_parts_of_a_gpu(void **state)
+{
+	const struct fakecuda_config two = {
+		.devices = 2, .hbm_bytes = MIB(16), .host_bytes = MIB(64), .granularity = KIB(4)};
+	struct cuda_config config = {.library = FAKECUDA_PATH, .nr_parts = 4};
+	struct backend_chunk full, other;
+	stream_id_t stream[4];
+	struct backend *b;
+	void *plain;
+
+	(void)state;
+	fakecuda_reset(&two);
+	assert_int_equal(cuda_create(&config, &b), 0);
+	assert_int_equal(b->desc.nr_devices, 4);
+	assert_int_equal(b->desc.nr_memories, 5);
+	assert_int_equal(b->desc.nr_links, 4 + 6);
+	for (uint32_t d = 0; d < 4; d++) {
+		assert_int_equal(b->desc.memory[GPU0 + d].bytes, MIB(4));
+		assert_int_equal(b->desc.device[d].memory, GPU0 + d);
+		assert_int_equal(b->ops->stream_create(b, d, BACKEND_COMPUTE, &stream[d]), 0);
+		assert_int_equal(fakecuda_stream_device(b->ops->stream_native(b, stream[d])), 0);
+	}
+	assert_string_equal(b->desc.device[3].name, "gpu3");
+	assert_int_equal(b->ops->chunk_create(b, GPU2, MIB(3), 0, &full), 0);
+	assert_int_equal(b->ops->memory_used(b, GPU2), MIB(3));
+	assert_int_equal(b->ops->memory_room(b, GPU2), MIB(1));
+	assert_int_equal(b->ops->memory_room(b, GPU3), MIB(4));
+	assert_int_equal(b->ops->chunk_create(b, GPU2, MIB(2), 0, &other), -ENOMEM);
+	assert_int_equal(b->ops->device_alloc(b, GPU2, MIB(2), &plain), -ENOMEM);
+	assert_int_equal(b->ops->device_alloc(b, GPU2, UINT64_MAX, &plain), -ENOMEM);
+	assert_int_equal(b->ops->memory_used(b, GPU2), MIB(3));
+	assert_int_equal(b->ops->chunk_create(b, GPU3, MIB(2), 0, &other), 0);
+	assert_int_equal(b->ops->device_alloc(b, GPU2, MIB(1), &plain), 0);
+	assert_int_equal(b->ops->memory_room(b, GPU2), 0);
+	assert_int_equal(fakecuda_used_bytes(0), MIB(6));
+	assert_int_equal(fakecuda_used_bytes(1), 0);
+	b->ops->device_free(b, plain);
+	b->ops->chunk_destroy(b, &full);
+	b->ops->chunk_destroy(b, &other);
+	for (uint32_t d = 0; d < 4; d++)
+		b->ops->stream_destroy(b, stream[d]);
+	b->ops->destroy(b);
+	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+	config.nr_parts = WEIR_DEVICES_MAX + 1;
+	assert_int_equal(cuda_create(&config, &b), -EINVAL);
+}
+
+/* The GPU may do what any of its parts may, and is named once: it keeps its access while one of
+ * them has any, and others' coming and going change nothing for it. */
+static void test_access_of_parts(void **state)
+{
+	const struct cuda_config config = {.library = FAKECUDA_PATH, .nr_parts = 4};
+	struct backend_chunk chunk;
+	struct backend *b;
+	uint64_t nr;
+	void *va;
+
+	(void)state;
+	fakecuda_reset(&fake);
+	assert_int_equal(cuda_create(&config, &b), 0);
+	assert_int_equal(b->ops->va_reserve(b, UNIT, UNIT, &va), 0);
+	assert_int_equal(b->ops->chunk_create(b, GPU1, UNIT, 0, &chunk), 0);
+	assert_int_equal(b->ops->map(b, va, &chunk, BACKEND_PROT_WRITE, 6), 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READWRITE);
+	nr = fakecuda_nr_calls_of("cuMemSetAccess");
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 4), 0);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 9), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuMemSetAccess"), nr);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READWRITE);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 2), 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READ);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_READ, 0), 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_NONE);
+	assert_int_equal(b->ops->set_access(b, va, BACKEND_PROT_WRITE, 15), 0);
+	assert_int_equal(fakecuda_access(va, 0), CU_ACCESS_READWRITE);
+	assert_int_equal(fakecuda_access(va, 1), CU_ACCESS_NONE);
+	assert_int_equal(b->ops->unmap(b, va), 0);
+	b->ops->chunk_destroy(b, &chunk);
+	b->ops->va_release(b, va, UNIT);
+	b->ops->destroy(b);
+	assert_no_problem();
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
 /* ------------------------------------------------------------------ the thread's device */
 
 static int device_of_call = -2;
@@ -518,6 +607,8 @@ static void test_managed_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts_of_a_gpu),
+		cmocka_unit_test(test_access_of_parts),
 		CASE(test_call_on_a_streams_device),
 		cmocka_unit_test(test_spaces_of_two_devices),
 		cmocka_unit_test(test_engines_of_a_space),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract of src/backend/backend.h on the CUDA backend, bare, behind flaky and behind watch.
+ * The contract of src/backend/backend.h on the CUDA backend, bare, with four devices that are one
+ * GPU, behind flaky and behind watch.
  * What breaks the device for the rest of the process is test_trap.c.
  *
  * Labels: threads
@@ -12,17 +13,25 @@
 #include "tests/contract/cases/cases.h"
 #include "tests/support/driver.h"
 
+static const struct fakecuda_config fake_gpus = {
+	.devices = 2,
+	.hbm_bytes = MIB(16),
+	.host_bytes = MIB(64),
+	.granularity = KIB(4),
+};
+
 /* With so many GPUs, where that can be chosen. */
 static int open_gpus(int nr_gpus, struct backend **out)
 {
-	const struct fakecuda_config fake = {
-		.devices = nr_gpus,
-		.hbm_bytes = MIB(16),
-		.host_bytes = MIB(64),
-		.granularity = KIB(4),
-	};
+	struct fakecuda_config fake = fake_gpus;
 
+	fake.devices = nr_gpus;
 	return test_cuda_open(&fake, out);
+}
+
+static int open_parts(struct backend **out)
+{
+	return test_cuda_open_parts(&fake_gpus, 4, out);
 }
 
 static int open_cuda(struct backend **out)
@@ -89,6 +98,7 @@ int main(void)
 	unsigned int full = fake ? CAN_FULL : 0;
 	const struct contract_target targets[] = {
 		{"cuda", open_cuda, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
+		{"parts", open_parts, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
 		{"flaky", open_flaky, NULL, nothing_left, CAN_BYTES | CAN_WAIT | CAN_FAIL | full},
 		{"watched", open_watched, NULL, nothing_left, CAN_BYTES | CAN_WAIT | full},
 	};
@@ -98,5 +108,5 @@ int main(void)
 					   CONTRACT_TESTS_OF_DEVICES(four)};
 
 	/* A real machine has as many GPUs as it has. */
-	return contract_run(targets, 3, tests, fake ? ARRAY_LEN(tests) : 1);
+	return contract_run(targets, ARRAY_LEN(targets), tests, fake ? ARRAY_LEN(tests) : 1);
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The CUDA backend without a GPU: random programs against the shadow model, on two to four devices,
-# some of them with the others' memories as places, threads, and each call of the backend failing in turn, all on
-# the fake driver, which also watches for copies, kernels and mapping calls that meet.
+# some of them with the others' memories as places, also where the devices are parts of one GPU, threads, and each
+# call of the backend failing in turn, all on the fake driver, which also watches for copies, kernels and mapping calls that meet.
 #
 # Takes 12 s of a processor: the driver without a GPU has a thread a stream.
 #
@@ -25,6 +25,7 @@ fi
 "$BUILD_DIR/tests/contract/test_space_threads"
 "$BUILD_DIR/tests/property/test_chunk_random"
 "$BUILD_DIR/tests/property/test_mem_random"
+WEIR_TEST_SPLIT=4 WEIR_SEQUENCES=$((WEIR_SEQUENCES / 4)) "$BUILD_DIR/tests/property/test_space_random"
 
 # The same in debug mode, which refuses what core must not do and takes access from what nobody
 # declared.

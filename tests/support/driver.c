@@ -13,6 +13,7 @@
 
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/driver.h"
+#include "src/base/util.h"
 #include "tests/support/kernels.h"
 
 #define PATIENCE_SECONDS 5u
@@ -138,9 +139,30 @@ static void watch_open(void)
 	watch.open = true;
 }
 
+/* Devices that WEIR_TEST_SPLIT makes of the first GPU; 1: it says nothing. */
+static uint32_t split(const struct fakecuda_config *fake)
+{
+	const char *text = getenv("WEIR_TEST_SPLIT");
+	char *end = NULL;
+	unsigned long nr = text && *text ? strtoul(text, &end, 10) : 1;
+
+	if ((end && *end) || !nr || nr > WEIR_DEVICES_MAX)
+		fail_msg("WEIR_TEST_SPLIT is '%s', not 1 to %d", text, WEIR_DEVICES_MAX);
+	if (test_machine_kind() == TEST_FAKE && fake)
+		return MIN((uint32_t)nr, (uint32_t)fake->devices);
+	return (uint32_t)nr;
+}
+
 int test_cuda_open(const struct fakecuda_config *fake, struct backend **out)
 {
-	struct cuda_config config = {.library = test_cuda_library()};
+	return test_cuda_open_parts(fake, split(fake), out);
+}
+
+int test_cuda_open_parts(const struct fakecuda_config *fake, uint32_t nr_parts,
+			 struct backend **out)
+{
+	struct cuda_config config = {.library = test_cuda_library(), .nr_parts = nr_parts};
+	struct fakecuda_config whole = fake ? *fake : (struct fakecuda_config){0};
 
 	assert_int_not_equal(test_machine_kind(), TEST_SIMULATED);
 	test_log_begin();
@@ -148,8 +170,12 @@ int test_cuda_open(const struct fakecuda_config *fake, struct backend **out)
 	if (test_machine_kind() == TEST_GPU) {
 		watch_open();
 	} else if (fake) {
-		test_fake.reset(fake);
-		fake_hbm_bytes = fake->hbm_bytes;
+		if (nr_parts > 1) {
+			whole.devices = 1;
+			whole.hbm_bytes *= nr_parts;
+		}
+		test_fake.reset(&whole);
+		fake_hbm_bytes = whole.hbm_bytes;
 	}
 	return cuda_create(&config, out);
 }

@@ -7,9 +7,13 @@
  *   cuda      the CUDA backend on the driver without a GPU that FAKECUDA names
  *   gpu       the CUDA backend on the real driver, first GPU
  *
- * With one of the last two, WEIR_TEST_KERNELS names the kernels' library for it. The functions here
- * assert. On a real GPU the driver itself keeps memory that it once had, and other programs may use
- * the card: what is free is compared with what was free at first, with some slack and patience.
+ * WEIR_TEST_SPLIT=N has the first GPU taken for N devices (struct cuda_config), which are then all
+ * there are; on the driver without a GPU for as many as the test asks for, if that is fewer.
+ *
+ * With one of the last two machines, WEIR_TEST_KERNELS names the kernels' library for it. The
+ * functions here assert. On a real GPU the driver itself keeps memory that it once had, and other
+ * programs may use the card: what is free is compared with what was free at first, with some slack
+ * and patience.
  */
 #ifndef WEIR_TEST_DRIVER_H
 #define WEIR_TEST_DRIVER_H
@@ -53,6 +57,11 @@ int test_cuda_open(const struct fakecuda_config *fake, struct backend **out);
 
 /* The driver's library for cuda_create(); loads the fake one. NULL: the real one's own name. */
 const char *test_cuda_library(void);
+
+/* The same with the first GPU taken for so many devices, whatever WEIR_TEST_SPLIT says; on the fake
+ * driver each has the memory that `fake` says, and its number of devices is not looked at. */
+int test_cuda_open_parts(const struct fakecuda_config *fake, uint32_t nr_parts,
+			 struct backend **out);
 
 /* For cmocka's group setup: fails where WEIR_TEST_MACHINE names no CUDA driver. */
 int test_cuda_required(void **state);

@@ -11,6 +11,7 @@
 #include "src/backend/cuda/cuda_internal.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/base/variables.h"
 
 /* ------------------------------------------------------------------ devices */
@@ -30,6 +31,16 @@ static int device_maps(const struct cuda *cuda, int ordinal, bool *maps)
 			    "newer GPU or driver can",
 			    ordinal, vmm ? "host" : "its");
 	return err;
+}
+
+/* Take the first GPU for several devices, in place of all, where tests want that. */
+static void parts_make(struct cuda *cuda)
+{
+	if (cuda->nr_parts == 1)
+		return;
+	for (uint32_t d = 1; d < cuda->nr_parts; d++)
+		cuda->device[d].device = cuda->device[0].device;
+	cuda->base.desc.nr_devices = cuda->nr_parts;
 }
 
 /* Open the GPUs that can map. */
@@ -53,6 +64,8 @@ static int devices_open(struct cuda *cuda)
 	if (!err && *nr_devices)
 		err = cuda_attribute(cuda, 0, CU_ATTRIBUTE_HOST_NUMA_ID, &node);
 	cuda->host_node = node < 0 ? 0 : node;
+	if (!err && *nr_devices)
+		parts_make(cuda);
 	if (err || *nr_devices)
 		return err;
 	log_error("cuda: no GPU is left that can map memory by handles");
@@ -257,8 +270,14 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 		log_error("cuda: no memory to open a machine with");
 		return -ENOMEM;
 	}
+	cuda->nr_parts = MAX(config->nr_parts, 1);
 	err = variable_bool(VARIABLE_CUDA_DEBUG, &cuda->debug);
 	cuda->debug |= config->debug;
+	if (!err && cuda->nr_parts > WEIR_DEVICES_MAX) {
+		log_error("cuda: %u parts of a GPU; up to %d can be", cuda->nr_parts,
+			  WEIR_DEVICES_MAX);
+		err = -EINVAL;
+	}
 	if (!err)
 		err = cuda_driver_open(&cuda->driver, config->library, config->quiet);
 	if (err)

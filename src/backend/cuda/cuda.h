@@ -12,6 +12,10 @@ struct cuda_config {
 	/* Rates and costs found by measuring this machine; NULL: estimates. Sizes and counts are
 	 * always those of the machine. */
 	const struct weir_machine_desc *measured;
+	/* For tests of several devices where there is one GPU: more than 1 takes the first GPU for
+	 * as many devices, the only ones, each with its share of the memory and a link to each
+	 * other. They have one context, and what one of them may touch, all may. */
+	uint32_t nr_parts;
 	bool debug; /* debug mode, whatever WEIR_CUDA_DEBUG says; see cuda_debug.c */
 	bool quiet; /* no message when there is no driver or no GPU */
 };
@@ -20,7 +24,7 @@ struct cuda_config {
  * Open the GPUs that this process may see as one machine; those that cannot map memory by handles
  * are left out, with a warning.
  * @return 0, -ENODEV, -ENOTSUP (also: no GPU can map), -EIO or -ENOMEM as cuda_driver_open(), or
- *   -EINVAL (WEIR_CUDA_DEBUG has no such value; logged).
+ *   -EINVAL (WEIR_CUDA_DEBUG has no such value, or more parts than WEIR_DEVICES_MAX; logged).
  */
 int cuda_create(const struct cuda_config *config, struct backend **out);
 

@@ -46,6 +46,8 @@ int cuda_chunk_add(struct cuda *cuda, struct cuda_chunk *chunk)
 {
 	uint32_t at = cuda->free_place;
 
+	if (!cuda_part_has_room(cuda, chunk->memory, chunk->bytes))
+		return -ENOMEM;
 	while (at < cuda->nr_chunks && cuda->chunk[at])
 		at++;
 	if (at == cuda->max_chunks) {

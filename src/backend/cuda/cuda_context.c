@@ -110,6 +110,15 @@ struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory)
 				    cuda->device[cuda_device_of(cuda, memory)].device};
 }
 
+uint64_t cuda_gpus_of(const struct cuda *cuda, uint64_t devices)
+{
+	uint64_t gpus = devices & ~BACKEND_HOST_BIT;
+
+	if (cuda->nr_parts == 1 || !gpus)
+		return devices;
+	return BACKEND_DEVICE_BIT(0) | (devices & BACKEND_HOST_BIT);
+}
+
 size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t devices,
 		       struct cu_access list[WEIR_DEVICES_MAX + 1], size_t nr)
 {
@@ -117,6 +126,7 @@ size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t
 		    : prot == BACKEND_PROT_READ ? CU_ACCESS_READ
 						: CU_ACCESS_READWRITE;
 
+	devices = cuda_gpus_of(cuda, devices);
 	for (uint32_t d = 0; d < cuda->base.desc.nr_devices; d++)
 		if (devices & BACKEND_DEVICE_BIT(d))
 			list[nr++] = (struct cu_access){

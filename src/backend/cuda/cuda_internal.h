@@ -152,6 +152,7 @@ struct cuda {
 	pid_t process;	   /* that opened it */
 	int host_node;	   /* NUMA node of host chunks */
 	bool debug;
+	uint32_t nr_parts;	 /* that the only GPU is taken for; 1: a device is a GPU */
 	const char *nvml, *root; /* see struct cuda_config */
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
@@ -223,6 +224,10 @@ uint32_t cuda_device_of(const struct cuda *cuda, uint32_t memory);
 
 /* A memory as the driver names it. */
 struct cu_location cuda_location(const struct cuda *cuda, uint32_t memory);
+
+/* A mask of devices with one for each GPU among them: all parts of a GPU have what one of them has.
+ * The CPU's bit stays. */
+uint64_t cuda_gpus_of(const struct cuda *cuda, uint64_t devices);
 
 /* Add a mask of devices to an access list that has nr of others. @return its length. */
 size_t cuda_access_add(const struct cuda *cuda, enum backend_prot prot, uint64_t devices,
@@ -331,6 +336,10 @@ void cuda_memory_holders(struct backend *b, uint32_t memory, char *text, size_t 
 
 /* Bytes of the host's memory that chunks may have, with some to spare for the system. */
 uint64_t cuda_host_bytes(const struct cuda *cuda);
+
+/* Whether a device's memory has room for so many bytes more, as far as the driver does not know
+ * that: it keeps no account of parts of a GPU. Lock held. */
+bool cuda_part_has_room(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
 
 /* Note an allocation that the driver made. The lock not held. */
 void cuda_plain_add(struct cuda *cuda, struct cuda_plain *plain);

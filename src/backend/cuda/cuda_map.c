@@ -59,8 +59,10 @@ static bool access_valid(const struct cuda *cuda, uint32_t memory, enum backend_
 static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 			 const struct cuda_mapping *from, const struct cuda_mapping *to)
 {
-	uint64_t gpus = to->devices & ~BACKEND_HOST_BIT, lost = from->devices & ~to->devices;
-	uint64_t host = to->devices & BACKEND_HOST_BIT;
+	const uint64_t had = cuda_gpus_of(cuda, from->devices);
+	const uint64_t has = cuda_gpus_of(cuda, to->devices);
+	uint64_t gpus = has & ~BACKEND_HOST_BIT, lost = had & ~has;
+	uint64_t host = has & BACKEND_HOST_BIT;
 	struct cu_access access[WEIR_DEVICES_MAX + 1];
 	int err = cuda_devices_start(cuda, to->devices);
 	size_t nr = 0;
@@ -68,13 +70,13 @@ static int change_access(struct cuda *cuda, const void *addr, uint64_t bytes,
 	if (err)
 		return err;
 	if (to->given == BACKEND_PROT_NONE) {
-		lost |= gpus & from->devices;
+		lost |= gpus & had;
 		gpus = 0;
 	}
 	if (from->chunk && from->given == to->given)
-		gpus &= ~from->devices;
+		gpus &= ~had;
 	if (from->chunk && from->prot == to->prot)
-		host &= ~from->devices;
+		host &= ~had;
 	nr = cuda_access_add(cuda, to->given, gpus, access, nr);
 	nr = cuda_access_add(cuda, to->prot, host, access, nr);
 	nr = cuda_access_add(cuda, BACKEND_PROT_NONE, lost, access, nr);

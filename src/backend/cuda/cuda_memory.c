@@ -190,15 +190,29 @@ static int plain_make(struct cuda *cuda, bool host, struct cuda_plain *plain)
 	return err;
 }
 
+bool cuda_part_has_room(const struct cuda *cuda, uint32_t memory, uint64_t bytes)
+{
+	uint64_t limit = cuda->base.desc.memory[memory].bytes;
+
+	return cuda->nr_parts == 1 || cuda_is_host(cuda, memory) ||
+	       (bytes <= limit && cuda->used_bytes[memory] <= limit - bytes);
+}
+
 int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)
 {
 	struct cuda *cuda = cuda_of(b);
 	bool host = memory < b->desc.nr_memories && cuda_is_host(cuda, memory);
 	struct cuda_plain *plain;
+	bool room;
 	int err;
 
 	if (memory >= b->desc.nr_memories || !bytes)
 		return -EINVAL;
+	pthread_mutex_lock(&cuda->lock);
+	room = cuda_part_has_room(cuda, memory, bytes);
+	pthread_mutex_unlock(&cuda->lock);
+	if (!room)
+		return -ENOMEM;
 	plain = calloc(1, sizeof(*plain));
 	if (!plain)
 		return -ENOMEM;
@@ -304,8 +318,8 @@ static uint64_t host_room(const struct cuda *cuda)
 uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
 {
 	struct cuda *cuda = cuda_of(b);
+	uint64_t ready, left = b->desc.memory[memory].bytes;
 	size_t room = 0, bytes;
-	uint64_t ready;
 
 	if (cuda_is_host(cuda, memory)) {
 		room = host_room(cuda);
@@ -316,7 +330,10 @@ uint64_t cuda_memory_room(struct backend *b, uint32_t memory)
 	}
 	pthread_mutex_lock(&cuda->lock);
 	ready = cuda_ready_bytes(cuda, memory); /* gives way */
+	left -= MIN(cuda->used_bytes[memory], left);
 	pthread_mutex_unlock(&cuda->lock);
+	if (cuda->nr_parts > 1 && !cuda_is_host(cuda, memory))
+		room = MIN(room, left);
 	return room + ready;
 }
 
