@@ -183,6 +183,10 @@ static void expect_pair(const struct probe_result *r, bool linked)
 	expect_shown(r, "at_once.in.all_bytes_per_s", linked);
 	expect_shown(r, "at_once.in_and_out.all_bytes_per_s", linked);
 	expect_shown(r, "events.round_ns", true);
+	expect_shown(r, "pieces.both_ways.4_kib_in_batches_bytes_per_s", linked);
+	assert_true(!probe_record_find(r, "pieces.gpu0_to_gpu1.64_kib_bytes_per_s") == !linked);
+	/* There is no room for such. */
+	assert_null(probe_record_find(r, "pieces.gpu0_to_gpu1.64_mib_bytes_per_s"));
 	expect_shown(r, "beside.nothing.unmap_ns", true);
 	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
 		snprintf(path, sizeof(path), "beside.%s.set_access_ns", beside[i]);

@@ -70,17 +70,18 @@ grep -q '^device\[2\].hbm' "$scratch/table" || fail "device 2 is not measured"
 grep -q '^device\[1\]' "$scratch/table" && fail "device 1 is measured"
 "$weir" info --machine "$scratch/one.json" --origins >"$scratch/text"
 grep -q 'assumed *simulated h200x4: an estimate: not measured' "$scratch/text" || fail "origins"
-grep -q '^at_once\|^beside\|^events' "$scratch/table" && fail "one device, and what two do"
+grep -q '^at_once\|^pieces\|^beside\|^events' "$scratch/table" && fail "one device, and what two do"
 
 # Two: what they do together is in the table, and no constant.
 "$weir" info --measure --quick --machine h200x2 -o "$scratch/two.json" >"$scratch/table"
 grep -q '^link\[2\]: gpu0 (a) - gpu1 (b)$' "$scratch/table" || fail "which link is which"
 for line in at_once.to_gpus.all_bytes_per_s at_once.in_and_out.gpu0_to_gpu1_bytes_per_s \
-	events.round_ns beside.gpu0_to_gpu1.unmap_ns 'link\[2\].rows_added_to_bytes_per_s'; do
+	events.round_ns pieces.gpu0_to_gpu1.64_kib_in_batches_bytes_per_s \
+	pieces.both_ways.64_mib_in_batches_bytes_per_s beside.gpu0_to_gpu1.unmap_ns 'link\[2\].rows_added_to_bytes_per_s'; do
 	grep -q "^$line  *- " "$scratch/table" || fail "no line of $line"
 done
 grep -q '^link\[2\].inplace_serial  *0.3  *0.3  ' "$scratch/table" || fail "what does not overlap"
-grep -q 'at_once\|beside\.' "$scratch/two.json" && fail "no constants, in a description"
+grep -q 'at_once\|pieces\.[bg]\|beside\.' "$scratch/two.json" && fail "no constants, in a description"
 diff <(constants h200x2 | sort) <(constants "$scratch/two.json" | sort) >"$scratch/diff" || true
 grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_request_bytes -e ' bytes ' \
 	-e ops_per_s -e launch -e malloc_ns -e inplace_large -e inplace_reach -e inplace_update \

@@ -169,6 +169,39 @@ static void expect_beside(const struct probe_result *r, const char *name, const 
 			 (double)truth_ns);
 }
 
+/* A rate of copies: of nr pieces, which have so many latencies. */
+static void expect_pieces_of(const struct probe_result *r, const char *name, uint32_t nr,
+			     uint32_t nr_calls, uint64_t bytes, const struct weir_link_desc *link,
+			     double rate)
+{
+	double ns = (double)(nr_calls * link->latency_ns + nr * link->copy_ns) +
+		    (double)nr * (double)bytes / rate * 1e9;
+	double truth = (double)nr * (double)bytes / ns * 1e9;
+	const struct probe_record *record;
+	char path[PROBE_PATH_MAX];
+
+	snprintf(path, sizeof(path), "pieces.%s_bytes_per_s", name);
+	record = shown(r, path);
+	if (!record || !record->nr || fabs(record->median - truth) > TOLERANCE * truth)
+		fail_msg("%s: %.6g, not %.6g", path, record ? record->median : NAN, truth);
+}
+
+/* Copies between the two, by the size of their pieces. */
+static void expect_pieces(const struct probe_result *r, const struct weir_link_desc *link)
+{
+	double alone = link->a_to_b_bytes_per_s, both = link->duplex_bytes_per_s;
+
+	expect_pieces_of(r, "gpu0_to_gpu1.4_kib", 64, 64, UINT64_C(4) << 10, link, alone);
+	expect_pieces_of(r, "gpu0_to_gpu1.1_mib", 64, 64, UINT64_C(1) << 20, link, alone);
+	expect_pieces_of(r, "gpu0_to_gpu1.64_mib", 4, 4, UINT64_C(64) << 20, link, alone);
+	expect_pieces_of(r, "gpu0_to_gpu1.4_kib_in_batches", 1024, 1, UINT64_C(4) << 10, link,
+			 alone);
+	expect_pieces_of(r, "gpu0_to_gpu1.256_kib_in_batches", 256, 1, UINT64_C(256) << 10, link,
+			 alone);
+	expect_pieces_of(r, "both_ways.64_kib_in_batches", 1024, 1, UINT64_C(64) << 10, link, both);
+	expect_pieces_of(r, "both_ways.64_mib_in_batches", 1, 1, UINT64_C(64) << 20, link, both);
+}
+
 /* What the two GPUs of h200x2 do together: in the simulator links share nothing but what the
  * host's port carries, and copies hold up some mapping calls. */
 static void expect_pair(const struct probe_result *r, const struct weir_machine_desc *truth)
@@ -208,6 +241,7 @@ static void expect_pair(const struct probe_result *r, const struct weir_machine_
 			      vmm->set_access_ns + beside[i].access_ns);
 	}
 	assert_non_null(shown(r, "events.round_ns"));
+	expect_pieces(r, &truth->link[2]);
 }
 
 /* Every rate and cost is another one. */

@@ -266,7 +266,7 @@ static inline uint64_t probe_round(double x)
 #define PROBE_DEVICE_STEPS 5u
 #define PROBE_LINK_STEPS 3u
 #define PROBE_VMM_STEPS 2u
-#define PROBE_PAIR_STEPS 3u
+#define PROBE_PAIR_STEPS 4u
 
 int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);
@@ -277,6 +277,7 @@ int probe_vmm(struct probe *p);
 /* What two devices do together, the first of which is the measured one. Chunks of the pair are
  * created and freed inside. */
 int probe_several(struct probe *p, struct probe_pair *pair);
+int probe_pieces(struct probe *p, struct probe_pair *pair);
 int probe_events(struct probe *p, const struct probe_pair *pair);
 int probe_beside(struct probe *p, struct probe_pair *pair);
 

@@ -184,6 +184,8 @@ static int pair_measure(struct probe *p)
 		return err;
 	err = probe_several(p, &pair);
 	if (!err)
+		err = probe_pieces(p, &pair);
+	if (!err)
 		err = probe_events(p, &pair);
 	if (!err)
 		err = probe_beside(p, &pair);

@@ -16,6 +16,7 @@
  *   vmm.c        mapping calls, chunks
  *   flow.c       two devices and the host: memory, and flows between them
  *   several.c    what several links carry at once; two devices that wait for each other
+ *   pieces.c     copies between two devices, by the size of their pieces
  *   beside.c     mapping calls beside copies and kernels
  *   fit.c        from times to constants
  *   kernels.c    what runs, on the CPU; cuda/ on GPUs, cuda.c finds that
