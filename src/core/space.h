@@ -37,52 +37,57 @@ struct block_home {
 };
 
 /*
- * One allocation, or an arena that small allocations are cut from.
+ * One allocation, or an arena that small allocations are cut from. What a bracket touches comes
+ * first, in the order in which it does: a bracket that moves nothing waits for little else than
+ * these cache lines.
  * Invariants (range_check): the counts are those of a walk over block[]; a pooled range has no
  * pins.
  */
 struct range {
-	void *addr;	    /* block-aligned; never changes */
-	uint64_t bytes;	    /* as asked for; an arena: all of it */
-	uint32_t nr_blocks; /* never changes */
-	uint32_t stride;    /* of the order blocks are chosen in: see range_nth_block() */
-	bool arena;
-	bool pooled;		     /* free, waiting for reuse */
-	bool free_pending;	     /* freed inside an open bracket that names it */
-	place_t own;		     /* where its blocks are resident, but for homes[] */
-	uint32_t pins;		     /* open brackets that name all of it */
-	uint32_t part_pins;	     /* sum of its blocks' pins */
-	uint32_t nr_discards;	     /* open brackets that discard some of it */
-	bracket_seq_t last_use;	     /* newest bracket that named all of it */
-	bracket_seq_t last_part_use; /* newest bracket that named any part of it */
-	life_t life;		     /* its present allocation; 0 while pooled */
-	uint64_t devices;	     /* access list of mappings made from now on */
-	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
-	struct block_home *homes; /* by block, where several devices use it; else NULL */
-	uint32_t nr_arrivals;	  /* times that a block of it came to rest at its own place */
-	uint32_t nr_resident, nr_arriving; /* blocks at their own places; of these, on their way */
-	uint32_t nr_backed, nr_copying;	   /* the sums of nr_home[] and nr_moving[] */
-	uint32_t nr_dead, nr_clean, nr_unmapped, nr_cleaning, nr_stale;
-	uint32_t first_stale;	  /* no block below it is stale */
-	bracket_seq_t last_write; /* newest bracket that named all of it and may have written */
-	struct range_residency *residency; /* the mode's part; behind path[] */
-	struct range_path *path;	   /* by path of the space; behind block[] */
-	uint64_t mark;			   /* bracket being placed that names it */
-	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
-	struct range *next_pooled;
-	struct arena *small; /* an arena's allocations */
+	void *addr;	/* block-aligned; never changes */
+	uint64_t bytes; /* as asked for; an arena: all of it */
 	/* NULL: mapped, as is said here. Others are as in kind.h, and have no blocks. */
 	const struct range_kind *kind; /* never changes, nor does number */
-	struct range_owner *owner;     /* NULL: mapped, or removed */
-	uint32_t number;	       /* by which the owner knows it */
-	uint32_t nr_replicated;	       /* allocations in it that have replicas */
-	/* In spaces of several devices: own memories of those that named it since it was last
-	 * allocated while it was idle, a bit each. */
-	uint64_t users;
+	uint32_t nr_blocks;	       /* never changes */
+	bool arena;
+	bool pooled;			   /* free, waiting for reuse */
+	bool free_pending;		   /* freed inside an open bracket that names it */
+	place_t own;			   /* where its blocks are resident, but for homes[] */
+	life_t life;			   /* its present allocation; 0 while pooled */
+	uint64_t mark;			   /* bracket being placed that names it */
+	uint32_t mark_first, mark_last;	   /* hull of the blocks it names */
+	uint32_t nr_resident, nr_unmapped; /* blocks at their own places; and not mapped */
+	uint32_t nr_copying, nr_cleaning;  /* the first is the sum of nr_moving[] */
+	uint32_t nr_dead, nr_clean;
+	uint32_t pins;		  /* open brackets that name all of it */
+	uint32_t part_pins;	  /* sum of its blocks' pins */
+	uint32_t nr_discards;	  /* open brackets that discard some of it */
+	uint32_t nr_backed;	  /* the sum of nr_home[] */
+	bracket_seq_t last_use;	  /* newest bracket that named all of it */
+	bracket_seq_t last_write; /* newest of these that may have written it */
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	uint32_t nr_dirty[PLACES_MAX]; /* of the first, those of which no copy is below, or on its
 					* way there */
+	struct block_home *homes;      /* by block, where several devices use it; else NULL */
+	bracket_seq_t last_part_use;   /* newest bracket that named any part of it */
+	uint64_t devices;	       /* access list of mappings made from now on */
+	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
+	/* In spaces of several devices: own memories of those that named it since it was last
+	 * allocated while it was idle, a bit each. */
+	uint64_t users;
+	uint32_t nr_arriving; /* of nr_resident, those on their way */
+	uint32_t nr_arrivals; /* times that a block came to rest at its own place */
+	uint32_t stride;      /* of range_nth_block() */
+	uint32_t nr_stale;
+	uint32_t nr_replicated;		   /* allocations in it that have replicas */
+	uint32_t first_stale;		   /* no block below it is stale */
+	uint32_t number;		   /* by which the owner knows it */
+	struct range_owner *owner;	   /* NULL: mapped, or removed */
+	struct range_residency *residency; /* the mode's part; behind path[] */
+	struct range_path *path;	   /* by path of the space; behind block[] */
+	struct range *next_pooled;
+	struct arena *small; /* an arena's allocations */
 	struct block block[];
 };
 

@@ -169,7 +169,8 @@ static void residency_advance(struct weir_space *space)
 	budget_advance(space);
 	advice_advance(space);
 	follow_advance(space);
-	save_advance(space);
+	if (space_has_neighbours(space))
+		save_advance(space);
 }
 
 static void range_reset(struct weir_space *space, struct range *range)

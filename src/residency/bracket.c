@@ -151,22 +151,23 @@ uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_
 		return 0;
 	for (uint32_t u = 0; u < nr_uses; u++) {
 		const struct space_use *use = &uses[u];
-		struct record_use recorded = {
-			.life = use->range->life,
-			.nr_range_blocks = use->range->nr_blocks,
-			.first = use->first,
-			.nr = use->nr,
-			.kind = use->kind,
-			.pattern = use->pattern,
-			.granule = use->granule,
-			.offset = use->offset,
-			.bytes = use->bytes,
-			.read_bytes = use->read_bytes,
-			.write_bytes = use->write_bytes,
-		};
+		const struct range *range = use->range;
 
-		if (!use->range->arena && !use->range->kind && may_plan(space, p, use->range))
-			record_add_use(&p->record, &recorded);
+		if (range->arena || range->kind || !may_plan(space, p, range))
+			continue;
+		record_add_use(&p->record, &(struct record_use){
+						   .life = range->life,
+						   .nr_range_blocks = range->nr_blocks,
+						   .first = use->first,
+						   .nr = use->nr,
+						   .kind = use->kind,
+						   .pattern = use->pattern,
+						   .granule = use->granule,
+						   .offset = use->offset,
+						   .bytes = use->bytes,
+						   .read_bytes = use->read_bytes,
+						   .write_bytes = use->write_bytes,
+					   });
 	}
 	number = record_add(&p->record, kind, stream, 0, 0);
 	if (number)

@@ -383,7 +383,8 @@ int near_place_fresh(struct weir_space *space, const struct space_use *use, uint
 
 void save_init(struct weir_space *space, const struct weir_space_config *config);
 
-/* Copy what neighbours have beyond their limits to the host. Never waits. */
+/* In a space that has neighbours: copy what they have beyond their limits to the host. Never
+ * waits. */
 void save_advance(struct weir_space *space);
 
 /* ---- budget.c */

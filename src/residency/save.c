@@ -82,8 +82,7 @@ void save_advance(struct weir_space *space)
 	bool more = false;
 
 	/* In a fixed space any kernel may write at any time. */
-	if (!space_has_neighbours(space) || space->mode == WEIR_FIXED || !space->nr_ranges ||
-	    r->saved_seq == space->done_seq)
+	if (space->mode == WEIR_FIXED || !space->nr_ranges || r->saved_seq == space->done_seq)
 		return;
 	for (uint32_t place = space->nr_devices; place < space_host(space); place++)
 		more |= is_busy(space, (place_t)place) || save_place(space, (place_t)place);
