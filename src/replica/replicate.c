@@ -174,7 +174,8 @@ static int replica_create(struct replicas *rs, struct range *one, uint64_t offse
 	return 0;
 }
 
-/* Whether an open bracket names some of the range, at the one copy or through a window. */
+/* Whether an open bracket, or one on the host, names some of the range, at the one copy or through
+ * a window. */
 static bool is_open(const struct weir_space *space, const struct range *one, uint64_t offset,
 		    uint64_t bytes)
 {
@@ -190,6 +191,11 @@ static bool is_open(const struct weir_space *space, const struct range *one, uin
 			    (space->shared && replica_contradict(space, &part, use)))
 				return true;
 		}
+	/* Host brackets pin whole blocks, which an arena's allocations share. */
+	for (uint64_t i = offset / space->block_bytes;
+	     i <= (offset + bytes - 1) / space->block_bytes; i++)
+		if (one->block[i].host_pins)
+			return true;
 	return false;
 }
 

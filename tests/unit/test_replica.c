@@ -150,12 +150,36 @@ static void test_replica_slabs(void **state)
 	test_space_close(&t);
 }
 
+/* What a bracket names that is open on the host, too, is not replicated, nor turned back. */
+static void test_replica_in_a_host_bracket(void **state)
+{
+	struct test_space t;
+	struct weir_use use;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, BYTES, 0);
+	use = use_of(a + BLOCK, 8, WEIR_READ);
+	assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+	assert_int_equal(weir_replicate(t.space, a, NULL), -EBUSY);
+	assert_int_equal(weir_host_end(t.space, &use, 1), 0);
+	assert_int_equal(weir_replicate(t.space, a, NULL), 0);
+	assert_int_equal(weir_host_begin(t.space, &use, 1), 0);
+	assert_int_equal(weir_unreplicate(t.space, a), -EBUSY);
+	assert_int_equal(weir_host_end(t.space, &use, 1), 0);
+	assert_int_equal(weir_unreplicate(t.space, a), 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replica_reads_what_was_written),
 		cmocka_unit_test(test_replica_parts_of_a_granule),
 		cmocka_unit_test(test_replica_slabs),
+		cmocka_unit_test(test_replica_in_a_host_bracket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
