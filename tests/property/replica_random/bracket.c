@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brackets of the random programs, many of them open together: see model.h. */
+#include <errno.h>
+
+#include "tests/property/replica_random/model.h"
+
+static const char *const kind_name[] = {"read", "write", "overwrite", "discard"};
+
+static void trace_part(const struct part *part)
+{
+	trace("  %s %s of range %u: words %u+%u\n", kind_name[part->kind],
+	      part->window ? "window" : "one copy", part->range, part->first, part->nr);
+}
+
+/* Words that a part writes are not looked at any more, by those who see them in `seeds`. */
+static void forget(uint32_t *seeds, const struct part *part)
+{
+	memset(&seeds[part->first], 0, part->nr * sizeof(*seeds));
+}
+
+/* What a bracket sees as it begins, and what others do not see any more. */
+static void take_view(struct model *m, struct bracket *b)
+{
+	for (uint32_t r = 0; r < NR_RANGES; r++)
+		memcpy(b->seed[r], m->range[r].seed, sizeof(b->seed[r]));
+	for (struct bracket *o = m->bracket; o < m->bracket + NR_BRACKETS; o++) {
+		for (uint32_t i = 0; o->open && o != b && i < o->nr; i++)
+			if (o->part[i].kind != WEIR_READ)
+				forget(b->seed[o->part[i].range], &o->part[i]);
+		for (uint32_t i = 0; o->open && o != b && i < b->nr; i++)
+			if (b->part[i].kind != WEIR_READ) {
+				forget(o->seed[b->part[i].range], &b->part[i]);
+				model_total.nr_unordered++;
+			}
+		model_total.nr_nested += o->open && o != b;
+	}
+	/* What it overwrites or discards is undefined until its launches write it, unless another
+	 * use of it needs it. */
+	for (uint32_t i = 0; i < b->nr; i++) {
+		bool needed = b->part[i].kind == WEIR_READ || b->part[i].kind == WEIR_WRITE;
+
+		for (uint32_t u = 0; u < b->nr; u++)
+			needed |= b->part[u].kind < b->part[i].kind &&
+				  b->part[u].kind != WEIR_OVERWRITE &&
+				  parts_meet(&b->part[i], &b->part[u]);
+		if (!needed)
+			forget(b->seed[b->part[i].range], &b->part[i]);
+		if (b->part[i].kind == WEIR_DISCARD)
+			forget(b->seed[b->part[i].range], &b->part[i]);
+	}
+}
+
+/* What a begin that failed may have given up. */
+static void lose(struct model *m, const struct bracket *b)
+{
+	for (uint32_t i = 0; i < b->nr; i++)
+		if (b->part[i].kind >= WEIR_OVERWRITE)
+			forget(m->range[b->part[i].range].seed, &b->part[i]);
+}
+
+/* 1 to 3 parts of a bracket; false: nothing is there. */
+static bool pick_parts(struct model *m, struct bracket *b, uint32_t device)
+{
+	b->nr = 1 + below(m, USES_MAX);
+	for (uint32_t i = 0; i < b->nr; i++) {
+		int range = pick_live(m);
+
+		if (range < 0)
+			return false;
+		b->part[i] = pick_part(m, (uint32_t)range, device);
+		/* A discard of blocks that another use names would be a write. */
+		if (b->nr > 1 && b->part[i].kind == WEIR_DISCARD)
+			b->part[i].kind = WEIR_READ;
+		/* Not the same bytes at the one copy and through a window; see wrong calls. */
+		for (uint32_t u = 0; u < i; u++)
+			if (parts_meet(&b->part[i], &b->part[u]) &&
+			    b->part[i].window != b->part[u].window)
+				return false;
+		b->uses[i] = use_of(b->part[i].addr, 8ull * b->part[i].nr, b->part[i].kind);
+	}
+	return true;
+}
+
+static void opened(struct model *m, struct bracket *b)
+{
+	take_view(m, b);
+	b->open = true;
+	for (uint32_t i = 0; i < b->nr; i++)
+		m->range[b->part[i].range].nr_names++;
+	model_total.nr_begins++;
+}
+
+static void begin(struct model *m, uint32_t stream)
+{
+	struct bracket *b = &m->bracket[stream];
+	int err, other;
+
+	if (!pick_parts(m, b, m->device[stream]))
+		return;
+	other = find_contradiction(m, b->part, b->nr);
+	if (other >= 0 && other != HOST_BRACKET)
+		return;
+	err = weir_begin(m->t.space, m->stream[stream], b->uses, b->nr);
+	trace("begin stream %u of device %u: %d\n", stream, m->device[stream], err);
+	for (uint32_t i = 0; i < b->nr; i++)
+		trace_part(&b->part[i]);
+	do_check(&m->t);
+	if (other >= 0) {
+		assert_int_equal(err, -EBUSY);
+		return;
+	}
+	if (err) {
+		assert_int_equal(err, -ENOMEM);
+		assert_false(m->ample);
+		model_total.nr_full++;
+		lose(m, b);
+		return;
+	}
+	opened(m, b);
+}
+
+void end_bracket(struct model *m, uint32_t bracket)
+{
+	struct bracket *b = &m->bracket[bracket];
+
+	trace("end %u\n", bracket);
+	if (bracket == HOST_BRACKET)
+		assert_int_equal(weir_host_end(m->t.space, b->uses, b->nr), 0);
+	else
+		assert_int_equal(weir_end(m->t.space, m->stream[bracket]), 0);
+	b->open = false;
+	for (uint32_t i = 0; i < b->nr; i++) {
+		struct model_range *range = &m->range[b->part[i].range];
+
+		range->nr_names--;
+		if (b->part[i].kind != WEIR_READ)
+			memcpy(&range->seed[b->part[i].first],
+			       &b->seed[b->part[i].range][b->part[i].first],
+			       b->part[i].nr * sizeof(uint32_t));
+	}
+	do_check(&m->t);
+}
+
+void end_all(struct model *m)
+{
+	for (uint32_t b = 0; b < NR_BRACKETS; b++)
+		if (m->bracket[b].open)
+			end_bracket(m, b);
+}
+
+void op_stream(struct model *m)
+{
+	uint32_t stream = below(m, m->nr_streams);
+	struct bracket *b = &m->bracket[stream];
+
+	if (!b->open)
+		begin(m, stream);
+	for (uint32_t i = 0; b->open && i < b->nr; i++)
+		if (!one_in(m, 5))
+			launch_part(m, stream, &b->part[i]);
+	if (b->open && !one_in(m, 3))
+		end_bracket(m, stream);
+}
+
+void op_host_bracket(struct model *m)
+{
+	struct bracket *b = &m->bracket[HOST_BRACKET];
+	int err, range = pick_live(m);
+
+	if (b->open) {
+		end_bracket(m, HOST_BRACKET);
+		return;
+	}
+	if (range < 0)
+		return;
+	b->nr = 1;
+	b->part[0] = pick_part(m, (uint32_t)range, m->nr_devices);
+	if (b->part[0].kind == WEIR_DISCARD)
+		b->part[0].kind = WEIR_READ;
+	b->uses[0] = use_of(b->part[0].addr, 8ull * b->part[0].nr, b->part[0].kind);
+	err = weir_host_begin(m->t.space, b->uses, 1);
+	trace("host begin: %d\n", err);
+	trace_part(&b->part[0]);
+	do_check(&m->t);
+	if (err) {
+		/* By blocks, which arenas share. */
+		assert_true(err == -EBUSY || (err == -ENOMEM && !m->ample));
+		if (err == -EBUSY)
+			assert_true(m->t.space->nr_open);
+		else
+			lose(m, b);
+		return;
+	}
+	assert_int_equal(find_contradiction(m, b->part, 1), -1);
+	opened(m, b);
+	cpu_part(m, b->seed[range], &b->part[0], (uint64_t *)b->part[0].addr);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other calls of the random programs, wrong ones among them: see model.h. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/property/replica_random/model.h"
+
+/* ------------------------------------------------------------------ ranges */
+
+void op_alloc(struct model *m)
+{
+	/* Half of a granule and less are pieces of arenas, where blocks are larger. */
+	uint32_t nr_words = one_in(m, 3) ? 8 + below(m, 200) : 1 + below(m, WORDS_MAX);
+	struct model_range *range = NULL;
+	void *addr;
+	int err;
+
+	for (uint32_t i = 0; i < NR_RANGES && !range; i++)
+		if (!m->range[i].live && !m->range[i].nr_names)
+			range = &m->range[i];
+	if (!range)
+		return;
+	err = weir_alloc(m->t.space, 8ull * nr_words, NULL, &addr);
+	trace("alloc range %u of %u words: %d\n", (uint32_t)(range - m->range), nr_words, err);
+	do_check(&m->t);
+	if (err) {
+		assert_int_equal(err, -ENOMEM);
+		assert_false(m->ample);
+		return;
+	}
+	memset(range, 0, sizeof(*range));
+	range->live = true;
+	range->addr = addr;
+	range->nr_words = nr_words;
+}
+
+static void op_free(struct model *m)
+{
+	int i = pick_live(m);
+
+	if (i < 0)
+		return;
+	trace("free range %d, named by %u\n", i, m->range[i].nr_names);
+	assert_int_equal(weir_free(m->t.space, m->range[i].addr, NULL), 0);
+	do_check(&m->t);
+	model_total.nr_frees_open += m->range[i].nr_names != 0;
+	m->range[i].live = m->range[i].replicated = false;
+}
+
+/* Host brackets are open by blocks, which arenas share. */
+static bool is_busy(const struct model *m, int err)
+{
+	return err == -EBUSY && m->bracket[HOST_BRACKET].open;
+}
+
+static void op_replicate(struct model *m)
+{
+	uint64_t all = (UINT64_C(1) << m->nr_devices) - 1;
+	struct weir_replica_params params = {.element_bytes = 8};
+	int err, i = pick_live(m);
+	struct model_range *range = &m->range[i < 0 ? 0 : i];
+
+	if (i < 0)
+		return;
+	params.devices = one_in(m, 2) ? 0 : 1 + (below(m, (uint32_t)MIN(all, 0x7fffffff)) & all);
+	err = weir_replicate(m->t.space, range->addr, one_in(m, 3) ? NULL : &params);
+	trace("replicate range %d: %d\n", i, err);
+	do_check(&m->t);
+	if (range->replicated)
+		assert_int_equal(err, -EEXIST);
+	else if (range->nr_names)
+		assert_int_equal(err, -EBUSY);
+	else
+		assert_true(!err || is_busy(m, err));
+	if (err)
+		return;
+	range->replicated = true;
+	for (uint32_t d = 0; d < m->nr_devices; d++) {
+		void *window;
+
+		if (!weir_replica(m->t.space, range->addr, d, &window))
+			range->devices |= UINT64_C(1) << d;
+	}
+	assert_true(range->devices);
+}
+
+static void op_unreplicate(struct model *m)
+{
+	int err, i = pick_live(m);
+	struct model_range *range = &m->range[i < 0 ? 0 : i];
+
+	if (i < 0)
+		return;
+	err = weir_unreplicate(m->t.space, range->addr);
+	trace("unreplicate range %d: %d\n", i, err);
+	do_check(&m->t);
+	if (!range->replicated)
+		assert_int_equal(err, -EINVAL);
+	else if (range->nr_names)
+		assert_int_equal(err, -EBUSY);
+	else
+		assert_true(!err || (err == -ENOMEM && !m->ample) || is_busy(m, err));
+	if (err)
+		return;
+	range->replicated = false;
+	range->devices = 0;
+	model_total.nr_back++;
+}
+
+/* ------------------------------------------------------------------ copies by the host */
+
+static void op_copy(struct model *m)
+{
+	static uint64_t words[WORDS_MAX];
+	bool write = one_in(m, 2);
+	int err, other, i = pick_live(m);
+	struct part part;
+
+	if (i < 0)
+		return;
+	part = pick_part(m, (uint32_t)i, below(m, m->nr_devices + 1));
+	part.kind = write ? WEIR_OVERWRITE : WEIR_READ;
+	if (write) {
+		pattern_put(words, word_addr(&m->range[i], part.first), 8ull * part.nr,
+			    ++m->last_seed);
+		err = weir_write(m->t.space, part.addr, words, 8ull * part.nr);
+	} else {
+		err = weir_read(m->t.space, words, part.addr, 8ull * part.nr);
+	}
+	trace("%s range %d, words %u+%u: %d\n", write ? "write" : "read", i, part.first, part.nr,
+	      err);
+	do_check(&m->t);
+	part.window = false; /* as others meet it */
+	part.addr = word_addr(&m->range[i], part.first);
+	other = find_contradiction(m, &part, 1);
+	if (err) {
+		/* By blocks, which arenas share. */
+		assert_true(err == -EBUSY || (err == -ENOMEM && !m->ample));
+		if (err == -EBUSY)
+			assert_true(m->t.space->nr_open);
+		else if (write)
+			memset(&m->range[i].seed[part.first], 0, part.nr * sizeof(uint32_t));
+		return;
+	}
+	assert_int_equal(other, -1);
+	for (uint32_t w = part.first; w < part.first + part.nr; w++)
+		if (write)
+			m->range[i].seed[w] = m->last_seed;
+	/* A bracket that only discards some of it may be open: its end says that it is lost. */
+	if (!write)
+		cpu_part(m, m->range[i].seed, &part, words);
+}
+
+/* All of a range, by each address that it has. */
+void check_range(struct model *m, uint32_t i)
+{
+	static uint64_t words[WORDS_MAX];
+	struct part part = {.range = i, .nr = m->range[i].nr_words, .kind = WEIR_READ};
+
+	for (uint32_t d = 0; d < m->nr_devices; d++) {
+		struct bracket *b = &m->bracket[d];
+		void *window = m->range[i].addr;
+
+		if (m->range[i].devices >> d & 1)
+			assert_int_equal(weir_replica(m->t.space, window, d, &window), 0);
+		part.addr = window;
+		part.window = window != m->range[i].addr;
+		b->uses[0] = use_of(window, 8ull * part.nr, WEIR_READ);
+		b->nr = 1;
+		b->part[0] = part;
+		if (weir_begin(m->t.space, m->stream[d], b->uses, 1)) {
+			assert_false(m->ample);
+			continue;
+		}
+		memcpy(b->seed[i], m->range[i].seed, sizeof(b->seed[i]));
+		m->range[i].nr_names++;
+		launch_part(m, d, &part);
+		end_bracket(m, d);
+	}
+	part.addr = m->range[i].addr;
+	if (!weir_read(m->t.space, words, part.addr, 8ull * part.nr))
+		cpu_part(m, m->range[i].seed, &part, words);
+	else
+		assert_false(m->ample);
+}
+
+/* ------------------------------------------------------------------ budgets and wrong calls */
+
+static void op_budget(struct model *m)
+{
+	uint32_t memory = 1 + below(m, m->nr_devices);
+	uint64_t blocks = 2 + below(m, (uint32_t)m->budget[memory] + 4);
+	int err = weir_space_set_budget(m->t.space, memory, blocks * m->t.block_bytes);
+
+	trace("budget of memory %u: %llu blocks: %d\n", memory, (unsigned long long)blocks, err);
+	do_check(&m->t);
+	assert_true(!err || err == -EBUSY || err == -ENOMEM || err == -EINVAL);
+	m->ample &= blocks >= m->budget[memory];
+	if (!err)
+		m->budget[memory] = MAX(m->budget[memory], blocks);
+}
+
+/* The same bytes at the one copy and through a window, in one bracket; another device's window. */
+static void op_wrong(struct model *m)
+{
+	uint32_t stream = below(m, m->nr_streams), device = m->device[stream];
+	int i = pick_live(m), expected = -EINVAL;
+	const struct model_range *range = &m->range[i < 0 ? 0 : i];
+	uint64_t others = range->devices & ~(UINT64_C(1) << device);
+	struct weir_use uses[2];
+	void *window;
+
+	if (i < 0 || !range->devices)
+		return;
+	if (m->bracket[stream].open)
+		expected = -WEIR_ECONTRACT;
+	uses[0] = use_of(range->addr, 8, WEIR_READ);
+	uses[1] = uses[0];
+	if (others && one_in(m, 2)) {
+		device = (uint32_t)__builtin_ctzll(others);
+		assert_int_equal(weir_replica(m->t.space, range->addr, device, &window), 0);
+		uses[0].addr = uses[1].addr = window;
+	} else if (range->devices >> device & 1) {
+		assert_int_equal(weir_replica(m->t.space, range->addr, device, &window), 0);
+		uses[1].addr = window;
+	} else {
+		assert_int_equal(weir_replica(m->t.space, range->addr, device, &window), -EINVAL);
+		return;
+	}
+	if (m->bracket[HOST_BRACKET].open)
+		return;
+	trace("wrong begin, range %d\n", i);
+	assert_int_equal(weir_begin(m->t.space, m->stream[stream], uses, 2), expected);
+	do_check(&m->t);
+}
+
+void some_call(struct model *m)
+{
+	switch (below(m, 10)) {
+	case 0:
+		op_free(m);
+		break;
+	case 1:
+	case 2:
+		op_replicate(m);
+		break;
+	case 3:
+		op_unreplicate(m);
+		break;
+	case 4:
+	case 5:
+		op_copy(m);
+		break;
+	case 6:
+		op_host_bracket(m);
+		break;
+	case 7:
+		op_budget(m);
+		break;
+	case 8:
+		op_wrong(m);
+		break;
+	default:
+		sync_all(m);
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine and the space of a random program: see model.h. */
+#include <stdlib.h>
+
+#include "src/replica/replica.h"
+#include "tests/property/replica_random/model.h"
+
+/* Of what a device's brackets may name, in percent. */
+static const uint32_t percents[] = {100, 100, 60, 30};
+
+void open_space(struct model *m)
+{
+	static const uint32_t granules[] = {1, 2, 4, 3}; /* in a block */
+	static const uint32_t devices[TEST_STREAMS];
+	static const uint32_t nr_devices[] = {2, 2, 2, 3, 3, 4, 5, 8, 16};
+	struct weir_space_config config = {.mode = WEIR_PLANNED};
+	uint32_t percent = percents[below(m, ARRAY_LEN(percents))];
+	uint64_t all;
+
+	m->nr_devices = nr_devices[below(m, ARRAY_LEN(nr_devices))];
+	test_machine_open_gpus(&m->t, WEIR_DATA_REAL, m->nr_devices, devices);
+	m->nr_devices = MIN(m->nr_devices, m->t.desc.nr_devices);
+	m->nr_streams = m->nr_devices + below(m, 5);
+	for (uint32_t s = 0; s < m->nr_streams; s++) {
+		m->device[s] = s < m->nr_devices ? s : below(m, m->nr_devices);
+		assert_int_equal(weir_stream_create(m->t.machine, m->device[s], &m->stream[s]), 0);
+	}
+	config.devices = (UINT64_C(1) << m->nr_devices) - 1;
+	config.block_bytes =
+		m->t.desc.vmm.granularity_bytes * granules[below(m, ARRAY_LEN(granules))];
+	/* All ranges, at the one copy and in a window; and arenas. */
+	all = NR_RANGES * (2 * 8ull * WORDS_MAX / config.block_bytes + 5) + 4;
+	for (uint32_t d = 0; d < m->nr_devices; d++)
+		m->budget[1 + d] = MAX(3, all * percent / 100);
+	/* In some the host has too little. */
+	m->ample = !one_in(m, 6);
+	m->budget[HOST] = m->ample ? 2 * all : 4 + below(m, (uint32_t)all);
+	for (uint32_t memory = 0; memory <= m->nr_devices; memory++)
+		config.budget_bytes[memory] = m->budget[memory] * config.block_bytes;
+	trace("%u devices, %u streams, blocks of %llu, %u %%, host %llu blocks\n", m->nr_devices,
+	      m->nr_streams, (unsigned long long)config.block_bytes, percent,
+	      (unsigned long long)m->budget[HOST]);
+	assert_int_equal(test_space_create_config(&m->t, &config), 0);
+	model_total.nr_devices[m->nr_devices]++;
+}
+
+static void count(const struct model *m)
+{
+	const struct replicas *rs = replicas_of(m->t.space);
+
+	if (!rs)
+		return;
+	model_total.nr_messages += rs->nr_sent;
+	for (uint32_t n = 0; n < rs->nr_replicas; n++)
+		model_total.nr_borrowed += rs->replica[n] ? rs->replica[n]->nr_borrowed : 0;
+	model_total.nr_host_copies += phys_held(&rs->memory[space_host(m->t.space)].client) != 0;
+}
+
+void close_space(struct model *m)
+{
+	end_all(m);
+	for (uint32_t i = 0; i < NR_RANGES; i++)
+		if (m->range[i].live)
+			check_range(m, i);
+	count(m);
+	if (!one_in(m, 4))
+		sync_all(m);
+	do_check(&m->t);
+	weir_space_destroy(m->t.space);
+	for (uint32_t s = 0; s < m->nr_streams; s++)
+		weir_stream_destroy(m->stream[s]);
+	test_machine_close(&m->t);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random programs on replicated ranges, with real bytes, on 2 to 16 devices, against a shadow of
+ * what every word must be: tests/property/replica_random/. Budgets of devices are 100, 60 and 30 %
+ * of what brackets may name, so that copies are evicted, borrowed and on the host.
+ *
+ * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
+ * does. WEIR_SEQUENCES says how many run.
+ *
+ * Timeout: 300
+ * Long: yes
+ * Links: replica-random
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/property/replica_random/model.h"
+#include "tests/support/amount.h"
+#include "tests/support/driver.h"
+
+#define MANY 500u /* sequences, to say what goes on in them */
+
+static uint64_t current_seed;
+static uint32_t current_step;
+
+static void run_sequence(uint64_t seed)
+{
+	static struct model m;
+	uint32_t nr_steps;
+
+	memset(&m, 0, sizeof(m));
+	m.random.state = seed * 0x9e3779b97f4a7c15u;
+	current_seed = seed;
+	alarm(60);
+	open_space(&m);
+	nr_steps = 10 + below(&m, 50);
+	for (current_step = 0; current_step < nr_steps; current_step++) {
+		uint32_t what = below(&m, 16);
+
+		if (what < 2 || current_step < 2)
+			op_alloc(&m);
+		else if (what < 12)
+			op_stream(&m);
+		else
+			some_call(&m);
+	}
+	close_space(&m);
+}
+
+/* Say which sequence it was, whatever happened to it. */
+static void say_seed(void)
+{
+	char text[128];
+	int length = snprintf(text, sizeof(text), "failed: WEIR_SEED=%llu (step %u)\n",
+			      (unsigned long long)current_seed, current_step);
+
+	(void)!write(STDERR_FILENO, text, (size_t)length);
+}
+
+static void on_signal(int sig)
+{
+	say_seed();
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static bool finished;
+
+static int teardown(void **state)
+{
+	(void)state;
+	alarm(0);
+	if (!finished)
+		say_seed();
+	return 0;
+}
+
+static void test_replica_random_sequences(void **state)
+{
+	static const struct test_amount sequences = {1500, 400, 10000};
+	const char *only = getenv("WEIR_SEED");
+	uint32_t nr = (uint32_t)test_amount("WEIR_SEQUENCES", sequences);
+	const struct model_total *total = &model_total;
+
+	(void)state;
+	signal(SIGABRT, on_signal);
+	signal(SIGALRM, on_signal);
+	if (only) {
+		model_tracing = true;
+		run_sequence(strtoull(only, NULL, 10));
+		finished = true;
+		return;
+	}
+	printf("seeds 1 to %u\n", nr);
+	for (uint64_t seed = 1; seed <= nr; seed++)
+		run_sequence(seed);
+	finished = true;
+	printf("%llu brackets, %llu beside open ones, %llu writes unordered with others, "
+	       "%llu words checked, %llu messages, %llu views borrowed in the end, "
+	       "%llu host copies, %llu turned back, %llu freed while open, "
+	       "%llu begins without memory\n",
+	       (unsigned long long)total->nr_begins, (unsigned long long)total->nr_nested,
+	       (unsigned long long)total->nr_unordered, (unsigned long long)total->nr_checked,
+	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_borrowed,
+	       (unsigned long long)total->nr_host_copies, (unsigned long long)total->nr_back,
+	       (unsigned long long)total->nr_frees_open, (unsigned long long)total->nr_full);
+	if (nr < MANY)
+		return;
+	/* Each of them was met often. */
+	assert_true(total->nr_begins > nr * 4);
+	assert_true(total->nr_nested > nr);
+	assert_true(total->nr_unordered > nr / 4);
+	assert_true(total->nr_messages > nr);
+	assert_true(total->nr_back > nr / 20);
+	assert_true(total->nr_frees_open > nr / 20);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_replica_random_sequences, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
