@@ -339,7 +339,13 @@ uint64_t cuda_host_bytes(const struct cuda *cuda);
 
 /* Whether a device's memory has room for so many bytes more, as far as the driver does not know
  * that: it keeps no account of parts of a GPU. Lock held. */
-bool cuda_part_has_room(const struct cuda *cuda, uint32_t memory, uint64_t bytes);
+static inline bool cuda_part_has_room(const struct cuda *cuda, uint32_t memory, uint64_t bytes)
+{
+	uint64_t limit = cuda->base.desc.memory[memory].bytes;
+
+	return cuda->nr_parts == 1 || cuda_is_host(cuda, memory) ||
+	       (bytes <= limit && cuda->used_bytes[memory] <= limit - bytes);
+}
 
 /* Note an allocation that the driver made. The lock not held. */
 void cuda_plain_add(struct cuda *cuda, struct cuda_plain *plain);

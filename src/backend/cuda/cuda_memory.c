@@ -190,14 +190,6 @@ static int plain_make(struct cuda *cuda, bool host, struct cuda_plain *plain)
 	return err;
 }
 
-bool cuda_part_has_room(const struct cuda *cuda, uint32_t memory, uint64_t bytes)
-{
-	uint64_t limit = cuda->base.desc.memory[memory].bytes;
-
-	return cuda->nr_parts == 1 || cuda_is_host(cuda, memory) ||
-	       (bytes <= limit && cuda->used_bytes[memory] <= limit - bytes);
-}
-
 int cuda_device_alloc(struct backend *b, uint32_t memory, uint64_t bytes, void **addr)
 {
 	struct cuda *cuda = cuda_of(b);

@@ -50,7 +50,8 @@ static void count(const struct model *m)
 
 	if (!rs)
 		return;
-	model_total.nr_messages += rs->nr_sent;
+	model_total.nr_messages +=
+		rs->stats.nr_messages[WEIR_FETCHED] + rs->stats.nr_messages[WEIR_PUBLISHED];
 	for (uint32_t n = 0; n < rs->nr_replicas; n++)
 		model_total.nr_borrowed += rs->replica[n] ? rs->replica[n]->nr_borrowed : 0;
 	model_total.nr_host_copies += phys_held(&rs->memory[space_host(m->t.space)].client) != 0;
