@@ -491,12 +491,15 @@ static void test_solver_interrupted(void **state)
 	weir_machine_close(machine);
 }
 
-/* Fail each call of a run in turn; it ends with the error or goes well, and leaves nothing. */
+/* Fail each call of a run in turn, usually every third one; it ends with the error or goes well,
+ * and leaves nothing. */
 static void faults(const struct solver_manager_ops *ops, const struct solver_params *p)
 {
+	static const struct test_amount steps = {3, 20, 1};
+	const uint64_t each = test_amount(NULL, steps);
 	uint64_t nr_calls = 1;
 
-	for (uint64_t at = 0; at <= nr_calls; at++) {
+	for (uint64_t at = 0; at <= nr_calls; at += at ? each : 1) {
 		struct weir_machine_desc desc;
 		struct backend *sim, *flaky;
 		struct weir_machine *machine;

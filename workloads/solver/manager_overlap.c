@@ -1,39 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a programmer does by hand who knows the program: each device computes its boundary first, on
- * a stream of its own, and sends it to its neighbours by copies on two more, while the interior is
- * computed. The host waits for nothing.
+ * What a programmer does by hand who knows the program: each device computes its boundary first and
+ * sends it to its neighbours, by copies on streams of their own, while the interior is computed.
+ * The host waits for nothing.
  *
  * Each step of iteration k waits for just what it needs:
  *
- *   boundary(k)  interior(k-1), whose elements it reads and whose input it writes, and the
- *                neighbours' copies(k-1) into its halos
+ *   boundary(k)  interior(k-1) and boundary(k-1), whose elements it reads and whose input it
+ *                writes, and the neighbours' copies(k-1) into its halos
  *   copies(k)    boundary(k) of the device that sends
- *   interior(k)  boundary(k-1)
+ *   interior(k)  the same two as boundary(k)
  *
  * Two orders need no waiting of their own. A halo is overwritten after it was read: copies(k)
  * follow boundary(k) there, which follows copies(k-1) from the neighbour, which follow its
  * boundary(k-1), the last reader. And a boundary is overwritten by boundary(k+2) after it was sent,
  * in the same way, over the neighbour and back.
+ *
+ * Kernels are on two streams that change places: boundary(k) is on the stream of interior(k-1), and
+ * interior(k) on that of boundary(k-1). So the boundary begins at once where interior(k-1) ends,
+ * while interior(k) begins as an event has gone from one stream to the other. The other way round
+ * the interior, which fills the device, would be first, and the boundary last.
  */
 #include "src/backend/machine.h"
 #include "workloads/solver/slabs.h"
 
 struct overlap {
-	struct solver_slabs slabs; /* whose streams have the interiors */
-	struct weir_stream *boundary[WEIR_DEVICES_MAX];
+	struct solver_slabs slabs;
+	struct weir_stream *other[WEIR_DEVICES_MAX]; /* beside that of the slabs */
 	struct weir_stream *send[WEIR_DEVICES_MAX][SOLVER_SIDE_NR];
-	/* What these were done with when the present iteration began. */
+	uint32_t nr_iterations; /* that have ended */
+	/* Of the iteration before, 0: there is none. */
 	fence_t interior_done[WEIR_DEVICES_MAX], boundary_done[WEIR_DEVICES_MAX];
 	fence_t sent[WEIR_DEVICES_MAX][SOLVER_SIDE_NR];
 };
+
+/* The stream of a device's boundary in the present iteration, or of the rest. */
+static struct weir_stream *stream_of(const struct overlap *o, uint32_t d, bool boundary)
+{
+	return (o->nr_iterations + boundary) % 2 ? o->other[d] : o->slabs.stream[d];
+}
 
 static void destroy(struct solver_manager *m)
 {
 	struct overlap *o = (struct overlap *)m;
 
 	for (uint32_t d = 0; d < m->nr_devices; d++) {
-		weir_stream_destroy(o->boundary[d]);
+		weir_stream_destroy(o->other[d]);
 		for (int side = 0; side < SOLVER_SIDE_NR; side++)
 			weir_stream_destroy(o->send[d][side]);
 	}
@@ -50,7 +62,7 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 		return err;
 	o = (struct overlap *)s;
 	for (uint32_t d = 0; d < config->nr_devices && !err; d++) {
-		err = weir_stream_create(config->machine, d, &o->boundary[d]);
+		err = weir_stream_create(config->machine, d, &o->other[d]);
 		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
 			err = weir_stream_create(config->machine, d, &o->send[d][side]);
 	}
@@ -75,15 +87,15 @@ static int wait_for(const struct overlap *o, const struct weir_stream *stream, f
 	return fence ? b->ops->stream_wait(b, stream_id(stream), fence) : 0;
 }
 
-/* The streams of a device wait for all that its boundary depends on. */
+/* What is not on the stream itself. */
 static int boundary_wait(struct overlap *o, uint32_t d)
 {
-	int err = wait_for(o, o->boundary[d], o->interior_done[d]);
+	struct weir_stream *stream = stream_of(o, d, true);
+	int err = wait_for(o, stream, o->boundary_done[d]);
 
 	for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
 		if (solver_slabs_has(&o->slabs, d, side))
-			err = wait_for(o, o->boundary[d],
-				       o->sent[solver_slabs_neighbour(d, side)][!side]);
+			err = wait_for(o, stream, o->sent[solver_slabs_neighbour(d, side)][!side]);
 	return err;
 }
 
@@ -118,8 +130,8 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	struct overlap *o = (struct overlap *)m;
 	const uint32_t d = step->device;
 	const bool boundary = step->part == SOLVER_BOUNDARY;
-	struct weir_stream *stream = boundary ? o->boundary[d] : o->slabs.stream[d];
-	int err = boundary ? boundary_wait(o, d) : wait_for(o, stream, o->boundary_done[d]);
+	struct weir_stream *stream = stream_of(o, d, boundary);
+	int err = boundary ? boundary_wait(o, d) : wait_for(o, stream, o->interior_done[d]);
 
 	if (!err)
 		err = solver_slabs_launch(&o->slabs, stream, step);
@@ -128,19 +140,19 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	return err;
 }
 
-/* From here on "done" is what is queued now. */
 static int iteration_end(struct solver_manager *m)
 {
 	struct overlap *o = (struct overlap *)m;
 	int err = 0;
 
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
-		err = record(o, o->slabs.stream[d], &o->interior_done[d]);
-		err = err ? err : record(o, o->boundary[d], &o->boundary_done[d]);
+		err = record(o, stream_of(o, d, false), &o->interior_done[d]);
+		err = err ? err : record(o, stream_of(o, d, true), &o->boundary_done[d]);
 		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
 			if (solver_slabs_has(&o->slabs, d, side))
 				err = record(o, o->send[d][side], &o->sent[d][side]);
 	}
+	o->nr_iterations++;
 	return err;
 }
 
@@ -150,7 +162,7 @@ static int sync(struct solver_manager *m)
 	int first = solver_slabs_sync(m);
 
 	for (uint32_t d = 0; d < m->nr_devices; d++) {
-		int err = weir_stream_sync(o->boundary[d]);
+		int err = weir_stream_sync(o->other[d]);
 
 		first = first ? first : err;
 		for (int side = 0; side < SOLVER_SIDE_NR; side++) {

@@ -88,7 +88,8 @@ static void arrays_alloc(struct solver_job *job)
 		int err = job->m->ops->alloc(job->m, names[i]);
 
 		if (err)
-			solver_fail(job, err, "no memory for two arrays of %.3f MB: %s",
+			solver_fail(job, err, "%s two arrays of %.3f MB: %s",
+				    err == -ENOMEM ? "no memory for" : "allocating",
 				    (double)solver_bytes(job->p) / 1e6, weir_strerror(err));
 		if (err)
 			return;
