@@ -105,6 +105,16 @@ static void wait(struct solver_job *job)
 	solver_did(job, err, "the kernels");
 }
 
+/* Whether to go on with a pass. */
+static bool goes_on(struct solver_job *job, uint32_t pass)
+{
+	const struct solver_params *p = job->p;
+
+	if (!job->status && p->progress && p->progress(p->progress_arg, pass, p->passes))
+		solver_fail(job, -EINTR, "interrupted after %u of %u passes", pass, p->passes);
+	return !job->status;
+}
+
 static void pass_run(struct solver_job *job, struct passes_result *result, uint32_t pass)
 {
 	struct backend *b = job->m->backend;
@@ -112,7 +122,7 @@ static void pass_run(struct solver_job *job, struct passes_result *result, uint3
 
 	wait(job);
 	pass_clock(b, &begin);
-	for (uint32_t i = 0; i < job->p->iterations && !job->status; i++)
+	for (uint32_t i = 0; i < job->p->iterations && goes_on(job, pass); i++)
 		solver_iterate(job);
 	wait(job);
 	pass_clock(b, &end);
@@ -124,13 +134,8 @@ static void passes_run(struct solver_job *job, struct passes_result *result)
 {
 	const struct solver_params *p = job->p;
 
-	for (uint32_t pass = 0; pass < p->passes && !job->status; pass++) {
-		if (p->progress && p->progress(p->progress_arg, pass, p->passes))
-			solver_fail(job, -EINTR, "interrupted after %u of %u passes", pass,
-				    p->passes);
-		else
-			pass_run(job, result, pass);
-	}
+	for (uint32_t pass = 0; pass < p->passes && !job->status; pass++)
+		pass_run(job, result, pass);
 }
 
 static void result_init(const struct solver_job *job, struct passes_result *result)

@@ -29,7 +29,7 @@ struct solver_params {
 	uint32_t warm_up;	       /* of them */
 	uint32_t devices;	       /* that the slices are split between; > 0 */
 	bool check;		       /* compare all elements with what the CPU makes of them */
-	workload_progress_fn progress; /* called with passes done; may be NULL */
+	workload_progress_fn progress; /* called with passes done, each iteration; may be NULL */
 	void *progress_arg;
 };
 
