@@ -11,13 +11,20 @@
  * destroy streams without telling their spaces. */
 #define SLOTS_MANY 32u
 
-bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
-		     const struct stream_slot *slot)
+/* Whether all brackets of some devices that are not done ended on the slot's stream. own: the
+ * devices' own memories, a bit each. */
+static bool are_before(const struct weir_space *space, uint64_t own, const struct stream_slot *slot)
 {
-	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
-		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq)
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq &&
+		    own >> space->slot[i]->own & 1)
 			return false;
 	return true;
+}
+
+bool space_is_before(const struct weir_space *space, const struct stream_slot *slot)
+{
+	return are_before(space, UINT64_MAX, slot);
 }
 
 bool range_is_before(const struct weir_space *space, const struct range *range,
@@ -25,11 +32,8 @@ bool range_is_before(const struct weir_space *space, const struct range *range,
 {
 	bracket_seq_t seq = MAX(range->last_use, range->last_part_use);
 
-	for (uint32_t i = 0; seq > space->done_seq && i < space->nr_slots; i++)
-		if (space->slot[i] != slot && space->slot[i]->last_seq > space->done_seq &&
-		    (space->nr_devices == 1 || range->users >> space->slot[i]->own & 1))
-			return false;
-	return true;
+	return seq <= space->done_seq ||
+	       are_before(space, space->nr_devices == 1 ? UINT64_MAX : range->users, slot);
 }
 
 int use_list_reserve(struct use_list *list, uint32_t nr)

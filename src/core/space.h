@@ -597,12 +597,9 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 /* Room for one more bracket beyond those that are open, whose ends then cannot fail for it. */
 int space_ended_reserve(struct weir_space *space);
 
-/* Whether brackets up to seq are done, or their launches come before those that are going to be
- * queued on the slot's stream. */
-bool space_is_before(const struct weir_space *space, bracket_seq_t seq,
-		     const struct stream_slot *slot);
-
-/* Whether all brackets that named the range, and are not done, ended on the slot's stream. */
+/* Whether all brackets that are not done ended on the slot's stream: their launches come before
+ * those that are going to be queued there. And: all of these that named the range. */
+bool space_is_before(const struct weir_space *space, const struct stream_slot *slot);
 bool range_is_before(const struct weir_space *space, const struct range *range,
 		     const struct stream_slot *slot);
 
@@ -747,7 +744,7 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
  * Give the chunk of block i of `from` to block n of `to`, at once, though launches may still be
  * using it where it was: mapped at both addresses until they are done. from: resident, dead or
  * clean, not pinned, its chunk not stale. to: dead, unbacked or settled at another place, idle. The
- * launches that use `to` must come after those that used `from` (space_is_before()). So a chunk
+ * launches that use `to` must come after those that used `from` (range_is_before()). So a chunk
  * changes hands without the device being idle meanwhile.
  */
 int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struct range *to,

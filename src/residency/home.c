@@ -132,15 +132,22 @@ int home_used(struct weir_space *space, place_t own, const struct use_list *uses
 	return err;
 }
 
+/* Blocks of a range with homes[] are resident there from here on. */
+static void set_blocks(struct weir_space *space, const struct space_use *part, place_t own)
+{
+	for (uint32_t i = part->first; i < part->first + part->nr; i++)
+		range_block_set_own(space, part->range, i, own);
+}
+
 void home_set(struct weir_space *space, const struct space_use *part, place_t own)
 {
 	struct range *range = part->range;
 
 	if (space->nr_devices == 1 || range->arena || is_fixed(space, range))
 		return;
-	for (uint32_t i = part->first; range->homes && i < part->first + part->nr; i++)
-		range_block_set_own(space, range, i, own);
-	if (!range->homes && range->residency->users == USERS_NONE)
+	if (range->homes)
+		set_blocks(space, part, own);
+	else if (range->residency->users == USERS_NONE)
 		take_over(space, range, own);
 }
 
@@ -149,8 +156,7 @@ void home_prefer(struct weir_space *space, struct range *range, place_t own)
 	if (space->nr_devices == 1 || range->arena)
 		return;
 	if (range->homes)
-		for (uint32_t i = 0; i < range->nr_blocks; i++)
-			range_block_set_own(space, range, i, own);
+		set_blocks(space, &(struct space_use){.range = range, .nr = range->nr_blocks}, own);
 	else if (range->own != own)
 		range_set_own(space, range, own);
 	if (range->residency->planner != &space->residency->planner[own])

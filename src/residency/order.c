@@ -47,7 +47,7 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 	uint32_t work = ORDER_WORK;
 	int err = 0;
 
-	if (space_is_before(space, space->last_seq, slot))
+	if (space_is_before(space, slot))
 		return 0;
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
 		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
