@@ -6,7 +6,11 @@
 # timeline of several memories, and what is refused. Needs WEIR, SOURCE_DIR, FAKECUDA and python3.
 # Prints a line a test.
 #
-# Takes 7 s of a processor: each manager on real data, and each thing that can be wrong.
+# Takes 14 s of a processor: each manager on real data, and each thing that can be wrong. Under a
+# sanitizer, where a plan takes several times as long to make, plans() and reports() are left out.
+# WEIR_TEST_LONG adds a size.
+#
+# Long: yes
 set -u
 
 : "${WEIR:?is the program to test}"
@@ -187,24 +191,36 @@ END
 
 small="--nodes 1k --slice 4k --epochs 1"
 pair="--machine $dir/two.json $small --check --block-size 64KiB --gpu-budget 40%"
-# shellcheck disable=SC2086 # words are meant to be split
-run pair $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30%
-looked pair gpu1 copies
-has "$dir/pair.json" '"manager":"weir\+near",.*"passed":true' \
-	'"manager":"weir\+near-copy",.*"passed":true' '"near_bytes_per_s":null'
-has "$dir/pair.out" '^manager +near ' '^weir\+near +[0-9.]+ [MG]i?B ' '^GB by link' \
-	'weir\+near +gpu1->gpu0 +[0-9]' '^weir +- '
-# shellcheck disable=SC2086
-run again $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30% \
-	--timeline "$dir/trace" --timeline-all
-cmp "$dir/pair.json" "$dir/again.json" || fail "JSON differs between two runs"
-cmp "$dir/pair.out" "$dir/again.out" || fail "the table differs between two runs"
-# shellcheck disable=SC2086
-run rate $pair --manager weir+near --near gpu1:4MiB --near-rate 1.5GB/s --oracle
-has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":4194304\},"near_bytes_per_s":1.5e\+09,' \
-	'--near gpu1:4MiB --near-rate 1.5GB/s'
-has "$dir/rate.out" ' from host +its MIN'
-looked rate gpu1
+
+# Two GPUs, each manager twice, and with a limit to the rate; four GPUs without bytes.
+plans()
+{
+	# shellcheck disable=SC2086 # words are meant to be split
+	run pair $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30%
+	looked pair gpu1 copies
+	has "$dir/pair.json" '"manager":"weir\+near",.*"passed":true' \
+		'"manager":"weir\+near-copy",.*"passed":true' '"near_bytes_per_s":null'
+	has "$dir/pair.out" '^manager +near ' '^weir\+near +[0-9.]+ [MG]i?B ' '^GB by link' \
+		'weir\+near +gpu1->gpu0 +[0-9]' '^weir +- '
+	# shellcheck disable=SC2086
+	run again $pair --manager native,weir,weir+near,weir+near-copy --near gpu1:30% \
+		--timeline "$dir/trace" --timeline-all
+	cmp "$dir/pair.json" "$dir/again.json" || fail "JSON differs between two runs"
+	cmp "$dir/pair.out" "$dir/again.out" || fail "the table differs between two runs"
+	# shellcheck disable=SC2086
+	run rate $pair --manager weir+near --near gpu1:4MiB --near-rate 1.5GB/s --oracle
+	has "$dir/rate.json" '"near_budget_bytes":\{"gpu1":4194304\},"near_bytes_per_s":1.5e\+09,' \
+		'--near gpu1:4MiB --near-rate 1.5GB/s'
+	has "$dir/rate.out" ' from host +its MIN'
+	looked rate gpu1
+	run sizes --machine h200x4 --nodes "${WEIR_TEST_LONG:+200k,}500k" --gpu-budget 2GB \
+		--near gpu2:500MB --oracle --manager native,weir,weir+near-copy,weir+near
+	looked sizes gpu2
+}
+
+if [ -z "${WEIR_SANITIZE-}" ]; then
+	plans
+fi
 # shellcheck disable=SC2086
 run second $pair --device 1 --manager weir+near --near gpu0:4MiB
 has "$dir/second.json" '"near_budget_bytes":\{"gpu0":4194304\}.*"passed":true'
@@ -214,9 +230,6 @@ echo "ok - two GPUs, real bytes: the losses are those of native"
 run four --machine h200x4 $small --check --block-size 2MiB --gpu-budget 50% \
 	--manager native,weir,weir+near,weir+near-copy --near gpu1:6MiB,gpu2:30%,gpu3:4MiB
 looked four gpu1
-run sizes --machine h200x4 --nodes 200k,500k --gpu-budget 2GB --near gpu2:500MB --oracle \
-	--manager native,weir,weir+near-copy,weir+near
-looked sizes gpu2
 echo "ok - four GPUs"
 
 # Beside the share of the table there is room for what others have next to it.
@@ -294,23 +307,31 @@ paged 25165824 pagein $two --bytes 16MiB --near gpu1:24MiB --manager zerocopy+ne
 cmp "$dir/paged.json" "$dir/again.paged" || fail "JSON differs between two runs"
 echo "ok - pages at a neighbour"
 
-"$WEIR" report "$dir/sizes.json" -o "$dir/sizes.html" >"$dir/out" 2>"$dir/err" ||
-	fail "report" "$dir/err"
-python3 "$SOURCE_DIR/tests/integration/report_page.py" "$dir/sizes.html" "$dir/sizes.json" \
-	>"$dir/page.out" 2>&1 || fail "the page is not as it should be" "$dir/page.out"
-has "$dir/sizes.html" '<th scope="col">other GPUs.+ memory</th>' '<td>500 MB</td>' \
-	'gpu2 → gpu0' '<dt>.*weir\+near-copy</dt>'
-echo "ok - a report of several memories"
+# The results of plans() and the timeline of its second run, as pages.
+reports()
+{
+	"$WEIR" report "$dir/sizes.json" -o "$dir/sizes.html" >"$dir/out" 2>"$dir/err" ||
+		fail "report" "$dir/err"
+	python3 "$SOURCE_DIR/tests/integration/report_page.py" "$dir/sizes.html" "$dir/sizes.json" \
+		>"$dir/page.out" 2>&1 || fail "the page is not as it should be" "$dir/page.out"
+	has "$dir/sizes.html" '<th scope="col">other GPUs.+ memory</th>' '<td>500 MB</td>' \
+		'gpu2 → gpu0' '<dt>.*weir\+near-copy</dt>'
+	echo "ok - a report of several memories"
 
-# Of a run on real bytes, above.
-python3 "$SOURCE_DIR/tests/integration/timeline_check.py" --whole "$dir/trace" "$dir/again.json" \
-	>"$dir/check.out" 2>&1 || fail "the timeline is not as it should be" "$dir/check.out"
-has "$dir/trace" '"near_budget_bytes":\{"gpu1":[0-9]+\}' '"name":"bytes in gpu1 by name"' \
-	'"resident bytes".*"gpu1":[1-9]' '"copy between GPUs".*"between":[1-9]' \
-	'"near_read":[1-9]' '"link gpu0-gpu1 bytes/s".*"gpu1->gpu0":[1-9]'
-"$WEIR" report "$dir/again.json" --timeline "$dir/trace" -o "$dir/drawn.html" >"$dir/out" \
-	2>"$dir/err" || fail "report of a timeline" "$dir/err"
-echo "ok - a timeline of several memories"
+	# Of a run on real bytes, above.
+	python3 "$SOURCE_DIR/tests/integration/timeline_check.py" --whole "$dir/trace" "$dir/again.json" \
+		>"$dir/check.out" 2>&1 || fail "the timeline is not as it should be" "$dir/check.out"
+	has "$dir/trace" '"near_budget_bytes":\{"gpu1":[0-9]+\}' '"name":"bytes in gpu1 by name"' \
+		'"resident bytes".*"gpu1":[1-9]' '"copy between GPUs".*"between":[1-9]' \
+		'"near_read":[1-9]' '"link gpu0-gpu1 bytes/s".*"gpu1->gpu0":[1-9]'
+	"$WEIR" report "$dir/again.json" --timeline "$dir/trace" -o "$dir/drawn.html" >"$dir/out" \
+		2>"$dir/err" || fail "report of a timeline" "$dir/err"
+	echo "ok - a timeline of several memories"
+}
+
+if [ -z "${WEIR_SANITIZE-}" ]; then
+	reports
+fi
 
 "$WEIR" info --machine h200x4 >"$dir/info.out" || fail "info"
 has "$dir/info.out" '^link gpu0 \(a\) - gpu1 \(b\)' '^link gpu2 \(a\) - gpu3 \(b\)'

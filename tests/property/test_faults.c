@@ -8,8 +8,8 @@
  * that takes a space. A second script goes between three places, a third one between four.
  * Single-threaded; what threads do to each other is not looked at.
  *
- * The first round takes each call; of the other three each takes a tenth of them, or all with
- * WEIR_TEST_LONG.
+ * The first round takes each call, but a third of them where the script is the first one on two
+ * devices; of the other three rounds each takes a tenth. All take each with WEIR_TEST_LONG.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
  * argument is a pattern of the tests to run.
@@ -56,30 +56,26 @@ struct script {
 	size_t nr_before, nr_repeated, nr_after;
 	uint32_t blocks[1 + TEST_GPUS_MAX]; /* by memory */
 	uint64_t nr_calls;		    /* of the backend, that it makes at least */
-	bool both; /* a space of two devices; the last stream is the second one's */
+	uint64_t apart; /* from one call that fails in the first round to the next, usually */
+	bool both;	/* a space of two devices; the last stream is the second one's */
 };
 
+/* The steps of the first script, and the calls that they make. */
+#define PLAN_STEPS                                                                              \
+	.before = before, .repeated = repeated, .after = after, .nr_before = ARRAY_LEN(before), \
+	.nr_repeated = ARRAY_LEN(repeated), .nr_after = ARRAY_LEN(after), .nr_calls = 500
+
 static const struct script script_plan = {
-	.before = before,
-	.repeated = repeated,
-	.after = after,
-	.nr_before = ARRAY_LEN(before),
-	.nr_repeated = ARRAY_LEN(repeated),
-	.nr_after = ARRAY_LEN(after),
+	PLAN_STEPS,
 	.blocks = {[GPU0] = 16, [HOST] = 48},
-	.nr_calls = 500,
+	.apart = 1,
 };
 
 /* The same with a second GPU, which uses what the first one does. */
 static const struct script script_devices = {
-	.before = before,
-	.repeated = repeated,
-	.after = after,
-	.nr_before = ARRAY_LEN(before),
-	.nr_repeated = ARRAY_LEN(repeated),
-	.nr_after = ARRAY_LEN(after),
+	PLAN_STEPS,
 	.blocks = {[HOST] = 48, [GPU0] = 16, [GPU1] = 8},
-	.nr_calls = 500,
+	.apart = 3,
 	.both = true,
 };
 
@@ -88,6 +84,7 @@ static const struct script script_places = {
 	.nr_before = ARRAY_LEN(places),
 	.blocks = {[GPU0] = 12, [GPU1] = 16, [HOST] = 24},
 	.nr_calls = 300,
+	.apart = 1,
 };
 
 static const struct script script_neighbours = {
@@ -95,6 +92,7 @@ static const struct script script_neighbours = {
 	.nr_before = ARRAY_LEN(neighbours),
 	.blocks = {[GPU0] = 8, [GPU1] = NEAR_BLOCKS, [GPU2] = 16, [HOST] = 24},
 	.nr_calls = 300,
+	.apart = 1,
 };
 
 static struct run {
@@ -682,8 +680,8 @@ static bool may_go_unseen(const struct script *script)
 static void each_call(const struct script *script, uint32_t round, uint32_t nr, int err,
 		      bool give_up)
 {
-	static const struct test_amount apart_usually = {10, 10, 1};
-	uint64_t apart = round == 1 ? 1 : test_amount(NULL, apart_usually);
+	const uint64_t usually = round == 1 ? script->apart : 10;
+	uint64_t apart = test_amount(NULL, (struct test_amount){usually, usually, 1});
 	const char *only = getenv("FAULT_AT");
 	struct faults faults = {.nr = nr, .err = err, .give_up = give_up};
 	uint32_t nr_tried = 0, nr_unseen = 0;

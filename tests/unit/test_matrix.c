@@ -269,7 +269,7 @@ static void test_matrix_same(void **state)
 static void test_matrix_random(void **state)
 {
 	static const uint32_t pages[] = {4096, 8192, 16384, 65536};
-	static const struct test_amount cases = {12, 3, 50};
+	static const struct test_amount cases = {12, TEST_TSAN ? 1 : 3, 50};
 	const uint64_t nr = test_amount(NULL, cases);
 
 	(void)state;
