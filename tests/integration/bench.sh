@@ -53,7 +53,7 @@ has "$dir/stdout" '^\{.*\}$'
 has "$dir/stderr" '^nodes: 1M' '^native  *[0-9]'
 echo "ok - JSON on standard output, the table beside it"
 
-small="--nodes 8000 --slice 20000 --seed 7"
+small="--nodes 4000 --slice 10000 --seed 7"
 # shellcheck disable=SC2086 # words are meant to be split
 run small $small --data real --manager native,zerocopy --epochs 1
 has "$dir/small.json" '"manager":"native".*"loss":\[2\.[0-9]*,.*"passed":true' \
