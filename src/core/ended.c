@@ -24,7 +24,7 @@ static bool are_before(const struct weir_space *space, uint64_t own, const struc
 
 bool space_is_before(const struct weir_space *space, const struct stream_slot *slot)
 {
-	return are_before(space, UINT64_MAX, slot);
+	return space->last_seq <= space->done_seq || are_before(space, UINT64_MAX, slot);
 }
 
 bool range_is_before(const struct weir_space *space, const struct range *range,
