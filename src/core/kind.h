@@ -91,18 +91,23 @@ void space_owner_del_locked(struct weir_space *space, struct range_owner *owner)
  *   the turn to place, as kind->ready has. Blocks; no lock is held. @return whether it
  *   has more now
  * space_lend_back: the owner has no more than nr from here on, and holds no more memory.
- * space_ask_owners: ask them for so many chunks: the last resort of who needs more live blocks.
- *   With the lock, which is dropped meanwhile. @return whether the space has more now
+ * space_ask_owners: ask them for so many chunks: the last resort of who needs more live blocks; and
+ *   of one place. With the lock, which is dropped meanwhile. @return whether the space has more now
  */
 bool space_lend_try(struct weir_space *space, struct range_owner *owner, uint64_t nr);
 bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr, bool turn);
 void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64_t nr);
+void space_lend_back_locked(struct weir_space *space, struct range_owner *owner, uint64_t nr);
+
+/* Lend an owner one chunk more, if one is free. Lock held. @return whether one was. */
+bool space_lend_free(struct weir_space *space, struct range_owner *owner);
 
 /* A part of a pass: lend an owner chunks until it has nr of them, and as many as `more` beyond that
  * as are free. Lock held. @return 0, SETTLE_WAIT, or -ENOMEM. */
 int space_lend_more(struct weir_space *space, struct range_owner *owner, uint64_t nr, uint64_t more,
 		    struct settle *settle);
 bool space_ask_owners(struct weir_space *space, uint64_t nr);
+bool space_ask_owners_of(struct weir_space *space, place_t place, uint64_t nr);
 
 /*
  * A range of an owner's, named by it from here on as so many bytes at an address. Takes the lock.

@@ -107,32 +107,49 @@ bool space_lend(struct weir_space *space, struct range_owner *owner, uint64_t nr
 	return lent;
 }
 
+bool space_lend_free(struct weir_space *space, struct range_owner *owner)
+{
+	if (lend_one(space, owner))
+		return false;
+	space->ops->resized(space);
+	return true;
+}
+
+void space_lend_back_locked(struct weir_space *space, struct range_owner *owner, uint64_t nr)
+{
+	if (owner->nr_lent <= nr)
+		return;
+	pmm_lend_back(&space->pmm[owner->place], owner->nr_lent - nr);
+	owner->nr_lent = nr;
+	space->ops->resized(space);
+}
+
 void space_lend_back(struct weir_space *space, struct range_owner *owner, uint64_t nr)
 {
 	pthread_mutex_lock(&space->lock);
-	if (owner->nr_lent > nr) {
-		pmm_lend_back(&space->pmm[owner->place], owner->nr_lent - nr);
-		owner->nr_lent = nr;
-		space->ops->resized(space);
-	}
+	space_lend_back_locked(space, owner, nr);
 	pthread_mutex_unlock(&space->lock);
+}
+
+bool space_ask_owners_of(struct weir_space *space, place_t place, uint64_t nr)
+{
+	struct pmm *pmm = &space->pmm[place];
+	uint64_t before = pmm->max_chunks;
+
+	if (!pmm->nr_lent)
+		return false;
+	pthread_mutex_unlock(&space->lock);
+	(void)phys_reclaim_own(&pmm->client, nr * pmm->chunk_bytes);
+	pthread_mutex_lock(&space->lock);
+	space_progress(space);
+	return pmm->max_chunks > before;
 }
 
 bool space_ask_owners(struct weir_space *space, uint64_t nr)
 {
 	bool more = false;
 
-	for (uint32_t own = 0; own < space->nr_devices && !more; own++) {
-		struct pmm *pmm = &space->pmm[own];
-		uint64_t before = pmm->max_chunks;
-
-		if (!pmm->nr_lent)
-			continue;
-		pthread_mutex_unlock(&space->lock);
-		(void)phys_reclaim_own(&pmm->client, nr * pmm->chunk_bytes);
-		pthread_mutex_lock(&space->lock);
-		space_progress(space);
-		more = pmm->max_chunks > before;
-	}
+	for (uint32_t place = 0; place < space->nr_places && !more; place++)
+		more = space_ask_owners_of(space, (place_t)place, nr);
 	return more;
 }

@@ -124,7 +124,9 @@ int settle_on_any(struct weir_space *space, struct settle *settle)
 	for (uint32_t p = space->nr_paths; p-- > 0;)
 		if (settle_on_path(space, &space->path[p], settle))
 			return SETTLE_WAIT;
-	return settle_on_seq(space, MIN(space->done_seq + 1, space->last_seq), settle);
+	if (settle_on_seq(space, MIN(space->done_seq + 1, space->last_seq), settle))
+		return SETTLE_WAIT;
+	return space->shared && space->shared_ops->settle(space, settle) > 0 ? SETTLE_WAIT : 0;
 }
 
 int settle_on_others(const struct weir_space *space, place_t place, uint64_t nr,

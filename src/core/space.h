@@ -243,6 +243,14 @@ struct shared_ops {
 	/* A part of a pass: until nothing that they queued is under way. */
 	int (*settle)(struct weir_space *space, struct settle *settle);
 	void (*progress)(struct weir_space *space);
+	/* Give back a chunk of what is lent to them in a memory, by copies that are elsewhere, too.
+	 * @return whether there was one. */
+	bool (*give)(struct weir_space *space, place_t place);
+	/* A part of a pass: the same until they have no more than nr, moving what has to go.
+	 * -ENOMEM: not all of it can. */
+	int (*spill)(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle);
+	/* The space is about to be destroyed: nothing is asked of them. Without the lock. */
+	void (*stop)(struct weir_space *space);
 	/* The allocation at an offset of a mapped range is freed. */
 	void (*freed)(struct weir_space *space, struct range *range, uint64_t offset);
 	/* The space is destroyed; nothing is under way. */

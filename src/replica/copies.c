@@ -14,44 +14,7 @@
 
 /* Chunks of the space's budget that are asked for at a time: each change of it ends a plan. */
 #define LEND_BYTES (UINT64_C(64) << 20)
-
-static void memory_init(struct replicas *rs, place_t place, uint8_t copy)
-{
-	struct weir_space *space = rs->space;
-	struct replica_memory *memory = &rs->memory[place];
-	const struct pmm *pmm = &space->pmm[place];
-	char name[PHYS_NAME_MAX];
-
-	snprintf(name, sizeof(name), "replicas of %.40s", pmm->client.name);
-	memory->replicas = rs;
-	memory->copy = copy;
-	phys_client_add(&memory->client, pmm->client.memory, name, PHYS_NO_LIMIT);
-	memory->client.devices =
-		copy == COPY_HOST ? space->devices : BACKEND_DEVICE_BIT(space->device[place]);
-	space_owner_add_locked(space, &memory->owner, &replica_kind, place, &memory->client);
-}
-
-void memories_init(struct replicas *rs)
-{
-	for (uint32_t own = 0; own < rs->space->nr_devices; own++)
-		memory_init(rs, (place_t)own, (uint8_t)own);
-	memory_init(rs, space_host(rs->space), COPY_HOST);
-}
-
-static void memory_fini(struct replicas *rs, place_t place)
-{
-	struct replica_memory *memory = &rs->memory[place];
-
-	space_owner_del_locked(rs->space, &memory->owner);
-	phys_client_del(&memory->client);
-}
-
-void memories_fini(struct replicas *rs)
-{
-	for (uint32_t own = 0; own < rs->space->nr_devices; own++)
-		memory_fini(rs, (place_t)own);
-	memory_fini(rs, space_host(rs->space));
-}
+#define LEND_SHARE 16u /* at most so much of what is left of it */
 
 /* ------------------------------------------------------------------ views */
 
@@ -139,18 +102,76 @@ static int granule_drop(struct weir_space *space, struct replica *r, uint8_t cop
 	return 0;
 }
 
-bool copies_evict(struct weir_space *space, uint8_t copy)
+/* Go through the granules of all ranges that have a chunk in a memory, from where the last look
+ * ended, until fn says that one will do. @return whether one did. */
+static bool find_granule(struct weir_space *space, struct replica_memory *memory,
+			 bool (*fn)(struct weir_space *space, struct replica *r, uint8_t copy,
+				    uint32_t g))
 {
-	struct replicas *rs = replicas_of(space);
+	struct replicas *rs = memory->replicas;
 
-	for (uint32_t n = 0; n < rs->nr_replicas; n++) {
-		struct replica *r = rs->replica[n];
+	for (uint32_t n = 0; n <= rs->nr_replicas; n++, memory->at++, memory->granule = 0) {
+		struct replica *r;
 
-		for (uint32_t g = 0; r && r->chunk[copy] && g < r->nr_granules; g++)
-			if (can_drop(space, r, copy, g))
-				return !granule_drop(space, r, copy, g);
+		memory->at = memory->at < rs->nr_replicas ? memory->at : 0;
+		r = rs->replica[memory->at];
+		if (!r || !r->chunk[memory->copy])
+			continue;
+		for (; memory->granule < r->nr_granules; memory->granule++)
+			if (r->chunk[memory->copy][memory->granule].backend.handle &&
+			    fn(space, r, memory->copy, memory->granule))
+				return true;
 	}
 	return false;
+}
+
+static bool drop_one(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
+{
+	return can_drop(space, r, copy, g) && !granule_drop(space, r, copy, g);
+}
+
+bool copies_evict(struct weir_space *space, uint8_t copy)
+{
+	return find_granule(space, &replicas_of(space)->memory[memory_place(space, copy)],
+			    drop_one);
+}
+
+void copies_lend_back(struct weir_space *space, struct replica_memory *memory)
+{
+	space_lend_back_locked(space, &memory->owner,
+			       div_round_up(phys_held(&memory->client), space->block_bytes));
+}
+
+bool copies_give(struct weir_space *space, place_t place)
+{
+	struct replica_memory *memory = &replicas_of(space)->memory[place];
+	uint64_t nr = memory->owner.nr_lent;
+
+	if (!memory->replicas || !nr || memory->taking)
+		return false;
+	memory->yields = true;
+	while (div_round_up(phys_held(&memory->client), space->block_bytes) >= nr)
+		if (!copies_evict(space, memory->copy))
+			return false;
+	copies_lend_back(space, memory);
+	return true;
+}
+
+/* What the account is asked for. */
+static uint64_t give(struct phys_client *client, uint64_t bytes)
+{
+	struct replica_memory *memory = client->owner;
+	struct weir_space *space = memory->replicas->space;
+	uint64_t before, after;
+
+	pthread_mutex_lock(&space->lock);
+	before = after = phys_held(client);
+	while (before - after < bytes && copies_evict(space, memory->copy))
+		after = phys_held(client);
+	memory->yields |= after < before;
+	copies_lend_back(space, memory);
+	pthread_mutex_unlock(&space->lock);
+	return before - after;
 }
 
 /* A chunk on a memory's account. only_free: of what is lent already. */
@@ -165,11 +186,18 @@ static int chunk_get(struct weir_space *space, struct replicas *rs, uint8_t copy
 			       memory->owner.nr_lent * space->block_bytes) {
 		uint64_t bytes = phys_held(&memory->client) + rs->granule_bytes;
 
-		if (only_free)
+		if (only_free) {
+			if (space_lend_free(space, &memory->owner))
+				continue;
 			return -ENOMEM;
+		}
+		memory->taking = true;
 		err = space_lend_more(space, &memory->owner,
 				      div_round_up(bytes, space->block_bytes),
-				      LEND_BYTES / space->block_bytes, settle);
+				      MIN(LEND_BYTES / space->block_bytes,
+					  space->pmm[place].max_chunks / LEND_SHARE),
+				      settle);
+		memory->taking = false;
 		if (err == -ENOMEM && copies_evict(space, copy))
 			err = 0;
 	}
@@ -224,7 +252,8 @@ static int granule_ready(struct weir_space *space, struct replica *r, place_t ow
 	if (shown && !access_window_is_idle(space, r, own, g, false))
 		return 0;
 	if (!r->chunk[own][g].backend.handle)
-		err = chunk_get(space, r->replicas, own, shown, settle, &r->chunk[own][g]);
+		err = chunk_get(space, r->replicas, own, shown || r->replicas->memory[own].yields,
+				settle, &r->chunk[own][g]);
 	if (err == -ENOMEM && shown)
 		return 0;
 	if (err == -ENOMEM) {
@@ -238,6 +267,51 @@ static int granule_ready(struct weir_space *space, struct replica *r, place_t ow
 					&r->chunk[copy][g]);
 	}
 	return err ? err : view_change(space, r, own, g, copy);
+}
+
+/* Whether a copy of a granule can be moved to the host's memory: nobody uses it. */
+static bool can_spill(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (r->window[own] && r->view[own][g] == copy &&
+		    !access_window_is_idle(space, r, (place_t)own, g, true))
+			return false;
+	return !r->dying && !message_uses(r, copy, g * granule, MIN((g + 1) * granule, r->bytes));
+}
+
+int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle)
+{
+	struct replicas *rs = replicas_of(space);
+	struct replica_memory *memory = &rs->memory[place];
+	uint64_t granule = rs->granule_bytes;
+	int err = 0;
+
+	if (!memory->replicas || memory->copy == COPY_HOST)
+		return -ENOMEM;
+	while (nr && !err) {
+		struct replica *r;
+		uint32_t g;
+
+		if (copies_give(space, place)) {
+			nr--;
+			continue;
+		}
+		if (!find_granule(space, memory, can_spill))
+			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
+		r = rs->replica[memory->at];
+		g = memory->granule;
+		if (!r->chunk[COPY_HOST][g].backend.handle)
+			err = chunk_get(space, rs, COPY_HOST, false, settle,
+					&r->chunk[COPY_HOST][g]);
+		if (!err)
+			err = message_fill(space, r, NULL, COPY_HOST, g * granule,
+					   MIN((g + 1) * granule, r->bytes));
+		if (!err)
+			err = messages_settle(space, settle);
+	}
+	return err;
 }
 
 int copies_ready(struct weir_space *space, struct replica *r, place_t own, uint64_t offset,
@@ -281,4 +355,45 @@ void copies_drop_all(struct replica *r)
 				r->chunk[c][g].backend.handle = 0;
 			}
 	}
+}
+
+/* ------------------------------------------------------------------ memories */
+
+static void memory_init(struct replicas *rs, place_t place, uint8_t copy)
+{
+	struct weir_space *space = rs->space;
+	struct replica_memory *memory = &rs->memory[place];
+	const struct pmm *pmm = &space->pmm[place];
+	char name[PHYS_NAME_MAX];
+
+	snprintf(name, sizeof(name), "replicas of %.40s", pmm->client.name);
+	memory->replicas = rs;
+	memory->copy = copy;
+	phys_client_add(&memory->client, pmm->client.memory, name, PHYS_NO_LIMIT);
+	memory->client.devices =
+		copy == COPY_HOST ? space->devices : BACKEND_DEVICE_BIT(space->device[place]);
+	space_owner_add_locked(space, &memory->owner, &replica_kind, place, &memory->client);
+	phys_client_start(&memory->client, give, memory);
+}
+
+void memories_init(struct replicas *rs)
+{
+	for (uint32_t own = 0; own < rs->space->nr_devices; own++)
+		memory_init(rs, (place_t)own, (uint8_t)own);
+	memory_init(rs, space_host(rs->space), COPY_HOST);
+}
+
+static void memory_fini(struct replicas *rs, place_t place)
+{
+	struct replica_memory *memory = &rs->memory[place];
+
+	space_owner_del_locked(rs->space, &memory->owner);
+	phys_client_del(&memory->client);
+}
+
+void memories_fini(struct replicas *rs)
+{
+	for (uint32_t own = 0; own < rs->space->nr_devices; own++)
+		memory_fini(rs, (place_t)own);
+	memory_fini(rs, space_host(rs->space));
 }

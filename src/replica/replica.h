@@ -59,6 +59,10 @@ struct replica_memory {
 	struct phys_client client;
 	struct replicas *replicas;
 	uint8_t copy; /* the copies that are there */
+	/* Others needed the memory and had some: no more is asked for than is free. */
+	bool yields;
+	bool taking;	      /* room is being made for this one: it gives none itself */
+	uint32_t at, granule; /* the range, and the granule of it, that are looked at next */
 };
 
 struct replica_chunk {
@@ -216,6 +220,13 @@ int copies_ready(struct weir_space *space, struct replica *r, place_t own, uint6
 /* Give up a copy, in a memory, of a granule that nobody uses and that has nothing that is not
  * elsewhere, too. @return whether there was one. */
 bool copies_evict(struct weir_space *space, uint8_t copy);
+
+/* The budget that is lent in a memory is no more than is needed for what is there. */
+void copies_lend_back(struct weir_space *space, struct replica_memory *memory);
+
+/* struct shared_ops */
+bool copies_give(struct weir_space *space, place_t place);
+int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle);
 
 /* Give up a device's copies of whole granules of a part, where they can go. */
 void copies_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint64_t offset,

@@ -107,6 +107,9 @@ static void replica_destroy(struct replica *r)
 	copies_drop_all(r);
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		window_del(r, (place_t)own);
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (r->replicas->memory[place].replicas)
+			copies_lend_back(space, &r->replicas->memory[place]);
 	free(r->chunk[COPY_HOST]);
 	free(r->piece);
 	free(r->subscribed);
@@ -449,6 +452,15 @@ void replicas_move_nothing(struct weir_space *space)
 	pthread_mutex_unlock(&space->lock);
 }
 
+static void stop(struct weir_space *space)
+{
+	struct replicas *rs = replicas_of(space);
+
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		if (rs->memory[place].replicas)
+			phys_client_stop(&rs->memory[place].client);
+}
+
 static const struct shared_ops shared_ops = {
 	.ready = use_ready,
 	.open = use_open,
@@ -460,6 +472,9 @@ static const struct shared_ops shared_ops = {
 	.filled = one_filled,
 	.settle = messages_settle,
 	.progress = progress,
+	.give = copies_give,
+	.spill = copies_spill,
+	.stop = stop,
 	.freed = freed,
 	.fini = fini,
 };

@@ -271,12 +271,9 @@ err_free:
 /* What comes in between may queue more. */
 static int quiesce_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
-	int err;
-
 	(void)arg;
 	space_note_error(space, migrate_flush(space));
-	err = settle_on_any(space, settle);
-	return err || !space->shared ? err : space->shared_ops->settle(space, settle);
+	return settle_on_any(space, settle);
 }
 
 /* Wait until everything that was queued is done. Lock held. */
@@ -319,6 +316,8 @@ void weir_space_destroy(struct weir_space *space)
 		return;
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		phys_client_stop(&space->pmm[place].client);
+	if (space->shared)
+		space->shared_ops->stop(space);
 	pthread_mutex_lock(&space->lock);
 	for (uint32_t d = 0; d < space->nr_devices; d++)
 		learn_forget(&space->residency->planner[d]);

@@ -135,17 +135,38 @@ static int check_total(const struct weir_space *space, place_t place, uint64_t n
 	return -ENOMEM;
 }
 
-/* Paged pools in the space leave it so many chunks of a place, and give back what they do not use
- * for that. Drops the lock. */
+/* What replicated ranges have of a place goes elsewhere, as far as that is needed. */
+struct spill_pass {
+	place_t place;
+	uint64_t nr; /* chunks that the space is to have, with those that are lent */
+};
+
+static int spill_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	const struct spill_pass *p = arg;
+	const struct pmm *pmm = &space->pmm[p->place];
+	uint64_t beyond = pmm->nr_lent + SPACE_CHUNKS_LEAST - p->nr;
+
+	return pmm->nr_lent + SPACE_CHUNKS_LEAST <= p->nr
+		       ? 0
+		       : space->shared_ops->spill(space, p->place, beyond, settle);
+}
+
+/* Owners of ranges in the space leave it so many chunks of a place, and give back what they do not
+ * use for that. Drops the lock. */
 static int check_lent(struct weir_space *space, place_t place, uint64_t nr)
 {
 	struct pmm *pmm = &space->pmm[place];
+	struct spill_pass pass = {place, nr};
 
 	if (pmm->nr_lent && pmm->nr_lent + SPACE_CHUNKS_LEAST > nr)
-		(void)space_ask_owners(space, pmm->nr_lent + SPACE_CHUNKS_LEAST - nr);
+		(void)space_ask_owners_of(space, place, pmm->nr_lent + SPACE_CHUNKS_LEAST - nr);
+	if (space->shared)
+		(void)space_settle(space, spill_pass, &pass);
 	if (!pmm->nr_lent || pmm->nr_lent + SPACE_CHUNKS_LEAST <= nr)
 		return 0;
-	log_error("space: paged pools have %.3f MB of the budget of %s: give them less first",
+	log_error("space: paged pools and replicas have %.3f MB of the budget of %s: give them "
+		  "less first",
 		  (double)(pmm->nr_lent * space->block_bytes) / 1e6,
 		  space->backend->desc.memory[pmm->memory].name);
 	return -ENOMEM;

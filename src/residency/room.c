@@ -590,6 +590,12 @@ int room_make(struct weir_space *space, place_t own, uint32_t wanted, struct set
 	*out = room_try(space, own);
 	if (*out)
 		return 0;
+	/* Copies of what is elsewhere, too, come before what is here alone. */
+	if (space->shared && space->shared_ops->give(space, own)) {
+		*out = room_try(space, own);
+		if (*out)
+			return 0;
+	}
 	if (settle_on_others(space, own, wanted, settle))
 		return SETTLE_WAIT;
 	/* A plan has made room: wait for it rather than evict what it wants to keep. */

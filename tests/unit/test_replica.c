@@ -173,12 +173,102 @@ static void test_replica_in_a_host_bracket(void **state)
 	test_space_close(&t);
 }
 
+static uint64_t get_copies(struct test_space *t, int memory)
+{
+	struct weir_replica_stats stats;
+
+	weir_replica_query(t->space, &stats);
+	return stats.copy_bytes[memory];
+}
+
+/* What a device has no room for its kernels use where it is: in the other's memory, or the
+ * host's. */
+static void test_replica_beyond_the_budget(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 5, 5, 64);
+	a = alloc_replicated(&t, BYTES);
+	for (uint32_t i = 0; i < 4; i++) {
+		use(&t, 0, a, BYTES, i ? WEIR_WRITE : WEIR_OVERWRITE, 2 * i, 2 * i + 1);
+		use(&t, ONE, a, BYTES, WEIR_WRITE, 2 * i + 1, 2 * i + 2);
+	}
+	do_sync(&t);
+	assert_true(get_copies(&t, GPU0) <= 3 * BLOCK && get_copies(&t, GPU1) <= 3 * BLOCK);
+	assert_true(get_copies(&t, GPU0) && get_copies(&t, HOST));
+	do_read(&t, a, BYTES, 8);
+	assert_int_equal(weir_unreplicate(t.space, a), 0);
+	do_expect(&t, 0, a, BYTES, 8);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* A budget is lowered: copies of what is elsewhere go, then what is there alone goes to the
+ * host. */
+static void test_replica_budget_lowered(void **state)
+{
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 16, 16, 64);
+	a = alloc_replicated(&t, BYTES);
+	use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 1);
+	use(&t, ONE, a, BYTES / 2, WEIR_READ, 1, 0);
+	do_sync(&t);
+	assert_int_equal(get_copies(&t, GPU0), BYTES);
+	assert_int_equal(get_copies(&t, GPU1), BYTES / 2);
+	assert_int_equal(weir_space_set_budget(t.space, GPU1, 2 * BLOCK), 0);
+	do_check(&t);
+	assert_int_equal(get_copies(&t, GPU1), 0);
+	assert_int_equal(get_copies(&t, HOST), 0);
+	assert_int_equal(weir_space_set_budget(t.space, GPU0, 4 * BLOCK), 0);
+	do_check(&t);
+	assert_true(get_copies(&t, GPU0) <= 2 * BLOCK);
+	assert_true(get_copies(&t, HOST) >= BYTES - 2 * BLOCK);
+	use(&t, ONE, a, BYTES, WEIR_READ, 1, 0);
+	use(&t, 0, a, BYTES, WEIR_WRITE, 1, 2);
+	do_sync(&t);
+	do_read(&t, a, BYTES, 2);
+	test_space_close(&t);
+}
+
+/* Ranges that are used now have the room of replicas whose contents are elsewhere. */
+static void test_replica_gives_way(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 16, 16, 64);
+	a = alloc_replicated(&t, BYTES);
+	use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 1);
+	use(&t, ONE, a, BYTES, WEIR_READ, 1, 0);
+	do_sync(&t);
+	b = do_alloc(&t, 14 * BLOCK, ONE);
+	do_fill(&t, ONE, b, 14 * BLOCK, 3);
+	do_sync(&t);
+	assert_true(get_copies(&t, GPU1) <= 2 * BLOCK);
+	for (uint32_t i = 0; i < 14; i++)
+		assert_int_equal(get_block_memory(&t, b + i * BLOCK), GPU1);
+	use(&t, ONE, a, BYTES, WEIR_READ, 1, 0); /* in the other's memory */
+	do_sync(&t);
+	assert_true(get_copies(&t, GPU1) <= 2 * BLOCK);
+	do_free(&t, b, ONE);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replica_reads_what_was_written),
 		cmocka_unit_test(test_replica_parts_of_a_granule),
 		cmocka_unit_test(test_replica_slabs),
+		cmocka_unit_test(test_replica_beyond_the_budget),
+		cmocka_unit_test(test_replica_budget_lowered),
+		cmocka_unit_test(test_replica_gives_way),
 		cmocka_unit_test(test_replica_in_a_host_bracket),
 	};
 
