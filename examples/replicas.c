@@ -2,8 +2,8 @@
 /*
  * Heat that spreads along a rod, computed by all GPUs of a machine: each has a part of the rod, and
  * reads one element of either neighbour's. The rod is two replicated arrays, read and written in
- * turn. A GPU's kernels use its own addresses of them; the elements at the borders are sent to those
- * who read them, ahead of time once weir has seen who that is.
+ * turn. A GPU's kernels use its own addresses of them; the elements at the borders are sent to
+ * those who read them, ahead of time once weir has seen who that is.
  *
  *     replicas [MACHINE]
  *
