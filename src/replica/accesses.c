@@ -16,6 +16,8 @@
  * where an open bracket writes: what that one does not overwrite is there as it begins, and its
  * bytes are its own until it ends; where it overwrites, nobody else is brought anything.
  */
+#include <stdlib.h>
+
 #include "src/backend/machine.h"
 #include "src/replica/replica.h"
 
@@ -56,21 +58,63 @@ static bool uses_meet(const struct weir_space *space, const struct use_list *use
 	return false;
 }
 
+void access_note(struct weir_space *space, const struct access *a, struct stream_slot *slot,
+		 bracket_seq_t seq)
+{
+	struct used_list **list = &a->replica->used[a->copy];
+	struct used *used;
+
+	if (!*list)
+		*list = calloc(1, sizeof(**list));
+	if (!*list) /* all brackets are looked at, then */
+		return;
+	used = &(*list)->used[(*list)->next++ % USED_MAX];
+	if (used->seq > space->done_seq)
+		(*list)->lost = used->seq;
+	*used = (struct used){seq, slot, a->offset, a->end, a->writes};
+}
+
+/* Wait for the bracket of a number, once for each stream. */
+static int wait_seq(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
+		    bracket_seq_t seq)
+{
+	const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+
+	if (ended->slot == slot || ended->slot->accessed == space->access_mark)
+		return 0;
+	ended->slot->accessed = space->access_mark;
+	return space->backend->ops->stream_wait(space->backend, stream, ended->end);
+}
+
+/* The same where their uses are not all noted. */
+static int wait_all_brackets(struct weir_space *space, stream_id_t stream,
+			     const struct stream_slot *slot, const struct access *a)
+{
+	int err = 0;
+
+	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--)
+		if (uses_meet(space, &space->ended[seq % space->max_ended].uses, a))
+			err = wait_seq(space, stream, slot, seq);
+	return err;
+}
+
 /* Wait for brackets that ended. */
 static int wait_brackets(struct weir_space *space, stream_id_t stream,
 			 const struct stream_slot *slot, const struct access *a)
 {
-	uint64_t mark = ++space->access_mark;
+	const struct used_list *list = a->replica->used[a->copy];
 	int err = 0;
 
-	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
-		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+	space->access_mark++;
+	if (!list || list->lost > space->done_seq)
+		return wait_all_brackets(space, stream, slot, a);
+	for (uint32_t n = 1; n <= USED_MAX && !err; n++) {
+		const struct used *used = &list->used[(list->next - n) % USED_MAX];
 
-		if (ended->slot == slot || ended->slot->accessed == mark ||
-		    !uses_meet(space, &ended->uses, a))
-			continue;
-		ended->slot->accessed = mark;
-		err = space->backend->ops->stream_wait(space->backend, stream, ended->end);
+		if (used->seq <= space->done_seq)
+			break;
+		if (meets(a, used->offset, used->end, used->writes))
+			err = wait_seq(space, stream, slot, used->seq);
 	}
 	return err;
 }
@@ -83,8 +127,6 @@ static int wait_lane(struct weir_space *space, stream_id_t stream, struct lane *
 	const struct message *last = NULL; /* that was waited for */
 	int err = 0;
 
-	if (!lane || !lane->nr)
-		return 0;
 	err = lane_fence(space, lane);
 	for (uint32_t n = lane->nr; n-- > 0 && !err;) {
 		const struct message *m = lane_nth(lane, n);
@@ -101,15 +143,13 @@ static int wait_lane(struct weir_space *space, stream_id_t stream, struct lane *
 
 static int wait_messages(struct weir_space *space, stream_id_t stream, const struct access *a)
 {
-	const struct replicas *rs = replicas_of(space);
 	int err = 0;
 
-	if (!rs->nr_messages)
-		return 0;
-	for (uint8_t c = 0; c < COPIES_MAX && !err; c++) {
-		err = wait_lane(space, stream, lane_find(rs, c, a->copy), a, true);
-		if (!err && a->writes)
-			err = wait_lane(space, stream, lane_find(rs, a->copy, c), a, false);
+	for (struct lane *lane = replicas_of(space)->active; lane && !err; lane = lane->next) {
+		if (lane->to == a->copy)
+			err = wait_lane(space, stream, lane, a, true);
+		else if (lane->from == a->copy && a->writes)
+			err = wait_lane(space, stream, lane, a, false);
 	}
 	return err;
 }

@@ -34,9 +34,12 @@ int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out)
 	if (!rs->lane[from])
 		return -ENOMEM;
 	err = lane_reserve(&rs->lane[from][to]);
-	if (!err)
-		*out = &rs->lane[from][to];
-	return err;
+	if (err)
+		return err;
+	*out = &rs->lane[from][to];
+	(*out)->from = from;
+	(*out)->to = to;
+	return 0;
 }
 
 void lanes_fini(struct replicas *rs)
@@ -83,14 +86,22 @@ static void pin_one(struct weir_space *space, struct replica *r, const struct me
 
 void lane_add(struct weir_space *space, struct lane *lane, const struct message *m, bool one)
 {
+	struct replicas *rs = m->replica->replicas;
+
+	if (!lane->nr) {
+		lane->next = rs->active;
+		rs->active = lane;
+	}
 	lane->message[(lane->head + lane->nr++) % lane->max] = *m;
-	m->replica->replicas->nr_messages++;
+	rs->nr_messages++;
 	if (one)
 		pin_one(space, m->replica, m, 1);
 }
 
-static void lane_retire(struct weir_space *space, struct lane *lane, bool one)
+static void lane_retire(struct weir_space *space, struct lane *lane)
 {
+	bool one = lane->from == COPY_ONE || lane->to == COPY_ONE;
+
 	space_note_error(space, lane_fence(space, lane));
 	while (lane->nr) {
 		struct message m = *lane_nth(lane, 0);
@@ -110,54 +121,44 @@ static void lane_retire(struct weir_space *space, struct lane *lane, bool one)
 
 void messages_retire(struct weir_space *space)
 {
-	struct replicas *rs = replicas_of(space);
+	struct lane **at = &replicas_of(space)->active;
 
-	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
-		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
-			lane_retire(space, &rs->lane[from][to], from == COPY_ONE || to == COPY_ONE);
+	while (*at) {
+		struct lane *lane = *at;
+
+		lane_retire(space, lane);
+		if (lane->nr)
+			at = &lane->next;
+		else
+			*at = lane->next;
+	}
 }
 
 int messages_settle(struct weir_space *space, struct settle *settle)
 {
-	struct replicas *rs = replicas_of(space);
+	struct lane *lane;
+	int err;
 
 	messages_retire(space);
-	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
-		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++)
-			if (rs->lane[from][to].nr) {
-				struct message *m = lane_nth(&rs->lane[from][to], 0);
-
-				if (!m->fenced)
-					return lane_fence(space, &rs->lane[from][to]);
-				settle->fence = m->fence;
-				return SETTLE_WAIT;
-			}
-	return 0;
+	lane = replicas_of(space)->active;
+	if (!lane)
+		return 0;
+	err = lane_fence(space, lane);
+	if (err)
+		return err;
+	settle->fence = lane_nth(lane, 0)->fence;
+	return SETTLE_WAIT;
 }
 
 bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end)
 {
-	const struct replicas *rs = r->replicas;
+	for (const struct lane *lane = r->replicas->active; lane; lane = lane->next)
+		for (uint32_t n = 0; n < lane->nr; n++) {
+			const struct message *m = lane_nth(lane, n);
 
-	for (uint8_t from = 0; from < COPIES_MAX && rs->nr_messages; from++)
-		for (uint8_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
-			const struct lane *lane = &rs->lane[from][to];
-
-			for (uint32_t n = 0; (from == copy || to == copy) && n < lane->nr; n++) {
-				const struct message *m = lane_nth(lane, n);
-
-				if (m->replica == r && m->offset < end &&
-				    offset < m->offset + m->bytes)
-					return true;
-			}
+			if ((lane->from == copy || lane->to == copy || copy == COPY_NONE) &&
+			    m->replica == r && m->offset < end && offset < m->offset + m->bytes)
+				return true;
 		}
-	return false;
-}
-
-bool message_uses_any(const struct replica *r)
-{
-	for (uint8_t copy = 0; copy < COPIES_MAX; copy++)
-		if (message_uses(r, copy, 0, r->bytes))
-			return true;
 	return false;
 }

@@ -78,8 +78,26 @@ struct message {
 	fence_t fence;
 };
 
+/* A part of a copy that a bracket used which ended. */
+struct used {
+	bracket_seq_t seq;
+	struct stream_slot *slot;
+	uint64_t offset, end;
+	bool writes;
+};
+
+/* The newest of them of a copy, as many as programs are ahead of their devices. */
+#define USED_MAX 128u
+struct used_list {
+	struct used used[USED_MAX];
+	uint32_t next;	    /* used[next % USED_MAX] is the oldest */
+	bracket_seq_t lost; /* the newest that had no room any more */
+};
+
 /* Messages under way from one copy to another: first in, first out; grows. */
 struct lane {
+	uint8_t from, to;
+	struct lane *next;  /* that has messages */
 	stream_id_t stream; /* for those that no bracket waits for as it begins */
 	bool made;	    /* whether there is one */
 	struct message *message;
@@ -107,6 +125,7 @@ struct replica {
 	struct range *window[WEIR_DEVICES_MAX];		   /* NULL: the device has none */
 	struct replica_chunk *chunk[WEIR_DEVICES_MAX + 1]; /* by copy, then granule */
 	uint8_t *view[WEIR_DEVICES_MAX];		   /* by place, then granule */
+	struct used_list *used[COPIES_MAX];		   /* by copy; NULL: no bracket used it */
 	uint32_t nr_borrowed; /* views of a copy that is not the device's own, nor none */
 
 	struct piece *piece; /* sorted by start */
@@ -127,6 +146,7 @@ struct replicas {
 	uint32_t nr_live;
 	struct replica_memory memory[PLACES_MAX]; /* by place; those between are not used */
 	struct lane *lane[COPIES_MAX];		  /* by where from; NULL: none yet; then where to */
+	struct lane *active;			  /* those that have messages */
 	uint64_t granule_bytes;
 	struct history *history[WEIR_DEVICES_MAX]; /* of each device's brackets */
 	uint64_t nr_messages;			   /* under way */
@@ -250,6 +270,10 @@ uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint6
 int access_wait(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
 		const struct access *access);
 
+/* A bracket that ended made an access, behind those noted before. */
+void access_note(struct weir_space *space, const struct access *access, struct stream_slot *slot,
+		 bracket_seq_t seq);
+
 /* Whether an open bracket of another slot overwrites some of an access: has no contents of its own
  * to lose, and would lose what it stores. */
 bool access_is_overwritten(const struct weir_space *space, const struct access *access);
@@ -275,15 +299,8 @@ void messages_retire(struct weir_space *space);
 /* A part of a pass: until no message is under way. */
 int messages_settle(struct weir_space *space, struct settle *settle);
 
-/* Whether a message reads or writes some bytes of a copy; or of any. */
+/* Whether a message reads or writes some bytes of a copy; of any: COPY_NONE. */
 bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end);
-bool message_uses_any(const struct replica *r);
-
-/* The lane of messages from one copy to another; NULL: there was none yet. */
-static inline struct lane *lane_find(const struct replicas *rs, uint8_t from, uint8_t to)
-{
-	return rs->lane[from] ? &rs->lane[from][to] : NULL;
-}
 
 static inline struct message *lane_nth(const struct lane *lane, uint32_t n)
 {

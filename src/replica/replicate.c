@@ -110,6 +110,8 @@ static void replica_destroy(struct replica *r)
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		if (r->replicas->memory[place].replicas)
 			copies_lend_back(space, &r->replicas->memory[place]);
+	for (uint32_t c = 0; c < COPIES_MAX; c++)
+		free(r->used[c]);
 	free(r->chunk[COPY_HOST]);
 	free(r->piece);
 	free(r->subscribed);
@@ -398,7 +400,7 @@ static bool is_idle(const struct weir_space *space, const struct replica *r)
 		if (r->window[own] && (range_is_named(space, r->window[own]) ||
 				       r->window[own]->last_use > space->done_seq))
 			return false;
-	return !message_uses_any(r);
+	return !message_uses(r, COPY_NONE, 0, r->bytes);
 }
 
 static void progress(struct weir_space *space)

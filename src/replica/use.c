@@ -181,7 +181,8 @@ static int end_part(struct weir_space *space, const struct stream_slot *slot, st
 	struct replica *r = access->replica;
 
 	(void)use;
-	if (r->dying)
+	access_note(space, access, (struct stream_slot *)(uintptr_t)slot, space->last_seq);
+	if (r->dying || !access->writes)
 		return 0;
 	pieces_write(r, access->offset, access->end, access->copy, slot->own, slot->shared_event);
 	if (access->copy != COPY_ONE)
@@ -196,8 +197,7 @@ void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 		struct space_use *use = &ended->uses.use[u];
 
 		unreserve(space, use);
-		if (use_writes(use))
-			(void)for_parts(space, ended->slot, use, end_part);
+		(void)for_parts(space, ended->slot, use, end_part);
 	}
 	learn_publish(space, ended->slot);
 }
