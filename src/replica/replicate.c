@@ -179,23 +179,27 @@ static int replica_create(struct replicas *rs, struct range *one, uint64_t offse
 	return 0;
 }
 
-/* Whether an open bracket, or one on the host, names some of the range, at the one copy or through
- * a window. */
+/* Whether a use, be it a discard, names some of the range, at the one copy or through a window. */
+static bool is_named(const struct space_use *use, const struct range *one, uint64_t offset,
+		     uint64_t bytes)
+{
+	const struct replica *r;
+
+	if (use->range == one)
+		return use->offset < offset + bytes && offset < use->offset + use->bytes;
+	r = use->range->kind == &replica_kind && use->range->owner ? replica_of_window(use->range)
+								   : NULL;
+	return r && !r->dying && r->one == one && r->one_offset == offset;
+}
+
+/* Whether an open bracket, or one on the host, names some of the range. */
 static bool is_open(const struct weir_space *space, const struct range *one, uint64_t offset,
 		    uint64_t bytes)
 {
-	const struct space_use part = {
-		.range = (struct range *)(uintptr_t)one, .offset = offset, .bytes = bytes};
-
 	for (uint32_t i = 0; i < space->nr_slots; i++)
-		for (uint32_t u = 0; space->slot[i]->open && u < space->slot[i]->uses.nr; u++) {
-			const struct space_use *use = &space->slot[i]->uses.use[u];
-
-			if ((use->range == one && use->offset < offset + bytes &&
-			     offset < use->offset + use->bytes) ||
-			    (space->shared && replica_contradict(space, &part, use)))
+		for (uint32_t u = 0; space->slot[i]->open && u < space->slot[i]->uses.nr; u++)
+			if (is_named(&space->slot[i]->uses.use[u], one, offset, bytes))
 				return true;
-		}
 	/* Host brackets pin whole blocks, which an arena's allocations share. */
 	for (uint64_t i = offset / space->block_bytes;
 	     i <= (offset + bytes - 1) / space->block_bytes; i++)
