@@ -40,8 +40,10 @@ static void run_sequence(uint64_t seed)
 
 		if (what < 2 || current_step < 2)
 			op_alloc(&m);
-		else if (what < 12)
+		else if (what < 11)
 			op_stream(&m);
+		else if (what == 11 && one_in(&m, 3))
+			op_phase(&m);
 		else
 			some_call(&m);
 	}
@@ -97,14 +99,15 @@ static void test_replica_random_sequences(void **state)
 		run_sequence(seed);
 	finished = true;
 	printf("%llu brackets, %llu beside open ones, %llu writes unordered with others, "
-	       "%llu words checked, %llu messages, %llu views borrowed in the end, "
+	       "%llu words checked, %llu messages, %llu published, %llu views borrowed in the end, "
 	       "%llu host copies, %llu turned back, %llu freed while open, "
 	       "%llu begins without memory\n",
 	       (unsigned long long)total->nr_begins, (unsigned long long)total->nr_nested,
 	       (unsigned long long)total->nr_unordered, (unsigned long long)total->nr_checked,
-	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_borrowed,
-	       (unsigned long long)total->nr_host_copies, (unsigned long long)total->nr_back,
-	       (unsigned long long)total->nr_frees_open, (unsigned long long)total->nr_full);
+	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_published,
+	       (unsigned long long)total->nr_borrowed, (unsigned long long)total->nr_host_copies,
+	       (unsigned long long)total->nr_back, (unsigned long long)total->nr_frees_open,
+	       (unsigned long long)total->nr_full);
 	if (nr < MANY)
 		return;
 	/* Each of them was met often. */

@@ -90,14 +90,12 @@ static void opened(struct model *m, struct bracket *b)
 	model_total.nr_begins++;
 }
 
+/* Begin the bracket of a stream, whose parts are there. */
 static void begin(struct model *m, uint32_t stream)
 {
 	struct bracket *b = &m->bracket[stream];
-	int err, other;
+	int err, other = find_contradiction(m, b->part, b->nr);
 
-	if (!pick_parts(m, b, m->device[stream]))
-		return;
-	other = find_contradiction(m, b->part, b->nr);
 	if (other >= 0 && other != HOST_BRACKET)
 		return;
 	err = weir_begin(m->t.space, m->stream[stream], b->uses, b->nr);
@@ -143,9 +141,16 @@ void end_bracket(struct model *m, uint32_t bracket)
 
 void end_all(struct model *m)
 {
-	for (uint32_t b = 0; b < NR_BRACKETS; b++)
-		if (m->bracket[b].open)
-			end_bracket(m, b);
+	for (uint32_t i = 0; i < NR_BRACKETS; i++) {
+		struct bracket *b = &m->bracket[i];
+
+		if (!b->open)
+			continue;
+		b->ends = true;
+		for (uint32_t u = 0; u < b->nr && i != HOST_BRACKET; u++)
+			launch_part(m, i, &b->part[u]);
+		end_bracket(m, i);
+	}
 }
 
 void op_stream(struct model *m)
@@ -153,13 +158,41 @@ void op_stream(struct model *m)
 	uint32_t stream = below(m, m->nr_streams);
 	struct bracket *b = &m->bracket[stream];
 
-	if (!b->open)
+	if (!b->open && pick_parts(m, b, m->device[stream]))
 		begin(m, stream);
+	b->ends = !one_in(m, 3);
 	for (uint32_t i = 0; b->open && i < b->nr; i++)
 		if (!one_in(m, 5))
 			launch_part(m, stream, &b->part[i]);
-	if (b->open && !one_in(m, 3))
+	if (b->open && b->ends)
 		end_bracket(m, stream);
+}
+
+/* Some brackets, one after the other, again and again, so that it is learnt who reads what. */
+void op_phase(struct model *m)
+{
+	static struct bracket script[SCRIPT_MAX];
+	uint32_t stream[SCRIPT_MAX], nr = 2 + below(m, SCRIPT_MAX - 1), nr_made = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		stream[nr_made] = below(m, m->nr_streams);
+		nr_made += !m->bracket[stream[nr_made]].open &&
+			   pick_parts(m, &script[nr_made], m->device[stream[nr_made]]);
+	}
+	trace("phase of %u brackets\n", nr_made);
+	for (uint32_t n = 0; n < 6 * nr_made; n++) {
+		struct bracket *b = &m->bracket[stream[n % nr_made]];
+
+		b->nr = script[n % nr_made].nr;
+		memcpy(b->part, script[n % nr_made].part, sizeof(b->part));
+		memcpy(b->uses, script[n % nr_made].uses, sizeof(b->uses));
+		b->ends = true;
+		begin(m, stream[n % nr_made]);
+		for (uint32_t i = 0; b->open && i < b->nr; i++)
+			launch_part(m, stream[n % nr_made], &b->part[i]);
+		if (b->open)
+			end_bracket(m, stream[n % nr_made]);
+	}
 }
 
 void op_host_bracket(struct model *m)
@@ -184,7 +217,7 @@ void op_host_bracket(struct model *m)
 	do_check(&m->t);
 	if (err) {
 		/* By blocks, which arenas share. */
-		assert_true(err == -EBUSY || (err == -ENOMEM && !m->ample));
+		assert_true(err == -EBUSY || (err == -ENOMEM && may_be_full(m)));
 		if (err == -EBUSY)
 			assert_true(m->t.space->nr_open);
 		else

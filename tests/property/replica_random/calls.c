@@ -25,7 +25,7 @@ void op_alloc(struct model *m)
 	do_check(&m->t);
 	if (err) {
 		assert_int_equal(err, -ENOMEM);
-		assert_false(m->ample);
+		assert_true(may_be_full(m));
 		return;
 	}
 	memset(range, 0, sizeof(*range));
@@ -62,6 +62,7 @@ static void op_replicate(struct model *m)
 
 	if (i < 0)
 		return;
+	params.subscription = (enum weir_subscription)below(m, WEIR_SUBSCRIBE_NONE + 1);
 	params.devices = one_in(m, 2) ? 0 : 1 + (below(m, (uint32_t)MIN(all, 0x7fffffff)) & all);
 	err = weir_replicate(m->t.space, range->addr, one_in(m, 3) ? NULL : &params);
 	trace("replicate range %d: %d\n", i, err);
@@ -71,7 +72,7 @@ static void op_replicate(struct model *m)
 	else if (range->nr_names)
 		assert_int_equal(err, -EBUSY);
 	else
-		assert_true(!err || is_busy(m, err));
+		assert_true(!err || is_busy(m, err) || (err == -ENOMEM && may_be_full(m)));
 	if (err)
 		return;
 	range->replicated = true;
@@ -82,6 +83,28 @@ static void op_replicate(struct model *m)
 			range->devices |= UINT64_C(1) << d;
 	}
 	assert_true(range->devices);
+}
+
+/* Hints: who is sent what is written. */
+static void op_subscribe(struct model *m)
+{
+	uint32_t device = below(m, m->nr_devices);
+	bool end = one_in(m, 2);
+	int err, i = pick_live(m);
+	struct part part;
+
+	if (i < 0)
+		return;
+	part = pick_part(m, (uint32_t)i, device);
+	err = end ? weir_unsubscribe(m->t.space, part.addr, 8ull * part.nr, device)
+		  : weir_subscribe(m->t.space, part.addr, 8ull * part.nr, device);
+	trace("%s device %u to words %u+%u of range %d: %d\n", end ? "unsubscribe" : "subscribe",
+	      device, part.first, part.nr, i, err);
+	do_check(&m->t);
+	if (!(m->range[i].devices >> device & 1))
+		assert_int_equal(err, -EINVAL);
+	else
+		assert_true(!err || err == (end ? -EBUSY : -ENOMEM));
 }
 
 static void op_unreplicate(struct model *m)
@@ -99,7 +122,7 @@ static void op_unreplicate(struct model *m)
 	else if (range->nr_names)
 		assert_int_equal(err, -EBUSY);
 	else
-		assert_true(!err || (err == -ENOMEM && !m->ample) || is_busy(m, err));
+		assert_true(!err || (err == -ENOMEM && may_be_full(m)) || is_busy(m, err));
 	if (err)
 		return;
 	range->replicated = false;
@@ -135,7 +158,7 @@ static void op_copy(struct model *m)
 	other = find_contradiction(m, &part, 1);
 	if (err) {
 		/* By blocks, which arenas share. */
-		assert_true(err == -EBUSY || (err == -ENOMEM && !m->ample));
+		assert_true(err == -EBUSY || (err == -ENOMEM && may_be_full(m)));
 		if (err == -EBUSY)
 			assert_true(m->t.space->nr_open);
 		else if (write)
@@ -166,6 +189,7 @@ void check_range(struct model *m, uint32_t i)
 		part.addr = window;
 		part.window = window != m->range[i].addr;
 		b->uses[0] = use_of(window, 8ull * part.nr, WEIR_READ);
+		b->ends = true;
 		b->nr = 1;
 		b->part[0] = part;
 		if (weir_begin(m->t.space, m->stream[d], b->uses, 1)) {
@@ -236,16 +260,23 @@ static void op_wrong(struct model *m)
 
 void some_call(struct model *m)
 {
-	switch (below(m, 10)) {
+	switch (below(m, 15)) {
 	case 0:
 		op_free(m);
 		break;
 	case 1:
 	case 2:
+	case 9:
+	case 10:
 		op_replicate(m);
 		break;
 	case 3:
 		op_unreplicate(m);
+		break;
+	case 11:
+	case 12:
+	case 13:
+		op_subscribe(m);
 		break;
 	case 4:
 	case 5:

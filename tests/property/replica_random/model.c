@@ -119,7 +119,7 @@ static void launch_words(struct model *m, uint32_t bracket, const struct part *p
 				     .uses = &use,
 				     .nr_uses = 1};
 
-	if (part->kind == WEIR_OVERWRITE)
+	if (part->kind == WEIR_OVERWRITE || !m->bracket[bracket].ends)
 		args.cell[0].expect = 0;
 	model_total.nr_checked += args.cell[0].expect ? nr : 0;
 	assert_int_equal(weir_stream_launch(m->stream[bracket], &launch), 0);
@@ -143,7 +143,7 @@ void launch_part(struct model *m, uint32_t bracket, const struct part *part)
 	trace("  launch %u: range %u words %u+%u put %u\n", bracket, part->range, word, end - word,
 	      put);
 	while (word < end) {
-		uint32_t next = same_until(seeds, word, end);
+		uint32_t next = m->bracket[bracket].ends ? same_until(seeds, word, end) : end;
 
 		launch_words(m, bracket, part, word, next - word, put);
 		for (; word < next; word++)

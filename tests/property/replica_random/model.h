@@ -22,6 +22,7 @@
 #define NR_BRACKETS (NR_STREAMS + 1) /* the last is the host's */
 #define HOST_BRACKET NR_STREAMS
 #define USES_MAX 3u
+#define SCRIPT_MAX 5u
 #define GRANULE_WORDS 512u /* the smallest */
 #define WORDS_MAX (10 * GRANULE_WORDS)
 #define MEMORIES_MAX (1 + WEIR_DEVICES_MAX)
@@ -44,7 +45,8 @@ struct part {
 };
 
 struct bracket {
-	bool open, wrong;
+	bool open;
+	bool ends; /* nobody begins before it ends, who might write what it looks at */
 	struct part part[USES_MAX];
 	uint32_t nr;
 	struct weir_use uses[USES_MAX];
@@ -69,7 +71,8 @@ struct model {
 /* What went on in all sequences, to see that they reach what they are for. */
 extern struct model_total {
 	uint64_t nr_begins, nr_full, nr_nested, nr_frees_open, nr_checked, nr_unordered;
-	uint64_t nr_messages, nr_borrowed, nr_evicted, nr_host_copies, nr_back, nr_contradictions;
+	uint64_t nr_messages, nr_published, nr_borrowed, nr_evicted, nr_host_copies, nr_back,
+		nr_contradictions;
 	uint64_t nr_devices[1 + WEIR_DEVICES_MAX];
 } model_total;
 
@@ -99,6 +102,12 @@ static inline bool kind_writes(enum weir_use_kind kind)
 static inline uint8_t *word_addr(const struct model_range *range, uint32_t word)
 {
 	return range->addr + 8ull * word;
+}
+
+/* Whether the space may have no chunk for a block: what was lent for copies stays lent. */
+static inline bool may_be_full(const struct model *m)
+{
+	return !m->ample || m->t.space->shared;
 }
 
 /* ------------------------------------------------------------------ model.c */
@@ -131,6 +140,7 @@ void sync_all(struct model *m);
 
 /* Begin a bracket, or go on with the one that is open, of a stream. */
 void op_stream(struct model *m);
+void op_phase(struct model *m);
 void op_host_bracket(struct model *m);
 void end_bracket(struct model *m, uint32_t bracket);
 void end_all(struct model *m);

@@ -28,13 +28,13 @@ void open_space(struct model *m)
 	config.devices = (UINT64_C(1) << m->nr_devices) - 1;
 	config.block_bytes =
 		m->t.desc.vmm.granularity_bytes * granules[below(m, ARRAY_LEN(granules))];
-	/* All ranges, at the one copy and in a window; and arenas. */
-	all = NR_RANGES * (2 * 8ull * WORDS_MAX / config.block_bytes + 5) + 4;
+	/* All ranges of middling size in windows; and arenas. */
+	all = NR_RANGES * (4ull * WORDS_MAX / config.block_bytes + 1) + 2;
 	for (uint32_t d = 0; d < m->nr_devices; d++)
 		m->budget[1 + d] = MAX(3, all * percent / 100);
 	/* In some the host has too little. */
 	m->ample = !one_in(m, 6);
-	m->budget[HOST] = m->ample ? 2 * all : 4 + below(m, (uint32_t)all);
+	m->budget[HOST] = m->ample ? 6 * all : 4 + below(m, (uint32_t)all);
 	for (uint32_t memory = 0; memory <= m->nr_devices; memory++)
 		config.budget_bytes[memory] = m->budget[memory] * config.block_bytes;
 	trace("%u devices, %u streams, blocks of %llu, %u %%, host %llu blocks\n", m->nr_devices,
@@ -50,8 +50,9 @@ static void count(const struct model *m)
 
 	if (!rs)
 		return;
-	model_total.nr_messages +=
-		rs->stats.nr_messages[WEIR_FETCHED] + rs->stats.nr_messages[WEIR_PUBLISHED];
+	for (int k = 0; k < WEIR_MESSAGE_KIND_NR; k++)
+		model_total.nr_messages += rs->stats.nr_messages[k];
+	model_total.nr_published += rs->stats.nr_messages[WEIR_PUBLISHED];
 	for (uint32_t n = 0; n < rs->nr_replicas; n++)
 		model_total.nr_borrowed += rs->replica[n] ? rs->replica[n]->nr_borrowed : 0;
 	model_total.nr_host_copies += phys_held(&rs->memory[space_host(m->t.space)].client) != 0;
