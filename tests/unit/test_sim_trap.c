@@ -424,17 +424,68 @@ static void test_changes_under_a_running_kernel(void **state)
 	expect_sound(f);
 }
 
-/* A dependency left out shows as wrong bytes, where nothing else shows it. */
-static void test_missing_dependency_shows(void **state)
+/* One of two streams has a copy, then the other one, which waits for the first or does not. */
+static int copy_two(struct fixture *f, struct backend_copy first, struct backend_copy second,
+		    bool waits)
+{
+	const struct backend_ops *ops = f->b->ops;
+	fence_t fence, last;
+
+	assert_int_equal(ops->copy(f->b, f->in, &first, 1), 0);
+	assert_int_equal(ops->fence_record(f->b, f->in, &fence), 0);
+	if (waits)
+		assert_int_equal(ops->stream_wait(f->b, f->out, fence), 0);
+	assert_int_equal(ops->copy(f->b, f->out, &second, 1), 0);
+	assert_int_equal(ops->fence_record(f->b, f->out, &last), 0);
+	assert_int_equal(ops->fence_wait(f->b, fence), 0);
+	return ops->fence_wait(f->b, last);
+}
+
+static void expect_copy_trap(struct fixture *f, int err)
+{
+	assert_int_equal(err, -WEIR_ETRAP);
+	assert_int_equal(f->nr_errors, 1);
+	assert_non_null(strstr(f->log, "they have no order"));
+	f->nr_errors = 0;
+}
+
+/* Two copies of which one writes what the other one reads or writes. */
+static void test_copy_beside_a_copy(void **state)
 {
 	struct fixture *f = *state;
+	uint8_t *a = f->chunk[0].alias, *b = f->chunk[1].alias, *host = f->spare.alias;
+	uint8_t *other = f->chunk[3].alias;
+	const uint64_t half = UNIT / 2;
+	struct backend_copy into = {a, host, half};
 
-	memset(f->spare.alias, 55, UNIT);
-	/* Out of chunk 0 before the copy into it is done. */
+	expect_copy_trap(f, copy_two(f, into, (struct backend_copy){b, a, half}, false));
+	expect_copy_trap(f, copy_two(f, (struct backend_copy){b, a, half}, into, false));
+	expect_copy_trap(
+		f, copy_two(f, into, (struct backend_copy){a + half - 1, other, half}, false));
+	/* One after the other; of other bytes; and of what both read. */
+	assert_int_equal(copy_two(f, into, (struct backend_copy){b, a, half}, true), 0);
+	assert_int_equal(copy_two(f, (struct backend_copy){b, a, half}, into, true), 0);
+	assert_int_equal(copy_two(f, into, (struct backend_copy){a + half, other, half}, false), 0);
+	assert_int_equal(copy_two(f, (struct backend_copy){b, host, half}, into, false), 0);
+	memset(a, 10, UNIT);
+	memset(b, 11, UNIT);
+	expect_sound(f);
+}
+
+/* Nor does it have any with one that was queued before it on another stream and waits there. */
+static void test_copy_before_its_turn(void **state)
+{
+	struct fixture *f = *state;
+	fence_t used, last;
+
+	launch_long(f, use_of(f->va + 2 * UNIT, UNIT, WEIR_READ));
+	assert_int_equal(f->b->ops->fence_record(f->b, f->compute, &used), 0);
+	assert_int_equal(f->b->ops->stream_wait(f->b, f->in, used), 0);
 	assert_int_equal(copy_one(f, f->in, &f->chunk[0], &f->spare), 0);
 	assert_int_equal(copy_one(f, f->out, &f->chunk[3], &f->chunk[0]), 0);
+	assert_int_equal(f->b->ops->fence_record(f->b, f->out, &last), 0);
+	expect_copy_trap(f, f->b->ops->fence_wait(f->b, last));
 	f->b->ops->host_spend(f->b, 10000000);
-	assert_int_equal(((uint8_t *)f->chunk[0].alias)[0], 55);
 	memset(f->chunk[0].alias, 10, UNIT);
 	memset(f->chunk[3].alias, 13, UNIT);
 	expect_sound(f);
@@ -559,7 +610,8 @@ int main(void)
 		CASE(test_copy_not_waited_for),
 		CASE(test_copy_waited_for),
 		CASE(test_changes_under_a_running_kernel),
-		CASE(test_missing_dependency_shows),
+		CASE(test_copy_beside_a_copy),
+		CASE(test_copy_before_its_turn),
 		CASE(test_cpu_outside_kernels),
 		CASE(test_foreign_faults_are_passed_on),
 	};

@@ -183,7 +183,7 @@ static void segment_end(struct sim *sim, struct sim_copy *copy)
 	if (copy->next < copy->nr)
 		segment_begin(sim, copy);
 	else
-		copy_finish(sim, copy, 0);
+		copy_finish(sim, copy, copy->err);
 }
 
 /* Find the chunk behind the machine's side of a transfer's move. */
@@ -279,6 +279,7 @@ static void copy_start(struct sim *sim, struct sim_op *op)
 		sim_engine_timer(&copy->op, sim->now_ns);
 		return;
 	}
+	copy->err = sim_copy_check_order(copy);
 	sim_kernels_check_copy(sim, copy);
 	segment_begin(sim, copy);
 }

@@ -2,7 +2,7 @@
 /*
  * What a kernel finds as it starts, and what traps it. Its mappings are looked at once, at its
  * start; changes under it are looked at as they are made. A use that covers whole groups of blocks
- * costs a look at their counts.
+ * costs a look at their counts. And copies that begin beside others that they had to wait for.
  */
 #include <stdio.h>
 
@@ -227,6 +227,50 @@ void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
 	for (uint32_t d = 0; d < sim->base.desc.nr_devices; d++)
 		for (uint32_t i = 0; sim->device[d].running && i < copy->nr; i++)
 			kernel_check_move(sim, sim->device[d].running, &copy->move[i]);
+}
+
+/* ------------------------------------------------------------------ copies beside copies */
+
+/* Of a piece's moves, by the list that they are in: one that is neither done nor queued behind the
+ * copy on another stream, and meets some bytes. The copy did not wait for it. */
+static const struct sim_move *move_beside(const struct sim_copy *copy, const struct sim_move *first,
+					  bool written, const char *at, uint64_t bytes)
+{
+	for (const struct sim_move *m = first; m; m = written ? m->next_write : m->next_read) {
+		const char *other = written ? m->dst : m->src;
+
+		if (m->op->stream != copy->op.stream && other < at + bytes &&
+		    at < other + m->bytes && (m->op->started || m->op->seq < copy->op.seq))
+			return m;
+	}
+	return NULL;
+}
+
+int sim_copy_check_order(const struct sim_copy *copy)
+{
+	for (uint32_t i = 0; i < copy->nr; i++) {
+		const struct sim_move *move = &copy->move[i], *beside = NULL;
+
+		if (move->dst_piece)
+			beside = move_beside(copy, move->dst_piece->writes, true, move->dst,
+					     move->bytes);
+		if (move->dst_piece && !beside)
+			beside = move_beside(copy, move->dst_piece->reads, false, move->dst,
+					     move->bytes);
+		if (move->src_piece && !beside)
+			beside = move_beside(copy, move->src_piece->writes, true, move->src,
+					     move->bytes);
+		if (!beside)
+			continue;
+		log_error("copy of %llu bytes to %p on stream %u: it begins while one on stream "
+			  "%u, of %llu bytes to %p, is not done, and one of the two writes what "
+			  "the other uses: they have no order",
+			  (unsigned long long)move->bytes, (void *)move->dst, copy->op.stream->id,
+			  beside->op->stream->id, (unsigned long long)beside->bytes,
+			  (void *)beside->dst);
+		return -WEIR_ETRAP;
+	}
+	return 0;
 }
 
 /* ------------------------------------------------------------------ brackets */
