@@ -73,6 +73,12 @@ struct range_residency;
  * when it is written. 5: a bracket does not wait for copies from a neighbour. 6: a write-back from
  * a neighbour to the host lost. 7: a copy to the host in the background counts as valid although
  * the block was written meanwhile.
+ * Of replicated ranges, which tests/property/replica_random notices: 8: a message left out. 9: one
+ * sent to another device. Not waited for: 10: a message, by launches that read or write where it
+ * goes. 11: readers of a copy, by those who write it. 12: brackets, by a message that goes where
+ * they read. 13: a message, by the next one to the same bytes. 14: the bracket that wrote them, by
+ * a message. 15: what is sent from a copy, by those who write there. 16: replicas that others wrote
+ * since count as current. 17: the last copy of something is given up.
  */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0

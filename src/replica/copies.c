@@ -79,7 +79,7 @@ static bool can_drop(struct weir_space *space, struct replica *r, uint8_t copy, 
 		return false;
 	for (uint32_t p = pieces_find(r, g * granule); p < r->nr_pieces && r->piece[p].start < end;
 	     p++)
-		if (r->piece[p].current == COPY_BIT(copy))
+		if (r->piece[p].current == COPY_BIT(copy) && WEIR_MUTANT != 17)
 			return false;
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		if (r->window[own] && r->view[own][g] == copy &&

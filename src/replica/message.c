@@ -56,6 +56,20 @@ static int allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t
 	return err;
 }
 
+/* Where to, unless it is a deliberate fault (src/core/types.h) to take another device's copy. */
+static uint8_t mutant_to(const struct message *m, uint8_t from, uint8_t to)
+{
+	const struct replica *r = m->replica;
+	uint64_t granule = r->replicas->granule_bytes;
+
+	for (uint8_t c = 0; WEIR_MUTANT == 9 && c < COPY_HOST; c++)
+		if (c != to && c != from && r->chunk[c] &&
+		    r->chunk[c][m->offset / granule].backend.handle &&
+		    r->chunk[c][(m->offset + m->bytes - 1) / granule].backend.handle)
+			return c;
+	return to;
+}
+
 /* Queue the copies of a part. Where a call fails, earlier ones may have been queued. */
 static int copy_part(struct weir_space *space, const struct message *m, place_t own, uint8_t from,
 		     uint8_t to)
@@ -73,7 +87,7 @@ static int copy_part(struct weir_space *space, const struct message *m, place_t 
 		uint64_t src_bytes, dst_bytes;
 
 		copy[nr].src = copies_alias(r, from, offset, &src_bytes, &src);
-		copy[nr].dst = copies_alias(r, to, offset, &dst_bytes, &dst);
+		copy[nr].dst = copies_alias(r, mutant_to(m, from, to), offset, &dst_bytes, &dst);
 		copy[nr].bytes = MIN(MIN(src_bytes, dst_bytes), end - offset);
 		offset += copy[nr++].bytes;
 		err = allow(space, src, device);
@@ -93,15 +107,15 @@ static int send(struct weir_space *space, const struct message *m, const struct 
 {
 	struct replica *r = m->replica;
 	uint64_t end = m->offset + m->bytes;
-	struct access reads = {r, m->offset, end, from, false};
-	struct access writes = {r, m->offset, end, to, true};
+	struct access reads = {r, m->offset, end, from, false, true};
+	struct access writes = {r, m->offset, end, to, true, true};
 	int err = access_wait(space, m->stream, slot, &reads);
 
 	if (!err)
 		err = access_wait(space, m->stream, slot, &writes);
 	if (!err && (from == COPY_ONE || to == COPY_ONE))
 		err = one_wait(space, r, m->stream, m->offset, end);
-	return err ? err : copy_part(space, m, own, from, to);
+	return err || WEIR_MUTANT == 8 ? err : copy_part(space, m, own, from, to);
 }
 
 /* The memory where a copy has a byte. */

@@ -75,7 +75,9 @@ void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy
 	uint32_t first = split(r, offset), last = split(r, end);
 
 	for (uint32_t p = first; p < last; p++) {
-		r->piece[p].current = COPY_BIT(copy);
+		if (WEIR_MUTANT != 16 || r->piece[p].current == COPIES_ANY)
+			r->piece[p].current = 0;
+		r->piece[p].current |= COPY_BIT(copy);
 		r->piece[p].writer = writer;
 		r->piece[p].event = event;
 	}

@@ -161,6 +161,7 @@ struct access {
 	uint64_t offset, end;
 	uint8_t copy;
 	bool writes;
+	bool message; /* by a message; else by launches */
 };
 
 extern const struct range_kind replica_kind;

@@ -44,12 +44,12 @@ mutants_build()
 		fail "mutant $number does not build" "$dir/log"
 }
 
-# mutants_try PATTERN: for each number, build NUMBER, a function of the test's, and $dir/run must
+# mutants_try PATTERN [FIRST]: for each number from FIRST or 1 on, build NUMBER, a function of the test's, and $dir/run must
 # fail. Of what it writes the first line with the pattern is shown; without one it fails in another
 # way.
 mutants_try()
 {
-	mutant=1
+	mutant=${2:-1}
 	while [ "$mutant" -le "$last" ]; do
 		build "$mutant"
 		timeout 60 "$dir/run" >"$dir/log" 2>&1 && fail "mutant $mutant is not noticed"
