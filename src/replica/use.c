@@ -196,8 +196,9 @@ void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 	for (uint32_t u = 0; u < ended->uses.nr; u++) {
 		struct space_use *use = &ended->uses.use[u];
 
-		unreserve(space, use);
 		(void)for_parts(space, ended->slot, use, end_part);
+		/* Not before: what is published reserves for itself beside it. */
+		unreserve(space, use);
 	}
 	learn_publish(space, ended->slot);
 }

@@ -63,6 +63,8 @@ HOOK(stream_create, (uint32_t device, enum backend_stream_kind kind, stream_id_t
 HOOK(launch, (stream_id_t stream, const struct weir_launch *launch), (stream, launch))
 HOOK(copy, (stream_id_t stream, const struct backend_copy *copies, uint32_t nr),
      (stream, copies, nr))
+HOOK(copy_beside, (stream_id_t stream, const struct backend_copy *copies, uint32_t nr),
+     (stream, copies, nr))
 HOOK(upload, (stream_id_t stream, void *dst, const void *data, uint64_t bytes),
      (stream, dst, data, bytes))
 HOOK(download, (stream_id_t stream, void *data, const void *src, uint64_t bytes),
@@ -104,6 +106,7 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.ops.stream_create = hook_stream_create;
 	hook.ops.launch = hook_launch;
 	hook.ops.copy = hook_copy;
+	hook.ops.copy_beside = hook_copy_beside;
 	hook.ops.upload = hook_upload;
 	hook.ops.download = hook_download;
 	hook.ops.stream_wait = hook_stream_wait;
