@@ -195,6 +195,17 @@ static uint8_t pick_source(copies_t current, uint8_t to)
 	return current & COPY_BIT(COPY_ONE) ? COPY_ONE : (uint8_t)__builtin_ctz(current);
 }
 
+/* What was lost is any bytes: those that a copy has will do. It counts as current, or what is at the
+ * one copy later would be sent there, perhaps over what a bracket writes. */
+static int message_nothing(struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
+{
+	int err = pieces_reserve(r, 2);
+
+	if (!err)
+		pieces_add(r, offset, end, to);
+	return err;
+}
+
 int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
 		 uint8_t to, uint64_t offset, uint64_t end)
 {
@@ -204,8 +215,10 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
 		copies_t current = r->piece[p].current;
 		int err = 0;
 
-		if (current & COPY_BIT(to) || one_is_lost(space, r, current, offset, &next))
+		if (current & COPY_BIT(to))
 			;
+		else if (one_is_lost(space, r, current, offset, &next))
+			err = message_nothing(r, to, offset, next);
 		else
 			err = message_send(space, r, slot, pick_source(current, to), to, offset,
 					   next);
