@@ -58,8 +58,7 @@ struct weir_replica_params {
  *             known kind of subscription
  *   -EEXIST   the range is replicated
  *   -EBUSY    a bracket is open that names it
- *   -ENOTSUP  the space has one device, two of the devices have no link between them, or the
- *             range is paged
+ *   -ENOTSUP  the range is paged, or the space is fixed
  *   -ENOMEM   no memory for the structures, or no addresses
  *   or an error of the machine.
  * Blocks: for its turn, as weir_alloc().

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The CUDA backend without a GPU: random programs against the shadow model, on two to four devices,
-# some of them with the others' memories as places, also where the devices are parts of one GPU, threads, and each
-# call of the backend failing in turn, all on the fake driver, which also watches for copies, kernels and mapping calls that meet.
+# some of them with the others' memories as places, or with replicated ranges, also where the devices
+# are parts of one GPU; threads, and each call of the backend failing in turn, all on the fake driver,
+# which also watches for copies, kernels and mapping calls that meet.
 #
 # Takes 12 s of a processor: the driver without a GPU has a thread a stream.
 #
@@ -22,6 +23,7 @@ else
 	export MEM_SEEDS=$((3 * ${more:-1}))
 fi
 "$BUILD_DIR/tests/property/test_space_random"
+WEIR_SEQUENCES=$((WEIR_SEQUENCES / 8)) "$BUILD_DIR/tests/property/test_replica_random"
 "$BUILD_DIR/tests/contract/test_space_threads"
 "$BUILD_DIR/tests/property/test_chunk_random"
 "$BUILD_DIR/tests/property/test_mem_random"
@@ -31,4 +33,5 @@ WEIR_TEST_SPLIT=4 WEIR_SEQUENCES=$((WEIR_SEQUENCES / 4)) "$BUILD_DIR/tests/prope
 # declared.
 export WEIR_CUDA_DEBUG=1
 "$BUILD_DIR/tests/property/test_space_random"
+WEIR_SEQUENCES=$((WEIR_SEQUENCES / 8)) "$BUILD_DIR/tests/property/test_replica_random"
 "$BUILD_DIR/tests/contract/test_space_threads"
