@@ -21,7 +21,8 @@
  * Two brackets that are open at the same time may write one block, but not the same bytes: their
  * declared parts are disjoint. A bracket that names a part at the one copy and one that names it
  * through a window are not open together. The simulator and the debug mode of weir_machine_cuda()
- * trap launches of the second bracket; the log names both.
+ * trap launches of the second bracket; the log names both. A bracket that names the whole space
+ * names replicated ranges through the windows of its device.
  */
 #ifndef WEIR_REPLICA_H
 #define WEIR_REPLICA_H

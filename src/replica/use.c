@@ -128,7 +128,8 @@ static int for_parts(struct weir_space *space, const struct stream_slot *slot,
 	access.replica = replica_of_use(space, use, &named, &access.offset);
 	if (!access.replica || use->kind == WEIR_DISCARD)
 		return 0;
-	end = access.offset + use->bytes;
+	/* One that names the whole space names all of an arena. */
+	end = MIN(access.offset + use->bytes, access.replica->bytes);
 	for (; !err && access.offset < end; access.offset = access.end) {
 		access.copy = named;
 		access.end = end;
@@ -141,6 +142,19 @@ static int for_parts(struct weir_space *space, const struct stream_slot *slot,
 	return err;
 }
 
+/* A bracket that names the whole space names the one copy only of what its device has no window
+ * for: it would be written at two places. */
+static bool is_left_out(const struct weir_space *space, const struct use_list *uses,
+			const struct space_use *use, place_t own)
+{
+	uint64_t offset;
+	uint8_t copy;
+	const struct replica *r =
+		uses->all && !use->range->kind ? replica_of_use(space, use, &copy, &offset) : NULL;
+
+	return r && r->window[own];
+}
+
 int use_open(struct weir_space *space, struct stream_slot *slot)
 {
 	int err = 0;
@@ -148,7 +162,8 @@ int use_open(struct weir_space *space, struct stream_slot *slot)
 	for (uint32_t u = 0; u < slot->uses.nr; u++)
 		slot->uses.use[u].nr_reserved = 0;
 	for (uint32_t u = 0; u < slot->uses.nr && !err; u++)
-		err = for_parts(space, slot, &slot->uses.use[u], open_part);
+		if (!is_left_out(space, &slot->uses, &slot->uses.use[u], slot->own))
+			err = for_parts(space, slot, &slot->uses.use[u], open_part);
 	if (!err)
 		slot->shared_event = learn_begin(space, slot);
 	return err;
@@ -196,7 +211,8 @@ void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 	for (uint32_t u = 0; u < ended->uses.nr; u++) {
 		struct space_use *use = &ended->uses.use[u];
 
-		(void)for_parts(space, ended->slot, use, end_part);
+		if (!is_left_out(space, &ended->uses, use, ended->slot->own))
+			(void)for_parts(space, ended->slot, use, end_part);
 		/* Not before: what is published reserves for itself beside it. */
 		unreserve(space, use);
 	}
