@@ -60,13 +60,16 @@ static int allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t
 static uint8_t mutant_to(const struct message *m, uint8_t from, uint8_t to)
 {
 	const struct replica *r = m->replica;
-	uint64_t granule = r->replicas->granule_bytes;
+	uint64_t bytes;
 
-	for (uint8_t c = 0; WEIR_MUTANT == 9 && c < COPY_HOST; c++)
-		if (c != to && c != from && r->chunk[c] &&
-		    r->chunk[c][m->offset / granule].backend.handle &&
-		    r->chunk[c][(m->offset + m->bytes - 1) / granule].backend.handle)
+	for (uint8_t c = 0; WEIR_MUTANT == 9 && c < COPY_HOST; c++) {
+		struct replica_chunk *chunk = NULL;
+
+		if (c != to && c != from && r->chunk[c])
+			(void)copies_alias(r, c, m->offset, &bytes, &chunk);
+		if (chunk && chunk->backend.handle && m->bytes <= bytes)
 			return c;
+	}
 	return to;
 }
 
@@ -195,8 +198,8 @@ static uint8_t pick_source(copies_t current, uint8_t to)
 	return current & COPY_BIT(COPY_ONE) ? COPY_ONE : (uint8_t)__builtin_ctz(current);
 }
 
-/* What was lost is any bytes: those that a copy has will do. It counts as current, or what is at the
- * one copy later would be sent there, perhaps over what a bracket writes. */
+/* What was lost is any bytes: those that a copy has will do. It counts as current, or what is at
+ * the one copy later would be sent there, perhaps over what a bracket writes. */
 static int message_nothing(struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
 {
 	int err = pieces_reserve(r, 2);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2154 # $dir, $last and $with_faults are mutants.sh's
+# shellcheck disable=SC2034,SC2154 # $dir, $last and $with_faults are mutants.sh's
 #
 # The tests can fail: the library is built with each of its deliberate faults (WEIR_MUTANT in
 # src/core/types.h) in turn, and mutant_run.c must notice every one of them, and nothing without.

@@ -27,11 +27,13 @@ static void take_view(struct model *m, struct bracket *b)
 		for (uint32_t i = 0; o->open && o != b && i < o->nr; i++)
 			if (o->part[i].kind != WEIR_READ)
 				forget(b->seed[o->part[i].range], &o->part[i]);
-		for (uint32_t i = 0; o->open && o != b && i < b->nr; i++)
-			if (b->part[i].kind != WEIR_READ) {
-				forget(o->seed[b->part[i].range], &b->part[i]);
-				model_total.nr_unordered++;
-			}
+		for (uint32_t i = 0; o->open && o != b && i < b->nr; i++) {
+			if (b->part[i].kind == WEIR_READ)
+				continue;
+			forget(o->seed[b->part[i].range], &b->part[i]);
+			for (uint32_t u = 0; u < o->nr; u++)
+				model_total.nr_unordered += parts_meet(&b->part[i], &o->part[u]);
+		}
 		model_total.nr_nested += o->open && o != b;
 	}
 	/* What it overwrites or discards is undefined until its launches write it, unless another

@@ -5,7 +5,7 @@
 #include "tests/property/replica_random/model.h"
 
 struct model_total model_total;
-bool model_tracing;
+bool model_tracing, model_ordered;
 
 int pick_live(struct model *m)
 {
@@ -73,8 +73,8 @@ bool parts_contradict(const struct part *a, const struct part *b)
 
 	if (!parts_meet(a, b) || a->kind == WEIR_DISCARD || b->kind == WEIR_DISCARD)
 		return false;
-	if (same)
-		return kind_writes(a->kind) || kind_writes(b->kind);
+	if (same || model_ordered)
+		return kind_writes(a->kind) || kind_writes(b->kind) || a->window != b->window;
 	return !a->window || !b->window || (kind_writes(a->kind) && kind_writes(b->kind));
 }
 

@@ -77,6 +77,9 @@ extern struct model_total {
 } model_total;
 
 extern bool model_tracing;
+/* Nobody reads what another open bracket writes: the driver without a GPU takes a message to such a
+ * reader for a race. */
+extern bool model_ordered;
 
 #define trace(...)                                    \
 	do {                                          \

@@ -20,6 +20,7 @@ void open_space(struct model *m)
 	m->nr_devices = nr_devices[below(m, ARRAY_LEN(nr_devices))];
 	test_machine_open_gpus(&m->t, WEIR_DATA_REAL, m->nr_devices, devices);
 	m->nr_devices = MIN(m->nr_devices, m->t.desc.nr_devices);
+	model_ordered = m->t.nr_wrong_cuda != NULL;
 	m->nr_streams = m->nr_devices + below(m, 5);
 	for (uint32_t s = 0; s < m->nr_streams; s++) {
 		m->device[s] = s < m->nr_devices ? s : below(m, m->nr_devices);
