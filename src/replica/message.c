@@ -59,14 +59,13 @@ static int allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t
 /* Where to, unless it is a deliberate fault (src/core/types.h) to take another device's copy. */
 static uint8_t mutant_to(const struct message *m, uint8_t from, uint8_t to)
 {
-	const struct replica *r = m->replica;
 	uint64_t bytes;
 
 	for (uint8_t c = 0; WEIR_MUTANT == 9 && c < COPY_HOST; c++) {
 		struct replica_chunk *chunk = NULL;
 
-		if (c != to && c != from && r->chunk[c])
-			(void)copies_alias(r, c, m->offset, &bytes, &chunk);
+		if (c != to && c != from && m->replica->chunk[c])
+			(void)copies_alias(m->replica, c, m->offset, &bytes, &chunk);
 		if (chunk && chunk->backend.handle && m->bytes <= bytes)
 			return c;
 	}
