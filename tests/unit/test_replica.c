@@ -260,6 +260,77 @@ static void test_replica_gives_way(void **state)
 	test_space_close(&t);
 }
 
+/* One that only discards a part of a window is a bracket that names the range. */
+static void test_replica_in_a_discard(void **state)
+{
+	struct test_space t;
+	void *window;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = alloc_replicated(&t, BYTES);
+	assert_int_equal(weir_replica(t.space, a, 0, &window), 0);
+	do_begin(&t, 0, window, BLOCK, WEIR_DISCARD);
+	assert_int_equal(weir_unreplicate(t.space, a), -EBUSY);
+	do_end(&t, 0);
+	assert_int_equal(weir_unreplicate(t.space, a), 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* What was lost anyway is not sent to where an open bracket writes, though it is there again: the
+ * other allocation in the arena's block was written meanwhile. */
+static void test_replica_written_before_its_arena(void **state)
+{
+	const uint64_t bytes = 512;
+	void *window[2];
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 2, 32); /* device 1 has no room for copies */
+	a = do_alloc(&t, bytes, 0);
+	b = do_alloc(&t, bytes, 0);
+	assert_int_equal(weir_replicate(t.space, a, NULL), 0);
+	for (uint32_t device = 0; device < 2; device++)
+		assert_int_equal(weir_replica(t.space, a, device, &window[device]), 0);
+	do_begin(&t, 0, window[0], bytes, WEIR_WRITE);
+	do_launch_as(&t, 0, window[0], bytes, WEIR_WRITE, 0, 1, a);
+	do_write(&t, b, bytes, 2);
+	do_begin(&t, ONE, window[1], bytes, WEIR_READ);
+	do_end(&t, ONE);
+	assert_int_equal(weir_stream_sync(t.stream[ONE]), 0);
+	do_launch_as(&t, 0, window[0], bytes, WEIR_WRITE, 1, 3, a);
+	do_end(&t, 0);
+	use(&t, ONE, a, bytes, WEIR_READ, 3, 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* A bracket that names the whole space names a replicated piece of an arena, too. */
+static void test_replica_in_the_whole_space(void **state)
+{
+	struct test_space t;
+	uint8_t *a, *b, *c;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, 512, 0);
+	b = do_alloc(&t, 512, 0);
+	c = alloc_replicated(&t, BYTES);
+	assert_int_equal(weir_replicate(t.space, a, NULL), 0);
+	use(&t, 0, a, 512, WEIR_OVERWRITE, 0, 1);
+	use(&t, 0, c, BYTES, WEIR_OVERWRITE, 0, 1);
+	assert_int_equal(weir_begin(t.space, t.stream[0], NULL, 0), 0);
+	do_launch(&t, 0, b, 512, WEIR_OVERWRITE, 0, 2);
+	do_end(&t, 0);
+	use(&t, ONE, a, 512, WEIR_READ, 1, 0);
+	use(&t, ONE, c, BYTES, WEIR_READ, 1, 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +341,9 @@ int main(void)
 		cmocka_unit_test(test_replica_budget_lowered),
 		cmocka_unit_test(test_replica_gives_way),
 		cmocka_unit_test(test_replica_in_a_host_bracket),
+		cmocka_unit_test(test_replica_in_a_discard),
+		cmocka_unit_test(test_replica_written_before_its_arena),
+		cmocka_unit_test(test_replica_in_the_whole_space),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
