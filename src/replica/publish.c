@@ -113,6 +113,8 @@ static int ready_pass(struct weir_space *space, void *arg, struct settle *settle
 {
 	const struct named *named = arg;
 
+	if (named->r->dying) /* another thread freed it meanwhile */
+		return -EINVAL;
 	return copies_ready(space, named->r, named->own, named->offset, named->end, settle);
 }
 
@@ -120,8 +122,12 @@ int publish_prepare(struct weir_space *space, struct replica *r, uint8_t own, ui
 		    uint64_t end)
 {
 	struct named named = {r, offset, end, own};
+	int err;
 
-	return space_settle(space, ready_pass, &named);
+	r->nr_busy++;
+	err = space_settle(space, ready_pass, &named);
+	r->nr_busy--;
+	return err;
 }
 
 int weir_subscribe(struct weir_space *space, void *addr, uint64_t bytes, uint32_t device)

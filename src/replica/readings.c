@@ -96,12 +96,27 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot)
 	return h->next;
 }
 
+/* Whether something was read of an event. */
+static bool has(const struct event *event, const struct reading *reading)
+{
+	for (uint32_t n = 0; n < event->nr; n++) {
+		const struct reading *e = &event->reading[n];
+
+		if (e->replica == reading->replica && e->to == reading->to &&
+		    e->offset == reading->offset && e->end == reading->end)
+			return true;
+	}
+	return false;
+}
+
 /* Without memory it is not known, and is fetched. */
 static void reading_add(struct event *event, const struct reading *reading)
 {
 	uint32_t max = MAX(4u, 2 * event->max);
 	struct reading *grown;
 
+	if (has(event, reading)) /* again, as what is written once and read for ever */
+		return;
 	if (!event->reading || event->nr == event->max) {
 		grown = realloc(event->reading, max * sizeof(*grown));
 		if (!grown)
@@ -129,19 +144,6 @@ void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
 		}
 		offset = next;
 	}
-}
-
-/* Whether something was read of an event. */
-static bool has(const struct event *event, const struct reading *reading)
-{
-	for (uint32_t n = 0; n < event->nr; n++) {
-		const struct reading *e = &event->reading[n];
-
-		if (e->replica == reading->replica && e->to == reading->to &&
-		    e->offset == reading->offset && e->end == reading->end)
-			return true;
-	}
-	return false;
 }
 
 /* Publish what a bracket wrote of what is going to be read. */

@@ -135,7 +135,8 @@ struct replica {
 	uint32_t nr_subscriptions, max_subscriptions;
 	bool one_is_current; /* the one copy may have something current */
 
-	bool dying; /* freed: goes when nothing is under way */
+	uint32_t nr_busy; /* calls that wait and use it */
+	bool dying;	  /* freed: goes when nothing is under way */
 };
 
 /* What a space has of them; made with the first one, gone with the space. */

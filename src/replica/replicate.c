@@ -284,10 +284,10 @@ static int prepare_all(struct weir_space *space, struct replica *r)
 	for (uint32_t own = 0; own < space->nr_devices && !err; own++)
 		if (r->window[own])
 			err = publish_prepare(space, r, (uint8_t)own, 0, r->bytes);
-	if (!err)
-		return 0;
-	r->one->nr_replicated--;
-	replica_destroy(r);
+	if (err && !r->dying) { /* else it goes by itself: another thread freed it meanwhile */
+		r->one->nr_replicated--;
+		replica_destroy(r);
+	}
 	return err;
 }
 
@@ -339,7 +339,7 @@ struct back_to_one {
 static int unreplicate_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
 	struct back_to_one *p = arg;
-	int err = settle_on_seq(space, space->last_seq, settle);
+	int err = p->r->dying ? -EINVAL : settle_on_seq(space, space->last_seq, settle);
 
 	if (!err && !p->backed)
 		err = space->ops->back(space, &p->back, settle);
@@ -373,7 +373,11 @@ int weir_unreplicate(struct weir_space *space, void *addr)
 		.nr = (uint32_t)((pass.r->one_offset + pass.r->bytes - 1) / block -
 				 pass.r->one_offset / block + 1),
 	};
+	pass.r->nr_busy++;
 	err = space_settle(space, unreplicate_pass, &pass);
+	pass.r->nr_busy--;
+	if (pass.r->dying) /* another thread freed it meanwhile: it goes by itself */
+		err = -EINVAL;
 	if (!err) {
 		pass.r->one->nr_replicated--;
 		replica_destroy(pass.r);
@@ -400,6 +404,8 @@ static void freed(struct weir_space *space, struct range *range, uint64_t offset
 /* Whether nothing uses a range that was freed. */
 static bool is_idle(const struct weir_space *space, const struct replica *r)
 {
+	if (r->nr_busy)
+		return false;
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		if (r->window[own] && (range_is_named(space, r->window[own]) ||
 				       r->window[own]->last_use > space->done_seq))

@@ -21,7 +21,7 @@ static int iteration_end(struct solver_manager *m)
 	int err = solver_slabs_sync(m);
 
 	for (uint32_t d = 0; d < m->nr_devices; d++)
-		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+		for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
 			if (solver_slabs_has(s, d, side))
 				err = solver_slabs_send(s, s->stream[d], s->written, d, side,
 							WEIR_CAUSE_DEMAND);

@@ -46,7 +46,7 @@ static void destroy(struct solver_manager *m)
 
 	for (uint32_t d = 0; d < m->nr_devices; d++) {
 		weir_stream_destroy(o->other[d]);
-		for (int side = 0; side < SOLVER_SIDE_NR; side++)
+		for (enum solver_side side = 0; side < SOLVER_SIDE_NR; side++)
 			weir_stream_destroy(o->send[d][side]);
 	}
 	solver_slabs_destroy(m);
@@ -63,7 +63,7 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 	o = (struct overlap *)s;
 	for (uint32_t d = 0; d < config->nr_devices && !err; d++) {
 		err = weir_stream_create(config->machine, d, &o->other[d]);
-		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+		for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
 			err = weir_stream_create(config->machine, d, &o->send[d][side]);
 	}
 	if (err)
@@ -93,7 +93,7 @@ static int boundary_wait(struct overlap *o, uint32_t d)
 	struct weir_stream *stream = stream_of(o, d, true);
 	int err = wait_for(o, stream, o->boundary_done[d]);
 
-	for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+	for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
 		if (solver_slabs_has(&o->slabs, d, side))
 			err = wait_for(o, stream, o->sent[solver_slabs_neighbour(d, side)][!side]);
 	return err;
@@ -105,7 +105,7 @@ static int boundary_send(struct overlap *o, uint32_t d, const struct weir_stream
 	fence_t written;
 	int err = record(o, after, &written);
 
-	for (int side = 0; side < SOLVER_SIDE_NR && !err; side++) {
+	for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++) {
 		if (!solver_slabs_has(&o->slabs, d, side))
 			continue;
 		err = wait_for(o, o->send[d][side], written);
@@ -148,7 +148,7 @@ static int iteration_end(struct solver_manager *m)
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
 		err = record(o, stream_of(o, d, false), &o->interior_done[d]);
 		err = err ? err : record(o, stream_of(o, d, true), &o->boundary_done[d]);
-		for (int side = 0; side < SOLVER_SIDE_NR && !err; side++)
+		for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
 			if (solver_slabs_has(&o->slabs, d, side))
 				err = record(o, o->send[d][side], &o->sent[d][side]);
 	}
@@ -165,7 +165,7 @@ static int sync(struct solver_manager *m)
 		int err = weir_stream_sync(o->other[d]);
 
 		first = first ? first : err;
-		for (int side = 0; side < SOLVER_SIDE_NR; side++) {
+		for (enum solver_side side = 0; side < SOLVER_SIDE_NR; side++) {
 			err = weir_stream_sync(o->send[d][side]);
 			first = first ? first : err;
 		}

@@ -29,7 +29,7 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	struct weir_stream *stream = r->slabs.stream[step->device];
 	int err = 0;
 
-	for (int side = 0; side < SOLVER_SIDE_NR && !err; side++) {
+	for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++) {
 		if (!solver_slabs_has(&r->slabs, step->device, side))
 			continue;
 		err = b->ops->stream_wait(b, stream_id(stream),

@@ -82,7 +82,7 @@ static int slab_map(struct solver_slabs *s, uint32_t device, struct solver_slab 
 	void *addr;
 	int err;
 
-	for (int side = 0; side < SOLVER_SIDE_NR; side++)
+	for (enum solver_side side = 0; side < SOLVER_SIDE_NR; side++)
 		if (solver_slabs_has(s, device, side))
 			neighbours |= WEIR_MEM_DEVICE(solver_slabs_neighbour(device, side));
 	err = weir_mem_map(slab->mem, s->halos ? own : own | neighbours, s->halos ? neighbours : 0,
