@@ -64,10 +64,14 @@ void access_note(struct weir_space *space, const struct access *a, struct stream
 	struct used_list **list = &a->replica->used[a->copy];
 	struct used *used;
 
-	if (!*list)
+	/* Without it all brackets are looked at, and those before it was made, which may have used
+	 * the one copy before it had replicas. */
+	if (!*list) {
 		*list = calloc(1, sizeof(**list));
-	if (!*list) /* all brackets are looked at, then */
-		return;
+		if (!*list)
+			return;
+		(*list)->lost = seq - 1;
+	}
 	used = &(*list)->used[(*list)->next++ % USED_MAX];
 	if (used->seq > space->done_seq)
 		(*list)->lost = used->seq;
@@ -83,32 +87,37 @@ static bool is_mutant(const struct access *a)
 }
 
 /* Wait for the bracket of a number, once for each stream. */
-static int wait_seq(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
-		    bracket_seq_t seq)
+static int wait_seq(struct weir_space *space, const struct waiter *w, bracket_seq_t seq)
 {
 	const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
+	uint32_t entity = ended->slot->number < CLOCK_SLOTS ? ended->slot->number : CLOCK_ENTITIES;
+	int err;
 
-	if (ended->slot == slot || ended->slot->accessed == space->access_mark)
+	if (ended->slot == w->slot || ended->slot->accessed == space->access_mark)
 		return 0;
 	ended->slot->accessed = space->access_mark;
-	return space->backend->ops->stream_wait(space->backend, stream, ended->end);
+	if (clock_knows(w->clock, entity, seq))
+		return 0;
+	err = space->backend->ops->stream_wait(space->backend, w->stream, ended->end);
+	if (!err)
+		clock_learn(w->clock, entity, seq, clock_of_bracket(replicas_of(space), seq));
+	return err;
 }
 
 /* The same where their uses are not all noted. */
-static int wait_all_brackets(struct weir_space *space, stream_id_t stream,
-			     const struct stream_slot *slot, const struct access *a)
+static int wait_all_brackets(struct weir_space *space, const struct waiter *w,
+			     const struct access *a)
 {
 	int err = 0;
 
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--)
 		if (uses_meet(space, &space->ended[seq % space->max_ended].uses, a))
-			err = wait_seq(space, stream, slot, seq);
+			err = wait_seq(space, w, seq);
 	return err;
 }
 
 /* Wait for brackets that ended. */
-static int wait_brackets(struct weir_space *space, stream_id_t stream,
-			 const struct stream_slot *slot, const struct access *a)
+static int wait_brackets(struct weir_space *space, const struct waiter *w, const struct access *a)
 {
 	const struct used_list *list = a->replica->used[a->copy];
 	int err = 0;
@@ -117,60 +126,71 @@ static int wait_brackets(struct weir_space *space, stream_id_t stream,
 		return 0;
 	space->access_mark++;
 	if (!list || list->lost > space->done_seq)
-		return wait_all_brackets(space, stream, slot, a);
+		return wait_all_brackets(space, w, a);
 	for (uint32_t n = 1; n <= USED_MAX && !err; n++) {
 		const struct used *used = &list->used[(list->next - n) % USED_MAX];
 
 		if (used->seq <= space->done_seq)
 			break;
 		if (meets(a, used->offset, used->end, used->writes))
-			err = wait_seq(space, stream, slot, used->seq);
+			err = wait_seq(space, w, used->seq);
 	}
+	return err;
+}
+
+static int wait_message(struct weir_space *space, const struct waiter *w, const struct lane *lane,
+			const struct message *m)
+{
+	int err;
+
+	if (clock_knows(w->clock, lane->entity, m->number))
+		return 0;
+	err = space->backend->ops->stream_wait(space->backend, w->stream, m->fence);
+	if (!err && m->number)
+		clock_learn(w->clock, lane->entity, m->number, &m->clock);
 	return err;
 }
 
 /* Wait for messages of a lane that meet the access. writes: whether messages of the lane write the
  * copy, or read it. */
-static int wait_lane(struct weir_space *space, stream_id_t stream, struct lane *lane,
+static int wait_lane(struct weir_space *space, const struct waiter *w, struct lane *lane,
 		     const struct access *a, bool writes)
 {
 	const struct message *last = NULL; /* that was waited for */
-	int err = 0;
+	int err = lane_fence(space, lane);
 
-	err = lane_fence(space, lane);
 	for (uint32_t n = lane->nr; n-- > 0 && !err;) {
 		const struct message *m = lane_nth(lane, n);
 
-		if (m->replica != a->replica || m->stream == stream ||
+		if (m->replica != a->replica || m->stream == w->stream ||
 		    (last && m->stream == last->stream) ||
 		    !meets(a, m->offset, m->offset + m->bytes, writes))
 			continue;
 		last = m;
-		err = space->backend->ops->stream_wait(space->backend, stream, m->fence);
+		err = wait_message(space, w, lane, m);
 	}
 	return err;
 }
 
-static int wait_messages(struct weir_space *space, stream_id_t stream, const struct access *a)
+static int wait_messages(struct weir_space *space, const struct waiter *w, const struct access *a)
 {
 	int err = 0;
 
 	for (struct lane *lane = replicas_of(space)->active; lane && !err; lane = lane->next) {
 		if (lane->to == a->copy && (WEIR_MUTANT != 10 || a->message) &&
 		    (WEIR_MUTANT != 13 || !a->message || !a->writes))
-			err = wait_lane(space, stream, lane, a, true);
+			err = wait_lane(space, w, lane, a, true);
 		else if (lane->from == a->copy && a->writes && WEIR_MUTANT != 15)
-			err = wait_lane(space, stream, lane, a, false);
+			err = wait_lane(space, w, lane, a, false);
 	}
 	return err;
 }
 
-int access_wait(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
-		const struct access *a)
+int access_wait(struct weir_space *space, const struct waiter *w, const struct access *a)
 {
-	int err = wait_brackets(space, stream, slot, a);
+	int err = wait_brackets(space, w, a);
 
-	return err ? err : wait_messages(space, stream, a);
+	return err ? err : wait_messages(space, w, a);
 }
 
 bool access_is_overwritten(const struct weir_space *space, const struct access *a)

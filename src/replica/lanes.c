@@ -104,18 +104,18 @@ static void lane_retire(struct weir_space *space, struct lane *lane)
 
 	space_note_error(space, lane_fence(space, lane));
 	while (lane->nr) {
-		struct message m = *lane_nth(lane, 0);
+		const struct message *m = lane_nth(lane, 0);
 
-		if (!m.fenced || !space_fence_done(space, m.fence, NULL))
+		if (!m->fenced || !space_fence_done(space, m->fence, NULL))
 			return;
 		lane->head = (lane->head + 1) % lane->max;
 		lane->nr--;
-		m.replica->replicas->nr_messages--;
+		m->replica->replicas->nr_messages--;
 		if (!one)
 			continue;
-		pin_one(space, m.replica, &m, -1);
+		pin_one(space, m->replica, m, -1);
 		space->epoch++;
-		space->ops->unpinned(space, m.replica->one);
+		space->ops->unpinned(space, m->replica->one);
 	}
 }
 

@@ -29,6 +29,7 @@ static place_t lane_own(const struct replica *r, uint8_t from, uint8_t to)
 static int lane_stream(struct weir_space *space, struct lane *lane, place_t own,
 		       stream_id_t *stream)
 {
+	struct replicas *rs = replicas_of(space);
 	int err = lane->made
 			  ? 0
 			  : space->backend->ops->stream_create(space->backend, space->device[own],
@@ -36,6 +37,8 @@ static int lane_stream(struct weir_space *space, struct lane *lane, place_t own,
 
 	if (err)
 		return err;
+	if (!lane->made)
+		lane->entity = CLOCK_SLOTS + rs->nr_entities++;
 	lane->made = true;
 	*stream = lane->stream;
 	return 0;
@@ -104,17 +107,17 @@ static int copy_part(struct weir_space *space, const struct message *m, place_t 
 }
 
 /* Queue a message behind what it conflicts with. */
-static int send(struct weir_space *space, const struct message *m, const struct stream_slot *slot,
+static int send(struct weir_space *space, const struct message *m, const struct waiter *w,
 		place_t own, uint8_t from, uint8_t to)
 {
 	struct replica *r = m->replica;
 	uint64_t end = m->offset + m->bytes;
 	struct access reads = {r, m->offset, end, from, false, true};
 	struct access writes = {r, m->offset, end, to, true, true};
-	int err = access_wait(space, m->stream, slot, &reads);
+	int err = access_wait(space, w, &reads);
 
 	if (!err)
-		err = access_wait(space, m->stream, slot, &writes);
+		err = access_wait(space, w, &writes);
 	if (!err && (from == COPY_ONE || to == COPY_ONE))
 		err = one_wait(space, r, m->stream, m->offset, end);
 	return err || WEIR_MUTANT == 8 ? err : copy_part(space, m, own, from, to);
@@ -154,6 +157,7 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 {
 	struct message m = {.replica = r, .offset = offset, .bytes = end - offset};
 	place_t own = slot ? slot->own : lane_own(r, from, to);
+	struct waiter waiter = {.slot = slot, .clock = clock_of_slot(r->replicas, slot)};
 	struct lane *lane = NULL;
 	int err = pieces_reserve(r, 2), fence_err;
 
@@ -170,7 +174,15 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 		return err;
 	if (slot)
 		m.stream = stream_id(slot->stream);
-	err = send(space, &m, slot, own, from, to);
+	else
+		waiter.clock = &lane->clock;
+	waiter.stream = m.stream;
+	err = send(space, &m, &waiter, own, from, to);
+	if (!slot) {
+		m.number = ++lane->number;
+		clock_learn(&lane->clock, lane->entity, m.number, NULL);
+		m.clock = lane->clock;
+	}
 	/* Also of copies that were queued before an error. */
 	lane_add(space, lane, &m, from == COPY_ONE || to == COPY_ONE);
 	if (to == COPY_ONE)

@@ -99,7 +99,7 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot)
 /* Whether something was read of an event. */
 static bool has(const struct event *event, const struct reading *reading)
 {
-	for (uint32_t n = 0; n < event->nr; n++) {
+	for (uint32_t n = 0; event->reading && n < event->nr; n++) {
 		const struct reading *e = &event->reading[n];
 
 		if (e->replica == reading->replica && e->to == reading->to &&

@@ -17,6 +17,7 @@
  *   parts.c      what a use names, and where copies have it
  *   pieces.c     which copies have what was written last
  *   copies.c     chunks and views: giving a device a copy of its own, and taking it away
+ *   clock.c      what precedes what, by the waits that were made
  *   accesses.c   what an access waits for, on the device
  *   lanes.c      messages under way
  *   message.c    sending them
@@ -70,7 +71,27 @@ struct replica_chunk {
 	uint64_t devices;	      /* whose engines use it */
 };
 
+/* What precedes a point of a stream: see clock.c. */
+#define CLOCK_SLOTS 32u
+#define CLOCK_ENTITIES (CLOCK_SLOTS + 64u)
+#define CLOCK_ENDED 128u
+struct clock {
+	uint64_t known[CLOCK_ENTITIES]; /* the newest number, by entity; 0: none */
+};
+
+struct slot_clock {
+	struct weir_stream *stream; /* whose it is */
+	struct clock clock;
+};
+
+struct ended_clock {
+	bracket_seq_t seq; /* of the bracket, as it ended */
+	struct clock clock;
+};
+
 struct message {
+	uint64_t number;	/* on its lane's stream; 0: it is on another one */
+	struct clock clock;	/* with a number: as it was queued */
 	uint64_t offset, bytes; /* in the range */
 	struct replica *replica;
 	stream_id_t stream;
@@ -98,6 +119,9 @@ struct used_list {
 struct lane {
 	uint8_t from, to;
 	struct lane *next;  /* that has messages */
+	uint32_t entity;    /* of its stream */
+	uint64_t number;    /* of the newest message on it */
+	struct clock clock; /* of that stream */
 	stream_id_t stream; /* for those that no bracket waits for as it begins */
 	bool made;	    /* whether there is one */
 	struct message *message;
@@ -148,6 +172,9 @@ struct replicas {
 	struct replica_memory memory[PLACES_MAX]; /* by place; those between are not used */
 	struct lane *lane[COPIES_MAX];		  /* by where from; NULL: none yet; then where to */
 	struct lane *active;			  /* those that have messages */
+	uint32_t nr_entities;			  /* lanes that have one */
+	struct slot_clock slot_clock[CLOCK_SLOTS];   /* by slot's number */
+	struct ended_clock ended_clock[CLOCK_ENDED]; /* by bracket's, of the newest */
 	uint64_t granule_bytes;
 	struct history *history[WEIR_DEVICES_MAX]; /* of each device's brackets */
 	uint64_t nr_messages;			   /* under way */
@@ -265,12 +292,30 @@ char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint6
 /* Which copy a device's window shows at an offset; *end: up to where. */
 uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end);
 
+/* ---- clock.c */
+
+/* The clock of a slot's stream; NULL: it has none. */
+struct clock *clock_of_slot(struct replicas *rs, const struct stream_slot *slot);
+/* Whether what an entity did up to a number precedes. NULL: nothing is known. */
+bool clock_knows(const struct clock *clock, uint32_t entity, uint64_t number);
+/* A stream waited for that; then: the entity's clock at that point, or NULL. */
+void clock_learn(struct clock *clock, uint32_t entity, uint64_t number, const struct clock *then);
+void clock_bracket_ended(struct replicas *rs, const struct stream_slot *slot, bracket_seq_t seq);
+/* The clock of a bracket as it ended; NULL: it is not known any more. */
+const struct clock *clock_of_bracket(const struct replicas *rs, bracket_seq_t seq);
+
 /* ---- accesses.c */
 
-/* Make a stream wait, on the device, for what is under way on others and conflicts with an access.
- * slot: whose stream it is, or NULL. */
-int access_wait(struct weir_space *space, stream_id_t stream, const struct stream_slot *slot,
-		const struct access *access);
+/* A stream that is to wait. */
+struct waiter {
+	stream_id_t stream;
+	const struct stream_slot *slot; /* whose it is; NULL: a lane's */
+	struct clock *clock;		/* NULL: it has none */
+};
+
+/* Make a stream wait, on the device, for what is under way on others and conflicts with an
+ * access. */
+int access_wait(struct weir_space *space, const struct waiter *waiter, const struct access *access);
 
 /* A bracket that ended made an access, behind those noted before. */
 void access_note(struct weir_space *space, const struct access *access, struct stream_slot *slot,

@@ -93,6 +93,8 @@ int use_ready(struct weir_space *space, struct stream_slot *slot, struct settle 
 static int open_part(struct weir_space *space, const struct stream_slot *slot,
 		     struct space_use *use, const struct access *access)
 {
+	const struct waiter waiter = {stream_id(slot->stream), slot,
+				      clock_of_slot(replicas_of(space), slot)};
 	int err = 0;
 
 	/* What others look at while it is overwritten has to be there. */
@@ -100,7 +102,7 @@ static int open_part(struct weir_space *space, const struct stream_slot *slot,
 		err = message_fill(space, access->replica, slot, access->copy, access->offset,
 				   access->end);
 	if (!err)
-		err = access_wait(space, stream_id(slot->stream), slot, access);
+		err = access_wait(space, &waiter, access);
 	if (!err && use->kind != WEIR_OVERWRITE && access->copy == slot->own)
 		learn_read(access->replica, access->copy, access->offset, access->end);
 	if (err || !access->writes)
@@ -208,6 +210,7 @@ static int end_part(struct weir_space *space, const struct stream_slot *slot, st
 
 void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 {
+	clock_bracket_ended(replicas_of(space), ended->slot, space->last_seq);
 	for (uint32_t u = 0; u < ended->uses.nr; u++) {
 		struct space_use *use = &ended->uses.use[u];
 
