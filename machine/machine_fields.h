@@ -16,7 +16,7 @@
 #define MACHINE_KIND_NR 2
 
 /* Constants of one section, at most. */
-#define MACHINE_FIELDS_MAX 14
+#define MACHINE_FIELDS_MAX 15
 
 /* Constants of a description, at most. */
 #define MACHINE_CONSTANTS_MAX                                                                  \

@@ -126,7 +126,7 @@ def pcie_link(rate, duplex, peer):
     reach = (assumed(16 << 30, "all of the neighbour, in pages of 2 MiB") if peer else
              assumed(781 << 20, H200))
     misses = "that translation between GPUs holds nothing back" if peer else H200
-    return {
+    link = {
         "a_to_b_bytes_per_s": rate,
         "b_to_a_bytes_per_s": rate,
         "duplex_bytes_per_s": duplex,
@@ -142,6 +142,7 @@ def pcie_link(rate, duplex, peer):
         "inplace_both_bytes_per_s": assumed(42.1e9 * share, same),
         "inplace_update_large_per_s": assumed(700e6 * share if peer else 30.5e6, misses),
     }
+    return link | ({"event_ns": assumed(5700, "as between two H200s")} if peer else {})
 
 
 def gv100(nr, generation):

@@ -118,6 +118,8 @@ struct weir_link_desc {
 	/** Of a kernel's time on the link and that of its work in own memory, the share of the
 	 * shorter one that does not overlap with the other: 0 to 1. */
 	double inplace_serial;
+	/** From a fence of the device at one end to what waits for it on the other. */
+	uint64_t event_ns;
 };
 
 /**

@@ -109,6 +109,9 @@ static int check_device(const struct weir_machine_desc *desc, uint32_t i, const 
 	return check_rates(why, "device", device->name, rates, ARRAY_LEN(rates));
 }
 
+/* Beyond a second, a cost is a mistake, and sums of such costs are no times any more. */
+#define COST_NS_MAX UINT64_C(1000000000)
+
 static int check_link(const struct weir_machine_desc *desc, uint32_t i, const struct finding *why)
 {
 	const struct weir_link_desc *link = &desc->link[i];
@@ -148,6 +151,8 @@ static int check_link(const struct weir_machine_desc *desc, uint32_t i, const st
 		return contradiction(why, "link '%s': faster each way in duplex than alone", name);
 	if (!(link->inplace_serial >= 0 && link->inplace_serial <= 1))
 		return contradiction(why, "link '%s': inplace_serial is not from 0 to 1", name);
+	if (link->event_ns > COST_NS_MAX)
+		return contradiction(why, "link '%s': event_ns is beyond a second", name);
 	return check_rates(why, "link", name, rates, ARRAY_LEN(rates));
 }
 
@@ -239,9 +244,6 @@ static int check_granularity(const struct weir_machine_desc *desc, const struct 
 	return 0;
 }
 
-/* Beyond a second, a cost of managed memory is a mistake, and sums of it are no times any more. */
-#define UVM_NS_MAX UINT64_C(1000000000)
-
 static int check_uvm(const struct weir_machine_desc *desc, const struct finding *why)
 {
 	const struct weir_uvm_desc *uvm = &desc->uvm;
@@ -260,7 +262,7 @@ static int check_uvm(const struct weir_machine_desc *desc, const struct finding 
 		if (costs[i].ns && !uvm->batch_faults)
 			return contradiction(why, "uvm: batch_faults is zero, and %s is not",
 					     costs[i].name);
-		if (costs[i].ns > UVM_NS_MAX)
+		if (costs[i].ns > COST_NS_MAX)
 			return contradiction(why, "uvm: %s is beyond a second", costs[i].name);
 	}
 	return 0;

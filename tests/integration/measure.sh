@@ -81,6 +81,7 @@ for line in at_once.to_gpus.all_bytes_per_s at_once.in_and_out.gpu0_to_gpu1_byte
 	grep -q "^$line  *- " "$scratch/table" || fail "no line of $line"
 done
 grep -q '^link\[2\].inplace_serial  *0.3  *0.3  ' "$scratch/table" || fail "what does not overlap"
+grep -q '^link\[2\].event_ns  *5.7 us  *5.7 us  ' "$scratch/table" || fail "events between GPUs"
 grep -q 'at_once\|pieces\.[bg]\|beside\.' "$scratch/two.json" && fail "no constants, in a description"
 diff <(constants h200x2 | sort) <(constants "$scratch/two.json" | sort) >"$scratch/diff" || true
 grep '^[<>]' "$scratch/diff" | grep -v -e set_access_device_ns -e inplace_request_bytes -e ' bytes ' \

@@ -110,6 +110,7 @@ static void expect_link(const struct probe_result *r, uint32_t l,
 	EXPECT("link", l, got, truth, inplace_both_bytes_per_s, false);
 	EXPECT("link", l, got, truth, inplace_update_large_per_s, !host);
 	EXPECT("link", l, got, truth, inplace_serial, host);
+	EXPECT("link", l, got, truth, event_ns, host);
 }
 
 static void expect_vmm(const struct probe_result *r, const struct weir_machine_desc *truth)
@@ -206,6 +207,7 @@ static void expect_pieces(const struct probe_result *r, const struct weir_link_d
  * host's port carries, and copies hold up some mapping calls. */
 static void expect_pair(const struct probe_result *r, const struct weir_machine_desc *truth)
 {
+	const struct probe_record *record;
 	const struct weir_link_desc *host = &truth->link[0], *peer = &truth->link[2];
 	const struct weir_vmm_desc *vmm = &truth->vmm;
 	const struct {
@@ -240,7 +242,9 @@ static void expect_pair(const struct probe_result *r, const struct weir_machine_
 		expect_beside(r, beside[i].name, "set_access",
 			      vmm->set_access_ns + beside[i].access_ns);
 	}
-	assert_non_null(shown(r, "events.round_ns"));
+	record = shown(r, "events.round_ns");
+	assert_non_null(record);
+	assert_int_equal(record->median, 2 * peer->event_ns);
 	expect_pieces(r, &truth->link[2]);
 }
 
@@ -275,6 +279,7 @@ static void make_wrong(struct weir_machine_desc *desc)
 		link->inplace_both_bytes_per_s *= WRONG;
 		link->inplace_update_large_per_s *= WRONG;
 		link->inplace_serial = 1 - link->inplace_serial;
+		link->event_ns = WRONG * link->event_ns + 12345;
 	}
 	desc->vmm.map_ns *= WRONG;
 	desc->vmm.set_access_ns *= WRONG;

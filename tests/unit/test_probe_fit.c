@@ -112,6 +112,18 @@ static void test_fit_overhead(void **state)
 	assert_near(latency_ns, latency + piece);
 }
 
+/* Half of each round, in order. */
+static void test_fit_events(void **state)
+{
+	const struct fit_series rounds = {.value = {11400, 13000, 1}, .nr = 3};
+	struct fit_series event = {.nr = 7};
+
+	(void)state;
+	fit_events(&rounds, &event);
+	assert_int_equal(event.nr, 3);
+	assert_true(event.value[0] == 5700 && event.value[1] == 6500 && event.value[2] == 0.5);
+}
+
 /* Both ways at 49.3 each until the first is done, then the other at its own rate. */
 static void test_fit_duplex(void **state)
 {
@@ -198,11 +210,11 @@ static void test_fit_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fit_series),     cmocka_unit_test(test_fit_digits),
-		cmocka_unit_test(test_fit_line),       cmocka_unit_test(test_fit_rate),
-		cmocka_unit_test(test_fit_overhead),   cmocka_unit_test(test_fit_duplex),
-		cmocka_unit_test(test_fit_first_miss), cmocka_unit_test(test_fit_misses),
-		cmocka_unit_test(test_fit_request),
+		cmocka_unit_test(test_fit_series),   cmocka_unit_test(test_fit_digits),
+		cmocka_unit_test(test_fit_line),     cmocka_unit_test(test_fit_rate),
+		cmocka_unit_test(test_fit_overhead), cmocka_unit_test(test_fit_duplex),
+		cmocka_unit_test(test_fit_events),   cmocka_unit_test(test_fit_first_miss),
+		cmocka_unit_test(test_fit_misses),   cmocka_unit_test(test_fit_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

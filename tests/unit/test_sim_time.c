@@ -440,6 +440,47 @@ static void test_runs_are_deterministic(void **state)
 	teardown(&other);
 }
 
+/* How long after t0 the second device's stream is through with waiting for a fence. */
+static uint64_t waited_ns(struct fixture *f, stream_id_t other, fence_t fence)
+{
+	assert_int_equal(f->b->ops->stream_wait(f->b, other, fence), 0);
+	return since(f, record(f, other));
+}
+
+/* A fence reaches another device event_ns after it is done, its own device at once. What comes to
+ * the wait later than that is not held up, and fences of streams that are gone are done. */
+static void test_event_between_devices(void **state)
+{
+	const uint64_t launched = LAUNCH_HOST, done = launched + 500;
+	struct fixture *f = *state;
+	struct weir_machine_desc desc = f->b->desc;
+	stream_id_t other, gone;
+	fence_t fence;
+	int link = cost_link_find(&desc, desc.device[0].memory, desc.device[1].memory);
+
+	assert_true(link >= 0);
+	assert_int_equal(f->b->ops->stream_create(f->b, 1, BACKEND_COMPUTE, &other), 0);
+	assert_int_equal(f->b->ops->stream_create(f->b, 0, BACKEND_COMPUTE, &gone), 0);
+	for (uint64_t event_ns = 0; event_ns <= 7000; event_ns += 7000) {
+		f->b->desc.link[link].event_ns = event_ns;
+		f->t0 = f->b->ops->now_ns(f->b);
+		launch(f, NULL, 0, 0);
+		fence = record(f, f->compute);
+		assert_int_equal(waited_ns(f, f->in, fence), done);
+		assert_int_equal(waited_ns(f, other, fence), done + event_ns);
+		/* Back again; and a third time, when it is long done. */
+		fence = record(f, other);
+		assert_int_equal(waited_ns(f, f->compute, fence), done + 2 * event_ns);
+		assert_int_equal(waited_ns(f, f->compute, fence), done + 2 * event_ns);
+	}
+	fence = record(f, gone);
+	f->b->ops->stream_destroy(f->b, gone);
+	f->t0 = f->b->ops->now_ns(f->b);
+	assert_int_equal(waited_ns(f, other, fence), 0);
+	f->b->ops->stream_destroy(f->b, other);
+	f->b->desc = desc;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +498,7 @@ int main(void)
 		CASE(test_migrator_has_its_own_clock),
 		CASE(test_mapping_calls_take_turns),
 		CASE(test_fence_times_are_kept),
+		CASE(test_event_between_devices),
 		CASE(test_runs_are_deterministic),
 	};
 

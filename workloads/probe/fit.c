@@ -131,6 +131,15 @@ double fit_duplex(const struct fit_point less[2], const struct fit_point more[2]
 	return (bytes + fmax(bytes - rest, 0)) / 2 / ns[!last] * NS_PER_S;
 }
 
+/* ------------------------------------------------------------------ events */
+
+void fit_events(const struct fit_series *rounds_ns, struct fit_series *out)
+{
+	*out = (struct fit_series){0};
+	for (uint32_t i = 0; i < rounds_ns->nr; i++)
+		fit_add(out, rounds_ns->value[i] / 2);
+}
+
 /* ------------------------------------------------------------------ in place */
 
 uint32_t fit_first_miss(const double *per_s, uint32_t nr)

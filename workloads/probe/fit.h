@@ -59,6 +59,10 @@ void fit_overhead(const struct fit_point *singles, uint32_t nr, struct fit_point
 double fit_duplex(const struct fit_point less[2], const struct fit_point more[2],
 		  const double alone_bytes_per_s[2]);
 
+/* From a fence of one of two devices to what waits for it on the other: half of each round of two
+ * streams that wait for each other. */
+void fit_events(const struct fit_series *rounds_ns, struct fit_series *out);
+
 /*
  * Where translation begins to hold random access back: the first footprint from which on the rate
  * is clearly below that with the first one, which is limited by what is the same for all of them.

@@ -272,6 +272,7 @@ int probe_device(struct probe *p);
 int probe_link_copies(struct probe *p, uint32_t link);
 int probe_link_inplace(struct probe *p, uint32_t link);
 int probe_link_serial(struct probe *p, uint32_t link);
+int probe_link_events(struct probe *p, uint32_t link);
 int probe_vmm(struct probe *p);
 
 /* What two devices do together, the first of which is the measured one. Chunks of the pair are

@@ -155,6 +155,8 @@ static int device_measure(struct probe *p, uint32_t device, bool first)
 			err = probe_link_inplace(p, l);
 		if (!err)
 			err = probe_link_serial(p, l);
+		if (!err)
+			err = probe_link_events(p, l);
 	}
 	device_close(p);
 	return err;

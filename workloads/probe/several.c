@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What several links carry at once, between the host and two devices, and how long two devices take
- * that wait for each other. A description has no constants for either.
+ * What several links carry at once, between the host and two devices, which a description has no
+ * constants for; and how long two devices take that wait for each other.
  *
  * Copies run over all links of a case together. Each flow is timed copy by copy on the clock of its
  * device, from a point that all flows wait for. A flow's rate is what it has copied when
@@ -275,14 +275,12 @@ static int rounds_queue(struct probe *p, stream_id_t stream, const void *arg)
 	return err;
 }
 
-int probe_events(struct probe *p, const struct probe_pair *pair)
+/* Rounds of the measured device and another one. */
+static int rounds_measure(struct probe *p, uint32_t device, struct fit_series *round)
 {
-	struct probe_flow other = {.device = pair->device[PAIR_OTHER], .kind = BACKEND_COMPUTE};
-	struct fit_series round = {0};
-	int err = probe_step(p, "two GPUs that wait for each other");
+	struct probe_flow other = {.device = device, .kind = BACKEND_COMPUTE};
+	int err = probe_flow_open(p, &other);
 
-	if (!err)
-		err = probe_flow_open(p, &other);
 	for (uint32_t i = 0; i <= p->repetitions && !err; i++) {
 		struct probe_burst burst = {.kind = BACKEND_COMPUTE,
 					    .queue = rounds_queue,
@@ -291,10 +289,52 @@ int probe_events(struct probe *p, const struct probe_pair *pair)
 
 		err = probe_burst_run(p, &burst, 1);
 		if (!err && i)
-			fit_add(&round, (burst.end_ns - burst.begin_ns) / ROUNDS);
+			fit_add(round, (burst.end_ns - burst.begin_ns) / ROUNDS);
 	}
 	probe_drain(p);
 	probe_flow_close(p, &other);
+	return err;
+}
+
+/* The device whose memory is at the link's end a; nr_devices: the host's. */
+static uint32_t link_other(const struct probe *p, uint32_t link)
+{
+	uint32_t d = 0;
+
+	while (d < p->desc->nr_devices && p->desc->device[d].memory != p->desc->link[link].a)
+		d++;
+	return d;
+}
+
+int probe_link_events(struct probe *p, uint32_t link)
+{
+	double estimate = (double)p->estimates->link[link].event_ns;
+	uint32_t other = link_other(p, link);
+	struct fit_series round = {0}, event;
+	int err;
+
+	if (other == p->desc->nr_devices) {
+		probe_assume(p, estimate, "measured between two devices alone", "link[%u].event_ns",
+			     link);
+		return 0;
+	}
+	err = rounds_measure(p, other, &round);
+	if (err)
+		return err;
+	fit_events(&round, &event);
+	p->desc->link[link].event_ns = probe_round(probe_keep(
+		p, &event, estimate, "two GPUs' streams that wait for each other: half a round",
+		"link[%u].event_ns", link));
+	return 0;
+}
+
+int probe_events(struct probe *p, const struct probe_pair *pair)
+{
+	struct fit_series round = {0};
+	int err = probe_step(p, "two GPUs that wait for each other");
+
+	if (!err)
+		err = rounds_measure(p, pair->device[PAIR_OTHER], &round);
 	if (!err)
 		(void)probe_keep(p, &round, NAN,
 				 "two GPUs' streams that wait for each other, there and back",

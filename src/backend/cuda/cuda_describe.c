@@ -59,6 +59,7 @@ static const struct weir_link_desc usual_peer = {
 	.inplace_both_bytes_per_s = 333e9,
 	.inplace_update_large_per_s = 2.9e9,
 	.inplace_serial = 0.3,
+	.event_ns = 5700,
 };
 
 static const struct weir_vmm_desc usual_vmm = {

@@ -134,9 +134,35 @@ static bool wait_ready(struct sim *sim, struct sim_op *op)
 	return sim_fence_reached(sim, op->fence);
 }
 
-static void wait_start(struct sim *sim, struct sim_op *op)
+/* When a stream learns of a fence that is done: between devices with a link that is event_ns after
+ * it was done, and else, or where it is forgotten when that was, at once. */
+static uint64_t fence_seen_ns(struct sim *sim, fence_t fence, uint32_t device)
+{
+	const struct weir_machine_desc *desc = &sim->base.desc;
+	uint64_t number = fence_number(fence);
+	struct sim_stream *of;
+	int link;
+
+	if (!fence_stream(sim, fence, &of) || !of || of->device == device ||
+	    number + of->max_fences <= of->nr_done)
+		return sim->now_ns;
+	link = cost_link_find(desc, desc->device[of->device].memory, desc->device[device].memory);
+	return link < 0 ? sim->now_ns : *sim_fence_ns_at(of, number) + desc->link[link].event_ns;
+}
+
+static void wait_event(struct sim *sim, struct sim_op *op)
 {
 	sim_engine_done(sim, op, 0);
+}
+
+static void wait_start(struct sim *sim, struct sim_op *op)
+{
+	uint64_t at_ns = fence_seen_ns(sim, op->fence, op->stream->device);
+
+	if (at_ns > sim->now_ns)
+		sim_engine_timer(op, at_ns);
+	else
+		sim_engine_done(sim, op, 0);
 }
 
 static const struct sim_op_kind mark_kind = {
@@ -152,6 +178,7 @@ static const struct sim_op_kind fence_kind = {
 static const struct sim_op_kind wait_kind = {
 	.ready = wait_ready,
 	.start = wait_start,
+	.event = wait_event,
 };
 
 /* Room for the time of one more fence. Below the maximum no slot is used twice, so that growing
