@@ -216,6 +216,8 @@ static void measure_whole(int nr_devices, bool linked)
 		expect_records(&result, object, &machine_link_section);
 	}
 	expect_records(&result, "vmm", &machine_vmm_section);
+	expect_shown(&result, "pack.4_bytes.1_of_1_per_s", true);
+	expect_shown(&result, "unpack.16_bytes.1_of_64_bytes_per_s", true);
 	if (nr_devices > 1)
 		expect_pair(&result, linked);
 	expect_usable(&result.desc);

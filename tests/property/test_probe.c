@@ -187,6 +187,37 @@ static void expect_pieces_of(const struct probe_result *r, const char *name, uin
 		fail_msg("%s: %.6g, not %.6g", path, record ? record->median : NAN, truth);
 }
 
+/* A rate of elements packed, or unpacked: bytes go through the first device's memory for each. */
+static void expect_packets_of(const struct probe_result *r, const struct weir_machine_desc *truth,
+			      const char *name, uint32_t element_bytes, uint32_t bytes)
+{
+	const struct probe_record *record;
+	double rate = truth->device[0].hbm_bytes_per_s / bytes;
+	char path[PROBE_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s_per_s", name);
+	record = shown(r, path);
+	if (!record || !record->nr || fabs(record->median - rate) > TOLERANCE * rate)
+		fail_msg("%s: %.6g, not %.6g", path, record ? record->median : NAN, rate);
+	snprintf(path, sizeof(path), "%s_bytes_per_s", name);
+	record = shown(r, path);
+	assert_non_null(record);
+	assert_true(fabs(record->median / rate / element_bytes - 1) < TOLERANCE);
+}
+
+/* For each element 4 bytes of a list, itself, and its sector or the part of it that is its own; a
+ * sector of which only a part is written is read, too. */
+static void expect_packets(const struct probe_result *r, const struct weir_machine_desc *truth)
+{
+	expect_packets_of(r, truth, "pack.4_bytes.1_of_1", 4, 4 + 4 + 4);
+	expect_packets_of(r, truth, "unpack.4_bytes.1_of_1", 4, 4 + 4 + 4);
+	expect_packets_of(r, truth, "pack.4_bytes.1_of_2", 4, 4 + 4 + 8);
+	expect_packets_of(r, truth, "unpack.4_bytes.1_of_2", 4, 4 + 4 + 2 * 8);
+	expect_packets_of(r, truth, "pack.4_bytes.1_of_64", 4, 4 + 4 + 32);
+	expect_packets_of(r, truth, "pack.16_bytes.1_of_1", 16, 4 + 16 + 16);
+	expect_packets_of(r, truth, "unpack.16_bytes.1_of_8", 16, 4 + 16 + 2 * 32);
+}
+
 /* Copies between the two, by the size of their pieces. */
 static void expect_pieces(const struct probe_result *r, const struct weir_link_desc *link)
 {
@@ -373,6 +404,7 @@ static void test_probe_pair(void **state)
 	load("h200x2", &truth);
 	measure(&truth, &options, MOST_S, &r);
 	expect_pair(&r, &truth);
+	expect_packets(&r, &truth);
 	assert_null(shown(&r, "link.gpu0_to_gpu1_bytes_per_s"));
 	probe_result_fini(&r);
 	options.quick = true;

@@ -91,6 +91,9 @@ struct probe_work {
 		struct probe_update_args update;
 		struct probe_add_args add;
 		struct probe_mixed_args mixed;
+		struct probe_list_args list;
+		struct probe_pack_args pack;
+		struct probe_unpack_args unpack;
 	} args;
 };
 
@@ -114,6 +117,17 @@ void probe_work_add(struct probe *p, struct probe_work *w, void *data, uint64_t 
 uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint64_t footprint,
 			  const struct probe_buffer *near, const struct probe_buffer *out,
 			  uint32_t piece, uint32_t most);
+
+/* Elements of a range, one of each step of them, and the buffers that hold list and packet. */
+struct probe_packet {
+	char *range, *packet;
+	uint32_t *list;
+	uint32_t nr, step, element_bytes;
+};
+
+void probe_work_list(struct probe_work *w, const struct probe_packet *packet);
+void probe_work_pack(struct probe_work *w, const struct probe_packet *packet);
+void probe_work_unpack(struct probe_work *w, const struct probe_packet *packet);
 
 /* ------------------------------------------------------------------ bursts (burst.c) */
 
@@ -266,6 +280,7 @@ static inline uint64_t probe_round(double x)
 #define PROBE_DEVICE_STEPS 5u
 #define PROBE_LINK_STEPS 3u
 #define PROBE_VMM_STEPS 2u
+#define PROBE_PACKETS_STEPS 1u
 #define PROBE_PAIR_STEPS 4u
 
 int probe_device(struct probe *p);
@@ -274,6 +289,7 @@ int probe_link_inplace(struct probe *p, uint32_t link);
 int probe_link_serial(struct probe *p, uint32_t link);
 int probe_link_events(struct probe *p, uint32_t link);
 int probe_vmm(struct probe *p);
+int probe_packets(struct probe *p);
 
 /* What two devices do together, the first of which is the measured one. Chunks of the pair are
  * created and freed inside. */

@@ -137,7 +137,7 @@ static bool is_link_of(const struct probe *p, uint32_t link, uint32_t device)
 	return p->desc->link[link].b == p->desc->device[device].memory;
 }
 
-/* first: mapping calls too, which are the machine's. */
+/* first: mapping calls too, which are the machine's, and packets, which have no constants. */
 static int device_measure(struct probe *p, uint32_t device, bool first)
 {
 	int err = device_open(p, device);
@@ -147,6 +147,8 @@ static int device_measure(struct probe *p, uint32_t device, bool first)
 	err = probe_device(p);
 	if (!err && first)
 		err = probe_vmm(p);
+	if (!err && first)
+		err = probe_packets(p);
 	for (uint32_t l = 0; l < p->desc->nr_links && !err; l++) {
 		if (!is_link_of(p, l, device))
 			continue;
@@ -244,7 +246,7 @@ static bool measures_pair(const struct probe *p)
 
 static void steps_count(struct probe *p)
 {
-	p->nr_steps = PROBE_VMM_STEPS;
+	p->nr_steps = PROBE_VMM_STEPS + PROBE_PACKETS_STEPS;
 	for (uint32_t d = 0; d < p->desc->nr_devices; d++) {
 		if (!is_asked_for(p, d))
 			continue;

@@ -258,6 +258,132 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS_MIN)
 		store_tile(x, to, tile, nr);
 }
 
+/* ---- packets */
+
+/* So many elements are 16 bytes, which is what a thread has of a packet; the list of these. */
+template <class T> struct group {
+	static constexpr uint32_t nr = ACCESS_BYTES / sizeof(T);
+	uint32_t at[nr];
+
+	__device__ __forceinline__ void load(const uint32_t *list)
+	{
+		if constexpr (nr % 4 == 0) {
+#pragma unroll
+			for (uint32_t i = 0; i < nr; i += 4) {
+				uint4 four = __ldcs((const uint4 *)(list + i));
+
+				at[i] = four.x;
+				at[i + 1] = four.y;
+				at[i + 2] = four.z;
+				at[i + 3] = four.w;
+			}
+		} else if constexpr (nr == 2) {
+			uint2 two = __ldcs((const uint2 *)list);
+
+			at[0] = two.x;
+			at[1] = two.y;
+		} else {
+			at[0] = __ldcs(list);
+		}
+	}
+
+	/* Lists ascend: the last one says whether all are neighbours. Then they are one access,
+	 * where they are aligned to it. */
+	__device__ __forceinline__ bool is_one(const T *base) const
+	{
+		return at[nr - 1] - at[0] == nr - 1 &&
+		       (uintptr_t)(base + at[0]) % ACCESS_BYTES == 0;
+	}
+};
+
+/* The elements of a group. */
+template <class T> union packed {
+	uint4 whole;
+	T element[group<T>::nr];
+};
+
+/* Groups of a thread that are in flight together: of the small elements one is enough. */
+template <class T> constexpr uint32_t GROUPS = group<T>::nr > 4 ? 1 : 4;
+
+template <class T>
+__global__ void __launch_bounds__(BLOCK)
+	pack_kernel(T *dst, const T *src, const uint32_t *list, uint64_t nr)
+{
+	constexpr uint32_t each = group<T>::nr, unroll = GROUPS<T>;
+	uint64_t nr_groups = nr / each, step = (uint64_t)gridDim.x * BLOCK * unroll;
+
+	for (uint64_t n = (uint64_t)blockIdx.x * BLOCK * unroll + threadIdx.x; n < nr_groups;
+	     n += step) {
+		group<T> g[unroll];
+		packed<T> x[unroll];
+
+#pragma unroll
+		for (uint32_t u = 0; u < unroll; u++)
+			if (n + u * BLOCK < nr_groups)
+				g[u].load(list + (n + u * BLOCK) * each);
+#pragma unroll
+		for (uint32_t u = 0; u < unroll; u++) {
+			if (n + u * BLOCK >= nr_groups)
+				break;
+			if (g[u].is_one(src)) {
+				x[u].whole = *(const uint4 *)(src + g[u].at[0]);
+				continue;
+			}
+#pragma unroll
+			for (uint32_t i = 0; i < each; i++)
+				x[u].element[i] = src[g[u].at[i]];
+		}
+#pragma unroll
+		for (uint32_t u = 0; u < unroll; u++)
+			if (n + u * BLOCK < nr_groups)
+				((uint4 *)dst)[n + u * BLOCK] = x[u].whole;
+	}
+	if (blockIdx.x == 0 && threadIdx.x < nr % each)
+		dst[nr_groups * each + threadIdx.x] = src[list[nr_groups * each + threadIdx.x]];
+}
+
+template <class T>
+__global__ void __launch_bounds__(BLOCK)
+	unpack_kernel(T *dst, const T *src, const uint32_t *list, uint64_t nr)
+{
+	constexpr uint32_t each = group<T>::nr, unroll = GROUPS<T>;
+	uint64_t nr_groups = nr / each, step = (uint64_t)gridDim.x * BLOCK * unroll;
+
+	for (uint64_t n = (uint64_t)blockIdx.x * BLOCK * unroll + threadIdx.x; n < nr_groups;
+	     n += step) {
+		group<T> g[unroll];
+		packed<T> x[unroll];
+
+#pragma unroll
+		for (uint32_t u = 0; u < unroll; u++)
+			if (n + u * BLOCK < nr_groups) {
+				g[u].load(list + (n + u * BLOCK) * each);
+				x[u].whole = __ldcs((const uint4 *)src + n + u * BLOCK);
+			}
+#pragma unroll
+		for (uint32_t u = 0; u < unroll; u++) {
+			if (n + u * BLOCK >= nr_groups)
+				break;
+			if (g[u].is_one(dst)) {
+				*(uint4 *)(dst + g[u].at[0]) = x[u].whole;
+				continue;
+			}
+#pragma unroll
+			for (uint32_t i = 0; i < each; i++)
+				dst[g[u].at[i]] = x[u].element[i];
+		}
+	}
+	if (blockIdx.x == 0 && threadIdx.x < nr % each)
+		dst[list[nr_groups * each + threadIdx.x]] = src[nr_groups * each + threadIdx.x];
+}
+
+__global__ void __launch_bounds__(BLOCK) list_kernel(uint32_t *list, uint32_t nr, uint32_t step)
+{
+	for (uint64_t i = (uint64_t)blockIdx.x * BLOCK + threadIdx.x; i < nr;
+	     i += (uint64_t)gridDim.x * BLOCK)
+		list[i] = probe_list_at((uint32_t)i, step);
+}
+
 /* ---- launching */
 
 static unsigned int grid_of(uint64_t nr)
@@ -385,4 +511,82 @@ int probe_cuda_mixed(void *stream, const void *args)
 	copy_kernel<<<grid_of(far + near), BLOCK, 0, (cudaStream_t)stream>>>(
 		where, in_order{(char *)a->out}, far + near);
 	return launched("mixed");
+}
+
+int probe_cuda_list(void *stream, const void *args)
+{
+	const struct probe_list_args *a = (const struct probe_list_args *)args;
+
+	if (!a->nr || !a->step || (uint64_t)a->nr * a->step > UINT64_C(1) << 32)
+		return refused("list", "no such list");
+	list_kernel<<<grid_of(a->nr), BLOCK, 0, (cudaStream_t)stream>>>(a->list, a->nr, a->step);
+	return launched("list");
+}
+
+static bool is_packet(const void *packet, const void *elements, const uint32_t *list, uint64_t nr,
+		      uint32_t element_bytes)
+{
+	return nr && packet && list && elements &&
+	       ((uintptr_t)packet | (uintptr_t)list) % ACCESS_BYTES == 0 && element_bytes &&
+	       (uintptr_t)elements % element_bytes == 0;
+}
+
+/* A thread is on several groups; one at least is for the rest that is no group. */
+template <class T> static unsigned int packet_grid(uint64_t nr)
+{
+	uint64_t blocks = nr / (group<T>::nr * GROUPS<T> * BLOCK) + 1;
+
+	return blocks < GRID_MAX ? (unsigned int)blocks : GRID_MAX;
+}
+
+template <class T> static void pack_launch(void *stream, const struct probe_pack_args *a)
+{
+	pack_kernel<T><<<packet_grid<T>(a->nr), BLOCK, 0, (cudaStream_t)stream>>>(
+		(T *)a->dst, (const T *)a->src, a->list, a->nr);
+}
+
+template <class T> static void unpack_launch(void *stream, const struct probe_unpack_args *a)
+{
+	unpack_kernel<T><<<packet_grid<T>(a->nr), BLOCK, 0, (cudaStream_t)stream>>>(
+		(T *)a->dst, (const T *)a->src, a->list, a->nr);
+}
+
+/* The launcher for elements of so many bytes. */
+#define BY_ELEMENT(launcher, name)                    \
+	switch (a->element_bytes) {                   \
+	case 1:                                       \
+		launcher<uint8_t>(stream, a);         \
+		return launched(name);                \
+	case 2:                                       \
+		launcher<uint16_t>(stream, a);        \
+		return launched(name);                \
+	case 4:                                       \
+		launcher<uint32_t>(stream, a);        \
+		return launched(name);                \
+	case 8:                                       \
+		launcher<uint2>(stream, a);           \
+		return launched(name);                \
+	case 16:                                      \
+		launcher<uint4>(stream, a);           \
+		return launched(name);                \
+	default:                                      \
+		return refused(name, "no such size"); \
+	}
+
+int probe_cuda_pack(void *stream, const void *args)
+{
+	const struct probe_pack_args *a = (const struct probe_pack_args *)args;
+
+	if (!is_packet(a->dst, a->src, a->list, a->nr, a->element_bytes))
+		return refused("pack", "no list, or not aligned");
+	BY_ELEMENT(pack_launch, "pack")
+}
+
+int probe_cuda_unpack(void *stream, const void *args)
+{
+	const struct probe_unpack_args *a = (const struct probe_unpack_args *)args;
+
+	if (!is_packet(a->src, a->dst, a->list, a->nr, a->element_bytes))
+		return refused("unpack", "no list, or not aligned");
+	BY_ELEMENT(unpack_launch, "unpack")
 }
