@@ -23,6 +23,7 @@
  *   message.c    sending them
  *   use.c        brackets that name windows, or the one copy
  *   readings.c   who reads what a bracket writes
+ *   mechanism.c  copies or packets: which of them a message is sent by (not called yet)
  *   publish.c    sending that, and subscriptions
  *   one.c        the one copy beside the moves of its blocks
  *   collapse.c   filling it for the host

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * By which mechanism a message is sent: copies of its pieces by a copy engine, or packets. A packet
+ * is packed by a kernel of the sender, by a list of its elements' indexes; copied as one piece; and
+ * unpacked by a kernel of each subscriber.
+ *
+ * The choice is a function of what is known of the message, and of nothing else. Modelled times:
+ *
+ *   rate      what the link carries that way, but no more than each subscriber's part of what the
+ *             sender's port has left, and than what the subscriber's port has left
+ *   copies    latency_ns + nr_pieces * copy_ns + bytes / rate + event_ns
+ *   packets   pack + latency_ns + copy_ns + bytes / rate + event_ns + unpack; where the list has to
+ *             be sent as well, 4 bytes more for each element and one more copy_ns
+ *   pack      what goes through the sender's memory, over pack_bytes_per_s: the list, the packet,
+ *             and the whole sectors of 32 bytes that the elements lie in; launch_ns at least
+ *   unpack    the same at the subscriber; sectors that are written in part are read, too
+ *
+ * On a simulated device both rates are its hbm_bytes_per_s. For a real one, weir info --measure shows
+ * elements packed and unpacked a second, which are to be multiplied by such bytes of an element.
+ *
+ * Packing is done once for all subscribers, and they unpack side by side, as copies to them go side
+ * by side: what they share is the sender's port.
+ *
+ * Copies take none of the kernels' time, so they are chosen where they are there before the reader
+ * needs them; packets, where only these are; and else whatever is there first, of two alike copies.
+ */
+#ifndef WEIR_REPLICA_MECHANISM_H
+#define WEIR_REPLICA_MECHANISM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weir/weir.h"
+
+enum mechanism { MECHANISM_COPIES, MECHANISM_PACKETS };
+
+/* A message, and what it is sent over. */
+struct mechanism_message {
+	uint64_t bytes;		 /* > 0, to each subscriber: a multiple of element_bytes */
+	uint64_t nr_pieces;	 /* > 0: runs of bytes that follow each other */
+	uint32_t element_bytes;	 /* 1 to 16 */
+	double density;		 /* bytes over those from the first to behind the last: to 1 */
+	uint32_t nr_subscribers; /* > 0: devices that get the same bytes */
+	bool lists_known;	 /* sender and subscribers have the list already */
+	double slack_ns;	 /* until a reader needs it; 0: unknown */
+
+	const struct weir_link_desc *link; /* to one of the subscribers: the slowest */
+	bool a_to_b;			   /* the way that it is sent */
+	double send_bytes_per_s;	   /* what the sender's port has left; 0: it has none */
+	double receive_bytes_per_s;	   /* the same of the subscriber whose port has least */
+	double pack_bytes_per_s;	   /* > 0, through the sender's memory: see above */
+	double unpack_bytes_per_s;	   /* > 0, through a subscriber's */
+	double launch_ns;		   /* least time of a kernel */
+};
+
+struct mechanism_choice {
+	enum mechanism mechanism;
+	double copies_ns, packets_ns; /* from when it may be sent until it may be read */
+};
+
+struct mechanism_choice mechanism_choose(const struct mechanism_message *message);
+
+#endif

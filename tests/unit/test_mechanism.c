@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which mechanism a message is sent by, and the times that are modelled for both, against values
+ * worked out by hand: 10 bytes a ns one way and 5 the other, 100 through the sender's memory and 50
+ * through the subscriber's.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "src/base/util.h"
+#include "src/replica/mechanism.h"
+
+#define COPIES MECHANISM_COPIES
+#define PACKETS MECHANISM_PACKETS
+
+static const struct weir_link_desc link = {.a_to_b_bytes_per_s = 10e9,
+					   .b_to_a_bytes_per_s = 5e9,
+					   .latency_ns = 1000,
+					   .copy_ns = 100,
+					   .event_ns = 500};
+
+/* What all cases have, and what most have. */
+#define ALL .link = &link, .pack_bytes_per_s = 100e9, .unpack_bytes_per_s = 50e9, .launch_ns = 2000
+#define TO_ONE .nr_subscribers = 1, .a_to_b = true
+#define USUAL ALL, TO_ONE, .lists_known = true
+#define TO_FOUR ALL, .nr_subscribers = 4, .a_to_b = true, .lists_known = true
+
+/* 100,000 elements of 4 bytes, each alone in its sector. */
+#define SCATTERED .bytes = 400000, .nr_pieces = 100000, .element_bytes = 4, .density = 1.0 / 64
+
+/* A million bytes in a row. */
+#define DENSE .bytes = 1000000, .nr_pieces = 1, .element_bytes = 4, .density = 1
+
+static const struct mechanism_case {
+	const char *what;
+	struct mechanism_message message;
+	struct mechanism_choice choice;
+} cases[] = {
+	{"one piece", {USUAL, DENSE}, {COPIES, 1600 + 100000, 30000 + 1600 + 100000 + 60000}},
+	{"scattered elements",
+	 {USUAL, SCATTERED},
+	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
+	{"the list is sent as well",
+	 {ALL, TO_ONE, SCATTERED},
+	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1700 + 80000 + 144000}},
+	{"copies are in time",
+	 {USUAL, SCATTERED, .slack_ns = 2e7},
+	 {COPIES, 1500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
+	{"packets alone are in time",
+	 {USUAL, SCATTERED, .slack_ns = 1e6},
+	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
+	{"neither is in time",
+	 {USUAL, SCATTERED, .slack_ns = 1000},
+	 {PACKETS, 1500 + 1e7 + 40000, 40000 + 1600 + 40000 + 144000}},
+	{"few: kernels take as long as they take at least",
+	 {USUAL, .bytes = 40, .nr_pieces = 10, .element_bytes = 4, .density = 1.0 / 64},
+	 {COPIES, 1500 + 1000 + 4, 2000 + 1600 + 4 + 2000}},
+	{"one of two elements: neighbours share no sector beyond all that there are",
+	 {USUAL, .bytes = 160000, .nr_pieces = 10000, .element_bytes = 16, .density = 0.5},
+	 {PACKETS, 1500 + 1e6 + 16000, 5200 + 1600 + 16000 + 16800}},
+	{"one of two elements of 4 bytes",
+	 {USUAL, .bytes = 40000, .nr_pieces = 10000, .element_bytes = 4, .density = 0.5},
+	 {PACKETS, 1500 + 1e6 + 4000, 2000 + 1600 + 4000 + 4800}},
+	{"rows of 1 KiB",
+	 {USUAL, .bytes = 1024000, .nr_pieces = 1000, .element_bytes = 4, .density = 0.125},
+	 {PACKETS, 1500 + 1e5 + 102400, 31000 + 1600 + 102400 + 63120}},
+	{"rows of 4 KiB",
+	 {USUAL, .bytes = 4096000, .nr_pieces = 1000, .element_bytes = 4, .density = 0.125},
+	 {COPIES, 1500 + 1e5 + 409600, 123160 + 1600 + 409600 + 247440}},
+	{"the other way, at half the rate",
+	 {ALL, DENSE, .nr_subscribers = 1, .lists_known = true},
+	 {COPIES, 1600 + 200000, 30000 + 1600 + 200000 + 60000}},
+	{"the sender's port is shared by four subscribers",
+	 {TO_FOUR, DENSE, .send_bytes_per_s = 20e9},
+	 {COPIES, 1600 + 200000, 30000 + 1600 + 200000 + 60000}},
+	{"without ports there is nothing to share",
+	 {TO_FOUR, DENSE},
+	 {COPIES, 1600 + 100000, 30000 + 1600 + 100000 + 60000}},
+	{"a subscriber's port has less left",
+	 {TO_FOUR, DENSE, .send_bytes_per_s = 20e9, .receive_bytes_per_s = 2e9},
+	 {COPIES, 1600 + 500000, 30000 + 1600 + 500000 + 60000}},
+	{"ports that have more left than the link carries",
+	 {USUAL, DENSE, .send_bytes_per_s = 11e9, .receive_bytes_per_s = 12e9},
+	 {COPIES, 1600 + 100000, 30000 + 1600 + 100000 + 60000}},
+};
+
+static void expect_ns(const char *what, const char *which, double ns, double expected)
+{
+	if (!(fabs(ns - expected) <= 1e-9 * expected))
+		fail_msg("%s: %s take %.3f ns instead of %.3f", what, which, ns, expected);
+}
+
+static void test_mechanism_table(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct mechanism_case *c = &cases[i];
+		struct mechanism_choice choice = mechanism_choose(&c->message);
+
+		expect_ns(c->what, "copies", choice.copies_ns, c->choice.copies_ns);
+		expect_ns(c->what, "packets", choice.packets_ns, c->choice.packets_ns);
+		if (choice.mechanism != c->choice.mechanism)
+			fail_msg("%s: the other mechanism", c->what);
+	}
+}
+
+/* With both alike, copies: packing at the rate that makes it so. */
+static void test_mechanism_alike(void **state)
+{
+	struct mechanism_message m = {USUAL, .bytes = 1024000, .nr_pieces = 2, .element_bytes = 4,
+				      .density = 1};
+	struct mechanism_choice choice;
+
+	(void)state;
+	m.pack_bytes_per_s = m.unpack_bytes_per_s = 1e30;
+	m.launch_ns = 50;
+	choice = mechanism_choose(&m);
+	assert_true(choice.copies_ns == choice.packets_ns);
+	assert_int_equal(choice.mechanism, MECHANISM_COPIES);
+	m.nr_pieces = 3;
+	assert_int_equal(mechanism_choose(&m).mechanism, MECHANISM_PACKETS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mechanism_table),
+		cmocka_unit_test(test_mechanism_alike),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
