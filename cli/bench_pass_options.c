@@ -32,26 +32,31 @@ static int read_page_size(struct bench_reader *r, unsigned int nr, void *arg)
 	return bench_refuse(r, BENCH_PAGE_SIZE, "no page size; choose 4KiB, 8KiB, 16KiB or 64KiB");
 }
 
-static int read_budget(struct bench_reader *r, unsigned int nr, void *arg)
+int bench_read_budget(const struct bench_reader *r, unsigned int id, unsigned int nr,
+		      struct bench_budget *budgets)
 {
-	struct bench_pass_params *p = arg;
-	struct bench_budget *budget = &p->budget[nr];
-	const char *text = r->values[BENCH_GPU_BUDGET].text;
+	struct bench_budget *budget = &budgets[nr];
+	const char *text = r->values[id].text;
 	int err;
 
 	*budget = (struct bench_budget){0};
 	if (text[strlen(text) - 1] == '%')
-		err = bench_read_percent(r, BENCH_GPU_BUDGET, BENCH_BUDGET_PERCENT_MAX,
-					 &budget->fraction);
+		err = bench_read_percent(r, id, BENCH_BUDGET_PERCENT_MAX, &budget->fraction);
 	else
-		err = bench_read_bytes(r, BENCH_GPU_BUDGET, &budget->bytes);
+		err = bench_read_bytes(r, id, &budget->bytes);
 	if (!err && !budget->bytes && !(budget->fraction > 0))
-		err = bench_refuse(r, BENCH_GPU_BUDGET, "no memory at all; choose at least a page");
+		err = bench_refuse(r, id, "no memory at all; choose at least a page");
 	for (unsigned int i = 0; i < nr && !err; i++)
-		if (p->budget[i].bytes == budget->bytes &&
-		    p->budget[i].fraction == budget->fraction)
-			err = bench_refuse(r, BENCH_GPU_BUDGET, "listed twice; keep one");
+		if (budgets[i].bytes == budget->bytes && budgets[i].fraction == budget->fraction)
+			err = bench_refuse(r, id, "listed twice; keep one");
 	return err;
+}
+
+static int read_budget(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	struct bench_pass_params *p = arg;
+
+	return bench_read_budget(r, BENCH_GPU_BUDGET, nr, p->budget);
 }
 
 /* ------------------------------------------------------------------ single options */

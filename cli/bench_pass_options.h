@@ -73,6 +73,11 @@ struct bench_pass_params {
 	uint32_t blocks, threads, agents;
 };
 
+/* Read one item of an option's list of budgets, a size or a percentage, behind the nr that are
+ * there. */
+int bench_read_budget(const struct bench_reader *r, unsigned int id, unsigned int nr,
+		      struct bench_budget *budgets);
+
 /* Read the options above. bench_params_fini(&out->base) it, whatever is returned. */
 int bench_pass_read(struct bench_reader *r, struct bench_pass_params *out);
 

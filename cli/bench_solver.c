@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/bench.h"
 #include "cli/bench_pass.h"
@@ -15,15 +16,18 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "src/base/util.h"
+#include "workloads/solver/bound.h"
 
 /* A row of the table. */
 struct row {
 	struct solver_params params;
-	const char *manager;
+	const struct solver_manager_ops *ops;
+	uint64_t budget_bytes; /* of the device that has the most; 0: all of its memory */
 	enum result_status status;
 	enum result_check check;
-	double iteration_s, bytes_per_s, speed_up;
-	uint64_t moved_bytes;
+	double iteration_s, bound_s; /* of an iteration */
+	double bytes_per_s, speed_up;
+	uint64_t moved_bytes[WEIR_CAUSE_NR]; /* between devices, by cause */
 };
 
 /* What later runs of the same size are compared with. */
@@ -47,6 +51,7 @@ struct bench_solver {
 struct work {
 	struct solver_params params;
 	const struct solver_manager_ops *ops;
+	uint64_t budget_bytes[WEIR_DEVICES_MAX], most_budget_bytes; /* 0: all of the memory */
 	struct manager_stats *stats;
 	struct solver_result result; /* zeroed unless it got through */
 };
@@ -55,15 +60,17 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 		   void *progress_arg, char *err, size_t err_bytes)
 {
 	struct work *w = arg;
-	const struct solver_config config = {
+	struct solver_config config = {
 		.machine = machine,
 		.nr_devices = w->params.devices,
 		.layout = solver_layout_of(&w->params),
 		.options = w->ops->options,
 	};
 	struct solver_manager *m;
-	int rc = w->ops->create(&config, &m);
+	int rc;
 
+	memcpy(config.budget_bytes, w->budget_bytes, sizeof(config.budget_bytes));
+	rc = w->ops->create(&config, &m);
 	if (rc) {
 		snprintf(err, err_bytes, "the manager cannot be created");
 		return rc;
@@ -120,7 +127,7 @@ static void compare(struct bench_solver *bench, struct work *w)
 
 	if (w->ops == &solver_manager_single)
 		ref->single_s = result_median(r->pass_s, r->nr_passes);
-	if (bench->params.pass.base.data == WEIR_DATA_PHANTOM)
+	if (bench->params.pass.base.data == WEIR_DATA_PHANTOM || w->ops->limit)
 		return;
 	if (!ref->has_hash) {
 		*ref = (struct reference){ref->single_s, true, w->result.hash, w->ops->name,
@@ -135,47 +142,56 @@ static void compare(struct bench_solver *bench, struct work *w)
 	r->checked = true;
 }
 
-/* That went between devices. */
-static uint64_t moved_bytes(const struct manager_stats *stats)
+static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_CAUSE_NR])
 {
-	uint64_t bytes = 0;
-
 	for (uint32_t link = 0; link < WEIR_LINKS_MAX; link++)
 		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
 			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-				bytes += stats->near[link][way][cause];
-	return bytes;
+				bytes[cause] += stats->near[link][way][cause];
+}
+
+/* Of a pass. Where nothing is sent, kernels alone are left. */
+static double bound_s(const struct bench_solver *bench, const struct work *w)
+{
+	const struct solver_bound bound =
+		solver_bound_of(&bench->params.pass.base.machine, &w->params,
+				w->ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
+
+	return w->ops->limit ? bound.kernels_s : solver_bound_s(&bound);
 }
 
 static int add_result(struct bench_solver *bench, const struct bench_pass_run *run, struct work *w)
 {
 	struct bench_pass_result out;
 	struct result *result = &out.result;
+	struct row *row = &bench->rows[bench->nr_rows++];
 
 	if (!run->err)
 		compare(bench, w);
-	bench_pass_fill(&bench->pass, run, &w->result.passes, NAN, &out);
+	bench_pass_fill(&bench->pass, run, &w->result.passes, bound_s(bench, w), &out);
 	result->workload = solver_kind_name(w->params.kind);
 	result->nr_devices = w->params.devices;
 	result->in_memory_s = bench->reference.single_s;
 	out.pass.parameters = write_parameters;
 	out.pass.members = write_members;
 	out.pass.of = w;
-	bench->rows[bench->nr_rows++] = (struct row){
+	*row = (struct row){
 		.params = w->params,
-		.manager = w->ops->name,
+		.ops = w->ops,
+		.budget_bytes = w->most_budget_bytes,
 		.status = result->status,
 		.check = result->check,
 		.iteration_s = iteration_s(w),
+		.bound_s = result->bound_s / w->params.iterations,
 		.bytes_per_s = out.pass.useful_bytes_per_s,
 		.speed_up = result->in_memory_s / result->epoch_median_s,
-		.moved_bytes = moved_bytes(&run->stats),
 	};
+	count_moved(&run->stats, row->moved_bytes);
 	return bench_pass_add(&bench->pass, result);
 }
 
 static int run_case(struct bench_solver *bench, const struct solver_params *params,
-		    const struct solver_manager_ops *ops)
+		    const struct solver_manager_ops *ops, const struct bench_budget *budget)
 {
 	const struct weir_machine_desc *machine = &bench->params.pass.base.machine;
 	struct work w = {.params = *params, .ops = ops};
@@ -190,6 +206,9 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 	int rc = 0;
 
 	w.stats = &run.stats;
+	if (ops->spills && (budget->bytes || budget->fraction > 0))
+		run.budget_bytes = w.most_budget_bytes =
+			bench_solver_budget(&bench->params, params, budget, w.budget_bytes);
 	bench_pass_run(&bench->pass, &run);
 	if (!interrupt_pending())
 		rc = add_result(bench, &run, &w);
@@ -199,7 +218,7 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 
 /* ------------------------------------------------------------------ all results */
 
-/* All numbers of devices of a size under all managers. */
+/* All numbers of devices of a size under all managers, with the budgets that they take. */
 static int run_size(struct bench_solver *bench, const struct solver_shape *size)
 {
 	const struct bench_solver_params *p = &bench->params;
@@ -213,8 +232,10 @@ static int run_size(struct bench_solver *bench, const struct solver_shape *size)
 		struct solver_params one = bench_solver_case(
 			p, size, ops->one_device ? 1 : p->devices[i / nr_managers]);
 
-		if (!ops->one_device || i < nr_managers)
-			rc = run_case(bench, &one, ops);
+		if (ops->one_device && i >= nr_managers)
+			continue;
+		for (unsigned int k = 0; k < (ops->spills ? p->pass.nr_budgets : 1) && !rc; k++)
+			rc = run_case(bench, &one, ops, &p->pass.budget[k]);
 	}
 	return rc;
 }
@@ -223,8 +244,12 @@ static unsigned int cases_of_size(const struct bench_solver_params *p)
 {
 	unsigned int nr = 0;
 
-	for (unsigned int i = 0; i < p->pass.base.nr_managers; i++)
-		nr += solver_manager_find(p->pass.base.manager[i])->one_device ? 1 : p->nr_devices;
+	for (unsigned int i = 0; i < p->pass.base.nr_managers; i++) {
+		const struct solver_manager_ops *ops = solver_manager_find(p->pass.base.manager[i]);
+
+		nr += (ops->one_device ? 1 : p->nr_devices) *
+		      (ops->spills ? p->pass.nr_budgets : 1);
+	}
 	return nr;
 }
 
@@ -249,9 +274,28 @@ static int run_all(void *arg)
 
 /* ------------------------------------------------------------------ the table */
 
-static void row_add(struct table *table, const struct row *row)
+/* An iteration where nothing is sent, with the row's budget if there is one of that; NaN: that was
+ * not run. */
+static double limit_s(const struct bench_solver *bench, const struct row *row)
 {
-	static const char *const checks[] = {"-", "right", "WRONG"};
+	double s = NAN;
+
+	for (unsigned int i = 0; i < bench->nr_rows; i++) {
+		const struct row *limit = &bench->rows[i];
+
+		if (!limit->ops->limit || limit->status != RESULT_OK ||
+		    limit->params.devices != row->params.devices ||
+		    memcmp(&limit->params.shape, &row->params.shape, sizeof(row->params.shape)))
+			continue;
+		if (limit->budget_bytes == row->budget_bytes)
+			return limit->iteration_s;
+		s = isnan(s) ? limit->iteration_s : s;
+	}
+	return s;
+}
+
+static void row_add_key(struct table *table, const struct row *row)
+{
 	const struct solver_shape *shape = &row->params.shape;
 
 	if (row->params.kind == SOLVER_DIFFUSION)
@@ -260,23 +304,41 @@ static void row_add(struct table *table, const struct row *row)
 	else
 		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->columns);
 	(void)table_add(table, "%" PRIu32, row->params.devices);
-	(void)table_add(table, "%s", row->manager);
+	(void)table_add(table, "%s", row->ops->name);
+	if (row->budget_bytes)
+		(void)table_add_size(table, row->budget_bytes);
+	else
+		(void)table_add(table, "all");
+}
+
+static void row_add(const struct bench_solver *bench, struct table *table, const struct row *row)
+{
+	static const char *const checks[] = {"-", "right", "WRONG"};
+	static const enum weir_cause causes[] = {WEIR_CAUSE_DEMAND, WEIR_CAUSE_PREFETCH,
+						 WEIR_CAUSE_INPLACE};
+
+	row_add_key(table, row);
 	if (row->status == RESULT_OK)
 		(void)table_add_double(table, "%.4g", row->iteration_s * 1e6);
 	else
 		(void)table_add(table, "%s", result_status_name(row->status));
 	(void)table_add_double(table, "%.4g", row->bytes_per_s / 1e9);
 	(void)table_add_double(table, "%.3f", row->speed_up);
-	(void)table_add_size(table, row->moved_bytes);
+	(void)table_add_double(table, "%.1f", 100 * limit_s(bench, row) / row->iteration_s);
+	(void)table_add_double(table, "%.3f", row->iteration_s / row->bound_s);
+	for (size_t i = 0; i < ARRAY_LEN(causes); i++)
+		(void)table_add_size(table, row->moved_bytes[causes[i]]);
 	(void)table_add(table, "%s", row->status == RESULT_OK ? checks[row->check] : "-");
 }
 
 static int print(void *arg, FILE *out)
 {
 	static const struct table_column columns[] = {
-		{"field", TABLE_RIGHT},	       {"GPUs", TABLE_RIGHT}, {"manager", TABLE_LEFT},
-		{"iteration us", TABLE_RIGHT}, {"GB/s", TABLE_RIGHT}, {"speed-up", TABLE_RIGHT},
-		{"moved", TABLE_RIGHT},	       {"check", TABLE_LEFT},
+		{"field", TABLE_RIGHT},	   {"GPUs", TABLE_RIGHT},	  {"manager", TABLE_LEFT},
+		{"budget", TABLE_RIGHT},   {"iteration us", TABLE_RIGHT}, {"GB/s", TABLE_RIGHT},
+		{"speed-up", TABLE_RIGHT}, {"limit %", TABLE_RIGHT},	  {"bound x", TABLE_RIGHT},
+		{"fetched", TABLE_RIGHT},  {"published", TABLE_RIGHT},	  {"in place", TABLE_RIGHT},
+		{"check", TABLE_LEFT},
 	};
 	const struct bench_solver *bench = arg;
 	struct table *table;
@@ -284,15 +346,18 @@ static int print(void *arg, FILE *out)
 
 	if (err)
 		return err;
-	table_set_keys(table, 3);
+	table_set_keys(table, 4);
 	for (unsigned int i = 0; i < bench->nr_rows; i++)
-		row_add(table, &bench->rows[i]);
+		row_add(bench, table, &bench->rows[i]);
 	err = table_print(table, out);
 	table_destroy(table);
 	if (err)
 		return err;
 	fputs("\niteration us: median of the measured passes, over their iterations. speed-up:\n"
-	      "over single. moved: between GPUs in the whole run. check: the field at the end.\n",
+	      "over single. limit %: of the speed of weir+nopublish, which sends nothing.\n"
+	      "bound x: the time over the lower bound, which knows no budget. fetched,\n"
+	      "published, in place: over links in the whole run, by copies that are waited for,\n"
+	      "by others, and by kernels. check: the field at the end.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }

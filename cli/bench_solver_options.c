@@ -19,6 +19,7 @@
 enum solver_option {
 	SIZE = BENCH_SHARED_OPTION_NR,
 	DEVICES,
+	GPU_BUDGET,
 	ITERATIONS,
 	EPOCHS,
 	DATA,
@@ -35,6 +36,9 @@ enum solver_option {
 			[DEVICES] = {"devices", "N,...", "WEIR_DEVICES", NULL,                    \
 				     "numbers of devices, the machine's first ones; a run for "   \
 				     "each (default: 1, 2, 4 ... and all)"},                      \
+			[GPU_BUDGET] = {"gpu-budget", "S,...", "WEIR_GPU_BUDGET", NULL,           \
+					"of each GPU's memory, under weir's managers, or P% of "  \
+					"what its kernels name (default: all)"},                  \
 			[ITERATIONS] = {"iterations", "I", NULL, "100",                           \
 					"steps in time of a pass"},                               \
 			[EPOCHS] = {"epochs", "E", "WEIR_EPOCHS", NULL,                           \
@@ -151,6 +155,21 @@ static int read_devices(struct bench_reader *r, struct bench_solver_params *p)
 	return 0;
 }
 
+static int read_budget(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	struct bench_solver_params *p = arg;
+
+	return bench_read_budget(r, GPU_BUDGET, nr, p->pass.budget);
+}
+
+static int read_budgets(struct bench_reader *r, struct bench_solver_params *p)
+{
+	p->pass.nr_budgets = !r->values[GPU_BUDGET].text; /* zeroed: all of the memory */
+	return p->pass.nr_budgets ? 0
+				  : bench_read_list(r, GPU_BUDGET, BENCH_LIST_MAX, read_budget, p,
+						    &p->pass.nr_budgets);
+}
+
 static int read_manager(struct bench_reader *r, unsigned int nr, void *arg)
 {
 	struct bench_params *p = arg;
@@ -219,6 +238,8 @@ static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 	if (!err)
 		err = read_devices(r, out);
 	if (!err)
+		err = read_budgets(r, out);
+	if (!err)
 		err = bench_read_u32(r, ITERATIONS, 1, ITERATIONS_MAX, &out->iterations);
 	base->json = r->values[JSON].text;
 	base->host_budget_bytes = err ? 0 : base->machine.memory[bench_host_memory(base)].bytes;
@@ -241,6 +262,53 @@ struct solver_params bench_solver_case(const struct bench_solver_params *p,
 		.devices = devices,
 		.check = base->check,
 	};
+}
+
+uint64_t bench_solver_budget(const struct bench_solver_params *p, const struct solver_params *one,
+			     const struct bench_budget *budget, uint64_t out[WEIR_DEVICES_MAX])
+{
+	const uint64_t page_bytes = p->pass.base.machine.vmm.granularity_bytes;
+	uint64_t most = 0;
+
+	for (uint32_t d = 0; d < one->devices; d++) {
+		const uint64_t named = solver_named_bytes(one, d, page_bytes);
+
+		out[d] = bench_pass_budget(budget, named, page_bytes);
+		most = MAX(most, out[d]);
+	}
+	return most;
+}
+
+/* Each device has two pages at least, and no more than there is. */
+static int check_budgets(const struct bench_solver_params *p, const struct solver_params *one,
+			 char *err, size_t err_bytes)
+{
+	const struct weir_machine_desc *machine = &p->pass.base.machine;
+	const uint64_t least = 2 * machine->vmm.granularity_bytes;
+	char is[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES], has[SIZE_TEXT_BYTES];
+
+	for (unsigned int i = 0; i < p->pass.nr_budgets; i++) {
+		const struct bench_budget *budget = &p->pass.budget[i];
+		uint64_t bytes[WEIR_DEVICES_MAX];
+
+		if (!budget->bytes && !(budget->fraction > 0))
+			continue;
+		(void)bench_solver_budget(p, one, budget, bytes);
+		for (uint32_t d = 0; d < one->devices; d++) {
+			const uint64_t most = machine->memory[machine->device[d].memory].bytes;
+
+			if (bytes[d] >= least && bytes[d] <= most)
+				continue;
+			snprintf(err, err_bytes,
+				 "--gpu-budget: %s of %s: choose at least two pages, %s, and no "
+				 "more than its memory, %s",
+				 size_format(bytes[d], is, sizeof(is)), machine->device[d].name,
+				 size_format(least, page, sizeof(page)),
+				 size_format(most, has, sizeof(has)));
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 /* With real data this computer holds both arrays, and those of --check beside them. */
@@ -272,6 +340,7 @@ static int check_cases(const struct bench_solver_params *p, char *err, size_t er
 
 			rc = solver_params_check(&one, err, err_bytes);
 			rc = rc ? rc : check_ram(p, &one, err, err_bytes);
+			rc = rc ? rc : check_budgets(p, &one, err, err_bytes);
 		}
 	return rc;
 }

@@ -10,9 +10,10 @@
 #include "workloads/solver/solver.h"
 
 /* Each size and number of devices is run under each manager; under those that take one device, each
- * size once. */
+ * size once, and under those that spill with each budget. */
 struct bench_solver_params {
-	/* Of base: machine, data, managers, epochs (measured passes), warm-up, json and check. */
+	/* Of base: machine, data, managers, epochs (measured passes), warm-up, json and check; the
+	 * budgets, of which one is all of a GPU's memory where none is asked for. */
 	struct bench_pass_params pass;
 	enum solver_kind kind;
 	struct solver_shape size[BENCH_LIST_MAX];
@@ -30,6 +31,10 @@ void bench_solver_params_fini(struct bench_solver_params *params);
 /* One case's parameters, but for progress. */
 struct solver_params bench_solver_case(const struct bench_solver_params *params,
 				       const struct solver_shape *size, uint32_t devices);
+
+/* What each device may use of its memory; 0: all. Returns the largest of them. */
+uint64_t bench_solver_budget(const struct bench_solver_params *p, const struct solver_params *one,
+			     const struct bench_budget *budget, uint64_t out[WEIR_DEVICES_MAX]);
 
 void bench_solver_help(enum solver_kind kind, FILE *out);
 

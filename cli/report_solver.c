@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cli/report_rows.h"
+#include "cli/report_sets.h"
 #include "src/base/util.h"
+#include "workloads/solver/manager.h"
 
 static bool same_case(const struct report_result *a, const struct report_result *b)
 {
@@ -30,6 +32,34 @@ static const char *case_text(const struct report_result *r, char *text, size_t b
 static double speed_up(const struct report_result *r)
 {
 	return r->in_memory_s / r->epoch_s;
+}
+
+/* How fast, where what sends nothing is 100, with the same budget if that was run; NaN: it was not
+ * run. */
+static double limit_percent(const struct report_list *list, const struct report_result *r)
+{
+	const struct report_result *best = NULL;
+
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct report_result *limit = &list->result[i];
+
+		if (strcmp(limit->manager, solver_manager_weir_nopublish.name) != 0 ||
+		    !same_case(limit, r))
+			continue;
+		if (!best || report_same_budget(limit->budget_bytes, r->budget_bytes))
+			best = limit;
+	}
+	return best ? 100 * best->epoch_s / r->epoch_s : NAN;
+}
+
+/* Over all links, for one reason. */
+static double moved_bytes(const struct report_result *r, enum weir_cause cause)
+{
+	double bytes = 0;
+
+	for (size_t i = 0; i < r->nr_flows; i++)
+		bytes += r->flow[i].bytes[cause];
+	return bytes;
 }
 
 static struct report_rows rows_of(const struct report_results *results)
@@ -76,7 +106,9 @@ void solver_text(FILE *out, const struct report_results *results)
 
 void solver_table(FILE *out, const struct report_results *results)
 {
-	static const char *const titles[] = {"us an iteration", "GB/s", "speed-up", "field"};
+	static const char *const titles[] = {
+		"us an iteration", "GB/s",	 "speed-up",	 "% of limit",	"times the bound",
+		"budget, GB",	   "MB fetched", "MB published", "MB in place", "field"};
 	struct report_rows rows = rows_of(results);
 
 	rows_table_begin(out, "Results of solvers", titles, ARRAY_LEN(titles));
@@ -87,6 +119,12 @@ void solver_table(FILE *out, const struct report_results *results)
 		rows_number(out, "%.4g", r->iteration_s * 1e6);
 		rows_number(out, "%.4g", r->useful_bytes_per_s / 1e9);
 		rows_number(out, "%.3f", speed_up(r));
+		rows_number(out, "%.1f", limit_percent(&results->solver, r));
+		rows_number(out, "%.3f", r->epoch_s / r->bound_s);
+		rows_number(out, "%.4g", r->budget_bytes / 1e9);
+		rows_number(out, "%.4g", moved_bytes(r, WEIR_CAUSE_DEMAND) / 1e6);
+		rows_number(out, "%.4g", moved_bytes(r, WEIR_CAUSE_PREFETCH) / 1e6);
+		rows_number(out, "%.4g", moved_bytes(r, WEIR_CAUSE_INPLACE) / 1e6);
 		rows_check(out, r);
 	}
 	rows_table_end(out);

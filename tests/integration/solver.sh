@@ -15,7 +15,7 @@ weir=${WEIR:?the program}
 . "$SOURCE_DIR/tests/support/environment.sh"
 # Tables in one part.
 export COLUMNS=200
-for name in SIZE DEVICES EPOCHS DATA; do
+for name in SIZE DEVICES EPOCHS DATA GPU_BUDGET; do
 	unset "WEIR_$name"
 done
 dir=$(mktemp -d)
@@ -38,7 +38,8 @@ for r in lines:
     assert r["schema"] == "weir-result-1" and r["workload"] == workload, who
     assert r["status"] == "ok" and len(r["epoch_s"]) == p["epochs"], who
     assert size == 4 * p.get("planes", 1) * p["rows"] * p["columns"], who
-    assert r["needs_bytes"] == 2 * size and r["bound_s"] is None, who
+    assert r["needs_bytes"] == 2 * size and r["bound_s"] > 0, who
+    assert r["machine"] == "cuda" or r["bound_s"] <= r["epoch_median_s"] * (1 + 1e-12), who
     assert math.isclose(r["iteration_s"] * p["iterations"], r["epoch_median_s"]), who
     assert math.isclose(r["useful_bytes_per_s"] * r["iteration_s"], 2 * size), who
     if r["manager"] == "single":
@@ -101,6 +102,52 @@ for nr in 2, 4:
 PY
 done
 
+# All of weir's managers; with budgets, which others do not take, fields are the same.
+budgets=(--devices "2,3" --gpu-budget "100%,60%,30%,8MiB")
+"$weir" bench jacobi --size 6144x1024 --iterations 2 --data real "${budgets[@]}" \
+	--manager single,overlap,weir,weir+all,weir+nopublish --json "$dir/json" >"$dir/out" \
+	2>"$dir/err" || fail "budgets" "$dir/out" "$dir/err"
+cat "$dir/json" >>"$dir/all.json"
+python3 - "$dir/json" "$dir/out" <<'PY' || fail "budgets" "$dir/json" "$dir/out"
+import json, sys
+
+lines = [json.loads(line) for line in open(sys.argv[1])]
+rows = [line.split() for line in open(sys.argv[2]) if "x1024" in line]
+page = 2 << 20
+assert len(lines) == len(rows) == 1 + 2 + 2 * 3 * 4, (len(lines), len(rows))
+budgets = {}
+limit = {}
+for r, row in zip(lines, rows):
+    devices = r["parameters"].get("devices", 1)
+    assert r["bound_s"] <= r["epoch_median_s"], r
+    if r["manager"] == "weir+nopublish":
+        assert r["hash"] is None and r["check"]["passed"] is None, r
+        limit.setdefault((devices, r["budget_bytes"]), r["epoch_median_s"])
+    else:
+        assert r["hash"] == lines[0]["hash"] and (r["check"]["passed"] or r is lines[0]), r
+    if r["manager"] in ("single", "overlap"):
+        assert row[3] == "all", row
+    else:
+        budgets.setdefault((r["manager"], devices), []).append(r["budget_bytes"])
+for (manager, devices), of in budgets.items():
+    # What does not fit is used where it is.
+    in_place = [sum(c["in-place"] for c in r["bytes"].values()) for r in lines
+                if (r["manager"], r["parameters"].get("devices", 1)) == (manager, devices)]
+    assert min(in_place[1:]) > 6144 * 4096, (manager, devices, in_place)
+    # The largest part of 4 KiB slices and two more, in whole pages, of two arrays.
+    slab, halo = -(-6144 // devices), 2 if devices > 2 else 1
+    least, most = 2 * 4096 * (slab + halo), 2 * 4096 * (slab + halo) + 4 * page
+    assert least <= of[0] <= most, (manager, devices, of)
+    for percent, nr_bytes in zip((60, 30), of[1:]):
+        want = of[0] * percent // 100
+        assert nr_bytes == want - want % page, (manager, devices, of)
+    assert of[3] == 8 << 20, of
+for r, row in zip(lines, rows):
+    s = limit.get((r["parameters"].get("devices", 1), r["budget_bytes"]))
+    if s and r["manager"].startswith("weir"):
+        assert any(f"{100 * s / r['epoch_median_s']:.1f}" == cell for cell in row), (row, s)
+PY
+
 # The same twice, and in the other stream with -.
 again=(jacobi --size 48x32 --data real --iterations 4)
 "$weir" bench "${again[@]}" --json - >"$dir/one" 2>"$dir/table" || fail "to stdout" "$dir/table"
@@ -111,9 +158,9 @@ grep -q '^-*$' "$dir/table" || fail "no table" "$dir/table"
 # What does not fit one device is out of memory there.
 "$weir" bench jacobi --size 262144 --devices 2,4 --iterations 2 >"$dir/out" ||
 	fail "out of memory" "$dir/out"
-grep -q ' 1 *single *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
-grep -q ' 2 *overlap *out-of-memory' "$dir/out" || fail "it fits in two" "$dir/out"
-grep -q ' 4 *overlap *[0-9]' "$dir/out" || fail "it does not fit in four" "$dir/out"
+grep -q ' 1 *single *all *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
+grep -q ' 2 *overlap *all *out-of-memory' "$dir/out" || fail "it fits in two" "$dir/out"
+grep -q ' 4 *overlap *all *[0-9]' "$dir/out" || fail "it does not fit in four" "$dir/out"
 
 # On the driver without a GPU.
 ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
@@ -142,6 +189,15 @@ for row, r in zip(rows, results):
     assert row[1].endswith(r["manager"]), (row, r)
     assert row[3] == "%.4g" % (r["iteration_s"] * 1e6), (row, r)
     assert row[5] == "%.3f" % (r["in_memory_s"] / r["epoch_median_s"]), (row, r)
+    limits = [l["epoch_median_s"] for l in results if l["manager"] == "weir+nopublish" and
+              l["parameters"] == p and l["budget_bytes"] == r["budget_bytes"]]
+    if limits:
+        assert row[6] == "%.1f" % (100 * limits[0] / r["epoch_median_s"]), (row, r)
+    assert row[7] == "%.3f" % (r["epoch_median_s"] / r["bound_s"]), (row, r)
+    assert row[8] == "%.4g" % (r["budget_bytes"] / 1e9), (row, r)
+    causes = ("demand", "prefetch", "in-place")
+    for cell, cause in zip(row[9:], causes):
+        assert cell == "%.4g" % (sum(c[cause] for c in r["bytes"].values()) / 1e6), (row, cause)
     assert row[-1] == {True: "right", None: "not compared"}[r["check"]["passed"]], (row, r)
 assert page.count('id="solvers"') == 1
 PY
@@ -179,6 +235,12 @@ refused "no such manager; there are single, memcpy, overlap, rdl" jacobi --manag
 refused "listed twice" jacobi --manager rdl,rdl
 refused "an item is missing" jacobi --manager single,,rdl
 refused "out of range" jacobi --iterations 0
+refused "out of range" jacobi --gpu-budget 0%
+refused "no memory at all" jacobi --gpu-budget 0
+refused "listed twice" jacobi --gpu-budget 1GB,50%,1GB
+refused "choose at least two pages, 4 MiB" jacobi --gpu-budget 4194303
+refused "choose at least two pages, 4 MiB" diffusion --size 64 --gpu-budget 10%
+refused "no more than its memory, 139 GiB" jacobi --gpu-budget 1TB
 refused "out of range" jacobi --epochs 0
 refused "no such kind of data" jacobi --data some
 refused "nothing to --check" jacobi --data phantom --check

@@ -46,16 +46,22 @@ static struct weir_machine *open_machine(uint32_t devices, enum weir_data data)
 	return machine;
 }
 
+static uint32_t budget_percent; /* of what a device's kernels name; 0: all of its memory */
+
 static int manager_of(struct weir_machine *machine, const struct solver_manager_ops *ops,
 		      const struct solver_params *p, struct solver_manager **out)
 {
-	const struct solver_config config = {
+	const uint64_t page_bytes = weir_machine_describe(machine)->vmm.granularity_bytes;
+	struct solver_config config = {
 		.machine = machine,
 		.nr_devices = p->devices,
 		.layout = solver_layout_of(p),
 		.options = ops->options,
 	};
 
+	for (uint32_t d = 0; d < p->devices; d++)
+		config.budget_bytes[d] =
+			solver_named_bytes(p, d, page_bytes) * budget_percent / 100;
 	return ops->create(&config, out);
 }
 
@@ -236,6 +242,28 @@ static void test_solver_random(void **state)
 		p.passes = 2 + (uint32_t)(r >> 44) % 2;
 		run_everywhere(p, &devices, 1);
 	}
+}
+
+/* Managers that spill, with less memory on each device than its kernels name. */
+static void test_solver_budgets(void **state)
+{
+	static const uint32_t percents[] = {100, 60, 30}, devices[] = {2, 3, 8};
+	struct solver_params p = usual;
+	uint64_t want;
+
+	(void)state;
+	p.shape = (struct solver_shape){96, 8, 64};
+	p.devices = 1;
+	want = run_right(&solver_manager_single, &p);
+	for (size_t i = 0; i < ARRAY_LEN(percents) * ARRAY_LEN(devices); i++)
+		for (size_t k = 0; solver_managers[k]; k++) {
+			if (!solver_managers[k]->spills || solver_managers[k]->limit)
+				continue;
+			p.devices = devices[i % ARRAY_LEN(devices)];
+			budget_percent = percents[i / ARRAY_LEN(devices)];
+			assert_int_equal(run_right(solver_managers[k], &p), want);
+		}
+	budget_percent = 0;
 }
 
 /* What a manager may do wrong. */
@@ -550,11 +578,12 @@ static void test_solver_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_solver_partition),   cmocka_unit_test(test_solver_same),
-		cmocka_unit_test(test_solver_random),	   cmocka_unit_test(test_solver_wrong),
-		cmocka_unit_test(test_solver_bytes),	   cmocka_unit_test(test_solver_times),
-		cmocka_unit_test(test_solver_refused),	   cmocka_unit_test(test_solver_no_link),
-		cmocka_unit_test(test_solver_interrupted), cmocka_unit_test(test_solver_faults),
+		cmocka_unit_test(test_solver_partition), cmocka_unit_test(test_solver_same),
+		cmocka_unit_test(test_solver_random),	 cmocka_unit_test(test_solver_wrong),
+		cmocka_unit_test(test_solver_budgets),	 cmocka_unit_test(test_solver_bytes),
+		cmocka_unit_test(test_solver_times),	 cmocka_unit_test(test_solver_refused),
+		cmocka_unit_test(test_solver_no_link),	 cmocka_unit_test(test_solver_interrupted),
+		cmocka_unit_test(test_solver_faults),
 	};
 
 	return cmocka_run_group_tests_name("solver", tests, NULL, NULL);

@@ -53,7 +53,9 @@ struct solver_config {
 	struct weir_machine *machine; /* borrowed, outlives the manager */
 	uint32_t nr_devices;	      /* the machine's first ones */
 	struct solver_layout layout;  /* of all arrays */
-	const char *options;	      /* of the entry of solver_managers[] */
+	/* How much of its own memory each device may use; 0: all. Of managers that spill. */
+	uint64_t budget_bytes[WEIR_DEVICES_MAX];
+	const char *options; /* of the entry of solver_managers[] */
 };
 
 struct solver_manager;
@@ -68,6 +70,7 @@ struct solver_manager_ops {
 	 * interior of each. Else as one. */
 	bool split;
 	bool one_device; /* it takes one device, whatever the machine has */
+	bool in_place;	 /* kernels read what is in their neighbours' memory */
 	bool limit;	 /* it sends nothing: fields are wrong, and are not looked at */
 	bool spills;	 /* what devices' memories have no room for is elsewhere */
 

@@ -52,6 +52,7 @@ static int iteration_end(struct solver_manager *m)
 const struct solver_manager_ops solver_manager_rdl = {
 	.name = "rdl",
 	.help = "kernels read halos in place, in the neighbours' memory",
+	.in_place = true,
 	.create = create,
 	.destroy = solver_slabs_destroy,
 	.alloc = solver_slabs_alloc,

@@ -54,6 +54,9 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 	w->base.ops = w->move_nothing			      ? &solver_manager_weir_nopublish
 		      : w->subscription == WEIR_SUBSCRIBE_ALL ? &solver_manager_weir_all
 							      : &solver_manager_weir;
+	for (uint32_t d = 0; d < config->nr_devices; d++)
+		space.budget_bytes[w->base.backend->desc.device[d].memory] =
+			config->budget_bytes[d];
 	err = weir_space_create(config->machine, &space, &w->space);
 	for (uint32_t d = 0; d < config->nr_devices && !err; d++) {
 		err = weir_stream_create(config->machine, d, &w->stream[d]);

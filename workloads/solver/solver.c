@@ -78,6 +78,16 @@ struct solver_layout solver_layout_of(const struct solver_params *p)
 	return layout;
 }
 
+uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes)
+{
+	const uint32_t first = solver_first_slice(p, device);
+	const uint32_t end = MIN(solver_first_slice(p, device + 1) + 1, p->shape.slices);
+	const uint64_t begin_at = (first ? first - 1 : 0) * solver_slice_bytes(&p->shape);
+	const uint64_t end_at = end * solver_slice_bytes(&p->shape);
+
+	return 2 * (round_up(end_at, page_bytes) - begin_at / page_bytes * page_bytes);
+}
+
 /* ------------------------------------------------------------------ memory */
 
 static void arrays_alloc(struct solver_job *job)

@@ -50,6 +50,9 @@ static inline uint32_t solver_first_slice(const struct solver_params *p, uint32_
 	return (uint32_t)((uint64_t)p->shape.slices * index / p->devices);
 }
 
+/* What a device's kernels name of both arrays, its slab and halos, in whole pages. */
+uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes);
+
 /* "jacobi", "diffusion". Static. */
 const char *solver_kind_name(enum solver_kind kind);
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lower bounds on the time of a pass of a solver, whatever manager runs it and even if it knows the
+ * future. They know no budget: each device's memory holds all that its kernels name.
+ *
+ * docs/solver.md says exactly what is assumed, and proves them.
+ */
+#ifndef WEIR_SOLVER_BOUND_H
+#define WEIR_SOLVER_BOUND_H
+
+#include "workloads/solver/solver.h"
+
+struct solver_bound {
+	double kernels_s; /* the busiest device's kernels, with all their data in its memory */
+	double ports_s;	  /* the busiest link's or port's bytes, at its rate */
+	double chain_s;	  /* the longest chain of kernels, each of which reads what the one before
+			     wrote, and of messages between them */
+};
+
+/* Where a device's kernels have what its neighbours wrote. */
+enum solver_sharing {
+	SOLVER_COPIED,	 /* in the device's own memory: it is sent */
+	SOLVER_IN_PLACE, /* also in the neighbours' memory, over a link */
+};
+
+/* p: checked. desc: has as many devices, and links between neighbours. */
+struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
+				    const struct solver_params *p, enum solver_sharing sharing);
+
+/* The largest of the three, in seconds a pass. */
+double solver_bound_s(const struct solver_bound *bound);
+
+#endif
