@@ -140,7 +140,6 @@ struct replica {
 	uint32_t number;	   /* in replicas->replica[] */
 	uint64_t bytes;
 	uint32_t nr_granules;
-	uint32_t element_bytes;
 	uint64_t devices; /* by place of their own memories */
 	enum weir_subscription subscription;
 	struct range *one;   /* the one copy, ... */

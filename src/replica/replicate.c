@@ -160,7 +160,6 @@ static int replica_create(struct replicas *rs, struct range *one, uint64_t offse
 	r->replicas = rs;
 	r->bytes = bytes;
 	r->nr_granules = (uint32_t)div_round_up(bytes, rs->granule_bytes);
-	r->element_bytes = params->element_bytes ? params->element_bytes : 4;
 	r->devices = devices;
 	r->subscription = params->subscription;
 	r->one = one;
