@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workloads on a matrix and their kernels on the CUDA backend: sums against what they have to
- * be, for shapes, page sizes, budgets and numbers of blocks at random, under every manager; and the
- * kernels alone, with few rows that add up exactly. WEIR_MATRIX_KERNELS names their library,
- * MATRIX_CASES says how many cases there are (24).
+ * be, for shapes, page sizes, budgets and numbers of blocks at random, under every manager; rows
+ * split between parts of the GPU; and the kernels alone, with few rows that add up exactly.
+ * WEIR_MATRIX_KERNELS names their library, MATRIX_CASES says how many cases there are (24).
  *
  * Long: yes
  */
@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "src/backend/machine.h"
+#include "src/base/util.h"
 #include "tests/support/amount.h"
 #include "tests/support/driver.h"
 #include "workloads/graph/gen.h"
@@ -116,6 +117,55 @@ static void test_matrix_managers(void **state)
 			nr_frames = 1 + nr_frames % 8;
 		for (size_t k = 0; k < NR_MANAGERS; k++)
 			run_one(managers[k], &p, nr_frames * p.page_bytes);
+	}
+}
+
+/* Rows split between parts of the first GPU, whose sums along columns the first one adds up; with
+ * room for all of the matrix on each, or for less than half of it. */
+static void run_split(uint32_t devices, struct matrix_params *p, bool narrow)
+{
+	struct manager_config config = {.nr_devices = devices, .options = ""};
+	struct passes_result r;
+	uint64_t bytes;
+	struct backend *b;
+	struct manager *m;
+	char err[256] = "";
+	int ret;
+
+	assert_int_equal(test_cuda_open_parts(&test_fake_config, devices, &b), 0);
+	assert_int_equal(matrix_cuda_load(), 0);
+	config.block_bytes = b->desc.vmm.granularity_bytes;
+	p->devices = devices;
+	p->rows = MAX(p->rows, devices * MATRIX_BATCH);
+	bytes = matrix_bytes(p) / 3 + 4 * matrix_vectors_bytes(p);
+	if (narrow)
+		config.gpu_budget_bytes =
+			round_up(bytes, config.block_bytes) + 4 * config.block_bytes;
+	assert_int_equal(machine_wrap(b, &config.machine), 0);
+	assert_int_equal(manager_create("weir", &config, &m), 0);
+	ret = matrix_run(m, p, &r, err, sizeof(err));
+	if (ret || !r.checked || !r.passed)
+		fail_msg("%u devices, %s of %u x %u, %llu bytes each: %s", devices,
+			 matrix_kind_name(p->kind), p->rows, p->columns,
+			 (unsigned long long)config.gpu_budget_bytes, ret ? err : r.wrong);
+	assert_int_equal(m->ops->check(m), 0);
+	m->ops->destroy(m);
+	weir_machine_close(config.machine);
+	passes_result_free(&r);
+	test_cuda_nothing_left(NULL);
+}
+
+static void test_matrix_split(void **state)
+{
+	static const struct test_amount cases = {12, 6, 60};
+	const uint64_t nr = test_amount("MATRIX_CASES", cases);
+
+	(void)state;
+	for (uint64_t i = 0; i < nr; i++) {
+		struct matrix_params p = params_at(gen_bits(SEED + 2, i));
+
+		p.kind = (enum matrix_kind)(i % MATRIX_KIND_NR);
+		run_split(2 + (uint32_t)(i % 3), &p, i & 1);
 	}
 }
 
@@ -237,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_matrix_tasks),
 		cmocka_unit_test(test_matrix_refused),
 		cmocka_unit_test(test_matrix_managers),
+		cmocka_unit_test(test_matrix_split),
 	};
 
 	return cmocka_run_group_tests_name("matrix", tests, test_cuda_required, NULL);

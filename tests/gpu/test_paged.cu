@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paged memory on a real GPU as a program uses it: weir/paged.h and weir/device.cuh, nothing below,
- * and where there are two GPUs with pages at the other one. Kernels read, write and add; the host
- * flushes, drains, writes between launches, changes budgets, asks for statistics while a kernel
- * runs; wrong use is told; a page that never comes is noticed.
+ * and where there are two GPUs with pages at the other one; WEIR_TEST_SPLIT=2 takes two parts of
+ * one GPU for two. Kernels read, write and add; the host flushes, drains, writes between launches,
+ * changes budgets, asks for statistics while a kernel runs; wrong use is told; a page that never
+ * comes is noticed.
  *
  *   test_paged [--small]     small: fewer words, for tools under which all is slow
  *
@@ -13,6 +14,11 @@
 
 #include "tests/gpu/base.cuh"
 #include "weir/paged_home.cuh"
+
+extern "C" {
+#include "src/backend/cuda/cuda.h"
+#include "src/backend/machine.h"
+}
 
 #define WATCH_MS 200u
 #define PATIENCE 20000u /* looks of a millisecond at a kernel that runs */
@@ -632,6 +638,22 @@ static void case_in_a_space(void)
 	report("in a space, beside a mapped range");
 }
 
+/* As a program does, or with WEIR_TEST_SPLIT=N as N parts of the first GPU. */
+static void machine_open(void)
+{
+	const char *parts = getenv("WEIR_TEST_SPLIT");
+	struct cuda_config config = {};
+	struct backend *b;
+
+	if (!parts || !*parts) {
+		must(weir_machine_cuda(NULL, &t.machine), "weir_machine_cuda");
+		return;
+	}
+	config.nr_parts = (uint32_t)atoi(parts);
+	must(cuda_create(&config, &b), "cuda_create");
+	must(machine_wrap(b, &t.machine), "machine_wrap");
+}
+
 int main(int argc, char **argv)
 {
 	cudaDeviceProp gpu;
@@ -643,7 +665,7 @@ int main(int argc, char **argv)
 	weir_log_set(log_print, NULL);
 	check(cudaSetDevice(0), "cudaSetDevice");
 	check(cudaGetDeviceProperties(&gpu, 0), "cudaGetDeviceProperties");
-	must(weir_machine_cuda(NULL, &t.machine), "weir_machine_cuda");
+	machine_open();
 	must(weir_stream_create(t.machine, 0, &t.stream), "weir_stream_create");
 	must(weir_stream_create(t.machine, 0, &t.other), "weir_stream_create");
 	stream = (cudaStream_t)weir_stream_native(t.stream);

@@ -9,12 +9,19 @@
 #include <cmocka.h>
 
 #include "src/replica/replica.h"
+#include "tests/support/driver.h"
 #include "tests/support/space.h"
 
-#define BLOCK KIB(16)
+#define BLOCK block_bytes()
 #define NR 6 /* blocks of a range */
 #define BYTES (NR * BLOCK)
 #define ONE TEST_OTHER /* a stream of device 1; 0 is one of device 0 */
+
+/* Four granules where the test chooses them, one of a real GPU's. */
+static uint64_t block_bytes(void)
+{
+	return test_machine_kind() == TEST_GPU ? MIB(2) : KIB(16);
+}
 
 /* A bracket of a stream on a part of a range, through its device's window. */
 static void use(struct test_space *t, uint32_t stream, uint8_t *addr, uint64_t bytes,
