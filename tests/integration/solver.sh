@@ -85,6 +85,11 @@ bench diffusion 13 --size 11x9x16 --check --iterations 5 --devices 1,2,3,4 --epo
 [ "$(grep -c '"passed":true' "$dir/json")" -eq 9 ] || fail "not compared" "$dir/json"
 [ "$(grep -c '"passed":null' "$dir/json")" -eq 1 ] || fail "compared with what?" "$dir/json"
 
+# Fields of weir+nopublish are wrong: they are compared with none, and none with them.
+"$weir" bench jacobi --size 64 --check --devices 1,2 --manager weir+nopublish,weir \
+	--json "$dir/json" >"$dir/out" 2>&1 || fail "a limit is compared" "$dir/out"
+[ "$(grep -c '"passed":null' "$dir/json")" -eq 2 ] || fail "a limit is compared" "$dir/json"
+
 # The usual sizes, in little time: more devices are faster, and hardly anything is lost by hand.
 for workload in jacobi diffusion; do
 	bench $workload 10
