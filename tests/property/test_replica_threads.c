@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "tests/support/amount.h"
+#include "tests/support/driver.h"
 #include "tests/support/space.h"
 #include "tests/support/threads.h"
 #include "weir/replica.h"
@@ -24,8 +25,14 @@
 #define PARTS 5u
 #define PART KIB(7) /* they share granules */
 #define BYTES (PARTS * PART)
-#define BLOCK KIB(8)
+#define BLOCK block_bytes()
 #define SECONDS 0.5
+
+/* Two granules, or one of a real GPU's. */
+static uint64_t block_bytes(void)
+{
+	return test_machine_kind() == TEST_GPU ? MIB(2) : KIB(8);
+}
 
 struct part {
 	pthread_rwlock_t lock;
@@ -59,7 +66,7 @@ static void bracket(struct worker *w, uint8_t *addr, uint8_t *as, enum weir_use_
 		.addr = (uint64_t *)addr,
 		.as = (uint64_t *)as,
 		.words = PART / 8,
-		.nr_wrong = &t.nr_wrong,
+		.nr_wrong = t.nr_wrong_cuda ? t.nr_wrong_cuda : &t.nr_wrong,
 		.nr = 1,
 		.cell = {{expect, put}},
 	};
