@@ -15,8 +15,8 @@
  *             and the whole sectors of 32 bytes that the elements lie in; launch_ns at least
  *   unpack    the same at the subscriber; sectors that are written in part are read, too
  *
- * On a simulated device both rates are its hbm_bytes_per_s. For a real one, weir info --measure shows
- * elements packed and unpacked a second, which are to be multiplied by such bytes of an element.
+ * On a simulated device both rates are its hbm_bytes_per_s. For a real one, weir info --measure
+ * shows elements packed and unpacked a second, to be multiplied by such bytes of an element.
  *
  * Packing is done once for all subscribers, and they unpack side by side, as copies to them go side
  * by side: what they share is the sender's port.
