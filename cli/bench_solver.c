@@ -62,13 +62,12 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 	struct work *w = arg;
 	struct solver_config config = {
 		.machine = machine,
-		.nr_devices = w->params.devices,
-		.layout = solver_layout_of(&w->params),
 		.options = w->ops->options,
 	};
 	struct solver_manager *m;
 	int rc;
 
+	solver_config_set(&config, &w->params);
 	memcpy(config.budget_bytes, w->budget_bytes, sizeof(config.budget_bytes));
 	rc = w->ops->create(&config, &m);
 	if (rc) {

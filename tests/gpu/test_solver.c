@@ -73,8 +73,7 @@ static uint64_t run_one(const struct solver_manager_ops *ops, struct solver_para
 	p->shape = shape_at(random, p->kind, is_large(b));
 	p->devices = ops->one_device ? 1 : 1 + (uint32_t)(random >> 8) % nr;
 	assert_int_equal(machine_wrap(b, &config.machine), 0);
-	config.nr_devices = p->devices;
-	config.layout = solver_layout_of(p);
+	solver_config_set(&config, p);
 	assert_int_equal(ops->create(&config, &m), 0);
 	ret = solver_run(m, p, &r, err, sizeof(err));
 	if (ret || !r.passes.passed)

@@ -54,11 +54,10 @@ static int manager_of(struct weir_machine *machine, const struct solver_manager_
 	const uint64_t page_bytes = weir_machine_describe(machine)->vmm.granularity_bytes;
 	struct solver_config config = {
 		.machine = machine,
-		.nr_devices = p->devices,
-		.layout = solver_layout_of(p),
 		.options = ops->options,
 	};
 
+	solver_config_set(&config, p);
 	for (uint32_t d = 0; d < p->devices; d++)
 		config.budget_bytes[d] =
 			solver_named_bytes(p, d, page_bytes) * budget_percent / 100;
@@ -96,7 +95,7 @@ static void test_solver_partition(void **state)
 
 		p.devices = 1 + (uint32_t)(r % WEIR_DEVICES_MAX);
 		p.shape.slices = p.devices + (uint32_t)(r >> 8) % (i % 2 ? 40 : 1000000);
-		layout = solver_layout_of(&p);
+		layout = solver_layout_of(&p, i % 2);
 		assert_int_equal(layout.nr_devices, p.devices);
 		assert_int_equal(layout.halo_bytes, 7 * 12 * 4);
 		assert_int_equal(layout.offset[0], 0);

@@ -215,16 +215,13 @@ static void test_bound_chain_brute(void **state)
 static double pass_s(const struct weir_machine_desc *desc, const struct solver_manager_ops *ops,
 		     const struct solver_params *p)
 {
-	struct solver_config config = {
-		.nr_devices = p->devices,
-		.layout = solver_layout_of(p),
-		.options = ops->options,
-	};
+	struct solver_config config = {.options = ops->options};
 	struct solver_result r;
 	struct solver_manager *m;
 	char err[256] = "";
 	double s;
 
+	solver_config_set(&config, p);
 	assert_int_equal(weir_machine_simulate(desc, WEIR_DATA_PHANTOM, &config.machine), 0);
 	assert_int_equal(ops->create(&config, &m), 0);
 	if (solver_run(m, p, &r, err, sizeof(err)))

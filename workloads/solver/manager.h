@@ -7,7 +7,7 @@
  *
  * An array is split into slabs, one behind the other, one for each device, which alone writes it.
  * Each iteration the devices read one array, their slab and up to halo_bytes on either side of it,
- * and write their slab of another one. A manager is used by one thread.
+ * which may be all of it, and write their slab of another one. A manager is used by one thread.
  */
 #ifndef WEIR_SOLVER_MANAGER_H
 #define WEIR_SOLVER_MANAGER_H
@@ -21,15 +21,21 @@
 struct solver_layout {
 	uint32_t nr_devices;
 	uint64_t offset[WEIR_DEVICES_MAX + 1]; /* where slabs begin; then the array's bytes */
-	uint64_t halo_bytes; /* read beyond a slab on either side; a slab has as many at least */
+	/* Read beyond a slab on either side: no more than any slab has, or all that there is. */
+	uint64_t halo_bytes;
 };
 
-/* What a step does with a part of an array. Each byte is read or written once. */
+/* What a step does with a part of an array. */
 struct solver_use {
 	uint32_t array;
 	uint64_t offset, bytes;
 	enum weir_use_kind kind; /* WEIR_READ, WEIR_OVERWRITE */
+	uint64_t random_bytes;	 /* read in pieces of granule bytes, in all; 0: each byte once */
+	uint32_t granule;
 };
+
+/* Part of that at an address, as a launch has it. */
+struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t bytes);
 
 /* Of a device's work in an iteration. */
 enum solver_part {
@@ -50,9 +56,9 @@ struct solver_step {
 };
 
 struct solver_config {
-	struct weir_machine *machine; /* borrowed, outlives the manager */
-	uint32_t nr_devices;	      /* the machine's first ones */
-	struct solver_layout layout;  /* of all arrays */
+	struct weir_machine *machine;			/* borrowed, outlives the manager */
+	uint32_t nr_devices;				/* the machine's first ones */
+	struct solver_layout layout[SOLVER_ARRAYS_MAX]; /* of arrays, by their numbers */
 	/* How much of its own memory each device may use; 0: all. Of managers that spill. */
 	uint64_t budget_bytes[WEIR_DEVICES_MAX];
 	const char *options; /* of the entry of solver_managers[] */

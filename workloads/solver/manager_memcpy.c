@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bulk-synchronous: all devices compute, the host waits for them, all of them copy their halos to
- * their neighbours, the host waits again.
+ * Bulk-synchronous: all devices compute, the host waits for them, all of them copy what they wrote
+ * to those that read it, the host waits again.
  */
 #include "workloads/solver/slabs.h"
 
@@ -20,11 +20,14 @@ static int iteration_end(struct solver_manager *m)
 	struct solver_slabs *s = solver_slabs_of(m);
 	int err = solver_slabs_sync(m);
 
-	for (uint32_t d = 0; d < m->nr_devices; d++)
-		for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
-			if (solver_slabs_has(s, d, side))
-				err = solver_slabs_send(s, s->stream[d], s->written, d, side,
-							WEIR_CAUSE_DEMAND);
+	/* Each to another one first, so that not all send to the same one. */
+	for (uint32_t d = 0; d < m->nr_devices; d++) {
+		const struct solver_use all = solver_slabs_whole(s, s->written, d);
+
+		for (uint32_t i = 1; i < m->nr_devices && !err; i++)
+			err = solver_slabs_send(s, s->stream[d], &all, d, (d + i) % m->nr_devices,
+						WEIR_CAUSE_DEMAND);
+	}
 	return err ? err : solver_slabs_sync(m);
 }
 

@@ -26,12 +26,12 @@
 
 struct overlap {
 	struct solver_slabs slabs;
-	struct weir_stream *other[WEIR_DEVICES_MAX]; /* beside that of the slabs */
-	struct weir_stream *send[WEIR_DEVICES_MAX][SOLVER_SIDE_NR];
-	uint32_t nr_iterations; /* that have ended */
+	struct weir_stream *other[WEIR_DEVICES_MAX];		      /* beside that of the slabs */
+	struct weir_stream *send[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX]; /* from, to; or NULL */
+	uint32_t nr_iterations;					      /* that have ended */
 	/* Of the iteration before, 0: there is none. */
 	fence_t interior_done[WEIR_DEVICES_MAX], boundary_done[WEIR_DEVICES_MAX];
-	fence_t sent[WEIR_DEVICES_MAX][SOLVER_SIDE_NR];
+	fence_t sent[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX];
 };
 
 /* The stream of a device's boundary in the present iteration, or of the rest. */
@@ -46,8 +46,8 @@ static void destroy(struct solver_manager *m)
 
 	for (uint32_t d = 0; d < m->nr_devices; d++) {
 		weir_stream_destroy(o->other[d]);
-		for (enum solver_side side = 0; side < SOLVER_SIDE_NR; side++)
-			weir_stream_destroy(o->send[d][side]);
+		for (uint32_t to = 0; to < m->nr_devices; to++)
+			weir_stream_destroy(o->send[d][to]);
 	}
 	solver_slabs_destroy(m);
 }
@@ -63,8 +63,9 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 	o = (struct overlap *)s;
 	for (uint32_t d = 0; d < config->nr_devices && !err; d++) {
 		err = weir_stream_create(config->machine, d, &o->other[d]);
-		for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
-			err = weir_stream_create(config->machine, d, &o->send[d][side]);
+		for (uint32_t to = 0; to < config->nr_devices && !err; to++)
+			if (solver_slabs_share(s, d, to))
+				err = weir_stream_create(config->machine, d, &o->send[d][to]);
 	}
 	if (err)
 		destroy(&s->base);
@@ -93,36 +94,31 @@ static int boundary_wait(struct overlap *o, uint32_t d)
 	struct weir_stream *stream = stream_of(o, d, true);
 	int err = wait_for(o, stream, o->boundary_done[d]);
 
-	for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
-		if (solver_slabs_has(&o->slabs, d, side))
-			err = wait_for(o, stream, o->sent[solver_slabs_neighbour(d, side)][!side]);
+	for (uint32_t from = 0; from < o->slabs.base.nr_devices && !err; from++)
+		err = wait_for(o, stream, o->sent[from][d]);
 	return err;
 }
 
-/* What a device wrote at the ends of its slab, behind what is queued on its stream so far. */
-static int boundary_send(struct overlap *o, uint32_t d, const struct weir_stream *after)
+/* What a step wrote, behind what is queued on its stream so far. */
+static int boundary_send(struct overlap *o, const struct solver_step *step,
+			 const struct weir_stream *after)
 {
+	const uint32_t d = step->device, nr = o->slabs.base.nr_devices;
 	fence_t written;
 	int err = record(o, after, &written);
 
-	for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++) {
-		if (!solver_slabs_has(&o->slabs, d, side))
+	for (uint32_t i = 1; i < nr && !err; i++) {
+		struct weir_stream *send = o->send[d][(d + i) % nr];
+
+		if (!send)
 			continue;
-		err = wait_for(o, o->send[d][side], written);
-		if (!err)
-			err = solver_slabs_send(&o->slabs, o->send[d][side], o->slabs.written, d,
-						side, WEIR_CAUSE_PREFETCH);
+		err = wait_for(o, send, written);
+		for (uint32_t k = 0; k < step->nr_uses && !err; k++)
+			if (step->use[k].kind != WEIR_READ)
+				err = solver_slabs_send(&o->slabs, send, &step->use[k], d,
+							(d + i) % nr, WEIR_CAUSE_PREFETCH);
 	}
 	return err;
-}
-
-static bool writes(const struct solver_step *step)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < step->nr_uses; i++)
-		any |= step->use[i].kind != WEIR_READ;
-	return any;
 }
 
 static int step(struct solver_manager *m, const struct solver_step *step)
@@ -135,8 +131,8 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 
 	if (!err)
 		err = solver_slabs_launch(&o->slabs, stream, step);
-	if (!err && step->part != SOLVER_INTERIOR && writes(step))
-		err = boundary_send(o, d, stream);
+	if (!err && step->part != SOLVER_INTERIOR)
+		err = boundary_send(o, step, stream);
 	return err;
 }
 
@@ -148,9 +144,9 @@ static int iteration_end(struct solver_manager *m)
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
 		err = record(o, stream_of(o, d, false), &o->interior_done[d]);
 		err = err ? err : record(o, stream_of(o, d, true), &o->boundary_done[d]);
-		for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++)
-			if (solver_slabs_has(&o->slabs, d, side))
-				err = record(o, o->send[d][side], &o->sent[d][side]);
+		for (uint32_t to = 0; to < m->nr_devices && !err; to++)
+			if (o->send[d][to])
+				err = record(o, o->send[d][to], &o->sent[d][to]);
 	}
 	o->nr_iterations++;
 	return err;
@@ -165,8 +161,8 @@ static int sync(struct solver_manager *m)
 		int err = weir_stream_sync(o->other[d]);
 
 		first = first ? first : err;
-		for (enum solver_side side = 0; side < SOLVER_SIDE_NR; side++) {
-			err = weir_stream_sync(o->send[d][side]);
+		for (uint32_t to = 0; to < m->nr_devices; to++) {
+			err = o->send[d][to] ? weir_stream_sync(o->send[d][to]) : 0;
 			first = first ? first : err;
 		}
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peer loads: kernels read their neighbours' slices where they are, in the neighbours' memory. A
- * device's step waits for its neighbours' steps of the iteration before, which wrote what it reads
- * and read what it writes. The host waits for nothing.
+ * Peer loads: kernels read what others wrote where it is, in the others' memory. A device's step
+ * waits for the steps of the iteration before of those it shares something with, which wrote what
+ * it reads and read what it writes. The host waits for nothing.
  */
 #include "src/backend/machine.h"
 #include "workloads/solver/slabs.h"
@@ -29,12 +29,9 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	struct weir_stream *stream = r->slabs.stream[step->device];
 	int err = 0;
 
-	for (enum solver_side side = 0; side < SOLVER_SIDE_NR && !err; side++) {
-		if (!solver_slabs_has(&r->slabs, step->device, side))
-			continue;
-		err = b->ops->stream_wait(b, stream_id(stream),
-					  r->done[solver_slabs_neighbour(step->device, side)]);
-	}
+	for (uint32_t d = 0; d < m->nr_devices && !err; d++)
+		if (r->done[d] && solver_slabs_share(&r->slabs, step->device, d))
+			err = b->ops->stream_wait(b, stream_id(stream), r->done[d]);
 	return err ? err : solver_slabs_launch(&r->slabs, stream, step);
 }
 

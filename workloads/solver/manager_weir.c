@@ -18,7 +18,7 @@ struct weir_solver {
 	struct weir_stream *stream[WEIR_DEVICES_MAX], *boundary[WEIR_DEVICES_MAX];
 	enum weir_subscription subscription;
 	bool move_nothing;
-	uint64_t bytes; /* of an array */
+	uint64_t bytes[SOLVER_ARRAYS_MAX]; /* of arrays, by their numbers */
 	uint32_t nr_arrays;
 	char *array[SOLVER_ARRAYS_MAX];
 	char *window[SOLVER_ARRAYS_MAX][WEIR_DEVICES_MAX];
@@ -47,7 +47,8 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 		return -ENOMEM;
 	w->base.backend = machine_backend(config->machine);
 	w->base.nr_devices = config->nr_devices;
-	w->bytes = config->layout.offset[config->nr_devices];
+	for (uint32_t i = 0; i < SOLVER_ARRAYS_MAX; i++)
+		w->bytes[i] = config->layout[i].offset[config->nr_devices];
 	w->subscription =
 		strcmp(config->options, "all") ? WEIR_SUBSCRIBE_LEARNED : WEIR_SUBSCRIBE_ALL;
 	w->move_nothing = strcmp(config->options, "nopublish") == 0;
@@ -76,7 +77,7 @@ static int alloc(struct solver_manager *m, const char *name)
 	const struct weir_replica_params params = {.subscription = w->subscription};
 	uint32_t n = w->nr_arrays;
 	void *addr;
-	int err = weir_alloc(w->space, w->bytes, NULL, &addr);
+	int err = weir_alloc(w->space, w->bytes[n], NULL, &addr);
 
 	(void)name;
 	if (err)
@@ -118,15 +119,9 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 
 	for (uint32_t i = 0; i < step->nr_uses; i++) {
 		const struct solver_use *use = &step->use[i];
-		bool reads = use->kind == WEIR_READ;
 
-		uses[i] = (struct weir_use){
-			.addr = w->window[use->array][step->device] + use->offset,
-			.bytes = use->bytes,
-			.kind = use->kind,
-			.read_bytes = reads ? use->bytes : 0,
-			.write_bytes = reads ? 0 : use->bytes,
-		};
+		uses[i] = solver_use_at(use, w->window[use->array][step->device] + use->offset,
+					use->bytes);
 	}
 	err = weir_begin(w->space, stream, uses, step->nr_uses);
 	if (err)

@@ -11,6 +11,26 @@ const struct solver_manager_ops *const solver_managers[] = {
 	&solver_manager_weir_nopublish, NULL,
 };
 
+struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t bytes)
+{
+	const bool reads = use->kind == WEIR_READ;
+	struct weir_use out = {
+		.addr = addr,
+		.bytes = bytes,
+		.kind = use->kind,
+		.read_bytes = reads ? bytes : 0,
+		.write_bytes = reads ? 0 : bytes,
+	};
+
+	if (use->random_bytes) {
+		out.pattern = WEIR_RANDOM;
+		out.granule = use->granule;
+		out.read_bytes =
+			(uint64_t)((double)use->random_bytes * (double)bytes / (double)use->bytes);
+	}
+	return out;
+}
+
 const struct solver_manager_ops *solver_manager_find(const char *name)
 {
 	for (unsigned int i = 0; solver_managers[i]; i++)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/backend/machine.h"
 #include "src/base/util.h"
@@ -14,9 +15,57 @@
 #define PAGE_MIN (UINT64_C(2) << 20)
 #define PAGE_MAX (UINT64_C(1) << 30)
 
-static uint64_t slab_bytes(const struct solver_slabs *s, uint32_t device)
+/* A device's halos: bytes before its slab, and behind it. */
+struct halo {
+	uint64_t before, behind;
+};
+
+static struct halo halo_of(const struct solver_slabs *s, uint32_t array, uint32_t device)
 {
-	return s->layout.offset[device + 1] - s->layout.offset[device];
+	const struct solver_layout *layout = &s->layout[array];
+	const uint64_t end = layout->offset[device + 1], all = layout->offset[layout->nr_devices];
+
+	return (struct halo){MIN(layout->halo_bytes, layout->offset[device]),
+			     MIN(layout->halo_bytes, all - end)};
+}
+
+static uint64_t slab_bytes(const struct solver_slabs *s, uint32_t array, uint32_t device)
+{
+	return s->layout[array].offset[device + 1] - s->layout[array].offset[device];
+}
+
+/* What of a part of an array a device has in its halos. */
+static struct solver_use halo_part(const struct solver_slabs *s, const struct solver_use *part,
+				   uint32_t device)
+{
+	const struct solver_layout *layout = &s->layout[part->array];
+	const struct halo halo = halo_of(s, part->array, device);
+	const uint64_t begin = MAX(part->offset, layout->offset[device] - halo.before);
+	const uint64_t end =
+		MIN(part->offset + part->bytes, layout->offset[device + 1] + halo.behind);
+
+	return (struct solver_use){
+		.array = part->array, .offset = begin, .bytes = begin < end ? end - begin : 0};
+}
+
+struct solver_use solver_slabs_whole(const struct solver_slabs *s, uint32_t array, uint32_t device)
+{
+	return (struct solver_use){.array = array,
+				   .offset = s->layout[array].offset[device],
+				   .bytes = slab_bytes(s, array, device),
+				   .kind = WEIR_OVERWRITE};
+}
+
+bool solver_slabs_share(const struct solver_slabs *s, uint32_t a, uint32_t b)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < SOLVER_ARRAYS_MAX && a != b; i++) {
+		const struct solver_use whole = solver_slabs_whole(s, i, b);
+
+		any |= halo_part(s, &whole, a).bytes > 0;
+	}
+	return any;
 }
 
 static uint32_t memory_of(const struct solver_slabs *s, uint32_t device)
@@ -50,7 +99,7 @@ int solver_slabs_create(const struct solver_config *config, const struct solver_
 		.nr_devices = config->nr_devices,
 	};
 	s->machine = config->machine;
-	s->layout = config->layout;
+	memcpy(s->layout, config->layout, sizeof(s->layout));
 	s->halos = halos;
 	err = weir_pool_create(config->machine, &pool, &s->pool);
 	if (!err)
@@ -75,18 +124,18 @@ void solver_slabs_destroy(struct solver_manager *m)
 	free(s);
 }
 
-/* Those who use a device's slab: its kernels, and its neighbours' kernels or copy engines. */
+/* Those who use a device's slab: its kernels, and the kernels or copy engines of those that read
+ * it or send to it. */
 static int slab_map(struct solver_slabs *s, uint32_t device, struct solver_slab *slab)
 {
-	uint64_t neighbours = 0, own = WEIR_MEM_DEVICE(device);
+	uint64_t others = 0, own = WEIR_MEM_DEVICE(device);
 	void *addr;
 	int err;
 
-	for (enum solver_side side = 0; side < SOLVER_SIDE_NR; side++)
-		if (solver_slabs_has(s, device, side))
-			neighbours |= WEIR_MEM_DEVICE(solver_slabs_neighbour(device, side));
-	err = weir_mem_map(slab->mem, s->halos ? own : own | neighbours, s->halos ? neighbours : 0,
-			   &addr);
+	for (uint32_t d = 0; d < s->base.nr_devices; d++)
+		if (solver_slabs_share(s, device, d))
+			others |= WEIR_MEM_DEVICE(d);
+	err = weir_mem_map(slab->mem, s->halos ? own : own | others, s->halos ? others : 0, &addr);
 	if (!err)
 		slab->addr = (char *)addr + slab->lead_bytes;
 	return err;
@@ -105,11 +154,12 @@ static uint64_t page_bytes(uint64_t bytes)
 	return page;
 }
 
-static int slab_alloc(struct solver_slabs *s, const char *name, uint32_t device,
-		      struct solver_slab *slab)
+static int slab_alloc(struct solver_slabs *s, const char *name, uint32_t array, uint32_t device)
 {
-	const uint64_t halo = s->halos ? round_up(s->layout.halo_bytes, LEAD_UNIT) : 0;
-	const uint64_t bytes = slab_bytes(s, device) + 2 * halo;
+	struct solver_slab *slab = &s->slab[array][device];
+	const struct halo halo = halo_of(s, array, device);
+	const uint64_t lead = s->halos ? round_up(halo.before, LEAD_UNIT) : 0;
+	const uint64_t bytes = lead + slab_bytes(s, array, device) + (s->halos ? halo.behind : 0);
 	const struct weir_mem_params params = {
 		.bytes = bytes,
 		.memory = memory_of(s, device),
@@ -120,7 +170,7 @@ static int slab_alloc(struct solver_slabs *s, const char *name, uint32_t device,
 
 	if (err)
 		return err;
-	slab->lead_bytes = halo;
+	slab->lead_bytes = lead;
 	return slab_map(s, device, slab);
 }
 
@@ -131,17 +181,17 @@ int solver_slabs_alloc(struct solver_manager *m, const char *name)
 	int err = 0;
 
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++)
-		err = slab_alloc(s, name, d, &s->slab[array][d]);
+		err = slab_alloc(s, name, array, d);
 	return err;
 }
 
 /* ------------------------------------------------------------------ addresses */
 
-static uint32_t owner_of(const struct solver_slabs *s, uint64_t offset)
+static uint32_t owner_of(const struct solver_slabs *s, uint32_t array, uint64_t offset)
 {
 	uint32_t d = 0;
 
-	while (offset >= s->layout.offset[d + 1])
+	while (offset >= s->layout[array].offset[d + 1])
 		d++;
 	return d;
 }
@@ -149,9 +199,9 @@ static uint32_t owner_of(const struct solver_slabs *s, uint64_t offset)
 void *solver_slabs_at(struct solver_manager *m, uint32_t array, uint32_t device, uint64_t offset)
 {
 	struct solver_slabs *s = solver_slabs_of(m);
-	const uint32_t at = s->halos ? device : owner_of(s, offset);
+	const uint32_t at = s->halos ? device : owner_of(s, array, offset);
 
-	return s->slab[array][at].addr + (int64_t)(offset - s->layout.offset[at]);
+	return s->slab[array][at].addr + (int64_t)(offset - s->layout[array].offset[at]);
 }
 
 /* A part at one address, as a launch's use; counted if it is another device's. */
@@ -160,22 +210,17 @@ static struct weir_use use_of(struct solver_slabs *s, uint32_t device, const str
 {
 	const struct weir_machine_desc *desc = &s->base.backend->desc;
 	const uint32_t own = memory_of(s, device);
-	const uint32_t other = s->halos ? own : memory_of(s, owner_of(s, offset));
-	const bool reads = use->kind == WEIR_READ;
+	const uint32_t other = s->halos ? own : memory_of(s, owner_of(s, use->array, offset));
+	const struct weir_use part =
+		solver_use_at(use, solver_slabs_at(&s->base, use->array, device, offset), bytes);
 
 	if (other != own) {
 		uint32_t link = (uint32_t)cost_link_find(desc, own, other);
 
 		s->stats.near[link][desc->link[link].b == own ? WEIR_A_TO_B : WEIR_B_TO_A]
-			     [WEIR_CAUSE_INPLACE] += bytes;
+			     [WEIR_CAUSE_INPLACE] += part.read_bytes + part.write_bytes;
 	}
-	return (struct weir_use){
-		.addr = solver_slabs_at(&s->base, use->array, device, offset),
-		.bytes = bytes,
-		.kind = use->kind,
-		.read_bytes = reads ? bytes : 0,
-		.write_bytes = reads ? 0 : bytes,
-	};
+	return part;
 }
 
 /* ------------------------------------------------------------------ work */
@@ -183,7 +228,7 @@ static struct weir_use use_of(struct solver_slabs *s, uint32_t device, const str
 int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			const struct solver_step *step)
 {
-	struct weir_use uses[SOLVER_USES_MAX * 3];
+	struct weir_use uses[SOLVER_USES_MAX * WEIR_DEVICES_MAX];
 	struct weir_launch launch = {
 		.kernel = step->kernel,
 		.args = step->args,
@@ -198,7 +243,9 @@ int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 
 		/* A part that lies in several slabs is at several addresses. */
 		for (; at < end; at = next) {
-			next = s->halos ? end : MIN(end, s->layout.offset[owner_of(s, at) + 1]);
+			const uint32_t owner = owner_of(s, use->array, at);
+
+			next = s->halos ? end : MIN(end, s->layout[use->array].offset[owner + 1]);
 			uses[launch.nr_uses++] = use_of(s, step->device, use, at, next - at);
 		}
 		if (use->kind != WEIR_READ)
@@ -214,26 +261,30 @@ int solver_slabs_step(struct solver_manager *m, const struct solver_step *step)
 	return solver_slabs_launch(s, s->stream[step->device], step);
 }
 
-int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream, uint32_t array,
-		      uint32_t device, enum solver_side side, enum weir_cause cause)
+/* Where a device's memory of an array has the byte at this offset. */
+static uint64_t place_of(const struct solver_slabs *s, uint32_t array, uint32_t device,
+			 uint64_t offset)
+{
+	return s->slab[array][device].lead_bytes + offset - s->layout[array].offset[device];
+}
+
+int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream,
+		      const struct solver_use *written, uint32_t from, uint32_t to,
+		      enum weir_cause cause)
 {
 	const struct weir_machine_desc *desc = &s->base.backend->desc;
-	const uint32_t to = solver_slabs_neighbour(device, side);
-	const uint32_t from_memory = memory_of(s, device), to_memory = memory_of(s, to);
-	const struct solver_slab *src = &s->slab[array][device], *dst = &s->slab[array][to];
-	const uint64_t bytes = s->layout.halo_bytes;
-	const uint32_t link = (uint32_t)cost_link_find(desc, from_memory, to_memory);
-	uint64_t src_at = src->lead_bytes, dst_at = dst->lead_bytes;
+	const struct solver_use part = halo_part(s, written, to);
+	const uint32_t array = part.array;
+	uint32_t link;
 
-	if (side == SOLVER_BEFORE) {
-		dst_at += slab_bytes(s, to);
-	} else {
-		src_at += slab_bytes(s, device) - bytes;
-		dst_at -= bytes;
-	}
-	s->stats.near[link][desc->link[link].a == from_memory ? WEIR_A_TO_B : WEIR_B_TO_A][cause] +=
-		bytes;
-	return weir_mem_copy(stream, dst->mem, dst_at, src->mem, src_at, bytes);
+	if (!part.bytes)
+		return 0;
+	link = (uint32_t)cost_link_find(desc, memory_of(s, from), memory_of(s, to));
+	s->stats.near[link][desc->link[link].a == memory_of(s, from) ? WEIR_A_TO_B : WEIR_B_TO_A]
+		     [cause] += part.bytes;
+	return weir_mem_copy(stream, s->slab[array][to].mem, place_of(s, array, to, part.offset),
+			     s->slab[array][from].mem, place_of(s, array, from, part.offset),
+			     part.bytes);
 }
 
 int solver_slabs_sync(struct solver_manager *m)
@@ -257,12 +308,11 @@ int solver_slabs_read(struct solver_manager *m, uint32_t array, uint64_t offset,
 	int err = 0;
 
 	while (bytes && !err) {
-		const uint32_t d = owner_of(s, offset);
-		const struct solver_slab *slab = &s->slab[array][d];
-		const uint64_t part = MIN(bytes, s->layout.offset[d + 1] - offset);
+		const uint32_t d = owner_of(s, array, offset);
+		const uint64_t part = MIN(bytes, s->layout[array].offset[d + 1] - offset);
 
-		err = weir_mem_read(slab->mem, d, slab->lead_bytes + offset - s->layout.offset[d],
-				    to, part);
+		err = weir_mem_read(s->slab[array][d].mem, d, place_of(s, array, d, offset), to,
+				    part);
 		offset += part;
 		bytes -= part;
 		to = to ? to + part : NULL;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the managers have in common that keep each device's slab in its own memory, as plain memory:
- * slabs, with room for copies of the neighbours' halos or mapped for the neighbours; a stream a
- * device for kernels; copies of halos; statistics.
+ * slabs, with room for copies of halos or mapped for the devices that read them; a stream a device
+ * for kernels; copies of halos; statistics.
  */
 #ifndef WEIR_SOLVER_SLABS_H
 #define WEIR_SOLVER_SLABS_H
 
 #include "workloads/solver/manager.h"
-
-/* Neighbours of a device, and ends of its slab. */
-enum solver_side { SOLVER_BEFORE, SOLVER_BEHIND, SOLVER_SIDE_NR };
 
 struct solver_slab {
 	struct weir_mem *mem;
@@ -22,8 +19,8 @@ struct solver_slab {
 struct solver_slabs {
 	struct solver_manager base;
 	struct weir_machine *machine; /* borrowed */
-	struct solver_layout layout;
-	bool halos; /* slabs have copies of halos; else devices read their neighbours' slabs */
+	struct solver_layout layout[SOLVER_ARRAYS_MAX];
+	bool halos; /* slabs have copies of halos; else devices read each other's slabs */
 	struct weir_pool *pool;
 	struct solver_slab slab[SOLVER_ARRAYS_MAX][WEIR_DEVICES_MAX];
 	uint32_t nr_arrays;
@@ -52,24 +49,19 @@ static inline struct solver_slabs *solver_slabs_of(struct solver_manager *m)
 	return (struct solver_slabs *)m;
 }
 
-/* Whether a device has a neighbour on this side. */
-static inline bool solver_slabs_has(const struct solver_slabs *s, uint32_t device,
-				    enum solver_side side)
-{
-	return side == SOLVER_BEFORE ? device > 0 : device + 1 < s->base.nr_devices;
-}
+/* Whether two devices read of each other's slabs, of any array. */
+bool solver_slabs_share(const struct solver_slabs *s, uint32_t a, uint32_t b);
 
-static inline uint32_t solver_slabs_neighbour(uint32_t device, enum solver_side side)
-{
-	return side == SOLVER_BEFORE ? device - 1 : device + 1;
-}
+/* All of a device's slab, as written. */
+struct solver_use solver_slabs_whole(const struct solver_slabs *s, uint32_t array, uint32_t device);
 
 /* Queue a step's launch on a stream of its device. */
 int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			const struct solver_step *step);
 
-/* Queue the copy of what a device wrote at this end of its slab into its neighbour's halo. */
-int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream, uint32_t array,
-		      uint32_t device, enum solver_side side, enum weir_cause cause);
+/* Queue the copy of what a device wrote, and another one has in its halos. Nothing of it: none. */
+int solver_slabs_send(struct solver_slabs *s, struct weir_stream *stream,
+		      const struct solver_use *written, uint32_t from, uint32_t to,
+		      enum weir_cause cause);
 
 #endif

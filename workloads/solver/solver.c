@@ -66,16 +66,24 @@ int solver_params_check(const struct solver_params *p, char *err, size_t err_byt
 	return -EINVAL;
 }
 
-struct solver_layout solver_layout_of(const struct solver_params *p)
+struct solver_layout solver_layout_of(const struct solver_params *p, uint32_t array)
 {
 	struct solver_layout layout = {
 		.nr_devices = p->devices,
 		.halo_bytes = solver_slice_bytes(&p->shape),
 	};
 
+	(void)array; /* both are alike */
 	for (uint32_t d = 0; d <= p->devices; d++)
 		layout.offset[d] = solver_first_slice(p, d) * solver_slice_bytes(&p->shape);
 	return layout;
+}
+
+void solver_config_set(struct solver_config *config, const struct solver_params *p)
+{
+	config->nr_devices = p->devices;
+	for (uint32_t i = 0; i < SOLVER_RUN_ARRAYS; i++)
+		config->layout[i] = solver_layout_of(p, i);
 }
 
 uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes)

@@ -18,6 +18,7 @@
 #include "workloads/workload.h"
 
 #define SOLVER_SIDE_MAX (1u << 20) /* slices, rows, columns */
+#define SOLVER_RUN_ARRAYS 2u
 
 enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_KIND_NR };
 
@@ -59,8 +60,9 @@ const char *solver_kind_name(enum solver_kind kind);
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */
 WEIR_MUST_CHECK int solver_params_check(const struct solver_params *p, char *err, size_t err_bytes);
 
-/* How the arrays of a run are split, for creating its manager. p: checked. */
-struct solver_layout solver_layout_of(const struct solver_params *p);
+/* How an array of a run is split; all arrays, for creating its manager. p: checked. */
+struct solver_layout solver_layout_of(const struct solver_params *p, uint32_t array);
+void solver_config_set(struct solver_config *config, const struct solver_params *p);
 
 /*
  * Run all passes on a manager that was created for solver_layout_of(p) and has no arrays yet; what
