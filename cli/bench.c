@@ -495,6 +495,7 @@ static const struct workload_command {
 	{"pagerank", "rank the vertices of a graph", bench_pagerank},
 	{"jacobi", "solve in two dimensions, on several GPUs", bench_jacobi},
 	{"diffusion", "solve in three dimensions, on several GPUs", bench_diffusion},
+	{"als", "factor ratings by least squares, on several GPUs", bench_als},
 };
 
 #define NR_WORKLOADS ARRAY_LEN(workloads)

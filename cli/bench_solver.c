@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir bench jacobi` and `diffusion`: which cases there are, and what comes of each. How they run
- * is in bench_pass.c. */
+/* `weir bench jacobi`, `diffusion` and `als`: which cases there are, and what comes of each. How
+ * they run is in bench_pass.c. */
 #include "cli/bench_solver.h"
 
 #include <errno.h>
@@ -88,13 +88,16 @@ static void write_parameters(FILE *out, const void *of)
 {
 	const struct solver_params *p = &((const struct work *)of)->params;
 
-	if (p->kind == SOLVER_DIFFUSION)
+	if (p->kind == SOLVER_ALS)
+		fprintf(out, "\"users\":%" PRIu32 ",\"items\":%" PRIu32, p->shape.slices,
+			p->shape.rows);
+	else if (p->kind == SOLVER_DIFFUSION)
 		fprintf(out, "\"planes\":%" PRIu32 ",\"rows\":%" PRIu32, p->shape.slices,
 			p->shape.rows);
 	else
 		fprintf(out, "\"rows\":%" PRIu32, p->shape.slices);
 	fprintf(out, ",\"columns\":%" PRIu32 ",\"bytes\":%" PRIu64, p->shape.columns,
-		solver_bytes(p));
+		p->kind == SOLVER_ALS ? solver_all_bytes(p) : solver_bytes(p));
 	fprintf(out, ",\"iterations\":%" PRIu32 ",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32,
 		p->iterations, p->passes - p->warm_up, p->warm_up);
 }
@@ -196,7 +199,7 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 	struct work w = {.params = *params, .ops = ops};
 	struct bench_pass_run run = {
 		.manager = ops->name,
-		.needs_bytes = 2 * solver_bytes(params),
+		.needs_bytes = solver_all_bytes(params),
 		.budget_bytes = machine->memory[machine->device[0].memory].bytes,
 		.passes = params->passes,
 		.work_on = work_on,
@@ -297,7 +300,9 @@ static void row_add_key(struct table *table, const struct row *row)
 {
 	const struct solver_shape *shape = &row->params.shape;
 
-	if (row->params.kind == SOLVER_DIFFUSION)
+	if (row->params.kind == SOLVER_ALS)
+		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->rows);
+	else if (row->params.kind == SOLVER_DIFFUSION)
 		(void)table_add(table, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
 				shape->rows, shape->columns);
 	else
@@ -390,4 +395,9 @@ int bench_jacobi(int argc, char **argv)
 int bench_diffusion(int argc, char **argv)
 {
 	return bench_solver(SOLVER_DIFFUSION, argc, argv);
+}
+
+int bench_als(int argc, char **argv)
+{
+	return bench_solver(SOLVER_ALS, argc, argv);
 }

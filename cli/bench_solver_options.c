@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `weir bench jacobi` and `diffusion`; see bench_solver_options.h. */
+/* The options of `weir bench jacobi`, `diffusion` and `als`; see bench_solver_options.h. */
 #include "cli/bench_solver_options.h"
 
 #include <errno.h>
@@ -57,14 +57,19 @@ enum solver_option {
 static const struct option_def tables[SOLVER_KIND_NR][SOLVER_OPTION_NR] = {
 	SOLVER_OPTIONS("rows and columns, or RxC (default: 16384)"),
 	SOLVER_OPTIONS("planes, rows and columns, or PxRxC (default: 1024)"),
+	SOLVER_OPTIONS("users and items, or UxI (default: 8Mx1M)"),
 };
 
-static const uint32_t default_side[SOLVER_KIND_NR] = {16384, 1024};
+static const struct solver_shape default_shape[SOLVER_KIND_NR] = {
+	{16384, 1, 16384},
+	{1024, 1024, 1024},
+	{8000000, 1000000, SOLVER_WIDTH},
+};
 
 /* ------------------------------------------------------------------ lists */
 
 /* "1024", or as many as a field has, with an x between. 0: it is no size. */
-static uint32_t read_sides(const char *text, uint32_t nr, uint32_t side[3])
+static uint32_t read_sides(const char *text, uint32_t nr, uint32_t most, uint32_t side[3])
 {
 	uint32_t found = 0;
 
@@ -74,8 +79,7 @@ static uint32_t read_sides(const char *text, uint32_t nr, uint32_t side[3])
 		uint64_t count;
 
 		snprintf(one, sizeof(one), "%.*s", (int)length, text);
-		if (length >= sizeof(one) || count_parse(one, &count) || !count ||
-		    count > SOLVER_SIDE_MAX)
+		if (length >= sizeof(one) || count_parse(one, &count) || !count || count > most)
 			return 0;
 		side[found++] = (uint32_t)count;
 		if (!text[length])
@@ -92,10 +96,12 @@ static int read_size(struct bench_reader *r, unsigned int nr, void *arg)
 	static const char *const what[] = {
 		"no size; write rows and columns as 16384 or 4096x16384, at most 1048576",
 		"no size; write planes, rows and columns as 1024 or 256x1024x1024, at most 1048576",
+		"no size; write users and items as 1M or 8Mx1M, at most 268435456",
 	};
 	struct bench_solver_params *p = arg;
-	const uint32_t dimensions = p->kind == SOLVER_JACOBI ? 2 : 3;
-	uint32_t side[3], found = read_sides(r->values[SIZE].text, dimensions, side);
+	const uint32_t dimensions = p->kind == SOLVER_DIFFUSION ? 3 : 2;
+	const uint32_t most = p->kind == SOLVER_ALS ? SOLVER_ROWS_MAX : SOLVER_SIDE_MAX;
+	uint32_t side[3], found = read_sides(r->values[SIZE].text, dimensions, most, side);
 
 	if (found != 1 && found != dimensions)
 		return bench_refuse(r, SIZE, what[p->kind]);
@@ -106,6 +112,8 @@ static int read_size(struct bench_reader *r, unsigned int nr, void *arg)
 		.rows = dimensions == 2 ? 1 : side[1],
 		.columns = side[dimensions - 1],
 	};
+	if (p->kind == SOLVER_ALS)
+		p->size[nr] = (struct solver_shape){side[0], side[1], SOLVER_WIDTH};
 	for (unsigned int i = 0; i < nr; i++)
 		if (!memcmp(&p->size[i], &p->size[nr], sizeof(p->size[nr])))
 			return bench_refuse(r, SIZE, "listed twice; keep one");
@@ -114,9 +122,7 @@ static int read_size(struct bench_reader *r, unsigned int nr, void *arg)
 
 static int read_sizes(struct bench_reader *r, struct bench_solver_params *p)
 {
-	const uint32_t side = default_side[p->kind];
-
-	p->size[0] = (struct solver_shape){side, p->kind == SOLVER_JACOBI ? 1 : side, side};
+	p->size[0] = default_shape[p->kind];
 	p->nr_sizes = !r->values[SIZE].text;
 	return p->nr_sizes ? 0
 			   : bench_read_list(r, SIZE, BENCH_LIST_MAX, read_size, p, &p->nr_sizes);
@@ -317,7 +323,7 @@ static int check_ram(const struct bench_solver_params *p, const struct solver_pa
 {
 	const struct bench_params *base = &p->pass.base;
 	const uint64_t simulated = base->real_gpu ? 0 : 2, checked = base->check ? 2 : 0;
-	const uint64_t bytes = (simulated + checked) * solver_bytes(one);
+	const uint64_t bytes = (simulated + checked) * (solver_all_bytes(one) / 2);
 	char needs[SIZE_TEXT_BYTES], ram[SIZE_TEXT_BYTES];
 
 	if (base->data == WEIR_DATA_PHANTOM || bytes <= bench_ram_bytes() / 4 * 3)
@@ -385,13 +391,14 @@ void bench_solver_help(enum solver_kind kind, FILE *out)
 {
 	static const char *const what[] = {
 		"the mean of four neighbours, again and again, in two dimensions",
-		"heat equation and Burgers' advection, step by step, in three dimensions"};
+		"heat equation and Burgers' advection, step by step, in three dimensions",
+		"alternating least squares, users' rows from items' and items' from users'"};
 
 	fprintf(out,
 		"usage: weir bench %s [options]\n\n"
 		"%s: %s,\n"
-		"on several GPUs of this computer or a simulated machine, each with a slab of\n"
-		"the field, under several ways to have what neighbours wrote.\n\n",
+		"on several GPUs of this computer or a simulated machine, each with a part of the\n"
+		"rows, under several ways to have what the others wrote.\n\n",
 		solver_kind_name(kind), solver_kind_name(kind), what[kind]);
 	options_help(out, tables[kind], SOLVER_OPTION_NR);
 	fputs("\nmanagers:\n", out);

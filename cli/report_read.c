@@ -154,7 +154,7 @@ static bool is_graph(const struct report_result *result)
 
 static bool is_solver(const struct report_result *result)
 {
-	static const char *const names[] = {"jacobi", "diffusion", NULL};
+	static const char *const names[] = {"jacobi", "diffusion", "als", NULL};
 
 	return is_one_of(result->workload, names);
 }
@@ -275,6 +275,10 @@ static int read_solver(struct report_source *source, struct report_result *resul
 		err = get_numbers(source, result->parameters, of, ARRAY_LEN(of));
 	if (!err)
 		err = get_number(source, result->json, "iteration_s", &result->iteration_s);
+	if (!err && strcmp(result->workload, "als") == 0)
+		err = get_number(source, result->parameters, "users", &result->planes);
+	if (!err && strcmp(result->workload, "als") == 0)
+		err = get_number(source, result->parameters, "items", &result->rows);
 	if (err || (result->rows > 0 && result->columns > 0))
 		return err;
 	return report_refuse(source, "\"parameters\" lacks \"rows\" or \"columns\": give a file "

@@ -27,7 +27,7 @@ const struct variable variables[] = {
 	{VARIABLE_PROBE_KERNELS, "a file", "libweir-probe-cuda.so" BESIDE, "weir info",
 	 "The CUDA kernels that measure a machine."},
 	{VARIABLE_SOLVER_KERNELS, "a file", "libweir-solver-cuda.so" BESIDE, "weir bench",
-	 "The CUDA kernels of jacobi and diffusion."},
+	 "The CUDA kernels of jacobi, diffusion and als."},
 	{VARIABLE_TOUCH_KERNELS, "a file", "libweir-touch-cuda.so" BESIDE, "weir bench",
 	 "The CUDA kernels of pagein and gups."},
 	{NULL, NULL, NULL, NULL, NULL},

@@ -42,8 +42,13 @@ static struct backend *open_backend(void)
 
 static struct solver_shape shape_at(uint64_t random, enum solver_kind kind, bool large)
 {
+	const struct solver_shape als = {4 + (uint32_t)(random >> 16) % (large ? 20000 : 40),
+					 4 + (uint32_t)(random >> 32) % (large ? 3000 : 15),
+					 SOLVER_WIDTH};
 	const uint32_t most = !large ? 12 : kind == SOLVER_JACOBI ? 3000 : 150;
 
+	if (kind == SOLVER_ALS)
+		return als;
 	return (struct solver_shape){
 		.slices = 4 + (uint32_t)(random >> 16) % most,
 		.rows = kind == SOLVER_JACOBI ? 1 : 1 + (uint32_t)(random >> 28) % most,
@@ -229,7 +234,7 @@ static void test_solver_ranges(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < nr; i++) {
 		const uint64_t random = gen_bits(SEED + 1, i);
-		const enum solver_kind kind = (enum solver_kind)(i % SOLVER_KIND_NR);
+		const enum solver_kind kind = (enum solver_kind)(i % SOLVER_FIELDS_NR);
 		const struct solver_shape shape = shape_at(random, kind, is_large(t.b));
 
 		bare_open(&t, &shape);

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `weir bench jacobi` and `diffusion` from the outside: fields of every manager on several numbers of
-# devices, all the same; members of the results, the same bytes twice, on the driver without a GPU
-# too; the usual sizes on phantom data in little time, a page of the results, and one line and status
-# 2 for each thing that can be wrong.
+# `weir bench jacobi`, `diffusion` and `als` from the outside: fields of every manager on several
+# numbers of devices, all the same; members of the results, the same bytes twice, on the driver
+# without a GPU too; the usual sizes on phantom data in little time, a page of the results, and one
+# line and status 2 for each thing that can be wrong.
 #
 # Timeout: 120
 set -euo pipefail
@@ -153,6 +153,45 @@ for r, row in zip(lines, rows):
         assert any(f"{100 * s / r['epoch_median_s']:.1f}" == cell for cell in row), (row, s)
 PY
 
+# als: the same factors everywhere; the usual size in little time.
+als() {
+	"$weir" bench als "$@" --json "$dir/json" >"$dir/out" 2>"$dir/err" ||
+		fail "als $*" "$dir/out" "$dir/err"
+	cat "$dir/json" >>"$dir/all.json"
+	python3 - "$dir/json" <<'PY' || fail "als $*: members" "$dir/json"
+import json, sys
+
+lines = [json.loads(line) for line in open(sys.argv[1])]
+single = lines[0]
+for r in lines:
+    p = r["parameters"]
+    assert r["workload"] == "als" and r["status"] == "ok", r
+    assert p["bytes"] == r["needs_bytes"] == 256 * (p["users"] + p["items"]), p
+    assert p["columns"] == 64 and r["hash"] == single["hash"], r
+    assert (r["hash"] is None) == (p["data"] == "phantom"), r
+    assert r["check"]["passed"] is (None if p["data"] == "phantom" else True), r
+    assert r["machine"] == "cuda" or r["bound_s"] <= r["epoch_median_s"] * (1 + 1e-12), r
+    others = p.get("devices", 1) - 1
+    rounds = p["iterations"] * (p["epochs"] + p["warm_up"]) + 1
+    if r["manager"] in ("memcpy", "overlap"):
+        moved = sum(sum(c.values()) for c in r["bytes"].values())
+        assert moved == others * p["bytes"] * rounds, (r["manager"], p, moved)
+PY
+}
+als --size 300x80 --check --iterations 2 --devices 1,2,4 --manager single,memcpy,overlap,rdl,weir
+als --iterations 3
+python3 - "$dir/json" <<'PY' || fail "als: times" "$dir/json"
+import json, sys
+
+at = {}
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    at[r["manager"], r["parameters"].get("devices", 1)] = r["iteration_s"]
+for nr in 2, 4:
+    assert at["overlap", nr] < at["memcpy", nr] < at["single", 1] < at["rdl", 1] * 1.01
+    assert at["overlap", nr] < 1.15 * at["single", 1] / nr
+PY
+
 # The same twice, and in the other stream with -.
 again=(jacobi --size 48x32 --data real --iterations 4)
 "$weir" bench "${again[@]}" --json - >"$dir/one" 2>"$dir/table" || fail "to stdout" "$dir/table"
@@ -175,6 +214,7 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	export FAKECUDA_DEVICES=3 FAKECUDA_HBM_BYTES=$((64 << 20)) FAKECUDA_HOST_BYTES=$((1 << 30))
 	bench jacobi 10 --size 64x128 --check --iterations 3 --devices 1,2,3
 	bench diffusion 10 --size 16 --iterations 2 --epochs 3
+	als --size 60x20 --check --iterations 2 --devices 1,3
 )
 
 # A page of all of them: a row a result with its speed-up, and a chart.
@@ -185,12 +225,13 @@ import json, re, sys
 results = [json.loads(line) for line in open(sys.argv[1])]
 page = open(sys.argv[2]).read()
 rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
-rows = [row for row in rows if row and row[0].split(",")[0] in ("jacobi", "diffusion")]
+rows = [row for row in rows if row and row[0].split(",")[0] in ("jacobi", "diffusion", "als")]
 assert len(rows) == len(results) > 50, (len(rows), len(results))
 for row, r in zip(rows, results):
     p = r["parameters"]
-    assert "%d x %d, %d GPU" % (p["rows"], p["columns"], p.get("devices", 1)) in row[0], row
-    assert ("%d x %d x" % (p.get("planes", 0), p["rows"]) in row[0]) == ("planes" in p), row
+    sides = p.get("items", p.get("rows")), p["columns"], p.get("devices", 1)
+    assert "%d x %d, %d GPU" % sides in row[0], row
+    assert row[0].count(" x ") == 1 + ("planes" in p or "users" in p), row
     assert row[1].endswith(r["manager"]), (row, r)
     assert row[3] == "%.4g" % (r["iteration_s"] * 1e6), (row, r)
     assert row[5] == "%.3f" % (r["in_memory_s"] / r["epoch_median_s"]), (row, r)
@@ -234,6 +275,9 @@ refused "no size" jacobi --size 64x
 refused "no size" jacobi --size 64x64x64
 refused "no size" diffusion --size 64x64
 refused "no size" diffusion --size 64x64x64x64
+refused "no size" als --size 64x64x64
+refused "no size" als --size 268435457
+refused "a slice at least" als --size 64x3 --devices 4
 refused "no size" jacobi --size 2M
 refused "listed twice" jacobi --size 64,64x64
 refused "no such manager; there are single, memcpy, overlap, rdl" jacobi --manager native
@@ -255,11 +299,11 @@ refused "no option --near" jacobi --near gpu1:1GB
 refused "cannot write" jacobi --size 64 --json "$dir/none/json"
 refused "nosuch" jacobi --machine nosuch
 
-for workload in jacobi diffusion; do
+for workload in jacobi diffusion als; do
 	"$weir" bench $workload --help >"$dir/help"
 	for option in --size --devices --iterations --check overlap; do
 		grep -q -- "$option" "$dir/help" || fail "--help lacks $option" "$dir/help"
 	done
 	"$weir" bench --help | grep -q "^  $workload " || fail "no $workload among the workloads"
 done
-echo "ok - jacobi and diffusion"
+echo "ok - jacobi, diffusion and als"

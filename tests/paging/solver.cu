@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The solvers' CUDA kernels (workloads/solver/cuda/stencil.cuh) on warps without a GPU, bit by bit
- * against plain loops: rows shorter than a warp, than a block and longer, fields of one slice and
- * of more than a thread's steps, launches of one range and of two whose slices' neighbours lie
- * elsewhere. tests/integration/paging_warps.sh runs it.
+ * The solvers' CUDA kernels (workloads/solver/cuda/) on warps without a GPU, bit by bit against
+ * plain loops: rows shorter than a warp, than a block and longer, fields of one slice and of more
+ * than a thread's steps, launches of one range and of two whose slices' neighbours lie elsewhere;
+ * of als rows of few and of many ratings, read from two parts. tests/integration/paging_warps.sh
+ * runs it.
  */
-#include "workloads/solver/cuda/stencil.cuh"
+#include "workloads/solver/cuda/als.cuh"
 
 static uint32_t nr_failed;
 
@@ -127,8 +128,100 @@ static void field(uint32_t slices, uint32_t rows, uint32_t columns, bool flat, u
 	nr_failed += !good;
 }
 
+/* ---- als */
+
+static float plain_dot(const float *x, const float *y)
+{
+	float sum[SOLVER_WIDTH];
+
+	for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+		sum[i] = x[i] * y[i];
+	for (uint32_t half = SOLVER_WIDTH / 2; half; half /= 2)
+		for (uint32_t i = 0; i < half; i++)
+			sum[i] += sum[i + half];
+	return sum[0];
+}
+
+/* Rows of a row's ratings, weighted by these, or by their products with `by`. */
+static void plain_add(const struct ratings &r, uint32_t side, uint32_t row, const float *others,
+		      const float *by, float *sum)
+{
+	const uint32_t rank = ratings_rank(&r.side[side], row);
+
+	for (uint64_t e = ratings_begin(&r, side, rank); e < ratings_begin(&r, side, rank + 1);
+	     e++) {
+		float weight;
+		const float *y = others + ratings_other(&r, side, e, &weight) * SOLVER_WIDTH;
+
+		weight = by ? plain_dot(y, by) : weight;
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			sum[i] += weight * y[i];
+	}
+}
+
+static void plain_row(const struct ratings &r, uint32_t side, uint32_t row, const float *others,
+		      float *x)
+{
+	float left[SOLVER_WIDTH] = {}, way[SOLVER_WIDTH], image[SOLVER_WIDTH];
+
+	plain_add(r, side, row, others, nullptr, left);
+	memcpy(way, left, sizeof(way));
+	for (uint32_t step = 0; step < SOLVER_ALS_STEPS && plain_dot(left, left) > 0; step++) {
+		const float square = plain_dot(left, left);
+		float length, more;
+
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			image[i] = POINT_RIDGE * way[i];
+		plain_add(r, side, row, others, way, image);
+		length = square / plain_dot(way, image);
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++) {
+			x[i] += length * way[i];
+			left[i] += -length * image[i];
+		}
+		more = plain_dot(left, left) / square;
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			way[i] = left[i] + more * way[i];
+	}
+}
+
+/* All rows of a side, from the other's in two parts. step * back is 1 modulo nr. */
+static void factor(struct ratings r, uint32_t side)
+{
+	const uint32_t nr = r.side[side].nr, others = r.side[!side].nr, cut = others / 3;
+	std::vector<float> in(others * SOLVER_WIDTH), out(nr * SOLVER_WIDTH, -1), want(out.size());
+	std::vector<float> behind;
+	struct solver_als_args args = {};
+	bool good;
+
+	for (uint32_t i = 0; i < in.size(); i++)
+		in[i] = point_begin(i);
+	behind.assign(in.begin() + cut * SOLVER_WIDTH, in.end());
+	args.ratings = r;
+	args.side = side;
+	args.nr_parts = 2;
+	args.part_first[1] = cut;
+	args.part_first[2] = others;
+	args.part[0] = in.data();
+	args.part[1] = behind.data();
+	for (args.first = 0; args.first < nr; args.first += args.nr) {
+		args.nr = min(nr - args.first, 29u);
+		args.out = &out[args.first * SOLVER_WIDTH];
+		LAUNCH(als, (args.nr + WARPS - 1) / WARPS, BLOCK_THREADS, args);
+	}
+	for (uint32_t row = 0; row < nr; row++)
+		plain_row(r, side, row, in.data(), &want[row * SOLVER_WIDTH]);
+	good = !memcmp(out.data(), want.data(), out.size() * sizeof(float));
+	printf("%s - als, %u rows from %u\n", good ? "ok" : "not ok", nr, others);
+	nr_failed += !good;
+}
+
 int main(void)
 {
+	const struct ratings few = {8, {{40, 27, 3}, {7, 5, 3}}};
+
+	factor(few, RATINGS_USERS);
+	factor(few, RATINGS_ITEMS);
+
 	field(1, 1, 4, true, 0, 0);
 	field(5, 1, 8, true, 1, 4);
 	field(40, 1, 132, true, 0, 0);

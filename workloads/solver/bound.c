@@ -3,6 +3,7 @@
 #include "workloads/solver/bound.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "src/base/util.h"
 #include "src/cost/cost.h"
@@ -17,8 +18,8 @@ struct bounded {
 	const struct weir_machine_desc *desc;
 	const struct solver_params *p;
 	enum solver_sharing sharing;
-	double slice_bytes;
-	double exchanges; /* of slices between two neighbours, each way, within a pass */
+	double slice_bytes; /* of als a row's */
+	double exchanges;   /* of slices between two neighbours, each way, within a pass */
 };
 
 /* ------------------------------------------------------------------ kernels */
@@ -34,13 +35,58 @@ static double compute_ns(const struct bounded *b, uint32_t device, uint32_t firs
 	return cost_resident_ns(dev, factor, bytes / dev->hbm_bytes_per_s * NS_PER_S, 0);
 }
 
+/* ---- of als */
+
+static uint32_t rows_of(const struct bounded *b, uint32_t side, uint32_t device)
+{
+	return solver_array_first(b->p, side, device + 1) - solver_array_first(b->p, side, device);
+}
+
+/* A device's launches that compute its rows of a side. */
+static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
+{
+	const struct weir_device_desc *dev = &b->desc->device[device];
+	const uint32_t nr = rows_of(b, side, device);
+	const struct weir_use read = {
+		.kind = WEIR_READ,
+		.pattern = WEIR_RANDOM,
+		.read_bytes = als_random_bytes(b->p, side, nr),
+		.granule = SOLVER_WIDTH * sizeof(float),
+	};
+	const struct weir_use write = {.kind = WEIR_OVERWRITE,
+				       .write_bytes = nr * (uint64_t)b->slice_bytes};
+
+	return cost_resident_ns(dev, cost_kernel_factor(b->desc, solver_kernel_als.name),
+				cost_hbm_ns(dev, &read) + cost_hbm_ns(dev, &write), 0);
+}
+
+/* What a device reads of another one's rows of a side, which it names all of: in place, no more
+ * than it reads of them in all. */
+static double rows_bytes(const struct bounded *b, uint32_t side, uint32_t from, uint32_t to)
+{
+	const double part = rows_of(b, side, from);
+	const double all = solver_array_shape(b->p, side).slices;
+	const uint64_t read = als_random_bytes(b->p, !side, rows_of(b, !side, to));
+
+	if (b->sharing == SOLVER_COPIED)
+		return part * b->slice_bytes;
+	return min_double(part * b->slice_bytes, part / all * (double)read);
+}
+
+/* Of a device, in an iteration. */
+static double device_ns(const struct bounded *b, uint32_t d)
+{
+	if (b->p->kind == SOLVER_ALS)
+		return side_ns(b, RATINGS_USERS, d) + side_ns(b, RATINGS_ITEMS, d);
+	return compute_ns(b, d, solver_first_slice(b->p, d), solver_first_slice(b->p, d + 1));
+}
+
 static double kernels_ns(const struct bounded *b)
 {
 	double most = 0;
 
 	for (uint32_t d = 0; d < b->p->devices; d++)
-		most = max_double(most, compute_ns(b, d, solver_first_slice(b->p, d),
-						   solver_first_slice(b->p, d + 1)));
+		most = max_double(most, device_ns(b, d));
 	return most * b->p->iterations;
 }
 
@@ -56,16 +102,32 @@ static const struct weir_link_desc *link_of(const struct bounded *b, uint32_t fr
 	return &b->desc->link[cost_link_find(b->desc, memory_of(b, from), memory_of(b, to))];
 }
 
-/* A device and the next one: as many bytes each way. While both ways are busy each has the duplex
- * rate at most, else one has its own. */
-static double link_ns(const struct bounded *b, uint32_t device)
+/* What a device reads of what another one computes within a pass. */
+static double sent_bytes(const struct bounded *b, uint32_t from, uint32_t to)
 {
-	const struct weir_link_desc *link = link_of(b, device, device + 1);
-	const double bytes = b->slice_bytes * b->exchanges;
-	const double ab = link->a_to_b_bytes_per_s, ba = link->b_to_a_bytes_per_s;
-	const double both = max_double(2 * link->duplex_bytes_per_s, max_double(ab, ba));
+	const struct solver_params *p = b->p;
+	double bytes = 0;
 
-	return max_double(bytes / min_double(ab, ba), 2 * bytes / both) * NS_PER_S;
+	if (p->kind != SOLVER_ALS)
+		return from + 1 == to || to + 1 == from ? b->slice_bytes * b->exchanges : 0;
+	for (uint32_t side = 0; side < 2; side++) {
+		const double times = p->iterations - (side == RATINGS_ITEMS);
+
+		bytes += times * rows_bytes(b, side, from, to);
+	}
+	return bytes;
+}
+
+/* Two devices. While both ways are busy each has the duplex rate at most, else one has its own. */
+static double link_ns(const struct bounded *b, uint32_t one, uint32_t other)
+{
+	const struct weir_link_desc *link = link_of(b, one, other);
+	const double there = sent_bytes(b, one, other), back = sent_bytes(b, other, one);
+	const double out = cost_copy_bytes_per_s(link, memory_of(b, one));
+	const double in = cost_copy_bytes_per_s(link, memory_of(b, other));
+	const double both = max_double(2 * link->duplex_bytes_per_s, max_double(out, in));
+
+	return max_double(max_double(there / out, back / in), (there + back) / both) * NS_PER_S;
 }
 
 /* The most that a memory sends, or receives, over so many of its links together. */
@@ -85,37 +147,54 @@ static double port_rate(const struct bounded *b, uint32_t memory, uint32_t links
 	return rate;
 }
 
-/* A device's slices to or from both neighbours, while one of these links is busy or both are. */
+/* The most that a device sends or receives, with any number of the links busy that it needs. */
+static double device_rate(const struct bounded *b, uint32_t device, bool sends)
+{
+	double link_rate[WEIR_DEVICES_MAX], sum = 0, most = 0;
+	uint32_t nr = 0;
+
+	for (uint32_t other = 0; other < b->p->devices; other++) {
+		const uint32_t from = sends ? device : other, to = sends ? other : device;
+		uint32_t at = nr;
+		double rate;
+
+		if (other == device || !(sent_bytes(b, from, to) > 0))
+			continue;
+		rate = cost_copy_bytes_per_s(link_of(b, from, to), memory_of(b, from));
+		/* The fastest first. */
+		for (; at && link_rate[at - 1] < rate; at--)
+			link_rate[at] = link_rate[at - 1];
+		link_rate[at] = rate;
+		nr++;
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		sum += link_rate[i];
+		most = max_double(
+			most, min_double(sum, port_rate(b, memory_of(b, device), i + 1, sends)));
+	}
+	return most;
+}
+
 static double port_ns(const struct bounded *b, uint32_t device, bool sends)
 {
-	const uint32_t own = memory_of(b, device);
-	double sum = 0, most = 0, rate;
-	uint32_t links = 0;
+	double bytes = 0;
 
-	for (int64_t other = (int64_t)device - 1; other <= (int64_t)device + 1; other += 2) {
-		if (other < 0 || other >= b->p->devices)
-			continue;
-		const uint32_t to = (uint32_t)other;
-
-		rate = cost_copy_bytes_per_s(link_of(b, device, to),
-					     sends ? own : memory_of(b, to));
-		sum += rate;
-		most = max_double(most, rate);
-		links++;
-	}
-	rate = max_double(min_double(most, port_rate(b, own, 1, sends)),
-			  min_double(sum, port_rate(b, own, links, sends)));
-	return links * b->slice_bytes * b->exchanges / rate * NS_PER_S;
+	for (uint32_t other = 0; other < b->p->devices; other++)
+		if (other != device)
+			bytes +=
+				sends ? sent_bytes(b, device, other) : sent_bytes(b, other, device);
+	return bytes > 0 ? bytes / device_rate(b, device, sends) * NS_PER_S : 0;
 }
 
 static double ports_ns(const struct bounded *b)
 {
 	double most = 0;
 
-	for (uint32_t d = 0; d < b->p->devices && b->p->devices > 1; d++) {
+	for (uint32_t d = 0; d < b->p->devices; d++) {
 		most = max_double(most, max_double(port_ns(b, d, true), port_ns(b, d, false)));
-		if (d + 1 < b->p->devices)
-			most = max_double(most, link_ns(b, d));
+		for (uint32_t other = 0; other < d; other++)
+			if (sent_bytes(b, d, other) > 0)
+				most = max_double(most, link_ns(b, d, other));
 	}
 	return most;
 }
@@ -205,23 +284,68 @@ static double chain_ns(const struct bounded *b)
 	return most;
 }
 
+/* ---- of als: each launch of a side reads what all launches of the other one wrote before */
+
+/* When a device can begin the next side: all others' rows are there. begin_ns: when devices begin
+ * this one. */
+static double next_ns(const struct bounded *b, uint32_t side, uint32_t to,
+		      const double begin_ns[WEIR_DEVICES_MAX])
+{
+	double last = begin_ns[to] + side_ns(b, side, to), first = INFINITY, bytes = 0;
+
+	for (uint32_t from = 0; from < b->p->devices; from++) {
+		const struct weir_link_desc *link;
+		double message = 0, end = begin_ns[from] + side_ns(b, side, from);
+
+		if (from == to)
+			continue;
+		link = link_of(b, from, to);
+		if (b->sharing == SOLVER_COPIED)
+			message = (double)(link->latency_ns + link->copy_ns);
+		/* The last rows, a message later; the first, as soon as a launch is done. */
+		last = max_double(last, end + message);
+		first = min_double(first, begin_ns[from] + message +
+						  (double)b->desc->device[from].launch_ns);
+		bytes += rows_bytes(b, side, from, to);
+	}
+	if (b->sharing == SOLVER_COPIED && bytes > 0)
+		last = max_double(last, first + bytes / device_rate(b, to, false) * NS_PER_S);
+	return last;
+}
+
+static double sides_ns(const struct bounded *b)
+{
+	double begin_ns[WEIR_DEVICES_MAX] = {0}, next[WEIR_DEVICES_MAX], most = 0;
+	const uint64_t nr = 2 * (uint64_t)b->p->iterations;
+
+	for (uint64_t i = 0; i + 1 < nr; i++) {
+		for (uint32_t d = 0; d < b->p->devices; d++)
+			next[d] = next_ns(b, i % 2, d, begin_ns);
+		memcpy(begin_ns, next, sizeof(begin_ns));
+	}
+	for (uint32_t d = 0; d < b->p->devices; d++)
+		most = max_double(most, begin_ns[d] + side_ns(b, RATINGS_ITEMS, d));
+	return most;
+}
+
 /* ------------------------------------------------------------------ all of it */
 
 struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
 				    const struct solver_params *p, enum solver_sharing sharing)
 {
+	const struct solver_shape shape = solver_array_shape(p, 0);
 	const struct bounded b = {
 		.desc = desc,
 		.p = p,
 		.sharing = sharing,
-		.slice_bytes = (double)solver_slice_bytes(&p->shape),
+		.slice_bytes = (double)solver_slice_bytes(&shape),
 		.exchanges = p->iterations - 1,
 	};
 
 	return (struct solver_bound){
 		.kernels_s = kernels_ns(&b) / NS_PER_S,
 		.ports_s = ports_ns(&b) / NS_PER_S,
-		.chain_s = chain_ns(&b) / NS_PER_S,
+		.chain_s = (p->kind == SOLVER_ALS ? sides_ns : chain_ns)(&b) / NS_PER_S,
 	};
 }
 

@@ -18,7 +18,8 @@ struct reference {
 	const struct solver_params *p;
 	float *array[2];
 	struct gcn_pool *pool;
-	uint32_t in; /* the array that is read */
+	uint32_t in;		/* the array that is read */
+	struct ratings ratings; /* of als */
 };
 
 static int reference_init(struct reference *ref, const struct solver_params *p)
@@ -26,8 +27,10 @@ static int reference_init(struct reference *ref, const struct solver_params *p)
 	int err = gcn_pool_create(0, &ref->pool);
 
 	ref->p = p;
+	if (p->kind == SOLVER_ALS)
+		ref->ratings = als_ratings(p);
 	for (int i = 0; i < 2 && !err; i++) {
-		ref->array[i] = malloc(solver_bytes(p));
+		ref->array[i] = malloc(solver_array_bytes(p, (uint32_t)i));
 		err = ref->array[i] ? 0 : -EAGAIN;
 	}
 	return err ? -EAGAIN : 0;
@@ -40,17 +43,36 @@ static void reference_fini(struct reference *ref)
 	free(ref->array[1]);
 }
 
-/* One slice of both arrays. */
+/* One slice of the array that is to be read first. */
 static void slice_fill(const void *arg, uint64_t slice)
 {
 	const struct reference *ref = arg;
-	const uint64_t at = slice * solver_slice_elements(&ref->p->shape);
+	const struct solver_shape shape = solver_array_shape(ref->p, ref->in);
 	struct solver_fill_args args = {
-		.shape = ref->p->shape,
-		.range = {.first = (uint32_t)slice, .nr = 1, .out = ref->array[0] + at}};
+		.shape = shape,
+		.range = {.first = (uint32_t)slice,
+			  .nr = 1,
+			  .out = ref->array[ref->in] + slice * solver_slice_elements(&shape)}};
 
 	solver_kernel_fill.cpu(&args);
-	memcpy(ref->array[1] + at, ref->array[0] + at, solver_slice_bytes(&ref->p->shape));
+}
+
+/* One row of the factor that is not read. */
+static void row_step(const void *arg, uint64_t row)
+{
+	const struct reference *ref = arg;
+	const struct solver_als_args args = {
+		.ratings = ref->ratings,
+		.side = !ref->in,
+		.first = (uint32_t)row,
+		.nr = 1,
+		.out = ref->array[!ref->in] + row * SOLVER_WIDTH,
+		.nr_parts = 1,
+		.part_first = {0, ref->ratings.side[ref->in].nr},
+		.part = {ref->array[ref->in]},
+	};
+
+	solver_kernel_als.cpu(&args);
 }
 
 static void slice_step(const void *arg, uint64_t slice)
@@ -81,11 +103,9 @@ static uint32_t bits_of(float value)
 }
 
 /* Compare so many elements; their first that is wrong is told. */
-static void compare(const struct solver_job *job, uint64_t first, uint64_t nr, const float *got,
+static void compare(const struct solver_shape *shape, uint64_t first, uint64_t nr, const float *got,
 		    const float *want, struct passes_result *result)
 {
-	const struct solver_shape *shape = &job->p->shape;
-
 	for (uint64_t i = 0; i < nr; i++) {
 		const uint64_t at = first + i, in_slice = at % solver_slice_elements(shape);
 
@@ -102,10 +122,11 @@ static void compare(const struct solver_job *job, uint64_t first, uint64_t nr, c
 	}
 }
 
-static void field_compare(struct solver_job *job, const struct reference *ref,
+static void array_compare(struct solver_job *job, const struct reference *ref, uint32_t array,
 			  struct passes_result *result)
 {
-	const uint64_t bytes = solver_bytes(job->p);
+	const struct solver_shape shape = solver_array_shape(job->p, array);
+	const uint64_t bytes = solver_array_bytes(job->p, array);
 	float *buffer = malloc(MIN(bytes, READ_BYTES));
 
 	if (!buffer) {
@@ -114,29 +135,42 @@ static void field_compare(struct solver_job *job, const struct reference *ref,
 	}
 	for (uint64_t at = 0; at < bytes && !job->status && result->passed; at += READ_BYTES) {
 		const uint64_t part = MIN(bytes - at, READ_BYTES);
-		int err = job->m->ops->read(job->m, job->nr_done % 2, at, buffer, part);
+		int err = job->m->ops->read(job->m, array, at, buffer, part);
 
 		solver_did(job, err, "reading the field");
 		if (!err)
-			compare(job, at / sizeof(float), part / sizeof(float), buffer,
-				ref->array[ref->in] + at / sizeof(float), result);
+			compare(&shape, at / sizeof(float), part / sizeof(float), buffer,
+				ref->array[array] + at / sizeof(float), result);
 	}
 	free(buffer);
+}
+
+/* What the devices did: for fields an array from the other one, once an iteration, and the last one
+ * is left; for als one of the two and then the other one, and both are. */
+static void reference_run(struct reference *ref, uint64_t nr_iterations)
+{
+	const bool als = ref->p->kind == SOLVER_ALS;
+	const uint64_t steps = nr_iterations * (als ? 2 : 1);
+
+	ref->in = als ? RATINGS_ITEMS : 0;
+	gcn_pool_run(ref->pool, solver_array_shape(ref->p, ref->in).slices, slice_fill, ref);
+	for (uint64_t i = 0; i < steps; i++, ref->in = !ref->in)
+		gcn_pool_run(ref->pool, solver_array_shape(ref->p, !ref->in).slices,
+			     als ? row_step : slice_step, ref);
 }
 
 void solver_check(struct solver_job *job, struct passes_result *result)
 {
 	struct reference ref = {.in = 0};
-	const uint32_t slices = job->p->shape.slices;
 
 	if (reference_init(&ref, job->p)) {
 		solver_fail(job, -EAGAIN, "this computer has no memory to compute the field");
 	} else {
-		gcn_pool_run(ref.pool, slices, slice_fill, &ref);
-		for (uint64_t i = 0; i < job->nr_done; i++, ref.in = !ref.in)
-			gcn_pool_run(ref.pool, slices, slice_step, &ref);
+		reference_run(&ref, job->nr_done);
 		result->checked = true;
-		field_compare(job, &ref, result);
+		array_compare(job, &ref, ref.in, result);
+		if (job->p->kind == SOLVER_ALS)
+			array_compare(job, &ref, !ref.in, result);
 	}
 	reference_fini(&ref);
 }

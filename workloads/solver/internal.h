@@ -10,7 +10,7 @@ struct solver_job {
 	struct solver_manager *m;      /* borrowed */
 	const struct solver_params *p; /* borrowed */
 	bool phantom;
-	uint64_t nr_done; /* iterations: array nr_done % 2 has the field */
+	uint64_t nr_done; /* iterations: array nr_done % 2 has the field; of als both count */
 
 	int status; /* the first error */
 	char *err;  /* what became of it, in words */
@@ -23,12 +23,18 @@ __attribute__((format(printf, 3, 4))) void solver_fail(struct solver_job *job, i
 /* Something was tried: keep its error, if that is the first. */
 void solver_did(struct solver_job *job, int err, const char *what);
 
-/* The kernel of one iteration. */
+/* The kernel of an iteration. */
 const struct weir_kernel *solver_kernel_of(enum solver_kind kind);
 
 /* Queue the beginning of the field into both arrays; one iteration. */
 void solver_fill(struct solver_job *job);
 void solver_iterate(struct solver_job *job);
+
+/* als.c: a run's ratings; what launches that compute so many rows of a side read of the other one,
+ * in all; one iteration. */
+struct ratings als_ratings(const struct solver_params *p);
+uint64_t als_random_bytes(const struct solver_params *p, uint32_t side, uint32_t nr_rows);
+void als_iterate(struct solver_job *job);
 
 /* A number that stands for the field. Waits. */
 void solver_hash(struct solver_job *job, uint64_t *out);

@@ -95,6 +95,89 @@ static void diffusion_cpu(const void *args)
 	stencil(args, diffusion_slice);
 }
 
+/* ---- als */
+
+static const float *other_row(const struct solver_als_args *a, uint32_t row)
+{
+	uint32_t k = 0;
+
+	while (row >= a->part_first[k + 1])
+		k++;
+	return a->part[k] + (uint64_t)(row - a->part_first[k]) * SOLVER_WIDTH;
+}
+
+/* In the order in which a warp adds: halves onto each other. */
+static float dot(const float *x, const float *y)
+{
+	float sum[SOLVER_WIDTH];
+
+	for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+		sum[i] = point_mul(x[i], y[i]);
+	for (uint32_t half = SOLVER_WIDTH / 2; half; half /= 2)
+		for (uint32_t i = 0; i < half; i++)
+			sum[i] = point_add(sum[i], sum[i + half]);
+	return sum[0];
+}
+
+/* Add to `sum` the other side's rows of all ratings of a row, weighted: by the rating, or with
+ * `by` by their products with that. */
+static void rows_add(const struct solver_als_args *a, uint32_t row, const float *by, float *sum)
+{
+	const uint32_t rank = ratings_rank(&a->ratings.side[a->side], row);
+	const uint64_t end = ratings_begin(&a->ratings, a->side, rank + 1);
+
+	for (uint64_t e = ratings_begin(&a->ratings, a->side, rank); e < end; e++) {
+		float weight;
+		const float *y = other_row(a, ratings_other(&a->ratings, a->side, e, &weight));
+
+		weight = by ? dot(y, by) : weight;
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			sum[i] = point_add(sum[i], point_mul(weight, y[i]));
+	}
+}
+
+/* x += factor * y */
+static void add_scaled(float *x, float factor, const float *y)
+{
+	for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+		x[i] = point_add(x[i], point_mul(factor, y[i]));
+}
+
+static void als_row(const struct solver_als_args *a, uint32_t row, float *x)
+{
+	float left[SOLVER_WIDTH] = {0}, way[SOLVER_WIDTH], image[SOLVER_WIDTH];
+	float square, before;
+
+	memset(x, 0, SOLVER_WIDTH * sizeof(*x));
+	rows_add(a, row, NULL, left);
+	memcpy(way, left, sizeof(way));
+	square = dot(left, left);
+	for (uint32_t step = 0; step < SOLVER_ALS_STEPS && square > 0; step++) {
+		float length;
+
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			image[i] = point_mul(POINT_RIDGE, way[i]);
+		rows_add(a, row, way, image);
+		length = square / dot(way, image);
+		add_scaled(x, length, way);
+		add_scaled(left, -length, image);
+		before = square;
+		square = dot(left, left);
+		for (uint32_t i = 0; i < SOLVER_WIDTH; i++)
+			way[i] = point_add(left[i], point_mul(square / before, way[i]));
+	}
+}
+
+static void als_cpu(const void *args)
+{
+	const struct solver_als_args *a = args;
+
+	for (uint32_t i = 0; i < a->nr; i++)
+		als_row(a, a->first + i, a->out + (uint64_t)i * SOLVER_WIDTH);
+}
+
+/* ---- the beginning and the end */
+
 static void fill_cpu(const void *args)
 {
 	const struct solver_fill_args *a = args;
@@ -121,6 +204,8 @@ const struct weir_kernel solver_kernel_jacobi = {
 	.name = "solver_jacobi", .cpu = jacobi_cpu, .cuda = solver_cuda_run_jacobi};
 const struct weir_kernel solver_kernel_diffusion = {
 	.name = "solver_diffusion", .cpu = diffusion_cpu, .cuda = solver_cuda_run_diffusion};
+const struct weir_kernel solver_kernel_als = {
+	.name = "solver_als", .cpu = als_cpu, .cuda = solver_cuda_run_als};
 const struct weir_kernel solver_kernel_fill = {
 	.name = "solver_fill", .cpu = fill_cpu, .cuda = solver_cuda_run_fill};
 const struct weir_kernel solver_kernel_hash = {

@@ -5,7 +5,8 @@
  * who runs it, to the last bit (point.h).
  *
  * A field is a box of floats: `slices` of `rows` by `columns` elements each, one behind the other.
- * A field of two dimensions has slices of one row. Slices are what is split between devices.
+ * A field of two dimensions has slices of one row; a factor of als is one, SOLVER_WIDTH wide.
+ * Slices are what is split between devices.
  */
 #ifndef WEIR_SOLVER_KERNELS_H
 #define WEIR_SOLVER_KERNELS_H
@@ -13,6 +14,7 @@
 #include <stdint.h>
 
 #include "weir/weir.h"
+#include "workloads/solver/ratings.h"
 
 #define SOLVER_COLUMNS_UNIT 4u /* columns come in multiples of it: 16 bytes */
 
@@ -49,6 +51,26 @@ struct solver_stencil_args {
 	uint32_t nr_ranges;
 };
 extern const struct weir_kernel solver_kernel_jacobi, solver_kernel_diffusion;
+
+#define SOLVER_WIDTH 64u /* elements of a row of als */
+
+/*
+ * als: rows of one side from all of the other's. Each row becomes what SOLVER_ALS_STEPS steps of
+ * conjugate gradients from zero make of the least squares problem of its own ratings.
+ */
+struct solver_als_args {
+	struct ratings ratings;
+	uint32_t side;	    /* RATINGS_USERS, RATINGS_ITEMS: whose rows are computed */
+	uint32_t first, nr; /* of these */
+	float *out;	    /* their elements */
+	/* The other side's rows, in parts that follow each other: the first row of each part and,
+	 * behind the last, how many rows there are; where the part begins. */
+	uint32_t nr_parts;
+	uint32_t part_first[WEIR_DEVICES_MAX + 1];
+	const float *part[WEIR_DEVICES_MAX];
+};
+#define SOLVER_ALS_STEPS 2u
+extern const struct weir_kernel solver_kernel_als;
 
 /* The contents that a field begins with: range.out alone is written. */
 struct solver_fill_args {

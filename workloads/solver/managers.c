@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All managers of solvers. */
+#include <math.h>
 #include <string.h>
 
 #include "workloads/solver/manager.h"
@@ -25,8 +26,8 @@ struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t
 	if (use->random_bytes) {
 		out.pattern = WEIR_RANDOM;
 		out.granule = use->granule;
-		out.read_bytes =
-			(uint64_t)((double)use->random_bytes * (double)bytes / (double)use->bytes);
+		out.read_bytes = (uint64_t)ceil((double)use->random_bytes * (double)bytes /
+						(double)use->bytes);
 	}
 	return out;
 }

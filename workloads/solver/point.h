@@ -67,6 +67,9 @@ POINT_INLINE float point_diffusion(float u, struct point_neighbours n)
 	return point_add(point_add(u, heat), -carried);
 }
 
+/* What als adds to the diagonal of its equations. */
+#define POINT_RIDGE 0.1f
+
 /* Bits that look random, of a number. */
 POINT_INLINE uint64_t point_mix(uint64_t x)
 {

@@ -14,7 +14,7 @@
 #include "workloads/solver/cuda.h"
 #include "workloads/solver/internal.h"
 
-static const char *const kind_names[] = {"jacobi", "diffusion"};
+static const char *const kind_names[] = {"jacobi", "diffusion", "als"};
 
 const char *solver_kind_name(enum solver_kind kind)
 {
@@ -41,23 +41,36 @@ void solver_did(struct solver_job *job, int err, const char *what)
 		solver_fail(job, err, "%s failed: %s", what, weir_strerror(err));
 }
 
-int solver_params_check(const struct solver_params *p, char *err, size_t err_bytes)
+/* What is wrong with a size; NULL: nothing. */
+static const char *shape_wrong(const struct solver_params *p)
 {
 	const struct solver_shape *shape = &p->shape;
-	const char *what = NULL;
 
-	if (p->kind >= SOLVER_KIND_NR)
-		what = "no such workload";
-	else if (!shape->slices || !shape->rows || !shape->columns ||
-		 MAX(MAX(shape->slices, shape->rows), shape->columns) > SOLVER_SIDE_MAX)
-		what = "each side has 1 to 1048576 elements";
-	else if (p->kind == SOLVER_JACOBI && shape->rows != 1)
-		what = "a field of two dimensions has slices of one row";
-	else if (shape->columns % SOLVER_COLUMNS_UNIT)
-		what = "columns come in multiples of 4";
-	else if (!p->iterations || p->passes <= p->warm_up)
+	if (p->kind == SOLVER_ALS)
+		return shape->slices && shape->rows && shape->columns == SOLVER_WIDTH &&
+				       MAX(shape->slices, shape->rows) <= SOLVER_ROWS_MAX
+			       ? NULL
+			       : "there are 1 to 268435456 users and items, with 64 elements each";
+	if (!shape->slices || !shape->rows || !shape->columns ||
+	    MAX(MAX(shape->slices, shape->rows), shape->columns) > SOLVER_SIDE_MAX)
+		return "each side has 1 to 1048576 elements";
+	if (p->kind == SOLVER_JACOBI && shape->rows != 1)
+		return "a field of two dimensions has slices of one row";
+	if (shape->columns % SOLVER_COLUMNS_UNIT)
+		return "columns come in multiples of 4";
+	return NULL;
+}
+
+int solver_params_check(const struct solver_params *p, char *err, size_t err_bytes)
+{
+	const char *what = p->kind < SOLVER_KIND_NR ? shape_wrong(p) : "no such workload";
+	uint32_t most = p->shape.slices;
+
+	if (p->kind == SOLVER_ALS)
+		most = MIN(most, p->shape.rows);
+	if (!what && (!p->iterations || p->passes <= p->warm_up))
 		what = "no iteration is left after the warm-up";
-	else if (!p->devices || p->devices > WEIR_DEVICES_MAX || p->devices > shape->slices)
+	else if (!what && (!p->devices || p->devices > MIN(most, WEIR_DEVICES_MAX)))
 		what = "each device has a slice at least, and there are up to 16";
 	if (!what)
 		return 0;
@@ -68,14 +81,15 @@ int solver_params_check(const struct solver_params *p, char *err, size_t err_byt
 
 struct solver_layout solver_layout_of(const struct solver_params *p, uint32_t array)
 {
+	const struct solver_shape shape = solver_array_shape(p, array);
 	struct solver_layout layout = {
 		.nr_devices = p->devices,
-		.halo_bytes = solver_slice_bytes(&p->shape),
+		.halo_bytes = p->kind == SOLVER_ALS ? solver_array_bytes(p, array)
+						    : solver_slice_bytes(&shape),
 	};
 
-	(void)array; /* both are alike */
 	for (uint32_t d = 0; d <= p->devices; d++)
-		layout.offset[d] = solver_first_slice(p, d) * solver_slice_bytes(&p->shape);
+		layout.offset[d] = solver_array_first(p, array, d) * solver_slice_bytes(&shape);
 	return layout;
 }
 
@@ -93,6 +107,9 @@ uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint
 	const uint64_t begin_at = (first ? first - 1 : 0) * solver_slice_bytes(&p->shape);
 	const uint64_t end_at = end * solver_slice_bytes(&p->shape);
 
+	if (p->kind == SOLVER_ALS)
+		return round_up(solver_array_bytes(p, 0), page_bytes) +
+		       round_up(solver_array_bytes(p, 1), page_bytes);
 	return 2 * (round_up(end_at, page_bytes) - begin_at / page_bytes * page_bytes);
 }
 
@@ -100,15 +117,15 @@ uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint
 
 static void arrays_alloc(struct solver_job *job)
 {
-	static const char *const names[] = {"even", "odd"};
+	static const char *const names[][SOLVER_RUN_ARRAYS] = {{"even", "odd"}, {"users", "items"}};
 
-	for (uint32_t i = 0; i < ARRAY_LEN(names); i++) {
-		int err = job->m->ops->alloc(job->m, names[i]);
+	for (uint32_t i = 0; i < SOLVER_RUN_ARRAYS; i++) {
+		int err = job->m->ops->alloc(job->m, names[job->p->kind == SOLVER_ALS][i]);
 
 		if (err)
-			solver_fail(job, err, "%s two arrays of %.3f MB: %s",
+			solver_fail(job, err, "%s two arrays, %.3f MB in all: %s",
 				    err == -ENOMEM ? "no memory for" : "allocating",
-				    (double)solver_bytes(job->p) / 1e6, weir_strerror(err));
+				    (double)solver_all_bytes(job->p) / 1e6, weir_strerror(err));
 		if (err)
 			return;
 	}
@@ -141,7 +158,7 @@ static void pass_run(struct solver_job *job, struct passes_result *result, uint3
 	wait(job);
 	pass_clock(b, &begin);
 	for (uint32_t i = 0; i < job->p->iterations && goes_on(job, pass); i++)
-		solver_iterate(job);
+		(job->p->kind == SOLVER_ALS ? als_iterate : solver_iterate)(job);
 	wait(job);
 	pass_clock(b, &end);
 	if (!job->status && pass >= job->p->warm_up)
@@ -160,9 +177,14 @@ static void result_init(const struct solver_job *job, struct passes_result *resu
 {
 	const struct solver_params *p = job->p;
 
-	result->distinct_bytes = 2 * solver_bytes(p);
-	result->read_bytes = p->iterations * solver_bytes(p);
-	result->write_bytes = p->iterations * solver_bytes(p);
+	result->distinct_bytes = solver_all_bytes(p);
+	result->read_bytes = result->write_bytes = p->iterations * solver_bytes(p);
+	if (p->kind == SOLVER_ALS) {
+		result->read_bytes =
+			p->iterations * (als_random_bytes(p, RATINGS_USERS, p->shape.slices) +
+					 als_random_bytes(p, RATINGS_ITEMS, p->shape.rows));
+		result->write_bytes = p->iterations * solver_all_bytes(p);
+	}
 }
 
 static void run_steps(struct solver_job *job, struct solver_result *result)

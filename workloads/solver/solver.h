@@ -7,6 +7,9 @@
  *   jacobi     two dimensions: the mean of four neighbours
  *   diffusion  three: heat equation and Burgers' advection, six neighbours
  *
+ *   als        no field: a factor of users and one of items, of 64 elements a row; each row of the
+ *              one is computed from all of the other, by least squares over the row's ratings
+ *
  * docs/solver.md says what is in them, how they are split and how results are checked.
  */
 #ifndef WEIR_SOLVER_H
@@ -20,11 +23,14 @@
 #define SOLVER_SIDE_MAX (1u << 20) /* slices, rows, columns */
 #define SOLVER_RUN_ARRAYS 2u
 
-enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_KIND_NR };
+#define SOLVER_ROWS_MAX (1u << 28) /* users, items */
+
+enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_ALS, SOLVER_KIND_NR };
+#define SOLVER_FIELDS_NR SOLVER_ALS /* the kinds before it solve fields */
 
 struct solver_params {
 	enum solver_kind kind;
-	struct solver_shape shape;
+	struct solver_shape shape;     /* of als: users, items, SOLVER_WIDTH */
 	uint32_t iterations;	       /* of a pass; > 0 */
 	uint32_t passes;	       /* in all, warm-up included; the field goes on from each */
 	uint32_t warm_up;	       /* of them */
@@ -39,22 +45,50 @@ struct solver_result {
 	uint64_t hash; /* of the field at the end; of phantom machines 0 */
 };
 
-/* Of one array. */
-static inline uint64_t solver_bytes(const struct solver_params *p)
+/* What an array has: the field, or of als the users' factor, 0, or the items', 1. */
+static inline struct solver_shape solver_array_shape(const struct solver_params *p, uint32_t array)
 {
-	return p->shape.slices * solver_slice_bytes(&p->shape);
+	struct solver_shape factor = {array ? p->shape.rows : p->shape.slices, 1, SOLVER_WIDTH};
+
+	return p->kind == SOLVER_ALS ? factor : p->shape;
 }
 
-/* The first slice of the index-th device; of the one behind the last, how many slices there are. */
+static inline uint64_t solver_array_bytes(const struct solver_params *p, uint32_t array)
+{
+	const struct solver_shape shape = solver_array_shape(p, array);
+
+	return shape.slices * solver_slice_bytes(&shape);
+}
+
+/* Of a field's array. */
+static inline uint64_t solver_bytes(const struct solver_params *p)
+{
+	return solver_array_bytes(p, 0);
+}
+
+/* Of both arrays. */
+static inline uint64_t solver_all_bytes(const struct solver_params *p)
+{
+	return solver_array_bytes(p, 0) + solver_array_bytes(p, 1);
+}
+
+/* The first slice of the index-th device, of an array; of the one behind the last, how many slices
+ * there are. */
+static inline uint32_t solver_array_first(const struct solver_params *p, uint32_t array,
+					  uint32_t index)
+{
+	return (uint32_t)((uint64_t)solver_array_shape(p, array).slices * index / p->devices);
+}
+
 static inline uint32_t solver_first_slice(const struct solver_params *p, uint32_t index)
 {
-	return (uint32_t)((uint64_t)p->shape.slices * index / p->devices);
+	return solver_array_first(p, 0, index);
 }
 
 /* What a device's kernels name of both arrays, its slab and halos, in whole pages. */
 uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes);
 
-/* "jacobi", "diffusion". Static. */
+/* "jacobi", "diffusion", "als". Static. */
 const char *solver_kind_name(enum solver_kind kind);
 
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */

@@ -12,21 +12,28 @@ struct part {
 
 const struct weir_kernel *solver_kernel_of(enum solver_kind kind)
 {
-	static const struct weir_kernel *const kernels[] = {&solver_kernel_jacobi,
-							    &solver_kernel_diffusion};
+	static const struct weir_kernel *const kernels[] = {
+		&solver_kernel_jacobi, &solver_kernel_diffusion, &solver_kernel_als};
 
 	return kernels[kind];
 }
 
+static uint64_t slice_bytes(const struct solver_job *job, uint32_t array)
+{
+	const struct solver_shape shape = solver_array_shape(job->p, array);
+
+	return solver_slice_bytes(&shape);
+}
+
 static void *slice_at(const struct solver_job *job, uint32_t array, uint32_t device, uint32_t slice)
 {
-	return job->m->ops->at(job->m, array, device, slice * solver_slice_bytes(&job->p->shape));
+	return job->m->ops->at(job->m, array, device, slice * slice_bytes(job, array));
 }
 
 static struct solver_use use_of(const struct solver_job *job, uint32_t array,
 				enum weir_use_kind kind, uint32_t first, uint32_t end)
 {
-	const uint64_t bytes = solver_slice_bytes(&job->p->shape);
+	const uint64_t bytes = slice_bytes(job, array);
 
 	return (struct solver_use){.array = array,
 				   .kind = kind,
@@ -34,11 +41,11 @@ static struct solver_use use_of(const struct solver_job *job, uint32_t array,
 				   .bytes = (end - first) * bytes};
 }
 
-static struct part slab_of(const struct solver_job *job, uint32_t device)
+static struct part slab_of(const struct solver_job *job, uint32_t array, uint32_t device)
 {
-	const uint32_t first = solver_first_slice(job->p, device);
+	const uint32_t first = solver_array_first(job->p, array, device);
 
-	return (struct part){first, solver_first_slice(job->p, device + 1) - first};
+	return (struct part){first, solver_array_first(job->p, array, device + 1) - first};
 }
 
 /* ------------------------------------------------------------------ an iteration */
@@ -85,7 +92,7 @@ static int compute(struct solver_job *job, uint32_t device, enum solver_part whi
 /* The slices that neighbours read: the first, the last, both or none. */
 static uint32_t boundary_of(const struct solver_job *job, uint32_t device, struct part out[2])
 {
-	const struct part slab = slab_of(job, device);
+	const struct part slab = slab_of(job, 0, device);
 	uint32_t nr = 0;
 
 	if (device)
@@ -105,7 +112,7 @@ static int boundary_compute(struct solver_job *job, uint32_t device)
 
 static int interior_compute(struct solver_job *job, uint32_t device)
 {
-	struct part parts[2], slab = slab_of(job, device);
+	struct part parts[2], slab = slab_of(job, 0, device);
 
 	slab.nr -= boundary_of(job, device, parts);
 	slab.first += device > 0;
@@ -114,7 +121,7 @@ static int interior_compute(struct solver_job *job, uint32_t device)
 
 static int whole_compute(struct solver_job *job, uint32_t device)
 {
-	const struct part slab = slab_of(job, device);
+	const struct part slab = slab_of(job, 0, device);
 
 	return compute(job, device, SOLVER_WHOLE, &slab, 1);
 }
@@ -149,12 +156,13 @@ void solver_iterate(struct solver_job *job)
 /* Queue a kernel over a device's slab of one array. sum: NULL: it is filled. */
 static int slab_launch(struct solver_job *job, uint32_t device, uint32_t array, uint64_t *sum)
 {
-	const struct part slab = slab_of(job, device);
+	const struct part slab = slab_of(job, array, device);
+	const struct solver_shape shape = solver_array_shape(job->p, array);
 	float *addr = slice_at(job, array, device, slab.first);
 	const struct solver_range range = {
 		.first = slab.first, .nr = slab.nr, .in = addr, .out = addr};
-	const struct solver_fill_args fill = {job->p->shape, range};
-	const struct solver_hash_args hash = {job->p->shape, range, sum};
+	const struct solver_fill_args fill = {shape, range};
+	const struct solver_hash_args hash = {shape, range, sum};
 	const struct solver_step step = {
 		.device = device,
 		.part = SOLVER_WHOLE,
@@ -181,8 +189,8 @@ void solver_fill(struct solver_job *job)
 	}
 }
 
-/* The number of a device's slab, by way of memory of its own. */
-static int slab_hash(struct solver_job *job, uint32_t device, uint64_t *out)
+/* The number of a device's slab of an array, by way of memory of its own. */
+static int slab_hash(struct solver_job *job, uint32_t array, uint32_t device, uint64_t *out)
 {
 	struct backend *b = job->m->backend;
 	uint64_t sum = 0;
@@ -196,7 +204,7 @@ static int slab_hash(struct solver_job *job, uint32_t device, uint64_t *out)
 	if (err)
 		goto out;
 	err = b->ops->upload(b, stream, at, &sum, sizeof(sum));
-	err = err ? err : slab_launch(job, device, job->nr_done % 2, at);
+	err = err ? err : slab_launch(job, device, array, at);
 	err = err ? err : job->m->ops->sync(job->m);
 	err = err ? err : b->ops->download(b, stream, &sum, at, sizeof(sum));
 	b->ops->device_free(b, at);
@@ -208,6 +216,10 @@ out:
 
 void solver_hash(struct solver_job *job, uint64_t *out)
 {
+	const uint32_t field = job->nr_done % 2;
+
 	for (uint32_t d = 0; d < job->p->devices && !job->status; d++)
-		solver_did(job, slab_hash(job, d, out), "reading the field");
+		for (uint32_t array = 0; array < SOLVER_RUN_ARRAYS && !job->status; array++)
+			if (job->p->kind == SOLVER_ALS || array == field)
+				solver_did(job, slab_hash(job, array, d, out), "reading the field");
 }

@@ -55,6 +55,21 @@ int solver_cuda_diffusion(void *stream, const void *args)
 	return stencil(stream, "diffusion", &solver_kernel_diffusion, args);
 }
 
+int solver_cuda_als(void *stream, const void *args)
+{
+	const struct solver_als_args *a = args;
+	struct fakecuda_touch touch[WEIR_DEVICES_MAX + 1];
+
+	if (!solver_cuda_als_valid(a))
+		return refused("als");
+	for (uint32_t i = 0; i < a->nr_parts; i++)
+		touch[i] = (struct fakecuda_touch)READS(
+			a->part[i],
+			(uint64_t)(a->part_first[i + 1] - a->part_first[i]) * SOLVER_WIDTH);
+	touch[a->nr_parts] = (struct fakecuda_touch)WRITES(a->out, (uint64_t)a->nr * SOLVER_WIDTH);
+	return queue(stream, "als", solver_kernel_als.cpu, a, sizeof(*a), touch, a->nr_parts + 1);
+}
+
 int solver_cuda_fill(void *stream, const void *args)
 {
 	const struct solver_fill_args *a = args;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launching the solvers' kernels, which are in stencil.cuh. */
+/* Launching the solvers' kernels, which are in stencil.cuh and als.cuh. */
 #include "workloads/cuda_launch.cuh"
+#include "workloads/solver/cuda/als.cuh"
 #include "workloads/solver/cuda/plugin.h"
 #include "workloads/solver/cuda/stencil.cuh"
 
@@ -48,6 +49,15 @@ int solver_cuda_diffusion(void *stream, const void *args)
 		return cuda_launch_refused("diffusion", "no such field");
 	return stencil_launch("diffusion", diffusion, stream, p, TILES_DIFFUSION(p->shape),
 			      STEPS_DIFFUSION);
+}
+
+int solver_cuda_als(void *stream, const void *args)
+{
+	const struct solver_als_args *p = (const struct solver_als_args *)args;
+
+	if (!solver_cuda_als_valid(p))
+		return cuda_launch_refused("als", "no such rows");
+	return cuda_launch("als", als, (p->nr + WARPS - 1) / WARPS, BLOCK_THREADS, stream, p);
 }
 
 int solver_cuda_fill(void *stream, const void *args)

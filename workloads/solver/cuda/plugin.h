@@ -26,6 +26,7 @@
 #define SOLVER_CUDA_KERNELS(X) \
 	X(jacobi)              \
 	X(diffusion)           \
+	X(als)                 \
 	X(fill)                \
 	X(hash)
 
@@ -49,8 +50,9 @@ SOLVER_CUDA_EXPORT const char *solver_cuda_error(void);
 /* Change the constant when a function or its meaning changes; sizes of arguments show anyway. */
 static inline uint64_t solver_cuda_abi_here(void)
 {
-	return (UINT64_C(1) << 32) + sizeof(struct solver_stencil_args) +
-	       sizeof(struct solver_fill_args) + sizeof(struct solver_hash_args);
+	return (UINT64_C(2) << 32) + sizeof(struct solver_stencil_args) +
+	       sizeof(struct solver_als_args) + sizeof(struct solver_fill_args) +
+	       sizeof(struct solver_hash_args);
 }
 
 /* What the kernels can take. */
@@ -68,6 +70,18 @@ static inline bool solver_cuda_range_valid(const struct solver_shape *shape,
 
 	return range->nr && range->first < shape->slices &&
 	       range->nr <= shape->slices - range->first && addresses % 16 == 0;
+}
+
+static inline bool solver_cuda_als_valid(const struct solver_als_args *p)
+{
+	uintptr_t addresses = (uintptr_t)p->out;
+
+	if (p->side > 1 || !p->nr_parts || p->nr_parts > WEIR_DEVICES_MAX || !p->nr)
+		return false;
+	for (uint32_t i = 0; i < p->nr_parts; i++)
+		addresses |= (uintptr_t)p->part[i];
+	return p->first < p->ratings.side[p->side].nr &&
+	       p->nr <= p->ratings.side[p->side].nr - p->first && addresses % 16 == 0;
 }
 
 static inline bool solver_cuda_stencil_valid(const struct solver_stencil_args *p)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * als on the GPU: a warp has a row, a lane two of its elements, 32 apart. The other side's rows are
+ * read 256 bytes at a time, wherever they are: HBM's rate is what limits it. Which they are, the
+ * lanes work out for 32 ratings at a time. Sums over the warp are in the order of the CPU's.
+ */
+#ifndef WEIR_SOLVER_CUDA_ALS_CUH
+#define WEIR_SOLVER_CUDA_ALS_CUH
+
+#include "workloads/solver/cuda/stencil.cuh"
+
+/* Two elements of a row. */
+struct pair {
+	float low, high;
+};
+
+__device__ static inline float als_dot(struct pair a, struct pair b)
+{
+	float sum = point_add(point_mul(a.low, b.low), point_mul(a.high, b.high));
+
+	for (uint32_t half = LANES / 2; half; half /= 2)
+		sum = point_add(sum, __shfl_sync(~0u, sum, (int)(threadIdx.x % LANES ^ half)));
+	return sum;
+}
+
+/* x + factor * y */
+__device__ static inline struct pair add_scaled(struct pair x, float factor, struct pair y)
+{
+	return {point_add(x.low, point_mul(factor, y.low)),
+		point_add(x.high, point_mul(factor, y.high))};
+}
+
+__device__ static inline const float *als_other(const struct solver_als_args &p, uint32_t row)
+{
+	uint32_t k = 0;
+
+	while (row >= p.part_first[k + 1])
+		k++;
+	return p.part[k] + (uint64_t)(row - p.part_first[k]) * SOLVER_WIDTH;
+}
+
+/* What the CPU's rows_add() does; whether `by` is used is the same for all lanes. */
+__device__ static inline struct pair rows_add(const struct solver_als_args &p, uint32_t row,
+					      bool products, struct pair by, struct pair sum)
+{
+	const uint32_t lane = threadIdx.x % LANES;
+	const uint32_t rank = ratings_rank(&p.ratings.side[p.side], row);
+	const uint64_t end = ratings_begin(&p.ratings, p.side, rank + 1);
+
+	for (uint64_t e = ratings_begin(&p.ratings, p.side, rank); e < end; e += LANES) {
+		const uint32_t nr = (uint32_t)min(end - e, (uint64_t)LANES);
+		const float *mine = nullptr;
+		float rating = 0;
+
+		if (lane < nr)
+			mine = als_other(p, ratings_other(&p.ratings, p.side, e + lane, &rating));
+#pragma unroll 4
+		for (uint32_t i = 0; i < nr; i++) {
+			const uint64_t at = __shfl_sync(~0u, (unsigned long long)mine, (int)i);
+			const float *y = (const float *)at + lane;
+			const struct pair other = {__ldg(y), __ldg(y + LANES)};
+			float weight = __shfl_sync(~0u, rating, (int)i);
+
+			if (products)
+				weight = als_dot(other, by);
+			sum = add_scaled(sum, weight, other);
+		}
+	}
+	return sum;
+}
+
+__device__ static inline float als_quotient(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+	return __fdiv_rn(a, b);
+#else
+	return a / b;
+#endif
+}
+
+__global__ void __launch_bounds__(BLOCK_THREADS)
+	als(const __grid_constant__ struct solver_als_args p)
+{
+	const uint32_t lane = threadIdx.x % LANES;
+	const uint32_t i = blockIdx.x * WARPS + threadIdx.x / LANES;
+	float *out = p.out + (uint64_t)i * SOLVER_WIDTH + lane;
+	struct pair x = {0, 0}, left, way;
+	float square;
+
+	if (i >= p.nr)
+		return;
+	left = way = rows_add(p, p.first + i, false, x, x);
+	square = als_dot(left, left);
+	for (uint32_t step = 0; step < SOLVER_ALS_STEPS && square > 0; step++) {
+		const float before = square;
+		struct pair image = {point_mul(POINT_RIDGE, way.low),
+				     point_mul(POINT_RIDGE, way.high)};
+		float length;
+
+		image = rows_add(p, p.first + i, true, way, image);
+		length = als_quotient(square, als_dot(way, image));
+		x = add_scaled(x, length, way);
+		left = add_scaled(left, -length, image);
+		square = als_dot(left, left);
+		way = add_scaled(left, als_quotient(square, before), way);
+	}
+	out[0] = x.low;
+	out[LANES] = x.high;
+}
+
+#endif
