@@ -196,17 +196,21 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	return 0;
 }
 
-/* From which of some copies to send to one: a device's that the host's lanes and open brackets
- * leave alone, nearest above in a ring, so that several readers of a piece ask different ones. */
-static uint8_t pick_source(copies_t current, uint8_t to)
+/* From which copy to send a piece to one that lacks it: from the device that wrote it, which has
+ * it now, rather than from one that it is still on its way to; else from the next one in a ring
+ * that has it, so that several readers ask different ones. */
+static uint8_t pick_source(const struct piece *piece, uint8_t to)
 {
+	if (piece->writer < WEIR_DEVICES_MAX && piece->current & COPY_BIT(piece->writer))
+		return piece->writer;
 	for (uint8_t n = 1; n < WEIR_DEVICES_MAX; n++) {
 		uint8_t c = (uint8_t)((to + n) % WEIR_DEVICES_MAX);
 
-		if (current & COPY_BIT(c))
+		if (piece->current & COPY_BIT(c))
 			return c;
 	}
-	return current & COPY_BIT(COPY_ONE) ? COPY_ONE : (uint8_t)__builtin_ctz(current);
+	return piece->current & COPY_BIT(COPY_ONE) ? COPY_ONE
+						   : (uint8_t)__builtin_ctz(piece->current);
 }
 
 /* What was lost is any bytes: those that a copy has will do. It counts as current, or what is at
@@ -234,8 +238,8 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
 		else if (one_is_lost(space, r, current, offset, &next))
 			err = message_nothing(r, to, offset, next);
 		else
-			err = message_send(space, r, slot, pick_source(current, to), to, offset,
-					   next);
+			err = message_send(space, r, slot, pick_source(&r->piece[p], to), to,
+					   offset, next);
 		if (err)
 			return err;
 		offset = next;
