@@ -189,6 +189,7 @@ static void test_als_row(void **state)
 
 struct outcome {
 	uint64_t hash, moved_bytes;
+	uint64_t most_bytes; /* over a link between two devices, one way */
 	double pass_s;
 };
 
@@ -213,9 +214,14 @@ static struct outcome run(const struct weir_machine_desc *desc,
 	assert_int_equal(m->ops->check(m), 0);
 	m->ops->stats(m, &stats);
 	for (uint32_t l = 0; l < desc->nr_links; l++)
-		for (int way = 0; way < WEIR_DIRECTION_NR; way++)
+		for (int way = 0; way < WEIR_DIRECTION_NR; way++) {
+			uint64_t bytes = 0;
+
 			for (int cause = 0; cause < WEIR_CAUSE_NR; cause++)
-				outcome.moved_bytes += stats.near[l][way][cause];
+				bytes += stats.near[l][way][cause];
+			outcome.moved_bytes += bytes;
+			outcome.most_bytes = MAX(outcome.most_bytes, bytes);
+		}
 	outcome.hash = r.hash;
 	outcome.pass_s = r.passes.pass_s[0];
 	passes_result_free(&r.passes);
@@ -271,6 +277,20 @@ static void test_als_bytes(void **state)
 			 want);
 }
 
+/* Each device sends what it wrote, none what others did: links carry the same. */
+static void test_als_links(void **state)
+{
+	const struct solver_params p = params_of(1500, 400, 4);
+	struct weir_machine_desc desc;
+	struct outcome outcome;
+
+	(void)state;
+	machine_of(p.devices, &desc);
+	outcome = run(&desc, &solver_manager_weir, &p, WEIR_DATA_PHANTOM, 0);
+	assert_true(outcome.moved_bytes >= 3 * solver_all_bytes(&p) * p.iterations * p.passes);
+	assert_true(outcome.most_bytes * 12 < outcome.moved_bytes / 10 * 11);
+}
+
 static void test_als_bound(void **state)
 {
 	(void)state;
@@ -307,7 +327,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_als_ratings), cmocka_unit_test(test_als_ratings_even),
 		cmocka_unit_test(test_als_row),	    cmocka_unit_test(test_als_same),
-		cmocka_unit_test(test_als_bytes),   cmocka_unit_test(test_als_bound),
+		cmocka_unit_test(test_als_links),   cmocka_unit_test(test_als_bytes),
+		cmocka_unit_test(test_als_bound),
 	};
 
 	return cmocka_run_group_tests_name("als", tests, NULL, NULL);
