@@ -424,18 +424,18 @@ static void test_changes_under_a_running_kernel(void **state)
 	expect_sound(f);
 }
 
-/* One of two streams has a copy, then the other one, which waits for the first or does not. */
+/* One of two streams has a message, then the other one, which waits for the first or does not. */
 static int copy_two(struct fixture *f, struct backend_copy first, struct backend_copy second,
 		    bool waits)
 {
 	const struct backend_ops *ops = f->b->ops;
 	fence_t fence, last;
 
-	assert_int_equal(ops->copy(f->b, f->in, &first, 1), 0);
+	assert_int_equal(ops->copy_beside(f->b, f->in, &first, 1), 0);
 	assert_int_equal(ops->fence_record(f->b, f->in, &fence), 0);
 	if (waits)
 		assert_int_equal(ops->stream_wait(f->b, f->out, fence), 0);
-	assert_int_equal(ops->copy(f->b, f->out, &second, 1), 0);
+	assert_int_equal(ops->copy_beside(f->b, f->out, &second, 1), 0);
 	assert_int_equal(ops->fence_record(f->b, f->out, &last), 0);
 	assert_int_equal(ops->fence_wait(f->b, fence), 0);
 	return ops->fence_wait(f->b, last);
@@ -476,13 +476,15 @@ static void test_copy_beside_a_copy(void **state)
 static void test_copy_before_its_turn(void **state)
 {
 	struct fixture *f = *state;
+	const struct backend_copy into = {f->chunk[0].alias, f->spare.alias, UNIT};
+	const struct backend_copy from = {f->chunk[3].alias, f->chunk[0].alias, UNIT};
 	fence_t used, last;
 
 	launch_long(f, use_of(f->va + 2 * UNIT, UNIT, WEIR_READ));
 	assert_int_equal(f->b->ops->fence_record(f->b, f->compute, &used), 0);
 	assert_int_equal(f->b->ops->stream_wait(f->b, f->in, used), 0);
-	assert_int_equal(copy_one(f, f->in, &f->chunk[0], &f->spare), 0);
-	assert_int_equal(copy_one(f, f->out, &f->chunk[3], &f->chunk[0]), 0);
+	assert_int_equal(f->b->ops->copy_beside(f->b, f->in, &into, 1), 0);
+	assert_int_equal(f->b->ops->copy_beside(f->b, f->out, &from, 1), 0);
 	assert_int_equal(f->b->ops->fence_record(f->b, f->out, &last), 0);
 	expect_copy_trap(f, f->b->ops->fence_wait(f->b, last));
 	f->b->ops->host_spend(f->b, 10000000);

@@ -428,6 +428,7 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 	copy = copy_alloc(nr, beside ? sim->nr_slots : 0);
 	if (!copy)
 		return -ENOMEM;
+	copy->beside = beside;
 	if (beside)
 		note_spans(sim, copy);
 	for (uint32_t i = 0; i < nr; i++) {

@@ -312,6 +312,7 @@ struct sim_copy {
 	/* Of the streams whose open brackets it has no order with: their spans. Behind move[]. */
 	uint64_t *span;
 	uint32_t nr_spans;
+	bool beside; /* it came by copy_beside */
 	struct sim_move move[];
 };
 
@@ -495,8 +496,8 @@ void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, 
 			      enum backend_prot prot, uint64_t devices);
 /* Trap running kernels that use what the copy is about to move. */
 void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
-/* As a copy starts: -WEIR_ETRAP, logged, if another one is under way that writes what it uses, or
- * uses what it writes. */
+/* As a copy of copy_beside starts: -WEIR_ETRAP, logged, if another such one is under way that
+ * writes what it uses, or uses what it writes. */
 int sim_copy_check_order(const struct sim_copy *copy);
 /* As a kernel is queued: what touches a guarded reservation is covered by the stream's bracket. */
 void sim_kernel_check_bracket(struct sim *sim, struct sim_stream *stream,

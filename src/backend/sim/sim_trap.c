@@ -2,7 +2,7 @@
 /*
  * What a kernel finds as it starts, and what traps it. Its mappings are looked at once, at its
  * start; changes under it are looked at as they are made. A use that covers whole groups of blocks
- * costs a look at their counts. And copies that begin beside others that they had to wait for.
+ * costs a look at their counts. And messages that begin beside others that they had to wait for.
  */
 #include <stdio.h>
 
@@ -239,8 +239,9 @@ static const struct sim_move *move_beside(const struct sim_copy *copy, const str
 	for (const struct sim_move *m = first; m; m = written ? m->next_write : m->next_read) {
 		const char *other = written ? m->dst : m->src;
 
-		if (m->op->stream != copy->op.stream && other < at + bytes &&
-		    at < other + m->bytes && (m->op->started || m->op->seq < copy->op.seq))
+		if (((const struct sim_copy *)m->op)->beside && m->op->stream != copy->op.stream &&
+		    other < at + bytes && at < other + m->bytes &&
+		    (m->op->started || m->op->seq < copy->op.seq))
 			return m;
 	}
 	return NULL;
@@ -248,7 +249,7 @@ static const struct sim_move *move_beside(const struct sim_copy *copy, const str
 
 int sim_copy_check_order(const struct sim_copy *copy)
 {
-	for (uint32_t i = 0; i < copy->nr; i++) {
+	for (uint32_t i = 0; copy->beside && i < copy->nr; i++) {
 		const struct sim_move *move = &copy->move[i], *beside = NULL;
 
 		if (move->dst_piece)
