@@ -9,14 +9,13 @@
  *  - A device's *window*, weir_replica(): that device's own addresses for the range. Kernels of the
  *    device use it as an ordinary pointer, in brackets that name it.
  *  - The address that weir_alloc() returned: the *one copy*. While a bracket names a part there,
- *    that part has no replicas (it is collapsed): this is where atomics of system scope and flags
- *    between devices belong, and what the CPU uses in host brackets.
+ *    that part has no replicas (it is collapsed). It is what the CPU uses in host brackets.
  *
  * Consistency. Calls are the order, across streams and devices: the launches of a bracket see all
- * stores of brackets whose weir_end() (or weir_publish()) returned before its weir_begin() was
- * called. Threads order their calls themselves. Stores that are not ordered so may be seen or not,
- * by whole elements; those of brackets that begin after its end never are. weir_read(),
- * weir_write() and host brackets obey the same rule.
+ * stores of brackets whose weir_end() returned before its weir_begin() was called. Threads order
+ * their calls themselves. Stores that are not ordered so may be seen or not, by whole elements;
+ * those of brackets that begin after its end never are. weir_read(), weir_write() and host brackets
+ * obey the same rule.
  *
  * Two brackets that are open at the same time may write one block, but not the same bytes: their
  * declared parts are disjoint. A bracket that names a part at the one copy and one that names it
@@ -44,7 +43,8 @@ enum weir_subscription {
 struct weir_replica_params {
 	/** WEIR_MEM_DEVICE() of the devices that get a window; 0: all of the space's. */
 	uint64_t devices;
-	/** What is stored whole: 1, 2, 4, 8 or 16 bytes; 0: 4. */
+	/** What kernels store whole: 1, 2, 4, 8 or 16 bytes; 0: 4. Checked, and no more so far:
+	 *  parts are sent as brackets declare them, so they begin and end with elements. */
 	uint32_t element_bytes;
 	enum weir_subscription subscription;
 };
@@ -81,11 +81,13 @@ WEIR_API WEIR_MUST_CHECK int weir_unreplicate(struct weir_space *space, void *ad
 
 /**
  * A device's window: the address that its kernels use. Byte `offset` of the range is at window +
- * offset. It stays the same until the range is freed or turned back.
+ * offset. It stays the same until the range is freed or turned back, and is not freed by itself.
+ * A part of it can be used by brackets alone, which give it memory as they first name it.
  *
  * @param [in]  addr    Inside a replicated range, or inside one of its windows.
  * @param [out] window  Of the same byte.
  * @return 0, or -EINVAL: no replicated range, or a device that it has no window for.
+ * Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_replica(struct weir_space *space, void *addr, uint32_t device,
 					  void **window);

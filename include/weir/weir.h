@@ -457,9 +457,9 @@ WEIR_API void weir_space_destroy(struct weir_space *space);
  * Change the mode. Blocks until the brackets that ended are done and nothing moves; brackets that
  * other threads begin meanwhile open afterwards. In a fixed space prefetches that are not done end
  * where they are.
- * @return 0, or -EINVAL (an unknown mode), -WEIR_ECONTRACT (a bracket is open), -ENOMEM (not all
- *         ranges can be backed), or an error of the work waited for or of the machine. On error the
- *         mode is the old one.
+ * @return 0, or -EINVAL (an unknown mode), -WEIR_ECONTRACT (a bracket is open), -EBUSY (fixed, and
+ *         a range is replicated, which needs brackets), -ENOMEM (not all ranges can be backed), or
+ *         an error of the work waited for or of the machine. On error the mode is the old one.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_set_mode(struct weir_space *space,
 						 enum weir_space_mode mode);
@@ -560,7 +560,8 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * @return 0, or
  *   -EINVAL          the stream is of a device that the space was made without; a use is empty,
  *                    not inside one range or of no known kind; nr_uses is 0 and
- *                    uses not NULL, or the other way round
+ *                    uses not NULL, or the other way round; of replicated ranges, a use names
+ *                    another device's window, or bytes both through a window and at the one copy
  *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured into a CUDA graph
  *   -EBUSY           an open host bracket conflicts with it, or another bracket is open that
  *                    uses the same paged pool

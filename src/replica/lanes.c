@@ -72,19 +72,23 @@ int lane_fence(struct weir_space *space, struct lane *lane)
 	return 0;
 }
 
-/* Pin the blocks of the one copy that a message uses, or unpin them. */
-static void pin_one(struct weir_space *space, struct replica *r, const struct message *m, int by)
+static bool uses_one(const struct lane *lane)
 {
-	uint64_t begin = r->one_offset + m->offset;
-	uint32_t first = (uint32_t)(begin / space->block_bytes);
-	uint32_t last = (uint32_t)((begin + m->bytes - 1) / space->block_bytes);
+	return lane->from == COPY_ONE || lane->to == COPY_ONE;
+}
+
+/* Pin the blocks of the one copy that a message uses, or unpin them. */
+static void pin_one(struct replica *r, const struct message *m, int by)
+{
+	uint32_t first = one_first_block(r, m->offset);
+	uint32_t last = one_last_block(r, m->offset + m->bytes);
 
 	for (uint32_t i = first; i <= last; i++)
 		r->one->block[i].pins += (uint32_t)by;
 	r->one->part_pins += (uint32_t)by * (last - first + 1);
 }
 
-void lane_add(struct weir_space *space, struct lane *lane, const struct message *m, bool one)
+void lane_add(struct lane *lane, const struct message *m)
 {
 	struct replicas *rs = m->replica->replicas;
 
@@ -94,14 +98,12 @@ void lane_add(struct weir_space *space, struct lane *lane, const struct message 
 	}
 	lane->message[(lane->head + lane->nr++) % lane->max] = *m;
 	rs->nr_messages++;
-	if (one)
-		pin_one(space, m->replica, m, 1);
+	if (uses_one(lane))
+		pin_one(m->replica, m, 1);
 }
 
 static void lane_retire(struct weir_space *space, struct lane *lane)
 {
-	bool one = lane->from == COPY_ONE || lane->to == COPY_ONE;
-
 	space_note_error(space, lane_fence(space, lane));
 	while (lane->nr) {
 		const struct message *m = lane_nth(lane, 0);
@@ -111,9 +113,9 @@ static void lane_retire(struct weir_space *space, struct lane *lane)
 		lane->head = (lane->head + 1) % lane->max;
 		lane->nr--;
 		m->replica->replicas->nr_messages--;
-		if (!one)
+		if (!uses_one(lane))
 			continue;
-		pin_one(space, m->replica, m, -1);
+		pin_one(m->replica, m, -1);
 		space->epoch++;
 		space->ops->unpinned(space, m->replica->one);
 	}

@@ -161,11 +161,6 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	struct lane *lane = NULL;
 	int err = pieces_reserve(r, 2), fence_err;
 
-	if (!err && r->replicas->move_nothing) {
-		pieces_add(r, offset, end, to);
-		return 0;
-	}
-
 	if (!err)
 		err = lane_get(r->replicas, from, to, &lane);
 	if (!err && !slot)
@@ -184,7 +179,7 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 		m.clock = lane->clock;
 	}
 	/* Also of copies that were queued before an error. */
-	lane_add(space, lane, &m, from == COPY_ONE || to == COPY_ONE);
+	lane_add(lane, &m);
 	if (to == COPY_ONE)
 		one_revive(space, r, offset, end);
 	fence_err = lane_fence(space, lane);
@@ -233,13 +228,14 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
 		copies_t current = r->piece[p].current;
 		int err = 0;
 
-		if (current & COPY_BIT(to))
-			;
-		else if (one_is_lost(space, r, current, offset, &next))
-			err = message_nothing(r, to, offset, next);
-		else
-			err = message_send(space, r, slot, pick_source(&r->piece[p], to), to,
-					   offset, next);
+		if (!(current & COPY_BIT(to))) {
+			if (r->replicas->move_nothing ||
+			    one_is_lost(space, r, current, offset, &next))
+				err = message_nothing(r, to, offset, next);
+			else
+				err = message_send(space, r, slot, pick_source(&r->piece[p], to),
+						   to, offset, next);
+		}
 		if (err)
 			return err;
 		offset = next;

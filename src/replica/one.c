@@ -9,21 +9,9 @@
 
 #include "src/replica/replica.h"
 
-/* The blocks that have part of some bytes. */
-static uint32_t first_block(const struct weir_space *space, const struct replica *r,
-			    uint64_t offset)
-{
-	return (uint32_t)((r->one_offset + offset) / space->block_bytes);
-}
-
-static uint32_t last_block(const struct weir_space *space, const struct replica *r, uint64_t end)
-{
-	return (uint32_t)((r->one_offset + end - 1) / space->block_bytes);
-}
-
 void one_revive(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end)
 {
-	for (uint32_t i = first_block(space, r, offset); i <= last_block(space, r, end); i++)
+	for (uint32_t i = one_first_block(r, offset); i <= one_last_block(r, end); i++)
 		migrate_set_dead(space, r->one, &r->one->block[i], false);
 }
 
@@ -33,8 +21,7 @@ int one_wait(struct weir_space *space, const struct replica *r, stream_id_t stre
 	struct backend *b = space->backend;
 	int err = migrate_flush(space); /* what has no fence yet cannot be waited for */
 
-	for (uint32_t i = first_block(space, r, offset); i <= last_block(space, r, end) && !err;
-	     i++)
+	for (uint32_t i = one_first_block(r, offset); i <= one_last_block(r, end) && !err; i++)
 		if (block_is_moving(&r->one->block[i]) && r->one->block[i].ready)
 			err = b->ops->stream_wait(b, stream, r->one->block[i].ready);
 	for (uint32_t p = 0; p < space->nr_paths && !err && r->one->nr_cleaning; p++)
@@ -43,35 +30,31 @@ int one_wait(struct weir_space *space, const struct replica *r, stream_id_t stre
 	return err;
 }
 
-/* Whether something current is in a block of it. */
-static bool block_is_needed(const struct weir_space *space, const struct replica *r, uint32_t i)
+/* Whether it has something current in a part. */
+static bool is_needed(const struct replica *r, uint64_t offset, uint64_t end)
 {
-	uint64_t begin = (uint64_t)i * space->block_bytes, end = begin + space->block_bytes;
-
-	begin = begin > r->one_offset ? begin - r->one_offset : 0;
-	end = MIN(end - r->one_offset, r->bytes);
-	for (uint32_t p = pieces_find(r, begin); p < r->nr_pieces && r->piece[p].start < end; p++)
+	for (uint32_t p = pieces_find(r, offset); p < r->nr_pieces && r->piece[p].start < end; p++)
 		if (r->piece[p].current != COPIES_ANY && r->piece[p].current & COPY_BIT(COPY_ONE))
 			return true;
 	return false;
 }
 
-static bool is_needed(const struct replica *r)
+static bool block_is_needed(const struct weir_space *space, const struct replica *r, uint32_t i)
 {
-	for (uint32_t p = 0; p < r->nr_pieces; p++)
-		if (r->piece[p].current != COPIES_ANY && r->piece[p].current & COPY_BIT(COPY_ONE))
-			return true;
-	return false;
+	uint64_t begin = (uint64_t)i * space->block_bytes, end = begin + space->block_bytes;
+
+	begin = begin > r->one_offset ? begin - r->one_offset : 0;
+	return is_needed(r, begin, MIN(end - r->one_offset, r->bytes));
 }
 
 void one_forget(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end)
 {
 	if (!r->one_is_current)
 		return;
-	r->one_is_current = is_needed(r);
+	r->one_is_current = is_needed(r, 0, r->bytes);
 	if (r->one->arena) /* other allocations are in its block */
 		return;
-	for (uint32_t i = first_block(space, r, offset); i <= last_block(space, r, end); i++)
+	for (uint32_t i = one_first_block(r, offset); i <= one_last_block(r, end); i++)
 		if (!range_block_is_pinned(r->one, i) && !block_is_needed(space, r, i))
 			migrate_set_dead(space, r->one, &r->one->block[i], true);
 }
@@ -84,7 +67,7 @@ bool one_is_lost(const struct weir_space *space, const struct replica *r, copies
 
 	if (current != COPY_BIT(COPY_ONE))
 		return false;
-	block = &r->one->block[first_block(space, r, offset)];
-	*end = MIN(*end, (first_block(space, r, offset) + 1) * space->block_bytes - r->one_offset);
+	block = &r->one->block[one_first_block(r, offset)];
+	*end = MIN(*end, (one_first_block(r, offset) + 1) * space->block_bytes - r->one_offset);
 	return !block_is_backed(block) || block->at.dead;
 }

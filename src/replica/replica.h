@@ -23,12 +23,12 @@
  *   message.c    sending them
  *   use.c        brackets that name windows, or the one copy
  *   readings.c   who reads what a bracket writes
- *   mechanism.c  copies or packets: which of them a message is sent by (not called yet)
  *   publish.c    sending that, and subscriptions
  *   one.c        the one copy beside the moves of its blocks
  *   collapse.c   filling it for the host
  *   replicate.c  weir_replicate() and what else is public
  *   check.c      the invariants
+ *   mechanism.c  copies or packets: which of them a message is sent by (not called yet)
  */
 #ifndef WEIR_REPLICA_REPLICA_H
 #define WEIR_REPLICA_REPLICA_H
@@ -131,8 +131,8 @@ struct lane {
 
 /*
  * A replicated range.
- * Invariants (replica_check()): pieces begin at 0, ascend, end before bytes, and no two neighbours
- * have the same copies; a copy that is current has a chunk there, but where any will do; a view
+ * Invariants (check() in check.c): pieces begin at 0, ascend, end before bytes, and no two
+ * neighbours are alike; a copy that is current has a chunk there, but where any will do; a view
  * other than COPY_NONE has one.
  */
 struct replica {
@@ -168,7 +168,6 @@ struct replicas {
 	struct weir_space *space;
 	struct replica **replica; /* by number; NULL: none has it */
 	uint32_t nr_replicas, max_replicas;
-	uint32_t nr_live;
 	struct replica_memory memory[PLACES_MAX]; /* by place; those between are not used */
 	struct lane *lane[COPIES_MAX];		  /* by where from; NULL: none yet; then where to */
 	struct lane *active;			  /* those that have messages */
@@ -207,11 +206,6 @@ static inline struct replica *replica_of_window(const struct range *window)
 	return memory->replicas->replica[window->number];
 }
 
-/* Of a use: the replicated range that it names a part of, through a window or at the one copy;
- * NULL: none. *copy: COPY_ONE, or the device's, by its place; *offset: in the range. */
-struct replica *replica_of_use(const struct weir_space *space, const struct space_use *use,
-			       uint8_t *copy, uint64_t *offset);
-
 static inline place_t memory_place(const struct weir_space *space, uint8_t copy)
 {
 	return copy == COPY_HOST ? space_host(space) : (place_t)copy;
@@ -219,12 +213,25 @@ static inline place_t memory_place(const struct weir_space *space, uint8_t copy)
 
 /* ---- parts.c */
 
+/* Of a use: the replicated range that it names a part of, through a window or at the one copy;
+ * NULL: none. *copy: COPY_ONE, or the device's, by its place; *offset: in the range. */
+struct replica *replica_of_use(const struct weir_space *space, const struct space_use *use,
+			       uint8_t *copy, uint64_t *offset);
+
 /* Whether two uses, of brackets or of the host, must not be open together. */
 bool replica_contradict(const struct weir_space *space, const struct space_use *a,
 			const struct space_use *b);
 
 /* The replicated range that an address is in, at its one copy or in a window; NULL: none. */
 struct replica *replica_find(struct weir_space *space, const void *addr, uint64_t *offset);
+
+/* Where a copy has a byte, for copies of bytes: its address, and how many follow there. *chunk:
+ * NULL: the one copy's, which all engines of the space may use. */
+char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t *bytes,
+		   struct replica_chunk **chunk);
+
+/* Which copy a device's window shows at an offset; *end: up to where. */
+uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end);
 
 /* ---- pieces.c */
 
@@ -284,14 +291,6 @@ void copies_drop(struct weir_space *space, struct replica *r, uint8_t copy, uint
 /* Give up the chunks of everything; nothing is under way. Errors are noted. */
 void copies_drop_all(struct replica *r);
 
-/* Where a copy has a byte, for copies of bytes: its address, and how many follow there. *chunk:
- * NULL: the one copy's, which all engines of the space may use. */
-char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t *bytes,
-		   struct replica_chunk **chunk);
-
-/* Which copy a device's window shows at an offset; *end: up to where. */
-uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end);
-
 /* ---- clock.c */
 
 /* The clock of a slot's stream; NULL: it has none. */
@@ -334,9 +333,9 @@ bool access_window_is_idle(const struct weir_space *space, const struct replica 
 
 /* The lane from one copy to another, with room for one more message. -ENOMEM. */
 int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out);
-/* A message is under way, for which there is room. one: it uses the one copy, whose blocks stay
- * where they are until it is done. */
-void lane_add(struct weir_space *space, struct lane *lane, const struct message *m, bool one);
+/* A message is under way, for which there is room. Blocks of the one copy that it uses stay where
+ * they are until it is done. */
+void lane_add(struct lane *lane, const struct message *m);
 /* See that the messages of a lane have fences. */
 int lane_fence(struct weir_space *space, struct lane *lane);
 void lanes_fini(struct replicas *rs);
@@ -384,6 +383,17 @@ int publish_prepare(struct weir_space *space, struct replica *r, uint8_t own, ui
 		    uint64_t end);
 
 /* ---- one.c */
+
+/* The blocks of the one copy that have the first and the last of some bytes. */
+static inline uint32_t one_first_block(const struct replica *r, uint64_t offset)
+{
+	return (uint32_t)((r->one_offset + offset) / r->replicas->space->block_bytes);
+}
+
+static inline uint32_t one_last_block(const struct replica *r, uint64_t end)
+{
+	return one_first_block(r, end - 1);
+}
 
 /* Blocks of the one copy get contents by other means than the space's moves. */
 void one_revive(struct weir_space *space, struct replica *r, uint64_t offset, uint64_t end);

@@ -92,9 +92,8 @@ static int window_add(struct replica *r, place_t own)
 	err = b->ops->access_guard(b, r->window_addr[own], true);
 	if (err && err != -ENOSYS)
 		return err;
-	err = space_range_add_locked(space, &r->replicas->memory[own].owner, r->number,
-				     r->window_addr[own], r->bytes, &r->window[own]);
-	return err;
+	return space_range_add_locked(space, &r->replicas->memory[own].owner, r->number,
+				      r->window_addr[own], r->bytes, &r->window[own]);
 }
 
 /* ------------------------------------------------------------------ a range */
@@ -353,7 +352,7 @@ static int unreplicate_pass(struct weir_space *space, void *arg, struct settle *
 int weir_unreplicate(struct weir_space *space, void *addr)
 {
 	struct back_to_one pass = {.backed = false};
-	uint64_t offset, block;
+	uint64_t offset;
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&space->lock);
@@ -365,12 +364,10 @@ int weir_unreplicate(struct weir_space *space, void *addr)
 	err = -EBUSY;
 	if (is_open(space, pass.r->one, pass.r->one_offset, pass.r->bytes))
 		goto out;
-	block = space->block_bytes;
 	pass.back.part = (struct space_use){
 		.range = pass.r->one,
-		.first = (uint32_t)(pass.r->one_offset / block),
-		.nr = (uint32_t)((pass.r->one_offset + pass.r->bytes - 1) / block -
-				 pass.r->one_offset / block + 1),
+		.first = one_first_block(pass.r, 0),
+		.nr = one_last_block(pass.r, pass.r->bytes) - one_first_block(pass.r, 0) + 1,
 	};
 	pass.r->nr_busy++;
 	err = space_settle(space, unreplicate_pass, &pass);

@@ -11,18 +11,11 @@
  * Long: yes
  * Links: replica-random
  */
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "tests/property/replica_random/model.h"
-#include "tests/support/amount.h"
 #include "tests/support/driver.h"
+#include "tests/support/seeds.h"
 
 #define MANY 500u /* sequences, to say what goes on in them */
-
-static uint64_t current_seed;
-static uint32_t current_step;
 
 static void run_sequence(uint64_t seed)
 {
@@ -31,14 +24,12 @@ static void run_sequence(uint64_t seed)
 
 	memset(&m, 0, sizeof(m));
 	m.random.state = seed * 0x9e3779b97f4a7c15u;
-	current_seed = seed;
-	alarm(60);
 	open_space(&m);
 	nr_steps = 10 + below(&m, 50);
-	for (current_step = 0; current_step < nr_steps; current_step++) {
+	for (test_step = 0; test_step < nr_steps; test_step++) {
 		uint32_t what = below(&m, 16);
 
-		if (what < 2 || current_step < 2)
+		if (what < 2 || test_step < 2)
 			op_alloc(&m);
 		else if (what < 11)
 			op_stream(&m);
@@ -50,54 +41,15 @@ static void run_sequence(uint64_t seed)
 	close_space(&m);
 }
 
-/* Say which sequence it was, whatever happened to it. */
-static void say_seed(void)
-{
-	char text[128];
-	int length = snprintf(text, sizeof(text), "failed: WEIR_SEED=%llu (step %u)\n",
-			      (unsigned long long)current_seed, current_step);
-
-	(void)!write(STDERR_FILENO, text, (size_t)length);
-}
-
-static void on_signal(int sig)
-{
-	say_seed();
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static bool finished;
-
-static int teardown(void **state)
-{
-	(void)state;
-	alarm(0);
-	if (!finished)
-		say_seed();
-	return 0;
-}
-
 static void test_replica_random_sequences(void **state)
 {
 	static const struct test_amount sequences = {1500, 400, 10000};
-	const char *only = getenv("WEIR_SEED");
-	uint32_t nr = (uint32_t)test_amount("WEIR_SEQUENCES", sequences);
+	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	const struct model_total *total = &model_total;
 
 	(void)state;
-	signal(SIGABRT, on_signal);
-	signal(SIGALRM, on_signal);
-	if (only) {
-		model_tracing = true;
-		run_sequence(strtoull(only, NULL, 10));
-		finished = true;
+	if (!nr)
 		return;
-	}
-	printf("seeds 1 to %u\n", nr);
-	for (uint64_t seed = 1; seed <= nr; seed++)
-		run_sequence(seed);
-	finished = true;
 	printf("%llu brackets, %llu beside open ones, %llu writes unordered with others, "
 	       "%llu words checked, %llu messages, %llu published, %llu views borrowed in the end, "
 	       "%llu host copies, %llu turned back, %llu freed while open, "
@@ -122,7 +74,7 @@ static void test_replica_random_sequences(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_replica_random_sequences, teardown),
+		cmocka_unit_test_teardown(test_replica_random_sequences, test_seeds_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,18 +19,11 @@
  * Long: yes
  * Links: space-random
  */
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "tests/property/space_random/model.h"
-#include "tests/support/amount.h"
 #include "tests/support/driver.h"
+#include "tests/support/seeds.h"
 
 #define MANY 100u /* sequences, to say what goes on in them */
-
-static uint64_t current_seed;
-static uint32_t current_step;
 
 static void run_sequence(uint64_t seed)
 {
@@ -39,11 +32,9 @@ static void run_sequence(uint64_t seed)
 
 	memset(&m, 0, sizeof(m));
 	m.random.state = seed * 0x9e3779b97f4a7c15u;
-	current_seed = seed;
-	alarm(60);
 	open_space(&m, seed);
 	nr_steps = 8 + below(&m, 24);
-	for (current_step = 0; current_step < nr_steps; current_step++) {
+	for (test_step = 0; test_step < nr_steps; test_step++) {
 		uint32_t what = below(&m, 16);
 
 		if (what < 3)
@@ -62,56 +53,17 @@ static void run_sequence(uint64_t seed)
 	close_space(&m);
 }
 
-/* Say which sequence it was, whatever happened to it. */
-static void say_seed(void)
-{
-	char text[128];
-	int length = snprintf(text, sizeof(text), "failed: WEIR_SEED=%llu (step %u)\n",
-			      (unsigned long long)current_seed, current_step);
-
-	(void)!write(STDERR_FILENO, text, (size_t)length);
-}
-
-static void on_signal(int sig)
-{
-	say_seed();
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static bool finished;
-
-static int teardown(void **state)
-{
-	(void)state;
-	alarm(0);
-	if (!finished)
-		say_seed();
-	return 0;
-}
-
 static void test_space_random_sequences(void **state)
 {
 	static const struct test_amount sequences = {4000, 1000, 10000};
-	const char *only = getenv("WEIR_SEED");
-	uint32_t nr = (uint32_t)test_amount("WEIR_SEQUENCES", sequences);
+	uint32_t nr = test_seeds_run(sequences, &model_tracing, run_sequence);
 	enum test_machine kind = test_machine_kind();
 	const struct model_total *total = &model_total;
 	const struct weir_space_stats *stats = &total->stats;
 
 	(void)state;
-	signal(SIGABRT, on_signal);
-	signal(SIGALRM, on_signal);
-	if (only) {
-		model_tracing = true;
-		run_sequence(strtoull(only, NULL, 10));
-		finished = true;
+	if (!nr)
 		return;
-	}
-	printf("seeds 1 to %u\n", nr);
-	for (uint64_t seed = 1; seed <= nr; seed++)
-		run_sequence(seed);
-	finished = true;
 	printf("%llu brackets, %llu waits, %llu plans, %llu divergences\n",
 	       (unsigned long long)stats->nr_brackets, (unsigned long long)stats->nr_waits,
 	       (unsigned long long)stats->nr_plans, (unsigned long long)stats->nr_divergences);
@@ -143,7 +95,7 @@ static void test_space_random_sequences(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_space_random_sequences, teardown),
+		cmocka_unit_test_teardown(test_space_random_sequences, test_seeds_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
