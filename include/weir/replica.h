@@ -15,7 +15,7 @@
  * stores of brackets whose weir_end() returned before its weir_begin() was called. Threads order
  * their calls themselves. Stores that are not ordered so may be seen or not, by whole elements;
  * those of brackets that begin after its end never are. weir_read(), weir_write() and host brackets
- * obey the same rule.
+ * obey the same rule. weir_publish() is the end of a bracket for a part of what it writes.
  *
  * Two brackets that are open at the same time may write one block, but not the same bytes: their
  * declared parts are disjoint. A bracket that names a part at the one copy and one that names it
@@ -117,10 +117,31 @@ WEIR_API WEIR_MUST_CHECK int weir_subscribe(struct weir_space *space, void *addr
 WEIR_API WEIR_MUST_CHECK int weir_unsubscribe(struct weir_space *space, void *addr, uint64_t bytes,
 					      uint32_t device);
 
+/**
+ * What the launches so far of an open bracket wrote in a part is finished, as if a bracket that
+ * wrote the part had ended: brackets whose weir_begin() comes later see it, and devices that are
+ * known to read it are sent it while the rest of the bracket runs. From here on the bracket only
+ * reads the part: the simulator and the debug mode of weir_machine_cuda() trap launches that write
+ * it.
+ *
+ * @param [in] stream  Has an open bracket.
+ * @param [in] addr    In the window of the stream's device.
+ * @param [in] bytes   > 0. All of the part is in uses of the bracket that write it, and was not
+ *                     published before.
+ * @return 0, or, and the bracket is as it was:
+ *   -WEIR_ECONTRACT  no bracket is open on the stream, or it is being captured
+ *   -EINVAL          no such part
+ *   -ENOMEM          no memory for the structures
+ *   or an error of the machine.
+ * Blocks: no, but in that debug mode, for the stream.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_publish(struct weir_space *space, struct weir_stream *stream,
+					  void *addr, uint64_t bytes);
+
 /** Why bytes were sent to a copy. */
 enum weir_message_kind {
 	WEIR_FETCHED,	/**< a bracket, or the host, was about to read what was not there */
-	WEIR_PUBLISHED, /**< as the bracket ended that wrote it */
+	WEIR_PUBLISHED, /**< as the bracket ended that wrote it, or by weir_publish() */
 	WEIR_MESSAGE_KIND_NR
 };
 

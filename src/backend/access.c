@@ -152,6 +152,35 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 	return 0;
 }
 
+int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t bytes)
+{
+	struct access_interval *writes = malloc((bracket->nr_writes + 1) * sizeof(*writes));
+	uintptr_t end = begin + bytes;
+	size_t nr = 0;
+
+	if (!writes)
+		return -ENOMEM;
+	for (size_t i = 0; i < bracket->nr_writes; i++) {
+		struct access_interval was = bracket->writes[i];
+
+		if (was.begin < begin)
+			writes[nr++] = (struct access_interval){was.begin, MIN(was.end, begin)};
+		if (end < was.end)
+			writes[nr++] = (struct access_interval){MAX(was.begin, end), was.end};
+	}
+	free(bracket->writes);
+	bracket->writes = writes;
+	bracket->nr_writes = nr;
+	return 0;
+}
+
+struct access_bracket *access_find(struct access_bracket *bracket, const void *owner)
+{
+	while (bracket && bracket->owner != owner)
+		bracket = bracket->outer;
+	return bracket;
+}
+
 struct access_bracket *access_take(struct access_bracket **innermost, const void *owner)
 {
 	struct access_bracket **at = innermost, *found;

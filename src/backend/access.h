@@ -42,6 +42,9 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 			  struct access_bracket **out);
 void access_bracket_free(struct access_bracket *bracket);
 
+/* The bracket may not write [begin, begin + bytes) any more. -ENOMEM: nothing changed. */
+int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t bytes);
+
 /* Whether one of a chain of brackets allows the use. */
 bool access_covers(const struct access_bracket *innermost, const struct weir_use *use);
 
@@ -59,7 +62,8 @@ const struct access_bracket *access_conflict(const struct access_bracket *mine,
 /* Note a launch in a chain of brackets. */
 void access_launched(struct access_bracket *innermost, const struct weir_kernel *kernel);
 
-/* Take the owner's bracket out of a chain; NULL: it has none there. */
+/* The owner's bracket in a chain, or NULL: it has none there. And take it out of the chain. */
+struct access_bracket *access_find(struct access_bracket *innermost, const void *owner);
 struct access_bracket *access_take(struct access_bracket **innermost, const void *owner);
 
 #endif

@@ -32,6 +32,13 @@ static void stub_access_end(struct backend *b, stream_id_t stream, const void *o
 	(void)b, (void)stream, (void)owner;
 }
 
+static int stub_access_narrow(struct backend *b, stream_id_t stream, const void *owner,
+			      const void *addr, uint64_t bytes)
+{
+	(void)b, (void)stream, (void)owner, (void)addr, (void)bytes;
+	return 0;
+}
+
 static int stub_access_guard(struct backend *b, void *reservation, bool guarded)
 {
 	(void)b, (void)reservation, (void)guarded;
@@ -84,6 +91,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->access_begin = stub_access_begin;
 	if (!ops->access_end)
 		ops->access_end = stub_access_end;
+	if (!ops->access_narrow)
+		ops->access_narrow = stub_access_narrow;
 	if (!ops->access_guard)
 		ops->access_guard = stub_access_guard;
 	if (!ops->stream_native)

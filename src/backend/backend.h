@@ -30,8 +30,8 @@
  *        paging, the lock of its pool; program: handles of weir.h, managers and workloads, no
  *        lock. watch and flaky pass calls on, with what their callers hold.
  *      Blocks: whether it waits for queued work, or for threads; then neither S nor M is held,
- *        but in the two cases that chunk_create and access_end tell of. "no": it takes the time
- *        that the machine's description has for it.
+ *        but in the cases that chunk_create, access_end and access_narrow tell of. "no": it
+ *        takes the time that the machine's description has for it.
  */
 #ifndef WEIR_BACKEND_H
 #define WEIR_BACKEND_H
@@ -338,6 +338,15 @@ struct backend_ops {
 	int (*access_begin)(struct backend *b, stream_id_t stream, const void *owner,
 			    const struct weir_use *uses, uint32_t nr);
 	void (*access_end)(struct backend *b, stream_id_t stream, const void *owner);
+
+	/*
+	 * The bracket that the owner has open on the stream does not write a part any more, and may
+	 * read it as before.
+	 * -ENOMEM: nothing changed.
+	 * Optional: nothing, 0. By: core (S). Blocks: no; in cuda's debug mode, for the stream.
+	 */
+	int (*access_narrow)(struct backend *b, stream_id_t stream, const void *owner,
+			     const void *addr, uint64_t bytes);
 
 	/*
 	 * Set whether launches may touch a reservation only inside such brackets.

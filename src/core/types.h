@@ -79,6 +79,7 @@ struct range_residency;
  * they read. 13: a message, by the next one to the same bytes. 14: the bracket that wrote them, by
  * a message. 15: what is sent from a copy, by those who write there. 16: replicas that others wrote
  * since count as current. 17: the last copy of something is given up.
+ * 18: the launches before a part was published, by whoever reads it.
  */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0

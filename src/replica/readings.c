@@ -70,7 +70,8 @@ static uint64_t hash_uses(const struct use_list *uses, const struct weir_space *
 	return hash;
 }
 
-uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot)
+uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
+		     const struct use_list *uses)
 {
 	struct replicas *rs = replicas_of(space);
 	struct history *h = rs->history[slot->own];
@@ -84,7 +85,7 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot)
 	event = &h->event[++h->next % EVENTS];
 	event->number = h->next;
 	event->nr = 0;
-	event->shape = event->context = hash_uses(&slot->uses, space);
+	event->shape = event->context = hash_uses(uses, space);
 	for (uint64_t n = 1; n < CONTEXT; n++) {
 		before = find(rs, slot->own, h->next - n);
 		event->context = hash_mix(event->context, before ? before->shape : 0);

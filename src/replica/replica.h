@@ -22,6 +22,7 @@
  *   lanes.c      messages under way
  *   message.c    sending them
  *   use.c        brackets that name windows, or the one copy
+ *   slice.c      a part that is published while its bracket is open
  *   readings.c   who reads what a bracket writes
  *   publish.c    sending that, and subscriptions
  *   one.c        the one copy beside the moves of its blocks
@@ -362,8 +363,10 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
 
 /* ---- readings.c */
 
-/* A bracket opens on a slot's stream. @return the event's number; 0: it is not known. */
-uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot);
+/* A bracket with such uses opens on a slot's stream. @return the event's number; 0: it is not
+ * known. */
+uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
+		     const struct use_list *uses);
 /* A device reads a part. */
 void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end);
 /* The slot's bracket ended: publish what is going to be read of what it wrote. */

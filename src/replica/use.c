@@ -11,6 +11,19 @@
 
 /* ------------------------------------------------------------------ contradictions */
 
+/* A bracket that names the whole space names the one copy only of what its device has no window
+ * for: it would be written at two places. */
+static bool is_left_out(const struct weir_space *space, const struct use_list *uses,
+			const struct space_use *use, place_t own)
+{
+	uint64_t offset;
+	uint8_t copy;
+	const struct replica *r =
+		uses->all && !use->range->kind ? replica_of_use(space, use, &copy, &offset) : NULL;
+
+	return r && r->window[own];
+}
+
 bool use_contradicts(struct weir_space *space, const struct stream_slot *slot)
 {
 	for (uint32_t i = 0; i < space->nr_slots; i++) {
@@ -21,7 +34,9 @@ bool use_contradicts(struct weir_space *space, const struct stream_slot *slot)
 				const struct space_use *a = &slot->uses.use[u];
 				const struct space_use *b = &other->uses.use[o];
 
-				if (!replica_contradict(space, a, b))
+				if (is_left_out(space, &slot->uses, a, slot->own) ||
+				    is_left_out(space, &other->uses, b, other->own) ||
+				    !replica_contradict(space, a, b))
 					continue;
 				log_error("begin: %llu bytes at %p, on stream %u, and %llu bytes "
 					  "at %p, in the open bracket of stream %u, are parts of "
@@ -144,19 +159,6 @@ static int for_parts(struct weir_space *space, const struct stream_slot *slot,
 	return err;
 }
 
-/* A bracket that names the whole space names the one copy only of what its device has no window
- * for: it would be written at two places. */
-static bool is_left_out(const struct weir_space *space, const struct use_list *uses,
-			const struct space_use *use, place_t own)
-{
-	uint64_t offset;
-	uint8_t copy;
-	const struct replica *r =
-		uses->all && !use->range->kind ? replica_of_use(space, use, &copy, &offset) : NULL;
-
-	return r && r->window[own];
-}
-
 int use_open(struct weir_space *space, struct stream_slot *slot)
 {
 	int err = 0;
@@ -167,7 +169,7 @@ int use_open(struct weir_space *space, struct stream_slot *slot)
 		if (!is_left_out(space, &slot->uses, &slot->uses.use[u], slot->own))
 			err = for_parts(space, slot, &slot->uses.use[u], open_part);
 	if (!err)
-		slot->shared_event = learn_begin(space, slot);
+		slot->shared_event = learn_begin(space, slot, &slot->uses);
 	return err;
 }
 

@@ -137,6 +137,26 @@ static void test_access_follows_brackets(void **state)
 	assert_int_equal(d->b->ops->fence_wait(d->b, end(d, d->first, &a)), 0);
 }
 
+/* What a bracket does not write any more is read-only, as far as units go. */
+static void test_access_is_narrowed(void **state)
+{
+	struct debug *d = *state;
+	struct backend *b = d->b;
+
+	begin(d, d->first, d, use_of(unit(d, 1), 4 * UNIT, WEIR_WRITE));
+	assert_int_equal(b->ops->access_narrow(b, d->first, d, unit(d, 2), UNIT + 1), 0);
+	ASSERT_ACCESS(d, NONE, WRITE, READ, WRITE, WRITE, NONE, NONE, NONE);
+	assert_int_equal(b->ops->access_narrow(b, d->first, d, unit(d, 3), 2 * UNIT), 0);
+	ASSERT_ACCESS(d, NONE, WRITE, READ, READ, READ, NONE, NONE, NONE);
+	assert_int_equal(contract_add(b, d->first, unit(d, 3), unit(d, 3), 1, 1), -WEIR_ECONTRACT);
+	assert_has(d->log.first, "declares to write");
+	d->log.nr = 0;
+	assert_int_equal(b->ops->access_narrow(b, d->second, d, unit(d, 1), UNIT), -EINVAL);
+	assert_int_equal(b->ops->access_narrow(b, 99, d, unit(d, 1), UNIT), -EINVAL);
+	assert_int_equal(b->ops->fence_wait(b, end(d, d->first, d)), 0);
+	ASSERT_ACCESS(d, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE);
+}
+
 /* Neighbours that change alike take one call. */
 static void test_access_in_few_calls(void **state)
 {
@@ -521,19 +541,13 @@ static void test_variable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_access_follows_brackets),
-		CASE(test_access_in_few_calls),
-		CASE(test_access_never_beyond_cores),
-		CASE(test_guard_comes_and_goes),
-		CASE(test_begin_fails),
-		CASE(test_remap_under_a_bracket),
-		CASE(test_remap_after_a_failed_wait),
-		CASE(test_remap_beside_a_bracket),
-		CASE(test_undeclared_launch),
-		CASE(test_brackets_open_together),
-		cmocka_unit_test(test_fault_names_the_kernel),
-		cmocka_unit_test(test_two_spaces),
-		cmocka_unit_test(test_variable),
+		CASE(test_access_follows_brackets), CASE(test_access_is_narrowed),
+		CASE(test_access_in_few_calls),	    CASE(test_access_never_beyond_cores),
+		CASE(test_guard_comes_and_goes),    CASE(test_begin_fails),
+		CASE(test_remap_under_a_bracket),   CASE(test_remap_after_a_failed_wait),
+		CASE(test_remap_beside_a_bracket),  CASE(test_undeclared_launch),
+		CASE(test_brackets_open_together),  cmocka_unit_test(test_fault_names_the_kernel),
+		cmocka_unit_test(test_two_spaces),  cmocka_unit_test(test_variable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,8 @@ HOOK(device_alloc, (uint32_t memory, uint64_t bytes, void **addr), (memory, byte
 HOOK(access_begin,
      (stream_id_t stream, const void *owner, const struct weir_use *uses, uint32_t nr),
      (stream, owner, uses, nr))
+HOOK(access_narrow, (stream_id_t stream, const void *owner, const void *addr, uint64_t bytes),
+     (stream, owner, addr, bytes))
 HOOK(access_guard, (void *reservation, bool guarded), (reservation, guarded))
 
 static inline int hook_set_progress(struct backend *b, void (*fn)(void *arg), void *arg)
@@ -115,6 +117,7 @@ static inline void hook_install(struct backend *flaky, const struct faults *faul
 	hook.ops.fence_wait = hook_fence_wait;
 	hook.ops.device_alloc = hook_device_alloc;
 	hook.ops.access_begin = hook_access_begin;
+	hook.ops.access_narrow = hook_access_narrow;
 	hook.ops.access_guard = hook_access_guard;
 	hook.ops.set_progress = hook_set_progress;
 	flaky->ops = &hook.ops;

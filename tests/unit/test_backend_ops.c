@@ -51,6 +51,7 @@ static void test_ops_left_out(void **state)
 	assert_int_equal(b->ops->stream_wait_native(b, 0, NULL), -ENOSYS);
 	assert_int_equal(b->ops->access_begin(b, 0, b, NULL, 0), 0);
 	b->ops->access_end(b, 0, b);
+	assert_int_equal(b->ops->access_narrow(b, 0, b, b, 1), 0);
 	assert_int_equal(b->ops->access_guard(b, b, true), 0);
 	b->ops->poison(b, NULL, 0);
 	assert_int_equal(b->ops->device_warps(b, 0), 64);

@@ -236,6 +236,89 @@ static void test_wrong_addresses(void **state)
 	do_write(&f->t, f->a, BYTES, 1);
 }
 
+static int publish(struct fixture *f, uint32_t stream, void *addr, uint64_t bytes)
+{
+	int err = weir_publish(f->t.space, f->t.stream[stream], addr, bytes);
+
+	do_check(&f->t);
+	return err;
+}
+
+/* Parts that no open bracket writes through its device's window. */
+static void test_wrong_publish(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *w = f->window[0], *b = do_alloc(&f->t, BLOCK, 0);
+	struct weir_use uses[4] = {
+		use_of(w, BLOCK, WEIR_WRITE), use_of(w + BLOCK, BLOCK, WEIR_READ),
+		use_of(w + 2 * BLOCK, BLOCK, WEIR_WRITE), use_of(b, BLOCK, WEIR_OVERWRITE)};
+
+	assert_int_equal(publish(f, 0, w, 8), -WEIR_ECONTRACT);
+	assert_int_equal(weir_begin(f->t.space, f->t.stream[0], uses, 4), 0);
+	assert_int_equal(publish(f, ONE, w, 8), -WEIR_ECONTRACT);
+	assert_int_equal(publish(f, 0, w, 0), -EINVAL);
+	assert_int_equal(publish(f, 0, w, UINT64_MAX), -EINVAL);
+	assert_int_equal(publish(f, 0, w + BLOCK, 8), -EINVAL);
+	assert_int_equal(publish(f, 0, w + BLOCK - 8, 16), -EINVAL);
+	assert_int_equal(publish(f, 0, w, 3 * BLOCK), -EINVAL);
+	assert_int_equal(publish(f, 0, w + 3 * BLOCK, 8), -EINVAL);
+	assert_int_equal(publish(f, 0, w + BYTES, 8), -EINVAL);
+	assert_int_equal(publish(f, 0, f->a, 8), -EINVAL);
+	assert_int_equal(publish(f, 0, f->window[1], 8), -EINVAL);
+	assert_int_equal(publish(f, 0, b, BLOCK), -EINVAL);
+	assert_int_equal(publish(f, 0, f, 8), -EINVAL);
+	/* As it was: all of it is still to be written, and published, once. */
+	do_launch_as(&f->t, 0, w, BLOCK, WEIR_WRITE, 1, 1, f->a);
+	assert_int_equal(publish(f, 0, w, BLOCK), 0);
+	assert_int_equal(publish(f, 0, w, BLOCK), -EINVAL);
+	assert_int_equal(publish(f, 0, w + BLOCK - 8, 8), -EINVAL);
+	do_end(&f->t, 0);
+	assert_int_equal(publish(f, 0, w + 2 * BLOCK, 8), -WEIR_ECONTRACT);
+	do_free(&f->t, b, 0);
+}
+
+/* In a space that has no replicated range, and of one that was freed. */
+static void test_wrong_publish_without_replicas(void **state)
+{
+	struct fixture *f = *state;
+	struct test_space t;
+	uint8_t *a;
+
+	do_begin(&f->t, 0, f->window[0], BYTES, WEIR_WRITE);
+	do_free(&f->t, f->a, 0);
+	assert_int_equal(publish(f, 0, f->window[0], 8), -EINVAL);
+	do_end(&f->t, 0);
+	f->a = do_alloc(&f->t, BYTES, 0);
+	test_space_open(&t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 8, 8);
+	a = do_alloc(&t, BLOCK, 0);
+	do_begin(&t, 0, a, BLOCK, WEIR_WRITE);
+	assert_int_equal(weir_publish(t.space, t.stream[0], a, BLOCK), -EINVAL);
+	do_end(&t, 0);
+	test_space_close(&t);
+	do_sync(&f->t);
+	test_space_close(&f->t);
+}
+
+/* A launch that writes what was published is trapped; what was not can be written. */
+static void test_wrong_writes_behind_a_publish(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *w = f->window[0];
+
+	do_begin(&f->t, 0, w, BYTES, WEIR_WRITE);
+	assert_int_equal(publish(f, 0, w + BLOCK, BLOCK), 0);
+	do_launch_as(&f->t, 0, w, BLOCK, WEIR_WRITE, 1, 1, f->a);
+	do_launch_as(&f->t, 0, w + BLOCK, BLOCK, WEIR_READ, 1, 0, f->a + BLOCK);
+	do_launch_as(&f->t, 0, w + 2 * BLOCK, 2 * BLOCK, WEIR_WRITE, 1, 1, f->a + 2 * BLOCK);
+	assert_int_equal(weir_stream_sync(f->t.stream[0]), 0);
+	do_launch_as(&f->t, 0, w + 2 * BLOCK - 8, 16, WEIR_WRITE, 1, 1, f->a + 2 * BLOCK - 8);
+	do_end(&f->t, 0);
+	assert_int_equal(weir_space_sync(f->t.space), -WEIR_ETRAP);
+	(void)!weir_stream_sync(f->t.stream[0]);
+	do_check(&f->t);
+	do_write(&f->t, f->a, BYTES, 1);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -248,6 +331,9 @@ int main(void)
 		CASE(test_wrong_moment),
 		CASE(test_wrong_unsubscribe),
 		CASE(test_wrong_addresses),
+		CASE(test_wrong_publish),
+		CASE(test_wrong_writes_behind_a_publish),
+		cmocka_unit_test_setup(test_wrong_publish_without_replicas, setup),
 		cmocka_unit_test(test_wrong_spaces),
 		cmocka_unit_test(test_wrong_links),
 	};

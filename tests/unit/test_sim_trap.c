@@ -270,6 +270,34 @@ static void test_bracket_does_not_declare(void **state)
 	expect_sound(f);
 }
 
+/* What a bracket does not write any more it may read, and beside that write as before. */
+static void test_bracket_is_narrowed(void **state)
+{
+	struct fixture *f = *state;
+	struct backend *b = f->b;
+	struct weir_use all = use_of(f->va, 2 * UNIT, WEIR_WRITE);
+	struct weir_use read = use_of(f->va, 2 * UNIT, WEIR_READ);
+	struct weir_use front = use_of(f->va, UNIT - KIB(4), WEIR_WRITE);
+	struct weir_use rear = use_of(f->va + UNIT + KIB(4), UNIT - KIB(4), WEIR_WRITE);
+	struct weir_use border = use_of(f->va + UNIT + KIB(4) - 1, 8, WEIR_WRITE);
+	uint32_t sum = 0;
+
+	assert_int_equal(b->ops->access_begin(b, f->compute, b, &all, 1), 0);
+	assert_int_equal(b->ops->access_narrow(b, 99, b, f->va, 1), -EINVAL);
+	assert_int_equal(b->ops->access_narrow(b, f->compute, f, f->va, 1), -EINVAL);
+	assert_int_equal(b->ops->access_narrow(b, f->compute, b, f->va + UNIT - KIB(4), KIB(8)), 0);
+	assert_int_equal(launch_touch(b, f->compute,
+				      (struct touch){.read = f->va + UNIT, .sum = &sum}, &read, 1),
+			 0);
+	assert_int_equal(launch_touch(b, f->compute, (struct touch){.sum = &sum}, &front, 1), 0);
+	assert_int_equal(launch_touch(b, f->compute, (struct touch){.sum = &sum}, &rear, 1), 0);
+	assert_int_equal(sync_stream(f), 0);
+	assert_int_equal(launch_touch(b, f->compute, (struct touch){.sum = &sum}, &border, 1), 0);
+	expect_trap(f, sync_stream(f), "does not declare that it is written", 1);
+	b->ops->access_end(b, f->compute, b);
+	expect_sound(f);
+}
+
 /* Brackets of two owners on one stream end in the order that they began in. */
 static void test_brackets_of_two_owners(void **state)
 {
@@ -601,21 +629,14 @@ static void test_foreign_faults_are_passed_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_undeclared_read),
-		CASE(test_undeclared_write),
-		CASE(test_write_to_a_read_use),
-		CASE(test_touch_of_an_unmapped_block),
-		CASE(test_touch_of_everything),
-		CASE(test_bracket_does_not_declare),
-		CASE(test_brackets_of_two_owners),
-		CASE(test_use_of_an_unmapped_block),
-		CASE(test_copy_not_waited_for),
-		CASE(test_copy_waited_for),
-		CASE(test_changes_under_a_running_kernel),
-		CASE(test_copy_beside_a_copy),
-		CASE(test_copy_before_its_turn),
-		CASE(test_cpu_outside_kernels),
-		CASE(test_foreign_faults_are_passed_on),
+		CASE(test_undeclared_read),	     CASE(test_undeclared_write),
+		CASE(test_write_to_a_read_use),	     CASE(test_touch_of_an_unmapped_block),
+		CASE(test_touch_of_everything),	     CASE(test_bracket_does_not_declare),
+		CASE(test_bracket_is_narrowed),	     CASE(test_brackets_of_two_owners),
+		CASE(test_use_of_an_unmapped_block), CASE(test_copy_not_waited_for),
+		CASE(test_copy_waited_for),	     CASE(test_changes_under_a_running_kernel),
+		CASE(test_copy_beside_a_copy),	     CASE(test_copy_before_its_turn),
+		CASE(test_cpu_outside_kernels),	     CASE(test_foreign_faults_are_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

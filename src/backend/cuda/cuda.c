@@ -185,6 +185,7 @@ static const struct backend_ops cuda_ops = {
 	.fence_wait = cuda_fence_wait,
 	.access_begin = cuda_access_begin,
 	.access_end = cuda_access_end,
+	.access_narrow = cuda_access_narrow,
 	.access_guard = cuda_access_guard,
 	.device_alloc = cuda_device_alloc,
 	.device_free = cuda_device_free,

@@ -13,8 +13,8 @@
  *     was told, not what is so: a remap that came too early is found even if the GPU was quick.
  *  2. In a guarded reservation devices may do in a unit what the strongest use of an open bracket
  *     does there, and never more than core gave; without one, nothing. Access is given in
- *     access_begin and taken in access_end, which waits for the stream first. Neighbours that
- *     change alike are changed by one call.
+ *     access_begin and taken in access_end or access_narrow, which wait for the stream first.
+ *     Neighbours that change alike are changed by one call.
  *  3. A launch whose uses of guarded reservations no open bracket of its stream allows is refused
  *     with -WEIR_ECONTRACT before it can harm the context. Else it is waited for, and a fault is
  *     reported with the kernel and what it declared.
@@ -34,7 +34,8 @@
  *    theirs has no name then.
  *  - A bracket whose begin failed after access_begin leaves nothing to wait for: it is told by the
  *    stream, on which no fence was recorded meanwhile.
- *  - Taking access away can fail, in access_end, which cannot: it then stays until the next change.
+ *  - Taking access away can fail, in access_end, which cannot, and in access_narrow: it then stays
+ *    until the next change.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -301,6 +302,37 @@ void cuda_access_end(struct backend *b, stream_id_t id, const void *owner)
 	}
 	pthread_mutex_unlock(&cuda->lock);
 	access_bracket_free(bracket);
+}
+
+int cuda_access_narrow(struct backend *b, stream_id_t id, const void *owner, const void *addr,
+		       uint64_t bytes)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct access_bracket *bracket = NULL;
+	struct cuda_stream *stream;
+	cu_stream queue;
+	uint32_t device;
+	int err = cuda_stream_get(cuda, id, &queue, &device);
+
+	if (err || !cuda->debug)
+		return err;
+	/* As in access_end: an error is told where its fence is asked for. */
+	(void)stream_settle(cuda, queue, device,
+			    "what the program queued by itself before it published a part");
+	pthread_mutex_lock(&cuda->lock);
+	stream = cuda_stream_find(cuda, id);
+	if (stream)
+		bracket = access_find(stream->open, owner);
+	err = bracket ? 0 : -EINVAL;
+	if (bracket) {
+		marks_change(cuda, bracket, -1);
+		err = access_narrow(bracket, (uintptr_t)addr, bytes);
+		marks_change(cuda, bracket, 1);
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	if (!err)
+		(void)bracket_apply(cuda, bracket);
+	return err;
 }
 
 /* ------------------------------------------------------------------ remaps */

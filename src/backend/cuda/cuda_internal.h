@@ -436,6 +436,8 @@ uint64_t cuda_fence_time_ns(struct backend *b, fence_t fence);
 int cuda_access_begin(struct backend *b, stream_id_t stream, const void *owner,
 		      const struct weir_use *uses, uint32_t nr);
 void cuda_access_end(struct backend *b, stream_id_t stream, const void *owner);
+int cuda_access_narrow(struct backend *b, stream_id_t stream, const void *owner, const void *addr,
+		       uint64_t bytes);
 int cuda_access_guard(struct backend *b, void *reservation, bool guarded);
 
 /* Whether a unit may be remapped. call: for the message. 0 or -WEIR_ECONTRACT, logged. */

@@ -207,6 +207,12 @@ static void flaky_access_end(struct backend *b, stream_id_t stream, const void *
 	inner_of(b)->ops->access_end(inner_of(b), stream, owner);
 }
 
+static int flaky_access_narrow(struct backend *b, stream_id_t stream, const void *owner,
+			       const void *addr, uint64_t bytes)
+{
+	FLAKY_FORWARD(b, access_narrow, stream, owner, addr, bytes);
+}
+
 static int flaky_access_guard(struct backend *b, void *reservation, bool guarded)
 {
 	FLAKY_FORWARD(b, access_guard, reservation, guarded);
@@ -328,6 +334,7 @@ static const struct backend_ops flaky_ops = {
 	.fence_wait = flaky_fence_wait,
 	.access_begin = flaky_access_begin,
 	.access_end = flaky_access_end,
+	.access_narrow = flaky_access_narrow,
 	.access_guard = flaky_access_guard,
 	.poison = flaky_poison,
 	.device_alloc = flaky_device_alloc,

@@ -393,6 +393,7 @@ static const struct backend_ops sim_ops = {
 	.fence_wait = sim_fence_wait,
 	.access_begin = sim_access_begin,
 	.access_end = sim_access_end,
+	.access_narrow = sim_access_narrow,
 	.access_guard = sim_access_guard,
 	.poison = sim_poison,
 	.device_alloc = sim_device_alloc,

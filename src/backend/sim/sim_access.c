@@ -43,3 +43,20 @@ void sim_access_end(struct backend *b, stream_id_t id, const void *owner)
 	sim_leave(sim);
 	access_bracket_free(bracket);
 }
+
+int sim_access_narrow(struct backend *b, stream_id_t id, const void *owner, const void *addr,
+		      uint64_t bytes)
+{
+	struct sim *sim = sim_of(b);
+	struct access_bracket *bracket = NULL;
+	struct sim_stream *stream;
+	int err;
+
+	sim_enter(sim);
+	stream = sim_stream_find(sim, id);
+	if (stream)
+		bracket = access_find(stream->bracket, owner);
+	err = bracket ? access_narrow(bracket, (uintptr_t)addr, bytes) : -EINVAL;
+	sim_leave(sim);
+	return err;
+}

@@ -194,6 +194,8 @@ int sim_set_access(struct backend *b, void *addr, enum backend_prot prot, uint64
 int sim_access_begin(struct backend *b, stream_id_t stream, const void *owner,
 		     const struct weir_use *uses, uint32_t nr);
 void sim_access_end(struct backend *b, stream_id_t stream, const void *owner);
+int sim_access_narrow(struct backend *b, stream_id_t stream, const void *owner, const void *addr,
+		      uint64_t bytes);
 
 /* ------------------------------------------------------------------ flows (sim_flow.c) */
 

@@ -460,6 +460,12 @@ static void op_access_end(struct backend *b, stream_id_t stream, const void *own
 	inner_of(b)->ops->access_end(inner_of(b), stream, owner);
 }
 
+static int op_access_narrow(struct backend *b, stream_id_t stream, const void *owner,
+			    const void *addr, uint64_t bytes)
+{
+	return inner_of(b)->ops->access_narrow(inner_of(b), stream, owner, addr, bytes);
+}
+
 static int op_access_guard(struct backend *b, void *reservation, bool guarded)
 {
 	return inner_of(b)->ops->access_guard(inner_of(b), reservation, guarded);
@@ -585,6 +591,7 @@ static const struct backend_ops watch_ops = {
 	.fence_wait = op_fence_wait,
 	.access_begin = op_access_begin,
 	.access_end = op_access_end,
+	.access_narrow = op_access_narrow,
 	.access_guard = op_access_guard,
 	.poison = op_poison,
 	.device_alloc = op_device_alloc,
