@@ -32,13 +32,14 @@ struct event {
 	uint64_t number;
 	uint64_t shape, context;
 	uint64_t previous; /* with the same context; 0: none, or not known */
+	uint64_t older;	   /* the next event in the list of its context; 0: none */
 	struct reading *reading;
 	uint32_t nr, max;
 };
 
 struct history {
 	struct event event[EVENTS]; /* by number */
-	uint64_t newest[EVENTS];    /* event, by context */
+	uint64_t newest[EVENTS];    /* event in the list, by context % EVENTS; 0: none */
 	uint64_t next;		    /* numbers begin at 1 */
 };
 
@@ -91,9 +92,13 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
 		event->context = hash_mix(event->context, before ? before->shape : 0);
 	}
 	newest = &h->newest[event->context % EVENTS];
-	before = find(rs, slot->own, *newest);
-	event->previous = before && before->context == event->context ? *newest : 0;
+	event->older = *newest;
 	*newest = h->next;
+	/* Other contexts' events may be in the list, too. */
+	before = find(rs, slot->own, event->older);
+	while (before && before->context != event->context)
+		before = find(rs, slot->own, before->older);
+	event->previous = before ? before->number : 0;
 	return h->next;
 }
 

@@ -161,6 +161,30 @@ static void test_replica_slabs(void **state)
 	test_space_close(&t);
 }
 
+/* However many brackets a program repeats, what each of them writes is foreseen. */
+static void test_replica_many_brackets(void **state)
+{
+	const uint64_t nr = 512, part = BYTES / nr;
+	uint64_t fetched = 0;
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = alloc_replicated(&t, BYTES);
+	for (uint32_t step = 1; step <= 6; step++) {
+		for (uint64_t i = 0; i < nr; i++)
+			use(&t, 0, a + i * part, part, WEIR_OVERWRITE, 0, step);
+		use(&t, ONE, a, BYTES, WEIR_READ, step, 0);
+		/* The first brackets of all come after others than in later steps. */
+		if (step == 4)
+			fetched = get_sent(&t, true);
+	}
+	assert_int_equal(get_sent(&t, true), fetched);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* What a bracket names that is open on the host, too, is not replicated, nor turned back. */
 static void test_replica_in_a_host_bracket(void **state)
 {
@@ -348,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_replica_reads_what_was_written),
 		cmocka_unit_test(test_replica_parts_of_a_granule),
 		cmocka_unit_test(test_replica_slabs),
+		cmocka_unit_test(test_replica_many_brackets),
 		cmocka_unit_test(test_replica_beyond_the_budget),
 		cmocka_unit_test(test_replica_budget_lowered),
 		cmocka_unit_test(test_replica_gives_way),
