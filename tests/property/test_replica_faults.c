@@ -113,6 +113,8 @@ static void use(uint32_t device, uint32_t part, enum weir_use_kind kind, bool on
 	what = use_of(addr, PART, kind);
 	MUST(weir_begin(t.space, t.stream[device], &what, 1));
 	MUST(launch(device, addr, kind, part, put));
+	if (put && !one && part % 2) /* some of it is finished while the bracket is open */
+		MUST(weir_publish(t.space, t.stream[device], (uint8_t *)addr + PART / 4, PART / 2));
 	MUST(weir_end(t.space, t.stream[device]));
 	seed[part] = put ? put : seed[part];
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All sequences of up to five operations on a replicated range of two parts, of three devices: each
- * reads, writes or overwrites a part through its window or writes it at the one copy, the host
- * writes it, a device gives its copies up. The parts share a granule. What is read is what was
+ * reads, writes or overwrites a part through its window, or writes it and publishes half of it, which
+ * the next device reads before the end, or writes it at the one copy, the host writes it, a device
+ * gives its copies up. The parts share a granule. What is read is what was
  * written last; at the end each device reads everything, and the host does. Sequences that differ
  * by the names of devices alone are one, and those that end with a read are shorter ones.
  *
@@ -28,7 +29,7 @@
 #define BYTES KIB(8)   /* two granules */
 #define BORDER KIB(6)  /* of the parts */
 
-enum op_kind { OP_READ, OP_WRITE, OP_OVERWRITE, OP_ONE, OP_HOST, OP_EVICT, OP_KINDS };
+enum op_kind { OP_READ, OP_WRITE, OP_OVERWRITE, OP_PUBLISH, OP_ONE, OP_HOST, OP_EVICT, OP_KINDS };
 
 struct op {
 	uint8_t kind, device, part;
@@ -67,6 +68,34 @@ static void use(uint32_t device, uint32_t part, enum weir_use_kind kind, bool on
 	seed[part] = put ? put : seed[part];
 }
 
+static void *window_of(uint32_t device, uint8_t *addr)
+{
+	void *window;
+
+	assert_int_equal(weir_replica(t.space, addr, device, &window), 0);
+	return window;
+}
+
+/* Half of a part is read by the next device while the bracket that wrote it is open. */
+static void publish_half(uint32_t device, uint32_t part, uint32_t put)
+{
+	uint64_t bytes = part_bytes(part), half = bytes / 2;
+	uint8_t *addr = part_addr(range, part), *window = window_of(device, addr);
+	uint32_t next = (device + 1) % DEVICES;
+	void *other = window_of(next, addr);
+
+	do_begin(&t, device, window, bytes, WEIR_WRITE);
+	do_launch_as(&t, device, window, bytes, WEIR_WRITE, seed[part], put, addr);
+	assert_int_equal(weir_publish(t.space, t.stream[device], window, half), 0);
+	do_check(&t);
+	do_begin(&t, next, other, half, WEIR_READ);
+	do_launch_as(&t, next, other, half, WEIR_READ, put, 0, addr);
+	do_end(&t, next);
+	do_launch_as(&t, device, window + half, bytes - half, WEIR_WRITE, put, put, addr + half);
+	do_end(&t, device);
+	seed[part] = put;
+}
+
 static void run_op(const struct op *op)
 {
 	static uint8_t buffer[BYTES];
@@ -82,6 +111,9 @@ static void run_op(const struct op *op)
 		break;
 	case OP_OVERWRITE:
 		use(op->device, op->part, WEIR_OVERWRITE, false, ++last_seed);
+		break;
+	case OP_PUBLISH:
+		publish_half(op->device, op->part, ++last_seed);
 		break;
 	case OP_ONE:
 		use(op->device, op->part, WEIR_WRITE, true, ++last_seed);
@@ -159,7 +191,7 @@ static void go_on(struct op *ops, uint32_t nr, uint32_t length, uint32_t nr_name
 
 static void test_replica_orders_are_kept(void **state)
 {
-	static const struct test_amount some = {2000, 8000, 1};
+	static const struct test_amount some = {5000, 20000, 1};
 	static const uint32_t devices[TEST_STREAMS] = {0, 1, 2};
 	struct weir_space_config config = {.devices = 7, .mode = WEIR_PLANNED};
 	struct op ops[LENGTH_MAX];

@@ -51,15 +51,15 @@ static void test_replica_random_sequences(void **state)
 	if (!nr)
 		return;
 	printf("%llu brackets, %llu beside open ones, %llu writes unordered with others, "
-	       "%llu words checked, %llu messages, %llu published, %llu views borrowed in the end, "
+	       "%llu words checked, %llu messages, %llu published, %llu parts published while open, %llu views borrowed in the end, "
 	       "%llu host copies, %llu turned back, %llu freed while open, "
 	       "%llu begins without memory\n",
 	       (unsigned long long)total->nr_begins, (unsigned long long)total->nr_nested,
 	       (unsigned long long)total->nr_unordered, (unsigned long long)total->nr_checked,
 	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_published,
-	       (unsigned long long)total->nr_borrowed, (unsigned long long)total->nr_host_copies,
-	       (unsigned long long)total->nr_back, (unsigned long long)total->nr_frees_open,
-	       (unsigned long long)total->nr_full);
+	       (unsigned long long)total->nr_slices, (unsigned long long)total->nr_borrowed,
+	       (unsigned long long)total->nr_host_copies, (unsigned long long)total->nr_back,
+	       (unsigned long long)total->nr_frees_open, (unsigned long long)total->nr_full);
 	if (nr < MANY)
 		return;
 	/* Each of them was met often. */
@@ -67,6 +67,7 @@ static void test_replica_random_sequences(void **state)
 	assert_true(total->nr_nested > nr);
 	assert_true(model_ordered || total->nr_unordered > nr / 4);
 	assert_true(total->nr_messages > nr);
+	assert_true(total->nr_slices > nr / 2);
 	assert_true(total->nr_back > nr / 20);
 	assert_true(total->nr_frees_open > nr / 20);
 }

@@ -58,8 +58,9 @@ static uint32_t below(struct worker *w, uint32_t n)
 	return random_below(&w->random, n);
 }
 
+/* publish: whether what it writes is published before the end, as far as it can be. */
 static void bracket(struct worker *w, uint8_t *addr, uint8_t *as, enum weir_use_kind kind,
-		    uint32_t expect, uint32_t put)
+		    uint32_t expect, uint32_t put, bool publish)
 {
 	struct weir_use use = use_of(addr, PART, kind);
 	struct test_cells_args args = {
@@ -78,6 +79,7 @@ static void bracket(struct worker *w, uint8_t *addr, uint8_t *as, enum weir_use_
 
 	require(!weir_begin(t.space, t.stream[w->device], &use, 1));
 	require(!weir_stream_launch(t.stream[w->device], &launch));
+	require(!publish || !weir_publish(t.space, t.stream[w->device], addr, PART - PART / 8));
 	require(!weir_end(t.space, t.stream[w->device]));
 	w->nr_brackets++;
 }
@@ -100,7 +102,8 @@ static void use_part(struct worker *w, uint32_t r, uint32_t p)
 		require(!pthread_rwlock_rdlock(&part[r][p].lock));
 	if (!one)
 		require(!weir_replica(t.space, as, w->device, &addr));
-	bracket(w, addr, as, kind, kind == WEIR_OVERWRITE ? 0 : part[r][p].seed, put);
+	bracket(w, addr, as, kind, kind == WEIR_OVERWRITE ? 0 : part[r][p].seed, put,
+		put && !one && below(w, 3) == 0);
 	if (put)
 		part[r][p].seed = put;
 	pthread_rwlock_unlock(&part[r][p].lock);
@@ -145,8 +148,8 @@ static void use_own(struct worker *w)
 	w->own = addr;
 	require(!weir_replicate(t.space, addr, NULL));
 	require(!weir_replica(t.space, addr, w->device, &addr));
-	bracket(w, addr, w->own, WEIR_OVERWRITE, 0, ++w->last_seed);
-	bracket(w, addr, w->own, WEIR_READ, w->last_seed, 0);
+	bracket(w, addr, w->own, WEIR_OVERWRITE, 0, ++w->last_seed, true);
+	bracket(w, addr, w->own, WEIR_READ, w->last_seed, 0, false);
 }
 
 static void step(struct worker *w)
@@ -188,7 +191,7 @@ static void step(struct worker *w)
 	/* In the way of others, now and then. */
 	if (below(w, 8) == 0 && !pthread_rwlock_tryrdlock(&part[r][p].lock)) {
 		require(!weir_replica(t.space, as, w->device, &addr));
-		bracket(w, addr, as, WEIR_READ, part[r][p].seed, 0);
+		bracket(w, addr, as, WEIR_READ, part[r][p].seed, 0, false);
 		pthread_rwlock_unlock(&part[r][p].lock);
 	}
 }

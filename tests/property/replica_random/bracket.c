@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/property/replica_random/model.h"
+#include "weir/replica.h"
 
 static const char *const kind_name[] = {"read", "write", "overwrite", "discard"};
 
@@ -119,6 +120,87 @@ static void begin(struct model *m, uint32_t stream)
 	opened(m, b);
 }
 
+/* What a bracket put into words is what others see from now on. */
+static void finish(struct model *m, const struct bracket *b, uint32_t range, uint32_t first,
+		   uint32_t nr)
+{
+	memcpy(&m->range[range].seed[first], &b->seed[range][first], nr * sizeof(uint32_t));
+}
+
+/* Take words out of one of a bracket's parts, which may be left on both sides; there they are read
+ * from here on. */
+static void cut_part(struct model *m, struct bracket *b, struct part *part, uint32_t first,
+		     uint32_t end)
+{
+	const struct part was = *part;
+
+	part->kind = WEIR_READ;
+	part->first = MAX(was.first, first);
+	part->nr = MIN(was.first + was.nr, end) - part->first;
+	part->addr += 8ull * (part->first - was.first);
+	if (was.first < first) {
+		b->part[b->nr] = was;
+		b->part[b->nr++].nr = first - was.first;
+		m->range[was.range].nr_names++;
+	}
+	if (end < was.first + was.nr) {
+		b->part[b->nr] = was;
+		b->part[b->nr].addr += 8ull * (end - was.first);
+		b->part[b->nr].first = end;
+		b->part[b->nr++].nr = was.first + was.nr - end;
+		m->range[was.range].nr_names++;
+	}
+}
+
+/* Publish words from `first` on of a bracket's part, or all of it. */
+static void publish_words(struct model *m, uint32_t stream, const struct part *part, uint32_t first,
+			  uint32_t nr)
+{
+	struct bracket *b = &m->bracket[stream];
+	struct part slice = *part;
+	int err;
+
+	slice.first = first;
+	slice.nr = nr;
+	slice.addr += 8ull * (first - part->first);
+	err = weir_publish(m->t.space, m->stream[stream], slice.addr, 8ull * nr);
+	trace("publish %u: range %u words %u+%u: %d\n", stream, slice.range, first, nr, err);
+	do_check(&m->t);
+	if (!m->range[slice.range].live) {
+		assert_int_equal(err, -EINVAL);
+		return;
+	}
+	assert_int_equal(err, 0);
+	model_total.nr_slices++;
+	finish(m, b, slice.range, first, nr);
+	for (uint32_t i = 0, n = b->nr; i < n; i++)
+		if (kind_writes(b->part[i].kind) && parts_meet(&b->part[i], &slice))
+			cut_part(m, b, &b->part[i], first, first + nr);
+}
+
+/* The first part that a bracket writes through a window, or NULL. */
+static const struct part *find_written(const struct bracket *b)
+{
+	for (uint32_t i = 0; i < b->nr; i++)
+		if (b->part[i].window && kind_writes(b->part[i].kind))
+			return &b->part[i];
+	return NULL;
+}
+
+/* Publish some of what a bracket writes through a window, or the first half: the same again. */
+static void publish_some(struct model *m, uint32_t stream, bool half)
+{
+	const struct bracket *b = &m->bracket[stream];
+	const struct part *part = find_written(b);
+	uint32_t first, nr;
+
+	if (!part || b->nr + 2 * USES_MAX > PARTS_MAX)
+		return;
+	first = half || one_in(m, 4) ? 0 : below(m, part->nr);
+	nr = half ? (part->nr + 1) / 2 : part->nr - first;
+	publish_words(m, stream, part, part->first + first, half ? nr : 1 + below(m, nr));
+}
+
 void end_bracket(struct model *m, uint32_t bracket)
 {
 	struct bracket *b = &m->bracket[bracket];
@@ -130,13 +212,9 @@ void end_bracket(struct model *m, uint32_t bracket)
 		assert_int_equal(weir_end(m->t.space, m->stream[bracket]), 0);
 	b->open = false;
 	for (uint32_t i = 0; i < b->nr; i++) {
-		struct model_range *range = &m->range[b->part[i].range];
-
-		range->nr_names--;
+		m->range[b->part[i].range].nr_names--;
 		if (b->part[i].kind != WEIR_READ)
-			memcpy(&range->seed[b->part[i].first],
-			       &b->seed[b->part[i].range][b->part[i].first],
-			       b->part[i].nr * sizeof(uint32_t));
+			finish(m, b, b->part[i].range, b->part[i].first, b->part[i].nr);
 	}
 	do_check(&m->t);
 }
@@ -166,6 +244,8 @@ void op_stream(struct model *m)
 	for (uint32_t i = 0; b->open && i < b->nr; i++)
 		if (!one_in(m, 5))
 			launch_part(m, stream, &b->part[i]);
+	if (b->open && one_in(m, 3))
+		publish_some(m, stream, false);
 	if (b->open && b->ends)
 		end_bracket(m, stream);
 }
@@ -175,6 +255,7 @@ void op_phase(struct model *m)
 {
 	static struct bracket script[SCRIPT_MAX];
 	uint32_t stream[SCRIPT_MAX], nr = 2 + below(m, SCRIPT_MAX - 1), nr_made = 0;
+	bool publishes = one_in(m, 2);
 
 	for (uint32_t i = 0; i < nr; i++) {
 		stream[nr_made] = below(m, m->nr_streams);
@@ -192,6 +273,8 @@ void op_phase(struct model *m)
 		begin(m, stream[n % nr_made]);
 		for (uint32_t i = 0; b->open && i < b->nr; i++)
 			launch_part(m, stream[n % nr_made], &b->part[i]);
+		if (b->open && publishes)
+			publish_some(m, stream[n % nr_made], true);
 		if (b->open)
 			end_bracket(m, stream[n % nr_made]);
 	}

@@ -22,6 +22,7 @@
 #define NR_BRACKETS (NR_STREAMS + 1) /* the last is the host's */
 #define HOST_BRACKET NR_STREAMS
 #define USES_MAX 3u
+#define PARTS_MAX (USES_MAX + 8u) /* with what is left beside parts that are published */
 #define SCRIPT_MAX 5u
 #define GRANULE_WORDS 512u /* the smallest */
 #define WORDS_MAX (10 * GRANULE_WORDS)
@@ -47,7 +48,7 @@ struct part {
 struct bracket {
 	bool open;
 	bool ends; /* nobody begins before it ends, who might write what it looks at */
-	struct part part[USES_MAX];
+	struct part part[PARTS_MAX];
 	uint32_t nr;
 	struct weir_use uses[USES_MAX];
 	uint32_t seed[NR_RANGES][WORDS_MAX]; /* what its launches find; 0: not looked at */
@@ -71,8 +72,8 @@ struct model {
 /* What went on in all sequences, to see that they reach what they are for. */
 extern struct model_total {
 	uint64_t nr_begins, nr_full, nr_nested, nr_frees_open, nr_checked, nr_unordered;
-	uint64_t nr_messages, nr_published, nr_borrowed, nr_evicted, nr_host_copies, nr_back,
-		nr_contradictions;
+	uint64_t nr_messages, nr_published, nr_slices, nr_borrowed, nr_evicted, nr_host_copies,
+		nr_back, nr_contradictions;
 	uint64_t nr_devices[1 + WEIR_DEVICES_MAX];
 } model_total;
 
