@@ -54,8 +54,17 @@ static void count(const struct model *m)
 	for (int k = 0; k < WEIR_MESSAGE_KIND_NR; k++)
 		model_total.nr_messages += rs->stats.nr_messages[k];
 	model_total.nr_published += rs->stats.nr_messages[WEIR_PUBLISHED];
-	for (uint32_t n = 0; n < rs->nr_replicas; n++)
-		model_total.nr_borrowed += rs->replica[n] ? rs->replica[n]->nr_borrowed : 0;
+	for (uint32_t n = 0; n < rs->nr_replicas; n++) {
+		const struct replica *r = rs->replica[n];
+
+		if (!r)
+			continue;
+		model_total.nr_borrowed += r->nr_borrowed;
+		/* No bracket is open. */
+		assert_int_equal(r->nr_reserved, 0);
+		for (uint32_t d = 0; d < m->nr_devices; d++)
+			assert_true(!r->window[d] || !r->window[d]->pins);
+	}
 	model_total.nr_host_copies += phys_held(&rs->memory[space_host(m->t.space)].client) != 0;
 }
 
