@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends share: stubs for ops that one leaves out, and checks of budgets and advice. Knows
- * no implementation.
+ * What backends share: stubs for ops that one leaves out, packets as launches, and checks of
+ * packets, budgets and advice. Knows no implementation.
  */
 #include "src/backend/backend.h"
 
@@ -12,12 +12,22 @@
 #include "src/base/util.h"
 #include "src/cost/cost.h"
 
+/* A thread of a GPU has so much of a packet, and of the list, in one access. */
+#define PACKET_ALIGN 16u
+
 /* ------------------------------------------------------------------ ops that may be left out */
 
 static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes, uint64_t devices,
 			      int64_t nr)
 {
 	(void)b, (void)memory, (void)bytes, (void)devices, (void)nr;
+}
+
+/* Until cuda has it. */
+static int stub_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet)
+{
+	(void)b, (void)stream, (void)packet;
+	return -ENOSYS;
 }
 
 static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
@@ -87,6 +97,8 @@ void backend_ops_complete(struct backend_ops *ops)
 	/* A backend that cannot check access has nothing to check: that is no failure. */
 	if (!ops->copy_beside)
 		ops->copy_beside = ops->copy;
+	if (!ops->packet)
+		ops->packet = stub_packet;
 	if (!ops->access_begin)
 		ops->access_begin = stub_access_begin;
 	if (!ops->access_end)
@@ -107,6 +119,57 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->poison = stub_poison;
 	if (!ops->memory_room)
 		ops->memory_room = stub_memory_room;
+}
+
+/* ------------------------------------------------------------------ packets */
+
+int backend_packet_check(const struct backend_packet *packet)
+{
+	const struct backend_packet *p = packet;
+
+	if (!p || !p->elements || !p->packet || !p->index || !p->nr || p->first > p->last)
+		return -EINVAL;
+	if (!is_power_of_2(p->element_bytes) || p->element_bytes > PACKET_ALIGN ||
+	    (uintptr_t)p->elements % p->element_bytes ||
+	    ((uintptr_t)p->packet | (uintptr_t)p->index) % PACKET_ALIGN)
+		return -EINVAL;
+	/* Each number once, and every element has its sector. */
+	if (p->nr - 1 > p->last - p->first || (p->nr == 1 && p->first != p->last) ||
+	    p->sector_bytes < p->nr * p->element_bytes)
+		return -EINVAL;
+	return 0;
+}
+
+struct weir_launch backend_packet_launch(const struct backend_packet *packet,
+					 struct weir_use uses[BACKEND_PACKET_USES])
+{
+	static const struct weir_kernel pack = {.name = "pack"}, unpack = {.name = "unpack"};
+	uint64_t bytes = packet->nr * packet->element_bytes, sectors = packet->sector_bytes;
+	uint64_t index_bytes = packet->nr * sizeof(*packet->index);
+
+	uses[0] = (struct weir_use){
+		.addr = (char *)packet->elements + (uint64_t)packet->first * packet->element_bytes,
+		.bytes = ((uint64_t)packet->last - packet->first + 1) * packet->element_bytes,
+		.kind = packet->unpack ? WEIR_WRITE : WEIR_READ,
+		.read_bytes = packet->unpack ? MIN(sectors, 2 * (sectors - bytes)) : sectors,
+		.write_bytes = packet->unpack ? sectors : 0,
+	};
+	uses[1] = (struct weir_use){
+		.addr = (void *)(uintptr_t)packet->index,
+		.bytes = index_bytes,
+		.kind = WEIR_READ,
+		.read_bytes = index_bytes,
+	};
+	uses[2] = (struct weir_use){
+		.addr = packet->packet,
+		.bytes = bytes,
+		.kind = packet->unpack ? WEIR_READ : WEIR_OVERWRITE,
+		.read_bytes = packet->unpack ? bytes : 0,
+		.write_bytes = packet->unpack ? 0 : bytes,
+	};
+	return (struct weir_launch){.kernel = packet->unpack ? &unpack : &pack,
+				    .uses = uses,
+				    .nr_uses = BACKEND_PACKET_USES};
 }
 
 /* ------------------------------------------------------------------ managed memory */

@@ -86,6 +86,23 @@ struct backend_copy {
 };
 
 /*
+ * Elements of memory, by a list of their numbers, and a packet, in which they lie side by side. All
+ * three are where kernels of the stream's device use them: at block addresses, in a chunk by its
+ * alias, which is mapped for the device, or in plain memory. What lies between the elements may be
+ * unmapped.
+ */
+struct backend_packet {
+	void *elements;		/* where element 0 is, or would be; aligned to element_bytes */
+	void *packet;		/* nr * element_bytes; aligned to 16 bytes */
+	const uint32_t *index;	/* nr numbers, ascending, each once; aligned to 16 bytes */
+	uint64_t nr;		/* > 0 */
+	uint32_t element_bytes; /* 1, 2, 4, 8, 16 */
+	uint32_t first, last;	/* index[0] and index[nr - 1]: the elements' span */
+	uint64_t sector_bytes;	/* of whole sectors of 32 bytes that elements lie in: the cost */
+	bool unpack;		/* from the packet to the elements; else the other way */
+};
+
+/*
  * What a device's time goes into. A kernel's time is divided into the first two and what faults on
  * managed memory add, by cause; the rest is idle time: while the program is inside a call that
  * allocates, frees or maps; else while a copy to the device runs; else while one from it runs.
@@ -280,6 +297,16 @@ struct backend_ops {
 	 */
 	int (*copy_beside)(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
 			   uint32_t nr);
+
+	/*
+	 * Queue a kernel that packs elements, or unpacks them: it takes the device as launches do.
+	 * As with copy_beside, launches of brackets that are open now have no order with it. The
+	 * others, and copies of copy_beside, are trapped by sim where they meet its packet, its
+	 * list or the elements' span without one. -EINVAL: also memory that is none, which cuda
+	 * does not look for; -EACCES, logged: an alias that the device does not have.
+	 * Required. By: core (S), program. Blocks: no; in cuda's debug mode for the stream.
+	 */
+	int (*packet)(struct backend *b, stream_id_t stream, const struct backend_packet *packet);
 
 	/*
 	 * Copy between memory of the machine and a buffer of the program, in stream order, and wait
@@ -527,6 +554,19 @@ int backend_budget(struct backend *b, uint32_t memory, uint64_t *bytes);
  * @return 0, or -EINVAL: there is no such device, or it does not reach the memory.
  */
 int backend_chunk_devices(const struct backend *b, uint32_t memory, uint64_t *devices);
+
+/* Check what packet is given, but for what its addresses are. @return 0 or -EINVAL. */
+int backend_packet_check(const struct backend_packet *packet);
+
+#define BACKEND_PACKET_USES 3u
+
+/*
+ * A packet's kernel as a launch of it: named "pack" or "unpack", with no version for any machine.
+ * uses: its uses, which stand there then: of the elements' span, the list, the packet. Streaming;
+ * sectors that are written in part are read, too, the first and the last one of a run on average.
+ */
+struct weir_launch backend_packet_launch(const struct backend_packet *packet,
+					 struct weir_use uses[BACKEND_PACKET_USES]);
 
 /*
  * Check what managed_advise is given: the part of bytes at an offset of an allocation of whole

@@ -154,6 +154,11 @@ static int flaky_copy_beside(struct backend *b, stream_id_t stream,
 	FLAKY_FORWARD(b, copy_beside, stream, copies, nr);
 }
 
+static int flaky_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet)
+{
+	FLAKY_FORWARD(b, packet, stream, packet);
+}
+
 static int flaky_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
 			uint64_t bytes)
 {
@@ -326,6 +331,7 @@ static const struct backend_ops flaky_ops = {
 	.launch = flaky_launch,
 	.copy = flaky_copy,
 	.copy_beside = flaky_copy_beside,
+	.packet = flaky_packet,
 	.upload = flaky_upload,
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,

@@ -385,6 +385,7 @@ static const struct backend_ops sim_ops = {
 	.launch = sim_launch,
 	.copy = sim_copy,
 	.copy_beside = sim_copy_beside,
+	.packet = sim_packet,
 	.upload = sim_upload,
 	.download = sim_download,
 	.stream_wait = sim_stream_wait,
@@ -436,6 +437,7 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	sim->base.desc = *desc;
 	sim->base.data = data;
 	sim->wake_ns = SIM_NEVER;
+	list_init(&sim->packets);
 	sim_ports_init(sim);
 	uvm_init(sim);
 	for (uint32_t i = 0; i < WEIR_LINKS_MAX; i++)

@@ -63,15 +63,13 @@ void sim_copy_detach(struct sim_copy *copy)
 		move_detach(&copy->move[copy->next]);
 }
 
-/* The piece that [alias, alias + bytes) lies in, or NULL. */
-static struct sim_piece *piece_of(struct sim *sim, const void *alias, uint64_t bytes)
+struct sim_piece *sim_piece_of(struct sim *sim, const void *addr, uint64_t bytes)
 {
-	struct sim_piece *piece = sim_memory_piece_at(sim, alias);
+	struct sim_piece *piece = sim_memory_piece_at(sim, addr);
 
 	if (!piece)
 		return NULL;
-	return bytes <= piece->bytes - (uint64_t)((const char *)alias -
-						  sim_memory_alias(sim, piece))
+	return bytes <= piece->bytes - (uint64_t)((const char *)addr - sim_memory_alias(sim, piece))
 		       ? piece
 		       : NULL;
 }
@@ -191,7 +189,7 @@ static bool move_resolve(struct sim *sim, struct sim_copy *copy, struct sim_move
 {
 	bool upload = copy->kind == SIM_COPY_UPLOAD;
 	const char *addr = upload ? move->dst : move->src;
-	struct sim_piece *piece = piece_of(sim, addr, move->bytes);
+	struct sim_piece *piece = sim_piece_of(sim, addr, move->bytes);
 	uint32_t host = cost_host_memory(&sim->base.desc);
 	const struct sim_region *region;
 	char *alias = (char *)(uintptr_t)addr;
@@ -279,7 +277,7 @@ static void copy_start(struct sim *sim, struct sim_op *op)
 		sim_engine_timer(&copy->op, sim->now_ns);
 		return;
 	}
-	copy->err = sim_copy_check_order(copy);
+	copy->err = sim_copy_check_order(sim, copy);
 	sim_kernels_check_copy(sim, copy);
 	segment_begin(sim, copy);
 }
@@ -392,8 +390,8 @@ static int move_fill(struct sim *sim, uint32_t device, struct sim_move *move,
 
 	if (!from->bytes)
 		return -EINVAL;
-	move->dst_piece = piece_of(sim, from->dst, from->bytes);
-	move->src_piece = piece_of(sim, from->src, from->bytes);
+	move->dst_piece = sim_piece_of(sim, from->dst, from->bytes);
+	move->src_piece = sim_piece_of(sim, from->src, from->bytes);
 	if (!move->dst_piece || !move->src_piece ||
 	    (dst < src + from->bytes && src < dst + from->bytes) ||
 	    !memories_joined(sim, move->dst_piece->memory, move->src_piece->memory))
@@ -408,12 +406,14 @@ static int move_fill(struct sim *sim, uint32_t device, struct sim_move *move,
 	return 0;
 }
 
-/* Brackets that are open now have no order with the copy. */
-static void note_spans(const struct sim *sim, struct sim_copy *copy)
+uint32_t sim_spans_note(const struct sim *sim, uint64_t *span)
 {
+	uint32_t nr = 0;
+
 	for (uint32_t i = 0; i < sim->nr_slots; i++)
 		if (sim->slot[i].stream && sim->slot[i].stream->bracket)
-			copy->span[copy->nr_spans++] = sim->slot[i].stream->span;
+			span[nr++] = sim->slot[i].stream->span;
+	return nr;
 }
 
 static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_copy *copies,
@@ -430,7 +430,7 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 		return -ENOMEM;
 	copy->beside = beside;
 	if (beside)
-		note_spans(sim, copy);
+		copy->nr_spans = sim_spans_note(sim, copy->span);
 	for (uint32_t i = 0; i < nr; i++) {
 		err = move_fill(sim, stream->device, &copy->move[i], &copies[i]);
 		if (err)

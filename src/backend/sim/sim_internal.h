@@ -17,6 +17,7 @@
  *   sim_exec.c     running a kernel's function, fenced in
  *   sim_trap.c     what a kernel finds as it starts, and what traps it
  *   sim_kernel.c   kernels: when they run, what they cost
+ *   sim_packet.c   packets: kernels of the machine's own
  *   sim_map.c      mapping, under kernels that may run
  *   sim_copy.c     copies, beside kernels that may run
  *   sim.c          the table of operations, creation and end
@@ -27,10 +28,12 @@
 #define WEIR_BACKEND_SIM_INTERNAL_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include "src/backend/access.h"
 #include "src/backend/sim/sim.h"
 #include "src/backend/sim/sim_uvm.h"
+#include "src/base/list.h"
 #include "src/cost/cost.h"
 
 #define SIM_NEVER UINT64_MAX
@@ -237,7 +240,8 @@ struct sim_flow *sim_flow_take_ended(struct sim *sim, uint32_t link);
 
 /* What the engine has an op do. An op without timer and flows has neither of the last two. */
 struct sim_op_kind {
-	bool is_copy; /* the op is that of a struct sim_copy */
+	bool is_copy;	/* the op is that of a struct sim_copy */
+	bool is_kernel; /* the op is that of a struct sim_kernel */
 	/* Whether it can start, as the head of its stream whose time has come. */
 	bool (*ready)(struct sim *sim, struct sim_op *op);
 	/* Start it; it may be done with that. */
@@ -276,6 +280,7 @@ struct sim_kernel {
 	struct weir_use *uses;
 	struct cost_use *costs;
 	uint32_t nr_uses;
+	void (*finish)(struct sim *sim, struct sim_kernel *kernel); /* as it ends; or NULL */
 	bool prefetch;		  /* no kernel: its use's part of managed memory is to come */
 	uint32_t prefetch_memory; /* there */
 	uint32_t nr_flows;	  /* still running */
@@ -288,11 +293,27 @@ struct sim_kernel {
 	double hbm_left_ns, hbm_pace;
 	uint64_t begin_ns, hbm_since_ns, least_end_ns;
 	struct sim_parts parts;
-	bool timed_out; /* the time beside the flows, or after them, has passed */
-	int err;	/* what its stream will report */
-	uint64_t span;	/* of its stream's brackets as it was queued; 0: none was open */
+	bool timed_out;		   /* the time beside the flows, or after them, has passed */
+	int err;		   /* what its stream will report */
+	uint64_t span;		   /* of its stream's brackets as it was queued; 0: none was open */
+	struct sim_packet *packet; /* NULL, or its arguments: it is a packet's */
 	struct sim_flow flow[];
 };
+
+/* A packet that is queued or runs. Its kernel has the uses of backend_packet_launch(). */
+struct sim_packet {
+	struct backend_packet args;
+	struct sim_kernel *kernel;
+	struct list_link link; /* in sim->packets */
+	/* Of the streams whose open brackets it has no order with: their spans. */
+	uint32_t nr_spans;
+	uint64_t span[];
+};
+
+static inline const struct sim_packet *packet_of(const struct list_link *link)
+{
+	return (const void *)((const char *)link - offsetof(struct sim_packet, link));
+}
 
 /* What a caller that waits for a copy hears. */
 struct sim_outcome {
@@ -403,7 +424,8 @@ struct sim {
 	uint32_t nr_slots, max_slots, nr_active;
 	uint64_t last_span; /* given to a stream whose bracket opened */
 	struct uvm uvm;
-	int (*stop)(void); /* see sim_set_stop(); or NULL */
+	struct list_link packets; /* in the order of queueing */
+	int (*stop)(void);	  /* see sim_set_stop(); or NULL */
 	struct sim_poison *poison;
 	uint64_t last_handle, last_seq;
 };
@@ -473,6 +495,10 @@ void sim_poison(struct backend *b, const struct backend_chunk *chunk, fence_t af
 
 /* ------------------------------------------------------------------ copies (sim_copy.c) */
 
+/* The piece that [addr, addr + bytes) lies in, by its alias or as plain memory; NULL: none. */
+struct sim_piece *sim_piece_of(struct sim *sim, const void *addr, uint64_t bytes);
+/* Note the spans of the streams that have brackets open, of nr_slots at most. @return how many. */
+uint32_t sim_spans_note(const struct sim *sim, uint64_t *span);
 /* Take its moves off the pieces' lists, done or dropped. */
 void sim_copy_detach(struct sim_copy *copy);
 /* Whether a copy from one memory to another is under way when the caller's clock shows what it
@@ -498,21 +524,38 @@ void sim_kernels_check_access(struct sim *sim, const struct sim_region *region, 
 			      enum backend_prot prot, uint64_t devices);
 /* Trap running kernels that use what the copy is about to move. */
 void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy);
-/* As a copy of copy_beside starts: -WEIR_ETRAP, logged, if another such one is under way that
- * writes what it uses, or uses what it writes. */
-int sim_copy_check_order(const struct sim_copy *copy);
+/* As a copy of copy_beside starts: -WEIR_ETRAP, logged, if another such one, or a packet, is under
+ * way that writes what it uses, or uses what it writes. */
+int sim_copy_check_order(const struct sim *sim, const struct sim_copy *copy);
 /* As a kernel is queued: what touches a guarded reservation is covered by the stream's bracket. */
 void sim_kernel_check_bracket(struct sim *sim, struct sim_stream *stream,
 			      struct sim_kernel *kernel);
 /* And brackets that are open together do not write what the other one names: they have no order. */
 void sim_kernel_check_order(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel);
 
+/* As all that a kernel is ordered behind is done: trap it if a packet was queued before it on
+ * another stream, is not done, and one of the two writes what the other uses; of a packet, the same
+ * for any kernel. Launches of brackets that were open as a packet was queued are let be. */
+void sim_kernel_check_packets(struct sim *sim, struct sim_kernel *kernel);
+/* Why a device may not use a unit's mapping; NULL: it may. */
+const char *sim_mapping_denied(const struct sim_mapping *mapping, uint32_t device, bool write);
+
 /* ------------------------------------------------------------------ kernels (sim_kernel.c) */
 
+/* Make a kernel of a launch that is valid, with copies of its uses and arguments; NULL: no memory.
+ * Then queue it, which takes the host's time for a launch. */
+struct sim_kernel *sim_kernel_create(const struct sim *sim, const struct weir_launch *launch);
+void sim_kernel_queue(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel);
+/* Whether there is memory for a use: in a reservation, managed, or plain. */
+bool sim_use_valid(struct sim *sim, uint32_t device, const struct weir_use *use);
 int sim_launch(struct backend *b, stream_id_t id, const struct weir_launch *launch);
 /* Takes the device as a kernel does. */
 int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t bytes,
 			 uint32_t memory);
+
+/* ------------------------------------------------------------------ packets (sim_packet.c) */
+
+int sim_packet(struct backend *b, stream_id_t id, const struct backend_packet *packet);
 
 /* ------------------------------------------------------------------ execution (sim_exec.c) */
 

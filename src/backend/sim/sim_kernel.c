@@ -21,6 +21,7 @@ static bool kernel_ready(struct sim *sim, struct sim_op *op)
 	if (!op->waiting) {
 		op->waiting = true;
 		op->ready_ns = sim->now_ns;
+		sim_kernel_check_packets(sim, (struct sim_kernel *)op);
 	}
 	if (sim->device[device].running)
 		return false;
@@ -166,7 +167,7 @@ static void kernel_start(struct sim *sim, struct sim_op *op)
 	}
 	if (!kernel->err && sim->uvm.nr_ranges)
 		service_ns = kernel_service(sim, kernel);
-	if (!kernel->err && !kernel->prefetch && sim->base.data == WEIR_DATA_REAL)
+	if (!kernel->err && kernel->kernel->cpu && sim->base.data == WEIR_DATA_REAL)
 		kernel_execute(sim, kernel);
 	kernel_count_inplace(sim, device, &cost);
 	alone_ns = kernel_alone_ns(sim, kernel, &cost);
@@ -200,6 +201,8 @@ static void kernel_finish(struct sim *sim, struct sim_kernel *kernel)
 		sim_engine_timer(&kernel->op, sim->now_ns + serial_ns);
 		return;
 	}
+	if (kernel->finish)
+		kernel->finish(sim, kernel);
 	sim_times_kernel_ended(sim, kernel);
 	sim->device[kernel->op.stream->device].running = NULL;
 	sim_engine_done(sim, &kernel->op, kernel->err);
@@ -222,6 +225,7 @@ static void kernel_flow_ended(struct sim *sim, struct sim_op *op)
 }
 
 static const struct sim_op_kind kernel_kind = {
+	.is_kernel = true,
 	.ready = kernel_ready,
 	.start = kernel_start,
 	.event = kernel_event,
@@ -231,7 +235,7 @@ static const struct sim_op_kind kernel_kind = {
 
 /* ------------------------------------------------------------------ queueing */
 
-static bool use_valid(struct sim *sim, uint32_t device, const struct weir_use *use)
+bool sim_use_valid(struct sim *sim, uint32_t device, const struct weir_use *use)
 {
 	const struct sim_region *region = sim_region_at(sim, use->addr);
 	const struct sim_piece *piece;
@@ -261,13 +265,13 @@ static bool launch_valid(struct sim *sim, uint32_t device, const struct weir_lau
 	    !(launch->ops >= 0) || !isfinite(launch->ops))
 		return false;
 	for (uint32_t i = 0; i < launch->nr_uses; i++)
-		if (!use_valid(sim, device, &launch->uses[i]))
+		if (!sim_use_valid(sim, device, &launch->uses[i]))
 			return false;
 	return true;
 }
 
 /* One block of memory: the op, its flows, costs, uses and arguments, in falling alignment. */
-static struct sim_kernel *kernel_alloc(const struct sim *sim, const struct weir_launch *launch)
+struct sim_kernel *sim_kernel_create(const struct sim *sim, const struct weir_launch *launch)
 {
 	size_t flows = 2 * (size_t)sim->base.desc.nr_memories * sizeof(struct sim_flow);
 	size_t costs = launch->nr_uses * sizeof(struct cost_use);
@@ -298,11 +302,18 @@ static struct sim_kernel *kernel_alloc(const struct sim *sim, const struct weir_
 	return kernel;
 }
 
+void sim_kernel_queue(struct sim *sim, struct sim_stream *stream, struct sim_kernel *kernel)
+{
+	uint64_t host_ns = sim->base.desc.device[stream->device].launch_host_ns;
+
+	sim_engine_queue(sim, stream, &kernel->op, host_ns);
+	sim_spend(sim, host_ns);
+}
+
 static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_launch *launch)
 {
 	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_kernel *kernel;
-	uint64_t host_ns;
 
 	if (!stream || !launch_valid(sim, stream->device, launch))
 		return -EINVAL;
@@ -310,16 +321,14 @@ static int launch_locked(struct sim *sim, stream_id_t id, const struct weir_laun
 		log_error("sim: there is no CPU version of kernel %s", launch->kernel->name);
 		return -ENOSYS;
 	}
-	kernel = kernel_alloc(sim, launch);
+	kernel = sim_kernel_create(sim, launch);
 	if (!kernel)
 		return -ENOMEM;
 	kernel->op.stream = stream;
 	kernel->span = stream->bracket ? stream->span : 0;
 	sim_kernel_check_bracket(sim, stream, kernel);
 	sim_kernel_check_order(sim, stream, kernel);
-	host_ns = sim->base.desc.device[stream->device].launch_host_ns;
-	sim_engine_queue(sim, stream, &kernel->op, host_ns);
-	sim_spend(sim, host_ns);
+	sim_kernel_queue(sim, stream, kernel);
 	return 0;
 }
 
@@ -343,20 +352,16 @@ static int prefetch_locked(struct sim *sim, stream_id_t id, void *addr, uint64_t
 	const struct weir_machine_desc *desc = &sim->base.desc;
 	struct sim_stream *stream = sim_stream_find(sim, id);
 	struct sim_kernel *kernel;
-	uint64_t host_ns;
 
 	if (!stream || !bytes || !uvm_holds(sim, addr, bytes) ||
 	    (memory != desc->device[stream->device].memory && memory != cost_host_memory(desc)))
 		return -EINVAL;
-	kernel = kernel_alloc(sim, &launch);
+	kernel = sim_kernel_create(sim, &launch);
 	if (!kernel)
 		return -ENOMEM;
-	kernel->op.stream = stream;
 	kernel->prefetch = true;
 	kernel->prefetch_memory = memory;
-	host_ns = desc->device[stream->device].launch_host_ns;
-	sim_engine_queue(sim, stream, &kernel->op, host_ns);
-	sim_spend(sim, host_ns);
+	sim_kernel_queue(sim, stream, kernel);
 	return 0;
 }
 

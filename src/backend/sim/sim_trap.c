@@ -37,12 +37,12 @@ bool sim_use_meets(const struct weir_use *use, const char *addr, uint64_t bytes)
 	return use_reads(use) && begin < other + bytes && other < begin + use->bytes;
 }
 
-/* Where kernels see bytes of a piece that a use meets; NULL: nowhere. */
+/* Where kernels see bytes of a piece that a use meets; NULL: nowhere. Packets see its alias. */
 static const char *piece_met_at(const struct sim *sim, struct sim_piece *piece, const char *alias,
 				uint64_t bytes, const struct weir_use *use)
 {
-	if (!piece->handle)
-		return sim_use_meets(use, alias, bytes) ? alias : NULL;
+	if (sim_use_meets(use, alias, bytes))
+		return alias;
 	for (uint32_t i = 0; i < piece->nr_places; i++) {
 		const struct sim_place *place = sim_piece_place(piece, i);
 		const struct sim_region *region = place->region;
@@ -55,14 +55,12 @@ static const char *piece_met_at(const struct sim *sim, struct sim_piece *piece, 
 	return NULL;
 }
 
-/* Whether the copy was queued while the bracket was open that the kernel belongs to, and says that
- * the two have no order. */
-static bool is_unordered(const struct sim_kernel *kernel, const struct sim_move *move)
+/* Whether a copy or a packet was queued while the bracket was open that the kernel belongs to, and
+ * says that the two have no order: the bracket's span is among those that it noted. */
+static bool is_unordered(const struct sim_kernel *kernel, const uint64_t *span, uint32_t nr)
 {
-	const struct sim_copy *copy = (const struct sim_copy *)move->op;
-
-	for (uint32_t i = 0; i < copy->nr_spans; i++)
-		if (copy->span[i] == kernel->span)
+	for (uint32_t i = 0; i < nr; i++)
+		if (span[i] == kernel->span)
 			return true;
 	return false;
 }
@@ -72,11 +70,12 @@ static bool is_unordered(const struct sim_kernel *kernel, const struct sim_move 
 static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
 		       const struct sim_move *move, bool written, const char *why)
 {
+	const struct sim_copy *copy = (const struct sim_copy *)move->op;
 	struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
 	const char *at;
 
 	if (!piece || (!move->op->started && move->op->seq > kernel->op.seq) ||
-	    (!written && !use_writes(use)) || is_unordered(kernel, move))
+	    (!written && !use_writes(use)) || is_unordered(kernel, copy->span, copy->nr_spans))
 		return;
 	at = piece_met_at(sim, piece, written ? move->dst : move->src, move->bytes, use);
 	if (at)
@@ -94,24 +93,39 @@ static void piece_check_moves(struct sim *sim, struct sim_kernel *kernel,
 			   "it moves: a copy that is not done reads what the kernel writes");
 }
 
-/* A unit's mapping against a use of it; traps the kernel where it falls short. */
-static void unit_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
+const char *sim_mapping_denied(const struct sim_mapping *mapping, uint32_t device, bool write)
+{
+	if (!mapping->piece)
+		return "it is not mapped";
+	if (!(mapping->devices & BACKEND_DEVICE_BIT(device)) || mapping->prot == BACKEND_PROT_NONE)
+		return "it is not mapped for this device";
+	if (write && mapping->prot == BACKEND_PROT_READ)
+		return "it is read-only, and the use writes it";
+	return NULL;
+}
+
+/* Whether a use is that of a packet's elements, which are some of what it spans. */
+static bool is_elements(const struct sim_kernel *kernel, const struct weir_use *use)
+{
+	return kernel->packet && use == &kernel->uses[0];
+}
+
+/* A unit's mapping against a use of it; traps the kernel where it falls short. Of what lies between
+ * a packet's elements it may. @return whether the unit is used. */
+static bool unit_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
 		       const struct sim_region *region, uint64_t unit)
 {
 	const struct sim_mapping *mapping = &region->mapping[unit];
 	const char *addr = region->base + unit * region->unit;
+	const char *denied =
+		sim_mapping_denied(mapping, kernel->op.stream->device, use_writes(use));
 
-	if (addr < (const char *)use->addr)
-		addr = use->addr;
-	if (!mapping->piece)
-		sim_kernel_trap(sim, kernel, addr, "it is not mapped");
-	else if (!(mapping->devices & BACKEND_DEVICE_BIT(kernel->op.stream->device)) ||
-		 mapping->prot == BACKEND_PROT_NONE)
-		sim_kernel_trap(sim, kernel, addr, "it is not mapped for this device");
-	else if (use_writes(use) && mapping->prot == BACKEND_PROT_READ)
-		sim_kernel_trap(sim, kernel, addr, "it is read-only, and the use writes it");
-	else
+	if (!denied)
 		piece_check_moves(sim, kernel, use, mapping->piece);
+	else if (!is_elements(kernel, use))
+		sim_kernel_trap(sim, kernel, addr < (const char *)use->addr ? use->addr : addr,
+				denied);
+	return !denied && !kernel->err;
 }
 
 /* Whether a whole group of units lets a kernel have what a use wants, with nothing to look at. */
@@ -140,14 +154,26 @@ static void region_survey(struct sim *sim, struct sim_kernel *kernel, struct cos
 			unit += nr;
 			continue;
 		}
-		unit_check(sim, kernel, use, region, unit);
-		if (kernel->err)
-			return;
 		from = MAX(from, begin);
 		to = MIN(to, end);
-		cost->bytes[region->mapping[unit].piece->memory] += to - from;
+		if (unit_check(sim, kernel, use, region, unit))
+			cost->bytes[region->mapping[unit].piece->memory] += to - from;
 		unit++;
 	}
+}
+
+/* All elements of a packet are where its span is mapped. */
+static void elements_survey(struct sim *sim, struct sim_kernel *kernel, struct cost_use *cost)
+{
+	uint64_t mapped = 0;
+
+	for (uint32_t m = 0; m < sim->base.desc.nr_memories; m++)
+		mapped += cost->bytes[m];
+	if (!mapped)
+		sim_kernel_trap(sim, kernel, cost->use->addr, "it is not mapped for this device");
+	for (uint32_t m = 0; mapped && m < sim->base.desc.nr_memories; m++)
+		cost->bytes[m] = (uint64_t)((double)cost->bytes[m] / (double)mapped *
+					    (double)cost->use->bytes);
 }
 
 void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel)
@@ -165,6 +191,8 @@ void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 		if (region && use->bytes <= region->bytes - ((uintptr_t)use->addr -
 							     (uintptr_t)region->base)) {
 			region_survey(sim, kernel, &kernel->costs[i], region);
+			if (is_elements(kernel, use) && !kernel->err)
+				elements_survey(sim, kernel, &kernel->costs[i]);
 			continue;
 		}
 		if (!region && uvm_holds(sim, use->addr, use->bytes)) {
@@ -176,7 +204,7 @@ void sim_kernel_survey(struct sim *sim, struct sim_kernel *kernel)
 			continue;
 		}
 		piece = region ? NULL : sim_memory_piece_at(sim, use->addr);
-		if (!piece || piece->handle) {
+		if (!piece || (piece->handle && !kernel->packet)) {
 			sim_kernel_trap(sim, kernel, use->addr, "it is no longer allocated");
 			return;
 		}
@@ -229,6 +257,91 @@ void sim_kernels_check_copy(struct sim *sim, const struct sim_copy *copy)
 			kernel_check_move(sim, sim->device[d].running, &copy->move[i]);
 }
 
+/* ------------------------------------------------------------------ packets beside others */
+
+/* Where a use of another kernel's meets one of a packet's, block by block; NULL: nowhere. */
+static const char *use_met_at(struct sim *sim, const struct weir_use *packet,
+			      const struct weir_use *other)
+{
+	const struct sim_region *region = sim_region_at(sim, packet->addr);
+	struct sim_piece *piece = sim_memory_piece_at(sim, packet->addr);
+	uint64_t offset = region ? (uint64_t)((char *)packet->addr - region->base) : 0;
+	uint64_t end = offset + packet->bytes;
+	const char *at = NULL;
+
+	if (!region)
+		return piece ? piece_met_at(sim, piece, packet->addr, packet->bytes, other) : NULL;
+	while (offset < end && !at) {
+		uint64_t within = offset % region->unit;
+		uint64_t bytes = MIN(region->unit - within, end - offset);
+
+		piece = region->mapping[offset / region->unit].piece;
+		if (piece)
+			at = piece_met_at(sim, piece, sim_memory_alias(sim, piece) + within, bytes,
+					  other);
+		offset += bytes;
+	}
+	return at;
+}
+
+/* Where a packet meets another kernel, one of which writes there; NULL: nowhere. */
+static const char *packet_met_at(struct sim *sim, const struct sim_kernel *packet,
+				 const struct sim_kernel *other)
+{
+	const char *at = NULL;
+
+	for (uint32_t i = 0; i < packet->nr_uses; i++)
+		for (uint32_t k = 0; k < other->nr_uses && !at; k++)
+			if (use_writes(&packet->uses[i]) || use_writes(&other->uses[k]))
+				at = use_met_at(sim, &packet->uses[i], &other->uses[k]);
+	return at;
+}
+
+/* Whether one kernel was queued before another on another stream. If it is not done when that one
+ * could start, the two have no order. */
+static bool is_before(const struct sim_kernel *kernel, const struct sim_kernel *other)
+{
+	return kernel->op.seq < other->op.seq && kernel->op.stream != other->op.stream;
+}
+
+/* Trap a packet that meets one of the kernels of a stream. */
+static void stream_check_packet(struct sim *sim, struct sim_kernel *kernel,
+				const struct sim_stream *stream)
+{
+	const struct sim_packet *packet = kernel->packet;
+
+	for (const struct sim_op *op = stream->head; op; op = op->next) {
+		const struct sim_kernel *other = (const struct sim_kernel *)op;
+		const char *at = NULL;
+
+		if (op->kind->is_kernel && !other->packet && is_before(other, kernel) &&
+		    !is_unordered(other, packet->span, packet->nr_spans))
+			at = packet_met_at(sim, kernel, other);
+		if (at)
+			sim_kernel_trap(sim, kernel, at,
+					"a kernel that is not done uses it, too, and one of the "
+					"two writes: they have no order");
+	}
+}
+
+void sim_kernel_check_packets(struct sim *sim, struct sim_kernel *kernel)
+{
+	for (const struct list_link *l = sim->packets.next; l != &sim->packets; l = l->next) {
+		const struct sim_packet *packet = packet_of(l);
+		const char *at = NULL;
+
+		if (is_before(packet->kernel, kernel) &&
+		    !is_unordered(kernel, packet->span, packet->nr_spans))
+			at = packet_met_at(sim, packet->kernel, kernel);
+		if (at)
+			sim_kernel_trap(sim, kernel, at,
+					"a packet that is not done uses it, too, and one of the "
+					"two writes: they have no order");
+	}
+	for (uint32_t i = 0; kernel->packet && i < sim->nr_active; i++)
+		stream_check_packet(sim, kernel, sim->active[i]);
+}
+
 /* ------------------------------------------------------------------ copies beside copies */
 
 /* Of a piece's moves, by the list that they are in: one that is neither done nor queued behind the
@@ -247,29 +360,71 @@ static const struct sim_move *move_beside(const struct sim_copy *copy, const str
 	return NULL;
 }
 
-int sim_copy_check_order(const struct sim_copy *copy)
+/* Whether a packet that was queued before a move's copy, on another stream, and is not done meets
+ * it, and one of the two writes there. */
+static bool packet_beside(const struct sim *sim, const struct sim_kernel *packet,
+			  const struct sim_move *move)
+{
+	bool meets = false;
+
+	if (packet->op.seq > move->op->seq || packet->op.stream == move->op->stream)
+		return false;
+	for (uint32_t i = 0; i < packet->nr_uses && !meets; i++) {
+		const struct weir_use *use = &packet->uses[i];
+
+		meets = move->dst_piece &&
+			piece_met_at(sim, move->dst_piece, move->dst, move->bytes, use);
+		if (use_writes(use) && move->src_piece)
+			meets |= piece_met_at(sim, move->src_piece, move->src, move->bytes, use) !=
+				 NULL;
+	}
+	return meets;
+}
+
+/* The first packet that a move meets without an order; NULL: none. */
+static const struct sim_kernel *move_packet(const struct sim *sim, const struct sim_move *move)
+{
+	for (const struct list_link *l = sim->packets.next; l != &sim->packets; l = l->next)
+		if (packet_beside(sim, packet_of(l)->kernel, move))
+			return packet_of(l)->kernel;
+	return NULL;
+}
+
+/* The first copy that a move meets without an order; NULL: none. */
+static const struct sim_move *move_copy(const struct sim_copy *copy, const struct sim_move *move)
+{
+	const struct sim_move *beside = NULL;
+
+	if (move->dst_piece)
+		beside = move_beside(copy, move->dst_piece->writes, true, move->dst, move->bytes);
+	if (move->dst_piece && !beside)
+		beside = move_beside(copy, move->dst_piece->reads, false, move->dst, move->bytes);
+	if (move->src_piece && !beside)
+		beside = move_beside(copy, move->src_piece->writes, true, move->src, move->bytes);
+	return beside;
+}
+
+int sim_copy_check_order(const struct sim *sim, const struct sim_copy *copy)
 {
 	for (uint32_t i = 0; copy->beside && i < copy->nr; i++) {
-		const struct sim_move *move = &copy->move[i], *beside = NULL;
+		const struct sim_move *move = &copy->move[i], *beside = move_copy(copy, move);
+		const struct sim_kernel *packet = move_packet(sim, move);
 
-		if (move->dst_piece)
-			beside = move_beside(copy, move->dst_piece->writes, true, move->dst,
-					     move->bytes);
-		if (move->dst_piece && !beside)
-			beside = move_beside(copy, move->dst_piece->reads, false, move->dst,
-					     move->bytes);
-		if (move->src_piece && !beside)
-			beside = move_beside(copy, move->src_piece->writes, true, move->src,
-					     move->bytes);
-		if (!beside)
-			continue;
-		log_error("copy of %llu bytes to %p on stream %u: it begins while one on stream "
-			  "%u, of %llu bytes to %p, is not done, and one of the two writes what "
-			  "the other uses: they have no order",
-			  (unsigned long long)move->bytes, (void *)move->dst, copy->op.stream->id,
-			  beside->op->stream->id, (unsigned long long)beside->bytes,
-			  (void *)beside->dst);
-		return -WEIR_ETRAP;
+		if (beside)
+			log_error("copy of %llu bytes to %p on stream %u: it begins while one on "
+				  "stream %u, of %llu bytes to %p, is not done, and one of the "
+				  "two writes what the other uses: they have no order",
+				  (unsigned long long)move->bytes, (void *)move->dst,
+				  copy->op.stream->id, beside->op->stream->id,
+				  (unsigned long long)beside->bytes, (void *)beside->dst);
+		else if (packet)
+			log_error("copy of %llu bytes to %p on stream %u: it begins while a packet "
+				  "on stream %u is not done, and one of the two writes what the "
+				  "other uses: they have no order",
+				  (unsigned long long)move->bytes, (void *)move->dst,
+				  copy->op.stream->id, packet->op.stream->id);
+		if (beside || packet)
+			return -WEIR_ETRAP;
 	}
 	return 0;
 }

@@ -279,6 +279,18 @@ static void launch_bytes(struct watch *w, struct watch_work *work, uint32_t own,
 	}
 }
 
+static struct watch_event launch_event(struct watch *w, struct watch_work *work,
+				       const struct weir_launch *launch)
+{
+	const struct weir_device_desc *device = &w->base.desc.device[device_of(w, work->stream)];
+	struct watch_event event = {.kind = WATCH_LAUNCH,
+				    .name = launch->kernel ? launch->kernel->name : NULL,
+				    .least_ns = device->launch_host_ns};
+
+	launch_bytes(w, work, device->memory, launch, event.bytes);
+	return event;
+}
+
 static int op_launch(struct backend *b, stream_id_t stream, const struct weir_launch *launch)
 {
 	struct watch_event event = {.kind = WATCH_LAUNCH};
@@ -287,14 +299,29 @@ static int op_launch(struct backend *b, stream_id_t stream, const struct weir_la
 	int err;
 
 	watch_work_begin(w, stream, &work);
-	if (work.on && launch) {
-		const struct weir_device_desc *device = &b->desc.device[device_of(w, stream)];
-
-		launch_bytes(w, &work, device->memory, launch, event.bytes);
-		event.name = launch->kernel ? launch->kernel->name : NULL;
-		event.least_ns = device->launch_host_ns;
-	}
+	if (work.on && launch)
+		event = launch_event(w, &work, launch);
 	err = w->inner->ops->launch(w->inner, stream, launch);
+	watch_work_end(w, &work, err, &event);
+	watch_collect(w, stream);
+	return err;
+}
+
+static int op_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet)
+{
+	struct watch_event event = {.kind = WATCH_LAUNCH};
+	struct weir_use uses[BACKEND_PACKET_USES];
+	struct watch *w = watch_of(b);
+	struct watch_work work;
+	int err;
+
+	watch_work_begin(w, stream, &work);
+	if (work.on && !backend_packet_check(packet)) {
+		const struct weir_launch launch = backend_packet_launch(packet, uses);
+
+		event = launch_event(w, &work, &launch);
+	}
+	err = w->inner->ops->packet(w->inner, stream, packet);
 	watch_work_end(w, &work, err, &event);
 	watch_collect(w, stream);
 	return err;
@@ -583,6 +610,7 @@ static const struct backend_ops watch_ops = {
 	.launch = op_launch,
 	.copy = op_copy,
 	.copy_beside = op_copy_beside,
+	.packet = op_packet,
 	.upload = op_upload,
 	.download = op_download,
 	.stream_wait = op_stream_wait,
