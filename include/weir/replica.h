@@ -43,8 +43,8 @@ enum weir_subscription {
 struct weir_replica_params {
 	/** WEIR_MEM_DEVICE() of the devices that get a window; 0: all of the space's. */
 	uint64_t devices;
-	/** What kernels store whole: 1, 2, 4, 8 or 16 bytes; 0: 4. Checked, and no more so far:
-	 *  parts are sent as brackets declare them, so they begin and end with elements. */
+	/** What kernels store whole: 1, 2, 4, 8 or 16 bytes; 0: 4. Lists name elements of this
+	 *  size; parts of brackets begin and end with them. */
 	uint32_t element_bytes;
 	enum weir_subscription subscription;
 };
@@ -118,6 +118,26 @@ WEIR_API WEIR_MUST_CHECK int weir_unsubscribe(struct weir_space *space, void *ad
 					      uint32_t device);
 
 /**
+ * Subscribe a device to single elements of a range, as those of a large vector that it gathers. The
+ * device gets a copy of its own of the granules that have some, as far as its budget has room, and
+ * what others write of these elements is sent to it as their brackets end. That is a hint, as
+ * weir_subscribe() is; but a bracket's use of the kind WEIR_READ_ELEMENTS is brought these elements
+ * alone. Each device has one list of a range, and a new one takes the place of the one before.
+ *
+ * @param [in] addr     As weir_alloc() returned it, or the beginning of a window.
+ * @param [in] element  Copied. Numbers from the range's beginning, in elements of the
+ *                      element_bytes that it was replicated with: each larger than the one before.
+ * @param [in] nr       0: end it; element is not looked at.
+ * @return 0, -EINVAL (no range or window begins there; a device that it has no window for; numbers
+ *         that do not ascend, or beyond the range), -ENOMEM, or an error of the machine. On error
+ *         nothing changed.
+ * Blocks: for its turn, as weir_alloc().
+ */
+WEIR_API WEIR_MUST_CHECK int weir_subscribe_elements(struct weir_space *space, void *addr,
+						     const uint32_t *element, uint64_t nr,
+						     uint32_t device);
+
+/**
  * What the launches so far of an open bracket wrote in a part is finished, as if a bracket that
  * wrote the part had ended: brackets whose weir_begin() comes later see it, and devices that are
  * known to read it are sent it while the rest of the bracket runs. From here on the bracket only
@@ -145,10 +165,20 @@ enum weir_message_kind {
 	WEIR_MESSAGE_KIND_NR
 };
 
+/** How. What is written in a part that is read as a whole is sent whole. */
+enum weir_replica_mechanism {
+	WEIR_SENT_WHOLE, /**< one copy, with what lies between a list's elements */
+	WEIR_SENT_RUNS,	 /**< a copy for each run of a list's elements */
+	WEIR_REPLICA_MECHANISM_NR
+};
+
 /** Of all replicated ranges of a space, since the first one. Indexes are the machine's. */
 struct weir_replica_stats {
 	uint64_t nr_messages[WEIR_MESSAGE_KIND_NR];
 	uint64_t message_bytes[WEIR_MESSAGE_KIND_NR];
+	/** The same messages, and bytes. */
+	uint64_t nr_sent[WEIR_REPLICA_MECHANISM_NR];
+	uint64_t sent_bytes[WEIR_REPLICA_MECHANISM_NR];
 	uint64_t link_bytes[WEIR_LINKS_MAX][WEIR_DIRECTION_NR][WEIR_MESSAGE_KIND_NR];
 	uint64_t copy_bytes[WEIR_MEMORIES_MAX]; /**< now, in each memory */
 };

@@ -326,12 +326,19 @@ WEIR_API WEIR_MUST_CHECK int weir_stream_wait(struct weir_stream *stream,
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_wait_native(struct weir_stream *stream, void *native);
 
-/** How a launch touches a range. The first four are a contract, in order of strength. */
+/** How a launch touches a range. Kinds are a contract; the first four are in order of strength. */
 enum weir_use_kind {
 	WEIR_READ,	/**< reads only */
 	WEIR_WRITE,	/**< may read and write: what was there is still needed */
 	WEIR_OVERWRITE, /**< writes every byte before any read: what was there is dead */
 	WEIR_DISCARD,	/**< touches nothing; what was there is dead, see weir_begin() */
+	/**
+	 * For brackets: WEIR_READ of those elements of the part that the stream's device subscribed
+	 * to by weir_subscribe_elements() (weir/replica.h); what else the part has is undefined in
+	 * the device's window. Without such a list, and anywhere but in a window, it is WEIR_READ.
+	 * Launches in the bracket declare WEIR_READ.
+	 */
+	WEIR_READ_ELEMENTS,
 };
 
 /** How the touched bytes lie in the part. A hint: wrong ones cost speed only. */

@@ -97,7 +97,8 @@ struct space_use {
 	uint32_t first, nr;	   /* blocks */
 	bool head_part, tail_part; /* first or last block only partly covered */
 	bool ready;		   /* of another kind than mapped: its owner is to release it */
-	enum weir_use_kind kind;
+	enum weir_use_kind kind;   /* never WEIR_READ_ELEMENTS, which is WEIR_READ and: */
+	bool elements;		   /* of those that the device is subscribed to alone */
 	enum weir_use_pattern pattern;
 	uint32_t granule;
 	uint64_t offset, bytes; /* in the range */

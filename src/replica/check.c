@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "src/base/log.h"
-#include "src/replica/replica.h"
+#include "src/replica/lists.h"
 
 static int fail(const struct replica *r, const char *what)
 {
@@ -23,23 +23,58 @@ static bool has_chunks(const struct replica *r, uint8_t copy, uint64_t offset, u
 	return true;
 }
 
+/* Whether a device that counts as having its list's elements of a piece has a list, and a chunk
+ * wherever there are any. */
+static bool is_listed(const struct replica *r, uint8_t own, uint64_t offset, uint64_t end)
+{
+	uint64_t granule = r->replicas->granule_bytes;
+	struct list_part part;
+
+	for (; r->list[own] && offset < end; offset = round_up(offset + 1, granule)) {
+		uint64_t next = MIN(round_up(offset + 1, granule), end);
+
+		if (list_find(r->list[own], r->element_bytes, offset, next, &part) &&
+		    !has_chunks(r, own, offset, next))
+			return false;
+	}
+	return r->list[own];
+}
+
+/* The same of copies in a piece. */
+static int check_copies(const struct replica *r, uint32_t p)
+{
+	const struct piece *piece = &r->piece[p];
+
+	if (piece->current & ~piece->listed)
+		return fail(r, "a copy is current and not listed");
+	for (uint8_t c = 0; c <= COPY_HOST && piece->current != COPIES_ANY; c++) {
+		if (piece->current & COPY_BIT(c)) {
+			if (!has_chunks(r, c, piece->start, piece_end(r, p)))
+				return fail(r, "a copy is current that has no chunk");
+		} else if (piece->listed & COPY_BIT(c)) {
+			if (c == COPY_HOST || !is_listed(r, c, piece->start, piece_end(r, p)))
+				return fail(r, "a copy is listed that has no list or no chunk");
+		}
+	}
+	return 0;
+}
+
 static int check_pieces(const struct replica *r)
 {
 	if (!r->nr_pieces || r->piece[0].start || r->nr_pieces + r->nr_reserved > r->max_pieces)
 		return fail(r, "its pieces do not begin at 0, or there is no room for all");
 	for (uint32_t p = 0; p < r->nr_pieces; p++) {
 		const struct piece *piece = &r->piece[p];
+		int err;
 
 		if (piece->start >= piece_end(r, p) || !piece->current ||
 		    (p && pieces_are_alike(piece, &r->piece[p - 1])))
 			return fail(r, "pieces are empty, current nowhere, or alike");
-		if (piece->current == COPIES_ANY)
-			continue;
-		for (uint8_t c = 0; c <= COPY_HOST; c++)
-			if (piece->current & COPY_BIT(c) &&
-			    !has_chunks(r, c, piece->start, piece_end(r, p)))
-				return fail(r, "a copy is current that has no chunk");
-		if (piece->current & COPY_BIT(COPY_ONE) && !r->one_is_current)
+		err = check_copies(r, p);
+		if (err)
+			return err;
+		if (piece->current != COPIES_ANY && piece->current & COPY_BIT(COPY_ONE) &&
+		    !r->one_is_current)
 			return fail(r, "the one copy is current, and that is not known");
 	}
 	return 0;

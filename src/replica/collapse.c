@@ -20,7 +20,7 @@ int one_fill(struct weir_space *space, struct space_use *part, struct settle *se
 		part->nr_reserved = 2;
 	}
 	if (part->kind != WEIR_OVERWRITE)
-		err = message_fill(space, r, NULL, COPY_ONE, offset, end);
+		err = message_fill(space, r, NULL, COPY_ONE, offset, end, false);
 	return err ? err : messages_settle(space, settle);
 }
 

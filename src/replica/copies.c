@@ -307,7 +307,7 @@ int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct se
 					&r->chunk[COPY_HOST][g]);
 		if (!err)
 			err = message_fill(space, r, NULL, COPY_HOST, g * granule,
-					   MIN((g + 1) * granule, r->bytes));
+					   MIN((g + 1) * granule, r->bytes), false);
 		if (!err)
 			err = messages_settle(space, settle);
 	}

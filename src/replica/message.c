@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "src/cost/cost.h"
-#include "src/replica/replica.h"
+#include "src/replica/parcel.h"
 
 /* Pieces of one message that are copied as one batch. */
 #define BATCH_MAX 64u
@@ -75,94 +75,114 @@ static uint8_t mutant_to(const struct message *m, uint8_t from, uint8_t to)
 	return to;
 }
 
-/* Queue the copies of a part. Where a call fails, earlier ones may have been queued. */
-static int copy_part(struct weir_space *space, const struct message *m, place_t own, uint8_t from,
-		     uint8_t to)
-{
-	const struct replica *r = m->replica;
-	struct backend *b = space->backend;
-	uint64_t device = BACKEND_DEVICE_BIT(space->device[own]);
-	uint64_t offset = m->offset, end = m->offset + m->bytes;
+/* Copies that are queued together. */
+struct batch {
+	struct weir_space *space;
+	const struct message *m;
+	place_t own; /* whose engine copies */
+	uint8_t from, to;
 	struct backend_copy copy[BATCH_MAX];
-	uint32_t nr = 0;
+	uint32_t nr;
+};
+
+static int batch_queue(struct batch *batch)
+{
+	struct backend *b = batch->space->backend;
+	uint32_t nr = batch->nr;
+
+	batch->nr = 0;
+	return nr ? b->ops->copy_beside(b, batch->m->stream, batch->copy, nr) : 0;
+}
+
+/* Copies of some bytes more. Where a call fails, earlier ones may have been queued. */
+static int batch_add(struct batch *batch, uint64_t offset, uint64_t end)
+{
+	const struct replica *r = batch->m->replica;
+	uint64_t device = BACKEND_DEVICE_BIT(batch->space->device[batch->own]);
+	uint8_t to = mutant_to(batch->m, batch->from, batch->to);
 	int err = 0;
 
 	while (offset < end && !err) {
+		struct backend_copy *copy = &batch->copy[batch->nr];
 		struct replica_chunk *src, *dst;
 		uint64_t src_bytes, dst_bytes;
 
-		copy[nr].src = copies_alias(r, from, offset, &src_bytes, &src);
-		copy[nr].dst = copies_alias(r, mutant_to(m, from, to), offset, &dst_bytes, &dst);
-		copy[nr].bytes = MIN(MIN(src_bytes, dst_bytes), end - offset);
-		offset += copy[nr++].bytes;
-		err = allow(space, src, device);
+		copy->src = copies_alias(r, batch->from, offset, &src_bytes, &src);
+		copy->dst = copies_alias(r, to, offset, &dst_bytes, &dst);
+		copy->bytes = MIN(MIN(src_bytes, dst_bytes), end - offset);
+		offset += copy->bytes;
+		err = allow(batch->space, src, device);
 		if (!err)
-			err = allow(space, dst, device);
-		if (!err && (nr == BATCH_MAX || offset == end)) {
-			err = b->ops->copy_beside(b, m->stream, copy, nr);
-			nr = 0;
-		}
+			err = allow(batch->space, dst, device);
+		if (!err && ++batch->nr == BATCH_MAX)
+			err = batch_queue(batch);
 	}
 	return err;
 }
 
+/* Queue the copies of a message. */
+static int copy_part(struct weir_space *space, const struct message *m, const struct parcel *p,
+		     place_t own)
+{
+	struct batch batch = {.space = space, .m = m, .own = own, .from = p->from, .to = p->to};
+	bool runs = p->how == WEIR_SENT_RUNS;
+	int err = runs ? 0 : batch_add(&batch, p->offset, p->end);
+
+	for (uint32_t k = 0; runs && k < p->part.nr_runs && !err; k++) {
+		uint64_t offset, end;
+
+		list_part_run(p->list, p->replica->element_bytes, &p->part, k, &offset, &end);
+		err = batch_add(&batch, MAX(offset, p->offset), MIN(end, p->end));
+	}
+	return err ? err : batch_queue(&batch);
+}
+
 /* Queue a message behind what it conflicts with. */
 static int send(struct weir_space *space, const struct message *m, const struct waiter *w,
-		place_t own, uint8_t from, uint8_t to)
+		const struct parcel *p, place_t own)
 {
-	struct replica *r = m->replica;
-	uint64_t end = m->offset + m->bytes;
-	struct access reads = {r, m->offset, end, from, false, true};
-	struct access writes = {r, m->offset, end, to, true, true};
+	struct access reads = {p->replica, p->offset, p->end, p->from, false, true};
+	struct access writes = {p->replica, p->offset, p->end, p->to, true, true};
 	int err = access_wait(space, w, &reads);
 
 	if (!err)
 		err = access_wait(space, w, &writes);
-	if (!err && (from == COPY_ONE || to == COPY_ONE))
-		err = one_wait(space, r, m->stream, m->offset, end);
-	return err || WEIR_MUTANT == 8 ? err : copy_part(space, m, own, from, to);
+	if (!err && (p->from == COPY_ONE || p->to == COPY_ONE))
+		err = one_wait(space, p->replica, m->stream, p->offset, p->end);
+	return err || WEIR_MUTANT == 8 ? err : copy_part(space, m, p, own);
 }
 
-/* The memory where a copy has a byte. */
-static uint32_t memory_of(const struct weir_space *space, const struct message *m, uint8_t copy)
-{
-	const struct replica *r = m->replica;
-	place_t place = memory_place(space, copy);
-
-	if (copy == COPY_ONE)
-		place = r->one->block[(r->one_offset + m->offset) / space->block_bytes]
-				.at.home->place;
-	return space->pmm[place].memory;
-}
-
-static void count(const struct weir_space *space, const struct message *m, uint8_t from, uint8_t to)
+static void count(const struct weir_space *space, const struct parcel *p)
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
-	struct weir_replica_stats *stats = &m->replica->replicas->stats;
-	enum weir_message_kind kind = m->replica->replicas->kind;
-	uint32_t a = memory_of(space, m, from), b = memory_of(space, m, to);
+	struct weir_replica_stats *stats = &p->replica->replicas->stats;
+	enum weir_message_kind kind = p->replica->replicas->kind;
+	uint32_t a = copies_memory(space, p->replica, p->from, p->offset);
+	uint32_t b = copies_memory(space, p->replica, p->to, p->offset);
 	int link = a == b ? -1 : cost_link_find(desc, a, b);
 
 	stats->nr_messages[kind]++;
-	stats->message_bytes[kind] += m->bytes;
+	stats->message_bytes[kind] += p->bytes;
+	stats->nr_sent[p->how]++;
+	stats->sent_bytes[p->how] += p->bytes;
 	if (link >= 0)
 		stats->link_bytes[link][desc->link[link].a == a ? WEIR_A_TO_B : WEIR_B_TO_A]
-				 [kind] += m->bytes;
+				 [kind] += p->bytes;
 }
 
-/* A message from a copy that has all of a part, on the slot's stream or the lane's. On success the
- * other copy is current. */
-static int message_send(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
-			uint8_t from, uint8_t to, uint64_t offset, uint64_t end)
+/* A message, on the slot's stream or the lane's. On success the other copy has what it brought. */
+static int message_send(struct weir_space *space, const struct stream_slot *slot,
+			const struct parcel *p)
 {
-	struct message m = {.replica = r, .offset = offset, .bytes = end - offset};
-	place_t own = slot ? slot->own : lane_own(r, from, to);
+	struct replica *r = p->replica;
+	struct message m = {.replica = r, .offset = p->offset, .bytes = p->end - p->offset};
+	place_t own = slot ? slot->own : lane_own(r, p->from, p->to);
 	struct waiter waiter = {.slot = slot, .clock = clock_of_slot(r->replicas, slot)};
 	struct lane *lane = NULL;
 	int err = pieces_reserve(r, 2), fence_err;
 
 	if (!err)
-		err = lane_get(r->replicas, from, to, &lane);
+		err = lane_get(r->replicas, p->from, p->to, &lane);
 	if (!err && !slot)
 		err = lane_stream(space, lane, own, &m.stream);
 	if (err)
@@ -172,7 +192,7 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	else
 		waiter.clock = &lane->clock;
 	waiter.stream = m.stream;
-	err = send(space, &m, &waiter, own, from, to);
+	err = send(space, &m, &waiter, p, own);
 	if (!slot) {
 		m.number = ++lane->number;
 		clock_learn(&lane->clock, lane->entity, m.number, NULL);
@@ -180,14 +200,15 @@ static int message_send(struct weir_space *space, struct replica *r, const struc
 	}
 	/* Also of copies that were queued before an error. */
 	lane_add(lane, &m);
-	if (to == COPY_ONE)
-		one_revive(space, r, offset, end);
+	if (p->to == COPY_ONE)
+		one_revive(space, r, p->offset, p->end);
 	fence_err = lane_fence(space, lane);
 	err = err ? err : fence_err;
 	if (err)
 		return err;
-	pieces_add(r, offset, end, to);
-	count(space, &m, from, to);
+	if (p->how == WEIR_SENT_WHOLE)
+		pieces_add(r, p->offset, p->end, p->to);
+	count(space, p);
 	return 0;
 }
 
@@ -219,26 +240,64 @@ static int message_nothing(struct replica *r, uint8_t to, uint64_t offset, uint6
 	return err;
 }
 
-int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
-		 uint8_t to, uint64_t offset, uint64_t end)
+/* Send a device what it lacks of its list, of a part in one piece. */
+static int fill_elements(struct weir_space *space, const struct stream_slot *slot,
+			 const struct parcel *all)
 {
+	struct replica *r = all->replica;
+	struct parcel p = *all;
+	uint64_t first, last, element = r->element_bytes;
+	int err = 0;
+
+	p.list = r->list[p.to];
+	if (list_find(p.list, r->element_bytes, p.offset, p.end, &p.part)) {
+		first = p.part.first * element;
+		last = p.part.last * element + element;
+		p.bytes = p.part.nr * element - (MAX(first, p.offset) - first) -
+			  (last - MIN(last, p.end));
+		p.offset = MAX(first, p.offset);
+		p.end = MIN(last, p.end);
+		p.how = parcel_choose(space, &p);
+		if (p.how == WEIR_SENT_WHOLE)
+			p.bytes = p.end - p.offset;
+		err = message_send(space, slot, &p);
+	}
+	if (!err)
+		err = pieces_reserve(r, 2);
+	if (!err)
+		pieces_add_listed(r, all->offset, all->end, all->to);
+	return err;
+}
+
+/* A part in one piece, or where *end is set lower, a part of that. */
+static int fill_piece(struct weir_space *space, const struct stream_slot *slot, struct parcel *p,
+		      const struct piece *piece, bool elements)
+{
+	struct replica *r = p->replica;
+
+	if (r->replicas->move_nothing || one_is_lost(space, r, piece->current, p->offset, &p->end))
+		return message_nothing(r, p->to, p->offset, p->end);
+	p->from = pick_source(piece, p->to);
+	p->bytes = p->end - p->offset;
+	return elements ? fill_elements(space, slot, p) : message_send(space, slot, p);
+}
+
+int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
+		 uint8_t to, uint64_t offset, uint64_t end, bool elements)
+{
+	elements = elements && r->list[to];
 	while (offset < end) {
 		uint32_t p = pieces_find(r, offset);
-		uint64_t next = MIN(piece_end(r, p), end);
-		copies_t current = r->piece[p].current;
+		struct parcel parcel = {
+			.replica = r, .to = to, .offset = offset, .end = MIN(piece_end(r, p), end)};
+		copies_t have = elements ? r->piece[p].listed : r->piece[p].current;
 		int err = 0;
 
-		if (!(current & COPY_BIT(to))) {
-			if (r->replicas->move_nothing ||
-			    one_is_lost(space, r, current, offset, &next))
-				err = message_nothing(r, to, offset, next);
-			else
-				err = message_send(space, r, slot, pick_source(&r->piece[p], to),
-						   to, offset, next);
-		}
+		if (!(have & COPY_BIT(to)))
+			err = fill_piece(space, slot, &parcel, &r->piece[p], elements);
 		if (err)
 			return err;
-		offset = next;
+		offset = parcel.end;
 	}
 	return 0;
 }

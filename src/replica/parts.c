@@ -89,6 +89,23 @@ char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint6
 	return (char *)(*chunk)->backend.alias + offset % granule;
 }
 
+uint32_t copies_memory(const struct weir_space *space, const struct replica *r, uint8_t copy,
+		       uint64_t offset)
+{
+	place_t place = memory_place(space, copy);
+
+	if (copy == COPY_ONE)
+		place = r->one->block[(r->one_offset + offset) / space->block_bytes].at.home->place;
+	return space->pmm[place].memory;
+}
+
+bool copies_own(const struct replica *r, uint8_t own, uint64_t offset, uint64_t end)
+{
+	uint64_t view_end;
+
+	return r->window[own] && copies_view(r, own, offset, &view_end) == own && view_end >= end;
+}
+
 uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end)
 {
 	uint64_t granule = r->replicas->granule_bytes;

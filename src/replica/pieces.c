@@ -66,7 +66,8 @@ static void join(struct replica *r, uint32_t p, uint32_t last)
 
 bool pieces_are_alike(const struct piece *a, const struct piece *b)
 {
-	return a->current == b->current && a->writer == b->writer && a->event == b->event;
+	return a->current == b->current && a->listed == b->listed && a->writer == b->writer &&
+	       a->event == b->event;
 }
 
 void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy, uint8_t writer,
@@ -78,6 +79,7 @@ void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy
 		if (WEIR_MUTANT != 16 || r->piece[p].current == COPIES_ANY)
 			r->piece[p].current = 0;
 		r->piece[p].current |= COPY_BIT(copy);
+		r->piece[p].listed = r->piece[p].current;
 		r->piece[p].writer = writer;
 		r->piece[p].event = event;
 	}
@@ -85,24 +87,49 @@ void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy
 	join(r, first, MIN(last, r->nr_pieces - 1));
 }
 
-static void change(struct replica *r, uint64_t offset, uint64_t end, copies_t add, copies_t drop)
+/* A copy becomes current, or listed, or neither. */
+static void change(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy, bool current,
+		   bool listed)
 {
 	uint32_t first = split(r, offset), last = split(r, end);
 
-	/* What was never written stays so until it is. */
-	for (uint32_t p = first; p < last; p++)
-		if (r->piece[p].current != COPIES_ANY)
-			r->piece[p].current = (r->piece[p].current | add) & ~drop;
-	r->one_is_current |= (add & COPY_BIT(COPY_ONE)) != 0;
+	for (uint32_t p = first; p < last; p++) {
+		struct piece *piece = &r->piece[p];
+
+		if (piece->current == COPIES_ANY) /* what was never written, until it is */
+			continue;
+		if (!listed) {
+			piece->current &= ~COPY_BIT(copy);
+			piece->listed &= ~COPY_BIT(copy);
+			continue;
+		}
+		piece->listed |= COPY_BIT(copy);
+		if (current)
+			piece->current |= COPY_BIT(copy);
+	}
+	r->one_is_current |= current && copy == COPY_ONE;
 	join(r, first, MIN(last, r->nr_pieces - 1));
 }
 
 void pieces_add(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
 {
-	change(r, offset, end, COPY_BIT(copy), 0);
+	change(r, offset, end, copy, true, true);
 }
 
 void pieces_drop(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
 {
-	change(r, offset, end, 0, COPY_BIT(copy));
+	change(r, offset, end, copy, false, false);
+}
+
+void pieces_add_listed(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
+{
+	change(r, offset, end, copy, false, true);
+}
+
+void pieces_forget_list(struct replica *r, uint8_t own)
+{
+	for (uint32_t p = 0; p < r->nr_pieces; p++)
+		if (!(r->piece[p].current & COPY_BIT(own)))
+			r->piece[p].listed &= ~COPY_BIT(own);
+	join(r, 0, r->nr_pieces - 1);
 }

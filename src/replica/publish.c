@@ -16,20 +16,25 @@ struct subscription {
 	uint8_t own;
 };
 
-/* Whether a device's window shows a copy of its own all over a part. */
-static bool has_own(const struct replica *r, uint8_t own, uint64_t offset, uint64_t end)
+void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
+{
+	if (r->dying || !copies_own(r, to, offset, end))
+		return;
+	r->replicas->kind = WEIR_PUBLISHED;
+	(void)message_fill(space, r, NULL, to, offset, end, false);
+	r->replicas->kind = WEIR_FETCHED;
+}
+
+/* Granules that have none of them may have no memory there. */
+void publish_elements(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
+		      uint64_t end)
 {
 	uint64_t view_end;
 
-	return r->window[own] && copies_view(r, own, offset, &view_end) == own && view_end >= end;
-}
-
-void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
-{
-	if (r->dying || !has_own(r, to, offset, end))
-		return;
 	r->replicas->kind = WEIR_PUBLISHED;
-	(void)message_fill(space, r, NULL, to, offset, end);
+	for (; offset < end && !r->dying && r->list[to]; offset = view_end)
+		if (copies_view(r, to, offset, &view_end) == to)
+			(void)message_fill(space, r, NULL, to, offset, MIN(view_end, end), true);
 	r->replicas->kind = WEIR_FETCHED;
 }
 
@@ -47,6 +52,9 @@ void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t
 		if (sub->own != from && first < last)
 			publish(space, r, sub->own, first, last);
 	}
+	for (uint32_t own = 0; own < space->nr_devices; own++)
+		if (own != from && r->list[own])
+			publish_elements(space, r, (uint8_t)own, offset, end);
 }
 
 /* ------------------------------------------------------------------ subscriptions */

@@ -25,6 +25,7 @@
 struct reading {
 	uint32_t replica; /* its number */
 	uint8_t to;
+	bool elements; /* in its list alone */
 	uint64_t offset, end;
 };
 
@@ -64,7 +65,7 @@ static uint64_t hash_uses(const struct use_list *uses, const struct weir_space *
 		if (!r)
 			continue;
 		hash = hash_mix(hash, r->number);
-		hash = hash_mix(hash, (uint64_t)use->kind << 8 | copy);
+		hash = hash_mix(hash, ((uint64_t)use->elements << 4 | use->kind) << 8 | copy);
 		hash = hash_mix(hash, offset);
 		hash = hash_mix(hash, use->bytes);
 	}
@@ -109,7 +110,8 @@ static bool has(const struct event *event, const struct reading *reading)
 		const struct reading *e = &event->reading[n];
 
 		if (e->replica == reading->replica && e->to == reading->to &&
-		    e->offset == reading->offset && e->end == reading->end)
+		    e->elements == reading->elements && e->offset == reading->offset &&
+		    e->end == reading->end)
 			return true;
 	}
 	return false;
@@ -133,7 +135,7 @@ static void reading_add(struct event *event, const struct reading *reading)
 	event->reading[event->nr++] = *reading;
 }
 
-void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
+void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bool elements)
 {
 	while (offset < end) {
 		uint32_t p = pieces_find(r, offset);
@@ -143,10 +145,11 @@ void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
 
 		if (event && r->piece[p].writer != to) {
 			if (last && last->replica == r->number && last->to == to &&
-			    last->end == offset)
+			    last->elements == elements && last->end == offset)
 				last->end = next;
 			else
-				reading_add(event, &(struct reading){r->number, to, offset, next});
+				reading_add(event, &(struct reading){r->number, to, elements,
+								     offset, next});
 		}
 		offset = next;
 	}
@@ -162,8 +165,12 @@ static void publish_written(struct weir_space *space, struct replica *r,
 		const struct piece *piece = &r->piece[pieces_find(r, offset)];
 		uint64_t next = MIN(piece_end(r, pieces_find(r, offset)), end);
 
-		if (piece->writer == slot->own && piece->event == slot->shared_event)
-			publish(space, r, reading->to, offset, next);
+		if (piece->writer == slot->own && piece->event == slot->shared_event) {
+			if (reading->elements)
+				publish_elements(space, r, reading->to, offset, next);
+			else
+				publish(space, r, reading->to, offset, next);
+		}
 		offset = next;
 	}
 }

@@ -21,6 +21,8 @@
  *   accesses.c   what an access waits for, on the device
  *   lanes.c      messages under way
  *   message.c    sending them
+ *   choose.c     by which mechanism
+ *   lists.c      elements that devices are subscribed to
  *   use.c        brackets that name windows, or the one copy
  *   slice.c      a part that is published while its bracket is open
  *   readings.c   who reads what a bracket writes
@@ -29,7 +31,7 @@
  *   collapse.c   filling it for the host
  *   replicate.c  weir_replicate() and what else is public
  *   check.c      the invariants
- *   mechanism.c  copies or packets: which of them a message is sent by (not called yet)
+ *   mechanism.c  the model of how long each mechanism takes
  */
 #ifndef WEIR_REPLICA_REPLICA_H
 #define WEIR_REPLICA_REPLICA_H
@@ -52,6 +54,7 @@ typedef uint32_t copies_t; /* a set of copies, a bit each */
 struct piece {
 	uint64_t start;
 	copies_t current; /* have what was written last; never empty */
+	copies_t listed;  /* these, and devices' that have it of the elements in their lists */
 	uint8_t writer;	  /* the device that wrote it, by its place; else COPY_NONE, ... */
 	uint64_t event;	  /* ... and with which of its events: see readings.c */
 };
@@ -133,8 +136,9 @@ struct lane {
 /*
  * A replicated range.
  * Invariants (check() in check.c): pieces begin at 0, ascend, end before bytes, and no two
- * neighbours are alike; a copy that is current has a chunk there, but where any will do; a view
- * other than COPY_NONE has one.
+ * neighbours are alike; a copy that is current has a chunk there, but where any will do, and is
+ * listed, too; one that is listed alone is of a device with a list, and has a chunk where that has
+ * elements; a view other than COPY_NONE has one.
  */
 struct replica {
 	struct replicas *replicas; /* these never change */
@@ -142,6 +146,7 @@ struct replica {
 	uint64_t bytes;
 	uint32_t nr_granules;
 	uint64_t devices; /* by place of their own memories */
+	uint32_t element_bytes;
 	enum weir_subscription subscription;
 	struct range *one;   /* the one copy, ... */
 	uint64_t one_offset; /* ... from here on, in it */
@@ -150,6 +155,7 @@ struct replica {
 	struct range *window[WEIR_DEVICES_MAX];		   /* NULL: the device has none */
 	struct replica_chunk *chunk[WEIR_DEVICES_MAX + 1]; /* by copy, then granule */
 	uint8_t *view[WEIR_DEVICES_MAX];		   /* by place, then granule */
+	struct list *list[WEIR_DEVICES_MAX];		   /* by place: see lists.h; NULL: none */
 	struct used_list *used[COPIES_MAX];		   /* by copy; NULL: no bracket used it */
 	uint32_t nr_borrowed; /* views of a copy that is not the device's own, nor none */
 
@@ -181,6 +187,9 @@ struct replicas {
 	struct weir_replica_stats stats;	   /* what was sent so far */
 	enum weir_message_kind kind;		   /* of what is sent now */
 	bool move_nothing; /* for the limit of a benchmark: all is done but the copies */
+	/* For tests: elements of lists are sent by the mechanism of this number less 1; 0: by the
+	 * one that is chosen. */
+	uint32_t forced;
 };
 
 /* A part of a range as a copy has it. */
@@ -234,6 +243,13 @@ char *copies_alias(const struct replica *r, uint8_t copy, uint64_t offset, uint6
 /* Which copy a device's window shows at an offset; *end: up to where. */
 uint8_t copies_view(const struct replica *r, place_t own, uint64_t offset, uint64_t *end);
 
+/* Whether a device's window shows a copy of its own all over a part. */
+bool copies_own(const struct replica *r, uint8_t own, uint64_t offset, uint64_t end);
+
+/* The memory where a copy has a byte, by its index in the machine. */
+uint32_t copies_memory(const struct weir_space *space, const struct replica *r, uint8_t copy,
+		       uint64_t offset);
+
 /* ---- pieces.c */
 
 /* The piece that a byte is in. */
@@ -255,11 +271,15 @@ int pieces_reserve(struct replica *r, uint32_t nr);
  * pieces_write: a copy alone has what was written last, with an event of the device whose place is
  *   writer, or by others (COPY_NONE).
  * pieces_add, pieces_drop: a copy has it as well, or not any more.
+ * pieces_add_listed: a device's has it of the elements in its list.
  */
 void pieces_write(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy, uint8_t writer,
 		  uint64_t event);
 void pieces_add(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy);
 void pieces_drop(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy);
+void pieces_add_listed(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy);
+/* A device's list is another one, or none, from here on. */
+void pieces_forget_list(struct replica *r, uint8_t own);
 
 /* ---- copies.c */
 
@@ -357,9 +377,10 @@ static inline struct message *lane_nth(const struct lane *lane, uint32_t n)
 /* ---- message.c */
 
 /* Bring to a copy what it lacks of a part, on the stream of a bracket that is being placed, or
- * (slot NULL) on lanes of their own. */
+ * (slot NULL) on lanes of their own. elements: of those in its device's list alone, where there is
+ * one; the device's window shows that copy all over the part. */
 int message_fill(struct weir_space *space, struct replica *r, const struct stream_slot *slot,
-		 uint8_t to, uint64_t offset, uint64_t end);
+		 uint8_t to, uint64_t offset, uint64_t end, bool elements);
 
 /* ---- readings.c */
 
@@ -367,17 +388,20 @@ int message_fill(struct weir_space *space, struct replica *r, const struct strea
  * known. */
 uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
 		     const struct use_list *uses);
-/* A device reads a part. */
-void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end);
+/* A device reads a part; elements: those in its list alone. */
+void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bool elements);
 /* The slot's bracket ended: publish what is going to be read of what it wrote. */
 void learn_publish(struct weir_space *space, const struct stream_slot *slot);
 void learn_fini(struct replicas *rs);
 
 /* ---- publish.c */
 
-/* Send a device what it lacks of a part, where its window shows a copy of its own. */
+/* Send a device what it lacks of a part, or of the elements in its list there, where its window
+ * shows a copy of its own. */
 void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
 	     uint64_t end);
+void publish_elements(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
+		      uint64_t end);
 /* A device wrote a part: publish it to those that are subscribed to it. */
 void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t from,
 			    uint64_t offset, uint64_t end);

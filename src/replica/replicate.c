@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/base/log.h"
-#include "src/replica/replica.h"
+#include "src/replica/lists.h"
 
 /* Below. */
 static const struct shared_ops shared_ops;
@@ -109,6 +109,8 @@ static void replica_destroy(struct replica *r)
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		if (r->replicas->memory[place].replicas)
 			copies_lend_back(space, &r->replicas->memory[place]);
+	for (uint32_t own = 0; own < WEIR_DEVICES_MAX; own++)
+		list_destroy(r->list[own]);
 	for (uint32_t c = 0; c < COPIES_MAX; c++)
 		free(r->used[c]);
 	free(r->chunk[COPY_HOST]);
@@ -129,7 +131,8 @@ static int pieces_init(struct replica *r, const struct weir_space *space)
 	if (err)
 		return err;
 	r->nr_pieces = 1;
-	r->piece[0] = (struct piece){.current = COPIES_ANY, .writer = COPY_NONE};
+	r->piece[0] =
+		(struct piece){.current = COPIES_ANY, .listed = COPIES_ANY, .writer = COPY_NONE};
 	if (one->arena)
 		pieces_write(r, 0, r->bytes, COPY_ONE, COPY_NONE, 0);
 	for (uint32_t i = 0; !one->arena && i < one->nr_blocks; i++)
@@ -160,6 +163,7 @@ static int replica_create(struct replicas *rs, struct range *one, uint64_t offse
 	r->bytes = bytes;
 	r->nr_granules = (uint32_t)div_round_up(bytes, rs->granule_bytes);
 	r->devices = devices;
+	r->element_bytes = params->element_bytes ? params->element_bytes : 4;
 	r->subscription = params->subscription;
 	r->one = one;
 	r->one_offset = offset;
@@ -342,7 +346,7 @@ static int unreplicate_pass(struct weir_space *space, void *arg, struct settle *
 	if (!err && !p->backed)
 		err = space->ops->back(space, &p->back, settle);
 	if (!err)
-		err = message_fill(space, p->r, NULL, COPY_ONE, 0, p->r->bytes);
+		err = message_fill(space, p->r, NULL, COPY_ONE, 0, p->r->bytes, false);
 	if (err)
 		return err;
 	p->backed = true;

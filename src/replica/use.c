@@ -110,16 +110,18 @@ static int open_part(struct weir_space *space, const struct stream_slot *slot,
 {
 	const struct waiter waiter = {stream_id(slot->stream), slot,
 				      clock_of_slot(replicas_of(space), slot)};
+	bool elements =
+		use->elements && access->copy == slot->own && access->replica->list[slot->own];
 	int err = 0;
 
 	/* What others look at while it is overwritten has to be there. */
 	if (use->kind != WEIR_OVERWRITE || access->replica->nr_borrowed)
 		err = message_fill(space, access->replica, slot, access->copy, access->offset,
-				   access->end);
+				   access->end, elements);
 	if (!err)
 		err = access_wait(space, &waiter, access);
 	if (!err && use->kind != WEIR_OVERWRITE && access->copy == slot->own)
-		learn_read(access->replica, access->copy, access->offset, access->end);
+		learn_read(access->replica, access->copy, access->offset, access->end, elements);
 	if (err || !access->writes)
 		return err;
 	/* For the change that the end makes. */

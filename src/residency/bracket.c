@@ -22,7 +22,7 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	uint64_t offset, begin = 0, size, end;
 
 	if (!range || range->pooled || range->free_pending || !use->bytes ||
-	    use->kind > WEIR_DISCARD || use->pattern > WEIR_RANDOM)
+	    use->kind > WEIR_READ_ELEMENTS || use->pattern > WEIR_RANDOM)
 		goto invalid;
 	offset = (uint64_t)((const char *)use->addr - (const char *)range->addr);
 	size = range->arena ? arena_find(range, use->addr, &begin) : range->bytes;
@@ -32,7 +32,8 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	*out = (struct space_use){
 		.range = range,
 		.first = (uint32_t)(offset / space->block_bytes),
-		.kind = use->kind,
+		.kind = use->kind == WEIR_READ_ELEMENTS ? WEIR_READ : use->kind,
+		.elements = use->kind == WEIR_READ_ELEMENTS,
 		.pattern = use->pattern,
 		.granule = use->granule,
 		.offset = offset,

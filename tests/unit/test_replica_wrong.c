@@ -209,6 +209,44 @@ static void test_wrong_links(void **state)
 	weir_machine_close(machine);
 }
 
+static void test_wrong_lists(void **state)
+{
+	static const uint32_t same[] = {3, 3}, falling[] = {4, 3}, last[] = {BYTES / 4 - 1},
+			      beyond[] = {0, BYTES / 4}, most[] = {UINT32_MAX};
+	struct fixture *f = *state;
+	struct weir_space *space = f->t.space;
+	struct weir_use use = use_of(f->window[1], 8, WEIR_READ_ELEMENTS);
+	struct touch touch = {.value = 1};
+	struct weir_launch launch = {.kernel = &touch_kernel,
+				     .args = &touch,
+				     .args_bytes = sizeof(touch),
+				     .uses = &use,
+				     .nr_uses = 1};
+	uint8_t *b = do_alloc(&f->t, BLOCK, 0);
+
+	assert_int_equal(weir_subscribe_elements(space, f->a, last, 1, 1), 0);
+	assert_int_equal(weir_subscribe_elements(space, f->a, same, 2, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->a, falling, 2, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->a, beyond, 2, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->a, most, 1, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->a, NULL, 1, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->a + 4, last, 1, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->window[0] + BLOCK, NULL, 0, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f->a, last, 1, 2), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, b, last, 1, 1), -EINVAL);
+	assert_int_equal(weir_subscribe_elements(space, f, last, 1, 1), -EINVAL);
+	do_check(&f->t);
+	assert_int_equal(weir_subscribe_elements(space, f->window[0], last, 1, 1), 0);
+	assert_int_equal(weir_subscribe_elements(space, f->window[1], NULL, 0, 1), 0);
+	/* It is a kind of brackets, not of launches; and the next one is none. */
+	do_begin(&f->t, ONE, f->window[1], 8, WEIR_READ_ELEMENTS);
+	assert_int_equal(weir_stream_launch(f->t.stream[ONE], &launch), -EINVAL);
+	do_end(&f->t, ONE);
+	use.kind = (enum weir_use_kind)(WEIR_READ_ELEMENTS + 1);
+	assert_int_equal(weir_begin(space, f->t.stream[ONE], &use, 1), -EINVAL);
+	do_free(&f->t, b, 0);
+}
+
 /* The same bytes at the one copy and through a window: in one bracket, and in two. */
 static void test_wrong_addresses(void **state)
 {
@@ -334,6 +372,7 @@ int main(void)
 		CASE(test_wrong_publish),
 		CASE(test_wrong_writes_behind_a_publish),
 		cmocka_unit_test_setup(test_wrong_publish_without_replicas, setup),
+		CASE(test_wrong_lists),
 		cmocka_unit_test(test_wrong_spaces),
 		cmocka_unit_test(test_wrong_links),
 	};

@@ -44,7 +44,7 @@
 #include "src/base/log.h"
 #include "src/base/util.h"
 
-static const char *const kinds[] = {"read", "write", "overwrite", "discard"};
+static const char *const kinds[] = {"read", "write", "overwrite", "discard", "read elements of"};
 
 /* ------------------------------------------------------------------ units that brackets name */
 
@@ -390,7 +390,7 @@ static void uses_format(const struct weir_launch *launch, char *text, size_t byt
 		const struct weir_use *use = &launch->uses[i];
 
 		at += (size_t)snprintf(text + at, bytes - at, "%s%s %p+%llu", i ? ", " : "",
-				       use->kind <= WEIR_DISCARD ? kinds[use->kind] : "?",
+				       use->kind <= WEIR_READ_ELEMENTS ? kinds[use->kind] : "?",
 				       use->addr, (unsigned long long)use->bytes);
 	}
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * By which mechanism elements of a list are sent: one copy of all from the first to the last, with
+ * what lies between; a copy of each run of them; or packets. The model is mechanism.c's; what it is
+ * told is found in constant time, whatever the number of elements.
+ */
+#include "src/cost/cost.h"
+#include "src/replica/mechanism.h"
+#include "src/replica/parcel.h"
+
+/* Copies of one message: each takes the host's time, too. */
+#define RUNS_MAX 256u
+
+/* What the port of a memory carries one way when one of its links is busy; 0: it limits nothing. */
+static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, bool sends)
+{
+	for (uint32_t i = 0; i < desc->nr_ports; i++)
+		if (desc->port[i].memory == memory && desc->port[i].links == 1)
+			return sends ? desc->port[i].send_bytes_per_s
+				     : desc->port[i].receive_bytes_per_s;
+	return 0;
+}
+
+/* What is sent alike by all mechanisms. */
+static struct mechanism_message describe(const struct weir_space *space, const struct parcel *p,
+					 uint32_t from, uint32_t to, uint32_t link)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	const struct weir_device_desc *receiver = space_device(space, p->to);
+	const struct weir_device_desc *sender =
+		p->from < WEIR_DEVICES_MAX ? space_device(space, p->from) : receiver;
+	bool a_to_b = desc->link[link].a == from;
+
+	return (struct mechanism_message){
+		.element_bytes = p->replica->element_bytes,
+		.nr_subscribers = 1,
+		.lists_known = true,
+		.link = &desc->link[link],
+		.a_to_b = a_to_b,
+		.send_bytes_per_s = port_rate(desc, from, true),
+		.receive_bytes_per_s = port_rate(desc, to, false),
+		.pack_bytes_per_s = sender->hbm_bytes_per_s,
+		.unpack_bytes_per_s = receiver->hbm_bytes_per_s,
+		.launch_ns = (double)MAX(sender->launch_ns, receiver->launch_ns),
+	};
+}
+
+enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p)
+{
+	uint32_t from = copies_memory(space, p->replica, p->from, p->offset);
+	uint32_t to = copies_memory(space, p->replica, p->to, p->offset);
+	int link = from == to ? -1 : cost_link_find(&space->backend->desc, from, to);
+	struct mechanism_message m;
+	double whole_ns;
+
+	if (p->replica->replicas->forced)
+		return p->replica->replicas->forced - 1;
+	if (link < 0 || p->part.nr_runs == 1)
+		return WEIR_SENT_WHOLE;
+	m = describe(space, p, from, to, (uint32_t)link);
+	m.bytes = p->end - p->offset;
+	m.nr_pieces = 1;
+	m.density = 1;
+	whole_ns = mechanism_choose(&m).copies_ns;
+	m.bytes = p->part.nr * m.element_bytes;
+	m.nr_pieces = p->part.nr_runs;
+	m.density = MIN((double)m.bytes / (double)(p->end - p->offset), 1);
+	if (p->part.nr_runs <= RUNS_MAX && mechanism_choose(&m).copies_ns < whole_ns)
+		return WEIR_SENT_RUNS;
+	return WEIR_SENT_WHOLE;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists of elements: what a device that gathers is sent of a replicated range, by each mechanism.
+ * Elements are of the size of a test's words. Also run on GPUs.
+ *
+ * Labels: optimised
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "src/replica/replica.h"
+#include "tests/support/driver.h"
+#include "tests/support/space.h"
+
+#define BLOCK block_bytes()
+#define BYTES (4 * BLOCK)
+#define ONE TEST_OTHER /* a stream of device 1; 0 is one of device 0 */
+#define ELEMENT 8
+#define MAX_ELEMENTS 512
+
+/* Four granules where the test chooses them, one of a real GPU's. */
+static uint64_t block_bytes(void)
+{
+	return test_machine_kind() == TEST_GPU ? MIB(2) : KIB(16);
+}
+
+struct elements {
+	uint32_t nr;
+	uint32_t number[MAX_ELEMENTS];
+};
+
+/* Elements that begin at `first`, `apart` from each other, in runs of so many. */
+static struct elements elements_of(uint32_t first, uint32_t apart, uint32_t run, uint32_t nr)
+{
+	struct elements list = {.nr = nr};
+
+	for (uint32_t i = 0; i < nr; i++)
+		list.number[i] = first + i / run * apart + i % run;
+	return list;
+}
+
+/* A range that device 0 has written, with a list of device 1's, sent by a mechanism; -1: the one
+ * that is chosen. */
+static uint8_t *open_listed(struct test_space *t, const struct elements *list, int how)
+{
+	const struct weir_replica_params params = {.element_bytes = ELEMENT};
+	uint8_t *a;
+
+	test_space_open_devices(t, BLOCK, 32, 32, 32);
+	a = do_alloc(t, BYTES, 0);
+	do_write(t, a, BYTES, 1);
+	assert_int_equal(weir_replicate(t->space, a, &params), 0);
+	replicas_of(t->space)->forced = (uint32_t)(how + 1);
+	assert_int_equal(weir_subscribe_elements(t->space, a, list->number, list->nr, 1), 0);
+	do_check(t);
+	return a;
+}
+
+static void use(struct test_space *t, uint32_t stream, uint8_t *addr, uint64_t bytes,
+		enum weir_use_kind kind, uint32_t expect, uint32_t put)
+{
+	void *window;
+
+	assert_int_equal(weir_replica(t->space, addr, stream == ONE, &window), 0);
+	do_begin(t, stream, window, bytes, kind);
+	do_launch_as(t, stream, window, bytes, kind, expect, put, addr);
+	do_end(t, stream);
+	do_check(t);
+}
+
+/* Device 1 reads these elements of a part of the range. */
+static void gather(struct test_space *t, uint8_t *a, uint64_t offset, uint64_t bytes,
+		   const struct elements *list, uint32_t expect)
+{
+	void *window;
+
+	assert_int_equal(weir_replica(t->space, a, 1, &window), 0);
+	do_begin(t, ONE, (uint8_t *)window + offset, bytes, WEIR_READ_ELEMENTS);
+	do_check(t);
+	for (uint32_t i = 0, next; i < list->nr; i = next) {
+		uint64_t at = (uint64_t)list->number[i] * ELEMENT;
+
+		for (next = i + 1; next < list->nr; next++)
+			if (list->number[next] != list->number[i] + (next - i))
+				break;
+		if (at >= offset && at < offset + bytes)
+			do_launch_as(t, ONE, (uint8_t *)window + at, (next - i) * ELEMENT,
+				     WEIR_READ, expect, 0, a + at);
+	}
+	do_end(t, ONE);
+}
+
+static struct weir_replica_stats get_replica_stats(struct test_space *t)
+{
+	struct weir_replica_stats stats;
+
+	weir_replica_query(t->space, &stats);
+	return stats;
+}
+
+static uint64_t get_sent(struct test_space *t)
+{
+	struct weir_replica_stats stats = get_replica_stats(t);
+
+	return stats.message_bytes[WEIR_FETCHED] + stats.message_bytes[WEIR_PUBLISHED];
+}
+
+/* Elements alone, two and two, in all granules: they are fetched once, and published from then on
+ * as the bracket ends that writes them. */
+static void test_lists_by_each_mechanism(void **state)
+{
+	const uint32_t nr_words = (uint32_t)(BYTES / ELEMENT);
+	const struct elements list = elements_of(3, nr_words / 40, 2, 80);
+
+	(void)state;
+	for (int how = -1; how < (int)WEIR_REPLICA_MECHANISM_NR; how++) {
+		struct weir_replica_stats stats;
+		struct test_space t;
+		uint8_t *a = open_listed(&t, &list, how);
+		uint64_t fetched, sent;
+
+		gather(&t, a, 0, BYTES, &list, 1);
+		fetched = get_replica_stats(&t).message_bytes[WEIR_FETCHED];
+		assert_true(fetched > 0);
+		for (uint32_t i = 2; i < 6; i++) {
+			use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, i);
+			gather(&t, a, 0, BYTES, &list, i);
+		}
+		stats = get_replica_stats(&t);
+		sent = stats.message_bytes[WEIR_PUBLISHED];
+		if (how == WEIR_SENT_WHOLE)
+			assert_true(sent > BYTES && stats.sent_bytes[how] == get_sent(&t));
+		else if (how >= 0)
+			assert_int_equal(sent, 4 * list.nr * ELEMENT);
+		if (how >= 0 && how != WEIR_SENT_WHOLE)
+			assert_true(stats.nr_sent[how] >= 4);
+		assert_int_equal(stats.message_bytes[WEIR_FETCHED], fetched);
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
+/* Parts of several writers meet within elements: those are sent in two halves. */
+static void test_lists_of_halves(void **state)
+{
+	const struct elements list = elements_of(0, 2, 1, 100);
+	const struct weir_replica_params params = {.element_bytes = 16};
+
+	(void)state;
+	for (int how = 0; how < (int)WEIR_REPLICA_MECHANISM_NR; how++) {
+		struct test_space t;
+		uint8_t *a;
+
+		test_space_open_devices(&t, BLOCK, 32, 32, 32);
+		a = do_alloc(&t, BYTES, 0);
+		assert_int_equal(weir_replicate(t.space, a, &params), 0);
+		replicas_of(t.space)->forced = (uint32_t)(how + 1);
+		assert_int_equal(weir_subscribe_elements(t.space, a, list.number, list.nr, 1), 0);
+		for (uint32_t i = 0; i < 3; i++) {
+			void *window;
+
+			use(&t, 0, a, 24 * 32 + 8, WEIR_OVERWRITE, 0, 10 + i);
+			use(&t, 0, a + 24 * 32 + 8, BYTES - 24 * 32 - 8, WEIR_OVERWRITE, 0, 20 + i);
+			assert_int_equal(weir_replica(t.space, a, 1, &window), 0);
+			do_begin(&t, ONE, window, 100 * 32, WEIR_READ_ELEMENTS);
+			for (uint32_t e = 0; e < list.nr; e++)
+				for (uint32_t half = 0; half < 2; half++) {
+					uint64_t at = list.number[e] * 16ull + half * 8;
+
+					do_launch_as(&t, ONE, (uint8_t *)window + at, 8, WEIR_READ,
+						     (at < 24 * 32 + 8 ? 10 : 20) + i, 0, a + at);
+				}
+			do_end(&t, ONE);
+			do_check(&t);
+		}
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
+/* A list says nothing of what else a device reads. */
+static void test_lists_and_all(void **state)
+{
+	const struct elements list = elements_of(1, 16, 1, 100);
+
+	(void)state;
+	for (int how = 0; how < (int)WEIR_REPLICA_MECHANISM_NR; how++) {
+		struct test_space t;
+		uint8_t *a = open_listed(&t, &list, how);
+
+		for (uint32_t i = 2; i < 6; i++) {
+			use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, i);
+			gather(&t, a, 0, BYTES, &list, i);
+			use(&t, ONE, a + BLOCK / 2, BLOCK, i % 2 ? WEIR_READ : WEIR_WRITE, i,
+			    i % 2 ? 0 : i);
+			use(&t, 0, a, BYTES, WEIR_READ, i, 0);
+			do_read(&t, a, BYTES, i);
+		}
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
+/* Lists take the place of each other, and end, while messages of the last one are under way. */
+static void test_lists_replaced(void **state)
+{
+	(void)state;
+	for (int how = 0; how < (int)WEIR_REPLICA_MECHANISM_NR; how++) {
+		struct elements list = elements_of(1, 16, 1, 100);
+		struct test_space t;
+		uint8_t *a = open_listed(&t, &list, how);
+		uint64_t before;
+
+		for (uint32_t i = 2; i < 8; i++) {
+			use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, i);
+			list = elements_of(i, 5 * i, 1 + i % 3, 60 + i);
+			assert_int_equal(
+				weir_subscribe_elements(t.space, a, list.number, list.nr, 1), 0);
+			do_check(&t);
+			gather(&t, a, 0, BYTES, &list, i);
+			gather(&t, a, BLOCK / 2, BLOCK, &list, i);
+		}
+		assert_int_equal(weir_subscribe_elements(t.space, a, NULL, 0, 1), 0);
+		do_check(&t);
+		before = get_sent(&t);
+		use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 9);
+		assert_int_equal(get_sent(&t), before);
+		gather(&t, a, 0, BYTES, &list, 9); /* all of it, without a list */
+		assert_int_equal(get_sent(&t), before + BYTES);
+		use(&t, ONE, a, BYTES, WEIR_READ, 9, 0);
+		assert_int_equal(get_sent(&t), before + BYTES);
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
+/* A copy that has a list's elements alone is none: it goes where memory is needed. */
+static void test_lists_and_memory(void **state)
+{
+	const struct elements list = elements_of(1, 64, 1, 60);
+
+	(void)state;
+	for (int how = 0; how < (int)WEIR_REPLICA_MECHANISM_NR; how++) {
+		struct test_space t;
+		uint8_t *a = open_listed(&t, &list, how);
+
+		use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 2);
+		gather(&t, a, 0, BYTES, &list, 2);
+		do_sync(&t);
+		assert_int_equal(weir_unsubscribe(t.space, a, BYTES, 1), 0);
+		do_check(&t);
+		assert_true(get_replica_stats(&t).copy_bytes[GPU1] < BYTES);
+		gather(&t, a, 0, BYTES, &list, 2);
+		do_sync(&t);
+		assert_int_equal(weir_space_set_budget(t.space, GPU1, 3 * BLOCK), 0);
+		do_check(&t);
+		/* What it has no room for it reads where it is, and what is written comes there. */
+		for (uint32_t i = 3; i < 6; i++) {
+			gather(&t, a, 0, BYTES, &list, i - 1);
+			use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, i);
+		}
+		gather(&t, a, 0, BYTES, &list, 5);
+		use(&t, ONE, a, BYTES, WEIR_READ, 5, 0);
+		assert_true(get_replica_stats(&t).copy_bytes[GPU1] <= BLOCK);
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
+/* Granules that have no elements get no memory by a list. */
+static void test_lists_get_memory(void **state)
+{
+	const struct elements list = elements_of(0, (uint32_t)(2 * BLOCK / ELEMENT), 1, 2);
+	struct test_space t;
+	uint8_t *a = open_listed(&t, &list, -1);
+	uint64_t granule = replicas_of(t.space)->granule_bytes;
+
+	(void)state;
+	assert_int_equal(get_replica_stats(&t).copy_bytes[GPU1], 2 * granule);
+	use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 2);
+	assert_true(get_sent(&t) > 0); /* what has memory is published */
+	assert_int_equal(get_replica_stats(&t).copy_bytes[GPU1], 2 * granule);
+	gather(&t, a, 0, 8, &list, 2);
+	gather(&t, a, 2 * BLOCK, 8, &list, 2);
+	assert_int_equal(get_sent(&t), 2 * ELEMENT);
+	gather(&t, a, 0, BYTES, &list, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
+/* Without a list, and of a range without replicas, all is read. */
+static void test_lists_of_nothing(void **state)
+{
+	struct test_space t;
+	struct weir_use host;
+	void *window;
+	uint8_t *a;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, BYTES, 0);
+	do_fill(&t, 0, a, BYTES, 1);
+	do_begin(&t, ONE, a, BYTES, WEIR_READ_ELEMENTS);
+	do_launch(&t, ONE, a, BYTES, WEIR_READ, 1, 0);
+	do_end(&t, ONE);
+	assert_int_equal(weir_replicate(t.space, a, NULL), 0);
+	assert_int_equal(weir_subscribe_elements(t.space, a, NULL, 0, 0), 0);
+	assert_int_equal(weir_replica(t.space, a, 1, &window), 0);
+	do_begin(&t, ONE, window, BYTES, WEIR_READ_ELEMENTS);
+	do_launch_as(&t, ONE, window, BYTES, WEIR_READ, 1, 0, a);
+	do_end(&t, ONE);
+	do_sync(&t);
+	host = use_of(a, BYTES, WEIR_READ_ELEMENTS);
+	assert_int_equal(weir_host_begin(t.space, &host, 1), 0);
+	assert_int_equal(pattern_wrong(a, a, BYTES, 1), 0);
+	assert_int_equal(weir_host_end(t.space, &host, 1), 0);
+	test_space_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists_by_each_mechanism),
+		cmocka_unit_test(test_lists_of_halves),
+		cmocka_unit_test(test_lists_and_all),
+		cmocka_unit_test(test_lists_replaced),
+		cmocka_unit_test(test_lists_and_memory),
+		cmocka_unit_test(test_lists_get_memory),
+		cmocka_unit_test(test_lists_of_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
