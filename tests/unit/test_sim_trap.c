@@ -424,6 +424,32 @@ static void launch_long(struct fixture *f, struct weir_use use)
 	f->b->ops->access_end(f->b, f->compute, NULL);
 }
 
+/* One that began before the kernel, but was queued after it and after another one that waits. */
+static void test_copy_that_overtook(void **state)
+{
+	struct fixture *f = *state;
+	fence_t first, last;
+
+	launch_long(f, use_of(f->va + 3 * UNIT, UNIT, WEIR_READ));
+	assert_int_equal(f->b->ops->fence_record(f->b, f->compute, &first), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct weir_use use = use_of(f->va + (i ? 0 : 3 * UNIT), UNIT, WEIR_READ);
+
+		assert_int_equal(f->b->ops->access_begin(f->b, f->compute, NULL, &use, 1), 0);
+		assert_int_equal(launch_touch(f->b, f->compute, (struct touch){0}, &use, 1), 0);
+		f->b->ops->access_end(f->b, f->compute, NULL);
+	}
+	assert_int_equal(f->b->ops->fence_record(f->b, f->compute, &last), 0);
+	assert_int_equal(f->b->ops->stream_wait(f->b, f->out, last), 0);
+	assert_int_equal(copy_one(f, f->out, &f->chunk[0], &f->spare), 0);
+	assert_int_equal(f->b->ops->stream_wait(f->b, f->in, first), 0);
+	assert_int_equal(copy_one(f, f->in, &f->chunk[0], &f->spare), 0);
+	expect_trap(f, sync_stream(f), "copy that is not done writes it", 0);
+	f->b->ops->host_spend(f->b, 1000000);
+	memset(f->chunk[0].alias, 10, UNIT);
+	expect_sound(f);
+}
+
 static void test_changes_under_a_running_kernel(void **state)
 {
 	struct fixture *f = *state;
@@ -629,14 +655,23 @@ static void test_foreign_faults_are_passed_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_undeclared_read),	     CASE(test_undeclared_write),
-		CASE(test_write_to_a_read_use),	     CASE(test_touch_of_an_unmapped_block),
-		CASE(test_touch_of_everything),	     CASE(test_bracket_does_not_declare),
-		CASE(test_bracket_is_narrowed),	     CASE(test_brackets_of_two_owners),
-		CASE(test_use_of_an_unmapped_block), CASE(test_copy_not_waited_for),
-		CASE(test_copy_waited_for),	     CASE(test_changes_under_a_running_kernel),
-		CASE(test_copy_beside_a_copy),	     CASE(test_copy_before_its_turn),
-		CASE(test_cpu_outside_kernels),	     CASE(test_foreign_faults_are_passed_on),
+		CASE(test_undeclared_read),
+		CASE(test_undeclared_write),
+		CASE(test_write_to_a_read_use),
+		CASE(test_touch_of_an_unmapped_block),
+		CASE(test_touch_of_everything),
+		CASE(test_bracket_does_not_declare),
+		CASE(test_bracket_is_narrowed),
+		CASE(test_brackets_of_two_owners),
+		CASE(test_use_of_an_unmapped_block),
+		CASE(test_copy_not_waited_for),
+		CASE(test_copy_waited_for),
+		CASE(test_copy_that_overtook),
+		CASE(test_changes_under_a_running_kernel),
+		CASE(test_copy_beside_a_copy),
+		CASE(test_copy_before_its_turn),
+		CASE(test_cpu_outside_kernels),
+		CASE(test_foreign_faults_are_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void sim_chunk_destroy(struct backend *b, const struct backend_chunk *chu
 
 	sim_enter(sim);
 	piece = sim_memory_chunk(sim, chunk);
-	if (!piece || piece->nr_places || piece->writes || piece->reads) {
+	if (!piece || piece->nr_places || piece->writes.first || piece->reads.first) {
 		const char *why = "a copy names";
 
 		if (!piece)
@@ -161,11 +161,11 @@ static void sim_device_free(struct backend *b, void *addr)
 		sim_engine_drain(sim, memory_device(sim, piece->memory));
 		/* Progress functions ran: look again. */
 		piece = plain_at(sim, addr);
-		if (piece && (piece->writes || piece->reads))
+		if (piece && (piece->writes.first || piece->reads.first))
 			sim_engine_drain(sim, WEIR_DEVICES_MAX);
 		piece = plain_at(sim, addr);
 	}
-	if (!piece || piece->writes || piece->reads) {
+	if (!piece || piece->writes.first || piece->reads.first) {
 		log_error("sim: freeing %p: %s", addr,
 			  piece ? "a copy names it" : "not an allocation");
 	} else {

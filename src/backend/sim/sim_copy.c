@@ -15,43 +15,74 @@
 
 /* ------------------------------------------------------------------ moves and their pieces */
 
-static void move_attach(struct sim_move *move)
+static struct sim_move_link *link_of(struct sim_move *move, bool written)
 {
-	if (move->dst_piece) {
-		sim_region_piece_count(move->dst_piece, -1);
-		move->next_write = move->dst_piece->writes;
-		move->at_write = &move->dst_piece->writes;
-		if (move->next_write)
-			move->next_write->at_write = &move->next_write;
-		move->dst_piece->writes = move;
-		sim_region_piece_count(move->dst_piece, 1);
-	}
-	if (move->src_piece) {
-		sim_region_piece_count(move->src_piece, -1);
-		move->next_read = move->src_piece->reads;
-		move->at_read = &move->src_piece->reads;
-		if (move->next_read)
-			move->next_read->at_read = &move->next_read;
-		move->src_piece->reads = move;
-		sim_region_piece_count(move->src_piece, 1);
+	return written ? &move->write : &move->read;
+}
+
+/* Into a list of a piece's, at its end or, of a move that starts, first. */
+static void link_add(struct sim_piece *piece, struct sim_move *move, bool written, bool starts)
+{
+	struct sim_moves *moves = written ? &piece->writes : &piece->reads;
+	struct sim_move_link *link = link_of(move, written);
+
+	link->at = starts || !moves->first ? &moves->first : moves->end;
+	link->next = *link->at;
+	if (link->next)
+		link_of(link->next, written)->at = &link->next;
+	else
+		moves->end = &link->next;
+	*link->at = move;
+}
+
+static void link_del(struct sim_piece *piece, struct sim_move *move, bool written)
+{
+	struct sim_moves *moves = written ? &piece->writes : &piece->reads;
+	const struct sim_move_link *link = link_of(move, written);
+
+	*link->at = link->next;
+	if (link->next)
+		link_of(link->next, written)->at = link->at;
+	else
+		moves->end = link->at;
+}
+
+static void move_attach(struct sim_move *move, bool starts)
+{
+	for (int written = 0; written < 2; written++) {
+		struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
+
+		if (!piece)
+			continue;
+		sim_region_piece_count(piece, -1);
+		link_add(piece, move, written, starts);
+		sim_region_piece_count(piece, 1);
 	}
 }
 
 static void move_detach(struct sim_move *move)
 {
-	if (move->dst_piece) {
-		sim_region_piece_count(move->dst_piece, -1);
-		*move->at_write = move->next_write;
-		if (move->next_write)
-			move->next_write->at_write = move->at_write;
-		sim_region_piece_count(move->dst_piece, 1);
+	for (int written = 0; written < 2; written++) {
+		struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
+
+		if (!piece)
+			continue;
+		sim_region_piece_count(piece, -1);
+		link_del(piece, move, written);
+		sim_region_piece_count(piece, 1);
 	}
-	if (move->src_piece) {
-		sim_region_piece_count(move->src_piece, -1);
-		*move->at_read = move->next_read;
-		if (move->next_read)
-			move->next_read->at_read = move->at_read;
-		sim_region_piece_count(move->src_piece, 1);
+}
+
+/* What was queued starts. */
+static void move_start(struct sim_move *move)
+{
+	for (int written = 0; written < 2; written++) {
+		struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
+
+		if (!piece)
+			continue;
+		link_del(piece, move, written);
+		link_add(piece, move, written, true);
 	}
 }
 
@@ -238,7 +269,7 @@ static int transfer_resolve(struct sim *sim, struct sim_copy *copy)
 			return -WEIR_ETRAP;
 		}
 	for (uint32_t i = 0; i < copy->nr; i++)
-		move_attach(&copy->move[i]);
+		move_attach(&copy->move[i], true);
 	return 0;
 }
 
@@ -277,6 +308,8 @@ static void copy_start(struct sim *sim, struct sim_op *op)
 		sim_engine_timer(&copy->op, sim->now_ns);
 		return;
 	}
+	for (uint32_t i = 0; copy->kind == SIM_COPY_BATCH && i < copy->nr; i++)
+		move_start(&copy->move[i]);
 	copy->err = sim_copy_check_order(sim, copy);
 	sim_kernels_check_copy(sim, copy);
 	segment_begin(sim, copy);
@@ -437,7 +470,7 @@ static int copy_locked(struct sim *sim, stream_id_t id, const struct backend_cop
 			goto err_free;
 	}
 	for (uint32_t i = 0; i < nr; i++)
-		move_attach(&copy->move[i]);
+		move_attach(&copy->move[i], false);
 	sim_engine_queue(sim, stream, &copy->op, 0);
 	return 0;
 

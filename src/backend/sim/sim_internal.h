@@ -60,15 +60,23 @@ static inline uint64_t sim_ns_ceil(double ns)
 /* ------------------------------------------------------------------ memory (sim_memory.c) */
 
 /* One piece of a queued copy. It is in the lists of both pieces until its bytes have moved. */
+struct sim_move_link {
+	struct sim_move *next, **at; /* at: what points at this move */
+};
+
 struct sim_move {
 	char *dst;
 	const char *src;
 	uint64_t bytes;
 	uint32_t dst_memory, src_memory;
 	struct sim_piece *dst_piece, *src_piece; /* NULL: a buffer of the program */
-	struct sim_move *next_write, *next_read; /* in the pieces' lists, */
-	struct sim_move **at_write, **at_read;	 /* and what points at the move there */
+	struct sim_move_link write, read;	 /* in the lists of these */
 	struct sim_op *op;			 /* a struct sim_copy's */
+};
+
+/* A piece's queued and running moves: those that started, then the others as they were queued. */
+struct sim_moves {
+	struct sim_move *first, **end; /* end: what is to point at one more; of none, not defined */
 };
 
 /* A unit of a reservation; region NULL: none. */
@@ -91,7 +99,7 @@ struct sim_piece {
 	uint64_t devices;   /* whose copy engines may use it: a chunk's alias is mapped for these */
 	struct sim_place few[SIM_PLACES_FEW];
 	struct sim_place *more; /* NULL, or room for the rest of BACKEND_PLACES_MAX; owned */
-	struct sim_move *writes, *reads; /* queued or running copies to and from it */
+	struct sim_moves writes, reads; /* copies to and from it */
 };
 
 static inline struct sim_place *sim_piece_place(struct sim_piece *piece, uint32_t i)

@@ -54,7 +54,7 @@ static void place_count(const struct sim_piece *piece, const struct sim_place *p
 {
 	struct sim_group *group = &place->region->group[place->unit / SIM_GROUP];
 
-	if (piece->writes || piece->reads)
+	if (piece->writes.first || piece->reads.first)
 		group->moving = (uint8_t)(group->moving + sign);
 }
 

@@ -65,6 +65,13 @@ static bool is_unordered(const struct sim_kernel *kernel, const uint64_t *span, 
 	return false;
 }
 
+/* Whether a list of a piece's goes on with a move that started or was queued before an op: those
+ * that follow one that is neither are not, either. */
+static bool goes_on(const struct sim_move *move, const struct sim_op *op)
+{
+	return move && (move->op->started || move->op->seq < op->seq);
+}
+
 /* Trap the kernel if a move that is neither done nor ordered behind it meets a use of it. written:
  * whether what the move writes is looked at, or what it reads. */
 static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct weir_use *use,
@@ -74,8 +81,8 @@ static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct 
 	struct sim_piece *piece = written ? move->dst_piece : move->src_piece;
 	const char *at;
 
-	if (!piece || (!move->op->started && move->op->seq > kernel->op.seq) ||
-	    (!written && !use_writes(use)) || is_unordered(kernel, copy->span, copy->nr_spans))
+	if (!piece || (!written && !use_writes(use)) ||
+	    is_unordered(kernel, copy->span, copy->nr_spans))
 		return;
 	at = piece_met_at(sim, piece, written ? move->dst : move->src, move->bytes, use);
 	if (at)
@@ -85,10 +92,12 @@ static void move_check(struct sim *sim, struct sim_kernel *kernel, const struct 
 static void piece_check_moves(struct sim *sim, struct sim_kernel *kernel,
 			      const struct weir_use *use, const struct sim_piece *piece)
 {
-	for (const struct sim_move *m = piece->writes; m; m = m->next_write)
+	const struct sim_move *m;
+
+	for (m = piece->writes.first; goes_on(m, &kernel->op); m = m->write.next)
 		move_check(sim, kernel, use, m, true,
 			   "it moves: a copy that is not done writes it");
-	for (const struct sim_move *m = piece->reads; m; m = m->next_read)
+	for (m = piece->reads.first; goes_on(m, &kernel->op); m = m->read.next)
 		move_check(sim, kernel, use, m, false,
 			   "it moves: a copy that is not done reads what the kernel writes");
 }
@@ -349,12 +358,13 @@ void sim_kernel_check_packets(struct sim *sim, struct sim_kernel *kernel)
 static const struct sim_move *move_beside(const struct sim_copy *copy, const struct sim_move *first,
 					  bool written, const char *at, uint64_t bytes)
 {
-	for (const struct sim_move *m = first; m; m = written ? m->next_write : m->next_read) {
+	const struct sim_move *m;
+
+	for (m = first; goes_on(m, &copy->op); m = written ? m->write.next : m->read.next) {
 		const char *other = written ? m->dst : m->src;
 
 		if (((const struct sim_copy *)m->op)->beside && m->op->stream != copy->op.stream &&
-		    other < at + bytes && at < other + m->bytes &&
-		    (m->op->started || m->op->seq < copy->op.seq))
+		    other < at + bytes && at < other + m->bytes)
 			return m;
 	}
 	return NULL;
@@ -396,11 +406,14 @@ static const struct sim_move *move_copy(const struct sim_copy *copy, const struc
 	const struct sim_move *beside = NULL;
 
 	if (move->dst_piece)
-		beside = move_beside(copy, move->dst_piece->writes, true, move->dst, move->bytes);
+		beside = move_beside(copy, move->dst_piece->writes.first, true, move->dst,
+				     move->bytes);
 	if (move->dst_piece && !beside)
-		beside = move_beside(copy, move->dst_piece->reads, false, move->dst, move->bytes);
+		beside = move_beside(copy, move->dst_piece->reads.first, false, move->dst,
+				     move->bytes);
 	if (move->src_piece && !beside)
-		beside = move_beside(copy, move->src_piece->writes, true, move->src, move->bytes);
+		beside = move_beside(copy, move->src_piece->writes.first, true, move->src,
+				     move->bytes);
 	return beside;
 }
 
