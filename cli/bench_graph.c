@@ -15,6 +15,7 @@
 #include "cli/bench_graph_input.h"
 #include "cli/bench_graph_output.h"
 #include "cli/bench_graph_table.h"
+#include "cli/bench_solver.h"
 #include "cli/bench_pass.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -374,5 +375,7 @@ int bench_cc(int argc, char **argv)
 
 int bench_pagerank(int argc, char **argv)
 {
+	if (bench_solver_wanted(argc, argv))
+		return bench_solver_pagerank(argc, argv);
 	return bench_graph(GRAPH_PAGERANK, argc, argv);
 }

@@ -226,8 +226,12 @@ void bench_graph_help(enum graph_algorithm algorithm, FILE *out)
 		"usage: weir bench %s (FILE | --kron SCALE | --uniform SCALE) [options]\n\n"
 		"%s\n"
 		"on this computer's GPU or a simulated machine, with the edges held in several\n"
-		"ways. FILE is a graph file, a list of edges or a matrix: see weir graph.\n\n",
-		graph_algorithm_name(algorithm), command->about);
+		"ways. FILE is a graph file, a list of edges or a matrix: see weir graph.\n%s\n",
+		graph_algorithm_name(algorithm), command->about,
+		algorithm == GRAPH_PAGERANK
+			? "With --devices N,... it runs on several GPUs, and has other options: "
+			  "see\nweir bench pagerank --devices 2 --help.\n"
+			: "");
 	options_help(out, command->table, command->nr);
 	bench_help_end(out, true);
 	fputs("Exit status: 0 done (out of memory is a result), 1 a run failed or its answer is\n"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir bench jacobi`, `diffusion` and `als`: which cases there are, and what comes of each. How
- * they run is in bench_pass.c. */
+/*
+ * `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank`: which cases there
+ * are, and what comes of each. How they run is in bench_pass.c.
+ */
 #include "cli/bench_solver.h"
 
 #include <errno.h>
@@ -20,7 +22,8 @@
 
 /* A row of the table. */
 struct row {
-	struct solver_params params;
+	struct solver_params params; /* its graph may be gone */
+	uint32_t scale;		     /* of the graph; or 0 */
 	const struct solver_manager_ops *ops;
 	uint64_t budget_bytes; /* of the device that has the most; 0: all of its memory */
 	enum result_status status;
@@ -43,6 +46,7 @@ struct bench_solver {
 	struct bench_solver_params params;
 	struct bench_pass pass;
 	struct reference reference; /* of the present size */
+	struct solver_graph graph;  /* of the present size, with real data; else zeroed */
 	struct row *rows;
 	unsigned int nr_rows;
 };
@@ -88,6 +92,13 @@ static void write_parameters(FILE *out, const void *of)
 {
 	const struct solver_params *p = &((const struct work *)of)->params;
 
+	if (p->graph) {
+		fprintf(out,
+			"\"graph\":\"kron%" PRIu32 " degree %" PRIu64 "\",\"nr_vertices\":%" PRIu64
+			",\"nr_edges\":%" PRIu64 ",\"seed\":%" PRIu64 ",",
+			p->graph->scale, p->graph->degree, p->graph->nr_vertices,
+			p->graph->nr_edges, p->graph->seed);
+	}
 	if (p->kind == SOLVER_ALS)
 		fprintf(out, "\"users\":%" PRIu32 ",\"items\":%" PRIu32, p->shape.slices,
 			p->shape.rows);
@@ -179,6 +190,7 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 	out.pass.of = w;
 	*row = (struct row){
 		.params = w->params,
+		.scale = w->params.graph ? w->params.graph->scale : 0,
 		.ops = w->ops,
 		.budget_bytes = w->most_budget_bytes,
 		.status = result->status,
@@ -220,8 +232,16 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 
 /* ------------------------------------------------------------------ all results */
 
+static int graph_split(struct bench_solver *bench, uint32_t devices)
+{
+	if (!solver_graph_split(&bench->graph, devices))
+		return 0;
+	snprintf(bench->pass.err, sizeof(bench->pass.err), "not enough memory on this computer");
+	return bench_pass_stop(&bench->pass, BENCH_EXIT_FAILED);
+}
+
 /* All numbers of devices of a size under all managers, with the budgets that they take. */
-static int run_size(struct bench_solver *bench, const struct solver_shape *size)
+static int run_size(struct bench_solver *bench, unsigned int size)
 {
 	const struct bench_solver_params *p = &bench->params;
 	const unsigned int nr_managers = p->pass.base.nr_managers;
@@ -234,11 +254,64 @@ static int run_size(struct bench_solver *bench, const struct solver_shape *size)
 		struct solver_params one = bench_solver_case(
 			p, size, ops->one_device ? 1 : p->devices[i / nr_managers]);
 
+		if (bench->graph.nr_vertices) {
+			rc = graph_split(bench, one.devices);
+			one.graph = &bench->graph;
+		}
 		if (ops->one_device && i >= nr_managers)
 			continue;
 		for (unsigned int k = 0; k < (ops->spills ? p->pass.nr_budgets : 1) && !rc; k++)
 			rc = run_case(bench, &one, ops, &p->pass.budget[k]);
 	}
+	return rc;
+}
+
+static bool look_on(void *arg, double fraction, const char *label)
+{
+	struct bench_solver *bench = arg;
+
+	progress_set(&bench->pass.bar, fraction, label);
+	return interrupt_pending() != 0;
+}
+
+/* On a real GPU, which generates it. */
+static int graph_open(struct bench_solver *bench, struct solver_graph_params *ask)
+{
+	const struct bench_params *base = &bench->params.pass.base;
+	int rc = base->real_gpu ? weir_machine_cuda(bench_measured(base), &ask->machine) : 0;
+
+	if (rc)
+		snprintf(bench->pass.err, sizeof(bench->pass.err), "the GPU cannot be opened: %s",
+			 weir_strerror(rc));
+	else
+		rc = solver_graph_open(ask, &bench->graph, bench->pass.err,
+				       sizeof(bench->pass.err));
+	weir_machine_close(ask->machine);
+	return rc;
+}
+
+/* With real data a size's graph is generated first. */
+static int run_size_on_graph(struct bench_solver *bench, unsigned int size)
+{
+	const struct bench_solver_params *p = &bench->params;
+	const struct graph_watch watch = {.stop = look_on, .arg = bench};
+	struct solver_graph_params ask = {
+		.scale = p->graph[size].scale,
+		.degree = p->degree,
+		.seed = p->seed,
+		.watch = &watch,
+	};
+	int rc;
+
+	if (!p->graph[size].nr_vertices || p->pass.base.data == WEIR_DATA_PHANTOM)
+		return run_size(bench, size);
+	rc = graph_open(bench, &ask);
+	if (rc == -ECANCELED)
+		return -1;
+	if (rc)
+		return bench_pass_stop(&bench->pass, BENCH_EXIT_FAILED);
+	rc = run_size(bench, size);
+	solver_graph_close(&bench->graph);
 	return rc;
 }
 
@@ -270,7 +343,7 @@ static int run_all(void *arg)
 	}
 	bench->pass.total = (double)nr * (p->pass.base.warm_up + p->pass.base.epochs);
 	for (unsigned int i = 0; i < p->nr_sizes && !rc; i++)
-		rc = run_size(bench, &p->size[i]);
+		rc = run_size_on_graph(bench, i);
 	return rc;
 }
 
@@ -300,7 +373,9 @@ static void row_add_key(struct table *table, const struct row *row)
 {
 	const struct solver_shape *shape = &row->params.shape;
 
-	if (row->params.kind == SOLVER_ALS)
+	if (row->scale)
+		(void)table_add(table, "kron%" PRIu32, row->scale);
+	else if (row->params.kind == SOLVER_ALS)
 		(void)table_add(table, "%" PRIu32 "x%" PRIu32, shape->slices, shape->rows);
 	else if (row->params.kind == SOLVER_DIFFUSION)
 		(void)table_add(table, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, shape->slices,
@@ -400,4 +475,22 @@ int bench_diffusion(int argc, char **argv)
 int bench_als(int argc, char **argv)
 {
 	return bench_solver(SOLVER_ALS, argc, argv);
+}
+
+int bench_solver_pagerank(int argc, char **argv)
+{
+	return bench_solver(SOLVER_PAGERANK, argc, argv);
+}
+
+bool bench_solver_wanted(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *arg = argv[i];
+
+		if (strcmp(arg, "--") == 0)
+			return false;
+		if (strcmp(arg, "--devices") == 0 || strncmp(arg, "--devices=", 10) == 0)
+			return true;
+	}
+	return false;
 }

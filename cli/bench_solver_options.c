@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `weir bench jacobi`, `diffusion` and `als`; see bench_solver_options.h. */
+/* The options of `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank`; see
+ * bench_solver_options.h. */
 #include "cli/bench_solver_options.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include "cli/size.h"
 #include "src/base/util.h"
 #include "workloads/solver/cuda.h"
+#include "workloads/solver/edges.h"
 
 #define ITERATIONS_MAX 1000000u
 #define EPOCHS_MAX 100000u
@@ -26,38 +28,63 @@ enum solver_option {
 	CHECK,
 	JSON,
 	HELP,
-	SOLVER_OPTION_NR
+	SOLVER_OPTION_NR,
+	/* Of what runs on graphs. */
+	DEGREE = SOLVER_OPTION_NR,
+	SEED,
+	GRAPH_OPTION_NR
 };
 
-#define SOLVER_OPTIONS(size_help)                                                                 \
-	{                                                                                         \
-		BENCH_SHARED_OPTIONS("single,memcpy,overlap,rdl"),                                \
-			[SIZE] = {"size", "N,...", "WEIR_SIZE", NULL, size_help},                 \
-			[DEVICES] = {"devices", "N,...", "WEIR_DEVICES", NULL,                    \
-				     "numbers of devices, the machine's first ones; a run for "   \
-				     "each (default: 1, 2, 4 ... and all)"},                      \
-			[GPU_BUDGET] = {"gpu-budget", "S,...", "WEIR_GPU_BUDGET", NULL,           \
-					"of each GPU's memory, under weir's managers, or P% of "  \
-					"what its kernels name (default: all)"},                  \
-			[ITERATIONS] = {"iterations", "I", NULL, "100",                           \
-					"steps in time of a pass"},                               \
-			[EPOCHS] = {"epochs", "E", "WEIR_EPOCHS", NULL,                           \
-				    "measured passes, after one of warm-up (default: 5 on GPUs, " \
-				    "else 1)"},                                                   \
-			[DATA] = {"data", "KIND", "WEIR_DATA", NULL,                              \
-				  "real or phantom (default: phantom; real with --check and on "  \
-				  "GPUs)"},                                                       \
-			[CHECK] = {"check", NULL, NULL, NULL,                                     \
-				   "real data; compare every element with the CPU's"},            \
-			[JSON] = {"json", "FILE", NULL, NULL,                                     \
-				  "write one JSON object a result; - is stdout"},                 \
-			[HELP] = {"help", NULL, NULL, NULL, "show this text"},                    \
+#define OPTIONS_BUT_SIZE(iterations_)                                                             \
+	BENCH_SHARED_OPTIONS("single,memcpy,overlap,rdl"),                                        \
+		[DEVICES] = {"devices", "N,...", "WEIR_DEVICES", NULL,                            \
+			     "numbers of devices, the machine's first ones; a run for "           \
+			     "each (default: 1, 2, 4 ... and all)"},                              \
+		[GPU_BUDGET] = {"gpu-budget", "S,...", "WEIR_GPU_BUDGET", NULL,                   \
+				"of each GPU's memory, under weir's managers, or P% of "          \
+				"what its kernels name (default: all)"},                          \
+		[ITERATIONS] = {"iterations", "I", NULL, iterations_, "steps in time of a pass"}, \
+		[EPOCHS] = {"epochs", "E", "WEIR_EPOCHS", NULL,                                   \
+			    "measured passes, after one of warm-up (default: 5 on GPUs, "         \
+			    "else 1)"},                                                           \
+		[DATA] = {"data", "KIND", "WEIR_DATA", NULL,                                      \
+			  "real or phantom (default: phantom; real with --check and on "          \
+			  "GPUs)"},                                                               \
+		[CHECK] = {"check", NULL, NULL, NULL,                                             \
+			   "real data; compare every element with the CPU's"},                    \
+		[JSON] = {"json", "FILE", NULL, NULL,                                             \
+			  "write one JSON object a result; - is stdout"},                         \
+		[HELP] = {"help", NULL, NULL, NULL, "show this text"}
+#define SOLVER_OPTIONS(size_help)                   \
+	{                                           \
+		OPTIONS_BUT_SIZE("100"), [SIZE] = { \
+			"size",                     \
+			"N,...",                    \
+			"WEIR_SIZE",                \
+			NULL,                       \
+			size_help                   \
+		}                                   \
+	}
+#define GRAPH_OPTIONS(iterations_)                                                              \
+	{                                                                                       \
+		OPTIONS_BUT_SIZE(iterations_),                                                  \
+			[SIZE] = {"kron", "SCALE,...", NULL, "26",                              \
+				  "Kronecker graphs of 2^SCALE vertices"},                      \
+			[DEGREE] = {"degree", "D", NULL, "16", "edges drawn for each of them"}, \
+			[SEED] = {                                                              \
+				"seed",                                                         \
+				"S",                                                            \
+				NULL,                                                           \
+				"1",                                                            \
+				"of generated graphs"                                           \
+			}                                                                       \
 	}
 
-static const struct option_def tables[SOLVER_KIND_NR][SOLVER_OPTION_NR] = {
+static const struct option_def tables[SOLVER_KIND_NR][GRAPH_OPTION_NR] = {
 	SOLVER_OPTIONS("rows and columns, or RxC (default: 16384)"),
 	SOLVER_OPTIONS("planes, rows and columns, or PxRxC (default: 1024)"),
 	SOLVER_OPTIONS("users and items, or UxI (default: 8Mx1M)"),
+	GRAPH_OPTIONS("20"),
 };
 
 static const struct solver_shape default_shape[SOLVER_KIND_NR] = {
@@ -120,8 +147,36 @@ static int read_size(struct bench_reader *r, unsigned int nr, void *arg)
 	return 0;
 }
 
+static int read_graph(struct bench_reader *r, unsigned int nr, void *arg)
+{
+	struct bench_solver_params *p = arg;
+	struct solver_graph_params ask = {.degree = p->degree, .seed = p->seed, .phantom = true};
+	int err = bench_read_u32(r, SIZE, SOLVER_SCALE_MIN, SOLVER_SCALE_MAX, &ask.scale);
+
+	if (!err)
+		err = solver_graph_open(&ask, &p->graph[nr], r->err, r->err_bytes);
+	if (err)
+		return err;
+	p->size[nr] = solver_graph_shape(&p->graph[nr]);
+	for (unsigned int i = 0; i < nr; i++)
+		if (p->graph[i].scale == ask.scale)
+			return bench_refuse(r, SIZE, "listed twice; keep one");
+	return 0;
+}
+
+static int read_graphs(struct bench_reader *r, struct bench_solver_params *p)
+{
+	int err = bench_read_count(r, DEGREE, 1, GRAPH_INPUT_DEGREE_MAX, &p->degree);
+
+	if (!err)
+		err = bench_read_seed(r, SEED, &p->seed);
+	return err ? err : bench_read_list(r, SIZE, BENCH_LIST_MAX, read_graph, p, &p->nr_sizes);
+}
+
 static int read_sizes(struct bench_reader *r, struct bench_solver_params *p)
 {
+	if (p->kind == SOLVER_PAGERANK)
+		return read_graphs(r, p);
 	p->size[0] = default_shape[p->kind];
 	p->nr_sizes = !r->values[SIZE].text;
 	return p->nr_sizes ? 0
@@ -254,14 +309,15 @@ static int read_all(struct bench_reader *r, struct bench_solver_params *out)
 
 /* ------------------------------------------------------------------ cases */
 
-struct solver_params bench_solver_case(const struct bench_solver_params *p,
-				       const struct solver_shape *size, uint32_t devices)
+struct solver_params bench_solver_case(const struct bench_solver_params *p, unsigned int size,
+				       uint32_t devices)
 {
 	const struct bench_params *base = &p->pass.base;
 
 	return (struct solver_params){
 		.kind = p->kind,
-		.shape = *size,
+		.shape = p->size[size],
+		.graph = p->kind == SOLVER_PAGERANK ? &p->graph[size] : NULL,
 		.iterations = p->iterations,
 		.passes = base->warm_up + base->epochs,
 		.warm_up = base->warm_up,
@@ -323,7 +379,8 @@ static int check_ram(const struct bench_solver_params *p, const struct solver_pa
 {
 	const struct bench_params *base = &p->pass.base;
 	const uint64_t simulated = base->real_gpu ? 0 : 2, checked = base->check ? 2 : 0;
-	const uint64_t bytes = (simulated + checked) * (solver_all_bytes(one) / 2);
+	const uint64_t edges = one->graph ? (1 + simulated / 2) * solver_edge_bytes(one) : 0;
+	const uint64_t bytes = (simulated + checked) * (solver_all_bytes(one) / 2) + edges;
 	char needs[SIZE_TEXT_BYTES], ram[SIZE_TEXT_BYTES];
 
 	if (base->data == WEIR_DATA_PHANTOM || bytes <= bench_ram_bytes() / 4 * 3)
@@ -336,13 +393,27 @@ static int check_ram(const struct bench_solver_params *p, const struct solver_pa
 	return -EINVAL;
 }
 
-static int check_cases(const struct bench_solver_params *p, char *err, size_t err_bytes)
+/* Between any of the numbers, of which one device is single's. More devices than slices are refused
+ * with the case. */
+static int split_graphs(struct bench_solver_params *p)
+{
+	for (unsigned int i = 0; i < p->nr_sizes && p->kind == SOLVER_PAGERANK; i++) {
+		if (solver_graph_split(&p->graph[i], 1))
+			return -ENOMEM;
+		for (unsigned int k = 0; k < p->nr_devices; k++)
+			if (solver_graph_split(&p->graph[i], p->devices[k]) == -ENOMEM)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+static int check_cases(struct bench_solver_params *p, char *err, size_t err_bytes)
 {
 	int rc = 0;
 
 	for (unsigned int i = 0; i < p->nr_sizes; i++)
 		for (unsigned int k = 0; k < p->nr_devices && !rc; k++) {
-			struct solver_params one = bench_solver_case(p, &p->size[i], p->devices[k]);
+			struct solver_params one = bench_solver_case(p, i, p->devices[k]);
 
 			rc = solver_params_check(&one, err, err_bytes);
 			rc = rc ? rc : check_ram(p, &one, err, err_bytes);
@@ -357,10 +428,11 @@ int bench_solver_parse(enum solver_kind kind, int argc, char **argv,
 		       struct bench_solver_params *out, char *err, size_t err_bytes)
 {
 	const struct option_def *table = tables[kind];
-	struct option_value values[SOLVER_OPTION_NR];
+	struct option_value values[GRAPH_OPTION_NR];
+	const unsigned int nr = kind == SOLVER_PAGERANK ? GRAPH_OPTION_NR : SOLVER_OPTION_NR;
 	struct bench_reader reader = {.defs = table,
 				      .values = values,
-				      .nr = SOLVER_OPTION_NR,
+				      .nr = nr,
 				      .load_kernels = solver_cuda_load,
 				      .err = err,
 				      .err_bytes = err_bytes};
@@ -368,13 +440,17 @@ int bench_solver_parse(enum solver_kind kind, int argc, char **argv,
 
 	memset(out, 0, sizeof(*out));
 	out->kind = kind;
-	rc = options_parse(table, SOLVER_OPTION_NR, argc, argv, values, err, err_bytes);
+	rc = options_parse(table, nr, argc, argv, values, err, err_bytes);
 	if (rc)
 		return rc;
 	snprintf(err, err_bytes, "not enough memory on this computer");
 	rc = bench_set_command(&reader, solver_kind_name(kind), NULL, 0, &out->pass.base);
 	if (!rc)
 		rc = read_all(&reader, out);
+	if (!rc && split_graphs(out)) {
+		rc = -ENOMEM;
+		snprintf(err, err_bytes, "not enough memory on this computer");
+	}
 	if (!rc)
 		rc = check_cases(out, err, err_bytes);
 	if (rc)
@@ -384,6 +460,8 @@ int bench_solver_parse(enum solver_kind kind, int argc, char **argv,
 
 void bench_solver_params_fini(struct bench_solver_params *params)
 {
+	for (unsigned int i = 0; i < params->nr_sizes; i++)
+		solver_graph_close(&params->graph[i]);
 	bench_params_fini(&params->pass.base);
 }
 
@@ -392,7 +470,8 @@ void bench_solver_help(enum solver_kind kind, FILE *out)
 	static const char *const what[] = {
 		"the mean of four neighbours, again and again, in two dimensions",
 		"heat equation and Burgers' advection, step by step, in three dimensions",
-		"alternating least squares, users' rows from items' and items' from users'"};
+		"alternating least squares, users' rows from items' and items' from users'",
+		"the PageRank of each vertex of a Kronecker graph, with --devices"};
 
 	fprintf(out,
 		"usage: weir bench %s [options]\n\n"
@@ -400,7 +479,8 @@ void bench_solver_help(enum solver_kind kind, FILE *out)
 		"on several GPUs of this computer or a simulated machine, each with a part of the\n"
 		"rows, under several ways to have what the others wrote.\n\n",
 		solver_kind_name(kind), solver_kind_name(kind), what[kind]);
-	options_help(out, tables[kind], SOLVER_OPTION_NR);
+	options_help(out, tables[kind],
+		     kind == SOLVER_PAGERANK ? GRAPH_OPTION_NR : SOLVER_OPTION_NR);
 	fputs("\nmanagers:\n", out);
 	for (unsigned int i = 0; solver_managers[i]; i++)
 		options_help_line(out, solver_managers[i]->name, solver_managers[i]->help);

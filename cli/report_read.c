@@ -156,7 +156,9 @@ static bool is_solver(const struct report_result *result)
 {
 	static const char *const names[] = {"jacobi", "diffusion", "als", NULL};
 
-	return is_one_of(result->workload, names);
+	/* What runs on graphs is one if it is timed by iteration. */
+	return is_one_of(result->workload, names) ||
+	       (is_graph(result) && json_object_get(result->json, "iteration_s"));
 }
 
 static int read_parameters(struct report_source *source, struct report_result *result)
@@ -279,7 +281,7 @@ static int read_solver(struct report_source *source, struct report_result *resul
 		err = get_number(source, result->parameters, "users", &result->planes);
 	if (!err && strcmp(result->workload, "als") == 0)
 		err = get_number(source, result->parameters, "items", &result->rows);
-	if (err || (result->rows > 0 && result->columns > 0))
+	if (err || (result->rows > 0 && result->columns > 0) || result->graph)
 		return err;
 	return report_refuse(source, "\"parameters\" lacks \"rows\" or \"columns\": give a file "
 				     "of `weir bench --json`");
@@ -523,10 +525,10 @@ static int read_result(struct report_source *source, struct report_result *resul
 		err = read_measures(source, result);
 	if (!err && is_touch(result))
 		err = read_touch(source, result);
-	else if (!err && is_graph(result))
-		err = read_graph(source, result);
 	else if (!err && is_solver(result))
 		err = read_solver(source, result);
+	else if (!err && is_graph(result))
+		err = read_graph(source, result);
 	return err;
 }
 
@@ -535,8 +537,8 @@ static int set_apart(struct report_results *results)
 {
 	struct report_result *last = &results->result[results->nr - 1], *moved;
 	struct report_list *list = is_touch(last)    ? &results->touch
-				   : is_graph(last)  ? &results->graph
 				   : is_solver(last) ? &results->solver
+				   : is_graph(last)  ? &results->graph
 						     : NULL;
 
 	if (!list)

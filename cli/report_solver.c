@@ -20,6 +20,11 @@ static const char *case_text(const struct report_result *r, char *text, size_t b
 {
 	char planes[24] = "";
 
+	if (r->graph) {
+		snprintf(text, bytes, "%s, %.40s, %.0f GPU%s, on %.40s", r->workload, r->graph,
+			 r->devices > 1 ? r->devices : 1, r->devices > 1 ? "s" : "", r->machine);
+		return text;
+	}
 	if (r->planes > 0)
 		snprintf(planes, sizeof(planes), "%.0f x ", r->planes);
 	snprintf(text, bytes, "%s, %s%.0f x %.0f, %.0f GPU%s, on %.40s", r->workload, planes,

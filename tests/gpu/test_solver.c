@@ -56,6 +56,22 @@ static struct solver_shape shape_at(uint64_t random, enum solver_kind kind, bool
 	};
 }
 
+/* What pagerank runs on, split between any number of devices; once a case. */
+static void graph_make(struct solver_graph *g, uint64_t random, bool large)
+{
+	const struct solver_graph_params ask = {
+		.scale = 7 + (uint32_t)(random >> 16) % (large ? 10 : 4),
+		.degree = 1 + (random >> 32) % 20,
+		.seed = random,
+	};
+	char err[256] = "";
+
+	if (solver_graph_open(&ask, g, err, sizeof(err)))
+		fail_msg("%s", err);
+	for (uint32_t nr = 1; nr <= 4; nr++)
+		assert_int_equal(solver_graph_split(g, nr), 0);
+}
+
 static bool is_large(const struct backend *b)
 {
 	return b->desc.memory[b->desc.device[0].memory].bytes >= LARGE;
@@ -75,7 +91,7 @@ static uint64_t run_one(const struct solver_manager_ops *ops, struct solver_para
 	char err[256] = "";
 	int ret;
 
-	p->shape = shape_at(random, p->kind, is_large(b));
+	p->shape = p->graph ? solver_graph_shape(p->graph) : shape_at(random, p->kind, is_large(b));
 	p->devices = ops->one_device ? 1 : 1 + (uint32_t)(random >> 8) % nr;
 	assert_int_equal(machine_wrap(b, &config.machine), 0);
 	solver_config_set(&config, p);
@@ -111,6 +127,12 @@ static void test_solver_managers(void **state)
 			.check = true,
 		};
 
+		struct solver_graph graph;
+
+		if (solver_on_graph(&p)) {
+			graph_make(&graph, random, false);
+			p.graph = &graph;
+		}
 		for (unsigned int k = 0; solver_managers[k]; k++) {
 			uint64_t one;
 
@@ -120,6 +142,8 @@ static void test_solver_managers(void **state)
 			assert_true(!k || one == hash);
 			hash = one;
 		}
+		if (p.graph)
+			solver_graph_close(&graph);
 	}
 }
 

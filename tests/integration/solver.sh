@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `weir bench jacobi`, `diffusion` and `als` from the outside: fields of every manager on several
+# `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank` from the outside: fields of every manager on several
 # numbers of devices, all the same; members of the results, the same bytes twice, on the driver
 # without a GPU too; the usual sizes on phantom data in little time, a page of the results, and one
 # line and status 2 for each thing that can be wrong.
@@ -192,6 +192,46 @@ for nr in 2, 4:
     assert at["overlap", nr] < 1.15 * at["single", 1] / nr
 PY
 
+# graphs WORKLOAD ARGUMENT...: the same vectors everywhere.
+graphs() {
+	"$weir" bench "$@" --json "$dir/json" >"$dir/out" 2>"$dir/err" ||
+		fail "$*" "$dir/out" "$dir/err"
+	[ ! -s "$dir/err" ] || fail "$* says something" "$dir/err"
+	cat "$dir/json" >>"$dir/all.json"
+	python3 - "$dir/json" "$1" <<'PY' || fail "$*: members" "$dir/json"
+import json, sys
+
+lines = [json.loads(line) for line in open(sys.argv[1])]
+single = lines[0]
+for r in lines:
+    p = r["parameters"]
+    assert r["workload"] == sys.argv[2] and r["status"] == "ok", r
+    assert p["bytes"] == 4 * p["nr_vertices"] and r["needs_bytes"] == 2 * p["bytes"], p
+    assert p["graph"].startswith("kron") and p["nr_edges"] == single["parameters"]["nr_edges"], p
+    assert r["hash"] == (None if r["manager"] == "weir+nopublish" else single["hash"]), r
+    assert (single["hash"] is None) == (p["data"] == "phantom"), r
+    right = None if p["data"] == "phantom" or r["manager"] == "weir+nopublish" else True
+    assert r["check"]["passed"] is right, r
+    assert r["machine"] == "cuda" or r["bound_s"] <= r["epoch_median_s"] * (1 + 1e-12), r
+PY
+}
+all=single,memcpy,overlap,rdl,weir,weir+all,weir+nopublish
+graphs pagerank --devices 1,2,4 --kron 12 --degree 8 --check --iterations 4 --manager $all
+graphs pagerank --devices 3 --kron 20 --degree 1 --check --iterations 2 --gpu-budget 60% \
+	--manager single,weir
+graphs pagerank --devices=2,4 --manager $all
+python3 - "$dir/json" <<'PY' || fail "pagerank: times" "$dir/json"
+import json, sys
+
+at = {}
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    at[r["manager"], r["parameters"].get("devices", 1)] = r["iteration_s"]
+for nr in 2, 4:
+    assert at["weir+nopublish", nr] < at["overlap", nr] < at["memcpy", nr] < at["single", 1]
+    assert at["overlap", nr] < 1.1 * at["single", 1] / nr and at["weir", nr] < 1.1 * at["overlap", nr]
+PY
+
 # The same twice, and in the other stream with -.
 again=(jacobi --size 48x32 --data real --iterations 4)
 "$weir" bench "${again[@]}" --json - >"$dir/one" 2>"$dir/table" || fail "to stdout" "$dir/table"
@@ -211,10 +251,12 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 (
 	export LD_LIBRARY_PATH=$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} WEIR_MACHINE=cuda
 	export WEIR_SOLVER_KERNELS=$BUILD_DIR/tests/fakecuda/libweir-solver-fake.so
+	export WEIR_GRAPH_KERNELS=$BUILD_DIR/tests/fakecuda/libweir-graph-fake.so
 	export FAKECUDA_DEVICES=3 FAKECUDA_HBM_BYTES=$((64 << 20)) FAKECUDA_HOST_BYTES=$((1 << 30))
 	bench jacobi 10 --size 64x128 --check --iterations 3 --devices 1,2,3
 	bench diffusion 10 --size 16 --iterations 2 --epochs 3
 	als --size 60x20 --check --iterations 2 --devices 1,3
+	graphs pagerank --devices 1,3 --kron 10 --check --iterations 2
 )
 
 # A page of all of them: a row a result with its speed-up, and a chart.
@@ -225,13 +267,17 @@ import json, re, sys
 results = [json.loads(line) for line in open(sys.argv[1])]
 page = open(sys.argv[2]).read()
 rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
-rows = [row for row in rows if row and row[0].split(",")[0] in ("jacobi", "diffusion", "als")]
+names = "jacobi", "diffusion", "als", "pagerank"
+rows = [row for row in rows if row and row[0].split(",")[0] in names]
 assert len(rows) == len(results) > 50, (len(rows), len(results))
 for row, r in zip(rows, results):
     p = r["parameters"]
-    sides = p.get("items", p.get("rows")), p["columns"], p.get("devices", 1)
-    assert "%d x %d, %d GPU" % sides in row[0], row
-    assert row[0].count(" x ") == 1 + ("planes" in p or "users" in p), row
+    if "graph" in p:
+        assert "%s, %d GPU" % (p["graph"], p.get("devices", 1)) in row[0], row
+    else:
+        sides = p.get("items", p.get("rows")), p["columns"], p.get("devices", 1)
+        assert "%d x %d, %d GPU" % sides in row[0], row
+        assert row[0].count(" x ") == 1 + ("planes" in p or "users" in p), row
     assert row[1].endswith(r["manager"]), (row, r)
     assert row[3] == "%.4g" % (r["iteration_s"] * 1e6), (row, r)
     assert row[5] == "%.3f" % (r["in_memory_s"] / r["epoch_median_s"]), (row, r)
@@ -280,6 +326,14 @@ refused "no size" als --size 268435457
 refused "a slice at least" als --size 64x3 --devices 4
 refused "no size" jacobi --size 2M
 refused "listed twice" jacobi --size 64,64x64
+refused "out of range" pagerank --devices 2 --kron 4
+refused "out of range" pagerank --devices 2 --kron 32
+refused "listed twice" pagerank --devices 2 --kron 20,20
+refused "a slice at least" pagerank --devices 4 --kron 6
+refused "out of range" pagerank --devices 2 --degree 0
+refused "no option --size" pagerank --devices 2 --size 64
+refused "no option --kron" jacobi --kron 20
+refused "this computer's memory" pagerank --devices 2 --data real --kron 31
 refused "no such manager; there are single, memcpy, overlap, rdl" jacobi --manager native
 refused "listed twice" jacobi --manager rdl,rdl
 refused "an item is missing" jacobi --manager single,,rdl
@@ -306,4 +360,12 @@ for workload in jacobi diffusion als; do
 	done
 	"$weir" bench --help | grep -q "^  $workload " || fail "no $workload among the workloads"
 done
-echo "ok - jacobi, diffusion and als"
+# One command on one device or several: which it is, --devices says.
+"$weir" bench pagerank --help >"$dir/help"
+grep -q -- "--uniform" "$dir/help" || fail "not of one device" "$dir/help"
+grep -q -- "--devices N" "$dir/help" || fail "nothing of several devices" "$dir/help"
+"$weir" bench pagerank --devices 2 --help >"$dir/help"
+for option in --kron --degree --seed --devices --check overlap; do
+	grep -q -- "$option" "$dir/help" || fail "--help lacks $option" "$dir/help"
+done
+echo "ok - jacobi, diffusion, als and pagerank"

@@ -3,10 +3,11 @@
  * The solvers' CUDA kernels (workloads/solver/cuda/) on warps without a GPU, bit by bit against
  * plain loops: rows shorter than a warp, than a block and longer, fields of one slice and of more
  * than a thread's steps, launches of one range and of two whose slices' neighbours lie elsewhere;
- * of als rows of few and of many ratings, read from two parts. tests/integration/paging_warps.sh
- * runs it.
+ * of als rows of few and of many ratings, read from two parts; of pagerank rows of no edge, of
+ * some, and of so many that a whole block adds them. tests/integration/paging_warps.sh runs it.
  */
 #include "workloads/solver/cuda/als.cuh"
+#include "workloads/solver/cuda/graph.cuh"
 
 static uint32_t nr_failed;
 
@@ -215,12 +216,93 @@ static void factor(struct ratings r, uint32_t side)
 	nr_failed += !good;
 }
 
+/* ---- graphs */
+
+/* Rows of these many edges, again and again; the vector in two parts. */
+static const uint32_t degrees[] = {0, 1, 2, 31, 32, 33, 700, 1024, 1025, 3000};
+
+struct plain_rows {
+	std::vector<uint64_t> offset;
+	std::vector<uint32_t> neighbour;
+	std::vector<float> in, behind;
+	struct solver_rows rows;
+	struct solver_vector vector;
+};
+
+static void plain_rows_make(struct plain_rows *r, uint32_t nr, uint64_t edges_before)
+{
+	const uint32_t n = 5000, cut = 1700;
+
+	r->offset.assign(1, edges_before);
+	r->neighbour.clear();
+	for (uint32_t row = 0; row < nr; row++) {
+		const uint32_t degree = degrees[row * 7 % 10];
+
+		for (uint32_t i = 0; i < degree; i++)
+			r->neighbour.push_back((uint32_t)(point_mix(r->neighbour.size()) % n));
+		r->offset.push_back(r->offset.back() + degree);
+	}
+	r->in.resize(n);
+	for (uint32_t i = 0; i < n; i++)
+		r->in[i] = point_begin(i);
+	r->behind.assign(r->in.begin() + cut, r->in.end());
+	r->rows = {77, nr, r->offset.data(), r->neighbour.data(), r->neighbour.size()};
+	r->vector.nr_parts = 2;
+	r->vector.part_first[0] = 0;
+	r->vector.part_first[1] = cut;
+	r->vector.part_first[2] = n;
+	r->vector.part[0] = r->in.data();
+	r->vector.part[1] = r->behind.data();
+}
+
+static float plain_rank(const struct plain_rows &r, uint32_t row, float base, float damping)
+{
+	const uint64_t nr = r.offset[row + 1] - r.offset[row];
+	const uint64_t lanes = nr > 1024 ? 256 : 32;
+	std::vector<float> sum(lanes);
+
+	for (uint64_t i = 0; i < nr; i++)
+		sum[i % lanes] += r.in[r.neighbour[r.offset[row] - r.offset[0] + i]];
+	for (uint64_t half = lanes / 2; half; half /= 2)
+		for (uint64_t i = 0; i < half; i++)
+			sum[i] += sum[i + half];
+	return nr ? (base + damping * sum[0]) / (float)nr : 0;
+}
+
+static void ranks(uint32_t nr, bool begins)
+{
+	struct solver_pagerank_args args = {};
+	std::vector<float> out(nr, -1);
+	struct plain_rows r;
+	bool good = true;
+
+	plain_rows_make(&r, nr, 123);
+	args.rows = r.rows;
+	args.in = r.vector;
+	args.base = 0.01f;
+	args.damping = 0.85f;
+	args.out = out.data();
+	if (begins)
+		args.in.nr_parts = 0;
+	LAUNCH(pagerank, ROWS_BLOCKS(args.rows), BLOCK_THREADS, args);
+	if (begins)
+		r.in.assign(r.in.size(), 0);
+	for (uint32_t row = 0; row < nr; row++)
+		good &= out[row] == plain_rank(r, row, args.base, args.damping);
+	printf("%s - pagerank, %u rows%s\n", good ? "ok" : "not ok", nr,
+	       begins ? " that begin" : "");
+	nr_failed += !good;
+}
+
 int main(void)
 {
 	const struct ratings few = {8, {{40, 27, 3}, {7, 5, 3}}};
 
 	factor(few, RATINGS_USERS);
 	factor(few, RATINGS_ITEMS);
+	ranks(64, false);
+	ranks(21, false);
+	ranks(40, true);
 
 	field(1, 1, 4, true, 0, 0);
 	field(5, 1, 8, true, 1, 4);

@@ -523,6 +523,9 @@ static inline void warps_barrier(uint32_t barrier, uint32_t nr_threads)
 	warps::wait_for(warps::BLOCK, (const void *)(uintptr_t)barrier, 0, 0);
 }
 
+/* Blocks that have some are too large for two to be resident. */
+#define __shared__ static
+
 static inline void __syncthreads()
 {
 	warps_barrier(0, warps::block_threads);

@@ -456,6 +456,8 @@ static void test_solver_refused(void **state)
 		"diffusion: each device has a slice at least, and there are up to 16");
 	refused(WITH(devices, 10),
 		"diffusion: each device has a slice at least, and there are up to 16");
+	refused(WITH(kind, SOLVER_PAGERANK),
+		"pagerank: pagerank is what needs a graph, and nothing else does");
 	p = usual;
 	assert_int_equal(run(machine, &solver_manager_rdl, &p, &r, &stats, err), -EINVAL);
 	/* More than two devices have. */
@@ -575,6 +577,28 @@ static void test_solver_faults(void **state)
 	}
 }
 
+/* The same with edges, of which each device has some in memory of its own. */
+static void test_solver_graph_faults(void **state)
+{
+	static const struct solver_manager_ops *const ops[] = {&solver_manager_memcpy,
+							       &solver_manager_weir};
+	const struct solver_graph_params ask = {.scale = 7, .degree = 4, .seed = RANDOM_SEED};
+	struct solver_params p = usual;
+	struct solver_graph graph;
+
+	(void)state;
+	assert_int_equal(solver_graph_open(&ask, &graph, NULL, 0), 0);
+	assert_int_equal(solver_graph_split(&graph, p.devices), 0);
+	p.kind = SOLVER_PAGERANK;
+	p.graph = &graph;
+	p.shape = solver_graph_shape(&graph);
+	p.passes = 2;
+	p.iterations = 2;
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		faults(ops[i], &p);
+	solver_graph_close(&graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -583,7 +607,7 @@ int main(void)
 		cmocka_unit_test(test_solver_budgets),	 cmocka_unit_test(test_solver_bytes),
 		cmocka_unit_test(test_solver_times),	 cmocka_unit_test(test_solver_refused),
 		cmocka_unit_test(test_solver_no_link),	 cmocka_unit_test(test_solver_interrupted),
-		cmocka_unit_test(test_solver_faults),
+		cmocka_unit_test(test_solver_faults),	 cmocka_unit_test(test_solver_graph_faults),
 	};
 
 	return cmocka_run_group_tests_name("solver", tests, NULL, NULL);

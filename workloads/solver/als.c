@@ -10,7 +10,6 @@
 #include "src/base/util.h"
 #include "workloads/solver/internal.h"
 
-#define LAUNCHES 8u		/* of a device and side */
 #define RATINGS_PER_USER_LOG2 4 /* at least */
 
 /* ------------------------------------------------------------------ ratings */
@@ -113,19 +112,15 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint3
 /* All rows of a side; devices' launches in turn. */
 static int side_compute(struct solver_job *job, uint32_t side)
 {
-	const bool split = job->m->ops->split && job->p->devices > 1;
-	const uint32_t nr_launches = split ? LAUNCHES : 1;
+	const uint32_t nr_launches = solver_launches(job);
 	int err = 0;
 
 	for (uint32_t i = 0; i < nr_launches; i++)
 		for (uint32_t d = 0; d < job->p->devices && !err; d++) {
-			const uint32_t begin = solver_array_first(job->p, side, d);
-			const uint64_t nr = solver_array_first(job->p, side, d + 1) - begin;
-			const uint32_t first = (uint32_t)(nr * i / nr_launches);
-			const uint32_t end = (uint32_t)(nr * (i + 1) / nr_launches);
+			const struct solver_part_slices part = solver_part_at(job, side, d, i);
 
-			if (first < end)
-				err = compute(job, d, side, begin + first, end - first);
+			if (part.first < part.end)
+				err = compute(job, d, side, part.first, part.end - part.first);
 		}
 	return err ? err : job->m->ops->iteration_end(job->m);
 }

@@ -19,7 +19,7 @@ struct bounded {
 	const struct solver_params *p;
 	enum solver_sharing sharing;
 	double slice_bytes; /* of als a row's */
-	double exchanges;   /* of slices between two neighbours, each way, within a pass */
+	double exchanges;   /* of what is read after the first iteration, each way, within a pass */
 };
 
 /* ------------------------------------------------------------------ kernels */
@@ -35,15 +35,34 @@ static double compute_ns(const struct bounded *b, uint32_t device, uint32_t firs
 	return cost_resident_ns(dev, factor, bytes / dev->hbm_bytes_per_s * NS_PER_S, 0);
 }
 
-/* ---- of als */
+/* ---- of als, and of what runs on a graph, where there are no sides */
 
 static uint32_t rows_of(const struct bounded *b, uint32_t side, uint32_t device)
 {
 	return solver_array_first(b->p, side, device + 1) - solver_array_first(b->p, side, device);
 }
 
-/* A device's launches that compute its rows of a side. */
-static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
+/* A device's launches that go through all of its edges. */
+static double edges_ns(const struct bounded *b, uint32_t device)
+{
+	const struct solver_share *share = &b->p->graph->split[b->p->devices]->share[device];
+	const struct weir_device_desc *dev = &b->desc->device[device];
+	const double rows = (double)rows_of(b, 0, device) * SOLVER_GRAPH_SLICE;
+	const struct weir_use gathered = {
+		.kind = WEIR_READ,
+		.pattern = WEIR_RANDOM,
+		.read_bytes = share->nr_edges * sizeof(float),
+		.granule = sizeof(float),
+	};
+	const double streamed = rows * (sizeof(uint64_t) + sizeof(float)) +
+				(double)(share->nr_edges * sizeof(uint32_t));
+
+	return cost_resident_ns(
+		dev, cost_kernel_factor(b->desc, solver_kernel_of(b->p->kind)->name),
+		cost_hbm_ns(dev, &gathered) + streamed / dev->hbm_bytes_per_s * NS_PER_S, 0);
+}
+
+static double als_side_ns(const struct bounded *b, uint32_t side, uint32_t device)
 {
 	const struct weir_device_desc *dev = &b->desc->device[device];
 	const uint32_t nr = rows_of(b, side, device);
@@ -60,22 +79,38 @@ static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
 				cost_hbm_ns(dev, &read) + cost_hbm_ns(dev, &write), 0);
 }
 
-/* What a device reads of another one's rows of a side, which it names all of: in place, no more
- * than it reads of them in all. */
+/* A device's launches that compute its rows of a side. */
+static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
+{
+	if (b->p->graph)
+		return edges_ns(b, device);
+	return als_side_ns(b, side, device);
+}
+
+/* What a device reads of another one's rows of a side: of als all of them, of a graph the elements
+ * that its edges come from; in place, no more than it reads of them in all. */
 static double rows_bytes(const struct bounded *b, uint32_t side, uint32_t from, uint32_t to)
 {
 	const double part = rows_of(b, side, from);
 	const double all = solver_array_shape(b->p, side).slices;
-	const uint64_t read = als_random_bytes(b->p, !side, rows_of(b, !side, to));
+	double bytes = part * b->slice_bytes, read;
 
-	if (b->sharing == SOLVER_COPIED)
-		return part * b->slice_bytes;
-	return min_double(part * b->slice_bytes, part / all * (double)read);
+	if (b->p->graph) {
+		const struct solver_share *share = &b->p->graph->split[b->p->devices]->share[to];
+
+		bytes = (double)(share->nr_listed_of[from] * sizeof(float));
+		read = (double)(share->nr_edges * sizeof(float));
+	} else {
+		read = (double)als_random_bytes(b->p, !side, rows_of(b, !side, to));
+	}
+	return b->sharing == SOLVER_COPIED ? bytes : min_double(bytes, part / all * read);
 }
 
 /* Of a device, in an iteration. */
 static double device_ns(const struct bounded *b, uint32_t d)
 {
+	if (b->p->graph)
+		return edges_ns(b, d);
 	if (b->p->kind == SOLVER_ALS)
 		return side_ns(b, RATINGS_USERS, d) + side_ns(b, RATINGS_ITEMS, d);
 	return compute_ns(b, d, solver_first_slice(b->p, d), solver_first_slice(b->p, d + 1));
@@ -108,6 +143,8 @@ static double sent_bytes(const struct bounded *b, uint32_t from, uint32_t to)
 	const struct solver_params *p = b->p;
 	double bytes = 0;
 
+	if (p->graph)
+		return b->exchanges * rows_bytes(b, 0, from, to);
 	if (p->kind != SOLVER_ALS)
 		return from + 1 == to || to + 1 == from ? b->slice_bytes * b->exchanges : 0;
 	for (uint32_t side = 0; side < 2; side++) {
@@ -284,7 +321,8 @@ static double chain_ns(const struct bounded *b)
 	return most;
 }
 
-/* ---- of als: each launch of a side reads what all launches of the other one wrote before */
+/* ---- of als: each launch of a side reads what all launches of the other one wrote before; of a
+ * graph, what those of the iteration before wrote */
 
 /* When a device can begin the next side: all others' rows are there. begin_ns: when devices begin
  * this one. */
@@ -297,7 +335,7 @@ static double next_ns(const struct bounded *b, uint32_t side, uint32_t to,
 		const struct weir_link_desc *link;
 		double message = 0, end = begin_ns[from] + side_ns(b, side, from);
 
-		if (from == to)
+		if (from == to || !(rows_bytes(b, side, from, to) > 0))
 			continue;
 		link = link_of(b, from, to);
 		if (b->sharing == SOLVER_COPIED)
@@ -316,7 +354,7 @@ static double next_ns(const struct bounded *b, uint32_t side, uint32_t to,
 static double sides_ns(const struct bounded *b)
 {
 	double begin_ns[WEIR_DEVICES_MAX] = {0}, next[WEIR_DEVICES_MAX], most = 0;
-	const uint64_t nr = 2 * (uint64_t)b->p->iterations;
+	const uint64_t nr = (b->p->graph ? 1 : 2) * (uint64_t)b->p->iterations;
 
 	for (uint64_t i = 0; i + 1 < nr; i++) {
 		for (uint32_t d = 0; d < b->p->devices; d++)
@@ -345,7 +383,7 @@ struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
 	return (struct solver_bound){
 		.kernels_s = kernels_ns(&b) / NS_PER_S,
 		.ports_s = ports_ns(&b) / NS_PER_S,
-		.chain_s = (p->kind == SOLVER_ALS ? sides_ns : chain_ns)(&b) / NS_PER_S,
+		.chain_s = (p->kind == SOLVER_ALS || p->graph ? sides_ns : chain_ns)(&b) / NS_PER_S,
 	};
 }
 

@@ -19,6 +19,7 @@ struct reference {
 	float *array[2];
 	struct gcn_pool *pool;
 	uint32_t in;		/* the array that is read */
+	uint64_t nr_done;	/* of pagerank: iterations; 0: what the first one reads is made */
 	struct ratings ratings; /* of als */
 };
 
@@ -73,6 +74,27 @@ static void row_step(const void *arg, uint64_t row)
 	};
 
 	solver_kernel_als.cpu(&args);
+}
+
+/* One slice of a graph's vector; nr_done: iterations before it, and what begins is no iteration. */
+static void rows_step(const void *arg, uint64_t slice)
+{
+	const struct reference *ref = arg;
+	const struct solver_graph *g = ref->p->graph;
+	const struct csr *csr = &g->input.graph;
+	const uint64_t first = slice * SOLVER_GRAPH_SLICE;
+	struct solver_pagerank_args args = solver_pagerank_args_of(g, ref->nr_done);
+
+	args.rows = (struct solver_rows){.first = (uint32_t)first,
+					 .nr = SOLVER_GRAPH_SLICE,
+					 .offset = csr->offset + first,
+					 .neighbour = csr->narrow + csr->offset[first]};
+	if (ref->nr_done)
+		args.in = (struct solver_vector){.nr_parts = 1,
+						 .part_first = {0, (uint32_t)g->nr_vertices},
+						 .part = {ref->array[ref->in]}};
+	args.out = ref->array[!ref->in] + first;
+	solver_kernel_pagerank.cpu(&args);
 }
 
 static void slice_step(const void *arg, uint64_t slice)
@@ -149,14 +171,25 @@ static void array_compare(struct solver_job *job, const struct reference *ref, u
  * is left; for als one of the two and then the other one, and both are. */
 static void reference_run(struct reference *ref, uint64_t nr_iterations)
 {
+	static void (*const step[SOLVER_KIND_NR])(const void *, uint64_t) = {slice_step, slice_step,
+									     row_step, rows_step};
 	const bool als = ref->p->kind == SOLVER_ALS;
 	const uint64_t steps = nr_iterations * (als ? 2 : 1);
 
 	ref->in = als ? RATINGS_ITEMS : 0;
-	gcn_pool_run(ref->pool, solver_array_shape(ref->p, ref->in).slices, slice_fill, ref);
-	for (uint64_t i = 0; i < steps; i++, ref->in = !ref->in)
+	if (ref->p->graph) {
+		ref->in = 1;
+		gcn_pool_run(ref->pool, ref->p->shape.slices, rows_step, ref);
+		ref->in = 0;
+	} else {
+		gcn_pool_run(ref->pool, solver_array_shape(ref->p, ref->in).slices, slice_fill,
+			     ref);
+	}
+	for (uint64_t i = 0; i < steps; i++, ref->in = !ref->in) {
+		ref->nr_done = i + 1;
 		gcn_pool_run(ref->pool, solver_array_shape(ref->p, !ref->in).slices,
-			     als ? row_step : slice_step, ref);
+			     step[ref->p->kind], ref);
+	}
 }
 
 void solver_check(struct solver_job *job, struct passes_result *result)

@@ -3,7 +3,16 @@
 #ifndef WEIR_SOLVER_INTERNAL_H
 #define WEIR_SOLVER_INTERNAL_H
 
+#include "workloads/solver/graph.h"
 #include "workloads/solver/solver.h"
+
+#define SOLVER_LAUNCHES 8u /* of a device and array, where what is written is sent at once */
+
+/* Each device's edges, in plain memory of its own, which managers know nothing of (edges.h). */
+struct solver_edges {
+	uint64_t *offset[WEIR_DEVICES_MAX]; /* of a device's vertices, and one more */
+	uint32_t *neighbour[WEIR_DEVICES_MAX];
+};
 
 /* One run. A part that fails stores its error, and what comes after it does nothing. */
 struct solver_job {
@@ -11,6 +20,8 @@ struct solver_job {
 	const struct solver_params *p; /* borrowed */
 	bool phantom;
 	uint64_t nr_done; /* iterations: array nr_done % 2 has the field; of als both count */
+
+	struct solver_edges edges; /* of pagerank and sssp */
 
 	int status; /* the first error */
 	char *err;  /* what became of it, in words */
@@ -30,11 +41,27 @@ const struct weir_kernel *solver_kernel_of(enum solver_kind kind);
 void solver_fill(struct solver_job *job);
 void solver_iterate(struct solver_job *job);
 
+/* How many launches compute a device's slices of an array in an iteration; which ones the index-th
+ * does, if any. */
+struct solver_part_slices {
+	uint32_t first, end;
+};
+uint32_t solver_launches(const struct solver_job *job);
+struct solver_part_slices solver_part_at(const struct solver_job *job, uint32_t array,
+					 uint32_t device, uint32_t index);
+
 /* als.c: a run's ratings; what launches that compute so many rows of a side read of the other one,
  * in all; one iteration. */
 struct ratings als_ratings(const struct solver_params *p);
 uint64_t als_random_bytes(const struct solver_params *p, uint32_t side, uint32_t nr_rows);
 void als_iterate(struct solver_job *job);
+
+/* pagerank.c: a kernel's arguments but for rows and vectors, after some iterations; the beginning
+ * of the vector; one iteration. */
+struct solver_pagerank_args solver_pagerank_args_of(const struct solver_graph *g,
+						    uint64_t iteration);
+void solver_pagerank_fill(struct solver_job *job);
+void solver_pagerank_iterate(struct solver_job *job);
 
 /* A number that stands for the field. Waits. */
 void solver_hash(struct solver_job *job, uint64_t *out);

@@ -72,6 +72,40 @@ struct solver_als_args {
 #define SOLVER_ALS_STEPS 2u
 extern const struct weir_kernel solver_kernel_als;
 
+/* A vector of floats, in parts that follow each other: the first element of each part and, behind
+ * the last, how many there are; where the part begins. */
+struct solver_vector {
+	uint32_t nr_parts;
+	uint32_t part_first[WEIR_DEVICES_MAX + 1];
+	const float *part[WEIR_DEVICES_MAX];
+};
+
+/* Rows of a graph: the vertices that the edges of some vertices come from. */
+struct solver_rows {
+	uint32_t first, nr;	/* which vertices */
+	const uint64_t *offset; /* nr + 1: where the edges of each begin, and the last ones end */
+	const uint32_t *neighbour; /* of all their edges, of which offset[0] are others' before */
+	uint64_t nr_edges;
+};
+
+/* Edges of a row are added in so many sums, the i-th one to sum i modulo their number, and then
+ * halves of the sums onto each other. A GPU has a lane for each sum. */
+#define SOLVER_ROW_LANES 32u
+#define SOLVER_LONG_ROW 1024u /* rows of more edges than that have */
+#define SOLVER_LONG_ROW_LANES 256u
+
+/*
+ * pagerank: what each of some vertices gives along each of its edges, (base + damping * sum of in
+ * over its edges) / their number; 0 if it has none. With in.nr_parts 0 the sum is 0.
+ */
+struct solver_pagerank_args {
+	struct solver_rows rows;
+	struct solver_vector in;
+	float base, damping;
+	float *out; /* of rows.first and on */
+};
+extern const struct weir_kernel solver_kernel_pagerank;
+
 /* The contents that a field begins with: range.out alone is written. */
 struct solver_fill_args {
 	struct solver_shape shape;

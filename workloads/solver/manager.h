@@ -16,6 +16,7 @@
 
 #define SOLVER_ARRAYS_MAX 4u
 #define SOLVER_USES_MAX 4u
+#define SOLVER_OWN_USES_MAX 4u
 
 /* How an array is split. Offsets are of bytes and rise: no slab is empty. */
 struct solver_layout {
@@ -53,6 +54,9 @@ struct solver_step {
 	size_t args_bytes;
 	struct solver_use use[SOLVER_USES_MAX];
 	uint32_t nr_uses;
+	/* Of the device's own plain memory, which the manager knows nothing of; borrowed. */
+	const struct weir_use *own;
+	uint32_t nr_own; /* up to SOLVER_OWN_USES_MAX */
 };
 
 struct solver_config {

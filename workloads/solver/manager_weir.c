@@ -107,13 +107,13 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	struct weir_solver *w = (struct weir_solver *)m;
 	struct weir_stream *stream =
 		step->part == SOLVER_BOUNDARY ? w->boundary[step->device] : w->stream[step->device];
-	struct weir_use uses[SOLVER_USES_MAX];
+	struct weir_use uses[SOLVER_USES_MAX + SOLVER_OWN_USES_MAX];
 	const struct weir_launch launch = {
 		.kernel = step->kernel,
 		.args = step->args,
 		.args_bytes = step->args_bytes,
 		.uses = uses,
-		.nr_uses = step->nr_uses,
+		.nr_uses = step->nr_uses + step->nr_own,
 	};
 	int err, end;
 
@@ -123,6 +123,8 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 		uses[i] = solver_use_at(use, w->window[use->array][step->device] + use->offset,
 					use->bytes);
 	}
+	for (uint32_t i = 0; i < step->nr_own; i++)
+		uses[step->nr_uses + i] = step->own[i];
 	err = weir_begin(w->space, stream, uses, step->nr_uses);
 	if (err)
 		return err;

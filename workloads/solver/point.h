@@ -34,6 +34,15 @@ POINT_INLINE float point_mul(float a, float b)
 #endif
 }
 
+POINT_INLINE float point_div(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+	return __fdiv_rn(a, b);
+#else
+	return a / b;
+#endif
+}
+
 /* The mean of the four neighbours. */
 POINT_INLINE float point_jacobi(float above, float below, float left, float right)
 {

@@ -228,7 +228,7 @@ static struct weir_use use_of(struct solver_slabs *s, uint32_t device, const str
 int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			const struct solver_step *step)
 {
-	struct weir_use uses[SOLVER_USES_MAX * WEIR_DEVICES_MAX];
+	struct weir_use uses[SOLVER_USES_MAX * WEIR_DEVICES_MAX + SOLVER_OWN_USES_MAX];
 	struct weir_launch launch = {
 		.kernel = step->kernel,
 		.args = step->args,
@@ -251,6 +251,8 @@ int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 		if (use->kind != WEIR_READ)
 			s->written = use->array;
 	}
+	for (uint32_t i = 0; i < step->nr_own; i++)
+		uses[launch.nr_uses++] = step->own[i];
 	return weir_stream_launch(stream, &launch);
 }
 

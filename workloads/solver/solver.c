@@ -12,9 +12,10 @@
 
 #include "src/base/util.h"
 #include "workloads/solver/cuda.h"
+#include "workloads/solver/edges.h"
 #include "workloads/solver/internal.h"
 
-static const char *const kind_names[] = {"jacobi", "diffusion", "als"};
+static const char *const kind_names[] = {"jacobi", "diffusion", "als", "pagerank"};
 
 const char *solver_kind_name(enum solver_kind kind)
 {
@@ -46,6 +47,14 @@ static const char *shape_wrong(const struct solver_params *p)
 {
 	const struct solver_shape *shape = &p->shape;
 
+	if (solver_on_graph(p) != (p->graph != NULL))
+		return "pagerank is what needs a graph, and nothing else does";
+	if (p->graph) {
+		const struct solver_shape want = solver_graph_shape(p->graph);
+
+		return memcmp(shape, &want, sizeof(want)) ? "a vector has an element a vertex"
+							  : NULL;
+	}
 	if (p->kind == SOLVER_ALS)
 		return shape->slices && shape->rows && shape->columns == SOLVER_WIDTH &&
 				       MAX(shape->slices, shape->rows) <= SOLVER_ROWS_MAX
@@ -72,6 +81,8 @@ int solver_params_check(const struct solver_params *p, char *err, size_t err_byt
 		what = "no iteration is left after the warm-up";
 	else if (!what && (!p->devices || p->devices > MIN(most, WEIR_DEVICES_MAX)))
 		what = "each device has a slice at least, and there are up to 16";
+	else if (!what && p->graph && !p->graph->split[p->devices])
+		what = "the graph is not split between so many devices";
 	if (!what)
 		return 0;
 	snprintf(err, err ? err_bytes : 0, "%s: %s",
@@ -79,13 +90,19 @@ int solver_params_check(const struct solver_params *p, char *err, size_t err_byt
 	return -EINVAL;
 }
 
+/* Each device all of an array, and not slices beside its own. */
+static bool reads_all(const struct solver_params *p)
+{
+	return p->kind == SOLVER_ALS || p->graph;
+}
+
 struct solver_layout solver_layout_of(const struct solver_params *p, uint32_t array)
 {
 	const struct solver_shape shape = solver_array_shape(p, array);
 	struct solver_layout layout = {
 		.nr_devices = p->devices,
-		.halo_bytes = p->kind == SOLVER_ALS ? solver_array_bytes(p, array)
-						    : solver_slice_bytes(&shape),
+		.halo_bytes =
+			reads_all(p) ? solver_array_bytes(p, array) : solver_slice_bytes(&shape),
 	};
 
 	for (uint32_t d = 0; d <= p->devices; d++)
@@ -107,7 +124,7 @@ uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint
 	const uint64_t begin_at = (first ? first - 1 : 0) * solver_slice_bytes(&p->shape);
 	const uint64_t end_at = end * solver_slice_bytes(&p->shape);
 
-	if (p->kind == SOLVER_ALS)
+	if (reads_all(p))
 		return round_up(solver_array_bytes(p, 0), page_bytes) +
 		       round_up(solver_array_bytes(p, 1), page_bytes);
 	return 2 * (round_up(end_at, page_bytes) - begin_at / page_bytes * page_bytes);
@@ -150,6 +167,14 @@ static bool goes_on(struct solver_job *job, uint32_t pass)
 	return !job->status;
 }
 
+static void iterate(struct solver_job *job)
+{
+	static void (*const fn[SOLVER_KIND_NR])(struct solver_job * job) = {
+		solver_iterate, solver_iterate, als_iterate, solver_pagerank_iterate};
+
+	fn[job->p->kind](job);
+}
+
 static void pass_run(struct solver_job *job, struct passes_result *result, uint32_t pass)
 {
 	struct backend *b = job->m->backend;
@@ -158,7 +183,7 @@ static void pass_run(struct solver_job *job, struct passes_result *result, uint3
 	wait(job);
 	pass_clock(b, &begin);
 	for (uint32_t i = 0; i < job->p->iterations && goes_on(job, pass); i++)
-		(job->p->kind == SOLVER_ALS ? als_iterate : solver_iterate)(job);
+		iterate(job);
 	wait(job);
 	pass_clock(b, &end);
 	if (!job->status && pass >= job->p->warm_up)
@@ -185,6 +210,11 @@ static void result_init(const struct solver_job *job, struct passes_result *resu
 					 als_random_bytes(p, RATINGS_ITEMS, p->shape.rows));
 		result->write_bytes = p->iterations * solver_all_bytes(p);
 	}
+	if (p->graph) {
+		result->distinct_bytes += solver_edge_bytes(p);
+		result->read_bytes =
+			p->iterations * (solver_edge_bytes(p) + p->graph->nr_edges * sizeof(float));
+	}
 }
 
 static void run_steps(struct solver_job *job, struct solver_result *result)
@@ -192,8 +222,10 @@ static void run_steps(struct solver_job *job, struct solver_result *result)
 	const bool real = !job->phantom && !job->m->ops->limit;
 
 	arrays_alloc(job);
+	if (!job->status && job->p->graph)
+		solver_edges_init(job);
 	if (!job->status)
-		solver_fill(job);
+		(job->p->graph ? solver_pagerank_fill : solver_fill)(job);
 	if (!job->status)
 		passes_run(job, &result->passes);
 	if (!job->status && real)
@@ -248,6 +280,8 @@ int solver_run(struct solver_manager *m, const struct solver_params *p, struct s
 	 * work, or was itself refused: a second one tells these apart. */
 	if (job.status && m->ops->sync(m))
 		(void)m->ops->sync(m);
+	if (p->graph)
+		solver_edges_fini(&job);
 	if (job.status)
 		passes_result_free(&result.passes);
 	else

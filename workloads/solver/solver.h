@@ -10,12 +10,16 @@
  *   als        no field: a factor of users and one of items, of 64 elements a row; each row of the
  *              one is computed from all of the other, by least squares over the row's ratings
  *
+ *   pagerank  a vector with an element for each vertex of a graph: each is computed from those of
+ *             the vertices that have an edge to it, anywhere in the vector
+ *
  * docs/solver.md says what is in them, how they are split and how results are checked.
  */
 #ifndef WEIR_SOLVER_H
 #define WEIR_SOLVER_H
 
 #include "workloads/passes.h"
+#include "workloads/solver/graph.h"
 #include "workloads/solver/kernels.h"
 #include "workloads/solver/manager.h"
 #include "workloads/workload.h"
@@ -25,13 +29,15 @@
 
 #define SOLVER_ROWS_MAX (1u << 28) /* users, items */
 
-enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_ALS, SOLVER_KIND_NR };
+enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_ALS, SOLVER_PAGERANK, SOLVER_KIND_NR };
 #define SOLVER_FIELDS_NR SOLVER_ALS /* the kinds before it solve fields */
 
 struct solver_params {
 	enum solver_kind kind;
-	struct solver_shape shape;     /* of als: users, items, SOLVER_WIDTH */
-	uint32_t iterations;	       /* of a pass; > 0 */
+	/* Of als: users, items, SOLVER_WIDTH; of what runs on graphs: solver_graph_shape(). */
+	struct solver_shape shape;
+	const struct solver_graph *graph; /* split between so many devices; else NULL. Borrowed */
+	uint32_t iterations;		  /* of a pass; > 0 */
 	uint32_t passes;	       /* in all, warm-up included; the field goes on from each */
 	uint32_t warm_up;	       /* of them */
 	uint32_t devices;	       /* that the slices are split between; > 0 */
@@ -44,6 +50,17 @@ struct solver_result {
 	struct passes_result passes;
 	uint64_t hash; /* of the field at the end; of phantom machines 0 */
 };
+
+static inline bool solver_on_graph(const struct solver_params *p)
+{
+	return p->kind == SOLVER_PAGERANK;
+}
+
+/* A graph's vector, in slices. */
+static inline struct solver_shape solver_graph_shape(const struct solver_graph *g)
+{
+	return (struct solver_shape){solver_graph_slices(g), 1, SOLVER_GRAPH_SLICE};
+}
 
 /* What an array has: the field, or of als the users' factor, 0, or the items', 1. */
 static inline struct solver_shape solver_array_shape(const struct solver_params *p, uint32_t array)
@@ -77,6 +94,8 @@ static inline uint64_t solver_all_bytes(const struct solver_params *p)
 static inline uint32_t solver_array_first(const struct solver_params *p, uint32_t array,
 					  uint32_t index)
 {
+	if (p->graph)
+		return p->graph->split[p->devices]->share[index].first;
 	return (uint32_t)((uint64_t)solver_array_shape(p, array).slices * index / p->devices);
 }
 
@@ -88,7 +107,7 @@ static inline uint32_t solver_first_slice(const struct solver_params *p, uint32_
 /* What a device's kernels name of both arrays, its slab and halos, in whole pages. */
 uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes);
 
-/* "jacobi", "diffusion", "als". Static. */
+/* "jacobi", "diffusion", "als", "pagerank". Static. */
 const char *solver_kind_name(enum solver_kind kind);
 
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */

@@ -13,7 +13,8 @@ struct part {
 const struct weir_kernel *solver_kernel_of(enum solver_kind kind)
 {
 	static const struct weir_kernel *const kernels[] = {
-		&solver_kernel_jacobi, &solver_kernel_diffusion, &solver_kernel_als};
+		&solver_kernel_jacobi, &solver_kernel_diffusion, &solver_kernel_als,
+		&solver_kernel_pagerank};
 
 	return kernels[kind];
 }
@@ -46,6 +47,23 @@ static struct part slab_of(const struct solver_job *job, uint32_t array, uint32_
 	const uint32_t first = solver_array_first(job->p, array, device);
 
 	return (struct part){first, solver_array_first(job->p, array, device + 1) - first};
+}
+
+uint32_t solver_launches(const struct solver_job *job)
+{
+	return job->m->ops->split && job->p->devices > 1 ? SOLVER_LAUNCHES : 1;
+}
+
+struct solver_part_slices solver_part_at(const struct solver_job *job, uint32_t array,
+					 uint32_t device, uint32_t index)
+{
+	const struct part slab = slab_of(job, array, device);
+	const uint32_t nr = solver_launches(job);
+
+	return (struct solver_part_slices){
+		.first = slab.first + (uint32_t)((uint64_t)slab.nr * index / nr),
+		.end = slab.first + (uint32_t)((uint64_t)slab.nr * (index + 1) / nr),
+	};
 }
 
 /* ------------------------------------------------------------------ an iteration */

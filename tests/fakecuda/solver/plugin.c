@@ -70,6 +70,34 @@ int solver_cuda_als(void *stream, const void *args)
 	return queue(stream, "als", solver_kernel_als.cpu, a, sizeof(*a), touch, a->nr_parts + 1);
 }
 
+/* What a launch reads of a device's edges and of a vector. */
+static unsigned rows_touch(const struct solver_rows *rows, const struct solver_vector *in,
+			   struct fakecuda_touch *touch)
+{
+	unsigned nr = 0;
+
+	touch[nr++] = (struct fakecuda_touch)READS(rows->offset, rows->nr + UINT64_C(1));
+	if (rows->nr_edges)
+		touch[nr++] = (struct fakecuda_touch)READS(rows->neighbour, rows->nr_edges);
+	for (uint32_t i = 0; i < in->nr_parts; i++)
+		touch[nr++] = (struct fakecuda_touch)READS(in->part[i], in->part_first[i + 1] -
+										in->part_first[i]);
+	return nr;
+}
+
+int solver_cuda_pagerank(void *stream, const void *args)
+{
+	const struct solver_pagerank_args *a = args;
+	struct fakecuda_touch touch[WEIR_DEVICES_MAX + 3];
+	unsigned nr;
+
+	if (!solver_cuda_rows_valid(&a->rows, &a->in))
+		return refused("pagerank");
+	nr = rows_touch(&a->rows, &a->in, touch);
+	touch[nr++] = (struct fakecuda_touch)WRITES(a->out, a->rows.nr);
+	return queue(stream, "pagerank", solver_kernel_pagerank.cpu, a, sizeof(*a), touch, nr);
+}
+
 int solver_cuda_fill(void *stream, const void *args)
 {
 	const struct solver_fill_args *a = args;

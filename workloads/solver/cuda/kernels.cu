@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launching the solvers' kernels, which are in stencil.cuh and als.cuh. */
+/* Launching the solvers' kernels, which are in stencil.cuh, als.cuh and graph.cuh. */
 #include "workloads/cuda_launch.cuh"
 #include "workloads/solver/cuda/als.cuh"
+#include "workloads/solver/cuda/graph.cuh"
 #include "workloads/solver/cuda/plugin.h"
 #include "workloads/solver/cuda/stencil.cuh"
 
@@ -58,6 +59,15 @@ int solver_cuda_als(void *stream, const void *args)
 	if (!solver_cuda_als_valid(p))
 		return cuda_launch_refused("als", "no such rows");
 	return cuda_launch("als", als, (p->nr + WARPS - 1) / WARPS, BLOCK_THREADS, stream, p);
+}
+
+int solver_cuda_pagerank(void *stream, const void *args)
+{
+	const struct solver_pagerank_args *p = (const struct solver_pagerank_args *)args;
+
+	if (!solver_cuda_rows_valid(&p->rows, &p->in))
+		return cuda_launch_refused("pagerank", "no such rows");
+	return cuda_launch("pagerank", pagerank, ROWS_BLOCKS(p->rows), BLOCK_THREADS, stream, p);
 }
 
 int solver_cuda_fill(void *stream, const void *args)

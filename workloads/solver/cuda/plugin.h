@@ -27,6 +27,7 @@
 	X(jacobi)              \
 	X(diffusion)           \
 	X(als)                 \
+	X(pagerank)            \
 	X(fill)                \
 	X(hash)
 
@@ -51,8 +52,8 @@ SOLVER_CUDA_EXPORT const char *solver_cuda_error(void);
 static inline uint64_t solver_cuda_abi_here(void)
 {
 	return (UINT64_C(2) << 32) + sizeof(struct solver_stencil_args) +
-	       sizeof(struct solver_als_args) + sizeof(struct solver_fill_args) +
-	       sizeof(struct solver_hash_args);
+	       sizeof(struct solver_als_args) + sizeof(struct solver_pagerank_args) +
+	       sizeof(struct solver_fill_args) + sizeof(struct solver_hash_args);
 }
 
 /* What the kernels can take. */
@@ -82,6 +83,13 @@ static inline bool solver_cuda_als_valid(const struct solver_als_args *p)
 		addresses |= (uintptr_t)p->part[i];
 	return p->first < p->ratings.side[p->side].nr &&
 	       p->nr <= p->ratings.side[p->side].nr - p->first && addresses % 16 == 0;
+}
+
+static inline bool solver_cuda_rows_valid(const struct solver_rows *rows,
+					  const struct solver_vector *in)
+{
+	return rows->nr && rows->nr <= UINT32_MAX - rows->first && rows->offset &&
+	       in->nr_parts <= WEIR_DEVICES_MAX;
 }
 
 static inline bool solver_cuda_stencil_valid(const struct solver_stencil_args *p)

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See edges.h. */
+#include "workloads/solver/edges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/base/util.h"
+#include "workloads/solver/graph.h"
+
+static const struct solver_share *share_of(const struct solver_job *job, uint32_t device)
+{
+	return &job->p->graph->split[job->p->devices]->share[device];
+}
+
+static uint32_t first_vertex(const struct solver_job *job, uint32_t device)
+{
+	return share_of(job, device)->first * SOLVER_GRAPH_SLICE;
+}
+
+static uint32_t nr_vertices(const struct solver_job *job, uint32_t device)
+{
+	return first_vertex(job, device + 1) - first_vertex(job, device);
+}
+
+/* The number of a device's first edge; of a phantom graph edges have none. */
+static uint64_t edges_before(const struct solver_job *job, uint32_t device)
+{
+	const struct solver_graph *g = job->p->graph;
+
+	return g->phantom ? 0 : g->input.graph.offset[first_vertex(job, device)];
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void *memory_of(struct solver_job *job, uint32_t device, uint64_t bytes, const char *what)
+{
+	struct backend *b = job->m->backend;
+	void *addr = NULL;
+	int err = job->status;
+
+	if (!err)
+		err = b->ops->device_alloc(b, b->desc.device[device].memory, MAX(bytes, 1), &addr);
+	if (err)
+		solver_fail(job, err, "%s %s, %.3f MB on %s: %s",
+			    err == -ENOMEM ? "no memory for" : "allocating", what,
+			    (double)bytes / 1e6, b->desc.device[device].name, weir_strerror(err));
+	return err ? NULL : addr;
+}
+
+static void put(struct solver_job *job, stream_id_t stream, void *to, const void *from,
+		uint64_t bytes)
+{
+	struct backend *b = job->m->backend;
+
+	if (!job->status && bytes)
+		solver_did(job, b->ops->upload(b, stream, to, from, bytes), "writing the edges");
+}
+
+static void device_fill(struct solver_job *job, struct solver_edges *edges, uint32_t d)
+{
+	const struct csr *csr = &job->p->graph->input.graph;
+	const uint64_t first = edges_before(job, d), nr = share_of(job, d)->nr_edges;
+	struct backend *b = job->m->backend;
+	stream_id_t stream;
+	int err = b->ops->stream_create(b, d, BACKEND_COMPUTE, &stream);
+
+	solver_did(job, err, "making a stream");
+	if (err)
+		return;
+	put(job, stream, edges->offset[d], csr->offset + first_vertex(job, d),
+	    (nr_vertices(job, d) + UINT64_C(1)) * sizeof(*csr->offset));
+	put(job, stream, edges->neighbour[d], csr->narrow + first, nr * sizeof(*csr->narrow));
+	b->ops->stream_destroy(b, stream);
+}
+
+void solver_edges_init(struct solver_job *job)
+{
+	struct solver_edges *edges = &job->edges;
+
+	for (uint32_t d = 0; d < job->p->devices && !job->status; d++) {
+		const uint64_t nr = share_of(job, d)->nr_edges;
+
+		edges->offset[d] = memory_of(
+			job, d, (nr_vertices(job, d) + UINT64_C(1)) * sizeof(*edges->offset[d]),
+			"offsets");
+		edges->neighbour[d] = memory_of(job, d, nr * sizeof(*edges->neighbour[d]), "edges");
+		if (!job->p->graph->phantom && !job->status)
+			device_fill(job, edges, d);
+	}
+}
+
+void solver_edges_fini(struct solver_job *job)
+{
+	const struct solver_edges *edges = &job->edges;
+	struct backend *b = job->m->backend;
+
+	for (uint32_t d = 0; d < job->p->devices; d++) {
+		b->ops->device_free(b, edges->offset[d]);
+		b->ops->device_free(b, edges->neighbour[d]);
+	}
+}
+
+uint64_t solver_edge_bytes(const struct solver_params *p)
+{
+	const struct solver_graph *g = p->graph;
+
+	return (g->nr_vertices + p->devices) * sizeof(uint64_t) + g->nr_edges * sizeof(uint32_t);
+}
+
+/* ------------------------------------------------------------------ a launch's part */
+
+static void own_add(struct solver_rows_part *part, const void *addr, uint64_t bytes)
+{
+	if (bytes)
+		part->own[part->nr_own++] = (struct weir_use){.addr = (void *)(uintptr_t)addr,
+							      .bytes = bytes,
+							      .kind = WEIR_READ,
+							      .read_bytes = bytes};
+}
+
+void solver_edges_part(const struct solver_job *job, uint32_t device, uint32_t first_slice,
+		       uint32_t nr_slices, struct solver_rows_part *out)
+{
+	const struct solver_graph *g = job->p->graph;
+	const struct solver_edges *edges = &job->edges;
+	const uint32_t first = first_slice * SOLVER_GRAPH_SLICE;
+	const uint32_t nr = nr_slices * SOLVER_GRAPH_SLICE;
+	const uint64_t skipped = solver_graph_edges(g, share_of(job, device)->first, first_slice);
+
+	*out = (struct solver_rows_part){
+		.rows =
+			{
+				.first = first,
+				.nr = nr,
+				.offset =
+					edges->offset[device] + (first - first_vertex(job, device)),
+				.neighbour = edges->neighbour[device] + skipped,
+				.nr_edges =
+					solver_graph_edges(g, first_slice, first_slice + nr_slices),
+			},
+	};
+	own_add(out, out->rows.offset, (nr + UINT64_C(1)) * sizeof(*out->rows.offset));
+	own_add(out, out->rows.neighbour, out->rows.nr_edges * sizeof(uint32_t));
+}
+
+void solver_edges_vector(const struct solver_job *job, uint32_t array, uint32_t device,
+			 struct solver_vector *out)
+{
+	out->nr_parts = 0;
+	for (uint32_t d = 0; d < job->p->devices; d++) {
+		const uint32_t first = first_vertex(job, d);
+		const float *part = job->m->ops->at(job->m, array, device, first * sizeof(float));
+		const uint32_t before = out->nr_parts ? out->part_first[out->nr_parts - 1] : 0;
+
+		if (out->nr_parts && out->part[out->nr_parts - 1] + (first - before) == part)
+			continue;
+		out->part_first[out->nr_parts] = first;
+		out->part[out->nr_parts++] = part;
+	}
+	out->part_first[out->nr_parts] = (uint32_t)job->p->graph->nr_vertices;
+}
