@@ -23,13 +23,6 @@ static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes
 	(void)b, (void)memory, (void)bytes, (void)devices, (void)nr;
 }
 
-/* Until cuda has it. */
-static int stub_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet)
-{
-	(void)b, (void)stream, (void)packet;
-	return -ENOSYS;
-}
-
 static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
 			     const struct weir_use *uses, uint32_t nr)
 {
@@ -97,8 +90,6 @@ void backend_ops_complete(struct backend_ops *ops)
 	/* A backend that cannot check access has nothing to check: that is no failure. */
 	if (!ops->copy_beside)
 		ops->copy_beside = ops->copy;
-	if (!ops->packet)
-		ops->packet = stub_packet;
 	if (!ops->access_begin)
 		ops->access_begin = stub_access_begin;
 	if (!ops->access_end)

@@ -45,6 +45,16 @@ static void nothing_left(struct contract *c)
 static const struct contract_target target = {"fake", open_new, NULL, nothing_left,
 					      CAN_BYTES | CAN_FULL | CAN_WAIT};
 
+static void nothing_alive(struct contract *c)
+{
+	(void)c;
+	assert_int_equal(fakecuda_leaks(stderr), 0);
+}
+
+/* Whose tests make races on purpose. */
+static const struct contract_target racy = {"racy fake", open_new, NULL, nothing_alive,
+					    CAN_BYTES | CAN_FULL | CAN_WAIT};
+
 /* ------------------------------------------------------------------ opening */
 
 static void test_no_driver(void **state)
@@ -321,6 +331,88 @@ static void test_events_are_used_again(void **state)
 	assert_true(fakecuda_nr_calls_of("cuEventCreate") < NR + 10);
 }
 
+/* ------------------------------------------------------------------ packets */
+
+/* Elements 0 and 4 of a chunk, which is on the first GPU. */
+static struct backend_packet packet_make(const struct backend_chunk *gpu,
+					 const struct backend_chunk *host)
+{
+	uint32_t *list = host->alias;
+
+	list[0] = 0;
+	list[1] = 4;
+	return (struct backend_packet){.elements = gpu->alias,
+				       .packet = list + 4,
+				       .index = list,
+				       .nr = 2,
+				       .element_bytes = 4,
+				       .last = 4,
+				       .sector_bytes = 32,
+				       .unpack = true};
+}
+
+/* Kernels are loaded once a device, with its first packet, and tried again after a failure. */
+static void test_packet_kernels_load(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk gpu, host;
+	struct backend_packet packet;
+	stream_id_t other;
+
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
+	assert_int_equal(b->ops->stream_create(b, 1, BACKEND_COPY_IN, &other), 0);
+	packet = packet_make(&gpu, &host);
+	fakecuda_fail_symbol("cuModuleLoadDataEx", 0, CU_NOT_SUPPORTED);
+	assert_int_equal(b->ops->packet(b, c->compute, &packet), -ENOTSUP);
+	fakecuda_fail_symbol("cuModuleLoadDataEx", 0, 0);
+	fakecuda_fail_symbol("cuModuleGetFunction", 7, CU_NOT_SUPPORTED);
+	assert_int_equal(b->ops->packet(b, c->compute, &packet), -ENOTSUP);
+	fakecuda_fail_symbol("cuModuleGetFunction", 0, 0);
+	fakecuda_fail_symbol("cuLaunchKernel", 0, CU_OUT_OF_MEMORY);
+	assert_int_equal(b->ops->packet(b, c->compute, &packet), -ENOMEM);
+	fakecuda_fail_symbol("cuLaunchKernel", 0, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(b->ops->packet(b, c->compute, &packet), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), 3);
+	assert_int_equal(b->ops->packet(b, other, &packet), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), 4);
+	contract_wait(b, c->compute);
+	contract_wait(b, other);
+	b->ops->stream_destroy(b, other);
+	b->ops->chunk_destroy(b, &gpu);
+	b->ops->chunk_destroy(b, &host);
+}
+
+/* The driver's check of order knows the elements: a copy between them is no race, of one it is. */
+static void test_packet_races(void **state)
+{
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_chunk gpu, host;
+	struct backend_packet packet;
+
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
+	assert_int_equal(b->ops->chunk_create(b, HOST, c->unit, 0, &host), 0);
+	packet = packet_make(&gpu, &host);
+	for (uint32_t i = 0; i < 2; i++) {
+		/* Elements 1 to 3, or one more. */
+		const struct backend_copy copy = {(char *)gpu.alias + 4, (char *)host.alias + 4096,
+						  12 + i * 4};
+
+		fakecuda_gate(fakecuda_stream(1), true);
+		assert_int_equal(b->ops->copy(b, c->in, &copy, 1), 0);
+		assert_int_equal(b->ops->packet(b, c->compute, &packet), 0);
+		contract_wait(b, c->compute);
+		fakecuda_gate(fakecuda_stream(1), false);
+		contract_wait(b, c->in);
+		assert_int_equal(fakecuda_nr_races(), i);
+	}
+	b->ops->chunk_destroy(b, &gpu);
+	b->ops->chunk_destroy(b, &host);
+}
+
 /* ------------------------------------------------------------------ injected failures */
 
 static int open_and_run(void)
@@ -378,6 +470,8 @@ int main(void)
 		CONTRACT_TEST(test_native_stream, target),
 		CONTRACT_TEST(test_waits_for_a_native_stream, target),
 		CONTRACT_TEST(test_events_are_used_again, target),
+		CONTRACT_TEST(test_packet_kernels_load, target),
+		CONTRACT_TEST(test_packet_races, racy),
 		cmocka_unit_test(test_each_driver_call_fails),
 	};
 

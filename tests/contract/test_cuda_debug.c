@@ -235,6 +235,37 @@ static void test_begin_fails(void **state)
 	ASSERT_ACCESS(d, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE);
 }
 
+/* A packet gets at its elements without a bracket, beside one that is open; then nobody does. */
+static void test_packet_in_a_guarded_reservation(void **state)
+{
+	struct debug *d = *state;
+	struct backend *b = d->b;
+	uint8_t *host = d->chunk[UNITS - 1].alias;
+	struct backend_packet packet = {.elements = d->va,
+					.packet = host,
+					.index = (uint32_t *)(void *)(host + 16),
+					.nr = 2,
+					.element_bytes = 4,
+					.last = UNIT / 4,
+					.sector_bytes = 64,
+					.unpack = true};
+	const uint32_t list[] = {0, UNIT / 4}, sent[] = {77, 78};
+
+	memcpy(host, sent, sizeof(sent));
+	memcpy(host + 16, list, sizeof(list));
+	begin(d, d->second, d, use_of(unit(d, 1), UNIT, WEIR_READ));
+	assert_int_equal(b->ops->packet(b, d->first, &packet), 0);
+	ASSERT_ACCESS(d, NONE, READ, NONE, NONE, NONE, NONE, NONE, NONE);
+	assert_int_equal(b->ops->fence_wait(b, end(d, d->second, d)), 0);
+	memset(host, 0, sizeof(sent));
+	packet.unpack = false;
+	assert_int_equal(b->ops->packet(b, d->first, &packet), 0);
+	ASSERT_ACCESS(d, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE);
+	assert_memory_equal(host, sent, sizeof(sent));
+	assert_int_equal(d->log.nr, 0);
+	assert_no_problem();
+}
+
 /* ------------------------------------------------------------------ remaps */
 
 static void expect_refused(struct debug *d, int err, const char *how)
@@ -541,13 +572,21 @@ static void test_variable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_access_follows_brackets), CASE(test_access_is_narrowed),
-		CASE(test_access_in_few_calls),	    CASE(test_access_never_beyond_cores),
-		CASE(test_guard_comes_and_goes),    CASE(test_begin_fails),
-		CASE(test_remap_under_a_bracket),   CASE(test_remap_after_a_failed_wait),
-		CASE(test_remap_beside_a_bracket),  CASE(test_undeclared_launch),
-		CASE(test_brackets_open_together),  cmocka_unit_test(test_fault_names_the_kernel),
-		cmocka_unit_test(test_two_spaces),  cmocka_unit_test(test_variable),
+		CASE(test_access_follows_brackets),
+		CASE(test_access_is_narrowed),
+		CASE(test_access_in_few_calls),
+		CASE(test_access_never_beyond_cores),
+		CASE(test_guard_comes_and_goes),
+		CASE(test_begin_fails),
+		CASE(test_packet_in_a_guarded_reservation),
+		CASE(test_remap_under_a_bracket),
+		CASE(test_remap_after_a_failed_wait),
+		CASE(test_remap_beside_a_bracket),
+		CASE(test_undeclared_launch),
+		CASE(test_brackets_open_together),
+		cmocka_unit_test(test_fault_names_the_kernel),
+		cmocka_unit_test(test_two_spaces),
+		cmocka_unit_test(test_variable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

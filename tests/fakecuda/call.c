@@ -9,6 +9,7 @@
  *   mapping.c  reservations, mappings, access    stream.c   streams and their threads
  *   event.c    events                            submit.c   calls that queue work
  *   work.c     what work does when its turn comes, races
+ *   module.c   kernels that the driver launches: those of packets
  *
  * What it is strict about: results, for all that a caller can get wrong; who may touch what at
  * which address, also the CPU; order, by one thread a stream and by clocks that tell whether two
@@ -47,8 +48,7 @@ struct fake fake = {
 };
 
 #define FAKE_SYMBOL(member, symbol, parameters) symbol,
-static const char *const symbols[CALL_NR] = {
-	CUDA_FUNCTIONS(FAKE_SYMBOL, FAKE_SYMBOL) "cuLaunchKernel"};
+static const char *const symbols[CALL_NR] = {CUDA_FUNCTIONS(FAKE_SYMBOL, FAKE_SYMBOL)};
 #undef FAKE_SYMBOL
 
 void fake_panic(const char *what)
@@ -124,6 +124,7 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	pthread_mutex_lock(&fake.lock);
 	streams_end();
 	events_fini();
+	modules_fini();
 	mappings_fini();
 	memories_fini();
 	memset(fake.context, 0, sizeof(fake.context));
@@ -156,6 +157,7 @@ static bool call_never_fails(enum call call)
 	case CALL_host_free:
 	case CALL_stream_destroy:
 	case CALL_event_destroy:
+	case CALL_module_unload:
 		return true;
 	default:
 		return false;
@@ -200,6 +202,8 @@ static bool call_is_unsafe(enum call call)
 	case CALL_host_alloc:
 	case CALL_host_free:
 	case CALL_managed_alloc:
+	case CALL_module_load:
+	case CALL_module_unload:
 		return true;
 	default:
 		return false;

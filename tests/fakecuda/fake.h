@@ -15,7 +15,9 @@
 /* More results and values of cuda.h, which driver.h has no use for. */
 enum {
 	CU_INVALID_CONTEXT = 201,
+	CU_INVALID_PTX = 218,
 	CU_INVALID_HANDLE = 400,
+	CU_NOT_FOUND = 500,
 	CU_CAPTURE_INVALIDATED = 901,
 	CU_CAPTURE_ISOLATION = 905,
 	CU_CAPTURED_EVENT = 907,
@@ -29,7 +31,7 @@ CUDA_FUNCTIONS(FAKE_DECLARE, FAKE_DECLARE)
 #undef FAKE_DECLARE
 
 #define FAKE_CALL(member, symbol, parameters) CALL_##member,
-enum call { CUDA_FUNCTIONS(FAKE_CALL, FAKE_CALL) CALL_launch, CALL_NR };
+enum call { CUDA_FUNCTIONS(FAKE_CALL, FAKE_CALL) CALL_NR };
 #undef FAKE_CALL
 
 enum {
@@ -171,6 +173,7 @@ struct op {
 	uint32_t word;
 	void (*fn)(const void *args);
 	void *args;
+	bool packet;	/* touches elements, too, which it finds as it starts */
 	bool sleeps;	/* records an event to sleep on */
 	bool disturbed; /* its memory was taken away while it ran */
 };
@@ -180,6 +183,10 @@ struct stream;
 struct op *op_create(enum op_kind kind, size_t nr_touches);
 void op_free(struct op *op);
 void record_put(struct record *record);
+
+/* One touch; false at the first byte that is not mapped or not allowed. lenient: pass over it. */
+bool touch_resolve(const struct op *op, const struct touch *touch, bool lenient,
+		   struct spans *spans);
 
 /* Do what a stream's first operation says; gives up the lock meanwhile. */
 void op_run(struct stream *stream, struct op *op);
@@ -198,7 +205,16 @@ bool addr_is_program(uint64_t addr);
 
 void problem_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* ------------------------------------------------------------------ module.c */
+
+/* Add what a packet's kernel touches beside the list and the packet. */
+void packet_touches(struct op *op);
+void modules_fini(void);
+
 /* ------------------------------------------------------------------ stream.c, event.c, submit.c */
+
+/* The stream for an operation, in a call that needs a context. */
+cu_result stream_for(cu_stream handle, struct stream **stream, int *device);
 
 /* A slot goes to another stream when this one has ended; sequence numbers go on. */
 struct stream {
@@ -280,7 +296,7 @@ extern struct fake {
 	struct memory memory[MEMORY_NR];
 	struct context context[DEVICES_MAX];
 	struct ranges reservations, mappings;
-	struct table handles, streams, events;
+	struct table handles, streams, events, modules;
 
 	struct stream *slot[STREAMS_MAX];
 	uint64_t queued[STREAMS_MAX], done[STREAMS_MAX]; /* sequence numbers */
@@ -299,6 +315,7 @@ extern struct fake {
 #define HANDLE_BASE UINT64_C(0x4d00000000)
 #define STREAM_BASE UINT64_C(0x5700000000)
 #define EVENT_BASE UINT64_C(0xe700000000)
+#define MODULE_BASE UINT64_C(0xf000000000)
 
 /* Begin a driver call: take the lock, count, and say whether it fails before it does anything. */
 cu_result call_enter(enum call call);

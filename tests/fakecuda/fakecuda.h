@@ -141,7 +141,7 @@ FAKECUDA_API void fakecuda_fail_at(uint64_t n, int result);
 
 /** Make a function, named "cuMemCreate" and so on, fail after skip more calls, from then on every
  *  time; result 0 ends it. Any function can fail in this way. "cuLaunchKernel" is
- *  fakecuda_launch(). False: no such function, or 8 others are set. */
+ *  fakecuda_launch(), too. False: no such function, or 8 others are set. */
 FAKECUDA_API bool fakecuda_fail_symbol(const char *symbol, uint64_t skip, int result);
 
 /** Calls that fakecuda_fail_at() counts, since the reset. */
@@ -166,8 +166,8 @@ FAKECUDA_API uint64_t fakecuda_managed_bytes(void);
  */
 FAKECUDA_API int fakecuda_access(const void *addr, int device);
 
-/** Number of things alive: handles, mappings, reservations, allocations, streams, events, retains
- *  of contexts. file: one line on each; may be NULL. */
+/** Number of things alive: handles, mappings, reservations, allocations, streams, events, modules,
+ *  retains of contexts. file: one line on each; may be NULL. */
 FAKECUDA_API unsigned fakecuda_leaks(FILE *file);
 
 #ifdef __cplusplus

@@ -427,6 +427,7 @@ unsigned fakecuda_leaks(FILE *file)
 	nr += leaks_of_table(file, &fake.handles, HANDLE_BASE, "memory handle");
 	nr += leaks_of_table(file, &fake.streams, STREAM_BASE, "stream");
 	nr += leaks_of_table(file, &fake.events, EVENT_BASE, "event");
+	nr += leaks_of_table(file, &fake.modules, MODULE_BASE, "module");
 	for (int i = 0; i < DEVICES_MAX; i++) {
 		nr += fake.context[i].retains;
 		if (file && fake.context[i].retains)

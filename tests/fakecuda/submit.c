@@ -5,8 +5,7 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* The stream for an operation, in a call that needs a context. */
-static cu_result stream_for(cu_stream handle, struct stream **stream, int *device)
+cu_result stream_for(cu_stream handle, struct stream **stream, int *device)
 {
 	cu_result result = context_current(device);
 

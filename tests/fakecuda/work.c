@@ -128,9 +128,8 @@ static bool program_resolve(const struct touch *touch, bool lenient, struct span
 	return true;
 }
 
-/* One touch; false at the first byte that is not mapped or not allowed. lenient: pass over it. */
-static bool touch_resolve(const struct op *op, const struct touch *touch, bool lenient,
-			  struct spans *spans)
+bool touch_resolve(const struct op *op, const struct touch *touch, bool lenient,
+		   struct spans *spans)
 {
 	uint64_t addr = touch->addr, end = touch->addr + touch->bytes;
 
@@ -240,8 +239,9 @@ static bool ops_unordered(const struct op *a, unsigned a_slot, const struct op *
 {
 	if (!b->nr_touches || (a->kind == OP_KERNEL && b->kind == OP_KERNEL))
 		return false;
+	/* What a packet touches was not known before. */
 	if (b->started)
-		return a->stamp > b->started;
+		return a->packet || a->stamp > b->started;
 	return b->clock.at[a_slot] < a->seq;
 }
 
@@ -472,6 +472,8 @@ void op_run(struct stream *stream, struct op *op)
 	if (!op->nr_touches && op->kind != OP_KERNEL)
 		return;
 	op->started = ++fake.stamp;
+	if (op->packet)
+		packet_touches(op);
 	if (!op_resolve(op, false, &op->spans)) {
 		context_break(op->device, CU_ILLEGAL_ADDRESS);
 		return;

@@ -184,6 +184,10 @@ SAME_SHAPE(event_elapsed, cuEventElapsedTime);
 static_assert(same_text(symbol::event_elapsed, "cuEventElapsedTime"), "event_elapsed");
 SAME_FUNCTION(copy, cuMemcpyAsync);
 SAME_FUNCTION(fill, cuMemsetD32Async);
+SAME_FUNCTION(module_load, cuModuleLoadDataEx);
+SAME_FUNCTION(module_unload, cuModuleUnload);
+SAME_FUNCTION(module_function, cuModuleGetFunction);
+SAME_FUNCTION(launch, cuLaunchKernel);
 #if CUDA_VERSION >= 13000 /* before, these names stood for other versions */
 SAME_FUNCTION(managed_prefetch, cuMemPrefetchAsync);
 SAME_FUNCTION(managed_advise, cuMemAdvise);

@@ -177,6 +177,7 @@ static const struct backend_ops cuda_ops = {
 	.stream_wait_native = cuda_stream_wait_native,
 	.launch = cuda_launch,
 	.copy = cuda_copy,
+	.packet = cuda_packet,
 	.upload = cuda_upload,
 	.download = cuda_download,
 	.stream_wait = cuda_stream_wait,

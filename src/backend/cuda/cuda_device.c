@@ -55,6 +55,7 @@ void cuda_device_stop(struct cuda *cuda, uint32_t d)
 
 	if (!dev->context)
 		return;
+	cuda_kernels_fini(cuda, d);
 	cuda_events_fini(cuda, d);
 	cuda_relax(cuda);
 	(void)cuda_error(&cuda->driver, cuda->driver.context_release(dev->device),

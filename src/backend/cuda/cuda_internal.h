@@ -9,6 +9,7 @@
  *   nvml.c           which other processes hold a device's memory
  *   cuda_context.c   what every call of the driver needs; places, the clock, threads
  *   cuda_event.c     events: to record, to sleep on, their times
+ *   cuda_kernel.c    the library's own kernels
  *   cuda_device.c    the devices' contexts, taken on first use
  *   cuda_chunk.c     chunks, and the table of them
  *   cuda_pin.c       chunks made ahead, by a thread
@@ -18,7 +19,7 @@
  *   cuda_fence.c     fences: recorded, asked for, waited for
  *   cuda_debug.c     debug mode: brackets, and what they let devices do
  *   cuda_map.c       mappings in reservations
- *   cuda_work.c      what is queued on streams: copies, kernels
+ *   cuda_work.c      what is queued on streams: copies, kernels, packets
  *   cuda_managed.c   managed memory
  *   cuda_migrator.c  the thread that notices what is done
  *   cuda_describe.c  the machine's description
@@ -28,7 +29,8 @@
  * the device is made (but for an event on a full stream, which core avoids). It protects every list
  * and count below. A region's mappings are changed by their space alone, one call at a time; they
  * are read under the lock. cuda.starting is held while a device's context is taken, when nothing of
- * the device is in those lists yet, and never together with cuda.lock.
+ * the device is in those lists yet, and while its kernels are loaded; never together with
+ * cuda.lock.
  */
 #ifndef WEIR_CUDA_INTERNAL_H
 #define WEIR_CUDA_INTERNAL_H
@@ -126,9 +128,16 @@ struct cuda_stream {
 	struct access_bracket *ended; /* and those that core does not know to be done */
 };
 
+/* Sizes of elements that packets have: 1 to 16. */
+#define CUDA_PACKET_SIZES 5u
+
 struct cuda_device {
 	cu_device device;
-	cu_context context;	 /* NULL: not taken yet; guarded by cuda.starting */
+	cu_context context; /* NULL: not taken yet; guarded by cuda.starting */
+	/* The library's kernels, NULL: not loaded; and those of packets, to pack and to unpack
+	 * elements of 1, 2, 4... bytes. Guarded by cuda.starting, constant from then on. */
+	cu_module packets;
+	cu_function packet[2 * CUDA_PACKET_SIZES];
 	uint32_t nr_warps;	 /* that can be resident */
 	struct cuda_event *base; /* reached at base_ns: times are counted from it */
 	uint64_t base_ns;
@@ -267,6 +276,16 @@ int cuda_time_base(struct cuda *cuda, uint32_t device);
 
 /* Destroy a device's, all of which are free: nobody uses any more. */
 void cuda_events_fini(struct cuda *cuda, uint32_t device);
+
+/* ---- cuda_kernel.c */
+
+/* Queue a packet's kernel, which is loaded if it is the device's first. The device's context is
+ * current; no lock held. */
+int cuda_packet_queue(struct cuda *cuda, uint32_t device, cu_stream stream,
+		      const struct backend_packet *packet);
+
+/* Unload a device's kernels, if they are loaded. Nobody uses the device. */
+void cuda_kernels_fini(struct cuda *cuda, uint32_t device);
 
 /* ---- cuda_device.c */
 
@@ -462,6 +481,7 @@ int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch 
 int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native));
 int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
 	      uint32_t nr);
+int cuda_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet);
 int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
 int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,
 		  uint64_t bytes);

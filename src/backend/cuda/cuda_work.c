@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is queued on streams: copies between aliases, copies from and to the program's buffers,
- * kernels.
+ * kernels, packets.
  */
 #include <errno.h>
 #include <string.h>
@@ -208,6 +208,54 @@ int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *lau
 	err = launch->kernel->cuda(stream, launch->args);
 	cuda_leave(cuda);
 	return err ? err : cuda_debug_launch_end(cuda, stream, device, launch);
+}
+
+/* ------------------------------------------------------------------ packets */
+
+/* In debug mode the elements may be in a guarded reservation, which the kernel gets into in a
+ * bracket of its own. */
+static int packet_debugged(struct backend *b, stream_id_t id, cu_stream stream, uint32_t device,
+			   const struct backend_packet *packet, const struct weir_launch *launch)
+{
+	struct cuda *cuda = cuda_of(b);
+	int err = cuda_access_begin(b, id, launch, launch->uses, launch->nr_uses);
+
+	if (err)
+		return err;
+	err = cuda_packet_queue(cuda, device, stream, packet);
+	if (!err)
+		err = cuda_debug_launch_end(cuda, stream, device, launch);
+	cuda_access_end(b, id, launch);
+	return err;
+}
+
+int cuda_packet(struct backend *b, stream_id_t id, const struct backend_packet *packet)
+{
+	struct cuda *cuda = cuda_of(b);
+	struct weir_use uses[BACKEND_PACKET_USES];
+	struct weir_launch launch, elements;
+	cu_stream stream;
+	uint32_t device;
+	int err = backend_packet_check(packet);
+
+	if (!err)
+		err = cuda_stream_get(cuda, id, &stream, &device);
+	if (!err)
+		err = cuda_enter(cuda, device);
+	if (err)
+		return err;
+	launch = backend_packet_launch(packet, uses);
+	elements = launch;
+	elements.nr_uses = 1;
+	/* Of those alone: packets and lists are where a copy brought them. Named by an alias, they
+	 * do not count either. */
+	pthread_mutex_lock(&cuda->lock);
+	(void)count_inplace(cuda, device, &elements);
+	pthread_mutex_unlock(&cuda->lock);
+	err = cuda->debug ? packet_debugged(b, id, stream, device, packet, &launch)
+			  : cuda_packet_queue(cuda, device, stream, packet);
+	cuda_leave(cuda);
+	return err;
 }
 
 int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native))

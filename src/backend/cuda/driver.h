@@ -18,6 +18,8 @@ typedef uint64_t cu_handle; /* CUmemGenericAllocationHandle */
 typedef struct CUctx_st *cu_context;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
+typedef struct CUmod_st *cu_module;
+typedef struct CUfunc_st *cu_function;
 
 /* Results that are told apart; the driver names the others. */
 enum {
@@ -179,7 +181,18 @@ struct cu_copy_attributes {
 		  struct cu_copy_attributes * attributes, size_t * first, size_t nr_attributes,   \
 		  cu_stream stream))                                                              \
 	REQUIRED(fill, "cuMemsetD32Async",                                                        \
-		 (cu_ptr addr, unsigned int word, size_t nr_words, cu_stream stream))
+		 (cu_ptr addr, unsigned int word, size_t nr_words, cu_stream stream))             \
+	REQUIRED(module_load, "cuModuleLoadDataEx",                                               \
+		 (cu_module * module, const void *image, unsigned int nr_options, int *options,   \
+		  void **values))                                                                 \
+	REQUIRED(module_unload, "cuModuleUnload", (cu_module module))                             \
+	REQUIRED(module_function, "cuModuleGetFunction",                                          \
+		 (cu_function * function, cu_module module, const char *name))                    \
+	REQUIRED(launch, "cuLaunchKernel",                                                        \
+		 (cu_function function, unsigned int grid_x, unsigned int grid_y,                 \
+		  unsigned int grid_z, unsigned int block_x, unsigned int block_y,                \
+		  unsigned int block_z, unsigned int shared_bytes, cu_stream stream,              \
+		  void **parameters, void **extra))
 
 /* The driver as opened. Constant after cuda_driver_open(). */
 struct cuda_driver {

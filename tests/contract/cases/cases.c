@@ -203,18 +203,27 @@ static int script_work(struct script *s)
 	const struct backend_ops *ops = s->b->ops;
 	const struct weir_use use = use_of(s->va, s->unit, WEIR_WRITE);
 	const struct backend_copy copy = {s->host.alias, s->gpu.alias, s->unit};
+	const struct backend_packet packet = {.elements = s->va,
+					      .packet = s->plain,
+					      .index = s->pinned,
+					      .nr = 1,
+					      .element_bytes = 1,
+					      .sector_bytes = 32};
 	bool bytes = s->b->data == WEIR_DATA_REAL;
 	fence_t fence = 0;
 	int err;
 
 	s->byte = 1;
+	if (bytes)
+		memset(s->pinned, 0, sizeof(uint32_t));
 	(void)((err = ops->access_guard(s->b, s->va, true)) ||
 	       (err = ops->access_begin(s->b, s->stream, s, &use, 1)) ||
 	       (err = ops->upload(s->b, s->stream, s->va, bytes ? &s->byte : NULL, 1)) ||
 	       (err = contract_add(s->b, s->stream, s->va, s->va, 1, 1)) ||
 	       (err = ops->copy(s->b, s->stream, &copy, 1)) ||
 	       (err = ops->upload(s->b, s->stream, s->plain, bytes ? &s->byte : NULL, 1)) ||
-	       (err = ops->download(s->b, s->stream, bytes ? &s->byte : NULL, s->va, 1)) ||
+	       (err = ops->packet(s->b, s->stream, &packet)) ||
+	       (err = ops->download(s->b, s->stream, bytes ? &s->byte : NULL, s->plain, 1)) ||
 	       (err = ops->fence_record(s->b, s->stream, &fence)) ||
 	       (err = ops->stream_wait(s->b, s->stream, fence)) ||
 	       (err = ops->fence_wait(s->b, fence)));

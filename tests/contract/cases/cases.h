@@ -6,7 +6,8 @@
  *
  *   cases.c    the list, opening and closing, what the others share
  *   memory.c   chunks and plain allocations      mapping.c  reservations and mappings
- *   work.c     copies, kernels, fences           life.c     progress, threads, failing calls
+ *   work.c     copies, kernels, fences           packet.c   packets
+ *   life.c     progress, threads, failing calls
  *   plain.c    objects of plain memory (weir.h), which behave alike on all of them
  */
 #ifndef WEIR_CONTRACT_CASES_H
@@ -132,6 +133,11 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(launch_no_version, 0)          \
 	X(free_waits, 0)
 
+#define CASES_OF_PACKETS(X) \
+	X(packets, 0)       \
+	X(packet_places, 0) \
+	X(packet_arguments, 0)
+
 #define CASES_OF_LIFE(X)             \
 	X(progress, 0)               \
 	X(marks, 0)                  \
@@ -174,6 +180,7 @@ int contract_script(struct backend *b, uint64_t unit);
 	CASES_OF_MEMORY(X)  \
 	CASES_OF_MAPPING(X) \
 	CASES_OF_WORK(X)    \
+	CASES_OF_PACKETS(X) \
 	CASES_OF_LIFE(X)    \
 	CASES_OF_PLAIN(X)
 

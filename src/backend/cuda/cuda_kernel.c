@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library's own kernels: loaded when a device first has use for one, compiled then by the
+ * driver for the GPU at hand, and launched. Loading takes some tens of milliseconds, and the device
+ * may have to come to rest for it.
+ */
+#include <stdio.h>
+
+#include "src/backend/cuda/cuda_internal.h"
+#include "src/backend/cuda/packet.h"
+#include "src/base/util.h"
+
+/* packet.ptx, as text. The build makes it. */
+extern const char cuda_packet_ptx[];
+
+/* Find the kernels in the module that the device has. The context is current. */
+static int kernels_find(struct cuda *cuda, struct cuda_device *dev)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	int err = 0;
+
+	for (uint32_t i = 0; i < 2 * CUDA_PACKET_SIZES && !err; i++) {
+		char name[24];
+
+		(void)snprintf(name, sizeof(name), "weir_%s%u", i % 2 ? "unpack" : "pack",
+			       1u << i / 2);
+		err = cuda_error(
+			driver, driver->module_function(&dev->packet[i], dev->packets, name), name);
+	}
+	return err;
+}
+
+static void kernels_unload(struct cuda *cuda, struct cuda_device *dev)
+{
+	(void)cuda_undo_error(&cuda->driver, cuda->driver.module_unload(dev->packets),
+			      "cuModuleUnload");
+	dev->packets = NULL;
+}
+
+/* See that the device has its kernels. The context is current; no lock held. */
+static int kernels_load(struct cuda *cuda, struct cuda_device *dev)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	int err = 0;
+
+	pthread_mutex_lock(&cuda->starting);
+	if (!dev->packets) {
+		err = cuda_error(driver,
+				 driver->module_load(&dev->packets, cuda_packet_ptx, 0, NULL, NULL),
+				 "cuModuleLoadDataEx");
+		if (err)
+			dev->packets = NULL;
+		else
+			err = kernels_find(cuda, dev);
+		if (err && dev->packets)
+			kernels_unload(cuda, dev);
+	}
+	pthread_mutex_unlock(&cuda->starting);
+	return err;
+}
+
+int cuda_packet_queue(struct cuda *cuda, uint32_t device, cu_stream stream,
+		      const struct backend_packet *packet)
+{
+	struct cuda_device *dev = &cuda->device[device];
+	struct backend_packet args = *packet;
+	void *parameters[] = {&args};
+	/* A block's threads have so many elements; one thread at least is for a rest. */
+	uint64_t each =
+		PACKET_BLOCK * PACKET_GROUPS(packet->element_bytes) * 16u / packet->element_bytes;
+	uint32_t nr = (uint32_t)MIN(packet->nr / each + 1, PACKET_GRID_MAX);
+	uint32_t kernel = 2 * log2_floor(packet->element_bytes) + packet->unpack;
+	int err = kernels_load(cuda, dev);
+
+	return err ? err
+		   : cuda_error(&cuda->driver,
+				cuda->driver.launch(dev->packet[kernel], nr, 1, 1, PACKET_BLOCK, 1,
+						    1, 0, stream, parameters, NULL),
+				"cuLaunchKernel");
+}
+
+void cuda_kernels_fini(struct cuda *cuda, uint32_t device)
+{
+	if (!cuda->device[device].packets || cuda_enter_surely(cuda, device))
+		return;
+	kernels_unload(cuda, &cuda->device[device]);
+	cuda_leave(cuda);
+}
