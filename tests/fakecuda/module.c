@@ -17,6 +17,10 @@ static const char *const kernels[] = {"weir_pack1",  "weir_unpack1", "weir_pack2
 
 #define NR_KERNELS (sizeof(kernels) / sizeof(kernels[0]))
 
+/* Elements of a packet, at most, that are looked at one by one: of more, what lies between them in
+ * a page counts as touched, too. */
+#define EXACT_MAX 4096u
+
 /* Handles of functions: the module's, plus 1 and the kernel's number. */
 #define FUNCTION_STEP 16u
 
@@ -171,6 +175,8 @@ static uint32_t *list_read(const struct op *op, const struct backend_packet *p)
 void packet_touches(struct op *op)
 {
 	const struct backend_packet *p = op->args;
+	/* No page lies whole in a gap that is less. */
+	uint64_t gap = p->nr > EXACT_MAX ? page_up(1) - 1 : 0, end = 0;
 	uint32_t *index = list_read(op, p);
 	struct touch *touch;
 
@@ -180,14 +186,15 @@ void packet_touches(struct op *op)
 	if (!touch)
 		fake_panic("no memory");
 	op->touch = touch;
-	/* One for each run of neighbours. */
-	for (uint64_t i = 0; i < p->nr; i++)
-		if (i && index[i] == index[i - 1] + 1)
-			touch[op->nr_touches - 1].bytes += p->element_bytes;
+	for (uint64_t i = 0; i < p->nr; i++) {
+		uint64_t addr = (uintptr_t)p->elements + (uint64_t)index[i] * p->element_bytes;
+
+		if (i && addr - end <= gap)
+			touch[op->nr_touches - 1].bytes += addr - end + p->element_bytes;
 		else
-			touch[op->nr_touches++] = (struct touch){
-				(uintptr_t)p->elements + (uint64_t)index[i] * p->element_bytes,
-				p->element_bytes, p->unpack};
+			touch[op->nr_touches++] = (struct touch){addr, p->element_bytes, p->unpack};
+		end = addr + p->element_bytes;
+	}
 	free(index);
 }
 

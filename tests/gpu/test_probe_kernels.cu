@@ -133,51 +133,15 @@ static void run_mixed(struct arena *a, char *got, uint32_t piece, uint32_t round
 	report(arena_same(a, got), "mixed", a->where, (uint64_t)piece * PROBE_MIXED * rounds);
 }
 
-/* Elements of the first half, of which the list names one of each step, beginning with any; the
- * packet and the list lie in the second half. Then they go back to places that are one further. */
-static void run_packet(struct arena *a, char *got, uint32_t element_bytes, uint32_t step,
-		       uint32_t nr)
+static void run_list(struct arena *a, char *got, uint32_t step, uint32_t nr)
 {
-	uint64_t quarter = a->bytes / 2, first = (uint64_t)element_bytes * (step % 3);
-	uint64_t list = a->bytes + quarter;
-	struct probe_list_args list_gpu = {(uint32_t *)(a->gpu + list), nr, step};
-	struct probe_list_args list_cpu = {(uint32_t *)(a->cpu + list), nr, step};
-	struct probe_pack_args pack_gpu = {a->gpu + a->bytes, a->gpu + first, list_gpu.list, nr,
-					   element_bytes};
-	struct probe_pack_args pack_cpu = {a->cpu + a->bytes, a->cpu + first, list_cpu.list, nr,
-					   element_bytes};
-	struct probe_unpack_args unpack_gpu = {a->gpu + first + element_bytes, a->gpu + a->bytes,
-					       list_gpu.list, nr, element_bytes};
-	struct probe_unpack_args unpack_cpu = {a->cpu + first + element_bytes, a->cpu + a->bytes,
-					       list_cpu.list, nr, element_bytes};
+	struct probe_list_args gpu = {(uint32_t *)a->gpu, nr, step};
+	struct probe_list_args cpu = {(uint32_t *)a->cpu, nr, step};
 
 	arena_fill(a);
-	wait_for(probe_cuda_run_list(stream, &list_gpu), "list");
-	probe_kernel_list.cpu(&list_cpu);
+	wait_for(probe_cuda_run_list(stream, &gpu), "list");
+	probe_kernel_list.cpu(&cpu);
 	report(arena_same(a, got), "list", a->where, nr * sizeof(uint32_t));
-	wait_for(probe_cuda_run_pack(stream, &pack_gpu), "pack");
-	probe_kernel_pack.cpu(&pack_cpu);
-	report(arena_same(a, got), "pack", a->where, (uint64_t)nr * element_bytes);
-	wait_for(probe_cuda_run_unpack(stream, &unpack_gpu), "unpack");
-	probe_kernel_unpack.cpu(&unpack_cpu);
-	report(arena_same(a, got), "unpack", a->where, (uint64_t)nr * element_bytes);
-}
-
-static void run_packets(struct arena *a, char *got)
-{
-	for (uint32_t element_bytes = 1; element_bytes <= 16; element_bytes *= 2)
-		for (uint32_t step = 1; step <= 64; step *= 2) {
-			uint64_t most = a->bytes / element_bytes / step - 4;
-
-			/* List and packet have half a buffer each. */
-			most = most < a->bytes / 8 ? most : a->bytes / 8;
-			most = most < a->bytes / 2 / element_bytes ? most
-								   : a->bytes / 2 / element_bytes;
-			run_packet(a, got, element_bytes, step, 1);
-			run_packet(a, got, element_bytes, step, 15);
-			run_packet(a, got, element_bytes, step, 4099);
-			run_packet(a, got, element_bytes, step, (uint32_t)most);
-		}
 }
 
 static void run_all(struct arena *a)
@@ -201,7 +165,11 @@ static void run_all(struct arena *a)
 	for (uint32_t piece = 32; piece <= 4096; piece *= 2)
 		for (uint32_t most = (uint32_t)(a->bytes / piece / 6), n = 1; n <= most; n *= 7)
 			run_mixed(a, got, piece, n);
-	run_packets(a, got);
+	for (uint32_t step = 1; step <= 64; step *= 2) {
+		run_list(a, got, step, 1);
+		run_list(a, got, step, 4099);
+		run_list(a, got, step, (uint32_t)(a->bytes / sizeof(uint32_t)));
+	}
 	free(got);
 	free(a->cpu);
 }

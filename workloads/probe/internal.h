@@ -92,8 +92,6 @@ struct probe_work {
 		struct probe_add_args add;
 		struct probe_mixed_args mixed;
 		struct probe_list_args list;
-		struct probe_pack_args pack;
-		struct probe_unpack_args unpack;
 	} args;
 };
 
@@ -118,16 +116,8 @@ uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint
 			  const struct probe_buffer *near, const struct probe_buffer *out,
 			  uint32_t piece, uint32_t most);
 
-/* Elements of a range, one of each step of them, and the buffers that hold list and packet. */
-struct probe_packet {
-	char *range, *packet;
-	uint32_t *list;
-	uint32_t nr, step, element_bytes;
-};
-
-void probe_work_list(struct probe_work *w, const struct probe_packet *packet);
-void probe_work_pack(struct probe_work *w, const struct probe_packet *packet);
-void probe_work_unpack(struct probe_work *w, const struct probe_packet *packet);
+/* Make an ascending list of indexes, one of each step. */
+void probe_work_list(struct probe_work *w, uint32_t *list, uint32_t nr, uint32_t step);
 
 /* ------------------------------------------------------------------ bursts (burst.c) */
 

@@ -110,26 +110,6 @@ static void list_cpu(const void *p)
 		a->list[i] = probe_list_at(i, a->step);
 }
 
-static void pack_cpu(const void *p)
-{
-	const struct probe_pack_args *a = p;
-	uint64_t bytes = a->element_bytes;
-
-	for (uint64_t i = 0; i < a->nr; i++)
-		memcpy((char *)a->dst + i * bytes, (const char *)a->src + a->list[i] * bytes,
-		       bytes);
-}
-
-static void unpack_cpu(const void *p)
-{
-	const struct probe_unpack_args *a = p;
-	uint64_t bytes = a->element_bytes;
-
-	for (uint64_t i = 0; i < a->nr; i++)
-		memcpy((char *)a->dst + a->list[i] * bytes, (const char *)a->src + i * bytes,
-		       bytes);
-}
-
 #define KERNEL(kernel)                                     \
 	const struct weir_kernel probe_kernel_##kernel = { \
 		.name = #kernel, .cpu = kernel##_cpu, .cuda = probe_cuda_run_##kernel};

@@ -114,30 +114,6 @@ struct probe_list_args {
 };
 extern const struct weir_kernel probe_kernel_list;
 
-/*
- * dst[i] = src[list[i]], of elements of element_bytes, 1 to 16 and a power of two, to which src is
- * aligned. list and dst are aligned to 16 bytes. The list ascends: none comes twice.
- */
-struct probe_pack_args {
-	void *dst;
-	const void *src;
-	const uint32_t *list;
-	uint64_t nr;
-	uint32_t element_bytes;
-};
-extern const struct weir_kernel probe_kernel_pack;
-
-/* dst[list[i]] = src[i], and the rest of dst stays; the same with dst and src in each other's
- * place. */
-struct probe_unpack_args {
-	void *dst;
-	const void *src;
-	const uint32_t *list;
-	uint64_t nr;
-	uint32_t element_bytes;
-};
-extern const struct weir_kernel probe_kernel_unpack;
-
 /* The i-th index of a list. */
 PROBE_ANYWHERE static inline uint32_t probe_list_at(uint32_t i, uint32_t step)
 {

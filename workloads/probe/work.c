@@ -128,58 +128,9 @@ uint32_t probe_work_mixed(struct probe *p, struct probe_work *w, void *far, uint
 	return nr;
 }
 
-/* ------------------------------------------------------------------ packets */
-
-#define SECTOR 32u
-
-/* The whole sectors that the elements lie in. Where others lie in a sector too, writing it reads
- * it. */
-static struct weir_use elements_use(const struct probe_packet *packet, bool write)
+void probe_work_list(struct probe_work *w, uint32_t *list, uint32_t nr, uint32_t step)
 {
-	uint64_t all = (uint64_t)packet->nr * packet->step * packet->element_bytes;
-	uint64_t touched = MIN(all, (uint64_t)packet->nr * SECTOR);
-	bool partly = packet->step > 1 && packet->element_bytes < SECTOR;
-
-	return (struct weir_use){.addr = packet->range,
-				 .bytes = all,
-				 .kind = write ? WEIR_WRITE : WEIR_READ,
-				 .read_bytes = !write || partly ? touched : 0,
-				 .write_bytes = write ? touched : 0};
-}
-
-static struct weir_use list_use(const struct probe_packet *packet, enum weir_use_kind kind)
-{
-	return stream_use(packet->list, packet->nr * sizeof(*packet->list), kind);
-}
-
-static struct weir_use packet_use(const struct probe_packet *packet, enum weir_use_kind kind)
-{
-	return stream_use(packet->packet, (uint64_t)packet->nr * packet->element_bytes, kind);
-}
-
-void probe_work_list(struct probe_work *w, const struct probe_packet *packet)
-{
-	w->args.list = (struct probe_list_args){packet->list, packet->nr, packet->step};
-	w->use[0] = list_use(packet, WEIR_OVERWRITE);
+	w->args.list = (struct probe_list_args){list, nr, step};
+	w->use[0] = stream_use(list, nr * sizeof(*list), WEIR_OVERWRITE);
 	work_finish(w, &probe_kernel_list, sizeof(w->args.list), 1);
-}
-
-void probe_work_pack(struct probe_work *w, const struct probe_packet *packet)
-{
-	w->args.pack = (struct probe_pack_args){packet->packet, packet->range, packet->list,
-						packet->nr, packet->element_bytes};
-	w->use[0] = elements_use(packet, false);
-	w->use[1] = list_use(packet, WEIR_READ);
-	w->use[2] = packet_use(packet, WEIR_OVERWRITE);
-	work_finish(w, &probe_kernel_pack, sizeof(w->args.pack), 3);
-}
-
-void probe_work_unpack(struct probe_work *w, const struct probe_packet *packet)
-{
-	w->args.unpack = (struct probe_unpack_args){packet->range, packet->packet, packet->list,
-						    packet->nr, packet->element_bytes};
-	w->use[0] = elements_use(packet, true);
-	w->use[1] = list_use(packet, WEIR_READ);
-	w->use[2] = packet_use(packet, WEIR_READ);
-	work_finish(w, &probe_kernel_unpack, sizeof(w->args.unpack), 3);
 }

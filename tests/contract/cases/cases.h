@@ -133,9 +133,10 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(launch_no_version, 0)          \
 	X(free_waits, 0)
 
-#define CASES_OF_PACKETS(X) \
-	X(packets, 0)       \
-	X(packet_places, 0) \
+#define CASES_OF_PACKETS(X)      \
+	X(packets, 0)            \
+	X(packet_far, CAN_BYTES) \
+	X(packet_places, 0)      \
 	X(packet_arguments, 0)
 
 #define CASES_OF_LIFE(X)             \

@@ -2,9 +2,6 @@
 /* Cases of packets: elements packed by a list and unpacked, and what is refused. */
 #include "tests/contract/cases/cases.h"
 
-/* What the elements, the list and the packet have at most. */
-#define BUFFER_BYTES KIB(96)
-
 /* Elements in two blocks side by side, the second of them on the host, and room for one more. The
  * list is the host's; the packet is in the GPU's memory, and comes to the host to be looked at. */
 struct fixture {
@@ -33,7 +30,7 @@ static void fixture_init(struct fixture *f, struct contract *c)
 	}
 	assert_int_equal(b->ops->chunk_create(b, GPU0, bytes, 0, &f->packet), 0);
 	assert_int_equal(b->ops->chunk_create(b, HOST, bytes, 0, &f->back), 0);
-	assert_int_equal(b->ops->device_alloc(b, HOST, BUFFER_BYTES, &list), 0);
+	assert_int_equal(b->ops->device_alloc(b, HOST, c->unit * sizeof(*f->list), &list), 0);
 	f->list = list;
 }
 
@@ -90,12 +87,11 @@ static struct backend_packet packet_make(struct fixture *f, uint32_t element_byt
 static void elements_fill(struct fixture *f, unsigned char salt)
 {
 	struct backend *b = f->c->b;
-	uint64_t bytes = f->c->unit + BUFFER_BYTES;
+	uint64_t bytes = 2 * f->c->unit;
 
-	bytes = bytes < 2 * f->c->unit ? bytes : 2 * f->c->unit;
-	for (uint64_t i = 0; i < 2 * f->c->unit; i++)
+	for (uint64_t i = 0; i < bytes; i++)
 		f->before[i] = (unsigned char)(i * 7 + i / 256 * 11 + salt);
-	memcpy(f->after, f->before, 2 * f->c->unit);
+	memcpy(f->after, f->before, bytes);
 	assert_int_equal(b->ops->upload(b, f->c->compute, f->va, data_of(f->c, f->before), bytes),
 			 0);
 }
@@ -103,9 +99,8 @@ static void elements_fill(struct fixture *f, unsigned char salt)
 static void elements_check(struct fixture *f)
 {
 	struct backend *b = f->c->b;
-	uint64_t bytes = f->c->unit + BUFFER_BYTES;
+	uint64_t bytes = 2 * f->c->unit;
 
-	bytes = bytes < 2 * f->c->unit ? bytes : 2 * f->c->unit;
 	assert_int_equal(b->ops->download(b, f->c->compute, data_of(f->c, f->before), f->va, bytes),
 			 0);
 	if (can(f->c, CAN_BYTES))
@@ -141,11 +136,11 @@ static void check_packet(struct fixture *f, uint32_t element_bytes, uint32_t ste
 	elements_check(f);
 }
 
-/* All sizes of elements, dense and sparse, as many as are groups of a GPU's threads and not, both
- * ways. */
+/* All sizes of elements, dense and sparse, as many as are groups of a GPU's threads and not, and as
+ * there is room for; both ways. */
 void contract_packets(void **state)
 {
-	static const uint32_t numbers[] = {1, 3, 16, 17, 999, 4099};
+	static const uint32_t numbers[] = {1, 3, 16, 17, 999, 4099, UINT32_MAX};
 	struct fixture f;
 
 	fixture_init(&f, *state);
@@ -158,6 +153,37 @@ void contract_packets(void **state)
 				check_packet(&f, element_bytes, step, (uint32_t)room);
 			}
 	fixture_fini(&f);
+}
+
+/* An element beyond 4 GiB, where there is room for it. */
+void contract_packet_far(void **state)
+{
+	const uint64_t bytes = UINT64_C(5) << 30, room = bytes + (UINT64_C(1) << 30);
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	struct backend_packet packet = {.nr = 1, .element_bytes = 16, .sector_bytes = 32};
+	unsigned char sent[16] = "a far element", got[16] = "";
+	void *elements, *packed, *list;
+
+	if (b->desc.memory[GPU0].bytes < room || b->ops->memory_room(b, GPU0) < room)
+		return;
+	packet.first = packet.last = (uint32_t)(bytes / 16) - 1;
+	assert_int_equal(b->ops->device_alloc(b, GPU0, bytes, &elements), 0);
+	assert_int_equal(b->ops->device_alloc(b, GPU0, 16, &packed), 0);
+	assert_int_equal(b->ops->device_alloc(b, HOST, sizeof(uint32_t), &list), 0);
+	*(uint32_t *)list = packet.first;
+	packet.elements = elements;
+	packet.packet = packed;
+	packet.index = list;
+	assert_int_equal(
+		b->ops->upload(b, c->compute, (char *)elements + bytes - 16, sent, sizeof(sent)),
+		0);
+	assert_int_equal(b->ops->packet(b, c->compute, &packet), 0);
+	assert_int_equal(b->ops->download(b, c->compute, got, packed, sizeof(got)), 0);
+	assert_memory_equal(got, sent, sizeof(sent));
+	b->ops->device_free(b, elements);
+	b->ops->device_free(b, packed);
+	b->ops->device_free(b, list);
 }
 
 /* All three by aliases, or in plain memory; what lies between the elements may be unmapped. */

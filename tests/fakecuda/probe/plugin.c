@@ -87,24 +87,6 @@ int probe_cuda_list(void *stream, const void *args)
 	QUEUE(list, stream, a, {a->list, a->nr * sizeof(*a->list), true});
 }
 
-/* Of the range whose elements are listed only the beginning is named: how far the list reaches is
- * not known before it is read. */
-int probe_cuda_pack(void *stream, const void *args)
-{
-	const struct probe_pack_args *a = args;
-
-	QUEUE(pack, stream, a, {a->src, a->nr * a->element_bytes, false},
-	      {a->list, a->nr * sizeof(*a->list), false}, {a->dst, a->nr * a->element_bytes, true});
-}
-
-int probe_cuda_unpack(void *stream, const void *args)
-{
-	const struct probe_unpack_args *a = args;
-
-	QUEUE(unpack, stream, a, {a->src, a->nr * a->element_bytes, false},
-	      {a->list, a->nr * sizeof(*a->list), false}, {a->dst, a->nr * a->element_bytes, true});
-}
-
 int probe_cuda_mixed(void *stream, const void *args)
 {
 	const struct probe_mixed_args *a = args;

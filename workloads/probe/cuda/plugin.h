@@ -31,9 +31,7 @@
 	X(update)             \
 	X(add)                \
 	X(mixed)              \
-	X(list)               \
-	X(pack)               \
-	X(unpack)
+	X(list)
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,7 +53,7 @@ PROBE_CUDA_EXPORT const char *probe_cuda_error(void);
 /* Change the constant when a function or its meaning changes; sizes of arguments show anyway. */
 static inline uint64_t probe_cuda_abi_here(void)
 {
-	uint64_t abi = UINT64_C(4) << 32;
+	uint64_t abi = UINT64_C(5) << 32;
 
 #define ADD_SIZE(name) abi += sizeof(struct probe_##name##_args);
 	PROBE_CUDA_KERNELS(ADD_SIZE)
