@@ -15,6 +15,7 @@
  *     weir_paged_leave(&w);
  *
  * The same with objects, of which the first leaves in its destructor, is in weir/paging/scope.cuh.
+ * Reads that are noted, of memory that is not paged, are in weir/tracked.h, which comes with this.
  *
  * A hit is one load of the page's entry a lane. When a lane misses while all lanes are together,
  * all help: of those that want the same page the first has an agent, agents step at the same time,
@@ -37,6 +38,7 @@
 #define WEIR_DEVICE_CUH
 
 #include "weir/paging/warp.cuh"
+#include "weir/tracked.h"
 
 /* ------------------------------------------------------------------ places */
 
