@@ -98,6 +98,28 @@ static void test_bound_ports(void **state)
 	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
 }
 
+/* What is sent and received goes through the memory that kernels use. */
+static void test_bound_memories(void **state)
+{
+	const double slice = 4096, kernels = 10 * (2 * 67 + 2) * slice / 100;
+	struct weir_machine_desc desc;
+	struct solver_params p = usual;
+
+	(void)state;
+	p.devices = 3;
+	test_machine_gpus(&desc, 3);
+	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, 0);
+	desc.nr_ports = 1;
+	desc.port[0] = (struct weir_port_desc){GPU1, 1, 30e9, 30e9};
+	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, kernels + 9 * 4 * slice / 100);
+	is_ns(solver_bound_of(&desc, &p, SOLVER_IN_PLACE).memories_s, 0);
+	/* One link carries 20 bytes/ns, the port the rest of it; three leave kernels too little. */
+	desc.port[0] = (struct weir_port_desc){GPU1, 2, 44e9, 44e9};
+	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, kernels + 9 * 4 * slice / 100);
+	desc.port[0] = (struct weir_port_desc){GPU1, 3, 80e9, 80e9};
+	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, 0);
+}
+
 /* To and fro between two devices. */
 static void test_bound_chain(void **state)
 {
@@ -179,6 +201,10 @@ static void machine_at(uint64_t random, uint32_t devices, struct weir_machine_de
 		desc->link[l].b_to_a_bytes_per_s = 1e9 * (1 + (double)(gen_bits(random, ~l) % 40));
 		desc->link[l].duplex_bytes_per_s = 1e9;
 	}
+	for (uint32_t d = 0; random >> 60 & 1 && d < devices; d++)
+		desc->port[desc->nr_ports++] = (struct weir_port_desc){
+			GPU0 + d, 1, 1e9 * (1 + (double)(gen_bits(random, 100 + d) % 45)),
+			1e9 * (1 + (double)(gen_bits(random, 200 + d) % 45))};
 }
 
 /* Chains over slices that no neighbour reads are no longer than the kernels of one device. */
@@ -306,9 +332,10 @@ static void test_bound_is_near(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bound_kernels), cmocka_unit_test(test_bound_ports),
-		cmocka_unit_test(test_bound_chain),   cmocka_unit_test(test_bound_chain_brute),
-		cmocka_unit_test(test_bound_holds),   cmocka_unit_test(test_bound_is_near),
+		cmocka_unit_test(test_bound_kernels),	  cmocka_unit_test(test_bound_ports),
+		cmocka_unit_test(test_bound_memories),	  cmocka_unit_test(test_bound_chain),
+		cmocka_unit_test(test_bound_chain_brute), cmocka_unit_test(test_bound_holds),
+		cmocka_unit_test(test_bound_is_near),
 	};
 
 	return cmocka_run_group_tests_name("solver_bound", tests, NULL, NULL);

@@ -8,8 +8,10 @@
 #include <math.h>
 
 #include "src/base/util.h"
+#include "workloads/solver/bound.h"
 #include "workloads/solver/internal.h"
 
+#define GROWTH_MAX (4 / 3.0)	/* of rows, from one launch to the next; 1 / GROWTH_MAX the least */
 #define RATINGS_PER_USER_LOG2 4 /* at least */
 
 /* ------------------------------------------------------------------ ratings */
@@ -109,6 +111,16 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t side, uint3
 	return m->ops->step(m, &step);
 }
 
+/* How many times as many rows the next launch of a side has: as long as the messages of the one
+ * before take, beside which it runs. So ports are idle until the first is done and no more where
+ * messages take longest; where launches do, there is only the last one's message behind them. */
+static double growth_of(const struct solver_job *job, uint32_t side)
+{
+	const double messages = solver_als_messages(&job->m->backend->desc, job->p, side);
+
+	return min_double(max_double(messages, 1 / GROWTH_MAX), GROWTH_MAX);
+}
+
 /* All rows of a side; devices' launches in turn. */
 static int side_compute(struct solver_job *job, uint32_t side)
 {
@@ -127,8 +139,11 @@ static int side_compute(struct solver_job *job, uint32_t side)
 
 void als_iterate(struct solver_job *job)
 {
-	int err = side_compute(job, RATINGS_USERS);
+	int err;
 
+	for (uint32_t side = 0; side < 2 && job->m->ops->split && job->nr_done == 0; side++)
+		job->growth[side] = growth_of(job, side);
+	err = side_compute(job, RATINGS_USERS);
 	err = err ? err : side_compute(job, RATINGS_ITEMS);
 	solver_did(job, err, "an iteration");
 	job->nr_done++;

@@ -24,15 +24,25 @@ struct bounded {
 
 /* ------------------------------------------------------------------ kernels */
 
-/* The least time of launches on a device that compute the slices from first to before end. */
-static double compute_ns(const struct bounded *b, uint32_t device, uint32_t first, uint32_t end)
+static double factor_of(const struct bounded *b)
 {
-	const struct weir_device_desc *dev = &b->desc->device[device];
-	const double factor = cost_kernel_factor(b->desc, solver_kernel_of(b->p->kind)->name);
+	return cost_kernel_factor(b->desc, solver_kernel_of(b->p->kind)->name);
+}
+
+/* What launches on a device that compute the slices from first to before end take of its HBM. */
+static double compute_hbm_ns(const struct bounded *b, uint32_t device, uint32_t first, uint32_t end)
+{
 	const uint32_t read = MIN(end + 1, b->p->shape.slices) - (first ? first - 1 : 0);
 	const double bytes = b->slice_bytes * (read + (end - first));
 
-	return cost_resident_ns(dev, factor, bytes / dev->hbm_bytes_per_s * NS_PER_S, 0);
+	return bytes / b->desc->device[device].hbm_bytes_per_s * NS_PER_S;
+}
+
+/* Their least time. */
+static double compute_ns(const struct bounded *b, uint32_t device, uint32_t first, uint32_t end)
+{
+	return cost_resident_ns(&b->desc->device[device], factor_of(b),
+				compute_hbm_ns(b, device, first, end), 0);
 }
 
 /* ---- of als, and of what runs on a graph, where there are no sides */
@@ -42,8 +52,8 @@ static uint32_t rows_of(const struct bounded *b, uint32_t side, uint32_t device)
 	return solver_array_first(b->p, side, device + 1) - solver_array_first(b->p, side, device);
 }
 
-/* A device's launches that go through all of its edges. */
-static double edges_ns(const struct bounded *b, uint32_t device)
+/* A device's launches that go through all of its edges: what they take of its HBM. */
+static double edges_hbm_ns(const struct bounded *b, uint32_t device)
 {
 	const struct solver_share *share = &b->p->graph->split[b->p->devices]->share[device];
 	const struct weir_device_desc *dev = &b->desc->device[device];
@@ -57,12 +67,10 @@ static double edges_ns(const struct bounded *b, uint32_t device)
 	const double streamed = rows * (sizeof(uint64_t) + sizeof(float)) +
 				(double)(share->nr_edges * sizeof(uint32_t));
 
-	return cost_resident_ns(
-		dev, cost_kernel_factor(b->desc, solver_kernel_of(b->p->kind)->name),
-		cost_hbm_ns(dev, &gathered) + streamed / dev->hbm_bytes_per_s * NS_PER_S, 0);
+	return cost_hbm_ns(dev, &gathered) + streamed / dev->hbm_bytes_per_s * NS_PER_S;
 }
 
-static double als_side_ns(const struct bounded *b, uint32_t side, uint32_t device)
+static double als_side_hbm_ns(const struct bounded *b, uint32_t side, uint32_t device)
 {
 	const struct weir_device_desc *dev = &b->desc->device[device];
 	const uint32_t nr = rows_of(b, side, device);
@@ -75,16 +83,22 @@ static double als_side_ns(const struct bounded *b, uint32_t side, uint32_t devic
 	const struct weir_use write = {.kind = WEIR_OVERWRITE,
 				       .write_bytes = nr * (uint64_t)b->slice_bytes};
 
-	return cost_resident_ns(dev, cost_kernel_factor(b->desc, solver_kernel_als.name),
-				cost_hbm_ns(dev, &read) + cost_hbm_ns(dev, &write), 0);
+	return cost_hbm_ns(dev, &read) + cost_hbm_ns(dev, &write);
 }
 
 /* A device's launches that compute its rows of a side. */
-static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
+static double side_hbm_ns(const struct bounded *b, uint32_t side, uint32_t device)
 {
 	if (b->p->graph)
-		return edges_ns(b, device);
-	return als_side_ns(b, side, device);
+		return edges_hbm_ns(b, device);
+	return als_side_hbm_ns(b, side, device);
+}
+
+/* Their least time. */
+static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
+{
+	return cost_resident_ns(&b->desc->device[device], factor_of(b),
+				side_hbm_ns(b, side, device), 0);
 }
 
 /* What a device reads of another one's rows of a side: of als all of them, of a graph the elements
@@ -106,11 +120,25 @@ static double rows_bytes(const struct bounded *b, uint32_t side, uint32_t from, 
 	return b->sharing == SOLVER_COPIED ? bytes : min_double(bytes, part / all * read);
 }
 
-/* Of a device, in an iteration. */
+/* Of a device, in an iteration: of its HBM, and the least time. */
+static double device_hbm_ns(const struct bounded *b, uint32_t d)
+{
+	double ns;
+
+	if (b->p->graph)
+		ns = edges_hbm_ns(b, d);
+	else if (b->p->kind == SOLVER_ALS)
+		ns = side_hbm_ns(b, RATINGS_USERS, d) + side_hbm_ns(b, RATINGS_ITEMS, d);
+	else
+		ns = compute_hbm_ns(b, d, solver_first_slice(b->p, d),
+				    solver_first_slice(b->p, d + 1));
+	return factor_of(b) * ns;
+}
+
 static double device_ns(const struct bounded *b, uint32_t d)
 {
 	if (b->p->graph)
-		return edges_ns(b, d);
+		return side_ns(b, 0, d);
 	if (b->p->kind == SOLVER_ALS)
 		return side_ns(b, RATINGS_USERS, d) + side_ns(b, RATINGS_ITEMS, d);
 	return compute_ns(b, d, solver_first_slice(b->p, d), solver_first_slice(b->p, d + 1));
@@ -212,7 +240,8 @@ static double device_rate(const struct bounded *b, uint32_t device, bool sends)
 	return most;
 }
 
-static double port_ns(const struct bounded *b, uint32_t device, bool sends)
+/* What a device sends to all others, or receives from them. */
+static double port_bytes(const struct bounded *b, uint32_t device, bool sends)
 {
 	double bytes = 0;
 
@@ -220,6 +249,13 @@ static double port_ns(const struct bounded *b, uint32_t device, bool sends)
 		if (other != device)
 			bytes +=
 				sends ? sent_bytes(b, device, other) : sent_bytes(b, other, device);
+	return bytes;
+}
+
+static double port_ns(const struct bounded *b, uint32_t device, bool sends)
+{
+	const double bytes = port_bytes(b, device, sends);
+
 	return bytes > 0 ? bytes / device_rate(b, device, sends) * NS_PER_S : 0;
 }
 
@@ -233,6 +269,54 @@ static double ports_ns(const struct bounded *b)
 			if (sent_bytes(b, d, other) > 0)
 				most = max_double(most, link_ns(b, d, other));
 	}
+	return most;
+}
+
+/* ------------------------------------------------------------------ memories */
+
+/* The share of a memory's rate that its ports may carry at the most: the simulator leaves kernels
+ * the rest in any case. */
+#define HBM_MOST 0.9
+
+/* The most that a memory sends, or receives, over any of its links; INFINITY: it has no port. */
+static double port_most(const struct bounded *b, uint32_t memory, bool sends)
+{
+	double fastest = 0, most = 0;
+
+	if (!isfinite(port_rate(b, memory, WEIR_MEMORIES_MAX, sends)))
+		return INFINITY;
+	for (uint32_t i = 0; i < b->desc->nr_links; i++) {
+		const struct weir_link_desc *link = &b->desc->link[i];
+
+		if (link->a == memory || link->b == memory)
+			fastest = max_double(fastest, max_double(link->a_to_b_bytes_per_s,
+								 link->b_to_a_bytes_per_s));
+	}
+	for (uint32_t links = 1; links < WEIR_MEMORIES_MAX; links++)
+		most = max_double(most,
+				  min_double(links * fastest, port_rate(b, memory, links, sends)));
+	return most;
+}
+
+/* What kernels and messages take of a device's memory in a pass, one after the other. */
+static double memory_ns(const struct bounded *b, uint32_t device)
+{
+	const uint32_t memory = memory_of(b, device);
+	const double rate = b->desc->device[device].hbm_bytes_per_s;
+	const double bytes = port_bytes(b, device, true) + port_bytes(b, device, false);
+
+	if (b->sharing != SOLVER_COPIED ||
+	    port_most(b, memory, true) + port_most(b, memory, false) > HBM_MOST * rate)
+		return 0;
+	return b->p->iterations * device_hbm_ns(b, device) + bytes / rate * NS_PER_S;
+}
+
+static double memories_ns(const struct bounded *b)
+{
+	double most = 0;
+
+	for (uint32_t d = 0; d < b->p->devices; d++)
+		most = max_double(most, memory_ns(b, d));
 	return most;
 }
 
@@ -368,26 +452,56 @@ static double sides_ns(const struct bounded *b)
 
 /* ------------------------------------------------------------------ all of it */
 
-struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
-				    const struct solver_params *p, enum solver_sharing sharing)
+static struct bounded bounded_of(const struct weir_machine_desc *desc,
+				 const struct solver_params *p, enum solver_sharing sharing)
 {
 	const struct solver_shape shape = solver_array_shape(p, 0);
-	const struct bounded b = {
+
+	return (struct bounded){
 		.desc = desc,
 		.p = p,
 		.sharing = sharing,
 		.slice_bytes = (double)solver_slice_bytes(&shape),
 		.exchanges = p->iterations - 1,
 	};
+}
+
+struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
+				    const struct solver_params *p, enum solver_sharing sharing)
+{
+	const struct bounded b = bounded_of(desc, p, sharing);
 
 	return (struct solver_bound){
 		.kernels_s = kernels_ns(&b) / NS_PER_S,
 		.ports_s = ports_ns(&b) / NS_PER_S,
+		.memories_s = memories_ns(&b) / NS_PER_S,
 		.chain_s = (p->kind == SOLVER_ALS || p->graph ? sides_ns : chain_ns)(&b) / NS_PER_S,
 	};
 }
 
 double solver_bound_s(const struct solver_bound *bound)
 {
-	return max_double(bound->kernels_s, max_double(bound->ports_s, bound->chain_s));
+	return max_double(max_double(bound->kernels_s, bound->ports_s),
+			  max_double(bound->memories_s, bound->chain_s));
+}
+
+double solver_als_messages(const struct weir_machine_desc *desc, const struct solver_params *p,
+			   uint32_t side)
+{
+	const struct bounded b = bounded_of(desc, p, SOLVER_COPIED);
+	double messages = 0, launches = 0;
+
+	for (uint32_t to = 0; to < p->devices; to++) {
+		const double bytes = (solver_array_shape(p, side).slices - rows_of(&b, side, to)) *
+				     b.slice_bytes;
+		const double rate = device_rate(&b, to, false);
+
+		if (bytes > 0)
+			messages = max_double(messages, bytes / rate * NS_PER_S);
+		/* It sends about as much as it receives. */
+		launches = max_double(
+			launches, side_ns(&b, side, to) +
+					  2 * bytes / desc->device[to].hbm_bytes_per_s * NS_PER_S);
+	}
+	return messages / launches;
 }

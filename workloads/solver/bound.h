@@ -11,10 +11,11 @@
 #include "workloads/solver/solver.h"
 
 struct solver_bound {
-	double kernels_s; /* the busiest device's kernels, with all their data in its memory */
-	double ports_s;	  /* the busiest link's or port's bytes, at its rate */
-	double chain_s;	  /* the longest chain of kernels, each of which reads what the one before
-			     wrote, and of messages between them */
+	double kernels_s;  /* the busiest device's kernels, with all their data in its memory */
+	double ports_s;	   /* the busiest link's or port's bytes, at its rate */
+	double memories_s; /* the busiest device's HBM: its kernels' bytes, and messages' */
+	double chain_s;	   /* the longest chain of kernels, each of which reads what the one before
+			      wrote, and of messages between them */
 };
 
 /* Where a device's kernels have what its neighbours wrote. */
@@ -27,7 +28,12 @@ enum solver_sharing {
 struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
 				    const struct solver_params *p, enum solver_sharing sharing);
 
-/* The largest of the three, in seconds a pass. */
+/* The largest of the four, in seconds a pass. */
 double solver_bound_s(const struct solver_bound *bound);
+
+/* Of als: the least time of the messages of a side's rows, at the rate of the ports, over that of
+ * its launches beside them; of the devices that have the most of each. */
+double solver_als_messages(const struct weir_machine_desc *desc, const struct solver_params *p,
+			   uint32_t side);
 
 #endif

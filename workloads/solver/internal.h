@@ -6,7 +6,9 @@
 #include "workloads/solver/graph.h"
 #include "workloads/solver/solver.h"
 
-#define SOLVER_LAUNCHES 8u /* of a device and array, where what is written is sent at once */
+/* Of a device and array, where what is written is sent at once. */
+#define SOLVER_LAUNCHES 8u
+#define SOLVER_ALS_LAUNCHES 16u
 
 /* Each device's edges, in plain memory of its own, which managers know nothing of (edges.h). */
 struct solver_edges {
@@ -19,6 +21,8 @@ struct solver_job {
 	struct solver_manager *m;      /* borrowed */
 	const struct solver_params *p; /* borrowed */
 	bool phantom;
+	/* How many times as many slices each launch has as the one before, by array; 0: as many. */
+	double growth[SOLVER_RUN_ARRAYS];
 	uint64_t nr_done; /* iterations: array nr_done % 2 has the field; of als both count */
 
 	struct solver_edges edges; /* of pagerank and sssp */

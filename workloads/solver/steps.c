@@ -51,18 +51,32 @@ static struct part slab_of(const struct solver_job *job, uint32_t array, uint32_
 
 uint32_t solver_launches(const struct solver_job *job)
 {
-	return job->m->ops->split && job->p->devices > 1 ? SOLVER_LAUNCHES : 1;
+	if (!job->m->ops->split || job->p->devices == 1)
+		return 1;
+	return job->p->kind == SOLVER_ALS ? SOLVER_ALS_LAUNCHES : SOLVER_LAUNCHES;
+}
+
+/* How many of nr slices the first i launches have together. */
+static uint32_t slices_before(const struct solver_job *job, uint32_t array, uint32_t nr, uint32_t i)
+{
+	double before = 0, all = 0, slices = 1;
+
+	for (uint32_t n = 0; n < solver_launches(job); n++) {
+		all += slices;
+		before += n < i ? slices : 0;
+		slices *= job->growth[array] > 0 ? job->growth[array] : 1;
+	}
+	return (uint32_t)(nr * (before / all));
 }
 
 struct solver_part_slices solver_part_at(const struct solver_job *job, uint32_t array,
 					 uint32_t device, uint32_t index)
 {
 	const struct part slab = slab_of(job, array, device);
-	const uint32_t nr = solver_launches(job);
 
 	return (struct solver_part_slices){
-		.first = slab.first + (uint32_t)((uint64_t)slab.nr * index / nr),
-		.end = slab.first + (uint32_t)((uint64_t)slab.nr * (index + 1) / nr),
+		.first = slab.first + slices_before(job, array, slab.nr, index),
+		.end = slab.first + slices_before(job, array, slab.nr, index + 1),
 	};
 }
 
