@@ -326,7 +326,7 @@ WEIR_API WEIR_MUST_CHECK int weir_stream_wait(struct weir_stream *stream,
  */
 WEIR_API WEIR_MUST_CHECK int weir_stream_wait_native(struct weir_stream *stream, void *native);
 
-/** How a launch touches a range. Kinds are a contract; the first four are in order of strength. */
+/** How a launch touches a range: a contract. The first four are in order of strength. */
 enum weir_use_kind {
 	WEIR_READ,	/**< reads only */
 	WEIR_WRITE,	/**< may read and write: what was there is still needed */
@@ -339,6 +339,7 @@ enum weir_use_kind {
 	 * Launches in the bracket declare WEIR_READ.
 	 */
 	WEIR_READ_ELEMENTS,
+	WEIR_ATOMIC, /**< may read and write, by atomics of system scope alone; see weir_begin() */
 };
 
 /** How the touched bytes lie in the part. A hint: wrong ones cost speed only. */
@@ -545,14 +546,24 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * kind that keeps the contents counts. When it returns, the mappings are final until weir_end().
  *
  * Order: calls are the order. Two brackets conflict where bytes that they declare overlap and one
- * of the two uses is not WEIR_READ (a discard counts as a write). A bracket comes after every
- * bracket that it conflicts with and whose weir_end() returned before this was called: its stream
- * waits for that one on the device, the host does not wait. Readers do not wait for readers.
+ * of the two uses is not WEIR_READ (a discard counts as a write; of WEIR_ATOMIC see below). A
+ * bracket comes after every bracket that it conflicts with and whose weir_end() returned before
+ * this was called: its stream waits for that one on the device, the host does not wait. Readers do
+ * not wait for readers.
  * weir_read(), weir_write() and host brackets keep the same order. Brackets that conflict and are
  * open together have none: the simulator and debug mode trap launches in the second of them. What
  * is launched outside brackets (in fixed spaces, on plain memory, by the program's own CUDA calls)
  * the program orders, with weir_stream_wait() or as it likes; streams do not wait for CUDA's
  * default stream.
+ *
+ * WEIR_ATOMIC is WEIR_WRITE but that uses of this kind have no order with each other, on whatever
+ * stream or device: brackets with them may be open together, and their launches run together. They
+ * use the bytes where these are, which is one place while such a bracket is open: their own memory,
+ * the host's, or another GPU's if the link carries atomics (NVLink does). Kernels that wait for
+ * what each other store (flags) are launched in brackets that are all open before one of them ends,
+ * since weir_begin() may wait for those that ended. Not on a simulated machine, nor in debug mode:
+ * there one launch is done before the next one begins. Such a use names memory of weir_alloc() at
+ * its own address. In host brackets it counts as WEIR_WRITE.
  *
  * A discard takes the contents at once, but for blocks that another open bracket names, which keep
  * them, and in a fixed space, where all do.
@@ -567,7 +578,8 @@ WEIR_API int weir_free(struct weir_space *space, void *addr, struct weir_stream 
  * @return 0, or
  *   -EINVAL          the stream is of a device that the space was made without; a use is empty,
  *                    not inside one range or of no known kind; nr_uses is 0 and
- *                    uses not NULL, or the other way round; of replicated ranges, a use names
+ *                    uses not NULL, or the other way round; a use of paged memory or of a
+ *                    replicated range's window is WEIR_ATOMIC; of replicated ranges, a use names
  *                    another device's window, or bytes both through a window and at the one copy
  *   -WEIR_ECONTRACT  the stream has an open bracket, or is being captured into a CUDA graph
  *   -EBUSY           an open host bracket conflicts with it, or another bracket is open that

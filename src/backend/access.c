@@ -59,18 +59,32 @@ bool access_covers(const struct access_bracket *bracket, const struct weir_use *
 {
 	struct access_interval what = interval_of(use);
 
-	for (; bracket; bracket = bracket->outer)
-		if (use_writes(use) ? intervals_cover(bracket->writes, bracket->nr_writes, what)
-				    : intervals_cover(bracket->reads, bracket->nr_reads, what))
+	for (; bracket; bracket = bracket->outer) {
+		bool covers = use->kind == WEIR_ATOMIC
+				      ? intervals_cover(bracket->atomics, bracket->nr_atomics, what)
+			      : use_writes(use)
+				      ? intervals_cover(bracket->writes, bracket->nr_writes, what)
+				      : intervals_cover(bracket->reads, bracket->nr_reads, what);
+
+		if (covers)
 			return true;
+	}
 	return false;
+}
+
+/* Whether some of a list lies in [begin, begin + bytes). */
+static bool intervals_meet_one(const struct access_interval *all, size_t nr, uintptr_t begin,
+			       uint64_t bytes)
+{
+	size_t below = intervals_below(all, nr, begin + bytes);
+
+	return below && all[below - 1].end > begin;
 }
 
 bool access_meets(const struct access_bracket *bracket, uintptr_t begin, uint64_t bytes)
 {
-	size_t below = intervals_below(bracket->reads, bracket->nr_reads, begin + bytes);
-
-	return below && bracket->reads[below - 1].end > begin;
+	return intervals_meet_one(bracket->reads, bracket->nr_reads, begin, bytes) ||
+	       intervals_meet_one(bracket->atomics, bracket->nr_atomics, begin, bytes);
 }
 
 /* Whether two lists of intervals meet, and where first. */
@@ -97,10 +111,10 @@ const struct access_bracket *access_conflict(const struct access_bracket *mine,
 {
 	for (; mine; mine = mine->outer)
 		for (const struct access_bracket *o = others; o; o = o->outer)
-			if (o->kernel && (intervals_meet(mine->writes, mine->nr_writes, o->reads,
+			if (o->kernel && (intervals_meet(mine->atomics, mine->nr_atomics, o->reads,
 							 o->nr_reads, at) ||
-					  intervals_meet(mine->reads, mine->nr_reads, o->writes,
-							 o->nr_writes, at)))
+					  intervals_meet(mine->reads, mine->nr_reads, o->atomics,
+							 o->nr_atomics, at)))
 				return o;
 	return NULL;
 }
@@ -117,6 +131,7 @@ void access_bracket_free(struct access_bracket *bracket)
 		return;
 	free(bracket->reads);
 	free(bracket->writes);
+	free(bracket->atomics);
 	free(bracket);
 }
 
@@ -136,41 +151,62 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 	bracket->owner = owner;
 	bracket->reads = malloc((nr + (size_t)1) * sizeof(*bracket->reads));
 	bracket->writes = malloc((nr + (size_t)1) * sizeof(*bracket->writes));
-	if (!bracket->reads || !bracket->writes) {
+	bracket->atomics = malloc((nr + (size_t)1) * sizeof(*bracket->atomics));
+	if (!bracket->reads || !bracket->writes || !bracket->atomics) {
 		access_bracket_free(bracket);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < nr; i++) {
-		if (use_reads(&uses[i]))
+		bool atomic = uses[i].kind == WEIR_ATOMIC;
+
+		if (use_reads(&uses[i]) && !atomic)
 			bracket->reads[bracket->nr_reads++] = interval_of(&uses[i]);
-		if (use_writes(&uses[i]))
+		if (use_writes(&uses[i]) && !atomic)
 			bracket->writes[bracket->nr_writes++] = interval_of(&uses[i]);
+		if (use_writes(&uses[i]))
+			bracket->atomics[bracket->nr_atomics++] = interval_of(&uses[i]);
 	}
 	bracket->nr_reads = intervals_merge(bracket->reads, bracket->nr_reads);
 	bracket->nr_writes = intervals_merge(bracket->writes, bracket->nr_writes);
+	bracket->nr_atomics = intervals_merge(bracket->atomics, bracket->nr_atomics);
 	*out = bracket;
 	return 0;
 }
 
-int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t bytes)
+/* Take a part out of a list; `out` has room for one more. @return how many there are then. */
+static size_t intervals_cut(const struct access_interval *all, size_t nr_all,
+			    struct access_interval part, struct access_interval *out)
 {
-	struct access_interval *writes = malloc((bracket->nr_writes + 1) * sizeof(*writes));
-	uintptr_t end = begin + bytes;
 	size_t nr = 0;
 
-	if (!writes)
-		return -ENOMEM;
-	for (size_t i = 0; i < bracket->nr_writes; i++) {
-		struct access_interval was = bracket->writes[i];
+	for (size_t i = 0; i < nr_all; i++) {
+		struct access_interval was = all[i];
 
-		if (was.begin < begin)
-			writes[nr++] = (struct access_interval){was.begin, MIN(was.end, begin)};
-		if (end < was.end)
-			writes[nr++] = (struct access_interval){MAX(was.begin, end), was.end};
+		if (was.begin < part.begin)
+			out[nr++] = (struct access_interval){was.begin, MIN(was.end, part.begin)};
+		if (part.end < was.end)
+			out[nr++] = (struct access_interval){MAX(was.begin, part.end), was.end};
 	}
+	return nr;
+}
+
+int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t bytes)
+{
+	const struct access_interval part = {begin, begin + bytes};
+	struct access_interval *writes = malloc((bracket->nr_writes + 1) * sizeof(*writes));
+	struct access_interval *atomics = malloc((bracket->nr_atomics + 1) * sizeof(*atomics));
+
+	if (!writes || !atomics) {
+		free(writes);
+		free(atomics);
+		return -ENOMEM;
+	}
+	bracket->nr_writes = intervals_cut(bracket->writes, bracket->nr_writes, part, writes);
+	bracket->nr_atomics = intervals_cut(bracket->atomics, bracket->nr_atomics, part, atomics);
 	free(bracket->writes);
+	free(bracket->atomics);
 	bracket->writes = writes;
-	bracket->nr_writes = nr;
+	bracket->atomics = atomics;
 	return 0;
 }
 

@@ -15,7 +15,7 @@ static inline bool use_reads(const struct weir_use *use)
 
 static inline bool use_writes(const struct weir_use *use)
 {
-	return use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE;
+	return use->kind == WEIR_WRITE || use->kind == WEIR_OVERWRITE || use->kind == WEIR_ATOMIC;
 }
 
 struct access_interval {
@@ -23,15 +23,16 @@ struct access_interval {
 };
 
 /*
- * One bracket: disjoint sorted intervals of what may be read, and of the part of it that may be
- * written. What a bracket overwrites or writes an earlier launch of it may have filled: it may be
- * read. What it discards nobody may touch.
+ * One bracket: disjoint sorted intervals of what may be read, of the part of it that may be
+ * written, and of what may be used by atomics, which is that part and uses of WEIR_ATOMIC. What a
+ * bracket overwrites or writes an earlier launch of it may have filled: it may be read. What it
+ * discards nobody may touch.
  */
 struct access_bracket {
 	struct access_bracket *outer; /* another owner's, open on the same stream */
 	const void *owner;
-	struct access_interval *reads, *writes;
-	size_t nr_reads, nr_writes;
+	struct access_interval *reads, *writes, *atomics;
+	size_t nr_reads, nr_writes, nr_atomics;
 	/* The last kernel in it; the backend's own: the stream's fences when it began and ended. */
 	uint64_t begin, end;
 	const struct weir_kernel *kernel; /* NULL: none yet */
@@ -53,8 +54,8 @@ bool access_meets(const struct access_bracket *bracket, uintptr_t begin, uint64_
 
 /*
  * A bracket of `others` in which a kernel was launched and which may not be open beside one of
- * `mine`: it may write what that one may touch, or the other way round. at: the first such address.
- * NULL: none.
+ * `mine`: it may write what that one may touch, or the other way round, and not both by atomics.
+ * at: the first such address. NULL: none.
  */
 const struct access_bracket *access_conflict(const struct access_bracket *mine,
 					     const struct access_bracket *others, uintptr_t *at);

@@ -97,8 +97,9 @@ struct space_use {
 	uint32_t first, nr;	   /* blocks */
 	bool head_part, tail_part; /* first or last block only partly covered */
 	bool ready;		   /* of another kind than mapped: its owner is to release it */
-	enum weir_use_kind kind;   /* never WEIR_READ_ELEMENTS, which is WEIR_READ and: */
-	bool elements;		   /* of those that the device is subscribed to alone */
+	bool atomic;		   /* declared as WEIR_ATOMIC: no order with others that were */
+	bool elements; /* as WEIR_READ_ELEMENTS: of those that the device is subscribed to alone */
+	enum weir_use_kind kind; /* WEIR_WRITE for the first of these, WEIR_READ for the other */
 	enum weir_use_pattern pattern;
 	uint32_t granule;
 	uint64_t offset, bytes; /* in the range */

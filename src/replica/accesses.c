@@ -21,9 +21,10 @@
 #include "src/backend/machine.h"
 #include "src/replica/replica.h"
 
-static bool meets(const struct access *a, uint64_t offset, uint64_t end, bool writes)
+static bool meets(const struct access *a, uint64_t offset, uint64_t end, bool writes, bool atomic)
 {
-	return offset < a->end && a->offset < end && (writes || a->writes);
+	return offset < a->end && a->offset < end && (writes || a->writes) &&
+	       !(atomic && a->atomic);
 }
 
 /* Whether a bracket's use, of that copy or through that window, conflicts with an access. */
@@ -38,7 +39,7 @@ static bool use_meets(const struct weir_space *space, const struct space_use *us
 		return false;
 	r = replica_of_use(space, use, &copy, &offset);
 	end = offset + use->bytes;
-	if (r != a->replica || !meets(a, offset, end, use_writes(use)))
+	if (r != a->replica || !meets(a, offset, end, use_writes(use), use->atomic))
 		return false;
 	if (copy == COPY_ONE || !r->nr_borrowed)
 		return copy == a->copy;
@@ -75,7 +76,7 @@ void access_note(struct weir_space *space, const struct access *a, struct stream
 	used = &(*list)->used[(*list)->next++ % USED_MAX];
 	if (used->seq > space->done_seq)
 		(*list)->lost = used->seq;
-	*used = (struct used){seq, slot, a->offset, a->end, a->writes};
+	*used = (struct used){seq, slot, a->offset, a->end, a->writes, a->atomic};
 }
 
 /* Whether a deliberate fault (src/core/types.h) leaves this wait out. */
@@ -132,7 +133,7 @@ static int wait_brackets(struct weir_space *space, const struct waiter *w, const
 
 		if (used->seq <= space->done_seq)
 			break;
-		if (meets(a, used->offset, used->end, used->writes))
+		if (meets(a, used->offset, used->end, used->writes, used->atomic))
 			err = wait_seq(space, w, used->seq);
 	}
 	return err;
@@ -164,7 +165,7 @@ static int wait_lane(struct weir_space *space, const struct waiter *w, struct la
 
 		if (m->replica != a->replica || m->stream == w->stream ||
 		    (last && m->stream == last->stream) ||
-		    !meets(a, m->offset, m->offset + m->bytes, writes))
+		    !meets(a, m->offset, m->offset + m->bytes, writes, false))
 			continue;
 		last = m;
 		err = wait_message(space, w, lane, m);

@@ -141,8 +141,9 @@ static int copy_part(struct weir_space *space, const struct message *m, const st
 static int send(struct weir_space *space, const struct message *m, const struct waiter *w,
 		const struct parcel *p, place_t own)
 {
-	struct access reads = {p->replica, p->offset, p->end, p->from, false, true};
-	struct access writes = {p->replica, p->offset, p->end, p->to, true, true};
+	struct access reads = {p->replica, p->offset, p->end, p->from, .message = true};
+	struct access writes = {p->replica, p->offset,	    p->end,
+				p->to,	    .writes = true, .message = true};
 	int err = access_wait(space, w, &reads);
 
 	if (!err)

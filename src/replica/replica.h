@@ -109,7 +109,7 @@ struct used {
 	bracket_seq_t seq;
 	struct stream_slot *slot;
 	uint64_t offset, end;
-	bool writes;
+	bool writes, atomic;
 };
 
 /* The newest of them of a copy, as many as programs are ahead of their devices. */
@@ -199,6 +199,7 @@ struct access {
 	uint8_t copy;
 	bool writes;
 	bool message; /* by a message; else by launches */
+	bool atomic;  /* no order with others by atomics */
 };
 
 extern const struct range_kind replica_kind;

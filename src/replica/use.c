@@ -139,7 +139,7 @@ static int for_parts(struct weir_space *space, const struct stream_slot *slot,
 		     int (*fn)(struct weir_space *space, const struct stream_slot *slot,
 			       struct space_use *use, const struct access *access))
 {
-	struct access access = {.writes = use_writes(use)};
+	struct access access = {.writes = use_writes(use), .atomic = use->atomic};
 	uint64_t end;
 	uint8_t named;
 	int err = 0;

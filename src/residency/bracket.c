@@ -15,6 +15,19 @@
 /* With replicated ranges: what each is sent is three commands more, on the stream that reads it. */
 #define BRACKETS_AHEAD_SHARED 64u
 
+/* What a use is to the space: of the first four kinds. */
+static enum weir_use_kind placed_as(enum weir_use_kind declared)
+{
+	switch (declared) {
+	case WEIR_READ_ELEMENTS:
+		return WEIR_READ;
+	case WEIR_ATOMIC:
+		return WEIR_WRITE;
+	default:
+		return declared;
+	}
+}
+
 /* One use as declared, as blocks. */
 static int resolve_one(struct weir_space *space, const struct weir_use *use, struct space_use *out)
 {
@@ -22,7 +35,8 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	uint64_t offset, begin = 0, size, end;
 
 	if (!range || range->pooled || range->free_pending || !use->bytes ||
-	    use->kind > WEIR_READ_ELEMENTS || use->pattern > WEIR_RANDOM)
+	    use->kind > WEIR_ATOMIC || use->pattern > WEIR_RANDOM ||
+	    (use->kind == WEIR_ATOMIC && range->kind))
 		goto invalid;
 	offset = (uint64_t)((const char *)use->addr - (const char *)range->addr);
 	size = range->arena ? arena_find(range, use->addr, &begin) : range->bytes;
@@ -32,7 +46,8 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	*out = (struct space_use){
 		.range = range,
 		.first = (uint32_t)(offset / space->block_bytes),
-		.kind = use->kind == WEIR_READ_ELEMENTS ? WEIR_READ : use->kind,
+		.kind = placed_as(use->kind),
+		.atomic = use->kind == WEIR_ATOMIC,
 		.elements = use->kind == WEIR_READ_ELEMENTS,
 		.pattern = use->pattern,
 		.granule = use->granule,
@@ -54,7 +69,7 @@ static int resolve_one(struct weir_space *space, const struct weir_use *use, str
 	return 0;
 
 invalid:
-	log_error("use of %llu bytes at %p: not inside one range, or of no known kind",
+	log_error("use of %llu bytes at %p: not inside one range, or of no kind that it may have",
 		  (unsigned long long)use->bytes, use->addr);
 	return -EINVAL;
 }

@@ -297,6 +297,8 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
 	err = bracket_resolve(space, uses, nr_uses, bracket->use);
+	for (uint32_t u = 0; !err && u < nr_uses; u++)
+		bracket->use[u].atomic = false; /* it is ordered with every other */
 	if (!err)
 		err = kinds_refuse(bracket->use, nr_uses, "weir_host_begin()");
 	if (err)

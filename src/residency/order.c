@@ -2,7 +2,8 @@
 /*
  * The order of brackets on different streams: calls are the order. A bracket comes after every
  * bracket that ended before it began and that it conflicts with: their bytes overlap, and one of
- * the two does more than read. Its stream waits on the device; the host does not wait.
+ * the two does more than read; uses by atomics alone do not conflict with each other. Its stream
+ * waits on the device; the host does not wait.
  *
  * The uses of brackets that ended are kept until these are done, and are walked newest first: what
  * a stream runs is in order, so one wait for each stream is enough. While one stream alone has
@@ -19,7 +20,8 @@
 static bool uses_conflict(const struct space_use *a, const struct space_use *b)
 {
 	return a->range == b->range && a->offset < b->offset + b->bytes &&
-	       b->offset < a->offset + a->bytes && (a->kind != WEIR_READ || b->kind != WEIR_READ);
+	       b->offset < a->offset + a->bytes && (a->kind != WEIR_READ || b->kind != WEIR_READ) &&
+	       !(a->atomic && b->atomic);
 }
 
 /* Whether a bracket that ended conflicts with uses that are marked (place_mark()). */

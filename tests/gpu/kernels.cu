@@ -102,6 +102,27 @@ __global__ static void spin_kernel(struct test_spin_args a)
 		;
 }
 
+__global__ static void count_kernel(struct test_count_args a)
+{
+	FOR_EACH(i, a.nr)
+	atomicAdd_system((unsigned long long *)&a.at[i], (unsigned long long)a.add);
+}
+
+__global__ static void rally_kernel(struct test_rally_args a)
+{
+	for (uint32_t turn = 0; turn < a.turns; turn++) {
+		uint64_t end = clock_ns() + a.most_ns;
+
+		while (atomicAdd_system(&a.ball[0], 0u) % 2 != a.player)
+			if (clock_ns() > end) {
+				atomicExch_system(&a.ball[1], 1u);
+				return;
+			}
+		__threadfence_system();
+		atomicAdd_system(&a.ball[0], 1u);
+	}
+}
+
 __global__ static void poke_kernel(struct test_poke_args a)
 {
 	*(volatile uint8_t *)a.addr = a.value;
@@ -172,4 +193,6 @@ LAUNCH(checksum, a->nr, GRID_MAX)
 LAUNCH(gather, a->nr, GRID_MAX)
 LAUNCH(gate, 1, 1)
 LAUNCH(spin, 1, 1)
+LAUNCH(count, a->nr, GRID_MAX)
+LAUNCH(rally, 1, 1)
 LAUNCH(poke, 1, 1)

@@ -30,6 +30,8 @@
 	X(gather)       \
 	X(gate)         \
 	X(spin)         \
+	X(count)        \
+	X(rally)        \
 	X(poke)
 
 #ifdef __cplusplus
@@ -102,6 +104,21 @@ struct test_gate_args {
 /* Take so much time. */
 struct test_spin_args {
 	uint64_t ns;
+};
+
+/* at[i] += add, by atomics of system scope. */
+struct test_count_args {
+	uint64_t *at;
+	uint64_t nr, add;
+};
+
+/* Two players, 0 and 1, each a kernel: add 1 to ball[0] whenever it is the player's turn, which it
+ * is while that is even or odd, so often, by atomics of system scope. Until so much time has passed
+ * without a turn: ball[1] is then set to 1. */
+struct test_rally_args {
+	uint32_t *ball;
+	uint32_t player, turns;
+	uint64_t most_ns;
 };
 
 /* Write one byte, wherever it may be. */

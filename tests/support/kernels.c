@@ -117,4 +117,6 @@ KERNEL(checksum, test_cpu_checksum);
 KERNEL(gather, test_cpu_gather);
 KERNEL(gate, nothing);
 KERNEL(spin, nothing);
+KERNEL(count, test_cpu_count);
+KERNEL(rally, nothing);
 KERNEL(poke, test_cpu_poke);

@@ -9,8 +9,8 @@
 #include "tests/gpu/kernels.h"
 #include "weir/weir.h"
 
-/* test_kernel_<name>: what struct weir_launch names. On the simulator `gate` and `spin` do nothing:
- * nothing there runs before the host waits, and time is virtual. */
+/* test_kernel_<name>: what struct weir_launch names. On the simulator `gate`, `spin` and `rally` do
+ * nothing: nothing there runs before the host waits, and time is virtual. */
 #define DECLARE(name) extern const struct weir_kernel test_kernel_##name;
 TEST_KERNELS(DECLARE)
 #undef DECLARE

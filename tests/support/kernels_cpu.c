@@ -105,6 +105,30 @@ void test_cpu_spin(const void *args)
 	sleep_ns(a->ns);
 }
 
+void test_cpu_count(const void *args)
+{
+	const struct test_count_args *a = args;
+
+	for (uint64_t i = 0; i < a->nr; i++)
+		__atomic_fetch_add(&a->at[i], a->add, __ATOMIC_RELAXED);
+}
+
+void test_cpu_rally(const void *args)
+{
+	const struct test_rally_args *a = args;
+
+	for (uint32_t turn = 0; turn < a->turns; turn++) {
+		uint64_t end = clock_now_ns() + a->most_ns;
+
+		while (__atomic_load_n(&a->ball[0], __ATOMIC_ACQUIRE) % 2 != a->player)
+			if (clock_now_ns() > end) {
+				__atomic_store_n(&a->ball[1], 1, __ATOMIC_RELEASE);
+				return;
+			}
+		__atomic_fetch_add(&a->ball[0], 1, __ATOMIC_RELEASE);
+	}
+}
+
 void test_cpu_poke(const void *args)
 {
 	const struct test_poke_args *a = args;

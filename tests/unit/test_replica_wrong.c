@@ -242,7 +242,7 @@ static void test_wrong_lists(void **state)
 	do_begin(&f->t, ONE, f->window[1], 8, WEIR_READ_ELEMENTS);
 	assert_int_equal(weir_stream_launch(f->t.stream[ONE], &launch), -EINVAL);
 	do_end(&f->t, ONE);
-	use.kind = (enum weir_use_kind)(WEIR_READ_ELEMENTS + 1);
+	use.kind = (enum weir_use_kind)(WEIR_ATOMIC + 1);
 	assert_int_equal(weir_begin(space, f->t.stream[ONE], &use, 1), -EINVAL);
 	do_free(&f->t, b, 0);
 }

@@ -49,7 +49,7 @@ static void test_space_bracket_contract(void **state)
 	assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), -EINVAL);
 	use = use_of(&t, 8, WEIR_READ);
 	assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), -EINVAL);
-	use = use_of(a, 8, (enum weir_use_kind)4);
+	use = use_of(a, 8, (enum weir_use_kind)(WEIR_ATOMIC + 1));
 	assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), -EINVAL);
 	use = use_of(a, 8, WEIR_READ);
 	use.pattern = (enum weir_use_pattern)2;

@@ -44,7 +44,8 @@
 #include "src/base/log.h"
 #include "src/base/util.h"
 
-static const char *const kinds[] = {"read", "write", "overwrite", "discard", "read elements of"};
+static const char *const kinds[] = {
+	"read", "write", "overwrite", "discard", "read elements of", "use by atomics"};
 
 /* ------------------------------------------------------------------ units that brackets name */
 
@@ -68,26 +69,30 @@ static struct cuda_region *units_next(const struct cuda *cuda, struct access_int
 	return region;
 }
 
-/* Count a bracket's uses of each unit in or out. Lock held. */
-static void marks_change(const struct cuda *cuda, const struct access_bracket *bracket, int by)
+/* Count uses of each unit in or out: of brackets that read it, or that write it. Lock held. */
+static void list_mark(const struct cuda *cuda, const struct access_interval *all, size_t nr,
+		      bool writes, int by)
 {
 	struct cuda_region *region;
 	uint64_t first, last;
 
-	for (size_t i = 0; i < bracket->nr_reads; i++) {
-		struct access_interval rest = bracket->reads[i];
+	for (size_t i = 0; i < nr; i++) {
+		struct access_interval rest = all[i];
 
 		while ((region = units_next(cuda, &rest, &first, &last)))
-			for (uint64_t unit = first; unit <= last; unit++)
-				region->mapping[unit].readers += (uint32_t)by;
-	}
-	for (size_t i = 0; i < bracket->nr_writes; i++) {
-		struct access_interval rest = bracket->writes[i];
+			for (uint64_t unit = first; unit <= last; unit++) {
+				struct cuda_mapping *m = &region->mapping[unit];
 
-		while ((region = units_next(cuda, &rest, &first, &last)))
-			for (uint64_t unit = first; unit <= last; unit++)
-				region->mapping[unit].writers += (uint32_t)by;
+				*(writes ? &m->writers : &m->readers) += (uint32_t)by;
+			}
 	}
+}
+
+/* Count a bracket's uses in or out. Lock held. */
+static void marks_change(const struct cuda *cuda, const struct access_bracket *bracket, int by)
+{
+	list_mark(cuda, bracket->reads, bracket->nr_reads, false, by);
+	list_mark(cuda, bracket->atomics, bracket->nr_atomics, true, by);
 }
 
 /* Whether the unit is mapped, and to get this much for these devices, which it has not. */
@@ -142,13 +147,12 @@ static int units_apply(struct cuda *cuda, struct cuda_region *region, uint64_t f
 	return err;
 }
 
-/* Give the units that a bracket names what they are to have. */
-static int bracket_apply(struct cuda *cuda, const struct access_bracket *bracket)
+static int list_apply(struct cuda *cuda, const struct access_interval *all, size_t nr)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < bracket->nr_reads && !err; i++) {
-		struct access_interval rest = bracket->reads[i];
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct access_interval rest = all[i];
 		struct cuda_region *region;
 		uint64_t first, last;
 
@@ -161,6 +165,14 @@ static int bracket_apply(struct cuda *cuda, const struct access_bracket *bracket
 		} while (region && !err);
 	}
 	return err;
+}
+
+/* Give the units that a bracket names what they are to have. */
+static int bracket_apply(struct cuda *cuda, const struct access_bracket *bracket)
+{
+	int err = list_apply(cuda, bracket->reads, bracket->nr_reads);
+
+	return err ? err : list_apply(cuda, bracket->atomics, bracket->nr_atomics);
 }
 
 int cuda_access_guard(struct backend *b, void *reservation, bool guarded)
@@ -390,7 +402,7 @@ static void uses_format(const struct weir_launch *launch, char *text, size_t byt
 		const struct weir_use *use = &launch->uses[i];
 
 		at += (size_t)snprintf(text + at, bytes - at, "%s%s %p+%llu", i ? ", " : "",
-				       use->kind <= WEIR_READ_ELEMENTS ? kinds[use->kind] : "?",
+				       use->kind < ARRAY_LEN(kinds) ? kinds[use->kind] : "?",
 				       use->addr, (unsigned long long)use->bytes);
 	}
 }

@@ -91,6 +91,20 @@ int test_cuda_spin(void *stream, const void *args)
 	return queue(stream, "spin", test_cpu_spin, a, sizeof(*a), NULL, 0);
 }
 
+int test_cuda_count(void *stream, const void *args)
+{
+	const struct test_count_args *a = args;
+
+	QUEUE(count, stream, a, WRITES(a->at, a->nr));
+}
+
+int test_cuda_rally(void *stream, const void *args)
+{
+	const struct test_rally_args *a = args;
+
+	QUEUE(rally, stream, a, WRITES(a->ball, 2));
+}
+
 int test_cuda_poke(void *stream, const void *args)
 {
 	const struct test_poke_args *a = args;
