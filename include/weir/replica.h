@@ -167,8 +167,9 @@ enum weir_message_kind {
 
 /** How. What is written in a part that is read as a whole is sent whole. */
 enum weir_replica_mechanism {
-	WEIR_SENT_WHOLE, /**< one copy, with what lies between a list's elements */
-	WEIR_SENT_RUNS,	 /**< a copy for each run of a list's elements */
+	WEIR_SENT_WHOLE,   /**< one copy, with what lies between a list's elements */
+	WEIR_SENT_RUNS,	   /**< a copy for each run of a list's elements */
+	WEIR_SENT_PACKETS, /**< a list's elements side by side, packed and unpacked by kernels */
 	WEIR_REPLICA_MECHANISM_NR
 };
 

@@ -139,16 +139,15 @@ static int wait_brackets(struct weir_space *space, const struct waiter *w, const
 	return err;
 }
 
-static int wait_message(struct weir_space *space, const struct waiter *w, const struct lane *lane,
-			const struct message *m)
+int message_wait(struct weir_space *space, const struct waiter *w, const struct message *m)
 {
 	int err;
 
-	if (clock_knows(w->clock, lane->entity, m->number))
+	if (clock_knows(w->clock, m->entity, m->number))
 		return 0;
 	err = space->backend->ops->stream_wait(space->backend, w->stream, m->fence);
 	if (!err && m->number)
-		clock_learn(w->clock, lane->entity, m->number, &m->clock);
+		clock_learn(w->clock, m->entity, m->number, &m->clock);
 	return err;
 }
 
@@ -168,7 +167,7 @@ static int wait_lane(struct weir_space *space, const struct waiter *w, struct la
 		    !meets(a, m->offset, m->offset + m->bytes, writes, false))
 			continue;
 		last = m;
-		err = wait_message(space, w, lane, m);
+		err = message_wait(space, w, m);
 	}
 	return err;
 }

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "src/base/log.h"
-#include "src/replica/lists.h"
+#include "src/replica/parcel.h"
 
 static int fail(const struct replica *r, const char *what)
 {
@@ -120,6 +120,9 @@ static int check(const struct weir_space *space, const struct range *window)
 				if (other->chunk[c][g].backend.handle)
 					bytes[memory_place(space, c)] += r->replicas->granule_bytes;
 	}
+	for (uint8_t c = 0; c <= COPY_HOST; c++)
+		if (c == COPY_HOST || c < space->nr_devices)
+			bytes[memory_place(space, c)] += packets_bytes(space, c);
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		if (r->replicas->memory[place].replicas &&
 		    phys_held(&r->replicas->memory[place].client) != bytes[place])

@@ -45,27 +45,43 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 	};
 }
 
-enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p)
+/* Whether elements can be packed and unpacked: both devices have them all in their windows. */
+static bool may_pack(const struct parcel *p)
 {
+	const struct replica *r = p->replica;
+
+	return p->from < WEIR_DEVICES_MAX && p->list->home.backend.handle &&
+	       p->bytes == p->part.nr * r->element_bytes &&
+	       copies_own(r, p->from, p->offset, p->end) && copies_own(r, p->to, p->offset, p->end);
+}
+
+enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p,
+					  bool packets)
+{
+	uint32_t forced = p->replica->replicas->forced;
 	uint32_t from = copies_memory(space, p->replica, p->from, p->offset);
 	uint32_t to = copies_memory(space, p->replica, p->to, p->offset);
 	int link = from == to ? -1 : cost_link_find(&space->backend->desc, from, to);
+	struct mechanism_choice whole, elements;
 	struct mechanism_message m;
-	double whole_ns;
 
-	if (p->replica->replicas->forced)
-		return p->replica->replicas->forced - 1;
+	packets = packets && may_pack(p);
+	if (forced)
+		return forced - 1 == WEIR_SENT_PACKETS && !packets ? WEIR_SENT_RUNS : forced - 1;
 	if (link < 0 || p->part.nr_runs == 1)
 		return WEIR_SENT_WHOLE;
 	m = describe(space, p, from, to, (uint32_t)link);
 	m.bytes = p->end - p->offset;
 	m.nr_pieces = 1;
 	m.density = 1;
-	whole_ns = mechanism_choose(&m).copies_ns;
+	whole = mechanism_choose(&m);
 	m.bytes = p->part.nr * m.element_bytes;
 	m.nr_pieces = p->part.nr_runs;
 	m.density = MIN((double)m.bytes / (double)(p->end - p->offset), 1);
-	if (p->part.nr_runs <= RUNS_MAX && mechanism_choose(&m).copies_ns < whole_ns)
-		return WEIR_SENT_RUNS;
-	return WEIR_SENT_WHOLE;
+	elements = mechanism_choose(&m);
+	if (p->part.nr_runs > RUNS_MAX || elements.copies_ns >= whole.copies_ns)
+		elements.copies_ns = whole.copies_ns;
+	if (packets && elements.packets_ns < elements.copies_ns)
+		return WEIR_SENT_PACKETS;
+	return elements.copies_ns < whole.copies_ns ? WEIR_SENT_RUNS : WEIR_SENT_WHOLE;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
-#include "src/replica/replica.h"
+#include "src/replica/parcel.h"
 
 /* Chunks of the space's budget that are asked for at a time: each change of it ends a plan. */
 #define LEND_BYTES (UINT64_C(64) << 20)
@@ -65,8 +65,7 @@ static void chunk_drop(struct weir_space *space, struct replica *r, uint8_t copy
 	uint64_t granule = r->replicas->granule_bytes;
 
 	pieces_drop(r, g * granule, MIN((g + 1) * granule, r->bytes), copy);
-	phys_put(&r->replicas->memory[memory_place(space, copy)].client, &chunk->backend);
-	chunk->backend.handle = 0;
+	copies_chunk_put(space, copy, chunk);
 }
 
 /* Whether a copy of a granule can go: it has nothing that is not elsewhere, too, nothing uses it,
@@ -132,7 +131,8 @@ static bool drop_one(struct weir_space *space, struct replica *r, uint8_t copy, 
 
 bool copies_evict(struct weir_space *space, uint8_t copy)
 {
-	return find_granule(space, &replicas_of(space)->memory[memory_place(space, copy)],
+	return packets_evict(space, copy) ||
+	       find_granule(space, &replicas_of(space)->memory[memory_place(space, copy)],
 			    drop_one);
 }
 
@@ -174,17 +174,16 @@ static uint64_t give(struct phys_client *client, uint64_t bytes)
 	return before - after;
 }
 
-/* A chunk on a memory's account. only_free: of what is lent already. */
-static int chunk_get(struct weir_space *space, struct replicas *rs, uint8_t copy, bool only_free,
+int copies_chunk_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
 		     struct settle *settle, struct replica_chunk *out)
 {
 	place_t place = memory_place(space, copy);
-	struct replica_memory *memory = &rs->memory[place];
+	struct replica_memory *memory = &replicas_of(space)->memory[place];
 	int err = 0;
 
-	while (!err && phys_held(&memory->client) + rs->granule_bytes >
-			       memory->owner.nr_lent * space->block_bytes) {
-		uint64_t bytes = phys_held(&memory->client) + rs->granule_bytes;
+	while (!err &&
+	       phys_held(&memory->client) + bytes > memory->owner.nr_lent * space->block_bytes) {
+		uint64_t held = phys_held(&memory->client) + bytes;
 
 		if (only_free) {
 			if (space_lend_free(space, &memory->owner))
@@ -192,8 +191,7 @@ static int chunk_get(struct weir_space *space, struct replicas *rs, uint8_t copy
 			return -ENOMEM;
 		}
 		memory->taking = true;
-		err = space_lend_more(space, &memory->owner,
-				      div_round_up(bytes, space->block_bytes),
+		err = space_lend_more(space, &memory->owner, div_round_up(held, space->block_bytes),
 				      MIN(LEND_BYTES / space->block_bytes,
 					  space->pmm[place].max_chunks / LEND_SHARE),
 				      settle);
@@ -202,10 +200,10 @@ static int chunk_get(struct weir_space *space, struct replicas *rs, uint8_t copy
 			err = 0;
 	}
 	if (!err)
-		err = phys_take(&memory->client, rs->granule_bytes, &out->backend);
-	if (err == -EAGAIN && !(settle->in_vain & 1u << place)) {
+		err = phys_take(&memory->client, bytes, &out->backend);
+	if (err == -EAGAIN && settle && !(settle->in_vain & 1u << place)) {
 		settle->place = place;
-		settle->bytes = rs->granule_bytes;
+		settle->bytes = bytes;
 		return SETTLE_WAIT;
 	}
 	if (err)
@@ -214,6 +212,36 @@ static int chunk_get(struct weir_space *space, struct replicas *rs, uint8_t copy
 	if (space->poison)
 		space->backend->ops->poison(space->backend, &out->backend, 0);
 	return 0;
+}
+
+void copies_chunk_put(struct weir_space *space, uint8_t copy, struct replica_chunk *chunk)
+{
+	if (!chunk->backend.handle)
+		return;
+	phys_put(&replicas_of(space)->memory[memory_place(space, copy)].client, &chunk->backend);
+	chunk->backend.handle = 0;
+}
+
+int copies_chunk_allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device)
+{
+	int err;
+
+	if (!chunk || chunk->devices & device)
+		return 0;
+	err = space->backend->ops->chunk_add_devices(space->backend, &chunk->backend, device);
+	if (!err)
+		chunk->devices |= device;
+	return err;
+}
+
+/* A chunk for a granule. */
+static int granule_get(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g,
+		       bool only_free, struct settle *settle)
+{
+	if (r->chunk[copy][g].backend.handle)
+		return 0;
+	return copies_chunk_get(space, copy, r->replicas->granule_bytes, only_free, settle,
+				&r->chunk[copy][g]);
 }
 
 /* Another copy of a granule that a window can show: one of a device that has what was written last
@@ -251,9 +279,7 @@ static int granule_ready(struct weir_space *space, struct replica *r, place_t ow
 	 * is done for it. */
 	if (shown && !access_window_is_idle(space, r, own, g, false))
 		return 0;
-	if (!r->chunk[own][g].backend.handle)
-		err = chunk_get(space, r->replicas, own, shown || r->replicas->memory[own].yields,
-				settle, &r->chunk[own][g]);
+	err = granule_get(space, r, own, g, shown || r->replicas->memory[own].yields, settle);
 	if (err == -ENOMEM && shown)
 		return 0;
 	if (err == -ENOMEM) {
@@ -262,9 +288,7 @@ static int granule_ready(struct weir_space *space, struct replica *r, place_t ow
 	}
 	if (copy == COPY_NONE) {
 		copy = COPY_HOST;
-		if (!r->chunk[copy][g].backend.handle)
-			err = chunk_get(space, r->replicas, copy, false, settle,
-					&r->chunk[copy][g]);
+		err = granule_get(space, r, copy, g, false, settle);
 	}
 	return err ? err : view_change(space, r, own, g, copy);
 }
@@ -302,9 +326,7 @@ int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct se
 			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
 		r = rs->replica[memory->at];
 		g = memory->granule;
-		if (!r->chunk[COPY_HOST][g].backend.handle)
-			err = chunk_get(space, rs, COPY_HOST, false, settle,
-					&r->chunk[COPY_HOST][g]);
+		err = granule_get(space, r, COPY_HOST, g, false, settle);
 		if (!err)
 			err = message_fill(space, r, NULL, COPY_HOST, g * granule,
 					   MIN((g + 1) * granule, r->bytes), false);
@@ -349,11 +371,8 @@ void copies_drop_all(struct replica *r)
 				if (!view_change(space, r, (place_t)own, g, COPY_NONE))
 					break;
 		for (uint8_t c = 0; c <= COPY_HOST; c++)
-			if (r->chunk[c] && r->chunk[c][g].backend.handle) {
-				phys_put(&r->replicas->memory[memory_place(space, c)].client,
-					 &r->chunk[c][g].backend);
-				r->chunk[c][g].backend.handle = 0;
-			}
+			if (r->chunk[c])
+				copies_chunk_put(space, c, &r->chunk[c][g]);
 	}
 }
 

@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "src/replica/replica.h"
+#include "src/replica/lists.h"
 
-/* Room for one more message. */
+/* Room for two more messages. */
 static int lane_reserve(struct lane *lane)
 {
 	uint32_t max = MAX(16u, 2 * lane->max);
 	struct message *message;
 
-	if (lane->nr < lane->max)
+	if (lane->nr + 2 <= lane->max)
 		return 0;
 	message = malloc(max * sizeof(*message));
 	if (!message)
@@ -42,6 +42,30 @@ int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out)
 	return 0;
 }
 
+int lane_stream(struct weir_space *space, struct lane_stream *stream, place_t own,
+		enum backend_stream_kind kind)
+{
+	int err;
+
+	if (stream->made)
+		return 0;
+	err = space->backend->ops->stream_create(space->backend, space->device[own], kind,
+						 &stream->stream);
+	if (err)
+		return err;
+	stream->entity = CLOCK_SLOTS + replicas_of(space)->nr_entities++;
+	stream->made = true;
+	return 0;
+}
+
+void lane_number(struct lane_stream *stream, struct message *m)
+{
+	m->number = ++stream->number;
+	m->entity = stream->entity;
+	clock_learn(&stream->clock, stream->entity, m->number, NULL);
+	m->clock = stream->clock;
+}
+
 void lanes_fini(struct replicas *rs)
 {
 	struct backend *b = rs->space->backend;
@@ -50,8 +74,10 @@ void lanes_fini(struct replicas *rs)
 		for (uint32_t to = 0; rs->lane[from] && to < COPIES_MAX; to++) {
 			struct lane *lane = &rs->lane[from][to];
 
-			if (lane->made)
-				b->ops->stream_destroy(b, lane->stream);
+			if (lane->out.made)
+				b->ops->stream_destroy(b, lane->out.stream);
+			if (lane->in.made)
+				b->ops->stream_destroy(b, lane->in.stream);
 			free(lane->message);
 		}
 		free(rs->lane[from]);
@@ -98,6 +124,8 @@ void lane_add(struct lane *lane, const struct message *m)
 	}
 	lane->message[(lane->head + lane->nr++) % lane->max] = *m;
 	rs->nr_messages++;
+	if (m->list)
+		m->list->nr_messages++;
 	if (uses_one(lane))
 		pin_one(m->replica, m, 1);
 }
@@ -113,6 +141,8 @@ static void lane_retire(struct weir_space *space, struct lane *lane)
 		lane->head = (lane->head + 1) % lane->max;
 		lane->nr--;
 		m->replica->replicas->nr_messages--;
+		if (m->list)
+			list_unuse(space, m->list);
 		if (!uses_one(lane))
 			continue;
 		pin_one(m->replica, m, -1);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/log.h"
 
@@ -26,32 +27,28 @@ static int count_runs(const uint32_t *element, uint64_t nr, uint32_t *nr_runs)
 	return 0;
 }
 
-int list_create(const uint32_t *element, uint64_t nr, struct list **out)
+static int list_create(const uint32_t *element, uint64_t nr, struct list **out)
 {
-	struct list *list = calloc(1, sizeof(*list));
-	int err = list ? count_runs(element, nr, &list->nr_runs) : -ENOMEM;
-	uint32_t k = 0;
+	struct list *list;
+	uint32_t nr_runs, k = 0;
+	int err = element ? count_runs(element, nr, &nr_runs) : -EINVAL;
 
-	if (!err)
-		list->run = malloc(list->nr_runs * sizeof(*list->run));
-	if (err || !list->run) {
-		list_destroy(list);
-		return err ? err : -ENOMEM;
+	if (err)
+		return err;
+	list = calloc(1, sizeof(*list));
+	if (list)
+		list->run = malloc(nr_runs * sizeof(*list->run));
+	if (!list || !list->run) {
+		free(list);
+		return -ENOMEM;
 	}
 	list->nr = nr;
+	list->nr_runs = nr_runs;
 	for (uint64_t i = 0; i < nr; i++)
 		if (!i || element[i] != element[i - 1] + 1)
 			list->run[k++] = (struct run){element[i], (uint32_t)i};
 	*out = list;
 	return 0;
-}
-
-void list_destroy(struct list *list)
-{
-	if (!list)
-		return;
-	free(list->run);
-	free(list);
 }
 
 /* How many elements of a list have lower numbers; *run: the last run that has any of them, and
@@ -95,6 +92,18 @@ bool list_find(const struct list *list, uint32_t element_bytes, uint64_t offset,
 	return true;
 }
 
+uint32_t list_span(const struct list *list, uint64_t index, uint64_t nr, uint32_t *first,
+		   uint32_t *last)
+{
+	uint32_t k, end;
+
+	SEARCH_SORTED(k, 0, list->nr_runs, list->run[k].index <= index);
+	SEARCH_SORTED(end, k, list->nr_runs, list->run[end].index < index + nr);
+	*first = (uint32_t)(list->run[k - 1].first + (index - list->run[k - 1].index));
+	*last = (uint32_t)(list->run[end - 1].first + (index + nr - 1 - list->run[end - 1].index));
+	return end - k + 1;
+}
+
 void list_part_run(const struct list *list, uint32_t element_bytes, const struct list_part *part,
 		   uint32_t k, uint64_t *offset, uint64_t *end)
 {
@@ -110,11 +119,12 @@ void list_part_run(const struct list *list, uint32_t element_bytes, const struct
 struct subscribing {
 	struct replica *r;
 	uint8_t own;
-	struct list *list;
+	const uint32_t *element;
+	struct list *list; /* NULL: none from here on */
 };
 
-/* A part of a pass: a copy of its own of the granules that have elements, as far as there is
- * room. */
+/* A part of a pass: a copy of its own of the granules that have elements, and memory for the list,
+ * as far as there is room. */
 static int ready_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
 	const struct subscribing *p = arg;
@@ -128,7 +138,11 @@ static int ready_pass(struct weir_space *space, void *arg, struct settle *settle
 		if (list_find(p->list, p->r->element_bytes, offset, end, &part))
 			err = copies_ready(space, p->r, p->own, offset, end, settle);
 	}
-	return err;
+	if (!err && !p->list->home.backend.handle)
+		err = copies_chunk_get(space, COPY_HOST,
+				       round_up(p->list->nr * sizeof(uint32_t), granule), true,
+				       settle, &p->list->home);
+	return err == -ENOMEM && !p->list->home.backend.handle ? 0 : err;
 }
 
 /* The range, with its first byte at an address, and a device's place. */
@@ -148,47 +162,65 @@ static int find(struct weir_space *space, void *addr, uint32_t device, struct su
 	return 0;
 }
 
-static int subscribe(struct weir_space *space, struct subscribing *p)
+/* The list is one of the space's. */
+static void list_register(struct replicas *rs, struct list *list)
 {
-	uint64_t nr_elements = p->r->bytes / p->r->element_bytes;
-	const struct list *list = p->list;
-	struct list *before;
-	int err = 0;
+	uint64_t bytes = round_up(list->nr * sizeof(uint32_t), rs->granule_bytes);
 
-	if (list &&
-	    list->run[list->nr_runs - 1].first + list->nr - list->run[list->nr_runs - 1].index >
-		    nr_elements) {
+	list->nr_slice = (uint32_t)(MIN(bytes, rs->packet_bytes) / sizeof(uint32_t));
+	list->nr_slices = (uint32_t)div_round_up(list->nr, list->nr_slice);
+	list->next = rs->lists;
+	rs->lists = list;
+}
+
+/* Get the memory that a list needs, and fill it. */
+static int list_ready(struct weir_space *space, struct subscribing *p)
+{
+	const struct list *list = p->list;
+	const struct run *last = &list->run[list->nr_runs - 1];
+	uint64_t nr_elements = p->r->bytes / p->r->element_bytes;
+	int err;
+
+	if (last->first + (list->nr - last->index) > nr_elements) {
 		log_error("subscribe: an element beyond the %llu that the range has",
 			  (unsigned long long)nr_elements);
 		return -EINVAL;
 	}
 	p->r->nr_busy++;
-	if (list)
-		err = space_settle(space, ready_pass, p);
+	err = space_settle(space, ready_pass, p);
+	if (!err && list->home.backend.handle && space->backend->data == WEIR_DATA_REAL) {
+		pthread_mutex_unlock(&space->lock); /* it is long, and nobody knows the list */
+		memcpy(list->home.backend.alias, p->element, list->nr * sizeof(uint32_t));
+		pthread_mutex_lock(&space->lock);
+		err = p->r->dying ? -EINVAL : 0;
+	}
 	p->r->nr_busy--;
-	if (err)
-		return err;
-	before = p->r->list[p->own];
-	p->r->list[p->own] = p->list;
-	p->list = before;
-	pieces_forget_list(p->r, p->own);
-	return 0;
+	return err;
 }
 
 int weir_subscribe_elements(struct weir_space *space, void *addr, const uint32_t *element,
 			    uint64_t nr, uint32_t device)
 {
-	struct subscribing p = {.list = NULL};
-	int err = !nr ? 0 : element ? list_create(element, nr, &p.list) : -EINVAL;
+	struct subscribing p = {.element = element};
+	struct list *ended; /* the list before, or the new one */
+	int err = nr ? list_create(element, nr, &p.list) : 0;
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
+	ended = p.list;
 	err = find(space, addr, device, &p);
-	if (!err)
-		err = subscribe(space, &p);
-	list_destroy(p.list); /* the one before, or the new one */
+	if (!err && p.list) {
+		list_register(p.r->replicas, p.list);
+		err = list_ready(space, &p);
+	}
+	if (!err) {
+		ended = p.r->list[p.own];
+		p.r->list[p.own] = p.list;
+		pieces_forget_list(p.r, p.own);
+	}
+	list_end(space, ended);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;

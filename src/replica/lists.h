@@ -14,10 +14,32 @@ struct run {
 	uint32_t index; /* of that one in the list */
 };
 
+/* Elements whose numbers are aligned for packets. */
+#define LIST_ALIGN 4u
+
+/* A part of a list in a device's memory; made when it is first used there. */
+struct slice {
+	struct replica_chunk chunk; /* handle 0: there is none */
+	stream_id_t stream;	    /* that it was copied there on */
+	bool fenced, done;	    /* behind that: whether there is a fence, and it was reached */
+	fence_t ready;
+};
+
 struct list {
 	uint64_t nr; /* > 0; these never change */
 	uint32_t nr_runs;
 	struct run *run; /* ascending */
+
+	/* The numbers in memory of the machine. Guarded by the space's lock, as all of these. */
+	struct list *next;	   /* of all lists; NULL also: it is not in use yet */
+	struct replica_chunk home; /* in the host's memory: all of them; handle 0: there are none */
+	uint32_t nr_slice;	   /* elements of a slice: a multiple of LIST_ALIGN */
+	uint32_t nr_slices;
+	/* By device's place; then slice n * LIST_ALIGN + a has the elements from n * nr_slice + a
+	 * on, so that wherever a packet begins the numbers are aligned for it. */
+	struct slice *slice[WEIR_DEVICES_MAX];
+	uint32_t nr_messages; /* under way that use them */
+	bool ended;	      /* nobody's any more: goes with the last of these */
 };
 
 /* Elements of a list that lie in some bytes of the range, be it in part. */
@@ -33,14 +55,28 @@ static inline uint64_t list_run_end(const struct list *list, uint32_t k)
 	return k + 1 < list->nr_runs ? list->run[k + 1].index : list->nr;
 }
 
-/* @return 0, -EINVAL (numbers do not ascend) or -ENOMEM. */
-int list_create(const uint32_t *element, uint64_t nr, struct list **out);
-/* NULL: nothing. */
-void list_destroy(struct list *list);
-
 /* What a list has in some bytes of its range. @return whether there is any; else out stays. */
 bool list_find(const struct list *list, uint32_t element_bytes, uint64_t offset, uint64_t end,
 	       struct list_part *out);
+
+/* Numbers of the first and the last of some elements of a list. @return the number of runs. */
+uint32_t list_span(const struct list *list, uint64_t index, uint64_t nr, uint32_t *first,
+		   uint32_t *last);
+
+/* Where a device's memory has the numbers of elements, from an index on, for what is queued on a
+ * stream of it. *nr: how many; fewer if no more lie there. -ENOMEM: there is no room for them. */
+int list_index(struct weir_space *space, struct list *list, uint8_t own, stream_id_t stream,
+	       uint64_t index, uint64_t *nr, const uint32_t **out);
+
+/* A list is no device's any more. NULL: nothing. */
+void list_end(struct weir_space *space, struct list *list);
+/* A message that used it is done. */
+void list_unuse(struct weir_space *space, struct list *list);
+
+/* What all have in a memory; and giving some of it back. @return whether any was. */
+uint64_t lists_bytes(const struct weir_space *space, uint8_t copy);
+bool lists_evict(struct weir_space *space, uint8_t copy);
+void lists_fini(struct weir_space *space);
 
 /* The bytes that elements of the k-th run of a part lie in. */
 void list_part_run(const struct list *list, uint32_t element_bytes, const struct list_part *part,

@@ -6,7 +6,6 @@
  * that they go to.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "src/cost/cost.h"
 #include "src/replica/parcel.h"
@@ -25,39 +24,7 @@ static place_t lane_own(const struct replica *r, uint8_t from, uint8_t to)
 	return to < WEIR_DEVICES_MAX ? (place_t)to : (place_t)__builtin_ctzll(r->devices);
 }
 
-/* The stream of a lane, of a device by its place. */
-static int lane_stream(struct weir_space *space, struct lane *lane, place_t own,
-		       stream_id_t *stream)
-{
-	struct replicas *rs = replicas_of(space);
-	int err = lane->made
-			  ? 0
-			  : space->backend->ops->stream_create(space->backend, space->device[own],
-							       BACKEND_COPY_OUT, &lane->stream);
-
-	if (err)
-		return err;
-	if (!lane->made)
-		lane->entity = CLOCK_SLOTS + rs->nr_entities++;
-	lane->made = true;
-	*stream = lane->stream;
-	return 0;
-}
-
 /* ------------------------------------------------------------------ sending */
-
-/* See that an engine may use a chunk. */
-static int allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device)
-{
-	int err;
-
-	if (!chunk || chunk->devices & device)
-		return 0;
-	err = space->backend->ops->chunk_add_devices(space->backend, &chunk->backend, device);
-	if (!err)
-		chunk->devices |= device;
-	return err;
-}
 
 /* Where to, unless it is a deliberate fault (src/core/types.h) to take another device's copy. */
 static uint8_t mutant_to(const struct message *m, uint8_t from, uint8_t to)
@@ -111,9 +78,9 @@ static int batch_add(struct batch *batch, uint64_t offset, uint64_t end)
 		copy->dst = copies_alias(r, to, offset, &dst_bytes, &dst);
 		copy->bytes = MIN(MIN(src_bytes, dst_bytes), end - offset);
 		offset += copy->bytes;
-		err = allow(batch->space, src, device);
+		err = copies_chunk_allow(batch->space, src, device);
 		if (!err)
-			err = allow(batch->space, dst, device);
+			err = copies_chunk_allow(batch->space, dst, device);
 		if (!err && ++batch->nr == BATCH_MAX)
 			err = batch_queue(batch);
 	}
@@ -128,7 +95,7 @@ static int copy_part(struct weir_space *space, const struct message *m, const st
 	bool runs = p->how == WEIR_SENT_RUNS;
 	int err = runs ? 0 : batch_add(&batch, p->offset, p->end);
 
-	for (uint32_t k = 0; runs && k < p->part.nr_runs && !err; k++) {
+	for (uint32_t k = WEIR_MUTANT == 19; runs && k < p->part.nr_runs && !err; k++) {
 		uint64_t offset, end;
 
 		list_part_run(p->list, p->replica->element_bytes, &p->part, k, &offset, &end);
@@ -153,7 +120,7 @@ static int send(struct weir_space *space, const struct message *m, const struct 
 	return err || WEIR_MUTANT == 8 ? err : copy_part(space, m, p, own);
 }
 
-static void count(const struct weir_space *space, const struct parcel *p)
+void parcel_count(const struct weir_space *space, const struct parcel *p)
 {
 	const struct weir_machine_desc *desc = &space->backend->desc;
 	struct weir_replica_stats *stats = &p->replica->replicas->stats;
@@ -185,20 +152,16 @@ static int message_send(struct weir_space *space, const struct stream_slot *slot
 	if (!err)
 		err = lane_get(r->replicas, p->from, p->to, &lane);
 	if (!err && !slot)
-		err = lane_stream(space, lane, own, &m.stream);
+		err = lane_stream(space, &lane->out, own, BACKEND_COPY_OUT);
 	if (err)
 		return err;
-	if (slot)
-		m.stream = stream_id(slot->stream);
-	else
-		waiter.clock = &lane->clock;
+	m.stream = slot ? stream_id(slot->stream) : lane->out.stream;
+	if (!slot)
+		waiter.clock = &lane->out.clock;
 	waiter.stream = m.stream;
 	err = send(space, &m, &waiter, p, own);
-	if (!slot) {
-		m.number = ++lane->number;
-		clock_learn(&lane->clock, lane->entity, m.number, NULL);
-		m.clock = lane->clock;
-	}
+	if (!slot)
+		lane_number(&lane->out, &m);
 	/* Also of copies that were queued before an error. */
 	lane_add(lane, &m);
 	if (p->to == COPY_ONE)
@@ -209,7 +172,7 @@ static int message_send(struct weir_space *space, const struct stream_slot *slot
 		return err;
 	if (p->how == WEIR_SENT_WHOLE)
 		pieces_add(r, p->offset, p->end, p->to);
-	count(space, p);
+	parcel_count(space, p);
 	return 0;
 }
 
@@ -258,10 +221,16 @@ static int fill_elements(struct weir_space *space, const struct stream_slot *slo
 			  (last - MIN(last, p.end));
 		p.offset = MAX(first, p.offset);
 		p.end = MIN(last, p.end);
-		p.how = parcel_choose(space, &p);
+		p.how = parcel_choose(space, &p, true);
+		if (p.how == WEIR_SENT_PACKETS)
+			err = packets_send(space, &p);
+		/* Where there is no room for them. */
+		if (p.how == WEIR_SENT_PACKETS && err == -ENOMEM)
+			p.how = parcel_choose(space, &p, false);
 		if (p.how == WEIR_SENT_WHOLE)
 			p.bytes = p.end - p.offset;
-		err = message_send(space, slot, &p);
+		if (p.how != WEIR_SENT_PACKETS)
+			err = message_send(space, slot, &p);
 	}
 	if (!err)
 		err = pieces_reserve(r, 2);

@@ -19,7 +19,28 @@ struct parcel {
 
 /* ---- choose.c */
 
-/* Choose by which mechanism elements of a list are sent; how is what it is by others. */
-enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p);
+/* By which mechanism elements of a list are to be sent; packets: whether these will do. */
+enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p,
+					  bool packets);
+
+/* ---- message.c */
+
+/* Count one that was sent. */
+void parcel_count(const struct weir_space *space, const struct parcel *p);
+
+/* ---- packets.c */
+
+/* Of a packet, and of a part of a list in device memory. */
+#define PACKET_BYTES (UINT64_C(16) << 20)
+
+/* Send elements of a list as packets, on the lane's streams. @return 0; -ENOMEM: there is no room
+ * for them; or an error of the machine. Then some may have been sent. */
+int packets_send(struct weir_space *space, const struct parcel *p);
+
+/* What packets and lists have in a memory; and giving some of it back. @return whether any was. */
+uint64_t packets_bytes(const struct weir_space *space, uint8_t copy);
+bool packets_evict(struct weir_space *space, uint8_t copy);
+/* Nothing is under way. */
+void packets_fini(struct weir_space *space);
 
 #endif

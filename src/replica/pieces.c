@@ -123,7 +123,7 @@ void pieces_drop(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
 
 void pieces_add_listed(struct replica *r, uint64_t offset, uint64_t end, uint8_t copy)
 {
-	change(r, offset, end, copy, false, true);
+	change(r, offset, end, copy, WEIR_MUTANT == 20, true);
 }
 
 void pieces_forget_list(struct replica *r, uint8_t own)

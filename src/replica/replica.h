@@ -23,6 +23,7 @@
  *   message.c    sending them
  *   choose.c     by which mechanism
  *   lists.c      elements that devices are subscribed to
+ *   packets.c    sending such elements side by side
  *   use.c        brackets that name windows, or the one copy
  *   slice.c      a part that is published while its bracket is open
  *   readings.c   who reads what a bracket writes
@@ -95,10 +96,12 @@ struct ended_clock {
 };
 
 struct message {
-	uint64_t number;	/* on its lane's stream; 0: it is on another one */
-	struct clock clock;	/* with a number: as it was queued */
+	uint64_t number;	/* on one of its lane's streams; 0: it is on another one */
+	uint32_t entity;	/* with a number: of that stream */
+	struct clock clock;	/* the same, as it was queued */
 	uint64_t offset, bytes; /* in the range */
 	struct replica *replica;
+	struct list *list; /* whose memory it uses; NULL: none's */
 	stream_id_t stream;
 	bool fenced; /* else no fence could be recorded behind it yet */
 	fence_t fence;
@@ -120,15 +123,22 @@ struct used_list {
 	bracket_seq_t lost; /* the newest that had no room any more */
 };
 
+struct lane_stream {
+	bool made; /* whether there is one */
+	stream_id_t stream;
+	uint32_t entity;
+	uint64_t number; /* of the newest message on it */
+	struct clock clock;
+};
+
 /* Messages under way from one copy to another: first in, first out; grows. */
 struct lane {
 	uint8_t from, to;
-	struct lane *next;  /* that has messages */
-	uint32_t entity;    /* of its stream */
-	uint64_t number;    /* of the newest message on it */
-	struct clock clock; /* of that stream */
-	stream_id_t stream; /* for those that no bracket waits for as it begins */
-	bool made;	    /* whether there is one */
+	struct lane *next; /* that has messages */
+	struct lane_stream
+		out; /* of where from: copies that no bracket waits for as it begins; packs */
+	struct lane_stream in;			  /* of where to: unpacks */
+	struct replica_chunk out_chunk, in_chunk; /* for packets, at both ends; handle 0: none */
 	struct message *message;
 	uint32_t head, nr, max;
 };
@@ -183,9 +193,11 @@ struct replicas {
 	struct ended_clock ended_clock[CLOCK_ENDED]; /* by bracket's, of the newest */
 	uint64_t granule_bytes;
 	struct history *history[WEIR_DEVICES_MAX]; /* of each device's brackets */
-	uint64_t nr_messages;			   /* under way */
-	struct weir_replica_stats stats;	   /* what was sent so far */
-	enum weir_message_kind kind;		   /* of what is sent now */
+	struct list *lists;			   /* all that there are */
+	uint64_t packet_bytes;		 /* of a packet, and of a part of a list; at most */
+	uint64_t nr_messages;		 /* under way */
+	struct weir_replica_stats stats; /* what was sent so far */
+	enum weir_message_kind kind;	 /* of what is sent now */
 	bool move_nothing; /* for the limit of a benchmark: all is done but the copies */
 	/* For tests: elements of lists are sent by the mechanism of this number less 1; 0: by the
 	 * one that is chosen. */
@@ -302,6 +314,18 @@ bool copies_evict(struct weir_space *space, uint8_t copy);
 /* The budget that is lent in a memory is no more than is needed for what is there. */
 void copies_lend_back(struct weir_space *space, struct replica_memory *memory);
 
+/*
+ * A chunk on the account of the memory where a copy is. only_free: of what is lent already, or
+ * free. A part of a pass; settle NULL: where it would wait there is none. @return 0, SETTLE_WAIT,
+ * -ENOMEM, or an error of the machine.
+ */
+int copies_chunk_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
+		     struct settle *settle, struct replica_chunk *out);
+/* There may be none. */
+void copies_chunk_put(struct weir_space *space, uint8_t copy, struct replica_chunk *chunk);
+/* See that an engine of a device, as a mask, may use a chunk. NULL: all may. */
+int copies_chunk_allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device);
+
 /* struct shared_ops */
 bool copies_give(struct weir_space *space, place_t place);
 int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle);
@@ -334,8 +358,10 @@ struct waiter {
 	struct clock *clock;		/* NULL: it has none */
 };
 
-/* Make a stream wait, on the device, for what is under way on others and conflicts with an
- * access. */
+/* Make a stream wait, on the device, for a message, which has a fence. */
+int message_wait(struct weir_space *space, const struct waiter *w, const struct message *m);
+
+/* The same for what is under way on others and conflicts with an access. */
 int access_wait(struct weir_space *space, const struct waiter *waiter, const struct access *access);
 
 /* A bracket that ended made an access, behind those noted before. */
@@ -353,8 +379,13 @@ bool access_window_is_idle(const struct weir_space *space, const struct replica 
 
 /* ---- lanes.c */
 
-/* The lane from one copy to another, with room for one more message. -ENOMEM. */
+/* The lane from one copy to another, with room for two more messages. -ENOMEM. */
 int lane_get(struct replicas *rs, uint8_t from, uint8_t to, struct lane **out);
+/* See that a lane has a stream, of a device by its place. */
+int lane_stream(struct weir_space *space, struct lane_stream *stream, place_t own,
+		enum backend_stream_kind kind);
+/* What is queued on a lane's stream by now is a message of this number. */
+void lane_number(struct lane_stream *stream, struct message *m);
 /* A message is under way, for which there is room. Blocks of the one copy that it uses stay where
  * they are until it is done. */
 void lane_add(struct lane *lane, const struct message *m);

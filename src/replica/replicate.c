@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/base/log.h"
-#include "src/replica/lists.h"
+#include "src/replica/parcel.h"
 
 /* Below. */
 static const struct shared_ops shared_ops;
@@ -28,6 +28,7 @@ static int replicas_get(struct weir_space *space, struct replicas **out)
 			return -ENOMEM;
 		rs->space = space;
 		rs->granule_bytes = space->backend->desc.vmm.granularity_bytes;
+		rs->packet_bytes = round_up(PACKET_BYTES, rs->granule_bytes);
 		memories_init(rs);
 		space->shared = rs;
 		space->shared_ops = &shared_ops;
@@ -105,12 +106,12 @@ static void replica_destroy(struct replica *r)
 
 	copies_drop_all(r);
 	for (uint32_t own = 0; own < space->nr_devices; own++)
+		list_end(space, r->list[own]);
+	for (uint32_t own = 0; own < space->nr_devices; own++)
 		window_del(r, (place_t)own);
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		if (r->replicas->memory[place].replicas)
 			copies_lend_back(space, &r->replicas->memory[place]);
-	for (uint32_t own = 0; own < WEIR_DEVICES_MAX; own++)
-		list_destroy(r->list[own]);
 	for (uint32_t c = 0; c < COPIES_MAX; c++)
 		free(r->used[c]);
 	free(r->chunk[COPY_HOST]);
@@ -433,6 +434,7 @@ static void fini(struct weir_space *space)
 			rs->replica[n]->one->nr_replicated -= !rs->replica[n]->dying;
 			replica_destroy(rs->replica[n]);
 		}
+	packets_fini(space);
 	memories_fini(rs);
 	lanes_fini(rs);
 	learn_fini(rs);

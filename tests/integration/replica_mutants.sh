@@ -39,7 +39,7 @@ as_it_is()
 # What the random programs hardly ever come to: two messages to one place under way together.
 readonly orders=13
 
-mutants_find WEIR_MUTANT 18 src/replica
+mutants_find WEIR_MUTANT 20 src/replica
 highest=$last
 as_it_is replica_random
 last=$((orders - 1))

@@ -4,7 +4,8 @@
  * error codes, and together with the call after it. The program tries again. A failure is a status
  * that was injected; the space is whole after each call; what was written is there for every device
  * and the host at the end, and nothing is left then. Three devices, of which one has room for a
- * copy of part of the range only; everything is published, or one device is subscribed, or nobody.
+ * copy of part of the range only; everything is published, or one device is subscribed, or nobody,
+ * or two devices have lists of elements, which are sent by one mechanism.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run.
  *
@@ -82,13 +83,14 @@ static bool failed(int err)
 
 /* ------------------------------------------------------------------ the script */
 
-static int launch(uint32_t device, void *addr, enum weir_use_kind kind, uint32_t part, uint32_t put)
+static int launch_words(uint32_t device, void *addr, void *as, uint32_t words,
+			enum weir_use_kind kind, uint32_t part, uint32_t put)
 {
-	struct weir_use use = use_of(addr, PART, kind);
+	struct weir_use use = use_of(addr, 8ull * words, kind);
 	struct test_cells_args args = {
 		.addr = addr,
-		.as = (uint64_t *)(range + part * PART),
-		.words = PART / 8,
+		.as = as,
+		.words = words,
 		.nr_wrong = &t.nr_wrong,
 		.nr = 1,
 		.cell = {{kind == WEIR_OVERWRITE ? 0 : seed[part], put}},
@@ -112,7 +114,7 @@ static void use(uint32_t device, uint32_t part, enum weir_use_kind kind, bool on
 		assert_int_equal(weir_replica(t.space, addr, device, &addr), 0);
 	what = use_of(addr, PART, kind);
 	MUST(weir_begin(t.space, t.stream[device], &what, 1));
-	MUST(launch(device, addr, kind, part, put));
+	MUST(launch_words(device, addr, range + part * PART, PART / 8, kind, part, put));
 	if (put && !one && part % 2) /* some of it is finished while the bracket is open */
 		MUST(weir_publish(t.space, t.stream[device], (uint8_t *)addr + PART / 4, PART / 2));
 	MUST(weir_end(t.space, t.stream[device]));
@@ -181,6 +183,25 @@ static void close_space(void)
 	weir_machine_close(t.machine);
 }
 
+#define APART 160u /* words from where one run of a list begins to where the next one does */
+#define RUN 100u   /* words of it */
+
+/* A device reads the elements of its list in a part. */
+static void gather(uint32_t device, uint32_t part)
+{
+	uint8_t *as = range + part * PART;
+	struct weir_use what;
+	void *addr;
+
+	assert_int_equal(weir_replica(t.space, as, device, &addr), 0);
+	what = use_of(addr, PART, WEIR_READ_ELEMENTS);
+	MUST(weir_begin(t.space, t.stream[device], &what, 1));
+	for (uint32_t w = 0; w < PART / 8; w += APART)
+		MUST(launch_words(device, (uint8_t *)addr + 8ull * w, as + 8ull * w, RUN, WEIR_READ,
+				  part, 0));
+	MUST(weir_end(t.space, t.stream[device]));
+}
+
 static void run_steps(void)
 {
 	for (uint32_t round = 0; round < 4; round++) {
@@ -196,6 +217,28 @@ static void run_steps(void)
 	}
 }
 
+static void run_lists(int how)
+{
+	static uint32_t element[BYTES / 8];
+	uint32_t nr = 0;
+
+	replicas_of(t.space)->forced = (uint32_t)how + 1;
+	replicas_of(t.space)->packet_bytes = replicas_of(t.space)->granule_bytes;
+	for (uint32_t w = 0; w < BYTES / 8; w++)
+		if (w % APART < RUN)
+			element[nr++] = w;
+	for (uint32_t round = 0; round < 3; round++) {
+		/* In the second round in place of one whose messages are under way. */
+		for (uint32_t device = 0; device < DEVICES && round < 2; device += 2)
+			MUST(weir_subscribe_elements(t.space, range, element, nr, device));
+		for (uint32_t part = 0; part < PARTS; part++)
+			use(part % DEVICES, part, round % 2 ? WEIR_WRITE : WEIR_OVERWRITE, false);
+		for (uint32_t part = 0; part < PARTS; part++)
+			gather(part % 2 ? 2 : 0, part);
+	}
+	MUST(weir_subscribe_elements(t.space, range, NULL, 0, 2));
+}
+
 /* Its copy may be the last one of something. */
 static int unsubscribe(void)
 {
@@ -204,9 +247,11 @@ static int unsubscribe(void)
 	return err == -EBUSY ? 0 : err;
 }
 
-static void run_script(const struct faults *faults, enum weir_subscription subscription)
+/* how: by which mechanism lists are sent; -1: there are none. */
+static void run_script(const struct faults *faults, enum weir_subscription subscription, int how)
 {
-	const struct weir_replica_params params = {.subscription = subscription};
+	const struct weir_replica_params params = {.subscription = subscription,
+						   .element_bytes = 8};
 	void *addr;
 
 	open_space(faults);
@@ -217,7 +262,10 @@ static void run_script(const struct faults *faults, enum weir_subscription subsc
 	MUST(weir_replicate(t.space, range, &params));
 	if (subscription == WEIR_SUBSCRIBE_MANUAL)
 		MUST(weir_subscribe(t.space, range, BYTES, 2));
-	run_steps();
+	if (how < 0)
+		run_steps();
+	else
+		run_lists(how);
 	if (subscription == WEIR_SUBSCRIBE_MANUAL)
 		MUST(unsubscribe());
 	for (uint32_t part = 0; part < PARTS; part++)
@@ -248,7 +296,7 @@ static bool may_go_unseen(enum weir_subscription subscription)
 	return false;
 }
 
-static void each_call(enum weir_subscription subscription)
+static void each_call(enum weir_subscription subscription, int how)
 {
 	static const struct faults rounds[] = {
 		{.nr = 1, .err = -EIO}, {.nr = 1, .err = -ENOMEM}, {.nr = 2, .err = -EIO}};
@@ -261,11 +309,12 @@ static void each_call(enum weir_subscription subscription)
 		struct faults faults = rounds[r];
 
 		faults.at = only ? strtoull(only, NULL, 10) : (subscription + r) % apart + 1;
-		for (; run_script(&faults, subscription), hook.nr_failed && !only;
+		for (; run_script(&faults, subscription, how), hook.nr_failed && !only;
 		     faults.at += apart) {
 			nr++;
 			nr_unseen += !nr_statuses;
-			EXPECT(nr_statuses || may_go_unseen(subscription), "no call reports it");
+			EXPECT(nr_statuses || how >= 0 || may_go_unseen(subscription),
+			       "no call reports it");
 		}
 		assert_true(faults.at > 500 || only);
 	}
@@ -278,31 +327,41 @@ static void test_replica_faults_none(void **state)
 
 	(void)state;
 	for (int s = 0; s <= WEIR_SUBSCRIBE_NONE; s++)
-		run_script(&none, (enum weir_subscription)s);
+		run_script(&none, (enum weir_subscription)s, -1);
+	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+		run_script(&none, WEIR_SUBSCRIBE_NONE, how);
 }
 
 static void test_replica_faults_learned(void **state)
 {
 	(void)state;
-	each_call(WEIR_SUBSCRIBE_LEARNED);
+	each_call(WEIR_SUBSCRIBE_LEARNED, -1);
 }
 
 static void test_replica_faults_manual(void **state)
 {
 	(void)state;
-	each_call(WEIR_SUBSCRIBE_MANUAL);
+	each_call(WEIR_SUBSCRIBE_MANUAL, -1);
 }
 
 static void test_replica_faults_all(void **state)
 {
 	(void)state;
-	each_call(WEIR_SUBSCRIBE_ALL);
+	each_call(WEIR_SUBSCRIBE_ALL, -1);
 }
 
 static void test_replica_faults_nobody(void **state)
 {
 	(void)state;
-	each_call(WEIR_SUBSCRIBE_NONE);
+	each_call(WEIR_SUBSCRIBE_NONE, -1);
+}
+
+/* A mechanism that a chunk fails for is done without. */
+static void test_replica_faults_lists(void **state)
+{
+	(void)state;
+	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+		each_call(WEIR_SUBSCRIBE_NONE, how);
 }
 
 int main(int argc, char **argv)
@@ -313,6 +372,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_replica_faults_manual),
 		cmocka_unit_test(test_replica_faults_all),
 		cmocka_unit_test(test_replica_faults_nobody),
+		cmocka_unit_test(test_replica_faults_lists),
 	};
 
 	if (argc > 1)

@@ -51,15 +51,20 @@ static void test_replica_random_sequences(void **state)
 	if (!nr)
 		return;
 	printf("%llu brackets, %llu beside open ones, %llu writes unordered with others, "
-	       "%llu words checked, %llu messages, %llu published, %llu parts published while open, %llu views borrowed in the end, "
+	       "%llu words checked, %llu messages, %llu published, "
+	       "%llu parts published while open, %llu views borrowed in the end, "
 	       "%llu host copies, %llu turned back, %llu freed while open, "
-	       "%llu begins without memory\n",
+	       "%llu begins without memory, %llu words of lists, %llu messages of runs, "
+	       "%llu of packets\n",
 	       (unsigned long long)total->nr_begins, (unsigned long long)total->nr_nested,
 	       (unsigned long long)total->nr_unordered, (unsigned long long)total->nr_checked,
 	       (unsigned long long)total->nr_messages, (unsigned long long)total->nr_published,
 	       (unsigned long long)total->nr_slices, (unsigned long long)total->nr_borrowed,
 	       (unsigned long long)total->nr_host_copies, (unsigned long long)total->nr_back,
-	       (unsigned long long)total->nr_frees_open, (unsigned long long)total->nr_full);
+	       (unsigned long long)total->nr_frees_open, (unsigned long long)total->nr_full,
+	       (unsigned long long)total->nr_elements,
+	       (unsigned long long)total->nr_sent[WEIR_SENT_RUNS],
+	       (unsigned long long)total->nr_sent[WEIR_SENT_PACKETS]);
 	if (nr < MANY)
 		return;
 	/* Each of them was met often. */
@@ -70,6 +75,9 @@ static void test_replica_random_sequences(void **state)
 	assert_true(total->nr_slices > nr / 2);
 	assert_true(total->nr_back > nr / 20);
 	assert_true(total->nr_frees_open > nr / 20);
+	assert_true(total->nr_elements > nr);
+	for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+		assert_true(total->nr_sent[how] > nr / 4);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "src/replica/replica.h"
+#include "src/replica/parcel.h"
 #include "tests/support/driver.h"
 #include "tests/support/space.h"
 
@@ -183,6 +183,47 @@ static void test_lists_of_halves(void **state)
 	}
 }
 
+/* More than one packet's, of parts whose elements begin anywhere in the list; and without room for
+ * the list, where copies of the runs do. */
+static void test_lists_of_many_packets(void **state)
+{
+	const struct elements list = elements_of(1, 100, 7, MAX_ELEMENTS);
+	const uint32_t cut[] = {0, 103 * 8, 2222 * 8, 5000 * 8, (uint32_t)BYTES};
+
+	(void)state;
+	for (uint32_t room = 0; room < 2; room++) {
+		struct weir_replica_stats stats;
+		struct test_space t;
+		uint8_t *a = open_listed(&t, &list, WEIR_SENT_PACKETS);
+		uint64_t blocks;
+
+		replicas_of(t.space)->packet_bytes = replicas_of(t.space)->granule_bytes;
+		assert_int_equal(weir_subscribe_elements(t.space, a, list.number, list.nr, 1), 0);
+		blocks = get_replica_stats(&t).copy_bytes[GPU1] / BLOCK;
+		pthread_mutex_lock(&t.space->lock);
+		if (!room) /* the host's memory was needed, where the list is */
+			assert_true(packets_evict(t.space, COPY_HOST));
+		pthread_mutex_unlock(&t.space->lock);
+		for (uint32_t i = 2; i < 6; i++) {
+			for (uint32_t k = 0; k + 1 < ARRAY_LEN(cut); k++)
+				use(&t, 0, a + cut[k], cut[k + 1] - cut[k], WEIR_OVERWRITE, 0, i);
+			gather(&t, a, 0, BYTES, &list, i);
+			do_check(&t);
+		}
+		stats = get_replica_stats(&t);
+		assert_int_equal(stats.nr_sent[WEIR_SENT_PACKETS] > 0, room);
+		assert_int_equal(stats.nr_sent[WEIR_SENT_RUNS] > 0, !room);
+		/* Where memory is needed, what packets had goes before any copy. */
+		do_sync(&t);
+		assert_int_equal(weir_space_set_budget(t.space, GPU1, (blocks + 2) * BLOCK), 0);
+		do_check(&t);
+		assert_true(get_replica_stats(&t).copy_bytes[GPU1] <= blocks * BLOCK);
+		gather(&t, a, 0, BYTES, &list, 5);
+		do_sync(&t);
+		test_space_close(&t);
+	}
+}
+
 /* A list says nothing of what else a device reads. */
 static void test_lists_and_all(void **state)
 {
@@ -327,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists_by_each_mechanism),
 		cmocka_unit_test(test_lists_of_halves),
+		cmocka_unit_test(test_lists_of_many_packets),
 		cmocka_unit_test(test_lists_and_all),
 		cmocka_unit_test(test_lists_replaced),
 		cmocka_unit_test(test_lists_and_memory),

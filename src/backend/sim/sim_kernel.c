@@ -241,7 +241,8 @@ bool sim_use_valid(struct sim *sim, uint32_t device, const struct weir_use *use)
 	const struct sim_piece *piece;
 	uint64_t offset;
 
-	if (!use->bytes || use->kind > WEIR_ATOMIC || use->pattern > WEIR_RANDOM)
+	if (!use->bytes || use->kind > WEIR_ATOMIC || use->kind == WEIR_READ_ELEMENTS ||
+	    use->pattern > WEIR_RANDOM)
 		return false;
 	if (region)
 		return use->bytes <=

@@ -9,8 +9,9 @@ static const char *const kind_name[] = {"read", "write", "overwrite", "discard"}
 
 static void trace_part(const struct part *part)
 {
-	trace("  %s %s of range %u: words %u+%u\n", kind_name[part->kind],
-	      part->window ? "window" : "one copy", part->range, part->first, part->nr);
+	trace("  %s%s %s of range %u: words %u+%u\n", kind_name[part->kind],
+	      part->elements ? " elements" : "", part->window ? "window" : "one copy", part->range,
+	      part->first, part->nr);
 }
 
 /* Words that a part writes are not looked at any more, by those who see them in `seeds`. */
@@ -79,13 +80,27 @@ static bool pick_parts(struct model *m, struct bracket *b, uint32_t device)
 			if (parts_meet(&b->part[i], &b->part[u]) &&
 			    b->part[i].window != b->part[u].window)
 				return false;
-		b->uses[i] = use_of(b->part[i].addr, 8ull * b->part[i].nr, b->part[i].kind);
+		b->uses[i] = part_use(&b->part[i]);
 	}
 	return true;
 }
 
+/* What of its parts it is brought, where that is not all. */
+static void take_lists(const struct model *m, struct bracket *b, uint32_t device)
+{
+	for (uint32_t i = 0; i < b->nr; i++) {
+		const struct model_range *range = &m->range[b->part[i].range];
+		bool has_list = b->part[i].window && range->has_list[device];
+
+		for (uint32_t w = 0; b->part[i].elements && w < range->nr_words; w++)
+			b->listed[i][w] = !has_list || range->listed[device][w];
+	}
+}
+
 static void opened(struct model *m, struct bracket *b)
 {
+	if (b != &m->bracket[HOST_BRACKET])
+		take_lists(m, b, m->device[b - m->bracket]);
 	take_view(m, b);
 	b->open = true;
 	for (uint32_t i = 0; i < b->nr; i++)
@@ -295,7 +310,7 @@ void op_host_bracket(struct model *m)
 	b->part[0] = pick_part(m, (uint32_t)range, m->nr_devices);
 	if (b->part[0].kind == WEIR_DISCARD)
 		b->part[0].kind = WEIR_READ;
-	b->uses[0] = use_of(b->part[0].addr, 8ull * b->part[0].nr, b->part[0].kind);
+	b->uses[0] = part_use(&b->part[0]);
 	err = weir_host_begin(m->t.space, b->uses, 1);
 	trace("host begin: %d\n", err);
 	trace_part(&b->part[0]);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/replica/replica.h"
 #include "tests/property/replica_random/model.h"
 
 /* ------------------------------------------------------------------ ranges */
@@ -53,10 +54,68 @@ static bool is_busy(const struct model *m, int err)
 	return err == -EBUSY && m->bracket[HOST_BRACKET].open;
 }
 
+/* Words here and there, in runs; *nr: of their elements. An element of 16 bytes has two words. */
+static void pick_list(struct model *m, struct model_range *range, uint32_t device,
+		      uint32_t *element, uint64_t *nr)
+{
+	bool *listed = range->listed[device];
+	uint32_t words = range->element_bytes / 8, nr_runs = 1 + below(m, 20);
+
+	memset(listed, 0, sizeof(range->listed[device]));
+	for (uint32_t k = 0; k < nr_runs; k++) {
+		uint32_t first = below(m, range->nr_words), most = one_in(m, 3) ? 200 : 4;
+
+		for (uint32_t w = first + below(m, most) + 1; w-- > first;)
+			if (w < range->nr_words)
+				listed[w] = true;
+	}
+	*nr = 0;
+	for (uint32_t e = 0; words && e < range->nr_words / words; e++) {
+		bool any = listed[e * words] || listed[(e + 1) * words - 1];
+
+		listed[e * words] = listed[(e + 1) * words - 1] = any;
+		if (any)
+			element[(*nr)++] = e;
+	}
+	for (uint32_t e = 0; !words && e < range->nr_words * 8 / range->element_bytes; e++)
+		if (listed[e * range->element_bytes / 8])
+			element[(*nr)++] = e;
+	/* Half an element at the end is none. */
+	if (words == 2 && range->nr_words % 2)
+		listed[range->nr_words - 1] = false;
+}
+
+static void give_list(struct model *m, struct model_range *range, uint32_t device)
+{
+	static uint32_t element[8 * WORDS_MAX];
+	static bool before[WORDS_MAX];
+	uint64_t nr = 0;
+	int err;
+
+	memcpy(before, range->listed[device], sizeof(before));
+	if (range->replicated && !one_in(m, 5))
+		pick_list(m, range, device, element, &nr);
+	err = weir_subscribe_elements(m->t.space, range->addr, element, nr, device);
+	trace("list of device %u of range %u: %llu elements of %u bytes: %d\n", device,
+	      (uint32_t)(range - m->range), (unsigned long long)nr, range->element_bytes, err);
+	do_check(&m->t);
+	if (!(range->devices >> device & 1))
+		assert_int_equal(err, -EINVAL);
+	else
+		assert_true(!err || err == -ENOMEM);
+	if (err)
+		memcpy(range->listed[device], before, sizeof(before));
+	else
+		range->has_list[device] = nr > 0;
+}
+
 static void op_replicate(struct model *m)
 {
 	uint64_t all = (UINT64_C(1) << m->nr_devices) - 1;
-	struct weir_replica_params params = {.element_bytes = 8};
+	static const uint32_t element_bytes[] = {1, 2, 4, 8, 16, 8, 8};
+	struct weir_replica_params params = {
+		.element_bytes = element_bytes[below(m, ARRAY_LEN(element_bytes))]};
+	bool usual = one_in(m, 3);
 	int err, i = pick_live(m);
 	struct model_range *range = &m->range[i < 0 ? 0 : i];
 
@@ -64,7 +123,7 @@ static void op_replicate(struct model *m)
 		return;
 	params.subscription = (enum weir_subscription)below(m, WEIR_SUBSCRIBE_NONE + 1);
 	params.devices = one_in(m, 2) ? 0 : 1 + (below(m, (uint32_t)MIN(all, 0x7fffffff)) & all);
-	err = weir_replicate(m->t.space, range->addr, one_in(m, 3) ? NULL : &params);
+	err = weir_replicate(m->t.space, range->addr, usual ? NULL : &params);
 	trace("replicate range %d: %d\n", i, err);
 	do_check(&m->t);
 	if (range->replicated)
@@ -76,6 +135,12 @@ static void op_replicate(struct model *m)
 	if (err)
 		return;
 	range->replicated = true;
+	range->element_bytes = usual ? 4 : params.element_bytes;
+	memset(range->has_list, 0, sizeof(range->has_list));
+	replicas_of(m->t.space)->forced = m->forced;
+	if (m->packet_granules)
+		replicas_of(m->t.space)->packet_bytes =
+			m->packet_granules * replicas_of(m->t.space)->granule_bytes;
 	for (uint32_t d = 0; d < m->nr_devices; d++) {
 		void *window;
 
@@ -83,6 +148,9 @@ static void op_replicate(struct model *m)
 			range->devices |= UINT64_C(1) << d;
 	}
 	assert_true(range->devices);
+	for (uint32_t d = 0; d < m->nr_devices; d++)
+		if (range->devices >> d & 1 && one_in(m, 2))
+			give_list(m, range, d);
 }
 
 /* Hints: who is sent what is written. */
@@ -127,6 +195,7 @@ static void op_unreplicate(struct model *m)
 		return;
 	range->replicated = false;
 	range->devices = 0;
+	memset(range->has_list, 0, sizeof(range->has_list));
 	model_total.nr_back++;
 }
 
@@ -260,7 +329,9 @@ static void op_wrong(struct model *m)
 
 void some_call(struct model *m)
 {
-	switch (below(m, 15)) {
+	int i;
+
+	switch (below(m, 17)) {
 	case 0:
 		op_free(m);
 		break;
@@ -271,12 +342,18 @@ void some_call(struct model *m)
 		op_replicate(m);
 		break;
 	case 3:
+	case 16:
 		op_unreplicate(m);
 		break;
 	case 11:
 	case 12:
 	case 13:
 		op_subscribe(m);
+		break;
+	case 15:
+		i = pick_live(m);
+		if (i >= 0)
+			give_list(m, &m->range[i], below(m, m->nr_devices));
 		break;
 	case 4:
 	case 5:

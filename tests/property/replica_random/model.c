@@ -59,7 +59,16 @@ struct part pick_part(struct model *m, uint32_t range, uint32_t device)
 		part.window = true;
 		part.addr = window;
 	}
+	if (part.window && r->has_list[device] && one_in(m, 2))
+		part.kind = WEIR_READ;
+	part.elements = part.kind == WEIR_READ && one_in(m, 2);
 	return part;
+}
+
+struct weir_use part_use(const struct part *part)
+{
+	return use_of(part->addr, 8ull * part->nr,
+		      part->elements ? WEIR_READ_ELEMENTS : part->kind);
 }
 
 bool parts_meet(const struct part *a, const struct part *b)
@@ -145,6 +154,21 @@ void launch_part(struct model *m, uint32_t bracket, const struct part *part)
 	while (word < end) {
 		uint32_t next = m->bracket[bracket].ends ? same_until(seeds, word, end) : end;
 
+		if (part->elements) {
+			const bool *listed =
+				m->bracket[bracket].listed[part - m->bracket[bracket].part];
+			uint32_t first = word;
+
+			while (word < next && listed[word] == listed[first])
+				word++;
+			next = word;
+			word = first;
+			if (!listed[first]) {
+				word = next;
+				continue;
+			}
+			model_total.nr_elements += next - first;
+		}
 		launch_words(m, bracket, part, word, next - word, put);
 		for (; word < next; word++)
 			if (put)

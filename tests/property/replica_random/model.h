@@ -33,7 +33,10 @@ struct model_range {
 	uint32_t nr_names; /* uses of open brackets that name it, freed or not */
 	uint8_t *addr;
 	uint32_t nr_words;
-	uint64_t devices;	  /* that have windows */
+	uint64_t devices; /* that have windows */
+	uint32_t element_bytes;
+	bool has_list[WEIR_DEVICES_MAX]; /* by device; then the words that are in it whole: */
+	bool listed[WEIR_DEVICES_MAX][WORDS_MAX];
 	uint32_t seed[WORDS_MAX]; /* 0: undefined */
 };
 
@@ -41,6 +44,7 @@ struct part {
 	uint32_t range; /* in the model */
 	uint32_t first, nr;
 	enum weir_use_kind kind;
+	bool elements; /* WEIR_READ_ELEMENTS; kind is WEIR_READ */
 	bool window;
 	uint8_t *addr; /* that the part is named by */
 };
@@ -51,6 +55,8 @@ struct bracket {
 	struct part part[PARTS_MAX];
 	uint32_t nr;
 	struct weir_use uses[USES_MAX];
+	/* Of parts that are read by elements: words that are in the list as the bracket begins. */
+	bool listed[USES_MAX][WORDS_MAX];
 	uint32_t seed[NR_RANGES][WORDS_MAX]; /* what its launches find; 0: not looked at */
 };
 
@@ -63,6 +69,8 @@ struct model {
 	struct weir_stream *stream[NR_STREAMS];
 	uint64_t budget[MEMORIES_MAX]; /* by memory, blocks */
 	bool ample;		       /* no begin may fail for memory */
+	uint32_t forced;	       /* struct replicas has it */
+	uint32_t packet_granules;      /* the same, in granules; 0: as it is */
 	uint32_t last_seed;
 	struct model_range range[NR_RANGES];
 	struct bracket bracket[NR_BRACKETS];
@@ -73,7 +81,7 @@ struct model {
 extern struct model_total {
 	uint64_t nr_begins, nr_full, nr_nested, nr_frees_open, nr_checked, nr_unordered;
 	uint64_t nr_messages, nr_published, nr_slices, nr_borrowed, nr_evicted, nr_host_copies,
-		nr_back, nr_contradictions;
+		nr_back, nr_contradictions, nr_elements, nr_sent[WEIR_REPLICA_MECHANISM_NR];
 	uint64_t nr_devices[1 + WEIR_DEVICES_MAX];
 } model_total;
 
@@ -130,6 +138,9 @@ bool parts_contradict(const struct part *a, const struct part *b);
 
 /* An open bracket with which one of some parts contradicts; -1: none. */
 int find_contradiction(const struct model *m, const struct part *parts, uint32_t nr);
+
+/* What a bracket declares of a part. */
+struct weir_use part_use(const struct part *part);
 
 /* Let launches of a bracket check and put words of one of its parts. */
 void launch_part(struct model *m, uint32_t bracket, const struct part *part);
