@@ -175,8 +175,8 @@ int packets_send(struct weir_space *space, const struct parcel *p)
 {
 	struct sending s = {.space = space, .p = p, .list = p->replica->list[p->to]};
 	const struct access reads = {p->replica, p->offset, p->end, p->from, .message = true};
-	const struct access writes = {
-		p->replica, p->offset, p->end, p->to, .writes = true, .message = true};
+	const struct access writes = {p->replica, p->offset,	  p->end,
+				      p->to,	  .writes = true, .message = true};
 	int err = lane_ready(&s), fence_err;
 
 	if (err)
