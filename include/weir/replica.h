@@ -18,8 +18,8 @@
  * obey the same rule. weir_publish() is the end of a bracket for a part of what it writes.
  *
  * Two brackets that are open at the same time may write one block, but not the same bytes: their
- * declared parts are disjoint. A bracket that names a part at the one copy and one that names it
- * through a window are not open together. The simulator and the debug mode of weir_machine_cuda()
+ * declared parts are disjoint, but for WEIR_ATOMIC at the one copy. A bracket that names a part at
+ * the one copy and one that names it through a window are not open together. The simulator and the debug mode of weir_machine_cuda()
  * trap launches of the second bracket; the log names both. A bracket that names the whole space
  * names replicated ranges through the windows of its device.
  */

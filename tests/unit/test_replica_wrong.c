@@ -247,12 +247,11 @@ static void test_wrong_lists(void **state)
 	do_free(&f->t, b, 0);
 }
 
-/* The same bytes at the one copy and through a window: in one bracket, and in two. */
-static void test_wrong_addresses(void **state)
+/* The same bytes at the one copy, used in some way, and through a window: in one bracket, and in
+ * two. */
+static void name_both(struct fixture *f, enum weir_use_kind kind)
 {
-	struct fixture *f = *state;
-	struct weir_use uses[2] = {use_of(f->a, 16, WEIR_READ),
-				   use_of(f->window[0] + 8, 8, WEIR_READ)};
+	struct weir_use uses[2] = {use_of(f->a, 16, kind), use_of(f->window[0] + 8, 8, WEIR_READ)};
 	struct weir_use use = use_of(f->window[1], 8, WEIR_WRITE);
 	struct touch touch = {.write = f->window[1], .value = 1};
 	struct weir_launch launch = {.kernel = &touch_kernel,
@@ -262,7 +261,7 @@ static void test_wrong_addresses(void **state)
 				     .nr_uses = 1};
 
 	assert_int_equal(weir_begin(f->t.space, f->t.stream[0], uses, 2), -EINVAL);
-	do_begin(&f->t, 0, f->a, 8, WEIR_READ);
+	do_begin(&f->t, 0, f->a, 8, kind);
 	/* It has no order with the first one: its launches are trapped. */
 	do_begin(&f->t, ONE, f->window[1], 8, WEIR_WRITE);
 	assert_int_equal(weir_stream_launch(f->t.stream[ONE], &launch), 0);
@@ -272,6 +271,12 @@ static void test_wrong_addresses(void **state)
 	(void)!weir_stream_sync(f->t.stream[ONE]);
 	do_check(&f->t);
 	do_write(&f->t, f->a, BYTES, 1);
+}
+
+static void test_wrong_addresses(void **state)
+{
+	name_both(*state, WEIR_READ);
+	name_both(*state, WEIR_ATOMIC);
 }
 
 static int publish(struct fixture *f, uint32_t stream, void *addr, uint64_t bytes)
