@@ -195,36 +195,42 @@ static void test_takes_turns_with_kernels(void **state)
 			 (UNIT + 99) / 100);
 }
 
-/* Elements in a neighbour's memory cross the link, however much of the span is unmapped. */
+/* Elements in the host's memory cross the link, however much of the span is unmapped. */
 static void test_in_place(void **state)
 {
 	struct fixture *f = *state;
 	struct backend_packet packet = packet_of_block(f, 0, false);
 	uint64_t bytes[BACKEND_DIRECTION_NR];
-	struct backend_chunk far;
+	struct backend_chunk far[NR];
 
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < NR; i++) {
 		assert_int_equal(f->b->ops->unmap(f->b, f->va + i * UNIT), 0);
-	assert_int_equal(f->b->ops->chunk_create(f->b, HOST, UNIT, 0, &far), 0);
-	assert_int_equal(f->b->ops->map(f->b, f->va, &far, BACKEND_PROT_READ, 1), 0);
-	packet.nr = 1;
-	packet.last = 0;
-	packet.sector_bytes = 32;
+		assert_int_equal(f->b->ops->chunk_create(f->b, HOST, UNIT, 0, &far[i]), 0);
+		if (i != 1)
+			assert_int_equal(f->b->ops->map(f->b, f->va + i * UNIT, &far[i],
+							BACKEND_PROT_READ, 1),
+					 0);
+	}
 	queue(f, f->lane, packet);
-	packet.nr = LISTED;
-	packet.last = (LISTED - 1) * STEP;
-	packet.sector_bytes = (uint64_t)LISTED * 32;
+	packet.nr = 2;
+	packet.last = 2 * UNIT / ELEMENT;
+	packet.sector_bytes = 64;
+	assert_int_equal(sync_stream(f, f->lane), 0);
+	if (f->b->data == WEIR_DATA_REAL)
+		((uint32_t *)f->index.alias)[1] = packet.last;
 	queue(f, f->lane, packet);
 	assert_int_equal(sync_stream(f, f->lane), 0);
 	f->b->observe->inplace_bytes(f->b, 0, HOST, bytes);
-	assert_int_equal(bytes[BACKEND_TO_DEVICE], (LISTED + 1) * 32);
+	assert_int_equal(bytes[BACKEND_TO_DEVICE], LISTED * 32 + 64);
 	assert_int_equal(bytes[BACKEND_TO_HOST], 0);
-	assert_int_equal(f->b->ops->unmap(f->b, f->va), 0);
-	f->b->ops->chunk_destroy(f->b, &far);
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < NR; i++) {
+		if (i != 1)
+			assert_int_equal(f->b->ops->unmap(f->b, f->va + i * UNIT), 0);
+		f->b->ops->chunk_destroy(f->b, &far[i]);
 		assert_int_equal(
 			f->b->ops->map(f->b, f->va + i * UNIT, &f->chunk[i], BACKEND_PROT_WRITE, 1),
 			0);
+	}
 }
 
 /* ------------------------------------------------------------------ what it may not touch */
@@ -235,7 +241,11 @@ static void test_list_is_wrong(void **state)
 	uint32_t *index = f->index.alias;
 	static const struct {
 		uint32_t at, value;
-	} wrong[] = {{0, 1}, {5, 4 * STEP}, {LISTED - 1, LISTED * STEP}, {7, LISTED * STEP}};
+	} wrong[] = {{0, 1},
+		     {5, 4 * STEP},
+		     {7, LISTED * STEP},
+		     {LISTED - 1, LISTED * STEP},
+		     {LISTED - 1, (LISTED - 1) * STEP - 1}};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		uint32_t right = index[wrong[i].at];
@@ -342,6 +352,16 @@ static void test_beside_an_ended_bracket(void **state)
 	launch_long(f, writes, true);
 	assert_int_equal(f->b->ops->stream_wait(f->b, f->lane, record(f, f->compute)), 0);
 	queue(f, f->lane, packet_of_block(f, 0, false));
+	assert_int_equal(sync_stream(f, f->lane), 0);
+	/* And a launch that waits for one, which waits itself. */
+	launch_long(f, use_of(f->va + UNIT, UNIT, WEIR_READ), true);
+	assert_int_equal(f->b->ops->stream_wait(f->b, f->lane, record(f, f->compute)), 0);
+	queue(f, f->lane, packet_of_block(f, 0, false));
+	assert_int_equal(f->b->ops->stream_wait(f->b, f->other, record(f, f->lane)), 0);
+	assert_int_equal(f->b->ops->access_begin(f->b, f->other, f, &writes, 1), 0);
+	assert_int_equal(launch_touch(f->b, f->other, (struct touch){0}, &writes, 1), 0);
+	f->b->ops->access_end(f->b, f->other, f);
+	assert_int_equal(sync_stream(f, f->other), 0);
 	assert_int_equal(sync_stream(f, f->lane), 0);
 	/* The launch is the one that comes too early. */
 	launch_long(f, use_of(f->va + UNIT, UNIT, WEIR_READ), true);
