@@ -9,7 +9,8 @@ struct fixture {
 	char *va;
 	struct backend_chunk block[2], packet, back;
 	uint32_t *list;
-	unsigned char *before, *after; /* what the elements' memory has, and is to have */
+	/* What the elements' memory has before a packet, is to have after it, and has. */
+	unsigned char *before, *after, *got;
 };
 
 static void fixture_init(struct fixture *f, struct contract *c)
@@ -18,8 +19,11 @@ static void fixture_init(struct fixture *f, struct contract *c)
 	uint64_t bytes = 2 * c->unit;
 	void *list;
 
-	*f = (struct fixture){.c = c, .before = malloc(bytes), .after = malloc(bytes)};
-	assert_true(f->before && f->after);
+	*f = (struct fixture){
+		.c = c, .before = malloc(bytes), .after = malloc(bytes), .got = malloc(bytes)};
+	assert_true(f->before && f->after && f->got);
+	for (uint64_t i = 0; i < bytes; i++)
+		f->before[i] = (unsigned char)(i * 7 + i / 256 * 11);
 	assert_int_equal(b->ops->va_reserve(b, 3 * c->unit, c->unit, (void **)&f->va), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(b->ops->chunk_create(b, i ? HOST : GPU0, c->unit, 0, &f->block[i]),
@@ -48,6 +52,7 @@ static void fixture_fini(struct fixture *f)
 	b->ops->device_free(b, f->list);
 	free(f->before);
 	free(f->after);
+	free(f->got);
 }
 
 /* The i-th number of a list of one of each step elements. */
@@ -84,68 +89,52 @@ static struct backend_packet packet_make(struct fixture *f, uint32_t element_byt
 	return packet;
 }
 
-static void elements_fill(struct fixture *f, unsigned char salt)
-{
-	struct backend *b = f->c->b;
-	uint64_t bytes = 2 * f->c->unit;
-
-	for (uint64_t i = 0; i < bytes; i++)
-		f->before[i] = (unsigned char)(i * 7 + i / 256 * 11 + salt);
-	memcpy(f->after, f->before, bytes);
-	assert_int_equal(b->ops->upload(b, f->c->compute, f->va, data_of(f->c, f->before), bytes),
-			 0);
-}
-
-static void elements_check(struct fixture *f)
-{
-	struct backend *b = f->c->b;
-	uint64_t bytes = 2 * f->c->unit;
-
-	assert_int_equal(b->ops->download(b, f->c->compute, data_of(f->c, f->before), f->va, bytes),
-			 0);
-	if (can(f->c, CAN_BYTES))
-		assert_memory_equal(f->before, f->after, bytes);
-}
-
 /* Pack, look at the packet, unpack it one element further on, look at the elements. */
 static void check_packet(struct fixture *f, uint32_t element_bytes, uint32_t step, uint32_t nr)
 {
 	struct backend *b = f->c->b;
+	const uint64_t bytes = 2 * f->c->unit, packed_bytes = (uint64_t)nr * element_bytes;
 	struct backend_packet packet = packet_make(f, element_bytes, step, nr);
-	const struct backend_copy copy = {f->back.alias, f->packet.alias,
-					  (uint64_t)nr * element_bytes};
-	unsigned char *packed = f->back.alias;
+	const struct backend_copy copy = {f->back.alias, f->packet.alias, packed_bytes};
 	uint64_t at = (uint64_t)((char *)packet.elements - f->va);
+	stream_id_t stream = f->c->compute;
 
-	elements_fill(f, (unsigned char)nr);
-	assert_int_equal(b->ops->packet(b, f->c->compute, &packet), 0);
-	assert_int_equal(b->ops->copy(b, f->c->compute, &copy, 1), 0);
-	contract_wait(b, f->c->compute);
-	for (uint32_t i = 0; i < nr && can(f->c, CAN_BYTES); i++)
-		assert_memory_equal(packed + (uint64_t)i * element_bytes,
-				    f->before + at + (uint64_t)f->list[i] * element_bytes,
-				    element_bytes);
-	elements_fill(f, (unsigned char)(nr + 100));
+	assert_int_equal(b->ops->upload(b, stream, f->va, data_of(f->c, f->before), bytes), 0);
+	assert_int_equal(b->ops->packet(b, stream, &packet), 0);
+	assert_int_equal(b->ops->copy(b, stream, &copy, 1), 0);
+	contract_wait(b, stream);
+	memset(f->after, 0xee, bytes);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t from = at + (uint64_t)index_of(i, step) * element_bytes;
+
+		memcpy(f->got + (uint64_t)i * element_bytes, f->before + from, element_bytes);
+	}
+	if (can(f->c, CAN_BYTES))
+		assert_memory_equal(f->back.alias, f->got, packed_bytes);
+	assert_int_equal(b->ops->upload(b, stream, f->va, data_of(f->c, f->after), bytes), 0);
 	packet.unpack = true;
 	packet.elements = (char *)packet.elements + element_bytes;
-	at += element_bytes;
-	assert_int_equal(b->ops->packet(b, f->c->compute, &packet), 0);
-	for (uint32_t i = 0; i < nr && can(f->c, CAN_BYTES); i++)
-		memcpy(f->after + at + (uint64_t)f->list[i] * element_bytes,
-		       packed + (uint64_t)i * element_bytes, element_bytes);
-	elements_check(f);
+	assert_int_equal(b->ops->packet(b, stream, &packet), 0);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t from = at + (uint64_t)index_of(i, step) * element_bytes;
+
+		memcpy(f->after + from + element_bytes, f->before + from, element_bytes);
+	}
+	assert_int_equal(b->ops->download(b, stream, data_of(f->c, f->got), f->va, bytes), 0);
+	if (can(f->c, CAN_BYTES))
+		assert_memory_equal(f->got, f->after, bytes);
 }
 
 /* All sizes of elements, dense and sparse, as many as are groups of a GPU's threads and not, and as
  * there is room for; both ways. */
 void contract_packets(void **state)
 {
-	static const uint32_t numbers[] = {1, 3, 16, 17, 999, 4099, UINT32_MAX};
+	static const uint32_t numbers[] = {1, 16, 999, UINT32_MAX};
 	struct fixture f;
 
 	fixture_init(&f, *state);
 	for (uint32_t element_bytes = 1; element_bytes <= 16; element_bytes *= 2)
-		for (uint32_t step = 1; step <= 9; step += 4)
+		for (uint32_t step = 1; step <= 5; step += 4)
 			for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 				uint64_t room = f.c->unit / element_bytes / step - 2;
 
