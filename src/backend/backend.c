@@ -23,6 +23,11 @@ static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes
 	(void)b, (void)memory, (void)bytes, (void)devices, (void)nr;
 }
 
+static int stub_packet_prepare(struct backend *b, uint32_t device)
+{
+	return device < b->desc.nr_devices ? 0 : -EINVAL;
+}
+
 static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
 			     const struct weir_use *uses, uint32_t nr)
 {
@@ -90,6 +95,8 @@ void backend_ops_complete(struct backend_ops *ops)
 	/* A backend that cannot check access has nothing to check: that is no failure. */
 	if (!ops->copy_beside)
 		ops->copy_beside = ops->copy;
+	if (!ops->packet_prepare)
+		ops->packet_prepare = stub_packet_prepare;
 	if (!ops->access_begin)
 		ops->access_begin = stub_access_begin;
 	if (!ops->access_end)

@@ -304,9 +304,18 @@ struct backend_ops {
 	 * others, and copies of copy_beside, are trapped by sim where they meet its packet, its
 	 * list or the elements' span without one. -EINVAL: also memory that is none, which cuda
 	 * does not look for; -EACCES, logged: an alias that the device does not have.
-	 * Required. By: core (S), program. Blocks: no; in cuda's debug mode for the stream.
+	 * Required. By: core (S), program. Blocks: no; in cuda's debug mode for the stream, and
+	 * see packet_prepare.
 	 */
 	int (*packet)(struct backend *b, stream_id_t stream, const struct backend_packet *packet);
+
+	/*
+	 * See that a device's packets can be queued without delay: cuda loads their kernels, which
+	 * may wait for kernels that run. Else the device's first packet does that. -EINVAL: no such
+	 * device.
+	 * Optional: nothing. By: core. Blocks: in cuda, the first time for a device, for its work.
+	 */
+	int (*packet_prepare)(struct backend *b, uint32_t device);
 
 	/*
 	 * Copy between memory of the machine and a buffer of the program, in stream order, and wait

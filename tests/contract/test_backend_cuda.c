@@ -376,6 +376,10 @@ static void test_packet_kernels_load(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(b->ops->packet(b, c->compute, &packet), 0);
 	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), 3);
+	/* Or ahead of that. */
+	assert_int_equal(b->ops->packet_prepare(b, 1), 0);
+	assert_int_equal(b->ops->packet_prepare(b, 1), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), 4);
 	assert_int_equal(b->ops->packet(b, other, &packet), 0);
 	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), 4);
 	contract_wait(b, c->compute);

@@ -178,6 +178,7 @@ static const struct backend_ops cuda_ops = {
 	.launch = cuda_launch,
 	.copy = cuda_copy,
 	.packet = cuda_packet,
+	.packet_prepare = cuda_packet_prepare,
 	.upload = cuda_upload,
 	.download = cuda_download,
 	.stream_wait = cuda_stream_wait,

@@ -279,8 +279,10 @@ void cuda_events_fini(struct cuda *cuda, uint32_t device);
 
 /* ---- cuda_kernel.c */
 
-/* Queue a packet's kernel, which is loaded if it is the device's first. The device's context is
- * current; no lock held. */
+/* See that a device has the library's kernels. Its context is current; no lock held. */
+int cuda_kernels_load(struct cuda *cuda, uint32_t device);
+
+/* Queue a packet's kernel, which is loaded if it is the device's first. The same holds. */
 int cuda_packet_queue(struct cuda *cuda, uint32_t device, cu_stream stream,
 		      const struct backend_packet *packet);
 
@@ -481,6 +483,7 @@ int cuda_launch(struct backend *b, stream_id_t stream, const struct weir_launch 
 int cuda_stream_call(struct backend *b, void *native, int (*fn)(void *native));
 int cuda_copy(struct backend *b, stream_id_t stream, const struct backend_copy *copies,
 	      uint32_t nr);
+int cuda_packet_prepare(struct backend *b, uint32_t device);
 int cuda_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet);
 int cuda_upload(struct backend *b, stream_id_t stream, void *dst, const void *data, uint64_t bytes);
 int cuda_download(struct backend *b, stream_id_t stream, void *data, const void *src,

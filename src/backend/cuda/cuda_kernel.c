@@ -37,9 +37,9 @@ static void kernels_unload(struct cuda *cuda, struct cuda_device *dev)
 	dev->packets = NULL;
 }
 
-/* See that the device has its kernels. The context is current; no lock held. */
-static int kernels_load(struct cuda *cuda, struct cuda_device *dev)
+int cuda_kernels_load(struct cuda *cuda, uint32_t device)
 {
+	struct cuda_device *dev = &cuda->device[device];
 	struct cuda_driver *driver = &cuda->driver;
 	int err = 0;
 
@@ -70,7 +70,7 @@ int cuda_packet_queue(struct cuda *cuda, uint32_t device, cu_stream stream,
 		PACKET_BLOCK * PACKET_GROUPS(packet->element_bytes) * 16u / packet->element_bytes;
 	uint32_t nr = (uint32_t)MIN(packet->nr / each + 1, PACKET_GRID_MAX);
 	uint32_t kernel = 2 * log2_floor(packet->element_bytes) + packet->unpack;
-	int err = kernels_load(cuda, dev);
+	int err = cuda_kernels_load(cuda, device);
 
 	return err ? err
 		   : cuda_error(&cuda->driver,

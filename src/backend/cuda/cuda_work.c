@@ -212,6 +212,18 @@ int cuda_launch(struct backend *b, stream_id_t id, const struct weir_launch *lau
 
 /* ------------------------------------------------------------------ packets */
 
+int cuda_packet_prepare(struct backend *b, uint32_t device)
+{
+	struct cuda *cuda = cuda_of(b);
+	int err = device < b->desc.nr_devices ? cuda_device_enter(cuda, device) : -EINVAL;
+
+	if (err)
+		return err;
+	err = cuda_kernels_load(cuda, device);
+	cuda_leave(cuda);
+	return err;
+}
+
 /* In debug mode the elements may be in a guarded reservation, which the kernel gets into in a
  * bracket of its own. */
 static int packet_debugged(struct backend *b, stream_id_t id, cu_stream stream, uint32_t device,

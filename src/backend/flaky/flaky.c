@@ -159,6 +159,11 @@ static int flaky_packet(struct backend *b, stream_id_t stream, const struct back
 	FLAKY_FORWARD(b, packet, stream, packet);
 }
 
+static int flaky_packet_prepare(struct backend *b, uint32_t device)
+{
+	FLAKY_FORWARD(b, packet_prepare, device);
+}
+
 static int flaky_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
 			uint64_t bytes)
 {
@@ -332,6 +337,7 @@ static const struct backend_ops flaky_ops = {
 	.copy = flaky_copy,
 	.copy_beside = flaky_copy_beside,
 	.packet = flaky_packet,
+	.packet_prepare = flaky_packet_prepare,
 	.upload = flaky_upload,
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,

@@ -307,6 +307,11 @@ static int op_launch(struct backend *b, stream_id_t stream, const struct weir_la
 	return err;
 }
 
+static int op_packet_prepare(struct backend *b, uint32_t device)
+{
+	return inner_of(b)->ops->packet_prepare(inner_of(b), device);
+}
+
 static int op_packet(struct backend *b, stream_id_t stream, const struct backend_packet *packet)
 {
 	struct watch_event event = {.kind = WATCH_LAUNCH};
@@ -611,6 +616,7 @@ static const struct backend_ops watch_ops = {
 	.copy = op_copy,
 	.copy_beside = op_copy_beside,
 	.packet = op_packet,
+	.packet_prepare = op_packet_prepare,
 	.upload = op_upload,
 	.download = op_download,
 	.stream_wait = op_stream_wait,

@@ -255,6 +255,9 @@ void contract_packet_arguments(void **state)
 	REFUSED(bad.element_bytes = 3);
 	REFUSED(bad.element_bytes = 32);
 	REFUSED(bad.sector_bytes = 399);
+	assert_int_equal(b->ops->packet_prepare(b, b->desc.nr_devices), -EINVAL);
+	for (uint32_t d = 0; d < b->desc.nr_devices; d++)
+		assert_int_equal(b->ops->packet_prepare(b, d), 0);
 	assert_int_equal(b->ops->packet(b, c->compute, NULL), -EINVAL);
 	assert_int_equal(b->ops->packet(b, 1234, &good), -EINVAL);
 	assert_int_equal(b->ops->packet(b, c->compute, &good), 0);
