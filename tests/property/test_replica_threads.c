@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread a device: each uses parts of two replicated ranges through its windows and at the one
- * copy, reads and writes them from the host, subscribes and unsubscribes itself; makes and frees
+ * copy, reads and writes them from the host, subscribes and unsubscribes itself, also to elements,
+ * which it gathers; makes and frees
  * replicated ranges of its own; and one changes budgets. Parts have locks, which order the
  * threads' calls as the consistency of weir/replica.h has them do: what is read is what was written
  * last. The checker runs meanwhile.
@@ -18,7 +19,7 @@
 #include "tests/support/driver.h"
 #include "tests/support/space.h"
 #include "tests/support/threads.h"
-#include "weir/replica.h"
+#include "src/replica/replica.h"
 
 #define DEVICES 4u
 #define RANGES 2u
@@ -58,28 +59,66 @@ static uint32_t below(struct worker *w, uint32_t n)
 	return random_below(&w->random, n);
 }
 
+static void launch(struct worker *w, uint8_t *addr, uint8_t *as, uint32_t words,
+		   enum weir_use_kind kind, uint32_t expect, uint32_t put)
+{
+	struct weir_use use = use_of(addr, 8ull * words, kind);
+	struct test_cells_args args = {
+		.addr = (uint64_t *)addr,
+		.as = (uint64_t *)as,
+		.words = words,
+		.nr_wrong = t.nr_wrong_cuda ? t.nr_wrong_cuda : &t.nr_wrong,
+		.nr = 1,
+		.cell = {{expect, put}},
+	};
+	struct weir_launch what = {.kernel = &test_kernel_cells,
+				   .args = &args,
+				   .args_bytes = sizeof(args),
+				   .uses = &use,
+				   .nr_uses = 1};
+
+	require(!weir_stream_launch(t.stream[w->device], &what));
+}
+
 /* publish: whether what it writes is published before the end, as far as it can be. */
 static void bracket(struct worker *w, uint8_t *addr, uint8_t *as, enum weir_use_kind kind,
 		    uint32_t expect, uint32_t put, bool publish)
 {
 	struct weir_use use = use_of(addr, PART, kind);
-	struct test_cells_args args = {
-		.addr = (uint64_t *)addr,
-		.as = (uint64_t *)as,
-		.words = PART / 8,
-		.nr_wrong = t.nr_wrong_cuda ? t.nr_wrong_cuda : &t.nr_wrong,
-		.nr = 1,
-		.cell = {{expect, put}},
-	};
-	struct weir_launch launch = {.kernel = &test_kernel_cells,
-				     .args = &args,
-				     .args_bytes = sizeof(args),
-				     .uses = &use,
-				     .nr_uses = 1};
 
 	require(!weir_begin(t.space, t.stream[w->device], &use, 1));
-	require(!weir_stream_launch(t.stream[w->device], &launch));
+	launch(w, addr, as, PART / 8, kind, expect, put);
 	require(!publish || !weir_publish(t.space, t.stream[w->device], addr, PART - PART / 8));
+	require(!weir_end(t.space, t.stream[w->device]));
+	w->nr_brackets++;
+}
+
+/* Words from where one run of a list begins in a part to where the next one does; and of a run,
+ * which every list has, whatever else it has. */
+#define APART 300u
+#define RUN 20u
+
+/* Its device's list, another one each time: or none. */
+static void give_list(struct worker *w, uint32_t r)
+{
+	uint32_t element[BYTES / 8], nr = 0, more = below(w, 50);
+	int err;
+
+	for (uint32_t i = 0; i < BYTES / 8 && more; i++)
+		if (i % (PART / 8) % APART < RUN + more)
+			element[nr++] = i;
+	err = weir_subscribe_elements(t.space, range[r], element, nr, w->device);
+	require(!err || err == -ENOMEM);
+}
+
+/* Read the elements of a part that are in all lists. */
+static void gather(struct worker *w, uint8_t *addr, uint8_t *as, uint32_t expect)
+{
+	struct weir_use use = use_of(addr, PART, WEIR_READ_ELEMENTS);
+
+	require(!weir_begin(t.space, t.stream[w->device], &use, 1));
+	for (uint32_t i = 0; i < PART / 8; i += APART)
+		launch(w, addr + 8ull * i, as + 8ull * i, RUN, WEIR_READ, expect, 0);
 	require(!weir_end(t.space, t.stream[w->device]));
 	w->nr_brackets++;
 }
@@ -93,7 +132,7 @@ static void use_part(struct worker *w, uint32_t r, uint32_t p)
 	uint32_t put = kind == WEIR_READ ? 0 : ++w->last_seed;
 	uint8_t *as = range[r] + p * PART;
 	void *addr = as;
-	bool one = below(w, 12) == 0;
+	bool one = below(w, 12) == 0, elements = !one && !put && below(w, 2);
 
 	/* The one copy has no readers beside it. */
 	if (put || one)
@@ -102,8 +141,11 @@ static void use_part(struct worker *w, uint32_t r, uint32_t p)
 		require(!pthread_rwlock_rdlock(&part[r][p].lock));
 	if (!one)
 		require(!weir_replica(t.space, as, w->device, &addr));
-	bracket(w, addr, as, kind, kind == WEIR_OVERWRITE ? 0 : part[r][p].seed, put,
-		put && !one && below(w, 3) == 0);
+	if (elements)
+		gather(w, addr, as, part[r][p].seed);
+	else
+		bracket(w, addr, as, kind, kind == WEIR_OVERWRITE ? 0 : part[r][p].seed, put,
+			put && !one && below(w, 3) == 0);
 	if (put)
 		part[r][p].seed = put;
 	pthread_rwlock_unlock(&part[r][p].lock);
@@ -159,7 +201,7 @@ static void step(struct worker *w)
 	void *addr;
 	int err = 0;
 
-	switch (below(w, 16)) {
+	switch (below(w, 17)) {
 	case 0:
 		copy_part(w, r, p);
 		break;
@@ -185,6 +227,9 @@ static void step(struct worker *w)
 	case 6:
 		require(!weir_stream_sync(t.stream[w->device]));
 		break;
+	case 7:
+		give_list(w, r);
+		break;
 	default:
 		use_part(w, r, p);
 	}
@@ -207,6 +252,7 @@ static void *work(void *arg)
 
 static void open_space(void)
 {
+	static const struct weir_replica_params params = {.element_bytes = 8};
 	static const uint32_t devices[TEST_STREAMS] = {0, 1, 2, 3};
 	struct weir_space_config config = {
 		.devices = 15,
@@ -223,7 +269,7 @@ static void open_space(void)
 			part[r][p].seed = 1;
 		}
 		do_write(&t, range[r], BYTES, 1);
-		assert_int_equal(weir_replicate(t.space, range[r], NULL), 0);
+		assert_int_equal(weir_replicate(t.space, range[r], &params), 0);
 	}
 }
 
@@ -236,6 +282,7 @@ static void test_replica_threads_each_a_device(void **state)
 	for (uint32_t d = 0; d < DEVICES; d++) {
 		worker[d] = (struct worker){.device = d, .last_seed = (d + 1) << 24};
 		worker[d].random.state = d + 1;
+		replicas_of(t.space)->forced = WEIR_SENT_PACKETS + 1;
 		assert_int_equal(pthread_create(&worker[d].thread, NULL, work, &worker[d]), 0);
 	}
 	sleep_seconds(test_seconds("REPLICA_SECONDS", SECONDS), NULL);

@@ -149,7 +149,7 @@ static void op_replicate(struct model *m)
 	}
 	assert_true(range->devices);
 	for (uint32_t d = 0; d < m->nr_devices; d++)
-		if (range->devices >> d & 1 && one_in(m, 2))
+		if (range->devices >> d & 1 && one_in(m, 3))
 			give_list(m, range, d);
 }
 

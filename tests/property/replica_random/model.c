@@ -59,7 +59,7 @@ struct part pick_part(struct model *m, uint32_t range, uint32_t device)
 		part.window = true;
 		part.addr = window;
 	}
-	if (part.window && r->has_list[device] && one_in(m, 2))
+	if (part.window && r->has_list[device] && one_in(m, 3))
 		part.kind = WEIR_READ;
 	part.elements = part.kind == WEIR_READ && one_in(m, 2);
 	return part;
