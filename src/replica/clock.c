@@ -38,6 +38,15 @@ void clock_learn(struct clock *clock, uint32_t entity, uint64_t number, const st
 		clock->known[e] = MAX(clock->known[e], then->known[e]);
 }
 
+bracket_seq_t clock_last_bracket(const struct clock *clock)
+{
+	bracket_seq_t last = 0;
+
+	for (uint32_t e = 0; e < CLOCK_SLOTS; e++)
+		last = MAX(last, clock->known[e]);
+	return last;
+}
+
 void clock_bracket_ended(struct replicas *rs, const struct stream_slot *slot, bracket_seq_t seq)
 {
 	struct clock *clock = clock_of_slot(rs, slot);

@@ -117,12 +117,15 @@ static void pin_one(struct replica *r, const struct message *m, int by)
 void lane_add(struct lane *lane, const struct message *m)
 {
 	struct replicas *rs = m->replica->replicas;
+	struct message *added;
 
 	if (!lane->nr) {
 		lane->next = rs->active;
 		rs->active = lane;
 	}
-	lane->message[(lane->head + lane->nr++) % lane->max] = *m;
+	added = lane_nth(lane, lane->nr++);
+	*added = *m;
+	added->after = m->number ? clock_last_bracket(&m->clock) : 0;
 	rs->nr_messages++;
 	if (m->list)
 		m->list->nr_messages++;
@@ -130,12 +133,15 @@ void lane_add(struct lane *lane, const struct message *m)
 		pin_one(m->replica, m, 1);
 }
 
-static void lane_retire(struct weir_space *space, struct lane *lane)
+static void lane_retire(struct weir_space *space, struct lane *lane, bool all)
 {
 	space_note_error(space, lane_fence(space, lane));
 	while (lane->nr) {
 		const struct message *m = lane_nth(lane, 0);
 
+		/* Many are under way, and to ask costs a call of the driver. */
+		if (!all && m->after > space->done_seq)
+			return;
 		if (!m->fenced || !space_fence_done(space, m->fence, NULL))
 			return;
 		lane->head = (lane->head + 1) % lane->max;
@@ -151,14 +157,14 @@ static void lane_retire(struct weir_space *space, struct lane *lane)
 	}
 }
 
-void messages_retire(struct weir_space *space)
+void messages_retire(struct weir_space *space, bool all)
 {
 	struct lane **at = &replicas_of(space)->active;
 
 	while (*at) {
 		struct lane *lane = *at;
 
-		lane_retire(space, lane);
+		lane_retire(space, lane, all);
 		if (lane->nr)
 			at = &lane->next;
 		else
@@ -171,7 +177,7 @@ int messages_settle(struct weir_space *space, struct settle *settle)
 	struct lane *lane;
 	int err;
 
-	messages_retire(space);
+	messages_retire(space, true);
 	lane = replicas_of(space)->active;
 	if (!lane)
 		return 0;

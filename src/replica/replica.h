@@ -102,6 +102,7 @@ struct message {
 	uint64_t offset, bytes; /* in the range */
 	struct replica *replica;
 	struct list *list; /* whose memory it uses; NULL: none's */
+	bracket_seq_t after; /* it waits for that bracket; 0: for none that is known */
 	stream_id_t stream;
 	bool fenced; /* else no fence could be recorded behind it yet */
 	fence_t fence;
@@ -345,6 +346,8 @@ struct clock *clock_of_slot(struct replicas *rs, const struct stream_slot *slot)
 bool clock_knows(const struct clock *clock, uint32_t entity, uint64_t number);
 /* A stream waited for that; then: the entity's clock at that point, or NULL. */
 void clock_learn(struct clock *clock, uint32_t entity, uint64_t number, const struct clock *then);
+/* The newest bracket that precedes; 0: none is known. */
+bracket_seq_t clock_last_bracket(const struct clock *clock);
 void clock_bracket_ended(struct replicas *rs, const struct stream_slot *slot, bracket_seq_t seq);
 /* The clock of a bracket as it ended; NULL: it is not known any more. */
 const struct clock *clock_of_bracket(const struct replicas *rs, bracket_seq_t seq);
@@ -393,8 +396,9 @@ void lane_add(struct lane *lane, const struct message *m);
 int lane_fence(struct weir_space *space, struct lane *lane);
 void lanes_fini(struct replicas *rs);
 
-/* Take note of messages that are done. */
-void messages_retire(struct weir_space *space);
+/* Take note of messages that are done; of those that wait for a bracket which is not known to be
+ * done the backend is asked only if all are wanted. */
+void messages_retire(struct weir_space *space, bool all);
 /* A part of a pass: until no message is under way. */
 int messages_settle(struct weir_space *space, struct settle *settle);
 

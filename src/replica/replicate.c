@@ -418,7 +418,7 @@ static void progress(struct weir_space *space)
 {
 	struct replicas *rs = replicas_of(space);
 
-	messages_retire(space);
+	messages_retire(space, false);
 	for (uint32_t n = 0; n < rs->nr_replicas; n++)
 		if (rs->replica[n] && rs->replica[n]->dying && is_idle(space, rs->replica[n]))
 			replica_destroy(rs->replica[n]);
@@ -428,7 +428,7 @@ static void fini(struct weir_space *space)
 {
 	struct replicas *rs = replicas_of(space);
 
-	messages_retire(space);
+	messages_retire(space, true);
 	for (uint32_t n = 0; n < rs->nr_replicas; n++)
 		if (rs->replica[n]) {
 			rs->replica[n]->one->nr_replicated -= !rs->replica[n]->dying;

@@ -185,6 +185,62 @@ static void test_replica_many_brackets(void **state)
 	test_space_close(&t);
 }
 
+static const struct backend_ops *plain;
+static uint64_t nr_asked;
+
+static int count_asked(struct backend *b, fence_t fence)
+{
+	int done = plain->fence_done(b, fence);
+
+	nr_asked += !done;
+	return done;
+}
+
+/* The program is ahead of devices that write what others read. Of messages that cannot be done yet
+ * the backend is not asked, over and over, whether they are. */
+static void test_replica_asks_little(void **state)
+{
+	struct weir_launch spin = {.kernel = &test_kernel_spin};
+	const struct test_spin_args args = {0};
+	struct backend_ops counting;
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		return;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	spin.args = &args;
+	spin.args_bytes = sizeof(args);
+	spin.ops = t.desc.device[0].ops_per_s / 100; /* 10 ms */
+	a = alloc_replicated(&t, BYTES);
+	for (uint32_t step = 1; step < 30; step++) {
+		if (step == 15) { /* from here on what is read is sent ahead */
+			do_sync(&t);
+			assert_int_equal(weir_stream_launch(t.stream[0], &spin), 0);
+			assert_int_equal(weir_stream_launch(t.stream[ONE], &spin), 0);
+		}
+		for (uint32_t d = 0; d < 2; d++) {
+			use(&t, d ? ONE : 0, a + d * BLOCK, BLOCK, WEIR_OVERWRITE, 0, step);
+			use(&t, d ? ONE : 0, a + !d * BLOCK, BLOCK, WEIR_READ, step - !d, 0);
+		}
+	}
+	plain = t.backend->ops;
+	counting = *plain;
+	counting.fence_done = count_asked;
+	t.backend->ops = &counting;
+	nr_asked = 0;
+	assert_true(replicas_of(t.space)->nr_messages > 10);
+	pthread_mutex_lock(&t.space->lock);
+	space_progress(t.space);
+	pthread_mutex_unlock(&t.space->lock);
+	assert_int_equal(nr_asked, 1); /* the oldest bracket */
+	t.backend->ops = plain;
+	do_sync(&t);
+	assert_int_equal(replicas_of(t.space)->nr_messages, 0);
+	test_space_close(&t);
+}
+
 /* What a bracket names that is open on the host, too, is not replicated, nor turned back. */
 static void test_replica_in_a_host_bracket(void **state)
 {
@@ -373,6 +429,7 @@ int main(void)
 		cmocka_unit_test(test_replica_parts_of_a_granule),
 		cmocka_unit_test(test_replica_slabs),
 		cmocka_unit_test(test_replica_many_brackets),
+		cmocka_unit_test(test_replica_asks_little),
 		cmocka_unit_test(test_replica_beyond_the_budget),
 		cmocka_unit_test(test_replica_budget_lowered),
 		cmocka_unit_test(test_replica_gives_way),
