@@ -227,6 +227,42 @@ static void test_launch_bytes_in_place(void **state)
 	assert_int_equal(b->ops->unmap(b, f->va + UNIT), 0);
 }
 
+/* A packet is a launch of its kernel. Here its elements are the host's: sectors cross the link. */
+static void test_packet_is_a_launch(void **state)
+{
+	struct fixture *f = *state;
+	struct backend_packet packet = {.elements = f->host.alias,
+					.packet = f->hbm.alias,
+					.index = (uint32_t *)f->hbm.alias + 1024,
+					.nr = 10,
+					.element_bytes = 8,
+					.last = 99,
+					.sector_bytes = 320,
+					.unpack = true};
+	const struct watch_event *event;
+	struct watch_log *log;
+
+	assert_int_equal(watch_start(f->b, 100), 0);
+	assert_int_equal(f->b->ops->packet(f->b, f->compute, &packet), 0);
+	packet.unpack = false;
+	assert_int_equal(f->b->ops->packet(f->b, f->compute, &packet), 0);
+	packet.nr = 0;
+	assert_int_equal(f->b->ops->packet(f->b, f->compute, &packet), -EINVAL);
+	assert_int_equal(f->b->ops->packet(f->b, f->compute, NULL), -EINVAL);
+	sync_stream(f, f->compute);
+	log = stop(f);
+	assert_int_equal(log->nr_launches, 2);
+	event = event_of(log, WATCH_LAUNCH, 0);
+	assert_string_equal(event->name, "unpack");
+	assert_int_equal(event->bytes[BACKEND_TO_HOST], 320);
+	assert_int_equal(event->bytes[BACKEND_TO_DEVICE], 320);
+	event = event_of(log, WATCH_LAUNCH, 1);
+	assert_string_equal(event->name, "pack");
+	assert_int_equal(event->bytes[BACKEND_TO_HOST], 0);
+	assert_int_equal(event->bytes[BACKEND_TO_DEVICE], 320);
+	watch_log_free(log);
+}
+
 /* What two GPUs' memories exchange is not the host's: copies and uses in place, by memory, with the
  * events that they are of, also where others are dropped. */
 static void test_flows_between_gpus(void **state)
@@ -554,12 +590,19 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(test_launch_begins_when_it_could), CASE(test_copies_have_direction_and_bytes),
-		CASE(test_launch_bytes_in_place),	CASE(test_calls_of_the_host),
-		CASE(test_calls_of_the_migrator),	CASE(test_residency_by_memory_and_name),
-		CASE(test_memory_is_bounded),		CASE(test_unfinished_is_dropped),
-		CASE(test_too_old_is_dropped),		cmocka_unit_test(test_marks_that_fail),
-		CASE(test_names_are_bounded),		CASE(test_flows_between_gpus),
+		CASE(test_launch_begins_when_it_could),
+		CASE(test_copies_have_direction_and_bytes),
+		CASE(test_launch_bytes_in_place),
+		CASE(test_packet_is_a_launch),
+		CASE(test_calls_of_the_host),
+		CASE(test_calls_of_the_migrator),
+		CASE(test_residency_by_memory_and_name),
+		CASE(test_memory_is_bounded),
+		CASE(test_unfinished_is_dropped),
+		CASE(test_too_old_is_dropped),
+		cmocka_unit_test(test_marks_that_fail),
+		CASE(test_names_are_bounded),
+		CASE(test_flows_between_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
