@@ -312,7 +312,7 @@ int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct se
 	uint64_t granule = rs->granule_bytes;
 	int err = 0;
 
-	if (!memory->replicas || memory->copy == COPY_HOST)
+	if (!memory->replicas)
 		return -ENOMEM;
 	while (nr && !err) {
 		struct replica *r;
@@ -322,6 +322,8 @@ int copies_spill(struct weir_space *space, place_t place, uint64_t nr, struct se
 			nr--;
 			continue;
 		}
+		if (memory->copy == COPY_HOST)
+			return -ENOMEM;
 		if (!find_granule(space, memory, can_spill))
 			return settle_on_any(space, settle) ? SETTLE_WAIT : -ENOMEM;
 		r = rs->replica[memory->at];

@@ -128,7 +128,7 @@ void lane_add(struct lane *lane, const struct message *m)
 	added->after = m->number ? clock_last_bracket(&m->clock) : 0;
 	rs->nr_messages++;
 	if (m->list)
-		m->list->nr_messages++;
+		m->list->nr_users++;
 	if (uses_one(lane))
 		pin_one(m->replica, m, 1);
 }

@@ -116,14 +116,14 @@ void list_end(struct weir_space *space, struct list *list)
 	if (!list)
 		return;
 	list->ended = true;
-	if (!list->nr_messages)
+	if (!list->nr_users)
 		list_free(space, list);
 }
 
 void list_unuse(struct weir_space *space, struct list *list)
 {
-	list->nr_messages--;
-	if (list->ended && !list->nr_messages)
+	list->nr_users--;
+	if (list->ended && !list->nr_users)
 		list_free(space, list);
 }
 
@@ -146,7 +146,7 @@ uint64_t lists_bytes(const struct weir_space *space, uint8_t copy)
 bool lists_evict(struct weir_space *space, uint8_t copy)
 {
 	for (struct list *list = replicas_of(space)->lists; list; list = list->next)
-		if (!list->nr_messages && put(space, list, copy, false))
+		if (!list->nr_users && put(space, list, copy, false))
 			return true;
 	return false;
 }

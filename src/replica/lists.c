@@ -176,7 +176,7 @@ static void list_register(struct replicas *rs, struct list *list)
 /* Get the memory that a list needs, and fill it. */
 static int list_ready(struct weir_space *space, struct subscribing *p)
 {
-	const struct list *list = p->list;
+	struct list *list = p->list;
 	const struct run *last = &list->run[list->nr_runs - 1];
 	uint64_t nr_elements = p->r->bytes / p->r->element_bytes;
 	int err;
@@ -189,9 +189,11 @@ static int list_ready(struct weir_space *space, struct subscribing *p)
 	p->r->nr_busy++;
 	err = space_settle(space, ready_pass, p);
 	if (!err && list->home.backend.handle && space->backend->data == WEIR_DATA_REAL) {
-		pthread_mutex_unlock(&space->lock); /* it is long, and nobody knows the list */
+		list->nr_users++; /* its memory is not given up meanwhile */
+		pthread_mutex_unlock(&space->lock);
 		memcpy(list->home.backend.alias, p->element, list->nr * sizeof(uint32_t));
 		pthread_mutex_lock(&space->lock);
+		list_unuse(space, list);
 		err = p->r->dying ? -EINVAL : 0;
 	}
 	p->r->nr_busy--;

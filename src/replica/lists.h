@@ -38,7 +38,7 @@ struct list {
 	/* By device's place; then slice n * LIST_ALIGN + a has the elements from n * nr_slice + a
 	 * on, so that wherever a packet begins the numbers are aligned for it. */
 	struct slice *slice[WEIR_DEVICES_MAX];
-	uint32_t nr_messages; /* under way that use them */
+	uint32_t nr_users; /* messages under way that use them, and who fills them */
 	bool ended;	      /* nobody's any more: goes with the last of these */
 };
 
@@ -70,7 +70,7 @@ int list_index(struct weir_space *space, struct list *list, uint8_t own, stream_
 
 /* A list is no device's any more. NULL: nothing. */
 void list_end(struct weir_space *space, struct list *list);
-/* A message that used it is done. */
+/* A message that used it is done, or it is filled. */
 void list_unuse(struct weir_space *space, struct list *list);
 
 /* What all have in a memory; and giving some of it back. @return whether any was. */

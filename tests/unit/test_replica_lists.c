@@ -16,6 +16,7 @@
 #include "src/replica/parcel.h"
 #include "tests/support/driver.h"
 #include "tests/support/space.h"
+#include "weir/machine_file.h"
 
 #define BLOCK block_bytes()
 #define BYTES (4 * BLOCK)
@@ -122,16 +123,22 @@ static void test_lists_by_each_mechanism(void **state)
 		struct weir_replica_stats stats;
 		struct test_space t;
 		uint8_t *a = open_listed(&t, &list, how);
-		uint64_t fetched, sent;
+		uint64_t fetched, sent, nr_remaps, bytes;
 
 		gather(&t, a, 0, BYTES, &list, 1);
 		fetched = get_replica_stats(&t).message_bytes[WEIR_FETCHED];
 		assert_true(fetched > 0);
 		for (uint32_t i = 2; i < 6; i++) {
+			nr_remaps = get_stats(&t).nr_remaps;
+			bytes = get_replica_stats(&t).copy_bytes[GPU0] +
+				get_replica_stats(&t).copy_bytes[GPU1];
 			use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, i);
 			gather(&t, a, 0, BYTES, &list, i);
 		}
+		/* Nothing more is taken, or mapped, once it is there. */
 		stats = get_replica_stats(&t);
+		assert_int_equal(get_stats(&t).nr_remaps, nr_remaps);
+		assert_int_equal(stats.copy_bytes[GPU0] + stats.copy_bytes[GPU1], bytes);
 		sent = stats.message_bytes[WEIR_PUBLISHED];
 		if (how == WEIR_SENT_WHOLE)
 			assert_true(sent > BYTES && stats.sent_bytes[how] == get_sent(&t));
@@ -143,6 +150,62 @@ static void test_lists_by_each_mechanism(void **state)
 		do_sync(&t);
 		test_space_close(&t);
 	}
+}
+
+/* Elements of a range of 64 MiB on two H200s, without bytes. */
+static void test_lists_choose_a_mechanism(void **state)
+{
+	static const struct {
+		uint32_t apart, run, nr;
+		enum weir_replica_mechanism how;
+	} cases[] = {
+		{64, 1, 1 << 18, WEIR_SENT_PACKETS},
+		{5 << 20, 1 << 20, 3 << 20, WEIR_SENT_RUNS},
+		{2, 1, 1 << 15, WEIR_SENT_WHOLE}, /* kernels would take as long alone */
+		{1, 1, 1 << 20, WEIR_SENT_WHOLE}, /* it is one run */
+	};
+	static uint32_t element[3 << 20];
+	struct weir_space_config config = {
+		.devices = 3, .block_bytes = MIB(2), .mode = WEIR_PLANNED};
+	struct weir_machine_desc desc;
+	struct weir_machine *machine;
+	struct weir_stream *stream;
+	struct weir_space *space;
+	void *a, *window;
+	char why[256];
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	assert_int_equal(weir_machine_file_read("h200x2", &desc, why, sizeof(why)), 0);
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &machine), 0);
+	assert_int_equal(weir_stream_create(machine, 0, &stream), 0);
+	for (uint32_t memory = 0; memory < desc.nr_memories; memory++)
+		config.budget_bytes[memory] = MIB(1024);
+	assert_int_equal(weir_space_create(machine, &config, &space), 0);
+	assert_int_equal(weir_alloc(space, MIB(64), NULL, &a), 0);
+	assert_int_equal(weir_replicate(space, a, NULL), 0);
+	assert_int_equal(weir_replica(space, a, 0, &window), 0);
+	for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+		const struct weir_use use = use_of(window, MIB(64), WEIR_OVERWRITE);
+		struct weir_replica_stats before, after;
+
+		for (uint32_t i = 0; i < cases[c].nr; i++)
+			element[i] = i / cases[c].run * cases[c].apart + i % cases[c].run;
+		assert_int_equal(weir_subscribe_elements(space, a, element, cases[c].nr, 1), 0);
+		weir_replica_query(space, &before);
+		assert_int_equal(weir_begin(space, stream, &use, 1), 0);
+		assert_int_equal(weir_end(space, stream), 0);
+		weir_replica_query(space, &after);
+		for (int how = 0; how < WEIR_REPLICA_MECHANISM_NR; how++)
+			assert_int_equal(after.nr_sent[how] - before.nr_sent[how],
+					 how == (int)cases[c].how);
+		assert_int_equal(weir_space_sync(space), 0);
+		assert_int_equal(weir_space_check(space), 0);
+	}
+	weir_space_destroy(space);
+	weir_stream_destroy(stream);
+	weir_machine_close(machine);
 }
 
 /* Parts of several writers meet within elements: those are sent in two halves. */
@@ -309,6 +372,13 @@ static void test_lists_and_memory(void **state)
 		use(&t, ONE, a, BYTES, WEIR_READ, 5, 0);
 		assert_true(get_replica_stats(&t).copy_bytes[GPU1] <= BLOCK);
 		do_sync(&t);
+		/* The list itself goes, too. */
+		assert_true(get_replica_stats(&t).copy_bytes[HOST] > 0);
+		assert_int_equal(weir_space_set_budget(t.space, HOST, 2 * BLOCK), 0);
+		do_check(&t);
+		assert_int_equal(get_replica_stats(&t).copy_bytes[HOST], 0);
+		gather(&t, a, 0, BYTES, &list, 5);
+		do_sync(&t);
 		test_space_close(&t);
 	}
 }
@@ -367,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists_by_each_mechanism),
+		cmocka_unit_test(test_lists_choose_a_mechanism),
 		cmocka_unit_test(test_lists_of_halves),
 		cmocka_unit_test(test_lists_of_many_packets),
 		cmocka_unit_test(test_lists_and_all),
