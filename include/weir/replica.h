@@ -19,9 +19,9 @@
  *
  * Two brackets that are open at the same time may write one block, but not the same bytes: their
  * declared parts are disjoint, but for WEIR_ATOMIC at the one copy. A bracket that names a part at
- * the one copy and one that names it through a window are not open together. The simulator and the debug mode of weir_machine_cuda()
- * trap launches of the second bracket; the log names both. A bracket that names the whole space
- * names replicated ranges through the windows of its device.
+ * the one copy and one that names it through a window are not open together. The simulator and the
+ * debug mode of weir_machine_cuda() trap launches of the second bracket; the log names both. A
+ * bracket that names the whole space names replicated ranges through the windows of its device.
  */
 #ifndef WEIR_REPLICA_H
 #define WEIR_REPLICA_H
@@ -131,7 +131,8 @@ WEIR_API WEIR_MUST_CHECK int weir_unsubscribe(struct weir_space *space, void *ad
  * @return 0, -EINVAL (no range or window begins there; a device that it has no window for; numbers
  *         that do not ascend, or beyond the range), -ENOMEM, or an error of the machine. On error
  *         nothing changed.
- * Blocks: for its turn, as weir_alloc().
+ * Blocks: for its turn, as weir_alloc(); the first time also for kernels that run, if the machine
+ *   loads its own only then.
  */
 WEIR_API WEIR_MUST_CHECK int weir_subscribe_elements(struct weir_space *space, void *addr,
 						     const uint32_t *element, uint64_t nr,

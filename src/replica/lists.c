@@ -200,13 +200,25 @@ static int list_ready(struct weir_space *space, struct subscribing *p)
 	return err;
 }
 
+/* No bracket is to wait until its device can pack. */
+static int prepare(struct weir_space *space)
+{
+	int err = 0;
+
+	for (uint32_t own = 0; own < space->nr_devices && !err; own++)
+		err = space->backend->ops->packet_prepare(space->backend, space->device[own]);
+	return err;
+}
+
 int weir_subscribe_elements(struct weir_space *space, void *addr, const uint32_t *element,
 			    uint64_t nr, uint32_t device)
 {
 	struct subscribing p = {.element = element};
 	struct list *ended; /* the list before, or the new one */
-	int err = nr ? list_create(element, nr, &p.list) : 0;
+	int err = nr ? prepare(space) : 0;
 
+	if (!err && nr)
+		err = list_create(element, nr, &p.list);
 	if (err)
 		return err;
 	pthread_mutex_lock(&space->lock);
