@@ -26,6 +26,7 @@
 #ifndef WEIR_REPLICA_H
 #define WEIR_REPLICA_H
 
+#include "weir/tracked.h"
 #include "weir/weir.h"
 
 #ifdef __cplusplus
@@ -158,6 +159,33 @@ WEIR_API WEIR_MUST_CHECK int weir_subscribe_elements(struct weir_space *space, v
  */
 WEIR_API WEIR_MUST_CHECK int weir_publish(struct weir_space *space, struct weir_stream *stream,
 					  void *addr, uint64_t bytes);
+
+/**
+ * Begin to note what kernels of a device read of a range, to make a list of it. Kernels read by the
+ * functions of weir/tracked.h, in brackets that declare WEIR_READ; the bits that they set are not
+ * declared. It costs memory of the device: a bit for each line of 128 bytes.
+ *
+ * @param [in]  addr  As weir_alloc() returned it, or the beginning of a window.
+ * @param [out] out   For kernels of the device, until weir_tracking_stop(): its window, and the
+ *                    bits.
+ * @return 0, -EINVAL (no range or window begins there; a device that it has no window for),
+ *         -EEXIST (it has begun), -ENOTSUP (a machine without bytes), -ENOMEM, or an error of the
+ *         machine. On error nothing changed.
+ * Blocks: for its turn, as weir_alloc(), and for the bits to be cleared.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_tracking_start(struct weir_space *space, void *addr,
+						 uint32_t device, struct weir_tracked *out);
+
+/**
+ * End that, and subscribe the device to all elements of the lines that were noted, as
+ * weir_subscribe_elements() does: to none, if there are none.
+ *
+ * @return 0, -EINVAL (as above, or it has not begun), -EBUSY (a bracket that names the device's
+ *         window is open), -ENOMEM, or an error of the machine. On error it goes on.
+ * Blocks: for its turn, and for brackets that ended.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_tracking_stop(struct weir_space *space, void *addr,
+						uint32_t device);
 
 /** Why bytes were sent to a copy. */
 enum weir_message_kind {

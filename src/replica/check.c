@@ -115,6 +115,9 @@ static int check(const struct weir_space *space, const struct range *window)
 	for (uint32_t n = 0; n < r->replicas->nr_replicas; n++) {
 		const struct replica *other = r->replicas->replica[n];
 
+		for (uint32_t own = 0; other && own < space->nr_devices; own++)
+			if (other->tracked[own].backend.handle)
+				bytes[own] += other->tracked[own].backend.bytes;
 		for (uint8_t c = 0; other && c <= COPY_HOST; c++)
 			for (uint32_t g = 0; other->chunk[c] && g < other->nr_granules; g++)
 				if (other->chunk[c][g].backend.handle)

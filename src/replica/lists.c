@@ -27,7 +27,7 @@ static int count_runs(const uint32_t *element, uint64_t nr, uint32_t *nr_runs)
 	return 0;
 }
 
-static int list_create(const uint32_t *element, uint64_t nr, struct list **out)
+int list_create(const uint32_t *element, uint64_t nr, struct list **out)
 {
 	struct list *list;
 	uint32_t nr_runs, k = 0;
@@ -117,48 +117,48 @@ void list_part_run(const struct list *list, uint32_t element_bytes, const struct
 /* ------------------------------------------------------------------ subscribing */
 
 struct subscribing {
-	struct replica *r;
-	uint8_t own;
+	const struct list_place *place;
 	const uint32_t *element;
-	struct list *list; /* NULL: none from here on */
+	struct list *list;
 };
 
-/* A part of a pass: a copy of its own of the granules that have elements, and memory for the list,
- * as far as there is room. */
+/* A part of a pass: a copy of its own of the granules that have elements, as far as there is room;
+ * and memory for the list, if there is any. */
 static int ready_pass(struct weir_space *space, void *arg, struct settle *settle)
 {
 	const struct subscribing *p = arg;
-	uint64_t granule = p->r->replicas->granule_bytes;
-	int err = p->r->dying ? -EINVAL : 0; /* another thread freed it meanwhile */
+	struct replica *r = p->place->replica;
+	uint64_t granule = r->replicas->granule_bytes;
+	int err = r->dying ? -EINVAL : 0; /* another thread freed it meanwhile */
 
-	for (uint32_t g = 0; g < p->r->nr_granules && !err; g++) {
-		uint64_t offset = g * granule, end = MIN(offset + granule, p->r->bytes);
+	for (uint32_t g = 0; g < r->nr_granules && !err; g++) {
+		uint64_t offset = g * granule, end = MIN(offset + granule, r->bytes);
 		struct list_part part;
 
-		if (list_find(p->list, p->r->element_bytes, offset, end, &part))
-			err = copies_ready(space, p->r, p->own, offset, end, settle);
+		if (list_find(p->list, r->element_bytes, offset, end, &part))
+			err = copies_ready(space, r, p->place->own, offset, end, settle);
 	}
-	if (!err && !p->list->home.backend.handle)
-		err = copies_chunk_get(space, COPY_HOST,
-				       round_up(p->list->nr * sizeof(uint32_t), granule), true,
-				       settle, &p->list->home);
-	return err == -ENOMEM && !p->list->home.backend.handle ? 0 : err;
+	if (err || p->list->home.backend.handle)
+		return err;
+	err = copies_chunk_get(space, COPY_HOST, round_up(p->list->nr * sizeof(uint32_t), granule),
+			       true, settle, &p->list->home);
+	return err == -ENOMEM ? 0 : err;
 }
 
-/* The range, with its first byte at an address, and a device's place. */
-static int find(struct weir_space *space, void *addr, uint32_t device, struct subscribing *out)
+int list_place_find(struct weir_space *space, void *addr, uint32_t device, const char *call,
+		    struct list_place *out)
 {
 	int own = space_own(space, device);
 	uint64_t offset;
+	struct replica *r = replica_find(space, addr, &offset);
 
-	out->r = replica_find(space, addr, &offset);
-	if (!out->r || offset || own < 0 || !out->r->window[own]) {
-		log_error("subscribe: %p: no replicated range begins there that device %u has a "
-			  "window for",
-			  addr, device);
+	if (!r || offset || own < 0 || !r->window[own]) {
+		log_error(
+			"%s: %p: no replicated range begins there that device %u has a window for",
+			call, addr, device);
 		return -EINVAL;
 	}
-	out->own = (uint8_t)own;
+	*out = (struct list_place){r, (uint8_t)own};
 	return 0;
 }
 
@@ -177,8 +177,9 @@ static void list_register(struct replicas *rs, struct list *list)
 static int list_ready(struct weir_space *space, struct subscribing *p)
 {
 	struct list *list = p->list;
+	struct replica *r = p->place->replica;
 	const struct run *last = &list->run[list->nr_runs - 1];
-	uint64_t nr_elements = p->r->bytes / p->r->element_bytes;
+	uint64_t nr_elements = r->bytes / r->element_bytes;
 	int err;
 
 	if (last->first + (list->nr - last->index) > nr_elements) {
@@ -186,7 +187,7 @@ static int list_ready(struct weir_space *space, struct subscribing *p)
 			  (unsigned long long)nr_elements);
 		return -EINVAL;
 	}
-	p->r->nr_busy++;
+	r->nr_busy++;
 	err = space_settle(space, ready_pass, p);
 	if (!err && list->home.backend.handle && space->backend->data == WEIR_DATA_REAL) {
 		list->nr_users++; /* its memory is not given up meanwhile */
@@ -194,14 +195,32 @@ static int list_ready(struct weir_space *space, struct subscribing *p)
 		memcpy(list->home.backend.alias, p->element, list->nr * sizeof(uint32_t));
 		pthread_mutex_lock(&space->lock);
 		list_unuse(space, list);
-		err = p->r->dying ? -EINVAL : 0;
+		err = r->dying ? -EINVAL : 0;
 	}
-	p->r->nr_busy--;
+	r->nr_busy--;
 	return err;
 }
 
-/* No bracket is to wait until its device can pack. */
-static int prepare(struct weir_space *space)
+int list_subscribe(struct weir_space *space, const struct list_place *place, struct list *list,
+		   const uint32_t *element)
+{
+	struct subscribing p = {place, element, list};
+	struct list **current = &place->replica->list[place->own];
+	int err = 0;
+
+	if (list) {
+		list_register(place->replica->replicas, list);
+		err = list_ready(space, &p);
+	}
+	if (!err) {
+		list_end(space, *current);
+		*current = list;
+		pieces_forget_list(place->replica, place->own);
+	}
+	return err;
+}
+
+int list_prepare(struct weir_space *space)
 {
 	int err = 0;
 
@@ -213,28 +232,21 @@ static int prepare(struct weir_space *space)
 int weir_subscribe_elements(struct weir_space *space, void *addr, const uint32_t *element,
 			    uint64_t nr, uint32_t device)
 {
-	struct subscribing p = {.element = element};
-	struct list *ended; /* the list before, or the new one */
-	int err = nr ? prepare(space) : 0;
+	struct list_place place;
+	struct list *list = NULL;
+	int err = nr ? list_prepare(space) : 0;
 
 	if (!err && nr)
-		err = list_create(element, nr, &p.list);
+		err = list_create(element, nr, &list);
 	if (err)
 		return err;
 	pthread_mutex_lock(&space->lock);
 	space_placing_begin(space);
-	ended = p.list;
-	err = find(space, addr, device, &p);
-	if (!err && p.list) {
-		list_register(p.r->replicas, p.list);
-		err = list_ready(space, &p);
-	}
-	if (!err) {
-		ended = p.r->list[p.own];
-		p.r->list[p.own] = p.list;
-		pieces_forget_list(p.r, p.own);
-	}
-	list_end(space, ended);
+	err = list_place_find(space, addr, device, "subscribe", &place);
+	if (!err)
+		err = list_subscribe(space, &place, list, element);
+	if (err)
+		list_end(space, list);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -39,7 +39,7 @@ struct list {
 	 * on, so that wherever a packet begins the numbers are aligned for it. */
 	struct slice *slice[WEIR_DEVICES_MAX];
 	uint32_t nr_users; /* messages under way that use them, and who fills them */
-	bool ended;	      /* nobody's any more: goes with the last of these */
+	bool ended;	   /* nobody's any more: goes with the last of these */
 };
 
 /* Elements of a list that lie in some bytes of the range, be it in part. */
@@ -67,6 +67,27 @@ uint32_t list_span(const struct list *list, uint64_t index, uint64_t nr, uint32_
  * stream of it. *nr: how many; fewer if no more lie there. -ENOMEM: there is no room for them. */
 int list_index(struct weir_space *space, struct list *list, uint8_t own, stream_id_t stream,
 	       uint64_t index, uint64_t *nr, const uint32_t **out);
+
+/* @return 0, -EINVAL (there are none, or numbers do not ascend; logged) or -ENOMEM. */
+int list_create(const uint32_t *element, uint64_t nr, struct list **out);
+
+/* See that devices can pack, so that no bracket waits until its own can. Without the lock. */
+int list_prepare(struct weir_space *space);
+
+/* What a call names: a replicated range, by its first byte or a window's, and a device. */
+struct list_place {
+	struct replica *replica;
+	uint8_t own; /* the device, by its place */
+};
+
+/* @return 0, or -EINVAL, logged for the call. */
+int list_place_find(struct weir_space *space, void *addr, uint32_t device, const char *call,
+		    struct list_place *out);
+
+/* Give a device a list (NULL: none) in place of the one before; waits. On an error it stays the
+ * caller's. */
+int list_subscribe(struct weir_space *space, const struct list_place *place, struct list *list,
+		   const uint32_t *element);
 
 /* A list is no device's any more. NULL: nothing. */
 void list_end(struct weir_space *space, struct list *list);

@@ -24,6 +24,7 @@
  *   choose.c     by which mechanism
  *   lists.c      elements that devices are subscribed to
  *   packets.c    sending such elements side by side
+ *   tracking.c   lists of what kernels were seen to read
  *   use.c        brackets that name windows, or the one copy
  *   slice.c      a part that is published while its bracket is open
  *   readings.c   who reads what a bracket writes
@@ -165,6 +166,7 @@ struct replica {
 	void *window_addr[WEIR_DEVICES_MAX];		   /* by place, as window[] */
 	struct range *window[WEIR_DEVICES_MAX];		   /* NULL: the device has none */
 	struct replica_chunk *chunk[WEIR_DEVICES_MAX + 1]; /* by copy, then granule */
+	struct replica_chunk tracked[WEIR_DEVICES_MAX];	   /* see tracking.c; handle 0: none */
 	uint8_t *view[WEIR_DEVICES_MAX];		   /* by place, then granule */
 	struct list *list[WEIR_DEVICES_MAX];		   /* by place: see lists.h; NULL: none */
 	struct used_list *used[COPIES_MAX];		   /* by copy; NULL: no bracket used it */

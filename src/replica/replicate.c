@@ -105,8 +105,10 @@ static void replica_destroy(struct replica *r)
 	struct weir_space *space = r->replicas->space;
 
 	copies_drop_all(r);
-	for (uint32_t own = 0; own < space->nr_devices; own++)
+	for (uint32_t own = 0; own < space->nr_devices; own++) {
 		list_end(space, r->list[own]);
+		copies_chunk_put(space, (uint8_t)own, &r->tracked[own]);
+	}
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		window_del(r, (place_t)own);
 	for (uint32_t place = 0; place < space->nr_places; place++)

@@ -220,8 +220,12 @@ static void run_steps(void)
 static void run_lists(int how)
 {
 	static uint32_t element[BYTES / 8];
+	struct weir_tracked tracked;
 	uint32_t nr = 0;
 
+	MUST(weir_tracking_start(t.space, range, 2, &tracked));
+	weir_tracked_note(&tracked, 0);
+	MUST(weir_tracking_stop(t.space, range, 2));
 	replicas_of(t.space)->forced = (uint32_t)how + 1;
 	replicas_of(t.space)->packet_bytes = replicas_of(t.space)->granule_bytes;
 	for (uint32_t w = 0; w < BYTES / 8; w++)

@@ -404,6 +404,75 @@ static void test_lists_get_memory(void **state)
 	test_space_close(&t);
 }
 
+struct tracked_args {
+	struct weir_tracked tracked;
+	const struct elements *list;
+	uint64_t *sum;
+};
+
+static void tracked_cpu(const void *args)
+{
+	const struct tracked_args *a = args;
+
+	for (uint32_t i = 0; i < a->list->nr; i++)
+		*a->sum += *(const uint64_t *)weir_tracked_at(
+			&a->tracked, (uint64_t)a->list->number[i] * ELEMENT);
+}
+
+static const struct weir_kernel tracked_kernel = {.name = "tracked", .cpu = tracked_cpu};
+
+/* What a device's kernels are seen to read becomes its list: whole lines. */
+static void test_lists_of_what_was_read(void **state)
+{
+	const struct elements list = elements_of(7, 512, 1, 16), all = elements_of(0, 512, 16, 256);
+	const struct weir_replica_params params = {.element_bytes = ELEMENT};
+	struct tracked_args args = {.list = &list};
+	struct weir_launch launch = {
+		.kernel = &tracked_kernel, .args = &args, .args_bytes = sizeof(args), .nr_uses = 1};
+	struct weir_use use_all;
+	struct test_space t;
+	uint64_t sum = 0, before;
+	void *window;
+	uint8_t *a;
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, BYTES, 0);
+	do_write(&t, a, BYTES, 1);
+	assert_int_equal(weir_replicate(t.space, a, &params), 0);
+	assert_int_equal(weir_tracking_stop(t.space, a, 1), -EINVAL);
+	assert_int_equal(weir_tracking_start(t.space, a + 8, 1, &args.tracked), -EINVAL);
+	assert_int_equal(weir_tracking_start(t.space, a, 1, &args.tracked), 0);
+	assert_int_equal(weir_tracking_start(t.space, a, 1, &args.tracked), -EEXIST);
+	do_check(&t);
+	assert_int_equal(weir_replica(t.space, a, 1, &window), 0);
+	assert_ptr_equal(args.tracked.base, window);
+	args.sum = &sum;
+	use_all = use_of(window, BYTES, WEIR_READ);
+	launch.uses = &use_all;
+	assert_int_equal(weir_begin(t.space, t.stream[ONE], &use_all, 1), 0);
+	assert_int_equal(weir_stream_launch(t.stream[ONE], &launch), 0);
+	assert_int_equal(weir_tracking_stop(t.space, a, 1), -EBUSY);
+	do_end(&t, ONE);
+	assert_int_equal(weir_tracking_stop(t.space, a, 1), 0);
+	do_check(&t);
+	for (uint32_t i = 0; i < list.nr; i++)
+		sum -= test_word_at(1, (uint64_t *)a + list.number[i]);
+	assert_int_equal(sum, 0);
+	replicas_of(t.space)->forced = WEIR_SENT_RUNS + 1;
+	before = get_sent(&t);
+	use(&t, 0, a, BYTES, WEIR_OVERWRITE, 0, 2);
+	assert_int_equal(get_sent(&t) - before, list.nr * WEIR_TRACKED_LINE_BYTES);
+	gather(&t, a, 0, BYTES, &all, 2); /* the beginnings of these lines */
+	assert_int_equal(get_sent(&t) - before, list.nr * WEIR_TRACKED_LINE_BYTES);
+	/* One that was never stopped goes with its range. */
+	assert_int_equal(weir_tracking_start(t.space, a, 0, &args.tracked), 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* Without a list, and of a range without replicas, all is read. */
 static void test_lists_of_nothing(void **state)
 {
@@ -445,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_lists_and_memory),
 		cmocka_unit_test(test_lists_get_memory),
 		cmocka_unit_test(test_lists_of_nothing),
+		cmocka_unit_test(test_lists_of_what_was_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
