@@ -66,8 +66,9 @@ foreach(source IN LISTS cuda_sources)
 	if(name MATCHES "^workloads/")
 		set(architectures ${WEIR_CUDA_FLAGS})
 	endif()
+	# What launches the C compiler, such as ccache, launches this one, too.
 	add_custom_command(OUTPUT ${object}
-		COMMAND ${WEIR_NVCC} ${cuda_options} ${architectures} -MD -MF ${object}.d
+		COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${WEIR_NVCC} ${cuda_options} ${architectures} -MD -MF ${object}.d
 			-c ${source} -o ${object}
 		DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name}")
 	list(APPEND cuda_outputs ${object})
