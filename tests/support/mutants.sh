@@ -33,15 +33,39 @@ mutants_test()
 		fail "the test does not build" "$dir/log"
 }
 
-# mutants_build NUMBER FILE...: $dir/run, of that and of what else cc takes, with a fault; 0: none.
+# mutants_compile NUMBER SOURCE OBJECT OPTION
+mutants_compile()
+{
+	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -D"$macro=$1" "$4" -c -o "$3" "$2" \
+		>"$dir/log" 2>&1 || fail "mutant $1 does not build" "$dir/log"
+}
+
+# mutants_build NUMBER OPTION FILE...: $dir/run, of the test and what else cc takes, with a fault; 0:
+# none. The option is for sources, of which those without that fault are compiled once.
 mutants_build()
 {
 	number=$1
-	shift
-	# shellcheck disable=SC2046 # words are meant to be split
-	$CC -std=c11 -D_GNU_SOURCE -g -I. -Iinclude -D"$macro=$number" -o "$dir/run" \
-		"$dir/test.o" "$@" $(pkg-config --cflags --libs cmocka) -lpthread -lm >"$dir/log" 2>&1 ||
-		fail "mutant $number does not build" "$dir/log"
+	option=$2
+	inputs=
+	shift 2
+	for input; do
+		object=$dir/$(echo "$input" | tr / _).o
+		case $input in
+		*.c)
+			if grep -qE "\\<$macro [!=]= $number\\>" "$input"; then
+				object=$dir/mutant_$(basename "$input").o
+				mutants_compile "$number" "$input" "$object" "$option"
+			elif [ ! -e "$object" ]; then
+				mutants_compile 0 "$input" "$object" "$option"
+			fi
+			input=$object
+			;;
+		esac
+		inputs="$inputs $input"
+	done
+	# shellcheck disable=SC2046,SC2086 # words are meant to be split
+	$CC -o "$dir/run" "$dir/test.o" $inputs $(pkg-config --libs cmocka) -lpthread -lm \
+		>"$dir/log" 2>&1 || fail "mutant $number does not build" "$dir/log"
 }
 
 # mutants_try PATTERN [FIRST]: for each number from FIRST or 1 on, build NUMBER, a function of the test's, and $dir/run must
