@@ -6,10 +6,10 @@
 # timeline of several memories, and what is refused. Needs WEIR, SOURCE_DIR, FAKECUDA and python3.
 # Prints a line a test.
 #
-# Takes 14 s of a processor: each manager on real data, and each thing that can be wrong. Under a
-# sanitizer, where a plan takes several times as long to make, plans() and reports() are left out.
+# Takes 14 s of a processor: each manager on real data, and each thing that can be wrong.
 # WEIR_TEST_LONG adds a size.
 #
+# Labels: slow
 # Long: yes
 set -u
 
@@ -218,9 +218,7 @@ plans()
 	looked sizes gpu2
 }
 
-if [ -z "${WEIR_SANITIZE-}" ]; then
-	plans
-fi
+plans
 # shellcheck disable=SC2086
 run second $pair --device 1 --manager weir+near --near gpu0:4MiB
 has "$dir/second.json" '"near_budget_bytes":\{"gpu0":4194304\}.*"passed":true'
@@ -329,9 +327,7 @@ reports()
 	echo "ok - a timeline of several memories"
 }
 
-if [ -z "${WEIR_SANITIZE-}" ]; then
-	reports
-fi
+reports
 
 "$WEIR" info --machine h200x4 >"$dir/info.out" || fail "info"
 has "$dir/info.out" '^link gpu0 \(a\) - gpu1 \(b\)' '^link gpu2 \(a\) - gpu3 \(b\)'
