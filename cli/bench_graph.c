@@ -365,6 +365,8 @@ int bench_bfs(int argc, char **argv)
 
 int bench_sssp(int argc, char **argv)
 {
+	if (bench_solver_wanted(argc, argv))
+		return bench_solver_sssp(argc, argv);
 	return bench_graph(GRAPH_SSSP, argc, argv);
 }
 

@@ -228,9 +228,9 @@ void bench_graph_help(enum graph_algorithm algorithm, FILE *out)
 		"on this computer's GPU or a simulated machine, with the edges held in several\n"
 		"ways. FILE is a graph file, a list of edges or a matrix: see weir graph.\n%s\n",
 		graph_algorithm_name(algorithm), command->about,
-		algorithm == GRAPH_PAGERANK
+		algorithm == GRAPH_PAGERANK || algorithm == GRAPH_SSSP
 			? "With --devices N,... it runs on several GPUs, and has other options: "
-			  "see\nweir bench pagerank --devices 2 --help.\n"
+			  "see\n--devices 2 --help.\n"
 			: "");
 	options_help(out, command->table, command->nr);
 	bench_help_end(out, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank`: which cases there
- * are, and what comes of each. How they run is in bench_pass.c.
+ * `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank` and `sssp`: which
+ * cases there are, and what comes of each. How they run is in bench_pass.c.
  */
 #include "cli/bench_solver.h"
 
@@ -117,7 +117,7 @@ static double iteration_s(const struct work *w)
 {
 	const struct passes_result *r = &w->result.passes;
 
-	return result_median(r->pass_s, r->nr_passes) / w->params.iterations;
+	return result_median(r->pass_s, r->nr_passes) / w->result.nr_iterations;
 }
 
 static void write_members(FILE *out, const void *of)
@@ -126,6 +126,12 @@ static void write_members(FILE *out, const void *of)
 
 	fputs(",\"iteration_s\":", out);
 	result_write_double(out, iteration_s(w));
+	if (w->params.kind == SOLVER_SSSP) {
+		fprintf(out, ",\"nr_rounds\":%" PRIu32 ",\"changed\":", w->result.nr_iterations);
+		for (uint32_t i = 0; i < w->result.nr_iterations && w->params.check; i++)
+			fprintf(out, "%c%" PRIu64, i ? ',' : '[', w->result.rounds[i].nr_changed);
+		fputs(w->params.check && w->result.nr_iterations ? "]" : "null", out);
+	}
 	if (w->result.hash)
 		fprintf(out, ",\"hash\":\"%016" PRIx64 "\"", w->result.hash);
 	else
@@ -167,7 +173,7 @@ static void count_moved(const struct manager_stats *stats, uint64_t bytes[WEIR_C
 static double bound_s(const struct bench_solver *bench, const struct work *w)
 {
 	const struct solver_bound bound =
-		solver_bound_of(&bench->params.pass.base.machine, &w->params,
+		solver_bound_of(&bench->params.pass.base.machine, &w->params, &w->result,
 				w->ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
 
 	return w->ops->limit ? bound.kernels_s : solver_bound_s(&bound);
@@ -181,7 +187,8 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 
 	if (!run->err)
 		compare(bench, w);
-	bench_pass_fill(&bench->pass, run, &w->result.passes, bound_s(bench, w), &out);
+	bench_pass_fill(&bench->pass, run, &w->result.passes, run->err ? NAN : bound_s(bench, w),
+			&out);
 	result->workload = solver_kind_name(w->params.kind);
 	result->nr_devices = w->params.devices;
 	result->in_memory_s = bench->reference.single_s;
@@ -196,7 +203,7 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 		.status = result->status,
 		.check = result->check,
 		.iteration_s = iteration_s(w),
-		.bound_s = result->bound_s / w->params.iterations,
+		.bound_s = result->bound_s / w->result.nr_iterations,
 		.bytes_per_s = out.pass.useful_bytes_per_s,
 		.speed_up = result->in_memory_s / result->epoch_median_s,
 	};
@@ -226,7 +233,7 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 	bench_pass_run(&bench->pass, &run);
 	if (!interrupt_pending())
 		rc = add_result(bench, &run, &w);
-	passes_result_free(&w.result.passes);
+	solver_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }
 
@@ -299,6 +306,7 @@ static int run_size_on_graph(struct bench_solver *bench, unsigned int size)
 		.scale = p->graph[size].scale,
 		.degree = p->degree,
 		.seed = p->seed,
+		.weights = p->kind == SOLVER_SSSP,
 		.watch = &watch,
 	};
 	int rc;
@@ -480,6 +488,11 @@ int bench_als(int argc, char **argv)
 int bench_solver_pagerank(int argc, char **argv)
 {
 	return bench_solver(SOLVER_PAGERANK, argc, argv);
+}
+
+int bench_solver_sssp(int argc, char **argv)
+{
+	return bench_solver(SOLVER_SSSP, argc, argv);
 }
 
 bool bench_solver_wanted(int argc, char **argv)

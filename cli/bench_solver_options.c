@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank`; see
- * bench_solver_options.h. */
+/* The options of `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank` and
+ * `sssp`; see bench_solver_options.h. */
 #include "cli/bench_solver_options.h"
 
 #include <errno.h>
@@ -85,6 +85,7 @@ static const struct option_def tables[SOLVER_KIND_NR][GRAPH_OPTION_NR] = {
 	SOLVER_OPTIONS("planes, rows and columns, or PxRxC (default: 1024)"),
 	SOLVER_OPTIONS("users and items, or UxI (default: 8Mx1M)"),
 	GRAPH_OPTIONS("20"),
+	GRAPH_OPTIONS("1000"),
 };
 
 static const struct solver_shape default_shape[SOLVER_KIND_NR] = {
@@ -92,6 +93,13 @@ static const struct solver_shape default_shape[SOLVER_KIND_NR] = {
 	{1024, 1024, 1024},
 	{8000000, 1000000, SOLVER_WIDTH},
 };
+
+static bool on_graph(enum solver_kind kind)
+{
+	const struct solver_params p = {.kind = kind};
+
+	return solver_on_graph(&p);
+}
 
 /* ------------------------------------------------------------------ lists */
 
@@ -175,7 +183,7 @@ static int read_graphs(struct bench_reader *r, struct bench_solver_params *p)
 
 static int read_sizes(struct bench_reader *r, struct bench_solver_params *p)
 {
-	if (p->kind == SOLVER_PAGERANK)
+	if (on_graph(p->kind))
 		return read_graphs(r, p);
 	p->size[0] = default_shape[p->kind];
 	p->nr_sizes = !r->values[SIZE].text;
@@ -317,7 +325,7 @@ struct solver_params bench_solver_case(const struct bench_solver_params *p, unsi
 	return (struct solver_params){
 		.kind = p->kind,
 		.shape = p->size[size],
-		.graph = p->kind == SOLVER_PAGERANK ? &p->graph[size] : NULL,
+		.graph = on_graph(p->kind) ? &p->graph[size] : NULL,
 		.iterations = p->iterations,
 		.passes = base->warm_up + base->epochs,
 		.warm_up = base->warm_up,
@@ -397,7 +405,7 @@ static int check_ram(const struct bench_solver_params *p, const struct solver_pa
  * with the case. */
 static int split_graphs(struct bench_solver_params *p)
 {
-	for (unsigned int i = 0; i < p->nr_sizes && p->kind == SOLVER_PAGERANK; i++) {
+	for (unsigned int i = 0; i < p->nr_sizes && on_graph(p->kind); i++) {
 		if (solver_graph_split(&p->graph[i], 1))
 			return -ENOMEM;
 		for (unsigned int k = 0; k < p->nr_devices; k++)
@@ -429,7 +437,7 @@ int bench_solver_parse(enum solver_kind kind, int argc, char **argv,
 {
 	const struct option_def *table = tables[kind];
 	struct option_value values[GRAPH_OPTION_NR];
-	const unsigned int nr = kind == SOLVER_PAGERANK ? GRAPH_OPTION_NR : SOLVER_OPTION_NR;
+	const unsigned int nr = on_graph(kind) ? GRAPH_OPTION_NR : SOLVER_OPTION_NR;
 	struct bench_reader reader = {.defs = table,
 				      .values = values,
 				      .nr = nr,
@@ -471,7 +479,8 @@ void bench_solver_help(enum solver_kind kind, FILE *out)
 		"the mean of four neighbours, again and again, in two dimensions",
 		"heat equation and Burgers' advection, step by step, in three dimensions",
 		"alternating least squares, users' rows from items' and items' from users'",
-		"the PageRank of each vertex of a Kronecker graph, with --devices"};
+		"the PageRank of each vertex of a Kronecker graph, with --devices",
+		"distances from one vertex of a Kronecker graph, with --devices"};
 
 	fprintf(out,
 		"usage: weir bench %s [options]\n\n"
@@ -479,8 +488,7 @@ void bench_solver_help(enum solver_kind kind, FILE *out)
 		"on several GPUs of this computer or a simulated machine, each with a part of the\n"
 		"rows, under several ways to have what the others wrote.\n\n",
 		solver_kind_name(kind), solver_kind_name(kind), what[kind]);
-	options_help(out, tables[kind],
-		     kind == SOLVER_PAGERANK ? GRAPH_OPTION_NR : SOLVER_OPTION_NR);
+	options_help(out, tables[kind], on_graph(kind) ? GRAPH_OPTION_NR : SOLVER_OPTION_NR);
 	fputs("\nmanagers:\n", out);
 	for (unsigned int i = 0; solver_managers[i]; i++)
 		options_help_line(out, solver_managers[i]->name, solver_managers[i]->help);

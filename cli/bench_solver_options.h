@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `weir bench jacobi`, `diffusion` and `als`, and `pagerank` on several devices, are asked to
- * do. As in bench_options.h: whatever can be known to be wrong before anything runs is refused
- * here.
+ * What `weir bench jacobi`, `diffusion` and `als`, and `pagerank` and `sssp` on several devices,
+ * are asked to do. As in bench_options.h: whatever can be known to be wrong before anything runs is
+ * refused here.
  */
 #ifndef WEIR_CLI_BENCH_SOLVER_OPTIONS_H
 #define WEIR_CLI_BENCH_SOLVER_OPTIONS_H

@@ -63,6 +63,7 @@ static void graph_make(struct solver_graph *g, uint64_t random, bool large)
 		.scale = 7 + (uint32_t)(random >> 16) % (large ? 10 : 4),
 		.degree = 1 + (random >> 32) % 20,
 		.seed = random,
+		.weights = true,
 	};
 	char err[256] = "";
 
@@ -105,7 +106,7 @@ static uint64_t run_one(const struct solver_manager_ops *ops, struct solver_para
 	assert_int_equal(m->ops->check(m), 0);
 	m->ops->destroy(m);
 	weir_machine_close(config.machine);
-	passes_result_free(&r.passes);
+	solver_result_free(&r);
 	test_cuda_nothing_left(NULL);
 	return r.hash;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank` from the outside: fields of every manager on several
+# `weir bench jacobi`, `diffusion`, `als` and, on several devices, `pagerank` and `sssp` from the outside: fields of every manager on several
 # numbers of devices, all the same; members of the results, the same bytes twice, on the driver
 # without a GPU too; the usual sizes on phantom data in little time, a page of the results, and one
 # line and status 2 for each thing that can be wrong.
@@ -210,6 +210,7 @@ for r in lines:
     p = r["parameters"]
     assert r["workload"] == sys.argv[2] and r["status"] == "ok", r
     assert p["bytes"] == 4 * p["nr_vertices"] and r["needs_bytes"] == 2 * p["bytes"], p
+    assert (r.get("nr_rounds", 0) > 8) == (r["workload"] == "sssp"), r
     assert p["graph"].startswith("kron") and p["nr_edges"] == single["parameters"]["nr_edges"], p
     assert r["hash"] == (None if r["manager"] == "weir+nopublish" else single["hash"]), r
     assert (single["hash"] is None) == (p["data"] == "phantom"), r
@@ -224,16 +225,24 @@ graphs pagerank --devices 1,2,4 --kron 12 --degree 8 --check --iterations 4 --ma
 	graphs pagerank --devices 3 --kron 20 --degree 1 --check --iterations 2 --gpu-budget 60% \
 		--manager single,weir
 graphs pagerank --devices=2,4 --manager $all
-python3 - "$dir/json" <<'PY' || fail "pagerank: times" "$dir/json"
+cp "$dir/json" "$dir/pagerank"
+graphs sssp --devices 1,2,4 --kron 12 --degree 8 --check --manager ${all%,*}
+graphs sssp --devices 2,4 --manager $all
+cat "$dir/json" >>"$dir/pagerank"
+python3 - "$dir/pagerank" <<'PY' || fail "graphs: times" "$dir/pagerank"
 import json, sys
 
 at = {}
 for line in open(sys.argv[1]):
     r = json.loads(line)
-    at[r["manager"], r["parameters"].get("devices", 1)] = r["iteration_s"]
-for nr in 2, 4:
-    assert at["weir+nopublish", nr] < at["overlap", nr] < at["memcpy", nr] < at["single", 1]
-    assert at["overlap", nr] < 1.1 * at["single", 1] / nr and at["weir", nr] < 1.1 * at["overlap", nr]
+    at[r["workload"], r["manager"], r["parameters"].get("devices", 1)] = r["iteration_s"]
+for name in "pagerank", "sssp":
+    single = at[name, "single", 1]
+    for nr in 2, 4:
+        limit, weir, overlap, memcpy = (at[name, manager, nr] for manager in
+                                        ("weir+nopublish", "weir", "overlap", "memcpy"))
+        assert limit <= overlap < memcpy < single, (name, nr)
+        assert overlap < 1.15 * single / nr and weir < 1.1 * overlap, (name, nr)
 PY
 
 # The same twice, and in the other stream with -.
@@ -261,6 +270,7 @@ ln -s "${FAKECUDA:?the fake driver}" "$dir/libcuda.so.1"
 	bench diffusion 10 --size 16 --iterations 2 --epochs 3
 	als --size 60x20 --check --iterations 2 --devices 1,3
 	graphs pagerank --devices 1,3 --kron 10 --check --iterations 2
+	graphs sssp --devices 1,3 --kron 10 --check
 )
 
 # A page of all of them: a row a result with its speed-up, and a chart.
@@ -271,7 +281,7 @@ import json, re, sys
 results = [json.loads(line) for line in open(sys.argv[1])]
 page = open(sys.argv[2]).read()
 rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
-names = "jacobi", "diffusion", "als", "pagerank"
+names = "jacobi", "diffusion", "als", "pagerank", "sssp"
 rows = [row for row in rows if row and row[0].split(",")[0] in names]
 assert len(rows) == len(results) > 50, (len(rows), len(results))
 for row, r in zip(rows, results):
@@ -372,4 +382,4 @@ grep -q -- "--devices N" "$dir/help" || fail "nothing of several devices" "$dir/
 for option in --kron --degree --seed --devices --check overlap; do
 	grep -q -- "$option" "$dir/help" || fail "--help lacks $option" "$dir/help"
 done
-echo "ok - jacobi, diffusion, als and pagerank"
+echo "ok - jacobi, diffusion, als, pagerank and sssp"

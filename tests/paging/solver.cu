@@ -3,8 +3,9 @@
  * The solvers' CUDA kernels (workloads/solver/cuda/) on warps without a GPU, bit by bit against
  * plain loops: rows shorter than a warp, than a block and longer, fields of one slice and of more
  * than a thread's steps, launches of one range and of two whose slices' neighbours lie elsewhere;
- * of als rows of few and of many ratings, read from two parts; of pagerank rows of no edge, of
- * some, and of so many that a whole block adds them. tests/integration/paging_warps.sh runs it.
+ * of als rows of few and of many ratings, read from two parts; of pagerank and sssp rows of no
+ * edge, of some, and of so many that a whole block adds them. tests/integration/paging_warps.sh
+ * runs it.
  */
 #include "workloads/solver/cuda/als.cuh"
 #include "workloads/solver/cuda/graph.cuh"
@@ -246,7 +247,7 @@ static void plain_rows_make(struct plain_rows *r, uint32_t nr, uint64_t edges_be
 	for (uint32_t i = 0; i < n; i++)
 		r->in[i] = point_begin(i);
 	r->behind.assign(r->in.begin() + cut, r->in.end());
-	r->rows = {77, nr, r->offset.data(), r->neighbour.data(), r->neighbour.size()};
+	r->rows = {77, nr, r->offset.data(), r->neighbour.data(), nullptr, r->neighbour.size()};
 	r->vector.nr_parts = 2;
 	r->vector.part_first[0] = 0;
 	r->vector.part_first[1] = cut;
@@ -294,6 +295,57 @@ static void ranks(uint32_t nr, bool begins)
 	nr_failed += !good;
 }
 
+static void distances(uint32_t nr)
+{
+	struct solver_relax_args args = {};
+	struct solver_commit_args commits = {};
+	std::vector<uint32_t> changed((nr + 7) / 8, 5), want = changed;
+	std::vector<float> next(nr, -1), out(nr + 9, -1);
+	std::vector<uint8_t> weight;
+	struct plain_rows r;
+	bool good = true;
+
+	plain_rows_make(&r, nr, 123);
+	for (uint32_t e = 0; e < r.neighbour.size(); e++)
+		weight.push_back((uint8_t)(1 + point_mix(e) % 255));
+	for (uint32_t v = 0; v < r.in.size(); v++)
+		r.in[v] = v % 3 ? HUGE_VALF : (float)(300 + v % 1000);
+	r.behind.assign(r.in.begin() + 1700, r.in.end());
+	args.rows = r.rows;
+	args.rows.weight = weight.data();
+	args.in = r.vector;
+	args.next = next.data();
+	args.changed = changed.data();
+	args.block_log2 = 3;
+	args.round = 9;
+	LAUNCH(relax, ROWS_BLOCKS(args.rows), BLOCK_THREADS, args);
+	for (uint32_t row = 0; row < nr; row++) {
+		const float own = r.in[r.rows.first + row];
+		float least = own;
+
+		for (uint64_t e = r.offset[row] - 123; e < r.offset[row + 1] - 123; e++)
+			least = std::min(least, r.in[r.neighbour[e]] + (float)weight[e]);
+		good &= next[row] == least;
+		if (least < own)
+			want[row / 8] = 9;
+	}
+	good &= changed == want;
+	/* Two ranges, and a beginning between them. */
+	commits.nr_ranges = 3;
+	commits.range[0] = {&next[0], &out[0], 0, 10};
+	commits.range[1] = {nullptr, &out[10], 40, 9};
+	commits.range[2] = {&next[10], &out[19], 10, nr - 10};
+	commits.source = 42;
+	LAUNCH(commit, 2, 64, commits);
+	for (uint32_t i = 0; i < nr + 9; i++)
+		good &= out[i] == (i < 10    ? next[i]
+				   : i >= 19 ? next[i - 9]
+				   : i == 12 ? 0
+					     : HUGE_VALF);
+	printf("%s - sssp, %u rows\n", good ? "ok" : "not ok", nr);
+	nr_failed += !good;
+}
+
 int main(void)
 {
 	const struct ratings few = {8, {{40, 27, 3}, {7, 5, 3}}};
@@ -303,6 +355,7 @@ int main(void)
 	ranks(64, false);
 	ranks(21, false);
 	ranks(40, true);
+	distances(70);
 
 	field(1, 1, 4, true, 0, 0);
 	field(5, 1, 8, true, 1, 4);

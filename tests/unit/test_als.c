@@ -309,7 +309,7 @@ static void test_als_bound(void **state)
 
 			p.devices = ops->one_device ? 1 : 1 + (uint32_t)r % 6;
 			machine_of(p.devices, &desc);
-			bound = solver_bound_of(&desc, &p,
+			bound = solver_bound_of(&desc, &p, NULL,
 						ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
 			least = ops->limit ? bound.kernels_s : solver_bound_s(&bound);
 			s = run(&desc, ops, &p, WEIR_DATA_PHANTOM, 0).pass_s;
@@ -343,7 +343,7 @@ static void test_als_is_near(void **state)
 		for (uint32_t d = 0; d < p.devices; d++)
 			desc.port[d] = (struct weir_port_desc){GPU0 + d, 1, port_bytes_per_s[i],
 							       port_bytes_per_s[i]};
-		bound = solver_bound_of(&desc, &p, SOLVER_COPIED);
+		bound = solver_bound_of(&desc, &p, NULL, SOLVER_COPIED);
 		s = run(&desc, &solver_manager_overlap, &p, WEIR_DATA_PHANTOM, 0).pass_s;
 		print_message("%.0f GB/s: %.4f times the bound\n", port_bytes_per_s[i] / 1e9,
 			      s / solver_bound_s(&bound));

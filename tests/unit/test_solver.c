@@ -182,7 +182,7 @@ static uint64_t run_right(const struct solver_manager_ops *ops, const struct sol
 	assert_int_equal(r.passes.nr_passes, p->passes - p->warm_up);
 	for (uint32_t i = 0; i < r.passes.nr_passes; i++)
 		assert_true(r.passes.pass_s[i] > 0);
-	passes_result_free(&r.passes);
+	solver_result_free(&r);
 	m->ops->destroy(m);
 	weir_machine_close(machine);
 	free(want);
@@ -319,7 +319,7 @@ static void test_solver_wrong(void **state)
 			assert_true(r.passes.checked && !r.passes.passed);
 			assert_true(r.passes.wrong[0]);
 			assert_true((r.hash == hash) == (plant.what == READ_WRONG));
-			passes_result_free(&r.passes);
+			solver_result_free(&r);
 			m->ops->destroy(m);
 			weir_machine_close(machine);
 		}
@@ -372,7 +372,7 @@ static void test_solver_bytes(void **state)
 			assert_int_equal(stats.near[4][way][cases[i].cause], once);
 		for (uint32_t d = 0; d < p.devices; d++)
 			assert_true(stats.peak_bytes[GPU0 + d] >= 2 * solver_bytes(&p) / 4);
-		passes_result_free(&r.passes);
+		solver_result_free(&r);
 		weir_machine_close(machine);
 	}
 }
@@ -387,7 +387,7 @@ static double pass_s(const struct solver_manager_ops *ops, const struct solver_p
 
 	assert_int_equal(run(machine, ops, p, &r, &stats, err), 0);
 	s = r.passes.pass_s[0];
-	passes_result_free(&r.passes);
+	solver_result_free(&r);
 	weir_machine_close(machine);
 	return s;
 }
@@ -457,7 +457,7 @@ static void test_solver_refused(void **state)
 	refused(WITH(devices, 10),
 		"diffusion: each device has a slice at least, and there are up to 16");
 	refused(WITH(kind, SOLVER_PAGERANK),
-		"pagerank: pagerank is what needs a graph, and nothing else does");
+		"pagerank: pagerank and sssp need a graph, and nothing else does");
 	p = usual;
 	assert_int_equal(run(machine, &solver_manager_rdl, &p, &r, &stats, err), -EINVAL);
 	/* More than two devices have. */
@@ -466,7 +466,7 @@ static void test_solver_refused(void **state)
 	for (size_t i = 1; solver_managers[i]; i++) {
 		if (solver_managers[i]->spills) {
 			assert_int_equal(run(machine, solver_managers[i], &p, &r, &stats, err), 0);
-			passes_result_free(&r.passes);
+			solver_result_free(&r);
 			continue;
 		}
 		assert_int_equal(run(machine, solver_managers[i], &p, &r, &stats, err), -ENOMEM);
@@ -553,7 +553,7 @@ static void faults(const struct solver_manager_ops *ops, const struct solver_par
 			fail_msg("%s: call %llu: %s", ops->name, (unsigned long long)at,
 				 r.passes.wrong);
 		if (!ret)
-			passes_result_free(&r.passes);
+			solver_result_free(&r);
 		for (uint32_t memory = 0; memory <= p->devices; memory++)
 			assert_int_equal(sim->ops->memory_used(sim, memory), 0);
 		weir_machine_close(machine);
@@ -582,20 +582,23 @@ static void test_solver_graph_faults(void **state)
 {
 	static const struct solver_manager_ops *const ops[] = {&solver_manager_memcpy,
 							       &solver_manager_weir};
-	const struct solver_graph_params ask = {.scale = 7, .degree = 4, .seed = RANDOM_SEED};
+	const struct solver_graph_params ask = {
+		.scale = 7, .degree = 4, .seed = RANDOM_SEED, .weights = true};
 	struct solver_params p = usual;
 	struct solver_graph graph;
 
 	(void)state;
 	assert_int_equal(solver_graph_open(&ask, &graph, NULL, 0), 0);
 	assert_int_equal(solver_graph_split(&graph, p.devices), 0);
-	p.kind = SOLVER_PAGERANK;
 	p.graph = &graph;
 	p.shape = solver_graph_shape(&graph);
 	p.passes = 2;
 	p.iterations = 2;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-		faults(ops[i], &p);
+		for (int kind = SOLVER_PAGERANK; kind <= SOLVER_SSSP; kind++) {
+			p.kind = (enum solver_kind)kind;
+			faults(ops[i], &p);
+		}
 	solver_graph_close(&graph);
 }
 

@@ -33,7 +33,7 @@ static struct solver_bound bound_of(const struct solver_params *p)
 	struct weir_machine_desc desc;
 
 	test_machine_gpus(&desc, p->devices);
-	return solver_bound_of(&desc, p, SOLVER_COPIED);
+	return solver_bound_of(&desc, p, NULL, SOLVER_COPIED);
 }
 
 static void is_ns(double s, double ns)
@@ -77,25 +77,25 @@ static void test_bound_ports(void **state)
 	p.devices = 3;
 	test_machine_gpus(&desc, 3);
 	/* Two links from the one in the middle carry twice as much; a port of theirs does not. */
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * slice / 20);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * slice / 20);
 	desc.nr_ports = 2;
 	desc.port[0] = (struct weir_port_desc){GPU1, 2, 30e9, 80e9};
 	desc.port[1] = (struct weir_port_desc){GPU2, 1, 80e9, 80e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * 2 * slice / 30);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * 2 * slice / 30);
 	/* With two links at a time slower than with one, it is one. */
 	desc.port[0] = (struct weir_port_desc){GPU1, 2, 80e9, 10e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
 	desc.port[1] = (struct weir_port_desc){GPU1, 1, 5e9, 80e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
 	desc.port[1] = (struct weir_port_desc){GPU2, 1, 80e9, 2e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * slice / 2);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * slice / 2);
 	/* A link that is slow both ways at once. */
 	desc.nr_ports = 0;
 	desc.link[5].duplex_bytes_per_s = 15e9; /* of the last two */
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * slice / 15);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * slice / 15);
 	/* No slower than one way after the other. */
 	desc.link[5].duplex_bytes_per_s = 1e9;
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).ports_s, 9 * 2 * slice / 20);
 }
 
 /* What is sent and received goes through the memory that kernels use. */
@@ -108,16 +108,18 @@ static void test_bound_memories(void **state)
 	(void)state;
 	p.devices = 3;
 	test_machine_gpus(&desc, 3);
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, 0);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).memories_s, 0);
 	desc.nr_ports = 1;
 	desc.port[0] = (struct weir_port_desc){GPU1, 1, 30e9, 30e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, kernels + 9 * 4 * slice / 100);
-	is_ns(solver_bound_of(&desc, &p, SOLVER_IN_PLACE).memories_s, 0);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).memories_s,
+	      kernels + 9 * 4 * slice / 100);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_IN_PLACE).memories_s, 0);
 	/* One link carries 20 bytes/ns, the port the rest of it; three leave kernels too little. */
 	desc.port[0] = (struct weir_port_desc){GPU1, 2, 44e9, 44e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, kernels + 9 * 4 * slice / 100);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).memories_s,
+	      kernels + 9 * 4 * slice / 100);
 	desc.port[0] = (struct weir_port_desc){GPU1, 3, 80e9, 80e9};
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).memories_s, 0);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).memories_s, 0);
 }
 
 /* To and fro between two devices. */
@@ -135,19 +137,19 @@ static void test_bound_chain(void **state)
 	/* One launches more slowly: five times its own, five times the other's. */
 	test_machine(&desc);
 	desc.device[1].launch_ns = 700;
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).chain_s, 5 * 1200 + 9 * message);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).chain_s, 5 * 1200 + 9 * message);
 	/* So slowly that the chain stays there. */
 	desc.device[1].launch_ns = 5000;
-	is_ns(solver_bound_of(&desc, &p, SOLVER_COPIED).chain_s, 10 * 5000);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_COPIED).chain_s, 10 * 5000);
 	/* Slices of 256 KiB: three read and one written; the message is no more than the launch. */
 	p.shape.columns *= 64;
 	is_ns(bound_of(&p).chain_s, 10 * 4 * 262144 / 100.0 + 9 * (1100 + 262144 / 20.0));
 	/* In place, nothing but the link takes time. */
 	test_machine(&desc);
-	is_ns(solver_bound_of(&desc, &p, SOLVER_IN_PLACE).chain_s,
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_IN_PLACE).chain_s,
 	      4 * 262144 / 100.0 + 9 * 262144 / 20.0);
 	p.shape.columns /= 64;
-	is_ns(solver_bound_of(&desc, &p, SOLVER_IN_PLACE).chain_s, 10 * 500);
+	is_ns(solver_bound_of(&desc, &p, NULL, SOLVER_IN_PLACE).chain_s, 10 * 500);
 }
 
 /* ------------------------------------------------------------------ all chains */
@@ -226,7 +228,7 @@ static void test_bound_chain_brute(void **state)
 		p.shape.columns = 4 * (1 + (uint32_t)(r >> 16) % 200);
 		p.iterations = 1 + (uint32_t)(r >> 32) % 5;
 		machine_at(r, p.devices, &desc);
-		bound = solver_bound_of(&desc, &p, SOLVER_COPIED);
+		bound = solver_bound_of(&desc, &p, NULL, SOLVER_COPIED);
 		for (uint32_t s = 0; s < p.shape.slices; s++)
 			most = fmax(most, longest(&desc, &p, s, p.iterations - 1));
 		want = fmax(most, bound.kernels_s * 1e9);
@@ -263,7 +265,7 @@ static double bound_under(const struct weir_machine_desc *desc,
 			  const struct solver_manager_ops *ops, const struct solver_params *p)
 {
 	const struct solver_bound bound =
-		solver_bound_of(desc, p, ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
+		solver_bound_of(desc, p, NULL, ops->in_place ? SOLVER_IN_PLACE : SOLVER_COPIED);
 
 	return ops->limit ? bound.kernels_s : solver_bound_s(&bound);
 }

@@ -20,6 +20,8 @@ struct bounded {
 	enum solver_sharing sharing;
 	double slice_bytes; /* of als a row's */
 	double exchanges;   /* of what is read after the first iteration, each way, within a pass */
+	double iterations;
+	const struct solver_round *rounds; /* of sssp, as many; else NULL */
 };
 
 /* ------------------------------------------------------------------ kernels */
@@ -64,8 +66,9 @@ static double edges_hbm_ns(const struct bounded *b, uint32_t device)
 		.read_bytes = share->nr_edges * sizeof(float),
 		.granule = sizeof(float),
 	};
-	const double streamed = rows * (sizeof(uint64_t) + sizeof(float)) +
-				(double)(share->nr_edges * sizeof(uint32_t));
+	const uint64_t edge_bytes = sizeof(uint32_t) + (b->rounds != NULL);
+	const double streamed =
+		rows * (sizeof(uint64_t) + sizeof(float)) + (double)(share->nr_edges * edge_bytes);
 
 	return cost_hbm_ns(dev, &gathered) + streamed / dev->hbm_bytes_per_s * NS_PER_S;
 }
@@ -101,10 +104,12 @@ static double side_ns(const struct bounded *b, uint32_t side, uint32_t device)
 				side_hbm_ns(b, side, device), 0);
 }
 
-/* What a device reads of another one's rows of a side: of als all of them, of a graph the elements
- * that its edges come from; in place, no more than it reads of them in all. */
-static double rows_bytes(const struct bounded *b, uint32_t side, uint32_t from, uint32_t to)
+/* What a device reads of another one's rows, all of which some launches compute, the index-th of
+ * those that follow each other: of als all of a side; of a graph the elements that its edges come
+ * from, of sssp those that are written; in place, no more than it reads of them in all. */
+static double rows_bytes(const struct bounded *b, uint64_t index, uint32_t from, uint32_t to)
 {
+	const uint32_t side = b->p->kind == SOLVER_ALS ? index % 2 : 0;
 	const double part = rows_of(b, side, from);
 	const double all = solver_array_shape(b->p, side).slices;
 	double bytes = part * b->slice_bytes, read;
@@ -112,7 +117,8 @@ static double rows_bytes(const struct bounded *b, uint32_t side, uint32_t from, 
 	if (b->p->graph) {
 		const struct solver_share *share = &b->p->graph->split[b->p->devices]->share[to];
 
-		bytes = (double)(share->nr_listed_of[from] * sizeof(float));
+		bytes = sizeof(float) * (b->rounds ? b->rounds[index].listed[from][to]
+						   : (double)share->nr_listed_of[from]);
 		read = (double)(share->nr_edges * sizeof(float));
 	} else {
 		read = (double)als_random_bytes(b->p, !side, rows_of(b, !side, to));
@@ -150,7 +156,7 @@ static double kernels_ns(const struct bounded *b)
 
 	for (uint32_t d = 0; d < b->p->devices; d++)
 		most = max_double(most, device_ns(b, d));
-	return most * b->p->iterations;
+	return most * b->iterations;
 }
 
 /* ------------------------------------------------------------------ ports */
@@ -171,6 +177,11 @@ static double sent_bytes(const struct bounded *b, uint32_t from, uint32_t to)
 	const struct solver_params *p = b->p;
 	double bytes = 0;
 
+	if (b->rounds) {
+		for (uint64_t i = 0; i < (uint64_t)b->exchanges; i++)
+			bytes += rows_bytes(b, i, from, to);
+		return bytes;
+	}
 	if (p->graph)
 		return b->exchanges * rows_bytes(b, 0, from, to);
 	if (p->kind != SOLVER_ALS)
@@ -308,7 +319,7 @@ static double memory_ns(const struct bounded *b, uint32_t device)
 	if (b->sharing != SOLVER_COPIED ||
 	    port_most(b, memory, true) + port_most(b, memory, false) > HBM_MOST * rate)
 		return 0;
-	return b->p->iterations * device_hbm_ns(b, device) + bytes / rate * NS_PER_S;
+	return b->iterations * device_hbm_ns(b, device) + bytes / rate * NS_PER_S;
 }
 
 static double memories_ns(const struct bounded *b)
@@ -410,25 +421,32 @@ static double chain_ns(const struct bounded *b)
 
 /* When a device can begin the next side: all others' rows are there. begin_ns: when devices begin
  * this one. */
-static double next_ns(const struct bounded *b, uint32_t side, uint32_t to,
+static double next_ns(const struct bounded *b, uint64_t index, uint32_t to,
 		      const double begin_ns[WEIR_DEVICES_MAX])
 {
+	const uint32_t side = b->p->kind == SOLVER_ALS ? index % 2 : 0;
 	double last = begin_ns[to] + side_ns(b, side, to), first = INFINITY, bytes = 0;
 
 	for (uint32_t from = 0; from < b->p->devices; from++) {
 		const struct weir_link_desc *link;
 		double message = 0, end = begin_ns[from] + side_ns(b, side, from);
 
-		if (from == to || !(rows_bytes(b, side, from, to) > 0))
+		/* The host knows what changed. */
+		if (b->rounds)
+			last = max_double(last, end);
+		if (from == to || !(rows_bytes(b, index, from, to) > 0))
 			continue;
 		link = link_of(b, from, to);
 		if (b->sharing == SOLVER_COPIED)
 			message = (double)(link->latency_ns + link->copy_ns);
 		/* The last rows, a message later; the first, as soon as a launch is done. */
-		last = max_double(last, end + message);
+		if (!b->rounds)
+			last = max_double(last, end + message);
+		/* Of sssp a launch computes, and another one writes. */
 		first = min_double(first, begin_ns[from] + message +
-						  (double)b->desc->device[from].launch_ns);
-		bytes += rows_bytes(b, side, from, to);
+						  (double)b->desc->device[from].launch_ns *
+							  (b->rounds ? 2 : 1));
+		bytes += rows_bytes(b, index, from, to);
 	}
 	if (b->sharing == SOLVER_COPIED && bytes > 0)
 		last = max_double(last, first + bytes / device_rate(b, to, false) * NS_PER_S);
@@ -438,11 +456,11 @@ static double next_ns(const struct bounded *b, uint32_t side, uint32_t to,
 static double sides_ns(const struct bounded *b)
 {
 	double begin_ns[WEIR_DEVICES_MAX] = {0}, next[WEIR_DEVICES_MAX], most = 0;
-	const uint64_t nr = (b->p->graph ? 1 : 2) * (uint64_t)b->p->iterations;
+	const uint64_t nr = (b->p->graph ? 1 : 2) * (uint64_t)b->iterations;
 
 	for (uint64_t i = 0; i + 1 < nr; i++) {
 		for (uint32_t d = 0; d < b->p->devices; d++)
-			next[d] = next_ns(b, i % 2, d, begin_ns);
+			next[d] = next_ns(b, i, d, begin_ns);
 		memcpy(begin_ns, next, sizeof(begin_ns));
 	}
 	for (uint32_t d = 0; d < b->p->devices; d++)
@@ -453,23 +471,29 @@ static double sides_ns(const struct bounded *b)
 /* ------------------------------------------------------------------ all of it */
 
 static struct bounded bounded_of(const struct weir_machine_desc *desc,
-				 const struct solver_params *p, enum solver_sharing sharing)
+				 const struct solver_params *p, const struct solver_result *result,
+				 enum solver_sharing sharing)
 {
 	const struct solver_shape shape = solver_array_shape(p, 0);
+	const bool sssp = p->kind == SOLVER_SSSP;
+	const uint32_t nr = sssp ? result->nr_iterations : p->iterations;
 
 	return (struct bounded){
 		.desc = desc,
 		.p = p,
 		.sharing = sharing,
 		.slice_bytes = (double)solver_slice_bytes(&shape),
-		.exchanges = p->iterations - 1,
+		.exchanges = nr ? nr - 1 : 0,
+		.iterations = nr,
+		.rounds = sssp ? result->rounds : NULL,
 	};
 }
 
 struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
-				    const struct solver_params *p, enum solver_sharing sharing)
+				    const struct solver_params *p,
+				    const struct solver_result *result, enum solver_sharing sharing)
 {
-	const struct bounded b = bounded_of(desc, p, sharing);
+	const struct bounded b = bounded_of(desc, p, result, sharing);
 
 	return (struct solver_bound){
 		.kernels_s = kernels_ns(&b) / NS_PER_S,
@@ -488,7 +512,7 @@ double solver_bound_s(const struct solver_bound *bound)
 double solver_als_messages(const struct weir_machine_desc *desc, const struct solver_params *p,
 			   uint32_t side)
 {
-	const struct bounded b = bounded_of(desc, p, SOLVER_COPIED);
+	const struct bounded b = bounded_of(desc, p, NULL, SOLVER_COPIED);
 	double messages = 0, launches = 0;
 
 	for (uint32_t to = 0; to < p->devices; to++) {

@@ -24,9 +24,12 @@ enum solver_sharing {
 	SOLVER_IN_PLACE, /* also in the neighbours' memory, over a link */
 };
 
-/* p: checked. desc: has as many devices, and links between neighbours. */
+/* p: checked. desc: has as many devices, and links between neighbours. result: of a run that got
+ * through, for sssp, whose rounds depend on the data; else it may be NULL. */
 struct solver_bound solver_bound_of(const struct weir_machine_desc *desc,
-				    const struct solver_params *p, enum solver_sharing sharing);
+				    const struct solver_params *p,
+				    const struct solver_result *result,
+				    enum solver_sharing sharing);
 
 /* The largest of the four, in seconds a pass. */
 double solver_bound_s(const struct solver_bound *bound);

@@ -21,7 +21,19 @@ struct reference {
 	uint32_t in;		/* the array that is read */
 	uint64_t nr_done;	/* of pagerank: iterations; 0: what the first one reads is made */
 	struct ratings ratings; /* of als */
+	uint8_t *weight;	/* of sssp, of each edge */
 };
+
+/* A byte an edge. */
+static int weights_make(struct reference *ref)
+{
+	const struct csr *csr = &ref->p->graph->input.graph;
+
+	ref->weight = malloc(csr->nr_edges);
+	for (uint64_t e = 0; ref->weight && e < csr->nr_edges; e++)
+		ref->weight[e] = (uint8_t)csr->weight[e];
+	return ref->weight ? 0 : -EAGAIN;
+}
 
 static int reference_init(struct reference *ref, const struct solver_params *p)
 {
@@ -34,6 +46,8 @@ static int reference_init(struct reference *ref, const struct solver_params *p)
 		ref->array[i] = malloc(solver_array_bytes(p, (uint32_t)i));
 		err = ref->array[i] ? 0 : -EAGAIN;
 	}
+	if (!err && p->kind == SOLVER_SSSP)
+		err = weights_make(ref);
 	return err ? -EAGAIN : 0;
 }
 
@@ -42,6 +56,7 @@ static void reference_fini(struct reference *ref)
 	gcn_pool_destroy(ref->pool);
 	free(ref->array[0]);
 	free(ref->array[1]);
+	free(ref->weight);
 }
 
 /* One slice of the array that is to be read first. */
@@ -77,7 +92,7 @@ static void row_step(const void *arg, uint64_t row)
 }
 
 /* One slice of a graph's vector; nr_done: iterations before it, and what begins is no iteration. */
-static void rows_step(const void *arg, uint64_t slice)
+static void rank_step(const void *arg, uint64_t slice)
 {
 	const struct reference *ref = arg;
 	const struct solver_graph *g = ref->p->graph;
@@ -95,6 +110,41 @@ static void rows_step(const void *arg, uint64_t slice)
 						 .part = {ref->array[ref->in]}};
 	args.out = ref->array[!ref->in] + first;
 	solver_kernel_pagerank.cpu(&args);
+}
+
+/* The same of distances; nr_done 0: what the first round reads. */
+static void relax_step(const void *arg, uint64_t slice)
+{
+	const struct reference *ref = arg;
+	const struct solver_graph *g = ref->p->graph;
+	const struct csr *csr = &g->input.graph;
+	const uint32_t first = (uint32_t)slice * SOLVER_GRAPH_SLICE;
+	const uint64_t before = csr->offset[first];
+	float *out = ref->array[!ref->in] + first;
+	uint32_t changed;
+	const struct solver_commit_args begin = {
+		.nr_ranges = 1,
+		.range = {{.to = out, .first = first, .nr = SOLVER_GRAPH_SLICE}},
+		.source = g->source,
+	};
+	const struct solver_relax_args args = {
+		.rows = {.first = first,
+			 .nr = SOLVER_GRAPH_SLICE,
+			 .offset = csr->offset + first,
+			 .neighbour = csr->narrow + before,
+			 .weight = ref->weight + before},
+		.in = {.nr_parts = 1,
+		       .part_first = {0, (uint32_t)g->nr_vertices},
+		       .part = {ref->array[ref->in]}},
+		.next = out,
+		.changed = &changed,
+		.block_log2 = 31,
+	};
+
+	if (ref->nr_done)
+		solver_kernel_relax.cpu(&args);
+	else
+		solver_kernel_commit.cpu(&begin);
 }
 
 static void slice_step(const void *arg, uint64_t slice)
@@ -167,20 +217,31 @@ static void array_compare(struct solver_job *job, const struct reference *ref, u
 	free(buffer);
 }
 
+static uint64_t changed_count(const struct reference *ref)
+{
+	uint64_t nr = 0;
+
+	for (uint64_t v = 0; v < ref->p->graph->nr_vertices; v++)
+		nr += ref->array[0][v] < ref->array[1][v] || ref->array[1][v] < ref->array[0][v];
+	return nr;
+}
+
 /* What the devices did: for fields an array from the other one, once an iteration, and the last one
  * is left; for als one of the two and then the other one, and both are. */
-static void reference_run(struct reference *ref, uint64_t nr_iterations)
+static void reference_run(struct reference *ref, uint64_t nr_iterations, bool odd,
+			  struct solver_round *rounds)
 {
-	static void (*const step[SOLVER_KIND_NR])(const void *, uint64_t) = {slice_step, slice_step,
-									     row_step, rows_step};
+	static void (*const step[SOLVER_KIND_NR])(const void *, uint64_t) = {
+		slice_step, slice_step, row_step, rank_step, relax_step};
 	const bool als = ref->p->kind == SOLVER_ALS;
 	const uint64_t steps = nr_iterations * (als ? 2 : 1);
 
 	ref->in = als ? RATINGS_ITEMS : 0;
 	if (ref->p->graph) {
-		ref->in = 1;
-		gcn_pool_run(ref->pool, ref->p->shape.slices, rows_step, ref);
-		ref->in = 0;
+		/* It ends in the array in which the devices have it. */
+		ref->in = !((nr_iterations + odd) % 2);
+		gcn_pool_run(ref->pool, ref->p->shape.slices, step[ref->p->kind], ref);
+		ref->in = !ref->in;
 	} else {
 		gcn_pool_run(ref->pool, solver_array_shape(ref->p, ref->in).slices, slice_fill,
 			     ref);
@@ -189,6 +250,8 @@ static void reference_run(struct reference *ref, uint64_t nr_iterations)
 		ref->nr_done = i + 1;
 		gcn_pool_run(ref->pool, solver_array_shape(ref->p, !ref->in).slices,
 			     step[ref->p->kind], ref);
+		if (rounds)
+			rounds[i].nr_changed = changed_count(ref);
 	}
 }
 
@@ -199,7 +262,10 @@ void solver_check(struct solver_job *job, struct passes_result *result)
 	if (reference_init(&ref, job->p)) {
 		solver_fail(job, -EAGAIN, "this computer has no memory to compute the field");
 	} else {
-		reference_run(&ref, job->nr_done);
+		/* Each pass of sssp begins anew. */
+		reference_run(&ref,
+			      job->p->kind == SOLVER_SSSP ? job->search.nr_rounds : job->nr_done,
+			      job->nr_done % 2, job->rounds);
 		result->checked = true;
 		array_compare(job, &ref, ref.in, result);
 		if (job->p->kind == SOLVER_ALS)

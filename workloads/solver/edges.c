@@ -3,10 +3,13 @@
 #include "workloads/solver/edges.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "src/base/util.h"
 #include "workloads/solver/graph.h"
+
+#define WEIGHTS_AT_ONCE (UINT64_C(16) << 20)
 
 static const struct solver_share *share_of(const struct solver_job *job, uint32_t device)
 {
@@ -33,7 +36,7 @@ static uint64_t edges_before(const struct solver_job *job, uint32_t device)
 
 /* ------------------------------------------------------------------ memory */
 
-static void *memory_of(struct solver_job *job, uint32_t device, uint64_t bytes, const char *what)
+void *solver_device_alloc(struct solver_job *job, uint32_t device, uint64_t bytes, const char *what)
 {
 	struct backend *b = job->m->backend;
 	void *addr = NULL;
@@ -57,6 +60,24 @@ static void put(struct solver_job *job, stream_id_t stream, void *to, const void
 		solver_did(job, b->ops->upload(b, stream, to, from, bytes), "writing the edges");
 }
 
+/* A byte each. */
+static void weights_put(struct solver_job *job, stream_id_t stream, uint8_t *to, uint64_t first,
+			uint64_t nr)
+{
+	uint8_t *buffer = malloc(MIN(nr, WEIGHTS_AT_ONCE) + 1);
+
+	if (!buffer)
+		solver_fail(job, -EAGAIN, "this computer has no memory for a buffer");
+	for (uint64_t done = 0; buffer && done < nr && !job->status; done += WEIGHTS_AT_ONCE) {
+		const uint64_t part = MIN(nr - done, WEIGHTS_AT_ONCE);
+
+		for (uint64_t i = 0; i < part; i++)
+			buffer[i] = (uint8_t)job->p->graph->input.graph.weight[first + done + i];
+		put(job, stream, to + done, buffer, part);
+	}
+	free(buffer);
+}
+
 static void device_fill(struct solver_job *job, struct solver_edges *edges, uint32_t d)
 {
 	const struct csr *csr = &job->p->graph->input.graph;
@@ -71,6 +92,8 @@ static void device_fill(struct solver_job *job, struct solver_edges *edges, uint
 	put(job, stream, edges->offset[d], csr->offset + first_vertex(job, d),
 	    (nr_vertices(job, d) + UINT64_C(1)) * sizeof(*csr->offset));
 	put(job, stream, edges->neighbour[d], csr->narrow + first, nr * sizeof(*csr->narrow));
+	if (edges->weight[d])
+		weights_put(job, stream, edges->weight[d], first, nr);
 	b->ops->stream_destroy(b, stream);
 }
 
@@ -81,10 +104,13 @@ void solver_edges_init(struct solver_job *job)
 	for (uint32_t d = 0; d < job->p->devices && !job->status; d++) {
 		const uint64_t nr = share_of(job, d)->nr_edges;
 
-		edges->offset[d] = memory_of(
+		edges->offset[d] = solver_device_alloc(
 			job, d, (nr_vertices(job, d) + UINT64_C(1)) * sizeof(*edges->offset[d]),
 			"offsets");
-		edges->neighbour[d] = memory_of(job, d, nr * sizeof(*edges->neighbour[d]), "edges");
+		edges->neighbour[d] =
+			solver_device_alloc(job, d, nr * sizeof(*edges->neighbour[d]), "edges");
+		if (job->p->kind == SOLVER_SSSP)
+			edges->weight[d] = solver_device_alloc(job, d, nr, "weights");
 		if (!job->p->graph->phantom && !job->status)
 			device_fill(job, edges, d);
 	}
@@ -98,6 +124,7 @@ void solver_edges_fini(struct solver_job *job)
 	for (uint32_t d = 0; d < job->p->devices; d++) {
 		b->ops->device_free(b, edges->offset[d]);
 		b->ops->device_free(b, edges->neighbour[d]);
+		b->ops->device_free(b, edges->weight[d]);
 	}
 }
 
@@ -105,7 +132,8 @@ uint64_t solver_edge_bytes(const struct solver_params *p)
 {
 	const struct solver_graph *g = p->graph;
 
-	return (g->nr_vertices + p->devices) * sizeof(uint64_t) + g->nr_edges * sizeof(uint32_t);
+	return (g->nr_vertices + p->devices) * sizeof(uint64_t) +
+	       g->nr_edges * (sizeof(uint32_t) + (p->kind == SOLVER_SSSP));
 }
 
 /* ------------------------------------------------------------------ a launch's part */
@@ -142,6 +170,41 @@ void solver_edges_part(const struct solver_job *job, uint32_t device, uint32_t f
 	};
 	own_add(out, out->rows.offset, (nr + UINT64_C(1)) * sizeof(*out->rows.offset));
 	own_add(out, out->rows.neighbour, out->rows.nr_edges * sizeof(uint32_t));
+	if (edges->weight[device]) {
+		out->rows.weight = edges->weight[device] + skipped;
+		own_add(out, out->rows.weight, out->rows.nr_edges);
+	}
+}
+
+void solver_edges_write(struct solver_rows_part *part, void *addr, uint64_t bytes)
+{
+	part->own[part->nr_own++] = (struct weir_use){
+		.addr = addr, .bytes = bytes, .kind = WEIR_OVERWRITE, .write_bytes = bytes};
+}
+
+void solver_edges_reads(const struct solver_job *job, uint32_t array, uint32_t device,
+			const struct solver_rows_part *part, struct solver_step *step)
+{
+	const uint64_t all = job->p->graph->nr_vertices;
+	const uint64_t at[] = {0, first_vertex(job, device), first_vertex(job, device + 1), all};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint64_t nr = at[i + 1] - at[i];
+		const double share = (double)nr / (double)all;
+
+		/* At least one: what is in no part is read by no launch. */
+		if (nr)
+			step->use[step->nr_uses++] = (struct solver_use){
+				.array = array,
+				.offset = at[i] * sizeof(float),
+				.bytes = nr * sizeof(float),
+				.kind = WEIR_READ,
+				.random_bytes =
+					sizeof(float) *
+					MAX((uint64_t)ceil(share * (double)part->rows.nr_edges), 1),
+				.granule = sizeof(float),
+			};
+	}
 }
 
 void solver_edges_vector(const struct solver_job *job, uint32_t array, uint32_t device,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/base/util.h"
+#include "workloads/solver/graph_summary.h"
 
 /* ------------------------------------------------------------------ a random graph in the mean */
 
@@ -135,6 +136,44 @@ int solver_graph_open(const struct solver_graph_params *params, struct solver_gr
 	if (!rc)
 		*out = g;
 	return rc;
+}
+
+/* ------------------------------------------------------------------ what is asked of it */
+
+static uint64_t listed_before(const struct solver_share *share, uint64_t vertex)
+{
+	uint64_t at;
+
+	SEARCH_SORTED(at, 0, share->nr_listed, share->listed[at] < vertex);
+	return at;
+}
+
+double solver_graph_listed(const struct solver_graph *g, uint32_t nr_devices, uint32_t device,
+			   uint32_t of, uint32_t first_vertex, uint32_t nr)
+{
+	const struct solver_share *share = &g->split[nr_devices]->share[device];
+	const struct solver_share *owner = &g->split[nr_devices]->share[of];
+
+	if (g->phantom)
+		return (double)share->nr_listed_of[of] * nr /
+		       ((owner[1].first - owner->first) * (double)SOLVER_GRAPH_SLICE);
+	return (double)(listed_before(share, (uint64_t)first_vertex + nr) -
+			listed_before(share, first_vertex));
+}
+
+bool solver_graph_changes(const struct solver_graph *g, uint32_t round, uint32_t device,
+			  uint32_t block, uint32_t nr)
+{
+	const uint64_t bits =
+		gen_bits(gen_key(g->seed, GEN_SOURCES) + round, (uint64_t)device << 32 | block);
+
+	return round < ARRAY_LEN(graph_summary_changed) &&
+	       ldexp((double)(bits >> 11), -53) < -expm1(-graph_summary_changed[round] * nr);
+}
+
+uint32_t solver_graph_rounds(void)
+{
+	return ARRAY_LEN(graph_summary_changed);
 }
 
 static void split_free(struct solver_split *split)

@@ -75,6 +75,18 @@ static inline uint32_t solver_graph_slices(const struct solver_graph *g)
 	return (uint32_t)(g->nr_vertices / SOLVER_GRAPH_SLICE);
 }
 
+/* Of the vertices that a device's edges come from, those in a range of another one's vertices. */
+double solver_graph_listed(const struct solver_graph *g, uint32_t nr_devices, uint32_t device,
+			   uint32_t of, uint32_t first_vertex, uint32_t nr);
+
+/* Of a phantom graph: whether a distance changes in a block of a device's, of nr vertices, in the
+ * round-th round of sssp, from 0: as often as in a generated one (graph_summary.h). */
+bool solver_graph_changes(const struct solver_graph *g, uint32_t round, uint32_t device,
+			  uint32_t block, uint32_t nr);
+
+/* How many rounds it has. */
+uint32_t solver_graph_rounds(void);
+
 /* How many edges end at the vertices of some slices. */
 uint64_t solver_graph_edges(const struct solver_graph *g, uint32_t first_slice, uint32_t end_slice);
 

@@ -14,6 +14,20 @@
 struct solver_edges {
 	uint64_t *offset[WEIR_DEVICES_MAX]; /* of a device's vertices, and one more */
 	uint32_t *neighbour[WEIR_DEVICES_MAX];
+	uint8_t *weight[WEIR_DEVICES_MAX]; /* of sssp */
+};
+
+/* Of sssp, in the same memory. */
+struct solver_search {
+	float *next[WEIR_DEVICES_MAX];	      /* distances of a device's vertices after a round */
+	uint32_t *changed[WEIR_DEVICES_MAX];  /* its blocks', launch by launch */
+	stream_id_t stream[WEIR_DEVICES_MAX]; /* that changed is read on; 0: none */
+	uint32_t *got;			      /* what was read; of phantom machines made up */
+	/* By device and block: the last round in which something changed. */
+	uint32_t *last_changed[WEIR_DEVICES_MAX];
+	uint32_t nr_blocks;  /* of any device, at most */
+	uint32_t block_log2; /* vertices of a block */
+	uint32_t nr_rounds;  /* of the present pass, so far */
 };
 
 /* One run. A part that fails stores its error, and what comes after it does nothing. */
@@ -25,7 +39,10 @@ struct solver_job {
 	double growth[SOLVER_RUN_ARRAYS];
 	uint64_t nr_done; /* iterations: array nr_done % 2 has the field; of als both count */
 
-	struct solver_edges edges; /* of pagerank and sssp */
+	struct solver_edges edges;   /* of pagerank and sssp */
+	struct solver_search search; /* of sssp */
+	bool settled;		     /* of sssp: nothing has changed in the last round */
+	struct solver_round *rounds; /* of sssp, iterations of the last pass; or NULL */
 
 	int status; /* the first error */
 	char *err;  /* what became of it, in words */
@@ -66,6 +83,13 @@ struct solver_pagerank_args solver_pagerank_args_of(const struct solver_graph *g
 						    uint64_t iteration);
 void solver_pagerank_fill(struct solver_job *job);
 void solver_pagerank_iterate(struct solver_job *job);
+
+/* sssp.c: memory beside the edges, freed also if init failed; the beginning of both vectors; one
+ * round. */
+void solver_sssp_init(struct solver_job *job);
+void solver_sssp_fini(struct solver_job *job);
+void solver_sssp_fill(struct solver_job *job);
+void solver_sssp_iterate(struct solver_job *job);
 
 /* A number that stands for the field. Waits. */
 void solver_hash(struct solver_job *job, uint64_t *out);

@@ -85,6 +85,7 @@ struct solver_rows {
 	uint32_t first, nr;	/* which vertices */
 	const uint64_t *offset; /* nr + 1: where the edges of each begin, and the last ones end */
 	const uint32_t *neighbour; /* of all their edges, of which offset[0] are others' before */
+	const uint8_t *weight;	   /* of sssp: of each of these; else NULL */
 	uint64_t nr_edges;
 };
 
@@ -105,6 +106,36 @@ struct solver_pagerank_args {
 	float *out; /* of rows.first and on */
 };
 extern const struct weir_kernel solver_kernel_pagerank;
+
+/*
+ * sssp, a round: the distance of each of some vertices is the least of its own before and of those
+ * of the vertices that edges to it come from, plus the edge's weight. Vertices are in blocks of
+ * 2^block_log2, counted from rows.first; `changed` of a block becomes the round's number, which is
+ * no other's, where a distance became less.
+ */
+struct solver_relax_args {
+	struct solver_rows rows;
+	struct solver_vector in;
+	float *next; /* of rows.first and on */
+	uint32_t *changed;
+	uint32_t block_log2, round;
+};
+extern const struct weir_kernel solver_kernel_relax;
+
+/* Copy ranges of distances to where they are shared; or, with from NULL, those of a beginning: 0 of
+ * the source, infinity of all others. */
+#define SOLVER_RANGES_MAX 8u
+struct solver_commit_range {
+	const float *from;
+	float *to;
+	uint32_t first, nr; /* vertices */
+};
+struct solver_commit_args {
+	uint32_t nr_ranges;
+	struct solver_commit_range range[SOLVER_RANGES_MAX];
+	uint32_t source;
+};
+extern const struct weir_kernel solver_kernel_commit;
 
 /* The contents that a field begins with: range.out alone is written. */
 struct solver_fill_args {

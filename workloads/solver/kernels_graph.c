@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pagerank's and sssp's kernels on the CPU; kernels.h says what they do. */
+#include <math.h>
+#include <string.h>
+
 #include "workloads/solver/cuda.h"
 #include "workloads/solver/kernels.h"
 #include "workloads/solver/point.h"
@@ -44,5 +47,48 @@ static void pagerank_cpu(const void *args)
 	}
 }
 
+/* ---- sssp */
+
+static float row_least(const struct solver_relax_args *a, uint32_t i)
+{
+	const struct solver_rows *rows = &a->rows;
+	float least = element(&a->in, rows->first + i);
+
+	for (uint64_t e = rows->offset[i] - rows->offset[0];
+	     e < rows->offset[i + 1] - rows->offset[0]; e++)
+		least = point_least(least, point_add(element(&a->in, rows->neighbour[e]),
+						     (float)rows->weight[e]));
+	return least;
+}
+
+static void relax_cpu(const void *args)
+{
+	const struct solver_relax_args *a = args;
+
+	for (uint32_t i = 0; i < a->rows.nr; i++) {
+		a->next[i] = row_least(a, i);
+		if (a->next[i] < element(&a->in, a->rows.first + i))
+			a->changed[i >> a->block_log2] = a->round;
+	}
+}
+
+static void commit_cpu(const void *args)
+{
+	const struct solver_commit_args *a = args;
+
+	for (uint32_t r = 0; r < a->nr_ranges; r++) {
+		const struct solver_commit_range *range = &a->range[r];
+
+		for (uint32_t i = 0; i < range->nr; i++)
+			range->to[i] = range->from		       ? range->from[i]
+				       : range->first + i == a->source ? 0
+								       : INFINITY;
+	}
+}
+
+const struct weir_kernel solver_kernel_relax = {
+	.name = "solver_relax", .cpu = relax_cpu, .cuda = solver_cuda_run_relax};
+const struct weir_kernel solver_kernel_commit = {
+	.name = "solver_commit", .cpu = commit_cpu, .cuda = solver_cuda_run_commit};
 const struct weir_kernel solver_kernel_pagerank = {
 	.name = "solver_pagerank", .cpu = pagerank_cpu, .cuda = solver_cuda_run_pagerank};

@@ -15,8 +15,8 @@
 #include "managers/manager.h"
 
 #define SOLVER_ARRAYS_MAX 4u
-#define SOLVER_USES_MAX 4u
-#define SOLVER_OWN_USES_MAX 4u
+#define SOLVER_USES_MAX 8u
+#define SOLVER_OWN_USES_MAX 8u
 
 /* How an array is split. Offsets are of bytes and rise: no slab is empty. */
 struct solver_layout {
@@ -38,6 +38,11 @@ struct solver_use {
 /* Part of that at an address, as a launch has it. */
 struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t bytes);
 
+/* Of a step that is queued: record its fence, if one is wanted. */
+struct solver_step;
+int solver_step_done(struct backend *b, const struct weir_stream *stream,
+		     const struct solver_step *step);
+
 /* Of a device's work in an iteration. */
 enum solver_part {
 	SOLVER_WHOLE,	 /* all of it: it has one step */
@@ -57,6 +62,7 @@ struct solver_step {
 	/* Of the device's own plain memory, which the manager knows nothing of; borrowed. */
 	const struct weir_use *own;
 	uint32_t nr_own; /* up to SOLVER_OWN_USES_MAX */
+	fence_t *done;	 /* if not NULL: receives a fence behind the launch */
 };
 
 struct solver_config {

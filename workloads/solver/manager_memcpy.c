@@ -21,13 +21,15 @@ static int iteration_end(struct solver_manager *m)
 	int err = solver_slabs_sync(m);
 
 	/* Each to another one first, so that not all send to the same one. */
-	for (uint32_t d = 0; d < m->nr_devices; d++) {
-		const struct solver_use all = solver_slabs_whole(s, s->written, d);
+	for (uint32_t k = 0; k < s->nr_written; k++) {
+		const struct solver_written *w = &s->written[k];
+		const uint32_t d = w->device;
 
 		for (uint32_t i = 1; i < m->nr_devices && !err; i++)
-			err = solver_slabs_send(s, s->stream[d], &all, d, (d + i) % m->nr_devices,
-						WEIR_CAUSE_DEMAND);
+			err = solver_slabs_send(s, s->stream[d], &w->use, d,
+						(d + i) % m->nr_devices, WEIR_CAUSE_DEMAND);
 	}
+	s->nr_written = 0;
 	return err ? err : solver_slabs_sync(m);
 }
 

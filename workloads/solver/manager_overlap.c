@@ -32,6 +32,7 @@ struct overlap {
 	/* Of the iteration before, 0: there is none. */
 	fence_t interior_done[WEIR_DEVICES_MAX], boundary_done[WEIR_DEVICES_MAX];
 	fence_t sent[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX];
+	bool waited[WEIR_DEVICES_MAX]; /* the boundary's stream has, in this iteration */
 };
 
 /* The stream of a device's boundary in the present iteration, or of the rest. */
@@ -92,11 +93,25 @@ static int wait_for(const struct overlap *o, const struct weir_stream *stream, f
 static int boundary_wait(struct overlap *o, uint32_t d)
 {
 	struct weir_stream *stream = stream_of(o, d, true);
-	int err = wait_for(o, stream, o->boundary_done[d]);
+	int err;
 
+	if (o->waited[d])
+		return 0;
+	o->waited[d] = true;
+	err = wait_for(o, stream, o->boundary_done[d]);
 	for (uint32_t from = 0; from < o->slabs.base.nr_devices && !err; from++)
 		err = wait_for(o, stream, o->sent[from][d]);
 	return err;
+}
+
+/* Whether it has anything to send. */
+static bool writes(const struct solver_step *step)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < step->nr_uses; i++)
+		any |= step->use[i].kind != WEIR_READ;
+	return any;
 }
 
 /* What a step wrote, behind what is queued on its stream so far. */
@@ -131,7 +146,7 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 
 	if (!err)
 		err = solver_slabs_launch(&o->slabs, stream, step);
-	if (!err && step->part != SOLVER_INTERIOR)
+	if (!err && step->part != SOLVER_INTERIOR && writes(step))
 		err = boundary_send(o, step, stream);
 	return err;
 }
@@ -142,6 +157,7 @@ static int iteration_end(struct solver_manager *m)
 	int err = 0;
 
 	for (uint32_t d = 0; d < m->nr_devices && !err; d++) {
+		o->waited[d] = false;
 		err = record(o, stream_of(o, d, false), &o->interior_done[d]);
 		err = err ? err : record(o, stream_of(o, d, true), &o->boundary_done[d]);
 		for (uint32_t to = 0; to < m->nr_devices && !err; to++)
@@ -149,6 +165,7 @@ static int iteration_end(struct solver_manager *m)
 				err = record(o, o->send[d][to], &o->sent[d][to]);
 	}
 	o->nr_iterations++;
+	o->slabs.nr_written = 0;
 	return err;
 }
 

@@ -129,6 +129,7 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 	if (err)
 		return err;
 	err = weir_stream_launch(stream, &launch);
+	err = err ? err : solver_step_done(m->backend, stream, step);
 	end = weir_end(w->space, stream);
 	return err ? err : end;
 }

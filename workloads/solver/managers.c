@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/backend/machine.h"
 #include "workloads/solver/manager.h"
 
 const struct solver_manager_ops *const solver_managers[] = {
@@ -30,6 +31,12 @@ struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t
 						(double)use->bytes);
 	}
 	return out;
+}
+
+int solver_step_done(struct backend *b, const struct weir_stream *stream,
+		     const struct solver_step *step)
+{
+	return step->done ? b->ops->fence_record(b, stream_id(stream), step->done) : 0;
 }
 
 const struct solver_manager_ops *solver_manager_find(const char *name)

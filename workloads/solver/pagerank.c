@@ -64,15 +64,8 @@ static int compute(struct solver_job *job, uint32_t device, uint32_t out, bool b
 	step.nr_own = part.nr_own;
 	if (!begins)
 		solver_edges_vector(job, !out, device, &args.in);
-	if (begins)
-		return job->m->ops->step(job->m, &step);
-	step.use[step.nr_uses++] = (struct solver_use){
-		.array = !out,
-		.bytes = solver_array_bytes(p, !out),
-		.kind = WEIR_READ,
-		.random_bytes = MAX(part.rows.nr_edges, 1) * sizeof(float),
-		.granule = sizeof(float),
-	};
+	if (!begins)
+		solver_edges_reads(job, !out, device, &part, &step);
 	return job->m->ops->step(job->m, &step);
 }
 

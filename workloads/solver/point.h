@@ -43,6 +43,11 @@ POINT_INLINE float point_div(float a, float b)
 #endif
 }
 
+POINT_INLINE float point_least(float a, float b)
+{
+	return a < b ? a : b;
+}
+
 /* The mean of the four neighbours. */
 POINT_INLINE float point_jacobi(float above, float below, float left, float right)
 {

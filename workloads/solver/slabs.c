@@ -48,7 +48,7 @@ static struct solver_use halo_part(const struct solver_slabs *s, const struct so
 		.array = part->array, .offset = begin, .bytes = begin < end ? end - begin : 0};
 }
 
-struct solver_use solver_slabs_whole(const struct solver_slabs *s, uint32_t array, uint32_t device)
+static struct solver_use slab_whole(const struct solver_slabs *s, uint32_t array, uint32_t device)
 {
 	return (struct solver_use){.array = array,
 				   .offset = s->layout[array].offset[device],
@@ -61,7 +61,7 @@ bool solver_slabs_share(const struct solver_slabs *s, uint32_t a, uint32_t b)
 	bool any = false;
 
 	for (uint32_t i = 0; i < SOLVER_ARRAYS_MAX && a != b; i++) {
-		const struct solver_use whole = solver_slabs_whole(s, i, b);
+		const struct solver_use whole = slab_whole(s, i, b);
 
 		any |= halo_part(s, &whole, a).bytes > 0;
 	}
@@ -121,6 +121,7 @@ void solver_slabs_destroy(struct solver_manager *m)
 		for (uint32_t d = 0; d < m->nr_devices; d++)
 			weir_mem_free(s->slab[i][d].mem, NULL);
 	weir_pool_destroy(s->pool);
+	free(s->written);
 	free(s);
 }
 
@@ -225,6 +226,22 @@ static struct weir_use use_of(struct solver_slabs *s, uint32_t device, const str
 
 /* ------------------------------------------------------------------ work */
 
+/* For those who send it at the end of an iteration. */
+static int written_note(struct solver_slabs *s, uint32_t device, const struct solver_use *use)
+{
+	if (s->nr_written == s->room_written) {
+		const uint32_t room = MAX(2 * s->room_written, 64);
+		struct solver_written *more = realloc(s->written, room * sizeof(*more));
+
+		if (!more)
+			return -EAGAIN;
+		s->written = more;
+		s->room_written = room;
+	}
+	s->written[s->nr_written++] = (struct solver_written){device, *use};
+	return 0;
+}
+
 int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			const struct solver_step *step)
 {
@@ -235,6 +252,8 @@ int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 		.args_bytes = step->args_bytes,
 		.uses = uses,
 	};
+
+	int err = 0;
 
 	for (uint32_t i = 0; i < step->nr_uses; i++) {
 		const struct solver_use *use = &step->use[i];
@@ -248,12 +267,13 @@ int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			next = s->halos ? end : MIN(end, s->layout[use->array].offset[owner + 1]);
 			uses[launch.nr_uses++] = use_of(s, step->device, use, at, next - at);
 		}
-		if (use->kind != WEIR_READ)
-			s->written = use->array;
+		if (use->kind != WEIR_READ && !err)
+			err = written_note(s, step->device, use);
 	}
 	for (uint32_t i = 0; i < step->nr_own; i++)
 		uses[launch.nr_uses++] = step->own[i];
-	return weir_stream_launch(stream, &launch);
+	err = err ? err : weir_stream_launch(stream, &launch);
+	return err ? err : solver_step_done(s->base.backend, stream, step);
 }
 
 int solver_slabs_step(struct solver_manager *m, const struct solver_step *step)

@@ -15,6 +15,12 @@ struct solver_slab {
 	uint64_t lead_bytes; /* of the object, before it: room for a halo */
 };
 
+/* What a step wrote. */
+struct solver_written {
+	uint32_t device;
+	struct solver_use use;
+};
+
 /* Every such manager begins with this. */
 struct solver_slabs {
 	struct solver_manager base;
@@ -25,7 +31,9 @@ struct solver_slabs {
 	struct solver_slab slab[SOLVER_ARRAYS_MAX][WEIR_DEVICES_MAX];
 	uint32_t nr_arrays;
 	struct weir_stream *stream[WEIR_DEVICES_MAX];
-	uint32_t written; /* the array that the last step wrote */
+	/* Since nr_written was last set to 0, by the manager. */
+	struct solver_written *written;
+	uint32_t nr_written, room_written;
 	struct manager_stats stats;
 };
 
@@ -52,10 +60,7 @@ static inline struct solver_slabs *solver_slabs_of(struct solver_manager *m)
 /* Whether two devices read of each other's slabs, of any array. */
 bool solver_slabs_share(const struct solver_slabs *s, uint32_t a, uint32_t b);
 
-/* All of a device's slab, as written. */
-struct solver_use solver_slabs_whole(const struct solver_slabs *s, uint32_t array, uint32_t device);
-
-/* Queue a step's launch on a stream of its device. */
+/* Queue a step's launch on a stream of its device, and note what it writes. */
 int solver_slabs_launch(struct solver_slabs *s, struct weir_stream *stream,
 			const struct solver_step *step);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/util.h"
@@ -15,7 +16,7 @@
 #include "workloads/solver/edges.h"
 #include "workloads/solver/internal.h"
 
-static const char *const kind_names[] = {"jacobi", "diffusion", "als", "pagerank"};
+static const char *const kind_names[] = {"jacobi", "diffusion", "als", "pagerank", "sssp"};
 
 const char *solver_kind_name(enum solver_kind kind)
 {
@@ -48,7 +49,7 @@ static const char *shape_wrong(const struct solver_params *p)
 	const struct solver_shape *shape = &p->shape;
 
 	if (solver_on_graph(p) != (p->graph != NULL))
-		return "pagerank is what needs a graph, and nothing else does";
+		return "pagerank and sssp need a graph, and nothing else does";
 	if (p->graph) {
 		const struct solver_shape want = solver_graph_shape(p->graph);
 
@@ -170,7 +171,8 @@ static bool goes_on(struct solver_job *job, uint32_t pass)
 static void iterate(struct solver_job *job)
 {
 	static void (*const fn[SOLVER_KIND_NR])(struct solver_job * job) = {
-		solver_iterate, solver_iterate, als_iterate, solver_pagerank_iterate};
+		solver_iterate, solver_iterate, als_iterate, solver_pagerank_iterate,
+		solver_sssp_iterate};
 
 	fn[job->p->kind](job);
 }
@@ -180,9 +182,11 @@ static void pass_run(struct solver_job *job, struct passes_result *result, uint3
 	struct backend *b = job->m->backend;
 	struct pass_moment begin = {0}, end = {0};
 
+	if (job->p->kind == SOLVER_SSSP)
+		solver_sssp_fill(job);
 	wait(job);
 	pass_clock(b, &begin);
-	for (uint32_t i = 0; i < job->p->iterations && goes_on(job, pass); i++)
+	for (uint32_t i = 0; i < job->p->iterations && !job->settled && goes_on(job, pass); i++)
 		iterate(job);
 	wait(job);
 	pass_clock(b, &end);
@@ -198,6 +202,13 @@ static void passes_run(struct solver_job *job, struct passes_result *result)
 		pass_run(job, result, pass);
 }
 
+void solver_result_free(struct solver_result *r)
+{
+	passes_result_free(&r->passes);
+	free(r->rounds);
+	r->rounds = NULL;
+}
+
 static void result_init(const struct solver_job *job, struct passes_result *result)
 {
 	const struct solver_params *p = job->p;
@@ -210,11 +221,19 @@ static void result_init(const struct solver_job *job, struct passes_result *resu
 					 als_random_bytes(p, RATINGS_ITEMS, p->shape.rows));
 		result->write_bytes = p->iterations * solver_all_bytes(p);
 	}
-	if (p->graph) {
+	if (p->graph)
 		result->distinct_bytes += solver_edge_bytes(p);
-		result->read_bytes =
-			p->iterations * (solver_edge_bytes(p) + p->graph->nr_edges * sizeof(float));
-	}
+}
+
+/* What the first iteration reads. */
+static void begin(struct solver_job *job)
+{
+	if (job->p->kind == SOLVER_PAGERANK)
+		solver_pagerank_fill(job);
+	else if (job->p->kind == SOLVER_SSSP)
+		solver_sssp_init(job); /* each pass begins anew */
+	else
+		solver_fill(job);
 }
 
 static void run_steps(struct solver_job *job, struct solver_result *result)
@@ -225,7 +244,7 @@ static void run_steps(struct solver_job *job, struct solver_result *result)
 	if (!job->status && job->p->graph)
 		solver_edges_init(job);
 	if (!job->status)
-		(job->p->graph ? solver_pagerank_fill : solver_fill)(job);
+		begin(job);
 	if (!job->status)
 		passes_run(job, &result->passes);
 	if (!job->status && real)
@@ -234,6 +253,19 @@ static void run_steps(struct solver_job *job, struct solver_result *result)
 		solver_check(job, &result->passes);
 	if (!job->status && job->p->progress)
 		(void)job->p->progress(job->p->progress_arg, job->p->passes, job->p->passes);
+}
+
+/* How many there were, and what is read in them. */
+static void result_rounds(const struct solver_job *job, struct solver_result *result)
+{
+	const struct solver_params *p = job->p;
+
+	result->nr_iterations = p->kind == SOLVER_SSSP ? job->search.nr_rounds : p->iterations;
+	if (!p->graph)
+		return;
+	result->passes.read_bytes =
+		result->nr_iterations * (solver_edge_bytes(p) + p->graph->nr_edges * sizeof(float));
+	result->passes.write_bytes = result->nr_iterations * solver_bytes(p);
 }
 
 /* What the kernels need where they are CUDA's. */
@@ -280,10 +312,14 @@ int solver_run(struct solver_manager *m, const struct solver_params *p, struct s
 	 * work, or was itself refused: a second one tells these apart. */
 	if (job.status && m->ops->sync(m))
 		(void)m->ops->sync(m);
-	if (p->graph)
+	if (p->graph) {
+		solver_sssp_fini(&job);
 		solver_edges_fini(&job);
+	}
+	result.rounds = job.rounds;
+	result_rounds(&job, &result);
 	if (job.status)
-		passes_result_free(&result.passes);
+		solver_result_free(&result);
 	else
 		*out = result;
 	return job.status;

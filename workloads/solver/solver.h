@@ -12,6 +12,7 @@
  *
  *   pagerank  a vector with an element for each vertex of a graph: each is computed from those of
  *             the vertices that have an edge to it, anywhere in the vector
+ *   sssp      the same with distances from one vertex, until none changes
  *
  * docs/solver.md says what is in them, how they are split and how results are checked.
  */
@@ -29,7 +30,14 @@
 
 #define SOLVER_ROWS_MAX (1u << 28) /* users, items */
 
-enum solver_kind { SOLVER_JACOBI, SOLVER_DIFFUSION, SOLVER_ALS, SOLVER_PAGERANK, SOLVER_KIND_NR };
+enum solver_kind {
+	SOLVER_JACOBI,
+	SOLVER_DIFFUSION,
+	SOLVER_ALS,
+	SOLVER_PAGERANK,
+	SOLVER_SSSP,
+	SOLVER_KIND_NR
+};
 #define SOLVER_FIELDS_NR SOLVER_ALS /* the kinds before it solve fields */
 
 struct solver_params {
@@ -37,7 +45,7 @@ struct solver_params {
 	/* Of als: users, items, SOLVER_WIDTH; of what runs on graphs: solver_graph_shape(). */
 	struct solver_shape shape;
 	const struct solver_graph *graph; /* split between so many devices; else NULL. Borrowed */
-	uint32_t iterations;		  /* of a pass; > 0 */
+	uint32_t iterations;		  /* of a pass; > 0; of sssp at most */
 	uint32_t passes;	       /* in all, warm-up included; the field goes on from each */
 	uint32_t warm_up;	       /* of them */
 	uint32_t devices;	       /* that the slices are split between; > 0 */
@@ -46,14 +54,25 @@ struct solver_params {
 	void *progress_arg;
 };
 
+/* A round of sssp. */
+struct solver_round {
+	/* How many elements that were written others read, by who wrote and who reads. */
+	double listed[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX];
+	uint64_t nr_changed; /* distances; with check alone */
+};
+
 struct solver_result {
 	struct passes_result passes;
-	uint64_t hash; /* of the field at the end; of phantom machines 0 */
+	uint64_t hash;		     /* of the field at the end; of phantom machines 0 */
+	uint32_t nr_iterations;	     /* of the last pass */
+	struct solver_round *rounds; /* of sssp, these iterations; else NULL */
 };
+
+void solver_result_free(struct solver_result *r);
 
 static inline bool solver_on_graph(const struct solver_params *p)
 {
-	return p->kind == SOLVER_PAGERANK;
+	return p->kind == SOLVER_PAGERANK || p->kind == SOLVER_SSSP;
 }
 
 /* A graph's vector, in slices. */
@@ -107,7 +126,7 @@ static inline uint32_t solver_first_slice(const struct solver_params *p, uint32_
 /* What a device's kernels name of both arrays, its slab and halos, in whole pages. */
 uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes);
 
-/* "jacobi", "diffusion", "als", "pagerank". Static. */
+/* "jacobi", "diffusion", "als", "pagerank", "sssp". Static. */
 const char *solver_kind_name(enum solver_kind kind);
 
 /* -EINVAL: a figure out of range, err says which. For programs that ask before they run. */
@@ -119,7 +138,7 @@ void solver_config_set(struct solver_config *config, const struct solver_params 
 
 /*
  * Run all passes on a manager that was created for solver_layout_of(p) and has no arrays yet; what
- * is allocated stays with it. out: written on success only; passes_result_free() its passes. err:
+ * is allocated stays with it. out: written on success only; solver_result_free() it. err:
  * on failure one line, cut to err_bytes. May be NULL.
  *
  * A wrong field is a result (passes.passed), not an error.

@@ -14,7 +14,7 @@ const struct weir_kernel *solver_kernel_of(enum solver_kind kind)
 {
 	static const struct weir_kernel *const kernels[] = {
 		&solver_kernel_jacobi, &solver_kernel_diffusion, &solver_kernel_als,
-		&solver_kernel_pagerank};
+		&solver_kernel_pagerank, &solver_kernel_relax};
 
 	return kernels[kind];
 }

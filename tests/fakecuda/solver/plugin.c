@@ -4,6 +4,7 @@
  * driver. Each is the CPU's, queued as a kernel that touches what its arguments name.
  * WEIR_SOLVER_KERNELS names it.
  */
+#include "src/base/util.h"
 #include "tests/fakecuda/plugin.h"
 #include "workloads/solver/cuda/plugin.h"
 
@@ -96,6 +97,41 @@ int solver_cuda_pagerank(void *stream, const void *args)
 	nr = rows_touch(&a->rows, &a->in, touch);
 	touch[nr++] = (struct fakecuda_touch)WRITES(a->out, a->rows.nr);
 	return queue(stream, "pagerank", solver_kernel_pagerank.cpu, a, sizeof(*a), touch, nr);
+}
+
+int solver_cuda_relax(void *stream, const void *args)
+{
+	const struct solver_relax_args *a = args;
+	const uint64_t nr_blocks = div_round_up(a->rows.nr, UINT64_C(1) << a->block_log2);
+	struct fakecuda_touch touch[WEIR_DEVICES_MAX + 5];
+	unsigned nr;
+
+	if (!solver_cuda_rows_valid(&a->rows, &a->in))
+		return refused("relax");
+	nr = rows_touch(&a->rows, &a->in, touch);
+	if (a->rows.nr_edges)
+		touch[nr++] = (struct fakecuda_touch)READS(a->rows.weight, a->rows.nr_edges);
+	touch[nr++] = (struct fakecuda_touch)WRITES(a->next, a->rows.nr);
+	touch[nr++] = (struct fakecuda_touch)WRITES(a->changed, nr_blocks);
+	return queue(stream, "relax", solver_kernel_relax.cpu, a, sizeof(*a), touch, nr);
+}
+
+int solver_cuda_commit(void *stream, const void *args)
+{
+	const struct solver_commit_args *a = args;
+	struct fakecuda_touch touch[2 * SOLVER_RANGES_MAX];
+	unsigned nr = 0;
+
+	if (!solver_cuda_commit_valid(a))
+		return refused("commit");
+	for (uint32_t i = 0; i < a->nr_ranges; i++) {
+		if (a->range[i].from)
+			touch[nr++] = (struct fakecuda_touch)READS(a->range[i].from,
+								   (uint64_t)a->range[i].nr);
+		touch[nr++] =
+			(struct fakecuda_touch)WRITES(a->range[i].to, (uint64_t)a->range[i].nr);
+	}
+	return queue(stream, "commit", solver_kernel_commit.cpu, a, sizeof(*a), touch, nr);
 }
 
 int solver_cuda_fill(void *stream, const void *args)

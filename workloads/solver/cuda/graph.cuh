@@ -8,6 +8,8 @@
 #ifndef WEIR_SOLVER_CUDA_GRAPH_CUH
 #define WEIR_SOLVER_CUDA_GRAPH_CUH
 
+#include <math.h>
+
 #include "workloads/solver/cuda/stencil.cuh"
 
 #define ROWS_OF_BLOCK 32u
@@ -25,77 +27,158 @@ __device__ static inline float vector_element(const struct solver_vector &v, uin
 	return __ldg(v.part[k] + (at - v.part_first[k]));
 }
 
-/* One of `lanes` sums over a row's edges. */
-__device__ static inline float lane_sum(const struct solver_vector &in, const uint32_t *neighbour,
-					uint64_t nr, uint32_t lane, uint32_t lanes)
+/* A row's edges joined by a lane: every `lanes`-th, from the lane-th on. */
+template <typename F>
+__device__ static inline float lane_join(const F &f, uint64_t begin, uint64_t end, uint32_t lane,
+					 uint32_t lanes)
 {
-	float sum = 0;
+	float value = f.nothing();
 
 #pragma unroll 4
-	for (uint64_t i = lane; i < nr; i += lanes)
-		sum = point_add(sum, vector_element(in, __ldg(neighbour + i)));
-	return sum;
+	for (uint64_t e = begin + lane; e < end; e += lanes)
+		value = f.join(value, f.edge(e));
+	return value;
 }
 
-/* Halves of a warp's sums onto each other: lane 0 has the right one. */
-__device__ static inline float warp_sum(float sum)
+/* Halves of a warp's values onto each other. */
+template <typename F> __device__ static inline float warp_join(const F &f, float value)
 {
 	for (uint32_t half = LANES / 2; half; half /= 2)
-		sum = point_add(sum, __shfl_sync(~0u, sum, (int)(threadIdx.x % LANES ^ half)));
-	return sum;
+		value = f.join(value, __shfl_sync(~0u, value, (int)(threadIdx.x % LANES ^ half)));
+	return value;
 }
 
-/* The same of a block; thread 0 has it. All threads take part. */
-__device__ static inline float block_sum(float sum)
+/* The same of a block; its first warp has it. All threads take part. */
+template <typename F> __device__ static inline float block_join(const F &f, float value)
 {
-	__shared__ float sums[BLOCK_THREADS];
+	__shared__ float values[BLOCK_THREADS];
 
 	__syncthreads();
-	sums[threadIdx.x] = sum;
+	values[threadIdx.x] = value;
 	for (uint32_t half = BLOCK_THREADS / 2; half >= LANES; half /= 2) {
 		__syncthreads();
 		if (threadIdx.x < half)
-			sums[threadIdx.x] = point_add(sums[threadIdx.x], sums[threadIdx.x + half]);
+			values[threadIdx.x] =
+				f.join(values[threadIdx.x], values[threadIdx.x + half]);
 	}
 	__syncthreads();
-	return threadIdx.x < LANES ? warp_sum(sums[threadIdx.x]) : 0;
+	return threadIdx.x < LANES ? warp_join(f, values[threadIdx.x]) : 0;
 }
 
-__device__ static inline float pagerank_of(const struct solver_pagerank_args &p, float sum,
-					   uint64_t nr)
+/* All rows of a block. What f.edge() is asked for are numbers of a launch's edges. */
+template <typename F> __device__ static inline void rows_do(const F &f, const struct solver_rows &r)
 {
-	return nr ? point_div(point_add(p.base, point_mul(p.damping, sum)), (float)nr) : 0;
+	const uint32_t lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+	const uint32_t first = blockIdx.x * ROWS_OF_BLOCK, end = min(first + ROWS_OF_BLOCK, r.nr);
+	const uint64_t before = r.offset[0];
+
+	for (uint32_t i = first + warp; i < end; i += WARPS) {
+		const uint64_t begin = r.offset[i] - before, last = r.offset[i + 1] - before;
+		float value;
+
+		if (last - begin > SOLVER_LONG_ROW)
+			continue;
+		value = warp_join(f, lane_join(f, begin, last, lane, LANES));
+		if (!lane)
+			f.end(i, last - begin, value);
+	}
+	for (uint32_t i = first; i < end; i++) {
+		const uint64_t begin = r.offset[i] - before, last = r.offset[i + 1] - before;
+		float value;
+
+		if (last - begin <= SOLVER_LONG_ROW)
+			continue;
+		value = block_join(f, lane_join(f, begin, last, threadIdx.x, BLOCK_THREADS));
+		if (!threadIdx.x)
+			f.end(i, last - begin, value);
+	}
 }
+
+/* ---- pagerank */
+
+struct rank_rows {
+	const struct solver_pagerank_args &p;
+
+	__device__ float nothing() const
+	{
+		return 0;
+	}
+
+	__device__ float join(float a, float b) const
+	{
+		return point_add(a, b);
+	}
+
+	__device__ float edge(uint64_t e) const
+	{
+		return p.in.nr_parts ? vector_element(p.in, __ldg(p.rows.neighbour + e)) : 0;
+	}
+
+	__device__ void end(uint32_t i, uint64_t nr, float sum) const
+	{
+		p.out[i] =
+			nr ? point_div(point_add(p.base, point_mul(p.damping, sum)), (float)nr) : 0;
+	}
+};
 
 __global__ void __launch_bounds__(BLOCK_THREADS)
 	pagerank(const __grid_constant__ struct solver_pagerank_args p)
 {
-	const uint32_t lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-	const uint32_t first = blockIdx.x * ROWS_OF_BLOCK;
-	const uint32_t end = min(first + ROWS_OF_BLOCK, p.rows.nr);
+	const struct rank_rows f = {p};
 
-	for (uint32_t i = first + warp; i < end; i += WARPS) {
-		const uint64_t begin = p.rows.offset[i], nr = p.rows.offset[i + 1] - begin;
-		const uint32_t *from = p.rows.neighbour + (begin - p.rows.offset[0]);
-		float sum = 0;
+	rows_do(f, p.rows);
+}
 
-		if (nr > SOLVER_LONG_ROW && p.in.nr_parts)
-			continue;
-		if (p.in.nr_parts)
-			sum = warp_sum(lane_sum(p.in, from, nr, lane, LANES));
-		if (!lane)
-			p.out[i] = pagerank_of(p, sum, nr);
+/* ---- sssp */
+
+struct relax_rows {
+	const struct solver_relax_args &p;
+
+	__device__ float nothing() const
+	{
+		return HUGE_VALF;
 	}
-	for (uint32_t i = first; i < end && p.in.nr_parts; i++) {
-		const uint64_t begin = p.rows.offset[i], nr = p.rows.offset[i + 1] - begin;
-		const uint32_t *from = p.rows.neighbour + (begin - p.rows.offset[0]);
-		float sum;
 
-		if (nr <= SOLVER_LONG_ROW)
-			continue;
-		sum = block_sum(lane_sum(p.in, from, nr, threadIdx.x, BLOCK_THREADS));
-		if (!threadIdx.x)
-			p.out[i] = pagerank_of(p, sum, nr);
+	__device__ float join(float a, float b) const
+	{
+		return point_least(a, b);
+	}
+
+	__device__ float edge(uint64_t e) const
+	{
+		return point_add(vector_element(p.in, __ldg(p.rows.neighbour + e)),
+				 (float)__ldg(p.rows.weight + e));
+	}
+
+	__device__ void end(uint32_t i, uint64_t nr, float least) const
+	{
+		const float own = vector_element(p.in, p.rows.first + i);
+
+		(void)nr;
+		p.next[i] = point_least(own, least);
+		if (least < own)
+			p.changed[i >> p.block_log2] = p.round;
+	}
+};
+
+__global__ void __launch_bounds__(BLOCK_THREADS)
+	relax(const __grid_constant__ struct solver_relax_args p)
+{
+	const struct relax_rows f = {p};
+
+	rows_do(f, p.rows);
+}
+
+__global__ void commit(const __grid_constant__ struct solver_commit_args p)
+{
+	for (uint32_t r = 0; r < p.nr_ranges; r++) {
+		const struct solver_commit_range &range = p.range[r];
+
+		for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < range.nr;
+		     i += (uint64_t)gridDim.x * blockDim.x)
+			range.to[i] = range.from		    ? range.from[i]
+				      : range.first + i == p.source ? 0
+								    : HUGE_VALF;
 	}
 }
 

@@ -70,6 +70,24 @@ int solver_cuda_pagerank(void *stream, const void *args)
 	return cuda_launch("pagerank", pagerank, ROWS_BLOCKS(p->rows), BLOCK_THREADS, stream, p);
 }
 
+int solver_cuda_relax(void *stream, const void *args)
+{
+	const struct solver_relax_args *p = (const struct solver_relax_args *)args;
+
+	if (!solver_cuda_rows_valid(&p->rows, &p->in) || p->block_log2 > 31)
+		return cuda_launch_refused("relax", "no such rows");
+	return cuda_launch("relax", relax, ROWS_BLOCKS(p->rows), BLOCK_THREADS, stream, p);
+}
+
+int solver_cuda_commit(void *stream, const void *args)
+{
+	const struct solver_commit_args *p = (const struct solver_commit_args *)args;
+
+	if (!solver_cuda_commit_valid(p))
+		return cuda_launch_refused("commit", "no such ranges");
+	return cuda_launch("commit", commit, 0, BLOCK_THREADS, stream, p);
+}
+
 int solver_cuda_fill(void *stream, const void *args)
 {
 	const struct solver_fill_args *p = (const struct solver_fill_args *)args;

@@ -28,6 +28,8 @@
 	X(diffusion)           \
 	X(als)                 \
 	X(pagerank)            \
+	X(relax)               \
+	X(commit)              \
 	X(fill)                \
 	X(hash)
 
@@ -53,6 +55,7 @@ static inline uint64_t solver_cuda_abi_here(void)
 {
 	return (UINT64_C(2) << 32) + sizeof(struct solver_stencil_args) +
 	       sizeof(struct solver_als_args) + sizeof(struct solver_pagerank_args) +
+	       sizeof(struct solver_relax_args) + sizeof(struct solver_commit_args) +
 	       sizeof(struct solver_fill_args) + sizeof(struct solver_hash_args);
 }
 
@@ -90,6 +93,15 @@ static inline bool solver_cuda_rows_valid(const struct solver_rows *rows,
 {
 	return rows->nr && rows->nr <= UINT32_MAX - rows->first && rows->offset &&
 	       in->nr_parts <= WEIR_DEVICES_MAX;
+}
+
+static inline bool solver_cuda_commit_valid(const struct solver_commit_args *p)
+{
+	bool valid = p->nr_ranges && p->nr_ranges <= SOLVER_RANGES_MAX;
+
+	for (uint32_t i = 0; valid && i < p->nr_ranges; i++)
+		valid = p->range[i].nr > 0;
+	return valid;
 }
 
 static inline bool solver_cuda_stencil_valid(const struct solver_stencil_args *p)
