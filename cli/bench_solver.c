@@ -54,6 +54,7 @@ struct bench_solver {
 /* One case under one manager. */
 struct work {
 	struct solver_params params;
+	struct solver_graph *graph; /* its graph, which lists are added to; or NULL */
 	const struct solver_manager_ops *ops;
 	uint64_t budget_bytes[WEIR_DEVICES_MAX], most_budget_bytes; /* 0: all of the memory */
 	struct manager_stats *stats;
@@ -71,6 +72,11 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 	struct solver_manager *m;
 	int rc;
 
+	if (w->params.graph && w->ops->lists &&
+	    solver_graph_make_lists(w->graph, w->params.devices)) {
+		snprintf(err, err_bytes, "not enough memory on this computer");
+		return -EAGAIN;
+	}
 	solver_config_set(&config, &w->params);
 	memcpy(config.budget_bytes, w->budget_bytes, sizeof(config.budget_bytes));
 	rc = w->ops->create(&config, &m);
@@ -212,10 +218,11 @@ static int add_result(struct bench_solver *bench, const struct bench_pass_run *r
 }
 
 static int run_case(struct bench_solver *bench, const struct solver_params *params,
-		    const struct solver_manager_ops *ops, const struct bench_budget *budget)
+		    struct solver_graph *graph, const struct solver_manager_ops *ops,
+		    const struct bench_budget *budget)
 {
 	const struct weir_machine_desc *machine = &bench->params.pass.base.machine;
-	struct work w = {.params = *params, .ops = ops};
+	struct work w = {.params = *params, .graph = graph, .ops = ops};
 	struct bench_pass_run run = {
 		.manager = ops->name,
 		.needs_bytes = solver_all_bytes(params),
@@ -239,9 +246,9 @@ static int run_case(struct bench_solver *bench, const struct solver_params *para
 
 /* ------------------------------------------------------------------ all results */
 
-static int graph_split(struct bench_solver *bench, uint32_t devices)
+static int graph_split(struct bench_solver *bench, struct solver_graph *graph, uint32_t devices)
 {
-	if (!solver_graph_split(&bench->graph, devices))
+	if (!solver_graph_split(graph, devices))
 		return 0;
 	snprintf(bench->pass.err, sizeof(bench->pass.err), "not enough memory on this computer");
 	return bench_pass_stop(&bench->pass, BENCH_EXIT_FAILED);
@@ -252,8 +259,11 @@ static int run_size(struct bench_solver *bench, unsigned int size)
 {
 	const struct bench_solver_params *p = &bench->params;
 	const unsigned int nr_managers = p->pass.base.nr_managers;
+	struct solver_graph *graph = bench->graph.nr_vertices ? &bench->graph : NULL;
 	int rc = 0;
 
+	if (!graph && p->graph[size].nr_vertices)
+		graph = &bench->params.graph[size];
 	bench->reference = (struct reference){.single_s = NAN};
 	for (unsigned int i = 0; i < p->nr_devices * nr_managers && !rc; i++) {
 		const struct solver_manager_ops *ops =
@@ -261,14 +271,14 @@ static int run_size(struct bench_solver *bench, unsigned int size)
 		struct solver_params one = bench_solver_case(
 			p, size, ops->one_device ? 1 : p->devices[i / nr_managers]);
 
-		if (bench->graph.nr_vertices) {
-			rc = graph_split(bench, one.devices);
-			one.graph = &bench->graph;
+		if (graph) {
+			rc = graph_split(bench, graph, one.devices);
+			one.graph = graph;
 		}
 		if (ops->one_device && i >= nr_managers)
 			continue;
 		for (unsigned int k = 0; k < (ops->spills ? p->pass.nr_budgets : 1) && !rc; k++)
-			rc = run_case(bench, &one, ops, &p->pass.budget[k]);
+			rc = run_case(bench, &one, graph, ops, &p->pass.budget[k]);
 	}
 	return rc;
 }

@@ -203,6 +203,7 @@ void solver_edges_reads(const struct solver_job *job, uint32_t array, uint32_t d
 					sizeof(float) *
 					MAX((uint64_t)ceil(share * (double)part->rows.nr_edges), 1),
 				.granule = sizeof(float),
+				.listed = i != 1,
 			};
 	}
 }

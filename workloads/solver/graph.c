@@ -171,6 +171,40 @@ bool solver_graph_changes(const struct solver_graph *g, uint32_t round, uint32_t
 	       ldexp((double)(bits >> 11), -53) < -expm1(-graph_summary_changed[round] * nr);
 }
 
+static int share_make_up(const struct solver_graph *g, struct solver_split *split, uint32_t d)
+{
+	struct solver_share *share = &split->share[d];
+	uint64_t nr = 0;
+
+	share->listed = malloc((share->nr_listed + 1) * sizeof(*share->listed)); /* never empty */
+	if (!share->listed)
+		return -ENOMEM;
+	for (uint32_t of = 0; of < split->nr_devices; of++) {
+		const uint64_t first = (uint64_t)split->share[of].first * SOLVER_GRAPH_SLICE;
+		const uint64_t end = (uint64_t)split->share[of + 1].first * SOLVER_GRAPH_SLICE;
+		const uint64_t listed = share->nr_listed_of[of];
+
+		for (uint64_t i = 0; i < listed; i++) {
+			const uint64_t at = (end - first) * i / listed;
+			const uint64_t room = (end - first) * (i + 1) / listed - at;
+			const uint64_t bits = gen_bits(g->seed + d, first + at) >> 32;
+
+			share->listed[nr++] = (uint32_t)(first + at + (bits * room >> 32));
+		}
+	}
+	return 0;
+}
+
+int solver_graph_make_lists(struct solver_graph *g, uint32_t nr_devices)
+{
+	int err = 0;
+
+	for (uint32_t d = 0; d < nr_devices && !err; d++)
+		if (!g->split[nr_devices]->share[d].listed)
+			err = share_make_up(g, g->split[nr_devices], d);
+	return err;
+}
+
 uint32_t solver_graph_rounds(void)
 {
 	return ARRAY_LEN(graph_summary_changed);

@@ -20,7 +20,8 @@
 struct solver_share {
 	uint32_t first;	   /* its first slice */
 	uint64_t nr_edges; /* that end at its vertices */
-	/* Vertices of others that those edges come from: ascending, each once; NULL: phantom. */
+	/* Vertices of others that those edges come from: ascending, each once; NULL: phantom, and not
+	 * made up yet. */
 	uint32_t *listed;
 	uint64_t nr_listed;
 	uint64_t nr_listed_of[WEIR_DEVICES_MAX]; /* by whose they are */
@@ -83,6 +84,12 @@ double solver_graph_listed(const struct solver_graph *g, uint32_t nr_devices, ui
  * round-th round of sssp, from 0: as often as in a generated one (graph_summary.h). */
 bool solver_graph_changes(const struct solver_graph *g, uint32_t round, uint32_t device,
 			  uint32_t block, uint32_t nr);
+
+/*
+ * Make up the lists of a phantom graph that is split: of each other device's vertices as many as
+ * are listed, at random, one in each of as many equal parts. Others have theirs. 0 or -ENOMEM.
+ */
+WEIR_MUST_CHECK int solver_graph_make_lists(struct solver_graph *g, uint32_t nr_devices);
 
 /* How many rounds it has. */
 uint32_t solver_graph_rounds(void);

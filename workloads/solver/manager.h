@@ -33,6 +33,7 @@ struct solver_use {
 	enum weir_use_kind kind; /* WEIR_READ, WEIR_OVERWRITE */
 	uint64_t random_bytes;	 /* read in pieces of granule bytes, in all; 0: each byte once */
 	uint32_t granule;
+	bool listed; /* read: only what the device's list has of the part */
 };
 
 /* Part of that at an address, as a launch has it. */
@@ -65,10 +66,20 @@ struct solver_step {
 	fence_t *done;	 /* if not NULL: receives a fence behind the launch */
 };
 
+/* Elements of 4 bytes: their numbers from the beginning of an array, each larger than the one
+ * before. */
+struct solver_list {
+	const uint32_t *element;
+	uint64_t nr;
+};
+
 struct solver_config {
 	struct weir_machine *machine;			/* borrowed, outlives the manager */
 	uint32_t nr_devices;				/* the machine's first ones */
 	struct solver_layout layout[SOLVER_ARRAYS_MAX]; /* of arrays, by their numbers */
+	/* What each device reads of others' slabs, of all arrays alike, where uses say so. Borrowed
+	 * until alloc() returns. */
+	struct solver_list list[WEIR_DEVICES_MAX];
 	/* How much of its own memory each device may use; 0: all. Of managers that spill. */
 	uint64_t budget_bytes[WEIR_DEVICES_MAX];
 	const char *options; /* of the entry of solver_managers[] */
@@ -88,6 +99,7 @@ struct solver_manager_ops {
 	bool one_device; /* it takes one device, whatever the machine has */
 	bool in_place;	 /* kernels read what is in their neighbours' memory */
 	bool limit;	 /* it sends nothing: fields are wrong, and are not looked at */
+	bool lists;	 /* it looks at the lists of the configuration */
 	bool spills;	 /* what devices' memories have no room for is elsewhere */
 
 	/* -ENOMEM: it does not fit (a result, not a failure); -ENOTSUP: devices without a link. */
@@ -134,7 +146,7 @@ struct solver_manager {
 
 extern const struct solver_manager_ops solver_manager_single, solver_manager_memcpy,
 	solver_manager_overlap, solver_manager_rdl, solver_manager_weir, solver_manager_weir_all,
-	solver_manager_weir_nopublish;
+	solver_manager_weir_whole, solver_manager_weir_nopublish;
 
 /* All managers, NULL at the end. */
 extern const struct solver_manager_ops *const solver_managers[];

@@ -2,7 +2,8 @@
 /*
  * weir: arrays are replicated ranges, each step is a bracket. What devices read of each other's
  * slabs weir finds out and sends. Boundaries are brackets on a stream of their own, so that they
- * are sent while the interior is computed; nothing else is done for that here.
+ * are sent while the interior is computed; nothing else is done for that here. Where a device reads
+ * some elements of others' slabs it is subscribed to their list.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ struct weir_solver {
 	struct weir_space *space;
 	struct weir_stream *stream[WEIR_DEVICES_MAX], *boundary[WEIR_DEVICES_MAX];
 	enum weir_subscription subscription;
-	bool move_nothing;
+	bool move_nothing, no_lists;
+	struct solver_list list[WEIR_DEVICES_MAX];
 	uint64_t bytes[SOLVER_ARRAYS_MAX]; /* of arrays, by their numbers */
 	uint32_t nr_arrays;
 	char *array[SOLVER_ARRAYS_MAX];
@@ -52,9 +54,13 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 	w->subscription =
 		strcmp(config->options, "all") ? WEIR_SUBSCRIBE_LEARNED : WEIR_SUBSCRIBE_ALL;
 	w->move_nothing = strcmp(config->options, "nopublish") == 0;
+	w->no_lists = strcmp(config->options, "whole") == 0;
+	memcpy(w->list, config->list, sizeof(w->list));
 	w->base.ops = w->move_nothing			      ? &solver_manager_weir_nopublish
+		      : w->no_lists			      ? &solver_manager_weir_whole
 		      : w->subscription == WEIR_SUBSCRIBE_ALL ? &solver_manager_weir_all
 							      : &solver_manager_weir;
+	w->no_lists |= w->subscription == WEIR_SUBSCRIBE_ALL;
 	for (uint32_t d = 0; d < config->nr_devices; d++)
 		space.budget_bytes[w->base.backend->desc.device[d].memory] =
 			config->budget_bytes[d];
@@ -88,6 +94,9 @@ static int alloc(struct solver_manager *m, const char *name)
 		err = weir_replica(w->space, addr, d, &addr);
 		w->window[n][d] = addr;
 		addr = w->array[n];
+		if (!err && !w->no_lists && w->list[d].nr)
+			err = weir_subscribe_elements(w->space, addr, w->list[d].element,
+						      w->list[d].nr, d);
 	}
 	if (err)
 		return err;
@@ -122,12 +131,16 @@ static int step(struct solver_manager *m, const struct solver_step *step)
 
 		uses[i] = solver_use_at(use, w->window[use->array][step->device] + use->offset,
 					use->bytes);
+		if (use->listed && !w->no_lists && w->list[step->device].nr)
+			uses[i].kind = WEIR_READ_ELEMENTS;
 	}
 	for (uint32_t i = 0; i < step->nr_own; i++)
 		uses[step->nr_uses + i] = step->own[i];
 	err = weir_begin(w->space, stream, uses, step->nr_uses);
 	if (err)
 		return err;
+	for (uint32_t i = 0; i < step->nr_uses; i++)
+		uses[i].kind = step->use[i].kind;
 	err = weir_stream_launch(stream, &launch);
 	err = err ? err : solver_step_done(m->backend, stream, step);
 	end = weir_end(w->space, stream);
@@ -187,19 +200,23 @@ static int check(struct solver_manager *m)
 	return weir_space_check(((struct weir_solver *)m)->space);
 }
 
-#define WEIR_MANAGER(name_, options_, help_)                                                    \
-	.name = (name_), .help = (help_), .options = (options_), .split = true, .spills = true, \
-	.create = create, .destroy = destroy, .alloc = alloc, .at = at, .step = step,           \
-	.iteration_end = iteration_end, .sync = sync, .read = read, .stats = stats, .check = check
+#define WEIR_MANAGER(name_, options_, lists_, help_)                                               \
+	.lists = (lists_), .name = (name_), .help = (help_), .options = (options_), .split = true, \
+	.spills = true, .create = create, .destroy = destroy, .alloc = alloc, .at = at,            \
+	.step = step, .iteration_end = iteration_end, .sync = sync, .read = read, .stats = stats,  \
+	.check = check
 
 const struct solver_manager_ops solver_manager_weir = {
-	WEIR_MANAGER("weir", "", "replicated ranges: what is read is sent as it is written"),
+	WEIR_MANAGER("weir", "", true, "replicated ranges: what is read is sent as it is written"),
 };
 const struct solver_manager_ops solver_manager_weir_all = {
-	WEIR_MANAGER("weir+all", "all", "the same, and every device is sent everything"),
+	WEIR_MANAGER("weir+all", "all", false, "the same, and every device is sent everything"),
+};
+const struct solver_manager_ops solver_manager_weir_whole = {
+	WEIR_MANAGER("weir+whole", "whole", false, "the same as weir, without lists of elements"),
 };
 const struct solver_manager_ops solver_manager_weir_nopublish = {
-	WEIR_MANAGER("weir+nopublish", "nopublish",
+	WEIR_MANAGER("weir+nopublish", "nopublish", true,
 		     "the same calls and nothing is sent: the limit; fields are wrong"),
 	.limit = true,
 };

@@ -7,10 +7,9 @@
 #include "workloads/solver/manager.h"
 
 const struct solver_manager_ops *const solver_managers[] = {
-	&solver_manager_single,		&solver_manager_memcpy,
-	&solver_manager_overlap,	&solver_manager_rdl,
-	&solver_manager_weir,		&solver_manager_weir_all,
-	&solver_manager_weir_nopublish, NULL,
+	&solver_manager_single,	    &solver_manager_memcpy,	    &solver_manager_overlap,
+	&solver_manager_rdl,	    &solver_manager_weir,	    &solver_manager_weir_all,
+	&solver_manager_weir_whole, &solver_manager_weir_nopublish, NULL,
 };
 
 struct weir_use solver_use_at(const struct solver_use *use, void *addr, uint64_t bytes)

@@ -116,6 +116,12 @@ void solver_config_set(struct solver_config *config, const struct solver_params 
 	config->nr_devices = p->devices;
 	for (uint32_t i = 0; i < SOLVER_RUN_ARRAYS; i++)
 		config->layout[i] = solver_layout_of(p, i);
+	for (uint32_t d = 0; d < p->devices && p->graph; d++) {
+		const struct solver_share *share = &p->graph->split[p->devices]->share[d];
+
+		config->list[d] =
+			(struct solver_list){share->listed, share->listed ? share->nr_listed : 0};
+	}
 }
 
 uint64_t solver_named_bytes(const struct solver_params *p, uint32_t device, uint64_t page_bytes)
