@@ -20,8 +20,8 @@
 struct solver_share {
 	uint32_t first;	   /* its first slice */
 	uint64_t nr_edges; /* that end at its vertices */
-	/* Vertices of others that those edges come from: ascending, each once; NULL: phantom, and not
-	 * made up yet. */
+	/* Vertices of others that those edges come from: ascending, each once. NULL: phantom, and
+	 * not made up yet. */
 	uint32_t *listed;
 	uint64_t nr_listed;
 	uint64_t nr_listed_of[WEIR_DEVICES_MAX]; /* by whose they are */
