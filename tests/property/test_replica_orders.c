@@ -2,11 +2,11 @@
 /*
  * All sequences of up to five operations on a replicated range of two parts, of three devices: each
  * reads, writes or overwrites a part through its window, or writes it and publishes half of it,
- * which the next device reads before the end, or writes it at the one copy, or reads the elements of
- * its list in it; the host writes it, a device gives its copies up, or gets another list. The parts
- * share a granule. What is read is what was written last; at the end each device reads everything,
- * and the host does. Sequences that differ by the names of devices alone are one, and those that end
- * with a read are shorter ones.
+ * which the next device reads before the end, or writes it at the one copy, or reads the elements
+ * of its list in it; the host writes it, a device gives its copies up, or gets another list. The
+ * parts share a granule. What is read is what was written last; at the end each device reads
+ * everything, and the host does. Sequences that differ by the names of devices alone are one, and
+ * those that end with a read are shorter ones.
  *
  * Nothing waits in between, so that everything is under way at once. Ranges are subscribed to in
  * one of four ways, and lists are sent in one of as many. Of the longer sequences a part is run,
