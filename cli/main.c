@@ -8,6 +8,7 @@
 #include "cli/info.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/trace.h"
 #include "src/base/util.h"
 #include "src/base/variables.h"
 #include "weir/weir.h"
@@ -23,6 +24,7 @@ static const struct command {
 	{"graph", "make graph files out of text or at random; show what is in one", graph_main},
 	{"info", "show a machine or measure one; show what a process holds", info_main},
 	{"report", "make a page that shows results and what is in them", report_main},
+	{"trace", "show what programs did with a space, as they had it recorded", trace_main},
 };
 
 #define NR_COMMANDS ARRAY_LEN(commands)

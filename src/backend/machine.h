@@ -29,7 +29,7 @@ uint32_t stream_device(const struct weir_stream *stream);
 struct weir_machine *stream_machine(const struct weir_stream *stream);
 
 /* The kernel that weir_stream_launch() launched since the last call of this: its name, "" if there
- * were several, NULL if none. */
-const char *stream_kernel_take(struct weir_stream *stream);
+ * were several, NULL if none. *ops: what these launches declared of them, together; may be NULL. */
+const char *stream_kernel_take(struct weir_stream *stream, double *ops);
 
 #endif

@@ -11,7 +11,10 @@ struct weir_stream {
 	struct weir_machine *machine;
 	stream_id_t id;
 	uint32_t device;
-	_Atomic(const char *) kernel; /* see stream_kernel_take() */
+	/* See stream_kernel_take(). They need not agree: threads that launch on one stream while
+	 * its bracket ends are not ordered. */
+	_Atomic(const char *) kernel;
+	_Atomic(double) ops;
 };
 
 int weir_stream_create(struct weir_machine *machine, uint32_t device, struct weir_stream **out)
@@ -31,6 +34,7 @@ int weir_stream_create(struct weir_machine *machine, uint32_t device, struct wei
 	stream->machine = machine;
 	stream->device = device;
 	atomic_init(&stream->kernel, NULL);
+	atomic_init(&stream->ops, 0);
 	machine_stream_count(machine, true);
 	*out = stream;
 	return 0;
@@ -107,6 +111,14 @@ struct weir_machine *stream_machine(const struct weir_stream *stream)
 	return stream->machine;
 }
 
+static void ops_add(struct weir_stream *stream, double ops)
+{
+	double before = atomic_load(&stream->ops);
+
+	while (!atomic_compare_exchange_weak(&stream->ops, &before, before + ops))
+		;
+}
+
 int weir_stream_launch(struct weir_stream *stream, const struct weir_launch *launch)
 {
 	struct backend *b = machine_backend(stream->machine);
@@ -117,10 +129,18 @@ int weir_stream_launch(struct weir_stream *stream, const struct weir_launch *lau
 	    !atomic_compare_exchange_strong(&stream->kernel, &before, launch->kernel->name) &&
 	    strcmp(before, launch->kernel->name) != 0)
 		atomic_store(&stream->kernel, "");
+	if (!err && launch->ops != 0)
+		ops_add(stream, launch->ops);
 	return err;
 }
 
-const char *stream_kernel_take(struct weir_stream *stream)
+const char *stream_kernel_take(struct weir_stream *stream, double *ops)
 {
+	double sum = atomic_load(&stream->ops);
+
+	if (sum != 0)
+		atomic_store(&stream->ops, 0);
+	if (ops)
+		*ops = sum;
 	return atomic_exchange(&stream->kernel, NULL);
 }

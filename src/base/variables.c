@@ -15,6 +15,9 @@ const struct variable variables[] = {
 	{VARIABLE_MEMORY_FILE, "0 or 1", "0", "libweir",
 	 "1 has each pool of plain memory keep a file that says what is in it, for weir info "
 	 "--memory."},
+	{VARIABLE_TRACE, "a file", "none", "libweir",
+	 "Each space writes a trace of what the program does with it, for weir trace: the first of "
+	 "a process to the file, the next ones to FILE.2, FILE.3 and so on."},
 	{VARIABLE_CUDA_DEBUG, "0 or 1", "0", "libweir",
 	 "1 switches the debug mode of real GPUs on, as --debug of weir bench does."},
 	{VARIABLE_GCN_KERNELS, "a file", "libweir-gcn-cuda.so" BESIDE, "weir bench and weir info",

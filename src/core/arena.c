@@ -15,6 +15,7 @@ struct extent {
 	uint32_t offset, bytes;
 	bool used;
 	bool pending; /* given back, and used until no open bracket names the arena */
+	uint64_t traced_life;
 };
 
 /* Extents cover the block without gaps, in order; settled, no two free ones are neighbours. */
@@ -83,6 +84,7 @@ int arena_alloc(struct range *range, uint64_t bytes, void **addr)
 		if (extent->bytes > rounded && extent_split(range, i, rounded))
 			return -ENOMEM;
 		range->small->extent[i].used = true;
+		range->small->extent[i].traced_life = 0;
 		*addr = (char *)range->addr + range->small->extent[i].offset;
 		return 0;
 	}
@@ -144,6 +146,28 @@ uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offse
 		return 0;
 	*offset = extent->offset;
 	return extent->bytes;
+}
+
+uint64_t *arena_life(struct range *range, uint64_t offset, uint64_t *begin)
+{
+	struct extent *extent = extent_at(range, (char *)range->addr + offset);
+
+	*begin = extent ? extent->offset : 0;
+	return extent ? &extent->traced_life : NULL;
+}
+
+uint64_t *arena_next(struct range *range, uint64_t *offset, uint64_t *bytes)
+{
+	for (uint32_t i = 0; i < range->small->nr; i++) {
+		struct extent *extent = &range->small->extent[i];
+
+		if (extent->offset < *offset || !extent->used || extent->pending)
+			continue;
+		*offset = extent->offset + extent->bytes;
+		*bytes = extent->bytes;
+		return &extent->traced_life;
+	}
+	return NULL;
 }
 
 void arena_destroy(struct arena *arena)

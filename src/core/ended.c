@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "src/backend/machine.h"
-#include "src/core/space.h"
+#include "src/core/tracing.h"
 
 /* From so many slots on, one of a stream that is idle serves the next new stream: programs make and
  * destroy streams without telling their spaces. */
@@ -139,5 +139,6 @@ out:
 	slot->stream = stream;
 	slot->foreign = space_own(space, stream_device(stream)) < 0;
 	slot->own = slot->foreign ? PLACE_OWN : (place_t)space_own(space, stream_device(stream));
+	tracing_stream(space, slot);
 	return slot;
 }

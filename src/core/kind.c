@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/core/tracing.h"
 
 void space_owner_add_locked(struct weir_space *space, struct range_owner *owner,
 			    const struct range_kind *kind, place_t place,
@@ -75,6 +76,7 @@ int space_range_add_locked(struct weir_space *space, struct range_owner *owner, 
 	range->kind = owner->kind;
 	range->owner = owner;
 	range->number = number;
+	tracing_kind_add(space, range);
 	*out = range;
 	return 0;
 }
@@ -93,6 +95,7 @@ int space_range_add(struct weir_space *space, struct range_owner *owner, uint32_
 void space_range_del_locked(struct weir_space *space, struct range *range)
 {
 	range_forget(space, range);
+	tracing_free(space, range, 0, NULL);
 	range->owner = NULL;
 	range->next_pooled = space->removed;
 	space->removed = range;

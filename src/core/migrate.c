@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "src/cost/cost.h"
-#include "src/core/space.h"
+#include "src/core/tracing.h"
 
 /* Blocks unmapped by one migrate_drop_stale(): the calls take time that a launch may wait for. */
 #define DROP_MAX 16u
@@ -144,6 +144,7 @@ int migrate_back(struct weir_space *space, struct range *range, uint32_t i, stru
 	block->ready = 0;
 	block_change(range, block,
 		     &(struct copies){.home = chunk, .mapped = chunk, .dead = block->at.dead});
+	tracing_place(space, range, i, NULL);
 	return 0;
 }
 
@@ -158,6 +159,7 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 	if (err)
 		return err;
 	block_change(range, block, &(struct copies){.mapped = block->at.mapped, .dead = true});
+	tracing_place(space, range, i, home);
 	chunk_vacate(space, home);
 	return 0;
 }
@@ -204,6 +206,7 @@ static int batch_add(struct weir_space *space, struct range *range, uint32_t i,
 	batch->move[batch->nr++] = (struct move){.range = range, .block = i};
 	space->stats.link_bytes[path->link][path->direction][cause] += space->block_bytes;
 	space->stats.nr_moves[cause]++;
+	tracing_move(space, range, i, path, cause);
 	return 0;
 }
 
@@ -253,6 +256,7 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	if (!copied) {
 		block->ready = 0;
 		block_change(range, block, &to);
+		tracing_place(space, range, i, lower);
 		chunk_vacate(space, lower);
 		return 0;
 	}
@@ -342,6 +346,7 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	block->ready = 0;
 	block_change(range, block,
 		     &(struct copies){.home = block->at.below, .mapped = block->at.mapped});
+	tracing_place(space, range, i, upper);
 	chunk_vacate(space, upper);
 	space->stats.nr_clean_dropped++;
 	*freed = true;
@@ -374,6 +379,8 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 	taker->last_use = MAX(taker->last_use, range_block_last_use(from, i));
 	to->last_part_use = MAX(to->last_part_use, taker->last_use);
 	block_change(to, taker, &(struct copies){.home = chunk, .mapped = chunk, .dead = true});
+	tracing_place(space, from, i, chunk);
+	tracing_place(space, to, n, lower);
 	chunk_vacate(space, lower);
 	return 0;
 }
@@ -407,9 +414,9 @@ static int queue_reserve(struct move_queue *queue, uint32_t more)
 }
 
 /* The batch could not be queued: put its blocks back to where their contents are. */
-static void batch_undo(struct weir_space *space, struct copy_batch *batch)
+static void batch_undo(struct weir_space *space, const struct path *path, struct copy_batch *batch)
 {
-
+	tracing_moved(space, path, batch->nr, true);
 	for (uint32_t n = 0; n < batch->nr; n++) {
 		struct range *range = batch->move[n].range;
 		struct block *block = &range->block[batch->move[n].block];
@@ -483,7 +490,7 @@ static int batch_flush(struct weir_space *space, struct path *path)
 	return migrate_fence(space, path);
 
 err_undo:
-	batch_undo(space, batch);
+	batch_undo(space, path, batch);
 	return err;
 }
 
@@ -533,6 +540,7 @@ void migrate_retire(struct weir_space *space)
 	for (uint32_t p = 0; p < space->nr_paths; p++) {
 		struct path *path = &space->path[p];
 		struct move_queue *queue = &path->moving;
+		uint32_t nr = queue->nr;
 
 		/* What was queued without a fence holds up all: it is tried again at every call. */
 		if (path->unfenced && migrate_fence(space, path))
@@ -548,6 +556,7 @@ void migrate_retire(struct weir_space *space)
 			queue->head = (queue->head + 1) % queue->max;
 			queue->nr--;
 		}
+		tracing_moved(space, path, nr - queue->nr, false);
 	}
 }
 

@@ -83,6 +83,7 @@ struct range {
 	uint32_t nr_replicated;		   /* allocations in it that have replicas */
 	uint32_t first_stale;		   /* no block below it is stale */
 	uint32_t number;		   /* by which the owner knows it */
+	uint64_t traced_life;		   /* by which a trace knows its allocation; 0: none does */
 	struct range_owner *owner;	   /* NULL: mapped, or removed */
 	struct range_residency *residency; /* the mode's part; behind path[] */
 	struct range_path *path;	   /* by path of the space; behind block[] */
@@ -138,6 +139,7 @@ struct stream_slot {
 	bool placing;		/* weir_begin() is at work in it */
 	uint64_t event;		/* the open bracket's event in the record; 0: none */
 	fence_t begin;		/* the stream reached the open bracket; 0: nobody asks when */
+	bool sampled;		/* nobody but the trace does */
 	struct use_list uses;	/* of the open bracket, or of the one being placed */
 	bracket_seq_t last_seq; /* the last bracket that ended on it */
 	uint64_t ordered;	/* mark of the bracket that comes after one of this stream */
@@ -151,6 +153,7 @@ struct ended_bracket {
 	fence_t begin, end;
 	uint64_t event;	      /* its event in the record */
 	bool in_place;	      /* something it named was not resident */
+	bool sampled;	      /* its time is taken for the trace alone */
 	struct use_list uses; /* kept until it is done, for the order of later brackets */
 };
 
@@ -219,6 +222,7 @@ struct space_ops {
 };
 
 struct replicas;
+struct tracing;
 
 /*
  * What a space with replicated ranges asks of them (src/replica): brackets are told of, since those
@@ -310,7 +314,9 @@ struct weir_space {
 	struct residency *residency;
 	struct replicas *shared; /* NULL: no range was ever replicated */
 	const struct shared_ops *shared_ops;
-	uint64_t access_mark; /* last value given to a slot's accessed */
+	uint64_t access_mark;	  /* last value given to a slot's accessed */
+	struct tracing *tracing;  /* NULL: no trace is written */
+	uint32_t nr_traced_hosts; /* brackets of the CPU's that were in any trace */
 
 	struct weir_space_stats stats;
 };
@@ -570,6 +576,12 @@ bool arena_settle(struct range *range);
 
 /* Size of the piece that begins at addr or holds it; 0: none. */
 uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offset);
+
+/* Where a trace's number of the piece is kept that holds an offset, and where that begins; it is 0
+ * in a new one. And the same of the first piece in use from an offset on, which is then behind it;
+ * NULL: there is none. */
+uint64_t *arena_life(struct range *range, uint64_t offset, uint64_t *begin);
+uint64_t *arena_next(struct range *range, uint64_t *offset, uint64_t *bytes);
 void arena_destroy(struct arena *arena);
 int arena_check(const struct range *range);
 

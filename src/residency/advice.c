@@ -5,6 +5,7 @@
 
 #include "src/base/log.h"
 #include "src/core/kind.h"
+#include "src/core/tracing.h"
 #include "src/residency/residency.h"
 
 /* Find the range that holds the whole of a part, and the part's blocks. */
@@ -80,6 +81,8 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 	default:
 		err = -EINVAL;
 	}
+	if (!err)
+		tracing_advise(space, &part, advice, where);
 	if (err)
 		log_error("advice %d on %p: no such memory, device or advice", (int)advice, addr);
 out:
@@ -254,11 +257,13 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 {
 	struct weir_fence *p = calloc(1, sizeof(*p)), **last;
 	struct space_use part;
+	uint64_t since_ns;
 	int err, place;
 
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	err = resolve_mapped(space, addr, bytes, "weir_prefetch()", &part);
 	place = space_place(space, memory);
 	if (!err && place < 0)
@@ -287,6 +292,7 @@ int weir_prefetch(struct weir_space *space, void *addr, uint64_t bytes, uint32_t
 		last = &(*last)->next;
 	*last = p;
 	advice_advance(space);
+	tracing_part(space, TRACE_PREFETCH, &part, memory, since_ns);
 	if (out)
 		*out = p;
 	pthread_mutex_unlock(&space->lock);
@@ -497,19 +503,24 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 		uint64_t bytes, bool write)
 {
 	struct backend *b = space->backend;
+	enum trace_kind kind = write ? TRACE_WRITE : TRACE_READ;
 	struct copy_pass pass = {.write = write};
 	struct space_use *part = &pass.back.part;
 	place_t own = PLACE_OWN;
+	uint64_t since_ns;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	space_placing_begin(space);
 	space_progress(space);
 	err = resolve_part(space, addr, bytes, part);
 	if (err || part->range->kind) {
 		space_placing_end(space);
-		if (!err)
+		if (!err) { /* it may be gone when the copy is done */
+			tracing_part(space, kind, part, 0, since_ns);
 			err = copy_by_owner(space, part, in, out);
+		}
 		goto out;
 	}
 	own = part->range->own; /* whose engine copies */
@@ -534,6 +545,8 @@ static int copy(struct weir_space *space, const void *addr, const void *in, void
 	pthread_mutex_lock(&space->lock);
 	copy_end(space, part, write);
 	space_progress(space);
+	if (!err)
+		tracing_part(space, kind, part, 0, since_ns);
 out_settle:
 	alloc_settle(space, part->range);
 out:

@@ -8,6 +8,7 @@
 #include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/kind.h"
+#include "src/core/tracing.h"
 #include "src/residency/residency.h"
 
 /* Freed ranges kept for reuse: beyond this, the one freed first goes. */
@@ -235,11 +236,13 @@ static void log_no_room(const struct weir_space *space, uint64_t bytes)
 int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *stream, void **addr)
 {
 	struct range *range = NULL;
+	uint64_t since_ns;
 	int err;
 
 	if (!bytes || bytes > (uint64_t)UINT32_MAX * space->block_bytes)
 		return -EINVAL;
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	space_placing_begin(space);
 	space_progress(space);
 	if (bytes < space->block_bytes) {
@@ -254,6 +257,9 @@ int weir_alloc(struct weir_space *space, uint64_t bytes, struct weir_stream *str
 	space->stats.live_peak_bytes =
 		MAX(space->stats.live_peak_bytes, space->nr_live_blocks * space->block_bytes);
 	expect_host_chunks(space);
+	if (!err)
+		tracing_alloc(space, range, (uint64_t)((char *)*addr - (char *)range->addr), bytes,
+			      space_slot_find(space, stream), since_ns);
 	if (err == -ENOMEM)
 		log_no_room(space, bytes);
 	space_placing_end(space);
@@ -336,6 +342,7 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 		return err;
 	if (range->nr_replicated)
 		space->shared_ops->freed(space, range, offset);
+	tracing_free(space, range, offset, space_slot_find(space, stream));
 	if (range->arena) {
 		(void)arena_free(range, addr);
 	} else {

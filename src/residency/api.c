@@ -6,7 +6,9 @@
 
 #include "src/backend/machine.h"
 #include "src/base/log.h"
+#include "src/base/variables.h"
 #include "src/core/kind.h"
+#include "src/core/tracing.h"
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
@@ -183,7 +185,7 @@ static void range_reset(struct weir_space *space, struct range *range)
 static void resized(struct weir_space *space)
 {
 	for (uint32_t d = 0; d < space->nr_devices; d++) {
-		learn_forget(&space->residency->planner[d]);
+		learn_forget(space, &space->residency->planner[d]);
 		record_drop(&space->residency->planner[d].record);
 	}
 }
@@ -256,6 +258,9 @@ int weir_space_create(struct weir_machine *machine, const struct weir_space_conf
 	if (err)
 		goto err_residency;
 	save_init(space, &checked);
+	/* A space without its trace is as good, and the log has the reason. */
+	if (variable_text(VARIABLE_TRACE))
+		(void)tracing_start(space, variable_text(VARIABLE_TRACE), true);
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		phys_client_start(&space->pmm[place].client, give_unused, space);
 	*out = space;
@@ -320,7 +325,7 @@ void weir_space_destroy(struct weir_space *space)
 		space->shared_ops->stop(space);
 	pthread_mutex_lock(&space->lock);
 	for (uint32_t d = 0; d < space->nr_devices; d++)
-		learn_forget(&space->residency->planner[d]);
+		learn_forget(space, &space->residency->planner[d]);
 	space->residency->recording = false;
 	advice_cancel(space);
 	host_cancel(space);
@@ -330,6 +335,7 @@ void weir_space_destroy(struct weir_space *space)
 	if (space->shared)
 		space->shared_ops->fini(space);
 	space_owners_fini(space);
+	tracing_stop(space);
 	while (space->nr_ranges)
 		range_destroy(space, space->range[space->nr_ranges - 1]);
 	pthread_mutex_unlock(&space->lock);
@@ -358,11 +364,14 @@ static int sync_pass(struct weir_space *space, void *arg, struct settle *settle)
 
 int weir_space_sync(struct weir_space *space)
 {
+	uint64_t since_ns;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	(void)space_settle(space, sync_pass, NULL);
 	quiesce(space);
+	tracing_sync(space, since_ns);
 	err = take_error(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
@@ -444,6 +453,8 @@ int weir_space_set_mode(struct weir_space *space, enum weir_space_mode mode)
 			(void)range_set_mode(space, space->range[r], old);
 	}
 	space->residency->recording = space->mode == WEIR_PLANNED;
+	if (!err)
+		tracing_mode(space);
 	/* What was allocated while nothing was recorded has no number yet. */
 	for (uint32_t r = 0; r < space->nr_ranges && !err && mode == WEIR_PLANNED; r++)
 		if (!space->range[r]->pooled && !space->range[r]->arena && !space->range[r]->kind)
@@ -453,6 +464,26 @@ out:
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;
+}
+
+int weir_space_trace(struct weir_space *space, const char *path)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&space->lock);
+	if (!path)
+		tracing_stop(space);
+	else
+		err = is_traced(space) ? -EALREADY : tracing_start(space, path, false);
+	pthread_mutex_unlock(&space->lock);
+	return err;
+}
+
+void weir_space_trace_mark(struct weir_space *space, const char *name)
+{
+	pthread_mutex_lock(&space->lock);
+	tracing_mark(space, name);
+	pthread_mutex_unlock(&space->lock);
 }
 
 void weir_space_query(struct weir_space *space, struct weir_space_stats *out)

@@ -7,6 +7,7 @@
 #include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/kind.h"
+#include "src/core/tracing.h"
 #include "src/residency/residency.h"
 
 /* Brackets that the program may be ahead of the device: a stream takes 1,021 commands (H200, driver
@@ -189,7 +190,7 @@ uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_
 	if (number)
 		follow_event(space, p, NULL);
 	else
-		learn_forget(p);
+		learn_forget(space, p);
 	return number;
 }
 
@@ -323,7 +324,8 @@ static void record_bracket(struct weir_space *space, struct stream_slot *slot)
 
 	slot->event = bracket_record(space, slot_planner(space, slot), EVENT_BEGIN, slot->number,
 				     uses->use, uses->nr);
-	(void)stream_kernel_take(slot->stream); /* what was launched before is in no bracket */
+	/* What was launched before is in no bracket. */
+	(void)stream_kernel_take(slot->stream, NULL);
 	for (uint32_t u = 0; u < uses->nr; u++)
 		discard(space, &uses->use[u]);
 }
@@ -394,6 +396,22 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	return err;
 }
 
+/* Note when the stream reaches the bracket, if anybody asks for its time. What only a trace asks
+ * for changes nothing, and is no reason to fail. */
+static int take_time(struct weir_space *space, struct stream_slot *slot)
+{
+	struct backend *b = space->backend;
+	stream_id_t stream = stream_id(slot->stream);
+
+	slot->begin = 0;
+	slot->sampled = false;
+	if (schedule_wants_times(slot_planner(space, slot)))
+		return space_fence_record(space, stream, &slot->begin);
+	if (tracing_samples(space))
+		slot->sampled = !b->observe->fence_mark(b, stream, &slot->begin);
+	return 0;
+}
+
 /* 5. After the placing: what the stream waits for, and what launches may touch. */
 static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 			const struct weir_use *uses, uint32_t nr_uses)
@@ -414,10 +432,7 @@ static int open_bracket(struct weir_space *space, struct stream_slot *slot,
 	err = declare_uses(space, slot, uses, nr_uses);
 	if (err && err != -ENOSYS)
 		return err;
-	slot->begin = 0;
-	if (!schedule_wants_times(slot_planner(space, slot)))
-		return 0;
-	err = space_fence_record(space, stream, &slot->begin);
+	err = take_time(space, slot);
 	if (err)
 		b->ops->access_end(b, stream, space);
 	return err;
@@ -439,7 +454,7 @@ static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 			 const struct weir_use *uses, uint32_t nr_uses)
 {
-	uint64_t waits;
+	uint64_t waits, since_ns = tracing_now(space);
 	int err;
 
 	catch_up(space, slot);
@@ -458,6 +473,7 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 		return err;
 	pin_uses(space, slot);
 	space->stats.nr_waits += space->nr_waits != waits;
+	tracing_begin(space, slot, since_ns);
 	return 0;
 }
 
@@ -546,7 +562,9 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	struct ended_bracket bracket = {0};
 	const struct use_list *uses;
 	struct stream_slot *slot;
+	const char *kernel;
 	bracket_seq_t seq;
+	double ops;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
@@ -560,10 +578,12 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	if (slot->uses.kinds)
 		kinds_release(space, slot);
 	space->backend->ops->access_end(space->backend, stream_id(stream), space);
-	follow_launched(slot_planner(space, slot), slot->event, stream_kernel_take(stream));
+	kernel = stream_kernel_take(stream, &ops);
+	follow_launched(slot_planner(space, slot), slot->event, kernel);
 	bracket.slot = slot;
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;
+	bracket.sampled = slot->sampled;
 	for (uint32_t u = 0; u < slot->uses.nr; u++)
 		bracket.in_place |= is_in_place(&slot->uses.use[u], slot->own);
 	if (bracket.in_place)
@@ -573,6 +593,7 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);
 	uses = &space->ended[seq % space->max_ended].uses;
+	tracing_end(space, slot, kernel, ops, bracket.in_place);
 	if (space->shared)
 		space->shared_ops->ended(space, &space->ended[seq % space->max_ended]);
 	for (uint32_t u = 0; u < uses->nr; u++)

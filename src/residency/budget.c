@@ -10,6 +10,7 @@
 #include "src/backend/machine.h"
 #include "src/base/log.h"
 #include "src/core/kind.h"
+#include "src/core/tracing.h"
 #include "src/residency/residency.h"
 
 /* Blocks that leave a place at a time: enough to keep the link busy, few enough that their mapping
@@ -288,6 +289,8 @@ int weir_space_set_budget(struct weir_space *space, uint32_t memory, uint64_t by
 		log_error("space: it was made without a budget of memory %u", memory);
 	else
 		err = set_budget(space, (place_t)place, bytes);
+	if (!err || err == -EBUSY)
+		tracing_budget(space, (place_t)place);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;

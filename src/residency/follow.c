@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/core/tracing.h"
 #include "src/residency/residency.h"
 
 /*
@@ -116,11 +117,11 @@ void follow_event(struct weir_space *space, struct planner *p, struct range *ran
 		break;
 	case RECORD_DIVERGED:
 		space->stats.nr_divergences++;
-		learn_forget(p);
+		learn_forget(space, p);
 		break;
 	case RECORD_UNKNOWN:
 		space->stats.nr_given_up = p->record.nr_given_up;
-		learn_forget(p);
+		learn_forget(space, p);
 		break;
 	}
 	/* A repetition without brackets is followed without a plan. */
@@ -139,7 +140,7 @@ void follow_life(struct weir_space *space, enum event_kind kind, struct range *r
 		return;
 	number = record_add(&p->record, kind, 0, range->life, range->nr_blocks);
 	if (!number) {
-		learn_forget(p);
+		learn_forget(space, p);
 		return;
 	}
 	if (kind == EVENT_ALLOC)
@@ -178,13 +179,18 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 {
 	struct planner *p = slot_planner(space, bracket->slot);
 	struct backend *b = space->backend;
+	bool recorded = bracket->event && bracket->event >= p->record.first_event;
 	uint64_t begin, end, period, k;
 
-	if (!bracket->event || bracket->event < p->record.first_event)
+	if (!recorded && !is_traced(space))
 		return;
 	begin = b->observe->fence_time_ns(b, bracket->begin);
 	end = b->observe->fence_time_ns(b, bracket->end);
-	if (begin && end > begin) {
+	if (begin && end > begin)
+		tracing_time(space, bracket, space->done_seq, begin, end);
+	if (!recorded)
+		return;
+	if (begin && end > begin && !bracket->sampled) {
 		struct event *event = record_event(&p->record, bracket->event);
 
 		event->ns = (double)(end - begin);

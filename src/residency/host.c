@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/core/kind.h"
+#include "src/core/tracing.h"
 #include "src/residency/residency.h"
 
 /* How far the blocks that a host bracket names are: each stage of them all, one after the other. */
@@ -287,6 +288,7 @@ static void record_host(struct weir_space *space, const struct host_bracket *bra
 int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
 {
 	struct host_bracket *bracket;
+	uint64_t since_ns;
 	int err;
 
 	if (!uses || !nr_uses)
@@ -295,6 +297,7 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 	if (!bracket)
 		return -ENOMEM;
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	space_placing_begin(space);
 	err = bracket_resolve(space, uses, nr_uses, bracket->use);
 	for (uint32_t u = 0; !err && u < nr_uses; u++)
@@ -309,6 +312,7 @@ int weir_host_begin(struct weir_space *space, const struct weir_use *uses, uint3
 	err = host_begin_locked(space, bracket->use, nr_uses);
 	if (!err) {
 		bracket->next = space->residency->host;
+		bracket->traced = tracing_host_begin(space, bracket->use, nr_uses, since_ns);
 		space->residency->host = bracket;
 	}
 out:
@@ -348,6 +352,7 @@ int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_
 	bracket = *at;
 	if (bracket) {
 		*at = bracket->next;
+		tracing_host_end(space, bracket->traced);
 		for (uint32_t u = 0; u < nr_uses; u++) {
 			if (bracket->use[u].range->nr_replicated)
 				space->shared_ops->filled(space, &bracket->use[u], true);

@@ -8,6 +8,7 @@
 
 #include "src/base/hash.h"
 #include "src/base/log.h"
+#include "src/core/tracing.h"
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
 
@@ -435,7 +436,7 @@ int learn_plan(struct weir_space *space, struct planner *p)
 	struct learning l;
 	int err;
 
-	learn_forget(p);
+	learn_forget(space, p);
 	err = learning_init(&l, space, p);
 	if (err)
 		return err;
@@ -459,6 +460,12 @@ int learn_plan(struct weir_space *space, struct planner *p)
 	p->nr_lives = l.nr_lives;
 	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
 	space->stats.nr_plans++;
+	tracing_plan(space, p->own,
+		     &(struct trace_plan){.nr_steps = plan->nr_steps,
+					  .nr_stages = plan->nr_stages,
+					  .nr_actions = plan->nr_actions,
+					  .modelled_ns = plan->modelled_ns,
+					  .compute_ns = plan->compute_ns});
 	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
 		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,
 		 plan->compute_ns / 1e6);
@@ -467,10 +474,11 @@ out:
 	return err;
 }
 
-void learn_forget(struct planner *p)
+void learn_forget(struct weir_space *space, struct planner *p)
 {
 	if (!p->plan)
 		return;
+	tracing_plan(space, p->own, NULL);
 	plan_destroy(p->plan);
 	free(p->life);
 	free(p->life_of_event);

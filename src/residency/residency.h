@@ -67,6 +67,7 @@ struct host_bracket {
 	struct host_bracket *next;
 	uint32_t nr;
 	struct space_use *use; /* resolved */
+	uint32_t traced;       /* its number in the trace; 0: none */
 	struct weir_use declared[];
 };
 
@@ -173,7 +174,7 @@ static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 int learn_plan(struct weir_space *space, struct planner *p);
 
 /* Forget the plan. */
-void learn_forget(struct planner *p);
+void learn_forget(struct weir_space *space, struct planner *p);
 
 /* ---- learn_places.c */
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `weir trace`: finds the command below it, and what those share. */
+#include "cli/trace.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/trace_internal.h"
+#include "src/base/util.h"
+
+const char *const trace_use_names[] = {"read", "write", "overwrite", "discard"};
+const char *const trace_pattern_names[] = {"stream", "random"};
+const char *const trace_advice_names[] = {"default", "prefer-memory", "read-mostly", "accessed-by"};
+const char *const trace_cause_names[] = {"demand",    "prefetch", "eviction",
+					 "writeback", "in-place", "before"};
+
+static const struct command {
+	const char *name, *help;
+	int (*main)(int argc, char **argv);
+} commands[] = {
+	{"info", "show what is in a trace", trace_info},
+	{"show", "show the events of a trace, one a line", trace_show},
+};
+
+#define NR_COMMANDS ARRAY_LEN(commands)
+
+int trace_complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("weir: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return TRACE_EXIT_BAD;
+}
+
+int trace_flushed(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	return status ? status : trace_complain("standard output cannot be written");
+}
+
+const char *trace_printable(const char *text, char out[TRACE_TEXT_MAX + 1])
+{
+	size_t i = 0;
+
+	for (; i < TRACE_TEXT_MAX && text[i]; i++)
+		out[i] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+	out[i] = '\0';
+	return out;
+}
+
+const char *trace_place_name(const struct trace_file *file, uint32_t place)
+{
+	return place == TRACE_NO_PLACE ? "nowhere"
+				       : file->machine.memory[file->space->memory[place]].name;
+}
+
+int trace_input_open(struct trace_input *input, const char *command,
+		     const struct option_def *options, unsigned int nr_options, int from, int argc,
+		     char **argv, int nr_operands, struct option_value *values)
+{
+	const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
+	char err[TRACE_ERROR_BYTES];
+	int nr, rc;
+
+	if (!operands)
+		return trace_complain("no memory on the host");
+	*input = (struct trace_input){0};
+	rc = options_parse_operands(options, nr_options, argc, argv, values, operands, &nr, err,
+				    sizeof(err));
+	if (!rc && nr != nr_operands) {
+		(void)snprintf(err, sizeof(err),
+			       "trace %s takes %d file%s, %d are named; weir trace %s --help",
+			       command, nr_operands, nr_operands == 1 ? "" : "s", nr, command);
+		rc = TRACE_EXIT_BAD;
+	}
+	for (int i = 0; !rc && i < nr_operands; i++)
+		input->operand[i] = operands[i];
+	free(operands);
+	if (!rc)
+		rc = trace_file_open(input->operand[0], &input->file, err, sizeof(err));
+	if (!rc) {
+		input->span.end = input->file.nr_events;
+		if (from >= 0)
+			rc = trace_file_span(&input->file, values[from].text, values[from + 1].text,
+					     &input->span, err, sizeof(err));
+		if (rc)
+			trace_file_close(&input->file);
+	}
+	return rc ? trace_complain("%s", err) : 0;
+}
+
+void trace_input_close(struct trace_input *input)
+{
+	trace_file_close(&input->file);
+}
+
+static int usage(void)
+{
+	puts("usage: weir trace COMMAND [options]\n\n"
+	     "Traces of what programs did with a space, as WEIR_TRACE has them written.\n\n"
+	     "commands:");
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		printf("  %-8s %s\n", commands[i].name, commands[i].help);
+	puts("\n  --help   show this text; also after a command");
+	return trace_flushed(0);
+}
+
+int trace_main(int argc, char **argv)
+{
+	const char *names[NR_COMMANDS + 1] = {0}, *near;
+
+	if (argc < 2)
+		return trace_complain("trace needs a command; weir trace --help lists them");
+	for (size_t i = 0; i < NR_COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].main(argc - 2, argv + 2);
+		names[i] = commands[i].name;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return usage();
+	near = options_nearest(argv[1], names);
+	if (near)
+		return trace_complain("trace has no command '%.40s'; did you mean %s?", argv[1],
+				      near);
+	return trace_complain("trace has no command '%.40s'; weir trace --help lists them",
+			      argv[1]);
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens in a space, as events of a trace: see tracing.h. */
+#include "src/core/tracing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/backend/machine.h"
+#include "src/base/log.h"
+#include "src/core/kind.h"
+#include "src/trace/part.h"
+
+/* An event of the space's, now. NULL: it is not traced, or nothing is written any more. */
+static void *event_at(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
+		      uint64_t ns, size_t bytes)
+{
+	return trace_writer_event(space->tracing->writer, kind, stream, ns, bytes);
+}
+
+static void *event(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
+		   size_t bytes)
+{
+	return is_traced(space) ? event_at(space, kind, stream, tracing_now(space), bytes) : NULL;
+}
+
+static void commit(const struct weir_space *space)
+{
+	trace_writer_commit(space->tracing->writer);
+}
+
+static uint32_t stream_number(const struct stream_slot *slot)
+{
+	return slot ? slot->number : TRACE_NO_STREAM;
+}
+
+/* ------------------------------------------------------------------ lives */
+
+/* Where the trace's number of an allocation is kept, and where that begins in the range. */
+static uint64_t *life_at(struct range *range, uint64_t offset, uint64_t *begin)
+{
+	*begin = 0;
+	return range->arena ? arena_life(range, offset, begin) : &range->traced_life;
+}
+
+static void write_place(struct weir_space *space, const struct range *range, uint32_t first,
+			uint32_t nr, const struct chunk *from)
+{
+	const struct chunk *home = range->block[first].at.home;
+	struct trace_place *e = event(space, TRACE_PLACE, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	e->life = range->traced_life;
+	e->first = first;
+	e->nr = nr;
+	e->from = from ? from->place : TRACE_NO_PLACE;
+	e->to = home ? home->place : TRACE_NO_PLACE;
+	commit(space);
+}
+
+void tracing_place(struct weir_space *space, const struct range *range, uint32_t block,
+		   const struct chunk *from)
+{
+	write_place(space, range, block, 1, from);
+}
+
+static bool same_home(const struct block *a, const struct block *b)
+{
+	return a->at.home && b->at.home ? a->at.home->place == b->at.home->place
+					: a->at.home == b->at.home;
+}
+
+/* Where the blocks of a range are that it has already. before: since before recording began. */
+static void write_places(struct weir_space *space, const struct range *range, bool before)
+{
+	for (uint32_t i = 0, nr; i < range->nr_blocks; i += nr) {
+		for (nr = 1; i + nr < range->nr_blocks &&
+			     same_home(&range->block[i], &range->block[i + nr]);
+		     nr++)
+			;
+		if (range->block[i].at.home)
+			write_place(space, range, i, nr, before ? NULL : range->block[i].at.home);
+	}
+}
+
+static void write_alloc(struct weir_space *space, struct range *range, uint64_t *life,
+			uint64_t bytes, uint32_t stream, uint32_t flags, uint64_t since_ns)
+{
+	struct trace_alloc *e = event(space, TRACE_ALLOC, stream, sizeof(*e));
+
+	*life = 0;
+	if (!e)
+		return;
+	*life = e->life = ++space->tracing->last_life;
+	e->took_ns = e->event.ns - since_ns;
+	e->bytes = bytes;
+	e->flags = flags;
+	e->nr_blocks = range->arena ? 0 : range->nr_blocks;
+	if (range->kind && range->kind->windows) {
+		e->flags |= TRACE_ALLOC_WINDOW;
+		e->device = space->device[range->owner->place];
+		e->number = range->number;
+	} else if (range->kind) {
+		e->flags |= TRACE_ALLOC_PAGED;
+	}
+	commit(space);
+	if (!range->arena)
+		write_places(space, range, flags & TRACE_ALLOC_BEFORE);
+}
+
+void tracing_alloc(struct weir_space *space, struct range *range, uint64_t offset, uint64_t bytes,
+		   const struct stream_slot *slot, uint64_t since_ns)
+{
+	uint64_t begin;
+
+	if (!is_traced(space))
+		return;
+	if (range->arena) /* uses may name what it was rounded to */
+		bytes = round_up(bytes, SPACE_SMALL_ALIGN);
+	write_alloc(space, range, life_at(range, offset, &begin), bytes, stream_number(slot), 0,
+		    since_ns);
+}
+
+void tracing_kind_add(struct weir_space *space, struct range *range)
+{
+	if (is_traced(space))
+		write_alloc(space, range, &range->traced_life, range->bytes, TRACE_NO_STREAM, 0,
+			    tracing_now(space));
+}
+
+void tracing_free(struct weir_space *space, struct range *range, uint64_t offset,
+		  const struct stream_slot *slot)
+{
+	uint64_t begin, *life = is_traced(space) ? life_at(range, offset, &begin) : NULL;
+	struct trace_free *e;
+
+	if (!life || !*life)
+		return;
+	e = event(space, TRACE_FREE, stream_number(slot), sizeof(*e));
+	if (e) {
+		e->life = *life;
+		commit(space);
+	}
+	*life = 0;
+}
+
+/* What was allocated before has a number from an earlier trace, or none; it gets one. */
+static void write_lives(struct weir_space *space)
+{
+	uint64_t now = tracing_now(space);
+
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+		uint64_t offset = 0, bytes, *life;
+
+		range->traced_life = 0;
+		if (!range->arena && !range->pooled && !range->free_pending)
+			write_alloc(space, range, &range->traced_life, range->bytes,
+				    TRACE_NO_STREAM, TRACE_ALLOC_BEFORE, now);
+		else
+			write_places(space, range, true);
+		while (range->arena && (life = arena_next(range, &offset, &bytes)))
+			write_alloc(space, range, life, bytes, TRACE_NO_STREAM, TRACE_ALLOC_BEFORE,
+				    now);
+	}
+}
+
+/* ------------------------------------------------------------------ brackets */
+
+static void write_uses(struct trace_file_use *out, const struct space_use *uses, uint32_t nr)
+{
+	for (uint32_t u = 0; u < nr; u++) {
+		const struct space_use *use = &uses[u];
+		uint64_t begin = 0, *life = life_at(use->range, use->offset, &begin);
+
+		out[u] = (struct trace_file_use){
+			.life = life ? *life : 0,
+			.kind = (uint8_t)use->kind,
+			.pattern = (uint8_t)use->pattern,
+			.granule = use->granule,
+			.offset = use->offset - begin,
+			.bytes = use->bytes,
+			.read_bytes = (uint64_t)use->read_bytes,
+			.write_bytes = (uint64_t)use->write_bytes,
+		};
+	}
+}
+
+/* The uses of a bracket that have no room in its event. */
+static void write_more_uses(const struct weir_space *space, uint32_t stream,
+			    const struct space_use *uses, uint32_t nr, uint64_t ns)
+{
+	for (uint32_t first = TRACE_USES_MAX; first < nr; first += TRACE_USES_MAX) {
+		uint32_t part = MIN(nr - first, TRACE_USES_MAX);
+		struct trace_uses *e = event_at(space, TRACE_USES, stream, ns,
+						sizeof(*e) + part * sizeof(e->use[0]));
+
+		if (!e)
+			return;
+		write_uses(e->use, uses + first, part);
+		commit(space);
+	}
+}
+
+static void write_begin(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
+			uint32_t number, const struct space_use *uses, uint32_t nr,
+			uint64_t since_ns)
+{
+	uint32_t here = MIN(nr, TRACE_USES_MAX);
+	struct trace_begin *e = event(space, kind, stream, sizeof(*e) + here * sizeof(e->use[0]));
+	uint64_t ns;
+
+	if (!e)
+		return;
+	ns = e->event.ns;
+	e->took_ns = ns - since_ns;
+	e->number = number;
+	e->nr_uses = nr;
+	write_uses(e->use, uses, here);
+	commit(space);
+	if (nr > here)
+		write_more_uses(space, stream, uses, nr, ns);
+}
+
+void tracing_begin(struct weir_space *space, const struct stream_slot *slot, uint64_t since_ns)
+{
+	if (is_traced(space))
+		write_begin(space, TRACE_BEGIN, slot->number, 0, slot->uses.use, slot->uses.nr,
+			    since_ns);
+}
+
+void tracing_end(struct weir_space *space, const struct stream_slot *slot, const char *kernel,
+		 double ops, bool in_place)
+{
+	bool several = kernel && !*kernel;
+	struct trace_end *e;
+	uint32_t name;
+
+	if (!is_traced(space))
+		return;
+	name = several ? 0 : trace_writer_name(space->tracing->writer, kernel, tracing_now(space));
+	e = event(space, TRACE_END, slot->number, sizeof(*e));
+	if (!e)
+		return;
+	e->bracket = space->last_seq;
+	e->ops = ops;
+	e->kernel = name;
+	e->flags = in_place ? TRACE_END_IN_PLACE : 0;
+	e->several = several;
+	commit(space);
+}
+
+void tracing_time(struct weir_space *space, const struct ended_bracket *bracket, bracket_seq_t seq,
+		  uint64_t begin_ns, uint64_t end_ns)
+{
+	struct trace_time *e;
+
+	if (!is_traced(space) || seq < space->tracing->first_bracket)
+		return;
+	e = event(space, TRACE_TIME, bracket->slot->number, sizeof(*e));
+	if (!e)
+		return;
+	e->bracket = seq;
+	e->begin_ns = begin_ns;
+	e->end_ns = end_ns;
+	e->flags = bracket->in_place ? TRACE_END_IN_PLACE : 0;
+	commit(space);
+}
+
+bool tracing_samples(struct weir_space *space)
+{
+	return is_traced(space) && space->tracing->nr_begun++ % TRACING_SAMPLE == 0;
+}
+
+uint32_t tracing_host_begin(struct weir_space *space, const struct space_use *uses, uint32_t nr,
+			    uint64_t since_ns)
+{
+	if (!is_traced(space))
+		return 0;
+	write_begin(space, TRACE_HOST_BEGIN, TRACE_NO_STREAM, ++space->nr_traced_hosts, uses, nr,
+		    since_ns);
+	return space->nr_traced_hosts;
+}
+
+void tracing_host_end(struct weir_space *space, uint32_t number)
+{
+	struct trace_host_end *e;
+
+	if (!is_traced(space) || number <= space->tracing->first_host)
+		return;
+	e = event(space, TRACE_HOST_END, TRACE_NO_STREAM, sizeof(*e));
+	if (!e)
+		return;
+	e->number = number;
+	commit(space);
+}
+
+/* ------------------------------------------------------------------ other calls */
+
+void tracing_part(struct weir_space *space, enum trace_kind kind, const struct space_use *part,
+		  uint32_t memory, uint64_t since_ns)
+{
+	struct trace_part_of *e = event(space, kind, TRACE_NO_STREAM, sizeof(*e));
+	uint64_t begin = 0, *life;
+
+	if (!e)
+		return;
+	life = life_at(part->range, part->offset, &begin);
+	e->took_ns = e->event.ns - since_ns;
+	e->life = life ? *life : 0;
+	e->offset = part->offset - begin;
+	e->bytes = part->bytes;
+	e->memory = memory;
+	commit(space);
+}
+
+void tracing_advise(struct weir_space *space, const struct space_use *part, enum weir_advice advice,
+		    uint32_t where)
+{
+	struct trace_advise *e = event(space, TRACE_ADVISE, TRACE_NO_STREAM, sizeof(*e));
+	uint64_t begin, *life;
+
+	if (!e)
+		return;
+	life = life_at(part->range, part->offset, &begin);
+	e->life = life ? *life : 0;
+	e->advice = (uint32_t)advice;
+	e->where = where;
+	commit(space);
+}
+
+void tracing_sync(struct weir_space *space, uint64_t since_ns)
+{
+	struct trace_sync *e = event(space, TRACE_SYNC, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	e->took_ns = e->event.ns - since_ns;
+	commit(space);
+}
+
+void tracing_budget(struct weir_space *space, place_t place)
+{
+	const struct pmm *pmm = &space->pmm[place];
+	struct trace_budget *e = event(space, TRACE_BUDGET, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	e->memory = pmm->memory;
+	e->bytes = (pmm->max_chunks + pmm->nr_lent) * pmm->chunk_bytes;
+	commit(space);
+}
+
+void tracing_mode(struct weir_space *space)
+{
+	struct trace_mode *e = event(space, TRACE_MODE, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	e->mode = (uint32_t)space->mode;
+	commit(space);
+}
+
+void tracing_stream(struct weir_space *space, const struct stream_slot *slot)
+{
+	struct trace_stream *e = event(space, TRACE_STREAM, slot->number, sizeof(*e));
+
+	if (!e)
+		return;
+	e->device = stream_device(slot->stream);
+	commit(space);
+}
+
+void tracing_mark(struct weir_space *space, const char *name)
+{
+	struct trace_writer *w = is_traced(space) ? space->tracing->writer : NULL;
+
+	if (w &&
+	    trace_writer_text(w, TRACE_MARK, tracing_now(space), sizeof(struct trace_mark), name))
+		commit(space);
+}
+
+void tracing_plan(struct weir_space *space, place_t own, const struct trace_plan *plan)
+{
+	struct trace_plan *e =
+		event(space, plan ? TRACE_PLAN : TRACE_UNPLAN, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	if (plan)
+		memcpy(&e->event + 1, &plan->event + 1, sizeof(*e) - sizeof(e->event));
+	e->device = space->device[own];
+	commit(space);
+}
+
+/* ------------------------------------------------------------------ moves */
+
+void tracing_move(struct weir_space *space, const struct range *range, uint32_t block,
+		  const struct path *path, enum weir_cause cause)
+{
+	struct trace_move *e = event(space, TRACE_MOVE, TRACE_NO_STREAM, sizeof(*e));
+
+	if (!e)
+		return;
+	e->life = range->arena ? 0 : range->traced_life;
+	e->block = block;
+	e->from = path->from;
+	e->to = path->to;
+	e->cause = (uint8_t)cause;
+	commit(space);
+}
+
+void tracing_moved(struct weir_space *space, const struct path *path, uint32_t nr, bool undone)
+{
+	struct trace_moved *e =
+		nr ? event(space, undone ? TRACE_UNDONE : TRACE_MOVED, TRACE_NO_STREAM, sizeof(*e))
+		   : NULL;
+
+	if (!e)
+		return;
+	e->from = path->from;
+	e->to = path->to;
+	e->nr = nr;
+	commit(space);
+}
+
+/* ------------------------------------------------------------------ beginning and end */
+
+static void write_space(struct weir_space *space)
+{
+	struct trace_space *e = event(space, TRACE_SPACE, TRACE_NO_STREAM, sizeof(*e));
+	struct timespec wall;
+
+	if (!e)
+		return;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	e->block_bytes = space->block_bytes;
+	e->devices = space->devices;
+	e->wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+	e->nr_places = space->nr_places;
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		e->memory[place] = space->pmm[place].memory;
+	strncpy(e->weir, weir_version(), sizeof(e->weir) - 1);
+	commit(space);
+}
+
+static void write_machine(struct weir_space *space)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+
+	for (int part = 0; part < TRACE_PART_NR; part++)
+		for (uint32_t i = 0; i < trace_part_count(desc, (enum trace_part)part); i++) {
+			size_t bytes = trace_part_words((enum trace_part)part) * sizeof(uint64_t);
+			struct trace_machine *e =
+				event(space, TRACE_MACHINE, TRACE_NO_STREAM, sizeof(*e) + bytes);
+
+			if (!e)
+				return;
+			e->part = (uint32_t)part;
+			e->index = i;
+			trace_part_write(desc, (enum trace_part)part, i, e->word);
+			commit(space);
+		}
+}
+
+/* What is open, or under way, as if it had begun now. */
+static void write_open(struct weir_space *space)
+{
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		if (space->slot[i]->open)
+			tracing_begin(space, space->slot[i], tracing_now(space));
+	for (uint32_t p = 0; p < space->nr_paths; p++) {
+		const struct path *path = &space->path[p];
+
+		for (uint32_t n = 0; n < path_nr_moves(path); n++) {
+			const struct move *move =
+				n < path->moving.nr
+					? &path->moving
+						   .move[(path->moving.head + n) % path->moving.max]
+					: &path->batch.move[n - path->moving.nr];
+
+			tracing_move(space, move->range, move->block, path, WEIR_CAUSE_NR);
+		}
+	}
+}
+
+int tracing_start(struct weir_space *space, const char *path, bool numbered)
+{
+	struct tracing *tracing = calloc(1, sizeof(*tracing));
+	int err;
+
+	if (!tracing)
+		return -ENOMEM;
+	err = trace_writer_open(path, numbered, &tracing->writer);
+	if (err) {
+		free(tracing);
+		return err;
+	}
+	tracing->first_bracket = space->last_seq + 1;
+	tracing->first_host = space->nr_traced_hosts;
+	space->tracing = tracing;
+	write_space(space);
+	write_machine(space);
+	for (uint32_t place = 0; place < space->nr_places; place++)
+		tracing_budget(space, (place_t)place);
+	tracing_mode(space);
+	for (uint32_t i = 0; i < space->nr_slots; i++)
+		tracing_stream(space, space->slot[i]);
+	write_lives(space);
+	write_open(space);
+	return 0;
+}
+
+void tracing_stop(struct weir_space *space)
+{
+	struct trace_event *e;
+
+	if (!is_traced(space))
+		return;
+	e = event(space, TRACE_STOP, TRACE_NO_STREAM, sizeof(*e));
+	if (e)
+		commit(space);
+	trace_writer_close(space->tracing->writer);
+	free(space->tracing);
+	space->tracing = NULL;
+}
