@@ -5,7 +5,11 @@
  * plan is then followed) or not. A thousand further ranges are live. The machine's own part, the
  * calls of the backend that a bracket makes, is measured beside it and stays in the figure.
  *
- * Usage: bench_bracket [SAMPLES]. One JSON object a line; times are nanoseconds of the host.
+ * With --trace the space writes a trace to a file while it is measured, and the last line says what
+ * a mark takes, an event alone.
+ *
+ * Usage: bench_bracket [--trace FILE] [SAMPLES]. One JSON object a line; times are nanoseconds of
+ * the host.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +39,7 @@ static struct weir_machine *machine;
 static struct weir_space *space;
 static struct weir_stream *stream;
 static uint64_t random_state = 2025;
+static const char *trace; /* the file; NULL: no trace is written */
 
 static void must(int err, const char *what)
 {
@@ -156,9 +161,9 @@ static void measure(const struct weir_use *all, uint32_t range_blocks, uint32_t 
 		must(-1, "no memory for samples");
 	printf("{\"schema\":\"weir-bench-bracket-1\",\"version\":\"%s\",\"machine\":\"%s\","
 	       "\"order\":\"%s\",\"uses\":%u,\"range_blocks\":%u,\"other_ranges\":%u,"
-	       "\"samples\":%u,",
+	       "\"samples\":%u,%s",
 	       weir_version(), weir_machine_describe(machine)->name, order_name[order], nr_uses,
-	       range_blocks, NR_OTHERS, nr_samples);
+	       range_blocks, NR_OTHERS, nr_samples, trace ? "\"traced\":true," : "");
 	for (uint32_t n = 0; n < nr_samples; n++) {
 		choose(uses, all, nr_uses, order, n);
 		sample[n] = measure_backend(uses, nr_uses);
@@ -207,16 +212,47 @@ static void measure_size(uint32_t range_blocks, uint32_t nr_samples)
 		must(weir_free(space, all[u].addr, stream), "free");
 }
 
+/* An event and nothing else: in a loop, since a clock's own time is about as long. */
+static void measure_mark(uint32_t nr_samples)
+{
+	enum { LOOP = 100 };
+	uint64_t *sample = calloc(nr_samples, sizeof(*sample));
+
+	if (!sample)
+		must(-1, "no memory for samples");
+	for (uint32_t n = 0; n < nr_samples; n++) {
+		uint64_t start = clock_now_ns();
+
+		for (int i = 0; i < LOOP; i++)
+			weir_space_trace_mark(space, "a mark");
+		sample[n] = (clock_now_ns() - start) / LOOP;
+	}
+	printf("{\"schema\":\"weir-bench-bracket-1\",\"version\":\"%s\",\"samples\":%u,",
+	       weir_version(), nr_samples);
+	print_times("mark_ns", sample, nr_samples);
+	printf(",\"limit_ns\":200}\n");
+	free(sample);
+}
+
 int main(int argc, char **argv)
 {
-	uint32_t nr_samples = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 20000;
 	struct weir_use one = {.bytes = BLOCK, .kind = WEIR_OVERWRITE, .write_bytes = BLOCK};
+	uint32_t nr_samples;
 
+	if (argc > 2 && !strcmp(argv[1], "--trace")) {
+		trace = argv[2];
+		argc -= 2;
+		argv += 2;
+	}
+	nr_samples = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 20000;
 	if (argc > 2 || nr_samples < 100 || nr_samples > 10000000) {
-		fprintf(stderr, "usage: bench_bracket [SAMPLES], from 100 to 10,000,000\n");
+		fprintf(stderr,
+			"usage: bench_bracket [--trace FILE] [SAMPLES], from 100 to 10,000,000\n");
 		return 2;
 	}
 	machine_create();
+	if (trace)
+		must(weir_space_trace(space, trace), "trace");
 	for (uint32_t i = 0; i < NR_OTHERS; i++) {
 		must(weir_alloc(space, BLOCK, stream, &one.addr), "alloc");
 		(void)measure_bracket(&one, 1);
@@ -224,6 +260,8 @@ int main(int argc, char **argv)
 	measure_size(1, nr_samples);
 	measure_size(100, nr_samples);
 	measure_size(MAX_BLOCKS, nr_samples);
+	if (trace)
+		measure_mark(nr_samples);
 	weir_space_destroy(space);
 	weir_stream_destroy(stream);
 	weir_machine_close(machine);
