@@ -30,11 +30,13 @@ int bench_pass_stop(struct bench_pass *b, int status)
 struct listener {
 	struct bench_pass *b;
 	struct bench_pass_run *run;
+	struct manager *manager; /* NULL: it is the workload's own */
+	uint32_t next_mark;	 /* the pass that is marked next, as an epoch */
 };
 
 static int listen(void *arg, uint32_t done, uint32_t total)
 {
-	const struct listener *listener = arg;
+	struct listener *listener = arg;
 	struct bench_pass *b = listener->b;
 
 	if (interrupt_pending())
@@ -42,6 +44,10 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	progress_set(&b->bar, (b->done + done) / b->total, listener->run->manager);
 	if (done == total && b->params->base.real_gpu)
 		bench_host_look(&listener->run->host);
+	if (listener->manager && done >= listener->next_mark && done < total) {
+		manager_mark_epoch(listener->manager, done + 1);
+		listener->next_mark = done + 1;
+	}
 	return 0;
 }
 
@@ -77,7 +83,7 @@ static int open_machine(const struct bench_params *p, struct weir_machine **out)
 static void run_own(struct bench_pass *b, struct weir_machine *machine, struct bench_pass_run *run,
 		    const struct first_logged *logged)
 {
-	struct listener listener = {b, run};
+	struct listener listener = {.b = b, .run = run};
 	char text[BENCH_PASS_ERROR_BYTES / 2] = "";
 	int err = run->work_on(machine, run->arg, listen, &listener, text, sizeof(text));
 
@@ -91,7 +97,7 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 {
 	const struct bench_params *p = &b->params->base;
 	uint64_t host = p->machine.memory[bench_host_memory(p)].bytes;
-	struct listener listener = {b, run};
+	struct listener listener = {.b = b, .run = run};
 	struct manager_config config = {
 		.machine = machine,
 		.device = p->device,
@@ -119,6 +125,7 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 		set_error(run, err, "the manager cannot be created", logged->error);
 		return;
 	}
+	listener.manager = manager;
 	err = run->work(manager, run->arg, listen, &listener, text, sizeof(text));
 	if (err)
 		set_error(run, err, text, logged->error);

@@ -50,6 +50,8 @@ static void keep_log(void *arg, enum weir_log_level level, const char *message)
 struct listener {
 	const struct bench_run *run;
 	struct bench_outcome *outcome;
+	struct manager *manager; /* NULL: not made yet */
+	uint32_t next_mark;	 /* the epoch that is marked next */
 	double done_before;
 	int err; /* of recording */
 };
@@ -78,6 +80,10 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	show_progress(run);
 	if (run->real_gpu && done == total)
 		bench_host_look(&listener->outcome->host);
+	if (listener->manager && done >= listener->next_mark && done < total) {
+		manager_mark_epoch(listener->manager, done + 1);
+		listener->next_mark = done + 1;
+	}
 	if (run->record)
 		listener->err = bench_record_progress(run->record, done, total);
 	return listener->err;
@@ -196,6 +202,7 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 		set_error(out, -EAGAIN, "no memory to record the run");
 		goto out_destroy;
 	}
+	listener.manager = manager;
 	train(run, manager, &listener, out);
 	err = !out->err && run->record ? bench_record_end(run->record) : 0;
 	if (err)

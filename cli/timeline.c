@@ -134,8 +134,10 @@ static const char *event_name(const struct watch_event *event)
 		[WATCH_FREE] = "free",
 	};
 
+	if (event->name)
+		return event->name;
 	if (event->kind == WATCH_LAUNCH)
-		return event->name ? event->name : "kernel";
+		return "kernel";
 	if (event->kind == WATCH_COPY)
 		return event->bytes[BACKEND_TO_DEVICE] ? "copy in"
 		       : event->bytes[BACKEND_TO_HOST] ? "copy out"
@@ -202,6 +204,16 @@ static void write_epochs(FILE *out, const struct timeline_run *run)
 	}
 }
 
+static void write_marks(FILE *out, const struct timeline_run *run)
+{
+	for (uint32_t i = 0; i < run->nr_marks; i++) {
+		uint64_t end = i + 1 < run->nr_marks ? run->mark[i + 1].ns : run->log->end_ns;
+
+		write_span(out, run, TRACK_EPOCHS, run->mark[i].name, run->mark[i].ns, end);
+		fputc('}', out);
+	}
+}
+
 /* The budgets of other GPUs' memories, where there are any. */
 static void write_near(FILE *out, const struct timeline_run *run)
 {
@@ -246,7 +258,9 @@ int timeline_add(FILE *out, const struct timeline_run *run)
 	err = write_tracks(out, run);
 	if (err)
 		return err;
-	write_epochs(out, run);
+	if (run->result)
+		write_epochs(out, run);
+	write_marks(out, run);
 	for (uint32_t i = 0; i < run->log->nr_events; i++)
 		write_event(out, run, i, &flow);
 	timeline_residency(out, run);

@@ -11,6 +11,12 @@
 #include "src/backend/watch/watch.h"
 #include "workloads/workload.h"
 
+/* A moment that has a name, up to the next one. */
+struct timeline_mark {
+	const char *name;
+	uint64_t ns;
+};
+
 /* One run: a process of the file. Everything is borrowed. */
 struct timeline_run {
 	uint32_t number; /* from 1, each once a file */
@@ -20,7 +26,9 @@ struct timeline_run {
 	uint64_t gpu_budget_bytes, host_budget_bytes;
 	const uint64_t *near_bytes; /* budgets of other GPUs' memories, by memory; 0: none */
 	const struct watch_log *log;
-	const struct workload_result *result;
+	const struct workload_result *result; /* NULL: the marks are its epochs */
+	const struct timeline_mark *mark;
+	uint32_t nr_marks;
 };
 
 /* Begin a file, add its runs, end it. Errors stay in the stream: ferror(). */

@@ -136,6 +136,8 @@ void timeline_names(FILE *out, const struct timeline_run *run)
 {
 	uint32_t own = run->machine->device[run->device].memory;
 
+	if (!run->log->nr_names) /* nobody gave any */
+		return;
 	names_of(out, run, own);
 	for (uint32_t m = 0; m < run->machine->nr_memories; m++)
 		if (m != own && run->near_bytes[m])

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/kept.h"
 #include "cli/trace_internal.h"
 #include "src/base/util.h"
 
@@ -19,6 +20,8 @@ static const struct command {
 	const char *name, *help;
 	int (*main)(int argc, char **argv);
 } commands[] = {
+	{"convert", "write a trace as a table or as a timeline", trace_convert},
+	{"cut", "write a part of a trace as a trace", trace_cut},
 	{"info", "show what is in a trace", trace_info},
 	{"show", "show the events of a trace, one a line", trace_show},
 };
@@ -54,6 +57,12 @@ const char *trace_printable(const char *text, char out[TRACE_TEXT_MAX + 1])
 	return out;
 }
 
+bool trace_is_shown(const struct trace_event *event)
+{
+	return event->kind != TRACE_SPACE && event->kind != TRACE_MACHINE &&
+	       event->kind != TRACE_NAME && event->kind != TRACE_USES;
+}
+
 const char *trace_place_name(const struct trace_file *file, uint32_t place)
 {
 	return place == TRACE_NO_PLACE ? "nowhere"
@@ -82,6 +91,8 @@ int trace_input_open(struct trace_input *input, const char *command,
 	for (int i = 0; !rc && i < nr_operands; i++)
 		input->operand[i] = operands[i];
 	free(operands);
+	if (!rc)
+		kept_add_name(input->operand[0]);
 	if (!rc)
 		rc = trace_file_open(input->operand[0], &input->file, err, sizeof(err));
 	if (!rc) {

@@ -58,10 +58,13 @@ extern const char *const trace_use_names[],
 /* The memory of a place; "nowhere". */
 const char *trace_place_name(const struct trace_file *file, uint32_t place);
 
-/* Write a part as CSV, one line for each event and one for each use of a bracket. */
-void trace_write_csv(const struct trace_input *input, FILE *out);
+/* Whether an event is for people: what is not is there for readers of the file alone, and stands in
+ * `weir trace info`. */
+bool trace_is_shown(const struct trace_event *event);
 
-/* Write a part as a timeline. -ENOMEM. */
+/* Write a part as CSV, one line for each event and one for each use of a bracket; or as a timeline.
+ * 0 or -ENOMEM. */
+int trace_write_csv(const struct trace_input *input, FILE *out);
 int trace_write_timeline(const struct trace_input *input, FILE *out);
 
 #endif

@@ -185,13 +185,6 @@ static void show_event(const struct trace_cursor *cursor, const struct trace_eve
 	putchar('\n');
 }
 
-/* What is there for the reader alone, and stands in `weir trace info`. */
-static bool is_shown(const struct trace_event *event)
-{
-	return event->kind != TRACE_SPACE && event->kind != TRACE_MACHINE &&
-	       event->kind != TRACE_NAME && event->kind != TRACE_USES;
-}
-
 static int print_help(void)
 {
 	puts("usage: weir trace show FILE [--from MARK] [--to MARK]\n"
@@ -215,7 +208,7 @@ int trace_show(int argc, char **argv)
 		return TRACE_EXIT_BAD;
 	cursor = trace_cursor(&input.file);
 	for (uint64_t n = 0; n < input.span.end && (event = trace_next(&cursor)); n++)
-		if (n >= input.span.first && is_shown(event))
+		if (n >= input.span.first && trace_is_shown(event))
 			show_event(&cursor, event);
 	trace_input_close(&input);
 	return trace_flushed(0);

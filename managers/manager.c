@@ -6,6 +6,8 @@
 #include "managers/manager.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "src/base/log.h"
@@ -56,6 +58,16 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 {
 	return m->ops->alloc_constant ? m->ops->alloc_constant(m, bytes, name, addr)
 				      : m->ops->alloc(m, bytes, name, addr);
+}
+
+void manager_mark_epoch(struct manager *m, uint32_t number)
+{
+	char name[32];
+
+	if (!m->ops->mark)
+		return;
+	(void)snprintf(name, sizeof(name), "epoch %" PRIu32, number);
+	m->ops->mark(m, name);
 }
 
 int manager_wait(struct manager *m)

@@ -154,6 +154,10 @@ struct manager_ops {
 
 	void (*stats)(struct manager *m, struct manager_stats *out);
 
+	/* Set a mark in the trace that the manager's space may be writing. Not required:
+	 * manager_mark_epoch() is what to call. */
+	void (*mark)(struct manager *m, const char *name);
+
 	/* For tests: check every structure; 0 or -EUCLEAN. */
 	int (*check)(struct manager *m);
 };
@@ -186,6 +190,9 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 
 /* As ops->wait(), or ops->sync(). */
 int manager_wait(struct manager *m);
+
+/* As ops->mark(), or nothing: "epoch 1" for the first one. */
+void manager_mark_epoch(struct manager *m, uint32_t number);
 
 /* For managers: where bytes are counted that cross between the device and another memory. */
 uint64_t *manager_traffic(const struct manager *m, uint32_t memory, enum backend_direction way,

@@ -274,6 +274,11 @@ static void manager_stats(struct manager *base, struct manager_stats *out)
 	memset(out->near[host_link], 0, sizeof(out->near[host_link]));
 }
 
+static void manager_mark(struct manager *base, const char *name)
+{
+	weir_space_trace_mark(((struct weir_manager *)base)->space, name);
+}
+
 static int manager_check(struct manager *base)
 {
 	return weir_space_check(((struct weir_manager *)base)->space);
@@ -295,5 +300,6 @@ const struct manager_ops manager_weir = {
 	.read = manager_read,
 	.sync = manager_sync,
 	.stats = manager_stats,
+	.mark = manager_mark,
 	.check = manager_check,
 };

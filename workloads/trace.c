@@ -310,6 +310,14 @@ static void trace_stats(struct manager *m, struct manager_stats *out)
 		t->inner->ops->stats(t->inner, out);
 }
 
+static void trace_mark(struct manager *m, const char *name)
+{
+	struct manager *inner = from_manager(m)->inner;
+
+	if (inner && inner->ops->mark)
+		inner->ops->mark(inner, name);
+}
+
 static int trace_manager_check(struct manager *m)
 {
 	struct trace_manager *t = from_manager(m);
@@ -353,6 +361,7 @@ static const struct manager_ops trace_ops = {
 	.read = trace_read,
 	.sync = trace_sync,
 	.stats = trace_stats,
+	.mark = trace_mark,
 	.check = trace_manager_check,
 };
 

@@ -366,7 +366,8 @@ static int check_moved(struct trace_check *c, const void *event, uint64_t at)
 {
 	const struct trace_moved *e = event;
 
-	if (!is_place(c, e->from) || !is_place(c, e->to) || e->nr > c->queued[e->from][e->to])
+	if (!is_place(c, e->from) || !is_place(c, e->to) || !e->nr ||
+	    e->nr > c->queued[e->from][e->to])
 		return trace_file_bad(c, at, "the end of moves that are not there");
 	c->queued[e->from][e->to] -= e->nr;
 	return 0;

@@ -4,7 +4,7 @@
 # Sourced by the tests that run `weir bench`: no option comes from the environment of whoever runs
 # them, and the machine is a simulated one, also where there is a GPU. And what some of them share.
 for name in MACHINE MEASURED DEVICE MANAGER NODES GPU_BUDGET HOST_BUDGET EPOCHS DATA SEED SLICE \
-	BLOCK_SIZE HIDDEN THREADS CUDA_DEBUG; do
+	BLOCK_SIZE HIDDEN THREADS CUDA_DEBUG TRACE; do
 	unset "WEIR_$name"
 done
 unset COLUMNS

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir trace` from the outside: a run of the benchmark that is traced has the results of one that is
+# not; what info, show, convert and cut make of its trace; and what they refuse. Needs WEIR,
+# SOURCE_DIR and python3. Prints a line a test.
+set -u
+
+: "${WEIR:?is the program to test}"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+cd "$dir" || exit 1
+
+set -- --nodes 50k --gpu-budget 50% --block-size 2MiB --manager weir --epochs 2
+run plain "$@"
+export WEIR_TRACE="$dir/gcn.trace"
+run traced "$@"
+unset WEIR_TRACE
+cmp plain.json traced.json || fail "a trace changes results"
+echo "ok - results as without a trace"
+
+# trace ARGS...: `weir trace` into out; the status must be 0, and nothing on standard error.
+trace()
+{
+	if ! "$WEIR" trace "$@" >out 2>err || [ -s err ]; then
+		fail "trace $* exits with $?" out err
+	fi
+}
+
+for command in "" info show convert cut; do
+	# shellcheck disable=SC2086 # one word or none
+	trace $command --help
+	has out '^usage: weir trace'
+done
+trace info gcn.trace
+has out '^machine +rtx5090$' '^mode +planned$' '^marks +4$' '^recording +ended as it should$' \
+	'^kernels +zero$' '^plans made +[1-9]'
+trace info --json gcn.trace
+cp out info.json
+trace show gcn.trace
+cp out show
+trace show gcn.trace --from 'epoch 3' --to 'epoch 4'
+has out '^ *[0-9.]+ us mark +epoch 3$' '^ *[0-9.]+ us end +stream 0 bracket [0-9]+, scatter_add' \
+	'^ +read life [0-9]+ \[0, [0-9]+\) random of [0-9]+, reads'
+! grep -q 'mark *epoch 4' out || fail "--to is not left out" out
+trace convert gcn.trace --csv gcn.csv --timeline gcn.json
+trace convert gcn.trace --csv -
+cmp out gcn.csv || fail "- is not standard output"
+python3 - <<'END' || fail "what traces are converted to does not fit together"
+import csv, json
+
+info = json.load(open("info.json"))
+rows = list(csv.DictReader(open("gcn.csv")))
+kinds = {}
+for row in rows:
+    assert None not in row and None not in row.values()
+    kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
+for kind in ("alloc", "free", "begin", "end", "move", "time", "mark", "plan", "write"):
+    assert kinds[kind] == info["events"][kind], kind
+assert kinds["end"] == info["brackets"] and info["ended"] and info["machine"] == "rtx5090"
+assert sum(int(row["nr"]) for row in rows if row["kind"] == "begin") == kinds["use"]
+assert sum(info["moves"].values()) == kinds["move"] > 0
+
+events = json.load(open("gcn.json"))["traceEvents"]
+spans = [event for event in events if event["ph"] == "X"]
+named = {event["name"] for event in spans}
+assert {"epoch 1", "epoch 4", "gather", "copy in", "copy out", "begin"} <= named
+blocks = sum(event["args"]["pieces"] for event in spans if event["name"].startswith("copy"))
+assert blocks == kinds["move"]
+budget = info["budget_bytes"]["gpu0"]
+resident = [event["args"]["gpu0"] for event in events
+            if event["ph"] == "C" and event["name"] == "resident bytes"]
+assert 0 <= min(resident) and budget * 0.9 < max(resident) <= budget
+END
+echo "ok - info, show, tables and timelines"
+
+trace cut gcn.trace whole.trace
+trace show whole.trace
+cmp out show || fail "a trace that was cut nowhere differs"
+trace cut gcn.trace part.trace --from 'epoch 3' --to 'epoch 4'
+trace cut part.trace again.trace
+trace show gcn.trace --from 'epoch 3' --to 'epoch 4'
+grep -c ' end ' out >want
+trace show part.trace
+grep -c ' end ' out >got
+cmp want got || fail "a part has other brackets" out
+trace info part.trace
+has out '^marks +1$'
+trace convert part.trace --timeline part.json --csv part.csv
+echo "ok - parts"
+
+# refused PATTERN ARGS...: status 2, and one line of error that fits.
+refused()
+{
+	pattern=$1
+	shift
+	"$WEIR" trace "$@" >out 2>err
+	status=$?
+	[ $status -eq 2 ] || fail "trace $* exits with $status, not 2" err
+	[ "$(wc -l <err)" -eq 1 ] || fail "trace $*: not one line" err
+	has err "$pattern"
+}
+
+size=$(wc -c <part.trace)
+head -c $((size - 4096)) part.trace >short.trace
+head -c 5000 part.trace >shorter.trace
+cp part.trace flipped.trace
+printf '\377' | dd of=flipped.trace bs=1 seek=9999 conv=notrunc 2>dd.err
+cp part.trace newer.trace
+printf '\011' | dd of=newer.trace bs=1 seek=8 conv=notrunc 2>dd.err
+echo "weir" >text
+for command in info show "convert --csv -" "cut o.trace"; do
+	# shellcheck disable=SC2086 # a command with its options
+	set -- $command
+	name=$1
+	shift
+	refused '^weir: short.trace: the trace is cut off: [0-9]+ bytes of [0-9]+$' "$name" short.trace "$@"
+	refused '^weir: shorter.trace: the trace is cut off' "$name" shorter.trace "$@"
+	refused '^weir: flipped.trace: the trace is damaged at byte 4096: ' "$name" flipped.trace "$@"
+	refused '^weir: newer.trace: the trace is damaged at byte 0: ' "$name" newer.trace "$@"
+	refused '^weir: text: this is no trace$' "$name" text "$@"
+	refused '^weir: nowhere: No such file' "$name" nowhere "$@"
+	refused '^weir: .*weir trace [a-z]+ --help$' "$name"
+done
+[ ! -e o.trace ] || fail "an output of a damaged trace"
+refused 'no mark .epoch 9. in the trace' show part.trace --from 'epoch 9'
+refused 'it is there, and no trace' cut part.trace text
+refused 'an input of this command' cut part.trace part.trace
+refused 'nothing to write' convert part.trace
+refused 'did you mean info' inf part.trace
+echo "ok - what is damaged, and what is not meant, is refused"
