@@ -44,8 +44,8 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	progress_set(&b->bar, (b->done + done) / b->total, listener->run->manager);
 	if (done == total && b->params->base.real_gpu)
 		bench_host_look(&listener->run->host);
-	if (listener->manager && done >= listener->next_mark && done < total) {
-		manager_mark_epoch(listener->manager, done + 1);
+	if (listener->manager && done >= listener->next_mark) {
+		manager_mark_epoch(listener->manager, done, total);
 		listener->next_mark = done + 1;
 	}
 	return 0;

@@ -80,8 +80,8 @@ static int listen(void *arg, uint32_t done, uint32_t total)
 	show_progress(run);
 	if (run->real_gpu && done == total)
 		bench_host_look(&listener->outcome->host);
-	if (listener->manager && done >= listener->next_mark && done < total) {
-		manager_mark_epoch(listener->manager, done + 1);
+	if (listener->manager && done >= listener->next_mark) {
+		manager_mark_epoch(listener->manager, done, total);
 		listener->next_mark = done + 1;
 	}
 	if (run->record)

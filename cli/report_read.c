@@ -503,6 +503,9 @@ static int read_result(struct report_source *source, struct report_result *resul
 				    schema);
 	if (!err)
 		err = need_text(source, result->json, "workload", &result->workload);
+	if (!err && strcmp(result->workload, "replay") == 0)
+		err = report_refuse(source, "a result of `weir replay`, which has no page: leave "
+					    "it out");
 	if (!err)
 		err = need_text(source, result->json, "machine", &result->machine);
 	if (!err)

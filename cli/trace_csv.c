@@ -160,6 +160,7 @@ static void fill_said(const struct trace_file *file, const struct trace_event *e
 			row->to = file->machine.memory[part->memory].name;
 		break;
 	case TRACE_SYNC:
+	case TRACE_WAIT:
 		row->took_ns = ((const struct trace_sync *)e)->took_ns;
 		break;
 	case TRACE_ADVISE:

@@ -177,6 +177,7 @@ static void show_event(const struct trace_cursor *cursor, const struct trace_eve
 		show_copy(e);
 		break;
 	case TRACE_SYNC:
+	case TRACE_WAIT:
 		printf(" took %" PRIu64 " ns", ((const struct trace_sync *)e)->took_ns);
 		break;
 	default:

@@ -285,6 +285,7 @@ static void add(struct maker *m, const struct trace_event *event)
 		call(m, event, part->took_ns, part->bytes);
 		break;
 	case TRACE_SYNC:
+	case TRACE_WAIT:
 		call(m, event, ((const struct trace_sync *)e)->took_ns, 0);
 		break;
 	case TRACE_MARK:

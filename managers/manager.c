@@ -60,14 +60,13 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 				      : m->ops->alloc(m, bytes, name, addr);
 }
 
-void manager_mark_epoch(struct manager *m, uint32_t number)
+void manager_mark_epoch(struct manager *m, uint32_t done, uint32_t total)
 {
 	char name[32];
 
-	if (!m->ops->mark)
-		return;
-	(void)snprintf(name, sizeof(name), "epoch %" PRIu32, number);
-	m->ops->mark(m, name);
+	(void)snprintf(name, sizeof(name), "epoch %" PRIu32, done + 1);
+	if (m->ops->mark)
+		m->ops->mark(m, done < total ? name : "end");
 }
 
 int manager_wait(struct manager *m)

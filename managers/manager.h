@@ -191,8 +191,8 @@ int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, 
 /* As ops->wait(), or ops->sync(). */
 int manager_wait(struct manager *m);
 
-/* As ops->mark(), or nothing: "epoch 1" for the first one. */
-void manager_mark_epoch(struct manager *m, uint32_t number);
+/* As ops->mark(), or nothing: so many epochs of all are done. "epoch 1" before the first, "end". */
+void manager_mark_epoch(struct manager *m, uint32_t done, uint32_t total);
 
 /* For managers: where bytes are counted that cross between the device and another memory. */
 uint64_t *manager_traffic(const struct manager *m, uint32_t memory, enum backend_direction way,

@@ -92,6 +92,7 @@ const char *trace_kind_name(uint32_t kind)
 		[TRACE_UNPLAN] = "unplan",
 		[TRACE_MARK] = "mark",
 		[TRACE_STOP] = "stop",
+		[TRACE_WAIT] = "wait",
 	};
 
 	return kind < TRACE_KIND_END ? names[kind] : NULL;

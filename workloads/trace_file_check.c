@@ -436,6 +436,7 @@ static const struct kind_check checks[TRACE_KIND_END] = {
 	[TRACE_PLAN] = {sizeof(struct trace_plan), false, check_plan},
 	[TRACE_UNPLAN] = {sizeof(struct trace_plan), false, check_plan},
 	[TRACE_MARK] = {sizeof(struct trace_mark), true, check_mark},
+	[TRACE_WAIT] = {sizeof(struct trace_sync), false, NULL},
 	[TRACE_STOP] = {sizeof(struct trace_event), false, check_stop},
 };
 

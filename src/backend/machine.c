@@ -20,8 +20,11 @@ struct weir_machine {
 	atomic_uint nr_spaces;	 /* made so far */
 	atomic_uint nr_streams;	 /* live handles, for the leak report */
 	atomic_uint nr_pools;	 /* the same */
-	pthread_mutex_t lock;	 /* of what follows; a leaf but for what make() does */
-	void *kept;		 /* see machine_kept() */
+	atomic_uint nr_askers;	 /* for waited_ns */
+	atomic_uint_least64_t waited_ns;
+	bool simulated;	      /* never changes */
+	pthread_mutex_t lock; /* of what follows; a leaf but for what make() does */
+	void *kept;	      /* see machine_kept() */
 	void (*kept_destroy)(void *kept);
 };
 
@@ -39,6 +42,9 @@ int machine_wrap(struct backend *b, struct weir_machine **out)
 	atomic_init(&machine->nr_spaces, 0);
 	atomic_init(&machine->nr_streams, 0);
 	atomic_init(&machine->nr_pools, 0);
+	atomic_init(&machine->nr_askers, 0);
+	atomic_init(&machine->waited_ns, 0);
+	machine->simulated = false;
 	*out = machine;
 	return 0;
 }
@@ -87,6 +93,40 @@ void machine_stream_count(struct weir_machine *machine, bool more)
 		atomic_fetch_add(&machine->nr_streams, 1);
 	else
 		atomic_fetch_sub(&machine->nr_streams, 1);
+}
+
+bool machine_is_simulated(const struct weir_machine *machine)
+{
+	return machine->simulated;
+}
+
+void machine_waits_count(struct weir_machine *machine, bool more)
+{
+	if (more)
+		atomic_fetch_add(&machine->nr_askers, 1);
+	else
+		atomic_fetch_sub(&machine->nr_askers, 1);
+}
+
+uint64_t machine_waited_ns(const struct weir_machine *machine)
+{
+	return atomic_load_explicit(&machine->waited_ns, memory_order_relaxed);
+}
+
+uint64_t machine_wait_begin(const struct weir_machine *machine)
+{
+	if (!atomic_load_explicit(&machine->nr_askers, memory_order_relaxed))
+		return 0;
+	return machine->backend->ops->now_ns(machine->backend);
+}
+
+void machine_wait_end(struct weir_machine *machine, uint64_t since_ns)
+{
+	if (since_ns)
+		atomic_fetch_add_explicit(&machine->waited_ns,
+					  machine->backend->ops->now_ns(machine->backend) -
+						  since_ns,
+					  memory_order_relaxed);
 }
 
 void weir_machine_close(struct weir_machine *machine)
@@ -168,7 +208,10 @@ int weir_machine_simulate(const struct weir_machine_desc *desc, enum weir_data d
 	err = check_logged(desc);
 	if (err)
 		return err;
-	return wrap_new(sim_create(desc, data, &b), &b, out);
+	err = wrap_new(sim_create(desc, data, &b), &b, out);
+	if (!err)
+		(*out)->simulated = true;
+	return err;
 }
 
 int weir_machine_cuda(const struct weir_machine_desc *measured, struct weir_machine **out)

@@ -24,6 +24,19 @@ uint32_t machine_space_number(struct weir_machine *machine);
 void machine_stream_count(struct weir_machine *machine, bool more);
 void machine_pool_count(struct weir_machine *machine, bool more);
 
+/* Whether it is a simulated one. */
+bool machine_is_simulated(const struct weir_machine *machine);
+
+/*
+ * How long the program waited in weir_stream_sync(), in all, while somebody asked for it.
+ * machine_waits_count: somebody does, or no more. machine_wait_begin: returns the time by the
+ * machine's clock, for machine_wait_end(); 0: nobody asks.
+ */
+void machine_waits_count(struct weir_machine *machine, bool more);
+uint64_t machine_waited_ns(const struct weir_machine *machine);
+uint64_t machine_wait_begin(const struct weir_machine *machine);
+void machine_wait_end(struct weir_machine *machine, uint64_t since_ns);
+
 stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
 struct weir_machine *stream_machine(const struct weir_stream *stream);

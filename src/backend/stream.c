@@ -47,11 +47,15 @@ err_free:
 int weir_stream_sync(struct weir_stream *stream)
 {
 	struct backend *b = machine_backend(stream->machine);
+	uint64_t since_ns = machine_wait_begin(stream->machine);
 	fence_t fence;
 	int err;
 
 	err = b->ops->fence_record(b, stream->id, &fence);
-	return err ? err : b->ops->fence_wait(b, fence);
+	if (!err)
+		err = b->ops->fence_wait(b, fence);
+	machine_wait_end(stream->machine, since_ns);
+	return err;
 }
 
 int weir_stream_wait(struct weir_stream *stream, struct weir_stream *other)

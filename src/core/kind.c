@@ -95,7 +95,7 @@ int space_range_add(struct weir_space *space, struct range_owner *owner, uint32_
 void space_range_del_locked(struct weir_space *space, struct range *range)
 {
 	range_forget(space, range);
-	tracing_free(space, range, 0, NULL);
+	tracing_free(space, tracing_life_take(space, range, 0), NULL, tracing_now(space));
 	range->owner = NULL;
 	range->next_pooled = space->removed;
 	space->removed = range;

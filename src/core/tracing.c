@@ -18,9 +18,47 @@ static void *event_at(const struct weir_space *space, enum trace_kind kind, uint
 	return trace_writer_event(space->tracing->writer, kind, stream, ns, bytes);
 }
 
+/* Whether the program called. */
+static bool is_call(enum trace_kind kind)
+{
+	switch (kind) {
+	case TRACE_ALLOC:
+	case TRACE_FREE:
+	case TRACE_BEGIN:
+	case TRACE_END:
+	case TRACE_HOST_BEGIN:
+	case TRACE_HOST_END:
+	case TRACE_WRITE:
+	case TRACE_READ:
+	case TRACE_SYNC:
+	case TRACE_MARK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Waiting for a stream is no call of a space: it is told of in front of the next one. */
+static void write_wait(const struct weir_space *space)
+{
+	uint64_t waited_ns = machine_waited_ns(space->machine);
+	struct trace_sync *e;
+
+	if (waited_ns == space->tracing->waited_ns)
+		return;
+	e = event_at(space, TRACE_WAIT, TRACE_NO_STREAM, tracing_now(space), sizeof(*e));
+	if (!e)
+		return;
+	e->took_ns = waited_ns - space->tracing->waited_ns;
+	space->tracing->waited_ns = waited_ns;
+	trace_writer_commit(space->tracing->writer);
+}
+
 static void *event(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
 		   size_t bytes)
 {
+	if (is_traced(space) && is_call(kind))
+		write_wait(space);
 	return is_traced(space) ? event_at(space, kind, stream, tracing_now(space), bytes) : NULL;
 }
 
@@ -129,20 +167,28 @@ void tracing_kind_add(struct weir_space *space, struct range *range)
 			    tracing_now(space));
 }
 
-void tracing_free(struct weir_space *space, struct range *range, uint64_t offset,
-		  const struct stream_slot *slot)
+uint64_t tracing_life_take(struct weir_space *space, struct range *range, uint64_t offset)
 {
-	uint64_t begin, *life = is_traced(space) ? life_at(range, offset, &begin) : NULL;
-	struct trace_free *e;
+	uint64_t begin, number, *life = is_traced(space) ? life_at(range, offset, &begin) : NULL;
 
-	if (!life || !*life)
-		return;
-	e = event(space, TRACE_FREE, stream_number(slot), sizeof(*e));
-	if (e) {
-		e->life = *life;
-		commit(space);
-	}
+	if (!life)
+		return 0;
+	number = *life;
 	*life = 0;
+	return number;
+}
+
+void tracing_free(struct weir_space *space, uint64_t life, const struct stream_slot *slot,
+		  uint64_t since_ns)
+{
+	struct trace_free *e =
+		life ? event(space, TRACE_FREE, stream_number(slot), sizeof(*e)) : NULL;
+
+	if (!e)
+		return;
+	e->life = life;
+	e->took_ns = e->event.ns - since_ns;
+	commit(space);
 }
 
 /* What was allocated before has a number from an earlier trace, or none; it gets one. */
@@ -174,6 +220,9 @@ static void write_uses(struct trace_file_use *out, const struct space_use *uses,
 		const struct space_use *use = &uses[u];
 		uint64_t begin = 0, *life = life_at(use->range, use->offset, &begin);
 
+		/* A bracket that names the whole space names arenas, and no piece of them. */
+		if (use->range->arena && use->bytes == use->range->bytes)
+			life = NULL;
 		out[u] = (struct trace_file_use){
 			.life = life ? *life : 0,
 			.kind = (uint8_t)use->kind,
@@ -230,8 +279,18 @@ void tracing_begin(struct weir_space *space, const struct stream_slot *slot, uin
 			    since_ns);
 }
 
+static void write_time(const struct weir_space *space, const struct trace_time *time)
+{
+	struct trace_time *e = event(space, TRACE_TIME, time->event.stream, sizeof(*e));
+
+	if (!e)
+		return;
+	memcpy(&e->event + 1, &time->event + 1, sizeof(*e) - sizeof(e->event));
+	commit(space);
+}
+
 void tracing_end(struct weir_space *space, const struct stream_slot *slot, const char *kernel,
-		 double ops, bool in_place)
+		 double ops, bool in_place, uint64_t since_ns)
 {
 	bool several = kernel && !*kernel;
 	struct trace_end *e;
@@ -243,29 +302,36 @@ void tracing_end(struct weir_space *space, const struct stream_slot *slot, const
 	e = event(space, TRACE_END, slot->number, sizeof(*e));
 	if (!e)
 		return;
-	e->bracket = space->last_seq;
+	e->took_ns = e->event.ns - since_ns;
+	e->bracket = space->tracing->last_ended = space->last_seq;
 	e->ops = ops;
 	e->kernel = name;
 	e->flags = in_place ? TRACE_END_IN_PLACE : 0;
 	e->several = several;
 	commit(space);
+	if (space->tracing->early.bracket)
+		write_time(space, &space->tracing->early);
+	space->tracing->early.bracket = 0;
 }
 
 void tracing_time(struct weir_space *space, const struct ended_bracket *bracket, bracket_seq_t seq,
 		  uint64_t begin_ns, uint64_t end_ns)
 {
-	struct trace_time *e;
+	const struct trace_time time = {
+		.event.stream = (uint16_t)bracket->slot->number,
+		.bracket = seq,
+		.begin_ns = begin_ns,
+		.end_ns = end_ns,
+		.flags = bracket->in_place ? TRACE_END_IN_PLACE : 0,
+	};
 
 	if (!is_traced(space) || seq < space->tracing->first_bracket)
 		return;
-	e = event(space, TRACE_TIME, bracket->slot->number, sizeof(*e));
-	if (!e)
-		return;
-	e->bracket = seq;
-	e->begin_ns = begin_ns;
-	e->end_ns = end_ns;
-	e->flags = bracket->in_place ? TRACE_END_IN_PLACE : 0;
-	commit(space);
+	/* One that is done as it ends: weir_end() holds the lock, and names it later. */
+	if (seq > space->tracing->last_ended)
+		space->tracing->early = time;
+	else
+		write_time(space, &time);
 }
 
 bool tracing_samples(struct weir_space *space)
@@ -283,7 +349,7 @@ uint32_t tracing_host_begin(struct weir_space *space, const struct space_use *us
 	return space->nr_traced_hosts;
 }
 
-void tracing_host_end(struct weir_space *space, uint32_t number)
+void tracing_host_end(struct weir_space *space, uint32_t number, uint64_t since_ns)
 {
 	struct trace_host_end *e;
 
@@ -292,6 +358,7 @@ void tracing_host_end(struct weir_space *space, uint32_t number)
 	e = event(space, TRACE_HOST_END, TRACE_NO_STREAM, sizeof(*e));
 	if (!e)
 		return;
+	e->took_ns = e->event.ns - since_ns;
 	e->number = number;
 	commit(space);
 }
@@ -376,6 +443,8 @@ void tracing_mark(struct weir_space *space, const char *name)
 {
 	struct trace_writer *w = is_traced(space) ? space->tracing->writer : NULL;
 
+	if (w)
+		write_wait(space);
 	if (w &&
 	    trace_writer_text(w, TRACE_MARK, tracing_now(space), sizeof(struct trace_mark), name))
 		commit(space);
@@ -438,6 +507,7 @@ static void write_space(struct weir_space *space)
 	e->block_bytes = space->block_bytes;
 	e->devices = space->devices;
 	e->wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+	e->flags = machine_is_simulated(space->machine) ? TRACE_SPACE_SIMULATED : 0;
 	e->nr_places = space->nr_places;
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		e->memory[place] = space->pmm[place].memory;
@@ -500,6 +570,8 @@ int tracing_start(struct weir_space *space, const char *path, bool numbered)
 	tracing->first_bracket = space->last_seq + 1;
 	tracing->first_host = space->nr_traced_hosts;
 	space->tracing = tracing;
+	machine_waits_count(space->machine, true);
+	tracing->waited_ns = machine_waited_ns(space->machine);
 	write_space(space);
 	write_machine(space);
 	for (uint32_t place = 0; place < space->nr_places; place++)
@@ -521,6 +593,7 @@ void tracing_stop(struct weir_space *space)
 	e = event(space, TRACE_STOP, TRACE_NO_STREAM, sizeof(*e));
 	if (e)
 		commit(space);
+	machine_waits_count(space->machine, false);
 	trace_writer_close(space->tracing->writer);
 	free(space->tracing);
 	space->tracing = NULL;

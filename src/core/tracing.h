@@ -17,8 +17,11 @@
 struct tracing {
 	struct trace_writer *writer;
 	uint64_t last_life;
-	uint32_t first_host;	     /* numbers of the CPU's brackets are beyond it */
-	uint32_t nr_begun;	     /* brackets */
+	uint64_t waited_ns;	  /* for streams, that the trace knows of */
+	uint32_t first_host;	  /* numbers of the CPU's brackets are beyond it */
+	uint32_t nr_begun;	  /* brackets */
+	bracket_seq_t last_ended; /* the newest whose end is in the trace */
+	struct trace_time early;  /* of one that was done before that; bracket 0: there is none */
 	bracket_seq_t first_bracket; /* none before it, ended or not, is in the trace */
 };
 
@@ -39,17 +42,19 @@ static inline uint64_t tracing_now(const struct weir_space *space)
 }
 
 /* An allocation, by its place in a range, was made or is freed; and all of a range of another kind
- * than mapped. slot: of the stream that was named; NULL: none was. */
+ * than mapped. slot: of the stream that was named; NULL: none was. A life is taken
+ * before anything becomes of the range, and named as the call returns; 0: the trace has none. */
 void tracing_alloc(struct weir_space *space, struct range *range, uint64_t offset, uint64_t bytes,
 		   const struct stream_slot *slot, uint64_t since_ns);
-void tracing_free(struct weir_space *space, struct range *range, uint64_t offset,
-		  const struct stream_slot *slot);
+uint64_t tracing_life_take(struct weir_space *space, struct range *range, uint64_t offset);
+void tracing_free(struct weir_space *space, uint64_t life, const struct stream_slot *slot,
+		  uint64_t since_ns);
 void tracing_kind_add(struct weir_space *space, struct range *range);
 
 /* A bracket was begun; ended, with what was launched in it; and a time of one that is done. */
 void tracing_begin(struct weir_space *space, const struct stream_slot *slot, uint64_t since_ns);
 void tracing_end(struct weir_space *space, const struct stream_slot *slot, const char *kernel,
-		 double ops, bool in_place);
+		 double ops, bool in_place, uint64_t since_ns);
 void tracing_time(struct weir_space *space, const struct ended_bracket *bracket, bracket_seq_t seq,
 		  uint64_t begin_ns, uint64_t end_ns);
 
@@ -59,7 +64,7 @@ bool tracing_samples(struct weir_space *space);
 /* A bracket of the CPU's. @return its number; 0: it is not traced. */
 uint32_t tracing_host_begin(struct weir_space *space, const struct space_use *uses, uint32_t nr,
 			    uint64_t since_ns);
-void tracing_host_end(struct weir_space *space, uint32_t number);
+void tracing_host_end(struct weir_space *space, uint32_t number, uint64_t since_ns);
 
 /* TRACE_WRITE, TRACE_READ, TRACE_PREFETCH. */
 void tracing_part(struct weir_space *space, enum trace_kind kind, const struct space_use *part,

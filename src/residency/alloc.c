@@ -330,7 +330,7 @@ void alloc_settle(struct weir_space *space, struct range *range)
 static int free_part(struct weir_space *space, struct range *range, void *addr,
 		     struct weir_stream *stream)
 {
-	uint64_t offset = 0, bytes = range->bytes;
+	uint64_t offset = 0, bytes = range->bytes, since_ns = tracing_now(space), life;
 	int err;
 
 	if (range->arena)
@@ -342,7 +342,7 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 		return err;
 	if (range->nr_replicated)
 		space->shared_ops->freed(space, range, offset);
-	tracing_free(space, range, offset, space_slot_find(space, stream));
+	life = tracing_life_take(space, range, offset);
 	if (range->arena) {
 		(void)arena_free(range, addr);
 	} else {
@@ -351,6 +351,7 @@ static int free_part(struct weir_space *space, struct range *range, void *addr,
 		range->free_pending = true;
 	}
 	alloc_settle(space, range);
+	tracing_free(space, life, space_slot_find(space, stream), since_ns);
 	return 0;
 }
 

@@ -563,11 +563,13 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	const struct use_list *uses;
 	struct stream_slot *slot;
 	const char *kernel;
+	uint64_t since_ns;
 	bracket_seq_t seq;
 	double ops;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	slot = space_slot_find(space, stream);
 	err = !slot || !slot->open ? -WEIR_ECONTRACT : 0;
 	if (!err)
@@ -593,12 +595,12 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);
 	uses = &space->ended[seq % space->max_ended].uses;
-	tracing_end(space, slot, kernel, ops, bracket.in_place);
 	if (space->shared)
 		space->shared_ops->ended(space, &space->ended[seq % space->max_ended]);
 	for (uint32_t u = 0; u < uses->nr; u++)
 		release_use(space, &uses->use[u], seq);
 	space_progress(space);
+	tracing_end(space, slot, kernel, ops, bracket.in_place, since_ns);
 out:
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -343,16 +343,17 @@ static bool is_same(const struct host_bracket *bracket, const struct weir_use *u
 int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses)
 {
 	struct host_bracket **at = &space->residency->host, *bracket;
+	uint64_t since_ns;
 
 	if (!uses || !nr_uses)
 		return -EINVAL;
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	while (*at && !is_same(*at, uses, nr_uses))
 		at = &(*at)->next;
 	bracket = *at;
 	if (bracket) {
 		*at = bracket->next;
-		tracing_host_end(space, bracket->traced);
 		for (uint32_t u = 0; u < nr_uses; u++) {
 			if (bracket->use[u].range->nr_replicated)
 				space->shared_ops->filled(space, &bracket->use[u], true);
@@ -361,6 +362,7 @@ int weir_host_end(struct weir_space *space, const struct weir_use *uses, uint32_
 		space->nr_open--;
 		space->nr_host_open--;
 		space_progress(space);
+		tracing_host_end(space, bracket->traced, since_ns);
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (!bracket)

@@ -88,8 +88,11 @@ enum trace_kind {
 	TRACE_UNPLAN,
 	TRACE_MARK,
 	TRACE_STOP, /* the last event, where recording ended as it should */
+	TRACE_WAIT, /* since the call before the program waited for streams, for so long */
 	TRACE_KIND_END
 };
+
+#define TRACE_SPACE_SIMULATED 1u /* the machine is */
 
 struct trace_space {
 	struct trace_event event;
@@ -99,6 +102,8 @@ struct trace_space {
 	uint32_t nr_places;  /* memories that it uses: its devices' own, others', the host's */
 	uint32_t memory[17]; /* by place: its index */
 	char weir[32];	     /* the version that wrote this */
+	uint32_t flags;
+	uint32_t reserved;
 };
 
 /* Parts of the description, each with its constants as words: see part.h. */
@@ -166,6 +171,7 @@ struct trace_alloc {
 struct trace_free {
 	struct trace_event event;
 	uint64_t life;
+	uint64_t took_ns;
 };
 
 /* As struct weir_use. */
@@ -196,6 +202,7 @@ struct trace_uses {
 
 struct trace_end {
 	struct trace_event event;
+	uint64_t took_ns;
 	uint64_t bracket; /* its number: they grow */
 	double ops;	  /* of its launches, added up */
 	uint32_t kernel;  /* its launches' name; 0: none, or several */
@@ -213,6 +220,7 @@ struct trace_time {
 
 struct trace_host_end {
 	struct trace_event event;
+	uint64_t took_ns;
 	uint32_t number;
 	uint32_t reserved;
 };
@@ -226,6 +234,7 @@ struct trace_part_of {
 	uint32_t reserved;
 };
 
+/* TRACE_SYNC, TRACE_WAIT. */
 struct trace_sync {
 	struct trace_event event;
 	uint64_t took_ns;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/trace_internal.h"
+#include "workloads/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -73,11 +74,16 @@ static size_t expand(const uint8_t *data, size_t bytes, uint8_t kind, char *file
 static void read_all(const struct trace_file *file)
 {
 	struct trace_input input = {.file = *file, .span = {.end = file->nr_events}};
+	struct weir_machine_desc machine = file->machine;
+	struct replay_plan plan;
 	struct trace *trace;
 	FILE *out = fopen("/dev/null", "w");
 	char err[512];
 
 	require(out != NULL);
+	(void)replay_check(file, &plan, err, sizeof(err));
+	replay_kernels(file, &machine);
+	require(!weir_machine_check(&machine, NULL, 0));
 	for (int part = 0; part < 2; part++) {
 		int rc = trace_file_steps(file, &input.span, &trace, err, sizeof(err));
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `weir trace` from the outside: a run of the benchmark that is traced has the results of one that is
-# not; what info, show, convert and cut make of its trace; and what they refuse. Needs WEIR,
+# not; what info, show, convert, cut and replay make of its trace; and what they refuse. Needs WEIR,
 # SOURCE_DIR and python3. Prints a line a test.
 set -u
 
@@ -36,7 +36,7 @@ for command in "" info show convert cut; do
 	has out '^usage: weir trace'
 done
 trace info gcn.trace
-has out '^machine +rtx5090$' '^mode +planned$' '^marks +4$' '^recording +ended as it should$' \
+has out '^machine +rtx5090$' '^mode +planned$' '^marks +5$' '^recording +ended as it should$' \
 	'^kernels +zero$' '^plans made +[1-9]'
 trace info --json gcn.trace
 cp out info.json
@@ -132,3 +132,59 @@ refused 'an input of this command' cut part.trace part.trace
 refused 'nothing to write' convert part.trace
 refused 'did you mean info' inf part.trace
 echo "ok - what is damaged, and what is not meant, is refused"
+
+# weir replay: on the machine that recorded each manager's epochs are those of the benchmark.
+set -- --gpu-budget 50% --nodes 50k --block-size 2MiB --epochs 2
+run managers "$@" --manager weir,zerocopy,uvm
+"$WEIR" replay gcn.trace --manager weir,zerocopy,uvm --json replayed.json >out 2>err ||
+	fail "replay exits with $?" err
+has out '^GPU budget +manager +epoch s +bound s +distance$' ' zerocopy '
+"$WEIR" replay gcn.trace --no-think --gpu-budget 25%,50%,200% --warm-up 1 --machine h200 \
+	--manager native,weir --json other.json >out 2>err || fail "replay exits with $?" err
+python3 - <<'END' || fail "what is replayed is not what was"
+import json
+
+def read(name):
+    return [json.loads(line) for line in open(name)]
+
+pairs = list(zip(read("managers.json"), read("replayed.json")))
+assert len(pairs) == 3
+for bench, replay in pairs:
+    assert bench["manager"] == replay["manager"] and replay["workload"] == "replay"
+    assert len(replay["epoch_s"]) == 2
+    for a, b in zip(bench["epoch_s"], replay["epoch_s"]):
+        assert abs(a - b) < 1e-4 * a, (bench["manager"], a, b)
+    assert 0 < replay["bound_s"] < replay["epoch_median_s"]
+other = read("other.json")
+assert [r["status"] for r in other] == ["out-of-memory", "ok"] * 2 + ["ok"] * 2
+assert other[1]["epoch_median_s"] >= other[3]["epoch_median_s"] >= other[5]["epoch_median_s"]
+assert other[0]["machine"] == "h200" and len(other[5]["epoch_s"]) == 3
+assert other[0]["parameters"]["think"] is False
+END
+echo "ok - a trace under other managers, budgets and machines"
+
+replay_refused()
+{
+	pattern=$1
+	shift
+	"$WEIR" replay "$@" >out 2>err
+	status=$?
+	[ $status -eq 2 ] || fail "replay $* exits with $status, not 2" err
+	[ "$(wc -l <err)" -eq 1 ] || fail "replay $*: not one line" err
+	has err "$pattern"
+}
+
+replay_refused '^weir: flipped.trace: the trace is damaged' flipped.trace
+replay_refused 'fewer than two marks' part.trace
+replay_refused 'no kernels that could run' gcn.trace --machine cuda
+replay_refused 'takes one trace' gcn.trace part.trace
+replay_refused "^weir: --manager 'weir-paged'" gcn.trace --manager weir-paged
+replay_refused '^weir: --gpu-budget: ' gcn.trace --gpu-budget 1TB
+replay_refused '^weir: --warm-up' gcn.trace --warm-up 4
+"$WEIR" report replayed.json -o page.html >out 2>err
+[ $? -eq 2 ] || fail "a page of what was replayed"
+has err 'has no page: leave it out$'
+"$WEIR" replay --help >out || fail "replay --help"
+has out '^usage: weir replay'
+! grep -q -- '--debug' out || fail "an option that is not there" out
+echo "ok - what cannot be replayed is refused"

@@ -235,6 +235,32 @@ static void test_trace_file_begins_anywhere(void **state)
 	test_space_close(&t);
 }
 
+/* A bracket that names the whole space, in which pieces of a block were given back. */
+static void test_trace_file_of_the_whole_space(void **state)
+{
+	const struct trace_begin *begin;
+	struct trace_file file;
+	struct test_space t;
+	uint8_t *a, *b;
+
+	(void)state;
+	start(&t);
+	a = do_alloc(&t, 1000, 0);
+	b = do_alloc(&t, 1000, 0);
+	(void)do_alloc(&t, BLOCK, 0);
+	do_free(&t, a, 0);
+	assert_int_equal(weir_begin(t.space, t.stream[0], NULL, 0), 0);
+	do_end(&t, 0);
+	do_free(&t, b, 0);
+	test_space_close(&t);
+	read_back(&file);
+	begin = find(&file, TRACE_BEGIN, 0);
+	assert_int_equal(begin->nr_uses, 2);
+	assert_int_equal(begin->use[1].life, 0);
+	assert_int_equal(begin->use[0].life, 3);
+	trace_file_close(&file);
+}
+
 static void test_trace_file_replaces_traces_alone(void **state)
 {
 	struct trace_file file;
@@ -428,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_trace_file_changes_nothing),
 		cmocka_unit_test(test_trace_file_gives_steps),
 		cmocka_unit_test(test_trace_file_begins_anywhere),
+		cmocka_unit_test(test_trace_file_of_the_whole_space),
 		cmocka_unit_test(test_trace_file_replaces_traces_alone),
 		cmocka_unit_test(test_trace_file_by_environment),
 		cmocka_unit_test(test_trace_file_on_a_full_disk),
