@@ -32,7 +32,7 @@ extern "C" {
 
 #define FAKECUDA_API __attribute__((visibility("default")))
 
-enum { FAKECUDA_DEVICES_MAX = 4, FAKECUDA_STREAMS_MAX = 64 };
+enum { FAKECUDA_DEVICES_MAX = 4, FAKECUDA_STREAMS_MAX = 96 };
 
 /** What the machine is; 0 asks for the environment variable, and where that is not set the value
  *  in brackets. */
