@@ -102,7 +102,7 @@ struct message {
 	struct clock clock;	/* the same, as it was queued */
 	uint64_t offset, bytes; /* in the range */
 	struct replica *replica;
-	struct list *list; /* whose memory it uses; NULL: none's */
+	struct list *list;   /* whose memory it uses; NULL: none's */
 	bracket_seq_t after; /* it waits for that bracket; 0: for none that is known */
 	stream_id_t stream;
 	bool fenced; /* else no fence could be recorded behind it yet */
