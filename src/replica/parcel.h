@@ -17,7 +17,7 @@ struct parcel {
 	struct list_part part;
 };
 
-/* ---- choose.c */
+/* ---- parcel.c */
 
 /* By which mechanism elements of a list are to be sent; packets: whether these will do. */
 enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const struct parcel *p,

@@ -21,7 +21,7 @@
  *   accesses.c   what an access waits for, on the device
  *   lanes.c      messages under way
  *   message.c    sending them
- *   choose.c     by which mechanism
+ *   parcel.c     by which mechanism
  *   lists.c      elements that devices are subscribed to
  *   packets.c    sending such elements side by side
  *   tracking.c   lists of what kernels were seen to read
