@@ -70,14 +70,18 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 		.options = w->ops->options,
 	};
 	struct solver_manager *m;
+	bool by_hand;
 	int rc;
 
-	if (w->params.graph && w->ops->lists &&
+	by_hand = w->params.graph && w->ops->by_hand &&
+		  solver_lists_pay(weir_machine_describe(machine), &w->params);
+	if (w->params.graph && (by_hand || w->ops->lists) &&
 	    solver_graph_make_lists(w->graph, w->params.devices)) {
 		snprintf(err, err_bytes, "not enough memory on this computer");
 		return -EAGAIN;
 	}
 	solver_config_set(&config, &w->params);
+	config.lists_by_hand = by_hand;
 	memcpy(config.budget_bytes, w->budget_bytes, sizeof(config.budget_bytes));
 	rc = w->ops->create(&config, &m);
 	if (rc) {

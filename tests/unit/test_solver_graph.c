@@ -194,6 +194,8 @@ struct outcome {
 	struct solver_bound bound;
 };
 
+static bool lists_by_hand;
+
 /* vector: what it is at the end, unless NULL. */
 static struct outcome run(const struct weir_machine_desc *desc,
 			  const struct solver_manager_ops *ops, const struct solver_params *p,
@@ -207,6 +209,7 @@ static struct outcome run(const struct weir_machine_desc *desc,
 	char err[256] = "";
 
 	solver_config_set(&config, p);
+	config.lists_by_hand = lists_by_hand;
 	for (uint32_t d = 0; d < p->devices; d++)
 		config.budget_bytes[d] = solver_named_bytes(p, d, 4096) * budget_percent / 100;
 	assert_int_equal(
@@ -323,12 +326,85 @@ static void test_pagerank_same(void **state)
 	same_everywhere(SOLVER_PAGERANK, 3, devices_of_same, ARRAY_LEN(devices_of_same));
 }
 
+/* Under one manager. */
+static void same_of(enum solver_kind kind, uint32_t iterations, const uint32_t *devices, size_t nr,
+		    const struct solver_manager_ops *ops)
+{
+	struct weir_machine_desc desc;
+	struct solver_graph g;
+	struct solver_params p;
+	uint64_t want;
+
+	graph_of(&g, 11, 4, false);
+	p = params_of(kind, &g, 1);
+	p.iterations = iterations;
+	machine_of(1, &desc);
+	want = run(&desc, &solver_manager_single, &p, 0, NULL).hash;
+	for (size_t i = 0; i < nr; i++) {
+		p = params_of(kind, &g, devices[i]);
+		p.iterations = iterations;
+		machine_of(p.devices, &desc);
+		assert_int_equal(run(&desc, ops, &p, 0, NULL).hash, want);
+	}
+	solver_graph_close(&g);
+}
+
 /* Until nothing changes, and stopped before. */
 static void test_sssp_same(void **state)
 {
 	(void)state;
 	same_everywhere(SOLVER_SSSP, 100, devices_of_same, ARRAY_LEN(devices_of_same));
 	same_everywhere(SOLVER_SSSP, 3, devices_of_same, 1);
+}
+
+/* Those who copy by hand send elements of lists. */
+static void test_by_hand_same(void **state)
+{
+	static const uint32_t devices[] = {2, 5, 16};
+
+	(void)state;
+	lists_by_hand = true;
+	same_of(SOLVER_PAGERANK, 4, devices, ARRAY_LEN(devices), &solver_manager_memcpy);
+	same_of(SOLVER_PAGERANK, 4, devices, ARRAY_LEN(devices), &solver_manager_overlap);
+	same_of(SOLVER_SSSP, 100, devices, ARRAY_LEN(devices), &solver_manager_memcpy);
+	same_of(SOLVER_SSSP, 100, devices, ARRAY_LEN(devices), &solver_manager_overlap);
+	lists_by_hand = false;
+}
+
+/* Lists where ports take longer than kernels: then what is listed moves, and up to three elements
+ * more in a message, and a pass is shorter. */
+static void test_by_hand_pays(void **state)
+{
+	struct outcome whole, lists;
+	struct weir_machine_desc desc;
+	struct solver_graph g;
+	struct solver_params p;
+	uint64_t listed = 0, most;
+
+	(void)state;
+	graph_of(&g, 18, 16, true);
+	p = params_of(SOLVER_PAGERANK, &g, 4);
+	machine_of(4, &desc);
+	assert_false(solver_lists_pay(&desc, &p));
+	for (uint32_t l = 4; l < desc.nr_links; l++)
+		desc.link[l].a_to_b_bytes_per_s = desc.link[l].b_to_a_bytes_per_s =
+			desc.link[l].duplex_bytes_per_s = 1e8;
+	assert_true(solver_lists_pay(&desc, &p));
+	for (uint32_t d = 0; d < 4; d++) {
+		desc.memory[GPU0 + d].bytes = MIB(256);
+		listed += g.split[4]->share[d].nr_listed * sizeof(float);
+	}
+	whole = run(&desc, &solver_manager_overlap, &p, 0, NULL);
+	lists_by_hand = true;
+	lists = run(&desc, &solver_manager_overlap, &p, 0, NULL);
+	lists_by_hand = false;
+	most = (listed + 12 * 12 * 8) * (p.iterations * p.passes + 2);
+	assert_true(lists.moved_bytes >= listed * (p.iterations * p.passes + 2));
+	assert_true(lists.moved_bytes <= most && lists.moved_bytes < whole.moved_bytes);
+	print_message("%.3g s, whole %.3g s\n", lists.pass_s, whole.pass_s);
+	assert_true(lists.pass_s < whole.pass_s);
+	assert_true(lists.pass_s >= solver_bound_s(&lists.bound));
+	solver_graph_close(&g);
 }
 
 /* Distances against Dijkstra's, in blocks that are cut short by the ends of launches. */
@@ -547,7 +623,8 @@ int main(void)
 		cmocka_unit_test(test_graph_made_up),  cmocka_unit_test(test_pagerank_reference),
 		cmocka_unit_test(test_pagerank_same),  cmocka_unit_test(test_pagerank_bytes),
 		cmocka_unit_test(test_pagerank_bound), cmocka_unit_test(test_sssp_reference),
-		cmocka_unit_test(test_sssp_same),      cmocka_unit_test(test_sssp_rounds),
+		cmocka_unit_test(test_sssp_same),      cmocka_unit_test(test_by_hand_same),
+		cmocka_unit_test(test_by_hand_pays),   cmocka_unit_test(test_sssp_rounds),
 		cmocka_unit_test(test_sssp_bound),     cmocka_unit_test(test_bound_holds),
 	};
 

@@ -475,7 +475,7 @@ static struct bounded bounded_of(const struct weir_machine_desc *desc,
 				 enum solver_sharing sharing)
 {
 	const struct solver_shape shape = solver_array_shape(p, 0);
-	const bool sssp = p->kind == SOLVER_SSSP;
+	const bool sssp = result && p->kind == SOLVER_SSSP;
 	const uint32_t nr = sssp ? result->nr_iterations : p->iterations;
 
 	return (struct bounded){
@@ -528,4 +528,33 @@ double solver_als_messages(const struct weir_machine_desc *desc, const struct so
 					  2 * bytes / desc->device[to].hbm_bytes_per_s * NS_PER_S);
 	}
 	return messages / launches;
+}
+
+/* Of an element that is packed and unpacked: its number and the packet, each read or written twice,
+ * and the sector that it lies in, read once and then read and written. */
+#define PACKED_BYTES (4 * 4 + 3 * 32)
+
+bool solver_lists_pay(const struct weir_machine_desc *desc, const struct solver_params *p)
+{
+	const struct solver_params one = {.kind = SOLVER_PAGERANK,
+					  .shape = p->shape,
+					  .graph = p->graph,
+					  .iterations = 2, /* what is sent in one is read */
+					  .devices = p->devices};
+	const struct bounded b = bounded_of(desc, &one, NULL, SOLVER_COPIED);
+	double whole = 0, lists = 0;
+
+	for (uint32_t d = 0; d < p->devices && p->devices > 1; d++) {
+		const double kernels = device_ns(&b, d), rate = device_rate(&b, d, false);
+		const double listed = port_bytes(&b, d, false) / sizeof(float);
+		const double others = (double)(p->shape.slices - rows_of(&b, 0, d));
+		const double packed =
+			listed * PACKED_BYTES / desc->device[d].hbm_bytes_per_s * NS_PER_S;
+
+		whole = max_double(whole,
+				   max_double(kernels, others * b.slice_bytes / rate * NS_PER_S));
+		lists = max_double(lists, max_double(kernels + packed,
+						     listed * sizeof(float) / rate * NS_PER_S));
+	}
+	return lists < whole;
 }

@@ -80,6 +80,7 @@ struct solver_config {
 	/* What each device reads of others' slabs, of all arrays alike, where uses say so. Borrowed
 	 * until alloc() returns. */
 	struct solver_list list[WEIR_DEVICES_MAX];
+	bool lists_by_hand; /* managers that copy by hand send elements of lists */
 	/* How much of its own memory each device may use; 0: all. Of managers that spill. */
 	uint64_t budget_bytes[WEIR_DEVICES_MAX];
 	const char *options; /* of the entry of solver_managers[] */
@@ -99,6 +100,7 @@ struct solver_manager_ops {
 	bool one_device; /* it takes one device, whatever the machine has */
 	bool in_place;	 /* kernels read what is in their neighbours' memory */
 	bool limit;	 /* it sends nothing: fields are wrong, and are not looked at */
+	bool by_hand;	 /* it copies halos, or the lists of the configuration if it says so */
 	bool lists;	 /* it looks at the lists of the configuration */
 	bool spills;	 /* what devices' memories have no room for is elsewhere */
 

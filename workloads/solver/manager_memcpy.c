@@ -3,15 +3,47 @@
  * Bulk-synchronous: all devices compute, the host waits for them, all of them copy what they wrote
  * to those that read it, the host waits again.
  */
-#include "workloads/solver/slabs.h"
+#include "workloads/solver/slabs_lists.h"
 
 static int create(const struct solver_config *config, struct solver_manager **out)
 {
 	struct solver_slabs *s;
 	int err = solver_slabs_create(config, &solver_manager_memcpy, sizeof(*s), true, &s);
 
-	if (!err)
+	if (err)
+		return err;
+	if (config->lists_by_hand)
+		err = solver_lists_create(s, config);
+	if (err)
+		solver_slabs_destroy(&s->base);
+	else
 		*out = &s->base;
+	return err;
+}
+
+/* Each to another one first, so that not all send to the same one. */
+static int written_send(struct solver_slabs *s, bool receive)
+{
+	const uint32_t nr = s->base.nr_devices;
+	int err = 0;
+
+	for (uint32_t k = 0; k < s->nr_written; k++) {
+		const struct solver_use *use = &s->written[k].use;
+		const uint32_t d = s->written[k].device;
+
+		for (uint32_t i = 1; i < nr && !err; i++) {
+			const uint32_t to = (d + i) % nr;
+
+			if (receive)
+				err = solver_lists_receive(s, s->stream[to], use, d, to);
+			else if (s->pair)
+				err = solver_lists_send(s, s->stream[d], use, d, to,
+							WEIR_CAUSE_DEMAND);
+			else
+				err = solver_slabs_send(s, s->stream[d], use, d, to,
+							WEIR_CAUSE_DEMAND);
+		}
+	}
 	return err;
 }
 
@@ -20,14 +52,10 @@ static int iteration_end(struct solver_manager *m)
 	struct solver_slabs *s = solver_slabs_of(m);
 	int err = solver_slabs_sync(m);
 
-	/* Each to another one first, so that not all send to the same one. */
-	for (uint32_t k = 0; k < s->nr_written; k++) {
-		const struct solver_written *w = &s->written[k];
-		const uint32_t d = w->device;
-
-		for (uint32_t i = 1; i < m->nr_devices && !err; i++)
-			err = solver_slabs_send(s, s->stream[d], &w->use, d,
-						(d + i) % m->nr_devices, WEIR_CAUSE_DEMAND);
+	err = err ? err : written_send(s, false);
+	if (!err && s->pair) {
+		err = solver_slabs_sync(m);
+		err = err ? err : written_send(s, true);
 	}
 	s->nr_written = 0;
 	return err ? err : solver_slabs_sync(m);
@@ -36,6 +64,7 @@ static int iteration_end(struct solver_manager *m)
 const struct solver_manager_ops solver_manager_memcpy = {
 	.name = "memcpy",
 	.help = "compute, wait, copy halos between devices, wait",
+	.by_hand = true,
 	.create = create,
 	.destroy = solver_slabs_destroy,
 	.alloc = solver_slabs_alloc,

@@ -22,16 +22,19 @@
  * the interior, which fills the device, would be first, and the boundary last.
  */
 #include "src/backend/machine.h"
-#include "workloads/solver/slabs.h"
+#include "workloads/solver/slabs_lists.h"
 
 struct overlap {
 	struct solver_slabs slabs;
 	struct weir_stream *other[WEIR_DEVICES_MAX];		      /* beside that of the slabs */
 	struct weir_stream *send[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX]; /* from, to; or NULL */
-	uint32_t nr_iterations;					      /* that have ended */
+	/* Where elements of lists are unpacked, on the one that receives; or NULL. */
+	struct weir_stream *receive[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX];
+	uint32_t nr_iterations; /* that have ended */
 	/* Of the iteration before, 0: there is none. */
 	fence_t interior_done[WEIR_DEVICES_MAX], boundary_done[WEIR_DEVICES_MAX];
 	fence_t sent[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX];
+	fence_t unpacked[WEIR_DEVICES_MAX][WEIR_DEVICES_MAX]; /* the last packet, from and to */
 	bool waited[WEIR_DEVICES_MAX]; /* the boundary's stream has, in this iteration */
 };
 
@@ -49,6 +52,8 @@ static void destroy(struct solver_manager *m)
 		weir_stream_destroy(o->other[d]);
 		for (uint32_t to = 0; to < m->nr_devices; to++)
 			weir_stream_destroy(o->send[d][to]);
+		for (uint32_t to = 0; to < m->nr_devices; to++)
+			weir_stream_destroy(o->receive[d][to]);
 	}
 	solver_slabs_destroy(m);
 }
@@ -67,7 +72,13 @@ static int create(const struct solver_config *config, struct solver_manager **ou
 		for (uint32_t to = 0; to < config->nr_devices && !err; to++)
 			if (solver_slabs_share(s, d, to))
 				err = weir_stream_create(config->machine, d, &o->send[d][to]);
+		for (uint32_t to = 0; to < config->nr_devices && config->lists_by_hand && !err;
+		     to++)
+			if (to != d)
+				err = weir_stream_create(config->machine, to, &o->receive[d][to]);
 	}
+	if (!err && config->lists_by_hand)
+		err = solver_lists_create(s, config);
 	if (err)
 		destroy(&s->base);
 	else
@@ -114,6 +125,26 @@ static bool writes(const struct solver_step *step)
 	return any;
 }
 
+/* All of a part, or what the other one's list has of it. */
+static int part_send(struct overlap *o, const struct solver_use *written, uint32_t from,
+		     uint32_t to)
+{
+	struct weir_stream *send = o->send[from][to], *receive = o->receive[from][to];
+	fence_t sent;
+	int err;
+
+	if (!o->slabs.pair)
+		return solver_slabs_send(&o->slabs, send, written, from, to, WEIR_CAUSE_PREFETCH);
+	/* Packets of parts that follow each other have up to three elements in common. */
+	err = wait_for(o, send, o->unpacked[from][to]);
+	err = err ? err
+		  : solver_lists_send(&o->slabs, send, written, from, to, WEIR_CAUSE_PREFETCH);
+	err = err ? err : record(o, send, &sent);
+	err = err ? err : wait_for(o, receive, sent);
+	err = err ? err : solver_lists_receive(&o->slabs, receive, written, from, to);
+	return err ? err : record(o, receive, &o->unpacked[from][to]);
+}
+
 /* What a step wrote, behind what is queued on its stream so far. */
 static int boundary_send(struct overlap *o, const struct solver_step *step,
 			 const struct weir_stream *after)
@@ -130,8 +161,7 @@ static int boundary_send(struct overlap *o, const struct solver_step *step,
 		err = wait_for(o, send, written);
 		for (uint32_t k = 0; k < step->nr_uses && !err; k++)
 			if (step->use[k].kind != WEIR_READ)
-				err = solver_slabs_send(&o->slabs, send, &step->use[k], d,
-							(d + i) % nr, WEIR_CAUSE_PREFETCH);
+				err = part_send(o, &step->use[k], d, (d + i) % nr);
 	}
 	return err;
 }
@@ -162,7 +192,9 @@ static int iteration_end(struct solver_manager *m)
 		err = err ? err : record(o, stream_of(o, d, true), &o->boundary_done[d]);
 		for (uint32_t to = 0; to < m->nr_devices && !err; to++)
 			if (o->send[d][to])
-				err = record(o, o->send[d][to], &o->sent[d][to]);
+				err = record(o,
+					     o->receive[d][to] ? o->receive[d][to] : o->send[d][to],
+					     &o->sent[d][to]);
 	}
 	o->nr_iterations++;
 	o->slabs.nr_written = 0;
@@ -181,6 +213,8 @@ static int sync(struct solver_manager *m)
 		for (uint32_t to = 0; to < m->nr_devices; to++) {
 			err = o->send[d][to] ? weir_stream_sync(o->send[d][to]) : 0;
 			first = first ? first : err;
+			err = o->receive[d][to] ? weir_stream_sync(o->receive[d][to]) : 0;
+			first = first ? first : err;
 		}
 	}
 	return first;
@@ -190,6 +224,7 @@ const struct solver_manager_ops solver_manager_overlap = {
 	.name = "overlap",
 	.help = "by hand: the boundary first, copied while the interior is computed",
 	.split = true,
+	.by_hand = true,
 	.create = create,
 	.destroy = destroy,
 	.alloc = solver_slabs_alloc,

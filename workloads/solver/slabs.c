@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs in plain memory; see slabs.h. */
 #include "workloads/solver/slabs.h"
+#include "workloads/solver/slabs_lists.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -121,6 +122,7 @@ void solver_slabs_destroy(struct solver_manager *m)
 		for (uint32_t d = 0; d < m->nr_devices; d++)
 			weir_mem_free(s->slab[i][d].mem, NULL);
 	weir_pool_destroy(s->pool);
+	solver_lists_destroy(s);
 	free(s->written);
 	free(s);
 }

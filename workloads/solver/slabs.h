@@ -35,6 +35,9 @@ struct solver_slabs {
 	struct solver_written *written;
 	uint32_t nr_written, room_written;
 	struct manager_stats stats;
+	/* Of managers that send elements of lists: by from * nr_devices + to. Else NULL. */
+	struct solver_pair *pair;
+	struct solver_list list[WEIR_DEVICES_MAX];
 };
 
 /* Make one, of `bytes` in all, zeroed. */
