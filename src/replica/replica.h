@@ -23,6 +23,7 @@
  *   message.c    sending them
  *   parcel.c     by which mechanism
  *   lists.c      elements that devices are subscribed to
+ *   list_memory.c  lists in memory of the machine
  *   packets.c    sending such elements side by side
  *   tracking.c   lists of what kernels were seen to read
  *   use.c        brackets that name windows, or the one copy
