@@ -102,7 +102,6 @@ static int check_views(const struct weir_space *space, const struct replica *r)
 static int check(const struct weir_space *space, const struct range *window)
 {
 	const struct replica *r = replica_of_window(window);
-	uint64_t bytes[PLACES_MAX] = {0};
 	int err;
 
 	if (!r || r->window[__builtin_ctzll(r->devices)] != window)
@@ -112,24 +111,13 @@ static int check(const struct weir_space *space, const struct range *window)
 		err = check_views(space, r);
 	if (err)
 		return err;
-	for (uint32_t n = 0; n < r->replicas->nr_replicas; n++) {
-		const struct replica *other = r->replicas->replica[n];
+	for (uint32_t place = 0; place < space->nr_places; place++) {
+		const struct replica_memory *memory = &r->replicas->memory[place];
 
-		for (uint32_t own = 0; other && own < space->nr_devices; own++)
-			if (other->tracked[own].backend.handle)
-				bytes[own] += other->tracked[own].backend.bytes;
-		for (uint8_t c = 0; other && c <= COPY_HOST; c++)
-			for (uint32_t g = 0; other->chunk[c] && g < other->nr_granules; g++)
-				if (other->chunk[c][g].backend.handle)
-					bytes[memory_place(space, c)] += r->replicas->granule_bytes;
-	}
-	for (uint8_t c = 0; c <= COPY_HOST; c++)
-		if (c == COPY_HOST || c < space->nr_devices)
-			bytes[memory_place(space, c)] += packets_bytes(space, c);
-	for (uint32_t place = 0; place < space->nr_places; place++)
-		if (r->replicas->memory[place].replicas &&
-		    phys_held(&r->replicas->memory[place].client) != bytes[place])
+		if (memory->replicas &&
+		    phys_held(&memory->client) != chunks_bytes(space, memory->copy))
 			return fail(r, "its memories' accounts do not hold what it has");
+	}
 	return 0;
 }
 

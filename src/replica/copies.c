@@ -12,10 +12,6 @@
 #include "src/base/log.h"
 #include "src/replica/parcel.h"
 
-/* Chunks of the space's budget that are asked for at a time: each change of it ends a plan. */
-#define LEND_BYTES (UINT64_C(64) << 20)
-#define LEND_SHARE 16u /* at most so much of what is left of it */
-
 /* ------------------------------------------------------------------ views */
 
 static char *window_addr(const struct replica *r, place_t own, uint32_t g)
@@ -65,7 +61,7 @@ static void chunk_drop(struct weir_space *space, struct replica *r, uint8_t copy
 	uint64_t granule = r->replicas->granule_bytes;
 
 	pieces_drop(r, g * granule, MIN((g + 1) * granule, r->bytes), copy);
-	copies_chunk_put(space, copy, chunk);
+	chunks_put(space, copy, chunk);
 }
 
 /* Whether a copy of a granule can go: it has nothing that is not elsewhere, too, nothing uses it,
@@ -174,74 +170,14 @@ static uint64_t give(struct phys_client *client, uint64_t bytes)
 	return before - after;
 }
 
-int copies_chunk_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
-		     struct settle *settle, struct replica_chunk *out)
-{
-	place_t place = memory_place(space, copy);
-	struct replica_memory *memory = &replicas_of(space)->memory[place];
-	int err = 0;
-
-	while (!err &&
-	       phys_held(&memory->client) + bytes > memory->owner.nr_lent * space->block_bytes) {
-		uint64_t held = phys_held(&memory->client) + bytes;
-
-		if (only_free) {
-			if (space_lend_free(space, &memory->owner))
-				continue;
-			return -ENOMEM;
-		}
-		memory->taking = true;
-		err = space_lend_more(space, &memory->owner, div_round_up(held, space->block_bytes),
-				      MIN(LEND_BYTES / space->block_bytes,
-					  space->pmm[place].max_chunks / LEND_SHARE),
-				      settle);
-		memory->taking = false;
-		if (err == -ENOMEM && copies_evict(space, copy))
-			err = 0;
-	}
-	if (!err)
-		err = phys_take(&memory->client, bytes, &out->backend);
-	if (err == -EAGAIN && settle && !(settle->in_vain & 1u << place)) {
-		settle->place = place;
-		settle->bytes = bytes;
-		return SETTLE_WAIT;
-	}
-	if (err)
-		return err == -EAGAIN ? -ENOMEM : err;
-	out->devices = memory->client.devices;
-	if (space->poison)
-		space->backend->ops->poison(space->backend, &out->backend, 0);
-	return 0;
-}
-
-void copies_chunk_put(struct weir_space *space, uint8_t copy, struct replica_chunk *chunk)
-{
-	if (!chunk->backend.handle)
-		return;
-	phys_put(&replicas_of(space)->memory[memory_place(space, copy)].client, &chunk->backend);
-	chunk->backend.handle = 0;
-}
-
-int copies_chunk_allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device)
-{
-	int err;
-
-	if (!chunk || chunk->devices & device)
-		return 0;
-	err = space->backend->ops->chunk_add_devices(space->backend, &chunk->backend, device);
-	if (!err)
-		chunk->devices |= device;
-	return err;
-}
-
 /* A chunk for a granule. */
 static int granule_get(struct weir_space *space, struct replica *r, uint8_t copy, uint32_t g,
 		       bool only_free, struct settle *settle)
 {
 	if (r->chunk[copy][g].backend.handle)
 		return 0;
-	return copies_chunk_get(space, copy, r->replicas->granule_bytes, only_free, settle,
-				&r->chunk[copy][g]);
+	return chunks_get(space, copy, r->replicas->granule_bytes, only_free, settle,
+			  &r->chunk[copy][g]);
 }
 
 /* Another copy of a granule that a window can show: one of a device that has what was written last
@@ -374,7 +310,7 @@ void copies_drop_all(struct replica *r)
 					break;
 		for (uint8_t c = 0; c <= COPY_HOST; c++)
 			if (r->chunk[c])
-				copies_chunk_put(space, c, &r->chunk[c][g]);
+				chunks_put(space, c, &r->chunk[c][g]);
 	}
 }
 
@@ -390,6 +326,7 @@ static void memory_init(struct replicas *rs, place_t place, uint8_t copy)
 	snprintf(name, sizeof(name), "replicas of %.40s", pmm->client.name);
 	memory->replicas = rs;
 	memory->copy = copy;
+	memory->evict = copies_evict;
 	phys_client_add(&memory->client, pmm->client.memory, name, PHYS_NO_LIMIT);
 	memory->client.devices =
 		copy == COPY_HOST ? space->devices : BACKEND_DEVICE_BIT(space->device[place]);

@@ -15,18 +15,18 @@ static int slice_make(struct weir_space *space, struct list *list, uint8_t own, 
 {
 	uint64_t bytes = MIN(list->nr_slice, list->nr - first) * sizeof(uint32_t);
 	struct backend_copy copy = {.bytes = bytes};
-	int err = copies_chunk_get(space, own, round_up(bytes, replicas_of(space)->granule_bytes),
-				   true, NULL, &slice->chunk);
+	int err = chunks_get(space, own, round_up(bytes, replicas_of(space)->granule_bytes), true,
+			     NULL, &slice->chunk);
 
 	if (err)
 		return err;
 	copy.src = (uint32_t *)list->home.backend.alias + first;
 	copy.dst = slice->chunk.backend.alias;
-	err = copies_chunk_allow(space, &list->home, BACKEND_DEVICE_BIT(space->device[own]));
+	err = chunks_allow(space, &list->home, BACKEND_DEVICE_BIT(space->device[own]));
 	if (!err)
 		err = space->backend->ops->copy_beside(space->backend, stream, &copy, 1);
 	if (err)
-		copies_chunk_put(space, own, &slice->chunk);
+		chunks_put(space, own, &slice->chunk);
 	slice->stream = stream;
 	slice->fenced = slice->done = false;
 	return err;
@@ -84,11 +84,11 @@ static bool put(struct weir_space *space, struct list *list, uint8_t copy, bool 
 
 	for (uint32_t i = 0; i < nr && (all || !any); i++) {
 		any |= list->slice[copy][i].chunk.backend.handle != 0;
-		copies_chunk_put(space, copy, &list->slice[copy][i].chunk);
+		chunks_put(space, copy, &list->slice[copy][i].chunk);
 	}
 	if (copy == COPY_HOST) {
 		any = list->home.backend.handle != 0;
-		copies_chunk_put(space, copy, &list->home);
+		chunks_put(space, copy, &list->home);
 	}
 	return any;
 }
@@ -125,22 +125,6 @@ void list_unuse(struct weir_space *space, struct list *list)
 	list->nr_users--;
 	if (list->ended && !list->nr_users)
 		list_free(space, list);
-}
-
-uint64_t lists_bytes(const struct weir_space *space, uint8_t copy)
-{
-	uint64_t bytes = 0;
-
-	for (const struct list *list = replicas_of(space)->lists; list; list = list->next) {
-		if (copy == COPY_HOST && list->home.backend.handle)
-			bytes += list->home.backend.bytes;
-		for (uint32_t i = 0; copy < WEIR_DEVICES_MAX && list->slice[copy] &&
-				     i < list->nr_slices * LIST_ALIGN;
-		     i++)
-			if (list->slice[copy][i].chunk.backend.handle)
-				bytes += list->slice[copy][i].chunk.backend.bytes;
-	}
-	return bytes;
 }
 
 bool lists_evict(struct weir_space *space, uint8_t copy)

@@ -94,8 +94,7 @@ void list_end(struct weir_space *space, struct list *list);
 /* A message that used it is done, or it is filled. */
 void list_unuse(struct weir_space *space, struct list *list);
 
-/* What all have in a memory; and giving some of it back. @return whether any was. */
-uint64_t lists_bytes(const struct weir_space *space, uint8_t copy);
+/* Give back some of what they have in a memory. @return whether there was any. */
 bool lists_evict(struct weir_space *space, uint8_t copy);
 void lists_fini(struct weir_space *space);
 

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 
-#include "src/cost/cost.h"
 #include "src/replica/parcel.h"
 
 /* Pieces of one message that are copied as one batch. */
@@ -78,9 +77,9 @@ static int batch_add(struct batch *batch, uint64_t offset, uint64_t end)
 		copy->dst = copies_alias(r, to, offset, &dst_bytes, &dst);
 		copy->bytes = MIN(MIN(src_bytes, dst_bytes), end - offset);
 		offset += copy->bytes;
-		err = copies_chunk_allow(batch->space, src, device);
+		err = chunks_allow(batch->space, src, device);
 		if (!err)
-			err = copies_chunk_allow(batch->space, dst, device);
+			err = chunks_allow(batch->space, dst, device);
 		if (!err && ++batch->nr == BATCH_MAX)
 			err = batch_queue(batch);
 	}
@@ -118,24 +117,6 @@ static int send(struct weir_space *space, const struct message *m, const struct 
 	if (!err && (p->from == COPY_ONE || p->to == COPY_ONE))
 		err = one_wait(space, p->replica, m->stream, p->offset, p->end);
 	return err || WEIR_MUTANT == 8 ? err : copy_part(space, m, p, own);
-}
-
-void parcel_count(const struct weir_space *space, const struct parcel *p)
-{
-	const struct weir_machine_desc *desc = &space->backend->desc;
-	struct weir_replica_stats *stats = &p->replica->replicas->stats;
-	enum weir_message_kind kind = p->replica->replicas->kind;
-	uint32_t a = copies_memory(space, p->replica, p->from, p->offset);
-	uint32_t b = copies_memory(space, p->replica, p->to, p->offset);
-	int link = a == b ? -1 : cost_link_find(desc, a, b);
-
-	stats->nr_messages[kind]++;
-	stats->message_bytes[kind] += p->bytes;
-	stats->nr_sent[p->how]++;
-	stats->sent_bytes[p->how] += p->bytes;
-	if (link >= 0)
-		stats->link_bytes[link][desc->link[link].a == a ? WEIR_A_TO_B : WEIR_B_TO_A]
-				 [kind] += p->bytes;
 }
 
 /* A message, on the slot's stream or the lane's. On success the other copy has what it brought. */

@@ -33,8 +33,8 @@ static int chunk_ready(struct weir_space *space, const struct lane *lane, uint8_
 
 	bytes = MIN(round_up(bytes, rs->granule_bytes), rs->packet_bytes);
 	if (chunk->backend.handle && chunk->backend.bytes < bytes && !lane->nr)
-		copies_chunk_put(space, copy, chunk);
-	return chunk->backend.handle ? 0 : copies_chunk_get(space, copy, bytes, true, NULL, chunk);
+		chunks_put(space, copy, chunk);
+	return chunk->backend.handle ? 0 : chunks_get(space, copy, bytes, true, NULL, chunk);
 }
 
 static int lane_ready(struct sending *s)
@@ -52,8 +52,8 @@ static int lane_ready(struct sending *s)
 	if (!err)
 		err = chunk_ready(s->space, s->lane, p->to, bytes, &s->lane->in_chunk);
 	if (!err)
-		err = copies_chunk_allow(s->space, &s->lane->in_chunk,
-					 BACKEND_DEVICE_BIT(s->space->device[p->from]));
+		err = chunks_allow(s->space, &s->lane->in_chunk,
+				   BACKEND_DEVICE_BIT(s->space->device[p->from]));
 	if (err)
 		return err;
 	s->out = (struct waiter){.stream = s->lane->out.stream, .clock = &s->lane->out.clock};
@@ -198,44 +198,17 @@ int packets_send(struct weir_space *space, const struct parcel *p)
 
 /* ------------------------------------------------------------------ memory */
 
-/* The next lane from number *at on; NULL: there is none. */
-static struct lane *next_lane(const struct replicas *rs, uint32_t *at)
-{
-	while (*at < WEIR_DEVICES_MAX * COPIES_MAX) {
-		uint32_t n = (*at)++;
-
-		if (rs->lane[n / COPIES_MAX])
-			return &rs->lane[n / COPIES_MAX][n % COPIES_MAX];
-	}
-	return NULL;
-}
-
-uint64_t packets_bytes(const struct weir_space *space, uint8_t copy)
-{
-	const struct replicas *rs = replicas_of(space);
-	uint64_t bytes = lists_bytes(space, copy);
-	uint32_t at = 0;
-
-	for (struct lane *l = next_lane(rs, &at); l; l = next_lane(rs, &at)) {
-		if (l->from == copy && l->out_chunk.backend.handle)
-			bytes += l->out_chunk.backend.bytes;
-		if (l->to == copy && l->in_chunk.backend.handle)
-			bytes += l->in_chunk.backend.bytes;
-	}
-	return bytes;
-}
-
 bool packets_evict(struct weir_space *space, uint8_t copy)
 {
 	const struct replicas *rs = replicas_of(space);
 	uint32_t at = 0;
 
-	for (struct lane *l = next_lane(rs, &at); l; l = next_lane(rs, &at)) {
+	for (struct lane *l = lane_next(rs, &at); l; l = lane_next(rs, &at)) {
 		bool out = l->from == copy && l->out_chunk.backend.handle;
 
 		if (l->nr || (!out && (l->to != copy || !l->in_chunk.backend.handle)))
 			continue;
-		copies_chunk_put(space, copy, out ? &l->out_chunk : &l->in_chunk);
+		chunks_put(space, copy, out ? &l->out_chunk : &l->in_chunk);
 		return true;
 	}
 	return lists_evict(space, copy);
@@ -246,9 +219,9 @@ void packets_fini(struct weir_space *space)
 	const struct replicas *rs = replicas_of(space);
 	uint32_t at = 0;
 
-	for (struct lane *l = next_lane(rs, &at); l; l = next_lane(rs, &at)) {
-		copies_chunk_put(space, l->from, &l->out_chunk);
-		copies_chunk_put(space, l->to, &l->in_chunk);
+	for (struct lane *l = lane_next(rs, &at); l; l = lane_next(rs, &at)) {
+		chunks_put(space, l->from, &l->out_chunk);
+		chunks_put(space, l->to, &l->in_chunk);
 	}
 	lists_fini(space);
 }

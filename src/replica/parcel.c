@@ -85,3 +85,21 @@ enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const 
 		return WEIR_SENT_PACKETS;
 	return elements.copies_ns < whole.copies_ns ? WEIR_SENT_RUNS : WEIR_SENT_WHOLE;
 }
+
+void parcel_count(const struct weir_space *space, const struct parcel *p)
+{
+	const struct weir_machine_desc *desc = &space->backend->desc;
+	struct weir_replica_stats *stats = &p->replica->replicas->stats;
+	enum weir_message_kind kind = p->replica->replicas->kind;
+	uint32_t a = copies_memory(space, p->replica, p->from, p->offset);
+	uint32_t b = copies_memory(space, p->replica, p->to, p->offset);
+	int link = a == b ? -1 : cost_link_find(desc, a, b);
+
+	stats->nr_messages[kind]++;
+	stats->message_bytes[kind] += p->bytes;
+	stats->nr_sent[p->how]++;
+	stats->sent_bytes[p->how] += p->bytes;
+	if (link >= 0)
+		stats->link_bytes[link][desc->link[link].a == a ? WEIR_A_TO_B : WEIR_B_TO_A]
+				 [kind] += p->bytes;
+}

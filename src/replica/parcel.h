@@ -37,8 +37,7 @@ void parcel_count(const struct weir_space *space, const struct parcel *p);
  * for them; or an error of the machine. Then some may have been sent. */
 int packets_send(struct weir_space *space, const struct parcel *p);
 
-/* What packets and lists have in a memory; and giving some of it back. @return whether any was. */
-uint64_t packets_bytes(const struct weir_space *space, uint8_t copy);
+/* Give back some of what packets and lists have in a memory. @return whether there was any. */
 bool packets_evict(struct weir_space *space, uint8_t copy);
 /* Nothing is under way. */
 void packets_fini(struct weir_space *space);

@@ -16,14 +16,16 @@
  *
  *   parts.c      what a use names, and where copies have it
  *   pieces.c     which copies have what was written last
- *   copies.c     chunks and views: giving a device a copy of its own, and taking it away
+ *   chunks.c     memory: what the space lends, and what is had of it
+ *   copies.c     views: giving a device a copy of its own, and taking it away
  *   clock.c      what precedes what, by the waits that were made
  *   accesses.c   what an access waits for, on the device
  *   lanes.c      messages under way
  *   message.c    sending them
  *   parcel.c     by which mechanism
  *   lists.c      elements that devices are subscribed to
- *   list_memory.c  lists in memory of the machine
+ *   list_memory.c  their numbers, in memory of the machine
+ *   elements.c   subscribing to them
  *   packets.c    sending such elements side by side
  *   tracking.c   lists of what kernels were seen to read
  *   use.c        brackets that name windows, or the one copy
@@ -70,6 +72,7 @@ struct replica_memory {
 	uint8_t copy; /* the copies that are there */
 	/* Others needed the memory and had some: no more is asked for than is free. */
 	bool yields;
+	bool (*evict)(struct weir_space *space, uint8_t copy); /* copies_evict() */
 	bool taking;	      /* room is being made for this one: it gives none itself */
 	uint32_t at, granule; /* the range, and the granule of it, that are looked at next */
 };
@@ -298,6 +301,23 @@ void pieces_add_listed(struct replica *r, uint64_t offset, uint64_t end, uint8_t
 /* A device's list is another one, or none, from here on. */
 void pieces_forget_list(struct replica *r, uint8_t own);
 
+/* ---- chunks.c */
+
+/*
+ * A chunk on the account of the memory where a copy is. only_free: of what is lent already, or
+ * free. A part of a pass; settle NULL: where it would wait there is none. @return 0, SETTLE_WAIT,
+ * -ENOMEM, or an error of the machine.
+ */
+int chunks_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
+	       struct settle *settle, struct replica_chunk *out);
+/* There may be none. */
+void chunks_put(struct weir_space *space, uint8_t copy, struct replica_chunk *chunk);
+/* See that an engine of a device, as a mask, may use a chunk. NULL: all may. */
+int chunks_allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device);
+
+/* Bytes of all chunks in the memory where a copy is. */
+uint64_t chunks_bytes(const struct weir_space *space, uint8_t copy);
+
 /* ---- copies.c */
 
 void memories_init(struct replicas *rs);
@@ -317,18 +337,6 @@ bool copies_evict(struct weir_space *space, uint8_t copy);
 
 /* The budget that is lent in a memory is no more than is needed for what is there. */
 void copies_lend_back(struct weir_space *space, struct replica_memory *memory);
-
-/*
- * A chunk on the account of the memory where a copy is. only_free: of what is lent already, or
- * free. A part of a pass; settle NULL: where it would wait there is none. @return 0, SETTLE_WAIT,
- * -ENOMEM, or an error of the machine.
- */
-int copies_chunk_get(struct weir_space *space, uint8_t copy, uint64_t bytes, bool only_free,
-		     struct settle *settle, struct replica_chunk *out);
-/* There may be none. */
-void copies_chunk_put(struct weir_space *space, uint8_t copy, struct replica_chunk *chunk);
-/* See that an engine of a device, as a mask, may use a chunk. NULL: all may. */
-int copies_chunk_allow(struct weir_space *space, struct replica_chunk *chunk, uint64_t device);
 
 /* struct shared_ops */
 bool copies_give(struct weir_space *space, place_t place);
@@ -407,6 +415,18 @@ int messages_settle(struct weir_space *space, struct settle *settle);
 
 /* Whether a message reads or writes some bytes of a copy; of any: COPY_NONE. */
 bool message_uses(const struct replica *r, uint8_t copy, uint64_t offset, uint64_t end);
+
+/* The next lane from number *at on; NULL: there is none. */
+static inline struct lane *lane_next(const struct replicas *rs, uint32_t *at)
+{
+	while (*at < WEIR_DEVICES_MAX * COPIES_MAX) {
+		uint32_t n = (*at)++;
+
+		if (rs->lane[n / COPIES_MAX])
+			return &rs->lane[n / COPIES_MAX][n % COPIES_MAX];
+	}
+	return NULL;
+}
 
 static inline struct message *lane_nth(const struct lane *lane, uint32_t n)
 {

@@ -107,7 +107,7 @@ static void replica_destroy(struct replica *r)
 	copies_drop_all(r);
 	for (uint32_t own = 0; own < space->nr_devices; own++) {
 		list_end(space, r->list[own]);
-		copies_chunk_put(space, (uint8_t)own, &r->tracked[own]);
+		chunks_put(space, (uint8_t)own, &r->tracked[own]);
 	}
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		window_del(r, (place_t)own);

@@ -48,9 +48,8 @@ static int chunk_pass(struct weir_space *space, void *arg, struct settle *settle
 
 	if (r->dying) /* another thread freed it meanwhile */
 		return -EINVAL;
-	return copies_chunk_get(space, place->own,
-				round_up(bits_bytes(r), r->replicas->granule_bytes), false, settle,
-				&r->tracked[place->own]);
+	return chunks_get(space, place->own, round_up(bits_bytes(r), r->replicas->granule_bytes),
+			  false, settle, &r->tracked[place->own]);
 }
 
 static int start(struct weir_space *space, struct list_place *place, struct weir_tracked *out)
@@ -71,7 +70,7 @@ static int start(struct weir_space *space, struct list_place *place, struct weir
 	if (!err) {
 		err = copy_bits(space, r, place->own, zeros, NULL);
 		if (err)
-			copies_chunk_put(space, place->own, chunk);
+			chunks_put(space, place->own, chunk);
 	}
 	free(zeros);
 	if (!err)
@@ -179,7 +178,7 @@ int weir_tracking_stop(struct weir_space *space, void *addr, uint32_t device)
 	if (err)
 		list_end(space, list);
 	else
-		copies_chunk_put(space, place.own, &place.replica->tracked[place.own]);
+		chunks_put(space, place.own, &place.replica->tracked[place.own]);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	free(element);
