@@ -78,9 +78,9 @@ struct range_residency;
  * goes. 11: readers of a copy, by those who write it. 12: brackets, by a message that goes where
  * they read. 13: a message, by the next one to the same bytes. 14: the bracket that wrote them, by
  * a message. 15: what is sent from a copy, by those who write there. 16: replicas that others wrote
- * since count as current. 17: the last copy of something is given up. 18: the launches before a part
- * was published, by whoever reads it. 19: an element of a list is not sent. 20: a copy that was sent
- * a list's elements counts as current.
+ * since count as current. 17: the last copy of something is given up. 18: the launches before a
+ * part was published, by whoever reads it. 19: an element of a list is not sent. 20: a copy that
+ * was sent a list's elements counts as current.
  */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0
