@@ -255,6 +255,10 @@ struct shared_ops {
 	/* A part of a pass: the same until they have no more than nr, moving what has to go.
 	 * -ENOMEM: not all of it can. */
 	int (*spill)(struct weir_space *space, place_t place, uint64_t nr, struct settle *settle);
+	/* A bracket names the whole space: a use, like that of the arena, of each allocation in it
+	 * that has replicas, for which there is room. @return the number of them. */
+	uint32_t (*resolve)(const struct weir_space *space, const struct space_use *arena,
+			    struct space_use *out);
 	/* The space is about to be destroyed: nothing is asked of them. Without the lock. */
 	void (*stop)(struct weir_space *space);
 	/* The allocation at an offset of a mapped range is freed. */

@@ -39,6 +39,26 @@ struct replica *replica_of_use(const struct weir_space *space, const struct spac
 	return r;
 }
 
+uint32_t replica_resolve(const struct weir_space *space, const struct space_use *arena,
+			 struct space_use *out)
+{
+	const struct replicas *rs = replicas_of(space);
+	uint32_t nr = 0;
+
+	for (uint32_t n = 0; n < rs->nr_replicas; n++) {
+		const struct replica *r = rs->replica[n];
+
+		if (!r || r->dying || r->one != arena->range)
+			continue;
+		out[nr] = *arena;
+		out[nr].first = one_first_block(r, 0);
+		out[nr].nr = one_last_block(r, r->bytes) - out[nr].first + 1;
+		out[nr].offset = r->one_offset;
+		out[nr++].bytes = r->bytes;
+	}
+	return nr;
+}
+
 bool replica_contradict(const struct weir_space *space, const struct space_use *a,
 			const struct space_use *b)
 {

@@ -248,6 +248,10 @@ static inline place_t memory_place(const struct weir_space *space, uint8_t copy)
 struct replica *replica_of_use(const struct weir_space *space, const struct space_use *use,
 			       uint8_t *copy, uint64_t *offset);
 
+/* Of a bracket that names the whole space: see struct shared_ops. */
+uint32_t replica_resolve(const struct weir_space *space, const struct space_use *arena,
+			 struct space_use *out);
+
 /* Whether two uses, of brackets or of the host, must not be open together. */
 bool replica_contradict(const struct weir_space *space, const struct space_use *a,
 			const struct space_use *b);

@@ -490,6 +490,7 @@ static const struct shared_ops shared_ops = {
 	.progress = progress,
 	.give = copies_give,
 	.spill = copies_spill,
+	.resolve = replica_resolve,
 	.stop = stop,
 	.freed = freed,
 	.fini = fini,

@@ -109,11 +109,16 @@ int bracket_resolve(struct weir_space *space, const struct weir_use *uses, uint3
 	return 0;
 }
 
-/* The bracket that names the whole space: a use of every range. */
+/* The bracket that names the whole space: a use of every range, and of an arena's allocations that
+ * have replicas. */
 static int resolve_all(struct weir_space *space, place_t own, struct use_list *out)
 {
-	int err = use_list_reserve(out, space->nr_ranges + 1);
+	uint32_t nr = space->nr_ranges + 1;
+	int err;
 
+	for (uint32_t r = 0; r < space->nr_ranges; r++)
+		nr += space->range[r]->arena ? space->range[r]->nr_replicated : 0;
+	err = use_list_reserve(out, nr);
 	if (err)
 		return err;
 	out->nr = 0;
@@ -129,6 +134,9 @@ static int resolve_all(struct weir_space *space, place_t own, struct use_list *o
 			.kind = WEIR_WRITE,
 			.bytes = range->bytes,
 		};
+		if (range->arena && range->nr_replicated)
+			out->nr += space->shared_ops->resolve(space, &out->use[out->nr - 1],
+							      &out->use[out->nr]);
 	}
 	return 0;
 }

@@ -422,6 +422,36 @@ static void test_replica_in_the_whole_space(void **state)
 	test_space_close(&t);
 }
 
+/* The same where its device has no window for it, and uses it at the one copy: any piece of an
+ * arena, beside one that it has a window for. */
+static void test_replica_in_the_whole_space_without_a_window(void **state)
+{
+	const struct weir_replica_params params = {.devices = WEIR_MEM_DEVICE(1)};
+	struct test_space t;
+	uint8_t *a, *b, *c;
+
+	(void)state;
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, 512, 0);
+	b = do_alloc(&t, 512, 0);
+	c = do_alloc(&t, 512, 0);
+	assert_int_equal(weir_replicate(t.space, a, NULL), 0);
+	assert_int_equal(weir_replicate(t.space, b, &params), 0);
+	assert_int_equal(weir_replicate(t.space, c, &params), 0);
+	use(&t, ONE, a, 512, WEIR_OVERWRITE, 0, 1);
+	use(&t, ONE, b, 512, WEIR_OVERWRITE, 0, 1);
+	use(&t, ONE, c, 512, WEIR_OVERWRITE, 0, 1);
+	assert_int_equal(weir_begin(t.space, t.stream[0], NULL, 0), 0);
+	do_launch(&t, 0, b, 512, WEIR_WRITE, 1, 2);
+	do_launch(&t, 0, c, 512, WEIR_WRITE, 1, 3);
+	do_end(&t, 0);
+	use(&t, ONE, a, 512, WEIR_READ, 1, 0);
+	use(&t, ONE, b, 512, WEIR_READ, 2, 0);
+	use(&t, ONE, c, 512, WEIR_READ, 3, 0);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +467,7 @@ int main(void)
 		cmocka_unit_test(test_replica_in_a_discard),
 		cmocka_unit_test(test_replica_written_before_its_arena),
 		cmocka_unit_test(test_replica_in_the_whole_space),
+		cmocka_unit_test(test_replica_in_the_whole_space_without_a_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
