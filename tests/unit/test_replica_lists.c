@@ -163,6 +163,10 @@ static void test_lists_choose_a_mechanism(void **state)
 		{5 << 20, 1 << 20, 3 << 20, WEIR_SENT_RUNS},
 		{2, 1, 1 << 15, WEIR_SENT_WHOLE}, /* kernels would take as long alone */
 		{1, 1, 1 << 20, WEIR_SENT_WHOLE}, /* it is one run */
+		{60000, 12000, 250 * 12000, WEIR_SENT_RUNS},
+		{60000, 12000, 260 * 12000, WEIR_SENT_PACKETS}, /* more runs than are copied */
+		{64, 1, 3000, WEIR_SENT_WHOLE},
+		{64, 1, 10000, WEIR_SENT_PACKETS},
 	};
 	static uint32_t element[3 << 20];
 	struct weir_space_config config = {
@@ -329,6 +333,11 @@ static void test_lists_replaced(void **state)
 			gather(&t, a, 0, BYTES, &list, i);
 			gather(&t, a, BLOCK / 2, BLOCK, &list, i);
 		}
+		/* The memory of those before is back. */
+		do_sync(&t);
+		do_check(&t);
+		assert_int_equal(get_replica_stats(&t).copy_bytes[HOST],
+				 replicas_of(t.space)->granule_bytes);
 		assert_int_equal(weir_subscribe_elements(t.space, a, NULL, 0, 1), 0);
 		do_check(&t);
 		before = get_sent(&t);
@@ -473,6 +482,47 @@ static void test_lists_of_what_was_read(void **state)
 	test_space_close(&t);
 }
 
+/* A range may end within a line, which has fewer elements then. */
+static void test_lists_of_the_last_line(void **state)
+{
+	const uint64_t bytes = BYTES - WEIR_TRACKED_LINE_BYTES + 4 * ELEMENT;
+	const struct elements list = {.nr = 1, .number = {(uint32_t)(bytes / ELEMENT - 1)}};
+	const struct weir_replica_params params = {.element_bytes = ELEMENT};
+	uint64_t sum = 0;
+	struct tracked_args args = {.list = &list, .sum = &sum};
+	struct weir_launch launch = {
+		.kernel = &tracked_kernel, .args = &args, .args_bytes = sizeof(args), .nr_uses = 1};
+	struct weir_use use_all;
+	struct test_space t;
+	void *window;
+	uint8_t *a;
+
+	(void)state;
+	if (test_machine_kind() != TEST_SIMULATED)
+		skip();
+	test_space_open_devices(&t, BLOCK, 32, 32, 32);
+	a = do_alloc(&t, bytes, 0);
+	do_write(&t, a, bytes, 1);
+	assert_int_equal(weir_replicate(t.space, a, &params), 0);
+	assert_int_equal(weir_tracking_start(t.space, a, 1, &args.tracked), 0);
+	assert_int_equal(weir_replica(t.space, a, 1, &window), 0);
+	use_all = use_of(window, bytes, WEIR_READ);
+	launch.uses = &use_all;
+	assert_int_equal(weir_begin(t.space, t.stream[ONE], &use_all, 1), 0);
+	assert_int_equal(weir_stream_launch(t.stream[ONE], &launch), 0);
+	do_end(&t, ONE);
+	assert_int_equal(weir_tracking_stop(t.space, a, 1), 0);
+	assert_int_equal(sum, test_word_at(1, (uint64_t *)a + list.number[0]));
+	assert_int_equal(weir_tracking_start(t.space, a, 1, &args.tracked), 0); /* again */
+	replicas_of(t.space)->forced = WEIR_SENT_RUNS + 1;
+	sum = get_sent(&t);
+	use(&t, 0, a, bytes, WEIR_OVERWRITE, 0, 2);
+	assert_int_equal(get_sent(&t) - sum, 4 * ELEMENT);
+	gather(&t, a, bytes - 4 * ELEMENT, 4 * ELEMENT, &list, 2);
+	do_sync(&t);
+	test_space_close(&t);
+}
+
 /* Without a list, and of a range without replicas, all is read. */
 static void test_lists_of_nothing(void **state)
 {
@@ -515,6 +565,7 @@ int main(void)
 		cmocka_unit_test(test_lists_get_memory),
 		cmocka_unit_test(test_lists_of_nothing),
 		cmocka_unit_test(test_lists_of_what_was_read),
+		cmocka_unit_test(test_lists_of_the_last_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,14 +23,14 @@ struct fixture {
 	uint8_t *a, *window[2];
 };
 
-static void open_fixture(struct fixture *f)
+static void open_fixture(struct fixture *f, const struct weir_replica_params *params)
 {
 	void *window;
 
 	test_space_open_devices(&f->t, BLOCK, 32, 32, 32);
 	f->a = do_alloc(&f->t, BYTES, 0);
 	do_write(&f->t, f->a, BYTES, 1);
-	assert_int_equal(weir_replicate(f->t.space, f->a, NULL), 0);
+	assert_int_equal(weir_replicate(f->t.space, f->a, params), 0);
 	for (uint32_t device = 0; device < 2; device++) {
 		assert_int_equal(weir_replica(f->t.space, f->a, device, &window), 0);
 		f->window[device] = window;
@@ -78,7 +78,7 @@ static void test_publish_is_read_before_the_end(void **state)
 	fence_t read, written;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	do_begin(&f.t, 0, f.window[0], BYTES, WEIR_OVERWRITE);
 	launch(&f, 0, 0, 1, WEIR_OVERWRITE, 0, 2);
 	do_publish(&f, 0, 0, 1);
@@ -105,7 +105,7 @@ static void test_publish_waits_for_what_was_launched(void **state)
 	fence_t spun;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	do_begin(&f.t, 0, f.window[0], BYTES, WEIR_WRITE);
 	do_spin(&f.t, 0, SPIN_NS);
 	launch(&f, 0, 0, 2, WEIR_WRITE, 1, 2);
@@ -127,7 +127,7 @@ static void test_publish_many_slices(void **state)
 	struct fixture f;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	uses[0] = use_of(f.window[0], 3 * PART, WEIR_OVERWRITE);
 	uses[1] = use_of(f.window[0] + 2 * PART, 3 * PART, WEIR_WRITE);
 	do_begin_uses(&f.t, 0, uses, 2);
@@ -154,7 +154,7 @@ static void test_publish_and_another_writes(void **state)
 	struct fixture f;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	do_begin(&f.t, 0, f.window[0], BYTES, WEIR_OVERWRITE);
 	launch(&f, 0, 0, NR, WEIR_OVERWRITE, 0, 2);
 	do_publish(&f, 0, 1, 1);
@@ -177,7 +177,7 @@ static void test_publish_is_learnt(void **state)
 	struct fixture f;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	for (uint32_t step = 1; step < 12; step++) {
 		if (step == 6)
 			fetched = get_messages(&f, WEIR_FETCHED);
@@ -199,13 +199,56 @@ static void test_publish_is_learnt(void **state)
 	test_space_close(&f.t);
 }
 
+/* What was read of one step alone is not sent ahead at the next ones. */
+static void test_publish_nothing_that_was_read_once(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, NULL);
+	for (uint32_t step = 1; step < 16; step++) {
+		do_begin(&f.t, 0, f.window[0], BYTES, WEIR_OVERWRITE);
+		launch(&f, 0, 0, NR, WEIR_OVERWRITE, 0, step);
+		do_end(&f.t, 0);
+		if (step == 8)
+			expect(&f, 1, 0, NR, step);
+	}
+	assert_int_equal(get_messages(&f, WEIR_PUBLISHED), 0);
+	do_sync(&f.t);
+	test_space_close(&f.t);
+}
+
+/* Nor is what is learnt sent where only those that are named are to have it, or nobody. */
+static void test_publish_nothing_that_is_learnt(void **state)
+{
+	const enum weir_subscription kinds[] = {WEIR_SUBSCRIBE_MANUAL, WEIR_SUBSCRIBE_NONE};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		const struct weir_replica_params params = {.subscription = kinds[k]};
+		struct fixture f;
+
+		open_fixture(&f, &params);
+		for (uint32_t step = 1; step < 12; step++) {
+			do_begin(&f.t, 0, f.window[0], BYTES, WEIR_OVERWRITE);
+			launch(&f, 0, 0, NR, WEIR_OVERWRITE, 0, step);
+			do_publish(&f, 0, 0, 1);
+			do_end(&f.t, 0);
+			expect(&f, 1, 0, NR, step);
+		}
+		assert_int_equal(get_messages(&f, WEIR_PUBLISHED), 0);
+		do_sync(&f.t);
+		test_space_close(&f.t);
+	}
+}
+
 /* A bracket that names the whole space writes all windows of its device. */
 static void test_publish_in_the_whole_space(void **state)
 {
 	struct fixture f;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	assert_int_equal(weir_begin(f.t.space, f.t.stream[0], NULL, 0), 0);
 	launch(&f, 0, 1, 2, WEIR_WRITE, 1, 2);
 	do_publish(&f, 0, 1, 2);
@@ -224,7 +267,7 @@ static void test_publish_in_the_hosts_memory(void **state)
 	struct fixture f;
 
 	(void)state;
-	open_fixture(&f);
+	open_fixture(&f, NULL);
 	for (uint32_t memory = GPU0; memory <= GPU1; memory++)
 		assert_int_equal(weir_space_set_budget(f.t.space, memory, 2 * BLOCK), 0);
 	for (uint32_t step = 1; step < 4; step++) {
@@ -248,6 +291,8 @@ int main(void)
 		cmocka_unit_test(test_publish_many_slices),
 		cmocka_unit_test(test_publish_and_another_writes),
 		cmocka_unit_test(test_publish_is_learnt),
+		cmocka_unit_test(test_publish_nothing_that_was_read_once),
+		cmocka_unit_test(test_publish_nothing_that_is_learnt),
 		cmocka_unit_test(test_publish_in_the_whole_space),
 		cmocka_unit_test(test_publish_in_the_hosts_memory),
 	};
