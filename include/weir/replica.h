@@ -21,7 +21,8 @@
  * declared parts are disjoint, but for WEIR_ATOMIC at the one copy. A bracket that names a part at
  * the one copy and one that names it through a window are not open together. The simulator and the
  * debug mode of weir_machine_cuda() trap launches of the second bracket; the log names both. A
- * bracket that names the whole space names replicated ranges through the windows of its device.
+ * bracket that names the whole space names replicated ranges through the windows of its device, and
+ * at the one copy those that it has no window for.
  */
 #ifndef WEIR_REPLICA_H
 #define WEIR_REPLICA_H
@@ -45,7 +46,8 @@ struct weir_replica_params {
 	/** WEIR_MEM_DEVICE() of the devices that get a window; 0: all of the space's. */
 	uint64_t devices;
 	/** What kernels store whole: 1, 2, 4, 8 or 16 bytes; 0: 4. Lists name elements of this
-	 *  size; parts of brackets begin and end with them. */
+	 *  size, from the range's beginning; bytes behind the last whole one are in no list. Parts
+	 *  of brackets begin and end with them. */
 	uint32_t element_bytes;
 	enum weir_subscription subscription;
 };
