@@ -37,7 +37,7 @@ extern "C" {
 /** Who receives what is written, beside those who ask for it as their brackets begin. */
 enum weir_subscription {
 	WEIR_SUBSCRIBE_LEARNED, /**< devices that read it the last times, as they are recognised */
-	WEIR_SUBSCRIBE_MANUAL,	/**< those named by weir_subscribe() alone */
+	WEIR_SUBSCRIBE_MANUAL,	/**< those named by weir_subscribe() and by lists alone */
 	WEIR_SUBSCRIBE_ALL,	/**< every device of the range, all of it */
 	WEIR_SUBSCRIBE_NONE,	/**< nobody: each reader's bracket fetches as it begins */
 };

@@ -7,8 +7,8 @@
  *     x = weir_tracked_load<float>(tracked, index);                        // in a CUDA kernel
  *     x = *(const float *)weir_tracked_at(&tracked, 4 * (uint64_t)index);  // in one on the CPU
  *
- * A line that is noted already costs one more read, of its bit, which stays in the cache that a
- * device's multiprocessors share; only the first read of a line changes anything. Threads need no
+ * A line that is noted already costs one more read, of its bit, mostly from the multiprocessor's own
+ * cache; only the first read of a line changes anything. Threads need no
  * order among each other. When the kernel is done, each line that it read has its bit; none is
  * taken back.
  */
@@ -39,10 +39,19 @@ WEIR_TRACKED_FN void weir_tracked_note(const struct weir_tracked *tracked, uint6
 
 #ifdef __CUDA_ARCH__
 	uint32_t bits;
+	unsigned int same;
 
-	/* Of the cache where bits are set: the multiprocessor's own would not have them. */
+	/* First in the multiprocessor's own cache: what it has may be old, but bits are only set. */
+	asm volatile("ld.ca.u32 %0, [%1];" : "=r"(bits) : "l"(word));
+	if (bits & bit)
+		return;
 	asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(bits) : "l"(word));
-	if (!(bits & bit))
+	if (bits & bit)
+		return;
+	/* Of the lanes that are here with this line, one. */
+	same = __match_any_sync(__activemask(), line);
+	if ((threadIdx.x + threadIdx.y * blockDim.x + threadIdx.z * blockDim.x * blockDim.y) % 32 ==
+	    (unsigned int)__ffs((int)same) - 1)
 		atomicOr(word, bit);
 #else
 	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))

@@ -41,6 +41,8 @@ void publish_elements(struct weir_space *space, struct replica *r, uint8_t to, u
 void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t from,
 			    uint64_t offset, uint64_t end)
 {
+	if (r->subscription == WEIR_SUBSCRIBE_NONE)
+		return;
 	if (r->subscription == WEIR_SUBSCRIBE_ALL)
 		for (uint32_t own = 0; own < space->nr_devices; own++)
 			if (own != from && r->window[own])
