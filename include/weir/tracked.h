@@ -7,10 +7,9 @@
  *     x = weir_tracked_load<float>(tracked, index);                        // in a CUDA kernel
  *     x = *(const float *)weir_tracked_at(&tracked, 4 * (uint64_t)index);  // in one on the CPU
  *
- * A line that is noted already costs one more read, of its bit, mostly from the multiprocessor's own
- * cache; only the first read of a line changes anything. Threads need no
- * order among each other. When the kernel is done, each line that it read has its bit; none is
- * taken back.
+ * A line that is noted already costs one more read, of its bit, mostly from the multiprocessor's
+ * own cache; only the first read of a line changes anything. Threads need no order among each
+ * other. When the kernel is done, each line that it read has its bit; none is taken back.
  */
 #ifndef WEIR_TRACKED_H
 #define WEIR_TRACKED_H
@@ -41,7 +40,7 @@ WEIR_TRACKED_FN void weir_tracked_note(const struct weir_tracked *tracked, uint6
 	uint32_t bits;
 	unsigned int same;
 
-	/* First in the multiprocessor's own cache: what it has may be old, but bits are only set. */
+	/* First in the multiprocessor's own cache: it may be old, but bits are only set. */
 	asm volatile("ld.ca.u32 %0, [%1];" : "=r"(bits) : "l"(word));
 	if (bits & bit)
 		return;
