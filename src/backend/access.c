@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/util.h"
 
@@ -130,15 +131,41 @@ void access_bracket_free(struct access_bracket *bracket)
 	if (!bracket)
 		return;
 	free(bracket->reads);
+	if (bracket->atomics != bracket->writes)
+		free(bracket->atomics);
 	free(bracket->writes);
-	free(bracket->atomics);
 	free(bracket);
+}
+
+/* Most brackets have no use by atomics: then what they write is all that may be used so. */
+static void atomics_share(struct access_bracket *bracket)
+{
+	bracket->atomics = bracket->writes;
+	bracket->nr_atomics = bracket->nr_writes;
+}
+
+/* Those that are, and what is written. */
+static int atomics_make(struct access_bracket *bracket, const struct weir_use *uses, uint32_t nr,
+			size_t nr_atomics)
+{
+	size_t at = bracket->nr_writes;
+
+	bracket->atomics = malloc((at + nr_atomics) * sizeof(*bracket->atomics));
+	if (!bracket->atomics)
+		return -ENOMEM;
+	memcpy(bracket->atomics, bracket->writes, at * sizeof(*bracket->atomics));
+	for (uint32_t i = 0; i < nr; i++)
+		if (uses[i].kind == WEIR_ATOMIC)
+			bracket->atomics[at++] = interval_of(&uses[i]);
+	bracket->nr_atomics = intervals_merge(bracket->atomics, at);
+	return 0;
 }
 
 int access_bracket_create(const void *owner, const struct weir_use *uses, uint32_t nr,
 			  struct access_bracket **out)
 {
 	struct access_bracket *bracket;
+	size_t nr_atomics = 0;
 
 	if (nr && !uses)
 		return -EINVAL;
@@ -151,26 +178,30 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 	bracket->owner = owner;
 	bracket->reads = malloc((nr + (size_t)1) * sizeof(*bracket->reads));
 	bracket->writes = malloc((nr + (size_t)1) * sizeof(*bracket->writes));
-	bracket->atomics = malloc((nr + (size_t)1) * sizeof(*bracket->atomics));
-	if (!bracket->reads || !bracket->writes || !bracket->atomics) {
-		access_bracket_free(bracket);
-		return -ENOMEM;
-	}
+	if (!bracket->reads || !bracket->writes)
+		goto err_free;
 	for (uint32_t i = 0; i < nr; i++) {
-		bool atomic = uses[i].kind == WEIR_ATOMIC;
-
-		if (use_reads(&uses[i]) && !atomic)
+		if (uses[i].kind == WEIR_ATOMIC) {
+			nr_atomics++;
+			continue;
+		}
+		if (use_reads(&uses[i]))
 			bracket->reads[bracket->nr_reads++] = interval_of(&uses[i]);
-		if (use_writes(&uses[i]) && !atomic)
-			bracket->writes[bracket->nr_writes++] = interval_of(&uses[i]);
 		if (use_writes(&uses[i]))
-			bracket->atomics[bracket->nr_atomics++] = interval_of(&uses[i]);
+			bracket->writes[bracket->nr_writes++] = interval_of(&uses[i]);
 	}
 	bracket->nr_reads = intervals_merge(bracket->reads, bracket->nr_reads);
 	bracket->nr_writes = intervals_merge(bracket->writes, bracket->nr_writes);
-	bracket->nr_atomics = intervals_merge(bracket->atomics, bracket->nr_atomics);
+	if (nr_atomics && atomics_make(bracket, uses, nr, nr_atomics))
+		goto err_free;
+	if (!nr_atomics)
+		atomics_share(bracket);
 	*out = bracket;
 	return 0;
+
+err_free:
+	access_bracket_free(bracket);
+	return -ENOMEM;
 }
 
 /* Take a part out of a list; `out` has room for one more. @return how many there are then. */
@@ -193,20 +224,27 @@ static size_t intervals_cut(const struct access_interval *all, size_t nr_all,
 int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t bytes)
 {
 	const struct access_interval part = {begin, begin + bytes};
+	const bool shared = bracket->atomics == bracket->writes;
 	struct access_interval *writes = malloc((bracket->nr_writes + 1) * sizeof(*writes));
-	struct access_interval *atomics = malloc((bracket->nr_atomics + 1) * sizeof(*atomics));
+	struct access_interval *atomics =
+		shared ? NULL : malloc((bracket->nr_atomics + 1) * sizeof(*atomics));
 
-	if (!writes || !atomics) {
+	if (!writes || (!shared && !atomics)) {
 		free(writes);
 		free(atomics);
 		return -ENOMEM;
 	}
 	bracket->nr_writes = intervals_cut(bracket->writes, bracket->nr_writes, part, writes);
-	bracket->nr_atomics = intervals_cut(bracket->atomics, bracket->nr_atomics, part, atomics);
+	if (!shared) {
+		bracket->nr_atomics =
+			intervals_cut(bracket->atomics, bracket->nr_atomics, part, atomics);
+		free(bracket->atomics);
+		bracket->atomics = atomics;
+	}
 	free(bracket->writes);
-	free(bracket->atomics);
 	bracket->writes = writes;
-	bracket->atomics = atomics;
+	if (shared)
+		atomics_share(bracket);
 	return 0;
 }
 

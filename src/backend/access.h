@@ -31,7 +31,8 @@ struct access_interval {
 struct access_bracket {
 	struct access_bracket *outer; /* another owner's, open on the same stream */
 	const void *owner;
-	struct access_interval *reads, *writes, *atomics;
+	struct access_interval *reads, *writes,
+		*atomics; /* without WEIR_ATOMIC the last is writes */
 	size_t nr_reads, nr_writes, nr_atomics;
 	/* The last kernel in it; the backend's own: the stream's fences when it began and ended. */
 	uint64_t begin, end;
