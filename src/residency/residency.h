@@ -8,6 +8,7 @@
  *   learn*.c   from the record, and the space's places, to the plan's input
  *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
+ *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   room.c     where a chunk comes from when none is free
  *   give.c     what others of the machine get that have no room
@@ -100,6 +101,7 @@ struct residency {
 	bool recording;		 /* off in a fixed space */
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
+	struct weir_policy *policy;	/* borrowed; NULL: the built-in rules */
 	uint64_t near_none[PLACES_MAX]; /* epoch in which nothing can leave a neighbour at once */
 	uint32_t next_near;	     /* range whose blocks are looked at for being too far away */
 	uint32_t nr_read_mostly;     /* ranges advised so */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fault brings the whole block. */
+#include <weir/policy.h>
+
+WEIR_POLICY_HOOK int weir_fault(struct weir_policy_fault *q)
+{
+	for (uint32_t i = 0; i < WEIR_POLICY_PAGES / 64; i++)
+		q->bring[i] = UINT64_MAX;
+	return WEIR_POLICY_ANSWER;
+}
+
+WEIR_POLICY_PROGRAM(whole, "a fault brings its whole block", .fault = weir_fault)

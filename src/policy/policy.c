@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking a policy, of either form: see policy.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/clock.h"
+#include "src/base/log.h"
+#include "src/policy/policy.h"
+
+const char *const policy_hook_name[POLICY_HOOKS] = {"admit", "victim", "fault", "moved"};
+
+const uint32_t policy_context_bytes[POLICY_HOOKS] = {
+	sizeof(struct weir_policy_admit),
+	sizeof(struct weir_policy_victim),
+	sizeof(struct weir_policy_fault),
+	sizeof(struct weir_policy_moved),
+};
+
+/* ------------------------------------------------------------------ opening */
+
+int policy_init(struct weir_policy *policy, const struct policy_form *form, const char *name)
+{
+	policy->form = form;
+	policy->name = strdup(name);
+	if (!policy->name)
+		return -ENOMEM;
+	atomic_init(&policy->detached, false);
+	pthread_mutex_init(&policy->lock, NULL);
+	return 0;
+}
+
+void policy_fini(struct weir_policy *policy)
+{
+	pthread_mutex_destroy(&policy->lock);
+	free(policy->name);
+}
+
+int policy_set_tunables(const char *tunables, policy_set_fn set, void *arg, char *err,
+			size_t err_bytes)
+{
+	char *text = strdup(tunables ? tunables : ""), *rest = text;
+	int ret = text ? 0 : -ENOMEM;
+
+	if (!text)
+		snprintf(err, err_bytes, "out of memory");
+	while (!ret && rest && *rest) {
+		char *name = strsep(&rest, ","), *value = strchr(name, '=');
+
+		if (!value || value == name) {
+			snprintf(err, err_bytes, "'%s' is not of the form NAME=VALUE", name);
+			ret = -EINVAL;
+			break;
+		}
+		*value++ = 0;
+		ret = set(arg, name, value, err, err_bytes);
+	}
+	free(text);
+	return ret;
+}
+
+int weir_policy_open(const char *spec, struct weir_policy **out, char *err, size_t err_bytes)
+{
+	/* A directory's name may have a colon; a tunable's name and value have no '/'. */
+	const char *slash = strrchr(spec, '/');
+	const char *colon = strchr(slash ? slash : spec, ':');
+	size_t nr = colon ? (size_t)(colon - spec) : strlen(spec);
+	const char *tunables = colon ? colon + 1 : NULL;
+	char *name = strndup(spec, nr);
+	bool is_file;
+	int ret;
+
+	if (!name) {
+		snprintf(err, err_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	is_file = slash || (nr > 2 && !strcmp(name + nr - 2, ".o"));
+	ret = is_file ? policy_bpf_open(name, tunables, out, err, err_bytes)
+		      : policy_c_open(name, tunables, out, err, err_bytes);
+	free(name);
+	return ret;
+}
+
+void weir_policy_close(struct weir_policy *policy)
+{
+	if (policy)
+		policy->form->destroy(policy);
+}
+
+/* ------------------------------------------------------------------ calls */
+
+static void detach(struct weir_policy *policy, const char *why)
+{
+	atomic_store_explicit(&policy->detached, true, memory_order_relaxed);
+	policy->stats.detached = true;
+	log_warning("policy %s is detached, the built-in rules go on: %s", policy->name, why);
+}
+
+/* One call. @return what the hook did; a fault detaches, and is the default. */
+static int call(struct weir_policy *policy, enum policy_hook hook, void *context, uint64_t *budget)
+{
+	char why[256];
+	int did = policy->form->call(policy, hook, context, budget, why, sizeof(why));
+
+	if (did >= 0)
+		return did;
+	detach(policy, why);
+	return WEIR_POLICY_DEFAULT;
+}
+
+/* Count a decision, and whether its answer is taken. */
+static bool decided(struct weir_policy *policy, enum policy_hook hook, bool answered, bool right,
+		    uint64_t budget_left)
+{
+	struct weir_policy_stats *stats = &policy->stats;
+	uint64_t spent = WEIR_POLICY_BUDGET - budget_left;
+	char why[96];
+
+	stats->asked[hook]++;
+	stats->nr_instructions += spent;
+	if (stats->max_instructions < spent)
+		stats->max_instructions = spent;
+	if (answered && right) {
+		stats->answered[hook]++;
+		return true;
+	}
+	if (answered && ++stats->nr_wrong == POLICY_WRONG_MAX) {
+		snprintf(why, sizeof(why),
+			 "%u of its answers were out of range, the last one of %s",
+			 POLICY_WRONG_MAX, policy_hook_name[hook]);
+		detach(policy, why);
+	}
+	return false;
+}
+
+static uint64_t enter(struct weir_policy *policy)
+{
+	pthread_mutex_lock(&policy->lock);
+	return clock_now_ns();
+}
+
+static void leave(struct weir_policy *policy, uint64_t since_ns)
+{
+	policy->stats.ns += clock_now_ns() - since_ns;
+	pthread_mutex_unlock(&policy->lock);
+}
+
+/* Decisions of a single call. right: whether an answer can be taken. */
+static bool ask(struct weir_policy *policy, enum policy_hook hook, void *context,
+		bool (*right)(const void *context))
+{
+	uint64_t budget = WEIR_POLICY_BUDGET, since_ns = enter(policy);
+	int did = call(policy, hook, context, &budget);
+	bool taken = decided(policy, hook, did != WEIR_POLICY_DEFAULT,
+			     did == WEIR_POLICY_ANSWER && right(context), budget);
+
+	leave(policy, since_ns);
+	return taken;
+}
+
+static bool admit_is_right(const void *context)
+{
+	const struct weir_policy_admit *q = context;
+
+	return q->level <= q->range.nr_blocks && q->evict <= 1;
+}
+
+bool policy_admit(struct weir_policy *policy, struct weir_policy_admit *q)
+{
+	return ask(policy, POLICY_ADMIT, q, admit_is_right);
+}
+
+static bool fault_is_right(const void *context)
+{
+	const struct weir_policy_fault *q = context;
+
+	return q->more >= -(int32_t)WEIR_POLICY_MORE_MAX &&
+	       q->more <= (int32_t)WEIR_POLICY_MORE_MAX;
+}
+
+bool policy_fault(struct weir_policy *policy, struct weir_policy_fault *q)
+{
+	return ask(policy, POLICY_FAULT, q, fault_is_right);
+}
+
+void policy_moved(struct weir_policy *policy, struct weir_policy_moved *q)
+{
+	uint64_t budget = WEIR_POLICY_BUDGET, since_ns = enter(policy);
+
+	(void)call(policy, POLICY_MOVED, q, &budget);
+	(void)decided(policy, POLICY_MOVED, false, true, budget);
+	leave(policy, since_ns);
+}
+
+static bool victim_is_right(const struct weir_policy_victim *q)
+{
+	return q->chosen < q->nr || (q->chosen >= WEIR_POLICY_CANDIDATES &&
+				     q->chosen - WEIR_POLICY_CANDIDATES < q->nr_far);
+}
+
+bool policy_victim(struct weir_policy *policy, struct weir_policy_victim *q, policy_next_fn next,
+		   void *arg)
+{
+	uint64_t budget = WEIR_POLICY_BUDGET, since_ns = enter(policy);
+	int did = call(policy, POLICY_VICTIM, q, &budget);
+	bool taken;
+
+	/* A following window that is not there is no answer, and no wrong one. */
+	while (did == WEIR_POLICY_NEXT) {
+		if (q->window + 1 == WEIR_POLICY_WINDOWS || !next(arg, q)) {
+			did = WEIR_POLICY_DEFAULT;
+			break;
+		}
+		did = call(policy, POLICY_VICTIM, q, &budget);
+	}
+	taken = decided(policy, POLICY_VICTIM, did != WEIR_POLICY_DEFAULT,
+			did == WEIR_POLICY_ANSWER && victim_is_right(q), budget);
+	leave(policy, since_ns);
+	return taken;
+}
+
+/* ------------------------------------------------------------------ what is known of one */
+
+const char *weir_policy_name(const struct weir_policy *policy)
+{
+	return policy->name;
+}
+
+void weir_policy_query(struct weir_policy *policy, struct weir_policy_stats *out)
+{
+	pthread_mutex_lock(&policy->lock);
+	*out = policy->stats;
+	pthread_mutex_unlock(&policy->lock);
+}
+
+bool weir_policy_global_nth(struct weir_policy *policy, uint32_t n, struct weir_policy_global *out)
+{
+	bool found;
+
+	pthread_mutex_lock(&policy->lock);
+	found = policy->form->global_nth(policy, n, out);
+	pthread_mutex_unlock(&policy->lock);
+	return found;
+}
