@@ -120,6 +120,19 @@ static void unplug_surely(struct weir_space *space, struct range *range, uint32_
 		;
 }
 
+/* Give a block another home, and tell the mode if that is in its own memory, or was. */
+static void change_home(struct weir_space *space, struct range *range, uint32_t i,
+			const struct copies *to, enum weir_cause cause)
+{
+	struct block *block = &range->block[i];
+	place_t own = range_block_own(range, i);
+	bool was = block_is_at(block, own);
+
+	block_change(range, block, to);
+	if (block_is_at(block, own) != was)
+		space->ops->moved(space, range, i, !was, cause);
+}
+
 /* A chunk whose contents nobody needs any more goes back to its pool. NULL is allowed. */
 static void chunk_vacate(struct weir_space *space, struct chunk *chunk)
 {
@@ -142,8 +155,9 @@ int migrate_back(struct weir_space *space, struct range *range, uint32_t i, stru
 		return err;
 	}
 	block->ready = 0;
-	block_change(range, block,
-		     &(struct copies){.home = chunk, .mapped = chunk, .dead = block->at.dead});
+	change_home(space, range, i,
+		    &(struct copies){.home = chunk, .mapped = chunk, .dead = block->at.dead},
+		    WEIR_CAUSE_DEMAND);
 	tracing_place(space, range, i, NULL);
 	return 0;
 }
@@ -158,7 +172,8 @@ int migrate_unback(struct weir_space *space, struct range *range, uint32_t i)
 	err = unplug_block(space, range, i);
 	if (err)
 		return err;
-	block_change(range, block, &(struct copies){.mapped = block->at.mapped, .dead = true});
+	change_home(space, range, i, &(struct copies){.mapped = block->at.mapped, .dead = true},
+		    WEIR_CAUSE_EVICTION);
 	tracing_place(space, range, i, home);
 	chunk_vacate(space, home);
 	return 0;
@@ -233,7 +248,7 @@ static void undo_move(struct weir_space *space, struct range *range, uint32_t i)
 	to.source = NULL;
 	if (to.below == to.home)
 		to.below = NULL;
-	block_change(range, block, &to);
+	change_home(space, range, i, &to, WEIR_CAUSE_EVICTION);
 	chunk_vacate(space, home);
 }
 
@@ -255,14 +270,14 @@ int migrate_fetch(struct weir_space *space, struct range *range, uint32_t i, str
 	}
 	if (!copied) {
 		block->ready = 0;
-		block_change(range, block, &to);
+		change_home(space, range, i, &to, cause);
 		tracing_place(space, range, i, lower);
 		chunk_vacate(space, lower);
 		return 0;
 	}
 	to.source = lower;
 	to.below = block->at.below ? block->at.below : lower;
-	block_change(range, block, &to);
+	change_home(space, range, i, &to, cause);
 	err = batch_add(space, range, i, chunk, lower, cause);
 	if (err)
 		undo_move(space, range, i);
@@ -312,7 +327,7 @@ static int evict_copy(struct weir_space *space, struct range *range, uint32_t i,
 		migrate_drop_lower(space, range, block);
 	to.mapped = block->at.mapped;
 	to.below = block->at.below;
-	block_change(range, block, &to);
+	change_home(space, range, i, &to, cause);
 	return 0;
 }
 
@@ -344,8 +359,8 @@ int migrate_evict(struct weir_space *space, struct range *range, uint32_t i, str
 	if (err)
 		return err;
 	block->ready = 0;
-	block_change(range, block,
-		     &(struct copies){.home = block->at.below, .mapped = block->at.mapped});
+	change_home(space, range, i,
+		    &(struct copies){.home = block->at.below, .mapped = block->at.mapped}, cause);
 	tracing_place(space, range, i, upper);
 	chunk_vacate(space, upper);
 	space->stats.nr_clean_dropped++;
@@ -371,14 +386,16 @@ int migrate_take(struct weir_space *space, struct range *from, uint32_t i, struc
 		space->stats.nr_dead_dropped++;
 	giver->ready = 0;
 	note_stale(space, from, i);
-	block_change(
-		from, giver,
-		&(struct copies){.home = giver->at.below, .mapped = chunk, .dead = giver->at.dead});
+	change_home(
+		space, from, i,
+		&(struct copies){.home = giver->at.below, .mapped = chunk, .dead = giver->at.dead},
+		WEIR_CAUSE_EVICTION);
 	taker->ready = 0;
 	/* The chunk is in use by what used the giver. */
 	taker->last_use = MAX(taker->last_use, range_block_last_use(from, i));
 	to->last_part_use = MAX(to->last_part_use, taker->last_use);
-	block_change(to, taker, &(struct copies){.home = chunk, .mapped = chunk, .dead = true});
+	change_home(space, to, n, &(struct copies){.home = chunk, .mapped = chunk, .dead = true},
+		    WEIR_CAUSE_DEMAND);
 	tracing_place(space, from, i, chunk);
 	tracing_place(space, to, n, lower);
 	chunk_vacate(space, lower);

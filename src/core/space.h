@@ -201,12 +201,15 @@ struct back_pass {
 
 /* What core asks of the mode, which is built on it. */
 struct space_ops {
-	size_t range_bytes; /* of struct range_residency */
+	size_t range_bytes, block_bytes; /* of struct range_residency, and more for each block */
 	/* The range is new, or freed: nothing is known of what it is used for. */
 	void (*range_reset)(struct weir_space *space, struct range *range);
 	/* Do what can be done now; may not wait. */
 	void (*advance)(struct weir_space *space);
 	void (*bracket_done)(struct weir_space *space, const struct ended_bracket *bracket);
+	/* A block came to its own memory, or left it. */
+	void (*moved)(struct weir_space *space, struct range *range, uint32_t i, bool came,
+		      enum weir_cause cause);
 	/* A chunk of a device's own memory, as room_make(); a part of a pass. */
 	int (*make_room)(struct weir_space *space, place_t own, uint32_t wanted,
 			 struct settle *settle, struct chunk **out);

@@ -179,6 +179,7 @@ static void range_reset(struct weir_space *space, struct range *range)
 {
 	advice_reset(space, range);
 	home_reset(space, range);
+	ask_reset(range);
 }
 
 /* Plans are made for a budget. */
@@ -192,9 +193,11 @@ static void resized(struct weir_space *space)
 
 static const struct space_ops residency_ops = {
 	.range_bytes = sizeof(struct range_residency),
+	.block_bytes = sizeof(((struct range_residency *)NULL)->block_word[0]),
 	.range_reset = range_reset,
 	.advance = residency_advance,
 	.bracket_done = follow_done,
+	.moved = ask_moved,
 	.make_room = room_make,
 	.back = place_back,
 	.unpinned = alloc_settle,

@@ -453,6 +453,7 @@ static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
 		bracket_expect_writes(space, &slot->uses.use[u]);
 	}
+	ask_used(space, slot);
 	slot->open = true;
 	space->nr_open++;
 	space->stats.nr_brackets++;

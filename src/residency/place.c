@@ -10,8 +10,8 @@
 /* What stays where it is, for want of room; beside SETTLE_WAIT. */
 #define PLACE_NO_ROOM 2
 
-/* What of the use's range should be resident. */
-static void get_wanted(const struct weir_space *space, const struct space_use *use,
+/* What of the use's range should be resident. again: this was called for it before. */
+static void get_wanted(struct weir_space *space, const struct space_use *use, bool again,
 		       struct brought_in *out)
 {
 	const struct range *range = use->range;
@@ -27,6 +27,7 @@ static void get_wanted(const struct weir_space *space, const struct space_use *u
 	};
 
 	*out = space->residency->decide->bring_in(&q);
+	ask_admit(space, use, again, out);
 }
 
 /* Whether nothing is to be asked: all of the range is there and shown, and stays. */
@@ -182,7 +183,8 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 
 	if (is_ready(use))
 		return 0;
-	get_wanted(space, use, &in);
+	get_wanted(space, use, p->asked, &in);
+	p->asked = true;
 	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
 
 	for (; !err && p->nth < use->nr; p->nth++) {
@@ -250,7 +252,7 @@ int place_uses(struct weir_space *space, struct place_pass *p, struct settle *se
 		if (err)
 			return err;
 		p->nth = 0;
-		p->no_room = false;
+		p->no_room = p->asked = false;
 	}
 	/* A flush that fails leaves the blocks of its batch unmapped, and a wait lets others queue
 	 * copies: this is done anew after each wait, so every copy is behind a fence in the end. */
@@ -335,7 +337,7 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 
 		if (is_ready(use))
 			continue;
-		get_wanted(space, use, &in);
+		get_wanted(space, use, true, &in);
 		err = near_place_fresh(space, use, in.level, NULL);
 		if (!err)
 			err = mend_ahead(space, use, in.level);

@@ -29,6 +29,7 @@
 #define WEIR_RESIDENCY_RESIDENCY_H
 
 #include "src/core/space.h"
+#include "src/residency/ask.h"
 #include "src/residency/decide.h"
 #include "src/residency/plan.h"
 #include "src/residency/record.h"
@@ -52,6 +53,8 @@ struct range_residency {
 	uint32_t top_arrivals; /* ... since the range had so many arrivals */
 	uint32_t give;	     /* no block from here on, in its order, can give its chunk away ... */
 	uint64_t give_epoch; /* ... in this epoch of the space */
+	struct asked asked;  /* what policies see */
+	uint64_t block_word[][2]; /* the policy's, by block */
 };
 
 /* An action of the plan that is under way. */
@@ -102,6 +105,8 @@ struct residency {
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
 	struct weir_policy *policy;	/* borrowed; NULL: the built-in rules */
+	uint64_t step;			/* brackets begun under a policy */
+	uint32_t nr_asked;		/* ranges that have a number for policies */
 	uint64_t near_none[PLACES_MAX]; /* epoch in which nothing can leave a neighbour at once */
 	uint32_t next_near;	     /* range whose blocks are looked at for being too far away */
 	uint32_t nr_read_mostly;     /* ranges advised so */
@@ -324,6 +329,12 @@ struct chunk *room_or_evict(struct weir_space *space, place_t own);
  */
 struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i);
 
+/* Whether the rule would have a range give an idle block of its own memory now: *i. */
+bool room_may_give(const struct weir_space *space, struct range *range, place_t own, uint32_t *i);
+
+/* Who would be the first to give one, now or when what is queued is done; NULL: nobody. */
+struct range *room_first_victim(const struct weir_space *space, place_t own);
+
 /* Evict one idle block of a range that the device's plan does not know, since its period does not
  * use it. @return whether there was one. */
 bool room_evict_unplanned(struct weir_space *space, place_t own);
@@ -415,6 +426,7 @@ struct place_pass {
 	uint32_t use; /* that is being placed; nr_uses: all are, and are mapped */
 	uint32_t nth; /* its blocks that are */
 	bool no_room; /* what is left of it stays where it is */
+	bool asked;   /* a policy was, about the use */
 };
 
 /* A part of a pass: make the uses ready: back, fetch, or leave in place; nothing is pinned yet. */

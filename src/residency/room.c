@@ -523,6 +523,29 @@ bool room_evict_unplanned(struct weir_space *space, place_t own)
 	return false;
 }
 
+bool room_may_give(const struct weir_space *space, struct range *range, place_t own, uint32_t *i)
+{
+	if (!may_evict(space, range, own) || !victim_rank(space, range, own))
+		return false;
+	*i = pick_block(space, range, own, PICK_IDLE);
+	return *i < range->nr_blocks;
+}
+
+struct range *room_first_victim(const struct weir_space *space, place_t own)
+{
+	uint32_t i;
+
+	return pick_range(space, own, PICK_LATER, &i);
+}
+
+/* Who gives an idle block: the rule's choice, or a policy's. */
+static struct range *pick_victim(struct weir_space *space, place_t own, uint32_t *i)
+{
+	struct range *range = pick_range(space, own, PICK_IDLE, i);
+
+	return ask_victim(space, own, range, i);
+}
+
 /* Start evictions of idle blocks for `wanted` chunks beyond those already on their way. */
 static void evict_some(struct weir_space *space, place_t own, uint32_t wanted)
 {
@@ -533,7 +556,7 @@ static void evict_some(struct weir_space *space, place_t own, uint32_t wanted)
 		uint32_t i;
 		bool freed;
 
-		range = pick_range(space, own, PICK_IDLE, &i);
+		range = pick_victim(space, own, &i);
 		if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
 		coming++;
@@ -622,7 +645,7 @@ struct chunk *room_or_evict(struct weir_space *space, place_t own)
 
 	if (chunk || space->mode == WEIR_FIXED)
 		return chunk;
-	range = pick_range(space, own, PICK_IDLE, &i);
+	range = pick_victim(space, own, &i);
 	if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)) ||
 	    !freed)
 		return NULL;
