@@ -25,8 +25,8 @@
  * is allocated and when another policy is set. Globals live as long as the loaded policy.
  *
  * In the context of a space a *block* is its unit of residency and a *step* a bracket; in that of
- * the simulated driver's managed memory a block has 2 MiB and a step is a launch. Ages are numbers
- * of steps that began. Only the simulated driver asks weir_fault(); only spaces ask weir_admit().
+ * the simulated driver's managed memory a block has 2 MiB and a step is a launch. Ages count steps:
+ * 0 is this one, 1 the one before. Only the simulated driver asks weir_fault(); only spaces ask weir_admit().
  *
  * An answer that is out of range is counted, and the default is taken in its stead; after 16 of them
  * the policy is detached. So it is after a fault, or when a call needs more instructions than its
@@ -61,7 +61,7 @@ struct weir_policy_range {
 	uint64_t touched_bytes;	 /**< declared by these uses: read and written */
 	uint64_t in_place_bytes; /**< of these, in blocks that were not resident */
 	uint64_t moved_age;	 /**< since a block of it last came or left */
-	uint64_t used_age;	 /**< since its last use before this step */
+	uint64_t used_age;	 /**< since its last use; 1: by the step before this one */
 	uint32_t number;	 /**< the same for as long as it is allocated; may be used again */
 	uint32_t nr_blocks;
 	uint32_t nr_resident; /**< blocks in the device's own memory */

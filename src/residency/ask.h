@@ -21,7 +21,8 @@ struct asked {
 	bool answered;		  /* if it was answered */
 };
 
-/* A bracket begins: its uses are counted behind their placing. */
+/* A bracket begins: a step. Behind the placing its uses are counted. */
+void ask_step(struct weir_space *space);
 void ask_used(struct weir_space *space, const struct stream_slot *slot);
 
 /* A block came to its own memory, or left it. */

@@ -472,6 +472,7 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 	if (err)
 		return err;
 	record_bracket(space, slot);
+	ask_step(space);
 	err = make_ready(space, slot);
 	if (!err) {
 		err = open_bracket(space, slot, uses, nr_uses);

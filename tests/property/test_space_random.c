@@ -5,7 +5,8 @@
  *
  * Machines have two to four GPUs, spaces one to three of them as their devices. In half of the
  * sequences memories of other GPUs are places, too, between the own and the host's. In a quarter of
- * all, what comes in, what goes and where to is drawn at random.
+ * all, what comes in, what goes and where to is drawn at random. At any time a policy may be set that
+ * answers anything.
  *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.
@@ -89,6 +90,7 @@ static void test_space_random_sequences(void **state)
 		assert_true(total->nr_places[places] > nr / 50);
 	for (uint32_t devices = 1; devices <= 3 && kind != TEST_GPU; devices++)
 		assert_true(total->nr_devices[devices] > nr / 20);
+	assert_true(total->nr_policies > nr / 4 && total->nr_decisions > nr / 2);
 	assert_true(total->nr_budgets[0] > nr / 10 && total->nr_budgets[1] > nr / 10);
 }
 

@@ -242,6 +242,9 @@ void some_op(struct model *m)
 		else
 			op_budget(m);
 		break;
+	case 13:
+		op_policy(m);
+		break;
 	default:
 		op_sync(m);
 	}

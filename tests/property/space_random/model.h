@@ -75,6 +75,7 @@ extern struct model_total {
 	uint64_t nr_places[1 + MEMORIES_MAX];		     /* sequences, by places, */
 	uint64_t nr_devices[1 + MEMORIES_MAX];		     /* and by devices of the space */
 	uint64_t nr_budgets[2];				     /* raised, lowered */
+	uint64_t nr_policies, nr_decisions;		     /* set, asked */
 } model_total;
 
 /* Whether to say what is done. */
@@ -155,7 +156,7 @@ void op_bracket(struct model *m);
 void op_whole_space(struct model *m);
 void op_launch_alone(struct model *m);
 
-/* ------------------------------------------------------------------ calls.c, script.c, space.c */
+/* ------------------------------------------------------------------ calls.c, policy.c, script.c, space.c */
 
 /* What the CPU does with a part that it may use. */
 void cpu_part(struct model *m, const struct part *part);
@@ -165,6 +166,11 @@ void some_op(struct model *m);
 
 /* A script, several times over. */
 void op_phase(struct model *m);
+
+/* Another policy, or none. */
+void op_policy(struct model *m);
+void policies_open(uint64_t seed);
+void policies_close(void);
 
 /* seed: of the sequence, to which m->random was set. */
 void open_space(struct model *m, uint64_t seed);

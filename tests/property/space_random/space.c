@@ -110,6 +110,7 @@ void open_space(struct model *m, uint64_t seed)
 	draw_near(m, scale);
 	trace("block %llu times %u mode %d\n", (unsigned long long)block, scale, (int)m->mode);
 	create_space(m, block);
+	policies_open(seed);
 	if (one_in(m, 4)) {
 		decide_state.state = seed;
 		m->t.space->residency->decide = &decide_random;
@@ -176,5 +177,6 @@ void close_space(struct model *m)
 	assert_true(peak <= (m->nr_own + m->nr_near + 1) * m->most_blocks * stats.block_bytes);
 	count_stats(m, &stats);
 	test_space_close(&m->t);
+	policies_close();
 	free(m->buffer);
 }

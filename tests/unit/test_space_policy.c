@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy's place in a space's decisions: what it sees, what its answers change, what becomes of
+ * wrong ones. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/support/policy.h"
+#include "tests/support/space.h"
+
+#define BLOCK KIB(16)
+#define GPU_BLOCKS 8u
+#define RANGES 40u
+#define ALL (4 * BLOCK)
+
+struct fixture {
+	struct test_space t;
+	struct test_policy policy;
+	uint8_t *range[RANGES]; /* of 4 blocks each: two fit */
+	uint32_t nr;
+
+	/* What the policy answers, and what it saw. */
+	int result;
+	uint32_t level, evict, chosen;
+	uint32_t nr_asked;
+	struct weir_policy_admit admit;	  /* the last one */
+	struct weir_policy_victim victim; /* the same */
+	uint32_t nr_came, nr_left;
+	uint32_t windows; /* to go on to */
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	test_space_open(&f->t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, GPU_BLOCKS, 4 * RANGES);
+	f->policy.arg = f;
+	f->result = WEIR_POLICY_ANSWER;
+	f->evict = 1;
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(weir_space_set_policy(f->t.space, NULL), 0);
+	test_space_close(&f->t);
+	test_policy_close(&f->policy);
+	free(f);
+	return 0;
+}
+
+static void set_policy(struct fixture *f)
+{
+	test_policy_open(&f->policy);
+	assert_int_equal(weir_space_set_policy(f->t.space, &f->policy.base), 0);
+}
+
+/* So many ranges with contents, the last two of which are in the GPU's memory. */
+static void fill(struct fixture *f, uint32_t nr)
+{
+	for (; f->nr < nr; f->nr++) {
+		f->range[f->nr] = do_alloc(&f->t, ALL, 0);
+		do_fill(&f->t, 0, f->range[f->nr], ALL, f->nr + 1);
+	}
+	do_sync(&f->t);
+}
+
+static void use(struct fixture *f, uint32_t n)
+{
+	do_expect(&f->t, 0, f->range[n], ALL, n + 1);
+	do_sync(&f->t);
+}
+
+static uint32_t nr_resident(struct fixture *f, uint32_t n)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < 4; i++)
+		nr += get_block_state(&f->t, f->range[n] + i * BLOCK) == BLOCK_HBM;
+	return nr;
+}
+
+static int admit(struct test_policy *p, struct weir_policy_admit *q)
+{
+	struct fixture *f = p->arg;
+
+	f->nr_asked++;
+	f->admit = *q;
+	q->level = f->level;
+	q->evict = f->evict;
+	q->range.word[0]++;
+	q->range.uses = 77; /* has no effect */
+	return f->result;
+}
+
+static int victim(struct test_policy *p, struct weir_policy_victim *q)
+{
+	struct fixture *f = p->arg;
+
+	f->nr_asked++;
+	f->victim = *q;
+	for (uint32_t n = 0; n < q->nr; n++) {
+		q->candidate[n].range_word[1]++;
+		q->candidate[n].block_word[0]++;
+	}
+	if (q->window < f->windows)
+		return WEIR_POLICY_NEXT;
+	q->chosen = f->chosen;
+	return f->result;
+}
+
+static int moved(struct test_policy *p, struct weir_policy_moved *q)
+{
+	struct fixture *f = p->arg;
+
+	*(q->came ? &f->nr_came : &f->nr_left) += 1;
+	q->block_word[1]++;
+	return 0;
+}
+
+static void test_space_policy_keeps_a_range_out(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	set_policy(f);
+	f->level = 0;
+	use(f, 0);
+	assert_int_equal(nr_resident(f, 0), 0);
+	assert_int_equal(f->nr_asked, 1);
+	assert_int_equal(f->admit.range.uses, 0);
+	assert_int_equal(f->admit.range.nr_blocks, 4);
+	assert_int_equal(f->admit.range.nr_resident, 0);
+	assert_int_equal(f->admit.use_read_bytes, ALL);
+	assert_int_equal(f->admit.use_write_bytes, 0);
+	assert_int_equal(f->admit.block_bytes, BLOCK);
+	assert_int_equal(f->admit.all_blocks, GPU_BLOCKS);
+	assert_true(f->admit.has_victim && f->admit.in_ns && f->admit.out_ns);
+	assert_true(f->admit.in_place_ns >= 4 * f->admit.in_ns / 2);
+	use(f, 0);
+	assert_int_equal(f->admit.range.uses, 1);
+	assert_int_equal(f->admit.range.touched_bytes, ALL);
+	assert_int_equal(f->admit.range.in_place_bytes, ALL);
+	assert_int_equal(f->admit.range.word[0], 1);
+	assert_int_equal(f->admit.range.used_age, 1);
+	use(f, 1);
+	f->level = 2;
+	use(f, 0);
+	assert_int_equal(f->admit.range.uses, 2);
+	assert_int_equal(f->admit.range.used_age, 2);
+	assert_int_equal(nr_resident(f, 0), 2);
+	f->level = 4;
+	use(f, 0);
+	assert_int_equal(f->admit.range.nr_resident, 2);
+	assert_int_equal(nr_resident(f, 0), 4);
+	/* All of it is there: nobody is asked. */
+	f->nr_asked = 0;
+	use(f, 0);
+	assert_int_equal(f->nr_asked, 0);
+}
+
+static void test_space_policy_admits_into_free_room_only(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	set_policy(f);
+	f->level = 4;
+	f->evict = 0;
+	use(f, 0);
+	assert_int_equal(nr_resident(f, 0), 0);
+	do_free(&f->t, f->range[2], 0);
+	use(f, 0);
+	assert_int_equal(nr_resident(f, 0), 4);
+	assert_int_equal(nr_resident(f, 1), 4);
+}
+
+static void test_space_policy_chooses_who_goes(void **state)
+{
+	struct fixture *f = *state;
+
+	f->policy.victim = victim;
+	set_policy(f);
+	fill(f, 2);
+	assert_int_equal(f->nr_asked, 0);
+	use(f, 0);
+	/* 0 came first, and was used last: by default 1 goes. */
+	f->chosen = 0;
+	fill(f, 3);
+	assert_int_equal(nr_resident(f, 0), 0);
+	assert_int_equal(nr_resident(f, 1), 4);
+	assert_int_equal(f->nr_asked, 4);
+	assert_int_equal(f->victim.window, 0);
+	assert_int_equal(f->victim.nr_far, 0);
+	assert_int_equal(f->victim.by_default, f->victim.nr == 2 ? 1 : 0);
+	f->result = WEIR_POLICY_DEFAULT;
+	fill(f, 4);
+	assert_int_equal(nr_resident(f, 1), 0);
+	assert_int_equal(nr_resident(f, 2), 4);
+}
+
+static void test_space_policy_sees_candidates(void **state)
+{
+	struct fixture *f = *state;
+	const struct weir_policy_candidate *first = &f->victim.candidate[0];
+
+	f->policy.victim = victim;
+	set_policy(f);
+	fill(f, 2);
+	use(f, 0);
+	use(f, 0);
+	f->result = WEIR_POLICY_DEFAULT;
+	use(f, 1);
+	fill(f, 3);
+	/* The last of four steps of it that were asked about: 0 gave three blocks before. */
+	assert_int_equal(f->victim.nr, 2);
+	assert_int_equal(first->nr_blocks, 4);
+	assert_int_equal(first->nr_resident, 1);
+	assert_int_equal(first->nr_dirty, 1);
+	assert_int_equal(first->range_word[1], 3);
+	assert_int_equal(first->block_word[0], 0);
+	assert_int_equal(f->victim.candidate[1].nr_resident, 4);
+	assert_int_equal(f->victim.candidate[1].uses, 2);
+	assert_int_equal(f->victim.candidate[1].used_age, 1);
+	assert_int_equal(f->victim.candidate[1].block_word[0], 3);
+	assert_int_equal(f->victim.candidate[1].arrived_age, 4);
+}
+
+static void test_space_policy_looks_at_windows(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *one[RANGES];
+
+	/* 36 ranges of two blocks each in the GPU's memory. Some are read, so that nothing is
+	 * repeated, and no plan made. */
+	test_space_close(&f->t);
+	test_space_open(&f->t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, 72, 4 * RANGES);
+	f->policy.victim = victim;
+	set_policy(f);
+	for (uint32_t n = 0; n < 36; n++) {
+		one[n] = do_alloc(&f->t, 2 * BLOCK, 0);
+		do_fill(&f->t, 0, one[n], 2 * BLOCK, n + 1);
+		if (n % 5 == 0 || n % 7 == 3 || n > 33)
+			do_expect(&f->t, 0, one[n / 2], 2 * BLOCK, n / 2 + 1);
+	}
+	do_sync(&f->t);
+	f->windows = 1;
+	f->chosen = 3; /* the last one */
+	f->range[0] = do_alloc(&f->t, 2 * BLOCK, 0);
+	do_fill(&f->t, 0, f->range[0], 2 * BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(f->nr_asked, 4);
+	assert_int_equal(f->victim.window, 1);
+	assert_int_equal(f->victim.nr, 4);
+	assert_int_equal(f->victim.by_default, WEIR_POLICY_UNKNOWN);
+	assert_int_equal(get_block_state(&f->t, one[35]), BLOCK_HOST);
+	/* There is no third one: the default. */
+	f->windows = 9;
+	f->range[1] = do_alloc(&f->t, 2 * BLOCK, 0);
+	do_fill(&f->t, 0, f->range[1], 2 * BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(get_block_state(&f->t, one[0]), BLOCK_HOST);
+	assert_int_equal(f->policy.base.stats.nr_wrong, 0);
+	assert_int_equal(f->policy.base.stats.answered[POLICY_VICTIM], 2);
+}
+
+static void test_space_policy_hears_of_moves(void **state)
+{
+	struct fixture *f = *state;
+
+	f->policy.moved = moved;
+	set_policy(f);
+	fill(f, 3);
+	assert_int_equal(f->nr_came, 12);
+	assert_int_equal(f->nr_left, 4);
+	use(f, 0);
+	assert_int_equal(f->nr_came, 16);
+	assert_int_equal(f->nr_left, 8);
+	assert_int_equal(f->policy.base.stats.asked[POLICY_MOVED], 24);
+}
+
+static void test_space_policy_that_is_wrong_is_detached(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	set_policy(f);
+	f->level = 5;
+	for (uint32_t n = 0; n < 20; n++)
+		use(f, n % 3);
+	assert_int_equal(f->nr_asked, 16);
+	assert_int_equal(f->policy.base.stats.nr_wrong, 16);
+	assert_true(f->policy.base.stats.detached);
+	/* The default was taken each time. */
+	assert_int_equal(nr_resident(f, 19 % 3), 4);
+}
+
+static void test_space_policy_words_start_anew(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	set_policy(f);
+	use(f, 0);
+	use(f, 0);
+	assert_int_equal(f->admit.range.word[0], 1);
+	assert_int_equal(weir_space_set_policy(f->t.space, &f->policy.base), 0);
+	use(f, 0);
+	assert_int_equal(f->admit.range.word[0], 0);
+	do_free(&f->t, f->range[0], 0);
+	f->range[0] = do_alloc(&f->t, ALL, 0);
+	do_fill(&f->t, 0, f->range[0], ALL, 1);
+	use(f, 0);
+	assert_int_equal(f->admit.range.word[0], 1);
+}
+
+static void test_space_policy_built_in(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_policy *policy;
+	char err[200];
+
+	assert_int_equal(weir_policy_open("second_use", &policy, err, sizeof(err)), 0);
+	fill(f, 3);
+	assert_int_equal(weir_space_set_policy(f->t.space, policy), 0);
+	use(f, 0);
+	assert_int_equal(nr_resident(f, 0), 0);
+	use(f, 0);
+	assert_int_equal(nr_resident(f, 0), 4);
+	assert_int_equal(weir_space_set_policy(f->t.space, NULL), 0);
+	use(f, 1);
+	assert_int_equal(nr_resident(f, 1), 4);
+	weir_policy_close(policy);
+	f->policy.admit = admit;
+	test_policy_open(&f->policy); /* for teardown() */
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_space_policy_##name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(keeps_a_range_out),
+		TEST(admits_into_free_room_only),
+		TEST(chooses_who_goes),
+		TEST(sees_candidates),
+		TEST(looks_at_windows),
+		TEST(hears_of_moves),
+		TEST(that_is_wrong_is_detached),
+		TEST(words_start_anew),
+		TEST(built_in),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
