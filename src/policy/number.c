@@ -45,9 +45,10 @@ int policy_number_set(const char *text, uint32_t bytes, bool is_signed, void *ou
 uint64_t policy_number_get(const volatile void *at, uint32_t bytes, bool is_signed)
 {
 	uint64_t value = 0;
-	uint32_t unused = 64 - 8 * bytes;
 
 	for (uint32_t i = 0; i < bytes; i++)
 		value |= (uint64_t)((const volatile uint8_t *)at)[i] << 8 * i;
-	return is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
+	if (is_signed && bytes < sizeof(value) && value >> (8 * bytes - 1))
+		value |= UINT64_MAX << 8 * bytes;
+	return value;
 }
