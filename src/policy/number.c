@@ -48,7 +48,16 @@ uint64_t policy_number_get(const volatile void *at, uint32_t bytes, bool is_sign
 
 	for (uint32_t i = 0; i < bytes; i++)
 		value |= (uint64_t)((const volatile uint8_t *)at)[i] << 8 * i;
-	if (is_signed && bytes < sizeof(value) && value >> (8 * bytes - 1))
-		value |= UINT64_MAX << 8 * bytes;
-	return value;
+	if (!is_signed)
+		return value;
+	switch (bytes) {
+	case 1:
+		return (uint64_t)(int8_t)value;
+	case 2:
+		return (uint64_t)(int16_t)value;
+	case 4:
+		return (uint64_t)(int32_t)value;
+	default:
+		return value;
+	}
 }
