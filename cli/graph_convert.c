@@ -66,7 +66,7 @@ static int print_help(void)
 	     "Matrix Market, or another graph file. INPUT is told by what it begins with; - is\n"
 	     "standard input.\n");
 	options_help(stdout, convert_options, NR_OPTIONS);
-	return graph_flushed(0);
+	return command_flushed(0);
 }
 
 /* ------------------------------------------------------------------ arguments */
@@ -214,7 +214,7 @@ static int convert(struct convert *c)
 	status = graph_job_end(&c->job, rc);
 	if (!status)
 		graph_print_built(c->output, source.nr_vertices, &built);
-	return graph_flushed(status);
+	return command_flushed(status);
 }
 
 int graph_convert(int argc, char **argv)
@@ -226,7 +226,7 @@ int graph_convert(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (parse(argc, argv, &c, err, sizeof(err)))
-		status = graph_complain("%s", err);
+		status = command_complain("%s", err);
 	else
 		status = convert(&c);
 	spool_fini(&c.spool);

@@ -64,7 +64,7 @@ static int print_help(void)
 	     "edges in both directions, no loops, no duplicates. A seed gives one file\n"
 	     "everywhere.\n");
 	options_help(stdout, generate_options, NR_OPTIONS);
-	return graph_flushed(0);
+	return command_flushed(0);
 }
 
 static int parse_shape(const struct option_value *values, struct generate *g, char *err,
@@ -239,7 +239,7 @@ static int generate(const struct generate *g)
 	status = graph_job_end(&job, rc);
 	if (!status)
 		graph_print_built(g->output, UINT64_C(1) << g->scale, &built);
-	return graph_flushed(status);
+	return command_flushed(status);
 }
 
 int graph_generate(int argc, char **argv)
@@ -250,6 +250,6 @@ int graph_generate(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (parse(argc, argv, &g, err, sizeof(err)))
-		return graph_complain("%s", err);
+		return command_complain("%s", err);
 	return generate(&g);
 }

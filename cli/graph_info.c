@@ -32,7 +32,7 @@ static int print_help(void)
 	     "\n"
 	     "Show how many vertices and edges a graph file has, and what it looks like.\n");
 	options_help(stdout, info_options, NR_OPTIONS);
-	return graph_flushed(0);
+	return command_flushed(0);
 }
 
 static int parse(int argc, char **argv, struct info *info, char *err, size_t err_bytes)
@@ -189,7 +189,7 @@ int graph_info(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (parse(argc, argv, &info, err, sizeof(err)))
-		return graph_complain("%s", err);
+		return command_complain("%s", err);
 	rc = graph_job_begin(&job, NULL, false);
 	if (!rc)
 		rc = csr_open(info.name, &info.graph, job.err, sizeof(job.err));
@@ -199,7 +199,8 @@ int graph_info(int argc, char **argv)
 	if (!status && !info.json)
 		print_text(&info);
 	if (!status && info.json && print_json(&info))
-		status = graph_complain("no memory on the host, or a file name that is not UTF-8");
+		status =
+			command_complain("no memory on the host, or a file name that is not UTF-8");
 	csr_close(&info.graph);
-	return graph_flushed(status);
+	return command_flushed(status);
 }

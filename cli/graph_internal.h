@@ -3,24 +3,17 @@
 #ifndef WEIR_CLI_GRAPH_INTERNAL_H
 #define WEIR_CLI_GRAPH_INTERNAL_H
 
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "workloads/graph/build.h"
 #include "workloads/graph/fail.h"
 
-#define GRAPH_EXIT_BAD 2
-
 /* Each is given what follows its name, and returns the program's exit status. */
 int graph_convert(int argc, char **argv);
 int graph_generate(int argc, char **argv);
 int graph_info(int argc, char **argv);
-
-/* Print "weir: " and a line to standard error. Returns GRAPH_EXIT_BAD. */
-__attribute__((format(printf, 1, 2))) int graph_complain(const char *format, ...);
-
-/* Flush standard output: status, or GRAPH_EXIT_BAD after a line where it cannot be written. */
-int graph_flushed(int status);
 
 /* Values of options that several commands have. 0, or -EINVAL with one line. */
 int graph_parse_memory(const char *text, uint64_t *bytes, char *err, size_t err_bytes);

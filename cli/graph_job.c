@@ -3,7 +3,6 @@
 #include "cli/graph_internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -13,27 +12,6 @@
 #include "src/base/util.h"
 
 #define THREADS_MAX 256u
-
-int graph_complain(const char *format, ...)
-{
-	va_list args;
-
-	(void)fflush(stdout);
-	(void)fputs("weir: ", stderr);
-	va_start(args, format);
-	(void)vfprintf(stderr, format, args);
-	va_end(args);
-	(void)fputc('\n', stderr);
-	return GRAPH_EXIT_BAD;
-}
-
-int graph_flushed(int status)
-{
-	if (fflush(stdout) || ferror(stdout))
-		return graph_complain("standard output: %s: the text is not complete",
-				      strerror(errno));
-	return status;
-}
 
 /* ------------------------------------------------------------------ arguments */
 
@@ -147,10 +125,10 @@ int graph_job_end(struct graph_job *job, int rc)
 		output_file_abandon(&job->output);
 	interrupt_set_partial(0, NULL);
 	if (rc == -ECANCELED) {
-		graph_complain("interrupted; nothing was written");
+		command_complain("interrupted; nothing was written");
 		return 128 + signal_number;
 	}
-	return rc ? graph_complain("%s", job->err) : 0;
+	return rc ? command_complain("%s", job->err) : 0;
 }
 
 void graph_print_built(const char *name, uint64_t nr_vertices, const struct csr_built *built)

@@ -7,12 +7,12 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/info_memory.h"
 #include "machine/machine_file.h"
 #include "cli/measure.h"
@@ -22,8 +22,6 @@
 #include "src/base/util.h"
 #include "src/base/variables.h"
 #include "workloads/probe/probe.h"
-
-#define EXIT_ERROR 2
 
 /* Where a constant's explanation, and its origin, stand. */
 #define HELP_INDENT 39
@@ -56,20 +54,6 @@ static const struct option_def info_options[INFO_NR] = {
 			 "where the new description goes; -o too; - is stdout"},
 	[INFO_HELP] = {"help", NULL, NULL, NULL, "print this"},
 };
-
-__attribute__((format(printf, 1, 2))) static int complain(const char *format, ...)
-{
-	va_list args;
-
-	/* What was printed before comes before. */
-	(void)fflush(stdout);
-	(void)fputs("weir: ", stderr);
-	va_start(args, format);
-	(void)vfprintf(stderr, format, args);
-	va_end(args);
-	(void)fputc('\n', stderr);
-	return EXIT_ERROR;
-}
 
 static void print_help(void)
 {
@@ -137,18 +121,18 @@ static int list_machines(bool json)
 
 	err = machine_file_list(&names);
 	if (err)
-		return complain("%s", strerror(-err));
+		return command_complain("%s", strerror(-err));
 	if (!names.nr) {
 		machine_names_fini(&names);
-		return complain("no machine descriptions found: set " VARIABLE_MACHINE_PATH
-				" to the folder that has them");
+		return command_complain("no machine descriptions found: set " VARIABLE_MACHINE_PATH
+					" to the folder that has them");
 	}
 	if (json)
 		err = list_as_json(&names);
 	else
 		list_as_text(&names);
 	machine_names_fini(&names);
-	return err ? complain("%s", strerror(-err)) : 0;
+	return err ? command_complain("%s", strerror(-err)) : 0;
 }
 
 /* ------------------------------------------------------------------ one machine */
@@ -248,13 +232,13 @@ static int show_machine(const char *name, bool json, bool origins)
 	int status = 0;
 
 	if (machine_file_read(name, &machine, why, sizeof(why)))
-		return complain("%s", why);
+		return command_complain("%s", why);
 	if (json) {
 		text = machine_format(&machine);
 		if (text)
 			(void)fputs(text, stdout);
 		else
-			status = complain("out of memory");
+			status = command_complain("out of memory");
 		free(text);
 	} else {
 		show_as_text(&machine, origins);
@@ -296,8 +280,9 @@ static int measure(const struct option_value *values)
 
 	if (values[INFO_DEVICE].text) {
 		if (count_parse(values[INFO_DEVICE].text, &device) || device >= WEIR_DEVICES_MAX)
-			return complain("--device: '%s' is no device: they are counted from 0",
-					values[INFO_DEVICE].text);
+			return command_complain(
+				"--device: '%s' is no device: they are counted from 0",
+				values[INFO_DEVICE].text);
 		params.device = (uint32_t)device;
 	}
 	return measure_run(&params);
@@ -330,15 +315,15 @@ int info_main(int argc, char **argv)
 		goto out;
 	}
 	if (options_parse(info_options, INFO_NR, argc, argv, values, why, sizeof(why)))
-		return complain("%s", why);
+		return command_complain("%s", why);
 	if (conflict(values))
-		return complain("%s", conflict(values));
+		return command_complain("%s", conflict(values));
 	if (values[INFO_MEASURE].text)
 		status = measure(values);
 	else if (values[INFO_MEMORY].text)
 		status = info_memory(values[INFO_MEMORY].text, values[INFO_JSON].text != NULL, why,
 				     sizeof(why))
-				 ? complain("%s", why)
+				 ? command_complain("%s", why)
 				 : 0;
 	else if (values[INFO_MACHINE].text)
 		status = show_machine(values[INFO_MACHINE].text, values[INFO_JSON].text != NULL,
@@ -346,10 +331,5 @@ int info_main(int argc, char **argv)
 	else
 		status = list_machines(values[INFO_JSON].text != NULL);
 out:
-	/* A full disk shows here at the latest. */
-	if (fflush(stdout))
-		return complain("standard output: %s: the text is not complete", strerror(errno));
-	if (ferror(stdout))
-		return complain("standard output: a write failed: the text is not complete");
-	return status;
+	return command_flushed(status); /* a full disk shows here at the latest */
 }

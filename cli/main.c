@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "cli/commands.h"
 #include "cli/graph.h"
 #include "cli/info.h"
 #include "cli/options.h"
@@ -14,12 +15,8 @@
 #include "src/base/variables.h"
 #include "weir/weir.h"
 
-#define EXIT_BAD 2
-
-static const struct command {
-	const char *name, *help;
-	int (*main)(int argc, char **argv); /* argv[0]: the name; returns the exit status */
-} commands[] = {
+/* Each is given its name as argv[0]. */
+static const struct command commands[] = {
 	{"bench", "run a workload under weir and under the plain ways of holding memory",
 	 bench_main},
 	{"graph", "make graph files out of text or at random; show what is in one", graph_main},
@@ -36,8 +33,7 @@ static int usage(void)
 	fputs("usage: weir COMMAND [options]\n\n"
 	      "Unified virtual memory for GPUs, in user space.\n\ncommands:\n",
 	      stdout);
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		printf("  %-8s %s\n", commands[i].name, commands[i].help);
+	commands_print(commands, NR_COMMANDS);
 	fputs("\n  --version  show the version\n"
 	      "  --help     show this text; also after a command\n",
 	      stdout);
@@ -49,7 +45,7 @@ static int usage(void)
 			 v->preset, v->reader, v->help);
 		options_help_line(stdout, v->name, text);
 	}
-	return fflush(stdout) ? EXIT_BAD : 0;
+	return fflush(stdout) ? COMMAND_EXIT_BAD : 0;
 }
 
 static int unknown(const char *name)
@@ -63,20 +59,20 @@ static int unknown(const char *name)
 		fprintf(stderr, "weir: no command '%s'; did you mean %s?\n", name, near);
 	else
 		fprintf(stderr, "weir: no command '%s'; weir --help lists the commands\n", name);
-	return EXIT_BAD;
+	return COMMAND_EXIT_BAD;
 }
 
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
 		fputs("weir: a command is missing; weir --help lists the commands\n", stderr);
-		return EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return usage();
 	if (strcmp(argv[1], "--version") == 0) {
 		printf("weir %s\n", weir_version());
-		return fflush(stdout) ? EXIT_BAD : 0;
+		return fflush(stdout) ? COMMAND_EXIT_BAD : 0;
 	}
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		if (strcmp(argv[1], commands[i].name) == 0)

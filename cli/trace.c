@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir trace`: finds the command below it, and what those share. */
+/* `weir trace`: the commands below it, and what those share. */
 #include "cli/trace.h"
 
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/kept.h"
 #include "cli/trace_internal.h"
@@ -15,37 +14,6 @@ const char *const trace_pattern_names[] = {"stream", "random"};
 const char *const trace_advice_names[] = {"default", "prefer-memory", "read-mostly", "accessed-by"};
 const char *const trace_cause_names[] = {"demand",    "prefetch", "eviction",
 					 "writeback", "in-place", "before"};
-
-static const struct command {
-	const char *name, *help;
-	int (*main)(int argc, char **argv);
-} commands[] = {
-	{"convert", "write a trace as a table or as a timeline", trace_convert},
-	{"cut", "write a part of a trace as a trace", trace_cut},
-	{"info", "show what is in a trace", trace_info},
-	{"show", "show the events of a trace, one a line", trace_show},
-};
-
-#define NR_COMMANDS ARRAY_LEN(commands)
-
-int trace_complain(const char *format, ...)
-{
-	va_list args;
-
-	fputs("weir: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return TRACE_EXIT_BAD;
-}
-
-int trace_flushed(int status)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return status;
-	return status ? status : trace_complain("standard output cannot be written");
-}
 
 const char *trace_printable(const char *text, char out[TRACE_TEXT_MAX + 1])
 {
@@ -78,7 +46,7 @@ int trace_input_open(struct trace_input *input, const char *command,
 	int nr, rc;
 
 	if (!operands)
-		return trace_complain("no memory on the host");
+		return command_complain("no memory on the host");
 	*input = (struct trace_input){0};
 	rc = options_parse_operands(options, nr_options, argc, argv, values, operands, &nr, err,
 				    sizeof(err));
@@ -86,7 +54,7 @@ int trace_input_open(struct trace_input *input, const char *command,
 		(void)snprintf(err, sizeof(err),
 			       "trace %s takes %d file%s, %d are named; weir trace %s --help",
 			       command, nr_operands, nr_operands == 1 ? "" : "s", nr, command);
-		rc = TRACE_EXIT_BAD;
+		rc = COMMAND_EXIT_BAD;
 	}
 	for (int i = 0; !rc && i < nr_operands; i++)
 		input->operand[i] = operands[i];
@@ -103,7 +71,7 @@ int trace_input_open(struct trace_input *input, const char *command,
 		if (rc)
 			trace_file_close(&input->file);
 	}
-	return rc ? trace_complain("%s", err) : 0;
+	return rc ? command_complain("%s", err) : 0;
 }
 
 void trace_input_close(struct trace_input *input)
@@ -111,34 +79,18 @@ void trace_input_close(struct trace_input *input)
 	trace_file_close(&input->file);
 }
 
-static int usage(void)
-{
-	puts("usage: weir trace COMMAND [options]\n\n"
-	     "Traces of what programs did with a space, as WEIR_TRACE has them written.\n\n"
-	     "commands:");
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		printf("  %-8s %s\n", commands[i].name, commands[i].help);
-	puts("\n  --help   show this text; also after a command");
-	return trace_flushed(0);
-}
-
 int trace_main(int argc, char **argv)
 {
-	const char *names[NR_COMMANDS + 1] = {0}, *near;
+	static const struct command commands[] = {
+		{"convert", "write a trace as a table or as a timeline", trace_convert},
+		{"cut", "write a part of a trace as a trace", trace_cut},
+		{"info", "show what is in a trace", trace_info},
+		{"show", "show the events of a trace, one a line", trace_show},
+	};
+	static const struct command_family family = {
+		"trace",
+		"Traces of what programs did with a space, as WEIR_TRACE has them written.",
+		commands, ARRAY_LEN(commands)};
 
-	if (argc < 2)
-		return trace_complain("trace needs a command; weir trace --help lists them");
-	for (size_t i = 0; i < NR_COMMANDS; i++) {
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].main(argc - 2, argv + 2);
-		names[i] = commands[i].name;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return usage();
-	near = options_nearest(argv[1], names);
-	if (near)
-		return trace_complain("trace has no command '%.40s'; did you mean %s?", argv[1],
-				      near);
-	return trace_complain("trace has no command '%.40s'; weir trace --help lists them",
-			      argv[1]);
+	return commands_main(&family, argc, argv);
 }

@@ -25,13 +25,13 @@ static int write_output(const struct trace_input *input, const char *option, con
 	if (!name)
 		return 0;
 	if (output_file_open(&output, option, name, err, sizeof(err)))
-		return trace_complain("%s", err);
+		return command_complain("%s", err);
 	rc = write(input, output.stream);
 	if (rc) {
 		output_file_abandon(&output);
-		return trace_complain("no memory on the host");
+		return command_complain("no memory on the host");
 	}
-	return output_file_commit(&output, err, sizeof(err)) ? trace_complain("%s", err) : 0;
+	return output_file_commit(&output, err, sizeof(err)) ? command_complain("%s", err) : 0;
 }
 
 static int print_help(void)
@@ -40,7 +40,7 @@ static int print_help(void)
 	     "\n"
 	     "Write a trace, or a part of it, in other formats.\n");
 	options_help(stdout, convert_options, NR_OPTIONS);
-	return trace_flushed(0);
+	return command_flushed(0);
 }
 
 int trace_convert(int argc, char **argv)
@@ -53,11 +53,11 @@ int trace_convert(int argc, char **argv)
 		return print_help();
 	if (trace_input_open(&input, "convert", convert_options, NR_OPTIONS, FROM, argc, argv, 1,
 			     values))
-		return TRACE_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (values[CSV].text || values[TIMELINE].text)
 		status = write_output(&input, "--csv", values[CSV].text, trace_write_csv);
 	else
-		status = trace_complain("nothing to write: name a file with --csv or --timeline");
+		status = command_complain("nothing to write: name a file with --csv or --timeline");
 	if (!status)
 		status = write_output(&input, "--timeline", values[TIMELINE].text,
 				      trace_write_timeline);

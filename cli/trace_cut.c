@@ -402,7 +402,7 @@ static int print_help(void)
 	     "\n"
 	     "Write a part of a trace as a trace. OUTPUT is replaced if it is a trace.\n");
 	options_help(stdout, cut_options, NR_OPTIONS);
-	return trace_flushed(0);
+	return command_flushed(0);
 }
 
 /* 0, or the exit status, when a line was printed. */
@@ -421,10 +421,10 @@ static int write_cut(const struct trace_input *input)
 	weir_log_set(NULL, NULL);
 	cutter_fini(&c);
 	if (err == -ENOMEM)
-		return trace_complain("no memory on the host");
+		return command_complain("no memory on the host");
 	/* A disk that is full is a warning of the writer's. */
 	if (err || logged.warning[0])
-		return trace_complain("%s", err ? logged.error : logged.warning);
+		return command_complain("%s", err ? logged.error : logged.warning);
 	return 0;
 }
 
@@ -438,9 +438,9 @@ int trace_cut(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (trace_input_open(&input, "cut", cut_options, NR_OPTIONS, FROM, argc, argv, 2, values))
-		return TRACE_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (output_file_check("OUTPUT", input.operand[1], err, sizeof(err)))
-		status = trace_complain("%s", err);
+		status = command_complain("%s", err);
 	else
 		status = write_cut(&input);
 	trace_input_close(&input);

@@ -207,7 +207,7 @@ static int print_json(const struct trace_input *input)
 			 integer(s.peak_bytes), "brackets", integer(file->nr_brackets), "moves",
 			 moves_json(&s), "kernels", kernels_json(file));
 	if (!root)
-		return trace_complain("no memory on the host, or a file name that is not UTF-8");
+		return command_complain("no memory on the host, or a file name that is not UTF-8");
 	(void)json_dumpf(root, stdout, JSON_INDENT(2));
 	(void)putchar('\n');
 	json_decref(root);
@@ -220,7 +220,7 @@ static int print_help(void)
 	     "\n"
 	     "Show of what machine and budgets a trace is, and how much is in it.\n");
 	options_help(stdout, info_options, NR_OPTIONS);
-	return trace_flushed(0);
+	return command_flushed(0);
 }
 
 int trace_info(int argc, char **argv)
@@ -232,11 +232,11 @@ int trace_info(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (trace_input_open(&input, "info", info_options, NR_OPTIONS, -1, argc, argv, 1, values))
-		return TRACE_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (values[JSON].text)
 		status = print_json(&input);
 	else
 		print_text(&input);
 	trace_input_close(&input);
-	return trace_flushed(status);
+	return command_flushed(status);
 }

@@ -3,10 +3,10 @@
 #ifndef WEIR_CLI_TRACE_INTERNAL_H
 #define WEIR_CLI_TRACE_INTERNAL_H
 
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "workloads/trace_file.h"
 
-#define TRACE_EXIT_BAD 2
 #define TRACE_ERROR_BYTES 512
 
 /* Each is given what follows its name, and returns the program's exit status. */
@@ -14,12 +14,6 @@ int trace_info(int argc, char **argv);
 int trace_show(int argc, char **argv);
 int trace_cut(int argc, char **argv);
 int trace_convert(int argc, char **argv);
-
-/* Print "weir: " and a line to standard error. Returns TRACE_EXIT_BAD. */
-__attribute__((format(printf, 1, 2))) int trace_complain(const char *format, ...);
-
-/* Flush standard output: status, or TRACE_EXIT_BAD after a line where it cannot be written. */
-int trace_flushed(int status);
 
 /* Options that several commands have. */
 #define TRACE_OPTION_FROM                                        \

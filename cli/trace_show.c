@@ -193,7 +193,7 @@ static int print_help(void)
 	     "Show events in the order in which they happened, with their times from the\n"
 	     "beginning of the trace on; below a bracket, its uses.\n");
 	options_help(stdout, show_options, NR_OPTIONS);
-	return trace_flushed(0);
+	return command_flushed(0);
 }
 
 int trace_show(int argc, char **argv)
@@ -206,11 +206,11 @@ int trace_show(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (trace_input_open(&input, "show", show_options, NR_OPTIONS, FROM, argc, argv, 1, values))
-		return TRACE_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	cursor = trace_cursor(&input.file);
 	for (uint64_t n = 0; n < input.span.end && (event = trace_next(&cursor)); n++)
 		if (n >= input.span.first && trace_is_shown(event))
 			show_event(&cursor, event);
 	trace_input_close(&input);
-	return trace_flushed(0);
+	return command_flushed(0);
 }
