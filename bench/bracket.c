@@ -18,6 +18,7 @@
 #include "src/backend/backend.h"
 #include "src/backend/machine.h"
 #include "src/base/clock.h"
+#include "weir/trace.h"
 
 #define BLOCK 65536u
 #define NR_OTHERS 1000u

@@ -15,6 +15,7 @@
 #include "src/base/log.h"
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
+#include "weir/trace.h"
 
 #define USES_MAX 64u /* of one launch, of what the space has */
 

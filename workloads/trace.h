@@ -8,8 +8,8 @@
  * A trace is taken by a manager that forwards to another one (or to none) and records between
  * trace_manager_start() and trace_manager_stop().
  */
-#ifndef WEIR_TRACE_H
-#define WEIR_TRACE_H
+#ifndef WEIR_WORKLOADS_TRACE_H
+#define WEIR_WORKLOADS_TRACE_H
 
 #include "managers/manager.h"
 

@@ -11,6 +11,7 @@
 #include "src/core/tracing.h"
 #include "src/cost/cost.h"
 #include "src/residency/residency.h"
+#include "weir/trace.h"
 
 /*
  * The default block size: the largest of these of which the budget has BLOCKS_MANY. A mapping

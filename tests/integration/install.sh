@@ -102,10 +102,10 @@ shows() {
 		done < <(comm -13 "$work/declared" "$work/$kind")
 	done
 }
-declares paged.h replica.h >"$work/declared"
+declares paged.h replica.h trace.h >"$work/declared"
 cp "$work/declared" "$work/declared_weir"
 shows libweir
-declares machine_file.h paged.h replica.h | comm -23 - "$work/declared_weir" >"$work/declared"
+declares machine_file.h paged.h replica.h trace.h | comm -23 - "$work/declared_weir" >"$work/declared"
 shows libweir-machine
 
 # ---------------------------------------------------------------- headers

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/support/space.h"
+#include "weir/trace.h"
 #include "workloads/bound.h"
 #include "workloads/trace_file.h"
 

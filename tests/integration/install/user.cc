@@ -10,6 +10,7 @@
 
 #include <weir/machine_file.h>
 #include <weir/paged.h>
+#include <weir/trace.h>
 #include <weir/weir.h>
 
 namespace
