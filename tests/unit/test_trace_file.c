@@ -145,6 +145,32 @@ static void test_trace_file_has_what_was_done(void **state)
 	test_space_close(&t);
 }
 
+/* The kinds beyond the first four are recorded as what they are to the planner. */
+static void test_trace_file_kinds_of_uses(void **state)
+{
+	static const uint8_t recorded[] = {WEIR_READ,	 WEIR_WRITE, WEIR_OVERWRITE,
+					   WEIR_DISCARD, WEIR_READ,  WEIR_WRITE};
+	struct trace_file file;
+	struct test_space t;
+	uint8_t *a;
+
+	(void)state;
+	start(&t);
+	a = do_alloc(&t, BLOCK, 0);
+	for (uint32_t kind = 0; kind < ARRAY_LEN(recorded); kind++) {
+		do_begin(&t, 0, a, BLOCK, (enum weir_use_kind)kind);
+		do_end(&t, 0);
+	}
+	test_space_close(&t);
+	read_back(&file);
+	for (uint32_t kind = 0; kind < ARRAY_LEN(recorded); kind++) {
+		const struct trace_begin *begin = find(&file, TRACE_BEGIN, kind);
+
+		assert_int_equal(begin->use[0].kind, recorded[kind]);
+	}
+	trace_file_close(&file);
+}
+
 /* The planner takes the same decisions at the same times, whether a trace is written or not. */
 static void test_trace_file_changes_nothing(void **state)
 {
@@ -452,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_trace_file_has_what_was_done),
+		cmocka_unit_test(test_trace_file_kinds_of_uses),
 		cmocka_unit_test(test_trace_file_changes_nothing),
 		cmocka_unit_test(test_trace_file_gives_steps),
 		cmocka_unit_test(test_trace_file_begins_anywhere),
