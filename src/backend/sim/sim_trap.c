@@ -273,7 +273,7 @@ static const char *use_met_at(struct sim *sim, const struct weir_use *packet,
 			      const struct weir_use *other)
 {
 	const struct sim_region *region = sim_region_at(sim, packet->addr);
-	struct sim_piece *piece = sim_memory_piece_at(sim, packet->addr);
+	struct sim_piece *piece = region ? NULL : sim_memory_piece_at(sim, packet->addr);
 	uint64_t offset = region ? (uint64_t)((char *)packet->addr - region->base) : 0;
 	uint64_t end = offset + packet->bytes;
 	const char *at = NULL;
@@ -319,7 +319,8 @@ static void stream_check_packet(struct sim *sim, struct sim_kernel *kernel,
 {
 	const struct sim_packet *packet = kernel->packet;
 
-	for (const struct sim_op *op = stream->head; op; op = op->next) {
+	for (const struct sim_op *op = stream->head; op && op->seq < kernel->op.seq;
+	     op = op->next) {
 		const struct sim_kernel *other = (const struct sim_kernel *)op;
 		const char *at = NULL;
 
@@ -335,10 +336,13 @@ static void stream_check_packet(struct sim *sim, struct sim_kernel *kernel,
 
 void sim_kernel_check_packets(struct sim *sim, struct sim_kernel *kernel)
 {
+	/* Packets are in the order in which they were queued, as are the operations of a stream. */
 	for (const struct list_link *l = sim->packets.next; l != &sim->packets; l = l->next) {
 		const struct sim_packet *packet = packet_of(l);
 		const char *at = NULL;
 
+		if (packet->kernel->op.seq > kernel->op.seq)
+			break;
 		if (is_before(packet->kernel, kernel) &&
 		    !is_unordered(kernel, packet->span, packet->nr_spans))
 			at = packet_met_at(sim, packet->kernel, kernel);
@@ -370,14 +374,14 @@ static const struct sim_move *move_beside(const struct sim_copy *copy, const str
 	return NULL;
 }
 
-/* Whether a packet that was queued before a move's copy, on another stream, and is not done meets
- * it, and one of the two writes there. */
+/* Whether a packet that was queued before a move's copy, and is not done, is on another stream and
+ * meets it, and one of the two writes there. */
 static bool packet_beside(const struct sim *sim, const struct sim_kernel *packet,
 			  const struct sim_move *move)
 {
 	bool meets = false;
 
-	if (packet->op.seq > move->op->seq || packet->op.stream == move->op->stream)
+	if (packet->op.stream == move->op->stream)
 		return false;
 	for (uint32_t i = 0; i < packet->nr_uses && !meets; i++) {
 		const struct weir_use *use = &packet->uses[i];
@@ -394,9 +398,14 @@ static bool packet_beside(const struct sim *sim, const struct sim_kernel *packet
 /* The first packet that a move meets without an order; NULL: none. */
 static const struct sim_kernel *move_packet(const struct sim *sim, const struct sim_move *move)
 {
-	for (const struct list_link *l = sim->packets.next; l != &sim->packets; l = l->next)
-		if (packet_beside(sim, packet_of(l)->kernel, move))
-			return packet_of(l)->kernel;
+	for (const struct list_link *l = sim->packets.next; l != &sim->packets; l = l->next) {
+		const struct sim_kernel *packet = packet_of(l)->kernel;
+
+		if (packet->op.seq > move->op->seq)
+			break; /* they are in the order in which they were queued */
+		if (packet_beside(sim, packet, move))
+			return packet;
+	}
 	return NULL;
 }
 
