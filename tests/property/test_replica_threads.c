@@ -279,10 +279,10 @@ static void test_replica_threads_each_a_device(void **state)
 
 	(void)state;
 	open_space();
+	replicas_of(t.space)->forced = WEIR_SENT_PACKETS + 1;
 	for (uint32_t d = 0; d < DEVICES; d++) {
 		worker[d] = (struct worker){.device = d, .last_seed = (d + 1) << 24};
 		worker[d].random.state = d + 1;
-		replicas_of(t.space)->forced = WEIR_SENT_PACKETS + 1;
 		assert_int_equal(pthread_create(&worker[d].thread, NULL, work, &worker[d]), 0);
 	}
 	sleep_seconds(test_seconds("REPLICA_SECONDS", SECONDS), NULL);
