@@ -18,6 +18,7 @@
 
 #include "cli/bench_check.h"
 #include "cli/bench_graph.h"
+#include "cli/bench_layers.h"
 #include "cli/bench_matrix.h"
 #include "cli/bench_near.h"
 #include "cli/bench_options.h"
@@ -486,6 +487,7 @@ static const struct workload_command {
 	{"gcn", "train a graph convolutional network", bench_gcn},
 	{"pagein", "touch every page of a table", bench_pagein},
 	{"gups", "add to random words of a table", bench_gups},
+	{"layers", "use ranges again and again, in some order", bench_layers},
 	{"mvt", "two products of a matrix and of its transpose", bench_mvt},
 	{"atax", "the product of a transpose and a product", bench_atax},
 	{"bicg", "the products of a step of BiCG", bench_bicg},

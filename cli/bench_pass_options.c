@@ -80,6 +80,8 @@ static int read_data(const struct bench_reader *r, struct bench_params *p)
 
 	p->check = r->values[BENCH_CHECK].text != NULL;
 	p->data = WEIR_DATA_REAL;
+	if (!text)
+		text = p->real_gpu ? "real" : "phantom";
 	if (strcmp(text, "phantom") == 0)
 		p->data = WEIR_DATA_PHANTOM;
 	else if (strcmp(text, "real") != 0)

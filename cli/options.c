@@ -73,8 +73,9 @@ static int unknown(const struct option_def *defs, unsigned int nr, const char *a
 	char typed[NAME_MAX_LENGTH + 1] = "";
 	const char *near;
 
-	for (unsigned int i = 0; i < nr && i < OPTIONS_MAX; i++)
-		names[i] = defs[i].name;
+	for (unsigned int i = 0, n = 0; i < nr && i < OPTIONS_MAX; i++)
+		if (defs[i].help)
+			names[n++] = defs[i].name;
 	if (length <= NAME_MAX_LENGTH)
 		memcpy(typed, arg, length);
 	near = options_nearest(typed, names);
@@ -97,7 +98,7 @@ static int parse_one(const struct option_def *defs, unsigned int nr, int argc, c
 	unsigned int k;
 
 	for (k = 0; k < nr; k++)
-		if (strlen(defs[k].name) == length && memcmp(defs[k].name, arg, length) == 0)
+		if (defs[k].help && strlen(defs[k].name) == length && memcmp(defs[k].name, arg, length) == 0)
 			break;
 	if (k == nr)
 		return unknown(defs, nr, arg, length, err, err_bytes);
@@ -140,7 +141,7 @@ int options_parse(const struct option_def *defs, unsigned int nr, int argc, char
 	int rc;
 
 	for (unsigned int k = 0; k < nr; k++) {
-		const char *env = defs[k].env ? variable_text(defs[k].env) : NULL;
+		const char *env = defs[k].help && defs[k].env ? variable_text(defs[k].env) : NULL;
 
 		values[k] = (struct option_value){.text = defs[k].preset, .origin = OPTION_PRESET};
 		if (env)
@@ -163,7 +164,7 @@ int options_parse(const struct option_def *defs, unsigned int nr, int argc, char
 static bool takes_value(const struct option_def *defs, unsigned int nr, const char *name)
 {
 	for (unsigned int i = 0; i < nr; i++)
-		if (strcmp(defs[i].name, name) == 0)
+		if (defs[i].help && strcmp(defs[i].name, name) == 0)
 			return defs[i].metavar != NULL;
 	return false;
 }
@@ -274,6 +275,8 @@ void options_help(FILE *out, const struct option_def *defs, unsigned int nr)
 		const struct option_def *def = &defs[i];
 		char left[64], text[HELP_BYTES];
 
+		if (!def->help)
+			continue;
 		snprintf(left, sizeof(left), "--%s%s%s", def->name, def->metavar ? " " : "",
 			 def->metavar ? def->metavar : "");
 		snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", def->help, def->preset ? " [" : "",

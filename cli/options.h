@@ -18,7 +18,9 @@ struct option_def {
 	const char *metavar; /* NULL: a flag, takes no value */
 	const char *env;     /* NULL: none */
 	const char *preset;  /* default; NULL: none */
-	const char *help;    /* one line, no full stop */
+	/* One line, no full stop. NULL: there is no such option here, and its value is the default:
+	 * for what shares the readers of a table that has it. */
+	const char *help;
 };
 
 enum option_origin { OPTION_PRESET, OPTION_ENV, OPTION_GIVEN };

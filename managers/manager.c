@@ -69,6 +69,11 @@ void manager_mark_epoch(struct manager *m, uint32_t done, uint32_t total)
 		m->ops->mark(m, done < total ? name : "end");
 }
 
+int manager_prefer(struct manager *m, void *addr, enum manager_where where)
+{
+	return m->ops->prefer ? m->ops->prefer(m, addr, where) : 0;
+}
+
 int manager_wait(struct manager *m)
 {
 	return m->ops->wait ? m->ops->wait(m) : m->ops->sync(m);

@@ -98,6 +98,10 @@ struct manager_ops {
 	 * manager_alloc_constant() is what to call. */
 	int (*alloc_constant)(struct manager *m, uint64_t bytes, const char *name, void **addr);
 
+	/* Advise to keep what alloc() gave in the device's own memory, or in the host's. Not
+	 * required: manager_prefer() is what to call. */
+	int (*prefer)(struct manager *m, void *addr, enum manager_where where);
+
 	/* Queued work may still use it. */
 	void (*free)(struct manager *m, void *addr);
 
@@ -187,6 +191,9 @@ bool manager_is_near(const char *name);
 
 /* As ops->alloc(), of memory that kernels only read. */
 int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr);
+
+/* As ops->prefer(), or nothing. where: MANAGER_OWN or MANAGER_HOST. */
+int manager_prefer(struct manager *m, void *addr, enum manager_where where);
 
 /* As ops->wait(), or ops->sync(). */
 int manager_wait(struct manager *m);

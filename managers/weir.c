@@ -154,6 +154,15 @@ static void manager_free(struct manager *base, void *addr)
 	(void)weir_free(m->space, addr, only_stream(m));
 }
 
+static int prefer(struct manager *base, void *addr, enum manager_where where)
+{
+	const struct weir_machine_desc *desc = &base->backend->desc;
+
+	return weir_advise(((struct weir_manager *)base)->space, addr, WEIR_ADVISE_PREFER_MEMORY,
+			   where == MANAGER_OWN ? desc->device[base->device].memory
+						: cost_host_memory(desc));
+}
+
 static void *manager_stream(struct manager *base)
 {
 	return weir_stream_native(((struct weir_manager *)base)->stream[0]);
@@ -292,6 +301,7 @@ const struct manager_ops manager_weir = {
 	.create = weir_create,
 	.destroy = weir_destroy,
 	.alloc = manager_alloc,
+	.prefer = prefer,
 	.free = manager_free,
 	.stream = manager_stream,
 	.launch = manager_launch,

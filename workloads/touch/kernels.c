@@ -27,6 +27,17 @@ static void pages_cpu(const void *p)
 	*a->sum += sum;
 }
 
+static void layer_cpu(const void *p)
+{
+	const struct touch_layer_args *a = p;
+	uint64_t sum = 0;
+	struct touch_pages_args temporary = a->temporary;
+
+	temporary.sum = &sum;
+	pages_cpu(&a->range);
+	pages_cpu(&temporary); /* once again would change nothing */
+}
+
 static void updates_cpu(const void *p)
 {
 	const struct touch_updates_args *a = p;
@@ -40,5 +51,7 @@ static void updates_cpu(const void *p)
 
 const struct weir_kernel touch_kernel_pages = {
 	.name = "touch_pages", .cpu = pages_cpu, .cuda = touch_cuda_run_pages};
+const struct weir_kernel touch_kernel_layer = {
+	.name = "touch_layer", .cpu = layer_cpu, .cuda = touch_cuda_run_layer};
 const struct weir_kernel touch_kernel_updates = {
 	.name = "touch_updates", .cpu = updates_cpu, .cuda = touch_cuda_run_updates};

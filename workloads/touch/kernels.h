@@ -114,6 +114,17 @@ struct touch_pages_args {
 };
 extern const struct weir_kernel touch_kernel_pages;
 
+/*
+ * A launch that uses a range and has a temporary beside it: pages of the range as touch_kernel_pages
+ * does it, in order; and meanwhile pages of the temporary are overwritten, each at least once.
+ */
+struct touch_layer_args {
+	struct touch_pages_args range;	   /* whole, not by elements */
+	struct touch_pages_args temporary; /* TOUCH_WRITE of the same page_bytes; no sum */
+	uint64_t nr_written;		   /* pages of the temporary, in all; at least its own */
+};
+extern const struct weir_kernel touch_kernel_layer;
+
 /* words[u % nr_words] += u for the updates u from 0 to nr - 1; each addition is atomic. */
 struct touch_updates_args {
 	uint64_t *words;

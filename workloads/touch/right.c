@@ -11,15 +11,20 @@ static uint64_t page_words(const struct touch *t)
 	return t->p->page_bytes / sizeof(uint64_t);
 }
 
+uint64_t touch_order_sum(const struct touch_order *order, uint64_t nr, uint64_t seed, uint64_t times)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < order->nr_touched; i++)
+		sum += touch_first(seed, touch_page_at(order, i), times);
+	return sum * nr + order->nr_touched * (nr * (nr - 1) / 2) * TOUCH_STEP;
+}
+
 uint64_t touch_sum(const struct touch *t)
 {
-	uint64_t nr = page_words(t), sum = 0;
-
 	if (t->p->access == TOUCH_WRITE)
 		return 0;
-	for (uint64_t i = 0; i < t->order.nr_touched; i++)
-		sum += touch_first(t->p->seed, touch_page_at(&t->order, i), t->times);
-	return sum * nr + t->order.nr_touched * (nr * (nr - 1) / 2) * TOUCH_STEP;
+	return touch_order_sum(&t->order, page_words(t), t->p->seed, t->times);
 }
 
 /* ------------------------------------------------------------------ the whole table */

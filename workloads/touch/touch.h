@@ -60,6 +60,11 @@ WEIR_MUST_CHECK int touch_params_check(const struct touch_params *p, char *err, 
 WEIR_MUST_CHECK int touch_run(struct manager *m, const struct touch_params *p,
 			      struct passes_result *out, char *err, size_t err_bytes);
 
+/* What pages of nr words, each written `times` times, add up to, in an order of them: what
+ * touch_kernel_pages adds to its sum. */
+uint64_t touch_order_sum(const struct touch_order *order, uint64_t nr, uint64_t seed,
+			 uint64_t times);
+
 /* "stream", "random", "strided"; "read", "write", "both". Static. */
 const char *touch_pattern_name(enum touch_pattern pattern);
 const char *touch_access_name(enum touch_access access);

@@ -217,6 +217,27 @@ __global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
 	pages_body<access, elements>(a, p.pages);
 }
 
+/* A warp takes a page of the range, and then as many of the temporary as come with it. What several
+ * warps write there is the same. */
+template <uint32_t access>
+__global__ void __launch_bounds__(CUDA_LAUNCH_THREADS_MAX, 1)
+	layer_bare(const __grid_constant__ struct touch_layer_args p)
+{
+	struct bare range = {p.range.words, p.range.page_bytes};
+	struct bare temporary = {p.temporary.words, p.temporary.page_bytes};
+	const uint64_t nr = p.range.order.nr, nr_temporary = p.temporary.order.nr;
+	uint64_t sum = 0;
+
+	for (uint64_t i = thread_nr() / 32; i < nr; i += nr_threads() / 32) {
+		const uint64_t end = (i + 1) * p.nr_written / nr;
+
+		sum += page_span<access>(range, p.range, i);
+		for (uint64_t j = i * p.nr_written / nr; j < end; j++)
+			page_span<TOUCH_WRITE>(temporary, p.temporary, j % nr_temporary);
+	}
+	sum_add(p.range.sum, sum);
+}
+
 template <typename A>
 __device__ static inline void updates_body(A &a, const struct touch_updates_args &u)
 {
@@ -279,6 +300,21 @@ int touch_cuda_pages(void *stream, const void *args)
 	if (!pages_valid(p) || (uintptr_t)p->words % 16)
 		return cuda_launch_refused("pages", "no such table");
 	return launch("pages", BY_ACCESS(pages_bare, p->access, p->elements), p->shape, stream, p);
+}
+
+int touch_cuda_layer(void *stream, const void *args)
+{
+	const struct touch_layer_args *p = (const struct touch_layer_args *)args;
+	const struct touch_pages_args *range = &p->range, *temporary = &p->temporary;
+
+	if (!pages_valid(range) || (uintptr_t)range->words % 16 || range->elements ||
+	    range->access == TOUCH_WRITE || !temporary->order.nr ||
+	    (uintptr_t)temporary->words % 16 || temporary->page_bytes != range->page_bytes ||
+	    p->nr_written < temporary->order.nr)
+		return cuda_launch_refused("layer", "no such range or temporary");
+	return launch("layer", range->access == TOUCH_READ ? layer_bare<TOUCH_READ>
+							   : layer_bare<TOUCH_BOTH>,
+		      range->shape, stream, p);
 }
 
 int touch_cuda_paged_pages(void *stream, const void *args)

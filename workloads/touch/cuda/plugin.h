@@ -24,6 +24,7 @@
 /* All kernels: X(name) */
 #define TOUCH_CUDA_KERNELS(X) \
 	X(pages)              \
+	X(layer)              \
 	X(updates)            \
 	X(paged_pages)        \
 	X(paged_updates)
