@@ -24,9 +24,12 @@
  * them for as long as the range is allocated, wherever its contents are, and sets them to 0 when it
  * is allocated and when another policy is set. Globals live as long as the loaded policy.
  *
+ * What a policy is told of as leaving does not include what is freed.
+ *
  * In the context of a space a *block* is its unit of residency and a *step* a bracket; in that of
- * the simulated driver's managed memory a block has 2 MiB and a step is a launch. Ages count steps:
- * 0 is this one, 1 the one before. Only the simulated driver asks weir_fault(); only spaces ask weir_admit().
+ * the simulated driver's managed memory a block has 2 MiB and a step is a launch, or a copy to or
+ * from it. Ages count steps: 0 is this one, 1 the one before. Only the simulated driver asks
+ * weir_fault(); only spaces ask weir_admit().
  *
  * An answer that is out of range is counted, and the default is taken in its stead; after 16 of them
  * the policy is detached. So it is after a fault, or when a call needs more instructions than its
@@ -98,8 +101,9 @@ struct weir_policy_admit {
 /** What can give its chunk away: in a space, the next block that a range would give. */
 struct weir_policy_candidate {
 	uint64_t range_word[2], block_word[2];
-	uint64_t arrived_age; /**< since it came, in a space since one of its range last did */
-	uint64_t used_age;    /**< since it, in a space its range, was last used */
+	uint64_t arrived_age; /**< since part of it, in a space a block of its range, last came */
+	uint64_t used_age;    /**< since it, in a space its range, was last used; a step that began
+			       * uses all that it is going to */
 	uint64_t uses;	      /**< since it came, in a space since a block of its range moved */
 	uint64_t next_use;    /**< steps until its next use; WEIR_POLICY_NEVER: not used again;
 			       * known in replays alone, else 0 */
@@ -139,8 +143,8 @@ struct weir_policy_victim {
 #define WEIR_POLICY_MORE_MAX 8u /**< whole blocks beside the one of a fault */
 
 /**
- * Asked by the simulated driver as a device faults on a page that is away: what comes with it? What
- * is away elsewhere for good, by advice, or has no contents, comes as it would otherwise.
+ * Asked by the simulated driver as a device faults on a page that is away: what comes with it? Pages
+ * without contents come, too, but cross no link. Not asked about memory with a preferred place.
  */
 struct weir_policy_fault {
 	uint64_t range_word[2], block_word[2];

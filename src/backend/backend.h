@@ -44,6 +44,7 @@ typedef uint64_t fence_t; /* 0: done */
 typedef uint32_t stream_id_t;
 
 struct backend;
+struct weir_policy;
 
 /* Where a chunk's bytes are. Filled by chunk_create, then constant. */
 struct backend_chunk {
@@ -124,6 +125,9 @@ struct backend_managed {
 	bool whole_blocks;  /* a fault brings all of its 2 MiB: a policy that is not the driver's */
 	uint64_t gpu_bytes; /* of the device's memory it may fill; 0: all */
 	uint64_t host_bytes; /* the same of the host's, for all devices */
+	/* Asked about all managed memory of the machine until it is set up again: what a fault
+	 * brings, who is evicted; told of what moves. Borrowed. NULL: as the driver does. */
+	struct weir_policy *policy;
 };
 
 /*

@@ -97,11 +97,32 @@ static void detach(struct weir_policy *policy, const char *why)
 	log_warning("policy %s is detached, the built-in rules go on: %s", policy->name, why);
 }
 
+/* Call a hook. What its answer is held against stays, whatever it writes there. */
+static int call_form(struct weir_policy *policy, enum policy_hook hook, void *context,
+		     uint64_t *budget, char *why, size_t why_bytes)
+{
+	struct weir_policy_victim *victim = hook == POLICY_VICTIM ? context : NULL;
+	struct weir_policy_admit *admit = hook == POLICY_ADMIT ? context : NULL;
+	uint32_t nr_blocks = admit ? admit->range.nr_blocks : 0;
+	uint32_t window = victim ? victim->window : 0;
+	uint32_t nr = victim ? victim->nr : 0, nr_far = victim ? victim->nr_far : 0;
+	int did = policy->form->call(policy, hook, context, budget, why, why_bytes);
+
+	if (admit)
+		admit->range.nr_blocks = nr_blocks;
+	if (victim) {
+		victim->window = window;
+		victim->nr = nr;
+		victim->nr_far = nr_far;
+	}
+	return did;
+}
+
 /* One call. @return what the hook did; a fault detaches, and is the default. */
 static int call(struct weir_policy *policy, enum policy_hook hook, void *context, uint64_t *budget)
 {
 	char why[256];
-	int did = policy->form->call(policy, hook, context, budget, why, sizeof(why));
+	int did = call_form(policy, hook, context, budget, why, sizeof(why));
 
 	if (did >= 0)
 		return did;

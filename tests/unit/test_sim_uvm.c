@@ -12,19 +12,9 @@ static int setup_real(void **state)
 	return setup_data(state, WEIR_DATA_REAL);
 }
 
-static void configure(struct fixture *f, struct backend_managed managed)
-{
-	assert_int_equal(f->b->managed->setup(f->b, &managed), 0);
-}
-
 static int touch(struct fixture *f, stream_id_t stream, void *addr, uint64_t bytes)
 {
 	return touch_on(f, stream, addr, bytes, WEIR_WRITE);
-}
-
-static void expect_costs(struct fixture *f, uint64_t first, uint64_t demand, uint64_t eviction)
-{
-	expect_costs_of(f, (struct costs){first, demand, eviction, 0});
 }
 
 static void test_uvm_first_touch(void **state)

@@ -72,6 +72,11 @@ static inline int teardown(void **state)
 	return 0;
 }
 
+static inline void configure(struct fixture *f, struct backend_managed managed)
+{
+	assert_int_equal(f->b->managed->setup(f->b, &managed), 0);
+}
+
 static inline void *managed(struct fixture *f, uint64_t bytes)
 {
 	void *addr = NULL;
@@ -127,6 +132,12 @@ static inline void expect_costs_of(struct fixture *f, struct costs want)
 	assert_int_equal(now[BACKEND_TIME_IN_PLACE] - f->seen[BACKEND_TIME_IN_PLACE],
 			 want.in_place);
 	memcpy(f->seen, now, sizeof(now));
+}
+
+static inline void expect_costs(struct fixture *f, uint64_t first, uint64_t demand,
+				uint64_t eviction)
+{
+	expect_costs_of(f, (struct costs){first, demand, eviction, 0});
 }
 
 #endif

@@ -19,6 +19,12 @@ int cuda_managed_setup(struct backend *b, const struct backend_managed *setup)
 			  "is for simulated machines");
 		return -ENOTSUP;
 	}
+	if (setup->policy) {
+		log_error(
+			"cuda: the driver asks no policy about managed memory: policies of it are "
+			"for simulated machines");
+		return -ENOTSUP;
+	}
 	/* What is within the limit is never evicted: the host needs none. */
 	pthread_mutex_lock(&cuda->lock);
 	if (cuda->managed_bytes)

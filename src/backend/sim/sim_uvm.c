@@ -78,6 +78,7 @@ static int setup_locked(struct sim *sim, const struct backend_managed *setup)
 	device->limit_bytes = setup->gpu_bytes ? setup->gpu_bytes : gpu;
 	device->threshold = setup->whole_blocks ? UVM_THRESHOLD_WHOLE : UVM_THRESHOLD;
 	sim->uvm.host_limit_bytes = setup->host_bytes ? setup->host_bytes : host;
+	sim->uvm.policy = setup->policy;
 	return 0;
 }
 

@@ -10,8 +10,9 @@
  *
  * Files, each of which uses those before it only: sim_uvm_tree.c what a fault brings of a block;
  * sim_uvm_range.c ranges; sim_uvm_advice.c what advice means for blocks, and what it has mapped;
- * sim_uvm_move.c blocks in and out, and what that costs; sim_uvm_touch.c which blocks a launch
- * touches, in which order; sim_uvm.c services and the boundary's calls.
+ * sim_uvm_ask.c a policy, and what it sees; sim_uvm_move.c blocks in and out, and what that costs;
+ * sim_uvm_touch.c which blocks a launch touches, in which order; sim_uvm.c services and the
+ * boundary's calls.
  */
 #ifndef WEIR_BACKEND_SIM_UVM_H
 #define WEIR_BACKEND_SIM_UVM_H
@@ -53,6 +54,26 @@ struct uvm_block {
 	struct uvm_pages backed;     /* a host page is allocated, with contents or without */
 };
 
+/* What a policy sees of a block beside where it is, and its words. Steps are numbers of the launch
+ * that was the latest then. */
+struct uvm_block_note {
+	uint64_t word[2];
+	uint64_t arrived;   /* the step in which part of it last came */
+	uint64_t used;	    /* the step that last used it; 0: none */
+	uint64_t uses;	    /* steps that used it since its chunk came */
+	uint32_t nr_faults; /* since its chunk came */
+	uint32_t nr_pages;  /* on its device */
+};
+
+/* The same of a range. */
+struct uvm_note {
+	uint64_t word[2];
+	uint32_t number;
+	uint32_t nr_resident;		/* blocks with a chunk */
+	uint32_t last_block, last_page; /* of its last fault; UVM_NOWHERE: none yet */
+	struct uvm_block_note block[];
+};
+
 /*
  * An allocation. away has a bit for each block that a touch must look at, since it is not whole on
  * its device, or the range is advised; bits beyond the blocks are clear.
@@ -63,6 +84,7 @@ struct uvm_range {
 	uint32_t nr_blocks;
 	uint64_t *away;
 	struct uvm_advice *advice; /* of each block; NULL: nothing was ever said */
+	struct uvm_note *note;	   /* NULL: no policy is set, nobody would look */
 	struct uvm_block block[];
 };
 
@@ -71,8 +93,9 @@ struct uvm_device {
 	struct uvm_block *oldest,
 		*newest; /* in the order of coming in, which is that of eviction */
 	uint64_t chunk_bytes, limit_bytes;
-	uint32_t threshold; /* of the tree */
-	uint64_t thread_ns; /* its service thread is free from here on */
+	uint32_t threshold;	/* of the tree */
+	uint64_t thread_ns;	/* its service thread is free from here on */
+	struct uvm_block *held; /* not evicted while others come with it; NULL: none */
 	struct backend_managed_stats stats;
 };
 
@@ -82,12 +105,38 @@ struct uvm {
 	uint64_t host_bytes, host_limit_bytes;
 	struct uvm_range **range; /* sorted by address */
 	size_t nr_ranges, max_ranges;
+	struct weir_policy *policy; /* borrowed; NULL: none, and no range has notes */
+	uint64_t nr_steps;	    /* launches and copies that began while one was set */
 };
 
 /* What a service costs the device, by cause; others of enum backend_time stay 0. */
 struct uvm_cost {
 	double ns[BACKEND_TIME_NR];
 };
+
+/* ------------------------------------------------------------------ policies (sim_uvm_ask.c) */
+
+/* Give a range that is about to be added its notes, where a policy is set. 0 or -ENOMEM. */
+int uvm_note_create(const struct sim *sim, struct uvm_range *range);
+
+/* A step uses a block, which may be anywhere. The range has notes. */
+void uvm_note_use(const struct sim *sim, struct uvm_block *block);
+
+/* Part of a block is coming to its device, in whose list it is; is_new: its chunk came with it. */
+void uvm_note_came(struct sim *sim, struct uvm_block *block, bool is_new, enum weir_cause cause);
+
+/* A block's chunk is gone. */
+void uvm_note_left(struct sim *sim, struct uvm_block *block, enum weir_cause cause);
+
+/*
+ * What a fault on a page brings of its block, and, as *more, how many whole blocks come behind it,
+ * or before it if negative. The block has its chunk. false: as without a policy.
+ */
+bool uvm_ask_fault(struct sim *sim, struct uvm_block *block, uint32_t page, bool write,
+		   struct uvm_pages *region, int32_t *more);
+
+/* Who is to be evicted of a device's list; NULL: there is nobody. */
+struct uvm_block *uvm_ask_victim(struct sim *sim, uint32_t device);
 
 /* ------------------------------------------------------------------ blocks (sim_uvm_move.c) */
 

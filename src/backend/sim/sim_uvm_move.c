@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Blocks of managed memory on their way: chunks, faults, evictions, prefetches, and what each costs
- * the device's service thread. A chunk that came in last is evicted last; use changes nothing. What
- * is evicted goes to the host, to pages that it keeps until it is freed.
+ * the device's service thread. Without a policy a chunk that came in last is evicted last, and use
+ * changes nothing. What is evicted goes to the host, to pages that it keeps until it is freed.
  */
 #include <errno.h>
 
@@ -32,9 +32,12 @@ static void block_set_gpu(struct uvm_block *block, const struct uvm_pages *gpu)
 {
 	uint64_t *word = &block->range->away[block->index / 64];
 	uint64_t bit = UINT64_C(1) << block->index % 64;
+	uint32_t nr = uvm_pages_count(gpu);
 
 	block->gpu = *gpu;
-	if (uvm_pages_count(gpu) < block->nr_pages || block->range->advice)
+	if (block->range->note)
+		block->range->note->block[block->index].nr_pages = nr;
+	if (nr < block->nr_pages || block->range->advice)
 		*word |= bit;
 	else
 		*word &= ~bit;
@@ -149,6 +152,7 @@ static int block_evict(struct sim *sim, struct uvm_block *block, enum weir_cause
 		(double)uvm_pages_count(&twice) * (double)sim->base.desc.uvm.page_ns;
 	block_set_gpu(block, &none);
 	chunk_put(sim, block);
+	uvm_note_left(sim, block, cause);
 	/* The driver maps later and beside everything else: nobody waits for that. */
 	(void)uvm_map_accessed(sim, block);
 	return 0;
@@ -164,7 +168,8 @@ static bool room_for(const struct sim *sim, uint32_t device, uint64_t bytes)
 	       bytes <= sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes;
 }
 
-/* Give a block a chunk on a device; the oldest ones make room. Its contents are not there yet. */
+/* Give a block a chunk on a device; others make room. Its contents are not there yet. -ENOSPC: only
+ * the device's held block could. */
 static int chunk_get(struct sim *sim, uint32_t device, struct uvm_block *block,
 		     struct uvm_cost *cost)
 {
@@ -172,12 +177,16 @@ static int chunk_get(struct sim *sim, uint32_t device, struct uvm_block *block,
 	int err;
 
 	while (!room_for(sim, device, chunk_bytes(block))) {
-		if (!own->oldest) {
+		struct uvm_block *victim = uvm_ask_victim(sim, device);
+
+		if (!victim && own->held)
+			return -ENOSPC;
+		if (!victim) {
 			log_error("sim: memory '%s' has no room for a block of managed memory",
 				  sim->base.desc.memory[device_memory(sim, device)].name);
 			return -ENOMEM;
 		}
-		err = block_evict(sim, own->oldest, WEIR_CAUSE_EVICTION, cost);
+		err = block_evict(sim, victim, WEIR_CAUSE_EVICTION, cost);
 		if (err)
 			return err;
 	}
@@ -192,10 +201,10 @@ static int chunk_get(struct sim *sim, uint32_t device, struct uvm_block *block,
 
 /*
  * Have a block's chunk on a device, as its newest one. What it has on another device goes by way of
- * the host. nr_new: chunks that it took.
+ * the host. cause: why it comes, for a policy; nr_new: chunks that it took.
  */
 static int block_attach(struct sim *sim, uint32_t device, struct uvm_block *block,
-			struct uvm_cost *cost, uint32_t *nr_new)
+			enum weir_cause cause, struct uvm_cost *cost, uint32_t *nr_new)
 {
 	struct uvm_device *own = &sim->uvm.device[device];
 	int err;
@@ -204,6 +213,7 @@ static int block_attach(struct sim *sim, uint32_t device, struct uvm_block *bloc
 	if (block->device == device) {
 		list_remove(own, block);
 		list_append(own, block);
+		uvm_note_came(sim, block, false, cause);
 		return 0;
 	}
 	if (block->device != UVM_NOWHERE) {
@@ -216,6 +226,7 @@ static int block_attach(struct sim *sim, uint32_t device, struct uvm_block *bloc
 		return err;
 	if (!uvm_pages_count(&block->host))
 		own->stats.nr_first_touches++;
+	uvm_note_came(sim, block, true, cause);
 	return 0;
 }
 
@@ -302,48 +313,101 @@ static void block_collapse(struct uvm_batch *batch, struct uvm_block *block,
 	block->cpu_mapped = uvm_pages_without(&block->cpu_mapped, &twice);
 }
 
-/* A fault on a page that is to be on the device; a write leaves no other copy of what it brings. */
-static int fault_move(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, bool write)
+/* Pages of a region of a block, which took nr_chunks, come by a fault; on a write no other copy of
+ * the region is left. first: what the chunk is charged to is first touch. */
+static void region_bring(struct uvm_batch *batch, struct uvm_block *block,
+			 const struct uvm_pages *region, uint32_t nr_chunks, bool first, bool write,
+			 enum weir_cause cause)
 {
 	struct sim *sim = batch->sim;
-	struct uvm_device *own = &sim->uvm.device[batch->device];
 	const struct weir_uvm_desc *desc = &sim->base.desc.uvm;
-	bool keep = !write && uvm_duplicates(block);
-	struct uvm_pages region, pages, moved, unmapped;
-	uint32_t nr_moved, nr_chunks;
+	struct uvm_pages pages = uvm_pages_without(region, &block->gpu);
+	struct uvm_pages moved = uvm_pages_and(&pages, &block->host);
+	struct uvm_pages unmapped = uvm_pages_and(&pages, &block->cpu_mapped);
+	uint32_t nr_moved = uvm_pages_count(&moved);
 	double *ns = batch->cost->ns;
-	bool has_contents;
-	int err;
 
-	err = block_attach(sim, batch->device, block, batch->cost, &nr_chunks);
-	if (err)
-		return err;
-	has_contents = uvm_pages_has(&block->host, page);
-	region = uvm_tree_region(&block->gpu, page, block->nr_pages,
-				 uvm_threshold(sim, block, batch->device));
-	pages = uvm_pages_without(&region, &block->gpu);
-	moved = uvm_pages_and(&pages, &block->host);
-	unmapped = uvm_pages_and(&pages, &block->cpu_mapped);
-	nr_moved = uvm_pages_count(&moved);
-
-	own->stats.nr_faults++;
-	*(has_contents ? &batch->nr_demand : &batch->nr_first) += 1;
-	ns[has_contents ? BACKEND_TIME_DEMAND : BACKEND_TIME_FIRST_TOUCH] +=
+	ns[first ? BACKEND_TIME_FIRST_TOUCH : BACKEND_TIME_DEMAND] +=
 		(double)nr_chunks * (double)desc->populate_ns;
 	ns[BACKEND_TIME_FIRST_TOUCH] +=
 		(double)(uvm_pages_count(&pages) - nr_moved) * (double)desc->page_ns;
 	if (nr_moved) {
 		batch->copies = true;
-		own->stats.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND] += nr_moved * UVM_PAGE_BYTES;
+		sim->uvm.device[batch->device].stats.bytes[BACKEND_TO_DEVICE][cause] +=
+			nr_moved * UVM_PAGE_BYTES;
 		ns[BACKEND_TIME_DEMAND] +=
 			(double)nr_moved * (double)desc->page_ns +
 			(double)uvm_pages_count(&unmapped) * (double)desc->cpu_unmap_ns +
 			copy_ns(sim, batch->device, nr_moved, false);
 	}
 	if (write)
-		block_collapse(batch, block, &region);
-	block_arrived(block, &pages, keep);
+		block_collapse(batch, block, region);
+	block_arrived(block, &pages, !write && uvm_duplicates(block));
+}
+
+/* Bring a whole block beside that of a fault, unless it is there, or meant to be elsewhere. */
+static int beside_bring(struct uvm_batch *batch, struct uvm_block *block)
+{
+	const struct uvm_advice *advice = uvm_advice_of(block);
+	const struct uvm_pages all = uvm_pages_range(0, block->nr_pages);
+	struct uvm_pages in_place = uvm_in_place(batch->sim, block, batch->device);
+	struct uvm_pages usable = uvm_usable(block, batch->device, false);
+	uint32_t memory = device_memory(batch->sim, batch->device), nr_chunks;
+	bool first;
+	int err;
+
+	if (uvm_pages_count(&usable) == block->nr_pages || uvm_pages_count(&in_place) ||
+	    (advice && advice->preferred != UVM_NOWHERE && advice->preferred != memory))
+		return 0;
+	err = block_attach(batch->sim, batch->device, block, WEIR_CAUSE_PREFETCH, batch->cost,
+			   &nr_chunks);
+	if (err)
+		return err;
+	first = !uvm_pages_count(&block->host);
+	region_bring(batch, block, &all, nr_chunks, first, false, WEIR_CAUSE_PREFETCH);
 	return 0;
+}
+
+/* Bring as many blocks behind that of a fault, or before it if negative, as there are, and as have
+ * room without it. */
+static int more_bring(struct uvm_batch *batch, struct uvm_block *block, int32_t more)
+{
+	struct uvm_range *range = block->range;
+	struct uvm_device *own = &batch->sim->uvm.device[batch->device];
+	int64_t index = block->index, step = more < 0 ? -1 : 1, last = index + more;
+	int err = 0;
+
+	own->held = block;
+	while (index != last && !err) {
+		index += step;
+		if (index < 0 || index >= range->nr_blocks)
+			break;
+		err = beside_bring(batch, &range->block[index]);
+	}
+	own->held = NULL;
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* A fault on a page that is to be on the device. */
+static int fault_move(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, bool write)
+{
+	struct sim *sim = batch->sim;
+	uint32_t nr_chunks, threshold = uvm_threshold(sim, block, batch->device);
+	struct uvm_pages region;
+	bool has_contents;
+	int32_t more = 0;
+	int err;
+
+	err = block_attach(sim, batch->device, block, WEIR_CAUSE_DEMAND, batch->cost, &nr_chunks);
+	if (err)
+		return err;
+	has_contents = uvm_pages_has(&block->host, page);
+	if (!uvm_ask_fault(sim, block, page, write, &region, &more))
+		region = uvm_tree_region(&block->gpu, page, block->nr_pages, threshold);
+	sim->uvm.device[batch->device].stats.nr_faults++;
+	*(has_contents ? &batch->nr_demand : &batch->nr_first) += 1;
+	region_bring(batch, block, &region, nr_chunks, !has_contents, write, WEIR_CAUSE_DEMAND);
+	return more ? more_bring(batch, block, more) : 0;
 }
 
 int uvm_fault(struct uvm_batch *batch, struct uvm_block *block, uint32_t page, bool write)
@@ -384,7 +448,7 @@ static int prefetch_in(struct sim *sim, uint32_t device, struct uvm_block *block
 	double thread_ns, link_ns;
 	int err;
 
-	err = block_attach(sim, device, block, cost, &nr_chunks);
+	err = block_attach(sim, device, block, WEIR_CAUSE_PREFETCH, cost, &nr_chunks);
 	if (err)
 		return err;
 	moved = uvm_pages_without(&block->host, &block->gpu);
@@ -447,7 +511,7 @@ int uvm_make_room(struct sim *sim, uint32_t device, uint64_t bytes, struct uvm_c
 
 	while (!err && sim->uvm.device[device].oldest &&
 	       bytes > sim->base.desc.memory[memory].bytes - sim->memory[memory].used_bytes)
-		err = block_evict(sim, sim->uvm.device[device].oldest, WEIR_CAUSE_EVICTION, cost);
+		err = block_evict(sim, uvm_ask_victim(sim, device), WEIR_CAUSE_EVICTION, cost);
 	return err;
 }
 
@@ -462,16 +526,21 @@ void uvm_leave_one(struct sim *sim, struct uvm_block *block, bool host)
 	}
 	gpu = uvm_pages_without(&block->gpu, &twice);
 	block_set_gpu(block, &gpu);
-	if (block->device != UVM_NOWHERE && !uvm_pages_count(&gpu))
+	if (block->device != UVM_NOWHERE && !uvm_pages_count(&gpu)) {
 		chunk_put(sim, block);
+		uvm_note_left(sim, block, WEIR_CAUSE_EVICTION);
+	}
 }
 
 void uvm_block_free(struct sim *sim, struct uvm_block *block)
 {
 	uint64_t bytes = uvm_pages_count(&block->backed) * UVM_PAGE_BYTES;
 
-	if (block->device != UVM_NOWHERE)
+	if (block->device != UVM_NOWHERE) {
 		chunk_put(sim, block);
+		if (block->range->note)
+			block->range->note->nr_resident--;
+	}
 	sim->uvm.host_bytes -= bytes;
 	sim->memory[cost_host_memory(&sim->base.desc)].used_bytes -= bytes;
 }

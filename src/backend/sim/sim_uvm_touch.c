@@ -289,6 +289,21 @@ static int touch_run(struct touch *touch)
 	}
 }
 
+/* What policies see of a launch: as it starts, each block that it is to touch is used. */
+static void touch_note(const struct touch *touch)
+{
+	struct sim *sim = touch->batch.sim;
+
+	sim->uvm.nr_steps++;
+	for (uint32_t i = 0; i < touch->nr_visits; i++) {
+		const struct visit *visit = &touch->visit[i];
+
+		for (uint32_t k = visit->first; k <= visit->last; k++)
+			if (visit_comes_to(visit, k))
+				uvm_note_use(sim, &visit->range->block[k]);
+	}
+}
+
 int uvm_touch(struct sim *sim, uint32_t device, const struct weir_use *uses, uint32_t nr_uses,
 	      struct uvm_cost *cost)
 {
@@ -307,6 +322,8 @@ int uvm_touch(struct sim *sim, uint32_t device, const struct weir_use *uses, uin
 		if (range && use_reads(&uses[i]))
 			touch->visit[touch->nr_visits++] = visit_of(range, &uses[i]);
 	}
+	if (sim->uvm.policy)
+		touch_note(touch);
 	err = touch_run(touch);
 	free(touch->pending);
 out_free:

@@ -88,29 +88,47 @@ static uint32_t count_in(const struct uvm_pages *set, uint32_t first, uint32_t n
 	return count;
 }
 
-struct uvm_pages uvm_tree_region(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
-				 uint32_t threshold)
+/* The pages of the subtree of 2^n pages around a page: first, and how many the block has of it. */
+static uint32_t subtree(uint32_t page, uint32_t n, uint32_t nr_pages, uint32_t *first)
 {
-	uint32_t group = page / UVM_GROUP_PAGES * UVM_GROUP_PAGES, first = page, nr = 1, count = 1;
+	uint32_t nr = 1u << n;
+
+	*first = page >> n << n;
+	return nr_pages - *first < nr ? nr_pages - *first : nr;
+}
+
+void uvm_tree_levels(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+		     uint32_t level[UVM_LEVELS])
+{
+	uint32_t group = page / UVM_GROUP_PAGES * UVM_GROUP_PAGES;
 	struct uvm_pages there;
 
 	there = uvm_pages_range(group, nr_pages - group < UVM_GROUP_PAGES ? nr_pages - group
 									  : UVM_GROUP_PAGES);
 	there = uvm_pages_or(resident, &there);
-	for (uint32_t tree = 1; tree <= UVM_PAGES; tree *= 2) {
-		uint32_t begin = page / tree * tree;
-		uint32_t pages = nr_pages - begin < tree ? nr_pages - begin : tree;
+	level[0] = 1;
+	for (uint32_t n = 1; n < UVM_LEVELS; n++) {
+		uint32_t half = 1u << (n - 1);
 
 		/* The other half, beside the one that the level before has counted. */
-		if (tree > 1)
-			count += count_in(&there, begin + ((page & tree / 2) ^ tree / 2), tree / 2);
-		/* Not every level must be dense enough: the last one that is counts. */
-		if (count * 100 > pages * threshold) {
-			first = begin;
-			nr = pages;
-		}
+		level[n] = level[n - 1] +
+			   count_in(&there, (page >> n << n) + ((page & half) ^ half), half);
 	}
-	return uvm_pages_range(first, nr);
+}
+
+struct uvm_pages uvm_tree_region(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+				 uint32_t threshold)
+{
+	uint32_t level[UVM_LEVELS], first, nr;
+
+	uvm_tree_levels(resident, page, nr_pages, level);
+	/* Not every level below must be dense enough: the highest one that is counts. */
+	for (uint32_t n = UVM_LEVELS; n-- > 0;) {
+		nr = subtree(page, n, nr_pages, &first);
+		if (level[n] * 100 > nr * threshold)
+			return uvm_pages_range(first, nr);
+	}
+	return uvm_pages_range(page, 1);
 }
 
 struct uvm_pages uvm_tree_bring(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,

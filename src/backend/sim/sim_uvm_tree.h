@@ -12,6 +12,7 @@
 #define UVM_PAGES 512u
 #define UVM_BLOCK_BYTES (UVM_PAGES * UVM_PAGE_BYTES)
 #define UVM_GROUP_PAGES 16u /* 64 KiB: filled whole by a fault */
+#define UVM_LEVELS 10u	    /* subtrees of 1, 2, 4, ... UVM_PAGES pages */
 
 #define UVM_WORDS (UVM_PAGES / 64)
 
@@ -35,6 +36,11 @@ struct uvm_pages uvm_pages_or(const struct uvm_pages *a, const struct uvm_pages 
 struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_pages *b);
 /* The first page from on that is not in the set; UVM_PAGES: none. */
 uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from);
+
+/* level[n]: of the subtree of 2^n pages around a page, how many are resident or in the page's group
+ * of 64 KiB. Parameters as below. */
+void uvm_tree_levels(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
+		     uint32_t level[UVM_LEVELS]);
 
 /*
  * What the driver looks at as a device faults on a page: the largest subtree of the binary tree
