@@ -154,15 +154,15 @@ struct weir_policy_fault {
 	uint32_t nr_blocks; /**< of the range */
 	uint32_t page;	    /**< in the block: of the fault */
 	uint32_t nr_pages;  /**< of the block: the last one of a range may be shorter */
-	/** Of the subtree of 2^n pages around the page, within the block: pages that are resident or
-	 * in the same 64 KiB as the page. */
+	/** Of the subtree of 2^n pages around the page, within the block: pages that are resident
+	 * or in the same 64 KiB as the page. */
 	uint32_t level[WEIR_POLICY_LEVELS];
 	uint32_t last_block, last_page; /**< of the range's fault before; WEIR_POLICY_UNKNOWN */
 	uint32_t write;			/**< 1: the page is going to be written */
 	uint32_t free_blocks;		/**< blocks that can come without an eviction */
 	uint32_t threshold; /**< percent, of the default: a subtree comes if more of it is there */
-	/** Answer: the block's pages that are to come; the fault's own comes in any case, those that
-	 * are resident are not looked at. */
+	/** Answer: the block's pages that are to come; the fault's own comes in any case, those
+	 * that are resident are not looked at. */
 	uint64_t bring[WEIR_POLICY_PAGES / 64];
 	/** Answer: whole blocks to come behind this one, or before it if negative. Those beyond the
 	 * range are left out. */
