@@ -3,13 +3,18 @@
 #include <weir/policy.h>
 
 /* Only the window that is shown can be chosen from, so this is the least recently used of the 32
- * that came first. */
+ * that came first. What came and was not used yet is as young as if it had been. */
+static uint64_t age(const struct weir_policy_candidate *c)
+{
+	return c->used_age < c->arrived_age ? c->used_age : c->arrived_age;
+}
+
 WEIR_POLICY_HOOK int weir_victim(struct weir_policy_victim *q)
 {
 	uint32_t best = 0;
 
 	for (uint32_t i = 1; i < q->nr && i < WEIR_POLICY_CANDIDATES; i++)
-		if (q->candidate[i].used_age > q->candidate[best].used_age)
+		if (age(&q->candidate[i]) > age(&q->candidate[best]))
 			best = i;
 	q->chosen = best;
 	return WEIR_POLICY_ANSWER;

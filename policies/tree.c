@@ -19,9 +19,7 @@ WEIR_POLICY_HOOK int weir_fault(struct weir_policy_fault *q)
 			break;
 	}
 	first = q->page >> n << n;
-	end = first + (1u << n);
-	for (uint32_t page = first; page < end && page < WEIR_POLICY_PAGES; page++)
-		q->bring[page / 64] |= UINT64_C(1) << page % 64;
+	weir_policy_bring(q, first, first + (1u << n));
 	return WEIR_POLICY_ANSWER;
 }
 

@@ -4,8 +4,7 @@
 
 WEIR_POLICY_HOOK int weir_fault(struct weir_policy_fault *q)
 {
-	for (uint32_t i = 0; i < WEIR_POLICY_PAGES / 64; i++)
-		q->bring[i] = UINT64_MAX;
+	weir_policy_bring(q, 0, q->nr_pages);
 	return WEIR_POLICY_ANSWER;
 }
 

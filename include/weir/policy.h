@@ -182,6 +182,22 @@ struct weir_policy_moved {
 	uint32_t cause;			 /**< enum weir_cause */
 };
 
+/** Add the pages in [first, end) to what a fault brings; those beyond the block are left out. */
+static inline void weir_policy_bring(struct weir_policy_fault *q, uint32_t first, uint32_t end)
+{
+	if (end > q->nr_pages)
+		end = q->nr_pages;
+	for (uint32_t word = first / 64; word < WEIR_POLICY_PAGES / 64 && 64 * word < end; word++) {
+		uint64_t bits = UINT64_MAX;
+
+		if (word == first / 64)
+			bits <<= first % 64;
+		if (end < 64 * (word + 1))
+			bits &= (UINT64_C(1) << end % 64) - 1;
+		q->bring[word] |= bits;
+	}
+}
+
 /* ---- Definitions, in objects and in C */
 
 #ifdef __bpf__

@@ -30,7 +30,9 @@ struct policy_builtin {
 	const struct policy_variable *variable, *variable_end;
 };
 
-/* All of them, by name; the last one's name is NULL. */
+#define POLICY_BUILTINS_MAX 32u
+
+/* All of them, by name, NULL at the end: one for each file of policies/, CMakeLists.txt makes it. */
 extern const struct policy_builtin *const policy_builtins[];
 
 /* As objects call it. */

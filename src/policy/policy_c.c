@@ -13,8 +13,6 @@
 #include "src/policy/builtin.h"
 #include "src/policy/policy.h"
 
-#define BUILTINS_MAX 32u
-
 struct policy_c {
 	struct weir_policy base;
 	const struct policy_builtin *builtin;
@@ -26,7 +24,7 @@ struct policy_c {
 /* Guards all globals of all policies, and in[]: whose globals are in place, by policy; NULL: those
  * that it started with, or nobody's. Taken below a policy's own lock. */
 static pthread_mutex_t globals_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct policy_c *in[BUILTINS_MAX];
+static struct policy_c *in[POLICY_BUILTINS_MAX];
 
 static struct policy_c *policy_c(struct weir_policy *policy)
 {
@@ -112,7 +110,7 @@ static const struct policy_form form_c = {
 };
 
 /* The globals that a policy starts with: of the first opening of any policy. */
-static char *initial[BUILTINS_MAX];
+static char *initial[POLICY_BUILTINS_MAX];
 
 /* Copy them, under globals_lock. 0, -ENOMEM. */
 static int get_initial(struct policy_c *p)
