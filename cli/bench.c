@@ -23,6 +23,7 @@
 #include "cli/bench_near.h"
 #include "cli/bench_options.h"
 #include "cli/bench_oracle.h"
+#include "cli/bench_policy.h"
 #include "cli/bench_reader.h"
 #include "cli/bench_reference.h"
 #include "cli/bench_solver.h"
@@ -31,7 +32,7 @@
 #include "cli/bench_write.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
-#include "cli/result.h"
+#include "cli/result_policy.h"
 #include "cli/size.h"
 #include "src/base/util.h"
 #include "workloads/bound.h"
@@ -43,6 +44,7 @@ struct bench {
 	struct bench_progress work;
 	struct bench_row *rows;
 	unsigned int nr_rows;
+	struct bench_decisions decisions;
 	int status; /* exit status so far */
 	char err[BENCH_ERROR_BYTES];
 };
@@ -133,7 +135,8 @@ static void fill_result(const struct bench_params *p, const struct bench_run *ru
 		.machine = &p->machine,
 		.device = p->device,
 		.manager = run->manager,
-		.policy = strncmp(run->manager, "weir", 4) == 0 ? "default" : NULL,
+		.policy = result_policy_of(run->manager),
+		.run_s = outcome->run_s,
 		.stats = outcome->stats,
 		.real_gpu = p->real_gpu ? gpu : NULL,
 		.gpu_budget_bytes = run->config.gpu_budget_bytes,
@@ -187,6 +190,29 @@ static void keep_row(struct bench *bench, const struct result *result, double in
 		.oracle = result->oracle ? *result->oracle : (struct result_oracle){0},
 	};
 	memcpy(row->traffic.near_bytes, result->near_bytes, sizeof(row->traffic.near_bytes));
+}
+
+/* Keep what its policy decided, and say on standard error, where nothing has to repeat, which part
+ * of the computer's time that took. */
+static int keep_decisions(struct bench *bench, const struct result *result)
+{
+	const struct manager_policy_stats *policy = &result->stats.policy;
+	double s = (double)policy->counts.ns / 1e9;
+
+	if (bench_decisions_add(&bench->decisions, result)) {
+		snprintf(bench->err, sizeof(bench->err), "not enough memory on this computer");
+		return stop(bench, BENCH_EXIT_FAILED);
+	}
+	if (!bench->params.verbose || !result_has_decisions(result))
+		return 0;
+	snprintf(bench->err, sizeof(bench->err),
+		 "%s: %" PRIu64 " decisions took %.4f s of %.3f s, %.2f %%, %.0f ns each",
+		 result->manager, result_decisions(policy), s, result->run_s,
+		 result_decision_share(result) * 100,
+		 1e9 * s / (double)MAX(result_decisions(policy), 1));
+	complain(bench, bench->err);
+	bench->err[0] = '\0';
+	return 0;
 }
 
 /* Say at once what makes the exit status 1. */
@@ -271,9 +297,9 @@ static int run_manager(struct bench *bench, unsigned int manager, uint64_t nodes
 		consult(bench, &run, &oracle, &result);
 		judge(bench, &result);
 		keep_row(bench, &result, reference->epoch_s);
-		rc = bench_write(&bench->files, &run, &outcome, &result, bench->err,
-				 sizeof(bench->err));
-		if (rc)
+		rc = keep_decisions(bench, &result);
+		if (!rc && bench_write(&bench->files, &run, &outcome, &result, bench->err,
+				       sizeof(bench->err)))
 			rc = stop(bench, BENCH_EXIT_BAD);
 	}
 	bench_record_fini(&record);
@@ -415,6 +441,8 @@ static void report(struct bench *bench)
 	}
 	errno = 0;
 	err = bench_table_print(out, bench->rows, bench->nr_rows, bench->params.verbose);
+	if (!err)
+		err = bench_decisions_print(&bench->decisions, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = -EIO;
 	if (err) {
@@ -475,6 +503,7 @@ static int bench_gcn(int argc, char **argv)
 		bench.status = 128 + interrupt_pending();
 	}
 	free(bench.rows);
+	bench_decisions_fini(&bench.decisions);
 	bench_params_fini(&bench.params);
 	return bench.status;
 }

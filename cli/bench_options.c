@@ -14,6 +14,7 @@
 
 #include "cli/bench_check.h"
 #include "cli/bench_near.h"
+#include "cli/bench_policy.h"
 #include "cli/bench_reader.h"
 #include "cli/kept.h"
 #include "cli/result.h"
@@ -379,6 +380,8 @@ static int read_all(struct bench_reader *r, struct bench_params *p)
 		err = bench_read_device(r, p);
 	if (!err)
 		err = bench_read_managers(r, p);
+	if (!err)
+		err = bench_read_policies(r, p);
 	if (!err)
 		err = read_block_size(r, p);
 	if (!err)

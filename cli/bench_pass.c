@@ -11,6 +11,7 @@
 #include "cli/bench_near.h"
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
+#include "src/base/clock.h"
 
 void bench_pass_complain(struct bench_pass *b, const char *text)
 {
@@ -136,6 +137,7 @@ static void run_on(struct bench_pass *b, struct weir_machine *machine, struct be
 void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
 {
 	struct first_logged logged = {0};
+	uint64_t since_ns = clock_now_ns();
 	struct weir_machine *machine;
 	int err;
 
@@ -150,6 +152,7 @@ void bench_pass_run(struct bench_pass *b, struct bench_pass_run *run)
 		weir_machine_close(machine);
 	}
 	weir_log_set(NULL, NULL);
+	run->run_s = (double)(clock_now_ns() - since_ns) / 1e9;
 	b->done += run->passes;
 }
 
@@ -223,7 +226,8 @@ void bench_pass_fill(const struct bench_pass *b, const struct bench_pass_run *ru
 		.device = p->device,
 		.nr_devices = p->nr_devices,
 		.manager = run->manager,
-		.policy = strncmp(run->manager, "weir", 4) == 0 ? "default" : NULL,
+		.policy = result_policy_of(run->manager),
+		.run_s = run->run_s,
 		.stats = run->stats,
 		.real_gpu = p->real_gpu ? &out->gpu : NULL,
 		.gpu_budget_bytes = run->budget_bytes,
@@ -272,6 +276,10 @@ static void judge(struct bench_pass *b, const struct result *result)
 int bench_pass_add(struct bench_pass *b, const struct result *result)
 {
 	judge(b, result);
+	if (bench_decisions_add(&b->decisions, result)) {
+		snprintf(b->err, sizeof(b->err), "not enough memory on this computer");
+		return bench_pass_stop(b, BENCH_EXIT_FAILED);
+	}
 	if (!b->json.stream)
 		return 0;
 	result_write(b->json.stream, result);
@@ -309,6 +317,8 @@ static void report(struct bench_pass *b, int (*print)(void *arg, FILE *out), voi
 		(void)bench_pass_stop(b, BENCH_EXIT_BAD);
 	errno = 0;
 	err = print(arg, out);
+	if (!err)
+		err = bench_decisions_print(&b->decisions, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = -EIO;
 	if (err) {
@@ -334,6 +344,7 @@ int bench_pass_main(struct bench_pass *b, int (*run)(void *arg), int (*print)(vo
 		report(b, print, arg);
 	interrupt_set_partial(0, NULL);
 	output_file_abandon(&b->json);
+	bench_decisions_fini(&b->decisions);
 	if (rc && interrupt_pending()) {
 		bench_pass_complain(b, "interrupted; no results were written");
 		b->status = 128 + interrupt_pending();

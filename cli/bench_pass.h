@@ -9,6 +9,7 @@
 
 #include "cli/bench_host.h"
 #include "cli/bench_pass_options.h"
+#include "cli/bench_policy.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/result.h"
@@ -25,6 +26,7 @@ struct bench_pass {
 	double done;
 	struct output_file json;
 	struct progress bar;
+	struct bench_decisions decisions;
 	int status; /* exit status so far */
 	char err[BENCH_PASS_ERROR_BYTES];
 };
@@ -49,6 +51,7 @@ struct bench_pass_run {
 	char error[BENCH_PASS_ERROR_BYTES]; /* in words */
 	struct manager_stats stats;
 	struct bench_host host;
+	double run_s;				/* of the computer's time */
 	uint64_t near_bytes[WEIR_MEMORIES_MAX]; /* other GPUs' that the manager may use */
 };
 

@@ -8,6 +8,7 @@
 
 #include "cli/bench_check.h"
 #include "cli/bench_near.h"
+#include "cli/bench_policy.h"
 #include "cli/size.h"
 #include "src/base/util.h"
 #include "workloads/agents.h"
@@ -133,6 +134,8 @@ int bench_pass_read(struct bench_reader *r, struct bench_pass_params *out)
 		err = bench_read_device(r, base);
 	if (!err)
 		err = bench_read_managers(r, base);
+	if (!err)
+		err = bench_read_policies(r, base);
 	if (!err)
 		err = bench_read_list(r, BENCH_PAGE_SIZE, BENCH_LIST_MAX, read_page_size, out,
 				      &out->nr_page_bytes);

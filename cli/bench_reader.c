@@ -173,17 +173,6 @@ int bench_read_device(const struct bench_reader *r, struct bench_params *p)
 	return bench_refuse(r, BENCH_DEVICE, what);
 }
 
-const struct manager_ops *bench_manager_find(const char *name)
-{
-	size_t length = strcspn(name, "+");
-
-	for (unsigned int i = 0; manager_list[i]; i++)
-		if (strlen(manager_list[i]->name) == length &&
-		    strncmp(manager_list[i]->name, name, length) == 0)
-			return manager_list[i];
-	return NULL;
-}
-
 static int unknown_manager(const struct bench_reader *r, const char *name)
 {
 	char text[64], all[160] = "";
@@ -211,7 +200,7 @@ int bench_read_managers(const struct bench_reader *r, struct bench_params *p)
 		if (!name)
 			return bench_refuse(r, BENCH_MANAGER,
 					    "a name is missing; write for example native,weir");
-		if (!bench_manager_find(name))
+		if (!bench_manager_find(name) || strchr(name, ' '))
 			return unknown_manager(r, name);
 		if (!r->pages && bench_manager_find(name)->paged_begin) {
 			snprintf(what, sizeof(what),

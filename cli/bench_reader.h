@@ -23,6 +23,7 @@ enum bench_option {
 	BENCH_DEVICE = BENCH_SHARED_OPTION_NR,
 	BENCH_NEAR,
 	BENCH_NEAR_RATE,
+	BENCH_POLICY,
 	BENCH_OPTION_NR
 };
 
@@ -45,7 +46,14 @@ enum bench_option {
 		[BENCH_NEAR] = {"near", "GPU:S,...", NULL, NULL,                         \
 				"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"}, \
 		[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,                     \
-				     "the most that may cross a link to one of them, each way"}
+				     "the most that may cross a link to one of them, each way"}, \
+		BENCH_POLICY_OPTION
+
+#define BENCH_POLICY_OPTION                                                                   \
+	[BENCH_POLICY] = {"policy", "NAME[:T=V,...]", NULL, NULL,                             \
+			  "let a policy decide, of uvm (simulated) and weir: a built-in one, or " \
+			  "the FILE.o of one, its tunables behind it; each of several in turn", \
+			  .many = true}
 
 /* What the readers share: where values come from and where an error goes. */
 struct bench_reader {
@@ -103,7 +111,10 @@ int bench_set_command(const struct bench_reader *r, const char *workload,
 		      const char *const *operands, int nr_operands, struct bench_params *p);
 
 /* By its name, options behind it left aside. NULL: none. */
-const struct manager_ops *bench_manager_find(const char *name);
+static inline const struct manager_ops *bench_manager_find(const char *name)
+{
+	return manager_find(name);
+}
 
 /* What stands under a table of options: managers, units, exit status. */
 void bench_help_end(FILE *out, bool pages);

@@ -11,6 +11,7 @@
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "cli/result.h"
+#include "src/base/clock.h"
 #include "workloads/gcn/gcn.h"
 
 /* Real data computes what phantom data only counts. */
@@ -168,6 +169,7 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 	struct listener listener = {.run = run, .outcome = out, .done_before = run->work->done};
 	struct manager_config config = run->config;
 	struct manager *manager;
+	uint64_t since_ns;
 	int err;
 
 	memset(out, 0, sizeof(*out));
@@ -203,7 +205,9 @@ void bench_run(const struct bench_run *run, struct bench_outcome *out)
 		goto out_destroy;
 	}
 	listener.manager = manager;
+	since_ns = clock_now_ns();
 	train(run, manager, &listener, out);
+	out->run_s = (double)(clock_now_ns() - since_ns) / 1e9;
 	err = !out->err && run->record ? bench_record_end(run->record) : 0;
 	if (err)
 		set_error(out, err == -ENOMEM ? -EAGAIN : err, "the run was not recorded whole");

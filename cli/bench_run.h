@@ -25,6 +25,7 @@ struct bench_outcome {
 	double time_s[BACKEND_TIME_NR]; /* means of the measured epochs; where run has times */
 	struct manager_stats stats;	/* valid unless no manager could be created: then zeroed */
 	struct bench_host host;		/* of a real GPU's run */
+	double run_s;			/* of the computer's time */
 };
 
 /* What to run. */

@@ -88,6 +88,25 @@ static int unknown(const struct option_def *defs, unsigned int nr, const char *a
 	return -EINVAL;
 }
 
+/* One more value of an option that may have several; one that it has already is none. */
+static int add_value(const struct option_def *def, struct option_value *value, const char *text,
+		     char *err, size_t err_bytes)
+{
+	bool has = strcmp(value->text, text) == 0;
+
+	for (unsigned int i = 0; i < value->nr_more; i++)
+		has |= strcmp(value->more[i], text) == 0;
+	if (has)
+		return 0;
+	if (value->nr_more == OPTION_MORE_MAX) {
+		snprintf(err, err_bytes, "--%s is given more than %u times: split the run",
+			 def->name, OPTION_MORE_MAX + 1);
+		return -EINVAL;
+	}
+	value->more[value->nr_more++] = text;
+	return 0;
+}
+
 /* Set one option from the argument at *i, and step over its value. */
 static int parse_one(const struct option_def *defs, unsigned int nr, int argc, char **argv, int *i,
 		     struct option_value *values, char *err, size_t err_bytes)
@@ -126,6 +145,8 @@ static int parse_one(const struct option_def *defs, unsigned int nr, int argc, c
 			 defs[k].name, defs[k].metavar);
 		return -EINVAL;
 	}
+	if (value->origin == OPTION_GIVEN && defs[k].many)
+		return add_value(&defs[k], value, text, err, err_bytes);
 	if (value->origin == OPTION_GIVEN && strcmp(value->text, text) != 0) {
 		snprintf(err, err_bytes, "--%s is given twice, as '%s' and as '%s': keep one",
 			 defs[k].name, value->text, text);
@@ -236,6 +257,10 @@ char *options_command(const char *command, const struct option_def *defs, unsign
 		fprintf(out, " --%s", defs[k].name);
 		if (defs[k].metavar)
 			put_word(out, values[k].text);
+		for (unsigned int i = 0; i < values[k].nr_more; i++) {
+			fprintf(out, " --%s", defs[k].name);
+			put_word(out, values[k].more[i]);
+		}
 	}
 	if (!fclose(out))
 		return text;

@@ -21,13 +21,19 @@ struct option_def {
 	/* One line, no full stop. NULL: there is no such option here, and its value is the default:
 	 * for what shares the readers of a table that has it. */
 	const char *help;
+	bool many; /* may be given several times: each value counts */
 };
+
+#define OPTION_MORE_MAX 31u
 
 enum option_origin { OPTION_PRESET, OPTION_ENV, OPTION_GIVEN };
 
 struct option_value {
 	const char *text; /* borrowed; NULL: no value; of a flag that is set: "" */
 	enum option_origin origin;
+	/* What follows text of an option that may be given several times. */
+	unsigned int nr_more;
+	const char *more[OPTION_MORE_MAX];
 };
 
 /*
@@ -36,7 +42,7 @@ struct option_value {
  * @param [out] values  nr of them, in the order of the table. Undefined on error.
  * @param [out] err     One line that names the culprit and the remedy.
  * @return 0, or -EINVAL: an unknown option, a value missing or not wanted, an argument that is no
- *   option, an option given twice with different values.
+ *   option, an option given twice with different values, or too many times.
  */
 int options_parse(const struct option_def *defs, unsigned int nr, int argc, char **argv,
 		  struct option_value *values, char *err, size_t err_bytes);

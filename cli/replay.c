@@ -12,6 +12,7 @@
 #include "cli/bench_near.h"
 #include "cli/bench_pass.h"
 #include "cli/bench_pass_table.h"
+#include "cli/bench_policy.h"
 #include "cli/interrupt.h"
 #include "cli/kept.h"
 #include "cli/size.h"
@@ -44,6 +45,7 @@ static const struct option_def table[REPLAY_NR] = {
 			"other GPUs' memory to use, as gpu1:100GB or gpu1:50%"},
 	[BENCH_NEAR_RATE] = {"near-rate", "B/s", NULL, NULL,
 			     "the most that may cross a link to one of them, each way"},
+	BENCH_POLICY_OPTION,
 	[GPU_BUDGET] =
 		{"gpu-budget", "S,...", NULL, NULL,
 		 "GPU memory to use, or P% of what the trace has allocated at most (default: "
@@ -392,6 +394,8 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 	err = read_machine(reader, r);
 	if (!err)
 		err = bench_read_managers(reader, p);
+	if (!err)
+		err = bench_read_policies(reader, p);
 	if (!err)
 		err = read_sizes(reader, r);
 	if (!err)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/result_policy.h"
 #include "src/base/util.h"
 
 const char *result_status_name(enum result_status status)
@@ -58,6 +59,13 @@ const char *result_time_name(enum backend_time time)
 	};
 
 	return names[time];
+}
+
+const char *result_policy_of(const char *manager)
+{
+	const char *policy = manager_policy(manager);
+
+	return policy || strncmp(manager, "weir", 4) != 0 ? policy : "default";
 }
 
 /* -1: none. */
@@ -493,6 +501,7 @@ static void write_run(FILE *out, const struct result *result)
 		result_write_text(out, result->policy);
 	else
 		fputs("null", out);
+	result_decisions_write(out, result);
 }
 
 void result_write(FILE *out, const struct result *result)

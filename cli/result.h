@@ -72,7 +72,8 @@ struct result {
 	uint32_t device;
 	uint32_t nr_devices; /* from `device` on, that ran the kernels; 0: 1 */
 	const char *manager;
-	const char *policy; /* NULL: the manager has none */
+	const char *policy; /* "default", or as it was asked for; NULL: the manager has none */
+	double run_s;	    /* of the computer's time, for the share of decisions; 0: not known */
 	enum result_status status;
 	const char *error;     /* RESULT_REFUSED, RESULT_FAILED: one line */
 	const double *epoch_s; /* the measured ones */
@@ -96,6 +97,9 @@ struct result {
 	double in_memory_s;			/* an epoch of it */
 	const struct result_real_gpu *real_gpu; /* NULL: simulated */
 };
+
+/* The policy of a manager's name: result->policy. */
+const char *result_policy_of(const char *manager);
 
 /* "ok", "out-of-memory", "refused", "failed". Static. */
 const char *result_status_name(enum result_status status);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/log.h"
@@ -23,35 +24,136 @@ const struct manager_ops *const manager_list[] = {
 	NULL,
 };
 
-int manager_create(const char *name, const struct manager_config *config, struct manager **out)
+/* ------------------------------------------------------------------ names */
+
+#define POLICY " policy="
+
+/* Bytes of a name without its policy. */
+static size_t name_length(const char *name)
 {
-	size_t length = strcspn(name, "+");
+	const char *policy = strstr(name, POLICY);
 
-	for (unsigned int i = 0; manager_list[i]; i++) {
-		const struct manager_ops *ops = manager_list[i];
-		struct manager_config own = *config;
+	return policy ? (size_t)(policy - name) : strlen(name);
+}
 
-		if (strlen(ops->name) != length || memcmp(ops->name, name, length) != 0)
-			continue;
-		own.options = name[length] ? name + length + 1 : "";
-		/* A '+' that nothing follows is a name half written, not one without options. */
-		if (name[length] && !own.options[0])
-			return -EINVAL;
-		if (own.nr_devices > 1 && !ops->launch_on) {
-			log_error("%s: its kernels run on one device, not on %u", name,
-				  own.nr_devices);
-			return -ENOTSUP;
-		}
-		return ops->create(&own, out);
-	}
-	return -ENOENT;
+const char *manager_policy(const char *name)
+{
+	const char *policy = name + name_length(name);
+
+	return *policy ? policy + strlen(POLICY) : NULL;
+}
+
+const struct manager_ops *manager_find(const char *name)
+{
+	size_t length = strcspn(name, "+ ");
+
+	for (unsigned int i = 0; manager_list[i]; i++)
+		if (strlen(manager_list[i]->name) == length &&
+		    memcmp(manager_list[i]->name, name, length) == 0)
+			return manager_list[i];
+	return NULL;
+}
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+	size_t bytes = strlen(end);
+
+	return length >= bytes && memcmp(text + length - bytes, end, bytes) == 0;
 }
 
 bool manager_is_near(const char *name)
 {
-	const char *last = strrchr(name, '+');
+	size_t length = name_length(name);
 
-	return last && (strcmp(last, "+near") == 0 || strcmp(last, "+near-copy") == 0);
+	return ends_with(name, length, "+near") || ends_with(name, length, "+near-copy");
+}
+
+/* ------------------------------------------------------------------ policies */
+
+static int open_policy(struct manager *m, const char *spec)
+{
+	struct weir_policy *policy;
+	char why[256];
+	int err = weir_policy_open(spec, &policy, why, sizeof(why));
+
+	if (err) {
+		log_error("policy '%s': %s", spec, why);
+		return err;
+	}
+	err = m->ops->set_policy(m, policy);
+	if (err)
+		weir_policy_close(policy);
+	else
+		m->policy = policy;
+	return err;
+}
+
+void manager_policy_stats(const struct manager *m, struct manager_policy_stats *out)
+{
+	struct weir_policy_global global;
+
+	*out = (struct manager_policy_stats){.set = m->policy != NULL};
+	if (!m->policy)
+		return;
+	weir_policy_query(m->policy, &out->counts);
+	while (out->nr_globals < MANAGER_GLOBALS_MAX &&
+	       weir_policy_global_nth(m->policy, out->nr_globals, &global)) {
+		(void)snprintf(out->global[out->nr_globals].name, sizeof(out->global[0].name), "%s",
+			       global.name);
+		global.name = NULL;
+		out->global[out->nr_globals++].is = global;
+	}
+}
+
+/* ------------------------------------------------------------------ managers */
+
+/* Create one whose name is taken apart. */
+static int create(const char *name, const struct manager_ops *ops,
+		  const struct manager_config *config, struct manager **out)
+{
+	const char *policy = manager_policy(name);
+	struct manager *m;
+	int err;
+
+	if (config->nr_devices > 1 && !ops->launch_on) {
+		log_error("%s: its kernels run on one device, not on %u", name, config->nr_devices);
+		return -ENOTSUP;
+	}
+	if (policy && !ops->set_policy) {
+		log_error("%s takes no decisions that a policy could take", ops->name);
+		return -ENOTSUP;
+	}
+	err = ops->create(config, &m);
+	if (!err && policy) {
+		err = open_policy(m, policy);
+		if (err)
+			ops->destroy(m);
+	}
+	if (!err)
+		*out = m;
+	return err;
+}
+
+int manager_create(const char *name, const struct manager_config *config, struct manager **out)
+{
+	const struct manager_ops *ops = manager_find(name);
+	struct manager_config own = *config;
+	size_t length = name_length(name), base = strcspn(name, "+ ");
+	char *options;
+	int err;
+
+	if (!ops)
+		return -ENOENT;
+	/* A '+' that nothing follows is a name half written, not one without options. */
+	if (base < length && (name[base] != '+' || base + 1 == length))
+		return -EINVAL;
+	options = base < length ? strndup(name + base + 1, length - base - 1) : strdup("");
+	if (!options)
+		return -ENOMEM;
+	own.options = options;
+	err = create(name, ops, &own, out);
+	free(options);
+	return err;
 }
 
 int manager_alloc_constant(struct manager *m, uint64_t bytes, const char *name, void **addr)

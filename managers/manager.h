@@ -11,6 +11,7 @@
 
 #include "src/backend/backend.h"
 #include "weir/paged.h"
+#include "weir/policy.h"
 
 struct manager;
 
@@ -32,6 +33,19 @@ struct manager_config {
 	 * the manager lives. NULL: its kernels do not. */
 	const struct weir_paged_kernels *paged_kernels;
 	const char *options; /* text after '+' in the name, or "" */
+};
+
+#define MANAGER_GLOBALS_MAX 16u
+
+/* What became of a manager's policy, since it was opened. */
+struct manager_policy_stats {
+	bool set; /* else it has none, and the rest is 0 */
+	struct weir_policy_stats counts;
+	uint32_t nr_globals;
+	struct {
+		char name[32];
+		struct weir_policy_global is; /* but for its name */
+	} global[MANAGER_GLOBALS_MAX];
 };
 
 /* What kernels did that page for themselves. */
@@ -68,6 +82,7 @@ struct manager_stats {
 	struct manager_pages pages; /* of managers whose memory kernels page, else 0 */
 	struct manager_pick pick[MANAGER_PICKS_MAX]; /* of those that pick, else none: */
 	uint32_t nr_picks; /* of allocations that there are, or were last */
+	struct manager_policy_stats policy;
 };
 
 /* A block is in the device's own memory, in another device's, or in the host's or nowhere. */
@@ -87,8 +102,13 @@ struct manager_ops {
 	 * -WEIR_*. */
 	int (*create)(const struct manager_config *config, struct manager **out);
 
-	/* Frees what is still allocated. Waits for queued work. */
+	/* Frees what is still allocated, and closes its policy. Waits for queued work. */
 	void (*destroy)(struct manager *m);
+
+	/* Let a policy take decisions, before anything is allocated; of its machine's managed
+	 * memory one manager at a time. It is closed when the manager is destroyed. For managers of
+	 * whose decisions a policy could take any; others lack it. -ENOTSUP: not on this machine. */
+	int (*set_policy)(struct manager *m, struct weir_policy *policy);
 
 	/* Memory that kernels launched through this manager may touch. name: static text, for
 	 * reports. -ENOMEM: it does not fit, under this manager's rules. */
@@ -171,6 +191,7 @@ struct manager {
 	const struct manager_ops *ops;
 	struct backend *backend;
 	uint32_t device; /* that its kernels run on; of several, the first */
+	struct weir_policy *policy; /* owned; NULL: none */
 };
 
 extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_uvm,
@@ -180,10 +201,21 @@ extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy
 extern const struct manager_ops *const manager_list[];
 
 /*
- * Create a manager by the name on the command line: "weir", "uvm+prefetch". -ENOENT: no such
- * manager; -ENOTSUP: it cannot have several devices; otherwise as ops->create.
+ * Create a manager by the name on the command line: "weir", "uvm+prefetch"; or, with a policy of its
+ * own, "uvm policy=lru": weir_policy_open() says what can stand there. -ENOENT: no such manager;
+ * -ENOTSUP: it cannot have several devices, or a policy; otherwise as ops->create, set_policy and
+ * weir_policy_open().
  */
 int manager_create(const char *name, const struct manager_config *config, struct manager **out);
+
+/* The policy in a manager's name: what follows " policy="; NULL: none. */
+const char *manager_policy(const char *name);
+
+/* The manager of a name, without its options and its policy. NULL: there is none such. */
+const struct manager_ops *manager_find(const char *name);
+
+/* For managers: what became of their policy, if they have one. */
+void manager_policy_stats(const struct manager *m, struct manager_policy_stats *out);
 
 /* Whether the manager of this name uses other devices' memories, as near_bytes says, and cannot be
  * without: those that end in +near or +near-copy. */

@@ -7,6 +7,8 @@
  *
  * The budgets are limits of what managed memory fills; beyond the GPU's it is evicted to the host.
  * On a real GPU there is no such limit to set, and no more than the budget can be had.
+ *
+ * A policy takes the driver's decisions, on simulated machines alone.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -22,6 +24,7 @@ struct uvm_manager {
 	struct plain plain;
 	struct tensors tensors;
 	uint64_t peak_bytes; /* of tensors.bytes */
+	struct backend_managed setup;
 	struct backend_managed_stats before;
 	bool prefetch;
 	uint32_t drained; /* the memory that it is drained to */
@@ -85,6 +88,7 @@ static int uvm_create(const struct manager_config *config, struct manager **out)
 	err = b->managed->setup(b, &setup);
 	if (err)
 		goto err_fini;
+	self->setup = setup;
 	(void)b->managed->stats(b, config->device, &self->before);
 	*out = &self->plain.manager;
 	return 0;
@@ -102,6 +106,14 @@ static void uvm_free(struct manager *m, void *addr)
 		m->backend->managed->free(m->backend, addr);
 }
 
+static int uvm_set_policy(struct manager *m, struct weir_policy *policy)
+{
+	struct uvm_manager *self = uvm_of(m);
+
+	self->setup.policy = policy;
+	return m->backend->managed->setup(m->backend, &self->setup);
+}
+
 static void uvm_destroy(struct manager *m)
 {
 	struct uvm_manager *self = uvm_of(m);
@@ -112,6 +124,9 @@ static void uvm_destroy(struct manager *m)
 	(void)plain_sync(m); /* an error of queued work has nobody left to hear it */
 	while ((addr = tensors_any(&self->tensors)) != NULL)
 		uvm_free(m, addr);
+	if (m->policy)
+		(void)uvm_set_policy(m, NULL);
+	weir_policy_close(m->policy);
 	plain_fini(&self->plain);
 	free(self);
 }
@@ -195,6 +210,7 @@ static void uvm_stats(struct manager *m, struct manager_stats *out)
 	struct backend_managed_stats now;
 
 	plain_stats(m, out);
+	manager_policy_stats(m, &out->policy);
 	out->peak_bytes[self->plain.memory] = self->peak_bytes;
 	if (m->backend->managed->stats(m->backend, m->device, &now))
 		return;
@@ -217,6 +233,7 @@ const struct manager_ops manager_uvm = {
 	.help = "the driver's managed memory; +prefetch, +max; +near: between GPUs",
 	.create = uvm_create,
 	.destroy = uvm_destroy,
+	.set_policy = uvm_set_policy,
 	.alloc = uvm_alloc,
 	.free = uvm_free,
 	.stream = plain_stream,

@@ -128,9 +128,15 @@ static void weir_destroy(struct manager *base)
 	if (!m)
 		return;
 	weir_space_destroy(m->space);
+	weir_policy_close(base->policy);
 	streams_destroy(m);
 	free(m->place);
 	free(m);
+}
+
+static int manager_set_policy(struct manager *base, struct weir_policy *policy)
+{
+	return weir_space_set_policy(((struct weir_manager *)base)->space, policy);
 }
 
 /* The stream of what is used first there; of several devices nobody knows that. */
@@ -276,6 +282,7 @@ static void manager_stats(struct manager *base, struct manager_stats *out)
 	weir_space_query(m->space, &stats);
 	*out = (struct manager_stats){.block_bytes = stats.block_bytes,
 				      .movable_blocks = space_movable_chunks(m->space)};
+	manager_policy_stats(base, &out->policy);
 	for (uint32_t i = 0; i < desc->nr_memories; i++)
 		out->peak_bytes[i] = stats.memory[i].peak_bytes;
 	host_link = cost_host_link(desc, base->device);
@@ -300,6 +307,7 @@ const struct manager_ops manager_weir = {
 		"+near-copy: in other GPUs' memory, too",
 	.create = weir_create,
 	.destroy = weir_destroy,
+	.set_policy = manager_set_policy,
 	.alloc = manager_alloc,
 	.prefer = prefer,
 	.free = manager_free,
