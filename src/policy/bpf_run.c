@@ -13,14 +13,13 @@
 
 /* A function that called another one. */
 struct frame {
-	uint32_t insn;	   /* its next one */
+	const struct bpf_insn *call;
 	uint64_t saved[4]; /* registers 6 to 9 */
 };
 
 struct vm {
 	const struct bpf_object *object;
 	struct bpf_run *run;
-	const struct bpf_insn *insn; /* the present one */
 	uint64_t budget;
 	uint64_t reg[11];
 	uint32_t nr_frames;
@@ -32,30 +31,38 @@ struct vm {
 
 /* ------------------------------------------------------------------ memory */
 
-/* Bytes at an address of the program; NULL: it may not, and the run ends. */
-static void *access_bytes(struct vm *vm, uint64_t address, uint64_t nr, bool write)
+/* An access that a program may not make ends the run. Kept out of the way of those that it may. */
+__attribute__((cold, noinline)) static void *refuse(struct vm *vm, uint64_t address, uint64_t nr,
+						    bool write)
 {
-	static const struct bpf_region none;
-	const uint64_t number = address >> 32, offset = address & UINT32_MAX;
-	const struct bpf_region *region =
-		number < vm->object->nr_regions ? &vm->object->region[number] : &none;
+	const uint64_t number = address >> 32;
+	const char *what = write ? "store" : "load";
 
-	if (nr <= region->nr && offset <= region->nr - nr && (region->writable || !write))
-		return (char *)region->bytes + offset;
 	vm->err = -EFAULT;
-	if (!region->nr)
+	if (number >= vm->object->nr_regions || !vm->object->region[number].nr)
 		snprintf(vm->why, sizeof(vm->why), "%s of %llu bytes at 0x%llx, which is no region",
-			 write ? "store" : "load", (unsigned long long)nr,
-			 (unsigned long long)address);
+			 what, (unsigned long long)nr, (unsigned long long)address);
 	else
 		snprintf(vm->why, sizeof(vm->why),
-			 "%s of %llu bytes at offset %lld of a region of %u that is %s",
-			 write ? "store" : "load", (unsigned long long)nr, (long long)offset,
-			 region->nr, region->writable ? "writable" : "read-only");
+			 "%s of %llu bytes at offset %u of a region of %u that is %s", what,
+			 (unsigned long long)nr, (uint32_t)address, vm->object->region[number].nr,
+			 vm->object->region[number].writable ? "writable" : "read-only");
 	return NULL;
 }
 
-static uint64_t load(struct vm *vm, uint64_t address, uint32_t size)
+/* Bytes at an address of the program; NULL: it may not use them, and the run ends. */
+static inline void *access_bytes(struct vm *vm, uint64_t address, uint64_t nr, bool write)
+{
+	const uint64_t number = address >> 32, offset = address & UINT32_MAX;
+	const struct bpf_region *region = &vm->object->region[number];
+
+	if (number < vm->object->nr_regions && nr <= region->nr && offset <= region->nr - nr &&
+	    (region->writable || !write))
+		return (char *)region->bytes + offset;
+	return refuse(vm, address, nr, write);
+}
+
+static inline uint64_t load(struct vm *vm, uint64_t address, uint32_t size)
 {
 	const void *bytes = access_bytes(vm, address, size, false);
 	uint64_t value = 0;
@@ -65,26 +72,12 @@ static uint64_t load(struct vm *vm, uint64_t address, uint32_t size)
 	return value;
 }
 
-static void store(struct vm *vm, uint64_t address, uint32_t size, uint64_t value)
+static inline void store(struct vm *vm, uint64_t address, uint32_t size, uint64_t value)
 {
 	void *bytes = access_bytes(vm, address, size, true);
 
 	if (bytes)
 		memcpy(bytes, &value, size);
-}
-
-static uint32_t size_of(uint8_t code)
-{
-	switch (BPF_SIZE(code)) {
-	case BPF_B:
-		return 1;
-	case BPF_H:
-		return 2;
-	case BPF_W:
-		return 4;
-	default:
-		return 8;
-	}
 }
 
 static uint64_t sign_extend(uint64_t value, uint32_t bits)
@@ -103,110 +96,44 @@ static uint64_t divide_signed(int64_t a, int64_t b, bool remainder)
 	return (uint64_t)(remainder ? a % b : a / b);
 }
 
-static uint64_t divide(uint64_t a, uint64_t b, bool remainder)
+/* is_signed: an offset of 1 says so. */
+static uint64_t divide(uint64_t a, uint64_t b, bool is_signed, bool wide)
 {
-	if (!b)
-		return remainder ? a : 0;
-	return remainder ? a % b : a / b;
+	if (is_signed)
+		return divide_signed(wide ? (int64_t)a : (int32_t)a, wide ? (int64_t)b : (int32_t)b,
+				     false);
+	return b ? a / b : 0;
 }
 
-/* The bytes of a value of so many bits, in the other order. */
+static uint64_t modulo(uint64_t a, uint64_t b, bool is_signed, bool wide)
+{
+	if (is_signed)
+		return divide_signed(wide ? (int64_t)a : (int32_t)a, wide ? (int64_t)b : (int32_t)b,
+				     true);
+	return b ? a % b : a;
+}
+
+/* What is moved: all, or so many bits with their sign. */
+static uint64_t moved(uint64_t value, int16_t bits)
+{
+	return bits ? sign_extend(value, (uint32_t)bits) : value;
+}
+
+/* So many bits in the other order of bytes. */
 static uint64_t swap(uint64_t value, int32_t bits)
 {
 	return __builtin_bswap64(value) >> (64 - bits);
 }
 
-/* An operation on registers; those of 32 bits get and give values without the upper half. */
-static uint64_t arithmetic(const struct bpf_insn *insn, uint64_t a, uint64_t b, bool wide)
+static uint64_t low(uint64_t value, int32_t bits)
 {
-	const uint64_t shift = b & (wide ? 63 : 31);
-
-	switch (BPF_OP(insn->code)) {
-	case BPF_ADD:
-		return a + b;
-	case BPF_SUB:
-		return a - b;
-	case BPF_MUL:
-		return a * b;
-	case BPF_DIV:
-	case BPF_MOD:
-		if (!insn->off)
-			return divide(a, b, BPF_OP(insn->code) == BPF_MOD);
-		return divide_signed(wide ? (int64_t)a : (int32_t)a, wide ? (int64_t)b : (int32_t)b,
-				     BPF_OP(insn->code) == BPF_MOD);
-	case BPF_OR:
-		return a | b;
-	case BPF_AND:
-		return a & b;
-	case BPF_XOR:
-		return a ^ b;
-	case BPF_LSH:
-		return a << shift;
-	case BPF_RSH:
-		return a >> shift;
-	case BPF_ARSH:
-		return (uint64_t)((wide ? (int64_t)a : (int32_t)a) >> shift);
-	case BPF_NEG:
-		return 0 - a;
-	case BPF_MOV:
-		return insn->off ? sign_extend(b, (uint32_t)insn->off) : b;
-	default: /* BPF_END: of 64-bit class it swaps always, else unless the order is this one */
-		if (wide || BPF_SRC(insn->code) == BPF_TO_BE)
-			return swap(a, insn->imm);
-		return insn->imm == 64 ? a : a & ((UINT64_C(1) << insn->imm) - 1);
-	}
-}
-
-static void run_arithmetic(struct vm *vm)
-{
-	const struct bpf_insn *insn = vm->insn;
-	const bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
-	const bool end = BPF_OP(insn->code) == BPF_END;
-	uint64_t a = vm->reg[insn->dst_reg];
-	uint64_t b = BPF_SRC(insn->code) == BPF_X && !end ? vm->reg[insn->src_reg]
-							  : (uint64_t)(int64_t)insn->imm;
-
-	if (!wide && !end) {
-		a = (uint32_t)a;
-		b = (uint32_t)b;
-	}
-	a = arithmetic(insn, a, b, wide);
-	vm->reg[insn->dst_reg] = wide || end ? a : (uint32_t)a;
+	return value & (UINT64_MAX >> (64 - bits));
 }
 
 /* ------------------------------------------------------------------ jumps and calls */
 
-static bool compare(uint8_t op, uint64_t a, uint64_t b, bool wide)
-{
-	const int64_t s = wide ? (int64_t)a : (int32_t)a, t = wide ? (int64_t)b : (int32_t)b;
-
-	switch (op) {
-	case BPF_JEQ:
-		return a == b;
-	case BPF_JNE:
-		return a != b;
-	case BPF_JGT:
-		return a > b;
-	case BPF_JGE:
-		return a >= b;
-	case BPF_JLT:
-		return a < b;
-	case BPF_JLE:
-		return a <= b;
-	case BPF_JSET:
-		return a & b;
-	case BPF_JSGT:
-		return s > t;
-	case BPF_JSGE:
-		return s >= t;
-	case BPF_JSLT:
-		return s < t;
-	default: /* BPF_JSLE */
-		return s <= t;
-	}
-}
-
-static void run_call(struct vm *vm)
+/* @return the instruction before the next one. */
+static const struct bpf_insn *run_call(struct vm *vm, const struct bpf_insn *insn)
 {
 	struct frame *frame = &vm->frame[vm->nr_frames];
 
@@ -214,27 +141,22 @@ static void run_call(struct vm *vm)
 		vm->err = -ELOOP;
 		snprintf(vm->why, sizeof(vm->why), "more than %u calls in each other",
 			 BPF_FRAMES_MAX - 1);
-		return;
+		return insn;
 	}
 	vm->nr_frames++;
-	frame->insn = (uint32_t)(vm->insn - vm->object->insn) + 1;
+	frame->call = insn;
 	memcpy(frame->saved, &vm->reg[6], sizeof(frame->saved));
 	vm->reg[10] += BPF_STACK_BYTES;
-	vm->insn = vm->object->insn + vm->insn->imm;
+	return vm->object->insn + insn->imm - 1;
 }
 
-/* @return whether it was the end of the run. */
-static bool run_exit(struct vm *vm)
+static const struct bpf_insn *run_exit(struct vm *vm)
 {
-	const struct frame *frame;
+	const struct frame *frame = &vm->frame[--vm->nr_frames];
 
-	if (!vm->nr_frames)
-		return true;
-	frame = &vm->frame[--vm->nr_frames];
 	memcpy(&vm->reg[6], frame->saved, sizeof(frame->saved));
 	vm->reg[10] -= BPF_STACK_BYTES;
-	vm->insn = vm->object->insn + frame->insn;
-	return false;
+	return frame->call;
 }
 
 static void spend(struct vm *vm, uint64_t nr)
@@ -282,47 +204,16 @@ static void run_log(struct vm *vm)
 		vm->run->log(vm->run->log_arg, text, vm->reg[2]);
 }
 
-static void run_helper(struct vm *vm)
+static const struct bpf_insn *run_helper(struct vm *vm, const struct bpf_insn *insn)
 {
-	enum bpf_helper helper = (enum bpf_helper)vm->insn->imm;
+	const enum bpf_helper helper = (enum bpf_helper)insn->imm;
 
 	if (helper == BPF_HELPER_LOG)
 		run_log(vm);
 	else
 		run_copy(vm, helper);
 	vm->reg[0] = helper == BPF_HELPER_LOG ? 0 : vm->reg[1];
-	vm->insn++;
-}
-
-/* @return whether it was the end of the run. */
-static bool run_jump(struct vm *vm)
-{
-	const struct bpf_insn *insn = vm->insn;
-	const bool wide = BPF_CLASS(insn->code) == BPF_JMP;
-	uint64_t a = vm->reg[insn->dst_reg];
-	uint64_t b = BPF_SRC(insn->code) == BPF_X ? vm->reg[insn->src_reg]
-						  : (uint64_t)(int64_t)insn->imm;
-
-	switch (BPF_OP(insn->code)) {
-	case BPF_CALL:
-		if (insn->src_reg == BPF_PSEUDO_CALL)
-			run_call(vm);
-		else
-			run_helper(vm);
-		return false;
-	case BPF_EXIT:
-		return run_exit(vm);
-	case BPF_JA:
-		vm->insn += 1 + (wide ? insn->off : insn->imm);
-		return false;
-	default:
-		if (!wide) {
-			a = (uint32_t)a;
-			b = (uint32_t)b;
-		}
-		vm->insn += 1 + (compare(BPF_OP(insn->code), a, b, wide) ? insn->off : 0);
-		return false;
-	}
+	return insn;
 }
 
 /* ------------------------------------------------------------------ loads and stores */
@@ -344,9 +235,8 @@ static uint64_t atomic_result(int32_t op, uint64_t old, uint64_t value)
 }
 
 /* Nobody else uses the memory while a program runs. */
-static void run_atomic(struct vm *vm, uint64_t address, uint32_t size)
+static void run_atomic(struct vm *vm, const struct bpf_insn *insn, uint64_t address, uint32_t size)
 {
-	const struct bpf_insn *insn = vm->insn;
 	const uint64_t old = load(vm, address, size), value = vm->reg[insn->src_reg];
 	const bool wide = size == 8;
 	const uint64_t expected = wide ? vm->reg[0] : (uint32_t)vm->reg[0];
@@ -365,62 +255,143 @@ static void run_atomic(struct vm *vm, uint64_t address, uint32_t size)
 		vm->reg[insn->src_reg] = old;
 }
 
-static void run_memory(struct vm *vm)
-{
-	const struct bpf_insn *insn = vm->insn;
-	const uint32_t size = size_of(insn->code);
-	const uint64_t offset = (uint64_t)(int64_t)insn->off;
-	uint64_t value;
-
-	switch (BPF_CLASS(insn->code)) {
-	case BPF_LD: /* ld_imm64 */
-		vm->reg[insn->dst_reg] = (uint32_t)insn[0].imm | (uint64_t)(uint32_t)insn[1].imm
-									 << 32;
-		vm->insn++;
-		break;
-	case BPF_LDX:
-		value = load(vm, vm->reg[insn->src_reg] + offset, size);
-		if (BPF_MODE(insn->code) == BPF_MEMSX)
-			value = sign_extend(value, size * 8);
-		vm->reg[insn->dst_reg] = value;
-		break;
-	case BPF_ST:
-		store(vm, vm->reg[insn->dst_reg] + offset, size, (uint64_t)(int64_t)insn->imm);
-		break;
-	default: /* BPF_STX */
-		if (BPF_MODE(insn->code) == BPF_ATOMIC)
-			run_atomic(vm, vm->reg[insn->dst_reg] + offset, size);
-		else
-			store(vm, vm->reg[insn->dst_reg] + offset, size, vm->reg[insn->src_reg]);
-	}
-	vm->insn++;
-}
-
 /* ------------------------------------------------------------------ a run */
 
-/* Run one instruction. @return whether it was the end of the run. */
-static bool step(struct vm *vm)
+/* Operations on a register and a register or a number. Those of 32 bits take and give values
+ * without the upper half. */
+#define OPERANDS_64_X (a = reg[i->dst_reg], b = reg[i->src_reg])
+#define OPERANDS_64_K (a = reg[i->dst_reg], b = (uint64_t)(int64_t)i->imm)
+#define OPERANDS_32_X (a = (uint32_t)reg[i->dst_reg], b = (uint32_t)reg[i->src_reg])
+#define OPERANDS_32_K (a = (uint32_t)reg[i->dst_reg], b = (uint32_t)i->imm)
+
+#define ARITHMETIC_CASE(code, operands, type, value) \
+	case (code):                                 \
+		operands;                            \
+		reg[i->dst_reg] = (type)(value);     \
+		break;
+#define ARITHMETIC(op, of_64, of_32)                                              \
+	ARITHMETIC_CASE(BPF_ALU64 | (op) | BPF_X, OPERANDS_64_X, uint64_t, of_64) \
+	ARITHMETIC_CASE(BPF_ALU64 | (op) | BPF_K, OPERANDS_64_K, uint64_t, of_64) \
+	ARITHMETIC_CASE(BPF_ALU | (op) | BPF_X, OPERANDS_32_X, uint32_t, of_32)   \
+	ARITHMETIC_CASE(BPF_ALU | (op) | BPF_K, OPERANDS_32_K, uint32_t, of_32)
+
+/* Jumps; s and t are the operands with their signs. */
+#define JUMP_CASE(code, operands, type, condition)          \
+	case (code):                                        \
+		operands;                                   \
+		s = (type)a, t = (type)b, (void)s, (void)t; \
+		i += (condition) ? i->off : 0;              \
+		break;
+#define JUMP(op, condition)                                                    \
+	JUMP_CASE(BPF_JMP | (op) | BPF_X, OPERANDS_64_X, int64_t, condition)   \
+	JUMP_CASE(BPF_JMP | (op) | BPF_K, OPERANDS_64_K, int64_t, condition)   \
+	JUMP_CASE(BPF_JMP32 | (op) | BPF_X, OPERANDS_32_X, int32_t, condition) \
+	JUMP_CASE(BPF_JMP32 | (op) | BPF_K, OPERANDS_32_K, int32_t, condition)
+
+/* Loads, and stores of a register and of a number. */
+#define SOURCE (reg[i->src_reg] + (uint64_t)(int64_t)i->off)
+#define TARGET (reg[i->dst_reg] + (uint64_t)(int64_t)i->off)
+#define MEMORY(size, bytes)                                                          \
+	case BPF_LDX | BPF_MEM | (size):                                             \
+		reg[i->dst_reg] = load(vm, SOURCE, bytes);                           \
+		break;                                                               \
+	case BPF_LDX | BPF_MEMSX | (size):                                           \
+		reg[i->dst_reg] = sign_extend(load(vm, SOURCE, bytes), 8 * (bytes)); \
+		break;                                                               \
+	case BPF_STX | BPF_MEM | (size):                                             \
+		store(vm, TARGET, bytes, reg[i->src_reg]);                           \
+		break;                                                               \
+	case BPF_ST | BPF_MEM | (size):                                              \
+		store(vm, TARGET, bytes, (uint64_t)(int64_t)i->imm);                 \
+		break;
+
+/* Run from an instruction on until the end, or an error, which is in vm. @return the last one. */
+static const struct bpf_insn *run_insns(struct vm *vm, const struct bpf_insn *i)
 {
-	switch (BPF_CLASS(vm->insn->code)) {
-	case BPF_ALU:
-	case BPF_ALU64:
-		run_arithmetic(vm);
-		vm->insn++;
-		return false;
-	case BPF_JMP:
-	case BPF_JMP32:
-		return run_jump(vm);
-	default:
-		run_memory(vm);
-		return false;
+	uint64_t *reg = vm->reg, a, b;
+	uint64_t budget = vm->budget; /* here, since registers of the machine are fast */
+	int64_t s, t;
+
+	for (; !vm->err; i++) {
+		if (!budget) {
+			spend(vm, UINT64_MAX);
+			return i;
+		}
+		budget--;
+		switch (i->code) {
+			ARITHMETIC(BPF_ADD, a + b, a + b)
+			ARITHMETIC(BPF_SUB, a - b, a - b)
+			ARITHMETIC(BPF_MUL, a * b, a * b)
+			ARITHMETIC(BPF_DIV, divide(a, b, i->off, true), divide(a, b, i->off, false))
+			ARITHMETIC(BPF_MOD, modulo(a, b, i->off, true), modulo(a, b, i->off, false))
+			ARITHMETIC(BPF_OR, a | b, a | b)
+			ARITHMETIC(BPF_AND, a & b, a & b)
+			ARITHMETIC(BPF_XOR, a ^ b, a ^ b)
+			ARITHMETIC(BPF_LSH, a << (b & 63), a << (b & 31))
+			ARITHMETIC(BPF_RSH, a >> (b & 63), a >> (b & 31))
+			ARITHMETIC(BPF_ARSH, (int64_t)a >> (b & 63), (int32_t)a >> (b & 31))
+			ARITHMETIC(BPF_MOV, moved(b, i->off), moved(b, i->off))
+			ARITHMETIC_CASE(BPF_ALU64 | BPF_NEG, OPERANDS_64_K, uint64_t, 0 - a)
+			ARITHMETIC_CASE(BPF_ALU | BPF_NEG, OPERANDS_32_K, uint32_t, 0 - a)
+			ARITHMETIC_CASE(BPF_ALU64 | BPF_END, OPERANDS_64_K, uint64_t,
+					swap(a, i->imm))
+			ARITHMETIC_CASE(BPF_ALU | BPF_END | BPF_TO_BE, OPERANDS_64_K, uint64_t,
+					swap(a, i->imm))
+			ARITHMETIC_CASE(BPF_ALU | BPF_END | BPF_TO_LE, OPERANDS_64_K, uint64_t,
+					low(a, i->imm))
+			JUMP(BPF_JEQ, a == b)
+			JUMP(BPF_JNE, a != b)
+			JUMP(BPF_JGT, a > b)
+			JUMP(BPF_JGE, a >= b)
+			JUMP(BPF_JLT, a < b)
+			JUMP(BPF_JLE, a <= b)
+			JUMP(BPF_JSET, a & b)
+			JUMP(BPF_JSGT, s > t)
+			JUMP(BPF_JSGE, s >= t)
+			JUMP(BPF_JSLT, s < t)
+			JUMP(BPF_JSLE, s <= t)
+			MEMORY(BPF_B, 1)
+			MEMORY(BPF_H, 2)
+			MEMORY(BPF_W, 4)
+			MEMORY(BPF_DW, 8)
+		case BPF_JMP | BPF_JA:
+			i += i->off;
+			break;
+		case BPF_JMP32 | BPF_JA:
+			i += i->imm;
+			break;
+		case BPF_LD | BPF_IMM | BPF_DW:
+			reg[i->dst_reg] = (uint32_t)i[0].imm | (uint64_t)(uint32_t)i[1].imm << 32;
+			i++;
+			break;
+		case BPF_STX | BPF_ATOMIC | BPF_W:
+			run_atomic(vm, i, TARGET, 4);
+			break;
+		case BPF_STX | BPF_ATOMIC | BPF_DW:
+			run_atomic(vm, i, TARGET, 8);
+			break;
+		case BPF_JMP | BPF_CALL:
+			vm->budget = budget;
+			i = i->src_reg ? run_call(vm, i) : run_helper(vm, i);
+			budget = vm->budget;
+			break;
+		default: /* BPF_EXIT */
+			if (!vm->nr_frames) {
+				vm->budget = budget;
+				return i;
+			}
+			i = run_exit(vm);
+		}
 	}
+	vm->budget = budget;
+	return i - 1;
 }
 
 int bpf_function_run(struct bpf_object *object, uint32_t function, struct bpf_run *run,
 		     struct bpf_fault *fault)
 {
 	struct vm vm = {.object = object, .run = run, .budget = run->budget};
-	uint32_t insn = object->function[function].first;
+	const struct bpf_insn *last;
 
 	object->region[BPF_REGION_STACK] = (struct bpf_region){vm.stack, sizeof(vm.stack), true};
 	memcpy(&object->region[BPF_REGION_GIVEN], run->given, sizeof(run->given));
@@ -428,20 +399,14 @@ int bpf_function_run(struct bpf_object *object, uint32_t function, struct bpf_ru
 		object->region[BPF_REGION_GIVEN + n] = (struct bpf_region){0};
 	memcpy(&vm.reg[1], run->arg, sizeof(run->arg));
 	vm.reg[10] = ((uint64_t)BPF_REGION_STACK << 32) + BPF_STACK_BYTES;
-	vm.insn = object->insn + insn;
-	while (!vm.err) {
-		insn = (uint32_t)(vm.insn - object->insn);
-		spend(&vm, 1);
-		if (!vm.err && step(&vm))
-			break;
-	}
+	last = run_insns(&vm, object->insn + object->function[function].first);
 	run->budget = vm.budget;
 	if (!vm.err) {
 		run->answer = vm.reg[0];
 		return 0;
 	}
-	fault->instruction = insn;
-	bpf_where(object, insn, fault->text, sizeof(fault->text));
+	fault->instruction = (uint32_t)(last - object->insn);
+	bpf_where(object, fault->instruction, fault->text, sizeof(fault->text));
 	snprintf(fault->text + strlen(fault->text), sizeof(fault->text) - strlen(fault->text),
 		 ": %s", vm.why);
 	return vm.err;
