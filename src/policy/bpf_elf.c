@@ -185,6 +185,11 @@ static int add_sections(struct elf *e)
 	if (!o->region)
 		return no_memory(e);
 	o->nr_regions = BPF_REGION_DATA;
+	/* A frame begins with what others left there: programs do not read it. */
+	o->region[BPF_REGION_STACK] = (struct bpf_region){calloc(BPF_FRAMES_MAX, BPF_STACK_BYTES),
+							  BPF_FRAMES_MAX * BPF_STACK_BYTES, true};
+	if (!o->region[BPF_REGION_STACK].bytes)
+		return no_memory(e);
 	for (uint32_t s = 1; s < e->nr_sections && !err; s++) {
 		const Elf64_Shdr *section = &e->section[s];
 
@@ -579,6 +584,8 @@ void bpf_object_destroy(struct bpf_object *object)
 		free(object->variable[v].name);
 	for (uint32_t n = BPF_REGION_DATA; n < object->nr_regions; n++)
 		free(object->region[n].bytes);
+	if (object->region)
+		free(object->region[BPF_REGION_STACK].bytes);
 	free(object->function);
 	free(object->variable);
 	free(object->region);

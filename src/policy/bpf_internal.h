@@ -56,7 +56,7 @@ struct bpf_object {
 	uint32_t nr_insns;
 	struct bpf_function *function; /* sorted by first; they cover all code */
 	uint32_t nr_functions;
-	/* By number; the bytes of data sections are owned. The stack and what is given are those of
+	/* By number; the bytes of data sections and of the stack are owned. What is given is that of
 	 * the present or the last run. */
 	struct bpf_region *region;
 	uint32_t nr_regions;

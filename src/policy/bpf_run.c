@@ -26,7 +26,6 @@ struct vm {
 	struct frame frame[BPF_FRAMES_MAX - 1];
 	int err; /* what ended the run; 0: nothing yet */
 	char why[96];
-	uint64_t stack[BPF_STACK_BYTES * BPF_FRAMES_MAX / sizeof(uint64_t)];
 };
 
 /* ------------------------------------------------------------------ memory */
@@ -291,19 +290,23 @@ static void run_atomic(struct vm *vm, const struct bpf_insn *insn, uint64_t addr
 /* Loads, and stores of a register and of a number. */
 #define SOURCE (reg[i->src_reg] + (uint64_t)(int64_t)i->off)
 #define TARGET (reg[i->dst_reg] + (uint64_t)(int64_t)i->off)
+#define FAIL              \
+	if (vm->err)      \
+		goto out; \
+	break
 #define MEMORY(size, bytes)                                                          \
 	case BPF_LDX | BPF_MEM | (size):                                             \
 		reg[i->dst_reg] = load(vm, SOURCE, bytes);                           \
-		break;                                                               \
+		FAIL;                                                                \
 	case BPF_LDX | BPF_MEMSX | (size):                                           \
 		reg[i->dst_reg] = sign_extend(load(vm, SOURCE, bytes), 8 * (bytes)); \
-		break;                                                               \
+		FAIL;                                                                \
 	case BPF_STX | BPF_MEM | (size):                                             \
 		store(vm, TARGET, bytes, reg[i->src_reg]);                           \
 		break;                                                               \
 	case BPF_ST | BPF_MEM | (size):                                              \
 		store(vm, TARGET, bytes, (uint64_t)(int64_t)i->imm);                 \
-		break;
+		FAIL;
 
 /* Run from an instruction on until the end, or an error, which is in vm. @return the last one. */
 static const struct bpf_insn *run_insns(struct vm *vm, const struct bpf_insn *i)
@@ -312,7 +315,7 @@ static const struct bpf_insn *run_insns(struct vm *vm, const struct bpf_insn *i)
 	uint64_t budget = vm->budget; /* here, since registers of the machine are fast */
 	int64_t s, t;
 
-	for (; !vm->err; i++) {
+	for (;; i++) {
 		if (!budget) {
 			spend(vm, UINT64_MAX);
 			return i;
@@ -366,25 +369,27 @@ static const struct bpf_insn *run_insns(struct vm *vm, const struct bpf_insn *i)
 			break;
 		case BPF_STX | BPF_ATOMIC | BPF_W:
 			run_atomic(vm, i, TARGET, 4);
-			break;
+			FAIL;
 		case BPF_STX | BPF_ATOMIC | BPF_DW:
 			run_atomic(vm, i, TARGET, 8);
-			break;
+			FAIL;
 		case BPF_JMP | BPF_CALL:
 			vm->budget = budget;
 			i = i->src_reg ? run_call(vm, i) : run_helper(vm, i);
 			budget = vm->budget;
-			break;
-		default: /* BPF_EXIT */
-			if (!vm->nr_frames) {
-				vm->budget = budget;
-				return i;
-			}
+			FAIL;
+		case BPF_JMP | BPF_EXIT:
+			if (!vm->nr_frames)
+				goto out;
 			i = run_exit(vm);
+			break;
+		default: /* bpf_check() lets no other pass */
+			__builtin_unreachable();
 		}
 	}
+out:
 	vm->budget = budget;
-	return i - 1;
+	return i;
 }
 
 int bpf_function_run(struct bpf_object *object, uint32_t function, struct bpf_run *run,
@@ -393,7 +398,6 @@ int bpf_function_run(struct bpf_object *object, uint32_t function, struct bpf_ru
 	struct vm vm = {.object = object, .run = run, .budget = run->budget};
 	const struct bpf_insn *last;
 
-	object->region[BPF_REGION_STACK] = (struct bpf_region){vm.stack, sizeof(vm.stack), true};
 	memcpy(&object->region[BPF_REGION_GIVEN], run->given, sizeof(run->given));
 	for (uint32_t n = run->nr_given; n < BPF_GIVEN_MAX; n++)
 		object->region[BPF_REGION_GIVEN + n] = (struct bpf_region){0};
