@@ -46,7 +46,7 @@ endif()
 # One build serves tests and fuzzers: of these sources, what reads files, and fuzzers themselves, are
 # instrumented for coverage. Other code would be three to five times as slow for it.
 set(fuzzed "/(cli|machine|src/base|tests/fuzz|workloads/graph)/|/src/backend/machine_check\\.c"
-	"|/src/mem/mem_file|/workloads/gcn/graph\\.c")
+	"|/src/mem/mem_file|/src/policy/bpf_|/workloads/gcn/graph\\.c")
 string(JOIN "" fuzzed ${fuzzed})
 function(weir_fuzzed)
 	set(sources ${ARGN})

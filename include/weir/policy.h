@@ -204,7 +204,9 @@ static inline void weir_policy_bring(struct weir_policy_fault *q, uint32_t first
 
 #define WEIR_POLICY_HOOK
 /** A scalar global that the user may set when the policy is loaded: NAME:name=value. */
-#define WEIR_POLICY_TUNABLE(type, name, value, help) const volatile type name = (value);
+#define WEIR_POLICY_TUNABLE(type, name, value, help) \
+	const char weir_policy_help_##name[] = help; \
+	const volatile type name = (value);
 /** Scalar globals that start as 0, and are shown in results; arrays, which are not. */
 #define WEIR_POLICY_GLOBAL(type, name) type name;
 #define WEIR_POLICY_ARRAY(type, name, nr) type name[nr];
@@ -240,7 +242,8 @@ struct weir_policy_stats {
 
 /** A global of a policy. */
 struct weir_policy_global {
-	const char *name; /**< the policy's */
+	const char *name; /**< the policy's, as help is */
+	const char *help; /**< of a tunable; NULL: none */
 	uint64_t value;	  /**< sign-extended if is_signed */
 	bool is_signed, tunable;
 };
@@ -249,12 +252,15 @@ struct weir_policy_global {
  * Load a policy.
  *
  * @param [in]  spec  "NAME" of a built-in one or "FILE.o" (a '/' or the ending tells), and behind
- *                    it, optionally, ":tunable=value,...".
+ *                    it, optionally, ":tunable=value,...". An object is tried first: each hook is
+ *                    called with some ten thousand contexts that are made up, which takes tens of
+ *                    milliseconds; ":trial=0" leaves that out.
  * @param [out] out   Owned by the caller: weir_policy_close(). Borrowed by each space that it is
  *                    set on; several may share it, and its globals with it.
  * @param [out] err   On failure, one line that names object, function, instruction, source line and
  *                    reason, as far as they are known.
- * @return 0; -ENOENT: no such policy or file; -EINVAL: no such object, or tunable; -EIO; -ENOMEM.
+ * @return 0; -ENOENT: no such policy or file; -EINVAL: no such object, or tunable, or it failed its
+ *         trial; -EIO, -EACCES and others of reading files; -ENOMEM.
  * Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_policy_open(const char *spec, struct weir_policy **out, char *err,

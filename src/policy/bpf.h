@@ -15,7 +15,8 @@
  *   regions 2 and up   what the caller of a run gives it, at most BPF_GIVEN_MAX
  *   behind these       the object's data sections, in the file's order: globals, constants
  *
- * Each instruction of a run costs 1 of its budget; copies and fills of memory 1 for 8 bytes more.
+ * Each instruction of a run costs 1 of its budget; copies and fills of memory 1 for 8 bytes more, a
+ * log 1 for each character more.
  *
  * Instructions: those of RFC 9669 with all its conformance groups but packet and the maps of
  * ld_imm64: 32 and 64 bits, atomics, calls of functions of the object. Called by name: memcpy,
@@ -104,16 +105,17 @@ struct bpf_global {
 	const char *name; /* the object's */
 	void *bytes;	  /* aligned as bytes are */
 	uint32_t nr;
-	bool constant; /* programs do not write it: it may be set between loading and the first run */
-	bool is_signed, is_integer; /* by the object's BTF; without it unsigned integers */
+	bool constant; /* programs do not write it: it may be set before the first run, if it is
+			* volatile: what compilers know of the others stands in the code */
+	bool exported; /* not static */
+	/* By the object's BTF; without it all are volatile unsigned integers. */
+	bool is_signed, is_integer, is_volatile;
 };
 
 /* The n-th global. @return false: there are no more. */
 bool bpf_global_nth(const struct bpf_object *object, uint32_t n, struct bpf_global *out);
 
-/* Set a constant global from text: a decimal or 0x number that its type holds. @return 0, -ENOENT,
- * -EINVAL (no such number, or not an integer), -EPERM (not constant); err says which. */
-int bpf_global_set(struct bpf_object *object, const char *name, const char *text, char *err,
-		   size_t err_bytes);
+/* One by name. @return false: there is none. */
+bool bpf_global_find(const struct bpf_object *object, const char *name, struct bpf_global *out);
 
 #endif

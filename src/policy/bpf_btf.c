@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Types of variables and lines of instructions, from an object's .BTF and .BTF.ext sections
- * (<linux/btf.h>, and the kernel's Documentation/bpf/btf.rst). Both are for messages and for reading
- * globals alone, so what is not well formed is left out without an error.
+ * (<linux/btf.h>, and the kernel's Documentation/bpf/btf.rst). Both are for messages and for
+ * reading globals alone, so what is not well formed is left out without an error.
  */
 #include <errno.h>
 #include <linux/btf.h>
@@ -95,31 +95,34 @@ static int index_types(struct btf *b)
 	return 0;
 }
 
-/* Whether a type is an integer, through typedefs and qualifiers. */
-static bool is_integer(const struct btf *b, uint32_t type, bool *is_signed)
+/* Take a type: whether it is an integer, through typedefs and qualifiers. */
+static void set_type(struct bpf_variable *v, const struct btf *b, uint32_t type)
 {
-	*is_signed = false;
+	v->is_signed = v->is_volatile = false;
 	for (uint32_t n = 0; n < CHAIN_MAX && type && type < b->nr_types; n++) {
 		const uint8_t *at = b->type[type];
 
 		switch (BTF_INFO_KIND(word(at + 4))) {
 		case BTF_KIND_INT:
-			*is_signed = BTF_INT_ENCODING(word(at + 12)) & BTF_INT_SIGNED;
-			return true;
+			v->is_signed = BTF_INT_ENCODING(word(at + 12)) & BTF_INT_SIGNED;
+			return;
 		case BTF_KIND_ENUM:
-		case 19:
-			return true;
+		case 19: /* BTF_KIND_ENUM64 */
+			return;
+		case BTF_KIND_VOLATILE:
+			v->is_volatile = true;
+			/* fall through */
 		case BTF_KIND_TYPEDEF:
 		case BTF_KIND_CONST:
-		case BTF_KIND_VOLATILE:
 		case BTF_KIND_RESTRICT:
 			type = word(at + 8);
 			break;
 		default:
-			return false;
+			type = 0;
+			break;
 		}
 	}
-	return false;
+	v->is_integer = false;
 }
 
 static void set_variable_types(struct bpf_object *object, const struct btf *b)
@@ -132,8 +135,7 @@ static void set_variable_types(struct bpf_object *object, const struct btf *b)
 			continue;
 		for (uint32_t v = 0; v < object->nr_variables; v++)
 			if (strcmp(object->variable[v].name, name) == 0)
-				object->variable[v].is_integer &=
-					is_integer(b, word(at + 8), &object->variable[v].is_signed);
+				set_type(&object->variable[v], b, word(at + 8));
 	}
 }
 

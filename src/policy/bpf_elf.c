@@ -20,7 +20,6 @@
 #define RELOC_BPF_NODYLD32 4
 
 #define SECTIONS_MAX 256u
-#define REGIONS_MAX 64u
 
 /* Where a section went. */
 struct place {
@@ -158,21 +157,22 @@ static int add_data(struct elf *e, uint32_t s)
 {
 	struct bpf_object *o = e->object;
 	const Elf64_Shdr *section = &e->section[s];
-	struct bpf_region region = {.nr = (uint32_t)section->sh_size,
-				    .writable = section->sh_flags & SHF_WRITE};
+	const uint32_t nr = (uint32_t)section->sh_size;
+	struct bpf_span *region = &o->region[o->nr_regions];
 
 	if (strcmp(section_name(e, s), ".maps") == 0)
 		return wrong(e, "it has maps, which are not there: use global variables");
-	if (section->sh_size > BPF_OBJECT_MAX || o->nr_regions == REGIONS_MAX)
-		return wrong(e, "its data is more than %u sections or %u MiB", REGIONS_MAX,
-			     BPF_OBJECT_MAX >> 20);
-	region.bytes = calloc(1, MAX(section->sh_size, 1u));
-	if (!region.bytes)
+	if (section->sh_size > BPF_OBJECT_MAX || o->nr_regions == BPF_REGIONS_MAX)
+		return wrong(e, "its data is more than %u sections or %u MiB",
+			     BPF_REGIONS_MAX - BPF_REGION_DATA, BPF_OBJECT_MAX >> 20);
+	region->bytes = calloc(1, MAX(nr, 1u));
+	if (!region->bytes)
 		return no_memory(e);
-	if (section->sh_type == SHT_PROGBITS && region.nr)
-		memcpy(region.bytes, part(e, section->sh_offset, section->sh_size), region.nr);
-	e->place[s] = (struct place){DATA, o->nr_regions, region.nr};
-	o->region[o->nr_regions++] = region;
+	if (section->sh_type == SHT_PROGBITS && nr)
+		memcpy(region->bytes, part(e, section->sh_offset, nr), nr);
+	region->read_end = nr;
+	region->write_end = section->sh_flags & SHF_WRITE ? nr : 0;
+	e->place[s] = (struct place){DATA, o->nr_regions++, nr};
 	return 0;
 }
 
@@ -181,15 +181,13 @@ static int add_sections(struct elf *e)
 	struct bpf_object *o = e->object;
 	int err = 0;
 
-	o->region = calloc(REGIONS_MAX, sizeof(*o->region));
-	if (!o->region)
-		return no_memory(e);
 	o->nr_regions = BPF_REGION_DATA;
 	/* A frame begins with what others left there: programs do not read it. */
-	o->region[BPF_REGION_STACK] = (struct bpf_region){calloc(BPF_FRAMES_MAX, BPF_STACK_BYTES),
-							  BPF_FRAMES_MAX * BPF_STACK_BYTES, true};
+	o->region[BPF_REGION_STACK].bytes = calloc(BPF_FRAMES_MAX, BPF_STACK_BYTES);
 	if (!o->region[BPF_REGION_STACK].bytes)
 		return no_memory(e);
+	o->region[BPF_REGION_STACK].read_end = BPF_FRAMES_MAX * BPF_STACK_BYTES;
+	o->region[BPF_REGION_STACK].write_end = BPF_FRAMES_MAX * BPF_STACK_BYTES;
 	for (uint32_t s = 1; s < e->nr_sections && !err; s++) {
 		const Elf64_Shdr *section = &e->section[s];
 
@@ -263,6 +261,8 @@ static int add_variable(struct elf *e, const Elf64_Sym *symbol, const char *name
 	v->region = place->first;
 	v->offset = (uint32_t)symbol->st_value;
 	v->nr = (uint32_t)symbol->st_size;
+	v->exported = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL;
+	v->is_volatile = true;
 	v->is_integer = v->nr <= 8 && is_power_of_2(v->nr);
 	v->name = strdup(name);
 	return v->name ? 0 : no_memory(e);
@@ -396,7 +396,7 @@ static int relocate_code(struct elf *e, const struct place *place, const Elf64_R
 static int relocate_data(struct elf *e, const struct place *place, const Elf64_Rel *rel,
 			 const Elf64_Sym *symbol)
 {
-	char *at = (char *)e->object->region[place->first].bytes + rel->r_offset;
+	char *at = e->object->region[place->first].bytes + rel->r_offset;
 	uint64_t value;
 
 	if (ELF64_R_TYPE(rel->r_info) != RELOC_BPF_ABS64 || rel->r_offset > place->nr ||
@@ -506,6 +506,19 @@ static int read_btf(struct elf *e)
 
 /* ------------------------------------------------------------------ objects */
 
+/* The checked code in the form that runs. */
+static int decode(struct elf *e)
+{
+	struct bpf_object *o = e->object;
+
+	o->code = calloc(o->nr_insns, sizeof(*o->code));
+	if (!o->code)
+		return no_memory(e);
+	for (uint32_t n = 0; n < o->nr_insns; n += 1 + bpf_is_wide(&o->insn[n]))
+		o->code[n] = bpf_decode(&o->insn[n]);
+	return 0;
+}
+
 static int object_fill(struct elf *e)
 {
 	int err = read_head(e);
@@ -518,7 +531,9 @@ static int object_fill(struct elf *e)
 		err = read_btf(e);
 	if (!err)
 		err = relocate(e);
-	return err ? err : bpf_check(e->object, e->err, e->err_bytes);
+	if (!err)
+		err = bpf_check(e->object, e->err, e->err_bytes);
+	return err ? err : decode(e);
 }
 
 int bpf_object_load(const char *name, const void *bytes, size_t nr_bytes, struct bpf_object **out,
@@ -541,10 +556,12 @@ int bpf_object_load(const char *name, const void *bytes, size_t nr_bytes, struct
 		rc = object_fill(e);
 	}
 	free(e);
-	if (rc)
+	if (rc) {
+		bpf_make_printable(err);
 		bpf_object_destroy(object);
-	else
+	} else {
 		*out = object;
+	}
 	return rc;
 }
 
@@ -584,12 +601,11 @@ void bpf_object_destroy(struct bpf_object *object)
 		free(object->variable[v].name);
 	for (uint32_t n = BPF_REGION_DATA; n < object->nr_regions; n++)
 		free(object->region[n].bytes);
-	if (object->region)
-		free(object->region[BPF_REGION_STACK].bytes);
+	free(object->region[BPF_REGION_STACK].bytes);
 	free(object->function);
 	free(object->variable);
-	free(object->region);
 	free(object->insn);
+	free(object->code);
 	free(object->line);
 	free(object->strings);
 	free(object->name);
@@ -610,6 +626,13 @@ const struct bpf_function *bpf_function_of(const struct bpf_object *object, uint
 
 	SEARCH_SORTED(f, 0, object->nr_functions, object->function[f].first <= insn);
 	return &object->function[f ? f - 1 : 0];
+}
+
+void bpf_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
 }
 
 void bpf_where(const struct bpf_object *object, uint32_t insn, char *text, size_t bytes)

@@ -20,6 +20,15 @@
 #define BPF_MEMSX 0x80
 #endif
 
+/*
+ * For tests/integration/policy_mutants.sh: a deliberate fault. Accesses may 1: be a byte behind a
+ * region; 2: be of a region that is none; 3: write what is read-only. 4: A run may take an
+ * instruction more than its budget has. 5: A jump may end outside of its function.
+ */
+#ifndef BPF_MUTANT
+#define BPF_MUTANT 0
+#endif
+
 /* Functions that a program calls by name: the immediate of such a call. */
 enum bpf_helper {
 	BPF_HELPER_NONE,
@@ -39,7 +48,7 @@ struct bpf_function {
 struct bpf_variable {
 	char *name; /* owned */
 	uint32_t region, offset, nr;
-	bool is_signed, is_integer;
+	bool exported, is_signed, is_integer, is_volatile;
 };
 
 /* Where an instruction comes from. */
@@ -48,17 +57,43 @@ struct bpf_line {
 	const char *file; /* in strings; no directory */
 };
 
+/* An instruction as it runs: its operands are of the width that it takes. */
+struct bpf_code {
+	uint16_t op; /* its code, or an enum bpf_op */
+	uint8_t dst, src;
+	int32_t off;  /* of an address; of a jump, the instructions to skip */
+	uint64_t imm; /* a number; of a call, the function's first instruction or the helper */
+};
+
+/* What one code does that depends on more than the code. */
+enum bpf_op {
+	BPF_OP_MOVE_SIGNED = 256, /* moves with a sign; off is the number of bits */
+	BPF_OP_MOVE_SIGNED_32,
+	BPF_OP_HELPER, /* calls of a helper */
+	BPF_OPS
+};
+
+/* A region as accesses see it. A number without a region has ends of 0, and no bytes. */
+struct bpf_span {
+	char *bytes;
+	uint32_t read_end, write_end;
+};
+
+#define BPF_REGIONS_MAX 64u
+#define BPF_REGION_DATA (BPF_REGION_GIVEN + BPF_GIVEN_MAX) /* the first data section's */
+
 struct bpf_object {
 	char *name;
 	/* All code, one section behind the other. A call of a function has the number of the
 	 * instruction in its immediate, one of a helper that of the helper. */
 	struct bpf_insn *insn;
+	struct bpf_code *code; /* the same by number; the second part of a wide one is not used */
 	uint32_t nr_insns;
 	struct bpf_function *function; /* sorted by first; they cover all code */
 	uint32_t nr_functions;
-	/* By number; the bytes of data sections and of the stack are owned. What is given is that of
-	 * the present or the last run. */
-	struct bpf_region *region;
+	/* By number; the bytes of data sections and of the stack are owned. What is given is that
+	 * of the present or the last run. */
+	struct bpf_span region[BPF_REGIONS_MAX];
 	uint32_t nr_regions;
 	struct bpf_variable *variable;
 	uint32_t nr_variables;
@@ -66,8 +101,6 @@ struct bpf_object {
 	uint32_t nr_lines;
 	char *strings; /* of the BTF; NULL: none */
 };
-
-#define BPF_REGION_DATA (BPF_REGION_GIVEN + BPF_GIVEN_MAX) /* the first data section's */
 
 /* ld_imm64 is two. */
 static inline bool bpf_is_wide(const struct bpf_insn *insn)
@@ -81,9 +114,15 @@ const struct bpf_function *bpf_function_of(const struct bpf_object *object, uint
 /* "function, instruction N, file:line", N from the function's beginning. */
 void bpf_where(const struct bpf_object *object, uint32_t insn, char *text, size_t bytes);
 
+/* A file's names may have any bytes: control characters become '?', so that a line is one. */
+void bpf_make_printable(char *text);
+
 /* Whether all code is well formed: known instructions, registers, jumps inside a function to
  * instructions, calls of functions, no end that runs on. */
 int bpf_check(const struct bpf_object *object, char *err, size_t err_bytes);
+
+/* The form of a checked instruction that runs; of a wide one from its both parts. */
+struct bpf_code bpf_decode(const struct bpf_insn *insn);
 
 /* Take types of variables and lines from .BTF and .BTF.ext, where they are; what is not well formed
  * there is left out. code_first: by section of the file, its first instruction + 1; 0: no code. */

@@ -3,6 +3,9 @@
  * Running eBPF. The code is well formed (bpf_check.c): registers, jumps and calls are what they are
  * taken for here. What a program computes is not: each access, and the budget, are looked at as it
  * runs. RFC 9669 is what instructions mean; division by zero is 0, a remainder of it the dividend.
+ *
+ * Each instruction jumps to the next one's code itself: a processor foretells these jumps better
+ * than the single one of a switch in a loop.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +16,7 @@
 
 /* A function that called another one. */
 struct frame {
-	const struct bpf_insn *call;
+	const struct bpf_code *call;
 	uint64_t saved[4]; /* registers 6 to 9 */
 };
 
@@ -38,48 +41,49 @@ __attribute__((cold, noinline)) static void *refuse(struct vm *vm, uint64_t addr
 	const char *what = write ? "store" : "load";
 
 	vm->err = -EFAULT;
-	if (number >= vm->object->nr_regions || !vm->object->region[number].nr)
+	if (number >= vm->object->nr_regions || !vm->object->region[number].read_end)
 		snprintf(vm->why, sizeof(vm->why), "%s of %llu bytes at 0x%llx, which is no region",
 			 what, (unsigned long long)nr, (unsigned long long)address);
 	else
 		snprintf(vm->why, sizeof(vm->why),
 			 "%s of %llu bytes at offset %u of a region of %u that is %s", what,
-			 (unsigned long long)nr, (uint32_t)address, vm->object->region[number].nr,
-			 vm->object->region[number].writable ? "writable" : "read-only");
+			 (unsigned long long)nr, (uint32_t)address,
+			 vm->object->region[number].read_end,
+			 vm->object->region[number].write_end ? "writable" : "read-only");
 	return NULL;
 }
 
-/* Bytes at an address of the program; NULL: it may not use them, and the run ends. */
-static inline void *access_bytes(struct vm *vm, uint64_t address, uint64_t nr, bool write)
+/* Bytes at an address of the program, one at least; NULL: it may not use them, and the run ends. */
+static void *access_bytes(struct vm *vm, uint64_t address, uint64_t nr, bool write)
 {
 	const uint64_t number = address >> 32, offset = address & UINT32_MAX;
-	const struct bpf_region *region = &vm->object->region[number];
+	const struct bpf_span *span;
+	uint64_t end;
 
-	if (number < vm->object->nr_regions && nr <= region->nr && offset <= region->nr - nr &&
-	    (region->writable || !write))
-		return (char *)region->bytes + offset;
-	return refuse(vm, address, nr, write);
+	if (number >= BPF_REGIONS_MAX)
+		return refuse(vm, address, nr, write);
+	span = &vm->object->region[number];
+	end = write ? span->write_end : span->read_end;
+	return nr <= end && offset <= end - nr ? span->bytes + offset
+					       : refuse(vm, address, nr, write);
 }
 
-static inline uint64_t load(struct vm *vm, uint64_t address, uint32_t size)
+/* The same of the few bytes of an instruction, whose end doesn't overflow. Nearly all accesses are
+ * these: their refusal is left to the caller, so that it costs nothing. */
+static inline void *access_size(const struct vm *vm, uint64_t address, uint32_t size, bool write)
 {
-	const void *bytes = access_bytes(vm, address, size, false);
-	uint64_t value = 0;
+	const uint64_t number = address >> 32, end = (address & UINT32_MAX) + size;
+	const struct bpf_span *span;
+	uint64_t last;
 
-	if (bytes)
-		memcpy(&value, bytes, size); /* little-endian, as the objects are */
-	return value;
+	if (number >= BPF_REGIONS_MAX && BPF_MUTANT != 2)
+		return NULL;
+	span = &vm->object->region[number];
+	last = write && BPF_MUTANT != 3 ? span->write_end : span->read_end;
+	return end <= last + (BPF_MUTANT == 1) ? span->bytes + (uint32_t)address : NULL;
 }
 
-static inline void store(struct vm *vm, uint64_t address, uint32_t size, uint64_t value)
-{
-	void *bytes = access_bytes(vm, address, size, true);
-
-	if (bytes)
-		memcpy(bytes, &value, size);
-}
-
-static uint64_t sign_extend(uint64_t value, uint32_t bits)
+static uint64_t sign_extend(uint64_t value, int32_t bits)
 {
 	return (uint64_t)((int64_t)(value << (64 - bits)) >> (64 - bits));
 }
@@ -112,19 +116,13 @@ static uint64_t modulo(uint64_t a, uint64_t b, bool is_signed, bool wide)
 	return b ? a % b : a;
 }
 
-/* What is moved: all, or so many bits with their sign. */
-static uint64_t moved(uint64_t value, int16_t bits)
-{
-	return bits ? sign_extend(value, (uint32_t)bits) : value;
-}
-
 /* So many bits in the other order of bytes. */
-static uint64_t swap(uint64_t value, int32_t bits)
+static uint64_t swap(uint64_t value, uint64_t bits)
 {
 	return __builtin_bswap64(value) >> (64 - bits);
 }
 
-static uint64_t low(uint64_t value, int32_t bits)
+static uint64_t low(uint64_t value, uint64_t bits)
 {
 	return value & (UINT64_MAX >> (64 - bits));
 }
@@ -132,7 +130,7 @@ static uint64_t low(uint64_t value, int32_t bits)
 /* ------------------------------------------------------------------ jumps and calls */
 
 /* @return the instruction before the next one. */
-static const struct bpf_insn *run_call(struct vm *vm, const struct bpf_insn *insn)
+static const struct bpf_code *run_call(struct vm *vm, const struct bpf_code *call)
 {
 	struct frame *frame = &vm->frame[vm->nr_frames];
 
@@ -140,16 +138,16 @@ static const struct bpf_insn *run_call(struct vm *vm, const struct bpf_insn *ins
 		vm->err = -ELOOP;
 		snprintf(vm->why, sizeof(vm->why), "more than %u calls in each other",
 			 BPF_FRAMES_MAX - 1);
-		return insn;
+		return call;
 	}
 	vm->nr_frames++;
-	frame->call = insn;
+	frame->call = call;
 	memcpy(frame->saved, &vm->reg[6], sizeof(frame->saved));
 	vm->reg[10] += BPF_STACK_BYTES;
-	return vm->object->insn + insn->imm - 1;
+	return vm->object->code + call->imm - 1;
 }
 
-static const struct bpf_insn *run_exit(struct vm *vm)
+static const struct bpf_code *run_exit(struct vm *vm)
 {
 	const struct frame *frame = &vm->frame[--vm->nr_frames];
 
@@ -176,10 +174,12 @@ static void run_copy(struct vm *vm, enum bpf_helper helper)
 	void *to;
 
 	spend(vm, nr / 8);
-	to = vm->err ? NULL : access_bytes(vm, vm->reg[1], nr, true);
+	if (vm->err || !nr)
+		return;
+	to = access_bytes(vm, vm->reg[1], nr, true);
 	if (to && helper != BPF_HELPER_MEMSET)
 		from = access_bytes(vm, vm->reg[2], nr, false);
-	if (!to || !from || !nr)
+	if (!to || !from)
 		return;
 	if (helper == BPF_HELPER_MEMSET)
 		memset(to, (int)vm->reg[2], nr);
@@ -193,33 +193,35 @@ static void run_log(struct vm *vm)
 	uint32_t n = 0;
 
 	while (n < sizeof(text) - 1 && !vm->err) {
-		text[n] = (char)load(vm, vm->reg[1] + n, 1);
-		if (vm->err || !text[n])
+		const char *from = access_bytes(vm, vm->reg[1] + n, 1, false);
+
+		if (!from || !*from)
 			break;
-		n++;
+		text[n++] = *from;
 	}
 	text[n] = 0;
+	if (!vm->err)
+		spend(vm, n);
 	if (!vm->err && vm->run->log)
 		vm->run->log(vm->run->log_arg, text, vm->reg[2]);
 }
 
-static const struct bpf_insn *run_helper(struct vm *vm, const struct bpf_insn *insn)
+static void run_helper(struct vm *vm, const struct bpf_code *i)
 {
-	const enum bpf_helper helper = (enum bpf_helper)insn->imm;
+	const enum bpf_helper helper = (enum bpf_helper)i->imm;
 
 	if (helper == BPF_HELPER_LOG)
 		run_log(vm);
 	else
 		run_copy(vm, helper);
 	vm->reg[0] = helper == BPF_HELPER_LOG ? 0 : vm->reg[1];
-	return insn;
 }
 
 /* ------------------------------------------------------------------ loads and stores */
 
-static uint64_t atomic_result(int32_t op, uint64_t old, uint64_t value)
+static uint64_t atomic_result(uint64_t op, uint64_t old, uint64_t value)
 {
-	switch (op & ~BPF_FETCH) {
+	switch (op & ~(uint64_t)BPF_FETCH) {
 	case BPF_ADD:
 		return old + value;
 	case BPF_OR:
@@ -233,185 +235,250 @@ static uint64_t atomic_result(int32_t op, uint64_t old, uint64_t value)
 	}
 }
 
-/* Nobody else uses the memory while a program runs. */
-static void run_atomic(struct vm *vm, const struct bpf_insn *insn, uint64_t address, uint32_t size)
+/* Nobody else uses the memory while a program runs. An exchange that does not happen stores what is
+ * there. */
+static void run_atomic(struct vm *vm, const struct bpf_code *i, uint32_t size)
 {
-	const uint64_t old = load(vm, address, size), value = vm->reg[insn->src_reg];
-	const bool wide = size == 8;
-	const uint64_t expected = wide ? vm->reg[0] : (uint32_t)vm->reg[0];
+	void *bytes = access_bytes(vm, vm->reg[i->dst] + (uint64_t)(int64_t)i->off, size, true);
+	uint64_t old = 0, result;
 
-	if (vm->err)
+	if (!bytes)
 		return;
-	if (insn->imm != BPF_CMPXCHG || old == expected)
-		store(vm, address, size, atomic_result(insn->imm, old, value));
-	else
-		store(vm, address, size, old);
-	if (vm->err)
-		return;
-	if (insn->imm == BPF_CMPXCHG)
+	memcpy(&old, bytes, size); /* little-endian, as the objects are */
+	result = atomic_result(i->imm, old, vm->reg[i->src]);
+	if (i->imm == BPF_CMPXCHG && old != (size == 8 ? vm->reg[0] : (uint32_t)vm->reg[0]))
+		result = old;
+	memcpy(bytes, &result, size);
+	if (i->imm == BPF_CMPXCHG)
 		vm->reg[0] = old;
-	else if (insn->imm & BPF_FETCH)
-		vm->reg[insn->src_reg] = old;
+	else if (i->imm & BPF_FETCH)
+		vm->reg[i->src] = old;
 }
 
 /* ------------------------------------------------------------------ a run */
 
-/* Operations on a register and a register or a number. Those of 32 bits take and give values
- * without the upper half. */
-#define OPERANDS_64_X (a = reg[i->dst_reg], b = reg[i->src_reg])
-#define OPERANDS_64_K (a = reg[i->dst_reg], b = (uint64_t)(int64_t)i->imm)
-#define OPERANDS_32_X (a = (uint32_t)reg[i->dst_reg], b = (uint32_t)reg[i->src_reg])
-#define OPERANDS_32_K (a = (uint32_t)reg[i->dst_reg], b = (uint32_t)i->imm)
+/* clang-format takes operators in macros for pointers, and addresses of labels for them, too. */
+/* clang-format off */
 
-#define ARITHMETIC_CASE(code, operands, type, value) \
-	case (code):                                 \
-		operands;                            \
-		reg[i->dst_reg] = (type)(value);     \
-		break;
-#define ARITHMETIC(op, of_64, of_32)                                              \
-	ARITHMETIC_CASE(BPF_ALU64 | (op) | BPF_X, OPERANDS_64_X, uint64_t, of_64) \
-	ARITHMETIC_CASE(BPF_ALU64 | (op) | BPF_K, OPERANDS_64_K, uint64_t, of_64) \
-	ARITHMETIC_CASE(BPF_ALU | (op) | BPF_X, OPERANDS_32_X, uint32_t, of_32)   \
-	ARITHMETIC_CASE(BPF_ALU | (op) | BPF_K, OPERANDS_32_K, uint32_t, of_32)
+/*
+ * Instructions with operands a and b, which are s and t with their signs, and what each makes of
+ * them. A line stands for four: of 64 and of 32 bits, with a register (X) or a number (K). Those of
+ * 32 bits take and give values without the upper half.
+ */
+#define ARITHMETIC(FOUR) \
+	FOUR(ADD, a + b) \
+	FOUR(SUB, a - b) \
+	FOUR(MUL, a * b) \
+	FOUR(DIV, divide(a, b, i->off, bits == 64)) \
+	FOUR(MOD, modulo(a, b, i->off, bits == 64)) \
+	FOUR(OR, a | b) \
+	FOUR(AND, a & b) \
+	FOUR(XOR, a ^ b) \
+	FOUR(LSH, a << (b & (bits - 1))) \
+	FOUR(RSH, a >> (b & (bits - 1))) \
+	FOUR(ARSH, s >> (b & (bits - 1))) \
+	FOUR(MOV, b)
 
-/* Jumps; s and t are the operands with their signs. */
-#define JUMP_CASE(code, operands, type, condition)          \
-	case (code):                                        \
-		operands;                                   \
-		s = (type)a, t = (type)b, (void)s, (void)t; \
-		i += (condition) ? i->off : 0;              \
-		break;
-#define JUMP(op, condition)                                                    \
-	JUMP_CASE(BPF_JMP | (op) | BPF_X, OPERANDS_64_X, int64_t, condition)   \
-	JUMP_CASE(BPF_JMP | (op) | BPF_K, OPERANDS_64_K, int64_t, condition)   \
-	JUMP_CASE(BPF_JMP32 | (op) | BPF_X, OPERANDS_32_X, int32_t, condition) \
-	JUMP_CASE(BPF_JMP32 | (op) | BPF_K, OPERANDS_32_K, int32_t, condition)
+#define JUMPS(FOUR) \
+	FOUR(JEQ, a == b) \
+	FOUR(JNE, a != b) \
+	FOUR(JGT, a > b) \
+	FOUR(JGE, a >= b) \
+	FOUR(JLT, a < b) \
+	FOUR(JLE, a <= b) \
+	FOUR(JSET, a & b) \
+	FOUR(JSGT, s > t) \
+	FOUR(JSGE, s >= t) \
+	FOUR(JSLT, s < t) \
+	FOUR(JSLE, s <= t)
 
-/* Loads, and stores of a register and of a number. */
-#define SOURCE (reg[i->src_reg] + (uint64_t)(int64_t)i->off)
-#define TARGET (reg[i->dst_reg] + (uint64_t)(int64_t)i->off)
-#define FAIL              \
-	if (vm->err)      \
-		goto out; \
-	break
-#define MEMORY(size, bytes)                                                          \
-	case BPF_LDX | BPF_MEM | (size):                                             \
-		reg[i->dst_reg] = load(vm, SOURCE, bytes);                           \
-		FAIL;                                                                \
-	case BPF_LDX | BPF_MEMSX | (size):                                           \
-		reg[i->dst_reg] = sign_extend(load(vm, SOURCE, bytes), 8 * (bytes)); \
-		FAIL;                                                                \
-	case BPF_STX | BPF_MEM | (size):                                             \
-		store(vm, TARGET, bytes, reg[i->src_reg]);                           \
-		break;                                                               \
-	case BPF_ST | BPF_MEM | (size):                                              \
-		store(vm, TARGET, bytes, (uint64_t)(int64_t)i->imm);                 \
-		FAIL;
+/* Loads, with a sign and without, and stores of a register and of a number, by size. */
+#define MEMORY(FOUR) FOUR(B, 8) FOUR(H, 16) FOUR(W, 32) FOUR(DW, 64)
+
+/* The others: their code, a label, and what they do. */
+#define OTHERS(ONE)                                                                             \
+	ONE(BPF_ALU64 | BPF_NEG, negate_64, reg[i->dst] = 0 - reg[i->dst])                      \
+	ONE(BPF_ALU | BPF_NEG, negate_32, reg[i->dst] = (uint32_t)(0 - reg[i->dst]))            \
+	ONE(BPF_ALU64 | BPF_END, swap_64, reg[i->dst] = swap(reg[i->dst], i->imm))              \
+	ONE(BPF_ALU | BPF_END | BPF_TO_BE, to_big, reg[i->dst] = swap(reg[i->dst], i->imm))     \
+	ONE(BPF_ALU | BPF_END | BPF_TO_LE, to_little, reg[i->dst] = low(reg[i->dst], i->imm))   \
+	ONE(BPF_OP_MOVE_SIGNED, move_signed_64, reg[i->dst] = sign_extend(reg[i->src], i->off)) \
+	ONE(BPF_OP_MOVE_SIGNED_32, move_signed_32,                                              \
+	    reg[i->dst] = (uint32_t)sign_extend(reg[i->src], i->off))                           \
+	ONE(BPF_LD | BPF_IMM | BPF_DW, load_number, (reg[i->dst] = i->imm, i++))                \
+	ONE(BPF_JMP | BPF_JA, jump, i += i->off)                                                \
+	ONE(BPF_JMP32 | BPF_JA, jump_far, i += i->off)                                          \
+	ONE(BPF_STX | BPF_ATOMIC | BPF_W, atomic_32, run_atomic(vm, i, 4); CHECK)               \
+	ONE(BPF_STX | BPF_ATOMIC | BPF_DW, atomic_64, run_atomic(vm, i, 8); CHECK)              \
+	ONE(BPF_JMP | BPF_CALL, call, i = run_call(vm, i); CHECK)                               \
+	ONE(BPF_OP_HELPER, helper, vm->budget = budget; run_helper(vm, i); budget = vm->budget; \
+	    CHECK)                                                                              \
+	ONE(BPF_JMP | BPF_EXIT, exit, if (!vm->nr_frames) goto out; i = run_exit(vm))
+#define CHECK        \
+	if (vm->err) \
+	goto out
+
+/* Where the code of each instruction is, which has the instruction's name as its label. */
+#define ARITHMETIC_LABELS(name, value) \
+	[BPF_ALU64 | BPF_##name | BPF_X] = &&name##_64_X, \
+	[BPF_ALU64 | BPF_##name | BPF_K] = &&name##_64_K, \
+	[BPF_ALU | BPF_##name | BPF_X] = &&name##_32_X, \
+	[BPF_ALU | BPF_##name | BPF_K] = &&name##_32_K,
+#define JUMP_LABELS(name, condition) \
+	[BPF_JMP | BPF_##name | BPF_X] = &&name##_64_X, \
+	[BPF_JMP | BPF_##name | BPF_K] = &&name##_64_K, \
+	[BPF_JMP32 | BPF_##name | BPF_X] = &&name##_32_X, \
+	[BPF_JMP32 | BPF_##name | BPF_K] = &&name##_32_K,
+#define MEMORY_LABELS(size, bits) \
+	[BPF_LDX | BPF_MEM | BPF_##size] = &&load_##bits, \
+	[BPF_LDX | BPF_MEMSX | BPF_##size] = &&load_signed_##bits, \
+	[BPF_STX | BPF_MEM | BPF_##size] = &&store_##bits, \
+	[BPF_ST | BPF_MEM | BPF_##size] = &&store_number_##bits,
+/* clang-format on */
+/* NOLINTBEGIN(bugprone-macro-parentheses) -- labels and statements have none */
+#define OTHER_LABEL(code, label, does) [code] = &&label,
+#define OTHER_ONE(code, label, does) \
+	label:                       \
+	does;                        \
+	NEXT;
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/* Go on with the next instruction. */
+#define NEXT                        \
+	do {                        \
+		i++;                \
+		if (!budget)        \
+			goto spent; \
+		budget--;           \
+		goto *label[i->op]; \
+	} while (0)
+
+#define OPERANDS(width, second)                                            \
+	const uint##width##_t a = (uint##width##_t)reg[i->dst];            \
+	const uint##width##_t b = (uint##width##_t)(second);               \
+	const int##width##_t s = (int##width##_t)a, t = (int##width##_t)b; \
+	const uint32_t bits = (width);                                     \
+	(void)a, (void)s, (void)t, (void)bits
+
+#define ARITHMETIC_ONE(label, width, second, value)     \
+	label : {                                       \
+		OPERANDS(width, second);                \
+		reg[i->dst] = (uint##width##_t)(value); \
+	}                                               \
+	NEXT;
+#define ARITHMETIC_FOUR(name, value)                        \
+	ARITHMETIC_ONE(name##_64_X, 64, reg[i->src], value) \
+	ARITHMETIC_ONE(name##_64_K, 64, i->imm, value)      \
+	ARITHMETIC_ONE(name##_32_X, 32, reg[i->src], value) \
+	ARITHMETIC_ONE(name##_32_K, 32, i->imm, value)
+
+#define JUMP_ONE(label, width, second, condition) \
+	label : {                                 \
+		OPERANDS(width, second);          \
+		if (condition)                    \
+			i += i->off;              \
+	}                                         \
+	NEXT;
+#define JUMP_FOUR(name, condition)                        \
+	JUMP_ONE(name##_64_X, 64, reg[i->src], condition) \
+	JUMP_ONE(name##_64_K, 64, i->imm, condition)      \
+	JUMP_ONE(name##_32_X, 32, reg[i->src], condition) \
+	JUMP_ONE(name##_32_K, 32, i->imm, condition)
+
+/* at: the bytes of an access, relative to a register. */
+#define ACCESS(base, size, write)                                       \
+	const uint64_t address = reg[base] + (uint64_t)(int64_t)i->off; \
+	void *at = access_size(vm, address, size, write);               \
+	if (!at) {                                                      \
+		(void)refuse(vm, address, size, write);                 \
+		goto out;                                               \
+	}
+#define LOAD_ONE(label, width, type)                 \
+	label : {                                    \
+		ACCESS(i->src, (width) / 8, false)   \
+		uint##width##_t value;               \
+		memcpy(&value, at, sizeof(value));   \
+		reg[i->dst] = (uint64_t)(type)value; \
+	}                                            \
+	NEXT;
+#define STORE_ONE(label, width, number)                                  \
+	label : {                                                        \
+		ACCESS(i->dst, (width) / 8, true)                        \
+		const uint##width##_t value = (uint##width##_t)(number); \
+		memcpy(at, &value, sizeof(value));                       \
+	}                                                                \
+	NEXT;
+#define MEMORY_FOUR(size, bits)                           \
+	LOAD_ONE(load_##bits, bits, uint##bits##_t)       \
+	LOAD_ONE(load_signed_##bits, bits, int##bits##_t) \
+	STORE_ONE(store_##bits, bits, reg[i->src])        \
+	STORE_ONE(store_number_##bits, bits, i->imm)
 
 /* Run from an instruction on until the end, or an error, which is in vm. @return the last one. */
-static const struct bpf_insn *run_insns(struct vm *vm, const struct bpf_insn *i)
+static const struct bpf_code *run_code(struct vm *vm, const struct bpf_code *i)
 {
-	uint64_t *reg = vm->reg, a, b;
-	uint64_t budget = vm->budget; /* here, since registers of the machine are fast */
-	int64_t s, t;
+	static const void *const label[BPF_OPS] = {
+		/* cppcheck-suppress internalAstError -- it doesn't know addresses of labels */
+		ARITHMETIC(ARITHMETIC_LABELS) JUMPS(JUMP_LABELS) MEMORY(MEMORY_LABELS)
+			OTHERS(OTHER_LABEL)};
+	uint64_t *reg = vm->reg;
+	/* Here, since registers of the machine are fast. */
+	uint64_t budget = vm->budget + (BPF_MUTANT == 4);
 
-	for (;; i++) {
-		if (!budget) {
-			spend(vm, UINT64_MAX);
-			return i;
-		}
-		budget--;
-		switch (i->code) {
-			ARITHMETIC(BPF_ADD, a + b, a + b)
-			ARITHMETIC(BPF_SUB, a - b, a - b)
-			ARITHMETIC(BPF_MUL, a * b, a * b)
-			ARITHMETIC(BPF_DIV, divide(a, b, i->off, true), divide(a, b, i->off, false))
-			ARITHMETIC(BPF_MOD, modulo(a, b, i->off, true), modulo(a, b, i->off, false))
-			ARITHMETIC(BPF_OR, a | b, a | b)
-			ARITHMETIC(BPF_AND, a & b, a & b)
-			ARITHMETIC(BPF_XOR, a ^ b, a ^ b)
-			ARITHMETIC(BPF_LSH, a << (b & 63), a << (b & 31))
-			ARITHMETIC(BPF_RSH, a >> (b & 63), a >> (b & 31))
-			ARITHMETIC(BPF_ARSH, (int64_t)a >> (b & 63), (int32_t)a >> (b & 31))
-			ARITHMETIC(BPF_MOV, moved(b, i->off), moved(b, i->off))
-			ARITHMETIC_CASE(BPF_ALU64 | BPF_NEG, OPERANDS_64_K, uint64_t, 0 - a)
-			ARITHMETIC_CASE(BPF_ALU | BPF_NEG, OPERANDS_32_K, uint32_t, 0 - a)
-			ARITHMETIC_CASE(BPF_ALU64 | BPF_END, OPERANDS_64_K, uint64_t,
-					swap(a, i->imm))
-			ARITHMETIC_CASE(BPF_ALU | BPF_END | BPF_TO_BE, OPERANDS_64_K, uint64_t,
-					swap(a, i->imm))
-			ARITHMETIC_CASE(BPF_ALU | BPF_END | BPF_TO_LE, OPERANDS_64_K, uint64_t,
-					low(a, i->imm))
-			JUMP(BPF_JEQ, a == b)
-			JUMP(BPF_JNE, a != b)
-			JUMP(BPF_JGT, a > b)
-			JUMP(BPF_JGE, a >= b)
-			JUMP(BPF_JLT, a < b)
-			JUMP(BPF_JLE, a <= b)
-			JUMP(BPF_JSET, a & b)
-			JUMP(BPF_JSGT, s > t)
-			JUMP(BPF_JSGE, s >= t)
-			JUMP(BPF_JSLT, s < t)
-			JUMP(BPF_JSLE, s <= t)
-			MEMORY(BPF_B, 1)
-			MEMORY(BPF_H, 2)
-			MEMORY(BPF_W, 4)
-			MEMORY(BPF_DW, 8)
-		case BPF_JMP | BPF_JA:
-			i += i->off;
-			break;
-		case BPF_JMP32 | BPF_JA:
-			i += i->imm;
-			break;
-		case BPF_LD | BPF_IMM | BPF_DW:
-			reg[i->dst_reg] = (uint32_t)i[0].imm | (uint64_t)(uint32_t)i[1].imm << 32;
-			i++;
-			break;
-		case BPF_STX | BPF_ATOMIC | BPF_W:
-			run_atomic(vm, i, TARGET, 4);
-			FAIL;
-		case BPF_STX | BPF_ATOMIC | BPF_DW:
-			run_atomic(vm, i, TARGET, 8);
-			FAIL;
-		case BPF_JMP | BPF_CALL:
-			vm->budget = budget;
-			i = i->src_reg ? run_call(vm, i) : run_helper(vm, i);
-			budget = vm->budget;
-			FAIL;
-		case BPF_JMP | BPF_EXIT:
-			if (!vm->nr_frames)
-				goto out;
-			i = run_exit(vm);
-			break;
-		default: /* bpf_check() lets no other pass */
-			__builtin_unreachable();
-		}
-	}
+	i--;
+	NEXT;
+	ARITHMETIC(ARITHMETIC_FOUR)
+	JUMPS(JUMP_FOUR)
+	MEMORY(MEMORY_FOUR)
+	OTHERS(OTHER_ONE)
+spent:
+	vm->budget = 0;
+	spend(vm, 1);
+	return i;
 out:
 	vm->budget = budget;
 	return i;
 }
 
+/* Regions of a run's own. */
+static void give(struct bpf_object *object, const struct bpf_run *run)
+{
+	for (uint32_t n = 0; n < BPF_GIVEN_MAX; n++) {
+		const struct bpf_region *from = &run->given[n];
+		struct bpf_span *to = &object->region[BPF_REGION_GIVEN + n];
+
+		*to = (struct bpf_span){0};
+		if (n < run->nr_given)
+			*to = (struct bpf_span){from->bytes, from->nr,
+						from->writable ? from->nr : 0};
+	}
+}
+
 int bpf_function_run(struct bpf_object *object, uint32_t function, struct bpf_run *run,
 		     struct bpf_fault *fault)
 {
-	struct vm vm = {.object = object, .run = run, .budget = run->budget};
-	const struct bpf_insn *last;
+	struct vm vm;
+	const struct bpf_code *last;
 
-	memcpy(&object->region[BPF_REGION_GIVEN], run->given, sizeof(run->given));
-	for (uint32_t n = run->nr_given; n < BPF_GIVEN_MAX; n++)
-		object->region[BPF_REGION_GIVEN + n] = (struct bpf_region){0};
+	vm.object = object;
+	vm.run = run;
+	vm.budget = run->budget;
+	vm.nr_frames = 0;
+	vm.err = 0;
+	give(object, run);
+	memset(vm.reg, 0, sizeof(vm.reg));
 	memcpy(&vm.reg[1], run->arg, sizeof(run->arg));
 	vm.reg[10] = ((uint64_t)BPF_REGION_STACK << 32) + BPF_STACK_BYTES;
-	last = run_insns(&vm, object->insn + object->function[function].first);
+	last = run_code(&vm, object->code + object->function[function].first);
 	run->budget = vm.budget;
 	if (!vm.err) {
 		run->answer = vm.reg[0];
 		return 0;
 	}
-	fault->instruction = (uint32_t)(last - object->insn);
+	fault->instruction = (uint32_t)(last - object->code);
 	bpf_where(object, fault->instruction, fault->text, sizeof(fault->text));
 	snprintf(fault->text + strlen(fault->text), sizeof(fault->text) - strlen(fault->text),
 		 ": %s", vm.why);
+	bpf_make_printable(fault->text);
 	return vm.err;
 }

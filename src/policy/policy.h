@@ -23,6 +23,9 @@ extern const char *const policy_hook_name[POLICY_HOOKS];
 /* Of its context. */
 extern const uint32_t policy_context_bytes[POLICY_HOOKS];
 
+/* What call() returns of a hook that returned nothing of enum weir_policy_result. */
+#define POLICY_NO_RESULT 3
+
 /* Answers out of range after which a policy is detached. */
 #define POLICY_WRONG_MAX 16u
 
@@ -71,6 +74,9 @@ int policy_set_tunables(const char *tunables, policy_set_fn set, void *arg, char
 int policy_number_set(const char *text, uint32_t bytes, bool is_signed, void *out, char *err,
 		      size_t err_bytes);
 uint64_t policy_number_get(const volatile void *at, uint32_t bytes, bool is_signed);
+
+/* Copy a context's answer and words from what a hook was given to what the caller has. */
+void policy_take_back(enum policy_hook hook, const void *from, void *to);
 
 /* Whether a hook is to be called. policy may be NULL. */
 static inline bool policy_has(const struct weir_policy *policy, enum policy_hook hook)

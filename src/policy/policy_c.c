@@ -69,20 +69,22 @@ static int call_c(struct weir_policy *policy, enum policy_hook hook, void *conte
 		break;
 	}
 	pthread_mutex_unlock(&globals_lock);
-	return did;
+	return did < 0 ? POLICY_NO_RESULT : did;
 }
 
 static bool global_nth_c(struct weir_policy *policy, uint32_t n, struct weir_policy_global *out)
 {
 	struct policy_c *p = policy_c(policy);
-	const struct policy_variable *v = p->builtin->variable + n;
+	const struct policy_variable *v;
 
 	if (n >= (size_t)(p->builtin->variable_end - p->builtin->variable))
 		return false;
+	v = &p->builtin->variable[n];
 	pthread_mutex_lock(&globals_lock);
 	swap_in(p);
 	*out = (struct weir_policy_global){
 		.name = v->name,
+		.help = v->help,
 		.value = policy_number_get(v->value, v->bytes, v->is_signed),
 		.is_signed = v->is_signed,
 		.tunable = v->help != NULL,
@@ -140,7 +142,7 @@ static int set_c(void *arg, const char *name, const char *value, char *err, size
 			return policy_number_set(value, v->bytes, v->is_signed, at, err, err_bytes);
 	}
 	snprintf(err, err_bytes, "policy %s has no tunable '%s'", p->builtin->name, name);
-	return -ENOENT;
+	return -EINVAL;
 }
 
 static int find_builtin(const char *name, uint32_t *out, char *err, size_t err_bytes)

@@ -113,8 +113,10 @@ void *bpf_file_make(const struct bpf_file *file, size_t *bytes)
 			 .sh_flags = SHF_ALLOC | SHF_WRITE,
 			 .sh_size = file->data_bytes},
 	    file->data);
-	(void)symbol(&o, "main", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), CODE, 0, code_bytes);
-	(void)symbol(&o, "data", ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), DATA, 0, file->data_bytes);
+	(void)symbol(&o, file->function ? file->function : "main",
+		     ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), CODE, 0, code_bytes);
+	(void)symbol(&o, file->variable ? file->variable : "data",
+		     ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), DATA, 0, file->data_bytes);
 	if (file->other)
 		(void)symbol(&o, "other", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), CODE,
 			     file->other * sizeof(*file->insn), 0);

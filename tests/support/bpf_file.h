@@ -13,13 +13,15 @@ struct bpf_file_relocation {
 	const char *call; /* NULL: to the data */
 };
 
-/* A function "main", another one, "other", behind it, and a variable "data", which programs write. */
+/* A function, another one, "other", behind it, and a variable, which programs write. */
 struct bpf_file {
+	const char *function; /* its name; NULL: "main" */
 	const struct bpf_insn *insn;
 	uint32_t nr_insns;
 	uint32_t other; /* its first instruction; 0: there is none */
 	const void *data;
-	uint32_t data_bytes; /* 0: there is none */
+	uint32_t data_bytes;  /* 0: there is none */
+	const char *variable; /* the name of all of it; NULL: "data" */
 	struct bpf_file_relocation relocation[8];
 	uint32_t nr_relocations;
 };

@@ -287,8 +287,9 @@ static void test_bpf_helpers_are_called_by_name(void **state)
 	assert_string_equal(global.name, "data");
 	assert_memory_equal(global.bytes, "abcdabxd", 9);
 	assert_false(bpf_global_nth(object, 1, &global));
-	assert_int_equal(bpf_global_set(object, "data", "1", err, sizeof(err)), -EPERM);
-	assert_int_equal(bpf_global_set(object, "date", "1", err, sizeof(err)), -ENOENT);
+	assert_false(global.constant);
+	assert_true(bpf_global_find(object, "data", &global));
+	assert_false(bpf_global_find(object, "date", &global));
 	bpf_object_destroy(object);
 }
 
@@ -423,15 +424,18 @@ static void test_bpf_refuses_code_that_is_not_well_formed(void **state)
 static void test_bpf_names_what_is_called_and_not_there(void **state)
 {
 	const struct bpf_insn insn[] = {INSN(0x85, 0, BPF_PSEUDO_CALL, 0, -1), EXIT};
-	const struct bpf_file file = {.insn = insn,
-				      .nr_insns = 2,
-				      .relocation = {{0, "bpf_ktime_get_ns"}},
-				      .nr_relocations = 1};
+	struct bpf_file file = {.insn = insn,
+				.nr_insns = 2,
+				.relocation = {{0, "bpf_ktime_get_ns"}},
+				.nr_relocations = 1};
 	struct bpf_object *object;
 
 	(void)state;
 	assert_int_equal(load_file(&file, &object), -EINVAL);
 	assert_non_null(strstr(err, "test.o: main, instruction 0: it calls bpf_ktime_get_ns"));
+	file.relocation[0].call = "two\nlines\177";
+	assert_int_equal(load_file(&file, &object), -EINVAL);
+	assert_non_null(strstr(err, "it calls two?lines?, which"));
 }
 
 /* Cut anywhere and with any byte changed a file is refused or loaded, and what is loaded runs to
