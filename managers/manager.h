@@ -190,7 +190,7 @@ struct manager_ops {
 struct manager {
 	const struct manager_ops *ops;
 	struct backend *backend;
-	uint32_t device; /* that its kernels run on; of several, the first */
+	uint32_t device;	    /* that its kernels run on; of several, the first */
 	struct weir_policy *policy; /* owned; NULL: none */
 };
 

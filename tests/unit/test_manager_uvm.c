@@ -8,6 +8,8 @@
 
 #include "src/backend/flaky/flaky.h"
 #include "src/backend/machine.h"
+#include "src/policy/builtin.h"
+#include "src/policy/policy.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/gcn/gcn.h"
 
@@ -53,6 +55,43 @@ static void test_uvm_options(void **state)
 		assert_int_equal(manager_create(bad[i], &config, &m), -EINVAL);
 	config.gpu_budget_bytes = MIB(17);
 	assert_int_equal(manager_create("uvm", &config, &m), -EINVAL);
+	config.gpu_budget_bytes = 0;
+	weir_machine_close(config.machine);
+}
+
+/* A name ends in its policy, which each manager opens for itself. */
+static void test_uvm_policy(void **state)
+{
+	struct manager_config config = {.machine = open_machine(WEIR_DATA_PHANTOM)};
+	struct manager_stats stats;
+	struct manager *m;
+
+	(void)state;
+	assert_null(manager_policy("uvm+max"));
+	assert_string_equal(manager_policy("uvm+max policy=more:k=2"), "more:k=2");
+	assert_true(manager_find("uvm+max policy=more") == &manager_uvm);
+	assert_true(manager_is_near("weir+near policy=lru"));
+	assert_false(manager_is_near("weir policy=x+near"));
+	assert_int_equal(manager_create("uvm+prefetch policy=more:k=2", &config, &m), 0);
+	m->ops->stats(m, &stats);
+	assert_true(stats.policy.set);
+	assert_int_equal(stats.policy.nr_globals, 1);
+	assert_string_equal(stats.policy.global[0].name, "k");
+	assert_int_equal(stats.policy.global[0].is.value, 2);
+	m->ops->destroy(m);
+	assert_int_equal(manager_create("uvm", &config, &m), 0);
+	m->ops->stats(m, &stats);
+	assert_false(stats.policy.set);
+	m->ops->destroy(m);
+	assert_int_equal(manager_create("weir policy=lru", &config, &m), 0);
+	m->ops->destroy(m);
+	assert_int_equal(manager_create("uvm policy=none", &config, &m), -ENOENT);
+	assert_int_equal(manager_create("uvm policy=more:l=2", &config, &m), -ENOENT);
+	assert_int_equal(manager_create("uvm+min policy=more", &config, &m), -EINVAL);
+	assert_int_equal(manager_create("uvm+ policy=more", &config, &m), -EINVAL);
+	assert_int_equal(manager_create("uvm more", &config, &m), -EINVAL);
+	assert_int_equal(manager_create("native policy=lru", &config, &m), -ENOTSUP);
+	assert_int_equal(manager_create("weir-paged policy=lru", &config, &m), -ENOTSUP);
 	weir_machine_close(config.machine);
 }
 
@@ -68,7 +107,7 @@ static int scenario(struct weir_machine *machine)
 	struct manager *m;
 	int err;
 
-	err = manager_create("uvm+prefetch", &config, &m);
+	err = manager_create("uvm+prefetch policy=follow", &config, &m);
 	if (err)
 		return err;
 	err = m->ops->alloc(m, MIB(6), "a", &a);
@@ -112,8 +151,8 @@ static void test_uvm_survives_each_failure(void **state)
 		flaky_arm(flaky, 0, 0);
 		assert_int_equal(sim_leaks(sim), 0);
 	}
-	/* All but the two of the wait inside destroy, which has nobody to tell. */
-	assert_int_equal(nr_heard, nr_calls - 2);
+	/* All but three inside destroy, which has nobody to tell: the wait, the policy's end. */
+	assert_int_equal(nr_heard, nr_calls - 3);
 	weir_machine_close(machine);
 }
 
@@ -199,6 +238,33 @@ static void test_uvm_trains_the_same(void **state)
 	}
 }
 
+/* Whatever is decided, the losses are the same, and memory holds no more. */
+static void test_uvm_trains_the_same_under_policies(void **state)
+{
+	struct outcome whole, part;
+	uint64_t peak;
+	char name[64];
+
+	(void)state;
+	run("native", 0, 0, &whole);
+	peak = whole.stats.peak_bytes[GPU0];
+	for (uint32_t i = 0; policy_builtins[i]; i++) {
+		if (!policy_builtins[i]->fault && !policy_builtins[i]->victim)
+			continue;
+		(void)snprintf(name, sizeof(name), "uvm policy=%s", policy_builtins[i]->name);
+		run(name, peak / 3, 0, &part);
+		assert_int_equal(part.err, 0);
+		assert_memory_equal(part.loss, whole.loss, sizeof(whole.loss));
+		check_times(&part);
+		assert_true(part.stats.peak_bytes[GPU0] <= peak / 3);
+		assert_int_equal(part.stats.policy.counts.nr_wrong, 0);
+		if (policy_builtins[i]->fault)
+			assert_true(part.stats.policy.counts.asked[POLICY_FAULT] > 0);
+		if (policy_builtins[i]->victim)
+			assert_true(part.stats.policy.counts.asked[POLICY_VICTIM] > 0);
+	}
+}
+
 /* Out of memory is a result when the host cannot take what is evicted. */
 static void test_uvm_out_of_memory(void **state)
 {
@@ -216,8 +282,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_uvm_options),
+		cmocka_unit_test(test_uvm_policy),
 		cmocka_unit_test(test_uvm_survives_each_failure),
 		cmocka_unit_test(test_uvm_trains_the_same),
+		cmocka_unit_test(test_uvm_trains_the_same_under_policies),
 		cmocka_unit_test(test_uvm_out_of_memory),
 	};
 

@@ -12,12 +12,13 @@
 
 #include "cli/options.h"
 
-enum { MACHINE, NODES, CHECK, NR };
+enum { MACHINE, NODES, CHECK, POLICY, NR };
 
 static const struct option_def defs[NR] = {
-	{"machine", "M", "WEIR_TEST_MACHINE", "laptop", "where to run"},
-	{"nodes", "N", NULL, NULL, "how many"},
-	{"check", NULL, NULL, NULL, "compare"},
+	[MACHINE] = {"machine", "M", "WEIR_TEST_MACHINE", "laptop", "where to run"},
+	[NODES] = {"nodes", "N", NULL, NULL, "how many"},
+	[CHECK] = {"check", NULL, NULL, NULL, "compare"},
+	[POLICY] = {"policy", "P", NULL, NULL, "who decides", .many = true},
 };
 
 static struct option_value values[NR];
@@ -109,6 +110,34 @@ static void test_options_given_twice(void **state)
 	assert_int_equal(PARSE("--nodes", "5", "--nodes=5", "--check", "--check"), 0);
 }
 
+/* Each value of one that may have several counts, and once. */
+static void test_options_many(void **state)
+{
+	char text[16], *argv[2 * OPTION_MORE_MAX + 5] = {0}, *command;
+	static char names[OPTION_MORE_MAX + 2][8];
+	unsigned int nr = 0;
+
+	(void)state;
+	assert_int_equal(PARSE("--policy", "a", "--policy=b", "--policy", "a", "--policy", "c"), 0);
+	assert_string_equal(values[POLICY].text, "a");
+	assert_int_equal(values[POLICY].nr_more, 2);
+	assert_string_equal(values[POLICY].more[0], "b");
+	assert_string_equal(values[POLICY].more[1], "c");
+	command = options_command("x", defs, NR, values, NULL, 0, (const char *const[]){NULL});
+	assert_string_equal(command, "x --policy a --policy b --policy c");
+	free(command);
+	for (unsigned int i = 0; i < OPTION_MORE_MAX + 2; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "p%u", i);
+		argv[nr++] = "--policy";
+		argv[nr++] = names[i];
+	}
+	(void)snprintf(text, sizeof(text), "than %u times", OPTION_MORE_MAX + 1);
+	assert_refused(parse(argv), text);
+	argv[nr - 2] = NULL;
+	assert_int_equal(parse(argv), 0);
+	assert_int_equal(values[POLICY].nr_more, OPTION_MORE_MAX);
+}
+
 static void test_options_nearest(void **state)
 {
 	static const char *const names[] = {"bench", "info", NULL};
@@ -195,6 +224,7 @@ int main(void)
 		cmocka_unit_test_setup(test_options_environment, unset),
 		cmocka_unit_test_setup(test_options_refuses, unset),
 		cmocka_unit_test_setup(test_options_given_twice, unset),
+		cmocka_unit_test(test_options_many),
 		cmocka_unit_test_setup(test_options_command, unset),
 		cmocka_unit_test(test_options_operands),
 		cmocka_unit_test(test_options_nearest),
