@@ -46,7 +46,7 @@ struct elf {
 
 __attribute__((format(printf, 2, 3))) static int wrong(const struct elf *e, const char *format, ...)
 {
-	char what[256];
+	char what[420];
 	va_list args;
 
 	va_start(args, format);
@@ -54,6 +54,20 @@ __attribute__((format(printf, 2, 3))) static int wrong(const struct elf *e, cons
 	va_end(args);
 	snprintf(e->err, e->err_bytes, "%s: %s", e->object->name, what);
 	return -EINVAL;
+}
+
+/* The same of an instruction. */
+__attribute__((format(printf, 3, 4))) static int wrong_at(const struct elf *e, uint32_t insn,
+							  const char *format, ...)
+{
+	char where[160], what[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	bpf_where(e->object, insn, where, sizeof(where));
+	return wrong(e, "%s: %s", where, what);
 }
 
 static int no_memory(const struct elf *e)
@@ -344,7 +358,6 @@ static int relocate_call(struct elf *e, uint32_t i, const Elf64_Sym *symbol, con
 	struct bpf_insn *insn = &e->object->insn[i];
 	const struct place *place =
 		&e->place[symbol->st_shndx < e->nr_sections ? symbol->st_shndx : 0];
-	char where[160];
 
 	e->relocated[i] = true;
 	if (place->kind == CODE) {
@@ -360,11 +373,10 @@ static int relocate_call(struct elf *e, uint32_t i, const Elf64_Sym *symbol, con
 	insn->imm = (int32_t)helper_find(name);
 	if (insn->imm)
 		return 0;
-	bpf_where(e->object, i, where, sizeof(where));
-	return wrong(e,
-		     "%s: it calls %s, which it does not have: define it there (others are "
-		     "memcpy, memmove, memset and weir_policy_log)",
-		     where, name);
+	return wrong_at(e, i,
+			"it calls %s, which it does not have: define it there (others are memcpy, "
+			"memmove, memset and weir_policy_log)",
+			name);
 }
 
 static int relocate_code(struct elf *e, const struct place *place, const Elf64_Rel *rel,
@@ -380,13 +392,13 @@ static int relocate_code(struct elf *e, const struct place *place, const Elf64_R
 	if (ELF64_R_TYPE(rel->r_info) == R_BPF_64_32 && insn->code == (BPF_JMP | BPF_CALL))
 		return relocate_call(e, place->first + (uint32_t)n, symbol, name);
 	if (ELF64_R_TYPE(rel->r_info) != R_BPF_64_64 || !bpf_is_wide(insn) || n + 1 >= place->nr)
-		return wrong(e, "a relocation of an unknown kind");
+		return wrong_at(e, place->first + (uint32_t)n, "a relocation of an unknown kind");
 	address = address_of(e, symbol, (uint32_t)insn->imm);
 	if (!address)
-		return wrong(e,
-			     "%s is used and defined nowhere in the object, or is a function "
-			     "whose address is taken",
-			     *name ? name : "something");
+		return wrong_at(e, place->first + (uint32_t)n,
+				"%s is used and defined nowhere in the object, or is a function "
+				"whose address is taken",
+				*name ? name : "something");
 	insn[0].imm = (int32_t)(uint32_t)address;
 	insn[1].imm = (int32_t)(uint32_t)(address >> 32);
 	return 0;
