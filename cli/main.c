@@ -8,6 +8,7 @@
 #include "cli/graph.h"
 #include "cli/info.h"
 #include "cli/options.h"
+#include "cli/policy.h"
 #include "cli/replay.h"
 #include "cli/report.h"
 #include "cli/trace.h"
@@ -21,6 +22,7 @@ static const struct command commands[] = {
 	 bench_main},
 	{"graph", "make graph files out of text or at random; show what is in one", graph_main},
 	{"info", "show a machine or measure one; show what a process holds", info_main},
+	{"policy", "show policies, and try them", policy_main},
 	{"replay", "do what a trace says under other managers, budgets and machines", replay_main},
 	{"report", "make a page that shows results and what is in them", report_main},
 	{"trace", "show what programs did with a space, as they had it recorded", trace_main},

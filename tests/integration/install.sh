@@ -58,6 +58,10 @@ for machine in "$source"/machines/*.json; do
 	[ -e "$prefix/share/weir/machines/${machine##*/}" ] ||
 		bad "machine ${machine##*/} is not installed"
 done
+for policy in "$source"/policies/*.c "$build"/policies/*.o; do
+	[ ! -e "$policy" ] || [ -e "$prefix/share/weir/policies/${policy##*/}" ] ||
+		bad "policy ${policy##*/} is not installed"
+done
 for page in "$build"/man/*.[1-8]; do
 	[ -e "$prefix/share/man/man${page##*.}/${page##*/}" ] || bad "${page##*/} is not installed"
 	while read -r document; do
@@ -102,10 +106,10 @@ shows() {
 		done < <(comm -13 "$work/declared" "$work/$kind")
 	done
 }
-declares paged.h replica.h trace.h >"$work/declared"
+declares paged.h policy.h replica.h trace.h >"$work/declared"
 cp "$work/declared" "$work/declared_weir"
 shows libweir
-declares machine_file.h paged.h replica.h trace.h | comm -23 - "$work/declared_weir" >"$work/declared"
+declares machine_file.h paged.h policy.h replica.h trace.h | comm -23 - "$work/declared_weir" >"$work/declared"
 shows libweir-machine
 
 # ---------------------------------------------------------------- headers

@@ -19,7 +19,7 @@
 #include "src/policy/trial.h"
 #include "tests/support/amount.h"
 
-static const struct test_amount contexts = {20000, 4000, 1000000};
+static const struct test_amount contexts = {10000, 2000, 1000000};
 
 /* One of the two. */
 struct form {
