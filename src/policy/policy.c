@@ -220,6 +220,21 @@ static bool victim_is_right(const struct weir_policy_victim *q)
 				     q->chosen - WEIR_POLICY_CANDIDATES < q->nr_far);
 }
 
+uint32_t policy_put_far(struct weir_policy_victim *q, uint64_t next_use)
+{
+	uint32_t at = q->nr_far;
+
+	while (at > 0 && q->far[at - 1].next_use < next_use)
+		at--;
+	if (at == WEIR_POLICY_FAR)
+		return at;
+	if (q->nr_far < WEIR_POLICY_FAR)
+		q->nr_far++;
+	memmove(&q->far[at + 1], &q->far[at], (q->nr_far - 1 - at) * sizeof(q->far[0]));
+	q->far[at].next_use = next_use;
+	return at;
+}
+
 bool policy_victim(struct weir_policy *policy, struct weir_policy_victim *q, policy_next_fn next,
 		   void *arg)
 {

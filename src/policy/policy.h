@@ -41,6 +41,15 @@ struct policy_form {
 	void (*destroy)(struct weir_policy *policy);
 };
 
+/* What is going to be used, where somebody knows it: a replay of a trace. Called under the locks of
+ * who asks the policy. */
+struct policy_future {
+	/* Steps from the present one until the next use of some of [addr, addr + bytes), > 0;
+	 * WEIR_POLICY_NEVER: there is none. */
+	uint64_t (*next_use)(void *arg, const void *addr, uint64_t bytes);
+	void *arg;
+};
+
 /* The head of a policy of either form. */
 struct weir_policy {
 	const struct policy_form *form;
@@ -48,6 +57,8 @@ struct weir_policy {
 	const char *help;
 	bool has[POLICY_HOOKS]; /* never changes */
 	atomic_bool detached;	/* never again attached */
+	const struct policy_future
+		*future; /* borrowed; NULL: nobody knows. Set before it is used */
 	pthread_mutex_t lock;
 	struct weir_policy_stats stats; /* guarded by the lock */
 };
@@ -92,6 +103,11 @@ static inline bool policy_has(const struct weir_policy *policy, enum policy_hook
 bool policy_admit(struct weir_policy *policy, struct weir_policy_admit *q);
 bool policy_fault(struct weir_policy *policy, struct weir_policy_fault *q);
 void policy_moved(struct weir_policy *policy, struct weir_policy_moved *q);
+
+/* Put a candidate among q->far[], in its place, if it is one of those: next_use farthest first, of
+ * equals whoever came first. @return its index there, behind which others moved by one;
+ * WEIR_POLICY_FAR: it is none. */
+uint32_t policy_put_far(struct weir_policy_victim *q, uint64_t next_use);
 
 /* The same, with window 0 filled in. next: fill in the window after this one; false: there is none.
  * Words of a window are to be taken back by next(), and after the call. */

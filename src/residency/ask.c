@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/log.h"
 #include "src/cost/cost.h"
@@ -226,6 +227,7 @@ void ask_admit(struct weir_space *space, const struct space_use *use, bool again
 struct giver {
 	struct range *range;
 	uint32_t block;
+	uint64_t next_use; /* of the range; 0: not known */
 };
 
 struct givers {
@@ -233,6 +235,7 @@ struct givers {
 	struct giver *giver; /* in order of arrival */
 	uint32_t nr, max;
 	uint32_t shown; /* the first of the window */
+	uint32_t far[WEIR_POLICY_FAR];
 };
 
 static int by_arrival(const void *a, const void *b)
@@ -248,6 +251,8 @@ static int by_arrival(const void *a, const void *b)
 /* All that the default could pick, and of which nobody said anything. @return -ENOMEM */
 static int find_givers(struct weir_space *space, place_t own, struct givers *out)
 {
+	const struct policy_future *future = space->residency->policy->future;
+
 	out->giver = calloc(space->nr_ranges, sizeof(*out->giver));
 	if (!out->giver)
 		return -ENOMEM;
@@ -258,7 +263,13 @@ static int find_givers(struct weir_space *space, place_t own, struct givers *out
 		if (range->residency->prefer >= 0 || !room_may_give(space, range, own, &i))
 			continue;
 		(void)number_of(space, range);
-		out->giver[out->nr++] = (struct giver){.range = range, .block = i};
+		out->giver[out->nr++] = (struct giver){
+			.range = range,
+			.block = i,
+			.next_use =
+				future ? future->next_use(future->arg, range->addr, range->bytes)
+				       : 0,
+		};
 	}
 	qsort(out->giver, out->nr, sizeof(*out->giver), by_arrival);
 	return 0;
@@ -276,6 +287,7 @@ static struct weir_policy_candidate see_candidate(struct weir_space *space,
 		.arrived_age = space->residency->step - giver->range->residency->asked.arrived_step,
 		.used_age = range.used_age,
 		.uses = range.uses,
+		.next_use = giver->next_use,
 		.range = range.number,
 		.block = giver->block,
 		.nr_blocks = range.nr_blocks,
@@ -294,6 +306,29 @@ static void show(struct givers *g, const struct range *by_default, struct weir_p
 		if (g->giver[g->shown + n].range == by_default)
 			q->by_default = n;
 	}
+}
+
+/* Show those that are used again latest. */
+static void show_far(struct givers *g, struct weir_policy_victim *q)
+{
+	if (!g->space->residency->policy->future)
+		return;
+	for (uint32_t n = 0; n < g->nr; n++) {
+		uint32_t at = policy_put_far(q, g->giver[n].next_use);
+
+		if (at == WEIR_POLICY_FAR)
+			continue;
+		memmove(&g->far[at + 1], &g->far[at], (q->nr_far - 1 - at) * sizeof(g->far[0]));
+		g->far[at] = n;
+		q->far[at] = see_candidate(g->space, &g->giver[n]);
+	}
+}
+
+/* The giver that was chosen. */
+static const struct giver *chosen(const struct givers *g, uint32_t choice)
+{
+	return &g->giver[choice < WEIR_POLICY_CANDIDATES ? g->shown + choice
+							 : g->far[choice - WEIR_POLICY_CANDIDATES]];
 }
 
 /* Keep the words of the window that was shown. */
@@ -335,8 +370,9 @@ struct range *ask_victim(struct weir_space *space, place_t own, struct range *ra
 	    (range->own != own && !range->homes) || find_givers(space, own, &choice.givers))
 		return range;
 	show(&choice.givers, range, &q);
+	show_far(&choice.givers, &q);
 	if (q.nr && policy_victim(space->residency->policy, &q, next_window, &choice)) {
-		const struct giver *giver = &choice.givers.giver[choice.givers.shown + q.chosen];
+		const struct giver *giver = chosen(&choice.givers, q.chosen);
 
 		range = giver->range;
 		*i = giver->block;

@@ -269,6 +269,47 @@ static void test_space_policy_looks_at_windows(void **state)
 	assert_int_equal(f->policy.base.stats.answered[POLICY_VICTIM], 2);
 }
 
+/* A future in which a range is used the later, the earlier it was allocated. */
+static uint64_t next_use(void *arg, const void *addr, uint64_t bytes)
+{
+	const struct fixture *f = arg;
+
+	assert_true(bytes == ALL);
+	for (uint32_t n = 0; n < f->nr; n++)
+		if (f->range[n] == addr)
+			return n == 1 ? WEIR_POLICY_NEVER : 100 - n;
+	return 1; /* the one that is being made */
+}
+
+static void test_space_policy_sees_the_future(void **state)
+{
+	struct fixture *f = *state;
+	const struct policy_future future = {.next_use = next_use, .arg = f};
+
+	f->policy.victim = victim;
+	set_policy(f);
+	f->policy.base.future = &future;
+	f->chosen = WEIR_POLICY_CANDIDATES;
+	fill(f, 2);
+	use(f, 0);
+	use(f, 1);
+	/* By default 0 goes, which was used before 1. */
+	fill(f, 3);
+	assert_int_equal(nr_resident(f, 0), 4);
+	assert_int_equal(nr_resident(f, 1), 0);
+	assert_int_equal(f->victim.nr_far, 2);
+	assert_true(f->victim.far[0].next_use == WEIR_POLICY_NEVER);
+	assert_int_equal(f->victim.far[1].next_use, 100);
+	assert_int_equal(f->victim.candidate[0].next_use, 100);
+	f->chosen = WEIR_POLICY_CANDIDATES + 2; /* there are two */
+	fill(f, 4);
+	assert_int_equal(f->policy.base.stats.nr_wrong, 4);
+	f->policy.base.future = NULL;
+	fill(f, 5);
+	assert_int_equal(f->victim.nr_far, 0);
+	assert_int_equal(f->victim.candidate[0].next_use, 0);
+}
+
 static void test_space_policy_hears_of_moves(void **state)
 {
 	struct fixture *f = *state;
@@ -346,14 +387,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_space_policy_##name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(keeps_a_range_out),
-		TEST(admits_into_free_room_only),
-		TEST(chooses_who_goes),
-		TEST(sees_candidates),
-		TEST(looks_at_windows),
-		TEST(hears_of_moves),
-		TEST(that_is_wrong_is_detached),
-		TEST(words_start_anew),
+		TEST(keeps_a_range_out), TEST(admits_into_free_room_only), TEST(chooses_who_goes),
+		TEST(sees_candidates),	 TEST(looks_at_windows),	   TEST(sees_the_future),
+		TEST(hears_of_moves),	 TEST(that_is_wrong_is_detached),  TEST(words_start_anew),
 		TEST(built_in),
 	};
 

@@ -189,11 +189,21 @@ struct asking {
 	uint32_t window, nr;
 	struct uvm_block *block[WEIR_POLICY_CANDIDATES];
 	uint64_t range_word[WEIR_POLICY_CANDIDATES][2]; /* as they were shown */
+	struct uvm_block *far[WEIR_POLICY_FAR];
 };
 
 static struct uvm_block *skip_held(struct uvm_block *block, const struct uvm_block *held)
 {
 	return block && block == held ? block->newer : block;
+}
+
+/* 0: not known. */
+static uint64_t next_use(const struct sim *sim, const struct uvm_block *block)
+{
+	const struct policy_future *future = sim->uvm.policy->future;
+	const char *addr = block->range->base + block->index * UVM_BLOCK_BYTES;
+
+	return future ? future->next_use(future->arg, addr, block->nr_pages * UVM_PAGE_BYTES) : 0;
 }
 
 static void fill_candidate(const struct sim *sim, const struct uvm_block *block,
@@ -210,7 +220,7 @@ static void fill_candidate(const struct sim *sim, const struct uvm_block *block,
 	out->arrived_age = sim->uvm.nr_steps - note->arrived;
 	out->used_age = sim->uvm.nr_steps - note->used;
 	out->uses = note->uses;
-	out->next_use = 0;
+	out->next_use = next_use(sim, block);
 	out->range = range->number;
 	out->block = block->index;
 	out->nr_blocks = block->range->nr_blocks;
@@ -236,6 +246,24 @@ static void show(struct asking *asking, struct weir_policy_victim *q)
 		asking->next = skip_held(block->newer, asking->held);
 	}
 	q->nr = asking->nr;
+}
+
+/* Show those of all that are used again latest. */
+static void show_far(struct asking *asking, struct uvm_block *oldest, struct weir_policy_victim *q)
+{
+	if (!asking->sim->uvm.policy->future)
+		return;
+	for (struct uvm_block *b = oldest; b; b = skip_held(b->newer, asking->held)) {
+		uint32_t at = policy_put_far(q, next_use(asking->sim, b));
+
+		if (at == WEIR_POLICY_FAR)
+			continue;
+		memmove(&asking->far[at + 1], &asking->far[at],
+			(q->nr_far - 1 - at) * sizeof(asking->far[0]));
+		asking->far[at] = b;
+	}
+	for (uint32_t n = 0; n < q->nr_far; n++)
+		fill_candidate(asking->sim, asking->far[n], &q->far[n]);
 }
 
 static void take_words(const struct asking *asking, const struct weir_policy_victim *q)
@@ -275,7 +303,11 @@ struct uvm_block *uvm_ask_victim(struct sim *sim, uint32_t device)
 	if (!oldest || !policy_has(sim->uvm.policy, POLICY_VICTIM))
 		return oldest;
 	show(&asking, &q);
+	show_far(&asking, oldest, &q);
 	answered = policy_victim(sim->uvm.policy, &q, next_window, &asking);
 	take_words(&asking, &q);
-	return answered ? asking.block[q.chosen] : oldest;
+	if (!answered)
+		return oldest;
+	return q.chosen < WEIR_POLICY_CANDIDATES ? asking.block[q.chosen]
+						 : asking.far[q.chosen - WEIR_POLICY_CANDIDATES];
 }
