@@ -4,88 +4,14 @@
  */
 #include "src/backend/sim/sim_uvm_tree.h"
 
-/* Not the compiler's: without the instruction, which not every processor has, that is a call. */
-static uint32_t bits_count(uint64_t word)
+/* How many pages a set has in nr words from one on. */
+static uint32_t count_words(const struct uvm_pages *set, uint32_t first, uint32_t nr)
 {
-	word -= word >> 1 & 0x5555555555555555u;
-	word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
-	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-	return (uint32_t)(word * 0x0101010101010101u >> 56);
-}
+	uint64_t sums = 0;
 
-uint32_t uvm_pages_count(const struct uvm_pages *set)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < UVM_WORDS; i++)
-		nr += bits_count(set->word[i]);
-	return nr;
-}
-
-struct uvm_pages uvm_pages_range(uint32_t first, uint32_t nr)
-{
-	struct uvm_pages set = {{0}};
-
-	for (uint32_t i = 0; i < UVM_WORDS; i++) {
-		uint32_t begin = 64 * i > first ? 64 * i : first;
-		uint32_t end = 64 * (i + 1) < first + nr ? 64 * (i + 1) : first + nr;
-
-		if (begin < end)
-			set.word[i] = (~UINT64_C(0) >> (64 - (end - begin))) << begin % 64;
-	}
-	return set;
-}
-
-struct uvm_pages uvm_pages_and(const struct uvm_pages *a, const struct uvm_pages *b)
-{
-	struct uvm_pages set;
-
-	for (uint32_t i = 0; i < UVM_WORDS; i++)
-		set.word[i] = a->word[i] & b->word[i];
-	return set;
-}
-
-struct uvm_pages uvm_pages_or(const struct uvm_pages *a, const struct uvm_pages *b)
-{
-	struct uvm_pages set;
-
-	for (uint32_t i = 0; i < UVM_WORDS; i++)
-		set.word[i] = a->word[i] | b->word[i];
-	return set;
-}
-
-struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_pages *b)
-{
-	struct uvm_pages set;
-
-	for (uint32_t i = 0; i < UVM_WORDS; i++)
-		set.word[i] = a->word[i] & ~b->word[i];
-	return set;
-}
-
-uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from)
-{
-	for (uint32_t i = from / 64; i < UVM_WORDS; i++) {
-		uint64_t missing = ~set->word[i];
-
-		if (i == from / 64)
-			missing &= ~UINT64_C(0) << from % 64;
-		if (missing)
-			return 64 * i + (uint32_t)__builtin_ctzll(missing);
-	}
-	return UVM_PAGES;
-}
-
-/* How many pages a set has of the subtree of nr pages, a power of two, that begins at first. */
-static uint32_t count_in(const struct uvm_pages *set, uint32_t first, uint32_t nr)
-{
-	uint32_t count = 0;
-
-	if (nr < 64)
-		return bits_count(set->word[first / 64] >> first % 64 & ((UINT64_C(1) << nr) - 1));
-	for (uint32_t i = first / 64; i < (first + nr) / 64; i++)
-		count += bits_count(set->word[i]);
-	return count;
+	for (uint32_t i = first; i < first + nr; i++)
+		sums += uvm_byte_counts(set->word[i]);
+	return uvm_bytes_sum(sums);
 }
 
 /* The pages of the subtree of 2^n pages around a page: first, and how many the block has of it. */
@@ -100,19 +26,29 @@ static uint32_t subtree(uint32_t page, uint32_t n, uint32_t nr_pages, uint32_t *
 void uvm_tree_levels(const struct uvm_pages *resident, uint32_t page, uint32_t nr_pages,
 		     uint32_t level[UVM_LEVELS])
 {
+	/* In fields of 1, 2, 4, ... 32 bits, what each has of the set. */
+	static const uint64_t even[] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f,
+					0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
 	uint32_t group = page / UVM_GROUP_PAGES * UVM_GROUP_PAGES;
-	struct uvm_pages there;
+	uint32_t nr_group = nr_pages - group < UVM_GROUP_PAGES ? nr_pages - group : UVM_GROUP_PAGES;
+	struct uvm_pages there = *resident;
+	uint64_t counts;
 
-	there = uvm_pages_range(group, nr_pages - group < UVM_GROUP_PAGES ? nr_pages - group
-									  : UVM_GROUP_PAGES);
-	there = uvm_pages_or(resident, &there);
+	/* A group lies in one word. */
+	there.word[group / 64] |= (~UINT64_C(0) >> (64 - nr_group)) << group % 64;
+	counts = there.word[page / 64];
 	level[0] = 1;
 	for (uint32_t n = 1; n < UVM_LEVELS; n++) {
-		uint32_t half = 1u << (n - 1);
+		uint32_t half = 1u << (n - 1), other = (page >> n << n) + ((page & half) ^ half);
 
 		/* The other half, beside the one that the level before has counted. */
-		level[n] = level[n - 1] +
-			   count_in(&there, (page >> n << n) + ((page & half) ^ half), half);
+		level[n] = level[n - 1];
+		if (half < 64) {
+			level[n] += (uint32_t)(counts >> other % 64 & ((UINT64_C(1) << half) - 1));
+			counts = (counts & even[n - 1]) + (counts >> half & even[n - 1]);
+		} else {
+			level[n] += count_words(&there, other / 64, half / 64);
+		}
 	}
 }
 

@@ -26,16 +26,91 @@ static inline bool uvm_pages_has(const struct uvm_pages *set, uint32_t page)
 	return set->word[page / 64] >> page % 64 & 1;
 }
 
-uint32_t uvm_pages_count(const struct uvm_pages *set);
+/*
+ * Sets are counted without the processor's instruction for that, which not every one has. These are
+ * inline because a fault is little else than a dozen of them.
+ */
+
+/* How many bits each byte of a word has. */
+static inline uint64_t uvm_byte_counts(uint64_t word)
+{
+	word -= word >> 1 & 0x5555555555555555u;
+	word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+	return (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+}
+
+/* The sum of a word's bytes. */
+static inline uint32_t uvm_bytes_sum(uint64_t word)
+{
+	word = (word & 0x00ff00ff00ff00ffu) + (word >> 8 & 0x00ff00ff00ff00ffu);
+	return (uint32_t)(word * 0x0001000100010001u >> 48);
+}
+
+static inline uint32_t uvm_pages_count(const struct uvm_pages *set)
+{
+	uint64_t sums = 0; /* 64 a byte at most */
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		sums += uvm_byte_counts(set->word[i]);
+	return uvm_bytes_sum(sums);
+}
 
 /* The pages in [first, first + nr). */
-struct uvm_pages uvm_pages_range(uint32_t first, uint32_t nr);
-struct uvm_pages uvm_pages_and(const struct uvm_pages *a, const struct uvm_pages *b);
-struct uvm_pages uvm_pages_or(const struct uvm_pages *a, const struct uvm_pages *b);
+static inline struct uvm_pages uvm_pages_range(uint32_t first, uint32_t nr)
+{
+	struct uvm_pages set = {{0}};
+
+	for (uint32_t i = first / 64; 64 * i < first + nr; i++) {
+		uint32_t begin = 64 * i > first ? 64 * i : first;
+		uint32_t end = 64 * (i + 1) < first + nr ? 64 * (i + 1) : first + nr;
+
+		set.word[i] = (~UINT64_C(0) >> (64 - (end - begin))) << begin % 64;
+	}
+	return set;
+}
+
+static inline struct uvm_pages uvm_pages_and(const struct uvm_pages *a, const struct uvm_pages *b)
+{
+	struct uvm_pages set;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		set.word[i] = a->word[i] & b->word[i];
+	return set;
+}
+
+static inline struct uvm_pages uvm_pages_or(const struct uvm_pages *a, const struct uvm_pages *b)
+{
+	struct uvm_pages set;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		set.word[i] = a->word[i] | b->word[i];
+	return set;
+}
+
 /* Those of a that are not in b. */
-struct uvm_pages uvm_pages_without(const struct uvm_pages *a, const struct uvm_pages *b);
+static inline struct uvm_pages uvm_pages_without(const struct uvm_pages *a,
+						 const struct uvm_pages *b)
+{
+	struct uvm_pages set;
+
+	for (uint32_t i = 0; i < UVM_WORDS; i++)
+		set.word[i] = a->word[i] & ~b->word[i];
+	return set;
+}
+
 /* The first page from on that is not in the set; UVM_PAGES: none. */
-uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from);
+static inline uint32_t uvm_pages_next_missing(const struct uvm_pages *set, uint32_t from)
+{
+	for (uint32_t i = from / 64; i < UVM_WORDS; i++) {
+		uint64_t missing = ~set->word[i];
+
+		if (i == from / 64)
+			missing &= ~UINT64_C(0) << from % 64;
+		if (missing)
+			return 64 * i + (uint32_t)__builtin_ctzll(missing);
+	}
+	return UVM_PAGES;
+}
 
 /* level[n]: of the subtree of 2^n pages around a page, how many are resident or in the page's group
  * of 64 KiB. Parameters as below. */
