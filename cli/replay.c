@@ -15,9 +15,9 @@
 #include "cli/bench_policy.h"
 #include "cli/interrupt.h"
 #include "cli/kept.h"
+#include "cli/replay_bound.h"
 #include "cli/size.h"
 #include "src/base/util.h"
-#include "workloads/bound.h"
 #include "workloads/replay.h"
 
 enum replay_option {
@@ -26,6 +26,8 @@ enum replay_option {
 	BLOCK_SIZE,
 	WARM_UP,
 	NO_THINK,
+	NO_ADVICE,
+	COLD,
 	JSON,
 	HELP,
 	REPLAY_NR
@@ -59,6 +61,10 @@ static const struct option_def table[REPLAY_NR] = {
 		     "are no more)"},
 	[NO_THINK] = {"no-think", NULL, NULL, NULL,
 		      "leave out what the program did between its calls"},
+	[NO_ADVICE] = {"no-advice", NULL, NULL, NULL,
+		       "leave out advice, prefetches and changes of budgets"},
+	[COLD] = {"cold", NULL, NULL, NULL,
+		  "begin each epoch with nothing in the GPU's memory, where a manager can"},
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
@@ -80,10 +86,10 @@ struct replay {
 	const char *name;
 	struct trace_file file;
 	struct replay_plan plan;
-	struct trace *steps; /* of the epochs that count; NULL: no bound */
+	struct replay_bound bound;
 	uint32_t warm_up;
 	uint64_t block_bytes;
-	bool think;
+	bool think, advice, cold;
 	struct bench_pass_row *rows;
 	unsigned int nr_rows;
 };
@@ -106,6 +112,7 @@ static void fill_config(const struct work *w, struct weir_machine *machine,
 	*out = (struct manager_config){
 		.machine = machine,
 		.device = p->device,
+		.nr_devices = p->nr_devices,
 		.gpu_budget_bytes = run->budget_bytes,
 		.host_budget_bytes = p->host_budget_bytes,
 		.block_bytes = w->replay->block_bytes,
@@ -126,8 +133,13 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 	const struct replay *r = w->replay;
 	const struct replay_params params = {
 		.file = &r->file,
+		.plan = &r->plan,
 		.think = r->think,
+		.advice = r->advice,
+		.cold = r->cold,
 		.warm_up = r->warm_up,
+		.gpu_budget_bytes = w->run->budget_bytes,
+		.host_budget_bytes = r->params.base.host_budget_bytes,
 		.progress = progress,
 		.progress_arg = progress_arg,
 	};
@@ -151,25 +163,17 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 	return rc;
 }
 
-/* Of one epoch on average, under a budget; NaN: not known. */
-static double bound_s(const struct replay *r, uint64_t budget_bytes, const uint64_t *near_bytes)
-{
-	struct bound_result bound;
-
-	if (!r->steps || bound_compute(r->steps, &r->params.base.machine, r->params.base.device,
-				       budget_bytes, near_bytes, &bound))
-		return NAN;
-	return bound.bound_s / (r->plan.nr_epochs - r->warm_up);
-}
-
 static void write_parameters(FILE *out, const void *of)
 {
 	const struct replay *r = of;
 
 	fputs("\"trace\":", out);
 	result_write_text(out, r->name);
-	fprintf(out, ",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32 ",\"think\":%s",
-		r->plan.nr_epochs - r->warm_up, r->warm_up, r->think ? "true" : "false");
+	fprintf(out,
+		",\"epochs\":%" PRIu32 ",\"warm_up\":%" PRIu32
+		",\"think\":%s,\"advice\":%s,\"cold\":%s",
+		r->plan.nr_epochs - r->warm_up, r->warm_up, r->think ? "true" : "false",
+		r->advice ? "true" : "false", r->cold ? "true" : "false");
 }
 
 static int run_case(struct replay *r, uint64_t budget_bytes, const char *manager)
@@ -189,10 +193,10 @@ static int run_case(struct replay *r, uint64_t budget_bytes, const char *manager
 	w.run = &run;
 	bench_pass_run(&r->pass, &run);
 	if (!interrupt_pending()) {
-		bench_pass_fill(
-			&r->pass, &run, &w.result,
-			bound_s(r, budget_bytes, manager_is_near(manager) ? run.near_bytes : NULL),
-			&out);
+		bench_pass_fill(&r->pass, &run, &w.result,
+				replay_bound_s(&r->bound, budget_bytes,
+					       manager_is_near(manager) ? run.near_bytes : NULL),
+				&out);
 		out.result.workload = "replay";
 		out.result.parameters.block_bytes = r->block_bytes;
 		out.pass.parameters = write_parameters;
@@ -268,32 +272,16 @@ static int read_budget(struct bench_reader *reader, unsigned int nr, void *arg)
 	return bench_read_budget(reader, GPU_BUDGET, nr, r->params.budget);
 }
 
-/* The last that a trace says of a memory's budget before its first mark; 0: nothing. */
-static uint64_t recorded_budget(const struct trace_file *file, uint32_t memory)
-{
-	struct trace_cursor cursor = trace_cursor(file);
-	const struct trace_event *event;
-	uint64_t bytes = 0;
-
-	while ((event = trace_next(&cursor)) && event->kind != TRACE_MARK) {
-		const struct trace_budget *budget = (const void *)event;
-
-		if (event->kind == TRACE_BUDGET && budget->memory == memory)
-			bytes = budget->bytes;
-	}
-	return bytes;
-}
-
 static int read_machine(struct bench_reader *reader, struct replay *r)
 {
 	struct bench_params *p = &r->params.base;
 	int err = 0;
 
 	p->data = WEIR_DATA_PHANTOM;
-	p->nr_devices = 1;
+	p->nr_devices = r->plan.nr_devices;
 	if (!reader->values[BENCH_MACHINE].text) {
 		p->machine = r->file.machine;
-		p->device = (uint32_t)__builtin_ctzll(r->file.space->devices);
+		p->device = r->plan.device;
 	} else if (!strcmp(reader->values[BENCH_MACHINE].text, MACHINE_CUDA)) {
 		err = bench_refuse(reader, BENCH_MACHINE,
 				   "a trace has no kernels that could run; name a simulated "
@@ -304,8 +292,35 @@ static int read_machine(struct bench_reader *reader, struct replay *r)
 	if (!err && (reader->values[BENCH_MACHINE].text ||
 		     reader->values[BENCH_DEVICE].origin != OPTION_PRESET))
 		err = bench_read_device(reader, p);
+	if (!err && p->nr_devices > p->machine.nr_devices - p->device) {
+		snprintf(reader->err, reader->err_bytes,
+			 "%s has brackets of %" PRIu32
+			 " devices; choose a machine that has as many "
+			 "from --device on",
+			 r->name, p->nr_devices);
+		err = -EINVAL;
+	}
 	if (!err)
 		replay_kernels(&r->file, &p->machine);
+	return err;
+}
+
+/* Several devices are for managers that have launch_on(). */
+static int read_managers(struct bench_reader *reader, struct replay *r)
+{
+	struct bench_params *p = &r->params.base;
+	int err = bench_read_managers(reader, p);
+	char what[160];
+
+	for (unsigned int i = 0; !err && i < p->nr_managers && p->nr_devices > 1; i++) {
+		if (bench_manager_find(p->manager[i])->launch_on)
+			continue;
+		snprintf(what, sizeof(what),
+			 "runs kernels on one device, and the trace is of %" PRIu32
+			 "; choose weir, weir+near or weir+near-copy",
+			 p->nr_devices);
+		err = bench_refuse(reader, BENCH_MANAGER, what);
+	}
 	return err;
 }
 
@@ -313,7 +328,7 @@ static int read_sizes(struct bench_reader *reader, struct replay *r)
 {
 	struct bench_params *p = &r->params.base;
 	uint64_t host = p->machine.memory[bench_host_memory(p)].bytes;
-	uint32_t own = r->file.machine.device[__builtin_ctzll(r->file.space->devices)].memory;
+	uint32_t own = r->file.machine.device[r->plan.device].memory;
 	int err = 0;
 
 	r->block_bytes = r->file.space->block_bytes;
@@ -321,7 +336,7 @@ static int read_sizes(struct bench_reader *reader, struct replay *r)
 		err = bench_read_bytes(reader, BLOCK_SIZE, &r->block_bytes);
 	p->block_bytes = r->block_bytes;
 	p->host_budget_bytes =
-		recorded_budget(&r->file, r->file.space->memory[r->file.space->nr_places - 1]);
+		replay_budget(&r->file, r->file.space->memory[r->file.space->nr_places - 1]);
 	if (p->host_budget_bytes > host)
 		p->host_budget_bytes = host;
 	if (!err && reader->values[HOST_BUDGET].text)
@@ -329,7 +344,7 @@ static int read_sizes(struct bench_reader *reader, struct replay *r)
 	if (!err && (p->host_budget_bytes > host || !p->host_budget_bytes))
 		err = bench_refuse(reader, HOST_BUDGET, "not above 0 and up to the host's memory");
 	r->params.nr_budgets = 1;
-	r->params.budget[0].bytes = recorded_budget(&r->file, own);
+	r->params.budget[0].bytes = replay_budget(&r->file, own);
 	if (!err && reader->values[GPU_BUDGET].text) {
 		r->params.nr_budgets = 0;
 		err = bench_read_list(reader, GPU_BUDGET, BENCH_LIST_MAX, read_budget, r,
@@ -393,7 +408,7 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 	}
 	err = read_machine(reader, r);
 	if (!err)
-		err = bench_read_managers(reader, p);
+		err = read_managers(reader, r);
 	if (!err)
 		err = bench_read_policies(reader, p);
 	if (!err)
@@ -403,6 +418,8 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 	if (!err)
 		err = check_budgets(r, reader->err, reader->err_bytes);
 	r->think = !reader->values[NO_THINK].text;
+	r->advice = !reader->values[NO_ADVICE].text;
+	r->cold = reader->values[COLD].text != NULL;
 	p->json = reader->values[JSON].text;
 	return err;
 }
@@ -442,29 +459,6 @@ static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_
 	return rc;
 }
 
-/* The epochs that count as steps, for the bound; without it where there can be none. */
-static void find_steps(struct replay *r)
-{
-	struct trace_cursor cursor = trace_cursor(&r->file);
-	const struct trace_event *event;
-	struct trace_span span = {0};
-	uint64_t nr_marks = 0;
-	char why[128];
-
-	for (uint64_t n = 0; (event = trace_next(&cursor)); n++) {
-		if (event->kind != TRACE_MARK)
-			continue;
-		if (nr_marks++ == r->warm_up)
-			span.first = n;
-		span.end = n;
-	}
-	if (trace_file_steps(&r->file, &span, &r->steps, why, sizeof(why)))
-		r->steps = NULL;
-	/* Times are the replayed machine's. */
-	for (uint32_t s = 0; r->steps && s < r->steps->nr_steps; s++)
-		r->steps->steps[s].compute_ns = 0;
-}
-
 static int print_help(void)
 {
 	struct option_def defs[REPLAY_NR];
@@ -492,11 +486,11 @@ int replay_main(int argc, char **argv)
 		progress_end(&r.pass.bar);
 		r.pass.status = BENCH_EXIT_BAD;
 	} else {
-		find_steps(&r);
+		replay_bound_init(&r.bound, &r.file, &r.plan, r.warm_up, &r.params.base);
 		bench_pass_main(&r.pass, run_all, print, &r);
 	}
 	free(r.rows);
-	trace_destroy(r.steps);
+	replay_bound_fini(&r.bound);
 	trace_file_close(&r.file);
 	bench_params_fini(&r.params.base);
 	return r.pass.status;

@@ -13,6 +13,7 @@
 
 #include "src/base/log.h"
 #include "src/cost/cost.h"
+#include "src/trace/format.h"
 
 const struct manager_ops *const manager_list[] = {
 	&manager_native,
@@ -174,6 +175,12 @@ void manager_mark_epoch(struct manager *m, uint32_t done, uint32_t total)
 int manager_prefer(struct manager *m, void *addr, enum manager_where where)
 {
 	return m->ops->prefer ? m->ops->prefer(m, addr, where) : 0;
+}
+
+void manager_mark_pause(struct manager *m)
+{
+	if (m->ops->mark)
+		m->ops->mark(m, TRACE_PAUSE);
 }
 
 int manager_wait(struct manager *m)

@@ -165,6 +165,15 @@ struct manager_ops {
 	int (*write)(struct manager *m, void *addr, const void *data, uint64_t bytes);
 	int (*read)(struct manager *m, void *data, const void *addr, uint64_t bytes);
 
+	/* As weir_advise() and weir_prefetch(), of what alloc() gave; where is a memory or a device
+	 * of this machine. What the manager holds differently it does not do: -ENOTSUP, -EINVAL,
+	 * -ENOMEM, and nothing has changed. Not required. */
+	int (*advise)(struct manager *m, void *addr, enum weir_advice advice, uint32_t where);
+	int (*prefetch)(struct manager *m, void *addr, uint64_t bytes, uint32_t memory);
+
+	/* As weir_space_set_budget(). Not required. */
+	int (*set_budget)(struct manager *m, uint32_t memory, uint64_t bytes);
+
 	/* Wait for all queued work. 0, or its first error. */
 	int (*sync)(struct manager *m);
 
@@ -232,6 +241,9 @@ int manager_wait(struct manager *m);
 
 /* As ops->mark(), or nothing: so many epochs of all are done. "epoch 1" before the first, "end". */
 void manager_mark_epoch(struct manager *m, uint32_t done, uint32_t total);
+
+/* The same of the moment at which an epoch's time ends: what follows belongs to no epoch. */
+void manager_mark_pause(struct manager *m);
 
 /* For managers: where bytes are counted that cross between the device and another memory. */
 uint64_t *manager_traffic(const struct manager *m, uint32_t memory, enum backend_direction way,

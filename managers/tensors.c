@@ -53,6 +53,14 @@ uint64_t tensors_take(struct tensors *t, const void *addr)
 	return bytes;
 }
 
+uint64_t tensors_bytes(const struct tensors *t, const void *addr)
+{
+	const struct tensor key = {.addr = addr};
+	void *node = tfind(&key, &t->tree, compare_addr);
+
+	return node ? (*(struct tensor **)node)->bytes : 0;
+}
+
 void *tensors_any(const struct tensors *t)
 {
 	/* The tree's root node begins with the pointer to its tensor. */

@@ -20,6 +20,9 @@ int tensors_add(struct tensors *t, void *addr, uint64_t bytes);
 /* Take one out. @return its bytes; 0: there is none at the address. */
 uint64_t tensors_take(struct tensors *t, const void *addr);
 
+/* The bytes of one; 0: there is none at the address. */
+uint64_t tensors_bytes(const struct tensors *t, const void *addr);
+
 /* Any one that is in; NULL: none is. */
 void *tensors_any(const struct tensors *t);
 

@@ -162,6 +162,44 @@ err_free:
 	return err;
 }
 
+/* What undoes all that the managers pass on, of the device's own use. */
+static int advise_nothing(struct backend *b, void *addr, uint64_t bytes, uint32_t device)
+{
+	int err = b->managed->advise(b, addr, bytes, BACKEND_ADVICE_UNSET_READ_MOSTLY, 0);
+
+	if (!err)
+		err = b->managed->advise(b, addr, bytes, BACKEND_ADVICE_UNSET_PREFERRED, 0);
+	if (!err)
+		err = b->managed->advise(b, addr, bytes, BACKEND_ADVICE_UNSET_ACCESSED_BY, device);
+	return err;
+}
+
+/* cudaMemAdvise has its like for each. */
+static int uvm_advise(struct manager *m, void *addr, enum weir_advice advice, uint32_t where)
+{
+	static const enum backend_advice like[] = {
+		[WEIR_ADVISE_PREFER_MEMORY] = BACKEND_ADVICE_PREFERRED,
+		[WEIR_ADVISE_READ_MOSTLY] = BACKEND_ADVICE_READ_MOSTLY,
+		[WEIR_ADVISE_ACCESSED_BY] = BACKEND_ADVICE_ACCESSED_BY,
+	};
+	uint64_t bytes = tensors_bytes(&uvm_of(m)->tensors, addr);
+
+	if (!bytes || advice > WEIR_ADVISE_ACCESSED_BY)
+		return -EINVAL;
+	if (advice == WEIR_ADVISE_DEFAULT)
+		return advise_nothing(m->backend, addr, bytes, m->device);
+	return m->backend->managed->advise(m->backend, addr, bytes, like[advice], where);
+}
+
+static int uvm_prefetch(struct manager *m, void *addr, uint64_t bytes, uint32_t memory)
+{
+	const struct plain *plain = &uvm_of(m)->plain;
+
+	if (memory != plain->memory && memory != cost_host_memory(&m->backend->desc))
+		return -ENOTSUP;
+	return m->backend->managed->prefetch(m->backend, plain->stream, addr, bytes, memory);
+}
+
 #define PAGE_BYTES 4096u
 
 /* Draining, on its way. */
@@ -241,6 +279,8 @@ const struct manager_ops manager_uvm = {
 	.drain = uvm_drain,
 	.write = plain_write,
 	.read = plain_read,
+	.advise = uvm_advise,
+	.prefetch = uvm_prefetch,
 	.sync = plain_sync,
 	.stats = uvm_stats,
 	.check = uvm_check,

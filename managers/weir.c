@@ -258,6 +258,21 @@ static int manager_read(struct manager *base, void *data, const void *addr, uint
 	return weir_read(((struct weir_manager *)base)->space, data, addr, bytes);
 }
 
+static int manager_advise(struct manager *base, void *addr, enum weir_advice advice, uint32_t where)
+{
+	return weir_advise(((struct weir_manager *)base)->space, addr, advice, where);
+}
+
+static int manager_prefetch(struct manager *base, void *addr, uint64_t bytes, uint32_t memory)
+{
+	return weir_prefetch(((struct weir_manager *)base)->space, addr, bytes, memory, NULL);
+}
+
+static int manager_set_budget(struct manager *base, uint32_t memory, uint64_t bytes)
+{
+	return weir_space_set_budget(((struct weir_manager *)base)->space, memory, bytes);
+}
+
 static int manager_sync(struct manager *base)
 {
 	struct weir_manager *m = (struct weir_manager *)base;
@@ -317,6 +332,9 @@ const struct manager_ops manager_weir = {
 	.tell_where = manager_tell_where,
 	.write = manager_write,
 	.read = manager_read,
+	.advise = manager_advise,
+	.prefetch = manager_prefetch,
+	.set_budget = manager_set_budget,
 	.sync = manager_sync,
 	.stats = manager_stats,
 	.mark = manager_mark,

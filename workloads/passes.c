@@ -64,6 +64,7 @@ void pass_end(struct manager *m, struct pass_moment *out)
 	pass_clock(m->backend, out);
 	if (done_ns)
 		out->now_ns = done_ns;
+	manager_mark_pause(m);
 	pages_take(m, out);
 }
 

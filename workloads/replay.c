@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaying a trace: see replay.h. */
+/* Replaying a trace: see replay.h. What is in it is in replay_plan.c. */
 #include "workloads/replay.h"
 
 #include <errno.h>
@@ -10,152 +10,6 @@
 #include "src/base/util.h"
 #include "src/cost/cost.h"
 
-/* ------------------------------------------------------------------ what is in it */
-
-int replay_check(const struct trace_file *file, struct replay_plan *out, char *err,
-		 size_t err_bytes)
-{
-	struct trace_cursor cursor = trace_cursor(file);
-	const struct trace_event *event;
-	uint64_t live = 0;
-	int device = -1;
-
-	*out = (struct replay_plan){0};
-	while ((event = trace_next(&cursor))) {
-		const struct trace_stream *stream = (const void *)event;
-		const struct trace_alloc *alloc = (const void *)event;
-
-		if (event->kind == TRACE_STREAM) {
-			if (device >= 0 && device != (int)stream->device) {
-				(void)snprintf(err, err_bytes, "it is of several devices");
-				return -ENOTSUP;
-			}
-			device = (int)stream->device;
-		} else if (event->kind == TRACE_ALLOC) {
-			if (alloc->flags & (TRACE_ALLOC_PAGED | TRACE_ALLOC_WINDOW)) {
-				(void)snprintf(err, err_bytes, "it has paged or replicated ranges");
-				return -ENOTSUP;
-			}
-			live += alloc->bytes;
-			out->needs_bytes = MAX(out->needs_bytes, live);
-		} else if (event->kind == TRACE_FREE) {
-			live -= file->life[((const struct trace_free *)(const void *)event)->life]
-					.bytes;
-		}
-	}
-	if (!out->needs_bytes) {
-		(void)snprintf(err, err_bytes, "nothing is allocated in it");
-		return -ENOTSUP;
-	}
-	out->nr_epochs = file->nr_of[TRACE_MARK] ? (uint32_t)file->nr_of[TRACE_MARK] - 1 : 0;
-	return 0;
-}
-
-/* What brackets of one kernel took and were to take. */
-struct measured {
-	double took_ns, modelled_ns;
-};
-
-/* HBM time of a bracket by the description of the machine that recorded, without a factor. */
-static double modelled_ns(const struct trace_file *file, const struct trace_cursor *cursor,
-			  const struct trace_begin *begin)
-{
-	uint32_t device = (uint32_t)__builtin_ctzll(file->space->devices);
-	struct trace_use_cursor uses = {.cursor = *cursor, .begin = begin};
-	const struct trace_file_use *use;
-	double ns = 0;
-
-	while ((use = trace_next_use(&uses))) {
-		struct weir_use declared = {.bytes = use->bytes,
-					    .kind = (enum weir_use_kind)use->kind,
-					    .pattern = (enum weir_use_pattern)use->pattern,
-					    .read_bytes = use->read_bytes,
-					    .write_bytes = use->write_bytes,
-					    .granule = use->granule};
-
-		if (use->kind != WEIR_DISCARD)
-			ns += cost_hbm_ns(&file->machine.device[device], &declared);
-	}
-	return ns;
-}
-
-/* A bracket that ended. */
-struct ended {
-	uint64_t bracket;
-	double modelled_ns;
-	uint32_t kernel;
-};
-
-static void measure(const struct trace_file *file, struct ended *ended, double *open_ns,
-		    struct measured *kernel)
-{
-	struct trace_cursor cursor = trace_cursor(file);
-	const struct trace_event *event;
-	uint64_t nr = 0, at;
-
-	while ((event = trace_next(&cursor))) {
-		const struct trace_end *end = (const void *)event;
-		const struct trace_time *time = (const void *)event;
-
-		if (event->kind == TRACE_BEGIN) {
-			open_ns[event->stream] = modelled_ns(file, &cursor, (const void *)event);
-		} else if (event->kind == TRACE_END) {
-			ended[nr++] =
-				(struct ended){end->bracket, open_ns[event->stream], end->kernel};
-		} else if (event->kind == TRACE_TIME && !(time->flags & TRACE_END_IN_PLACE)) {
-			SEARCH_SORTED(at, UINT64_C(0), nr, ended[at].bracket < time->bracket);
-			if (at == nr || ended[at].bracket != time->bracket)
-				continue;
-			kernel[ended[at].kernel].took_ns += (double)(time->end_ns - time->begin_ns);
-			kernel[ended[at].kernel].modelled_ns += ended[at].modelled_ns;
-		}
-	}
-}
-
-static bool is_listed(const struct weir_machine_desc *machine, const char *name)
-{
-	for (uint32_t k = 0; k < machine->nr_kernels; k++)
-		if (!strcmp(machine->kernel[k].name, name))
-			return true;
-	return false;
-}
-
-static void add_kernel(struct weir_machine_desc *machine, const char *name, double factor)
-{
-	struct weir_kernel_rate *rate = &machine->kernel[machine->nr_kernels];
-
-	if (machine->nr_kernels == WEIR_KERNELS_MAX || strlen(name) >= WEIR_NAME_MAX ||
-	    is_listed(machine, name) || !(factor > 0))
-		return;
-	(void)snprintf(rate->name, sizeof(rate->name), "%s", name);
-	rate->factor = factor;
-	machine->nr_kernels++;
-	if (weir_machine_check(machine, NULL, 0))
-		machine->nr_kernels--; /* a name that no description may have */
-}
-
-void replay_kernels(const struct trace_file *file, struct weir_machine_desc *machine)
-{
-	struct ended *ended = malloc((file->nr_brackets + 1) * sizeof(*ended));
-	double *open_ns = calloc((size_t)file->nr_streams + 1, sizeof(*open_ns));
-	struct measured *kernel = calloc((size_t)file->nr_names + 1, sizeof(*kernel));
-
-	if (file->space->flags & TRACE_SPACE_SIMULATED) {
-		for (uint32_t k = 0; k < file->machine.nr_kernels; k++)
-			add_kernel(machine, file->machine.kernel[k].name,
-				   file->machine.kernel[k].factor);
-	} else if (ended && open_ns && kernel) {
-		measure(file, ended, open_ns, kernel);
-		for (uint32_t k = 1; k <= file->nr_names; k++)
-			if (kernel[k].modelled_ns > 0)
-				add_kernel(machine, file->name[k],
-					   kernel[k].took_ns / kernel[k].modelled_ns);
-	}
-	free(ended);
-	free(open_ns);
-	free(kernel);
-}
-
 /* ------------------------------------------------------------------ replaying */
 
 struct replay {
@@ -165,14 +19,18 @@ struct replay {
 	struct {
 		const struct trace_begin *begin; /* NULL: none is open */
 		struct trace_cursor cursor;
+		uint32_t index;	    /* of its device, from the plan's first one on */
 	} * stream;		    /* by number */
 	struct weir_kernel *kernel; /* by name's number; 0: not known */
 	struct weir_use *use;
 	uint32_t max_uses;
-	uint64_t last_ns;   /* when the call before returned, as it was recorded */
-	uint64_t mark_ns;   /* of the mark before, as it is replayed */
-	uint32_t nr_marks;  /* so far */
+	uint64_t last_ns;  /* when the call before returned, as it was recorded */
+	uint64_t begin_ns; /* of the epoch, as it is replayed */
+	bool in_epoch;
+	uint32_t nr_epochs; /* that have ended */
 	uint64_t launch_ns; /* what a launch took the host, where it was recorded */
+	uint64_t recorded_bytes[WEIR_MEMORIES_MAX]; /* budgets as replay_budget() says */
+	uint64_t budget_bytes[WEIR_MEMORIES_MAX];   /* the manager's now, by recorded memory */
 	double *epoch_s;
 	char *err;
 	size_t err_bytes;
@@ -258,7 +116,9 @@ static int replay_end(struct replay *r, const struct trace_end *e)
 		return nr ? fail(r, nr, "no memory on the host") : 0;
 	launch.uses = r->use;
 	launch.nr_uses = (uint32_t)nr;
-	err = r->m->ops->launch(r->m, &launch);
+	err = r->p->plan->nr_devices > 1
+		      ? r->m->ops->launch_on(r->m, r->stream[e->event.stream].index, &launch)
+		      : r->m->ops->launch(r->m, &launch);
 	return err ? fail(r, err, "a launch") : 0;
 }
 
@@ -292,20 +152,54 @@ static int replay_host(struct replay *r, const struct trace_cursor *cursor,
 	return err;
 }
 
+static int count(const struct replay *r, bool begin)
+{
+	int err = r->p->counting ? r->p->counting(r->p->counting_arg, begin) : 0;
+
+	return err ? fail(r, err, "watching the epochs that count") : 0;
+}
+
+static int epoch_end(struct replay *r)
+{
+	const struct backend *b = r->m->backend;
+	uint32_t nr = r->nr_epochs++, warm_up = r->p->warm_up;
+
+	r->in_epoch = false;
+	if (nr >= warm_up)
+		r->epoch_s[nr - warm_up] =
+			(double)(b->ops->now_ns(r->m->backend) - r->begin_ns) * 1e-9;
+	return r->nr_epochs == r->p->plan->nr_epochs ? count(r, false) : 0;
+}
+
+static int epoch_begin(struct replay *r)
+{
+	int err = 0;
+
+	if (r->p->cold && r->m->ops->drain)
+		err = r->m->ops->drain(r->m);
+	if (!err && r->p->cold)
+		err = r->m->ops->sync(r->m);
+	if (err)
+		return fail(r, err, "emptying the device's memory");
+	r->in_epoch = true;
+	err = r->nr_epochs == r->p->warm_up ? count(r, true) : 0;
+	r->begin_ns = r->m->backend->ops->now_ns(r->m->backend);
+	return err;
+}
+
 static int replay_mark(struct replay *r, const struct trace_event *e)
 {
-	uint64_t now_ns;
+	const uint32_t total = r->p->plan->nr_epochs;
+	int err = 0;
 
 	think(r, e->ns, 0, 0);
-	now_ns = r->m->backend->ops->now_ns(r->m->backend);
-	if (r->nr_marks > r->p->warm_up)
-		r->epoch_s[r->nr_marks - 1 - r->p->warm_up] = (double)(now_ns - r->mark_ns) * 1e-9;
-	r->mark_ns = now_ns;
-	r->nr_marks++;
-	if (r->p->progress && r->p->progress(r->p->progress_arg, r->nr_marks - 1,
-					     (uint32_t)r->p->file->nr_of[TRACE_MARK]))
+	if (r->in_epoch)
+		err = epoch_end(r);
+	if (!err && r->nr_epochs < total && !trace_is_pause(e))
+		err = epoch_begin(r);
+	if (!err && r->p->progress && r->p->progress(r->p->progress_arg, r->nr_epochs, total))
 		return -EINTR;
-	return 0;
+	return err;
 }
 
 static int replay_sync(struct replay *r, const struct trace_sync *e)
@@ -316,6 +210,94 @@ static int replay_sync(struct replay *r, const struct trace_sync *e)
 	err = r->m->ops->sync(r->m);
 	return err ? fail(r, err, "waiting") : 0;
 }
+
+/* ------------------------------------------------------------------ advice, budgets */
+
+/* A memory of the machine that recorded, as one of the manager's: devices' own and the host's go by
+ * what they are, others by name. False: it has none like it. */
+static bool find_memory(const struct replay *r, uint32_t recorded, uint32_t *out)
+{
+	const struct weir_machine_desc *from = &r->p->file->machine, *to = &r->m->backend->desc;
+	const struct replay_plan *plan = r->p->plan;
+
+	if (recorded >= from->nr_memories)
+		return false;
+	*out = cost_host_memory(to);
+	if (from->memory[recorded].kind == WEIR_MEMORY_HOST)
+		return true;
+	for (uint32_t i = 0; i < plan->nr_devices; i++) {
+		*out = to->device[r->m->device + i].memory;
+		if (from->device[plan->device + i].memory == recorded)
+			return true;
+	}
+	for (*out = 0; *out < to->nr_memories; ++*out)
+		if (!strcmp(from->memory[recorded].name, to->memory[*out].name))
+			return true;
+	return false;
+}
+
+/* The manager is asked for what it need not do: that it cannot is no failure. */
+static int hint_done(const struct replay *r, int err, const char *what)
+{
+	if (err == -ENOTSUP || err == -EINVAL || err == -ENOMEM || err == -EBUSY)
+		return 0;
+	return err ? fail(r, err, what) : 0;
+}
+
+static int replay_advise(struct replay *r, const struct trace_advise *e)
+{
+	const struct replay_plan *plan = r->p->plan;
+	uint32_t where = e->where;
+
+	think(r, e->event.ns, e->event.bytes < sizeof(*e) ? 0 : e->took_ns, 0);
+	if (!r->p->advice || !r->m->ops->advise || !r->addr[e->life])
+		return 0;
+	if (e->advice == WEIR_ADVISE_PREFER_MEMORY && !find_memory(r, e->where, &where))
+		return 0;
+	if (e->advice == WEIR_ADVISE_ACCESSED_BY) {
+		if (e->where < plan->device || e->where - plan->device >= plan->nr_devices)
+			return 0;
+		where = r->m->device + (e->where - plan->device);
+	}
+	return hint_done(
+		r, r->m->ops->advise(r->m, r->addr[e->life], (enum weir_advice)e->advice, where),
+		"advice");
+}
+
+static int replay_prefetch(struct replay *r, const struct trace_part_of *e)
+{
+	uint32_t memory;
+
+	think(r, e->event.ns, e->took_ns, 0);
+	if (!r->p->advice || !r->m->ops->prefetch || !r->addr[e->life] ||
+	    !find_memory(r, e->memory, &memory))
+		return 0;
+	return hint_done(
+		r,
+		r->m->ops->prefetch(r->m, (char *)r->addr[e->life] + e->offset, e->bytes, memory),
+		"a prefetch");
+}
+
+/* In proportion to what the manager was given. */
+static int replay_set_budget(struct replay *r, const struct trace_budget *e)
+{
+	const struct weir_machine_desc *from = &r->p->file->machine;
+	uint64_t own = from->memory[e->memory].kind == WEIR_MEMORY_HOST ? r->p->host_budget_bytes
+									: r->p->gpu_budget_bytes;
+	uint64_t recorded = r->recorded_bytes[e->memory], bytes;
+	uint32_t memory;
+
+	think(r, e->event.ns, e->event.bytes < sizeof(*e) ? 0 : e->took_ns, 0);
+	if (!r->p->advice || !r->m->ops->set_budget || !recorded || !own)
+		return 0;
+	bytes = (uint64_t)((long double)own * (long double)e->bytes / (long double)recorded + 0.5L);
+	if (bytes == r->budget_bytes[e->memory] || !find_memory(r, e->memory, &memory))
+		return 0;
+	r->budget_bytes[e->memory] = bytes;
+	return hint_done(r, r->m->ops->set_budget(r->m, memory, bytes), "a budget");
+}
+
+/* ------------------------------------------------------------------ all of it */
 
 static int replay_event(struct replay *r, const struct trace_cursor *cursor,
 			const struct trace_event *event)
@@ -352,11 +334,17 @@ static int replay_event(struct replay *r, const struct trace_cursor *cursor,
 	case TRACE_HOST_END:
 		think(r, event->ns, ((const struct trace_host_end *)e)->took_ns, 0);
 		return 0;
-	case TRACE_PREFETCH:
-		think(r, event->ns, part->took_ns, 0);
+	case TRACE_STREAM:
+		r->stream[event->stream].index =
+			((const struct trace_stream *)e)->device - r->p->plan->device;
 		return 0;
+	case TRACE_ADVISE:
+		return replay_advise(r, e);
+	case TRACE_PREFETCH:
+		return replay_prefetch(r, e);
 	case TRACE_BUDGET:
-	case TRACE_MODE: /* what they took is not known, and not the program's own */
+		return replay_set_budget(r, e);
+	case TRACE_MODE: /* what it took is not known, and not the program's own */
 		r->last_ns = event->ns;
 		return 0;
 	default:
@@ -367,7 +355,6 @@ static int replay_event(struct replay *r, const struct trace_cursor *cursor,
 static int replay_init(struct replay *r)
 {
 	const struct trace_file *file = r->p->file;
-	uint32_t device = (uint32_t)__builtin_ctzll(file->space->devices);
 
 	r->addr = calloc(file->nr_lives + 1, sizeof(void *));
 	r->stream = calloc((size_t)file->nr_streams + 1, sizeof(*r->stream));
@@ -377,7 +364,13 @@ static int replay_init(struct replay *r)
 	r->kernel[0].name = "unknown";
 	for (uint32_t k = 1; k <= file->nr_names; k++)
 		r->kernel[k].name = file->name[k][0] ? file->name[k] : "unnamed";
-	r->launch_ns = file->machine.device[device].launch_host_ns;
+	r->launch_ns = file->machine.device[r->p->plan->device].launch_host_ns;
+	for (uint32_t i = 0; i < file->machine.nr_memories; i++) {
+		r->recorded_bytes[i] = replay_budget(file, i);
+		r->budget_bytes[i] = file->machine.memory[i].kind == WEIR_MEMORY_HOST
+					     ? r->p->host_budget_bytes
+					     : r->p->gpu_budget_bytes;
+	}
 	r->last_ns = file->begin_ns;
 	return 0;
 }

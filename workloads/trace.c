@@ -294,6 +294,27 @@ static int trace_read(struct manager *m, void *data, const void *addr, uint64_t 
 	return t->inner ? t->inner->ops->read(t->inner, data, addr, bytes) : 0;
 }
 
+static int trace_advise(struct manager *m, void *addr, enum weir_advice advice, uint32_t where)
+{
+	struct manager *inner = from_manager(m)->inner;
+
+	return inner && inner->ops->advise ? inner->ops->advise(inner, addr, advice, where) : 0;
+}
+
+static int trace_prefetch(struct manager *m, void *addr, uint64_t bytes, uint32_t memory)
+{
+	struct manager *inner = from_manager(m)->inner;
+
+	return inner && inner->ops->prefetch ? inner->ops->prefetch(inner, addr, bytes, memory) : 0;
+}
+
+static int trace_set_budget(struct manager *m, uint32_t memory, uint64_t bytes)
+{
+	struct manager *inner = from_manager(m)->inner;
+
+	return inner && inner->ops->set_budget ? inner->ops->set_budget(inner, memory, bytes) : 0;
+}
+
 static int trace_sync(struct manager *m)
 {
 	struct trace_manager *t = from_manager(m);
@@ -359,6 +380,9 @@ static const struct manager_ops trace_ops = {
 	.launch = trace_launch,
 	.write = trace_write,
 	.read = trace_read,
+	.advise = trace_advise,
+	.prefetch = trace_prefetch,
+	.set_budget = trace_set_budget,
 	.sync = trace_sync,
 	.stats = trace_stats,
 	.mark = trace_mark,

@@ -45,6 +45,11 @@ const struct trace_event *trace_next(struct trace_cursor *cursor)
 	return event;
 }
 
+bool trace_is_pause(const struct trace_event *mark)
+{
+	return !strcmp(((const struct trace_mark *)(const void *)mark)->text, TRACE_PAUSE);
+}
+
 const struct trace_file_use *trace_next_use(struct trace_use_cursor *uses)
 {
 	if (uses->nr == uses->begin->nr_uses)

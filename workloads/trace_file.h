@@ -67,6 +67,9 @@ static inline struct trace_cursor trace_cursor(const struct trace_file *file)
 /* NULL: there are no more. */
 const struct trace_event *trace_next(struct trace_cursor *cursor);
 
+/* Whether a mark is one behind which no epoch is. */
+bool trace_is_pause(const struct trace_event *mark);
+
 /* Uses of a TRACE_BEGIN or TRACE_HOST_BEGIN, in order, over the TRACE_USES that may follow. NULL:
  * no more. Zeroed but for cursor, which is the one that gave the event, and begin. */
 struct trace_use_cursor {

@@ -405,39 +405,42 @@ static int check_stop(struct trace_check *c, const void *event, uint64_t at)
 
 struct kind_check {
 	size_t bytes; /* of the event; the least, where it is open-ended */
+	size_t older; /* of traces written before a member was added; 0: the same */
 	bool open_ended;
 	int (*check)(struct trace_check *c, const void *event, uint64_t at);
 };
 
 static const struct kind_check checks[TRACE_KIND_END] = {
-	[TRACE_SPACE] = {sizeof(struct trace_space), false, check_space},
-	[TRACE_MACHINE] = {sizeof(struct trace_machine), true, check_machine},
-	[TRACE_BUDGET] = {sizeof(struct trace_budget), false, check_budget},
-	[TRACE_MODE] = {sizeof(struct trace_mode), false, check_mode},
-	[TRACE_STREAM] = {sizeof(struct trace_stream), false, check_stream},
-	[TRACE_NAME] = {sizeof(struct trace_name), true, check_name},
-	[TRACE_ALLOC] = {sizeof(struct trace_alloc), false, check_alloc},
-	[TRACE_FREE] = {sizeof(struct trace_free), false, check_free},
-	[TRACE_BEGIN] = {sizeof(struct trace_begin), true, check_begin},
-	[TRACE_USES] = {sizeof(struct trace_uses), true, check_more_uses},
-	[TRACE_END] = {sizeof(struct trace_end), false, check_end},
-	[TRACE_TIME] = {sizeof(struct trace_time), false, check_time},
-	[TRACE_HOST_BEGIN] = {sizeof(struct trace_begin), true, check_host_begin},
-	[TRACE_HOST_END] = {sizeof(struct trace_host_end), false, check_host_end},
-	[TRACE_WRITE] = {sizeof(struct trace_part_of), false, check_part},
-	[TRACE_READ] = {sizeof(struct trace_part_of), false, check_part},
-	[TRACE_SYNC] = {sizeof(struct trace_sync), false, NULL},
-	[TRACE_ADVISE] = {sizeof(struct trace_advise), false, check_advise},
-	[TRACE_PREFETCH] = {sizeof(struct trace_part_of), false, check_part},
-	[TRACE_MOVE] = {sizeof(struct trace_move), false, check_move},
-	[TRACE_MOVED] = {sizeof(struct trace_moved), false, check_moved},
-	[TRACE_UNDONE] = {sizeof(struct trace_moved), false, check_moved},
-	[TRACE_PLACE] = {sizeof(struct trace_place), false, check_place},
-	[TRACE_PLAN] = {sizeof(struct trace_plan), false, check_plan},
-	[TRACE_UNPLAN] = {sizeof(struct trace_plan), false, check_plan},
-	[TRACE_MARK] = {sizeof(struct trace_mark), true, check_mark},
-	[TRACE_WAIT] = {sizeof(struct trace_sync), false, NULL},
-	[TRACE_STOP] = {sizeof(struct trace_event), false, check_stop},
+	[TRACE_SPACE] = {sizeof(struct trace_space), 0, false, check_space},
+	[TRACE_MACHINE] = {sizeof(struct trace_machine), 0, true, check_machine},
+	[TRACE_BUDGET] = {sizeof(struct trace_budget), offsetof(struct trace_budget, took_ns),
+			  false, check_budget},
+	[TRACE_MODE] = {sizeof(struct trace_mode), 0, false, check_mode},
+	[TRACE_STREAM] = {sizeof(struct trace_stream), 0, false, check_stream},
+	[TRACE_NAME] = {sizeof(struct trace_name), 0, true, check_name},
+	[TRACE_ALLOC] = {sizeof(struct trace_alloc), 0, false, check_alloc},
+	[TRACE_FREE] = {sizeof(struct trace_free), 0, false, check_free},
+	[TRACE_BEGIN] = {sizeof(struct trace_begin), 0, true, check_begin},
+	[TRACE_USES] = {sizeof(struct trace_uses), 0, true, check_more_uses},
+	[TRACE_END] = {sizeof(struct trace_end), 0, false, check_end},
+	[TRACE_TIME] = {sizeof(struct trace_time), 0, false, check_time},
+	[TRACE_HOST_BEGIN] = {sizeof(struct trace_begin), 0, true, check_host_begin},
+	[TRACE_HOST_END] = {sizeof(struct trace_host_end), 0, false, check_host_end},
+	[TRACE_WRITE] = {sizeof(struct trace_part_of), 0, false, check_part},
+	[TRACE_READ] = {sizeof(struct trace_part_of), 0, false, check_part},
+	[TRACE_SYNC] = {sizeof(struct trace_sync), 0, false, NULL},
+	[TRACE_ADVISE] = {sizeof(struct trace_advise), offsetof(struct trace_advise, took_ns),
+			  false, check_advise},
+	[TRACE_PREFETCH] = {sizeof(struct trace_part_of), 0, false, check_part},
+	[TRACE_MOVE] = {sizeof(struct trace_move), 0, false, check_move},
+	[TRACE_MOVED] = {sizeof(struct trace_moved), 0, false, check_moved},
+	[TRACE_UNDONE] = {sizeof(struct trace_moved), 0, false, check_moved},
+	[TRACE_PLACE] = {sizeof(struct trace_place), 0, false, check_place},
+	[TRACE_PLAN] = {sizeof(struct trace_plan), 0, false, check_plan},
+	[TRACE_UNPLAN] = {sizeof(struct trace_plan), 0, false, check_plan},
+	[TRACE_MARK] = {sizeof(struct trace_mark), 0, true, check_mark},
+	[TRACE_WAIT] = {sizeof(struct trace_sync), 0, false, NULL},
+	[TRACE_STOP] = {sizeof(struct trace_event), 0, false, check_stop},
 };
 
 /* Whether an event of the kind may come now. */
@@ -460,7 +463,8 @@ int trace_file_check_event(struct trace_check *c, const struct trace_event *even
 	if (!event->kind || event->kind >= TRACE_KIND_END)
 		return trace_file_bad(c, at, "an event of kind %u", (unsigned)event->kind);
 	check = &checks[event->kind];
-	if (event->bytes < check->bytes || (!check->open_ended && event->bytes != check->bytes))
+	if (event->bytes < check->bytes ? event->bytes != check->older
+					: !check->open_ended && event->bytes != check->bytes)
 		return trace_file_bad(c, at, "an event of kind %s that has %" PRIu32 " bytes",
 				      trace_kind_name(event->kind), event->bytes);
 	if (!is_expected(c, event->kind))

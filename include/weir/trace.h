@@ -42,7 +42,8 @@ WEIR_API WEIR_MUST_CHECK int weir_space_trace(struct weir_space *space, const ch
 
 /**
  * Set a mark in the space's trace, by which parts of it can be named: at the beginning of an epoch,
- * say. Without a trace it does nothing.
+ * say. Without a trace it does nothing. What comes behind a mark "pause", up to the next mark,
+ * belongs to no epoch.
  *
  * @param [in] name  Copied; what is beyond 255 bytes is cut.
  */

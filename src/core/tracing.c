@@ -383,7 +383,7 @@ void tracing_part(struct weir_space *space, enum trace_kind kind, const struct s
 }
 
 void tracing_advise(struct weir_space *space, const struct space_use *part, enum weir_advice advice,
-		    uint32_t where)
+		    uint32_t where, uint64_t since_ns)
 {
 	struct trace_advise *e = event(space, TRACE_ADVISE, TRACE_NO_STREAM, sizeof(*e));
 	uint64_t begin, *life;
@@ -394,6 +394,7 @@ void tracing_advise(struct weir_space *space, const struct space_use *part, enum
 	e->life = life ? *life : 0;
 	e->advice = (uint32_t)advice;
 	e->where = where;
+	e->took_ns = e->event.ns - since_ns;
 	commit(space);
 }
 
@@ -407,7 +408,7 @@ void tracing_sync(struct weir_space *space, uint64_t since_ns)
 	commit(space);
 }
 
-void tracing_budget(struct weir_space *space, place_t place)
+void tracing_budget(struct weir_space *space, place_t place, uint64_t since_ns)
 {
 	const struct pmm *pmm = &space->pmm[place];
 	struct trace_budget *e = event(space, TRACE_BUDGET, TRACE_NO_STREAM, sizeof(*e));
@@ -416,6 +417,7 @@ void tracing_budget(struct weir_space *space, place_t place)
 		return;
 	e->memory = pmm->memory;
 	e->bytes = (pmm->max_chunks + pmm->nr_lent) * pmm->chunk_bytes;
+	e->took_ns = e->event.ns - since_ns;
 	commit(space);
 }
 
@@ -575,7 +577,7 @@ int tracing_start(struct weir_space *space, const char *path, bool numbered)
 	write_space(space);
 	write_machine(space);
 	for (uint32_t place = 0; place < space->nr_places; place++)
-		tracing_budget(space, (place_t)place);
+		tracing_budget(space, (place_t)place, tracing_now(space));
 	tracing_mode(space);
 	for (uint32_t i = 0; i < space->nr_slots; i++)
 		tracing_stream(space, space->slot[i]);

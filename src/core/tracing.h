@@ -70,9 +70,9 @@ void tracing_host_end(struct weir_space *space, uint32_t number, uint64_t since_
 void tracing_part(struct weir_space *space, enum trace_kind kind, const struct space_use *part,
 		  uint32_t memory, uint64_t since_ns);
 void tracing_advise(struct weir_space *space, const struct space_use *part, enum weir_advice advice,
-		    uint32_t where);
+		    uint32_t where, uint64_t since_ns);
 void tracing_sync(struct weir_space *space, uint64_t since_ns);
-void tracing_budget(struct weir_space *space, place_t place);
+void tracing_budget(struct weir_space *space, place_t place, uint64_t since_ns);
 void tracing_mode(struct weir_space *space);
 void tracing_stream(struct weir_space *space, const struct stream_slot *slot);
 void tracing_mark(struct weir_space *space, const char *name);

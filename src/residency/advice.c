@@ -53,9 +53,11 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 {
 	const struct weir_machine_desc *desc = weir_machine_describe(space->machine);
 	struct space_use part;
+	uint64_t since_ns;
 	int err;
 
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	err = resolve_mapped(space, addr, 1, "weir_advise()", &part);
 	if (err)
 		goto out;
@@ -82,7 +84,7 @@ int weir_advise(struct weir_space *space, void *addr, enum weir_advice advice, u
 		err = -EINVAL;
 	}
 	if (!err)
-		tracing_advise(space, &part, advice, where);
+		tracing_advise(space, &part, advice, where, since_ns);
 	if (err)
 		log_error("advice %d on %p: no such memory, device or advice", (int)advice, addr);
 out:

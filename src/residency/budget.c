@@ -280,8 +280,10 @@ static int set_budget(struct weir_space *space, place_t place, uint64_t bytes)
 int weir_space_set_budget(struct weir_space *space, uint32_t memory, uint64_t bytes)
 {
 	int err = -EINVAL, place;
+	uint64_t since_ns;
 
 	pthread_mutex_lock(&space->lock);
+	since_ns = tracing_now(space);
 	space_placing_begin(space);
 	space_progress(space);
 	place = space_place(space, memory);
@@ -290,7 +292,7 @@ int weir_space_set_budget(struct weir_space *space, uint32_t memory, uint64_t by
 	else
 		err = set_budget(space, (place_t)place, bytes);
 	if (!err || err == -EBUSY)
-		tracing_budget(space, (place_t)place);
+		tracing_budget(space, (place_t)place, since_ns);
 	space_placing_end(space);
 	pthread_mutex_unlock(&space->lock);
 	return err;

@@ -131,6 +131,7 @@ struct trace_budget {
 	uint32_t memory;
 	uint32_t reserved;
 	uint64_t bytes;
+	uint64_t took_ns; /* what the call took; older traces end before it */
 };
 
 struct trace_mode {
@@ -245,6 +246,7 @@ struct trace_advise {
 	uint64_t life;
 	uint32_t advice; /* enum weir_advice */
 	uint32_t where;
+	uint64_t took_ns; /* older traces end before it */
 };
 
 /* A copy of a block was queued. */
@@ -282,6 +284,9 @@ struct trace_plan {
 	uint32_t nr_steps, nr_stages, nr_actions;
 	double modelled_ns, compute_ns; /* of a period */
 };
+
+/* What lies between a mark of this name and the next mark belongs to no epoch. */
+#define TRACE_PAUSE "pause"
 
 struct trace_mark {
 	struct trace_event event;

@@ -61,6 +61,7 @@ static void train(struct gcn *g, struct workload_result *r)
 		gcn_epoch(g);
 		gcn_sync(g);
 		moment_take(g, r, &end);
+		manager_mark_pause(g->m);
 		epoch_note(r, g->epoch, &begin, &end);
 		gcn_read(g, &loss, &g->loss, sizeof(loss));
 		r->loss[g->epoch] = loss;

@@ -501,9 +501,6 @@ static void pass_run(struct run *r, struct passes_result *result, uint32_t pass)
 	struct pass_moment begin, end;
 	int failed = 0;
 
-	pass_prepare(r, pass);
-	if (r->status)
-		return;
 	pass_begin(r->m, &begin);
 	step(r, launch_pass(r, &failed), "launching the kernels");
 	step(r, r->m->ops->sync(r->m), "the kernels");
@@ -519,11 +516,14 @@ static void pass_run(struct run *r, struct passes_result *result, uint32_t pass)
 static void passes_run(struct run *r, struct passes_result *result)
 {
 	for (uint32_t pass = 0; pass < r->p->passes && !r->status; pass++) {
+		pass_prepare(r, pass);
+		/* Behind it, so that an epoch of a trace is a pass without what prepares it. */
 		if (r->p->progress && r->p->progress(r->p->progress_arg, pass, r->p->passes)) {
 			fail(r, -EINTR, "interrupted after %u of %u passes", pass, r->p->passes);
 			return;
 		}
-		pass_run(r, result, pass);
+		if (!r->status)
+			pass_run(r, result, pass);
 	}
 	if (r->status || r->phantom || !r->p->check || !result->passed)
 		return;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replaying traces: on the machine that recorded it is the same run, to the nanosecond, with
+ * advice, prefetches and changes of budgets; what may be left out makes another one of it; epochs
+ * and pauses; budgets in proportion.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "src/backend/machine.h"
+#include "tests/unit/test_sim_machine.h"
+#include "workloads/replay.h"
+
+#define BLOCK KIB(512)
+#define TENSOR (8 * BLOCK)
+#define BUDGET (16 * BLOCK)
+#define EPOCHS 4u
+
+static char path[32];
+static struct weir_machine *machine; /* of the manager that is open */
+
+static int setup(void **state)
+{
+	int fd;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "/tmp/weir-replay-XXXXXX");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return -1;
+	(void)close(fd);
+	return setenv("WEIR_TRACE", path, 1);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	(void)unsetenv("WEIR_TRACE");
+	return unlink(path);
+}
+
+static struct manager *open_manager(const char *name, uint64_t budget_bytes)
+{
+	struct manager_config config = {.gpu_budget_bytes = budget_bytes, .block_bytes = BLOCK};
+	struct weir_machine_desc desc;
+	struct manager *m;
+
+	test_machine(&desc);
+	desc.uvm = (struct weir_uvm_desc){256, 1000, 10, 5000, 100, 50};
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &machine), 0);
+	config.machine = machine;
+	assert_int_equal(manager_create(name, &config, &m), 0);
+	return m;
+}
+
+static void close_manager(struct manager *m)
+{
+	m->ops->destroy(m);
+	weir_machine_close(machine);
+}
+
+static void launch(struct manager *m, void *from, void *to)
+{
+	const struct weir_kernel kernel = {.name = "copy"};
+	const struct weir_use uses[] = {
+		{.addr = from, .bytes = TENSOR, .kind = WEIR_READ, .read_bytes = TENSOR},
+		{.addr = to, .bytes = TENSOR, .kind = WEIR_OVERWRITE, .write_bytes = TENSOR},
+	};
+	const struct weir_launch both = {.kernel = &kernel, .uses = uses, .nr_uses = 2};
+
+	assert_int_equal(m->ops->launch(m, &both), 0);
+}
+
+/* Four tensors where two have room, then room for three and for one and a half. */
+static void program(struct manager *m, double *epoch_s)
+{
+	struct backend *b = m->backend;
+	const uint32_t own = b->desc.device[0].memory;
+	void *t[4];
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(m->ops->alloc(m, TENSOR, "t", &t[i]), 0);
+	assert_int_equal(m->ops->write(m, t[0], NULL, TENSOR), 0);
+	assert_int_equal(m->ops->advise(m, t[0], WEIR_ADVISE_READ_MOSTLY, 0), 0);
+	assert_int_equal(m->ops->advise(m, t[1], WEIR_ADVISE_ACCESSED_BY, 0), 0);
+	assert_int_equal(m->ops->advise(m, t[3], WEIR_ADVISE_PREFER_MEMORY, own), 0);
+	for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
+		uint64_t begin_ns = b->ops->now_ns(b);
+
+		manager_mark_epoch(m, epoch, EPOCHS);
+		launch(m, t[0], t[1]);
+		b->ops->host_spend(b, 30000);
+		assert_int_equal(m->ops->prefetch(m, (char *)t[3] + BLOCK, 4 * BLOCK, own), 0);
+		launch(m, t[1], t[2]);
+		launch(m, t[2], t[3]);
+		if (epoch == 1)
+			assert_int_equal(m->ops->set_budget(m, own, 3 * BUDGET / 2), 0);
+		if (epoch == 2)
+			assert_int_equal(m->ops->set_budget(m, own, 3 * BUDGET / 4), 0);
+		assert_int_equal(m->ops->sync(m), 0);
+		epoch_s[epoch] = (double)(b->ops->now_ns(b) - begin_ns) * 1e-9;
+		manager_mark_pause(m);
+		assert_int_equal(m->ops->read(m, NULL, t[3], TENSOR), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		m->ops->free(m, t[i]);
+}
+
+static void record(struct trace_file *file, struct replay_plan *plan, double *epoch_s)
+{
+	struct manager *m = open_manager("weir", BUDGET);
+	char err[256] = "";
+
+	program(m, epoch_s);
+	close_manager(m);
+	assert_int_equal(trace_file_open(path, file, err, sizeof(err)), 0);
+	assert_int_equal(replay_check(file, plan, err, sizeof(err)), 0);
+	assert_int_equal(plan->nr_epochs, EPOCHS);
+	assert_int_equal(plan->nr_devices, 1);
+	assert_int_equal(plan->needs_bytes, 4 * TENSOR);
+	/* What is replayed is not recorded again, over what is being read. */
+	assert_int_equal(unsetenv("WEIR_TRACE"), 0);
+}
+
+static void replay(const char *manager, const struct replay_params *params, double *epoch_s)
+{
+	struct manager *m = open_manager(manager, params->gpu_budget_bytes);
+	char err[256] = "";
+
+	if (replay_run(m, params, epoch_s, err, sizeof(err)))
+		fail_msg("%s: %s", manager, err);
+	close_manager(m);
+}
+
+static bool same(const double *a, const double *b, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (fabs(a[i] - b[i]) > 0.5e-9)
+			return false;
+	return true;
+}
+
+static void test_replay_is_the_run(void **state)
+{
+	double recorded[EPOCHS], got[EPOCHS];
+	struct replay_plan plan;
+	struct trace_file file;
+	struct replay_params params = {.file = &file,
+				       .plan = &plan,
+				       .think = true,
+				       .advice = true,
+				       .gpu_budget_bytes = BUDGET};
+
+	(void)state;
+	record(&file, &plan, recorded);
+	replay("weir", &params, got);
+	assert_true(same(recorded, got, EPOCHS));
+	params.warm_up = 2;
+	replay("weir", &params, got);
+	assert_true(same(recorded + 2, got, EPOCHS - 2));
+	params.warm_up = 0;
+
+	params.advice = false;
+	replay("weir", &params, got);
+	assert_false(same(recorded, got, EPOCHS));
+	params.advice = true;
+	params.think = false;
+	replay("weir", &params, got);
+	assert_false(same(recorded, got, EPOCHS));
+	trace_file_close(&file);
+}
+
+/* What a manager does that is asked by hand what the replay asks it. */
+static void test_replay_advises_managed_memory(void **state)
+{
+	double with[EPOCHS], without[EPOCHS], cold[EPOCHS];
+	struct replay_plan plan;
+	struct trace_file file;
+	struct replay_params params = {.file = &file,
+				       .plan = &plan,
+				       .think = true,
+				       .advice = true,
+				       .gpu_budget_bytes = BUDGET};
+
+	(void)state;
+	record(&file, &plan, with);
+	replay("uvm", &params, with);
+	params.advice = false;
+	replay("uvm", &params, without);
+	assert_false(same(with, without, EPOCHS));
+	params.cold = true;
+	replay("uvm", &params, cold);
+	assert_false(same(cold, without, EPOCHS));
+	trace_file_close(&file);
+}
+
+/* As seen by a manager that only notes it. */
+static uint64_t noted[4];
+static uint32_t nr_noted;
+
+static int note_budget(struct manager *m, uint32_t memory, uint64_t bytes)
+{
+	assert_int_equal(memory, m->backend->desc.device[0].memory);
+	assert_true(nr_noted < 4);
+	noted[nr_noted++] = bytes;
+	return -EBUSY;
+}
+
+static void test_replay_changes_budgets_in_proportion(void **state)
+{
+	double epoch_s[EPOCHS];
+	struct replay_plan plan;
+	struct trace_file file;
+	struct replay_params params = {
+		.file = &file, .plan = &plan, .advice = true, .gpu_budget_bytes = BUDGET / 2};
+	struct manager *m;
+	struct manager_ops ops;
+	char err[256];
+
+	(void)state;
+	record(&file, &plan, epoch_s);
+	assert_int_equal(replay_budget(&file, file.machine.device[0].memory), BUDGET);
+	m = open_manager("uvm", BUDGET / 2);
+	ops = *m->ops;
+	ops.set_budget = note_budget;
+	m->ops = &ops;
+	assert_int_equal(replay_run(m, &params, epoch_s, err, sizeof(err)), 0);
+	close_manager(m);
+	assert_int_equal(nr_noted, 2);
+	assert_int_equal(noted[0], 3 * BUDGET / 4);
+	assert_int_equal(noted[1], 3 * BUDGET / 8);
+	trace_file_close(&file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_replay_is_the_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replay_advises_managed_memory, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_replay_changes_budgets_in_proportion, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
