@@ -424,6 +424,8 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 	return err;
 }
 
+static const char *const no_part_of_it[] = {"json", NULL};
+
 static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_bytes)
 {
 	const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
@@ -452,6 +454,8 @@ static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_
 	}
 	if (!rc) {
 		r->name = operands[0];
+		r->params.base.command = options_command("weir replay", defs, nr_defs, given,
+							 operands, nr, no_part_of_it);
 		snprintf(err, err_bytes, "not enough memory on this computer");
 		rc = read_options(&reader, r);
 	}

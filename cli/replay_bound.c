@@ -44,7 +44,7 @@ static bool same_steps(const struct trace *a, const struct trace *b)
 	return same_uses(a, b);
 }
 
-/* Add the next epoch to nr kinds of them; takes the steps over. @return how many kinds there are. */
+/* Add the next epoch to nr kinds of them; takes the steps over. @return how many there are. */
 static uint32_t add_epoch(struct replay_alike *alike, uint32_t nr, struct trace *steps)
 {
 	uint32_t i = 0;

@@ -64,8 +64,8 @@ static int print_help(void)
 {
 	puts("usage: weir report RESULTS... [options]\n"
 	     "\n"
-	     "Make a page out of results, as `weir bench gcn --json FILE` writes them, that\n"
-	     "shows what each manager's time goes into. - is standard input.\n");
+	     "Make a page out of results, as `weir bench` and `weir replay` write them with\n"
+	     "--json FILE, that shows what each manager's time goes into. - is standard input.\n");
 	options_help(stdout, report_options, NR_OPTIONS);
 	return fflush(stdout) ? EXIT_BAD : 0;
 }

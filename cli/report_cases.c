@@ -63,8 +63,15 @@ bool report_sets_meet(const struct report_sets *sets, const struct report_set *a
 	return false;
 }
 
+bool report_is_replay(const struct report_set *set)
+{
+	return set->result[0]->trace != NULL;
+}
+
 bool report_one_size(const struct report_set *set)
 {
+	if (report_is_replay(set))
+		return true;
 	return set->nr_cases > 1 && set->cases[0].nodes == set->cases[set->nr_cases - 1].nodes;
 }
 

@@ -31,6 +31,8 @@ static bool is_narrow(const struct canvas *canvas)
 /* Where a case stands. */
 static double case_x(const struct report_set *set, const struct report_case *c)
 {
+	if (report_is_replay(set))
+		return c->budget_bytes / 1e9;
 	return set->by_nodes ? c->nodes / 1e6 : c->over;
 }
 
@@ -145,11 +147,17 @@ static int compare_labels(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Names beside the curves that reach the last case, pushed apart where they would meet. */
+/* The case that is farthest to the right. */
+static const struct report_case *right_case(const struct report_set *set)
+{
+	return report_is_replay(set) ? set->cases : &set->cases[set->nr_cases - 1];
+}
+
+/* Names beside the curves that reach the right, pushed apart where they would meet. */
 static void label_curves(struct canvas *canvas, const struct report_sets *sets,
 			 const struct report_set *set, const struct area *area)
 {
-	const struct report_case *last = &set->cases[set->nr_cases - 1];
+	const struct report_case *last = right_case(set);
 	struct end_label labels[REPORT_MANAGERS_MAX + 1];
 	size_t nr = 0;
 
@@ -234,11 +242,16 @@ static double epochs_legend(struct canvas *canvas, const struct report_sets *set
 	return legend_draw(canvas, 0, entries, nr);
 }
 
-static void shade_beyond(struct canvas *canvas, const struct area *area)
+static void shade_beyond(struct canvas *canvas, const struct report_set *set,
+			 const struct area *area)
 {
 	double from = area_x(area, 1), to = area->left + area->width;
 
-	if (from >= to)
+	if (report_is_replay(set)) {
+		to = fmin(to, area_x(area, set->cases[0].needs_bytes / 1e9));
+		from = area->left;
+	}
+	if (!(from < to))
 		return;
 	canvas_box(canvas, from, area->top, to - from, area->height, COLOUR_SHADE);
 	if (to - from > 110)
@@ -257,10 +270,12 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 	area.width = canvas->width - area.left - (narrow ? 8 : LABEL_WIDTH);
 	canvas->height = area.top + area.height + 46;
 	if (!set->by_nodes)
-		shade_beyond(canvas, &area);
+		shade_beyond(canvas, set, &area);
 	area_draw_y(canvas, &area, "s an epoch");
 	area_draw_x(canvas, &area,
-		    set->by_nodes ? "nodes, millions" : "memory needed over GPU memory");
+		    report_is_replay(set) ? "GPU memory, GB"
+		    : set->by_nodes	  ? "nodes, millions"
+					  : "memory needed over GPU memory");
 	label_sizes(canvas, set, &area);
 	draw_line_of(canvas, set, &area, in_memory_of, COLOUR_MANAGER, 3);
 	for (size_t m = 0; m < sets->nr_managers; m++)

@@ -162,13 +162,18 @@ static int put_summary(FILE *out, const struct page *page)
 {
 	const struct report_sets *sets = page->sets;
 
+	bool replay = false;
+
+	for (size_t i = 0; i < sets->nr; i++)
+		replay |= report_is_replay(&sets->set[i]);
 	fputs("<h1>", out);
 	origin_title(out, sets->results);
 	fprintf(out,
 		": where the time goes</h1>\n<p class=\"by\">%zu result%s of <code>weir bench"
-		"</code>, by <code>weir report</code>; <a href=\"#made\">how they were made</a>"
+		"</code>%s, by <code>weir report</code>; <a href=\"#made\">how they were made</a>"
 		"</p>\n",
-		page->nr_results, page->nr_results == 1 ? "" : "s");
+		page->nr_results, page->nr_results == 1 ? "" : "s",
+		replay ? " and <code>weir replay</code>" : "");
 	for (size_t i = 0; i < sets->nr; i++) {
 		struct sentences sentences;
 		int rc;
@@ -257,9 +262,17 @@ static void put_sentences_of(FILE *out, const struct page *page, const struct pa
 	}
 }
 
+/* Of a replay the question is another one. */
+static const struct chart_words replay_words = {
+	"How much memory is enough", "Time of an epoch over GPU memory",
+	"A curve for each manager: seconds an epoch, on a logarithmic scale, over the "
+	"GPU\xe2\x80\x99s memory that it may use, with the lower bound. The table of results has "
+	"the figures."};
+
 static int put_chart(FILE *out, const struct page *page, const struct page_chart *chart)
 {
-	const struct chart_words *words = &chart_words[chart->kind];
+	bool replay = chart->kind == CHART_EPOCHS && report_is_replay(&page->sets->set[chart->set]);
+	const struct chart_words *words = replay ? &replay_words : &chart_words[chart->kind];
 	struct sentences sentences;
 	char id[40];
 	int rc;

@@ -161,6 +161,19 @@ static bool is_solver(const struct report_result *result)
 	       (is_graph(result) && json_object_get(result->json, "iteration_s"));
 }
 
+/* What was replayed, and how. */
+static int read_replay(struct report_source *source, struct report_result *result)
+{
+	const json_t *parameters = result->parameters;
+	int err = need_text(source, parameters, "trace", &result->trace);
+
+	result->no_think = json_is_false(json_object_get(parameters, "think"));
+	result->no_advice = json_is_false(json_object_get(parameters, "advice"));
+	result->cold = json_is_true(json_object_get(parameters, "cold"));
+	result->nodes = 0;
+	return err;
+}
+
 static int read_parameters(struct report_source *source, struct report_result *result)
 {
 	const struct number_member members[] = {
@@ -186,6 +199,8 @@ static int read_parameters(struct report_source *source, struct report_result *r
 	if (!err)
 		err = get_text(source, parameters, "device", &result->device);
 	result->parameters = parameters;
+	if (!err && strcmp(result->workload, "replay") == 0)
+		return read_replay(source, result);
 	if (!err && !is_touch(result) && !is_graph(result) && !is_solver(result) &&
 	    !(result->nodes > 0))
 		err = report_refuse(
@@ -503,9 +518,6 @@ static int read_result(struct report_source *source, struct report_result *resul
 				    schema);
 	if (!err)
 		err = need_text(source, result->json, "workload", &result->workload);
-	if (!err && strcmp(result->workload, "replay") == 0)
-		err = report_refuse(source, "a result of `weir replay`, which has no page: leave "
-					    "it out");
 	if (!err)
 		err = need_text(source, result->json, "machine", &result->machine);
 	if (!err)

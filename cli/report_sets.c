@@ -61,6 +61,8 @@ static bool same_setup(const struct report_result *a, const struct report_result
 	return same_text(a->workload, b->workload) && same_text(a->machine, b->machine) &&
 	       same_text(a->version, b->version) && a->measured == b->measured &&
 	       same_text(a->data, b->data) && same_text(a->graph, b->graph) &&
+	       same_text(a->trace, b->trace) && a->no_think == b->no_think &&
+	       a->no_advice == b->no_advice && a->cold == b->cold &&
 	       same_text(a->device, b->device) && same_number(a->slice, b->slice) &&
 	       same_number(a->hidden, b->hidden) &&
 	       same_number(a->host_budget_bytes, b->host_budget_bytes) &&
@@ -70,7 +72,8 @@ static bool same_setup(const struct report_result *a, const struct report_result
 bool report_same_work(const struct report_result *a, const struct report_result *b)
 {
 	return same_text(a->workload, b->workload) && same_text(a->graph, b->graph) &&
-	       same_number(a->slice, b->slice) && same_number(a->hidden, b->hidden);
+	       same_text(a->trace, b->trace) && same_number(a->slice, b->slice) &&
+	       same_number(a->hidden, b->hidden);
 }
 
 /* Of the same size, too: it then needs the same memory. */
@@ -400,6 +403,7 @@ static int make_cases(const struct report_results *results, const struct report_
 		most = fmax(most, set->cases[i].over);
 	}
 	set->by_nodes |= same_over(least, most);
+	set->by_nodes &= !report_is_replay(set);
 	return 0;
 }
 
@@ -439,7 +443,7 @@ static void write_differences(FILE *out, const struct report_sets *sets,
 {
 	const struct report_result *own = set->result[0];
 	bool version = false, data = false, graph = false, device = false, slice = false;
-	bool hidden = false, host = false, block = false, near = false;
+	bool hidden = false, host = false, block = false, near = false, how = false;
 	char text[SIZE_TEXT_BYTES];
 
 	for (size_t i = 0; i < sets->nr; i++) {
@@ -456,7 +460,12 @@ static void write_differences(FILE *out, const struct report_sets *sets,
 		host |= !same_number(own->host_budget_bytes, other->host_budget_bytes);
 		block |= !same_number(own->block_bytes, other->block_bytes);
 		near |= near_of(set) != near_of(&sets->set[i]);
+		how |= own->no_think != other->no_think || own->no_advice != other->no_advice ||
+		       own->cold != other->cold;
 	}
+	if (how)
+		fprintf(out, "%s%s%s", own->no_think ? ", without the program's own time" : "",
+			own->no_advice ? ", without advice" : "", own->cold ? ", cold" : "");
 	if (version && own->version)
 		fprintf(out, ", version %s", own->version);
 	if (device && own->device)
@@ -502,7 +511,9 @@ static int make_title(const struct report_sets *sets, struct report_set *set)
 	else
 		fprintf(out, "%s on a %s %s", own->workload, set->measured ? "real" : "simulated",
 			own->machine);
-	if (report_one_size(set))
+	if (report_is_replay(set))
+		fprintf(out, ", %s", own->trace);
+	else if (report_one_size(set))
 		fprintf(out, ", %s nodes", count_format((uint64_t)own->nodes, text, sizeof(text)));
 	if (one_budget && own->budget_bytes > 0)
 		fprintf(out, ", %s of GPU memory",

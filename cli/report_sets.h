@@ -67,7 +67,10 @@ double report_epoch_s(const struct report_case *c, size_t manager);
  * own, since the case's is of two memories. NaN: there is none. */
 double report_bound_s(const struct report_case *c, const struct report_result *result);
 
-/* Whether the budgets vary and the size does not. */
+/* Whether a set is of a trace that was replayed: it has no sizes, and is shown by its budgets. */
+bool report_is_replay(const struct report_set *set);
+
+/* Whether the budgets vary and the size does not, or there is none. */
 bool report_one_size(const struct report_set *set);
 
 /* What is shown instead of a time. */

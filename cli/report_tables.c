@@ -71,12 +71,12 @@ static void put_status(FILE *out, const struct report_result *result)
 
 /* Columns that not every table has. */
 struct columns {
-	bool budget, over, near, in_memory, bound, faults, losses;
+	bool nodes, budget, over, near, in_memory, bound, faults, losses;
 };
 
 static struct columns columns_of(const struct report_set *set)
 {
-	struct columns columns = {0};
+	struct columns columns = {.nodes = !report_is_replay(set), .budget = report_is_replay(set)};
 
 	for (size_t i = 0; i < set->nr_cases; i++) {
 		columns.budget |=
@@ -96,7 +96,8 @@ static struct columns columns_of(const struct report_set *set)
 
 static void put_titles(FILE *out, const struct columns *columns)
 {
-	put_title(out, "nodes");
+	if (columns->nodes)
+		put_title(out, "nodes");
 	if (columns->budget)
 		put_title(out, "GPU memory");
 	if (columns->over)
@@ -128,7 +129,8 @@ static void put_result(FILE *out, const struct report_sets *sets, const struct r
 	const bool ok = result->status == RESULT_OK;
 	struct figure figure;
 
-	put_cell(out, "%s", figure_count(&figure, c->nodes));
+	if (columns->nodes)
+		put_cell(out, "%s", figure_count(&figure, c->nodes));
 	if (columns->budget)
 		put_cell(out, "%s", figure_bytes(&figure, c->budget_bytes));
 	if (columns->over)
@@ -175,7 +177,7 @@ static const struct report_case *case_of(const struct report_set *set,
 
 static void put_failures(FILE *out, const struct report_set *set)
 {
-	struct figure nodes;
+	struct figure figure;
 
 	for (size_t i = 0; i < set->nr_results; i++) {
 		const struct report_result *result = set->result[i];
@@ -184,9 +186,11 @@ static void put_failures(FILE *out, const struct report_set *set)
 			continue;
 		fputs("<p class=\"note\">", out);
 		html_text(out, result->manager);
-		fprintf(out, " %s at %s nodes: ",
-			result->status == RESULT_FAILED ? "failed" : "was refused",
-			figure_count(&nodes, result->nodes));
+		fprintf(out,
+			" %s at %s%s: ", result->status == RESULT_FAILED ? "failed" : "was refused",
+			result->trace ? figure_bytes(&figure, result->budget_bytes)
+				      : figure_count(&figure, result->nodes),
+			result->trace ? "" : " nodes");
 		html_text(out, result->error ? result->error : "no reason was given");
 		fputs("</p>\n", out);
 	}
@@ -228,7 +232,8 @@ static void put_pair_rows(FILE *out, const struct report_sets *sets, const struc
 			if (isnan(x) || isnan(y))
 				continue;
 			fputs("<tr>", out);
-			put_cell(out, "%s", figure_count(&figure, c->nodes));
+			if (!report_is_replay(a))
+				put_cell(out, "%s", figure_count(&figure, c->nodes));
 			put_cell(out, "%s", figure_bytes(&figure, c->budget_bytes));
 			put_manager(out, sets, sets->manager[m]);
 			put_cell(out, "%s", figure_seconds(&figure, x));
@@ -245,7 +250,8 @@ void table_pair(FILE *out, const struct report_sets *sets, const struct report_s
 	bool kinds = a->measured != b->measured;
 
 	begin_table(out, "Comparison", "Times of an epoch, and the second over the first.");
-	put_title(out, "nodes");
+	if (!report_is_replay(a))
+		put_title(out, "nodes");
 	put_title(out, "GPU memory");
 	put_title(out, "manager");
 	put_title(out, kinds ? "simulated" : "first");

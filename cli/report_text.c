@@ -162,6 +162,40 @@ static void put_distance(FILE *out, const struct report_sets *sets, const struct
 	}
 }
 
+/* Less than this over a manager's shortest time, and there is memory enough for it. */
+#define ENOUGH 1.05
+
+/* From which budget on a manager takes hardly more than its shortest time. Cases go from the most
+ * memory to the least. */
+static void put_enough(FILE *out, const struct report_sets *sets, const struct report_set *set,
+		       size_t m)
+{
+	const struct report_case *last = NULL;
+	double best = INFINITY;
+	struct figure budget;
+
+	for (size_t i = 0; i < set->nr_cases; i++)
+		best = fmin(best, report_epoch_s(&set->cases[i], m));
+	for (size_t i = 0; i < set->nr_cases; i++) {
+		double s = report_epoch_s(&set->cases[i], m);
+
+		if (!isnan(s) && s > ENOUGH * best)
+			break;
+		last = isnan(s) ? last : &set->cases[i];
+	}
+	if (!last || report_nr_times(set, m) < 2)
+		return;
+	fprintf(out, "- Enough for %s: %s", sets->manager[m],
+		figure_bytes(&budget, last->budget_bytes));
+	if (last == &set->cases[set->nr_cases - 1])
+		fputs(", the least that was tried.\n", out);
+	else
+		fprintf(out,
+			". With less it takes more than %.2f times as long as at best, or has no "
+			"time.\n",
+			ENOUGH);
+}
+
 void text_epochs(FILE *out, const struct report_sets *sets, const struct report_set *set)
 {
 	const struct report_case *fits = NULL, *telling = report_telling_case(sets, set),
@@ -184,6 +218,8 @@ void text_epochs(FILE *out, const struct report_sets *sets, const struct report_
 		put_case_item(out, sets, set, telling);
 	if (last && last != telling && last != fits)
 		put_case_item(out, sets, set, last);
+	for (size_t m = 0; m < sets->nr_managers && report_is_replay(set); m++)
+		put_enough(out, sets, set, m);
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		if (strcmp(sets->manager[m], "weir") == 0 || sets->nr_managers == 1)
 			put_distance(out, sets, set, m);
@@ -423,13 +459,23 @@ void text_residency(FILE *out, const struct report_timeline *timeline)
 
 /* ------------------------------------------------------------------ two sets */
 
+static void put_size(FILE *out, const struct report_set *set, const struct report_case *c)
+{
+	struct figure figure;
+
+	if (report_is_replay(set))
+		fputs(figure_bytes(&figure, c->budget_bytes), out);
+	else
+		fprintf(out, "%s nodes", figure_count(&figure, c->nodes));
+}
+
 void text_comparison(FILE *out, const struct report_sets *sets, const struct report_set *a,
 		     const struct report_set *b)
 {
 	const struct report_case *least_at = NULL, *most_at = NULL;
 	double least = INFINITY, most = 0;
 	size_t least_by = 0, most_by = 0, nr = 0;
-	struct figure low, high, nodes;
+	struct figure low, high;
 
 	for (size_t i = 0; i < a->nr_cases; i++) {
 		const struct report_case *c = &a->cases[i], *other = report_case_like(b, c);
@@ -459,8 +505,11 @@ void text_comparison(FILE *out, const struct report_sets *sets, const struct rep
 		fprintf(out, "the second takes %s times as long.\n", figure_ratio(&low, least));
 		return;
 	}
-	fprintf(out, "the second takes from %s (%s at %s nodes) to ", figure_ratio(&low, least),
-		sets->manager[least_by], figure_count(&nodes, least_at->nodes));
-	fprintf(out, "%s times as long (%s at %s nodes).\n", figure_ratio(&high, most),
-		sets->manager[most_by], figure_count(&nodes, most_at->nodes));
+	fprintf(out, "the second takes from %s (%s at ", figure_ratio(&low, least),
+		sets->manager[least_by]);
+	put_size(out, a, least_at);
+	fprintf(out, ") to %s times as long (%s at ", figure_ratio(&high, most),
+		sets->manager[most_by]);
+	put_size(out, a, most_at);
+	fputs(").\n", out);
 }

@@ -110,6 +110,19 @@ page rows rows.json
 has rows.html 'pagein on a simulated rtx5090' '<text>[0-9]{4} GB/s</text>'
 echo "ok - a row for each result, with figures of more than three digits"
 
+WEIR_TRACE=gcn.trace "$WEIR" bench gcn --nodes 100k --block-size 2MiB --epochs 1 --manager weir \
+	>out 2>err || fail "a traced bench exits with $?"
+"$WEIR" replay gcn.trace --manager native,zerocopy,weir --gpu-budget 25%,50%,100%,150% \
+	--json replay.json >out 2>err || fail "replay exits with $?"
+page replay replay.json
+has replay.html '<title>replay on a simulated rtx5090' '>How much memory is enough</h3>' \
+	'replay on a simulated rtx5090, gcn.trace' '>GPU memory, GB<' '>lower bound<' \
+	'<strong>Enough for weir</strong>: [0-9.]+ GB' 'the least that was tried' \
+	'>out of memory with this budget<' '<pre>weir replay gcn.trace --manager native,zerocopy,weir'
+lacks replay.html ' nodes' 'id="set-2"'
+page beside replay.json plain.json
+echo "ok - a trace that was replayed, by budget"
+
 # ---------------------------------------------------------------- what later versions add
 
 # with PARTS NAME: the results of weir under another manager's name, with parts of the time.

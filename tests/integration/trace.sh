@@ -212,9 +212,6 @@ replay_refused '^weir: --gpu-budget: ' gcn.trace --gpu-budget 1TB
 replay_refused '^weir: --warm-up' gcn.trace --warm-up 4
 replay_refused "^weir: --manager 'weir,uvm'" devices.trace --manager weir,uvm
 replay_refused 'has brackets of 2 devices' devices.trace --machine rtx5090
-"$WEIR" report replayed.json -o page.html >out 2>err
-[ $? -eq 2 ] || fail "a page of what was replayed"
-has err 'has no page: leave it out$'
 "$WEIR" replay --help >out || fail "replay --help"
 has out '^usage: weir replay'
 ! grep -q -- '--debug' out || fail "an option that is not there" out

@@ -367,6 +367,42 @@ static void test_text_below_the_bound(void **state)
 	     "bound is computed. \n");
 }
 
+static void test_text_how_much_memory_is_enough(void **state)
+{
+	static const double budget[] = {40, 30, 20, 10}, weir_s[] = {1, 1.04, 1.2, 1.03};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct report_result *r[] = {add("a", 0, budget[i] * GB, "native", i ? 0 : 1),
+					     add("a", 0, budget[i] * GB, "zerocopy", 9),
+					     add("a", 0, budget[i] * GB, "weir", weir_s[i])};
+
+		for (int k = 0; k < 3; k++) {
+			r[k]->trace = "x.trace";
+			r[k]->needs_bytes = 30 * GB;
+		}
+	}
+	make();
+	assert_int_equal(sets.nr, 1);
+	assert_int_equal(sets.set[0].nr_cases, 4);
+	assert_string_equal(sets.set[0].title, "gcn on a simulated a, x.trace");
+	said(text_epochs,
+	     "native gets through up to 40.0 GB of GPU memory (the work needs 0.75 times that) and "
+	     "runs out of memory at the next budget tried, 30.0 GB of GPU memory (the work needs "
+	     "1.00 times that). \n"
+	     "- 30.0 GB of GPU memory (the work needs 1.00 times that): weir takes 1.04 s; zerocopy, "
+	     "the next, takes 9.00 s, 8.65 times as long. Out of memory: native. \n"
+	     "- 20.0 GB of GPU memory (the work needs 1.50 times that): weir takes 1.20 s, 1.20 "
+	     "times as long as in memory; zerocopy, the next, takes 9.00 s, 7.50 times as long. Out "
+	     "of memory: native. \n"
+	     "- 10.0 GB of GPU memory (the work needs 3.00 times that): weir takes 1.03 s, 1.03 "
+	     "times as long as in memory; zerocopy, the next, takes 9.00 s, 8.74 times as long. Out "
+	     "of memory: native. \n"
+	     "- Enough for zerocopy: 10.0 GB, the least that was tried.\n"
+	     "- Enough for weir: 30.0 GB. With less it takes more than 1.05 times as long as at "
+	     "best, or has no time.\n\n");
+}
+
 static void test_text_parts(void **state)
 {
 	struct report_result *r;
@@ -440,6 +476,7 @@ int main(void)
 		test(test_text_without_anything_known),
 		test(test_text_nothing_got_through),
 		test(test_text_below_the_bound),
+		test(test_text_how_much_memory_is_enough),
 		test(test_text_parts),
 		test(test_text_traffic),
 	};
