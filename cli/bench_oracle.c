@@ -56,7 +56,8 @@ static const char *why(int err)
 	case -EXDEV:
 		return "the epochs do not end with the allocations that they began with";
 	case -ENOSPC:
-		return "a launch found more blocks in GPU memory than the budget has room for";
+		return "a launch needs more blocks than the GPU's memory has room for at once, so "
+		       "that no way has them all there: there is no least number of copies";
 	case -E2BIG:
 		return "too many blocks; choose a larger --block-size";
 	default:

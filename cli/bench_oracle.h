@@ -8,7 +8,8 @@
 
 /*
  * Compare a run whose record has a trace, under a manager that moves blocks.
- * @return 0, or a negative errno: err has one line.
+ * @return 0, or a negative errno: err has one line. -ENOSPC: there is no least number, since a
+ * launch needs more than there is room for at once; that is no failure.
  */
 int bench_oracle(const struct bench_run *run, struct result_oracle *out, char *err,
 		 size_t err_bytes);

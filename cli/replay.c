@@ -16,6 +16,7 @@
 #include "cli/interrupt.h"
 #include "cli/kept.h"
 #include "cli/replay_bound.h"
+#include "cli/replay_oracle.h"
 #include "cli/size.h"
 #include "src/base/util.h"
 #include "workloads/replay.h"
@@ -28,6 +29,7 @@ enum replay_option {
 	NO_THINK,
 	NO_ADVICE,
 	COLD,
+	ORACLE,
 	JSON,
 	HELP,
 	REPLAY_NR
@@ -65,6 +67,8 @@ static const struct option_def table[REPLAY_NR] = {
 		       "leave out advice, prefetches and changes of budgets"},
 	[COLD] = {"cold", NULL, NULL, NULL,
 		  "begin each epoch with nothing in the GPU's memory, where a manager can"},
+	[ORACLE] = {"oracle", NULL, NULL, NULL,
+		    "compare copies into GPU memory with the least number there can be"},
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
@@ -89,8 +93,9 @@ struct replay {
 	struct replay_bound bound;
 	uint32_t warm_up;
 	uint64_t block_bytes;
-	bool think, advice, cold;
+	bool think, advice, cold, oracle;
 	struct bench_pass_row *rows;
+	double *over_min; /* by row: copies over the least number; NaN: not known */
 	unsigned int nr_rows;
 };
 
@@ -99,6 +104,8 @@ struct work {
 	const struct replay *replay;
 	struct bench_pass_run *run;
 	struct passes_result result;
+	struct replay_oracle oracle;
+	char said[BENCH_PASS_ERROR_BYTES]; /* what the oracle has to say; "": nothing */
 };
 
 /* ------------------------------------------------------------------ one run */
@@ -126,11 +133,22 @@ static void fill_config(const struct work *w, struct weir_machine *machine,
 	out->needs_bytes = run->needs_bytes;
 }
 
+/* Whether there is something to compare with. Advice keeps managed memory where it is, which the
+ * manager does not tell. */
+static bool is_watched(const struct replay *r, const char *manager)
+{
+	const struct manager_ops *ops = bench_manager_find(manager);
+
+	return r->oracle && ops->tell_where &&
+	       !(ops == &manager_uvm && r->advice && r->file.nr_of[TRACE_ADVISE]);
+}
+
 static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn progress,
 		   void *progress_arg, char *err, size_t err_bytes)
 {
 	struct work *w = arg;
 	const struct replay *r = w->replay;
+	const bool watched = is_watched(r, w->run->manager);
 	const struct replay_params params = {
 		.file = &r->file,
 		.plan = &r->plan,
@@ -142,6 +160,8 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 		.host_budget_bytes = r->params.base.host_budget_bytes,
 		.progress = progress,
 		.progress_arg = progress_arg,
+		.counting = watched ? replay_oracle_counting : NULL,
+		.counting_arg = &w->oracle,
 	};
 	struct manager_config config;
 	struct manager *m;
@@ -157,9 +177,16 @@ static int work_on(struct weir_machine *machine, void *arg, workload_progress_fn
 			       weir_strerror(rc));
 		return rc;
 	}
-	rc = replay_run(m, &params, w->result.pass_s, err, err_bytes);
+	if (watched)
+		rc = replay_oracle_begin(&w->oracle, &m);
+	if (!rc)
+		rc = replay_run(m, &params, w->result.pass_s, err, err_bytes);
 	m->ops->stats(m, &w->run->stats);
 	m->ops->destroy(m);
+	if (!rc && watched)
+		rc = replay_oracle_end(&w->oracle, &r->params.base.machine, &config,
+				       w->run->manager, r->plan.nr_epochs - r->warm_up, w->said,
+				       sizeof(w->said));
 	return rc;
 }
 
@@ -202,9 +229,16 @@ static int run_case(struct replay *r, uint64_t budget_bytes, const char *manager
 		out.pass.parameters = write_parameters;
 		out.pass.of = r;
 		out.pass.useful_bytes_per_s = NAN;
+		if (w.oracle.known)
+			out.result.oracle = &w.oracle.min;
+		if (w.said[0])
+			bench_pass_complain(&r->pass, w.said);
+		r->over_min[r->nr_rows] =
+			w.oracle.known ? w.oracle.min.copy_ins / w.oracle.min.min_copy_ins : NAN;
 		r->rows[r->nr_rows++] = bench_pass_row(&out.result, NAN);
 		rc = bench_pass_add(&r->pass, &out.result);
 	}
+	replay_oracle_fini(&w.oracle);
 	passes_result_free(&w.result);
 	return interrupt_pending() ? -1 : rc;
 }
@@ -217,7 +251,8 @@ static int run_all(void *arg)
 	int rc = 0;
 
 	r->rows = calloc(nr, sizeof(*r->rows));
-	if (!r->rows) {
+	r->over_min = calloc(nr, sizeof(*r->over_min));
+	if (!r->rows || !r->over_min) {
 		snprintf(r->pass.err, sizeof(r->pass.err), "not enough memory on this computer");
 		return bench_pass_stop(&r->pass, BENCH_EXIT_FAILED);
 	}
@@ -235,11 +270,11 @@ static int print(void *arg, FILE *out)
 {
 	static const struct table_column columns[] = {
 		{"GPU budget", TABLE_RIGHT}, {"manager", TABLE_LEFT},	{"epoch s", TABLE_RIGHT},
-		{"bound s", TABLE_RIGHT},    {"distance", TABLE_RIGHT},
+		{"bound s", TABLE_RIGHT},    {"distance", TABLE_RIGHT}, {"over MIN", TABLE_RIGHT},
 	};
 	const struct replay *r = arg;
 	struct table *t;
-	int err = table_create(columns, ARRAY_LEN(columns), &t);
+	int err = table_create(columns, ARRAY_LEN(columns) - !r->oracle, &t);
 
 	if (err)
 		return err;
@@ -257,6 +292,9 @@ static int print(void *arg, FILE *out)
 		(void)(row->bound_s > 0 && row->status == RESULT_OK
 			       ? table_add(t, "%.3f", row->median_s / row->bound_s)
 			       : table_add(t, "-"));
+		if (r->oracle)
+			(void)(!isfinite(r->over_min[i]) ? table_add(t, "-")
+							 : table_add(t, "%.3f", r->over_min[i]));
 	}
 	err = table_print(t, out);
 	table_destroy(t);
@@ -420,6 +458,12 @@ static int read_options(struct bench_reader *reader, struct replay *r)
 	r->think = !reader->values[NO_THINK].text;
 	r->advice = !reader->values[NO_ADVICE].text;
 	r->cold = reader->values[COLD].text != NULL;
+	r->oracle = reader->values[ORACLE].text != NULL;
+	if (!err && r->oracle && (r->cold || p->nr_devices > 1)) {
+		snprintf(reader->err, reader->err_bytes,
+			 "--oracle is for traces of one device, and not with --cold");
+		err = -EINVAL;
+	}
 	p->json = reader->values[JSON].text;
 	return err;
 }
@@ -494,6 +538,7 @@ int replay_main(int argc, char **argv)
 		bench_pass_main(&r.pass, run_all, print, &r);
 	}
 	free(r.rows);
+	free(r.over_min);
 	replay_bound_fini(&r.bound);
 	trace_file_close(&r.file);
 	bench_params_fini(&r.params.base);

@@ -53,12 +53,25 @@ uint64_t tensors_take(struct tensors *t, const void *addr)
 	return bytes;
 }
 
-uint64_t tensors_bytes(const struct tensors *t, const void *addr)
+/* An address, the first one, is as what it lies in. */
+static int compare_inside(const void *a, const void *b)
 {
-	const struct tensor key = {.addr = addr};
-	void *node = tfind(&key, &t->tree, compare_addr);
+	const struct tensor *key = a, *tensor = b;
+	uintptr_t x = (uintptr_t)key->addr, y = (uintptr_t)tensor->addr;
 
-	return node ? (*(struct tensor **)node)->bytes : 0;
+	return x < y ? -1 : x - y >= tensor->bytes;
+}
+
+uint64_t tensors_find(const struct tensors *t, const void *addr, const void **begin)
+{
+	const struct tensor key = {.addr = addr}, *tensor;
+	void *node = tfind(&key, &t->tree, compare_inside);
+
+	if (!node)
+		return 0;
+	tensor = *(struct tensor **)node;
+	*begin = tensor->addr;
+	return tensor->bytes;
 }
 
 void *tensors_any(const struct tensors *t)

@@ -20,8 +20,8 @@ int tensors_add(struct tensors *t, void *addr, uint64_t bytes);
 /* Take one out. @return its bytes; 0: there is none at the address. */
 uint64_t tensors_take(struct tensors *t, const void *addr);
 
-/* The bytes of one; 0: there is none at the address. */
-uint64_t tensors_bytes(const struct tensors *t, const void *addr);
+/* The bytes of the one that an address lies in, and where it begins; 0: there is none. */
+uint64_t tensors_find(const struct tensors *t, const void *addr, const void **begin);
 
 /* Any one that is in; NULL: none is. */
 void *tensors_any(const struct tensors *t);

@@ -27,7 +27,12 @@ struct uvm_manager {
 	struct backend_managed setup;
 	struct backend_managed_stats before;
 	bool prefetch;
-	uint32_t drained; /* the memory that it is drained to */
+	uint32_t drained;	/* the memory that it is drained to */
+	uint64_t room_bytes;	/* of the device's memory, for managed memory */
+	manager_where_fn where; /* NULL: nobody asked */
+	void *where_arg;
+	uint8_t *own; /* max_own times MANAGER_OWN */
+	uint64_t max_own;
 };
 
 static struct uvm_manager *uvm_of(struct manager *m)
@@ -90,6 +95,7 @@ static int uvm_create(const struct manager_config *config, struct manager **out)
 		goto err_fini;
 	self->setup = setup;
 	(void)b->managed->stats(b, config->device, &self->before);
+	self->room_bytes = self->plain.budget_bytes;
 	*out = &self->plain.manager;
 	return 0;
 
@@ -128,6 +134,7 @@ static void uvm_destroy(struct manager *m)
 		(void)uvm_set_policy(m, NULL);
 	weir_policy_close(m->policy);
 	plain_fini(&self->plain);
+	free(self->own);
 	free(self);
 }
 
@@ -182,9 +189,10 @@ static int uvm_advise(struct manager *m, void *addr, enum weir_advice advice, ui
 		[WEIR_ADVISE_READ_MOSTLY] = BACKEND_ADVICE_READ_MOSTLY,
 		[WEIR_ADVISE_ACCESSED_BY] = BACKEND_ADVICE_ACCESSED_BY,
 	};
-	uint64_t bytes = tensors_bytes(&uvm_of(m)->tensors, addr);
+	const void *begin;
+	uint64_t bytes = tensors_find(&uvm_of(m)->tensors, addr, &begin);
 
-	if (!bytes || advice > WEIR_ADVISE_ACCESSED_BY)
+	if (!bytes || begin != addr || advice > WEIR_ADVISE_ACCESSED_BY)
 		return -EINVAL;
 	if (advice == WEIR_ADVISE_DEFAULT)
 		return advise_nothing(m->backend, addr, bytes, m->device);
@@ -199,6 +207,57 @@ static int uvm_prefetch(struct manager *m, void *addr, uint64_t bytes, uint32_t 
 		return -ENOTSUP;
 	return m->backend->managed->prefetch(m->backend, plain->stream, addr, bytes, memory);
 }
+
+/* ------------------------------------------------------------------ where blocks are */
+
+static int uvm_tell_where(struct manager *m, manager_where_fn fn, void *arg)
+{
+	struct uvm_manager *self = uvm_of(m);
+	struct backend_managed_stats stats;
+
+	/* What a real driver copies nobody knows, so that there is nothing to compare. */
+	if (fn && m->backend->managed->stats(m->backend, m->device, &stats))
+		return -ENOTSUP;
+	self->where = fn;
+	self->where_arg = arg;
+	return 0;
+}
+
+/* All that a launch names is brought to the device, at the latest as it is touched. */
+static int tell_use(struct uvm_manager *self, uint32_t u, const struct weir_use *use)
+{
+	const void *begin = NULL;
+	uint64_t first, nr;
+	uint8_t *own;
+
+	if (!tensors_find(&self->tensors, use->addr, &begin))
+		return -EINVAL;
+	first = (uint64_t)((const char *)use->addr - (const char *)begin);
+	nr = (first + use->bytes - 1) / BACKEND_MANAGED_BLOCK_BYTES -
+	     first / BACKEND_MANAGED_BLOCK_BYTES + 1;
+	if (nr > self->max_own) {
+		own = realloc(self->own, nr);
+		if (!own)
+			return -ENOMEM;
+		memset(own, MANAGER_OWN, nr);
+		self->own = own;
+		self->max_own = nr;
+	}
+	self->where(self->where_arg, u, self->own, (uint32_t)nr);
+	return 0;
+}
+
+static int uvm_launch(struct manager *m, const struct weir_launch *launch)
+{
+	struct uvm_manager *self = uvm_of(m);
+	int err = 0;
+
+	for (uint32_t u = 0; self->where && u < launch->nr_uses && !err; u++)
+		err = tell_use(self, u, &launch->uses[u]);
+	return err ? err : plain_launch(m, launch);
+}
+
+/* ------------------------------------------------------------------ the rest */
 
 #define PAGE_BYTES 4096u
 
@@ -252,6 +311,8 @@ static void uvm_stats(struct manager *m, struct manager_stats *out)
 	out->peak_bytes[self->plain.memory] = self->peak_bytes;
 	if (m->backend->managed->stats(m->backend, m->device, &now))
 		return;
+	out->block_bytes = BACKEND_MANAGED_BLOCK_BYTES;
+	out->movable_blocks = self->room_bytes / BACKEND_MANAGED_BLOCK_BYTES;
 	out->nr_faults = now.nr_faults - self->before.nr_faults;
 	out->nr_first_touches = now.nr_first_touches - self->before.nr_first_touches;
 	for (int i = 0; i < BACKEND_DIRECTION_NR; i++)
@@ -275,7 +336,8 @@ const struct manager_ops manager_uvm = {
 	.alloc = uvm_alloc,
 	.free = uvm_free,
 	.stream = plain_stream,
-	.launch = plain_launch,
+	.launch = uvm_launch,
+	.tell_where = uvm_tell_where,
 	.drain = uvm_drain,
 	.write = plain_write,
 	.read = plain_read,

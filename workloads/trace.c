@@ -315,6 +315,13 @@ static int trace_set_budget(struct manager *m, uint32_t memory, uint64_t bytes)
 	return inner && inner->ops->set_budget ? inner->ops->set_budget(inner, memory, bytes) : 0;
 }
 
+static int trace_drain(struct manager *m)
+{
+	struct manager *inner = from_manager(m)->inner;
+
+	return inner && inner->ops->drain ? inner->ops->drain(inner) : 0;
+}
+
 static int trace_sync(struct manager *m)
 {
 	struct trace_manager *t = from_manager(m);
@@ -380,6 +387,7 @@ static const struct manager_ops trace_ops = {
 	.launch = trace_launch,
 	.write = trace_write,
 	.read = trace_read,
+	.drain = trace_drain,
 	.advise = trace_advise,
 	.prefetch = trace_prefetch,
 	.set_budget = trace_set_budget,
@@ -414,7 +422,7 @@ static int where_start(struct trace_manager *t)
 		return 0;
 	err = t->inner->ops->tell_where(t->inner, record_where, t);
 	if (err)
-		return err;
+		return err == -ENOTSUP ? 0 : err;
 	t->inner->ops->stats(t->inner, &stats);
 	t->trace->block_bytes = stats.block_bytes;
 	return 0;

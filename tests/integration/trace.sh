@@ -192,6 +192,32 @@ as_bench devices weir --no-advice -- mvt --machine h200x4 --size 4096 --epochs 2
 	--devices 2
 echo "ok - cold and warm passes, several devices"
 
+# The oracle: what a replay copies is held against MIN as what the benchmark does, and looking changes
+# nothing. Half of the memory is too little for one launch's blocks, all of it is enough.
+run looked --nodes 50k --gpu-budget 50% --block-size 2MiB --epochs 2 --manager weir --oracle
+"$WEIR" replay gcn.trace --oracle --manager weir,uvm --json looked-replayed.json >out 2>err ||
+	fail "replay --oracle exits with $?" err
+has out 'over MIN$' ' weir .* [0-9.]+$' ' uvm .* -$'
+[ "$(wc -l <err)" -eq 1 ] || fail "not one line of the oracle's" err
+has err '^weir: --oracle, uvm: a launch needs more blocks than .*there is no least number of copies$'
+"$WEIR" replay gcn.trace --oracle --manager uvm --gpu-budget 95% --json enough.json >out 2>err ||
+	fail "replay --oracle exits with $?" err
+python3 - <<'END' || fail "the oracle of a replay is another one"
+import json
+
+def read(name):
+    return [json.loads(line) for line in open(name)]
+
+bench, replay = read("looked.json")[0], read("looked-replayed.json")
+assert bench["oracle"] == replay[0]["oracle"] and bench["oracle"]["copy_ins"] > 0
+assert replay[1]["oracle"] is None and replay[1]["status"] == "ok"
+plain = read("replayed.json")
+assert [r["epoch_s"] for r in replay] == [plain[0]["epoch_s"], plain[2]["epoch_s"]]
+enough = read("enough.json")[0]["oracle"]
+assert enough["block_bytes"] == 2 << 20 and enough["copy_ins"] >= enough["min_copy_ins"] > 0
+END
+echo "ok - a replay against the oracle"
+
 replay_refused()
 {
 	pattern=$1
@@ -211,6 +237,7 @@ replay_refused "^weir: --manager 'weir-paged'" gcn.trace --manager weir-paged
 replay_refused '^weir: --gpu-budget: ' gcn.trace --gpu-budget 1TB
 replay_refused '^weir: --warm-up' gcn.trace --warm-up 4
 replay_refused "^weir: --manager 'weir,uvm'" devices.trace --manager weir,uvm
+replay_refused 'oracle is for traces of one device' devices.trace --oracle
 replay_refused 'has brackets of 2 devices' devices.trace --machine rtx5090
 "$WEIR" replay --help >out || fail "replay --help"
 has out '^usage: weir replay'

@@ -12,6 +12,7 @@
 #include "src/policy/policy.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/gcn/gcn.h"
+#include "workloads/oracle.h"
 
 #define EPOCHS 4u
 
@@ -92,6 +93,71 @@ static void test_uvm_policy(void **state)
 	assert_int_equal(manager_create("uvm more", &config, &m), -EINVAL);
 	assert_int_equal(manager_create("native policy=lru", &config, &m), -ENOTSUP);
 	assert_int_equal(manager_create("weir-paged policy=lru", &config, &m), -ENOTSUP);
+	weir_machine_close(config.machine);
+}
+
+/* ------------------------------------------------------------------ the oracle */
+
+/* Read part of a tensor, from an address inside of it. */
+static void read_part(struct manager *m, char *tensor, uint64_t offset, uint64_t bytes)
+{
+	const struct weir_kernel kernel = {.name = "read"};
+	const struct weir_use use = {
+		.addr = tensor + offset, .bytes = bytes, .kind = WEIR_READ, .read_bytes = bytes};
+	const struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
+
+	assert_int_equal(m->ops->launch(m, &launch), 0);
+}
+
+/* Three tensors of two blocks in turn where two have room: the driver brings each of them each
+ * time, MIN leaves one of them there half of the time. */
+static void test_uvm_against_min(void **state)
+{
+	enum { PERIODS = 4 };
+	struct manager_config config = {.machine = open_machine(WEIR_DATA_PHANTOM),
+					.gpu_budget_bytes = MIB(8)};
+	struct manager_stats from, to;
+	struct oracle_result min;
+	struct trace *trace;
+	struct manager *m;
+	void *tensor[3];
+
+	(void)state;
+	assert_int_equal(manager_create("uvm", &config, &m), 0);
+	assert_int_equal(trace_manager_create(m, &m), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(m->ops->alloc(m, MIB(4), "t", &tensor[i]), 0);
+		assert_int_equal(m->ops->write(m, tensor[i], NULL, MIB(4)), 0);
+	}
+	for (int period = 0; period < 1 + PERIODS; period++) {
+		if (period == 1) {
+			assert_int_equal(m->ops->sync(m), 0);
+			m->ops->stats(m, &from);
+			assert_int_equal(trace_manager_start(m), 0);
+		}
+		for (int i = 0; i < 3; i++)
+			read_part(m, tensor[i], MIB(1), MIB(3));
+	}
+	assert_int_equal(trace_manager_stop(m, &trace), 0);
+	assert_int_equal(m->ops->sync(m), 0);
+	m->ops->stats(m, &to);
+	assert_int_equal(to.block_bytes, MIB(2));
+	assert_int_equal(to.movable_blocks, 4);
+	assert_int_equal(trace->block_bytes, MIB(2));
+	assert_int_equal(trace->nr_where, PERIODS * 3 * 2);
+	assert_int_equal(trace_check(trace), 0);
+
+	assert_int_equal(oracle_compute(trace, to.movable_blocks, 0, &min), 0);
+	assert_true(min.exact);
+	assert_int_equal(min.largest_set, 2);
+	assert_true(fabs(min.copy_ins - PERIODS * 3) < 1e-9);
+	/* Pages, and not whole blocks: the first half of each tensor's first block is not read. */
+	assert_int_equal(to.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND] -
+				 from.bytes[BACKEND_TO_DEVICE][WEIR_CAUSE_DEMAND],
+			 PERIODS * 3 * MIB(3));
+	assert_int_equal(oracle_compute(trace, 1, 0, &min), -ENOSPC);
+	trace_destroy(trace);
+	m->ops->destroy(m);
 	weir_machine_close(config.machine);
 }
 
@@ -283,6 +349,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_uvm_options),
 		cmocka_unit_test(test_uvm_policy),
+		cmocka_unit_test(test_uvm_against_min),
 		cmocka_unit_test(test_uvm_survives_each_failure),
 		cmocka_unit_test(test_uvm_trains_the_same),
 		cmocka_unit_test(test_uvm_trains_the_same_under_policies),
