@@ -225,6 +225,9 @@ static void draw(struct canvas *canvas, const struct page *page, const struct pa
 	case CHART_TRAFFIC:
 		chart_traffic(canvas, page->sets, set);
 		break;
+	case CHART_COPIES:
+		chart_copies(canvas, page->sets, set);
+		break;
 	case CHART_TOUCH:
 		touch_chart(canvas, sets->results);
 		break;

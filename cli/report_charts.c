@@ -248,8 +248,11 @@ static void shade_beyond(struct canvas *canvas, const struct report_set *set,
 	double from = area_x(area, 1), to = area->left + area->width;
 
 	if (report_is_replay(set)) {
-		to = fmin(to, area_x(area, set->cases[0].needs_bytes / 1e9));
-		from = area->left;
+		from = to;
+		if (set->cases[0].needs_bytes > 0) {
+			from = area->left;
+			to = fmin(to, area_x(area, set->cases[0].needs_bytes / 1e9));
+		}
 	}
 	if (!(from < to))
 		return;
@@ -257,6 +260,13 @@ static void shade_beyond(struct canvas *canvas, const struct report_set *set,
 	if (to - from > 110)
 		canvas_text(canvas, to - 8, area->top + area->height - 11, TEXT_RIGHT, SMALL_FONT,
 			    COLOUR_MUTED, "does not fit");
+}
+
+static const char *x_title(const struct report_set *set)
+{
+	return report_is_replay(set) ? "GPU memory, GB"
+	       : set->by_nodes	     ? "nodes, millions"
+				     : "memory needed over GPU memory";
 }
 
 void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
@@ -272,10 +282,7 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 	if (!set->by_nodes)
 		shade_beyond(canvas, set, &area);
 	area_draw_y(canvas, &area, "s an epoch");
-	area_draw_x(canvas, &area,
-		    report_is_replay(set) ? "GPU memory, GB"
-		    : set->by_nodes	  ? "nodes, millions"
-					  : "memory needed over GPU memory");
+	area_draw_x(canvas, &area, x_title(set));
 	label_sizes(canvas, set, &area);
 	draw_line_of(canvas, set, &area, in_memory_of, COLOUR_MANAGER, 3);
 	for (size_t m = 0; m < sets->nr_managers; m++)
@@ -283,6 +290,84 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 	draw_line_of(canvas, set, &area, bound_of, COLOUR_MUTED, 2);
 	if (!narrow)
 		label_curves(canvas, sets, set, &area);
+}
+
+/* ------------------------------------------------------------------ copies */
+
+/* What a manager copied in a case, or the least; NaN: not known. */
+static double copies_of(const struct report_case *c, size_t m, bool least)
+{
+	if (!c->cell[m])
+		return NAN;
+	return least ? c->cell[m]->least_bytes : c->cell[m]->copied_bytes;
+}
+
+/* In how many cases a manager was held against the least. */
+static size_t nr_copies(const struct report_set *set, size_t m)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < set->nr_cases; i++)
+		nr += isnan(copies_of(&set->cases[i], m, true)) ? 0 : 1;
+	return nr;
+}
+
+bool chart_has_copies(const struct report_sets *sets, const struct report_set *set)
+{
+	for (size_t m = 0; m < sets->nr_managers; m++)
+		if (nr_copies(set, m) > 1)
+			return true;
+	return false;
+}
+
+static void draw_copies(struct canvas *canvas, const struct report_sets *sets,
+			const struct report_set *set, const struct area *area, size_t m, bool least)
+{
+	canvas_curve(canvas, manager_colour(sets, m), least ? 1.5 : 2, least ? 2 : 1,
+		     least ? 0 : marks[sets->slot[m]]);
+	for (size_t i = 0; i < set->nr_cases; i++) {
+		double bytes = copies_of(&set->cases[i], m, least);
+
+		canvas_point(canvas, isnan(bytes) ? NAN : area_x(area, case_x(set, &set->cases[i])),
+			     isnan(bytes) ? NAN : area_y(area, bytes / 1e9));
+	}
+	canvas_curve_end(canvas);
+}
+
+void chart_copies(struct canvas *canvas, const struct report_sets *sets,
+		  const struct report_set *set)
+{
+	struct legend_entry entries[REPORT_MANAGERS_MAX + 1];
+	struct area area = {.left = 40, .height = is_narrow(canvas) ? 220 : 260};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < set->nr_cases; i++)
+		area.x1 = fmax(area.x1, 1.03 * case_x(set, &set->cases[i]));
+	for (size_t m = 0; m < sets->nr_managers; m++) {
+		if (!nr_copies(set, m))
+			continue;
+		entries[nr++] = (struct legend_entry){sets->manager[m], manager_colour(sets, m),
+						      marks[sets->slot[m]]};
+		for (size_t i = 0; i < set->nr_cases; i++)
+			area.y1 = fmax(fmax(area.y1, copies_of(&set->cases[i], m, false) / 1e9),
+				       copies_of(&set->cases[i], m, true) / 1e9);
+	}
+	entries[nr++] =
+		(struct legend_entry){"the least for what it served there", COLOUR_MUTED, -2};
+	area.y1 = area.y1 > 0 ? 1.05 * area.y1 : 1;
+	area.top = legend_draw(canvas, 0, entries, nr) + 36;
+	area.width = canvas->width - area.left - 8;
+	canvas->height = area.top + area.height + 46;
+	if (!set->by_nodes)
+		shade_beyond(canvas, set, &area);
+	area_draw_y(canvas, &area, "GB copied to the GPU an epoch");
+	area_draw_x(canvas, &area, x_title(set));
+	for (size_t m = 0; m < sets->nr_managers; m++) {
+		if (!nr_copies(set, m))
+			continue;
+		draw_copies(canvas, sets, set, &area, m, true);
+		draw_copies(canvas, sets, set, &area, m, false);
+	}
 }
 
 /* ------------------------------------------------------------------ residency */

@@ -22,6 +22,7 @@
 bool chart_has_epochs(const struct report_sets *sets, const struct report_set *set);
 bool chart_has_parts(const struct report_sets *sets, const struct report_set *set);
 bool chart_has_traffic(const struct report_sets *sets, const struct report_set *set);
+bool chart_has_copies(const struct report_sets *sets, const struct report_set *set);
 
 /* Epoch time over how much of the work does not fit, a curve a manager, and the lower bound. */
 void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
@@ -34,6 +35,10 @@ void chart_parts(struct canvas *canvas, const struct report_sets *sets,
 /* Bytes over each link and way, by cause. */
 void chart_traffic(struct canvas *canvas, const struct report_sets *sets,
 		   const struct report_set *set);
+
+/* Bytes copied into the GPU's memory an epoch, a curve a manager, and a dashed one of the least. */
+void chart_copies(struct canvas *canvas, const struct report_sets *sets,
+		  const struct report_set *set);
 
 /* Resident bytes over time, a panel a run. */
 void chart_residency(struct canvas *canvas, const struct report_timeline *timeline);

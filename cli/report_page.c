@@ -22,13 +22,14 @@
 /* Others are of what no set has. */
 static bool of_a_set(enum chart_kind kind)
 {
-	return kind == CHART_EPOCHS || kind == CHART_PARTS || kind == CHART_TRAFFIC;
+	return kind == CHART_EPOCHS || kind == CHART_PARTS || kind == CHART_TRAFFIC ||
+	       kind == CHART_COPIES;
 }
 
 static void add_chart(struct page *page, enum chart_kind kind, size_t set)
 {
-	static const char *const names[] = {"epochs", "time",	 "traffic",  "table",
-					    "graphs", "solvers", "residency"};
+	static const char *const names[] = {"epochs", "time",	"traffic", "copies",
+					    "table",  "graphs", "solvers", "residency"};
 	struct page_chart *chart = &page->chart[page->nr_charts++];
 
 	*chart = (struct page_chart){.kind = kind, .set = set};
@@ -52,6 +53,8 @@ void page_plan(struct page *page, const struct report_sets *sets,
 			add_chart(page, CHART_PARTS, i);
 		if (chart_has_traffic(sets, set))
 			add_chart(page, CHART_TRAFFIC, i);
+		if (chart_has_copies(sets, set))
+			add_chart(page, CHART_COPIES, i);
 	}
 	if (sets->results)
 		page->nr_results += sets->results->touch.nr + sets->results->graph.nr +
@@ -218,6 +221,10 @@ static const struct chart_words chart_words[] = {
 		{"What crosses the links", "Bytes over the links by cause",
 		 "For each manager and size a bar for each link and direction, divided by "
 		 "why the bytes were moved. The table of results has the sums."},
+	[CHART_COPIES] =
+		{"Copies, and the least that would have done", "Bytes copied to the GPU an epoch",
+		 "For each manager that was compared with the oracle a curve of what it copied to "
+		 "the GPU an epoch, and a dashed one of the least for what it served from there."},
 	[CHART_TOUCH] = {"Tables and matrices", "Bytes a second by manager",
 			 "For each case a row for each manager: what its kernels read and wrote "
 			 "a second, on a logarithmic scale. The table has the figures."},
@@ -246,6 +253,9 @@ static void put_sentences_of(FILE *out, const struct page *page, const struct pa
 		break;
 	case CHART_TRAFFIC:
 		text_traffic(out, page->sets, set);
+		break;
+	case CHART_COPIES:
+		text_copies(out, page->sets, set);
 		break;
 	case CHART_TOUCH:
 		touch_text(out, page->sets->results);

@@ -15,6 +15,7 @@ enum chart_kind {
 	CHART_EPOCHS,
 	CHART_PARTS,
 	CHART_TRAFFIC,
+	CHART_COPIES,
 	CHART_TOUCH,
 	CHART_GRAPH,
 	CHART_SOLVER,
@@ -29,7 +30,7 @@ struct page_chart {
 	char *wide, *narrow; /* gnuplot's SVG; owned */
 };
 
-#define PAGE_CHARTS_MAX (3 * REPORT_SETS_MAX + 3)
+#define PAGE_CHARTS_MAX (4 * REPORT_SETS_MAX + 4)
 
 struct page {
 	const struct report_sets *sets;

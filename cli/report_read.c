@@ -441,6 +441,22 @@ static int read_sum(struct report_source *source, const struct report_result *re
 	return 0;
 }
 
+/* What was copied in, and the least, of blocks of one size. */
+static int read_oracle(struct report_source *source, struct report_result *result)
+{
+	double block_bytes = NAN, copies = NAN, least = NAN;
+	const struct number_member members[] = {
+		{"block_bytes", &block_bytes}, {"copy_ins", &copies}, {"min_copy_ins", &least}};
+	json_t *oracle;
+	int err = get_object(source, result->json, "oracle", &oracle);
+
+	if (!err)
+		err = get_numbers(source, oracle, members, ARRAY_LEN(members));
+	result->copied_bytes = copies * block_bytes;
+	result->least_bytes = least * block_bytes;
+	return err;
+}
+
 static int read_check(struct report_source *source, struct report_result *result)
 {
 	json_t *check, *passed;
@@ -494,6 +510,8 @@ static int read_measures(struct report_source *source, struct report_result *res
 	if (isnan(result->near_bytes))
 		result->near_bytes = 0;
 	if (!err)
+		err = read_oracle(source, result);
+	if (!err)
 		err = read_check(source, result);
 	if (!err)
 		err = read_real_gpu(source, result);
@@ -538,6 +556,9 @@ static int read_result(struct report_source *source, struct report_result *resul
 		err = read_status(source, result);
 	if (!err)
 		err = read_measures(source, result);
+	if (!err && result->trace && !(result->budget_bytes > 0))
+		err = report_refuse(source, "a replay lacks \"budget_bytes\": give a file of `weir "
+					    "replay --json`");
 	if (!err && is_touch(result))
 		err = read_touch(source, result);
 	else if (!err && is_solver(result))

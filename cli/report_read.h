@@ -58,8 +58,9 @@ struct report_result {
 	double peak_bytes; /* of all memories together */
 	double near_bytes; /* of other GPUs' memories, that may be used; 0: none */
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
-	int passed;		       /* 1, 0; -1: not compared */
-	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
+	double copied_bytes, least_bytes; /* into GPU memory an epoch, and by MIN; NaN: not known */
+	int passed;			  /* 1, 0; -1: not compared */
+	bool measured, bound_measured;	  /* on a real GPU; of kernels measured there */
 	/* Of workloads that make passes: */
 	bool warm;
 	bool elements; /* of pagein and gups */

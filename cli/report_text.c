@@ -421,6 +421,55 @@ void text_traffic(FILE *out, const struct report_sets *sets, const struct report
 	fputc('\n', out);
 }
 
+/* ------------------------------------------------------------------ the oracle */
+
+/* Where a manager copied most over the least, of the cases in which there is a least above 0; else
+ * one in which nothing had to be copied. NULL: it was compared in none. */
+static const struct report_case *most_over(const struct report_set *set, size_t m)
+{
+	const struct report_case *best = NULL;
+	double most = 0;
+
+	for (size_t i = 0; i < set->nr_cases; i++) {
+		const struct report_result *r = set->cases[i].cell[m];
+
+		if (!r || isnan(r->least_bytes) || (!(r->least_bytes > 0) && best))
+			continue;
+		if (!best || !(most > 0) || r->copied_bytes / r->least_bytes > most) {
+			best = &set->cases[i];
+			most = r->least_bytes > 0 ? r->copied_bytes / r->least_bytes : 0;
+		}
+	}
+	return best;
+}
+
+void text_copies(FILE *out, const struct report_sets *sets, const struct report_set *set)
+{
+	struct figure bytes, ratio;
+
+	for (size_t m = 0; m < sets->nr_managers; m++) {
+		const struct report_case *c = most_over(set, m);
+
+		if (!c)
+			continue;
+		fprintf(out, "- %s: at ", sets->manager[m]);
+		words_case(out, set, c);
+		fprintf(out, " an epoch copies %s to the GPU",
+			figure_bytes(&bytes, c->cell[m]->copied_bytes));
+		if (c->cell[m]->least_bytes > 0)
+			fprintf(out, ", %s times the least; nowhere is it more",
+				figure_ratio(&ratio,
+					     c->cell[m]->copied_bytes / c->cell[m]->least_bytes));
+		else
+			fputs(" and none would have had to be", out);
+		fputs(".\n", out);
+	}
+	fputs("The least is what Belady\xe2\x80\x99s MIN copies, which knows what comes, so that "
+	      "each launch finds in the GPU\xe2\x80\x99s memory what it found there in the run. "
+	      "Where a launch needs more at once than there is room for, there is none. \n",
+	      out);
+}
+
 /* ------------------------------------------------------------------ residency */
 
 static double mean_bytes(const struct report_run *run, const struct report_residency *residency)

@@ -15,6 +15,7 @@ void text_in_short(FILE *out, const struct report_sets *sets, const struct repor
 void text_epochs(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_parts(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_traffic(FILE *out, const struct report_sets *sets, const struct report_set *set);
+void text_copies(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_residency(FILE *out, const struct report_timeline *timeline);
 
 /* Of two sets that meet: how the times of the second are to those of the first. */

@@ -112,13 +112,15 @@ echo "ok - a row for each result, with figures of more than three digits"
 
 WEIR_TRACE=gcn.trace "$WEIR" bench gcn --nodes 100k --block-size 2MiB --epochs 1 --manager weir \
 	>out 2>err || fail "a traced bench exits with $?"
-"$WEIR" replay gcn.trace --manager native,zerocopy,weir --gpu-budget 25%,50%,100%,150% \
+"$WEIR" replay gcn.trace --manager native,zerocopy,weir --gpu-budget 25%,50%,100%,150% --oracle \
 	--json replay.json >out 2>err || fail "replay exits with $?"
 page replay replay.json
 has replay.html '<title>replay on a simulated rtx5090' '>How much memory is enough</h3>' \
 	'replay on a simulated rtx5090, gcn.trace' '>GPU memory, GB<' '>lower bound<' \
 	'<strong>Enough for weir</strong>: [0-9.]+ GB' 'the least that was tried' \
 	'>out of memory with this budget<' '<pre>weir replay gcn.trace --manager native,zerocopy,weir'
+has replay.html '>Copies, and the least that would have done</h3>' \
+	'<strong>weir</strong>: at [0-9.]+ GB of GPU memory .* times the least; nowhere is it more'
 lacks replay.html ' nodes' 'id="set-2"'
 page beside replay.json plain.json
 echo "ok - a trace that was replayed, by budget"
@@ -232,6 +234,10 @@ sed '2s/weir-result-1/weir-result-9/' plain.json >schema.json
 refused "schema.json:2: unknown schema 'weir-result-9'" schema.json
 sed '3s/"nodes":/"knots":/' plain.json >nodes.json
 refused 'nodes.json:3: "parameters" lacks "nodes"' nodes.json
+sed '2s/,"budget_bytes":[0-9]*/,"budget_bytes":null/' replay.json >budgets.json
+refused 'budgets.json:2: a replay lacks "budget_bytes"' budgets.json
+sed '2s/"trace":/"traces":/' replay.json >traces.json
+refused 'traces.json:2: "trace" is missing' traces.json
 sed '1s/"faults":0/"faults":"many"/' plain.json >faults.json
 refused 'faults.json:1: "faults" is no number' faults.json
 sed '1s/"status":"ok"/"status":"fine"/' plain.json >status.json

@@ -49,6 +49,8 @@ static struct report_result *add(const char *machine, double nodes, double budge
 		.bound_s = NAN,
 		.needs_bytes = NAN,
 		.in_memory_s = NAN,
+		.copied_bytes = NAN,
+		.least_bytes = NAN,
 		.faults = NAN,
 		.first_touches = NAN,
 		.passed = -1,
@@ -403,6 +405,28 @@ static void test_text_how_much_memory_is_enough(void **state)
 	     "best, or has no time.\n\n");
 }
 
+static void test_text_copies(void **state)
+{
+	static const double copied[] = {0, 6, 12, 30}, least[] = {0, 5, 11, 28};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct report_result *r = add("a", 0, (40 - 10 * i) * GB, "weir", 1 + i);
+
+		r->trace = "x.trace";
+		r->copied_bytes = copied[i] * GB;
+		r->least_bytes = least[i] * GB;
+	}
+	add("a", 0, 20 * GB, "uvm", 3)->trace = "x.trace";
+	make();
+	said(text_copies,
+	     "- weir: at 30.0 GB of GPU memory an epoch copies 6.00 GB to the GPU, 1.20 times the "
+	     "least; nowhere is it more.\n"
+	     "The least is what Belady\xe2\x80\x99s MIN copies, which knows what comes, so that "
+	     "each launch finds in the GPU\xe2\x80\x99s memory what it found there in the run. "
+	     "Where a launch needs more at once than there is room for, there is none. \n");
+}
+
 static void test_text_parts(void **state)
 {
 	struct report_result *r;
@@ -477,6 +501,7 @@ int main(void)
 		test(test_text_nothing_got_through),
 		test(test_text_below_the_bound),
 		test(test_text_how_much_memory_is_enough),
+		test(test_text_copies),
 		test(test_text_parts),
 		test(test_text_traffic),
 	};
