@@ -430,6 +430,7 @@ static int put_set(FILE *out, const struct page *page, size_t i)
 		if (of_a_set(page->chart[k].kind) && page->chart[k].set == i)
 			rc = put_chart(out, page, &page->chart[k]);
 	table_results(out, page->sets, set);
+	table_decisions(out, page->sets, set);
 	fputs("</section>\n", out);
 	return rc;
 }

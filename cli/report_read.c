@@ -457,6 +457,45 @@ static int read_oracle(struct report_source *source, struct report_result *resul
 	return err;
 }
 
+static int read_globals(struct report_source *source, const json_t *decisions, const json_t **out)
+{
+	const char *name;
+	json_t *globals, *value;
+	int err = get_object(source, decisions, "globals", &globals);
+
+	if (err)
+		return err;
+	json_object_foreach(globals, name, value)
+	{
+		if (!json_is_number(value))
+			return report_refuse(source, "the global \"%.40s\" is no number", name);
+	}
+	*out = globals;
+	return 0;
+}
+
+static int read_decisions(struct report_source *source, struct report_result *result)
+{
+	static const char *const hooks[] = {"admit", "victim", "fault", "moved"};
+	struct report_decisions *out = &result->decisions;
+	json_t *decisions, *hook;
+	int err = get_object(source, result->json, "decisions", &decisions);
+
+	out->known = decisions != NULL;
+	for (size_t i = 0; i < ARRAY_LEN(hooks) && !err; i++) {
+		err = get_object(source, decisions, hooks[i], &hook);
+		if (!err)
+			err = get_number(source, hook, "asked", &out->asked[i]);
+		if (!err)
+			err = get_number(source, hook, "answered", &out->answered[i]);
+	}
+	if (!err)
+		err = get_number(source, decisions, "wrong", &out->wrong);
+	if (!err)
+		err = get_number(source, decisions, "instructions", &out->instructions);
+	return err ? err : read_globals(source, decisions, &out->globals);
+}
+
 static int read_check(struct report_source *source, struct report_result *result)
 {
 	json_t *check, *passed;
@@ -513,6 +552,8 @@ static int read_measures(struct report_source *source, struct report_result *res
 		err = read_oracle(source, result);
 	if (!err)
 		err = read_check(source, result);
+	if (!err)
+		err = read_decisions(source, result);
 	if (!err)
 		err = read_real_gpu(source, result);
 	if (result->status != RESULT_OK || !(result->epoch_s > 0))

@@ -38,6 +38,14 @@ struct report_flow {
 	double bytes[WEIR_CAUSE_NR];
 };
 
+/* What a policy was asked (hooks: admit, victim, fault, moved) and answered. */
+struct report_decisions {
+	bool known; /* else there was no policy */
+	double asked[4], answered[4], wrong;
+	double instructions;   /* of a decision on average; NaN: not counted */
+	const json_t *globals; /* numbers by name; NULL: none */
+};
+
 /* Texts belong to json. Doubles that are NaN are not known. */
 struct report_result {
 	json_t *json;	  /* owned */
@@ -60,7 +68,8 @@ struct report_result {
 	double budget_bytes, bound_s, needs_bytes, in_memory_s;
 	double copied_bytes, least_bytes; /* into GPU memory an epoch, and by MIN; NaN: not known */
 	int passed;			  /* 1, 0; -1: not compared */
-	bool measured, bound_measured;	  /* on a real GPU; of kernels measured there */
+	struct report_decisions decisions;
+	bool measured, bound_measured; /* on a real GPU; of kernels measured there */
 	/* Of workloads that make passes: */
 	bool warm;
 	bool elements; /* of pagein and gups */

@@ -10,6 +10,7 @@
 #include "cli/report_charts.h"
 #include "cli/report_format.h"
 #include "cli/report_plot.h"
+#include "src/base/util.h"
 
 static void begin_table(FILE *out, const char *about, const char *title)
 {
@@ -217,6 +218,76 @@ void table_results(FILE *out, const struct report_sets *sets, const struct repor
 	}
 	fputs("</tbody>\n</table>\n</div>\n", out);
 	put_failures(out, set);
+}
+
+/* "12/34", of counts that are whole; "-" where nothing was asked. */
+static void put_answers(FILE *out, double answered, double asked)
+{
+	if (asked > 0)
+		put_cell(out, "%.0f/%.0f", isnan(answered) ? 0 : answered, asked);
+	else
+		put_cell(out, "-");
+}
+
+static void put_globals(FILE *out, const json_t *globals)
+{
+	const char *name, *separator = "";
+	json_t *value;
+
+	fputs("<td class=\"l\">", out);
+	json_object_foreach((json_t *)globals, name, value)
+	{
+		fputs(separator, out);
+		html_text(out, name);
+		fprintf(out, "=%.15g", json_number_value(value));
+		separator = " ";
+	}
+	fputs("</td>", out);
+}
+
+static void put_decisions(FILE *out, const struct report_sets *sets,
+			  const struct report_result *result)
+{
+	const struct report_decisions *d = &result->decisions;
+	struct figure figure;
+
+	put_cell(out, "%s", figure_count(&figure, result->nodes));
+	put_manager(out, sets, result->manager);
+	for (int i = 0; i < 3; i++)
+		put_answers(out, d->answered[i], d->asked[i]);
+	put_cell(out, "%.0f", d->asked[3] > 0 ? d->asked[3] : 0);
+	put_cell(out, "%.0f", d->wrong > 0 ? d->wrong : 0);
+	if (d->instructions > 0)
+		put_cell(out, "%.1f", d->instructions);
+	else
+		put_cell(out, "-");
+	put_globals(out, d->globals);
+}
+
+void table_decisions(FILE *out, const struct report_sets *sets, const struct report_set *set)
+{
+	static const char *const titles[] = {"nodes", "manager", "admit",	 "victim", "fault",
+					     "moved", "wrong",	 "instructions", "globals"};
+	bool any = false;
+
+	for (size_t i = 0; i < set->nr_results; i++)
+		any |= set->result[i]->decisions.known;
+	if (!any)
+		return;
+	begin_table(out, "Decisions of policies",
+		    "Decisions of policies: answers that were taken, of questions; instructions of "
+		    "one on average.");
+	for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+		put_title(out, titles[i]);
+	fputs("</tr></thead>\n<tbody>\n", out);
+	for (size_t i = 0; i < set->nr_results; i++) {
+		if (!set->result[i]->decisions.known)
+			continue;
+		fputs("<tr>", out);
+		put_decisions(out, sets, set->result[i]);
+		fputs("</tr>\n", out);
+	}
+	fputs("</tbody>\n</table>\n</div>\n", out);
 }
 
 static void put_pair_rows(FILE *out, const struct report_sets *sets, const struct report_set *a,

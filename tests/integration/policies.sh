@@ -67,6 +67,7 @@ grep -q -- '--policy lru --policy more:k=2' "$dir/two.json" || fail "another com
 "$WEIR" report "$dir/two.json" -o "$dir/page.html" >"$dir/out" 2>&1 ||
 	{ cat "$dir/out"; fail "no page"; }
 grep -q 'uvm+prefetch policy=more:k=2' "$dir/page.html" || fail "the page does not name them"
+grep -q 'Decisions of policies' "$dir/page.html" || fail "the page has no decisions"
 echo "ok - managers with policies"
 
 # refuses WORDS OPTIONS...: one line that says so, and exit status 2.

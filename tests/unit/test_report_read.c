@@ -134,6 +134,10 @@ static void test_report_read_refuses(void **state)
 		"f:1: \"demand\" is no number from 0 to 1e20: write such a number or null");
 	refused("{" NEEDED "},\"epoch_s\":[1,\"2\"]}",
 		"f:1: \"epoch_s\" has an epoch that is no time: write seconds");
+	refused("{" NEEDED "},\"decisions\":{\"fault\":7}}",
+		"f:1: \"fault\" is no object: write an object or null");
+	refused("{" NEEDED "},\"decisions\":{\"globals\":{\"k\":\"1\"}}}",
+		"f:1: the global \"k\" is no number");
 	refused("{" NEEDED "},\"check\":{\"passed\":1}}",
 		"f:1: \"passed\" is no truth: write true, false or null");
 	refused("{" NEEDED ",\"nodes\":2}}",
