@@ -106,8 +106,8 @@ struct manager_ops {
 	void (*destroy)(struct manager *m);
 
 	/* Let a policy take decisions, before anything is allocated; of its machine's managed
-	 * memory one manager at a time. It is closed when the manager is destroyed. For managers of
-	 * whose decisions a policy could take any; others lack it. -ENOTSUP: not on this machine. */
+	 * memory one manager at a time. It is closed when the manager is destroyed. Managers lack
+	 * this who take no decision that a policy could. -ENOTSUP: not on this machine. */
 	int (*set_policy)(struct manager *m, struct weir_policy *policy);
 
 	/* Memory that kernels launched through this manager may touch. name: static text, for
@@ -210,10 +210,10 @@ extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy
 extern const struct manager_ops *const manager_list[];
 
 /*
- * Create a manager by the name on the command line: "weir", "uvm+prefetch"; or, with a policy of its
- * own, "uvm policy=lru": weir_policy_open() says what can stand there. -ENOENT: no such manager;
- * -ENOTSUP: it cannot have several devices, or a policy; otherwise as ops->create, set_policy and
- * weir_policy_open().
+ * Create a manager by the name on the command line: "weir", "uvm+prefetch"; or, with a policy of
+ * its own, "uvm policy=lru": weir_policy_open() says what can stand there. -ENOENT: no such
+ * manager; -ENOTSUP: it cannot have several devices, or a policy; otherwise as ops->create,
+ * set_policy and weir_policy_open().
  */
 int manager_create(const char *name, const struct manager_config *config, struct manager **out);
 

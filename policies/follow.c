@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fault brings its whole block, and the next one in the direction in which the faults of the range
- * go: towards lower addresses if the last one was in a block above.
+ * A fault brings its whole block, and the next one in the direction in which the faults of the
+ * range go: towards lower addresses if the last one was in a block above.
  */
 #include <weir/policy.h>
 

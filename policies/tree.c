@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver does itself: a fault brings the largest subtree around its page of which more than
- * `threshold` percent are there by then. 51 is the driver's number; with 0 the whole block comes,
- * with 100 the page alone.
+ * What the driver does itself: a fault brings the largest subtree around its page of which more
+ * than `threshold` percent are there by then. 51 is the driver's number; with 0 the whole block
+ * comes, with 100 the page alone.
  */
 #include <weir/policy.h>
 

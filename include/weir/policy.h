@@ -143,8 +143,9 @@ struct weir_policy_victim {
 #define WEIR_POLICY_MORE_MAX 8u /**< whole blocks beside the one of a fault */
 
 /**
- * Asked by the simulated driver as a device faults on a page that is away: what comes with it? Pages
- * without contents come, too, but cross no link. Not asked about memory with a preferred place.
+ * Asked by the simulated driver as a device faults on a page that is away: what comes with it?
+ * Pages without contents come, too, but cross no link. Not asked about memory with a preferred
+ * place.
  */
 struct weir_policy_fault {
 	uint64_t range_word[2], block_word[2];

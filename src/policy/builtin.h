@@ -32,7 +32,7 @@ struct policy_builtin {
 
 #define POLICY_BUILTINS_MAX 32u
 
-/* All of them, by name, NULL at the end: one for each file of policies/, CMakeLists.txt makes it. */
+/* All of them, by name, NULL at the end: one for each file of policies/. CMake makes it. */
 extern const struct policy_builtin *const policy_builtins[];
 
 /* As objects call it. */
