@@ -204,6 +204,45 @@ static void test_ask_same_as_without(void **state)
 	}
 }
 
+static uint64_t answers; /* at random */
+
+static int any_fault(struct weir_policy_fault *q)
+{
+	for (uint32_t i = 0; i < WEIR_POLICY_PAGES / 64; i++)
+		q->bring[i] = below(&answers, 3) ? below(&answers, UINT64_MAX) : 0;
+	q->more = (int32_t)below(&answers, 17) - 8;
+	memset(q->range_word, 1, sizeof(q->range_word));
+	q->nr_pages = q->nr_blocks = UINT32_MAX;
+	return (int)below(&answers, 2);
+}
+
+static int any_victim(struct weir_policy_victim *q)
+{
+	q->chosen = (uint32_t)below(&answers, q->nr);
+	q->nr = (uint32_t)below(&answers, 100);
+	q->window = 7;
+	return (int)below(&answers, 3);
+}
+
+/* Whatever is answered, launches end, and what they move stays within memory. */
+static void test_ask_any_answer(void **state)
+{
+	(void)state;
+	alarm(60);
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct weir_policy *policy = policy_of(any_fault, any_victim);
+		struct outcome got;
+
+		answers = hash_mix(1, seed);
+		got = wander(seed, false, policy);
+		assert_true(got.stats.gpu_peak_bytes <= 12 * BLOCK);
+		assert_true(counts().answered[POLICY_VICTIM] > 0);
+		assert_int_equal(counts().nr_wrong, 0);
+		weir_policy_close(policy);
+	}
+	alarm(0);
+}
+
 /* ------------------------------------------------------------------ faults */
 
 static struct weir_policy_fault seen; /* the last one */
@@ -531,6 +570,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ask_same_as_without),
+		cmocka_unit_test(test_ask_any_answer),
 		cmocka_unit_test_setup_teardown(test_ask_fault_sees, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_more_little_room, setup, teardown),
