@@ -3,8 +3,9 @@
 #
 # `weir policy` from the outside: what list and check show, and what they refuse, in one line that
 # says where: objects that are cut or of another kind, without a hook, of another version, with maps
-# or calls that are not there; and what a trial finds. Needs WEIR, SOURCE_DIR, BUILD_DIR and
-# python3; where no clang compiles for eBPF, no objects are looked at. Prints a line a test.
+# or calls that are not there; and what a trial finds. And that the program of docs/policies.md
+# compiles and passes. Needs WEIR, SOURCE_DIR, BUILD_DIR and python3; where no clang compiles for
+# eBPF, no objects are looked at. Prints a line a test.
 set -u
 
 : "${WEIR:?is the program to test}" "${BUILD_DIR:?is the build}"
@@ -151,3 +152,9 @@ sed 's/^int weir_moved.*/int weir_victim(struct weir_policy_victim *q)/
 refused 'answers.o: weir_victim: chosen is 31 of [0-9]+ candidates' check answers.o
 echo 'weir_policy_log("moved", q->block);' | hook logs
 policy check logs.o --contexts 50
+
+# The manual's.
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$SOURCE_DIR/docs/policies.md" | compile manual
+policy check manual.o
+has out '^(admit|victim|fault|moved) +10000 '
+echo "ok - the program of docs/policies.md"
