@@ -20,11 +20,15 @@ static int add(const char *spec, json_t *list)
 {
 	struct weir_policy *policy;
 	char hooks[64];
+	int status = 0;
 
 	if (policy_open_untried(spec, &policy))
 		return POLICY_EXIT_BAD;
 	if (list) {
-		(void)json_array_append_new(list, policy_json(policy));
+		if (json_array_append_new(list, policy_json(policy)))
+			status = policy_complain("%s: no memory on the host, or text that is not "
+						 "UTF-8",
+						 spec);
 	} else {
 		printf("%s (%s)  %s\n", policy->name,
 		       policy_hooks_text(policy, hooks, sizeof(hooks)),
@@ -32,7 +36,7 @@ static int add(const char *spec, json_t *list)
 		policy_print_tunables(policy);
 	}
 	weir_policy_close(policy);
-	return 0;
+	return status;
 }
 
 static int is_object(const struct dirent *entry)

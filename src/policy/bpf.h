@@ -100,6 +100,9 @@ int bpf_function_find(const struct bpf_object *object, const char *name);
 int bpf_function_run(struct bpf_object *object, uint32_t function, struct bpf_run *run,
 		     struct bpf_fault *fault);
 
+/* Text of a file may have any bytes: control characters become '?', so that a line is one. */
+void bpf_make_printable(char *text);
+
 /* A global variable. */
 struct bpf_global {
 	const char *name; /* the object's */

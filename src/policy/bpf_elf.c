@@ -257,7 +257,10 @@ static int add_function(struct elf *e, const Elf64_Sym *symbol, const char *name
 	f->first = place->first + (uint32_t)(symbol->st_value / sizeof(struct bpf_insn));
 	f->global = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL;
 	f->name = strdup(name);
-	return f->name ? 0 : no_memory(e);
+	if (!f->name)
+		return no_memory(e);
+	bpf_make_printable(f->name);
+	return 0;
 }
 
 static int add_variable(struct elf *e, const Elf64_Sym *symbol, const char *name)
@@ -279,7 +282,10 @@ static int add_variable(struct elf *e, const Elf64_Sym *symbol, const char *name
 	v->is_volatile = true;
 	v->is_integer = v->nr <= 8 && is_power_of_2(v->nr);
 	v->name = strdup(name);
-	return v->name ? 0 : no_memory(e);
+	if (!v->name)
+		return no_memory(e);
+	bpf_make_printable(v->name);
+	return 0;
 }
 
 /* Where functions end; all code is one's. */

@@ -114,9 +114,6 @@ const struct bpf_function *bpf_function_of(const struct bpf_object *object, uint
 /* "function, instruction N, file:line", N from the function's beginning. */
 void bpf_where(const struct bpf_object *object, uint32_t insn, char *text, size_t bytes);
 
-/* A file's names may have any bytes: control characters become '?', so that a line is one. */
-void bpf_make_printable(char *text);
-
 /* Whether all code is well formed: known instructions, registers, jumps inside a function to
  * instructions, calls of functions, no end that runs on. */
 int bpf_check(const struct bpf_object *object, char *err, size_t err_bytes);

@@ -114,6 +114,10 @@ echo 'no object' >folder/other.o
 has err '^weir: folder/other.o: not an object file'
 has out '^folder/good.o \(moved\)  does it$'
 
+sed 's/does it/does\\nthat\\33[2J/' good.c | compile lines
+policy check lines.o --contexts 50
+has out '^lines.o  does[?]that[?]\[2J$'
+
 # What is no policy.
 head -c 900 good.o >cut.o
 refused 'cut.o: the file is cut' check cut.o
