@@ -179,8 +179,14 @@ static void fill_victim(struct trial_world *w, struct weir_policy_victim *q)
 	q->now = w->now;
 	q->nr = once_in(w, 4) ? 1 + below32(w, WEIR_POLICY_CANDIDATES - 1) : WEIR_POLICY_CANDIDATES;
 	q->nr_far = w->replay ? below32(w, WEIR_POLICY_FAR) : 0;
-	for (uint32_t i = 0; i < q->nr_far; i++)
-		fill_candidate(w, WEIR_POLICY_CANDIDATES + i, &q->far[i]);
+	/* The farthest first. */
+	for (uint32_t i = 0; i < q->nr_far; i++) {
+		struct weir_policy_candidate *c = &q->far[i];
+
+		fill_candidate(w, WEIR_POLICY_CANDIDATES + i, c);
+		if (i)
+			c->next_use = MIN(c->next_use, c[-1].next_use);
+	}
 	w->nr_windows = once_in(w, 64) ? WEIR_POLICY_WINDOWS : 1 + below32(w, 3);
 	fill_window(w, q);
 }
