@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens in a space, as events of a trace: see tracing.h. */
-#include "src/core/tracing.h"
+#include "src/core/tracing_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,8 @@
 #include "src/core/kind.h"
 #include "src/trace/part.h"
 
-/* An event of the space's, now. NULL: it is not traced, or nothing is written any more. */
-static void *event_at(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
-		      uint64_t ns, size_t bytes)
+void *tracing_event_at(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
+		       uint64_t ns, size_t bytes)
 {
 	return trace_writer_event(space->tracing->writer, kind, stream, ns, bytes);
 }
@@ -46,7 +45,7 @@ static void write_wait(const struct weir_space *space)
 
 	if (waited_ns == space->tracing->waited_ns)
 		return;
-	e = event_at(space, TRACE_WAIT, TRACE_NO_STREAM, tracing_now(space), sizeof(*e));
+	e = tracing_event_at(space, TRACE_WAIT, TRACE_NO_STREAM, tracing_now(space), sizeof(*e));
 	if (!e)
 		return;
 	e->took_ns = waited_ns - space->tracing->waited_ns;
@@ -54,162 +53,18 @@ static void write_wait(const struct weir_space *space)
 	trace_writer_commit(space->tracing->writer);
 }
 
-static void *event(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
-		   size_t bytes)
+void *tracing_event(const struct weir_space *space, enum trace_kind kind, uint32_t stream,
+		    size_t bytes)
 {
 	if (is_traced(space) && is_call(kind))
 		write_wait(space);
-	return is_traced(space) ? event_at(space, kind, stream, tracing_now(space), bytes) : NULL;
+	return is_traced(space) ? tracing_event_at(space, kind, stream, tracing_now(space), bytes)
+				: NULL;
 }
 
-static void commit(const struct weir_space *space)
+void tracing_commit(const struct weir_space *space)
 {
 	trace_writer_commit(space->tracing->writer);
-}
-
-static uint32_t stream_number(const struct stream_slot *slot)
-{
-	return slot ? slot->number : TRACE_NO_STREAM;
-}
-
-/* ------------------------------------------------------------------ lives */
-
-/* Where the trace's number of an allocation is kept, and where that begins in the range. */
-static uint64_t *life_at(struct range *range, uint64_t offset, uint64_t *begin)
-{
-	*begin = 0;
-	return range->arena ? arena_life(range, offset, begin) : &range->traced_life;
-}
-
-static void write_place(struct weir_space *space, const struct range *range, uint32_t first,
-			uint32_t nr, const struct chunk *from)
-{
-	const struct chunk *home = range->block[first].at.home;
-	struct trace_place *e = event(space, TRACE_PLACE, TRACE_NO_STREAM, sizeof(*e));
-
-	if (!e)
-		return;
-	e->life = range->traced_life;
-	e->first = first;
-	e->nr = nr;
-	e->from = from ? from->place : TRACE_NO_PLACE;
-	e->to = home ? home->place : TRACE_NO_PLACE;
-	commit(space);
-}
-
-void tracing_place(struct weir_space *space, const struct range *range, uint32_t block,
-		   const struct chunk *from)
-{
-	write_place(space, range, block, 1, from);
-}
-
-static bool same_home(const struct block *a, const struct block *b)
-{
-	return a->at.home && b->at.home ? a->at.home->place == b->at.home->place
-					: a->at.home == b->at.home;
-}
-
-/* Where the blocks of a range are that it has already. before: since before recording began. */
-static void write_places(struct weir_space *space, const struct range *range, bool before)
-{
-	for (uint32_t i = 0, nr; i < range->nr_blocks; i += nr) {
-		for (nr = 1; i + nr < range->nr_blocks &&
-			     same_home(&range->block[i], &range->block[i + nr]);
-		     nr++)
-			;
-		if (range->block[i].at.home)
-			write_place(space, range, i, nr, before ? NULL : range->block[i].at.home);
-	}
-}
-
-static void write_alloc(struct weir_space *space, struct range *range, uint64_t *life,
-			uint64_t bytes, uint32_t stream, uint32_t flags, uint64_t since_ns)
-{
-	struct trace_alloc *e = event(space, TRACE_ALLOC, stream, sizeof(*e));
-
-	*life = 0;
-	if (!e)
-		return;
-	*life = e->life = ++space->tracing->last_life;
-	e->took_ns = e->event.ns - since_ns;
-	e->bytes = bytes;
-	e->flags = flags;
-	e->nr_blocks = range->arena ? 0 : range->nr_blocks;
-	if (range->kind && range->kind->windows) {
-		e->flags |= TRACE_ALLOC_WINDOW;
-		e->device = space->device[range->owner->place];
-		e->number = range->number;
-	} else if (range->kind) {
-		e->flags |= TRACE_ALLOC_PAGED;
-	}
-	commit(space);
-	if (!range->arena)
-		write_places(space, range, flags & TRACE_ALLOC_BEFORE);
-}
-
-void tracing_alloc(struct weir_space *space, struct range *range, uint64_t offset, uint64_t bytes,
-		   const struct stream_slot *slot, uint64_t since_ns)
-{
-	uint64_t begin;
-
-	if (!is_traced(space))
-		return;
-	if (range->arena) /* uses may name what it was rounded to */
-		bytes = round_up(bytes, SPACE_SMALL_ALIGN);
-	write_alloc(space, range, life_at(range, offset, &begin), bytes, stream_number(slot), 0,
-		    since_ns);
-}
-
-void tracing_kind_add(struct weir_space *space, struct range *range)
-{
-	if (is_traced(space))
-		write_alloc(space, range, &range->traced_life, range->bytes, TRACE_NO_STREAM, 0,
-			    tracing_now(space));
-}
-
-uint64_t tracing_life_take(struct weir_space *space, struct range *range, uint64_t offset)
-{
-	uint64_t begin, number, *life = is_traced(space) ? life_at(range, offset, &begin) : NULL;
-
-	if (!life)
-		return 0;
-	number = *life;
-	*life = 0;
-	return number;
-}
-
-void tracing_free(struct weir_space *space, uint64_t life, const struct stream_slot *slot,
-		  uint64_t since_ns)
-{
-	struct trace_free *e =
-		life ? event(space, TRACE_FREE, stream_number(slot), sizeof(*e)) : NULL;
-
-	if (!e)
-		return;
-	e->life = life;
-	e->took_ns = e->event.ns - since_ns;
-	commit(space);
-}
-
-/* What was allocated before has a number from an earlier trace, or none; it gets one. */
-static void write_lives(struct weir_space *space)
-{
-	uint64_t now = tracing_now(space);
-
-	for (uint32_t r = 0; r < space->nr_ranges; r++) {
-		struct range *range = space->range[r];
-		uint64_t offset = 0, bytes, *life;
-
-		range->traced_life = 0;
-		if (!range->arena && !range->pooled && !range->free_pending)
-			write_alloc(space, range, &range->traced_life, range->bytes,
-				    TRACE_NO_STREAM, TRACE_ALLOC_BEFORE, now);
-		else
-			write_places(space, range, true);
-		while (range->arena && (life = arena_next(range, &offset, &bytes)))
-			write_alloc(space, range, life, bytes, TRACE_NO_STREAM, TRACE_ALLOC_BEFORE,
-				    now);
-	}
 }
 
 /* ------------------------------------------------------------------ brackets */
@@ -218,7 +73,7 @@ static void write_uses(struct trace_file_use *out, const struct space_use *uses,
 {
 	for (uint32_t u = 0; u < nr; u++) {
 		const struct space_use *use = &uses[u];
-		uint64_t begin = 0, *life = life_at(use->range, use->offset, &begin);
+		uint64_t begin = 0, *life = tracing_life_at(use->range, use->offset, &begin);
 
 		/* A bracket that names the whole space names arenas, and no piece of them. */
 		if (use->range->arena && use->bytes == use->range->bytes)
@@ -242,13 +97,13 @@ static void write_more_uses(const struct weir_space *space, uint32_t stream,
 {
 	for (uint32_t first = TRACE_USES_MAX; first < nr; first += TRACE_USES_MAX) {
 		uint32_t part = MIN(nr - first, TRACE_USES_MAX);
-		struct trace_uses *e = event_at(space, TRACE_USES, stream, ns,
-						sizeof(*e) + part * sizeof(e->use[0]));
+		struct trace_uses *e = tracing_event_at(space, TRACE_USES, stream, ns,
+							sizeof(*e) + part * sizeof(e->use[0]));
 
 		if (!e)
 			return;
 		write_uses(e->use, uses + first, part);
-		commit(space);
+		tracing_commit(space);
 	}
 }
 
@@ -257,7 +112,8 @@ static void write_begin(const struct weir_space *space, enum trace_kind kind, ui
 			uint64_t since_ns)
 {
 	uint32_t here = MIN(nr, TRACE_USES_MAX);
-	struct trace_begin *e = event(space, kind, stream, sizeof(*e) + here * sizeof(e->use[0]));
+	struct trace_begin *e =
+		tracing_event(space, kind, stream, sizeof(*e) + here * sizeof(e->use[0]));
 	uint64_t ns;
 
 	if (!e)
@@ -267,7 +123,7 @@ static void write_begin(const struct weir_space *space, enum trace_kind kind, ui
 	e->number = number;
 	e->nr_uses = nr;
 	write_uses(e->use, uses, here);
-	commit(space);
+	tracing_commit(space);
 	if (nr > here)
 		write_more_uses(space, stream, uses, nr, ns);
 }
@@ -281,12 +137,12 @@ void tracing_begin(struct weir_space *space, const struct stream_slot *slot, uin
 
 static void write_time(const struct weir_space *space, const struct trace_time *time)
 {
-	struct trace_time *e = event(space, TRACE_TIME, time->event.stream, sizeof(*e));
+	struct trace_time *e = tracing_event(space, TRACE_TIME, time->event.stream, sizeof(*e));
 
 	if (!e)
 		return;
 	memcpy(&e->event + 1, &time->event + 1, sizeof(*e) - sizeof(e->event));
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_end(struct weir_space *space, const struct stream_slot *slot, const char *kernel,
@@ -299,7 +155,7 @@ void tracing_end(struct weir_space *space, const struct stream_slot *slot, const
 	if (!is_traced(space))
 		return;
 	name = several ? 0 : trace_writer_name(space->tracing->writer, kernel, tracing_now(space));
-	e = event(space, TRACE_END, slot->number, sizeof(*e));
+	e = tracing_event(space, TRACE_END, slot->number, sizeof(*e));
 	if (!e)
 		return;
 	e->took_ns = e->event.ns - since_ns;
@@ -308,7 +164,7 @@ void tracing_end(struct weir_space *space, const struct stream_slot *slot, const
 	e->kernel = name;
 	e->flags = in_place ? TRACE_END_IN_PLACE : 0;
 	e->several = several;
-	commit(space);
+	tracing_commit(space);
 	if (space->tracing->early.bracket)
 		write_time(space, &space->tracing->early);
 	space->tracing->early.bracket = 0;
@@ -355,12 +211,12 @@ void tracing_host_end(struct weir_space *space, uint32_t number, uint64_t since_
 
 	if (!is_traced(space) || number <= space->tracing->first_host)
 		return;
-	e = event(space, TRACE_HOST_END, TRACE_NO_STREAM, sizeof(*e));
+	e = tracing_event(space, TRACE_HOST_END, TRACE_NO_STREAM, sizeof(*e));
 	if (!e)
 		return;
 	e->took_ns = e->event.ns - since_ns;
 	e->number = number;
-	commit(space);
+	tracing_commit(space);
 }
 
 /* ------------------------------------------------------------------ other calls */
@@ -368,77 +224,77 @@ void tracing_host_end(struct weir_space *space, uint32_t number, uint64_t since_
 void tracing_part(struct weir_space *space, enum trace_kind kind, const struct space_use *part,
 		  uint32_t memory, uint64_t since_ns)
 {
-	struct trace_part_of *e = event(space, kind, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_part_of *e = tracing_event(space, kind, TRACE_NO_STREAM, sizeof(*e));
 	uint64_t begin = 0, *life;
 
 	if (!e)
 		return;
-	life = life_at(part->range, part->offset, &begin);
+	life = tracing_life_at(part->range, part->offset, &begin);
 	e->took_ns = e->event.ns - since_ns;
 	e->life = life ? *life : 0;
 	e->offset = part->offset - begin;
 	e->bytes = part->bytes;
 	e->memory = memory;
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_advise(struct weir_space *space, const struct space_use *part, enum weir_advice advice,
 		    uint32_t where, uint64_t since_ns)
 {
-	struct trace_advise *e = event(space, TRACE_ADVISE, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_advise *e = tracing_event(space, TRACE_ADVISE, TRACE_NO_STREAM, sizeof(*e));
 	uint64_t begin, *life;
 
 	if (!e)
 		return;
-	life = life_at(part->range, part->offset, &begin);
+	life = tracing_life_at(part->range, part->offset, &begin);
 	e->life = life ? *life : 0;
 	e->advice = (uint32_t)advice;
 	e->where = where;
 	e->took_ns = e->event.ns - since_ns;
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_sync(struct weir_space *space, uint64_t since_ns)
 {
-	struct trace_sync *e = event(space, TRACE_SYNC, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_sync *e = tracing_event(space, TRACE_SYNC, TRACE_NO_STREAM, sizeof(*e));
 
 	if (!e)
 		return;
 	e->took_ns = e->event.ns - since_ns;
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_budget(struct weir_space *space, place_t place, uint64_t since_ns)
 {
 	const struct pmm *pmm = &space->pmm[place];
-	struct trace_budget *e = event(space, TRACE_BUDGET, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_budget *e = tracing_event(space, TRACE_BUDGET, TRACE_NO_STREAM, sizeof(*e));
 
 	if (!e)
 		return;
 	e->memory = pmm->memory;
 	e->bytes = (pmm->max_chunks + pmm->nr_lent) * pmm->chunk_bytes;
 	e->took_ns = e->event.ns - since_ns;
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_mode(struct weir_space *space)
 {
-	struct trace_mode *e = event(space, TRACE_MODE, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_mode *e = tracing_event(space, TRACE_MODE, TRACE_NO_STREAM, sizeof(*e));
 
 	if (!e)
 		return;
 	e->mode = (uint32_t)space->mode;
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_stream(struct weir_space *space, const struct stream_slot *slot)
 {
-	struct trace_stream *e = event(space, TRACE_STREAM, slot->number, sizeof(*e));
+	struct trace_stream *e = tracing_event(space, TRACE_STREAM, slot->number, sizeof(*e));
 
 	if (!e)
 		return;
 	e->device = stream_device(slot->stream);
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_mark(struct weir_space *space, const char *name)
@@ -449,20 +305,20 @@ void tracing_mark(struct weir_space *space, const char *name)
 		write_wait(space);
 	if (w &&
 	    trace_writer_text(w, TRACE_MARK, tracing_now(space), sizeof(struct trace_mark), name))
-		commit(space);
+		tracing_commit(space);
 }
 
 void tracing_plan(struct weir_space *space, place_t own, const struct trace_plan *plan)
 {
 	struct trace_plan *e =
-		event(space, plan ? TRACE_PLAN : TRACE_UNPLAN, TRACE_NO_STREAM, sizeof(*e));
+		tracing_event(space, plan ? TRACE_PLAN : TRACE_UNPLAN, TRACE_NO_STREAM, sizeof(*e));
 
 	if (!e)
 		return;
 	if (plan)
 		memcpy(&e->event + 1, &plan->event + 1, sizeof(*e) - sizeof(e->event));
 	e->device = space->device[own];
-	commit(space);
+	tracing_commit(space);
 }
 
 /* ------------------------------------------------------------------ moves */
@@ -470,7 +326,7 @@ void tracing_plan(struct weir_space *space, place_t own, const struct trace_plan
 void tracing_move(struct weir_space *space, const struct range *range, uint32_t block,
 		  const struct path *path, enum weir_cause cause)
 {
-	struct trace_move *e = event(space, TRACE_MOVE, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_move *e = tracing_event(space, TRACE_MOVE, TRACE_NO_STREAM, sizeof(*e));
 
 	if (!e)
 		return;
@@ -479,28 +335,28 @@ void tracing_move(struct weir_space *space, const struct range *range, uint32_t 
 	e->from = path->from;
 	e->to = path->to;
 	e->cause = (uint8_t)cause;
-	commit(space);
+	tracing_commit(space);
 }
 
 void tracing_moved(struct weir_space *space, const struct path *path, uint32_t nr, bool undone)
 {
-	struct trace_moved *e =
-		nr ? event(space, undone ? TRACE_UNDONE : TRACE_MOVED, TRACE_NO_STREAM, sizeof(*e))
-		   : NULL;
+	struct trace_moved *e = nr ? tracing_event(space, undone ? TRACE_UNDONE : TRACE_MOVED,
+						   TRACE_NO_STREAM, sizeof(*e))
+				   : NULL;
 
 	if (!e)
 		return;
 	e->from = path->from;
 	e->to = path->to;
 	e->nr = nr;
-	commit(space);
+	tracing_commit(space);
 }
 
 /* ------------------------------------------------------------------ beginning and end */
 
 static void write_space(struct weir_space *space)
 {
-	struct trace_space *e = event(space, TRACE_SPACE, TRACE_NO_STREAM, sizeof(*e));
+	struct trace_space *e = tracing_event(space, TRACE_SPACE, TRACE_NO_STREAM, sizeof(*e));
 	struct timespec wall;
 
 	if (!e)
@@ -514,7 +370,7 @@ static void write_space(struct weir_space *space)
 	for (uint32_t place = 0; place < space->nr_places; place++)
 		e->memory[place] = space->pmm[place].memory;
 	strncpy(e->weir, weir_version(), sizeof(e->weir) - 1);
-	commit(space);
+	tracing_commit(space);
 }
 
 static void write_machine(struct weir_space *space)
@@ -524,15 +380,15 @@ static void write_machine(struct weir_space *space)
 	for (int part = 0; part < TRACE_PART_NR; part++)
 		for (uint32_t i = 0; i < trace_part_count(desc, (enum trace_part)part); i++) {
 			size_t bytes = trace_part_words((enum trace_part)part) * sizeof(uint64_t);
-			struct trace_machine *e =
-				event(space, TRACE_MACHINE, TRACE_NO_STREAM, sizeof(*e) + bytes);
+			struct trace_machine *e = tracing_event(
+				space, TRACE_MACHINE, TRACE_NO_STREAM, sizeof(*e) + bytes);
 
 			if (!e)
 				return;
 			e->part = (uint32_t)part;
 			e->index = i;
 			trace_part_write(desc, (enum trace_part)part, i, e->word);
-			commit(space);
+			tracing_commit(space);
 		}
 }
 
@@ -581,7 +437,7 @@ int tracing_start(struct weir_space *space, const char *path, bool numbered)
 	tracing_mode(space);
 	for (uint32_t i = 0; i < space->nr_slots; i++)
 		tracing_stream(space, space->slot[i]);
-	write_lives(space);
+	tracing_lives(space);
 	write_open(space);
 	return 0;
 }
@@ -592,9 +448,9 @@ void tracing_stop(struct weir_space *space)
 
 	if (!is_traced(space))
 		return;
-	e = event(space, TRACE_STOP, TRACE_NO_STREAM, sizeof(*e));
+	e = tracing_event(space, TRACE_STOP, TRACE_NO_STREAM, sizeof(*e));
 	if (e)
-		commit(space);
+		tracing_commit(space);
 	machine_waits_count(space->machine, false);
 	trace_writer_close(space->tracing->writer);
 	free(space->tracing);
