@@ -45,6 +45,11 @@ if(WEIR_SANITIZE)
 	target_compile_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE}
 		-fno-sanitize-recover=all -fno-omit-frame-pointer)
 	target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
+	# Links 200 programs in a third of the time, where it is.
+	find_program(WEIR_LLD ld.lld)
+	if(WEIR_LLD AND CMAKE_C_COMPILER_ID STREQUAL Clang)
+		target_link_options(weir_flags INTERFACE -fuse-ld=lld)
+	endif()
 endif()
 
 # One build serves tests and fuzzers: of these sources, what reads files, and fuzzers themselves, are
