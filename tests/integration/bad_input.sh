@@ -3,6 +3,8 @@
 #
 # What `weir` refuses: one line on standard error that names the thing, exit status 2 (128 + n when
 # stopped by a signal), and no file. Needs WEIR and SOURCE_DIR. Prints a line a test.
+#
+# Labels: sanitized-only
 set -u
 
 : "${WEIR:?is the program to test}"

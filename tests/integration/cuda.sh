@@ -8,6 +8,7 @@
 #
 # Takes 13 s of a processor: the driver without a GPU has a thread a stream.
 #
+# Labels: sanitized-only
 # Timeout: 300
 # Long: yes
 set -euo pipefail

@@ -6,6 +6,7 @@
 #
 # Takes 5 s of a processor: each workload on the driver without a GPU.
 #
+# Labels: sanitized-only
 # Timeout: 300
 set -euo pipefail
 

@@ -5,6 +5,8 @@
 # can be wrong, and that nothing partial is left. WEIR_GRAPH_DIR is a folder of more graphs, lists of
 # edges NAME.txt, which are no part of weir; without it only generated ones are used.
 # Needs WEIR, and for what a GPU generates the driver without one. Prints a line a test.
+#
+# Labels: sanitized-only
 set -uo pipefail
 
 weir=${WEIR:?the program}

@@ -3,6 +3,8 @@
 #
 # `weir info` from the outside: what it prints, its exit status, and one line for each thing that
 # can be wrong.
+#
+# Labels: sanitized-only
 set -euo pipefail
 
 weir=${WEIR:?the program}

@@ -7,6 +7,8 @@
 # lasts for many seconds. Needs WEIR and SOURCE_DIR. Prints a line a test.
 #
 # Takes 8 s, most of which it sleeps: signals come at many moments.
+#
+# Labels: sanitized-only
 set -u
 
 : "${WEIR:?is the program to test}"

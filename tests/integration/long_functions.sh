@@ -3,6 +3,8 @@
 #
 # tools/long-functions finds functions that are longer than allowed, in C and in CUDA, methods too, and
 # no others. Needs SOURCE_DIR.
+#
+# Labels: slow
 set -u
 
 : "${SOURCE_DIR:?is the source tree}"

@@ -4,6 +4,8 @@
 # The packets' kernels that the library carries as text are those of their source: by the sum of the
 # source that the text names, and where the same nvcc is here, word for word. A source that was
 # changed since is noticed.
+#
+# Labels: slow
 set -euo pipefail
 
 cd "${SOURCE_DIR:?the source tree}"

@@ -4,6 +4,8 @@
 # `weir trace` from the outside: a run of the benchmark that is traced has the results of one that is
 # not; what info, show, convert, cut and replay make of its trace; and what they refuse. Needs WEIR,
 # SOURCE_DIR and python3. Prints a line a test.
+#
+# Labels: sanitized-only
 set -u
 
 : "${WEIR:?is the program to test}"
