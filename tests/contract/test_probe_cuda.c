@@ -8,7 +8,7 @@
  *
  * Takes 8 s of a processor: a whole measurement for each call that fails.
  *
- * Labels: threads optimised
+ * Labels: threads
  * Timeout: 300
  * Long: yes
  * Links: cuda-fake
@@ -340,7 +340,7 @@ static void calls_fail(int nr_devices, uint64_t nr_tried)
 
 static void test_probe_cuda_driver_calls_fail(void **state)
 {
-	static const struct test_amount failures = {20, 4, 200};
+	static const struct test_amount failures = {20, 8, 200};
 
 	(void)state;
 	if (TEST_TSAN && !getenv("WEIR_TEST_LONG"))

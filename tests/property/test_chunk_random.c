@@ -29,7 +29,6 @@
 #include "tests/support/threads.h"
 #include "tests/unit/test_sim_machine.h"
 
-#define NR_SEEDS 60u
 #define NR_STEPS 600u
 #define NR_SLOTS 48u
 #define NR_THREADS 8u
@@ -386,8 +385,9 @@ static void run_seed(uint64_t seed)
 
 static void test_chunk_random(void **state)
 {
-	const char *only = getenv("CHUNK_SEED"), *seeds = getenv("CHUNK_SEEDS");
-	uint64_t nr = seeds ? strtoull(seeds, NULL, 10) : NR_SEEDS;
+	static const struct test_amount seeds = {60, TEST_TSAN ? 6 : 60, 200};
+	const char *only = getenv("CHUNK_SEED");
+	uint64_t nr = test_amount("CHUNK_SEEDS", seeds);
 
 	(void)state;
 	if (only) {

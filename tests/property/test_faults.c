@@ -8,13 +8,14 @@
  * that takes a space. A second script goes between three places, a third one between four.
  * Single-threaded; what threads do to each other is not looked at.
  *
- * The first round takes each call, but of the first script half of them, and a third where it is on
- * two devices; of the other three rounds each takes a tenth. All take each with WEIR_TEST_LONG.
+ * The first round takes half of the calls, but of the first script a third, and a fourth where it
+ * is on two devices; of the other three rounds each takes a tenth. All take each with
+ * WEIR_TEST_LONG.
  *
  * FAULT_AT=n in the environment: only the n-th call fails, to look at one run. An
  * argument is a pattern of the tests to run.
  *
- * Takes 14 s of a processor: some 1,700 runs of the scripts.
+ * Takes 10 s of a processor: some 2,700 runs of the scripts.
  *
  * Labels: slow
  * Timeout: 300
@@ -68,14 +69,14 @@ struct script {
 static const struct script script_plan = {
 	PLAN_STEPS,
 	.blocks = {[GPU0] = 16, [HOST] = 48},
-	.apart = 2,
+	.apart = 3,
 };
 
 /* The same with a second GPU, which uses what the first one does. */
 static const struct script script_devices = {
 	PLAN_STEPS,
 	.blocks = {[HOST] = 48, [GPU0] = 16, [GPU1] = 8},
-	.apart = 3,
+	.apart = 4,
 	.both = true,
 };
 
@@ -84,7 +85,7 @@ static const struct script script_places = {
 	.nr_before = ARRAY_LEN(places),
 	.blocks = {[GPU0] = 12, [GPU1] = 16, [HOST] = 24},
 	.nr_calls = 300,
-	.apart = 1,
+	.apart = 2,
 };
 
 static const struct script script_neighbours = {
@@ -92,7 +93,7 @@ static const struct script script_neighbours = {
 	.nr_before = ARRAY_LEN(neighbours),
 	.blocks = {[GPU0] = 8, [GPU1] = NEAR_BLOCKS, [GPU2] = 16, [HOST] = 24},
 	.nr_calls = 300,
-	.apart = 1,
+	.apart = 2,
 };
 
 static struct run {

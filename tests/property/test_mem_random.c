@@ -29,7 +29,6 @@
 #include "tests/support/space.h"
 #include "tests/support/threads.h"
 
-#define NR_SEEDS 20u
 #define NR_STEPS 250u
 #define NR_SLOTS 16u
 #define NR_THREADS 8u
@@ -484,8 +483,9 @@ static void run_seed(uint64_t seed)
 
 static void test_mem_random(void **state)
 {
-	const char *only = getenv("MEM_SEED"), *seeds = getenv("MEM_SEEDS");
-	uint64_t nr = seeds ? strtoull(seeds, NULL, 10) : NR_SEEDS;
+	static const struct test_amount seeds = {20, TEST_TSAN ? 2 : 20, 200};
+	const char *only = getenv("MEM_SEED");
+	uint64_t nr = test_amount("MEM_SEEDS", seeds);
 
 	(void)state;
 	if (only) {

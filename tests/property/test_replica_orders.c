@@ -9,8 +9,8 @@
  * those that end with a read are shorter ones.
  *
  * Nothing waits in between, so that everything is under way at once. Ranges are subscribed to in
- * one of four ways, and lists are sent in one of as many. Of the longer sequences a part is run,
- * more of them with WEIR_TEST_LONG.
+ * one of four ways, and lists are sent in one of as many. Of sequences of four and five a part is
+ * run, more of them with WEIR_TEST_LONG; of those of three all, but under a sanitizer one in five.
  *
  * Timeout: 300
  * Long: yes
@@ -27,7 +27,7 @@
 #define DEVICES 3u
 #define PARTS 2u
 #define LENGTH_MAX 5u
-#define FULL_LENGTH 3u /* up to which all are run; of the others one in so many: */
+#define FULL_LENGTH 3u /* of it one in one_in_full is run; of the longer ones one in one_in */
 #define BYTES KIB(8)   /* two granules */
 #define BORDER KIB(6)  /* of the parts */
 
@@ -54,7 +54,7 @@ static struct test_space t;
 static uint8_t *range;
 static uint32_t seed[PARTS], last_seed;
 static uint32_t list_first[DEVICES]; /* where each device's list begins */
-static uint64_t nr_sequences, nr_run, one_in;
+static uint64_t nr_sequences, nr_run, one_in, one_in_full;
 
 static uint8_t *part_addr(const void *base, uint32_t part)
 {
@@ -240,7 +240,8 @@ static void go_on(struct op *ops, uint32_t nr, uint32_t length, uint32_t nr_name
 {
 	if (nr && ops[nr - 1].kind != OP_READ) {
 		nr_sequences++;
-		if (nr <= FULL_LENGTH || hash_mix(nr, nr_sequences) % one_in == 0)
+		if (nr < FULL_LENGTH ||
+		    hash_mix(nr, nr_sequences) % (nr == FULL_LENGTH ? one_in_full : one_in) == 0)
 			run_sequence(ops, nr);
 	}
 	if (nr == length)
@@ -263,12 +264,13 @@ static void go_on(struct op *ops, uint32_t nr, uint32_t length, uint32_t nr_name
 
 static void test_replica_orders_are_kept(void **state)
 {
-	static const struct test_amount some = {10000, 40000, 4};
+	static const struct test_amount full = {1, 5, 1}, some = {10000, 40000, 4};
 	static const uint32_t devices[TEST_STREAMS] = {0, 1, 2};
 	struct weir_space_config config = {.devices = 7, .mode = WEIR_PLANNED};
 	struct op ops[LENGTH_MAX];
 
 	(void)state;
+	one_in_full = test_amount(NULL, full);
 	one_in = test_amount("WEIR_ONE_IN", some);
 	test_machine_open_gpus(&t, WEIR_DATA_REAL, DEVICES, devices);
 	config.block_bytes = 2 * t.desc.vmm.granularity_bytes;

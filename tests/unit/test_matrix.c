@@ -258,7 +258,7 @@ static void test_matrix_same(void **state)
 		struct matrix_params p = usual;
 
 		p.kind = (enum matrix_kind)kind;
-		for (uint64_t share = 1; share <= 8; share *= 2) {
+		for (uint64_t share = 1; share <= 8; share *= TEST_TSAN ? 4 : 2) {
 			p.agents = share == 4 ? 4 : 1;
 			p.warm = share == 2;
 			run_everywhere(&p, matrix_bytes(&p) / share);
@@ -329,7 +329,7 @@ static void test_matrix_split(void **state)
 	(void)state;
 	for (uint32_t devices = 2; devices <= 3; devices++)
 		for (int kind = 0; kind < MATRIX_KIND_NR; kind++)
-			for (uint64_t tenths = 1; tenths <= 10; tenths += 3) {
+			for (uint64_t tenths = 1; tenths <= 10; tenths += TEST_TSAN ? 9 : 3) {
 				struct matrix_params p = usual;
 
 				p.kind = (enum matrix_kind)kind;
