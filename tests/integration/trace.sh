@@ -95,15 +95,15 @@ trace cut gcn.trace one.trace --from 'epoch 3' --to pause
 trace convert part.trace --timeline part.json --csv part.csv
 echo "ok - parts"
 
-# refused PATTERN ARGS...: status 2, and one line of error that fits.
+# refused COMMAND PATTERN ARGS...: status 2, and one line of error that fits.
 refused()
 {
-	pattern=$1
-	shift
-	"$WEIR" trace "$@" >out 2>err
+	above=$1 pattern=$2
+	shift 2
+	"$WEIR" "$above" "$@" >out 2>err
 	status=$?
-	[ $status -eq 2 ] || fail "trace $* exits with $status, not 2" err
-	[ "$(wc -l <err)" -eq 1 ] || fail "trace $*: not one line" err
+	[ $status -eq 2 ] || fail "$above $* exits with $status, not 2" err
+	[ "$(wc -l <err)" -eq 1 ] || fail "$above $*: not one line" err
 	has err "$pattern"
 }
 
@@ -120,20 +120,20 @@ for command in info show "convert --csv -" "cut o.trace"; do
 	set -- $command
 	name=$1
 	shift
-	refused '^weir: short.trace: the trace is cut off: [0-9]+ bytes of [0-9]+$' "$name" short.trace "$@"
-	refused '^weir: shorter.trace: the trace is cut off' "$name" shorter.trace "$@"
-	refused '^weir: flipped.trace: the trace is damaged at byte 4096: ' "$name" flipped.trace "$@"
-	refused '^weir: newer.trace: the trace is damaged at byte 0: ' "$name" newer.trace "$@"
-	refused '^weir: text: this is no trace$' "$name" text "$@"
-	refused '^weir: nowhere: No such file' "$name" nowhere "$@"
-	refused '^weir: .*weir trace [a-z]+ --help$' "$name"
+	refused trace '^weir: short.trace: the trace is cut off: [0-9]+ bytes of [0-9]+$' "$name" short.trace "$@"
+	refused trace '^weir: shorter.trace: the trace is cut off' "$name" shorter.trace "$@"
+	refused trace '^weir: flipped.trace: the trace is damaged at byte 4096: ' "$name" flipped.trace "$@"
+	refused trace '^weir: newer.trace: the trace is damaged at byte 0: ' "$name" newer.trace "$@"
+	refused trace '^weir: text: this is no trace$' "$name" text "$@"
+	refused trace '^weir: nowhere: No such file' "$name" nowhere "$@"
+	refused trace '^weir: .*weir trace [a-z]+ --help$' "$name"
 done
 [ ! -e o.trace ] || fail "an output of a damaged trace"
-refused 'no mark .epoch 9. in the trace' show part.trace --from 'epoch 9'
-refused 'it is there, and no trace' cut part.trace text
-refused 'an input of this command' cut part.trace part.trace
-refused 'nothing to write' convert part.trace
-refused 'did you mean info' inf part.trace
+refused trace 'no mark .epoch 9. in the trace' show part.trace --from 'epoch 9'
+refused trace 'it is there, and no trace' cut part.trace text
+refused trace 'an input of this command' cut part.trace part.trace
+refused trace 'nothing to write' convert part.trace
+refused trace 'did you mean info' inf part.trace
 echo "ok - what is damaged, and what is not meant, is refused"
 
 # weir replay: on the machine that recorded each manager's epochs are those of the benchmark, to the
@@ -220,27 +220,16 @@ assert enough["block_bytes"] == 2 << 20 and enough["copy_ins"] >= enough["min_co
 END
 echo "ok - a replay against the oracle"
 
-replay_refused()
-{
-	pattern=$1
-	shift
-	"$WEIR" replay "$@" >out 2>err
-	status=$?
-	[ $status -eq 2 ] || fail "replay $* exits with $status, not 2" err
-	[ "$(wc -l <err)" -eq 1 ] || fail "replay $*: not one line" err
-	has err "$pattern"
-}
-
-replay_refused '^weir: flipped.trace: the trace is damaged' flipped.trace
-replay_refused 'fewer than two marks' one.trace
-replay_refused 'no kernels that could run' gcn.trace --machine cuda
-replay_refused 'takes one trace' gcn.trace part.trace
-replay_refused "^weir: --manager 'weir-paged'" gcn.trace --manager weir-paged
-replay_refused '^weir: --gpu-budget: ' gcn.trace --gpu-budget 1TB
-replay_refused '^weir: --warm-up' gcn.trace --warm-up 4
-replay_refused "^weir: --manager 'weir,uvm'" devices.trace --manager weir,uvm
-replay_refused 'oracle is for traces of one device' devices.trace --oracle
-replay_refused 'has brackets of 2 devices' devices.trace --machine rtx5090
+refused replay '^weir: flipped.trace: the trace is damaged' flipped.trace
+refused replay 'fewer than two marks' one.trace
+refused replay 'no kernels that could run' gcn.trace --machine cuda
+refused replay 'takes one trace' gcn.trace part.trace
+refused replay "^weir: --manager 'weir-paged'" gcn.trace --manager weir-paged
+refused replay '^weir: --gpu-budget: ' gcn.trace --gpu-budget 1TB
+refused replay '^weir: --warm-up' gcn.trace --warm-up 4
+refused replay "^weir: --manager 'weir,uvm'" devices.trace --manager weir,uvm
+refused replay 'oracle is for traces of one device' devices.trace --oracle
+refused replay 'has brackets of 2 devices' devices.trace --machine rtx5090
 "$WEIR" replay --help >out || fail "replay --help"
 has out '^usage: weir replay'
 ! grep -q -- '--debug' out || fail "an option that is not there" out
