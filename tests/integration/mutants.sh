@@ -17,8 +17,8 @@ set -u
 # What has a deliberate fault in it comes before the library as it is.
 build()
 {
-	# shellcheck disable=SC2086 # file names in the tree have no blanks
-	mutants_build "$1" -O1 $with_faults "$BUILD_DIR/libweir_internal.a"
+	# shellcheck disable=SC2046 # file names in the tree have no blanks
+	mutants_build "$1" -O1 $(mutants_with "$1") "$BUILD_DIR/libweir_internal.a"
 }
 
 mutants_find WEIR_MUTANT 7 src

@@ -20,8 +20,8 @@ readonly wrong='words wrong|not what seed|^weir: kernel .* on stream|they have n
 # What has a deliberate fault in it comes before the library as it is.
 build()
 {
-	# shellcheck disable=SC2086 # file names in the tree have no blanks
-	mutants_build "$1" -O1 $with_faults "$BUILD_DIR/tests/libreplica-random.a" \
+	# shellcheck disable=SC2046 # file names in the tree have no blanks
+	mutants_build "$1" -O1 $(mutants_with "$1") "$BUILD_DIR/tests/libreplica-random.a" \
 		"$BUILD_DIR/tests/libweir_test_support_objects.a" \
 		"$BUILD_DIR/libweir_internal.a" -ldl
 }

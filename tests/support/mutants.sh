@@ -24,6 +24,13 @@ mutants_find()
 	[ "${last:-0}" -ge "$least" ] || fail "mutants 1 to $least are not there"
 }
 
+# mutants_with NUMBER: of $with_faults those with that fault; the others may come from a library.
+mutants_with()
+{
+	# shellcheck disable=SC2086 # words are meant to be split
+	grep -lE "\\<$macro [!=]= $1\\>" $with_faults
+}
+
 # mutants_test FILE OPTION...: $dir/test.o, which has no fault in it.
 mutants_test()
 {
