@@ -387,7 +387,7 @@ int main(int argc, char **argv)
 	bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
 	bool gpu = test_machine_kind() == TEST_GPU;
 	const struct test_amount scale = {small ? 8 : gpu ? 20 : 10, 8, gpu ? 20 : 12};
-	const struct test_amount cases = {small ? 2 : gpu ? 24 : 6, 2, 24};
+	const struct test_amount cases = {small ? 2 : gpu ? 24 : 6, 1, 24};
 
 	only_manager = argv[small ? 2 : 1];
 	largest_scale = (uint32_t)test_amount("GRAPHS_SCALE", scale);

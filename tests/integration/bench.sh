@@ -83,7 +83,7 @@ needs()
 }
 
 for nodes in $sizes; do
-	run needs --nodes $nodes --manager native,malloc,weir --gpu-budget 100%
+	run needs --nodes "$nodes" --manager native,malloc,weir --gpu-budget 100%
 	[ "$(grep -c '"status":"ok"' "$dir/needs.json")" -eq 3 ] ||
 		fail "all that native needs is too little for $nodes nodes" "$dir/needs.json"
 	bytes=$(needs "$dir/needs.json" needs_bytes)
@@ -94,7 +94,7 @@ for nodes in $sizes; do
 	fi
 	[ "$(grep -c "\"live_peak_bytes\":$live," "$dir/needs.json")" -eq 3 ] ||
 		fail "what is live is not the same under all managers" "$dir/needs.json"
-	run less --nodes $nodes --manager native --gpu-budget $((bytes - 2097152))
+	run less --nodes "$nodes" --manager native --gpu-budget $((bytes - 2097152))
 	has "$dir/less.json" '"status":"out-of-memory"'
 done
 echo "ok - 100% is what native needs, and the least"

@@ -94,7 +94,7 @@ bench diffusion 13 --size 11x9x16 --check --iterations 5 --devices 1,2,3,4 --epo
 usual=(jacobi diffusion)
 [ -z "${WEIR_SANITIZE-}" ] || usual=()
 for workload in "${usual[@]}"; do
-	bench $workload 10
+	bench "$workload" 10
 	python3 - "$dir/json" <<'PY' || fail "$workload: times" "$dir/json"
 import json, sys
 

@@ -37,7 +37,7 @@
 
 #define NR_STATES 81u	   /* 3 ^ BOUND_BLOCKS */
 #define FIRST_SEED 101300u /* in what follows most mistakes that were tried show */
-static const struct test_amount cases = {2500, 600, 10000};
+static const struct test_amount cases = {1000, 300, 10000};
 #define LEAST_RAISED 10u /* in one of so many must what misses translation raise the bound */
 
 /* Where the valid contents of a block are. */

@@ -32,7 +32,7 @@
 #include "workloads/probe/probe.h"
 
 #define FIRST_SEED 7100u
-static const struct test_amount cases = {60, 15, 240};
+static const struct test_amount cases = {60, 8, 240};
 #define TOLERANCE 0.02
 #define FAILURES 400u
 #define FAILURES_OF_TWO 100u
