@@ -9,6 +9,7 @@
 
 #include "src/base/util.h"
 #include "src/cost/cost.h"
+#include "workloads/replay_future.h"
 
 /* ------------------------------------------------------------------ replaying */
 
@@ -19,9 +20,10 @@ struct replay {
 	struct {
 		const struct trace_begin *begin; /* NULL: none is open */
 		struct trace_cursor cursor;
-		uint32_t index;	    /* of its device, from the plan's first one on */
-	} * stream;		    /* by number */
-	struct weir_kernel *kernel; /* by name's number; 0: not known */
+		uint32_t index;	      /* of its device, from the plan's first one on */
+	} * stream;		      /* by number */
+	struct replay_future *future; /* for the manager's policy; NULL: it has none */
+	struct weir_kernel *kernel;   /* by name's number; 0: not known */
 	struct weir_use *use;
 	uint32_t max_uses;
 	uint64_t last_ns;  /* when the call before returned, as it was recorded */
@@ -60,12 +62,15 @@ static int replay_alloc(struct replay *r, const struct trace_alloc *e)
 
 	think(r, e->event.ns, e->took_ns, 0);
 	err = r->m->ops->alloc(r->m, e->bytes, "replayed", &r->addr[e->life]);
+	if (!err)
+		err = replay_future_alloc(r->future, e->life, r->addr[e->life]);
 	return err ? fail(r, err, "no memory for an allocation") : 0;
 }
 
 static void replay_free(struct replay *r, const struct trace_free *e)
 {
 	think(r, e->event.ns, e->took_ns, 0);
+	replay_future_free(r->future, r->addr[e->life]);
 	r->m->ops->free(r->m, r->addr[e->life]);
 	r->addr[e->life] = NULL;
 }
@@ -110,6 +115,7 @@ static int replay_end(struct replay *r, const struct trace_end *e)
 	r->stream[e->event.stream].begin = NULL;
 	if (!begin)
 		return 0;
+	replay_future_step(r->future);
 	think(r, e->event.ns, e->took_ns, launched ? r->launch_ns : 0);
 	nr = fill_uses(r, &r->stream[e->event.stream].cursor, begin);
 	if (nr <= 0)
@@ -142,6 +148,7 @@ static int replay_host(struct replay *r, const struct trace_cursor *cursor,
 	const struct trace_file_use *use;
 	int err = 0;
 
+	replay_future_step(r->future);
 	think(r, begin->event.ns, begin->took_ns, 0);
 	while (!err && (use = trace_next_use(&uses))) {
 		if (use->kind == WEIR_READ || use->kind == WEIR_WRITE)
@@ -324,6 +331,7 @@ static int replay_event(struct replay *r, const struct trace_cursor *cursor,
 	case TRACE_WRITE:
 	case TRACE_READ:
 		think(r, event->ns, part->took_ns, 0);
+		replay_future_step(r->future);
 		return copy_use(r, part->life, part->offset, part->bytes,
 				event->kind == TRACE_WRITE);
 	case TRACE_SYNC:
@@ -352,6 +360,18 @@ static int replay_event(struct replay *r, const struct trace_cursor *cursor,
 	}
 }
 
+/* A policy may choose by what the trace uses next. */
+static int tell_future(struct replay *r)
+{
+	int err = 0;
+
+	if (r->m->policy)
+		err = replay_future_create(r->p->file, &r->future);
+	if (r->future)
+		r->m->policy->future = replay_future_policy(r->future);
+	return err ? fail(r, -EAGAIN, "no memory on the host") : 0;
+}
+
 static int replay_init(struct replay *r)
 {
 	const struct trace_file *file = r->p->file;
@@ -372,7 +392,7 @@ static int replay_init(struct replay *r)
 					     : r->p->gpu_budget_bytes;
 	}
 	r->last_ns = file->begin_ns;
-	return 0;
+	return tell_future(r);
 }
 
 int replay_run(struct manager *m, const struct replay_params *p, double *epoch_s, char *err,
@@ -391,6 +411,9 @@ int replay_run(struct manager *m, const struct replay_params *p, double *epoch_s
 	for (uint64_t life = 1; r.addr && life <= p->file->nr_lives; life++)
 		if (r.addr[life])
 			m->ops->free(m, r.addr[life]);
+	if (r.future)
+		m->policy->future = NULL;
+	replay_future_destroy(r.future);
 	free(r.addr);
 	free(r.stream);
 	free(r.kernel);
