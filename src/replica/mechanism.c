@@ -7,6 +7,7 @@
 #define NS_PER_S 1e9
 #define SECTOR 32.0
 #define INDEX_BYTES 4.0
+#define COPIES_PART 0.5 /* of the slack: how much of it copies may take */
 
 /* Bytes a nanosecond, to each subscriber. */
 static double rate_of(const struct mechanism_message *m)
@@ -49,22 +50,28 @@ static double packets_ns(const struct mechanism_message *m, double rate)
 	double copied = m->lists_known ? bytes : bytes + list;
 	double nr_copies = m->lists_known ? 1 : 2;
 
-	return pack + (double)m->link->latency_ns + nr_copies * (double)m->link->copy_ns +
-	       copied / rate + (double)m->link->event_ns + unpack;
+	return m->load_ns + m->calls_ns + pack + (double)m->link->latency_ns +
+	       nr_copies * (double)m->link->copy_ns + copied / rate + (double)m->link->event_ns +
+	       unpack;
+}
+
+bool mechanism_in_time(const struct mechanism_message *message, double copies_ns)
+{
+	return copies_ns <= message->slack_ns * COPIES_PART;
 }
 
 struct mechanism_choice mechanism_choose(const struct mechanism_message *message)
 {
 	const struct weir_link_desc *link = message->link;
-	double rate = rate_of(message), slack = message->slack_ns;
+	double rate = rate_of(message);
 	struct mechanism_choice choice = {
-		.copies_ns = (double)link->latency_ns +
+		.copies_ns = message->load_ns + (double)link->latency_ns +
 			     (double)message->nr_pieces * (double)link->copy_ns +
 			     (double)message->bytes / rate + (double)link->event_ns,
 		.packets_ns = packets_ns(message, rate),
 	};
 
-	if (choice.packets_ns < choice.copies_ns && !(choice.copies_ns <= slack))
+	if (choice.packets_ns < choice.copies_ns && !mechanism_in_time(message, choice.copies_ns))
 		choice.mechanism = MECHANISM_PACKETS;
 	return choice;
 }

@@ -8,9 +8,10 @@
  *
  *   rate      what the link carries that way, but no more than each subscriber's part of what the
  *             sender's port has left, and than what the subscriber's port has left
- *   copies    latency_ns + nr_pieces * copy_ns + bytes / rate + event_ns
- *   packets   pack + latency_ns + copy_ns + bytes / rate + event_ns + unpack; where the list has to
- *             be sent as well, 4 bytes more for each element and one more copy_ns
+ *   copies    load_ns + latency_ns + nr_pieces * copy_ns + bytes / rate + event_ns
+ *   packets   load_ns + calls_ns + pack + latency_ns + copy_ns + bytes / rate + event_ns + unpack;
+ *             where the list has to be sent as well, 4 bytes more for each element and one more
+ *             copy_ns
  *   pack      what goes through the sender's memory, over pack_bytes_per_s: the list, the packet,
  *             and the whole sectors of 32 bytes that the elements lie in; launch_ns at least
  *   unpack    the same at the subscriber; sectors that are written in part are read, too
@@ -21,8 +22,10 @@
  * Packing is done once for all subscribers, and they unpack side by side, as copies to them go side
  * by side: what they share is the sender's port.
  *
- * Copies take none of the kernels' time, so they are chosen where they are there before the reader
- * needs them; packets, where only these are; and else whatever is there first, of two alike copies.
+ * Copies take none of the kernels' time, so they are chosen where they are there in time: in half
+ * of what is left until the reader needs them. The other half of what the ports carry until then is
+ * for messages that come later and have less time. Else whatever is there first is chosen, of two
+ * alike copies.
  */
 #ifndef WEIR_REPLICA_MECHANISM_H
 #define WEIR_REPLICA_MECHANISM_H
@@ -43,6 +46,7 @@ struct mechanism_message {
 	uint32_t nr_subscribers; /* > 0: devices that get the same bytes */
 	bool lists_known;	 /* sender and subscribers have the list already */
 	double slack_ns;	 /* until a reader needs it; 0: unknown */
+	double load_ns;		 /* the time of what ports have to carry before it */
 
 	const struct weir_link_desc *link; /* to one of the subscribers: the slowest */
 	bool a_to_b;			   /* the way that it is sent */
@@ -51,6 +55,7 @@ struct mechanism_message {
 	double pack_bytes_per_s;	   /* > 0, through the sender's memory: see above */
 	double unpack_bytes_per_s;	   /* > 0, through a subscriber's */
 	double launch_ns;		   /* least time of a kernel */
+	double calls_ns;		   /* time of the host to launch two kernels */
 };
 
 struct mechanism_choice {
@@ -59,5 +64,8 @@ struct mechanism_choice {
 };
 
 struct mechanism_choice mechanism_choose(const struct mechanism_message *message);
+
+/* Whether what takes so long is there in time, so that it may be sent by copies. */
+bool mechanism_in_time(const struct mechanism_message *message, double copies_ns);
 
 #endif

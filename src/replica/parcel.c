@@ -10,6 +10,10 @@
 
 /* Copies of one message: each takes the host's time, too. */
 #define RUNS_MAX 256u
+/* How much of what ports can carry they are given. With all of it, messages that are late would
+ * make brackets last longer, which then seem to leave ports the time for more. */
+#define PORT_PART 0.8
+#define NS_PER_S 1e9
 
 /* What the port of a memory carries one way when one of its links is busy; 0: it limits nothing. */
 static double port_rate(const struct weir_machine_desc *desc, uint32_t memory, bool sends)
@@ -42,7 +46,23 @@ static struct mechanism_message describe(const struct weir_space *space, const s
 		.pack_bytes_per_s = sender->hbm_bytes_per_s,
 		.unpack_bytes_per_s = receiver->hbm_bytes_per_s,
 		.launch_ns = (double)MAX(sender->launch_ns, receiver->launch_ns),
+		.calls_ns = (double)(sender->launch_host_ns + receiver->launch_host_ns),
+		.slack_ns = learn_slack_ns(space, p->replica, p->from, p->to, p->offset, p->end),
+		.load_ns = learn_load_ns(p->replica->replicas, p->from, p->to),
 	};
+}
+
+/* What ports have to carry once all of it is copied. It is what counts there, however it is sent:
+ * where some messages go as copies, packets of others wait for these. */
+static void load_ports(const struct parcel *p, const struct mechanism_message *whole)
+{
+	const struct weir_link_desc *link = whole->link;
+	double rate = whole->a_to_b ? link->a_to_b_bytes_per_s : link->b_to_a_bytes_per_s;
+	double send = whole->send_bytes_per_s > 0 ? whole->send_bytes_per_s : rate;
+	double receive = whole->receive_bytes_per_s > 0 ? whole->receive_bytes_per_s : rate;
+	double bytes = (double)whole->bytes / PORT_PART * NS_PER_S;
+
+	learn_load(p->replica->replicas, p->from, p->to, bytes / send, bytes / receive);
 }
 
 /* Whether elements can be packed and unpacked: both devices have them all in their windows. */
@@ -75,13 +95,15 @@ enum weir_replica_mechanism parcel_choose(const struct weir_space *space, const 
 	m.nr_pieces = 1;
 	m.density = 1;
 	whole = mechanism_choose(&m);
+	load_ports(p, &m);
 	m.bytes = p->part.nr * m.element_bytes;
 	m.nr_pieces = p->part.nr_runs;
 	m.density = MIN((double)m.bytes / (double)(p->end - p->offset), 1);
 	elements = mechanism_choose(&m);
 	if (p->part.nr_runs > RUNS_MAX || elements.copies_ns >= whole.copies_ns)
 		elements.copies_ns = whole.copies_ns;
-	if (packets && elements.packets_ns < elements.copies_ns)
+	if (packets && elements.packets_ns < elements.copies_ns &&
+	    !mechanism_in_time(&m, elements.copies_ns))
 		return WEIR_SENT_PACKETS;
 	return elements.copies_ns < whole.copies_ns ? WEIR_SENT_RUNS : WEIR_SENT_WHOLE;
 }

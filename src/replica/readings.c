@@ -9,7 +9,12 @@
  * that is expected to be read again, and is published. What was read once is not: a program that
  * does not repeat itself is sent nothing in vain for long. Readers that were not foreseen fetch
  * what they lack as they begin.
+ *
+ * With a context comes also how much time a message of its has, and how long its bracket takes:
+ * by the times of the ends' fences, which are asked for once brackets are known to be done. By the
+ * latter the ports' loads shrink (docs/replica.md).
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "src/base/hash.h"
@@ -27,6 +32,7 @@ struct reading {
 	uint8_t to;
 	bool elements; /* in its list alone */
 	uint64_t offset, end;
+	uint64_t behind; /* the device's event that had ended last when it read; 0: none */
 };
 
 struct event {
@@ -36,12 +42,25 @@ struct event {
 	uint64_t older;	   /* the next event in the list of its context; 0: none */
 	struct reading *reading;
 	uint32_t nr, max;
+	uint64_t behind;   /* the device's event that had ended last when this one ended */
+	bracket_seq_t seq; /* of its bracket, ... */
+	fence_t end;	   /* ... and its end, which was not asked for its time yet; 0: it was */
+	uint64_t end_ns;   /* 0: it has not ended, is not done, or the backend does not know */
 };
+
+enum { SENDS, RECEIVES, NR_WAYS };
 
 struct history {
 	struct event event[EVENTS]; /* by number */
 	uint64_t newest[EVENTS];    /* event in the list, by context % EVENTS; 0: none */
 	uint64_t next;		    /* numbers begin at 1 */
+	uint64_t ended;		    /* that ended last */
+	uint64_t known;		    /* while what that one wrote is published: the newest of its
+				     * context whose end's time is known; 0: none */
+	/* What the port of the device's memory would have to carry when its last bracket ended, if
+	 * all elements were sent by copies; by way. */
+	double load_ns[NR_WAYS];
+	double mean_ns; /* how long its brackets take */
 };
 
 static struct event *find(const struct replicas *rs, uint8_t own, uint64_t number)
@@ -87,6 +106,7 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
 	event = &h->event[++h->next % EVENTS];
 	event->number = h->next;
 	event->nr = 0;
+	event->behind = event->seq = event->end = event->end_ns = 0;
 	event->shape = event->context = hash_uses(uses, space);
 	for (uint64_t n = 1; n < CONTEXT; n++) {
 		before = find(rs, slot->own, h->next - n);
@@ -137,6 +157,9 @@ static void reading_add(struct event *event, const struct reading *reading)
 
 void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bool elements)
 {
+	const struct history *h = r->replicas->history[to];
+	uint64_t behind = h ? h->ended : 0;
+
 	while (offset < end) {
 		uint32_t p = pieces_find(r, offset);
 		uint64_t next = MIN(piece_end(r, p), end);
@@ -149,7 +172,7 @@ void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bo
 				last->end = next;
 			else
 				reading_add(event, &(struct reading){r->number, to, elements,
-								     offset, next});
+								     offset, next, behind});
 		}
 		offset = next;
 	}
@@ -189,6 +212,134 @@ void learn_publish(struct weir_space *space, const struct stream_slot *slot)
 		if (r && r->subscription == WEIR_SUBSCRIBE_LEARNED && has(before, reading))
 			publish_written(space, r, reading, slot);
 	}
+	if (now)
+		rs->history[slot->own]->known = 0;
+}
+
+/* ------------------------------------------------------------------ times */
+
+/* Events of a context that are looked at: as many as a program is ahead of its devices. Of these,
+ * the newest whose times are known count: one may have waited for something that others do not. */
+#define AHEAD 64u
+#define KNOWN 4u
+/* Brackets whose time is the most that a port is thought to be behind, and brackets that their mean
+ * time is of. */
+#define BEHIND 64
+#define MEAN 16
+
+/* When an event's bracket was done; 0: that is not known. */
+static uint64_t end_ns_of(const struct weir_space *space, struct event *event)
+{
+	struct backend *b = space->backend;
+
+	if (event->end && event->seq <= space->done_seq) {
+		event->end_ns = b->observe->fence_time_ns(b, event->end);
+		event->end = 0;
+	}
+	return event->end_ns;
+}
+
+/* From the end of one device's event to that of another's; NAN: not known. */
+static double between_ns(const struct weir_space *space, struct event *from, uint8_t own,
+			 uint64_t number)
+{
+	struct event *to = find(replicas_of(space), own, number);
+	uint64_t begin = end_ns_of(space, from), end = to ? end_ns_of(space, to) : 0;
+
+	return begin && end ? (double)(int64_t)(end - begin) : NAN;
+}
+
+/* The newest event of a context whose end is known, from one on; NULL: none. */
+static struct event *known_from(const struct weir_space *space, uint8_t own, uint64_t number)
+{
+	const struct replicas *rs = replicas_of(space);
+	struct event *event = find(rs, own, number);
+
+	for (uint32_t n = 0; n < AHEAD && event && !end_ns_of(space, event); n++)
+		event = find(rs, own, event->previous);
+	return event && event->end_ns ? event : NULL;
+}
+
+/* A bracket took so long; NAN: that is not known, and nothing is of the load either. */
+static void ports_pass(struct history *h, double ns)
+{
+	if (ns >= 0)
+		h->mean_ns += (ns - h->mean_ns) / MEAN;
+	for (int way = 0; way < NR_WAYS; way++)
+		h->load_ns[way] =
+			ns >= 0 ? MIN(MAX(h->load_ns[way] - ns, 0), BEHIND * h->mean_ns) : 0;
+}
+
+void learn_ended(struct weir_space *space, const struct ended_bracket *ended)
+{
+	struct replicas *rs = replicas_of(space);
+	uint8_t own = ended->slot->own;
+	struct event *event = find(rs, own, ended->slot->shared_event), *known;
+	struct history *h = rs->history[own];
+	double ns = NAN;
+
+	if (!event)
+		return;
+	event->seq = space->last_seq;
+	event->end = ended->end;
+	event->behind = h->ended;
+	h->ended = event->number;
+	if (!rs->lists)
+		return;
+	known = known_from(space, own, event->previous);
+	h->known = known ? known->number : 0;
+	for (uint32_t n = 0; n < KNOWN && known; n++) {
+		ns = fmin(ns, -between_ns(space, known, own, known->behind));
+		known = find(rs, own, known->previous);
+	}
+	ports_pass(h, ns);
+}
+
+/* The least time that a reader of some bytes of an event had; NAN: not known. */
+static double slack_of(const struct weir_space *space, const struct replica *r, struct event *event,
+		       uint8_t to, uint64_t offset, uint64_t end)
+{
+	double least = NAN;
+
+	for (uint32_t n = 0; n < event->nr; n++) {
+		const struct reading *reading = &event->reading[n];
+
+		if (reading->replica == r->number && reading->to == to && reading->elements &&
+		    reading->offset < end && offset < reading->end)
+			least = fmin(least, between_ns(space, event, to, reading->behind));
+	}
+	return least;
+}
+
+double learn_slack_ns(const struct weir_space *space, const struct replica *r, uint8_t from,
+		      uint8_t to, uint64_t offset, uint64_t end)
+{
+	const struct replicas *rs = r->replicas;
+	const struct history *h = from < WEIR_DEVICES_MAX ? rs->history[from] : NULL;
+	struct event *event = h ? find(rs, from, h->known) : NULL;
+	double least = NAN;
+
+	for (uint32_t n = 0; n < KNOWN && event; n++) {
+		least = fmin(least, slack_of(space, r, event, to, offset, end));
+		event = find(rs, from, event->previous);
+	}
+	return least > 0 ? least : 0;
+}
+
+void learn_load(struct replicas *rs, uint8_t from, uint8_t to, double send_ns, double receive_ns)
+{
+	if (from < WEIR_DEVICES_MAX && rs->history[from] && rs->lists)
+		rs->history[from]->load_ns[SENDS] += send_ns;
+	if (to < WEIR_DEVICES_MAX && rs->history[to] && rs->lists)
+		rs->history[to]->load_ns[RECEIVES] += receive_ns;
+}
+
+double learn_load_ns(const struct replicas *rs, uint8_t from, uint8_t to)
+{
+	const struct history *sender = from < WEIR_DEVICES_MAX ? rs->history[from] : NULL;
+	const struct history *receiver = to < WEIR_DEVICES_MAX ? rs->history[to] : NULL;
+
+	return MAX(sender ? sender->load_ns[SENDS] : 0, receiver ? receiver->load_ns[RECEIVES] : 0);
 }
 
 void learn_fini(struct replicas *rs)

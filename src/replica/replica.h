@@ -455,6 +455,20 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
 void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bool elements);
 /* The slot's bracket ended: publish what is going to be read of what it wrote. */
 void learn_publish(struct weir_space *space, const struct stream_slot *slot);
+/*
+ * How much time a message has, and what is before it. A context's last times say so: how long after
+ * the end of the device's bracket before its own one ended, and how long after that each reader had
+ * ended what it did before it read. Of spaces with lists alone.
+ * learn_ended: a slot's bracket ended; before anything that it wrote is published.
+ * learn_slack_ns: of what it wrote until a device reads its elements of a part; 0: not known.
+ * learn_load: the ports of two copies' memories have so much more to carry, were all of it copied.
+ * learn_load_ns: what the busier one would have to carry by now.
+ */
+void learn_ended(struct weir_space *space, const struct ended_bracket *ended);
+double learn_slack_ns(const struct weir_space *space, const struct replica *r, uint8_t from,
+		      uint8_t to, uint64_t offset, uint64_t end);
+void learn_load(struct replicas *rs, uint8_t from, uint8_t to, double send_ns, double receive_ns);
+double learn_load_ns(const struct replicas *rs, uint8_t from, uint8_t to);
 void learn_fini(struct replicas *rs);
 
 /* ---- publish.c */

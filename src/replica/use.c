@@ -215,6 +215,7 @@ static int end_part(struct weir_space *space, const struct stream_slot *slot, st
 void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 {
 	clock_bracket_ended(replicas_of(space), ended->slot, space->last_seq);
+	learn_ended(space, ended);
 	for (uint32_t u = 0; u < ended->uses.nr; u++) {
 		struct space_use *use = &ended->uses.use[u];
 

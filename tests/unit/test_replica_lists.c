@@ -166,7 +166,8 @@ static void test_lists_choose_a_mechanism(void **state)
 		{60000, 12000, 250 * 12000, WEIR_SENT_RUNS},
 		{60000, 12000, 260 * 12000, WEIR_SENT_PACKETS}, /* more runs than are copied */
 		{64, 1, 3000, WEIR_SENT_WHOLE},
-		{64, 1, 10000, WEIR_SENT_PACKETS},
+		{64, 1, 12000, WEIR_SENT_WHOLE}, /* the host would take as long to launch them */
+		{64, 1, 20000, WEIR_SENT_PACKETS},
 	};
 	static uint32_t element[3 << 20];
 	struct weir_space_config config = {

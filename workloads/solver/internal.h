@@ -9,8 +9,6 @@
 /* Of a device and array, where what is written is sent at once. */
 #define SOLVER_LAUNCHES 8u
 #define SOLVER_ALS_LAUNCHES 16u
-/* Where elements of lists are sent, each message of which costs the host more. */
-#define SOLVER_LIST_LAUNCHES 4u
 
 /* Each device's edges, in plain memory of its own, which managers know nothing of (edges.h). */
 struct solver_edges {

@@ -53,8 +53,6 @@ uint32_t solver_launches(const struct solver_job *job)
 {
 	if (!job->m->ops->split || job->p->devices == 1)
 		return 1;
-	if (job->p->graph && job->m->ops->lists)
-		return SOLVER_LIST_LAUNCHES;
 	return job->p->kind == SOLVER_ALS ? SOLVER_ALS_LAUNCHES : SOLVER_LAUNCHES;
 }
 
