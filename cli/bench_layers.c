@@ -228,10 +228,10 @@ static void add_row(const struct bench_layers *bench, struct table *t, const str
 static int print(void *arg, FILE *out)
 {
 	static const struct table_column columns[] = {
-		{"order", TABLE_LEFT},	  {"access", TABLE_LEFT},  {"GPU budget", TABLE_RIGHT},
-		{"split", TABLE_RIGHT},	  {"manager", TABLE_LEFT}, {"pass s", TABLE_RIGHT},
-		{"GB/s", TABLE_RIGHT},	  {"bound s", TABLE_RIGHT},
-		{"distance", TABLE_RIGHT}, {"check", TABLE_LEFT},
+		{"order", TABLE_LEFT},	{"access", TABLE_LEFT},	  {"GPU budget", TABLE_RIGHT},
+		{"split", TABLE_RIGHT}, {"manager", TABLE_LEFT},  {"pass s", TABLE_RIGHT},
+		{"GB/s", TABLE_RIGHT},	{"bound s", TABLE_RIGHT}, {"distance", TABLE_RIGHT},
+		{"check", TABLE_LEFT},
 	};
 	const struct bench_layers *bench = arg;
 	struct table *t;
@@ -246,9 +246,9 @@ static int print(void *arg, FILE *out)
 	table_destroy(t);
 	if (err)
 		return err;
-	fputs("\npass s: median of the measured passes. split: ranges that weir was advised to keep "
-	      "in\nGPU memory, the others on the host. distance: that time over the lower bound for "
-	      "this\nbudget.\n",
+	fputs("\npass s: median of the measured passes. split: ranges that weir was advised to\n"
+	      "keep in GPU memory, the others on the host. distance: that time over the lower\n"
+	      "bound for this budget.\n",
 	      out);
 	return ferror(out) ? -EIO : 0;
 }
@@ -262,8 +262,7 @@ int bench_layers(int argc, char **argv)
 		return fflush(stdout) ? BENCH_EXIT_BAD : 0;
 	}
 	progress_start(&bench.pass.bar, stderr);
-	if (bench_layers_parse(argc, argv, &bench.params, bench.pass.err,
-			       sizeof(bench.pass.err))) {
+	if (bench_layers_parse(argc, argv, &bench.params, bench.pass.err, sizeof(bench.pass.err))) {
 		bench_pass_complain(&bench.pass, bench.pass.err);
 		progress_end(&bench.pass.bar);
 		return BENCH_EXIT_BAD;

@@ -54,8 +54,7 @@ static const struct option_def table[LAYERS_NR] = {
 	[BENCH_DATA] = {"data", "KIND", "WEIR_DATA", NULL,
 			"real or phantom (default: phantom on a simulated machine)"},
 	[BENCH_CHECK] = {"check", NULL, NULL, NULL, "read the ranges back and compare them"},
-	[BENCH_JSON] = {"json", "FILE", NULL, NULL,
-			"write one JSON object a result; - is stdout"},
+	[BENCH_JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[BENCH_HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
 
@@ -113,8 +112,8 @@ static int read_compute(const struct bench_reader *r, double *out)
 
 /* ------------------------------------------------------------------ cases */
 
-struct layers_params bench_layers_case(const struct bench_layers_params *p,
-				       enum layers_order order, uint32_t split)
+struct layers_params bench_layers_case(const struct bench_layers_params *p, enum layers_order order,
+				       uint32_t split)
 {
 	const struct bench_params *base = &p->pass.base;
 

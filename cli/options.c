@@ -117,7 +117,8 @@ static int parse_one(const struct option_def *defs, unsigned int nr, int argc, c
 	unsigned int k;
 
 	for (k = 0; k < nr; k++)
-		if (defs[k].help && strlen(defs[k].name) == length && memcmp(defs[k].name, arg, length) == 0)
+		if (defs[k].help && strlen(defs[k].name) == length &&
+		    memcmp(defs[k].name, arg, length) == 0)
 			break;
 	if (k == nr)
 		return unknown(defs, nr, arg, length, err, err_bytes);

@@ -146,8 +146,7 @@ static struct weir_use sum_use(const struct run *r)
 /* Contents as they are before the first pass. */
 static int launch_fill(struct run *r, uint32_t range)
 {
-	struct touch_pages_args args =
-		pages_args(r, r->words[range], range_pages(r), TOUCH_WRITE);
+	struct touch_pages_args args = pages_args(r, r->words[range], range_pages(r), TOUCH_WRITE);
 	const struct weir_use uses[] = {pages_use(&args, args.order.nr), sum_use(r)};
 	const struct weir_launch launch = {.kernel = &touch_kernel_pages,
 					   .args = &args,
@@ -231,8 +230,8 @@ static void advise(struct run *r)
 {
 	for (uint32_t i = 0; i < r->p->nr_ranges && !r->status; i++)
 		step(r,
-		     manager_prefer(r->m, r->words[r->walk.rank[i]], i < r->p->split
-							? MANAGER_OWN : MANAGER_HOST),
+		     manager_prefer(r->m, r->words[r->walk.rank[i]],
+				    i < r->p->split ? MANAGER_OWN : MANAGER_HOST),
 		     "advising");
 }
 

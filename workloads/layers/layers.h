@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses ranges of equal size, one a launch, again and again, and allocates a temporary
- * of another size beside each launch: so nothing repeats that a plan could be made of. What a pass
- * is, and what is checked, is in docs/layers.md.
+ * A program that uses ranges of equal size, one a launch, again and again, and allocates a
+ * temporary of another size beside each launch: so nothing repeats that a plan could be made of.
+ * What a pass is, and what is checked, is in docs/layers.md.
  */
 #ifndef WEIR_LAYERS_H
 #define WEIR_LAYERS_H
@@ -26,9 +26,9 @@ struct layers_params {
 	uint64_t seed;	/* any */
 	uint32_t split; /* ranges advised to stay in GPU memory, all others: in the host's;
 			 * LAYERS_NO_SPLIT: no advice */
-	uint32_t passes, warm_up; /* passes with the warm-up; > warm_up */
-	bool check;		  /* read the ranges back at the end */
-	uint32_t blocks, threads; /* of a launch on a GPU; blocks 0: as many as are resident */
+	uint32_t passes, warm_up;      /* passes with the warm-up; > warm_up */
+	bool check;		       /* read the ranges back at the end */
+	uint32_t blocks, threads;      /* of a launch on a GPU; blocks 0: as many as are resident */
 	workload_progress_fn progress; /* called with passes done; may be NULL */
 	void *progress_arg;
 };
@@ -46,8 +46,8 @@ WEIR_MUST_CHECK int layers_params_check(const struct layers_params *p, char *err
  *
  * Wrong bytes are a result (out->passed), not an error. On a phantom machine nothing is compared.
  *
- * 0, or -ENOMEM: the manager cannot hold the ranges (a result); -EAGAIN: this computer has no memory
- * for what a run needs beside them; -EINTR: progress asked to stop; -EINVAL; or an error of the
+ * 0, or -ENOMEM: the manager cannot hold the ranges (a result); -EAGAIN: this computer has no
+ * memory for what a run needs beside them; -EINTR: progress asked to stop; -EINVAL; or an error of the
  * manager. Blocks.
  */
 WEIR_MUST_CHECK int layers_run(struct manager *m, const struct layers_params *p,

@@ -50,7 +50,7 @@ static uint32_t skewed(const struct layers_walk *walk, uint64_t i)
 
 static uint32_t moving(const struct layers_walk *walk, uint64_t i)
 {
-	uint32_t set = MAX(walk->nr * 2 / 5, 1u);
+	uint64_t set = MAX(walk->nr * 2 / 5, 1u);
 
 	return (uint32_t)((i / (set * LAYERS_WALKS) * set + i % set) % walk->nr);
 }

@@ -11,7 +11,8 @@ static uint64_t page_words(const struct touch *t)
 	return t->p->page_bytes / sizeof(uint64_t);
 }
 
-uint64_t touch_order_sum(const struct touch_order *order, uint64_t nr, uint64_t seed, uint64_t times)
+uint64_t touch_order_sum(const struct touch_order *order, uint64_t nr, uint64_t seed,
+			 uint64_t times)
 {
 	uint64_t sum = 0;
 
