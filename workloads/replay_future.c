@@ -23,7 +23,7 @@ struct replay_future {
 	const struct trace_file *file;
 	struct policy_future policy;
 	uint64_t *first;	/* by life: its first use in use[], up to the next life's */
-	uint64_t *next;		/* by life: its first use behind the present step */
+	uint64_t *next;		/* by life: its first use from the present step on */
 	struct future_use *use; /* by life, and by step in each */
 	uint64_t step;		/* the present one; 0: none has begun */
 	struct live *live;	/* by address */
@@ -134,7 +134,7 @@ static uint64_t next_use(void *arg, const void *addr, uint64_t bytes)
 	life = live->life;
 	if (begin >= f->file->life[life].bytes)
 		return WEIR_POLICY_NEVER;
-	while (f->next[life] < f->first[life + 1] && f->use[f->next[life]].step <= f->step)
+	while (f->next[life] < f->first[life + 1] && f->use[f->next[life]].step < f->step)
 		f->next[life]++;
 	for (uint64_t u = f->next[life]; u < f->first[life + 1]; u++)
 		if (f->use[u].begin < begin + bytes && begin < f->use[u].end)

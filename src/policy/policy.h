@@ -44,8 +44,8 @@ struct policy_form {
 /* What is going to be used, where somebody knows it: a replay of a trace. Called under the locks of
  * who asks the policy. */
 struct policy_future {
-	/* Steps from the present one until the next use of some of [addr, addr + bytes), > 0;
-	 * WEIR_POLICY_NEVER: there is none. */
+	/* Steps from the present one until the next use of some of [addr, addr + bytes); 0: it is
+	 * one of this step's; WEIR_POLICY_NEVER: there is none. */
 	uint64_t (*next_use)(void *arg, const void *addr, uint64_t bytes);
 	void *arg;
 };

@@ -193,7 +193,7 @@ static void ask_use(struct weir_space *space, const struct space_use *use)
 	};
 
 	see_costs(space, use, range->own, &q);
-	victim = room_first_victim(space, range->own);
+	victim = room_victim(space, range->own);
 	q.has_victim = victim != NULL;
 	if (victim)
 		q.victim = see_range(space, victim);

@@ -553,6 +553,7 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 	struct range *range = use->range;
 
 	pin(range, use, -1);
+	past_used(space, use);
 	if (use->nr == range->nr_blocks) {
 		range->last_use = seq;
 		range->last_write = writes ? seq : range->last_write;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Points of decision: what comes in, what goes, and where to. Each is asked with all that it may
- * depend on, changes nothing, and can be answered by anybody: a table of functions. Mechanism
- * (place.c, room.c) builds the question, and does what the answer says as far as it can.
+ * depend on, changes nothing but what a rule keeps for itself, and can be answered by anybody: a
+ * table of functions. Mechanism (place.c, room.c) builds the question, and does what the answer
+ * says as far as it can.
  *
  * The table that spaces are made with (decide.c) asks advice (decide_advice.c), the plan while one
  * is followed (decide_plan.c), and else a rule that knows recent use alone (decide_recency.c).
@@ -18,6 +19,38 @@
 #define DECIDE_UNKNOWN UINT32_MAX
 #define DECIDE_NOWHERE (-1)
 
+/*
+ * What the rule of recency (decide_recency.c) keeps: of a range, for a life, and of a device's own
+ * memory. Zeroed at first; nobody else looks inside. Time is counted as struct past has it.
+ */
+struct recency_range {
+	uint32_t uses;	     /* before something of it last moved; the older half may be left out */
+	uint32_t since;	     /* time that uses are counted from; 0: it was not used yet */
+	uint32_t had;	     /* uses, as something of it last came */
+	uint16_t came, left; /* trials in which something of it last came, and last left */
+};
+
+struct recency {
+	uint16_t trial;	  /* number of the present one; 0: none yet */
+	bool keep;	  /* what is resident stays */
+	uint32_t reserve; /* free chunks that are left for first contents */
+	uint32_t began;	  /* time from which on the figures below count */
+	int64_t balance;  /* !keep: blocks that would have been found resident, were it set */
+	uint64_t nr_away; /* keep: blocks that uses found away, ... */
+	uint64_t nr_soon; /* ... and those of them whose use before was a short time ago */
+};
+
+/* What uses of a range were so far. Time is the number of blocks that brackets used of ranges whose
+ * own place is the same, a life's first use left out, modulo 2^32. */
+struct past {
+	struct recency_range *range; /* NULL: not known, and nothing else is */
+	struct recency *memory;
+	uint32_t now;
+	uint32_t idle;	    /* time since its last use */
+	uint32_t uses;	    /* since something of it last moved */
+	uint32_t nr_chunks; /* that the memory has for the space */
+};
+
 /* A bracket uses a range: how much of it should be in the device's own memory? */
 struct bring_in {
 	uint32_t nr_blocks;   /* of the range */
@@ -26,8 +59,13 @@ struct bring_in {
 	bool follows_plan;    /* one is followed, which may not know the range */
 	double touches;	      /* of each byte of the part, on average */
 	enum weir_use_kind kind;
-	int prefer; /* place it is advised to stay at, or DECIDE_NOWHERE */
-	bool stays; /* it is never moved: an arena */
+	int prefer;	      /* place it is advised to stay at, or DECIDE_NOWHERE */
+	bool stays;	      /* it is never moved: an arena */
+	uint32_t nr_unbacked; /* blocks of the range that have no contents yet */
+	uint32_t nr_away;     /* blocks of the use that have, and are not resident */
+	uint32_t nr_free;     /* chunks of the device's own memory that are, or could be at once */
+	struct past past;
+	struct past victim; /* of the range that would be evicted from first, for want of chunks */
 };
 
 struct brought_in {
@@ -43,7 +81,9 @@ struct give_up {
 	uint64_t idle; /* brackets that ended since one that used it */
 	bool clean;    /* some of its blocks go without a copy */
 	int prefer;
-	bool guest; /* it is in the own memory of a device that does not use it */
+	bool guest;	      /* it is in the own memory of a device that does not use it */
+	uint32_t nr_resident; /* blocks in its own memory */
+	struct past past;
 };
 
 /* Blocks that leave a place: which one below should they go to? */
@@ -88,6 +128,8 @@ bool plan_evict_to(const struct evict_to *q, place_t *to);
 /* While nothing is known of the program. */
 struct brought_in recency_bring_in(const struct bring_in *q);
 uint64_t recency_give_up(const struct give_up *q);
+/* A block of a range came to its own memory, or leaves it; uses are those before. */
+void recency_moved(const struct past *p, bool came);
 place_t recency_evict_to(const struct evict_to *q);
 
 #endif

@@ -48,6 +48,7 @@ void home_reset(struct weir_space *space, struct range *range)
 
 	if (range->homes && r->users != USERS_MANY)
 		range_set_own(space, range, r->users == USERS_ONE ? r->user : range->own);
+	past_reset(range);
 	r->users = USERS_NONE;
 	r->planner = space->nr_devices == 1 ? space->residency->planner : NULL;
 	r->plan_life = -1;

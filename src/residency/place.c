@@ -10,11 +10,29 @@
 /* What stays where it is, for want of room; beside SETTLE_WAIT. */
 #define PLACE_NO_ROOM 2
 
-/* What of the use's range should be resident. again: this was called for it before. */
-static void get_wanted(struct weir_space *space, const struct space_use *use, bool again,
+/* What a rule that knows no plan is told of the past. Who would go is looked for where there are
+ * too few free chunks. */
+static void add_past(const struct weir_space *space, const struct space_use *use,
+		     struct bring_in *q)
+{
+	const struct range *range = use->range, *victim;
+
+	q->nr_unbacked = range_nr_unbacked(range);
+	q->nr_away = MIN(range->nr_blocks - q->nr_resident - q->nr_unbacked, use->nr);
+	q->past = past_get(space, range);
+	q->nr_free = past_nr_free(space, range->own);
+	victim = q->nr_free < q->nr_away ? room_victim(space, range->own) : NULL;
+	if (victim)
+		q->victim = past_get(space, victim);
+}
+
+/* What of the use's range should be resident. A bracket gets one answer, however often it waits.
+ * ahead: of its placing. */
+static void get_wanted(struct weir_space *space, const struct space_use *use, bool ahead,
 		       struct brought_in *out)
 {
 	const struct range *range = use->range;
+	struct range_residency *r = range->residency;
 	struct bring_in q = {
 		.nr_blocks = range->nr_blocks,
 		.nr_resident = range_nr_resident(range),
@@ -26,8 +44,17 @@ static void get_wanted(struct weir_space *space, const struct space_use *use, bo
 		.stays = range->arena,
 	};
 
+	if (!q.follows_plan && r->answer_mark == space->mark && r->answer_first == use->first) {
+		*out = r->answer;
+		return;
+	}
+	if (!q.follows_plan && !range->arena)
+		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
-	ask_admit(space, use, again, out);
+	ask_admit(space, use, ahead, out);
+	r->answer_mark = space->mark;
+	r->answer_first = use->first;
+	r->answer = *out;
 }
 
 /* Whether nothing is to be asked: all of the range is there and shown, and stays. */
@@ -87,6 +114,8 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 		err = room_make(space, own, left, settle, &chunk);
 	if (err)
 		return err;
+	if (chunk && chunk->place == own)
+		past_moved(space, range, true);
 	return chunk ? migrate_back(space, range, i, chunk) : -ENOMEM;
 }
 
@@ -111,6 +140,7 @@ static int place_lower(struct weir_space *space, const struct space_use *use, ui
 		migrate_set_dead(space, range, block, true);
 		space->stats.nr_overwrites_saved++;
 	}
+	past_moved(space, range, true);
 	return migrate_fetch(space, range, i, chunk, WEIR_CAUSE_DEMAND);
 }
 
@@ -183,8 +213,7 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 
 	if (is_ready(use))
 		return 0;
-	get_wanted(space, use, p->asked, &in);
-	p->asked = true;
+	get_wanted(space, use, false, &in);
 	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
 
 	for (; !err && p->nth < use->nr; p->nth++) {
@@ -252,7 +281,7 @@ int place_uses(struct weir_space *space, struct place_pass *p, struct settle *se
 		if (err)
 			return err;
 		p->nth = 0;
-		p->no_room = p->asked = false;
+		p->no_room = false;
 	}
 	/* A flush that fails leaves the blocks of its batch unmapped, and a wait lets others queue
 	 * copies: this is done anew after each wait, so every copy is behind a fence in the end. */

@@ -18,6 +18,7 @@
  *   budget.c   a budget that changes
  *   place.c    making a bracket's uses ready
  *   home.c     which device's memory is a range's, in a space of several
+ *   past.c     what uses of ranges were so far
  *   order.c    which ended brackets a new one comes after
  *   bracket.c  weir_begin and weir_end
  *   host.c     weir_host_begin and weir_host_end
@@ -51,9 +52,15 @@ struct range_residency {
 	bool read_mostly;
 	uint32_t top; /* no block from here on, in its order, is settled at PLACE_OWN ... */
 	uint32_t top_arrivals; /* ... since the range had so many arrivals */
-	uint32_t give;	     /* no block from here on, in its order, can give its chunk away ... */
-	uint64_t give_epoch; /* ... in this epoch of the space */
-	struct asked asked;  /* what policies see */
+	uint32_t give;	      /* no block from here on, in its order, can give its chunk away ... */
+	uint64_t give_epoch;  /* ... in this epoch of the space */
+	uint32_t last_at;     /* time of its last use (past.c); 0: none yet */
+	uint32_t nr_uses;     /* since something of it last moved */
+	uint64_t answer_mark; /* mark of the bracket that last asked what should be resident, */
+	uint32_t answer_first;	  /* the first block of that use, */
+	struct brought_in answer; /* and the answer */
+	struct recency_range recency;
+	struct asked asked;	  /* what policies see */
 	uint64_t block_word[][2]; /* the policy's, by block */
 };
 
@@ -104,9 +111,11 @@ struct residency {
 	bool recording;		 /* off in a fixed space */
 	bool near_copy_only;	 /* no block is meant to be used in place at a neighbour */
 	const struct decisions *decide;
-	struct weir_policy *policy;	/* borrowed; NULL: the built-in rules */
-	uint64_t step;			/* brackets begun under a policy */
-	uint32_t nr_asked;		/* ranges that have a number for policies */
+	struct weir_policy *policy;	    /* borrowed; NULL: the built-in rules */
+	uint64_t step;			    /* brackets begun under a policy */
+	uint32_t nr_asked;		    /* ranges that have a number for policies */
+	uint32_t time[PLACES_MAX];	    /* blocks used of ranges whose own place it is */
+	struct recency recency[PLACES_MAX]; /* of devices' own memories */
 	uint64_t near_none[PLACES_MAX]; /* epoch in which nothing can leave a neighbour at once */
 	uint32_t next_near;	     /* range whose blocks are looked at for being too far away */
 	uint32_t nr_read_mostly;     /* ranges advised so */
@@ -332,9 +341,6 @@ struct range *room_giver(struct weir_space *space, const struct stream_slot *slo
 /* Whether the rule would have a range give an idle block of its own memory now: *i. */
 bool room_may_give(const struct weir_space *space, struct range *range, place_t own, uint32_t *i);
 
-/* Who would be the first to give one, now or when what is queued is done; NULL: nobody. */
-struct range *room_first_victim(const struct weir_space *space, place_t own);
-
 /* Evict one idle block of a range that the device's plan does not know, since its period does not
  * use it. @return whether there was one. */
 bool room_evict_unplanned(struct weir_space *space, place_t own);
@@ -359,6 +365,27 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 /* The same to a place below the block's. -ENOSPC: it is full. */
 int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t to,
 	      enum weir_cause cause, bool *freed);
+
+/* The range that would be evicted from first for a chunk of a device's own memory, now or when what
+ * is queued is done. NULL: none. */
+struct range *room_victim(const struct weir_space *space, place_t own);
+
+/* ---- past.c */
+
+/* Free chunks, and those of freed ranges that nobody uses any more. */
+uint32_t past_nr_free(const struct weir_space *space, place_t own);
+
+/* What uses of a range were so far. */
+struct past past_get(const struct weir_space *space, const struct range *range);
+
+/* A bracket that ended used a range. */
+void past_used(struct weir_space *space, const struct space_use *use);
+
+/* A block came to the range's own memory, or is leaving it. */
+void past_moved(struct weir_space *space, struct range *range, bool came);
+
+/* A range is new, or free. */
+void past_reset(struct range *range);
 
 /* ---- give.c */
 
@@ -426,7 +453,6 @@ struct place_pass {
 	uint32_t use; /* that is being placed; nr_uses: all are, and are mapped */
 	uint32_t nth; /* its blocks that are */
 	bool no_room; /* what is left of it stays where it is */
-	bool asked;   /* a policy was, about the use */
 };
 
 /* A part of a pass: make the uses ready: back, fetch, or leave in place; nothing is pinned yet. */

@@ -333,8 +333,11 @@ int room_below_settled(struct weir_space *space, const struct range *range, uint
 static int evict_into(struct weir_space *space, struct range *range, uint32_t i,
 		      struct chunk *lower, enum weir_cause cause, bool *freed)
 {
-	int err = migrate_evict(space, range, i, lower, cause, freed);
+	int err;
 
+	if (range->block[i].at.home->place == range->own)
+		past_moved(space, range, false);
+	err = migrate_evict(space, range, i, lower, cause, freed);
 	if (lower && range->block[i].at.home != lower)
 		pmm_chunk_put(&space->pmm[lower->place], lower);
 	return err;
@@ -419,6 +422,8 @@ static uint64_t victim_rank(const struct weir_space *space, const struct range *
 		.idle = space->last_seq - MAX(range->last_use, range->last_part_use),
 		.clean = range->nr_clean != 0,
 		.prefer = prefer_rank(range),
+		.nr_resident = range_nr_resident(range),
+		.past = past_get(space, range),
 	};
 
 	return space->residency->decide->give_up(&q);
@@ -529,13 +534,6 @@ bool room_may_give(const struct weir_space *space, struct range *range, place_t 
 		return false;
 	*i = pick_block(space, range, own, PICK_IDLE);
 	return *i < range->nr_blocks;
-}
-
-struct range *room_first_victim(const struct weir_space *space, place_t own)
-{
-	uint32_t i;
-
-	return pick_range(space, own, PICK_LATER, &i);
 }
 
 /* Who gives an idle block: the rule's choice, or a policy's. */
@@ -650,6 +648,13 @@ struct chunk *room_or_evict(struct weir_space *space, place_t own)
 	    !freed)
 		return NULL;
 	return room_try(space, own);
+}
+
+struct range *room_victim(const struct weir_space *space, place_t own)
+{
+	uint32_t i;
+
+	return pick_range(space, own, PICK_LATER, &i);
 }
 
 bool room_exists(const struct weir_space *space, place_t own)

@@ -136,6 +136,13 @@ static void test_decide_advice_bring_in(void **state)
 #define NOBODY DECIDE_NOWHERE
 
 /* Two ranges of which the first gives its chunk. */
+/* A question about a range of which nothing is known of the past. */
+#define ASKED(stages, followed, brackets, goes_clean, stay_at, is_guest)              \
+	{                                                                             \
+		.next_use = (stages), .follows_plan = (followed), .idle = (brackets), \
+		.clean = (goes_clean), .prefer = (stay_at), .guest = (is_guest)       \
+	}
+
 struct give_up_row {
 	struct give_up first, second;
 };
@@ -157,9 +164,10 @@ static void test_decide_recency_give_up(void **state)
 {
 	/* Who was not used for longest; nothing else counts. */
 	static const struct give_up_row rows[] = {
-		{{DECIDE_UNKNOWN, false, 2, false, NOBODY, false},
-		 {DECIDE_UNKNOWN, false, 1, true, NOBODY, false}},
-		{{0, false, 1, false, NOBODY, false}, {9, false, 0, false, NOBODY, false}},
+		{ASKED(DECIDE_UNKNOWN, false, 2, false, NOBODY, false),
+		 ASKED(DECIDE_UNKNOWN, false, 1, true, NOBODY, false)},
+		{ASKED(0, false, 1, false, NOBODY, false),
+		 ASKED(9, false, 0, false, NOBODY, false)},
 	};
 
 	(void)state;
@@ -171,12 +179,12 @@ static void test_decide_plan_give_up(void **state)
 {
 	static const struct give_up_row rows[] = {
 		/* Who is used farthest ahead, whoever was used last. */
-		{{3, true, 0, false, NOBODY, false}, {2, true, 9, true, NOBODY, false}},
-		{{1, true, 0, false, NOBODY, false}, {0, true, 9, true, NOBODY, false}},
-		{{DECIDE_UNKNOWN, true, 0, false, NOBODY, false},
-		 {DECIDE_UNKNOWN - 1, true, 9, true, NOBODY, false}},
+		{ASKED(3, true, 0, false, NOBODY, false), ASKED(2, true, 9, true, NOBODY, false)},
+		{ASKED(1, true, 0, false, NOBODY, false), ASKED(0, true, 9, true, NOBODY, false)},
+		{ASKED(DECIDE_UNKNOWN, true, 0, false, NOBODY, false),
+		 ASKED(DECIDE_UNKNOWN - 1, true, 9, true, NOBODY, false)},
 		/* Of equals, who goes without a copy. */
-		{{3, true, 0, true, NOBODY, false}, {3, true, 9, false, NOBODY, false}},
+		{ASKED(3, true, 0, true, NOBODY, false), ASKED(3, true, 9, false, NOBODY, false)},
 	};
 
 	(void)state;
@@ -188,19 +196,23 @@ static void test_decide_advice_give_up(void **state)
 {
 	static const struct give_up_row rows[] = {
 		/* What is to be elsewhere goes first, of these the one not used for longest. */
-		{{0, false, 0, false, LAST, false}, {0, false, 1u << 30, false, NOBODY, false}},
-		{{0, false, 0, false, NEIGHBOUR, false},
-		 {0, false, 1u << 30, false, NOBODY, false}},
-		{{0, false, 2, false, NEIGHBOUR, false}, {0, false, 1, false, LAST, false}},
+		{ASKED(0, false, 0, false, LAST, false),
+		 ASKED(0, false, 1u << 30, false, NOBODY, false)},
+		{ASKED(0, false, 0, false, NEIGHBOUR, false),
+		 ASKED(0, false, 1u << 30, false, NOBODY, false)},
+		{ASKED(0, false, 2, false, NEIGHBOUR, false),
+		 ASKED(0, false, 1, false, LAST, false)},
 		/* What is to stay goes last. */
-		{{0, false, 0, false, NOBODY, false}, {0, false, 1u << 30, true, PLACE_OWN, false}},
+		{ASKED(0, false, 0, false, NOBODY, false),
+		 ASKED(0, false, 1u << 30, true, PLACE_OWN, false)},
 	};
 	/* A plan was made with the advice: it says who goes. */
 	static const struct give_up_row planned[] = {
-		{{2, true, 0, false, PLACE_OWN, false}, {1, true, 9, false, LAST, false}},
+		{ASKED(2, true, 0, false, PLACE_OWN, false), ASKED(1, true, 9, false, LAST, false)},
 		/* But who is where no device uses it goes before all that. */
-		{{0, true, 0, false, NOBODY, true}, {9, true, 9, true, NOBODY, false}},
-		{{0, false, 0, false, NOBODY, true}, {9, false, 1u << 30, true, NOBODY, false}},
+		{ASKED(0, true, 0, false, NOBODY, true), ASKED(9, true, 9, true, NOBODY, false)},
+		{ASKED(0, false, 0, false, NOBODY, true),
+		 ASKED(9, false, 1u << 30, true, NOBODY, false)},
 	};
 	uint64_t rank = 77;
 
