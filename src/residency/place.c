@@ -112,6 +112,9 @@ static int place_unbacked(struct weir_space *space, const struct space_use *use,
 		err = settle_on_others_below(space, own, own, settle);
 	if (!err && !chunk)
 		err = room_make(space, own, left, settle, &chunk);
+	/* A copy of another place's block that is being made takes room until it is done. */
+	if (!err && !chunk)
+		err = settle_on_any(space, settle);
 	if (err)
 		return err;
 	if (chunk && chunk->place == own)
