@@ -521,7 +521,7 @@ static const struct workload_command {
 	{"gcn", "train a graph convolutional network", bench_gcn},
 	{"pagein", "touch every page of a table", bench_pagein},
 	{"gups", "add to random words of a table", bench_gups},
-	{"layers", "use ranges again and again, in some order", bench_layers},
+	{"layers", "use ranges again and again, without a plan", bench_layers},
 	{"mvt", "two products of a matrix and of its transpose", bench_mvt},
 	{"atax", "the product of a transpose and a product", bench_atax},
 	{"bicg", "the products of a step of BiCG", bench_bicg},

@@ -140,7 +140,8 @@ static bool is_one_of(const char *name, const char *const *names)
 /* Of a table or a matrix. */
 static bool is_touch(const struct report_result *result)
 {
-	static const char *const names[] = {"pagein", "gups", "mvt", "atax", "bicg", NULL};
+	static const char *const names[] = {"pagein", "gups", "layers", "mvt",
+					    "atax",   "bicg", NULL};
 
 	return is_one_of(result->workload, names);
 }
@@ -237,11 +238,11 @@ static bool is_size(double bytes)
 
 static int read_touch(struct report_source *source, struct report_result *result)
 {
-	const struct number_member of[] = {{"bytes", &result->bytes},
-					   {"touched_pages", &result->touched_pages},
-					   {"rows", &result->rows},
-					   {"columns", &result->columns},
-					   {"devices", &result->devices}};
+	const struct number_member of[] = {
+		{"bytes", &result->bytes},    {"touched_pages", &result->touched_pages},
+		{"rows", &result->rows},      {"columns", &result->columns},
+		{"ranges", &result->ranges},  {"split", &result->split},
+		{"devices", &result->devices}};
 	int err = read_pass(source, result);
 
 	if (!err)

@@ -79,6 +79,7 @@ struct report_result {
 	const char *pattern, *access; /* or NULL */
 	double bytes, touched_pages, updates_per_s;
 	double rows, columns; /* of a matrix */
+	double ranges, split; /* of layers; split: of these, advised to stay; NaN: none */
 	double devices;	      /* that its rows are split between; NaN: 1 */
 	/* Of graphs alone: */
 	double teps_per_s, edge_bytes;

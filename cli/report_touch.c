@@ -29,6 +29,7 @@ static bool same_case(const struct report_result *a, const struct report_result 
 	       a->bytes == b->bytes && a->page_bytes == b->page_bytes &&
 	       a->elements == b->elements && a->warm == b->warm &&
 	       same_number(a->touched_pages, b->touched_pages) && same_number(a->rows, b->rows) &&
+	       same_number(a->ranges, b->ranges) && same_number(a->split, b->split) &&
 	       same_number(a->columns, b->columns) && same_number(a->devices, b->devices) &&
 	       report_same_budget(a->budget_bytes, b->budget_bytes);
 }
@@ -36,7 +37,7 @@ static bool same_case(const struct report_result *a, const struct report_result 
 static const char *case_text(const struct report_result *r, char *text, size_t bytes)
 {
 	char table[SIZE_TEXT_BYTES], page[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES] = "not known";
-	char part[40] = "", sides[120] = "";
+	char part[40] = "", sides[120] = "", unit[SIZE_TEXT_BYTES + 16];
 
 	if (r->touched_pages * r->page_bytes < r->bytes)
 		snprintf(part, sizeof(part), ", %.3g %% of it",
@@ -48,14 +49,20 @@ static const char *case_text(const struct report_result *r, char *text, size_t b
 
 		snprintf(sides + used, sizeof(sides) - used, ", %.0f GPUs", r->devices);
 	}
+	if (r->split >= 0)
+		snprintf(part, sizeof(part), ", %.0f ranges advised to stay", r->split);
+	if (r->ranges > 0)
+		snprintf(unit, sizeof(unit), "%.0f ranges", r->ranges);
+	else
+		snprintf(unit, sizeof(unit), "pages of %s",
+			 size_format((uint64_t)r->page_bytes, page, sizeof(page)));
 	if (!isnan(r->budget_bytes))
 		size_format((uint64_t)r->budget_bytes, budget, sizeof(budget));
-	snprintf(text, bytes, "%s%s%s%s%s%s%s%s%s: %s in pages of %s, budget %s, on %.40s",
-		 r->workload, sides, r->pattern ? ", " : "", r->pattern ? r->pattern : "",
-		 r->access ? " " : "", r->access ? r->access : "",
-		 r->elements ? ", word by word" : "", r->warm ? ", warm" : "", part,
-		 size_format((uint64_t)r->bytes, table, sizeof(table)),
-		 size_format((uint64_t)r->page_bytes, page, sizeof(page)), budget, r->machine);
+	snprintf(text, bytes, "%s%s%s%s%s%s%s%s%s: %s in %s, budget %s, on %.40s", r->workload,
+		 sides, r->pattern ? ", " : "", r->pattern ? r->pattern : "", r->access ? " " : "",
+		 r->access ? r->access : "", r->elements ? ", word by word" : "",
+		 r->warm ? ", warm" : "", part,
+		 size_format((uint64_t)r->bytes, table, sizeof(table)), unit, budget, r->machine);
 	return text;
 }
 

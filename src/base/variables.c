@@ -32,7 +32,7 @@ const struct variable variables[] = {
 	{VARIABLE_SOLVER_KERNELS, "a file", "libweir-solver-cuda.so" BESIDE, "weir bench",
 	 "The CUDA kernels of jacobi, diffusion and als."},
 	{VARIABLE_TOUCH_KERNELS, "a file", "libweir-touch-cuda.so" BESIDE, "weir bench",
-	 "The CUDA kernels of pagein and gups."},
+	 "The CUDA kernels of pagein, gups and layers."},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -28,6 +28,18 @@ int touch_cuda_pages(void *stream, const void *args)
 	return queue(stream, "pages", touch_kernel_pages.cpu, a, sizeof(*a), touch, 2);
 }
 
+int touch_cuda_layer(void *stream, const void *args)
+{
+	const struct touch_layer_args *a = args;
+	const struct touch_pages_args *range = &a->range, *temporary = &a->temporary;
+	const struct fakecuda_touch touch[] = {
+		{range->words, range->order.nr * range->page_bytes, range->access != TOUCH_READ},
+		{temporary->words, temporary->order.nr * temporary->page_bytes, true},
+		{range->sum, sizeof(*range->sum), true}};
+
+	return queue(stream, "layer", touch_kernel_layer.cpu, a, sizeof(*a), touch, 3);
+}
+
 int touch_cuda_updates(void *stream, const void *args)
 {
 	const struct touch_updates_args *a = args;
