@@ -35,7 +35,7 @@ enum replay_option {
 	REPLAY_NR
 };
 
-/* Numbered as the readers of options want it; those without help are not there. */
+/* Numbered as the readers of options want it; those without help are no options. */
 static const struct option_def table[REPLAY_NR] = {
 	[BENCH_MACHINE] = {"machine", "M", NULL, NULL,
 			   "a simulated machine: its name or description file (default: the one "
@@ -72,17 +72,6 @@ static const struct option_def table[REPLAY_NR] = {
 	[JSON] = {"json", "FILE", NULL, NULL, "write one JSON object a result; - is stdout"},
 	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
 };
-
-/* The options that there are. */
-static unsigned int there_are(struct option_def defs[REPLAY_NR])
-{
-	unsigned int nr = 0;
-
-	for (unsigned int i = 0; i < REPLAY_NR; i++)
-		if (table[i].help)
-			defs[nr++] = table[i];
-	return nr;
-}
 
 struct replay {
 	struct bench_pass_params params;
@@ -473,9 +462,7 @@ static const char *const no_part_of_it[] = {"json", NULL};
 static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_bytes)
 {
 	const char **operands = calloc((size_t)argc + 1, sizeof(*operands));
-	struct option_value values[REPLAY_NR] = {0}, given[REPLAY_NR];
-	struct option_def defs[REPLAY_NR];
-	const unsigned int nr_defs = there_are(defs);
+	struct option_value values[REPLAY_NR] = {0};
 	struct bench_reader reader = {.defs = table,
 				      .values = values,
 				      .nr = REPLAY_NR,
@@ -486,11 +473,8 @@ static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_
 	snprintf(err, err_bytes, "not enough memory on this computer");
 	if (!operands)
 		return -ENOMEM;
-	rc = options_parse_operands(defs, nr_defs, argc, argv, given, operands, &nr, err,
+	rc = options_parse_operands(table, REPLAY_NR, argc, argv, values, operands, &nr, err,
 				    err_bytes);
-	for (unsigned int i = 0, n = 0; !rc && i < REPLAY_NR; i++)
-		if (table[i].help)
-			values[i] = given[n++];
 	if (!rc && nr != 1) {
 		snprintf(err, err_bytes, "replay takes one trace, %d are named; weir replay --help",
 			 nr);
@@ -509,12 +493,10 @@ static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_
 
 static int print_help(void)
 {
-	struct option_def defs[REPLAY_NR];
-
 	puts("usage: weir replay TRACE [options]\n\n"
 	     "Do what a trace says under other ways of holding memory, budgets and machines, on a\n"
 	     "simulated machine, and show what an epoch takes. Epochs go from mark to mark.\n");
-	options_help(stdout, defs, there_are(defs));
+	options_help(stdout, table, REPLAY_NR);
 	bench_help_end(stdout, false);
 	fputs("Exit status: 0 done (out of memory is a result), 1 a run failed, 2 bad input or\n"
 	      "output, 128 + n stopped by signal n.\n",

@@ -53,7 +53,7 @@ bench 5 "${small[@]}" --gpu-budget 60% --manager weir --order cyclic,permuted,ra
 bench 2 --ranges 3 --range-bytes 64KiB --data real --gpu-budget 2MiB --manager weir --split none,0
 
 # The same twice, and in the other stream with -.
-again=("${small[@]}" --gpu-budget 50% --manager weir,uvm --order cyclic --write)
+again=("${small[@]}" --gpu-budget 50% --manager "weir,uvm" --order cyclic --write)
 "$weir" bench layers "${again[@]}" --json - >"$dir/one" 2>"$dir/table" || fail "to stdout" "$dir/table"
 "$weir" bench layers "${again[@]}" --json - >"$dir/two" 2>/dev/null
 cmp "$dir/one" "$dir/two" || fail "two runs differ" "$dir/one" "$dir/two"

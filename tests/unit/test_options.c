@@ -49,6 +49,29 @@ static int unset(void **state)
 	return unsetenv("WEIR_TEST_MACHINE");
 }
 
+/* What has no help has its default, and is known to nobody. */
+static void test_options_without_help(void **state)
+{
+	static const struct option_def hidden[] = {
+		{"nodes", "N", NULL, NULL, "how many"},
+		{"machine", "M", "WEIR_TEST_MACHINE", "laptop", NULL},
+	};
+	char *argv[] = {"--machine", "h200"}, text[512] = "";
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	(void)state;
+	assert_int_equal(setenv("WEIR_TEST_MACHINE", "gpu", 1), 0);
+	assert_int_equal(options_parse(hidden, 2, 0, NULL, values, err, sizeof(err)), 0);
+	assert_string_equal(values[1].text, "laptop");
+	assert_refused(options_parse(hidden, 2, 2, argv, values, err, sizeof(err)),
+		       "no option --machine; --help");
+	assert_non_null(out);
+	options_help(out, hidden, 2);
+	fclose(out);
+	assert_non_null(strstr(text, "--nodes N"));
+	assert_null(strstr(text, "machine"));
+}
+
 static void test_options_defaults(void **state)
 {
 	(void)state;
@@ -220,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_options_defaults, unset),
+		cmocka_unit_test_teardown(test_options_without_help, unset),
 		cmocka_unit_test_setup(test_options_both_forms, unset),
 		cmocka_unit_test_setup(test_options_environment, unset),
 		cmocka_unit_test_setup(test_options_refuses, unset),

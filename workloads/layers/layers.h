@@ -47,8 +47,8 @@ WEIR_MUST_CHECK int layers_params_check(const struct layers_params *p, char *err
  * Wrong bytes are a result (out->passed), not an error. On a phantom machine nothing is compared.
  *
  * 0, or -ENOMEM: the manager cannot hold the ranges (a result); -EAGAIN: this computer has no
- * memory for what a run needs beside them; -EINTR: progress asked to stop; -EINVAL; or an error of the
- * manager. Blocks.
+ * memory for what a run needs beside them; -EINTR: progress asked to stop; -EINVAL; or an error of
+ * the manager. Blocks.
  */
 WEIR_MUST_CHECK int layers_run(struct manager *m, const struct layers_params *p,
 			       struct passes_result *out, char *err, size_t err_bytes);

@@ -116,7 +116,8 @@ extern const struct weir_kernel touch_kernel_pages;
 
 /*
  * A launch that uses a range and has a temporary beside it: pages of the range as
- * touch_kernel_pages does it, in order; and meanwhile pages of the temporary are overwritten, each at least once.
+ * touch_kernel_pages does it, in order; and meanwhile pages of the temporary are overwritten, each
+ * at least once.
  */
 struct touch_layer_args {
 	struct touch_pages_args range;	   /* whole, not by elements */

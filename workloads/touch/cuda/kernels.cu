@@ -312,8 +312,8 @@ int touch_cuda_layer(void *stream, const void *args)
 	    (uintptr_t)temporary->words % 16 || temporary->page_bytes != range->page_bytes ||
 	    p->nr_written < temporary->order.nr)
 		return cuda_launch_refused("layer", "no such range or temporary");
-	return launch("layer", range->access == TOUCH_READ ? layer_bare<TOUCH_READ>
-							   : layer_bare<TOUCH_BOTH>,
+	return launch("layer",
+		      range->access == TOUCH_READ ? layer_bare<TOUCH_READ> : layer_bare<TOUCH_BOTH>,
 		      range->shape, stream, p);
 }
 
