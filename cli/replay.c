@@ -482,7 +482,7 @@ static int parse(struct replay *r, int argc, char **argv, char *err, size_t err_
 	}
 	if (!rc) {
 		r->name = operands[0];
-		r->params.base.command = options_command("weir replay", defs, nr_defs, given,
+		r->params.base.command = options_command("weir replay", table, REPLAY_NR, values,
 							 operands, nr, no_part_of_it);
 		snprintf(err, err_bytes, "not enough memory on this computer");
 		rc = read_options(&reader, r);
