@@ -53,8 +53,8 @@ static int unset(void **state)
 static void test_options_without_help(void **state)
 {
 	static const struct option_def hidden[] = {
-		{"nodes", "N", NULL, NULL, "how many"},
-		{"machine", "M", "WEIR_TEST_MACHINE", "laptop", NULL},
+		{"nodes", "N", NULL, NULL, "how many", false},
+		{"machine", "M", "WEIR_TEST_MACHINE", "laptop", NULL, false},
 	};
 	char *argv[] = {"--machine", "h200"}, text[512] = "";
 	FILE *out = fmemopen(text, sizeof(text), "w");
