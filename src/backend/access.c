@@ -130,10 +130,8 @@ void access_bracket_free(struct access_bracket *bracket)
 {
 	if (!bracket)
 		return;
-	free(bracket->reads);
-	if (bracket->atomics != bracket->writes)
-		free(bracket->atomics);
-	free(bracket->writes);
+	free(bracket->made_writes);
+	free(bracket->made_atomics);
 	free(bracket);
 }
 
@@ -150,9 +148,10 @@ static int atomics_make(struct access_bracket *bracket, const struct weir_use *u
 {
 	size_t at = bracket->nr_writes;
 
-	bracket->atomics = malloc((at + nr_atomics) * sizeof(*bracket->atomics));
-	if (!bracket->atomics)
+	bracket->made_atomics = malloc((at + nr_atomics) * sizeof(*bracket->atomics));
+	if (!bracket->made_atomics)
 		return -ENOMEM;
+	bracket->atomics = bracket->made_atomics;
 	memcpy(bracket->atomics, bracket->writes, at * sizeof(*bracket->atomics));
 	for (uint32_t i = 0; i < nr; i++)
 		if (uses[i].kind == WEIR_ATOMIC)
@@ -172,14 +171,15 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 	for (uint32_t i = 0; i < nr; i++)
 		if (!uses[i].bytes || uses[i].bytes > UINTPTR_MAX - (uintptr_t)uses[i].addr)
 			return -EINVAL;
-	bracket = calloc(1, sizeof(*bracket));
+	/* In one piece: in the simulator every bracket has one. */
+	bracket = malloc(sizeof(*bracket) + 2 * (nr + (size_t)1) * sizeof(bracket->list[0]));
 	if (!bracket)
 		return -ENOMEM;
-	bracket->owner = owner;
-	bracket->reads = malloc((nr + (size_t)1) * sizeof(*bracket->reads));
-	bracket->writes = malloc((nr + (size_t)1) * sizeof(*bracket->writes));
-	if (!bracket->reads || !bracket->writes)
-		goto err_free;
+	*bracket = (struct access_bracket){
+		.owner = owner,
+		.reads = bracket->list,
+		.writes = bracket->list + nr + 1,
+	};
 	for (uint32_t i = 0; i < nr; i++) {
 		if (uses[i].kind == WEIR_ATOMIC) {
 			nr_atomics++;
@@ -192,16 +192,14 @@ int access_bracket_create(const void *owner, const struct weir_use *uses, uint32
 	}
 	bracket->nr_reads = intervals_merge(bracket->reads, bracket->nr_reads);
 	bracket->nr_writes = intervals_merge(bracket->writes, bracket->nr_writes);
-	if (nr_atomics && atomics_make(bracket, uses, nr, nr_atomics))
-		goto err_free;
-	if (!nr_atomics)
+	if (!nr_atomics) {
 		atomics_share(bracket);
+	} else if (atomics_make(bracket, uses, nr, nr_atomics)) {
+		access_bracket_free(bracket);
+		return -ENOMEM;
+	}
 	*out = bracket;
 	return 0;
-
-err_free:
-	access_bracket_free(bracket);
-	return -ENOMEM;
 }
 
 /* Take a part out of a list; `out` has room for one more. @return how many there are then. */
@@ -238,11 +236,11 @@ int access_narrow(struct access_bracket *bracket, uintptr_t begin, uint64_t byte
 	if (!shared) {
 		bracket->nr_atomics =
 			intervals_cut(bracket->atomics, bracket->nr_atomics, part, atomics);
-		free(bracket->atomics);
-		bracket->atomics = atomics;
+		free(bracket->made_atomics);
+		bracket->atomics = bracket->made_atomics = atomics;
 	}
-	free(bracket->writes);
-	bracket->writes = writes;
+	free(bracket->made_writes);
+	bracket->writes = bracket->made_writes = writes;
 	if (shared)
 		atomics_share(bracket);
 	return 0;

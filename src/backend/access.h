@@ -34,9 +34,12 @@ struct access_bracket {
 	struct access_interval *reads, *writes,
 		*atomics; /* without WEIR_ATOMIC the last is writes */
 	size_t nr_reads, nr_writes, nr_atomics;
+	/* Memory of lists of what is written and of atomics that are not in list[]; owned. */
+	struct access_interval *made_writes, *made_atomics;
 	/* The last kernel in it; the backend's own: the stream's fences when it began and ended. */
 	uint64_t begin, end;
 	const struct weir_kernel *kernel; /* NULL: none yet */
+	struct access_interval list[];	  /* reads and writes, as it was created */
 };
 
 /* -EINVAL: a use without bytes, or beyond the end of memory. -ENOMEM. NULL is freed as well. */

@@ -81,16 +81,8 @@ static void take_words(uint64_t to[2], const uint64_t from[2])
 	to[1] = from[1];
 }
 
-void ask_step(struct weir_space *space)
-{
-	if (space->residency->policy)
-		space->residency->step++;
-}
-
 void ask_used(struct weir_space *space, const struct stream_slot *slot)
 {
-	if (!space->residency->policy)
-		return;
 	for (uint32_t u = 0; u < slot->uses.nr; u++) {
 		const struct space_use *use = &slot->uses.use[u];
 		struct asked *asked = &use->range->residency->asked;

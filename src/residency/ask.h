@@ -21,8 +21,7 @@ struct asked {
 	bool answered;		  /* if it was answered */
 };
 
-/* A bracket begins: a step. Behind the placing its uses are counted. */
-void ask_step(struct weir_space *space);
+/* A bracket's uses are placed: count them. There is a policy. */
 void ask_used(struct weir_space *space, const struct stream_slot *slot);
 
 /* A block came to its own memory, or left it. */

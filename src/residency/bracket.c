@@ -453,7 +453,8 @@ static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
 		bracket_expect_writes(space, &slot->uses.use[u]);
 	}
-	ask_used(space, slot);
+	if (space->residency->policy)
+		ask_used(space, slot);
 	slot->open = true;
 	space->nr_open++;
 	space->stats.nr_brackets++;
@@ -472,7 +473,7 @@ static int begin_bracket(struct weir_space *space, struct stream_slot *slot,
 	if (err)
 		return err;
 	record_bracket(space, slot);
-	ask_step(space);
+	space->residency->step += space->residency->policy != NULL;
 	err = make_ready(space, slot);
 	if (!err) {
 		err = open_bracket(space, slot, uses, nr_uses);

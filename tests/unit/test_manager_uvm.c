@@ -87,7 +87,7 @@ static void test_uvm_policy(void **state)
 	assert_int_equal(manager_create("weir policy=lru", &config, &m), 0);
 	m->ops->destroy(m);
 	assert_int_equal(manager_create("uvm policy=none", &config, &m), -ENOENT);
-	assert_int_equal(manager_create("uvm policy=more:l=2", &config, &m), -ENOENT);
+	assert_int_equal(manager_create("uvm policy=more:l=2", &config, &m), -EINVAL);
 	assert_int_equal(manager_create("uvm+min policy=more", &config, &m), -EINVAL);
 	assert_int_equal(manager_create("uvm+ policy=more", &config, &m), -EINVAL);
 	assert_int_equal(manager_create("uvm more", &config, &m), -EINVAL);
