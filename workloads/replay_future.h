@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a trace uses next, for policies that choose by it while the trace is replayed: see struct
- * policy_future. Steps are its brackets, brackets of the CPU's, and copies to and from the program's
- * buffers. What a bracket discards is no use.
+ * policy_future. Steps are its brackets, brackets of the CPU's, and copies to and from the
+ * program's buffers. What a bracket discards is no use.
  */
 #ifndef WEIR_REPLAY_FUTURE_H
 #define WEIR_REPLAY_FUTURE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces: what happens in a space, written to a file while the program runs. docs/traces.md says what
- * is in one and what it costs. Conventions are those of weir/weir.h.
+ * Traces: what happens in a space, written to a file while the program runs. docs/traces.md says
+ * what is in one and what it costs. Conventions are those of weir/weir.h.
  *
  *     weir_space_trace(space, "run.trace");
  *     weir_space_trace_mark(space, "epoch 1");

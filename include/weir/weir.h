@@ -3,8 +3,8 @@
  * weir: unified virtual memory for GPUs, in user space.
  *
  * This header is the host interface but for paged memory (weir/paged.h), replicas (weir/replica.h)
- * and traces (weir/trace.h), and its reference. The order is the order in which a program meets it: machine,
- * space, allocation, brackets, advice, plain memory, statistics.
+ * traces (weir/trace.h) and policies (weir/policy.h), and its reference. The order is the order in
+ * which a program meets it: machine, space, allocation, brackets, advice, plain memory, statistics.
  *
  * Conventions, unless a function says otherwise:
  *  - A function that acts on an object as a whole has the object in its name: weir_space_sync(),

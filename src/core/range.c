@@ -116,10 +116,10 @@ int range_create(struct weir_space *space, uint32_t nr_blocks, struct range **ou
 {
 	struct backend *b = space->backend;
 	uint64_t bytes = nr_blocks * space->block_bytes;
-	struct range *range = calloc(1, sizeof(*range) + nr_blocks * sizeof(struct block) +
-						space->nr_paths * sizeof(struct range_path) +
-						space->ops->range_bytes +
-						nr_blocks * space->ops->block_bytes);
+	struct range *range =
+		calloc(1, sizeof(*range) + nr_blocks * sizeof(struct block) +
+				  space->nr_paths * sizeof(struct range_path) +
+				  space->ops->range_bytes + nr_blocks * space->ops->block_bytes);
 	int err;
 
 	if (!range)

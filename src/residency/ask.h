@@ -33,7 +33,8 @@ void ask_reset(struct range *range);
 
 /*
  * What of a use's range should be resident, in the place of `in`, the default's answer, which is
- * left where there is no policy or it has no answer. again: the last answer about the range is taken.
+ * left where there is no policy or it has no answer. again: the last answer about the range is
+ * taken.
  */
 void ask_admit(struct weir_space *space, const struct space_use *use, bool again,
 	       struct brought_in *in);

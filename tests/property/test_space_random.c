@@ -5,8 +5,8 @@
  *
  * Machines have two to four GPUs, spaces one to three of them as their devices. In half of the
  * sequences memories of other GPUs are places, too, between the own and the host's. In a quarter of
- * all, what comes in, what goes and where to is drawn at random. At any time a policy may be set that
- * answers anything.
+ * all, what comes in, what goes and where to is drawn at random. At any time a policy may be set
+ * that answers anything.
  *
  * Each sequence has a seed, and its own machine: WEIR_SEED=n runs sequence n alone and says what it
  * does. Part of the sequences repeat a short script, so that plans are made, followed and dropped.

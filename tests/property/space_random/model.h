@@ -156,7 +156,7 @@ void op_bracket(struct model *m);
 void op_whole_space(struct model *m);
 void op_launch_alone(struct model *m);
 
-/* ------------------------------------------------------------------ calls.c, policy.c, script.c, space.c */
+/* ------------------------------------------------------------------ the other files */
 
 /* What the CPU does with a part that it may use. */
 void cpu_part(struct model *m, const struct part *part);
