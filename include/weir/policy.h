@@ -20,9 +20,9 @@
  *     WEIR_POLICY_PROGRAM(second_use, "copy a range in when it is used again", .admit = weir_admit)
  *
  * A context is a copy. Of what a hook writes there, its answer and the words are read back; the
- * rest has no effect. *Words*, two of each range and two of each block, are the policy's own: weir keeps
- * them for as long as the range is allocated, wherever its contents are, and sets them to 0 when it
- * is allocated and when another policy is set. Globals live as long as the loaded policy.
+ * rest has no effect. *Words*, two of each range and two of each block, are the policy's own: weir
+ * keeps them for as long as the range is allocated, wherever its contents are, and sets them to 0
+ * when it is allocated and when another policy is set. Globals live as long as the loaded policy.
  *
  * What a policy is told of as leaving does not include what is freed.
  *
@@ -32,8 +32,8 @@
  * weir_fault(); only spaces ask weir_admit().
  *
  * An answer that is out of range is counted, and the default is taken in its stead; after 16 of
- * them the policy is detached. So it is after a fault, or when a call needs more instructions than its
- * budget has (WEIR_POLICY_BUDGET; only objects are counted).
+ * them the policy is detached. So it is after a fault, or when a call needs more instructions than
+ * its budget has (WEIR_POLICY_BUDGET; only objects are counted).
  */
 #ifndef WEIR_POLICY_H
 #define WEIR_POLICY_H

@@ -101,7 +101,7 @@ static void test_uvm_policy(void **state)
 /* Read part of a tensor, from an address inside of it. */
 static void read_part(struct manager *m, char *tensor, uint64_t offset, uint64_t bytes)
 {
-	const struct weir_kernel kernel = {.name = "read"};
+	static const struct weir_kernel kernel = {.name = "read"}; /* used when it runs */
 	const struct weir_use use = {
 		.addr = tensor + offset, .bytes = bytes, .kind = WEIR_READ, .read_bytes = bytes};
 	const struct weir_launch launch = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
@@ -173,7 +173,7 @@ static int scenario(struct weir_machine *machine)
 	struct manager *m;
 	int err;
 
-	err = manager_create("uvm+prefetch policy=follow", &config, &m);
+	err = manager_create("uvm+prefetch policy=onward", &config, &m);
 	if (err)
 		return err;
 	err = m->ops->alloc(m, MIB(6), "a", &a);

@@ -60,7 +60,7 @@ static inline struct uvm_pages uvm_pages_range(uint32_t first, uint32_t nr)
 {
 	struct uvm_pages set = {{0}};
 
-	for (uint32_t i = first / 64; 64 * i < first + nr; i++) {
+	for (uint32_t i = first / 64; nr && 64 * i < first + nr; i++) {
 		uint32_t begin = 64 * i > first ? 64 * i : first;
 		uint32_t end = 64 * (i + 1) < first + nr ? 64 * (i + 1) : first + nr;
 

@@ -12,5 +12,5 @@ WEIR_POLICY_HOOK int weir_fault(struct weir_policy_fault *q)
 	return WEIR_POLICY_ANSWER;
 }
 
-WEIR_POLICY_PROGRAM(follow, "a fault brings its whole block and the next one in its direction",
+WEIR_POLICY_PROGRAM(onward, "a fault brings its whole block and the next one in its direction",
 		    .fault = weir_fault)
