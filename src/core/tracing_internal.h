@@ -13,6 +13,9 @@ void *tracing_event_at(const struct weir_space *space, enum trace_kind kind, uin
 		       uint64_t ns, size_t bytes);
 void tracing_commit(const struct weir_space *space);
 
+/* Waiting for a stream is no call of a space: it is told of in front of the next one, or now. */
+void tracing_wait(const struct weir_space *space);
+
 /* Where the trace's number of an allocation is kept, and where that begins in the range. */
 uint64_t *tracing_life_at(struct range *range, uint64_t offset, uint64_t *begin);
 

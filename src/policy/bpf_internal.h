@@ -5,6 +5,7 @@
  *   bpf_elf.c     an object file: sections, symbols, relocations
  *   bpf_btf.c     its type and line information
  *   bpf_check.c   whether code is well formed
+ *   bpf_where.c   where an instruction is
  *   bpf_run.c     running it
  *   bpf_global.c  its variables
  */

@@ -7,6 +7,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/policy/builtin.h"
 #include "src/policy/policy.h"
 
 const char *const policy_hook_name[POLICY_HOOKS] = {"admit", "victim", "fault", "moved"};
@@ -58,34 +59,6 @@ int policy_set_tunables(const char *tunables, policy_set_fn set, void *arg, char
 	}
 	free(text);
 	return ret;
-}
-
-int weir_policy_open(const char *spec, struct weir_policy **out, char *err, size_t err_bytes)
-{
-	/* A directory's name may have a colon; a tunable's name and value have no '/'. */
-	const char *slash = strrchr(spec, '/');
-	const char *colon = strchr(slash ? slash : spec, ':');
-	size_t nr = colon ? (size_t)(colon - spec) : strlen(spec);
-	const char *tunables = colon ? colon + 1 : NULL;
-	char *name = strndup(spec, nr);
-	bool is_file;
-	int ret;
-
-	if (!name) {
-		snprintf(err, err_bytes, "out of memory");
-		return -ENOMEM;
-	}
-	is_file = slash || (nr > 2 && !strcmp(name + nr - 2, ".o"));
-	ret = is_file ? policy_bpf_open(name, tunables, out, err, err_bytes)
-		      : policy_c_open(name, tunables, out, err, err_bytes);
-	free(name);
-	return ret;
-}
-
-void weir_policy_close(struct weir_policy *policy)
-{
-	if (policy)
-		policy->form->destroy(policy);
 }
 
 /* ------------------------------------------------------------------ calls */
@@ -278,4 +251,9 @@ bool weir_policy_global_nth(struct weir_policy *policy, uint32_t n, struct weir_
 	found = policy->form->global_nth(policy, n, out);
 	pthread_mutex_unlock(&policy->lock);
 	return found;
+}
+
+void weir_policy_log(const char *text, uint64_t number)
+{
+	log_info("policy: %.63s %llu", text, (unsigned long long)number);
 }

@@ -202,8 +202,3 @@ err_free:
 	snprintf(err, err_bytes, "out of memory");
 	return -ENOMEM;
 }
-
-void weir_policy_log(const char *text, uint64_t number)
-{
-	log_info("policy: %.63s %llu", text, (unsigned long long)number);
-}

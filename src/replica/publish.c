@@ -16,7 +16,9 @@ struct subscription {
 	uint8_t own;
 };
 
-void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset, uint64_t end)
+/* Send a device what it lacks of a part, where its window shows a copy of its own. */
+static void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
+		    uint64_t end)
 {
 	if (r->dying || !copies_own(r, to, offset, end))
 		return;
@@ -25,9 +27,9 @@ void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t o
 	r->replicas->kind = WEIR_FETCHED;
 }
 
-/* Granules that have none of them may have no memory there. */
-void publish_elements(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
-		      uint64_t end)
+/* The same of the elements in its list. Granules that have none of them may have no memory. */
+static void publish_elements(struct weir_space *space, struct replica *r, uint8_t to,
+			     uint64_t offset, uint64_t end)
 {
 	uint64_t view_end;
 
@@ -57,6 +59,36 @@ void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t
 	for (uint32_t own = 0; own < space->nr_devices; own++)
 		if (own != from && r->list[own])
 			publish_elements(space, r, (uint8_t)own, offset, end);
+}
+
+/* Publish what a bracket wrote of a part that is going to be read. */
+static void publish_written(struct weir_space *space, const struct learnt *part,
+			    const struct stream_slot *slot)
+{
+	struct replica *r = part->replica;
+	uint64_t offset = part->offset;
+
+	while (offset < part->end) {
+		const struct piece *piece = &r->piece[pieces_find(r, offset)];
+		uint64_t next = MIN(piece_end(r, pieces_find(r, offset)), part->end);
+
+		if (piece->writer == slot->own && piece->event == slot->shared_event) {
+			if (part->elements)
+				publish_elements(space, r, part->to, offset, next);
+			else
+				publish(space, r, part->to, offset, next);
+		}
+		offset = next;
+	}
+}
+
+void publish_learnt(struct weir_space *space, const struct stream_slot *slot)
+{
+	struct learnt part;
+
+	for (uint32_t n = 0; learn_nth(space, slot, n, &part); n++)
+		if (part.replica)
+			publish_written(space, &part, slot);
 }
 
 /* ------------------------------------------------------------------ subscriptions */

@@ -178,42 +178,28 @@ void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bo
 	}
 }
 
-/* Publish what a bracket wrote of what is going to be read. */
-static void publish_written(struct weir_space *space, struct replica *r,
-			    const struct reading *reading, const struct stream_slot *slot)
-{
-	uint64_t offset = reading->offset, end = MIN(reading->end, r->bytes);
-
-	while (offset < end) {
-		const struct piece *piece = &r->piece[pieces_find(r, offset)];
-		uint64_t next = MIN(piece_end(r, pieces_find(r, offset)), end);
-
-		if (piece->writer == slot->own && piece->event == slot->shared_event) {
-			if (reading->elements)
-				publish_elements(space, r, reading->to, offset, next);
-			else
-				publish(space, r, reading->to, offset, next);
-		}
-		offset = next;
-	}
-}
-
-void learn_publish(struct weir_space *space, const struct stream_slot *slot)
+bool learn_nth(struct weir_space *space, const struct stream_slot *slot, uint32_t n,
+	       struct learnt *out)
 {
 	const struct replicas *rs = replicas_of(space);
 	const struct event *now = find(rs, slot->own, slot->shared_event);
 	const struct event *last = now ? find(rs, slot->own, now->previous) : NULL;
 	const struct event *before = last ? find(rs, slot->own, last->previous) : NULL;
+	const struct reading *reading = before && n < last->nr ? &last->reading[n] : NULL;
+	struct replica *r = reading ? rs->replica[reading->replica] : NULL;
 
-	for (uint32_t n = 0; before && n < last->nr; n++) {
-		const struct reading *reading = &last->reading[n];
-		struct replica *r = rs->replica[reading->replica];
-
-		if (r && r->subscription == WEIR_SUBSCRIBE_LEARNED && has(before, reading))
-			publish_written(space, r, reading, slot);
+	if (!reading) {
+		if (now)
+			rs->history[slot->own]->known = 0;
+		return false;
 	}
-	if (now)
-		rs->history[slot->own]->known = 0;
+	*out = (struct learnt){.to = reading->to, .elements = reading->elements};
+	if (r && r->subscription == WEIR_SUBSCRIBE_LEARNED && has(before, reading)) {
+		out->replica = r;
+		out->offset = reading->offset;
+		out->end = MIN(reading->end, r->bytes);
+	}
+	return true;
 }
 
 /* ------------------------------------------------------------------ times */

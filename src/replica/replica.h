@@ -453,8 +453,17 @@ uint64_t learn_begin(struct weir_space *space, const struct stream_slot *slot,
 		     const struct use_list *uses);
 /* A device reads a part; elements: those in its list alone. */
 void learn_read(struct replica *r, uint8_t to, uint64_t offset, uint64_t end, bool elements);
-/* The slot's bracket ended: publish what is going to be read of what it wrote. */
-void learn_publish(struct weir_space *space, const struct stream_slot *slot);
+/* A part that is going to be read by a device, as it was before. */
+struct learnt {
+	struct replica *replica; /* NULL: none; it is to be passed over */
+	uint64_t offset, end;
+	uint8_t to;
+	bool elements; /* those in its list alone */
+};
+/* The slot's bracket ended: the n-th part that is read of what such a bracket writes, if it wrote
+ * it, from 0 on. @return false: there are no more, which ends the looking. */
+bool learn_nth(struct weir_space *space, const struct stream_slot *slot, uint32_t n,
+	       struct learnt *out);
 /*
  * How much time a message has, and what is before it. A context's last times say so: how long after
  * the end of the device's bracket before its own one ended, and how long after that each reader had
@@ -473,12 +482,8 @@ void learn_fini(struct replicas *rs);
 
 /* ---- publish.c */
 
-/* Send a device what it lacks of a part, or of the elements in its list there, where its window
- * shows a copy of its own. */
-void publish(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
-	     uint64_t end);
-void publish_elements(struct weir_space *space, struct replica *r, uint8_t to, uint64_t offset,
-		      uint64_t end);
+/* The slot's bracket ended: publish what is going to be read of what it wrote. */
+void publish_learnt(struct weir_space *space, const struct stream_slot *slot);
 /* A device wrote a part: publish it to those that are subscribed to it. */
 void publish_to_subscribers(struct weir_space *space, struct replica *r, uint8_t from,
 			    uint64_t offset, uint64_t end);

@@ -224,5 +224,5 @@ void use_ended(struct weir_space *space, const struct ended_bracket *ended)
 		/* Not before: what is published reserves for itself beside it. */
 		unreserve(space, use);
 	}
-	learn_publish(space, ended->slot);
+	publish_learnt(space, ended->slot);
 }

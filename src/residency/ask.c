@@ -166,9 +166,9 @@ static void see_costs(const struct weir_space *space, const struct space_use *us
 }
 
 /* Ask about a use, and note what was answered. */
-static void ask_use(struct weir_space *space, const struct space_use *use)
+static void ask_use(struct weir_space *space, const struct space_use *use, struct range *victim)
 {
-	struct range *range = use->range, *victim;
+	struct range *range = use->range;
 	struct asked *asked = &range->residency->asked;
 	struct weir_policy_admit q = {
 		.range = see_range(space, range),
@@ -185,7 +185,6 @@ static void ask_use(struct weir_space *space, const struct space_use *use)
 	};
 
 	see_costs(space, use, range->own, &q);
-	victim = room_victim(space, range->own);
 	q.has_victim = victim != NULL;
 	if (victim)
 		q.victim = see_range(space, victim);
@@ -199,7 +198,7 @@ static void ask_use(struct weir_space *space, const struct space_use *use)
 }
 
 void ask_admit(struct weir_space *space, const struct space_use *use, bool again,
-	       struct brought_in *in)
+	       struct brought_in *in, victim_fn victim)
 {
 	struct range *range = use->range;
 	const struct asked *asked = &range->residency->asked;
@@ -208,7 +207,7 @@ void ask_admit(struct weir_space *space, const struct space_use *use, bool again
 	    range_follows_plan(range) || range->arena || range->residency->prefer >= 0)
 		return;
 	if (!again)
-		ask_use(space, use);
+		ask_use(space, use, victim(space, range->own));
 	if (asked->answered)
 		*in = asked->answer;
 }
@@ -241,7 +240,8 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /* All that the default could pick, and of which nobody said anything. @return -ENOMEM */
-static int find_givers(struct weir_space *space, place_t own, struct givers *out)
+static int find_givers(struct weir_space *space, place_t own, may_give_fn may_give,
+		       struct givers *out)
 {
 	const struct policy_future *future = space->residency->policy->future;
 
@@ -252,7 +252,7 @@ static int find_givers(struct weir_space *space, place_t own, struct givers *out
 		struct range *range = space->range[r];
 		uint32_t i;
 
-		if (range->residency->prefer >= 0 || !room_may_give(space, range, own, &i))
+		if (range->residency->prefer >= 0 || !may_give(space, range, own, &i))
 			continue;
 		(void)number_of(space, range);
 		out->giver[out->nr++] = (struct giver){
@@ -352,14 +352,16 @@ static bool next_window(void *arg, struct weir_policy_victim *q)
 	return true;
 }
 
-struct range *ask_victim(struct weir_space *space, place_t own, struct range *range, uint32_t *i)
+struct range *ask_victim(struct weir_space *space, place_t own, may_give_fn may_give,
+			 struct range *range, uint32_t *i)
 {
 	struct choice choice = {.givers = {.space = space}, .by_default = range};
 	struct weir_policy_victim q = {.now = space->residency->step};
 
 	if (!range || !policy_has(space->residency->policy, POLICY_VICTIM) ||
 	    space->residency->planner[own].plan || range->residency->prefer >= 0 ||
-	    (range->own != own && !range->homes) || find_givers(space, own, &choice.givers))
+	    (range->own != own && !range->homes) ||
+	    find_givers(space, own, may_give, &choice.givers))
 		return range;
 	show(&choice.givers, range, &q);
 	show_far(&choice.givers, &q);

@@ -51,7 +51,7 @@ static void get_wanted(struct weir_space *space, const struct space_use *use, bo
 	if (!q.follows_plan && !range->arena)
 		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
-	ask_admit(space, use, ahead, out);
+	ask_admit(space, use, ahead, out, room_victim);
 	r->answer_mark = space->mark;
 	r->answer_first = use->first;
 	r->answer = *out;

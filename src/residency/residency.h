@@ -338,9 +338,6 @@ struct chunk *room_or_evict(struct weir_space *space, place_t own);
  */
 struct range *room_giver(struct weir_space *space, const struct stream_slot *slot, uint32_t *i);
 
-/* Whether the rule would have a range give an idle block of its own memory now: *i. */
-bool room_may_give(const struct weir_space *space, struct range *range, place_t own, uint32_t *i);
-
 /* Evict one idle block of a range that the device's plan does not know, since its period does not
  * use it. @return whether there was one. */
 bool room_evict_unplanned(struct weir_space *space, place_t own);

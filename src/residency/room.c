@@ -528,7 +528,9 @@ bool room_evict_unplanned(struct weir_space *space, place_t own)
 	return false;
 }
 
-bool room_may_give(const struct weir_space *space, struct range *range, place_t own, uint32_t *i)
+/* Whether the rule would have a range give an idle block of its own memory now: *i. */
+static bool may_give_now(const struct weir_space *space, struct range *range, place_t own,
+			 uint32_t *i)
 {
 	if (!may_evict(space, range, own) || !victim_rank(space, range, own))
 		return false;
@@ -541,7 +543,7 @@ static struct range *pick_victim(struct weir_space *space, place_t own, uint32_t
 {
 	struct range *range = pick_range(space, own, PICK_IDLE, i);
 
-	return ask_victim(space, own, range, i);
+	return ask_victim(space, own, may_give_now, range, i);
 }
 
 /* Start evictions of idle blocks for `wanted` chunks beyond those already on their way. */

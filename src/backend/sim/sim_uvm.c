@@ -129,7 +129,9 @@ int sim_managed_alloc(struct backend *b, uint64_t bytes, void **addr)
 	err = uvm_could_hold(sim, bytes) ? uvm_range_create(sim, bytes, &range) : -ENOMEM;
 	if (err)
 		goto out_leave;
-	err = uvm_range_add(&sim->uvm, range);
+	err = uvm_note_create(sim, range);
+	if (!err)
+		err = uvm_range_add(&sim->uvm, range);
 	if (err) {
 		uvm_range_destroy(range);
 		goto out_leave;

@@ -82,7 +82,7 @@ int uvm_range_create(const struct sim *sim, uint64_t bytes, struct uvm_range **o
 	range->bytes = bytes;
 	range->nr_blocks = (uint32_t)nr_blocks;
 	range->away = calloc((nr_blocks + 63) / 64, sizeof(*range->away));
-	if (!range->away || uvm_note_create(sim, range))
+	if (!range->away)
 		goto err_destroy;
 	base = mmap(NULL, range_mapped_bytes(range), prot,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
