@@ -200,7 +200,7 @@ struct manager {
 	const struct manager_ops *ops;
 	struct backend *backend;
 	uint32_t device;	    /* that its kernels run on; of several, the first */
-	struct weir_policy *policy; /* owned; NULL: none */
+	struct weir_policy *policy; /* owned, but by a wrapper of a manager; NULL: none */
 };
 
 extern const struct manager_ops manager_native, manager_malloc, manager_zerocopy, manager_uvm,

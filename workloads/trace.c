@@ -406,6 +406,7 @@ int trace_manager_create(struct manager *inner, struct manager **out)
 	t->base.ops = &trace_ops;
 	t->base.backend = inner ? inner->backend : NULL;
 	t->base.device = inner ? inner->device : 0;
+	t->base.policy = inner ? inner->policy : NULL; /* still the inner one's */
 	t->inner = inner;
 	t->next_addr = FAKE_BASE;
 	*out = &t->base;
