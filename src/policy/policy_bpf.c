@@ -131,12 +131,16 @@ static bool is_shown(const struct bpf_global *global)
 	       strncmp(global->name, "weir_policy_", strlen("weir_policy_")) != 0;
 }
 
-/* The text in a variable that weir alone reads, NULL: there is none. */
+/*
+ * The text in a constant that weir alone reads, NULL: there is none. A hook could write a variable,
+ * and remove the zero at its end, after it was found here.
+ */
 static const char *text_of(const struct bpf_object *object, const char *name)
 {
 	struct bpf_global global;
 
-	if (!bpf_global_find(object, name, &global) || !memchr(global.bytes, 0, global.nr))
+	if (!bpf_global_find(object, name, &global) || !global.constant ||
+	    !memchr(global.bytes, 0, global.nr))
 		return NULL;
 	bpf_make_printable(global.bytes);
 	return global.bytes;

@@ -133,13 +133,18 @@ static int get_initial(struct policy_c *p)
 static int set_c(void *arg, const char *name, const char *value, char *err, size_t err_bytes)
 {
 	struct policy_c *p = arg;
+	char why[128];
 
 	for (const struct policy_variable *v = p->builtin->variable; v < p->builtin->variable_end;
 	     v++) {
 		char *at = p->globals + ((volatile char *)v->value - p->builtin->globals);
 
-		if (!strcmp(v->name, name) && v->help)
-			return policy_number_set(value, v->bytes, v->is_signed, at, err, err_bytes);
+		if (strcmp(v->name, name) != 0 || !v->help)
+			continue;
+		if (!policy_number_set(value, v->bytes, v->is_signed, at, why, sizeof(why)))
+			return 0;
+		snprintf(err, err_bytes, "policy %s: tunable %s: %s", p->builtin->name, name, why);
+		return -EINVAL;
 	}
 	snprintf(err, err_bytes, "policy %s has no tunable '%s'", p->builtin->name, name);
 	return -EINVAL;

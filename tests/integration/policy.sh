@@ -52,7 +52,7 @@ refused 'needs a policy' check
 refused 'takes one name, 2 are given' check lru tree
 refused "no built-in policy 'fifth'" check fifth
 refused "policy tree has no tunable 'least'" check tree:least=3
-refused "'x' is no unsigned integer of 4 bytes" check tree:threshold=x
+refused "policy tree: tunable threshold: 'x' is no unsigned integer of 4 bytes" check tree:threshold=x
 refused '0: not a number from 1' check lru --contexts 0
 refused '/none: No such file' list "$dir/none"
 refused 'none.o: No such file' check none.o
@@ -117,6 +117,21 @@ has out '^folder/good.o \(moved\)  does it$'
 sed 's/does it/does\\nthat\\33[2J/' good.c | compile lines
 policy check lines.o --contexts 50
 has out '^lines.o  does[?]that[?]\[2J$'
+
+# A hook that writes over its help, and over the zero at its end.
+compile writes <<'END'
+#include <weir/policy.h>
+const volatile uint32_t weir_policy_version = WEIR_POLICY_VERSION;
+char weir_policy_help[16] = "does it";
+int weir_moved(struct weir_policy_moved *q)
+{
+	for (uint32_t i = 0; i < 16; i++)
+		weir_policy_help[i] = '!';
+	return 0;
+}
+END
+policy check writes.o --contexts 50
+has out '^writes.o  $'
 
 # What is no policy.
 head -c 900 good.o >cut.o
