@@ -267,6 +267,14 @@ static void test_space_policy_looks_at_windows(void **state)
 	assert_int_equal(get_block_state(&f->t, one[0]), BLOCK_HOST);
 	assert_int_equal(f->policy.base.stats.nr_wrong, 0);
 	assert_int_equal(f->policy.base.stats.answered[POLICY_VICTIM], 2);
+	/* Words of the first window were kept four times, although another window followed it. */
+	f->windows = 0;
+	f->chosen = 0;
+	f->range[2] = do_alloc(&f->t, 2 * BLOCK, 0);
+	do_fill(&f->t, 0, f->range[2], 2 * BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(f->victim.window, 0);
+	assert_int_equal(f->victim.candidate[0].range_word[1], 5);
 }
 
 /* A future in which a range is used the later, the earlier it was allocated. */
