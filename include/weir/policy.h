@@ -134,7 +134,8 @@ struct weir_policy_victim {
 			      * is in another window */
 	uint32_t reserved;
 	struct weir_policy_candidate candidate[WEIR_POLICY_CANDIDATES];
-	/** Those of all whose next use is farthest away, the farthest first. */
+	/** Those of all whose next use is farthest away, the farthest first. Their words are shown,
+	 * and not read back. */
 	struct weir_policy_candidate far[WEIR_POLICY_FAR];
 };
 
@@ -285,7 +286,7 @@ WEIR_API bool weir_policy_global_nth(struct weir_policy *policy, uint32_t n,
  *
  * @param [in] policy  Borrowed until another one is set or the space is destroyed. NULL: the
  *                     built-in rules.
- * @return 0; -EINVAL: a fixed or paged space, where nothing is decided; -ENOMEM.
+ * @return 0; -EINVAL: a policy for a fixed space, where nothing is decided.
  * Threads: safe, at any time. Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_set_policy(struct weir_space *space,

@@ -21,7 +21,7 @@ static bool parse(const char *text, uint32_t bits, bool is_signed, uint64_t *out
 	if (is_signed)
 		most = (most >> 1) + minus;
 	errno = 0;
-	*out = strtoull(digits, &end, 0);
+	*out = strtoull(digits, &end, digits[1] == 'x' ? 16 : 10);
 	if (errno || *end || *out > most)
 		return false;
 	*out = minus ? 0 - *out : *out;

@@ -95,8 +95,11 @@ static int call_form(struct weir_policy *policy, enum policy_hook hook, void *co
 static int call(struct weir_policy *policy, enum policy_hook hook, void *context, uint64_t *budget)
 {
 	char why[256];
-	int did = call_form(policy, hook, context, budget, why, sizeof(why));
+	int did = WEIR_POLICY_DEFAULT;
 
+	/* Another thread's call may have detached it while this one waited for the lock. */
+	if (!policy->stats.detached)
+		did = call_form(policy, hook, context, budget, why, sizeof(why));
 	if (did >= 0)
 		return did;
 	detach(policy, why);

@@ -17,7 +17,7 @@ int weir_space_set_policy(struct weir_space *space, struct weir_policy *policy)
 	int err = 0;
 
 	pthread_mutex_lock(&space->lock);
-	if (space->mode == WEIR_FIXED) {
+	if (policy && space->mode == WEIR_FIXED) {
 		log_error("space: it is fixed, and takes no decisions that a policy could take");
 		err = -EINVAL;
 	} else {

@@ -373,8 +373,15 @@ static void test_space_policy_words_start_anew(void **state)
 static void test_space_policy_built_in(void **state)
 {
 	struct fixture *f = *state;
+	struct weir_policy_global least;
 	struct weir_policy *policy;
 	char err[200];
+
+	/* Decimal, whatever it begins with. */
+	assert_int_equal(weir_policy_open("second_use:least=010", &policy, err, sizeof(err)), 0);
+	assert_true(weir_policy_global_nth(policy, 0, &least));
+	assert_int_equal(least.value, 10);
+	weir_policy_close(policy);
 
 	assert_int_equal(weir_policy_open("second_use", &policy, err, sizeof(err)), 0);
 	fill(f, 3);
