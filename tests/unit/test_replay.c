@@ -13,6 +13,7 @@
 #include "src/backend/machine.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/replay.h"
+#include "workloads/replay_future.h"
 
 #define BLOCK KIB(512)
 #define TENSOR (8 * BLOCK)
@@ -235,10 +236,67 @@ static void test_replay_changes_budgets_in_proportion(void **state)
 	trace_file_close(&file);
 }
 
+static void use_half(struct manager *m, char *tensor, uint32_t half)
+{
+	static const struct weir_kernel kernel = {.name = "half"};
+	const struct weir_use use = {.addr = tensor + half * (TENSOR / 2),
+				     .bytes = TENSOR / 2,
+				     .kind = WEIR_READ,
+				     .read_bytes = TENSOR / 2};
+	const struct weir_launch one = {.kernel = &kernel, .uses = &use, .nr_uses = 1};
+
+	assert_int_equal(m->ops->launch(m, &one), 0);
+}
+
+/* Steps until the first half of the tensor is used, and until the second one is. */
+static void expect_next(const struct replay_future *f, const char *at, uint64_t first,
+			uint64_t second)
+{
+	const struct policy_future *future = replay_future_policy(f);
+
+	assert_true(future->next_use(future->arg, at + BLOCK, BLOCK) == first);
+	assert_true(future->next_use(future->arg, at + TENSOR / 2, BLOCK) == second);
+}
+
+/* Halves of a tensor are used in turn: first, second, first. */
+static void test_replay_knows_the_future(void **state)
+{
+	struct manager *m = open_manager("weir", BUDGET);
+	struct trace_file file = {0};
+	struct replay_future *f;
+	static char at[TENSOR]; /* it is not touched */
+	char err[256] = "";
+	void *tensor;
+
+	(void)state;
+	assert_int_equal(m->ops->alloc(m, TENSOR, "t", &tensor), 0);
+	for (uint32_t n = 0; n < 3; n++)
+		use_half(m, tensor, n % 2);
+	assert_int_equal(m->ops->sync(m), 0);
+	m->ops->free(m, tensor);
+	close_manager(m);
+	assert_int_equal(trace_file_open(path, &file, err, sizeof(err)), 0);
+	assert_int_equal(replay_future_create(&file, &f), 0);
+	expect_next(f, at, WEIR_POLICY_NEVER, WEIR_POLICY_NEVER);
+	assert_int_equal(replay_future_alloc(f, 1, at), 0);
+	expect_next(f, at, 1, 2);
+	replay_future_step(f);
+	expect_next(f, at, 0, 1);
+	replay_future_step(f);
+	expect_next(f, at, 1, 0);
+	replay_future_step(f);
+	expect_next(f, at, 0, WEIR_POLICY_NEVER);
+	replay_future_free(f, at);
+	expect_next(f, at, WEIR_POLICY_NEVER, WEIR_POLICY_NEVER);
+	replay_future_destroy(f);
+	trace_file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_replay_is_the_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replay_knows_the_future, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replay_advises_managed_memory, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_replay_changes_budgets_in_proportion, setup,
