@@ -420,6 +420,33 @@ static void test_ask_windows(void **state)
 	weir_policy_close(&mine.base);
 }
 
+static int first_window(struct weir_policy_victim *q)
+{
+	window[0] = *q;
+	return WEIR_POLICY_DEFAULT;
+}
+
+/* A block that comes again has had no faults yet but the one that brings it. */
+static void test_ask_comes_again(void **state)
+{
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK,
+					      .whole_blocks = true,
+					      .policy = policy_of(NULL, first_window)});
+	a = managed(f, 3 * BLOCK);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(touch_on(f, f->stream, a + i % 3 * BLOCK, BLOCK, WEIR_WRITE), 0);
+	assert_int_equal(counts().asked[POLICY_VICTIM], 4);
+	assert_int_equal(window[0].nr, 2);
+	assert_int_equal(window[0].candidate[0].block, 0);
+	assert_int_equal(window[0].candidate[0].uses, 1);
+	assert_int_equal(window[0].candidate[0].nr_faults, 1);
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
 /* Other allocations get what the policy gives away, too. */
 static void test_ask_make_room(void **state)
 {
@@ -575,6 +602,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ask_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_more_little_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_windows, setup_large, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_comes_again, setup_large, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_make_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_wrong, setup, teardown),
