@@ -27,7 +27,7 @@ static void publish(struct weir_space *space, struct replica *r, uint8_t to, uin
 	r->replicas->kind = WEIR_FETCHED;
 }
 
-/* The same of the elements in its list. Granules that have none of them may have no memory. */
+/* The same of its list's elements. Granules that have none of these may have no memory there. */
 static void publish_elements(struct weir_space *space, struct replica *r, uint8_t to,
 			     uint64_t offset, uint64_t end)
 {
