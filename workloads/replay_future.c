@@ -125,11 +125,12 @@ static uint64_t next_use(void *arg, const void *addr, uint64_t bytes)
 {
 	struct replay_future *f = arg;
 	uint32_t above = live_above(f, addr);
-	const struct live *live = &f->live[above - 1];
+	const struct live *live;
 	uint64_t begin, life;
 
 	if (!above)
 		return WEIR_POLICY_NEVER;
+	live = &f->live[above - 1];
 	begin = (uint64_t)((const char *)addr - live->addr);
 	life = live->life;
 	if (begin >= f->file->life[life].bytes)
