@@ -280,6 +280,23 @@ struct weir_stream;
 WEIR_API WEIR_MUST_CHECK int weir_stream_create(struct weir_machine *machine, uint32_t device,
 						struct weir_stream **out);
 
+/**
+ * A stream of the program's own as one of weir's: brackets on it cover what the program queues on
+ * it by CUDA's own calls.
+ *
+ * @param [in]  device  Index of the device that runs it. The stream is of that device's primary
+ *                      context, which is what the CUDA runtime uses.
+ * @param [in]  native  A CUstream (or cudaStream_t). Borrowed: it outlives the stream made here.
+ *                      CU_STREAM_LEGACY is the default stream of the device's primary context.
+ *                      CU_STREAM_PER_THREAD is the calling thread's, and in each later call the
+ *                      stream of the thread that makes that one. Not NULL.
+ * @param [out] out     Owned by the caller; weir_stream_destroy() leaves the native one as it is.
+ * @return 0; -EINVAL: no such device, no stream, or one of another context; -ENOSYS: a simulated
+ *         machine; -ENOMEM, or another error of the machine, as weir_stream_create().
+ */
+WEIR_API WEIR_MUST_CHECK int weir_stream_adopt(struct weir_machine *machine, uint32_t device,
+					       void *native, struct weir_stream **out);
+
 /** Destroy a stream. It has no open bracket. Blocks until its work is done. */
 WEIR_API void weir_stream_destroy(struct weir_stream *stream);
 

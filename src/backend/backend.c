@@ -71,6 +71,12 @@ static int stub_stream_wait_native(struct backend *b, stream_id_t stream, void *
 	return -ENOSYS;
 }
 
+static int stub_stream_adopt(struct backend *b, uint32_t device, void *native, stream_id_t *out)
+{
+	(void)b, (void)device, (void)native, (void)out;
+	return -ENOSYS;
+}
+
 static int stub_stream_call(struct backend *b, void *native, int (*fn)(void *native))
 {
 	(void)b, (void)native, (void)fn;
@@ -111,6 +117,8 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->device_warps = stub_device_warps;
 	if (!ops->stream_wait_native)
 		ops->stream_wait_native = stub_stream_wait_native;
+	if (!ops->stream_adopt)
+		ops->stream_adopt = stub_stream_adopt;
 	if (!ops->stream_call)
 		ops->stream_call = stub_stream_call;
 	if (!ops->poison)

@@ -256,6 +256,14 @@ struct backend_ops {
 			     stream_id_t *out);
 
 	/*
+	 * Take a stream of the driver's own, which the caller keeps: what stream_native() gives for
+	 * it. It is not destroyed with the stream that this makes.
+	 * -EINVAL: no such device, or none of its streams.
+	 * Optional: -ENOSYS. By: program; no lock held. Blocks: no.
+	 */
+	int (*stream_adopt)(struct backend *b, uint32_t device, void *native, stream_id_t *out);
+
+	/*
 	 * Destroy a stream whose work is done. Its id is that of no stream then, until 65,536
 	 * others had its place; its fences stay done.
 	 * Required. By: core, mem, paging, program; no lock held. Blocks: for work that is left.

@@ -17,7 +17,9 @@ struct weir_stream {
 	_Atomic(double) ops;
 };
 
-int weir_stream_create(struct weir_machine *machine, uint32_t device, struct weir_stream **out)
+/* A stream of the backend's own making, or with native the program's. */
+static int stream_open(struct weir_machine *machine, uint32_t device, void *native,
+		       struct weir_stream **out)
 {
 	struct backend *b = machine_backend(machine);
 	struct weir_stream *stream;
@@ -28,7 +30,8 @@ int weir_stream_create(struct weir_machine *machine, uint32_t device, struct wei
 	stream = malloc(sizeof(*stream));
 	if (!stream)
 		return -ENOMEM;
-	err = b->ops->stream_create(b, device, BACKEND_COMPUTE, &stream->id);
+	err = native ? b->ops->stream_adopt(b, device, native, &stream->id)
+		     : b->ops->stream_create(b, device, BACKEND_COMPUTE, &stream->id);
 	if (err)
 		goto err_free;
 	stream->machine = machine;
@@ -42,6 +45,17 @@ int weir_stream_create(struct weir_machine *machine, uint32_t device, struct wei
 err_free:
 	free(stream);
 	return err;
+}
+
+int weir_stream_create(struct weir_machine *machine, uint32_t device, struct weir_stream **out)
+{
+	return stream_open(machine, device, NULL, out);
+}
+
+int weir_stream_adopt(struct weir_machine *machine, uint32_t device, void *native,
+		      struct weir_stream **out)
+{
+	return native ? stream_open(machine, device, native, out) : -EINVAL;
 }
 
 int weir_stream_sync(struct weir_stream *stream)

@@ -345,10 +345,12 @@ static void test_no_driver(void **state)
 {
 	struct contract *c = *state;
 	char text[WEIR_NAME_MAX];
+	stream_id_t adopted;
 
 	c->b->observe->device_text(c->b, 1, text, sizeof(text));
 	assert_string_equal(text, c->b->desc.device[1].name);
 	assert_null(c->b->ops->stream_native(c->b, c->compute));
+	assert_int_equal(c->b->ops->stream_adopt(c->b, 0, c, &adopted), -ENOSYS);
 }
 
 static void test_managed_is_optional(void **state)

@@ -313,6 +313,35 @@ static void test_waits_for_a_native_stream(void **state)
 	assert_int_equal(b->ops->stream_wait_native(b, c->in, native), 0);
 }
 
+/* A stream of the program's own, in weir's hands: its work is waited for, and it stays. */
+static void test_adopts_a_native_stream(void **state)
+{
+	static const char *const calls[] = {"cuCtxPushCurrent_v2", "cuStreamGetCtx"};
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	void *native = fakecuda_stream(0);
+	stream_id_t adopted = 0;
+	fence_t fence;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		fakecuda_fail_symbol(calls[i], 0, CU_INVALID_VALUE);
+		assert_true(b->ops->stream_adopt(b, 0, native, &adopted) < 0);
+		fakecuda_fail_symbol(calls[i], 0, 0);
+	}
+	assert_int_equal(b->ops->stream_adopt(b, 77, native, &adopted), -EINVAL);
+	assert_int_equal(b->ops->stream_adopt(b, 0, native, &adopted), 0);
+	assert_ptr_equal(b->ops->stream_native(b, adopted), native);
+	fakecuda_gate(native, true);
+	assert_int_equal(b->ops->fence_record(b, adopted, &fence), 0);
+	assert_int_equal(b->ops->fence_done(b, fence), 0);
+	fakecuda_gate(native, false);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+	b->ops->stream_destroy(b, adopted);
+	assert_true(fakecuda_stream_device(native) == 0);
+	assert_int_equal(b->ops->fence_record(b, c->compute, &fence), 0);
+	assert_int_equal(b->ops->fence_wait(b, fence), 0);
+}
+
 /* No more than were open at a time, and a few. */
 static void test_events_are_used_again(void **state)
 {
@@ -473,6 +502,7 @@ int main(void)
 		CONTRACT_TEST(test_no_cuda_version, target),
 		CONTRACT_TEST(test_native_stream, target),
 		CONTRACT_TEST(test_waits_for_a_native_stream, target),
+		CONTRACT_TEST(test_adopts_a_native_stream, target),
 		CONTRACT_TEST(test_events_are_used_again, target),
 		CONTRACT_TEST(test_packet_kernels_load, target),
 		CONTRACT_TEST(test_packet_races, racy),

@@ -172,6 +172,7 @@ static const struct backend_ops cuda_ops = {
 	.set_access = cuda_set_access,
 	.stream_create = cuda_stream_create,
 	.stream_destroy = cuda_stream_destroy,
+	.stream_adopt = cuda_stream_adopt,
 	.stream_native = cuda_stream_native,
 	.stream_call = cuda_stream_call,
 	.stream_wait_native = cuda_stream_wait_native,

@@ -113,6 +113,7 @@ struct cuda_waiter {
  */
 struct cuda_stream {
 	cu_stream stream; /* NULL: destroyed */
+	bool adopted;	  /* it is the program's, which destroys it */
 	stream_id_t id;
 	uint32_t device;
 	uint64_t first; /* fences up to it are of earlier streams */
@@ -411,6 +412,7 @@ enum backend_prot cuda_unit_allowed(const struct cuda *cuda, const struct cuda_r
 int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
 		       stream_id_t *out);
 void cuda_stream_destroy(struct backend *b, stream_id_t stream);
+int cuda_stream_adopt(struct backend *b, uint32_t device, void *native, stream_id_t *out);
 void *cuda_stream_native(struct backend *b, stream_id_t stream);
 int cuda_stream_wait_native(struct backend *b, stream_id_t stream, void *native);
 

@@ -132,7 +132,8 @@ static int slot_get(struct cuda *cuda, struct cuda_stream **out)
 }
 
 /* Put the driver's stream in a slot. Lock held. */
-static int slot_take(struct cuda *cuda, cu_stream queue, uint32_t device, stream_id_t *out)
+static int slot_take(struct cuda *cuda, cu_stream queue, bool adopted, uint32_t device,
+		     stream_id_t *out)
 {
 	struct cuda_stream *slot;
 	int err = slot_get(cuda, &slot);
@@ -140,6 +141,7 @@ static int slot_take(struct cuda *cuda, cu_stream queue, uint32_t device, stream
 	if (err)
 		return err;
 	slot->stream = queue;
+	slot->adopted = adopted;
 	slot->device = device;
 	slot->id += CUDA_MAX_STREAMS;
 	slot->first = slot->told = slot->last;
@@ -166,11 +168,36 @@ int cuda_stream_create(struct backend *b, uint32_t device, enum backend_stream_k
 	if (err)
 		goto out;
 	pthread_mutex_lock(&cuda->lock);
-	err = slot_take(cuda, queue, device, out);
+	err = slot_take(cuda, queue, false, device, out);
 	pthread_mutex_unlock(&cuda->lock);
 	if (err)
 		(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
 out:
+	cuda_leave(cuda);
+	return err;
+}
+
+int cuda_stream_adopt(struct backend *b, uint32_t device, void *native, stream_id_t *out)
+{
+	struct cuda *cuda = cuda_of(b);
+	cu_context context;
+	int err = device < b->desc.nr_devices ? cuda_device_enter(cuda, device) : -EINVAL;
+
+	if (err)
+		return err;
+	err = cuda_error(&cuda->driver, cuda->driver.stream_context(native, &context),
+			 "cuStreamGetCtx");
+	if (!err && context != cuda->device[device].context) {
+		log_error("cuda: the stream %p is not of the primary context of device %u: weir "
+			  "uses no other",
+			  native, device);
+		err = -EINVAL;
+	}
+	if (!err) {
+		pthread_mutex_lock(&cuda->lock);
+		err = slot_take(cuda, native, true, device, out);
+		pthread_mutex_unlock(&cuda->lock);
+	}
 	cuda_leave(cuda);
 	return err;
 }
@@ -267,7 +294,7 @@ void cuda_stream_destroy(struct backend *b, stream_id_t id)
 	struct cuda_stream *stream;
 	cu_stream queue;
 	uint32_t device;
-	bool entered, synced;
+	bool entered, synced, adopted;
 
 	if (cuda_stream_get(cuda, id, &queue, &device)) {
 		log_error("cuda: destroying a stream that is none");
@@ -278,12 +305,14 @@ void cuda_stream_destroy(struct backend *b, stream_id_t id)
 	pthread_mutex_lock(&cuda->lock);
 	stream = cuda_stream_find(cuda, id);
 	(void)cuda_stream_retire(cuda, stream, synced ? stream->last : 0, &cuda->noticed);
+	adopted = stream->adopted;
 	stream->stream = NULL;
 	brackets_free(stream);
 	pthread_mutex_unlock(&cuda->lock);
 	if (!entered)
 		return;
-	(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
+	if (!adopted)
+		(void)cuda_error(driver, driver->stream_destroy(queue), "cuStreamDestroy");
 	cuda_leave(cuda);
 }
 

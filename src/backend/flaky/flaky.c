@@ -132,6 +132,11 @@ static int flaky_stream_create(struct backend *b, uint32_t device, enum backend_
 	FLAKY_FORWARD(b, stream_create, device, kind, out);
 }
 
+static int flaky_stream_adopt(struct backend *b, uint32_t device, void *native, stream_id_t *out)
+{
+	FLAKY_FORWARD(b, stream_adopt, device, native, out);
+}
+
 static void flaky_stream_destroy(struct backend *b, stream_id_t stream)
 {
 	inner_of(b)->ops->stream_destroy(inner_of(b), stream);
@@ -332,6 +337,7 @@ static const struct backend_ops flaky_ops = {
 	.unmap = flaky_unmap,
 	.set_access = flaky_set_access,
 	.stream_create = flaky_stream_create,
+	.stream_adopt = flaky_stream_adopt,
 	.stream_destroy = flaky_stream_destroy,
 	.launch = flaky_launch,
 	.copy = flaky_copy,

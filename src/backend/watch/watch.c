@@ -190,13 +190,10 @@ static void op_memory_holders(struct backend *b, uint32_t memory, char *text, si
 
 /* ------------------------------------------------------------------ work */
 
-static int op_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
-			    stream_id_t *out)
+/* Note a stream that the machine made, or did not: err. */
+static int note_stream(struct watch *w, int err, stream_id_t stream, uint32_t device,
+		       enum backend_stream_kind kind, stream_id_t *out)
 {
-	struct watch *w = watch_of(b);
-	stream_id_t stream;
-	int err = w->inner->ops->stream_create(w->inner, device, kind, &stream);
-
 	if (err)
 		return err;
 	err = watch_stream_add(w, stream, device, kind);
@@ -205,6 +202,25 @@ static int op_stream_create(struct backend *b, uint32_t device, enum backend_str
 	else
 		*out = stream;
 	return err;
+}
+
+static int op_stream_create(struct backend *b, uint32_t device, enum backend_stream_kind kind,
+			    stream_id_t *out)
+{
+	struct watch *w = watch_of(b);
+	stream_id_t stream = 0;
+	int err = w->inner->ops->stream_create(w->inner, device, kind, &stream);
+
+	return note_stream(w, err, stream, device, kind, out);
+}
+
+static int op_stream_adopt(struct backend *b, uint32_t device, void *native, stream_id_t *out)
+{
+	struct watch *w = watch_of(b);
+	stream_id_t stream = 0;
+	int err = w->inner->ops->stream_adopt(w->inner, device, native, &stream);
+
+	return note_stream(w, err, stream, device, BACKEND_COMPUTE, out);
 }
 
 static void op_stream_destroy(struct backend *b, stream_id_t stream)
@@ -611,6 +627,7 @@ static const struct backend_ops watch_ops = {
 	.unmap = op_unmap,
 	.set_access = op_set_access,
 	.stream_create = op_stream_create,
+	.stream_adopt = op_stream_adopt,
 	.stream_destroy = op_stream_destroy,
 	.launch = op_launch,
 	.copy = op_copy,
