@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake CUDA driver, for tests of the CUDA backend on machines without a GPU: libcuda-fake.so.1
- * has the functions of src/backend/cuda/driver.h, under the driver's names, and does on the CPU
- * what cuda.h says they do; fakecuda.h steers it. This file: its state, how calls begin and end,
- * faults.
+ * A fake CUDA driver, for tests of the CUDA backend, and of programs, on machines without a GPU:
+ * libcuda-fake.so.1 has the functions of src/backend/cuda/driver.h and of functions.h, under the
+ * driver's names, and does on the CPU what cuda.h says they do; fakecuda.h steers it. This file:
+ * its state, how calls begin and end, faults.
  *
- *   device.c   devices, attributes, contexts     memory.c   physical memory, plain allocations
- *   mapping.c  reservations, mappings, access    stream.c   streams and their threads
- *   event.c    events                            submit.c   calls that queue work
- *   work.c     what work does when its turn comes, races
- *   module.c   kernels that the driver launches: those of packets
+ *   device.c   devices, attributes            context.c     contexts, their stacks
+ *   memory.c   physical memory, plain         pool.c        allocations in the order of streams
+ *              allocations                    host.c        registered memory of the host
+ *   mapping.c  reservations, mappings, access attributes.c  what calls tell of an address
+ *   stream.c   streams and their threads      ask.c         what calls tell of a stream
+ *   capture.c  captures of streams            event.c       events
+ *   submit.c   copies, fills, kernels that    work.c        what work does when its turn comes,
+ *              tests launch                                 races
+ *   module.c   modules, libraries, functions  launch.c      launches of their kernels
+ *   kernels.c  the kernels of programs        packet.c      those of packets
+ *   proc.c     functions by their names, and with a stream 0 for each thread
  *
  * What it is strict about: results, for all that a caller can get wrong; who may touch what at
  * which address, also the CPU; order, by one thread a stream and by clocks that tell whether two
@@ -33,6 +39,11 @@
  *  - managed memory is host memory; prefetching it does nothing
  *  - objects of a context whose last retain was released are not freed but stay as leaks; calls
  *    that name them return CUDA_ERROR_CONTEXT_IS_DESTROYED
+ *  - plain memory is its device's, for all contexts of that
+ *  - cuMemAllocAsync() takes new memory each time, and waits for frees that are queued where there
+ *    is none left; a free gives it back at once
+ *  - cuDevicePrimaryCtxReset() leaves the context retained
+ *  - a created context has no flags, limits or affinity
  *  - the error of a broken context reaches VMM calls by the memory's device, or the devices whose
  *    access is set
  */
@@ -48,7 +59,8 @@ struct fake fake = {
 };
 
 #define FAKE_SYMBOL(member, symbol, parameters) symbol,
-static const char *const symbols[CALL_NR] = {CUDA_FUNCTIONS(FAKE_SYMBOL, FAKE_SYMBOL)};
+static const char *const symbols[CALL_NR] = {CUDA_FUNCTIONS(FAKE_SYMBOL, FAKE_SYMBOL)
+						     FAKE_FUNCTIONS(FAKE_SYMBOL)};
 #undef FAKE_SYMBOL
 
 void fake_panic(const char *what)
@@ -128,6 +140,8 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	mappings_fini();
 	memories_fini();
 	memset(fake.context, 0, sizeof(fake.context));
+	memset(fake.pool, 0, sizeof(fake.pool));
+	fake.nr_created = 0;
 	counters_clear();
 	fake.gate_closed = false;
 	fake.delay_ns = 0;
@@ -158,6 +172,13 @@ static bool call_never_fails(enum call call)
 	case CALL_stream_destroy:
 	case CALL_event_destroy:
 	case CALL_module_unload:
+	case CALL_proc:
+	case CALL_proc_v2:
+	case CALL_context_destroy:
+	case CALL_context_reset:
+	case CALL_pool_free:
+	case CALL_host_unregister:
+	case CALL_library_unload:
 		return true;
 	default:
 		return false;
@@ -186,10 +207,12 @@ static bool call_is_unsafe(enum call call)
 {
 	switch (call) {
 	case CALL_context_sync:
+	case CALL_context_sync_v2:
 	case CALL_stream_sync:
 	case CALL_event_query:
 	case CALL_event_sync:
 	case CALL_event_elapsed:
+	case CALL_event_elapsed_v2:
 	case CALL_mem_reserve:
 	case CALL_mem_unreserve:
 	case CALL_mem_create:
@@ -204,6 +227,15 @@ static bool call_is_unsafe(enum call call)
 	case CALL_managed_alloc:
 	case CALL_module_load:
 	case CALL_module_unload:
+	case CALL_stream_query:
+	case CALL_mem_alloc_pitch:
+	case CALL_host_alloc_plain:
+	case CALL_host_register:
+	case CALL_host_unregister:
+	case CALL_module_load_data:
+	case CALL_library_load:
+	case CALL_library_unload:
+	case CALL_context_reset:
 		return true;
 	default:
 		return false;
@@ -225,7 +257,7 @@ cu_result call_enter(enum call call)
 	if (result || fake.initialised)
 		return result;
 	if (call == CALL_init || call == CALL_driver_version || call == CALL_error_name ||
-	    call == CALL_error_string)
+	    call == CALL_error_string || call == CALL_proc || call == CALL_proc_v2)
 		return CU_SUCCESS;
 	return CU_NOT_INITIALIZED;
 }

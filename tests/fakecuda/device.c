@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices, their attributes, primary contexts, and the stack of contexts of each thread. */
-#include <stdarg.h>
+/* Errors, devices and their attributes. */
 #include <string.h>
 
+#include "src/base/util.h"
 #include "tests/fakecuda/fake.h"
-
-#define STACK_MAX 32
-
-/* A context is its device; the handle only has to be no other valid pointer. */
-#define CONTEXT_BASE UINT64_C(0xc700000000)
-
-/* A stack of an earlier life of the driver counts as empty. */
-static _Thread_local struct {
-	unsigned generation;
-	int nr;
-	int device[STACK_MAX];
-} stack;
 
 static const struct {
 	cu_result result;
@@ -30,6 +18,12 @@ static const struct {
 	{CU_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
 	{CU_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 	{CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+	{CU_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+	{CU_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{CU_HOST_ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+	 "part or all of the requested memory range is already mapped"},
+	{CU_HOST_NOT_REGISTERED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+	 "pointer does not correspond to a registered memory region"},
 	{CU_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
 	{CU_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
 	 "an illegal memory access was encountered"},
@@ -44,7 +38,7 @@ cu_result fake_error_name(cu_result error, const char **name)
 {
 	cu_result result = call_enter(CALL_error_name);
 
-	for (size_t i = 0; !result && i < sizeof(errors) / sizeof(errors[0]); i++)
+	for (size_t i = 0; !result && i < ARRAY_LEN(errors); i++)
 		if (errors[i].result == error) {
 			*name = errors[i].name;
 			return call_leave(CU_SUCCESS);
@@ -57,7 +51,7 @@ cu_result fake_error_string(cu_result error, const char **text)
 {
 	cu_result result = call_enter(CALL_error_string);
 
-	for (size_t i = 0; !result && i < sizeof(errors) / sizeof(errors[0]); i++)
+	for (size_t i = 0; !result && i < ARRAY_LEN(errors); i++)
 		if (errors[i].result == error) {
 			*text = errors[i].text;
 			return call_leave(CU_SUCCESS);
@@ -161,37 +155,69 @@ cu_result fake_device_pci(char *id, int bytes, cu_device device)
 	return call_leave(result);
 }
 
+/* Attributes that no setting changes. */
+static const struct {
+	int attribute, value;
+} attributes[] = {
+	{1, 1024},	  /* MAX_THREADS_PER_BLOCK */
+	{2, 1024},	  /* MAX_BLOCK_DIM_X */
+	{3, 1024},	  /* MAX_BLOCK_DIM_Y */
+	{4, 64},	  /* MAX_BLOCK_DIM_Z */
+	{5, 0x7fffffff},  /* MAX_GRID_DIM_X */
+	{6, 65535},	  /* MAX_GRID_DIM_Y */
+	{7, 65535},	  /* MAX_GRID_DIM_Z */
+	{8, 49152},	  /* MAX_SHARED_MEMORY_PER_BLOCK */
+	{9, 65536},	  /* TOTAL_CONSTANT_MEMORY */
+	{10, 32},	  /* WARP_SIZE */
+	{11, 0x7fffffff}, /* MAX_PITCH */
+	{12, 65536},	  /* MAX_REGISTERS_PER_BLOCK */
+	{CU_ATTRIBUTE_CLOCK_KHZ, 1980000},
+	{14, PITCH_ALIGN}, /* TEXTURE_ALIGNMENT */
+	{15, 1},	   /* GPU_OVERLAP */
+	{CU_ATTRIBUTE_MULTIPROCESSORS, 132},
+	{17, 0}, /* KERNEL_EXEC_TIMEOUT */
+	{18, 0}, /* INTEGRATED */
+	{19, 1}, /* CAN_MAP_HOST_MEMORY */
+	{20, 0}, /* COMPUTE_MODE */
+	{31, 1}, /* CONCURRENT_KERNELS */
+	{CU_ATTRIBUTE_MEMORY_CLOCK_KHZ, 3201000},
+	{CU_ATTRIBUTE_MEMORY_BUS_BITS, 6144},
+	{38, 50 << 20}, /* L2_CACHE_SIZE */
+	{39, 2048},	/* MAX_THREADS_PER_MULTIPROCESSOR */
+	{40, 3},	/* ASYNC_ENGINE_COUNT */
+	{CU_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+	{75, 9}, /* COMPUTE_CAPABILITY_MAJOR */
+	{76, 0}, /* COMPUTE_CAPABILITY_MINOR */
+	{78, 1}, /* STREAM_PRIORITIES_SUPPORTED */
+	{CU_ATTRIBUTE_MANAGED_MEMORY, 1},
+	{88, 0},      /* PAGEABLE_MEMORY_ACCESS */
+	{89, 1},      /* CONCURRENT_MANAGED_ACCESS */
+	{91, 1},      /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
+	{95, 1},      /* COOPERATIVE_LAUNCH */
+	{97, 232448}, /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+	{99, 1},      /* HOST_REGISTER_SUPPORTED */
+	{115, 1},     /* MEMORY_POOLS_SUPPORTED */
+	{CU_ATTRIBUTE_HOST_NUMA_ID, 0},
+};
+
 static cu_result attribute_value(int *value, int attribute, cu_device device)
 {
 	switch (attribute) {
-	case CU_ATTRIBUTE_MULTIPROCESSORS:
-		*value = 132;
-		return CU_SUCCESS;
-	case CU_ATTRIBUTE_CLOCK_KHZ:
-		*value = 1980000;
-		return CU_SUCCESS;
-	case CU_ATTRIBUTE_MEMORY_CLOCK_KHZ:
-		*value = 3201000;
-		return CU_SUCCESS;
-	case CU_ATTRIBUTE_MEMORY_BUS_BITS:
-		*value = 6144;
-		return CU_SUCCESS;
-	case CU_ATTRIBUTE_UNIFIED_ADDRESSING:
-	case CU_ATTRIBUTE_MANAGED_MEMORY:
-		*value = 1;
-		return CU_SUCCESS;
 	case CU_ATTRIBUTE_VMM_SUPPORTED:
 		*value = !(fake.config.no_vmm & 1u << device);
 		return CU_SUCCESS;
 	case CU_ATTRIBUTE_HOST_NUMA_VMM_SUPPORTED:
 		*value = !(fake.config.no_host_vmm & 1u << device);
 		return CU_SUCCESS;
-	case CU_ATTRIBUTE_HOST_NUMA_ID:
-		*value = 0;
-		return CU_SUCCESS;
 	default:
-		return CU_INVALID_VALUE;
+		break;
 	}
+	for (size_t i = 0; i < ARRAY_LEN(attributes); i++)
+		if (attributes[i].attribute == attribute) {
+			*value = attributes[i].value;
+			return CU_SUCCESS;
+		}
+	return CU_INVALID_VALUE;
 }
 
 cu_result fake_device_attribute(int *value, int attribute, cu_device device)
@@ -218,151 +244,30 @@ cu_result fake_device_peer(int *can, cu_device from, cu_device to)
 	return call_leave(result);
 }
 
-/* ------------------------------------------------------------------ contexts */
-
-cu_context context_handle(int device)
+static void uuid_of(struct cu_uuid *uuid, cu_device device)
 {
-	return (cu_context)(CONTEXT_BASE + 16 * (uint64_t)device);
+	memset(uuid, 0, sizeof(*uuid));
+	snprintf((char *)uuid->bytes, sizeof(uuid->bytes), "GPU %d", device);
 }
 
-/* The device whose context a handle is, or a number that is none. */
-static int context_device(cu_context context)
+cu_result fake_device_uuid(struct cu_uuid *uuid, cu_device device)
 {
-	uint64_t offset = (uint64_t)(uintptr_t)context - CONTEXT_BASE;
-
-	if (offset % 16 || offset / 16 >= (uint64_t)fake.config.devices ||
-	    !fake.context[offset / 16].retains)
-		return -1;
-	return (int)(offset / 16);
-}
-
-void context_break(int device, cu_result error)
-{
-	if (!fake.context[device].error)
-		fake.context[device].error = error;
-	streams_wake();
-}
-
-static void stack_renew(void)
-{
-	if (stack.generation != fake.generation)
-		stack.nr = 0;
-	stack.generation = fake.generation;
-}
-
-cu_result context_current_undo(int *device, cu_result *error)
-{
-	int current;
-
-	stack_renew();
-	if (!stack.nr)
-		return CU_INVALID_CONTEXT;
-	current = stack.device[stack.nr - 1];
-	if (!fake.context[current].retains)
-		return CU_CONTEXT_IS_DESTROYED;
-	*device = current;
-	*error = fake.context[current].error;
-	return CU_SUCCESS;
-}
-
-cu_result context_current(int *device)
-{
-	cu_result error = CU_SUCCESS, result = context_current_undo(device, &error);
-
-	return result ? result : error;
-}
-
-cu_result fake_context_retain(cu_context *context, cu_device device)
-{
-	cu_result result = call_enter(CALL_context_retain);
+	cu_result result = call_enter(CALL_device_uuid);
 
 	if (!result)
-		result = context ? device_check(device) : CU_INVALID_VALUE;
-	if (!result) {
-		fake.context[device].retains++;
-		*context = context_handle(device);
-	}
+		result = uuid ? device_check(device) : CU_INVALID_VALUE;
+	if (!result)
+		uuid_of(uuid, device);
 	return call_leave(result);
 }
 
-/* The last release resets the context: what is queued is dropped, what runs ends first. */
-static void context_reset(int device)
+cu_result fake_device_uuid_v2(struct cu_uuid *uuid, cu_device device)
 {
-	fake.context[device].generation++;
-	if (fake.context[device].zero)
-		stream_close(fake.context[device].zero);
-	fake.context[device].zero = NULL;
-	streams_wake();
-	streams_wait(device);
-	fake.context[device].error = CU_SUCCESS;
-}
-
-cu_result fake_context_release(cu_device device)
-{
-	cu_result result = call_enter(CALL_context_release);
+	cu_result result = call_enter(CALL_device_uuid_v2);
 
 	if (!result)
-		result = device_check(device);
-	if (!result && !fake.context[device].retains)
-		result = CU_INVALID_CONTEXT;
-	if (!result && !--fake.context[device].retains)
-		context_reset(device);
-	return call_leave(result);
-}
-
-cu_result fake_context_push(cu_context context)
-{
-	cu_result result = call_enter(CALL_context_push);
-	int device;
-
-	if (result)
-		return call_leave(result);
-	stack_renew();
-	device = context_device(context);
-	if (device < 0)
-		return call_leave(CU_INVALID_CONTEXT);
-	if (stack.nr == STACK_MAX)
-		return call_leave(CU_INVALID_VALUE);
-	stack.device[stack.nr++] = device;
-	return call_leave(CU_SUCCESS);
-}
-
-cu_result fake_context_pop(cu_context *context)
-{
-	cu_result result = call_enter(CALL_context_pop);
-
-	if (result)
-		return call_leave(result);
-	stack_renew();
-	if (!stack.nr)
-		return call_leave(CU_INVALID_CONTEXT);
-	stack.nr--;
-	if (context)
-		*context = context_handle(stack.device[stack.nr]);
-	return call_leave(CU_SUCCESS);
-}
-
-int fakecuda_current_device(void)
-{
-	int device = -1;
-
-	pthread_mutex_lock(&fake.lock);
-	if (context_current(&device))
-		device = -1;
-	pthread_mutex_unlock(&fake.lock);
-	return device;
-}
-
-cu_result fake_context_sync(void)
-{
-	cu_result result = call_enter(CALL_context_sync);
-	int device;
-
+		result = uuid ? device_check(device) : CU_INVALID_VALUE;
 	if (!result)
-		result = context_current(&device);
-	if (!result) {
-		streams_wait(device);
-		result = fake.context[device].error;
-	}
+		uuid_of(uuid, device);
 	return call_leave(result);
 }

@@ -15,7 +15,7 @@ static struct event *event_find(cu_event handle, cu_result *result)
 	*result = CU_SUCCESS;
 	if (!event)
 		*result = CU_INVALID_HANDLE;
-	else if (event->generation != fake.context[event->device].generation)
+	else if (event->generation != fake.context[event->context].generation)
 		*result = CU_CONTEXT_IS_DESTROYED;
 	return *result ? NULL : event;
 }
@@ -24,8 +24,8 @@ static cu_result event_create(cu_event *handle, unsigned int flags)
 {
 	struct event *event;
 	uint64_t number;
-	int device;
-	cu_result result = context_current(&device);
+	int context;
+	cu_result result = context_current(&context);
 
 	if (result)
 		return result;
@@ -36,8 +36,8 @@ static cu_result event_create(cu_event *handle, unsigned int flags)
 	if (!event)
 		return CU_OUT_OF_MEMORY;
 	event->flags = flags;
-	event->device = device;
-	event->generation = fake.context[device].generation;
+	event->context = context;
+	event->generation = fake.context[context].generation;
 	number = table_add(&fake.events, EVENT_BASE, event);
 	if (!number) {
 		free(event);
@@ -73,10 +73,10 @@ cu_result fake_event_destroy(cu_event handle)
 {
 	cu_result result = call_enter(CALL_event_destroy), error = CU_SUCCESS;
 	struct event *event;
-	int device;
+	int context;
 
 	if (!result)
-		result = context_current_undo(&device, &error);
+		result = context_current_undo(&context, &error);
 	if (result)
 		return call_leave(result);
 	event = event_find(handle, &result);
@@ -92,16 +92,16 @@ static cu_result event_record(cu_event handle, cu_stream stream_handle)
 	struct stream *stream;
 	struct event *event;
 	struct op *op;
-	int device;
-	cu_result result = context_current(&device);
+	int context;
+	cu_result result = context_current(&context);
 
 	if (result)
 		return result;
 	event = event_find(handle, &result);
-	stream = event ? stream_find(stream_handle, device, &result) : NULL;
+	stream = event ? stream_find(stream_handle, context, &result) : NULL;
 	if (!stream)
 		return result;
-	if (stream->device != event->device)
+	if (stream->context != event->context)
 		return CU_INVALID_HANDLE;
 	event->captured = stream->capturing;
 	if (event->captured)
@@ -134,15 +134,15 @@ static cu_result stream_wait(cu_stream stream_handle, cu_event handle, unsigned 
 	struct stream *stream;
 	struct event *event;
 	struct op *op;
-	int device;
-	cu_result result = context_current(&device);
+	int context;
+	cu_result result = context_current(&context);
 
 	if (result)
 		return result;
 	if (flags)
 		return CU_INVALID_VALUE;
 	event = event_find(handle, &result);
-	stream = event ? stream_find(stream_handle, device, &result) : NULL;
+	stream = event ? stream_find(stream_handle, context, &result) : NULL;
 	if (!stream)
 		return result;
 	if (stream->capturing != event->captured) {
@@ -171,8 +171,8 @@ static cu_result event_state(const struct event *event)
 {
 	if (event->captured)
 		return CU_CAPTURED_EVENT;
-	if (fake.context[event->device].error)
-		return fake.context[event->device].error;
+	if (fake.context[event->context].error)
+		return fake.context[event->context].error;
 	return event->record && !event->record->done ? CU_NOT_READY : CU_SUCCESS;
 }
 
@@ -188,38 +188,38 @@ cu_result fake_event_query(cu_event handle)
 }
 
 /* Waits for the record, which stays while the event may go. */
-static cu_result record_wait(struct record *record, int device)
+static cu_result record_wait(struct record *record, int context)
 {
 	record->refs++;
 	while (!record->done)
 		pthread_cond_wait(&fake.finished, &fake.lock);
 	record_put(record);
-	return fake.context[device].error;
+	return fake.context[context].error;
 }
 
 cu_result fake_event_sync(cu_event handle)
 {
 	cu_result result = call_enter(CALL_event_sync);
 	struct event *event;
-	int device;
+	int context;
 
 	if (!result)
-		result = context_current(&device);
+		result = context_current(&context);
 	if (result)
 		return call_leave(result);
 	event = event_find(handle, &result);
 	if (!event)
 		return call_leave(result);
 	result = event_state(event);
-	return call_leave(result == CU_NOT_READY ? record_wait(event->record, event->device)
+	return call_leave(result == CU_NOT_READY ? record_wait(event->record, event->context)
 						 : result);
 }
 
 static cu_result elapsed(float *ms, cu_event begin_handle, cu_event end_handle)
 {
 	struct event *begin, *end;
-	int device;
-	cu_result result = context_current(&device);
+	int context;
+	cu_result result = context_current(&context);
 
 	if (result)
 		return result;
@@ -231,7 +231,7 @@ static cu_result elapsed(float *ms, cu_event begin_handle, cu_event end_handle)
 		return CU_INVALID_VALUE;
 	if (begin->captured || end->captured)
 		return CU_CAPTURED_EVENT;
-	if (!begin->record || !end->record || begin->device != end->device ||
+	if (!begin->record || !end->record || begin->context != end->context ||
 	    (begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CU_INVALID_HANDLE;
 	if (!begin->record->done || !end->record->done)
@@ -244,6 +244,13 @@ static cu_result elapsed(float *ms, cu_event begin_handle, cu_event end_handle)
 cu_result fake_event_elapsed(float *ms, cu_event begin, cu_event end)
 {
 	cu_result result = call_enter(CALL_event_elapsed);
+
+	return call_leave(result ? result : elapsed(ms, begin, end));
+}
+
+cu_result fake_event_elapsed_v2(float *ms, cu_event begin, cu_event end)
+{
+	cu_result result = call_enter(CALL_event_elapsed_v2);
 
 	return call_leave(result ? result : elapsed(ms, begin, end));
 }

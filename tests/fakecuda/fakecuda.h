@@ -9,6 +9,9 @@
  * __typeof__(&fakecuda_gate) is the type then. Both reach the same state: the library is loaded
  * once in a process, and stays loaded with its state when it is closed.
  *
+ * Programs that know nothing of it find the same driver under its own name: driver/libcuda.so.1,
+ * beside this library, in LD_LIBRARY_PATH. That is another library, with a state of its own.
+ *
  * Streams are named by what cuStreamCreate() gave, as void *. Results are CUresult, as int.
  * Threads: every function may be called from any thread, kernels too; fakecuda_reset() only while
  * no other thread is inside the driver.
@@ -112,6 +115,34 @@ FAKECUDA_API int fakecuda_current_device(void);
 
 /** Operations of a stream that are not done, NULL: of all, destroyed ones included. */
 FAKECUDA_API uint64_t fakecuda_nr_pending(void *stream);
+
+/* ------------------------------------------------------------------ kernels of programs */
+
+/*
+ * A program loads its kernels as any other does, by cuModuleLoadData() or cuLibraryLoadData(). The
+ * image is a text: FAKECUDA_IMAGE, then a line "global NAME BYTES" for each variable of the module,
+ * 8 of them at most, full of zeros at first. All kernels below are in it; one launch of a kernel
+ * does the whole of its work, whatever the grid is. Words are uint32_t, and sums of them wrap.
+ *
+ *   fill        (word *dst, uint64_t nr, word value)
+ *   copy        (word *dst, const word *src, uint64_t nr)
+ *   add         (word *dst, const word *a, const word *b, uint64_t nr)
+ *   scale       (float *x, uint64_t nr, float factor)
+ *   sum         (word *out, const word *src, uint64_t nr)
+ *   gather      (word *dst, const word *const *from, uint64_t nr)    dst[i] = *from[i]
+ *   list_sum    (word *out, const struct node *first, uint64_t nr)   of nr nodes at most; a node is
+ *               the address of the next one, or 0, and a uint64_t value
+ *   load_table  (word *dst, uint64_t nr)    dst[i] = table[i], where the module has a variable
+ *               "table" that holds the address of words
+ *   addresses   (uint64_t *dst, uint64_t base, uint64_t stride, uint64_t nr)
+ *               dst[i] = base + i * stride
+ *   wait_flag   (const word *flag, word value)    until a kernel elsewhere stores that value
+ *   store_flag  (word *flag, word value)
+ *
+ * What a kernel touches is known from its parameters when it is launched, and what it reaches by
+ * addresses in memory when it starts.
+ */
+#define FAKECUDA_IMAGE "fakecuda kernels\n"
 
 /* ------------------------------------------------------------------ what went wrong */
 

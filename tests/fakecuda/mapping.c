@@ -204,7 +204,12 @@ void pages_update(uint64_t addr, uint64_t bytes)
 
 /* ------------------------------------------------------------------ plain mappings */
 
-cu_result mapping_create(enum mapping_kind kind, unsigned memory, uint64_t bytes, int device,
+struct mapping *mapping_find(uint64_t addr)
+{
+	return (struct mapping *)ranges_find(&fake.mappings, addr);
+}
+
+cu_result mapping_create(enum mapping_kind kind, unsigned memory, uint64_t bytes, int context,
 			 struct mapping **out)
 {
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
@@ -225,9 +230,11 @@ cu_result mapping_create(enum mapping_kind kind, unsigned memory, uint64_t bytes
 		goto err_piece;
 	mapping->range = (struct range){(uintptr_t)addr, bytes};
 	mapping->kind = kind;
-	mapping->host = kind == MAPPING_PLAIN ? CU_ACCESS_NONE : CU_ACCESS_READWRITE;
+	mapping->context = context;
+	mapping->id = ++fake.nr_mappings;
+	mapping->host = mapping_is_plain(mapping) ? CU_ACCESS_NONE : CU_ACCESS_READWRITE;
 	for (int i = 0; i < DEVICES_MAX; i++)
-		if (kind != MAPPING_PLAIN || i == device)
+		if (!mapping_is_plain(mapping) || i == (int)memory)
 			mapping->device[i] = CU_ACCESS_READWRITE;
 	if (!mapping_place(mapping) || !ranges_add(&fake.mappings, &mapping->range))
 		goto err_unmap;
@@ -243,10 +250,50 @@ err_free:
 	return result;
 }
 
+cu_result mapping_register(uint64_t addr, uint64_t bytes, int context)
+{
+	struct mapping *mapping;
+	struct piece *piece;
+
+	if (ranges_any(&fake.mappings, addr, bytes))
+		return CU_HOST_ALREADY_REGISTERED;
+	mapping = calloc(1, sizeof(*mapping));
+	piece = calloc(1, sizeof(*piece));
+	if (!mapping || !piece)
+		goto err;
+	*piece = (struct piece){.memory = MEMORY_HOST,
+				.location = CU_LOCATION_HOST,
+				.bytes = bytes,
+				.shadow = pointer(addr),
+				.borrowed = true,
+				.refs = 1};
+	mapping->range = (struct range){addr, bytes};
+	mapping->piece = piece;
+	mapping->kind = MAPPING_REGISTERED;
+	mapping->context = context;
+	mapping->id = ++fake.nr_mappings;
+	mapping->host = CU_ACCESS_READWRITE;
+	memset(mapping->device, CU_ACCESS_READWRITE, sizeof(mapping->device));
+	mapping->prot = PROT_READ | PROT_WRITE;
+	if (ranges_add(&fake.mappings, &mapping->range))
+		return CU_SUCCESS;
+err:
+	free(mapping);
+	free(piece);
+	return CU_OUT_OF_MEMORY;
+}
+
 void mapping_destroy(struct mapping *mapping)
 {
+	uint64_t addr = mapping->range.addr;
+
+	work_check_unmap(addr, mapping->range.bytes);
 	ranges_del(&fake.mappings, &mapping->range);
-	munmap(pointer(mapping->range.addr), mapping->piece->bytes);
+	/* A kernel may still run there: the addresses stay until it ends, and are lost. */
+	if (!mapping->piece->borrowed && kernels_access(addr, mapping->range.bytes))
+		pages_clear(addr, mapping->piece->bytes);
+	else if (!mapping->piece->borrowed)
+		munmap(pointer(addr), mapping->piece->bytes);
 	piece_put(mapping->piece);
 	free(mapping);
 }
@@ -375,6 +422,8 @@ static cu_result map(uint64_t addr, size_t bytes, size_t offset, cu_handle handl
 	if (!mapping)
 		return CU_OUT_OF_MEMORY;
 	mapping->range = (struct range){addr, bytes};
+	mapping->context = -1;
+	mapping->id = ++fake.nr_mappings;
 	mapping->piece = *piece;
 	if (!ranges_add(&fake.mappings, &mapping->range))
 		goto err_free;
@@ -515,7 +564,7 @@ int fakecuda_access(const void *addr, int device)
 	int access = CU_ACCESS_NONE;
 
 	pthread_mutex_lock(&fake.lock);
-	mapping = (const struct mapping *)ranges_find(&fake.mappings, (uintptr_t)addr);
+	mapping = mapping_find((uintptr_t)addr);
 	if (mapping && device < DEVICES_MAX)
 		access = device < 0 ? mapping->host : mapping->device[device];
 	pthread_mutex_unlock(&fake.lock);

@@ -127,6 +127,10 @@ void piece_put(struct piece *piece)
 
 	if (--piece->refs)
 		return;
+	if (piece->borrowed) {
+		free(piece);
+		return;
+	}
 	munmap(piece->shadow, piece->bytes);
 	/* Best effort: bytes that stay behind cost the machine memory, and nothing else. */
 	(void)fallocate(memory->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -241,30 +245,32 @@ cu_result fake_mem_release(cu_handle handle)
 cu_result fake_mem_info(size_t *free_bytes, size_t *total)
 {
 	cu_result result = call_enter(CALL_mem_info);
-	int device;
+	int context;
 
 	if (!result)
-		result = context_current(&device);
+		result = context_current(&context);
 	if (!result && (!free_bytes || !total))
 		result = CU_INVALID_VALUE;
 	if (!result) {
-		*total = fake.memory[device].bytes;
-		*free_bytes = fake.memory[device].bytes - fake.memory[device].used_bytes;
+		const struct memory *memory = &fake.memory[fake.context[context].device];
+
+		*total = memory->bytes;
+		*free_bytes = memory->bytes - memory->used_bytes;
 	}
 	return call_leave(result);
 }
 
 static cu_result plain_alloc(enum mapping_kind kind, size_t bytes, struct mapping **out)
 {
-	int device;
-	cu_result result = context_current(&device);
+	int context;
+	cu_result result = context_current(&context);
 	unsigned memory = kind == MAPPING_HOST ? MEMORY_HOST : MEMORY_MANAGED;
 
 	if (result)
 		return result;
 	if (kind == MAPPING_PLAIN)
-		memory = (unsigned)device;
-	return bytes ? mapping_create(kind, memory, bytes, device, out) : CU_INVALID_VALUE;
+		memory = (unsigned)fake.context[context].device;
+	return bytes ? mapping_create(kind, memory, bytes, context, out) : CU_INVALID_VALUE;
 }
 
 cu_result fake_mem_alloc(cu_ptr *addr, size_t bytes)
@@ -293,6 +299,45 @@ cu_result fake_host_alloc(void **addr, size_t bytes, unsigned int flags)
 	return call_leave(result);
 }
 
+cu_result fake_host_alloc_plain(void **addr, size_t bytes)
+{
+	cu_result result = call_enter(CALL_host_alloc_plain);
+	struct mapping *mapping;
+
+	if (!result)
+		result = addr ? plain_alloc(MAPPING_HOST, bytes, &mapping) : CU_INVALID_VALUE;
+	if (!result)
+		*addr = (void *)(uintptr_t)mapping->range.addr;
+	return call_leave(result);
+}
+
+static cu_result pitch_alloc(cu_ptr *addr, size_t *pitch, size_t width, size_t height,
+			     unsigned int element)
+{
+	size_t line = (width + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN;
+	struct mapping *mapping;
+	cu_result result;
+
+	if (!addr || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
+		return CU_INVALID_VALUE;
+	if (line < width || height > SIZE_MAX / line)
+		return CU_OUT_OF_MEMORY;
+	result = plain_alloc(MAPPING_PLAIN, line * height, &mapping);
+	if (result)
+		return result;
+	*addr = mapping->range.addr;
+	*pitch = line;
+	return CU_SUCCESS;
+}
+
+cu_result fake_mem_alloc_pitch(cu_ptr *addr, size_t *pitch, size_t width, size_t height,
+			       unsigned int element)
+{
+	cu_result result = call_enter(CALL_mem_alloc_pitch);
+
+	return call_leave(result ? result : pitch_alloc(addr, pitch, width, height, element));
+}
+
 cu_result fake_managed_alloc(cu_ptr *addr, size_t bytes, unsigned int flags)
 {
 	cu_result result = call_enter(CALL_managed_alloc);
@@ -307,35 +352,46 @@ cu_result fake_managed_alloc(cu_ptr *addr, size_t bytes, unsigned int flags)
 	return call_leave(result);
 }
 
-/* An allocation by its first byte, or NULL. */
+/* An allocation that is not being freed, by its first byte, or NULL. */
 static struct mapping *plain_find(uint64_t addr, bool host)
 {
-	struct mapping *mapping = (struct mapping *)ranges_find(&fake.mappings, addr);
+	struct mapping *mapping = mapping_find(addr);
 
-	if (!mapping || mapping->range.addr != addr || mapping->kind == MAPPING_VMM ||
-	    (mapping->kind == MAPPING_HOST) != host)
+	if (!mapping || mapping->range.addr != addr || mapping->freeing)
 		return NULL;
-	return mapping;
+	switch (mapping->kind) {
+	case MAPPING_HOST:
+		return host ? mapping : NULL;
+	case MAPPING_PLAIN:
+	case MAPPING_MANAGED:
+	case MAPPING_POOL:
+		return host ? NULL : mapping;
+	default:
+		return NULL;
+	}
 }
 
-/* Waits for all work that could use it, as the real driver does; another thread may be quicker. */
+/* Waits for all work that could use it, as the real driver does, but for memory of pools; another
+ * thread may be quicker. */
 static cu_result plain_free(uint64_t addr, bool host)
 {
 	struct mapping *mapping;
 	cu_result error = CU_SUCCESS, result;
-	int device;
+	int context;
 
-	result = context_current_undo(&device, &error);
+	result = context_current_undo(&context, &error);
 	if (result)
 		return result;
-	if (!plain_find(addr, host))
+	mapping = plain_find(addr, host);
+	if (!mapping)
 		return CU_INVALID_VALUE;
-	streams_wait(-1);
+	if (mapping->kind != MAPPING_POOL)
+		streams_wait(-1);
 	mapping = plain_find(addr, host);
 	if (!mapping)
 		return CU_INVALID_VALUE;
 	mapping_destroy(mapping);
-	return error ? error : fake.context[device].error;
+	return error ? error : fake.context[context].error;
 }
 
 cu_result fake_mem_free(cu_ptr addr)
@@ -378,8 +434,10 @@ uint64_t fakecuda_managed_bytes(void)
 
 static unsigned leaks_of_mappings(FILE *file)
 {
-	static const char *const kinds[] = {"mapping", "cuMemAlloc", "cuMemHostAlloc",
-					    "cuMemAllocManaged"};
+	static const char *const kinds[] = {
+		"mapping",	   "cuMemAlloc",	"cuMemHostAlloc",  "cuMemAllocManaged",
+		"cuMemAllocAsync", "cuMemHostRegister", "module's global",
+	};
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < fake.mappings.nr; i++) {
@@ -428,11 +486,11 @@ unsigned fakecuda_leaks(FILE *file)
 	nr += leaks_of_table(file, &fake.streams, STREAM_BASE, "stream");
 	nr += leaks_of_table(file, &fake.events, EVENT_BASE, "event");
 	nr += leaks_of_table(file, &fake.modules, MODULE_BASE, "module");
-	for (int i = 0; i < DEVICES_MAX; i++) {
+	for (int i = 0; i < CONTEXTS_MAX; i++) {
 		nr += fake.context[i].retains;
 		if (file && fake.context[i].retains)
-			fprintf(file, "fakecuda: context of device %d, retained %u times\n", i,
-				fake.context[i].retains);
+			fprintf(file, "fakecuda: context of device %d, retained %u times\n",
+				fake.context[i].device, fake.context[i].retains);
 	}
 	pthread_mutex_unlock(&fake.lock);
 	return nr;

@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules of kernels: of the text that is loaded only the names of kernels are looked at. Those
- * that the library has are done on the CPU; which elements a packet's kernel touches it learns from
- * the list as it starts.
+ * Modules and libraries of kernels. Of PTX only the names of kernels are looked at, and those of
+ * packets are known; a text that begins with "fakecuda kernels" has all kernels of kernels.c and
+ * the variables that its lines name (see fakecuda.h). A kernel of a library is its function, too.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/backend/backend.h"
+#include "src/base/util.h"
 #include "tests/fakecuda/fake.h"
 
-/* A kernel that is known here: its number is its handle. */
-static const char *const kernels[] = {"weir_pack1",  "weir_unpack1", "weir_pack2", "weir_unpack2",
-				      "weir_pack4",  "weir_unpack4", "weir_pack8", "weir_unpack8",
-				      "weir_pack16", "weir_unpack16"};
+enum { KERNELS_MAX = 63, GLOBALS_MAX = 8 };
 
-#define NR_KERNELS (sizeof(kernels) / sizeof(kernels[0]))
+/* Handles of functions: so many for each module, and of those 1 and the kernel's number. */
+#define FUNCTION_STEP (KERNELS_MAX + 1)
 
-/* Elements of a packet, at most, that are looked at one by one: of more, what lies between them in
- * a page counts as touched, too. */
-#define EXACT_MAX 4096u
-
-/* Handles of functions: the module's, plus 1 and the kernel's number. */
-#define FUNCTION_STEP 16u
-
-struct module {
-	int device;
-	unsigned generation; /* of the context */
-	bool has[NR_KERNELS];
+/* A variable on each device: a module's is on one alone. */
+struct global {
+	char name[32];
+	uint64_t bytes;
+	uint64_t addr[DEVICES_MAX]; /* 0: not there yet */
 };
 
-static struct module *module_find(uint64_t handle, cu_result *result)
+struct module {
+	bool library;	     /* of no context */
+	int context;	     /* of one that is no library */
+	unsigned generation; /* of the context */
+	bool has[KERNELS_MAX];
+	unsigned nr_globals;
+	struct global global[GLOBALS_MAX];
+};
+
+static struct module *module_find(const void *handle, bool library, cu_result *result)
 {
-	void **at = table_at(&fake.modules, MODULE_BASE, handle);
+	void **at = table_at(&fake.modules, MODULE_BASE, (uintptr_t)handle);
 	struct module *module = at ? *at : NULL;
 
 	*result = CU_SUCCESS;
-	if (!module)
+	if (!module || module->library != library)
 		*result = CU_INVALID_HANDLE;
-	else if (module->generation != fake.context[module->device].generation)
+	else if (!library && module->generation != fake.context[module->context].generation)
 		*result = CU_CONTEXT_IS_DESTROYED;
 	return *result ? NULL : module;
 }
@@ -50,6 +51,8 @@ void modules_fini(void)
 		fake.modules.at[i] = NULL;
 	}
 }
+
+/* ------------------------------------------------------------------ images */
 
 /* Whether the text has an entry of this name. */
 static bool has_entry(const char *text, const char *name)
@@ -64,32 +67,142 @@ static bool has_entry(const char *text, const char *name)
 	return false;
 }
 
-static cu_result module_load(cu_module *handle, const char *text, unsigned int nr_options)
+static cu_result ptx_read(struct module *module, const char *text)
 {
-	struct module *module;
-	uint64_t number;
-	int device;
-	cu_result result = context_current(&device);
-
-	if (result)
-		return result;
-	if (!handle || !text || nr_options)
-		return CU_INVALID_VALUE;
 	if (!strstr(text, "\n.version ") || !strstr(text, "\n.target sm_"))
 		return CU_INVALID_PTX;
+	for (unsigned i = 0; i < PACKET_KERNELS; i++)
+		module->has[i] = has_entry(text, kernel_nth(i)->name);
+	return CU_SUCCESS;
+}
+
+static struct global *global_named(struct module *module, const char *name)
+{
+	for (unsigned i = 0; i < module->nr_globals; i++)
+		if (!strcmp(module->global[i].name, name))
+			return &module->global[i];
+	return NULL;
+}
+
+/* Lines "global NAME BYTES". */
+static cu_result image_read(struct module *module, const char *text)
+{
+	const struct kernel *kernel;
+
+	for (text += strlen(FAKECUDA_IMAGE); *text;
+	     text += strcspn(text, "\n"), text += *text == '\n') {
+		struct global *global = &module->global[module->nr_globals];
+		unsigned long bytes;
+
+		if (module->nr_globals == GLOBALS_MAX ||
+		    /* NOLINTNEXTLINE(cert-err34-c): too large a number is none of a test's */
+		    sscanf(text, "global %31s %lu", global->name, &bytes) != 2 || !bytes)
+			return CU_INVALID_IMAGE;
+		global->bytes = bytes;
+		module->nr_globals++;
+	}
+	for (unsigned i = PACKET_KERNELS; (kernel = kernel_nth(i)); i++)
+		module->has[i] = !kernel->global || global_named(module, kernel->global);
+	return CU_SUCCESS;
+}
+
+/* ------------------------------------------------------------------ variables */
+
+/* The variable's address on a device, where it comes to be, full of zeros, if it is not there. */
+static cu_result global_place(struct global *global, int context)
+{
+	int device = fake.context[context].device;
+	struct mapping *mapping;
+	cu_result result;
+
+	if (global->addr[device])
+		return CU_SUCCESS;
+	result = mapping_create(MAPPING_GLOBAL, (unsigned)device, global->bytes, context, &mapping);
+	if (result)
+		return result;
+	memset(mapping->piece->shadow, 0, mapping->piece->bytes);
+	global->addr[device] = mapping->range.addr;
+	return CU_SUCCESS;
+}
+
+static void module_free(struct module *module)
+{
+	for (unsigned i = 0; i < module->nr_globals; i++)
+		for (int j = 0; j < DEVICES_MAX; j++)
+			if (module->global[i].addr[j])
+				mapping_destroy(mapping_find(module->global[i].addr[j]));
+	free(module);
+}
+
+static cu_result global_get(cu_ptr *addr, size_t *bytes, const void *handle, bool library,
+			    const char *name)
+{
+	struct module *module;
+	struct global *global;
+	int context;
+	cu_result result = context_current(&context);
+
+	module = result ? NULL : module_find(handle, library, &result);
+	if (!module)
+		return result;
+	if (!name)
+		return CU_INVALID_VALUE;
+	global = global_named(module, name);
+	if (!global)
+		return CU_NOT_FOUND;
+	context = library ? context : module->context;
+	result = global_place(global, context);
+	if (result)
+		return result;
+	if (addr)
+		*addr = global->addr[fake.context[context].device];
+	if (bytes)
+		*bytes = global->bytes;
+	return CU_SUCCESS;
+}
+
+cu_result fake_module_global(cu_ptr *addr, size_t *bytes, cu_module module, const char *name)
+{
+	cu_result result = call_enter(CALL_module_global);
+
+	return call_leave(result ? result : global_get(addr, bytes, module, false, name));
+}
+
+cu_result fake_library_global(cu_ptr *addr, size_t *bytes, cu_library library, const char *name)
+{
+	cu_result result = call_enter(CALL_library_global);
+
+	return call_leave(result ? result : global_get(addr, bytes, library, true, name));
+}
+
+/* ------------------------------------------------------------------ loading */
+
+/* A handle of either kind. context: -1 for a library. */
+static cu_result module_load(void **handle, const char *text, int context)
+{
+	struct module *module;
+	cu_result result;
+	uint64_t number;
+
+	if (!handle || !text)
+		return CU_INVALID_VALUE;
 	module = calloc(1, sizeof(*module));
 	if (!module)
 		return CU_OUT_OF_MEMORY;
-	module->device = device;
-	module->generation = fake.context[device].generation;
-	for (size_t i = 0; i < NR_KERNELS; i++)
-		module->has[i] = has_entry(text, kernels[i]);
-	number = table_add(&fake.modules, MODULE_BASE, module);
+	module->library = context < 0;
+	module->context = context;
+	if (!module->library)
+		module->generation = fake.context[context].generation;
+	result = strncmp(text, FAKECUDA_IMAGE, strlen(FAKECUDA_IMAGE)) ? ptx_read(module, text)
+								       : image_read(module, text);
+	for (unsigned i = 0; !result && !module->library && i < module->nr_globals; i++)
+		result = global_place(&module->global[i], context);
+	number = result ? 0 : table_add(&fake.modules, MODULE_BASE, module);
 	if (!number) {
-		free(module);
-		return CU_OUT_OF_MEMORY;
+		module_free(module);
+		return result ? result : CU_OUT_OF_MEMORY;
 	}
-	*handle = (cu_module)number;
+	*handle = (void *)(uintptr_t)number;
 	return CU_SUCCESS;
 }
 
@@ -97,155 +210,195 @@ cu_result fake_module_load(cu_module *module, const void *image, unsigned int nr
 			   int *options, void **values)
 {
 	cu_result result = call_enter(CALL_module_load);
+	int context;
 
 	(void)options, (void)values;
-	return call_leave(result ? result : module_load(module, image, nr_options));
+	if (!result)
+		result = nr_options ? CU_INVALID_VALUE : context_current(&context);
+	return call_leave(result ? result : module_load((void **)module, image, context));
+}
+
+cu_result fake_module_load_data(cu_module *module, const void *image)
+{
+	cu_result result = call_enter(CALL_module_load_data);
+	int context;
+
+	if (!result)
+		result = context_current(&context);
+	return call_leave(result ? result : module_load((void **)module, image, context));
+}
+
+cu_result fake_library_load(cu_library *library, const void *image, int *options, void **values,
+			    unsigned int nr_options, int *library_options, void **library_values,
+			    unsigned int nr_library_options)
+{
+	cu_result result = call_enter(CALL_library_load);
+
+	(void)options, (void)values, (void)library_options, (void)library_values;
+	if (!result && (nr_options || nr_library_options))
+		result = CU_INVALID_VALUE;
+	return call_leave(result ? result : module_load((void **)library, image, -1));
+}
+
+static cu_result module_unload(const void *handle, bool library)
+{
+	cu_result result;
+	struct module *module = module_find(handle, library, &result);
+
+	if (!module)
+		return result;
+	*table_at(&fake.modules, MODULE_BASE, (uintptr_t)handle) = NULL;
+	module_free(module);
+	return CU_SUCCESS;
 }
 
 cu_result fake_module_unload(cu_module handle)
 {
 	cu_result result = call_enter(CALL_module_unload), error = CU_SUCCESS;
-	struct module *module;
-	int device;
+	int context;
 
 	if (!result)
-		result = context_current_undo(&device, &error);
-	if (result)
-		return call_leave(result);
-	module = module_find((uintptr_t)handle, &result);
-	if (module) {
-		*table_at(&fake.modules, MODULE_BASE, (uintptr_t)handle) = NULL;
-		free(module);
-	}
+		result = context_current_undo(&context, &error);
+	if (!result)
+		result = module_unload(handle, false);
 	return call_leave(result ? result : error);
 }
 
-cu_result fake_module_function(cu_function *function, cu_module handle, const char *name)
+cu_result fake_library_unload(cu_library library)
+{
+	cu_result result = call_enter(CALL_library_unload);
+
+	return call_leave(result ? result : module_unload(library, true));
+}
+
+/* ------------------------------------------------------------------ functions */
+
+static cu_result function_get(void **function, const void *handle, bool library, const char *name)
+{
+	cu_result result;
+	const struct module *module = module_find(handle, library, &result);
+	uint64_t index = ((uintptr_t)handle - MODULE_BASE) / 16;
+
+	if (!module)
+		return result;
+	if (!function || !name)
+		return CU_INVALID_VALUE;
+	for (unsigned i = 0; i < KERNELS_MAX; i++)
+		if (module->has[i] && !strcmp(name, kernel_nth(i)->name)) {
+			*function = (void *)(FUNCTION_BASE + FUNCTION_STEP * index + 1 + i);
+			return CU_SUCCESS;
+		}
+	return CU_NOT_FOUND;
+}
+
+cu_result fake_module_function(cu_function *function, cu_module module, const char *name)
 {
 	cu_result result = call_enter(CALL_module_function);
-	const struct module *module = result ? NULL : module_find((uintptr_t)handle, &result);
 
-	if (result)
-		return call_leave(result);
-	for (size_t i = 0; function && name && i < NR_KERNELS; i++)
-		if (module->has[i] && !strcmp(name, kernels[i])) {
-			*function = (cu_function)((uintptr_t)handle + 1 + i);
-			return call_leave(CU_SUCCESS);
-		}
-	return call_leave(function && name ? CU_NOT_FOUND : CU_INVALID_VALUE);
+	return call_leave(result ? result : function_get((void **)function, module, false, name));
 }
 
-/* ------------------------------------------------------------------ packets */
-
-static void packet_run(const void *args)
+cu_result fake_library_kernel(cu_kernel *kernel, cu_library library, const char *name)
 {
-	const struct backend_packet *p = args;
+	cu_result result = call_enter(CALL_library_kernel);
 
-	for (uint64_t i = 0; i < p->nr; i++) {
-		char *element = (char *)p->elements + (uint64_t)p->index[i] * p->element_bytes;
-		char *packed = (char *)p->packet + i * p->element_bytes;
-
-		memcpy(p->unpack ? element : packed, p->unpack ? packed : element,
-		       p->element_bytes);
-	}
+	return call_leave(result ? result : function_get((void **)kernel, library, true, name));
 }
 
-/* The list's numbers; NULL: they are not there. */
-static uint32_t *list_read(const struct op *op, const struct backend_packet *p)
+/* The kernel behind a handle, and the module that has it. */
+static const struct kernel *kernel_find(const void *function, struct module **out)
 {
-	const struct touch list = {(uintptr_t)p->index, p->nr * sizeof(*p->index), false};
-	uint32_t *index = malloc(list.bytes);
-	struct spans spans = {0};
-	size_t at = 0;
+	uint64_t offset = (uintptr_t)function - FUNCTION_BASE, kernel = offset % FUNCTION_STEP;
+	void **at = table_at(&fake.modules, MODULE_BASE, MODULE_BASE + offset / FUNCTION_STEP * 16);
+	struct module *module = at ? *at : NULL;
 
-	if (!index)
-		fake_panic("no memory");
-	if (!touch_resolve(op, &list, false, &spans)) {
-		free(index);
-		index = NULL;
-	}
-	for (size_t i = 0; index && i < spans.nr; i++) {
-		memcpy((char *)index + at, spans.at[i].data, spans.at[i].bytes);
-		at += spans.at[i].bytes;
-	}
-	free(spans.at);
-	return index;
+	if ((uintptr_t)function < FUNCTION_BASE || !module || !kernel || !module->has[kernel - 1])
+		return NULL;
+	*out = module;
+	return kernel_nth((unsigned)kernel - 1);
 }
 
-void packet_touches(struct op *op)
+const struct kernel *function_kernel(cu_function function, int context, uint64_t *global,
+				     cu_result *result)
 {
-	const struct backend_packet *p = op->args;
-	/* No page lies whole in a gap that is less. */
-	uint64_t gap = p->nr > EXACT_MAX ? page_up(1) - 1 : 0, end = 0;
-	uint32_t *index = list_read(op, p);
-	struct touch *touch;
+	struct module *module;
+	const struct kernel *kernel = kernel_find(function, &module);
+	struct global *variable = NULL;
 
-	if (!index)
-		return;
-	touch = realloc(op->touch, (op->nr_touches + p->nr) * sizeof(*touch));
-	if (!touch)
-		fake_panic("no memory");
-	op->touch = touch;
-	for (uint64_t i = 0; i < p->nr; i++) {
-		uint64_t addr = (uintptr_t)p->elements + (uint64_t)index[i] * p->element_bytes;
-
-		if (i && addr - end <= gap)
-			touch[op->nr_touches - 1].bytes += addr - end + p->element_bytes;
-		else
-			touch[op->nr_touches++] = (struct touch){addr, p->element_bytes, p->unpack};
-		end = addr + p->element_bytes;
+	*result = CU_INVALID_HANDLE;
+	if (!kernel || (!module->library && module->context != context))
+		return NULL;
+	*result = CU_CONTEXT_IS_DESTROYED;
+	if (!module->library && module->generation != fake.context[context].generation)
+		return NULL;
+	*result = CU_SUCCESS;
+	if (kernel->global) {
+		variable = global_named(module, kernel->global);
+		*result = global_place(variable, context);
+		*global = variable->addr[fake.context[context].device];
 	}
-	free(index);
+	return *result ? NULL : kernel;
 }
 
-static cu_result launch(cu_function function, cu_stream handle, void **parameters)
+cu_result fake_kernel_function(cu_function *function, cu_kernel handle)
 {
-	uint64_t number = ((uintptr_t)function - 1) / FUNCTION_STEP * FUNCTION_STEP;
-	size_t kernel = (uintptr_t)function - 1 - number;
-	struct backend_packet *args;
-	const struct module *module;
-	struct stream *stream;
-	struct op *op;
-	int device;
-	cu_result result = stream_for(handle, &stream, &device);
+	cu_result result = call_enter(CALL_kernel_function);
+	struct module *module;
+	int context;
 
-	if (result)
-		return result;
-	module = module_find(number, &result);
-	if (!module || kernel >= NR_KERNELS || module->device != device)
+	if (!result)
+		result = context_current(&context);
+	if (!result && !function)
+		result = CU_INVALID_VALUE;
+	if (!result && (!kernel_find(handle, &module) || !module->library))
+		result = CU_INVALID_HANDLE;
+	if (!result)
+		*function = (cu_function)handle;
+	return call_leave(result);
+}
+
+static cu_result parameter(const void *function, size_t index, size_t *offset, size_t *bytes)
+{
+	struct module *module;
+	const struct kernel *kernel = kernel_find(function, &module);
+
+	if (!kernel)
 		return CU_INVALID_HANDLE;
-	if (!parameters || !parameters[0])
+	if (!offset || index >= kernel->nr_parameters)
 		return CU_INVALID_VALUE;
-	op = op_create(OP_KERNEL, 2);
-	args = op ? malloc(sizeof(*args)) : NULL;
-	if (!args) {
-		if (op)
-			op_free(op);
-		return CU_OUT_OF_MEMORY;
-	}
-	*args = *(struct backend_packet *)parameters[0];
-	args->element_bytes = 1u << kernel / 2;
-	args->unpack = kernel % 2;
-	op->fn = packet_run;
-	op->args = args;
-	op->packet = true;
-	op->touch[0] =
-		(struct touch){(uintptr_t)args->index, args->nr * sizeof(*args->index), false};
-	op->touch[1] = (struct touch){(uintptr_t)args->packet, args->nr * args->element_bytes,
-				      !args->unpack};
-	stream_add(stream, op);
+	*offset = kernel_offset(kernel, (unsigned)index);
+	if (bytes)
+		*bytes = kernel->parameter_bytes[index];
 	return CU_SUCCESS;
 }
 
-cu_result fake_launch(cu_function function, unsigned int grid_x, unsigned int grid_y,
-		      unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-		      unsigned int block_z, unsigned int shared_bytes, cu_stream stream,
-		      void **parameters, void **extra)
+cu_result fake_function_parameter(cu_function function, size_t index, size_t *offset, size_t *bytes)
 {
-	cu_result result = call_enter(CALL_launch);
+	cu_result result = call_enter(CALL_function_parameter);
 
-	if (!result && (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
-			block_x > 1024 || shared_bytes || extra))
+	return call_leave(result ? result : parameter(function, index, offset, bytes));
+}
+
+cu_result fake_kernel_parameter(cu_kernel kernel, size_t index, size_t *offset, size_t *bytes)
+{
+	cu_result result = call_enter(CALL_kernel_parameter);
+
+	return call_leave(result ? result : parameter(kernel, index, offset, bytes));
+}
+
+cu_result fake_function_attribute(int *value, int attribute, cu_function function)
+{
+	/* By attribute: threads a block, bytes (shared, constant, local), registers, versions,
+	 * cache mode, dynamic shared bytes, what is preferred of shared memory. */
+	static const int values[] = {1024, 0, 0, 0, 32, 90, 90, 0, 49152, -1};
+	cu_result result = call_enter(CALL_function_attribute);
+	struct module *module;
+
+	if (!result && (!value || attribute < 0 || attribute >= (int)ARRAY_LEN(values)))
 		result = CU_INVALID_VALUE;
-	return call_leave(result ? result : launch(function, stream, parameters));
+	if (!result && !kernel_find(function, &module))
+		result = CU_INVALID_HANDLE;
+	if (!result)
+		*value = values[attribute];
+	return call_leave(result);
 }

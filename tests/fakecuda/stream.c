@@ -14,12 +14,12 @@
 
 static bool stream_is_stale(const struct stream *stream)
 {
-	return fake.resetting || stream->generation != fake.context[stream->device].generation;
+	return fake.resetting || stream->generation != fake.context[stream->context].generation;
 }
 
 bool stream_is_dead(const struct stream *stream)
 {
-	return stream_is_stale(stream) || fake.context[stream->device].error;
+	return stream_is_stale(stream) || fake.context[stream->context].error;
 }
 
 void streams_wake(void)
@@ -42,9 +42,10 @@ static void clock_merge(struct clock *clock, const struct clock *other)
 /* Stream 0 and all others but those that were created not to be. */
 static bool streams_are_ordered(const struct stream *a, const struct stream *b)
 {
-	const struct stream *zero = fake.context[a->device].zero;
+	const struct stream *zero = fake.context[a->context].zero;
 
-	return a->device == b->device && ((a == zero && b->blocking) || (b == zero && a->blocking));
+	return a->context == b->context &&
+	       ((a == zero && b->blocking) || (b == zero && a->blocking));
 }
 
 /* What a stream takes before a call waits, as found on an H200. */
@@ -57,6 +58,7 @@ void stream_add(struct stream *stream, struct op *op)
 		pthread_cond_wait(&fake.finished, &fake.lock);
 	stream->nr_ops++;
 	stream->nr_sleeps += op->sleeps;
+	op->context = stream->context;
 	op->device = stream->device;
 	op->seq = ++fake.queued[stream->slot];
 	op->stamp = ++fake.stamp;
@@ -91,6 +93,8 @@ static void stream_advance(struct stream *stream)
 		op->record->time_ns = clock_now_ns();
 		op->record->done = true;
 	}
+	if (op->kind == OP_FREE)
+		mapping_destroy(mapping_find(op->touch[0].addr));
 	for (int i = 0; i < STREAMS_MAX; i++)
 		if (fake.slot[i] && fake.slot[i]->waiting)
 			pthread_cond_broadcast(&fake.slot[i]->wake);
@@ -205,7 +209,7 @@ static bool wake_init(pthread_cond_t *wake)
 /* ------------------------------------------------------------------ streams */
 
 /* With a handle, or without one as stream 0. */
-static cu_result stream_create(int device, bool handle, struct stream **out)
+static cu_result stream_create(int context, bool handle, struct stream **out)
 {
 	struct stream *stream;
 	unsigned slot = 0;
@@ -218,8 +222,9 @@ static cu_result stream_create(int device, bool handle, struct stream **out)
 	if (!stream)
 		return CU_OUT_OF_MEMORY;
 	stream->slot = slot;
-	stream->device = device;
-	stream->generation = fake.context[device].generation;
+	stream->context = context;
+	stream->device = fake.context[context].device;
+	stream->generation = fake.context[context].generation;
 	stream->clock.at[slot] = fake.queued[slot];
 	if (!wake_init(&stream->wake))
 		goto err_free;
@@ -242,21 +247,72 @@ err_free:
 	return CU_OUT_OF_MEMORY;
 }
 
-static struct stream *stream_zero(int device, cu_result *result)
+static struct stream *stream_zero(int context, cu_result *result)
 {
-	struct context *context = &fake.context[device];
+	struct stream **zero = &fake.context[context].zero;
 
-	*result = context->zero ? CU_SUCCESS : stream_create(device, false, &context->zero);
-	return context->zero;
+	*result = *zero ? CU_SUCCESS : stream_create(context, false, zero);
+	return *zero;
 }
 
-struct stream *stream_find(const void *handle, int device, cu_result *result)
+_Thread_local bool stream_zero_is_own;
+
+/* A number for each thread that has a stream of its own; 0: not yet. */
+static _Thread_local uint64_t thread_number;
+static pthread_key_t thread_key;
+static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
+
+/* A thread ends, and its own streams with it. */
+static void thread_end(void *number)
+{
+	pthread_mutex_lock(&fake.lock);
+	for (int i = 0; i < STREAMS_MAX; i++)
+		if (fake.slot[i] && fake.slot[i]->owner == (uintptr_t)number &&
+		    !fake.slot[i]->closing)
+			stream_close(fake.slot[i]);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+static void thread_key_create(void)
+{
+	if (pthread_key_create(&thread_key, thread_end))
+		fake_panic("no memory");
+}
+
+static struct stream *stream_own(int context, cu_result *result)
+{
+	static uint64_t nr_threads;
+	struct stream *own = NULL;
+
+	pthread_once(&thread_once, thread_key_create);
+	if (!thread_number) {
+		thread_number = ++nr_threads;
+		pthread_setspecific(thread_key, (void *)(uintptr_t)thread_number);
+	}
+	*result = CU_SUCCESS;
+	for (int i = 0; i < STREAMS_MAX; i++)
+		if (fake.slot[i] && fake.slot[i]->owner == thread_number &&
+		    fake.slot[i]->context == context && !fake.slot[i]->closing)
+			return fake.slot[i];
+	*result = stream_create(context, false, &own);
+	if (own) {
+		own->owner = thread_number;
+		own->blocking = true;
+	}
+	return own;
+}
+
+struct stream *stream_find(const void *handle, int context, cu_result *result)
 {
 	void **at = table_at(&fake.streams, STREAM_BASE, (uintptr_t)handle);
 	struct stream *stream = at ? *at : NULL;
 
-	if (!handle && device >= 0)
-		return stream_zero(device, result);
+	if (!handle && stream_zero_is_own)
+		handle = CU_STREAM_PER_THREAD;
+	if (context >= 0 && handle == CU_STREAM_PER_THREAD)
+		return stream_own(context, result);
+	if (context >= 0 && (!handle || handle == CU_STREAM_LEGACY))
+		return stream_zero(context, result);
 	*result = CU_SUCCESS;
 	if (!stream)
 		*result = CU_INVALID_HANDLE;
@@ -265,23 +321,40 @@ struct stream *stream_find(const void *handle, int device, cu_result *result)
 	return *result ? NULL : stream;
 }
 
+static cu_result stream_new(cu_stream *handle, unsigned int flags, int priority)
+{
+	struct stream *stream;
+	int context;
+	cu_result result = context_current(&context);
+
+	if (result)
+		return result;
+	if (!handle || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
+		return CU_INVALID_VALUE;
+	result = stream_create(context, true, &stream);
+	if (result)
+		return result;
+	stream->blocking = !(flags & CU_STREAM_NON_BLOCKING);
+	stream->priority = priority > 0 ? 0 : priority;
+	if (priority < PRIORITY_GREATEST)
+		stream->priority = PRIORITY_GREATEST;
+	*handle = (cu_stream)stream->number;
+	return CU_SUCCESS;
+}
+
 cu_result fake_stream_create(cu_stream *handle, unsigned int flags)
 {
 	cu_result result = call_enter(CALL_stream_create);
-	struct stream *stream;
-	int device;
 
-	if (!result)
-		result = context_current(&device);
-	if (!result && (!handle || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING))
-		result = CU_INVALID_VALUE;
-	if (!result)
-		result = stream_create(device, true, &stream);
-	if (!result) {
-		stream->blocking = !(flags & CU_STREAM_NON_BLOCKING);
-		*handle = (cu_stream)stream->number;
-	}
-	return call_leave(result);
+	return call_leave(result ? result : stream_new(handle, flags, 0));
+}
+
+/* A priority out of range is brought into it. */
+cu_result fake_stream_create_priority(cu_stream *handle, unsigned int flags, int priority)
+{
+	cu_result result = call_enter(CALL_stream_create_priority);
+
+	return call_leave(result ? result : stream_new(handle, flags, priority));
 }
 
 /* The thread ends when all work is done; the call does not wait for it. Nobody could open the gate
@@ -299,10 +372,10 @@ cu_result fake_stream_destroy(cu_stream handle)
 {
 	cu_result result = call_enter(CALL_stream_destroy), error = CU_SUCCESS;
 	struct stream *stream;
-	int device;
+	int context;
 
 	if (!result)
-		result = context_current_undo(&device, &error);
+		result = context_current_undo(&context, &error);
 	if (result)
 		return call_leave(result);
 	stream = stream_find(handle, -1, &result);
@@ -318,156 +391,45 @@ void slots_wait(const uint64_t until[STREAMS_MAX])
 			pthread_cond_wait(&fake.finished, &fake.lock);
 }
 
-void streams_wait(int device)
+void streams_wait(int context)
 {
 	uint64_t until[STREAMS_MAX] = {0};
 
 	for (int i = 0; i < STREAMS_MAX; i++)
-		if (fake.slot[i] && (device < 0 || fake.slot[i]->device == device))
+		if (fake.slot[i] && (context < 0 || fake.slot[i]->context == context))
 			until[i] = fake.queued[i];
 	slots_wait(until);
+}
+
+/* Another thread may destroy the stream meanwhile. */
+cu_result op_wait(const struct stream *stream, uint64_t seq)
+{
+	uint64_t until[STREAMS_MAX] = {0};
+	int context = stream->context;
+
+	until[stream->slot] = seq;
+	slots_wait(until);
+	return fake.context[context].error;
 }
 
 cu_result fake_stream_sync(cu_stream handle)
 {
 	cu_result result = call_enter(CALL_stream_sync);
-	uint64_t until[STREAMS_MAX] = {0};
 	struct stream *stream;
-	int device;
+	int context;
 
 	if (!result)
-		result = context_current(&device);
+		result = context_current(&context);
 	if (result)
 		return call_leave(result);
-	stream = stream_find(handle, device, &result);
+	stream = stream_find(handle, context, &result);
 	if (!stream)
 		return call_leave(result);
 	if (stream->capturing) {
 		captures_spoil();
 		return call_leave(CU_CAPTURE_UNSUPPORTED);
 	}
-	/* Another thread may destroy it meanwhile. */
-	device = stream->device;
-	until[stream->slot] = fake.queued[stream->slot];
-	slots_wait(until);
-	return call_leave(fake.context[device].error);
-}
-
-static _Thread_local int capture_mode; /* CU_STREAM_CAPTURE_MODE_GLOBAL */
-
-/* A capture that is not relaxed forbids its own thread, and a global one all of that mode. */
-static bool stream_forbids(const struct stream *stream)
-{
-	if (!stream->capturing || stream->capture_mode == CU_CAPTURE_MODE_RELAXED)
-		return false;
-	return pthread_equal(stream->capturer, pthread_self()) ||
-	       (!stream->capture_mode && !capture_mode);
-}
-
-bool capture_forbids(void)
-{
-	bool forbids = false;
-
-	for (int i = 0; i < STREAMS_MAX && capture_mode != CU_CAPTURE_MODE_RELAXED; i++)
-		forbids |= fake.slot[i] && stream_forbids(fake.slot[i]);
-	return forbids;
-}
-
-void captures_spoil(void)
-{
-	for (int i = 0; i < STREAMS_MAX; i++)
-		if (fake.slot[i])
-			fake.slot[i]->spoiled = fake.slot[i]->capturing;
-}
-
-/* Nothing here is captured but events: otherwise a stream only says that it is. */
-static cu_result capture_set(cu_stream handle, bool capturing, int mode)
-{
-	cu_result result = CU_SUCCESS;
-	struct stream *stream = stream_find(handle, -1, &result);
-
-	if (!stream)
-		return result;
-	if (!capturing && stream->spoiled)
-		result = CU_CAPTURE_INVALIDATED;
-	stream->capturing = capturing;
-	stream->spoiled = false;
-	stream->capture_mode = mode;
-	stream->capturer = pthread_self();
-	return result;
-}
-
-cu_result fake_capture_begin(cu_stream handle, int mode)
-{
-	pthread_mutex_lock(&fake.lock);
-	return call_leave(capture_set(handle, true, mode));
-}
-
-cu_result fake_capture_end(cu_stream handle, struct CUgraph_st **graph)
-{
-	pthread_mutex_lock(&fake.lock);
-	*graph = NULL;
-	return call_leave(capture_set(handle, false, 0));
-}
-
-cu_result fake_graph_destroy(struct CUgraph_st *graph)
-{
-	return graph ? CU_INVALID_VALUE : CU_SUCCESS;
-}
-
-/* NULL: the current context's default stream. */
-static struct stream *stream_or_default(cu_stream handle, cu_result *result)
-{
-	int device = -1;
-
-	if (!handle)
-		*result = context_current(&device);
-	return *result ? NULL : stream_find(handle, device, result);
-}
-
-cu_result fake_stream_context(cu_stream handle, cu_context *context)
-{
-	cu_result result = call_enter(CALL_stream_context);
-	struct stream *stream;
-
-	if (result)
-		return call_leave(result);
-	stream = stream_or_default(handle, &result);
-	if (stream && !context)
-		result = CU_INVALID_VALUE;
-	if (!result)
-		*context = context_handle(stream->device);
-	return call_leave(result);
-}
-
-cu_result fake_stream_capturing(cu_stream handle, int *status)
-{
-	cu_result result = call_enter(CALL_stream_capturing);
-	struct stream *stream;
-
-	if (result)
-		return call_leave(result);
-	stream = stream_or_default(handle, &result);
-	if (stream && !status)
-		result = CU_INVALID_VALUE;
-	if (!result)
-		*status = stream->capturing ? 1 : CU_CAPTURE_NONE;
-	return call_leave(result);
-}
-
-cu_result fake_capture_mode(int *mode)
-{
-	cu_result result = call_enter(CALL_capture_mode);
-
-	if (!result && (!mode || *mode < 0 || *mode > CU_CAPTURE_MODE_RELAXED))
-		result = CU_INVALID_VALUE;
-	if (!result) {
-		int before = capture_mode;
-
-		capture_mode = *mode;
-		*mode = before;
-	}
-	return call_leave(result);
+	return call_leave(op_wait(stream, fake.queued[stream->slot]));
 }
 
 void streams_end(void)
@@ -499,17 +461,6 @@ int fakecuda_gate(void *handle, bool closed)
 	streams_wake();
 	pthread_mutex_unlock(&fake.lock);
 	return result;
-}
-
-int fakecuda_capture(void *handle, bool capturing)
-{
-	pthread_mutex_lock(&fake.lock);
-	return call_leave(capture_set(handle, capturing, 0));
-}
-
-int fakecuda_capture_mode(void)
-{
-	return capture_mode;
 }
 
 int fakecuda_delay(void *handle, uint64_t ns)

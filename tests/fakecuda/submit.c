@@ -5,38 +5,54 @@
 
 #include "tests/fakecuda/fake.h"
 
-cu_result stream_for(cu_stream handle, struct stream **stream, int *device)
+cu_result stream_for(cu_stream handle, struct stream **stream, int *context)
 {
-	cu_result result = context_current(device);
+	cu_result result = context_current(context);
 
 	if (result)
 		return result;
-	*stream = stream_find(handle, *device, &result);
-	return *stream ? fake.context[(*stream)->device].error : result;
+	*stream = stream_find(handle, *context, &result);
+	return *stream ? fake.context[(*stream)->context].error : result;
 }
 
-/* Wait for what was just queued, where program memory makes the call block. */
-static cu_result pageable_wait(const struct stream *stream, const struct op *op)
+/* ------------------------------------------------------------------ copies */
+
+/* When a call that copies returns: at once, but for program memory where that makes calls block; or
+ * when it is done, but for copies within the memory of devices. */
+enum until { UNTIL_QUEUED, UNTIL_DONE };
+
+static bool addr_is_device(uint64_t addr)
 {
-	uint64_t until[STREAMS_MAX] = {0};
-	bool program = false;
-	int device = stream->device;
+	const struct mapping *mapping = mapping_find(addr);
 
-	for (size_t i = 0; fake.config.pageable_blocks && i < op->nr_touches; i++)
-		program |= addr_is_program(op->touch[i].addr);
-	if (!program)
-		return CU_SUCCESS;
-	until[stream->slot] = op->seq;
-	slots_wait(until);
-	return fake.context[device].error;
+	return mapping &&
+	       (mapping_is_plain(mapping) ||
+		(mapping->kind == MAPPING_VMM && mapping->piece->location == CU_LOCATION_DEVICE));
 }
 
-static cu_result copy(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream handle)
+/* Queue, and wait as said. */
+static cu_result op_submit(struct stream *stream, struct op *op, enum until until)
+{
+	bool program = false, host = false;
+	uint64_t seq;
+
+	for (size_t i = 0; i < op->nr_touches; i++) {
+		program |= addr_is_program(op->touch[i].addr);
+		host |= !addr_is_device(op->touch[i].addr);
+	}
+	stream_add(stream, op);
+	seq = op->seq;
+	if (until == UNTIL_DONE ? host : program && fake.config.pageable_blocks)
+		return op_wait(stream, seq);
+	return CU_SUCCESS;
+}
+
+static cu_result copy(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream handle, enum until until)
 {
 	struct stream *stream;
 	struct op *op;
-	int device;
-	cu_result result = stream_for(handle, &stream, &device);
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
 
 	if (result || !bytes)
 		return result;
@@ -47,15 +63,68 @@ static cu_result copy(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream handle)
 		return CU_OUT_OF_MEMORY;
 	op->touch[0] = (struct touch){dst, bytes, true};
 	op->touch[1] = (struct touch){src, bytes, false};
-	stream_add(stream, op);
-	return pageable_wait(stream, op);
+	return op_submit(stream, op, until);
 }
 
 cu_result fake_copy(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream handle)
 {
 	cu_result result = call_enter(CALL_copy);
 
-	return call_leave(result ? result : copy(dst, src, bytes, handle));
+	return call_leave(result ? result : copy(dst, src, bytes, handle, UNTIL_QUEUED));
+}
+
+cu_result fake_copy_sync(cu_ptr dst, cu_ptr src, size_t bytes)
+{
+	cu_result result = call_enter(CALL_copy_sync);
+
+	return call_leave(result ? result : copy(dst, src, bytes, NULL, UNTIL_DONE));
+}
+
+/* A copy whose ends the call names: what is said to be the device's is not the program's. */
+static cu_result copy_between(enum call call, cu_ptr dst, bool dst_device, cu_ptr src,
+			      bool src_device, size_t bytes, cu_stream stream, enum until until)
+{
+	cu_result result = call_enter(call);
+
+	if (!result && bytes &&
+	    ((dst_device && addr_is_program(dst)) || (src_device && addr_is_program(src))))
+		result = CU_INVALID_VALUE;
+	return call_leave(result ? result : copy(dst, src, bytes, stream, until));
+}
+
+cu_result fake_copy_htod(cu_ptr dst, const void *src, size_t bytes)
+{
+	return copy_between(CALL_copy_htod, dst, true, (uintptr_t)src, false, bytes, NULL,
+			    UNTIL_DONE);
+}
+
+cu_result fake_copy_dtoh(void *dst, cu_ptr src, size_t bytes)
+{
+	return copy_between(CALL_copy_dtoh, (uintptr_t)dst, false, src, true, bytes, NULL,
+			    UNTIL_DONE);
+}
+
+cu_result fake_copy_dtod(cu_ptr dst, cu_ptr src, size_t bytes)
+{
+	return copy_between(CALL_copy_dtod, dst, true, src, true, bytes, NULL, UNTIL_DONE);
+}
+
+cu_result fake_copy_htod_async(cu_ptr dst, const void *src, size_t bytes, cu_stream stream)
+{
+	return copy_between(CALL_copy_htod_async, dst, true, (uintptr_t)src, false, bytes, stream,
+			    UNTIL_QUEUED);
+}
+
+cu_result fake_copy_dtoh_async(void *dst, cu_ptr src, size_t bytes, cu_stream stream)
+{
+	return copy_between(CALL_copy_dtoh_async, (uintptr_t)dst, false, src, true, bytes, stream,
+			    UNTIL_QUEUED);
+}
+
+cu_result fake_copy_dtod_async(cu_ptr dst, cu_ptr src, size_t bytes, cu_stream stream)
+{
+	return copy_between(CALL_copy_dtod_async, dst, true, src, true, bytes, stream,
+			    UNTIL_QUEUED);
 }
 
 static bool batch_is_valid(const cu_ptr *dst, const cu_ptr *src, const size_t *bytes, size_t nr,
@@ -83,10 +152,10 @@ cu_result fake_copy_batch(cu_ptr *dst, cu_ptr *src, size_t *bytes, size_t nr,
 	cu_result result = call_enter(CALL_copy_batch);
 	struct stream *stream;
 	struct op *op;
-	int device;
+	int context;
 
 	if (!result)
-		result = stream_for(handle, &stream, &device);
+		result = stream_for(handle, &stream, &context);
 	if (!result &&
 	    (!handle || !batch_is_valid(dst, src, bytes, nr, attributes, first, nr_attributes)))
 		result = CU_INVALID_VALUE;
@@ -100,45 +169,84 @@ cu_result fake_copy_batch(cu_ptr *dst, cu_ptr *src, size_t *bytes, size_t nr,
 		op->touch[2 * i] = (struct touch){dst[nr - 1 - i], bytes[nr - 1 - i], true};
 		op->touch[2 * i + 1] = (struct touch){src[nr - 1 - i], bytes[nr - 1 - i], false};
 	}
-	stream_add(stream, op);
-	return call_leave(pageable_wait(stream, op));
+	return call_leave(op_submit(stream, op, UNTIL_QUEUED));
 }
 
-static cu_result fill(cu_ptr addr, unsigned int word, size_t nr_words, cu_stream handle)
+/* ------------------------------------------------------------------ fills */
+
+static cu_result fill(cu_ptr addr, unsigned int word, unsigned word_bytes, size_t nr,
+		      cu_stream handle, enum until until)
 {
 	struct stream *stream;
 	struct op *op;
-	int device;
-	cu_result result = stream_for(handle, &stream, &device);
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
 
-	if (result || !nr_words)
+	if (result || !nr)
 		return result;
-	if (!addr || addr % sizeof(op->word) || nr_words > SIZE_MAX / sizeof(op->word))
+	if (!addr || addr % word_bytes || nr > SIZE_MAX / word_bytes)
 		return CU_INVALID_VALUE;
 	op = op_create(OP_FILL, 1);
 	if (!op)
 		return CU_OUT_OF_MEMORY;
 	op->word = word;
-	op->touch[0] = (struct touch){addr, nr_words * sizeof(op->word), true};
-	stream_add(stream, op);
-	return CU_SUCCESS;
+	op->word_bytes = word_bytes;
+	op->touch[0] = (struct touch){addr, nr * word_bytes, true};
+	return op_submit(stream, op, until);
 }
 
-cu_result fake_fill(cu_ptr addr, unsigned int word, size_t nr_words, cu_stream handle)
+cu_result fake_fill(cu_ptr addr, unsigned int word, size_t nr, cu_stream handle)
 {
 	cu_result result = call_enter(CALL_fill);
 
-	return call_leave(result ? result : fill(addr, word, nr_words, handle));
+	return call_leave(result ? result : fill(addr, word, 4, nr, handle, UNTIL_QUEUED));
 }
+
+cu_result fake_fill16_async(cu_ptr addr, unsigned short word, size_t nr, cu_stream handle)
+{
+	cu_result result = call_enter(CALL_fill16_async);
+
+	return call_leave(result ? result : fill(addr, word, 2, nr, handle, UNTIL_QUEUED));
+}
+
+cu_result fake_fill8_async(cu_ptr addr, unsigned char byte, size_t nr, cu_stream handle)
+{
+	cu_result result = call_enter(CALL_fill8_async);
+
+	return call_leave(result ? result : fill(addr, byte, 1, nr, handle, UNTIL_QUEUED));
+}
+
+cu_result fake_fill32(cu_ptr addr, unsigned int word, size_t nr)
+{
+	cu_result result = call_enter(CALL_fill32);
+
+	return call_leave(result ? result : fill(addr, word, 4, nr, NULL, UNTIL_DONE));
+}
+
+cu_result fake_fill16(cu_ptr addr, unsigned short word, size_t nr)
+{
+	cu_result result = call_enter(CALL_fill16);
+
+	return call_leave(result ? result : fill(addr, word, 2, nr, NULL, UNTIL_DONE));
+}
+
+cu_result fake_fill8(cu_ptr addr, unsigned char byte, size_t nr)
+{
+	cu_result result = call_enter(CALL_fill8);
+
+	return call_leave(result ? result : fill(addr, byte, 1, nr, NULL, UNTIL_DONE));
+}
+
+/* ------------------------------------------------------------------ managed memory */
 
 static cu_result prefetch(cu_ptr addr, size_t bytes, struct cu_location to, unsigned int flags,
 			  cu_stream handle)
 {
-	const struct mapping *mapping = (const struct mapping *)ranges_find(&fake.mappings, addr);
+	const struct mapping *mapping = mapping_find(addr);
 	struct stream *stream;
 	struct op *op;
-	int device;
-	cu_result result = stream_for(handle, &stream, &device);
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
 
 	if (result)
 		return result;
@@ -187,7 +295,7 @@ static cu_result advise_place(int advice, struct cu_location place)
 /* Its bytes are in one place here, whatever is advised. */
 static cu_result advise(cu_ptr addr, size_t bytes, int advice, struct cu_location place)
 {
-	const struct mapping *mapping = (const struct mapping *)ranges_find(&fake.mappings, addr);
+	const struct mapping *mapping = mapping_find(addr);
 
 	if (!bytes || !mapping || mapping->kind != MAPPING_MANAGED ||
 	    bytes > mapping->range.addr + mapping->range.bytes - addr)
@@ -202,19 +310,21 @@ cu_result fake_managed_advise(cu_ptr addr, size_t bytes, int advice, struct cu_l
 	return call_leave(result ? result : advise(addr, bytes, advice, place));
 }
 
+/* ------------------------------------------------------------------ kernels of tests */
+
 static cu_result launch(void *handle, void (*fn)(const void *args), const void *args, size_t bytes,
 			const struct fakecuda_touch *touch, unsigned nr)
 {
 	struct stream *stream;
 	struct op *op;
-	int device;
-	cu_result result = stream_for(handle, &stream, &device);
+	int context;
+	cu_result result = stream_for(handle, &stream, &context);
 
 	if (result)
 		return result;
 	if (!fn || (bytes && !args) || (nr && !touch))
 		return CU_INVALID_VALUE;
-	if (stream->device != device)
+	if (stream->context != context)
 		return CU_INVALID_HANDLE;
 	op = op_create(OP_KERNEL, nr);
 	if (!op)

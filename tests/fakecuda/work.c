@@ -55,9 +55,18 @@ void problem_note(const char *format, ...)
 
 static const char *op_name(const struct op *op)
 {
-	if (op->kind == OP_KERNEL)
+	switch (op->kind) {
+	case OP_KERNEL:
 		return "kernel";
-	return op->kind == OP_FILL ? "fill" : "copy";
+	case OP_FILL:
+		return "fill";
+	case OP_ALLOC:
+		return "stream-ordered allocation";
+	case OP_FREE:
+		return "stream-ordered free";
+	default:
+		return "copy";
+	}
 }
 
 /* ------------------------------------------------------------------ where touches lie */
@@ -65,11 +74,12 @@ static const char *op_name(const struct op *op)
 bool addr_is_program(uint64_t addr)
 {
 	size_t at = ranges_after(&fake.mappings, addr);
+	const struct mapping *before = at ? (struct mapping *)fake.mappings.at[at - 1] : NULL;
 
 	/* The pages of an allocation may go on behind it. */
-	if (at && fake.mappings.at[at - 1]->addr + page_up(fake.mappings.at[at - 1]->bytes) > addr)
+	if (before && before->range.addr + before->piece->bytes > addr)
 		return false;
-	return !ranges_find(&fake.mappings, addr) && !ranges_find(&fake.reservations, addr);
+	return !mapping_find(addr) && !ranges_find(&fake.reservations, addr);
 }
 
 /* Whether pages of the program are there at all; a copy of what is not is no reason to die. */
@@ -107,7 +117,7 @@ static bool access_allows(const struct mapping *mapping, const struct op *op, bo
 {
 	int need = write ? CU_ACCESS_READWRITE : CU_ACCESS_READ;
 
-	if (mapping->kind == MAPPING_PLAIN && op->kind != OP_KERNEL)
+	if (mapping_is_plain(mapping) && op->kind != OP_KERNEL)
 		return true;
 	return (mapping->device[op->device] & need) == need;
 }
@@ -163,6 +173,32 @@ bool touch_resolve(const struct op *op, const struct touch *touch, bool lenient,
 		addr += bytes;
 	}
 	return true;
+}
+
+void op_touch(struct op *op, uint64_t addr, uint64_t bytes, bool write)
+{
+	struct touch *touch = realloc(op->touch, (op->nr_touches + 2) * sizeof(*touch));
+
+	if (!touch)
+		fake_panic("no memory");
+	op->touch = touch;
+	if (bytes)
+		touch[op->nr_touches++] = (struct touch){addr, bytes, write};
+}
+
+bool op_read(const struct op *op, uint64_t addr, void *out, uint64_t bytes)
+{
+	const struct touch touch = {addr, bytes, false};
+	struct spans spans = {0};
+	bool there = touch_resolve(op, &touch, false, &spans);
+	size_t at = 0;
+
+	for (size_t i = 0; there && i < spans.nr; i++) {
+		memcpy((char *)out + at, spans.at[i].data, spans.at[i].bytes);
+		at += spans.at[i].bytes;
+	}
+	free(spans.at);
+	return there;
 }
 
 static bool op_resolve(const struct op *op, bool lenient, struct spans *spans)
@@ -239,9 +275,9 @@ static bool ops_unordered(const struct op *a, unsigned a_slot, const struct op *
 {
 	if (!b->nr_touches || (a->kind == OP_KERNEL && b->kind == OP_KERNEL))
 		return false;
-	/* What a packet touches was not known before. */
+	/* What it finds that it touches was not known before. */
 	if (b->started)
-		return a->packet || a->stamp > b->started;
+		return a->find || a->stamp > b->started;
 	return b->clock.at[a_slot] < a->seq;
 }
 
@@ -436,8 +472,8 @@ static void copies_do(const struct op *op)
 static void fill_do(const struct op *op)
 {
 	for (size_t i = 0; i < op->spans.nr; i++)
-		for (uint64_t at = 0; at < op->spans.at[i].bytes; at += sizeof(op->word))
-			memcpy(op->spans.at[i].data + at, &op->word, sizeof(op->word));
+		for (uint64_t at = 0; at < op->spans.at[i].bytes; at += op->word_bytes)
+			memcpy(op->spans.at[i].data + at, &op->word, op->word_bytes);
 }
 
 static void work_do(const struct op *op)
@@ -472,13 +508,15 @@ void op_run(struct stream *stream, struct op *op)
 	if (!op->nr_touches && op->kind != OP_KERNEL)
 		return;
 	op->started = ++fake.stamp;
-	if (op->packet)
-		packet_touches(op);
+	if (op->find)
+		op->find(op);
 	if (!op_resolve(op, false, &op->spans)) {
-		context_break(op->device, CU_ILLEGAL_ADDRESS);
+		context_break(op->context, CU_ILLEGAL_ADDRESS);
 		return;
 	}
 	races_check(stream, op);
+	if (op->kind == OP_ALLOC || op->kind == OP_FREE)
+		return;
 	if (op->kind == OP_COPY)
 		batch_check(op);
 	stream->running = op;
@@ -495,5 +533,5 @@ void op_run(struct stream *stream, struct op *op)
 		if (op->spans.at[i].piece)
 			piece_put(op->spans.at[i].piece);
 	if (op->disturbed)
-		context_break(op->device, CU_ILLEGAL_ADDRESS);
+		context_break(op->context, CU_ILLEGAL_ADDRESS);
 }
