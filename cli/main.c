@@ -11,6 +11,7 @@
 #include "cli/policy.h"
 #include "cli/replay.h"
 #include "cli/report.h"
+#include "cli/run.h"
 #include "cli/trace.h"
 #include "src/base/util.h"
 #include "src/base/variables.h"
@@ -25,6 +26,7 @@ static const struct command commands[] = {
 	{"policy", "show policies, and try them", policy_main},
 	{"replay", "do what a trace says under other managers, budgets and machines", replay_main},
 	{"report", "make a page that shows results and what is in them", report_main},
+	{"run", "run a CUDA program as it is, with its GPU memory under weir", run_main},
 	{"trace", "show what programs did with a space, as they had it recorded", trace_main},
 };
 

@@ -93,6 +93,13 @@ if(TARGET weir)
 	add_dependencies(product weir)
 endif()
 
+# What `weir run` puts into programs. Not for linking.
+if(TARGET weir AND TARGET weir_dropin_shared)
+	install(TARGETS weir_dropin_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+	add_dependencies(product weir_dropin_shared)
+	add_dependencies(weir weir_dropin_shared)
+endif()
+
 # Policies as objects, where they were built, and their sources, which are examples.
 install(FILES ${policy_objects} DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/policies)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/policies/ DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/policies

@@ -28,4 +28,7 @@ struct cuda_config {
  */
 int cuda_create(const struct cuda_config *config, struct backend **out);
 
+/* The index of a device by the driver's number of it; -ENODEV: it is none of the machine's. */
+int cuda_device_find(const struct backend *b, int ordinal);
+
 #endif

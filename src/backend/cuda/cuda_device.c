@@ -5,6 +5,9 @@
  * call on that needs it: a stream, a plain allocation, a look at its free memory, a mapping that it
  * may use. Physical memory on it needs none.
  */
+#include <errno.h>
+
+#include "src/backend/cuda/cuda.h"
 #include "src/backend/cuda/cuda_internal.h"
 
 /* Take the context and begin to count the device's times. The starting lock is held. */
@@ -62,4 +65,14 @@ void cuda_device_stop(struct cuda *cuda, uint32_t d)
 			 "cuDevicePrimaryCtxRelease");
 	cuda_unrelax(cuda);
 	dev->context = NULL;
+}
+
+int cuda_device_find(const struct backend *b, int ordinal)
+{
+	const struct cuda *cuda = (const struct cuda *)b;
+
+	for (uint32_t d = 0; d < b->desc.nr_devices; d++)
+		if (cuda->device[d].device == ordinal)
+			return (int)d;
+	return -ENODEV;
 }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `weir run`: settings, environment, and the start of the program. */
+#include "cli/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/run_internal.h"
+#include "cli/size.h"
+#include "shim/settings.h"
+
+enum { GPU_BUDGET, HOST_BUDGET, GPU, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
+
+static const struct option_def table[NR_OPTIONS] = {
+	[GPU_BUDGET] = {"gpu-budget", "S", NULL, NULL,
+			"GPU memory for the program's allocations (default: what is free, but "
+			"512 MiB)"},
+	[HOST_BUDGET] = {"host-budget", "S", NULL, NULL,
+			 "host memory for what does not fit there (default: what is free)"},
+	[GPU] = {"gpu", "N", NULL, NULL,
+		 "the GPU whose memory is managed (default: the first that the program allocates "
+		 "on)"},
+	[STATS] = {"stats", "FILE", NULL, NULL,
+		   "write what became of the program's memory there, as JSON, when it ends"},
+	[EXPLAIN] = {"explain", NULL, NULL, NULL, "say what weir does, and why"},
+	[QUIET] = {"quiet", NULL, NULL, NULL, "say nothing but errors"},
+	[HELP] = {"help", NULL, NULL, NULL, "show this text"},
+};
+
+static int help(void)
+{
+	puts("usage: weir run [options] -- PROGRAM [ARGUMENTS]\n\n"
+	     "Run a CUDA program as it is, with its GPU memory under weir: allocations that the "
+	     "GPU's\nbudget has no room for lie in the host's memory, where kernels use them. The "
+	     "program's\nname, arguments, input, output and exit status are its own.\n\noptions:");
+	options_help(stdout, table, NR_OPTIONS);
+	return command_flushed(0);
+}
+
+/* A size for the program. */
+static int set_size(const struct option_value *value, const char *option, const char *variable)
+{
+	char text[32];
+	uint64_t bytes;
+
+	if (!value->text)
+		return unsetenv(variable);
+	if (size_parse(value->text, &bytes) || !bytes)
+		return command_complain("run: --%s %s: write a size above zero, such as 20GB",
+					option, value->text);
+	(void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
+	return setenv(variable, text, 1);
+}
+
+static int set_gpu(const char *text)
+{
+	uint64_t number;
+
+	if (!text)
+		return unsetenv(SETTINGS_GPU);
+	if (count_parse(text, &number) || number > 1023)
+		return command_complain("run: --gpu %s: write the number of a GPU, from 0 on",
+					text);
+	return setenv(SETTINGS_GPU, text, 1);
+}
+
+static int set_flag(const struct option_value *value, const char *variable)
+{
+	return value->text ? setenv(variable, "1", 1) : unsetenv(variable);
+}
+
+/* The file belongs to the program's end, which may be in another folder. */
+static int set_stats(const char *text)
+{
+	char here[PATH_MAX], path[2 * PATH_MAX];
+
+	if (!text)
+		return unsetenv(SETTINGS_STATS);
+	if (!*text)
+		return command_complain("run: --stats: the file has no name");
+	if (*text == '/')
+		return setenv(SETTINGS_STATS, text, 1);
+	if (!getcwd(here, sizeof(here)))
+		return command_complain("run: the working folder: %s", strerror(errno));
+	(void)snprintf(path, sizeof(path), "%s/%s", here, text);
+	return setenv(SETTINGS_STATS, path, 1);
+}
+
+/* Put a text before what a variable has. */
+static int set_before(const char *variable, const char *text)
+{
+	const char *rest = getenv(variable);
+	char *both = NULL;
+	int rc;
+
+	if (asprintf(&both, "%s%s%s", text, rest && *rest ? ":" : "", rest ? rest : "") < 0)
+		return command_complain("run: no memory on the host");
+	rc = setenv(variable, both, 1);
+	free(both);
+	return rc;
+}
+
+static int set_files(const struct run_files *files)
+{
+	char stub[PATH_MAX + 16];
+
+	if (strpbrk(files->folder, ": "))
+		return command_complain("run: %s: LD_PRELOAD takes no names with blanks or colons: "
+					"set XDG_CACHE_HOME to a folder without",
+					files->folder);
+	(void)snprintf(stub, sizeof(stub), "%s/libcuda.so.1", files->folder);
+	if (set_before("LD_PRELOAD", stub) || set_before("LD_LIBRARY_PATH", files->folder))
+		return COMMAND_EXIT_BAD;
+	return setenv(SETTINGS_DRIVER, files->driver, 1);
+}
+
+static int set_environment(const struct option_value *value, const struct run_files *files)
+{
+	static const char *const pytorch[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
+
+	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
+	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
+	    set_gpu(value[GPU].text) || set_stats(value[STATS].text) ||
+	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
+	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))
+		return COMMAND_EXIT_BAD;
+	/* PyTorch, unless the user says otherwise: an allocation for each tensor instead of segments
+	 * that many share. */
+	for (int i = 0; i < 2; i++)
+		if (getenv(pytorch[i]))
+			return 0;
+	for (int i = 0; i < 2; i++)
+		if (setenv(pytorch[i], "backend:cudaMallocAsync", 1))
+			return command_complain("run: no memory on the host");
+	return 0;
+}
+
+/* Options end at "--". @return the number of arguments before it */
+static int find_command(int argc, char **argv)
+{
+	int n = 0;
+
+	while (n < argc && strcmp(argv[n], "--") != 0)
+		n++;
+	return n;
+}
+
+int run_main(int argc, char **argv)
+{
+	struct option_value value[NR_OPTIONS];
+	const int nr = find_command(--argc, ++argv);
+	char err[512], path[PATH_MAX];
+	struct run_files files;
+
+	if (options_want_help(nr, argv))
+		return help();
+	if (options_parse(table, NR_OPTIONS, nr, argv, value, err, sizeof(err)))
+		return command_complain("run: %s", err);
+	if (nr + 1 >= argc)
+		return command_complain("run: a program is missing: weir run [options] -- PROGRAM "
+					"[ARGUMENTS]");
+	if (run_find_program(argv[nr + 1], path) || run_prepare(&files) ||
+	    set_environment(value, &files))
+		return COMMAND_EXIT_BAD;
+	(void)execv(path, argv + nr + 1);
+	return command_complain("run: %s: %s", path, strerror(errno));
+}

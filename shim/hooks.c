@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which functions are weir's, how a program gets their addresses, and when they step aside. */
+#include "shim/hooks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/real.h"
+#include "shim/settings.h"
+#include "src/base/util.h"
+
+struct real real;
+
+enum streams { BOTH, LEGACY, PER_THREAD };
+
+static const struct hook {
+	const char *symbol, *name;
+	int since;
+	enum streams streams;
+	void (*own)(void);
+	size_t member; /* of struct real */
+} hooks[] = {
+#define HOOK_ROW(symbol, name, since, streams, parameters)                                \
+	{#symbol, name, since, streams, (void (*)(void))hook_##symbol, offsetof(struct real, symbol)},
+	HOOKS(HOOK_ROW)
+#undef HOOK_ROW
+};
+
+static const struct {
+	const char *symbol;
+	size_t member;
+} others[] = {
+#define OTHER(symbol) {#symbol, offsetof(struct real, symbol)}
+	OTHER(cuCtxGetDevice),
+	OTHER(cuCtxGetCurrent),
+	OTHER(cuCtxSynchronize),
+	OTHER(cuDevicePrimaryCtxRetain),
+	OTHER(cuDevicePrimaryCtxRelease_v2),
+	OTHER(cuDeviceGetDefaultMemPool),
+	OTHER(cuDeviceTotalMem_v2),
+	OTHER(cuDriverGetVersion),
+	OTHER(cuStreamGetCtx),
+	OTHER(cuStreamIsCapturing),
+	OTHER(cuStreamSynchronize),
+#undef OTHER
+};
+
+/* POSIX has dlsym() give functions as objects. */
+static void take_real(size_t member, const char *symbol)
+{
+	void *found = real_find(symbol);
+
+	memcpy((char *)&real + member, &found, sizeof(found));
+}
+
+static void *real_of(const struct hook *hook)
+{
+	void *fn;
+
+	memcpy(&fn, (const char *)&real + hook->member, sizeof(fn));
+	return fn;
+}
+
+static void *own_of(const struct hook *hook)
+{
+	void *fn;
+
+	memcpy(&fn, &hook->own, sizeof(fn));
+	return fn;
+}
+
+static void find_all(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
+		take_real(hooks[i].member, hooks[i].symbol);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		take_real(others[i].member, others[i].symbol);
+}
+
+void *hooks_find(const char *symbol)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, find_all);
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
+		if (!strcmp(hooks[i].symbol, symbol))
+			return real_of(&hooks[i]) ? own_of(&hooks[i]) : NULL;
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ stepping aside */
+
+static _Thread_local unsigned int depth;
+
+/* In a page that a child finds cleared: CUDA does not work after fork(), nor does weir. */
+static atomic_bool *started;
+
+static void map_started(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	if (madvise(at, page, MADV_WIPEONFORK)) {
+		(void)munmap(at, page);
+		return;
+	}
+	started = at;
+}
+
+void hooks_start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, map_started);
+	if (!started)
+		settings_fail("no page that fork() clears can be had: Linux 4.14 and later have "
+			      "them");
+	atomic_store(started, true);
+}
+
+bool hook_enter(void)
+{
+	if (depth || !started || !atomic_load_explicit(started, memory_order_relaxed))
+		return false;
+	depth++;
+	return true;
+}
+
+void hook_leave(void)
+{
+	depth--;
+}
+
+/* ------------------------------------------------------------------ look-ups */
+
+/* Whether the driver has a later function of the name than the hook: "_v3" where it is "_v2". Then
+ * what a look-up means cannot be told by name. */
+static bool is_outdated(const struct hook *hook)
+{
+	const char *v = strstr(hook->symbol, "_v");
+	char later[64];
+	size_t nr = v ? (size_t)(v - hook->symbol) : strcspn(hook->symbol, "_");
+
+	if (nr + 4 > sizeof(later))
+		return true;
+	memcpy(later, hook->symbol, nr);
+	memcpy(later + nr, "_v", 2);
+	later[nr + 2] = (char)(v ? v[2] + 1 : '2');
+	later[nr + 3] = '\0';
+	return real_find(later) != NULL;
+}
+
+static bool is_meant(const struct hook *hook, const char *name, int version, uint64_t flags)
+{
+	const enum streams streams = flags & CU_PROC_PER_THREAD ? PER_THREAD : LEGACY;
+
+	return version >= hook->since && (hook->streams == BOTH || hook->streams == streams) &&
+	       !strcmp(hook->name, name);
+}
+
+/*
+ * Our function in the place of what the driver found. An address that the library exports says what
+ * it is, whatever was asked for. The driver has addresses of its own for some functions; those are
+ * told by name, version and flags.
+ */
+static void *in_place_of(void *found, const char *name, int version, uint64_t flags)
+{
+	const struct hook *meant = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
+		if (found == real_of(&hooks[i]))
+			return own_of(&hooks[i]);
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
+		if (is_meant(&hooks[i], name, version, flags) &&
+		    (!meant || hooks[i].since > meant->since))
+			meant = &hooks[i];
+	return meant && real_of(meant) && !is_outdated(meant) ? own_of(meant) : found;
+}
+
+cu_result hook_cuGetProcAddress(const char *name, void **fn, int version, uint64_t flags)
+{
+	cu_result result = real.cuGetProcAddress(name, fn, version, flags);
+
+	if (result == CU_SUCCESS && name && fn && *fn)
+		*fn = in_place_of(*fn, name, version, flags);
+	return result;
+}
+
+cu_result hook_cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags,
+				   int *status)
+{
+	cu_result result = real.cuGetProcAddress_v2(name, fn, version, flags, status);
+
+	if (result == CU_SUCCESS && name && fn && *fn)
+		*fn = in_place_of(*fn, name, version, flags);
+	return result;
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocations as ranges of one fixed space: what the GPU's budget has no room for lies in the host's
+ * memory, where kernels use it in place. Nothing moves, so every kernel is right.
+ *
+ * What is freed in the order of a stream is kept for that stream (bins.h); the space is told only
+ * when memory is short, or the stream ends.
+ *
+ * One lock, memory.lock, for what is here. It is not held over calls of the space, which may wait.
+ */
+#include "shim/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/bins.h"
+#include "shim/live.h"
+#include "shim/real.h"
+#include "shim/settings.h"
+#include "shim/summary.h"
+#include "src/backend/cuda/cuda.h"
+#include "src/backend/machine.h"
+#include "src/base/util.h"
+#include "weir/weir.h"
+
+#define SMALL_BYTES 256u	    /* what ranges below one block are rounded up to, see weir.h */
+#define BLOCK_MAX_BYTES (8u << 20) /* the space's: smaller ones waste less of an allocation */
+/* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
+#define HEADROOM_BYTES (UINT64_C(512) << 20)
+#define RESERVED_BLOCKS 2u /* of a space's budgets, for copies: weir_alloc() leaves them free */
+#define STREAMS_MAX 4096u
+
+/* A stream of the program's that frees or allocates in its order. */
+struct stream_entry {
+	cu_stream native;
+	struct weir_stream *adopted; /* NULL: it is of another context */
+};
+
+static struct {
+	pthread_mutex_t lock, starting;
+	_Atomic(int) device; /* the managed one; -1: none yet */
+	struct weir_machine *machine;
+	struct weir_space *space;
+	uint32_t gpu, gpu_memory, host_memory; /* as the machine numbers them */
+	struct live live;
+	struct bins bins;
+	struct stream_entry *stream;
+	uint32_t nr_streams, max_streams;
+	struct memory_use use;
+	struct memory_account account;
+	char error[512]; /* the last message of an error */
+} memory = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.starting = PTHREAD_MUTEX_INITIALIZER,
+	.device = -1,
+	.account.device = -1,
+};
+
+/* ------------------------------------------------------------------ starting */
+
+static void take_message(void *arg, enum weir_log_level level, const char *message)
+{
+	(void)arg;
+	if (level == WEIR_LOG_ERROR) {
+		/* Cut, and whole but for the end; two threads' errors may mix. */
+		(void)strncpy(memory.error, message, sizeof(memory.error) - 1);
+	}
+	if (settings_get()->explain && level <= WEIR_LOG_INFO)
+		summary_say("%s", message);
+}
+
+static uint64_t gpu_budget(cu_device device)
+{
+	const uint64_t asked = settings_get()->gpu_budget;
+	size_t free = 0, total = 0;
+
+	if (real.cuMemGetInfo_v2(&free, &total))
+		settings_fail("GPU %d does not say how much memory it has", device);
+	if (asked > total)
+		settings_fail("--gpu-budget is %s, and GPU %d has %s: give it less",
+			      summary_bytes(asked).text, device, summary_bytes(total).text);
+	if (asked)
+		return asked;
+	if (free <= 2 * HEADROOM_BYTES)
+		settings_fail("GPU %d has %s free, and %s of them are left to the driver: end what "
+			      "else uses it, or give --gpu-budget",
+			      device, summary_bytes(free).text, summary_bytes(HEADROOM_BYTES).text);
+	return free - HEADROOM_BYTES;
+}
+
+static int make_space(uint64_t budget)
+{
+	const struct weir_machine_desc *desc = weir_machine_describe(memory.machine);
+	struct weir_space_config config = {
+		.devices = WEIR_MEM_DEVICE(memory.gpu),
+		.mode = WEIR_FIXED,
+	};
+	int host = weir_memory_find(memory.machine, "host");
+
+	if (host < 0)
+		return host;
+	memory.gpu_memory = desc->device[memory.gpu].memory;
+	memory.host_memory = (uint32_t)host;
+	config.budget_bytes[memory.gpu_memory] = budget;
+	config.budget_bytes[host] = settings_get()->host_budget;
+	config.block_bytes = MAX((uint64_t)BLOCK_MAX_BYTES, desc->vmm.granularity_bytes);
+	while (config.block_bytes > desc->vmm.granularity_bytes && budget / config.block_bytes < 64)
+		config.block_bytes /= 2;
+	memory.account.gpu_budget = budget;
+	memory.account.host_budget = settings_get()->host_budget ? settings_get()->host_budget
+								 : desc->memory[host].bytes;
+	memory.account.block_bytes = config.block_bytes;
+	return weir_space_create(memory.machine, &config, &memory.space);
+}
+
+/* Make the space on a device; its context is current. Ends the program where that fails. */
+static void start(cu_device device)
+{
+	const struct cuda_config config = {.library = real_path()};
+	const uint64_t budget = gpu_budget(device);
+	struct backend *b = NULL;
+	int err, gpu = -ENODEV;
+
+	weir_log_set(take_message, NULL);
+	err = cuda_create(&config, &b);
+	if (!err) {
+		gpu = cuda_device_find(b, device);
+		err = machine_wrap(b, &memory.machine);
+		if (err)
+			b->ops->destroy(b);
+	}
+	if (!err && gpu < 0)
+		err = gpu;
+	if (!err) {
+		memory.gpu = (uint32_t)gpu;
+		err = make_space(budget);
+	}
+	if (err)
+		settings_fail("GPU %d cannot be managed: %s", device,
+			      memory.error[0] ? memory.error : weir_strerror(err));
+	memory.account.device = device;
+	atomic_store(&memory.device, device);
+	summary_begin();
+}
+
+bool memory_manages(void)
+{
+	const int asked = settings_get()->gpu;
+	cu_device device;
+
+	if (real.cuCtxGetDevice(&device))
+		return false;
+	if (atomic_load(&memory.device) < 0 && (asked < 0 || asked == device)) {
+		pthread_mutex_lock(&memory.starting);
+		if (atomic_load(&memory.device) < 0)
+			start(device);
+		pthread_mutex_unlock(&memory.starting);
+	}
+	return atomic_load(&memory.device) == device;
+}
+
+int memory_device(void)
+{
+	return atomic_load(&memory.device);
+}
+
+/* ------------------------------------------------------------------ accounts */
+
+static uint64_t rounded(uint64_t bytes)
+{
+	return round_up(bytes, bytes < memory.account.block_bytes ? SMALL_BYTES
+								  : memory.account.block_bytes);
+}
+
+/* Lock held. */
+static void count_use(void)
+{
+	struct memory_use *use = &memory.use;
+
+	use->reserved = use->used + memory.bins.bytes;
+	use->used_high = MAX(use->used_high, use->used);
+	use->reserved_high = MAX(use->reserved_high, use->reserved);
+	memory.account.used_high = MAX(memory.account.used_high, use->used);
+}
+
+/* An allocation is live from here on. Lock held. @return false: no memory */
+static bool begin_life(uint64_t addr, uint64_t bytes)
+{
+	if (!live_add(&memory.live, addr, bytes))
+		return false;
+	memory.use.used += rounded(bytes);
+	count_use();
+	return true;
+}
+
+/* @return its bytes as asked for; 0: no allocation begins there. Lock held. */
+static uint64_t end_life(uint64_t addr)
+{
+	const uint64_t bytes = live_remove(&memory.live, addr);
+
+	if (bytes)
+		memory.use.used -= rounded(bytes);
+	return bytes;
+}
+
+void memory_use(struct memory_use *out)
+{
+	pthread_mutex_lock(&memory.lock);
+	count_use();
+	*out = memory.use;
+	pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_use_reset_high(bool used, bool reserved)
+{
+	pthread_mutex_lock(&memory.lock);
+	if (used)
+		memory.use.used_high = memory.use.used;
+	if (reserved)
+		memory.use.reserved_high = memory.use.reserved;
+	pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_info(uint64_t *free, uint64_t *total)
+{
+	struct memory_use use;
+
+	memory_use(&use);
+	*total = memory.account.gpu_budget + memory.account.host_budget -
+		 RESERVED_BLOCKS * memory.account.block_bytes;
+	*free = *total - MIN(*total, use.used);
+}
+
+/* Lock held. */
+static void count_peaks(void)
+{
+	struct memory_account *account = &memory.account;
+	struct weir_space_stats stats;
+
+	if (!memory.space)
+		return;
+	weir_space_query(memory.space, &stats);
+	account->gpu_high = MAX(account->gpu_high, stats.memory[memory.gpu_memory].peak_bytes);
+	account->host_high = MAX(account->host_high, stats.memory[memory.host_memory].peak_bytes);
+}
+
+void memory_account(struct memory_account *out)
+{
+	pthread_mutex_lock(&memory.lock);
+	count_peaks();
+	*out = memory.account;
+	pthread_mutex_unlock(&memory.lock);
+}
+
+bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes)
+{
+	bool found;
+
+	pthread_mutex_lock(&memory.lock);
+	found = live_find(&memory.live, addr, base, bytes);
+	pthread_mutex_unlock(&memory.lock);
+	return found;
+}
+
+/* ------------------------------------------------------------------ streams */
+
+/* How a stream is called here: the default stream has a name of its own. */
+static cu_stream named(cu_stream stream)
+{
+	return stream ? stream : CU_STREAM_LEGACY;
+}
+
+static struct stream_entry *find_stream(cu_stream native)
+{
+	for (uint32_t s = 0; s < memory.nr_streams; s++)
+		if (memory.stream[s].native == native)
+			return &memory.stream[s];
+	return NULL;
+}
+
+/* Lock held. NULL: no memory, or far too many. */
+static struct stream_entry *add_stream(cu_stream native)
+{
+	struct stream_entry *entry;
+
+	if (memory.nr_streams == memory.max_streams) {
+		uint32_t max = MAX(16u, 2 * memory.max_streams);
+		struct stream_entry *more = NULL;
+
+		if (max <= STREAMS_MAX)
+			more = realloc(memory.stream, max * sizeof(*more));
+		if (!more)
+			return NULL;
+		memory.stream = more;
+		memory.max_streams = max;
+	}
+	entry = &memory.stream[memory.nr_streams++];
+	*entry = (struct stream_entry){.native = native};
+	if (weir_stream_adopt(memory.machine, memory.gpu, native, &entry->adopted))
+		entry->adopted = NULL;
+	return entry;
+}
+
+/* The space's name of a stream. Lock held. NULL: it is of another context, or there is no memory. */
+static struct weir_stream *adopted(cu_stream native)
+{
+	struct stream_entry *entry = find_stream(native);
+
+	if (!entry)
+		entry = add_stream(native);
+	return entry ? entry->adopted : NULL;
+}
+
+/* Whether work may be ordered behind a stream: it is not being captured into a graph. */
+static bool is_queue(cu_stream stream)
+{
+	int status = CU_CAPTURE_NONE;
+
+	return !real.cuStreamIsCapturing(stream, &status) && status == CU_CAPTURE_NONE;
+}
+
+/* Give kept ranges back to the space: those of a stream, or all. keep: so many bytes may stay. */
+static void drain(const void *stream, bool any_stream, uint64_t keep)
+{
+	struct kept kept;
+	struct weir_stream *behind;
+	bool found;
+
+	do {
+		pthread_mutex_lock(&memory.lock);
+		found = memory.bins.bytes > keep &&
+			bins_drain(&memory.bins, stream, any_stream, &kept);
+		behind = found ? adopted(kept.stream) : NULL;
+		pthread_mutex_unlock(&memory.lock);
+		if (found && weir_free(memory.space, (void *)(uintptr_t)kept.addr, behind))
+			summary_note_lost(kept.bytes);
+	} while (found);
+}
+
+void memory_trim(uint64_t keep_bytes)
+{
+	drain(NULL, true, keep_bytes);
+}
+
+void memory_stream_ends(cu_stream stream)
+{
+	struct stream_entry *entry;
+	struct weir_stream *gone = NULL;
+
+	if (atomic_load(&memory.device) < 0)
+		return;
+	drain(stream, false, 0);
+	pthread_mutex_lock(&memory.lock);
+	entry = find_stream(stream);
+	if (entry) {
+		gone = entry->adopted;
+		*entry = memory.stream[--memory.nr_streams];
+	}
+	pthread_mutex_unlock(&memory.lock);
+	weir_stream_destroy(gone);
+}
+
+/* ------------------------------------------------------------------ allocating */
+
+/* @return the driver's result for an error of the space's. */
+static cu_result as_result(int err)
+{
+	return !err ? CU_SUCCESS : err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
+}
+
+static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)
+{
+	void *at = NULL;
+	bool begun;
+	int err = weir_alloc(memory.space, bytes, stream, &at);
+
+	if (err == -ENOMEM) {
+		memory_trim(0);
+		err = weir_alloc(memory.space, bytes, stream, &at);
+	}
+	pthread_mutex_lock(&memory.lock);
+	begun = !err && begin_life((uintptr_t)at, bytes);
+	memory.account.nr_allocs += begun;
+	memory.account.nr_refused += !begun;
+	pthread_mutex_unlock(&memory.lock);
+	if (!begun) {
+		if (!err)
+			(void)weir_free(memory.space, at, stream);
+		summary_note_refused(bytes);
+		return as_result(err ? err : -ENOMEM);
+	}
+	*addr = (uintptr_t)at;
+	summary_note_taken();
+	return CU_SUCCESS;
+}
+
+cu_result memory_alloc(cu_ptr *addr, uint64_t bytes)
+{
+	return take_new(addr, bytes, NULL);
+}
+
+cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
+{
+	struct weir_stream *behind;
+	uint64_t at = 0;
+
+	stream = named(stream);
+	if (!is_queue(stream))
+		return CU_NOT_SUPPORTED;
+	pthread_mutex_lock(&memory.lock);
+	behind = adopted(stream);
+	if (behind)
+		at = bins_take(&memory.bins, stream, rounded(bytes));
+	if (at && !begin_life(at, bytes)) {
+		pthread_mutex_unlock(&memory.lock);
+		(void)weir_free(memory.space, (void *)(uintptr_t)at, behind);
+		return CU_OUT_OF_MEMORY;
+	}
+	memory.account.nr_allocs += at != 0;
+	memory.account.nr_reused += at != 0;
+	pthread_mutex_unlock(&memory.lock);
+	if (!behind)
+		return CU_NOT_SUPPORTED;
+	if (!at)
+		return take_new(addr, bytes, behind);
+	*addr = at;
+	return CU_SUCCESS;
+}
+
+/* ------------------------------------------------------------------ freeing */
+
+cu_result memory_free(cu_ptr addr)
+{
+	cu_result result;
+	uint64_t bytes;
+
+	/* All work of the context that was queued before may use it. */
+	result = real.cuCtxSynchronize();
+	if (result)
+		return result;
+	pthread_mutex_lock(&memory.lock);
+	bytes = end_life(addr);
+	pthread_mutex_unlock(&memory.lock);
+	if (!bytes)
+		return CU_INVALID_VALUE;
+	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL));
+}
+
+cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
+{
+	struct kept kept = {.stream = named(stream), .addr = addr};
+	struct weir_stream *behind;
+	bool is_kept = false;
+	uint64_t bytes;
+
+	if (!is_queue(kept.stream))
+		return CU_NOT_SUPPORTED;
+	pthread_mutex_lock(&memory.lock);
+	behind = adopted(kept.stream);
+	bytes = behind ? end_life(addr) : 0;
+	kept.bytes = rounded(bytes);
+	/* The default stream of a thread has the same name in each. */
+	if (bytes && kept.stream != CU_STREAM_PER_THREAD)
+		is_kept = bins_put(&memory.bins, &kept);
+	count_use();
+	pthread_mutex_unlock(&memory.lock);
+	if (!behind) {
+		/* Another context's stream, which weir has no events for. */
+		cu_result result = real.cuStreamSynchronize(kept.stream);
+
+		return result ? result : memory_free(addr);
+	}
+	if (!bytes)
+		return CU_INVALID_VALUE;
+	if (is_kept)
+		return CU_SUCCESS;
+	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, behind));
+}
+
+void memory_reset(cu_device device)
+{
+	if (atomic_load(&memory.device) != device)
+		return;
+	pthread_mutex_lock(&memory.lock);
+	count_peaks();
+	atomic_store(&memory.device, -1);
+	for (uint32_t s = 0; s < memory.nr_streams; s++)
+		weir_stream_destroy(memory.stream[s].adopted);
+	memory.nr_streams = 0;
+	bins_fini(&memory.bins);
+	live_fini(&memory.live);
+	memory.use.used = 0;
+	weir_space_destroy(memory.space);
+	memory.space = NULL;
+	weir_machine_close(memory.machine);
+	memory.machine = NULL;
+	pthread_mutex_unlock(&memory.lock);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of the program's one managed GPU: allocations are ranges of a space. Results are the
+ * driver's, as the program gets them. Threads: all functions are safe.
+ */
+#ifndef WEIR_SHIM_MEMORY_H
+#define WEIR_SHIM_MEMORY_H
+
+#include <stdbool.h>
+
+#include "shim/hooks.h"
+
+/* Whether allocations of the current context are weir's. The first that asks makes its GPU the
+ * managed one where `weir run` named none, and its space. */
+bool memory_manages(void);
+
+/* Allocate, for use on any stream. CU_OUT_OF_MEMORY: both budgets are full. */
+cu_result memory_alloc(cu_ptr *addr, uint64_t bytes);
+
+/*
+ * The same in the order of a stream: of its work, what was queued before may still use what the
+ * memory was.
+ * @return CU_NOT_SUPPORTED: the stream is of another context, or captured; the driver is asked.
+ */
+cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream);
+
+/* Whether an address is in an allocation of ours, and which one. base, bytes: may be NULL. */
+bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes);
+
+/* Free what memory_alloc*() gave: once all work of the context is done, or in the order of a
+ * stream. */
+cu_result memory_free(cu_ptr addr);
+cu_result memory_free_ordered(cu_ptr addr, cu_stream stream);
+
+/* The stream is about to be destroyed. */
+void memory_stream_ends(cu_stream stream);
+
+/* The primary context of a device is about to be reset: all its memory goes. */
+void memory_reset(cu_device device);
+
+/* What the program is told: of both budgets together. */
+void memory_info(uint64_t *free, uint64_t *total);
+
+/* The managed device; -1: none yet. */
+int memory_device(void);
+
+/* Bytes of live allocations, and most of them at a time; the same with what is kept for reuse. */
+struct memory_use {
+	uint64_t used, used_high, reserved, reserved_high;
+};
+void memory_use(struct memory_use *out);
+void memory_use_reset_high(bool used, bool reserved);
+
+/* Give back what is kept for reuse beyond so many bytes. */
+void memory_trim(uint64_t keep_bytes);
+
+/* What the process did, for its last words: see summary.c. */
+struct memory_account {
+	int device; /* the one that is managed, or was; -1: none */
+	uint64_t gpu_budget, host_budget, block_bytes;
+	uint64_t gpu_high, host_high; /* of the space's memory, at most */
+	uint64_t used_high;	      /* of allocations, at most */
+	uint64_t nr_allocs, nr_reused, nr_refused;
+};
+void memory_account(struct memory_account *out);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/settings.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "src/base/variables.h"
+
+#define EXIT_BAD 2
+
+static struct settings settings;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void settings_fail(const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+	int nr;
+
+	va_start(args, format);
+	nr = vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	(void)fflush(NULL);
+	if (nr >= 0)
+		(void)dprintf(STDERR_FILENO, "weir: %s\n", line);
+	_exit(EXIT_BAD);
+}
+
+static uint64_t number(const char *name, uint64_t preset)
+{
+	const char *text = variable_text(name);
+	char *end = NULL;
+	uint64_t n;
+
+	if (!text)
+		return preset;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || *end)
+		settings_fail("%s is '%s': weir run sets it, and nobody else does", name, text);
+	return n;
+}
+
+static void settings_read(void)
+{
+	settings.driver = variable_text(SETTINGS_DRIVER);
+	if (!settings.driver)
+		settings_fail("%s is not set: a program is started under weir by weir run",
+			      SETTINGS_DRIVER);
+	settings.gpu = (int)number(SETTINGS_GPU, UINT64_MAX);
+	settings.gpu_budget = number(SETTINGS_GPU_BUDGET, 0);
+	settings.host_budget = number(SETTINGS_HOST_BUDGET, 0);
+	settings.stats = variable_text(SETTINGS_STATS);
+	settings.explain = number(SETTINGS_EXPLAIN, 0) != 0;
+	settings.quiet = number(SETTINGS_QUIET, 0) != 0;
+}
+
+const struct settings *settings_get(void)
+{
+	(void)pthread_once(&once, settings_read);
+	return &settings;
+}

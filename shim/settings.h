@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `weir run` was told, as it reaches the program: in environment variables, which `weir run`
+ * writes and the library in the program reads, and nobody else.
+ */
+#ifndef WEIR_SHIM_SETTINGS_H
+#define WEIR_SHIM_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SETTINGS_DRIVER "WEIR_RUN_DRIVER"     /* path of the CUDA driver */
+#define SETTINGS_GPU "WEIR_RUN_GPU"	      /* number of the GPU; not set: the first used */
+#define SETTINGS_GPU_BUDGET "WEIR_RUN_GPU_BUDGET" /* bytes; not set: what is free */
+#define SETTINGS_HOST_BUDGET "WEIR_RUN_HOST_BUDGET"
+#define SETTINGS_STATS "WEIR_RUN_STATS"	      /* a file */
+#define SETTINGS_EXPLAIN "WEIR_RUN_EXPLAIN"   /* 1 */
+#define SETTINGS_QUIET "WEIR_RUN_QUIET"	      /* 1 */
+
+struct settings {
+	const char *driver;
+	int gpu; /* -1: the first that is used */
+	uint64_t gpu_budget, host_budget; /* 0: what is free */
+	const char *stats;		  /* NULL: none */
+	bool explain, quiet;
+};
+
+/* The process's; read at the first call. Constant from then on. */
+const struct settings *settings_get(void);
+
+/* Say "weir: " and a line, and end the program with status 2: what the user asked for cannot be
+ * had. */
+__attribute__((format(printf, 1, 2), noreturn)) void settings_fail(const char *format, ...);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/summary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/memory.h"
+#include "shim/settings.h"
+
+#define MB 1e6
+#define GB 1e9
+
+static struct {
+	pid_t pid; /* of the process that began; a child that fork() made says nothing */
+	atomic_bool spilled, refused;
+	_Atomic(uint64_t) nr_passed, lost_bytes;
+} summary;
+
+void summary_say(const char *format, ...)
+{
+	char line[1000];
+	va_list args;
+
+	if (settings_get()->quiet)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	(void)dprintf(STDERR_FILENO, "weir: %s\n", line);
+}
+
+struct summary_text summary_bytes(uint64_t bytes)
+{
+	struct summary_text out;
+
+	if ((double)bytes < GB)
+		(void)snprintf(out.text, sizeof(out.text), "%.1f MB", (double)bytes / MB);
+	else
+		(void)snprintf(out.text, sizeof(out.text), "%.2f GB", (double)bytes / GB);
+	return out;
+}
+
+void summary_begin(void)
+{
+	struct memory_account account;
+
+	if (summary.pid)
+		return;
+	memory_account(&account);
+	summary.pid = getpid();
+	summary_say("GPU %d: %s of its memory and %s of the host's for this program",
+		    account.device, summary_bytes(account.gpu_budget).text,
+		    summary_bytes(account.host_budget).text);
+}
+
+void summary_note_taken(void)
+{
+	struct memory_account account;
+
+	if (atomic_load(&summary.spilled))
+		return;
+	memory_account(&account);
+	if (account.host_high && !atomic_exchange(&summary.spilled, true))
+		summary_say("the GPU's %s are full: what comes now lies in the host's memory, and "
+			    "kernels use it there, over the link",
+			    summary_bytes(account.gpu_budget).text);
+}
+
+void summary_note_refused(uint64_t bytes)
+{
+	if (!atomic_exchange(&summary.refused, true))
+		summary_say("%s asked for, and both budgets are full: the program is told that "
+			    "there is no memory; --gpu-budget and --host-budget say how much there "
+			    "is",
+			    summary_bytes(bytes).text);
+}
+
+void summary_note_passed(void)
+{
+	atomic_fetch_add(&summary.nr_passed, 1);
+}
+
+void summary_note_lost(uint64_t bytes)
+{
+	atomic_fetch_add(&summary.lost_bytes, bytes);
+}
+
+/* ------------------------------------------------------------------ the end */
+
+static void write_json(const char *path, const struct memory_account *a)
+{
+	FILE *file = fopen(path, "w");
+	int err = 0;
+
+	if (file) {
+		(void)fprintf(file,
+			      "{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
+			      ", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
+			      ",\n \"allocated_peak_bytes\": %" PRIu64
+			      ", \"gpu_peak_bytes\": %" PRIu64 ", \"host_peak_bytes\": %" PRIu64
+			      ",\n \"allocations\": %" PRIu64 ", \"allocations_reused\": %" PRIu64
+			      ", \"allocations_refused\": %" PRIu64
+			      ", \"allocations_of_the_driver\": %" PRIu64
+			      ", \"lost_bytes\": %" PRIu64 "}\n",
+			      a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
+			      a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
+			      atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes));
+		err = ferror(file);
+		err |= fclose(file);
+	}
+	if (!file || err)
+		summary_say("--stats: %s: %s", path, strerror(errno));
+}
+
+__attribute__((destructor)) static void summary_end(void)
+{
+	struct memory_account account;
+
+	if (!summary.pid || summary.pid != getpid())
+		return;
+	memory_account(&account);
+	if (account.host_high)
+		summary_say("%s at most; %s of it in the GPU's memory, and %s in the host's, which "
+			    "the link to it slowed down",
+			    summary_bytes(account.used_high).text,
+			    summary_bytes(account.gpu_high).text,
+			    summary_bytes(account.host_high).text);
+	else
+		summary_say("%s at most, all of it in the GPU's memory",
+			    summary_bytes(account.used_high).text);
+	if (atomic_load(&summary.lost_bytes))
+		summary_say("%s could not be given back",
+			    summary_bytes(atomic_load(&summary.lost_bytes)).text);
+	if (settings_get()->stats)
+		write_json(settings_get()->stats, &account);
+}
