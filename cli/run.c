@@ -16,17 +16,23 @@
 #include "cli/size.h"
 #include "shim/settings.h"
 
-enum { GPU_BUDGET, HOST_BUDGET, GPU, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
+enum { GPU_BUDGET, HOST_BUDGET, GPU, TRACE, MARK, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
 
 static const struct option_def table[NR_OPTIONS] = {
 	[GPU_BUDGET] = {"gpu-budget", "S", NULL, NULL,
 			"GPU memory for the program's allocations (default: what is free, but "
-			"512 MiB)"},
+			"512 MiB, or a 16th, for the driver)"},
 	[HOST_BUDGET] = {"host-budget", "S", NULL, NULL,
 			 "host memory for what does not fit there (default: what is free)"},
 	[GPU] = {"gpu", "N", NULL, NULL,
 		 "the GPU whose memory is managed (default: the first that the program allocates "
 		 "on)"},
+	[TRACE] = {"trace", "FILE", NULL, NULL,
+		   "record what the program allocates and what its kernels name there, for weir "
+		   "replay"},
+	[MARK] = {"mark", "KERNEL[:N]", NULL, NULL,
+		  "in the trace, an epoch is from one launch of a kernel whose name has this to "
+		  "the next, or the N-th (default: all of the run is one)"},
 	[STATS] = {"stats", "FILE", NULL, NULL,
 		   "write what became of the program's memory there, as JSON, when it ends"},
 	[EXPLAIN] = {"explain", NULL, NULL, NULL, "say what weir does, and why"},
@@ -44,10 +50,17 @@ static int help(void)
 	return command_flushed(0);
 }
 
+static int set_number(uint64_t number, const char *variable)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, number);
+	return setenv(variable, text, 1);
+}
+
 /* A size for the program. */
 static int set_size(const struct option_value *value, const char *option, const char *variable)
 {
-	char text[32];
 	uint64_t bytes;
 
 	if (!value->text)
@@ -55,8 +68,7 @@ static int set_size(const struct option_value *value, const char *option, const 
 	if (size_parse(value->text, &bytes) || !bytes)
 		return command_complain("run: --%s %s: write a size above zero, such as 20GB",
 					option, value->text);
-	(void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
-	return setenv(variable, text, 1);
+	return set_number(bytes, variable);
 }
 
 static int set_gpu(const char *text)
@@ -71,26 +83,49 @@ static int set_gpu(const char *text)
 	return setenv(SETTINGS_GPU, text, 1);
 }
 
+/* A part of a kernel's name, and how many launches of such kernels an epoch has. */
+static int set_mark(const struct option_value *value)
+{
+	const char *text = value[MARK].text, *colon = text ? strrchr(text, ':') : NULL;
+	const size_t nr = colon ? (size_t)(colon - text) : text ? strlen(text) : 0;
+	uint64_t every = 1;
+	char *name;
+	int rc;
+
+	if (!text)
+		return unsetenv(SETTINGS_MARK);
+	if (!value[TRACE].text)
+		return command_complain("run: --mark is for --trace: give that, too");
+	if (!nr || (colon && (count_parse(colon + 1, &every) || !every)))
+		return command_complain("run: --mark %s: write a part of a kernel's name, and "
+					"behind a colon how many launches an epoch has",
+					text);
+	name = strndup(text, nr);
+	if (!name)
+		return command_complain("run: no memory on the host");
+	rc = setenv(SETTINGS_MARK, name, 1);
+	free(name);
+	return rc ? rc : set_number(every, SETTINGS_MARK_EVERY);
+}
+
 static int set_flag(const struct option_value *value, const char *variable)
 {
 	return value->text ? setenv(variable, "1", 1) : unsetenv(variable);
 }
 
-/* The file belongs to the program's end, which may be in another folder. */
-static int set_stats(const char *text)
+/* A file that the program writes, which may be in another folder by then. */
+static int set_file(const char *text, const char *variable)
 {
 	char here[PATH_MAX], path[2 * PATH_MAX];
 
 	if (!text)
-		return unsetenv(SETTINGS_STATS);
-	if (!*text)
-		return command_complain("run: --stats: the file has no name");
+		return unsetenv(variable);
 	if (*text == '/')
-		return setenv(SETTINGS_STATS, text, 1);
+		return setenv(variable, text, 1);
 	if (!getcwd(here, sizeof(here)))
 		return command_complain("run: the working folder: %s", strerror(errno));
 	(void)snprintf(path, sizeof(path), "%s/%s", here, text);
-	return setenv(SETTINGS_STATS, path, 1);
+	return setenv(variable, path, 1);
 }
 
 /* Put a text before what a variable has. */
@@ -127,7 +162,8 @@ static int set_environment(const struct option_value *value, const struct run_fi
 
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
-	    set_gpu(value[GPU].text) || set_stats(value[STATS].text) ||
+	    set_gpu(value[GPU].text) || set_file(value[STATS].text, SETTINGS_STATS) ||
+	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
 	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))
 		return COMMAND_EXIT_BAD;

@@ -99,7 +99,7 @@ static int find_folder(const void *image, size_t bytes, char *folder)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	const uint8_t *byte = image;
-	char base[PATH_MAX];
+	char base[PATH_MAX], own[PATH_MAX];
 	uint64_t hash = 0;
 	int nr;
 
@@ -116,10 +116,10 @@ static int find_folder(const void *image, size_t bytes, char *folder)
 		return command_complain("run: the name of the cache folder is too long");
 	/* What is above weir's own folder may belong to others. */
 	(void)mkdir(base, 0700);
-	(void)strcat(base, "/weir");
-	if (make_folder(base))
+	(void)snprintf(own, sizeof(own), "%.*s/weir", nr, base);
+	if (make_folder(own))
 		return COMMAND_EXIT_BAD;
-	(void)snprintf(folder, PATH_MAX, "%s/cuda-%016" PRIx64, base, hash);
+	(void)snprintf(folder, PATH_MAX, "%.*s/weir/cuda-%016" PRIx64, nr, base, hash);
 	return make_folder(folder);
 }
 

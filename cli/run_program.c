@@ -37,8 +37,8 @@ static bool search(const char *command, char *path)
 		at = "/usr/local/bin:/usr/bin:/bin"; /* nearly what execvp() takes */
 	for (;;) {
 		const int nr = (int)strcspn(at, ":");
-		const int bytes = snprintf(path, PATH_MAX, "%.*s%s%s", nr, at, nr ? "/" : "./",
-					   command);
+		const int bytes =
+			snprintf(path, PATH_MAX, "%.*s%s%s", nr, at, nr ? "/" : "./", command);
 
 		if (bytes > 0 && bytes < PATH_MAX && is_program(path))
 			return true;

@@ -71,8 +71,7 @@ __asm__(".text\n"
 #endif
 
 /* What serves the function of a number. Called by the code above alone. */
-__attribute__((used, visibility("hidden"))) void *dropin_bind(uint64_t n,
-							      struct stub_header *stub);
+__attribute__((used, visibility("hidden"))) void *dropin_bind(uint64_t n, struct stub_header *stub);
 
 void *dropin_bind(uint64_t n, struct stub_header *stub)
 {

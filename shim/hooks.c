@@ -23,8 +23,13 @@ static const struct hook {
 	void (*own)(void);
 	size_t member; /* of struct real */
 } hooks[] = {
-#define HOOK_ROW(symbol, name, since, streams, parameters)                                \
-	{#symbol, name, since, streams, (void (*)(void))hook_##symbol, offsetof(struct real, symbol)},
+#define HOOK_ROW(symbol, name, since, streams, parameters) \
+	{#symbol,                                          \
+	 name,                                             \
+	 since,                                            \
+	 streams,                                          \
+	 (void (*)(void))hook_##symbol,                    \
+	 offsetof(struct real, symbol)},
 	HOOKS(HOOK_ROW)
 #undef HOOK_ROW
 };
@@ -33,7 +38,14 @@ static const struct {
 	const char *symbol;
 	size_t member;
 } others[] = {
-#define OTHER(symbol) {#symbol, offsetof(struct real, symbol)}
+#define OTHER(symbol)                                  \
+	{                                              \
+#symbol, offsetof(struct real, symbol) \
+	}
+	OTHER(cuFuncGetName),
+	OTHER(cuFuncGetParamInfo),
+	OTHER(cuKernelGetName),
+	OTHER(cuKernelGetParamInfo),
 	OTHER(cuCtxGetDevice),
 	OTHER(cuCtxGetCurrent),
 	OTHER(cuCtxSynchronize),

@@ -17,19 +17,21 @@
 #include <string.h>
 
 #include "shim/bins.h"
-#include "shim/live.h"
+#include "shim/infer.h"
 #include "shim/real.h"
 #include "shim/settings.h"
 #include "shim/summary.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/machine.h"
 #include "src/base/util.h"
+#include "weir/trace.h"
 #include "weir/weir.h"
 
-#define SMALL_BYTES 256u	    /* what ranges below one block are rounded up to, see weir.h */
+#define SMALL_BYTES 256u	   /* what ranges below one block are rounded up to, see weir.h */
 #define BLOCK_MAX_BYTES (8u << 20) /* the space's: smaller ones waste less of an allocation */
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
 #define HEADROOM_BYTES (UINT64_C(512) << 20)
+#define HEADROOM_SHARE 16u /* no more than this part of what is free */
 #define RESERVED_BLOCKS 2u /* of a space's budgets, for copies: weir_alloc() leaves them free */
 #define STREAMS_MAX 4096u
 
@@ -45,7 +47,7 @@ static struct {
 	struct weir_machine *machine;
 	struct weir_space *space;
 	uint32_t gpu, gpu_memory, host_memory; /* as the machine numbers them */
-	struct live live;
+	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
 	struct stream_entry *stream;
 	uint32_t nr_streams, max_streams;
@@ -84,11 +86,7 @@ static uint64_t gpu_budget(cu_device device)
 			      summary_bytes(asked).text, device, summary_bytes(total).text);
 	if (asked)
 		return asked;
-	if (free <= 2 * HEADROOM_BYTES)
-		settings_fail("GPU %d has %s free, and %s of them are left to the driver: end what "
-			      "else uses it, or give --gpu-budget",
-			      device, summary_bytes(free).text, summary_bytes(HEADROOM_BYTES).text);
-	return free - HEADROOM_BYTES;
+	return free - MIN(HEADROOM_BYTES, free / HEADROOM_SHARE);
 }
 
 static int make_space(uint64_t budget)
@@ -98,7 +96,7 @@ static int make_space(uint64_t budget)
 		.devices = WEIR_MEM_DEVICE(memory.gpu),
 		.mode = WEIR_FIXED,
 	};
-	int host = weir_memory_find(memory.machine, "host");
+	int host = weir_memory_find(memory.machine, "host"), err;
 
 	if (host < 0)
 		return host;
@@ -113,7 +111,10 @@ static int make_space(uint64_t budget)
 	memory.account.host_budget = settings_get()->host_budget ? settings_get()->host_budget
 								 : desc->memory[host].bytes;
 	memory.account.block_bytes = config.block_bytes;
-	return weir_space_create(memory.machine, &config, &memory.space);
+	err = weir_space_create(memory.machine, &config, &memory.space);
+	if (!err && settings_get()->trace)
+		err = weir_space_trace(memory.space, settings_get()->trace);
+	return err;
 }
 
 /* Make the space on a device; its context is current. Ends the program where that fails. */
@@ -134,6 +135,8 @@ static void start(cu_device device)
 	}
 	if (!err && gpu < 0)
 		err = gpu;
+	if (!err)
+		err = infer_create(&memory.infer);
 	if (!err) {
 		memory.gpu = (uint32_t)gpu;
 		err = make_space(budget);
@@ -171,8 +174,9 @@ int memory_device(void)
 
 static uint64_t rounded(uint64_t bytes)
 {
-	return round_up(bytes, bytes < memory.account.block_bytes ? SMALL_BYTES
-								  : memory.account.block_bytes);
+	const uint64_t block = MAX(memory.account.block_bytes, (uint64_t)SMALL_BYTES);
+
+	return round_up(bytes, bytes < block ? SMALL_BYTES : block);
 }
 
 /* Lock held. */
@@ -189,7 +193,9 @@ static void count_use(void)
 /* An allocation is live from here on. Lock held. @return false: no memory */
 static bool begin_life(uint64_t addr, uint64_t bytes)
 {
-	if (!live_add(&memory.live, addr, bytes))
+	struct range_live range;
+
+	if (infer_range_add(memory.infer, addr, bytes, &range))
 		return false;
 	memory.use.used += rounded(bytes);
 	count_use();
@@ -199,11 +205,12 @@ static bool begin_life(uint64_t addr, uint64_t bytes)
 /* @return its bytes as asked for; 0: no allocation begins there. Lock held. */
 static uint64_t end_life(uint64_t addr)
 {
-	const uint64_t bytes = live_remove(&memory.live, addr);
+	struct range_live range;
 
-	if (bytes)
-		memory.use.used -= rounded(bytes);
-	return bytes;
+	if (infer_range_del(memory.infer, addr, &range))
+		return 0;
+	memory.use.used -= rounded(range.bytes);
+	return range.bytes;
 }
 
 void memory_use(struct memory_use *out)
@@ -257,12 +264,15 @@ void memory_account(struct memory_account *out)
 
 bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes)
 {
-	bool found;
+	struct range_live range;
 
-	pthread_mutex_lock(&memory.lock);
-	found = live_find(&memory.live, addr, base, bytes);
-	pthread_mutex_unlock(&memory.lock);
-	return found;
+	if (atomic_load(&memory.device) < 0 || infer_range_find(memory.infer, addr, &range))
+		return false;
+	if (base)
+		*base = range.addr;
+	if (bytes)
+		*bytes = range.bytes;
+	return true;
 }
 
 /* ------------------------------------------------------------------ streams */
@@ -320,6 +330,28 @@ static bool is_queue(cu_stream stream)
 	int status = CU_CAPTURE_NONE;
 
 	return !real.cuStreamIsCapturing(stream, &status) && status == CU_CAPTURE_NONE;
+}
+
+struct weir_stream *memory_stream(cu_stream stream)
+{
+	struct weir_stream *found;
+
+	if (!is_queue(stream))
+		return NULL;
+	pthread_mutex_lock(&memory.lock);
+	found = adopted(stream);
+	pthread_mutex_unlock(&memory.lock);
+	return found;
+}
+
+struct infer *memory_infer(void)
+{
+	return atomic_load(&memory.device) < 0 ? NULL : memory.infer;
+}
+
+struct weir_space *memory_space(void)
+{
+	return atomic_load(&memory.device) < 0 ? NULL : memory.space;
 }
 
 /* Give kept ranges back to the space: those of a stream, or all. keep: so many bytes may stay. */
@@ -491,7 +523,7 @@ void memory_reset(cu_device device)
 		weir_stream_destroy(memory.stream[s].adopted);
 	memory.nr_streams = 0;
 	bins_fini(&memory.bins);
-	live_fini(&memory.live);
+	infer_destroy(memory.infer);
 	memory.use.used = 0;
 	weir_space_destroy(memory.space);
 	memory.space = NULL;

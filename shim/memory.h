@@ -10,6 +10,10 @@
 
 #include "shim/hooks.h"
 
+struct infer;
+struct weir_space;
+struct weir_stream;
+
 /* Whether allocations of the current context are weir's. The first that asks makes its GPU the
  * managed one where `weir run` named none, and its space. */
 bool memory_manages(void);
@@ -37,6 +41,14 @@ void memory_stream_ends(cu_stream stream);
 
 /* The primary context of a device is about to be reset: all its memory goes. */
 void memory_reset(cu_device device);
+
+/* What knows the live allocations and the kernels, and the space; NULL: there is none yet. */
+struct infer *memory_infer(void);
+struct weir_space *memory_space(void);
+
+/* The space's name of a stream, which has one of its own where it is the default stream. NULL: it
+ * is of another context, or captured into a graph. */
+struct weir_stream *memory_stream(cu_stream stream);
 
 /* What the program is told: of both budgets together. */
 void memory_info(uint64_t *free, uint64_t *total);

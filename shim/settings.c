@@ -55,6 +55,9 @@ static void settings_read(void)
 	settings.gpu_budget = number(SETTINGS_GPU_BUDGET, 0);
 	settings.host_budget = number(SETTINGS_HOST_BUDGET, 0);
 	settings.stats = variable_text(SETTINGS_STATS);
+	settings.trace = variable_text(SETTINGS_TRACE);
+	settings.mark = variable_text(SETTINGS_MARK);
+	settings.mark_every = number(SETTINGS_MARK_EVERY, 1);
 	settings.explain = number(SETTINGS_EXPLAIN, 0) != 0;
 	settings.quiet = number(SETTINGS_QUIET, 0) != 0;
 }

@@ -9,19 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SETTINGS_DRIVER "WEIR_RUN_DRIVER"     /* path of the CUDA driver */
-#define SETTINGS_GPU "WEIR_RUN_GPU"	      /* number of the GPU; not set: the first used */
+#define SETTINGS_DRIVER "WEIR_RUN_DRIVER"	  /* path of the CUDA driver */
+#define SETTINGS_GPU "WEIR_RUN_GPU"		  /* number of the GPU; not set: the first used */
 #define SETTINGS_GPU_BUDGET "WEIR_RUN_GPU_BUDGET" /* bytes; not set: what is free */
 #define SETTINGS_HOST_BUDGET "WEIR_RUN_HOST_BUDGET"
-#define SETTINGS_STATS "WEIR_RUN_STATS"	      /* a file */
-#define SETTINGS_EXPLAIN "WEIR_RUN_EXPLAIN"   /* 1 */
-#define SETTINGS_QUIET "WEIR_RUN_QUIET"	      /* 1 */
+#define SETTINGS_STATS "WEIR_RUN_STATS" /* a file */
+#define SETTINGS_TRACE "WEIR_RUN_TRACE" /* a file */
+#define SETTINGS_MARK "WEIR_RUN_MARK"	/* part of a kernel's name */
+#define SETTINGS_MARK_EVERY "WEIR_RUN_MARK_EVERY"
+#define SETTINGS_EXPLAIN "WEIR_RUN_EXPLAIN" /* 1 */
+#define SETTINGS_QUIET "WEIR_RUN_QUIET"	    /* 1 */
 
 struct settings {
 	const char *driver;
-	int gpu; /* -1: the first that is used */
+	int gpu;			  /* -1: the first that is used */
 	uint64_t gpu_budget, host_budget; /* 0: what is free */
-	const char *stats;		  /* NULL: none */
+	const char *stats, *trace;	  /* NULL: none */
+	const char *mark;    /* kernels whose names have it begin an epoch; NULL: the first does */
+	uint64_t mark_every; /* so many launches of them are one epoch */
 	bool explain, quiet;
 };
 

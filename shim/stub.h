@@ -16,10 +16,10 @@
 /* What a stub has in its data, for who fills its table: offsets are from this header. */
 struct stub_header {
 	uint64_t magic;
-	uint64_t nr;	  /* functions */
-	int64_t slots;	  /* to nr addresses, in the order of the symbols */
-	int64_t symbols;  /* to Elf64_Sym of the first function, the others behind it */
-	int64_t strings;  /* to the table of names */
+	uint64_t nr;	 /* functions */
+	int64_t slots;	 /* to nr addresses, in the order of the symbols */
+	int64_t symbols; /* to Elf64_Sym of the first function, the others behind it */
+	int64_t strings; /* to the table of names */
 };
 
 #define STUB_MAGIC UINT64_C(0x31627574732d7277) /* "wr-stub1" */

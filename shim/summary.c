@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "shim/memory.h"
+#include "shim/record.h"
 #include "shim/settings.h"
+#include "weir/trace.h"
 
 #define MB 1e6
 #define GB 1e9
@@ -92,24 +94,28 @@ void summary_note_lost(uint64_t bytes)
 
 /* ------------------------------------------------------------------ the end */
 
-static void write_json(const char *path, const struct memory_account *a)
+static void write_json(const char *path, const struct memory_account *a,
+		       const struct record_account *r)
 {
 	FILE *file = fopen(path, "w");
 	int err = 0;
 
 	if (file) {
-		(void)fprintf(file,
-			      "{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
-			      ", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
-			      ",\n \"allocated_peak_bytes\": %" PRIu64
-			      ", \"gpu_peak_bytes\": %" PRIu64 ", \"host_peak_bytes\": %" PRIu64
-			      ",\n \"allocations\": %" PRIu64 ", \"allocations_reused\": %" PRIu64
-			      ", \"allocations_refused\": %" PRIu64
-			      ", \"allocations_of_the_driver\": %" PRIu64
-			      ", \"lost_bytes\": %" PRIu64 "}\n",
-			      a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
-			      a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
-			      atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes));
+		(void)fprintf(
+			file,
+			"{\"gpu\": %d, \"gpu_budget_bytes\": %" PRIu64
+			", \"host_budget_bytes\": %" PRIu64 ", \"block_bytes\": %" PRIu64
+			",\n \"allocated_peak_bytes\": %" PRIu64 ", \"gpu_peak_bytes\": %" PRIu64
+			", \"host_peak_bytes\": %" PRIu64 ",\n \"allocations\": %" PRIu64
+			", \"allocations_reused\": %" PRIu64 ", \"allocations_refused\": %" PRIu64
+			", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
+			",\n \"launches_recorded\": %" PRIu64
+			", \"launches_not_recorded\": %" PRIu64 ", \"ranges_named\": %" PRIu64
+			", \"infer_ns\": %" PRIu64 "}\n",
+			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
+			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
+			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes),
+			r->nr_brackets, r->nr_missed, r->nr_uses, r->infer_ns);
 		err = ferror(file);
 		err |= fclose(file);
 	}
@@ -117,9 +123,28 @@ static void write_json(const char *path, const struct memory_account *a)
 		summary_say("--stats: %s: %s", path, strerror(errno));
 }
 
+/* What the trace has, which ends here. */
+static void say_trace(const struct record_account *r)
+{
+	struct weir_space *space = memory_space();
+
+	if (!settings_get()->trace)
+		return;
+	if (space)
+		weir_space_trace_mark(space, "end");
+	if (space && weir_space_trace(space, NULL))
+		summary_say("--trace: %s: its last events may be missing", settings_get()->trace);
+	summary_say("%s: %" PRIu64 " launches, which name %.1f ranges each; %" PRIu64
+		    " name none or were not recorded; %.0f ns a launch to find them",
+		    settings_get()->trace, r->nr_brackets,
+		    (double)r->nr_uses / (double)(r->nr_brackets + !r->nr_brackets), r->nr_missed,
+		    (double)r->infer_ns / (double)(r->nr_brackets + !r->nr_brackets));
+}
+
 __attribute__((destructor)) static void summary_end(void)
 {
 	struct memory_account account;
+	struct record_account launches;
 
 	if (!summary.pid || summary.pid != getpid())
 		return;
@@ -136,6 +161,8 @@ __attribute__((destructor)) static void summary_end(void)
 	if (atomic_load(&summary.lost_bytes))
 		summary_say("%s could not be given back",
 			    summary_bytes(atomic_load(&summary.lost_bytes)).text);
+	record_account(&launches);
+	say_trace(&launches);
 	if (settings_get()->stats)
-		write_json(settings_get()->stats, &account);
+		write_json(settings_get()->stats, &account, &launches);
 }

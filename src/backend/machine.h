@@ -41,6 +41,10 @@ stream_id_t stream_id(const struct weir_stream *stream);
 uint32_t stream_device(const struct weir_stream *stream);
 struct weir_machine *stream_machine(const struct weir_stream *stream);
 
+/* Note that a kernel was launched: what weir_stream_launch() does, for launches by other ways. The
+ * name stays where it is. */
+void stream_kernel_note(struct weir_stream *stream, const char *name);
+
 /* The kernel that weir_stream_launch() launched since the last call of this: its name, "" if there
  * were several, NULL if none. *ops: what these launches declared of them, together; may be NULL. */
 const char *stream_kernel_take(struct weir_stream *stream, double *ops);

@@ -137,16 +137,22 @@ static void ops_add(struct weir_stream *stream, double ops)
 		;
 }
 
+void stream_kernel_note(struct weir_stream *stream, const char *name)
+{
+	const char *before = NULL;
+
+	if (!atomic_compare_exchange_strong(&stream->kernel, &before, name) &&
+	    strcmp(before, name) != 0)
+		atomic_store(&stream->kernel, "");
+}
+
 int weir_stream_launch(struct weir_stream *stream, const struct weir_launch *launch)
 {
 	struct backend *b = machine_backend(stream->machine);
 	int err = b->ops->launch(b, stream->id, launch);
-	const char *before = NULL;
 
-	if (!err && launch->kernel->name &&
-	    !atomic_compare_exchange_strong(&stream->kernel, &before, launch->kernel->name) &&
-	    strcmp(before, launch->kernel->name) != 0)
-		atomic_store(&stream->kernel, "");
+	if (!err && launch->kernel->name)
+		stream_kernel_note(stream, launch->kernel->name);
 	if (!err && launch->ops != 0)
 		ops_add(stream, launch->ops);
 	return err;

@@ -18,6 +18,7 @@
 
 #include "shim/stub.h"
 #include "src/base/hash.h"
+#include "tests/fakecuda/fakecuda.h"
 
 static char file[] = "/tmp/weir-stub-XXXXXX";
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program calls to launch kernels. Looked at only where a trace is recorded. */
+#include "shim/hooks.h"
+#include "shim/infer.h"
+#include "shim/record.h"
+
+/* What the third form of parameters is made of: pairs of a tag and a value, up to the end. */
+#define EXTRA_END ((void *)0)
+#define EXTRA_BUFFER ((void *)1)
+#define EXTRA_BUFFER_BYTES ((void *)2)
+
+static struct infer_launch launch_of(cu_function function, void **parameters, void **extra)
+{
+	struct infer_launch launch = {.kernel = function, .params = (void *const *)parameters};
+
+	for (; !parameters && extra && extra[0] != EXTRA_END; extra += 2)
+		if (extra[0] == EXTRA_BUFFER)
+			launch.buffer = extra[1];
+		else if (extra[0] == EXTRA_BUFFER_BYTES)
+			launch.buffer_bytes = (uint32_t) * (const size_t *)extra[1];
+	return launch;
+}
+
+/* Whether the launch is recorded: then launched() is called behind it. */
+static bool begin(struct record_launch *r, cu_function function, cu_stream stream,
+		  void **parameters, void **extra)
+{
+	struct infer_launch launch;
+
+	if (!record_is_on() || !hook_enter())
+		return false;
+	launch = launch_of(function, parameters, extra);
+	record_begin(r, function, stream, &launch);
+	return true;
+}
+
+static void end(struct record_launch *r, bool begun)
+{
+	if (!begun)
+		return;
+	record_end(r);
+	hook_leave();
+}
+
+/* The default stream of a call for streams of threads, and of others. */
+static cu_stream of_thread(cu_stream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+static cu_stream of_all(cu_stream stream)
+{
+	return stream ? stream : CU_STREAM_LEGACY;
+}
+
+#define SHAPE                                                                              \
+	function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, \
+		parameters
+
+cu_result hook_cuLaunchKernel LAUNCH_PARAMETERS
+{
+	struct record_launch r;
+	bool begun = begin(&r, function, of_all(stream), parameters, extra);
+	cu_result result = real.cuLaunchKernel(SHAPE, extra);
+
+	end(&r, begun);
+	return result;
+}
+
+cu_result hook_cuLaunchKernel_ptsz LAUNCH_PARAMETERS
+{
+	struct record_launch r;
+	bool begun = begin(&r, function, of_thread(stream), parameters, extra);
+	cu_result result = real.cuLaunchKernel_ptsz(SHAPE, extra);
+
+	end(&r, begun);
+	return result;
+}
+
+cu_result hook_cuLaunchCooperativeKernel COOPERATIVE
+{
+	struct record_launch r;
+	bool begun = begin(&r, function, of_all(stream), parameters, NULL);
+	cu_result result = real.cuLaunchCooperativeKernel(SHAPE);
+
+	end(&r, begun);
+	return result;
+}
+
+cu_result hook_cuLaunchCooperativeKernel_ptsz COOPERATIVE
+{
+	struct record_launch r;
+	bool begun = begin(&r, function, of_thread(stream), parameters, NULL);
+	cu_result result = real.cuLaunchCooperativeKernel_ptsz(SHAPE);
+
+	end(&r, begun);
+	return result;
+}
+
+cu_result hook_cuLaunchKernelEx LAUNCH_EX
+{
+	struct record_launch r;
+	bool begun = config && begin(&r, function, of_all(config->stream), parameters, extra);
+	cu_result result = real.cuLaunchKernelEx(config, function, parameters, extra);
+
+	end(&r, begun);
+	return result;
+}
+
+cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
+{
+	struct record_launch r;
+	bool begun = config && begin(&r, function, of_thread(config->stream), parameters, extra);
+	cu_result result = real.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
+
+	end(&r, begun);
+	return result;
+}
+
+/* ------------------------------------------------------------------ kernels that go */
+
+cu_result hook_cuModuleUnload(cu_module module)
+{
+	record_forget_kernels();
+	return real.cuModuleUnload(module);
+}
+
+cu_result hook_cuLibraryUnload(cu_library library)
+{
+	record_forget_kernels();
+	return real.cuLibraryUnload(library);
+}

@@ -1,0 +1,149 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `weir run` from the outside: a program that knows nothing of weir computes the same under it on the
+# driver without a GPU, however it reaches the driver and with less GPU memory than it allocates;
+# what is said of it, and recorded; and what is refused. Needs WEIR, BUILD_DIR, SOURCE_DIR,
+# FAKECUDA_DRIVER, CC and python3. Prints a line a test.
+#
+# A library cannot be put before a sanitizer's, so this is for builds without one.
+#
+# Labels: optimised
+set -u
+
+: "${WEIR:?is the program to test}" "${FAKECUDA_DRIVER:?is the folder of a driver}"
+if [ -n "${WEIR_SANITIZE-}" ]; then
+	echo "ok - skipped: a build with a sanitizer has no library for programs"
+	exit 0
+fi
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# shellcheck source=/dev/null
+. "${SOURCE_DIR:?is the source tree}/tests/support/environment.sh"
+cd "$dir" || exit 1
+export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
+export FAKECUDA_HBM_BYTES=67108864
+program=${BUILD_DIR:?is the build folder}/tests/dropin/program
+
+# under STATUS OPTIONS -- ARGS...: run it under weir, into out and err.
+under()
+{
+	status=$1
+	shift
+	"$WEIR" run "$@" >out 2>err
+	rc=$?
+	[ "$rc" = "$status" ] || fail "run $* exits with $rc, not $status" out err
+}
+
+# Every way to the driver, everywhere in memory: the same sums as without weir.
+for ways in "" "--reach dlsym --threads 3 --streams 4" "--reach proc --async --ask" \
+	"--reach proc-first --async --threads 4" "--reach per-thread --async --threads 3" \
+	"--async --streams 0 --threads 2 --arrays 30 --bytes 262144 --ask"; do
+	# shellcheck disable=SC2086 # words
+	"$program" $ways >plain || fail "the program fails by itself" plain
+	for budget in 60MiB 1MiB; do
+		# shellcheck disable=SC2086 # words
+		under 0 --gpu-budget $budget -- "$program" $ways
+		cmp -s plain out || fail "'$ways' differs with $budget" plain out err
+		has err '^weir: GPU 0: .* of its memory and .* of the host' '^weir: .* at most'
+	done
+done
+echo "ok - programs compute the same, whatever their way to the driver"
+
+has err '^weir: the GPU.s 1\.0 MB are full: ' \
+	'^weir: .* at most; 1\.0 MB of it in the GPU.s memory, and [0-9.]+ MB in the host'
+under 1 --quiet -- "$program" --plant
+has err 'word .* is .*, not'
+if grep -q '^weir:' err; then
+	fail "--quiet is not quiet" err
+fi
+echo "ok - a wrong word is found, and is the program's own failure"
+
+under 0 --gpu-budget 60MiB --stats stats.json --trace run.trace --mark '?:36' -- \
+	"$program" --arrays 20 --passes 40 --streams 1
+python3 - <<'END' || fail "the statistics do not fit together" stats.json
+import json
+
+s = json.load(open("stats.json"))
+assert s["gpu"] == 0 and s["gpu_budget_bytes"] == 60 << 20, s
+assert s["allocated_peak_bytes"] >= 20 * 65536 and s["host_peak_bytes"] == 0, s
+assert s["allocations"] > 20 and s["allocations_refused"] == 0, s
+assert s["launches_recorded"] > 500 and s["launches_not_recorded"] == 0, s
+assert s["ranges_named"] >= s["launches_recorded"], s
+END
+"$WEIR" trace info run.trace >out || fail "the trace cannot be read" out
+has out '^recording +ended as it should$' '^brackets +[0-9]{3,}$' '^marks +[0-9]{2}$' \
+	'^mode +fixed$'
+"$WEIR" replay run.trace --machine h200 --block-size 2MiB --manager weir,native \
+	--gpu-budget 100MB --no-think >out 2>err || fail "the trace cannot be replayed" out err
+has out 'weir +[0-9.]+' 'native +[0-9.]+'
+echo "ok - what launches name is recorded, and replayed"
+
+# Out of memory is the program's to deal with.
+under 1 --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144
+has err '^weir: .* asked for, and both budgets are full'
+echo "ok - full budgets are out of memory"
+
+# A child of the program, and helpers, are left alone; arguments and status are the program's own.
+under 7 --quiet -- sh -c 'echo "$0 $1"; exit 7' one two
+has out '^one two$'
+under 0 -- sh -c "\"$program\" --arrays 2"
+has out ' ok$'
+echo "ok - scripts and children"
+
+# refused PATTERN OPTIONS...: status 2 and one line.
+refused()
+{
+	pattern=$1
+	shift
+	under 2 "$@"
+	has err "$pattern"
+	[ "$(wc -l <err)" = 1 ] || fail "run $* says more than a line" err
+}
+
+refused 'a program is missing' --gpu-budget 1GB
+refused 'a program is missing' --
+refused 'unexpected argument' "$program"
+refused "no program 'nowhere'" -- nowhere
+refused 'write a size above zero' --gpu-budget 0 -- "$program"
+refused 'write a size above zero' --host-budget none -- "$program"
+refused 'write the number of a GPU' --gpu first -- "$program"
+refused 'is for --trace' --mark kernel -- "$program"
+refused "write a part of a kernel's name" --trace t --mark :3 -- "$program"
+refused 'has an empty value' --stats '' -- "$program"
+refused 'under weir run already' -- "$WEIR" run -- "$program"
+refused '^weir: --gpu-budget is 8\.00 GB, and GPU 0 has 67\.1 MB' --gpu-budget 8GB -- "$program"
+echo 'int main(void) { return 0; }' >static.c
+if "${CC:?is the compiler}" -static static.c -o static 2>/dev/null; then
+	refused 'is linked statically' -- ./static
+fi
+echo text >text
+chmod +x text
+refused 'neither a program nor a script' -- ./text
+chmod -x text
+refused 'is no program that can be started' -- ./text
+LD_LIBRARY_PATH='' refused 'no NVIDIA driver' -- "$program"
+mkdir public
+chmod 777 public
+mkdir -m 777 public/weir
+chmod 777 public/weir
+XDG_CACHE_HOME="$dir/public" refused 'you alone may write to' -- "$program"
+FAKECUDA_VERSION=12000 refused 'weir needs 12\.2' -- "$program"
+FAKECUDA_DEVICES=-1 "$program" >plain 2>&1
+FAKECUDA_DEVICES=-1 "$WEIR" run --quiet -- "$program" >out 2>&1
+cmp -s plain out || fail "without a GPU the program says something else" plain out
+echo "ok - what cannot be is refused"
+
+# The driver is the program's where weir cannot manage: another GPU, contexts of its own.
+under 0 --gpu 3 --stats none.json -- "$program"
+[ ! -e none.json ] || fail "a program without memory of weir's has statistics" none.json
+echo "ok - other GPUs are the driver's"
+
+# What it is started with is made once, and made again if it is not what it should be.
+stub=$(echo "$dir"/cache/weir/cuda-*/libcuda.so.1)
+echo damaged >"$stub"
+under 0 --quiet -- "$program"
+[ "$(head -c 4 "$stub" | tail -c 3)" = ELF ] || fail "a damaged stub stays"
+[ "$(find "$dir/cache/weir" -name 'libcuda.so.1*' | wc -l)" = 1 ] || fail "stubs are left over"
+echo "ok - the cache"
