@@ -149,6 +149,32 @@ static void test_own_context(void **state)
 	assert_int_equal(fakecuda_leaks(stderr), 0);
 }
 
+/* What is queued on the streams of a context that ends is dropped, and they are of no use. */
+static void test_context_end(void **state)
+{
+	cu_stream stream;
+	cu_context made;
+	cu_ptr addr;
+
+	(void)state;
+	begin(NULL);
+	addr = plain(UNIT);
+	fill(addr, 1, UNIT, NULL);
+	ok(cu.stream_sync(NULL));
+	ok(more.context_create(&made, 0, 0));
+	stream = stream_new();
+	ok(fakecuda_gate(stream, true));
+	fill(addr, 2, UNIT, stream);
+	ok(fakecuda_gate(NULL, true));
+	fill(addr, 3, UNIT, NULL);
+	ok(more.context_destroy(made));
+	assert_int_equal(more.stream_query(stream), CONTEXT_IS_DESTROYED);
+	ok(fakecuda_gate(NULL, false));
+	assert_int_equal(words(addr, UNIT, NULL), 1);
+	assert_int_equal(fakecuda_nr_pending(NULL), 0);
+	fakecuda_reset(NULL);
+}
+
 static void test_context_reset(void **state)
 {
 	cu_stream stream;
@@ -261,6 +287,31 @@ static void test_own_streams(void **state)
 	end();
 }
 
+static void *short_thread(void *arg)
+{
+	ok(cu.context_push(arg));
+	ok(own.fill(1, 0, 0, NULL));
+	ok(own.stream_sync(NULL));
+	ok(cu.context_pop(NULL));
+	return NULL;
+}
+
+/* A thread's own stream ends with it: there are more threads than streams. */
+static void test_own_streams_end(void **state)
+{
+	cu_context context;
+	pthread_t thread;
+
+	(void)state;
+	begin(NULL);
+	ok(more.context_get(&context));
+	for (int i = 0; i < FAKECUDA_STREAMS_MAX + 8; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, short_thread, context), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	end();
+}
+
 /* ------------------------------------------------------------------ copies and fills */
 
 static void test_copies(void **state)
@@ -312,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_proc),	    cmocka_unit_test(test_current),
 		cmocka_unit_test(test_own_context), cmocka_unit_test(test_context_reset),
+		cmocka_unit_test(test_context_end), cmocka_unit_test(test_own_streams_end),
 		cmocka_unit_test(test_streams),	    cmocka_unit_test(test_own_streams),
 		cmocka_unit_test(test_copies),
 	};
