@@ -152,6 +152,24 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+/* What went wrong in a process that cannot ask. */
+__attribute__((destructor)) static void report(void)
+{
+	const char *path = getenv("FAKECUDA_REPORT");
+	unsigned leaks = path && *path ? fakecuda_leaks(NULL) : 0;
+	FILE *file = path && *path ? fopen(path, "a") : NULL;
+
+	if (!file)
+		return;
+	pthread_mutex_lock(&fake.lock);
+	fprintf(file, "calls %llu races %llu unmaps %llu leaks %u problem %s\n",
+		(unsigned long long)fake.nr_calls, (unsigned long long)fake.nr_races,
+		(unsigned long long)fake.nr_unmaps_in_use, leaks,
+		fake.problem[0] ? fake.problem : "none");
+	pthread_mutex_unlock(&fake.lock);
+	fclose(file);
+}
+
 /* ------------------------------------------------------------------ calls and faults */
 
 /* Calls that undo something, and that only tell: these do not fail by number. */

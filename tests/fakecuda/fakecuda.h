@@ -10,7 +10,13 @@
  * once in a process, and stays loaded with its state when it is closed.
  *
  * Programs that know nothing of it find the same driver under its own name: driver/libcuda.so.1,
- * beside this library, in LD_LIBRARY_PATH. That is another library, with a state of its own.
+ * beside this library, in LD_LIBRARY_PATH. That is another library, with a state of its own. With
+ * FAKECUDA_REPORT=FILE in the environment it adds a line to the file when the process ends:
+ *
+ *   calls N races N unmaps N leaks N problem TEXT|none
+ *
+ * which are fakecuda_nr_calls(), fakecuda_nr_races(), fakecuda_nr_unmaps_in_use(), fakecuda_leaks()
+ * and fakecuda_problem().
  *
  * Streams are named by what cuStreamCreate() gave, as void *. Results are CUresult, as int.
  * Threads: every function may be called from any thread, kernels too; fakecuda_reset() only while

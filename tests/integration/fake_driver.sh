@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A program that knows of the CUDA driver alone, on the fake one, without weir: it computes the same
+# in all ways to reach the driver and to allocate, and notices a wrong word and too little memory.
+set -uo pipefail
+
+readonly program=$BUILD_DIR/tests/dropin/program
+export LD_LIBRARY_PATH=$FAKECUDA_DRIVER
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+export FAKECUDA_REPORT=$report
+
+status=0
+fail() {
+	echo "fake_driver: $*" >&2
+	status=1
+}
+
+# same WANTED ARGUMENTS: a run whose line is that one.
+same() {
+	local wanted=$1 line
+	shift
+	line=$("$program" "$@") || fail "failed: $*"
+	[ "$line" = "$wanted" ] || fail "$*: not '$wanted' but '$line'"
+}
+
+first=$("$program") || fail "does not run"
+case $first in
+*" ok") ;;
+*) fail "no ok: $first" ;;
+esac
+for reach in linked dlsym proc proc-first per-thread; do
+	same "$first" --ask --reach $reach
+	same "$first" --streams 0 --reach $reach
+	same "$first" --async --ask --streams 4 --reach $reach
+done
+
+threads=$("$program" --threads 3 --bytes 20004) || fail "threads: failed"
+for reach in linked proc per-thread; do
+	same "$threads" --threads 3 --bytes 20004 --async --streams 3 --reach $reach
+	same "$threads" --threads 3 --bytes 20004 --async --streams 0 --reach $reach
+done
+
+# The program orders all it does, and gives all back.
+lines=$(wc -l <"$report")
+[ "$lines" -eq 23 ] || fail "$lines runs reported, not 23"
+bad=$(grep -v '^calls [1-9][0-9]* races 0 unmaps 0 leaks 0 problem none$' "$report") &&
+	fail "the driver reports: $bad"
+
+if "$program" --plant 2>/dev/null; then
+	fail "a wrong word is not found"
+fi
+if FAKECUDA_HBM_BYTES=0x40000 "$program" 2>/dev/null; then
+	fail "runs in too little memory"
+fi
+exit $status
