@@ -132,7 +132,7 @@ static int check_rights(const char *path)
 int run_find_program(const char *command, char *path)
 {
 	char at[PATH_MAX];
-	struct head head;
+	struct head head = {.nr = 0};
 
 	if (strchr(command, '/') ? snprintf(path, PATH_MAX, "%s", command) >= PATH_MAX
 				 : !search(command, path))
