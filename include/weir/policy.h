@@ -60,7 +60,8 @@ enum weir_policy_result {
 /** A range, as steps have used it. */
 struct weir_policy_range {
 	uint64_t word[2];
-	uint64_t uses;		 /**< uses by steps since a block of it last came or left */
+	uint64_t uses;		 /**< by steps, since a block of it last came or left; discards
+				  * are among them */
 	uint64_t touched_bytes;	 /**< declared by these uses: read and written */
 	uint64_t in_place_bytes; /**< of these, in blocks that were not resident */
 	uint64_t moved_age;	 /**< since a block of it last came or left */

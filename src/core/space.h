@@ -65,6 +65,9 @@ struct range {
 	uint32_t nr_backed;	  /* the sum of nr_home[] */
 	bracket_seq_t last_use;	  /* newest bracket that named all of it */
 	bracket_seq_t last_write; /* newest of these that may have written it */
+	/* The mode's: brackets that used some of it in its present life, discards among them; and
+	 * when the last one did, in blocks that brackets used; 0: none yet. */
+	uint32_t nr_uses, used_at;
 	/* Of its blocks, by place: those that have their home there; and those on their way. */
 	uint32_t nr_home[PLACES_MAX], nr_moving[PLACES_MAX];
 	uint32_t nr_dirty[PLACES_MAX]; /* of the first, those of which no copy is below, or on its

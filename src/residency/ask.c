@@ -41,7 +41,7 @@ void ask_reset(struct range *range)
 {
 	struct asked *asked = &range->residency->asked;
 
-	*asked = (struct asked){.number = asked->number};
+	*asked = (struct asked){.moved_uses = range->nr_uses, .number = asked->number};
 	for (uint32_t i = 0; i < range->nr_blocks; i++)
 		block_word(range, i)[0] = block_word(range, i)[1] = 0;
 }
@@ -55,6 +55,12 @@ static uint32_t number_of(struct weir_space *space, struct range *range)
 	return asked->number;
 }
 
+/* Uses since a block came or left. */
+static uint32_t uses_of(const struct range *range)
+{
+	return range->nr_uses - range->residency->asked.moved_uses;
+}
+
 static struct weir_policy_range see_range(struct weir_space *space, struct range *range)
 {
 	const struct asked *asked = &range->residency->asked;
@@ -63,7 +69,7 @@ static struct weir_policy_range see_range(struct weir_space *space, struct range
 
 	return (struct weir_policy_range){
 		.word = {asked->word[0], asked->word[1]},
-		.uses = asked->uses,
+		.uses = uses_of(range),
 		.touched_bytes = asked->touched_bytes,
 		.in_place_bytes = asked->in_place_bytes,
 		.moved_age = now - asked->moved_step,
@@ -91,7 +97,6 @@ void ask_used(struct weir_space *space, const struct stream_slot *slot)
 
 		if (use->ready || use->kind == WEIR_DISCARD || !nr)
 			continue;
-		asked->uses++;
 		asked->touched_bytes += (uint64_t)bytes;
 		asked->in_place_bytes +=
 			(uint64_t)(bytes * (nr - range_nr_resident(use->range)) / nr);
@@ -113,7 +118,7 @@ void ask_moved(struct weir_space *space, struct range *range, uint32_t i, bool c
 			.range_word = {asked->word[0], asked->word[1]},
 			.block_word = {block_word(range, i)[0], block_word(range, i)[1]},
 			.now = space->residency->step,
-			.uses = came ? 0 : asked->uses,
+			.uses = came ? 0 : uses_of(range),
 			.range = number_of(space, range),
 			.block = i,
 			.nr_blocks = range->nr_blocks,
@@ -125,7 +130,8 @@ void ask_moved(struct weir_space *space, struct range *range, uint32_t i, bool c
 		take_words(asked->word, q.range_word);
 		take_words(block_word(range, i), q.block_word);
 	}
-	asked->uses = asked->touched_bytes = asked->in_place_bytes = 0;
+	asked->moved_uses = range->nr_uses;
+	asked->touched_bytes = asked->in_place_bytes = 0;
 	asked->moved_step = space->residency->step;
 	if (came)
 		asked->arrived_step = space->residency->step;
@@ -165,11 +171,10 @@ static void see_costs(const struct weir_space *space, const struct space_use *us
 	q->in_place_ns = (uint64_t)in_place_ns(use, link);
 }
 
-/* Ask about a use, and note what was answered. */
-static void ask_use(struct weir_space *space, const struct space_use *use, struct range *victim)
+static struct weir_policy_admit see_use(struct weir_space *space, const struct space_use *use,
+					struct range *victim)
 {
 	struct range *range = use->range;
-	struct asked *asked = &range->residency->asked;
 	struct weir_policy_admit q = {
 		.range = see_range(space, range),
 		.now = space->residency->step,
@@ -188,28 +193,26 @@ static void ask_use(struct weir_space *space, const struct space_use *use, struc
 	q.has_victim = victim != NULL;
 	if (victim)
 		q.victim = see_range(space, victim);
-	asked->answered = policy_admit(space->residency->policy, &q);
-	take_words(asked->word, q.range.word);
-	asked->answer = (struct brought_in){
-		.level = q.level,
-		.evict_for_fresh = q.evict,
-		.evict_for_moved = q.evict,
-	};
+	return q;
 }
 
-void ask_admit(struct weir_space *space, const struct space_use *use, bool again,
-	       struct brought_in *in, victim_fn victim)
+void ask_admit(struct weir_space *space, const struct space_use *use, struct brought_in *in,
+	       victim_fn victim)
 {
 	struct range *range = use->range;
-	const struct asked *asked = &range->residency->asked;
+	struct weir_policy_admit q;
 
 	if (!policy_has(space->residency->policy, POLICY_ADMIT) || space->mode == WEIR_FIXED ||
 	    range_follows_plan(range) || range->arena || range->residency->prefer >= 0)
 		return;
-	if (!again)
-		ask_use(space, use, victim(space, range->own));
-	if (asked->answered)
-		*in = asked->answer;
+	q = see_use(space, use, victim(space, range->own));
+	if (policy_admit(space->residency->policy, &q))
+		*in = (struct brought_in){
+			.level = q.level,
+			.evict_for_fresh = q.evict,
+			.evict_for_moved = q.evict,
+		};
+	take_words(range->residency->asked.word, q.range.word);
 }
 
 /* ------------------------------------------------------------------ who goes */

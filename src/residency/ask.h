@@ -14,14 +14,13 @@
 /* What a policy sees of a range. Steps count brackets from when a policy was first set. */
 struct asked {
 	uint64_t word[2];
-	uint64_t uses, touched_bytes, in_place_bytes; /* since a block came or left */
+	uint64_t touched_bytes, in_place_bytes; /* by uses since a block came or left */
 	uint64_t moved_step, arrived_step, used_step;
-	uint32_t number;	  /* 0: none yet */
-	struct brought_in answer; /* of the last use that was asked about, ... */
-	bool answered;		  /* if it was answered */
+	uint32_t moved_uses; /* the range's uses (past.c) when a block last came or left */
+	uint32_t number;     /* 0: none yet */
 };
 
-/* A bracket's uses are placed: count them. There is a policy. */
+/* A bracket's uses are placed: note what they touch. There is a policy. */
 void ask_used(struct weir_space *space, const struct stream_slot *slot);
 
 /* A block came to its own memory, or left it. */
@@ -39,11 +38,10 @@ typedef bool (*may_give_fn)(const struct weir_space *space, struct range *range,
 
 /*
  * What of a use's range should be resident, in the place of `in`, the default's answer, which is
- * left where there is no policy or it has no answer. again: the last answer about the range is
- * taken.
+ * left where there is no policy or it has no answer.
  */
-void ask_admit(struct weir_space *space, const struct space_use *use, bool again,
-	       struct brought_in *in, victim_fn victim);
+void ask_admit(struct weir_space *space, const struct space_use *use, struct brought_in *in,
+	       victim_fn victim);
 
 /* Who gives a chunk, in the place of the range and block that the default picked at `own`. */
 struct range *ask_victim(struct weir_space *space, place_t own, may_give_fn may_give,

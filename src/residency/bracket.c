@@ -452,6 +452,7 @@ static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 	for (uint32_t u = 0; u < slot->uses.nr; u++) {
 		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
 		bracket_expect_writes(space, &slot->uses.use[u]);
+		past_used(space, &slot->uses.use[u]);
 	}
 	if (space->residency->policy)
 		ask_used(space, slot);
@@ -554,7 +555,6 @@ static void release_use(struct weir_space *space, const struct space_use *use, b
 	struct range *range = use->range;
 
 	pin(range, use, -1);
-	past_used(space, use);
 	if (use->nr == range->nr_blocks) {
 		range->last_use = seq;
 		range->last_write = writes ? seq : range->last_write;

@@ -24,7 +24,7 @@
  * memory. Zeroed at first; nobody else looks inside. Time is counted as struct past has it.
  */
 struct recency_range {
-	uint32_t uses;	     /* before something of it last moved; the older half may be left out */
+	uint32_t uses;	     /* to add to struct past's, modulo 2^32: older ones are left out */
 	uint32_t since;	     /* time that uses are counted from; 0: it was not used yet */
 	uint32_t had;	     /* uses, as something of it last came */
 	uint16_t came, left; /* trials in which something of it last came, and last left */
@@ -47,7 +47,7 @@ struct past {
 	struct recency *memory;
 	uint32_t now;
 	uint32_t idle;	    /* time since its last use */
-	uint32_t uses;	    /* since something of it last moved */
+	uint32_t uses;	    /* in its present life */
 	uint32_t nr_chunks; /* that the memory has for the space */
 };
 

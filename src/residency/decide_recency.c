@@ -69,7 +69,7 @@ static void forget(const struct past *p)
 	while (age(p) > (uint64_t)MEMORY * MAX(p->nr_chunks, 1u)) {
 		uint32_t half = nr_uses(p) / 2;
 
-		r->uses -= half; /* perhaps below 0: the sum counts, modulo 2^32 */
+		r->uses -= half; /* below 0: the sum counts, modulo 2^32 */
 		r->had -= half;
 		r->since += age(p) / 2;
 	}
@@ -162,10 +162,9 @@ void recency_moved(const struct past *p, bool came)
 	struct recency_range *r = p->range;
 	struct recency *m = p->memory;
 
-	r->uses += p->uses;
 	if (came) {
 		r->came = m->trial;
-		r->had = r->uses;
+		r->had = nr_uses(p);
 	} else if (!m->keep && r->came != m->trial) {
 		r->left = m->trial;
 	}

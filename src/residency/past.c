@@ -26,21 +26,10 @@ struct past past_get(const struct weir_space *space, const struct range *range)
 		.range = &r->recency,
 		.memory = &s->recency[range->own],
 		.now = now,
-		.idle = now - r->last_at,
-		.uses = r->nr_uses,
+		.idle = now - range->used_at,
+		.uses = range->nr_uses,
 		.nr_chunks = (uint32_t)space->pmm[range->own].max_chunks,
 	};
-}
-
-void past_used(struct weir_space *space, const struct space_use *use)
-{
-	struct range_residency *r = use->range->residency;
-	uint32_t *time = &space->residency->time[use->range->own];
-
-	if (r->last_at)
-		*time += use->nr;
-	r->last_at = *time + 1;
-	r->nr_uses++;
 }
 
 void past_moved(struct weir_space *space, struct range *range, bool came)
@@ -51,15 +40,13 @@ void past_moved(struct weir_space *space, struct range *range, bool came)
 		return;
 	past = past_get(space, range);
 	recency_moved(&past, came);
-	range->residency->nr_uses = 0;
 }
 
 void past_reset(struct range *range)
 {
 	struct range_residency *r = range->residency;
 
-	r->last_at = 0;
-	r->nr_uses = 0;
+	range->nr_uses = range->used_at = 0;
 	r->answer_mark = 0;
 	r->recency = (struct recency_range){0};
 }

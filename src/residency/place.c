@@ -26,13 +26,13 @@ static void add_past(const struct weir_space *space, const struct space_use *use
 		q->victim = past_get(space, victim);
 }
 
-/* What of the use's range should be resident. A bracket gets one answer, however often it waits.
- * ahead: of its placing. */
-static void get_wanted(struct weir_space *space, const struct space_use *use, bool ahead,
+/* What of the use's range should be resident. A bracket gets one answer, however often it waits. */
+static void get_wanted(struct weir_space *space, const struct space_use *use,
 		       struct brought_in *out)
 {
 	const struct range *range = use->range;
 	struct range_residency *r = range->residency;
+	const bool kept = space->keep_marked;
 	struct bring_in q = {
 		.nr_blocks = range->nr_blocks,
 		.nr_resident = range_nr_resident(range),
@@ -48,10 +48,12 @@ static void get_wanted(struct weir_space *space, const struct space_use *use, bo
 		*out = r->answer;
 		return;
 	}
+	space->keep_marked = true; /* who would go is none of what the bracket names */
 	if (!q.follows_plan && !range->arena)
 		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
-	ask_admit(space, use, ahead, out, room_victim);
+	ask_admit(space, use, out, room_victim);
+	space->keep_marked = kept;
 	r->answer_mark = space->mark;
 	r->answer_first = use->first;
 	r->answer = *out;
@@ -216,7 +218,7 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 
 	if (is_ready(use))
 		return 0;
-	get_wanted(space, use, false, &in);
+	get_wanted(space, use, &in);
 	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
 
 	for (; !err && p->nth < use->nr; p->nth++) {
@@ -369,7 +371,7 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 
 		if (is_ready(use))
 			continue;
-		get_wanted(space, use, true, &in);
+		get_wanted(space, use, &in);
 		err = near_place_fresh(space, use, in.level, NULL);
 		if (!err)
 			err = mend_ahead(space, use, in.level);

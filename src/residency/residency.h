@@ -54,8 +54,6 @@ struct range_residency {
 	uint32_t top_arrivals; /* ... since the range had so many arrivals */
 	uint32_t give;	      /* no block from here on, in its order, can give its chunk away ... */
 	uint64_t give_epoch;  /* ... in this epoch of the space */
-	uint32_t last_at;     /* time of its last use (past.c); 0: none yet */
-	uint32_t nr_uses;     /* since something of it last moved */
 	uint64_t answer_mark; /* mark of the bracket that last asked what should be resident, */
 	uint32_t answer_first;	  /* the first block of that use, */
 	struct brought_in answer; /* and the answer */
@@ -375,8 +373,18 @@ uint32_t past_nr_free(const struct weir_space *space, place_t own);
 /* What uses of a range were so far. */
 struct past past_get(const struct weir_space *space, const struct range *range);
 
-/* A bracket that ended used a range. */
-void past_used(struct weir_space *space, const struct space_use *use);
+/* An open bracket uses a range. Inline, and in fields of the range itself, since every use of every
+ * bracket comes by. */
+static inline void past_used(struct weir_space *space, const struct space_use *use)
+{
+	struct range *range = use->range;
+	uint32_t *time = &space->residency->time[range->own];
+
+	if (range->used_at)
+		*time += use->nr;
+	range->used_at = *time + 1;
+	range->nr_uses++;
+}
 
 /* A block came to the range's own memory, or is leaving it. */
 void past_moved(struct weir_space *space, struct range *range, bool came);

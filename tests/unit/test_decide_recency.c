@@ -69,10 +69,8 @@ static void move(struct model *m, struct model_range *range, bool come)
 {
 	struct past past = past_of(m, range);
 
-	for (uint32_t i = 0; i < RANGE_BLOCKS; i++) {
+	for (uint32_t i = 0; i < RANGE_BLOCKS; i++)
 		recency_moved(&past, come);
-		past.uses = range->uses = 0;
-	}
 	range->resident = come;
 	m->nr_resident += come ? 1 : (uint32_t)-1;
 }

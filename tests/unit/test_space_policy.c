@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "src/residency/residency.h"
 #include "tests/support/policy.h"
 #include "tests/support/space.h"
 
@@ -370,6 +371,62 @@ static void test_space_policy_words_start_anew(void **state)
 	assert_int_equal(f->admit.range.word[0], 1);
 }
 
+/* Of two devices each follows a plan: what both use is in neither, and asked about once a use. */
+static void test_space_policy_beside_plans(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *shared, *own[3];
+	struct weir_use read;
+
+	test_space_close(&f->t);
+	test_space_open_devices(&f->t, BLOCK, 10, 10, 48);
+	shared = do_alloc(&f->t, ALL, 0);
+	do_fill(&f->t, 0, shared, ALL, 1);
+	do_expect(&f->t, TEST_OTHER, shared, ALL, 1);
+	read = (struct weir_use){.addr = shared, .bytes = ALL, .kind = WEIR_READ};
+	for (uint32_t n = 0; n < 3; n++)
+		own[n] = do_alloc(&f->t, 6 * BLOCK, 0);
+	assert_int_equal(weir_host_begin(f->t.space, &read, 1), 0); /* it leaves for the host's */
+	assert_int_equal(weir_host_end(f->t.space, &read, 1), 0);
+	f->policy.admit = admit;
+	set_policy(f);
+	for (uint32_t n = 0; n < 80; n++) {
+		if (n % 4 == 3)
+			do_expect(&f->t, 0, shared, ALL, 1);
+		else
+			do_fill(&f->t, 0, own[n % 4], 6 * BLOCK, n);
+		if (n >= 60)
+			assert_non_null(range_find(f->t.space, own[0])->residency->planner->plan);
+	}
+	assert_true(f->admit.range.uses == 19 && f->admit.range.nr_resident == 0);
+	f->nr_asked = 0;
+	do_expect(&f->t, 0, shared, ALL, 1);
+	assert_int_equal(f->nr_asked, 1);
+	do_sync(&f->t);
+}
+
+/* A policy that is set hears of uses from then on, and so does one that is set again. */
+static void test_space_policy_counts_anew(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	f->level = 0;
+	use(f, 0);
+	set_policy(f);
+	do_expect(&f->t, 0, f->range[0], ALL, 1);
+	do_sync(&f->t);
+	assert_int_equal(nr_resident(f, 0), 4);
+	assert_int_equal(f->nr_asked, 0);
+	for (uint32_t n = 0; n < 2; n++) {
+		use(f, 1);
+		use(f, 1);
+		assert_int_equal(f->admit.range.uses, 1);
+		assert_int_equal(weir_space_set_policy(f->t.space, &f->policy.base), 0);
+	}
+}
+
 static void test_space_policy_built_in(void **state)
 {
 	struct fixture *f = *state;
@@ -402,10 +459,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_space_policy_##name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(keeps_a_range_out), TEST(admits_into_free_room_only), TEST(chooses_who_goes),
-		TEST(sees_candidates),	 TEST(looks_at_windows),	   TEST(sees_the_future),
-		TEST(hears_of_moves),	 TEST(that_is_wrong_is_detached),  TEST(words_start_anew),
-		TEST(built_in),
+		TEST(keeps_a_range_out), TEST(admits_into_free_room_only),
+		TEST(chooses_who_goes),	 TEST(sees_candidates),
+		TEST(looks_at_windows),	 TEST(sees_the_future),
+		TEST(hears_of_moves),	 TEST(that_is_wrong_is_detached),
+		TEST(words_start_anew),	 TEST(beside_plans),
+		TEST(counts_anew),	 TEST(built_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
