@@ -171,10 +171,9 @@ static void see_costs(const struct weir_space *space, const struct space_use *us
 	q->in_place_ns = (uint64_t)in_place_ns(use, link);
 }
 
-static struct weir_policy_admit see_use(struct weir_space *space, const struct space_use *use,
-					struct range *victim)
+static struct weir_policy_admit see_use(struct weir_space *space, const struct space_use *use)
 {
-	struct range *range = use->range;
+	struct range *range = use->range, *victim = pick_victim(space, range->own);
 	struct weir_policy_admit q = {
 		.range = see_range(space, range),
 		.now = space->residency->step,
@@ -196,8 +195,7 @@ static struct weir_policy_admit see_use(struct weir_space *space, const struct s
 	return q;
 }
 
-void ask_admit(struct weir_space *space, const struct space_use *use, struct brought_in *in,
-	       victim_fn victim)
+void ask_admit(struct weir_space *space, const struct space_use *use, struct brought_in *in)
 {
 	struct range *range = use->range;
 	struct weir_policy_admit q;
@@ -205,7 +203,7 @@ void ask_admit(struct weir_space *space, const struct space_use *use, struct bro
 	if (!policy_has(space->residency->policy, POLICY_ADMIT) || space->mode == WEIR_FIXED ||
 	    range_follows_plan(range) || range->arena || range->residency->prefer >= 0)
 		return;
-	q = see_use(space, use, victim(space, range->own));
+	q = see_use(space, use);
 	if (policy_admit(space->residency->policy, &q))
 		*in = (struct brought_in){
 			.level = q.level,
@@ -243,8 +241,7 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /* All that the default could pick, and of which nobody said anything. @return -ENOMEM */
-static int find_givers(struct weir_space *space, place_t own, may_give_fn may_give,
-		       struct givers *out)
+static int find_givers(struct weir_space *space, place_t own, struct givers *out)
 {
 	const struct policy_future *future = space->residency->policy->future;
 
@@ -255,7 +252,7 @@ static int find_givers(struct weir_space *space, place_t own, may_give_fn may_gi
 		struct range *range = space->range[r];
 		uint32_t i;
 
-		if (range->residency->prefer >= 0 || !may_give(space, range, own, &i))
+		if (range->residency->prefer >= 0 || !pick_idle(space, range, own, &i))
 			continue;
 		(void)number_of(space, range);
 		out->giver[out->nr++] = (struct giver){
@@ -355,16 +352,14 @@ static bool next_window(void *arg, struct weir_policy_victim *q)
 	return true;
 }
 
-struct range *ask_victim(struct weir_space *space, place_t own, may_give_fn may_give,
-			 struct range *range, uint32_t *i)
+struct range *ask_victim(struct weir_space *space, place_t own, struct range *range, uint32_t *i)
 {
 	struct choice choice = {.givers = {.space = space}, .by_default = range};
 	struct weir_policy_victim q = {.now = space->residency->step};
 
 	if (!range || !policy_has(space->residency->policy, POLICY_VICTIM) ||
 	    space->residency->planner[own].plan || range->residency->prefer >= 0 ||
-	    (range->own != own && !range->homes) ||
-	    find_givers(space, own, may_give, &choice.givers))
+	    (range->own != own && !range->homes) || find_givers(space, own, &choice.givers))
 		return range;
 	show(&choice.givers, range, &q);
 	show_far(&choice.givers, &q);

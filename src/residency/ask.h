@@ -30,21 +30,13 @@ void ask_moved(struct weir_space *space, struct range *range, uint32_t i, bool c
 /* The range is new, or freed. */
 void ask_reset(struct range *range);
 
-/* Who would be the first to give a chunk of a device's own memory: room_victim(); and whether a
- * range would, and which block. Passed on, since room.c asks here. */
-typedef struct range *(*victim_fn)(const struct weir_space *space, place_t own);
-typedef bool (*may_give_fn)(const struct weir_space *space, struct range *range, place_t own,
-			    uint32_t *i);
-
 /*
  * What of a use's range should be resident, in the place of `in`, the default's answer, which is
  * left where there is no policy or it has no answer.
  */
-void ask_admit(struct weir_space *space, const struct space_use *use, struct brought_in *in,
-	       victim_fn victim);
+void ask_admit(struct weir_space *space, const struct space_use *use, struct brought_in *in);
 
 /* Who gives a chunk, in the place of the range and block that the default picked at `own`. */
-struct range *ask_victim(struct weir_space *space, place_t own, may_give_fn may_give,
-			 struct range *range, uint32_t *i);
+struct range *ask_victim(struct weir_space *space, place_t own, struct range *range, uint32_t *i);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Points of decision: what comes in, what goes, and where to. Each is asked with all that it may
  * depend on, changes nothing but what a rule keeps for itself, and can be answered by anybody: a
- * table of functions. Mechanism (place.c, room.c) builds the question, and does what the answer
- * says as far as it can.
+ * table of functions. Mechanism (place.c, pick.c, room.c) builds the question, and does what the
+ * answer says as far as it can.
  *
  * The table that spaces are made with (decide.c) asks advice (decide_advice.c), the plan while one
  * is followed (decide_plan.c), and else a rule that knows recent use alone (decide_recency.c).

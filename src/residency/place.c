@@ -21,7 +21,7 @@ static void add_past(const struct weir_space *space, const struct space_use *use
 	q->nr_away = MIN(range->nr_blocks - q->nr_resident - q->nr_unbacked, use->nr);
 	q->past = past_get(space, range);
 	q->nr_free = past_nr_free(space, range->own);
-	victim = q->nr_free < q->nr_away ? room_victim(space, range->own) : NULL;
+	victim = q->nr_free < q->nr_away ? pick_victim(space, range->own) : NULL;
 	if (victim)
 		q->victim = past_get(space, victim);
 }
@@ -52,7 +52,7 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 	if (!q.follows_plan && !range->arena)
 		add_past(space, use, &q);
 	*out = space->residency->decide->bring_in(&q);
-	ask_admit(space, use, out, room_victim);
+	ask_admit(space, use, out);
 	space->keep_marked = kept;
 	r->answer_mark = space->mark;
 	r->answer_first = use->first;

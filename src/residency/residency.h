@@ -10,6 +10,7 @@
  *   follow.c   carrying a plan out, step by step
  *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
+ *   pick.c     which block goes where others are wanted
  *   room.c     where a chunk comes from when none is free
  *   give.c     what others of the machine get that have no room
  *   surplus.c  what is at a neighbour, and should not be by the plan
@@ -284,6 +285,31 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t event,
 		     const struct space_use *uses, uint32_t nr_uses);
 
+/* ---- pick.c */
+
+/* Which blocks may be picked: that no open bracket names, nor the one being placed, ... */
+enum pick {
+	PICK_LATER, /* and that can go when what is queued is done */
+	PICK_IDLE,  /* and that can go now */
+	PICK_CLEAN, /* and that can go now, without a copy, even if the rule would keep it */
+	PICK_ANY,   /* and that can go now, even so */
+};
+
+/* The last block in a range's order that is settled at a place, below n; nr_blocks: none. */
+uint32_t pick_last_settled(struct range *range, place_t place, uint32_t n);
+
+/* The highest ranked range that has a block to evict from a place, and the block; of equals, the
+ * first. NULL: none. */
+struct range *pick_range(const struct weir_space *space, place_t place, enum pick pick,
+			 uint32_t *block);
+
+/* Whether the rule would have a range give an idle block of its own memory now: *i. */
+bool pick_idle(const struct weir_space *space, struct range *range, place_t own, uint32_t *i);
+
+/* The range that would be evicted from first for a chunk of a device's own memory, now or when what
+ * is queued is done. NULL: none. */
+struct range *pick_victim(const struct weir_space *space, place_t own);
+
 /* ---- room.c */
 
 /* A free chunk of a place without moving live blocks: from the pool, from an idle freed range, or
@@ -360,10 +386,6 @@ int room_evict(struct weir_space *space, struct range *range, uint32_t i, enum w
 /* The same to a place below the block's. -ENOSPC: it is full. */
 int room_send(struct weir_space *space, struct range *range, uint32_t i, place_t to,
 	      enum weir_cause cause, bool *freed);
-
-/* The range that would be evicted from first for a chunk of a device's own memory, now or when what
- * is queued is done. NULL: none. */
-struct range *room_victim(const struct weir_space *space, place_t own);
 
 /* ---- past.c */
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a chunk comes from: the pool; a freed range, longest freed first; a lower copy; an
- * eviction. From which range, and where to, is asked (decide.h); within a range, the last block in
- * its order goes, so that what stays lies evenly. What moves is idle: not pinned, and the brackets
- * that named it are done.
+ * eviction. From which range is pick.c's to say, or a policy's (ask.c); where to is asked
+ * (decide.h). What moves is idle: not pinned, and the brackets that named it are done.
  */
 #include <errno.h>
 
@@ -16,40 +15,6 @@ static int note(struct weir_space *space, int err)
 	if (err && err != -ENOSPC)
 		space_note_error(space, err);
 	return err;
-}
-
-/* The last block in the range's order that is settled at the range's own place, below n; nr_blocks:
- * none. */
-static uint32_t last_resident(struct range *range, uint32_t n)
-{
-	struct range_residency *r = range->residency;
-	bool top;
-
-	if (r->top_arrivals != range->nr_arrivals) {
-		r->top = range->nr_blocks;
-		r->top_arrivals = range->nr_arrivals;
-	}
-	top = n >= r->top;
-	for (n = MIN(n, r->top); n-- > 0;) {
-		uint32_t i = range_nth_block(range, n);
-
-		if (block_is_settled_at(&range->block[i], range->own))
-			return n;
-		if (top)
-			r->top = n;
-	}
-	return range->nr_blocks;
-}
-
-/* The same at any place. */
-static uint32_t last_settled(struct range *range, place_t place, uint32_t n)
-{
-	if (place == range->own)
-		return last_resident(range, n);
-	while (n-- > 0)
-		if (block_is_settled_at(&range->block[range_nth_block(range, n)], place))
-			return n;
-	return range->nr_blocks;
 }
 
 /* Of the range freed first. */
@@ -72,9 +37,9 @@ bool room_free_pooled(struct weir_space *space, place_t place)
 		space->residency->dry[place] = space->epoch;
 	if (!oldest)
 		return false;
-	n = last_settled(oldest, place, oldest->nr_blocks);
+	n = pick_last_settled(oldest, place, oldest->nr_blocks);
 	while (n < oldest->nr_blocks && !room_is_idle(space, oldest, range_nth_block(oldest, n)))
-		n = last_settled(oldest, place, n);
+		n = pick_last_settled(oldest, place, n);
 	return n < oldest->nr_blocks &&
 	       !note(space, migrate_unback(space, oldest, range_nth_block(oldest, n)));
 }
@@ -115,8 +80,8 @@ static uint32_t giving_block(const struct weir_space *space, struct range *range
 		range->residency->give_epoch = space->epoch;
 		range->residency->give = range->nr_blocks;
 	}
-	for (uint32_t n = last_resident(range, range->residency->give); n < range->nr_blocks;
-	     n = last_resident(range, n)) {
+	for (uint32_t n = pick_last_settled(range, range->own, range->residency->give);
+	     n < range->nr_blocks; n = pick_last_settled(range, range->own, n)) {
 		uint32_t i = range_nth_block(range, n);
 		const struct block *block = &range->block[i];
 
@@ -404,88 +369,6 @@ int room_clean(struct weir_space *space, struct range *range, uint32_t i, place_
 	return migrate_clean(space, range, i, lower);
 }
 
-/* Whether blocks of a range may be evicted from a place. */
-static bool may_evict(const struct weir_space *space, const struct range *range, place_t place)
-{
-	return !range->arena && !range->pooled && range_nr_settled(range, place) &&
-	       range != space->residency->keep;
-}
-
-/* What ranks a range as a victim at a place: larger goes first. 0: the rule keeps it. */
-static uint64_t victim_rank(const struct weir_space *space, const struct range *range,
-			    place_t place)
-{
-	struct give_up q = {
-		.next_use = schedule_next_use(range),
-		.follows_plan = range_follows_plan(range),
-		.guest = place < space->nr_devices && !range->homes && range->own != place,
-		.idle = space->last_seq - MAX(range->last_use, range->last_part_use),
-		.clean = range->nr_clean != 0,
-		.prefer = prefer_rank(range),
-		.nr_resident = range_nr_resident(range),
-		.past = past_get(space, range),
-	};
-
-	return space->residency->decide->give_up(&q);
-}
-
-/* Which blocks may be picked: that no open bracket names, nor the one being placed, ... */
-enum pick {
-	PICK_LATER, /* and that can go when what is queued is done */
-	PICK_IDLE,  /* and that can go now */
-	PICK_CLEAN, /* and that can go now, without a copy, even if the rule would keep it */
-	PICK_ANY,   /* and that can go now, even so */
-};
-
-/* The next block of a range to evict from a place; nr_blocks: none. */
-static uint32_t pick_block(const struct weir_space *space, struct range *range, place_t place,
-			   enum pick pick)
-{
-	uint32_t n = range->nr_blocks;
-
-	if (range->pins || (pick != PICK_LATER && range->last_use > space->done_seq))
-		return n;
-	for (n = last_settled(range, place, n); n < range->nr_blocks;
-	     n = last_settled(range, place, n)) {
-		uint32_t i = range_nth_block(range, n);
-
-		if (range_is_marked(space, range, i) || range_block_is_pinned(range, i))
-			continue;
-		if (pick == PICK_LATER ||
-		    (room_is_idle(space, range, i) &&
-		     (pick != PICK_CLEAN || !block_is_dirty(&range->block[i]))))
-			return i;
-	}
-	return range->nr_blocks;
-}
-
-/* The highest ranked range that has a block to evict from a place; of equals, the first. Each is
- * looked at once: where open brackets hold most of them, that is in every progress. */
-static struct range *pick_range(const struct weir_space *space, place_t place, enum pick pick,
-				uint32_t *block)
-{
-	struct range *best = NULL;
-	uint64_t best_rank = 0;
-
-	for (uint32_t r = 0; r < space->nr_ranges; r++) {
-		struct range *range = space->range[r];
-		uint64_t rank = 0;
-		uint32_t i;
-
-		if (may_evict(space, range, place))
-			rank = victim_rank(space, range, place) + (pick >= PICK_CLEAN);
-		if (rank <= best_rank)
-			continue;
-		i = pick_block(space, range, place, pick);
-		if (i == range->nr_blocks)
-			continue;
-		best = range;
-		best_rank = rank;
-		*block = i;
-	}
-	return best;
-}
-
 int room_leave(struct weir_space *space, place_t place)
 {
 	struct chunk *chunk = NULL;
@@ -517,33 +400,19 @@ bool room_evict_unplanned(struct weir_space *space, place_t own)
 		bool freed;
 
 		if ((range->residency->planner == p && range->residency->plan_life >= 0) ||
-		    range->homes || !may_evict(space, range, own) ||
-		    !victim_rank(space, range, own))
+		    range->homes || !pick_idle(space, range, own, &i))
 			continue;
-		i = pick_block(space, range, own, PICK_IDLE);
-		if (i < range->nr_blocks)
-			return !note(space,
-				     room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed));
+		return !note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed));
 	}
 	return false;
 }
 
-/* Whether the rule would have a range give an idle block of its own memory now: *i. */
-static bool may_give_now(const struct weir_space *space, struct range *range, place_t own,
-			 uint32_t *i)
-{
-	if (!may_evict(space, range, own) || !victim_rank(space, range, own))
-		return false;
-	*i = pick_block(space, range, own, PICK_IDLE);
-	return *i < range->nr_blocks;
-}
-
 /* Who gives an idle block: the rule's choice, or a policy's. */
-static struct range *pick_victim(struct weir_space *space, place_t own, uint32_t *i)
+static struct range *choose_victim(struct weir_space *space, place_t own, uint32_t *i)
 {
 	struct range *range = pick_range(space, own, PICK_IDLE, i);
 
-	return ask_victim(space, own, may_give_now, range, i);
+	return ask_victim(space, own, range, i);
 }
 
 /* Start evictions of idle blocks for `wanted` chunks beyond those already on their way. */
@@ -556,7 +425,7 @@ static void evict_some(struct weir_space *space, place_t own, uint32_t wanted)
 		uint32_t i;
 		bool freed;
 
-		range = pick_victim(space, own, &i);
+		range = choose_victim(space, own, &i);
 		if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)))
 			break;
 		coming++;
@@ -645,18 +514,11 @@ struct chunk *room_or_evict(struct weir_space *space, place_t own)
 
 	if (chunk || space->mode == WEIR_FIXED)
 		return chunk;
-	range = pick_victim(space, own, &i);
+	range = choose_victim(space, own, &i);
 	if (!range || note(space, room_evict(space, range, i, WEIR_CAUSE_EVICTION, &freed)) ||
 	    !freed)
 		return NULL;
 	return room_try(space, own);
-}
-
-struct range *room_victim(const struct weir_space *space, place_t own)
-{
-	uint32_t i;
-
-	return pick_range(space, own, PICK_LATER, &i);
 }
 
 bool room_exists(const struct weir_space *space, place_t own)
