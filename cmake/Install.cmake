@@ -103,7 +103,7 @@ endif()
 # Policies as objects, where they were built, and their sources, which are examples.
 install(FILES ${policy_objects} DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/policies)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/policies/ DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/policies
-	FILES_MATCHING PATTERN *.c)
+	FILES_MATCHING PATTERN *.[ch])
 add_dependencies(product policies)
 
 # As in the source tree, so that what refers to each other there does here.

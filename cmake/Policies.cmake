@@ -25,6 +25,7 @@ foreach(source IN LISTS policy_sources)
 			-ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -Iinclude -c policies/${name}.c
 			-o ${object}
 		DEPENDS ${source} ${PROJECT_SOURCE_DIR}/include/weir/policy.h
+			${PROJECT_SOURCE_DIR}/policies/recency.h
 		WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM COMMENT "eBPF object ${name}.o")
 	list(APPEND policy_objects ${object})
 endforeach()

@@ -177,8 +177,8 @@ struct weir_policy_fault {
 struct weir_policy_moved {
 	uint64_t range_word[2], block_word[2];
 	uint64_t now;
-	uint64_t uses; /**< if it left: uses since it came, in a space those of its range since a
-			* block of it last moved */
+	uint64_t uses; /**< in a space, of its range since a block of it last moved; else those of
+			* the block since it came, if it left */
 	uint32_t range, block;
 	uint32_t nr_blocks, nr_resident; /**< of the range, after the move */
 	uint32_t came;			 /**< 1: came; 0: left */

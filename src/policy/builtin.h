@@ -52,7 +52,7 @@ void weir_policy_log(const char *text, uint64_t number);
 #define WEIR_POLICY_GLOBAL(type, name)            \
 	static POLICY_GLOBAL type name = (type)0; \
 	POLICY_VARIABLE(type, name, NULL)
-#define WEIR_POLICY_ARRAY(type, name, nr) static POLICY_GLOBAL type name[nr] = {(type)0};
+#define WEIR_POLICY_ARRAY(type, name, nr) static POLICY_GLOBAL type name[nr] = {0};
 
 #define WEIR_POLICY_PROGRAM(id, text, ...)                                                         \
 	extern char __start_weir_policy_##id[] __attribute__((weak, visibility("hidden")));        \

@@ -13,43 +13,12 @@
 #ifndef WEIR_RESIDENCY_DECIDE_H
 #define WEIR_RESIDENCY_DECIDE_H
 
+#include "policies/recency.h"
 #include "src/core/types.h"
 
 /* Nobody knows, or nobody said. */
 #define DECIDE_UNKNOWN UINT32_MAX
 #define DECIDE_NOWHERE (-1)
-
-/*
- * What the rule of recency (decide_recency.c) keeps: of a range, for a life, and of a device's own
- * memory. Zeroed at first; nobody else looks inside. Time is counted as struct past has it.
- */
-struct recency_range {
-	uint32_t uses;	     /* to add to struct past's, modulo 2^32: older ones are left out */
-	uint32_t since;	     /* time that uses are counted from; 0: it was not used yet */
-	uint32_t had;	     /* uses, as something of it last came */
-	uint16_t came, left; /* trials in which something of it last came, and last left */
-};
-
-struct recency {
-	uint16_t trial;	  /* number of the present one; 0: none yet */
-	bool keep;	  /* what is resident stays */
-	uint32_t reserve; /* free chunks that are left for first contents */
-	uint32_t began;	  /* time from which on the figures below count */
-	int64_t balance;  /* !keep: blocks that would have been found resident, were it set */
-	uint64_t nr_away; /* keep: blocks that uses found away, ... */
-	uint64_t nr_soon; /* ... and those of them whose use before was a short time ago */
-};
-
-/* What uses of a range were so far. Time is the number of blocks that brackets used of ranges whose
- * own place is the same, a life's first use left out, modulo 2^32. */
-struct past {
-	struct recency_range *range; /* NULL: not known, and nothing else is */
-	struct recency *memory;
-	uint32_t now;
-	uint32_t idle;	    /* time since its last use */
-	uint32_t uses;	    /* in its present life */
-	uint32_t nr_chunks; /* that the memory has for the space */
-};
 
 /* A bracket uses a range: how much of it should be in the device's own memory? */
 struct bring_in {
@@ -128,8 +97,6 @@ bool plan_evict_to(const struct evict_to *q, place_t *to);
 /* While nothing is known of the program. */
 struct brought_in recency_bring_in(const struct bring_in *q);
 uint64_t recency_give_up(const struct give_up *q);
-/* A block of a range came to its own memory, or leaves it; uses are those before. */
-void recency_moved(const struct past *p, bool came);
 place_t recency_evict_to(const struct evict_to *q);
 
 #endif

@@ -58,7 +58,7 @@ for machine in "$source"/machines/*.json; do
 	[ -e "$prefix/share/weir/machines/${machine##*/}" ] ||
 		bad "machine ${machine##*/} is not installed"
 done
-for policy in "$source"/policies/*.c "$build"/policies/*.o; do
+for policy in "$source"/policies/*.[ch] "$build"/policies/*.o; do
 	[ ! -e "$policy" ] || [ -e "$prefix/share/weir/policies/${policy##*/}" ] ||
 		bad "policy ${policy##*/} is not installed"
 done

@@ -64,12 +64,16 @@ grep -q '^-*$' "$dir/table" || fail "no table" "$dir/table"
 grep -q 'native *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
 
 # Without a plan: what fits of a walk over more than fits stays, and is no slower than advice makes
-# it; nothing is lost where the order is another one.
+# it; nothing is lost where the order is another one. Its form as a policy is within 5 % of it.
 for access in "" --write; do
 	# shellcheck disable=SC2086
 	"$weir" bench layers $access --manager weir --gpu-budget 33.67GB,45GB --split none,best \
 		--order cyclic,permuted,random,skewed,moving --epochs 10 --warm-up 5 \
 		--json "$dir/json" >/dev/null
+	# shellcheck disable=SC2086
+	"$weir" bench layers $access --manager weir --policy recency --gpu-budget 33.67GB,45GB \
+		--order cyclic,permuted,random,skewed,moving --epochs 10 --warm-up 5 --json - \
+		>>"$dir/json" 2>/dev/null
 	python3 - "$dir/json" <<'PY' || fail "the rule $access" "$dir/json"
 import json, sys
 
@@ -78,10 +82,12 @@ for line in open(sys.argv[1]):
     r = json.loads(line)
     p = r["parameters"]
     of = mean.setdefault((p["pattern"], r["budget_bytes"]), {})
-    of["none" if p["split"] is None else "split"] = sum(r["epoch_s"]) / len(r["epoch_s"])
+    kind = "policy" if "policy=" in r["manager"] else "none" if p["split"] is None else "split"
+    of[kind] = sum(r["epoch_s"]) / len(r["epoch_s"])
 assert len(mean) == 10, mean
 for case, s in mean.items():
     assert s["none"] <= 1.1 * s["split"], (case, s)
+    assert abs(s["policy"] - s["none"]) <= 0.05 * s["none"], (case, s)
 PY
 done
 

@@ -41,9 +41,13 @@ gcn max --manager uvm+max
 gcn tree --manager uvm --policy tree
 gcn whole --manager uvm --policy whole
 gcn fifo --manager uvm --policy fifo
+gcn lru --manager uvm --policy lru
+gcn recency --manager uvm --policy recency
 same tree driver
 same whole max
 same fifo driver
+# Nothing is admitted there: what is left of the rule is who was not used for longest.
+same recency lru
 [ "$(plain driver)" != "$(plain max)" ] || fail "uvm+max is uvm"
 
 gcn two --manager uvm+prefetch,weir --policy lru --policy more:k=2

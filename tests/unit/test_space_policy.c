@@ -26,7 +26,8 @@ struct fixture {
 	struct weir_policy_admit admit;	  /* the last one */
 	struct weir_policy_victim victim; /* the same */
 	uint32_t nr_came, nr_left;
-	uint32_t windows; /* to go on to */
+	uint64_t came_uses; /* that ranges of what came had */
+	uint32_t windows;   /* to go on to */
 };
 
 static int setup(void **state)
@@ -118,6 +119,7 @@ static int moved(struct test_policy *p, struct weir_policy_moved *q)
 	struct fixture *f = p->arg;
 
 	*(q->came ? &f->nr_came : &f->nr_left) += 1;
+	f->came_uses += q->came ? q->uses : 0;
 	q->block_word[1]++;
 	return 0;
 }
@@ -175,8 +177,10 @@ static void test_space_policy_admits_into_free_room_only(void **state)
 	f->evict = 0;
 	use(f, 0);
 	assert_int_equal(nr_resident(f, 0), 0);
+	assert_int_equal(f->admit.free_blocks, 0);
 	do_free(&f->t, f->range[2], 0);
 	use(f, 0);
+	assert_int_equal(f->admit.free_blocks, 4);
 	assert_int_equal(nr_resident(f, 0), 4);
 	assert_int_equal(nr_resident(f, 1), 4);
 }
@@ -334,6 +338,24 @@ static void test_space_policy_hears_of_moves(void **state)
 	assert_int_equal(f->policy.base.stats.asked[POLICY_MOVED], 24);
 }
 
+/* Uses in place are those of what comes then, too. */
+static void test_space_policy_hears_of_uses(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	f->policy.moved = moved;
+	set_policy(f);
+	use(f, 0);
+	use(f, 0);
+	assert_int_equal(f->nr_came, 0);
+	f->level = 4;
+	use(f, 0);
+	assert_int_equal(f->nr_came, 4);
+	assert_int_equal(f->came_uses, 2); /* before the first block; none later */
+}
+
 static void test_space_policy_that_is_wrong_is_detached(void **state)
 {
 	struct fixture *f = *state;
@@ -459,12 +481,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_space_policy_##name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(keeps_a_range_out), TEST(admits_into_free_room_only),
-		TEST(chooses_who_goes),	 TEST(sees_candidates),
-		TEST(looks_at_windows),	 TEST(sees_the_future),
-		TEST(hears_of_moves),	 TEST(that_is_wrong_is_detached),
-		TEST(words_start_anew),	 TEST(beside_plans),
-		TEST(counts_anew),	 TEST(built_in),
+		TEST(keeps_a_range_out),
+		TEST(admits_into_free_room_only),
+		TEST(chooses_who_goes),
+		TEST(sees_candidates),
+		TEST(looks_at_windows),
+		TEST(sees_the_future),
+		TEST(hears_of_moves),
+		TEST(hears_of_uses),
+		TEST(that_is_wrong_is_detached),
+		TEST(words_start_anew),
+		TEST(beside_plans),
+		TEST(counts_anew),
+		TEST(built_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
