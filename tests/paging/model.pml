@@ -9,6 +9,9 @@
 #ifndef NR_PAGES
 #define NR_PAGES 2
 #endif
+#ifndef FIRST_START
+#define FIRST_START 0
+#endif
 #ifndef LAST_START
 #define LAST_START 8
 #endif
@@ -84,7 +87,7 @@ init {
 
 	do
 	:: start < LAST_START -> start++
-	:: break
+	:: start >= FIRST_START -> break
 	od
 	c_code { world_start(Pinit->start); }
 	do
