@@ -7,8 +7,12 @@
 #   tests/gpu/kernels.cu      gpu/libweir-test-cuda.so, which test programs open at run time
 #   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
 #
+# Target `cuda-check` is the same for one architecture, in build/cuda-check, to know that all of it
+# compiles and links. Most of the time goes to the assembler, which sees the library, workloads, and
+# tests with assembly of their own; other tests are left as PTX.
+#
 # All carry the runtimes of CUDA and C++ in themselves: where they run, they need the driver alone,
-# and cuBLAS for the linear layers. Without nvcc the target says so and does nothing.
+# and cuBLAS for the linear layers. Without nvcc the targets say so and do nothing.
 
 find_program(WEIR_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
 set(WEIR_CUDA_FLAGS "-gencode;arch=compute_80,code=sm_80;-gencode;arch=compute_90,code=[sm_90,compute_90]"
@@ -16,6 +20,9 @@ set(WEIR_CUDA_FLAGS "-gencode;arch=compute_80,code=sm_80;-gencode;arch=compute_9
 # What is no workload is not installed: for older GPUs it is compiled there, when it is loaded, which
 # saves a third of the time here.
 string(REPLACE "code=sm_80" "code=compute_80" cuda_late_flags "${WEIR_CUDA_FLAGS}")
+# The oldest one: what is assembled for it is for newer ones, too.
+set(cuda_check_flags -gencode;arch=compute_80,code=sm_80)
+set(cuda_check_late_flags -gencode;arch=compute_80,code=compute_80)
 
 set(cuda_globs)
 foreach(folder src workloads managers bench examples tests/gpu)
@@ -25,8 +32,10 @@ weir_glob(cuda_sources ${cuda_globs})
 
 if(NOT WEIR_NVCC)
 	list(LENGTH cuda_sources nr)
-	add_custom_target(cuda COMMAND ${CMAKE_COMMAND} -E echo
-		"no nvcc here: ${nr} CUDA files are not compiled")
+	foreach(target cuda cuda-check)
+		add_custom_target(${target} COMMAND ${CMAKE_COMMAND} -E echo
+			"no nvcc here: ${nr} CUDA files are not compiled")
+	endforeach()
 	return()
 endif()
 
@@ -41,8 +50,7 @@ if(nvcc_help MATCHES "-compress-mode")
 	list(APPEND cuda_options -compress-mode=size)
 endif()
 
-set(cuda_link_options ${WEIR_CUDA_FLAGS} -cudadevrt none
-	-Xcompiler -static-libstdc++,-static-libgcc)
+set(cuda_link_options -cudadevrt none -Xcompiler -static-libstdc++,-static-libgcc)
 # A library is loaded where nothing of CUDA but the driver may be; programs, of which there are many,
 # share one runtime, which tests/gpu/pack carries.
 set(cuda_link_library -cudart static)
@@ -55,58 +63,65 @@ if(TARGET weir_tools AND NOT WEIR_SANITIZE)
 	set(cuda_link_tests TRUE)
 endif()
 
-set(cuda_outputs)
-set(cuda_plugins)
-foreach(source IN LISTS cuda_sources)
-	cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
-	set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
-	cmake_path(GET object PARENT_PATH folder)
-	file(MAKE_DIRECTORY ${folder})
-	set(architectures ${cuda_late_flags})
-	if(name MATCHES "^workloads/")
-		set(architectures ${WEIR_CUDA_FLAGS})
-	endif()
-	# What launches the C compiler, such as ccache, launches this one, too.
-	add_custom_command(OUTPUT ${object}
-		COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${WEIR_NVCC} ${cuda_options} ${architectures} -MD -MF ${object}.d
-			-c ${source} -o ${object}
-		DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name}")
-	list(APPEND cuda_outputs ${object})
+# cuda_target(NAME FOLDER PATTERN FLAGS LATE_FLAGS): all of it in a folder; flags of sources whose
+# names match, and of the rest.
+function(cuda_target target out pattern flags late_flags)
+	set(outputs)
+	set(plugins)
+	file(MAKE_DIRECTORY ${out}/gpu)
+	foreach(source IN LISTS cuda_sources)
+		cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
+		set(object ${out}/cuda/${name}.o)
+		cmake_path(GET object PARENT_PATH folder)
+		file(MAKE_DIRECTORY ${folder})
+		set(architectures ${late_flags})
+		if(name MATCHES "${pattern}")
+			set(architectures ${flags})
+		endif()
+		# What launches the C compiler, such as ccache, launches this one, too.
+		add_custom_command(OUTPUT ${object}
+			COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${WEIR_NVCC} ${cuda_options} ${architectures}
+				-MD -MF ${object}.d -c ${source} -o ${object}
+			DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name}")
+		list(APPEND outputs ${object})
 
-	if(name MATCHES "^workloads/([a-z]+)/cuda/")
-		set(plugin ${CMAKE_BINARY_DIR}/libweir-${CMAKE_MATCH_1}-cuda.so)
-		list(APPEND cuda_plugins ${plugin})
-		list(APPEND cuda_objects_${plugin} ${object})
-	elseif(name STREQUAL tests/gpu/kernels.cu)
-		set(plugin ${CMAKE_BINARY_DIR}/gpu/libweir-test-cuda.so)
-		list(APPEND cuda_plugins ${plugin})
-		list(APPEND cuda_objects_${plugin} ${object})
-	elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
-		cmake_path(GET source STEM stem)
-		set(program ${CMAKE_BINARY_DIR}/gpu/${stem})
-		file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/gpu)
-		add_custom_command(OUTPUT ${program}
-			COMMAND ${WEIR_NVCC} ${cuda_link_options} ${cuda_link_program}
-				-o ${program} ${object}
-				$<TARGET_FILE:weir_tools> $<TARGET_FILE:weir_internal>
-				-lpthread -ldl -lm
-			DEPENDS ${object} weir_tools weir_internal
-			VERBATIM COMMENT "Linking gpu/${stem}")
-		list(APPEND cuda_outputs ${program})
-	endif()
-endforeach()
+		if(name MATCHES "^workloads/([a-z]+)/cuda/")
+			set(plugin ${out}/libweir-${CMAKE_MATCH_1}-cuda.so)
+			list(APPEND plugins ${plugin})
+			list(APPEND objects_${plugin} ${object})
+		elseif(name STREQUAL tests/gpu/kernels.cu)
+			set(plugin ${out}/gpu/libweir-test-cuda.so)
+			list(APPEND plugins ${plugin})
+			list(APPEND objects_${plugin} ${object})
+		elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
+			cmake_path(GET source STEM stem)
+			set(program ${out}/gpu/${stem})
+			add_custom_command(OUTPUT ${program}
+				COMMAND ${WEIR_NVCC} ${flags} ${cuda_link_options} ${cuda_link_program}
+					-o ${program} ${object}
+					$<TARGET_FILE:weir_tools> $<TARGET_FILE:weir_internal>
+					-lpthread -ldl -lm
+				DEPENDS ${object} weir_tools weir_internal
+				VERBATIM COMMENT "Linking gpu/${stem}")
+			list(APPEND outputs ${program})
+		endif()
+	endforeach()
 
-# Visible is what a library's header exports, and nothing of the CUDA runtime.
-list(REMOVE_DUPLICATES cuda_plugins)
-foreach(plugin IN LISTS cuda_plugins)
-	cmake_path(GET plugin PARENT_PATH folder)
-	cmake_path(GET plugin FILENAME name)
-	file(MAKE_DIRECTORY ${folder})
-	add_custom_command(OUTPUT ${plugin}
-		COMMAND ${WEIR_NVCC} ${cuda_link_options} ${cuda_link_library} -shared
-			-Xlinker --exclude-libs,ALL -Xlinker -z,defs -o ${plugin} ${cuda_objects_${plugin}}
-		DEPENDS ${cuda_objects_${plugin}} VERBATIM COMMENT "Linking ${name}")
-	list(APPEND cuda_outputs ${plugin})
-endforeach()
+	# Visible is what a library's header exports, and nothing of the CUDA runtime.
+	list(REMOVE_DUPLICATES plugins)
+	foreach(plugin IN LISTS plugins)
+		cmake_path(GET plugin FILENAME name)
+		add_custom_command(OUTPUT ${plugin}
+			COMMAND ${WEIR_NVCC} ${flags} ${cuda_link_options} ${cuda_link_library} -shared
+				-Xlinker --exclude-libs,ALL -Xlinker -z,defs
+				-o ${plugin} ${objects_${plugin}}
+			DEPENDS ${objects_${plugin}} VERBATIM COMMENT "Linking ${name}")
+		list(APPEND outputs ${plugin})
+	endforeach()
 
-add_custom_target(cuda DEPENDS ${cuda_outputs})
+	add_custom_target(${target} DEPENDS ${outputs})
+endfunction()
+
+cuda_target(cuda ${CMAKE_BINARY_DIR} "^workloads/" "${WEIR_CUDA_FLAGS}" "${cuda_late_flags}")
+cuda_target(cuda-check ${CMAKE_BINARY_DIR}/cuda-check "^(workloads|src)/|kernels|litmus"
+	"${cuda_check_flags}" "${cuda_check_late_flags}")
