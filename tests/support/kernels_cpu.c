@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The test kernels on the CPU, for the simulator and for the driver without a GPU. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -120,11 +121,13 @@ void test_cpu_rally(const void *args)
 	for (uint32_t turn = 0; turn < a->turns; turn++) {
 		uint64_t end = clock_now_ns() + a->most_ns;
 
-		while (__atomic_load_n(&a->ball[0], __ATOMIC_ACQUIRE) % 2 != a->player)
+		while (__atomic_load_n(&a->ball[0], __ATOMIC_ACQUIRE) % 2 != a->player) {
 			if (clock_now_ns() > end) {
 				__atomic_store_n(&a->ball[1], 1, __ATOMIC_RELEASE);
 				return;
 			}
+			sched_yield(); /* the other player may be waiting for this processor */
+		}
 		__atomic_fetch_add(&a->ball[0], 1, __ATOMIC_RELEASE);
 	}
 }
