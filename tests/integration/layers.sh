@@ -64,8 +64,11 @@ grep -q '^-*$' "$dir/table" || fail "no table" "$dir/table"
 grep -q 'native *out-of-memory' "$dir/out" || fail "it fits" "$dir/out"
 
 # Without a plan: what fits of a walk over more than fits stays, and is no slower than advice makes
-# it; nothing is lost where the order is another one. Its form as a policy is within 5 % of it.
-for access in "" --write; do
+# it; nothing is lost where the order is another one. Its form as a policy is within 5 % of it. Times
+# are the same under a sanitizer, which small sizes are enough for.
+accesses=("" --write)
+[ -z "${WEIR_SANITIZE-}" ] || accesses=()
+for access in "${accesses[@]}"; do
 	# shellcheck disable=SC2086
 	"$weir" bench layers $access --manager weir --gpu-budget 33.67GB,45GB --split none,best \
 		--order cyclic,permuted,random,skewed,moving --epochs 10 --warm-up 5 \
