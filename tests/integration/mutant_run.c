@@ -20,7 +20,7 @@
 /* Of so many words. */
 #define BYTES(nr) ((uint64_t)(nr) * sizeof(uint32_t))
 #define NEAR_BYTES ((uint64_t)12 * BLOCK)
-#define NR_ITERATIONS 12
+#define NR_ITERATIONS 9 /* the time that plans take grows faster than this */
 #define PERMANENT 3
 
 /* One range and what it should hold. */
