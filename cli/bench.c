@@ -30,6 +30,7 @@
 #include "cli/bench_table.h"
 #include "cli/bench_touch.h"
 #include "cli/bench_write.h"
+#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/result_policy.h"
@@ -53,7 +54,7 @@ struct bench {
 static void complain(struct bench *bench, const char *text)
 {
 	progress_clear(&bench->work.bar);
-	fprintf(stderr, "weir: %s\n", text);
+	command_print_line(text);
 }
 
 /* What is going on between runs. */
@@ -556,6 +557,5 @@ int bench_main(int argc, char **argv)
 	for (size_t i = 0; i < NR_WORKLOADS; i++)
 		if (strcmp(argv[1], workloads[i].name) == 0)
 			return workloads[i].main(argc - 2, argv + 2);
-	fprintf(stderr, "weir: no workload '%s'; `weir bench --help` lists them\n", argv[1]);
-	return BENCH_EXIT_BAD;
+	return command_complain("no workload '%s'; `weir bench --help` lists them", argv[1]);
 }

@@ -9,6 +9,7 @@
 
 #include "cli/bench.h"
 #include "cli/bench_near.h"
+#include "cli/commands.h"
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "src/base/clock.h"
@@ -16,7 +17,7 @@
 void bench_pass_complain(struct bench_pass *b, const char *text)
 {
 	progress_clear(&b->bar);
-	fprintf(stderr, "weir: %s\n", text);
+	command_print_line(text);
 }
 
 int bench_pass_stop(struct bench_pass *b, int status)

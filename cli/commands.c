@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,16 +10,26 @@
 
 #include "cli/options.h"
 
+void command_print_line(const char *text)
+{
+	(void)fputs("weir: ", stderr);
+	for (; *text; text++)
+		(void)fputc(iscntrl((unsigned char)*text) ? '?' : *text, stderr);
+	(void)fputc('\n', stderr);
+}
+
 int command_complain(const char *format, ...)
 {
+	char *text = NULL;
 	va_list args;
 
-	(void)fflush(stdout);
-	(void)fputs("weir: ", stderr);
 	va_start(args, format);
-	(void)vfprintf(stderr, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
 	va_end(args);
-	(void)fputc('\n', stderr);
+	(void)fflush(stdout);
+	command_print_line(text ? text : "no memory on the host");
+	free(text);
 	return COMMAND_EXIT_BAD;
 }
 

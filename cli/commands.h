@@ -31,8 +31,11 @@ int commands_main(const struct command_family *family, int argc, char **argv);
 /* Print what each command does, for a help text. */
 void commands_print(const struct command *command, unsigned int nr);
 
-/* Print "weir: " and a line to standard error, behind what went to standard output before. Returns
- * COMMAND_EXIT_BAD. */
+/* Print "weir: " and a text to standard error, as one line whatever a name in it has: each control
+ * character becomes '?'. */
+void command_print_line(const char *text);
+
+/* The same, behind what went to standard output before. Returns COMMAND_EXIT_BAD. */
 __attribute__((format(printf, 1, 2))) int command_complain(const char *format, ...);
 
 /* Flush standard output: status, or COMMAND_EXIT_BAD after a line where it cannot be written. */

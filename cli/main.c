@@ -60,10 +60,8 @@ static int unknown(const char *name)
 		names[i] = commands[i].name;
 	near = options_nearest(name, names);
 	if (near)
-		fprintf(stderr, "weir: no command '%s'; did you mean %s?\n", name, near);
-	else
-		fprintf(stderr, "weir: no command '%s'; weir --help lists the commands\n", name);
-	return COMMAND_EXIT_BAD;
+		return command_complain("no command '%s'; did you mean %s?", name, near);
+	return command_complain("no command '%s'; weir --help lists the commands", name);
 }
 
 int main(int argc, char **argv)

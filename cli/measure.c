@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/commands.h"
 #include "cli/first_logged.h"
 #include "cli/interrupt.h"
 #include "cli/kept.h"
@@ -48,7 +49,7 @@ struct measure {
 static int complain(struct measure *m)
 {
 	progress_clear(&m->bar);
-	(void)fprintf(stderr, "weir: %s\n", m->err);
+	command_print_line(m->err);
 	return EXIT_ERROR;
 }
 

@@ -60,7 +60,7 @@ static int print_json(struct weir_policy *policy, const struct policy_trial *tri
 	if (!root || json_object_set_new(root, "seed", json_integer((json_int_t)trial->seed)) ||
 	    json_object_set_new(root, "costs", costs)) {
 		json_decref(root);
-		return policy_complain("no memory on the host, or a file name that is not UTF-8");
+		return command_complain("no memory on the host, or a file name that is not UTF-8");
 	}
 	(void)json_dumpf(root, stdout, JSON_INDENT(2));
 	(void)putchar('\n');
@@ -77,7 +77,7 @@ static int print_help(void)
 	     "built in, or an object, FILE.o; behind it may stand :TUNABLE=VALUE,... The\n"
 	     "instructions of those that are built in are not counted.\n");
 	options_help(stdout, check_options, NR_OPTIONS);
-	return policy_flushed(0);
+	return command_flushed(0);
 }
 
 static int take_numbers(const struct option_value *values, struct policy_trial *trial)
@@ -85,11 +85,11 @@ static int take_numbers(const struct option_value *values, struct policy_trial *
 	uint64_t nr;
 
 	if (count_parse(values[CONTEXTS].text, &nr) || !nr || nr > CONTEXTS_MAX)
-		return policy_complain("--contexts %s: not a number from 1 to %u",
-				       values[CONTEXTS].text, CONTEXTS_MAX);
+		return command_complain("--contexts %s: not a number from 1 to %u",
+					values[CONTEXTS].text, CONTEXTS_MAX);
 	trial->nr = (uint32_t)nr;
 	if (count_parse(values[SEED].text, &trial->seed))
-		return policy_complain("--seed %s: not a number", values[SEED].text);
+		return command_complain("--seed %s: not a number", values[SEED].text);
 	return 0;
 }
 
@@ -106,18 +106,18 @@ int policy_check(int argc, char **argv)
 		return print_help();
 	if (policy_parse("check", check_options, NR_OPTIONS, argc, argv, values, &spec, 1) ||
 	    take_numbers(values, &trial))
-		return POLICY_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (!spec)
-		return policy_complain("policy check needs a policy; weir policy list shows those "
-				       "that are built in");
+		return command_complain("policy check needs a policy; weir policy list shows those "
+					"that are built in");
 	if (policy_open_untried(spec, &policy))
-		return POLICY_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (policy_trial_run(policy, &trial, err, sizeof(err)))
-		status = policy_complain("%s", err);
+		status = command_complain("%s", err);
 	else if (values[JSON].text)
 		status = print_json(policy, &trial);
 	else
 		print_text(policy, &trial);
 	weir_policy_close(policy);
-	return policy_flushed(status);
+	return command_flushed(status);
 }

@@ -5,21 +5,15 @@
 
 #include <jansson.h>
 
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "src/policy/policy.h"
 
-#define POLICY_EXIT_BAD 2
 #define POLICY_ERROR_BYTES 1024
 
 /* Each is given what follows its name, and returns the program's exit status. */
 int policy_list(int argc, char **argv);
 int policy_check(int argc, char **argv);
-
-/* Print "weir: " and a line to standard error. Returns POLICY_EXIT_BAD. */
-__attribute__((format(printf, 1, 2))) int policy_complain(const char *format, ...);
-
-/* Flush standard output: status, or POLICY_EXIT_BAD after a line where it cannot be written. */
-int policy_flushed(int status);
 
 /* Parse a command line with at most so many operands; the others are NULL. On error one line was
  * printed. */

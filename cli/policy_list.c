@@ -15,7 +15,7 @@ static const struct option_def list_options[NR_OPTIONS] = {
 	[HELP] = {"help", NULL, NULL, NULL, "print this"},
 };
 
-/* Show one, or add it to the list. 0, or POLICY_EXIT_BAD after a line. */
+/* Show one, or add it to the list. 0, or COMMAND_EXIT_BAD after a line. */
 static int add(const char *spec, json_t *list)
 {
 	struct weir_policy *policy;
@@ -23,12 +23,12 @@ static int add(const char *spec, json_t *list)
 	int status = 0;
 
 	if (policy_open_untried(spec, &policy))
-		return POLICY_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (list) {
 		if (json_array_append_new(list, policy_json(policy)))
-			status = policy_complain("%s: no memory on the host, or text that is not "
-						 "UTF-8",
-						 spec);
+			status = command_complain("%s: no memory on the host, or text that is not "
+						  "UTF-8",
+						  spec);
 	} else {
 		printf("%s (%s)  %s\n", policy->name,
 		       policy_hooks_text(policy, hooks, sizeof(hooks)),
@@ -53,14 +53,14 @@ static int add_folder(const char *folder, json_t *list)
 	int nr = scandir(folder, &entry, is_object, alphasort), status = 0;
 
 	if (nr < 0)
-		return policy_complain("%s: %s", folder, strerror(errno));
+		return command_complain("%s: %s", folder, strerror(errno));
 	for (int n = 0; n < nr; n++) {
 		char *path = NULL;
 
 		if (asprintf(&path, "%s/%s", folder, entry[n]->d_name) < 0)
-			status = policy_complain("no memory on the host");
+			status = command_complain("no memory on the host");
 		else if (add(path, list))
-			status = POLICY_EXIT_BAD;
+			status = COMMAND_EXIT_BAD;
 		free(path);
 		free(entry[n]);
 	}
@@ -75,7 +75,7 @@ static int print_help(void)
 	     "Show the policies that are built in, and those whose objects are in a folder: name,\n"
 	     "hooks, what each is for, its tunables and their values.\n");
 	options_help(stdout, list_options, NR_OPTIONS);
-	return policy_flushed(0);
+	return command_flushed(0);
 }
 
 int policy_list(int argc, char **argv)
@@ -88,11 +88,11 @@ int policy_list(int argc, char **argv)
 	if (options_want_help(argc, argv))
 		return print_help();
 	if (policy_parse("list", list_options, NR_OPTIONS, argc, argv, values, &folder, 1))
-		return POLICY_EXIT_BAD;
+		return COMMAND_EXIT_BAD;
 	if (values[JSON].text) {
 		list = json_array();
 		if (!list)
-			return policy_complain("no memory on the host");
+			return command_complain("no memory on the host");
 	}
 	for (uint32_t n = 0; policy_builtins[n] && !status; n++)
 		status = add(policy_builtins[n]->name, list);
@@ -103,5 +103,5 @@ int policy_list(int argc, char **argv)
 		(void)putchar('\n');
 		json_decref(list);
 	}
-	return policy_flushed(status);
+	return command_flushed(status);
 }

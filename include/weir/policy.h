@@ -262,8 +262,9 @@ struct weir_policy_global {
  *                    set on; several may share it, and its globals with it.
  * @param [out] err   On failure, one line that names object, function, instruction, source line and
  *                    reason, as far as they are known.
- * @return 0; -ENOENT: no such policy or file; -EINVAL: no such object, or tunable, or it failed its
- *         trial; -EIO, -EACCES and others of reading files; -ENOMEM.
+ * @return 0; -ENOENT: no such policy or file; -EINVAL: no such object, or tunable, or one that is
+ *         given twice, or it failed its trial, or spec has control characters; -EIO, -EACCES and
+ *         others of reading files; -ENOMEM.
  * Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_policy_open(const char *spec, struct weir_policy **out, char *err,

@@ -38,15 +38,25 @@ void policy_fini(struct weir_policy *policy)
 	free(policy->name);
 }
 
+/* Whether a name is one of those before it, each of which is followed by its value. */
+static bool is_repeated(const char *first, const char *name)
+{
+	while (first < name && strcmp(first, name) != 0) {
+		first += strlen(first) + 1;
+		first += strlen(first) + 1;
+	}
+	return first < name;
+}
+
 int policy_set_tunables(const char *tunables, policy_set_fn set, void *arg, char *err,
 			size_t err_bytes)
 {
-	char *text = strdup(tunables ? tunables : ""), *rest = text;
-	int ret = text ? 0 : -ENOMEM;
+	char *text = tunables ? strdup(tunables) : NULL, *rest = text;
+	int ret = tunables && !text ? -ENOMEM : 0;
 
-	if (!text)
+	if (ret)
 		snprintf(err, err_bytes, "out of memory");
-	while (!ret && rest && *rest) {
+	while (!ret && rest) {
 		char *name = strsep(&rest, ","), *value = strchr(name, '=');
 
 		if (!value || value == name) {
@@ -55,7 +65,12 @@ int policy_set_tunables(const char *tunables, policy_set_fn set, void *arg, char
 			break;
 		}
 		*value++ = 0;
-		ret = set(arg, name, value, err, err_bytes);
+		if (is_repeated(text, name)) {
+			snprintf(err, err_bytes, "tunable %s is given twice", name);
+			ret = -EINVAL;
+		} else {
+			ret = set(arg, name, value, err, err_bytes);
+		}
 	}
 	free(text);
 	return ret;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a policy of either form, by its name. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,12 @@ int weir_policy_open(const char *spec, struct weir_policy **out, char *err, size
 		snprintf(err, err_bytes, "out of memory");
 		return -ENOMEM;
 	}
+	for (const char *c = spec; *c; c++)
+		if (iscntrl((unsigned char)*c)) {
+			snprintf(err, err_bytes, "a policy's name has a control character in it");
+			free(name);
+			return -EINVAL;
+		}
 	is_file = slash || (nr > 2 && !strcmp(name + nr - 2, ".o"));
 	ret = is_file ? policy_bpf_open(name, tunables, out, err, err_bytes)
 		      : policy_c_open(name, tunables, out, err, err_bytes);

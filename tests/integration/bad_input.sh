@@ -56,6 +56,13 @@ refused "no command 'train'" train
 refused 'needs a workload' bench
 refused "no workload 'gnn'" bench gnn
 
+# A name with a newline in it makes one line all the same.
+refused "no command 'a[?]b'" "$(printf 'a\nb')"
+refused "no workload 'a[?]b'" bench "$(printf 'a\nb')"
+refused "no manager 'a[?]b'" bench pagein --manager "$(printf 'a\nb')"
+refused '^weir: a[?]b: No such file' replay "$(printf 'a\nb')"
+bad "--policy 'a[?]b': .*control character" --manager uvm --policy "$(printf 'a\nb')"
+
 bad 'no option --frobnicate' --frobnicate
 bad 'did you mean --nodes' --node 5M
 bad '--nodes lacks its value' --nodes

@@ -46,6 +46,13 @@ policy list
 has out '^lru \(victim\)  what was used longest ago' '^tree \(fault\)' '^    threshold=51  percent'
 policy check tree:threshold=20 --contexts 100
 has out '^    threshold=20 ' '^fault +100 +0 +0 '
+refused "tunable threshold is given twice" check tree:threshold=5,threshold=6
+refused "'' is not of the form NAME=VALUE" check tree:
+refused "'' is not of the form NAME=VALUE" check tree:threshold=5,
+refused "control character" check "$(printf 'a\nb.o')"
+refused "control character" check "$(printf 'tree:thre\nshold=5')"
+refused "no command 'a[?]b'" "$(printf 'a\nb')"
+refused "a[?]b: No such file" list "$(printf 'a\nb')"
 refused 'needs a command'
 refused 'no command .chek.; did you mean check' chek
 refused 'needs a policy' check
