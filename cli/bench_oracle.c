@@ -58,6 +58,8 @@ static const char *why(int err)
 	case -ENOSPC:
 		return "a launch needs more blocks than the GPU's memory has room for at once, so "
 		       "that no way has them all there: there is no least number of copies";
+	case -ENODATA:
+		return "nothing in the epochs is moved in blocks";
 	case -E2BIG:
 		return "too many blocks; choose a larger --block-size";
 	default:

@@ -218,6 +218,13 @@ assert [r["epoch_s"] for r in replay] == [plain[0]["epoch_s"], plain[2]["epoch_s
 enough = read("enough.json")[0]["oracle"]
 assert enough["block_bytes"] == 2 << 20 and enough["copy_ins"] >= enough["min_copy_ins"] > 0
 END
+# Setting up is among these epochs: they are replayed all the same.
+trace cut gcn.trace setup.trace --from 'epoch 1' --to 'epoch 3'
+"$WEIR" replay setup.trace --oracle --manager weir --gpu-budget 60% >out 2>err ||
+	fail "a replay without a least number exits with $?" err
+[ "$(wc -l <err)" -eq 1 ] || fail "not one line of the oracle's" err
+has err '^weir: --oracle, weir: the epochs do not end with the allocations that they began with$'
+has out ' weir +[0-9.]+ .* -$'
 echo "ok - a replay against the oracle"
 
 refused replay '^weir: flipped.trace: the trace is damaged' flipped.trace
