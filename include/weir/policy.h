@@ -78,8 +78,10 @@ struct weir_policy_range {
  */
 struct weir_policy_admit {
 	struct weir_policy_range range;
-	struct weir_policy_range victim; /**< whom the default would evict first, if has_victim */
-	uint64_t now;			 /**< steps that began */
+	/** Whom the default would evict first, if has_victim. Its words are shown, and not read
+	 * back. */
+	struct weir_policy_range victim;
+	uint64_t now;				  /**< steps that began */
 	uint64_t use_read_bytes, use_write_bytes; /**< declared */
 	uint64_t use_bytes;			  /**< size of the part that is used */
 	uint64_t free_blocks;			  /**< that can come without an eviction */
@@ -87,7 +89,8 @@ struct weir_policy_admit {
 	uint64_t block_bytes;
 	uint64_t in_ns;	      /**< to copy one block in, the link being idle */
 	uint64_t out_ns;      /**< the same out */
-	uint64_t in_place_ns; /**< of this use over the link, if no more blocks come in */
+	uint64_t in_place_ns; /**< of this use over the link, if no more blocks come in; the longer
+			       * of its reads and its writes, each as if alone */
 	uint32_t use_kind;    /**< enum weir_use_kind */
 	uint32_t use_random;  /**< 1: WEIR_RANDOM */
 	uint32_t has_victim;

@@ -77,7 +77,7 @@ static struct weir_policy_range see_range(struct weir_space *space, struct range
 		.number = number_of(space, range),
 		.nr_blocks = range->nr_blocks,
 		.nr_resident = resident,
-		.nr_dirty = resident - MIN(resident, range->nr_clean + range->nr_dead),
+		.nr_dirty = MIN(resident, range->nr_dirty[range->own]),
 	};
 }
 

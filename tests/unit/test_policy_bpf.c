@@ -190,6 +190,59 @@ static void test_policy_bpf_result_that_is_none_is_wrong(void **state)
 	weir_policy_close(policy);
 }
 
+/* A hook returns an int: the upper half of the register says nothing. */
+static void test_policy_bpf_counts_decisions(void **state)
+{
+	const struct bpf_insn insn[] = {MOVE_IMM(0, 1),
+					{0x67, 0, 0, 0, 32}, /* r0 <<= 32 */
+					{0x47, 0, 0, 0, 1},  /* r0 |= 1 */
+					{EXIT, 0, 0, 0, 0}};
+	struct weir_policy *policy = OPEN_MADE("weir_admit", insn);
+	struct weir_policy_admit q = {.range.nr_blocks = 4};
+
+	(void)state;
+	assert_true(policy_admit(policy, &q));
+	q.evict = 2;
+	assert_false(policy_admit(policy, &q));
+	assert_int_equal(stats_of(policy).asked[POLICY_ADMIT], 2);
+	assert_int_equal(stats_of(policy).answered[POLICY_ADMIT], 1);
+	assert_int_equal(stats_of(policy).nr_wrong, 1);
+	assert_int_equal(stats_of(policy).max_instructions, ARRAY_LEN(insn));
+	assert_int_equal(stats_of(policy).nr_instructions, 2 * ARRAY_LEN(insn));
+	weir_policy_close(policy);
+}
+
+/* What an answer may be, at its ends. */
+static void test_policy_bpf_more_has_two_ends(void **state)
+{
+	(void)state;
+	for (int32_t more = -9; more <= 9; more++) {
+		const struct bpf_insn insn[] = {
+			PUT_4(offsetof(struct weir_policy_fault, more), more),
+			ANSWER(WEIR_POLICY_ANSWER)};
+		struct weir_policy *policy = OPEN_MADE("weir_fault", insn);
+		struct weir_policy_fault q = {.nr_pages = 1};
+
+		assert_int_equal(policy_fault(policy, &q), more >= -8 && more <= 8);
+		weir_policy_close(policy);
+	}
+}
+
+/* The farthest first, of equals whoever came first, and no more than there is room for. */
+static void test_policy_bpf_far(void **state)
+{
+	static const uint64_t next_use[] = {5, 9, 5, 1, 7, 3, 9, 2, 5, 1, 8};
+	static const uint32_t at[] = {0, 0, 2, 3, 1, 4, 1, 6, 5, WEIR_POLICY_FAR, 2};
+	struct weir_policy_victim q = {.nr_far = 0};
+
+	(void)state;
+	for (uint32_t n = 0; n < ARRAY_LEN(next_use); n++)
+		assert_int_equal(policy_put_far(&q, next_use[n]), at[n]);
+	assert_int_equal(q.nr_far, WEIR_POLICY_FAR);
+	for (uint32_t n = 1; n < q.nr_far; n++)
+		assert_true(q.far[n - 1].next_use >= q.far[n].next_use);
+}
+
 /* ------------------------------------------------------------------ faults, budgets */
 
 static void test_policy_bpf_fault_detaches_and_changes_nothing(void **state)
@@ -204,6 +257,10 @@ static void test_policy_bpf_fault_detaches_and_changes_nothing(void **state)
 	assert_memory_equal(&q, &as_it_was, sizeof(q));
 	assert_false(policy_has(policy, POLICY_MOVED));
 	assert_true(stats_of(policy).detached);
+	/* Who asks it all the same, since it was attached as he looked, does not call it. */
+	assert_int_equal(stats_of(policy).nr_instructions, 2);
+	policy_moved(policy, &q);
+	assert_int_equal(stats_of(policy).nr_instructions, 2);
 	weir_policy_close(policy);
 }
 
@@ -235,6 +292,99 @@ static void test_policy_bpf_budget_is_over_all_windows(void **state)
 	weir_policy_close(policy);
 }
 
+/* So many windows, and no more. */
+static void test_policy_bpf_windows_end(void **state)
+{
+	const struct bpf_insn insn[] = {ANSWER(WEIR_POLICY_NEXT)};
+	struct weir_policy *policy = OPEN_MADE("weir_victim", insn);
+	struct weir_policy_victim q = {.nr = 1};
+	uint32_t shown = 1;
+
+	(void)state;
+	assert_false(policy_victim(policy, &q, same_window, &shown));
+	assert_int_equal(shown, WEIR_POLICY_WINDOWS);
+	assert_int_equal(stats_of(policy).nr_wrong, 0);
+	weir_policy_close(policy);
+}
+
+/* ------------------------------------------------------------------ numbers */
+
+static void test_policy_bpf_numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t bytes;
+		bool is_signed, ok;
+		uint64_t value;
+	} numbers[] = {
+		{"255", 1, false, true, 255},
+		{"256", 1, false, false, 0},
+		{"-1", 1, false, false, 0},
+		{"127", 1, true, true, 127},
+		{"128", 1, true, false, 0},
+		{"-128", 1, true, true, (uint64_t)-128},
+		{"-129", 1, true, false, 0},
+		{"-32768", 2, true, true, (uint64_t)-32768},
+		{"65535", 2, false, true, 65535},
+		{"-2147483648", 4, true, true, (uint64_t)INT32_MIN},
+		{"2147483648", 4, true, false, 0},
+		{"18446744073709551615", 8, false, true, UINT64_MAX},
+		{"18446744073709551616", 8, false, false, 0},
+		{"-9223372036854775808", 8, true, true, (uint64_t)INT64_MIN},
+		{"9223372036854775808", 8, true, false, 0},
+		{"0xff", 4, false, true, 255},
+		{"0x", 4, false, false, 0},
+		{"-0x10", 4, true, true, (uint64_t)-16},
+		{"010", 4, false, true, 10},
+		{"+1", 4, false, false, 0},
+		{" 1", 4, false, false, 0},
+		{"1 ", 4, false, false, 0},
+		{"--1", 4, true, false, 0},
+		{"", 4, false, false, 0},
+	};
+
+	(void)state;
+	for (uint32_t n = 0; n < ARRAY_LEN(numbers); n++) {
+		uint64_t value = 0;
+		int ret = policy_number_set(numbers[n].text, numbers[n].bytes, numbers[n].is_signed,
+					    &value, err, sizeof(err));
+
+		assert_int_equal(ret, numbers[n].ok ? 0 : -EINVAL);
+		if (numbers[n].ok)
+			assert_true(policy_number_get(&value, numbers[n].bytes,
+						      numbers[n].is_signed) == numbers[n].value);
+	}
+}
+
+/* Each opening has tunables of its own, also where another one was before. */
+static void test_policy_bpf_built_in_twice(void **state)
+{
+	struct weir_policy_global global;
+	struct weir_policy *a, *b;
+
+	(void)state;
+	for (int n = 0; n < 3; n++) {
+		assert_int_equal(weir_policy_open("more:k=3", &a, err, sizeof(err)), 0);
+		assert_true(weir_policy_global_nth(a, 0, &global));
+		assert_int_equal(global.value, 3);
+		assert_int_equal(weir_policy_open("more:k=4", &b, err, sizeof(err)), 0);
+		assert_true(weir_policy_global_nth(b, 0, &global));
+		assert_int_equal(global.value, 4);
+		assert_true(weir_policy_global_nth(a, 0, &global));
+		assert_int_equal(global.value, 3);
+		weir_policy_close(a);
+		assert_int_equal(weir_policy_open("more:k=5", &a, err, sizeof(err)), 0);
+		assert_true(weir_policy_global_nth(a, 0, &global));
+		assert_int_equal(global.value, 5);
+		weir_policy_close(b);
+		weir_policy_close(a);
+	}
+	assert_int_equal(weir_policy_open("more:k=1,k=2", &a, err, sizeof(err)), -EINVAL);
+	assert_string_equal(err, "tunable k is given twice");
+	assert_int_equal(weir_policy_open("more\n", &a, err, sizeof(err)), -EINVAL);
+	assert_null(strchr(err, '\n'));
+}
+
 /* ------------------------------------------------------------------ opening */
 
 static void test_policy_bpf_refuses_what_is_no_policy(void **state)
@@ -262,9 +412,12 @@ static void test_policy_bpf_trial_refuses(void **state)
 					 ANSWER(WEIR_POLICY_ANSWER)};
 	const struct bpf_insn more[] = {PUT_4(offsetof(struct weir_policy_fault, more), -9),
 					ANSWER(WEIR_POLICY_ANSWER)};
+	const struct bpf_insn evict[] = {PUT_4(offsetof(struct weir_policy_admit, evict), 2),
+					 ANSWER(WEIR_POLICY_ANSWER)};
 	const struct bpf_insn next[] = {ANSWER(WEIR_POLICY_NEXT)};
 
 	(void)state;
+	refuse_made("weir_admit", evict, ARRAY_LEN(evict), WEIR_POLICY_VERSION, "evict is 2");
 	refuse_made("weir_victim", outside, ARRAY_LEN(outside), WEIR_POLICY_VERSION,
 		    "weir_victim, instruction 0: store of 8 bytes at offset 3552 of a region of "
 		    "3552 that is writable (context 0 of its trial, seed 1)");
@@ -323,6 +476,12 @@ int main(void)
 		cmocka_unit_test(test_policy_bpf_answer_and_words_go_back_and_no_more),
 		cmocka_unit_test(test_policy_bpf_answer_is_compared_with_what_was_shown),
 		cmocka_unit_test(test_policy_bpf_result_that_is_none_is_wrong),
+		cmocka_unit_test(test_policy_bpf_counts_decisions),
+		cmocka_unit_test(test_policy_bpf_more_has_two_ends),
+		cmocka_unit_test(test_policy_bpf_far),
+		cmocka_unit_test(test_policy_bpf_windows_end),
+		cmocka_unit_test(test_policy_bpf_numbers),
+		cmocka_unit_test(test_policy_bpf_built_in_twice),
 		cmocka_unit_test(test_policy_bpf_fault_detaches_and_changes_nothing),
 		cmocka_unit_test(test_policy_bpf_budget_is_over_all_windows),
 		cmocka_unit_test(test_policy_bpf_refuses_what_is_no_policy),

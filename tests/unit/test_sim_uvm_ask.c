@@ -366,6 +366,60 @@ static void test_ask_more_little_room(void **state)
 	alarm(0);
 }
 
+/* What is beyond a short block is left out. */
+static void test_ask_short_block(void **state)
+{
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.policy = policy_of(whole_and_more, NULL)});
+	more = 0;
+	a = managed(f, 3 * KIB(4));
+	assert_int_equal(touch_on(f, f->stream, a, KIB(4), WEIR_WRITE), 0);
+	expect_costs(f, BATCH_NS + 3 * PAGE_NS + POPULATE_NS, 0, 0);
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
+/* Room is what the limit leaves, and what other allocations do. */
+static void test_ask_free_blocks(void **state)
+{
+	struct fixture *f = *state;
+	void *plain = NULL;
+	char *a;
+
+	configure(f, (struct backend_managed){.policy = policy_of(page_alone, NULL)});
+	a = managed(f, 2 * BLOCK);
+	assert_int_equal(f->b->ops->device_alloc(f->b, GPU0, 5 * BLOCK, &plain), 0);
+	assert_int_equal(touch_on(f, f->stream, a, KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(touch_on(f, f->stream, a + KIB(4), KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(seen.free_blocks, 2);
+	f->b->ops->device_free(f->b, plain);
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
+/* The lowest number that is free is an allocation's. */
+static void test_ask_numbers(void **state)
+{
+	struct fixture *f = *state;
+	char *a[5];
+
+	configure(f, (struct backend_managed){.policy = policy_of(page_alone, NULL)});
+	for (int i = 0; i < 3; i++)
+		a[i] = managed(f, KIB(4));
+	f->b->managed->free(f->b, a[0]);
+	a[3] = managed(f, KIB(4));
+	a[4] = managed(f, KIB(4));
+	assert_int_equal(touch_on(f, f->stream, a[3], KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(seen.range, 0);
+	assert_int_equal(touch_on(f, f->stream, a[4], KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(seen.range, 3);
+	for (int i = 1; i < 5; i++)
+		f->b->managed->free(f->b, a[i]);
+	weir_policy_close(&mine.base);
+}
+
 /* ------------------------------------------------------------------ victims */
 
 static struct weir_policy_victim window[2]; /* the last ones */
@@ -447,6 +501,142 @@ static void test_ask_comes_again(void **state)
 	weir_policy_close(&mine.base);
 }
 
+/* A step is one use of a block, however often it touches it; what came for none had none. */
+static void test_ask_uses(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_use use[2];
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK,
+					      .policy = policy_of(page_alone, first_window)});
+	a = managed(f, 4 * BLOCK);
+	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, a, BLOCK, GPU0), 0);
+	use[0] = use_of(a + BLOCK, KIB(4), WEIR_WRITE);
+	use[1] = use_of(a + BLOCK + KIB(256), KIB(4), WEIR_WRITE);
+	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, use, 2), 0);
+	assert_int_equal(touch_on(f, f->stream, a, KIB(4), WEIR_READ), 0);
+	/* More of it comes. */
+	use[1] = use_of(a + BLOCK + KIB(512), KIB(4), WEIR_WRITE);
+	assert_int_equal(launch_touch(f->b, f->stream, (struct touch){0}, use, 2), 0);
+	assert_int_equal(touch_on(f, f->stream, a + 2 * BLOCK, KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(window[0].nr, 2);
+	for (int i = 0; i < 2; i++) {
+		const struct weir_policy_candidate *c = &window[0].candidate[i];
+
+		assert_int_equal(c->uses, c->block == 0 ? 1 : 2);
+		assert_int_equal(c->used_age, c->block == 0 ? 2 : 1);
+		assert_int_equal(c->nr_resident, c->block == 0 ? 512 : 3);
+		if (c->block == 1)
+			assert_int_equal(c->arrived_age, 1);
+	}
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
+/* What is on the host, too, need not be copied out; of what prefers a memory nothing is asked. */
+static void test_ask_advised(void **state)
+{
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK,
+					      .whole_blocks = true,
+					      .policy = policy_of(page_alone, first_window)});
+	a = managed(f, 4 * BLOCK);
+	assert_int_equal(touch_on(f, f->stream, a, KIB(8), WEIR_WRITE), 0);
+	assert_int_equal(f->b->managed->prefetch(f->b, f->stream, a, BLOCK, HOST), 0);
+	assert_int_equal(wait_idle(f, f->stream), 0);
+	assert_int_equal(f->b->managed->advise(f->b, a, BLOCK, BACKEND_ADVICE_READ_MOSTLY, 0), 0);
+	assert_int_equal(touch_on(f, f->stream, a, KIB(4), WEIR_READ), 0);
+	assert_int_equal(touch_on(f, f->stream, a + BLOCK, KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(touch_on(f, f->stream, a + 2 * BLOCK, KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(window[0].candidate[0].block, 0);
+	assert_int_equal(window[0].candidate[0].nr_resident, 1);
+	assert_int_equal(window[0].candidate[0].nr_dirty, 0);
+	assert_int_equal(window[0].candidate[1].nr_resident, 1);
+	assert_int_equal(window[0].candidate[1].nr_dirty, 1);
+	mine.base.stats.asked[POLICY_FAULT] = 0;
+	assert_int_equal(
+		f->b->managed->advise(f->b, a + 3 * BLOCK, BLOCK, BACKEND_ADVICE_PREFERRED, GPU0),
+		0);
+	assert_int_equal(touch_on(f, f->stream, a + 3 * BLOCK, KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(counts().asked[POLICY_FAULT], 0);
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
+/* A future in which blocks are used one after another, and the last one is short. */
+static char *future_base;
+static uint32_t future_short;
+
+static uint64_t in_order(void *arg, const void *addr, uint64_t bytes)
+{
+	uint64_t index = (uint64_t)((const char *)addr - future_base) / BLOCK;
+
+	(void)arg;
+	assert_int_equal(bytes, index == future_short ? 3 * KIB(4) : BLOCK);
+	return 100 + index;
+}
+
+static int some_far(struct weir_policy_victim *q)
+{
+	window[0] = *q;
+	q->chosen = WEIR_POLICY_CANDIDATES + (q->nr_far > 3 ? 3 : 0);
+	return WEIR_POLICY_ANSWER;
+}
+
+static void test_ask_future(void **state)
+{
+	const struct policy_future future = {.next_use = in_order};
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 12 * BLOCK,
+					      .whole_blocks = true,
+					      .policy = policy_of(NULL, some_far)});
+	mine.base.future = &future;
+	future_base = a = managed(f, 20 * BLOCK + 3 * KIB(4));
+	future_short = 20;
+	assert_int_equal(touch_on(f, f->stream, a, 11 * BLOCK, WEIR_WRITE), 0);
+	assert_int_equal(touch_on(f, f->stream, a + 20 * BLOCK, KIB(4), WEIR_WRITE), 0);
+	assert_int_equal(touch_on(f, f->stream, a + 12 * BLOCK, BLOCK, WEIR_WRITE), 0);
+	assert_int_equal(window[0].nr_far, WEIR_POLICY_FAR);
+	assert_int_equal(window[0].far[0].block, 20);
+	assert_int_equal(window[0].far[0].next_use, 120);
+	for (uint32_t i = 1; i < WEIR_POLICY_FAR; i++)
+		assert_int_equal(window[0].far[i].block, 11 - i);
+	assert_int_equal(window[0].candidate[2].next_use, 102);
+	/* The fourth went, and no other. */
+	(void)f->b->observe->device_times(f->b, 0, f->seen);
+	assert_int_equal(touch_on(f, f->stream, a, 8 * BLOCK, WEIR_READ), 0);
+	assert_int_equal(touch_on(f, f->stream, a + 9 * BLOCK, 2 * BLOCK, WEIR_READ), 0);
+	expect_costs(f, 0, 0, 0);
+	assert_int_equal(counts().asked[POLICY_VICTIM], 1);
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
+/* The block of a fault is none of the farthest, either. */
+static void test_ask_future_little_room(void **state)
+{
+	const struct policy_future future = {.next_use = in_order};
+	struct fixture *f = *state;
+	char *a;
+
+	configure(f, (struct backend_managed){.gpu_bytes = 2 * BLOCK,
+					      .policy = policy_of(whole_and_more, some_far)});
+	mine.base.future = &future;
+	future_base = a = managed(f, 6 * BLOCK);
+	future_short = 6;
+	for (more = -4; more <= 4; more += 8)
+		assert_int_equal(touch_on(f, f->stream, a, 6 * BLOCK, WEIR_WRITE), 0);
+	assert_int_equal(f->b->ops->memory_used(f->b, GPU0), 2 * BLOCK);
+	assert_int_equal(counts().nr_wrong, 0);
+	f->b->managed->free(f->b, a);
+	weir_policy_close(&mine.base);
+}
+
 /* Other allocations get what the policy gives away, too. */
 static void test_ask_make_room(void **state)
 {
@@ -516,6 +706,8 @@ static void test_ask_words(void **state)
 	assert_int_equal(touch_on(f, f->stream, a, 4 * BLOCK, WEIR_WRITE), 0);
 	assert_int_equal(nr_came, 4);
 	assert_int_equal(nr_left, 1);
+	assert_int_equal(last_moved.nr_resident, 3);
+	assert_int_equal(last_moved.uses, 0);
 	/* Block 3 is there, block 0 left after it had been used twice. */
 	assert_int_equal(seen.range_word[0], 3 * 1001 + 2);
 	assert_int_equal(seen.range_word[1], 100);
@@ -603,6 +795,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ask_more_little_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_windows, setup_large, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_comes_again, setup_large, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_short_block, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_free_blocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_numbers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_uses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_advised, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_future, setup_large, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_future_little_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_make_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_wrong, setup, teardown),

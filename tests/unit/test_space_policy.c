@@ -26,8 +26,9 @@ struct fixture {
 	struct weir_policy_admit admit;	  /* the last one */
 	struct weir_policy_victim victim; /* the same */
 	uint32_t nr_came, nr_left;
-	uint64_t came_uses; /* that ranges of what came had */
-	uint32_t windows;   /* to go on to */
+	struct weir_policy_moved came, left; /* the last ones */
+	uint64_t uses_came, uses_left;	     /* sums of theirs */
+	uint32_t windows;		     /* to go on to */
 };
 
 static int setup(void **state)
@@ -104,6 +105,7 @@ static int victim(struct test_policy *p, struct weir_policy_victim *q)
 
 	f->nr_asked++;
 	f->victim = *q;
+	assert_in_range(q->nr, 1, WEIR_POLICY_CANDIDATES);
 	for (uint32_t n = 0; n < q->nr; n++) {
 		q->candidate[n].range_word[1]++;
 		q->candidate[n].block_word[0]++;
@@ -119,7 +121,8 @@ static int moved(struct test_policy *p, struct weir_policy_moved *q)
 	struct fixture *f = p->arg;
 
 	*(q->came ? &f->nr_came : &f->nr_left) += 1;
-	f->came_uses += q->came ? q->uses : 0;
+	*(q->came ? &f->came : &f->left) = *q;
+	*(q->came ? &f->uses_came : &f->uses_left) += q->uses;
 	q->block_word[1]++;
 	return 0;
 }
@@ -163,6 +166,132 @@ static void test_space_policy_keeps_a_range_out(void **state)
 	/* All of it is there: nobody is asked. */
 	f->nr_asked = 0;
 	use(f, 0);
+	assert_int_equal(f->nr_asked, 0);
+}
+
+/* What came and left since counts, and nothing that was before. */
+static void test_space_policy_sees_a_range(void **state)
+{
+	struct fixture *f = *state;
+	const struct weir_policy_range *range = &f->admit.range;
+	uint32_t number;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	f->policy.moved = moved;
+	set_policy(f);
+	f->level = 2;
+	use(f, 0);
+	assert_int_equal(range->moved_age, 1); /* it left for range 2 */
+	assert_int_equal(f->admit.victim.nr_resident, 4);
+	assert_int_equal(f->admit.victim.nr_dirty, 4);
+	assert_int_equal(f->came.uses, 0);
+	number = range->number;
+	assert_int_equal(f->came.range, number);
+	do_change(&f->t, 0, f->range[0], ALL, 1, 1);
+	do_discard(&f->t, 0, f->range[0] + 2 * BLOCK, 2 * BLOCK);
+	do_fill(&f->t, 0, f->range[0] + 2 * BLOCK, 2 * BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(range->nr_resident, 2);
+	assert_int_equal(range->nr_dirty, 2);
+	assert_int_equal(range->uses, 2);
+	assert_int_equal(range->touched_bytes, ALL + 2 * ALL);
+	assert_int_equal(range->in_place_bytes, (ALL + 2 * ALL) / 2);
+	f->level = 4;
+	use(f, 0);
+	assert_int_equal(range->uses, 3);
+	use(f, 1);
+	use(f, 2);
+	use(f, 0);
+	assert_int_equal(range->in_place_bytes, 0);
+	assert_int_equal(f->admit.victim.nr_resident, 4);
+	assert_int_equal(f->admit.victim.nr_dirty, 0); /* it came, and was read */
+	assert_int_equal(f->uses_came, 0);
+	f->uses_left = 0;
+	use(f, 1); /* 2 leaves, the first of its blocks after one use */
+	assert_int_equal(f->uses_left, 1);
+	assert_true(f->left.block_word[1] > 0);
+	/* A policy that is set anew finds the number that it knew, and no words. */
+	assert_int_equal(weir_space_set_policy(f->t.space, &f->policy.base), 0);
+	use(f, 2);
+	use(f, 0);
+	assert_int_equal(f->left.block_word[1], 0);
+	assert_int_equal(range->moved_age, 1);
+	assert_int_equal(range->number, number);
+	assert_int_equal(range->uses, 0);
+	assert_int_equal(range->touched_bytes, 0);
+	assert_int_equal(range->in_place_bytes, 0);
+}
+
+static void test_space_policy_sees_costs(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_use use_of_it;
+
+	fill(f, 3);
+	f->policy.admit = admit;
+	set_policy(f);
+	use_of_it = use_of(f->range[0], ALL, WEIR_READ);
+	use_of_it.pattern = WEIR_RANDOM;
+	use_of_it.granule = 128;
+	assert_int_equal(weir_begin(f->t.space, f->t.stream[0], &use_of_it, 1), 0);
+	do_end(&f->t, 0);
+	do_sync(&f->t);
+	assert_int_equal(f->admit.use_random, 1);
+	/* The link takes 4 bytes a nanosecond in and 2 out, 2 in place. */
+	use(f, 0);
+	assert_int_equal(f->admit.use_random, 0);
+	assert_int_equal(f->admit.in_ns, BLOCK / 4);
+	assert_int_equal(f->admit.out_ns, BLOCK / 2);
+	assert_int_equal(f->admit.in_place_ns, ALL / 2);
+	assert_int_equal(f->admit.free_blocks, 0);
+	do_free(&f->t, f->range[1], 0);
+	do_change(&f->t, 0, f->range[0], ALL, 1, 1);
+	do_sync(&f->t);
+	assert_int_equal(f->admit.free_blocks, 4);
+	assert_int_equal(f->admit.in_place_ns, ALL / 2);
+}
+
+static void test_space_policy_fresh_contents(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 2);
+	f->policy.admit = admit;
+	set_policy(f);
+	f->level = 4;
+	f->evict = 0;
+	fill(f, 3);
+	assert_int_equal(f->nr_asked, 1);
+	assert_int_equal(nr_resident(f, 2), 0);
+	assert_int_equal(nr_resident(f, 0), 4);
+	f->evict = 2; /* no answer */
+	fill(f, 4);
+	assert_int_equal(f->policy.base.stats.nr_wrong, 1);
+	assert_int_equal(nr_resident(f, 3), 4);
+}
+
+/* Of what is advised nothing is asked, and it is no candidate. */
+static void test_space_policy_leaves_advice(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f, 2);
+	f->policy.admit = admit;
+	f->policy.victim = victim;
+	f->result = WEIR_POLICY_DEFAULT;
+	set_policy(f);
+	assert_int_equal(weir_advise(f->t.space, f->range[0], WEIR_ADVISE_PREFER_MEMORY, GPU0), 0);
+	fill(f, 3);
+	assert_true(f->victim.nr > 0);
+	for (uint32_t n = 0; n < f->victim.nr; n++)
+		assert_int_not_equal(f->victim.candidate[n].range, 1);
+	assert_int_equal(f->victim.nr, 1);
+	use(f, 1);
+	assert_int_equal(weir_advise(f->t.space, f->range[2], WEIR_ADVISE_PREFER_MEMORY, HOST), 0);
+	do_sync(&f->t);
+	f->nr_asked = 0;
+	use(f, 2);
 	assert_int_equal(f->nr_asked, 0);
 }
 
@@ -282,6 +411,56 @@ static void test_space_policy_looks_at_windows(void **state)
 	assert_int_equal(f->victim.candidate[0].range_word[1], 5);
 }
 
+/* A future in which a range is used the later, the later it was allocated. */
+static uint64_t ascending(void *arg, const void *addr, uint64_t bytes)
+{
+	const struct fixture *f = arg;
+
+	(void)bytes;
+	for (uint32_t n = 0; n < RANGES; n++)
+		if (f->range[n] == addr)
+			return 100 + n;
+	return 1;
+}
+
+/* As many candidates as a window has: there is no second one. */
+static void test_space_policy_full_window(void **state)
+{
+	struct fixture *f = *state;
+	const struct policy_future future = {.next_use = ascending, .arg = f};
+	uint8_t *one[WEIR_POLICY_CANDIDATES];
+
+	test_space_close(&f->t);
+	test_space_open(&f->t, WEIR_DATA_REAL, WEIR_PLANNED, BLOCK, WEIR_POLICY_CANDIDATES,
+			4 * RANGES);
+	for (uint32_t n = 0; n < WEIR_POLICY_CANDIDATES; n++) {
+		one[n] = do_alloc(&f->t, BLOCK, 0);
+		do_fill(&f->t, 0, one[n], BLOCK, n + 1);
+		if (n % 5 == 0 || n % 7 == 3)
+			do_expect(&f->t, 0, one[n / 2], BLOCK, n / 2 + 1);
+	}
+	do_sync(&f->t);
+	f->policy.victim = victim;
+	f->windows = 9;
+	set_policy(f);
+	f->range[0] = do_alloc(&f->t, BLOCK, 0);
+	do_fill(&f->t, 0, f->range[0], BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(f->nr_asked, 1);
+	assert_int_equal(f->victim.nr, WEIR_POLICY_CANDIDATES);
+	assert_int_equal(f->policy.base.stats.nr_wrong, 0);
+	/* The eighth of those that are used again latest, after 31 others and the new one. */
+	memcpy(f->range, one, sizeof(one));
+	f->policy.base.future = &future;
+	f->windows = 0;
+	f->chosen = WEIR_POLICY_CANDIDATES + 7;
+	f->range[WEIR_POLICY_CANDIDATES] = do_alloc(&f->t, BLOCK, 0);
+	do_fill(&f->t, 0, f->range[WEIR_POLICY_CANDIDATES], BLOCK, 1);
+	do_sync(&f->t);
+	assert_int_equal(f->victim.far[7].next_use, 124);
+	assert_int_equal(get_block_state(&f->t, one[24]), BLOCK_HOST);
+}
+
 /* A future in which a range is used the later, the earlier it was allocated. */
 static uint64_t next_use(void *arg, const void *addr, uint64_t bytes)
 {
@@ -353,7 +532,7 @@ static void test_space_policy_hears_of_uses(void **state)
 	f->level = 4;
 	use(f, 0);
 	assert_int_equal(f->nr_came, 4);
-	assert_int_equal(f->came_uses, 2); /* before the first block; none later */
+	assert_int_equal(f->uses_came, 2); /* before the first block; none later */
 }
 
 static void test_space_policy_that_is_wrong_is_detached(void **state)
@@ -481,6 +660,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_space_policy_##name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(sees_a_range),
+		TEST(sees_costs),
+		TEST(fresh_contents),
+		TEST(leaves_advice),
+		TEST(full_window),
 		TEST(keeps_a_range_out),
 		TEST(admits_into_free_room_only),
 		TEST(chooses_who_goes),
