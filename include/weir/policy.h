@@ -31,6 +31,10 @@
  * from it. Ages count steps: 0 is this one, 1 the one before. Only the simulated driver asks
  * weir_fault(); only spaces ask weir_admit().
  *
+ * Of a range that several devices use, a block counts as resident, comes and leaves in the memory
+ * of the device that it is kept for. That may become another device's without a move, and
+ * weir_moved() is not called for it: a candidate may then lie where it does not count.
+ *
  * An answer that is out of range is counted, and the default is taken in its stead; after 16 of
  * them the policy is detached. So it is after a fault, or when a call needs more instructions than
  * its budget has (WEIR_POLICY_BUDGET; only objects are counted).

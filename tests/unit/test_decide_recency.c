@@ -205,12 +205,188 @@ static void test_recency_keeps_the_popular(void **state)
 	assert_true(rule > replacing + 0.03);
 }
 
+/* ------------------------------------------------------------------ single answers */
+
+/* A range that was used so many times since time 1, last so long ago, in a memory of 100 chunks. */
+static struct past past_with(struct recency *memory, struct recency_range *range, uint32_t uses,
+			     uint32_t now, uint32_t idle)
+{
+	range->since = 1;
+	return (struct past){.range = range,
+			     .memory = memory,
+			     .now = now,
+			     .idle = idle,
+			     .uses = uses,
+			     .nr_chunks = 100};
+}
+
+static bool is_admitted(struct past past, struct past victim)
+{
+	struct bring_in q = {.nr_blocks = 10,
+			     .touches = 1,
+			     .nr_away = 10,
+			     .planned = DECIDE_UNKNOWN,
+			     .prefer = DECIDE_NOWHERE,
+			     .past = past,
+			     .victim = victim};
+
+	return recency_bring_in(&q).evict_for_moved;
+}
+
+/* Keep: a range comes in for one that is used much less often, or that is out of use. */
+static void test_recency_keep_admits(void **state)
+{
+	struct recency memory = {.trial = 1, .keep = true, .began = 401};
+	struct recency_range a = {0}, b = {0};
+
+	(void)state;
+	/* Three times as often, with one use to spare on either side, is not enough. */
+	assert_false(is_admitted(past_with(&memory, &a, 10, 401, 40),
+				 past_with(&memory, &b, 2, 401, 40)));
+	assert_true(is_admitted(past_with(&memory, &a, 11, 401, 40),
+				past_with(&memory, &b, 2, 401, 40)));
+	/* Its next use is late by 8 of the other's intervals. */
+	assert_false(is_admitted(past_with(&memory, &a, 11, 401, 40),
+				 past_with(&memory, &b, 9, 401, 320)));
+	assert_true(is_admitted(past_with(&memory, &a, 11, 401, 40),
+				past_with(&memory, &b, 9, 401, 321)));
+}
+
+/* Replace: a range comes in, but for one that is used much more often and is not late. */
+static void test_recency_replace_admits(void **state)
+{
+	struct recency memory = {.trial = 1, .began = 401};
+	struct recency_range a = {0}, b = {0};
+
+	(void)state;
+	assert_true(is_admitted(past_with(&memory, &a, 2, 401, 40),
+				past_with(&memory, &b, 10, 401, 40)));
+	assert_false(is_admitted(past_with(&memory, &a, 2, 401, 40),
+				 past_with(&memory, &b, 11, 401, 40)));
+	/* Four of its own intervals. */
+	assert_false(is_admitted(past_with(&memory, &a, 2, 401, 40),
+				 past_with(&memory, &b, 11, 401, 145)));
+	assert_true(is_admitted(past_with(&memory, &a, 2, 401, 40),
+				past_with(&memory, &b, 11, 401, 146)));
+}
+
+/* What stays takes what is free, but for what first contents took before, twice. */
+static void test_recency_leaves_a_reserve(void **state)
+{
+	struct recency memory = {.trial = 1, .keep = true, .began = 401};
+	struct recency_range a = {0}, b = {0};
+	struct bring_in q = {.nr_blocks = 40,
+			     .nr_resident = 5,
+			     .touches = 1,
+			     .nr_away = 35,
+			     .nr_free = 30,
+			     .planned = DECIDE_UNKNOWN,
+			     .prefer = DECIDE_NOWHERE,
+			     .past = past_with(&memory, &a, 2, 401, 40),
+			     .victim = past_with(&memory, &b, 2, 401, 40)};
+
+	(void)state;
+	assert_int_equal(recency_bring_in(&q).level, 35);
+	q.touches = 0.5;
+	assert_int_equal(recency_bring_in(&q).level, 35);
+	q.nr_unbacked = 11;
+	assert_int_equal(recency_bring_in(&q).level, 40);
+	q.nr_unbacked = 0;
+	assert_int_equal(recency_bring_in(&q).level, 5 + 30 - 22);
+	q.nr_free = 20;
+	assert_int_equal(recency_bring_in(&q).level, 5);
+	memory.keep = false; /* sparse: where there is room anyway */
+	assert_int_equal(recency_bring_in(&q).level, 40);
+	assert_false(recency_bring_in(&q).evict_for_moved);
+}
+
+/* Keep gives up whom it uses least often, or who is out of use. */
+static void test_recency_keep_gives_up(void **state)
+{
+	struct recency memory = {.trial = 1, .keep = true};
+	struct recency_range a = {0}, b = {0};
+	struct give_up often = {.past = past_with(&memory, &a, 9, 401, 40)};
+	struct give_up seldom = {.past = past_with(&memory, &b, 4, 401, 40)};
+
+	(void)state;
+	assert_true(recency_give_up(&often) < recency_give_up(&seldom));
+	often.past.idle = 400; /* of 8 times the interval of 40 it is overdue; 80 is the other's */
+	assert_true(recency_give_up(&often) < recency_give_up(&seldom));
+	often.past.idle = 641;
+	assert_true(recency_give_up(&often) > recency_give_up(&seldom));
+}
+
+/* A range that came in this trial, and leaves, is no gain for Keep when it is used again. */
+static void test_recency_counts_the_trial(void **state)
+{
+	struct recency memory = {.trial = 3, .began = 401};
+	struct recency_range a = {.came = 3, .since = 1}, b = {.came = 2, .since = 1};
+	struct past came = past_with(&memory, &a, 2, 401, 40);
+	struct past was_there = past_with(&memory, &b, 2, 401, 40);
+
+	(void)state;
+	recency_moved(&came, false);
+	recency_moved(&was_there, false);
+	assert_int_equal(a.left, 0);
+	assert_int_equal(b.left, 3);
+	(void)is_admitted(came, (struct past){.range = NULL});
+	assert_true(memory.balance <= 0);
+	(void)is_admitted(was_there, (struct past){.range = NULL});
+	assert_int_equal(memory.balance, 10);
+	/* Equals: Replace is better by a block of 16 that are used. */
+	memory.balance = 0;
+	came.now = 401 + 40;
+	(void)is_admitted(came, (struct past){.range = NULL});
+	assert_int_equal(memory.balance, -2);
+	assert_int_equal(memory.began, 401 + 32);
+	/* When it has lost by half of the memory, another trial begins. */
+	memory.balance = -50;
+	(void)is_admitted(came, (struct past){.range = NULL});
+	assert_int_equal(memory.trial, 3);
+	memory.balance = -51;
+	(void)is_admitted(came, (struct past){.range = NULL});
+	assert_int_equal(memory.trial, 4);
+	assert_int_equal(memory.balance, 0);
+}
+
+/* Keep ends where Replace would have found more, and not for the sake of a few blocks. */
+static void test_recency_keep_ends(void **state)
+{
+	struct recency memory = {.trial = 1, .keep = true, .began = 1, .nr_away = 90, .nr_soon = 2};
+	struct recency_range a = {0};
+	struct past past = past_with(&memory, &a, 2, 101, 100);
+
+	(void)state;
+	/* Nothing was resident, and Replace would have had 2 of 100. */
+	(void)is_admitted(past, (struct past){.range = NULL});
+	assert_true(memory.keep);
+	assert_int_equal(memory.nr_soon, 2);
+	memory.nr_away = 90;
+	memory.nr_soon = 13;
+	(void)is_admitted(past, (struct past){.range = NULL});
+	assert_false(memory.keep);
+	assert_int_equal(memory.trial, 2);
+	/* What was long ago counts half. */
+	memory = (struct recency){.trial = 1, .keep = true, .began = 1, .nr_away = 195};
+	past.now = 1001;
+	(void)is_admitted(past, (struct past){.range = NULL});
+	assert_true(memory.keep);
+	assert_int_equal(memory.nr_away, 102);
+	assert_int_equal(memory.began, 501);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recency_keeps_what_fits),
 		cmocka_unit_test(test_recency_replaces),
 		cmocka_unit_test(test_recency_keeps_the_popular),
+		cmocka_unit_test(test_recency_keep_admits),
+		cmocka_unit_test(test_recency_replace_admits),
+		cmocka_unit_test(test_recency_leaves_a_reserve),
+		cmocka_unit_test(test_recency_keep_gives_up),
+		cmocka_unit_test(test_recency_counts_the_trial),
+		cmocka_unit_test(test_recency_keep_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

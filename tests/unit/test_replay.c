@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "src/backend/machine.h"
+#include "src/base/util.h"
 #include "tests/unit/test_sim_machine.h"
 #include "workloads/replay.h"
+#include "weir/trace.h"
 #include "workloads/replay_future.h"
 
 #define BLOCK KIB(512)
@@ -292,6 +294,207 @@ static void test_replay_knows_the_future(void **state)
 	trace_file_close(&file);
 }
 
+/* A program of spaces, with what managers do not do: brackets of the host, discards, budgets of the
+ * host; on two devices. */
+static struct weir_use whole(void *addr, enum weir_use_kind kind)
+{
+	return (struct weir_use){.addr = addr, .bytes = TENSOR, .kind = kind, .read_bytes = TENSOR};
+}
+
+static void host_bracket(struct weir_space *space, void *addr, enum weir_use_kind kind)
+{
+	const struct weir_use use = whole(addr, kind);
+
+	assert_int_equal(weir_host_begin(space, &use, 1), 0);
+	assert_int_equal(weir_host_end(space, &use, 1), 0);
+}
+
+static void bracket(struct weir_space *space, struct weir_stream *stream, void *addr,
+		    enum weir_use_kind kind)
+{
+	const struct weir_use use = whole(addr, kind);
+
+	assert_int_equal(weir_begin(space, stream, &use, 1), 0);
+	assert_int_equal(weir_end(space, stream), 0);
+}
+
+static void record_host(uint64_t devices, struct trace_file *file)
+{
+	struct weir_space_config config = {
+		.devices = devices, .block_bytes = BLOCK, .mode = WEIR_PLANNED};
+	struct weir_stream *stream[2];
+	struct weir_machine_desc desc;
+	struct weir_space *space;
+	void *addr[3];
+	char err[256] = "";
+
+	test_machine(&desc);
+	config.budget_bytes[GPU0] = config.budget_bytes[GPU1] = BUDGET;
+	if (devices == 1)
+		config.budget_bytes[GPU1] = 0;
+	config.budget_bytes[HOST] = 4 * BUDGET;
+	assert_int_equal(weir_machine_simulate(&desc, WEIR_DATA_PHANTOM, &machine), 0);
+	assert_int_equal(weir_space_create(machine, &config, &space), 0);
+	for (uint32_t d = 0; d < 2; d++)
+		assert_int_equal(weir_stream_create(machine, d, &stream[d]), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(weir_alloc(space, TENSOR, NULL, &addr[i]), 0);
+	assert_int_equal(weir_free(space, addr[1], NULL), 0);
+	for (uint32_t i = 1; i < 3; i++)
+		assert_int_equal(weir_alloc(space, i * TENSOR, NULL, &addr[i]), 0);
+	if (devices != 1)
+		bracket(space, stream[1], addr[0], WEIR_OVERWRITE);
+	if (devices & 1)
+		bracket(space, stream[0], addr[0], WEIR_READ);
+	if (devices == 3)
+		bracket(space, stream[1], addr[0], WEIR_READ);
+	bracket(space, stream[devices == 2], addr[0], WEIR_DISCARD);
+	host_bracket(space, addr[0], WEIR_OVERWRITE);
+	host_bracket(space, addr[0], WEIR_READ);
+	host_bracket(space, addr[0], WEIR_WRITE);
+	host_bracket(space, addr[0], WEIR_DISCARD);
+	assert_int_equal(weir_advise(space, addr[0], WEIR_ADVISE_PREFER_MEMORY, HOST), 0);
+	weir_space_trace_mark(space, "half");
+	assert_int_equal(weir_space_set_budget(space, HOST, 2 * BUDGET), 0);
+	assert_int_equal(weir_space_trace(space, NULL), 0); /* nothing more is freed in it */
+	for (uint32_t d = 0; d < 2; d++)
+		weir_stream_destroy(stream[d]);
+	weir_space_destroy(space);
+	weir_machine_close(machine);
+	assert_int_equal(trace_file_open(path, file, err, sizeof(err)), 0);
+	assert_int_equal(unsetenv("WEIR_TRACE"), 0);
+}
+
+static struct {
+	const struct manager_ops *ops;
+	uint32_t nr_reads, nr_writes, nr_frees, nr_budgets;
+	uint32_t advised;
+	uint64_t host_bytes;
+} calls;
+
+static int call_read(struct manager *m, void *data, const void *addr, uint64_t bytes)
+{
+	calls.nr_reads++;
+	return calls.ops->read(m, data, addr, bytes);
+}
+
+static int call_write(struct manager *m, void *addr, const void *data, uint64_t bytes)
+{
+	calls.nr_writes++;
+	return calls.ops->write(m, addr, data, bytes);
+}
+
+static void call_free(struct manager *m, void *addr)
+{
+	calls.nr_frees++;
+	calls.ops->free(m, addr);
+}
+
+static int call_advise(struct manager *m, void *addr, enum weir_advice advice, uint32_t where)
+{
+	(void)m, (void)addr, (void)advice;
+	calls.advised = where;
+	return -ENOTSUP;
+}
+
+static int call_set_budget(struct manager *m, uint32_t memory, uint64_t bytes)
+{
+	(void)m;
+	calls.nr_budgets++;
+	calls.host_bytes = memory == HOST ? bytes : 0;
+	return -EINVAL;
+}
+
+/* What the CPU reads and writes of its own is copied, and what the program left is freed. */
+static void test_replay_does_what_the_host_did(void **state)
+{
+	struct manager *m;
+	struct manager_ops ops;
+	struct replay_plan plan;
+	struct trace_file file = {0};
+	struct replay_params params = {.file = &file,
+				       .plan = &plan,
+				       .advice = true,
+				       .gpu_budget_bytes = BUDGET,
+				       .host_budget_bytes = 8 * BUDGET};
+	char err[256] = "";
+
+	(void)state;
+	record_host(1, &file);
+	assert_int_equal(replay_check(&file, &plan, err, sizeof(err)), 0);
+	assert_int_equal(plan.needs_bytes, 4 * TENSOR);
+	m = open_manager("weir", BUDGET);
+	calls.ops = m->ops;
+	ops = *m->ops;
+	ops.read = call_read;
+	ops.write = call_write;
+	ops.free = call_free;
+	ops.advise = call_advise;
+	ops.set_budget = call_set_budget;
+	calls.advised = UINT32_MAX;
+	m->ops = &ops;
+	if (replay_run(m, &params, NULL, err, sizeof(err)))
+		fail_msg("%s", err);
+	m->ops = calls.ops;
+	close_manager(m);
+	assert_int_equal(calls.nr_reads, 2);  /* read, and read and written */
+	assert_int_equal(calls.nr_writes, 2); /* and overwritten */
+	assert_int_equal(calls.nr_frees, 4);
+	assert_int_equal(calls.advised, HOST);
+	assert_int_equal(calls.nr_budgets, 1);
+	assert_int_equal(calls.host_bytes, 4 * BUDGET);
+	trace_file_close(&file);
+}
+
+/* A discard is no use, and a bracket of the host is a step. */
+static void test_replay_future_of_the_host(void **state)
+{
+	static char at[TENSOR]; /* it is not touched */
+	struct trace_file file = {0};
+	struct replay_future *f;
+
+	(void)state;
+	record_host(1, &file);
+	assert_int_equal(replay_future_create(&file, &f), 0);
+	assert_int_equal(replay_future_alloc(f, 1, at), 0);
+	replay_future_free(f, at + BLOCK); /* nothing begins there */
+	replay_future_step(f);
+	expect_next(f, at, 0, 0);
+	replay_future_step(f); /* the discard */
+	expect_next(f, at, 1, 1);
+	for (uint32_t n = 0; n < 3; n++) {
+		replay_future_step(f);
+		expect_next(f, at, 0, 0);
+	}
+	replay_future_step(f); /* the host's discard */
+	expect_next(f, at, WEIR_POLICY_NEVER, WEIR_POLICY_NEVER);
+	replay_future_destroy(f);
+	trace_file_close(&file);
+}
+
+/* Devices are those that have brackets, from the first one on. */
+static void test_replay_finds_devices(void **state)
+{
+	static const struct {
+		uint64_t devices;
+		uint32_t device, nr_devices;
+	} cases[] = {{1, 0, 1}, {2, 1, 1}, {3, 0, 2}};
+
+	(void)state;
+	for (uint32_t n = 0; n < ARRAY_LEN(cases); n++) {
+		struct trace_file file = {0};
+		struct replay_plan plan;
+		char err[256] = "";
+
+		assert_int_equal(setenv("WEIR_TRACE", path, 1), 0);
+		record_host(cases[n].devices, &file);
+		assert_int_equal(replay_check(&file, &plan, err, sizeof(err)), 0);
+		assert_int_equal(plan.device, cases[n].device);
+		assert_int_equal(plan.nr_devices, cases[n].nr_devices);
+		trace_file_close(&file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +504,10 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_replay_changes_budgets_in_proportion, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_replay_does_what_the_host_did, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_replay_future_of_the_host, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replay_finds_devices, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

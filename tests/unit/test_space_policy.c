@@ -95,7 +95,8 @@ static int admit(struct test_policy *p, struct weir_policy_admit *q)
 	q->level = f->level;
 	q->evict = f->evict;
 	q->range.word[0]++;
-	q->range.uses = 77; /* has no effect */
+	q->range.uses = 77; /* has no effect, nor has the next one */
+	q->range.nr_blocks = 100;
 	return f->result;
 }
 
@@ -110,7 +111,8 @@ static int victim(struct test_policy *p, struct weir_policy_victim *q)
 		q->candidate[n].range_word[1]++;
 		q->candidate[n].block_word[0]++;
 	}
-	if (q->window < f->windows)
+	q->window = 60; /* has no effect */
+	if (f->victim.window < f->windows)
 		return WEIR_POLICY_NEXT;
 	q->chosen = f->chosen;
 	return f->result;
@@ -411,15 +413,15 @@ static void test_space_policy_looks_at_windows(void **state)
 	assert_int_equal(f->victim.candidate[0].range_word[1], 5);
 }
 
-/* A future in which a range is used the later, the later it was allocated. */
-static uint64_t ascending(void *arg, const void *addr, uint64_t bytes)
+/* A future of 32 ranges in an order of its own: the 9th is used at 124. */
+static uint64_t mixed(void *arg, const void *addr, uint64_t bytes)
 {
 	const struct fixture *f = arg;
 
 	(void)bytes;
 	for (uint32_t n = 0; n < RANGES; n++)
 		if (f->range[n] == addr)
-			return 100 + n;
+			return 100 + n * 7 % WEIR_POLICY_CANDIDATES;
 	return 1;
 }
 
@@ -427,7 +429,7 @@ static uint64_t ascending(void *arg, const void *addr, uint64_t bytes)
 static void test_space_policy_full_window(void **state)
 {
 	struct fixture *f = *state;
-	const struct policy_future future = {.next_use = ascending, .arg = f};
+	const struct policy_future future = {.next_use = mixed, .arg = f};
 	uint8_t *one[WEIR_POLICY_CANDIDATES];
 
 	test_space_close(&f->t);
@@ -451,6 +453,7 @@ static void test_space_policy_full_window(void **state)
 	assert_int_equal(f->policy.base.stats.nr_wrong, 0);
 	/* The eighth of those that are used again latest, after 31 others and the new one. */
 	memcpy(f->range, one, sizeof(one));
+	assert_int_equal(get_block_state(&f->t, one[8]), BLOCK_HBM);
 	f->policy.base.future = &future;
 	f->windows = 0;
 	f->chosen = WEIR_POLICY_CANDIDATES + 7;
@@ -458,7 +461,7 @@ static void test_space_policy_full_window(void **state)
 	do_fill(&f->t, 0, f->range[WEIR_POLICY_CANDIDATES], BLOCK, 1);
 	do_sync(&f->t);
 	assert_int_equal(f->victim.far[7].next_use, 124);
-	assert_int_equal(get_block_state(&f->t, one[24]), BLOCK_HOST);
+	assert_int_equal(get_block_state(&f->t, one[8]), BLOCK_HOST);
 }
 
 /* A future in which a range is used the later, the earlier it was allocated. */

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/trace/part.h"
 #include "tests/support/space.h"
 #include "weir/trace.h"
 #include "workloads/bound.h"
@@ -474,6 +475,90 @@ static void test_trace_file_refuses_damage(void **state)
 	free(bytes);
 }
 
+/* A description's parts are refused where they say what it cannot hold. */
+static void test_trace_file_parts(void **state)
+{
+	struct weir_machine_desc from, to;
+	uint64_t word[TRACE_PART_WORDS_MAX];
+
+	(void)state;
+	test_machine(&from);
+	trace_part_write(&from, TRACE_PART_MACHINE, 0, word);
+	assert_true(trace_part_read(&to, TRACE_PART_MACHINE, 0, word));
+	assert_false(trace_part_read(&to, TRACE_PART_NR, 0, word));
+	assert_false(trace_part_read(&to, TRACE_PART_MEMORY, from.nr_memories, word));
+	/* Four words of its name, and then memories, devices, links, kernels, ports. */
+	for (uint32_t w = 4; w < 9; w++) {
+		const uint64_t is = word[w];
+
+		word[w] = 1000;
+		assert_false(trace_part_read(&to, TRACE_PART_MACHINE, 0, word));
+		word[w] = is | UINT64_C(1) << 32;
+		assert_false(trace_part_read(&to, TRACE_PART_MACHINE, 0, word));
+		word[w] = is;
+	}
+	memset(word, 'x', WEIR_NAME_MAX); /* a name that does not end */
+	assert_false(trace_part_read(&to, TRACE_PART_MACHINE, 0, word));
+}
+
+/* Values of CRC-32C that are known: RFC 3720, B.4. */
+static void test_trace_file_checksum(void **state)
+{
+	uint64_t words[4] = {0};
+
+	(void)state;
+	assert_int_equal(trace_crc(0, words, sizeof(words)), 0x8a9136aa);
+	memset(words, 0xff, sizeof(words));
+	assert_int_equal(trace_crc(0, words, sizeof(words)), 0x62a8ab43);
+	for (uint32_t i = 0; i < sizeof(words); i++)
+		((uint8_t *)words)[i] = (uint8_t)i;
+	assert_int_equal(trace_crc(0, words, sizeof(words)), 0x46dd794e);
+	assert_int_equal(trace_crc(trace_crc(0, words, 12), (char *)words + 12, 20), 0x46dd794e);
+}
+
+/* More kernels than names are remembered of, with names that are cut. */
+static void test_trace_file_many_names(void **state)
+{
+	enum { KERNELS = 1200, LENGTH = 300 };
+	char(*name)[LENGTH] = calloc(KERNELS, sizeof(*name));
+	struct weir_kernel *kernel = calloc(KERNELS, sizeof(*kernel));
+	struct trace_file file;
+	struct test_space t;
+	uint8_t *addr;
+
+	(void)state;
+	assert_true(name && kernel);
+	test_space_open(&t, WEIR_DATA_PHANTOM, WEIR_PLANNED, BLOCK, 8, 32);
+	assert_int_equal(weir_space_trace(t.space, path), 0);
+	addr = do_alloc(&t, BLOCK, 0);
+	for (uint32_t k = 0; k < KERNELS; k++) {
+		const struct weir_use use = use_of(addr, BLOCK, WEIR_OVERWRITE);
+		const struct weir_launch launch = {
+			.kernel = &kernel[k], .uses = &use, .nr_uses = 1};
+
+		memset(name[k], 'n', LENGTH - 1);
+		(void)snprintf(name[k], LENGTH, "%u", k);
+		name[k][strlen(name[k])] = 'n';
+		kernel[k].name = name[k];
+		assert_int_equal(weir_begin(t.space, t.stream[0], &use, 1), 0);
+		assert_int_equal(weir_stream_launch(t.stream[0], &launch), 0);
+		assert_int_equal(weir_end(t.space, t.stream[0]), 0);
+	}
+	assert_int_equal(weir_space_trace(t.space, NULL), 0);
+	read_back(&file);
+	assert_int_equal(file.nr_brackets, KERNELS);
+	assert_int_equal(file.nr_names, KERNELS);
+	for (uint32_t k = 0; k < KERNELS; k++) {
+		assert_int_equal(strlen(file.name[k + 1]), TRACE_TEXT_MAX);
+		assert_memory_equal(file.name[k + 1], name[k], TRACE_TEXT_MAX);
+	}
+	trace_file_close(&file);
+	do_free(&t, addr, 0);
+	test_space_close(&t);
+	free(name);
+	free(kernel);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -489,6 +574,9 @@ int main(void)
 		cmocka_unit_test(test_trace_file_of_a_killed_process),
 		cmocka_unit_test(test_trace_file_of_a_fork),
 		cmocka_unit_test(test_trace_file_refuses_damage),
+		cmocka_unit_test(test_trace_file_parts),
+		cmocka_unit_test(test_trace_file_checksum),
+		cmocka_unit_test(test_trace_file_many_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
