@@ -143,6 +143,11 @@ static uint64_t next_use(void *arg, const void *addr, uint64_t bytes)
 	return WEIR_POLICY_NEVER;
 }
 
+static uint64_t present_step(void *arg)
+{
+	return ((const struct replay_future *)arg)->step;
+}
+
 const struct policy_future *replay_future_policy(const struct replay_future *future)
 {
 	return &future->policy;
@@ -195,7 +200,7 @@ int replay_future_create(const struct trace_file *file, struct replay_future **o
 	if (!f)
 		return -ENOMEM;
 	f->file = file;
-	f->policy = (struct policy_future){.next_use = next_use, .arg = f};
+	f->policy = (struct policy_future){.next_use = next_use, .now = present_step, .arg = f};
 	f->first = calloc(file->nr_lives + 2, sizeof(*f->first));
 	f->next = calloc(file->nr_lives + 2, sizeof(*f->next));
 	if (!f->first || !f->next || walk(f, count_use))

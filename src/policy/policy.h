@@ -47,6 +47,9 @@ struct policy_future {
 	/* Steps from the present one until the next use of some of [addr, addr + bytes); 0: it is
 	 * one of this step's; WEIR_POLICY_NEVER: there is none. */
 	uint64_t (*next_use)(void *arg, const void *addr, uint64_t bytes);
+	/* The number of the present step, which never decreases. Added to what next_use() returns
+	 * it is the number of the step of that use: the same until that step is over. */
+	uint64_t (*now)(void *arg);
 	void *arg;
 };
 
@@ -58,7 +61,7 @@ struct weir_policy {
 	bool has[POLICY_HOOKS]; /* never changes */
 	atomic_bool detached;	/* never again attached */
 	const struct policy_future
-		*future; /* borrowed; NULL: nobody knows. Set before it is used */
+		*future; /* borrowed; NULL: nobody knows. Set before anything is allocated */
 	pthread_mutex_t lock;
 	struct weir_policy_stats stats; /* guarded by the lock */
 };

@@ -26,6 +26,8 @@ void uvm_fini(struct sim *sim)
 	for (size_t i = 0; i < sim->uvm.nr_ranges; i++)
 		uvm_range_destroy(sim->uvm.range[i]);
 	free(sim->uvm.range);
+	for (uint32_t d = 0; d < WEIR_DEVICES_MAX; d++)
+		uvm_far_fini(&sim->uvm.device[d].far);
 }
 
 /* ------------------------------------------------------------------ services */

@@ -63,6 +63,7 @@ struct uvm_block_note {
 	uint64_t uses;	    /* steps that used it since its chunk came */
 	uint32_t nr_faults; /* since its chunk came */
 	uint32_t nr_pages;  /* on its device */
+	uint32_t far;	    /* its place in the device's struct uvm_far, from 1 on; 0: none */
 };
 
 /* The same of a range. */
@@ -88,6 +89,22 @@ struct uvm_range {
 	struct uvm_block block[];
 };
 
+/*
+ * The blocks in a device's list, as a heap: the one that is used again latest is the first, of
+ * equals the one that came first. It is kept only where the policy has a future. max >= the blocks
+ * of all ranges that have notes, so that a block that comes needs no memory for it.
+ */
+struct uvm_far {
+	struct uvm_far_entry {
+		uint64_t next;	/* the step of the next use plus 1; UINT64_MAX: there is none */
+		uint64_t order; /* of coming in */
+		struct uvm_block *block;
+	} * entry;
+	uint32_t nr, max;
+	uint64_t now;	    /* entries were last looked through in this step */
+	uint64_t nr_orders; /* given so far */
+};
+
 /* A device's share. chunk_bytes = the chunks of the blocks in the list <= limit_bytes. */
 struct uvm_device {
 	struct uvm_block *oldest,
@@ -96,6 +113,7 @@ struct uvm_device {
 	uint32_t threshold;	/* of the tree */
 	uint64_t thread_ns;	/* its service thread is free from here on */
 	struct uvm_block *held; /* not evicted while others come with it; NULL: none */
+	struct uvm_far far;
 	struct backend_managed_stats stats;
 };
 
@@ -117,7 +135,7 @@ struct uvm_cost {
 /* ------------------------------------------------------------------ policies (sim_uvm_ask.c) */
 
 /* Give a range that is about to be added its notes, where a policy is set. 0 or -ENOMEM. */
-int uvm_note_create(const struct sim *sim, struct uvm_range *range);
+int uvm_note_create(struct sim *sim, struct uvm_range *range);
 
 /* A step uses a block, which may be anywhere. The range has notes. */
 void uvm_note_use(const struct sim *sim, struct uvm_block *block);
@@ -137,6 +155,24 @@ bool uvm_ask_fault(struct sim *sim, struct uvm_block *block, uint32_t page, bool
 
 /* Who is to be evicted of a device's list; NULL: there is nobody. */
 struct uvm_block *uvm_ask_victim(struct sim *sim, uint32_t device);
+
+/* ------------------------------------------------------------------ futures (sim_uvm_far.c) */
+
+/* Steps until a block's next use, as policy_future's next_use(); 0: not known. */
+uint64_t uvm_next_use(const struct sim *sim, const struct uvm_block *block);
+
+/* Room for the blocks of a range that is about to be added, where the policy has a future. 0 or
+ * -ENOMEM. */
+int uvm_far_reserve(struct uvm *uvm, uint32_t nr_devices, uint32_t nr_blocks);
+void uvm_far_fini(struct uvm_far *far);
+
+/* A block was appended to a device's list, or is about to be taken off it. */
+void uvm_far_add(struct sim *sim, uint32_t device, struct uvm_block *block);
+void uvm_far_del(struct uvm_device *device, struct uvm_block *block);
+
+/* The blocks in a device's list that are used again latest, but for the held one, in the order of
+ * struct uvm_far. @return how many, at most WEIR_POLICY_FAR; 0 where the policy has no future. */
+uint32_t uvm_far_find(struct sim *sim, uint32_t device, struct uvm_block **out);
 
 /* ------------------------------------------------------------------ blocks (sim_uvm_move.c) */
 

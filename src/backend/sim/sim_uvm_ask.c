@@ -37,12 +37,14 @@ static uint32_t free_number(const struct uvm *uvm)
 	return number;
 }
 
-int uvm_note_create(const struct sim *sim, struct uvm_range *range)
+int uvm_note_create(struct sim *sim, struct uvm_range *range)
 {
 	struct uvm_note *note;
 
 	if (!sim->uvm.policy)
 		return 0;
+	if (uvm_far_reserve(&sim->uvm, sim->base.desc.nr_devices, range->nr_blocks))
+		return -ENOMEM;
 	note = calloc(1, sizeof(*note) + range->nr_blocks * sizeof(note->block[0]));
 	if (!note)
 		return -ENOMEM;
@@ -183,7 +185,7 @@ bool uvm_ask_fault(struct sim *sim, struct uvm_block *block, uint32_t page, bool
 
 /* A victim that is being asked for: the window of candidates that is shown. */
 struct asking {
-	const struct sim *sim;
+	struct sim *sim;
 	const struct uvm_block *held;
 	struct uvm_block *next; /* in the list: the first one that no window has shown */
 	uint32_t window, nr;
@@ -195,15 +197,6 @@ struct asking {
 static struct uvm_block *skip_held(struct uvm_block *block, const struct uvm_block *held)
 {
 	return block && block == held ? block->newer : block;
-}
-
-/* 0: not known. */
-static uint64_t next_use(const struct sim *sim, const struct uvm_block *block)
-{
-	const struct policy_future *future = sim->uvm.policy->future;
-	const char *addr = block->range->base + block->index * UVM_BLOCK_BYTES;
-
-	return future ? future->next_use(future->arg, addr, block->nr_pages * UVM_PAGE_BYTES) : 0;
 }
 
 static void fill_candidate(const struct sim *sim, const struct uvm_block *block,
@@ -220,7 +213,7 @@ static void fill_candidate(const struct sim *sim, const struct uvm_block *block,
 	out->arrived_age = sim->uvm.nr_steps - note->arrived;
 	out->used_age = sim->uvm.nr_steps - note->used;
 	out->uses = note->uses;
-	out->next_use = next_use(sim, block);
+	out->next_use = uvm_next_use(sim, block);
 	out->range = range->number;
 	out->block = block->index;
 	out->nr_blocks = block->range->nr_blocks;
@@ -249,19 +242,9 @@ static void show(struct asking *asking, struct weir_policy_victim *q)
 }
 
 /* Show those of all that are used again latest. */
-static void show_far(struct asking *asking, struct uvm_block *oldest, struct weir_policy_victim *q)
+static void show_far(struct asking *asking, uint32_t device, struct weir_policy_victim *q)
 {
-	if (!asking->sim->uvm.policy->future)
-		return;
-	for (struct uvm_block *b = oldest; b; b = skip_held(b->newer, asking->held)) {
-		uint32_t at = policy_put_far(q, next_use(asking->sim, b));
-
-		if (at == WEIR_POLICY_FAR)
-			continue;
-		memmove(&asking->far[at + 1], &asking->far[at],
-			(q->nr_far - 1 - at) * sizeof(asking->far[0]));
-		asking->far[at] = b;
-	}
+	q->nr_far = uvm_far_find(asking->sim, device, asking->far);
 	for (uint32_t n = 0; n < q->nr_far; n++)
 		fill_candidate(asking->sim, asking->far[n], &q->far[n]);
 }
@@ -303,7 +286,7 @@ struct uvm_block *uvm_ask_victim(struct sim *sim, uint32_t device)
 	if (!oldest || !policy_has(sim->uvm.policy, POLICY_VICTIM))
 		return oldest;
 	show(&asking, &q);
-	show_far(&asking, oldest, &q);
+	show_far(&asking, device, &q);
 	answered = policy_victim(sim->uvm.policy, &q, next_window, &asking);
 	take_words(&asking, &q);
 	if (!answered)

@@ -14,16 +14,20 @@
 
 static void list_remove(struct uvm_device *device, struct uvm_block *block)
 {
+	uvm_far_del(device, block);
 	*(block->older ? &block->older->newer : &device->oldest) = block->newer;
 	*(block->newer ? &block->newer->older : &device->newest) = block->older;
 }
 
-static void list_append(struct uvm_device *device, struct uvm_block *block)
+static void list_append(struct sim *sim, uint32_t index, struct uvm_block *block)
 {
+	struct uvm_device *device = &sim->uvm.device[index];
+
 	block->older = device->newest;
 	block->newer = NULL;
 	*(device->newest ? &device->newest->newer : &device->oldest) = block;
 	device->newest = block;
+	uvm_far_add(sim, index, block);
 }
 
 /* Set which of a block's pages are on its device, and the range's note of whether that is all that
@@ -191,7 +195,7 @@ static int chunk_get(struct sim *sim, uint32_t device, struct uvm_block *block,
 			return err;
 	}
 	block->device = device;
-	list_append(own, block);
+	list_append(sim, device, block);
 	own->chunk_bytes += chunk_bytes(block);
 	sim->memory[device_memory(sim, device)].used_bytes += chunk_bytes(block);
 	if (own->stats.gpu_peak_bytes < own->chunk_bytes)
@@ -212,7 +216,7 @@ static int block_attach(struct sim *sim, uint32_t device, struct uvm_block *bloc
 	*nr_new = block->device != device;
 	if (block->device == device) {
 		list_remove(own, block);
-		list_append(own, block);
+		list_append(sim, device, block);
 		uvm_note_came(sim, block, false, cause);
 		return 0;
 	}
