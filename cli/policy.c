@@ -100,7 +100,8 @@ json_t *policy_json(struct weir_policy *policy)
 int policy_main(int argc, char **argv)
 {
 	static const struct command commands[] = {
-		{"check", "ask a policy about contexts that are made up, and show what that takes",
+		{"check",
+		 "ask a policy about contexts that are made up, or a trace's, and show what that takes",
 		 policy_check},
 		{"list", "show the policies that are built in, and those of a folder", policy_list},
 	};

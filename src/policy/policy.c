@@ -7,6 +7,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/util.h"
 #include "src/policy/builtin.h"
 #include "src/policy/policy.h"
 
@@ -121,6 +122,15 @@ static int call(struct weir_policy *policy, enum policy_hook hook, void *context
 	return WEIR_POLICY_DEFAULT;
 }
 
+void policy_cost_add(struct policy_cost *cost, uint64_t instructions, uint64_t ns)
+{
+	cost->nr++;
+	cost->instructions += instructions;
+	cost->ns += ns;
+	cost->max_instructions = MAX(cost->max_instructions, instructions);
+	cost->max_ns = MAX(cost->max_ns, ns);
+}
+
 /* Count a decision, and whether its answer is taken. */
 static bool decided(struct weir_policy *policy, enum policy_hook hook, bool answered, bool right,
 		    uint64_t budget_left)
@@ -137,6 +147,7 @@ static bool decided(struct weir_policy *policy, enum policy_hook hook, bool answ
 		stats->answered[hook]++;
 		return true;
 	}
+	policy->cost[hook].nr_wrong += answered;
 	if (answered && ++stats->nr_wrong == POLICY_WRONG_MAX) {
 		snprintf(why, sizeof(why),
 			 "%u of its answers were out of range, the last one of %s",
@@ -152,9 +163,13 @@ static uint64_t enter(struct weir_policy *policy)
 	return clock_now_ns();
 }
 
-static void leave(struct weir_policy *policy, uint64_t since_ns)
+static void leave(struct weir_policy *policy, enum policy_hook hook, uint64_t budget_left,
+		  uint64_t since_ns)
 {
-	policy->stats.ns += clock_now_ns() - since_ns;
+	uint64_t ns = clock_now_ns() - since_ns;
+
+	policy->stats.ns += ns;
+	policy_cost_add(&policy->cost[hook], WEIR_POLICY_BUDGET - budget_left, ns);
 	pthread_mutex_unlock(&policy->lock);
 }
 
@@ -167,7 +182,7 @@ static bool ask(struct weir_policy *policy, enum policy_hook hook, void *context
 	bool taken = decided(policy, hook, did != WEIR_POLICY_DEFAULT,
 			     did == WEIR_POLICY_ANSWER && right(context), budget);
 
-	leave(policy, since_ns);
+	leave(policy, hook, budget, since_ns);
 	return taken;
 }
 
@@ -202,7 +217,7 @@ void policy_moved(struct weir_policy *policy, struct weir_policy_moved *q)
 
 	(void)call(policy, POLICY_MOVED, q, &budget);
 	(void)decided(policy, POLICY_MOVED, false, true, budget);
-	leave(policy, since_ns);
+	leave(policy, POLICY_MOVED, budget, since_ns);
 }
 
 static bool victim_is_right(const struct weir_policy_victim *q)
@@ -243,7 +258,7 @@ bool policy_victim(struct weir_policy *policy, struct weir_policy_victim *q, pol
 	}
 	taken = decided(policy, POLICY_VICTIM, did != WEIR_POLICY_DEFAULT,
 			did == WEIR_POLICY_ANSWER && victim_is_right(q), budget);
-	leave(policy, since_ns);
+	leave(policy, POLICY_VICTIM, budget, since_ns);
 	return taken;
 }
 

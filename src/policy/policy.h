@@ -29,6 +29,16 @@ extern const uint32_t policy_context_bytes[POLICY_HOOKS];
 /* Answers out of range after which a policy is detached. */
 #define POLICY_WRONG_MAX 16u
 
+/* Decisions of a hook. */
+struct policy_cost {
+	uint64_t nr;			   /* decisions */
+	uint64_t nr_wrong;		   /* answers out of range */
+	uint64_t instructions, ns;	   /* together; instructions of objects alone */
+	uint64_t max_instructions, max_ns; /* of one */
+};
+
+void policy_cost_add(struct policy_cost *cost, uint64_t instructions, uint64_t ns);
+
 /* Called with the policy's lock held. */
 struct policy_form {
 	/* Call a hook that the policy has. budget: of instructions; what is left of it is written
@@ -63,7 +73,8 @@ struct weir_policy {
 	const struct policy_future
 		*future; /* borrowed; NULL: nobody knows. Set before anything is allocated */
 	pthread_mutex_t lock;
-	struct weir_policy_stats stats; /* guarded by the lock */
+	struct weir_policy_stats stats;	       /* guarded by the lock, as what follows */
+	struct policy_cost cost[POLICY_HOOKS]; /* the same, by hook */
 };
 
 /* The head of a policy that is being opened: 0, -ENOMEM. */

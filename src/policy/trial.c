@@ -66,15 +66,6 @@ static bool is_taken(enum policy_hook hook, int did, const union trial_context *
 	return false;
 }
 
-static void add_cost(struct policy_cost *cost, uint64_t instructions, uint64_t ns)
-{
-	cost->nr++;
-	cost->instructions += instructions;
-	cost->ns += ns;
-	cost->max_instructions = MAX(cost->max_instructions, instructions);
-	cost->max_ns = MAX(cost->max_ns, ns);
-}
-
 int policy_trial_run(struct weir_policy *policy, struct policy_trial *trial, char *err,
 		     size_t err_bytes)
 {
@@ -96,8 +87,8 @@ int policy_trial_run(struct weir_policy *policy, struct policy_trial *trial, cha
 		trial_context(&world, hook, &context);
 		begin_ns = clock_now_ns();
 		did = decide(policy, hook, &world, &context, &budget, why, sizeof(why));
-		add_cost(&trial->cost[hook], WEIR_POLICY_BUDGET - budget,
-			 clock_now_ns() - begin_ns);
+		policy_cost_add(&trial->cost[hook], WEIR_POLICY_BUDGET - budget,
+				clock_now_ns() - begin_ns);
 		if (!is_taken(hook, did, &context, why, sizeof(why))) {
 			snprintf(err, err_bytes, "%s: %s (context %llu of its trial, seed %llu)",
 				 policy->name, why, (unsigned long long)(n / POLICY_HOOKS),

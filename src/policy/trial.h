@@ -51,13 +51,6 @@ bool trial_window(struct trial_world *world, struct weir_policy_victim *q);
 void trial_take(struct trial_world *world, enum policy_hook hook,
 		const union trial_context *context);
 
-/* Decisions of a hook in a trial. */
-struct policy_cost {
-	uint64_t nr;			   /* decisions */
-	uint64_t instructions, ns;	   /* together; instructions of objects alone */
-	uint64_t max_instructions, max_ns; /* of one */
-};
-
 struct policy_trial {
 	uint32_t nr; /* contexts of each hook */
 	uint64_t seed;

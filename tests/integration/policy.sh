@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# `weir policy` from the outside: what list and check show, and what they refuse, in one line that
-# says where: objects that are cut or of another kind, without a hook, of another version, with maps
+# `weir policy` from the outside: what list and check show, of contexts that are made up and of those
+# of a trace, and what they refuse, in one line that says where: damaged traces; objects that are cut or of another kind, without a hook, of another version, with maps
 # or calls that are not there; and what a trial finds. And that the program of docs/policies.md
 # compiles and passes. Needs WEIR, SOURCE_DIR, BUILD_DIR and python3; where no clang compiles for
 # eBPF, no objects are looked at. Prints a line a test.
@@ -64,6 +64,36 @@ refused '0: not a number from 1' check lru --contexts 0
 refused '/none: No such file' list "$dir/none"
 refused 'none.o: No such file' check none.o
 
+# What a recorded program did.
+WEIR_TRACE=run.trace "$WEIR" bench gcn --machine rtx5090 --nodes 100k --gpu-budget 50% \
+	--manager weir --epochs 1 >out 2>err || fail "a traced bench exits with $?" err
+policy check lru --trace run.trace
+has out '^run.trace under uvm on rtx5090 with [0-9.]+ GB; a decision may take 100000 instructions$' \
+	'^hook +decisions +answers +defaults +wrong +instructions at most' \
+	'^victim +([1-9][0-9]*) +[1-9][0-9]* +0 +0 +0 +0 '
+policy check tree --trace run.trace --gpu-budget 80% --machine h200
+has out ' on h200 with ' '^fault +[1-9]'
+policy check next_use --trace run.trace --manager weir --json
+has out '"manager": "weir"' '"trace": "run.trace"' '"machine": "rtx5090"' '"gpu_budget_bytes": [1-9]'
+policy check second_use --trace run.trace
+has out '^run.trace under weir ' '^admit +[1-9]'
+# As many decisions as the replay counts.
+"$WEIR" replay run.trace --manager uvm --policy lru --json replay.json >out 2>err ||
+	fail "replay exits with $?" err
+asked=$(sed -n 's/.*"victim":{"asked":\([0-9]*\),.*/\1/p' replay.json)
+policy check lru --trace run.trace
+has out "^victim +$asked +$asked +0 "
+head -c 3000 run.trace >cut.trace
+refused 'cut.trace: the trace is cut off' check lru --trace cut.trace
+refused 'none.trace: No such file' check lru --trace none.trace
+refused "manager 'malloc': takes no decisions" check lru --trace run.trace --manager malloc
+refused "no machine 'nowhere'|nowhere" check lru --trace run.trace --machine nowhere
+refused 'gpu-budget: .* of a memory of 3' check lru --trace run.trace --gpu-budget 1TB
+refused "gpu-budget '-1'" check lru --trace run.trace --gpu-budget=-1
+refused 'machine is for --trace' check lru --machine rtx5090
+refused 'contexts is for contexts that are made up' check lru --trace run.trace --contexts 5
+echo "ok - decisions about what a recorded program did"
+
 if [ ! -d "$BUILD_DIR/policies" ]; then
 	echo "ok - no objects here: the rest is not looked at"
 	exit 0
@@ -83,6 +113,16 @@ tree = json.load(open("out"))
 assert tree["tunables"][0]["value"] == 20 and tree["seed"] == 5
 cost = tree["costs"]["fault"]
 assert list(tree["costs"]) == ["fault"] and cost["decisions"] == 200
+assert 0 < cost["mean_instructions"] <= cost["max_instructions"] < 100000
+END
+policy check "$BUILD_DIR/policies/lru.o" --trace run.trace --json
+python3 - "$asked" <<'END' || fail "JSON of a trace that does not fit" out
+import json
+import sys
+
+cost = json.load(open("out"))["costs"]["victim"]
+assert cost["decisions"] == cost["answers"] == int(sys.argv[1])
+assert cost["defaults"] == cost["wrong"] == 0
 assert 0 < cost["mean_instructions"] <= cost["max_instructions"] < 100000
 END
 echo "ok - list and check of objects"
@@ -176,6 +216,9 @@ refused 'forever.o: weir_moved, instruction [0-9]+, forever.c:6: its budget of i
 sed 's/^int weir_moved.*/int weir_victim(struct weir_policy_victim *q)/
 	s/^seen.*/q->chosen = 31;/; s/return 0/return WEIR_POLICY_ANSWER/' good.c | compile answers
 refused 'answers.o: weir_victim: chosen is 31 of [0-9]+ candidates' check answers.o
+sed 's/chosen = 31/chosen = 41/' answers.c | compile beyond
+refused 'beyond.o is detached, .*16 of its answers were out of range, the last one of victim .in the replay' \
+	check beyond.o --trace run.trace
 echo 'weir_policy_log("moved", q->block);' | hook logs
 policy check logs.o --contexts 50
 
