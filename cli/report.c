@@ -34,7 +34,7 @@ enum { EXIT_BAD = 2 };
 #define SVG_BYTES_MAX ((size_t)4 << 20)
 #define PNG_BYTES_MAX ((size_t)64 << 20)
 
-enum report_option { OUTPUT, TIMELINE, PNG, PLOT_TIMEOUT, HELP, NR_OPTIONS };
+enum report_option { OUTPUT, TIMELINE, PNG, SVG, PLOT_TIMEOUT, HELP, NR_OPTIONS };
 
 static const struct option_def report_options[NR_OPTIONS] = {
 	[OUTPUT] = {"output", "FILE", NULL, "report.html",
@@ -42,6 +42,8 @@ static const struct option_def report_options[NR_OPTIONS] = {
 	[TIMELINE] = {"timeline", "FILE", NULL, NULL,
 		      "a timeline of `weir bench`, for residency over time"},
 	[PNG] = {"png", "DIR", NULL, NULL, "write the charts as pictures into this folder, too"},
+	[SVG] = {"svg", "DIR", NULL, NULL,
+		 "write the charts as drawings into this folder, too, for light and dark"},
 	[PLOT_TIMEOUT] = {"plot-timeout", "S", NULL, "60", "seconds that gnuplot may take"},
 	[HELP] = {"help", NULL, NULL, NULL, "print this"},
 };
@@ -222,6 +224,9 @@ static void draw(struct canvas *canvas, const struct page *page, const struct pa
 	case CHART_PARTS:
 		chart_parts(canvas, page->sets, set);
 		break;
+	case CHART_POLICIES:
+		chart_policies(canvas, page->sets, set);
+		break;
 	case CHART_TRAFFIC:
 		chart_traffic(canvas, page->sets, set);
 		break;
@@ -338,28 +343,41 @@ static int write_whole(struct report *r, const char *option, const char *name, c
 	return rc;
 }
 
-static int write_picture(struct report *r, const struct page_chart *chart)
+/* A chart's drawing, as a file that stands alone. */
+static int make_drawing(const struct page_chart *chart, char **text, size_t *bytes)
 {
-	char *text = NULL, *path, name[40];
-	size_t bytes = 0;
-	int rc = read_drawn(r, chart, PICTURE, PNG_BYTES_MAX, &text, &bytes);
+	FILE *out = open_memstream(text, bytes);
+	int rc = -ENOMEM;
 
-	if (rc)
+	if (!out)
 		return rc;
-	file_name(name, sizeof(name), chart, PICTURE);
-	if (asprintf(&path, "%s/%s", r->values[PNG].text, name) < 0) {
-		free(text);
-		return -ENOMEM;
+	rc = page_write_drawing(out, chart);
+	return fclose(out) && !rc ? -ENOMEM : rc;
+}
+
+static int write_picture(struct report *r, const struct page_chart *chart,
+			 enum report_option option)
+{
+	char *text = NULL, *path = NULL, name[40];
+	size_t bytes = 0;
+	int rc = option == PNG ? read_drawn(r, chart, PICTURE, PNG_BYTES_MAX, &text, &bytes)
+			       : make_drawing(chart, &text, &bytes);
+
+	snprintf(name, sizeof(name), "%s.%s", chart->name, report_options[option].name);
+	if (!rc && asprintf(&path, "%s/%s", r->values[option].text, name) < 0) {
+		path = NULL;
+		rc = -ENOMEM;
 	}
-	rc = write_whole(r, "--png", path, text, bytes);
+	if (!rc)
+		rc = write_whole(r, option == PNG ? "--png" : "--svg", path, text, bytes);
 	free(path);
 	free(text);
 	return rc;
 }
 
-static int write_pictures(struct report *r)
+static int write_pictures(struct report *r, enum report_option option)
 {
-	const char *dir = r->values[PNG].text;
+	const char *dir = r->values[option].text;
 	int rc = 0;
 
 	if (!dir)
@@ -371,7 +389,7 @@ static int write_pictures(struct report *r)
 		return rc;
 	}
 	for (size_t i = 0; i < r->page.nr_charts && !rc; i++)
-		rc = write_picture(r, &r->page.chart[i]);
+		rc = write_picture(r, &r->page.chart[i], option);
 	return rc;
 }
 
@@ -421,20 +439,25 @@ static int make(struct report *r)
 	rc = draw_all(r);
 	progress_end(&r->bar);
 	if (!rc)
-		rc = write_pictures(r);
+		rc = write_pictures(r, PNG);
+	if (!rc)
+		rc = write_pictures(r, SVG);
 	return rc ? rc : write_page(r);
 }
 
 /* Say where it is, unless it is standard output. */
 static int tell(const struct report *r)
 {
-	const char *output = r->values[OUTPUT].text, *dir = r->values[PNG].text;
+	const char *output = r->values[OUTPUT].text;
+	const char *png = r->values[PNG].text, *svg = r->values[SVG].text;
 	const size_t charts = r->page.nr_charts;
 
 	if (strcmp(output, "-") == 0)
 		return 0;
-	if (dir)
-		printf("%s: %zu picture%s\n", dir, charts, charts == 1 ? "" : "s");
+	if (png)
+		printf("%s: %zu picture%s\n", png, charts, charts == 1 ? "" : "s");
+	if (svg)
+		printf("%s: %zu drawing%s\n", svg, charts, charts == 1 ? "" : "s");
 	printf("%s: a page of %zu result%s, with %zu chart%s\n", output, r->page.nr_results,
 	       r->page.nr_results == 1 ? "" : "s", charts, charts == 1 ? "" : "s");
 	if (!fflush(stdout) && !ferror(stdout))

@@ -31,22 +31,6 @@ const char *report_part_name(enum report_part part)
 	return names[part];
 }
 
-/* A text cut to so many characters. */
-static const char *shortened(const char *text, size_t chars, char *buf, size_t bytes)
-{
-	size_t at = 0, nr = 0;
-
-	while (text[at] && nr < chars && at + 4 < bytes) {
-		do {
-			buf[at] = text[at];
-			at++;
-		} while ((text[at] & 0xc0) == 0x80 && at + 4 < bytes);
-		nr++;
-	}
-	snprintf(buf + at, bytes - at, "%s", text[at] ? "\xe2\x80\xa6" : "");
-	return buf;
-}
-
 /* "12M nodes, 1.61 times the GPU's memory"; of one size, "31.6 GB of GPU memory, needs ...". */
 static void write_case(char *text, size_t bytes, const struct report_set *set,
 		       const struct report_case *c)
@@ -141,8 +125,8 @@ static void draw_row(struct canvas *canvas, const struct report_sets *sets,
 
 	canvas_text(canvas, at->name_width, middle, at->name_width > 0 ? TEXT_RIGHT : TEXT_LEFT,
 		    SMALL_FONT, COLOUR_INK,
-		    shortened(sets->manager[m], at->name_width > 0 ? COLUMN_CHARS : NAME_CHARS,
-			      name, sizeof(name)));
+		    text_cut(sets->manager[m], at->name_width > 0 ? COLUMN_CHARS : NAME_CHARS, name,
+			     sizeof(name)));
 	if (!isnan(s)) {
 		text_x = at->seconds_x + width + 6;
 		if (bound_x <= at->seconds_x + at->seconds_width && !is_narrow(canvas)) {
@@ -335,7 +319,7 @@ static void draw_flow(struct canvas *canvas, double x, double y, const struct re
 	else
 		snprintf(whole, sizeof(whole), "%s", flow->name);
 	canvas_text(canvas, at - 6, y, TEXT_RIGHT, SMALL_FONT, COLOUR_MUTED,
-		    shortened(whole, 13, name, sizeof(name)));
+		    text_cut(whole, 13, name, sizeof(name)));
 	for (int cause = 0; cause < WEIR_CAUSE_NR; cause++) {
 		double w =
 			BAR_WIDTH * report_flow_bytes(result, flow, (enum weir_cause)cause) / scale;
@@ -359,7 +343,7 @@ static double draw_panel(struct canvas *canvas, const struct report_sets *sets,
 	char name[NAME_BYTES], whole[64];
 
 	canvas_text(canvas, x, y + 10, TEXT_LEFT, CANVAS_FONT, COLOUR_INK,
-		    shortened(sets->manager[m], NAME_CHARS, name, sizeof(name)));
+		    text_cut(sets->manager[m], NAME_CHARS, name, sizeof(name)));
 	snprintf(whole, sizeof(whole), "a full bar is %s", figure_bytes(&figure, scale));
 	canvas_text(canvas, x + LINK_WIDTH + BAR_WIDTH, y + 10, TEXT_RIGHT, SMALL_FONT,
 		    COLOUR_MUTED, whole);

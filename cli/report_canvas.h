@@ -22,8 +22,8 @@ enum colour {
 	COLOUR_PART,			   /* first of REPORT_PART_NR */
 	COLOUR_PREFETCH = COLOUR_PART + 7, /* causes that are no part of the time */
 	COLOUR_WRITEBACK,
-	COLOUR_MANAGER, /* first of REPORT_MANAGERS_MAX */
-	COLOUR_NR = COLOUR_MANAGER + 16
+	COLOUR_MANAGER,			/* first of REPORT_SLOTS_MAX */
+	COLOUR_NR = COLOUR_MANAGER + 16 /* REPORT_SLOTS_MAX */
 };
 
 struct colour_def {

@@ -174,3 +174,12 @@ bool report_was_run(const struct report_set *set, size_t manager)
 			return true;
 	return false;
 }
+
+size_t report_nr_run(const struct report_sets *sets, const struct report_set *set)
+{
+	size_t nr = 0;
+
+	for (size_t m = 0; m < sets->nr_managers; m++)
+		nr += report_was_run(set, m);
+	return nr;
+}

@@ -9,12 +9,13 @@
 #include "cli/report_axes.h"
 #include "cli/report_format.h"
 
-#define LABEL_WIDTH 130.0 /* beside the curves, on wide screens */
+#define LABEL_WIDTH 130.0 /* beside the curves, on wide screens; at least */
+#define LABEL_INDENT 12.0
+#define LABEL_CHARS 24
 #define LABEL_HEIGHT 15.0
 
 /* By slot of a manager. */
-static const int marks[REPORT_MANAGERS_MAX] = {5, 13, 9, 11, 10, 15, 14, 7,
-					       4, 6,  8, 12, 1,	 2,  3,	 15};
+static const int marks[REPORT_SLOTS_MAX] = {5, 13, 9, 11, 10, 15, 14, 7, 4, 6, 8, 12, 1, 2, 3, 15};
 
 static enum colour manager_colour(const struct report_sets *sets, size_t manager)
 {
@@ -38,6 +39,9 @@ static double case_x(const struct report_set *set, const struct report_case *c)
 
 bool chart_has_epochs(const struct report_sets *sets, const struct report_set *set)
 {
+	/* More curves could not be told apart. */
+	if (report_nr_run(sets, set) > REPORT_SLOTS_MAX)
+		return false;
 	for (size_t m = 0; m < sets->nr_managers; m++)
 		if (report_nr_times(set, m) > 1)
 			return true;
@@ -170,9 +174,31 @@ static void label_curves(struct canvas *canvas, const struct report_sets *sets,
 	qsort(labels, nr, sizeof(*labels), compare_labels);
 	for (size_t i = 1; i < nr; i++)
 		labels[i].y = fmax(labels[i].y, labels[i - 1].y + LABEL_HEIGHT);
-	for (size_t i = 0; i < nr; i++)
-		canvas_text(canvas, area_x(area, case_x(set, last)) + 12, labels[i].y, TEXT_LEFT,
-			    SMALL_FONT, COLOUR_INK, labels[i].text);
+	for (size_t i = 0; i < nr; i++) {
+		char text[4 * LABEL_CHARS + 8];
+
+		canvas_text(canvas, area_x(area, case_x(set, last)) + LABEL_INDENT, labels[i].y,
+			    TEXT_LEFT, SMALL_FONT, COLOUR_INK,
+			    text_cut(labels[i].text, LABEL_CHARS, text, sizeof(text)));
+	}
+}
+
+/* What is left free for names beside the curves. */
+static double label_width(const struct report_sets *sets, const struct report_set *set)
+{
+	double width = LABEL_WIDTH;
+
+	for (size_t m = 0; m < sets->nr_managers; m++) {
+		char text[4 * LABEL_CHARS + 8];
+
+		if (report_was_run(set, m))
+			width = fmax(width,
+				     LABEL_INDENT + canvas_text_width(text_cut(sets->manager[m],
+									       LABEL_CHARS, text,
+									       sizeof(text)),
+								      SMALL_FONT));
+	}
+	return width;
 }
 
 /* Sizes above the points, as many as there is room for. */
@@ -277,7 +303,7 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 
 	fit_area(sets, set, &area);
 	area.top = epochs_legend(canvas, sets, set) + 36;
-	area.width = canvas->width - area.left - (narrow ? 8 : LABEL_WIDTH);
+	area.width = canvas->width - area.left - (narrow ? 8 : label_width(sets, set));
 	canvas->height = area.top + area.height + 46;
 	if (!set->by_nodes)
 		shade_beyond(canvas, set, &area);

@@ -32,6 +32,12 @@ void chart_epochs(struct canvas *canvas, const struct report_sets *sets,
 void chart_parts(struct canvas *canvas, const struct report_sets *sets,
 		 const struct report_set *set);
 
+/* Policies of a manager beside it, by size: what the time of an epoch goes into, in times of an
+ * epoch in memory. */
+bool chart_has_policies(const struct report_sets *sets, const struct report_set *set);
+void chart_policies(struct canvas *canvas, const struct report_sets *sets,
+		    const struct report_set *set);
+
 /* Bytes over each link and way, by cause. */
 void chart_traffic(struct canvas *canvas, const struct report_sets *sets,
 		   const struct report_set *set);

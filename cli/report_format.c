@@ -80,3 +80,18 @@ double tick_step(double span, double most)
 		return 2 * step;
 	return 5 * step * most >= span ? 5 * step : 10 * step;
 }
+
+const char *text_cut(const char *text, size_t chars, char *buf, size_t bytes)
+{
+	size_t at = 0, nr = 0;
+
+	while (text[at] && nr < chars && at + 4 < bytes) {
+		do {
+			buf[at] = text[at];
+			at++;
+		} while ((text[at] & 0xc0) == 0x80 && at + 4 < bytes);
+		nr++;
+	}
+	snprintf(buf + at, bytes - at, "%s", text[at] ? "\xe2\x80\xa6" : "");
+	return buf;
+}

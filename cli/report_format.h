@@ -18,6 +18,9 @@ char *figure_count(struct figure *figure, double count);  /* "12M" */
 char *figure_ratio(struct figure *figure, double ratio);  /* "1.04", "17.6", "151" */
 char *figure_percent(struct figure *figure, double part); /* "47 %", of 0.47; "under 1 %" */
 
+/* A text cut to so many characters, in a buffer of 4 bytes for each and 8 more. */
+const char *text_cut(const char *text, size_t chars, char *buf, size_t bytes);
+
 /* A step of 1, 2 or 5 times a power of ten, of which at most `most` fit into a span > 0. */
 double tick_step(double span, double most);
 

@@ -17,19 +17,21 @@
 #include "cli/report_touch.h"
 #include "src/base/util.h"
 
+#define DRAWING_MARGIN 12 /* pixels */
+
 /* ------------------------------------------------------------------ what is on it */
 
 /* Others are of what no set has. */
 static bool of_a_set(enum chart_kind kind)
 {
-	return kind == CHART_EPOCHS || kind == CHART_PARTS || kind == CHART_TRAFFIC ||
-	       kind == CHART_COPIES;
+	return kind == CHART_EPOCHS || kind == CHART_PARTS || kind == CHART_POLICIES ||
+	       kind == CHART_TRAFFIC || kind == CHART_COPIES;
 }
 
 static void add_chart(struct page *page, enum chart_kind kind, size_t set)
 {
-	static const char *const names[] = {"epochs", "time",	"traffic", "copies",
-					    "table",  "graphs", "solvers", "residency"};
+	static const char *const names[] = {"epochs", "time",	"policies", "traffic",	"copies",
+					    "table",  "graphs", "solvers",  "residency"};
 	struct page_chart *chart = &page->chart[page->nr_charts++];
 
 	*chart = (struct page_chart){.kind = kind, .set = set};
@@ -49,8 +51,10 @@ void page_plan(struct page *page, const struct report_sets *sets,
 		page->nr_results += set->nr_results;
 		if (chart_has_epochs(sets, set))
 			add_chart(page, CHART_EPOCHS, i);
-		if (chart_has_parts(sets, set))
+		if (chart_has_parts(sets, set) && report_nr_run(sets, set) <= REPORT_SLOTS_MAX)
 			add_chart(page, CHART_PARTS, i);
+		if (chart_has_policies(sets, set))
+			add_chart(page, CHART_POLICIES, i);
 		if (chart_has_traffic(sets, set))
 			add_chart(page, CHART_TRAFFIC, i);
 		if (chart_has_copies(sets, set))
@@ -217,6 +221,11 @@ static const struct chart_words chart_words[] = {
 	[CHART_PARTS] = {"Where the time goes", "Parts of the time of an epoch",
 			 "For each size a bar for each manager, divided into what the time of an "
 			 "epoch goes into. The text has the largest parts."},
+	[CHART_POLICIES] =
+		{"What policies bring", "Time of an epoch over that in memory, by policy",
+		 "For each manager that was run with policies a row for each of them, and at each "
+		 "size a bar, divided into what the time of an epoch goes into, in times of an "
+		 "epoch in memory. The table of results has the figures."},
 	[CHART_TRAFFIC] =
 		{"What crosses the links", "Bytes over the links by cause",
 		 "For each manager and size a bar for each link and direction, divided by "
@@ -250,6 +259,9 @@ static void put_sentences_of(FILE *out, const struct page *page, const struct pa
 		break;
 	case CHART_PARTS:
 		text_parts(out, page->sets, set);
+		break;
+	case CHART_POLICIES:
+		text_policies(out, page->sets, set);
 		break;
 	case CHART_TRAFFIC:
 		text_traffic(out, page->sets, set);
@@ -302,6 +314,34 @@ static int put_chart(FILE *out, const struct page *page, const struct page_chart
 	if (!rc)
 		rc = plot_svg_write(out, chart->narrow, id, "narrow", words->title, words->about);
 	fputs("</figure>\n", out);
+	return rc;
+}
+
+int page_write_drawing(FILE *out, const struct page_chart *chart)
+{
+	const struct chart_words *words = &chart_words[chart->kind];
+	const char *box = strstr(chart->wide, "viewBox=\"");
+	int width, height, rc;
+
+	if (!box || sscanf(box, "viewBox=\"0 0 %d %d\"", &width, &height) != 2)
+		return -EIO;
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		"viewBox=\"-%d -%d %d %d\">\n<style>\n:root{",
+		width + 2 * DRAWING_MARGIN, height + 2 * DRAWING_MARGIN, DRAWING_MARGIN,
+		DRAWING_MARGIN, width + 2 * DRAWING_MARGIN, height + 2 * DRAWING_MARGIN);
+	put_colours(out, false);
+	fputs("}\n@media(prefers-color-scheme:dark){:root{", out);
+	put_colours(out, true);
+	fprintf(out,
+		"}}\ntext{font-family:sans-serif}\n.wide{width:%dpx;height:%dpx}\n</style>\n"
+		"<rect x=\"-%d\" y=\"-%d\" width=\"100%%\" height=\"100%%\" "
+		"fill=\"var(--paper)\"/>\n",
+		width, height, DRAWING_MARGIN, DRAWING_MARGIN);
+	rc = plot_svg_marks(out, chart->wide);
+	if (!rc)
+		rc = plot_svg_write(out, chart->wide, "chart", "wide", words->title, words->about);
+	fputs("</svg>\n", out);
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 enum chart_kind {
 	CHART_EPOCHS,
 	CHART_PARTS,
+	CHART_POLICIES,
 	CHART_TRAFFIC,
 	CHART_COPIES,
 	CHART_TOUCH,
@@ -30,7 +31,7 @@ struct page_chart {
 	char *wide, *narrow; /* gnuplot's SVG; owned */
 };
 
-#define PAGE_CHARTS_MAX (4 * REPORT_SETS_MAX + 4)
+#define PAGE_CHARTS_MAX (5 * REPORT_SETS_MAX + 4)
 
 struct page {
 	const struct report_sets *sets;
@@ -48,5 +49,9 @@ void page_fini(struct page *page);
 
 /* Write it. -EIO: an SVG is not gnuplot's. Errors of writing stay in the stream. */
 int page_write(FILE *out, const struct page *page);
+
+/* Write a chart alone, as an SVG of its own, which follows the reader's choice of light or dark. As
+ * page_write(). */
+int page_write_drawing(FILE *out, const struct page_chart *chart);
 
 #endif

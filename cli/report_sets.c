@@ -253,8 +253,8 @@ static bool has_manager(const struct report_results *results, const char *name)
 /* Others share the slots that are left. */
 static void add_manager(struct report_sets *sets, const char *name, size_t slot)
 {
-	if (slot >= REPORT_MANAGERS_MAX)
-		slot = NR_KNOWN + slot % (REPORT_MANAGERS_MAX - NR_KNOWN);
+	if (slot >= REPORT_SLOTS_MAX)
+		slot = NR_KNOWN + slot % (REPORT_SLOTS_MAX - NR_KNOWN);
 	sets->slot[sets->nr_managers] = slot;
 	sets->manager[sets->nr_managers++] = name;
 }

@@ -14,7 +14,8 @@
 #include "cli/report_read.h"
 
 #define REPORT_SETS_MAX 16
-#define REPORT_MANAGERS_MAX 16 /* in all sets together */
+#define REPORT_MANAGERS_MAX 40 /* in all sets together */
+#define REPORT_SLOTS_MAX 16    /* of colours and marks */
 
 /* A size with a budget. */
 struct report_case {
@@ -91,6 +92,9 @@ const struct report_case *report_first_failure(const struct report_set *set, siz
 
 /* Whether a set has any result of a manager. */
 bool report_was_run(const struct report_set *set, size_t manager);
+
+/* The number of managers that a set has a result of. */
+size_t report_nr_run(const struct report_sets *sets, const struct report_set *set);
 
 /* Within a thousandth, or both not known. */
 bool report_same_budget(double a, double b);

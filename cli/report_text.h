@@ -14,6 +14,7 @@ void text_in_short(FILE *out, const struct report_sets *sets, const struct repor
 
 void text_epochs(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_parts(FILE *out, const struct report_sets *sets, const struct report_set *set);
+void text_policies(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_traffic(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_copies(FILE *out, const struct report_sets *sets, const struct report_set *set);
 void text_residency(FILE *out, const struct report_timeline *timeline);

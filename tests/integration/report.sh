@@ -110,6 +110,35 @@ page rows rows.json
 has rows.html 'pagein on a simulated rtx5090' '<text>[0-9]{4} GB/s</text>'
 echo "ok - a row for each result, with figures of more than three digits"
 
+for more in '' '--policy lru --policy whole'; do
+	# shellcheck disable=SC2086 # two options, or none
+	"$WEIR" bench gcn --machine rtx5090 --nodes 150k,300k --gpu-budget 4GB --epochs 1 \
+		--manager uvm${more:+,uvm+prefetch} $more --json policies.json >out 2>err ||
+		fail "bench with policies exits with $?" err
+	cat policies.json >>policy.json
+done
+page policy policy.json
+has policy.html '>What policies bring</h3>' '>time of an epoch over that in memory<' \
+	'>no policy<' '>whole<' '>300k nodes<' 'no choice of victims saves more' \
+	'<strong>uvm</strong>: [0-9.]+ times as long as in memory at 300k nodes .*, with whole [0-9.]+ times'
+"$WEIR" report policy.json -o policy.html --svg drawings >out 2>err ||
+	fail "report --svg exits with $?" err
+has out '^drawings: [0-9]+ drawings$'
+for drawing in drawings/*.svg; do
+	python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$drawing" ||
+		fail "$drawing is no XML"
+done
+has drawings/1-policies.svg '^<svg .*viewBox="-12 -12 ' 'prefers-color-scheme:dark' 'var.--eviction.'
+# Seventeen managers: curves and bars of each would be too many.
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+	sed "s/\"manager\":\"uvm policy=lru\"/\"manager\":\"uvm policy=lru:n=$i\"/; /policy=whole/d" \
+		policies.json
+done | sort -u | cat policy.json - >many.json
+page many many.json
+has many.html '>What policies bring</h3>'
+lacks many.html '>Where the time goes</h3>' '>Time of an epoch</h3>'
+echo "ok - policies beside each other, and drawings"
+
 WEIR_TRACE=gcn.trace "$WEIR" bench gcn --nodes 100k --block-size 2MiB --epochs 1 --manager weir \
 	>out 2>err || fail "a traced bench exits with $?"
 "$WEIR" replay gcn.trace --manager native,zerocopy,weir --gpu-budget 25%,50%,100%,150% --oracle \
@@ -323,6 +352,6 @@ if [ -c /dev/full ]; then
 	has err 'No space left'
 fi
 "$WEIR" report --help >out || fail "--help exits with $?"
-has out 'usage: weir report' '--timeline' '--png' '--output'
+has out 'usage: weir report' '--timeline' '--png' '--svg' '--output'
 find . -name '.*.tmp' | grep -q . && fail "a partial file is left"
 echo "ok - an old page stays until there is a new one"
