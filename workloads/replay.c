@@ -70,8 +70,9 @@ static int replay_alloc(struct replay *r, const struct trace_alloc *e)
 static void replay_free(struct replay *r, const struct trace_free *e)
 {
 	think(r, e->event.ns, e->took_ns, 0);
-	replay_future_free(r->future, r->addr[e->life]);
+	/* What is queued still uses it, and may be waited for. */
 	r->m->ops->free(r->m, r->addr[e->life]);
+	replay_future_free(r->future, r->addr[e->life]);
 	r->addr[e->life] = NULL;
 }
 
@@ -122,6 +123,9 @@ static int replay_end(struct replay *r, const struct trace_end *e)
 		return nr ? fail(r, nr, "no memory on the host") : 0;
 	launch.uses = r->use;
 	launch.nr_uses = (uint32_t)nr;
+	err = replay_future_queue(r->future);
+	if (err)
+		return fail(r, err, "no memory on the host");
 	err = r->p->plan->nr_devices > 1
 		      ? r->m->ops->launch_on(r->m, r->stream[e->event.stream].index, &launch)
 		      : r->m->ops->launch(r->m, &launch);
@@ -135,8 +139,10 @@ static int copy_use(struct replay *r, uint64_t life, uint64_t offset, uint64_t b
 
 	if (!addr)
 		return 0;
-	err = write ? r->m->ops->write(r->m, addr, NULL, bytes)
-		    : r->m->ops->read(r->m, NULL, addr, bytes);
+	err = replay_future_queue(r->future);
+	if (!err)
+		err = write ? r->m->ops->write(r->m, addr, NULL, bytes)
+			    : r->m->ops->read(r->m, NULL, addr, bytes);
 	return err ? fail(r, err, "a copy") : 0;
 }
 
@@ -366,7 +372,7 @@ static int tell_future(struct replay *r)
 	int err = 0;
 
 	if (r->m->policy)
-		err = replay_future_create(r->p->file, &r->future);
+		err = replay_future_create(r->p->file, r->m->ops == &manager_uvm, &r->future);
 	if (r->future)
 		r->m->policy->future = replay_future_policy(r->future);
 	return err ? fail(r, -EAGAIN, "no memory on the host") : 0;

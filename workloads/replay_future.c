@@ -26,7 +26,11 @@ struct replay_future {
 	uint64_t *next;		/* by life: its first use from the present step on */
 	struct future_use *use; /* by life, and by step in each */
 	uint64_t step;		/* the present one; 0: none has begun */
-	struct live *live;	/* by address */
+	uint64_t last_step;	/* that was queued */
+	bool queued;		/* steps begin as begin() and end() say */
+	uint64_t *queue;	/* by launch and copy: its step */
+	uint64_t nr_queued, nr_begun, max_queued;
+	struct live *live; /* by address */
 	uint32_t nr_live, max_live;
 };
 
@@ -148,6 +152,25 @@ static uint64_t present_step(void *arg)
 	return ((const struct replay_future *)arg)->step;
 }
 
+static void begin(void *arg)
+{
+	struct replay_future *f = arg;
+
+	if (f->nr_begun == f->nr_queued)
+		return;
+	/* A step may be several copies, the first of which ended it. */
+	f->step = MAX(f->step, f->queue[f->nr_begun]);
+	f->nr_begun++;
+}
+
+static void end(void *arg)
+{
+	struct replay_future *f = arg;
+
+	if (f->queued)
+		f->step++;
+}
+
 const struct policy_future *replay_future_policy(const struct replay_future *future)
 {
 	return &future->policy;
@@ -187,20 +210,47 @@ void replay_future_free(struct replay_future *f, const void *addr)
 
 void replay_future_step(struct replay_future *f)
 {
-	if (f)
-		f->step++;
+	if (!f)
+		return;
+	f->last_step++;
+	if (!f->queued)
+		f->step = f->last_step;
+}
+
+int replay_future_queue(struct replay_future *f)
+{
+	if (!f || !f->queued)
+		return 0;
+	if (f->nr_queued == f->max_queued) {
+		uint64_t max = MAX(256u, 2 * f->max_queued);
+		uint64_t *more = reallocarray(f->queue, max, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		f->queue = more;
+		f->max_queued = max;
+	}
+	f->queue[f->nr_queued++] = f->last_step;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ all of it */
 
-int replay_future_create(const struct trace_file *file, struct replay_future **out)
+int replay_future_create(const struct trace_file *file, bool queued, struct replay_future **out)
 {
 	struct replay_future *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return -ENOMEM;
 	f->file = file;
-	f->policy = (struct policy_future){.next_use = next_use, .now = present_step, .arg = f};
+	f->queued = queued;
+	f->policy = (struct policy_future){
+		.next_use = next_use,
+		.now = present_step,
+		.begin = begin,
+		.end = end,
+		.arg = f,
+	};
 	f->first = calloc(file->nr_lives + 2, sizeof(*f->first));
 	f->next = calloc(file->nr_lives + 2, sizeof(*f->next));
 	if (!f->first || !f->next || walk(f, count_use))
@@ -228,5 +278,6 @@ void replay_future_destroy(struct replay_future *f)
 	free(f->next);
 	free(f->use);
 	free(f->live);
+	free(f->queue);
 	free(f);
 }

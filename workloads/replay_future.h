@@ -12,8 +12,9 @@
 
 struct replay_future;
 
-/* 0 or -ENOMEM. */
-int replay_future_create(const struct trace_file *file, struct replay_future **out);
+/* queued: decisions are taken as launches and copies begin, which may be long after they were
+ * queued; else as they are queued. 0 or -ENOMEM. */
+int replay_future_create(const struct trace_file *file, bool queued, struct replay_future **out);
 /* NULL is allowed. */
 void replay_future_destroy(struct replay_future *future);
 
@@ -25,7 +26,10 @@ const struct policy_future *replay_future_policy(const struct replay_future *fut
 int replay_future_alloc(struct replay_future *future, uint64_t life, const void *addr);
 void replay_future_free(struct replay_future *future, const void *addr);
 
-/* The next step begins. */
+/* The next step begins, or is queued. */
 void replay_future_step(struct replay_future *future);
+
+/* A launch or a copy of that step is about to be queued. 0 or -ENOMEM. */
+int replay_future_queue(struct replay_future *future);
 
 #endif

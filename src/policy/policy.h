@@ -60,6 +60,11 @@ struct policy_future {
 	/* The number of the present step, which never decreases. Added to what next_use() returns
 	 * it is the number of the step of that use: the same until that step is over. */
 	uint64_t (*now)(void *arg);
+	/* A launch or a copy begins, in the order in which they were queued, or all that it uses
+	 * has come: what follows is for later ones. Called by who takes its decisions then, and
+	 * not as work is queued. */
+	void (*begin)(void *arg);
+	void (*end)(void *arg);
 	void *arg;
 };
 

@@ -59,6 +59,11 @@ static uint64_t present_step(void *arg)
 	return ((const struct run *)arg)->step;
 }
 
+static void nothing(void *arg)
+{
+	(void)arg; /* steps are the test's own */
+}
+
 /* Hold what is shown against all candidates: those that came first are first among equals. */
 static void check(struct run *run, const struct weir_policy_victim *q)
 {
@@ -167,7 +172,7 @@ static int setup_blocks(void **state)
 static void run_one(struct fixture *f, uint64_t seed)
 {
 	struct run run = {.f = f, .seed = seed, .random = hash_mix(2, seed)};
-	const struct policy_future future = {next_use, present_step, &run};
+	const struct policy_future future = {next_use, present_step, nothing, nothing, &run};
 
 	run.policy.victim = victim;
 	run.policy.fault = fault;

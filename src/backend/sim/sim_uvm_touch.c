@@ -22,6 +22,7 @@
 #include "src/backend/sim/sim_internal.h"
 #include "src/base/hash.h"
 #include "src/base/util.h"
+#include "src/policy/policy.h"
 
 /* What a use touches of its range, and how far it is. */
 struct visit {
@@ -293,8 +294,11 @@ static int touch_run(struct touch *touch)
 static void touch_note(const struct touch *touch)
 {
 	struct sim *sim = touch->batch.sim;
+	const struct policy_future *future = sim->uvm.policy->future;
 
 	sim->uvm.nr_steps++;
+	if (future)
+		future->begin(future->arg);
 	for (uint32_t i = 0; i < touch->nr_visits; i++) {
 		const struct visit *visit = &touch->visit[i];
 
@@ -325,6 +329,8 @@ int uvm_touch(struct sim *sim, uint32_t device, const struct weir_use *uses, uin
 	if (sim->uvm.policy)
 		touch_note(touch);
 	err = touch_run(touch);
+	if (sim->uvm.policy && sim->uvm.policy->future)
+		sim->uvm.policy->future->end(sim->uvm.policy->future->arg);
 	free(touch->pending);
 out_free:
 	free(touch);
