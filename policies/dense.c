@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A range of which a step touches each byte once or more, on average, comes in whole, whoever has to
- * go for it; else as far as there is room.
+ * A range of which a step touches each byte once or more, on average, comes in whole, whoever has
+ * to go for it; else as far as there is room.
  */
 #include <weir/policy.h>
 
