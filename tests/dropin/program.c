@@ -7,35 +7,36 @@
  * alone, not on how it allocates or reaches the driver, so that runs of one size print one
  * checksum. Its kernels are those of tests/fakecuda/fakecuda.h.
  */
-#include <getopt.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/dropin/api.h"
+#include "tests/dropin/options.h"
 
-enum { STREAMS_MAX = 16, NON_BLOCKING = 1, NO_TIMING = 2, POINTERS = 64 };
+enum { NON_BLOCKING = 1, NO_TIMING = 2, POINTERS = 64 };
 enum { RANGE_START = 11, RANGE_BYTES = 12 }; /* CU_POINTER_ATTRIBUTE_* */
 
 static const char image[] = "fakecuda kernels\nglobal table 8\n";
 
-static const char *const reaches[REACH_NR] = {"linked", "dlsym", "proc", "proc-first",
-					      "per-thread"};
+enum kernel {
+	FILL,
+	COPY,
+	ADD,
+	SUM,
+	GATHER,
+	LIST_SUM,
+	LOAD_TABLE,
+	ADDRESSES,
+	WAIT_FLAG,
+	STORE_FLAG,
+	NR_KERNELS
+};
 
-enum kernel { FILL, COPY, ADD, SUM, GATHER, LIST_SUM, LOAD_TABLE, ADDRESSES, NR_KERNELS };
-
-static const char *const names[NR_KERNELS] = {"fill",	"copy",	    "add",	  "sum",
-					      "gather", "list_sum", "load_table", "addresses"};
-
-static struct options {
-	unsigned arrays, passes, streams, threads;
-	size_t bytes;
-	bool async, ask, plant;
-	enum reach reach;
-} options = {.arrays = 8, .passes = 12, .streams = 2, .threads = 1, .bytes = 64 << 10};
+static const char *const names[NR_KERNELS] = {"fill",	   "copy",	"add",	      "sum",
+					      "gather",	   "list_sum",	"load_table", "addresses",
+					      "wait_flag", "store_flag"};
 
 static struct api cu;
 static CUcontext context;
@@ -61,24 +62,11 @@ struct thread {
 	CUfunction function[2][NR_KERNELS]; /* the module's, the library's */
 	struct array *array;
 	struct array pointers, list, table; /* what kernels find addresses in */
-	char *staging;			    /* pinned, of an array's size */
+	struct array spare;
+	char *staging; /* pinned, of an array's size */
 	unsigned nr_launches;
 	uint32_t checksum;
 };
-
-static void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
-static void die(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	fprintf(stderr, "program: ");
-	vfprintf(stderr, format, list);
-	fprintf(stderr, "\n");
-	va_end(list);
-	exit(1);
-}
 
 static void check(CUresult result, const char *call, int line)
 {
@@ -311,6 +299,30 @@ static void step(struct thread *t, struct array *a, struct array *b, unsigned pa
 	use_end(b, stream);
 }
 
+/* A kernel that runs until one on another stream stores a word, which does so after others: as long
+ * as it runs, nothing may wait for it. */
+static void spin(struct thread *t)
+{
+	struct array *flag = &t->array[0], *other = &t->array[1];
+	uint64_t value = 77, nr = other->bytes / 4;
+
+	array_check(t, flag, t->stream[0]);
+	LAUNCH(t, WAIT_FLAG, t->stream[0], &flag->addr, &value);
+	array_alloc(&t->spare, other->bytes, t->stream[1]);
+	use_begin(other, t->stream[1]);
+	LAUNCH(t, COPY, t->stream[1], &t->spare.addr, &other->addr, &nr);
+	LAUNCH(t, ADD, t->stream[1], &other->addr, &other->addr, &t->spare.addr, &nr);
+	use_end(other, t->stream[1]);
+	CU(cuStreamSynchronize, t->stream[1]);
+	LAUNCH(t, STORE_FLAG, t->stream[1], &flag->addr, &value);
+	use_end(&t->spare, t->stream[1]);
+	CU(cuStreamSynchronize, t->stream[0]);
+	array_free(&t->spare, t->stream[1]);
+	flag->expected[0] = (uint32_t)value;
+	for (size_t i = 0; i < nr; i++)
+		other->expected[i] *= 2;
+}
+
 /* ------------------------------------------------------------------ threads */
 
 static void event_create(struct array *array)
@@ -333,12 +345,12 @@ static void open_kernels(struct thread *t)
 
 static void open_memory(struct thread *t)
 {
-	struct array *others[] = {&t->pointers, &t->list, &t->table};
+	struct array *others[] = {&t->pointers, &t->list, &t->table, &t->spare};
 
 	t->array = calloc(options.arrays, sizeof(*t->array));
 	if (!t->array)
 		die("no memory");
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		event_create(others[i]);
 	CU(cuMemHostAlloc, (void **)&t->staging, options.bytes + sizeof(struct node[POINTERS]), 0);
 	array_alloc(&t->pointers, sizeof(uint64_t[POINTERS]), stream_of(t, 0));
@@ -370,6 +382,7 @@ static void close_memory(struct thread *t)
 	CU(cuEventDestroy, t->pointers.used);
 	CU(cuEventDestroy, t->list.used);
 	CU(cuEventDestroy, t->table.used);
+	CU(cuEventDestroy, t->spare.used);
 	CU(cuMemFreeHost, t->staging);
 	free(t->array);
 }
@@ -404,6 +417,8 @@ static void *thread_run(void *arg)
 		}
 		replace(t, pass % options.arrays, pass);
 	}
+	if (options.spin)
+		spin(t);
 	if (options.plant && !t->number) {
 		use_begin(&t->array[1], stream_of(t, 0));
 		CU(cuMemsetD32Async, t->array[1].addr + options.bytes - 4,
@@ -421,77 +436,7 @@ static void *thread_run(void *arg)
 	return NULL;
 }
 
-/* ------------------------------------------------------------------ the command line */
-
-static void usage(bool asked) __attribute__((noreturn));
-
-static void usage(bool asked)
-{
-	fprintf(asked ? stdout : stderr,
-		"program [--arrays N] [--bytes N] [--passes N] [--streams N] [--threads N]\n"
-		"        [--async] [--ask] [--plant]\n"
-		"        [--reach linked|dlsym|proc|proc-first|per-thread]\n"
-		"\n"
-		"  --arrays, --bytes   of each thread, and of each array, a multiple of 4\n"
-		"  --streams           of each thread; 0: only stream 0\n"
-		"  --async             allocate and free in the order of streams\n"
-		"  --ask               ask the driver about each allocation, and check that\n"
-		"  --plant             write a wrong word, which must be found\n"
-		"  --reach             how the driver's functions are found\n");
-	exit(!asked);
-}
-
-static unsigned long number(const char *text, unsigned long least, unsigned long most)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 0);
-
-	if (!*text || *end || value < least || value > most)
-		die("%s is not a number from %lu to %lu", text, least, most);
-	return value;
-}
-
-static enum reach reach_named(const char *name)
-{
-	for (int i = 0; i < REACH_NR; i++)
-		if (!strcmp(name, reaches[i]))
-			return (enum reach)i;
-	die("--reach: not %s", name);
-}
-
-static void options_read(int argc, char **argv)
-{
-	static const struct option known[] = {
-		{"arrays", 1, NULL, 'a'},  {"bytes", 1, NULL, 'b'},   {"passes", 1, NULL, 'p'},
-		{"streams", 1, NULL, 's'}, {"threads", 1, NULL, 't'}, {"async", 0, NULL, 'y'},
-		{"ask", 0, NULL, 'q'},	   {"reach", 1, NULL, 'r'},   {"plant", 0, NULL, 'x'},
-		{"help", 0, NULL, 'h'},	   {NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", known, NULL)) >= 0) {
-		if (option == 'a')
-			options.arrays = (unsigned)number(optarg, 2, 1 << 20);
-		else if (option == 'b')
-			options.bytes = number(optarg, 4, 1ul << 40) / 4 * 4;
-		else if (option == 'p')
-			options.passes = (unsigned)number(optarg, 0, 1 << 20);
-		else if (option == 's')
-			options.streams = (unsigned)number(optarg, 0, STREAMS_MAX);
-		else if (option == 't')
-			options.threads = (unsigned)number(optarg, 1, 64);
-		else if (option == 'r')
-			options.reach = reach_named(optarg);
-		else if (option == 'y' || option == 'q')
-			*(option == 'y' ? &options.async : &options.ask) = true;
-		else if (option == 'x')
-			options.plant = true;
-		else
-			usage(option == 'h');
-	}
-	if (optind < argc)
-		die("what is %s?", argv[optind]);
-}
+/* ------------------------------------------------------------------ the program */
 
 int main(int argc, char **argv)
 {
