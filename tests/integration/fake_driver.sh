@@ -8,8 +8,9 @@ set -uo pipefail
 
 readonly program=$BUILD_DIR/tests/dropin/program
 export LD_LIBRARY_PATH=$FAKECUDA_DRIVER
-report=$(mktemp)
-trap 'rm -f "$report"' EXIT
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+readonly report=$tmp/report
 export FAKECUDA_REPORT=$report
 
 status=0
@@ -60,6 +61,17 @@ lines=$(wc -l <"$report")
 [ "$lines" -ge 25 ] || fail "only $lines runs reported"
 bad=$(grep -v '^calls [0-9]* races 0 unmaps 0 leaks 0 problem none$' "$report") &&
 	fail "the driver reports: $bad"
+
+# A function of the driver's that is preloaded takes its place for the program, and for the driver
+# itself does not. Sanitizers want to be the first that is preloaded.
+if [ -z "$WEIR_SANITIZE" ]; then
+	echo 'int cuMemAlloc_v2(void) { return 999; }' >"$tmp/other.c"
+	"$CC" -shared -fPIC -o "$tmp/other.so" "$tmp/other.c" || fail "$CC failed"
+	LD_PRELOAD=$tmp/other.so "$program" 2>"$tmp/errors" && fail "preloading has no effect"
+	grep -q 999 "$tmp/errors" || fail "preloading: $(cat "$tmp/errors")"
+	preloaded=$(LD_PRELOAD=$tmp/other.so "$program" --reach proc) || fail "preloaded: failed"
+	[ "$preloaded" = "$first" ] || fail "preloaded: $preloaded"
+fi
 
 if "$program" --plant 2>/dev/null; then
 	fail "a wrong word is not found"
