@@ -8,21 +8,23 @@
  *   device.c   devices, attributes            context.c     contexts, their stacks
  *   memory.c   physical memory, plain         pool.c        allocations in the order of streams
  *              allocations                    host.c        registered memory of the host
- *   mapping.c  reservations, mappings, access attributes.c  what calls tell of an address
+ *   reserve.c  reservations                   attributes.c  what calls tell of an address
+ *   mapping.c  mappings, access               ranges.c      sorted ranges of addresses
  *   stream.c   streams and their threads      ask.c         what calls tell of a stream
  *   capture.c  captures of streams            event.c       events
  *   submit.c   copies, fills, kernels that    work.c        what work does when its turn comes,
  *              tests launch                                 races
+ *   change.c   changes of memory under work   packet.c      kernels of packets
  *   module.c   modules, libraries, functions  launch.c      launches of their kernels
- *   kernels.c  the kernels of programs        packet.c      those of packets
- *   proc.c     functions by their names, and with a stream 0 for each thread
+ *   kernels.c  the kernels of programs        proc.c        functions by their names, and with a
+ *                                                           stream 0 for each thread
  *
  * What it is strict about: results, for all that a caller can get wrong; who may touch what at
  * which address, also the CPU; order, by one thread a stream and by clocks that tell whether two
  * operations are ordered at all; what is still alive at the end. New memory is full of 0xa5, and
  * the copies of a batch run last to first, since neither is promised.
  *
- * A kernel or a copy that touches what it may not breaks its device's context, as in the real
+ * A kernel or a copy that touches what it may not breaks its stream's context, as in the real
  * driver: work queued there is dropped (its events count as reached), and from then on calls
  * return CUDA_ERROR_ILLEGAL_ADDRESS. Calls that undo something do their work even then, so that
  * leaks can be told, and return the error. The last release of the context mends it.
@@ -138,6 +140,7 @@ void fakecuda_reset(const struct fakecuda_config *config)
 	events_fini();
 	modules_fini();
 	mappings_fini();
+	reservations_fini();
 	memories_fini();
 	memset(fake.context, 0, sizeof(fake.context));
 	memset(fake.pool, 0, sizeof(fake.pool));

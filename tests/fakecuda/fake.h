@@ -94,7 +94,7 @@ struct table {
 uint64_t table_add(struct table *table, uint64_t base, void *thing);  /* 0: no memory */
 void **table_at(struct table *table, uint64_t base, uint64_t number); /* NULL: none there */
 
-/* ------------------------------------------------------------------ mapping.c */
+/* ------------------------------------------------------------------ mapping.c, reserve.c */
 
 struct range {
 	uint64_t addr, bytes;
@@ -135,6 +135,17 @@ static inline bool ranges_meet(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_
 
 struct range *ranges_find(const struct ranges *ranges, uint64_t addr);
 size_t ranges_after(const struct ranges *ranges, uint64_t addr); /* first that ends beyond addr */
+bool ranges_any(const struct ranges *ranges, uint64_t addr, uint64_t bytes);
+bool ranges_add(struct ranges *ranges, struct range *range); /* false: no memory */
+void ranges_del(struct ranges *ranges, const struct range *range);
+
+static inline void *pointer(uint64_t addr)
+{
+	return (void *)(uintptr_t)addr;
+}
+
+/* For mmap(): addresses that nothing lies at. */
+#define PAGES_OF_NOBODY (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 /* Whether it is memory of one device, for kernels of that alone. */
 static inline bool mapping_is_plain(const struct mapping *mapping)
@@ -161,8 +172,9 @@ void pages_update(uint64_t addr, uint64_t bytes);
 /* Close what was unmapped under kernels that have ended. */
 void graves_close(void);
 void mappings_fini(void);
+void reservations_fini(void);
 
-/* ------------------------------------------------------------------ work.c */
+/* ------------------------------------------------------------------ work.c, change.c */
 
 /* Per slot, how much of that stream is ordered before a point. */
 struct clock {
@@ -232,6 +244,11 @@ void record_put(struct record *record);
 /* One touch; false at the first byte that is not mapped or not allowed. lenient: pass over it. */
 bool touch_resolve(const struct op *op, const struct touch *touch, bool lenient,
 		   struct spans *spans);
+
+const char *op_name(const struct op *op);
+
+/* Whether an operation may touch a mapping on its device. */
+bool access_allows(const struct mapping *mapping, const struct op *op, bool write);
 
 /* Add a touch. */
 void op_touch(struct op *op, uint64_t addr, uint64_t bytes, bool write);

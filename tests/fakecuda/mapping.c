@@ -1,80 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses: reservations, what is mapped in them, who may touch it, and the pages that the CPU
- * sees. Device memory is closed to the CPU but for kernels that run and name it; then the whole
- * mapping is open, to all threads. Addresses that are unmapped under a running kernel get pages of
- * their own until it ends, so that it breaks the context and not the process.
+ * What is mapped at addresses, who may touch it, and the pages that the CPU sees. Device memory is
+ * closed to the CPU but for kernels that run and name it; then the whole mapping is open, to all
+ * threads. Addresses that are unmapped under a running kernel get pages of their own until it ends,
+ * so that it breaks the context and not the process.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "src/base/util.h"
 #include "tests/fakecuda/fake.h"
-
-#define RESERVE_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 /* Addresses that were unmapped under running kernels. */
 static struct grave {
 	struct grave *next;
 	struct range range;
 } * graves;
-
-static void *pointer(uint64_t addr)
-{
-	return (void *)(uintptr_t)addr;
-}
-
-/* ------------------------------------------------------------------ ranges */
-
-size_t ranges_after(const struct ranges *ranges, uint64_t addr)
-{
-	size_t at;
-
-	SEARCH_SORTED(at, 0, ranges->nr, ranges->at[at]->addr + ranges->at[at]->bytes <= addr);
-	return at;
-}
-
-struct range *ranges_find(const struct ranges *ranges, uint64_t addr)
-{
-	size_t at = ranges_after(ranges, addr);
-
-	return at < ranges->nr && ranges->at[at]->addr <= addr ? ranges->at[at] : NULL;
-}
-
-static bool ranges_any(const struct ranges *ranges, uint64_t addr, uint64_t bytes)
-{
-	size_t at = ranges_after(ranges, addr);
-
-	return at < ranges->nr && ranges->at[at]->addr < addr + bytes;
-}
-
-static bool ranges_add(struct ranges *ranges, struct range *range)
-{
-	size_t at = ranges_after(ranges, range->addr);
-
-	if (ranges->nr == ranges->max) {
-		size_t max = ranges->max ? 2 * ranges->max : 64;
-		struct range **grown = realloc(ranges->at, max * sizeof(*grown));
-
-		if (!grown)
-			return false;
-		ranges->at = grown;
-		ranges->max = max;
-	}
-	memmove(&ranges->at[at + 1], &ranges->at[at], (ranges->nr - at) * sizeof(*ranges->at));
-	ranges->at[at] = range;
-	ranges->nr++;
-	return true;
-}
-
-static void ranges_del(struct ranges *ranges, const struct range *range)
-{
-	size_t at = ranges_after(ranges, range->addr);
-
-	ranges->nr--;
-	memmove(&ranges->at[at], &ranges->at[at + 1], (ranges->nr - at) * sizeof(*ranges->at));
-}
 
 /* ------------------------------------------------------------------ pages */
 
@@ -99,7 +40,7 @@ static int mapping_prot(const struct mapping *mapping)
 /* fd -1: pages of nobody. */
 static bool pages_replace(uint64_t addr, uint64_t bytes, int prot, int fd, uint64_t offset)
 {
-	int flags = fd >= 0 ? MAP_SHARED | MAP_NORESERVE : RESERVE_FLAGS;
+	int flags = fd >= 0 ? MAP_SHARED | MAP_NORESERVE : PAGES_OF_NOBODY;
 	void *got = mmap(pointer(addr), bytes, prot, flags | MAP_FIXED, fd, (off_t)offset);
 	bool replaced = got != MAP_FAILED;
 
@@ -225,7 +166,7 @@ cu_result mapping_create(enum mapping_kind kind, unsigned memory, uint64_t bytes
 	if (result)
 		goto err_free;
 	result = CU_OUT_OF_MEMORY;
-	addr = mmap(NULL, mapping->piece->bytes, PROT_NONE, RESERVE_FLAGS, -1, 0);
+	addr = mmap(NULL, mapping->piece->bytes, PROT_NONE, PAGES_OF_NOBODY, -1, 0);
 	if (addr == MAP_FAILED)
 		goto err_piece;
 	mapping->range = (struct range){(uintptr_t)addr, bytes};
@@ -302,100 +243,8 @@ void mappings_fini(void)
 {
 	while (fake.mappings.nr)
 		mapping_destroy(mapping_nth(fake.mappings.nr - 1));
-	for (size_t i = 0; i < fake.reservations.nr; i++) {
-		munmap(pointer(fake.reservations.at[i]->addr), fake.reservations.at[i]->bytes);
-		free(fake.reservations.at[i]);
-	}
 	free(fake.mappings.at);
-	free(fake.reservations.at);
-	fake.mappings = fake.reservations = (struct ranges){0};
-}
-
-/* ------------------------------------------------------------------ reservations */
-
-/* Aligned addresses, at the hint if they are free there; MAP_FAILED. */
-static void *addresses_reserve(uint64_t bytes, uint64_t align, uint64_t hint)
-{
-	char *all, *begin;
-
-	if (hint && !(hint & (align - 1))) {
-		void *there = mmap(pointer(hint), bytes, PROT_NONE,
-				   RESERVE_FLAGS | MAP_FIXED_NOREPLACE, -1, 0);
-
-		if (there != MAP_FAILED)
-			return there;
-	}
-	all = mmap(NULL, bytes + align, PROT_NONE, RESERVE_FLAGS, -1, 0);
-	if (all == MAP_FAILED)
-		return MAP_FAILED;
-	begin = all + (align - (uintptr_t)all % align) % align;
-	if (begin > all)
-		munmap(all, (size_t)(begin - all));
-	munmap(begin + bytes, (size_t)(all + align - begin));
-	return begin;
-}
-
-static cu_result reserve(cu_ptr *addr, size_t bytes, size_t align, cu_ptr hint,
-			 unsigned long long flags)
-{
-	struct range *range;
-	void *begin;
-
-	if (!addr || !bytes || bytes != page_up(bytes) || hint != page_up(hint) ||
-	    (align & (align - 1)) || flags)
-		return CU_INVALID_VALUE;
-	if (align < fake.config.granularity)
-		align = fake.config.granularity;
-	if (bytes > SIZE_MAX / 4 || align > SIZE_MAX / 4)
-		return CU_OUT_OF_MEMORY;
-	range = malloc(sizeof(*range));
-	if (!range)
-		return CU_OUT_OF_MEMORY;
-	begin = addresses_reserve(bytes, align, hint);
-	if (begin == MAP_FAILED)
-		goto err_free;
-	*range = (struct range){(uintptr_t)begin, bytes};
-	if (!ranges_add(&fake.reservations, range))
-		goto err_unmap;
-	*addr = range->addr;
-	return CU_SUCCESS;
-
-err_unmap:
-	munmap(begin, bytes);
-err_free:
-	free(range);
-	return CU_OUT_OF_MEMORY;
-}
-
-cu_result fake_mem_reserve(cu_ptr *addr, size_t bytes, size_t align, cu_ptr hint,
-			   unsigned long long flags)
-{
-	cu_result result = call_enter(CALL_mem_reserve);
-
-	return call_leave(result ? result : reserve(addr, bytes, align, hint, flags));
-}
-
-static cu_result unreserve(uint64_t addr, size_t bytes)
-{
-	struct range *range = ranges_find(&fake.reservations, addr);
-
-	if (!range || range->addr != addr || range->bytes != bytes ||
-	    ranges_any(&fake.mappings, addr, bytes))
-		return CU_INVALID_VALUE;
-	work_check_unmap(addr, bytes);
-	/* A kernel may still run there: the addresses stay, and are lost. */
-	if (!kernels_access(addr, bytes))
-		munmap(pointer(addr), bytes);
-	ranges_del(&fake.reservations, range);
-	free(range);
-	return CU_SUCCESS;
-}
-
-cu_result fake_mem_unreserve(cu_ptr addr, size_t bytes)
-{
-	cu_result result = call_enter(CALL_mem_unreserve);
-
-	return call_leave(result ? result : unreserve(addr, bytes));
+	fake.mappings = (struct ranges){0};
 }
 
 /* ------------------------------------------------------------------ mapping */
