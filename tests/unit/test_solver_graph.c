@@ -21,8 +21,8 @@
 
 #define SEED 20263u
 
-/* The last number of devices takes most of the time, and meets no other code: not so sanitized, nor,
- * but with WEIR_TEST_LONG, where many rounds run. */
+/* The last number of devices takes most of the time, and meets no other code: it is left out under
+ * a sanitizer, and of sssp, which has many rounds, but for WEIR_TEST_LONG. */
 static size_t nr_numbers(size_t nr, enum solver_kind kind)
 {
 	const struct test_amount left_out = {kind == SOLVER_SSSP, 1, 0};
