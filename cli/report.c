@@ -344,14 +344,15 @@ static int write_whole(struct report *r, const char *option, const char *name, c
 }
 
 /* A chart's drawing, as a file that stands alone. */
-static int make_drawing(const struct page_chart *chart, char **text, size_t *bytes)
+static int make_drawing(const struct report *r, const struct page_chart *chart, char **text,
+			size_t *bytes)
 {
 	FILE *out = open_memstream(text, bytes);
 	int rc = -ENOMEM;
 
 	if (!out)
 		return rc;
-	rc = page_write_drawing(out, chart);
+	rc = page_write_drawing(out, &r->page, chart);
 	return fclose(out) && !rc ? -ENOMEM : rc;
 }
 
@@ -361,7 +362,7 @@ static int write_picture(struct report *r, const struct page_chart *chart,
 	char *text = NULL, *path = NULL, name[40];
 	size_t bytes = 0;
 	int rc = option == PNG ? read_drawn(r, chart, PICTURE, PNG_BYTES_MAX, &text, &bytes)
-			       : make_drawing(chart, &text, &bytes);
+			       : make_drawing(r, chart, &text, &bytes);
 
 	snprintf(name, sizeof(name), "%s.%s", chart->name, report_options[option].name);
 	if (!rc && asprintf(&path, "%s/%s", r->values[option].text, name) < 0) {

@@ -17,7 +17,7 @@
 #include "cli/report_touch.h"
 #include "src/base/util.h"
 
-#define DRAWING_MARGIN 12 /* pixels */
+#define DRAWING_MARGIN 12L /* pixels */
 
 /* ------------------------------------------------------------------ what is on it */
 
@@ -291,10 +291,16 @@ static const struct chart_words replay_words = {
 	"GPU\xe2\x80\x99s memory that it may use, with the lower bound. The table of results has "
 	"the figures."};
 
-static int put_chart(FILE *out, const struct page *page, const struct page_chart *chart)
+static const struct chart_words *words_of(const struct page *page, const struct page_chart *chart)
 {
 	bool replay = chart->kind == CHART_EPOCHS && report_is_replay(&page->sets->set[chart->set]);
-	const struct chart_words *words = replay ? &replay_words : &chart_words[chart->kind];
+
+	return replay ? &replay_words : &chart_words[chart->kind];
+}
+
+static int put_chart(FILE *out, const struct page *page, const struct page_chart *chart)
+{
+	const struct chart_words *words = words_of(page, chart);
 	struct sentences sentences;
 	char id[40];
 	int rc;
@@ -317,25 +323,29 @@ static int put_chart(FILE *out, const struct page *page, const struct page_chart
 	return rc;
 }
 
-int page_write_drawing(FILE *out, const struct page_chart *chart)
+int page_write_drawing(FILE *out, const struct page *page, const struct page_chart *chart)
 {
-	const struct chart_words *words = &chart_words[chart->kind];
-	const char *box = strstr(chart->wide, "viewBox=\"");
-	int width, height, rc;
+	const struct chart_words *words = words_of(page, chart);
+	static const char view[] = "viewBox=\"0 0 ";
+	const char *box = strstr(chart->wide, view);
+	char *end = NULL;
+	long width = box ? strtol(box + strlen(view), &end, 10) : 0;
+	long height = box ? strtol(end, &end, 10) : 0;
+	int rc;
 
-	if (!box || sscanf(box, "viewBox=\"0 0 %d %d\"", &width, &height) != 2)
+	if (width <= 0 || height <= 0 || *end != '"')
 		return -EIO;
 	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-		"viewBox=\"-%d -%d %d %d\">\n<style>\n:root{",
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%ld\" height=\"%ld\" "
+		"viewBox=\"-%ld -%ld %ld %ld\">\n<style>\n:root{",
 		width + 2 * DRAWING_MARGIN, height + 2 * DRAWING_MARGIN, DRAWING_MARGIN,
 		DRAWING_MARGIN, width + 2 * DRAWING_MARGIN, height + 2 * DRAWING_MARGIN);
 	put_colours(out, false);
 	fputs("}\n@media(prefers-color-scheme:dark){:root{", out);
 	put_colours(out, true);
 	fprintf(out,
-		"}}\ntext{font-family:sans-serif}\n.wide{width:%dpx;height:%dpx}\n</style>\n"
-		"<rect x=\"-%d\" y=\"-%d\" width=\"100%%\" height=\"100%%\" "
+		"}}\ntext{font-family:sans-serif}\n.wide{width:%ldpx;height:%ldpx}\n</style>\n"
+		"<rect x=\"-%ld\" y=\"-%ld\" width=\"100%%\" height=\"100%%\" "
 		"fill=\"var(--paper)\"/>\n",
 		width, height, DRAWING_MARGIN, DRAWING_MARGIN);
 	rc = plot_svg_marks(out, chart->wide);

@@ -52,6 +52,6 @@ int page_write(FILE *out, const struct page *page);
 
 /* Write a chart alone, as an SVG of its own, which follows the reader's choice of light or dark. As
  * page_write(). */
-int page_write_drawing(FILE *out, const struct page_chart *chart);
+int page_write_drawing(FILE *out, const struct page *page, const struct page_chart *chart);
 
 #endif
