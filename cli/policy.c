@@ -101,7 +101,8 @@ int policy_main(int argc, char **argv)
 {
 	static const struct command commands[] = {
 		{"check",
-		 "ask a policy about contexts that are made up, or a trace's, and show what that takes",
+		 "ask a policy about contexts that are made up, or a trace's, and show what "
+		 "that takes",
 		 policy_check},
 		{"list", "show the policies that are built in, and those of a folder", policy_list},
 	};

@@ -167,8 +167,8 @@ static int set_environment(const struct option_value *value, const struct run_fi
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
 	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))
 		return COMMAND_EXIT_BAD;
-	/* PyTorch, unless the user says otherwise: an allocation for each tensor instead of segments
-	 * that many share. */
+	/* PyTorch, unless the user says otherwise: an allocation for each tensor instead of
+	 * segments that many share. */
 	for (int i = 0; i < 2; i++)
 		if (getenv(pytorch[i]))
 			return 0;

@@ -5,7 +5,6 @@
  * weir's own or the driver's, and the call goes on there with all its arguments as they were.
  */
 #include <elf.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,7 +75,7 @@ __attribute__((used, visibility("hidden"))) void *dropin_bind(uint64_t n, struct
 void *dropin_bind(uint64_t n, struct stub_header *stub)
 {
 	char *base = (char *)stub;
-	_Atomic(void *) *slot = (_Atomic(void *) *)(base + stub->slots);
+	void **slot = (void **)(base + stub->slots);
 	const Elf64_Sym *symbol = (const Elf64_Sym *)(base + stub->symbols);
 	const char *name = base + stub->strings + symbol[n].st_name;
 	void *own, *driver;
@@ -90,6 +89,6 @@ void *dropin_bind(uint64_t n, struct stub_header *stub)
 		(void)fprintf(stderr, "weir: the CUDA driver has no %s any more\n", name);
 		abort();
 	}
-	atomic_store(&slot[n], own ? own : driver);
+	__atomic_store_n(&slot[n], own ? own : driver, __ATOMIC_SEQ_CST);
 	return own ? own : driver;
 }

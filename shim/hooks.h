@@ -102,7 +102,8 @@ struct cu_launch_config {
 HOOKS(HOOK_DECLARE)
 #undef HOOK_DECLARE
 
-/* The driver's own, and others of it that hooks call. Set before any hook runs; NULL: it has none. */
+/* The driver's own, and others of it that hooks call. Set before any hook runs; NULL: it has no
+ * such function. */
 struct real {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters */
 #define HOOK_MEMBER(symbol, name, since, streams, parameters) cu_result(*symbol) parameters;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations as ranges of one fixed space: what the GPU's budget has no room for lies in the host's
- * memory, where kernels use it in place. Nothing moves, so every kernel is right.
+ * Allocations as ranges of one fixed space: what the GPU's budget has no room for lies in the
+ * host's memory, where kernels use it in place. Nothing moves, so every kernel is right.
  *
  * What is freed in the order of a stream is kept for that stream (bins.h); the space is told only
  * when memory is short, or the stream ends.
@@ -314,7 +314,8 @@ static struct stream_entry *add_stream(cu_stream native)
 	return entry;
 }
 
-/* The space's name of a stream. Lock held. NULL: it is of another context, or there is no memory. */
+/* The space's name of a stream. Lock held. NULL: it is of another context, or there is no memory
+ * on the host. */
 static struct weir_stream *adopted(cu_stream native)
 {
 	struct stream_entry *entry = find_stream(native);

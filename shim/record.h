@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What launches name, for a trace of the program (`weir run --trace`): each becomes a bracket of the
- * space, with the ranges whose addresses stand in its parameters. The space is fixed and moves
+ * What launches name, for a trace of the program (`weir run --trace`): each becomes a bracket of
+ * the space, with the ranges whose addresses stand in its parameters. The space is fixed and moves
  * nothing, and such uses order nothing (WEIR_ATOMIC), so the program runs as it would without, but
  * for the time that it takes. Threads: all functions are safe.
  */

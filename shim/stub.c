@@ -94,7 +94,8 @@ static void lay_out(struct layout *l, const struct stub_names *names, const char
 
 	l->nr = nr;
 	l->hash = round_up(sizeof(Elf64_Ehdr) + NR_PROGRAM * sizeof(Elf64_Phdr), 8);
-	/* The null symbol, the functions, the mark, the binder. A bucket for each that is defined. */
+	/* The null symbol, the functions, the mark, the binder. A bucket for each that is
+	 * defined. */
 	l->symbols = round_up(l->hash + sizeof(uint32_t) * (2 + (nr + 1) + (nr + 3)), 8);
 	l->strings = l->symbols + (nr + 3) * sizeof(Elf64_Sym);
 	l->string_bytes = lay_out_strings(l, names, needed);

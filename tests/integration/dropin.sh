@@ -86,6 +86,7 @@ has err '^weir: .* asked for, and both budgets are full'
 echo "ok - full budgets are out of memory"
 
 # A child of the program, and helpers, are left alone; arguments and status are the program's own.
+# shellcheck disable=SC2016 # the shell that is run expands it
 under 7 --quiet -- sh -c 'echo "$0 $1"; exit 7' one two
 has out '^one two$'
 under 0 -- sh -c "\"$program\" --arrays 2"
