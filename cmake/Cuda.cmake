@@ -6,6 +6,7 @@
 #   workloads/NAME/cuda/*.cu  libweir-NAME-cuda.so, which the program opens at run time
 #   tests/gpu/kernels.cu      gpu/libweir-test-cuda.so, which test programs open at run time
 #   tests/gpu/NAME.cu         gpu/NAME, a program of its own, to be run where a GPU is
+#   examples/unmodified.cu    gpu/unmodified, which has nothing of weir, for `weir run`
 #
 # Target `cuda-check` is the same for one architecture, in build/cuda-check, to know that all of it
 # compiles and links. Most of the time goes to the assembler, which sees the library, workloads, and
@@ -93,6 +94,12 @@ function(cuda_target target out pattern flags late_flags)
 			set(plugin ${out}/gpu/libweir-test-cuda.so)
 			list(APPEND plugins ${plugin})
 			list(APPEND objects_${plugin} ${object})
+		elseif(name STREQUAL examples/unmodified.cu)
+			add_custom_command(OUTPUT ${out}/gpu/unmodified
+				COMMAND ${WEIR_NVCC} ${flags} ${cuda_link_options} ${cuda_link_library}
+					-o ${out}/gpu/unmodified ${object}
+				DEPENDS ${object} VERBATIM COMMENT "Linking gpu/unmodified")
+			list(APPEND outputs ${out}/gpu/unmodified)
 		elseif(name MATCHES "^tests/gpu/" AND cuda_link_tests)
 			cmake_path(GET source STEM stem)
 			set(program ${out}/gpu/${stem})
