@@ -295,7 +295,8 @@ WEIR_API bool weir_policy_global_nth(struct weir_policy *policy, uint32_t n,
  *
  * @param [in] policy  Borrowed until another one is set or the space is destroyed. NULL: the
  *                     built-in rules.
- * @return 0; -EINVAL: a policy for a fixed space, where nothing is decided.
+ * @return 0; -EINVAL: a policy for a fixed space, where nothing is decided: the one before, of when
+ *         it was planned, stays set, and NULL takes it away.
  * Threads: safe, at any time. Blocks: no.
  */
 WEIR_API WEIR_MUST_CHECK int weir_space_set_policy(struct weir_space *space,
