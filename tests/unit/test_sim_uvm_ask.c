@@ -579,6 +579,18 @@ static uint64_t in_order(void *arg, const void *addr, uint64_t bytes)
 	return 100 + index;
 }
 
+/* All of it is one step, whatever is launched. */
+static uint64_t first_step(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void no_step(void *arg)
+{
+	(void)arg;
+}
+
 static int some_far(struct weir_policy_victim *q)
 {
 	window[0] = *q;
@@ -588,7 +600,8 @@ static int some_far(struct weir_policy_victim *q)
 
 static void test_ask_future(void **state)
 {
-	const struct policy_future future = {.next_use = in_order};
+	const struct policy_future future = {
+		.next_use = in_order, .now = first_step, .begin = no_step, .end = no_step};
 	struct fixture *f = *state;
 	char *a;
 
@@ -620,7 +633,8 @@ static void test_ask_future(void **state)
 /* The block of a fault is none of the farthest, either. */
 static void test_ask_future_little_room(void **state)
 {
-	const struct policy_future future = {.next_use = in_order};
+	const struct policy_future future = {
+		.next_use = in_order, .now = first_step, .begin = no_step, .end = no_step};
 	struct fixture *f = *state;
 	char *a;
 
