@@ -16,6 +16,7 @@ struct extent {
 	bool used;
 	bool pending; /* given back, and used until no open bracket names the arena */
 	uint64_t traced_life;
+	bracket_seq_t born;
 };
 
 /* Extents cover the block without gaps, in order; settled, no two free ones are neighbours. */
@@ -72,7 +73,7 @@ static int extent_split(struct range *range, uint32_t i, uint32_t bytes)
 	return 0;
 }
 
-int arena_alloc(struct range *range, uint64_t bytes, void **addr)
+int arena_alloc(struct range *range, uint64_t bytes, bracket_seq_t born, void **addr)
 {
 	uint32_t rounded = (uint32_t)round_up(bytes, SPACE_SMALL_ALIGN);
 
@@ -85,6 +86,7 @@ int arena_alloc(struct range *range, uint64_t bytes, void **addr)
 			return -ENOMEM;
 		range->small->extent[i].used = true;
 		range->small->extent[i].traced_life = 0;
+		range->small->extent[i].born = born;
 		*addr = (char *)range->addr + range->small->extent[i].offset;
 		return 0;
 	}
@@ -146,6 +148,13 @@ uint64_t arena_find(const struct range *range, const void *addr, uint64_t *offse
 		return 0;
 	*offset = extent->offset;
 	return extent->bytes;
+}
+
+bracket_seq_t arena_born(const struct range *range, uint64_t offset)
+{
+	const struct extent *extent = extent_at(range, (const char *)range->addr + offset);
+
+	return extent ? extent->born : 0;
 }
 
 uint64_t *arena_life(struct range *range, uint64_t offset, uint64_t *begin)

@@ -74,6 +74,7 @@ struct range {
 					* way there */
 	struct block_home *homes;      /* by block, where several devices use it; else NULL */
 	bracket_seq_t last_part_use;   /* newest bracket that named any part of it */
+	bracket_seq_t born; /* brackets up to it that named its bytes did so in an earlier life */
 	uint64_t devices;	       /* access list of mappings made from now on */
 	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
 	/* In spaces of several devices: own memories of those that named it since it was last
@@ -573,8 +574,11 @@ int range_check(const struct weir_space *space, const struct range *range);
 int arena_init(struct weir_space *space, struct range *range);
 void arena_fini(struct range *range);
 
-/* Cut a piece; -ENOSPC: there is none of the size; -ENOMEM. */
-int arena_alloc(struct range *range, uint64_t bytes, void **addr);
+/* Cut a piece, born is that of struct range; -ENOSPC: there is none of the size; -ENOMEM. */
+int arena_alloc(struct range *range, uint64_t bytes, bracket_seq_t born, void **addr);
+
+/* The same of the piece that holds an offset. */
+bracket_seq_t arena_born(const struct range *range, uint64_t offset);
 
 /* Give the piece that begins at addr back: free from the next arena_settle() on. -EINVAL: there is
  * none. */

@@ -129,6 +129,7 @@ static int alloc_range(struct weir_space *space, uint64_t bytes, struct weir_str
 	if (err)
 		return err;
 	range->bytes = bytes;
+	range->born = space->last_seq;
 	set_own(space, range, stream);
 	err = alloc_guard(space, range, space->mode == WEIR_PLANNED);
 	if (!err)
@@ -171,12 +172,12 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	for (uint32_t i = 0; err == -ENOSPC && i < space->nr_ranges; i++) {
 		range = space->range[i];
 		if (range->arena && (own < 0 || range->own == own))
-			err = arena_alloc(range, bytes, &piece);
+			err = arena_alloc(range, bytes, space->last_seq, &piece);
 	}
 	if (err == -ENOSPC) {
 		err = add_arena(space, stream, &range);
 		if (!err)
-			err = arena_alloc(range, bytes, &piece);
+			err = arena_alloc(range, bytes, space->last_seq, &piece);
 	}
 	if (err)
 		return err;

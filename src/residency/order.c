@@ -7,8 +7,9 @@
  *
  * The uses of brackets that ended are kept until these are done, and are walked newest first: what
  * a stream runs is in order, so one wait for each stream is enough. While one stream alone has
- * brackets that are not done, nothing is walked. Lives of a range need no care: a freed range that
- * is used again has the same addresses, and the brackets of its last life name it, too.
+ * brackets that are not done, nothing is walked. A freed range that is used again has the same
+ * addresses, and the brackets of its last life name it, too; those had all ended when it was
+ * allocated again, and conflict with it whatever their kinds.
  */
 #include "src/backend/machine.h"
 #include "src/residency/residency.h"
@@ -17,24 +18,44 @@
  * bracket of 256 uses among 192 of the same kind would take the host longer than the device. */
 #define ORDER_WORK 16384u
 
-static bool uses_conflict(const struct space_use *a, const struct space_use *b)
+static bool uses_overlap(const struct space_use *a, const struct space_use *b)
 {
 	return a->range == b->range && a->offset < b->offset + b->bytes &&
-	       b->offset < a->offset + a->bytes && (a->kind != WEIR_READ || b->kind != WEIR_READ) &&
-	       !(a->atomic && b->atomic);
+	       b->offset < a->offset + a->bytes && (a->kind != WEIR_READ || b->kind != WEIR_READ);
 }
 
-/* Whether a bracket that ended conflicts with uses that are marked (place_mark()). */
-static bool bracket_conflicts(const struct weir_space *space, const struct use_list *ended,
+static bool uses_conflict(const struct space_use *a, const struct space_use *b)
+{
+	return uses_overlap(a, b) && !(a->atomic && b->atomic);
+}
+
+/* Whether a use conflicts with one of the bracket of a number, which ended: of an earlier life of
+ * the same bytes all uses do. */
+static bool conflicts_behind(const struct space_use *ended, bracket_seq_t seq,
+			     const struct space_use *use)
+{
+	const struct range *range = use->range;
+
+	if (!uses_overlap(ended, use))
+		return false;
+	return !(ended->atomic && use->atomic) ||
+	       seq <= (range->arena ? arena_born(range, use->offset) : range->born);
+}
+
+/* Whether the bracket of a number, which ended, conflicts with uses that are marked
+ * (place_mark()). */
+static bool bracket_conflicts(const struct weir_space *space, bracket_seq_t seq,
 			      const struct use_list *uses, uint32_t *work)
 {
+	const struct use_list *ended = &space->ended[seq % space->max_ended].uses;
+
 	if (ended->all || uses->all)
 		return true;
 	for (uint32_t e = 0; e < ended->nr; e++) {
 		if (ended->use[e].range->mark != space->mark)
 			continue;
 		for (uint32_t u = 0; u < uses->nr; u++) {
-			if (!*work || uses_conflict(&ended->use[e], &uses->use[u]))
+			if (!*work || conflicts_behind(&ended->use[e], seq, &uses->use[u]))
 				return true;
 			--*work;
 		}
@@ -55,7 +76,7 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
 
 		if (ended->slot == slot || ended->slot->ordered == space->mark ||
-		    !bracket_conflicts(space, &ended->uses, uses, &work))
+		    !bracket_conflicts(space, seq, uses, &work))
 			continue;
 		ended->slot->ordered = space->mark;
 		err = b->ops->stream_wait(b, stream_id(slot->stream), ended->end);

@@ -243,6 +243,58 @@ static void test_atomic_order(void **state)
 	test_space_close(&t);
 }
 
+/* Uses of a range come after those of what was at its address before, atomic ones as well. */
+static void order_of_lives(struct test_space *t, uint64_t bytes)
+{
+	static const uint32_t streams[] = {0, ONE};
+	uint64_t *a = do_alloc(t, bytes, 0), *again;
+
+	/* Used by both devices from its start, and so is its next life: it stays where it is. */
+	for (uint32_t s = 0; s < 2; s++) {
+		begin(t, streams[s], a, NR);
+		count(t, streams[s], a, NR, 1);
+		do_end(t, streams[s]);
+		do_sync(t);
+	}
+	begin(t, 0, a, NR);
+	do_spin(t, 0, SPIN_NS);
+	count(t, 0, a, NR, 1);
+	do_end(t, 0);
+	do_free(t, a, 0);
+	again = do_alloc(t, bytes, 0);
+	assert_ptr_equal(again, a);
+	begin(t, ONE, again, NR);
+	count(t, ONE, again, NR, 1);
+	do_end(t, ONE);
+	assert_true(done_ns(t, ONE) > SPIN_NS / 2);
+	/* In this life nobody waits. */
+	begin(t, 0, again, NR);
+	do_spin(t, 0, SPIN_NS);
+	do_end(t, 0);
+	begin(t, ONE, again, NR);
+	count(t, ONE, again, NR, 1);
+	do_end(t, ONE);
+	assert_true(done_ns(t, ONE) < SPIN_NS / 2);
+	do_free(t, again, 0);
+	do_sync(t);
+}
+
+static void test_atomic_order_of_lives(void **state)
+{
+	struct test_space t;
+	void *kept;
+
+	(void)state;
+	if (!is_simulated())
+		return;
+	test_space_open_devices(&t, block_bytes(), 16, 16, 16);
+	order_of_lives(&t, block_bytes());
+	kept = do_alloc(&t, 256, 0); /* the arena stays */
+	order_of_lives(&t, BYTES);
+	do_free(&t, kept, 0);
+	test_space_close(&t);
+}
+
 /* ------------------------------------------------------------------ wrong use, simulated */
 
 /* Whether launches of a bracket beside an open one, or of uses it does not declare, are trapped. */
@@ -470,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_atomic_counters_at_the_one_copy),
 		cmocka_unit_test(test_atomic_flags),
 		cmocka_unit_test(test_atomic_order),
+		cmocka_unit_test(test_atomic_order_of_lives),
 		cmocka_unit_test(test_atomic_wrong_use),
 		cmocka_unit_test(test_atomic_random_programs),
 	};
