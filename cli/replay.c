@@ -57,7 +57,8 @@ static const struct option_def table[REPLAY_NR] = {
 	[HOST_BUDGET] = {"host-budget", "S", NULL, NULL,
 			 "host memory to use (default: as it was recorded)"},
 	[BLOCK_SIZE] = {"block-size", "S", NULL, NULL,
-			"of managers that move blocks (default: as it was recorded)"},
+			"of managers that move blocks (default: as it was recorded, rounded up to "
+			"what the machine can map)"},
 	[WARM_UP] = {"warm-up", "N", NULL, NULL,
 		     "epochs (from mark to mark) that do not count (default: 2, or 0 where there "
 		     "are no more)"},
@@ -358,7 +359,7 @@ static int read_sizes(struct bench_reader *reader, struct replay *r)
 	uint32_t own = r->file.machine.device[r->plan.device].memory;
 	int err = 0;
 
-	r->block_bytes = r->file.space->block_bytes;
+	r->block_bytes = round_up(r->file.space->block_bytes, p->machine.vmm.granularity_bytes);
 	if (reader->values[BLOCK_SIZE].text)
 		err = bench_read_bytes(reader, BLOCK_SIZE, &r->block_bytes);
 	p->block_bytes = r->block_bytes;

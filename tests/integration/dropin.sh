@@ -75,7 +75,7 @@ END
 "$WEIR" trace info run.trace >out || fail "the trace cannot be read" out
 has out '^recording +ended as it should$' '^brackets +[0-9]{3,}$' '^marks +[0-9]{2}$' \
 	'^mode +fixed$'
-"$WEIR" replay run.trace --machine h200 --block-size 2MiB --manager weir,native \
+"$WEIR" replay run.trace --machine h200 --manager weir,native \
 	--gpu-budget 100MB --no-think >out 2>err || fail "the trace cannot be replayed" out err
 has out 'weir +[0-9.]+' 'native +[0-9.]+'
 echo "ok - what launches name is recorded, and replayed"
