@@ -108,7 +108,7 @@ void *hooks_find(const char *symbol)
 static _Thread_local unsigned int depth;
 
 /* In a page that a child finds cleared: CUDA does not work after fork(), nor does weir. */
-static atomic_bool *started;
+static _Atomic(atomic_bool *) started;
 
 static void map_started(void)
 {
@@ -121,7 +121,7 @@ static void map_started(void)
 		(void)munmap(at, page);
 		return;
 	}
-	started = at;
+	atomic_store(&started, at);
 }
 
 void hooks_start(void)
@@ -129,18 +129,35 @@ void hooks_start(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	(void)pthread_once(&once, map_started);
-	if (!started)
+	if (!atomic_load(&started))
 		settings_fail("no page that fork() clears can be had: Linux 4.14 and later have "
 			      "them");
-	atomic_store(started, true);
+	atomic_store(atomic_load(&started), true);
+}
+
+/* CUDA may have been started past the stub, by who opened the driver by its path: where a context
+ * is current, it was. */
+static atomic_bool *notice_start(void)
+{
+	cu_device device;
+
+	if (!real.cuCtxGetDevice || real.cuCtxGetDevice(&device))
+		return NULL;
+	hooks_start();
+	return atomic_load(&started);
 }
 
 bool hook_enter(void)
 {
-	if (depth || !started || !atomic_load_explicit(started, memory_order_relaxed))
+	atomic_bool *const at = atomic_load_explicit(&started, memory_order_acquire);
+
+	if (depth)
 		return false;
 	depth++;
-	return true;
+	if (at ? atomic_load_explicit(at, memory_order_relaxed) : notice_start() != NULL)
+		return true;
+	depth--;
+	return false;
 }
 
 void hook_leave(void)
