@@ -14,6 +14,7 @@
 #include "shim/settings.h"
 #include "weir/trace.h"
 
+#define KB 1e3
 #define MB 1e6
 #define GB 1e9
 
@@ -40,10 +41,12 @@ struct summary_text summary_bytes(uint64_t bytes)
 {
 	struct summary_text out;
 
-	if ((double)bytes < GB)
+	if ((double)bytes >= GB)
+		(void)snprintf(out.text, sizeof(out.text), "%.2f GB", (double)bytes / GB);
+	else if ((double)bytes >= MB)
 		(void)snprintf(out.text, sizeof(out.text), "%.1f MB", (double)bytes / MB);
 	else
-		(void)snprintf(out.text, sizeof(out.text), "%.2f GB", (double)bytes / GB);
+		(void)snprintf(out.text, sizeof(out.text), "%.1f kB", (double)bytes / KB);
 	return out;
 }
 

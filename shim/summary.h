@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* An amount of memory as text: "20.00 GB", "33.6 MB". */
+/* An amount of memory as text: "20.00 GB", "33.6 MB", "4.1 kB". */
 struct summary_text {
 	char text[32];
 };
