@@ -157,6 +157,7 @@ enum {
 	  (cu_ptr * addr, size_t * bytes, cu_module module, const char *name))                   \
 	X(function_parameter, "cuFuncGetParamInfo",                                              \
 	  (cu_function function, size_t index, size_t * offset, size_t * bytes))                 \
+	X(function_name, "cuFuncGetName", (const char **name, cu_function function))             \
 	X(function_attribute, "cuFuncGetAttribute",                                              \
 	  (int *value, int attribute, cu_function function))                                     \
 	X(library_load, "cuLibraryLoadData",                                                     \
@@ -169,6 +170,7 @@ enum {
 	X(library_global, "cuLibraryGetGlobal",                                                  \
 	  (cu_ptr * addr, size_t * bytes, cu_library library, const char *name))                 \
 	X(kernel_function, "cuKernelGetFunction", (cu_function * function, cu_kernel kernel))    \
+	X(kernel_name, "cuKernelGetName", (const char **name, cu_kernel kernel))                 \
 	X(kernel_parameter, "cuKernelGetParamInfo",                                              \
 	  (cu_kernel kernel, size_t index, size_t * offset, size_t * bytes))                     \
 	X(launch_config, "cuLaunchKernelEx",                                                     \

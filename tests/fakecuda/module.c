@@ -357,6 +357,31 @@ cu_result fake_kernel_function(cu_function *function, cu_kernel handle)
 	return call_leave(result);
 }
 
+static cu_result name_get(const char **name, const void *function)
+{
+	struct module *module;
+	const struct kernel *kernel = kernel_find(function, &module);
+
+	if (!name || !kernel)
+		return name ? CU_INVALID_HANDLE : CU_INVALID_VALUE;
+	*name = kernel->name;
+	return CU_SUCCESS;
+}
+
+cu_result fake_function_name(const char **name, cu_function function)
+{
+	cu_result result = call_enter(CALL_function_name);
+
+	return call_leave(result ? result : name_get(name, function));
+}
+
+cu_result fake_kernel_name(const char **name, cu_kernel kernel)
+{
+	cu_result result = call_enter(CALL_kernel_name);
+
+	return call_leave(result ? result : name_get(name, kernel));
+}
+
 static cu_result parameter(const void *function, size_t index, size_t *offset, size_t *bytes)
 {
 	struct module *module;

@@ -101,6 +101,8 @@ static const struct {
 	{"cuKernelGetFunction", 12000},
 	{"cuMemPrefetchAsync_v2", 12020},
 	{"cuMemAdvise_v2", 12020},
+	{"cuFuncGetName", 12030},
+	{"cuKernelGetName", 12030},
 	{"cuFuncGetParamInfo", 12040},
 	{"cuKernelGetParamInfo", 12040},
 	{"cuCtxCreate_v4", 12050},

@@ -65,6 +65,7 @@ static void test_layout(void **state)
 {
 	static const size_t offsets[] = {0, 8, 16}, sizes[] = {8, 8, 4};
 	size_t offset, bytes;
+	const char *name;
 	cu_module module;
 	cu_function f;
 	int value;
@@ -87,6 +88,12 @@ static void test_layout(void **state)
 		CU_INVALID_VALUE);
 	ok(more.function_attribute(&value, 0, f));
 	assert_int_equal(value, 1024);
+	ok(more.function_name(&name, f));
+	assert_string_equal(name, "fill");
+	ok(more.kernel_name(&name, (cu_kernel)f));
+	assert_string_equal(name, "fill");
+	assert_int_equal(more.function_name(&name, (cu_function)&f), INVALID_HANDLE);
+	assert_int_equal(more.function_name(NULL, f), CU_INVALID_VALUE);
 	ok(cu.module_unload(module));
 	end();
 }
