@@ -16,7 +16,7 @@ static struct infer_launch launch_of(cu_function function, void **parameters, vo
 	for (; !parameters && extra && extra[0] != EXTRA_END; extra += 2)
 		if (extra[0] == EXTRA_BUFFER)
 			launch.buffer = extra[1];
-		else if (extra[0] == EXTRA_BUFFER_BYTES)
+		else if (extra[0] == EXTRA_BUFFER_BYTES && extra[1])
 			launch.buffer_bytes = (uint32_t) * (const size_t *)extra[1];
 	return launch;
 }
@@ -119,14 +119,23 @@ cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
 
 /* ------------------------------------------------------------------ kernels that go */
 
+/* A process that fork() made unloads modules when it ends, and finds locks as they were. */
+static void forget_kernels(void)
+{
+	if (!record_is_on() || !hook_enter())
+		return;
+	record_forget_kernels();
+	hook_leave();
+}
+
 cu_result hook_cuModuleUnload(cu_module module)
 {
-	record_forget_kernels();
+	forget_kernels();
 	return real.cuModuleUnload(module);
 }
 
 cu_result hook_cuLibraryUnload(cu_library library)
 {
-	record_forget_kernels();
+	forget_kernels();
 	return real.cuLibraryUnload(library);
 }

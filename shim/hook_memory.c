@@ -97,22 +97,36 @@ cu_result hook_cuMemAllocAsync_ptsz(cu_ptr *addr, size_t bytes, cu_stream stream
 	return result == CU_NOT_SUPPORTED ? real.cuMemAllocAsync_ptsz(addr, bytes, stream) : result;
 }
 
-/* Whether a pool is the managed GPU's default one: what programs get that ask for none. Others have
+/* Whether a pool is a GPU's default one: what programs get that ask for none. Others have
  * properties of their own (another place, export to other processes), and are the driver's. */
-static bool is_default(cu_pool pool)
+static bool is_default_of(cu_pool pool, cu_device device)
 {
-	const int device = memory_device();
 	cu_pool preset;
 
 	return device >= 0 && real.cuDeviceGetDefaultMemPool &&
 	       !real.cuDeviceGetDefaultMemPool(&preset, device) && preset == pool;
 }
 
+static bool is_default(cu_pool pool)
+{
+	return is_default_of(pool, memory_device());
+}
+
+/* As is_default(); the first allocation decides which GPU that is. */
+static bool is_for_default(cu_pool pool)
+{
+	cu_device device = memory_device();
+
+	if (device < 0 && real.cuCtxGetDevice(&device))
+		return false;
+	return is_default_of(pool, device);
+}
+
 cu_result hook_cuMemAllocFromPoolAsync(cu_ptr *addr, size_t bytes, cu_pool pool, cu_stream stream)
 {
 	cu_result result = CU_NOT_SUPPORTED;
 
-	if (is_default(pool))
+	if (is_for_default(pool))
 		result = alloc_ordered(addr, bytes, stream);
 	return result == CU_NOT_SUPPORTED ? real.cuMemAllocFromPoolAsync(addr, bytes, pool, stream)
 					  : result;
@@ -123,7 +137,7 @@ cu_result hook_cuMemAllocFromPoolAsync_ptsz(cu_ptr *addr, size_t bytes, cu_pool 
 {
 	cu_result result = CU_NOT_SUPPORTED;
 
-	if (is_default(pool))
+	if (is_for_default(pool))
 		result = alloc_ordered(addr, bytes, of_thread(stream));
 	return result == CU_NOT_SUPPORTED
 		       ? real.cuMemAllocFromPoolAsync_ptsz(addr, bytes, pool, stream)
@@ -183,11 +197,13 @@ cu_result hook_cuMemFreeAsync_ptsz(cu_ptr addr, cu_stream stream)
 
 cu_result hook_cuStreamDestroy_v2(cu_stream stream)
 {
+	bool stays = false;
+
 	if (stream && hook_enter()) {
-		memory_stream_ends(stream);
+		stays = memory_stream_ends(stream);
 		hook_leave();
 	}
-	return real.cuStreamDestroy_v2(stream);
+	return stays ? CU_SUCCESS : real.cuStreamDestroy_v2(stream);
 }
 
 cu_result hook_cuDevicePrimaryCtxReset_v2(cu_device device)

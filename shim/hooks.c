@@ -49,6 +49,9 @@ static const struct {
 	OTHER(cuCtxGetDevice),
 	OTHER(cuCtxGetCurrent),
 	OTHER(cuCtxSynchronize),
+	OTHER(cuCtxPushCurrent_v2),
+	OTHER(cuCtxPopCurrent_v2),
+	OTHER(cuStreamQuery),
 	OTHER(cuDevicePrimaryCtxRetain),
 	OTHER(cuDevicePrimaryCtxRelease_v2),
 	OTHER(cuDeviceGetDefaultMemPool),
@@ -57,6 +60,7 @@ static const struct {
 	OTHER(cuStreamGetCtx),
 	OTHER(cuStreamIsCapturing),
 	OTHER(cuStreamSynchronize),
+	OTHER(cuThreadExchangeStreamCaptureMode),
 #undef OTHER
 };
 

@@ -123,9 +123,13 @@ struct real {
 	cu_result (*cuDeviceGetDefaultMemPool)(cu_pool *pool, cu_device device);
 	cu_result (*cuDeviceTotalMem_v2)(size_t *bytes, cu_device device);
 	cu_result (*cuDriverGetVersion)(int *version);
+	cu_result (*cuCtxPushCurrent_v2)(cu_context context);
+	cu_result (*cuCtxPopCurrent_v2)(cu_context *context);
+	cu_result (*cuStreamQuery)(cu_stream stream);
 	cu_result (*cuStreamGetCtx)(cu_stream stream, cu_context *context);
 	cu_result (*cuStreamIsCapturing)(cu_stream stream, int *status);
 	cu_result (*cuStreamSynchronize)(cu_stream stream);
+	cu_result (*cuThreadExchangeStreamCaptureMode)(int *mode);
 };
 extern struct real real;
 

@@ -7,6 +7,8 @@
  * when memory is short, or the stream ends.
  *
  * One lock, memory.lock, for what is here. It is not held over calls of the space, which may wait.
+ * Before it comes memory.draining, which is: while ranges of other threads' streams are given back,
+ * none of these streams may end, and an allocation that finds no room waits for what is given back.
  */
 #include "shim/memory.h"
 
@@ -19,6 +21,7 @@
 #include "shim/bins.h"
 #include "shim/infer.h"
 #include "shim/real.h"
+#include "shim/record.h"
 #include "shim/settings.h"
 #include "shim/summary.h"
 #include "src/backend/cuda/cuda.h"
@@ -39,10 +42,11 @@
 struct stream_entry {
 	cu_stream native;
 	struct weir_stream *adopted; /* NULL: it is of another context */
+	bool ends;		     /* destroyed by the program before its work was done */
 };
 
 static struct {
-	pthread_mutex_t lock, starting;
+	pthread_mutex_t lock, draining, starting;
 	_Atomic(int) device; /* the managed one; -1: none yet */
 	struct weir_machine *machine;
 	struct weir_space *space;
@@ -56,6 +60,7 @@ static struct {
 	char error[512]; /* the last message of an error */
 } memory = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.draining = PTHREAD_MUTEX_INITIALIZER,
 	.starting = PTHREAD_MUTEX_INITIALIZER,
 	.device = -1,
 	.account.device = -1,
@@ -231,13 +236,19 @@ void memory_use_reset_high(bool used, bool reserved)
 	pthread_mutex_unlock(&memory.lock);
 }
 
+/* What can be allocated, of both budgets together. */
+static uint64_t memory_total(void)
+{
+	return memory.account.gpu_budget + memory.account.host_budget -
+	       RESERVED_BLOCKS * memory.account.block_bytes;
+}
+
 void memory_info(uint64_t *free, uint64_t *total)
 {
 	struct memory_use use;
 
 	memory_use(&use);
-	*total = memory.account.gpu_budget + memory.account.host_budget -
-		 RESERVED_BLOCKS * memory.account.block_bytes;
+	*total = memory_total();
 	*free = *total - MIN(*total, use.used);
 }
 
@@ -333,6 +344,21 @@ static bool is_queue(cu_stream stream)
 	return !real.cuStreamIsCapturing(stream, &status) && status == CU_CAPTURE_NONE;
 }
 
+/* Whether work of a stream is not done. To ask would spoil another thread's capture, unless this
+ * one's mode is relaxed. */
+static bool is_busy(cu_stream stream)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+	bool busy;
+
+	if (!real.cuStreamQuery || !real.cuThreadExchangeStreamCaptureMode ||
+	    real.cuThreadExchangeStreamCaptureMode(&mode))
+		return false;
+	busy = real.cuStreamQuery(stream) == CU_NOT_READY;
+	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	return busy;
+}
+
 struct weir_stream *memory_stream(cu_stream stream)
 {
 	struct weir_stream *found;
@@ -355,7 +381,8 @@ struct weir_space *memory_space(void)
 	return atomic_load(&memory.device) < 0 ? NULL : memory.space;
 }
 
-/* Give kept ranges back to the space: those of a stream, or all. keep: so many bytes may stay. */
+/* Give kept ranges back to the space: those of a stream, or all. keep: so many bytes may stay.
+ * memory.draining held. */
 static void drain(const void *stream, bool any_stream, uint64_t keep)
 {
 	struct kept kept;
@@ -373,27 +400,70 @@ static void drain(const void *stream, bool any_stream, uint64_t keep)
 	} while (found);
 }
 
-void memory_trim(uint64_t keep_bytes)
+/*
+ * Destroy streams that the program has destroyed and whose work is done by now. Until then the
+ * driver keeps them, since to destroy weir's name of a stream is to wait for its work, and that may
+ * wait for what the program launches next. memory.draining held.
+ */
+static void end_idle_streams(void)
 {
-	drain(NULL, true, keep_bytes);
-}
+	for (uint32_t s = 0;;) {
+		struct stream_entry entry;
 
-void memory_stream_ends(cu_stream stream)
-{
-	struct stream_entry *entry;
-	struct weir_stream *gone = NULL;
-
-	if (atomic_load(&memory.device) < 0)
-		return;
-	drain(stream, false, 0);
-	pthread_mutex_lock(&memory.lock);
-	entry = find_stream(stream);
-	if (entry) {
-		gone = entry->adopted;
-		*entry = memory.stream[--memory.nr_streams];
+		pthread_mutex_lock(&memory.lock);
+		while (s < memory.nr_streams &&
+		       (!memory.stream[s].ends || is_busy(memory.stream[s].native)))
+			s++;
+		if (s == memory.nr_streams)
+			break;
+		entry = memory.stream[s];
+		memory.stream[s] = memory.stream[--memory.nr_streams];
+		pthread_mutex_unlock(&memory.lock);
+		weir_stream_destroy(entry.adopted);
+		(void)real.cuStreamDestroy_v2(entry.native);
 	}
 	pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_trim(uint64_t keep_bytes)
+{
+	pthread_mutex_lock(&memory.draining);
+	drain(NULL, true, keep_bytes);
+	pthread_mutex_unlock(&memory.draining);
+}
+
+/* Take a stream out of the table, unless it has to stay there until its work is done. Lock held.
+ * @return whether it stays */
+static bool stream_stays(cu_stream stream, struct weir_stream **gone)
+{
+	struct stream_entry *entry = find_stream(stream);
+
+	if (!entry)
+		return false;
+	entry->ends = entry->adopted && is_queue(stream) && is_busy(stream);
+	if (entry->ends)
+		return true;
+	*gone = entry->adopted;
+	*entry = memory.stream[--memory.nr_streams];
+	return false;
+}
+
+bool memory_stream_ends(cu_stream stream)
+{
+	struct weir_stream *gone = NULL;
+	bool stays;
+
+	if (atomic_load(&memory.device) < 0)
+		return false;
+	pthread_mutex_lock(&memory.draining);
+	drain(stream, false, 0);
+	pthread_mutex_lock(&memory.lock);
+	stays = stream_stays(stream, &gone);
+	pthread_mutex_unlock(&memory.lock);
 	weir_stream_destroy(gone);
+	end_idle_streams();
+	pthread_mutex_unlock(&memory.draining);
+	return stays;
 }
 
 /* ------------------------------------------------------------------ allocating */
@@ -406,11 +476,13 @@ static cu_result as_result(int err)
 
 static cu_result take_new(cu_ptr *addr, uint64_t bytes, struct weir_stream *stream)
 {
+	/* What no machine has is more than the space takes for a size. */
+	const bool any_has = bytes <= memory_total();
 	void *at = NULL;
 	bool begun;
-	int err = weir_alloc(memory.space, bytes, stream, &at);
+	int err = any_has ? weir_alloc(memory.space, bytes, stream, &at) : -ENOMEM;
 
-	if (err == -ENOMEM) {
+	if (any_has && err == -ENOMEM) {
 		memory_trim(0);
 		err = weir_alloc(memory.space, bytes, stream, &at);
 	}
@@ -465,13 +537,32 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 
 /* ------------------------------------------------------------------ freeing */
 
+/* Wait for what may use memory of ours: the work of the current context, and where that is another
+ * one, of the managed device's primary context. */
+static cu_result wait_for_users(void)
+{
+	cu_context current = NULL, primary = NULL, popped;
+	cu_result result = real.cuCtxSynchronize();
+
+	if (result || real.cuCtxGetCurrent(&current) ||
+	    real.cuDevicePrimaryCtxRetain(&primary, memory_device()))
+		return result;
+	if (current != primary) {
+		result = real.cuCtxPushCurrent_v2(primary);
+		if (!result) {
+			result = real.cuCtxSynchronize();
+			(void)real.cuCtxPopCurrent_v2(&popped);
+		}
+	}
+	(void)real.cuDevicePrimaryCtxRelease_v2(memory_device());
+	return result;
+}
+
 cu_result memory_free(cu_ptr addr)
 {
-	cu_result result;
+	cu_result result = wait_for_users();
 	uint64_t bytes;
 
-	/* All work of the context that was queued before may use it. */
-	result = real.cuCtxSynchronize();
 	if (result)
 		return result;
 	pthread_mutex_lock(&memory.lock);
@@ -517,6 +608,7 @@ void memory_reset(cu_device device)
 {
 	if (atomic_load(&memory.device) != device)
 		return;
+	record_forget_kernels();
 	pthread_mutex_lock(&memory.lock);
 	count_peaks();
 	atomic_store(&memory.device, -1);

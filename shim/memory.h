@@ -36,8 +36,9 @@ bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes);
 cu_result memory_free(cu_ptr addr);
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream);
 
-/* The stream is about to be destroyed. */
-void memory_stream_ends(cu_stream stream);
+/* The stream is about to be destroyed. @return whether it stays until its work is done, and is then
+ * destroyed here: this waits for nothing */
+bool memory_stream_ends(cu_stream stream);
 
 /* The primary context of a device is about to be reset: all its memory goes. */
 void memory_reset(cu_device device);

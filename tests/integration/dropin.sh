@@ -25,6 +25,7 @@ cd "$dir" || exit 1
 export XDG_CACHE_HOME="$dir/cache" LD_LIBRARY_PATH="$FAKECUDA_DRIVER"
 export FAKECUDA_HBM_BYTES=67108864
 program=${BUILD_DIR:?is the build folder}/tests/dropin/program
+cases=$BUILD_DIR/tests/dropin/cases
 
 # under STATUS OPTIONS -- ARGS...: run it under weir, into out and err.
 under()
@@ -60,7 +61,7 @@ if grep -q '^weir:' err; then
 fi
 echo "ok - a wrong word is found, and is the program's own failure"
 
-under 0 --gpu-budget 60MiB --stats stats.json --trace run.trace --mark '?:36' -- \
+under 0 --gpu-budget 60MiB --stats stats.json --trace run.trace --mark fill:4 -- \
 	"$program" --arrays 20 --passes 40 --streams 1
 python3 - <<'END' || fail "the statistics do not fit together" stats.json
 import json
@@ -79,6 +80,23 @@ has out '^recording +ended as it should$' '^brackets +[0-9]{3,}$' '^marks +[0-9]
 	--gpu-budget 100MB --no-think >out 2>err || fail "the trace cannot be replayed" out err
 has out 'weir +[0-9.]+' 'native +[0-9.]+'
 echo "ok - what launches name is recorded, and replayed"
+
+# What programs rarely do: the same results as without weir, no race that it would not have, and,
+# with a trace, the same again.
+for name in sizes destroy other-context pool refused frees; do
+	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
+	for trace in "" "--trace cases.trace"; do
+		rm -f report
+		# shellcheck disable=SC2086 # words
+		FAKECUDA_DEVICES=2 FAKECUDA_REPORT="$dir/report" timeout 20 \
+			"$WEIR" run --gpu-budget 30MiB --host-budget 30MiB $trace -- \
+			"$cases" $name >out 2>err || fail "case $name $trace exits with $?" out err
+		cmp -s plain out || fail "case $name $trace differs" plain out err
+		has err '^weir: GPU 0: '
+		has report ' races 0 unmaps 0 .* problem none$'
+	done
+done
+echo "ok - what programs rarely do"
 
 # Out of memory is the program's to deal with.
 under 1 --gpu-budget 1MiB --host-budget 1MiB -- "$program" --arrays 30 --bytes 262144

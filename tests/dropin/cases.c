@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Uses of the CUDA driver that programs rarely make, one for each run: it prints what the calls
+ * return, so that a run under weir can be compared with one without. The kernels are those of
+ * tests/fakecuda/fakecuda.h. It includes nothing of weir, but for what api.h declares.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/dropin/api.h"
+
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height,
+			    unsigned int element);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, int device);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool,
+				 CUstream stream);
+
+enum { NON_BLOCKING = 1 };
+
+static struct api cu;
+static CUcontext context;
+static CUmodule module;
+
+/* Print a result. */
+static void show(const char *what, CUresult result)
+{
+	printf("%s %d\n", what, result);
+	(void)fflush(stdout);
+}
+
+static CUfunction kernel(const char *name)
+{
+	CUfunction function = NULL;
+
+	show(name, cu.cuModuleGetFunction(&function, module, name));
+	return function;
+}
+
+static CUresult launch(CUfunction function, CUstream stream, void **parameters)
+{
+	return cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+}
+
+static CUstream stream_make(void)
+{
+	CUstream stream = NULL;
+
+	show("stream", cu.cuStreamCreate(&stream, NON_BLOCKING));
+	return stream;
+}
+
+/* A word that kernels wait for. */
+static CUdeviceptr flag_make(void)
+{
+	CUdeviceptr flag = 0;
+
+	show("flag", cu.cuMemAlloc(&flag, 4));
+	show("flag is 0", cu.cuMemsetD32Async(flag, 0, 1, NULL));
+	show("sync", cu.cuCtxSynchronize());
+	return flag;
+}
+
+/* ------------------------------------------------------------------ cases */
+
+/* More than any machine has is out of memory, however large. */
+static void sizes(void)
+{
+	static const size_t bytes[] = {
+		0, (size_t)1 << 40, (size_t)1 << 52, SIZE_MAX / 2, SIZE_MAX - 255, SIZE_MAX};
+	CUstream stream = stream_make();
+
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		CUdeviceptr addr;
+		size_t pitch;
+
+		show("alloc", cu.cuMemAlloc(&addr, bytes[i]));
+		show("ordered", cu.cuMemAllocAsync(&addr, bytes[i], stream));
+		show("rows", cuMemAllocPitch_v2(&addr, &pitch, bytes[i], 3, 4));
+		show("columns", cuMemAllocPitch_v2(&addr, &pitch, 3, bytes[i], 4));
+	}
+}
+
+/* A stream is destroyed while a kernel on it waits for one that is launched later. */
+static void destroy(void)
+{
+	CUdeviceptr flag = flag_make(), addr;
+	CUfunction wait = kernel("wait_flag"), store = kernel("store_flag");
+	CUstream first = stream_make(), second = stream_make();
+	uint64_t value = 1;
+	void *parameters[] = {&flag, &value};
+
+	show("ordered", cu.cuMemAllocAsync(&addr, 4096, first));
+	show("wait", launch(wait, first, parameters));
+	show("free", cu.cuMemFreeAsync(addr, first));
+	show("destroy", cu.cuStreamDestroy(first));
+	show("store", launch(store, second, parameters));
+	show("destroy", cu.cuStreamDestroy(second));
+	show("sync", cu.cuCtxSynchronize());
+	/* Few: the driver of the tests has 96 streams, and takes a while to end one. */
+	for (int i = 0; i < 8; i++)
+		show("destroy", cu.cuStreamDestroy(stream_make()));
+}
+
+struct later {
+	CUfunction store;
+	CUstream stream;
+	CUdeviceptr flag;
+};
+
+static void *store_later(void *arg)
+{
+	struct later *later = arg;
+	uint64_t value = 1;
+	void *parameters[] = {&later->flag, &value};
+
+	(void)usleep(50000);
+	if (cu.cuCtxSetCurrent(context) || launch(later->store, later->stream, parameters))
+		exit(1);
+	return NULL;
+}
+
+/* Memory of one GPU is freed by a thread whose current context is another one's, while a kernel is
+ * queued that uses it. */
+static void other_context(void)
+{
+	struct later later = {kernel("store_flag"), stream_make(), flag_make()};
+	CUfunction wait = kernel("wait_flag"), fill = kernel("fill");
+	uint64_t value = 1, nr = 1 << 18;
+	CUstream stream = stream_make();
+	CUdeviceptr addr, next;
+	CUcontext other;
+	pthread_t thread;
+
+	show("alloc", cu.cuMemAlloc(&addr, nr * 4));
+	show("wait", launch(wait, stream, (void *[]){&later.flag, &value}));
+	show("fill", launch(fill, stream, (void *[]){&addr, &nr, &value}));
+	if (pthread_create(&thread, NULL, store_later, &later))
+		exit(1);
+	show("other", cu.cuDevicePrimaryCtxRetain(&other, 1));
+	show("current", cu.cuCtxSetCurrent(other));
+	show("free", cu.cuMemFree(addr));
+	show("current", cu.cuCtxSetCurrent(context));
+	show("alloc", cu.cuMemAlloc(&next, nr * 4));
+	show("set", cu.cuMemsetD32Async(next, 9, nr, later.stream));
+	(void)pthread_join(thread, NULL);
+	show("sync", cu.cuCtxSynchronize());
+}
+
+/* The first allocation of all is from the default pool. */
+static void pool(void)
+{
+	CUstream stream = stream_make();
+	CUmemoryPool preset = NULL;
+	CUdeviceptr addr;
+
+	show("pool", cuDeviceGetDefaultMemPool(&preset, 0));
+	show("from pool", cuMemAllocFromPoolAsync(&addr, 4096, preset, stream));
+	show("free", cu.cuMemFreeAsync(addr, stream));
+	show("no pool", cuMemAllocFromPoolAsync(&addr, 4096, NULL, stream));
+}
+
+/* Launches that the driver refuses. */
+static void refused(void)
+{
+	void *no_size[] = {(void *)2, NULL, NULL}, *no_buffer[] = {(void *)1, NULL, NULL};
+	CUfunction fill = kernel("fill");
+	CUdeviceptr addr;
+
+	show("alloc", cu.cuMemAlloc(&addr, 4096));
+	show("no size", cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, no_size));
+	show("no buffer", cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, no_buffer));
+	show("nothing", cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	show("no config", cu.cuLaunchKernelEx(NULL, fill, NULL, NULL));
+}
+
+/* Addresses where no allocation begins. */
+static void frees(void)
+{
+	CUstream stream = stream_make();
+	CUdeviceptr addr;
+
+	show("alloc", cu.cuMemAlloc(&addr, 20 << 20));
+	show("within", cu.cuMemFree(addr + 256));
+	show("within, ordered", cu.cuMemFreeAsync(addr + (8 << 20), stream));
+	show("free", cu.cuMemFree(addr));
+	show("twice", cu.cuMemFree(addr));
+	show("ordered", cu.cuMemAllocAsync(&addr, 4096, stream));
+	show("free", cu.cuMemFreeAsync(addr, stream));
+	show("twice", cu.cuMemFreeAsync(addr, stream));
+	show("other way", cu.cuMemFree(addr));
+	show("nothing", cu.cuMemFree(0));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {{"sizes", sizes}, {"destroy", destroy}, {"other-context", other_context},
+		     {"pool", pool},   {"refused", refused}, {"frees", frees}};
+
+	if (argc != 2 || api_open(&cu, REACH_LINKED))
+		return 1;
+	show("init", cu.cuInit(0));
+	show("context", cu.cuDevicePrimaryCtxRetain(&context, 0));
+	show("current", cu.cuCtxSetCurrent(context));
+	show("module", cu.cuModuleLoadData(&module, "fakecuda kernels\n"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (!strcmp(argv[1], cases[i].name)) {
+			cases[i].run();
+			return 0;
+		}
+	return 1;
+}
