@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/dropin/api.h"
@@ -19,6 +20,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *addr, size_t *pitch, size_t width, size
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, int device);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool,
 				 CUstream stream);
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
 
 enum { NON_BLOCKING = 1 };
 
@@ -124,9 +128,9 @@ static void *store_later(void *arg)
 	return NULL;
 }
 
-/* Memory of one GPU is freed by a thread whose current context is another one's, while a kernel is
- * queued that uses it. */
-static void other_context(void)
+/* Memory is freed while a kernel is queued that uses it, with its own GPU's context or another
+ * one's as the current one. */
+static void free_in_use(int device)
 {
 	struct later later = {kernel("store_flag"), stream_make(), flag_make()};
 	CUfunction wait = kernel("wait_flag"), fill = kernel("fill");
@@ -141,7 +145,7 @@ static void other_context(void)
 	show("fill", launch(fill, stream, (void *[]){&addr, &nr, &value}));
 	if (pthread_create(&thread, NULL, store_later, &later))
 		exit(1);
-	show("other", cu.cuDevicePrimaryCtxRetain(&other, 1));
+	show("other", cu.cuDevicePrimaryCtxRetain(&other, device));
 	show("current", cu.cuCtxSetCurrent(other));
 	show("free", cu.cuMemFree(addr));
 	show("current", cu.cuCtxSetCurrent(context));
@@ -149,6 +153,77 @@ static void other_context(void)
 	show("set", cu.cuMemsetD32Async(next, 9, nr, later.stream));
 	(void)pthread_join(thread, NULL);
 	show("sync", cu.cuCtxSynchronize());
+}
+
+static void other_context(void)
+{
+	free_in_use(1);
+}
+
+static void same_context(void)
+{
+	free_in_use(0);
+}
+
+enum { PIECES = 24, PIECE_BYTES = 1 << 20, RESERVED = 5, ORDINAL = 9 };
+
+static void pieces_use(CUstream stream)
+{
+	CUdeviceptr piece[PIECES];
+
+	for (int i = 0; i < PIECES; i++)
+		show("piece", cu.cuMemAllocAsync(&piece[i], PIECE_BYTES, stream));
+	for (int i = 0; i < PIECES; i++)
+		show("free", cu.cuMemFreeAsync(piece[i], stream));
+	show("sync", cu.cuStreamSynchronize(stream));
+}
+
+/* What is kept for one stream is there for another allocation, and goes with its stream. */
+static void kept(void)
+{
+	CUstream first = stream_make(), second = stream_make();
+	size_t before = 0, used = 0, after = 0, total;
+	CUmemoryPool preset = NULL;
+	uint64_t reserved = 1;
+	CUdeviceptr addr;
+	int device = -1;
+
+	pieces_use(first);
+	show("all of it", cu.cuMemAlloc(&addr, (size_t)(PIECES + 16) * PIECE_BYTES));
+	show("ordinal", cu.cuPointerGetAttribute(&device, ORDINAL, addr));
+	show("is", device);
+	show("free", cu.cuMemFree(addr));
+	pieces_use(second);
+	show("destroy", cu.cuStreamDestroy(second));
+	show("pool", cuDeviceGetDefaultMemPool(&preset, 0));
+	show("reserved", cuMemPoolGetAttribute(preset, RESERVED, &reserved));
+	show("is", (int)reserved);
+	show("info", cuMemGetInfo_v2(&before, &total));
+	show("alloc", cu.cuMemAlloc(&addr, PIECE_BYTES));
+	show("info", cuMemGetInfo_v2(&used, &total));
+	show("less", before - used == PIECE_BYTES);
+	show("free", cu.cuMemFree(addr));
+	show("info", cuMemGetInfo_v2(&after, &total));
+	show("as before", before == after);
+	for (int i = 0; i < 4; i++) {
+		show("small", cu.cuMemAllocAsync(&addr, 1000, first));
+		show("free", cu.cuMemFreeAsync(addr, first));
+	}
+}
+
+/* A child that ends as programs do. */
+static void child(void)
+{
+	CUdeviceptr addr;
+	int status = -1;
+	pid_t pid;
+
+	show("alloc", cu.cuMemAlloc(&addr, 4096));
+	pid = fork();
+	if (!pid)
+		exit(7);
+	show("waited", pid > 0 && waitpid(pid, &status, 0) == pid);
+	show("status", WEXITSTATUS(status));
 }
 
 /* The first allocation of all is from the default pool. */
@@ -201,8 +276,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = {{"sizes", sizes}, {"destroy", destroy}, {"other-context", other_context},
-		     {"pool", pool},   {"refused", refused}, {"frees", frees}};
+	} cases[] = {{"sizes", sizes},
+		     {"destroy", destroy},
+		     {"other-context", other_context},
+		     {"same-context", same_context},
+		     {"kept", kept},
+		     {"child", child},
+		     {"pool", pool},
+		     {"refused", refused},
+		     {"frees", frees}};
 
 	if (argc != 2 || api_open(&cu, REACH_LINKED))
 		return 1;

@@ -76,6 +76,11 @@ END
 "$WEIR" trace info run.trace >out || fail "the trace cannot be read" out
 has out '^recording +ended as it should$' '^brackets +[0-9]{3,}$' '^marks +[0-9]{2}$' \
 	'^mode +fixed$'
+marks=$(sed -n 's/^marks *//p' out)
+under 0 --trace every.trace --mark fill -- "$program" --arrays 20 --passes 40 --streams 1
+"$WEIR" trace info every.trace >out || fail "the trace cannot be read" out
+every=$(sed -n 's/^marks *//p' out) # the last one is the end's
+[ "$marks" = $(((every - 1 + 3) / 4 + 1)) ] || fail "$marks marks of $every" out
 "$WEIR" replay run.trace --machine h200 --manager weir,native \
 	--gpu-budget 100MB --no-think >out 2>err || fail "the trace cannot be replayed" out err
 has out 'weir +[0-9.]+' 'native +[0-9.]+'
@@ -83,19 +88,21 @@ echo "ok - what launches name is recorded, and replayed"
 
 # What programs rarely do: the same results as without weir, no race that it would not have, and,
 # with a trace, the same again.
-for name in sizes destroy other-context pool refused frees; do
+for name in sizes destroy other-context same-context kept child pool refused frees; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	for trace in "" "--trace cases.trace"; do
 		rm -f report
 		# shellcheck disable=SC2086 # words
 		FAKECUDA_DEVICES=2 FAKECUDA_REPORT="$dir/report" timeout 20 \
-			"$WEIR" run --gpu-budget 30MiB --host-budget 30MiB $trace -- \
-			"$cases" $name >out 2>err || fail "case $name $trace exits with $?" out err
+			"$WEIR" run --gpu-budget 30MiB --host-budget 30MiB $trace \
+			--stats "$dir/$name.json" -- "$cases" $name >out 2>err || fail "case $name $trace exits with $?" out err
 		cmp -s plain out || fail "case $name $trace differs" plain out err
 		has err '^weir: GPU 0: '
+		[ "$(grep -c '^weir: .* at most' err)" = 1 ] || fail "$name: not one summary" err
 		has report ' races 0 unmaps 0 .* problem none$'
 	done
 done
+has kept.json '"allocations_reused": 3,'
 echo "ok - what programs rarely do"
 
 # Out of memory is the program's to deal with.
@@ -109,6 +116,12 @@ under 7 --quiet -- sh -c 'echo "$0 $1"; exit 7' one two
 has out '^one two$'
 under 0 -- sh -c "\"$program\" --arrays 2"
 has out ' ok$'
+unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
+under 0 --quiet -- sh -c 'echo "$PYTORCH_ALLOC_CONF,$PYTORCH_CUDA_ALLOC_CONF"'
+has out '^backend:cudaMallocAsync,backend:cudaMallocAsync$'
+PYTORCH_CUDA_ALLOC_CONF=own under 0 --quiet -- \
+	sh -c 'echo "${PYTORCH_ALLOC_CONF-none},$PYTORCH_CUDA_ALLOC_CONF"'
+has out '^none,own$'
 echo "ok - scripts and children"
 
 # refused PATTERN OPTIONS...: status 2 and one line.
