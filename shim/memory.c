@@ -55,6 +55,7 @@ static struct {
 	struct bins bins;
 	struct stream_entry *stream;
 	uint32_t nr_streams, max_streams;
+	struct weir_stream *threads; /* waits for threads' default streams; NULL: not yet */
 	struct memory_use use;
 	struct memory_account account;
 	char error[512]; /* the last message of an error */
@@ -573,6 +574,18 @@ cu_result memory_free(cu_ptr addr)
 	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL));
 }
 
+/*
+ * What waits for all that is queued on the calling thread's default stream. That one's name is the
+ * same in all threads, so the space would take another thread's next allocation for one that comes
+ * after this thread's work. Lock held. NULL: it cannot be had.
+ */
+static struct weir_stream *behind_thread(struct weir_stream *own)
+{
+	if (!memory.threads && weir_stream_create(memory.machine, memory.gpu, &memory.threads))
+		memory.threads = NULL;
+	return memory.threads && !weir_stream_wait(memory.threads, own) ? memory.threads : NULL;
+}
+
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 {
 	struct kept kept = {.stream = named(stream), .addr = addr};
@@ -584,6 +597,8 @@ cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 		return CU_NOT_SUPPORTED;
 	pthread_mutex_lock(&memory.lock);
 	behind = adopted(kept.stream);
+	if (behind && kept.stream == CU_STREAM_PER_THREAD)
+		behind = behind_thread(behind);
 	bytes = behind ? end_life(addr) : 0;
 	kept.bytes = rounded(bytes);
 	/* The default stream of a thread has the same name in each. */
@@ -615,6 +630,8 @@ void memory_reset(cu_device device)
 	for (uint32_t s = 0; s < memory.nr_streams; s++)
 		weir_stream_destroy(memory.stream[s].adopted);
 	memory.nr_streams = 0;
+	weir_stream_destroy(memory.threads);
+	memory.threads = NULL;
 	bins_fini(&memory.bins);
 	infer_destroy(memory.infer);
 	memory.use.used = 0;

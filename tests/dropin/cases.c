@@ -211,6 +211,44 @@ static void kept(void)
 	}
 }
 
+#define PER_THREAD ((CUstream)2) /* CU_STREAM_PER_THREAD */
+
+/* Takes memory in the order of its own default stream while another thread's waits. */
+static void *take_later(void *arg)
+{
+	struct later *later = arg;
+	CUdeviceptr addr;
+	uint64_t value = 1;
+	void *parameters[] = {&later->flag, &value};
+
+	show("current", cu.cuCtxSetCurrent(context));
+	for (int i = 0; i < 4; i++) {
+		show("ordered", cu.cuMemAllocAsync(&addr, PIECE_BYTES, PER_THREAD));
+		show("set", cu.cuMemsetD32Async(addr, 9, PIECE_BYTES / 4, PER_THREAD));
+	}
+	show("store", launch(later->store, later->stream, parameters));
+	return NULL;
+}
+
+/* The default streams of threads have one name, and no order among each other. */
+static void per_thread(void)
+{
+	struct later later = {kernel("store_flag"), stream_make(), flag_make()};
+	CUfunction wait = kernel("wait_flag"), fill = kernel("fill");
+	uint64_t value = 1, nr = PIECE_BYTES / 4;
+	CUdeviceptr addr;
+	pthread_t thread;
+
+	show("ordered", cu.cuMemAllocAsync(&addr, PIECE_BYTES, PER_THREAD));
+	show("wait", launch(wait, PER_THREAD, (void *[]){&later.flag, &value}));
+	show("fill", launch(fill, PER_THREAD, (void *[]){&addr, &nr, &value}));
+	show("free", cu.cuMemFreeAsync(addr, PER_THREAD));
+	if (pthread_create(&thread, NULL, take_later, &later))
+		exit(1);
+	(void)pthread_join(thread, NULL);
+	show("sync", cu.cuCtxSynchronize());
+}
+
 /* A child that ends as programs do. */
 static void child(void)
 {
@@ -281,6 +319,7 @@ int main(int argc, char **argv)
 		     {"other-context", other_context},
 		     {"same-context", same_context},
 		     {"kept", kept},
+		     {"per-thread", per_thread},
 		     {"child", child},
 		     {"pool", pool},
 		     {"refused", refused},

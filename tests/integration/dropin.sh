@@ -88,7 +88,8 @@ echo "ok - what launches name is recorded, and replayed"
 
 # What programs rarely do: the same results as without weir, no race that it would not have, and,
 # with a trace, the same again.
-for name in sizes destroy other-context same-context kept child pool refused frees; do
+for name in sizes destroy other-context same-context kept \
+	per-thread child pool refused frees; do
 	FAKECUDA_DEVICES=2 timeout 20 "$cases" $name >plain || fail "case $name fails" plain
 	for trace in "" "--trace cases.trace"; do
 		rm -f report
@@ -117,8 +118,10 @@ has out '^one two$'
 under 0 -- sh -c "\"$program\" --arrays 2"
 has out ' ok$'
 unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
+# shellcheck disable=SC2016 # the shell under weir expands them
 under 0 --quiet -- sh -c 'echo "$PYTORCH_ALLOC_CONF,$PYTORCH_CUDA_ALLOC_CONF"'
 has out '^backend:cudaMallocAsync,backend:cudaMallocAsync$'
+# shellcheck disable=SC2016
 PYTORCH_CUDA_ALLOC_CONF=own under 0 --quiet -- \
 	sh -c 'echo "${PYTORCH_ALLOC_CONF-none},$PYTORCH_CUDA_ALLOC_CONF"'
 has out '^none,own$'
