@@ -998,6 +998,7 @@ struct weir_space_stats {
 	uint64_t live_bytes, live_peak_bytes;	    /**< ranges, rounded up to blocks */
 	uint64_t paged_bytes;			    /**< paged ranges, not among live_bytes */
 	uint64_t block_bytes;
+	uint64_t nr_resumed; /**< plans followed again after events that differed */
 };
 
 /** Copy the space's statistics. Does not block. */

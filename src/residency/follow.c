@@ -20,9 +20,8 @@
 /* The newest event agrees with the plan. */
 static void follow_position(struct planner *p, struct range *range)
 {
-	uint64_t number = p->record.next_event - 1, period,
-		 k = schedule_position(p, number, &period);
-	const struct event *event = record_event(&p->record, number);
+	const struct event *event = record_event(&p->record, p->record.next_event - 1);
+	uint64_t period, k = schedule_position(p, event->place, &period);
 
 	switch (event->kind) {
 	case EVENT_ALLOC:
@@ -41,8 +40,7 @@ static void follow_position(struct planner *p, struct range *range)
 	}
 }
 
-/* false: no memory. What is pending costs speed only: it comes later, or never. */
-static bool pending_add(struct planner *p, const struct pending_action *action)
+bool follow_add(struct planner *p, const struct pending_action *action)
 {
 	if (p->nr_pending == p->max_pending) {
 		uint32_t max = MAX(64u, p->max_pending * 2);
@@ -83,7 +81,7 @@ static void follow_start(struct planner *p)
 		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
 		action.nr_blocks = level;
 		if (resident != level)
-			(void)pending_add(p, &action);
+			(void)follow_add(p, &action);
 	}
 	free(moved);
 }
@@ -114,6 +112,12 @@ void follow_event(struct weir_space *space, struct planner *p, struct range *ran
 		/* At the end of a period, with better times: before anything of the next begins. */
 		if (p->record.followed % p->record.period == 0 && schedule_wants_times(p))
 			err = plan_anew(space, p);
+		break;
+	case RECORD_SUSPENDED:
+		resume_suspend(space, p);
+		break;
+	case RECORD_RESUMED:
+		resume_plan(space, p);
 		break;
 	case RECORD_DIVERGED:
 		space->stats.nr_divergences++;
@@ -152,7 +156,8 @@ void follow_freed(struct range *range)
 {
 	struct planner *p = range->residency->planner;
 
-	if (range_follows_plan(range) && range->residency->plan_life >= 0 &&
+	/* A suspended plan has lives, too. */
+	if (p && p->life && range->residency->plan_life >= 0 &&
 	    p->life[range->residency->plan_life] == range)
 		p->life[range->residency->plan_life] = NULL;
 	range->residency->plan_life = -1;
@@ -180,7 +185,7 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	struct planner *p = slot_planner(space, bracket->slot);
 	struct backend *b = space->backend;
 	bool recorded = bracket->event && bracket->event >= p->record.first_event;
-	uint64_t begin, end, period, k;
+	uint64_t begin, end, period, place, k;
 
 	if (!recorded && !is_traced(space))
 		return;
@@ -198,7 +203,10 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket)
 	}
 	if (!p->plan || bracket->event < p->plan_event)
 		return;
-	k = schedule_position(p, bracket->event, &period);
+	place = record_event(&p->record, bracket->event)->place;
+	if (!place)
+		return; /* while the plan was suspended */
+	k = schedule_position(p, place, &period);
 	p->gpu_stage = MAX(p->gpu_stage, schedule_stage(p, period, p->step_of_event[k] + 1));
 }
 
@@ -215,11 +223,11 @@ static void pending_fill(struct planner *p)
 			return;
 		/* Those of a stage before the plan was made are left out. */
 		if (due >= p->first_stage &&
-		    !pending_add(p, &(struct pending_action){.move = action->move,
-							     .life = action->life,
-							     .nr_blocks = action->nr_blocks,
-							     .from = base + action->from,
-							     .due = due}))
+		    !follow_add(p, &(struct pending_action){.move = action->move,
+							    .life = action->life,
+							    .nr_blocks = action->nr_blocks,
+							    .from = base + action->from,
+							    .due = due}))
 			return;
 		if (++p->next_action == p->plan->nr_actions) {
 			p->next_action = 0;

@@ -214,14 +214,25 @@ static void learn_use(struct learning *l, const struct record_use *recorded, str
 	learn_place_rates(l->space, l->planner->own, recorded, out->at);
 }
 
+/* The event like that one a period earlier; NULL: it is not in the record, or something else came
+ * there, before the repetition was resumed. */
+static struct event *period_before(const struct learning *l, uint64_t number)
+{
+	struct event *event;
+
+	if (number < l->record->first_event + l->period)
+		return NULL;
+	event = record_event(l->record, number - l->period);
+	return event->shape == record_event(l->record, number)->shape ? event : NULL;
+}
+
 /* A bracket's event as it was last measured: a period earlier, if this one is not over. */
 static struct event *last_measured(const struct learning *l, uint64_t number)
 {
 	struct event *event = record_event(l->record, number);
+	struct event *before = event->ns <= 0 ? period_before(l, number) : NULL;
 
-	if (event->ns <= 0 && number >= l->record->first_event + l->period)
-		event = record_event(l->record, number - l->period);
-	return event;
+	return before ? before : event;
 }
 
 static const struct weir_device_desc *device_of(const struct learning *l)
@@ -308,12 +319,12 @@ static double learn_compute(struct learning *l, uint64_t number)
 static double learn_slow(const struct learning *l, uint64_t number, double compute_ns)
 {
 	struct event *event = record_event(l->record, number);
-	const struct event *known = last_measured(l, number);
+	const struct event *known = last_measured(l, number), *before = period_before(l, number);
 	double slow = known->slow, modelled = MAX(compute_ns, known->link_ns);
 
 	modelled += learn_serial(l->space, l->planner->own) * MIN(compute_ns, known->link_ns);
-	if (number >= l->record->first_event + l->period)
-		slow = MAX(slow, record_event(l->record, number - l->period)->slow);
+	if (before)
+		slow = MAX(slow, before->slow);
 	if (known->ns > 0 && known->in_place && known->link_ns > 0 &&
 	    known->ns > SLOW_MIN * modelled)
 		slow = MAX(slow, MIN(known->ns / known->link_ns, SLOW_MAX));
@@ -429,6 +440,18 @@ static int make_plan(const struct learning *l, struct plan **out)
 	return plan_create(&input, out);
 }
 
+void learn_trace(struct weir_space *space, const struct planner *p)
+{
+	const struct plan *plan = p->plan;
+
+	tracing_plan(space, p->own,
+		     &(struct trace_plan){.nr_steps = plan->nr_steps,
+					  .nr_stages = plan->nr_stages,
+					  .nr_actions = plan->nr_actions,
+					  .modelled_ns = plan->modelled_ns,
+					  .compute_ns = plan->compute_ns});
+}
+
 int learn_plan(struct weir_space *space, struct planner *p)
 {
 	uint32_t nr_made = p->nr_plans_made;
@@ -456,16 +479,12 @@ int learn_plan(struct weir_space *space, struct planner *p)
 	l.born = NULL;
 	l.step_of_event = NULL;
 	p->plan_event = p->record.next_event;
+	p->plan_place = p->record.next_place;
 	p->nr_plans_made = nr_made + 1;
 	p->nr_lives = l.nr_lives;
 	p->host_stage = p->gpu_stage = p->first_stage = schedule_first_stage(p);
 	space->stats.nr_plans++;
-	tracing_plan(space, p->own,
-		     &(struct trace_plan){.nr_steps = plan->nr_steps,
-					  .nr_stages = plan->nr_stages,
-					  .nr_actions = plan->nr_actions,
-					  .modelled_ns = plan->modelled_ns,
-					  .compute_ns = plan->compute_ns});
+	learn_trace(space, p);
 	log_info("plan: %u steps in %u stages, %u moves; %.3f ms a period, %.3f ms of computation",
 		 plan->nr_steps, plan->nr_stages, plan->nr_actions, plan->modelled_ns / 1e6,
 		 plan->compute_ns / 1e6);
@@ -476,14 +495,16 @@ out:
 
 void learn_forget(struct weir_space *space, struct planner *p)
 {
-	if (!p->plan)
+	if (!p->plan && !p->suspended)
 		return;
-	tracing_plan(space, p->own, NULL);
-	plan_destroy(p->plan);
+	/* A suspended one is not followed any more as it is. */
+	if (p->plan)
+		tracing_plan(space, p->own, NULL);
+	plan_destroy(p->plan ? p->plan : p->suspended);
 	free(p->life);
 	free(p->life_of_event);
 	free(p->step_of_event);
-	p->plan = NULL;
+	p->plan = p->suspended = NULL;
 	p->life = NULL;
 	p->life_of_event = p->step_of_event = NULL;
 	p->host_stage = p->gpu_stage = 0;

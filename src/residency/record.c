@@ -17,7 +17,7 @@
 #define CANDIDATES_CHEAP 64
 /* Events from one look to the next, at most. */
 #define PAUSE_MAX 16u
-/* The record is cut down to half when it is this long, beyond what is followed: 30 MiB of events,
+/* The record is cut down to half when it is this long, beyond what is followed: 32 MiB of events,
  * as much of uses. */
 #define EVENTS_MAX (1u << 18)
 #define USES_MAX (3u << 17)
@@ -33,7 +33,8 @@ struct named {
 
 int record_init(struct record *record)
 {
-	*record = (struct record){.first_event = 1, .next_event = 1, .first_use = 1, .next_use = 1};
+	*record = (struct record){
+		.first_event = 1, .next_event = 1, .first_use = 1, .next_use = 1, .next_place = 1};
 	record->bucket = calloc(NR_BUCKETS, sizeof(uint64_t));
 	record->named = calloc(NR_NAMED, sizeof(*record->named));
 	if (record->bucket && record->named)
@@ -49,13 +50,14 @@ void record_fini(struct record *record)
 	free(record->use);
 	free(record->bucket);
 	free(record->named);
+	record_forget(record);
 }
 
 static void record_clear(struct record *record)
 {
 	record->first_event = record->next_event;
 	record->first_use = record->next_use;
-	record->period = 0;
+	record_drop(record);
 	record->broken = false;
 	memset(record->bucket, 0, NR_BUCKETS * sizeof(uint64_t));
 }
@@ -79,6 +81,8 @@ static uint64_t record_keep(const struct record *record)
 {
 	uint64_t nr = record->next_event - record->first_event, keep = 1;
 
+	if (record->suspended.period)
+		return MIN(nr, record->next_event - record->suspended.reference + CONTEXT);
 	if (record->period)
 		return MIN(nr, 2 * record->period + CONTEXT);
 	while (keep < MIN(nr, EVENTS_MAX / 2) &&
@@ -97,12 +101,15 @@ static bool record_trim(struct record *record, bool uses)
 
 	if (!nr)
 		return false;
+	if (record->next_event - record->suspended.reference > 6 * record->suspended.period &&
+	    record->suspended.period)
+		record_drop(record);
 	keep = record_keep(record);
 	freed_uses = record_event(record, record->next_event - keep)->first_use - record->first_use;
 	if (uses ? freed_uses < nr_uses / 4 : nr - keep < nr / 4)
 		return false;
 	/* A repetition that is longer than what is kept will not be seen. */
-	record->nr_given_up += !record->period;
+	record->nr_given_up += !record->period && !record->suspended.period;
 	record_cut(record, keep);
 	return true;
 }
@@ -213,10 +220,11 @@ uint64_t record_add(struct record *record, enum event_kind kind, uint32_t stream
 				.stream = stream,
 				.life = kind == EVENT_ALLOC ? number : life,
 				.nr_blocks = nr_blocks,
+				.place = record->next_place++,
 				.first_use = first_use,
 				.nr_uses = (uint32_t)(record->next_use - first_use)};
 	if (kind == EVENT_FREE && life >= record->first_event && life < number)
-		record_event(record, life)->ended = true;
+		record_event(record, life)->freed = number;
 	event->shape = shape_hash(record, event);
 	event->context = context_hash(record);
 	bucket = &record->bucket[event->context % NR_BUCKETS];
@@ -236,7 +244,7 @@ static bool same_life(const struct record *record, life_t a, uint64_t i, life_t 
 	if (a == b)
 		return true;
 	return a && b && i - a == j - b && b >= record->first_event &&
-	       (record_event(record, b)->ended || i - a <= 2 * (i - j));
+	       (record_event(record, b)->freed || i - a <= 2 * (i - j));
 }
 
 static bool same_event(const struct record *record, uint64_t i, uint64_t j)
@@ -366,6 +374,18 @@ static enum record_state recognise(struct record *record)
 	return RECORD_RECOGNISED;
 }
 
+/* While a repetition is suspended no other is looked for: what differed now and then, at any
+ * times, would be one with a period of many iterations. */
+static enum record_state follow_suspended(struct record *record)
+{
+	if (record_resume(record))
+		return RECORD_RESUMED;
+	if (!record_is_lost(record))
+		return RECORD_SUSPENDED;
+	record_drop(record);
+	return RECORD_DIVERGED;
+}
+
 enum record_state record_follow(struct record *record)
 {
 	uint64_t newest = record->next_event - 1;
@@ -373,11 +393,14 @@ enum record_state record_follow(struct record *record)
 	if (newest < record->first_event)
 		return RECORD_UNKNOWN;
 	if (!record->period)
-		return recognise(record);
-	if (same_event(record, newest, newest - record->period)) {
+		return record->suspended.period ? follow_suspended(record) : recognise(record);
+	if (record->suspended.period ? record_agrees(record)
+				     : same_event(record, newest, newest - record->period)) {
 		record->followed++;
 		return RECORD_FOLLOWED;
 	}
+	if (record_suspend(record))
+		return RECORD_SUSPENDED;
 	record_drop(record);
 	return RECORD_DIVERGED;
 }
@@ -385,4 +408,5 @@ enum record_state record_follow(struct record *record)
 void record_drop(struct record *record)
 {
 	record->period = 0;
+	record_forget(record);
 }

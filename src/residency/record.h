@@ -11,8 +11,13 @@
  * Recognition: when no repetition is known, the events just recorded are compared with earlier
  * ones that had the same context, and where these are too many, with those that used the same life;
  * of those the longest match wins, so that the end of an inner loop is not taken for its beginning.
- * While one is followed each event must equal the one a period before; the first that does not ends
- * it.
+ * While one is followed each event must equal the one a period before. The first that does not
+ * suspends it, if it was followed for a whole period: the events after it are compared with that
+ * period until some in a row agree with a part of it, and the repetition is then resumed there
+ * (record_resume.c). Else, or when that takes too long, it has ended.
+ *
+ * Each event of a followed repetition has a *place*: its number if nothing had differed, so that an
+ * event is a period of places behind the one like it, whatever came between.
  *
  * Length: so many events and so many uses, of which half is kept when there are more; while a
  * repetition is followed, two periods of it and what comes until a quarter can be forgotten.
@@ -54,7 +59,26 @@ struct event {
 	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
 	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
 	const char *kernel; /* BEGIN: the one that was launched, "": several; NULL: not known yet */
-	bool ended;	    /* ALLOC: its life was freed */
+	uint64_t place;	    /* in the repetition, counted through all periods; 0: it has none */
+	uint64_t freed;	    /* ALLOC: the event that freed its life; 0: none yet */
+};
+
+/*
+ * A repetition in which an event differed. The period before it, the reference, says what should
+ * have come; it stays in the record until two whole periods were followed again.
+ */
+struct suspended {
+	uint64_t period;    /* events; 0: no event differed lately */
+	uint64_t reference; /* the reference's first event */
+	uint64_t since;	    /* the event that differed */
+	uint64_t place;	    /* the place that it should have had, */
+	uint64_t expected;  /* and the event of the reference that is like it. Resumed: like the
+			       next event */
+	uint64_t nr_astray; /* events that agreed with nothing, less those that agreed since */
+	uint32_t *head;	    /* by hash: where such a stretch begins in the reference, counted from
+			       `expected`, and 1 more; 0: nowhere */
+	uint32_t *next;	    /* by beginning: the next larger one of the same hash, as in head */
+	uint64_t mask;	    /* entries of head less 1 */
 };
 
 /* Opaque but for its readers in residency/: numbers are 1 and up, and only grow. */
@@ -70,8 +94,10 @@ struct record {
 	uint64_t period;      /* events; 0: no repetition is followed */
 	uint64_t next_try;    /* no repetition is looked for before this event */
 	uint32_t pause;	      /* events between the last two looks */
-	uint64_t followed;    /* events that agreed since it was recognised */
-	bool broken;	      /* a use was lost: no memory */
+	uint64_t followed;    /* events that agreed since it was recognised, or resumed */
+	uint64_t next_place;  /* of the next event, if it agrees */
+	struct suspended suspended;
+	bool broken; /* a use was lost: no memory */
 };
 
 int record_init(struct record *record);
@@ -91,18 +117,44 @@ enum record_state {
 	RECORD_UNKNOWN,	   /* no repetition */
 	RECORD_RECOGNISED, /* the newest event made one known: record->period */
 	RECORD_FOLLOWED,   /* the newest event agrees with it */
-	RECORD_DIVERGED,   /* it did not: the repetition is dropped */
+	RECORD_SUSPENDED,  /* it does not, or one before it did not: the repetition may come back */
+	RECORD_RESUMED,	   /* the newest events agree with it again: event->place says where */
+	RECORD_DIVERGED,   /* it does not agree: the repetition is dropped */
 };
 
 /* What the newest event says. Call once after each record_add(). */
 enum record_state record_follow(struct record *record);
 
-/* Give up the repetition that is followed. */
+/* Give up the repetition that is followed or suspended. */
 void record_drop(struct record *record);
+
+/* ---- record_resume.c, for record.c */
+
+/* Suspend the repetition that is followed, if it can be found again. @return whether it can. */
+bool record_suspend(struct record *record);
+
+/* Whether the newest events agree with a part of the suspended repetition: it is then followed. */
+bool record_resume(struct record *record);
+
+/* Whether too many events agreed with nothing for the suspended repetition to be kept. */
+bool record_is_lost(const struct record *record);
+
+/* A resumed repetition: whether the newest event agrees with the reference. */
+bool record_agrees(struct record *record);
+
+/* Forget what is suspended. */
+void record_forget(struct record *record);
 
 static inline struct event *record_event(const struct record *record, uint64_t number)
 {
 	return &record->event[number - record->first_event];
+}
+
+/* The event that the next one should equal in the repetition that is followed. */
+static inline uint64_t record_expected(const struct record *record)
+{
+	return record->suspended.period ? record->suspended.expected
+					: record->next_event - record->period;
 }
 
 static inline const struct record_use *record_uses(const struct record *record,

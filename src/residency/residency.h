@@ -3,11 +3,12 @@
  * Planned residency: what the mapped mode keeps of a space beyond core, and what its files call of
  * each other. Everything is guarded by the space's lock.
  *
- *   record.c   what the program did, and whether it repeats itself
+ *   record*.c  what the program did, and whether it repeats itself
  *   plan*.c    what to do about it, as a pure function
  *   learn*.c   from the record, and the space's places, to the plan's input
  *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
+ *   resume.c   a plan that is suspended, and followed again
  *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
  *   pick.c     which block goes where others are wanted
@@ -89,11 +90,13 @@ struct planner {
 	place_t own; /* the device's own memory; never changes */
 	struct record record;
 	struct plan *plan;	 /* NULL: none is followed */
+	struct plan *suspended;	 /* the plan while its repetition is; `plan` is NULL then */
 	uint32_t nr_lives;	 /* that it has */
 	struct range **life;	 /* by the plan's life: its range now, or NULL */
 	uint32_t *life_of_event; /* by event of the period, counted from plan_event: ALLOC only */
 	uint32_t *step_of_event; /* by event of the period: BEGIN only */
-	uint64_t plan_event;	 /* the first event of the plan's first period */
+	uint64_t plan_event;	 /* the first event of the plan's first period, */
+	uint64_t plan_place;	 /* and its place in the record's repetition */
 	uint64_t first_stage;	 /* that the plan was made in */
 	uint64_t host_stage;	 /* of the newest bracket begun */
 	uint64_t gpu_stage;	 /* of the first bracket that is not done */
@@ -188,8 +191,11 @@ static inline void space_near_rate(struct weir_space *space, double bytes_per_s)
 /* The plan for the record's period. @return 0, -ENOMEM. */
 int learn_plan(struct weir_space *space, struct planner *p);
 
-/* Forget the plan. */
+/* Forget the plan, followed or suspended. */
 void learn_forget(struct weir_space *space, struct planner *p);
+
+/* Note in the trace that the plan is followed from now on. */
+void learn_trace(struct weir_space *space, const struct planner *p);
 
 /* ---- learn_places.c */
 
@@ -210,8 +216,8 @@ double learn_serial(const struct weir_space *space, place_t own);
 
 /* ---- schedule.c */
 
-/* Where in the plan's period an event is; *period: in which one. */
-uint64_t schedule_position(const struct planner *p, uint64_t event, uint64_t *period);
+/* Where in the plan's period an event with that place is; *period: in which one. */
+uint64_t schedule_position(const struct planner *p, uint64_t place, uint64_t *period);
 
 /* The stage of a step of the plan, or of the end of a period (step is then the plan's number of
  * them). */
@@ -255,9 +261,13 @@ uint32_t schedule_next_use(const struct range *range);
 
 /* ---- follow.c */
 
-/* The newest event was recorded: recognise, follow, or drop the plan. range: what it allocated or
- * frees, or NULL. */
+/* The newest event was recorded: recognise, follow, suspend, resume, or drop the plan.
+ * range: what it allocated or frees, or NULL. */
 void follow_event(struct weir_space *space, struct planner *p, struct range *range);
+
+/* Add an action to those that are under way. @return false: no memory. What is pending costs speed
+ * only: it comes later, or never. */
+bool follow_add(struct planner *p, const struct pending_action *action);
 
 /* Record that a range was allocated, or is freed, if plans may have it; and see what that means for
  * the plan. */
@@ -284,6 +294,14 @@ void follow_done(struct weir_space *space, const struct ended_bracket *bracket);
 /* The bracket that ended uses something in place: note what that should take. */
 void follow_in_place(const struct weir_space *space, struct planner *p, uint64_t event,
 		     const struct space_use *uses, uint32_t nr_uses);
+
+/* ---- resume.c */
+
+/* An event differed from the plan's: until the plan is resumed nothing is moved by it. */
+void resume_suspend(struct weir_space *space, struct planner *p);
+
+/* The newest event has a place in the plan again: follow it from there. */
+void resume_plan(struct weir_space *space, struct planner *p);
 
 /* ---- pick.c */
 

@@ -9,10 +9,10 @@
  * long kernels took under the ones before. */
 #define PLANS_MAX 2
 
-uint64_t schedule_position(const struct planner *p, uint64_t event, uint64_t *period)
+uint64_t schedule_position(const struct planner *p, uint64_t place, uint64_t *period)
 {
-	*period = (event - p->plan_event) / p->record.period;
-	return (event - p->plan_event) % p->record.period;
+	*period = (place - p->plan_place) / p->record.period;
+	return (place - p->plan_place) % p->record.period;
 }
 
 uint64_t schedule_stage(const struct planner *p, uint64_t period, uint32_t step)
@@ -44,10 +44,10 @@ uint32_t schedule_expected_level(const struct planner *p, uint32_t nr_blocks)
 
 	if (!p->plan)
 		return nr_blocks;
-	expected = record_event(&p->record, p->record.next_event - p->record.period);
+	expected = record_event(&p->record, record_expected(&p->record));
 	if (expected->kind != EVENT_ALLOC || expected->nr_blocks != nr_blocks)
 		return nr_blocks;
-	k = schedule_position(p, p->record.next_event, &period);
+	k = schedule_position(p, p->record.next_place, &period);
 	life = p->life_of_event[k];
 	if (life == UINT32_MAX || p->plan->tracked[life] == PLAN_UNTRACKED)
 		return nr_blocks;
