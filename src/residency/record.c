@@ -17,7 +17,7 @@
 #define CANDIDATES_CHEAP 64
 /* Events from one look to the next, at most. */
 #define PAUSE_MAX 16u
-/* The record is cut down to half when it is this long, beyond what is followed: 32 MiB of events,
+/* The record is cut down to half when it is this long, beyond what is followed: 30 MiB of events,
  * as much of uses. */
 #define EVENTS_MAX (1u << 18)
 #define USES_MAX (3u << 17)

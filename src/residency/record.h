@@ -48,8 +48,8 @@ struct event {
 	enum event_kind kind;
 	uint32_t stream; /* slot; 0 for allocations */
 	uint32_t nr_uses;
-	life_t life;	    /* ALLOC: its own number; FREE: the life that ends */
 	uint32_t nr_blocks; /* ALLOC */
+	life_t life;	    /* ALLOC: its own number; FREE: the life that ends */
 	uint64_t first_use; /* number in the record's uses */
 	uint64_t context;   /* hash of the last CONTEXT events, without lives */
 	uint64_t shape;	    /* hash of this one */
