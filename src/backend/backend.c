@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends share: stubs for ops that one leaves out, packets as launches, and checks of
- * packets, budgets and advice. Knows no implementation.
+ * What backends share: stubs for ops that one leaves out, packets and digests as launches, and
+ * checks of packets, digests, budgets and advice. Knows no implementation.
  */
 #include "src/backend/backend.h"
 
@@ -26,6 +26,25 @@ static void stub_chunk_expect(struct backend *b, uint32_t memory, uint64_t bytes
 static int stub_packet_prepare(struct backend *b, uint32_t device)
 {
 	return device < b->desc.nr_devices ? 0 : -EINVAL;
+}
+
+static int stub_digest(struct backend *b, stream_id_t stream, const struct backend_chunk *chunk,
+		       uint64_t bytes, uint32_t *ticket)
+{
+	(void)b, (void)stream, (void)chunk, (void)bytes, (void)ticket;
+	return -ENOSYS;
+}
+
+static int stub_digest_take(struct backend *b, uint32_t ticket, struct digest *out)
+{
+	(void)b, (void)ticket, (void)out;
+	return -ENOSYS;
+}
+
+static int stub_digest_prepare(struct backend *b, uint32_t device)
+{
+	(void)b, (void)device;
+	return -ENOSYS;
 }
 
 static int stub_access_begin(struct backend *b, stream_id_t stream, const void *owner,
@@ -103,6 +122,12 @@ void backend_ops_complete(struct backend_ops *ops)
 		ops->copy_beside = ops->copy;
 	if (!ops->packet_prepare)
 		ops->packet_prepare = stub_packet_prepare;
+	if (!ops->digest)
+		ops->digest = stub_digest;
+	if (!ops->digest_take)
+		ops->digest_take = stub_digest_take;
+	if (!ops->digest_prepare)
+		ops->digest_prepare = stub_digest_prepare;
 	if (!ops->access_begin)
 		ops->access_begin = stub_access_begin;
 	if (!ops->access_end)
@@ -176,6 +201,26 @@ struct weir_launch backend_packet_launch(const struct backend_packet *packet,
 	return (struct weir_launch){.kernel = packet->unpack ? &unpack : &pack,
 				    .uses = uses,
 				    .nr_uses = BACKEND_PACKET_USES};
+}
+
+/* ------------------------------------------------------------------ digests */
+
+int backend_digest_check(const struct backend *b, uint32_t device,
+			 const struct backend_chunk *chunk, uint64_t bytes)
+{
+	if (!chunk || !bytes || bytes % DIGEST_TILE_BYTES || bytes > chunk->bytes)
+		return -EINVAL;
+	return chunk->memory == b->desc.device[device].memory ? 0 : -EINVAL;
+}
+
+struct weir_launch backend_digest_launch(const struct backend_chunk *chunk, uint64_t bytes,
+					 struct weir_use *use)
+{
+	static const struct weir_kernel digest = {.name = "digest"};
+
+	*use = (struct weir_use){
+		.addr = chunk->alias, .bytes = bytes, .kind = WEIR_READ, .read_bytes = bytes};
+	return (struct weir_launch){.kernel = &digest, .uses = use, .nr_uses = 1};
 }
 
 /* ------------------------------------------------------------------ managed memory */

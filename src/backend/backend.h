@@ -38,6 +38,7 @@
 
 #include <stdbool.h>
 
+#include "src/backend/digest.h"
 #include "weir/weir.h"
 
 typedef uint64_t fence_t; /* 0: done */
@@ -102,6 +103,9 @@ struct backend_packet {
 	uint64_t sector_bytes;	/* of whole sectors of 32 bytes that elements lie in: the cost */
 	bool unpack;		/* from the packet to the elements; else the other way */
 };
+
+/* Digests of a machine that were queued and not taken, at most. */
+#define BACKEND_DIGESTS_MAX 256u
 
 /*
  * What a device's time goes into. A kernel's time is divided into the first two and what faults on
@@ -330,6 +334,36 @@ struct backend_ops {
 	int (*packet_prepare)(struct backend *b, uint32_t device);
 
 	/*
+	 * Queue the digest of a chunk's first bytes (see digest.h), by a key of this machine's, and
+	 * name it by *ticket, which the caller gives back by digest_take. A few blocks of a kernel
+	 * read the chunk's alias, beside the kernels of other streams; nothing may write the chunk
+	 * from when the digest's turn on its stream comes until it is done: sim traps that. bytes:
+	 * a multiple of DIGEST_TILE_BYTES.
+	 * -EINVAL: also a chunk that is not in the stream's device's own memory; -EACCES, logged:
+	 * the device has no alias of it; -EBUSY: BACKEND_DIGESTS_MAX are not taken.
+	 * Optional: -ENOSYS. By: nobody yet; core (S) is going to. Blocks: no, but see
+	 * digest_prepare.
+	 */
+	int (*digest)(struct backend *b, stream_id_t stream, const struct backend_chunk *chunk,
+		      uint64_t bytes, uint32_t *ticket);
+
+	/*
+	 * Take a digest, once a later fence of its stream is done. What it is after an error of the
+	 * stream's work is not defined, and may equal others. *out may be NULL: the ticket alone is
+	 * given back. -EINVAL: no such ticket; sim: -EBUSY, the digest is not done.
+	 * Optional: -ENOSYS. By: as digest. Blocks: no.
+	 */
+	int (*digest_take)(struct backend *b, uint32_t ticket, struct digest *out);
+
+	/*
+	 * See that a device's digests can be queued without delay, as packet_prepare does that for
+	 * packets. -EINVAL: no such device.
+	 * Optional: -ENOSYS. By: as digest; no lock held. Blocks: in cuda, the first time for a
+	 * device, for its work.
+	 */
+	int (*digest_prepare)(struct backend *b, uint32_t device);
+
+	/*
 	 * Copy between memory of the machine and a buffer of the program, in stream order, and wait
 	 * for it. data may be NULL where the machine is phantom.
 	 * Required. By: core, mem, paging (P), program. Blocks: for the copy.
@@ -555,6 +589,7 @@ struct backend {
 	const struct backend_observe_ops *observe;
 	struct weir_machine_desc desc;
 	enum weir_data data;
+	const struct digest_key *digest_key; /* of its digests; NULL: it takes none */
 };
 
 /* Registration: fill the optional entries that a table leaves out with their stubs. */
@@ -588,6 +623,14 @@ int backend_packet_check(const struct backend_packet *packet);
  */
 struct weir_launch backend_packet_launch(const struct backend_packet *packet,
 					 struct weir_use uses[BACKEND_PACKET_USES]);
+
+/* Check what digest is given of a chunk. @return 0 or -EINVAL. */
+int backend_digest_check(const struct backend *b, uint32_t device,
+			 const struct backend_chunk *chunk, uint64_t bytes);
+
+/* A digest's kernel as a launch of it, named "digest", in the same way. use: its only one. */
+struct weir_launch backend_digest_launch(const struct backend_chunk *chunk, uint64_t bytes,
+					 struct weir_use *use);
 
 /*
  * Check what managed_advise is given: the part of bytes at an offset of an allocation of whole

@@ -26,9 +26,9 @@
 #define DIGEST_PASSES 2u /* sums of a lane, for each half */
 #define DIGEST_ROWS 16u
 #define DIGEST_LANES 32u
-#define DIGEST_ROW_BYTES (16u * DIGEST_LANES)
-#define DIGEST_WORDS (4u * DIGEST_ROWS) /* of a lane */
-#define DIGEST_TILE_BYTES (DIGEST_ROWS * DIGEST_ROW_BYTES)
+#define DIGEST_ROW_BYTES 512u /* 16 for each lane */
+#define DIGEST_WORDS 64u /* of a lane: 4 in each row */
+#define DIGEST_TILE_BYTES 8192u
 #define DIGEST_PRIME ((UINT64_C(1) << 61) - 1)
 
 /* Halves of whole contents are less than DIGEST_PRIME. */

@@ -12,6 +12,7 @@
 #define SECTOR_BYTES 32u
 #define WORD_BYTES 4u
 #define NS_PER_S 1e9
+#define DIGEST_HBM_SHARE 8 /* a digest reads at one in so many of the HBM's rate */
 
 int cost_link_find(const struct weir_machine_desc *desc, uint32_t a, uint32_t b)
 {
@@ -257,4 +258,12 @@ double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct c
 				     cost_kernel_link_ns(desc, cost)),
 			  cost->launch_ns) +
 	       cost->serial_ns;
+}
+
+double cost_digest_ns(const struct weir_machine_desc *desc, uint32_t device, uint64_t bytes)
+{
+	const struct weir_device_desc *dev = &desc->device[device];
+
+	return (double)dev->launch_ns +
+	       (double)bytes * DIGEST_HBM_SHARE / dev->hbm_bytes_per_s * NS_PER_S;
 }

@@ -38,6 +38,9 @@
  *               share of its HBM time that is not of bytes in place. Where a link is nearly as fast
  *               as HBM, a kernel that walks over a range has all its warps in blocks of one memory
  *               at a time, so that the other one idles
+ *   digest      of a chunk, by a few blocks: launch_ns and its bytes at an eighth of the HBM's rate
+ *               (an H200: 500 to 700 of 4,550 GB/s expected of eight multiprocessors, see
+ *               docs/backend.md; not measured yet)
  */
 #ifndef WEIR_COST_H
 #define WEIR_COST_H
@@ -127,5 +130,8 @@ double cost_kernel_link_ns(const struct weir_machine_desc *desc, const struct co
 
 /* Its time on a machine that does nothing else. */
 double cost_kernel_alone_ns(const struct weir_machine_desc *desc, const struct cost_kernel *cost);
+
+/* The time of the digest of so many bytes of a device's memory. */
+double cost_digest_ns(const struct weir_machine_desc *desc, uint32_t device, uint64_t bytes);
 
 #endif

@@ -50,6 +50,9 @@ static void test_ops_left_out(void **state)
 	assert_int_equal(b->ops->stream_call(b, b, NULL), -ENOSYS);
 	assert_int_equal(b->ops->stream_wait_native(b, 0, NULL), -ENOSYS);
 	assert_int_equal(b->ops->stream_adopt(b, 0, b, NULL), -ENOSYS);
+	assert_int_equal(b->ops->digest(b, 0, NULL, 0, NULL), -ENOSYS);
+	assert_int_equal(b->ops->digest_take(b, 0, NULL), -ENOSYS);
+	assert_int_equal(b->ops->digest_prepare(b, 0), -ENOSYS);
 	assert_int_equal(b->ops->access_begin(b, 0, b, NULL, 0), 0);
 	b->ops->access_end(b, 0, b);
 	assert_int_equal(b->ops->access_narrow(b, 0, b, b, 1), 0);

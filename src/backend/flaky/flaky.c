@@ -169,6 +169,23 @@ static int flaky_packet_prepare(struct backend *b, uint32_t device)
 	FLAKY_FORWARD(b, packet_prepare, device);
 }
 
+static int flaky_digest(struct backend *b, stream_id_t stream, const struct backend_chunk *chunk,
+			uint64_t bytes, uint32_t *ticket)
+{
+	FLAKY_FORWARD(b, digest, stream, chunk, bytes, ticket);
+}
+
+/* It gives something back, which does not fail. */
+static int flaky_digest_take(struct backend *b, uint32_t ticket, struct digest *out)
+{
+	return inner_of(b)->ops->digest_take(inner_of(b), ticket, out);
+}
+
+static int flaky_digest_prepare(struct backend *b, uint32_t device)
+{
+	FLAKY_FORWARD(b, digest_prepare, device);
+}
+
 static int flaky_upload(struct backend *b, stream_id_t stream, void *dst, const void *data,
 			uint64_t bytes)
 {
@@ -344,6 +361,9 @@ static const struct backend_ops flaky_ops = {
 	.copy_beside = flaky_copy_beside,
 	.packet = flaky_packet,
 	.packet_prepare = flaky_packet_prepare,
+	.digest = flaky_digest,
+	.digest_take = flaky_digest_take,
+	.digest_prepare = flaky_digest_prepare,
 	.upload = flaky_upload,
 	.download = flaky_download,
 	.stream_wait = flaky_stream_wait,
@@ -393,6 +413,7 @@ int flaky_create(struct backend *inner, struct backend **out)
 	f->base.observe = &flaky_observe_ops;
 	f->base.desc = inner->desc;
 	f->base.data = inner->data;
+	f->base.digest_key = inner->digest_key;
 	f->inner = inner;
 	atomic_init(&f->nr_calls, 0);
 	atomic_init(&f->fail_at, 0);

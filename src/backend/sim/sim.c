@@ -59,6 +59,7 @@ static int chunk_create_locked(struct sim *sim, uint32_t memory, uint64_t bytes,
 	if (err)
 		return err;
 	piece->devices = devices;
+	sim_content_renew(sim, piece);
 	*out = (struct backend_chunk){.handle = piece->handle,
 				      .alias = sim_memory_alias(sim, piece),
 				      .bytes = piece->bytes,
@@ -285,6 +286,8 @@ static int leaks_count(struct sim *sim)
 		nr += sim->region[i]->nr_mapped;
 	for (uint32_t i = 0; i < sim->nr_slots; i++)
 		nr += sim->slot[i].stream != NULL;
+	for (uint32_t i = 0; i < BACKEND_DIGESTS_MAX; i++)
+		nr += sim->digest[i].taken;
 	return (int)nr;
 }
 
@@ -386,6 +389,9 @@ static const struct backend_ops sim_ops = {
 	.copy = sim_copy,
 	.copy_beside = sim_copy_beside,
 	.packet = sim_packet,
+	.digest = sim_digest,
+	.digest_take = sim_digest_take,
+	.digest_prepare = sim_digest_prepare,
 	.upload = sim_upload,
 	.download = sim_download,
 	.stream_wait = sim_stream_wait,
@@ -438,6 +444,8 @@ int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct
 	sim->base.data = data;
 	sim->wake_ns = SIM_NEVER;
 	list_init(&sim->packets);
+	digest_key_seed(&sim->digest_key, 1);
+	sim->base.digest_key = &sim->digest_key;
 	sim_ports_init(sim);
 	uvm_init(sim);
 	for (uint32_t i = 0; i < WEIR_LINKS_MAX; i++)

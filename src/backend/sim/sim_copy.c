@@ -207,6 +207,7 @@ static void segment_end(struct sim *sim, struct sim_copy *copy)
 
 		if (sim->base.data == WEIR_DATA_REAL)
 			memmove(move->dst, move->src, move->bytes);
+		sim_content_move(sim, move);
 		move_detach(move);
 	}
 	if (copy->next < copy->nr)

@@ -65,6 +65,7 @@ static void poison_apply(struct sim *sim)
 		}
 		for (uint64_t i = 0; i < poison->piece->bytes / sizeof(*word); i++)
 			word[i] = POISON_WORD;
+		sim_content_renew(sim, poison->piece);
 		*at = poison->next;
 		free(poison);
 	}

@@ -10,6 +10,7 @@
  *   sim_flow.c     flows over links
  *   sim_engine.c   clocks, ops, the order in which things happen
  *   sim_region.c   reservations and the mappings in them
+ *   sim_content.c  what pieces hold, by number
  *   sim_stream.c   streams
  *   sim_fence.c    fences and what waits for one
  *   sim_access.c   brackets
@@ -18,6 +19,7 @@
  *   sim_trap.c     what a kernel finds as it starts, and what traps it
  *   sim_kernel.c   kernels: when they run, what they cost
  *   sim_packet.c   packets: kernels of the machine's own
+ *   sim_digest.c   digests
  *   sim_map.c      mapping, under kernels that may run
  *   sim_copy.c     copies, beside kernels that may run
  *   sim.c          the table of operations, creation and end
@@ -42,6 +44,7 @@
 #define SIM_FENCE_BITS 48
 #define SIM_ID_STEP (UINT32_C(1) << (64 - SIM_FENCE_BITS)) /* from one id of a slot to the next */
 
+struct sim_kernel;
 struct sim_region;
 struct sim_op;
 struct sim_stream;
@@ -89,6 +92,11 @@ struct sim_place {
  * from the first time on that it needs it. */
 #define SIM_PLACES_FEW 2u
 
+/* What a piece's first bytes are: those of equal numbers are equal. See sim_content.c. */
+struct sim_content {
+	uint64_t id, bytes;
+};
+
 /* A chunk, or a plain allocation. Immovable; found by its offset in its memory. */
 struct sim_piece {
 	uint64_t handle; /* 0: a plain allocation */
@@ -100,6 +108,7 @@ struct sim_piece {
 	struct sim_place few[SIM_PLACES_FEW];
 	struct sim_place *more; /* NULL, or room for the rest of BACKEND_PLACES_MAX; owned */
 	struct sim_moves writes, reads; /* copies to and from it */
+	struct sim_content content;	/* but for writes that no mapping was asked for */
 };
 
 static inline struct sim_place *sim_piece_place(struct sim_piece *piece, uint32_t i)
@@ -147,6 +156,9 @@ struct sim_mapping {
 	uint64_t devices;
 	enum backend_prot prot;
 	int scratched; /* set by the fault handler: holds scratch pages */
+	/* The last kernel that wrote this unit alone, by number; and the last of all when the
+	 * piece's contents were asked for, or it was mapped. */
+	uint64_t write, seen_write;
 };
 
 /* Counts over SIM_GROUP units: a use that covers them all asks these. */
@@ -154,6 +166,7 @@ struct sim_group {
 	uint8_t in_memory[WEIR_MEMORIES_MAX];
 	uint8_t readable[WEIR_DEVICES_MAX], writable[WEIR_DEVICES_MAX];
 	uint8_t moving; /* units whose piece has queued copies */
+	uint64_t write; /* the last kernel that wrote all units, by number; 0: none */
 };
 
 /* A reservation. Group counts agree with the mappings; nr_mapped and nr_host likewise. */
@@ -189,6 +202,16 @@ void sim_region_free(struct sim_region *region);
 int sim_va_reserve(struct backend *b, uint64_t bytes, uint64_t unit, void **addr);
 void sim_va_release(struct backend *b, void *addr, uint64_t bytes);
 int sim_access_guard(struct backend *b, void *reservation, bool guarded);
+
+/* ------------------------------------------------------------------ contents (sim_content.c) */
+
+struct sim_content sim_content(const struct sim *sim, struct sim_piece *piece);
+/* Something wrote a piece: it holds what no other piece does. */
+void sim_content_renew(struct sim *sim, struct sim_piece *piece);
+/* A kernel starts, whose uses are mapped. */
+void sim_content_kernel(struct sim *sim, const struct sim_kernel *kernel);
+/* The bytes of a move have moved. */
+void sim_content_move(struct sim *sim, const struct sim_move *move);
 
 /* ------------------------------------------------------------------ mapping (sim_map.c) */
 
@@ -384,6 +407,12 @@ struct sim_device {
 	uint64_t time_ns[BACKEND_TIME_NR]; /* of kernels that ended, and idle up to now */
 };
 
+/* A digest's place, by its ticket. */
+struct sim_digest_slot {
+	bool taken, done;
+	struct digest value;
+};
+
 struct sim_poison {
 	struct sim_poison *next;
 	struct sim_piece *piece;
@@ -436,6 +465,9 @@ struct sim {
 	int (*stop)(void);	  /* see sim_set_stop(); or NULL */
 	struct sim_poison *poison;
 	uint64_t last_handle, last_seq;
+	uint64_t last_write; /* the number of the last kernel that wrote, or other change */
+	struct digest_key digest_key;
+	struct sim_digest_slot digest[BACKEND_DIGESTS_MAX];
 };
 
 static inline struct sim *sim_of(struct backend *b)
@@ -564,6 +596,13 @@ int sim_managed_prefetch(struct backend *b, stream_id_t id, void *addr, uint64_t
 /* ------------------------------------------------------------------ packets (sim_packet.c) */
 
 int sim_packet(struct backend *b, stream_id_t id, const struct backend_packet *packet);
+
+/* ------------------------------------------------------------------ digests (sim_digest.c) */
+
+int sim_digest(struct backend *b, stream_id_t id, const struct backend_chunk *chunk, uint64_t bytes,
+	       uint32_t *ticket);
+int sim_digest_take(struct backend *b, uint32_t ticket, struct digest *out);
+int sim_digest_prepare(struct backend *b, uint32_t device);
 
 /* ------------------------------------------------------------------ execution (sim_exec.c) */
 

@@ -167,6 +167,8 @@ static void kernel_start(struct sim *sim, struct sim_op *op)
 	}
 	if (!kernel->err && sim->uvm.nr_ranges)
 		service_ns = kernel_service(sim, kernel);
+	if (!kernel->err)
+		sim_content_kernel(sim, kernel);
 	if (!kernel->err && kernel->kernel->cpu && sim->base.data == WEIR_DATA_REAL)
 		kernel_execute(sim, kernel);
 	kernel_count_inplace(sim, device, &cost);

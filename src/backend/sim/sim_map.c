@@ -183,6 +183,7 @@ static int map_locked(struct sim *sim, void *addr, const struct backend_chunk *c
 		err = sim_unit_place(sim, region, unit, &mapping);
 	if (err)
 		return err;
+	mapping.seen_write = sim->last_write;
 	sim_mapping_set(region, unit, mapping);
 	sim_spend_driver(sim, sim->base.desc.vmm.map_ns + access_ns(sim, mapping.piece, devices));
 	return 0;
@@ -218,6 +219,7 @@ static int unmap_locked(struct sim *sim, void *addr)
 		  host_pages_ns(sim, region->mapping[unit].piece, vmm->unmap_host_mib_ns);
 	if (vmm->unmap_busy_peer_ns && copies_between(sim, region->mapping[unit].devices))
 		cost_ns += vmm->unmap_busy_peer_ns;
+	(void)sim_content(sim, region->mapping[unit].piece);
 	sim_mapping_set(region, unit, nothing);
 	sim_spend_driver(sim, cost_ns);
 	return 0;

@@ -348,6 +348,37 @@ static int op_packet(struct backend *b, stream_id_t stream, const struct backend
 	return err;
 }
 
+static int op_digest(struct backend *b, stream_id_t stream, const struct backend_chunk *chunk,
+		     uint64_t bytes, uint32_t *ticket)
+{
+	struct watch_event event = {.kind = WATCH_LAUNCH};
+	struct watch *w = watch_of(b);
+	struct watch_work work;
+	struct weir_use use;
+	int err;
+
+	watch_work_begin(w, stream, &work);
+	if (work.on && !backend_digest_check(&w->base, device_of(w, stream), chunk, bytes)) {
+		const struct weir_launch launch = backend_digest_launch(chunk, bytes, &use);
+
+		event = launch_event(w, &work, &launch);
+	}
+	err = w->inner->ops->digest(w->inner, stream, chunk, bytes, ticket);
+	watch_work_end(w, &work, err, &event);
+	watch_collect(w, stream);
+	return err;
+}
+
+static int op_digest_take(struct backend *b, uint32_t ticket, struct digest *out)
+{
+	return inner_of(b)->ops->digest_take(inner_of(b), ticket, out);
+}
+
+static int op_digest_prepare(struct backend *b, uint32_t device)
+{
+	return inner_of(b)->ops->digest_prepare(inner_of(b), device);
+}
+
 /* Where bytes are: how many in host memory, and the one memory that has all of them; -1: none. */
 struct whereabouts {
 	uint64_t host;
@@ -634,6 +665,9 @@ static const struct backend_ops watch_ops = {
 	.copy_beside = op_copy_beside,
 	.packet = op_packet,
 	.packet_prepare = op_packet_prepare,
+	.digest = op_digest,
+	.digest_take = op_digest_take,
+	.digest_prepare = op_digest_prepare,
 	.upload = op_upload,
 	.download = op_download,
 	.stream_wait = op_stream_wait,
@@ -687,6 +721,7 @@ int watch_create(struct backend *inner, struct backend **out)
 	w->base.observe = &watch_observe_ops;
 	w->base.desc = inner->desc;
 	w->base.data = inner->data;
+	w->base.digest_key = inner->digest_key;
 	w->inner = inner;
 	w->nr_names = 1;
 	atomic_init(&w->recording, false);
