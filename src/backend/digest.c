@@ -110,7 +110,7 @@ static void lane_sums(const struct digest_key *key, const unsigned char *at,
 		memcpy(w, at + (uint64_t)row * DIGEST_ROW_BYTES, sizeof(w));
 		for (uint32_t h = 0; h < DIGEST_HALVES; h++)
 			for (uint32_t p = 0; p < DIGEST_PASSES; p++) {
-				const uint32_t *k = &key->nh[h][p][4 * row];
+				const uint32_t *k = &key->nh[h][p][(size_t)4 * row];
 
 				sum[h][p] += (uint64_t)(w[0] + k[0]) * (w[1] + k[1]) +
 					     (uint64_t)(w[2] + k[2]) * (w[3] + k[3]);
