@@ -418,6 +418,53 @@ static void test_packet_kernels_load(void **state)
 	b->ops->chunk_destroy(b, &host);
 }
 
+/* The same of digests, with the memory for their results; a failed one takes no ticket. */
+static void test_digest_kernel_loads(void **state)
+{
+	static const char *const calls[] = {"cuModuleLoadDataEx", "cuModuleGetFunction",
+					    "cuMemHostAlloc", "cuLaunchKernel"};
+	struct contract *c = *state;
+	struct backend *b = c->b;
+	uint64_t nr_loads = fakecuda_nr_calls_of("cuModuleLoadDataEx"), nr_allocs;
+	uint32_t ticket[BACKEND_DIGESTS_MAX];
+	struct backend_chunk gpu;
+
+	assert_int_equal(b->ops->chunk_create(b, GPU0, c->unit, 0, &gpu), 0);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		fakecuda_fail_symbol(calls[i], 0, CU_NOT_SUPPORTED);
+		assert_int_equal(b->ops->digest(b, c->compute, &gpu, c->unit, &ticket[0]),
+				 -ENOTSUP);
+		fakecuda_fail_symbol(calls[i], 0, 0);
+	}
+	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), nr_loads + 4);
+	nr_allocs = fakecuda_nr_calls_of("cuMemHostAlloc");
+	for (uint32_t i = 0; i < BACKEND_DIGESTS_MAX; i++)
+		assert_int_equal(b->ops->digest(b, c->compute, &gpu, DIGEST_TILE_BYTES, &ticket[i]),
+				 0);
+	contract_wait(b, c->compute);
+	for (uint32_t i = 0; i < BACKEND_DIGESTS_MAX; i++)
+		assert_int_equal(b->ops->digest_take(b, ticket[i], NULL), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), nr_loads + 4);
+	assert_int_equal(fakecuda_nr_calls_of("cuMemHostAlloc"), nr_allocs);
+	/* Or ahead of that, on each device. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(b->ops->digest_prepare(b, 1), 0);
+	assert_int_equal(fakecuda_nr_calls_of("cuModuleLoadDataEx"), nr_loads + 5);
+	b->ops->chunk_destroy(b, &gpu);
+}
+
+/* Another machine has another key. */
+static void test_digest_keys(void **state)
+{
+	struct contract *c = *state;
+	const struct digest_key before = *c->b->digest_key;
+	struct backend *other;
+
+	assert_int_equal(open_again(&other), 0);
+	assert_true(memcmp(&before, other->digest_key, sizeof(before)));
+	other->ops->destroy(other);
+}
+
 /* The driver's check of order knows the elements: a copy between them is no race, of one it is. */
 static void test_packet_races(void **state)
 {
@@ -505,6 +552,8 @@ int main(void)
 		CONTRACT_TEST(test_adopts_a_native_stream, target),
 		CONTRACT_TEST(test_events_are_used_again, target),
 		CONTRACT_TEST(test_packet_kernels_load, target),
+		CONTRACT_TEST(test_digest_kernel_loads, target),
+		CONTRACT_TEST(test_digest_keys, target),
 		CONTRACT_TEST(test_packet_races, racy),
 		cmocka_unit_test(test_each_driver_call_fails),
 	};

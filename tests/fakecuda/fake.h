@@ -292,7 +292,7 @@ enum { PARAMETERS_MAX = 6 };
 struct kernel {
 	const char *name;
 	unsigned nr_parameters;
-	uint8_t parameter_bytes[PARAMETERS_MAX]; /* each is aligned to its size, or to 8 */
+	uint16_t parameter_bytes[PARAMETERS_MAX]; /* each is aligned to its size, or to 8 */
 	const char *global; /* whose address is one more parameter; NULL: none */
 	void (*run)(const void *args);
 	void (*touch)(struct op *op); /* adds what the parameters name */
@@ -301,7 +301,7 @@ struct kernel {
 
 /* Offset of a parameter, or with nr_parameters the bytes of all. */
 size_t kernel_offset(const struct kernel *kernel, unsigned parameter);
-const struct kernel *kernel_nth(unsigned n); /* packets' first; NULL: there are fewer */
+const struct kernel *kernel_nth(unsigned n); /* the library's first; NULL: there are fewer */
 
 /* What a function is in a context, and the address of the variable that it reads; or NULL with the
  * result to return. */
@@ -311,6 +311,10 @@ const struct kernel *function_kernel(cu_function function, int context, uint64_t
 /* Those of packets, by number: five sizes of elements, each packed and unpacked. */
 enum { PACKET_KERNELS = 10 };
 extern const struct kernel packet_kernels[PACKET_KERNELS];
+extern const struct kernel digest_kernel;
+
+/* These together: the kernels of weir's library. */
+enum { LIBRARY_KERNELS = PACKET_KERNELS + 1 };
 void modules_fini(void);
 
 /* ------------------------------------------------------------------ stream.c, event.c, submit.c */

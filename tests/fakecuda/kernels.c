@@ -315,7 +315,9 @@ const struct kernel *kernel_nth(unsigned n)
 {
 	if (n < PACKET_KERNELS)
 		return &packet_kernels[n];
-	n -= PACKET_KERNELS;
+	if (n < LIBRARY_KERNELS)
+		return &digest_kernel;
+	n -= LIBRARY_KERNELS;
 	return n < ARRAY_LEN(kernels) ? &kernels[n] : NULL;
 }
 

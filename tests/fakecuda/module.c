@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Modules and libraries of kernels. Of PTX only the names of kernels are looked at, and those of
- * packets are known; a text that begins with "fakecuda kernels" has all kernels of kernels.c and
+ * weir's library are known; a text that begins with "fakecuda kernels" has all kernels of kernels.c and
  * the variables that its lines name (see fakecuda.h). A kernel of a library is its function, too.
  */
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static cu_result ptx_read(struct module *module, const char *text)
 {
 	if (!strstr(text, "\n.version ") || !strstr(text, "\n.target sm_"))
 		return CU_INVALID_PTX;
-	for (unsigned i = 0; i < PACKET_KERNELS; i++)
+	for (unsigned i = 0; i < LIBRARY_KERNELS; i++)
 		module->has[i] = has_entry(text, kernel_nth(i)->name);
 	return CU_SUCCESS;
 }
@@ -101,7 +101,7 @@ static cu_result image_read(struct module *module, const char *text)
 		global->bytes = bytes;
 		module->nr_globals++;
 	}
-	for (unsigned i = PACKET_KERNELS; (kernel = kernel_nth(i)); i++)
+	for (unsigned i = LIBRARY_KERNELS; (kernel = kernel_nth(i)); i++)
 		module->has[i] = !kernel->global || global_named(module, kernel->global);
 	return CU_SUCCESS;
 }

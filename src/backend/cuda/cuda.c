@@ -180,6 +180,9 @@ static const struct backend_ops cuda_ops = {
 	.copy = cuda_copy,
 	.packet = cuda_packet,
 	.packet_prepare = cuda_packet_prepare,
+	.digest = cuda_digest,
+	.digest_take = cuda_digest_take,
+	.digest_prepare = cuda_digest_prepare,
 	.upload = cuda_upload,
 	.download = cuda_download,
 	.stream_wait = cuda_stream_wait,
@@ -283,6 +286,8 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 		err = -EINVAL;
 	}
 	if (!err)
+		err = digest_key_random(&cuda->digest_key);
+	if (!err)
 		err = cuda_driver_open(&cuda->driver, config->library, config->quiet);
 	if (err)
 		goto err_free;
@@ -299,6 +304,7 @@ int cuda_create(const struct cuda_config *config, struct backend **out)
 	backend_observe_complete(&cuda->observe);
 	cuda->base.observe = &cuda->observe;
 	cuda->base.data = WEIR_DATA_REAL;
+	cuda->base.digest_key = &cuda->digest_key;
 	cuda->start_ns = clock_now_ns();
 	cuda->process = getpid();
 	cuda->nvml = config->nvml;

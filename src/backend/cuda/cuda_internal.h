@@ -20,6 +20,7 @@
  *   cuda_debug.c     debug mode: brackets, and what they let devices do
  *   cuda_map.c       mappings in reservations
  *   cuda_work.c      what is queued on streams: copies, kernels, packets
+ *   cuda_digest.c    digests
  *   cuda_managed.c   managed memory
  *   cuda_migrator.c  the thread that notices what is done
  *   cuda_describe.c  the machine's description
@@ -132,6 +133,15 @@ struct cuda_stream {
 /* Sizes of elements that packets have: 1 to 16. */
 #define CUDA_PACKET_SIZES 5u
 
+/* What a device takes digests with. module NULL: not loaded. Guarded by cuda.starting, constant
+ * from then on; but taken, by cuda.lock. */
+struct cuda_digests {
+	cu_module module;
+	cu_function function;
+	void *parts; /* of results, by place: host memory, which the kernel writes */
+	bool taken[BACKEND_DIGESTS_MAX]; /* places that a ticket names */
+};
+
 struct cuda_device {
 	cu_device device;
 	cu_context context; /* NULL: not taken yet; guarded by cuda.starting */
@@ -139,6 +149,7 @@ struct cuda_device {
 	 * elements of 1, 2, 4... bytes. Guarded by cuda.starting, constant from then on. */
 	cu_module packets;
 	cu_function packet[2 * CUDA_PACKET_SIZES];
+	struct cuda_digests digests;
 	uint32_t nr_warps;	 /* that can be resident */
 	struct cuda_event *base; /* reached at base_ns: times are counted from it */
 	uint64_t base_ns;
@@ -164,6 +175,7 @@ struct cuda {
 	bool debug;
 	uint32_t nr_parts;	 /* that the only GPU is taken for; 1: a device is a GPU */
 	const char *nvml, *root; /* see struct cuda_config */
+	struct digest_key digest_key;
 	struct cuda_device device[WEIR_DEVICES_MAX];
 
 	pthread_mutex_t starting, lock;
@@ -286,6 +298,9 @@ int cuda_kernels_load(struct cuda *cuda, uint32_t device);
 /* Queue a packet's kernel, which is loaded if it is the device's first. The same holds. */
 int cuda_packet_queue(struct cuda *cuda, uint32_t device, cu_stream stream,
 		      const struct backend_packet *packet);
+
+/* See that a device can take digests: the kernel, and memory for results. The same holds. */
+int cuda_digests_load(struct cuda *cuda, uint32_t device);
 
 /* Unload a device's kernels, if they are loaded. Nobody uses the device. */
 void cuda_kernels_fini(struct cuda *cuda, uint32_t device);
@@ -492,6 +507,13 @@ int cuda_download(struct backend *b, stream_id_t stream, void *data, const void 
 		  uint64_t bytes);
 void cuda_inplace_bytes(struct backend *b, uint32_t device, uint32_t memory,
 			uint64_t bytes[BACKEND_DIRECTION_NR]);
+
+/* ---- cuda_digest.c */
+
+int cuda_digest(struct backend *b, stream_id_t stream, const struct backend_chunk *chunk,
+		uint64_t bytes, uint32_t *ticket);
+int cuda_digest_take(struct backend *b, uint32_t ticket, struct digest *out);
+int cuda_digest_prepare(struct backend *b, uint32_t device);
 
 /* ---- cuda_managed.c */
 

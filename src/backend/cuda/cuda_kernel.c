@@ -7,11 +7,14 @@
 #include <stdio.h>
 
 #include "src/backend/cuda/cuda_internal.h"
+#include "src/backend/cuda/digest_args.h"
 #include "src/backend/cuda/packet.h"
 #include "src/base/util.h"
 
-/* packet.ptx, as text. The build makes it. */
-extern const char cuda_packet_ptx[];
+/* packet.ptx and digest.ptx, as text. The build makes them. */
+extern const char cuda_packet_ptx[], cuda_digest_ptx[];
+
+/* ------------------------------------------------------------------ packets */
 
 /* Find the kernels in the module that the device has. The context is current. */
 static int kernels_find(struct cuda *cuda, struct cuda_device *dev)
@@ -79,10 +82,70 @@ int cuda_packet_queue(struct cuda *cuda, uint32_t device, cu_stream stream,
 				"cuLaunchKernel");
 }
 
+/* ------------------------------------------------------------------ digests */
+
+static void digests_unload(struct cuda *cuda, struct cuda_digests *digests)
+{
+	if (digests->parts)
+		(void)cuda_undo_error(&cuda->driver, cuda->driver.host_free(digests->parts),
+				      "cuMemFreeHost");
+	if (digests->module)
+		(void)cuda_undo_error(&cuda->driver, cuda->driver.module_unload(digests->module),
+				      "cuModuleUnload");
+	digests->parts = NULL;
+	digests->module = NULL;
+}
+
+/* The starting lock is held, and the device's context current. */
+static int digests_load(struct cuda *cuda, struct cuda_digests *digests)
+{
+	struct cuda_driver *driver = &cuda->driver;
+	cu_module module = NULL;
+	void *parts = NULL;
+	int err = cuda_error(driver, driver->module_load(&module, cuda_digest_ptx, 0, NULL, NULL),
+			     "cuModuleLoadDataEx");
+
+	if (err)
+		return err;
+	digests->module = module;
+	err = cuda_error(driver, driver->module_function(&digests->function, module, "weir_digest"),
+			 "weir_digest");
+	if (!err)
+		err = cuda_error(driver,
+				 driver->host_alloc(&parts,
+						    BACKEND_DIGESTS_MAX * sizeof(digest_parts),
+						    CU_HOST_PORTABLE | CU_HOST_DEVICEMAP),
+				 "cuMemHostAlloc");
+	if (err)
+		digests_unload(cuda, digests);
+	else
+		digests->parts = parts;
+	return err;
+}
+
+int cuda_digests_load(struct cuda *cuda, uint32_t device)
+{
+	struct cuda_digests *digests = &cuda->device[device].digests;
+	int err = 0;
+
+	pthread_mutex_lock(&cuda->starting);
+	if (!digests->module)
+		err = digests_load(cuda, digests);
+	pthread_mutex_unlock(&cuda->starting);
+	return err;
+}
+
+/* ------------------------------------------------------------------ the end */
+
 void cuda_kernels_fini(struct cuda *cuda, uint32_t device)
 {
-	if (!cuda->device[device].packets || cuda_enter_surely(cuda, device))
+	struct cuda_device *dev = &cuda->device[device];
+
+	if ((!dev->packets && !dev->digests.module) || cuda_enter_surely(cuda, device))
 		return;
-	kernels_unload(cuda, &cuda->device[device]);
+	if (dev->packets)
+		kernels_unload(cuda, dev);
+	if (dev->digests.module)
+		digests_unload(cuda, &dev->digests);
 	cuda_leave(cuda);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernels that pack elements by a list and unpack them. What the library carries is packet.ptx,
- * which tools/packet-ptx makes of this: after a change, run it.
+ * which tools/kernel-ptx makes of this: after a change, run it.
  *
  * A thread has groups of elements that are 16 bytes of the packet: their part of the list and of
  * the packet is one access each. Neighbours that lie together are one access, too.
@@ -16,7 +16,7 @@
 /* The launcher's, of whatever compiler it is. */
 static_assert(sizeof(struct backend_packet) == 64 && offsetof(struct backend_packet, index) == 16 &&
 		      offsetof(struct backend_packet, nr) == 24,
-	      "struct backend_packet is another one: run tools/packet-ptx");
+	      "struct backend_packet is another one: run tools/kernel-ptx");
 
 /* So many elements are 16 bytes, which is what a thread has of a packet; the list of these. */
 template <class T> struct group {

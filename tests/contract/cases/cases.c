@@ -163,6 +163,8 @@ void contract_gate_open(struct contract *c)
 
 /* ------------------------------------------------------------------ everything once */
 
+#define NO_TICKET UINT32_MAX
+
 struct script {
 	struct backend *b;
 	uint64_t unit;
@@ -170,6 +172,7 @@ struct script {
 	void *va, *plain, *pinned, *managed;
 	stream_id_t stream;
 	bool mapped, has_stream;
+	uint32_t ticket; /* of a digest; NO_TICKET: none */
 	uint8_t byte;
 };
 
@@ -223,6 +226,8 @@ static int script_work(struct script *s)
 	       (err = ops->copy(s->b, s->stream, &copy, 1)) ||
 	       (err = ops->upload(s->b, s->stream, s->plain, bytes ? &s->byte : NULL, 1)) ||
 	       (err = ops->packet(s->b, s->stream, &packet)) ||
+	       (err = ops->digest_prepare(s->b, 0)) ||
+	       (err = ops->digest(s->b, s->stream, &s->gpu, s->unit, &s->ticket)) ||
 	       (err = ops->download(s->b, s->stream, bytes ? &s->byte : NULL, s->plain, 1)) ||
 	       (err = ops->fence_record(s->b, s->stream, &fence)) ||
 	       (err = ops->stream_wait(s->b, s->stream, fence)) ||
@@ -240,7 +245,7 @@ static int script_work(struct script *s)
 
 int contract_script(struct backend *b, uint64_t unit)
 {
-	struct script s = {.b = b, .unit = unit};
+	struct script s = {.b = b, .unit = unit, .ticket = NO_TICKET};
 	int err = script_make(&s);
 
 	if (!err)
@@ -250,6 +255,8 @@ int contract_script(struct backend *b, uint64_t unit)
 	b->managed->free(b, s.managed);
 	if (s.has_stream)
 		b->ops->stream_destroy(b, s.stream);
+	if (s.ticket != NO_TICKET && b->ops->digest_take(b, s.ticket, NULL))
+		err = err ? err : -EIO;
 	while (s.mapped && b->ops->unmap(b, s.va))
 		err = err ? err : -EIO;
 	if (s.va)

@@ -7,7 +7,7 @@
  *   cases.c    the list, opening and closing, what the others share
  *   memory.c   chunks and plain allocations      mapping.c  reservations and mappings
  *   work.c     copies, kernels, fences           packet.c   packets
- *   life.c     progress, threads, failing calls
+ *   life.c     progress, threads, failing calls  digest.c   digests
  *   plain.c    objects of plain memory (weir.h), which behave alike on all of them
  */
 #ifndef WEIR_CONTRACT_CASES_H
@@ -139,6 +139,13 @@ int contract_script(struct backend *b, uint64_t unit);
 	X(packet_places, 0)      \
 	X(packet_arguments, 0)
 
+#define CASES_OF_DIGESTS(X)    \
+	X(digest_values, 0)    \
+	X(digest_changes, 0)   \
+	X(digest_order, 0)     \
+	X(digest_arguments, 0) \
+	X(digest_devices, 0)
+
 #define CASES_OF_LIFE(X)             \
 	X(progress, 0)               \
 	X(marks, 0)                  \
@@ -182,6 +189,7 @@ int contract_script(struct backend *b, uint64_t unit);
 	CASES_OF_MAPPING(X) \
 	CASES_OF_WORK(X)    \
 	CASES_OF_PACKETS(X) \
+	CASES_OF_DIGESTS(X) \
 	CASES_OF_LIFE(X)    \
 	CASES_OF_PLAIN(X)
 
