@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading an eBPF object file: code sections become one array of instructions, data sections become
+ * Reading an eBPF object file: code sections become one array of instructions, data sections become
  * regions, and relocations are applied to both. Nothing in the file is trusted: each offset, count
- * and index is compared with what there is.
+ * and index is compared with what there is. Whether the code is well formed is not looked at here
+ * (bpf_check.c).
  */
 #include <elf.h>
 #include <errno.h>
@@ -522,125 +523,30 @@ static int read_btf(struct elf *e)
 	return btf.btf && bpf_btf_read(e->object, &btf) ? no_memory(e) : 0;
 }
 
-/* ------------------------------------------------------------------ objects */
-
-/* The checked code in the form that runs. */
-static int decode(struct elf *e)
-{
-	struct bpf_object *o = e->object;
-
-	o->code = calloc(o->nr_insns, sizeof(*o->code));
-	if (!o->code)
-		return no_memory(e);
-	for (uint32_t n = 0; n < o->nr_insns; n += 1 + bpf_is_wide(&o->insn[n]))
-		o->code[n] = bpf_decode(&o->insn[n]);
-	return 0;
-}
-
-static int object_fill(struct elf *e)
-{
-	int err = read_head(e);
-
-	if (!err)
-		err = add_sections(e);
-	if (!err)
-		err = add_symbols(e);
-	if (!err)
-		err = read_btf(e);
-	if (!err)
-		err = relocate(e);
-	if (!err)
-		err = bpf_check(e->object, e->err, e->err_bytes);
-	return err ? err : decode(e);
-}
-
-int bpf_object_load(const char *name, const void *bytes, size_t nr_bytes, struct bpf_object **out,
-		    char *err, size_t err_bytes)
+int bpf_elf_read(struct bpf_object *object, const void *bytes, size_t nr_bytes, char *err,
+		 size_t err_bytes)
 {
 	struct elf *e = calloc(1, sizeof(*e));
-	struct bpf_object *object = calloc(1, sizeof(*object));
-	int rc = -ENOMEM;
+	int rc;
 
-	if (object)
-		object->name = strdup(name);
-	if (!e || !object || !object->name) {
-		snprintf(err, err_bytes, "%s: no memory", name);
-	} else {
-		e->bytes = bytes;
-		e->nr_bytes = nr_bytes;
-		e->object = object;
-		e->err = err;
-		e->err_bytes = err_bytes;
-		rc = object_fill(e);
+	if (!e) {
+		snprintf(err, err_bytes, "%s: no memory", object->name);
+		return -ENOMEM;
 	}
+	e->bytes = bytes;
+	e->nr_bytes = nr_bytes;
+	e->object = object;
+	e->err = err;
+	e->err_bytes = err_bytes;
+	rc = read_head(e);
+	if (!rc)
+		rc = add_sections(e);
+	if (!rc)
+		rc = add_symbols(e);
+	if (!rc)
+		rc = read_btf(e);
+	if (!rc)
+		rc = relocate(e);
 	free(e);
-	if (rc) {
-		bpf_make_printable(err);
-		bpf_object_destroy(object);
-	} else {
-		*out = object;
-	}
 	return rc;
-}
-
-int bpf_object_open(const char *path, struct bpf_object **out, char *err, size_t err_bytes)
-{
-	FILE *file = fopen(path, "rb");
-	char *bytes = file ? malloc(BPF_OBJECT_MAX + 1) : NULL;
-	size_t nr = bytes ? fread(bytes, 1, BPF_OBJECT_MAX + 1, file) : 0;
-	int rc = 0;
-
-	if (!file || ferror(file))
-		rc = -errno;
-	else if (!bytes)
-		rc = -ENOMEM;
-	if (rc)
-		snprintf(err, err_bytes, "%s: %s", path, strerror(-rc));
-	else if (nr > BPF_OBJECT_MAX) {
-		rc = -EINVAL;
-		snprintf(err, err_bytes, "%s: more than %u MiB: no policy", path,
-			 BPF_OBJECT_MAX >> 20);
-	} else {
-		rc = bpf_object_load(path, bytes, nr, out, err, err_bytes);
-	}
-	free(bytes);
-	if (file)
-		(void)fclose(file);
-	return rc;
-}
-
-void bpf_object_destroy(struct bpf_object *object)
-{
-	if (!object)
-		return;
-	for (uint32_t f = 0; f < object->nr_functions; f++)
-		free(object->function[f].name);
-	for (uint32_t v = 0; v < object->nr_variables; v++)
-		free(object->variable[v].name);
-	for (uint32_t n = BPF_REGION_DATA; n < object->nr_regions; n++)
-		free(object->region[n].bytes);
-	free(object->region[BPF_REGION_STACK].bytes);
-	free(object->function);
-	free(object->variable);
-	free(object->insn);
-	free(object->code);
-	free(object->line);
-	free(object->strings);
-	free(object->name);
-	free(object);
-}
-
-int bpf_function_find(const struct bpf_object *object, const char *name)
-{
-	for (uint32_t f = 0; f < object->nr_functions; f++)
-		if (object->function[f].global && strcmp(object->function[f].name, name) == 0)
-			return (int)f;
-	return -1;
-}
-
-void bpf_make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
 }

@@ -2,10 +2,11 @@
 /*
  * What the files of the eBPF interpreter share.
  *
+ *   bpf_object.c  objects as a whole: loading, finding functions, destroying
  *   bpf_elf.c     an object file: sections, symbols, relocations
  *   bpf_btf.c     its type and line information
  *   bpf_check.c   whether code is well formed
- *   bpf_where.c   where an instruction is
+ *   bpf_where.c   where an instruction is; names that are fit to be printed
  *   bpf_run.c     running it
  *   bpf_global.c  its variables
  */
@@ -114,6 +115,11 @@ const struct bpf_function *bpf_function_of(const struct bpf_object *object, uint
 
 /* "function, instruction N, file:line", N from the function's beginning. */
 void bpf_where(const struct bpf_object *object, uint32_t insn, char *text, size_t bytes);
+
+/* Fill an object that has its name alone from an object file. @return 0, -EINVAL or -ENOMEM with a
+ * text in err; the object is to be destroyed even so. */
+int bpf_elf_read(struct bpf_object *object, const void *bytes, size_t nr_bytes, char *err,
+		 size_t err_bytes);
 
 /* Whether all code is well formed: known instructions, registers, jumps inside a function to
  * instructions, calls of functions, no end that runs on. */

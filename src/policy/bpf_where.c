@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an instruction of an eBPF object is. */
+/* Where an instruction of an eBPF object is, and text from an object that is fit to be printed. */
 #include <stdio.h>
 
 #include "src/base/util.h"
@@ -24,4 +24,11 @@ void bpf_where(const struct bpf_object *object, uint32_t insn, char *text, size_
 			 object->line[n - 1].file, object->line[n - 1].line);
 	else
 		snprintf(text, bytes, "%s, instruction %u", f->name, insn - f->first);
+}
+
+void bpf_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
 }
