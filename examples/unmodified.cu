@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that knows nothing of weir: a stack of layers, each a square matrix, goes forth and
- * back in every step, as training does. Forth, each layer is read; back, in the reverse order, it is
- * read and written. With more layers than the GPU has memory for it ends with "out of memory", and
- * gets through as
+ * back in every step, as training does. Forth, each layer is read; back, in the reverse order, it
+ * is read and written. With more layers than the GPU has memory for it ends with "out of memory",
+ * and gets through as
  *
  *     nvcc -std=c++17 -arch=native examples/unmodified.cu -o unmodified
  *     weir run --gpu-budget 8GB -- ./unmodified --layers 256
  *
- * Beside it, --memory pinned holds the layers in host memory that the kernels use in place, which is
- * what a program can do by itself.
+ * Beside it, --memory pinned holds the layers in host memory that the kernels use in place, which
+ * is what a program can do by itself.
  */
 #include <chrono>
 #include <cmath>
@@ -110,71 +110,97 @@ static unsigned long number(const char *option, const char *text)
 	return n;
 }
 
-int main(int argc, char **argv)
-{
-	unsigned long layers = 64, steps = 10;
-	bool pinned = false;
+static struct {
+	unsigned long layers, steps;
+	bool pinned;
+} options = {64, 10, false};
 
+static void read_options(int argc, char **argv)
+{
 	for (int a = 1; a < argc; a += 2) {
 		const char *value = a + 1 < argc ? argv[a + 1] : NULL;
 
 		if (!strcmp(argv[a], "--layers")) {
-			layers = number(argv[a], value);
+			options.layers = number(argv[a], value);
 		} else if (!strcmp(argv[a], "--steps")) {
-			steps = number(argv[a], value);
+			options.steps = number(argv[a], value);
 		} else if (!strcmp(argv[a], "--memory") && value &&
 			   (!strcmp(value, "device") || !strcmp(value, "pinned"))) {
-			pinned = !strcmp(value, "pinned");
+			options.pinned = !strcmp(value, "pinned");
 		} else {
 			fprintf(stderr, "usage: unmodified [--layers N] [--steps N] "
 					"[--memory device|pinned]\n");
-			return 2;
+			exit(2);
 		}
 	}
+}
 
-	const size_t bytes = (size_t)WIDTH * WIDTH * sizeof(float);
-	const size_t vector_bytes = (size_t)WIDTH * BATCH * sizeof(float);
-	std::vector<float *> w(layers), x(layers + 1);
+static float *alloc(size_t bytes, bool pinned)
+{
+	float *data;
+
+	if (pinned)
+		must(cudaMallocHost(&data, bytes), "cudaMallocHost");
+	else
+		must(cudaMalloc(&data, bytes), "cudaMalloc");
+	return data;
+}
+
+/* Forth and back once. */
+static void step(const std::vector<float *> &w, const std::vector<float *> &x)
+{
+	for (size_t l = 0; l < w.size(); l++)
+		forth<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
+	for (size_t l = w.size(); l--;)
+		back<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
+	must(cudaDeviceSynchronize(), "a kernel");
+}
+
+/* Of what came out last, and of a row of each layer. */
+static uint64_t sum_up(const std::vector<float *> &w, const float *y)
+{
 	std::vector<float> last(WIDTH * BATCH), row(WIDTH);
+	uint64_t sum;
 
-	for (unsigned long l = 0; l < layers; l++) {
-		if (pinned)
-			must(cudaMallocHost(&w[l], bytes), "cudaMallocHost");
-		else
-			must(cudaMalloc(&w[l], bytes), "cudaMalloc");
-		fill<<<1024, THREADS>>>(w[l], l);
-	}
-	for (unsigned long l = 0; l <= layers; l++)
-		must(cudaMalloc(&x[l], vector_bytes), "cudaMalloc");
-	for (uint32_t i = 0; i < WIDTH * BATCH; i++)
-		last[i] = weight(layers, i);
-	must(cudaMemcpy(x[0], last.data(), vector_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-
-	for (unsigned long s = 0; s < steps; s++) {
-		auto since = std::chrono::steady_clock::now();
-
-		for (unsigned long l = 0; l < layers; l++)
-			forth<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
-		for (unsigned long l = layers; l--;)
-			back<<<WIDTH, THREADS>>>(w[l], x[l], x[l + 1]);
-		must(cudaDeviceSynchronize(), "a kernel");
-		printf("step %lu: %.6f s\n", s + 1,
-		       std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
-			       .count());
-	}
-
-	must(cudaMemcpy(last.data(), x[layers], vector_bytes, cudaMemcpyDeviceToHost),
+	must(cudaMemcpy(last.data(), y, last.size() * sizeof(float), cudaMemcpyDeviceToHost),
 	     "cudaMemcpy");
-	uint64_t sum = checksum(last);
-
-	/* A row of each layer, too. */
-	for (unsigned long l = 0; l < layers; l++) {
+	sum = checksum(last);
+	for (size_t l = 0; l < w.size(); l++) {
 		must(cudaMemcpy(row.data(), w[l] + (l % WIDTH) * WIDTH, WIDTH * sizeof(float),
 				cudaMemcpyDefault),
 		     "cudaMemcpy");
 		sum = sum * 31 + checksum(row);
 	}
-	printf("%lu layers, %.2f GB, checksum %016llx\n", layers,
-	       (double)layers * (double)bytes / 1e9, (unsigned long long)sum);
+	return sum;
+}
+
+int main(int argc, char **argv)
+{
+	const size_t bytes = (size_t)WIDTH * WIDTH * sizeof(float);
+	std::vector<float> first(WIDTH * BATCH);
+	std::vector<float *> w, x;
+
+	read_options(argc, argv);
+	for (unsigned long l = 0; l < options.layers; l++) {
+		w.push_back(alloc(bytes, options.pinned));
+		fill<<<1024, THREADS>>>(w[l], l);
+	}
+	for (unsigned long l = 0; l <= options.layers; l++)
+		x.push_back(alloc(first.size() * sizeof(float), false));
+	for (uint32_t i = 0; i < WIDTH * BATCH; i++)
+		first[i] = weight(options.layers, i);
+	must(cudaMemcpy(x[0], first.data(), first.size() * sizeof(float), cudaMemcpyHostToDevice),
+	     "cudaMemcpy");
+	for (unsigned long s = 0; s < options.steps; s++) {
+		auto since = std::chrono::steady_clock::now();
+
+		step(w, x);
+		printf("step %lu: %.6f s\n", s + 1,
+		       std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
+			       .count());
+	}
+	printf("%lu layers, %.2f GB, checksum %016llx\n", options.layers,
+	       (double)options.layers * (double)bytes / 1e9,
+	       (unsigned long long)sum_up(w, x[options.layers]));
 	return 0;
 }

@@ -75,8 +75,8 @@ struct range {
 	struct block_home *homes;      /* by block, where several devices use it; else NULL */
 	bracket_seq_t last_part_use;   /* newest bracket that named any part of it */
 	bracket_seq_t born; /* brackets up to it that named its bytes did so in an earlier life */
-	uint64_t devices;	       /* access list of mappings made from now on */
-	uint64_t granted; /* ... and of those that stand, at most: launches may be using them */
+	uint64_t devices;   /* access list of mappings made from now on */
+	uint64_t granted;   /* ... and of those that stand, at most: launches may be using them */
 	/* In spaces of several devices: own memories of those that named it since it was last
 	 * allocated while it was idle, a bit each. */
 	uint64_t users;
