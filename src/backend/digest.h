@@ -27,7 +27,7 @@
 #define DIGEST_ROWS 16u
 #define DIGEST_LANES 32u
 #define DIGEST_ROW_BYTES 512u /* 16 for each lane */
-#define DIGEST_WORDS 64u /* of a lane: 4 in each row */
+#define DIGEST_WORDS 64u      /* of a lane: 4 in each row */
 #define DIGEST_TILE_BYTES 8192u
 #define DIGEST_PRIME ((UINT64_C(1) << 61) - 1)
 

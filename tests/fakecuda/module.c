@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Modules and libraries of kernels. Of PTX only the names of kernels are looked at, and those of
- * weir's library are known; a text that begins with "fakecuda kernels" has all kernels of kernels.c and
- * the variables that its lines name (see fakecuda.h). A kernel of a library is its function, too.
+ * weir's library are known; a text that begins with "fakecuda kernels" has all kernels of kernels.c
+ * and the variables that its lines name (see fakecuda.h). A kernel of a library is its function,
+ * too.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -124,8 +124,9 @@ static void launch(struct fixture *f, uint64_t offset, uint64_t bytes, enum weir
 {
 	const struct weir_use use = use_of(f->va + offset, bytes, kind);
 	static uint8_t value;
-	struct touch touch = {.write = kind == WEIR_READ ? NULL : f->va + offset, .value = ++value};
+	struct touch touch = {.write = kind == WEIR_READ ? NULL : f->va + offset};
 
+	touch.value = ++value;
 	assert_int_equal(launch_touch(f->b, f->compute, touch, &use, 1), 0);
 }
 

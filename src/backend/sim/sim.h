@@ -40,8 +40,8 @@
 /* desc passes weir_machine_check(). */
 int sim_create(const struct weir_machine_desc *desc, enum weir_data data, struct backend **out);
 
-/* Chunks, mappings, reservations, plain and managed allocations, streams and tickets of digests that
- * are alive. b is a simulator. */
+/* Chunks, mappings, reservations, plain and managed allocations, streams and tickets of digests
+ * that are alive. b is a simulator. */
 int sim_leaks(struct backend *b);
 
 /* Have calls that simulate for long ask whether to stop, with the lock held: once stop() is not 0,

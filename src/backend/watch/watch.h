@@ -3,10 +3,11 @@
  * The watching backend: it passes everything on to another and records what happened and when,
  * without changing what happens. Between watch_start() and watch_stop():
  *
- *  - work on streams: launches, packets and digests as launches, batches of copies, transfers. Their
- *    times are those of marks (see fence_mark) before and after. A launch begins when it could start:
- *    when the work before it on its stream is done, and what the stream was made to wait for, and
- *    the call was made. That other streams' kernels keep the device busy does not show.
+ *  - work on streams: launches, packets and digests as launches, batches of copies, transfers.
+ *    Their times are those of marks (see fence_mark) before and after. A launch begins when it
+ *    could start: when the work before it on its stream is done, and what the stream was made to
+ *    wait for, and the call was made. That other streams' kernels keep the device busy does not
+ *    show.
  *  - calls of the host that take time: mapping, chunks, allocations, waits. Those of less than
  *    WATCH_LEAST_NS are left out.
  *  - residency: bytes of each memory that hold something that kernels can reach (chunks that are
