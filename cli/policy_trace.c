@@ -18,7 +18,6 @@
 struct replayed {
 	struct trace_file file;
 	struct replay_plan plan;
-	struct machine_file description; /* where one was named */
 	struct weir_machine_desc machine;
 	uint32_t device;
 	uint64_t gpu_bytes, host_bytes;
@@ -69,10 +68,9 @@ static int choose_machine(struct replayed *r, struct policy_trace *t, char *err,
 	r->machine = r->file.machine;
 	r->device = r->plan.device;
 	if (t->machine) {
-		rc = machine_file_read(t->machine, &r->description, err, err_bytes);
+		rc = machine_file_load(t->machine, &r->machine, err, err_bytes);
 		if (rc)
 			return rc;
-		r->machine = r->description.desc;
 		r->device = 0;
 	}
 	replay_kernels(&r->file, &r->machine);

@@ -40,21 +40,6 @@ static void follow_position(struct planner *p, struct range *range)
 	}
 }
 
-bool follow_add(struct planner *p, const struct pending_action *action)
-{
-	if (p->nr_pending == p->max_pending) {
-		uint32_t max = MAX(64u, p->max_pending * 2);
-		struct pending_action *pending = realloc(p->pending, max * sizeof(*pending));
-
-		if (!pending)
-			return false;
-		p->pending = pending;
-		p->max_pending = max;
-	}
-	p->pending[p->nr_pending++] = *action;
-	return true;
-}
-
 /*
  * A plan was made. It speaks of a period that follows one like it: what it holds resident all the
  * time, or never, it does not move. Bring that to where it thinks it is.
@@ -81,7 +66,7 @@ static void follow_start(struct planner *p)
 		action.move = resident > level ? PLAN_EVICT : PLAN_FETCH;
 		action.nr_blocks = level;
 		if (resident != level)
-			(void)follow_add(p, &action);
+			(void)pending_add(p, &action);
 	}
 	free(moved);
 }
@@ -223,11 +208,11 @@ static void pending_fill(struct planner *p)
 			return;
 		/* Those of a stage before the plan was made are left out. */
 		if (due >= p->first_stage &&
-		    !follow_add(p, &(struct pending_action){.move = action->move,
-							    .life = action->life,
-							    .nr_blocks = action->nr_blocks,
-							    .from = base + action->from,
-							    .due = due}))
+		    !pending_add(p, &(struct pending_action){.move = action->move,
+							     .life = action->life,
+							     .nr_blocks = action->nr_blocks,
+							     .from = base + action->from,
+							     .due = due}))
 			return;
 		if (++p->next_action == p->plan->nr_actions) {
 			p->next_action = 0;

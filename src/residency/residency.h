@@ -8,6 +8,7 @@
  *   learn*.c   from the record, and the space's places, to the plan's input
  *   schedule.c where in the plan the program is, and what the plan says there
  *   follow.c   carrying a plan out, step by step
+ *   pending.c  actions of a plan that are under way
  *   resume.c   a plan that is suspended, and followed again
  *   ask.c      a policy's place in decisions
  *   decide*.c  what comes in, what goes, where to, as pure functions
@@ -259,15 +260,17 @@ bool schedule_is_used_soon(const struct range *range, uint32_t nr_stages);
 /* Stages until the range's next use after the bracket being placed; UINT32_MAX: none known. */
 uint32_t schedule_next_use(const struct range *range);
 
+/* ---- pending.c */
+
+/* Add an action to those that are under way. @return false: no memory. What is pending costs speed
+ * only: it comes later, or never. */
+bool pending_add(struct planner *p, const struct pending_action *action);
+
 /* ---- follow.c */
 
 /* The newest event was recorded: recognise, follow, suspend, resume, or drop the plan.
  * range: what it allocated or frees, or NULL. */
 void follow_event(struct weir_space *space, struct planner *p, struct range *range);
-
-/* Add an action to those that are under way. @return false: no memory. What is pending costs speed
- * only: it comes later, or never. */
-bool follow_add(struct planner *p, const struct pending_action *action);
 
 /* Record that a range was allocated, or is freed, if plans may have it; and see what that means for
  * the plan. */

@@ -95,7 +95,7 @@ static void bring_to_levels(struct planner *p)
 		if (action.move == PLAN_FETCH)
 			action.due += MIN(next, p->plan->nr_stages);
 		if (resident != level[life])
-			(void)follow_add(p, &action);
+			(void)pending_add(p, &action);
 	}
 	free(level);
 	if (p->nr_pending)
