@@ -42,17 +42,6 @@ static void end(struct record_launch *r, bool begun)
 	hook_leave();
 }
 
-/* The default stream of a call for streams of threads, and of others. */
-static cu_stream of_thread(cu_stream stream)
-{
-	return stream ? stream : CU_STREAM_PER_THREAD;
-}
-
-static cu_stream of_all(cu_stream stream)
-{
-	return stream ? stream : CU_STREAM_LEGACY;
-}
-
 #define SHAPE                                                                              \
 	function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, \
 		parameters
@@ -60,7 +49,7 @@ static cu_stream of_all(cu_stream stream)
 cu_result hook_cuLaunchKernel LAUNCH_PARAMETERS
 {
 	struct record_launch r;
-	bool begun = begin(&r, function, of_all(stream), parameters, extra);
+	bool begun = begin(&r, function, hook_stream_all(stream), parameters, extra);
 	cu_result result = real.cuLaunchKernel(SHAPE, extra);
 
 	end(&r, begun);
@@ -70,7 +59,7 @@ cu_result hook_cuLaunchKernel LAUNCH_PARAMETERS
 cu_result hook_cuLaunchKernel_ptsz LAUNCH_PARAMETERS
 {
 	struct record_launch r;
-	bool begun = begin(&r, function, of_thread(stream), parameters, extra);
+	bool begun = begin(&r, function, hook_stream_thread(stream), parameters, extra);
 	cu_result result = real.cuLaunchKernel_ptsz(SHAPE, extra);
 
 	end(&r, begun);
@@ -80,7 +69,7 @@ cu_result hook_cuLaunchKernel_ptsz LAUNCH_PARAMETERS
 cu_result hook_cuLaunchCooperativeKernel COOPERATIVE
 {
 	struct record_launch r;
-	bool begun = begin(&r, function, of_all(stream), parameters, NULL);
+	bool begun = begin(&r, function, hook_stream_all(stream), parameters, NULL);
 	cu_result result = real.cuLaunchCooperativeKernel(SHAPE);
 
 	end(&r, begun);
@@ -90,7 +79,7 @@ cu_result hook_cuLaunchCooperativeKernel COOPERATIVE
 cu_result hook_cuLaunchCooperativeKernel_ptsz COOPERATIVE
 {
 	struct record_launch r;
-	bool begun = begin(&r, function, of_thread(stream), parameters, NULL);
+	bool begun = begin(&r, function, hook_stream_thread(stream), parameters, NULL);
 	cu_result result = real.cuLaunchCooperativeKernel_ptsz(SHAPE);
 
 	end(&r, begun);
@@ -100,7 +89,8 @@ cu_result hook_cuLaunchCooperativeKernel_ptsz COOPERATIVE
 cu_result hook_cuLaunchKernelEx LAUNCH_EX
 {
 	struct record_launch r;
-	bool begun = config && begin(&r, function, of_all(config->stream), parameters, extra);
+	bool begun =
+		config && begin(&r, function, hook_stream_all(config->stream), parameters, extra);
 	cu_result result = real.cuLaunchKernelEx(config, function, parameters, extra);
 
 	end(&r, begun);
@@ -110,7 +100,8 @@ cu_result hook_cuLaunchKernelEx LAUNCH_EX
 cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
 {
 	struct record_launch r;
-	bool begun = config && begin(&r, function, of_thread(config->stream), parameters, extra);
+	bool begun = config &&
+		     begin(&r, function, hook_stream_thread(config->stream), parameters, extra);
 	cu_result result = real.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
 
 	end(&r, begun);

@@ -77,12 +77,6 @@ static cu_result alloc_ordered(cu_ptr *addr, size_t bytes, cu_stream stream)
 	return result;
 }
 
-/* The default stream of a call for streams of threads. */
-static cu_stream of_thread(cu_stream stream)
-{
-	return stream ? stream : CU_STREAM_PER_THREAD;
-}
-
 cu_result hook_cuMemAllocAsync(cu_ptr *addr, size_t bytes, cu_stream stream)
 {
 	cu_result result = alloc_ordered(addr, bytes, stream);
@@ -92,7 +86,7 @@ cu_result hook_cuMemAllocAsync(cu_ptr *addr, size_t bytes, cu_stream stream)
 
 cu_result hook_cuMemAllocAsync_ptsz(cu_ptr *addr, size_t bytes, cu_stream stream)
 {
-	cu_result result = alloc_ordered(addr, bytes, of_thread(stream));
+	cu_result result = alloc_ordered(addr, bytes, hook_stream_thread(stream));
 
 	return result == CU_NOT_SUPPORTED ? real.cuMemAllocAsync_ptsz(addr, bytes, stream) : result;
 }
@@ -138,7 +132,7 @@ cu_result hook_cuMemAllocFromPoolAsync_ptsz(cu_ptr *addr, size_t bytes, cu_pool 
 	cu_result result = CU_NOT_SUPPORTED;
 
 	if (is_for_default(pool))
-		result = alloc_ordered(addr, bytes, of_thread(stream));
+		result = alloc_ordered(addr, bytes, hook_stream_thread(stream));
 	return result == CU_NOT_SUPPORTED
 		       ? real.cuMemAllocFromPoolAsync_ptsz(addr, bytes, pool, stream)
 		       : result;
@@ -190,7 +184,7 @@ cu_result hook_cuMemFreeAsync(cu_ptr addr, cu_stream stream)
 
 cu_result hook_cuMemFreeAsync_ptsz(cu_ptr addr, cu_stream stream)
 {
-	cu_result result = free_ordered(addr, of_thread(stream));
+	cu_result result = free_ordered(addr, hook_stream_thread(stream));
 
 	return result == CU_NOT_SUPPORTED ? real.cuMemFreeAsync_ptsz(addr, stream) : result;
 }

@@ -147,4 +147,16 @@ void hook_leave(void);
 /* What cuInit() has done: from here on calls are looked at. */
 void hooks_start(void);
 
+/* A stream by a name that is not NULL: of the default streams, NULL is the one of all threads in
+ * most calls, and the calling thread's own in those whose symbols end in _ptsz. */
+static inline cu_stream hook_stream_all(cu_stream stream)
+{
+	return stream ? stream : CU_STREAM_LEGACY;
+}
+
+static inline cu_stream hook_stream_thread(cu_stream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
 #endif

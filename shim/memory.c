@@ -289,12 +289,6 @@ bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes)
 
 /* ------------------------------------------------------------------ streams */
 
-/* How a stream is called here: the default stream has a name of its own. */
-static cu_stream named(cu_stream stream)
-{
-	return stream ? stream : CU_STREAM_LEGACY;
-}
-
 static struct stream_entry *find_stream(cu_stream native)
 {
 	for (uint32_t s = 0; s < memory.nr_streams; s++)
@@ -513,7 +507,7 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 	struct weir_stream *behind;
 	uint64_t at = 0;
 
-	stream = named(stream);
+	stream = hook_stream_all(stream);
 	if (!is_queue(stream))
 		return CU_NOT_SUPPORTED;
 	pthread_mutex_lock(&memory.lock);
@@ -588,7 +582,7 @@ static struct weir_stream *behind_thread(struct weir_stream *own)
 
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 {
-	struct kept kept = {.stream = named(stream), .addr = addr};
+	struct kept kept = {.stream = hook_stream_all(stream), .addr = addr};
 	struct weir_stream *behind;
 	bool is_kept = false;
 	uint64_t bytes;
