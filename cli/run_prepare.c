@@ -21,6 +21,7 @@
 #include "shim/stub.h"
 #include "src/backend/cuda/driver.h"
 #include "src/base/hash.h"
+#include "src/base/program.h"
 
 #define DRIVER "libcuda.so.1"
 #define DROPIN "libweir-dropin.so"
@@ -56,25 +57,22 @@ static int find_driver(char *path)
 /* The drop-in library: beside the running program, or in ../lib from there. */
 static int find_dropin(char *path)
 {
-	static const char *const places[] = {"%.*s/" DROPIN, "%.*s/../lib/" DROPIN,
-					     "%.*s/../lib/x86_64-linux-gnu/" DROPIN};
-	char self[PATH_MAX], at[PATH_MAX + 64];
-	const ssize_t nr = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int folder;
+	static const char *const places[] = {"%s/" DROPIN, "%s/../lib/" DROPIN,
+					     "%s/../lib/x86_64-linux-gnu/" DROPIN};
+	char folder[PATH_MAX], at[PATH_MAX + 64];
+	const int err = program_folder(folder, sizeof(folder));
 
-	if (nr <= 0)
-		return command_complain("run: /proc/self/exe: %s", strerror(errno));
-	self[nr] = '\0';
-	folder = (int)(strrchr(self, '/') - self);
+	if (err)
+		return command_complain("run: /proc/self/exe: %s", strerror(-err));
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		/* NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): one of the table above */
-		(void)snprintf(at, sizeof(at), places[i], folder, self);
+		(void)snprintf(at, sizeof(at), places[i], folder);
 		if (realpath(at, path))
 			return 0;
 	}
-	return command_complain("run: %s is neither beside %s nor in ../lib from there: install "
-				"weir again",
-				DROPIN, self);
+	return command_complain("run: %s is neither in %s nor in ../lib from there: install weir "
+				"again",
+				DROPIN, folder);
 }
 
 /* ------------------------------------------------------------------ the folder */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/base/program.h"
 #include "src/base/variables.h"
 
 #define SYMBOL_MAX 64
@@ -22,16 +23,6 @@
 /* Protects every plugin's table and error while they are filled; loaded is set under it. The
  * dynamic linker runs under it. */
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* The folder of the running program, without a slash at its end; "" if nobody knows. */
-static void program_folder(char *out, size_t bytes)
-{
-	ssize_t nr = readlink("/proc/self/exe", out, bytes - 1);
-
-	out[nr > 0 ? nr : 0] = '\0';
-	if (strrchr(out, '/'))
-		*strrchr(out, '/') = '\0';
-}
 
 /* Look a function up into a pointer to functions. */
 static bool resolve(void *library, const char *symbol, void *function)
@@ -95,11 +86,11 @@ static int load(struct cuda_plugin *plugin, const char *path)
 static int find_and_load(struct cuda_plugin *plugin)
 {
 	const char *named = variable_text(plugin->variable);
-	char folder[PATH_MAX - 128], path[PATH_MAX];
+	char folder[PATH_MAX - 128] = "", path[PATH_MAX];
 
 	if (named)
 		return load(plugin, named);
-	program_folder(folder, sizeof(folder));
+	(void)program_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/%s", folder, plugin->file);
 	if (access(path, F_OK) == 0)
 		return load(plugin, path);

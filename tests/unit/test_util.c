@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small arithmetic, where it is easily wrong: at 0, at powers of two and beside them. */
+/* Small arithmetic, where it is easily wrong: at 0, at powers of two and beside them. And the folder
+ * of the running program. */
+#include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "src/base/program.h"
 #include "src/base/util.h"
 
 static void test_round(void **state)
@@ -57,12 +64,39 @@ static void test_search_sorted(void **state)
 			}
 }
 
+/* The folder is that of this file's program; a buffer that is too small by one byte stays as it
+ * is. */
+static void test_program_folder(void **state)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 16], *found;
+	char *tight;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(program_folder(folder, sizeof(folder)), 0);
+	length = strlen(folder);
+	assert_int_equal(folder[0], '/');
+	assert_int_not_equal(folder[length - 1], '/');
+	(void)snprintf(path, sizeof(path), "%s/test_util", folder);
+	found = realpath("/proc/self/exe", NULL);
+	assert_string_equal(found, path);
+	free(found);
+	tight = calloc(1, length + 1);
+	assert_non_null(tight);
+	assert_int_equal(program_folder(tight, length), -ENAMETOOLONG);
+	assert_int_equal(tight[0], '\0');
+	assert_int_equal(program_folder(tight, length + 1), 0);
+	assert_string_equal(tight, folder);
+	free(tight);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round),
 		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_search_sorted),
+		cmocka_unit_test(test_program_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
