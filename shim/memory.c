@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/bins.h"
@@ -23,6 +22,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/settings.h"
+#include "shim/streams.h"
 #include "shim/summary.h"
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/machine.h"
@@ -36,14 +36,6 @@
 #define HEADROOM_BYTES (UINT64_C(512) << 20)
 #define HEADROOM_SHARE 16u /* no more than this part of what is free */
 #define RESERVED_BLOCKS 2u /* of a space's budgets, for copies: weir_alloc() leaves them free */
-#define STREAMS_MAX 4096u
-
-/* A stream of the program's that frees or allocates in its order. */
-struct stream_entry {
-	cu_stream native;
-	struct weir_stream *adopted; /* NULL: it is of another context */
-	bool ends;		     /* destroyed by the program before its work was done */
-};
 
 static struct {
 	pthread_mutex_t lock, draining, starting;
@@ -53,9 +45,7 @@ static struct {
 	uint32_t gpu, gpu_memory, host_memory; /* as the machine numbers them */
 	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
-	struct stream_entry *stream;
-	uint32_t nr_streams, max_streams;
-	struct weir_stream *threads; /* waits for threads' default streams; NULL: not yet */
+	struct streams streams;
 	struct memory_use use;
 	struct memory_account account;
 	char error[512]; /* the last message of an error */
@@ -150,6 +140,7 @@ static void start(cu_device device)
 	if (err)
 		settings_fail("GPU %d cannot be managed: %s", device,
 			      memory.error[0] ? memory.error : weir_strerror(err));
+	memory.streams = (struct streams){.machine = memory.machine, .gpu = memory.gpu};
 	memory.account.device = device;
 	atomic_store(&memory.device, device);
 	summary_begin();
@@ -289,79 +280,14 @@ bool memory_find(cu_ptr addr, cu_ptr *base, uint64_t *bytes)
 
 /* ------------------------------------------------------------------ streams */
 
-static struct stream_entry *find_stream(cu_stream native)
-{
-	for (uint32_t s = 0; s < memory.nr_streams; s++)
-		if (memory.stream[s].native == native)
-			return &memory.stream[s];
-	return NULL;
-}
-
-/* Lock held. NULL: no memory, or far too many. */
-static struct stream_entry *add_stream(cu_stream native)
-{
-	struct stream_entry *entry;
-
-	if (memory.nr_streams == memory.max_streams) {
-		uint32_t max = MAX(16u, 2 * memory.max_streams);
-		struct stream_entry *more = NULL;
-
-		if (max <= STREAMS_MAX)
-			more = realloc(memory.stream, max * sizeof(*more));
-		if (!more)
-			return NULL;
-		memory.stream = more;
-		memory.max_streams = max;
-	}
-	entry = &memory.stream[memory.nr_streams++];
-	*entry = (struct stream_entry){.native = native};
-	if (weir_stream_adopt(memory.machine, memory.gpu, native, &entry->adopted))
-		entry->adopted = NULL;
-	return entry;
-}
-
-/* The space's name of a stream. Lock held. NULL: it is of another context, or there is no memory
- * on the host. */
-static struct weir_stream *adopted(cu_stream native)
-{
-	struct stream_entry *entry = find_stream(native);
-
-	if (!entry)
-		entry = add_stream(native);
-	return entry ? entry->adopted : NULL;
-}
-
-/* Whether work may be ordered behind a stream: it is not being captured into a graph. */
-static bool is_queue(cu_stream stream)
-{
-	int status = CU_CAPTURE_NONE;
-
-	return !real.cuStreamIsCapturing(stream, &status) && status == CU_CAPTURE_NONE;
-}
-
-/* Whether work of a stream is not done. To ask would spoil another thread's capture, unless this
- * one's mode is relaxed. */
-static bool is_busy(cu_stream stream)
-{
-	int mode = CU_CAPTURE_MODE_RELAXED;
-	bool busy;
-
-	if (!real.cuStreamQuery || !real.cuThreadExchangeStreamCaptureMode ||
-	    real.cuThreadExchangeStreamCaptureMode(&mode))
-		return false;
-	busy = real.cuStreamQuery(stream) == CU_NOT_READY;
-	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
-	return busy;
-}
-
 struct weir_stream *memory_stream(cu_stream stream)
 {
 	struct weir_stream *found;
 
-	if (!is_queue(stream))
+	if (!streams_is_queue(stream))
 		return NULL;
 	pthread_mutex_lock(&memory.lock);
-	found = adopted(stream);
+	found = streams_find(&memory.streams, stream);
 	pthread_mutex_unlock(&memory.lock);
 	return found;
 }
@@ -388,36 +314,30 @@ static void drain(const void *stream, bool any_stream, uint64_t keep)
 		pthread_mutex_lock(&memory.lock);
 		found = memory.bins.bytes > keep &&
 			bins_drain(&memory.bins, stream, any_stream, &kept);
-		behind = found ? adopted(kept.stream) : NULL;
+		behind = found ? streams_find(&memory.streams, kept.stream) : NULL;
 		pthread_mutex_unlock(&memory.lock);
 		if (found && weir_free(memory.space, (void *)(uintptr_t)kept.addr, behind))
 			summary_note_lost(kept.bytes);
 	} while (found);
 }
 
-/*
- * Destroy streams that the program has destroyed and whose work is done by now. Until then the
- * driver keeps them, since to destroy weir's name of a stream is to wait for its work, and that may
- * wait for what the program launches next. memory.draining held.
- */
+/* Destroy streams that the program has destroyed and whose work is done by now; until then the
+ * driver keeps them. memory.draining held, so that nobody else takes streams out of the table. */
 static void end_idle_streams(void)
 {
-	for (uint32_t s = 0;;) {
-		struct stream_entry entry;
+	struct stream_gone gone;
+	uint32_t from = 0;
+	bool found;
 
+	do {
 		pthread_mutex_lock(&memory.lock);
-		while (s < memory.nr_streams &&
-		       (!memory.stream[s].ends || is_busy(memory.stream[s].native)))
-			s++;
-		if (s == memory.nr_streams)
-			break;
-		entry = memory.stream[s];
-		memory.stream[s] = memory.stream[--memory.nr_streams];
+		found = streams_take_idle(&memory.streams, &from, &gone);
 		pthread_mutex_unlock(&memory.lock);
-		weir_stream_destroy(entry.adopted);
-		(void)real.cuStreamDestroy_v2(entry.native);
-	}
-	pthread_mutex_unlock(&memory.lock);
+		if (found) {
+			weir_stream_destroy(gone.adopted);
+			(void)real.cuStreamDestroy_v2(gone.native);
+		}
+	} while (found);
 }
 
 void memory_trim(uint64_t keep_bytes)
@@ -427,25 +347,9 @@ void memory_trim(uint64_t keep_bytes)
 	pthread_mutex_unlock(&memory.draining);
 }
 
-/* Take a stream out of the table, unless it has to stay there until its work is done. Lock held.
- * @return whether it stays */
-static bool stream_stays(cu_stream stream, struct weir_stream **gone)
-{
-	struct stream_entry *entry = find_stream(stream);
-
-	if (!entry)
-		return false;
-	entry->ends = entry->adopted && is_queue(stream) && is_busy(stream);
-	if (entry->ends)
-		return true;
-	*gone = entry->adopted;
-	*entry = memory.stream[--memory.nr_streams];
-	return false;
-}
-
 bool memory_stream_ends(cu_stream stream)
 {
-	struct weir_stream *gone = NULL;
+	struct stream_gone gone;
 	bool stays;
 
 	if (atomic_load(&memory.device) < 0)
@@ -453,9 +357,10 @@ bool memory_stream_ends(cu_stream stream)
 	pthread_mutex_lock(&memory.draining);
 	drain(stream, false, 0);
 	pthread_mutex_lock(&memory.lock);
-	stays = stream_stays(stream, &gone);
+	stays = streams_end(&memory.streams, stream, &gone);
 	pthread_mutex_unlock(&memory.lock);
-	weir_stream_destroy(gone);
+	if (!stays)
+		weir_stream_destroy(gone.adopted);
 	end_idle_streams();
 	pthread_mutex_unlock(&memory.draining);
 	return stays;
@@ -508,10 +413,10 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 	uint64_t at = 0;
 
 	stream = hook_stream_all(stream);
-	if (!is_queue(stream))
+	if (!streams_is_queue(stream))
 		return CU_NOT_SUPPORTED;
 	pthread_mutex_lock(&memory.lock);
-	behind = adopted(stream);
+	behind = streams_find(&memory.streams, stream);
 	if (behind)
 		at = bins_take(&memory.bins, stream, rounded(bytes));
 	if (at && !begin_life(at, bytes)) {
@@ -532,30 +437,9 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 
 /* ------------------------------------------------------------------ freeing */
 
-/* Wait for what may use memory of ours: the work of the current context, and where that is another
- * one, of the managed device's primary context. */
-static cu_result wait_for_users(void)
-{
-	cu_context current = NULL, primary = NULL, popped;
-	cu_result result = real.cuCtxSynchronize();
-
-	if (result || real.cuCtxGetCurrent(&current) ||
-	    real.cuDevicePrimaryCtxRetain(&primary, memory_device()))
-		return result;
-	if (current != primary) {
-		result = real.cuCtxPushCurrent_v2(primary);
-		if (!result) {
-			result = real.cuCtxSynchronize();
-			(void)real.cuCtxPopCurrent_v2(&popped);
-		}
-	}
-	(void)real.cuDevicePrimaryCtxRelease_v2(memory_device());
-	return result;
-}
-
 cu_result memory_free(cu_ptr addr)
 {
-	cu_result result = wait_for_users();
+	cu_result result = streams_sync(memory_device());
 	uint64_t bytes;
 
 	if (result)
@@ -568,18 +452,6 @@ cu_result memory_free(cu_ptr addr)
 	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL));
 }
 
-/*
- * What waits for all that is queued on the calling thread's default stream. That one's name is the
- * same in all threads, so the space would take another thread's next allocation for one that comes
- * after this thread's work. Lock held. NULL: it cannot be had.
- */
-static struct weir_stream *behind_thread(struct weir_stream *own)
-{
-	if (!memory.threads && weir_stream_create(memory.machine, memory.gpu, &memory.threads))
-		memory.threads = NULL;
-	return memory.threads && !weir_stream_wait(memory.threads, own) ? memory.threads : NULL;
-}
-
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 {
 	struct kept kept = {.stream = hook_stream_all(stream), .addr = addr};
@@ -587,12 +459,10 @@ cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 	bool is_kept = false;
 	uint64_t bytes;
 
-	if (!is_queue(kept.stream))
+	if (!streams_is_queue(kept.stream))
 		return CU_NOT_SUPPORTED;
 	pthread_mutex_lock(&memory.lock);
-	behind = adopted(kept.stream);
-	if (behind && kept.stream == CU_STREAM_PER_THREAD)
-		behind = behind_thread(behind);
+	behind = streams_find_behind(&memory.streams, kept.stream);
 	bytes = behind ? end_life(addr) : 0;
 	kept.bytes = rounded(bytes);
 	/* The default stream of a thread has the same name in each. */
@@ -621,11 +491,7 @@ void memory_reset(cu_device device)
 	pthread_mutex_lock(&memory.lock);
 	count_peaks();
 	atomic_store(&memory.device, -1);
-	for (uint32_t s = 0; s < memory.nr_streams; s++)
-		weir_stream_destroy(memory.stream[s].adopted);
-	memory.nr_streams = 0;
-	weir_stream_destroy(memory.threads);
-	memory.threads = NULL;
+	streams_fini(&memory.streams);
 	bins_fini(&memory.bins);
 	infer_destroy(memory.infer);
 	memory.use.used = 0;

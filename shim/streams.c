@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of streams, searched from its begin: programs have few of them. See streams.h. */
+#include "shim/streams.h"
+
+#include <stdlib.h>
+
+#include "src/base/util.h"
+#include "weir/weir.h"
+
+#define STREAMS_MAX 4096u
+
+struct stream_entry {
+	cu_stream native;
+	struct weir_stream *adopted; /* NULL: it is of another context */
+	bool ends;		     /* destroyed by the program before its work was done */
+};
+
+/* ------------------------------------------------------------------ what the driver says */
+
+bool streams_is_queue(cu_stream native)
+{
+	int status = CU_CAPTURE_NONE;
+
+	return !real.cuStreamIsCapturing(native, &status) && status == CU_CAPTURE_NONE;
+}
+
+/* Whether work of a stream is not done. To ask would spoil another thread's capture, unless this
+ * one's mode is relaxed. */
+static bool is_busy(cu_stream native)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+	bool busy;
+
+	if (!real.cuStreamQuery || !real.cuThreadExchangeStreamCaptureMode ||
+	    real.cuThreadExchangeStreamCaptureMode(&mode))
+		return false;
+	busy = real.cuStreamQuery(native) == CU_NOT_READY;
+	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	return busy;
+}
+
+cu_result streams_sync(cu_device device)
+{
+	cu_context current = NULL, primary = NULL, popped;
+	cu_result result = real.cuCtxSynchronize();
+
+	if (result || real.cuCtxGetCurrent(&current) ||
+	    real.cuDevicePrimaryCtxRetain(&primary, device))
+		return result;
+	if (current != primary) {
+		result = real.cuCtxPushCurrent_v2(primary);
+		if (!result) {
+			result = real.cuCtxSynchronize();
+			(void)real.cuCtxPopCurrent_v2(&popped);
+		}
+	}
+	(void)real.cuDevicePrimaryCtxRelease_v2(device);
+	return result;
+}
+
+/* ------------------------------------------------------------------ finding */
+
+static struct stream_entry *find(struct streams *streams, cu_stream native)
+{
+	for (uint32_t s = 0; s < streams->nr; s++)
+		if (streams->entry[s].native == native)
+			return &streams->entry[s];
+	return NULL;
+}
+
+/* NULL: no memory, or far too many. */
+static struct stream_entry *add(struct streams *streams, cu_stream native)
+{
+	struct stream_entry *entry;
+
+	if (streams->nr == streams->max) {
+		uint32_t max = MAX(16u, 2 * streams->max);
+		struct stream_entry *more = NULL;
+
+		if (max <= STREAMS_MAX)
+			more = realloc(streams->entry, max * sizeof(*more));
+		if (!more)
+			return NULL;
+		streams->entry = more;
+		streams->max = max;
+	}
+	entry = &streams->entry[streams->nr++];
+	*entry = (struct stream_entry){.native = native};
+	if (weir_stream_adopt(streams->machine, streams->gpu, native, &entry->adopted))
+		entry->adopted = NULL;
+	return entry;
+}
+
+struct weir_stream *streams_find(struct streams *streams, cu_stream native)
+{
+	struct stream_entry *entry = find(streams, native);
+
+	if (!entry)
+		entry = add(streams, native);
+	return entry ? entry->adopted : NULL;
+}
+
+/* A thread's default stream has the same name in all threads, so the space would take another
+ * thread's next allocation for one that comes after this thread's work. */
+struct weir_stream *streams_find_behind(struct streams *streams, cu_stream native)
+{
+	struct weir_stream *own = streams_find(streams, native);
+
+	if (!own || native != CU_STREAM_PER_THREAD)
+		return own;
+	if (!streams->threads &&
+	    weir_stream_create(streams->machine, streams->gpu, &streams->threads))
+		streams->threads = NULL;
+	return streams->threads && !weir_stream_wait(streams->threads, own) ? streams->threads
+									    : NULL;
+}
+
+/* ------------------------------------------------------------------ ending */
+
+static void take(struct streams *streams, struct stream_entry *entry, struct stream_gone *gone)
+{
+	*gone = (struct stream_gone){entry->native, entry->adopted};
+	*entry = streams->entry[--streams->nr];
+}
+
+bool streams_end(struct streams *streams, cu_stream native, struct stream_gone *gone)
+{
+	struct stream_entry *entry = find(streams, native);
+
+	if (!entry) {
+		*gone = (struct stream_gone){.native = native};
+		return false;
+	}
+	entry->ends = entry->adopted && streams_is_queue(native) && is_busy(native);
+	if (!entry->ends)
+		take(streams, entry, gone);
+	return entry->ends;
+}
+
+bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_gone *gone)
+{
+	for (; *from < streams->nr; ++*from) {
+		struct stream_entry *entry = &streams->entry[*from];
+
+		if (entry->ends && !is_busy(entry->native)) {
+			take(streams, entry, gone);
+			return true;
+		}
+	}
+	return false;
+}
+
+void streams_fini(struct streams *streams)
+{
+	for (uint32_t s = 0; s < streams->nr; s++)
+		weir_stream_destroy(streams->entry[s].adopted);
+	weir_stream_destroy(streams->threads);
+	free(streams->entry);
+	*streams = (struct streams){0};
+}

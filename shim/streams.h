@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's streams that allocate or free in their order, and the space's names of them. A
+ * stream's entry lasts until the program destroys the stream, or until its work is done, where that
+ * is later. Threads: the caller's lock.
+ */
+#ifndef WEIR_SHIM_STREAMS_H
+#define WEIR_SHIM_STREAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/hooks.h"
+
+struct stream_entry;
+struct weir_machine;
+struct weir_stream;
+
+struct streams {
+	struct weir_machine *machine; /* borrowed; NULL: not begun */
+	uint32_t gpu;		      /* as the machine numbers it */
+	struct stream_entry *entry;
+	uint32_t nr, max;
+	struct weir_stream *threads; /* waits for threads' default streams; NULL: not yet */
+};
+
+/* A stream that is in the table no longer. */
+struct stream_gone {
+	cu_stream native;
+	struct weir_stream *adopted; /* the caller's, to destroy; NULL: nothing to destroy */
+};
+
+/* Whether work may be ordered behind a stream: it is not being captured into a graph. Takes no
+ * lock. */
+bool streams_is_queue(cu_stream native);
+
+/* Wait for the work of all streams of the current context, and where that is another one, of the
+ * device's primary context. Takes no lock, and none is to be held: it waits for the device.
+ * @return the driver's result */
+cu_result streams_sync(cu_device device);
+
+/* The space's name of a stream, which is not NULL. NULL: it is of another context, or there is no
+ * memory on the host, or there are far too many streams. */
+struct weir_stream *streams_find(struct streams *streams, cu_stream native);
+
+/* What a range may be freed behind that was used on a stream: its name, but of a thread's default
+ * stream one that waits for all that is queued on it now. NULL: as for streams_find(), or the wait
+ * could not be queued. */
+struct weir_stream *streams_find_behind(struct streams *streams, cu_stream native);
+
+/*
+ * Take a stream that the program destroys out of the table, unless its work is not done: then it
+ * stays until streams_take_idle() finds that it is. To destroy the space's name of a stream is to
+ * wait for its work, and that may wait for what the program launches next.
+ *
+ * @return whether it stays; if not, *gone is written
+ */
+bool streams_end(struct streams *streams, cu_stream native, struct stream_gone *gone);
+
+/*
+ * Take one that had to stay and whose work is done by now. *from: 0 before the first call; between
+ * calls the lock may be dropped, and no others may take streams out.
+ *
+ * @return false: there is none any more
+ */
+bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_gone *gone);
+
+/* Destroy all names. */
+void streams_fini(struct streams *streams);
+
+#endif
