@@ -610,6 +610,23 @@ WEIR_API WEIR_MUST_CHECK int weir_begin(struct weir_space *space, struct weir_st
 					const struct weir_use *uses, uint32_t nr_uses);
 
 /**
+ * Open a bracket for launches that may touch any range of the space, by pointers that nobody
+ * knows of, say. All ranges are mapped, and stay where they are until what is queued before
+ * weir_end() is done. What `uses` names is placed as weir_begin() places it, and is what plans are
+ * made of; all else is left where it lies, here or there, and counts as WEIR_ATOMIC: so it has no
+ * order with other uses of this kind, and counts as written.
+ *
+ * It costs more than weir_begin(): in work for each range, in mapping on the host what was not used
+ * since it went there, and since what it may touch cannot move while it runs.
+ *
+ * @param [in] uses  What is known to be used, as for weir_begin(). NULL with nr_uses 0: nothing is.
+ * @return as weir_begin(); also -ENOTSUP: the space has several devices or replicated ranges. Paged
+ *         ranges are left out: they have no addresses that kernels could hold.
+ */
+WEIR_API WEIR_MUST_CHECK int weir_begin_open(struct weir_space *space, struct weir_stream *stream,
+					     const struct weir_use *uses, uint32_t nr_uses);
+
+/**
  * Close the stream's bracket: what was queued on the stream up to here is what it covers. Work
  * forked to other streams has joined before. A bracket whose launches failed is ended as any other.
  * Does not block.

@@ -86,8 +86,8 @@ bracket_seq_t space_ended_add(struct weir_space *space, const struct ended_brack
 	*ended = *bracket;
 	ended->uses = *uses;
 	ended->slot->last_seq = seq;
-	spare.nr = 0;
-	spare.all = false;
+	spare.nr = spare.nr_named = 0;
+	spare.all = spare.unordered = false;
 	*uses = spare;
 	return seq;
 }

@@ -74,7 +74,8 @@ struct range {
 					* way there */
 	struct block_home *homes;      /* by block, where several devices use it; else NULL */
 	bracket_seq_t last_part_use;   /* newest bracket that named any part of it */
-	bracket_seq_t born; /* brackets up to it that named its bytes did so in an earlier life */
+	bracket_seq_t born; /* brackets up to it that named its bytes did so in an earlier life; of
+			     * an arena: those that named any piece may have */
 	uint64_t devices;   /* access list of mappings made from now on */
 	uint64_t granted;   /* ... and of those that stand, at most: launches may be using them */
 	/* In spaces of several devices: own memories of those that named it since it was last
@@ -103,6 +104,7 @@ struct space_use {
 	bool head_part, tail_part; /* first or last block only partly covered */
 	bool ready;		   /* of another kind than mapped: its owner is to release it */
 	bool atomic;		   /* declared as WEIR_ATOMIC: no order with others that were */
+	bool stays;		   /* it may be touched, and is placed no better for that */
 	bool elements; /* as WEIR_READ_ELEMENTS: of those that the device is subscribed to alone */
 	enum weir_use_kind kind; /* WEIR_WRITE for the first of these, WEIR_READ for the other */
 	enum weir_use_pattern pattern;
@@ -129,8 +131,10 @@ static inline bool use_writes(const struct space_use *use)
 struct use_list {
 	struct space_use *use;
 	uint32_t nr, max;
-	bool all;   /* it names the whole space; `use` has the ranges of then */
-	bool kinds; /* some are of ranges of other kinds than mapped: see kind.h */
+	uint32_t nr_named; /* the first ones: what was declared. All others stay where they are */
+	bool all;	   /* it names the whole space; `use` has the ranges of then */
+	bool kinds;	   /* some are of ranges of other kinds than mapped: see kind.h */
+	bool unordered;	   /* all are atomic: brackets of such uses have no order with each other */
 };
 
 /* What a stream is doing. */

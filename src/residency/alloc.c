@@ -181,6 +181,7 @@ static int small_alloc(struct weir_space *space, uint64_t bytes, struct weir_str
 	}
 	if (err)
 		return err;
+	range->born = space->last_seq;
 	offset = (uint64_t)((char *)piece - (char *)range->addr);
 	err = place_back_all(space, range);
 	if (!err)

@@ -89,7 +89,7 @@ static void take_words(uint64_t to[2], const uint64_t from[2])
 
 void ask_used(struct weir_space *space, const struct stream_slot *slot)
 {
-	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+	for (uint32_t u = 0; u < slot->uses.nr_named; u++) {
 		const struct space_use *use = &slot->uses.use[u];
 		struct asked *asked = &use->range->residency->asked;
 		double bytes = use->read_bytes + use->write_bytes;

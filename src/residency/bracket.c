@@ -138,23 +138,59 @@ static int resolve_all(struct weir_space *space, place_t own, struct use_list *o
 			out->nr += space->shared_ops->resolve(space, &out->use[out->nr - 1],
 							      &out->use[out->nr]);
 	}
+	out->nr_named = out->nr;
 	return 0;
 }
 
+/* Behind the uses that are declared: all ranges, which launches may touch where they are. */
+static void resolve_rest(struct weir_space *space, struct use_list *out)
+{
+	for (uint32_t r = 0; r < space->nr_ranges; r++) {
+		struct range *range = space->range[r];
+
+		if (range->pooled || range->free_pending || range->kind)
+			continue;
+		out->use[out->nr++] = (struct space_use){
+			.range = range,
+			.nr = range->nr_blocks,
+			.kind = WEIR_WRITE,
+			.atomic = true,
+			.stays = true,
+			.bytes = range->bytes,
+		};
+	}
+}
+
+static int resolve_named(struct weir_space *space, const struct weir_use *uses, uint32_t nr_uses,
+			 bool open, struct use_list *out)
+{
+	int err = use_list_reserve(out, nr_uses + (open ? space->nr_ranges : 0) + 1);
+
+	if (!err)
+		err = bracket_resolve(space, uses, nr_uses, out->use);
+	if (err)
+		return err;
+	out->nr = out->nr_named = nr_uses;
+	if (open)
+		resolve_rest(space, out);
+	return 0;
+}
+
+/* open: the bracket's launches may touch anything. */
 static int resolve_uses(struct weir_space *space, place_t own, const struct weir_use *uses,
-			uint32_t nr_uses, struct use_list *out)
+			uint32_t nr_uses, bool open, struct use_list *out)
 {
 	int err;
 
-	out->all = !uses && !nr_uses;
+	out->all = !open && !uses && !nr_uses;
 	out->kinds = false;
-	if (!out->all && (!uses || !nr_uses))
+	if (!out->all && (!uses != !nr_uses || (!open && !nr_uses)))
 		return -EINVAL;
-	err = out->all ? resolve_all(space, own, out) : use_list_reserve(out, nr_uses);
-	if (!err && !out->all) {
-		out->nr = nr_uses;
-		err = bracket_resolve(space, uses, nr_uses, out->use);
-	}
+	err = out->all ? resolve_all(space, own, out)
+		       : resolve_named(space, uses, nr_uses, open, out);
+	out->unordered = !err && !out->all;
+	for (uint32_t u = 0; u < out->nr && out->unordered; u++)
+		out->unordered = out->use[u].atomic;
 	for (uint32_t u = 0; !err && !list_empty(&space->owners) && u < out->nr; u++)
 		out->kinds |= out->use[u].range->kind != NULL;
 	return err;
@@ -310,9 +346,9 @@ static int check_open(const struct weir_space *space, const struct stream_slot *
 
 /* 1. Turn the uses as declared into blocks; contradictions are refused, and nothing is changed. */
 static int name_uses(struct weir_space *space, struct stream_slot *slot,
-		     const struct weir_use *uses, uint32_t nr_uses)
+		     const struct weir_use *uses, uint32_t nr_uses, bool open)
 {
-	int err = resolve_uses(space, slot->own, uses, nr_uses, &slot->uses);
+	int err = resolve_uses(space, slot->own, uses, nr_uses, open, &slot->uses);
 
 	return err ? err : check_open(space, slot);
 }
@@ -331,7 +367,7 @@ static void record_bracket(struct weir_space *space, struct stream_slot *slot)
 	const struct use_list *uses = &slot->uses;
 
 	slot->event = bracket_record(space, slot_planner(space, slot), EVENT_BEGIN, slot->number,
-				     uses->use, uses->nr);
+				     uses->use, uses->nr_named);
 	/* What was launched before is in no bracket. */
 	(void)stream_kernel_take(slot->stream, NULL);
 	for (uint32_t u = 0; u < uses->nr; u++)
@@ -390,7 +426,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	/* What no launch may run with: all of them are trapped. */
 	if (space->shared && space->shared_ops->contradicts(space, slot))
 		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, 0);
-	if (!slot->uses.all)
+	if (!slot->uses.all && slot->uses.nr == slot->uses.nr_named)
 		return b->ops->access_begin(b, stream_id(slot->stream), space, uses, nr_uses);
 	all = calloc(slot->uses.nr + 1u, sizeof(*all));
 	if (!all)
@@ -398,7 +434,7 @@ static int declare_uses(struct weir_space *space, const struct stream_slot *slot
 	for (uint32_t u = 0; u < slot->uses.nr; u++)
 		all[u] = (struct weir_use){.addr = slot->uses.use[u].range->addr,
 					   .bytes = slot->uses.use[u].range->bytes,
-					   .kind = WEIR_WRITE};
+					   .kind = slot->uses.all ? WEIR_WRITE : WEIR_ATOMIC};
 	err = b->ops->access_begin(b, stream_id(slot->stream), space, all, slot->uses.nr);
 	free(all);
 	return err;
@@ -452,7 +488,8 @@ static void pin_uses(struct weir_space *space, struct stream_slot *slot)
 	for (uint32_t u = 0; u < slot->uses.nr; u++) {
 		pin(slot->uses.use[u].range, &slot->uses.use[u], 1);
 		bracket_expect_writes(space, &slot->uses.use[u]);
-		past_used(space, &slot->uses.use[u]);
+		if (!slot->uses.use[u].stays)
+			past_used(space, &slot->uses.use[u]);
 	}
 	if (space->residency->policy)
 		ask_used(space, slot);
@@ -503,8 +540,8 @@ static int check_device(const struct weir_space *space, const struct stream_slot
 }
 
 /* docs/design.md follows a use through the numbered steps ("A use, step by step"). */
-int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
-	       uint32_t nr_uses)
+static int begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
+		 uint32_t nr_uses, bool open)
 {
 	struct stream_slot *slot;
 	bool named = false;
@@ -514,10 +551,12 @@ int weir_begin(struct weir_space *space, struct weir_stream *stream, const struc
 	space_placing_begin(space);
 	slot = space_slot(space, stream);
 	err = !slot ? -ENOMEM : slot->open ? -WEIR_ECONTRACT : check_device(space, slot);
+	if (!err && open && (space->shared || space->nr_devices > 1))
+		err = -ENOTSUP;
 	if (err)
 		goto out;
 	slot->placing = true;
-	err = name_uses(space, slot, uses, nr_uses);
+	err = name_uses(space, slot, uses, nr_uses, open);
 	named = !err;
 	if (!err)
 		err = begin_bracket(space, slot, uses, nr_uses);
@@ -533,6 +572,18 @@ out:
 		alloc_settle(space, slot->uses.use[u].range);
 	pthread_mutex_unlock(&space->lock);
 	return err;
+}
+
+int weir_begin(struct weir_space *space, struct weir_stream *stream, const struct weir_use *uses,
+	       uint32_t nr_uses)
+{
+	return begin(space, stream, uses, nr_uses, false);
+}
+
+int weir_begin_open(struct weir_space *space, struct weir_stream *stream,
+		    const struct weir_use *uses, uint32_t nr_uses)
+{
+	return begin(space, stream, uses, nr_uses, true);
 }
 
 /* Whether some of what a device's use names is not in its own memory. */
@@ -598,11 +649,11 @@ int weir_end(struct weir_space *space, struct weir_stream *stream)
 	bracket.begin = slot->begin;
 	bracket.event = slot->event;
 	bracket.sampled = slot->sampled;
-	for (uint32_t u = 0; u < slot->uses.nr; u++)
+	for (uint32_t u = 0; u < slot->uses.nr_named; u++)
 		bracket.in_place |= is_in_place(&slot->uses.use[u], slot->own);
 	if (bracket.in_place)
 		follow_in_place(space, slot_planner(space, slot), slot->event, slot->uses.use,
-				slot->uses.nr);
+				slot->uses.nr_named);
 	slot->open = false;
 	space->nr_open--;
 	seq = space_ended_add(space, &bracket, &slot->uses);

@@ -42,6 +42,22 @@ static bool conflicts_behind(const struct space_use *ended, bracket_seq_t seq,
 	       seq <= (range->arena ? arena_born(range, use->offset) : range->born);
 }
 
+/* The newest bracket that may have named bytes of the uses in an earlier life. */
+static bracket_seq_t newest_born(const struct use_list *uses)
+{
+	bracket_seq_t newest = 0;
+
+	for (uint32_t u = 0; u < uses->nr; u++) {
+		const struct range *range = uses->use[u].range;
+		bracket_seq_t born = range->arena && !uses->use[u].stays
+					     ? arena_born(range, uses->use[u].offset)
+					     : range->born;
+
+		newest = MAX(newest, born);
+	}
+	return newest;
+}
+
 /* Whether the bracket of a number, which ended, conflicts with uses that are marked
  * (place_mark()). */
 static bool bracket_conflicts(const struct weir_space *space, bracket_seq_t seq,
@@ -68,14 +84,18 @@ int order_behind(struct weir_space *space, const struct stream_slot *slot,
 {
 	struct backend *b = space->backend;
 	uint32_t work = ORDER_WORK;
+	bracket_seq_t since = 0;
 	int err = 0;
 
 	if (space_is_before(space, slot))
 		return 0;
+	if (uses->unordered)
+		since = newest_born(uses);
 	for (bracket_seq_t seq = space->last_seq; !err && seq > space->done_seq; seq--) {
 		const struct ended_bracket *ended = &space->ended[seq % space->max_ended];
 
 		if (ended->slot == slot || ended->slot->ordered == space->mark ||
+		    (uses->unordered && seq > since && ended->uses.unordered) ||
 		    !bracket_conflicts(space, seq, uses, &work))
 			continue;
 		ended->slot->ordered = space->mark;

@@ -208,6 +208,24 @@ static int trim_fresh(struct weir_space *space, const struct space_use *use, uin
 	return 0;
 }
 
+/* What may be touched is backed, wherever there is room, and goes nowhere. */
+static int place_staying(struct weir_space *space, struct place_pass *p, struct settle *settle)
+{
+	const struct space_use *use = &p->uses[p->use];
+	const struct brought_in in = {.level = use->range->nr_blocks};
+
+	for (; range_nr_unbacked(use->range) && p->nth < use->nr; p->nth++) {
+		uint32_t i = range_nth_block(use->range, p->nth);
+		int err = 0;
+
+		if (!block_is_backed(&use->range->block[i]))
+			err = place_unbacked(space, use, i, &in, 1, settle);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* Place the blocks of the use that the pass is at. */
 static int place_use(struct weir_space *space, struct place_pass *p, struct settle *settle)
 {
@@ -218,6 +236,8 @@ static int place_use(struct weir_space *space, struct place_pass *p, struct sett
 
 	if (is_ready(use))
 		return 0;
+	if (use->stays)
+		return place_staying(space, p, settle);
 	get_wanted(space, use, &in);
 	err = p->nth ? 0 : trim_fresh(space, use, in.level, settle);
 
@@ -364,7 +384,7 @@ int place_ahead(struct weir_space *space, struct stream_slot *slot)
 {
 	int done = PLACE_DONE;
 
-	for (uint32_t u = 0; u < slot->uses.nr; u++) {
+	for (uint32_t u = 0; u < slot->uses.nr_named; u++) {
 		struct space_use *use = &slot->uses.use[u];
 		struct brought_in in;
 		int err;
