@@ -191,6 +191,9 @@ struct manager_ops {
 	 * manager_mark_epoch() is what to call. */
 	void (*mark)(struct manager *m, const char *name);
 
+	/* As weir_space_trace(). Not required. */
+	int (*trace)(struct manager *m, const char *path);
+
 	/* For tests: check every structure; 0 or -EUCLEAN. */
 	int (*check)(struct manager *m);
 };

@@ -311,6 +311,11 @@ static void manager_mark(struct manager *base, const char *name)
 	weir_space_trace_mark(((struct weir_manager *)base)->space, name);
 }
 
+static int manager_trace(struct manager *base, const char *path)
+{
+	return weir_space_trace(((struct weir_manager *)base)->space, path);
+}
+
 static int manager_check(struct manager *base)
 {
 	return weir_space_check(((struct weir_manager *)base)->space);
@@ -338,5 +343,6 @@ const struct manager_ops manager_weir = {
 	.sync = manager_sync,
 	.stats = manager_stats,
 	.mark = manager_mark,
+	.trace = manager_trace,
 	.check = manager_check,
 };

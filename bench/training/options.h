@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of bench_training, read and checked before anything runs. */
+#ifndef WEIR_BENCH_TRAINING_OPTIONS_H
+#define WEIR_BENCH_TRAINING_OPTIONS_H
+
+#include "bench/training/busy.h"
+#include "cli/bench_options.h"
+
+#define TRAINING_PAIRS_MAX 10000u
+#define TRAINING_PRIORITIES_MAX 16u
+
+struct training_options {
+	struct bench_params params; /* of the training: one size, the manager "weir" */
+	const char *trace;	    /* the file; NULL: busy threads are what is switched. Of argv */
+	uint32_t busy;		    /* threads for each processor; 0 with a trace */
+	struct priority priority[TRAINING_PRIORITIES_MAX];
+	uint32_t nr_priorities; /* 1, "none", with a trace */
+	uint32_t pairs, each, warm_up;
+};
+
+/*
+ * Read them (argv[0] is the first option), after priority_init().
+ * @return 0 (bench_params_fini() its params), or a negative errno: err has one line, culprit and
+ *         remedy.
+ */
+int training_options_parse(int argc, char **argv, struct training_options *out, char *err,
+			   size_t err_bytes);
+
+void training_help(void);
+
+#endif
