@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What something costs the training of the GCN under the manager "weir", within one process: it is
- * switched on and off from epoch to epoch, so that what drifts from one process to the next, or with
- * time, is in both. --help says what can be switched. A pair is K epochs without it and K with it;
- * every other pair begins with those with it, so that half of the changes of state go each way. A
- * switch is made between two epochs, outside of the time of either; the first epoch behind one
- * counts as the others do.
+ * switched on and off from epoch to epoch, so that what differs between processes, or drifts with
+ * time, is in both states. --help says what can be switched. A pair is K epochs without it and K
+ * with it, in this order and in the other one in turn. A switch is made between two epochs, outside
+ * of the time of either; the first epoch behind one counts as the others do.
  *
- * One JSON object a line: a line for each pair, then the medians. Times are the machine's, which are
- * virtual on a simulated one; a pair's "ratio" is its mean epoch with over its mean epoch without.
- * CPU seconds are the whole process's: with --what busy those of the busy threads are among them.
+ * One JSON object a line: a line for each pair, then the medians. Times are the machine's, which
+ * are virtual on a simulated one; a pair's "ratio" is its mean epoch with over its mean epoch
+ * without. CPU seconds are the whole process's: with --what busy they count the busy threads, too.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -34,12 +34,10 @@ enum option_id {
 };
 
 static const struct option_def option_table[OPTION_NR] = {
-	[MACHINE] =
-		{.name = "machine",
-		 .metavar = "M",
-		 .help = "cuda: this computer's GPUs; or a machine to simulate: its name or "
-			 "description file (default: cuda where there is a GPU, else " MACHINE_DEFAULT
-			 ")"},
+	[MACHINE] = {.name = "machine",
+		     .metavar = "M",
+		     .help = "cuda: this computer's GPUs; or a machine to simulate: its name or "
+			     "file (default: cuda where there is a GPU, else " MACHINE_DEFAULT ")"},
 	[MEASURED] = {.name = "measured",
 		      .metavar = "FILE",
 		      .help = "with --machine cuda: description with its measured rates"},
