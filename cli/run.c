@@ -16,7 +16,7 @@
 #include "cli/size.h"
 #include "shim/settings.h"
 
-enum { GPU_BUDGET, HOST_BUDGET, GPU, TRACE, MARK, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
+enum { GPU_BUDGET, HOST_BUDGET, GPU, MODE, TRACE, MARK, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
 
 static const struct option_def table[NR_OPTIONS] = {
 	[GPU_BUDGET] = {"gpu-budget", "S", NULL, NULL,
@@ -27,6 +27,10 @@ static const struct option_def table[NR_OPTIONS] = {
 	[GPU] = {"gpu", "N", NULL, NULL,
 		 "the GPU whose memory is managed (default: the first that the program allocates "
 		 "on)"},
+	[MODE] = {"mode", "fixed|safe|fast", NULL, NULL,
+		  "fixed: an allocation stays where it was made; safe: what launches name moves to "
+		  "the GPU between them; fast: also while others run, if kernels use nothing but "
+		  "what their launches name (default: fixed)"},
 	[TRACE] = {"trace", "FILE", NULL, NULL,
 		   "record what the program allocates and what its kernels name there, for weir "
 		   "replay"},
@@ -81,6 +85,19 @@ static int set_gpu(const char *text)
 		return command_complain("run: --gpu %s: write the number of a GPU, from 0 on",
 					text);
 	return setenv(SETTINGS_GPU, text, 1);
+}
+
+static int set_mode(const char *text)
+{
+	static const char *const name[] = {
+		[SETTINGS_FIXED] = "fixed", [SETTINGS_SAFE] = "safe", [SETTINGS_FAST] = "fast"};
+
+	if (!text)
+		return unsetenv(SETTINGS_MODE);
+	for (uint64_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		if (!strcmp(text, name[i]))
+			return set_number(i, SETTINGS_MODE);
+	return command_complain("run: --mode %s: write fixed, safe or fast", text);
 }
 
 /* A part of a kernel's name, and how many launches of such kernels an epoch has. */
@@ -162,7 +179,7 @@ static int set_environment(const struct option_value *value, const struct run_fi
 
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
-	    set_gpu(value[GPU].text) || set_file(value[STATS].text, SETTINGS_STATS) ||
+	    set_gpu(value[GPU].text) || set_mode(value[MODE].text) || set_file(value[STATS].text, SETTINGS_STATS) ||
 	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
 	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))

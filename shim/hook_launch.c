@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program calls to launch kernels. Looked at only where a trace is recorded. */
+/* What the program calls to launch kernels. Looked at only where launches have brackets. */
 #include "shim/hooks.h"
 #include "shim/infer.h"
-#include "shim/record.h"
+#include "shim/launches.h"
+#include "shim/summary.h"
 
 /* What the third form of parameters is made of: pairs of a tag and a value, up to the end. */
 #define EXTRA_END ((void *)0)
@@ -21,91 +22,89 @@ static struct infer_launch launch_of(cu_function function, void **parameters, vo
 	return launch;
 }
 
-/* Whether the launch is recorded: then launched() is called behind it. */
-static bool begin(struct record_launch *r, cu_function function, cu_stream stream,
-		  void **parameters, void **extra)
+/* A launch that has a bracket, or is to have one. */
+struct hooked {
+	bool entered; /* else it is the driver's alone */
+	struct launch launch;
+};
+
+/* @return what the launch ends with, if that is not CU_SUCCESS */
+static cu_result begin(struct hooked *h, cu_function function, cu_stream stream, void **parameters,
+		       void **extra)
 {
 	struct infer_launch launch;
+	cu_result result;
 
-	if (!record_is_on() || !hook_enter())
-		return false;
+	h->entered = brackets_are_on() && hook_enter();
+	if (!h->entered)
+		return CU_SUCCESS;
 	launch = launch_of(function, parameters, extra);
-	record_begin(r, function, stream, &launch);
-	return true;
+	result = launch_begin(&h->launch, function, stream, &launch);
+	if (result) {
+		hook_leave();
+		h->entered = false;
+	}
+	return result;
 }
 
-static void end(struct record_launch *r, bool begun)
+static cu_result end(struct hooked *h, cu_result result)
 {
-	if (!begun)
-		return;
-	record_end(r);
+	if (!h->entered)
+		return result;
+	launch_end(&h->launch);
 	hook_leave();
+	return summary_note_result(result);
 }
 
 #define SHAPE                                                                              \
 	function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, \
 		parameters
 
+/* A hook's body: the driver's function within a bracket. */
+#define WITHIN(function, stream, extra, call)                                      \
+	do {                                                                       \
+		struct hooked h;                                                   \
+		cu_result result = begin(&h, function, stream, parameters, extra); \
+                                                                                   \
+		return result ? result : end(&h, call);                            \
+	} while (0)
+
 cu_result hook_cuLaunchKernel LAUNCH_PARAMETERS
 {
-	struct record_launch r;
-	bool begun = begin(&r, function, hook_stream_all(stream), parameters, extra);
-	cu_result result = real.cuLaunchKernel(SHAPE, extra);
-
-	end(&r, begun);
-	return result;
+	WITHIN(function, hook_stream_all(stream), extra, real.cuLaunchKernel(SHAPE, extra));
 }
 
 cu_result hook_cuLaunchKernel_ptsz LAUNCH_PARAMETERS
 {
-	struct record_launch r;
-	bool begun = begin(&r, function, hook_stream_thread(stream), parameters, extra);
-	cu_result result = real.cuLaunchKernel_ptsz(SHAPE, extra);
-
-	end(&r, begun);
-	return result;
+	WITHIN(function, hook_stream_thread(stream), extra,
+	       real.cuLaunchKernel_ptsz(SHAPE, extra));
 }
 
 cu_result hook_cuLaunchCooperativeKernel COOPERATIVE
 {
-	struct record_launch r;
-	bool begun = begin(&r, function, hook_stream_all(stream), parameters, NULL);
-	cu_result result = real.cuLaunchCooperativeKernel(SHAPE);
-
-	end(&r, begun);
-	return result;
+	WITHIN(function, hook_stream_all(stream), NULL, real.cuLaunchCooperativeKernel(SHAPE));
 }
 
 cu_result hook_cuLaunchCooperativeKernel_ptsz COOPERATIVE
 {
-	struct record_launch r;
-	bool begun = begin(&r, function, hook_stream_thread(stream), parameters, NULL);
-	cu_result result = real.cuLaunchCooperativeKernel_ptsz(SHAPE);
-
-	end(&r, begun);
-	return result;
+	WITHIN(function, hook_stream_thread(stream), NULL,
+	       real.cuLaunchCooperativeKernel_ptsz(SHAPE));
 }
 
 cu_result hook_cuLaunchKernelEx LAUNCH_EX
 {
-	struct record_launch r;
-	bool begun =
-		config && begin(&r, function, hook_stream_all(config->stream), parameters, extra);
-	cu_result result = real.cuLaunchKernelEx(config, function, parameters, extra);
-
-	end(&r, begun);
-	return result;
+	if (!config)
+		return real.cuLaunchKernelEx(config, function, parameters, extra);
+	WITHIN(function, hook_stream_all(config->stream), extra,
+	       real.cuLaunchKernelEx(config, function, parameters, extra));
 }
 
 cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
 {
-	struct record_launch r;
-	bool begun = config &&
-		     begin(&r, function, hook_stream_thread(config->stream), parameters, extra);
-	cu_result result = real.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
-
-	end(&r, begun);
-	return result;
+	if (!config)
+		return real.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
+	WITHIN(function, hook_stream_thread(config->stream), extra,
+	       real.cuLaunchKernelEx_ptsz(config, function, parameters, extra));
 }
 
 /* ------------------------------------------------------------------ kernels that go */
@@ -113,9 +112,9 @@ cu_result hook_cuLaunchKernelEx_ptsz LAUNCH_EX
 /* A process that fork() made unloads modules when it ends, and finds locks as they were. */
 static void forget_kernels(void)
 {
-	if (!record_is_on() || !hook_enter())
+	if (!brackets_are_on() || !hook_enter())
 		return;
-	record_forget_kernels();
+	launches_forget_kernels();
 	hook_leave();
 }
 

@@ -42,6 +42,159 @@ struct cu_launch_config {
 	(const struct cu_launch_config *config, cu_function function, void **parameters, \
 	 void **extra)
 
+/* The kinds of memory that a picture or a volume is copied from or to: CUmemorytype */
+enum { CU_MEMORY_ARRAY = 3 };
+
+/* One end of struct cu_copy2d, CUDA_MEMCPY2D */
+struct cu_end2d {
+	size_t x, y; /* bytes, rows */
+	int type;
+	void *host;
+	cu_ptr device;
+	void *array;
+	size_t pitch;
+};
+
+struct cu_copy2d {
+	struct cu_end2d src, dst;
+	size_t width, height; /* bytes, rows */
+};
+
+/* One end of struct cu_copy3d, CUDA_MEMCPY3D; of CUDA_MEMCPY3D_PEER, too, up to its sizes */
+struct cu_end3d {
+	size_t x, y, z, level;
+	int type;
+	void *host;
+	cu_ptr device;
+	void *array, *context; /* the context in CUDA_MEMCPY3D_PEER alone */
+	size_t pitch, rows;
+};
+
+struct cu_copy3d {
+	struct cu_end3d src, dst;
+	size_t width, height, depth;
+};
+
+/* CUstreamBatchMemOpParams: all operations with an address have it in the second word. */
+struct cu_stream_op {
+	uint32_t kind;
+	cu_ptr addr;
+	uint64_t rest[4];
+};
+
+typedef struct CUgraphExec_st *cu_graph_exec;
+
+#define FROM_HOST (cu_ptr dst, const void *src, size_t bytes)
+#define FROM_HOST_ASYNC (cu_ptr dst, const void *src, size_t bytes, cu_stream stream)
+#define TO_HOST (void *dst, cu_ptr src, size_t bytes)
+#define TO_HOST_ASYNC (void *dst, cu_ptr src, size_t bytes, cu_stream stream)
+#define COPY (cu_ptr dst, cu_ptr src, size_t bytes)
+#define COPY_ASYNC (cu_ptr dst, cu_ptr src, size_t bytes, cu_stream stream)
+#define COPY_PEER (cu_ptr dst, cu_context to, cu_ptr src, cu_context from, size_t bytes)
+#define COPY_PEER_ASYNC \
+	(cu_ptr dst, cu_context to, cu_ptr src, cu_context from, size_t bytes, cu_stream stream)
+#define TO_ARRAY (void *array, size_t offset, cu_ptr src, size_t bytes)
+#define FROM_ARRAY (cu_ptr dst, void *array, size_t offset, size_t bytes)
+#define COPY_2D (const struct cu_copy2d *copy)
+#define COPY_2D_ASYNC (const struct cu_copy2d *copy, cu_stream stream)
+#define COPY_3D (const struct cu_copy3d *copy)
+#define COPY_3D_ASYNC (const struct cu_copy3d *copy, cu_stream stream)
+#define BATCH_12                                                                         \
+	(cu_ptr * dst, cu_ptr * src, size_t * bytes, size_t nr, void *attributes,        \
+	 size_t *indices, size_t nr_attributes, size_t *failed, cu_stream stream)
+#define BATCH_13                                                                  \
+	(cu_ptr * dst, cu_ptr * src, size_t * bytes, size_t nr, void *attributes, \
+	 size_t *indices, size_t nr_attributes, cu_stream stream)
+#define BATCH_3D_12 \
+	(size_t nr, void *list, size_t *failed, unsigned long long flags, cu_stream stream)
+#define BATCH_3D_13 (size_t nr, void *list, unsigned long long flags, cu_stream stream)
+#define DECOMPRESS \
+	(void *list, size_t nr, unsigned int flags, size_t *failed, cu_stream stream)
+#define FILL(word) (cu_ptr dst, word value, size_t nr)
+#define FILL_ASYNC(word) (cu_ptr dst, word value, size_t nr, cu_stream stream)
+#define FILL_2D(word) (cu_ptr dst, size_t pitch, word value, size_t width, size_t height)
+#define FILL_2D_ASYNC(word) \
+	(cu_ptr dst, size_t pitch, word value, size_t width, size_t height, cu_stream stream)
+#define FLAG(word) (cu_stream stream, cu_ptr addr, word value, unsigned int flags)
+#define FLAGS \
+	(cu_stream stream, unsigned int nr, struct cu_stream_op *list, unsigned int flags)
+#define GRAPH (cu_graph_exec graph, cu_stream stream)
+
+/* A function for the default stream of all threads, and the same one for that of each. */
+#define TWO_HOOKS(X, symbol, suffix, name, since, since_suffix, parameters) \
+	X(symbol, name, since, LEGACY, parameters)                          \
+	X(symbol##suffix, name, since_suffix, PER_THREAD, parameters)
+
+/* Copies, fills and what else uses memory in the order of a stream; arguments as for HOOKS. */
+#define COPY_HOOKS(X)                                                                            \
+	TWO_HOOKS(X, cuMemcpy, _ptds, "cuMemcpy", 4000, 7000, COPY)                              \
+	TWO_HOOKS(X, cuMemcpyAsync, _ptsz, "cuMemcpyAsync", 4000, 7000, COPY_ASYNC)              \
+	TWO_HOOKS(X, cuMemcpyPeer, _ptds, "cuMemcpyPeer", 4000, 7000, COPY_PEER)                 \
+	TWO_HOOKS(X, cuMemcpyPeerAsync, _ptsz, "cuMemcpyPeerAsync", 4000, 7000, COPY_PEER_ASYNC) \
+	TWO_HOOKS(X, cuMemcpyHtoD_v2, _ptds, "cuMemcpyHtoD", 3020, 7000, FROM_HOST)              \
+	TWO_HOOKS(X, cuMemcpyHtoDAsync_v2, _ptsz, "cuMemcpyHtoDAsync", 3020, 7000,               \
+		  FROM_HOST_ASYNC)                                                               \
+	TWO_HOOKS(X, cuMemcpyDtoH_v2, _ptds, "cuMemcpyDtoH", 3020, 7000, TO_HOST)                \
+	TWO_HOOKS(X, cuMemcpyDtoHAsync_v2, _ptsz, "cuMemcpyDtoHAsync", 3020, 7000, TO_HOST_ASYNC) \
+	TWO_HOOKS(X, cuMemcpyDtoD_v2, _ptds, "cuMemcpyDtoD", 3020, 7000, COPY)                   \
+	TWO_HOOKS(X, cuMemcpyDtoDAsync_v2, _ptsz, "cuMemcpyDtoDAsync", 3020, 7000, COPY_ASYNC)   \
+	TWO_HOOKS(X, cuMemcpyDtoA_v2, _ptds, "cuMemcpyDtoA", 3020, 7000, TO_ARRAY)               \
+	TWO_HOOKS(X, cuMemcpyAtoD_v2, _ptds, "cuMemcpyAtoD", 3020, 7000, FROM_ARRAY)             \
+	TWO_HOOKS(X, cuMemcpy2D_v2, _ptds, "cuMemcpy2D", 3020, 7000, COPY_2D)                    \
+	TWO_HOOKS(X, cuMemcpy2DUnaligned_v2, _ptds, "cuMemcpy2DUnaligned", 3020, 7000, COPY_2D)  \
+	TWO_HOOKS(X, cuMemcpy2DAsync_v2, _ptsz, "cuMemcpy2DAsync", 3020, 7000, COPY_2D_ASYNC)    \
+	TWO_HOOKS(X, cuMemcpy3D_v2, _ptds, "cuMemcpy3D", 3020, 7000, COPY_3D)                    \
+	TWO_HOOKS(X, cuMemcpy3DAsync_v2, _ptsz, "cuMemcpy3DAsync", 3020, 7000, COPY_3D_ASYNC)    \
+	TWO_HOOKS(X, cuMemcpy3DPeer, _ptds, "cuMemcpy3DPeer", 4000, 7000, COPY_3D)               \
+	TWO_HOOKS(X, cuMemcpy3DPeerAsync, _ptsz, "cuMemcpy3DPeerAsync", 4000, 7000,              \
+		  COPY_3D_ASYNC)                                                                 \
+	TWO_HOOKS(X, cuMemcpyBatchAsync, _ptsz, "cuMemcpyBatchAsync", 12080, 12080, BATCH_12)    \
+	TWO_HOOKS(X, cuMemcpyBatchAsync_v2, _ptsz, "cuMemcpyBatchAsync", 13000, 13000, BATCH_13) \
+	TWO_HOOKS(X, cuMemcpy3DBatchAsync, _ptsz, "cuMemcpy3DBatchAsync", 12080, 12080,          \
+		  BATCH_3D_12)                                                                   \
+	TWO_HOOKS(X, cuMemcpy3DBatchAsync_v2, _ptsz, "cuMemcpy3DBatchAsync", 13000, 13000,       \
+		  BATCH_3D_13)                                                                   \
+	TWO_HOOKS(X, cuMemBatchDecompressAsync, _ptsz, "cuMemBatchDecompressAsync", 12060,       \
+		  12060, DECOMPRESS)                                                             \
+	TWO_HOOKS(X, cuMemsetD8_v2, _ptds, "cuMemsetD8", 3020, 7000, FILL(unsigned char))        \
+	TWO_HOOKS(X, cuMemsetD16_v2, _ptds, "cuMemsetD16", 3020, 7000, FILL(unsigned short))     \
+	TWO_HOOKS(X, cuMemsetD32_v2, _ptds, "cuMemsetD32", 3020, 7000, FILL(unsigned int))       \
+	TWO_HOOKS(X, cuMemsetD8Async, _ptsz, "cuMemsetD8Async", 3020, 7000,                      \
+		  FILL_ASYNC(unsigned char))                                                     \
+	TWO_HOOKS(X, cuMemsetD16Async, _ptsz, "cuMemsetD16Async", 3020, 7000,                    \
+		  FILL_ASYNC(unsigned short))                                                    \
+	TWO_HOOKS(X, cuMemsetD32Async, _ptsz, "cuMemsetD32Async", 3020, 7000,                    \
+		  FILL_ASYNC(unsigned int))                                                      \
+	TWO_HOOKS(X, cuMemsetD2D8_v2, _ptds, "cuMemsetD2D8", 3020, 7000, FILL_2D(unsigned char)) \
+	TWO_HOOKS(X, cuMemsetD2D16_v2, _ptds, "cuMemsetD2D16", 3020, 7000,                       \
+		  FILL_2D(unsigned short))                                                       \
+	TWO_HOOKS(X, cuMemsetD2D32_v2, _ptds, "cuMemsetD2D32", 3020, 7000, FILL_2D(unsigned int)) \
+	TWO_HOOKS(X, cuMemsetD2D8Async, _ptsz, "cuMemsetD2D8Async", 3020, 7000,                  \
+		  FILL_2D_ASYNC(unsigned char))                                                  \
+	TWO_HOOKS(X, cuMemsetD2D16Async, _ptsz, "cuMemsetD2D16Async", 3020, 7000,                \
+		  FILL_2D_ASYNC(unsigned short))                                                 \
+	TWO_HOOKS(X, cuMemsetD2D32Async, _ptsz, "cuMemsetD2D32Async", 3020, 7000,                \
+		  FILL_2D_ASYNC(unsigned int))                                                   \
+	TWO_HOOKS(X, cuStreamWaitValue32, _ptsz, "cuStreamWaitValue32", 8000, 8000,              \
+		  FLAG(uint32_t))                                                                \
+	TWO_HOOKS(X, cuStreamWaitValue32_v2, _ptsz, "cuStreamWaitValue32", 11070, 11070,         \
+		  FLAG(uint32_t))                                                                \
+	TWO_HOOKS(X, cuStreamWaitValue64, _ptsz, "cuStreamWaitValue64", 9000, 9000,              \
+		  FLAG(uint64_t))                                                                \
+	TWO_HOOKS(X, cuStreamWaitValue64_v2, _ptsz, "cuStreamWaitValue64", 11070, 11070,         \
+		  FLAG(uint64_t))                                                                \
+	TWO_HOOKS(X, cuStreamWriteValue32, _ptsz, "cuStreamWriteValue32", 8000, 8000,            \
+		  FLAG(uint32_t))                                                                \
+	TWO_HOOKS(X, cuStreamWriteValue32_v2, _ptsz, "cuStreamWriteValue32", 11070, 11070,       \
+		  FLAG(uint32_t))                                                                \
+	TWO_HOOKS(X, cuStreamWriteValue64, _ptsz, "cuStreamWriteValue64", 9000, 9000,            \
+		  FLAG(uint64_t))                                                                \
+	TWO_HOOKS(X, cuStreamWriteValue64_v2, _ptsz, "cuStreamWriteValue64", 11070, 11070,       \
+		  FLAG(uint64_t))                                                                \
+	TWO_HOOKS(X, cuStreamBatchMemOp, _ptsz, "cuStreamBatchMemOp", 8000, 8000, FLAGS)         \
+	TWO_HOOKS(X, cuStreamBatchMemOp_v2, _ptsz, "cuStreamBatchMemOp", 11070, 11070, FLAGS)    \
+	TWO_HOOKS(X, cuGraphLaunch, _ptsz, "cuGraphLaunch", 10000, 10000, GRAPH)
+
 /*
  * X(symbol, name, since, streams, parameters): the function's name in the library; the one that
  * cuGetProcAddress is asked for, and the first version of CUDA to mean this function by it; which
@@ -95,7 +248,8 @@ struct cu_launch_config {
 	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                   \
 	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))              \
 	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))              \
-	X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, BOTH, (cu_device device))
+	X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, BOTH, (cu_device device)) \
+	COPY_HOOKS(X)
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters */
 #define HOOK_DECLARE(symbol, name, since, streams, parameters) cu_result hook_##symbol parameters;

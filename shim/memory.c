@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations as ranges of one fixed space: what the GPU's budget has no room for lies in the
- * host's memory, where kernels use it in place. Nothing moves, so every kernel is right.
+ * Allocations as ranges of one space. In a fixed one nothing moves: what the GPU's budget has no
+ * room for lies in the host's memory, where kernels use it in place. In a planned one (--mode safe,
+ * fast) blocks move between operations, which have brackets (brackets.h).
  *
  * What is freed in the order of a stream is kept for that stream (bins.h); the space is told only
  * when memory is short, or the stream ends.
@@ -18,9 +19,10 @@
 #include <string.h>
 
 #include "shim/bins.h"
+#include "shim/evidence.h"
 #include "shim/infer.h"
 #include "shim/real.h"
-#include "shim/record.h"
+#include "shim/launches.h"
 #include "shim/settings.h"
 #include "shim/streams.h"
 #include "shim/summary.h"
@@ -32,6 +34,8 @@
 
 #define SMALL_BYTES 256u	   /* what ranges below one block are rounded up to, see weir.h */
 #define BLOCK_MAX_BYTES (8u << 20) /* the space's: smaller ones waste less of an allocation */
+#define MOVED_MAX_BYTES (28u << 20) /* the same where blocks move: larger ones cost fewer calls */
+#define MOVED_BLOCKS 512u	    /* and of a budget at least so many */
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
 #define HEADROOM_BYTES (UINT64_C(512) << 20)
 #define HEADROOM_SHARE 16u /* no more than this part of what is free */
@@ -46,6 +50,7 @@ static struct {
 	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
 	struct streams streams;
+	struct weir_stream *own; /* for brackets of other contexts' streams; NULL: not yet */
 	struct memory_use use;
 	struct memory_account account;
 	char error[512]; /* the last message of an error */
@@ -85,12 +90,25 @@ static uint64_t gpu_budget(cu_device device)
 	return free - MIN(HEADROOM_BYTES, free / HEADROOM_SHARE);
 }
 
+/* Small blocks waste less of an allocation, large ones cost fewer calls where they move. */
+static uint64_t choose_block_bytes(uint64_t budget, uint64_t granularity)
+{
+	uint64_t bytes = MAX((uint64_t)BLOCK_MAX_BYTES, granularity);
+
+	if (settings_moves() && budget / MOVED_MAX_BYTES >= MOVED_BLOCKS &&
+	    MOVED_MAX_BYTES % granularity == 0)
+		bytes = MOVED_MAX_BYTES;
+	while (bytes > granularity && budget / bytes < 64)
+		bytes /= 2;
+	return bytes;
+}
+
 static int make_space(uint64_t budget)
 {
 	const struct weir_machine_desc *desc = weir_machine_describe(memory.machine);
 	struct weir_space_config config = {
 		.devices = WEIR_MEM_DEVICE(memory.gpu),
-		.mode = WEIR_FIXED,
+		.mode = settings_moves() ? WEIR_PLANNED : WEIR_FIXED,
 	};
 	int host = weir_memory_find(memory.machine, "host"), err;
 
@@ -100,9 +118,7 @@ static int make_space(uint64_t budget)
 	memory.host_memory = (uint32_t)host;
 	config.budget_bytes[memory.gpu_memory] = budget;
 	config.budget_bytes[host] = settings_get()->host_budget;
-	config.block_bytes = MAX((uint64_t)BLOCK_MAX_BYTES, desc->vmm.granularity_bytes);
-	while (config.block_bytes > desc->vmm.granularity_bytes && budget / config.block_bytes < 64)
-		config.block_bytes /= 2;
+	config.block_bytes = choose_block_bytes(budget, desc->vmm.granularity_bytes);
 	memory.account.gpu_budget = budget;
 	memory.account.host_budget = settings_get()->host_budget ? settings_get()->host_budget
 								 : desc->memory[host].bytes;
@@ -207,6 +223,7 @@ static uint64_t end_life(uint64_t addr)
 	if (infer_range_del(memory.infer, addr, &range))
 		return 0;
 	memory.use.used -= rounded(range.bytes);
+	evidence_forget(addr);
 	return range.bytes;
 }
 
@@ -255,6 +272,13 @@ static void count_peaks(void)
 	weir_space_query(memory.space, &stats);
 	account->gpu_high = MAX(account->gpu_high, stats.memory[memory.gpu_memory].peak_bytes);
 	account->host_high = MAX(account->host_high, stats.memory[memory.host_memory].peak_bytes);
+	account->in_bytes = account->out_bytes = 0;
+	for (uint32_t l = 0; l < WEIR_LINKS_MAX; l++) /* of host links a is the host */
+		for (uint32_t cause = 0; cause < WEIR_CAUSE_INPLACE; cause++) {
+			account->in_bytes += stats.link_bytes[l][WEIR_A_TO_B][cause];
+			account->out_bytes += stats.link_bytes[l][WEIR_B_TO_A][cause];
+		}
+	account->nr_waits = stats.nr_waits;
 }
 
 void memory_account(struct memory_account *out)
@@ -290,6 +314,18 @@ struct weir_stream *memory_stream(cu_stream stream)
 	found = streams_find(&memory.streams, stream);
 	pthread_mutex_unlock(&memory.lock);
 	return found;
+}
+
+struct weir_stream *memory_stream_own(void)
+{
+	struct weir_stream *own;
+
+	pthread_mutex_lock(&memory.lock);
+	if (!memory.own && weir_stream_create(memory.machine, memory.gpu, &memory.own))
+		memory.own = NULL;
+	own = memory.own;
+	pthread_mutex_unlock(&memory.lock);
+	return own;
 }
 
 struct infer *memory_infer(void)
@@ -439,7 +475,7 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 
 cu_result memory_free(cu_ptr addr)
 {
-	cu_result result = streams_sync(memory_device());
+	cu_result result = summary_note_result(streams_sync(memory_device()));
 	uint64_t bytes;
 
 	if (result)
@@ -450,6 +486,13 @@ cu_result memory_free(cu_ptr addr)
 	if (!bytes)
 		return CU_INVALID_VALUE;
 	return as_result(weir_free(memory.space, (void *)(uintptr_t)addr, NULL));
+}
+
+/* Whether what was freed stays with its stream. Of what moves, the space knows best what to do with
+ * the memory of a range that is dead. */
+static bool keeps(uint64_t bytes)
+{
+	return !settings_moves() || bytes < memory.account.block_bytes;
 }
 
 cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
@@ -466,7 +509,7 @@ cu_result memory_free_ordered(cu_ptr addr, cu_stream stream)
 	bytes = behind ? end_life(addr) : 0;
 	kept.bytes = rounded(bytes);
 	/* The default stream of a thread has the same name in each. */
-	if (bytes && kept.stream != CU_STREAM_PER_THREAD)
+	if (bytes && kept.stream != CU_STREAM_PER_THREAD && keeps(kept.bytes))
 		is_kept = bins_put(&memory.bins, &kept);
 	count_use();
 	pthread_mutex_unlock(&memory.lock);
@@ -487,11 +530,13 @@ void memory_reset(cu_device device)
 {
 	if (atomic_load(&memory.device) != device)
 		return;
-	record_forget_kernels();
+	launches_forget_kernels();
 	pthread_mutex_lock(&memory.lock);
 	count_peaks();
 	atomic_store(&memory.device, -1);
 	streams_fini(&memory.streams);
+	weir_stream_destroy(memory.own);
+	memory.own = NULL;
 	bins_fini(&memory.bins);
 	infer_destroy(memory.infer);
 	memory.use.used = 0;

@@ -51,6 +51,10 @@ struct weir_space *memory_space(void);
  * is of another context, or captured into a graph. */
 struct weir_stream *memory_stream(cu_stream stream);
 
+/* A stream of weir's own, for brackets of what is queued where the space has no name for it. NULL:
+ * no memory. */
+struct weir_stream *memory_stream_own(void);
+
 /* What the program is told: of both budgets together. */
 void memory_info(uint64_t *free, uint64_t *total);
 
@@ -73,6 +77,8 @@ struct memory_account {
 	uint64_t gpu_budget, host_budget, block_bytes;
 	uint64_t gpu_high, host_high; /* of the space's memory, at most */
 	uint64_t used_high;	      /* of allocations, at most */
+	uint64_t in_bytes, out_bytes; /* that moved to the GPU's memory, and from it */
+	uint64_t nr_waits;	      /* brackets that waited for memory */
 	uint64_t nr_allocs, nr_reused, nr_refused;
 };
 void memory_account(struct memory_account *out);

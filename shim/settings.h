@@ -13,6 +13,7 @@
 #define SETTINGS_GPU "WEIR_RUN_GPU"		  /* number of the GPU; not set: the first used */
 #define SETTINGS_GPU_BUDGET "WEIR_RUN_GPU_BUDGET" /* bytes; not set: what is free */
 #define SETTINGS_HOST_BUDGET "WEIR_RUN_HOST_BUDGET"
+#define SETTINGS_MODE "WEIR_RUN_MODE" /* of enum settings_mode; not set: SETTINGS_FIXED */
 #define SETTINGS_STATS "WEIR_RUN_STATS" /* a file */
 #define SETTINGS_TRACE "WEIR_RUN_TRACE" /* a file */
 #define SETTINGS_MARK "WEIR_RUN_MARK"	/* part of a kernel's name */
@@ -20,7 +21,15 @@
 #define SETTINGS_EXPLAIN "WEIR_RUN_EXPLAIN" /* 1 */
 #define SETTINGS_QUIET "WEIR_RUN_QUIET"	    /* 1 */
 
+/* What may move, and when. */
+enum settings_mode {
+	SETTINGS_FIXED, /* nothing */
+	SETTINGS_SAFE,	/* any kernel may use any range: all are mapped, and stay while it runs */
+	SETTINGS_FAST,	/* kernels use what their launches name, unless something says otherwise */
+};
+
 struct settings {
+	enum settings_mode mode;
 	const char *driver;
 	int gpu;			  /* -1: the first that is used */
 	uint64_t gpu_budget, host_budget; /* 0: what is free */
@@ -32,6 +41,12 @@ struct settings {
 
 /* The process's; read at the first call. Constant from then on. */
 const struct settings *settings_get(void);
+
+/* Whether blocks may move. */
+static inline bool settings_moves(void)
+{
+	return settings_get()->mode != SETTINGS_FIXED;
+}
 
 /* Say "weir: " and a line, and end the program with status 2: what the user asked for cannot be
  * had. */

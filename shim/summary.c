@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/brackets.h"
+#include "shim/launches.h"
 #include "shim/memory.h"
-#include "shim/record.h"
 #include "shim/settings.h"
 #include "weir/trace.h"
 
@@ -20,7 +21,7 @@
 
 static struct {
 	pid_t pid; /* of the process that began; a child that fork() made says nothing */
-	atomic_bool spilled, refused;
+	atomic_bool spilled, refused, fault;
 	_Atomic(uint64_t) nr_passed, lost_bytes;
 } summary;
 
@@ -95,10 +96,42 @@ void summary_note_lost(uint64_t bytes)
 	atomic_fetch_add(&summary.lost_bytes, bytes);
 }
 
+/* ------------------------------------------------------------------ faults */
+
+/* The kernels that may have done it. */
+static void say_last(void)
+{
+	const char *name[LAUNCHES_LAST];
+
+	launches_last(name);
+	for (uint32_t i = 0; i < LAUNCHES_LAST && name[i]; i++)
+		summary_say("  launched last but %u: %s", i, name[i]);
+}
+
+cu_result summary_note_result(cu_result result)
+{
+	if (result != CU_ILLEGAL_ADDRESS || settings_get()->mode != SETTINGS_FAST ||
+	    atomic_exchange(&summary.fault, true))
+		return result;
+	summary_say("a kernel used an address that is not mapped. If the program runs without "
+		    "weir, that kernel uses an allocation that its launch does not name: run it "
+		    "with --mode safe");
+	say_last();
+	return result;
+}
+
 /* ------------------------------------------------------------------ the end */
 
+static const char *mode_name(void)
+{
+	static const char *const name[] = {
+		[SETTINGS_FIXED] = "fixed", [SETTINGS_SAFE] = "safe", [SETTINGS_FAST] = "fast"};
+
+	return name[settings_get()->mode];
+}
+
 static void write_json(const char *path, const struct memory_account *a,
-		       const struct record_account *r)
+		       const struct brackets_account *b)
 {
 	FILE *file = fopen(path, "w");
 	int err = 0;
@@ -114,11 +147,15 @@ static void write_json(const char *path, const struct memory_account *a,
 			", \"allocations_of_the_driver\": %" PRIu64 ", \"lost_bytes\": %" PRIu64
 			",\n \"launches_recorded\": %" PRIu64
 			", \"launches_not_recorded\": %" PRIu64 ", \"ranges_named\": %" PRIu64
-			", \"infer_ns\": %" PRIu64 "}\n",
+			", \"infer_ns\": %" PRIu64
+			",\n \"mode\": \"%s\", \"brackets_open\": %" PRIu64
+			", \"moved_in_bytes\": %" PRIu64 ", \"moved_out_bytes\": %" PRIu64
+			", \"waits\": %" PRIu64 "}\n",
 			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
 			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
 			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes),
-			r->nr_brackets, r->nr_missed, r->nr_uses, r->infer_ns);
+			b->nr, b->nr_missed, b->nr_uses, launches_infer_ns(),
+			mode_name(), b->nr_any, a->in_bytes, a->out_bytes, a->nr_waits);
 		err = ferror(file);
 		err |= fclose(file);
 	}
@@ -127,7 +164,7 @@ static void write_json(const char *path, const struct memory_account *a,
 }
 
 /* What the trace has, which ends here. */
-static void say_trace(const struct record_account *r)
+static void say_trace(const struct brackets_account *b)
 {
 	struct weir_space *space = memory_space();
 
@@ -137,22 +174,28 @@ static void say_trace(const struct record_account *r)
 		weir_space_trace_mark(space, "end");
 	if (space && weir_space_trace(space, NULL))
 		summary_say("--trace: %s: its last events may be missing", settings_get()->trace);
-	summary_say("%s: %" PRIu64 " launches, which name %.1f ranges each; %" PRIu64
-		    " name none or were not recorded; %.0f ns a launch to find them",
-		    settings_get()->trace, r->nr_brackets,
-		    (double)r->nr_uses / (double)(r->nr_brackets + !r->nr_brackets), r->nr_missed,
-		    (double)r->infer_ns / (double)(r->nr_brackets + !r->nr_brackets));
+	summary_say("%s: %" PRIu64 " launches, copies and fills, which name %.1f ranges each; %" PRIu64
+		    " name none or were not recorded; %.0f ns each to find them",
+		    settings_get()->trace, b->nr, (double)b->nr_uses / (double)(b->nr + !b->nr),
+		    b->nr_missed, (double)launches_infer_ns() / (double)(b->nr + !b->nr));
 }
 
 __attribute__((destructor)) static void summary_end(void)
 {
 	struct memory_account account;
-	struct record_account launches;
+	struct brackets_account brackets;
 
 	if (!summary.pid || summary.pid != getpid())
 		return;
 	memory_account(&account);
-	if (account.host_high)
+	if (account.host_high && settings_moves())
+		summary_say("%s at most, with %s of the GPU's memory; %s came to it over the link, "
+			    "and %s went back",
+			    summary_bytes(account.used_high).text,
+			    summary_bytes(account.gpu_high).text,
+			    summary_bytes(account.in_bytes).text,
+			    summary_bytes(account.out_bytes).text);
+	else if (account.host_high)
 		summary_say("%s at most; %s of it in the GPU's memory, and %s in the host's, which "
 			    "the link to it slowed down",
 			    summary_bytes(account.used_high).text,
@@ -164,8 +207,8 @@ __attribute__((destructor)) static void summary_end(void)
 	if (atomic_load(&summary.lost_bytes))
 		summary_say("%s could not be given back",
 			    summary_bytes(atomic_load(&summary.lost_bytes)).text);
-	record_account(&launches);
-	say_trace(&launches);
+	brackets_account(&brackets);
+	say_trace(&brackets);
 	if (settings_get()->stats)
-		write_json(settings_get()->stats, &account, &launches);
+		write_json(settings_get()->stats, &account, &brackets);
 }

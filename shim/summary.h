@@ -7,7 +7,7 @@
 #ifndef WEIR_SHIM_SUMMARY_H
 #define WEIR_SHIM_SUMMARY_H
 
-#include <stdint.h>
+#include "shim/hooks.h"
 
 /* An amount of memory as text: "20.00 GB", "33.6 MB", "4.1 kB". */
 struct summary_text {
@@ -27,6 +27,9 @@ void summary_note_refused(uint64_t bytes);
 
 /* An allocation was the driver's to make: graphs, other contexts. */
 void summary_note_passed(void);
+
+/* What the driver's call ended with, which is returned: the first report of a fault is explained. */
+cu_result summary_note_result(cu_result result);
 
 /* What is free cannot be given back: an error of the machine. */
 void summary_note_lost(uint64_t bytes);

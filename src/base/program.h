@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the running program is: what belongs to it lies beside it, or in ../lib from there. For
- * programs and workloads, not for the library, which is loaded into other people's programs; inline,
- * so that it is not in there.
+ * programs and workloads, not for the library, which is loaded into other people's programs. It is
+ * inline, so that the library does not have it.
  */
 #ifndef WEIR_BASE_PROGRAM_H
 #define WEIR_BASE_PROGRAM_H

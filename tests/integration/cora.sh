@@ -3,10 +3,10 @@
 #
 # A graph network that does not fit its GPU learns what it would learn otherwise: Cora at 30 % of
 # the memory it needs, mean test accuracy over seeds at least 80.5 %; and a generated graph whose
-# classes are planted, at least 95 %. Cora is not part of weir: WEIR_CORA_DIR is its folder
-# (nodes.txt and edges.txt), WEIR_CORA_SEEDS how many seeds are run (1; the figure to compare with
-# published ones is of 10). Without it only the planted graph is trained on. Each seed of Cora takes
-# 16 s of a processor: 200 epochs, and as many of native to compare with.
+# classes are planted, at least 95 % (one seed; three with WEIR_TEST_LONG). Cora is not part of weir:
+# WEIR_CORA_DIR is its folder (nodes.txt and edges.txt), WEIR_CORA_SEEDS how many seeds are run (1; the
+# figure to compare with published ones is of 10). Without it only the planted graph is trained on.
+# Each seed of Cora takes 16 s of a processor: 200 epochs, and as many of native to compare with.
 # Needs WEIR, SOURCE_DIR and CC. Prints a line a test.
 #
 # Labels: slow
@@ -79,7 +79,9 @@ mkdir "$dir/planted" || exit 1
 	fail "the generator of the planted graph does not compile"
 "$dir/plant" "$dir/planted/nodes.txt" "$dir/planted/edges.txt" ||
 	fail "the planted graph cannot be written"
-train planted "$dir/planted" 3 0.95
+planted=1
+[ -z "${WEIR_TEST_LONG-}" ] || planted=3
+train planted "$dir/planted" "$planted" 0.95
 
 if [ -f "$cora/nodes.txt" ] && [ -f "$cora/edges.txt" ]; then
 	train cora "$cora" "$seeds" 0.805

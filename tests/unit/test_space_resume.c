@@ -2,7 +2,10 @@
 /*
  * Plans of programs that differ a little now and then: they are followed again after that, with
  * the contents right, and with the time of an iteration as it was.
+ *
+ * Labels: optimised
  */
+#include "tests/support/amount.h"
 #include "tests/support/space.h"
 
 #define BLOCK KIB(16)
@@ -124,7 +127,7 @@ static void test_space_resume_not_after_a_new_budget(void **state)
 	nr_plans = get_stats(&p.t).nr_plans;
 	do_log(&p);
 	assert_int_equal(weir_space_set_budget(p.t.space, GPU0, 7 * BLOCK), 0);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < (TEST_SANITIZED ? 2 : 4); i++) /* each makes a plan, which takes long */
 		(void)do_iteration(&p, EDIT_NONE);
 	assert_int_equal(get_stats(&p.t).nr_resumed, 0);
 	assert_true(get_stats(&p.t).nr_plans > nr_plans);

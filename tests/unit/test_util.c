@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small arithmetic, where it is easily wrong: at 0, at powers of two and beside them. And the folder
- * of the running program. */
+/*
+ * Small arithmetic, where it is easily wrong: at 0, at powers of two and beside them. And the
+ * folder of the running program.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brackets around the program's launches, for a trace: see record.h. */
-#include "shim/record.h"
+/* What launches name; see launches.h. */
+#include "shim/launches.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,24 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/evidence.h"
 #include "shim/infer.h"
 #include "shim/memory.h"
 #include "shim/settings.h"
-#include "src/backend/machine.h"
+#include "shim/summary.h"
 #include "src/base/clock.h"
 #include "src/base/hash.h"
 #include "weir/trace.h"
 #include "weir/weir.h"
 
 #define PARAMETERS_MAX 4096u
-#define SLOTS 1024u	 /* of the table of kernels */
-#define STREAM_LOCKS 64u /* streams share them */
+#define SLOTS 1024u /* of the table of kernels */
 
 /* A kernel that was launched. Kept until the process ends: traces name it. */
 struct kernel {
 	struct kernel *next;
 	const void *key; /* NULL: what had the key may be unloaded */
 	bool marks;	 /* counts for --mark */
+	atomic_bool said; /* that it may use any range */
+	_Atomic(const char *) any; /* why it may; NULL: nothing says so */
 	char name[];
 };
 
@@ -40,12 +42,13 @@ struct scratch {
 static struct {
 	pthread_mutex_t lock;
 	struct kernel *slot[SLOTS];
-	pthread_mutex_t stream[STREAM_LOCKS];
 	pthread_once_t once;
 	pthread_key_t scratch;
 	_Atomic(uint64_t) nr_marking; /* launches of kernels that mark */
-	_Atomic(uint64_t) nr_brackets, nr_uses, nr_missed, infer_ns;
-} record = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+	_Atomic(uint64_t) infer_ns;
+	_Atomic(const struct kernel *) last[LAUNCHES_LAST]; /* launched last, a ring */
+	_Atomic(uint32_t) nr_last;
+} launches = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 static void scratch_free(void *at)
 {
@@ -58,22 +61,20 @@ static void scratch_free(void *at)
 
 static void init(void)
 {
-	for (uint32_t i = 0; i < STREAM_LOCKS; i++)
-		(void)pthread_mutex_init(&record.stream[i], NULL);
-	if (pthread_key_create(&record.scratch, scratch_free))
-		settings_fail("--trace: the threads of this process have no keys left");
+	if (pthread_key_create(&launches.scratch, scratch_free))
+		settings_fail("the threads of this process have no keys left");
 }
 
 static struct scratch *scratch_get(void)
 {
 	struct scratch *scratch;
 
-	(void)pthread_once(&record.once, init);
-	scratch = pthread_getspecific(record.scratch);
+	(void)pthread_once(&launches.once, init);
+	scratch = pthread_getspecific(launches.scratch);
 	if (scratch)
 		return scratch;
 	scratch = calloc(1, sizeof(*scratch));
-	if (scratch && pthread_setspecific(record.scratch, scratch)) {
+	if (scratch && pthread_setspecific(launches.scratch, scratch)) {
 		free(scratch);
 		scratch = NULL;
 	}
@@ -84,18 +85,18 @@ static struct scratch *scratch_get(void)
 
 static struct kernel **slot_of(const void *key)
 {
-	return &record.slot[hash_mix(0, (uintptr_t)key) % SLOTS];
+	return &launches.slot[hash_mix(0, (uintptr_t)key) % SLOTS];
 }
 
 static struct kernel *find_kernel(const void *key)
 {
 	struct kernel *kernel;
 
-	pthread_mutex_lock(&record.lock);
+	pthread_mutex_lock(&launches.lock);
 	kernel = *slot_of(key);
 	while (kernel && kernel->key != key)
 		kernel = kernel->next;
-	pthread_mutex_unlock(&record.lock);
+	pthread_mutex_unlock(&launches.lock);
 	return kernel;
 }
 
@@ -143,44 +144,40 @@ static struct kernel *add_kernel(cu_function function)
 
 	if (kernel) {
 		kernel->key = function;
+		atomic_init(&kernel->said, false);
+		atomic_init(&kernel->any, NULL);
 		memcpy(kernel->name, name, strlen(name) + 1);
 		kernel->marks = !settings_get()->mark || strstr(name, settings_get()->mark);
 		(void)infer_kernel_add(memory_infer(), function, nr < 0 ? NULL : param,
 				       nr < 0 ? 0 : (uint32_t)nr);
-		pthread_mutex_lock(&record.lock);
+		pthread_mutex_lock(&launches.lock);
 		kernel->next = *slot_of(function);
 		*slot_of(function) = kernel;
-		pthread_mutex_unlock(&record.lock);
+		pthread_mutex_unlock(&launches.lock);
 	}
 	free(param);
 	return kernel;
 }
 
-void record_forget_kernels(void)
+void launches_forget_kernels(void)
 {
 	struct infer *infer = memory_infer();
 
 	if (!infer)
 		return;
-	pthread_mutex_lock(&record.lock);
+	pthread_mutex_lock(&launches.lock);
 	for (uint32_t s = 0; s < SLOTS; s++)
-		for (struct kernel *kernel = record.slot[s]; kernel; kernel = kernel->next) {
+		for (struct kernel *kernel = launches.slot[s]; kernel; kernel = kernel->next) {
 			if (kernel->key)
 				(void)infer_kernel_del(infer, kernel->key);
 			kernel->key = NULL;
 		}
-	pthread_mutex_unlock(&record.lock);
+	pthread_mutex_unlock(&launches.lock);
 }
 
 /* ------------------------------------------------------------------ launches */
 
-bool record_is_on(void)
-{
-	return settings_get()->trace != NULL;
-}
-
-/* The ranges that a launch names, as the space is told: read and written, in an order that is the
- * program's own. @return false: they are not known */
+/* The ranges that a launch names, as the space is told. @return false: they are not known */
 static bool find_uses(struct scratch *scratch, const struct infer_launch *launch)
 {
 	const uint64_t since_ns = clock_now_ns();
@@ -197,14 +194,9 @@ static bool find_uses(struct scratch *scratch, const struct infer_launch *launch
 		scratch->max = found->nr;
 	}
 	for (uint32_t u = 0; u < found->nr; u++)
-		scratch->use[u] = (struct weir_use){
-			.addr = (void *)(uintptr_t)found->use[u].addr,
-			.bytes = found->use[u].bytes,
-			.kind = WEIR_ATOMIC,
-			.read_bytes = found->use[u].bytes,
-		};
-	atomic_fetch_add(&record.infer_ns, clock_now_ns() - since_ns);
-	return found->nr != 0;
+		scratch->use[u] = bracket_use(found->use[u].addr, found->use[u].bytes);
+	atomic_fetch_add(&launches.infer_ns, clock_now_ns() - since_ns);
+	return true;
 }
 
 /* Set a mark where an epoch begins: at every so many-th launch of a kernel that marks; where the
@@ -217,66 +209,98 @@ static void mark_epoch(const struct kernel *kernel)
 
 	if (!kernel->marks)
 		return;
-	nr = atomic_fetch_add(&record.nr_marking, 1);
+	nr = atomic_fetch_add(&launches.nr_marking, 1);
 	if (settings->mark ? nr % settings->mark_every : nr)
 		return;
 	(void)snprintf(name, sizeof(name), "epoch %" PRIu64, nr / settings->mark_every + 1);
 	weir_space_trace_mark(memory_space(), name);
 }
 
-static pthread_mutex_t *lock_of(cu_stream stream)
+/* ------------------------------------------------------------------ what may use anything */
+
+/* Whether a launch may use more than it names, and why; NULL: nothing says so. */
+static const char *why_any(struct kernel *kernel, const struct scratch *scratch, bool known)
 {
-	return &record.stream[hash_mix(0, (uintptr_t)stream) % STREAM_LOCKS];
+	if (settings_get()->mode == SETTINGS_SAFE)
+		return "any kernel may";
+	if (!known)
+		return "its parameters could not be read";
+	if (!scratch->uses.nr)
+		return "it names no allocation";
+	if (evidence_elsewhere())
+		return "memory of the driver's holds addresses of allocations";
+	for (uint32_t u = 0; u < scratch->uses.nr; u++)
+		if (evidence_of(scratch->uses.use[u].addr))
+			atomic_store(&kernel->any,
+				     "an allocation that it names holds addresses of others");
+	return atomic_load(&kernel->any);
 }
 
-void record_begin(struct record_launch *r, cu_function function, cu_stream stream,
-		  const struct infer_launch *launch)
+/* In mode fast: say it once of each kernel. */
+static void note_any(struct kernel *kernel, const char *why)
+{
+	if (settings_get()->mode == SETTINGS_FAST && !atomic_exchange(&kernel->said, true) &&
+	    settings_get()->explain)
+		summary_say("kernel %s may use any allocation: %s", kernel->name, why);
+}
+
+static void keep_last(const struct kernel *kernel)
+{
+	const uint32_t nr = atomic_fetch_add(&launches.nr_last, 1);
+
+	atomic_store(&launches.last[nr % LAUNCHES_LAST], kernel);
+}
+
+void launches_last(const char **name)
+{
+	const uint32_t nr = atomic_load(&launches.nr_last);
+
+	for (uint32_t i = 0; i < LAUNCHES_LAST; i++) {
+		const struct kernel *kernel =
+			atomic_load(&launches.last[(nr - 1 - i) % LAUNCHES_LAST]);
+
+		name[i] = kernel && i < nr ? kernel->name : NULL;
+	}
+}
+
+cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
+		       const struct infer_launch *launch)
 {
 	struct scratch *scratch = scratch_get();
+	const bool moves = settings_moves();
+	const char *why = NULL;
+	bool known;
 
-	*r = (struct record_launch){0};
-	if (!scratch || !memory_infer())
-		return;
-	r->kernel = find_kernel(function);
-	if (!r->kernel)
-		r->kernel = add_kernel(function);
-	r->stream = memory_stream(stream);
-	if (!r->kernel || !r->stream || !find_uses(scratch, launch)) {
-		r->stream = NULL;
-		atomic_fetch_add(&record.nr_missed, 1);
-		return;
+	*l = (struct launch){0};
+	if (!memory_infer())
+		return CU_SUCCESS;
+	l->kernel = find_kernel(function);
+	if (!l->kernel)
+		l->kernel = add_kernel(function);
+	if (!scratch || !l->kernel) {
+		brackets_note_missed();
+		return moves ? CU_OUT_OF_MEMORY : CU_SUCCESS;
 	}
-	r->lock = lock_of(stream);
-	pthread_mutex_lock(r->lock);
-	mark_epoch(r->kernel);
-	if (weir_begin(memory_space(), r->stream, scratch->use, scratch->uses.nr)) {
-		pthread_mutex_unlock(r->lock);
-		r->stream = NULL;
-		atomic_fetch_add(&record.nr_missed, 1);
-		return;
-	}
-	atomic_fetch_add(&record.nr_brackets, 1);
-	atomic_fetch_add(&record.nr_uses, scratch->uses.nr);
+	known = find_uses(scratch, launch);
+	if (moves)
+		why = why_any(l->kernel, scratch, known);
+	if (why)
+		note_any(l->kernel, why);
+	else if (!known || !scratch->uses.nr)
+		brackets_note_missed();
+	keep_last(l->kernel);
+	mark_epoch(l->kernel);
+	return bracket_open(&l->bracket, stream, scratch->use, known ? scratch->uses.nr : 0,
+			    why != NULL);
 }
 
-void record_end(struct record_launch *r)
+void launch_end(struct launch *l)
 {
-	if (!r->stream)
-		return;
-	stream_kernel_note(r->stream, r->kernel->name);
-	/* A bracket that cannot end now is ended by the next try; what it names stays where it is,
-	 * as all does in a fixed space. */
-	for (int tries = 0; tries < 4 && weir_end(memory_space(), r->stream); tries++)
-		;
-	pthread_mutex_unlock(r->lock);
+	if (l->kernel)
+		bracket_close(&l->bracket, l->kernel->name);
 }
 
-void record_account(struct record_account *out)
+uint64_t launches_infer_ns(void)
 {
-	*out = (struct record_account){
-		.nr_brackets = atomic_load(&record.nr_brackets),
-		.nr_uses = atomic_load(&record.nr_uses),
-		.nr_missed = atomic_load(&record.nr_missed),
-		.infer_ns = atomic_load(&record.infer_ns),
-	};
+	return atomic_load(&launches.infer_ns);
 }

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See brackets.h. */
+#include "shim/brackets.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "shim/memory.h"
+#include "shim/settings.h"
+#include "shim/streams.h"
+#include "src/backend/machine.h"
+#include "src/base/hash.h"
+#include "weir/weir.h"
+
+#define SLOTS 256u
+
+/* A stream's turn. Kept until the process ends: streams are few, and the next one at the same
+ * address takes it. */
+struct stream_turn {
+	struct stream_turn *next;
+	const struct weir_stream *stream;
+	pthread_mutex_t lock;
+};
+
+static struct {
+	pthread_mutex_t lock; /* guards the table */
+	struct stream_turn *slot[SLOTS];
+	_Atomic(uint64_t) nr, nr_uses, nr_any, nr_missed;
+} brackets = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool brackets_are_on(void)
+{
+	return settings_get()->trace || settings_moves();
+}
+
+void brackets_note_missed(void)
+{
+	atomic_fetch_add(&brackets.nr_missed, 1);
+}
+
+struct weir_use bracket_use(uint64_t addr, uint64_t bytes)
+{
+	return (struct weir_use){
+		.addr = (void *)(uintptr_t)addr,
+		.bytes = bytes,
+		.kind = WEIR_ATOMIC,
+		.read_bytes = bytes,
+	};
+}
+
+/* @return NULL: no memory on the host */
+static struct stream_turn *find_turn(const struct weir_stream *stream)
+{
+	struct stream_turn **slot = &brackets.slot[hash_mix(0, (uintptr_t)stream) % SLOTS], *turn;
+
+	pthread_mutex_lock(&brackets.lock);
+	for (turn = *slot; turn && turn->stream != stream; turn = turn->next)
+		;
+	if (!turn) {
+		turn = malloc(sizeof(*turn));
+		if (turn) {
+			*turn = (struct stream_turn){.next = *slot, .stream = stream};
+			(void)pthread_mutex_init(&turn->lock, NULL);
+			*slot = turn;
+		}
+	}
+	pthread_mutex_unlock(&brackets.lock);
+	return turn;
+}
+
+/* What the driver would say. */
+static cu_result as_result(int err)
+{
+	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
+}
+
+static int begin(struct bracket *bracket, const struct weir_use *uses, uint32_t nr, bool any)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED, err;
+
+	/* Another thread's capture would be spoilt by what the space asks of the driver. */
+	if (real.cuThreadExchangeStreamCaptureMode &&
+	    real.cuThreadExchangeStreamCaptureMode(&mode))
+		return -EIO;
+	err = any ? weir_begin_open(memory_space(), bracket->stream, uses, nr)
+		  : weir_begin(memory_space(), bracket->stream, uses, nr);
+	if (real.cuThreadExchangeStreamCaptureMode)
+		(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	/* What was made ready is ready for this stream, and for no other. */
+	if (!err && bracket->waits)
+		err = weir_stream_sync(bracket->stream);
+	return err;
+}
+
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct weir_use *uses,
+		       uint32_t nr, bool any)
+{
+	const bool moves = settings_moves();
+	int err = 0;
+
+	*bracket = (struct bracket){0};
+	if (!memory_space() || (!nr && !any) || !streams_is_queue(stream))
+		return CU_SUCCESS;
+	bracket->stream = memory_stream(stream);
+	if (moves && (!bracket->stream || stream == CU_STREAM_PER_THREAD)) {
+		bracket->waits = stream;
+		bracket->stream = memory_stream_own();
+	}
+	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
+	err = bracket->turn ? 0 : -ENOMEM;
+	if (!err) {
+		pthread_mutex_lock(&bracket->turn->lock);
+		err = begin(bracket, nr ? uses : NULL, nr, any && moves);
+		if (err)
+			pthread_mutex_unlock(&bracket->turn->lock);
+	}
+	if (err) {
+		bracket->stream = NULL;
+		brackets_note_missed();
+		return moves ? as_result(err) : CU_SUCCESS;
+	}
+	atomic_fetch_add(&brackets.nr, 1);
+	atomic_fetch_add(&brackets.nr_uses, nr);
+	atomic_fetch_add(&brackets.nr_any, any);
+	return CU_SUCCESS;
+}
+
+void bracket_close(struct bracket *bracket, const char *name)
+{
+	if (!bracket->stream)
+		return;
+	if (bracket->waits)
+		(void)real.cuStreamSynchronize(bracket->waits);
+	stream_kernel_note(bracket->stream, name);
+	/* One that cannot end now is ended by a later try; until then what it names stays. */
+	for (int tries = 0; tries < 4 && weir_end(memory_space(), bracket->stream); tries++)
+		;
+	pthread_mutex_unlock(&bracket->turn->lock);
+}
+
+void brackets_account(struct brackets_account *out)
+{
+	*out = (struct brackets_account){
+		.nr = atomic_load(&brackets.nr),
+		.nr_uses = atomic_load(&brackets.nr_uses),
+		.nr_any = atomic_load(&brackets.nr_any),
+		.nr_missed = atomic_load(&brackets.nr_missed),
+	};
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Brackets of the space around what the program gives to the driver: launches, copies, fills. They
+ * are opened where blocks may move (--mode safe, fast), so that what an operation uses is there and
+ * stays until it is done; and where a trace is recorded. Uses are WEIR_ATOMIC: they order nothing,
+ * since the program's own streams and events are its order.
+ *
+ * A stream has one open bracket at a time: threads that share a stream take turns, each for the
+ * call that it makes. Threads: all functions are safe.
+ */
+#ifndef WEIR_SHIM_BRACKETS_H
+#define WEIR_SHIM_BRACKETS_H
+
+#include "shim/hooks.h"
+
+struct stream_turn;
+struct weir_stream;
+struct weir_use;
+
+/* An operation under way. Zeroed: none. */
+struct bracket {
+	struct weir_stream *stream; /* NULL: no bracket is open */
+	struct stream_turn *turn;   /* the stream is the caller's */
+	cu_stream waits;	    /* the end waits for the work of this one; NULL: for none */
+};
+
+/* Whether operations have brackets: blocks may move, or there is a trace. */
+bool brackets_are_on(void);
+
+/* What a use of bytes is called here. */
+struct weir_use bracket_use(uint64_t addr, uint64_t bytes);
+
+/**
+ * Open a bracket for what the program is about to queue on a stream.
+ *
+ * Without effect where the stream is captured into a graph (what a graph does is in the brackets of
+ * its launches), or where only a trace is recorded and no bracket can be opened.
+ *
+ * @param [in] stream  As hook_stream_all() and hook_stream_thread() name it. One of another
+ *                     context, which the space has no events for, and a thread's default one,
+ *                     whose name is the same in all threads, are waited for by bracket_close().
+ * @param [in] any     The operation may use any range, beside those that uses names.
+ * @return CU_SUCCESS, or what the operation is to end with: what it uses cannot be made ready.
+ */
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct weir_use *uses,
+		       uint32_t nr, bool any);
+
+/* Close it, whatever became of the operation. name: of the kernel, or the call; outlives the
+ * process's use of weir. */
+void bracket_close(struct bracket *bracket, const char *name);
+
+/* Operations that were given a bracket, and that were not and should have been. */
+struct brackets_account {
+	uint64_t nr, nr_uses; /* opened, and the uses that they named */
+	uint64_t nr_any;      /* of them, those that might use any range */
+	uint64_t nr_missed;
+};
+void brackets_account(struct brackets_account *out);
+
+/* An operation failed or was missed for want of a bracket. */
+void brackets_note_missed(void);
+
+#endif

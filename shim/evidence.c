@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See evidence.h. */
+#include "shim/evidence.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "shim/memory.h"
+#include "shim/settings.h"
+#include "shim/summary.h"
+
+/* Ranges that hold addresses; programs have few. With more, all memory counts as such. */
+#define RANGES_MAX 256u
+
+static struct {
+	pthread_mutex_t lock;
+	cu_ptr range[RANGES_MAX];
+	_Atomic(uint32_t) nr;
+	atomic_bool elsewhere;
+} evidence = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool holds_address(const unsigned char *at, uint64_t bytes)
+{
+	for (uint64_t i = 0; i + sizeof(cu_ptr) <= bytes; i += sizeof(uint32_t)) {
+		cu_ptr value;
+
+		memcpy(&value, at + i, sizeof(value));
+		if (value && memory_find(value, NULL, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held. */
+static uint32_t find(cu_ptr base)
+{
+	uint32_t i = 0, nr = atomic_load(&evidence.nr);
+
+	while (i < nr && evidence.range[i] != base)
+		i++;
+	return i;
+}
+
+static void note_range(cu_ptr base)
+{
+	uint32_t i, nr;
+
+	pthread_mutex_lock(&evidence.lock);
+	i = find(base);
+	nr = atomic_load(&evidence.nr);
+	if (i == nr && nr < RANGES_MAX) {
+		evidence.range[nr] = base;
+		atomic_store(&evidence.nr, nr + 1);
+	} else if (i == nr) {
+		atomic_store(&evidence.elsewhere, true);
+	}
+	pthread_mutex_unlock(&evidence.lock);
+}
+
+static void note_elsewhere(void)
+{
+	if (!atomic_exchange(&evidence.elsewhere, true) && settings_get()->explain)
+		summary_say("an address of an allocation is copied to memory of the driver's: from "
+			    "here on any kernel may use any allocation");
+}
+
+void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes)
+{
+	cu_ptr base;
+
+	if (settings_get()->mode != SETTINGS_FAST || !src || bytes > EVIDENCE_BYTES_MAX ||
+	    !holds_address(src, bytes))
+		return;
+	if (memory_find(dst, &base, NULL))
+		note_range(base);
+	else
+		note_elsewhere();
+}
+
+void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes)
+{
+	enum { MEMORY_TYPE = 2, HOST = 1 }; /* of CUpointer_attribute, CUmemorytype */
+	unsigned int type = HOST;
+
+	if (settings_get()->mode != SETTINGS_FAST || bytes > EVIDENCE_BYTES_MAX ||
+	    memory_find(src, NULL, NULL))
+		return;
+	/* What the driver does not know is the program's own memory. */
+	if (!real.cuPointerGetAttribute(&type, MEMORY_TYPE, src) && type != HOST)
+		return;
+	evidence_copied(dst, (const void *)(uintptr_t)src, bytes);
+}
+
+bool evidence_of(cu_ptr base)
+{
+	bool found;
+
+	if (!atomic_load(&evidence.nr))
+		return false;
+	pthread_mutex_lock(&evidence.lock);
+	found = find(base) < atomic_load(&evidence.nr);
+	pthread_mutex_unlock(&evidence.lock);
+	return found;
+}
+
+bool evidence_elsewhere(void)
+{
+	return atomic_load(&evidence.elsewhere);
+}
+
+void evidence_forget(cu_ptr base)
+{
+	uint32_t i, nr;
+
+	if (!atomic_load(&evidence.nr))
+		return;
+	pthread_mutex_lock(&evidence.lock);
+	i = find(base);
+	nr = atomic_load(&evidence.nr);
+	if (i < nr) {
+		evidence.range[i] = evidence.range[nr - 1];
+		atomic_store(&evidence.nr, nr - 1);
+	}
+	pthread_mutex_unlock(&evidence.lock);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the program calls to copy and fill memory, to have streams wait for it, and to run graphs.
+ * Looked at only where operations have brackets. What a call uses is named exactly, but for parts
+ * of pictures and volumes, whose whole ranges are named; where it is hard to tell, it may be
+ * anything.
+ */
+#include "shim/brackets.h"
+#include "shim/evidence.h"
+#include "shim/hooks.h"
+#include "shim/memory.h"
+#include "shim/settings.h"
+#include "shim/summary.h"
+#include "src/base/util.h"
+#include "weir/weir.h"
+
+#define USES_MAX 32u /* of one call; of more it may be anything */
+
+/* What a call uses. */
+struct used {
+	struct weir_use use[USES_MAX];
+	uint32_t nr;
+	bool any;
+};
+
+/* A part of a range of ours. */
+static void uses(struct used *used, cu_ptr addr, uint64_t bytes)
+{
+	cu_ptr base;
+	uint64_t all;
+
+	if (!bytes || !memory_find(addr, &base, &all))
+		return;
+	if (used->nr == USES_MAX)
+		used->any = true;
+	else /* beyond its end the driver refuses it */
+		used->use[used->nr++] = bracket_use(addr, MIN(bytes, base + all - addr));
+}
+
+/* The whole of one. */
+static void uses_all(struct used *used, cu_ptr addr)
+{
+	cu_ptr base;
+	uint64_t all;
+
+	if (memory_find(addr, &base, &all))
+		uses(used, base, all);
+}
+
+static void uses_end2d(struct used *used, const struct cu_end2d *end)
+{
+	if (end->type != CU_MEMORY_ARRAY) {
+		uses_all(used, end->device);
+		uses_all(used, (cu_ptr)(uintptr_t)end->host);
+	}
+}
+
+static void uses_2d(struct used *used, const struct cu_copy2d *copy)
+{
+	if (!copy)
+		return;
+	uses_end2d(used, &copy->src);
+	uses_end2d(used, &copy->dst);
+}
+
+static void uses_end3d(struct used *used, const struct cu_end3d *end)
+{
+	if (end->type != CU_MEMORY_ARRAY) {
+		uses_all(used, end->device);
+		uses_all(used, (cu_ptr)(uintptr_t)end->host);
+	}
+}
+
+static void uses_3d(struct used *used, const struct cu_copy3d *copy)
+{
+	if (!copy)
+		return;
+	uses_end3d(used, &copy->src);
+	uses_end3d(used, &copy->dst);
+}
+
+static void uses_ops(struct used *used, const struct cu_stream_op *list, unsigned int nr)
+{
+	for (unsigned int i = 0; list && i < nr; i++)
+		uses(used, list[i].addr, sizeof(uint32_t));
+}
+
+static void uses_anything(struct used *used)
+{
+	used->any = true;
+}
+
+/* ------------------------------------------------------------------ the hooks */
+
+/* Open the bracket of a call that was entered; @return whether the call may go on, then
+ * leave_with() follows it. */
+static bool open_for(struct bracket *bracket, cu_stream stream, const struct used *used,
+		     cu_result *result)
+{
+	*result = bracket_open(bracket, stream, used->use, used->nr,
+			       used->any && settings_moves());
+	if (*result)
+		hook_leave();
+	return *result == CU_SUCCESS;
+}
+
+static cu_result leave_with(struct bracket *bracket, const char *name, cu_result result)
+{
+	bracket_close(bracket, name);
+	hook_leave();
+	return summary_note_result(result);
+}
+
+/* One hook: its parameters, the same as arguments, its stream, and what it uses. */
+#define HOOK(symbol, parameters, arguments, stream, what)               \
+	cu_result hook_##symbol parameters                              \
+	{                                                               \
+		struct used used = {.nr = 0};                           \
+		struct bracket bracket;                                 \
+		cu_result result;                                       \
+                                                                        \
+		if (!brackets_are_on() || !hook_enter())                \
+			return real.symbol arguments;                   \
+		what;                                                   \
+		if (!open_for(&bracket, stream, &used, &result))        \
+			return result;                                  \
+		result = real.symbol arguments;                         \
+		return leave_with(&bracket, #symbol, result);           \
+	}
+
+/* On the default stream, and on one that the call names. */
+#define HOOKS_SYNC(symbol, parameters, arguments, what)                       \
+	HOOK(symbol, parameters, arguments, CU_STREAM_LEGACY, what)           \
+	HOOK(symbol##_ptds, parameters, arguments, CU_STREAM_PER_THREAD, what)
+#define HOOKS_ASYNC(symbol, parameters, arguments, what)                      \
+	HOOK(symbol, parameters, arguments, hook_stream_all(stream), what)    \
+	HOOK(symbol##_ptsz, parameters, arguments, hook_stream_thread(stream), what)
+
+/* clang-format off */
+#define BOTH_USED uses(&used, dst, bytes), uses(&used, src, bytes)
+#define TO_DEVICE uses(&used, dst, bytes), evidence_copied(dst, src, bytes)
+#define TO_DEVICE_UNIFIED BOTH_USED, evidence_copied_unified(dst, src, bytes)
+
+HOOKS_SYNC(cuMemcpy, COPY, (dst, src, bytes), (TO_DEVICE_UNIFIED))
+HOOKS_ASYNC(cuMemcpyAsync, COPY_ASYNC, (dst, src, bytes, stream), (TO_DEVICE_UNIFIED))
+HOOKS_SYNC(cuMemcpyPeer, COPY_PEER, (dst, to, src, from, bytes), (BOTH_USED))
+HOOKS_ASYNC(cuMemcpyPeerAsync, COPY_PEER_ASYNC, (dst, to, src, from, bytes, stream), (BOTH_USED))
+HOOKS_SYNC(cuMemcpyHtoD_v2, FROM_HOST, (dst, src, bytes), (TO_DEVICE))
+HOOKS_ASYNC(cuMemcpyHtoDAsync_v2, FROM_HOST_ASYNC, (dst, src, bytes, stream), (TO_DEVICE))
+HOOKS_SYNC(cuMemcpyDtoH_v2, TO_HOST, (dst, src, bytes), uses(&used, src, bytes))
+HOOKS_ASYNC(cuMemcpyDtoHAsync_v2, TO_HOST_ASYNC, (dst, src, bytes, stream), uses(&used, src, bytes))
+HOOKS_SYNC(cuMemcpyDtoD_v2, COPY, (dst, src, bytes), (BOTH_USED))
+HOOKS_ASYNC(cuMemcpyDtoDAsync_v2, COPY_ASYNC, (dst, src, bytes, stream), (BOTH_USED))
+HOOKS_SYNC(cuMemcpyDtoA_v2, TO_ARRAY, (array, offset, src, bytes), uses(&used, src, bytes))
+HOOKS_SYNC(cuMemcpyAtoD_v2, FROM_ARRAY, (dst, array, offset, bytes), uses(&used, dst, bytes))
+HOOKS_SYNC(cuMemcpy2D_v2, COPY_2D, (copy), uses_2d(&used, copy))
+HOOKS_SYNC(cuMemcpy2DUnaligned_v2, COPY_2D, (copy), uses_2d(&used, copy))
+HOOKS_ASYNC(cuMemcpy2DAsync_v2, COPY_2D_ASYNC, (copy, stream), uses_2d(&used, copy))
+HOOKS_SYNC(cuMemcpy3D_v2, COPY_3D, (copy), uses_3d(&used, copy))
+HOOKS_ASYNC(cuMemcpy3DAsync_v2, COPY_3D_ASYNC, (copy, stream), uses_3d(&used, copy))
+HOOKS_SYNC(cuMemcpy3DPeer, COPY_3D, (copy), uses_3d(&used, copy))
+HOOKS_ASYNC(cuMemcpy3DPeerAsync, COPY_3D_ASYNC, (copy, stream), uses_3d(&used, copy))
+HOOKS_ASYNC(cuMemcpyBatchAsync, BATCH_12,
+	    (dst, src, bytes, nr, attributes, indices, nr_attributes, failed, stream),
+	    uses_anything(&used))
+HOOKS_ASYNC(cuMemcpyBatchAsync_v2, BATCH_13,
+	    (dst, src, bytes, nr, attributes, indices, nr_attributes, stream),
+	    uses_anything(&used))
+HOOKS_ASYNC(cuMemcpy3DBatchAsync, BATCH_3D_12, (nr, list, failed, flags, stream),
+	    uses_anything(&used))
+HOOKS_ASYNC(cuMemcpy3DBatchAsync_v2, BATCH_3D_13, (nr, list, flags, stream), uses_anything(&used))
+HOOKS_ASYNC(cuMemBatchDecompressAsync, DECOMPRESS, (list, nr, flags, failed, stream),
+	    uses_anything(&used))
+
+#define FILL_WORDS(bits) uses(&used, dst, nr * ((bits) / 8))
+
+HOOKS_SYNC(cuMemsetD8_v2, FILL(unsigned char), (dst, value, nr), FILL_WORDS(8))
+HOOKS_SYNC(cuMemsetD16_v2, FILL(unsigned short), (dst, value, nr), FILL_WORDS(16))
+HOOKS_SYNC(cuMemsetD32_v2, FILL(unsigned int), (dst, value, nr), FILL_WORDS(32))
+HOOKS_ASYNC(cuMemsetD8Async, FILL_ASYNC(unsigned char), (dst, value, nr, stream), FILL_WORDS(8))
+HOOKS_ASYNC(cuMemsetD16Async, FILL_ASYNC(unsigned short), (dst, value, nr, stream), FILL_WORDS(16))
+HOOKS_ASYNC(cuMemsetD32Async, FILL_ASYNC(unsigned int), (dst, value, nr, stream), FILL_WORDS(32))
+HOOKS_SYNC(cuMemsetD2D8_v2, FILL_2D(unsigned char), (dst, pitch, value, width, height),
+	   uses_all(&used, dst))
+HOOKS_SYNC(cuMemsetD2D16_v2, FILL_2D(unsigned short), (dst, pitch, value, width, height),
+	   uses_all(&used, dst))
+HOOKS_SYNC(cuMemsetD2D32_v2, FILL_2D(unsigned int), (dst, pitch, value, width, height),
+	   uses_all(&used, dst))
+HOOKS_ASYNC(cuMemsetD2D8Async, FILL_2D_ASYNC(unsigned char),
+	    (dst, pitch, value, width, height, stream), uses_all(&used, dst))
+HOOKS_ASYNC(cuMemsetD2D16Async, FILL_2D_ASYNC(unsigned short),
+	    (dst, pitch, value, width, height, stream), uses_all(&used, dst))
+HOOKS_ASYNC(cuMemsetD2D32Async, FILL_2D_ASYNC(unsigned int),
+	    (dst, pitch, value, width, height, stream), uses_all(&used, dst))
+
+#define FLAG_HOOKS(symbol, word) \
+	HOOKS_ASYNC(symbol, FLAG(word), (stream, addr, value, flags), \
+		    uses(&used, addr, sizeof(word)))
+
+FLAG_HOOKS(cuStreamWaitValue32, uint32_t)
+FLAG_HOOKS(cuStreamWaitValue32_v2, uint32_t)
+FLAG_HOOKS(cuStreamWaitValue64, uint64_t)
+FLAG_HOOKS(cuStreamWaitValue64_v2, uint64_t)
+FLAG_HOOKS(cuStreamWriteValue32, uint32_t)
+FLAG_HOOKS(cuStreamWriteValue32_v2, uint32_t)
+FLAG_HOOKS(cuStreamWriteValue64, uint64_t)
+FLAG_HOOKS(cuStreamWriteValue64_v2, uint64_t)
+HOOKS_ASYNC(cuStreamBatchMemOp, FLAGS, (stream, nr, list, flags), uses_ops(&used, list, nr))
+HOOKS_ASYNC(cuStreamBatchMemOp_v2, FLAGS, (stream, nr, list, flags), uses_ops(&used, list, nr))
+
+HOOKS_ASYNC(cuGraphLaunch, GRAPH, (graph, stream), uses_anything(&used))
+/* clang-format on */
