@@ -16,7 +16,7 @@
 #include "cli/size.h"
 #include "shim/settings.h"
 
-enum { GPU_BUDGET, HOST_BUDGET, GPU, MODE, TRACE, MARK, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
+enum { GPU_BUDGET, HOST_BUDGET, GPU, MODE, BLOCK, TRACE, MARK, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
 
 static const struct option_def table[NR_OPTIONS] = {
 	[GPU_BUDGET] = {"gpu-budget", "S", NULL, NULL,
@@ -31,6 +31,9 @@ static const struct option_def table[NR_OPTIONS] = {
 		  "fixed: an allocation stays where it was made; safe: what launches name moves to "
 		  "the GPU between them; fast: also while others run, if kernels use nothing but "
 		  "what their launches name (default: fixed)"},
+	[BLOCK] = {"block", "S", NULL, NULL,
+		   "what is mapped, and moves, at a time: a multiple of the GPU's granularity "
+		   "(2 MiB), below 4 GiB (default: by mode and budget, 2 to 32 MiB)"},
 	[TRACE] = {"trace", "FILE", NULL, NULL,
 		   "record what the program allocates and what its kernels name there, for weir "
 		   "replay"},
@@ -179,7 +182,7 @@ static int set_environment(const struct option_value *value, const struct run_fi
 
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
-	    set_gpu(value[GPU].text) || set_mode(value[MODE].text) || set_file(value[STATS].text, SETTINGS_STATS) ||
+	    set_size(&value[BLOCK], "block", SETTINGS_BLOCK) || set_gpu(value[GPU].text) || set_mode(value[MODE].text) || set_file(value[STATS].text, SETTINGS_STATS) ||
 	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
 	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))

@@ -5,10 +5,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "shim/memory.h"
 #include "shim/settings.h"
+#include "shim/streams.h"
 #include "shim/summary.h"
+#include "src/base/clock.h"
 
 /* Ranges that hold addresses; programs have few. With more, all memory counts as such. */
 #define RANGES_MAX 256u
@@ -90,6 +93,33 @@ void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes)
 	if (!real.cuPointerGetAttribute(&type, MEMORY_TYPE, src) && type != HOST)
 		return;
 	evidence_copied(dst, (const void *)(uintptr_t)src, bytes);
+}
+
+/* Whether the stream has no work, sooner or later. */
+static bool becomes_idle(cu_stream stream)
+{
+	const struct timespec pause = {.tv_nsec = 20000};
+	const uint64_t since_ns = clock_now_ns();
+
+	while (streams_is_busy(stream)) {
+		if (clock_now_ns() - since_ns > EVIDENCE_WAIT_NS)
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, void *at)
+{
+	if (evidence_of(base))
+		return EVIDENCE_FOUND;
+	if (!becomes_idle(stream) || real.cuMemcpyDtoHAsync_v2(at, base, bytes, stream) ||
+	    real.cuStreamSynchronize(stream))
+		return EVIDENCE_UNKNOWN;
+	if (!holds_address(at, bytes))
+		return EVIDENCE_NONE;
+	note_range(base);
+	return EVIDENCE_FOUND;
 }
 
 bool evidence_of(cu_ptr base)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evidence that kernels use more than what their launches name: addresses of live ranges that the
- * program copies to where kernels can read them. It is looked for where --mode fast trusts launches
- * otherwise. What kernels themselves store is not seen. Threads: all functions are safe.
+ * Evidence that kernels use more than what their launches name: addresses of live ranges where
+ * kernels can read them. It is looked for where --mode fast trusts launches otherwise, in what the
+ * program copies there, and in small ranges that a kernel's first launches name. Threads: all
+ * functions are safe.
  */
 #ifndef WEIR_SHIM_EVIDENCE_H
 #define WEIR_SHIM_EVIDENCE_H
@@ -20,6 +21,19 @@ void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes);
 
 /* The same where the driver tells by the address what it copies from. */
 void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes);
+
+/* What stands in a small range before a launch on a stream that names it. */
+enum evidence_seen { EVIDENCE_NONE, EVIDENCE_FOUND, EVIDENCE_UNKNOWN };
+
+/*
+ * Look at a range of ours of at most EVIDENCE_BYTES_MAX, which never moves. Waits for the work of
+ * the stream, for EVIDENCE_WAIT_NS at most: it may be waiting for what the program does next.
+ *
+ * @param [in] stream  As in brackets.h; not captured.
+ * @param [out] at     Room for the bytes.
+ */
+#define EVIDENCE_WAIT_NS UINT64_C(10000000)
+enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, void *at);
 
 /* Whether the range that begins there was given addresses of others. */
 bool evidence_of(cu_ptr base);

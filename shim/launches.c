@@ -13,6 +13,7 @@
 #include "shim/infer.h"
 #include "shim/memory.h"
 #include "shim/settings.h"
+#include "shim/streams.h"
 #include "shim/summary.h"
 #include "src/base/clock.h"
 #include "src/base/hash.h"
@@ -21,6 +22,7 @@
 
 #define PARAMETERS_MAX 4096u
 #define SLOTS 1024u /* of the table of kernels */
+#define LOOKS 8u    /* launches of a kernel, and of each new place of pointers, that are looked at */
 
 /* A kernel that was launched. Kept until the process ends: traces name it. */
 struct kernel {
@@ -28,6 +30,7 @@ struct kernel {
 	const void *key; /* NULL: what had the key may be unloaded */
 	bool marks;	 /* counts for --mark */
 	atomic_bool said; /* that it may use any range */
+	_Atomic(uint32_t) nr_looks; /* launches whose small ranges were looked at */
 	_Atomic(const char *) any; /* why it may; NULL: nothing says so */
 	char name[];
 };
@@ -37,6 +40,7 @@ struct scratch {
 	struct infer_uses uses;
 	struct weir_use *use;
 	uint32_t max;
+	void *seen; /* EVIDENCE_BYTES_MAX bytes; NULL: not yet */
 };
 
 static struct {
@@ -56,6 +60,7 @@ static void scratch_free(void *at)
 
 	infer_uses_fini(&scratch->uses);
 	free(scratch->use);
+	free(scratch->seen);
 	free(scratch);
 }
 
@@ -145,6 +150,7 @@ static struct kernel *add_kernel(cu_function function)
 	if (kernel) {
 		kernel->key = function;
 		atomic_init(&kernel->said, false);
+		atomic_init(&kernel->nr_looks, 0);
 		atomic_init(&kernel->any, NULL);
 		memcpy(kernel->name, name, strlen(name) + 1);
 		kernel->marks = !settings_get()->mark || strstr(name, settings_get()->mark);
@@ -218,9 +224,41 @@ static void mark_epoch(const struct kernel *kernel)
 
 /* ------------------------------------------------------------------ what may use anything */
 
-/* Whether a launch may use more than it names, and why; NULL: nothing says so. */
-static const char *why_any(struct kernel *kernel, const struct scratch *scratch, bool known)
+/* Whether small ranges that a launch names hold addresses, which only its kernel can tell from
+ * numbers: then that kernel may use any range, for good. NULL: they hold none. */
+static const char *look(struct kernel *kernel, cu_stream stream, struct scratch *scratch)
 {
+	enum evidence_seen seen = EVIDENCE_NONE;
+
+	if (scratch->uses.new_place)
+		atomic_store(&kernel->nr_looks, 0);
+	if (atomic_fetch_add(&kernel->nr_looks, 1) >= LOOKS) {
+		atomic_store(&kernel->nr_looks, LOOKS);
+		return NULL;
+	}
+	if (!streams_is_queue(stream))
+		return NULL;
+	if (!scratch->seen)
+		scratch->seen = malloc(EVIDENCE_BYTES_MAX);
+	for (uint32_t u = 0; u < scratch->uses.nr && seen == EVIDENCE_NONE; u++) {
+		const struct infer_use *use = &scratch->uses.use[u];
+
+		if (!scratch->seen)
+			return "there was no memory to look at what it names";
+		if (use->bytes <= EVIDENCE_BYTES_MAX)
+			seen = evidence_look(stream, use->addr, use->bytes, scratch->seen);
+	}
+	if (seen == EVIDENCE_FOUND)
+		atomic_store(&kernel->any, "an allocation that it names holds addresses of others");
+	return seen == EVIDENCE_UNKNOWN ? "what it names could not be looked at in time" : NULL;
+}
+
+/* Whether a launch may use more than it names, and why; NULL: nothing says so. */
+static const char *why_any(struct kernel *kernel, cu_stream stream, struct scratch *scratch,
+			   bool known)
+{
+	const char *why;
+
 	if (settings_get()->mode == SETTINGS_SAFE)
 		return "any kernel may";
 	if (!known)
@@ -233,7 +271,8 @@ static const char *why_any(struct kernel *kernel, const struct scratch *scratch,
 		if (evidence_of(scratch->uses.use[u].addr))
 			atomic_store(&kernel->any,
 				     "an allocation that it names holds addresses of others");
-	return atomic_load(&kernel->any);
+	why = atomic_load(&kernel->any) ? NULL : look(kernel, stream, scratch);
+	return why ? why : atomic_load(&kernel->any);
 }
 
 /* In mode fast: say it once of each kernel. */
@@ -283,7 +322,7 @@ cu_result launch_begin(struct launch *l, cu_function function, cu_stream stream,
 	}
 	known = find_uses(scratch, launch);
 	if (moves)
-		why = why_any(l->kernel, scratch, known);
+		why = why_any(l->kernel, stream, scratch, known);
 	if (why)
 		note_any(l->kernel, why);
 	else if (!known || !scratch->uses.nr)

@@ -34,8 +34,8 @@
 
 #define SMALL_BYTES 256u	   /* what ranges below one block are rounded up to, see weir.h */
 #define BLOCK_MAX_BYTES (8u << 20) /* the space's: smaller ones waste less of an allocation */
-#define MOVED_MAX_BYTES (28u << 20) /* the same where blocks move: larger ones cost fewer calls */
-#define MOVED_BLOCKS 512u	    /* and of a budget at least so many */
+#define MOVED_MAX_BYTES (32u << 20) /* the same where blocks move: larger ones cost fewer calls */
+#define MOVED_BLOCKS 256u	    /* that a budget has of blocks above BLOCK_MAX_BYTES */
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
 #define HEADROOM_BYTES (UINT64_C(512) << 20)
 #define HEADROOM_SHARE 16u /* no more than this part of what is free */
@@ -93,14 +93,19 @@ static uint64_t gpu_budget(cu_device device)
 /* Small blocks waste less of an allocation, large ones cost fewer calls where they move. */
 static uint64_t choose_block_bytes(uint64_t budget, uint64_t granularity)
 {
-	uint64_t bytes = MAX((uint64_t)BLOCK_MAX_BYTES, granularity);
+	const uint64_t asked = settings_get()->block;
+	uint64_t bytes = settings_moves() ? MOVED_MAX_BYTES : BLOCK_MAX_BYTES;
 
-	if (settings_moves() && budget / MOVED_MAX_BYTES >= MOVED_BLOCKS &&
-	    MOVED_MAX_BYTES % granularity == 0)
-		bytes = MOVED_MAX_BYTES;
+	if (asked && (asked % granularity || asked >> 32))
+		settings_fail("--block is %s: it has to be a multiple of %s, below 4 GiB",
+			      summary_bytes(asked).text, summary_bytes(granularity).text);
+	if (asked)
+		return asked;
+	while (bytes > BLOCK_MAX_BYTES && budget / bytes < MOVED_BLOCKS)
+		bytes /= 2;
 	while (bytes > granularity && budget / bytes < 64)
 		bytes /= 2;
-	return bytes;
+	return MAX(bytes, granularity);
 }
 
 static int make_space(uint64_t budget)

@@ -24,9 +24,8 @@ bool streams_is_queue(cu_stream native)
 	return !real.cuStreamIsCapturing(native, &status) && status == CU_CAPTURE_NONE;
 }
 
-/* Whether work of a stream is not done. To ask would spoil another thread's capture, unless this
- * one's mode is relaxed. */
-static bool is_busy(cu_stream native)
+/* To ask would spoil another thread's capture, unless this one's mode is relaxed. */
+bool streams_is_busy(cu_stream native)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED;
 	bool busy;
@@ -131,7 +130,7 @@ bool streams_end(struct streams *streams, cu_stream native, struct stream_gone *
 		*gone = (struct stream_gone){.native = native};
 		return false;
 	}
-	entry->ends = entry->adopted && streams_is_queue(native) && is_busy(native);
+	entry->ends = entry->adopted && streams_is_queue(native) && streams_is_busy(native);
 	if (!entry->ends)
 		take(streams, entry, gone);
 	return entry->ends;
@@ -142,7 +141,7 @@ bool streams_take_idle(struct streams *streams, uint32_t *from, struct stream_go
 	for (; *from < streams->nr; ++*from) {
 		struct stream_entry *entry = &streams->entry[*from];
 
-		if (entry->ends && !is_busy(entry->native)) {
+		if (entry->ends && !streams_is_busy(entry->native)) {
 			take(streams, entry, gone);
 			return true;
 		}

@@ -34,6 +34,9 @@ struct stream_gone {
  * lock. */
 bool streams_is_queue(cu_stream native);
 
+/* Whether work of a stream is not done. Takes no lock. */
+bool streams_is_busy(cu_stream native);
+
 /* Wait for the work of all streams of the current context, and where that is another one, of the
  * device's primary context. Takes no lock, and none is to be held: it waits for the device.
  * @return the driver's result */
