@@ -221,6 +221,7 @@ uint64_t bracket_record(struct weir_space *space, struct planner *p, enum event_
 						   .nr_range_blocks = range->nr_blocks,
 						   .first = use->first,
 						   .nr = use->nr,
+						   .atomic = use->atomic,
 						   .kind = use->kind,
 						   .pattern = use->pattern,
 						   .granule = use->granule,

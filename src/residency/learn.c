@@ -21,6 +21,8 @@
 /* A use in place is slow when it takes so many times as long as modelled, and not slower than: */
 #define SLOW_MIN 1.5
 #define SLOW_MAX 32
+/* Guessed bytes may be many times those used; fewer make no difference to a plan. */
+#define SHARE_MIN 0.01
 
 /* What brackets of a kernel took with everything resident, and by the cost model, in all. */
 struct kernel_rate {
@@ -332,6 +334,40 @@ static double learn_slow(const struct learning *l, uint64_t number, double compu
 	return MAX(slow, 1);
 }
 
+/* Whether what the bracket declares may be far more than what its launches use: where uses are
+ * guessed from what launches could reach, they are atomic. */
+static bool is_guessed(const struct learning *l, const struct event *event)
+{
+	const struct record_use *uses = record_uses(l->record, event);
+
+	for (uint32_t i = 0; i < event->nr_uses; i++)
+		if (uses[i].atomic)
+			return true;
+	return false;
+}
+
+/*
+ * The share of the declared bytes that a bracket uses at most. What it took is a bound: no kernel
+ * moves more than its memory does in that time, or the link for what was in place. The least of
+ * what was seen so far; kept in its event. 1 where uses are not guessed.
+ */
+static double learn_share(const struct learning *l, uint64_t number)
+{
+	struct event *event = record_event(l->record, number);
+	const struct event *known = last_measured(l, number), *before = period_before(l, number);
+	const double limit_ns = known->in_place ? known->link_ns : modelled_ns(l, event);
+	double share = before && before->share > 0 ? before->share : 1;
+
+	if (!is_guessed(l, event))
+		return 1;
+	if (known->share > 0)
+		share = MIN(share, known->share);
+	if (known->ns > 0 && limit_ns > 0)
+		share = MIN(share, known->ns / limit_ns);
+	event->share = MAX(share, SHARE_MIN);
+	return event->share;
+}
+
 /* Note where the contents of a life end: its last whole discard, if no use follows it. */
 static void learn_end(struct learning *l, const struct plan_use *use, uint32_t step)
 {
@@ -364,12 +400,13 @@ static void learn_steps(struct learning *l)
 		const struct event *event = record_event(l->record, l->first + k);
 		const struct record_use *uses = record_uses(l->record, event);
 		struct plan_step *step = &l->step[l->step_of_event[k]];
-		double compute, slow;
+		double compute, slow, share;
 
 		if (event->kind != EVENT_BEGIN)
 			continue;
 		compute = learn_compute(l, l->first + k);
 		slow = learn_slow(l, l->first + k, compute);
+		share = learn_share(l, l->first + k);
 		*step = (struct plan_step){.first_use = l->nr_uses, .compute_ns = compute};
 		step->shape = hash_mix(event->nr_uses, event->stream);
 		for (uint32_t i = 0; i < event->nr_uses; i++) {
@@ -377,9 +414,11 @@ static void learn_steps(struct learning *l)
 			const struct plan_life *life;
 
 			learn_use(l, &uses[i], use);
+			use->in *= share;
+			use->out *= share;
 			for (uint32_t b = 0; b < PLAN_BELOW_MAX; b++) {
-				use->at[b].in_ns *= slow;
-				use->at[b].out_ns *= slow;
+				use->at[b].in_ns *= share * slow;
+				use->at[b].out_ns *= share * slow;
 			}
 			life = &l->life[use->life];
 			learn_end(l, use, l->step_of_event[k]);

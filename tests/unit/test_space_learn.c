@@ -154,6 +154,57 @@ static void test_space_learn_and_keep_it(void **state)
 	assert_true(random_comes_in(8, 0.9, 1.2));
 }
 
+/* ------------------------------------------------------------------ bytes that are guessed */
+
+/* A bracket that names a whole range for a launch that reads so much of it. */
+static void do_guess(struct test_space *t, void *addr, uint64_t read_bytes)
+{
+	struct weir_use named = use_of(addr, NR * BLOCK, WEIR_ATOMIC);
+	struct weir_use used = use_of(addr, read_bytes, WEIR_ATOMIC);
+	const struct weir_launch launch = {.kernel = &work, .uses = &used, .nr_uses = 1};
+
+	named.read_bytes = NR * BLOCK;
+	used.read_bytes = read_bytes;
+	assert_int_equal(weir_begin(t->space, t->stream[0], &named, 1), 0);
+	assert_int_equal(weir_stream_launch(t->stream[0], &launch), 0);
+	do_end(t, 0);
+	do_sync(t);
+}
+
+/*
+ * Two ranges, of which one fits: a launch reads so many bytes of the first one three times, and all
+ * of the other once, with all of both named. Whether the other one is resident in the end.
+ */
+static bool other_comes_in(uint64_t read_bytes)
+{
+	struct weir_machine_desc desc;
+	struct test_space t;
+	void *often, *whole;
+	bool in;
+
+	describe(&desc);
+	open_other(&t, &desc, &desc);
+	often = do_alloc_host(&t, NR);
+	whole = do_alloc_host(&t, NR);
+	for (uint32_t i = 0; i < 2 * WARM_UP; i++) {
+		for (int n = 0; n < 4 * ROUNDS; n++)
+			do_guess(&t, n % 4 ? often : whole, n % 4 ? read_bytes : NR * BLOCK);
+		do_free(&t, do_alloc(&t, BLOCK, 0), 0);
+	}
+	assert_true(get_stats(&t).nr_plans >= 2);
+	in = nr_resident(&t, whole) >= NR - 1;
+	test_space_close(&t);
+	return in;
+}
+
+/* What takes less time than what it names would is known to use less of it. */
+static void test_space_learn_what_is_not_used(void **state)
+{
+	(void)state;
+	assert_false(other_comes_in(NR * BLOCK));
+	assert_true(other_comes_in(NR * BLOCK / 64));
+}
+
 /* What does not overlap on such a link makes no kernel slow: one whose times in place and at home
  * are about as long takes more than SLOW_MIN of the longer one. */
 static void test_space_learn_serial_is_not_slow(void **state)
@@ -361,6 +412,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_learn_what_is_slow_in_place),
 		cmocka_unit_test(test_space_learn_and_keep_it),
+		cmocka_unit_test(test_space_learn_what_is_not_used),
 		cmocka_unit_test(test_space_learn_serial_is_not_slow),
 		cmocka_unit_test(test_space_learn_computation_from_its_kernel),
 		cmocka_unit_test(test_space_learn_lives_longer_than_a_period),
