@@ -16,7 +16,21 @@
 #include "cli/size.h"
 #include "shim/settings.h"
 
-enum { GPU_BUDGET, HOST_BUDGET, GPU, MODE, BLOCK, TRACE, MARK, STATS, EXPLAIN, QUIET, HELP, NR_OPTIONS };
+enum {
+	GPU_BUDGET,
+	HOST_BUDGET,
+	GPU,
+	MODE,
+	BLOCK,
+	HOLD,
+	TRACE,
+	MARK,
+	STATS,
+	EXPLAIN,
+	QUIET,
+	HELP,
+	NR_OPTIONS
+};
 
 static const struct option_def table[NR_OPTIONS] = {
 	[GPU_BUDGET] = {"gpu-budget", "S", NULL, NULL,
@@ -34,6 +48,9 @@ static const struct option_def table[NR_OPTIONS] = {
 	[BLOCK] = {"block", "S", NULL, NULL,
 		   "what is mapped, and moves, at a time: a multiple of the GPU's granularity "
 		   "(2 MiB), below 4 GiB (default: by mode and budget, 2 to 32 MiB)"},
+	[HOLD] = {"hold", "MS", NULL, NULL,
+		  "how long a launch waits for those before it when memory is to move, in "
+		  "milliseconds, before it uses in place what it needs (default: 10)"},
 	[TRACE] = {"trace", "FILE", NULL, NULL,
 		   "record what the program allocates and what its kernels name there, for weir "
 		   "replay"},
@@ -88,6 +105,17 @@ static int set_gpu(const char *text)
 		return command_complain("run: --gpu %s: write the number of a GPU, from 0 on",
 					text);
 	return setenv(SETTINGS_GPU, text, 1);
+}
+
+static int set_hold(const char *text)
+{
+	uint64_t ms;
+
+	if (!text)
+		return unsetenv(SETTINGS_HOLD);
+	if (count_parse(text, &ms) || !ms || ms > 60000)
+		return command_complain("run: --hold %s: write milliseconds from 1 to 60000", text);
+	return set_number(ms * 1000000, SETTINGS_HOLD);
 }
 
 static int set_mode(const char *text)
@@ -182,7 +210,9 @@ static int set_environment(const struct option_value *value, const struct run_fi
 
 	if (set_size(&value[GPU_BUDGET], "gpu-budget", SETTINGS_GPU_BUDGET) ||
 	    set_size(&value[HOST_BUDGET], "host-budget", SETTINGS_HOST_BUDGET) ||
-	    set_size(&value[BLOCK], "block", SETTINGS_BLOCK) || set_gpu(value[GPU].text) || set_mode(value[MODE].text) || set_file(value[STATS].text, SETTINGS_STATS) ||
+	    set_size(&value[BLOCK], "block", SETTINGS_BLOCK) || set_gpu(value[GPU].text) ||
+	    set_mode(value[MODE].text) || set_hold(value[HOLD].text) ||
+	    set_file(value[STATS].text, SETTINGS_STATS) ||
 	    set_file(value[TRACE].text, SETTINGS_TRACE) || set_mark(value) ||
 	    set_flag(&value[EXPLAIN], SETTINGS_EXPLAIN) ||
 	    set_flag(&value[QUIET], SETTINGS_QUIET) || set_files(files))

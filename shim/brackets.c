@@ -12,6 +12,7 @@
 #include "shim/streams.h"
 #include "src/backend/machine.h"
 #include "src/base/hash.h"
+#include "src/base/util.h"
 #include "weir/weir.h"
 
 #define SLOTS 256u
@@ -22,6 +23,7 @@ struct stream_turn {
 	struct stream_turn *next;
 	const struct weir_stream *stream;
 	pthread_mutex_t lock;
+	bool ends; /* its last bracket could not end */
 };
 
 static struct {
@@ -76,16 +78,58 @@ static cu_result as_result(int err)
 	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
 }
 
-static int begin(struct bracket *bracket, const struct weir_use *uses, uint32_t nr, bool any)
+/* A bracket that cannot end now, since the driver refuses an event beside another thread's capture,
+ * say, is ended by the next operation of the stream. Until then what it names stays. The stream's
+ * turn held. */
+static void end(struct stream_turn *turn, struct weir_stream *stream)
+{
+	turn->ends = true;
+	for (int tries = 0; turn->ends && tries < 4; tries++)
+		turn->ends = weir_end(memory_space(), stream) != 0;
+}
+
+/* Leave out what is no live range any more: a value that was an address when it was found. */
+static uint32_t keep_live(struct weir_use *uses, uint32_t nr)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t u = 0; u < nr; u++) {
+		const cu_ptr addr = (cu_ptr)(uintptr_t)uses[u].addr;
+		uint64_t bytes;
+		cu_ptr base;
+
+		if (!memory_find(addr, &base, &bytes))
+			continue;
+		uses[kept] = uses[u];
+		uses[kept].bytes = MIN(uses[u].bytes, base + bytes - addr);
+		kept++;
+	}
+	return kept;
+}
+
+static int begin_once(struct bracket *bracket, const struct weir_use *uses, uint32_t nr, bool any)
+{
+	if (!nr && !any) /* nothing is left of what was named */
+		return weir_begin_open(memory_space(), bracket->stream, NULL, 0);
+	return any ? weir_begin_open(memory_space(), bracket->stream, nr ? uses : NULL, nr)
+		   : weir_begin(memory_space(), bracket->stream, uses, nr);
+}
+
+static int begin(struct bracket *bracket, struct weir_use *uses, uint32_t nr, bool any)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED, err;
 
+	if (bracket->turn->ends)
+		end(bracket->turn, bracket->stream);
 	/* Another thread's capture would be spoilt by what the space asks of the driver. */
-	if (real.cuThreadExchangeStreamCaptureMode &&
-	    real.cuThreadExchangeStreamCaptureMode(&mode))
+	if (real.cuThreadExchangeStreamCaptureMode && real.cuThreadExchangeStreamCaptureMode(&mode))
 		return -EIO;
-	err = any ? weir_begin_open(memory_space(), bracket->stream, uses, nr)
-		  : weir_begin(memory_space(), bracket->stream, uses, nr);
+	err = begin_once(bracket, uses, nr, any);
+	/* Another thread may free, and allocate, what a value in this one happens to point to. */
+	for (int tries = 0; err == -EINVAL && tries < 8; tries++) {
+		nr = keep_live(uses, nr);
+		err = begin_once(bracket, uses, nr, any);
+	}
 	if (real.cuThreadExchangeStreamCaptureMode)
 		(void)real.cuThreadExchangeStreamCaptureMode(&mode);
 	/* What was made ready is ready for this stream, and for no other. */
@@ -94,7 +138,22 @@ static int begin(struct bracket *bracket, const struct weir_use *uses, uint32_t 
 	return err;
 }
 
-cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct weir_use *uses,
+/* Which stream's bracket it is to be. A default stream is that of the current context, and has the
+ * same name in each. */
+static void find_stream(struct bracket *bracket, cu_stream stream)
+{
+	const bool is_default = stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+	const bool shared = is_default && (stream == CU_STREAM_PER_THREAD || !memory_is_primary());
+
+	bracket->stream = shared ? NULL : memory_stream(stream);
+	if (!bracket->stream && settings_moves()) {
+		bracket->waits = stream;
+		bracket->stream = memory_stream_own();
+	}
+	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
+}
+
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_use *uses,
 		       uint32_t nr, bool any)
 {
 	const bool moves = settings_moves();
@@ -103,16 +162,14 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct w
 	*bracket = (struct bracket){0};
 	if (!memory_space() || (!nr && !any) || !streams_is_queue(stream))
 		return CU_SUCCESS;
-	bracket->stream = memory_stream(stream);
-	if (moves && (!bracket->stream || stream == CU_STREAM_PER_THREAD)) {
-		bracket->waits = stream;
-		bracket->stream = memory_stream_own();
-	}
-	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
+	/* What another GPU does with memory of its own is none of ours. */
+	if (!nr && !memory_manages())
+		return CU_SUCCESS;
+	find_stream(bracket, stream);
 	err = bracket->turn ? 0 : -ENOMEM;
 	if (!err) {
 		pthread_mutex_lock(&bracket->turn->lock);
-		err = begin(bracket, nr ? uses : NULL, nr, any && moves);
+		err = begin(bracket, uses, nr, any && moves);
 		if (err)
 			pthread_mutex_unlock(&bracket->turn->lock);
 	}
@@ -134,9 +191,7 @@ void bracket_close(struct bracket *bracket, const char *name)
 	if (bracket->waits)
 		(void)real.cuStreamSynchronize(bracket->waits);
 	stream_kernel_note(bracket->stream, name);
-	/* One that cannot end now is ended by a later try; until then what it names stays. */
-	for (int tries = 0; tries < 4 && weir_end(memory_space(), bracket->stream); tries++)
-		;
+	end(bracket->turn, bracket->stream);
 	pthread_mutex_unlock(&bracket->turn->lock);
 }
 

@@ -39,10 +39,11 @@ struct weir_use bracket_use(uint64_t addr, uint64_t bytes);
  * @param [in] stream  As hook_stream_all() and hook_stream_thread() name it. One of another
  *                     context, which the space has no events for, and a thread's default one,
  *                     whose name is the same in all threads, are waited for by bracket_close().
+ * @param [in,out] uses  What it names. What is not live any more is left out.
  * @param [in] any     The operation may use any range, beside those that uses names.
  * @return CU_SUCCESS, or what the operation is to end with: what it uses cannot be made ready.
  */
-cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct weir_use *uses,
+cu_result bracket_open(struct bracket *bracket, cu_stream stream, struct weir_use *uses,
 		       uint32_t nr, bool any);
 
 /* Close it, whatever became of the operation. name: of the kernel, or the call; outlives the

@@ -109,12 +109,26 @@ static bool becomes_idle(cu_stream stream)
 	return true;
 }
 
+/* Without spoiling a capture that another thread makes. */
+static bool read_out(cu_stream stream, cu_ptr base, uint64_t bytes, void *at)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+	bool read;
+
+	if (!real.cuThreadExchangeStreamCaptureMode ||
+	    real.cuThreadExchangeStreamCaptureMode(&mode))
+		return false;
+	read = !real.cuMemcpyDtoHAsync_v2(at, base, bytes, stream) &&
+	       !real.cuStreamSynchronize(stream);
+	(void)real.cuThreadExchangeStreamCaptureMode(&mode);
+	return read;
+}
+
 enum evidence_seen evidence_look(cu_stream stream, cu_ptr base, uint64_t bytes, void *at)
 {
 	if (evidence_of(base))
 		return EVIDENCE_FOUND;
-	if (!becomes_idle(stream) || real.cuMemcpyDtoHAsync_v2(at, base, bytes, stream) ||
-	    real.cuStreamSynchronize(stream))
+	if (!becomes_idle(stream) || !read_out(stream, base, bytes, at))
 		return EVIDENCE_UNKNOWN;
 	if (!holds_address(at, bytes))
 		return EVIDENCE_NONE;

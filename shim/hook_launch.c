@@ -76,8 +76,7 @@ cu_result hook_cuLaunchKernel LAUNCH_PARAMETERS
 
 cu_result hook_cuLaunchKernel_ptsz LAUNCH_PARAMETERS
 {
-	WITHIN(function, hook_stream_thread(stream), extra,
-	       real.cuLaunchKernel_ptsz(SHAPE, extra));
+	WITHIN(function, hook_stream_thread(stream), extra, real.cuLaunchKernel_ptsz(SHAPE, extra));
 }
 
 cu_result hook_cuLaunchCooperativeKernel COOPERATIVE

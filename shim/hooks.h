@@ -99,25 +99,23 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 #define COPY_2D_ASYNC (const struct cu_copy2d *copy, cu_stream stream)
 #define COPY_3D (const struct cu_copy3d *copy)
 #define COPY_3D_ASYNC (const struct cu_copy3d *copy, cu_stream stream)
-#define BATCH_12                                                                         \
-	(cu_ptr * dst, cu_ptr * src, size_t * bytes, size_t nr, void *attributes,        \
-	 size_t *indices, size_t nr_attributes, size_t *failed, cu_stream stream)
-#define BATCH_13                                                                  \
-	(cu_ptr * dst, cu_ptr * src, size_t * bytes, size_t nr, void *attributes, \
-	 size_t *indices, size_t nr_attributes, cu_stream stream)
+#define BATCH_12                                                                                   \
+	(cu_ptr * dst, cu_ptr * src, size_t * bytes, size_t nr, void *attributes, size_t *indices, \
+	 size_t nr_attributes, size_t *failed, cu_stream stream)
+#define BATCH_13                                                                                   \
+	(cu_ptr * dst, cu_ptr * src, size_t * bytes, size_t nr, void *attributes, size_t *indices, \
+	 size_t nr_attributes, cu_stream stream)
 #define BATCH_3D_12 \
 	(size_t nr, void *list, size_t *failed, unsigned long long flags, cu_stream stream)
 #define BATCH_3D_13 (size_t nr, void *list, unsigned long long flags, cu_stream stream)
-#define DECOMPRESS \
-	(void *list, size_t nr, unsigned int flags, size_t *failed, cu_stream stream)
+#define DECOMPRESS (void *list, size_t nr, unsigned int flags, size_t *failed, cu_stream stream)
 #define FILL(word) (cu_ptr dst, word value, size_t nr)
 #define FILL_ASYNC(word) (cu_ptr dst, word value, size_t nr, cu_stream stream)
 #define FILL_2D(word) (cu_ptr dst, size_t pitch, word value, size_t width, size_t height)
 #define FILL_2D_ASYNC(word) \
 	(cu_ptr dst, size_t pitch, word value, size_t width, size_t height, cu_stream stream)
 #define FLAG(word) (cu_stream stream, cu_ptr addr, word value, unsigned int flags)
-#define FLAGS \
-	(cu_stream stream, unsigned int nr, struct cu_stream_op *list, unsigned int flags)
+#define FLAGS (cu_stream stream, unsigned int nr, struct cu_stream_op *list, unsigned int flags)
 #define GRAPH (cu_graph_exec graph, cu_stream stream)
 
 /* A function for the default stream of all threads, and the same one for that of each. */
@@ -126,73 +124,72 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	X(symbol##suffix, name, since_suffix, PER_THREAD, parameters)
 
 /* Copies, fills and what else uses memory in the order of a stream; arguments as for HOOKS. */
-#define COPY_HOOKS(X)                                                                            \
-	TWO_HOOKS(X, cuMemcpy, _ptds, "cuMemcpy", 4000, 7000, COPY)                              \
-	TWO_HOOKS(X, cuMemcpyAsync, _ptsz, "cuMemcpyAsync", 4000, 7000, COPY_ASYNC)              \
-	TWO_HOOKS(X, cuMemcpyPeer, _ptds, "cuMemcpyPeer", 4000, 7000, COPY_PEER)                 \
-	TWO_HOOKS(X, cuMemcpyPeerAsync, _ptsz, "cuMemcpyPeerAsync", 4000, 7000, COPY_PEER_ASYNC) \
-	TWO_HOOKS(X, cuMemcpyHtoD_v2, _ptds, "cuMemcpyHtoD", 3020, 7000, FROM_HOST)              \
-	TWO_HOOKS(X, cuMemcpyHtoDAsync_v2, _ptsz, "cuMemcpyHtoDAsync", 3020, 7000,               \
-		  FROM_HOST_ASYNC)                                                               \
-	TWO_HOOKS(X, cuMemcpyDtoH_v2, _ptds, "cuMemcpyDtoH", 3020, 7000, TO_HOST)                \
-	TWO_HOOKS(X, cuMemcpyDtoHAsync_v2, _ptsz, "cuMemcpyDtoHAsync", 3020, 7000, TO_HOST_ASYNC) \
-	TWO_HOOKS(X, cuMemcpyDtoD_v2, _ptds, "cuMemcpyDtoD", 3020, 7000, COPY)                   \
-	TWO_HOOKS(X, cuMemcpyDtoDAsync_v2, _ptsz, "cuMemcpyDtoDAsync", 3020, 7000, COPY_ASYNC)   \
-	TWO_HOOKS(X, cuMemcpyDtoA_v2, _ptds, "cuMemcpyDtoA", 3020, 7000, TO_ARRAY)               \
-	TWO_HOOKS(X, cuMemcpyAtoD_v2, _ptds, "cuMemcpyAtoD", 3020, 7000, FROM_ARRAY)             \
-	TWO_HOOKS(X, cuMemcpy2D_v2, _ptds, "cuMemcpy2D", 3020, 7000, COPY_2D)                    \
-	TWO_HOOKS(X, cuMemcpy2DUnaligned_v2, _ptds, "cuMemcpy2DUnaligned", 3020, 7000, COPY_2D)  \
-	TWO_HOOKS(X, cuMemcpy2DAsync_v2, _ptsz, "cuMemcpy2DAsync", 3020, 7000, COPY_2D_ASYNC)    \
-	TWO_HOOKS(X, cuMemcpy3D_v2, _ptds, "cuMemcpy3D", 3020, 7000, COPY_3D)                    \
-	TWO_HOOKS(X, cuMemcpy3DAsync_v2, _ptsz, "cuMemcpy3DAsync", 3020, 7000, COPY_3D_ASYNC)    \
-	TWO_HOOKS(X, cuMemcpy3DPeer, _ptds, "cuMemcpy3DPeer", 4000, 7000, COPY_3D)               \
-	TWO_HOOKS(X, cuMemcpy3DPeerAsync, _ptsz, "cuMemcpy3DPeerAsync", 4000, 7000,              \
-		  COPY_3D_ASYNC)                                                                 \
-	TWO_HOOKS(X, cuMemcpyBatchAsync, _ptsz, "cuMemcpyBatchAsync", 12080, 12080, BATCH_12)    \
-	TWO_HOOKS(X, cuMemcpyBatchAsync_v2, _ptsz, "cuMemcpyBatchAsync", 13000, 13000, BATCH_13) \
-	TWO_HOOKS(X, cuMemcpy3DBatchAsync, _ptsz, "cuMemcpy3DBatchAsync", 12080, 12080,          \
-		  BATCH_3D_12)                                                                   \
-	TWO_HOOKS(X, cuMemcpy3DBatchAsync_v2, _ptsz, "cuMemcpy3DBatchAsync", 13000, 13000,       \
-		  BATCH_3D_13)                                                                   \
-	TWO_HOOKS(X, cuMemBatchDecompressAsync, _ptsz, "cuMemBatchDecompressAsync", 12060,       \
-		  12060, DECOMPRESS)                                                             \
-	TWO_HOOKS(X, cuMemsetD8_v2, _ptds, "cuMemsetD8", 3020, 7000, FILL(unsigned char))        \
-	TWO_HOOKS(X, cuMemsetD16_v2, _ptds, "cuMemsetD16", 3020, 7000, FILL(unsigned short))     \
-	TWO_HOOKS(X, cuMemsetD32_v2, _ptds, "cuMemsetD32", 3020, 7000, FILL(unsigned int))       \
-	TWO_HOOKS(X, cuMemsetD8Async, _ptsz, "cuMemsetD8Async", 3020, 7000,                      \
-		  FILL_ASYNC(unsigned char))                                                     \
-	TWO_HOOKS(X, cuMemsetD16Async, _ptsz, "cuMemsetD16Async", 3020, 7000,                    \
-		  FILL_ASYNC(unsigned short))                                                    \
-	TWO_HOOKS(X, cuMemsetD32Async, _ptsz, "cuMemsetD32Async", 3020, 7000,                    \
-		  FILL_ASYNC(unsigned int))                                                      \
-	TWO_HOOKS(X, cuMemsetD2D8_v2, _ptds, "cuMemsetD2D8", 3020, 7000, FILL_2D(unsigned char)) \
-	TWO_HOOKS(X, cuMemsetD2D16_v2, _ptds, "cuMemsetD2D16", 3020, 7000,                       \
-		  FILL_2D(unsigned short))                                                       \
-	TWO_HOOKS(X, cuMemsetD2D32_v2, _ptds, "cuMemsetD2D32", 3020, 7000, FILL_2D(unsigned int)) \
-	TWO_HOOKS(X, cuMemsetD2D8Async, _ptsz, "cuMemsetD2D8Async", 3020, 7000,                  \
-		  FILL_2D_ASYNC(unsigned char))                                                  \
-	TWO_HOOKS(X, cuMemsetD2D16Async, _ptsz, "cuMemsetD2D16Async", 3020, 7000,                \
-		  FILL_2D_ASYNC(unsigned short))                                                 \
-	TWO_HOOKS(X, cuMemsetD2D32Async, _ptsz, "cuMemsetD2D32Async", 3020, 7000,                \
-		  FILL_2D_ASYNC(unsigned int))                                                   \
-	TWO_HOOKS(X, cuStreamWaitValue32, _ptsz, "cuStreamWaitValue32", 8000, 8000,              \
-		  FLAG(uint32_t))                                                                \
-	TWO_HOOKS(X, cuStreamWaitValue32_v2, _ptsz, "cuStreamWaitValue32", 11070, 11070,         \
-		  FLAG(uint32_t))                                                                \
-	TWO_HOOKS(X, cuStreamWaitValue64, _ptsz, "cuStreamWaitValue64", 9000, 9000,              \
-		  FLAG(uint64_t))                                                                \
-	TWO_HOOKS(X, cuStreamWaitValue64_v2, _ptsz, "cuStreamWaitValue64", 11070, 11070,         \
-		  FLAG(uint64_t))                                                                \
-	TWO_HOOKS(X, cuStreamWriteValue32, _ptsz, "cuStreamWriteValue32", 8000, 8000,            \
-		  FLAG(uint32_t))                                                                \
-	TWO_HOOKS(X, cuStreamWriteValue32_v2, _ptsz, "cuStreamWriteValue32", 11070, 11070,       \
-		  FLAG(uint32_t))                                                                \
-	TWO_HOOKS(X, cuStreamWriteValue64, _ptsz, "cuStreamWriteValue64", 9000, 9000,            \
-		  FLAG(uint64_t))                                                                \
-	TWO_HOOKS(X, cuStreamWriteValue64_v2, _ptsz, "cuStreamWriteValue64", 11070, 11070,       \
-		  FLAG(uint64_t))                                                                \
-	TWO_HOOKS(X, cuStreamBatchMemOp, _ptsz, "cuStreamBatchMemOp", 8000, 8000, FLAGS)         \
-	TWO_HOOKS(X, cuStreamBatchMemOp_v2, _ptsz, "cuStreamBatchMemOp", 11070, 11070, FLAGS)    \
+#define COPY_HOOKS(X)                                                                              \
+	TWO_HOOKS(X, cuMemcpy, _ptds, "cuMemcpy", 4000, 7000, COPY)                                \
+	TWO_HOOKS(X, cuMemcpyAsync, _ptsz, "cuMemcpyAsync", 4000, 7000, COPY_ASYNC)                \
+	TWO_HOOKS(X, cuMemcpyPeer, _ptds, "cuMemcpyPeer", 4000, 7000, COPY_PEER)                   \
+	TWO_HOOKS(X, cuMemcpyPeerAsync, _ptsz, "cuMemcpyPeerAsync", 4000, 7000, COPY_PEER_ASYNC)   \
+	TWO_HOOKS(X, cuMemcpyHtoD_v2, _ptds, "cuMemcpyHtoD", 3020, 7000, FROM_HOST)                \
+	TWO_HOOKS(X, cuMemcpyHtoDAsync_v2, _ptsz, "cuMemcpyHtoDAsync", 3020, 7000,                 \
+		  FROM_HOST_ASYNC)                                                                 \
+	TWO_HOOKS(X, cuMemcpyDtoH_v2, _ptds, "cuMemcpyDtoH", 3020, 7000, TO_HOST)                  \
+	TWO_HOOKS(X, cuMemcpyDtoHAsync_v2, _ptsz, "cuMemcpyDtoHAsync", 3020, 7000, TO_HOST_ASYNC)  \
+	TWO_HOOKS(X, cuMemcpyDtoD_v2, _ptds, "cuMemcpyDtoD", 3020, 7000, COPY)                     \
+	TWO_HOOKS(X, cuMemcpyDtoDAsync_v2, _ptsz, "cuMemcpyDtoDAsync", 3020, 7000, COPY_ASYNC)     \
+	TWO_HOOKS(X, cuMemcpyDtoA_v2, _ptds, "cuMemcpyDtoA", 3020, 7000, TO_ARRAY)                 \
+	TWO_HOOKS(X, cuMemcpyAtoD_v2, _ptds, "cuMemcpyAtoD", 3020, 7000, FROM_ARRAY)               \
+	TWO_HOOKS(X, cuMemcpy2D_v2, _ptds, "cuMemcpy2D", 3020, 7000, COPY_2D)                      \
+	TWO_HOOKS(X, cuMemcpy2DUnaligned_v2, _ptds, "cuMemcpy2DUnaligned", 3020, 7000, COPY_2D)    \
+	TWO_HOOKS(X, cuMemcpy2DAsync_v2, _ptsz, "cuMemcpy2DAsync", 3020, 7000, COPY_2D_ASYNC)      \
+	TWO_HOOKS(X, cuMemcpy3D_v2, _ptds, "cuMemcpy3D", 3020, 7000, COPY_3D)                      \
+	TWO_HOOKS(X, cuMemcpy3DAsync_v2, _ptsz, "cuMemcpy3DAsync", 3020, 7000, COPY_3D_ASYNC)      \
+	TWO_HOOKS(X, cuMemcpy3DPeer, _ptds, "cuMemcpy3DPeer", 4000, 7000, COPY_3D)                 \
+	TWO_HOOKS(X, cuMemcpy3DPeerAsync, _ptsz, "cuMemcpy3DPeerAsync", 4000, 7000, COPY_3D_ASYNC) \
+	TWO_HOOKS(X, cuMemcpyBatchAsync, _ptsz, "cuMemcpyBatchAsync", 12080, 12080, BATCH_12)      \
+	TWO_HOOKS(X, cuMemcpyBatchAsync_v2, _ptsz, "cuMemcpyBatchAsync", 13000, 13000, BATCH_13)   \
+	TWO_HOOKS(X, cuMemcpy3DBatchAsync, _ptsz, "cuMemcpy3DBatchAsync", 12080, 12080,            \
+		  BATCH_3D_12)                                                                     \
+	TWO_HOOKS(X, cuMemcpy3DBatchAsync_v2, _ptsz, "cuMemcpy3DBatchAsync", 13000, 13000,         \
+		  BATCH_3D_13)                                                                     \
+	TWO_HOOKS(X, cuMemBatchDecompressAsync, _ptsz, "cuMemBatchDecompressAsync", 12060, 12060,  \
+		  DECOMPRESS)                                                                      \
+	TWO_HOOKS(X, cuMemsetD8_v2, _ptds, "cuMemsetD8", 3020, 7000, FILL(unsigned char))          \
+	TWO_HOOKS(X, cuMemsetD16_v2, _ptds, "cuMemsetD16", 3020, 7000, FILL(unsigned short))       \
+	TWO_HOOKS(X, cuMemsetD32_v2, _ptds, "cuMemsetD32", 3020, 7000, FILL(unsigned int))         \
+	TWO_HOOKS(X, cuMemsetD8Async, _ptsz, "cuMemsetD8Async", 3020, 7000,                        \
+		  FILL_ASYNC(unsigned char))                                                       \
+	TWO_HOOKS(X, cuMemsetD16Async, _ptsz, "cuMemsetD16Async", 3020, 7000,                      \
+		  FILL_ASYNC(unsigned short))                                                      \
+	TWO_HOOKS(X, cuMemsetD32Async, _ptsz, "cuMemsetD32Async", 3020, 7000,                      \
+		  FILL_ASYNC(unsigned int))                                                        \
+	TWO_HOOKS(X, cuMemsetD2D8_v2, _ptds, "cuMemsetD2D8", 3020, 7000, FILL_2D(unsigned char))   \
+	TWO_HOOKS(X, cuMemsetD2D16_v2, _ptds, "cuMemsetD2D16", 3020, 7000,                         \
+		  FILL_2D(unsigned short))                                                         \
+	TWO_HOOKS(X, cuMemsetD2D32_v2, _ptds, "cuMemsetD2D32", 3020, 7000, FILL_2D(unsigned int))  \
+	TWO_HOOKS(X, cuMemsetD2D8Async, _ptsz, "cuMemsetD2D8Async", 3020, 7000,                    \
+		  FILL_2D_ASYNC(unsigned char))                                                    \
+	TWO_HOOKS(X, cuMemsetD2D16Async, _ptsz, "cuMemsetD2D16Async", 3020, 7000,                  \
+		  FILL_2D_ASYNC(unsigned short))                                                   \
+	TWO_HOOKS(X, cuMemsetD2D32Async, _ptsz, "cuMemsetD2D32Async", 3020, 7000,                  \
+		  FILL_2D_ASYNC(unsigned int))                                                     \
+	TWO_HOOKS(X, cuStreamWaitValue32, _ptsz, "cuStreamWaitValue32", 8000, 8000,                \
+		  FLAG(uint32_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWaitValue32_v2, _ptsz, "cuStreamWaitValue32", 11070, 11070,           \
+		  FLAG(uint32_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWaitValue64, _ptsz, "cuStreamWaitValue64", 9000, 9000,                \
+		  FLAG(uint64_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWaitValue64_v2, _ptsz, "cuStreamWaitValue64", 11070, 11070,           \
+		  FLAG(uint64_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWriteValue32, _ptsz, "cuStreamWriteValue32", 8000, 8000,              \
+		  FLAG(uint32_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWriteValue32_v2, _ptsz, "cuStreamWriteValue32", 11070, 11070,         \
+		  FLAG(uint32_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWriteValue64, _ptsz, "cuStreamWriteValue64", 9000, 9000,              \
+		  FLAG(uint64_t))                                                                  \
+	TWO_HOOKS(X, cuStreamWriteValue64_v2, _ptsz, "cuStreamWriteValue64", 11070, 11070,         \
+		  FLAG(uint64_t))                                                                  \
+	TWO_HOOKS(X, cuStreamBatchMemOp, _ptsz, "cuStreamBatchMemOp", 8000, 8000, FLAGS)           \
+	TWO_HOOKS(X, cuStreamBatchMemOp_v2, _ptsz, "cuStreamBatchMemOp", 11070, 11070, FLAGS)      \
 	TWO_HOOKS(X, cuGraphLaunch, _ptsz, "cuGraphLaunch", 10000, 10000, GRAPH)
 
 /*
@@ -200,54 +197,54 @@ typedef struct CUgraphExec_st *cu_graph_exec;
  * cuGetProcAddress is asked for, and the first version of CUDA to mean this function by it; which
  * kinds of the default stream it is for (BOTH, LEGACY, PER_THREAD); its parameters.
  */
-#define HOOKS(X)                                                                              \
-	X(cuInit, "cuInit", 2000, BOTH, (unsigned int flags))                                 \
-	X(cuGetProcAddress, "cuGetProcAddress", 11030, BOTH,                                  \
-	  (const char *name, void **fn, int version, uint64_t flags))                         \
-	X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, BOTH,                               \
-	  (const char *name, void **fn, int version, uint64_t flags, int *status))            \
-	X(cuMemAlloc_v2, "cuMemAlloc", 3020, BOTH, (cu_ptr * addr, size_t bytes))             \
-	X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, BOTH,                                  \
-	  (cu_ptr * addr, size_t * pitch, size_t width, size_t height, unsigned int element)) \
-	X(cuMemAllocAsync, "cuMemAllocAsync", 11020, LEGACY,                                  \
-	  (cu_ptr * addr, size_t bytes, cu_stream stream))                                    \
-	X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, PER_THREAD,                         \
-	  (cu_ptr * addr, size_t bytes, cu_stream stream))                                    \
-	X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, LEGACY,                  \
-	  (cu_ptr * addr, size_t bytes, cu_pool pool, cu_stream stream))                      \
-	X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, PER_THREAD,         \
-	  (cu_ptr * addr, size_t bytes, cu_pool pool, cu_stream stream))                      \
-	X(cuMemFree_v2, "cuMemFree", 3020, BOTH, (cu_ptr addr))                               \
-	X(cuMemFreeAsync, "cuMemFreeAsync", 11020, LEGACY, (cu_ptr addr, cu_stream stream))   \
-	X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, PER_THREAD,                           \
-	  (cu_ptr addr, cu_stream stream))                                                    \
-	X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, BOTH, (size_t * free, size_t * total))       \
-	X(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, BOTH,                        \
-	  (cu_ptr * base, size_t * bytes, cu_ptr addr))                                       \
-	X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, BOTH,                         \
-	  (void *data, int attribute, cu_ptr addr))                                           \
-	X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, BOTH,                       \
-	  (unsigned int nr, int *attributes, void **data, cu_ptr addr))                       \
-	X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, BOTH, (void *handle, cu_ptr addr))    \
-	X(cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 11070, BOTH,        \
-	  (void *handle, cu_ptr addr, size_t bytes, int type, unsigned long long flags))      \
-	X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, BOTH,            \
-	  (cu_handle * handle, void *addr))                                                   \
-	X(cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, BOTH,                        \
-	  (cu_pool pool, int attribute, void *value))                                         \
-	X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, BOTH,                        \
-	  (cu_pool pool, int attribute, void *value))                                         \
-	X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, BOTH, (cu_pool pool, size_t bytes))      \
-	X(cuLaunchKernel, "cuLaunchKernel", 4000, LEGACY, LAUNCH_PARAMETERS)                  \
-	X(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, PER_THREAD, LAUNCH_PARAMETERS)         \
-	X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000, LEGACY, COOPERATIVE)  \
-	X(cuLaunchCooperativeKernel_ptsz, "cuLaunchCooperativeKernel", 9000, PER_THREAD,      \
-	  COOPERATIVE)                                                                        \
-	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, LEGACY, LAUNCH_EX)                     \
-	X(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, PER_THREAD, LAUNCH_EX)            \
-	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                   \
-	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))              \
-	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))              \
+#define HOOKS(X)                                                                                  \
+	X(cuInit, "cuInit", 2000, BOTH, (unsigned int flags))                                     \
+	X(cuGetProcAddress, "cuGetProcAddress", 11030, BOTH,                                      \
+	  (const char *name, void **fn, int version, uint64_t flags))                             \
+	X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, BOTH,                                   \
+	  (const char *name, void **fn, int version, uint64_t flags, int *status))                \
+	X(cuMemAlloc_v2, "cuMemAlloc", 3020, BOTH, (cu_ptr * addr, size_t bytes))                 \
+	X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, BOTH,                                      \
+	  (cu_ptr * addr, size_t * pitch, size_t width, size_t height, unsigned int element))     \
+	X(cuMemAllocAsync, "cuMemAllocAsync", 11020, LEGACY,                                      \
+	  (cu_ptr * addr, size_t bytes, cu_stream stream))                                        \
+	X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, PER_THREAD,                             \
+	  (cu_ptr * addr, size_t bytes, cu_stream stream))                                        \
+	X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, LEGACY,                      \
+	  (cu_ptr * addr, size_t bytes, cu_pool pool, cu_stream stream))                          \
+	X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, PER_THREAD,             \
+	  (cu_ptr * addr, size_t bytes, cu_pool pool, cu_stream stream))                          \
+	X(cuMemFree_v2, "cuMemFree", 3020, BOTH, (cu_ptr addr))                                   \
+	X(cuMemFreeAsync, "cuMemFreeAsync", 11020, LEGACY, (cu_ptr addr, cu_stream stream))       \
+	X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, PER_THREAD,                               \
+	  (cu_ptr addr, cu_stream stream))                                                        \
+	X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, BOTH, (size_t * free, size_t * total))           \
+	X(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, BOTH,                            \
+	  (cu_ptr * base, size_t * bytes, cu_ptr addr))                                           \
+	X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, BOTH,                             \
+	  (void *data, int attribute, cu_ptr addr))                                               \
+	X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, BOTH,                           \
+	  (unsigned int nr, int *attributes, void **data, cu_ptr addr))                           \
+	X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, BOTH, (void *handle, cu_ptr addr))        \
+	X(cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 11070, BOTH,            \
+	  (void *handle, cu_ptr addr, size_t bytes, int type, unsigned long long flags))          \
+	X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, BOTH,                \
+	  (cu_handle * handle, void *addr))                                                       \
+	X(cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, BOTH,                            \
+	  (cu_pool pool, int attribute, void *value))                                             \
+	X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, BOTH,                            \
+	  (cu_pool pool, int attribute, void *value))                                             \
+	X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, BOTH, (cu_pool pool, size_t bytes))          \
+	X(cuLaunchKernel, "cuLaunchKernel", 4000, LEGACY, LAUNCH_PARAMETERS)                      \
+	X(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, PER_THREAD, LAUNCH_PARAMETERS)             \
+	X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000, LEGACY, COOPERATIVE)      \
+	X(cuLaunchCooperativeKernel_ptsz, "cuLaunchCooperativeKernel", 9000, PER_THREAD,          \
+	  COOPERATIVE)                                                                            \
+	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, LEGACY, LAUNCH_EX)                         \
+	X(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, PER_THREAD, LAUNCH_EX)                \
+	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                       \
+	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))                  \
+	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))                  \
 	X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, BOTH, (cu_device device)) \
 	COPY_HOOKS(X)
 

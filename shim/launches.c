@@ -22,16 +22,16 @@
 
 #define PARAMETERS_MAX 4096u
 #define SLOTS 1024u /* of the table of kernels */
-#define LOOKS 8u    /* launches of a kernel, and of each new place of pointers, that are looked at */
+#define LOOKS 8u /* launches of a kernel, and of each new place of pointers, that are looked at */
 
 /* A kernel that was launched. Kept until the process ends: traces name it. */
 struct kernel {
 	struct kernel *next;
-	const void *key; /* NULL: what had the key may be unloaded */
-	bool marks;	 /* counts for --mark */
-	atomic_bool said; /* that it may use any range */
+	const void *key;	    /* NULL: what had the key may be unloaded */
+	bool marks;		    /* counts for --mark */
+	atomic_bool said;	    /* that it may use any range */
 	_Atomic(uint32_t) nr_looks; /* launches whose small ranges were looked at */
-	_Atomic(const char *) any; /* why it may; NULL: nothing says so */
+	_Atomic(const char *) any;  /* why it may; NULL: nothing says so */
 	char name[];
 };
 

@@ -29,11 +29,12 @@
 #include "src/backend/cuda/cuda.h"
 #include "src/backend/machine.h"
 #include "src/base/util.h"
+#include "src/core/space.h"
 #include "weir/trace.h"
 #include "weir/weir.h"
 
-#define SMALL_BYTES 256u	   /* what ranges below one block are rounded up to, see weir.h */
-#define BLOCK_MAX_BYTES (8u << 20) /* the space's: smaller ones waste less of an allocation */
+#define SMALL_BYTES 256u	    /* what ranges below one block are rounded up to, see weir.h */
+#define BLOCK_MAX_BYTES (8u << 20)  /* the space's: smaller ones waste less of an allocation */
 #define MOVED_MAX_BYTES (32u << 20) /* the same where blocks move: larger ones cost fewer calls */
 #define MOVED_BLOCKS 256u	    /* that a budget has of blocks above BLOCK_MAX_BYTES */
 /* Of the GPU's memory, left to the driver where no budget is given: modules, stacks, arrays. */
@@ -46,6 +47,7 @@ static struct {
 	_Atomic(int) device; /* the managed one; -1: none yet */
 	struct weir_machine *machine;
 	struct weir_space *space;
+	cu_context primary;		       /* the device's; the machine keeps it */
 	uint32_t gpu, gpu_memory, host_memory; /* as the machine numbers them */
 	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
@@ -129,6 +131,10 @@ static int make_space(uint64_t budget)
 								 : desc->memory[host].bytes;
 	memory.account.block_bytes = config.block_bytes;
 	err = weir_space_create(memory.machine, &config, &memory.space);
+	if (!err) {
+		memory.space->guessed = true;
+		memory.space->patience_ns = settings_get()->hold_ns;
+	}
 	if (!err && settings_get()->trace)
 		err = weir_space_trace(memory.space, settings_get()->trace);
 	return err;
@@ -154,7 +160,10 @@ static void start(cu_device device)
 		err = gpu;
 	if (!err)
 		err = infer_create(&memory.infer);
+	if (!err && real.cuDevicePrimaryCtxRetain(&memory.primary, device))
+		err = -EIO;
 	if (!err) {
+		(void)real.cuDevicePrimaryCtxRelease_v2(device);
 		memory.gpu = (uint32_t)gpu;
 		err = make_space(budget);
 	}
@@ -181,6 +190,13 @@ bool memory_manages(void)
 		pthread_mutex_unlock(&memory.starting);
 	}
 	return atomic_load(&memory.device) == device;
+}
+
+bool memory_is_primary(void)
+{
+	cu_context current = NULL;
+
+	return !real.cuCtxGetCurrent(&current) && current == memory.primary;
 }
 
 int memory_device(void)

@@ -18,6 +18,9 @@ struct weir_stream;
  * managed one where `weir run` named none, and its space. */
 bool memory_manages(void);
 
+/* Whether the current context is the managed GPU's primary one. */
+bool memory_is_primary(void);
+
 /* Allocate, for use on any stream. CU_OUT_OF_MEMORY: both budgets are full. */
 cu_result memory_alloc(cu_ptr *addr, uint64_t bytes);
 

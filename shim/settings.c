@@ -55,6 +55,7 @@ static void settings_read(void)
 	settings.gpu_budget = number(SETTINGS_GPU_BUDGET, 0);
 	settings.host_budget = number(SETTINGS_HOST_BUDGET, 0);
 	settings.block = number(SETTINGS_BLOCK, 0);
+	settings.hold_ns = number(SETTINGS_HOLD, 10000000);
 	settings.mode = (enum settings_mode)number(SETTINGS_MODE, SETTINGS_FIXED);
 	settings.stats = variable_text(SETTINGS_STATS);
 	settings.trace = variable_text(SETTINGS_TRACE);

@@ -13,8 +13,9 @@
 #define SETTINGS_GPU "WEIR_RUN_GPU"		  /* number of the GPU; not set: the first used */
 #define SETTINGS_GPU_BUDGET "WEIR_RUN_GPU_BUDGET" /* bytes; not set: what is free */
 #define SETTINGS_HOST_BUDGET "WEIR_RUN_HOST_BUDGET"
-#define SETTINGS_MODE "WEIR_RUN_MODE" /* of enum settings_mode; not set: SETTINGS_FIXED */
+#define SETTINGS_MODE "WEIR_RUN_MODE"	/* of enum settings_mode; not set: SETTINGS_FIXED */
 #define SETTINGS_BLOCK "WEIR_RUN_BLOCK" /* bytes; not set: by the budget */
+#define SETTINGS_HOLD "WEIR_RUN_HOLD"	/* ns; not set: 10 ms */
 #define SETTINGS_STATS "WEIR_RUN_STATS" /* a file */
 #define SETTINGS_TRACE "WEIR_RUN_TRACE" /* a file */
 #define SETTINGS_MARK "WEIR_RUN_MARK"	/* part of a kernel's name */
@@ -35,7 +36,8 @@ struct settings {
 	int gpu;			  /* -1: the first that is used */
 	uint64_t gpu_budget, host_budget; /* 0: what is free */
 	uint64_t block;			  /* 0: by the budget */
-	const char *stats, *trace;	  /* NULL: none */
+	uint64_t hold_ns; /* that an operation waits for launches before it; 0: without end */
+	const char *stats, *trace; /* NULL: none */
 	const char *mark;    /* kernels whose names have it begin an epoch; NULL: the first does */
 	uint64_t mark_every; /* so many launches of them are one epoch */
 	bool explain, quiet;

@@ -153,9 +153,9 @@ static void write_json(const char *path, const struct memory_account *a,
 			", \"waits\": %" PRIu64 "}\n",
 			a->device, a->gpu_budget, a->host_budget, a->block_bytes, a->used_high,
 			a->gpu_high, a->host_high, a->nr_allocs, a->nr_reused, a->nr_refused,
-			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes),
-			b->nr, b->nr_missed, b->nr_uses, launches_infer_ns(),
-			mode_name(), b->nr_any, a->in_bytes, a->out_bytes, a->nr_waits);
+			atomic_load(&summary.nr_passed), atomic_load(&summary.lost_bytes), b->nr,
+			b->nr_missed, b->nr_uses, launches_infer_ns(), mode_name(), b->nr_any,
+			a->in_bytes, a->out_bytes, a->nr_waits);
 		err = ferror(file);
 		err |= fclose(file);
 	}
@@ -174,7 +174,8 @@ static void say_trace(const struct brackets_account *b)
 		weir_space_trace_mark(space, "end");
 	if (space && weir_space_trace(space, NULL))
 		summary_say("--trace: %s: its last events may be missing", settings_get()->trace);
-	summary_say("%s: %" PRIu64 " launches, copies and fills, which name %.1f ranges each; %" PRIu64
+	summary_say("%s: %" PRIu64
+		    " launches, copies and fills, which name %.1f ranges each; %" PRIu64
 		    " name none or were not recorded; %.0f ns each to find them",
 		    settings_get()->trace, b->nr, (double)b->nr_uses / (double)(b->nr + !b->nr),
 		    b->nr_missed, (double)launches_infer_ns() / (double)(b->nr + !b->nr));

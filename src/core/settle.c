@@ -9,6 +9,8 @@
 
 /* After a wait that failed. */
 #define WAIT_NAP_NS 100000u
+/* Between two looks at what is waited for with patience. */
+#define LOOK_NS 20000u
 
 /* Wait for the fence, with the lock dropped; then progress. */
 static void wait_fence(struct weir_space *space, struct settle *settle)
@@ -29,6 +31,34 @@ static void wait_fence(struct weir_space *space, struct settle *settle)
 	}
 	settle->err = err;
 	space_progress(space);
+}
+
+/* Wait for the fence for as long as the space is patient, with the lock dropped; then progress.
+ * @return whether it is still to be waited for. */
+static bool lose_patience(struct weir_space *space, struct settle *settle)
+{
+	const bracket_seq_t oldest = space->done_seq + 1;
+	struct backend *b = space->backend;
+	uint64_t waited_ns = oldest == space->stuck_seq ? space->patience_ns : 0;
+	int done = 0;
+
+	pthread_mutex_unlock(&space->lock);
+	for (; !done && waited_ns < space->patience_ns; waited_ns += LOOK_NS) {
+		done = b->ops->fence_done(b, settle->fence);
+		if (!done)
+			b->ops->host_spend(b, LOOK_NS);
+	}
+	pthread_mutex_lock(&space->lock);
+	if (done < 0) { /* of the work before it: it is told once */
+		space_note_error(space, done);
+		migrate_note_error(space, settle->fence, done);
+	}
+	if (!done) {
+		space->impatient = true;
+		space->stuck_seq = oldest;
+		space_progress(space);
+	}
+	return done != 0;
 }
 
 /* Ask the others for memory, with the lock dropped; then progress. */
@@ -70,7 +100,8 @@ int space_settle(struct weir_space *space, settle_pass_fn pass, void *arg)
 			make_call(space, &settle);
 		else if (settle.bytes)
 			ask_others(space, &settle);
-		else
+		else if (!space->patience_ns || !space->placing || space->impatient ||
+			 lose_patience(space, &settle))
 			wait_fence(space, &settle);
 	}
 	return ret;

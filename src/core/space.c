@@ -231,6 +231,7 @@ void space_placing_begin(struct weir_space *space)
 	while (space->placing)
 		pthread_cond_wait(&space->placed, &space->lock);
 	space->placing = true;
+	space->impatient = false;
 	space->keep_marked = false;
 	space->mark++; /* nothing is named yet */
 	space->epoch++;

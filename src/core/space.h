@@ -105,6 +105,7 @@ struct space_use {
 	bool ready;		   /* of another kind than mapped: its owner is to release it */
 	bool atomic;		   /* declared as WEIR_ATOMIC: no order with others that were */
 	bool stays;		   /* it may be touched, and is placed no better for that */
+	bool freed;		   /* no use: what was queued before a weir_free() */
 	bool elements; /* as WEIR_READ_ELEMENTS: of those that the device is subscribed to alone */
 	enum weir_use_kind kind; /* WEIR_WRITE for the first of these, WEIR_READ for the other */
 	enum weir_use_pattern pattern;
@@ -292,6 +293,10 @@ struct weir_space {
 	pthread_cond_t placed; /* placing became false */
 	bool placing;	       /* one weir_begin() makes its uses ready; may drop the lock */
 	bool keep_marked;      /* ... and what it names is not to be moved for others */
+	bool impatient;	       /* ... and it has waited for as long as it may: patience_ns */
+	/* Brackets are made of guesses, and streams are the program's to order: so allocations and
+	 * frees are in the order of the streams that they name, as in a fixed space. */
+	bool guessed;
 	enum weir_space_mode mode;
 	struct pmm pmm[PLACES_MAX]; /* by place */
 	struct path *path;	    /* space_path() */
@@ -308,6 +313,11 @@ struct weir_space {
 
 	struct stream_slot **slot; /* stay where they are: a begin may be at work in one */
 	uint32_t nr_slots, max_slots;
+	/* How long a bracket waits for launches before it uses in place what it would move, since
+	 * they may wait for the bracket's own; 0: as long as it takes. */
+	uint64_t patience_ns;
+	bracket_seq_t stuck_seq; /* the last one that was waited for in vain, and is not again */
+
 	uint32_t nr_open; /* brackets, host ones included */
 	uint32_t nr_host_open;
 

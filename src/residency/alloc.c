@@ -68,10 +68,23 @@ int alloc_guard(struct weir_space *space, const struct range *range, bool guarde
 	return err == -ENOSYS ? 0 : err;
 }
 
+/* Have the stream wait on the device for who used the bytes before, and for where they were freed. */
+static int follow_frees(struct weir_space *space, const struct use_list *uses,
+			struct weir_stream *stream)
+{
+	const struct stream_slot *slot = space_slot(space, stream);
+
+	if (!slot)
+		return -ENOMEM;
+	place_mark(space, uses->use, uses->nr);
+	return order_behind(space, slot, uses);
+}
+
 /*
  * In a fixed space any launch may use what was allocated: it is backed, and who uses it comes after
  * who used the same bytes before. A stream that is named waits on the device, else the host waits.
- * In a planned space brackets see to both.
+ * In a planned space brackets see to both; where these are guesses, a stream that is named waits
+ * there, too, but for those that only may have used the bytes.
  */
 static int open_fixed(struct weir_space *space, struct range *range, uint64_t offset,
 		      uint64_t bytes, struct weir_stream *stream)
@@ -82,11 +95,12 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 				.bytes = bytes,
 				.kind = WEIR_OVERWRITE};
 	struct use_list uses = {.use = &use, .nr = 1};
-	struct stream_slot *slot;
 	int err;
 
-	if (space->mode != WEIR_FIXED)
-		return 0;
+	if (space->mode != WEIR_FIXED) {
+		use.atomic = true; /* not behind what only may use it */
+		return space->guessed && stream ? follow_frees(space, &uses, stream) : 0;
+	}
 	err = migrate_set_devices(space, range, range->devices | space->devices);
 	if (!err)
 		err = place_back_all(space, range);
@@ -97,11 +111,7 @@ static int open_fixed(struct weir_space *space, struct range *range, uint64_t of
 		space_settle_seq(space, MAX(range->last_use, range->last_part_use));
 		return 0;
 	}
-	slot = space_slot(space, stream);
-	if (!slot)
-		return -ENOMEM;
-	place_mark(space, &use, 1);
-	return order_behind(space, slot, &uses);
+	return follow_frees(space, &uses, stream);
 }
 
 /* The own memory of a stream's device; -1: there is no stream, or it is of none of the space's. */
@@ -282,7 +292,7 @@ static int note_fixed_use(struct weir_space *space, struct range *range, uint64_
 	struct use_list uses = {0};
 	int err;
 
-	if (space->mode != WEIR_FIXED || !stream)
+	if ((space->mode != WEIR_FIXED && !space->guessed) || !stream)
 		return 0;
 	bracket.slot = space_slot(space, stream);
 	if (!bracket.slot)
@@ -294,8 +304,11 @@ static int note_fixed_use(struct weir_space *space, struct range *range, uint64_
 		err = space_fence_record(space, stream_id(stream), &bracket.end);
 	if (!err) {
 		uses.nr = 1;
-		uses.use[0] = (struct space_use){
-			.range = range, .offset = offset, .bytes = bytes, .kind = WEIR_WRITE};
+		uses.use[0] = (struct space_use){.range = range,
+						 .offset = offset,
+						 .bytes = bytes,
+						 .kind = WEIR_WRITE,
+						 .freed = true};
 		range->last_part_use = space_ended_add(space, &bracket, &uses);
 		range->users |= UINT64_C(1) << bracket.slot->own;
 	}

@@ -316,6 +316,11 @@ static int wait_for_copies(struct weir_space *space, stream_id_t stream,
 	return err;
 }
 
+static int ahead_pass(struct weir_space *space, void *arg, struct settle *settle)
+{
+	return space->impatient ? 0 : settle_on_seq(space, *(const bracket_seq_t *)arg, settle);
+}
+
 /*
  * Keep the host from being so far ahead that a stream is full: a call that finds it so waits in the
  * driver, and the space's moves with it.
@@ -329,7 +334,8 @@ static void limit_ahead(struct weir_space *space)
 	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
 		space_progress(space);
 	if (space->last_seq - space->done_seq >= limit)
-		space_settle_seq(space, space->last_seq + 1 - limit);
+		(void)space_settle(space, ahead_pass,
+				   &(bracket_seq_t){space->last_seq + 1 - limit});
 }
 
 /* Whether nothing that is open forbids the slot's bracket. */

@@ -378,10 +378,10 @@ int follow_due(struct weir_space *space, struct stream_slot *slot, bracket_seq_t
 			i++;
 		if (i == p->nr_pending)
 			break;
-		if (settle_on_others(space, p->own, 1, settle))
+		if (!space->impatient && settle_on_others(space, p->own, 1, settle))
 			return SETTLE_WAIT;
 		/* Short waits: chunks that come free meanwhile are mapped at once. */
-		if ((space_is_copying(space) || space->done_seq < last) &&
+		if (!space->impatient && (space_is_copying(space) || space->done_seq < last) &&
 		    settle_on_any(space, settle))
 			return SETTLE_WAIT;
 		/* It cannot be done: what it was for happens in place. */

@@ -29,17 +29,26 @@ static bool uses_conflict(const struct space_use *a, const struct space_use *b)
 	return uses_overlap(a, b) && !(a->atomic && b->atomic);
 }
 
-/* Whether a use conflicts with one of the bracket of a number, which ended: of an earlier life of
- * the same bytes all uses do. */
-static bool conflicts_behind(const struct space_use *ended, bracket_seq_t seq,
-			     const struct space_use *use)
+/* Brackets up to it that named bytes of a use did so in an earlier life; of a whole arena, that of
+ * any piece. */
+static bracket_seq_t born_of(const struct space_use *use)
 {
 	const struct range *range = use->range;
 
-	if (!uses_overlap(ended, use))
+	return range->arena && !use->stays ? arena_born(range, use->offset) : range->born;
+}
+
+/* Whether a use conflicts with one of the bracket of a number, which ended: of an earlier life of
+ * the same bytes all uses do. */
+static bool conflicts_behind(const struct space_use *ended, bracket_seq_t seq,
+			     const struct space_use *use, bool guessed)
+{
+	if (!uses_overlap(ended, use) || (ended->freed && use->stays))
 		return false;
-	return !(ended->atomic && use->atomic) ||
-	       seq <= (range->arena ? arena_born(range, use->offset) : range->born);
+	/* What is only possible has no order with what is, among uses without an order. */
+	if (ended->atomic && use->atomic && (ended->stays || use->stays) && guessed)
+		return false;
+	return !(ended->atomic && use->atomic) || seq <= born_of(use);
 }
 
 /* The newest bracket that may have named bytes of the uses in an earlier life. */
@@ -47,14 +56,8 @@ static bracket_seq_t newest_born(const struct use_list *uses)
 {
 	bracket_seq_t newest = 0;
 
-	for (uint32_t u = 0; u < uses->nr; u++) {
-		const struct range *range = uses->use[u].range;
-		bracket_seq_t born = range->arena && !uses->use[u].stays
-					     ? arena_born(range, uses->use[u].offset)
-					     : range->born;
-
-		newest = MAX(newest, born);
-	}
+	for (uint32_t u = 0; u < uses->nr; u++)
+		newest = MAX(newest, born_of(&uses->use[u]));
 	return newest;
 }
 
@@ -71,7 +74,8 @@ static bool bracket_conflicts(const struct weir_space *space, bracket_seq_t seq,
 		if (ended->use[e].range->mark != space->mark)
 			continue;
 		for (uint32_t u = 0; u < uses->nr; u++) {
-			if (!*work || conflicts_behind(&ended->use[e], seq, &uses->use[u]))
+			if (!*work ||
+			    conflicts_behind(&ended->use[e], seq, &uses->use[u], space->guessed))
 				return true;
 			--*work;
 		}

@@ -44,6 +44,10 @@ static void get_wanted(struct weir_space *space, const struct space_use *use,
 		.stays = range->arena,
 	};
 
+	if (space->impatient) { /* what is not there is used where it is */
+		*out = (struct brought_in){.level = q.nr_resident};
+		return;
+	}
 	if (!q.follows_plan && r->answer_mark == space->mark && r->answer_first == use->first) {
 		*out = r->answer;
 		return;

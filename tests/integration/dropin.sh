@@ -61,6 +61,35 @@ if grep -q '^weir:' err; then
 fi
 echo "ok - a wrong word is found, and is the program's own failure"
 
+# Where memory moves: the same sums with a half and a fifth of it, by every way; what came and went
+# is told, and no block moved beneath a kernel.
+for ways in "--arrays 10 --bytes 2097152" "--arrays 10 --bytes 2097152 --async --streams 3" \
+	"--arrays 8 --bytes 1048576 --reach dlsym --threads 3 --async --spin" \
+	"--arrays 8 --bytes 1048576 --reach proc-first --streams 0 --threads 2 --ask" \
+	"--arrays 8 --bytes 2097152 --reach per-thread --threads 2 --async"; do
+	# shellcheck disable=SC2086 # words
+	"$program" $ways >plain || fail "the program fails by itself" plain
+	for mode in safe fast; do
+		for budget in 10MiB 4MiB; do
+			rm -f report
+			# shellcheck disable=SC2086 # words
+			FAKECUDA_REPORT="$dir/report" under 0 --mode $mode --gpu-budget $budget \
+				--stats moved.json -- "$program" $ways
+			cmp -s plain out || fail "'$ways' differs, $mode with $budget" plain out err
+			has err '^weir: .* came to it over the link, and .* went back$'
+			has report ' races 0 .* problem none$'
+			has moved.json "\"mode\": \"$mode\"" '"moved_in_bytes": [1-9]'
+		done
+	done
+done
+under 0 --mode fast --explain --gpu-budget 10MiB -- "$program" --arrays 10 --bytes 2097152
+has err '^weir: kernel gather may use any allocation: an allocation that it names holds' \
+	'may use any allocation: memory of the driver.s holds addresses'
+under 0 --mode fast --gpu-budget 8MiB --trace moved.trace -- "$program" --arrays 8 --bytes 2097152
+"$WEIR" replay moved.trace --machine h200 --manager weir --gpu-budget 8MB --no-think >out 2>err ||
+	fail "the trace of memory that moves cannot be replayed" out err
+echo "ok - programs compute the same while their memory moves"
+
 under 0 --gpu-budget 60MiB --stats stats.json --trace run.trace --mark fill:4 -- \
 	"$program" --arrays 20 --passes 40 --streams 1
 python3 - <<'END' || fail "the statistics do not fit together" stats.json
@@ -144,6 +173,9 @@ refused "no program 'nowhere'" -- nowhere
 refused 'write a size above zero' --gpu-budget 0 -- "$program"
 refused 'write a size above zero' --host-budget none -- "$program"
 refused 'write the number of a GPU' --gpu first -- "$program"
+refused 'write fixed, safe or fast' --mode slow -- "$program"
+refused 'write milliseconds' --hold 0 -- "$program"
+refused 'write a size above zero' --block 0 -- "$program"
 refused 'is for --trace' --mark kernel -- "$program"
 refused "write a part of a kernel's name" --trace t --mark :3 -- "$program"
 refused 'has an empty value' --stats '' -- "$program"
