@@ -75,8 +75,8 @@ static void write_begin(const struct weir_space *space, enum trace_kind kind, ui
 void tracing_begin(struct weir_space *space, const struct stream_slot *slot, uint64_t since_ns)
 {
 	if (is_traced(space))
-		write_begin(space, TRACE_BEGIN, slot->number, 0, slot->uses.use, slot->uses.nr_named,
-			    since_ns);
+		write_begin(space, TRACE_BEGIN, slot->number, 0, slot->uses.use,
+			    slot->uses.nr_named, since_ns);
 }
 
 static void write_time(const struct weir_space *space, const struct trace_time *time)

@@ -328,14 +328,15 @@ static int ahead_pass(struct weir_space *space, void *arg, struct settle *settle
 static void limit_ahead(struct weir_space *space)
 {
 	const uint64_t limit = space->shared ? BRACKETS_AHEAD_SHARED : BRACKETS_AHEAD;
+	bracket_seq_t upto;
 
 	/* The time is good for mapping calls that a bracket would wait for. One that fails is made
 	 * again by that bracket, which tells. */
 	while (space->last_seq - space->done_seq >= limit && place_map_ahead(space) > 0)
 		space_progress(space);
+	upto = space->last_seq + 1 - limit;
 	if (space->last_seq - space->done_seq >= limit)
-		(void)space_settle(space, ahead_pass,
-				   &(bracket_seq_t){space->last_seq + 1 - limit});
+		(void)space_settle(space, ahead_pass, &upto);
 }
 
 /* Whether nothing that is open forbids the slot's bracket. */

@@ -59,7 +59,7 @@ struct event {
 	bool in_place;	    /* BEGIN: ns was measured with something not resident */
 	double link_ns;	    /* BEGIN: what that takes by the cost model; 0: not known */
 	double slow;	    /* BEGIN: ... and times as long as it takes so; 0: not known */
-	double share; /* BEGIN: of the bytes declared, those used at most; 0: not known */
+	double share;	    /* BEGIN: of the bytes declared, those used at most; 0: not known */
 	const char *kernel; /* BEGIN: the one that was launched, "": several; NULL: not known yet */
 	uint64_t place;	    /* in the repetition, counted through all periods; 0: it has none */
 	uint64_t freed;	    /* ALLOC: the event that freed its life; 0: none yet */
