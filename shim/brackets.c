@@ -76,6 +76,28 @@ static cu_result as_result(int err)
 	return err == -ENOMEM ? CU_OUT_OF_MEMORY : CU_OPERATING_SYSTEM;
 }
 
+/* One that cannot end now is ended by the next bracket; until then what it names stays. */
+static void end(const struct bracket *bracket)
+{
+	for (int tries = 0; tries < 4 && weir_end(memory_space(), bracket->stream); tries++)
+		;
+}
+
+/* What was made ready is ready for the bracket's stream, and for no other. */
+static int make_ready(const struct bracket *bracket)
+{
+	if (bracket->of)
+		return weir_stream_wait(bracket->of, bracket->stream);
+	return bracket->waits ? weir_stream_sync(bracket->stream) : 0;
+}
+
+static int begin_in_space(const struct bracket *bracket, const struct weir_use *uses, uint32_t nr,
+			  bool any)
+{
+	return any ? weir_begin_open(memory_space(), bracket->stream, uses, nr)
+		   : weir_begin(memory_space(), bracket->stream, uses, nr);
+}
+
 static int begin(struct bracket *bracket, const struct weir_use *uses, uint32_t nr, bool any)
 {
 	int mode = CU_CAPTURE_MODE_RELAXED, err;
@@ -84,14 +106,30 @@ static int begin(struct bracket *bracket, const struct weir_use *uses, uint32_t 
 	if (real.cuThreadExchangeStreamCaptureMode &&
 	    real.cuThreadExchangeStreamCaptureMode(&mode))
 		return -EIO;
-	err = any ? weir_begin_open(memory_space(), bracket->stream, uses, nr)
-		  : weir_begin(memory_space(), bracket->stream, uses, nr);
+	err = begin_in_space(bracket, uses, nr, any);
+	/* One may be open that could not end, see end(). */
+	if (err == -WEIR_ECONTRACT && !weir_end(memory_space(), bracket->stream))
+		err = begin_in_space(bracket, uses, nr, any);
+	if (!err) {
+		err = make_ready(bracket);
+		if (err)
+			end(bracket);
+	}
 	if (real.cuThreadExchangeStreamCaptureMode)
 		(void)real.cuThreadExchangeStreamCaptureMode(&mode);
-	/* What was made ready is ready for this stream, and for no other. */
-	if (!err && bracket->waits)
-		err = weir_stream_sync(bracket->stream);
 	return err;
+}
+
+/* The stream that the bracket is on: the space's name of the operation's, or one of weir's own. */
+static void choose_stream(struct bracket *bracket, cu_stream stream)
+{
+	bracket->stream = memory_stream(stream);
+	if (!settings_moves() || (bracket->stream && stream != CU_STREAM_PER_THREAD))
+		return;
+	/* The name of a thread's default stream is the same in all threads. */
+	bracket->of = bracket->stream;
+	bracket->waits = bracket->of ? NULL : stream;
+	bracket->stream = memory_stream_own();
 }
 
 cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct weir_use *uses,
@@ -103,11 +141,7 @@ cu_result bracket_open(struct bracket *bracket, cu_stream stream, const struct w
 	*bracket = (struct bracket){0};
 	if (!memory_space() || (!nr && !any) || !streams_is_queue(stream))
 		return CU_SUCCESS;
-	bracket->stream = memory_stream(stream);
-	if (moves && (!bracket->stream || stream == CU_STREAM_PER_THREAD)) {
-		bracket->waits = stream;
-		bracket->stream = memory_stream_own();
-	}
+	choose_stream(bracket, stream);
 	bracket->turn = bracket->stream ? find_turn(bracket->stream) : NULL;
 	err = bracket->turn ? 0 : -ENOMEM;
 	if (!err) {
@@ -131,12 +165,12 @@ void bracket_close(struct bracket *bracket, const char *name)
 {
 	if (!bracket->stream)
 		return;
+	if (bracket->of && weir_stream_wait(bracket->stream, bracket->of))
+		(void)real.cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (bracket->waits)
 		(void)real.cuStreamSynchronize(bracket->waits);
 	stream_kernel_note(bracket->stream, name);
-	/* One that cannot end now is ended by a later try; until then what it names stays. */
-	for (int tries = 0; tries < 4 && weir_end(memory_space(), bracket->stream); tries++)
-		;
+	end(bracket);
 	pthread_mutex_unlock(&bracket->turn->lock);
 }
 

@@ -18,8 +18,11 @@
  * what stands there now is looked at. */
 void evidence_copied(cu_ptr dst, const void *src, uint64_t bytes);
 
-/* The same where the driver tells by the address what it copies from. */
+/* One of the two, where the driver tells by the address what it copies from. */
 void evidence_copied_unified(cu_ptr dst, cu_ptr src, uint64_t bytes);
+
+/* Memory is copied within the device: what holds addresses, its copy does, too. */
+void evidence_copied_on(cu_ptr dst, cu_ptr src);
 
 /* Whether the range that begins there was given addresses of others. */
 bool evidence_of(cu_ptr base);

@@ -43,7 +43,7 @@ struct cu_launch_config {
 	 void **extra)
 
 /* The kinds of memory that a picture or a volume is copied from or to: CUmemorytype */
-enum { CU_MEMORY_ARRAY = 3 };
+enum { CU_MEMORY_HOST = 1, CU_MEMORY_ARRAY = 3 };
 
 /* One end of struct cu_copy2d, CUDA_MEMCPY2D */
 struct cu_end2d {
@@ -245,6 +245,11 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 	  COOPERATIVE)                                                                        \
 	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, LEGACY, LAUNCH_EX)                     \
 	X(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, PER_THREAD, LAUNCH_EX)            \
+	X(cuCtxSynchronize, "cuCtxSynchronize", 2000, BOTH, (void))                           \
+	X(cuStreamSynchronize, "cuStreamSynchronize", 2000, LEGACY, (cu_stream stream))       \
+	X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, PER_THREAD,                  \
+	  (cu_stream stream))                                                                 \
+	X(cuEventSynchronize, "cuEventSynchronize", 2000, BOTH, (cu_event event))             \
 	X(cuModuleUnload, "cuModuleUnload", 2000, BOTH, (cu_module module))                   \
 	X(cuLibraryUnload, "cuLibraryUnload", 12000, BOTH, (cu_library library))              \
 	X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, BOTH, (cu_stream stream))              \
@@ -271,7 +276,6 @@ struct real {
 					  size_t *bytes);
 	cu_result (*cuCtxGetDevice)(cu_device *device);
 	cu_result (*cuCtxGetCurrent)(cu_context *context);
-	cu_result (*cuCtxSynchronize)(void);
 	cu_result (*cuDevicePrimaryCtxRetain)(cu_context *context, cu_device device);
 	cu_result (*cuDevicePrimaryCtxRelease_v2)(cu_device device);
 	cu_result (*cuDeviceGetDefaultMemPool)(cu_pool *pool, cu_device device);
@@ -282,7 +286,6 @@ struct real {
 	cu_result (*cuStreamQuery)(cu_stream stream);
 	cu_result (*cuStreamGetCtx)(cu_stream stream, cu_context *context);
 	cu_result (*cuStreamIsCapturing)(cu_stream stream, int *status);
-	cu_result (*cuStreamSynchronize)(cu_stream stream);
 	cu_result (*cuThreadExchangeStreamCaptureMode)(int *mode);
 };
 extern struct real real;

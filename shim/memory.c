@@ -50,7 +50,6 @@ static struct {
 	struct infer *infer;		       /* knows the live allocations */
 	struct bins bins;
 	struct streams streams;
-	struct weir_stream *own; /* for brackets of other contexts' streams; NULL: not yet */
 	struct memory_use use;
 	struct memory_account account;
 	char error[512]; /* the last message of an error */
@@ -157,6 +156,9 @@ static void start(cu_device device)
 		settings_fail("GPU %d cannot be managed: %s", device,
 			      memory.error[0] ? memory.error : weir_strerror(err));
 	memory.streams = (struct streams){.machine = memory.machine, .gpu = memory.gpu};
+	/* The machine holds it. */
+	if (!real.cuDevicePrimaryCtxRetain(&memory.streams.primary, device))
+		(void)real.cuDevicePrimaryCtxRelease_v2(device);
 	memory.account.device = device;
 	atomic_store(&memory.device, device);
 	summary_begin();
@@ -311,7 +313,7 @@ struct weir_stream *memory_stream(cu_stream stream)
 	if (!streams_is_queue(stream))
 		return NULL;
 	pthread_mutex_lock(&memory.lock);
-	found = streams_find(&memory.streams, stream);
+	found = streams_find_used(&memory.streams, stream);
 	pthread_mutex_unlock(&memory.lock);
 	return found;
 }
@@ -321,9 +323,7 @@ struct weir_stream *memory_stream_own(void)
 	struct weir_stream *own;
 
 	pthread_mutex_lock(&memory.lock);
-	if (!memory.own && weir_stream_create(memory.machine, memory.gpu, &memory.own))
-		memory.own = NULL;
-	own = memory.own;
+	own = streams_own(&memory.streams);
 	pthread_mutex_unlock(&memory.lock);
 	return own;
 }
@@ -452,7 +452,7 @@ cu_result memory_alloc_ordered(cu_ptr *addr, uint64_t bytes, cu_stream stream)
 	if (!streams_is_queue(stream))
 		return CU_NOT_SUPPORTED;
 	pthread_mutex_lock(&memory.lock);
-	behind = streams_find(&memory.streams, stream);
+	behind = streams_find_used(&memory.streams, stream);
 	if (behind)
 		at = bins_take(&memory.bins, stream, rounded(bytes));
 	if (at && !begin_life(at, bytes)) {
@@ -535,8 +535,6 @@ void memory_reset(cu_device device)
 	count_peaks();
 	atomic_store(&memory.device, -1);
 	streams_fini(&memory.streams);
-	weir_stream_destroy(memory.own);
-	memory.own = NULL;
 	bins_fini(&memory.bins);
 	infer_destroy(memory.infer);
 	memory.use.used = 0;

@@ -51,8 +51,8 @@ struct weir_space *memory_space(void);
  * is of another context, or captured into a graph. */
 struct weir_stream *memory_stream(cu_stream stream);
 
-/* A stream of weir's own, for brackets of what is queued where the space has no name for it. NULL:
- * no memory. */
+/* A stream of weir's own, the calling thread's, for brackets of what is queued where the space has
+ * no name for it. NULL: no memory. */
 struct weir_stream *memory_stream_own(void);
 
 /* What the program is told: of both budgets together. */
