@@ -324,6 +324,34 @@ static void other_context(void)
 	module = of_context[0];
 }
 
+/* Allocations until there is no memory, twice; what there is can be used before and after. */
+static void full(void)
+{
+	enum { MOST = 1 << 12 };
+	static CUdeviceptr addr[MOST];
+	CUstream stream = stream_make();
+	uint64_t nr = WORDS;
+
+	for (unsigned time = 2; time < 4; time++) {
+		unsigned n = 0;
+		CUresult result = 0;
+
+		while (!result && n < MOST) {
+			result = time % 2 ? cu.cuMemAlloc(&addr[n], BYTES)
+					  : cu.cuMemAllocAsync(&addr[n], BYTES, stream);
+			if (!result)
+				LAUNCH("copy", stream, &addr[n], &array[n % ARRAYS], &nr);
+			n += !result;
+		}
+		printf("some %d, then %d\n", n > 0, result);
+		use_all(time, stream);
+		for (unsigned i = 0; i < n; i++)
+			OK(time % 2 ? cu.cuMemFree(addr[i]) : cu.cuMemFreeAsync(addr[i], stream));
+		OK(cu.cuStreamSynchronize(stream));
+		use_all(10 * time, stream);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -339,7 +367,8 @@ int main(int argc, char **argv)
 		     {"side", side},
 		     {"waiting", waiting},
 		     {"waiting-thread", waiting_thread},
-		     {"other-context", other_context}};
+		     {"other-context", other_context},
+		     {"full", full}};
 
 	if (argc != 2 || api_open(&cu, REACH_LINKED))
 		return 1;

@@ -87,6 +87,15 @@ for name in copied copied-async copied-unified copied-on variable list side othe
 done
 echo "ok - what a launch does not name is there"
 
+# All calls that copy, fill, or have a stream wait for a word.
+for streams in all thread; do
+	timeout 30 "$programs/copies" $streams >plain || fail "copies fail by themselves" plain
+	for mode in fixed safe fast; do
+		same $mode 1MiB "$programs/copies" $streams
+	done
+done
+echo "ok - copies and fills find their memory"
+
 # What kernels themselves store need not be seen in mode fast: right, or a fault that is explained.
 timeout 30 "$programs/hidden" stored >plain || fail "stored fails by itself" plain
 same fixed 1MiB "$programs/hidden" stored
@@ -109,3 +118,33 @@ for name in waiting waiting-thread; do
 	done
 done
 echo "ok - kernels that wait for later ones"
+
+# Full budgets are out of memory in each mode, for the allocation alone: later work goes on.
+timeout 30 "$programs/hidden" full >plain || fail "full fails by itself" plain
+for mode in fixed safe fast; do
+	rm -f report
+	timeout 30 "$WEIR" run --mode $mode --gpu-budget 1MiB --host-budget 4MiB -- \
+		"$programs/hidden" full >out 2>err || fail "full exits with $? in mode $mode" out err
+	cmp -s plain out || fail "full differs in mode $mode" plain out err
+	has err '^weir: .* asked for, and both budgets are full'
+	has report ' races 0 unmaps 0 .* problem none$'
+done
+echo "ok - full budgets are out of memory"
+
+"$WEIR" run --mode quick -- "$programs/program" >out 2>err
+[ $? = 2 ] || fail "--mode quick is not refused" out err
+has err "--mode quick: write fixed, safe or fast"
+[ "$(wc -l <err)" = 1 ] || fail "--mode quick says more than a line" err
+echo "ok - other modes are refused"
+
+for mode in safe fast; do
+	timeout 30 "$WEIR" run --mode $mode --gpu-budget 1MiB --trace $mode.trace --mark fill:20 -- \
+		"$programs/program" --arrays 20 --passes 20 >out 2>err ||
+		fail "a trace in mode $mode fails" out err
+	"$WEIR" trace info $mode.trace >out || fail "the trace of mode $mode cannot be read" out
+	has out '^recording +ended as it should$' '^mode +planned$' '^marks +[0-9]{2}$'
+	"$WEIR" replay $mode.trace --machine h200 --manager weir,native --gpu-budget 100MB \
+		--no-think >out 2>err || fail "the trace of mode $mode cannot be replayed" out err
+	has out 'weir +[0-9.]+' 'native +[0-9.]+'
+done
+echo "ok - traces of modes that move"
